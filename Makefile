@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap: see "make help".
+
+VERSION := 0.1.0
+O       ?= build
+prefix  ?= /usr/local
+CC      ?= gcc
+CLANG   ?= clang
+ARCH    ?= $(shell uname -m)
+
+# The kernel's name of the CPU, for BPF and nowhere else.
+BPF_ARCH := $(subst x86_64,x86,$(subst aarch64,arm64,$(ARCH)))
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
+            -Wno-missing-field-initializers
+OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CPPFLAGS += -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
+CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
+LDFLAGS  += $(SANFLAGS)
+LDLIBS   += -lbpf -ldw -lelf -lz -liberty -lZydis -lxxhash -lpthread
+Q        := $(if $(V),,@)
+
+LIB_SRCS  := $(filter-out user/main.c,$(sort $(wildcard user/*.c user/lib/*.c fallback/*.c arch/*.c)))
+LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/bpf_object.o
+UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all deps demo check check-unit check-e2e check-style check-headers bench install clean help targets
+
+all: $(O)/heaptap                ## build heaptap (default)
+
+$(O)/heaptap: $(O)/user/main.o $(O)/libheaptap.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(O)/libheaptap.a: $(LIB_OBJS)
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(O)/%.o: %.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# No BTF, no CO-RE: one object for every kernel since 5.8.
+$(O)/bpf/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	@echo "  BPF     $<"
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) -O2 -g -Wall -Wno-unused-function \
+		$(if $(CI),-Werror) -MMD -MP -c -o $@.tmp $<
+	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
+
+$(O)/user/bpf_object.o: user/bpf_object.S $(O)/bpf/heaptap.bpf.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
+
+$(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
+	@mkdir -p $(@D)
+	@echo "  TEST    $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS) -lcmocka
+
+deps:                            ## install what building and testing need (asks the distribution's package manager)
+	$(Q)tests/deps.sh
+
+check: all check-style check-unit check-e2e  ## run all tests
+
+check-unit: $(UNITS)             ## unit tests only
+	$(Q)CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(UNITS)
+
+-include tests/targets/targets.mk
+
+check-e2e: all targets           ## end-to-end tests only (root)
+	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -e 'bats --tap' tests/e2e/*.bats
+
+check-style: check-headers       ## layers, sizes, names, spelling
+	$(Q)tests/style.sh
+
+check-headers:
+	$(Q)for h in user/*.h user/lib/*.h arch/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -x c $$h || exit 1; done
+
+clean:                           ## remove what was built
+	$(Q)rm -rf $(O)
+
+help:                            ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  prefix=, DESTDIR="
+
+-include $(shell find $(O) -name '*.d' 2>/dev/null)

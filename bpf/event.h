@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a source says: the records that BPF, ptrace, replay and the wire hand to the collector. */
+#pragma once
+
+/* The includer brings u8..u64: user/lib/types.h or vmlinux/<cpu>/vmlinux.h. */
+
+enum event_kind {
+	EVENT_ALLOC = 1,     /* struct heap_event; at return of the call; addr 0 = it failed */
+	EVENT_FREE,	     /* struct heap_event; at entry, before the address can be reused */
+	EVENT_REALLOC_BEGIN, /* struct heap_event; at entry: old_addr leaves the books for now */
+	EVENT_REALLOC_END,   /* struct heap_event; at return: settles the call that began on this tid */
+	EVENT_STACK,	     /* struct stack_event; before the first event that names it */
+	EVENT_EXEC,	     /* struct process_event; the old image is gone */
+	EVENT_FORK,	     /* struct process_event; child_pid is a copy of pid */
+	EVENT_EXIT,	     /* struct process_event; the last thread of pid has ended */
+	EVENT_MAPS,	     /* struct process_event; the dynamic linker changed the mappings */
+	NR_EVENT_KINDS
+};
+
+enum event_flag {
+	EVENT_TEMPORARY = 1, /* free: the block is the last one this thread allocated */
+	EVENT_RETRY = 2,     /* alloc: the call reported a failure before (new_handler); take it back */
+	EVENT_UNMAP = 4,     /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
+};
+
+/* The first 16 bytes of every record. */
+struct event_header {
+	u8 kind;  /* enum event_kind */
+	u8 flags; /* enum event_flag */
+	u16 fn;	  /* row of the allocator table, enum alloc_fn; 0 outside heap events */
+	u32 pid;  /* process (thread group), in heaptap's PID namespace */
+	u32 tid;  /* thread */
+	u32 reserved;
+};
+
+/* One step of an allocator call; the same from every source. */
+struct heap_event {
+	struct event_header h;
+	u64 time_ns;  /* CLOCK_MONOTONIC */
+	u64 addr;     /* block: returned (alloc) or handed in (free); 0 = the call failed */
+	u64 old_addr; /* realloc, mremap: block handed in, else 0 */
+	u64 size;     /* bytes asked for, after nmemb * size; U64_MAX when that overflows */
+	u64 stack;    /* id of a stack sent before; 0 = none taken, 1 = lost */
+};
+
+enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127 };
+
+/* Why a walk ended. Order is part of the recording format: append only. */
+enum stack_end {
+	STACK_COMPLETE = 0, /* start of the process or thread reached */
+	STACK_DEPTH,	    /* more frames than asked for */
+	STACK_NO_INFO,	    /* no unwind information for an address */
+	STACK_UNSUPPORTED,  /* unwind rule that a table row cannot hold */
+	STACK_UNREADABLE,   /* stack memory could not be read */
+	STACK_NOT_GROWING,  /* frame address or return address repeats */
+	STACK_UNMAPPED,	    /* return address in no known mapping */
+	STACK_LIMIT,	    /* a table or map of heaptap's was full */
+	NR_STACK_ENDS
+};
+
+/* A call stack, sent once. Innermost first: ips[0] is the caller of the allocator. */
+struct stack_event {
+	struct event_header h;
+	u64 id;	       /* hash over ips and epoch, >= STACK_FIRST_ID */
+	u32 epoch;     /* of the process's mappings when it was taken */
+	u16 nr_frames; /* valid entries of ips */
+	u8 end;	       /* enum stack_end */
+	u8 reserved;
+	u64 ips[STACK_MAX_FRAMES]; /* return addresses in the process; only nr_frames are sent */
+};
+
+/* Life of a process. */
+struct process_event {
+	struct event_header h;
+	u64 time_ns;	 /* CLOCK_MONOTONIC */
+	u32 child_pid;	 /* EVENT_FORK only */
+	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, where the source knows */
+};
+
+_Static_assert(sizeof(struct event_header) == 16, "wire format");
+_Static_assert(sizeof(struct heap_event) == 56, "wire format");
+_Static_assert(sizeof(struct stack_event) == 32 + 8 * STACK_MAX_FRAMES, "wire format");
+_Static_assert(sizeof(struct process_event) == 32, "wire format");

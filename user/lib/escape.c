@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Text from a target made safe for terminals and JSON. */
+#include "user/lib/escape.h"
+
+#include <string.h>
+
+/* Length of the valid UTF-8 sequence at @s, 0 if invalid (overlong, surrogate, beyond U+10FFFF). */
+static size_t utf8_len(const u8 *s)
+{
+	u32 cp;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4 || (s[1] & 0xc0) != 0x80)
+		return 0;
+	if (s[0] < 0xe0)
+		return 2;
+	if ((s[2] & 0xc0) != 0x80)
+		return 0;
+	if (s[0] < 0xf0) {
+		cp = (u32)(s[0] & 15) << 12 | (u32)(s[1] & 63) << 6 | (s[2] & 63);
+		return cp < 0x800 || (cp >= 0xd800 && cp <= 0xdfff) ? 0 : 3;
+	}
+	if ((s[3] & 0xc0) != 0x80)
+		return 0;
+	cp = (u32)(s[0] & 7) << 18 | (u32)(s[1] & 63) << 12 | (u32)(s[2] & 63) << 6 | (s[3] & 63);
+	return cp < 0x10000 || cp > 0x10ffff ? 0 : 4;
+}
+
+/* True if a terminal shows the @len bytes at @s and does nothing else. */
+static bool is_printable(const u8 *s, size_t len)
+{
+	if (len == 1)
+		return s[0] >= 0x20 && s[0] != 0x7f && s[0] != '\\';
+	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)
+		return false; /* C1 controls */
+	return len != 0;
+}
+
+/* One unit of @s as it may be shown, into @out (at most 8 bytes); returns the bytes of @s used. */
+static size_t escape_unit(const u8 *s, char out[8])
+{
+	size_t len = utf8_len(s);
+
+	if (is_printable(s, len)) {
+		memcpy(out, s, len);
+		out[len] = '\0';
+		return len;
+	}
+	if (*s == '\\')
+		strcpy(out, "\\\\");
+	else
+		snprintf(out, 8, "\\x%02x", *s);
+	return 1;
+}
+
+void escape_text(FILE *out, const char *text)
+{
+	char unit[8];
+
+	for (const u8 *s = (const u8 *)text; *s;) {
+		s += escape_unit(s, unit);
+		fputs(unit, out);
+	}
+}
+
+char *escape_buf(char *buf, size_t size, const char *text)
+{
+	char unit[8];
+	size_t used = 0;
+
+	for (const u8 *s = (const u8 *)text; *s;) {
+		s += escape_unit(s, unit);
+		if (used + strlen(unit) + 1 > size)
+			break;
+		memcpy(buf + used, unit, strlen(unit));
+		used += strlen(unit);
+	}
+	if (size)
+		buf[used] = '\0';
+	return buf;
+}
+
+void escape_json(FILE *out, const char *text)
+{
+	putc('"', out);
+	for (const u8 *s = (const u8 *)text; *s;) {
+		size_t len = utf8_len(s);
+
+		if (!len)
+			fputs("\\ufffd", out);
+		else if (*s == '"' || *s == '\\')
+			fprintf(out, "\\%c", *s);
+		else if (*s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0))
+			fprintf(out, "\\u%04x", len == 2 ? s[1] : *s);
+		else
+			fwrite(s, 1, len, out);
+		s += len ? len : 1;
+	}
+	putc('"', out);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Text from a target made safe for where it is shown. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/lib/types.h"
+
+/*
+ * Write @text to @out so that a terminal cannot act on it: valid UTF-8 stays, control characters
+ * (C0, DEL, C1) and invalid bytes become \xNN, a backslash becomes two.
+ */
+void escape_text(FILE *out, const char *text);
+
+/* The same into @buf of @size bytes, always terminated, cut where it does not fit. Returns @buf. */
+char *escape_buf(char *buf, size_t size, const char *text);
+
+/* Write @text as a JSON string with its quotes; invalid UTF-8 bytes become U+FFFD. */
+void escape_json(FILE *out, const char *text);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a source of events is: BPF, ptrace, the replay of a recording, a remote server. */
+#pragma once
+
+#include "bpf/event.h"
+#include "user/caps.h"
+#include "user/target.h"
+
+struct source;
+
+/* Where records go, in the order of the calls of each process. */
+struct sink {
+	void *ctx;
+	/* @rec is one record of bpf/event.h, @len its bytes; valid during the call. 0, or -errno to stop polling. */
+	int (*record)(void *ctx, const struct event_header *rec, size_t len);
+};
+
+/* What a source could not deliver, per process. Kinds are apart because a lost free makes a false leak. */
+struct losses {
+	u64 allocs; /* results of calls */
+	u64 frees;
+	u64 stacks; /* events whose stack was not kept */
+	u64 other;  /* calls that never returned (longjmp, killed threads), process events */
+};
+
+struct source_options {
+	u32 depth;		 /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
+	u64 ring_bytes;		 /* 0 = default */
+	bool want_mmap;		 /* probe mmap and its kin too */
+	const char *const *omit; /* NULL-terminated: no probes in files of these names */
+};
+
+/* The life of a source, in order. */
+struct source_ops {
+	const char *name; /* "bpf", "ptrace", "replay" */
+
+	/* Is it usable here? 0, or -errno with the reason in @caps. Touches no target. */
+	int (*probe)(struct caps *caps);
+
+	int (*create)(struct source **out, const struct source_options *options);
+
+	/*
+	 * Start tracing @t: events flow when it returns 0. The target is not stopped. -ENOENT: no allocator
+	 * found in it; -EPERM; -ESRCH. On error nothing stays attached.
+	 */
+	int (*attach)(struct source *s, struct target *t);
+
+	/* Its mappings changed: place probes in what is new. */
+	int (*update)(struct source *s, struct target *t);
+
+	/* Deliver what is there, waiting up to @timeout_ms for something. Number of records, or -errno. */
+	int (*poll)(struct source *s, const struct sink *sink, int timeout_ms);
+
+	/* From now on calls of the process are not seen / are seen again. */
+	void (*pause)(struct source *s, pid_t pid);
+	void (*resume)(struct source *s, pid_t pid);
+
+	/* Totals since attach. */
+	struct losses (*losses)(struct source *s, pid_t pid);
+
+	/* Take every probe out; the target is as before. Records not yet polled stay readable. */
+	void (*detach)(struct source *s);
+	void (*free)(struct source *s);
+};
+
+/* In order of preference. */
+extern const struct source_ops source_bpf;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Call stacks as places in modules, each kept once. */
+#pragma once
+
+#include "bpf/event.h"
+#include "user/module.h"
+
+/* A call stack; innermost frame first. All frames are return addresses. */
+struct stack {
+	u64 id; /* as the source named it */
+	u16 nr_frames;
+	u8 end; /* enum stack_end */
+	struct code_ref frames[];
+};
+
+struct stack_table;
+
+int stack_table_new(struct stack_table **out) __must_check;
+void stack_table_free(struct stack_table *t);
+
+/* Keep the stack of @ev, its addresses looked up in @maps. A known id is left as it is. 0 or -ENOMEM. */
+int stack_table_add(struct stack_table *t, const struct stack_event *ev,
+		    const struct mapping_list *maps) __must_check;
+
+/* NULL if @id was never added. */
+const struct stack *stack_get(const struct stack_table *t, u64 id);
+size_t stack_count(const struct stack_table *t);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names for places in modules: function, file and line, inlined calls. Late, and each place once. */
+#pragma once
+
+#include "user/module.h"
+
+struct symbolizer;
+
+/* One named frame. A place with inlined calls has several, innermost first. */
+struct symbol {
+	const char *function; /* demangled; NULL = unknown: print module+0xoffset */
+	const char *file;     /* NULL = unknown */
+	u32 line;	      /* 0 = unknown */
+	bool is_inlined;      /* into the next one */
+};
+
+struct symbolizer_options {
+	const char *
+		sysroot; /* NULL, or a folder searched first; leading folders of paths are stripped until one fits */
+	const char *debug_path; /* NULL, or a folder with debug files (as /usr/lib/debug) */
+};
+
+/* Modules are those of @modules, which must outlive it. */
+int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
+		   const struct symbolizer_options *options) __must_check;
+void symbolizer_free(struct symbolizer *s);
+
+/*
+ * Name the call before the return address @ref. Always gives at least one symbol, perhaps with
+ * nothing known. *@symbols belongs to the symbolizer and stays valid until symbolizer_free(). May
+ * block on disk I/O; never touches the target; never downloads. Returns 0 or -ENOMEM.
+ */
+int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols,
+	      size_t *nr) __must_check;
+
+/* Modules whose file on disk is not the mapped one (build IDs differ), so that names would be wrong. */
+size_t symbolizer_stale(const struct symbolizer *s);
