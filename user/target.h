@@ -22,20 +22,27 @@ struct target {
 };
 
 /*
- * Open the process @pid. Refuses with one logged line what cannot be traced: -ESRCH no such process
- * or a zombie, -EINVAL a kernel thread or heaptap itself.
+ * Open the process @pid. Does not stop it. Refuses with one logged line what cannot be traced: -ESRCH
+ * no such process, a zombie or one that is exiting; -EINVAL a kernel thread, heaptap itself or the
+ * number of a thread. Without the right to look at the process (a backend will say so) exe stays ""
+ * and is_32bit false.
  */
 int target_new(struct target **out, pid_t pid) __must_check;
 void target_free(struct target *t);
 
-/* True while @t's pid is still the process that target_new() opened. */
+/* True while @t's pid is still the process that target_new() opened, and that has not ended. */
 bool target_is_alive(const struct target *t);
 
-/* Read the mappings again. As mapping_list_read(). */
+/* Read the mappings again. As mapping_list_read(), but -ESRCH also when the pid was reused meanwhile. */
 int target_read_maps(struct target *t, struct module_table *modules) __must_check;
 
 /*
- * Processes that @name_or_pid means: a number, or the name of the program (comm, or last part of exe).
- * *@pids is owned by the caller. 0, -ESRCH if there is none, -ENOMEM.
+ * Processes that @name_or_pid means: a number; else the name of the program: comm, or the last part of
+ * exe, or, where neither can be known (comm holds 15 bytes, exe needs the right to look), the last part
+ * of the command's first word. heaptap itself and zombies are never found by name. *@pids is owned by
+ * the caller, in ascending order. 0, -ESRCH with one logged line if there is none, or -errno.
  */
 int target_find(const char *name_or_pid, pid_t **pids, size_t *nr) __must_check;
+
+/* Threads of the target now, main thread first. *@tids is owned by the caller. As proc_threads(). */
+int target_threads(const struct target *t, pid_t **tids, size_t *nr) __must_check;

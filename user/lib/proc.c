@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What /proc says of a process. */
+#include "user/lib/proc.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "user/lib/cleanup.h"
+
+enum {
+	PROC_PATH_SIZE = 64,
+	PF_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD of include/linux/sched.h */
+};
+
+/* A number is reused or gone at any moment: what /proc says then depends on the file. */
+static int proc_errno(int err)
+{
+	return err == ENOENT || err == ESRCH ? -ESRCH : -err;
+}
+
+static ssize_t read_all(int fd, void *buf, size_t size)
+{
+	size_t used = 0;
+
+	while (used < size) {
+		ssize_t n = read(fd, (char *)buf + used, size - used);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		used += n;
+	}
+	return (ssize_t)used;
+}
+
+ssize_t proc_read_text(const char *path, char *buf, size_t size)
+{
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read_all(fd, buf, size - 1);
+	if (n < 0)
+		return n;
+	while (n && buf[n - 1] == '\n')
+		n--;
+	buf[n] = '\0';
+	return n;
+}
+
+/* A file of /proc/@pid. Returns its length or -errno as the readers do. */
+static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[PROC_PATH_SIZE];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	n = proc_read_text(path, buf, size);
+	return n < 0 ? proc_errno((int)-n) : n;
+}
+
+int proc_read_stat(struct proc_stat *out, pid_t pid)
+{
+	char text[1024];
+	char *open_paren, *close_paren;
+	unsigned long flags;
+	unsigned long long start_time;
+	long nr_threads;
+	size_t len;
+	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	/* The name is free text and may itself hold parentheses: the last one ends it. */
+	open_paren = strchr(text, '(');
+	close_paren = strrchr(text, ')');
+	if (!open_paren || !close_paren || close_paren < open_paren)
+		return -EPROTO;
+
+	*out = (struct proc_stat){ 0 };
+	/* Fields 3, 4, 9, 20 and 22 of proc(5). */
+	if (sscanf(close_paren + 1,
+		   " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
+		   &out->state, &out->ppid, &flags, &nr_threads, &start_time) != 5)
+		return -EPROTO;
+	len = close_paren - open_paren - 1;
+	if (len >= sizeof(out->comm))
+		len = sizeof(out->comm) - 1;
+	memcpy(out->comm, open_paren + 1, len);
+	out->is_kernel_thread = flags & PF_KERNEL_THREAD;
+	out->nr_threads = (u32)nr_threads;
+	out->start_time = start_time;
+	return 0;
+}
+
+/* The last number of a list, how many stand before it. */
+static void parse_ns_tgid(struct proc_status *out, const char *value)
+{
+	u32 nr = 0;
+
+	for (;;) {
+		char *end;
+		long id = strtol(value, &end, 10);
+
+		if (end == value)
+			break;
+		out->ns_tgid = (pid_t)id;
+		nr++;
+		value = end;
+	}
+	out->ns_depth = nr ? nr - 1 : 0;
+}
+
+static void parse_status_line(struct proc_status *out, const char *key, const char *value)
+{
+	if (!strcmp(key, "Tgid"))
+		out->tgid = atoi(value);
+	else if (!strcmp(key, "PPid"))
+		out->ppid = atoi(value);
+	else if (!strcmp(key, "TracerPid"))
+		out->tracer_pid = atoi(value);
+	else if (!strcmp(key, "Uid"))
+		sscanf(value, "%u %u", &out->uid, &out->euid);
+	else if (!strcmp(key, "Gid"))
+		sscanf(value, "%u %u", &out->gid, &out->egid);
+	else if (!strcmp(key, "NStgid"))
+		parse_ns_tgid(out, value);
+	else if (!strcmp(key, "VmSize"))
+		out->has_memory = true;
+	else if (!strcmp(key, "Threads"))
+		out->nr_threads = (u32)strtoul(value, NULL, 10);
+	else if (!strcmp(key, "Seccomp"))
+		out->seccomp = (u32)strtoul(value, NULL, 10);
+	else if (!strcmp(key, "CapEff"))
+		out->caps_effective = strtoull(value, NULL, 16);
+}
+
+/* A group list may fill any buffer, so lines are read one by one and long ones passed over. */
+static int parse_status(struct proc_status *out, FILE *f)
+{
+	char line[512];
+	bool is_start = true;
+
+	while (fgets(line, sizeof(line), f)) {
+		char *colon = strchr(line, ':');
+		bool was_start = is_start;
+
+		is_start = strchr(line, '\n');
+		if (!was_start || !colon)
+			continue;
+		*colon = '\0';
+		parse_status_line(out, line, colon + 1);
+	}
+	if (ferror(f))
+		return proc_errno(errno);
+	return out->tgid ? 0 : -EPROTO;
+}
+
+int proc_read_status(struct proc_status *out, pid_t pid)
+{
+	char path[PROC_PATH_SIZE];
+	auto_fclose FILE *f = NULL;
+
+	*out = (struct proc_status){ 0 };
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return proc_errno(errno);
+	return parse_status(out, f);
+}
+
+/* Numbers of the entries of @dir, in its order. */
+static int read_numbers(const char *path, pid_t **out, size_t *nr)
+{
+	auto_closedir DIR *dir = opendir(path);
+	auto_free pid_t *list = NULL;
+	size_t used = 0, size = 0;
+	struct dirent *entry;
+
+	if (!dir)
+		return proc_errno(errno);
+	while (errno = 0, (entry = readdir(dir))) {
+		char *end;
+		long id = strtol(entry->d_name, &end, 10);
+
+		if (*end || id <= 0 || id > INT_MAX)
+			continue;
+		if (used == size) {
+			size_t new_size = size ? size * 2 : 64;
+			pid_t *grown = reallocarray(list, new_size, sizeof(*list));
+
+			if (!grown)
+				return -ENOMEM;
+			list = grown;
+			size = new_size;
+		}
+		list[used++] = (pid_t)id;
+	}
+	if (errno)
+		return proc_errno(errno);
+	if (!used)
+		return -ESRCH;
+	*out = take_ptr(list);
+	*nr = used;
+	return 0;
+}
+
+int proc_threads(pid_t pid, pid_t **tids, size_t *nr)
+{
+	char path[PROC_PATH_SIZE];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return read_numbers(path, tids, nr);
+}
+
+int proc_all(pid_t **pids, size_t *nr)
+{
+	return read_numbers("/proc", pids, nr);
+}
+
+/* True if the kernel itself added @path's " (deleted)": no such file leads to the running program. */
+static bool is_deleted_mark(pid_t pid, const char *exe_link, const char *path)
+{
+	char in_root[PROC_PATH_SIZE + PATH_MAX];
+	struct stat running, named;
+
+	snprintf(in_root, sizeof(in_root), "/proc/%d/root%s", pid, path);
+	return stat(exe_link, &running) != 0 || stat(in_root, &named) != 0 ||
+	       running.st_dev != named.st_dev || running.st_ino != named.st_ino;
+}
+
+int proc_exe(char **out, pid_t pid)
+{
+	static const char mark[] = " (deleted)";
+	char path[PROC_PATH_SIZE];
+	char exe[PATH_MAX + sizeof(mark)];
+	size_t mark_len = sizeof(mark) - 1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	if (n < 0) {
+		/* A kernel thread has the link but nothing behind it: the same errno as for no process. */
+		int err = errno;
+
+		snprintf(path, sizeof(path), "/proc/%d", pid);
+		return err == ENOENT && access(path, F_OK) == 0 ? -ENOENT : proc_errno(err);
+	}
+	exe[n] = '\0';
+	if ((size_t)n > mark_len && !strcmp(exe + n - mark_len, mark) && is_deleted_mark(pid, path, exe))
+		exe[n - mark_len] = '\0';
+	*out = strdup(exe);
+	return *out ? 0 : -ENOMEM;
+}
+
+int proc_is_32bit(bool *out, pid_t pid)
+{
+	char path[PROC_PATH_SIZE];
+	u8 ident[EI_NIDENT];
+	auto_close int fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return proc_errno(errno);
+	n = read_all(fd, ident, sizeof(ident));
+	if (n < 0)
+		return (int)n;
+	if (n != (ssize_t)sizeof(ident) || memcmp(ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+	*out = ident[EI_CLASS] == ELFCLASS32;
+	return 0;
+}
+
+int proc_argv0(char *buf, size_t size, pid_t pid)
+{
+	ssize_t n = read_pid_file(pid, "cmdline", buf, size);
+
+	return n < 0 ? (int)n : 0;
+}
+
+int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type)
+{
+	union {
+		u64 wide[128];
+		u32 narrow[256];
+	} auxv;
+	char path[PROC_PATH_SIZE];
+	auto_close int fd = -1;
+	size_t nr;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return proc_errno(errno);
+	n = read_all(fd, &auxv, sizeof(auxv));
+	if (n < 0)
+		return proc_errno((int)-n);
+	nr = (size_t)n / (is_32bit ? sizeof(u32) : sizeof(u64));
+	for (size_t i = 0; i + 1 < nr; i += 2) {
+		u64 key = is_32bit ? auxv.narrow[i] : auxv.wide[i];
+
+		if (key != type)
+			continue;
+		*out = is_32bit ? auxv.narrow[i + 1] : auxv.wide[i + 1];
+		return 0;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What /proc says of a process: the only readers of stat, status, exe, cmdline, auxv and task. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+/*
+ * All of these read once, never block and do not stop the target. Unless said otherwise they return
+ * 0, -ESRCH if the process is gone (or hidden by the mount option hidepid), -EACCES or -EPERM without
+ * the right to look, -EPROTO for text that cannot be understood, or -errno. None of them logs.
+ */
+
+enum { PROC_COMM_SIZE = 64 }; /* kernel threads may have longer names than the 15 bytes of a process */
+
+/* /proc/PID/stat, readable by everybody. */
+struct proc_stat {
+	char comm[PROC_COMM_SIZE];
+	char state; /* 'R' 'S' 'D' 'T' 't' 'Z' 'X' */
+	pid_t ppid;
+	bool is_kernel_thread;
+	u32 nr_threads; /* alive, the main thread counted even when it is a zombie */
+	u64 start_time; /* clock ticks since boot */
+};
+
+/* Of a process or of any thread. */
+int proc_read_stat(struct proc_stat *out, pid_t pid) __must_check;
+
+/* /proc/PID/status. What the kernel does not show stays 0. */
+struct proc_status {
+	pid_t tgid, ppid, tracer_pid;
+	pid_t ns_tgid;	 /* the process's number in its own PID namespace */
+	u32 ns_depth;	 /* PID namespaces between ours and its own */
+	uid_t uid, euid; /* real, effective; in our user namespace */
+	gid_t gid, egid;
+	u32 seccomp;	 /* 0 none, 1 strict, 2 filter */
+	bool has_memory; /* an address space: neither kernel thread nor exiting */
+	u64 caps_effective;
+	u32 nr_threads;
+};
+
+int proc_read_status(struct proc_status *out, pid_t pid) __must_check;
+
+/*
+ * Threads of process @pid in the kernel's order, main thread first. *@tids is owned by the caller.
+ * Threads that start or end meanwhile may or may not be in it.
+ */
+int proc_threads(pid_t pid, pid_t **tids, size_t *nr) __must_check;
+
+/* All processes that /proc shows. *@pids is owned by the caller. */
+int proc_all(pid_t **pids, size_t *nr) __must_check;
+
+/*
+ * Path of the program as the kernel knows it, relative to the target's root, without the kernel's
+ * mark " (deleted)". *@out is owned by the caller. -ENOENT for a kernel thread.
+ */
+int proc_exe(char **out, pid_t pid) __must_check;
+
+/* True in *@out if the program file of @pid is 32-bit ELF. -ENOEXEC if it is no ELF at all. */
+int proc_is_32bit(bool *out, pid_t pid) __must_check;
+
+/* First word of the command line, cut to fit @buf of @size bytes; "" when there is none. */
+int proc_argv0(char *buf, size_t size, pid_t pid) __must_check;
+
+/* Value of the auxiliary vector's entry @type (AT_...) of a process. -ENOENT if it has none. */
+int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type) __must_check;
+
+/*
+ * Content of the file @path into @buf of @size bytes, terminated, cut where it does not fit, final
+ * newlines removed. Returns its length or -errno.
+ */
+ssize_t proc_read_text(const char *path, char *buf, size_t size) __must_check;

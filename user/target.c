@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A traced process: found by name or number, opened so that a reused number is noticed. */
+#include "user/target.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434 /* one number on every CPU; Linux 5.3 */
+#endif
+
+enum { COMM_KNOWN_LEN = TARGET_COMM_LEN - 1 }; /* a comm of this length may be a cut name */
+
+static int refuse(int err, pid_t pid, const char *comm, const char *why)
+{
+	if (comm)
+		error("attach: PID %d (%s): %s", pid, comm, why);
+	else
+		error("attach: PID %d: %s", pid, why);
+	return err;
+}
+
+/* A process descriptor, close-on-exec; -ESRCH, or another -errno where the kernel has none. */
+static int open_pidfd(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A process descriptor is readable from the moment the whole process has ended. */
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Whether it can be traced at all; says why not. */
+static int check_kind(pid_t pid, const struct proc_stat *stat, const struct proc_status *status)
+{
+	char why[96];
+
+	if (pid == getpid())
+		return refuse(-EINVAL, pid, stat->comm, "is heaptap itself");
+	if (stat->is_kernel_thread)
+		return refuse(-EINVAL, pid, stat->comm, "is a kernel thread");
+	if (status->tgid != pid) {
+		snprintf(why, sizeof(why), "is a thread of process %d: name that one", status->tgid);
+		return refuse(-EINVAL, pid, stat->comm, why);
+	}
+	if (stat->state == 'Z' && stat->nr_threads > 1)
+		return refuse(-ESRCH, pid, stat->comm,
+			      "its main thread has ended: nothing can be read there");
+	if (stat->state == 'Z')
+		return refuse(-ESRCH, pid, stat->comm, "is a zombie: it has ended already");
+	if (!status->has_memory)
+		return refuse(-ESRCH, pid, stat->comm, "is exiting");
+	return 0;
+}
+
+/* Fill @t from /proc. To have no right to look at exe is no error: the backend will meet it and say so. */
+static int read_identity(struct target *t)
+{
+	struct proc_stat stat;
+	struct proc_status status;
+	int err;
+
+	err = proc_read_stat(&stat, t->pid);
+	if (!err)
+		err = proc_read_status(&status, t->pid);
+	if (err)
+		return refuse(err, t->pid, NULL, err == -ESRCH ? "no such process" : strerror(-err));
+	err = check_kind(t->pid, &stat, &status);
+	if (err)
+		return err;
+
+	t->start_time = stat.start_time;
+	snprintf(t->comm, sizeof(t->comm), "%.*s", COMM_KNOWN_LEN, stat.comm);
+	err = proc_exe(&t->exe, t->pid);
+	if (err == -ENOMEM)
+		return refuse(err, t->pid, t->comm, strerror(-err));
+	if (err) {
+		debug("attach: PID %d (%s): exe: %s", t->pid, t->comm, strerror(-err));
+		t->exe = strdup("");
+		if (!t->exe)
+			return refuse(-ENOMEM, t->pid, t->comm, strerror(ENOMEM));
+	}
+	err = proc_is_32bit(&t->is_32bit, t->pid);
+	if (err)
+		debug("attach: PID %d (%s): ELF class: %s", t->pid, t->comm, strerror(-err));
+	return 0;
+}
+
+int target_new(struct target **out, pid_t pid)
+{
+	struct target *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return refuse(-ENOMEM, pid, NULL, strerror(ENOMEM));
+	t->pid = pid;
+	t->exit_status = -1;
+	/*
+	 * The descriptor first: if the process behind it still lives after the reads, they were of that
+	 * process. Where there is none (Linux < 5.3, filters, the number of a thread) the start time tells.
+	 */
+	t->pidfd = open_pidfd(pid);
+	if (t->pidfd == -ESRCH) {
+		err = refuse(-ESRCH, pid, NULL, "no such process");
+		goto undo_new;
+	}
+	err = read_identity(t);
+	if (err)
+		goto undo_new;
+	if (!target_is_alive(t)) {
+		err = refuse(-ESRCH, pid, t->comm, "has ended");
+		goto undo_new;
+	}
+	*out = t;
+	return 0;
+
+undo_new:
+	target_free(t);
+	return err;
+}
+
+void target_free(struct target *t)
+{
+	if (!t)
+		return;
+	mapping_list_fini(&t->maps);
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+	free(t->exe);
+	free(t);
+}
+
+bool target_is_alive(const struct target *t)
+{
+	struct proc_stat stat;
+
+	if (t->has_exited)
+		return false;
+	if (t->pidfd >= 0)
+		return !has_ended(t->pidfd);
+	if (proc_read_stat(&stat, t->pid) != 0 || stat.start_time != t->start_time)
+		return false;
+	return stat.state != 'X' && (stat.state != 'Z' || stat.nr_threads > 1);
+}
+
+int target_read_maps(struct target *t, struct module_table *modules)
+{
+	int ret = mapping_list_read(&t->maps, modules, t->pid);
+
+	return ret >= 0 && !target_is_alive(t) ? -ESRCH : ret;
+}
+
+int target_threads(const struct target *t, pid_t **tids, size_t *nr)
+{
+	int err = proc_threads(t->pid, tids, nr);
+
+	if (err || target_is_alive(t))
+		return err;
+	free(*tids);
+	*tids = NULL;
+	return -ESRCH;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Does @pid run the program @name? 1 or 0, or -ENOMEM. */
+static int is_named(pid_t pid, const char *name)
+{
+	struct proc_stat stat;
+	auto_free char *exe = NULL;
+	char argv0[PATH_MAX];
+	int err;
+
+	if (proc_read_stat(&stat, pid) != 0 || stat.state == 'Z' || stat.state == 'X')
+		return 0;
+	if (!strcmp(stat.comm, name))
+		return 1;
+	err = proc_exe(&exe, pid);
+	if (err == -ENOMEM)
+		return err;
+	if (!err)
+		return !strcmp(last_part(exe), name) ||
+		       (strlen(name) >= COMM_KNOWN_LEN && !proc_argv0(argv0, sizeof(argv0), pid) &&
+			!strcmp(last_part(argv0), name));
+	/* Another user's process: exe is not ours to see, the command line is. */
+	if (err == -ENOENT || strncmp(stat.comm, name, COMM_KNOWN_LEN) != 0)
+		return 0;
+	return !proc_argv0(argv0, sizeof(argv0), pid) && !strcmp(last_part(argv0), name);
+}
+
+/* Number in @text, 0 if it is none or too big for a process. */
+static pid_t parse_pid(const char *text)
+{
+	char *end;
+	long pid;
+
+	if (*text < '0' || *text > '9')
+		return 0;
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	return *end || errno || pid > INT_MAX ? 0 : (pid_t)pid;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Keep those of @pids that run @name, return how many, or -errno. */
+static ssize_t filter_by_name(pid_t *pids, size_t nr, const char *name)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		int found = pids[i] == getpid() ? 0 : is_named(pids[i], name);
+
+		if (found < 0)
+			return found;
+		if (found)
+			pids[kept++] = pids[i];
+	}
+	qsort(pids, kept, sizeof(*pids), compare_pids);
+	return (ssize_t)kept;
+}
+
+static int find_by_pid(pid_t pid, pid_t **pids, size_t *nr)
+{
+	struct proc_stat stat;
+	int err = proc_read_stat(&stat, pid);
+
+	if (err)
+		return err;
+	*pids = malloc(sizeof(**pids));
+	if (!*pids)
+		return -ENOMEM;
+	**pids = pid;
+	*nr = 1;
+	return 0;
+}
+
+int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
+{
+	auto_free pid_t *all = NULL;
+	pid_t pid = parse_pid(name_or_pid);
+	ssize_t kept;
+	size_t nr_all;
+	int err;
+
+	/* A program may well be called "7": names come after numbers. */
+	err = pid ? find_by_pid(pid, pids, nr) : -ESRCH;
+	if (err != -ESRCH)
+		return err;
+	err = proc_all(&all, &nr_all);
+	if (err) {
+		error("attach: %s: cannot list processes: %s", name_or_pid, strerror(-err));
+		return err;
+	}
+	kept = filter_by_name(all, nr_all, name_or_pid);
+	if (kept < 0) {
+		error("attach: %s: %s", name_or_pid, strerror((int)-kept));
+		return (int)kept;
+	}
+	if (!kept) {
+		error("attach: %s: no such process", name_or_pid);
+		return -ESRCH;
+	}
+	*pids = take_ptr(all);
+	*nr = (size_t)kept;
+	return 0;
+}
