@@ -49,7 +49,7 @@ $(O)/%.o: %.c
 $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
-	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) -O2 -g -Wall -Wno-unused-function \
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) -idirafter /usr/include/$(shell $(CC) -print-multiarch) -O2 -g -Wall -Wno-unused-function \
 		$(if $(CI),-Werror) -MMD -MP -c -o $@.tmp $<
 	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Instructions of a CPU as the choice of a probe's place needs them: lengths, branches, what is clobbered. */
+#pragma once
+
+#include "user/lib/types.h"
+
+enum insn_kind {
+	INSN_OTHER,
+	INSN_NOP,            /* any length, endbr and bti not among them */
+	INSN_PUSH,           /* of a register */
+	INSN_JUMP,           /* unconditional, direct or through memory */
+	INSN_BRANCH,         /* conditional */
+	INSN_CALL,
+	INSN_RETURN,
+	INSN_TRAP,           /* control does not go on behind it: ud2, int3, hlt */
+};
+
+struct insn {
+	enum insn_kind kind;
+	u8 length;           /* bytes */
+	bool is_emulated;    /* a uprobe on it costs no single step (x86: kernel/arch/x86/kernel/uprobes.c) */
+	bool changes_sp;
+	u8 writes_args;      /* bit n - 1: the register of argument n is written */
+	taddr_t target;      /* direct jump, branch or call: where to; else 0 */
+	taddr_t slot;        /* jump or call through memory at a fixed address (GOT): that address; else 0 */
+};
+
+enum { INSN_MAX_LENGTH = 16 };
+
+/* ELF machines that insn_decode() knows. */
+bool insn_is_supported(u16 elf_machine);
+
+/*
+ * Decode the instruction at @pc from @code. Returns 0, -EINVAL for bytes that are no instruction (or
+ * too few), -ENOTSUP for another machine.
+ */
+int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len) __must_check;

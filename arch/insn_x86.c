@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* x86_64 and i386 instructions, decoded by Zydis. */
+#include "arch/insn.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include <Zydis/Zydis.h>
+
+bool insn_is_supported(u16 elf_machine)
+{
+	return elf_machine == EM_X86_64 || elf_machine == EM_386;
+}
+
+/* Bit of the argument that @reg carries in a 64-bit call, 0 if none. */
+static u8 arg_bit(ZydisRegister reg)
+{
+	static const ZydisRegister args[] = { ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDX,
+					      ZYDIS_REGISTER_RCX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+		if (reg == args[i])
+			return 1 << i;
+	return 0;
+}
+
+static void note_writes(struct insn *out, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+{
+	for (u8 i = 0; i < in->operand_count; i++) {
+		ZydisRegister reg = ops[i].reg.value;
+
+		if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+		    !(ops[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		reg = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+		if (reg == ZYDIS_REGISTER_RSP)
+			out->changes_sp = true;
+		out->writes_args |= arg_bit(reg);
+	}
+}
+
+static enum insn_kind kind_of(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+{
+	switch (in->meta.category) {
+	case ZYDIS_CATEGORY_NOP:
+	case ZYDIS_CATEGORY_WIDENOP:
+		return INSN_NOP;
+	case ZYDIS_CATEGORY_PUSH:
+		return ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? INSN_PUSH : INSN_OTHER;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		return INSN_JUMP;
+	case ZYDIS_CATEGORY_COND_BR:
+		return INSN_BRANCH;
+	case ZYDIS_CATEGORY_CALL:
+		return INSN_CALL;
+	case ZYDIS_CATEGORY_RET:
+		return INSN_RETURN;
+	default:
+		break;
+	}
+	if (in->mnemonic == ZYDIS_MNEMONIC_UD2 || in->mnemonic == ZYDIS_MNEMONIC_INT3 ||
+	    in->mnemonic == ZYDIS_MNEMONIC_HLT)
+		return INSN_TRAP;
+	return INSN_OTHER;
+}
+
+/*
+ * The kernel emulates push of a general register, nop, and relative jmp, jcc and call; an operand-size
+ * prefix makes it refuse a branch (arch/x86/kernel/uprobes.c, since 5.1 with push).
+ */
+static bool is_emulated(const struct insn *insn, const ZydisDecodedInstruction *in)
+{
+	if (in->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE)
+		return false;
+	switch (insn->kind) {
+	case INSN_PUSH:
+		return in->opcode >= 0x50 && in->opcode <= 0x57;
+	case INSN_NOP:
+		return in->mnemonic == ZYDIS_MNEMONIC_NOP;
+	case INSN_JUMP:
+	case INSN_CALL:
+		return insn->target;
+	case INSN_BRANCH:
+		return insn->target && (in->opcode & 0xf0) != 0xe0;   /* not loop, jrcxz */
+	default:
+		return false;
+	}
+}
+
+int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
+{
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	bool is_64bit = elf_machine == EM_X86_64;
+
+	if (!insn_is_supported(elf_machine))
+		return -ENOTSUP;
+	ZydisDecoderInit(&decoder, is_64bit ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
+			 is_64bit ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, len, &in, ops)))
+		return -EINVAL;
+	memset(out, 0, sizeof(*out));
+	out->length = in.length;
+	out->kind = kind_of(&in, ops);
+	note_writes(out, &in, ops);
+	for (u8 i = 0; i < in.operand_count_visible; i++) {
+		ZyanU64 address = 0;
+
+		if (ZYAN_FAILED(ZydisCalcAbsoluteAddress(&in, &ops[i], pc, &address)))
+			continue;
+		if (ops[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && ops[i].imm.is_relative)
+			out->target = address;
+		else if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			 (out->kind == INSN_JUMP || out->kind == INSN_CALL))
+			out->slot = address;
+	}
+	out->is_emulated = is_emulated(out, &in);
+	return 0;
+}

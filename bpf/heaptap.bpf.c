@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The probes: allocator calls of the traced processes become events. */
+#include "bpf/stack.bpf.h"
+
+/* As enum alloc_kind, user/allocator.h; user space asserts that they agree. */
+enum { KIND_MALLOC, KIND_REALLOC, KIND_OUT, KIND_FREE, KIND_MMAP, KIND_MREMAP, KIND_MUNMAP };
+
+const volatile struct source_config config = {};
+struct source_state state = {};
+
+static __always_inline struct level *top_level(struct thread *t)
+{
+	u32 top = t->nr - 1;
+
+	return top < MAX_LEVELS ? &t->levels[top] : NULL;
+}
+
+/* A new request at the top; the oldest one goes when there is no room. */
+static __always_inline struct level *push_level(struct pt_regs *ctx, struct thread *t, u32 probe, u8 flags,
+						u64 ret)
+{
+	struct level *l;
+	u32 nr = t->nr;
+
+	if (nr >= MAX_LEVELS) {
+		abandon(t, &t->levels[0]);
+		for (u32 i = 0; i < MAX_LEVELS - 1; i++)
+			t->levels[i] = t->levels[i + 1];
+		nr = MAX_LEVELS - 1;
+	}
+	l = &t->levels[nr & (MAX_LEVELS - 1)];
+	t->nr = nr + 1;
+	l->sp = REGS_SP(ctx);
+	l->ip = REGS_IP(ctx);
+	l->ret = ret;
+	l->inner_sp = 0;
+	l->inner_ip = 0;
+	l->inner_ret = 0;
+	l->inner_probe = 0;
+	l->probe = probe;
+	l->state = LEVEL_BUSY;
+	l->flags = flags;
+	return l;
+}
+
+/*
+ * The request that made this call, if an allocator made it and not the program: remembered there as
+ * its inner call. Requests that this call proves to be over are forgotten.
+ */
+static __noinline struct level *outer_level(struct pt_regs *ctx, struct thread *t, u32 probe, u64 ret)
+{
+	u64 sp = REGS_SP(ctx);
+	struct level *l;
+
+	drop_stale(t, sp);
+	l = top_level(t);
+	if (!l)
+		return NULL;
+	if (is_nested(l, sp, ret, probe)) {
+		l->inner_sp = sp;
+		l->inner_ip = REGS_IP(ctx);
+		l->inner_ret = ret;
+		l->inner_probe = probe;
+		return l;
+	}
+	if (l->sp == sp) {
+		abandon(t, l);
+		t->nr--;
+	}
+	return NULL;
+}
+
+SEC("uprobe")
+int enter_alloc(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+	u32 probe = (u32)cookie;
+	struct thread *t = thread_current(cookie);
+	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
+	struct heap_event ev = {};
+	struct level *l;
+	u64 ret = 0;
+
+	if (!t || !info)
+		return 0;
+	if (t->nr || info->flags & PROBE_DELEGATES)
+		ret = read_word(info, REGS_SP(ctx));
+	if (t->nr && outer_level(ctx, t, probe, ret))
+		return 0;
+	l = push_level(ctx, t, probe, info->flags, ret);
+	l->size = call_size(ctx, info);
+	l->old = info->old_arg ? call_arg(ctx, info, info->old_arg) : 0;
+	l->out = info->out_arg ? call_arg(ctx, info, info->out_arg) : 0;
+	l->stack = stack_take(ctx, t, info);
+	if (l->old) {
+		ev.h.kind = EVENT_REALLOC_BEGIN;
+		ev.h.fn = info->fn;
+		ev.old_addr = l->old;
+		ev.size = l->size;
+		ev.stack = l->stack;
+		send(t, &ev);
+	}
+	return 0;
+}
+
+/* The block that a finished call gave, 0 if it failed. */
+static __always_inline u64 call_result(const struct pt_regs *ctx, const struct probe_info *info,
+				       const struct level *l)
+{
+	u64 result = REGS_RESULT(ctx);
+
+	if (info->flags & PROBE_32BIT)
+		result = (u32)result;
+	if (info->kind == KIND_OUT)
+		return (u32)result == 0 ? read_word(info, l->out) : 0;
+	if (info->kind == KIND_MMAP || info->kind == KIND_MREMAP) {
+		u64 failed = info->flags & PROBE_32BIT ? 0xffffffffULL : ~0ULL;
+
+		return result == failed ? 0 : result;
+	}
+	return result;
+}
+
+/* The request @l has its result: tell, and forget it unless it may try again. */
+static __always_inline void finish(struct thread *t, struct level *l, const struct probe_info *info, u64 addr)
+{
+	struct heap_event ev = {};
+
+	ev.h.kind = info->kind == KIND_REALLOC || info->kind == KIND_MREMAP ? EVENT_REALLOC_END : EVENT_ALLOC;
+	ev.h.flags = l->state == LEVEL_FAILED ? EVENT_RETRY : 0;
+	ev.h.fn = info->fn;
+	ev.addr = addr;
+	ev.old_addr = l->old;
+	ev.size = l->size;
+	ev.stack = l->stack;
+	if (addr)
+		t->last_alloc = addr;
+	if (!addr && l->state == LEVEL_FAILED)
+		return;
+	send(t, &ev);
+	if (!addr && info->flags & PROBE_DELEGATES)
+		l->state = LEVEL_FAILED;
+}
+
+/*
+ * A call whose stack pointer at entry was @sp returns: the end of a request, or of the malloc inside
+ * an operator new, or of nothing that concerns us.
+ */
+static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
+{
+	u32 probe = (u32)cookie;
+	struct thread *t = thread_current(cookie);
+	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
+	const struct probe_info *outer;
+	u64 result;
+
+	if (!t || !info)
+		return 0;
+	for (int i = MAX_LEVELS - 1; i >= 0; i--) {
+		struct level *l = &t->levels[i];
+
+		if (i >= t->nr)
+			continue;
+		if (l->sp == sp && l->probe == probe) {
+			t->nr = i;
+			if (info->kind != KIND_FREE && info->kind != KIND_MUNMAP)
+				finish(t, l, info, call_result(ctx, info, l));
+			return 0;
+		}
+		if (!(l->flags & PROBE_DELEGATES) || l->inner_sp != sp || l->inner_probe != probe)
+			continue;
+		outer = bpf_map_lookup_elem(&probes, &l->probe);
+		if (!outer)
+			return 0;
+		result = call_result(ctx, info, l);
+		finish(t, l, outer, result);
+		t->nr = result ? i : i + 1;
+		return 0;
+	}
+	return 0;
+}
+
+SEC("uretprobe")
+int leave_call(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+	u32 probe = (u32)cookie;
+	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
+
+	return info ? leave(ctx, cookie, REGS_CALL_SP(ctx, word_bytes(info))) : 0;
+}
+
+/* On the ret instructions of an operator new that calls no malloc: the return address is not popped yet. */
+SEC("uprobe")
+int at_ret(struct pt_regs *ctx)
+{
+	return leave(ctx, probe_cookie(ctx), REGS_SP(ctx));
+}
+
+SEC("uprobe")
+int enter_free(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+	u32 probe = (u32)cookie;
+	struct thread *t = thread_current(cookie);
+	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
+	struct heap_event ev = {};
+	struct level *l;
+	u64 ret = 0;
+
+	if (!t || !info)
+		return 0;
+	ev.addr = call_arg(ctx, info, info->old_arg);
+	if (!ev.addr)
+		return 0;
+	if (t->nr || info->flags & PROBE_DELEGATES)
+		ret = read_word(info, REGS_SP(ctx));
+	l = t->nr ? outer_level(ctx, t, probe, ret) : NULL;
+	if (l) {
+		/* The free that a delete hands its block to is the end of the delete. */
+		if (l->flags & PROBE_DELEGATES && l->old == ev.addr && !(info->flags & PROBE_DELEGATES))
+			t->nr--;
+		return 0;
+	}
+	ev.h.kind = EVENT_FREE;
+	ev.h.fn = info->fn;
+	if (info->kind == KIND_MUNMAP) {
+		ev.h.flags = EVENT_UNMAP;
+		ev.size = call_arg(ctx, info, info->size_arg);
+	} else if (ev.addr == t->last_alloc) {
+		ev.h.flags = EVENT_TEMPORARY;
+	}
+	t->last_alloc = 0;
+	send(t, &ev);
+	if (info->flags & (PROBE_DELEGATES | PROBE_RETURNS)) {
+		l = push_level(ctx, t, probe, info->flags, ret);
+		l->old = ev.addr;
+		l->size = 0;
+	}
+	return 0;
+}
+
+/* The dynamic linker has changed the list of loaded objects (r_debug, _dl_debug_state). */
+SEC("uprobe")
+int maps_changed(struct pt_regs *ctx)
+{
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	if (state.is_on && process_of(pid))
+		send_process(EVENT_MAPS, pid, 0);
+	return 0;
+}
+
+SEC("raw_tracepoint/sched_process_exit")
+int thread_exit(void *ctx)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
+
+	if (!t)
+		return 0;
+	for (u32 i = 0; i < MAX_LEVELS; i++)
+		if (i < t->nr)
+			abandon(t, &t->levels[i]);
+	bpf_map_delete_elem(&threads, &tid);
+	return 0;
+}
+
+SEC("raw_tracepoint/sched_process_exec")
+int process_exec(void *ctx)
+{
+	u64 both = bpf_get_current_pid_tgid();
+	u32 tid = (u32)both;
+
+	if (!process_of(both >> 32))
+		return 0;
+	bpf_map_delete_elem(&threads, &tid);
+	send_process(EVENT_EXEC, both >> 32, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

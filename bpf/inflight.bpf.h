@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Calls that have begun and not ended, per thread. One request by the program is one event: allocator
+ * functions that call each other must not be counted twice, and calls that never return (longjmp,
+ * exceptions, cancellation) must leave nothing wrong behind.
+ */
+#pragma once
+
+#include "bpf/compat.bpf.h"
+
+enum { MAX_LEVELS = 4, SAME_STACK_BYTES = 1 << 20 };
+
+enum level_state {
+	LEVEL_BUSY = 1,      /* inside the call */
+	LEVEL_FAILED,        /* operator new: the malloc inside failed; a new_handler may let it try again */
+};
+
+/* One request by the program that is under way. */
+struct level {
+	u64 sp;              /* at entry: with the thread, the call's identity */
+	u64 ip;              /* of the probe */
+	u64 ret;             /* return address; 0 = not read */
+	u64 size;            /* bytes asked for */
+	u64 old;             /* block or range handed in */
+	u64 out;             /* where the result will be stored (posix_memalign) */
+	u64 stack;           /* id */
+	u64 inner_sp;        /* latest allocator call made by this one */
+	u64 inner_ip;
+	u64 inner_ret;
+	u32 probe;           /* index */
+	u32 inner_probe;
+	u8 state;            /* enum level_state; 0 = unused */
+	u8 flags;            /* of the probe, enum probe_flag */
+	u8 reserved[6];
+};
+
+/* One thread of a traced process. Made at its first call, deleted when it ends. */
+struct thread {
+	u32 pid;             /* whose books its events belong to */
+	u32 nr;              /* levels in use */
+	u64 last_alloc;      /* block of its latest allocation, 0 after a free of it */
+	struct level levels[MAX_LEVELS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_THREADS);
+	__type(key, u32);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct process_state);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_PROBES);
+	__type(key, u32);
+	__type(value, struct probe_info);
+} probes SEC(".maps");
+
+/* A zeroed thread is too large for the program's stack. */
+static const struct thread empty_thread;
+
+static __always_inline struct process_state *process_of(u32 pid)
+{
+	return bpf_map_lookup_elem(&processes, &pid);
+}
+
+/* A thread seen for the first time; NULL if its process is not traced. */
+static __noinline struct thread *thread_new(u32 tid, u32 pid, u32 filter_pid)
+{
+	struct process_state *process = process_of(pid);
+	struct thread *t;
+
+	/* A vfork child runs in its parent's memory: what it does belongs to the parent's books. */
+	if (!process && filter_pid) {
+		pid = filter_pid;
+		process = process_of(pid);
+	}
+	if (!process)
+		return NULL;
+	bpf_map_update_elem(&threads, &tid, &empty_thread, BPF_NOEXIST);
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (t)
+		t->pid = pid;
+	else
+		__sync_fetch_and_add(&process->lost_other, 1);
+	return t;
+}
+
+/* The current thread, NULL if nothing of it is to be seen. */
+static __always_inline struct thread *thread_current(u64 cookie)
+{
+	u64 both = bpf_get_current_pid_tgid();
+	u32 tid = (u32)both;
+	struct process_state *process;
+	struct thread *t;
+
+	if (!state.is_on)
+		return NULL;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t)
+		t = thread_new(tid, both >> 32, cookie >> 32);
+	if (t && state.nr_paused) {
+		process = process_of(t->pid);
+		if (!process || process->is_paused)
+			return NULL;
+	}
+	return t;
+}
+
+static __always_inline u64 word_bytes(const struct probe_info *info)
+{
+	return info->flags & PROBE_32BIT ? 4 : 8;
+}
+
+/* A word of the target's memory; 0 when it cannot be read. */
+static __always_inline u64 read_word(const struct probe_info *info, u64 addr)
+{
+	u64 word = 0;
+
+	if (info->flags & PROBE_32BIT)
+		bpf_probe_read_user(&word, 4, (void *)addr);
+	else
+		bpf_probe_read_user(&word, 8, (void *)addr);
+	return word;
+}
+
+/* Argument @n, from 1. */
+static __always_inline u64 call_arg(const struct pt_regs *ctx, const struct probe_info *info, u8 n)
+{
+	if (info->flags & PROBE_32BIT)
+		return read_word(info, REGS_SP(ctx) + 4 * n);
+	if (n == 1)
+		return REGS_ARG1(ctx);
+	if (n == 2)
+		return REGS_ARG2(ctx);
+	return n == 3 ? REGS_ARG3(ctx) : REGS_ARG4(ctx);
+}
+
+/* Bytes asked for; all ones when nmemb * size overflows: such a call fails. */
+static __always_inline u64 call_size(const struct pt_regs *ctx, const struct probe_info *info)
+{
+	u64 size = info->size_arg ? call_arg(ctx, info, info->size_arg) : 0;
+	u64 count, most;
+
+	if (!info->count_arg)
+		return size;
+	count = call_arg(ctx, info, info->count_arg);
+	if (!((size | count) >> 32))
+		return size * count;
+	most = size ? ~0ULL / size : ~0ULL;
+	/* Else clang makes it a 128-bit multiplication, which BPF has not. */
+	asm volatile("" : "+r"(most));
+	return count > most ? ~0ULL : size * count;
+}
+
+/* Is the return address @ret inside the code that belongs to the call at @ip? */
+static __always_inline bool is_own_code(u32 probe, u64 ip, u64 ret)
+{
+	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
+
+	return info && ret - (ip - info->own_before) < (u64)info->own_before + info->own_after;
+}
+
+/*
+ * Was the call at @sp with return address @ret made by the request @l, rather than by the program?
+ * A jump leaves sp as it is; if the outer call has a return probe, the return address is then the
+ * kernel's trampoline, the first byte of a page.
+ */
+static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u32 probe)
+{
+	if (sp == l->sp) {
+		if (probe == l->probe || l->state != LEVEL_BUSY)
+			return false;
+		return l->flags & PROBE_DELEGATES ? ret == l->ret : !(ret & 4095);
+	}
+	if (l->state == LEVEL_FAILED)
+		return sp == l->inner_sp && ret == l->inner_ret && probe == l->inner_probe;
+	if (is_own_code(l->probe, l->ip, ret))
+		return true;
+	return l->inner_sp >= sp && is_own_code(l->inner_probe, l->inner_ip, ret);
+}
+
+/* A call whose end was never seen; a failed one has told all there is to tell. */
+static __always_inline void abandon(const struct thread *t, const struct level *l)
+{
+	struct process_state *process;
+
+	if (l->state != LEVEL_BUSY || !(l->flags & (PROBE_RETURNS | PROBE_DELEGATES)))
+		return;
+	process = process_of(t->pid);
+	if (process)
+		__sync_fetch_and_add(&process->abandoned, 1);
+}
+
+/*
+ * Forget calls that cannot be under way any more: their frame lies below the stack pointer. Frames far
+ * away may belong to another stack of the thread (signal stack, coroutine) and are kept while there is room.
+ */
+static __always_inline void drop_stale(struct thread *t, u64 sp)
+{
+	for (int i = 0; i < MAX_LEVELS; i++) {
+		u32 top = t->nr - 1;
+		struct level *l;
+
+		if (top >= MAX_LEVELS)
+			return;
+		l = &t->levels[top];
+		if (l->sp >= sp || sp - l->sp > SAME_STACK_BYTES)
+			return;
+		abandon(t, l);
+		t->nr = top;
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Private business of user/source_bpf.c and its programs: knobs, probe descriptions, per-process state. */
+#pragma once
+
+/* The includer brings u8..u64. */
+
+enum probe_flag {
+	PROBE_RETURNS = 1,   /* the end of the call is seen: uretprobe, or probes on its ret instructions */
+	PROBE_DELEGATES = 2, /* the work is done by another probed function called from its own body */
+	PROBE_32BIT = 4,     /* arguments on the stack, words of 4 bytes */
+};
+
+/* What the programs need to know of one probed function; the low half of a link's cookie is its index. */
+struct probe_info {
+	u16 fn;              /* row of the allocator table */
+	u8 kind;             /* enum alloc_kind, user/allocator.h */
+	u8 flags;            /* enum probe_flag */
+	u8 size_arg, count_arg, old_arg, out_arg;
+	u32 own_before;      /* bytes from the probe back to where calls from "inside" begin ... */
+	u32 own_after;       /* ... and on to where they end: the function itself if it delegates, else its module's code */
+};
+
+/* One traced process. Counters only grow. */
+struct process_state {
+	u64 lost_allocs;     /* results of calls that did not fit into the ring */
+	u64 lost_frees;
+	u64 lost_stacks;
+	u64 lost_other;
+	u64 abandoned;       /* calls that never returned: longjmp, killed threads, more than 64 nested */
+	u32 epoch;           /* of its mappings, set by user space */
+	u32 is_paused;
+};
+
+/* Fixed when the programs are loaded. */
+struct source_config {
+	u32 depth;           /* frames per stack, 0 = none */
+	u32 wake_bytes;      /* wake the reader when this much waits in the ring */
+	u64 fixed_cookie;    /* kernels without bpf_get_attach_cookie: one load of the programs for each probe */
+	u32 is_cookie_fixed;
+	u32 pid_ns_level;    /* reserved */
+};
+
+/* Shared live with user space. */
+struct source_state {
+	u32 is_on;           /* the gate: nothing is seen while it is 0 */
+	u32 nr_paused;       /* processes with is_paused */
+	u64 hits;            /* calls seen, nested ones too (only counted for heaptap's own cost) */
+};
+
+enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 32768, MAX_STACKS_SEEN = 65536 };

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records on their way to user space: one ring for all, in the order of the calls. */
+#pragma once
+
+#include "bpf/inflight.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 23);
+} ring SEC(".maps");
+
+/* Waking the reader costs more than a record: do it only when there is a good deal to read. */
+static __always_inline u64 wake_flag(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= config.wake_bytes ? BPF_RB_FORCE_WAKEUP :
+										  BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void count_lost(u32 pid, u8 kind)
+{
+	struct process_state *process = process_of(pid);
+
+	if (!process)
+		return;
+	if (kind == EVENT_FREE || kind == EVENT_REALLOC_BEGIN)
+		__sync_fetch_and_add(&process->lost_frees, 1);
+	else if (kind == EVENT_ALLOC || kind == EVENT_REALLOC_END)
+		__sync_fetch_and_add(&process->lost_allocs, 1);
+	else
+		__sync_fetch_and_add(&process->lost_other, 1);
+}
+
+/* Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. */
+static __always_inline void send(const struct thread *t, const struct heap_event *ev)
+{
+	struct heap_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
+
+	if (!out) {
+		count_lost(t->pid, ev->h.kind);
+		return;
+	}
+	*out = *ev;
+	out->h.pid = t->pid;
+	out->h.tid = (u32)bpf_get_current_pid_tgid();
+	out->h.reserved = 0;
+	out->time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(out, wake_flag());
+}
+
+static __always_inline void send_process(u8 kind, u32 pid, u32 child)
+{
+	struct process_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
+
+	if (!out) {
+		count_lost(pid, kind);
+		return;
+	}
+	__builtin_memset(out, 0, sizeof(*out));
+	out->h.kind = kind;
+	out->h.pid = pid;
+	out->h.tid = (u32)bpf_get_current_pid_tgid();
+	out->time_ns = bpf_ktime_get_ns();
+	out->child_pid = child;
+	bpf_ringbuf_submit(out, BPF_RB_FORCE_WAKEUP);
+}
