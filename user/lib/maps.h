@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* /proc/PID/maps as plain data, line by line, whatever the file names in it look like. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+/* One mapping, as the kernel prints it. */
+struct map_line {
+	taddr_t start, end;
+	u64 offset;		  /* of start in the file, in bytes */
+	u64 inode;		  /* 0 = in no file */
+	u32 dev_major, dev_minor; /* of the file system, as the kernel numbers it there */
+	bool is_readable, is_writable, is_executable, is_shared;
+	/*
+	 * Borrowed until the next line; never NULL. A file's path (an unlinked one ends in " (deleted)"),
+	 * a pseudo name such as "[heap]" or "anon_inode:[x]", or "". The kernel writes a newline as "\012",
+	 * which becomes a newline here; a name with these four characters looks the same (is_ambiguous).
+	 */
+	const char *path;
+	bool is_ambiguous;
+	bool is_cut; /* the path was too long (over 128 KiB) and lost its end */
+};
+
+struct maps_reader;
+
+/*
+ * Open /proc/@pid/maps. Does not stop the target. *@out is owned by the caller: maps_close().
+ * Returns 0, -ESRCH if there is no such process, -EACCES without the right to look, or -errno.
+ */
+int maps_open(struct maps_reader **out, pid_t pid) __must_check;
+void maps_close(struct maps_reader *r);
+
+/* Read lines from @fd, which stays the caller's (tests, saved maps). */
+int maps_open_fd(struct maps_reader **out, int fd) __must_check;
+
+/*
+ * The next line, by rising address. Memory is bounded, however many and long they are.
+ * Returns 1, 0 at the end (at once for a zombie or a kernel thread), -EBADMSG for a line that is none, or -errno.
+ */
+int maps_next(struct maps_reader *r, struct map_line *line) __must_check;
+
+/* After the end: false if the process gave up its memory (exit, exec) so that lines may be missing. */
+bool maps_is_complete(const struct maps_reader *r);
+
+/*
+ * Take one line of @len bytes, without its newline, apart. Writes a NUL at @text[@len] and restores
+ * newlines in the path in place. Returns 0 or -EBADMSG.
+ */
+int maps_parse_line(char *text, size_t len, struct map_line *line) __must_check;
