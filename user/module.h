@@ -44,6 +44,8 @@ void module_table_free(struct module_table *t);
 /* NULL for id 0 or one that does not exist. */
 struct module *module_get(const struct module_table *t, u32 id);
 size_t module_count(const struct module_table *t);
+/* Mappings left without a module because the table was full. */
+size_t module_skipped(const struct module_table *t);
 
 /*
  * Add a module by hand (tests, replay): @path and @build_id are copied, the file is opened where it exists.
@@ -56,6 +58,7 @@ struct mapping_list {
 	struct mapping *maps; /* owned */
 	size_t nr;
 	u32 epoch; /* grows with each read that found a change */
+	u64 hash;  /* of what was read, to notice a change */
 };
 
 /*
