@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A program that heaptap starts, from exec to its end. */
+#include "user/launch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/tracee.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+
+struct launch {
+	pid_t pid;
+	struct launch_hooks hooks;
+	taddr_t entry;               /* AT_ENTRY: where the dynamic linker hands over */
+	long entry_code;             /* the word under the breakpoint there */
+	bool is_starting;            /* the dynamic linker is still at work */
+	bool has_new_code;           /* it mapped code that nobody was told about */
+	bool has_ended;
+	bool is_exit_told;
+	int status;
+};
+
+/* Threads are watched too: the one that ends the process need not be the first. */
+static const long trace_options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT |
+				  PTRACE_O_TRACESYSGOOD;
+
+/* Become @user; in the child. 0 or -errno. */
+static int become(const char *user)
+{
+	const struct passwd *pw = getpwnam(user);
+
+	if (!pw)
+		return -EINVAL;
+	if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) || setuid(pw->pw_uid))
+		return -errno;
+	return 0;
+}
+
+/* The child between fork and exec: wait for the parent's word, then become the program. */
+static void child(const struct launch_options *o, int go, int report)
+{
+	sigset_t none;
+	int err = 0;
+	char c;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGUSR1 || sig == SIGPIPE ||
+		    sig == SIGCHLD || sig == SIGQUIT)
+			signal(sig, SIG_DFL);
+	if (read(go, &c, 1) != 1)
+		_exit(127);
+	if (o->user)
+		err = become(o->user);
+	if (!err && o->cwd && chdir(o->cwd))
+		err = -errno;
+	if (!err) {
+		execvp(o->argv[0], o->argv);
+		err = -errno;
+	}
+	if (write(report, &err, sizeof(err)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static void set_entry_code(const struct launch *l, long code)
+{
+	if (ptrace(PTRACE_POKETEXT, l->pid, l->entry, code))
+		warn("run: cannot watch the start of PID %d: %s", l->pid, strerror(errno));
+}
+
+/*
+ * A new image stands at its first instruction. A static program is ready; in others the dynamic
+ * linker comes first, and is followed to the program's entry point.
+ */
+static void new_image(struct launch *l)
+{
+	bool is_32bit = false;
+	u64 interp = 0;
+
+	l->is_starting = false;
+	l->is_exit_told = false;
+	l->hooks.exec(l->hooks.ctx, l->pid);
+	l->hooks.mapped(l->hooks.ctx, l->pid);
+	if (proc_is_32bit(&is_32bit, l->pid) || proc_auxv(&interp, l->pid, is_32bit, AT_BASE) || !interp ||
+	    proc_auxv(&l->entry, l->pid, is_32bit, AT_ENTRY)) {
+		/* Static: nothing more to wait for. EXITKILL is only for the time a breakpoint is in it. */
+		ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options);
+		return;
+	}
+	ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options | PTRACE_O_EXITKILL);
+	errno = 0;
+	l->entry_code = ptrace(PTRACE_PEEKTEXT, l->pid, l->entry, 0);
+	if (errno) {
+		warn("run: cannot read the entry point of PID %d: %s", l->pid, strerror(errno));
+		return;
+	}
+	l->is_starting = true;
+	l->has_new_code = false;
+	set_entry_code(l, tracee_breakpoint(l->entry_code));
+}
+
+/* If the program stands at our breakpoint, take it out. */
+static bool reached_entry(struct launch *l)
+{
+	taddr_t pc;
+
+	if (tracee_get_pc(l->pid, &pc) || pc != tracee_after_breakpoint(l->entry))
+		return false;
+	set_entry_code(l, l->entry_code);
+	if (tracee_set_pc(l->pid, l->entry))
+		warn("run: cannot set the program counter of PID %d: %s", l->pid, strerror(errno));
+	l->is_starting = false;
+	ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options);
+	l->hooks.mapped(l->hooks.ctx, l->pid);
+	return true;
+}
+
+/* The dynamic linker makes a system call: tell about new code before any of it can run. */
+static void startup_syscall(struct launch *l)
+{
+	switch (tracee_call(l->pid)) {
+	case TRACEE_CALL_MAPS_CODE:
+		l->has_new_code = true;
+		return;
+	case TRACEE_CALL_LOADING:
+		return;
+	default:
+		if (!l->has_new_code)
+			return;
+	}
+	l->has_new_code = false;
+	l->hooks.mapped(l->hooks.ctx, l->pid);
+}
+
+static void go_on(const struct launch *l, pid_t tid, int sig)
+{
+	int request = l->is_starting && tid == l->pid ? PTRACE_SYSCALL : PTRACE_CONT;
+
+	ptrace(request, tid, 0, sig);
+}
+
+static u32 thread_count(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return proc_read_stat(&stat, pid) ? 0 : stat.nr_threads;
+}
+
+/* Thread @tid is about to end; does the whole process end with it, its memory still there? */
+static void thread_ends(struct launch *l, pid_t tid)
+{
+	unsigned long status = 0;
+	bool is_last;
+
+	if (l->is_exit_told || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+		return;
+	is_last = WIFSIGNALED((int)status) || tracee_call(tid) == TRACEE_CALL_EXITS_ALL ||
+		  thread_count(l->pid) <= 1;
+	if (!is_last)
+		return;
+	l->is_exit_told = true;
+	l->hooks.exiting(l->hooks.ctx, l->pid, (int)status);
+}
+
+/* One ptrace stop of thread @tid. */
+static void handle_stop(struct launch *l, pid_t tid, int status)
+{
+	int event = status >> 16;
+	int sig = WSTOPSIG(status);
+
+	switch (event) {
+	case PTRACE_EVENT_EXEC:
+		new_image(l);
+		break;
+	case PTRACE_EVENT_EXIT:
+		thread_ends(l, tid);
+		break;
+	case PTRACE_EVENT_STOP:
+		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
+			ptrace(PTRACE_LISTEN, tid, 0, 0);
+			return;
+		}
+		break;
+	case 0:
+		if (sig == (SIGTRAP | 0x80)) {
+			startup_syscall(l);
+			break;
+		}
+		if (sig == SIGTRAP && l->is_starting && tid == l->pid && reached_entry(l))
+			break;
+		go_on(l, tid, sig);
+		return;
+	default:
+		break;
+	}
+	go_on(l, tid, 0);
+}
+
+/* Wait for the exec of the child, handling what comes before. 0 or the -errno that it reported. */
+static int wait_for_exec(struct launch *l, int report)
+{
+	int status, err;
+
+	for (;;) {
+		if (waitpid(l->pid, &status, __WALL) < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (WIFEXITED(status) || WIFSIGNALED(status)) {
+			l->has_ended = true;
+			l->status = status;
+			return read(report, &err, sizeof(err)) == sizeof(err) ? err : -ECHILD;
+		}
+		if (status >> 16 == PTRACE_EVENT_EXEC) {
+			new_image(l);
+			return 0;
+		}
+		handle_stop(l, l->pid, status);
+	}
+}
+
+static int fork_child(struct launch *l, const struct launch_options *options, int go[2], int report[2])
+{
+	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+		return -errno;
+	l->pid = fork();
+	if (l->pid < 0)
+		return -errno;
+	if (!l->pid)
+		child(options, go[0], report[1]);
+	close(report[1]);
+	report[1] = -1;
+	if (ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL))
+		return -errno;
+	return write(go[1], "", 1) == 1 ? 0 : -errno;
+}
+
+static void close_pair(int fds[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
+{
+	struct launch *l = calloc(1, sizeof(*l));
+	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
+	int err = -ENOMEM;
+
+	if (!l)
+		goto undo_fds;
+	l->hooks = *hooks;
+	err = fork_child(l, options, go, report);
+	if (!err)
+		err = wait_for_exec(l, report[0]);
+	if (err) {
+		error("run: %s: %s", options->argv[0],
+		      err == -EINVAL && options->user ? "unknown user" : strerror(-err));
+		launch_free(l);
+		goto undo_fds;
+	}
+	*out = l;
+undo_fds:
+	close_pair(go);
+	close_pair(report);
+	return err;
+}
+
+void launch_start(struct launch *l)
+{
+	go_on(l, l->pid, 0);
+}
+
+pid_t launch_pid(const struct launch *l)
+{
+	return l->pid;
+}
+
+bool launch_poll(struct launch *l)
+{
+	int status;
+	pid_t tid;
+
+	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+		if (WIFSTOPPED(status)) {
+			handle_stop(l, tid, status);
+		} else if (tid == l->pid) {
+			l->has_ended = true;
+			l->status = status;
+		}
+	}
+	return l->has_ended;
+}
+
+int launch_status(const struct launch *l)
+{
+	return l->status;
+}
+
+void launch_signal(const struct launch *l, int sig)
+{
+	if (!l->has_ended)
+		kill(l->pid, sig);
+}
+
+void launch_free(struct launch *l)
+{
+	if (!l)
+		return;
+	/* Not even started: nobody else would end it. */
+	if (!l->has_ended && l->is_starting && l->pid > 0) {
+		kill(l->pid, SIGKILL);
+		waitpid(l->pid, NULL, __WALL);
+	}
+	free(l);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A program that heaptap starts: stopped before its first instruction and after each library that the
+ * dynamic linker maps, so that no allocation is missed; watched by ptrace (no breakpoints stay in it)
+ * until it ends, so that its end and its exec can be looked at while its memory is still there.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+struct launch;
+
+struct launch_options {
+	char *const *argv;           /* program and arguments, NULL-terminated */
+	const char *user;            /* run as this user, NULL = as we are */
+	const char *cwd;             /* NULL = here */
+};
+
+/* What the owner of a launch is told. The program stands still during each of these. */
+struct launch_hooks {
+	void *ctx;
+	/* A new image, nothing of it has run. After a failure the program goes on untraced. */
+	void (*exec)(void *ctx, pid_t pid);
+	/* Perhaps new mappings, none of whose code has run. */
+	void (*mapped)(void *ctx, pid_t pid);
+	/* The process is about to end; its memory is still there. @status as wait(2) gives it. */
+	void (*exiting)(void *ctx, pid_t pid, int status);
+};
+
+/*
+ * Start the program; it stands at its first instruction, hooks->exec and hooks->mapped have been called,
+ * when this returns 0. Else -errno of the exec (-ENOENT, -EACCES, ...), -EINVAL for an unknown user,
+ * -EPERM when we may not become that user. One line is logged on failure.
+ */
+int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
+	__must_check;
+
+/* Let it run. */
+void launch_start(struct launch *l);
+
+pid_t launch_pid(const struct launch *l);
+
+/* Handle what happened to the program, without waiting. True once it has ended. */
+bool launch_poll(struct launch *l);
+
+/* As wait(2) gives it; valid after launch_poll() returned true. */
+int launch_status(const struct launch *l);
+
+/* Pass @sig on to the program. */
+void launch_signal(const struct launch *l, int sig);
+
+/* Let go of a program that may still run. */
+void launch_free(struct launch *l);

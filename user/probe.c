@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which functions of a file are allocators. */
+#include "user/probe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/event.h"
+#include "bpf/maps.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/probe_place.h"
+
+/* A symbol that only one allocator defines tells which one a file is. First match counts. */
+static const struct {
+	const char *symbol, *kind;
+} kinds[] = {
+	{ "mallctl", "jemalloc" },
+	{ "tc_malloc", "tcmalloc" },
+	{ "mi_malloc", "mimalloc" },
+	{ "__libc_malloc", "glibc" },
+	{ "__libc_malloc_impl", "musl" },
+	{ "__dls3", "musl" },
+	{ "_ZSt15get_new_handlerv", "libstdc++" },
+	{ "_ZSt15set_new_handlerPFvvE", "libc++" },
+};
+
+struct finder {
+	struct elf *elf;
+	const char *name;
+	const struct probe_options *options;
+	struct probe_list *list;
+	size_t capacity;
+	size_t kind;                 /* index of the best match in kinds, ARRAY_SIZE(kinds) = none */
+	int err;
+};
+
+/* Is row @fn wanted in this file? */
+static bool is_wanted(const struct finder *f, u16 fn)
+{
+	const struct alloc_fn *row = alloc_fn(fn);
+
+	switch (row->family) {
+	case FAMILY_MMAP:
+		return f->options->want_mmap;
+	case FAMILY_NEW:
+	case FAMILY_NEW_ARRAY:
+		return f->options->want_cpp;
+	case FAMILY_CUSTOM:
+		for (size_t i = 0; i < f->options->nr_custom; i++) {
+			const struct probe_custom *c = &f->options->custom[i];
+
+			if (c->fn == fn && (!c->object || !strcmp(c->object, f->name)))
+				return true;
+		}
+		return false;
+	default:
+		return true;
+	}
+}
+
+static struct probe_site *site_at(const struct probe_list *list, u64 start)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		if (list->sites[i].start == start)
+			return &list->sites[i];
+	return NULL;
+}
+
+static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
+{
+	struct probe_site *s = site_at(f->list, sym->value);
+
+	if (s) {
+		/* Aliases and weak names: one probe, under the name that comes first in the table. */
+		if (fn < s->fn)
+			s->fn = fn;
+		if (sym->size && s->end == s->start)
+			s->end = s->start + sym->size;
+		return 0;
+	}
+	if (f->list->nr == f->capacity) {
+		size_t capacity = f->capacity ? f->capacity * 2 : 32;
+		struct probe_site *sites = reallocarray(f->list->sites, capacity, sizeof(*sites));
+
+		if (!sites)
+			return -ENOMEM;
+		f->list->sites = sites;
+		f->capacity = capacity;
+	}
+	s = &f->list->sites[f->list->nr++];
+	memset(s, 0, sizeof(*s));
+	s->fn = fn;
+	s->start = sym->value;
+	s->end = sym->value + sym->size;
+	s->is_ifunc = sym->type == STT_GNU_IFUNC;
+	return 0;
+}
+
+static int see_symbol(void *ctx, const struct elf_symbol *sym)
+{
+	struct finder *f = ctx;
+	u16 fn;
+
+	if (sym->shndx == SHN_UNDEF || !sym->value ||
+	    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_NOTYPE))
+		return 0;
+	for (size_t i = 0; i < f->kind; i++)
+		if (!strcmp(sym->name, kinds[i].symbol))
+			f->kind = i;
+	if (!strcmp(sym->name, "_dl_debug_state"))
+		f->list->linker_hook = sym->value;
+	fn = alloc_fn_find(sym->name);
+	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
+}
+
+/* The dynamic linker has a small allocator of its own for the time before libc is there. */
+static bool is_dynamic_linker(struct elf *elf)
+{
+	const char *soname = elf_soname(elf);
+
+	return soname && !strncmp(soname, "ld", 2) && (soname[2] == '-' || soname[2] == '6' || soname[2] == '.');
+}
+
+static void drop_all_sites(struct probe_list *list)
+{
+	for (size_t i = 0; i < list->nr; i++)
+		free(list->sites[i].rets);
+	list->nr = 0;
+}
+
+/* Fill in where each probe goes; functions that cannot be probed are left out and counted. */
+static int place_all(struct finder *f)
+{
+	struct probe_list *list = f->list;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->nr; i++) {
+		struct probe_site s = list->sites[i];
+		int err = s.is_ifunc ? 0 : probe_place(&s, f->elf, list, f->options);
+
+		if (err == -ENOMEM || err == -ENOTSUP) {
+			list->nr = i;
+			return err;
+		}
+		if (err) {
+			list->nr_skipped++;
+			warn("probe: %s: no probe in %s: %s", f->name, alloc_fn(s.fn)->symbol, strerror(-err));
+			continue;
+		}
+		list->sites[kept++] = s;
+	}
+	list->nr = kept;
+	return 0;
+}
+
+int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
+		    const struct probe_options *options)
+{
+	struct finder f = { .elf = elf, .name = name, .options = options, .list = out,
+			    .kind = ARRAY_SIZE(kinds) };
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
+	if (err)
+		goto undo_sites;
+	if (is_dynamic_linker(elf))
+		drop_all_sites(out);
+	if (!out->nr)
+		return 0;
+	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind : "custom";
+	err = place_all(&f);
+	if (!err)
+		return 0;
+undo_sites:
+	probe_list_fini(out);
+	return err;
+}
+
+int probe_site_init(struct probe_site *out, struct elf *elf, u16 fn, u64 start, u64 end,
+		    const struct probe_options *options, const struct probe_list *list)
+{
+	memset(out, 0, sizeof(*out));
+	out->fn = fn;
+	out->start = start;
+	out->end = end;
+	return probe_place(out, elf, list, options);
+}
+
+struct slot_finder {
+	const char *symbol;
+	int (*fn)(void *ctx, u64 vaddr);
+	void *ctx;
+};
+
+static int see_reloc(void *ctx, const struct elf_reloc *reloc)
+{
+	const struct slot_finder *f = ctx;
+
+	if (reloc->kind != ELF_RELOC_JUMP_SLOT && reloc->kind != ELF_RELOC_GLOB_DAT)
+		return 0;
+	return strcmp(reloc->symbol, f->symbol) ? 0 : f->fn(f->ctx, reloc->offset);
+}
+
+int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u64 vaddr), void *ctx)
+{
+	struct slot_finder f = { .symbol = symbol, .fn = fn, .ctx = ctx };
+
+	return elf_each_reloc(elf, see_reloc, &f);
+}
+
+void probe_list_fini(struct probe_list *list)
+{
+	drop_all_sites(list);
+	free(list->sites);
+	memset(list, 0, sizeof(*list));
+}

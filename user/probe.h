@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where probes go in a file: its allocator functions, and for each the cheapest place that sees every call. */
+#pragma once
+
+#include "user/allocator.h"
+
+struct elf;
+
+/* One function to probe. Addresses are ELF virtual addresses. */
+struct probe_site {
+	u16 fn;                      /* row of the allocator table */
+	u8 flags;                    /* enum probe_flag, bpf/maps.h */
+	bool is_emulated;            /* no single step at the place */
+	bool is_ifunc;               /* start is a resolver: the function must be asked of the target */
+	u64 start, end;              /* of the function */
+	u64 place;                   /* of the probe at entry */
+	u64 own_start, own_end;      /* calls that return into here are part of the request */
+	u64 *rets;                   /* owned; return instructions, where the end cannot be seen by a uretprobe */
+	size_t nr_rets;
+};
+
+struct probe_list {
+	struct probe_site *sites;    /* owned; one for each address */
+	size_t nr;
+	const char *kind;            /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
+	u64 linker_hook;             /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
+	size_t nr_skipped;           /* functions that could not be probed; each one was logged */
+};
+
+/* A custom allocator's function: --alloc. */
+struct probe_custom {
+	u16 fn;                      /* row made by alloc_fn_add() */
+	const char *object;          /* only in files of this name; NULL = in any */
+};
+
+struct probe_options {
+	bool want_mmap;
+	bool want_cpp;               /* operators new and delete under their own names */
+	bool no_uretprobe;           /* see the end of calls by probes on ret instructions (dear) */
+	const struct probe_custom *custom;
+	size_t nr_custom;
+};
+
+/*
+ * Find the allocator functions that @elf defines; @name is the file's name for messages and --alloc's
+ * object. Reads only. Owned by the caller: probe_list_fini(). 0, -ENOMEM, -ENOTSUP for a CPU whose
+ * instructions cannot be decoded. No allocators is no error: nr is 0.
+ */
+int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
+		    const struct probe_options *options) __must_check;
+void probe_list_fini(struct probe_list *list);
+
+/* Slots of @elf's GOT that hold the address of the function @symbol; for IFUNC. Calls @fn for each. */
+int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u64 vaddr), void *ctx) __must_check;
+
+/*
+ * The site for a function at @start, whose address was found out otherwise (IFUNC): place, flags and
+ * rets are filled in as probe_list_init() does. 0 or -errno.
+ */
+int probe_site_init(struct probe_site *out, struct elf *elf, u16 fn, u64 start, u64 end,
+		    const struct probe_options *options, const struct probe_list *list) __must_check;

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The cheapest place in a function that sees every call, and how its end can be seen. */
+#include "user/probe_place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/insn.h"
+#include "bpf/event.h"
+#include "bpf/maps.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+
+enum {
+	MAX_PROLOGUE = 96,           /* bytes from the entry in which a place is looked for */
+	MAX_BODY = 16384,            /* bytes of a function that are decoded */
+	UNSIZED_BODY = 256,          /* of a symbol without size */
+	MAX_WALK = 4096,             /* instructions followed in search of returns */
+	MAX_RETS = 64,
+};
+
+/* A function's code in memory. */
+struct body {
+	const struct elf *elf;
+	u64 start;
+	size_t len;
+	u8 *code;                    /* owned */
+};
+
+static int body_read(struct body *b, const struct elf *elf, u64 start, u64 end)
+{
+	const struct elf_segment *seg = elf_segment_at(elf, start);
+	u64 len = end > start ? end - start : UNSIZED_BODY;
+	u64 left;
+	int err;
+
+	if (!seg || !(seg->flags & PF_X) || start - seg->vaddr >= seg->filesz)
+		return -EINVAL;
+	left = seg->filesz - (start - seg->vaddr);
+	if (len > MAX_BODY)
+		len = MAX_BODY;
+	if (len > left)
+		len = left;
+	b->elf = elf;
+	b->start = start;
+	b->len = len;
+	b->code = malloc(len);
+	if (!b->code)
+		return -ENOMEM;
+	err = elf_read_vaddr(elf, start, b->code, len);
+	if (err) {
+		free(b->code);
+		b->code = NULL;
+	}
+	return err;
+}
+
+/* Decode the instruction at @at (offset in the body). False at its end and at what is no instruction. */
+static bool body_insn(const struct body *b, size_t at, struct insn *insn)
+{
+	return at < b->len &&
+	       !insn_decode(insn, b->elf->machine, b->start + at, b->code + at, b->len - at);
+}
+
+/* Registers of the arguments that a probe for @fn reads, as insn.writes_args counts them. */
+static u8 needed_args(const struct alloc_fn *fn)
+{
+	u8 mask = 0;
+
+	for (int i = 0; i < 4; i++) {
+		u8 arg = (const u8[]){ fn->size_arg, fn->count_arg, fn->old_arg, fn->out_arg }[i];
+
+		if (arg)
+			mask |= 1 << (arg - 1);
+	}
+	return mask;
+}
+
+/* Does anything in the function jump back to between its entry and @place? Then one call could hit twice. */
+static bool is_loop_target(const struct body *b, u64 place)
+{
+	struct insn insn;
+
+	for (size_t at = 0; body_insn(b, at, &insn); at += insn.length)
+		if ((insn.kind == INSN_JUMP || insn.kind == INSN_BRANCH) && insn.target > b->start &&
+		    insn.target <= place)
+			return true;
+	return false;
+}
+
+/*
+ * The first instruction that the kernel emulates, if every call passes it with its arguments still in
+ * their registers and its return address at the stack pointer; else the entry. A branch may be that
+ * instruction, but nothing may have branched before.
+ */
+static void find_place(struct probe_site *site, const struct body *b)
+{
+	u8 needed = needed_args(alloc_fn(site->fn));
+	struct insn insn;
+
+	site->place = site->start;
+	site->is_emulated = false;
+	for (size_t at = 0; at < MAX_PROLOGUE && body_insn(b, at, &insn); at += insn.length) {
+		if (insn.is_emulated) {
+			if (at && is_loop_target(b, b->start + at))
+				return;
+			site->place = b->start + at;
+			site->is_emulated = true;
+			return;
+		}
+		if (insn.kind != INSN_OTHER && insn.kind != INSN_NOP)
+			return;
+		if (insn.changes_sp || insn.writes_args & needed)
+			return;
+	}
+}
+
+struct slot_name {
+	u64 slot;
+	u16 fn;
+};
+
+static int name_slot(void *ctx, const struct elf_reloc *reloc)
+{
+	struct slot_name *s = ctx;
+
+	if (reloc->offset != s->slot)
+		return 0;
+	s->fn = alloc_fn_find(reloc->symbol);
+	return 1;
+}
+
+/* Row of the function whose address is in the GOT slot @slot, 0 if it is no allocator. */
+static u16 fn_of_slot(struct elf *elf, u64 slot)
+{
+	struct slot_name s = { .slot = slot };
+
+	return slot && elf_each_reloc(elf, name_slot, &s) == 1 ? s.fn : 0;
+}
+
+/* Row of the allocator that a call or jump to @target leads to: directly, or through the PLT. */
+static u16 fn_at(struct elf *elf, const struct probe_list *list, u64 target)
+{
+	u8 code[2 * INSN_MAX_LENGTH];
+	struct insn insn;
+	size_t at = 0;
+
+	for (size_t i = 0; i < list->nr; i++)
+		if (list->sites[i].start == target)
+			return list->sites[i].fn;
+	if (elf_read_vaddr(elf, target, code, sizeof(code)))
+		return 0;
+	/* A PLT stub: perhaps a landing pad, then a jump through the GOT. */
+	for (int i = 0; i < 2; i++, at += insn.length) {
+		if (insn_decode(&insn, elf->machine, target + at, code + at, sizeof(code) - at))
+			return 0;
+		if (insn.kind == INSN_JUMP)
+			return fn_of_slot(elf, insn.slot);
+	}
+	return 0;
+}
+
+/* Does the function leave its work to another probed one of the same sort, called from its own body? */
+static bool delegates(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
+		      const struct body *b)
+{
+	bool is_free = alloc_fn(site->fn)->kind == ALLOC_FREE;
+	struct insn insn;
+
+	for (size_t at = 0; body_insn(b, at, &insn); at += insn.length) {
+		u16 fn = 0;
+
+		if (insn.kind != INSN_CALL && insn.kind != INSN_JUMP)
+			continue;
+		if (insn.target && insn.target - b->start >= b->len)
+			fn = fn_at(elf, list, insn.target);
+		else if (insn.slot)
+			fn = fn_of_slot(elf, insn.slot);
+		if (fn && (alloc_fn(fn)->kind == ALLOC_FREE) == is_free)
+			return true;
+	}
+	return false;
+}
+
+static int add_ret(struct probe_site *site, u64 addr)
+{
+	u64 *rets;
+
+	if (site->nr_rets == MAX_RETS)
+		return -ENOSYS;
+	rets = reallocarray(site->rets, site->nr_rets + 1, sizeof(*rets));
+	if (!rets)
+		return -ENOMEM;
+	site->rets = rets;
+	rets[site->nr_rets++] = addr;
+	return 0;
+}
+
+/* Instructions seen on the way through a function, as a hash set, and places still to go to. */
+struct walk {
+	struct elf *elf;
+	u64 seen[2 * MAX_WALK];
+	u64 todo[MAX_WALK];
+	size_t nr_seen, nr_todo;
+};
+
+/* True if @addr is new. */
+static bool walk_mark(struct walk *w, u64 addr)
+{
+	size_t at = addr * 0x9e3779b97f4a7c15ULL >> 40;
+
+	for (;; at++) {
+		u64 *slot = &w->seen[at % ARRAY_SIZE(w->seen)];
+
+		if (*slot == addr)
+			return false;
+		if (!*slot) {
+			*slot = addr;
+			w->nr_seen++;
+			return true;
+		}
+	}
+}
+
+static int walk_later(struct walk *w, u64 addr)
+{
+	if (w->nr_todo == ARRAY_SIZE(w->todo))
+		return -ENOSYS;
+	w->todo[w->nr_todo++] = addr;
+	return 0;
+}
+
+/* Follow the code from @addr until it returns, jumps away or meets known code. */
+static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
+{
+	u8 code[INSN_MAX_LENGTH];
+	struct insn insn;
+	int err;
+
+	while (walk_mark(w, addr)) {
+		if (w->nr_seen >= MAX_WALK || elf_read_vaddr(w->elf, addr, code, sizeof(code)) ||
+		    insn_decode(&insn, w->elf->machine, addr, code, sizeof(code)))
+			return -ENOSYS;
+		if (insn.kind == INSN_RETURN)
+			return add_ret(site, addr);
+		if (insn.kind == INSN_TRAP)
+			return 0;
+		if (insn.kind == INSN_JUMP)
+			return insn.target ? walk_later(w, insn.target) : -ENOSYS;
+		if (insn.kind == INSN_BRANCH) {
+			err = walk_later(w, insn.target);
+			if (err)
+				return err;
+		}
+		addr += insn.length;
+	}
+	return 0;
+}
+
+/*
+ * Return instructions of a function and of those that it jumps on into. Other callers of those do no
+ * harm: what returns is known by its stack pointer. Code behind a call that never returns may be walked
+ * into needlessly, which does no harm either.
+ */
+static int find_rets(struct probe_site *site, struct elf *elf)
+{
+	auto_free struct walk *w = calloc(1, sizeof(*w));
+	int err = 0;
+
+	if (!w)
+		return -ENOMEM;
+	w->elf = elf;
+	w->todo[w->nr_todo++] = site->start;
+	while (w->nr_todo && !err)
+		err = walk_path(w, site, w->todo[--w->nr_todo]);
+	return err ? err : site->nr_rets ? 0 : -ENOSYS;
+}
+
+/* Allocators whose free() calls no other one's. */
+static bool is_leaf_free(const struct probe_list *list)
+{
+	static const char *const leaves[] = { "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc" };
+
+	for (size_t i = 0; list->kind && i < ARRAY_SIZE(leaves); i++)
+		if (!strcmp(list->kind, leaves[i]))
+			return true;
+	return false;
+}
+
+/* How the end of a call is seen, if it must be. */
+static u8 find_flags(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
+		     const struct probe_options *options, const struct body *b)
+{
+	const struct alloc_fn *fn = alloc_fn(site->fn);
+	bool is_cpp = fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY;
+	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
+
+	if (is_cpp && delegates(site, elf, list, b))
+		return PROBE_DELEGATES;
+	/* A free may call munmap, or somebody else's free: those are not the program's requests. */
+	if (is_release && !is_cpp && is_leaf_free(list) && !options->want_mmap)
+		return 0;
+	if (fn->kind == ALLOC_MUNMAP)
+		return 0;
+	return PROBE_RETURNS;
+}
+
+int probe_place(struct probe_site *site, struct elf *elf, const struct probe_list *list,
+		const struct probe_options *options)
+{
+	const struct elf_segment *seg = elf_segment_at(elf, site->start);
+	struct body b = { 0 };
+	int err;
+
+	if (!insn_is_supported(elf->machine))
+		return -ENOTSUP;
+	err = body_read(&b, elf, site->start, site->end);
+	if (err)
+		return err;
+	if (site->end == site->start)
+		site->end = site->start + b.len;
+	find_place(site, &b);
+	site->flags = find_flags(site, elf, list, options, &b);
+	if (elf->word_size == 4)
+		site->flags |= PROBE_32BIT;
+	if (site->flags & PROBE_DELEGATES) {
+		site->own_start = site->start;
+		site->own_end = site->end;
+	} else {
+		site->own_start = seg->vaddr;
+		site->own_end = seg->vaddr + seg->memsz;
+	}
+	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
+	if (site->flags & PROBE_RETURNS && (alloc_fn(site->fn)->can_throw || options->no_uretprobe))
+		err = find_rets(site, elf);
+	free(b.code);
+	return err;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The cheapest place in a function that sees every call, and how its end can be seen. */
+#pragma once
+
+#include "user/probe.h"
+
+/*
+ * Fill in place, is_emulated, flags, own range and rets of @site, whose fn, start and end are known.
+ * Functions of @list are those that may do the work of another one. -EINVAL: the code cannot be decoded;
+ * -ENOTSUP: not on this CPU; -ENOSYS: the end of an operator new cannot be seen; -ENOMEM.
+ */
+int probe_place(struct probe_site *site, struct elf *elf, const struct probe_list *list,
+		const struct probe_options *options) __must_check;
