@@ -6,23 +6,23 @@
 
 enum insn_kind {
 	INSN_OTHER,
-	INSN_NOP,            /* any length, endbr and bti not among them */
-	INSN_PUSH,           /* of a register */
-	INSN_JUMP,           /* unconditional, direct or through memory */
-	INSN_BRANCH,         /* conditional */
+	INSN_NOP,    /* any length, endbr and bti not among them */
+	INSN_PUSH,   /* of a register */
+	INSN_JUMP,   /* unconditional, direct or through memory */
+	INSN_BRANCH, /* conditional */
 	INSN_CALL,
 	INSN_RETURN,
-	INSN_TRAP,           /* control does not go on behind it: ud2, int3, hlt */
+	INSN_TRAP, /* control does not go on behind it: ud2, int3, hlt */
 };
 
 struct insn {
 	enum insn_kind kind;
-	u8 length;           /* bytes */
-	bool is_emulated;    /* a uprobe on it costs no single step (x86: kernel/arch/x86/kernel/uprobes.c) */
+	u8 length;	  /* bytes */
+	bool is_emulated; /* a uprobe on it costs no single step (x86: kernel/arch/x86/kernel/uprobes.c) */
 	bool changes_sp;
-	u8 writes_args;      /* bit n - 1: the register of argument n is written */
-	taddr_t target;      /* direct jump, branch or call: where to; else 0 */
-	taddr_t slot;        /* jump or call through memory at a fixed address (GOT): that address; else 0 */
+	u8 writes_args; /* bit n - 1: the register of argument n is written */
+	taddr_t target; /* direct jump, branch or call: where to; else 0 */
+	taddr_t slot;	/* jump or call through memory at a fixed address (GOT): that address; else 0 */
 };
 
 enum { INSN_MAX_LENGTH = 16 };

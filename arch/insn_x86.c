@@ -82,7 +82,7 @@ static bool is_emulated(const struct insn *insn, const ZydisDecodedInstruction *
 	case INSN_CALL:
 		return insn->target;
 	case INSN_BRANCH:
-		return insn->target && (in->opcode & 0xf0) != 0xe0;   /* not loop, jrcxz */
+		return insn->target && (in->opcode & 0xf0) != 0xe0; /* not loop, jrcxz */
 	default:
 		return false;
 	}

@@ -19,9 +19,9 @@ taddr_t tracee_after_breakpoint(taddr_t addr);
 /* What the system call that @tid is in means to somebody who follows a program's start and end. */
 enum tracee_call {
 	TRACEE_CALL_OTHER,
-	TRACEE_CALL_MAPS_CODE,       /* mmap with PROT_EXEC */
-	TRACEE_CALL_LOADING,         /* part of mapping a library: none of its code has run */
-	TRACEE_CALL_EXITS_ALL,       /* exit_group */
+	TRACEE_CALL_MAPS_CODE, /* mmap with PROT_EXEC */
+	TRACEE_CALL_LOADING,   /* part of mapping a library: none of its code has run */
+	TRACEE_CALL_EXITS_ALL, /* exit_group */
 };
 
 /* @tid is stopped at entry of a call or in one (PTRACE_EVENT_EXIT). OTHER if that cannot be known. */

@@ -12,10 +12,23 @@ enum { CS_64BIT = 0x33 };
 
 /* Numbers of arch/x86/entry/syscalls/syscall_32.tbl, where they differ in use. */
 enum {
-	I386_READ = 3, I386_OPEN = 5, I386_CLOSE = 6, I386_ACCESS = 33, I386_BRK = 45, I386_READLINK = 85,
-	I386_MUNMAP = 91, I386_MPROTECT = 125, I386_PREAD64 = 180, I386_MMAP2 = 192, I386_STAT64 = 195,
-	I386_FSTAT64 = 197, I386_SET_THREAD_AREA = 243, I386_EXIT_GROUP = 252, I386_OPENAT = 295,
-	I386_FSTATAT64 = 300, I386_STATX = 383,
+	I386_READ = 3,
+	I386_OPEN = 5,
+	I386_CLOSE = 6,
+	I386_ACCESS = 33,
+	I386_BRK = 45,
+	I386_READLINK = 85,
+	I386_MUNMAP = 91,
+	I386_MPROTECT = 125,
+	I386_PREAD64 = 180,
+	I386_MMAP2 = 192,
+	I386_STAT64 = 195,
+	I386_FSTAT64 = 197,
+	I386_SET_THREAD_AREA = 243,
+	I386_EXIT_GROUP = 252,
+	I386_OPENAT = 295,
+	I386_FSTATAT64 = 300,
+	I386_STATX = 383,
 };
 
 int tracee_get_pc(pid_t tid, taddr_t *pc)
@@ -40,7 +53,7 @@ int tracee_set_pc(pid_t tid, taddr_t pc)
 
 long tracee_breakpoint(long word)
 {
-	return (word & ~0xffL) | 0xcc;   /* int3 */
+	return (word & ~0xffL) | 0xcc; /* int3 */
 }
 
 taddr_t tracee_after_breakpoint(taddr_t addr)

@@ -21,18 +21,18 @@
 struct launch {
 	pid_t pid;
 	struct launch_hooks hooks;
-	taddr_t entry;               /* AT_ENTRY: where the dynamic linker hands over */
-	long entry_code;             /* the word under the breakpoint there */
-	bool is_starting;            /* the dynamic linker is still at work */
-	bool has_new_code;           /* it mapped code that nobody was told about */
+	taddr_t entry;	   /* AT_ENTRY: where the dynamic linker hands over */
+	long entry_code;   /* the word under the breakpoint there */
+	bool is_starting;  /* the dynamic linker is still at work */
+	bool has_new_code; /* it mapped code that nobody was told about */
 	bool has_ended;
 	bool is_exit_told;
 	int status;
 };
 
 /* Threads are watched too: the one that ends the process need not be the first. */
-static const long trace_options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT |
-				  PTRACE_O_TRACESYSGOOD;
+static const long trace_options =
+	PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD;
 
 /* Become @user; in the child. 0 or -errno. */
 static int become(const char *user)

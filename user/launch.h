@@ -13,9 +13,9 @@
 struct launch;
 
 struct launch_options {
-	char *const *argv;           /* program and arguments, NULL-terminated */
-	const char *user;            /* run as this user, NULL = as we are */
-	const char *cwd;             /* NULL = here */
+	char *const *argv; /* program and arguments, NULL-terminated */
+	const char *user;  /* run as this user, NULL = as we are */
+	const char *cwd;   /* NULL = here */
 };
 
 /* What the owner of a launch is told. The program stands still during each of these. */
@@ -34,8 +34,8 @@ struct launch_hooks {
  * when this returns 0. Else -errno of the exec (-ENOENT, -EACCES, ...), -EINVAL for an unknown user,
  * -EPERM when we may not become that user. One line is logged on failure.
  */
-int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
-	__must_check;
+int launch_new(struct launch **out, const struct launch_options *options,
+	       const struct launch_hooks *hooks) __must_check;
 
 /* Let it run. */
 void launch_start(struct launch *l);

@@ -32,7 +32,7 @@ struct finder {
 	const struct probe_options *options;
 	struct probe_list *list;
 	size_t capacity;
-	size_t kind;                 /* index of the best match in kinds, ARRAY_SIZE(kinds) = none */
+	size_t kind; /* index of the best match in kinds, ARRAY_SIZE(kinds) = none */
 	int err;
 };
 
@@ -120,7 +120,8 @@ static bool is_dynamic_linker(struct elf *elf)
 {
 	const char *soname = elf_soname(elf);
 
-	return soname && !strncmp(soname, "ld", 2) && (soname[2] == '-' || soname[2] == '6' || soname[2] == '.');
+	return soname && !strncmp(soname, "ld", 2) &&
+	       (soname[2] == '-' || soname[2] == '6' || soname[2] == '.');
 }
 
 static void drop_all_sites(struct probe_list *list)
@@ -146,7 +147,8 @@ static int place_all(struct finder *f)
 		}
 		if (err) {
 			list->nr_skipped++;
-			warn("probe: %s: no probe in %s: %s", f->name, alloc_fn(s.fn)->symbol, strerror(-err));
+			warn("probe: %s: no probe in %s: %s", f->name, alloc_fn(s.fn)->symbol,
+			     strerror(-err));
 			continue;
 		}
 		list->sites[kept++] = s;
@@ -158,8 +160,9 @@ static int place_all(struct finder *f)
 int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		    const struct probe_options *options)
 {
-	struct finder f = { .elf = elf, .name = name, .options = options, .list = out,
-			    .kind = ARRAY_SIZE(kinds) };
+	struct finder f = {
+		.elf = elf, .name = name, .options = options, .list = out, .kind = ARRAY_SIZE(kinds)
+	};
 	int err;
 
 	memset(out, 0, sizeof(*out));

@@ -8,35 +8,35 @@ struct elf;
 
 /* One function to probe. Addresses are ELF virtual addresses. */
 struct probe_site {
-	u16 fn;                      /* row of the allocator table */
-	u8 flags;                    /* enum probe_flag, bpf/maps.h */
-	bool is_emulated;            /* no single step at the place */
-	bool is_ifunc;               /* start is a resolver: the function must be asked of the target */
-	u64 start, end;              /* of the function */
-	u64 place;                   /* of the probe at entry */
-	u64 own_start, own_end;      /* calls that return into here are part of the request */
-	u64 *rets;                   /* owned; return instructions, where the end cannot be seen by a uretprobe */
+	u16 fn;			/* row of the allocator table */
+	u8 flags;		/* enum probe_flag, bpf/maps.h */
+	bool is_emulated;	/* no single step at the place */
+	bool is_ifunc;		/* start is a resolver: the function must be asked of the target */
+	u64 start, end;		/* of the function */
+	u64 place;		/* of the probe at entry */
+	u64 own_start, own_end; /* calls that return into here are part of the request */
+	u64 *rets;		/* owned; return instructions, where the end cannot be seen by a uretprobe */
 	size_t nr_rets;
 };
 
 struct probe_list {
-	struct probe_site *sites;    /* owned; one for each address */
+	struct probe_site *sites; /* owned; one for each address */
 	size_t nr;
-	const char *kind;            /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
-	u64 linker_hook;             /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
-	size_t nr_skipped;           /* functions that could not be probed; each one was logged */
+	const char *kind;  /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
+	u64 linker_hook;   /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
+	size_t nr_skipped; /* functions that could not be probed; each one was logged */
 };
 
 /* A custom allocator's function: --alloc. */
 struct probe_custom {
-	u16 fn;                      /* row made by alloc_fn_add() */
-	const char *object;          /* only in files of this name; NULL = in any */
+	u16 fn;		    /* row made by alloc_fn_add() */
+	const char *object; /* only in files of this name; NULL = in any */
 };
 
 struct probe_options {
 	bool want_mmap;
-	bool want_cpp;               /* operators new and delete under their own names */
-	bool no_uretprobe;           /* see the end of calls by probes on ret instructions (dear) */
+	bool want_cpp;	   /* operators new and delete under their own names */
+	bool no_uretprobe; /* see the end of calls by probes on ret instructions (dear) */
 	const struct probe_custom *custom;
 	size_t nr_custom;
 };
@@ -51,7 +51,8 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 void probe_list_fini(struct probe_list *list);
 
 /* Slots of @elf's GOT that hold the address of the function @symbol; for IFUNC. Calls @fn for each. */
-int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u64 vaddr), void *ctx) __must_check;
+int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u64 vaddr),
+		    void *ctx) __must_check;
 
 /*
  * The site for a function at @start, whose address was found out otherwise (IFUNC): place, flags and

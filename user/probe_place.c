@@ -13,10 +13,10 @@
 #include "user/lib/elf.h"
 
 enum {
-	MAX_PROLOGUE = 96,           /* bytes from the entry in which a place is looked for */
-	MAX_BODY = 16384,            /* bytes of a function that are decoded */
-	UNSIZED_BODY = 256,          /* of a symbol without size */
-	MAX_WALK = 4096,             /* instructions followed in search of returns */
+	MAX_PROLOGUE = 96,  /* bytes from the entry in which a place is looked for */
+	MAX_BODY = 16384,   /* bytes of a function that are decoded */
+	UNSIZED_BODY = 256, /* of a symbol without size */
+	MAX_WALK = 4096,    /* instructions followed in search of returns */
 	MAX_RETS = 64,
 };
 
@@ -25,7 +25,7 @@ struct body {
 	const struct elf *elf;
 	u64 start;
 	size_t len;
-	u8 *code;                    /* owned */
+	u8 *code; /* owned */
 };
 
 static int body_read(struct body *b, const struct elf *elf, u64 start, u64 end)
@@ -59,8 +59,7 @@ static int body_read(struct body *b, const struct elf *elf, u64 start, u64 end)
 /* Decode the instruction at @at (offset in the body). False at its end and at what is no instruction. */
 static bool body_insn(const struct body *b, size_t at, struct insn *insn)
 {
-	return at < b->len &&
-	       !insn_decode(insn, b->elf->machine, b->start + at, b->code + at, b->len - at);
+	return at < b->len && !insn_decode(insn, b->elf->machine, b->start + at, b->code + at, b->len - at);
 }
 
 /* Registers of the arguments that a probe for @fn reads, as insn.writes_args counts them. */
@@ -118,25 +117,31 @@ static void find_place(struct probe_site *site, const struct body *b)
 
 struct slot_name {
 	u64 slot;
-	u16 fn;
+	const char *symbol;
 };
 
-static int name_slot(void *ctx, const struct elf_reloc *reloc)
+static int see_slot(void *ctx, const struct elf_reloc *reloc)
 {
 	struct slot_name *s = ctx;
 
 	if (reloc->offset != s->slot)
 		return 0;
-	s->fn = alloc_fn_find(reloc->symbol);
+	s->symbol = reloc->symbol;
 	return 1;
+}
+
+/* The symbol whose address is in the GOT slot @slot, "" if there is none. */
+static const char *slot_symbol(struct elf *elf, u64 slot)
+{
+	struct slot_name s = { .slot = slot, .symbol = "" };
+
+	return slot && elf_each_reloc(elf, see_slot, &s) == 1 ? s.symbol : "";
 }
 
 /* Row of the function whose address is in the GOT slot @slot, 0 if it is no allocator. */
 static u16 fn_of_slot(struct elf *elf, u64 slot)
 {
-	struct slot_name s = { .slot = slot };
-
-	return slot && elf_each_reloc(elf, name_slot, &s) == 1 ? s.fn : 0;
+	return alloc_fn_find(slot_symbol(elf, slot));
 }
 
 /* Row of the allocator that a call or jump to @target leads to: directly, or through the PLT. */
@@ -231,6 +236,31 @@ static int walk_later(struct walk *w, u64 addr)
 	return 0;
 }
 
+struct definition {
+	const char *symbol;
+	u64 value;
+};
+
+static int see_definition(void *ctx, const struct elf_symbol *sym)
+{
+	struct definition *d = ctx;
+
+	if (sym->shndx == SHN_UNDEF || sym->type != STT_FUNC || strcmp(sym->name, d->symbol))
+		return 0;
+	d->value = sym->value;
+	return 1;
+}
+
+/* Where a jump goes: in this file, perhaps by way of its PLT; 0 if it leaves it or cannot be known. */
+static u64 jump_target(struct elf *elf, const struct insn *insn)
+{
+	struct definition d = { .symbol = slot_symbol(elf, insn->slot) };
+
+	if (insn->target || !*d.symbol)
+		return insn->target;
+	return elf_each_symbol(elf, ELF_DYNSYM, see_definition, &d) == 1 ? d.value : 0;
+}
+
 /* Follow the code from @addr until it returns, jumps away or meets known code. */
 static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 {
@@ -246,8 +276,10 @@ static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 			return add_ret(site, addr);
 		if (insn.kind == INSN_TRAP)
 			return 0;
-		if (insn.kind == INSN_JUMP)
-			return insn.target ? walk_later(w, insn.target) : -ENOSYS;
+		if (insn.kind == INSN_JUMP) {
+			addr = jump_target(w->elf, &insn);
+			return addr ? walk_later(w, addr) : -ENOSYS;
+		}
 		if (insn.kind == INSN_BRANCH) {
 			err = walk_later(w, insn.target);
 			if (err)
