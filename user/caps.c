@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What works here: runs the trials before a source is chosen, and says why one failed. */
+#include "user/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "user/caps_bpf.h"
+#include "user/caps_trial.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+
+/* Younger than the headers that older systems build with (Linux 5.8). */
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+#ifndef CAP_BPF
+#define CAP_BPF 39
+#endif
+
+const struct caps_privilege caps_privileges[CAPS_NR_PRIVILEGES] = {
+	{ "CAP_BPF", CAP_BPF, "load BPF maps and programs" },
+	{ "CAP_PERFMON", CAP_PERFMON, "attach BPF programs to probes" },
+	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, "place uprobes (kernels with the fix of CVE-2025-38466)" },
+	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, "read maps and memory of other users' processes" },
+};
+
+bool caps_has_privilege(const struct caps_env *env, const struct caps_privilege *p)
+{
+	if (env->privileges & (1ULL << p->bit))
+		return true;
+	/* The two youngest were parts of CAP_SYS_ADMIN, which still includes them. */
+	return (p->bit == CAP_BPF || p->bit == CAP_PERFMON) && env->privileges & (1ULL << CAP_SYS_ADMIN);
+}
+
+/* ---- surroundings ---- */
+
+static int read_sysctl(const char *path)
+{
+	char text[32];
+
+	return proc_read_text(path, text, sizeof(text)) > 0 ? atoi(text) : -1;
+}
+
+/* The word in brackets of "none [integrity] confidentiality". */
+static void read_lockdown(char *word, size_t size)
+{
+	char text[128];
+	char *start, *end;
+
+	*word = '\0';
+	if (proc_read_text("/sys/kernel/security/lockdown", text, sizeof(text)) <= 0)
+		return;
+	start = strchr(text, '[');
+	end = start ? strchr(start, ']') : NULL;
+	if (end)
+		snprintf(word, size, "%.*s", (int)(end - start - 1), start + 1);
+}
+
+/* The first namespace maps all ids to themselves; anything else, nothing included, is one that somebody made. */
+static bool in_user_namespace(void)
+{
+	char text[256];
+	unsigned int inside, outside, count;
+
+	if (proc_read_text("/proc/self/uid_map", text, sizeof(text)) < 0)
+		return false; /* no such namespaces in this kernel */
+	return sscanf(text, "%u %u %u", &inside, &outside, &count) != 3 || inside != 0 || outside != 0 ||
+	       count != UINT32_MAX;
+}
+
+void caps_read_env(struct caps_env *env)
+{
+	struct proc_status status;
+	struct rlimit limit;
+
+	*env = (struct caps_env){ .is_root = geteuid() == 0 };
+	if (proc_read_status(&status, getpid()) == 0) {
+		env->privileges = status.caps_effective;
+		env->seccomp = status.seccomp;
+	}
+	env->is_confined = in_user_namespace();
+	read_lockdown(env->lockdown, sizeof(env->lockdown));
+	env->unprivileged_bpf_disabled = read_sysctl("/proc/sys/kernel/unprivileged_bpf_disabled");
+	env->perf_event_paranoid = read_sysctl("/proc/sys/kernel/perf_event_paranoid");
+	env->ptrace_scope = read_sysctl("/proc/sys/kernel/yama/ptrace_scope");
+	env->memlock_bytes = UINT64_MAX;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		env->memlock_bytes = limit.rlim_cur;
+}
+
+/* ---- limits ---- */
+
+static struct rlimit memlock_before;
+static bool is_memlock_raised;
+
+void caps_restore_limits(void)
+{
+	if (is_memlock_raised)
+		setrlimit(RLIMIT_MEMLOCK, &memlock_before);
+	is_memlock_raised = false;
+}
+
+/* As high as we may. Without CAP_SYS_RESOURCE the hard limit is the end. */
+static void raise_memlock(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (is_memlock_raised || getrlimit(RLIMIT_MEMLOCK, &memlock_before) != 0)
+		return;
+	is_memlock_raised = true;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+		return;
+	limit.rlim_cur = limit.rlim_max = memlock_before.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+/* 0 if @fd is a descriptor, which is closed, else @fd: the errno. */
+static int close_result(int fd)
+{
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+/* A map that cannot be made with a limit of 0 and can be made without counts against the limit. */
+static int try_map(struct caps *caps)
+{
+	struct rlimit now, none;
+	int err;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &now) != 0)
+		return close_result(caps_bpf_counters(1));
+	none = now;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_MEMLOCK, &none);
+	err = close_result(caps_bpf_counters(1));
+	setrlimit(RLIMIT_MEMLOCK, &now);
+	if (err != -EPERM)
+		return err;
+	raise_memlock();
+	err = close_result(caps_bpf_counters(1));
+	caps->is_memlock_counted = !err;
+	if (err)
+		caps_restore_limits();
+	return err;
+}
+
+/* ---- why a trial failed ---- */
+
+/* What a rule looks at. */
+struct failure {
+	const char *what; /* "bpf(2)" */
+	int err;	  /* what the kernel said, positive */
+	const struct caps_env *env;
+};
+
+static bool is_denied(const struct failure *f)
+{
+	return f->err == EPERM || f->err == EACCES;
+}
+
+static bool lacks_privilege(const struct failure *f)
+{
+	for (size_t i = 0; i < CAPS_NR_PRIVILEGES; i++)
+		if (is_denied(f) && !caps_has_privilege(f->env, &caps_privileges[i]))
+			return true;
+	return false;
+}
+
+static bool is_denied_in_namespace(const struct failure *f)
+{
+	return is_denied(f) && f->env->is_confined;
+}
+
+static bool is_filtered(const struct failure *f)
+{
+	return (is_denied(f) || f->err == ENOSYS) && f->env->seccomp;
+}
+
+static bool is_locked_down(const struct failure *f)
+{
+	return is_denied(f) && *f->env->lockdown && strcmp(f->env->lockdown, "none") != 0;
+}
+
+static bool is_out_of_memlock(const struct failure *f)
+{
+	return f->err == EPERM && f->env->memlock_bytes != UINT64_MAX && f->env->memlock_bytes < 1 << 20;
+}
+
+static bool is_missing(const struct failure *f)
+{
+	return f->err == ENOSYS;
+}
+
+static bool has_no_pmu(const struct failure *f)
+{
+	return f->err == ENODEV;
+}
+
+static bool has_no_sysfs(const struct failure *f)
+{
+	return f->err == ENODEV && access("/sys/bus/event_source/devices", F_OK) != 0;
+}
+
+static bool is_silent(const struct failure *f)
+{
+	return f->err == ENODATA;
+}
+
+static bool is_any(const struct failure *f)
+{
+	(void)f;
+	return true;
+}
+
+#define SUDO	"sudo heaptap ..."
+#define OPEN_UP "start the container with --privileged, or run heaptap on the host"
+
+/*
+ * The first that applies explains the failure. A user namespace comes before missing privileges: there
+ * the privileges could be had and would not help.
+ */
+static const struct rule {
+	bool (*applies)(const struct failure *f);
+	int err; /* that caps_probe() returns */
+	const char *why;
+	const char *advice; /* "" = nothing to type */
+} rules[] = {
+	{ is_denied_in_namespace, -EPERM,
+	  "forbidden in a user namespace (rootless container): its root is not the machine's", OPEN_UP },
+	{ lacks_privilege, -EPERM, "no permission", SUDO },
+	{ is_filtered, -EPERM, "forbidden by the seccomp filter that heaptap runs under",
+	  "docker run --security-opt seccomp=unconfined --privileged ..." },
+	{ is_locked_down, -EPERM, "forbidden by kernel lockdown",
+	  "boot without lockdown= and without Secure Boot" },
+	{ is_out_of_memlock, -EPERM, "forbidden, and RLIMIT_MEMLOCK is too low and cannot be raised",
+	  "ulimit -l unlimited" },
+	{ is_denied, -EPERM, "forbidden, perhaps by a security module (SELinux, AppArmor): see the audit log",
+	  "" },
+	{ is_missing, -EOPNOTSUPP, "not in this kernel", "" },
+	{ has_no_sysfs, -EOPNOTSUPP, "/sys is not mounted", "mount -t sysfs sysfs /sys" },
+	{ has_no_pmu, -EOPNOTSUPP, "not in this kernel (CONFIG_UPROBE_EVENTS)", "" },
+	{ is_silent, -EOPNOTSUPP, "placed, but no call arrived", "" },
+	{ is_any, -EOPNOTSUPP, NULL, "" },
+};
+
+/* " (CAP_BPF and CAP_PERFMON missing)" */
+static void list_missing(const struct caps_env *env, char *buf, size_t size)
+{
+	const char *names[CAPS_NR_PRIVILEGES];
+	size_t nr = 0, used = 0;
+
+	for (size_t i = 0; i < CAPS_NR_PRIVILEGES; i++)
+		if (!caps_has_privilege(env, &caps_privileges[i]))
+			names[nr++] = caps_privileges[i].name;
+	*buf = '\0';
+	for (size_t i = 0; i < nr && used < size; i++) {
+		const char *before = i == 0 ? " (" : i + 1 == nr ? " and " : ", ";
+
+		used += (size_t)snprintf(buf + used, size - used, "%s%s%s", before, names[i],
+					 i + 1 == nr ? " missing)" : "");
+	}
+}
+
+/* Fill reason and advice from the first rule that applies; what caps_probe() returns. */
+static int explain(struct caps *caps, const char *what, int err)
+{
+	struct failure f = { .what = what, .err = -err, .env = &caps->env };
+	const struct rule *r = rules;
+	char missing[128] = "";
+
+	while (!r->applies(&f))
+		r++;
+	if (r->applies == lacks_privilege)
+		list_missing(&caps->env, missing, sizeof(missing));
+	else if (r->applies == is_locked_down)
+		snprintf(missing, sizeof(missing), " (%s)", caps->env.lockdown);
+	snprintf(caps->advice, sizeof(caps->advice), "%s", r->advice);
+	snprintf(caps->reason, sizeof(caps->reason), "%s: %s%s%s%s", what, r->why ? r->why : strerror(-err),
+		 missing, *r->advice ? ": try: " : "", r->advice);
+	return r->err;
+}
+
+void caps_explain(const struct caps *caps, const char *what)
+{
+	error("%s: bpf: %s", what, *caps->reason ? caps->reason : "usable");
+}
+
+/* ---- all trials ---- */
+
+static int try_program(bool has_cookie)
+{
+	auto_close int counters = caps_bpf_counters(1);
+
+	return counters < 0 ? counters
+			    : close_result(caps_bpf_program(counters, 0, CAPS_LINK_PERF, has_cookie));
+}
+
+static int probe_bpf(struct caps *caps)
+{
+	int err = try_map(caps);
+
+	if (!err)
+		err = try_program(false);
+	if (err)
+		return explain(caps, "bpf(2)", err);
+	caps->has_bpf = true;
+	caps->has_ring_buffer = close_result(caps_bpf_ring()) == 0;
+	caps->has_cookie = try_program(true) == 0;
+	if (caps->has_ring_buffer)
+		return 0;
+	snprintf(caps->reason, sizeof(caps->reason),
+		 "ring buffer: not in this kernel (Linux 5.8 and later have it)");
+	return -EOPNOTSUPP;
+}
+
+/* Multi links first; perf links where there are none, or to show them. */
+static int probe_uprobes(struct caps *caps, enum caps_effort effort)
+{
+	struct trial_result multi = { 0 }, perf = { 0 };
+	int err = trial_run(&multi, CAPS_LINK_MULTI, caps->has_cookie);
+
+	if (err)
+		return explain(caps, "trial", err);
+	caps->has_uprobe_multi = !multi.err;
+	caps->is_multi_pid_exact = multi.is_pid_exact;
+	caps->is_uretprobe_safe = multi.is_return_safe;
+	caps->has_uprobes = caps->has_uprobe_multi;
+	if (caps->has_uprobe_multi && effort == CAPS_QUICK)
+		return 0;
+
+	err = trial_run(&perf, CAPS_LINK_PERF, caps->has_cookie);
+	caps->has_perf_uprobes = !err && !perf.err;
+	if (caps->has_uprobe_multi)
+		return 0;
+	if (err)
+		return explain(caps, "trial", err);
+	caps->is_uretprobe_safe = perf.is_return_safe;
+	caps->has_uprobes = caps->has_perf_uprobes;
+	return perf.err ? explain(caps, "uprobes", perf.err) : 0;
+}
+
+int caps_probe(struct caps *caps, enum caps_effort effort)
+{
+	int err;
+
+	*caps = (struct caps){ 0 };
+	caps_read_env(&caps->env);
+	err = probe_bpf(caps);
+	if (caps->has_bpf) {
+		int uprobes_err = probe_uprobes(caps, effort);
+
+		err = err ? err : uprobes_err;
+	}
+	return err;
+}
+
+void caps_settle(void)
+{
+	trial_settle();
+}
