@@ -2,7 +2,9 @@
 /* What a source says: the records that BPF, ptrace, replay and the wire hand to the collector. */
 #pragma once
 
-/* The includer brings u8..u64: user/lib/types.h or vmlinux/<cpu>/vmlinux.h. */
+#ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h */
+#include "user/lib/types.h"
+#endif
 
 enum event_kind {
 	EVENT_ALLOC = 1,     /* struct heap_event; at return of the call; addr 0 = it failed */

@@ -5,7 +5,7 @@
 /* As enum alloc_kind, user/allocator.h; user space asserts that they agree. */
 enum { KIND_MALLOC, KIND_REALLOC, KIND_OUT, KIND_FREE, KIND_MMAP, KIND_MREMAP, KIND_MUNMAP };
 
-const volatile struct source_config config = {};
+const volatile struct source_config config SEC(".rodata.config") = {};
 struct source_state state = {};
 
 static __always_inline struct level *top_level(struct thread *t)

@@ -2,7 +2,9 @@
 /* Private business of user/source_bpf.c and its programs: knobs, probe descriptions, per-process state. */
 #pragma once
 
-/* The includer brings u8..u64. */
+#ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h */
+#include "user/lib/types.h"
+#endif
 
 enum probe_flag {
 	PROBE_RETURNS = 1,   /* the end of the call is seen: uretprobe, or probes on its ret instructions */
@@ -37,14 +39,13 @@ struct source_config {
 	u32 wake_bytes;      /* wake the reader when this much waits in the ring */
 	u64 fixed_cookie;    /* kernels without bpf_get_attach_cookie: one load of the programs for each probe */
 	u32 is_cookie_fixed;
-	u32 pid_ns_level;    /* reserved */
+	u32 reserved;
 };
 
 /* Shared live with user space. */
 struct source_state {
 	u32 is_on;           /* the gate: nothing is seen while it is 0 */
 	u32 nr_paused;       /* processes with is_paused */
-	u64 hits;            /* calls seen, nested ones too (only counted for heaptap's own cost) */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 32768, MAX_STACKS_SEEN = 65536 };

@@ -4,6 +4,7 @@
 
 #include "bpf/event.h"
 #include "user/caps.h"
+#include "user/probe.h"
 #include "user/target.h"
 
 struct source;
@@ -24,10 +25,10 @@ struct losses {
 };
 
 struct source_options {
-	u32 depth;		 /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
-	u64 ring_bytes;		 /* 0 = default */
-	bool want_mmap;		 /* probe mmap and its kin too */
-	const char *const *omit; /* NULL-terminated: no probes in files of these names */
+	u32 depth;                   /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
+	u64 ring_bytes;              /* 0 = default */
+	struct probe_options probes; /* which functions; what it points to outlives the source */
+	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 };
 
 /* The life of a source, in order. */
@@ -37,16 +38,20 @@ struct source_ops {
 	/* Is it usable here? 0, or -errno with the reason in @caps. Touches no target. */
 	int (*probe)(struct caps *caps);
 
-	int (*create)(struct source **out, const struct source_options *options);
+	/* Nothing is attached yet. */
+	int (*create)(struct source **out, const struct source_options *options, const struct caps *caps);
 
 	/*
-	 * Start tracing @t: events flow when it returns 0. The target is not stopped. -ENOENT: no allocator
-	 * found in it; -EPERM; -ESRCH. On error nothing stays attached.
+	 * Start tracing @t, whose mappings have been read: events flow when it returns 0. The target is not
+	 * stopped. On error nothing of it stays attached.
 	 */
 	int (*attach)(struct source *s, struct target *t);
 
-	/* Its mappings changed: place probes in what is new. */
+	/* Its mappings have been read again: place probes in what is new. Notes allocators in the target. */
 	int (*update)(struct source *s, struct target *t);
+
+	/* It has a new image (exec), or is gone: nothing of it is traced any more. */
+	void (*forget)(struct source *s, pid_t pid);
 
 	/* Deliver what is there, waiting up to @timeout_ms for something. Number of records, or -errno. */
 	int (*poll)(struct source *s, const struct sink *sink, int timeout_ms);

@@ -138,6 +138,7 @@ void target_free(struct target *t)
 	if (!t)
 		return;
 	mapping_list_fini(&t->maps);
+	free(t->allocators);
 	if (t->pidfd >= 0)
 		close(t->pidfd);
 	free(t->exe);
@@ -287,5 +288,20 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
 	}
 	*pids = take_ptr(all);
 	*nr = (size_t)kept;
+	return 0;
+}
+
+int target_add_allocator(struct target *t, const struct module *module, const char *kind)
+{
+	struct target_allocator *list;
+
+	for (size_t i = 0; i < t->nr_allocators; i++)
+		if (t->allocators[i].module == module)
+			return 0;
+	list = reallocarray(t->allocators, t->nr_allocators + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	list[t->nr_allocators++] = (struct target_allocator){ module, kind };
+	t->allocators = list;
 	return 0;
 }

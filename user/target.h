@@ -8,6 +8,12 @@
 
 enum { TARGET_COMM_LEN = 16 };
 
+/* A file of the target that defines allocator functions. */
+struct target_allocator {
+	const struct module *module; /* borrowed */
+	const char *kind;            /* "glibc", "jemalloc", ..., static */
+};
+
 struct target {
 	pid_t pid;
 	u64 start_time; /* field 22 of /proc/PID/stat: with the pid, who it is */
@@ -19,6 +25,8 @@ struct target {
 	bool has_exited;
 	int exit_status; /* as wait(2) gives it; -1 = unknown */
 	struct mapping_list maps;
+	struct target_allocator *allocators; /* owned; filled by the source */
+	size_t nr_allocators;
 };
 
 /*
@@ -46,3 +54,6 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr) __must_check;
 
 /* Threads of the target now, main thread first. *@tids is owned by the caller. As proc_threads(). */
 int target_threads(const struct target *t, pid_t **tids, size_t *nr) __must_check;
+
+/* Note that @module defines allocator functions; once for each module. 0 or -ENOMEM. */
+int target_add_allocator(struct target *t, const struct module *module, const char *kind) __must_check;

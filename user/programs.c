@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The BPF programs, loaded and linked. */
+#include "user/programs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+
+extern const char bpf_object_start[], bpf_object_end[];
+
+/* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
+enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
+
+static const char *const program_names[] = {
+	[PROGRAM_ENTER_ALLOC] = "enter_alloc",	 [PROGRAM_LEAVE_CALL] = "leave_call",
+	[PROGRAM_AT_RET] = "at_ret",		 [PROGRAM_ENTER_FREE] = "enter_free",
+	[PROGRAM_MAPS_CHANGED] = "maps_changed", [PROGRAM_THREAD_EXIT] = "thread_exit",
+	[PROGRAM_PROCESS_EXEC] = "process_exec",
+};
+_Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	log_line(level == LIBBPF_WARN ? LOG_INFO : LOG_DEBUG, "bpf: %s", text);
+	return 0;
+}
+
+/* Sizes of a ring are powers of two of at least a page. */
+static u32 ring_size(u64 bytes)
+{
+	u64 size = sysconf(_SC_PAGESIZE);
+
+	while (size < bytes && size < 1U << 30)
+		size *= 2;
+	return size;
+}
+
+static struct bpf_map *find_map(const struct bpf_object *obj, const char *suffix)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj) {
+		const char *name = bpf_map__name(map);
+		size_t len = strlen(name), tail = strlen(suffix);
+
+		if (len >= tail && !strcmp(name + len - tail, suffix))
+			return map;
+	}
+	return NULL;
+}
+
+/* The knobs have a section of their own, so that they can be found without debug information. */
+static int set_config(const struct bpf_object *obj, const struct source_config *config)
+{
+	struct bpf_map *map = find_map(obj, ".rodata.config");
+	size_t size;
+	void *data = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+
+	if (!data || size < sizeof(*config))
+		return -EINVAL;
+	memcpy(data, config, sizeof(*config));
+	return 0;
+}
+
+static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *base)
+{
+	struct bpf_map *map, *other;
+	int err = 0;
+
+	bpf_object__for_each_map(map, obj) {
+		const char *name = bpf_map__name(map);
+
+		other = bpf_object__find_map_by_name(base, name);
+		if (other && !strstr(name, ".rodata"))
+			err = bpf_map__reuse_fd(map, bpf_map__fd(other));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int prepare(struct programs *p, const struct source_config *config, u64 ring_bytes, bool is_multi,
+		   const struct programs *base)
+{
+	int err = set_config(p->obj, config);
+
+	for (int i = 0; i < NR_PROGRAMS && !err; i++) {
+		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_names[i]);
+		if (!p->prog[i])
+			return -ENOENT;
+		if (is_multi && i < PROGRAM_THREAD_EXIT)
+			err = bpf_program__set_expected_attach_type(p->prog[i],
+								    (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+	}
+	if (err)
+		return err;
+	if (base)
+		return reuse_maps(p->obj, base->obj);
+	return bpf_map__set_max_entries(bpf_object__find_map_by_name(p->obj, "ring"), ring_size(ring_bytes));
+}
+
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
+		  const struct programs *base)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "heaptap");
+	struct programs p = { 0 };
+	size_t size;
+	int err;
+
+	libbpf_set_print(print_libbpf);
+	p.obj = bpf_object__open_mem(bpf_object_start, bpf_object_end - bpf_object_start, &opts);
+	if (!p.obj)
+		return -errno;
+	err = prepare(&p, config, ring_bytes, is_multi, base);
+	if (!err)
+		err = bpf_object__load(p.obj);
+	if (err) {
+		error("bpf: cannot load the programs: %s", strerror(-err));
+		bpf_object__close(p.obj);
+		return err;
+	}
+	p.state = base ? base->state : (void *)bpf_map__initial_value(find_map(p.obj, ".bss"), &size);
+	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
+	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
+	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
+	*out = p;
+	return 0;
+}
+
+void programs_unload(struct programs *p)
+{
+	bpf_object__close(p->obj);
+	memset(p, 0, sizeof(*p));
+}
+
+/* A link by descriptor (uprobe_multi) or by libbpf's handle. */
+struct link {
+	int fd;
+	struct bpf_link *handle;     /* owned; NULL for a descriptor */
+};
+
+struct link_set {
+	struct link *links;          /* owned */
+	size_t nr, capacity;
+};
+
+int link_set_new(struct link_set **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+void link_set_free(struct link_set *set)
+{
+	if (!set)
+		return;
+	/* Last in, first out: the probes on calls go before those on frees. */
+	while (set->nr) {
+		struct link *l = &set->links[--set->nr];
+
+		if (l->handle)
+			bpf_link__destroy(l->handle);
+		else
+			close(l->fd);
+	}
+	free(set->links);
+	free(set);
+}
+
+static int keep_link(struct link_set *set, int fd, struct bpf_link *handle)
+{
+	if (set->nr == set->capacity) {
+		size_t capacity = set->capacity ? set->capacity * 2 : 16;
+		struct link *links = reallocarray(set->links, capacity, sizeof(*links));
+
+		if (!links) {
+			if (handle)
+				bpf_link__destroy(handle);
+			else
+				close(fd);
+			return -ENOMEM;
+		}
+		set->links = links;
+		set->capacity = capacity;
+	}
+	set->links[set->nr++] = (struct link){ fd, handle };
+	return 0;
+}
+
+static int add_multi(struct link_set *set, const struct programs *p, const struct link_group *g)
+{
+	/* union bpf_attr of Linux 6.6, link_create.uprobe_multi. */
+	struct {
+		u32 prog_fd, target_fd, attach_type, flags;
+		u64 path, offsets, ref_ctr_offsets, cookies;
+		u32 cnt, multi_flags, pid, pad;
+	} attr = { 0 };
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", g->fd);
+	attr.prog_fd = bpf_program__fd(p->prog[g->program]);
+	attr.attach_type = TRACE_UPROBE_MULTI;
+	attr.path = (uintptr_t)path;
+	attr.offsets = (uintptr_t)g->offsets;
+	attr.cookies = (uintptr_t)g->cookies;
+	attr.cnt = g->nr;
+	attr.multi_flags = g->is_return ? UPROBE_MULTI_RETURN : 0;
+	attr.pid = g->pid;
+	fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+	return fd < 0 ? -errno : keep_link(set, fd, NULL);
+}
+
+static int add_perf(struct link_set *set, const struct programs *p, const struct link_group *g)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", g->fd);
+	for (size_t i = 0; i < g->nr; i++) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = g->is_return,
+			    .bpf_cookie = g->cookies ? g->cookies[i] : 0);
+		struct bpf_link *link = bpf_program__attach_uprobe_opts(
+			p->prog[g->program], g->pid ? g->pid : -1, path, g->offsets[i], &opts);
+		int err = link ? keep_link(set, -1, link) : -errno;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
+{
+	if (!g->nr)
+		return 0;
+	return is_multi ? add_multi(set, p, g) : add_perf(set, p, g);
+}
+
+int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
+{
+	static const struct {
+		enum program program;
+		const char *name;
+	} points[] = {
+		{ PROGRAM_THREAD_EXIT, "sched_process_exit" },
+		{ PROGRAM_PROCESS_EXEC, "sched_process_exec" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+		struct bpf_link *link =
+			bpf_program__attach_raw_tracepoint(p->prog[points[i].program], points[i].name);
+		int err = link ? keep_link(set, -1, link) : -errno;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The BPF source: uprobes on the allocators of each target, events through one ring. */
+#include "user/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "user/ifunc.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/programs.h"
+
+enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
+
+/* What is known of a file, for all processes that map it. */
+struct file {
+	bool is_scanned;
+	struct probe_list list;
+	u32 first_probe;             /* index of its first site in the map of probes */
+};
+
+/* A file with probes for a process. */
+struct placement {
+	pid_t pid;
+	u32 module;
+};
+
+struct source {
+	struct source_options options;
+	bool is_multi;               /* uprobe_multi links */
+	bool is_cookie_fixed;        /* no cookies: each probe has programs of its own */
+	struct programs programs;
+	struct programs *own;        /* owned; with is_cookie_fixed, for each probe */
+	struct ring_buffer *ring;
+	struct link_set *links;
+	struct file *files;          /* owned; by module id */
+	size_t nr_files;
+	struct placement *placements; /* owned */
+	size_t nr_placements;
+	u32 nr_probes;
+	const struct sink *sink;     /* during poll */
+};
+
+/* Places of one file that get the same program. */
+struct batch {
+	enum program program;
+	bool is_return;
+	u64 *offsets, *cookies;      /* owned */
+	size_t nr;
+};
+
+static int on_record(void *ctx, void *data, size_t len)
+{
+	const struct source *s = ctx;
+
+	return s->sink->record(s->sink->ctx, data, len);
+}
+
+static int source_bpf_create(struct source **out, const struct source_options *options,
+			     const struct caps *caps)
+{
+	struct source *s = calloc(1, sizeof(*s));
+	struct source_config config = { 0 };
+	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	s->options.probes.no_uretprobe = !caps->is_uretprobe_safe;
+	/* Where the multi link's pid filter is wrong, perf links are right. */
+	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
+	s->is_cookie_fixed = !caps->has_cookie;
+	config.depth = options->depth;
+	config.wake_bytes = ring_bytes / WAKE_FRACTION;
+	config.is_cookie_fixed = s->is_cookie_fixed;
+	err = programs_load(&s->programs, &config, ring_bytes, s->is_multi, NULL);
+	if (err)
+		goto undo_source;
+	err = link_set_new(&s->links);
+	if (err)
+		goto undo_programs;
+	s->ring = ring_buffer__new(s->programs.ring_fd, on_record, s, NULL);
+	if (!s->ring) {
+		err = -errno;
+		goto undo_links;
+	}
+	err = link_set_add_tracepoints(s->links, &s->programs);
+	if (err)
+		goto undo_ring;
+	s->programs.state->is_on = 1;
+	*out = s;
+	return 0;
+undo_ring:
+	ring_buffer__free(s->ring);
+undo_links:
+	link_set_free(s->links);
+undo_programs:
+	programs_unload(&s->programs);
+undo_source:
+	free(s);
+	return err;
+}
+
+/* Tell the kernel side about the probes of @f. */
+static int register_probes(struct source *s, struct file *f)
+{
+	f->first_probe = s->nr_probes;
+	if (s->nr_probes + f->list.nr > MAX_PROBES)
+		return -ENOSPC;
+	for (size_t i = 0; i < f->list.nr; i++) {
+		const struct probe_site *site = &f->list.sites[i];
+		const struct alloc_fn *fn = alloc_fn(site->fn);
+		struct probe_info info = { .fn = site->fn,
+					   .kind = fn->kind,
+					   .flags = site->flags,
+					   .size_arg = fn->size_arg,
+					   .count_arg = fn->count_arg,
+					   .old_arg = fn->old_arg,
+					   .out_arg = fn->out_arg,
+					   .own_before = site->place - site->own_start,
+					   .own_after = site->own_end - site->place };
+		u32 index = f->first_probe + i;
+
+		if (bpf_map_update_elem(s->programs.probes_fd, &index, &info, BPF_ANY))
+			return -errno;
+	}
+	s->nr_probes += f->list.nr;
+	return 0;
+}
+
+static int grow_files(struct source *s, u32 id)
+{
+	struct file *files;
+
+	if (id < s->nr_files)
+		return 0;
+	files = reallocarray(s->files, id + 64, sizeof(*files));
+	if (!files)
+		return -ENOMEM;
+	memset(files + s->nr_files, 0, (id + 64 - s->nr_files) * sizeof(*files));
+	s->files = files;
+	s->nr_files = id + 64;
+	return 0;
+}
+
+/* Look for allocators in @m, once for all processes. @elf is open. */
+static int scan_file(struct source *s, const struct target *t, const struct mapping *map, struct elf *elf)
+{
+	struct file *f = &s->files[map->module->id];
+	const char *slash = strrchr(map->module->path, '/');
+	int err;
+
+	err = probe_list_init(&f->list, elf, slash ? slash + 1 : map->module->path, &s->options.probes);
+	if (err)
+		return err;
+	err = ifunc_resolve(&f->list, elf, t, map, &s->options.probes);
+	if (!err)
+		err = register_probes(s, f);
+	if (err) {
+		probe_list_fini(&f->list);
+		return err;
+	}
+	f->is_scanned = true;
+	return 0;
+}
+
+static int batch_add(struct batch *b, const struct elf *elf, u64 vaddr, u64 cookie)
+{
+	int err = elf_vaddr_to_offset(elf, vaddr, &b->offsets[b->nr]);
+
+	if (!err)
+		b->cookies[b->nr++] = cookie;
+	return err;
+}
+
+enum { BATCH_FREES, BATCH_RETURNS, BATCH_RETS, BATCH_ALLOCS, BATCH_HOOK, NR_BATCHES };
+
+/* Which program goes where. */
+static int fill_batches(struct batch *batches, const struct file *f, const struct elf *elf, pid_t pid)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < f->list.nr && !err; i++) {
+		const struct probe_site *site = &f->list.sites[i];
+		enum alloc_kind kind = alloc_fn(site->fn)->kind;
+		bool is_free = kind == ALLOC_FREE || kind == ALLOC_MUNMAP;
+		u64 cookie = (u64)pid << 32 | (f->first_probe + i);
+
+		err = batch_add(&batches[is_free ? BATCH_FREES : BATCH_ALLOCS], elf, site->place, cookie);
+		for (size_t k = 0; k < site->nr_rets && !err; k++)
+			err = batch_add(&batches[BATCH_RETS], elf, site->rets[k], cookie);
+		if (!err && site->flags & PROBE_RETURNS && !site->nr_rets)
+			err = batch_add(&batches[BATCH_RETURNS], elf, site->place, cookie);
+	}
+	if (!err && f->list.linker_hook)
+		err = batch_add(&batches[BATCH_HOOK], elf, f->list.linker_hook, (u64)pid << 32);
+	return err;
+}
+
+/* With fixed cookies: the programs of one probe. */
+static int programs_of_probe(struct source *s, u64 cookie, const struct programs **out)
+{
+	struct source_config config = { .depth = s->options.depth,
+					.wake_bytes = s->options.ring_bytes / WAKE_FRACTION,
+					.fixed_cookie = cookie,
+					.is_cookie_fixed = 1 };
+	u32 index = (u32)cookie;
+
+	if (!s->own) {
+		s->own = calloc(MAX_PROBES, sizeof(*s->own));
+		if (!s->own)
+			return -ENOMEM;
+	}
+	*out = &s->own[index];
+	if (s->own[index].obj)
+		return 0;
+	return programs_load(&s->own[index], &config, 0, s->is_multi, &s->programs);
+}
+
+static int link_batch(struct source *s, const struct batch *b, int fd, pid_t pid)
+{
+	struct link_group g = { .program = b->program,
+				.is_return = b->is_return,
+				.fd = fd,
+				.pid = pid,
+				.offsets = b->offsets,
+				.cookies = b->cookies,
+				.nr = b->nr };
+	const struct programs *programs;
+	int err = 0;
+
+	if (!s->is_cookie_fixed)
+		return link_set_add(s->links, &s->programs, &g, s->is_multi);
+	g.cookies = NULL;
+	g.nr = 1;
+	for (size_t i = 0; i < b->nr && !err; i++) {
+		g.offsets = &b->offsets[i];
+		err = programs_of_probe(s, b->cookies[i], &programs);
+		if (!err)
+			err = link_set_add(s->links, programs, &g, s->is_multi);
+	}
+	return err;
+}
+
+/* Put the probes of a file in for a process. Frees first: a block must not be missed when it goes. */
+static int place_file(struct source *s, const struct file *f, const struct elf *elf, int fd, pid_t pid)
+{
+	struct batch batches[NR_BATCHES] = {
+		[BATCH_FREES] = { .program = PROGRAM_ENTER_FREE },
+		[BATCH_RETURNS] = { .program = PROGRAM_LEAVE_CALL, .is_return = true },
+		[BATCH_RETS] = { .program = PROGRAM_AT_RET },
+		[BATCH_ALLOCS] = { .program = PROGRAM_ENTER_ALLOC },
+		[BATCH_HOOK] = { .program = PROGRAM_MAPS_CHANGED },
+	};
+	size_t most = 1 + f->list.nr;
+	int err = 0;
+
+	for (size_t i = 0; i < f->list.nr; i++)
+		most += f->list.sites[i].nr_rets;
+	for (int i = 0; i < NR_BATCHES; i++) {
+		batches[i].offsets = calloc(most, sizeof(u64));
+		batches[i].cookies = calloc(most, sizeof(u64));
+		if (!batches[i].offsets || !batches[i].cookies)
+			err = -ENOMEM;
+	}
+	if (!err)
+		err = fill_batches(batches, f, elf, pid);
+	for (int i = 0; i < NR_BATCHES; i++) {
+		if (!err)
+			err = link_batch(s, &batches[i], fd, pid);
+		free(batches[i].offsets);
+		free(batches[i].cookies);
+	}
+	return err;
+}
+
+static bool is_omitted(const struct source *s, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	for (size_t i = 0; s->options.omit && s->options.omit[i]; i++)
+		if (!strcmp(s->options.omit[i], path) || (slash && !strcmp(s->options.omit[i], slash + 1)))
+			return true;
+	return false;
+}
+
+static bool is_placed(const struct source *s, pid_t pid, u32 module)
+{
+	for (size_t i = 0; i < s->nr_placements; i++)
+		if (s->placements[i].pid == pid && s->placements[i].module == module)
+			return true;
+	return false;
+}
+
+static int note_placed(struct source *s, pid_t pid, u32 module)
+{
+	struct placement *list = reallocarray(s->placements, s->nr_placements + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	list[s->nr_placements++] = (struct placement){ pid, module };
+	s->placements = list;
+	return 0;
+}
+
+/* One mapped file of @t: scan it if it is new, place its probes if it has any. */
+static int update_module(struct source *s, struct target *t, const struct mapping *map)
+{
+	const struct module *m = map->module;
+	struct elf *elf;
+	struct file *f;
+	int err;
+
+	err = elf_open(&elf, m->fd);
+	if (err) {
+		debug("probe: %s: %s", m->path, strerror(-err));
+		return err == -ENOMEM ? err : 0;
+	}
+	err = grow_files(s, m->id);
+	if (!err && !s->files[m->id].is_scanned)
+		err = scan_file(s, t, map, elf);
+	if (err)
+		goto out;
+	f = &s->files[m->id];
+	if (f->list.nr || f->list.linker_hook)
+		err = place_file(s, f, elf, m->fd, t->pid);
+	if (!err && f->list.nr)
+		err = target_add_allocator(t, m, f->list.kind);
+out:
+	if (err)
+		error("probe: %s: PID %d: %s", m->path, t->pid, strerror(-err));
+	elf_close(elf);
+	return err;
+}
+
+static int source_bpf_update(struct source *s, struct target *t)
+{
+	for (size_t i = 0; i < t->maps.nr; i++) {
+		const struct mapping *map = &t->maps.maps[i];
+		int err;
+
+		if (!map->module || map->module->fd < 0 || is_placed(s, t->pid, map->module->id) ||
+		    is_omitted(s, map->module->path))
+			continue;
+		err = note_placed(s, t->pid, map->module->id);
+		if (!err)
+			err = update_module(s, t, map);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int source_bpf_attach(struct source *s, struct target *t)
+{
+	struct process_state process = { .epoch = 1 };
+	u32 pid = t->pid;
+	int err = source_bpf_update(s, t);
+
+	if (err)
+		return err;
+	/* From here on its calls are seen: all probes are in. */
+	return bpf_map_update_elem(s->programs.processes_fd, &pid, &process, BPF_ANY) ? -errno : 0;
+}
+
+static void source_bpf_forget(struct source *s, pid_t pid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->nr_placements; i++)
+		if (s->placements[i].pid != pid)
+			s->placements[kept++] = s->placements[i];
+	s->nr_placements = kept;
+}
+
+static int source_bpf_poll(struct source *s, const struct sink *sink, int timeout_ms)
+{
+	int nr;
+
+	s->sink = sink;
+	/* Wake-ups are rare: what did not cause one is read after the time has passed. */
+	nr = timeout_ms ? ring_buffer__poll(s->ring, timeout_ms) : 0;
+	if (nr >= 0 || nr == -EINTR) {
+		int more = ring_buffer__consume(s->ring);
+
+		nr = more < 0 ? more : (nr > 0 ? nr : 0) + more;
+	}
+	return nr;
+}
+
+static void set_paused(struct source *s, pid_t pid, bool is_paused)
+{
+	struct process_state process;
+	u32 key = pid;
+
+	if (bpf_map_lookup_elem(s->programs.processes_fd, &key, &process) || process.is_paused == is_paused)
+		return;
+	process.is_paused = is_paused;
+	if (!bpf_map_update_elem(s->programs.processes_fd, &key, &process, BPF_EXIST))
+		s->programs.state->nr_paused += is_paused ? 1 : -1;
+}
+
+static void source_bpf_pause(struct source *s, pid_t pid)
+{
+	set_paused(s, pid, true);
+}
+
+static void source_bpf_resume(struct source *s, pid_t pid)
+{
+	set_paused(s, pid, false);
+}
+
+static struct losses source_bpf_losses(struct source *s, pid_t pid)
+{
+	struct process_state p;
+	u32 key = pid;
+
+	if (bpf_map_lookup_elem(s->programs.processes_fd, &key, &p))
+		return (struct losses){ 0 };
+	return (struct losses){ .allocs = p.lost_allocs,
+				.frees = p.lost_frees,
+				.stacks = p.lost_stacks,
+				.other = p.lost_other + p.abandoned };
+}
+
+static void source_bpf_detach(struct source *s)
+{
+	s->programs.state->is_on = 0;
+	link_set_free(s->links);
+	s->links = NULL;
+}
+
+static void source_bpf_free(struct source *s)
+{
+	if (!s)
+		return;
+	link_set_free(s->links);
+	ring_buffer__free(s->ring);
+	for (u32 i = 0; s->own && i < MAX_PROBES; i++)
+		if (s->own[i].obj)
+			programs_unload(&s->own[i]);
+	free(s->own);
+	programs_unload(&s->programs);
+	for (size_t i = 0; i < s->nr_files; i++)
+		probe_list_fini(&s->files[i].list);
+	free(s->files);
+	free(s->placements);
+	free(s);
+}
+
+const struct source_ops source_bpf = {
+	.name = "bpf",
+	.create = source_bpf_create,
+	.attach = source_bpf_attach,
+	.update = source_bpf_update,
+	.forget = source_bpf_forget,
+	.poll = source_bpf_poll,
+	.pause = source_bpf_pause,
+	.resume = source_bpf_resume,
+	.losses = source_bpf_losses,
+	.detach = source_bpf_detach,
+	.free = source_bpf_free,
+};
