@@ -41,6 +41,7 @@ static inline int child_start(struct child *c, const char *path, const char *arg
 	int in[2], out[2];
 	char byte;
 
+	*c = (struct child){ .pid = -1, .ready = -1, .hold = -1 };
 	if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
 		return -1;
 	c->pid = fork();
