@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* operator new that throws, returns NULL, asks its handler, or whose constructor throws. */
+#include "tests/targets/truth.h"
+
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+
+enum { NR_ROUNDS = 20 };
+
+static volatile size_t huge = SIZE_MAX / 2 - 100;
+static void *reserve;
+static int nr_handled;
+
+FN static int throwing()
+{
+	int caught = 0;
+
+	for (int i = 0; i < NR_ROUNDS; i++) {
+		try {
+			void *p = ::operator new(huge);
+
+			keep(p);
+		} catch (const std::bad_alloc &) {
+			caught++;
+		}
+	}
+	return caught;
+}
+
+FN static void nothrow()
+{
+	for (int i = 0; i < NR_ROUNDS; i++)
+		if (::operator new(huge, std::nothrow))
+			abort();
+}
+
+static void handler()
+{
+	nr_handled++;
+	if (!reserve) {
+		std::set_new_handler(nullptr);
+		return;
+	}
+	free(reserve);
+	reserve = nullptr;
+}
+
+/* The handler frees a block and has it tried again; then it gives up. */
+FN static void handled()
+{
+	reserve = malloc(1000);
+	std::set_new_handler(handler);
+	try {
+		void *p = ::operator new[](huge);
+
+		keep(p);
+	} catch (const std::bad_alloc &) {
+		return;
+	}
+	abort();
+}
+
+struct bomb {
+	char bytes[48];
+	FN bomb() { throw std::runtime_error("bomb"); }
+};
+
+/* The compiler frees the block when the constructor throws. */
+FN static void exploding()
+{
+	for (int i = 0; i < NR_ROUNDS; i++) {
+		try {
+			bomb *b = new bomb;
+
+			keep(b);
+		} catch (const std::runtime_error &) {
+		}
+	}
+}
+
+FN static void plain()
+{
+	int *p = new int[10];
+
+	keep(p);
+	::operator delete(::operator new(20));
+}
+
+int main()
+{
+	truth_begin();
+	if (throwing() != NR_ROUNDS)
+		return 1;
+	nothrow();
+	handled();
+	exploding();
+	plain();
+	expect("calls _ZnwmRKSt9nothrow_t %d", NR_ROUNDS);
+	expect("live 0 0 throwing");
+	expect("live 0 0 nothrow");
+	expect("live 0 0 handled");
+	expect("allocs 1 1000 handled");
+	expect("live 0 0 exploding");
+	expect("live 1 40 plain");
+	expect("failed %d", NR_ROUNDS * 2 + 1);
+	expect("unknown 0");
+	return nr_handled == 2 ? 0 : 1;
+}

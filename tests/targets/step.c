@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, quit. At rest
+ * between the commands, so that an attach in between sees all or nothing of each.
+ */
+#include "tests/targets/truth.h"
+
+#include <pthread.h>
+
+enum { MAX_BLOCKS = 1 << 20 };
+
+static void *blocks[MAX_BLOCKS];
+static int nr_blocks;
+
+FN static void step_allocates(int n, int size)
+{
+	while (n-- > 0 && nr_blocks < MAX_BLOCKS)
+		blocks[nr_blocks++] = malloc(size);
+}
+
+/* The newest first. */
+FN static void step_frees(int n)
+{
+	while (n-- > 0 && nr_blocks > 0)
+		free(blocks[--nr_blocks]);
+}
+
+FN static void step_burst(int n)
+{
+	while (n-- > 0) {
+		void *p = malloc(32);
+
+		keep(p);
+		free(p);
+	}
+}
+
+static void *burst(void *arg)
+{
+	step_burst((int)(long)arg);
+	return NULL;
+}
+
+static void start_threads(int nr, int n)
+{
+	pthread_t threads[256];
+
+	for (int i = 0; i < nr && i < 256; i++)
+		if (pthread_create(&threads[i], NULL, burst, (void *)(long)n))
+			abort();
+	for (int i = 0; i < nr && i < 256; i++)
+		pthread_join(threads[i], NULL);
+}
+
+int main(void)
+{
+	static char in[4096];
+	char line[128];
+	int a, b;
+
+	truth_begin();
+	setvbuf(stdin, in, _IOLBF, sizeof(in));
+	printf("ready\n");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "alloc %d %d", &a, &b) == 2)
+			step_allocates(a, b);
+		else if (sscanf(line, "free %d", &a) == 1)
+			step_frees(a);
+		else if (sscanf(line, "burst %d", &a) == 1)
+			step_burst(a);
+		else if (sscanf(line, "threads %d %d", &a, &b) == 2)
+			start_threads(a, b);
+		else
+			break;
+		printf("ok\n");
+		fflush(stdout);
+	}
+	return 0;
+}
