@@ -65,6 +65,9 @@ $(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
 deps:                            ## install what building and testing need (asks the distribution's package manager)
 	$(Q)tests/deps.sh
 
+demo: all $(O)/tests/targets/leak  ## trace the bundled leaking program (root)
+	$(O)/heaptap run $(O)/tests/targets/leak
+
 check: all check-style check-unit check-e2e  ## run all tests
 
 check-unit: $(UNITS)             ## unit tests only
@@ -73,6 +76,7 @@ check-unit: $(UNITS)             ## unit tests only
 -include tests/targets/targets.mk
 
 check-e2e: all targets           ## end-to-end tests only (root)
+	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -e 'bats --tap' tests/e2e/*.bats
 
 check-style: check-headers       ## layers, sizes, names, spelling
@@ -85,7 +89,7 @@ clean:                           ## remove what was built
 	$(Q)rm -rf $(O)
 
 help:                            ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  prefix=, DESTDIR="
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
