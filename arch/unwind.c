@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The CPUs whose call frame information heaptap follows. */
+#include "arch/unwind.h"
+
+#include <elf.h>
+
+/*
+ * The order of the saved registers is the kernel's struct sigcontext of each CPU: x86_64 ends with
+ * ..rbp rbx rdx rax rcx rsp rip, i386 has ebp esp ebx edx ecx eax trapno err eip, aarch64 x0..x30 sp pc
+ * behind siginfo, and ucontext's 176 bytes.
+ */
+static const struct unwind_arch arches[] = {
+	{ .machine = EM_X86_64,
+	  .word_size = 8,
+	  .sp = 7,
+	  .fp = 6,
+	  .ra = 16,
+	  .signal_pc = 8,
+	  .signal_fp = -40 },
+	{ .machine = EM_386, .word_size = 4, .sp = 4, .fp = 5, .ra = 8, .signal_pc = 28, .signal_fp = -4 },
+	{ .machine = EM_AARCH64,
+	  .word_size = 8,
+	  .sp = 31,
+	  .fp = 29,
+	  .ra = 30,
+	  .has_link = true,
+	  .signal_pc = 8,
+	  .signal_fp = -16,
+	  .signal_lr = -8,
+	  .signal_sp = 560 },
+};
+
+const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(arches); i++)
+		if (arches[i].machine == machine && arches[i].word_size == word_size)
+			return &arches[i];
+	return NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What unwinding has to know about a CPU: its registers' DWARF numbers and its signal frames. */
+#pragma once
+
+#include "user/lib/types.h"
+
+struct unwind_arch {
+	u16 machine;   /* EM_* */
+	u8 word_size;  /* bytes */
+	u8 sp, fp, ra; /* DWARF register numbers; ra is the return address column */
+	bool has_link; /* a call leaves the return address in a register, not on the stack */
+	/* In a signal frame's saved registers, bytes from the saved SP to the saved one. */
+	s16 signal_pc, signal_fp, signal_lr;
+	s16 signal_sp; /* bytes from SP to the saved SP, where unwind information does not tell; 0 = it always does */
+};
+
+/* NULL for a CPU without rules for call frame information. @word_size: bytes of an address. */
+const struct unwind_arch *unwind_arch(u16 machine, u8 word_size);

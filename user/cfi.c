@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Compiles a file's call frame information: entries collected, sorted by address, run in that order. */
+#include "user/cfi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/cfi_parse.h"
+#include "user/lib/cleanup.h"
+
+enum { NR_CACHED_CIES = 64, LOOKS_PER_BYTE = 8, MIN_ROWS = 64 };
+
+struct builder {
+	struct cfi_section section;
+	const struct unwind_arch *arch;
+	struct cfi_table *table; /* owned */
+	size_t rows_capacity;
+	struct cfi_fde *fdes; /* owned */
+	size_t nr_fdes, fdes_capacity;
+	struct cfi_cie cies[NR_CACHED_CIES]; /* by a hash of their offset */
+	u64 budget; /* bytes that may still be looked at: damaged files point to CIEs at will */
+	u64 text_end;
+	u32 floor; /* no row before it: another FDE's */
+	const struct cfi_cie *cie;
+	int err;
+};
+
+/* @p with room for @nr + 1 members of @size bytes. */
+static void *grow(void *p, size_t nr, size_t *capacity, size_t max, size_t size)
+{
+	size_t wanted = *capacity ? *capacity + *capacity / 2 : MIN_ROWS;
+	void *grown;
+
+	if (nr < *capacity)
+		return p;
+	if (wanted > max)
+		wanted = max;
+	grown = realloc(p, wanted * size);
+	if (grown)
+		*capacity = wanted;
+	return grown;
+}
+
+static int find_text(struct builder *b)
+{
+	const struct elf *elf = b->section.elf;
+	u64 start = UINT64_MAX, end = 0;
+
+	for (u32 i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type != PT_LOAD || !(s->flags & PF_X) || s->vaddr + s->memsz < s->vaddr)
+			continue;
+		start = s->vaddr < start ? s->vaddr : start;
+		end = s->vaddr + s->memsz > end ? s->vaddr + s->memsz : end;
+	}
+	if (start >= end)
+		return -ENOENT;
+	if (end - start > UINT32_MAX) {
+		end = start + UINT32_MAX;
+		b->table->stats.is_cut = 1;
+	}
+	b->table->text_base = start;
+	b->text_end = end;
+	return 0;
+}
+
+static const struct cfi_cie *find_cie(struct builder *b, size_t offset)
+{
+	struct cfi_cie *cie = &b->cies[(offset * 0x9e3779b97f4a7c15ULL) >> 58];
+
+	if (cie->offset == offset && cie->program.section)
+		return cie->is_valid ? cie : NULL;
+	cfi_cie_read(&b->section, b->arch, offset, cie);
+	cie->program.section = &b->section; /* remembered even if damaged */
+	b->budget -= b->budget < cie->size ? b->budget : cie->size;
+	return cie->is_valid ? cie : NULL;
+}
+
+/* Cut [@start, @start + @length) to the executable segment that holds its start; false if none does. */
+static bool in_text(const struct builder *b, u64 start, u64 *length)
+{
+	const struct elf *elf = b->section.elf;
+
+	if (start < b->table->text_base || start >= b->text_end)
+		return false;
+	for (u32 i = 0; i < elf->nr_segments; i++) {
+		const struct elf_segment *s = &elf->segments[i];
+
+		if (s->type != PT_LOAD || !(s->flags & PF_X) || start < s->vaddr ||
+		    start - s->vaddr >= s->memsz)
+			continue;
+		if (*length > s->memsz - (start - s->vaddr))
+			*length = s->memsz - (start - s->vaddr);
+		if (*length > b->text_end - start)
+			*length = b->text_end - start;
+		return true;
+	}
+	return false;
+}
+
+static int add_fde(struct builder *b, size_t offset, size_t cie_offset, struct cfi_cursor *body)
+{
+	struct cfi_stats *stats = &b->table->stats;
+	const struct cfi_cie *cie = find_cie(b, cie_offset);
+	struct cfi_fde *fdes;
+	u64 start, length;
+	u32 pc;
+
+	if (!cie || !cfi_fde_read(cie, body, &start, &length)) {
+		stats->nr_bad_entries++;
+		return 0;
+	}
+	stats->nr_fdes++;
+	if (length == 0) {
+		stats->nr_empty++;
+		return 0;
+	}
+	if (!in_text(b, start, &length)) {
+		stats->nr_outside++;
+		return 0;
+	}
+	if (b->nr_fdes == CFI_MAX_FDES) {
+		stats->is_cut = 1;
+		return 0;
+	}
+	fdes = grow(b->fdes, b->nr_fdes, &b->fdes_capacity, CFI_MAX_FDES, sizeof(*fdes));
+	if (!fdes)
+		return -ENOMEM;
+	b->fdes = fdes;
+	pc = (u32)(start - b->table->text_base);
+	fdes[b->nr_fdes++] = (struct cfi_fde){ pc, pc + (u32)length, (u32)offset };
+	return 0;
+}
+
+static int collect_fdes(struct builder *b)
+{
+	size_t next = 0, cie;
+	struct cfi_cursor body;
+	int err = 0;
+
+	for (size_t offset = 0; offset < b->section.size && !err && b->budget; offset = next) {
+		enum cfi_entry kind = cfi_entry_read(&b->section, offset, &body, &cie, &next);
+
+		if (kind == ENTRY_END)
+			break;
+		if (kind == ENTRY_FDE)
+			err = add_fde(b, offset, cie, &body);
+		else if (kind == ENTRY_BAD && next - offset > 4) /* not a terminator */
+			b->table->stats.nr_bad_entries++;
+	}
+	return err;
+}
+
+static int compare_fdes(const void *left, const void *right)
+{
+	const struct cfi_fde *l = left, *r = right;
+
+	if (l->start != r->start)
+		return l->start < r->start ? -1 : 1;
+	return l->offset < r->offset ? -1 : l->offset > r->offset;
+}
+
+static void sort_fdes(struct builder *b)
+{
+	for (size_t i = 1; i < b->nr_fdes; i++)
+		if (compare_fdes(&b->fdes[i - 1], &b->fdes[i]) > 0) {
+			qsort(b->fdes, b->nr_fdes, sizeof(*b->fdes), compare_fdes);
+			return;
+		}
+}
+
+/* @rule holds from @pc on. A row at the same pc is replaced, one that changes nothing is left out. */
+static int add_row(struct builder *b, u32 pc, u32 rule)
+{
+	struct cfi_table *t = b->table;
+	struct cfi_row *rows;
+
+	if (t->nr_rows && t->rows[t->nr_rows - 1].pc == pc)
+		t->nr_rows--;
+	if (t->nr_rows && t->rows[t->nr_rows - 1].rule == rule)
+		return 0;
+	/* The last place is kept for the CFI_NONE that ends every table. */
+	if (t->nr_rows >= CFI_MAX_ROWS - 1 && rule != CFI_NONE) {
+		t->stats.is_cut = 1;
+		return -EFBIG;
+	}
+	rows = grow(t->rows, t->nr_rows, &b->rows_capacity, CFI_MAX_ROWS, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	t->rows = rows;
+	rows[t->nr_rows++] = (struct cfi_row){ pc, rule };
+	return 0;
+}
+
+static void on_row(void *ctx, u64 pc, const struct cfi_state *state)
+{
+	struct builder *b = ctx;
+	u32 at = (u32)(pc - b->table->text_base);
+
+	if (!b->err)
+		b->err = add_row(b, at > b->floor ? at : b->floor,
+				 cfi_pack(b->arch, b->cie, state, &b->table->stats));
+}
+
+static int run_fde(struct builder *b, const struct cfi_fde *fde)
+{
+	struct cfi_run run = { .arch = b->arch, .row = on_row, .ctx = b };
+	struct cfi_state state;
+	struct cfi_cursor body;
+	size_t cie, next;
+	u64 start, length;
+
+	if (cfi_entry_read(&b->section, fde->offset, &body, &cie, &next) != ENTRY_FDE)
+		return -EINVAL;
+	b->cie = run.cie = find_cie(b, cie);
+	if (!b->cie || !cfi_fde_read(b->cie, &body, &start, &length))
+		return -EINVAL;
+	b->budget -= b->budget < next - fde->offset ? b->budget : next - fde->offset;
+	state = b->cie->initial;
+	run.pc = start;
+	run.end = b->table->text_base + fde->end;
+	if (cfi_program_run(&run, body, &state) && !b->err) {
+		u32 at = (u32)(run.pc - b->table->text_base);
+
+		b->table->stats.unsupported[CFI_BAD_PROGRAM]++;
+		b->err = add_row(b, at > b->floor ? at : b->floor, CFI_UNSUPPORTED);
+	}
+	return b->err;
+}
+
+/* Rows of all FDEs by address; each starts where those before it have ended. */
+static int run_fdes(struct builder *b)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < b->nr_fdes && !err && b->budget; i++) {
+		const struct cfi_fde *fde = &b->fdes[i];
+
+		if (fde->start < b->floor)
+			b->table->stats.nr_overlapping++;
+		if (fde->end <= b->floor)
+			continue;
+		b->floor = fde->start > b->floor ? fde->start : b->floor;
+		err = run_fde(b, fde);
+		b->floor = fde->end;
+		if (!err || err == -EFBIG)
+			err = add_row(b, fde->end, CFI_NONE);
+	}
+	if (!b->budget)
+		b->table->stats.is_cut = 1;
+	return err == -EFBIG ? 0 : err;
+}
+
+static int build_from(struct builder *b, const struct elf *elf, bool want_debug)
+{
+	int err = cfi_section_read(&b->section, elf, want_debug);
+
+	if (err)
+		return err;
+	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
+	b->table->stats.is_cut |= b->section.is_cut;
+	err = find_text(b);
+	if (!err)
+		err = collect_fdes(b);
+	if (!err && !b->nr_fdes)
+		err = -ENOENT;
+	return err;
+}
+
+static void builder_fini(struct builder *b)
+{
+	free(b->section.data);
+	free(b->fdes);
+	cfi_free(b->table);
+	free(b);
+}
+
+int cfi_build(struct cfi_table **out, struct elf *elf)
+{
+	const struct unwind_arch *arch = unwind_arch(elf->machine, elf->word_size);
+	struct builder *b;
+	void *fitting;
+	int err = -ENOMEM;
+
+	if (!arch)
+		return -ENOTSUP;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	b->arch = arch;
+	b->table = calloc(1, sizeof(*b->table));
+	if (!b->table)
+		goto undo;
+	b->table->machine = elf->machine;
+	b->table->word_size = elf->word_size;
+	err = build_from(b, elf, false);
+	if (err == -ENOENT) {
+		free(b->section.data);
+		b->section = (struct cfi_section){ 0 };
+		memset(b->cies, 0, sizeof(b->cies));
+		err = build_from(b, elf, true);
+	}
+	if (err)
+		goto undo;
+	sort_fdes(b);
+	err = run_fdes(b);
+	if (err)
+		goto undo;
+	fitting = realloc(b->table->rows, b->table->nr_rows * sizeof(*b->table->rows));
+	if (fitting)
+		b->table->rows = fitting;
+	*out = take_ptr(b->table);
+undo:
+	builder_fini(b);
+	return err;
+}
+
+u32 cfi_find(const struct cfi_table *table, u64 vaddr)
+{
+	size_t low = 0, high = table->nr_rows;
+	u64 pc = vaddr - table->text_base;
+
+	if (vaddr < table->text_base || pc > UINT32_MAX)
+		return CFI_NONE;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (table->rows[middle].pc <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? table->rows[low - 1].rule : CFI_NONE;
+}
+
+void cfi_free(struct cfi_table *table)
+{
+	if (!table)
+		return;
+	free(table->rows);
+	free(table);
+}
