@@ -18,7 +18,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 CPPFLAGS += -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
 LDFLAGS  += $(SANFLAGS)
-LDLIBS   += -lbpf -ldw -lelf -lz -liberty -lZydis -lxxhash -lpthread
+LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty -lZydis -lxxhash -lpthread
 Q        := $(if $(V),,@)
 
 LIB_SRCS  := $(filter-out user/main.c,$(sort $(wildcard user/*.c user/lib/*.c fallback/*.c arch/*.c)))
