@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap doctor: with everything there, as nobody, without BPF; rows E1, E3, E5 and A13 of the faults.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	nobpf=$O/tests/targets/nobpf
+	out=$BATS_TEST_TMPDIR/out
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+# need_bpf: what is tested is that something is missing, so everything must be there at first
+need_bpf() {
+	need_root
+	"$HEAPTAP" doctor >"$out" 2>&1 || skip "no backend here: $(sed -n '/^Backend/{n;p}' "$out")"
+}
+
+as_nobody() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"
+}
+
+# json FILE PATH: the value at PATH, as JSON
+json() {
+	jq -c ".$2" "$1"
+}
+
+@test "doctor: root has the bpf backend, and text and JSON agree" {
+	need_bpf
+	run -0 "$HEAPTAP" doctor
+	[[ "$output" == *"Backend: bpf"* ]]
+	[[ "$output" == *"BPF maps and programs          yes"* ]]
+	"$HEAPTAP" doctor --json >"$out"
+	[ "$(json "$out" schema)" = '"heaptap-doctor/1"' ]
+	[ "$(json "$out" backend)" = '"bpf"' ]
+	[ "$(json "$out" features.bpf)" = true ]
+	[ "$(json "$out" features.uprobes)" = true ]
+	[ "$(json "$out" privileges.CAP_BPF)" = true ]
+	[ "$(json "$out" kernel)" = "\"$(uname -r)\"" ]
+}
+
+@test "doctor: nothing is left of the trials" {
+	need_bpf
+	"$HEAPTAP" doctor >/dev/null
+	exe=$(readlink -f "$HEAPTAP")
+	for p in /proc/[0-9]*; do
+		[ "$(readlink "$p/exe")" != "$exe" ] || { echo "$p still runs $exe"; return 1; }
+	done
+	if command -v bpftool >/dev/null; then
+		run -0 bpftool link show
+		[[ "$output" != *uprobe_multi* || "$output" == *"pids"* ]]
+	fi
+}
+
+@test "doctor: nobody is told which privileges are missing, and what to type" {
+	need_root
+	run -3 as_nobody "$HEAPTAP" doctor
+	[[ "$output" == *"Backend: none"* ]]
+	[[ "$output" == *"CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN and CAP_SYS_PTRACE missing"* ]]
+	[[ "$output" == *"This would help"*"sudo heaptap"* ]]
+	as_nobody "$HEAPTAP" doctor --json >"$out" || [ $? = 3 ]
+	[ "$(json "$out" backend)" = null ]
+	[ "$(json "$out" privileges.CAP_PERFMON)" = false ]
+	[ "$(json "$out" features.bpf)" = false ]
+	[ "$(json "$out" features.uprobes)" = null ]
+	[ "$(json "$out" help[0])" = '"sudo heaptap ..."' ]
+}
+
+@test "doctor: one privilege less is named alone" {
+	need_bpf
+	run setpriv --bounding-set -sys_ptrace -- "$HEAPTAP" doctor
+	[[ "$output" == *"CAP_SYS_PTRACE                 no"* ]]
+	[[ "$output" == *"CAP_BPF                        yes"* ]]
+}
+
+@test "doctor: a seccomp filter that forbids bpf(2) is recognized" {
+	need_bpf
+	for err in ENOSYS EPERM; do
+		run -3 "$nobpf" $err all "$HEAPTAP" doctor
+		[[ "$output" == *"Backend: none"* ]]
+		[[ "$output" == *"bpf(2): forbidden by the seccomp filter"* ]]
+		[[ "$output" == *"seccomp=unconfined"* ]]
+	done
+}
+
+@test "doctor: programs but no probes" {
+	need_bpf
+	run -3 "$nobpf" EPERM link "$HEAPTAP" doctor
+	[[ "$output" == *"BPF maps and programs          yes"* ]]
+	[[ "$output" == *"uprobes                        no"* ]]
+	[[ "$output" == *"uprobes: forbidden by the seccomp filter"* ]]
+}
+
+@test "doctor: no perf events is no harm where multi links work" {
+	need_bpf
+	"$HEAPTAP" doctor --json >"$out"
+	[ "$(json "$out" features.uprobe_multi)" = true ] || skip "no multi links on this kernel"
+	"$nobpf" ENOSYS perf "$HEAPTAP" doctor --json >"$out"
+	[ "$(json "$out" features.perf_uprobes)" = false ]
+	[ "$(json "$out" backend)" = '"bpf"' ]
+}
+
+@test "doctor: a user namespace's root is told that it is none" {
+	unshare -Ur true || skip "no user namespaces here"
+	run -3 unshare -Ur "$HEAPTAP" doctor
+	[[ "$output" == *"user namespace"* ]]
+}
+
+@test "doctor: a process and its allocator" {
+	need_bpf
+	sleep 100 3>&- &
+	pid=$!
+	for _ in $(seq 500); do [ "$(cat /proc/$pid/comm)" = sleep ] && break; done
+	"$HEAPTAP" doctor --json $pid >"$out"
+	kill $pid
+	[ "$(json "$out" targets[0].pid)" = $pid ]
+	[ "$(json "$out" targets[0].comm)" = '"sleep"' ]
+	[ "$(json "$out" targets[0].readable)" = true ]
+	[ "$(json "$out" targets[0].objects[0].kind)" = '"glibc"' ]
+}
+
+@test "doctor: another user's process is not ours to see" {
+	need_root
+	run -3 as_nobody "$HEAPTAP" doctor $$
+	[[ "$output" == *"not ours to read"* ]]
+}
+
+@test "doctor: who cannot be traced is refused with the reason" {
+	need_bpf
+	run -4 "$HEAPTAP" doctor 2147483647
+	[[ "$output" == "heaptap: attach: 2147483647: no such process" ]]
+	if [ "$(cat /proc/2/comm)" = kthreadd ]; then
+		run -4 "$HEAPTAP" doctor 2
+		[[ "$output" == "heaptap: attach: PID 2 (kthreadd): is a kernel thread" ]]
+	fi
+}
+
+@test "doctor: a full disk is noticed" {
+	need_bpf
+	run -5 bash -c '"$HEAPTAP" doctor >/dev/full'
+}
