@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Numbers as people read them. */
+#pragma once
+
+#include "user/lib/types.h"
+
+/* Returned by value, so that human_bytes(n).text can stand as an argument of printf. */
+struct human {
+	char text[32];
+};
+
+/* "9,216 B", "12.4 KiB", "1.50 GiB": exact below 10,000. */
+struct human human_bytes(u64 bytes);
+
+/* "1,203,112" */
+struct human human_count(u64 n);
+
+/* "350 us", "12.3 s", "4m 02s", "3d 04h" */
+struct human human_duration(u64 ns);
+
+/* "12.3 %" of @whole; "0 %" when @whole is 0. Never "100 %" or "0 %" for what is not exactly that. */
+struct human human_percent(u64 part, u64 whole);

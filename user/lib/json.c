@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A JSON document written as it comes. */
+#include "user/lib/json.h"
+
+#include <inttypes.h>
+
+#include "user/lib/escape.h"
+
+void json_init(struct json *j, FILE *out, u32 fold_depth)
+{
+	*j = (struct json){ .out = out, .fold_depth = fold_depth };
+}
+
+static void new_line(struct json *j)
+{
+	putc('\n', j->out);
+	for (u32 i = 0; i < j->depth; i++)
+		putc(' ', j->out);
+}
+
+/* What stands before a value: the comma, the line, the key. */
+static void item(struct json *j, const char *key)
+{
+	if (j->has_items)
+		putc(',', j->out);
+	if (j->depth && j->depth <= j->fold_depth)
+		new_line(j);
+	else if (j->has_items)
+		putc(' ', j->out);
+	if (key) {
+		escape_json(j->out, key);
+		fputs(": ", j->out);
+	}
+	j->has_items = true;
+}
+
+static void open_container(struct json *j, const char *key, char bracket)
+{
+	item(j, key);
+	putc(bracket, j->out);
+	j->depth++;
+	j->has_items = false;
+}
+
+static void close_container(struct json *j, char bracket)
+{
+	j->depth--;
+	if (j->has_items && j->depth < j->fold_depth)
+		new_line(j);
+	putc(bracket, j->out);
+	j->has_items = true;
+	if (!j->depth)
+		putc('\n', j->out);
+}
+
+void json_object_begin(struct json *j, const char *key)
+{
+	open_container(j, key, '{');
+}
+
+void json_object_end(struct json *j)
+{
+	close_container(j, '}');
+}
+
+void json_array_begin(struct json *j, const char *key)
+{
+	open_container(j, key, '[');
+}
+
+void json_array_end(struct json *j)
+{
+	close_container(j, ']');
+}
+
+void json_string(struct json *j, const char *key, const char *value)
+{
+	item(j, key);
+	if (value)
+		escape_json(j->out, value);
+	else
+		fputs("null", j->out);
+}
+
+void json_u64(struct json *j, const char *key, u64 value)
+{
+	item(j, key);
+	fprintf(j->out, "%" PRIu64, value);
+}
+
+void json_hex(struct json *j, const char *key, u64 value)
+{
+	item(j, key);
+	fprintf(j->out, "\"0x%" PRIx64 "\"", value);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	item(j, key);
+	fputs(value ? "true" : "false", j->out);
+}
+
+void json_null(struct json *j, const char *key)
+{
+	item(j, key);
+	fputs("null", j->out);
+}
