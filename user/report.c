@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What all report formats share: the rows and their order, stacks, names, the table of formats. */
+#include "user/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/source.h"
+#include "user/stacks.h"
+#include "user/symbolize.h"
+
+const struct report_format report_formats[] = {
+	{ ".txt", report_text },
+	{ ".json", report_json },
+	{ NULL },
+};
+
+const struct report_format *report_format_find(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (const struct report_format *f = report_formats; f->ending; f++) {
+		size_t ending = strlen(f->ending);
+
+		if (len > ending && !strcmp(path + len - ending, f->ending))
+			return f;
+	}
+	return NULL;
+}
+
+static u64 live_bytes(const struct report_row *r)
+{
+	return r->row.live_bytes;
+}
+
+static u64 live_blocks(const struct report_row *r)
+{
+	return r->row.live_blocks;
+}
+
+static u64 total_bytes(const struct report_row *r)
+{
+	return r->row.alloc_bytes;
+}
+
+static u64 total_blocks(const struct report_row *r)
+{
+	return r->row.allocs;
+}
+
+static u64 average(const struct report_row *r)
+{
+	return r->row.allocs ? r->row.alloc_bytes / r->row.allocs : 0;
+}
+
+static u64 peak(const struct report_row *r)
+{
+	return r->row.peak_bytes;
+}
+
+static u64 temporary(const struct report_row *r)
+{
+	return r->row.temporary;
+}
+
+static u64 age(const struct report_row *r)
+{
+	return r->oldest_ns;
+}
+
+enum { KEY_LIVE_BYTES, KEY_LIVE_BLOCKS, KEY_TOTAL_BYTES };
+
+const struct report_key report_keys[] = {
+	[KEY_LIVE_BYTES] = { "live-bytes", "live bytes", live_bytes, .is_of_live = true },
+	[KEY_LIVE_BLOCKS] = { "live-blocks", "live blocks", live_blocks, .is_of_live = true },
+	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", total_bytes },
+	{ "total-blocks", "blocks allocated", total_blocks },
+	{ "average", "average size", average, .human = human_bytes, .label = "on average" },
+	{ "peak", "bytes at the peak", peak, .human = human_bytes, .label = "at the peak" },
+	{ "temporary", "temporary blocks", temporary, .human = human_count, .label = "temporary" },
+	{ "age", "age of the oldest live block", age, .is_of_live = true, .wants_blocks = true,
+	  .human = human_duration, .label = "old" },
+	{ NULL },
+};
+
+const struct report_key *report_key_find(const char *name)
+{
+	for (const struct report_key *k = report_keys; k->name; k++)
+		if (!strcmp(k->name, name))
+			return k;
+	return NULL;
+}
+
+/* What a look at each live block adds to the rows. */
+struct block_pass {
+	const struct report *report;
+	struct report_row *rows;
+	size_t nr;
+};
+
+static bool has_filter(const struct report_options *o)
+{
+	return o->min_size || o->max_size;
+}
+
+static int visit_block(void *ctx, const struct heap_block *block)
+{
+	const struct block_pass *pass = ctx;
+	const struct report_options *o = &pass->report->options;
+	u64 now = pass->report->time_ns;
+	struct report_row *r;
+
+	if (block->row >= pass->nr)
+		return 0;
+	if (block->size < o->min_size || (o->max_size && block->size > o->max_size))
+		return 0;
+	r = &pass->rows[block->row];
+	if (has_filter(o)) {
+		r->row.live_blocks++;
+		r->row.live_bytes += block->size;
+	}
+	if (now > block->time_ns && now - block->time_ns > r->oldest_ns)
+		r->oldest_ns = now - block->time_ns;
+	return 0;
+}
+
+static void look_at_blocks(const struct report *r, const struct heap *heap, struct report_row *rows,
+			   size_t nr)
+{
+	struct block_pass pass = { r, rows, nr };
+
+	if (has_filter(&r->options))
+		for (size_t i = 0; i < nr; i++)
+			rows[i].row.live_blocks = rows[i].row.live_bytes = 0;
+	heap_for_each_block(heap, visit_block, &pass);
+}
+
+static int compare_u64(u64 a, u64 b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Ties in an order that does not depend on the order of events, so that sources can be compared. */
+static int compare_rows(const void *pa, const void *pb, void *ctx)
+{
+	const struct report_row *a = pa;
+	const struct report_row *b = pb;
+	const struct report_key *key = ctx;
+	int cmp = compare_u64(key->value(a), key->value(b));
+
+	if (!cmp)
+		cmp = compare_u64(a->row.live_bytes, b->row.live_bytes);
+	if (!cmp)
+		cmp = compare_u64(a->row.alloc_bytes, b->row.alloc_bytes);
+	if (!cmp)
+		cmp = compare_u64(b->row.stack, a->row.stack);
+	return cmp ? cmp : compare_u64(b->row.fn, a->row.fn);
+}
+
+static bool is_anything_live(const struct report_row *rows, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (rows[i].row.live_blocks)
+			return true;
+	return false;
+}
+
+int report_rows(const struct report *r, const struct report_process *p, struct report_row **rows, size_t *nr,
+		const struct report_key **key_out)
+{
+	const struct report_key *key = r->options.sort ? r->options.sort : &report_keys[KEY_LIVE_BYTES];
+	size_t count = heap_row_count(p->heap);
+	auto_free struct report_row *list = calloc(count + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		list[i].row = heap_row_get(p->heap, i);
+	if (key->wants_blocks || has_filter(&r->options))
+		look_at_blocks(r, p->heap, list, count);
+	if (key->is_of_live && !is_anything_live(list, count))
+		key = &report_keys[KEY_TOTAL_BYTES];
+	qsort_r(list, count, sizeof(*list), compare_rows, (void *)key);
+	*rows = take_ptr(list);
+	*nr = count;
+	if (key_out)
+		*key_out = key;
+	return 0;
+}
+
+static const char *const end_words[] = {
+	[STACK_COMPLETE] = NULL,
+	[STACK_DEPTH] = "depth",
+	[STACK_NO_INFO] = "no-unwind-info",
+	[STACK_UNSUPPORTED] = "unsupported",
+	[STACK_UNREADABLE] = "unreadable",
+	[STACK_NOT_GROWING] = "not-growing",
+	[STACK_UNMAPPED] = "unmapped",
+	[STACK_LIMIT] = "limit",
+};
+_Static_assert(ARRAY_SIZE(end_words) == NR_STACK_ENDS, "a word for each end");
+
+const struct stack *report_stack(const struct report_process *p, const struct report_row *row,
+				 const char **truncated)
+{
+	const struct stack *s = NULL;
+
+	if (row->row.stack == STACK_NONE) {
+		*truncated = "none";
+		return NULL;
+	}
+	if (row->row.stack != STACK_LOST)
+		s = stack_get(p->stacks, row->row.stack);
+	if (!s)
+		*truncated = "lost";
+	else
+		*truncated = s->end < NR_STACK_ENDS ? end_words[s->end] : "unsupported";
+	return s;
+}
+
+u64 report_calls(const struct heap *heap, u16 fn)
+{
+	const char *name = alloc_fn(fn)->name;
+	u64 calls = 0;
+
+	for (size_t i = 1; i < alloc_fn_count(); i++) {
+		if (strcmp(alloc_fn(i)->name, name))
+			continue;
+		if (i < fn)
+			return 0;
+		calls += heap_calls(heap, i);
+	}
+	return calls;
+}
+
+struct losses report_losses(const struct report_process *p)
+{
+	struct losses lost = *p->losses;
+
+	lost.other += heap_lost(p->heap);
+	return lost;
+}
+
+int report_symbols(const struct report *r, struct code_ref ref, const struct symbol **symbols, size_t *nr)
+{
+	static const struct symbol unknown;
+
+	if (r->symbolizer)
+		return symbolize(r->symbolizer, ref, symbols, nr);
+	*symbols = &unknown;
+	*nr = 1;
+	return 0;
+}
+
+int report_flush(FILE *out)
+{
+	if (fflush(out))
+		return -errno;
+	return ferror(out) ? -EIO : 0;
+}

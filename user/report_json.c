@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The report for scripts: "heaptap-report/1". */
+#include "user/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/json.h"
+#include "user/source.h"
+#include "user/stacks.h"
+#include "user/symbolize.h"
+#include "user/target.h"
+
+/* Down to the frames: each frame on a line of its own. */
+enum { FOLD_DEPTH = 6 };
+
+static void json_exit(struct json *j, const struct target *t)
+{
+	int status = t->exit_status;
+
+	if (!t->has_exited || status < 0) {
+		json_null(j, "exit");
+		return;
+	}
+	json_object_begin(j, "exit");
+	if (WIFSIGNALED(status))
+		json_u64(j, "signal", WTERMSIG(status));
+	else
+		json_u64(j, "code", WEXITSTATUS(status));
+	json_object_end(j);
+}
+
+static void json_target(struct json *j, const struct target *t)
+{
+	json_u64(j, "pid", t->pid);
+	json_string(j, "comm", t->comm);
+	json_string(j, "exe", t->exe);
+	json_bool(j, "started", t->is_started);
+	json_bool(j, "ended", t->has_exited);
+	json_exit(j, t);
+}
+
+static void json_allocators(struct json *j, const struct report_process *p)
+{
+	json_array_begin(j, "allocators");
+	for (size_t i = 0; i < p->nr_allocators; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "object", p->allocators[i].object);
+		json_string(j, "kind", p->allocators[i].kind);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_totals(struct json *j, const struct heap *heap)
+{
+	struct heap_totals t = heap_totals(heap);
+
+	json_object_begin(j, "totals");
+	json_u64(j, "allocs", t.allocs);
+	json_u64(j, "frees", t.frees);
+	json_u64(j, "alloc_bytes", t.alloc_bytes);
+	json_u64(j, "live_blocks", t.live_blocks);
+	json_u64(j, "live_bytes", t.live_bytes);
+	json_u64(j, "peak_bytes", t.peak_bytes);
+	json_u64(j, "peak_time_ns", t.peak_time_ns);
+	json_u64(j, "temporary", t.temporary);
+	json_u64(j, "unknown_frees", t.unknown_frees);
+	json_u64(j, "failed_allocs", t.failed_allocs);
+	json_u64(j, "collisions", t.collisions);
+	json_object_end(j);
+}
+
+static void json_functions(struct json *j, const struct heap *heap)
+{
+	json_object_begin(j, "functions");
+	for (size_t fn = 1; fn < alloc_fn_count(); fn++) {
+		u64 calls = report_calls(heap, fn);
+
+		if (calls)
+			json_u64(j, alloc_fn(fn)->name, calls);
+	}
+	json_object_end(j);
+}
+
+static void json_lost(struct json *j, const struct report_process *p)
+{
+	struct losses lost = report_losses(p);
+
+	json_object_begin(j, "lost");
+	json_u64(j, "allocs", lost.allocs);
+	json_u64(j, "frees", lost.frees);
+	json_u64(j, "stacks", lost.stacks);
+	json_u64(j, "other", lost.other);
+	json_object_end(j);
+}
+
+static void json_build_id(struct json *j, const struct module *m)
+{
+	char hex[2 * BUILD_ID_MAX + 1] = "";
+
+	if (!m || !m->build_id_len || m->build_id_len > BUILD_ID_MAX) {
+		json_null(j, "build_id");
+		return;
+	}
+	for (size_t i = 0; i < m->build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", m->build_id[i]);
+	json_string(j, "build_id", hex);
+}
+
+static int json_frame(struct json *j, const struct report *r, struct code_ref ref)
+{
+	const struct module *m = module_get(r->modules, ref.module);
+	const struct symbol *symbols;
+	size_t nr;
+	int err = report_symbols(r, ref, &symbols, &nr);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "function", symbols[i].function);
+		json_string(j, "file", symbols[i].file);
+		if (symbols[i].line)
+			json_u64(j, "line", symbols[i].line);
+		else
+			json_null(j, "line");
+		json_string(j, "module", m ? m->path : NULL);
+		json_build_id(j, m);
+		json_hex(j, "offset", ref.offset);
+		json_bool(j, "inlined", symbols[i].is_inlined);
+		json_object_end(j);
+	}
+	return 0;
+}
+
+static int json_frames(struct json *j, const struct report *r, const struct stack *s)
+{
+	int err = 0;
+
+	json_array_begin(j, "frames");
+	for (size_t i = 0; s && i < s->nr_frames && !err; i++)
+		err = json_frame(j, r, s->frames[i]);
+	json_array_end(j);
+	return err;
+}
+
+static int json_row(struct json *j, const struct report *r, const struct report_process *p,
+		    const struct report_row *row)
+{
+	const struct heap_row *h = &row->row;
+	const struct alloc_fn *fn = alloc_fn(h->fn);
+	const char *truncated;
+	const struct stack *s = report_stack(p, row, &truncated);
+	int err;
+
+	json_object_begin(j, NULL);
+	json_u64(j, "id", h->stack);
+	json_string(j, "function", fn->name);
+	json_string(j, "family", alloc_family_name(fn->family));
+	json_u64(j, "allocs", h->allocs);
+	json_u64(j, "frees", h->frees);
+	json_u64(j, "alloc_bytes", h->alloc_bytes);
+	json_u64(j, "live_blocks", h->live_blocks);
+	json_u64(j, "live_bytes", h->live_bytes);
+	json_u64(j, "peak_bytes", h->peak_bytes);
+	json_u64(j, "temporary", h->temporary);
+	json_bool(j, "complete", !truncated);
+	json_string(j, "truncated", truncated);
+	err = json_frames(j, r, s);
+	json_object_end(j);
+	return err;
+}
+
+static int json_stacks(struct json *j, const struct report *r, const struct report_process *p)
+{
+	auto_free struct report_row *rows = NULL;
+	size_t nr;
+	int err = report_rows(r, p, &rows, &nr, NULL);
+
+	if (err)
+		return err;
+	json_array_begin(j, "stacks");
+	for (size_t i = 0; i < nr && !err; i++)
+		err = json_row(j, r, p, &rows[i]);
+	json_array_end(j);
+	return err;
+}
+
+static int json_process(struct json *j, const struct report *r, const struct report_process *p)
+{
+	int err;
+
+	json_object_begin(j, NULL);
+	json_target(j, p->target);
+	json_allocators(j, p);
+	json_totals(j, p->heap);
+	json_functions(j, p->heap);
+	json_lost(j, p);
+	json_array_begin(j, "notes");
+	for (size_t i = 0; i < p->nr_notes; i++)
+		json_string(j, NULL, p->notes[i]);
+	json_array_end(j);
+	json_null(j, "scan");
+	json_array_begin(j, "errors");
+	json_array_end(j);
+	err = json_stacks(j, r, p);
+	json_object_end(j);
+	return err;
+}
+
+int report_json(FILE *out, const struct report *r)
+{
+	struct json j;
+	int err = 0;
+
+	json_init(&j, out, FOLD_DEPTH);
+	json_object_begin(&j, NULL);
+	json_string(&j, "schema", "heaptap-report/1");
+	json_string(&j, "version", HEAPTAP_VERSION);
+	json_string(&j, "backend", r->backend);
+	json_u64(&j, "time_ns", r->time_ns);
+	json_u64(&j, "duration_ns", r->duration_ns);
+	if (r->options.min_size || r->options.max_size) {
+		json_object_begin(&j, "filter");
+		json_u64(&j, "min_size", r->options.min_size);
+		json_u64(&j, "max_size", r->options.max_size);
+		json_object_end(&j);
+	}
+	json_array_begin(&j, "processes");
+	for (size_t i = 0; i < r->nr_processes && !err; i++)
+		err = json_process(&j, r, &r->processes[i]);
+	json_array_end(&j);
+	/* Known only now that names were looked up. */
+	json_u64(&j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
+	json_object_end(&j);
+	return err ? err : report_flush(out);
+}

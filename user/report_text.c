@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The report for people. */
+#include "user/report.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/source.h"
+#include "user/stacks.h"
+#include "user/symbolize.h"
+#include "user/target.h"
+
+enum {
+	DEFAULT_WIDTH = 100,
+	LABEL_WIDTH = 14,     /* where the text of a line of the head begins */
+	FOLD_MIN_FRAMES = 5,  /* fewer common frames are not worth a reference */
+	MAX_ANCHORS = 16,     /* stacks that others may refer to */
+	MAX_NAME_BYTES = 240, /* of a function; C++ can do without end */
+	MAX_ITEM_BYTES = PATH_MAX + 128,
+};
+
+enum tone { TONE_STRONG, TONE_FAINT, TONE_WARN, NR_TONES };
+
+/* Where the text goes, and how. */
+struct text {
+	FILE *out;
+	const struct report *report;
+	u32 column;
+	bool has_items; /* in the line of the head that is being written */
+};
+
+static void tone_begin(struct text *t, enum tone tone)
+{
+	static const char *const codes[] = {
+		[TONE_STRONG] = "\033[1m",
+		[TONE_FAINT] = "\033[2m",
+		[TONE_WARN] = "\033[33m",
+	};
+	_Static_assert(ARRAY_SIZE(codes) == NR_TONES, "a code for each tone");
+
+	if (t->report->options.color)
+		fputs(codes[tone], t->out);
+}
+
+static void tone_end(struct text *t)
+{
+	if (t->report->options.color)
+		fputs("\033[0m", t->out);
+}
+
+static void toned(struct text *t, enum tone tone, const char *s)
+{
+	tone_begin(t, tone);
+	escape_text(t->out, s);
+	tone_end(t);
+}
+
+/* Begin a line of the head: "  live        ". Its items follow, then line_end(). */
+static void line_begin(struct text *t, const char *label)
+{
+	fprintf(t->out, "  %-*s", LABEL_WIDTH - 2, label);
+	t->column = LABEL_WIDTH;
+	t->has_items = false;
+}
+
+/* One item of such a line, after a comma if it is not the first; on a new line where it does not fit. */
+static __printf(2, 3) void item(struct text *t, const char *fmt, ...)
+{
+	u32 width = t->report->options.width ? t->report->options.width : DEFAULT_WIDTH;
+	char s[MAX_ITEM_BYTES];
+	va_list ap;
+	size_t len;
+
+	va_start(ap, fmt);
+	vsnprintf(s, sizeof(s), fmt, ap);
+	va_end(ap);
+	len = strlen(s);
+	if (t->has_items && t->column + 2 + len >= width) {
+		fprintf(t->out, ",\n%*s", LABEL_WIDTH, "");
+		t->column = LABEL_WIDTH;
+	} else if (t->has_items) {
+		fputs(", ", t->out);
+		t->column += 2;
+	}
+	escape_text(t->out, s);
+	t->column += len;
+	t->has_items = true;
+}
+
+static void line_end(struct text *t)
+{
+	putc('\n', t->out);
+}
+
+#define plural(n) ((n) == 1 ? "" : "s")
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void text_fate(struct text *t, const struct target *target)
+{
+	int status = target->exit_status;
+
+	if (!target->has_exited)
+		item(t, "still running");
+	else if (status < 0)
+		item(t, "has ended");
+	else if (WIFSIGNALED(status))
+		item(t, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		item(t, "exited with status %d", WEXITSTATUS(status));
+}
+
+static void text_target(struct text *t, const struct target *target)
+{
+	char comm[4 * TARGET_COMM_LEN];
+
+	tone_begin(t, TONE_STRONG);
+	fprintf(t->out, "%s (pid %d)", escape_buf(comm, sizeof(comm), target->comm), (int)target->pid);
+	tone_end(t);
+	if (target->exe && *target->exe) {
+		fputs("  ", t->out);
+		toned(t, TONE_FAINT, target->exe);
+	}
+	putc('\n', t->out);
+	line_begin(t, "traced");
+	item(t, "%s", human_duration(t->report->duration_ns).text);
+	item(t, "%s", target->is_started ? "started by heaptap" : "attached to");
+	item(t, "source %s", t->report->backend);
+	text_fate(t, target);
+	line_end(t);
+}
+
+static void text_allocators(struct text *t, const struct report_process *p)
+{
+	if (!p->nr_allocators)
+		return;
+	line_begin(t, "allocators");
+	for (size_t i = 0; i < p->nr_allocators; i++)
+		item(t, "%s (%s)", p->allocators[i].kind, p->allocators[i].object);
+	line_end(t);
+}
+
+static void text_peak(struct text *t, const struct heap_totals *totals)
+{
+	const struct report *r = t->report;
+	u64 start_ns = r->time_ns > r->duration_ns ? r->time_ns - r->duration_ns : 0;
+
+	line_begin(t, "peak");
+	fputs(human_bytes(totals->peak_bytes).text, t->out);
+	if (totals->peak_bytes && totals->peak_time_ns >= start_ns)
+		fprintf(t->out, " after %s", human_duration(totals->peak_time_ns - start_ns).text);
+	line_end(t);
+}
+
+static void text_totals(struct text *t, const struct report_process *p)
+{
+	struct heap_totals totals = heap_totals(p->heap);
+
+	line_begin(t, "live");
+	tone_begin(t, TONE_STRONG);
+	fputs(human_bytes(totals.live_bytes).text, t->out);
+	tone_end(t);
+	fprintf(t->out, " in %s block%s\n", human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	text_peak(t, &totals);
+
+	line_begin(t, "allocated");
+	item(t, "%s in %s block%s", human_bytes(totals.alloc_bytes).text, human_count(totals.allocs).text,
+	     plural(totals.allocs));
+	if (totals.temporary)
+		item(t, "%s of them temporary", human_percent(totals.temporary, totals.allocs).text);
+	line_end(t);
+
+	line_begin(t, "freed");
+	item(t, "%s block%s", human_count(totals.frees).text, plural(totals.frees));
+	if (totals.unknown_frees)
+		item(t, "and %s that heaptap never saw allocated%s", human_count(totals.unknown_frees).text,
+		     p->target->is_started ? "" : ": from before the attach");
+	line_end(t);
+	if (!totals.failed_allocs)
+		return;
+	line_begin(t, "failed");
+	item(t, "%s allocation%s", human_count(totals.failed_allocs).text, plural(totals.failed_allocs));
+	line_end(t);
+}
+
+static void lost_item(struct text *t, u64 n, const char *what)
+{
+	if (n)
+		item(t, "%s %s%s", human_count(n).text, what, plural(n));
+}
+
+/* Always there: silence about losses would read as none. */
+static void text_lost(struct text *t, const struct report_process *p)
+{
+	struct losses lost = report_losses(p);
+	u64 repaired = heap_totals(p->heap).collisions;
+
+	line_begin(t, "lost");
+	if (!lost.allocs && !lost.frees && !lost.stacks && !lost.other && !repaired) {
+		item(t, "nothing");
+		line_end(t);
+		return;
+	}
+	tone_begin(t, TONE_WARN);
+	lost_item(t, lost.allocs, "allocation");
+	lost_item(t, lost.frees, "free");
+	lost_item(t, lost.stacks, "stack");
+	lost_item(t, lost.other, "other event");
+	/* Its address came back from an allocation: the books are right again. */
+	if (repaired)
+		item(t, "%s free%s noticed late and made good", human_count(repaired).text, plural(repaired));
+	if (lost.frees)
+		item(t, "so blocks shown as live may be free");
+	tone_end(t);
+	line_end(t);
+}
+
+/* Blocks allocated per end of their stack; the last slots are for no stack taken and for a lost one. */
+enum { MAX_ENDS = NR_STACK_ENDS + 2 };
+
+struct ends {
+	const char *words[MAX_ENDS];
+	u64 allocs[MAX_ENDS];
+	size_t nr;
+};
+
+static void count_end(struct ends *e, const char *word, u64 allocs)
+{
+	size_t i = 0;
+
+	while (i < e->nr && strcmp(e->words[i], word))
+		i++;
+	if (i == MAX_ENDS)
+		return;
+	if (i == e->nr)
+		e->words[e->nr++] = word;
+	e->allocs[i] += allocs;
+}
+
+static void text_stacks(struct text *t, const struct report_process *p, const struct report_row *rows,
+			size_t nr)
+{
+	struct ends ends = { .nr = 0 };
+	u64 complete = 0;
+	u64 all = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const char *truncated;
+
+		report_stack(p, &rows[i], &truncated);
+		all += rows[i].row.allocs;
+		if (truncated)
+			count_end(&ends, truncated, rows[i].row.allocs);
+		else
+			complete += rows[i].row.allocs;
+	}
+	if (!all)
+		return;
+	line_begin(t, "stacks");
+	item(t, "complete for %s of the blocks", human_percent(complete, all).text);
+	for (size_t i = 0; i < ends.nr; i++)
+		item(t, "%s for %s (%s)", ends.words[i], human_count(ends.allocs[i]).text,
+		     human_percent(ends.allocs[i], all).text);
+	line_end(t);
+}
+
+static void text_calls(struct text *t, const struct heap *heap)
+{
+	u64 calls[ALLOC_MAX_FNS] = { 0 };
+	size_t best;
+
+	for (size_t fn = 1; fn < alloc_fn_count(); fn++)
+		calls[fn] = report_calls(heap, fn);
+	line_begin(t, "calls");
+	do {
+		best = 0;
+		for (size_t fn = 1; fn < alloc_fn_count(); fn++)
+			if (calls[fn] > calls[best])
+				best = fn;
+		if (best)
+			item(t, "%s %s", alloc_fn(best)->name, human_count(calls[best]).text);
+		calls[best] = 0;
+	} while (best);
+	if (!t->has_items)
+		item(t, "none seen");
+	line_end(t);
+}
+
+static void text_notes(struct text *t, const struct report_process *p)
+{
+	const struct report_options *o = &t->report->options;
+
+	for (size_t i = 0; i < p->nr_notes; i++) {
+		line_begin(t, "note");
+		item(t, "%s", p->notes[i]);
+		line_end(t);
+	}
+	if (!o->min_size && !o->max_size)
+		return;
+	line_begin(t, "filter");
+	item(t, "callers count only live blocks of at least %s", human_bytes(o->min_size).text);
+	if (o->max_size)
+		item(t, "at most %s", human_bytes(o->max_size).text);
+	line_end(t);
+}
+
+static void text_place(struct text *t, struct code_ref ref, bool want_offset)
+{
+	const struct module *m = module_get(t->report->modules, ref.module);
+
+	if (!m) {
+		fprintf(t->out, "at 0x%llx in no file", (unsigned long long)ref.offset);
+		return;
+	}
+	fputs("in ", t->out);
+	escape_text(t->out, t->report->options.verbose ? m->path : base_name(m->path));
+	if (want_offset)
+		fprintf(t->out, "+0x%llx", (unsigned long long)ref.offset);
+}
+
+static void text_symbol(struct text *t, struct code_ref ref, const struct symbol *s)
+{
+	char name[MAX_NAME_BYTES];
+
+	fputs("        ", t->out);
+	if (!s->function) {
+		text_place(t, ref, true);
+	} else {
+		if (t->report->options.verbose)
+			escape_text(t->out, s->function);
+		else
+			fputs(escape_buf(name, sizeof(name), s->function), t->out);
+		if (strlen(s->function) >= sizeof(name) && !t->report->options.verbose)
+			fputs("...", t->out);
+		tone_begin(t, TONE_FAINT);
+		if (s->file) {
+			fputs(" at ", t->out);
+			escape_text(t->out, s->file);
+			if (s->line)
+				fprintf(t->out, ":%u", s->line);
+		} else {
+			putc(' ', t->out);
+			text_place(t, ref, t->report->options.verbose);
+		}
+		tone_end(t);
+	}
+	fputs(s->is_inlined ? " (inlined)\n" : "\n", t->out);
+}
+
+static int text_frame(struct text *t, struct code_ref ref)
+{
+	const struct symbol *symbols;
+	size_t nr;
+	int err = report_symbols(t->report, ref, &symbols, &nr);
+
+	for (size_t i = 0; i < nr && !err; i++)
+		text_symbol(t, ref, &symbols[i]);
+	return err;
+}
+
+/* Frames at the outer end that two stacks have in common. */
+static size_t common_tail(const struct stack *a, const struct stack *b)
+{
+	size_t n = 0;
+
+	while (n < a->nr_frames && n < b->nr_frames) {
+		const struct code_ref *x = &a->frames[a->nr_frames - 1 - n];
+		const struct code_ref *y = &b->frames[b->nr_frames - 1 - n];
+
+		if (x->module != y->module || x->offset != y->offset)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* Stacks shown in full lately, for others to refer to. */
+struct anchors {
+	struct {
+		const struct stack *stack;
+		size_t row; /* number of its row, from 1 */
+	} list[MAX_ANCHORS];
+	size_t nr; /* ever; the newest is list[(nr - 1) % MAX_ANCHORS] */
+};
+
+/* The most frames that @s has in common with one of @anchors, and the number of its row. */
+static size_t find_anchor(const struct anchors *anchors, const struct stack *s, size_t *row)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < anchors->nr && i < MAX_ANCHORS; i++) {
+		size_t common = common_tail(s, anchors->list[i].stack);
+
+		if (common > most) {
+			most = common;
+			*row = anchors->list[i].row;
+		}
+	}
+	return most;
+}
+
+static int text_frames(struct text *t, const struct stack *s, size_t row, struct anchors *anchors)
+{
+	size_t shown = s->nr_frames;
+	size_t anchor_row = 0;
+	size_t common = t->report->options.verbose ? 0 : find_anchor(anchors, s, &anchor_row);
+	int err = 0;
+
+	if (common >= FOLD_MIN_FRAMES) {
+		/* The first common frame stays: it is where the two ways meet. */
+		shown = s->nr_frames - common + 1;
+	} else {
+		size_t slot = anchors->nr++ % MAX_ANCHORS;
+
+		anchors->list[slot].stack = s;
+		anchors->list[slot].row = row;
+	}
+	for (size_t i = 0; i < shown && !err; i++)
+		err = text_frame(t, s->frames[i]);
+	if (shown < s->nr_frames)
+		fprintf(t->out, "        ... and %zu more, as in #%zu\n", s->nr_frames - shown, anchor_row);
+	return err;
+}
+
+static void text_row_head(struct text *t, const struct heap_totals *totals, const struct report_row *row,
+			  size_t number, const struct report_key *key)
+{
+	const struct heap_row *h = &row->row;
+	bool is_of_live = key->is_of_live;
+	u64 bytes = is_of_live ? h->live_bytes : h->alloc_bytes;
+	u64 blocks = is_of_live ? h->live_blocks : h->allocs;
+	u64 whole = is_of_live ? totals->live_bytes : totals->alloc_bytes;
+
+	tone_begin(t, TONE_STRONG);
+	fprintf(t->out, "#%-3zu %s", number, human_bytes(bytes).text);
+	tone_end(t);
+	fprintf(t->out, " (%s) %s in %s block%s", human_percent(bytes, whole).text,
+		is_of_live ? "live" : "allocated", human_count(blocks).text, plural(blocks));
+	if (is_of_live && h->allocs != h->live_blocks)
+		fprintf(t->out, " of %s (%s)", human_count(h->allocs).text, human_bytes(h->alloc_bytes).text);
+	else if (!is_of_live && h->live_blocks)
+		fprintf(t->out, ", %s in %s live", human_bytes(h->live_bytes).text,
+			human_count(h->live_blocks).text);
+	if (key->label)
+		fprintf(t->out, ", %s %s", key->human(key->value(row)).text, key->label);
+	fputs(", by ", t->out);
+	escape_text(t->out, alloc_fn(h->fn)->name);
+	putc('\n', t->out);
+}
+
+static int text_row(struct text *t, const struct report_process *p, const struct report_row *row,
+		    size_t number, struct anchors *anchors)
+{
+	const char *truncated;
+	const struct stack *s = report_stack(p, row, &truncated);
+	int err = s ? text_frames(t, s, number, anchors) : 0;
+
+	if (s && truncated)
+		fprintf(t->out, "        (cut here: %s)\n", truncated);
+	else if (!s)
+		fprintf(t->out, "        (stack %s)\n", *truncated == 'l' ? "lost" : "not taken");
+	return err;
+}
+
+/* What the rows not shown come to. */
+static void text_rest(struct text *t, const struct heap_totals *totals, const struct report_row *rows,
+		      size_t nr, const struct report_key *key)
+{
+	u64 bytes = 0;
+
+	if (!nr)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		bytes += key->is_of_live ? rows[i].row.live_bytes : rows[i].row.alloc_bytes;
+	fprintf(t->out, "%s more caller%s: %s (%s) %s\n", human_count(nr).text, plural(nr),
+		human_bytes(bytes).text,
+		human_percent(bytes, key->is_of_live ? totals->live_bytes : totals->alloc_bytes).text,
+		key->is_of_live ? "live" : "allocated");
+}
+
+static int text_rows(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr,
+		     const struct report_key *key)
+{
+	const struct report_options *o = &t->report->options;
+	struct heap_totals totals = heap_totals(p->heap);
+	struct anchors anchors = { .nr = 0 };
+	size_t shown;
+	int err = 0;
+
+	/* They are sorted: what is zero stands at the end. */
+	while (nr && !key->value(&rows[nr - 1]))
+		nr--;
+	shown = o->top && o->top < nr ? o->top : nr;
+	if (key != (o->sort ? o->sort : &report_keys[0]))
+		fputs("\nNothing is live.", t->out);
+	if (!nr)
+		return 0;
+	putc('\n', t->out);
+	if (shown < nr)
+		fprintf(t->out, "Top %zu of %s callers by %s\n", shown, human_count(nr).text, key->what);
+	else
+		fprintf(t->out, "%s caller%s by %s\n", human_count(nr).text, plural(nr), key->what);
+	for (size_t i = 0; i < shown && !err; i++) {
+		putc('\n', t->out);
+		text_row_head(t, &totals, &rows[i], i + 1, key);
+		err = text_row(t, p, &rows[i], i + 1, &anchors);
+	}
+	putc('\n', t->out);
+	text_rest(t, &totals, rows + shown, nr - shown, key);
+	return err;
+}
+
+static int text_process(struct text *t, const struct report_process *p)
+{
+	auto_free struct report_row *rows = NULL;
+	const struct report_key *key;
+	size_t nr;
+	int err = report_rows(t->report, p, &rows, &nr, &key);
+
+	if (err)
+		return err;
+	text_target(t, p->target);
+	text_allocators(t, p);
+	text_totals(t, p);
+	text_lost(t, p);
+	text_stacks(t, p, rows, nr);
+	text_calls(t, p->heap);
+	text_notes(t, p);
+	return text_rows(t, p, rows, nr, key);
+}
+
+int report_text(FILE *out, const struct report *r)
+{
+	struct text t = { .out = out, .report = r };
+	size_t stale;
+	int err = 0;
+
+	for (size_t i = 0; i < r->nr_processes && !err; i++) {
+		if (i)
+			putc('\n', out);
+		err = text_process(&t, &r->processes[i]);
+	}
+	stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
+	if (stale) {
+		tone_begin(&t, TONE_WARN);
+		fprintf(out, "%zu file%s on disk %s not what was mapped: no names from %s\n", stale,
+			plural(stale), stale == 1 ? "is" : "are", stale == 1 ? "it" : "them");
+		tone_end(&t);
+	}
+	return err ? err : report_flush(out);
+}
