@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line: the tables, and what the parsers of their rows do. */
+#include "user/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "user/lib/log.h"
+#include "user/lib/parse.h"
+#include "user/report.h"
+
+enum { RUN, ATTACH, REPORT, DOCTOR, HELP, NR_COMMANDS };
+
+const struct command commands[] = {
+	[RUN] = { "run", "[--] PROGRAM [ARG...]",
+		  "start a program, trace it from its first allocation, report at its end", cmd_run, 1,
+		  SIZE_MAX, .stops_at_arg = true },
+	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
+		     cmd_attach, 1, SIZE_MAX },
+	[REPORT] = { "report", "FILE", "make any report from a recording", cmd_report, 1, 1 },
+	[DOCTOR] = { "doctor", "", "say what works here, what does not, and the command that would help",
+		     cmd_doctor, 0, 0 },
+	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
+	[NR_COMMANDS] = { NULL },
+};
+
+static int take_flag(struct options *o, const struct option_row *row, const char *text);
+static int take_u32(struct options *o, const struct option_row *row, const char *text);
+static int take_size(struct options *o, const struct option_row *row, const char *text);
+static int take_duration(struct options *o, const struct option_row *row, const char *text);
+static int take_text(struct options *o, const struct option_row *row, const char *text);
+static int take_list(struct options *o, const struct option_row *row, const char *text);
+static int take_choice(struct options *o, const struct option_row *row, const char *text);
+static int take_alloc(struct options *o, const struct option_row *row, const char *text);
+
+static const char *backend_choice(size_t i)
+{
+	static const char *const words[] = { [BACKEND_AUTO] = "auto", [BACKEND_BPF] = "bpf", NULL };
+
+	return words[i];
+}
+
+static const char *color_choice(size_t i)
+{
+	static const char *const words[] = {
+		[COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL
+	};
+
+	return words[i];
+}
+
+static const char *sort_choice(size_t i)
+{
+	return report_keys[i].name;
+}
+
+static const char *output_choice(size_t i)
+{
+	return report_formats[i].ending;
+}
+
+#define FIELD(f) offsetof(struct options, f)
+#define IN(c)	 (1U << (c))
+#define TRACING	 (IN(RUN) | IN(ATTACH))
+#define ALL	 (IN(NR_COMMANDS) - 1)
+
+/* clang-format off: one row, one look */
+const struct option_row option_rows[] = {
+	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH),
+	  .help = "a target, as the argument is; may be repeated" },
+	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
+	  .commands = TRACING, .help = "source of events" },
+	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = TRACING,
+	  .help = "frames per stack, 0 = none" },
+	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d", .commands = TRACING,
+	  .help = "a report every DUR" },
+	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
+	  .commands = TRACING, .help = "stop tracing after DUR" },
+	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
+	  .commands = TRACING | IN(REPORT),
+	  .help = "write the report into FILE, may be repeated; its ending chooses the format; - = text to "
+		  "stdout; "
+		  "%p becomes the pid, %n the number of the report, %t the time" },
+	{ "force", 0, NULL, take_flag, FIELD(force), .commands = TRACING | IN(REPORT),
+	  .help = "overwrite existing output files" },
+	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
+	  .commands = TRACING | IN(REPORT), .help = "order of the callers" },
+	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000", .commands = TRACING | IN(REPORT),
+	  .help = "callers in the text report, 0 = all" },
+	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
+	  .commands = TRACING | IN(REPORT),
+	  .help = "of each caller count only live blocks of at least this size" },
+	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
+	  .commands = TRACING | IN(REPORT),
+	  .help = "of each caller count only live blocks of at most this size" },
+	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = TRACING,
+	  .help = "count operators new and delete as the malloc and free inside them" },
+	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = TRACING,
+	  .help = "trace mmap, munmap and mremap too" },
+	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = TRACING,
+	  .help = "place no probes in this library; may be repeated" },
+	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = TRACING,
+	  .help = "a custom allocator, malloc=my_alloc,free=my_free[,calloc=NAME][,realloc=NAME][,arg=N]"
+		  "[,object=FILE]; may be repeated" },
+	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G", .commands = TRACING,
+	  .help = "buffer for events between kernel and heaptap" },
+	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN),
+	  .help = "run the program as this user" },
+	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN),
+	  .help = "run the program in this folder" },
+	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = TRACING | IN(REPORT),
+	  .help = "where to look for the target's binaries first" },
+	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = TRACING | IN(REPORT),
+	  .help = "where to look for separate debug files first" },
+	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR), .help = "print JSON" },
+	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
+	  .commands = ALL & ~IN(HELP), .help = "colours" },
+	{ "quiet", 'q', NULL, take_flag, FIELD(quiet), .commands = ALL, .help = "only warnings and errors" },
+	{ "verbose", 'v', NULL, take_flag, FIELD(verbose), .commands = ALL,
+	  .help = "more messages; full paths and unfolded stacks in the text report" },
+	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .help = "print this help" },
+	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .help = "print the version" },
+	{ NULL },
+};
+/* clang-format on */
+
+enum { NR_OPTIONS = ARRAY_SIZE(option_rows) - 1, FIRST_ID = 256 };
+
+static void *field_of(struct options *o, const struct option_row *row)
+{
+	return (char *)o + row->field;
+}
+
+static int take_flag(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(bool *)field_of(o, row) = true;
+	return 0;
+}
+
+/* Parse @text within the limits of @row, which are parsed the same way. */
+static int take_number(const struct option_row *row, const char *text, int (*parse)(const char *, u64 *),
+		       const char *what, u64 *out)
+{
+	u64 min = 0;
+	u64 max = 0;
+	int err = parse(text, out);
+
+	if (err == -EINVAL) {
+		error("--%s: %s: must be %s", row->name, text, what);
+		return -EINVAL;
+	}
+	if (parse(row->min, &min) || parse(row->max, &max))
+		return -EINVAL;
+	if (!err && *out >= min && *out <= max)
+		return 0;
+	error("--%s: %s: must be between %s and %s", row->name, text, row->min, row->max);
+	return -EINVAL;
+}
+
+static int take_u32(struct options *o, const struct option_row *row, const char *text)
+{
+	u64 value;
+
+	if (take_number(row, text, parse_u64, "a number", &value))
+		return -EINVAL;
+	*(u32 *)field_of(o, row) = value;
+	return 0;
+}
+
+static int take_size(struct options *o, const struct option_row *row, const char *text)
+{
+	return take_number(row, text, parse_size, "a size such as 4096, 64K or 1M", field_of(o, row));
+}
+
+static int take_duration(struct options *o, const struct option_row *row, const char *text)
+{
+	return take_number(row, text, parse_duration, "a duration such as 500ms, 10s or 2h",
+			   field_of(o, row));
+}
+
+static int take_text(struct options *o, const struct option_row *row, const char *text)
+{
+	if (!*text) {
+		error("--%s: must not be empty", row->name);
+		return -EINVAL;
+	}
+	*(const char **)field_of(o, row) = text;
+	return 0;
+}
+
+static int list_add(struct option_list *list, const char *text)
+{
+	const char **items = reallocarray(list->items, list->nr + 2, sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	items[list->nr++] = text;
+	items[list->nr] = NULL;
+	list->items = items;
+	return 0;
+}
+
+static int take_list(struct options *o, const struct option_row *row, const char *text)
+{
+	if (!*text) {
+		error("--%s: must not be empty", row->name);
+		return -EINVAL;
+	}
+	return list_add(field_of(o, row), text);
+}
+
+static int take_choice(struct options *o, const struct option_row *row, const char *text)
+{
+	char words[512] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; row->choice(i); i++) {
+		if (!strcmp(row->choice(i), text)) {
+			*(u32 *)field_of(o, row) = i;
+			return 0;
+		}
+		used += snprintf(words + used, sizeof(words) - used, " %s", row->choice(i));
+		if (used >= sizeof(words))
+			break;
+	}
+	error("--%s: %s: must be one of%s", row->name, text, words);
+	return -EINVAL;
+}
+
+static int take_alloc(struct options *o, const struct option_row *row, const char *text)
+{
+	struct alloc_spec *specs = reallocarray(o->allocs, o->nr_allocs + 1, sizeof(*specs));
+	const char *why;
+	int err;
+
+	if (!specs)
+		return -ENOMEM;
+	o->allocs = specs;
+	err = alloc_spec_parse(&specs[o->nr_allocs], text, &why);
+	if (err == -EINVAL)
+		error("--%s: %s: %s", row->name, text, why);
+	if (!err)
+		o->nr_allocs++;
+	return err;
+}
+
+static bool is_for(const struct option_row *row, const struct command *command)
+{
+	return row->commands & IN(command - commands);
+}
+
+/* getopt's tables for the options of one command. */
+struct getopt_tables {
+	struct option longs[NR_OPTIONS + 1];
+	char shorts[2 + 2 * NR_OPTIONS + 1];
+};
+
+static void make_tables(struct getopt_tables *t, const struct command *command)
+{
+	struct option *l = t->longs;
+	char *s = t->shorts;
+
+	memset(t, 0, sizeof(*t));
+	if (command->stops_at_arg)
+		*s++ = '+';
+	*s++ = ':'; /* tell a missing argument from an unknown option */
+	for (const struct option_row *row = option_rows; row->name; row++) {
+		if (!is_for(row, command))
+			continue;
+		*l++ = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
+					FIRST_ID + (int)(row - option_rows) };
+		if (!row->letter)
+			continue;
+		*s++ = row->letter;
+		if (row->arg)
+			*s++ = ':';
+	}
+}
+
+static const struct option_row *row_of(int id)
+{
+	if (id >= FIRST_ID)
+		return &option_rows[id - FIRST_ID];
+	for (const struct option_row *row = option_rows; row->name; row++)
+		if (row->letter == id)
+			return row;
+	return NULL;
+}
+
+static const struct option_row *row_named(const char *name, size_t len)
+{
+	for (const struct option_row *row = option_rows; row->name; row++)
+		if (strlen(row->name) == len && !strncmp(row->name, name, len))
+			return row;
+	return NULL;
+}
+
+/* Say why getopt refused @text: "--nmae=x", "--quiet=x", or the letter @letter of a cluster. */
+static void refuse(const struct command *command, const char *text, int letter)
+{
+	const char *names[NR_OPTIONS];
+	const char *nearest;
+	const struct option_row *row;
+	char name[64];
+
+	if (letter > 0 && letter < FIRST_ID) {
+		row = row_of(letter);
+		if (row)
+			error("-%c: not an option of '%s'", letter, command->name);
+		else
+			error("-%c: no such option; see 'heaptap help %s'", letter, command->name);
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
+	row = letter ? row_of(letter) : row_named(name, strlen(name));
+	if (row && is_for(row, command)) {
+		error("--%s: takes no argument", row->name);
+		return;
+	}
+	if (row) {
+		error("--%s: not an option of '%s'", row->name, command->name);
+		return;
+	}
+	for (size_t i = 0; i < NR_OPTIONS; i++)
+		names[i] = is_for(&option_rows[i], command) ? option_rows[i].name : NULL;
+	nearest = parse_nearest(name, names, NR_OPTIONS);
+	if (nearest)
+		error("--%s: no such option; did you mean --%s", name, nearest);
+	else
+		error("--%s: no such option; see 'heaptap help %s'", name, command->name);
+}
+
+/* The options in @argv, argv[0] being the command; *@end becomes the index of the first that is none. */
+static int parse_options(struct options *o, int argc, char **argv, int *end)
+{
+	struct getopt_tables tables;
+	int err = 0;
+	int id;
+
+	make_tables(&tables, o->command);
+	opterr = 0;
+	optind = 0; /* glibc and musl: begin anew */
+	while (!err && (id = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
+		if (id == '?') {
+			refuse(o->command, argv[optind - 1], optopt);
+			return -EINVAL;
+		}
+		if (id == ':') {
+			error("--%s: needs an argument, %s", row_of(optopt)->name, row_of(optopt)->arg);
+			return -EINVAL;
+		}
+		err = row_of(id)->take(o, row_of(id), optarg);
+	}
+	*end = optind;
+	return err;
+}
+
+static int set_defaults(struct options *o)
+{
+	for (const struct option_row *row = option_rows; row->name; row++) {
+		int err = row->def ? row->take(o, row, row->def) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* What is no option: enough, not too many, and for attach the same as --pid. */
+static int check_args(struct options *o, int argc, char **argv)
+{
+	const struct command *c = o->command;
+	size_t given = argc;
+
+	o->args = argv;
+	o->nr_args = argc;
+	if (c->run == cmd_attach) {
+		for (int i = 0; i < argc; i++)
+			if (list_add(&o->targets, argv[i]))
+				return -ENOMEM;
+		given = o->targets.nr;
+	}
+	if (given < c->min_args) {
+		error("%s: needs %s; see 'heaptap help %s'", c->name, c->synopsis, c->name);
+		return -EINVAL;
+	}
+	if (given > c->max_args) {
+		error("%s: %s: one argument too many; see 'heaptap help %s'", c->name, argv[c->max_args],
+		      c->name);
+		return -EINVAL;
+	}
+	if (o->max_size && o->min_size > o->max_size) {
+		error("--min-size: must not be larger than --max-size");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+/* --help and --version in place of a command; 0 if @text is neither. */
+static int without_command(const char *text)
+{
+	if (!strcmp(text, "--version")) {
+		puts("heaptap " HEAPTAP_VERSION);
+		return 1;
+	}
+	if (strcmp(text, "--help") && strcmp(text, "-h"))
+		return 0;
+	options_help(stdout, NULL);
+	return 1;
+}
+
+static int refuse_command(const char *text)
+{
+	const char *names[NR_COMMANDS];
+	const char *nearest;
+
+	for (size_t i = 0; i < NR_COMMANDS; i++)
+		names[i] = commands[i].name;
+	nearest = parse_nearest(text, names, NR_COMMANDS);
+	if (*text == '-')
+		error("%s: the command comes first; see 'heaptap help'", text);
+	else if (nearest)
+		error("%s: no such command; did you mean '%s'", text, nearest);
+	else
+		error("%s: no such command; see 'heaptap help'", text);
+	return -EINVAL;
+}
+
+int options_parse(struct options *o, int argc, char **argv)
+{
+	int end;
+	int err;
+
+	memset(o, 0, sizeof(*o));
+	err = set_defaults(o);
+	if (err)
+		return err;
+	if (argc < 2) {
+		options_help(stderr, NULL);
+		return -EINVAL;
+	}
+	if (without_command(argv[1]))
+		return 1;
+	o->command = command_find(argv[1]);
+	if (!o->command)
+		return refuse_command(argv[1]);
+	err = parse_options(o, argc - 1, argv + 1, &end);
+	if (err)
+		return err;
+	if (o->want_version)
+		return without_command("--version");
+	if (o->want_help) {
+		options_help(stdout, o->command);
+		return 1;
+	}
+	return check_args(o, argc - 1 - end, argv + 1 + end);
+}
+
+void options_fini(struct options *o)
+{
+	for (size_t i = 0; i < o->nr_allocs; i++)
+		alloc_spec_fini(&o->allocs[i]);
+	free(o->allocs);
+	free(o->targets.items);
+	free(o->outputs.items);
+	free(o->omit.items);
+	memset(o, 0, sizeof(*o));
+}
+
+static bool wants_color(const struct options *o, FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (!out)
+		return false;
+	if (o->color != COLOR_AUTO)
+		return o->color == COLOR_ALWAYS;
+	if ((no_color && *no_color) || !term || !strcmp(term, "dumb"))
+		return false;
+	return isatty(fileno(out));
+}
+
+struct report_options options_for_report(const struct options *o, FILE *out)
+{
+	struct winsize size;
+	struct report_options r = {
+		.sort = &report_keys[o->sort],
+		.top = o->top,
+		.min_size = o->min_size,
+		.max_size = o->max_size,
+		.color = wants_color(o, out),
+		.verbose = o->verbose,
+	};
+
+	if (out && !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col >= 40)
+		r.width = size.ws_col;
+	return r;
+}

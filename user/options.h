@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line: one table of commands, one of options; both also print the help. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/alloc_spec.h"
+#include "user/lib/types.h"
+
+struct report_options;
+
+/* What heaptap ends with, unless `run` passes on the program's own status. */
+enum exit_status {
+	STATUS_DONE = 0,
+	STATUS_FINDINGS = 1,	 /* that --fail-on asked for */
+	STATUS_USAGE = 2,	 /* the command line is wrong */
+	STATUS_IMPOSSIBLE = 3,	 /* no permission, or not possible on this kernel */
+	STATUS_NO_TARGET = 4,	 /* no such target, or it ended at once */
+	STATUS_UNTRUSTED = 5,	 /* the result cannot be trusted, or could not be written */
+	STATUS_CANNOT_RUN = 126, /* the program could not be started */
+	STATUS_NOT_FOUND = 127,	 /* there is no such program */
+};
+
+enum option_backend { BACKEND_AUTO, BACKEND_BPF };
+enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+struct option_list {
+	const char **items; /* owned, NULL-terminated (NULL when empty); the strings are argv's */
+	size_t nr;
+};
+
+struct command;
+
+/* The command line, parsed. Strings are argv's or NULL. */
+struct options {
+	const struct command *command;
+	char **args; /* what is no option, NULL-terminated: run's program, report's file */
+	size_t nr_args;
+	struct option_list targets; /* attach: --pid and args, in this order */
+
+	u32 backend;		      /* enum option_backend */
+	u32 depth;		      /* frames per stack */
+	u64 interval_ns, duration_ns; /* 0 = none */
+	struct option_list outputs;
+	u32 sort; /* row of report_keys */
+	u32 top;  /* 0 = all */
+	bool no_cpp, want_mmap, force, json;
+	struct option_list omit;
+	struct alloc_spec *allocs; /* owned */
+	size_t nr_allocs;
+	u64 min_size, max_size; /* bytes; max 0 = no limit */
+	u64 ring_bytes;		/* 0 = the source's own choice */
+	const char *sysroot, *debug_path;
+	const char *user, *cwd;
+	bool quiet, verbose;
+	u32 color; /* enum option_color */
+	bool want_help, want_version;
+};
+
+/* One command. */
+struct command {
+	const char *name;
+	const char *synopsis; /* of its arguments */
+	const char *help;
+	int (*run)(const struct options *o); /* returns an exit status */
+	size_t min_args, max_args;
+	bool stops_at_arg; /* options end at the first argument: the rest is a program's */
+};
+
+/* The table of commands; the last row has no name. */
+extern const struct command commands[];
+
+/* One option. Limits and default are texts as the user would type them. */
+struct option_row {
+	const char *name; /* long */
+	char letter;	  /* short, 0 = none */
+	const char *arg;  /* name of its argument, NULL = it takes none */
+	int (*take)(struct options *o, const struct option_row *row, const char *text);
+	size_t field; /* of struct options */
+	const char *def, *min, *max;
+	const char *(*choice)(size_t i); /* words that it takes, NULL at the end */
+	u32 commands;			 /* bit per row of the table of commands */
+	const char *help;
+};
+
+/* The table of options; the last row has no name. */
+extern const struct option_row option_rows[];
+
+/*
+ * Parse a command line; @argv is permuted. Returns 0 (run the command), 1 (help or version was printed),
+ * -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in any case.
+ */
+int options_parse(struct options *o, int argc, char **argv) __must_check;
+void options_fini(struct options *o);
+
+/* Print the help of @command, or the list of commands for NULL. */
+void options_help(FILE *out, const struct command *command);
+
+/* NULL if there is no command @name. */
+const struct command *command_find(const char *name);
+
+/*
+ * How reports to @out shall look; looks at the terminal and the environment for colour and width. NULL: a
+ * file, never coloured.
+ */
+struct report_options options_for_report(const struct options *o, FILE *out);
+
+/* The commands. Each returns an exit status and has said why on stderr if it is not STATUS_DONE. */
+int cmd_run(const struct options *o);
+int cmd_attach(const struct options *o);
+int cmd_report(const struct options *o);
+int cmd_doctor(const struct options *o);
+int cmd_help(const struct options *o);

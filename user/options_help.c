@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The help, printed from the tables of commands and options. */
+#include "user/options.h"
+
+#include <string.h>
+
+#include "user/lib/log.h"
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
+
+/* Where the next word goes. */
+struct wrap {
+	FILE *out;
+	size_t column;
+};
+
+static void wrap_word(struct wrap *w, const char *word, size_t len)
+{
+	if (w->column + 1 + len > HELP_WIDTH) {
+		fprintf(w->out, "\n%*s", HELP_COLUMN - 1, "");
+		w->column = HELP_COLUMN - 1;
+	}
+	fprintf(w->out, " %.*s", (int)len, word);
+	w->column += 1 + len;
+}
+
+static void wrap_text(struct wrap *w, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, " ");
+
+		wrap_word(w, text, len);
+		text += len + strspn(text + len, " ");
+	}
+}
+
+static void wrap_choices(struct wrap *w, const struct option_row *row)
+{
+	char word[64];
+
+	for (size_t i = 0; row->choice(i); i++) {
+		snprintf(word, sizeof(word), "%s%s%s", i ? "" : "(", row->choice(i),
+			 row->choice(i + 1) ? "" : ")");
+		wrap_text(w, word);
+	}
+}
+
+static void help_row(FILE *out, const struct option_row *row)
+{
+	struct wrap w = { out, HELP_COLUMN - 1 };
+	char limits[128];
+	char left[64];
+	int len;
+
+	if (row->letter)
+		len = snprintf(left, sizeof(left), "  -%c, --%s", row->letter, row->name);
+	else
+		len = snprintf(left, sizeof(left), "      --%s", row->name);
+	if (row->arg)
+		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
+	fprintf(out, "%-*s", HELP_COLUMN - 1, left);
+	if (len >= HELP_COLUMN)
+		fprintf(out, "\n%*s", HELP_COLUMN - 1, "");
+	wrap_text(&w, row->help);
+	if (row->choice)
+		wrap_choices(&w, row);
+	if (row->def && row->min)
+		snprintf(limits, sizeof(limits), "(default %s; %s to %s)", row->def, row->min, row->max);
+	else if (row->def)
+		snprintf(limits, sizeof(limits), "(default %s)", row->def);
+	else if (row->min)
+		snprintf(limits, sizeof(limits), "(%s to %s)", row->min, row->max);
+	else
+		*limits = '\0';
+	wrap_text(&w, limits);
+	putc('\n', out);
+}
+
+static void help_command(FILE *out, const struct command *command)
+{
+	u32 bit = 1U << (command - commands);
+
+	fprintf(out, "Usage: heaptap %s [OPTIONS]%s%s\n\n", command->name, *command->synopsis ? " " : "",
+		command->synopsis);
+	fprintf(out, "heaptap %s: %s.\n\n", command->name, command->help);
+	for (const struct option_row *row = option_rows; row->name; row++)
+		if (row->commands & bit)
+			help_row(out, row);
+}
+
+void options_help(FILE *out, const struct command *command)
+{
+	if (command) {
+		help_command(out, command);
+		return;
+	}
+	fputs("Usage: heaptap COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+	      "Watches the heap of any process, and says who holds the memory.\n\n",
+	      out);
+	for (const struct command *c = commands; c->name; c++)
+		fprintf(out, "  %-8s %-24s %s\n", c->name, c->synopsis, c->help);
+	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
+}
+
+int cmd_help(const struct options *o)
+{
+	const struct command *command = o->nr_args ? command_find(o->args[0]) : NULL;
+
+	if (o->nr_args && !command) {
+		error("help: %s: no such command; see 'heaptap help'", o->args[0]);
+		return STATUS_USAGE;
+	}
+	options_help(stdout, command);
+	return STATUS_DONE;
+}
