@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Report files: names, formats, ownership; complete or not there at all. */
+#include "user/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/parse.h"
+#include "user/options.h"
+#include "user/report.h"
+#include "user/target.h"
+
+/*
+ * A file that this run has made, and may replace. Size and time tell it from a later file that got its inode
+ * number, and from its own later self that somebody edited.
+ */
+struct made {
+	dev_t dev;
+	ino_t ino;
+	off_t size; /* bytes */
+	struct timespec mtime;
+};
+
+/* One --output. */
+struct output {
+	const char *pattern; /* borrowed; as the user typed it */
+	const char *name;    /* borrowed; its last part */
+	const struct report_format *format;
+	FILE *stream;	   /* borrowed; for standard output, else NULL */
+	int dir;	   /* owned; where the file goes */
+	bool has_pid;	   /* %p: a file per process */
+	bool is_varying;   /* %n or %t: a name per report */
+	bool has_failed;   /* and said so */
+	bool has_told;	   /* that it was written */
+	struct made *made; /* owned */
+	size_t nr_made;
+};
+
+struct outputs {
+	const struct options *options; /* borrowed */
+	size_t nr;
+	u64 nr_reports;
+	struct output list[];
+};
+
+/* What the placeholders of a name stand for. */
+struct name_values {
+	pid_t pid;
+	u64 number;
+	char time[32]; /* 20260131-235959-123 */
+};
+
+static void set_time(struct name_values *v)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t len;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	len = strftime(v->time, sizeof(v->time), "%Y%m%d-%H%M%S", &tm);
+	snprintf(v->time + len, sizeof(v->time) - len, "-%03ld", now.tv_nsec / 1000000 % 1000);
+}
+
+static int placeholder(char letter, const struct name_values *v, char text[32])
+{
+	switch (letter) {
+	case 'p':
+		snprintf(text, 32, "%d", (int)v->pid);
+		return 0;
+	case 'n':
+		snprintf(text, 32, "%" PRIu64, v->number);
+		return 0;
+	case 't':
+		memcpy(text, v->time, 32);
+		return 0;
+	case '%':
+		strcpy(text, "%");
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* @pattern with its placeholders filled in. 0, -EINVAL for an unknown one, -ENAMETOOLONG. */
+static int expand(const char *pattern, const struct name_values *v, char out[NAME_MAX + 1])
+{
+	size_t used = 0;
+
+	for (const char *p = pattern; *p; p++) {
+		char text[32] = { *p };
+
+		if (*p == '%' && placeholder(*++p, v, text))
+			return -EINVAL;
+		used += snprintf(out + used, NAME_MAX + 1 - used, "%s", text);
+		if (used > NAME_MAX)
+			return -ENAMETOOLONG;
+	}
+	return 0;
+}
+
+static int refuse(const struct output *o, const char *why, int err)
+{
+	error("--output: %s: %s", o->pattern, why);
+	return err;
+}
+
+static int choose_format(struct output *o)
+{
+	char endings[128] = "";
+	size_t used = 0;
+
+	o->format = report_format_find(o->name);
+	if (o->format)
+		return 0;
+	for (const struct report_format *f = report_formats; f->ending && used < sizeof(endings); f++)
+		used += snprintf(endings + used, sizeof(endings) - used, " %s", f->ending);
+	error("--output: %s: unknown ending, must be one of%s", o->pattern, endings);
+	return -EINVAL;
+}
+
+/* Keep the folder of @o open, and see whether files can be made in it. */
+static int open_folder(struct output *o)
+{
+	size_t len = o->name - o->pattern;
+	auto_free char *folder = len ? strndup(o->pattern, len) : strdup(".");
+
+	if (!folder)
+		return -ENOMEM;
+	if (strchr(folder, '%'))
+		return refuse(o, "placeholders belong in the name, not in the folder", -EINVAL);
+	o->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (o->dir < 0 || faccessat(o->dir, ".", W_OK | X_OK, AT_EACCESS)) {
+		int err = -errno;
+
+		return refuse(o, strerror(-err), err);
+	}
+	return 0;
+}
+
+/* Nothing may stand where @name would go, unless it is a file that may be replaced. */
+static int check_existing(const struct output *o, const char *name, bool force)
+{
+	struct stat st;
+
+	if (fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : refuse(o, strerror(errno), -errno);
+	if (!S_ISREG(st.st_mode))
+		return refuse(o, "exists and is not a regular file", -EEXIST);
+	if (!force)
+		return refuse(o, "existing output file is not overwritten without --force", -EEXIST);
+	return 0;
+}
+
+static int output_init(struct output *o, const char *pattern, bool force)
+{
+	static const struct name_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
+	const char *slash = strrchr(pattern, '/');
+	char name[NAME_MAX + 1];
+	int err;
+
+	*o = (struct output){ .pattern = pattern, .name = slash ? slash + 1 : pattern, .dir = -1 };
+	if (!strcmp(pattern, "-")) {
+		o->stream = stdout;
+		o->format = report_format_find("-.txt");
+		return 0;
+	}
+	err = choose_format(o);
+	if (err)
+		return err;
+	err = expand(o->name, &sample, name);
+	if (err == -EINVAL)
+		return refuse(o, "placeholders are %p, %n, %t and %%", err);
+	if (err)
+		return refuse(o, strerror(-err), err);
+	o->has_pid = strstr(o->name, "%p");
+	o->is_varying = strstr(o->name, "%n") || strstr(o->name, "%t");
+	err = open_folder(o);
+	return err ? err : check_existing(o, name, force);
+}
+
+int outputs_new(struct outputs **out, const struct options *options, FILE *standard)
+{
+	size_t nr = options->outputs.nr;
+	struct outputs *outs = calloc(1, sizeof(*outs) + (nr + 1) * sizeof(*outs->list));
+	int err = 0;
+
+	if (!outs)
+		return -ENOMEM;
+	outs->options = options;
+	for (size_t i = 0; i < nr && !err; i++)
+		err = output_init(&outs->list[outs->nr++], options->outputs.items[i], options->force);
+	if (err) {
+		outputs_free(outs);
+		return err;
+	}
+	if (!nr) {
+		outs->nr = 1;
+		err = output_init(&outs->list[0], "-", false);
+		outs->list[0].stream = standard;
+	}
+	*out = outs;
+	return err;
+}
+
+void outputs_free(struct outputs *outs)
+{
+	if (!outs)
+		return;
+	for (size_t i = 0; i < outs->nr; i++) {
+		if (outs->list[i].dir >= 0)
+			close(outs->list[i].dir);
+		free(outs->list[i].made);
+	}
+	free(outs);
+}
+
+/* Under sudo the file belongs to who typed the command. */
+static int give_to_caller(int fd)
+{
+	const char *uid_text = getenv("SUDO_UID");
+	const char *gid_text = getenv("SUDO_GID");
+	u64 uid;
+	u64 gid;
+
+	if (geteuid() || !uid_text || !gid_text)
+		return 0;
+	if (parse_u64(uid_text, &uid) || parse_u64(gid_text, &gid) || uid >= UINT32_MAX || gid >= UINT32_MAX)
+		return 0;
+	return fchown(fd, uid, gid) ? -errno : 0;
+}
+
+/* A new file of a name that nobody else has, in the folder of @o. */
+static int open_temporary(const struct output *o, char name[32])
+{
+	u64 random;
+	int fd;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(name, 32, ".heaptap-%016" PRIx64, random);
+	fd = openat(o->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_fd(const struct output *o, const struct report *r, int fd)
+{
+	FILE *file = fdopen(fd, "w");
+	int err;
+
+	if (!file) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	err = o->format->write(file, r);
+	if (!err)
+		err = give_to_caller(fd);
+	if (fclose(file) && !err)
+		err = -errno;
+	return err;
+}
+
+/* The entry of the file @st, NULL if this run did not make it. */
+static struct made *find_made(const struct output *o, const struct stat *st)
+{
+	for (struct made *m = o->made; m < o->made + o->nr_made; m++)
+		if (m->dev == st->st_dev && m->ino == st->st_ino && m->size == st->st_size &&
+		    m->mtime.tv_sec == st->st_mtim.tv_sec && m->mtime.tv_nsec == st->st_mtim.tv_nsec)
+			return m;
+	return NULL;
+}
+
+/* Remember the file @st in place of @old, which may be NULL. */
+static int remember(struct output *o, struct made *old, const struct stat *st)
+{
+	struct made made = { st->st_dev, st->st_ino, st->st_size, st->st_mtim };
+	struct made *grown;
+
+	if (o->is_varying)
+		return 0;
+	if (old) {
+		*old = made;
+		return 0;
+	}
+	grown = reallocarray(o->made, o->nr_made + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	o->made = grown;
+	o->made[o->nr_made++] = made;
+	return 0;
+}
+
+/* Give @tmp the name @name, which nothing has. */
+static int publish_new(const struct output *o, const char *tmp, const char *name)
+{
+	if (!renameat2(o->dir, tmp, o->dir, name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* Not every file system knows the flag (NFS): a link does not replace either. */
+	if (linkat(o->dir, tmp, o->dir, name, 0))
+		return -errno;
+	return unlinkat(o->dir, tmp, 0) ? -errno : 0;
+}
+
+/* Give the finished file @tmp its name. */
+static int publish(struct output *o, const char *tmp, const char *name, bool force)
+{
+	struct stat st;
+	struct stat old;
+	int err;
+
+	if (fstatat(o->dir, tmp, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (fstatat(o->dir, name, &old, AT_SYMLINK_NOFOLLOW)) {
+		err = errno == ENOENT ? publish_new(o, tmp, name) : -errno;
+		return err ? err : remember(o, NULL, &st);
+	}
+	if (!S_ISREG(old.st_mode) || !(force || find_made(o, &old)))
+		return -EEXIST;
+	if (renameat(o->dir, tmp, o->dir, name))
+		return -errno;
+	return remember(o, find_made(o, &old), &st);
+}
+
+static int write_file(struct output *o, const struct report *r, const char *name, bool force)
+{
+	char tmp[32];
+	int fd = open_temporary(o, tmp);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = write_fd(o, r, fd);
+	if (!err)
+		err = publish(o, tmp, name, force);
+	if (err)
+		unlinkat(o->dir, tmp, 0);
+	return err;
+}
+
+/* Say once that it went wrong, or where the first report is. */
+static int tell(struct output *o, const char *name, int err)
+{
+	int folder = o->name - o->pattern;
+
+	if (err && !o->has_failed)
+		error("report: %.*s%s: %s", folder, o->pattern, name,
+		      err == -EEXIST ? "existing output file is not overwritten without --force"
+				     : strerror(-err));
+	if (!err && !o->has_told && !o->stream)
+		info("report: %.*s%s", folder, o->pattern, name);
+	o->has_failed = err;
+	o->has_told |= !err;
+	return err;
+}
+
+static int write_named(struct output *o, struct report *r, struct name_values *v,
+		       const struct options *options)
+{
+	char name[NAME_MAX + 1];
+	int err;
+
+	v->pid = r->nr_processes ? r->processes[0].target->pid : 0;
+	err = expand(o->name, v, name);
+	r->options = options_for_report(options, NULL);
+	if (!err)
+		err = write_file(o, r, name, options->force);
+	return tell(o, err ? o->name : name, err);
+}
+
+static int write_stream(struct output *o, struct report *r, u64 number, const struct options *options)
+{
+	int err;
+
+	r->options = options_for_report(options, o->stream);
+	if (number > 1)
+		putc('\n', o->stream);
+	err = o->format->write(o->stream, r);
+	if (err) {
+		/* What it did not take now would be tried, and reported, again at exit. */
+		__fpurge(o->stream);
+		clearerr(o->stream);
+	}
+	return tell(o, o->name, err);
+}
+
+static int write_output(struct output *o, const struct report *r, struct name_values *v,
+			const struct options *options)
+{
+	struct report part = *r;
+	int first_err = 0;
+
+	if (o->stream)
+		return write_stream(o, &part, v->number, options);
+	if (!o->has_pid)
+		return write_named(o, &part, v, options);
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		int err;
+
+		part = *r;
+		part.processes = &r->processes[i];
+		part.nr_processes = 1;
+		err = write_named(o, &part, v, options);
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}
+
+int outputs_write(struct outputs *outs, const struct report *r)
+{
+	struct name_values values = { .number = ++outs->nr_reports };
+	int first_err = 0;
+
+	set_time(&values);
+	for (size_t i = 0; i < outs->nr; i++) {
+		int err = write_output(&outs->list[i], r, &values, outs->options);
+
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}

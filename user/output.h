@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where reports go: standard output, and the files that --output names. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/lib/types.h"
+
+struct options;
+struct outputs;
+struct report;
+
+/*
+ * Prepare the outputs of @o, or text on @standard where it names none. Everything that can be wrong with a
+ * name is found now, before anything is attached: unknown ending, folder that is missing or not writable,
+ * file that exists without --force. The folders stay open: a later change of directory does no harm.
+ * @o is borrowed for the life of *@out. Returns 0, or -errno after one line on stderr; for a command line
+ * that cannot work that is STATUS_USAGE.
+ */
+int outputs_new(struct outputs **out, const struct options *o, FILE *standard) __must_check;
+void outputs_free(struct outputs *outs);
+
+/*
+ * Write @r to all outputs, each file whole or not at all: a name that is there is complete. Sets its options
+ * for each of them. A file of an earlier report of this run is replaced where the name has neither %n nor %t.
+ * The first failure of an output is logged; the other outputs are still written. Blocks on disk I/O.
+ * Returns 0 or the first -errno.
+ */
+int outputs_write(struct outputs *outs, const struct report *r) __must_check;
