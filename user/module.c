@@ -40,6 +40,7 @@ struct module_table {
 	size_t nr, cap;
 	size_t nr_fds, max_fds; /* some descriptors must be left for the rest of us */
 	size_t nr_skipped;
+	bool is_remote;
 	struct entry *buckets[NR_BUCKETS]; /* by device and inode as maps tells them */
 };
 
@@ -104,6 +105,16 @@ size_t module_count(const struct module_table *t)
 size_t module_skipped(const struct module_table *t)
 {
 	return t->nr_skipped;
+}
+
+void module_table_set_remote(struct module_table *t)
+{
+	t->is_remote = true;
+}
+
+bool module_table_is_remote(const struct module_table *t)
+{
+	return t->is_remote;
 }
 
 static struct entry **bucket_of(struct module_table *t, u64 dev, u64 ino)
@@ -198,7 +209,7 @@ int module_add(struct module_table *t, const char *path, const u8 *build_id, siz
 	err = entry_new(t, strdup(path), "", 0, 0, &e);
 	if (err)
 		return err;
-	if (path[0] == '/' && mapped_file_open_path(path, &fd, &image) == 0)
+	if (path[0] == '/' && !t->is_remote && mapped_file_open_path(path, &fd, &image) == 0)
 		set_fd(t, e, &fd);
 	if (build_id_len > 0)
 		memcpy(image.build_id, build_id, build_id_len);

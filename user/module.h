@@ -53,6 +53,13 @@ size_t module_skipped(const struct module_table *t);
 int module_add(struct module_table *t, const char *path, const u8 *build_id, size_t build_id_len,
 	       struct module **out) __must_check;
 
+/*
+ * Paths of modules are another machine's from now on: neither module_add() nor a symbolizer made later
+ * opens one, except under a sysroot.
+ */
+void module_table_set_remote(struct module_table *t);
+bool module_table_is_remote(const struct module_table *t);
+
 /* Executable mappings of one process at one moment, by address. */
 struct mapping_list {
 	struct mapping *maps; /* owned */

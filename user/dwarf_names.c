@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The best names there are: DWARF walked with our own limits on depth and number of entries. */
+#include "user/dwarf_names.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+
+/* Limits against data made to keep us busy. Real units stay far below. */
+enum { DEPTH_MAX = 64, ENTRIES_MAX = 4 << 20, RANGES_MAX = 16 << 20 };
+
+struct range {
+	u64 start, end;
+	u64 die;  /* offset in .debug_info */
+	u32 unit; /* index, in the table of units */
+};
+
+struct range_table {
+	struct range *ranges; /* owned; by start; they may overlap or nest in odd files */
+	u64 *reach;	      /* owned; the highest end up to here, to know when to stop looking back */
+	size_t nr, cap;
+};
+
+struct unit {
+	u64 die;
+	bool is_indexed;
+	struct range_table functions;
+};
+
+struct dwarf_names {
+	Dwarf *dwarf;
+	struct unit *units; /* owned */
+	size_t nr_units, cap_units;
+	struct range_table addresses; /* of the units */
+};
+
+static int range_add(struct range_table *t, const struct range *range)
+{
+	if (t->nr == t->cap) {
+		size_t cap = t->cap ? t->cap * 2 : 64;
+		struct range *ranges = realloc(t->ranges, cap * sizeof(*ranges));
+
+		if (!ranges)
+			return -ENOMEM;
+		t->ranges = ranges;
+		t->cap = cap;
+	}
+	t->ranges[t->nr++] = *range;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct range *r = a, *s = b;
+
+	if (r->start != s->start)
+		return r->start < s->start ? -1 : 1;
+	if (r->end != s->end)
+		return r->end > s->end ? -1 : 1; /* the inner one last */
+	return r->die < s->die ? -1 : r->die > s->die;
+}
+
+static int range_sort(struct range_table *t)
+{
+	u64 reach = 0;
+
+	if (t->nr == 0)
+		return 0;
+	t->reach = malloc(t->nr * sizeof(*t->reach));
+	if (!t->reach)
+		return -ENOMEM;
+	qsort(t->ranges, t->nr, sizeof(*t->ranges), compare);
+	for (size_t i = 0; i < t->nr; i++) {
+		if (t->ranges[i].end > reach)
+			reach = t->ranges[i].end;
+		t->reach[i] = reach;
+	}
+	return 0;
+}
+
+static void range_fini(struct range_table *t)
+{
+	free(t->ranges);
+	free(t->reach);
+}
+
+/* The innermost range with @addr, or NULL. */
+static const struct range *range_find(const struct range_table *t, u64 addr)
+{
+	size_t low = 0, high = t->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->ranges[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (size_t i = low; i > 0 && t->reach[i - 1] > addr; i--)
+		if (addr < t->ranges[i - 1].end)
+			return &t->ranges[i - 1];
+	return NULL;
+}
+
+/* Enter every address range of @die. */
+static int add_ranges(struct range_table *t, Dwarf_Die *die, u32 unit)
+{
+	struct range range = { .die = dwarf_dieoffset(die), .unit = unit };
+	Dwarf_Addr base, start, end;
+	ptrdiff_t next = 0;
+
+	while ((next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
+		/* Code that the linker dropped has its ranges at 0. */
+		if (start == 0 || start >= end)
+			continue;
+		if (t->nr >= RANGES_MAX)
+			return 0;
+		range.start = start;
+		range.end = end;
+		if (range_add(t, &range))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int add_unit(struct dwarf_names *names, Dwarf_Die *die)
+{
+	if (names->nr_units == names->cap_units) {
+		size_t cap = names->cap_units ? names->cap_units * 2 : 64;
+		struct unit *units = realloc(names->units, cap * sizeof(*units));
+
+		if (!units)
+			return -ENOMEM;
+		names->units = units;
+		names->cap_units = cap;
+	}
+	names->units[names->nr_units] = (struct unit){ .die = dwarf_dieoffset(die) };
+	return add_ranges(&names->addresses, die, names->nr_units++);
+}
+
+/* .debug_aranges would be quicker, but clang and Rust write none. */
+static int add_units(struct dwarf_names *names)
+{
+	Dwarf_CU *unit = NULL;
+	uint8_t type;
+	Dwarf_Die die;
+	int err = 0;
+
+	while (!err && names->nr_units < ENTRIES_MAX &&
+	       dwarf_get_units(names->dwarf, unit, &unit, NULL, &type, &die, NULL) == 0)
+		if (type == DW_UT_compile || type == DW_UT_skeleton)
+			err = add_unit(names, &die);
+	if (!err && names->addresses.nr == 0)
+		err = -ENOENT;
+	return err ? err : range_sort(&names->addresses);
+}
+
+int dwarf_names_new(struct dwarf_names **out, Dwarf *dwarf)
+{
+	struct dwarf_names *names = calloc(1, sizeof(*names));
+	int err;
+
+	if (!names)
+		return -ENOMEM;
+	names->dwarf = dwarf;
+	err = add_units(names);
+	if (err) {
+		dwarf_names_free(names);
+		return err;
+	}
+	*out = names;
+	return 0;
+}
+
+void dwarf_names_free(struct dwarf_names *names)
+{
+	if (!names)
+		return;
+	for (size_t i = 0; i < names->nr_units; i++)
+		range_fini(&names->units[i].functions);
+	free(names->units);
+	range_fini(&names->addresses);
+	free(names);
+}
+
+/* True if functions may be defined inside. */
+static bool is_scope(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Index the functions of a unit: a walk through its tree, as deep as functions can hide (a lambda in a
+ * function in a namespace). @path[n] is where the walk is at depth n.
+ */
+static int index_functions(struct dwarf_names *names, struct unit *unit)
+{
+	Dwarf_Die path[DEPTH_MAX];
+	size_t entries = 0;
+	int depth = 0;
+
+	unit->is_indexed = true;
+	if (!dwarf_offdie(names->dwarf, unit->die, &path[0]) || dwarf_child(&path[0], &path[1]) != 0)
+		return 0;
+	depth = 1;
+	while (depth > 0 && entries++ < ENTRIES_MAX) {
+		int tag = dwarf_tag(&path[depth]);
+
+		if (tag == DW_TAG_subprogram && add_ranges(&unit->functions, &path[depth], 0))
+			return -ENOMEM;
+		if (is_scope(tag) && depth < DEPTH_MAX - 1 &&
+		    dwarf_child(&path[depth], &path[depth + 1]) == 0) {
+			depth++;
+			continue;
+		}
+		while (depth > 0 && dwarf_siblingof(&path[depth], &path[depth]) != 0)
+			depth--;
+	}
+	return range_sort(&unit->functions);
+}
+
+/* The linker symbol if there is one: it tells parameters and scopes. */
+static const char *name_of(Dwarf_Die *die)
+{
+	static const unsigned int attributes[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
+
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++) {
+		Dwarf_Attribute attr;
+		const char *name = dwarf_formstring(dwarf_attr_integrate(die, attributes[i], &attr));
+
+		if (name && *name)
+			return name;
+	}
+	return NULL;
+}
+
+/* The inlined call or block among the children of @die that holds @addr. */
+static bool find_child(Dwarf_Die *die, u64 addr, size_t *entries, Dwarf_Die *child)
+{
+	if (dwarf_child(die, child) != 0)
+		return false;
+	do {
+		int tag = dwarf_tag(child);
+
+		if ((tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block ||
+		     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
+		    dwarf_haspc(child, addr) > 0)
+			return true;
+	} while ((*entries)++ < ENTRIES_MAX && dwarf_siblingof(child, child) == 0);
+	return false;
+}
+
+static u32 unsigned_attr(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (!dwarf_attr(die, name, &attr) || dwarf_formudata(&attr, &value) != 0 || value > UINT32_MAX)
+		return 0;
+	return value;
+}
+
+/* Where the call that became @die was written. */
+static void set_call_site(struct dwarf_frame *frame, Dwarf_Die *unit_die, Dwarf_Die *die)
+{
+	Dwarf_Files *files;
+	size_t nr;
+
+	frame->line = unsigned_attr(die, DW_AT_call_line);
+	if (dwarf_getsrcfiles(unit_die, &files, &nr) == 0)
+		frame->file = dwarf_filesrc(files, unsigned_attr(die, DW_AT_call_file), NULL, NULL);
+}
+
+static void set_line(struct dwarf_frame *frame, Dwarf_Die *unit_die, u64 addr)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit_die, addr);
+	int number;
+
+	if (!line)
+		return;
+	frame->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &number) == 0 && number > 0)
+		frame->line = number;
+}
+
+/* From the function inwards; fills @chain with the function and the inlined calls that hold @addr. */
+static size_t find_chain(Dwarf_Die *function, u64 addr, Dwarf_Die chain[DWARF_FRAMES_MAX])
+{
+	Dwarf_Die at = *function, child;
+	size_t nr = 0, entries = 0;
+
+	chain[nr++] = at;
+	for (int depth = 0; depth < 4 * DEPTH_MAX && find_child(&at, addr, &entries, &child); depth++) {
+		at = child;
+		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine && nr < DWARF_FRAMES_MAX)
+			chain[nr++] = at;
+	}
+	return nr;
+}
+
+static const char *folder_of(Dwarf_Die *unit_die)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_formstring(dwarf_attr(unit_die, DW_AT_comp_dir, &attr));
+}
+
+size_t dwarf_names_find(struct dwarf_names *names, u64 addr, struct dwarf_frame frames[DWARF_FRAMES_MAX])
+{
+	const struct range *range = range_find(&names->addresses, addr);
+	Dwarf_Die unit_die, function, chain[DWARF_FRAMES_MAX];
+	struct unit *unit;
+	size_t nr = 0;
+
+	if (!range)
+		return 0;
+	unit = &names->units[range->unit];
+	if (!dwarf_offdie(names->dwarf, unit->die, &unit_die))
+		return 0;
+	if (!unit->is_indexed && index_functions(names, unit))
+		return 0;
+	range = range_find(&unit->functions, addr);
+	if (range && dwarf_offdie(names->dwarf, range->die, &function))
+		nr = find_chain(&function, addr, chain);
+	memset(frames, 0, (nr ? nr : 1) * sizeof(*frames));
+	set_line(&frames[0], &unit_die, addr);
+	for (size_t i = 0; i < nr; i++) {
+		frames[i].function = name_of(&chain[nr - 1 - i]);
+		if (i > 0)
+			set_call_site(&frames[i], &unit_die, &chain[nr - i]);
+	}
+	for (size_t i = 0; i < nr; i++)
+		frames[i].folder = folder_of(&unit_die);
+	if (nr == 0)
+		frames[0].folder = folder_of(&unit_die);
+	return nr ? nr : frames[0].file != NULL;
+}

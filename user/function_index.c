@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names for modules without DWARF: symbol tables sorted once, searched often. */
+#include "user/function_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+
+enum { FUNCTIONS_MAX = 8 << 20, LOOK_BACK = 64 };
+
+struct function {
+	u64 start, size; /* size 0 = unknown */
+	const char *name;
+	u8 rank; /* among names of one address, smaller is better */
+};
+
+struct function_index {
+	Dwfl_Module *module;
+	struct function *functions; /* owned; by start; of one start, the best last */
+	size_t nr, cap;
+	u64 longest; /* size */
+};
+
+/* The public name first: malloc, not __libc_malloc. */
+static u8 rank_of(const GElf_Sym *sym, const char *name)
+{
+	size_t underscores = strspn(name, "_");
+	u8 rank = underscores < 3 ? underscores * 4 : 12;
+
+	/* Mangled names begin with one and are the public ones of their language. */
+	if (strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0)
+		rank = 0;
+	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL)
+		return rank + 2;
+	return rank + (GELF_ST_BIND(sym->st_info) == STB_WEAK);
+}
+
+static bool is_function(const GElf_Sym *sym, GElf_Word section, const char *name)
+{
+	unsigned int type = GELF_ST_TYPE(sym->st_info);
+
+	if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON || section == (GElf_Word)-1)
+		return false;
+	if (name[0] == '\0' || name[0] == '$' || strncmp(name, ".L", 2) == 0)
+		return false; /* marks of the assembler */
+	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+static int add(struct function_index *index, const struct function *f)
+{
+	if (index->nr == index->cap) {
+		size_t cap = index->cap ? index->cap * 2 : 1024;
+		struct function *functions = realloc(index->functions, cap * sizeof(*functions));
+
+		if (!functions)
+			return -ENOMEM;
+		index->functions = functions;
+		index->cap = cap;
+	}
+	index->functions[index->nr++] = *f;
+	if (f->size > index->longest)
+		index->longest = f->size;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct function *f = a, *g = b;
+
+	if (f->start != g->start)
+		return f->start < g->start ? -1 : 1;
+	if (!f->size != !g->size)
+		return f->size ? 1 : -1;
+	if (f->rank != g->rank)
+		return f->rank > g->rank ? -1 : 1;
+	return strcmp(g->name, f->name);
+}
+
+/* Bit 0 of the address of a Thumb function tells the instruction set. */
+static u64 address_mask(Dwfl_Module *module)
+{
+	GElf_Addr bias;
+	GElf_Ehdr ehdr;
+	Elf *elf = dwfl_module_getelf(module, &bias);
+
+	return elf && gelf_getehdr(elf, &ehdr) && ehdr.e_machine == EM_ARM ? ~1ULL : ~0ULL;
+}
+
+static int fill(struct function_index *index, u64 mask)
+{
+	int nr = dwfl_module_getsymtab(index->module);
+
+	for (int i = 1; i < nr && i < FUNCTIONS_MAX; i++) {
+		GElf_Sym sym;
+		GElf_Addr addr;
+		GElf_Word section;
+		const char *name =
+			dwfl_module_getsym_info(index->module, i, &sym, &addr, &section, NULL, NULL);
+		struct function f;
+
+		if (!name || !is_function(&sym, section, name))
+			continue;
+		f = (struct function){
+			.start = addr & mask, .size = sym.st_size, .name = name, .rank = rank_of(&sym, name)
+		};
+		if (add(index, &f))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int function_index_new(struct function_index **out, Dwfl_Module *module)
+{
+	struct function_index *index = calloc(1, sizeof(*index));
+	int err;
+
+	if (!index)
+		return -ENOMEM;
+	index->module = module;
+	err = fill(index, address_mask(module));
+	if (!err && index->nr == 0)
+		err = -ENOENT;
+	if (err) {
+		function_index_free(index);
+		return err;
+	}
+	qsort(index->functions, index->nr, sizeof(*index->functions), compare);
+	*out = index;
+	return 0;
+}
+
+void function_index_free(struct function_index *index)
+{
+	if (!index)
+		return;
+	free(index->functions);
+	free(index);
+}
+
+static bool is_same_section(Dwfl_Module *module, u64 a, u64 b)
+{
+	Dwarf_Addr x = a, y = b, bias;
+	Elf_Scn *section = dwfl_module_address_section(module, &x, &bias);
+
+	return section && section == dwfl_module_address_section(module, &y, &bias);
+}
+
+const char *function_index_find(const struct function_index *index, u64 addr)
+{
+	size_t low = 0, high = index->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (index->functions[mid].start <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == 0)
+		return NULL;
+	/* Functions may nest (one symbol for a whole file of assembly); the innermost begins last. */
+	for (size_t i = low; i > 0 && low - i < LOOK_BACK; i--) {
+		const struct function *f = &index->functions[i - 1];
+
+		if (addr - f->start < f->size)
+			return f->name;
+		if (addr - f->start >= index->longest)
+			break;
+	}
+	low--;
+	if (index->functions[low].size == 0 &&
+	    is_same_section(index->module, index->functions[low].start, addr))
+		return index->functions[low].name;
+	return NULL;
+}
