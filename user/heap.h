@@ -5,6 +5,18 @@
 #include "bpf/event.h"
 #include "user/allocator.h"
 
+/*
+ * Always true: live_blocks == allocs - frees; live_bytes is the sum over the blocks; each total is the
+ * sum over the rows.
+ *
+ * A realloc takes its block out at entry (another thread may get the address before it returns) and
+ * settles it at return. In between the block is *pending*: counted as live, visited with is_pending and
+ * is_unsure set. If the call never returns (thread killed, longjmp) it stays so, until its address is freed
+ * or allocated again: each proves that it is gone. No two blocks ever share an address.
+ *
+ * What mmap and mremap return are blocks of their own kind: munmap may take parts of them, one that is
+ * split is visited once per piece, and it counts as freed when its last piece is gone.
+ */
 struct heap;
 
 /* Sums over all callers. Bytes are those asked for. */
@@ -30,36 +42,57 @@ struct heap_row {
 	u64 temporary;
 };
 
-/* One live block. */
+/* One live block, or piece of one that munmap split. */
 struct heap_block {
 	taddr_t addr;
-	u64 size;	/* bytes asked for */
-	u64 time_ns;	/* CLOCK_MONOTONIC, to the millisecond */
-	u32 row;	/* index for heap_row_get() */
-	bool is_unsure; /* a free may have been lost since it was allocated */
+	u64 size;	 /* bytes asked for; at most 2^48 - 1, what is above is not counted anywhere */
+	u64 time_ns;	 /* CLOCK_MONOTONIC, to the millisecond */
+	u32 row;	 /* index for heap_row_get() */
+	bool is_unsure;	 /* a free may have been lost since it was allocated */
+	bool is_pending; /* in a realloc that did not return */
 };
 
 int heap_new(struct heap **out) __must_check;
 void heap_free(struct heap *h);
 
 /*
+ * The books of a child at its fork: a copy of @h, owned by the caller. Pending blocks are live and unsure
+ * in it, for the threads that hold them do not exist there. 0 or -ENOMEM.
+ */
+int heap_clone(struct heap **out, const struct heap *h) __must_check;
+
+/* Most bytes that the books may use (heap_memory()); events beyond are lost by -ENOMEM. 0 = no limit. */
+void heap_set_limit(struct heap *h, u64 bytes);
+
+/*
  * Enter one event (EVENT_ALLOC to EVENT_REALLOC_END) in the books.
  * Returns 0, -EINVAL for another kind, or -ENOMEM: then the event is counted as lost (heap_lost()).
+ * A call that is lost so still counts as a call; the old block of a realloc is settled.
  */
 int heap_event(struct heap *h, const struct heap_event *ev) __must_check;
 
-/* A free may have been lost: every block alive now becomes unsure. */
+/* @ev will be entered soon: begin to load what it needs. Some 8 events ahead is right. */
+void heap_prefetch(const struct heap *h, const struct heap_event *ev);
+
+/* A free may have been lost: every block alive now becomes unsure. Cheap. */
 void heap_taint(struct heap *h);
 
 /* Events that could not be entered for want of memory. */
 u64 heap_lost(const struct heap *h);
+
+/* Blocks in reallocs that did not return. */
+u64 heap_pending(const struct heap *h);
 
 struct heap_totals heap_totals(const struct heap *h);
 u64 heap_calls(const struct heap *h, u16 fn); /* calls of one function */
 
 /* Rows 0..heap_row_count()-1, in order of first use. */
 size_t heap_row_count(const struct heap *h);
+/* All zero for a row that does not exist. */
 struct heap_row heap_row_get(const struct heap *h, u32 row);
+
+/* The live block, not pending, that begins at @addr, of malloc's kind or else mmap's. False if none does. */
+bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out);
 
 /* Each live block once, in no order; @visit returns 0 to go on, else its value is returned. */
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),

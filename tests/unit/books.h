@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Events of one process entered in books, and what must always be true of these, for the tests of heap.c. */
+#pragma once
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/heap.h"
+
+#define MS 1000000ULL
+
+enum { PAGE = 4096, S = 100, BASE = 0x100000 }; /* S: a stack id */
+
+static u16 fn_malloc, fn_realloc, fn_free, fn_mmap, fn_munmap, fn_mremap;
+
+static inline int find_functions(void **state)
+{
+	(void)state;
+	fn_malloc = alloc_fn_find("malloc");
+	fn_realloc = alloc_fn_find("realloc");
+	fn_free = alloc_fn_find("free");
+	fn_mmap = alloc_fn_find("mmap");
+	fn_munmap = alloc_fn_find("munmap");
+	fn_mremap = alloc_fn_find("mremap");
+	return !fn_malloc || !fn_realloc || !fn_free || !fn_mmap || !fn_munmap || !fn_mremap;
+}
+
+static inline struct heap *new_heap(void)
+{
+	struct heap *h;
+
+	assert_int_equal(heap_new(&h), 0);
+	return h;
+}
+
+/* An event with a time that grows by 1 ms. */
+static inline struct heap_event event(enum event_kind kind, u16 fn)
+{
+	static u64 time_ns;
+
+	time_ns += MS;
+	return (struct heap_event){ .h = { .kind = kind, .fn = fn, .tid = 1 },
+				    .time_ns = time_ns,
+				    .stack = S };
+}
+
+static inline void do_alloc(struct heap *h, u16 fn, taddr_t addr, u64 size)
+{
+	struct heap_event ev = event(EVENT_ALLOC, fn);
+
+	ev.addr = addr;
+	ev.size = size;
+	assert_int_equal(heap_event(h, &ev), 0);
+}
+
+static inline void do_free(struct heap *h, taddr_t addr)
+{
+	struct heap_event ev = event(EVENT_FREE, fn_free);
+
+	ev.addr = addr;
+	assert_int_equal(heap_event(h, &ev), 0);
+}
+
+static inline void do_unmap(struct heap *h, taddr_t addr, u64 size)
+{
+	struct heap_event ev = event(EVENT_FREE, fn_munmap);
+
+	ev.h.flags = EVENT_UNMAP;
+	ev.addr = addr;
+	ev.size = size;
+	assert_int_equal(heap_event(h, &ev), 0);
+}
+
+static inline void do_begin(struct heap *h, u16 fn, u32 tid, taddr_t old)
+{
+	struct heap_event ev = event(EVENT_REALLOC_BEGIN, fn);
+
+	ev.h.tid = tid;
+	ev.old_addr = old;
+	ev.size = 1;
+	assert_int_equal(heap_event(h, &ev), 0);
+}
+
+static inline void do_end(struct heap *h, u16 fn, u32 tid, taddr_t old, taddr_t addr, u64 size)
+{
+	struct heap_event ev = event(EVENT_REALLOC_END, fn);
+
+	ev.h.tid = tid;
+	ev.old_addr = old;
+	ev.addr = addr;
+	ev.size = size;
+	assert_int_equal(heap_event(h, &ev), 0);
+}
+
+struct sums {
+	u64 blocks, bytes, pending, unsure;
+};
+
+static inline int add_block(void *ctx, const struct heap_block *b)
+{
+	struct sums *s = ctx;
+
+	s->blocks++;
+	s->bytes += b->size;
+	s->pending += b->is_pending;
+	s->unsure += b->is_unsure;
+	return 0;
+}
+
+static inline struct sums sum_blocks(const struct heap *h)
+{
+	struct sums s = { 0 };
+
+	assert_int_equal(heap_for_each_block(h, add_block, &s), 0);
+	return s;
+}
+
+/* What heap.h promises always. @nr_splits: pieces more than blocks. */
+static inline void check_sums(const struct heap *h, u64 nr_splits)
+{
+	struct heap_totals t = heap_totals(h);
+	struct sums s = sum_blocks(h);
+	struct heap_row all = { 0 };
+
+	for (u32 i = 0; i < heap_row_count(h); i++) {
+		struct heap_row r = heap_row_get(h, i);
+
+		assert_int_equal(r.live_blocks, r.allocs - r.frees);
+		all.allocs += r.allocs;
+		all.frees += r.frees;
+		all.alloc_bytes += r.alloc_bytes;
+		all.live_bytes += r.live_bytes;
+		all.peak_bytes += r.peak_bytes;
+		all.temporary += r.temporary;
+	}
+	assert_int_equal(t.allocs, all.allocs);
+	assert_int_equal(t.frees, all.frees);
+	assert_int_equal(t.alloc_bytes, all.alloc_bytes);
+	assert_int_equal(t.live_bytes, all.live_bytes);
+	assert_int_equal(t.peak_bytes, all.peak_bytes);
+	assert_int_equal(t.temporary, all.temporary);
+	assert_int_equal(t.live_blocks, t.allocs - t.frees);
+	assert_int_equal(t.live_blocks + nr_splits, s.blocks);
+	assert_int_equal(t.live_bytes, s.bytes);
+	assert_int_equal(heap_pending(h), s.pending);
+}

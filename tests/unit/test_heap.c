@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of the books: each rule by hand. */
+#include <errno.h>
+
+#include "tests/unit/books.h"
+
+static void expect(const struct heap *h, u64 allocs, u64 frees, u64 live_bytes)
+{
+	struct heap_totals t = heap_totals(h);
+
+	assert_int_equal(t.allocs, allocs);
+	assert_int_equal(t.frees, frees);
+	assert_int_equal(t.live_bytes, live_bytes);
+	check_sums(h, 0);
+}
+
+static void test_alloc_free(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_block b;
+
+	(void)state;
+	expect(h, 0, 0, 0);
+	do_alloc(h, fn_malloc, 0x10, 100);
+	do_alloc(h, fn_malloc, 0x20, 0);
+	expect(h, 2, 0, 100);
+	assert_true(heap_find(h, 0x10, &b));
+	assert_int_equal(b.size, 100);
+	assert_int_equal(b.time_ns, heap_totals(h).first_time_ns);
+	assert_false(heap_find(h, 0x11, &b));
+	do_free(h, 0x10);
+	do_free(h, 0x30);
+	do_free(h, 0);
+	expect(h, 2, 1, 0);
+	assert_int_equal(heap_totals(h).unknown_frees, 1);
+	assert_int_equal(heap_calls(h, fn_malloc), 2);
+	assert_int_equal(heap_calls(h, fn_free), 2);
+	assert_int_equal(heap_calls(h, UINT16_MAX), 0);
+	assert_int_equal(heap_row_get(h, 5).allocs, 0);
+	heap_free(h);
+	heap_free(NULL);
+}
+
+static void test_failure_and_retry(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_event ev;
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0, UINT64_MAX);
+	assert_int_equal(heap_totals(h).failed_allocs, 1);
+	ev = event(EVENT_ALLOC, fn_malloc);
+	ev.h.flags = EVENT_RETRY;
+	assert_int_equal(heap_event(h, &ev), 0); /* failed again */
+	assert_int_equal(heap_totals(h).failed_allocs, 1);
+	ev.addr = 0x40;
+	ev.size = 8;
+	assert_int_equal(heap_event(h, &ev), 0);
+	assert_int_equal(heap_totals(h).failed_allocs, 0);
+	assert_int_equal(heap_calls(h, fn_malloc), 1);
+	expect(h, 1, 0, 8);
+	ev.h.kind = EVENT_STACK;
+	assert_int_equal(heap_event(h, &ev), -EINVAL);
+	ev.h.kind = 0;
+	assert_int_equal(heap_event(h, &ev), -EINVAL);
+	heap_free(h);
+}
+
+static void test_collision_and_temporary(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_event ev = event(EVENT_FREE, fn_free);
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, 100);
+	do_alloc(h, fn_malloc, 0x10, 7);
+	expect(h, 2, 1, 7);
+	assert_int_equal(heap_totals(h).collisions, 1);
+	ev.h.flags = EVENT_TEMPORARY;
+	ev.addr = 0x10;
+	assert_int_equal(heap_event(h, &ev), 0);
+	assert_int_equal(heap_event(h, &ev), 0); /* double free: not temporary */
+	expect(h, 2, 2, 0);
+	assert_int_equal(heap_totals(h).temporary, 1);
+	assert_int_equal(heap_totals(h).unknown_frees, 1);
+	heap_free(h);
+}
+
+static void test_size_limit(void **state)
+{
+	struct heap *h = new_heap();
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, UINT64_MAX - 1);
+	do_alloc(h, fn_mmap, PAGE, UINT64_MAX - 1);
+	do_alloc(h, fn_mmap, UINT64_MAX - 10, PAGE);
+	do_alloc(h, fn_mmap, UINT64_MAX, PAGE);
+	check_sums(h, 0);
+	do_unmap(h, PAGE, UINT64_MAX);
+	do_free(h, 0x10);
+	assert_int_equal(heap_totals(h).live_bytes, 0);
+	check_sums(h, 0);
+	heap_free(h);
+}
+
+static void test_peak(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
+	u64 peak_time;
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, 100); /* row 0 */
+	ev.stack = S + 1;
+	ev.addr = 0x20;
+	ev.size = 50;
+	assert_int_equal(heap_event(h, &ev), 0); /* row 1 */
+	peak_time = ev.time_ns;
+	do_free(h, 0x10);
+	ev.stack = S + 2;
+	ev.addr = 0x30;
+	ev.size = 60;
+	assert_int_equal(heap_event(h, &ev), 0); /* row 2, below the peak */
+	assert_int_equal(heap_row_get(h, 0).peak_bytes, 100);
+	assert_int_equal(heap_row_get(h, 1).peak_bytes, 50); /* has not changed since */
+	assert_int_equal(heap_row_get(h, 2).peak_bytes, 0);
+	assert_int_equal(heap_totals(h).peak_bytes, 150);
+	assert_int_equal(heap_totals(h).peak_time_ns, peak_time);
+	do_alloc(h, fn_malloc, 0x40, 41); /* 151 */
+	assert_int_equal(heap_row_get(h, 0).peak_bytes, 41);
+	assert_int_equal(heap_row_get(h, 2).peak_bytes, 60);
+	check_sums(h, 0);
+	heap_free(h);
+}
+
+static void test_moves(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_block b;
+
+	(void)state;
+	do_end(h, fn_realloc, 1, 0, 0x10, 10); /* realloc(NULL, 10) */
+	expect(h, 1, 0, 10);
+	do_begin(h, fn_realloc, 1, 0x10);
+	expect(h, 1, 0, 10);
+	assert_int_equal(heap_pending(h), 1);
+	assert_int_equal(sum_blocks(h).unsure, 1);
+	assert_false(heap_find(h, 0x10, &b));
+	do_end(h, fn_realloc, 1, 0x10, 0x10, 20); /* in place */
+	expect(h, 2, 1, 20);
+	do_begin(h, fn_realloc, 1, 0x10);
+	do_end(h, fn_realloc, 1, 0x10, 0x90, 30); /* moved */
+	expect(h, 3, 2, 30);
+	do_begin(h, fn_realloc, 1, 0x90);
+	do_end(h, fn_realloc, 1, 0x90, 0, UINT64_MAX); /* failed: lives on, as sure and as old as before */
+	expect(h, 3, 2, 30);
+	assert_true(heap_find(h, 0x90, &b));
+	assert_false(b.is_unsure || b.is_pending);
+	assert_int_equal(b.time_ns, heap_totals(h).last_time_ns - 2 * MS);
+	assert_int_equal(heap_totals(h).failed_allocs, 1);
+	do_begin(h, fn_realloc, 1, 0x90);
+	do_end(h, fn_realloc, 1, 0x90, 0, 0); /* realloc(p, 0) */
+	expect(h, 3, 3, 0);
+	assert_int_equal(heap_totals(h).failed_allocs, 1);
+	assert_int_equal(heap_calls(h, fn_realloc), 5);
+	do_begin(h, fn_realloc, 1, 0xf0);
+	do_end(h, fn_realloc, 1, 0xf0, 0x10, 5); /* unknown */
+	expect(h, 4, 3, 5);
+	assert_int_equal(heap_totals(h).unknown_frees, 1);
+	assert_int_equal(heap_totals(h).collisions, 0);
+	heap_free(h);
+}
+
+/* Another thread gets the address between entry and return. */
+static void test_realloc_race(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_block b;
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, 10);
+	do_begin(h, fn_realloc, 1, 0x10);
+	do_alloc(h, fn_malloc, 0x10, 77); /* proves that the old one is gone */
+	expect(h, 2, 1, 77);
+	do_begin(h, fn_realloc, 2, 0x10);
+	do_end(h, fn_realloc, 1, 0x10, 0x20, 20);
+	expect(h, 3, 1, 97);
+	do_end(h, fn_realloc, 2, 0x10, 0x30, 30);
+	expect(h, 4, 2, 50);
+	/* and the same with an old block that was not known */
+	do_begin(h, fn_realloc, 1, 0x40);
+	do_alloc(h, fn_malloc, 0x40, 4);
+	do_end(h, fn_realloc, 1, 0x40, 0x50, 5);
+	expect(h, 6, 2, 59);
+	assert_true(heap_find(h, 0x40, &b));
+	assert_int_equal(heap_totals(h).unknown_frees, 1);
+	assert_int_equal(heap_totals(h).collisions, 0);
+	heap_free(h);
+}
+
+/* Nested in one thread (signal handler), and ends that never come. */
+static void test_realloc_lost_ends(void **state)
+{
+	struct heap *h = new_heap();
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, 10);
+	do_alloc(h, fn_malloc, 0x20, 20);
+	do_begin(h, fn_realloc, 1, 0x10);
+	do_begin(h, fn_realloc, 1, 0x20);
+	do_end(h, fn_realloc, 1, 0x20, 0x60, 60);
+	do_end(h, fn_realloc, 1, 0x10, 0x70, 70);
+	expect(h, 4, 2, 130);
+	do_begin(h, fn_realloc, 1, 0x60); /* never returns; freed by another thread */
+	do_free(h, 0x60);
+	expect(h, 4, 3, 70);
+	do_begin(h, fn_realloc, 1, 0x70); /* jumped out of, called again */
+	do_begin(h, fn_realloc, 1, 0x70);
+	assert_int_equal(heap_pending(h), 1);
+	do_end(h, fn_realloc, 1, 0x70, 0x80, 80);
+	expect(h, 5, 4, 80);
+	do_end(h, fn_realloc, 1, 0x80, 0x90, 90); /* begin lost */
+	expect(h, 6, 5, 90);
+	assert_int_equal(heap_totals(h).unknown_frees, 0);
+	for (u32 i = 0; i < 10000; i++) { /* threads killed in realloc: bounded, and none is lost */
+		do_alloc(h, fn_malloc, 0x1000 + i * 16, 1);
+		do_begin(h, fn_realloc, i + 10, 0x1000 + i * 16);
+	}
+	expect(h, 10006, 5, 10090);
+	assert_true(heap_pending(h) <= 4096);
+	heap_free(h);
+}
+
+static void test_unmap(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_block b;
+
+	(void)state;
+	do_alloc(h, fn_mmap, BASE, 10 * PAGE);
+	do_unmap(h, BASE, PAGE); /* head */
+	expect(h, 1, 0, 9 * PAGE);
+	do_unmap(h, BASE + 9 * PAGE, PAGE); /* tail */
+	expect(h, 1, 0, 8 * PAGE);
+	do_unmap(h, BASE + 4 * PAGE, 2 * PAGE); /* middle */
+	check_sums(h, 1);
+	assert_int_equal(heap_totals(h).live_bytes, 6 * PAGE);
+	assert_true(heap_find(h, BASE + 6 * PAGE, &b));
+	assert_int_equal(b.size, 3 * PAGE);
+	do_unmap(h, BASE, 5 * PAGE);
+	expect(h, 1, 0, 3 * PAGE);
+	do_alloc(h, fn_mmap, BASE, 2 * PAGE);
+	do_alloc(h, fn_mmap, BASE + 20 * PAGE, PAGE);
+	do_unmap(h, BASE + PAGE, 30 * PAGE); /* across three */
+	expect(h, 3, 2, PAGE);
+	do_unmap(h, BASE, 10); /* rounded up to the page */
+	expect(h, 3, 3, 0);
+	do_unmap(h, BASE, PAGE);
+	do_unmap(h, BASE, UINT64_MAX);
+	assert_int_equal(heap_totals(h).unknown_frees, 2);
+	assert_int_equal(heap_calls(h, fn_munmap), 8);
+	heap_free(h);
+}
+
+static void test_map_fixed(void **state)
+{
+	struct heap *h = new_heap();
+
+	(void)state;
+	do_alloc(h, fn_mmap, BASE, 10 * PAGE);
+	do_alloc(h, fn_mmap, BASE + 2 * PAGE, 2 * PAGE);
+	check_sums(h, 1);
+	assert_int_equal(heap_totals(h).live_bytes, 10 * PAGE);
+	do_alloc(h, fn_mmap, BASE, 10 * PAGE);
+	expect(h, 3, 2, 10 * PAGE);
+	do_alloc(h, fn_malloc, BASE, 3); /* a block of malloc's kind is another matter */
+	do_free(h, BASE);
+	expect(h, 4, 3, 10 * PAGE);
+	assert_int_equal(heap_totals(h).collisions, 0);
+	heap_free(h);
+}
+
+static void test_mremap(void **state)
+{
+	struct heap *h = new_heap();
+
+	(void)state;
+	do_alloc(h, fn_mmap, BASE, 4 * PAGE);
+	do_begin(h, fn_mremap, 1, BASE);
+	expect(h, 1, 0, 4 * PAGE);
+	do_end(h, fn_mremap, 1, BASE, BASE, 8 * PAGE);
+	expect(h, 2, 1, 8 * PAGE);
+	do_begin(h, fn_mremap, 1, BASE);
+	do_end(h, fn_mremap, 1, BASE, 0, 0); /* EINVAL, not realloc(p, 0) */
+	expect(h, 2, 1, 8 * PAGE);
+	do_begin(h, fn_mremap, 1, BASE + 6 * PAGE); /* the tail moves away */
+	do_end(h, fn_mremap, 1, BASE + 6 * PAGE, BASE + 100 * PAGE, 2 * PAGE);
+	expect(h, 3, 1, 8 * PAGE);
+	do_begin(h, fn_mremap, 1, BASE);
+	do_alloc(h, fn_mmap, BASE, PAGE); /* another thread's */
+	do_end(h, fn_mremap, 1, BASE, BASE + 200 * PAGE, 6 * PAGE);
+	expect(h, 5, 2, 9 * PAGE);
+	do_begin(h, fn_mremap, 1, BASE + 200 * PAGE);
+	do_alloc(h, fn_mmap, BASE + 202 * PAGE, PAGE);
+	do_end(h, fn_mremap, 1, BASE + 200 * PAGE, 0, PAGE); /* says it failed, but the place is taken */
+	expect(h, 6, 3, 4 * PAGE);
+	assert_int_equal(heap_totals(h).collisions, 1);
+	do_begin(h, fn_mremap, 1, BASE); /* never returns */
+	do_unmap(h, BASE, PAGE);
+	expect(h, 6, 4, 3 * PAGE);
+	do_end(h, fn_mremap, 9, BASE + 100 * PAGE, BASE, PAGE); /* begin lost */
+	expect(h, 7, 5, 2 * PAGE);
+	assert_int_equal(heap_totals(h).unknown_frees, 0);
+	heap_free(h);
+}
+
+static void test_taint(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_block b;
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, 10);
+	do_alloc(h, fn_mmap, BASE, PAGE);
+	assert_int_equal(sum_blocks(h).unsure, 0);
+	heap_taint(h);
+	do_alloc(h, fn_malloc, 0x20, 20);
+	assert_int_equal(sum_blocks(h).unsure, 2);
+	do_begin(h, fn_realloc, 1, 0x20);
+	heap_taint(h);
+	do_end(h, fn_realloc, 1, 0x20, 0, 1);
+	assert_int_equal(sum_blocks(h).unsure, 3);
+	for (u32 i = 0; i < 10000; i++) { /* more often than epochs have numbers */
+		do_alloc(h, fn_malloc, 0x1000, 1);
+		assert_true(heap_find(h, 0x1000, &b) && !b.is_unsure);
+		heap_taint(h);
+		assert_true(heap_find(h, 0x1000, &b) && b.is_unsure);
+		assert_true(heap_find(h, 0x10, &b) && b.is_unsure);
+		assert_true(heap_find(h, BASE, &b) && b.is_unsure);
+	}
+	heap_free(h);
+}
+
+static void test_clone(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap *copy;
+
+	(void)state;
+	for (u32 i = 1; i <= 1000; i++)
+		do_alloc(h, fn_malloc, i * 16, i);
+	do_alloc(h, fn_mmap, BASE, 4 * PAGE);
+	do_begin(h, fn_realloc, 1, 16);
+	do_begin(h, fn_mremap, 1, BASE + PAGE);
+	assert_int_equal(heap_clone(&copy, h), 0);
+	assert_int_equal(heap_pending(copy), 0);
+	assert_int_equal(sum_blocks(copy).unsure, 3); /* both pieces of the mapping */
+	check_sums(copy, 1);
+	for (u32 i = 1; i <= 1000; i++)
+		do_free(copy, i * 16);
+	assert_int_equal(heap_totals(copy).live_bytes, 4 * PAGE);
+	assert_int_equal(heap_totals(copy).unknown_frees, 0);
+	check_sums(copy, 1);
+	do_end(h, fn_mremap, 1, BASE + PAGE, BASE + PAGE, 4 * PAGE);
+	do_end(h, fn_realloc, 1, 16, 16, 2);
+	expect(h, 1003, 1, 500501 + 5 * PAGE);
+	heap_free(h);
+	heap_free(copy);
+}
+
+static void test_limit(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
+	struct heap *copy;
+	u64 nr = 0;
+	int err;
+
+	(void)state;
+	heap_set_limit(h, 400000);
+	do {
+		ev.addr = ++nr * 16;
+		ev.size = 1;
+		ev.stack = STACK_FIRST_ID + nr % 1000;
+		ev.h.fn = nr % 3 ? fn_malloc : fn_mmap;
+		err = heap_event(h, &ev);
+	} while (!err);
+	assert_int_equal(err, -ENOMEM);
+	assert_true(nr > 1000 && heap_memory(h) <= 400000);
+	assert_int_equal(heap_lost(h), 1);
+	assert_int_equal(heap_totals(h).allocs, nr - 1);
+	check_sums(h, 0);
+	heap_set_limit(h, 1000);
+	assert_int_equal(heap_clone(&copy, h), -ENOMEM);
+	for (u64 i = 1; i <= nr; i++) {
+		if (i % 3)
+			do_free(h, i * 16);
+		else
+			do_alloc(h, fn_malloc, 0, 0);
+	}
+	do_unmap(h, 0x10, nr * 16);
+	expect(h, nr - 1, nr - 1, 0);
+	heap_free(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alloc_free),
+		cmocka_unit_test(test_failure_and_retry),
+		cmocka_unit_test(test_collision_and_temporary),
+		cmocka_unit_test(test_size_limit),
+		cmocka_unit_test(test_peak),
+		cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_realloc_race),
+		cmocka_unit_test(test_realloc_lost_ends),
+		cmocka_unit_test(test_unmap),
+		cmocka_unit_test(test_map_fixed),
+		cmocka_unit_test(test_mremap),
+		cmocka_unit_test(test_taint),
+		cmocka_unit_test(test_clone),
+		cmocka_unit_test(test_limit),
+	};
+
+	return cmocka_run_group_tests(tests, find_functions, NULL);
+}

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The books of one process: events come in from the collector, reports and the scan read out what is live. */
+#include "user/heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "user/heap_private.h"
+
+enum {
+	MAX_PENDING = 4096, /* far more than threads are ever in realloc at once */
+	MIN_PAGE = 4096,    /* munmap rounds lengths up to pages; the smallest ones of all targets */
+};
+
+static u64 random_seed(void)
+{
+	u64 seed = 0;
+
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = (u64)clock() ^ (uintptr_t)&seed;
+	return seed;
+}
+
+int heap_new(struct heap **out)
+{
+	struct heap *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->budget.used = sizeof(*h);
+	h->epoch = EPOCH_UNSURE + 1;
+	row_table_init(&h->rows, random_seed(), &h->budget);
+	block_table_init(&h->blocks, random_seed(), &h->budget);
+	region_table_init(&h->regions, &h->budget);
+	*out = h;
+	return 0;
+}
+
+void heap_free(struct heap *h)
+{
+	if (!h)
+		return;
+	row_table_fini(&h->rows);
+	block_table_fini(&h->blocks);
+	region_table_fini(&h->regions);
+	free(h->pending);
+	free(h);
+}
+
+void heap_set_limit(struct heap *h, u64 bytes)
+{
+	h->budget.limit = bytes;
+}
+
+/* Time of @ev as blocks keep it. */
+static u64 event_ms(const struct heap *h, const struct heap_event *ev)
+{
+	u64 ms = ev->time_ns / NS_PER_MS;
+
+	ms = ms > h->base_ms ? ms - h->base_ms : 0;
+	return ms < BLOCK_MAX_TIME_MS ? ms : BLOCK_MAX_TIME_MS;
+}
+
+/* A block of @bytes came. */
+static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
+{
+	struct row *row = &h->rows.rows[row_nr];
+	struct heap_totals *t = &h->totals;
+
+	row_keep_peak(row, h->peak_nr);
+	row->allocs++;
+	row->alloc_bytes += bytes;
+	row->live_bytes += bytes;
+	t->allocs++;
+	t->alloc_bytes += bytes;
+	t->live_blocks++;
+	t->live_bytes += bytes;
+	if (t->live_bytes > t->peak_bytes) {
+		t->peak_bytes = t->live_bytes;
+		t->peak_time_ns = time_ns;
+		h->peak_nr++;
+	}
+}
+
+/* @bytes went, and with them the block if @is_whole. */
+static void account_free(struct heap *h, u32 row_nr, u64 bytes, bool is_whole)
+{
+	struct row *row = &h->rows.rows[row_nr];
+
+	row_keep_peak(row, h->peak_nr);
+	row->live_bytes -= bytes;
+	row->frees += is_whole;
+	h->totals.live_bytes -= bytes;
+	h->totals.live_blocks -= is_whole;
+	h->totals.frees += is_whole;
+}
+
+static void region_gone(void *ctx, const struct region *region, u64 bytes, bool is_last)
+{
+	account_free(ctx, region->row, bytes, is_last);
+}
+
+static bool is_mapping_fn(u16 fn)
+{
+	enum alloc_kind kind = alloc_fn(fn)->kind;
+
+	return kind == ALLOC_MMAP || kind == ALLOC_MREMAP;
+}
+
+static int add_region(struct heap *h, const struct heap_event *ev, u32 row)
+{
+	struct region region = { .time_ms = event_ms(h, ev), .row = row, .epoch = h->epoch };
+	u64 size = ev->size < BLOCK_MAX_SIZE ? ev->size : BLOCK_MAX_SIZE;
+	taddr_t start = ev->addr;
+	taddr_t end;
+	int err = region_table_reserve(&h->regions);
+
+	if (err)
+		return err;
+	size = size ? size : 1; /* mmap refuses 0; a piece without bytes could never be unmapped */
+	end = start + size > start ? start + size : UINT64_MAX;
+	if (start == end)
+		return 0;
+	/* MAP_FIXED, or a munmap was lost: in both cases what was there is gone */
+	region_table_cut(&h->regions, start, end, region_gone, h);
+	region_table_add(&h->regions, start, end, &region);
+	account_alloc(h, row, end - start, ev->time_ns);
+	return 0;
+}
+
+static u64 pending_bit(taddr_t addr)
+{
+	return 1ULL << ((addr * 0x9e3779b97f4a7c15ULL) >> 58);
+}
+
+static void del_pending(struct heap *h, struct pending *p)
+{
+	struct pending *end = h->pending + h->nr_pending;
+
+	memmove(p, p + 1, (end - p - 1) * sizeof(*p));
+	h->nr_pending--;
+	h->pending_filter = 0;
+	for (p = h->pending; p < end - 1; p++)
+		h->pending_filter |= pending_bit(p->old_addr);
+}
+
+static void add_pending(struct heap *h, const struct pending *p)
+{
+	h->pending[h->nr_pending++] = *p;
+	h->pending_filter |= pending_bit(p->old_addr);
+}
+
+/* The block of @p was freed. */
+static void account_pending(struct heap *h, const struct pending *p)
+{
+	const struct region_piece *piece = &p->piece;
+
+	if (p->kind == PENDING_UNKNOWN)
+		h->totals.unknown_frees++;
+	else if (p->kind == PENDING_BLOCK)
+		account_free(h, p->block.row, p->block.size, true);
+	else if (p->kind == PENDING_REGION)
+		account_free(h, h->regions.regions[piece->region].row, piece->end - piece->start,
+			     region_table_release(&h->regions, piece));
+}
+
+static void free_pending(struct heap *h, struct pending *p)
+{
+	account_pending(h, p);
+	del_pending(h, p);
+}
+
+static struct pending *find_pending(struct heap *h, u32 tid, taddr_t addr)
+{
+	for (u32 i = 0; i < h->nr_pending; i++)
+		if (h->pending[i].old_addr == addr && h->pending[i].tid == tid)
+			return &h->pending[i];
+	return NULL;
+}
+
+/* The oldest pending block at @addr, whoever holds it. */
+static struct pending *find_pending_block(struct heap *h, taddr_t addr)
+{
+	if (!(h->pending_filter & pending_bit(addr)))
+		return NULL;
+	for (u32 i = 0; i < h->nr_pending; i++)
+		if (h->pending[i].old_addr == addr && h->pending[i].kind == PENDING_BLOCK)
+			return &h->pending[i];
+	return NULL;
+}
+
+static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
+{
+	u64 ms = event_ms(h, ev);
+	struct pending *gone = NULL;
+	struct block *b;
+	int is_known = block_table_put(&h->blocks, ev->addr, &b);
+
+	if (is_known < 0)
+		return is_known;
+	if (is_known) {
+		account_free(h, b->row, b->size, true);
+		h->totals.collisions++;
+	} else {
+		gone = find_pending_block(h, ev->addr);
+	}
+	if (gone) {
+		account_pending(h, gone);
+		gone->kind = PENDING_GONE;
+	}
+	b->size = ev->size < BLOCK_MAX_SIZE ? ev->size : BLOCK_MAX_SIZE;
+	b->epoch = h->epoch;
+	b->row = row;
+	b->time_low = ms;
+	b->time_high = ms >> 32;
+	account_alloc(h, row, b->size, ev->time_ns);
+	return 0;
+}
+
+/* The block that a call returned. */
+static int add_result(struct heap *h, const struct heap_event *ev)
+{
+	u32 row;
+	int err;
+
+	if (!ev->addr) {
+		h->totals.failed_allocs++;
+		return 0;
+	}
+	err = row_table_get(&h->rows, ev->stack, ev->h.fn, &row);
+	if (err)
+		return err;
+	if (is_mapping_fn(ev->h.fn))
+		return add_region(h, ev, row);
+	return add_block(h, ev, row);
+}
+
+static void count_call(struct heap *h, const struct heap_event *ev)
+{
+	if (ev->h.fn < ALLOC_MAX_FNS)
+		h->calls[ev->h.fn]++;
+}
+
+static int enter_alloc(struct heap *h, const struct heap_event *ev)
+{
+	if (!(ev->h.flags & EVENT_RETRY))
+		count_call(h, ev);
+	else if (h->totals.failed_allocs)
+		h->totals.failed_allocs--;
+	return add_result(h, ev);
+}
+
+/* A free of the block at @addr, by free() or by a realloc whose entry was not seen. */
+static void free_block(struct heap *h, taddr_t addr, bool is_temporary)
+{
+	struct block *b = block_table_find(&h->blocks, addr);
+	struct pending *p;
+
+	if (b) {
+		h->rows.rows[b->row].temporary += is_temporary;
+		h->totals.temporary += is_temporary;
+		account_free(h, b->row, b->size, true);
+		block_table_del(&h->blocks, b);
+		return;
+	}
+	p = find_pending_block(h, addr);
+	if (p)
+		free_pending(h, p);
+	else
+		h->totals.unknown_frees++;
+}
+
+/* Nothing is left in the pages of [@start, @start + @size). */
+static int unmap_range(struct heap *h, taddr_t start, u64 size)
+{
+	u64 live_bytes = h->totals.live_bytes;
+	taddr_t end = start + size;
+	int err = region_table_reserve(&h->regions);
+
+	if (err)
+		return err;
+	if (end < start || end > UINT64_MAX - MIN_PAGE)
+		end = UINT64_MAX;
+	else
+		end = (end + MIN_PAGE - 1) / MIN_PAGE * MIN_PAGE;
+	region_table_cut(&h->regions, start, end, region_gone, h);
+	for (u32 i = h->nr_pending; i-- > 0;) {
+		const struct pending *p = &h->pending[i];
+
+		/* its mremap never returned */
+		if (p->kind == PENDING_REGION && p->piece.start >= start && p->piece.end <= end)
+			free_pending(h, &h->pending[i]);
+	}
+	if (h->totals.live_bytes == live_bytes)
+		h->totals.unknown_frees++;
+	return 0;
+}
+
+static int enter_free(struct heap *h, const struct heap_event *ev)
+{
+	if (!ev->addr)
+		return 0;
+	count_call(h, ev);
+	if (ev->h.flags & EVENT_UNMAP)
+		return unmap_range(h, ev->addr, ev->size);
+	free_block(h, ev->addr, ev->h.flags & EVENT_TEMPORARY);
+	return 0;
+}
+
+/* The realloc of @p failed: its block is where it was, unless another one is there by now. */
+static int restore_pending(struct heap *h, struct pending *p)
+{
+	struct block *b;
+	int err = 0;
+
+	if (p->kind == PENDING_REGION) {
+		err = region_table_reserve(&h->regions);
+		if (!err && !region_table_put(&h->regions, &p->piece))
+			err = -EEXIST;
+	} else if (p->kind == PENDING_GONE) {
+		err = -EEXIST;
+	} else if (p->kind == PENDING_BLOCK) {
+		err = block_table_put(&h->blocks, p->old_addr, &b);
+		if (err == 1) {
+			err = -EEXIST;
+		} else if (!err) {
+			p->block.key = b->key;
+			*b = p->block;
+		}
+	}
+	if (!err) {
+		del_pending(h, p);
+		return 0;
+	}
+	h->totals.collisions += err == -EEXIST;
+	free_pending(h, p);
+	return err == -EEXIST ? 0 : err;
+}
+
+/* Room for one more pending block; the oldest one gives way when there are too many. */
+static int reserve_pending(struct heap *h)
+{
+	u32 max = h->max_pending ? h->max_pending * 2 : 8;
+	u64 more = (max - h->max_pending) * sizeof(*h->pending);
+	struct pending *p;
+
+	if (h->nr_pending < h->max_pending)
+		return 0;
+	if (h->nr_pending == MAX_PENDING)
+		return restore_pending(h, h->pending);
+	if (!budget_take(&h->budget, more))
+		return -ENOMEM;
+	p = realloc(h->pending, max * sizeof(*p));
+	if (!p) {
+		budget_give(&h->budget, more);
+		return -ENOMEM;
+	}
+	h->pending = p;
+	h->max_pending = max;
+	return 0;
+}
+
+/* Move what is at @p->old_addr from its table into @p. */
+static int take_block(struct heap *h, struct pending *p, u16 fn)
+{
+	struct block *b;
+	int err;
+
+	if (is_mapping_fn(fn)) {
+		err = region_table_reserve(&h->regions);
+		if (!err && region_table_take(&h->regions, p->old_addr, &p->piece))
+			p->kind = PENDING_REGION;
+		return err;
+	}
+	b = block_table_find(&h->blocks, p->old_addr);
+	if (b) {
+		p->kind = PENDING_BLOCK;
+		p->block = *b;
+		block_table_del(&h->blocks, b);
+	}
+	return 0;
+}
+
+static int enter_realloc_begin(struct heap *h, const struct heap_event *ev)
+{
+	struct pending new = { .old_addr = ev->old_addr, .tid = ev->h.tid };
+	struct pending *known;
+	int err;
+
+	if (!ev->old_addr)
+		return 0;
+	err = reserve_pending(h);
+	if (!err)
+		err = take_block(h, &new, ev->h.fn);
+	if (err)
+		return err;
+	known = find_pending(h, ev->h.tid, ev->old_addr);
+	/* The end of that one was lost. No new block at the address: it is the same block as then. */
+	if (known && pending_is_live(known) && new.kind == PENDING_UNKNOWN)
+		return 0;
+	if (known)
+		free_pending(h, known);
+	add_pending(h, &new);
+	return 0;
+}
+
+/* The realloc of @ev released its old block. */
+static int free_old(struct heap *h, const struct heap_event *ev)
+{
+	struct pending *p = find_pending(h, ev->h.tid, ev->old_addr);
+	struct pending unseen = { .old_addr = ev->old_addr, .tid = ev->h.tid };
+	int err;
+
+	if (p) {
+		free_pending(h, p);
+		return 0;
+	}
+	/* The begin was lost, or not sent: the block is still in the books. */
+	if (!is_mapping_fn(ev->h.fn)) {
+		free_block(h, ev->old_addr, false);
+		return 0;
+	}
+	err = take_block(h, &unseen, ev->h.fn);
+	if (err)
+		return err;
+	account_pending(h, &unseen);
+	return 0;
+}
+
+static int enter_realloc_end(struct heap *h, const struct heap_event *ev)
+{
+	/* realloc(p, 0) of glibc */
+	bool is_free = !ev->addr && !ev->size && !is_mapping_fn(ev->h.fn);
+	struct pending *p;
+	int err = 0;
+	int add_err;
+
+	if (!(ev->h.flags & EVENT_RETRY))
+		count_call(h, ev);
+	else if (h->totals.failed_allocs)
+		h->totals.failed_allocs--;
+	if (!ev->old_addr)
+		return add_result(h, ev);
+	if (ev->addr || is_free) {
+		err = free_old(h, ev);
+		if (is_free)
+			return err;
+	} else {
+		p = find_pending(h, ev->h.tid, ev->old_addr);
+		if (p)
+			err = restore_pending(h, p);
+	}
+	add_err = add_result(h, ev);
+	return err ? err : add_err;
+}
+
+typedef int enter_event(struct heap *h, const struct heap_event *ev);
+
+static enter_event *const enter[] = {
+	[EVENT_ALLOC] = enter_alloc,
+	[EVENT_FREE] = enter_free,
+	[EVENT_REALLOC_BEGIN] = enter_realloc_begin,
+	[EVENT_REALLOC_END] = enter_realloc_end,
+};
+
+int heap_event(struct heap *h, const struct heap_event *ev)
+{
+	int err;
+
+	if (ev->h.kind >= ARRAY_SIZE(enter) || !enter[ev->h.kind])
+		return -EINVAL;
+	if (!h->totals.first_time_ns) {
+		h->totals.first_time_ns = ev->time_ns;
+		h->base_ms = ev->time_ns / NS_PER_MS;
+	}
+	if (ev->time_ns > h->totals.last_time_ns)
+		h->totals.last_time_ns = ev->time_ns;
+	err = enter[ev->h.kind](h, ev);
+	h->lost += err == -ENOMEM;
+	return err;
+}
+
+void heap_prefetch(const struct heap *h, const struct heap_event *ev)
+{
+	block_table_prefetch(&h->blocks, ev->addr ? ev->addr : ev->old_addr);
+}
+
+/* Make every block unsure for good, so that epoch numbers can begin anew. */
+static void forget_epochs(struct heap *h)
+{
+	struct block *b = NULL;
+
+	while ((b = block_table_next(&h->blocks, b)))
+		b->epoch = EPOCH_UNSURE;
+	for (size_t i = 0; i < h->regions.nr_regions; i++)
+		h->regions.regions[i].epoch = EPOCH_UNSURE;
+	for (u32 i = 0; i < h->nr_pending; i++)
+		if (h->pending[i].kind == PENDING_BLOCK)
+			h->pending[i].block.epoch = EPOCH_UNSURE;
+}
+
+void heap_taint(struct heap *h)
+{
+	if (h->epoch == EPOCH_MAX) {
+		forget_epochs(h);
+		h->epoch = EPOCH_UNSURE;
+	}
+	h->epoch++;
+}
+
+/* The thread that would settle @p is not in the copy. */
+static int adopt_pending(struct heap *h, struct pending *p)
+{
+	if (p->kind == PENDING_BLOCK)
+		p->block.epoch = EPOCH_UNSURE;
+	else if (p->kind == PENDING_REGION)
+		h->regions.regions[p->piece.region].epoch = EPOCH_UNSURE;
+	return restore_pending(h, p);
+}
+
+static int copy_pending(struct heap *copy, const struct heap *h)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < h->nr_pending && !err; i++) {
+		err = reserve_pending(copy);
+		if (err)
+			return err;
+		add_pending(copy, &h->pending[i]);
+		err = adopt_pending(copy, &copy->pending[copy->nr_pending - 1]);
+	}
+	return err;
+}
+
+int heap_clone(struct heap **out, const struct heap *h)
+{
+	struct heap *copy = malloc(sizeof(*copy));
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *h;
+	copy->budget.used = sizeof(*copy);
+	copy->pending = NULL;
+	copy->nr_pending = 0;
+	copy->max_pending = 0;
+	copy->pending_filter = 0;
+	err = row_table_copy(&copy->rows, &h->rows, &copy->budget);
+	if (err)
+		goto undo_copy;
+	err = block_table_copy(&copy->blocks, &h->blocks, &copy->budget);
+	if (err)
+		goto undo_rows;
+	err = region_table_copy(&copy->regions, &h->regions, &copy->budget);
+	if (err)
+		goto undo_blocks;
+	err = copy_pending(copy, h);
+	if (err)
+		goto undo_regions;
+	*out = copy;
+	return 0;
+
+undo_regions:
+	free(copy->pending);
+	region_table_fini(&copy->regions);
+undo_blocks:
+	block_table_fini(&copy->blocks);
+undo_rows:
+	row_table_fini(&copy->rows);
+undo_copy:
+	free(copy);
+	return err;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the books consist of: written by heap.c, read out by heap_read.c, and for nobody else. */
+#pragma once
+
+#include "user/block_table.h"
+#include "user/heap.h"
+#include "user/region_table.h"
+#include "user/row_table.h"
+
+enum {
+	EPOCH_UNSURE = 0, /* of blocks that are unsure whatever comes */
+	EPOCH_MAX = 4095,
+	NS_PER_MS = 1000000,
+};
+
+/* What the books know about the block that a realloc was called with. */
+enum pending_kind {
+	PENDING_UNKNOWN, /* nothing */
+	PENDING_BLOCK,
+	PENDING_REGION,
+	PENDING_GONE, /* it was freed: its address came back from another call */
+};
+
+/* A block between the entry of its realloc and the return. */
+struct pending {
+	taddr_t old_addr;
+	u32 tid;
+	u8 kind; /* enum pending_kind */
+	union {
+		struct block block; /* its key is void */
+		struct region_piece piece;
+	};
+};
+
+struct heap {
+	struct budget budget;
+	struct heap_totals totals;
+	u64 lost;
+	u64 peak_nr; /* grows with each new peak */
+	u64 base_ms; /* times in blocks count from here */
+	u32 epoch;   /* grows with each taint; blocks of an older one are unsure */
+	struct row_table rows;
+	struct block_table blocks;
+	struct region_table regions;
+	struct pending *pending; /* owned; oldest first */
+	u32 nr_pending, max_pending;
+	u64 pending_filter; /* bit pending_bit() is set for each pending block, perhaps others too */
+	u64 calls[ALLOC_MAX_FNS];
+};
+
+static inline bool pending_is_live(const struct pending *p)
+{
+	return p->kind == PENDING_BLOCK || p->kind == PENDING_REGION;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The books read out: totals, rows and live blocks for reports, the console and the scan. */
+#include "user/heap.h"
+
+#include "user/heap_private.h"
+
+u64 heap_lost(const struct heap *h)
+{
+	return h->lost;
+}
+
+u64 heap_pending(const struct heap *h)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < h->nr_pending; i++)
+		nr += pending_is_live(&h->pending[i]);
+	return nr;
+}
+
+struct heap_totals heap_totals(const struct heap *h)
+{
+	return h->totals;
+}
+
+u64 heap_calls(const struct heap *h, u16 fn)
+{
+	return fn < ALLOC_MAX_FNS ? h->calls[fn] : 0;
+}
+
+size_t heap_row_count(const struct heap *h)
+{
+	return h->rows.nr;
+}
+
+struct heap_row heap_row_get(const struct heap *h, u32 row)
+{
+	const struct row *r = &h->rows.rows[row];
+
+	if (row >= h->rows.nr)
+		return (struct heap_row){ 0 };
+	return (struct heap_row){
+		.stack = r->stack,
+		.fn = r->fn,
+		.allocs = r->allocs,
+		.frees = r->frees,
+		.alloc_bytes = r->alloc_bytes,
+		.live_blocks = r->allocs - r->frees,
+		.live_bytes = r->live_bytes,
+		.peak_bytes = row_at_peak(r, h->peak_nr),
+		.temporary = r->temporary,
+	};
+}
+
+static u64 block_ms(const struct block *b)
+{
+	return (u64)b->time_high << 32 | b->time_low;
+}
+
+static struct heap_block describe_block(const struct heap *h, taddr_t addr, const struct block *b)
+{
+	return (struct heap_block){
+		.addr = addr,
+		.size = b->size,
+		.time_ns = (h->base_ms + block_ms(b)) * NS_PER_MS,
+		.row = b->row,
+		.is_unsure = b->epoch != h->epoch,
+	};
+}
+
+static struct heap_block describe_piece(const struct heap *h, const struct region_piece *piece)
+{
+	const struct region *r = &h->regions.regions[piece->region];
+
+	return (struct heap_block){
+		.addr = piece->start,
+		.size = piece->end - piece->start,
+		.time_ns = (h->base_ms + r->time_ms) * NS_PER_MS,
+		.row = r->row,
+		.is_unsure = r->epoch != h->epoch,
+	};
+}
+
+static struct heap_block describe_pending(const struct heap *h, const struct pending *p)
+{
+	struct heap_block block;
+
+	if (p->kind == PENDING_BLOCK)
+		block = describe_block(h, p->old_addr, &p->block);
+	else
+		block = describe_piece(h, &p->piece);
+	block.is_unsure = true;
+	block.is_pending = true;
+	return block;
+}
+
+bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out)
+{
+	const struct block *b = block_table_find(&h->blocks, addr);
+	const struct region_piece *piece;
+
+	if (b) {
+		*out = describe_block(h, addr, b);
+		return true;
+	}
+	piece = region_table_find(&h->regions, addr);
+	if (!piece || piece->start != addr)
+		return false;
+	*out = describe_piece(h, piece);
+	return true;
+}
+
+int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
+			void *ctx)
+{
+	const struct block *b = NULL;
+	struct heap_block block;
+	int ret = 0;
+
+	while (!ret && (b = block_table_next(&h->blocks, b))) {
+		block = describe_block(h, block_table_addr(&h->blocks, b), b);
+		ret = visit(ctx, &block);
+	}
+	for (size_t i = 0; !ret && i < h->regions.nr_pieces; i++) {
+		block = describe_piece(h, &h->regions.pieces[i]);
+		ret = visit(ctx, &block);
+	}
+	for (u32 i = 0; !ret && i < h->nr_pending; i++) {
+		if (!pending_is_live(&h->pending[i]))
+			continue;
+		block = describe_pending(h, &h->pending[i]);
+		ret = visit(ctx, &block);
+	}
+	return ret;
+}
+
+u64 heap_memory(const struct heap *h)
+{
+	return h->budget.used;
+}
