@@ -18,10 +18,20 @@ struct stack_table;
 int stack_table_new(struct stack_table **out) __must_check;
 void stack_table_free(struct stack_table *t);
 
-/* Keep the stack of @ev, its addresses looked up in @maps. A known id is left as it is. 0 or -ENOMEM. */
+/* Most bytes that stacks may take (stack_table_memory()); 0 = no limit, as at the start. */
+void stack_table_set_limit(struct stack_table *t, u64 bytes);
+
+/*
+ * Keep the stack of @ev, its addresses looked up in @maps. Only nr_frames entries of its ips are read, at
+ * most STACK_MAX_FRAMES. A known id is left as it is, one below STACK_FIRST_ID ignored. 0, or -ENOMEM (the
+ * limit too): then nothing is kept and stack_get() gives NULL for the id.
+ */
 int stack_table_add(struct stack_table *t, const struct stack_event *ev,
 		    const struct mapping_list *maps) __must_check;
 
-/* NULL if @id was never added. */
+/* NULL if @id was never added. Valid until stack_table_free(). */
 const struct stack *stack_get(const struct stack_table *t, u64 id);
 size_t stack_count(const struct stack_table *t);
+
+/* Bytes of memory that the table uses now. */
+u64 stack_table_memory(const struct stack_table *t);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of the table of stacks. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "user/stacks.h"
+
+static struct module libs[] = { { .id = 7, .path = (char *)"/lib/a" },
+				{ .id = 8, .path = (char *)"/lib/b" } };
+static struct mapping maps[] = {
+	{ .start = 0x1000, .end = 0x3000, .bias = 0x800, .module = &libs[0] },
+	{ .start = 0x3000, .end = 0x5000, .bias = 0x3000, .module = &libs[1] },
+	{ .start = 0x9000, .end = 0xa000 },
+};
+static const struct mapping_list list = { .maps = maps, .nr = ARRAY_SIZE(maps), .epoch = 1 };
+
+static struct stack_event stack_of(u64 id, u16 nr_frames, u64 ip)
+{
+	struct stack_event ev = {
+		.h.kind = EVENT_STACK, .id = id, .nr_frames = nr_frames, .end = STACK_DEPTH
+	};
+
+	for (u16 i = 0; i < nr_frames && i < STACK_MAX_FRAMES; i++)
+		ev.ips[i] = ip + i;
+	return ev;
+}
+
+static void test_places(void **state)
+{
+	struct stack_event ev = stack_of(2, 5, 0);
+	const u64 ips[] = { 0x1801, 0x3000, 0x3001, 0x9500, 0x7777 };
+	const struct code_ref refs[] = {
+		{ 7, 0x1001 }, { 7, 0x2800 }, { 8, 1 }, { 0, 0x9500 }, { 0, 0x7777 }
+	};
+	const struct stack *s;
+	struct stack_table *t;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	for (u16 i = 0; i < ARRAY_SIZE(ips); i++)
+		ev.ips[i] = ips[i];
+	assert_null(stack_get(t, 2));
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	s = stack_get(t, 2);
+	assert_non_null(s);
+	assert_int_equal(s->id, 2);
+	assert_int_equal(s->nr_frames, ARRAY_SIZE(ips));
+	assert_int_equal(s->end, STACK_DEPTH);
+	for (u16 i = 0; i < ARRAY_SIZE(ips); i++) {
+		assert_int_equal(s->frames[i].module, refs[i].module);
+		assert_int_equal(s->frames[i].offset, refs[i].offset);
+	}
+	ev.nr_frames = 1; /* known already: stays */
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	assert_int_equal(stack_get(t, 2)->nr_frames, ARRAY_SIZE(ips));
+	stack_table_free(t);
+	stack_table_free(NULL);
+}
+
+static void test_hostile(void **state)
+{
+	struct stack_event ev = stack_of(STACK_LOST, 1, 0x1234);
+	struct stack_table *t;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	ev.id = STACK_NONE;
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	assert_int_equal(stack_count(t), 0);
+	ev = stack_of(5, UINT16_MAX, 0);
+	ev.end = 200;
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	assert_int_equal(stack_get(t, 5)->nr_frames, STACK_MAX_FRAMES);
+	assert_int_equal(stack_get(t, 5)->end, STACK_LIMIT);
+	ev = stack_of(UINT64_MAX, 0, 0);
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	assert_int_equal(stack_get(t, UINT64_MAX)->nr_frames, 0);
+	stack_table_free(t);
+}
+
+/* Stacks stay where they are while the table grows; memory is about that of the frames. */
+static void test_many(void **state)
+{
+	enum { NR = 20000 };
+	const struct stack **seen = calloc(NR, sizeof(struct stack *));
+	struct stack_table *t;
+	u64 frames = 0;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	for (u32 i = 0; i < NR; i++) {
+		struct stack_event ev = stack_of(STACK_FIRST_ID + i * 0x10001ULL, i % 100, 0x1000 + i % 4000);
+
+		assert_int_equal(stack_table_add(t, &ev, &list), 0);
+		seen[i] = stack_get(t, ev.id);
+		frames += ev.nr_frames;
+	}
+	assert_int_equal(stack_count(t), NR);
+	for (u32 i = 0; i < NR; i++) {
+		assert_ptr_equal(stack_get(t, STACK_FIRST_ID + i * 0x10001ULL), seen[i]);
+		assert_int_equal(seen[i]->nr_frames, i % 100);
+		for (u16 k = 0; k < i % 100; k++)
+			assert_int_equal(seen[i]->frames[k].offset, 0x800 + i % 4000 + k);
+	}
+	assert_null(stack_get(t, STACK_FIRST_ID + 1));
+	assert_true(stack_table_memory(t) < frames * 17 + NR * 48);
+	stack_table_free(t);
+	free(seen);
+}
+
+static void test_limit(void **state)
+{
+	struct stack_event ev = stack_of(2, 10, 0x1000);
+	struct stack_table *t;
+	int err;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	stack_table_set_limit(t, 100000);
+	do {
+		ev.id++;
+		err = stack_table_add(t, &ev, &list);
+	} while (!err);
+	assert_int_equal(err, -ENOMEM);
+	assert_null(stack_get(t, ev.id));
+	assert_non_null(stack_get(t, ev.id - 1));
+	assert_int_equal(stack_count(t), ev.id - 3);
+	assert_true(stack_count(t) > 300 && stack_table_memory(t) <= 100000);
+	stack_table_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_limit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Call stacks, from the collector to names and reports: an arena of stacks and a hash of their ids. */
+#include "user/stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/budget.h"
+
+enum {
+	FIRST_BITS = 8,
+	MAX_BITS = 31,
+	FIRST_CHUNK = 4096, /* bytes; most processes have few stacks */
+	MAX_CHUNK = 256 * 1024,
+};
+
+/* Stacks are cut from chunks that double in size up to MAX_CHUNK. */
+struct chunk {
+	struct chunk *next; /* owned; older */
+	size_t size;	    /* bytes of this chunk, header included */
+	size_t used;
+};
+
+struct stack_table {
+	struct budget budget;
+	struct chunk *chunks; /* owned; newest first */
+	struct stack **slots; /* owned; open addressing by id, NULL = empty */
+	u32 slot_bits;	      /* 1 << slot_bits of them */
+	u32 nr;
+};
+
+_Static_assert(sizeof(struct chunk) + sizeof(struct stack) + STACK_MAX_FRAMES * sizeof(struct code_ref) <=
+		       (size_t)FIRST_CHUNK,
+	       "each stack fits in a chunk");
+
+int stack_table_new(struct stack_table **out)
+{
+	struct stack_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->slot_bits = FIRST_BITS;
+	t->slots = calloc(1UL << FIRST_BITS, sizeof(struct stack *));
+	if (!t->slots) {
+		free(t);
+		return -ENOMEM;
+	}
+	t->budget.used = sizeof(*t) + (sizeof(struct stack *) << FIRST_BITS);
+	*out = t;
+	return 0;
+}
+
+void stack_table_free(struct stack_table *t)
+{
+	if (!t)
+		return;
+	while (t->chunks) {
+		struct chunk *c = t->chunks;
+
+		t->chunks = c->next;
+		free(c);
+	}
+	free(t->slots);
+	free(t);
+}
+
+void stack_table_set_limit(struct stack_table *t, u64 bytes)
+{
+	t->budget.limit = bytes;
+}
+
+/* Where the stack @id is, or the empty slot where it belongs. */
+static struct stack **slot_of(struct stack **slots, u32 bits, u64 id)
+{
+	u32 mask = (1U << bits) - 1;
+	u32 i = (id ^ (id >> 32)) * 0x9e3779b97f4a7c15ULL >> (64 - bits);
+
+	while (slots[i] && slots[i]->id != id)
+		i = (i + 1) & mask;
+	return &slots[i];
+}
+
+static int grow_slots(struct stack_table *t)
+{
+	u32 bits = t->slot_bits + 1;
+	u64 bytes = (u64)sizeof(struct stack *) << bits;
+	struct stack **slots;
+
+	if (bits > MAX_BITS || !budget_take(&t->budget, bytes))
+		return -ENOMEM;
+	slots = calloc(1UL << bits, sizeof(struct stack *));
+	if (!slots) {
+		budget_give(&t->budget, bytes);
+		return -ENOMEM;
+	}
+	for (u32 i = 0; i < 1U << t->slot_bits; i++)
+		if (t->slots[i])
+			*slot_of(slots, bits, t->slots[i]->id) = t->slots[i];
+	budget_give(&t->budget, bytes / 2);
+	free(t->slots);
+	t->slots = slots;
+	t->slot_bits = bits;
+	return 0;
+}
+
+static int add_chunk(struct stack_table *t)
+{
+	size_t size = t->chunks ? t->chunks->size * 2 : (size_t)FIRST_CHUNK;
+	struct chunk *c;
+
+	if (size > MAX_CHUNK)
+		size = MAX_CHUNK;
+	if (!budget_take(&t->budget, size))
+		return -ENOMEM;
+	c = malloc(size);
+	if (!c) {
+		budget_give(&t->budget, size);
+		return -ENOMEM;
+	}
+	c->next = t->chunks;
+	c->size = size;
+	c->used = sizeof(*c);
+	t->chunks = c;
+	return 0;
+}
+
+static int new_stack(struct stack_table *t, u16 nr_frames, struct stack **out)
+{
+	size_t size = sizeof(struct stack) + nr_frames * sizeof(struct code_ref);
+	int err;
+
+	if (!t->chunks || t->chunks->size - t->chunks->used < size) {
+		err = add_chunk(t);
+		if (err)
+			return err;
+	}
+	*out = (struct stack *)((char *)t->chunks + t->chunks->used);
+	t->chunks->used += size;
+	return 0;
+}
+
+/* The call lies before its return address, which may be the first byte behind the mapping. */
+static struct code_ref place_of(const struct mapping_list *maps, taddr_t return_addr)
+{
+	struct code_ref ref = mapping_ref(maps, return_addr - 1);
+
+	ref.offset++;
+	return ref;
+}
+
+int stack_table_add(struct stack_table *t, const struct stack_event *ev, const struct mapping_list *maps)
+{
+	u16 nr_frames = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
+	struct stack *stack;
+	int err;
+
+	if (ev->id < STACK_FIRST_ID || stack_get(t, ev->id))
+		return 0;
+	if (t->nr >= (1U << t->slot_bits) / 4 * 3) {
+		err = grow_slots(t);
+		if (err)
+			return err;
+	}
+	err = new_stack(t, nr_frames, &stack);
+	if (err)
+		return err;
+	stack->id = ev->id;
+	stack->nr_frames = nr_frames;
+	stack->end =
+		ev->end < NR_STACK_ENDS ? ev->end : STACK_LIMIT; /* a newer source's word: not complete */
+	for (u16 i = 0; i < nr_frames; i++)
+		stack->frames[i] = place_of(maps, ev->ips[i]);
+	*slot_of(t->slots, t->slot_bits, ev->id) = stack;
+	t->nr++;
+	return 0;
+}
+
+const struct stack *stack_get(const struct stack_table *t, u64 id)
+{
+	return *slot_of(t->slots, t->slot_bits, id);
+}
+
+size_t stack_count(const struct stack_table *t)
+{
+	return t->nr;
+}
+
+u64 stack_table_memory(const struct stack_table *t)
+{
+	return t->budget.used;
+}
