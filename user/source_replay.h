@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The source whose events come from a text file, for tests without root and without a target. */
+#pragma once
+
+#include "user/source.h"
+
+/*
+ * Made by source_replay_open() instead of create(): the whole file (format: source_replay.c) is read and
+ * checked there. attach() finds the process in the file or gives -ESRCH; update() and forget() do nothing;
+ * poll() delivers the records of all processes in the order of the file, never waits, and gives 0 at the end.
+ */
+extern const struct source_ops source_replay;
+
+/*
+ * Read @path; the modules of its maps are added to @modules, which must outlive the source. *@out is owned
+ * by the caller: source_replay.free(). A bad line is logged with its number: -EINVAL; else -ENOMEM or
+ * -errno, logged.
+ */
+int source_replay_open(struct source **out, const char *path, struct module_table *modules) __must_check;
+
+/* Process number @i of the file with its mappings, NULL behind the last. Owned by the source. */
+struct target *source_replay_target(struct source *s, size_t i);
+
+/* True when poll() has delivered everything. */
+bool source_replay_is_done(const struct source *s);
