@@ -1,0 +1,263 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap attach: only what comes later counts, and the target never notices.
+
+load ../lib/common
+
+@test "attach: exactly what happens between attach and detach (B17)" {
+	stepping
+	step "alloc 10 100"
+	attached "$TARGET"
+	step "alloc 7 50"
+	step "free 9"
+	step "burst 1000"
+	detach
+	is .totals.allocs 1007
+	is .totals.live_blocks 0
+	is .totals.frees 1007
+	is .totals.unknown_frees 2
+	is .started false
+	is .exit null
+	[ "$(of_function step_allocates allocs)" -eq 7 ]
+	nothing_lost
+	untouched "$TARGET"
+	step "alloc 5 10"
+}
+
+@test "attach: equal to the oracle, threads at full speed" {
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	step "alloc 100 64"
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	attached "$TARGET"
+	step "threads 8 20000"
+	step "free 50"
+	step "alloc 20 30"
+	detach
+	nothing_lost
+	as_counted "$BATS_TEST_TMPDIR/before"
+	untouched "$TARGET"
+}
+
+@test "attach: twice in a row, each report its own" {
+	stepping
+	for n in 11 22; do
+		attached "$TARGET"
+		step "burst $n"
+		detach
+		is .totals.allocs "$n"
+	done
+}
+
+@test "attach: by name, two targets, a report for each" {
+	cp "$T/spin" "$BATS_TEST_TMPDIR/spin-$$"
+	start "$BATS_TEST_TMPDIR/spin-$$"
+	one=$PID
+	start "$BATS_TEST_TMPDIR/spin-$$"
+	two=$PID
+	wait_for says "spin-$$" ready
+	attached "spin-$$"
+	sleep 0.3
+	detach
+	jq -e --argjson a "$one" --argjson b "$two" '[.processes[].pid] | sort == ([$a, $b] | sort)' "$report"
+	jq -e 'all(.processes[]; .totals.allocs > 0)' "$report"
+	untouched "$one"
+	untouched "$two"
+}
+
+@test "attach: two instances on one target, both right (A11)" {
+	stepping
+	attached "$TARGET"
+	first=$TAP
+	ln -s "$HEAPTAP" "$BATS_TEST_TMPDIR/second"
+	start "$BATS_TEST_TMPDIR/second" attach -o "$BATS_TEST_TMPDIR/second.json" "$TARGET"
+	second=$PID
+	wait_for grep -q tracing "$BATS_TEST_TMPDIR/second.err"
+	step "burst 500"
+	kill -INT "$second"
+	ended "$second" 0
+	step "burst 300"
+	TAP=$first detach
+	is .totals.allocs 800
+	jq -e '.processes[0].totals.allocs == 500' "$BATS_TEST_TMPDIR/second.json"
+	untouched "$TARGET"
+}
+
+@test "attach: the target ends: report and status 0 (A1)" {
+	spinning
+	attached "$TARGET"
+	sleep 0.2
+	kill -TERM "$TARGET"
+	ended "$TAP" 0
+	jq -e '.processes[0].totals.allocs > 0' "$report"
+	# What the program says of itself bounds what was seen of it.
+	wait_for says spin total
+	read -r _ _ mallocs _ frees <"$BATS_TEST_TMPDIR/spin.out" || true
+}
+
+@test "attach: the target is killed at a random moment (A1)" {
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		spinning 0
+		start "$HEAPTAP" attach -q -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET"
+		sleep "0.$(printf %03d $((RANDOM % 200)))"
+		kill -KILL "$TARGET"
+		wait_for gone "$PID" || { echo "round $i: heaptap hangs"; return 1; }
+		status=0
+		wait "$PID" || status=$?
+		# 4: it ended before it could be traced
+		[ "$status" -eq 0 ] || [ "$status" -eq 4 ] || { echo "round $i: $status"; cat "$BATS_TEST_TMPDIR/heaptap.err"; return 1; }
+		[ "$status" -ne 0 ] || jq -e .schema "$BATS_TEST_TMPDIR/r$i.json" >/dev/null
+	done
+}
+
+@test "attach: heaptap is killed at a random moment (A3)" {
+	spinning 0 4
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		start "$HEAPTAP" attach -q -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET"
+		sleep "0.$(printf %03d $((RANDOM % 200)))"
+		kill -KILL "$PID"
+		wait "$PID" || true
+		untouched "$TARGET"
+	done
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+	says spin '^total malloc'
+}
+
+@test "attach: heaptap is killed while it traces: no probe stays (A3)" {
+	spinning 0 4
+	attached "$TARGET"
+	has_probes "$TARGET"
+	kill -KILL "$TAP"
+	untouched "$TARGET"
+}
+
+@test "attach: ends cleanly on each signal (A5)" {
+	for sig in INT TERM HUP QUIT; do
+		spinning
+		attached "$TARGET"
+		kill -$sig "$TAP"
+		ended "$TAP" 0 || { echo "SIG$sig"; cat "$err"; return 1; }
+		jq -e .schema "$report" >/dev/null
+		untouched "$TARGET"
+		end_started
+	done
+}
+
+@test "attach: two Ctrl-C in a row leave nothing behind (A5)" {
+	spinning 0 4
+	attached "$TARGET"
+	kill -INT "$TAP"
+	kill -INT "$TAP" || true
+	wait_for gone "$TAP"
+	untouched "$TARGET"
+}
+
+@test "attach: the reader of its report goes away: SIGPIPE (A5)" {
+	spinning
+	"$HEAPTAP" attach -t 300ms "$TARGET" 2>/dev/null 3>&- | true
+	untouched "$TARGET"
+}
+
+@test "attach: a target that ignores SIGINT is not disturbed" {
+	start "$T/ignoring"
+	TARGET=$PID
+	wait_for says ignoring ready
+	attached "$TARGET"
+	detach INT
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+@test "attach: SIGUSR1: a report now, tracing goes on" {
+	stepping
+	attached "$TARGET"
+	step "burst 10"
+	kill -USR1 "$TAP"
+	wait_for test -s "$report"
+	wait_for jq -e '.processes[0].totals.allocs == 10' "$report"
+	step "burst 20"
+	detach
+	is .totals.allocs 30
+}
+
+@test "attach: a stopped target stays stopped (A12)" {
+	spinning
+	kill -STOP "$TARGET"
+	attached "$TARGET"
+	detach
+	grep -q '^State:	T' "/proc/$TARGET/status"
+	kill -CONT "$TARGET"
+	untouched "$TARGET"
+}
+
+@test "attach: SIGSTOP and SIGCONT while tracing (A12)" {
+	stepping
+	attached "$TARGET"
+	kill -STOP "$TARGET"
+	kill -CONT "$TARGET"
+	step "burst 100"
+	detach
+	is .totals.allocs 100
+	untouched "$TARGET"
+}
+
+@test "attach: refuses what cannot be traced, with the reason (A13)" {
+	sleep 0 &
+	zombie=$!
+	wait_for gone "$zombie"
+	for what in 2 "$zombie" 999999999 no-such-program 0 -1 12x ''; do
+		run --separate-stderr timeout 10 "$HEAPTAP" attach -t 100ms "$what"
+		[ "$status" -eq 4 ] || [ "$status" -eq 2 ] || { echo "$what: $status: $stderr"; return 1; }
+		[ "${#stderr_lines[@]}" -eq 1 ] && [[ ${stderr_lines[0]} == heaptap:* ]] || { echo "$what: $stderr"; return 1; }
+	done
+}
+
+@test "attach: not on itself (A13)" {
+	run --separate-stderr timeout 10 bash -c "exec '$HEAPTAP' attach -t 100ms \$\$"
+	[ "$status" -eq 4 ] || [ "$status" -eq 2 ]
+	[[ $stderr == *itself* ]]
+}
+
+@test "attach: on its own parent (A13)" {
+	run --separate-stderr timeout 20 bash -c "'$HEAPTAP' attach -q -t 100ms -o '$BATS_TEST_TMPDIR/r.json' \$\$; exit \$?"
+	[ "$status" -eq 0 ] || [ "$status" -eq 4 ]
+}
+
+@test "attach: PID 1 works or is refused, and lives on (A13)" {
+	run --separate-stderr timeout 20 "$HEAPTAP" attach -t 200ms -q -o "$BATS_TEST_TMPDIR/r.json" 1
+	[[ $status =~ ^[034]$ ]] || { echo "$status: $stderr"; return 1; }
+	untouched 1
+}
+
+@test "attach: the target becomes another program by exec" {
+	stepping
+	attached "$TARGET"
+	step "burst 5"
+	step quit || true
+	ended "$TAP" 0
+	is .totals.allocs 5
+}
+
+@test "attach: a target of 200 threads" {
+	spinning 5 200
+	attached "$TARGET"
+	sleep 0.3
+	detach
+	nothing_lost
+	jq -e '.processes[0].totals.allocs > 200' "$report"
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+@test "attach: again and again on a busy target (A9)" {
+	spinning 0 4
+	for ((i = 0; i < HEAPTAP_ROUNDS / 5; i++)); do
+		"$HEAPTAP" attach -q -t 20ms -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET" >/dev/null 2>"$BATS_TEST_TMPDIR/e" 3>&- ||
+			{ cat "$BATS_TEST_TMPDIR/e"; return 1; }
+	done
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}

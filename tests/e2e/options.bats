@@ -1,0 +1,151 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Options that change what is traced or shown.
+
+load ../lib/common
+
+@test "options: --depth cuts stacks and says so" {
+	traced -d 3 -- "$T/deep" 30
+	jq -e '.processes[0].stacks[] | select(.live_bytes == 60)
+		| (.frames | length) == 3 and .complete == false and .truncated == "depth"' "$report"
+	traced -d 100 -- "$T/deep" 30
+	jq -e '.processes[0].stacks[] | select(.live_bytes == 60)
+		| ([.frames[] | select(.function == "recurse")] | length) == 30 and .complete' "$report"
+}
+
+@test "options: --depth 0 takes no stacks, the numbers stay" {
+	traced -d 0 -- "$T/leak" --expect
+	as_told calls failed unknown
+	is .totals.live_blocks 93
+}
+
+@test "options: --mmap: whole, in part, across, replaced, remapped (B14)" {
+	traced --mmap -- "$T/mmap"
+	[ "$status" -eq 0 ]
+	as_told bytes
+}
+
+@test "options: without --mmap mappings are no blocks" {
+	traced -- "$T/mmap"
+	is .totals.allocs 0
+}
+
+@test "options: --alloc: a custom allocator" {
+	traced --alloc malloc=my_alloc,free=my_free,arg=2 -- "$T/custom"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	as_told
+}
+
+@test "options: --alloc that is wrong" {
+	for spec in "" malloc= malloc=my_alloc,arg=x malloc=my_alloc,arg=99 color=blue malloc=my_alloc,object=; do
+		run --separate-stderr "$HEAPTAP" run --alloc "$spec" -- "$T/custom"
+		[ "$status" -eq 2 ] || { echo "$spec: $status"; return 1; }
+	done
+}
+
+@test "options: --nocpp counts the malloc inside" {
+	HEAPTAP_TARGET_HOLD=1 traced --nocpp -- "$T/operators"
+	[ "$status" -eq 0 ]
+	jq -e '.processes[0].functions | keys | any(startswith("operator")) | not' "$report"
+	jq -e '.processes[0] | .functions.malloc >= 29' "$report"
+	as_told live unknown failed
+}
+
+@test "options: --omit: no events from this library" {
+	traced --omit plug_own.so -- "$T/dlopen" "$T"
+	[ "$(of_function plug_own_allocates allocs)" -eq 0 ]
+	[ "$(of_function plug_allocates allocs)" -eq 50 ]
+}
+
+@test "options: -o by its ending, several at once, 0600" {
+	cd "$BATS_TEST_TMPDIR"
+	"$HEAPTAP" run -q -o a.json -o b.txt -- "$T/leak" 2>err
+	jq -e .schema a.json
+	grep -q load_settings b.txt
+	[ "$(stat -c %a a.json b.txt | sort -u)" = 600 ]
+}
+
+@test "options: -o with %p" {
+	cd "$BATS_TEST_TMPDIR"
+	"$HEAPTAP" run -q -o 'r-%p.json' -- "$T/leak" 2>err
+	[ "$(jq '.processes[0].pid' r-*.json)" -eq "$(ls r-*.json | tr -dc 0-9)" ]
+}
+
+@test "options: -o - is text on stdout" {
+	run --separate-stderr "$HEAPTAP" run -o - -- "$T/leak"
+	[ "$status" -eq 0 ]
+	[[ $output == *load_settings* ]]
+}
+
+@test "options: --sort and --top" {
+	for key in live-bytes live-blocks total-bytes total-blocks average peak temporary; do
+		traced -s "$key" -- "$T/leak"
+		[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+		case $key in
+		live-bytes) f=.live_bytes ;; live-blocks) f=.live_blocks ;; total-bytes) f=.alloc_bytes ;;
+		total-blocks) f=.allocs ;; average) f='.alloc_bytes / .allocs' ;; peak) f=.peak_bytes ;; temporary) f=.temporary ;;
+		esac
+		jq -e "[.processes[0].stacks[] | $f] | . == (sort | reverse)" "$report" || { echo "not sorted by $key"; return 1; }
+	done
+	run --separate-stderr "$HEAPTAP" run -n 1 -- "$T/leak"
+	[[ $stderr == *open_session* && $stderr != *load_settings* ]]
+}
+
+@test "options: --interval: N reports, each right" {
+	cd "$BATS_TEST_TMPDIR"
+	start "$HEAPTAP" run -q -i 300ms -o 'r%n.json' -- "$T/spin" 5
+	wait_for test -s r3.json
+	kill -TERM "$PID"
+	ended "$PID" 0
+	for f in r*.json; do
+		jq -e '.processes[0] | .totals.allocs - .totals.frees == .totals.live_blocks' "$f" || { echo "$f"; return 1; }
+	done
+	jq -s -e '[.[] | .processes[0].totals.allocs] | . == sort' r1.json r2.json r3.json
+}
+
+@test "options: --duration ends by itself" {
+	spinning
+	run "$HEAPTAP" attach -q -t 300ms -o "$BATS_TEST_TMPDIR/r.json" "$TARGET"
+	[ "$status" -eq 0 ]
+	jq -e '.processes[0].totals.allocs > 0' "$BATS_TEST_TMPDIR/r.json"
+	untouched "$TARGET"
+}
+
+@test "options: text and JSON show the same numbers" {
+	cd "$BATS_TEST_TMPDIR"
+	"$HEAPTAP" run -q -n 0 -o r.json -o r.txt -- "$T/leak" 2>err
+	for key in allocs frees live_blocks live_bytes; do
+		n=$(jq -r ".processes[0].totals.$key" r.json)
+		tr -d , <r.txt | grep -qw "$n" || { echo "$key $n is not in the text"; return 1; }
+	done
+}
+
+@test "options: --sysroot and --debug-path: names from elsewhere" {
+	cd "$BATS_TEST_TMPDIR"
+	objcopy --only-keep-debug "$T/leak" leak.debug
+	id=$(readelf -n "$T/leak" | sed -n 's/.*Build ID: //p')
+	mkdir -p "debug/.build-id/${id:0:2}"
+	mv leak.debug "debug/.build-id/${id:0:2}/${id:2}.debug"
+	objcopy --strip-all "$T/leak" stripped
+	report=r.json
+	"$HEAPTAP" run -q --debug-path debug -o r.json -- ./stripped 2>err >out
+	[ "$(of_function load_settings live_blocks)" -eq 3 ]
+}
+
+@test "options: help, --version, doctor" {
+	run "$HEAPTAP" --version
+	[ "$status" -eq 0 ]
+	[[ $output =~ [0-9]+\.[0-9]+\.[0-9]+ ]]
+	for command in "" run attach report doctor; do
+		run "$HEAPTAP" help $command
+		[ "$status" -eq 0 ] || { echo "help $command: $output"; return 1; }
+		[ "${#output}" -gt 100 ]
+	done
+	run "$HEAPTAP" doctor
+	[ "$status" -eq 0 ]
+	"$HEAPTAP" doctor --json | jq -e type
+	spinning
+	run "$HEAPTAP" doctor "$TARGET"
+	[ "$status" -eq 0 ]
+	untouched "$TARGET"
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Other people's programs and allocators.
+
+load ../lib/common
+
+# library NAME: its path
+library() { ldconfig -p | awk -v n="$1" '$1 ~ "^" n && $0 ~ /x86-64|AArch64/ { print $NF; exit }'; }
+
+# with_allocator NAME KIND: the leaking program on another allocator
+with_allocator() {
+	local lib
+	lib=$(library "$1")
+	[ -n "$lib" ] || skip "$1 is not installed"
+	LD_PRELOAD=$lib traced -- "$T/leak" --expect
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	as_told live allocs failed unknown
+	jq -e --arg k "$2" '.processes[0].allocators | any(.kind == $k)' "$report" ||
+		{ jq -c '.processes[0].allocators' "$report"; return 1; }
+}
+
+@test "programs: jemalloc preloaded (B12, B13)" { with_allocator libjemalloc jemalloc; }
+@test "programs: tcmalloc preloaded (B12, B13)" { with_allocator libtcmalloc_minimal.so tcmalloc; }
+@test "programs: mimalloc preloaded (B12, B13)" { with_allocator libmimalloc mimalloc; }
+
+# operators_on NAME: libraries that bring operator new and delete of their own
+operators_on() {
+	local lib
+	lib=$(library "$1")
+	[ -n "$lib" ] || skip "$1 is not installed"
+	LD_PRELOAD=$lib HEAPTAP_TARGET_HOLD=1 traced -- "$T/operators"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	as_told
+}
+
+@test "programs: operators of jemalloc (B8, B12)" { operators_on libjemalloc; }
+@test "programs: operators of tcmalloc (B8, B12)" { operators_on libtcmalloc_minimal.so; }
+@test "programs: operators of mimalloc (B8, B12)" { operators_on libmimalloc; }
+
+# counted_on NAME: threads, realloc and failures equal the oracle in front of another allocator
+counted_on() {
+	local lib p
+	lib=$(library "$1")
+	[ -n "$lib" ] || skip "$1 is not installed"
+	for p in order threads failed operators; do
+		PRELOAD=$lib counted -q -- "$T/$p"
+		[ "$status" -eq 0 ] || { echo "$p: status $status"; cat "$err"; return 1; }
+		as_counted || { echo "$p"; return 1; }
+	done
+}
+
+@test "programs: jemalloc equals the oracle (B12)" { counted_on libjemalloc; }
+@test "programs: tcmalloc equals the oracle (B12)" { counted_on libtcmalloc_minimal.so; }
+@test "programs: mimalloc equals the oracle (B12)" { counted_on libmimalloc; }
+
+@test "programs: the allocator of libc is named" {
+	traced -- "$T/leak"
+	jq -e '.processes[0].allocators | any(.kind == "glibc" and (.object | test("libc")))' "$report"
+	[ -x "$T/leak-musl" ] || skip "musl targets were not built"
+	traced -- "$T/leak-musl"
+	jq -e '.processes[0].allocators | any(.kind == "musl")' "$report"
+}
+
+@test "programs: an allocator that is not used has no events" {
+	traced -- "$T/ownalloc"
+	jq -e '.processes[0].allocators | any(.object | endswith("ownalloc"))' "$report"
+	as_told
+}
+
+start_redis() {
+	command -v redis-server >/dev/null || skip "redis-server is not installed"
+	start env "$@" redis-server --port 0 --unixsocket "$BATS_TEST_TMPDIR/redis" --save "" --daemonize no --dir "$BATS_TEST_TMPDIR"
+	TARGET=$PID
+	wait_for redis-cli -s "$BATS_TEST_TMPDIR/redis" ping
+}
+
+@test "programs: redis-server under redis-benchmark, attached while it runs" {
+	start_redis
+	start redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -n 20000 -q -t set,lpush,hset -r 1000
+	bench=$PID
+	attached "$TARGET"
+	ended "$bench" 0
+	detach
+	nothing_lost
+	jq -e '.processes[0].totals.allocs > 1000' "$report"
+	jq -e '[.processes[0].stacks[].frames[].function // empty] | any(. == "main" or startswith("aeProcessEvents"))' "$report"
+	untouched "$TARGET"
+	redis-cli -s "$BATS_TEST_TMPDIR/redis" ping
+}
+
+@test "programs: redis-server equals the oracle between attach and detach" {
+	start_redis HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	# At rest it still does a little ten times a second: stopped, it does nothing while we attach and detach.
+	kill -STOP "$TARGET"
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	attached "$TARGET"
+	kill -CONT "$TARGET"
+	redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -n 5000 -q -t set,lpush,hset -r 1000 >/dev/null
+	kill -STOP "$TARGET"
+	detach
+	nothing_lost
+	as_counted "$BATS_TEST_TMPDIR/before"
+	kill -CONT "$TARGET"
+	untouched "$TARGET"
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap run: the program goes on as ever, and the report says what the program says of itself.
+
+load ../lib/common
+
+# told PROGRAM ARGS...: run it; it ends well, nothing is lost, the report agrees with it
+told() {
+	traced -- "$@"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	as_told
+}
+
+# told_variant NAME: the same if this machine can build it
+told_variant() {
+	[ -x "$T/$1" ] || skip "$1 was not built here: see make targets"
+	told "$T/$1" "${@:2}"
+}
+
+@test "run: the bundled leaking program" { told "$T/leak" --expect; }
+@test "run: realloc failing, NULL, size 0, in place, moved, concurrent (B1, B3, B4)" { told "$T/order"; }
+@test "run: 8 threads hand blocks to each other (B11)" { told "$T/threads"; }
+@test "run: 1000 threads (B11)" { told "$T/threads" 1000 50; }
+@test "run: longjmp out of an allocator (B9)" { traced -- "$T/longjmp"; [ "$status" -eq 0 ]; as_told; }
+@test "run: bad_alloc, nothrow, new_handler, throwing constructor (B8)" { told "$T/exceptions"; }
+@test "run: every operator new and delete (B8)" { told "$T/operators"; }
+@test "run: operators that leak (B8)" { HEAPTAP_TARGET_HOLD=1 told "$T/operators"; }
+@test "run: handlers that allocate, on both stacks (B7)" { told "$T/signals"; }
+@test "run: cancelled, exiting and short threads (B9)" { told "$T/cancel" 50; }
+@test "run: SIZE_MAX, overflow, bad alignment (B2, B6)" { told "$T/failed"; }
+@test "run: before and after main (B17, B18)" { told "$T/early"; }
+@test "run: dlopen and dlclose, a library with its own malloc (B13)" { told "$T/dlopen" "$T"; }
+@test "run: a program with its own malloc (B13)" { told "$T/ownalloc"; }
+@test "run: children are not followed, the parent's books stay right" { told "$T/fork"; }
+@test "run: not position-independent" { told_variant leak-nopie --expect; }
+@test "run: static" { told_variant leak-static --expect; }
+@test "run: static, realloc" { told_variant order-static; }
+@test "run: static, position-independent" { told_variant leak-static-pie --expect; }
+@test "run: static, threads" { told_variant threads-static; }
+@test "run: static, failing calls" { told_variant failed-static; }
+@test "run: musl" { told_variant leak-musl --expect; }
+@test "run: musl, realloc" { told_variant order-musl; }
+@test "run: musl, failing calls" { told_variant failed-musl; }
+@test "run: musl, threads" { told_variant threads-musl; }
+@test "run: musl, static" { told_variant leak-musl-static --expect; }
+@test "run: musl, static, threads" { told_variant threads-musl-static; }
+@test "run: 32-bit" { told_variant leak-32 --expect; }
+@test "run: 32-bit, realloc" { told_variant order-32; }
+@test "run: 32-bit, failing calls" { told_variant failed-32; }
+@test "run: 32-bit, threads" { told_variant threads-32; }
+@test "run: 32-bit, static" { told_variant leak-32-static --expect; }
+
+@test "run: stripped: right numbers without names" {
+	traced -- "$T/leak-stripped" --expect
+	[ "$status" -eq 0 ]
+	nothing_lost
+	as_told calls failed unknown
+	is .totals.live_blocks 93
+}
+
+@test "run: stripped and static: found or said" {
+	strip -o "$BATS_TEST_TMPDIR/hidden" "$T/leak-static"
+	traced -- "$BATS_TEST_TMPDIR/hidden" --expect
+	grep -q 'no allocator' "$err"
+	grep -q 'expect calls malloc' "$out"
+}
+
+@test "run: stdout is the program's, the report is on stderr" {
+	run --separate-stderr "$HEAPTAP" run -- "$T/leak"
+	[ "$status" -eq 0 ]
+	[ "$output" = "served 200 requests" ]
+	[[ $stderr == *load_settings* && $stderr == *open_session* && $stderr == *copy_name* ]]
+}
+
+@test "run: stdin is the program's" {
+	run --separate-stderr "$HEAPTAP" run -- cat <<<"hello, cat"
+	[ "$output" = "hello, cat" ]
+}
+
+@test "run: frames are complete and named, with file and line" {
+	traced -- "$T/leak"
+	jq -e '.processes[0].stacks[] | select(.frames[0].function == "copy_name")
+		| [.frames[].function][0:5] == ["copy_name", "open_session", "handle_request", "serve", "main"]
+		and .complete and (.frames[0].file | endswith("leak.c")) and .frames[0].line > 0' "$report"
+	jq -e 'all(.processes[0].stacks[]; .complete)' "$report"
+}
+
+@test "run: the JSON report has every promised key" {
+	traced -- "$T/leak"
+	jq -e '.schema == "heaptap-report/1" and (.version | length > 0) and (.backend | IN("bpf", "ptrace"))
+		and (.time_ns > 0) and (.duration_ns > 0)' "$report"
+	jq -e '.processes[0] | (.pid > 0) and .comm == "leak" and (.exe | endswith("/leak")) and .started == true
+		and .exit == {"code": 0} and (.allocators | length > 0) and (.allocators[0] | has("object") and has("kind"))' "$report"
+	jq -e '.processes[0].totals | [.allocs, .frees, .alloc_bytes, .live_blocks, .live_bytes, .peak_bytes, .peak_time_ns,
+		.unknown_frees, .failed_allocs] | all(type == "number")' "$report"
+	jq -e '.processes[0].lost | [.allocs, .frees, .stacks, .other] | all(. == 0)' "$report"
+	jq -e 'all(.processes[0].stacks[]; has("id") and has("function") and has("family") and has("allocs") and has("frees")
+		and has("alloc_bytes") and has("live_blocks") and has("live_bytes") and has("peak_bytes") and has("temporary")
+		and has("complete") and has("truncated") and (.frames | type == "array"))' "$report"
+	jq -e 'all(.processes[0].stacks[].frames[]; has("function") and has("file") and has("line") and has("module")
+		and has("build_id") and has("offset") and has("inlined"))' "$report"
+}
+
+@test "run: sums over stacks are the totals" {
+	traced -n 0 -- "$T/order"
+	jq -e '.processes[0] | ([.stacks[].allocs] | add) == .totals.allocs and ([.stacks[].live_bytes] | add) == .totals.live_bytes
+		and ([.stacks[].live_blocks] | add) == .totals.live_blocks and ([.stacks[].alloc_bytes] | add) == .totals.alloc_bytes
+		and .totals.allocs - .totals.frees == .totals.live_blocks
+		and all(.stacks[]; .allocs - .frees == .live_blocks)' "$report"
+}
+
+@test "run: the peak of one thread" {
+	counted -- "$T/leak"
+	"$ORACLE/count-read" "$(count_page "$(field .pid)")" >"$BATS_TEST_TMPDIR/count.json"
+	is .totals.peak_bytes "$(jq .totals.peak_bytes "$BATS_TEST_TMPDIR/count.json")"
+}
+
+@test "run: ends with the program's status" {
+	for how in "return 3" "exit 4" "_exit 5" "quick_exit 6" "pthread_exit 7" "return 0"; do
+		traced -- "$T/exitcodes" $how
+		[ "$status" -eq "${how#* }" ] || { echo "$how: $status"; cat "$err"; return 1; }
+		is .exit.code "${how#* }"
+		as_told
+	done
+}
+
+@test "run: ends with 128 + signal; the report is there (A1, B5, B18)" {
+	for how in "signal 9 9" "signal 15 15" "signal 11 11" "abort 0 6" "double-free 0 6"; do
+		set -- $how
+		traced -- "$T/exitcodes" "$1" "$2"
+		[ "$status" -eq $((128 + $3)) ] || { echo "$how: $status"; cat "$err"; return 1; }
+		is .exit.signal "$3"
+		as_told
+	done
+}
+
+@test "run: free(NULL), double free: counted, no underflow (B5)" {
+	traced -- "$T/exitcodes" double-free
+	jq -e '.processes[0].totals | .live_blocks == 5 and .live_bytes == 55 and .unknown_frees >= 1' "$report"
+}
+
+@test "run: signals are passed on, each once" {
+	start "$HEAPTAP" run -o "$BATS_TEST_TMPDIR/r.json" -- "$T/tty" 4
+	wait_for says heaptap '^pid'
+	for sig in USR2 WINCH HUP TERM; do
+		kill -$sig "$PID"
+		wait_for says heaptap "signal $(kill -l $sig)"
+	done
+	ended "$PID" 0
+	[ "$(grep -c signal "$BATS_TEST_TMPDIR/heaptap.out")" -eq 4 ]
+}
+
+@test "run: the program has the terminal" {
+	command -v script >/dev/null || skip "script (util-linux) is not installed"
+	run script -qec "$HEAPTAP run -q -o $BATS_TEST_TMPDIR/r.json -- $T/tty 0" /dev/null
+	[[ $output == *"tty 111 foreground 1"* ]]
+}
+
+@test "run: a program that becomes another one by exec" {
+	traced -- "$T/exec" "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+	jq -e '[.processes[].stacks[] | select(any(.frames[]; .function == "before_exec")) | .live_blocks] | add == 4' "$report"
+}
+
+@test "run: exec from a thread while others run" {
+	traced -- "$T/exec" -t "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+}
+
+@test "run: a program without any allocation" {
+	traced -- true
+	[ "$status" -eq 0 ]
+	is .totals.allocs 0
+}

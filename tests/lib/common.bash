@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# What all end-to-end tests share: run heaptap, compare its report with a target's own words and with the oracle.
+
+bats_require_minimum_version 1.5.0
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+: "${O:=$ROOT/build}"
+: "${HEAPTAP:=$O/heaptap}"
+: "${HEAPTAP_ROUNDS:=100}" # of tests that repeat something at random moments
+T=$O/tests/targets
+ORACLE=$O/tests/oracle
+
+# ---- processes ----
+
+# Started by this test; ended with it.
+STARTED=()
+
+# start COMMAND...: in the background, output to $BATS_TEST_TMPDIR/NAME.out and .err; its pid is in $PID
+start() {
+	local name
+	name=$(basename "$1")
+	# With job control, or a child in the background ignores SIGINT and SIGQUIT.
+	set -m
+	"$@" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" 3>&- &
+	PID=$!
+	set +m
+	STARTED+=("$PID")
+}
+
+end_started() {
+	local pid
+	for pid in "${STARTED[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	STARTED=()
+}
+
+# wait_for COMMAND...: until it succeeds; fails after 30 s (a hang, not a measure of speed)
+wait_for() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		"$@" && return
+		sleep 0.05
+	done
+	echo "waited in vain for: $*"
+	return 1
+}
+
+# ended PID STATUS: a child of this shell has ended with this status
+ended() {
+	local status=0
+	wait_for gone "$1" || return 1
+	wait "$1" || status=$?
+	[ "$status" -eq "$2" ] || { echo "status $status of $1, not $2"; return 1; }
+}
+
+# gone PID: no such process, or one that only its parent has not noticed yet
+gone() {
+	local state
+	state=$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)
+	[ -z "$state" ] || [ "$state" = Z ]
+}
+
+is_running() { ! gone "$1"; }
+
+says() { grep -q -- "$2" "$BATS_TEST_TMPDIR/$1.out"; }
+
+# spinning [ARGS]: a started spin target, its pid in $TARGET
+spinning() {
+	start "$T/spin" "$@"
+	TARGET=$PID
+	wait_for says spin ready
+}
+
+# stepping: a started step target that takes commands by step "..."
+stepping() {
+	coproc STEP { exec "$@" "$T/step" 2>/dev/null 3>&-; }
+	TARGET=$STEP_PID
+	STARTED+=("$TARGET")
+	step_answer ready
+}
+
+step_answer() {
+	local answer
+	read -r -t 60 answer <&"${STEP[0]}"
+	[ "$answer" = "$1" ]
+}
+
+step() {
+	echo "$1" >&"${STEP[1]}"
+	step_answer ok
+}
+
+# ---- the target is as before ----
+
+# text_differs PID: prints mapped code that is not what its file says
+text_differs() {
+	local range perms offset path start end size have
+	while read -r range perms offset _ _ path; do
+		[[ $perms == ??x? && $path == /* && -r $path ]] || continue
+		start=$((16#${range%-*})) end=$((16#${range#*-})) offset=$((16#$offset))
+		have=$(stat -Lc %s "$path")
+		size=$((end - start))
+		((offset + size <= have)) || size=$((have - offset))
+		cmp <(dd if="/proc/$1/mem" bs=64K iflag=skip_bytes,count_bytes skip=$start count=$size status=none) \
+			<(dd if="$path" bs=64K iflag=skip_bytes,count_bytes skip=$offset count=$size status=none) >/dev/null ||
+			echo "$path"
+	done <"/proc/$1/maps" 2>/dev/null
+}
+
+has_own_code() { [ -z "$(text_differs "$1")" ]; }
+has_probes() { [ -n "$(text_differs "$1")" ]; }
+
+# untouched PID: runs, nobody traces it, its code is its file's
+untouched() {
+	local state
+	is_running "$1" || { echo "target $1 does not run"; return 1; }
+	grep -qx 'TracerPid:	0' "/proc/$1/status" || { echo "target $1 is still traced"; return 1; }
+	state=$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$1/status")
+	[[ $state != [Tt] ]] || { echo "target $1 is stopped"; return 1; }
+	wait_for has_own_code "$1" || { echo "code of $1 differs: $(text_differs "$1")"; return 1; }
+}
+
+# ---- heaptap ----
+
+# traced [OPTIONS] -- PROGRAM...: run it; $status, $out, $err and $report (JSON) tell the rest
+traced() {
+	out=$BATS_TEST_TMPDIR/program.out
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	report=$BATS_TEST_TMPDIR/report.json
+	rm -f "$report"
+	status=0
+	timeout -k 5 300 "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
+}
+
+# attached [OPTIONS] PID...: start heaptap on running processes, until it says that it traces; its pid is in $TAP
+attached() {
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	rm -f "$report"
+	start "$HEAPTAP" attach -o "$report" "$@"
+	TAP=$PID
+	wait_for is_tracing "$TAP"
+}
+
+# Its word on stderr, or its end.
+is_tracing() { gone "$1" || grep -q 'tracing' "$BATS_TEST_TMPDIR/heaptap.err"; }
+
+# detach [SIGNAL]: ask heaptap to stop; it must end well
+detach() {
+	kill "-${1:-INT}" "$TAP"
+	ended "$TAP" 0 || { cat "$err"; return 1; }
+}
+
+# field JQ: of the first process in the report
+field() { jq -r ".processes[0]$1" "$report"; }
+
+# is FIELD VALUE
+is() {
+	local have
+	have=$(field "$1")
+	[ "$have" = "$2" ] || { echo "report: $1 is $have, not $2"; return 1; }
+}
+
+nothing_lost() {
+	jq -e '[.processes[].lost | .allocs, .frees, .stacks, .other] | add == 0' "$report" >/dev/null ||
+		{ echo "lost: $(jq -c '[.processes[].lost]' "$report")"; return 1; }
+}
+
+# ---- a target's own words ----
+
+names_of_symbols() {
+	[ -f "$BATS_FILE_TMPDIR/names" ] || "$ORACLE/count-read" --names >"$BATS_FILE_TMPDIR/names"
+	awk -F'\t' -v s="$1" '$1 == s { print $2; found = 1 } END { if (!found) print s }' "$BATS_FILE_TMPDIR/names"
+}
+
+# of_function NAME FIELD: sum over all stacks with this function in them
+of_function() {
+	jq --arg f "$1" ".processes[0].stacks
+		| map(select(any(.frames[]; (.function // \"\") | . == \$f or startswith(\$f + \"(\"))) | .$2) | add // 0" "$report"
+}
+
+# equal WHAT HAVE WANTED
+equal() { [ "$2" = "$3" ] || { echo "$1: report says $2, the program $3"; wrong=1; }; }
+
+# as_told [KIND...]: each "expect" line in $out (of these kinds) holds in the report
+as_told() {
+	local wrong=0 lines=0 word kind a b c kinds=" ${*:-calls live allocs failed unknown} "
+	while read -r word kind a b c; do
+		[[ $word == expect && $kinds == *" $kind "* ]] || continue
+		lines=$((lines + 1))
+		case $kind in
+		calls) equal "calls of $a" "$(field ".functions[\"$(names_of_symbols "$a")\"] // 0")" "$b" ;;
+		live)
+			equal "live blocks of $c" "$(of_function "$c" live_blocks)" "$a"
+			equal "live bytes of $c" "$(of_function "$c" live_bytes)" "$b"
+			;;
+		allocs)
+			equal "allocations of $c" "$(of_function "$c" allocs)" "$a"
+			equal "allocated bytes of $c" "$(of_function "$c" alloc_bytes)" "$b"
+			;;
+		bytes) equal "live bytes of $b" "$(of_function "$b" live_bytes)" "$a" ;;
+		failed) equal "failed allocations" "$(field .totals.failed_allocs)" "$a" ;;
+		unknown) equal "unknown frees" "$(field .totals.unknown_frees)" "$a" ;;
+		esac
+	done <"$out"
+	[ "$lines" -gt 0 ] || { echo "the program told nothing"; return 1; }
+	return "$wrong"
+}
+
+# ---- the oracle ----
+
+# counted [OPTIONS] -- PROGRAM...: traced, with the oracle preloaded (in heaptap too: run has no environment of its own)
+counted() {
+	rm -f "$BATS_TEST_TMPDIR"/count.*
+	HEAPTAP_COUNT=$BATS_TEST_TMPDIR/count LD_PRELOAD=$ORACLE/count.so${PRELOAD:+:$PRELOAD} traced "$@"
+}
+
+# count_page PID: the oracle's file of its latest image
+count_page() {
+	local n=1 page=$BATS_TEST_TMPDIR/count.$1
+	while [ -f "$BATS_TEST_TMPDIR/count.$1.$n" ]; do
+		page=$BATS_TEST_TMPDIR/count.$1.$n
+		n=$((n + 1))
+	done
+	echo "$page"
+}
+
+# as_counted [OLDER_PAGE]: the report's numbers are the oracle's (since OLDER_PAGE)
+as_counted() {
+	local page count
+	page=$(count_page "$(field .pid)")
+	count=$BATS_TEST_TMPDIR/count.json
+	"$ORACLE/count-read" "$page" "$@" >"$count" || return 1
+	jq -n -r --slurpfile r "$report" --slurpfile c "$count" --argjson since "$(($# > 0))" '
+		def differ($what; $have; $want): select($have != $want) | "\($what): report \($have), oracle \($want)";
+		$r[0].processes[0] as $p | $c[0] as $o
+		| (($p.functions + $o.functions | keys_unsorted[]) as $f
+			| differ("functions." + $f; $p.functions[$f] // 0; $o.functions[$f] // 0)),
+		differ("totals.allocs"; $p.totals.allocs; $o.totals.allocs),
+		differ("totals.frees"; $p.totals.frees; $o.totals.frees),
+		differ("totals.alloc_bytes"; $p.totals.alloc_bytes; $o.totals.alloc_bytes),
+		differ("totals.failed_allocs"; $p.totals.failed_allocs; $o.totals.failed_allocs),
+		if $since == 1 then empty else
+			differ("totals.unknown_frees"; $p.totals.unknown_frees; $o.totals.unknown_frees),
+			differ("totals.live_blocks"; $p.totals.live_blocks; $o.totals.live_blocks),
+			differ("totals.live_bytes"; $p.totals.live_bytes; $o.totals.live_bytes)
+		end' >"$BATS_TEST_TMPDIR/differences"
+	cat "$BATS_TEST_TMPDIR/differences"
+	[ ! -s "$BATS_TEST_TMPDIR/differences" ]
+}
+
+# ---- every test ----
+
+setup() {
+	STARTED=()
+	[ -x "$HEAPTAP" ] || { echo "no heaptap at $HEAPTAP"; return 1; }
+}
+
+teardown() { end_started; }
