@@ -13,7 +13,7 @@ need_root() {
 # Package lists. "a|b" = the first one that this release has; "?a" = only if it has one.
 apt_packages=(
 	# to build
-	gcc make clang llvm libbpf-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev libzydis-dev libxxhash-dev pkg-config
+	gcc make clang llvm libbpf-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev libzydis-dev libxxhash-dev libzstd-dev pkg-config
 	# to test
 	g++ libcmocka-dev bats perl jq gdb valgrind musl-tools libjemalloc2 'libtcmalloc-minimal4|libtcmalloc-minimal4t64'
 	'?libmimalloc2.0|libmimalloc3|libmimalloc2.1' redis-server redis-tools sqlite3 python3 git codespell
@@ -21,13 +21,13 @@ apt_packages=(
 )
 dnf_packages=(
 	gcc make clang llvm libbpf-devel elfutils-libelf-devel elfutils-devel binutils-devel zlib-devel zydis-devel
-	xxhash-devel pkgconf-pkg-config glibc-static libstdc++-static
+	xxhash-devel libzstd-devel pkgconf-pkg-config glibc-static libstdc++-static
 	gcc-c++ libcmocka-devel bats perl-Test-Harness jq gdb valgrind '?musl-gcc' jemalloc gperftools-libs mimalloc
 	'redis|valkey' sqlite python3 git codespell clang-tools-extra procps-ng util-linux file binutils
 	'?glibc-devel(x86-32)' '?libgcc(x86-32)'
 )
 pacman_packages=(
-	gcc make clang llvm libbpf libelf binutils zlib zydis xxhash pkgconf
+	gcc make clang llvm libbpf libelf binutils zlib zydis xxhash zstd pkgconf
 	cmocka bats perl jq gdb valgrind musl jemalloc gperftools mimalloc 'redis|valkey' sqlite python git codespell
 	procps-ng util-linux file '?lib32-glibc' '?lib32-gcc-libs'
 )

@@ -254,7 +254,7 @@ load ../lib/common
 @test "attach: again and again on a busy target (A9)" {
 	spinning 0 4
 	for ((i = 0; i < HEAPTAP_ROUNDS / 5; i++)); do
-		"$HEAPTAP" attach -q -t 20ms -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET" >/dev/null 2>"$BATS_TEST_TMPDIR/e" 3>&- ||
+		"$HEAPTAP" attach -q -t 100ms -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET" >/dev/null 2>"$BATS_TEST_TMPDIR/e" 3>&- ||
 			{ cat "$BATS_TEST_TMPDIR/e"; return 1; }
 	done
 	untouched "$TARGET"
