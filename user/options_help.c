@@ -34,21 +34,30 @@ static void wrap_text(struct wrap *w, const char *text)
 	}
 }
 
-static void wrap_choices(struct wrap *w, const struct option_row *row)
+/* What it may be, and what it is without the option: "(default 64; 0 to 127)". */
+static void wrap_limits(struct wrap *w, const struct option_row *row)
 {
-	char word[64];
+	char text[512] = "";
+	size_t used = 0;
 
-	for (size_t i = 0; row->choice(i); i++) {
-		snprintf(word, sizeof(word), "%s%s%s", i ? "" : "(", row->choice(i),
-			 row->choice(i + 1) ? "" : ")");
-		wrap_text(w, word);
-	}
+	if (row->def)
+		used = snprintf(text, sizeof(text), "; default %s", row->def);
+	if (row->min)
+		used += snprintf(text + used, sizeof(text) - used, "; %s to %s", row->min, row->max);
+	for (size_t i = 0; row->choice && row->choice(i) && used < sizeof(text); i++)
+		used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? " " : "; one of ",
+				 row->choice(i));
+	if (!used || used + 2 > sizeof(text))
+		return;
+	text[0] = '(';
+	memmove(text + 1, text + 2, used - 1);
+	strcat(text, ")");
+	wrap_text(w, text);
 }
 
 static void help_row(FILE *out, const struct option_row *row)
 {
 	struct wrap w = { out, HELP_COLUMN - 1 };
-	char limits[128];
 	char left[64];
 	int len;
 
@@ -62,17 +71,7 @@ static void help_row(FILE *out, const struct option_row *row)
 	if (len >= HELP_COLUMN)
 		fprintf(out, "\n%*s", HELP_COLUMN - 1, "");
 	wrap_text(&w, row->help);
-	if (row->choice)
-		wrap_choices(&w, row);
-	if (row->def && row->min)
-		snprintf(limits, sizeof(limits), "(default %s; %s to %s)", row->def, row->min, row->max);
-	else if (row->def)
-		snprintf(limits, sizeof(limits), "(default %s)", row->def);
-	else if (row->min)
-		snprintf(limits, sizeof(limits), "(%s to %s)", row->min, row->max);
-	else
-		*limits = '\0';
-	wrap_text(&w, limits);
+	wrap_limits(&w, row);
 	putc('\n', out);
 }
 
