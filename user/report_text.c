@@ -540,12 +540,35 @@ static int text_process(struct text *t, const struct report_process *p)
 	return text_rows(t, p, rows, nr, key);
 }
 
+/* Several processes: who holds how much, before the details. */
+static void text_overview(struct text *t)
+{
+	const struct report *r = t->report;
+	u64 live_bytes = 0;
+
+	for (size_t i = 0; i < r->nr_processes; i++)
+		live_bytes += heap_totals(r->processes[i].heap).live_bytes;
+	fprintf(t->out, "%zu processes, %s live\n", r->nr_processes, human_bytes(live_bytes).text);
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		const struct target *target = r->processes[i].target;
+		struct heap_totals totals = heap_totals(r->processes[i].heap);
+		char comm[4 * TARGET_COMM_LEN];
+
+		fprintf(t->out, "  %7d  %-16s %10s in %s block%s\n", (int)target->pid,
+			escape_buf(comm, sizeof(comm), target->comm), human_bytes(totals.live_bytes).text,
+			human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	}
+	putc('\n', t->out);
+}
+
 int report_text(FILE *out, const struct report *r)
 {
 	struct text t = { .out = out, .report = r };
 	size_t stale;
 	int err = 0;
 
+	if (r->nr_processes > 1)
+		text_overview(&t);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		if (i)
 			putc('\n', out);
