@@ -191,7 +191,7 @@ static void examine_settings(struct doctor *d)
 
 /* ---- backends ---- */
 
-static bool bpf_is_usable(struct doctor *d)
+static bool usable_by_bpf(struct doctor *d)
 {
 	const struct caps *caps = &d->caps;
 
@@ -211,7 +211,7 @@ static const struct backend {
 	const char *name;
 	bool (*is_usable)(struct doctor *d); /* fills how */
 } backends[] = {
-	{ "bpf", bpf_is_usable },
+	{ "bpf", usable_by_bpf },
 };
 
 static void choose_backend(struct doctor *d)
