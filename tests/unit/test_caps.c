@@ -36,9 +36,11 @@ static int map_shared(void **state)
 /* Probe in a child that @prepare has put into some situation (true = it could). */
 static void probe_in_child(bool (*prepare)(void))
 {
-	pid_t pid = fork();
+	pid_t pid;
+	int status = 0;
 
 	memset(shared, 0, sizeof(*shared));
+	pid = fork();
 	if (pid == 0) {
 		shared->is_ready = prepare();
 		if (shared->is_ready)
@@ -47,7 +49,8 @@ static void probe_in_child(bool (*prepare)(void))
 		_exit(0);
 	}
 	assert_true(pid > 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 	if (!shared->is_ready) {
 		print_message("skipped: this situation cannot be made here\n");
 		skip();
@@ -256,6 +259,7 @@ static void memlock(void **state)
 
 	(void)state;
 	need_bpf();
+	caps_restore_limits();
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
 	(void)!caps_probe(&caps, CAPS_QUICK);
 	caps_restore_limits();

@@ -149,7 +149,7 @@ static pid_t start_threaded(int fds[4], bool has_main, pid_t *tid)
 		prctl(PR_SET_NAME, "threaded");
 		pthread_create(&id, NULL, say_tid, fds);
 		if (!has_main)
-			pthread_exit(NULL);
+			syscall(SYS_exit, 0);
 		pthread_join(id, NULL);
 		_exit(0);
 	}
