@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/options.h"
 #include "user/target.h"
 
 void doctor_add_help(struct doctor *d, const char *fmt, ...)
@@ -292,4 +293,24 @@ int doctor_run(FILE *out, const char *name_or_pid, bool want_json)
 	doctor_free(d);
 	caps_settle();
 	return err;
+}
+
+int cmd_doctor(const struct options *o)
+{
+	int err = doctor_run(stdout, o->nr_args ? o->args[0] : NULL, o->json);
+
+	switch (err) {
+	case 0:
+		return STATUS_DONE;
+	case -ESRCH: /* refused, with a line that says why */
+	case -EINVAL:
+		return STATUS_NO_TARGET;
+	case -EIO: /* main says so of stdout */
+		return STATUS_UNTRUSTED;
+	case -ENOMEM:
+		error("doctor: %s", strerror(ENOMEM));
+		return STATUS_IMPOSSIBLE;
+	default:
+		return STATUS_IMPOSSIBLE;
+	}
 }

@@ -22,8 +22,9 @@ const struct command commands[] = {
 	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
 		     cmd_attach, 1, SIZE_MAX },
 	[REPORT] = { "report", "FILE", "make any report from a recording", cmd_report, 1, 1 },
-	[DOCTOR] = { "doctor", "", "say what works here, what does not, and the command that would help",
-		     cmd_doctor, 0, 0 },
+	[DOCTOR] = { "doctor", "[PID|NAME]",
+		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
+		     1 },
 	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
 	[NR_COMMANDS] = { NULL },
 };

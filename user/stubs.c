@@ -13,4 +13,3 @@
 STUB(run)
 STUB(attach)
 STUB(report)
-STUB(doctor)
