@@ -19,13 +19,14 @@
 #include "user/lib/cleanup.h"
 #include "user/mapped_file.h"
 
-#define COPY_MAX     (1ULL << 30) /* bytes of a file that somebody else could change while we read it */
+#define CHECKSUM_MAX (1ULL << 30) /* bytes of a file that a checksum is worth */
 #define UNPACKED_MAX (1ULL << 30) /* bytes of all compressed sections together, unpacked */
 
 enum { SECTIONS_MAX = 1 << 20, BLOCK = 1 << 16 };
 
 /* How a file proves to be the right one. */
 struct proof {
+	struct debug_search *search;
 	const struct module *module;
 	bool by_crc;
 	u32 crc;
@@ -40,7 +41,12 @@ static bool is_stable(int fd, const struct stat *st)
 	       fs.f_type != FUSE_SUPER_MAGIC;
 }
 
-/* Replace *@fd by a copy of its file in memory. */
+static bool is_zero(const char *block, size_t size)
+{
+	return block[0] == 0 && memcmp(block, block + 1, size - 1) == 0;
+}
+
+/* Replace *@fd by a copy of its file in memory; holes stay holes. */
 static int copy_to_memory(int *fd, u64 size)
 {
 	auto_close int copy = memfd_create("symbols", MFD_CLOEXEC);
@@ -51,12 +57,14 @@ static int copy_to_memory(int *fd, u64 size)
 		return -errno;
 	if (!block)
 		return -ENOMEM;
+	if (ftruncate(copy, size) < 0)
+		return -errno;
 	while (pos < size) {
 		ssize_t n = pread(*fd, block, BLOCK, pos);
 
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
-		if (pwrite(copy, block, n, pos) != n)
+		if (!is_zero(block, n) && pwrite(copy, block, n, pos) != n)
 			return -ENOSPC;
 		pos += n;
 	}
@@ -117,7 +125,7 @@ static bool has_crc(int fd, u32 crc)
 
 	if (!block)
 		return false;
-	while ((n = pread(fd, block, BLOCK, pos)) > 0 && pos < COPY_MAX) {
+	while ((n = pread(fd, block, BLOCK, pos)) > 0 && pos < CHECKSUM_MAX) {
 		sum = crc32(sum, block, n);
 		pos += n;
 	}
@@ -139,15 +147,18 @@ static bool is_proved(int fd, const struct image *image, const struct proof *pro
 }
 
 /* Make of the open file *@fd one that libdw may have, or close it. */
-static int admit(int *fd)
+static int admit(struct debug_search *s, int *fd)
 {
 	struct stat st;
 	int err = 0;
 
-	if (fstat(*fd, &st) < 0)
+	if (fstat(*fd, &st) < 0) {
 		err = -errno;
-	else if (!is_stable(*fd, &st))
-		err = (u64)st.st_size > COPY_MAX ? -EFBIG : copy_to_memory(fd, st.st_size);
+	} else if (!is_stable(*fd, &st)) {
+		err = (u64)st.st_size > s->copy_budget ? -EFBIG : copy_to_memory(fd, st.st_size);
+		if (!err)
+			s->copy_budget -= st.st_size;
+	}
 	if (!err)
 		err = check_file(*fd);
 	if (err) {
@@ -178,7 +189,7 @@ static int try_file(const char *folder, bool is_jail, const char *path, const st
 		return err;
 	if (!is_proved(file_fd, &image, proof))
 		return -ESTALE;
-	err = admit(&file_fd);
+	err = admit(proof->search, &file_fd);
 	if (!err)
 		*fd = take_fd(file_fd);
 	return err;
@@ -191,7 +202,7 @@ static int both(int before, int now)
 }
 
 /* The path, then the path without its first folder, and so on. */
-static int try_sysroot(const struct debug_search *s, const struct proof *proof, int *fd)
+static int try_sysroot(struct debug_search *s, const struct proof *proof, int *fd)
 {
 	const char *path = proof->module->path;
 	int err = -ENOENT;
@@ -216,12 +227,12 @@ static int try_kept(const struct proof *proof, int *fd)
 	if (m->build_id_len > 0 && !is_proved(m->fd, &image, proof))
 		return -ESTALE; /* written over since */
 	*fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
-	return *fd < 0 ? -errno : admit(fd);
+	return *fd < 0 ? -errno : admit(proof->search, fd);
 }
 
-int debug_file_open_main(const struct debug_search *s, const struct module *m, int *fd)
+int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd)
 {
-	struct proof proof = { .module = m };
+	struct proof proof = { .search = s, .module = m };
 	int err = -ENOENT;
 
 	if (s->sysroot)
@@ -244,7 +255,7 @@ struct place {
 	const char *prefix, *suffix; /* around the module's folder; NULL prefix = without that folder */
 };
 
-static int try_build_id(const struct debug_search *s, const struct proof *proof, int *fd)
+static int try_build_id(struct debug_search *s, const struct proof *proof, int *fd)
 {
 	const struct module *m = proof->module;
 	const char *root = m->root[0] ? m->root : "/";
@@ -273,7 +284,7 @@ static int try_build_id(const struct debug_search *s, const struct proof *proof,
 	return err;
 }
 
-static int try_link(const struct debug_search *s, const struct proof *proof, const char *link, int *fd)
+static int try_link(struct debug_search *s, const struct proof *proof, const char *link, int *fd)
 {
 	const struct module *m = proof->module;
 	const char *root = m->root[0] ? m->root : "/";
@@ -305,10 +316,9 @@ static int try_link(const struct debug_search *s, const struct proof *proof, con
 	return err;
 }
 
-int debug_file_open_debug(const struct debug_search *s, const struct module *m, const char *link, u32 crc,
-			  int *fd)
+int debug_file_open_debug(struct debug_search *s, const struct module *m, const char *link, u32 crc, int *fd)
 {
-	struct proof proof = { .module = m, .by_crc = true, .crc = crc };
+	struct proof proof = { .search = s, .module = m, .by_crc = true, .crc = crc };
 	int err = try_build_id(s, &proof, fd);
 
 	/* A link is a file name; one with folders in it would choose where we look. */

@@ -4,11 +4,12 @@
 
 #include "user/module.h"
 
-/* Where to look. Strings are borrowed. */
+/* Where to look, and how much that may cost. Strings are borrowed. */
 struct debug_search {
 	const char *sysroot;	/* NULL = none; paths under it stay under it, whatever links say */
 	const char *debug_path; /* NULL = none */
 	bool is_remote;		/* paths of modules are another machine's: open none here */
+	u64 copy_budget;	/* bytes that copies in memory may still take, all files together */
 };
 
 /*
@@ -18,11 +19,11 @@ struct debug_search {
  * Returns 0, -ENOENT, -ESTALE if only files with another build ID were found, -EFBIG if a copy would be
  * too big, -ENOEXEC if the file's tables are damaged or a decompression bomb, or -errno.
  */
-int debug_file_open_main(const struct debug_search *s, const struct module *m, int *fd) __must_check;
+int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd) __must_check;
 
 /*
  * The same for the separate file with the symbols and DWARF of @m. @link is the file name in
  * .gnu_debuglink or NULL, @crc its checksum, which decides when @m has no build ID.
  */
-int debug_file_open_debug(const struct debug_search *s, const struct module *m, const char *link, u32 crc,
+int debug_file_open_debug(struct debug_search *s, const struct module *m, const char *link, u32 crc,
 			  int *fd) __must_check;

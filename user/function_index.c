@@ -5,10 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "user/lib/cleanup.h"
 
-enum { FUNCTIONS_MAX = 8 << 20, LOOK_BACK = 64 };
+enum { FUNCTIONS_MAX = 8 << 20, LOOK_BACK = 64, UNPACKED_MAX = 128 << 20 };
 
 struct function {
 	u64 start, size; /* size 0 = unknown */
@@ -88,9 +89,59 @@ static u64 address_mask(Dwfl_Module *module)
 	return elf && gelf_getehdr(elf, &ehdr) && ehdr.e_machine == EM_ARM ? ~1ULL : ~0ULL;
 }
 
+static bool has_packed_symbols(Dwfl_Module *module)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(module, &bias);
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (!elf || elf_getshdrstrndx(elf, &names) != 0)
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr shdr;
+		const char *name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, names, shdr.sh_name) : NULL;
+
+		if (name && strcmp(name, ".gnu_debugdata") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Bytes of our address space in use; 0 if unknown. */
+static u64 used_address_space(void)
+{
+	auto_fclose FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long pages;
+
+	return f && fscanf(f, "%lu", &pages) == 1 ? (u64)pages * sysconf(_SC_PAGESIZE) : 0;
+}
+
+/*
+ * libdw unpacks .gnu_debugdata whatever comes out of it. It copes when there is no more memory, so a few
+ * hundred bytes made to become gigabytes meet a limit.
+ */
+static int get_symbol_table(Dwfl_Module *module)
+{
+	struct rlimit old, limited;
+	u64 used;
+	int nr;
+
+	if (!has_packed_symbols(module) || getrlimit(RLIMIT_AS, &old) != 0)
+		return dwfl_module_getsymtab(module);
+	limited = old;
+	used = used_address_space();
+	if (used && used + UNPACKED_MAX < limited.rlim_cur)
+		limited.rlim_cur = used + UNPACKED_MAX;
+	setrlimit(RLIMIT_AS, &limited);
+	nr = dwfl_module_getsymtab(module);
+	setrlimit(RLIMIT_AS, &old);
+	return nr;
+}
+
 static int fill(struct function_index *index, u64 mask)
 {
-	int nr = dwfl_module_getsymtab(index->module);
+	int nr = get_symbol_table(index->module);
 
 	for (int i = 1; i < nr && i < FUNCTIONS_MAX; i++) {
 		GElf_Sym sym;

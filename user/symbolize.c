@@ -18,6 +18,8 @@
 
 enum { BLOCK_SIZE = 64 << 10 };
 
+#define COPY_BUDGET (2ULL << 30) /* bytes */
+
 /* Where the names of one module come from. */
 struct names {
 	bool is_open;			  /* tried, at least */
@@ -55,7 +57,7 @@ struct symbolizer {
 
 /* What the callback of libdwfl needs to find a separate file. */
 struct module_context {
-	const struct debug_search *search;
+	struct debug_search *search;
 	const struct module *module;
 };
 
@@ -114,7 +116,8 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 	}
 	s->search = (struct debug_search){ .sysroot = s->sysroot,
 					   .debug_path = s->debug_path,
-					   .is_remote = module_table_is_remote(modules) };
+					   .is_remote = module_table_is_remote(modules),
+					   .copy_budget = COPY_BUDGET };
 	*out = s;
 	return 0;
 }

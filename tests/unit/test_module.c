@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -133,6 +134,27 @@ static void own_functions(void **state)
 		assert_ptr_equal(module_get(f->table, ref.module), m->module);
 		assert_true(inode_of_fd(m->module->fd) == inode_of(m->module->path));
 	}
+}
+
+/* What decides when device and inode cannot: the same headers in memory and in the file. */
+static void headers_in_memory(void **state)
+{
+	auto_close int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	const void *places[] = { (const void *)(uintptr_t)own_functions, dlsym(RTLD_DEFAULT, "puts") };
+	struct fixture *f = *state;
+	struct image mapped[2], file;
+
+	read_own(f, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		Dl_info info;
+
+		assert_true(dladdr(places[i], &info));
+		assert_int_equal(image_read_memory(&mapped[i], mem, (uintptr_t)info.dli_fbase), 0);
+		assert_int_equal(image_read_file(&file, mapping_of(f, places[i])->module->fd), 0);
+		assert_true(mapped[i].build_id_len == 20 && image_is_same(&mapped[i], &file));
+	}
+	assert_false(image_is_same(&mapped[0], &mapped[1]));
+	assert_true(image_read_memory(&file, mem, 0x1000) < 0);
 }
 
 static void unchanged_maps_keep_epoch(void **state)
@@ -394,6 +416,85 @@ static void other_mount_namespace(void **state)
 	unlink(path);
 }
 
+/* Without CAP_SYS_ADMIN there is no map_files: paths, compared by inode, must do. Runs in a child. */
+static int read_without_privilege(void)
+{
+	struct mapping_list list = { 0 };
+	const struct mapping *m;
+	struct module_table *t;
+
+	if (setgid(65534) || setuid(65534) || prctl(PR_SET_DUMPABLE, 1) || module_table_new(&t))
+		return 2;
+	if (mapping_list_read(&list, t, getpid()) != 1)
+		return 3;
+	m = mapping_find(&list, (uintptr_t)dlsym(RTLD_DEFAULT, "puts"));
+	if (!m || !m->module || m->module->fd < 0 || m->module->is_deleted)
+		return 4;
+	mapping_list_fini(&list);
+	module_table_free(t);
+	return 0;
+}
+
+static void without_privilege(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: needs root, to give it up\n");
+		skip();
+	}
+	pid = fork();
+	if (pid == 0)
+		_exit(read_without_privilege());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void on_overlay(const char *path)
+{
+	char options[512], lower[128];
+
+	snprintf(lower, sizeof(lower), "%s/l/lib.so", dir);
+	snprintf(options, sizeof(options), "lowerdir=%s/l,upperdir=%s/u,workdir=%s/w", dir, dir, dir);
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", dir, "tmpfs", 0, NULL) || mkdir(path_in(dir, "l"), 0700) ||
+	    mkdir(path_in(dir, "u"), 0700) || mkdir(path_in(dir, "w"), 0700) ||
+	    mkdir(path_in(dir, "m"), 0700))
+		_exit(1);
+	copy_self(lower, 5);
+	if (mount("none", path_in(dir, "m"), "overlay", 0, options)) {
+		print_message("no overlayfs here: a plain file instead\n");
+		copy_self(path, 5);
+	}
+}
+
+/* Where the file's device is another one in maps than in stat, the headers in memory decide. */
+static void file_on_overlayfs(void **state)
+{
+	struct fixture *f = *state;
+	const struct module *found = NULL;
+	char path[128];
+	int release;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		print_message("skipped: a mount namespace needs root\n");
+		skip();
+	}
+	strcpy(path, path_in(dir, "m/lib.so"));
+	pid = child_with(path, on_overlay, &release);
+	assert_int_equal(mapping_list_read(&f->list, f->table, pid), 1);
+	for (size_t i = 0; i < f->list.nr; i++)
+		if (f->list.maps[i].module && strcmp(f->list.maps[i].module->path, path) == 0)
+			found = f->list.maps[i].module;
+	assert_non_null(found);
+	assert_true(found->fd >= 0 && found->build_id_len == 20);
+	close(release);
+	waitpid(pid, NULL, 0);
+}
+
 static void gone_processes(void **state)
 {
 	struct fixture *f = *state;
@@ -495,13 +596,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(own_functions),	    TEST(unchanged_maps_keep_epoch),
-		TEST(code_in_no_file),	    TEST(vdso_is_a_module),
-		TEST(odd_file_names),	    TEST(longest_path),
-		TEST(deleted_and_replaced), TEST(deleted_with_second_link),
-		TEST(memory_file),	    TEST(other_mount_namespace),
-		TEST(gone_processes),	    TEST(added_by_hand),
-		TEST(damaged_headers),	    TEST(bias_at_seams),
+		TEST(own_functions),	 TEST(headers_in_memory),     TEST(unchanged_maps_keep_epoch),
+		TEST(code_in_no_file),	 TEST(vdso_is_a_module),      TEST(odd_file_names),
+		TEST(longest_path),	 TEST(deleted_and_replaced),  TEST(deleted_with_second_link),
+		TEST(memory_file),	 TEST(other_mount_namespace), TEST(without_privilege),
+		TEST(file_on_overlayfs), TEST(gone_processes),	      TEST(added_by_hand),
+		TEST(damaged_headers),	 TEST(bias_at_seams),
 	};
 	int failed;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -282,6 +283,33 @@ static void mini_debug_info(void **state)
 		       "strip lib.so; objcopy --add-section .gnu_debugdata=mini.xz lib.so");
 	name(f, place_in(f, load(f, "lib.so"), "call_hidden"));
 	expect(f, 0, "hidden", NULL, 0);
+}
+
+/* 400 MiB in a few kilobytes: unpacking stops, the exported names are still there. */
+static void bomb_in_mini_debug_info(void **state)
+{
+	struct fixture *f = *state;
+	struct rusage before, after;
+	void *library;
+
+#ifdef __SANITIZE_ADDRESS__
+	print_message("skipped: the sanitizer's allocator ends the program where others return NULL\n");
+	skip();
+#endif
+	need_compiler();
+	if (system("command -v xz >/dev/null") != 0) {
+		print_message("skipped: no xz to make .gnu_debugdata with\n");
+		skip();
+	}
+	shell(f, BUILD "-o lib.so \"$SRC\"; head -c 400M /dev/zero | xz -0 -T1 >bomb.xz; "
+		       "strip lib.so; objcopy --add-section .gnu_debugdata=bomb.xz lib.so");
+	library = load(f, "lib.so");
+	getrusage(RUSAGE_SELF, &before);
+	name(f, place_in(f, library, "exported"));
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 300 << 10);
+	name(f, place_in(f, library, "call_hidden"));
+	expect_unknown(f);
 }
 
 #define SPLIT                                                                                                \
@@ -633,6 +661,7 @@ int main(void)
 		TEST(symbols_without_dwarf),
 		TEST(beyond_the_end_of_symbols),
 		TEST(mini_debug_info),
+		TEST(bomb_in_mini_debug_info),
 		TEST(debug_file_by_link),
 		TEST(debug_file_in_debug_path),
 		TEST(debug_file_by_build_id),
