@@ -30,44 +30,44 @@ const struct report_format *report_format_find(const char *path)
 	return NULL;
 }
 
-static u64 live_bytes(const struct report_row *r)
+static double live_bytes(const struct report_row *r)
 {
-	return r->row.live_bytes;
+	return (double)r->row.live_bytes;
 }
 
-static u64 live_blocks(const struct report_row *r)
+static double live_blocks(const struct report_row *r)
 {
-	return r->row.live_blocks;
+	return (double)r->row.live_blocks;
 }
 
-static u64 total_bytes(const struct report_row *r)
+static double total_bytes(const struct report_row *r)
 {
-	return r->row.alloc_bytes;
+	return (double)r->row.alloc_bytes;
 }
 
-static u64 total_blocks(const struct report_row *r)
+static double total_blocks(const struct report_row *r)
 {
-	return r->row.allocs;
+	return (double)r->row.allocs;
 }
 
-static u64 average(const struct report_row *r)
+static double average(const struct report_row *r)
 {
-	return r->row.allocs ? r->row.alloc_bytes / r->row.allocs : 0;
+	return r->row.allocs ? (double)r->row.alloc_bytes / (double)r->row.allocs : 0;
 }
 
-static u64 peak(const struct report_row *r)
+static double peak(const struct report_row *r)
 {
-	return r->row.peak_bytes;
+	return (double)r->row.peak_bytes;
 }
 
-static u64 temporary(const struct report_row *r)
+static double temporary(const struct report_row *r)
 {
-	return r->row.temporary;
+	return (double)r->row.temporary;
 }
 
-static u64 age(const struct report_row *r)
+static double age(const struct report_row *r)
 {
-	return r->oldest_ns;
+	return (double)r->oldest_ns;
 }
 
 enum { KEY_LIVE_BYTES, KEY_LIVE_BLOCKS, KEY_TOTAL_BYTES };
@@ -137,6 +137,11 @@ static void look_at_blocks(const struct report *r, const struct heap *heap, stru
 	heap_for_each_block(heap, visit_block, &pass);
 }
 
+static int compare_double(double a, double b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
 static int compare_u64(u64 a, u64 b)
 {
 	return a < b ? 1 : a > b ? -1 : 0;
@@ -148,7 +153,7 @@ static int compare_rows(const void *pa, const void *pb, void *ctx)
 	const struct report_row *a = pa;
 	const struct report_row *b = pb;
 	const struct report_key *key = ctx;
-	int cmp = compare_u64(key->value(a), key->value(b));
+	int cmp = compare_double(key->value(a), key->value(b));
 
 	if (!cmp)
 		cmp = compare_u64(a->row.live_bytes, b->row.live_bytes);

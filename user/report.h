@@ -88,7 +88,7 @@ struct report_row {
 struct report_key {
 	const char *name;
 	const char *what; /* in a heading: "callers by live bytes" */
-	u64 (*value)(const struct report_row *row);
+	double (*value)(const struct report_row *row);
 	bool is_of_live;   /* all zero when nothing is live */
 	bool wants_blocks; /* needs a look at each live block */
 	struct human (*human)(u64 value);

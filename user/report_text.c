@@ -157,7 +157,7 @@ static void text_peak(struct text *t, const struct heap_totals *totals)
 	u64 start_ns = r->time_ns > r->duration_ns ? r->time_ns - r->duration_ns : 0;
 
 	line_begin(t, "peak");
-	fputs(human_bytes(totals->peak_bytes).text, t->out);
+	fputs(human_bytes_exact(totals->peak_bytes).text, t->out);
 	if (totals->peak_bytes && totals->peak_time_ns >= start_ns)
 		fprintf(t->out, " after %s", human_duration(totals->peak_time_ns - start_ns).text);
 	line_end(t);
@@ -169,14 +169,14 @@ static void text_totals(struct text *t, const struct report_process *p)
 
 	line_begin(t, "live");
 	tone_begin(t, TONE_STRONG);
-	fputs(human_bytes(totals.live_bytes).text, t->out);
+	fputs(human_bytes_exact(totals.live_bytes).text, t->out);
 	tone_end(t);
 	fprintf(t->out, " in %s block%s\n", human_count(totals.live_blocks).text, plural(totals.live_blocks));
 	text_peak(t, &totals);
 
 	line_begin(t, "allocated");
-	item(t, "%s in %s block%s", human_bytes(totals.alloc_bytes).text, human_count(totals.allocs).text,
-	     plural(totals.allocs));
+	item(t, "%s in %s block%s", human_bytes_exact(totals.alloc_bytes).text,
+	     human_count(totals.allocs).text, plural(totals.allocs));
 	if (totals.temporary)
 		item(t, "%s of them temporary", human_percent(totals.temporary, totals.allocs).text);
 	line_end(t);
@@ -453,7 +453,7 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 		fprintf(t->out, ", %s in %s live", human_bytes(h->live_bytes).text,
 			human_count(h->live_blocks).text);
 	if (key->label)
-		fprintf(t->out, ", %s %s", key->human(key->value(row)).text, key->label);
+		fprintf(t->out, ", %s %s", key->human((u64)key->value(row)).text, key->label);
 	fputs(", by ", t->out);
 	escape_text(t->out, alloc_fn(h->fn)->name);
 	putc('\n', t->out);

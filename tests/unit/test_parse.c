@@ -130,6 +130,9 @@ static void human_bytes_round(void **state)
 	assert_string_equal(human_bytes(1048576).text, "1.00 MiB");
 	assert_string_equal(human_bytes(13002342).text, "12.4 MiB");
 	assert_string_equal(human_bytes(UINT64_MAX).text, "16.0 EiB");
+	assert_string_equal(human_bytes_exact(9999).text, "9,999 B");
+	assert_string_equal(human_bytes_exact(10000).text, "9.77 KiB (10,000 B)");
+	assert_string_equal(human_bytes_exact(UINT64_MAX).text, "16.0 EiB (18,446,744,073,709,551,615 B)");
 }
 
 static void human_others(void **state)

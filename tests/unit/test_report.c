@@ -290,9 +290,9 @@ static void text_head(void **state)
 	has("prog (pid 1234)  /usr/bin/prog\n"
 	    "  traced      20.0 s, attached to, source bpf, still running\n"
 	    "  allocators  glibc (/lib/libc.so.6), libstdc++ (/usr/lib/libstdc++.so.6)\n"
-	    "  live        100.6 KiB in 4 blocks\n"
-	    "  peak        100.6 KiB after 3.0 s\n"
-	    "  allocated   101.6 KiB in 5 blocks, 20.0 % of them temporary\n"
+	    "  live        100.6 KiB (103,000 B) in 4 blocks\n"
+	    "  peak        100.6 KiB (103,000 B) after 3.0 s\n"
+	    "  allocated   101.6 KiB (104,000 B) in 5 blocks, 20.0 % of them temporary\n"
 	    "  freed       1 block, and 1 that heaptap never saw allocated: from before the attach\n"
 	    "  failed      1 allocation\n"
 	    "  lost        nothing\n"
@@ -453,6 +453,17 @@ static void sort_keys(void **state)
 	has("#1   500 B (96.0 %) live in 1 block, 18.0 s old, by malloc\n");
 }
 
+static void average_is_no_integer(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 10, 100);
+	alloc("malloc", 0x2000, 11, 100);
+	for (u64 i = 0; i < 3; i++)
+		alloc("malloc", 0x3000 + i, 10, 101);
+	alloc("malloc", 0x4000, 1, 102);
+	check_order("average", 100, 101, 102);
+}
+
 static void filter_by_size(void **state)
 {
 	(void)state;
@@ -596,6 +607,7 @@ int main(void)
 		TEST(nothing_live),
 		TEST(top_leaves_a_rest),
 		TEST(sort_keys),
+		TEST(average_is_no_integer),
 		TEST(filter_by_size),
 		TEST(fate_of_the_target),
 		TEST(several_processes),

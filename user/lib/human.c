@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { EXACT_BELOW = 10000 }; /* bytes */
+
 struct human human_count(u64 n)
 {
 	struct human h;
@@ -29,7 +31,7 @@ struct human human_bytes(u64 bytes)
 	double value = (double)bytes;
 	size_t unit = 0;
 
-	if (bytes < 10000) {
+	if (bytes < EXACT_BELOW) {
 		h = human_count(bytes);
 		strcat(h.text, " B");
 		return h;
@@ -40,6 +42,18 @@ struct human human_bytes(u64 bytes)
 		unit++;
 	}
 	snprintf(h.text, sizeof(h.text), value < 9.995 ? "%.2f %s" : "%.1f %s", value, units[unit]);
+	return h;
+}
+
+struct human human_bytes_exact(u64 bytes)
+{
+	struct human h = human_bytes(bytes);
+
+	if (bytes >= EXACT_BELOW) {
+		strcat(h.text, " (");
+		strcat(h.text, human_count(bytes).text);
+		strcat(h.text, " B)");
+	}
 	return h;
 }
 

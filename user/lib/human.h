@@ -6,11 +6,14 @@
 
 /* Returned by value, so that human_bytes(n).text can stand as an argument of printf. */
 struct human {
-	char text[32];
+	char text[64];
 };
 
 /* "9,216 B", "12.4 KiB", "1.50 GiB": exact below 10,000. */
 struct human human_bytes(u64 bytes);
+
+/* "9,216 B", "12.4 KiB (12,698 B)" */
+struct human human_bytes_exact(u64 bytes);
 
 /* "1,203,112" */
 struct human human_count(u64 n);
