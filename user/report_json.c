@@ -71,6 +71,7 @@ static void json_totals(struct json *j, const struct heap *heap)
 	json_u64(j, "unknown_frees", t.unknown_frees);
 	json_u64(j, "failed_allocs", t.failed_allocs);
 	json_u64(j, "collisions", t.collisions);
+	json_u64(j, "pending_blocks", heap_pending(heap)); /* in reallocs that have not returned */
 	json_object_end(j);
 }
 

@@ -166,12 +166,16 @@ static void text_peak(struct text *t, const struct heap_totals *totals)
 static void text_totals(struct text *t, const struct report_process *p)
 {
 	struct heap_totals totals = heap_totals(p->heap);
+	u64 pending = heap_pending(p->heap);
 
 	line_begin(t, "live");
 	tone_begin(t, TONE_STRONG);
 	fputs(human_bytes_exact(totals.live_bytes).text, t->out);
 	tone_end(t);
-	fprintf(t->out, " in %s block%s\n", human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	fprintf(t->out, " in %s block%s", human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	if (pending)
+		fprintf(t->out, ", %s of them in a realloc that has not returned", human_count(pending).text);
+	line_end(t);
 	text_peak(t, &totals);
 
 	line_begin(t, "allocated");

@@ -367,6 +367,25 @@ static void text_losses(void **state)
 	lacks("nothing");
 }
 
+static void pending_blocks_are_said(void **state)
+{
+	const struct heap_event begun = {
+		.h = { .kind = EVENT_REALLOC_BEGIN, .fn = fn("realloc"), .pid = PID, .tid = PID },
+		.time_ns = now_ns,
+		.old_addr = 0x1000,
+		.size = 9,
+		.stack = 100,
+	};
+
+	(void)state;
+	alloc("malloc", 0x1000, 100, 100);
+	assert_int_equal(heap_event(heap, &begun), 0);
+	write_report(report_text);
+	has("  live        100 B in 1 block, 1 of them in a realloc that has not returned\n");
+	write_report(report_json);
+	has("\"pending_blocks\": 1\n");
+}
+
 static void nothing_live(void **state)
 {
 	(void)state;
@@ -604,6 +623,7 @@ int main(void)
 		TEST(text_folds_what_is_common),
 		TEST(text_says_where_stacks_were_cut),
 		TEST(text_losses),
+		TEST(pending_blocks_are_said),
 		TEST(nothing_live),
 		TEST(top_leaves_a_rest),
 		TEST(sort_keys),
