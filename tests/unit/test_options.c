@@ -170,7 +170,7 @@ static void commands_and_arguments(void **state)
 	refuses("run: needs [--] PROGRAM [ARG...]; see 'heaptap help run'", "run", "-v");
 	refuses("attach: needs PID|NAME...; see 'heaptap help attach'", "attach");
 	refuses("report: b: one argument too many; see 'heaptap help report'", "report", "a", "b");
-	refuses("doctor: x: one argument too many; see 'heaptap help doctor'", "doctor", "x");
+	refuses("doctor: y: one argument too many; see 'heaptap help doctor'", "doctor", "x", "y");
 	assert_int_equal(parse("attach", "-p", "1"), 0);
 	assert_int_equal(parse_words((const char *const[]){ NULL }), -EINVAL);
 	assert_non_null(strstr(message, "Usage: heaptap COMMAND"));
