@@ -158,6 +158,7 @@ static int try_map(struct caps *caps)
 /* What a rule looks at. */
 struct failure {
 	const char *what; /* "bpf(2)" */
+	u64 needs;	  /* bits of the capabilities that it asks for */
 	int err;	  /* what the kernel said, positive */
 	const struct caps_env *env;
 };
@@ -169,10 +170,19 @@ static bool is_denied(const struct failure *f)
 
 static bool lacks_privilege(const struct failure *f)
 {
-	for (size_t i = 0; i < CAPS_NR_PRIVILEGES; i++)
-		if (is_denied(f) && !caps_has_privilege(f->env, &caps_privileges[i]))
+	for (size_t i = 0; i < CAPS_NR_PRIVILEGES; i++) {
+		const struct caps_privilege *p = &caps_privileges[i];
+
+		if (is_denied(f) && f->needs & (1ULL << p->bit) && !caps_has_privilege(f->env, p))
 			return true;
+	}
 	return false;
+}
+
+/* Root without them has lost them on purpose: a container. sudo gives nothing back. */
+static bool root_lacks_privilege(const struct failure *f)
+{
+	return f->env->is_root && lacks_privilege(f);
 }
 
 static bool is_denied_in_namespace(const struct failure *f)
@@ -221,8 +231,10 @@ static bool is_any(const struct failure *f)
 	return true;
 }
 
-#define SUDO	"sudo heaptap ..."
-#define OPEN_UP "start the container with --privileged, or run heaptap on the host"
+#define FOR_BPF	    (1ULL << CAP_BPF | 1ULL << CAP_PERFMON)
+#define FOR_UPROBES (FOR_BPF | 1ULL << CAP_SYS_ADMIN)
+#define SUDO	    "sudo heaptap ..."
+#define OPEN_UP	    "start the container with --privileged, or run heaptap on the host"
 
 /*
  * The first that applies explains the failure. A user namespace comes before missing privileges: there
@@ -236,6 +248,7 @@ static const struct rule {
 } rules[] = {
 	{ is_denied_in_namespace, -EPERM,
 	  "forbidden in a user namespace (rootless container): its root is not the machine's", OPEN_UP },
+	{ root_lacks_privilege, -EPERM, "no permission", OPEN_UP },
 	{ lacks_privilege, -EPERM, "no permission", SUDO },
 	{ is_filtered, -EPERM, "forbidden by the seccomp filter that heaptap runs under",
 	  "docker run --security-opt seccomp=unconfined --privileged ..." },
@@ -271,15 +284,15 @@ static void list_missing(const struct caps_env *env, char *buf, size_t size)
 }
 
 /* Fill reason and advice from the first rule that applies; what caps_probe() returns. */
-static int explain(struct caps *caps, const char *what, int err)
+static int explain(struct caps *caps, const char *what, u64 needs, int err)
 {
-	struct failure f = { .what = what, .err = -err, .env = &caps->env };
+	struct failure f = { .what = what, .needs = needs, .err = -err, .env = &caps->env };
 	const struct rule *r = rules;
 	char missing[128] = "";
 
 	while (!r->applies(&f))
 		r++;
-	if (r->applies == lacks_privilege)
+	if (r->err == -EPERM && lacks_privilege(&f))
 		list_missing(&caps->env, missing, sizeof(missing));
 	else if (r->applies == is_locked_down)
 		snprintf(missing, sizeof(missing), " (%s)", caps->env.lockdown);
@@ -311,7 +324,7 @@ static int probe_bpf(struct caps *caps)
 	if (!err)
 		err = try_program(false);
 	if (err)
-		return explain(caps, "bpf(2)", err);
+		return explain(caps, "bpf(2)", FOR_BPF, err);
 	caps->has_bpf = true;
 	caps->has_ring_buffer = close_result(caps_bpf_ring()) == 0;
 	caps->has_cookie = try_program(true) == 0;
@@ -329,7 +342,7 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	int err = trial_run(&multi, CAPS_LINK_MULTI, caps->has_cookie);
 
 	if (err)
-		return explain(caps, "trial", err);
+		return explain(caps, "trial", 0, err);
 	caps->has_uprobe_multi = !multi.err;
 	caps->is_multi_pid_exact = multi.is_pid_exact;
 	caps->is_uretprobe_safe = multi.is_return_safe;
@@ -342,10 +355,10 @@ static int probe_uprobes(struct caps *caps, enum caps_effort effort)
 	if (caps->has_uprobe_multi)
 		return 0;
 	if (err)
-		return explain(caps, "trial", err);
+		return explain(caps, "trial", 0, err);
 	caps->is_uretprobe_safe = perf.is_return_safe;
 	caps->has_uprobes = caps->has_perf_uprobes;
-	return perf.err ? explain(caps, "uprobes", perf.err) : 0;
+	return perf.err ? explain(caps, "uprobes", FOR_UPROBES, perf.err) : 0;
 }
 
 int caps_probe(struct caps *caps, enum caps_effort effort)

@@ -60,10 +60,10 @@ static void examine_privileges(struct doctor *d)
 		f->note = p->use;
 		is_missing |= !f->number;
 	}
-	if (is_missing && !d->caps.env.is_confined)
+	if (is_missing && !d->caps.env.is_root)
 		doctor_add_help(d, "sudo heaptap ...");
-	if (d->caps.env.is_confined)
-		doctor_add_help(d, "%s", d->caps.advice);
+	else if (is_missing)
+		doctor_add_help(d, "start the container with --privileged, or run heaptap on the host");
 }
 
 /* ---- features ---- */

@@ -204,7 +204,7 @@ int doctor_examine_target(struct doctor *d, pid_t pid)
 	target_free(t);
 	if (!dt->is_readable && d->caps.env.ptrace_scope == 3)
 		doctor_add_help(d, "reboot with kernel.yama.ptrace_scope below 3");
-	else if (!dt->is_readable)
+	else if (!dt->is_readable && !d->caps.env.is_root)
 		doctor_add_help(d, "sudo heaptap ...");
 	return err;
 }

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -170,6 +171,72 @@ static void nobody(void **state)
 		assert_false(caps_has_privilege(&shared->caps.env, &caps_privileges[i]));
 }
 
+static bool no_bpf_eperm(void)
+{
+	return filter_install(FILTER_BPF | FILTER_PERF, EPERM) == 0;
+}
+
+/* Keep only the capabilities in @keep. */
+static bool keep_privileges(uint64_t keep)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { (uint32_t)keep, (uint32_t)keep, 0 },
+						  { (uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0 } };
+
+	return syscall(SYS_capset, &header, data) == 0;
+}
+
+static bool drop_all(void)
+{
+	return keep_privileges(0);
+}
+
+static bool drop_ptrace_and_bpf(void)
+{
+	return no_bpf_eperm() &&
+	       keep_privileges(1ULL << CAP_BPF | 1ULL << CAP_PERFMON | 1ULL << CAP_SYS_ADMIN);
+}
+
+static bool drop_admin(void)
+{
+	return keep_privileges(1ULL << CAP_BPF | 1ULL << CAP_PERFMON);
+}
+
+/* A container's root: sudo gives nothing back. */
+static void root_without_privileges(void **state)
+{
+	(void)state;
+	need_bpf();
+	probe_in_child(drop_all);
+	assert_int_equal(shared->err, -EPERM);
+	assert_reason("CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN and CAP_SYS_PTRACE missing");
+	assert_reason("--privileged");
+}
+
+/* What is missing but not asked for is not the reason. */
+static void the_right_reason(void **state)
+{
+	(void)state;
+	need_bpf();
+	probe_in_child(drop_ptrace_and_bpf);
+	assert_int_equal(shared->err, -EPERM);
+	assert_reason("bpf(2): forbidden by the seccomp filter");
+}
+
+/* Works or not, as the kernel is; if not, by the name of what uprobes ask for. */
+static void without_admin(void **state)
+{
+	(void)state;
+	need_bpf();
+	probe_in_child(drop_admin);
+	assert_true(shared->caps.has_bpf);
+	print_message("uprobes without CAP_SYS_ADMIN: %s\n", shared->err ? shared->caps.reason : "work");
+	if (!shared->err)
+		return;
+	assert_int_equal(shared->err, -EPERM);
+	assert_reason("uprobes: no permission (CAP_SYS_ADMIN and CAP_SYS_PTRACE missing)");
+}
+
 static bool enter_user_namespace(void)
 {
 	return become_nobody() && unshare(CLONE_NEWUSER) == 0;
@@ -187,11 +254,6 @@ static void user_namespace(void **state)
 static bool no_bpf_enosys(void)
 {
 	return filter_install(FILTER_BPF | FILTER_PERF, ENOSYS) == 0;
-}
-
-static bool no_bpf_eperm(void)
-{
-	return filter_install(FILTER_BPF | FILTER_PERF, EPERM) == 0;
 }
 
 static bool no_links(void)
@@ -278,6 +340,9 @@ int main(void)
 		cmocka_unit_test(nothing_is_left),
 		cmocka_unit_test(signals_are_undisturbed),
 		cmocka_unit_test(nobody),
+		cmocka_unit_test(root_without_privileges),
+		cmocka_unit_test(the_right_reason),
+		cmocka_unit_test(without_admin),
 		cmocka_unit_test(user_namespace),
 		cmocka_unit_test(filtered),
 		cmocka_unit_test(filtered_links),
