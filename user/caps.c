@@ -27,7 +27,7 @@
 const struct caps_privilege caps_privileges[CAPS_NR_PRIVILEGES] = {
 	{ "CAP_BPF", CAP_BPF, "load BPF maps and programs" },
 	{ "CAP_PERFMON", CAP_PERFMON, "attach BPF programs to probes" },
-	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, "place uprobes, on kernels with the fix of CVE-2025-38466" },
+	{ "CAP_SYS_ADMIN", CAP_SYS_ADMIN, "place uprobes where there are no multi links" },
 	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, "read maps and memory of other users' processes" },
 };
 

@@ -11,7 +11,7 @@ enum { TARGET_COMM_LEN = 16 };
 /* A file of the target that defines allocator functions. */
 struct target_allocator {
 	const struct module *module; /* borrowed */
-	const char *kind;            /* "glibc", "jemalloc", ..., static */
+	const char *kind;	     /* "glibc", "jemalloc", ..., static */
 };
 
 struct target {
