@@ -327,8 +327,7 @@ static int restore_pending(struct heap *h, struct pending *p)
 		if (err == 1) {
 			err = -EEXIST;
 		} else if (!err) {
-			p->block.key = b->key;
-			*b = p->block;
+			*b = p->block; /* same address, same key */
 		}
 	}
 	if (!err) {

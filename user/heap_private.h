@@ -27,7 +27,7 @@ struct pending {
 	u32 tid;
 	u8 kind; /* enum pending_kind */
 	union {
-		struct block block; /* its key is void */
+		struct block block;
 		struct region_piece piece;
 	};
 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "tests/unit/books.h"
+#include "user/row_table.h"
 
 static void expect(const struct heap *h, u64 allocs, u64 frees, u64 live_bytes)
 {
@@ -305,13 +306,135 @@ static void test_mremap(void **state)
 	do_end(h, fn_mremap, 1, BASE + 200 * PAGE, 0, PAGE); /* says it failed, but the place is taken */
 	expect(h, 6, 3, 4 * PAGE);
 	assert_int_equal(heap_totals(h).collisions, 1);
+	do_begin(h, fn_mremap, 1, BASE + 100 * PAGE); /* never returns */
+	do_unmap(h, BASE + 100 * PAGE, PAGE);	      /* a part does not prove that all is gone */
+	assert_int_equal(heap_totals(h).unknown_frees, 1);
+	expect(h, 6, 3, 4 * PAGE);
+	do_end(h, fn_mremap, 1, BASE + 100 * PAGE, 0, PAGE);
 	do_begin(h, fn_mremap, 1, BASE); /* never returns */
 	do_unmap(h, BASE, PAGE);
 	expect(h, 6, 4, 3 * PAGE);
 	do_end(h, fn_mremap, 9, BASE + 100 * PAGE, BASE, PAGE); /* begin lost */
 	expect(h, 7, 5, 2 * PAGE);
-	assert_int_equal(heap_totals(h).unknown_frees, 0);
+	assert_int_equal(heap_totals(h).unknown_frees, 1);
 	heap_free(h);
+}
+
+/* Mappings that come and go need no more memory than those that live at once. */
+static void test_mapping_memory(void **state)
+{
+	struct heap *h = new_heap();
+	u64 memory;
+
+	(void)state;
+	do_alloc(h, fn_mmap, BASE, PAGE);
+	memory = heap_memory(h);
+	for (u32 i = 0; i < 1000; i++) {
+		do_alloc(h, fn_mmap, BASE + 10 * PAGE, 3 * PAGE);
+		do_unmap(h, BASE + 11 * PAGE, PAGE);
+		do_unmap(h, BASE + 10 * PAGE, 3 * PAGE);
+	}
+	expect(h, 1001, 1000, PAGE);
+	assert_int_equal(heap_memory(h), memory);
+	heap_free(h);
+}
+
+/* Times are kept for two years, then stand still; one before the first event counts as its time. */
+static void test_times(void **state)
+{
+	const u64 start = 5000 * MS;
+	struct heap *h = new_heap();
+	struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
+	const u64 times[] = { start, start + 1, start + 100 * 86400000ULL * MS, start + (MS << 36), 0 };
+	const u64 kept[] = { start, start, start + 100 * 86400000ULL * MS, start + ((1ULL << 36) - 1) * MS,
+			     start };
+	struct heap_block b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		ev.time_ns = times[i];
+		ev.addr = 0x10 + i * 0x10;
+		assert_int_equal(heap_event(h, &ev), 0);
+		assert_true(heap_find(h, ev.addr, &b));
+		assert_int_equal(b.time_ns, kept[i]);
+	}
+	assert_int_equal(heap_totals(h).first_time_ns, times[0]);
+	assert_int_equal(heap_totals(h).last_time_ns, times[3]);
+	heap_free(h);
+}
+
+/* Each stack and function is one row, however many there are. */
+static void test_rows(void **state)
+{
+	enum { NR_STACKS = 2000 };
+	const u16 fns[] = { fn_malloc, fn_realloc, fn_mremap };
+	struct heap *h = new_heap();
+	struct heap_event ev = event(EVENT_ALLOC, 0);
+
+	(void)state;
+	for (u32 round = 0; round < 2; round++)
+		for (u32 i = 0; i < 3 * NR_STACKS; i++) {
+			ev.h.fn = fns[i / NR_STACKS];
+			ev.stack = i % NR_STACKS;
+			ev.addr = (1 + round * 3 * NR_STACKS + i) * PAGE;
+			ev.size = 1 + i % 4000;
+			assert_int_equal(heap_event(h, &ev), 0);
+		}
+	assert_int_equal(heap_row_count(h), 3 * NR_STACKS);
+	for (u32 i = 0; i < 3 * NR_STACKS; i++) {
+		struct heap_row r = heap_row_get(h, i);
+
+		assert_int_equal(r.fn, fns[i / NR_STACKS]);
+		assert_int_equal(r.stack, i % NR_STACKS);
+		assert_int_equal(r.allocs, 2);
+		assert_int_equal(r.live_bytes, 2 * (1 + i % 4000));
+	}
+	check_sums(h, 0);
+	heap_free(h);
+}
+
+/* One stack called by many functions: all hashes near each other, still a row each. */
+static void test_row_functions(void **state)
+{
+	struct budget budget = { 0 };
+	struct row_table t;
+	u32 row;
+
+	(void)state;
+	row_table_init(&t, 1, &budget);
+	for (u32 round = 0; round < 2; round++)
+		for (u32 fn = 0; fn < 250; fn++) {
+			assert_int_equal(row_table_get(&t, S, fn, &row), 0);
+			assert_int_equal(row, fn);
+		}
+	row_table_fini(&t);
+}
+
+/* Rows give back what they took from the budget, and stay within it. */
+static void test_row_budget(void **state)
+{
+	struct budget budget = { .limit = 100000 };
+	struct row_table t, copy;
+	u32 row;
+	u64 stack = 0;
+
+	(void)state;
+	row_table_init(&t, 1, &budget);
+	while (row_table_get(&t, stack, 1, &row) == 0)
+		assert_int_equal(row, stack++);
+	assert_true(stack > 500 && budget.used <= 100000);
+	for (u64 i = 0; i < stack; i++) {
+		assert_int_equal(row_table_get(&t, i, 1, &row), 0);
+		assert_int_equal(row, i);
+	}
+	assert_int_equal(row_table_copy(&copy, &t, &budget), -ENOMEM);
+	budget.limit = 0;
+	assert_int_equal(row_table_copy(&copy, &t, &budget), 0);
+	assert_int_equal(row_table_get(&copy, stack - 1, 1, &row), 0);
+	assert_int_equal(row, stack - 1);
+	row_table_fini(&copy);
+	row_table_fini(&t);
+	assert_int_equal(budget.used, 0);
 }
 
 static void test_taint(void **state)
@@ -417,6 +540,11 @@ int main(void)
 		cmocka_unit_test(test_unmap),
 		cmocka_unit_test(test_map_fixed),
 		cmocka_unit_test(test_mremap),
+		cmocka_unit_test(test_mapping_memory),
+		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_row_functions),
+		cmocka_unit_test(test_row_budget),
 		cmocka_unit_test(test_taint),
 		cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_limit),
