@@ -11,8 +11,8 @@
 #include "user/heap_private.h"
 
 enum {
-	MAX_PENDING = 4096, /* far more than threads are ever in realloc at once */
-	MIN_PAGE = 4096,    /* munmap rounds lengths up to pages; the smallest ones of all targets */
+	MAX_PENDING = 256, /* more than threads are in realloc at once; searched one by one */
+	MIN_PAGE = 4096,   /* munmap rounds lengths up to pages; the smallest ones of all targets */
 };
 
 static u64 random_seed(void)
@@ -339,7 +339,10 @@ static int restore_pending(struct heap *h, struct pending *p)
 	return err == -EEXIST ? 0 : err;
 }
 
-/* Room for one more pending block; the oldest one gives way when there are too many. */
+/*
+ * Room for one more pending block. When there are too many, because the ends of their calls were lost, the
+ * oldest one goes back: should its end come after all, it is treated like one whose begin was lost.
+ */
 static int reserve_pending(struct heap *h)
 {
 	u32 max = h->max_pending ? h->max_pending * 2 : 8;
