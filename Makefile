@@ -27,7 +27,6 @@ UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
 
 .DELETE_ON_ERROR:
-.SECONDARY:
 .PHONY: all deps demo check check-unit check-e2e check-style check-headers bench install clean help targets
 
 all: $(O)/heaptap                ## build heaptap (default)
@@ -50,7 +49,7 @@ $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
 	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) -idirafter /usr/include/$(shell $(CC) -print-multiarch) -O2 -g -Wall -Wno-unused-function \
-		$(if $(CI),-Werror) -MMD -MP -c -o $@.tmp $<
+		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -c -o $@.tmp $<
 	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
 
 $(O)/user/bpf_object.o: user/bpf_object.S $(O)/bpf/heaptap.bpf.o

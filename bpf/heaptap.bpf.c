@@ -12,7 +12,7 @@ static __always_inline struct level *top_level(struct thread *t)
 {
 	u32 top = t->nr - 1;
 
-	return top < MAX_LEVELS ? &t->levels[top] : NULL;
+	return top < MAX_LEVELS ? level_at(t, top) : NULL;
 }
 
 /* A new request at the top; the oldest one goes when there is no room. */
@@ -28,7 +28,7 @@ static __always_inline struct level *push_level(struct pt_regs *ctx, struct thre
 			t->levels[i] = t->levels[i + 1];
 		nr = MAX_LEVELS - 1;
 	}
-	l = &t->levels[nr & (MAX_LEVELS - 1)];
+	l = level_at(t, nr);
 	t->nr = nr + 1;
 	l->sp = REGS_SP(ctx);
 	l->ip = REGS_IP(ctx);

@@ -8,37 +8,37 @@
 
 #include "bpf/compat.bpf.h"
 
-enum { MAX_LEVELS = 4, SAME_STACK_BYTES = 1 << 20 };
+enum { MAX_LEVELS = 4 /* a power of two */, SAME_STACK_BYTES = 1 << 20 };
 
 enum level_state {
-	LEVEL_BUSY = 1,      /* inside the call */
-	LEVEL_FAILED,        /* operator new: the malloc inside failed; a new_handler may let it try again */
+	LEVEL_BUSY = 1, /* inside the call */
+	LEVEL_FAILED,	/* operator new: the malloc inside failed; a new_handler may let it try again */
 };
 
 /* One request by the program that is under way. */
 struct level {
-	u64 sp;              /* at entry: with the thread, the call's identity */
-	u64 ip;              /* of the probe */
-	u64 ret;             /* return address; 0 = not read */
-	u64 size;            /* bytes asked for */
-	u64 old;             /* block or range handed in */
-	u64 out;             /* where the result will be stored (posix_memalign) */
-	u64 stack;           /* id */
-	u64 inner_sp;        /* latest allocator call made by this one */
+	u64 sp;	      /* at entry: with the thread, the call's identity */
+	u64 ip;	      /* of the probe */
+	u64 ret;      /* return address; 0 = not read */
+	u64 size;     /* bytes asked for */
+	u64 old;      /* block or range handed in */
+	u64 out;      /* where the result will be stored (posix_memalign) */
+	u64 stack;    /* id */
+	u64 inner_sp; /* latest allocator call made by this one */
 	u64 inner_ip;
 	u64 inner_ret;
-	u32 probe;           /* index */
+	u32 probe; /* index */
 	u32 inner_probe;
-	u8 state;            /* enum level_state; 0 = unused */
-	u8 flags;            /* of the probe, enum probe_flag */
+	u8 state; /* enum level_state; 0 = unused */
+	u8 flags; /* of the probe, enum probe_flag */
 	u8 reserved[6];
 };
 
 /* One thread of a traced process. Made at its first call, deleted when it ends. */
 struct thread {
-	u32 pid;             /* whose books its events belong to */
-	u32 nr;              /* levels in use */
-	u64 last_alloc;      /* block of its latest allocation, 0 after a free of it */
+	u32 pid;	/* whose books its events belong to */
+	u32 nr;		/* levels in use */
+	u64 last_alloc; /* block of its latest allocation, 0 after a free of it */
 	struct level levels[MAX_LEVELS];
 };
 
@@ -69,6 +69,13 @@ static const struct thread empty_thread;
 static __always_inline struct process_state *process_of(u32 pid)
 {
 	return bpf_map_lookup_elem(&processes, &pid);
+}
+
+/* Level @i, which the caller has checked; the mask is for the verifier, out of the compiler's sight. */
+static __always_inline struct level *level_at(struct thread *t, u64 i)
+{
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MAX_LEVELS - 1));
+	return &t->levels[i];
 }
 
 /* A thread seen for the first time; NULL if its process is not traced. */
@@ -211,7 +218,7 @@ static __always_inline void drop_stale(struct thread *t, u64 sp)
 
 		if (top >= MAX_LEVELS)
 			return;
-		l = &t->levels[top];
+		l = level_at(t, top);
 		if (l->sp >= sp || sp - l->sp > SAME_STACK_BYTES)
 			return;
 		abandon(t, l);

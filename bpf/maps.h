@@ -14,38 +14,38 @@ enum probe_flag {
 
 /* What the programs need to know of one probed function; the low half of a link's cookie is its index. */
 struct probe_info {
-	u16 fn;              /* row of the allocator table */
-	u8 kind;             /* enum alloc_kind, user/allocator.h */
-	u8 flags;            /* enum probe_flag */
+	u16 fn;	  /* row of the allocator table */
+	u8 kind;  /* enum alloc_kind, user/allocator.h */
+	u8 flags; /* enum probe_flag */
 	u8 size_arg, count_arg, old_arg, out_arg;
-	u32 own_before;      /* bytes from the probe back to where calls from "inside" begin ... */
-	u32 own_after;       /* ... and on to where they end: the function itself if it delegates, else its module's code */
+	u32 own_before; /* bytes from the probe back to where calls from "inside" begin ... */
+	u32 own_after; /* ... and on to where they end: the function itself if it delegates, else its module's code */
 };
 
 /* One traced process. Counters only grow. */
 struct process_state {
-	u64 lost_allocs;     /* results of calls that did not fit into the ring */
+	u64 lost_allocs; /* results of calls that did not fit into the ring */
 	u64 lost_frees;
 	u64 lost_stacks;
 	u64 lost_other;
-	u64 abandoned;       /* calls that never returned: longjmp, killed threads, more than 64 nested */
-	u32 epoch;           /* of its mappings, set by user space */
+	u64 abandoned; /* calls that never returned: longjmp, killed threads, more than 64 nested */
+	u32 epoch;     /* of its mappings, set by user space */
 	u32 is_paused;
 };
 
 /* Fixed when the programs are loaded. */
 struct source_config {
-	u32 depth;           /* frames per stack, 0 = none */
-	u32 wake_bytes;      /* wake the reader when this much waits in the ring */
-	u64 fixed_cookie;    /* kernels without bpf_get_attach_cookie: one load of the programs for each probe */
+	u32 depth;	  /* frames per stack, 0 = none */
+	u32 wake_bytes;	  /* wake the reader when this much waits in the ring */
+	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: one load of the programs for each probe */
 	u32 is_cookie_fixed;
 	u32 reserved;
 };
 
 /* Shared live with user space. */
 struct source_state {
-	u32 is_on;           /* the gate: nothing is seen while it is 0 */
-	u32 nr_paused;       /* processes with is_paused */
+	u32 is_on;     /* the gate: nothing is seen while it is 0 */
+	u32 nr_paused; /* processes with is_paused */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 32768, MAX_STACKS_SEEN = 65536 };

@@ -12,8 +12,8 @@ struct {
 /* Waking the reader costs more than a record: do it only when there is a good deal to read. */
 static __always_inline u64 wake_flag(void)
 {
-	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= config.wake_bytes ? BPF_RB_FORCE_WAKEUP :
-										  BPF_RB_NO_WAKEUP;
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= config.wake_bytes ? BPF_RB_FORCE_WAKEUP
+										: BPF_RB_NO_WAKEUP;
 }
 
 static __always_inline void count_lost(u32 pid, u8 kind)

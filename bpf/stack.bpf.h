@@ -61,7 +61,8 @@ static __always_inline u64 stack_send(const struct thread *t, struct stack_event
 }
 
 /* The stack above the call at ctx, whose return address is still at the stack pointer. */
-static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t, const struct probe_info *info)
+static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t,
+				      const struct probe_info *info)
 {
 	struct process_state *process;
 	struct stack_event *ev;

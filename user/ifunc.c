@@ -13,9 +13,9 @@
 /* The search for one function's address in one module's GOT. */
 struct search {
 	int mem_fd;
-	const struct elf *elf;       /* whose GOT */
-	taddr_t bias;                /* of it */
-	const struct mapping *code;  /* where the function must lie */
+	const struct elf *elf;	    /* whose GOT */
+	taddr_t bias;		    /* of it */
+	const struct mapping *code; /* where the function must lie */
 	taddr_t found;
 };
 
@@ -75,7 +75,8 @@ int ifunc_resolve(struct probe_list *list, struct elf *elf, const struct target 
 
 			if (!addr || probe_site_init(s, elf, fn, start, start, options, list)) {
 				list->nr_skipped++;
-				warn("probe: %s: no probe in %s: its code is chosen at run time and not known yet",
+				warn("probe: %s: no probe in %s: its code is chosen at run time and not "
+				     "known yet",
 				     map->module->path, symbol);
 				continue;
 			}

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "arch/tracee.h"
+#include "user/caps.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 
@@ -61,6 +62,7 @@ static void child(const struct launch_options *o, int go, int report)
 			signal(sig, SIG_DFL);
 	if (read(go, &c, 1) != 1)
 		_exit(127);
+	caps_restore_limits();
 	if (o->user)
 		err = become(o->user);
 	if (!err && o->cwd && chdir(o->cwd))
@@ -239,8 +241,11 @@ static int fork_child(struct launch *l, const struct launch_options *options, in
 	l->pid = fork();
 	if (l->pid < 0)
 		return -errno;
-	if (!l->pid)
+	if (!l->pid) {
+		/* Its copy of our end would keep it waiting for ever if we went away. */
+		close(go[1]);
 		child(options, go[0], report[1]);
+	}
 	close(report[1]);
 	report[1] = -1;
 	if (ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL))

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,20 +22,26 @@ extern const char bpf_object_start[], bpf_object_end[];
 enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
 
 static const char *const program_names[] = {
-	[PROGRAM_ENTER_ALLOC] = "enter_alloc",	 [PROGRAM_LEAVE_CALL] = "leave_call",
-	[PROGRAM_AT_RET] = "at_ret",		 [PROGRAM_ENTER_FREE] = "enter_free",
-	[PROGRAM_MAPS_CHANGED] = "maps_changed", [PROGRAM_THREAD_EXIT] = "thread_exit",
+	[PROGRAM_ENTER_ALLOC] = "enter_alloc",
+	[PROGRAM_LEAVE_CALL] = "leave_call",
+	[PROGRAM_AT_RET] = "at_ret",
+	[PROGRAM_ENTER_FREE] = "enter_free",
+	[PROGRAM_MAPS_CHANGED] = "maps_changed",
+	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",
 };
 _Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
 
+/* libbpf's complaints, line by line; the verifier's long ones only with -v. */
 static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	char text[1024];
+	auto_free char *text = NULL;
+	char *line, *rest;
 
-	vsnprintf(text, sizeof(text), fmt, ap);
-	text[strcspn(text, "\n")] = '\0';
-	log_line(level == LIBBPF_WARN ? LOG_INFO : LOG_DEBUG, "bpf: %s", text);
+	if (level == LIBBPF_DEBUG || log_level() < LOG_DEBUG || vasprintf(&text, fmt, ap) < 0)
+		return 0;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		debug("bpf: %s", line);
 	return 0;
 }
 
@@ -53,7 +59,8 @@ static struct bpf_map *find_map(const struct bpf_object *obj, const char *suffix
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, obj) {
+	bpf_object__for_each_map(map, obj)
+	{
 		const char *name = bpf_map__name(map);
 		size_t len = strlen(name), tail = strlen(suffix);
 
@@ -81,7 +88,8 @@ static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *bas
 	struct bpf_map *map, *other;
 	int err = 0;
 
-	bpf_object__for_each_map(map, obj) {
+	bpf_object__for_each_map(map, obj)
+	{
 		const char *name = bpf_map__name(map);
 
 		other = bpf_object__find_map_by_name(base, name);
@@ -113,12 +121,25 @@ static int prepare(struct programs *p, const struct source_config *config, u64 r
 	return bpf_map__set_max_entries(bpf_object__find_map_by_name(p->obj, "ring"), ring_size(ring_bytes));
 }
 
+/* The programs' variables, shared with the kernel (BPF_F_MMAPABLE, Linux 5.5). */
+static int map_state(struct programs *p)
+{
+	const struct bpf_map *map = find_map(p->obj, ".bss");
+	void *mem = map ? mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED,
+			       bpf_map__fd(map), 0)
+			: MAP_FAILED;
+
+	if (mem == MAP_FAILED)
+		return map ? -errno : -ENOENT;
+	p->state = mem;
+	return 0;
+}
+
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
 		  const struct programs *base)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "heaptap");
 	struct programs p = { 0 };
-	size_t size;
 	int err;
 
 	libbpf_set_print(print_libbpf);
@@ -133,7 +154,12 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 		bpf_object__close(p.obj);
 		return err;
 	}
-	p.state = base ? base->state : (void *)bpf_map__initial_value(find_map(p.obj, ".bss"), &size);
+	err = base ? 0 : map_state(&p);
+	if (err) {
+		error("bpf: cannot share memory with the programs: %s", strerror(-err));
+		bpf_object__close(p.obj);
+		return err;
+	}
 	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
@@ -143,6 +169,8 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 
 void programs_unload(struct programs *p)
 {
+	if (p->state)
+		munmap(p->state, sysconf(_SC_PAGESIZE));
 	bpf_object__close(p->obj);
 	memset(p, 0, sizeof(*p));
 }
@@ -150,11 +178,11 @@ void programs_unload(struct programs *p)
 /* A link by descriptor (uprobe_multi) or by libbpf's handle. */
 struct link {
 	int fd;
-	struct bpf_link *handle;     /* owned; NULL for a descriptor */
+	struct bpf_link *handle; /* owned; NULL for a descriptor */
 };
 
 struct link_set {
-	struct link *links;          /* owned */
+	struct link *links; /* owned */
 	size_t nr, capacity;
 };
 

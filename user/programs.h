@@ -25,9 +25,9 @@ enum program {
 
 /* One load of the object. Descriptors belong to obj. */
 struct programs {
-	struct bpf_object *obj;      /* owned */
+	struct bpf_object *obj;		       /* owned */
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
-	struct source_state *state;  /* shared with the kernel; borrowed */
+	struct source_state *state;	       /* shared with the kernel; owned; NULL in a load on a base */
 	int ring_fd, processes_fd, probes_fd;
 };
 
@@ -43,10 +43,10 @@ void programs_unload(struct programs *p);
 /* Places in one file, all for one program. */
 struct link_group {
 	enum program program;
-	bool is_return;              /* uretprobes */
-	int fd;                      /* of the file */
-	pid_t pid;                   /* whose calls alone are seen; 0 = everybody's */
-	const u64 *offsets;          /* in the file */
+	bool is_return;	    /* uretprobes */
+	int fd;		    /* of the file */
+	pid_t pid;	    /* whose calls alone are seen; 0 = everybody's */
+	const u64 *offsets; /* in the file */
 	const u64 *cookies;
 	size_t nr;
 };

@@ -25,8 +25,8 @@ struct losses {
 };
 
 struct source_options {
-	u32 depth;                   /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
-	u64 ring_bytes;              /* 0 = default */
+	u32 depth;		     /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
+	u64 ring_bytes;		     /* 0 = default */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 };
@@ -50,11 +50,11 @@ struct source_ops {
 	/* Its mappings have been read again: place probes in what is new. Notes allocators in the target. */
 	int (*update)(struct source *s, struct target *t);
 
-	/* It has a new image (exec), or is gone: nothing of it is traced any more. */
-	void (*forget)(struct source *s, pid_t pid);
+	/* Readable when much has come in; -1 = do not wait, all is there already. Small amounts do not wake. */
+	int (*wait_fd)(struct source *s);
 
-	/* Deliver what is there, waiting up to @timeout_ms for something. Number of records, or -errno. */
-	int (*poll)(struct source *s, const struct sink *sink, int timeout_ms);
+	/* Deliver what is there; does not wait. Number of records, or -errno. */
+	int (*poll)(struct source *s, const struct sink *sink);
 
 	/* From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);

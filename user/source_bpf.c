@@ -20,7 +20,7 @@ enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
 struct file {
 	bool is_scanned;
 	struct probe_list list;
-	u32 first_probe;             /* index of its first site in the map of probes */
+	u32 first_probe; /* index of its first site in the map of probes */
 };
 
 /* A file with probes for a process. */
@@ -31,25 +31,25 @@ struct placement {
 
 struct source {
 	struct source_options options;
-	bool is_multi;               /* uprobe_multi links */
-	bool is_cookie_fixed;        /* no cookies: each probe has programs of its own */
+	bool is_multi;	      /* uprobe_multi links */
+	bool is_cookie_fixed; /* no cookies: each probe has programs of its own */
 	struct programs programs;
-	struct programs *own;        /* owned; with is_cookie_fixed, for each probe */
+	struct programs *own; /* owned; with is_cookie_fixed, for each probe */
 	struct ring_buffer *ring;
 	struct link_set *links;
-	struct file *files;          /* owned; by module id */
+	struct file *files; /* owned; by module id */
 	size_t nr_files;
 	struct placement *placements; /* owned */
 	size_t nr_placements;
 	u32 nr_probes;
-	const struct sink *sink;     /* during poll */
+	const struct sink *sink; /* during poll */
 };
 
 /* Places of one file that get the same program. */
 struct batch {
 	enum program program;
 	bool is_return;
-	u64 *offsets, *cookies;      /* owned */
+	u64 *offsets, *cookies; /* owned */
 	size_t nr;
 };
 
@@ -58,6 +58,11 @@ static int on_record(void *ctx, void *data, size_t len)
 	const struct source *s = ctx;
 
 	return s->sink->record(s->sink->ctx, data, len);
+}
+
+static int source_bpf_probe(struct caps *caps)
+{
+	return caps_probe(caps, CAPS_QUICK);
 }
 
 static int source_bpf_create(struct source **out, const struct source_options *options,
@@ -368,29 +373,15 @@ static int source_bpf_attach(struct source *s, struct target *t)
 	return bpf_map_update_elem(s->programs.processes_fd, &pid, &process, BPF_ANY) ? -errno : 0;
 }
 
-static void source_bpf_forget(struct source *s, pid_t pid)
+static int source_bpf_wait_fd(struct source *s)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->nr_placements; i++)
-		if (s->placements[i].pid != pid)
-			s->placements[kept++] = s->placements[i];
-	s->nr_placements = kept;
+	return ring_buffer__epoll_fd(s->ring);
 }
 
-static int source_bpf_poll(struct source *s, const struct sink *sink, int timeout_ms)
+static int source_bpf_poll(struct source *s, const struct sink *sink)
 {
-	int nr;
-
 	s->sink = sink;
-	/* Wake-ups are rare: what did not cause one is read after the time has passed. */
-	nr = timeout_ms ? ring_buffer__poll(s->ring, timeout_ms) : 0;
-	if (nr >= 0 || nr == -EINTR) {
-		int more = ring_buffer__consume(s->ring);
-
-		nr = more < 0 ? more : (nr > 0 ? nr : 0) + more;
-	}
-	return nr;
+	return ring_buffer__consume(s->ring);
 }
 
 static void set_paused(struct source *s, pid_t pid, bool is_paused)
@@ -455,10 +446,11 @@ static void source_bpf_free(struct source *s)
 
 const struct source_ops source_bpf = {
 	.name = "bpf",
+	.probe = source_bpf_probe,
 	.create = source_bpf_create,
 	.attach = source_bpf_attach,
 	.update = source_bpf_update,
-	.forget = source_bpf_forget,
+	.wait_fd = source_bpf_wait_fd,
 	.poll = source_bpf_poll,
 	.pause = source_bpf_pause,
 	.resume = source_bpf_resume,

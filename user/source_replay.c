@@ -588,10 +588,10 @@ static int update(struct source *s, struct target *t)
 	return 0;
 }
 
-static void forget(struct source *s, pid_t pid)
+static int wait_fd(struct source *s)
 {
 	(void)s;
-	(void)pid;
+	return -1;
 }
 
 static bool is_heap_event(const struct event_header *h)
@@ -619,11 +619,10 @@ static int deliver(struct process *process, const struct event_header *rec, u32 
 	return err ? err : 1;
 }
 
-static int poll_records(struct source *s, const struct sink *sink, int timeout_ms)
+static int poll_records(struct source *s, const struct sink *sink)
 {
 	int nr = 0;
 
-	(void)timeout_ms;
 	while (nr < POLL_RECORDS && s->next < s->nr_words) {
 		const struct entry *entry = (const struct entry *)&s->stream[s->next];
 		const struct event_header *rec = (const struct event_header *)(entry + 1);
@@ -673,7 +672,7 @@ const struct source_ops source_replay = {
 	.create = create,
 	.attach = attach,
 	.update = update,
-	.forget = forget,
+	.wait_fd = wait_fd,
 	.poll = poll_records,
 	.pause = pause_process,
 	.resume = resume_process,

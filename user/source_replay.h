@@ -6,7 +6,7 @@
 
 /*
  * Made by source_replay_open() instead of create(): the whole file (format: source_replay.c) is read and
- * checked there. attach() finds the process in the file or gives -ESRCH; update() and forget() do nothing;
+ * checked there. attach() finds the process in the file or gives -ESRCH; update() does nothing;
  * poll() delivers the records of all processes in the order of the file, never waits, and gives 0 at the end.
  */
 extern const struct source_ops source_replay;

@@ -8,16 +8,29 @@ struct pt_regs {
 	u64 ip, cs, flags, sp, ss;
 };
 
-#define REGS_IP(c)     ((c)->ip)
-#define REGS_SP(c)     ((c)->sp)
-#define REGS_FP(c)     ((c)->bp)
-#define REGS_RESULT(c) ((c)->ax)
+/*
+ * Read with an offset that the compiler cannot turn into pointer arithmetic, which the verifier forbids on
+ * a context.
+ */
+#define REGS_READ(c, field)                                                                                  \
+	({                                                                                                   \
+		u64 value;                                                                                   \
+		asm volatile("%0 = *(u64 *)(%1 + %2)"                                                        \
+			     : "=r"(value)                                                                   \
+			     : "r"(c), "i"(__builtin_offsetof(struct pt_regs, field)));                      \
+		value;                                                                                       \
+	})
+
+#define REGS_IP(c)     REGS_READ(c, ip)
+#define REGS_SP(c)     REGS_READ(c, sp)
+#define REGS_FP(c)     REGS_READ(c, bp)
+#define REGS_RESULT(c) REGS_READ(c, ax)
 
 /* Arguments 1 to 4 of a 64-bit call. */
-#define REGS_ARG1(c) ((c)->di)
-#define REGS_ARG2(c) ((c)->si)
-#define REGS_ARG3(c) ((c)->dx)
-#define REGS_ARG4(c) ((c)->cx)
+#define REGS_ARG1(c) REGS_READ(c, di)
+#define REGS_ARG2(c) REGS_READ(c, si)
+#define REGS_ARG3(c) REGS_READ(c, dx)
+#define REGS_ARG4(c) REGS_READ(c, cx)
 
-/* After its return instruction a 64-bit call has popped its return address. */
-#define REGS_CALL_SP(c, word) ((c)->sp - (word))
+/* After its return instruction a call has popped its return address. */
+#define REGS_CALL_SP(c, word) (REGS_SP(c) - (word))

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap attach: trace running processes until Ctrl-C, the end of the time, or theirs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/control.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/options.h"
+#include "user/output.h"
+#include "user/session.h"
+
+enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
+
+/* All processes that one name or number means. */
+static int attach_target(struct session *s, const char *name)
+{
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0, attached = 0;
+	int err = target_find(name, &pids, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		int one = session_attach(s, pids[i], false);
+
+		attached += !one;
+		if (one && i + 1 == nr && !attached)
+			err = one;
+	}
+	return err;
+}
+
+static int attach_error(int err)
+{
+	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP ? STATUS_IMPOSSIBLE : STATUS_NO_TARGET;
+}
+
+/* Trace until something ends it. */
+static void trace(struct session *s, struct control *c)
+{
+	int round = 0, sig;
+
+	for (;;) {
+		switch (control_wait(c, session_wait_fd(s), POLL_MS, &sig)) {
+		case CONTROL_STOP:
+			return;
+		case CONTROL_REPORT:
+			if (session_poll(s) || session_report(s))
+				debug("attach: report not written");
+			break;
+		default:
+			break;
+		}
+		if (session_poll(s))
+			return;
+		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
+			return;
+	}
+}
+
+static int attach_and_trace(const struct options *o, struct session *s, struct control *c)
+{
+	int err;
+
+	for (size_t i = 0; i < o->targets.nr; i++) {
+		err = attach_target(s, o->targets.items[i]);
+		if (err)
+			return attach_error(err);
+	}
+	if (session_has_no_allocator(s))
+		return STATUS_NO_TARGET;
+	if (!o->quiet)
+		info("attached to %zu process%s; Ctrl-C ends it", session_running(s),
+		     session_running(s) == 1 ? "" : "es");
+	trace(s, c);
+	control_finish(c);
+	session_stop(s);
+	if (session_report(s))
+		return STATUS_UNTRUSTED;
+	return session_status(s);
+}
+
+int cmd_attach(const struct options *o)
+{
+	struct session *s = NULL;
+	struct control *c = NULL;
+	struct outputs *outs = NULL;
+	int status = STATUS_IMPOSSIBLE;
+	int err = outputs_new(&outs, o, stdout);
+
+	if (err)
+		return STATUS_USAGE;
+	if (session_new(&s, o, outs))
+		goto out;
+	err = control_new(&c, o, false);
+	if (err)
+		error("attach: signals: %s", strerror(-err));
+	else
+		status = attach_and_trace(o, s, c);
+out:
+	session_free(s);
+	control_free(c);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap report: the report on a list of events, without a target. */
+#include <stdio.h>
+
+#include "user/options.h"
+#include "user/output.h"
+#include "user/session.h"
+
+int cmd_report(const struct options *o)
+{
+	struct session *s = NULL;
+	struct outputs *outs = NULL;
+	int status = STATUS_NO_TARGET;
+	int err = outputs_new(&outs, o, stdout);
+
+	if (err)
+		return STATUS_USAGE;
+	if (session_new_replay(&s, o, outs, o->args[0]))
+		goto out;
+	status = session_report(s) ? STATUS_UNTRUSTED : session_status(s);
+out:
+	session_free(s);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap run: start a program, trace it from its first allocation, report at its end. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "user/control.h"
+#include "user/launch.h"
+#include "user/lib/log.h"
+#include "user/options.h"
+#include "user/output.h"
+#include "user/session.h"
+
+enum { POLL_MS = 20 };
+
+struct run {
+	struct session *session;
+	struct launch *launch;
+	int attach_err; /* of the first image */
+	bool is_attached;
+};
+
+/* The program has a new image; nothing of it has run. */
+static void on_exec(void *ctx, pid_t pid)
+{
+	struct run *r = ctx;
+
+	if (!r->is_attached) {
+		r->attach_err = session_attach(r->session, pid, true);
+		r->is_attached = !r->attach_err;
+		return;
+	}
+	/* The record of the exec makes the session open new books. */
+	if (session_poll(r->session))
+		debug("run: no more events");
+}
+
+static void on_mapped(void *ctx, pid_t pid)
+{
+	struct run *r = ctx;
+
+	if (r->is_attached)
+		session_update(r->session, pid);
+}
+
+static void on_exiting(void *ctx, pid_t pid, int status)
+{
+	struct run *r = ctx;
+
+	(void)status;
+	/* The last look at its mappings: names must work after it has gone. */
+	session_update(r->session, pid);
+}
+
+/* From its first instruction to its end. */
+static void follow(struct run *r, struct control *c)
+{
+	int sig;
+
+	launch_start(r->launch);
+	while (!launch_poll(r->launch)) {
+		switch (control_wait(c, session_wait_fd(r->session), POLL_MS, &sig)) {
+		case CONTROL_REPORT:
+			if (session_poll(r->session) || session_report(r->session))
+				debug("run: report not written");
+			break;
+		case CONTROL_SIGNAL:
+			launch_signal(r->launch, sig);
+			break;
+		case CONTROL_STOP:
+			launch_signal(r->launch, SIGTERM);
+			break;
+		default:
+			break;
+		}
+		if (session_poll(r->session))
+			debug("run: no more events");
+	}
+	if (session_poll(r->session))
+		debug("run: no more events");
+	session_ended(r->session, launch_pid(r->launch), launch_status(r->launch));
+}
+
+static int launch_error(int err)
+{
+	if (err == -ENOENT)
+		return STATUS_NOT_FOUND;
+	return err == -EINVAL ? STATUS_USAGE : STATUS_CANNOT_RUN;
+}
+
+static int program_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* With a session and a control: the program's exit status, or ours. */
+static int run_program(const struct options *o, struct run *r, struct control *c)
+{
+	struct launch_options lo = { .argv = o->args, .user = o->user, .cwd = o->cwd };
+	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting };
+	int err = launch_new(&r->launch, &lo, &hooks);
+	int status;
+
+	if (err)
+		return launch_error(err);
+	if (!r->is_attached)
+		warn("run: %s: not traced", o->args[0]);
+	follow(r, c);
+	control_finish(c);
+	status = program_status(launch_status(r->launch));
+	if (r->is_attached) {
+		session_stop(r->session);
+		session_has_no_allocator(r->session);
+		if (session_report(r->session))
+			error("run: the report is not complete");
+	}
+	launch_free(r->launch);
+	return status;
+}
+
+int cmd_run(const struct options *o)
+{
+	struct run r = { 0 };
+	struct control *c = NULL;
+	struct outputs *outs = NULL;
+	int status = STATUS_IMPOSSIBLE;
+	int err = outputs_new(&outs, o, stderr);
+
+	if (err)
+		return STATUS_USAGE;
+	if (session_new(&r.session, o, outs))
+		goto out;
+	err = control_new(&c, o, true);
+	if (err)
+		error("run: signals: %s", strerror(-err));
+	else
+		status = run_program(o, &r, c);
+out:
+	session_free(r.session);
+	control_free(c);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Signals and clocks of a running heaptap. */
+#include "user/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user/options.h"
+
+struct control {
+	int fd; /* owned; signalfd */
+	bool passes_on;
+	u64 interval_ns;
+	u64 next_report_ns; /* 0 = never */
+	u64 end_ns;	    /* 0 = never */
+};
+
+static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void handled_set(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++)
+		sigaddset(set, handled[i]);
+}
+
+int control_new(struct control **out, const struct options *o, bool passes_on)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	sigset_t set;
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	handled_set(&set);
+	/* A reader of our report that goes away must not end us with a target attached. */
+	signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
+		err = -errno;
+		goto undo_control;
+	}
+	c->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->fd < 0) {
+		err = -errno;
+		goto undo_control;
+	}
+	c->passes_on = passes_on;
+	c->interval_ns = o->interval_ns;
+	c->next_report_ns = o->interval_ns ? now_ns() + o->interval_ns : 0;
+	c->end_ns = o->duration_ns ? now_ns() + o->duration_ns : 0;
+	*out = c;
+	return 0;
+undo_control:
+	free(c);
+	return err;
+}
+
+void control_free(struct control *c)
+{
+	if (!c)
+		return;
+	close(c->fd);
+	free(c);
+}
+
+static enum control_event on_signal(const struct control *c, const struct signalfd_siginfo *si, int *sig)
+{
+	*sig = si->ssi_signo;
+	switch (*sig) {
+	case SIGCHLD:
+		return CONTROL_CHILD;
+	case SIGUSR1:
+		return CONTROL_REPORT;
+	case SIGUSR2:
+		return c->passes_on ? CONTROL_SIGNAL : CONTROL_NONE;
+	default:
+		break;
+	}
+	if (!c->passes_on)
+		return CONTROL_STOP;
+	/* The terminal sends its signals to the whole process group. */
+	return si->ssi_code == SI_KERNEL ? CONTROL_NONE : CONTROL_SIGNAL;
+}
+
+static enum control_event on_clock(struct control *c)
+{
+	u64 now = now_ns();
+
+	if (c->end_ns && now >= c->end_ns)
+		return CONTROL_STOP;
+	if (!c->next_report_ns || now < c->next_report_ns)
+		return CONTROL_NONE;
+	/* Reports that were missed (a long one, a stopped heaptap) are not made up for. */
+	c->next_report_ns += c->interval_ns * ((now - c->next_report_ns) / c->interval_ns + 1);
+	return CONTROL_REPORT;
+}
+
+enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig)
+{
+	struct pollfd fds[2] = { { .fd = c->fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+	struct signalfd_siginfo si;
+
+	*sig = 0;
+	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0 && fds[0].revents &&
+	    read(c->fd, &si, sizeof(si)) == sizeof(si))
+		return on_signal(c, &si, sig);
+	return on_clock(c);
+}
+
+void control_finish(struct control *c)
+{
+	sigset_t set;
+
+	(void)c;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One run of heaptap: records in, books, reports out. */
+#include "user/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "user/caps.h"
+#include "user/heap.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/output.h"
+#include "user/report.h"
+#include "user/source_replay.h"
+#include "user/stacks.h"
+#include "user/symbolize.h"
+
+enum { REREAD_NS = 100 * 1000 * 1000 };
+
+/* A process, or one of its images if it called exec. */
+struct process {
+	struct target *target; /* owned unless borrowed from the source */
+	bool is_target_borrowed;
+	struct heap *heap;    /* owned */
+	struct losses losses; /* as last asked for */
+	struct losses before; /* what earlier images of the pid had lost */
+	bool is_over;	      /* no more events: ended, or replaced by exec */
+	u64 maps_read_ns;
+};
+
+struct session {
+	const struct options *options;
+	struct outputs *outs;
+	const struct source_ops *ops;
+	struct source *source; /* owned */
+	struct sink sink;
+	struct module_table *modules;  /* owned */
+	struct stack_table *stacks;    /* owned */
+	struct symbolizer *symbolizer; /* owned; made for the first report */
+	struct process **processes;    /* owned */
+	size_t nr_processes;
+	struct process *latest;	     /* that an event was for */
+	struct probe_custom *custom; /* owned */
+	u64 start_ns;
+	u64 nr_strays; /* events of processes we do not know */
+};
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static struct process *find_process(struct session *s, u32 pid)
+{
+	if (s->latest && !s->latest->is_over && (u32)s->latest->target->pid == pid)
+		return s->latest;
+	for (size_t i = s->nr_processes; i-- > 0;)
+		if (!s->processes[i]->is_over && (u32)s->processes[i]->target->pid == pid)
+			return s->latest = s->processes[i];
+	return NULL;
+}
+
+static void process_free(struct process *p)
+{
+	if (!p)
+		return;
+	if (!p->is_target_borrowed)
+		target_free(p->target);
+	heap_free(p->heap);
+	free(p);
+}
+
+/* Room for one more process, with empty books and no target yet. */
+static int new_process(struct session *s, struct process **out)
+{
+	struct process **list = reallocarray(s->processes, s->nr_processes + 1, sizeof(*list));
+	struct process *p;
+	int err;
+
+	if (!list)
+		return -ENOMEM;
+	s->processes = list;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	err = heap_new(&p->heap);
+	if (err) {
+		free(p);
+		return err;
+	}
+	list[s->nr_processes++] = p;
+	*out = p;
+	return 0;
+}
+
+static void drop_last_process(struct session *s)
+{
+	process_free(s->processes[--s->nr_processes]);
+	s->latest = NULL;
+}
+
+/* A process to keep books for. */
+static int add_process(struct session *s, struct process **out, pid_t pid, bool is_started)
+{
+	int err = new_process(s, out);
+
+	if (err)
+		return err;
+	err = target_new(&(*out)->target, pid);
+	if (err) {
+		drop_last_process(s);
+		return err;
+	}
+	(*out)->target->is_started = is_started;
+	return 0;
+}
+
+static void read_maps(struct session *s, struct process *p)
+{
+	int changed = target_read_maps(p->target, s->modules);
+
+	p->maps_read_ns = now_ns();
+	if (changed > 0)
+		changed = s->ops->update(s->source, p->target);
+	if (changed < 0 && changed != -ESRCH)
+		warn("PID %d: mappings: %s", p->target->pid, strerror(-changed));
+}
+
+/* An address that no mapping explains may be code that is new. */
+static void read_maps_for(struct session *s, struct process *p, const struct stack_event *ev)
+{
+	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
+
+	if (now_ns() - p->maps_read_ns < REREAD_NS)
+		return;
+	for (u32 i = 0; i < nr; i++) {
+		if (mapping_find(&p->target->maps, ev->ips[i]))
+			continue;
+		read_maps(s, p);
+		return;
+	}
+}
+
+static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
+{
+	(void)s;
+	if (heap_event(p->heap, (const struct heap_event *)rec) == -EINVAL)
+		debug("heap: event of kind %u is not for the books", rec->kind);
+	return 0;
+}
+
+static int on_stack(struct session *s, struct process *p, const struct event_header *rec)
+{
+	const struct stack_event *ev = (const struct stack_event *)rec;
+
+	read_maps_for(s, p, ev);
+	return stack_table_add(s->stacks, ev, &p->target->maps);
+}
+
+/* The old image is gone, its books are closed; the new one gets its own. */
+static int on_exec(struct session *s, struct process *p, const struct event_header *rec)
+{
+	struct losses lost = s->ops->losses(s->source, rec->pid);
+	bool is_started = p->target->is_started;
+	struct process *image;
+	int err;
+
+	p->losses = lost;
+	p->is_over = true;
+	s->latest = NULL;
+	err = add_process(s, &image, rec->pid, is_started);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	image->before = lost;
+	debug("target: PID %u executed %s", rec->pid, image->target->exe);
+	read_maps(s, image);
+	return 0;
+}
+
+static int on_maps(struct session *s, struct process *p, const struct event_header *rec)
+{
+	(void)rec;
+	read_maps(s, p);
+	return 0;
+}
+
+static int on_end(struct session *s, struct process *p, const struct event_header *rec)
+{
+	session_ended(s, p->target->pid, (int)((const struct process_event *)rec)->exit_status);
+	return 0;
+}
+
+/* One row for each kind of record: its least size and who takes it. */
+static const struct {
+	size_t min_len;
+	int (*take)(struct session *s, struct process *p, const struct event_header *rec);
+} kinds[NR_EVENT_KINDS] = {
+	[EVENT_ALLOC] = { sizeof(struct heap_event), on_heap },
+	[EVENT_FREE] = { sizeof(struct heap_event), on_heap },
+	[EVENT_REALLOC_BEGIN] = { sizeof(struct heap_event), on_heap },
+	[EVENT_REALLOC_END] = { sizeof(struct heap_event), on_heap },
+	[EVENT_STACK] = { offsetof(struct stack_event, ips), on_stack },
+	[EVENT_EXEC] = { sizeof(struct process_event), on_exec },
+	[EVENT_EXIT] = { sizeof(struct process_event), on_end },
+	[EVENT_MAPS] = { sizeof(struct process_event), on_maps },
+};
+
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct session *s = ctx;
+	struct process *p;
+
+	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || !kinds[rec->kind].take ||
+	    len < kinds[rec->kind].min_len)
+		return 0;
+	p = find_process(s, rec->pid);
+	if (!p) {
+		s->nr_strays++;
+		return 0;
+	}
+	return kinds[rec->kind].take(s, p, rec);
+}
+
+/* Rows of the allocator table for --alloc. */
+static int add_custom(struct session *s, struct source_options *so)
+{
+	const struct options *o = s->options;
+
+	s->custom = calloc(ALLOC_MAX_FNS, sizeof(*s->custom));
+	if (!s->custom)
+		return -ENOMEM;
+	so->probes.custom = s->custom;
+	for (size_t i = 0; i < o->nr_allocs; i++) {
+		size_t fn = alloc_fn_count();
+		int err = alloc_spec_add(&o->allocs[i]);
+
+		if (err)
+			return err;
+		for (; fn < alloc_fn_count(); fn++)
+			s->custom[so->probes.nr_custom++] =
+				(struct probe_custom){ .fn = fn, .object = o->allocs[i].object };
+	}
+	return 0;
+}
+
+static int open_bpf(struct session *s)
+{
+	const struct options *o = s->options;
+	struct source_options so = { .depth = o->depth, .ring_bytes = o->ring_bytes, .omit = o->omit.items };
+	struct caps caps;
+	int err;
+
+	err = source_bpf.probe(&caps);
+	if (err) {
+		caps_explain(&caps, o->command->name);
+		return err;
+	}
+	if (!caps.is_uretprobe_safe)
+		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
+		     "instead, which are slower",
+		     o->command->name);
+	so.probes.want_mmap = o->want_mmap;
+	so.probes.want_cpp = !o->no_cpp;
+	err = add_custom(s, &so);
+	if (!err)
+		err = source_bpf.create(&s->source, &so, &caps);
+	if (err)
+		error("%s: bpf: %s", o->command->name, strerror(-err));
+	else
+		s->ops = &source_bpf;
+	return err;
+}
+
+static int make_tables(struct session *s)
+{
+	int err = module_table_new(&s->modules);
+
+	if (!err)
+		err = stack_table_new(&s->stacks);
+	return err;
+}
+
+static int session_alloc(struct session **out, const struct options *o, struct outputs *outs)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->options = o;
+	s->outs = outs;
+	s->sink = (struct sink){ s, on_record };
+	s->start_ns = now_ns();
+	err = make_tables(s);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+int session_new(struct session **out, const struct options *o, struct outputs *outs)
+{
+	struct session *s;
+	int err = session_alloc(&s, o, outs);
+
+	if (err)
+		return err;
+	err = open_bpf(s);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+/* The processes of the file, with the mappings that it gives them. */
+static int add_replayed(struct session *s)
+{
+	struct target *t;
+
+	for (size_t i = 0; (t = source_replay_target(s->source, i)); i++) {
+		struct process *p;
+		int err = new_process(s, &p);
+
+		if (err)
+			return err;
+		p->target = t;
+		p->is_target_borrowed = true;
+	}
+	return 0;
+}
+
+int session_new_replay(struct session **out, const struct options *o, struct outputs *outs, const char *path)
+{
+	struct session *s;
+	int err = session_alloc(&s, o, outs);
+
+	if (err)
+		return err;
+	s->ops = &source_replay;
+	err = source_replay_open(&s->source, path, s->modules);
+	if (!err)
+		err = add_replayed(s);
+	while (!err && !source_replay_is_done(s->source))
+		err = session_poll(s);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		process_free(s->processes[i]);
+	if (s->source)
+		s->ops->free(s->source);
+	free(s->processes);
+	symbolizer_free(s->symbolizer);
+	stack_table_free(s->stacks);
+	module_table_free(s->modules);
+	free(s->custom);
+	free(s);
+}
+
+int session_attach(struct session *s, pid_t pid, bool is_started)
+{
+	struct process *p;
+	int err;
+
+	if (find_process(s, pid))
+		return 0;
+	err = add_process(s, &p, pid, is_started);
+	if (err)
+		return err;
+	err = target_read_maps(p->target, s->modules);
+	if (err < 0)
+		error("%s: PID %d (%s): cannot read its mappings: %s", s->options->command->name, pid,
+		      p->target->comm, strerror(-err));
+	else
+		err = s->ops->attach(s->source, p->target);
+	p->maps_read_ns = now_ns();
+	if (err < 0)
+		drop_last_process(s);
+	return err < 0 ? err : 0;
+}
+
+void session_update(struct session *s, pid_t pid)
+{
+	struct process *p = find_process(s, pid);
+
+	if (p)
+		read_maps(s, p);
+}
+
+bool session_has_no_allocator(const struct session *s)
+{
+	bool is_none = true;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct target *t = s->processes[i]->target;
+		size_t nr_files = 0;
+
+		if (t->nr_allocators) {
+			is_none = false;
+			continue;
+		}
+		for (size_t k = 0; k < t->maps.nr; k++)
+			nr_files += t->maps.maps[k].module != NULL;
+		error("%s: PID %d (%s): no allocator function in any of its %zu mapped files (first: %s); "
+		      "name "
+		      "its own with --alloc malloc=NAME,free=NAME",
+		      s->options->command->name, t->pid, t->comm, nr_files,
+		      nr_files && t->maps.maps[0].module ? t->maps.maps[0].module->path : t->exe);
+	}
+	return is_none;
+}
+
+int session_wait_fd(const struct session *s)
+{
+	return s->ops->wait_fd(s->source);
+}
+
+int session_poll(struct session *s)
+{
+	int nr = s->ops->poll(s->source, &s->sink);
+
+	if (nr < 0 && nr != -ENODATA)
+		error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
+	return nr < 0 ? nr : 0;
+}
+
+/* What the process lost in its present image. */
+static void read_losses(struct session *s, struct process *p)
+{
+	struct losses now;
+
+	if (p->is_over)
+		return;
+	now = s->ops->losses(s->source, p->target->pid);
+	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
+				     .frees = now.frees - p->before.frees,
+				     .stacks = now.stacks - p->before.stacks,
+				     .other = now.other - p->before.other };
+}
+
+void session_ended(struct session *s, pid_t pid, int status)
+{
+	struct process *p = find_process(s, pid);
+
+	if (!p)
+		return;
+	read_losses(s, p);
+	p->target->has_exited = true;
+	p->target->exit_status = status;
+	p->is_over = true;
+}
+
+size_t session_running(struct session *s)
+{
+	size_t running = 0;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (p->is_over)
+			continue;
+		if (target_is_alive(p->target)) {
+			running++;
+			continue;
+		}
+		/* Its last events may still wait in the ring. */
+		if (session_poll(s))
+			continue;
+		if (!p->is_over)
+			session_ended(s, p->target->pid, -1);
+	}
+	return running;
+}
+
+void session_stop(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!s->processes[i]->is_over)
+			s->ops->pause(s->source, s->processes[i]->target->pid);
+	if (session_poll(s))
+		debug("source: %s is at its end", s->ops->name);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		read_losses(s, s->processes[i]);
+	s->ops->detach(s->source);
+	caps_settle();
+}
+
+/* The allocators of @t as reports show them; the caller owns the list. */
+static struct report_allocator *list_allocators(const struct target *t)
+{
+	struct report_allocator *list = calloc(t->nr_allocators + 1, sizeof(*list));
+
+	for (size_t i = 0; list && i < t->nr_allocators; i++)
+		list[i] = (struct report_allocator){ t->allocators[i].module->path, t->allocators[i].kind };
+	return list;
+}
+
+static int make_symbolizer(struct session *s)
+{
+	struct symbolizer_options so = { s->options->sysroot, s->options->debug_path };
+
+	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &so);
+}
+
+int session_report(struct session *s)
+{
+	struct report_process *list = calloc(s->nr_processes + 1, sizeof(*list));
+	struct report r = { .backend = s->ops->name, .time_ns = now_ns(), .processes = list };
+	int err = list ? make_symbolizer(s) : -ENOMEM;
+
+	for (size_t i = 0; !err && i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+		struct report_allocator *allocators = list_allocators(p->target);
+
+		read_losses(s, p);
+		list[i] =
+			(struct report_process){ .target = p->target,
+						 .heap = p->heap,
+						 .stacks = s->stacks,
+						 .losses = &p->losses,
+						 .allocators = allocators,
+						 .nr_allocators = allocators ? p->target->nr_allocators : 0 };
+		r.nr_processes++;
+	}
+	r.duration_ns = r.time_ns - s->start_ns;
+	r.symbolizer = s->symbolizer;
+	r.modules = s->modules;
+	if (!err)
+		err = outputs_write(s->outs, &r);
+	for (size_t i = 0; i < r.nr_processes; i++)
+		free((void *)list[i].allocators);
+	free(list);
+	return err;
+}
+
+int session_status(struct session *s)
+{
+	int status = STATUS_DONE;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		read_losses(s, p);
+		if (p->losses.allocs || p->losses.frees || heap_lost(p->heap))
+			status = STATUS_UNTRUSTED;
+	}
+	return status;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One run of heaptap: a source, the processes it traces, their books, and the reports on them. */
+#pragma once
+
+#include "user/options.h"
+#include "user/source.h"
+
+struct outputs;
+struct session;
+
+/*
+ * Choose a source by @o, and prepare everything but targets. Logs why not: -EPERM, -EOPNOTSUPP (no source
+ * works here), -ENOMEM or another -errno. @o and @outs are borrowed for the life of *@out.
+ */
+int session_new(struct session **out, const struct options *o, struct outputs *outs) __must_check;
+
+/*
+ * The same on the events of the file @path (user/source_replay.h), all of them entered. -EINVAL for a file
+ * that cannot be understood; logged.
+ */
+int session_new_replay(struct session **out, const struct options *o, struct outputs *outs,
+		       const char *path) __must_check;
+void session_free(struct session *s);
+
+/* Trace @pid. 0, or -errno, logged: -ENOENT no allocator in it, -ESRCH, -EINVAL, -EPERM. */
+int session_attach(struct session *s, pid_t pid, bool is_started) __must_check;
+
+/* Its mappings may have changed: probes go into what is new. */
+void session_update(struct session *s, pid_t pid);
+
+/* Say so, once for each process, if no allocator has been found in it. True if none was found in any. */
+bool session_has_no_allocator(const struct session *s);
+
+/* Readable when there is something to do; -1 = do not wait. */
+int session_wait_fd(const struct session *s);
+
+/* Enter what has come in. 0 or -errno (logged) when the source is at its end or broken: -ENODATA, others. */
+int session_poll(struct session *s) __must_check;
+
+/* How many traced processes still run. Notices ends. */
+size_t session_running(struct session *s);
+
+/* A process's end as wait(2) gives it. */
+void session_ended(struct session *s, pid_t pid, int status);
+
+/* Stop seeing calls, take all probes out, enter the rest. The targets are as before. */
+void session_stop(struct session *s);
+
+/* Write a report on everything so far to the outputs. 0 or -errno, logged. */
+int session_report(struct session *s) __must_check;
+
+/* An exit status: STATUS_UNTRUSTED if a process lost events, else STATUS_DONE. */
+int session_status(struct session *s);
