@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A file's call frame information from the cache, or compiled and kept there. */
+#include "user/cfi.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "user/cfi_cache.h"
+#include "user/cfi_parse.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+
+/* All that decides what cfi_build() makes of a file. */
+static int hash_input(const struct elf *elf, u64 *hash)
+{
+	struct cfi_section s = { 0 };
+	int err = cfi_section_read(&s, elf, false);
+	u64 seed;
+
+	if (err == -ENOENT)
+		err = cfi_section_read(&s, elf, true);
+	if (err)
+		return err;
+	seed = XXH3_64bits_withSeed(elf->segments, elf->nr_segments * sizeof(*elf->segments), s.vaddr);
+	*hash = XXH3_64bits_withSeed(s.data, s.size, seed ^ s.data_base);
+	free(s.data);
+	return 0;
+}
+
+int cfi_load(struct cfi_table **out, struct elf *elf)
+{
+	struct cfi_cache_key key;
+	auto_close int dir = -1;
+	int err;
+
+	memset(&key, 0, sizeof(key));
+	key.machine = elf->machine;
+	key.word_size = elf->word_size;
+	key.build_id_len = (u32)elf_build_id(elf, key.build_id, sizeof(key.build_id));
+	if (key.build_id_len)
+		dir = cfi_cache_open();
+	if (dir < 0 || hash_input(elf, &key.input_hash))
+		return cfi_build(out, elf);
+	if (cfi_cache_read(dir, &key, out) == 0)
+		return 0;
+	err = cfi_build(out, elf);
+	if (err)
+		return err;
+	err = cfi_cache_write(dir, &key, *out);
+	if (err)
+		debug("cache: call frame information not kept: %s", strerror(-err));
+	cfi_cache_trim(dir, CFI_CACHE_MAX_BYTES);
+	return 0;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From registers and stack memory to return addresses. */
+#include "user/unwind.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "arch/unwind.h"
+#include "user/cfi.h"
+
+/* Frames found by frame pointer alone are no larger. */
+static const u64 max_guessed_frame = 16 << 20;
+
+struct walk {
+	const struct unwinder *u;
+	struct unwind_regs regs;
+	bool has_fp, has_lr; /* the register's value is known in this frame */
+	bool is_exact;	     /* pc is an instruction, not a return address */
+	bool is_guessed;     /* found by frame pointer alone */
+};
+
+/* A step either goes on or ends the walk. */
+enum { STEP_ON = NR_STACK_ENDS };
+
+static taddr_t to_word(const struct walk *w, u64 value)
+{
+	return w->u->arch->word_size == 4 ? (u32)value : value;
+}
+
+static bool read_word(const struct walk *w, taddr_t addr, taddr_t *value)
+{
+	size_t size = w->u->arch->word_size;
+	u8 bytes[8];
+
+	if (w->u->read(w->u->ctx, to_word(w, addr), bytes, size))
+		return false;
+	*value = 0;
+	for (size_t i = 0; i < size; i++)
+		*value = *value << 8 | bytes[w->u->is_big ? i : size - 1 - i];
+	return true;
+}
+
+static taddr_t code_address(const struct walk *w, taddr_t addr)
+{
+	return w->u->address_mask ? addr & w->u->address_mask : addr;
+}
+
+/* The kernel's frame: everything is saved, and the stack may be another one, so nothing need grow. */
+static int step_signal(struct walk *w, u32 rule)
+{
+	const struct unwind_arch *arch = w->u->arch;
+	taddr_t at = to_word(w, w->regs.sp + (u64)(s64)cfi_cfa_words(rule) * arch->word_size);
+	struct unwind_regs caller = { 0 };
+
+	if (!read_word(w, at, &caller.sp) || !read_word(w, at + (u64)arch->signal_pc, &caller.pc) ||
+	    !read_word(w, at + (u64)arch->signal_fp, &caller.fp) ||
+	    (arch->has_link && !read_word(w, at + (u64)arch->signal_lr, &caller.lr)))
+		return STACK_UNREADABLE;
+	w->regs = caller;
+	w->has_fp = true;
+	w->has_lr = arch->has_link;
+	w->is_exact = true;
+	w->is_guessed = false;
+	return STEP_ON;
+}
+
+/* The register that a rule begins with, and the CFA. */
+static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
+{
+	u32 kind = cfi_kind(rule), word = w->u->arch->word_size;
+	bool is_fp = kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
+
+	if (is_fp && !w->has_fp)
+		return STACK_UNSUPPORTED;
+	*base = is_fp ? w->regs.fp : w->regs.sp;
+	*cfa = to_word(w, *base + (u64)(s64)cfi_cfa_words(rule) * word);
+	if (kind == CFI_PLT && (w->regs.pc & 15) >= cfi_save_words(rule))
+		*cfa = to_word(w, *cfa + word);
+	if (kind >= CFI_DEREF_SP && !read_word(w, *cfa, cfa))
+		return STACK_UNREADABLE;
+	if (kind == CFI_DEREF_SP_WORD || kind == CFI_DEREF_FP_WORD)
+		*cfa = to_word(w, *cfa + word);
+	return STEP_ON;
+}
+
+/* Which slots a way of saving has, and what they hold. */
+static const struct save_form {
+	bool has_fp, has_ra, is_at_base, is_fp_lost;
+} save_forms[NR_CFI_SAVES] = {
+	[CFI_SAME] = { 0 },
+	[CFI_FP_AT_CFA] = { .has_fp = true },
+	[CFI_FP_AT_BASE] = { .has_fp = true, .is_at_base = true },
+	[CFI_FP_LOST] = { .is_fp_lost = true },
+	[CFI_RA_AT_CFA] = { .has_ra = true },
+	[CFI_RA_AT_CFA_FP_LOST] = { .has_ra = true, .is_fp_lost = true },
+	[CFI_PAIR_AT_CFA] = { .has_fp = true, .has_ra = true },
+	[CFI_PAIR_AT_BASE] = { .has_fp = true, .has_ra = true, .is_at_base = true },
+};
+
+static int step_frame(struct walk *w, u32 rule)
+{
+	const struct unwind_arch *arch = w->u->arch;
+	/* A PLT's rule has its place in the entry where others have the slot. */
+	const struct save_form *form = &save_forms[cfi_kind(rule) == CFI_PLT ? CFI_SAME : cfi_save(rule)];
+	u64 distance = (u64)cfi_save_words(rule) * arch->word_size;
+	taddr_t base, cfa, slot;
+	struct unwind_regs caller = w->regs;
+	int end = find_cfa(w, rule, &base, &cfa);
+
+	if (end != STEP_ON)
+		return end;
+	slot = to_word(w, form->is_at_base ? base + distance : cfa - distance);
+	if (form->has_fp && !read_word(w, slot, &caller.fp))
+		return STACK_UNREADABLE;
+	if (form->has_ra || !arch->has_link) {
+		if (!arch->has_link)
+			slot = cfa - arch->word_size;
+		else if (form->has_fp)
+			slot += arch->word_size;
+		if (!read_word(w, slot, &caller.pc))
+			return STACK_UNREADABLE;
+	} else if (w->has_lr) {
+		caller.pc = w->regs.lr;
+	} else {
+		return STACK_NOT_GROWING; /* a function that called another has saved it */
+	}
+	/* A function without a frame of its own is at most the innermost. */
+	if (cfa < w->regs.sp || (cfa == w->regs.sp && !w->has_lr))
+		return STACK_NOT_GROWING;
+	caller.sp = cfa;
+	w->regs = caller;
+	w->has_fp = form->has_fp || (w->has_fp && !form->is_fp_lost);
+	w->has_lr = false;
+	w->is_exact = false;
+	w->is_guessed = false;
+	return STEP_ON;
+}
+
+/* No information: the chain of frame pointers, if it looks like one. */
+static int step_guess(struct walk *w)
+{
+	u64 word = w->u->arch->word_size, fp = w->regs.fp;
+	struct unwind_regs caller = { .sp = to_word(w, fp + 2 * word) };
+	struct unwind_place place;
+
+	if (fp == 0 && w->is_guessed) /* the ABI's mark of the first frame */
+		return STACK_COMPLETE;
+	if (!w->has_fp || fp % word || fp < w->regs.sp || fp - w->regs.sp > max_guessed_frame)
+		return STACK_NO_INFO;
+	if (!read_word(w, fp, &caller.fp) || !read_word(w, fp + word, &caller.pc))
+		return STACK_NO_INFO;
+	caller.pc = code_address(w, caller.pc);
+	if (caller.fp == 0 && caller.pc == 0)
+		return STACK_COMPLETE;
+	if ((caller.fp && caller.fp <= fp) || !caller.pc || !w->u->find(w->u->ctx, caller.pc - 1, &place))
+		return STACK_NO_INFO;
+	w->regs = caller;
+	w->has_lr = false;
+	w->is_exact = false;
+	w->is_guessed = true;
+	return STEP_ON;
+}
+
+/* The call has just happened. */
+static int step_entry(struct walk *w)
+{
+	const struct unwind_arch *arch = w->u->arch;
+
+	if (arch->has_link)
+		w->regs.pc = w->regs.lr;
+	else if (!read_word(w, w->regs.sp, &w->regs.pc))
+		return STACK_UNREADABLE;
+	else
+		w->regs.sp = to_word(w, w->regs.sp + arch->word_size);
+	w->has_lr = false;
+	w->is_exact = false;
+	return STEP_ON;
+}
+
+static int step(struct walk *w)
+{
+	taddr_t pc = w->is_exact ? w->regs.pc : w->regs.pc - 1;
+	struct unwind_place place = { .table = NULL };
+	u32 rule = CFI_NONE;
+
+	if (!w->u->find(w->u->ctx, pc, &place))
+		return STACK_UNMAPPED;
+	if (place.table)
+		rule = cfi_find(place.table, pc - place.bias);
+	switch (cfi_kind(rule)) {
+	case CFI_NONE:
+		return step_guess(w);
+	case CFI_OUTERMOST:
+		return STACK_COMPLETE;
+	case CFI_UNSUPPORTED:
+		return STACK_UNSUPPORTED;
+	case CFI_SIGNAL:
+		return step_signal(w, rule);
+	default:
+		return step_frame(w, rule);
+	}
+}
+
+size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, taddr_t *ips, size_t max,
+		   enum stack_end *end)
+{
+	struct walk w = {
+		.u = u, .regs = *regs, .has_fp = true, .has_lr = u->arch->has_link, .is_exact = true
+	};
+	size_t nr = 0;
+
+	for (;;) {
+		int result = nr == 0 && regs->is_at_entry ? step_entry(&w) : step(&w);
+
+		w.regs.pc = code_address(&w, w.regs.pc);
+		/* Threads and coroutines begin with a return address of 0. */
+		if (result == STEP_ON && w.regs.pc == 0)
+			result = STACK_COMPLETE;
+		if (result == STEP_ON && nr == max)
+			result = STACK_DEPTH;
+		if (result != STEP_ON) {
+			*end = (enum stack_end)result;
+			return nr;
+		}
+		ips[nr++] = w.regs.pc + w.is_exact;
+	}
+}
+
+int unwind_read_copy(const struct unwind_copy *copy, taddr_t addr, void *buf, size_t len)
+{
+	if (addr < copy->start || addr - copy->start > copy->size || len > copy->size - (addr - copy->start))
+		return -EFAULT;
+	memcpy(buf, copy->bytes + (addr - copy->start), len);
+	return 0;
+}
