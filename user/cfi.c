@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "user/cfi_parse.h"
-#include "user/lib/cleanup.h"
 
 enum { NR_CACHED_CIES = 64, LOOKS_PER_BYTE = 8, MIN_ROWS = 64 };
 
@@ -66,6 +65,18 @@ static int find_text(struct builder *b)
 	return 0;
 }
 
+static void spend(struct builder *b, size_t bytes)
+{
+	b->budget -= b->budget < bytes ? b->budget : bytes;
+}
+
+static bool has_budget(struct builder *b)
+{
+	if (!b->budget)
+		b->table->stats.is_cut = 1;
+	return b->budget;
+}
+
 static const struct cfi_cie *find_cie(struct builder *b, size_t offset)
 {
 	struct cfi_cie *cie = &b->cies[(offset * 0x9e3779b97f4a7c15ULL) >> 58];
@@ -74,7 +85,7 @@ static const struct cfi_cie *find_cie(struct builder *b, size_t offset)
 		return cie->is_valid ? cie : NULL;
 	cfi_cie_read(&b->section, b->arch, offset, cie);
 	cie->program.section = &b->section; /* remembered even if damaged */
-	b->budget -= b->budget < cie->size ? b->budget : cie->size;
+	spend(b, cie->size);
 	return cie->is_valid ? cie : NULL;
 }
 
@@ -140,7 +151,7 @@ static int collect_fdes(struct builder *b)
 	struct cfi_cursor body;
 	int err = 0;
 
-	for (size_t offset = 0; offset < b->section.size && !err && b->budget; offset = next) {
+	for (size_t offset = 0; offset < b->section.size && !err && has_budget(b); offset = next) {
 		enum cfi_entry kind = cfi_entry_read(&b->section, offset, &body, &cie, &next);
 
 		if (kind == ENTRY_END)
@@ -217,7 +228,7 @@ static int run_fde(struct builder *b, const struct cfi_fde *fde)
 	b->cie = run.cie = find_cie(b, cie);
 	if (!b->cie || !cfi_fde_read(b->cie, &body, &start, &length))
 		return -EINVAL;
-	b->budget -= b->budget < next - fde->offset ? b->budget : next - fde->offset;
+	spend(b, next - fde->offset);
 	state = b->cie->initial;
 	run.pc = start;
 	run.end = b->table->text_base + fde->end;
@@ -235,9 +246,11 @@ static int run_fdes(struct builder *b)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < b->nr_fdes && !err && b->budget; i++) {
+	for (size_t i = 0; i < b->nr_fdes && !err; i++) {
 		const struct cfi_fde *fde = &b->fdes[i];
 
+		if (!has_budget(b))
+			break;
 		if (fde->start < b->floor)
 			b->table->stats.nr_overlapping++;
 		if (fde->end <= b->floor)
@@ -248,9 +261,11 @@ static int run_fdes(struct builder *b)
 		if (!err || err == -EFBIG)
 			err = add_row(b, fde->end, CFI_NONE);
 	}
-	if (!b->budget)
-		b->table->stats.is_cut = 1;
-	return err == -EFBIG ? 0 : err;
+	if (err == -EFBIG)
+		err = 0;
+	if (!err && !b->table->nr_rows)
+		err = add_row(b, 0, CFI_NONE);
+	return err;
 }
 
 static int build_from(struct builder *b, const struct elf *elf, bool want_debug)
@@ -305,13 +320,15 @@ int cfi_build(struct cfi_table **out, struct elf *elf)
 	if (err)
 		goto undo;
 	sort_fdes(b);
+	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
 	err = run_fdes(b);
 	if (err)
 		goto undo;
 	fitting = realloc(b->table->rows, b->table->nr_rows * sizeof(*b->table->rows));
 	if (fitting)
 		b->table->rows = fitting;
-	*out = take_ptr(b->table);
+	*out = b->table;
+	b->table = NULL;
 undo:
 	builder_fini(b);
 	return err;

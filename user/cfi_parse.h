@@ -79,7 +79,7 @@ u64 cursor_pointer(struct cfi_cursor *c, u8 encoding);
 
 enum cfi_entry { ENTRY_END, ENTRY_BAD, ENTRY_CIE, ENTRY_FDE };
 
-/* The entry at @offset: its kind, its contents behind the CIE field, the offset of an FDE's CIE and of the next entry. */
+/* The entry at @offset: its kind, contents behind the CIE field, offsets of an FDE's CIE and of the next entry. */
 enum cfi_entry cfi_entry_read(const struct cfi_section *s, size_t offset, struct cfi_cursor *body,
 			      size_t *cie, size_t *next);
 void cfi_cie_read(const struct cfi_section *s, const struct unwind_arch *arch, size_t offset,

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Any bytes as .eh_frame or .debug_frame: no crash, and a table that is in order. */
+#include "tests/fuzz/replay.h"
+#include "tests/unit/cfi_image.h"
+#include "user/cfi.h"
+#include "user/lib/elf.h"
+
+/* What the first byte of the input chooses. */
+static const struct form {
+	u16 machine;
+	const char *section;
+	u64 flags;
+} forms[] = {
+	{ EM_X86_64, ".eh_frame", SHF_ALLOC },	{ EM_X86_64, NULL, 0 },
+	{ EM_AARCH64, ".eh_frame", SHF_ALLOC }, { EM_386, ".eh_frame", SHF_ALLOC },
+	{ EM_X86_64, ".debug_frame", 0 },	{ EM_X86_64, ".debug_frame", SHF_COMPRESSED },
+	{ EM_AARCH64, ".debug_frame", 0 },	{ EM_X86_64, ".zdebug_frame", 0 },
+};
+
+static void check(const struct cfi_table *t)
+{
+	if (!t->nr_rows || cfi_kind(t->rows[t->nr_rows - 1].rule) != CFI_NONE)
+		abort();
+	for (size_t i = 0; i < t->nr_rows; i++) {
+		if (cfi_kind(t->rows[i].rule) >= NR_CFI_KINDS || (i && t->rows[i].pc <= t->rows[i - 1].pc))
+			abort();
+		if (cfi_find(t, t->text_base + t->rows[i].pc) != t->rows[i].rule)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct form *form = &forms[size ? data[0] % ARRAY_SIZE(forms) : 0];
+	const struct cfi_image im = { .machine = form->machine,
+				      .frame = data + 1,
+				      .frame_size = size ? size - 1 : 0,
+				      .section = form->section,
+				      .section_flags = form->flags };
+	struct cfi_table *t;
+	struct elf *elf;
+	int fd;
+
+	if (!size)
+		return 0;
+	fd = cfi_image_open(&im);
+	if (fd >= 0 && elf_open(&elf, fd) == 0) {
+		if (cfi_build(&t, elf) == 0) {
+			check(t);
+			cfi_free(t);
+		}
+		elf_close(elf);
+	}
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
