@@ -61,6 +61,11 @@ $(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
 	@echo "  TEST    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS) -lcmocka
 
+$(O)/tests/bench/%: tests/bench/%.c $(O)/libheaptap.a
+	@mkdir -p $(@D)
+	@echo "  BENCH   $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS)
+
 deps:                            ## install what building and testing need (asks the distribution's package manager)
 	$(Q)tests/deps.sh
 

@@ -151,10 +151,11 @@ static void test_records(void **state)
 	(void)state;
 	assert_int_equal(open_text(&r, good), 0);
 	assert_false(source_replay_is_done(r.source));
+	assert_int_equal(source_replay.wait_fd(r.source), -1);
 	assert_int_equal(source_replay.attach(r.source, source_replay_target(r.source, 0)), 0);
 	assert_int_equal(source_replay.attach(r.source, &(struct target){ .pid = 12 }), -ESRCH);
-	assert_int_equal(source_replay.poll(r.source, &sink, 100), 10);
-	assert_int_equal(source_replay.poll(r.source, &sink, 100), 0);
+	assert_int_equal(source_replay.poll(r.source, &sink), 10);
+	assert_int_equal(source_replay.poll(r.source, &sink), 0);
 	assert_true(source_replay_is_done(r.source));
 	assert_int_equal(seen.nr, 10);
 	assert_int_equal(seen.sizes[0], 32 + 2 * 8);
@@ -195,13 +196,13 @@ static void test_pause_and_sink_error(void **state)
 	assert_int_equal(open_text(&r, good), 0);
 	source_replay.pause(r.source, 10);
 	source_replay.pause(r.source, 12);
-	assert_int_equal(source_replay.poll(r.source, &sink, 0), 6); /* without 4 heap events */
+	assert_int_equal(source_replay.poll(r.source, &sink), 6); /* without 4 heap events */
 	close_replay(&r);
 
 	assert_int_equal(open_text(&r, good), 0);
 	seen.fail_at = 3;
-	assert_int_equal(source_replay.poll(r.source, &sink, 0), -EIO);
-	assert_int_equal(source_replay.poll(r.source, &sink, 0), 7);
+	assert_int_equal(source_replay.poll(r.source, &sink), -EIO);
+	assert_int_equal(source_replay.poll(r.source, &sink), 7);
 	close_replay(&r);
 }
 
@@ -216,7 +217,7 @@ static void test_to_books(void **state)
 	assert_int_equal(open_text(&r, good), 0);
 	assert_int_equal(heap_new(&h), 0);
 	assert_int_equal(stack_table_new(&stacks), 0);
-	assert_int_equal(source_replay.poll(r.source, &sink, 0), 10);
+	assert_int_equal(source_replay.poll(r.source, &sink), 10);
 	assert_int_equal(
 		stack_table_add(stacks, &seen.records[0].stack, &source_replay_target(r.source, 0)->maps), 0);
 	for (size_t i = 1; i < 6; i++)
@@ -297,7 +298,7 @@ static void test_bad_files(void **state)
 	close_replay(&r);
 	assert_int_equal(open_text(&r, ""), 0);
 	assert_true(source_replay_is_done(r.source));
-	assert_int_equal(source_replay.poll(r.source, &sink, 0), 0);
+	assert_int_equal(source_replay.poll(r.source, &sink), 0);
 	close_replay(&r);
 	assert_int_equal(module_table_new(&r.modules), 0);
 	assert_int_equal(source_replay_open(&r.source, "/no/such/file", r.modules), -ENOENT);
@@ -330,7 +331,7 @@ static void test_damaged(void **state)
 		assert_true(err == 0 || err == -EINVAL);
 		assert_int_equal(!err, !r.message[0]);
 		if (!err)
-			assert_true(source_replay.poll(r.source, &sink, 0) >= 0);
+			assert_true(source_replay.poll(r.source, &sink) >= 0);
 		nr_refused += err != 0;
 		close_replay(&r);
 		text[i] = old;
@@ -352,7 +353,7 @@ static void test_long(void **state)
 	for (int i = 1; i <= 9000; i++)
 		len += snprintf(text + len, MAX_TEXT - len, "alloc 10 1 malloc %d 1 0\n", i * 16);
 	assert_int_equal(open_text(&r, text), 0);
-	while ((nr = source_replay.poll(r.source, &sink, 0)) > 0)
+	while ((nr = source_replay.poll(r.source, &sink)) > 0)
 		polls++;
 	assert_true(nr == 0 && polls > 1 && source_replay_is_done(r.source));
 	assert_int_equal(seen.nr, 9000);
