@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "user/config.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
 #include "user/report.h"
@@ -71,7 +73,7 @@ static const char *output_choice(size_t i)
 
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
-	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH),
+	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH), .is_only_typed = true,
 	  .help = "a target, as the argument is; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = TRACING, .help = "source of events" },
@@ -117,19 +119,41 @@ const struct option_row option_rows[] = {
 	  .help = "where to look for the target's binaries first" },
 	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = TRACING | IN(REPORT),
 	  .help = "where to look for separate debug files first" },
-	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR), .help = "print JSON" },
+	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR), .is_only_typed = true,
+	  .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
 	  .commands = ALL & ~IN(HELP), .help = "colours" },
 	{ "quiet", 'q', NULL, take_flag, FIELD(quiet), .commands = ALL, .help = "only warnings and errors" },
 	{ "verbose", 'v', NULL, take_flag, FIELD(verbose), .commands = ALL,
 	  .help = "more messages; full paths and unfolded stacks in the text report" },
-	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .help = "print this help" },
-	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .help = "print the version" },
+	{ "config", 0, "FILE", take_text, FIELD(config), .commands = ALL & ~IN(HELP), .is_only_typed = true,
+	  .help = "read this config file in place of the usual one" },
+	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .is_only_typed = true,
+	  .help = "print this help" },
+	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .is_only_typed = true,
+	  .help = "print the version" },
 	{ NULL },
 };
 /* clang-format on */
 
 enum { NR_OPTIONS = ARRAY_SIZE(option_rows) - 1, FIRST_ID = 256 };
+
+/* One line on what is wrong with a value: where it stands, which option, why. Returns -EINVAL. */
+static int __printf(3, 4)
+	bad_value(const struct options *o, const struct option_row *row, const char *fmt, ...)
+{
+	char why[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (o->config_line)
+		error("config: %s:%u: %s: %s", o->config_path, o->config_line, row->name, why);
+	else
+		error("--%s: %s", row->name, why);
+	return -EINVAL;
+}
 
 static void *field_of(struct options *o, const struct option_row *row)
 {
@@ -144,30 +168,27 @@ static int take_flag(struct options *o, const struct option_row *row, const char
 }
 
 /* Parse @text within the limits of @row, which are parsed the same way. */
-static int take_number(const struct option_row *row, const char *text, int (*parse)(const char *, u64 *),
-		       const char *what, u64 *out)
+static int take_number(const struct options *o, const struct option_row *row, const char *text,
+		       int (*parse)(const char *, u64 *), const char *what, u64 *out)
 {
 	u64 min = 0;
 	u64 max = 0;
 	int err = parse(text, out);
 
-	if (err == -EINVAL) {
-		error("--%s: %s: must be %s", row->name, text, what);
-		return -EINVAL;
-	}
+	if (err == -EINVAL)
+		return bad_value(o, row, "%s: must be %s", text, what);
 	if (parse(row->min, &min) || parse(row->max, &max))
 		return -EINVAL;
 	if (!err && *out >= min && *out <= max)
 		return 0;
-	error("--%s: %s: must be between %s and %s", row->name, text, row->min, row->max);
-	return -EINVAL;
+	return bad_value(o, row, "%s: must be between %s and %s", text, row->min, row->max);
 }
 
 static int take_u32(struct options *o, const struct option_row *row, const char *text)
 {
 	u64 value;
 
-	if (take_number(row, text, parse_u64, "a number", &value))
+	if (take_number(o, row, text, parse_u64, "a number", &value))
 		return -EINVAL;
 	*(u32 *)field_of(o, row) = value;
 	return 0;
@@ -175,21 +196,19 @@ static int take_u32(struct options *o, const struct option_row *row, const char 
 
 static int take_size(struct options *o, const struct option_row *row, const char *text)
 {
-	return take_number(row, text, parse_size, "a size such as 4096, 64K or 1M", field_of(o, row));
+	return take_number(o, row, text, parse_size, "a size such as 4096, 64K or 1M", field_of(o, row));
 }
 
 static int take_duration(struct options *o, const struct option_row *row, const char *text)
 {
-	return take_number(row, text, parse_duration, "a duration such as 500ms, 10s or 2h",
+	return take_number(o, row, text, parse_duration, "a duration such as 500ms, 10s or 2h",
 			   field_of(o, row));
 }
 
 static int take_text(struct options *o, const struct option_row *row, const char *text)
 {
-	if (!*text) {
-		error("--%s: must not be empty", row->name);
-		return -EINVAL;
-	}
+	if (!*text)
+		return bad_value(o, row, "must not be empty");
 	*(const char **)field_of(o, row) = text;
 	return 0;
 }
@@ -208,10 +227,8 @@ static int list_add(struct option_list *list, const char *text)
 
 static int take_list(struct options *o, const struct option_row *row, const char *text)
 {
-	if (!*text) {
-		error("--%s: must not be empty", row->name);
-		return -EINVAL;
-	}
+	if (!*text)
+		return bad_value(o, row, "must not be empty");
 	return list_add(field_of(o, row), text);
 }
 
@@ -229,8 +246,7 @@ static int take_choice(struct options *o, const struct option_row *row, const ch
 		if (used >= sizeof(words))
 			break;
 	}
-	error("--%s: %s: must be one of%s", row->name, text, words);
-	return -EINVAL;
+	return bad_value(o, row, "%s: must be one of%s", text, words);
 }
 
 static int take_alloc(struct options *o, const struct option_row *row, const char *text)
@@ -244,7 +260,7 @@ static int take_alloc(struct options *o, const struct option_row *row, const cha
 	o->allocs = specs;
 	err = alloc_spec_parse(&specs[o->nr_allocs], text, &why);
 	if (err == -EINVAL)
-		error("--%s: %s: %s", row->name, text, why);
+		bad_value(o, row, "%s: %s", text, why);
 	if (!err)
 		o->nr_allocs++;
 	return err;
@@ -372,6 +388,56 @@ static int set_defaults(struct options *o)
 	return 0;
 }
 
+/* One line of the config file. An option that the command does not take is for others. */
+static int apply_line(struct options *o, const char *name, const char *value)
+{
+	const struct option_row *row = row_named(name, strlen(name));
+
+	if (!row || row->is_only_typed) {
+		error("config: %s:%u: %s: no such option", o->config_path, o->config_line, name);
+		return -EINVAL;
+	}
+	if (!row->arg && *value)
+		return bad_value(o, row, "takes no argument");
+	if (row->arg && !*value)
+		return bad_value(o, row, "needs an argument, %s", row->arg);
+	return is_for(row, o->command) ? row->take(o, row, value) : 0;
+}
+
+static int apply_config(struct options *o)
+{
+	char *rest = o->config_text;
+	int err = 0;
+	char *name;
+	char *value;
+
+	while (!err && config_next(&rest, &name, &value, &o->config_line))
+		err = apply_line(o, name, value);
+	o->config_line = 0;
+	return err;
+}
+
+/* The options of the config file, then those of the command line over them. */
+static int parse_all(struct options *o, int argc, char **argv, int *end)
+{
+	struct options typed = { .command = o->command };
+	const char *config;
+	int err;
+
+	/* Once only to know which config file it is, and whether help is all that is wanted. */
+	err = parse_options(&typed, argc, argv, end);
+	config = typed.config;
+	o->want_help = typed.want_help;
+	o->want_version = typed.want_version;
+	options_fini(&typed);
+	if (err || o->want_help || o->want_version || o->command->run == cmd_help)
+		return err;
+	err = config_read(config, &o->config_text, &o->config_path);
+	if (!err)
+		err = apply_config(o);
+	return err ? err : parse_options(o, argc, argv, end);
+}
+
 /* What is no option: enough, not too many, and for attach the same as --pid. */
 static int check_args(struct options *o, int argc, char **argv)
 {
@@ -458,9 +524,9 @@ int options_parse(struct options *o, int argc, char **argv)
 	o->command = command_find(argv[1]);
 	if (!o->command)
 		return refuse_command(argv[1]);
-	err = parse_options(o, argc - 1, argv + 1, &end);
+	err = parse_all(o, argc - 1, argv + 1, &end);
 	if (err)
-		return err;
+		return err == -ENOMEM ? err : -EINVAL;
 	if (o->want_version)
 		return without_command("--version");
 	if (o->want_help) {
@@ -478,6 +544,8 @@ void options_fini(struct options *o)
 	free(o->targets.items);
 	free(o->outputs.items);
 	free(o->omit.items);
+	free(o->config_path);
+	free(o->config_text);
 	memset(o, 0, sizeof(*o));
 }
 

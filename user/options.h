@@ -25,13 +25,13 @@ enum option_backend { BACKEND_AUTO, BACKEND_BPF };
 enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct option_list {
-	const char **items; /* owned, NULL-terminated (NULL when empty); the strings are argv's */
+	const char **items; /* owned, NULL-terminated (NULL when empty); the strings are borrowed */
 	size_t nr;
 };
 
 struct command;
 
-/* The command line, parsed. Strings are argv's or NULL. */
+/* The command line, parsed, over what the config file says. Strings are argv's or the config's, or NULL. */
 struct options {
 	const struct command *command;
 	char **args; /* what is no option, NULL-terminated: run's program, report's file */
@@ -55,6 +55,11 @@ struct options {
 	bool quiet, verbose;
 	u32 color; /* enum option_color */
 	bool want_help, want_version;
+
+	const char *config; /* that --config names */
+	char *config_path;  /* owned; that was read, NULL = none */
+	char *config_text;  /* owned; values from it point into it */
+	u32 config_line;    /* that is being parsed, 0 = the command line is */
 };
 
 /* One command. */
@@ -80,6 +85,7 @@ struct option_row {
 	const char *def, *min, *max;
 	const char *(*choice)(size_t i); /* words that it takes, NULL at the end */
 	u32 commands;			 /* bit per row of the table of commands */
+	bool is_only_typed;		 /* no option for a config file */
 	const char *help;
 };
 
@@ -87,7 +93,7 @@ struct option_row {
 extern const struct option_row option_rows[];
 
 /*
- * Parse a command line; @argv is permuted. Returns 0 (run the command), 1 (help or version was printed),
+ * Parse a command line, after the config file; @argv is permuted. Returns 0 (run the command), 1 (help or version was printed),
  * -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in any case.
  */
 int options_parse(struct options *o, int argc, char **argv) __must_check;

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -221,6 +222,100 @@ static void alloc_specs(void **state)
 	refuses("--alloc: ,: must be a list of key=value", "run", "--alloc", ",", "x");
 }
 
+/* Let HEAPTAP_CONFIG be a file with @text. */
+static void set_config(const char *text)
+{
+	static char path[] = "/tmp/heaptap-config-XXXXXX";
+	static int fd = -1;
+
+	if (fd < 0) {
+		fd = mkstemp(path);
+		assert_true(fd >= 0);
+		setenv("HEAPTAP_CONFIG", path, 1);
+	}
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, text, strlen(text), 0), strlen(text));
+	if (!*text) {
+		unlink(path);
+		close(fd);
+		fd = -1;
+		strcpy(path + sizeof(path) - 7, "XXXXXX");
+		setenv("HEAPTAP_CONFIG", "/dev/null", 1);
+	}
+}
+
+/* The parse failed, and said "config: FILE@expected". */
+static void assert_config_error(const char *expected)
+{
+	char line[512];
+
+	snprintf(line, sizeof(line), "heaptap: config: %s%s\n", getenv("HEAPTAP_CONFIG"), expected);
+	assert_string_equal(message, line);
+}
+
+static void config_is_below_the_command_line(void **state)
+{
+	(void)state;
+	set_config("# mine\n\ndepth 7\n  top\t20  \r\nmmap\nomit libx y.so\nuser me\nsort peak");
+	assert_int_equal(parse("run", "-d", "9", "--omit", "z.so", "x"), 0);
+	assert_int_equal(o.depth, 9);
+	assert_int_equal(o.top, 20);
+	assert_true(o.want_mmap);
+	assert_int_equal(o.omit.nr, 2);
+	assert_string_equal(o.omit.items[0], "libx y.so");
+	assert_string_equal(o.omit.items[1], "z.so");
+	assert_string_equal(o.user, "me");
+	assert_string_equal(report_keys[o.sort].name, "peak");
+	assert_int_equal(parse("attach", "1"), 0);
+	assert_null(o.user);
+	assert_int_equal(o.depth, 7);
+	assert_int_equal(parse("attach", "--config", "/dev/null", "1"), 0);
+	assert_int_equal(o.depth, 64);
+	set_config("");
+}
+
+static void wrong_config_says_where(void **state)
+{
+	(void)state;
+	set_config("top 3\ndepth 128\n");
+	assert_int_equal(parse("run", "x"), -EINVAL);
+	assert_config_error(":2: depth: 128: must be between 0 and 127");
+	set_config("frobnicate");
+	assert_int_equal(parse("run", "x"), -EINVAL);
+	assert_config_error(":1: frobnicate: no such option");
+	set_config("pid 1");
+	assert_int_equal(parse("attach", "x"), -EINVAL);
+	assert_config_error(":1: pid: no such option");
+	set_config("mmap yes");
+	assert_int_equal(parse("run", "x"), -EINVAL);
+	assert_config_error(":1: mmap: takes no argument");
+	set_config("depth");
+	assert_int_equal(parse("run", "x"), -EINVAL);
+	assert_config_error(":1: depth: needs an argument, N");
+	assert_int_equal(parse("run", "--help"), 1);
+	set_config("");
+	refuses("config: /nonexistent/c: No such file or directory", "run", "--config", "/nonexistent/c",
+		"x");
+}
+
+static void foreign_config_is_not_used(void **state)
+{
+	(void)state;
+	set_config("depth 7");
+	assert_int_equal(chmod(getenv("HEAPTAP_CONFIG"), 0602), 0);
+	assert_int_equal(parse("run", "x"), 0);
+	assert_int_equal(o.depth, 64);
+	assert_non_null(strstr(message, "not used: everybody may write it"));
+	set_config("");
+	/* A relative path would mean the working directory; the manual as config would be an error. */
+	setenv("HEAPTAP_CONFIG", "man/heaptap.1", 1);
+	assert_int_equal(parse("run", "--config", "man/heaptap.1", "x"), -EINVAL);
+	setenv("XDG_CONFIG_HOME", "man", 1);
+	setenv("HOME", "man", 1);
+	assert_int_equal(parse("run", "x"), 0);
+	setenv("HEAPTAP_CONFIG", "/dev/null", 1);
+}
+
 /* Is @word in @text, not as a part of a longer one? */
 static bool has_word(const char *text, const char *word)
 {
@@ -339,10 +434,14 @@ int main(void)
 		cmocka_unit_test(commands_and_arguments),
 		cmocka_unit_test(terminal_escapes_are_not_echoed),
 		cmocka_unit_test(alloc_specs),
+		cmocka_unit_test(config_is_below_the_command_line),
+		cmocka_unit_test(wrong_config_says_where),
+		cmocka_unit_test(foreign_config_is_not_used),
 		cmocka_unit_test(help_lists_options),
 		cmocka_unit_test(manual_knows_every_option),
 		cmocka_unit_test(manual_knows_nothing_else),
 	};
 
+	setenv("HEAPTAP_CONFIG", "/dev/null", 1); /* not the one of who runs this */
 	return cmocka_run_group_tests(tests, NULL, clean_up);
 }
