@@ -93,8 +93,9 @@ struct option_row {
 extern const struct option_row option_rows[];
 
 /*
- * Parse a command line, after the config file; @argv is permuted. Returns 0 (run the command), 1 (help or version was printed),
- * -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in any case.
+ * Parse a command line, over the options of the config file; @argv is permuted. Returns 0 (run the command),
+ * 1 (help or version was printed), -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in
+ * any case.
  */
 int options_parse(struct options *o, int argc, char **argv) __must_check;
 void options_fini(struct options *o);
