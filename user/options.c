@@ -23,7 +23,7 @@ const struct command commands[] = {
 		  SIZE_MAX, .stops_at_arg = true },
 	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
 		     cmd_attach, 1, SIZE_MAX },
-	[REPORT] = { "report", "FILE", "make any report from a recording", cmd_report, 1, 1 },
+	[REPORT] = { "report", "FILE", "report on a list of events, without a target", cmd_report, 1, 1 },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
