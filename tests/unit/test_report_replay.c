@@ -109,7 +109,7 @@ static void replay(void)
 	assert_non_null(sink.ctx);
 	assert_int_equal(source_replay.attach(source, sink.ctx), 0);
 	while (!source_replay_is_done(source))
-		assert_true(source_replay.poll(source, &sink, 0) >= 0);
+		assert_true(source_replay.poll(source, &sink) >= 0);
 }
 
 static int begin(void **state)
