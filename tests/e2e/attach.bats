@@ -71,7 +71,7 @@ load ../lib/common
 	ln -s "$HEAPTAP" "$BATS_TEST_TMPDIR/second"
 	start "$BATS_TEST_TMPDIR/second" attach -o "$BATS_TEST_TMPDIR/second.json" "$TARGET"
 	second=$PID
-	wait_for grep -q tracing "$BATS_TEST_TMPDIR/second.err"
+	wait_for grep -q "attached to" "$BATS_TEST_TMPDIR/second.err"
 	step "burst 500"
 	kill -INT "$second"
 	ended "$second" 0
