@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* All registers of a stopped thread as plain words: what a leak scan takes for roots. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+enum {
+	REGS_VECTOR = 1024,    /* offset in bytes[] where the floating point and vector state begins */
+	REGS_MAX_BYTES = 16384 /* room for AVX-512 and AMX */
+};
+
+/* Registers of one thread. bytes[] holds words of word_size in the byte order of this machine. */
+struct arch_regs {
+	taddr_t sp;	     /* stack pointer */
+	taddr_t tp;	     /* thread pointer (TLS base); 0 = unknown */
+	u32 nr_general;	     /* bytes of general registers, from bytes[0] */
+	u32 nr_vector;	     /* bytes of vector state, from bytes[REGS_VECTOR] */
+	u8 word_size;	     /* 4 or 8: of the code that the thread runs */
+	_Alignas(8) u8 bytes[REGS_MAX_BYTES];
+};
+
+/*
+ * Read the registers of @tid, which must be in a ptrace stop of the calling thread's.
+ * Returns 0, -ESRCH if it is not (or is gone), or -errno. Vector state that the kernel does not give is left out.
+ */
+int arch_regs_read(struct arch_regs *regs, pid_t tid) __must_check;
+
+/* Bytes below the stack pointer that code may use without moving it. */
+u32 arch_red_zone(u8 word_size);
+
+/* Name of the word at byte @offset of bytes[]: "rbx", "xmm3+8", "vector+0x240". Returns @buf. */
+const char *arch_reg_name(u8 word_size, u32 offset, char *buf, size_t size);

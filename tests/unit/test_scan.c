@@ -1,0 +1,860 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Verdicts on memory made by hand: memcheck's cases and heuristics, cycles, roots and what is none. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/scan_why.h"
+
+enum { PAGE = 4096, MAX_BLOCKS = 4096, MAX_MAPS = 8, MAX_WORDS = 16, MAX_THREADS = 4 };
+
+#define GLOBALS 0x10000000ULL /* a file's data */
+#define TEXT	0x11000000ULL
+#define HEAP	0x20000000ULL
+#define ANON	0x30000000ULL
+#define STACK	0x40000000ULL
+
+/* A process that exists nowhere but here. */
+struct world {
+	struct snapshot snap;
+	struct snapshot_map maps[MAX_MAPS];
+	u8 *bytes[MAX_MAPS];
+	size_t next; /* map to deliver */
+	size_t piece; /* bytes of it delivered */
+	struct snapshot_word words[MAX_WORDS];
+	struct snapshot_thread threads[MAX_THREADS];
+	struct heap_block blocks[MAX_BLOCKS];
+	size_t nr_blocks;
+	size_t fail_after; /* chunks, then -ETIME; 0 = never */
+	struct scan_options options;
+	struct scan *scan;
+};
+
+static struct world w;
+
+static int world_next(struct snapshot *s, struct snapshot_chunk *chunk)
+{
+	const struct snapshot_map *map;
+
+	(void)s;
+	while (w.next < w.snap.nr_maps && !w.maps[w.next].is_writable)
+		w.next++;
+	if (w.next == w.snap.nr_maps)
+		return 0;
+	if (w.fail_after && --w.fail_after == 0)
+		return -ETIME;
+	map = &w.maps[w.next];
+	chunk->map = (u32)w.next;
+	chunk->addr = map->start + w.piece;
+	chunk->data = w.bytes[w.next] + w.piece;
+	chunk->len = map->end - chunk->addr < PAGE ? map->end - chunk->addr : PAGE;
+	w.piece += PAGE;
+	if (chunk->addr + chunk->len == map->end) {
+		w.piece = 0;
+		w.next++;
+	}
+	return 1;
+}
+
+static u8 *at(taddr_t addr)
+{
+	for (size_t i = 0; i < w.snap.nr_maps; i++)
+		if (addr >= w.maps[i].start && addr < w.maps[i].end)
+			return w.bytes[i] + (addr - w.maps[i].start);
+	return NULL;
+}
+
+static int world_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	const u8 *p = at(addr);
+
+	(void)s;
+	if (!p || !at(addr + len - 1))
+		return -EIO;
+	memcpy(buf, p, len);
+	return 0;
+}
+
+static void world_resume(struct snapshot *s)
+{
+	(void)s;
+}
+
+static const struct snapshot_ops world_ops = {
+	.name = "world", .next = world_next, .peek = world_peek, .resume = world_resume, .free = world_resume
+};
+
+static void add_map(taddr_t start, u64 size, const char *perms, u64 ino, const char *path)
+{
+	struct snapshot_map *map = &w.maps[w.snap.nr_maps];
+
+	*map = (struct snapshot_map){ .start = start, .end = start + size, .ino = ino };
+	map->path = (char *)(uintptr_t)path;
+	map->is_readable = perms[0] == 'r';
+	map->is_writable = perms[1] == 'w';
+	map->is_executable = perms[2] == 'x';
+	map->is_shared = perms[3] == 's';
+	w.bytes[w.snap.nr_maps++] = calloc(1, size);
+}
+
+static void put(taddr_t where, u64 value)
+{
+	u8 *p = at(where);
+
+	assert_non_null(p);
+	for (u8 i = 0; i < w.snap.word_size; i++)
+		p[w.snap.is_big_endian ? w.snap.word_size - 1 - i : i] = (u8)(value >> (8 * i));
+}
+
+static taddr_t block_at(taddr_t addr, u64 size)
+{
+	struct heap_block *b = &w.blocks[w.nr_blocks];
+
+	*b = (struct heap_block){ .addr = addr, .size = size, .time_ns = w.nr_blocks * 1000000 };
+	b->row = (u32)(w.nr_blocks++ % 3);
+	return addr;
+}
+
+/* A block in the heap, by number. */
+static taddr_t block(unsigned int n)
+{
+	return block_at(HEAP + 0x100 * (n + 1), 64);
+}
+
+static void add_word(u64 value, u32 owner, u32 where)
+{
+	w.words[w.snap.nr_words++] = (struct snapshot_word){ .value = value, .owner = owner, .where = where };
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.snap = (struct snapshot){ .ops = &world_ops, .pid = 1, .word_size = 8, .red_zone = 128 };
+	w.snap.maps = w.maps;
+	w.snap.words = w.words;
+	w.snap.threads = w.threads;
+	add_map(GLOBALS, 2 * PAGE, "rw-p", 7, "/bin/x");
+	add_map(TEXT, PAGE, "r-xp", 7, "/bin/x");
+	add_map(HEAP, 256 * PAGE, "rw-p", 0, "[heap]");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	scan_free(w.scan);
+	for (size_t i = 0; i < w.snap.nr_maps; i++)
+		free(w.bytes[i]);
+	return 0;
+}
+
+static int each_block(const void *ctx, int (*visit)(void *, const struct heap_block *), void *visit_ctx)
+{
+	/* Backwards: the order must not matter. */
+	for (size_t i = w.nr_blocks; i-- > 0;) {
+		int err = visit(visit_ctx, &w.blocks[i]);
+
+		if (err)
+			return err;
+	}
+	return ctx ? -EINVAL : 0;
+}
+
+static const struct scan_books books = { .for_each = each_block };
+
+static void scan_all(void)
+{
+	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
+	assert_int_equal(scan_read(w.scan, &w.snap), 0);
+	assert_int_equal(scan_judge(w.scan), 0);
+}
+
+static struct scan_block_info info_of(taddr_t addr)
+{
+	struct scan_block_info info;
+
+	assert_true(scan_find(w.scan, addr, &info));
+	return info;
+}
+
+#define assert_verdict(addr, expected)                                                                       \
+	assert_string_equal(scan_verdict_name(info_of(addr).verdict), scan_verdict_name(expected))
+
+/* H: memcheck's nine cases. AAA is lost or held as the case says; ? is a pointer to the middle. */
+static void nine_cases(void **state)
+{
+	static const struct {
+		int root_to_a, root_to_b, a_to_b; /* -1 none, else offset of the pointer */
+		enum scan_verdict a, b;
+	} cases[] = {
+		{ -1, 0, -1, SCAN_NONE, SCAN_REACHABLE },
+		{ 0, -1, 0, SCAN_REACHABLE, SCAN_REACHABLE },
+		{ -1, -1, -1, SCAN_NONE, SCAN_DEFINITE },
+		{ -1, -1, 0, SCAN_DEFINITE, SCAN_INDIRECT },
+		{ -1, 40, -1, SCAN_NONE, SCAN_POSSIBLE },
+		{ 0, -1, 40, SCAN_REACHABLE, SCAN_POSSIBLE },
+		{ 40, -1, 0, SCAN_POSSIBLE, SCAN_POSSIBLE },
+		{ 40, -1, 40, SCAN_POSSIBLE, SCAN_POSSIBLE },
+		{ -1, -1, 40, SCAN_DEFINITE, SCAN_INDIRECT },
+	};
+	taddr_t a[ARRAY_SIZE(cases)], b[ARRAY_SIZE(cases)];
+
+	(void)state;
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		a[i] = cases[i].a == SCAN_NONE ? 0 : block(2 * i);
+		b[i] = block(2 * i + 1);
+		if (cases[i].root_to_a >= 0)
+			put(GLOBALS + 16 * i, a[i] + (u64)cases[i].root_to_a);
+		if (cases[i].root_to_b >= 0)
+			put(GLOBALS + 16 * i + 8, b[i] + (u64)cases[i].root_to_b);
+		if (cases[i].a_to_b >= 0)
+			put(a[i] + 16, b[i] + (u64)cases[i].a_to_b);
+	}
+	scan_all();
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		if (a[i])
+			assert_verdict(a[i], cases[i].a);
+		assert_verdict(b[i], cases[i].b);
+	}
+}
+
+static void possible_is_lifted(void **state)
+{
+	taddr_t a = block(0), b = block(1), c = block(2);
+
+	(void)state;
+	put(GLOBALS, a + 8);
+	put(a, b);
+	put(GLOBALS + PAGE, c); /* found later, holds all the same */
+	put(c, a);
+	scan_all();
+	assert_verdict(a, SCAN_REACHABLE);
+	assert_verdict(b, SCAN_REACHABLE);
+}
+
+static void heuristics(void **state)
+{
+	taddr_t string = block_at(HEAP + 0x1000, 24 + 10 + 1), length = block_at(HEAP + 0x1100, 8 + 50);
+	taddr_t array = block_at(HEAP + 0x1200, 8 + 5 * 16), object = block_at(HEAP + 0x1300, 64);
+	taddr_t tables = GLOBALS + PAGE;
+
+	(void)state;
+	put(string, 7);
+	put(string + 8, 10);
+	put(length, 50);
+	put(array, 5);
+	/* Two virtual tables, each behind offset and type. */
+	put(tables + 16, TEXT + 4);
+	put(tables + 24, (u64)-16);
+	put(tables + 40, TEXT + 8);
+	put(object, tables + 16);
+	put(object + 16, tables + 40);
+	put(tables + 32, GLOBALS);
+	put(GLOBALS + 0, string + 24);
+	put(GLOBALS + 8, length + 8);
+	put(GLOBALS + 16, array + 8);
+	put(GLOBALS + 24, object + 16);
+	scan_all();
+	assert_verdict(string, SCAN_REACHABLE);
+	assert_verdict(length, SCAN_REACHABLE);
+	assert_verdict(array, SCAN_REACHABLE);
+	assert_verdict(object, SCAN_REACHABLE);
+	scan_free(w.scan);
+	w.next = 0;
+	w.options.no_heuristics = SCAN_HEURISTICS;
+	scan_all();
+	assert_verdict(string, SCAN_POSSIBLE);
+	assert_verdict(length, SCAN_POSSIBLE);
+	assert_verdict(array, SCAN_POSSIBLE);
+	assert_verdict(object, SCAN_POSSIBLE);
+}
+
+static void heuristics_need_their_words(void **state)
+{
+	taddr_t string = block_at(HEAP + 0x1000, 24 + 10 + 1), length = block_at(HEAP + 0x1100, 8 + 50);
+	taddr_t array = block_at(HEAP + 0x1200, 8 + 5 * 16), object = block_at(HEAP + 0x1300, 64);
+
+	(void)state;
+	put(string, 11); /* longer than its room */
+	put(string + 8, 10);
+	put(length, 49);
+	put(array, 7); /* does not divide */
+	put(object, GLOBALS + 64);
+	put(object + 16, GLOBALS + 64); /* no functions there */
+	put(GLOBALS + 0, string + 24);
+	put(GLOBALS + 8, length + 8);
+	put(GLOBALS + 16, array + 8);
+	put(GLOBALS + 24, object + 16);
+	scan_all();
+	assert_verdict(string, SCAN_POSSIBLE);
+	assert_verdict(length, SCAN_POSSIBLE);
+	assert_verdict(array, SCAN_POSSIBLE);
+	assert_verdict(object, SCAN_POSSIBLE);
+}
+
+/* A heuristic counts between blocks too, also when the block pointed to lies behind. */
+static void heuristics_between_blocks(void **state)
+{
+	taddr_t holder = block(0), array = block_at(HEAP + 0x1200, 8 + 5 * 16), child = block(1);
+
+	(void)state;
+	put(array, 5);
+	put(array + 8, child);
+	put(holder, array + 8);
+	put(GLOBALS, holder);
+	scan_all();
+	assert_verdict(array, SCAN_REACHABLE);
+	assert_verdict(child, SCAN_REACHABLE);
+}
+
+/* The leader of a cycle is its oldest block, wherever it lies and whoever else points into it. */
+static void cycle_has_oldest_leader(void **state)
+{
+	taddr_t c = block(9), a = block(2), b = block(5), tail = block(1);
+	struct scan_block_info *leaders;
+	size_t nr;
+
+	(void)state;
+	put(a, b);
+	put(b, c);
+	put(c, a);
+	put(b + 8, tail);
+	scan_all();
+	assert_verdict(c, SCAN_DEFINITE); /* made first */
+	assert_verdict(a, SCAN_INDIRECT);
+	assert_verdict(b, SCAN_INDIRECT);
+	assert_int_equal(info_of(tail).leader, c);
+	assert_int_equal(scan_leaders(w.scan, &leaders, &nr), 0);
+	assert_int_equal(nr, 1);
+	assert_int_equal(leaders[0].indirect_blocks, 3);
+	assert_int_equal(leaders[0].indirect_bytes, 3 * 64);
+	free(leaders);
+}
+
+/* A young head that points into an old cycle, not at its oldest block: only the head is a leader. */
+static void head_of_a_cycle(void **state)
+{
+	taddr_t a = block(0), b = block(1), head = block(2);
+
+	(void)state;
+	put(a, b);
+	put(b, a);
+	put(head, b);
+	scan_all();
+	assert_verdict(head, SCAN_DEFINITE);
+	assert_verdict(a, SCAN_INDIRECT);
+	assert_verdict(b, SCAN_INDIRECT);
+}
+
+static void shared_counts_once(void **state)
+{
+	taddr_t one = block(0), two = block(1), shared = block(2), below = block(3);
+	struct scan_result result;
+
+	(void)state;
+	put(one, shared);
+	put(two, shared);
+	put(shared, below);
+	scan_all();
+	result = scan_result(w.scan);
+	assert_int_equal(info_of(shared).leader, one); /* the older */
+	assert_int_equal(info_of(below).leader, one);
+	assert_int_equal(result.sums.of[SCAN_DEFINITE].blocks, 2);
+	assert_int_equal(result.sums.of[SCAN_INDIRECT].blocks, 2);
+	assert_int_equal(result.sums.of[SCAN_INDIRECT].bytes, 128);
+}
+
+static void self_pointer_holds_nothing(void **state)
+{
+	taddr_t a = block(0);
+
+	(void)state;
+	put(a, a);
+	put(a + 8, a + 16);
+	scan_all();
+	assert_verdict(a, SCAN_DEFINITE);
+}
+
+static void edges_of_blocks(void **state)
+{
+	taddr_t empty = block_at(HEAP + 0x1000, 0), full = block_at(HEAP + 0x1010, 16), next = block_at(HEAP + 0x1030, 16);
+
+	(void)state;
+	put(GLOBALS, empty);
+	put(GLOBALS + 8, full + 16); /* one behind the end is not inside */
+	put(GLOBALS + 16, next + 15);
+	scan_all();
+	assert_verdict(empty, SCAN_REACHABLE);
+	assert_verdict(full, SCAN_DEFINITE);
+	assert_verdict(next, SCAN_POSSIBLE);
+}
+
+/* Freed memory and the allocator's own are no roots; in a program that was attached to they are. */
+static void heap_bytes_are_no_roots(void **state)
+{
+	taddr_t a = block(0);
+
+	(void)state;
+	put(HEAP + 0x8000, a);
+	scan_all();
+	assert_verdict(a, SCAN_DEFINITE);
+	scan_free(w.scan);
+	w.next = 0;
+	w.options.is_partial = true;
+	scan_all();
+	assert_verdict(a, SCAN_REACHABLE);
+}
+
+/* .bss that has grown together with the heap, as without address randomization, stays a root. */
+static void bss_before_the_heap_is_a_root(void **state)
+{
+	taddr_t a = block_at(HEAP + 2 * PAGE, 64);
+
+	(void)state;
+	w.snap.heap_start = HEAP + PAGE;
+	put(HEAP + 64, a);
+	scan_all();
+	assert_verdict(a, SCAN_REACHABLE);
+}
+
+/* Static programs have the main thread's TLS at the start of the heap. */
+static void tls_in_the_heap_is_a_root(void **state)
+{
+	taddr_t a = block_at(HEAP + 2 * PAGE, 64), b = block_at(HEAP + 3 * PAGE, 64);
+
+	(void)state;
+	w.threads[w.snap.nr_threads++] = (struct snapshot_thread){ .tid = 1, .sp = STACK, .tp = HEAP + 256 };
+	add_word(HEAP + 256, 0, 168);
+	put(HEAP + 64, a);
+	put(HEAP + 2 * PAGE + 512, b); /* another hole */
+	scan_all();
+	assert_verdict(a, SCAN_REACHABLE);
+	assert_verdict(b, SCAN_DEFINITE);
+}
+
+/* Anonymous memory: pages with a block are the allocator's, others may be the program's own. */
+static void anonymous_pages(void **state)
+{
+	taddr_t a = block(0), b = block(1), held;
+
+	(void)state;
+	add_map(ANON, 4 * PAGE, "rw-p", 0, "");
+	held = block_at(ANON + PAGE + 16, 64);
+	put(GLOBALS, held);
+	put(ANON + PAGE + 512, a);     /* in the page of a block */
+	put(ANON + 2 * PAGE + 512, b); /* next page */
+	scan_all();
+	assert_verdict(a, SCAN_DEFINITE);
+	assert_verdict(b, SCAN_REACHABLE);
+}
+
+static void glibc_arena_is_no_root(void **state)
+{
+	taddr_t a = block(0), base = ANON + 0x4000000, held;
+
+	(void)state;
+	add_map(base, 64 * PAGE, "rw-p", 0, "");
+	held = block_at(base + PAGE + 16, 64);
+	put(base, base + 48); /* arena, previous part, size, writable */
+	put(base + 16, 8 * PAGE);
+	put(base + 24, 8 * PAGE);
+	put(GLOBALS, held);
+	put(base + 5 * PAGE, a);
+	scan_all();
+	assert_verdict(a, SCAN_DEFINITE);
+	assert_verdict(held, SCAN_REACHABLE);
+}
+
+/* H: below the red zone of a thread's own stack nothing counts; on another stack everything does. */
+static void stacks(void **state)
+{
+	taddr_t live = block(0), dead = block(1), red = block(2), other = block(3), tls = block(4);
+
+	(void)state;
+	add_map(STACK - PAGE, PAGE, "---p", 0, "");
+	add_map(STACK, 8 * PAGE, "rw-p", 0, "");
+	add_map(STACK + 16 * PAGE, 2 * PAGE, "rw-p", 0, "");
+	w.threads[w.snap.nr_threads++] =
+		(struct snapshot_thread){ .tid = 5, .sp = STACK + 4 * PAGE, .tp = STACK + 7 * PAGE };
+	w.threads[w.snap.nr_threads++] =
+		(struct snapshot_thread){ .tid = 6, .sp = STACK + 17 * PAGE, .tp = GLOBALS + 64 };
+	add_word(STACK + 4 * PAGE, 0, 152);
+	add_word(STACK + 7 * PAGE, 0, 168);
+	add_word(STACK + 17 * PAGE, 1, 152);
+	put(STACK + 5 * PAGE, live);
+	put(STACK + 4 * PAGE - 64, red);
+	put(STACK + 4 * PAGE - 256, dead);
+	put(STACK + 7 * PAGE + 64, tls);
+	put(STACK + 16 * PAGE, other);
+	scan_all();
+	assert_verdict(live, SCAN_REACHABLE);
+	assert_verdict(red, SCAN_REACHABLE);
+	assert_verdict(tls, SCAN_REACHABLE);
+	assert_verdict(other, SCAN_REACHABLE);
+	assert_verdict(dead, SCAN_DEFINITE);
+}
+
+/* A stack that came from malloc: the block is held by the thread on it, and what it holds. */
+static void stack_in_a_block(void **state)
+{
+	taddr_t stack = block_at(HEAP + PAGE, 4 * PAGE), a = block(0);
+
+	(void)state;
+	w.threads[w.snap.nr_threads++] = (struct snapshot_thread){ .tid = 5, .sp = stack + 2 * PAGE };
+	add_word(stack + 2 * PAGE, 0, 152);
+	put(stack + 3 * PAGE, a);
+	scan_all();
+	assert_verdict(stack, SCAN_REACHABLE);
+	assert_verdict(a, SCAN_REACHABLE);
+}
+
+static void registers_and_kernel(void **state)
+{
+	taddr_t a = block(0), b = block(1), c = block(2);
+	struct scan_chain *chain;
+
+	(void)state;
+	w.threads[w.snap.nr_threads++] = (struct snapshot_thread){ .tid = 5, .sp = STACK };
+	add_word(a, 0, 40);
+	add_word(b, SNAPSHOT_KERNEL, 9);
+	put(b, c);
+	scan_all();
+	assert_verdict(a, SCAN_REACHABLE);
+	assert_verdict(b, SCAN_REACHABLE);
+	assert_int_equal(scan_why(w.scan, a, &chain), 0);
+	assert_int_equal(chain->root.kind, ROOT_REGISTER);
+	assert_int_equal(chain->root.tid, 5);
+	free(chain);
+	assert_int_equal(scan_why(w.scan, c, &chain), 0);
+	assert_int_equal(chain->root.kind, ROOT_KERNEL);
+	assert_int_equal(chain->root.where, 9);
+	assert_int_equal(chain->nr, 2);
+	assert_int_equal(chain->steps[0].addr, b);
+	free(chain);
+}
+
+static void why_names_the_root(void **state)
+{
+	taddr_t a = block(0), b = block(1), c = block(2), head = block(3), lost = block(4);
+	struct scan_chain *chain;
+
+	(void)state;
+	put(GLOBALS + 24, a);
+	put(a, b + 40);
+	put(b, c);
+	put(head, lost);
+	scan_all();
+	assert_int_equal(scan_why(w.scan, c, &chain), 0);
+	assert_int_equal(chain->root.kind, ROOT_MEMORY);
+	assert_int_equal(chain->root.addr, GLOBALS + 24);
+	assert_string_equal(chain->root.map->path, "/bin/x");
+	assert_int_equal(chain->nr, 3);
+	assert_int_equal(chain->steps[1].addr, b);
+	assert_int_equal(chain->steps[1].offset, 40);
+	free(chain);
+	assert_int_equal(scan_why(w.scan, lost + 8, &chain), 0);
+	assert_int_equal(chain->root.kind, ROOT_NONE);
+	assert_int_equal(chain->steps[0].addr, head);
+	free(chain);
+	assert_int_equal(scan_why(w.scan, HEAP + 8, &chain), -ENOENT);
+}
+
+static void word_sizes_and_orders(void **state)
+{
+	(void)state;
+	for (int variant = 0; variant < 3; variant++) {
+		taddr_t a, b, c;
+
+		if (variant) {
+			teardown(NULL);
+			setup(NULL);
+		}
+		w.snap.word_size = variant == 2 ? 8 : 4;
+		w.snap.is_big_endian = variant > 0;
+		a = block(0);
+		b = block(1);
+		c = block(2);
+		put(GLOBALS + 4 * (variant < 2), a);
+		put(a + 12 - 4 * (variant == 2), b);
+		scan_all();
+		assert_verdict(a, SCAN_REACHABLE);
+		assert_verdict(b, SCAN_REACHABLE);
+		assert_verdict(c, SCAN_DEFINITE);
+	}
+}
+
+static void tagged_and_unaligned(void **state)
+{
+	taddr_t a = block(0), b = block(1), c = block(2);
+
+	(void)state;
+	put(GLOBALS, a | 0xab00000000000000);
+	put(GLOBALS + 19, b);
+	put(GLOBALS + PAGE - 3, c); /* across two chunks */
+	scan_all();
+	assert_verdict(a, SCAN_DEFINITE);
+	assert_verdict(b, SCAN_DEFINITE);
+	scan_free(w.scan);
+	w.next = 0;
+	w.options.pointer_mask = UINT64_MAX >> 8;
+	w.options.want_unaligned = true;
+	scan_all();
+	assert_verdict(a, SCAN_REACHABLE);
+	assert_verdict(b, SCAN_REACHABLE);
+	assert_verdict(c, SCAN_REACHABLE);
+}
+
+/* H3: with a thread that ran on, or H1: memory that could not be read, nothing is definite. */
+static void incomplete_is_unsure(void **state)
+{
+	taddr_t a = block(0), b = block(1), c = block(2);
+
+	(void)state;
+	put(GLOBALS, c + 8);
+	put(a, b);
+	w.snap.nr_unstopped = 1;
+	scan_all();
+	assert_verdict(a, SCAN_UNSURE);
+	assert_verdict(b, SCAN_UNSURE);
+	assert_verdict(c, SCAN_POSSIBLE);
+	scan_free(w.scan);
+	w.next = 0;
+	w.snap.nr_unstopped = 0;
+	w.snap.skipped_bytes[SKIP_FAULT] = PAGE;
+	scan_all();
+	assert_verdict(a, SCAN_UNSURE);
+	assert_int_equal(scan_result(w.scan).skipped_bytes, PAGE);
+}
+
+/* A free may have been lost: neither the block nor what only it leads to is called leaked. */
+static void tainted_is_unsure(void **state)
+{
+	taddr_t a = block(0), b = block(1), c = block(2);
+
+	(void)state;
+	w.blocks[0].is_unsure = true;
+	put(a, b);
+	scan_all();
+	assert_verdict(a, SCAN_UNSURE);
+	assert_verdict(b, SCAN_UNSURE);
+	assert_verdict(c, SCAN_DEFINITE);
+}
+
+static void drain(u8 kind, taddr_t addr, taddr_t old_addr, u64 size)
+{
+	struct heap_event ev = { .h.kind = kind, .addr = addr, .old_addr = old_addr, .size = size };
+
+	assert_int_equal(scan_event(w.scan, &ev), 0);
+}
+
+/* What happened between the sorting and the stop. */
+static void drained_events(void **state)
+{
+	taddr_t freed = block(0), moved = block(1), flight = block(2), failed = block(3), again = block(4);
+	taddr_t fresh = HEAP + 0x5000, target = HEAP + 0x5100, held = block(6), lost = block(7);
+
+	(void)state;
+	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
+	drain(EVENT_FREE, freed, 0, 0);
+	drain(EVENT_REALLOC_BEGIN, 0, moved, 0);
+	drain(EVENT_REALLOC_END, target, moved, 128);
+	drain(EVENT_REALLOC_BEGIN, 0, flight, 0);
+	drain(EVENT_REALLOC_BEGIN, 0, failed, 0);
+	drain(EVENT_REALLOC_END, 0, failed, 0);
+	drain(EVENT_FREE, again, 0, 0);
+	drain(EVENT_ALLOC, again, 0, 32);
+	drain(EVENT_ALLOC, fresh, 0, 64);
+	drain(EVENT_ALLOC, HEAP + 0x6000, 0, 64);
+	drain(EVENT_FREE, HEAP + 0x6000, 0, 0);
+	put(GLOBALS, flight);
+	put(flight, held);
+	assert_int_equal(scan_read(w.scan, &w.snap), 0);
+	assert_int_equal(scan_judge(w.scan), 0);
+	assert_false(scan_find(w.scan, freed, &(struct scan_block_info){ 0 }));
+	assert_false(scan_find(w.scan, moved, &(struct scan_block_info){ 0 }));
+	assert_false(scan_find(w.scan, HEAP + 0x6000, &(struct scan_block_info){ 0 }));
+	assert_verdict(target, SCAN_UNSURE);
+	assert_verdict(fresh, SCAN_UNSURE);
+	assert_verdict(failed, SCAN_UNSURE);
+	assert_verdict(again, SCAN_UNSURE);
+	assert_int_equal(info_of(again).size, 32);
+	assert_verdict(flight, SCAN_REACHABLE);
+	assert_verdict(held, SCAN_REACHABLE);
+	assert_verdict(lost, SCAN_DEFINITE);
+}
+
+static void rows_and_sums(void **state)
+{
+	struct scan_sums rows[2];
+	taddr_t a = block(0);
+
+	(void)state;
+	for (unsigned int i = 1; i < 9; i++)
+		block(i);
+	put(GLOBALS, a);
+	scan_all();
+	assert_int_equal(scan_rows(w.scan, rows, 2), 0);
+	assert_int_equal(rows[0].of[SCAN_REACHABLE].blocks, 1);
+	assert_int_equal(rows[0].of[SCAN_DEFINITE].blocks, 2);
+	assert_int_equal(rows[1].of[SCAN_DEFINITE].bytes, 3 * 64);
+	assert_int_equal(scan_result(w.scan).sums.of[SCAN_DEFINITE].blocks, 8);
+}
+
+/* The books lie: overlapping blocks, the same block twice, addresses beyond any process. */
+static void wrong_books(void **state)
+{
+	taddr_t outer = block_at(HEAP + 0x1000, 0x800), inner = block_at(HEAP + 0x1100, 64), child = block(0);
+
+	(void)state;
+	block_at(inner, 64);
+	block_at(UINT64_MAX - 8, 64);
+	block_at(0x1000, UINT64_MAX);
+	put(GLOBALS, inner);
+	put(outer + 0x700, child); /* behind the inner one */
+	scan_all();
+	assert_verdict(outer, SCAN_UNSURE);
+	assert_verdict(child, SCAN_REACHABLE);
+	assert_true(scan_result(w.scan).nr_overlaps >= 2);
+}
+
+/* H5: past the pause there is no verdict. */
+static void given_up(void **state)
+{
+	(void)state;
+	block(0);
+	w.fail_after = 3;
+	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
+	assert_int_equal(scan_read(w.scan, &w.snap), -ETIME);
+}
+
+static void too_many_pointers(void **state)
+{
+	taddr_t big = block_at(HEAP + PAGE, 200 * PAGE);
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++)
+		block(i);
+	for (u64 i = 0; i < 100000; i++)
+		put(big + 8 * i, HEAP + 0x100 * (i % 8 + 1));
+	w.options.max_memory = 70000;
+	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
+	assert_int_equal(scan_read(w.scan, &w.snap), -E2BIG);
+}
+
+static void no_blocks(void **state)
+{
+	(void)state;
+	scan_all();
+	assert_int_equal(scan_result(w.scan).sums.of[SCAN_DEFINITE].blocks, 0);
+	assert_false(scan_find(w.scan, HEAP, &(struct scan_block_info){ 0 }));
+}
+
+/* A long chain needs no stack of ours; and verdicts equal those of a plain search, on random graphs. */
+static void long_chain(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4000; i++) {
+		block_at(HEAP + 0x100 * (i + 1), 16);
+		if (i)
+			put(HEAP + 0x100 * (u64)i, HEAP + 0x100 * (i + 1));
+	}
+	scan_all();
+	assert_int_equal(scan_result(w.scan).sums.of[SCAN_DEFINITE].blocks, 1);
+	assert_int_equal(scan_result(w.scan).sums.of[SCAN_INDIRECT].blocks, 3999);
+	scan_free(w.scan);
+	w.next = 0;
+	put(GLOBALS, HEAP + 0x100);
+	scan_all();
+	assert_int_equal(scan_result(w.scan).sums.of[SCAN_REACHABLE].blocks, 4000);
+}
+
+enum { NODES = 120, EDGES_EACH = 3 };
+
+/* reach[i][j]: i leads to j. By brute force. */
+static void random_graphs(void **state)
+{
+	static bool reach[NODES][NODES];
+	unsigned int seed = 7;
+
+	(void)state;
+	for (int round = 0; round < 40; round++) {
+		size_t expected = 0;
+
+		teardown(NULL);
+		setup(NULL);
+		w.scan = NULL;
+		memset(reach, 0, sizeof(reach));
+		for (unsigned int i = 0; i < NODES; i++)
+			block_at(HEAP + 0x100 * (1 + (i * 37) % NODES), 64);
+		for (unsigned int i = 0; i < NODES; i++)
+			for (unsigned int e = 0; e < (unsigned int)rand_r(&seed) % EDGES_EACH; e++) {
+				unsigned int j = (unsigned int)rand_r(&seed) % NODES;
+
+				put(w.blocks[i].addr + 8 * e, w.blocks[j].addr);
+				reach[i][j] = true;
+			}
+		for (unsigned int k = 0; k < NODES; k++)
+			for (unsigned int i = 0; i < NODES; i++)
+				for (unsigned int j = 0; j < NODES; j++)
+					reach[i][j] |= reach[i][k] && reach[k][j];
+		scan_all();
+		for (unsigned int i = 0; i < NODES; i++) {
+			bool is_leader = true;
+
+			/* Whoever leads to it is in its cycle, and younger: numbers are ages. */
+			for (unsigned int j = 0; j < NODES; j++)
+				if (j != i && reach[j][i] && (!reach[i][j] || j < i))
+					is_leader = false;
+			assert_verdict(w.blocks[i].addr, is_leader ? SCAN_DEFINITE : SCAN_INDIRECT);
+			expected += is_leader;
+		}
+		assert_int_equal(scan_result(w.scan).sums.of[SCAN_DEFINITE].blocks, expected);
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nine_cases),
+		TEST(possible_is_lifted),
+		TEST(heuristics),
+		TEST(heuristics_need_their_words),
+		TEST(heuristics_between_blocks),
+		TEST(cycle_has_oldest_leader),
+		TEST(head_of_a_cycle),
+		TEST(shared_counts_once),
+		TEST(self_pointer_holds_nothing),
+		TEST(edges_of_blocks),
+		TEST(heap_bytes_are_no_roots),
+		TEST(bss_before_the_heap_is_a_root),
+		TEST(tls_in_the_heap_is_a_root),
+		TEST(anonymous_pages),
+		TEST(glibc_arena_is_no_root),
+		TEST(stacks),
+		TEST(stack_in_a_block),
+		TEST(registers_and_kernel),
+		TEST(why_names_the_root),
+		TEST(word_sizes_and_orders),
+		TEST(tagged_and_unaligned),
+		TEST(incomplete_is_unsure),
+		TEST(tainted_is_unsure),
+		TEST(drained_events),
+		TEST(rows_and_sums),
+		TEST(wrong_books),
+		TEST(given_up),
+		TEST(too_many_pointers),
+		TEST(no_blocks),
+		TEST(long_chain),
+		TEST(random_graphs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The books of a process as the scan wants them. */
+#include "user/scan.h"
+
+static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block), void *visit_ctx)
+{
+	return heap_for_each_block(ctx, visit, visit_ctx);
+}
+
+struct scan_books scan_books_of(const struct heap *heap)
+{
+	return (struct scan_books){ .ctx = heap, .for_each = for_each };
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pointers between blocks, kept in few bytes each: found in one pass over memory, followed after the target runs again. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/scan_state.h"
+
+enum {
+	CODE_END = 0,
+	CODE_VPTR = 1,
+	MAX_NUMBER = 10, /* bytes of the longest number */
+	FIRST_BYTES = 64 << 10,
+};
+
+int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit)
+{
+	memset(e, 0, sizeof(*e));
+	e->limit = limit;
+	e->last_target = BLOCK_NONE;
+	e->groups = calloc(nr_blocks / GROUP + 2, sizeof(*e->groups));
+	return e->groups ? 0 : -ENOMEM;
+}
+
+void edges_fini(struct edge_store *e)
+{
+	free(e->bytes);
+	free(e->groups);
+	memset(e, 0, sizeof(*e));
+}
+
+static int grow(struct edge_store *e)
+{
+	/* Large arrays move by remapping; a small step leaves little over. */
+	u64 larger = e->capacity ? e->capacity + e->capacity / 8 : FIRST_BYTES;
+	u8 *bytes;
+
+	if (larger > e->limit)
+		return -E2BIG;
+	bytes = realloc(e->bytes, larger);
+	if (!bytes)
+		return -ENOMEM;
+	e->bytes = bytes;
+	e->capacity = larger;
+	return 0;
+}
+
+static inline int need(struct edge_store *e, u64 nr)
+{
+	return e->capacity - e->nr >= nr ? 0 : grow(e);
+}
+
+static inline void put(struct edge_store *e, u64 number)
+{
+	while (number >= 128) {
+		e->bytes[e->nr++] = (u8)(number | 128);
+		number >>= 7;
+	}
+	e->bytes[e->nr++] = (u8)number;
+}
+
+/* End the blocks before @source. */
+static inline int advance(struct edge_store *e, u32 source)
+{
+	while (e->open < source) {
+		int err = need(e, 1);
+
+		if (err)
+			return err;
+		e->bytes[e->nr++] = CODE_END;
+		e->open++;
+		if (e->open % GROUP == 0)
+			e->groups[e->open / GROUP] = e->nr;
+		e->last_target = BLOCK_NONE;
+	}
+	return 0;
+}
+
+int edges_add(struct edge_store *e, u32 source, u32 target, u64 offset)
+{
+	s64 delta = (s64)target - (s64)source;
+	u64 zigzag = (u64)delta << 1 ^ (u64)(delta >> 63);
+	int err = advance(e, source);
+
+	if (!err)
+		err = need(e, (u64)2 * MAX_NUMBER);
+	if (err || (e->last_target == target && e->last_offset == offset))
+		return err;
+	e->last_target = target;
+	e->last_offset = offset;
+	put(e, zigzag << 1 | (offset != 0));
+	if (offset)
+		put(e, offset);
+	return 0;
+}
+
+int edges_add_vptr(struct edge_store *e, u32 source, u64 offset_words)
+{
+	int err = advance(e, source);
+
+	if (!err)
+		err = need(e, (u64)2 * MAX_NUMBER);
+	if (err)
+		return err;
+	put(e, CODE_VPTR);
+	put(e, offset_words);
+	return 0;
+}
+
+int edges_finish(struct edge_store *e, u32 nr_blocks)
+{
+	return advance(e, nr_blocks);
+}
+
+static inline u64 get(const u8 **at)
+{
+	u64 number = 0;
+	int shift = 0;
+
+	while (**at & 128) {
+		number |= (u64)(**at & 127) << shift;
+		shift += 7;
+		(*at)++;
+	}
+	number |= (u64) * *at << shift;
+	(*at)++;
+	return number;
+}
+
+void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source)
+{
+	const u8 *at = e->bytes + e->groups[source / GROUP];
+
+	for (u32 skip = source % GROUP; skip; skip--) {
+		u64 code;
+
+		while ((code = get(&at)) != CODE_END)
+			if (code & 1)
+				get(&at);
+	}
+	it->at = at;
+	it->source = source;
+}
+
+bool edge_next(struct edge_iter *it)
+{
+	u64 code = get(&it->at);
+
+	while (code == CODE_VPTR) {
+		get(&it->at);
+		code = get(&it->at);
+	}
+	if (code == CODE_END)
+		return false;
+	it->target = (u32)((s64)it->source + ((s64)(code >> 2) ^ -(s64)(code >> 1 & 1)));
+	it->offset = code & 1 ? get(&it->at) : 0;
+	return true;
+}
+
+bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)
+{
+	struct edge_iter it;
+	u64 code;
+
+	edge_begin(&it, e, block);
+	while ((code = get(&it.at)) != CODE_END) {
+		u64 offset = code & 1 ? get(&it.at) : 0;
+
+		if (code == CODE_VPTR && offset == offset_words)
+			return true;
+	}
+	return false;
+}
+
+bool scan_is_start(const struct scan *s, u32 block, u64 offset)
+{
+	u32 flags = s->blocks[block].flags;
+
+	if (!offset)
+		return true;
+	if (offset == s->word_size && (flags & BLOCK_NEWARRAY))
+		return true;
+	if (offset == 8 && (flags & BLOCK_LENGTH64))
+		return true;
+	if (offset == 3U * s->word_size && (flags & BLOCK_STDSTRING))
+		return true;
+	return (flags & BLOCK_VPTRS) && offset % s->word_size == 0 &&
+	       edge_has_vptr(&s->edges, block, offset / s->word_size);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The verdicts: from the pointers found to what is reachable and, of the rest, who lost it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/scan_state.h"
+
+/*
+ * 1. Reachable: from roots along pointers to starts. 2. Possible: from there along any pointer.
+ * 3. Unsure: what is left and tainted or young, and what only those lead to. 4. The rest is lost.
+ * Its leaders are the oldest blocks of those cycles (mostly single blocks) that no other lost
+ * block leads to. A search that starts from the unseen blocks in order of age starts in each such
+ * cycle with its oldest block, but also in blocks to which a later start leads. Those are dropped by
+ * searching again from the starts, last one first: what is seen before its turn is no leader.
+ */
+
+/* The blocks still to follow, linked through the blocks themselves: no memory, no recursion. */
+struct stack {
+	struct scan *s;
+	u32 top;
+};
+
+static void push(struct stack *st, u32 block)
+{
+	st->s->blocks[block].link = st->top;
+	st->top = block;
+}
+
+static u32 pop(struct stack *st)
+{
+	u32 block = st->top;
+
+	st->top = st->s->blocks[block].link;
+	return block;
+}
+
+static void follow_reachable(struct stack *st)
+{
+	const struct scan *s = st->s;
+	struct edge_iter it;
+
+	while (st->top != BLOCK_NONE) {
+		edge_begin(&it, &s->edges, pop(st));
+		while (edge_next(&it)) {
+			struct scan_block *b = &s->blocks[it.target];
+
+			if (b->verdict == SCAN_REACHABLE)
+				continue;
+			if (!scan_is_start(s, it.target, it.offset)) {
+				b->flags |= BLOCK_SEED;
+				continue;
+			}
+			b->verdict = SCAN_REACHABLE;
+			push(st, it.target);
+		}
+	}
+}
+
+/* Give @verdict to what is reached by any pointer and has none. */
+static void follow_any(struct stack *st, enum scan_verdict verdict)
+{
+	const struct scan *s = st->s;
+	struct edge_iter it;
+
+	while (st->top != BLOCK_NONE) {
+		edge_begin(&it, &s->edges, pop(st));
+		while (edge_next(&it)) {
+			struct scan_block *b = &s->blocks[it.target];
+
+			if (b->verdict != SCAN_NONE)
+				continue;
+			b->verdict = verdict;
+			push(st, it.target);
+		}
+	}
+}
+
+/* @verdict for all blocks with one of @flags that have none, and for what they lead to. */
+static void spread(struct scan *s, u32 flags, enum scan_verdict verdict)
+{
+	struct stack st = { .s = s, .top = BLOCK_NONE };
+
+	for (u32 i = 0; i < s->nr; i++) {
+		if (!(s->blocks[i].flags & flags) || s->blocks[i].verdict != SCAN_NONE)
+			continue;
+		s->blocks[i].verdict = verdict;
+		push(&st, i);
+		if (verdict == SCAN_REACHABLE)
+			follow_reachable(&st);
+		else
+			follow_any(&st, verdict);
+	}
+}
+
+/* Roots that point to the middle in a way that counts as the start. Known only now: the block was read after. */
+static void lift_roots(struct scan *s)
+{
+	for (size_t i = 0; i < s->nr_roots; i++)
+		if (scan_is_start(s, s->roots[i].block, s->roots[i].offset))
+			s->blocks[s->roots[i].block].flags |= BLOCK_ROOT;
+}
+
+/* Lost blocks, in order of age once sorted. */
+struct lost {
+	struct scan *s;
+	u32 *blocks; /* owned */
+	u32 nr;
+};
+
+static bool is_lost(const struct scan_block *b)
+{
+	return b->verdict == SCAN_NONE;
+}
+
+static u32 find_block(const struct scan *s, taddr_t addr)
+{
+	u32 i = addr >> 56 ? BLOCK_NONE : scan_lookup(s, addr);
+
+	return i != BLOCK_NONE && s->blocks[i].addr == addr ? i : BLOCK_NONE;
+}
+
+/* Age in ms since the oldest block, saturated: 49 days. */
+static int note_age(void *ctx, const struct heap_block *block)
+{
+	struct lost *lost = ctx;
+	u32 i = find_block(lost->s, block->addr);
+	u64 ms = block->time_ns < lost->s->first_ns ? 0 : (block->time_ns - lost->s->first_ns) / 1000000;
+
+	if (i != BLOCK_NONE && is_lost(&lost->s->blocks[i]))
+		lost->s->blocks[i].link = ms < UINT32_MAX ? (u32)ms : UINT32_MAX;
+	return 0;
+}
+
+static bool is_older(const struct scan *s, u32 a, u32 b)
+{
+	u32 age_a = s->blocks[a].link, age_b = s->blocks[b].link;
+
+	return age_a != age_b ? age_a < age_b : a < b;
+}
+
+/* In place; n log n at worst. */
+static void sift_down(const struct scan *s, u32 *v, u32 root, u32 nr)
+{
+	u32 x = v[root];
+
+	for (u32 child; (child = 2 * root + 1) < nr; root = child) {
+		if (child + 1 < nr && is_older(s, v[child], v[child + 1]))
+			child++;
+		if (!is_older(s, x, v[child]))
+			break;
+		v[root] = v[child];
+	}
+	v[root] = x;
+}
+
+static void sort_by_age(const struct lost *lost)
+{
+	u32 *v = lost->blocks;
+
+	for (u32 i = lost->nr / 2; i-- > 0;)
+		sift_down(lost->s, v, i, lost->nr);
+	for (u32 end = lost->nr; end-- > 1;) {
+		u32 x = v[0];
+
+		v[0] = v[end];
+		v[end] = x;
+		sift_down(lost->s, v, 0, end);
+	}
+}
+
+static int find_lost(struct lost *lost)
+{
+	struct scan *s = lost->s;
+	const struct scan_books *books = &s->books;
+	int err;
+
+	for (u32 i = 0; i < s->nr; i++)
+		lost->nr += is_lost(&s->blocks[i]);
+	lost->blocks = calloc(lost->nr ? lost->nr : 1, sizeof(*lost->blocks));
+	if (!lost->blocks)
+		return -ENOMEM;
+	lost->nr = 0;
+	for (u32 i = 0; i < s->nr; i++) {
+		if (!is_lost(&s->blocks[i]))
+			continue;
+		lost->blocks[lost->nr++] = i;
+		s->blocks[i].link = UINT32_MAX;
+	}
+	if (!lost->nr)
+		return 0;
+	err = books->for_each(books->ctx, note_age, lost);
+	if (!err)
+		sort_by_age(lost);
+	return err;
+}
+
+static void clear_marks(const struct scan *s)
+{
+	for (u32 i = 0; i < s->nr; i++)
+		s->blocks[i].is_marked = 0;
+}
+
+/* Mark the lost blocks that @start leads to, itself too. */
+static void mark_from(struct scan *s, u32 start)
+{
+	struct stack st = { .s = s, .top = BLOCK_NONE };
+	struct edge_iter it;
+
+	s->blocks[start].is_marked = 1;
+	push(&st, start);
+	while (st.top != BLOCK_NONE) {
+		edge_begin(&it, &s->edges, pop(&st));
+		while (edge_next(&it)) {
+			struct scan_block *b = &s->blocks[it.target];
+
+			if (b->is_marked || !is_lost(b))
+				continue;
+			b->is_marked = 1;
+			push(&st, it.target);
+		}
+	}
+}
+
+/* Leave only the leaders in @lost, oldest first. */
+static void find_leaders(struct lost *lost)
+{
+	struct scan *s = lost->s;
+	u32 nr = 0, first;
+
+	clear_marks(s);
+	for (u32 i = 0; i < lost->nr; i++) {
+		if (s->blocks[lost->blocks[i]].is_marked)
+			continue;
+		mark_from(s, lost->blocks[i]);
+		lost->blocks[nr++] = lost->blocks[i];
+	}
+	clear_marks(s);
+	first = nr;
+	for (u32 i = nr; i-- > 0;) {
+		if (s->blocks[lost->blocks[i]].is_marked)
+			continue;
+		mark_from(s, lost->blocks[i]);
+		lost->blocks[--first] = lost->blocks[i];
+	}
+	lost->nr = nr - first;
+	memmove(lost->blocks, lost->blocks + first, lost->nr * sizeof(*lost->blocks));
+}
+
+/* Everything @leader leads to and no older one has claimed is lost with it. */
+static void claim(struct scan *s, u32 leader)
+{
+	struct stack st = { .s = s, .top = BLOCK_NONE };
+	struct edge_iter it;
+
+	s->blocks[leader].verdict = SCAN_DEFINITE;
+	push(&st, leader);
+	while (st.top != BLOCK_NONE) {
+		u32 block = pop(&st);
+
+		s->blocks[block].link = leader;
+		edge_begin(&it, &s->edges, block);
+		while (edge_next(&it)) {
+			if (!is_lost(&s->blocks[it.target]))
+				continue;
+			s->blocks[it.target].verdict = SCAN_INDIRECT;
+			push(&st, it.target);
+		}
+	}
+}
+
+static int judge_lost(struct scan *s)
+{
+	struct lost lost = { .s = s };
+	int err = find_lost(&lost);
+
+	if (!err && lost.nr) {
+		find_leaders(&lost);
+		for (u32 i = 0; i < lost.nr; i++)
+			claim(s, lost.blocks[i]);
+	}
+	free(lost.blocks);
+	return err;
+}
+
+/* What cannot be said becomes unsure; leaders stay known. Then the sums. */
+static void settle_sums(struct scan *s)
+{
+	for (u32 i = 0; i < s->nr; i++) {
+		struct scan_block *b = &s->blocks[i];
+		struct scan_sum *sum;
+
+		if (b->verdict != SCAN_DEFINITE && b->verdict != SCAN_INDIRECT)
+			b->link = BLOCK_NONE;
+		else if (!s->result.is_complete)
+			b->verdict = SCAN_UNSURE;
+		if ((b->flags & BLOCK_TAINTED) || ((b->flags & BLOCK_YOUNG) && b->verdict == SCAN_POSSIBLE))
+			b->verdict = SCAN_UNSURE;
+		sum = &s->result.sums.of[b->verdict];
+		sum->blocks++;
+		sum->bytes += scan_block_size(s, i);
+	}
+}
+
+int scan_judge(struct scan *s)
+{
+	int err;
+
+	if (!s->nr)
+		return 0;
+	lift_roots(s);
+	spread(s, BLOCK_ROOT, SCAN_REACHABLE);
+	spread(s, BLOCK_SEED, SCAN_POSSIBLE);
+	spread(s, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+	err = judge_lost(s);
+	if (!err)
+		settle_sums(s);
+	return err;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which bytes outside the blocks are no roots: the allocator's own memory, and the unused end of stacks. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/scan_state.h"
+
+/*
+ * The rule: every writable byte is a root unless it surely is not.
+ *
+ * Surely the allocator's:
+ * - the memory that brk gave (from the start that the kernel names, so that a .bss merged with it stays a root);
+ * - a glibc arena: aligned, and its first words are those of one;
+ * - elsewhere in anonymous memory, pages that hold a part of a live block: allocators take whole pages. Not directly
+ *   behind a file's data, for that is .bss, whose last page musl gives to malloc.
+ * Within it, the hole between two blocks in which a thread's stack pointer or thread pointer lies is a root
+ * nevertheless: static programs have their TLS in brk memory, and stacks may come from anywhere.
+ *
+ * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping.
+ */
+
+enum {
+	MAX_ARENA_HEADER = 256, /* the arena itself lies behind the header of its first heap */
+};
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* First point at or above @addr. */
+static size_t point_at(const struct region_list *list, taddr_t addr)
+{
+	size_t lo = 0, hi = list->nr_points;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (list->points[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool region_has_point(const struct region_list *list, taddr_t start, taddr_t end)
+{
+	size_t i = point_at(list, start);
+
+	return i < list->nr_points && list->points[i].addr < end;
+}
+
+static int find_points(struct region_list *list, const struct snapshot *snap)
+{
+	list->points = calloc(snap->nr_words ? snap->nr_words : 1, sizeof(*list->points));
+	if (!list->points)
+		return -ENOMEM;
+	for (size_t i = 0; i < snap->nr_words; i++) {
+		const struct snapshot_word *word = &snap->words[i];
+		const struct snapshot_thread *thread;
+
+		if (word->owner >= snap->nr_threads)
+			continue;
+		thread = &snap->threads[word->owner];
+		if (word->value == thread->sp || (thread->tp && word->value == thread->tp))
+			list->points[list->nr_points++] = (struct point){ .addr = word->value, .word = (u32)i };
+	}
+	qsort(list->points, list->nr_points, sizeof(*list->points), by_addr);
+	return 0;
+}
+
+static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum region_kind kind)
+{
+	size_t nr = list->nr;
+
+	if (start >= end)
+		return 0;
+	if ((nr & (nr - 1)) == 0) {
+		struct region *regions = realloc(list->regions, (nr ? nr * 2 : 1) * sizeof(*regions));
+
+		if (!regions)
+			return -ENOMEM;
+		list->regions = regions;
+	}
+	list->regions[list->nr++] = (struct region){ .start = start, .end = end, .kind = kind };
+	return 0;
+}
+
+static u64 word_at(const struct snapshot *snap, const u8 *p)
+{
+	u64 value = 0;
+
+	for (u8 i = 0; i < snap->word_size; i++)
+		value = value << 8 | p[snap->is_big_endian ? i : snap->word_size - 1 - i];
+	return value;
+}
+
+/* Bytes of the glibc arena part at @base, 0 if there is none. @align is the alignment of such parts. */
+static u64 arena_size(const struct snapshot *cs, taddr_t base, taddr_t end, u64 align)
+{
+	struct snapshot *snap = (struct snapshot *)(uintptr_t)cs;
+	u64 arena, previous, size, writable;
+	u8 w = snap->word_size, head[32];
+
+	if (snapshot_peek(snap, base, head, 4U * w) != 0)
+		return 0;
+	arena = word_at(snap, head);
+	previous = word_at(snap, head + w);
+	size = word_at(snap, head + 2 * w);
+	writable = word_at(snap, head + 3 * w);
+	if (arena % align < 4U * w || arena % align > MAX_ARENA_HEADER || previous % align)
+		return 0;
+	if ((previous == 0) != (arena - arena % align == base))
+		return 0;
+	if (size > writable || writable > align || !size || writable > end - base || writable % 4096)
+		return 0;
+	return writable;
+}
+
+/* Regions of anonymous memory [start, end) that holds blocks: arenas, and pages between them. */
+static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t start, taddr_t end)
+{
+	u64 align = s->word_size == 8 ? 64 << 20 : 1 << 20;
+	taddr_t pos = start;
+	int err = 0;
+
+	for (u32 i = scan_lower_bound(s, start); !err && i < s->nr && s->blocks[i].addr < end;) {
+		taddr_t base = s->blocks[i].addr - s->blocks[i].addr % align;
+		u64 size = base >= pos ? arena_size(s->snap, base, end, align) : 0;
+
+		if (size) {
+			err = add_region(list, pos, base, REGION_PAGES);
+			pos = base + size;
+			if (!err)
+				err = add_region(list, base, pos, REGION_HEAP);
+		}
+		i = scan_lower_bound(s, base + align);
+	}
+	return err ? err : add_region(list, pos, end, REGION_PAGES);
+}
+
+static bool is_anonymous(const struct snapshot_map *map)
+{
+	return !map->ino && (!map->path[0] || strncmp(map->path, "[anon:", 6) == 0);
+}
+
+/* True if @map continues a file's data: its .bss. */
+static bool is_bss(const struct snapshot *snap, size_t map)
+{
+	return map && snap->maps[map - 1].end == snap->maps[map].start && snap->maps[map - 1].ino &&
+	       snap->maps[map - 1].is_writable;
+}
+
+/* True if the word at which @point was found is a thread's, whose index is returned. */
+static u32 owner_of(const struct snapshot *snap, const struct point *point)
+{
+	return snap->words[point->word].owner;
+}
+
+/* The thread whose own stack @map surely is, and nothing else but its TLS; BLOCK_NONE if it is not that. */
+static u32 stack_owner(const struct region_list *list, const struct snapshot *snap, size_t map)
+{
+	const struct snapshot_map *m = &snap->maps[map], *below = map ? m - 1 : NULL;
+	const struct snapshot_thread *thread;
+	size_t first = point_at(list, m->start);
+	u32 owner;
+
+	if (first == list->nr_points || list->points[first].addr >= m->end)
+		return BLOCK_NONE;
+	owner = owner_of(snap, &list->points[first]);
+	thread = &snap->threads[owner];
+	for (size_t i = first; i < list->nr_points && list->points[i].addr < m->end; i++)
+		if (owner_of(snap, &list->points[i]) != owner)
+			return BLOCK_NONE;
+	if (thread->sp < m->start || thread->sp >= m->end)
+		return BLOCK_NONE;
+	if (strcmp(m->path, "[stack]") == 0)
+		return thread->tid == snap->pid ? owner : BLOCK_NONE;
+	if (!is_anonymous(m) || thread->tp <= thread->sp || thread->tp >= m->end)
+		return BLOCK_NONE;
+	/* Without a guard below it, the mapping may have grown together with another. */
+	return below && below->end == m->start && !below->is_readable && !below->is_writable ? owner : BLOCK_NONE;
+}
+
+static int add_stack(struct region_list *list, const struct snapshot *snap, size_t map)
+{
+	u32 owner = stack_owner(list, snap, map);
+	taddr_t sp;
+
+	if (owner == BLOCK_NONE)
+		return 0;
+	sp = snap->threads[owner].sp;
+	return sp - snap->maps[map].start > snap->red_zone ?
+		       add_region(list, snap->maps[map].start, sp - snap->red_zone, REGION_NEVER) :
+		       0;
+}
+
+static int add_map(struct region_list *list, const struct scan *s, size_t map)
+{
+	const struct snapshot *snap = s->snap;
+	const struct snapshot_map *m = &snap->maps[map];
+	u32 first = scan_lower_bound(s, m->start);
+	taddr_t start;
+
+	if (!m->is_writable)
+		return 0;
+	if (first == s->nr || s->blocks[first].addr >= m->end)
+		return add_stack(list, snap, map);
+	if (s->options.is_partial || s->result.nr_overlaps)
+		return 0;
+	if (strcmp(m->path, "[heap]") == 0) {
+		start = snap->heap_start ? snap->heap_start : s->blocks[first].addr;
+		return add_region(list, start > m->start ? start : m->start, m->end, REGION_HEAP);
+	}
+	if (!is_anonymous(m) || m->is_shared || is_bss(snap, map))
+		return 0;
+	return add_anonymous(list, s, m->start, m->end);
+}
+
+int region_list_init(struct region_list *list, const struct scan *s)
+{
+	int err;
+
+	memset(list, 0, sizeof(*list));
+	err = find_points(list, s->snap);
+	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
+		err = add_map(list, s, i);
+	if (err)
+		region_list_fini(list);
+	return err;
+}
+
+void region_list_fini(struct region_list *list)
+{
+	free(list->regions);
+	free(list->points);
+	memset(list, 0, sizeof(*list));
+}

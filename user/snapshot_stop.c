@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The snapshot of a stopped process: a thread of its own traces it, so that the kernel lets go whatever happens to us. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/snapshot_memory.h"
+#include "user/snapshot_threads.h"
+
+enum { STOP_SHARE = 4 }; /* of the pause: longer than a quarter is not waited for threads that do not stop */
+
+struct stop_snapshot {
+	struct snapshot base;
+	struct held_threads held;
+	struct memory_stream *memory; /* owned */
+	u64 started_ns, deadline_ns;
+	bool is_resumed;
+	bool has_thread; /* the tracer runs apart from the caller */
+	pthread_t tracer;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int status; /* 1 = not yet, 0 = stands, -errno; under the lock */
+	bool want_resume;
+};
+
+/* Stop and read registers, in the thread that traces. */
+static int stop_here(struct stop_snapshot *st)
+{
+	u64 share = (st->deadline_ns - st->started_ns) / STOP_SHARE;
+	int err = held_stop(&st->held, st->started_ns + share);
+
+	if (err)
+		return err;
+	st->base.nr_unstopped = held_unstopped(&st->held);
+	err = held_read_registers(&st->held, &st->base);
+	if (err)
+		held_resume(&st->held);
+	return err;
+}
+
+static void *tracer_main(void *arg)
+{
+	struct stop_snapshot *st = arg;
+	int status = stop_here(st);
+
+	pthread_mutex_lock(&st->lock);
+	st->status = status;
+	pthread_cond_broadcast(&st->changed);
+	while (!st->want_resume && !status)
+		pthread_cond_wait(&st->changed, &st->lock);
+	pthread_mutex_unlock(&st->lock);
+	if (!status)
+		held_resume(&st->held);
+	return NULL;
+}
+
+/* Signals are for heaptap's main thread. */
+static int start_tracer(struct stop_snapshot *st)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&st->tracer, NULL, tracer_main, st);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		return -err;
+	st->has_thread = true;
+	pthread_mutex_lock(&st->lock);
+	while (st->status == 1)
+		pthread_cond_wait(&st->changed, &st->lock);
+	err = st->status;
+	pthread_mutex_unlock(&st->lock);
+	return err;
+}
+
+static int stop_next(struct snapshot *s, struct snapshot_chunk *chunk)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+	int nr = memory_stream_next(st->memory, chunk);
+
+	if (nr == 1)
+		s->read_bytes += chunk->len;
+	else
+		memory_stream_skipped(st->memory, s->skipped_bytes);
+	return nr;
+}
+
+static int stop_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+
+	return memory_stream_peek(st->memory, addr, buf, len);
+}
+
+static void stop_resume(struct snapshot *s)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+
+	if (st->is_resumed)
+		return;
+	st->is_resumed = true;
+	if (st->has_thread) {
+		pthread_mutex_lock(&st->lock);
+		st->want_resume = true;
+		pthread_cond_broadcast(&st->changed);
+		pthread_mutex_unlock(&st->lock);
+		pthread_join(st->tracer, NULL);
+	} else {
+		held_resume(&st->held);
+	}
+	s->pause_ns = snapshot_clock() - st->started_ns;
+}
+
+static void stop_free(struct snapshot *s)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+
+	memory_stream_free(st->memory);
+	snapshot_fini(s);
+	pthread_cond_destroy(&st->changed);
+	pthread_mutex_destroy(&st->lock);
+	free(st);
+}
+
+static const struct snapshot_ops stop_ops = {
+	.name = "stop",
+	.next = stop_next,
+	.peek = stop_peek,
+	.resume = stop_resume,
+	.free = stop_free,
+};
+
+/* Word size and byte order from the program's ELF header; where it cannot be read, those of the registers. */
+static void read_elf_class(struct snapshot *s)
+{
+	u8 ident[EI_NIDENT] = { 0 };
+	auto_close int fd = -1;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", s->mem_tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || pread(fd, ident, sizeof(ident), 0) != sizeof(ident))
+		return;
+	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
+		return;
+	s->word_size = ident[EI_CLASS] == ELFCLASS32 ? 4 : 8;
+	s->is_big_endian = ident[EI_DATA] == ELFDATA2MSB;
+}
+
+/* What is read while the process stands, registers aside. */
+static int read_moment(struct stop_snapshot *st)
+{
+	int err = snapshot_read_maps(&st->base);
+
+	if (!err)
+		err = snapshot_read_kernel_words(&st->base, st->deadline_ns);
+	if (!err)
+		err = memory_stream_new(&st->memory, &st->base, st->deadline_ns);
+	if (!err)
+		read_elf_class(&st->base);
+	return err;
+}
+
+/* The errors that nobody named so far. */
+static void explain(pid_t pid, int err)
+{
+	if (err == -ESRCH)
+		error("scan: process %d: it has ended", pid);
+	else if (err == -ETIME)
+		error("scan: process %d: given up: it cannot be stopped in time", pid);
+	else if (err != -EPERM)
+		error("scan: process %d: %s", pid, strerror(-err));
+}
+
+int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options)
+{
+	u64 max_pause_ns = options->max_pause_ns ? options->max_pause_ns : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	struct stop_snapshot *st = calloc(1, sizeof(*st));
+	int err;
+
+	if (!st)
+		return -ENOMEM;
+	pthread_mutex_init(&st->lock, NULL);
+	pthread_cond_init(&st->changed, NULL);
+	st->base.ops = &stop_ops;
+	st->base.pid = st->held.pid = pid;
+	st->held.may_be_traced = options->is_traced;
+	st->status = 1;
+	st->started_ns = snapshot_clock();
+	st->deadline_ns = st->started_ns + max_pause_ns;
+	err = options->is_traced ? stop_here(st) : start_tracer(st);
+	if (!err)
+		err = read_moment(st);
+	if (err) {
+		explain(pid, err);
+		snapshot_free(&st->base);
+		return err;
+	}
+	*out = &st->base;
+	return 0;
+}
