@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "user/lib/cleanup.h"
 #include "user/scan_state.h"
@@ -12,6 +13,8 @@ enum {
 	INSERTION = 48,	    /* blocks that insertion sorts faster */
 	SPAN_HOLE = 32 << 20, /* bytes between two starts that begin a new span */
 	BLOCKS_PER_BUCKET = 8,
+	HUGE_PAGE = 2 << 20,
+	COLLAPSE_ADVICE = 25, /* MADV_COLLAPSE, Linux 6.1 */
 };
 
 u64 scan_block_size(const struct scan *s, u32 block)
@@ -275,11 +278,62 @@ u32 scan_lower_bound(const struct scan *s, taddr_t addr)
 	return lo;
 }
 
+const struct scan_span *scan_span_find(const struct scan *s, taddr_t p)
+{
+	size_t lo = 0, hi = s->nr_spans;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->spans[mid].end <= p)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->nr_spans && s->spans[lo].start <= p ? &s->spans[lo] : NULL;
+}
+
+u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, taddr_t p)
+{
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (s->blocks[mid].addr <= p)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo - 1;
+}
+
 u32 scan_lookup(const struct scan *s, taddr_t p)
 {
-	u32 i = scan_lower_bound(s, p + 1);
+	const struct scan_span *span = scan_span_find(s, p);
+	const u32 *bucket;
+	u32 i;
 
-	return i && p < scan_block_end(s, i - 1) ? i - 1 : BLOCK_NONE;
+	if (!span)
+		return BLOCK_NONE;
+	bucket = scan_bucket(s, span, p);
+	i = scan_last_below(s, bucket[0], bucket[1], p);
+	return p < scan_block_end(s, i) ? i : BLOCK_NONE;
+}
+
+u32 scan_find_start(const struct scan *s, taddr_t addr)
+{
+	u32 i = addr >> 56 ? BLOCK_NONE : scan_lookup(s, addr);
+
+	return i != BLOCK_NONE && s->blocks[i].addr == addr ? i : BLOCK_NONE;
+}
+
+void scan_use_huge_pages(void *p, size_t len)
+{
+	uintptr_t start = ((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	uintptr_t end = ((uintptr_t)p + len) / HUGE_PAGE * HUGE_PAGE;
+
+	/* An advice: where it fails, lookups are slower. */
+	if (start < end && madvise((void *)start, end - start, MADV_HUGEPAGE) == 0)
+		madvise((void *)start, end - start, COLLAPSE_ADVICE);
 }
 
 int scan_new(struct scan **out, const struct scan_books *books, const struct scan_options *options)
@@ -304,6 +358,7 @@ int scan_new(struct scan **out, const struct scan_books *books, const struct sca
 	exact = realloc(s->blocks, (s->nr ? s->nr : 1) * sizeof(*s->blocks));
 	if (exact)
 		s->blocks = exact;
+	scan_use_huge_pages(s->blocks, s->nr * sizeof(*s->blocks));
 	*out = s;
 	return 0;
 }

@@ -16,6 +16,8 @@
  * searching again from the starts, last one first: what is seen before its turn is no leader.
  */
 
+enum { FILTER_BITS = 20 };
+
 /* The blocks still to follow, linked through the blocks themselves: no memory, no recursion. */
 struct stack {
 	struct scan *s;
@@ -107,6 +109,7 @@ struct lost {
 	struct scan *s;
 	u32 *blocks; /* owned */
 	u32 nr;
+	u64 *filter; /* owned; a bit is set for each: few blocks are lost, and looking up all takes long */
 };
 
 static bool is_lost(const struct scan_block *b)
@@ -114,20 +117,22 @@ static bool is_lost(const struct scan_block *b)
 	return b->verdict == SCAN_NONE;
 }
 
-static u32 find_block(const struct scan *s, taddr_t addr)
+/* Bit of @addr in the filter. */
+static u32 filter_bit(taddr_t addr)
 {
-	u32 i = addr >> 56 ? BLOCK_NONE : scan_lookup(s, addr);
-
-	return i != BLOCK_NONE && s->blocks[i].addr == addr ? i : BLOCK_NONE;
+	return (u32)((addr >> 3) * 0x9e3779b97f4a7c15ULL >> (64 - FILTER_BITS));
 }
 
 /* Age in ms since the oldest block, saturated: 49 days. */
 static int note_age(void *ctx, const struct heap_block *block)
 {
 	struct lost *lost = ctx;
-	u32 i = find_block(lost->s, block->addr);
+	u32 bit = filter_bit(block->addr), i;
 	u64 ms = block->time_ns < lost->s->first_ns ? 0 : (block->time_ns - lost->s->first_ns) / 1000000;
 
+	if (!(lost->filter[bit / 64] >> (bit % 64) & 1))
+		return 0;
+	i = scan_find_start(lost->s, block->addr);
 	if (i != BLOCK_NONE && is_lost(&lost->s->blocks[i]))
 		lost->s->blocks[i].link = ms < UINT32_MAX ? (u32)ms : UINT32_MAX;
 	return 0;
@@ -179,12 +184,16 @@ static int find_lost(struct lost *lost)
 	for (u32 i = 0; i < s->nr; i++)
 		lost->nr += is_lost(&s->blocks[i]);
 	lost->blocks = calloc(lost->nr ? lost->nr : 1, sizeof(*lost->blocks));
-	if (!lost->blocks)
+	lost->filter = calloc(1, (1 << FILTER_BITS) / 8);
+	if (!lost->blocks || !lost->filter)
 		return -ENOMEM;
 	lost->nr = 0;
 	for (u32 i = 0; i < s->nr; i++) {
+		u32 bit = filter_bit(s->blocks[i].addr);
+
 		if (!is_lost(&s->blocks[i]))
 			continue;
+		lost->filter[bit / 64] |= 1ULL << (bit % 64);
 		lost->blocks[lost->nr++] = i;
 		s->blocks[i].link = UINT32_MAX;
 	}
@@ -281,6 +290,7 @@ static int judge_lost(struct scan *s)
 			claim(s, lost.blocks[i]);
 	}
 	free(lost.blocks);
+	free(lost.filter);
 	return err;
 }
 

@@ -73,42 +73,10 @@ static int hit_root(struct reader *r, u32 block, u64 offset, u64 where)
 	return 0;
 }
 
-/* Span that holds @p, or NULL. @last is where the search before ended. */
-static const struct scan_span *find_span(const struct scan *s, taddr_t p, const struct scan_span *last)
-{
-	size_t lo = 0, hi = s->nr_spans;
-
-	if (p >= last->start && p < last->end)
-		return last;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->spans[mid].end <= p)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->nr_spans && s->spans[lo].start <= p ? &s->spans[lo] : NULL;
-}
-
-/* Last of blocks [lo, hi) that starts at or below @p, given that lo or the one before does. */
-static u32 last_at_or_below(const struct scan *s, u32 lo, u32 hi, taddr_t p)
-{
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (s->blocks[mid].addr <= p)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo - 1;
-}
-
 static int settle(struct reader *r, const struct candidate *c, u32 lo, u32 hi)
 {
 	struct scan *s = r->s;
-	u32 block = last_at_or_below(s, lo, hi, c->value);
+	u32 block = scan_last_below(s, lo, hi, c->value);
 	u32 source = (u32)WHERE_VALUE(c->where);
 	u64 offset = c->value - s->blocks[block].addr;
 
@@ -135,16 +103,13 @@ static int flush(struct reader *r)
 	int err = 0;
 
 	for (size_t i = 0; i < r->nr; i++) {
-		const struct scan_span *found = find_span(s, r->candidates[i].value, span);
-		u64 at;
+		taddr_t p = r->candidates[i].value;
+		const struct scan_span *found = p >= span->start && p < span->end ? span : scan_span_find(s, p);
 
 		if (!found)
 			continue;
 		span = found;
-		at = (r->candidates[i].value - span->start) >> span->shift;
-		if (at >= span->nr_buckets)
-			at = span->nr_buckets - 1;
-		bucket[nr] = s->buckets + span->bucket + at;
+		bucket[nr] = scan_bucket(s, span, p);
 		__builtin_prefetch(bucket[nr]);
 		r->candidates[nr++] = r->candidates[i];
 	}
@@ -482,7 +447,9 @@ static int read_all(struct reader *r)
 	if (nr)
 		return nr;
 	err = flush(r);
-	return err ? err : edges_finish(&r->s->edges, r->s->nr);
+	if (!err)
+		err = edges_finish(&r->s->edges, r->s->nr);
+	return err;
 }
 
 static void init_reader(struct reader *r, struct scan *s)

@@ -42,17 +42,9 @@ static void fill(const struct scan *s, u32 block, struct scan_block_info *out)
 		out->leader = s->blocks[b->link].addr;
 }
 
-/* The block that starts at @addr. */
-static u32 find(const struct scan *s, taddr_t addr)
-{
-	u32 i = addr >> 56 ? BLOCK_NONE : scan_lookup(s, addr);
-
-	return i != BLOCK_NONE && s->blocks[i].addr == addr ? i : BLOCK_NONE;
-}
-
 bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out)
 {
-	u32 i = find(s, addr);
+	u32 i = scan_find_start(s, addr);
 
 	if (i == BLOCK_NONE)
 		return false;
@@ -114,30 +106,58 @@ int scan_leaders(const struct scan *s, struct scan_block_info **out, size_t *nr)
 	return 0;
 }
 
+enum { ROW_BATCH = 64 };
+
+/* Blocks are looked up in batches, so that the misses of the cache overlap. */
 struct row_sums {
 	const struct scan *s;
 	struct scan_sums *rows;
+	size_t nr_rows;
+	struct heap_block batch[ROW_BATCH];
 	size_t nr;
 };
+
+static void add_batch(struct row_sums *sums)
+{
+	const struct scan *s = sums->s;
+
+	for (size_t i = 0; i < sums->nr; i++) {
+		const struct scan_span *span = scan_span_find(s, sums->batch[i].addr);
+
+		if (span)
+			__builtin_prefetch(&s->blocks[scan_bucket(s, span, sums->batch[i].addr)[0]]);
+	}
+	for (size_t i = 0; i < sums->nr; i++) {
+		const struct heap_block *block = &sums->batch[i];
+		u32 found = scan_find_start(s, block->addr);
+		struct scan_sum *sum;
+
+		if (found == BLOCK_NONE || block->row >= sums->nr_rows)
+			continue;
+		sum = &sums->rows[block->row].of[s->blocks[found].verdict];
+		sum->blocks++;
+		sum->bytes += block->size;
+	}
+	sums->nr = 0;
+}
 
 static int add_to_row(void *ctx, const struct heap_block *block)
 {
 	struct row_sums *sums = ctx;
-	u32 i = find(sums->s, block->addr);
-	struct scan_sum *sum;
 
-	if (i == BLOCK_NONE || block->row >= sums->nr)
-		return 0;
-	sum = &sums->rows[block->row].of[sums->s->blocks[i].verdict];
-	sum->blocks++;
-	sum->bytes += block->size;
+	sums->batch[sums->nr++] = *block;
+	if (sums->nr == ROW_BATCH)
+		add_batch(sums);
 	return 0;
 }
 
 int scan_rows(const struct scan *s, struct scan_sums *rows, size_t nr)
 {
-	struct row_sums sums = { .s = s, .rows = rows, .nr = nr };
+	struct row_sums sums = { .s = s, .rows = rows, .nr_rows = nr };
+	int err;
 
 	memset(rows, 0, nr * sizeof(*rows));
-	return s->books.for_each(s->books.ctx, add_to_row, &sums);
+	err = s->books.for_each(s->books.ctx, add_to_row, &sums);
+	add_batch(&sums);
+	return err;
 }

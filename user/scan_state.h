@@ -116,6 +116,23 @@ u64 scan_block_size(const struct scan *s, u32 block);
 /* Take the drained events into the array. */
 int scan_apply_drained(struct scan *s) __must_check;
 
+/* Block that starts at @addr, or BLOCK_NONE. */
+u32 scan_find_start(const struct scan *s, taddr_t addr);
+/* Span that holds @p, or NULL. */
+const struct scan_span *scan_span_find(const struct scan *s, taddr_t p);
+/* Last of blocks [lo, hi) that starts at or below @p, given that lo or the one before does. */
+u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, taddr_t p);
+/* Ask for large pages: searches in large arrays miss the TLB at each step otherwise. */
+void scan_use_huge_pages(void *p, size_t len);
+
+/* [0], [1]: blocks that start in the bucket of @p, in @span. */
+static inline const u32 *scan_bucket(const struct scan *s, const struct scan_span *span, taddr_t p)
+{
+	u64 at = (p - span->start) >> span->shift;
+
+	return s->buckets + span->bucket + (at < span->nr_buckets ? at : span->nr_buckets - 1);
+}
+
 /* First block at or above @addr. */
 u32 scan_lower_bound(const struct scan *s, taddr_t addr);
 

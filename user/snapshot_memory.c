@@ -391,6 +391,14 @@ static int read_span(struct memory_stream *m, const struct span *span)
 	return err;
 }
 
+/* An address space that is gone has no pages, and reads end at once. */
+static int check_alive(const struct memory_stream *m)
+{
+	u8 byte;
+
+	return m->nr_spans && pread(m->mem, &byte, 1, (off_t)m->spans[0].start) == 0 ? -ESRCH : 0;
+}
+
 static void *reader_main(void *arg)
 {
 	struct memory_stream *m = arg;
@@ -398,6 +406,8 @@ static void *reader_main(void *arg)
 
 	for (size_t i = 0; i < m->nr_spans && !err; i++)
 		err = read_span(m, &m->spans[i]);
+	if (!err)
+		err = check_alive(m);
 	pthread_mutex_lock(&m->lock);
 	m->status = err;
 	pthread_cond_broadcast(&m->changed);

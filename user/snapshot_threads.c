@@ -198,7 +198,7 @@ int held_stop(struct held_threads *h, u64 deadline_ns)
 {
 	int nr = 1;
 
-	for (int pass = 0; pass < MAX_PASSES && nr > 0 && snapshot_clock() < deadline_ns; pass++) {
+	for (int pass = 0; pass < MAX_PASSES && nr > 0; pass++) {
 		nr = seize_new(h);
 		wait_stopped(h, deadline_ns);
 	}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How fast a scan is: 1 GiB of live heap in 4 million blocks of a child; prints pause, speed and memory per block. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user/scan.h"
+
+enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60 };
+
+struct shared {
+	volatile int is_ready;
+	u64 addr[];
+};
+
+static struct shared *shared;
+static size_t nr_blocks = 4 << 20, block_bytes = 240;
+static bool is_random;
+static void **table;
+
+static u64 next_random(u64 *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* A hash table of chains; each block has a second pointer to any other. Some are in no chain. */
+static void child(void)
+{
+	u64 state = 88172645463325252ULL;
+	size_t nr_chains = nr_blocks / 4;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	table = calloc(nr_chains, sizeof(*table));
+	for (size_t i = 0; i < nr_blocks; i++) {
+		size_t chain = is_random ? next_random(&state) % nr_chains : i / 4;
+		void **p = malloc(block_bytes);
+
+		for (size_t k = 0; k < block_bytes / sizeof(*p); k++)
+			p[k] = (void *)(uintptr_t)(next_random(&state) % 3 ? k : next_random(&state));
+		p[0] = p[1] = NULL;
+		shared->addr[i] = (u64)(uintptr_t)p;
+		if (i % LEAK_EVERY == 0)
+			continue;
+		p[0] = table[chain];
+		table[chain] = p;
+	}
+	for (size_t i = 0; i < nr_blocks; i++) {
+		size_t other = is_random ? next_random(&state) % nr_blocks : (i + 7) % nr_blocks;
+
+		if (other % LEAK_EVERY)
+			((void **)(uintptr_t)shared->addr[i])[1] = (void *)(uintptr_t)shared->addr[other];
+	}
+	shared->is_ready = 1;
+	munmap(shared, sizeof(*shared) + nr_blocks * sizeof(u64));
+	for (;;)
+		pause();
+}
+
+static int each_block(const void *ctx, int (*visit)(void *, const struct heap_block *), void *visit_ctx)
+{
+	(void)ctx;
+	for (size_t i = 0; i < nr_blocks; i++) {
+		/* As a hash table would: in no order. */
+		size_t k = (i * 2654435761U) % nr_blocks;
+		struct heap_block b = { .addr = shared->addr[k], .size = block_bytes, .time_ns = k };
+		int err = visit(visit_ctx, &b);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static u64 resident_kib(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long value = 0;
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "RssAnon:", 8) == 0)
+			value = strtoul(line + 8, NULL, 10);
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static u64 cpu_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+static int measure(pid_t pid)
+{
+	const struct scan_books books = { .for_each = each_block };
+	const struct scan_options options = { .is_partial = false };
+	const struct snapshot_options stop = { .max_pause_ns = MAX_PAUSE_S * 1000000000ULL };
+	u64 before = resident_kib(), t[6], cpu[6];
+	struct snapshot *snap = NULL;
+	struct scan *scan = NULL;
+	struct scan_result r;
+	double gib;
+	int err;
+
+	t[0] = snapshot_clock();
+	cpu[0] = cpu_clock();
+	err = scan_new(&scan, &books, &options);
+	t[1] = snapshot_clock();
+	cpu[1] = cpu_clock();
+	if (!err)
+		err = snapshot_stop_new(&snap, pid, &stop);
+	t[2] = snapshot_clock();
+	cpu[2] = cpu_clock();
+	if (!err)
+		err = scan_read(scan, snap);
+	t[3] = snapshot_clock();
+	cpu[3] = cpu_clock();
+	if (!err)
+		snapshot_resume(snap);
+	t[4] = snapshot_clock();
+	cpu[4] = cpu_clock();
+	if (!err)
+		err = scan_judge(scan);
+	t[5] = snapshot_clock();
+	cpu[5] = cpu_clock();
+	if (err) {
+		fprintf(stderr, "bench_scan: %s\n", strerror(-err));
+		return 1;
+	}
+	r = scan_result(scan);
+	gib = (double)r.scanned_bytes / (1 << 30);
+	printf("blocks %zu of %zu bytes, %s\n", nr_blocks, block_bytes, is_random ? "random order" : "in order");
+	printf("sort %.0f ms, stop %.0f ms, read %.0f ms, judge %.0f ms\n", (double)(t[1] - t[0]) / 1e6,
+	       (double)(t[2] - t[1]) / 1e6, (double)(t[3] - t[2]) / 1e6, (double)(t[5] - t[4]) / 1e6);
+	printf("CPU: sort %.0f ms, read %.0f ms, judge %.0f ms\n", (double)(cpu[1] - cpu[0]) / 1e6,
+	       (double)(cpu[3] - cpu[2]) / 1e6, (double)(cpu[5] - cpu[4]) / 1e6);
+	printf("pause %.0f ms, %.2f GiB scanned, %.2f GiB/s in the pause, %.2f GiB/s with the verdicts\n",
+	       (double)snap->pause_ns / 1e6, gib, gib / ((double)snap->pause_ns / 1e9),
+	       gib / ((double)(t[5] - t[1]) / 1e9));
+	printf("memory %.1f bytes per block, %.1f by resident size\n", (double)scan_memory(scan) / (double)nr_blocks,
+	       (double)(resident_kib() - before) * 1024 / (double)nr_blocks);
+	for (int v = SCAN_REACHABLE; v < NR_SCAN_VERDICTS; v++)
+		printf("%s %llu  ", scan_verdict_name(v), (unsigned long long)r.sums.of[v].blocks);
+	printf("\n");
+	scan_free(scan);
+	snapshot_free(snap);
+	return 0;
+}
+
+/* bench_scan [BLOCKS [BYTES [random]]] */
+int main(int argc, char **argv)
+{
+	pid_t pid;
+	int err;
+
+	if (argc > 1)
+		nr_blocks = strtoul(argv[1], NULL, 10);
+	if (argc > 2)
+		block_bytes = strtoul(argv[2], NULL, 10);
+	is_random = argc > 3;
+	shared = mmap(NULL, sizeof(*shared) + nr_blocks * sizeof(u64), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (shared == MAP_FAILED || block_bytes < 2 * sizeof(void *))
+		return 99;
+	pid = fork();
+	if (pid < 0)
+		return 99;
+	if (pid == 0)
+		child();
+	while (!shared->is_ready)
+		usleep(10000);
+	err = measure(pid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return err;
+}
