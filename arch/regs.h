@@ -13,11 +13,11 @@ enum {
 
 /* Registers of one thread. bytes[] holds words of word_size in the byte order of this machine. */
 struct arch_regs {
-	taddr_t sp;	     /* stack pointer */
-	taddr_t tp;	     /* thread pointer (TLS base); 0 = unknown */
-	u32 nr_general;	     /* bytes of general registers, from bytes[0] */
-	u32 nr_vector;	     /* bytes of vector state, from bytes[REGS_VECTOR] */
-	u8 word_size;	     /* 4 or 8: of the code that the thread runs */
+	taddr_t sp;	/* stack pointer */
+	taddr_t tp;	/* thread pointer (TLS base); 0 = unknown */
+	u32 nr_general; /* bytes of general registers, from bytes[0] */
+	u32 nr_vector;	/* bytes of vector state, from bytes[REGS_VECTOR] */
+	u8 word_size;	/* 4 or 8: of the code that the thread runs */
 	_Alignas(8) u8 bytes[REGS_MAX_BYTES];
 };
 

@@ -17,17 +17,19 @@
 #endif
 
 enum {
-	GET_THREAD_AREA = 25,	     /* ptrace request, absent from the C library's headers on 64 bit */
-	SIZE_32 = 17 * 4,	     /* general registers of 32-bit code */
-	XMM_START = 160, XMM_END = 416, /* in the saved state, after 8 x87 registers from 32 on */
+	GET_THREAD_AREA = 25, /* ptrace request, absent from the C library's headers on 64 bit */
+	SIZE_32 = 17 * 4,     /* general registers of 32-bit code */
+	XMM_START = 160,
+	XMM_END = 416, /* in the saved state, after 8 x87 registers from 32 on */
 	X87_START = 32,
 };
 
 /* In the order in which the kernel hands them out. */
-static const char *const names_64[] = { "r15", "r14",	   "r13", "r12", "rbp",	   "rbx", "r11",     "r10",	"r9",
-					"r8",  "rax",	   "rcx", "rdx", "rsi",	   "rdi", "orig_rax", "rip",	"cs",
-					"eflags", "rsp", "ss",  "fs_base", "gs_base", "ds",  "es",	    "fs",	"gs" };
-static const char *const names_32[] = { "ebx", "ecx", "edx", "esi",	 "edi", "ebp", "eax",	 "ds", "es",
+static const char *const names_64[] = { "r15",	   "r14",      "r13", "r12", "rbp",    "rbx", "r11",
+					"r10",	   "r9",       "r8",  "rax", "rcx",    "rdx", "rsi",
+					"rdi",	   "orig_rax", "rip", "cs",  "eflags", "rsp", "ss",
+					"fs_base", "gs_base",  "ds",  "es",  "fs",     "gs" };
+static const char *const names_32[] = { "ebx", "ecx", "edx",	  "esi", "edi", "ebp",	  "eax", "ds", "es",
 					"fs",  "gs",  "orig_eax", "eip", "cs",	"eflags", "esp", "ss" };
 enum { RSP_64 = 19, FS_BASE_64 = 21, GS_32 = 10, ESP_32 = 15 };
 

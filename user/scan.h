@@ -43,7 +43,8 @@ struct scan_options {
 /* The books, as heap_for_each_block() shows them; in any order. A heap: scan_books_of(). */
 struct scan_books {
 	const void *ctx;
-	int (*for_each)(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block), void *visit_ctx);
+	int (*for_each)(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
+			void *visit_ctx);
 };
 
 struct scan_sum {
@@ -59,9 +60,9 @@ struct scan_result {
 	struct scan_sums sums;
 	u64 scanned_bytes; /* roots and blocks looked at */
 	u64 skipped_bytes;
-	u64 nr_unstopped;  /* threads that ran on */
-	u64 nr_overlaps;   /* blocks that overlap others: the books are wrong or allocators nest; unsure */
-	bool is_complete;  /* false: what would be definite or indirect is unsure */
+	u64 nr_unstopped; /* threads that ran on */
+	u64 nr_overlaps;  /* blocks that overlap others: the books are wrong or allocators nest; unsure */
+	bool is_complete; /* false: what would be definite or indirect is unsure */
 };
 
 /* A verdict on one block. */
@@ -69,7 +70,7 @@ struct scan_block_info {
 	taddr_t addr;
 	u64 size;
 	enum scan_verdict verdict;
-	taddr_t leader;	     /* definite, indirect (and unsure for want of completeness): who lost it; else 0 */
+	taddr_t leader; /* definite, indirect (and unsure for want of completeness): who lost it; else 0 */
 	u64 indirect_blocks; /* of a leader; see scan_leaders() */
 	u64 indirect_bytes;
 };
@@ -81,7 +82,8 @@ struct scan_block_info {
  * entered in the books from here to the stop but what scan_event() is told. 16 bytes per block plus
  * 1 to 3 for each pointer found. *@out is owned by the caller. 0 or -ENOMEM; -EOVERFLOW beyond 2^32 blocks.
  */
-int scan_new(struct scan **out, const struct scan_books *books, const struct scan_options *options) __must_check;
+int scan_new(struct scan **out, const struct scan_books *books,
+	     const struct scan_options *options) __must_check;
 void scan_free(struct scan *s);
 
 /* The books of a process. */
@@ -110,7 +112,8 @@ u64 scan_memory(const struct scan *s); /* bytes in use */
 bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out);
 
 /* Each block by address. @visit returns 0 to go on, else its value is returned. indirect_* are not filled. */
-int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct scan_block_info *info), void *ctx);
+int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct scan_block_info *info),
+		  void *ctx);
 
 /*
  * The definite blocks, by address, with what is lost through each. *@out is owned by the caller.

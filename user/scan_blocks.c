@@ -10,7 +10,7 @@
 
 enum {
 	FIRST_BLOCKS = 1024,
-	INSERTION = 48,	    /* blocks that insertion sorts faster */
+	INSERTION = 48,	      /* blocks that insertion sorts faster */
 	SPAN_HOLE = 32 << 20, /* bytes between two starts that begin a new span */
 	BLOCKS_PER_BUCKET = 8,
 	HUGE_PAGE = 2 << 20,
@@ -85,7 +85,8 @@ static int add_block(void *ctx, const struct heap_block *block)
 	/* What wraps around or lies beyond any user address is a lie of the target. */
 	if (block->addr >> 56 || block->size >> 56)
 		return 0;
-	return make_block(s, &s->blocks[s->nr++], block->addr, block->size, block->is_unsure ? BLOCK_TAINTED : 0);
+	return make_block(s, &s->blocks[s->nr++], block->addr, block->size,
+			  block->is_unsure ? BLOCK_TAINTED : 0);
 }
 
 static void insertion_sort(struct scan_block *b, size_t nr)

@@ -2,7 +2,8 @@
 /* The books of a process as the scan wants them. */
 #include "user/scan.h"
 
-static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block), void *visit_ctx)
+static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
+		    void *visit_ctx)
 {
 	return heap_for_each_block(ctx, visit, visit_ctx);
 }

@@ -9,8 +9,8 @@
 
 enum {
 	NR_CANDIDATES = 1024,
-	MAX_TAKEN = 512,	 /* words taken between two looks at the room */
-	NR_VTABLES = 4096,	 /* remembered answers, a power of two */
+	MAX_TAKEN = 512,	   /* words taken between two looks at the room */
+	NR_VTABLES = 4096,	   /* remembered answers, a power of two */
 	MAX_VTABLE_READS = 200000, /* then the heuristic for multiple inheritance ends */
 	VTABLE_WORDS = 4,
 	MIN_ROOT_REFS = 65536,
@@ -31,7 +31,7 @@ struct reader {
 	u64 page;      /* bytes */
 	u64 mask;
 	u32 heuristics;
-	bool is_native; /* words of 8 bytes in our byte order, aligned */
+	bool is_native;		  /* words of 8 bytes in our byte order, aligned */
 	taddr_t file_lo, file_hi; /* mapped files lie between */
 	u32 nr_vtable_reads;
 	struct candidate candidates[NR_CANDIDATES];
@@ -104,7 +104,8 @@ static int flush(struct reader *r)
 
 	for (size_t i = 0; i < r->nr; i++) {
 		taddr_t p = r->candidates[i].value;
-		const struct scan_span *found = p >= span->start && p < span->end ? span : scan_span_find(s, p);
+		const struct scan_span *found =
+			p >= span->start && p < span->end ? span : scan_span_find(s, p);
 
 		if (!found)
 			continue;
@@ -242,7 +243,7 @@ static bool check_vtable(struct reader *r, taddr_t addr)
 	top = load_word(r, bytes); /* distance to the whole object: 0 or small and negative */
 	if (w == 4)
 		top = (u64)(s64)(s32)top;
-	if (top && top < (u64)-(1 << 24))
+	if (top && top < (u64) - (1 << 24))
 		return false;
 	for (size_t i = 0; i < VTABLE_WORDS; i++) {
 		u64 value = load_word(r, bytes + (2 + i) * w);
@@ -280,7 +281,8 @@ static void look_at_head(struct reader *r, u32 block, const u8 *p, size_t len)
 	second = load_word(r, p + w);
 	if ((r->heuristics & SCAN_NEWARRAY) && first && first < size && (size - w) % first == 0)
 		b->flags |= BLOCK_NEWARRAY;
-	if ((r->heuristics & SCAN_STDSTRING) && first <= second && second < size && second + 3U * w + 1 == size)
+	if ((r->heuristics & SCAN_STDSTRING) && first <= second && second < size &&
+	    second + 3U * w + 1 == size)
 		b->flags |= BLOCK_STDSTRING;
 	if ((r->heuristics & SCAN_MULTIPLE) && is_vtable(r, first & r->mask))
 		b->flags |= BLOCK_VPTRS;
@@ -410,7 +412,8 @@ static int read_words(struct reader *r)
 	const struct scan *s = r->s;
 
 	for (size_t i = 0; i < snap->nr_words; i++) {
-		struct candidate c = { .value = snap->words[i].value & r->mask, .where = WHERE(WHERE_WORD, i) };
+		struct candidate c = { .value = snap->words[i].value & r->mask,
+				       .where = WHERE(WHERE_WORD, i) };
 		int err;
 
 		if (c.value - s->lo >= s->hi - s->lo)
@@ -422,9 +425,9 @@ static int read_words(struct reader *r)
 	}
 	for (size_t i = 0; i < r->regions.nr_points; i++) {
 		u32 block = scan_lookup(s, r->regions.points[i].addr);
-		int err = block == BLOCK_NONE ?
-				  0 :
-				  hit_root(r, block, 0, WHERE(WHERE_WORD, (u64)r->regions.points[i].word));
+		int err = block == BLOCK_NONE
+				  ? 0
+				  : hit_root(r, block, 0, WHERE(WHERE_WORD, (u64)r->regions.points[i].word));
 
 		if (err)
 			return err;

@@ -67,7 +67,8 @@ static int find_points(struct region_list *list, const struct snapshot *snap)
 			continue;
 		thread = &snap->threads[word->owner];
 		if (word->value == thread->sp || (thread->tp && word->value == thread->tp))
-			list->points[list->nr_points++] = (struct point){ .addr = word->value, .word = (u32)i };
+			list->points[list->nr_points++] =
+				(struct point){ .addr = word->value, .word = (u32)i };
 	}
 	qsort(list->points, list->nr_points, sizeof(*list->points), by_addr);
 	return 0;
@@ -183,7 +184,8 @@ static u32 stack_owner(const struct region_list *list, const struct snapshot *sn
 	if (!is_anonymous(m) || thread->tp <= thread->sp || thread->tp >= m->end)
 		return BLOCK_NONE;
 	/* Without a guard below it, the mapping may have grown together with another. */
-	return below && below->end == m->start && !below->is_readable && !below->is_writable ? owner : BLOCK_NONE;
+	return below && below->end == m->start && !below->is_readable && !below->is_writable ? owner
+											     : BLOCK_NONE;
 }
 
 static int add_stack(struct region_list *list, const struct snapshot *snap, size_t map)
@@ -194,9 +196,9 @@ static int add_stack(struct region_list *list, const struct snapshot *snap, size
 	if (owner == BLOCK_NONE)
 		return 0;
 	sp = snap->threads[owner].sp;
-	return sp - snap->maps[map].start > snap->red_zone ?
-		       add_region(list, snap->maps[map].start, sp - snap->red_zone, REGION_NEVER) :
-		       0;
+	return sp - snap->maps[map].start > snap->red_zone
+		       ? add_region(list, snap->maps[map].start, sp - snap->red_zone, REGION_NEVER)
+		       : 0;
 }
 
 static int add_map(struct region_list *list, const struct scan *s, size_t map)

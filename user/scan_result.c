@@ -52,7 +52,8 @@ bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out)
 	return true;
 }
 
-int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct scan_block_info *info), void *ctx)
+int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct scan_block_info *info),
+		  void *ctx)
 {
 	for (u32 i = 0; i < s->nr; i++) {
 		struct scan_block_info info;

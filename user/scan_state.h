@@ -56,7 +56,7 @@ enum where_kind { WHERE_MEMORY, WHERE_WORD, WHERE_BLOCK };
 
 /* A root that points to a block. */
 struct root_ref {
-	u64 where;  /* address, or index in snapshot.words */
+	u64 where; /* address, or index in snapshot.words */
 	u32 block;
 	u32 offset; /* in the block, saturated */
 };
@@ -89,20 +89,20 @@ struct scan {
 	struct scan_options options;
 	struct scan_block *blocks; /* owned */
 	u32 nr;
-	u64 first_ns; /* when the oldest was allocated */
+	u64 first_ns;	      /* when the oldest was allocated */
 	struct scan_big *big; /* owned; by address */
 	size_t nr_big;
 	struct scan_span *spans; /* owned */
 	size_t nr_spans;
 	u32 *buckets; /* owned */
 	size_t nr_buckets;
-	taddr_t lo, hi; /* all blocks lie between */
+	taddr_t lo, hi;		 /* all blocks lie between */
 	struct drained *drained; /* owned */
 	size_t nr_drained;
 	struct edge_store edges;
 	struct root_ref *roots; /* owned */
 	size_t nr_roots, capacity_roots;
-	struct snapshot *snap;	/* borrowed */
+	struct snapshot *snap; /* borrowed */
 	u8 word_size;
 	struct scan_result result;
 };

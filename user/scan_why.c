@@ -56,7 +56,8 @@ static u64 step_offset(const struct scan *s, u32 parent, u32 block)
 	return best == UINT64_MAX ? 0 : best;
 }
 
-static const struct snapshot_thread *thread_of_stack(const struct snapshot *snap, const struct snapshot_map *map)
+static const struct snapshot_thread *thread_of_stack(const struct snapshot *snap,
+						     const struct snapshot_map *map)
 {
 	for (size_t i = 0; i < snap->nr_threads; i++)
 		if (snap->threads[i].sp >= map->start && snap->threads[i].sp < map->end)

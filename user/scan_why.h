@@ -10,10 +10,11 @@ enum scan_root_kind { ROOT_NONE, ROOT_MEMORY, ROOT_REGISTER, ROOT_KERNEL };
 /* Where a chain begins. */
 struct scan_root {
 	enum scan_root_kind kind;
-	taddr_t addr;			/* ROOT_MEMORY: of the word */
-	const struct snapshot_map *map; /* ROOT_MEMORY: borrowed from the snapshot; its path and file_offset name it */
-	pid_t tid;			/* ROOT_REGISTER; ROOT_MEMORY: whose stack it is, or 0 */
-	u32 where;			/* ROOT_REGISTER: for arch_reg_name(); ROOT_KERNEL: descriptor, UINT32_MAX a timer */
+	taddr_t addr; /* ROOT_MEMORY: of the word */
+	const struct snapshot_map
+		*map; /* ROOT_MEMORY: borrowed from the snapshot; its path and file_offset name it */
+	pid_t tid;    /* ROOT_REGISTER; ROOT_MEMORY: whose stack it is, or 0 */
+	u32 where;    /* ROOT_REGISTER: for arch_reg_name(); ROOT_KERNEL: descriptor, UINT32_MAX a timer */
 };
 
 struct scan_step {

@@ -66,15 +66,15 @@ struct snapshot {
 	pid_t mem_tid; /* thread whose /proc entry shows the memory: that of a main thread which ended is empty */
 	u8 word_size; /* 4 or 8 */
 	bool is_big_endian;
-	taddr_t heap_start;	      /* where the memory that brk gives begins; 0 = unknown */
-	u32 red_zone;		      /* bytes below a stack pointer that are in use */
-	struct snapshot_map *maps;    /* owned; by address */
+	taddr_t heap_start;	   /* where the memory that brk gives begins; 0 = unknown */
+	u32 red_zone;		   /* bytes below a stack pointer that are in use */
+	struct snapshot_map *maps; /* owned; by address */
 	size_t nr_maps;
 	struct snapshot_thread *threads; /* owned */
 	size_t nr_threads;
 	struct snapshot_word *words; /* owned */
 	size_t nr_words;
-	size_t nr_unstopped;	      /* threads that went on running: no verdict is definite */
+	size_t nr_unstopped;		      /* threads that went on running: no verdict is definite */
 	u64 skipped_bytes[NR_SNAPSHOT_SKIPS]; /* complete after the last next() */
 	u64 read_bytes;			      /* delivered by next() */
 	u64 pause_ns;			      /* how long the process stood; set by resume */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 
 #include "user/lib/cleanup.h"
@@ -18,13 +19,14 @@ enum {
 	NR_SLOTS = 8,
 	NR_RUNS = 256,
 	NR_ENTRIES = 4096, /* pagemap entries per read */
+	SPIN_NS = 100000,  /* about the time that a slot takes */
 };
 
 /* Which pages of a mapping count. */
 enum span_mode {
-	SPAN_ALL,     /* all that are populated */
+	SPAN_ALL, /* all that are populated */
 	SPAN_PRIVATE, /* those that are no longer the file's: read-only now, but written before (relocated data) */
-	SPAN_SKIP,    /* none; populated ones are counted as skipped */
+	SPAN_SKIP, /* none; populated ones are counted as skipped */
 };
 
 struct span {
@@ -51,12 +53,12 @@ struct memory_stream {
 	bool is_cancelled;
 	u64 skipped[NR_SNAPSHOT_SKIPS];
 	/* Consumer's. */
-	bool is_started, is_holding;
+	bool is_started, is_holding, can_spin;
 	u64 deadline_ns;
 	/* Reader's, once started. */
-	bool has_scan; /* PAGEMAP_SCAN works (Linux 6.7) */
-	int mem, pagemap; /* owned; pagemap -1 = cannot tell, read all */
-	u64 page;	  /* bytes */
+	bool has_scan;	    /* PAGEMAP_SCAN works (Linux 6.7) */
+	int mem, pagemap;   /* owned; pagemap -1 = cannot tell, read all */
+	u64 page;	    /* bytes */
 	struct span *spans; /* owned */
 	size_t nr_spans;
 	struct slot slots[NR_SLOTS];
@@ -89,7 +91,8 @@ static bool starts_with(const char *text, const char *prefix)
 static bool is_device(const struct snapshot_map *map)
 {
 	static const char *const devices[] = { "/dev/", "/sys/", "/proc/", "/dmabuf:", "anon_inode:" };
-	static const char *const plain[] = { "/dev/zero", "/dev/shm/", "/dev/hugepages/", "anon_inode:[io_uring]" };
+	static const char *const plain[] = { "/dev/zero", "/dev/shm/", "/dev/hugepages/",
+					     "anon_inode:[io_uring]" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
 		if (starts_with(map->path, plain[i]))
@@ -245,7 +248,7 @@ static struct slot *slot_wait(struct memory_stream *m)
 static void slot_filled(struct memory_stream *m)
 {
 	pthread_mutex_lock(&m->lock);
-	m->nr_filled++;
+	__atomic_store_n(&m->nr_filled, m->nr_filled + 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 }
@@ -284,7 +287,8 @@ static int read_run(struct memory_stream *m, const struct span *span, taddr_t st
 }
 
 /* One call of PAGEMAP_SCAN from *@pos on; *@pos is moved. Number of runs, or -errno. */
-static int scan_runs(const struct memory_stream *m, const struct span *span, taddr_t *pos, struct page_run *runs)
+static int scan_runs(const struct memory_stream *m, const struct span *span, taddr_t *pos,
+		     struct page_run *runs)
 {
 	u64 without = RUN_ZERO | (span->mode == SPAN_PRIVATE ? RUN_FILE : 0);
 	struct page_scan arg = {
@@ -334,7 +338,8 @@ static bool is_wanted(const struct span *span, u64 entry)
 }
 
 /* The runs of wanted pages in @entries, which begin at @addr. */
-static int read_entries(struct memory_stream *m, const struct span *span, taddr_t addr, const u64 *entries, size_t nr)
+static int read_entries(struct memory_stream *m, const struct span *span, taddr_t addr, const u64 *entries,
+			size_t nr)
 {
 	for (size_t i = 0; i < nr;) {
 		size_t first = i;
@@ -433,8 +438,26 @@ static int start_reader(struct memory_stream *m)
 		return -err;
 	}
 	pthread_detach(thread);
+	m->can_spin = get_nprocs() > 1;
 	m->is_started = true;
 	return 0;
+}
+
+/*
+ * Wait a little for the next slot without sleeping; the lock is held on entry and on return. A scan that
+ * sleeps is woken on the reader's CPU and waits there for it: then the two never run at once.
+ */
+static void spin(struct memory_stream *m)
+{
+	u64 until = snapshot_clock() + SPIN_NS;
+	u32 nr_taken = m->nr_taken;
+
+	if (!m->can_spin)
+		return;
+	pthread_mutex_unlock(&m->lock);
+	while (__atomic_load_n(&m->nr_filled, __ATOMIC_RELAXED) == nr_taken && snapshot_clock() < until)
+		;
+	pthread_mutex_lock(&m->lock);
 }
 
 int memory_stream_next(struct memory_stream *m, struct snapshot_chunk *chunk)
@@ -453,6 +476,8 @@ int memory_stream_next(struct memory_stream *m, struct snapshot_chunk *chunk)
 		m->nr_taken++;
 		pthread_cond_broadcast(&m->changed);
 	}
+	if (m->nr_filled == m->nr_taken && m->status == 1)
+		spin(m);
 	while (m->nr_filled == m->nr_taken && m->status == 1 && !err)
 		err = pthread_cond_timedwait(&m->changed, &m->lock, &until);
 	if (m->nr_filled != m->nr_taken)
@@ -467,7 +492,9 @@ int memory_stream_next(struct memory_stream *m, struct snapshot_chunk *chunk)
 		return err;
 	if (snapshot_clock() > m->deadline_ns)
 		return -ETIME;
-	*chunk = (struct snapshot_chunk){ .addr = slot->addr, .data = slot->data, .len = slot->len, .map = slot->map };
+	*chunk = (struct snapshot_chunk){
+		.addr = slot->addr, .data = slot->data, .len = slot->len, .map = slot->map
+	};
 	return 1;
 }
 
@@ -477,7 +504,8 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
 		u64 entry = 0;
 
-		if (pread(m->pagemap, &entry, sizeof(entry), (off_t)(page * sizeof(entry))) != sizeof(entry) ||
+		if (pread(m->pagemap, &entry, sizeof(entry), (off_t)(page * sizeof(entry))) !=
+			    sizeof(entry) ||
 		    !(entry & ENTRY_PRESENT))
 			return -ENODATA;
 	}

@@ -142,7 +142,8 @@ static int measure(pid_t pid)
 	}
 	r = scan_result(scan);
 	gib = (double)r.scanned_bytes / (1 << 30);
-	printf("blocks %zu of %zu bytes, %s\n", nr_blocks, block_bytes, is_random ? "random order" : "in order");
+	printf("blocks %zu of %zu bytes, %s\n", nr_blocks, block_bytes,
+	       is_random ? "random order" : "in order");
 	printf("sort %.0f ms, stop %.0f ms, read %.0f ms, judge %.0f ms\n", (double)(t[1] - t[0]) / 1e6,
 	       (double)(t[2] - t[1]) / 1e6, (double)(t[3] - t[2]) / 1e6, (double)(t[5] - t[4]) / 1e6);
 	printf("CPU: sort %.0f ms, read %.0f ms, judge %.0f ms\n", (double)(cpu[1] - cpu[0]) / 1e6,
@@ -150,7 +151,8 @@ static int measure(pid_t pid)
 	printf("pause %.0f ms, %.2f GiB scanned, %.2f GiB/s in the pause, %.2f GiB/s with the verdicts\n",
 	       (double)snap->pause_ns / 1e6, gib, gib / ((double)snap->pause_ns / 1e9),
 	       gib / ((double)(t[5] - t[1]) / 1e9));
-	printf("memory %.1f bytes per block, %.1f by resident size\n", (double)scan_memory(scan) / (double)nr_blocks,
+	printf("memory %.1f bytes per block, %.1f by resident size\n",
+	       (double)scan_memory(scan) / (double)nr_blocks,
 	       (double)(resident_kib() - before) * 1024 / (double)nr_blocks);
 	for (int v = SCAN_REACHABLE; v < NR_SCAN_VERDICTS; v++)
 		printf("%s %llu  ", scan_verdict_name(v), (unsigned long long)r.sums.of[v].blocks);

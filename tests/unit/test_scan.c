@@ -24,7 +24,7 @@ struct world {
 	struct snapshot snap;
 	struct snapshot_map maps[MAX_MAPS];
 	u8 *bytes[MAX_MAPS];
-	size_t next; /* map to deliver */
+	size_t next;  /* map to deliver */
 	size_t piece; /* bytes of it delivered */
 	struct snapshot_word words[MAX_WORDS];
 	struct snapshot_thread threads[MAX_THREADS];
@@ -193,14 +193,10 @@ static void nine_cases(void **state)
 		int root_to_a, root_to_b, a_to_b; /* -1 none, else offset of the pointer */
 		enum scan_verdict a, b;
 	} cases[] = {
-		{ -1, 0, -1, SCAN_NONE, SCAN_REACHABLE },
-		{ 0, -1, 0, SCAN_REACHABLE, SCAN_REACHABLE },
-		{ -1, -1, -1, SCAN_NONE, SCAN_DEFINITE },
-		{ -1, -1, 0, SCAN_DEFINITE, SCAN_INDIRECT },
-		{ -1, 40, -1, SCAN_NONE, SCAN_POSSIBLE },
-		{ 0, -1, 40, SCAN_REACHABLE, SCAN_POSSIBLE },
-		{ 40, -1, 0, SCAN_POSSIBLE, SCAN_POSSIBLE },
-		{ 40, -1, 40, SCAN_POSSIBLE, SCAN_POSSIBLE },
+		{ -1, 0, -1, SCAN_NONE, SCAN_REACHABLE },     { 0, -1, 0, SCAN_REACHABLE, SCAN_REACHABLE },
+		{ -1, -1, -1, SCAN_NONE, SCAN_DEFINITE },     { -1, -1, 0, SCAN_DEFINITE, SCAN_INDIRECT },
+		{ -1, 40, -1, SCAN_NONE, SCAN_POSSIBLE },     { 0, -1, 40, SCAN_REACHABLE, SCAN_POSSIBLE },
+		{ 40, -1, 0, SCAN_POSSIBLE, SCAN_POSSIBLE },  { 40, -1, 40, SCAN_POSSIBLE, SCAN_POSSIBLE },
 		{ -1, -1, 40, SCAN_DEFINITE, SCAN_INDIRECT },
 	};
 	taddr_t a[ARRAY_SIZE(cases)], b[ARRAY_SIZE(cases)];
@@ -383,7 +379,8 @@ static void self_pointer_holds_nothing(void **state)
 
 static void edges_of_blocks(void **state)
 {
-	taddr_t empty = block_at(HEAP + 0x1000, 0), full = block_at(HEAP + 0x1010, 16), next = block_at(HEAP + 0x1030, 16);
+	taddr_t empty = block_at(HEAP + 0x1000, 0), full = block_at(HEAP + 0x1010, 16),
+		next = block_at(HEAP + 0x1030, 16);
 
 	(void)state;
 	put(GLOBALS, empty);

@@ -62,8 +62,9 @@ static __attribute__((noinline)) void *block(size_t size, enum scan_verdict verd
 
 	if (!p || shared->nr == MAX_TRUTHS)
 		_exit(9);
-	shared->truths[shared->nr++] =
-		(struct truth){ .hidden = ~(u64)(uintptr_t)p, .size = size, .verdict = verdict, .what = what };
+	shared->truths[shared->nr++] = (struct truth){
+		.hidden = ~(u64)(uintptr_t)p, .size = size, .verdict = verdict, .what = what
+	};
 	return p;
 }
 
@@ -74,7 +75,8 @@ static void **volatile mapped;
 static u64 hidden_register, hidden_vector;
 static pthread_barrier_t barrier;
 
-static __attribute__((noinline)) void *list(int nr, enum scan_verdict head, enum scan_verdict rest, const char *what)
+static __attribute__((noinline)) void *list(int nr, enum scan_verdict head, enum scan_verdict rest,
+					    const char *what)
 {
 	void **first = block(32, head, what), **last = first;
 
@@ -85,7 +87,8 @@ static __attribute__((noinline)) void *list(int nr, enum scan_verdict head, enum
 	return first;
 }
 
-static __attribute__((noinline)) void *tree(int depth, enum scan_verdict head, enum scan_verdict rest, const char *what)
+static __attribute__((noinline)) void *tree(int depth, enum scan_verdict head, enum scan_verdict rest,
+					    const char *what)
 {
 	void **node = block(48, head, what);
 
@@ -283,7 +286,8 @@ static void leaderless_child(void)
 static void sparse_child(void)
 {
 	u64 size = 1ULL << 40;
-	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *p =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	char *none = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED || none == MAP_FAILED)
@@ -308,7 +312,8 @@ static void blind_child(void)
 
 static void large_child(void)
 {
-	char *p = mmap(NULL, 256 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	char *p = mmap(NULL, 256 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+		       -1, 0);
 
 	if (p == MAP_FAILED)
 		_exit(9);
