@@ -6,8 +6,8 @@
 
 /*
  * The order of the saved registers is the kernel's struct sigcontext of each CPU: x86_64 ends with
- * ..rbp rbx rdx rax rcx rsp rip, i386 has ebp esp ebx edx ecx eax trapno err eip, aarch64 x0..x30 sp pc
- * behind siginfo, and ucontext's 176 bytes.
+ * ..rbp rbx rdx rax rcx rsp rip, i386 has ebp esp ebx edx ecx eax trapno err eip, aarch64 x0..x30 sp pc.
+ * The code is rt_sigreturn as C libraries without unwind information (musl) and some vDSOs have it.
  */
 static const struct unwind_arch arches[] = {
 	{ .machine = EM_X86_64,
@@ -16,8 +16,20 @@ static const struct unwind_arch arches[] = {
 	  .fp = 6,
 	  .ra = 16,
 	  .signal_pc = 8,
-	  .signal_fp = -40 },
-	{ .machine = EM_386, .word_size = 4, .sp = 4, .fp = 5, .ra = 8, .signal_pc = 28, .signal_fp = -4 },
+	  .signal_fp = -40,
+	  .signal_sp = 160,
+	  .signal_code_size = 9,
+	  .signal_code = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } }, /* mov $15,%rax; syscall */
+	{ .machine = EM_386,
+	  .word_size = 4,
+	  .sp = 4,
+	  .fp = 5,
+	  .ra = 8,
+	  .signal_pc = 28,
+	  .signal_fp = -4,
+	  .signal_sp = 188,
+	  .signal_code_size = 7,
+	  .signal_code = { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 } }, /* mov $173,%eax; int $0x80 */
 	{ .machine = EM_AARCH64,
 	  .word_size = 8,
 	  .sp = 31,
@@ -27,7 +39,10 @@ static const struct unwind_arch arches[] = {
 	  .signal_pc = 8,
 	  .signal_fp = -16,
 	  .signal_lr = -8,
-	  .signal_sp = 560 },
+	  .signal_sp = 560, /* siginfo 128, ucontext's head 176, fault address 8, 31 registers */
+	  .signal_code_size = 8,
+	  .signal_code = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, /* mov x8, #139; svc #0 */
+	  .is_signal_cfi_partial = true },
 };
 
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)

@@ -4,6 +4,8 @@
 
 #include "user/lib/types.h"
 
+enum { UNWIND_SIGNAL_CODE_MAX = 12 };
+
 struct unwind_arch {
 	u16 machine;   /* EM_* */
 	u8 word_size;  /* bytes */
@@ -11,7 +13,10 @@ struct unwind_arch {
 	bool has_link; /* a call leaves the return address in a register, not on the stack */
 	/* In a signal frame's saved registers, bytes from the saved SP to the saved one. */
 	s16 signal_pc, signal_fp, signal_lr;
-	s16 signal_sp; /* bytes from SP to the saved SP, where unwind information does not tell; 0 = it always does */
+	s16 signal_sp;	     /* bytes from SP to the saved SP, at the code that returns from a signal */
+	u8 signal_code_size; /* bytes */
+	u8 signal_code[UNWIND_SIGNAL_CODE_MAX]; /* that code, where no call frame information marks it */
+	bool is_signal_cfi_partial; /* what there is does not say where the registers are: signal_sp does */
 };
 
 /* NULL for a CPU without rules for call frame information. @word_size: bytes of an address. */

@@ -102,7 +102,7 @@ static u32 pack_signal(const struct unwind_arch *arch, const struct cfi_cie *cie
 	struct address cfa = { .offset = arch->signal_sp };
 	s32 words;
 
-	if (!arch->signal_sp &&
+	if (!arch->is_signal_cfi_partial &&
 	    (!state->cfa_expression.size || !read_address(cie, &state->cfa_expression, &cfa) ||
 	     cfa.reg != arch->sp || !cfa.is_deref || cfa.add ||
 	     !saved_at_sp(cie, arch, &state->regs[REG_RA], cfa.offset + arch->signal_pc) ||
@@ -228,6 +228,8 @@ u32 cfi_pack(const struct unwind_arch *arch, const struct cfi_cie *cie, const st
 {
 	struct packed p = { 0 };
 
+	if (cie->ra != arch->ra)
+		return unsupported(stats, CFI_RA_RULE);
 	if (state->regs[REG_RA].how == HOW_UNDEFINED)
 		return cfi_rule(CFI_OUTERMOST, 0, 0, 0);
 	if (cie->is_signal_frame)

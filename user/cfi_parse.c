@@ -209,13 +209,11 @@ static bool read_augmentation(struct cfi_cie *cie, const char *letters, struct c
 	return !c->is_bad;
 }
 
-static bool read_cie_header(const struct cfi_section *s, const struct unwind_arch *arch, struct cfi_cursor *c,
-			    struct cfi_cie *cie)
+static bool read_cie_header(const struct cfi_section *s, struct cfi_cursor *c, struct cfi_cie *cie)
 {
 	u8 version = (u8)cursor_fixed(c, 1);
 	const char *letters = (const char *)c->p;
 	const u8 *end_of_letters = memchr(c->p, 0, (size_t)(c->end - c->p));
-	u64 ra;
 
 	if (c->is_bad || !end_of_letters || (version != 1 && version != 3 && version != 4))
 		return false;
@@ -229,8 +227,8 @@ static bool read_cie_header(const struct cfi_section *s, const struct unwind_arc
 		return false;
 	cie->code_align = cursor_uleb(c);
 	cie->data_align = cursor_sleb(c);
-	ra = version == 1 ? cursor_fixed(c, 1) : cursor_uleb(c);
-	if (c->is_bad || ra != arch->ra)
+	cie->ra = version == 1 ? cursor_fixed(c, 1) : cursor_uleb(c);
+	if (c->is_bad)
 		return false;
 	if (letters[0] == 'z') {
 		u64 size = cursor_uleb(c);
@@ -254,7 +252,7 @@ void cfi_cie_read(const struct cfi_section *s, const struct unwind_arch *arch, s
 
 	*cie = (struct cfi_cie){ .offset = offset };
 	if (offset >= s->size || cfi_entry_read(s, offset, &body, &parent, &next) != ENTRY_CIE ||
-	    !read_cie_header(s, arch, &body, cie))
+	    !read_cie_header(s, &body, cie))
 		return;
 	cie->size = next - offset;
 	cie->program = body;

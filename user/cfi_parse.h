@@ -55,6 +55,7 @@ struct cfi_cie {
 	bool is_signal_frame;
 	bool has_augmentation;
 	u8 pointer_encoding;
+	u64 ra; /* return address column */
 	u64 code_align;
 	s64 data_align;
 	struct cfi_cursor program;

@@ -64,6 +64,16 @@ static int step_signal(struct walk *w, u32 rule)
 	return STEP_ON;
 }
 
+/* The code that handlers return to, in a C library without information about it. */
+static bool is_signal_code(const struct walk *w)
+{
+	const struct unwind_arch *arch = w->u->arch;
+	u8 code[UNWIND_SIGNAL_CODE_MAX];
+
+	return !w->u->read(w->u->ctx, w->regs.pc, code, arch->signal_code_size) &&
+	       !memcmp(code, arch->signal_code, arch->signal_code_size);
+}
+
 /* The register that a rule begins with, and the CFA. */
 static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
 {
@@ -179,6 +189,7 @@ static int step_entry(struct walk *w)
 
 static int step(struct walk *w)
 {
+	const struct unwind_arch *arch = w->u->arch;
 	taddr_t pc = w->is_exact ? w->regs.pc : w->regs.pc - 1;
 	struct unwind_place place = { .table = NULL };
 	u32 rule = CFI_NONE;
@@ -189,6 +200,8 @@ static int step(struct walk *w)
 		rule = cfi_find(place.table, pc - place.bias);
 	switch (cfi_kind(rule)) {
 	case CFI_NONE:
+		if (is_signal_code(w))
+			return step_signal(w, cfi_rule(CFI_SIGNAL, arch->signal_sp / arch->word_size, 0, 0));
 		return step_guess(w);
 	case CFI_OUTERMOST:
 		return STACK_COMPLETE;

@@ -42,6 +42,24 @@ static double find_ns(const struct cfi_table *t)
 	return (now_ms() - start) * 1e6 / NR_FINDS;
 }
 
+/* From the cache, after it was put there. */
+static double load_ms(struct elf *elf)
+{
+	double start = 0;
+
+	for (int i = 0; i < 2; i++) {
+		struct cfi_table *t;
+
+		start = now_ms();
+		if (cfi_load(&t, elf))
+			return -1;
+		if (i == 1 && !t->is_cached)
+			start = now_ms() + 1;
+		cfi_free(t);
+	}
+	return now_ms() - start;
+}
+
 static void bench(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
@@ -58,6 +76,7 @@ static void bench(const char *path)
 	} else {
 		printf("%s\n  %9.2f ms to compile %u FDEs to %zu rows (%zu KiB), %.0f ns a search\n", path,
 		       ms, t->stats.nr_fdes, t->nr_rows, t->nr_rows * sizeof(*t->rows) / 1024, find_ns(t));
+		printf("  %9.2f ms from the cache (-1 = not kept)\n", load_ms(elf));
 		for (int i = 0; i < NR_CFI_REASONS; i++)
 			if (t->stats.unsupported[i])
 				printf("  %9u times unsupported: %s\n", t->stats.unsupported[i], reasons[i]);

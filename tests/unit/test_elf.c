@@ -159,15 +159,6 @@ static int collect_reloc(void *ctx, const struct elf_reloc *reloc)
 	return 0;
 }
 
-static const char *libc_path(void)
-{
-	for (size_t i = 0; i < files.nr; i++)
-		if (strstr(files.paths[i], "libc.so") || strstr(files.paths[i], "libc-"))
-			return files.paths[i];
-	fail_msg("no libc among the objects of this program");
-	return NULL;
-}
-
 static void clear_sections(char *data)
 {
 	Elf64_Ehdr *ehdr = (Elf64_Ehdr *)data;
@@ -177,16 +168,15 @@ static void clear_sections(char *data)
 	ehdr->e_shstrndx = 0;
 }
 
-/* What sstrip leaves: no section headers. */
-static void test_without_sections(void **state)
+/* What sstrip leaves of the file at @path: no section headers. */
+static struct collected check_without_sections(const char *path)
 {
 	struct collected with = { 0 }, without = { 0 }, relocs = { 0 }, relocs_without = { 0 };
 	size_t size;
-	char *data = read_file(libc_path(), &size);
+	char *data = read_file(path, &size);
 	int fd = elf_files_memory(data, size), bare_fd;
 	struct elf *elf, *bare;
 
-	(void)state;
 	clear_sections(data);
 	bare_fd = elf_files_memory(data, size);
 	assert_int_equal(elf_open(&elf, fd), 0);
@@ -194,7 +184,6 @@ static void test_without_sections(void **state)
 	assert_int_equal(bare->nr_sections, 0);
 	assert_int_equal(elf_each_symbol(elf, ELF_DYNSYM, collect_symbol, &with), 0);
 	assert_int_equal(elf_each_symbol(bare, ELF_DYNSYM | ELF_SYMTAB, collect_symbol, &without), 0);
-	assert_true(with.nr > 1000 && with.has_malloc);
 	assert_int_equal(with.nr, without.nr);
 	assert_int_equal(with.hash, without.hash);
 	assert_int_equal(elf_each_reloc(elf, collect_reloc, &relocs), 0);
@@ -202,12 +191,28 @@ static void test_without_sections(void **state)
 	assert_true(relocs.nr > 0);
 	assert_int_equal(relocs.nr, relocs_without.nr);
 	assert_int_equal(relocs.hash, relocs_without.hash);
-	assert_string_equal(elf_soname(bare), elf_soname(elf));
+	assert_true(!elf_soname(elf) || !strcmp(elf_soname(bare), elf_soname(elf)));
 	elf_close(elf);
 	elf_close(bare);
 	close(fd);
 	close(bare_fd);
 	free(data);
+	return without;
+}
+
+static void test_without_sections(void **state)
+{
+	size_t nr = 0, nr_malloc = 0;
+
+	(void)state;
+	for (size_t i = 0; i < files.nr; i++) {
+		if (!strstr(files.paths[i], ".so"))
+			continue;
+		nr_malloc += check_without_sections(files.paths[i]).has_malloc;
+		nr++;
+	}
+	assert_true(nr > 2);
+	assert_true(nr_malloc >= 1); /* libc's, at least */
 }
 
 static int find_self(struct dl_phdr_info *object, size_t size, void *ctx)

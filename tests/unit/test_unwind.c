@@ -305,13 +305,14 @@ static void test_without_tables(void **state)
 }
 
 /* A made-up stack: words at 0x1000, code at 0x400000 with one rule per 16 bytes. */
-enum { STACK_AT = 0x1000, NR_WORDS = 32, CODE_AT = 0x400000 };
+enum { STACK_AT = 0x1000, NR_WORDS = 80, CODE_AT = 0x400000 };
 
 struct made {
 	const struct unwind_arch *arch;
 	bool is_big;
 	struct cfi_row rows[4];
 	size_t nr_rows;
+	bool has_signal_code; /* at CODE_AT + 0x200, which has no row */
 	u64 words[NR_WORDS];
 	struct cfi_table table;
 };
@@ -321,6 +322,10 @@ static int read_made(void *ctx, taddr_t addr, void *buf, size_t len)
 	const struct made *m = ctx;
 	size_t word = m->arch->word_size;
 
+	if (addr == CODE_AT + 0x200 && m->has_signal_code) {
+		memcpy(buf, m->arch->signal_code, len);
+		return 0;
+	}
 	if (addr < STACK_AT || (addr - STACK_AT) / word >= NR_WORDS || addr % word || len != word)
 		return -EFAULT;
 	for (size_t i = 0; i < len; i++)
@@ -479,6 +484,57 @@ static void test_entry(void **state)
 	}
 }
 
+/* A call at the very end of a function returns to where another begins. */
+static void test_call_at_the_end(void **state)
+{
+	struct made m = { .arch = unwind_arch(EM_X86_64, 8), .nr_rows = 3 };
+	struct unwind_regs regs = { .pc = CODE_AT + 0x200, .sp = STACK_AT, .is_at_entry = true };
+	enum stack_end end;
+	taddr_t ips[4];
+
+	(void)state;
+	m.rows[0] = (struct cfi_row){ 0, cfi_rule(CFI_SP, 2, CFI_SAME, 0) };
+	m.rows[1] = (struct cfi_row){ 0x10, cfi_rule(CFI_UNSUPPORTED, 0, 0, 0) };
+	m.rows[2] = (struct cfi_row){ 0x20, cfi_rule(CFI_OUTERMOST, 0, 0, 0) };
+	m.words[0] = CODE_AT + 0x10;
+	m.words[2] = CODE_AT + 0x28;
+	assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 2);
+	assert_int_equal(end, STACK_COMPLETE);
+	/* But an instruction is where it is. */
+	regs = (struct unwind_regs){ .pc = CODE_AT + 0x10, .sp = STACK_AT };
+	assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 0);
+	assert_int_equal(end, STACK_UNSUPPORTED);
+}
+
+/* A handler returns to code without information: its bytes tell what it is. */
+static void test_signal_code(void **state)
+{
+	static const u16 machines[] = { EM_X86_64, EM_386, EM_AARCH64 };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(machines); i++) {
+		u16 machine = machines[i / 2];
+		struct made m = { .arch = unwind_arch(machine, machine == EM_386 ? 4 : 8), .nr_rows = 2 };
+		struct unwind_regs regs = { .pc = CODE_AT + 0x100, .sp = STACK_AT, .is_at_entry = true };
+		bool is_on_stack = !m.arch->has_link;
+		size_t sp = (size_t)m.arch->signal_sp / m.arch->word_size + is_on_stack;
+		size_t pc = sp + (size_t)m.arch->signal_pc / m.arch->word_size;
+		enum stack_end end;
+		taddr_t ips[4];
+
+		m.has_signal_code = i % 2;
+		m.rows[0] = (struct cfi_row){ 0, cfi_rule(CFI_OUTERMOST, 0, 0, 0) };
+		m.rows[1] = (struct cfi_row){ 0x100, CFI_NONE };
+		regs.lr = m.words[0] = CODE_AT + 0x200;
+		m.words[pc] = CODE_AT + 0x42;
+		assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 1 + i % 2);
+		assert_int_equal(end, i % 2 ? STACK_COMPLETE : STACK_NO_INFO);
+		assert_int_equal(ips[0], CODE_AT + 0x200);
+		if (i % 2)
+			assert_int_equal(ips[1], CODE_AT + 0x43);
+	}
+}
+
 /* A word that is not the FP may not be used as one. */
 static void test_lost_frame_pointer(void **state)
 {
@@ -525,6 +581,8 @@ int main(void)
 		cmocka_unit_test(test_each_rule),
 		cmocka_unit_test(test_frame_pointers),
 		cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_signal_code),
+		cmocka_unit_test(test_call_at_the_end),
 		cmocka_unit_test(test_lost_frame_pointer),
 		cmocka_unit_test(test_copy),
 	};

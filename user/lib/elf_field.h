@@ -8,8 +8,9 @@ enum {
 	ELF_MAX_SEGMENTS = 512,
 	ELF_MAX_SECTIONS = 65535,
 	ELF_MAX_DYNS = 4096,
-	ELF_MAX_SYMBOLS = 4 << 20, /* per table */
-	ELF_MAX_RELOCS = 16 << 20, /* per table */
+	ELF_MAX_SYMBOLS = 4 << 20, /* in .symtab; the time for all tables stays below a second */
+	ELF_MAX_DYNSYMS = 1 << 20,
+	ELF_MAX_RELOCS = 2 << 20, /* per table */
 	ELF_MAX_DYNSYM_BYTES = 12 << 20,
 	ELF_MAX_NAME_BYTES = 4 << 20,
 	ELF_MAX_STRING_BYTES = 20 << 20, /* per table; with the others below 64 MiB */

@@ -180,7 +180,7 @@ static struct table find_dynsym(struct elf *elf)
 		table_of_section(section_of_type(elf, SHT_DYNSYM), &t);
 	else if (elf_backed(elf, vaddr, &t.offset))
 		t.nr = dynsym_count(elf, vaddr, strtab);
-	clamp_table(elf, &t, ELF_MAX_SYMBOLS, UINT64_MAX);
+	clamp_table(elf, &t, ELF_MAX_DYNSYMS, UINT64_MAX);
 	return t;
 }
 
@@ -418,7 +418,7 @@ int elf_each_reloc(struct elf *elf, int (*fn)(void *ctx, const struct elf_reloc 
 	ret = load_dynstr(elf);
 	if (ret)
 		return ret;
-	clamp_table(elf, &dynsym, ELF_MAX_SYMBOLS, ELF_MAX_DYNSYM_BYTES);
+	clamp_table(elf, &dynsym, ELF_MAX_DYNSYMS, ELF_MAX_DYNSYM_BYTES);
 	symbols = malloc(dynsym.nr * dynsym.entry_size + 1);
 	if (!symbols)
 		return -ENOMEM;
