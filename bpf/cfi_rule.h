@@ -2,7 +2,9 @@
 /* One step up a call stack as a 32-bit rule: packed by user/cfi.c, followed by the BPF program and user/unwind.c. */
 #pragma once
 
-/* The includer brings u32 and s32: user/lib/types.h or vmlinux/<cpu>/vmlinux.h. Nothing here needs a libc. */
+#ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h; nothing here needs a libc */
+#include "user/lib/types.h"
+#endif
 
 /* How to find the CFA: the caller's stack pointer. N = cfi_cfa_words() words of the target. */
 enum cfi_kind {

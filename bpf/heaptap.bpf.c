@@ -70,8 +70,7 @@ static __noinline struct level *outer_level(struct pt_regs *ctx, struct thread *
 	return NULL;
 }
 
-SEC("uprobe")
-int enter_alloc(struct pt_regs *ctx)
+static __always_inline int begin_alloc(struct pt_regs *ctx, bool has_loop)
 {
 	u64 cookie = probe_cookie(ctx);
 	u32 probe = (u32)cookie;
@@ -91,7 +90,7 @@ int enter_alloc(struct pt_regs *ctx)
 	l->size = call_size(ctx, info);
 	l->old = info->old_arg ? call_arg(ctx, info, info->old_arg) : 0;
 	l->out = info->out_arg ? call_arg(ctx, info, info->out_arg) : 0;
-	l->stack = stack_take(ctx, t, info);
+	l->stack = stack_take(ctx, t, info, has_loop);
 	if (l->old) {
 		ev.h.kind = EVENT_REALLOC_BEGIN;
 		ev.h.fn = info->fn;
@@ -101,6 +100,19 @@ int enter_alloc(struct pt_regs *ctx)
 		send(t, &ev);
 	}
 	return 0;
+}
+
+SEC("uprobe")
+int enter_alloc(struct pt_regs *ctx)
+{
+	return begin_alloc(ctx, true);
+}
+
+/* Before Linux 5.17 there is no bpf_loop(). */
+SEC("uprobe")
+int enter_alloc_unrolled(struct pt_regs *ctx)
+{
+	return begin_alloc(ctx, false);
 }
 
 /* The block that a finished call gave, 0 if it failed. */
@@ -245,9 +257,13 @@ SEC("uprobe")
 int maps_changed(struct pt_regs *ctx)
 {
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	struct process_state *process = process_of(pid);
 
-	if (state.is_on && process_of(pid))
-		send_process(EVENT_MAPS, pid, 0);
+	if (!state.is_on || !process)
+		return 0;
+	__sync_fetch_and_add(&process->epoch, 1);
+	__sync_fetch_and_add(&state.generation, 1);
+	send_process(EVENT_MAPS, pid, 0);
 	return 0;
 }
 
@@ -263,6 +279,7 @@ int thread_exit(void *ctx)
 		if (i < t->nr)
 			abandon(t, &t->levels[i]);
 	bpf_map_delete_elem(&threads, &tid);
+	bpf_map_delete_elem(&walks, &tid);
 	return 0;
 }
 
@@ -274,7 +291,9 @@ int process_exec(void *ctx)
 
 	if (!process_of(both >> 32))
 		return 0;
+	__sync_fetch_and_add(&state.generation, 1);
 	bpf_map_delete_elem(&threads, &tid);
+	bpf_map_delete_elem(&walks, &tid);
 	send_process(EVENT_EXEC, both >> 32, 0);
 	return 0;
 }

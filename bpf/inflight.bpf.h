@@ -56,6 +56,14 @@ struct {
 	__type(value, struct process_state);
 } processes SEC(".maps");
 
+/* Processes whose calls are not to be seen for now. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u8);
+} paused SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, MAX_PROBES);
@@ -105,7 +113,6 @@ static __always_inline struct thread *thread_current(u64 cookie)
 {
 	u64 both = bpf_get_current_pid_tgid();
 	u32 tid = (u32)both;
-	struct process_state *process;
 	struct thread *t;
 
 	if (!state.is_on)
@@ -113,11 +120,8 @@ static __always_inline struct thread *thread_current(u64 cookie)
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t)
 		t = thread_new(tid, both >> 32, cookie >> 32);
-	if (t && state.nr_paused) {
-		process = process_of(t->pid);
-		if (!process || process->is_paused)
-			return NULL;
-	}
+	if (t && state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid))
+		return NULL;
 	return t;
 }
 

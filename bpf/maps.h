@@ -6,6 +6,8 @@
 #include "user/lib/types.h"
 #endif
 
+#include "bpf/cfi_rule.h"
+
 enum probe_flag {
 	PROBE_RETURNS = 1,   /* the end of the call is seen: uretprobe, or probes on its ret instructions */
 	PROBE_DELEGATES = 2, /* the work is done by another probed function called from its own body */
@@ -22,7 +24,7 @@ struct probe_info {
 	u32 own_after; /* ... and on to where they end: the function itself if it delegates, else its module's code */
 };
 
-/* One traced process. Counters only grow. */
+/* One traced process. User space makes it and then only reads: counters only grow. */
 struct process_state {
 	u64 lost_allocs; /* results of calls that did not fit into the ring */
 	u64 lost_frees;
@@ -30,7 +32,7 @@ struct process_state {
 	u64 lost_other;
 	u64 abandoned; /* calls that never returned: longjmp, killed threads, more than 64 nested */
 	u32 epoch;     /* of its mappings, set by user space */
-	u32 is_paused;
+	u32 reserved;
 };
 
 /* Fixed when the programs are loaded. */
@@ -44,8 +46,35 @@ struct source_config {
 
 /* Shared live with user space. */
 struct source_state {
-	u32 is_on;     /* the gate: nothing is seen while it is 0 */
-	u32 nr_paused; /* processes with is_paused */
+	u32 is_on;	/* the gate: nothing is seen while it is 0 */
+	u32 nr_paused;	/* processes in the map of paused ones */
+	u64 generation; /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 32768, MAX_STACKS_SEEN = 65536 };
+
+/*
+ * Unwind tables: rows of all files packed into shards, and for each process its executable mappings in
+ * pieces, each with rows of one shard only.
+ */
+enum { SHARD_ROWS = 65536, MAX_SHARDS = 1024, MAX_UNWIND_MAPS = 1024, NO_SHARD = 0xffffffff };
+
+struct shard {
+	struct cfi_row rows[SHARD_ROWS];
+};
+
+/* Code from @start to @end; rows [first, first + nr) of @shard, the first not above it. */
+struct unwind_map {
+	u64 start, end;
+	u64 base;  /* address of the rows' pc 0 */
+	u32 shard; /* NO_SHARD: no information, frame pointers are tried */
+	u32 first, nr;
+	u32 reserved;
+};
+
+/* Sorted by start; what is not used lies at the end, with all-ones starts. */
+struct unwind_maps {
+	u32 nr;
+	u32 word; /* bytes of an address: 4 or 8 */
+	struct unwind_map maps[MAX_UNWIND_MAPS];
+};

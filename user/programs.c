@@ -101,13 +101,23 @@ static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *bas
 	return 0;
 }
 
+/* The program that walks stacks has two forms, one for kernels without bpf_loop(). */
+static const char *program_name(enum program i, bool has_loop)
+{
+	return i == PROGRAM_ENTER_ALLOC && !has_loop ? "enter_alloc_unrolled" : program_names[i];
+}
+
 static int prepare(struct programs *p, const struct source_config *config, u64 ring_bytes, bool is_multi,
 		   const struct programs *base)
 {
+	bool has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
+	const char *other = program_name(PROGRAM_ENTER_ALLOC, !has_loop);
 	int err = set_config(p->obj, config);
 
+	if (!err)
+		err = bpf_program__set_autoload(bpf_object__find_program_by_name(p->obj, other), false);
 	for (int i = 0; i < NR_PROGRAMS && !err; i++) {
-		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_names[i]);
+		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_name(i, has_loop));
 		if (!p->prog[i])
 			return -ENOENT;
 		if (is_multi && i < PROGRAM_THREAD_EXIT)
@@ -162,7 +172,10 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	}
 	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
+	p.paused_fd = bpf_object__find_map_fd_by_name(p.obj, "paused");
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
+	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
+	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
 	*out = p;
 	return 0;
 }

@@ -28,7 +28,7 @@ struct programs {
 	struct bpf_object *obj;		       /* owned */
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
 	struct source_state *state;	       /* shared with the kernel; owned; NULL in a load on a base */
-	int ring_fd, processes_fd, probes_fd;
+	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd;
 };
 
 /*

@@ -13,6 +13,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/programs.h"
+#include "user/unwind_tables.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
 
@@ -34,10 +35,11 @@ struct source {
 	bool is_multi;	      /* uprobe_multi links */
 	bool is_cookie_fixed; /* no cookies: each probe has programs of its own */
 	struct programs programs;
-	struct programs *own; /* owned; with is_cookie_fixed, for each probe */
-	struct ring_buffer *ring;
-	struct link_set *links;
-	struct file *files; /* owned; by module id */
+	struct programs *own;	      /* owned; with is_cookie_fixed, for each probe */
+	struct ring_buffer *ring;     /* owned */
+	struct link_set *links;	      /* owned */
+	struct unwind_tables *tables; /* owned; NULL without stacks */
+	struct file *files;	      /* owned; by module id */
 	size_t nr_files;
 	struct placement *placements; /* owned */
 	size_t nr_placements;
@@ -89,10 +91,14 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	err = link_set_new(&s->links);
 	if (err)
 		goto undo_programs;
+	if (options->depth)
+		err = unwind_tables_new(&s->tables, s->programs.shards_fd, s->programs.process_maps_fd);
+	if (err)
+		goto undo_links;
 	s->ring = ring_buffer__new(s->programs.ring_fd, on_record, s, NULL);
 	if (!s->ring) {
 		err = -errno;
-		goto undo_links;
+		goto undo_tables;
 	}
 	err = link_set_add_tracepoints(s->links, &s->programs);
 	if (err)
@@ -102,6 +108,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	return 0;
 undo_ring:
 	ring_buffer__free(s->ring);
+undo_tables:
+	unwind_tables_free(s->tables);
 undo_links:
 	link_set_free(s->links);
 undo_programs:
@@ -343,11 +351,26 @@ out:
 	return err;
 }
 
+/* Tables for the walk through what @t has mapped now. */
+static int update_tables(struct source *s, const struct target *t)
+{
+	int err = unwind_tables_set(s->tables, t->pid, &t->maps, t->is_32bit ? 4 : 8);
+
+	/* What threads remember of their last walk may have ended where there was no table yet. */
+	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+	if (err)
+		error("unwind: PID %d: %s", t->pid, strerror(-err));
+	return err;
+}
+
 static int source_bpf_update(struct source *s, struct target *t)
 {
+	int err = s->tables ? update_tables(s, t) : 0;
+
+	if (err)
+		return err;
 	for (size_t i = 0; i < t->maps.nr; i++) {
 		const struct mapping *map = &t->maps.maps[i];
-		int err;
 
 		if (!map->module || map->module->fd < 0 || is_placed(s, t->pid, map->module->id) ||
 		    is_omitted(s, map->module->path))
@@ -384,26 +407,21 @@ static int source_bpf_poll(struct source *s, const struct sink *sink)
 	return ring_buffer__consume(s->ring);
 }
 
-static void set_paused(struct source *s, pid_t pid, bool is_paused)
-{
-	struct process_state process;
-	u32 key = pid;
-
-	if (bpf_map_lookup_elem(s->programs.processes_fd, &key, &process) || process.is_paused == is_paused)
-		return;
-	process.is_paused = is_paused;
-	if (!bpf_map_update_elem(s->programs.processes_fd, &key, &process, BPF_EXIST))
-		s->programs.state->nr_paused += is_paused ? 1 : -1;
-}
-
 static void source_bpf_pause(struct source *s, pid_t pid)
 {
-	set_paused(s, pid, true);
+	u32 key = pid;
+	u8 yes = 1;
+
+	if (!bpf_map_update_elem(s->programs.paused_fd, &key, &yes, BPF_NOEXIST))
+		s->programs.state->nr_paused++;
 }
 
 static void source_bpf_resume(struct source *s, pid_t pid)
 {
-	set_paused(s, pid, false);
+	u32 key = pid;
+
+	if (!bpf_map_delete_elem(s->programs.paused_fd, &key))
+		s->programs.state->nr_paused--;
 }
 
 static struct losses source_bpf_losses(struct source *s, pid_t pid)
@@ -432,6 +450,7 @@ static void source_bpf_free(struct source *s)
 		return;
 	link_set_free(s->links);
 	ring_buffer__free(s->ring);
+	unwind_tables_free(s->tables);
 	for (u32 i = 0; s->own && i < MAX_PROBES; i++)
 		if (s->own[i].obj)
 			programs_unload(&s->own[i]);

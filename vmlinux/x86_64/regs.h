@@ -34,3 +34,7 @@ struct pt_regs {
 
 /* After its return instruction a call has popped its return address. */
 #define REGS_CALL_SP(c, word) (REGS_SP(c) - (word))
+
+/* In the registers that a signal frame saved: from sp to the others, by the word size (struct sigcontext). */
+#define SIGNAL_PC_OFFSET(word) ((word) == 4 ? 28 : 8)
+#define SIGNAL_FP_OFFSET(word) ((word) == 4 ? -4 : -40)

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Walks a call stack by compiled call frame information, in a copy of the stack. Most calls repeat their
+ * thread's last stack in all but the innermost frames: the outer part is taken from there when the words
+ * that it was read from have not changed. Same steps as user/unwind.c.
+ */
+#pragma once
+
+#include "bpf/cfi_rule.h"
+#include "bpf/inflight.bpf.h"
+
+enum { WALK_FRAMES = 128 /* a power of two */, COPY_WORDS = 256, WALK_STEPS = 3 * WALK_FRAMES };
+
+/* One frame: the registers in a function that made a call, and where its caller's were read. */
+struct walk_frame {
+	u64 sp; /* after the call has returned */
+	u64 pc; /* return address; of an interrupted instruction: + 1 */
+	u64 fp;
+	u64 id;	      /* hash over this frame and those outside it */
+	u16 fp_slot;  /* caller's fp was read at caller's sp - fp_slot words; 0 = not read */
+	u16 cfa_slot; /* the CFA was read at caller's sp - cfa_slot words; 0 = computed */
+	u8 cfa_extra; /* words added to what was read there */
+	u8 uses_fp;   /* its rule begins with fp */
+	u8 needs_fp;  /* this frame or one outside it depends on fp as it is here */
+	u8 is_fixed;  /* words elsewhere were read: cannot be checked, only walked again */
+};
+
+/* One thread's walking: the last stack, outermost frame first, and the one under way, innermost first. */
+struct walk {
+	u64 pc, sp, fp; /* of the frame that the walk has come to */
+	u64 copy_start;
+	u64 generation; /* of all mappings, when last was walked */
+	u32 copy_bytes;
+	u32 nr; /* frames of last */
+	u32 nr_fresh;
+	u32 candidate; /* 1 + index of the frame of last that may be the present one; 0 = none */
+	u32 word;      /* bytes */
+	u32 epoch;     /* of the process's mappings */
+	u8 end;	       /* enum stack_end of last */
+	u8 is_guessed; /* the frame was found by frame pointer alone */
+	u8 is_matched;
+	u8 has_fp; /* fp is known */
+	struct walk_frame last[WALK_FRAMES];
+	struct walk_frame fresh[WALK_FRAMES];
+	u64 copy[COPY_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, struct walk);
+} walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, MAX_SHARDS);
+	__type(key, u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, 1);
+			__uint(map_flags, BPF_F_MMAPABLE);
+			__uint(key_size, sizeof(u32));
+			__uint(value_size, sizeof(struct shard));
+		});
+} shards SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, 1);
+			__uint(key_size, sizeof(u32));
+			__uint(value_size, sizeof(struct unwind_maps));
+		});
+} process_maps SEC(".maps");
+
+static const struct walk empty_walk;
+
+enum { STEP_ON = NR_STACK_ENDS };
+
+/* Copy stack from @addr on: a good piece, or as much as its page holds. */
+static __noinline bool copy_load(struct walk *w, u64 addr)
+{
+	u64 left;
+
+	if (!w)
+		return false;
+	w->copy_start = addr & ~7ULL;
+	w->copy_bytes = sizeof(w->copy);
+	if (!bpf_probe_read_user(w->copy, sizeof(w->copy), (void *)w->copy_start))
+		return true;
+	left = 4096 - (w->copy_start & 4095);
+	w->copy_bytes = 0;
+	if (left >= sizeof(w->copy) ||
+	    bpf_probe_read_user(w->copy, left & (sizeof(w->copy) - 1), (void *)w->copy_start))
+		return false;
+	w->copy_bytes = left;
+	return true;
+}
+
+/* The word of the target at @addr. */
+static __always_inline bool word_at(struct walk *w, u64 addr, u64 *word)
+{
+	u64 at = addr - w->copy_start;
+	u64 i;
+
+	if (addr & (w->word - 1))
+		return false;
+	if (at >= w->copy_bytes) {
+		if (!copy_load(w, addr))
+			return false;
+		at = addr - w->copy_start;
+	}
+	i = at >> 3;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(COPY_WORDS - 1));
+	*word = w->copy[i];
+	if (w->word == 4)
+		*word = (u32)(*word >> (at & 4) * 8);
+	return true;
+}
+
+/* All ones if @a < @b, else 0; both below 2^63. Arithmetic: branches would multiply the verifier's work. */
+static __always_inline u64 below(u64 a, u64 b)
+{
+	s64 d = a - b;
+
+	asm volatile("%0 s>>= 63" : "+r"(d));
+	return d;
+}
+
+/* The last piece of @maps that does not begin above @pc: holds_pc() tells whether it is in it. */
+static __always_inline const struct unwind_map *find_map(const struct unwind_maps *maps, u64 pc)
+{
+	u64 i = 0;
+
+#pragma unroll
+	for (u64 half = MAX_UNWIND_MAPS / 2; half; half /= 2) {
+		u64 next = i + half;
+
+		asm volatile("%0 &= %1" : "+r"(next) : "i"(MAX_UNWIND_MAPS - 1));
+		i += half & ~below(pc, maps->maps[next].start);
+	}
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(MAX_UNWIND_MAPS - 1));
+	return &maps->maps[i];
+}
+
+static __always_inline bool holds_pc(const struct unwind_map *m, u64 pc)
+{
+	return pc - m->start < m->end - m->start;
+}
+
+/* The rule for @pc, which lies in @m. */
+static __always_inline u32 find_rule(const struct unwind_map *m, u64 pc)
+{
+	u64 first = m->first, nr = m->nr, offset = pc - m->base;
+	const struct shard *shard;
+	u32 key = m->shard, zero = 0;
+	void *inner;
+
+	inner = bpf_map_lookup_elem(&shards, &key);
+	if (!inner)
+		return CFI_NONE;
+	shard = bpf_map_lookup_elem(inner, &zero);
+	if (!shard || !nr)
+		return CFI_NONE;
+#pragma unroll
+	for (int i = 0; i < 17; i++) {
+		u64 half = nr >> 1;
+		u64 next = first + half;
+
+		asm volatile("%0 &= %1" : "+r"(next) : "i"(SHARD_ROWS - 1));
+		/* With one row left half is 0, and nothing changes any more. */
+		first += half & ~below(offset, shard->rows[next].pc);
+		nr -= half;
+	}
+	asm volatile("%0 &= %1" : "+r"(first) : "i"(SHARD_ROWS - 1));
+	return shard->rows[first].rule;
+}
+
+static __always_inline u64 to_word(const struct walk *w, u64 value)
+{
+	return w->word == 4 ? (u32)value : value;
+}
+
+/* The kernel's frame: the interrupted registers are in a ucontext, perhaps of another stack. */
+static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32 rule)
+{
+	u64 at = w->sp + (s64)cfi_cfa_words(rule) * w->word;
+	u64 sp, pc, fp;
+
+	if (!word_at(w, at + SIGNAL_FP_OFFSET(w->word), &fp) || !word_at(w, at, &sp) ||
+	    !word_at(w, at + SIGNAL_PC_OFFSET(w->word), &pc))
+		return STACK_UNREADABLE;
+	f->is_fixed = 1;
+	w->sp = sp;
+	w->fp = fp;
+	w->pc = pc + 1;
+	w->has_fp = 1;
+	w->is_guessed = 0;
+	return pc ? STEP_ON : STACK_COMPLETE;
+}
+
+/* No information: the chain of frame pointers, if it looks like one. */
+static __always_inline int step_guess(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
+{
+	u64 fp = w->fp, caller_fp, pc;
+
+	f->uses_fp = 1;
+	if (!fp && w->is_guessed)
+		return STACK_COMPLETE;
+	if (!w->has_fp || fp & (w->word - 1) || fp < w->sp || fp - w->sp > 16 << 20)
+		return STACK_NO_INFO;
+	if (!word_at(w, fp, &caller_fp) || !word_at(w, fp + w->word, &pc))
+		return STACK_NO_INFO;
+	if (!caller_fp && !pc)
+		return STACK_COMPLETE;
+	if ((caller_fp && caller_fp <= fp) || !pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
+		return STACK_NO_INFO;
+	f->fp_slot = 2;
+	w->sp = fp + 2 * w->word;
+	w->fp = caller_fp;
+	w->pc = pc;
+	w->is_guessed = 1;
+	return STEP_ON;
+}
+
+/* Distance of a slot below the caller's sp, in words; out of range makes the frame unverifiable. */
+static __always_inline u16 slot_distance(const struct walk *w, struct walk_frame *f, u64 cfa, u64 slot)
+{
+	u64 words = (cfa - slot) >> (w->word == 4 ? 2 : 3);
+
+	if (words - 1 < 65535)
+		return words;
+	f->is_fixed = 1;
+	return 0;
+}
+
+/* From the frame @f, whose registers w has, to its caller's, by @rule. */
+static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 rule)
+{
+	u32 kind = cfi_kind(rule), save = cfi_save(rule);
+	bool is_fp = kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
+	u64 base = is_fp ? w->fp : w->sp;
+	u64 cfa = base + (s64)cfi_cfa_words(rule) * w->word;
+	u64 caller_fp = w->fp, pc, at;
+
+	f->uses_fp = is_fp;
+	if (is_fp && !w->has_fp)
+		return STACK_UNSUPPORTED;
+	if (kind == CFI_PLT) {
+		if (((w->pc - 1) & 15) >= cfi_save_words(rule))
+			cfa += w->word;
+		save = CFI_SAME;
+	}
+	if (kind >= CFI_DEREF_SP) {
+		at = cfa;
+		if (!word_at(w, at, &cfa))
+			return STACK_UNREADABLE;
+		if (kind == CFI_DEREF_SP_WORD || kind == CFI_DEREF_FP_WORD) {
+			cfa += w->word;
+			f->cfa_extra = 1;
+		}
+		f->cfa_slot = slot_distance(w, f, cfa, at);
+	}
+	cfa = to_word(w, cfa);
+	if (save == CFI_FP_AT_CFA || save == CFI_FP_AT_BASE) {
+		at = save == CFI_FP_AT_CFA ? cfa - (u64)cfi_save_words(rule) * w->word
+					   : base + (u64)cfi_save_words(rule) * w->word;
+		if (!word_at(w, at, &caller_fp))
+			return STACK_UNREADABLE;
+		f->fp_slot = slot_distance(w, f, cfa, at);
+	}
+	if (!word_at(w, cfa - w->word, &pc))
+		return STACK_UNREADABLE;
+	if (cfa <= w->sp)
+		return STACK_NOT_GROWING;
+	w->sp = cfa;
+	w->pc = pc;
+	w->fp = caller_fp;
+	if (save == CFI_FP_LOST) {
+		w->has_fp = 0;
+		f->fp_slot = 0;
+	} else if (f->fp_slot) {
+		w->has_fp = 1;
+	}
+	w->is_guessed = 0;
+	return pc ? STEP_ON : STACK_COMPLETE;
+}
+
+/* Note the frame that the walk has come to, and go on to its caller. An enum stack_end, or STEP_ON. */
+static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
+{
+	const struct unwind_map *m = find_map(maps, w->pc - 1);
+	struct walk_frame *f;
+	u64 n = w->nr_fresh;
+	u32 rule;
+
+	asm volatile("%0 &= %1" : "+r"(n) : "i"(WALK_FRAMES - 1));
+	f = &w->fresh[n];
+	w->nr_fresh++;
+	f->sp = w->sp;
+	f->pc = w->pc;
+	f->fp = w->fp;
+	f->fp_slot = 0;
+	f->cfa_slot = 0;
+	f->cfa_extra = 0;
+	f->uses_fp = 0;
+	f->is_fixed = 0;
+	if (!holds_pc(m, w->pc - 1))
+		return STACK_UNMAPPED;
+	rule = m->shard == NO_SHARD ? CFI_NONE : find_rule(m, w->pc - 1);
+	switch (cfi_kind(rule)) {
+	case CFI_NONE:
+		return step_guess(w, f, maps);
+	case CFI_OUTERMOST:
+		return STACK_COMPLETE;
+	case CFI_UNSUPPORTED:
+		return STACK_UNSUPPORTED;
+	case CFI_SIGNAL:
+		return step_signal(w, f, rule);
+	default:
+		return step_frame(w, f, rule);
+	}
+}
+
+/* What a loop over frames needs; lives on the program's stack. */
+struct walk_loop {
+	struct walk *w;
+	const struct unwind_maps *maps;
+	u32 depth;
+	s32 end; /* STEP_ON while the walk goes on */
+};
+
+/* Is the frame that the walk has come to one of the last stack's? Then the rest may be the same too. */
+static __always_inline bool is_last_frame(struct walk *w, u32 depth)
+{
+	const struct walk_frame *f;
+	u64 i = w->candidate - 1;
+
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(WALK_FRAMES - 1));
+	f = &w->last[i];
+	if (f->sp != w->sp || f->pc != w->pc || (f->needs_fp && (!w->has_fp || f->fp != w->fp)))
+		return false;
+	/* A stack that was cut at the depth is cut at another place when it grows or shrinks. */
+	return w->end == STACK_DEPTH ? w->nr_fresh + w->candidate == depth
+				     : w->nr_fresh + w->candidate <= depth;
+}
+
+/* One round: skip a frame of the last stack that lies too deep, or find that it is ours, or take a step. */
+static long walk_round(u32 round, void *data)
+{
+	struct walk_loop *loop = data;
+	struct walk *w = loop->w;
+	u64 i = w->candidate - 1;
+
+	(void)round;
+	if (w->candidate) {
+		asm volatile("%0 &= %1" : "+r"(i) : "i"(WALK_FRAMES - 1));
+		if (w->last[i].sp < w->sp) {
+			w->candidate--;
+			return 0;
+		}
+		if (is_last_frame(w, loop->depth)) {
+			w->is_matched = 1;
+			return 1;
+		}
+	}
+	loop->end = step(w, loop->maps);
+	if (loop->end == STEP_ON && w->nr_fresh >= loop->depth)
+		loop->end = STACK_DEPTH;
+	return loop->end != STEP_ON;
+}
+
+/* Are the words still there that frame candidate - round of the last stack was left by? */
+static long check_round(u32 round, void *data)
+{
+	struct walk_loop *loop = data;
+	struct walk *w = loop->w;
+	const struct walk_frame *f, *caller;
+	u64 i = w->candidate - 1 - round, k;
+	u64 word;
+
+	if (!i || i >= WALK_FRAMES)
+		return 1;
+	k = i - 1;
+	asm volatile("%0 &= %1" : "+r"(i) : "i"(WALK_FRAMES - 1));
+	asm volatile("%0 &= %1" : "+r"(k) : "i"(WALK_FRAMES - 1));
+	f = &w->last[i];
+	caller = &w->last[k];
+	loop->end = 0;
+	if (f->is_fixed)
+		return 1;
+	if (f->cfa_slot && (!word_at(w, caller->sp - (u64)f->cfa_slot * w->word, &word) ||
+			    word + (u64)f->cfa_extra * w->word != caller->sp))
+		return 1;
+	if (f->fp_slot && caller->needs_fp &&
+	    (!word_at(w, caller->sp - (u64)f->fp_slot * w->word, &word) || word != caller->fp))
+		return 1;
+	if (!word_at(w, caller->sp - w->word, &word) || word != caller->pc)
+		return 1;
+	loop->end = STEP_ON;
+	return 0;
+}
+
+/* Put fresh frame @round, counted from the outermost, behind what was kept of the last stack. */
+static long keep_round(u32 round, void *data)
+{
+	struct walk_loop *loop = data;
+	struct walk *w = loop->w;
+	u64 from = w->nr_fresh - 1 - round, to = w->nr, outer = w->nr - 1;
+	struct walk_frame *f, *caller;
+	u64 id;
+
+	if (round >= w->nr_fresh)
+		return 1;
+	asm volatile("%0 &= %1" : "+r"(from) : "i"(WALK_FRAMES - 1));
+	asm volatile("%0 &= %1" : "+r"(to) : "i"(WALK_FRAMES - 1));
+	asm volatile("%0 &= %1" : "+r"(outer) : "i"(WALK_FRAMES - 1));
+	f = &w->last[to];
+	caller = &w->last[outer];
+	*f = w->fresh[from];
+	id = w->nr ? caller->id : 0x9e3779b97f4a7c15ULL + w->end;
+	f->needs_fp = f->uses_fp || (!f->fp_slot && w->nr && caller->needs_fp);
+	id = (id ^ f->pc) * 0xff51afd7ed558ccdULL;
+	f->id = id ^ id >> 32;
+	w->nr++;
+	return 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tables for the walk in the kernel: files once, processes as their mappings change. */
+#include "user/unwind_tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/event.h"
+#include "bpf/maps.h"
+#include "user/cfi.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+
+/* Rows of a file in one shard. */
+struct piece {
+	u64 start, end; /* ELF virtual addresses */
+	u32 shard, first, nr;
+};
+
+/* A file's rows. */
+struct file {
+	bool is_known;
+	u64 text_base;	      /* ELF virtual address of pc 0 */
+	struct piece *pieces; /* owned; by address; none without information */
+	size_t nr_pieces;
+};
+
+struct unwind_tables {
+	int shards_fd, process_maps_fd; /* borrowed */
+	struct file *files;		/* owned; by module id */
+	size_t nr_files;
+	struct shard *shard; /* the one being filled, mapped; NULL = none yet */
+	u32 nr_shards, used; /* shards made; rows used in the last */
+	struct unwind_stats stats;
+};
+
+int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd)
+{
+	struct unwind_tables *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->shards_fd = shards_fd;
+	u->process_maps_fd = process_maps_fd;
+	*out = u;
+	return 0;
+}
+
+void unwind_tables_free(struct unwind_tables *u)
+{
+	if (!u)
+		return;
+	if (u->shard)
+		munmap(u->shard, sizeof(*u->shard));
+	for (size_t i = 0; i < u->nr_files; i++)
+		free(u->files[i].pieces);
+	free(u->files);
+	free(u);
+}
+
+/* An empty shard to fill, known to the programs. */
+static int next_shard(struct unwind_tables *u)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	auto_close int fd = -1;
+	u32 key = u->nr_shards;
+	void *mem;
+
+	if (u->nr_shards == MAX_SHARDS)
+		return -ENOSPC;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(u32), sizeof(struct shard), 1, &opts);
+	if (fd < 0)
+		return -errno;
+	mem = mmap(NULL, sizeof(struct shard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED)
+		return -errno;
+	if (bpf_map_update_elem(u->shards_fd, &key, &fd, BPF_ANY)) {
+		int err = -errno;
+
+		munmap(mem, sizeof(struct shard));
+		return err;
+	}
+	if (u->shard)
+		munmap(u->shard, sizeof(*u->shard));
+	u->shard = mem;
+	u->nr_shards++;
+	u->used = 0;
+	u->stats.kernel_bytes += sizeof(struct shard);
+	return 0;
+}
+
+static int add_piece(struct file *f, const struct piece *p)
+{
+	struct piece *list = reallocarray(f->pieces, f->nr_pieces + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	list[f->nr_pieces++] = *p;
+	f->pieces = list;
+	return 0;
+}
+
+/* Copy @table's rows to shards, a piece for each that they come to lie in. */
+static int store_rows(struct unwind_tables *u, struct file *f, const struct cfi_table *table)
+{
+	size_t done = 0;
+	int err = 0;
+
+	f->text_base = table->text_base;
+	while (done < table->nr_rows && !err) {
+		size_t nr = table->nr_rows - done;
+		struct piece p;
+
+		if (!u->shard || u->used == SHARD_ROWS) {
+			err = next_shard(u);
+			if (err)
+				break;
+		}
+		if (nr > SHARD_ROWS - u->used)
+			nr = SHARD_ROWS - u->used;
+		memcpy(&u->shard->rows[u->used], &table->rows[done], nr * sizeof(*table->rows));
+		p = (struct piece){ .start = table->text_base + table->rows[done].pc,
+				    .end = done + nr < table->nr_rows
+						   ? table->text_base + table->rows[done + nr].pc
+						   : UINT64_MAX,
+				    .shard = u->nr_shards - 1,
+				    .first = u->used,
+				    .nr = nr };
+		u->used += nr;
+		u->stats.nr_rows += nr;
+		done += nr;
+		err = add_piece(f, &p);
+	}
+	u->stats.nr_skipped_rows += table->nr_rows - done;
+	return err == -ENOSPC ? 0 : err;
+}
+
+static int load_file(struct unwind_tables *u, struct file *f, const struct module *m)
+{
+	struct cfi_table *table = NULL;
+	struct elf *elf;
+	int err;
+
+	f->is_known = true;
+	err = m->fd < 0 ? -ENOENT : elf_open(&elf, m->fd);
+	if (!err) {
+		err = cfi_load(&table, elf);
+		elf_close(elf);
+	}
+	if (err) {
+		debug("unwind: %s: no call frame information: %s", m->path, strerror(-err));
+		u->stats.nr_without++;
+		return err == -ENOMEM ? err : 0;
+	}
+	err = store_rows(u, f, table);
+	if (!err)
+		u->stats.nr_files++;
+	cfi_free(table);
+	return err;
+}
+
+static int file_of(struct unwind_tables *u, const struct module *m, struct file **out)
+{
+	if (m->id >= u->nr_files) {
+		size_t nr = m->id + 64;
+		struct file *files = reallocarray(u->files, nr, sizeof(*files));
+
+		if (!files)
+			return -ENOMEM;
+		memset(files + u->nr_files, 0, (nr - u->nr_files) * sizeof(*files));
+		u->files = files;
+		u->nr_files = nr;
+	}
+	*out = &u->files[m->id];
+	return (*out)->is_known ? 0 : load_file(u, *out, m);
+}
+
+static void add_map(struct unwind_tables *u, struct unwind_maps *maps, const struct unwind_map *map)
+{
+	if (maps->nr == MAX_UNWIND_MAPS)
+		u->stats.nr_skipped_maps++;
+	else
+		maps->maps[maps->nr++] = *map;
+}
+
+/* One mapping: a piece for each shard that its rows lie in, and what lies between them without rows. */
+static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const struct mapping *m)
+{
+	struct unwind_map map = { .start = m->start, .end = m->end, .shard = NO_SHARD };
+	struct file *f = NULL;
+	int err = m->module ? file_of(u, m->module, &f) : 0;
+
+	if (err)
+		return err;
+	for (size_t i = 0; f && i < f->nr_pieces; i++) {
+		const struct piece *p = &f->pieces[i];
+		u64 start = p->start + m->bias, end = p->end == UINT64_MAX ? m->end : p->end + m->bias;
+
+		if (end <= map.start || start >= m->end)
+			continue;
+		if (start > map.start) {
+			map.end = start;
+			add_map(u, maps, &map);
+			map.start = start;
+		}
+		map.end = end < m->end ? end : m->end;
+		map.base = f->text_base + m->bias;
+		map.shard = p->shard;
+		map.first = p->first;
+		map.nr = p->nr;
+		add_map(u, maps, &map);
+		map = (struct unwind_map){ .start = map.end, .shard = NO_SHARD };
+	}
+	map.end = m->end;
+	if (map.start < map.end)
+		add_map(u, maps, &map);
+	return 0;
+}
+
+int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct mapping_list *list, u32 word)
+{
+	auto_free struct unwind_maps *maps = calloc(1, sizeof(*maps));
+	u64 skipped = u->stats.nr_skipped_maps;
+	auto_close int fd = -1;
+	u32 zero = 0, key = pid;
+	int err = 0;
+
+	if (!maps)
+		return -ENOMEM;
+	maps->word = word;
+	for (size_t i = 0; i < list->nr && !err; i++)
+		err = add_mapping(u, maps, &list->maps[i]);
+	if (err)
+		return err;
+	if (u->stats.nr_skipped_maps > skipped)
+		warn("unwind: PID %d: more than %d pieces of code: stacks through the others end early", pid,
+		     MAX_UNWIND_MAPS);
+	for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
+		maps->maps[i].start = maps->maps[i].end = INT64_MAX;
+	/* A new map each time: a walk sees the old mappings or the new ones, never a mixture. */
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_maps", sizeof(u32), sizeof(*maps), 1, NULL);
+	if (fd < 0 || bpf_map_update_elem(fd, &zero, maps, BPF_ANY) ||
+	    bpf_map_update_elem(u->process_maps_fd, &key, &fd, BPF_ANY))
+		return -errno;
+	return 0;
+}
+
+void unwind_tables_forget(struct unwind_tables *u, pid_t pid)
+{
+	u32 key = pid;
+
+	bpf_map_delete_elem(u->process_maps_fd, &key);
+}
+
+struct unwind_stats unwind_tables_stats(const struct unwind_tables *u)
+{
+	return u->stats;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Compiled call frame information in the kernel: rows of files packed into shards, mappings of processes. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/module.h"
+
+struct unwind_tables;
+
+struct unwind_stats {
+	u64 nr_rows;	     /* in the kernel */
+	u64 kernel_bytes;    /* that they take, unused room included */
+	u64 nr_files;	     /* with rows */
+	u64 nr_without;	     /* files that have none, or could not be read */
+	u64 nr_skipped_maps; /* mappings beyond the limit of a process */
+	u64 nr_skipped_rows; /* beyond the limit of all shards */
+};
+
+/* The maps are those of the loaded programs; borrowed. 0 or -ENOMEM. */
+int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd) __must_check;
+void unwind_tables_free(struct unwind_tables *u);
+
+/*
+ * Make the mappings @maps those of process @pid, whose addresses have @word bytes; tables of files that are
+ * new are compiled or taken from the cache. Takes effect at once and whole. Blocks: some 10 ms, longer for
+ * large files. 0 or -errno; files without tables are no error.
+ */
+int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct mapping_list *maps,
+		      u32 word) __must_check;
+
+/* @pid is gone. */
+void unwind_tables_forget(struct unwind_tables *u, pid_t pid);
+
+struct unwind_stats unwind_tables_stats(const struct unwind_tables *u);
