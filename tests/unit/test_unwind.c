@@ -123,7 +123,7 @@ static struct captured captured;
 static void *truth[DEPTH]; /* return addresses, outermost first */
 
 /* Not inlined and not a tail call, so that there is a frame. */
-static __attribute__((noinline, noipa)) void capture(struct captured *c)
+static __attribute__((noinline)) void capture(struct captured *c)
 {
 	struct unwinder u = { .read = read_self, .find = find_self };
 	struct unwind_regs regs = { 0 };
@@ -157,7 +157,7 @@ static void check_captured(const struct captured *c)
 }
 
 /* Frames of changing size, with the frame pointer in use where alloca() is. */
-static __attribute__((noinline, noipa)) int recurse(int depth, void (*leaf)(void))
+static __attribute__((noinline)) int recurse(int depth, void (*leaf)(void))
 {
 	volatile char *room = NULL;
 	volatile int result;
@@ -175,7 +175,7 @@ static __attribute__((noinline, noipa)) int recurse(int depth, void (*leaf)(void
 	return result;
 }
 
-static __attribute__((noinline, noipa)) void capture_leaf(void)
+static __attribute__((noinline)) void capture_leaf(void)
 {
 	capture(&captured);
 	__asm__ volatile("" ::: "memory");
