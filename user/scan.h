@@ -97,7 +97,8 @@ int scan_event(struct scan *s, const struct heap_event *ev) __must_check;
 
 /*
  * Read the moment @snap (borrowed as long as the scan lives, for scan_why()); the process can go on afterwards.
- * 0; -ETIME past the pause; -ESRCH it ended; -E2BIG more pointers than max_memory; -ENOMEM. On error there is no verdict.
+ * 0; -ETIME past the pause; -ESRCH it ended; -E2BIG more pointers than max_memory; -ENOMEM. On error there is
+ * no verdict.
  */
 int scan_read(struct scan *s, struct snapshot *snap) __must_check;
 

@@ -67,6 +67,7 @@ static int add_block(void *ctx, const struct heap_block *block)
 {
 	struct adding *a = ctx;
 	struct scan *s = a->s;
+	u8 flags = block->is_unsure ? BLOCK_TAINTED : 0;
 
 	if (s->nr == a->capacity) {
 		/* Grows by a quarter: large arrays move by remapping, and little is left over. */
@@ -82,11 +83,12 @@ static int add_block(void *ctx, const struct heap_block *block)
 		return -EOVERFLOW;
 	if (block->time_ns < s->first_ns)
 		s->first_ns = block->time_ns;
+	if (block->is_pending) /* in the middle of a realloc: it lives if something leads to it */
+		flags = BLOCK_YOUNG;
 	/* What wraps around or lies beyond any user address is a lie of the target. */
 	if (block->addr >> 56 || block->size >> 56)
 		return 0;
-	return make_block(s, &s->blocks[s->nr++], block->addr, block->size,
-			  block->is_unsure ? BLOCK_TAINTED : 0);
+	return make_block(s, &s->blocks[s->nr++], block->addr, block->size, flags);
 }
 
 static void insertion_sort(struct scan_block *b, size_t nr)
@@ -426,7 +428,7 @@ static int by_addr_drained(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* What the events of one address, in order, leave there: DRAINED_ALLOC a block, DRAINED_BEGIN one in flight, else none. */
+/* What the events of one address leave there: DRAINED_ALLOC a block, DRAINED_BEGIN one in flight, FREE none. */
 static enum drained_kind outcome(const struct drained *d, size_t nr, bool is_live, u64 *size)
 {
 	enum drained_kind now = is_live ? DRAINED_FAIL : DRAINED_FREE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pointers between blocks, kept in few bytes each: found in one pass over memory, followed after the target runs again. */
+/* Pointers between blocks, kept in few bytes each: found in one pass, followed after the target runs again. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit)
 	memset(e, 0, sizeof(*e));
 	e->limit = limit;
 	e->last_target = BLOCK_NONE;
-	e->groups = calloc(nr_blocks / GROUP + 2, sizeof(*e->groups));
+	e->groups = calloc(nr_blocks / EDGE_GROUP + 2, sizeof(*e->groups));
 	return e->groups ? 0 : -ENOMEM;
 }
 
@@ -69,8 +69,8 @@ static inline int advance(struct edge_store *e, u32 source)
 			return err;
 		e->bytes[e->nr++] = CODE_END;
 		e->open++;
-		if (e->open % GROUP == 0)
-			e->groups[e->open / GROUP] = e->nr;
+		if (e->open % EDGE_GROUP == 0)
+			e->groups[e->open / EDGE_GROUP] = e->nr;
 		e->last_target = BLOCK_NONE;
 	}
 	return 0;
@@ -129,9 +129,9 @@ static inline u64 get(const u8 **at)
 
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source)
 {
-	const u8 *at = e->bytes + e->groups[source / GROUP];
+	const u8 *at = e->bytes + e->groups[source / EDGE_GROUP];
 
-	for (u32 skip = source % GROUP; skip; skip--) {
+	for (u32 skip = source % EDGE_GROUP; skip; skip--) {
 		u64 code;
 
 		while ((code = get(&at)) != CODE_END)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/scan_regions.h"
 #include "user/scan_state.h"
 
 enum {

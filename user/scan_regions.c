@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/scan_regions.h"
 #include "user/scan_state.h"
 
 /*

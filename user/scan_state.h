@@ -3,12 +3,12 @@
 #pragma once
 
 #include "user/scan.h"
+#include "user/scan_edges.h"
 
 enum {
 	BLOCK_NONE = UINT32_MAX,
 	BLOCK_BIG = (1 << 28) - 1, /* size is in the table of big ones */
 	BLOCK_GONE = 7,		   /* verdict of a block freed in the drain, until it is dropped */
-	GROUP = 16,		   /* blocks per entry of edges.groups */
 };
 
 enum block_flag {
@@ -59,20 +59,6 @@ struct root_ref {
 	u64 where; /* address, or index in snapshot.words */
 	u32 block;
 	u32 offset; /* in the block, saturated */
-};
-
-/*
- * Pointers from blocks to blocks, in the order of the blocks, as variable-length numbers:
- * 0 ends a block; 1, offset / word size: there is an address of a virtual table;
- * else (zigzag of target - source) << 1 | is_interior, and if interior the offset in the target.
- */
-struct edge_store {
-	u8 *bytes; /* owned */
-	u64 nr, capacity, limit;
-	u64 *groups; /* owned; position of each GROUP-th block */
-	u32 open;    /* block being written */
-	u32 last_target;
-	u64 last_offset;
 };
 
 enum drained_kind { DRAINED_ALLOC, DRAINED_FREE, DRAINED_BEGIN, DRAINED_FAIL, DRAINED_SETTLE, DRAINED_UNMAP };
@@ -146,56 +132,5 @@ static inline taddr_t scan_block_end(const struct scan *s, u32 block)
 	return block + 1 < s->nr && s->blocks[block + 1].addr < end ? s->blocks[block + 1].addr : end;
 }
 
-/* scan_edges.c */
-int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit) __must_check;
-void edges_fini(struct edge_store *e);
-/* @source never goes down. */
-int edges_add(struct edge_store *e, u32 source, u32 target, u64 offset) __must_check;
-int edges_add_vptr(struct edge_store *e, u32 source, u64 offset_words) __must_check;
-/* No more pointers: end all blocks. */
-int edges_finish(struct edge_store *e, u32 nr_blocks) __must_check;
-
-/* Walk over the pointers of a block. */
-struct edge_iter {
-	const u8 *at;
-	u32 source;
-	u32 target;
-	u64 offset; /* 0 = start */
-};
-void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
-bool edge_next(struct edge_iter *it);
-/* True if @block holds the address of a virtual table at @offset_words. */
-bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words);
-
 /* True if a pointer @offset bytes into @block counts as one to its start. */
 bool scan_is_start(const struct scan *s, u32 block, u64 offset);
-
-/* scan_regions.c: bytes outside blocks that are no roots. */
-enum region_kind {
-	REGION_NEVER, /* no byte of it */
-	REGION_PAGES, /* not those pages that hold a part of a block */
-	REGION_HEAP,  /* no byte of it, unless a thread's stack or TLS lies there */
-};
-
-struct region {
-	taddr_t start, end;
-	enum region_kind kind;
-};
-
-/* An address that a thread stands on: its stack pointer or thread pointer. */
-struct point {
-	taddr_t addr;
-	u32 word; /* index in snapshot.words */
-};
-
-struct region_list {
-	struct region *regions; /* owned; by address */
-	size_t nr;
-	struct point *points; /* owned; by address */
-	size_t nr_points;
-};
-
-int region_list_init(struct region_list *list, const struct scan *s) __must_check;
-void region_list_fini(struct region_list *list);
-/* True if a thread stands in [start, end). */
-bool region_has_point(const struct region_list *list, taddr_t start, taddr_t end);

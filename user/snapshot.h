@@ -50,7 +50,7 @@ struct snapshot;
 /* A way to get the moment. Functions run in the order of this list. */
 struct snapshot_ops {
 	const char *name;
-	/* The next piece, ascending. 1 and *@chunk, 0 at the end, -ETIME past the deadline, -ESRCH if the process ended. */
+	/* The next piece, ascending. 1 and *@chunk, 0 at the end, -ETIME past the deadline, -ESRCH it ended. */
 	int (*next)(struct snapshot *s, struct snapshot_chunk *chunk);
 	/* Read @len bytes at @addr if they are in memory: 0, or -errno. Any order. */
 	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory of a process as a stream of chunks, read ahead by a thread of its own so that a read that hangs harms nobody. */
+/* Memory of a process as a stream of chunks, read ahead by a thread, so that a read that hangs harms nobody. */
 #pragma once
 
 #include "user/snapshot.h"

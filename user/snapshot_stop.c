@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The snapshot of a stopped process: a thread of its own traces it, so that the kernel lets go whatever happens to us. */
+/* The snapshot of a stopped process. A thread of its own traces it: when it ends, the kernel lets all go. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process that exists only in a test: mappings, words, blocks, and a scan of them. */
+#pragma once
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/scan.h"
+
+enum { PAGE = 4096, MAX_BLOCKS = 4096, MAX_MAPS = 8, MAX_WORDS = 16, MAX_THREADS = 4 };
+
+#define GLOBALS 0x10000000ULL /* a file's data */
+#define TEXT	0x11000000ULL
+#define HEAP	0x20000000ULL
+#define ANON	0x30000000ULL
+#define STACK	0x40000000ULL
+
+/* A process that exists nowhere but here. */
+struct world {
+	struct snapshot snap;
+	struct snapshot_map maps[MAX_MAPS];
+	u8 *bytes[MAX_MAPS];
+	size_t next;  /* map to deliver */
+	size_t piece; /* bytes of it delivered */
+	struct snapshot_word words[MAX_WORDS];
+	struct snapshot_thread threads[MAX_THREADS];
+	struct heap_block blocks[MAX_BLOCKS];
+	size_t nr_blocks;
+	size_t fail_after; /* chunks, then -ETIME; 0 = never */
+	struct scan_options options;
+	struct scan *scan;
+};
+
+static struct world w;
+
+static int world_next(struct snapshot *s, struct snapshot_chunk *chunk)
+{
+	const struct snapshot_map *map;
+
+	(void)s;
+	while (w.next < w.snap.nr_maps && !w.maps[w.next].is_writable)
+		w.next++;
+	if (w.next == w.snap.nr_maps)
+		return 0;
+	if (w.fail_after && --w.fail_after == 0)
+		return -ETIME;
+	map = &w.maps[w.next];
+	chunk->map = (u32)w.next;
+	chunk->addr = map->start + w.piece;
+	chunk->data = w.bytes[w.next] + w.piece;
+	chunk->len = map->end - chunk->addr < PAGE ? map->end - chunk->addr : PAGE;
+	w.piece += PAGE;
+	if (chunk->addr + chunk->len == map->end) {
+		w.piece = 0;
+		w.next++;
+	}
+	return 1;
+}
+
+static u8 *at(taddr_t addr)
+{
+	for (size_t i = 0; i < w.snap.nr_maps; i++)
+		if (addr >= w.maps[i].start && addr < w.maps[i].end)
+			return w.bytes[i] + (addr - w.maps[i].start);
+	return NULL;
+}
+
+static int world_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	const u8 *p = at(addr);
+
+	(void)s;
+	if (!p || !at(addr + len - 1))
+		return -EIO;
+	memcpy(buf, p, len);
+	return 0;
+}
+
+static void world_resume(struct snapshot *s)
+{
+	(void)s;
+}
+
+static const struct snapshot_ops world_ops = {
+	.name = "world", .next = world_next, .peek = world_peek, .resume = world_resume, .free = world_resume
+};
+
+static void add_map(taddr_t start, u64 size, const char *perms, u64 ino, const char *path)
+{
+	struct snapshot_map *map = &w.maps[w.snap.nr_maps];
+
+	*map = (struct snapshot_map){ .start = start, .end = start + size, .ino = ino };
+	map->path = (char *)(uintptr_t)path;
+	map->is_readable = perms[0] == 'r';
+	map->is_writable = perms[1] == 'w';
+	map->is_executable = perms[2] == 'x';
+	map->is_shared = perms[3] == 's';
+	w.bytes[w.snap.nr_maps++] = calloc(1, size);
+}
+
+static void put(taddr_t where, u64 value)
+{
+	u8 *p = at(where);
+
+	assert_non_null(p);
+	for (u8 i = 0; i < w.snap.word_size; i++)
+		p[w.snap.is_big_endian ? w.snap.word_size - 1 - i : i] = (u8)(value >> (8 * i));
+}
+
+static inline void add_word(u64 value, u32 owner, u32 where)
+{
+	w.words[w.snap.nr_words++] = (struct snapshot_word){ .value = value, .owner = owner, .where = where };
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.snap = (struct snapshot){ .ops = &world_ops, .pid = 1, .word_size = 8, .red_zone = 128 };
+	w.snap.maps = w.maps;
+	w.snap.words = w.words;
+	w.snap.threads = w.threads;
+	add_map(GLOBALS, 2 * PAGE, "rw-p", 7, "/bin/x");
+	add_map(TEXT, PAGE, "r-xp", 7, "/bin/x");
+	add_map(HEAP, 256 * PAGE, "rw-p", 0, "[heap]");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	scan_free(w.scan);
+	for (size_t i = 0; i < w.snap.nr_maps; i++)
+		free(w.bytes[i]);
+	return 0;
+}

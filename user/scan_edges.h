@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pointers between blocks: written in one pass over memory, followed later. For user/scan*.c only. */
+#pragma once
+
+#include "user/lib/types.h"
+
+enum { EDGE_GROUP = 16 }; /* blocks per entry of groups */
+
+/*
+ * Pointers from blocks to blocks, in the order of the blocks, as variable-length numbers:
+ * 0 ends a block; 1, offset / word size: there is an address of a virtual table;
+ * else (zigzag of target - source) << 1 | is_interior, and if interior the offset in the target.
+ */
+struct edge_store {
+	u8 *bytes; /* owned */
+	u64 nr, capacity, limit;
+	u64 *groups; /* owned; position of each EDGE_GROUP-th block */
+	u32 open;    /* block being written */
+	u32 last_target;
+	u64 last_offset;
+};
+
+int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit) __must_check;
+void edges_fini(struct edge_store *e);
+/* @source never goes down. */
+int edges_add(struct edge_store *e, u32 source, u32 target, u64 offset) __must_check;
+int edges_add_vptr(struct edge_store *e, u32 source, u64 offset_words) __must_check;
+/* No more pointers: end all blocks. */
+int edges_finish(struct edge_store *e, u32 nr_blocks) __must_check;
+
+/* Walk over the pointers of a block. */
+struct edge_iter {
+	const u8 *at;
+	u32 source;
+	u32 target;
+	u64 offset; /* 0 = start */
+};
+void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
+bool edge_next(struct edge_iter *it);
+/* True if @block holds the address of a virtual table at @offset_words. */
+bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words);
