@@ -57,7 +57,7 @@ enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 32768, MAX_STACKS_
  * Unwind tables: rows of all files packed into shards, and for each process its executable mappings in
  * pieces, each with rows of one shard only.
  */
-enum { SHARD_ROWS = 65536, MAX_SHARDS = 1024, MAX_UNWIND_MAPS = 1024, NO_SHARD = 0xffffffff };
+enum { SHARD_ROWS = 262144, MAX_SHARDS = 256, MAX_UNWIND_MAPS = 1024, NO_SHARD = 0xffffffff };
 
 struct shard {
 	struct cfi_row rows[SHARD_ROWS];
@@ -72,9 +72,14 @@ struct unwind_map {
 	u32 reserved;
 };
 
-/* Sorted by start; what is not used lies at the end, with all-ones starts. */
+/*
+ * Sorted by start; what is not used lies at the end, with starts above all addresses. Changed in place by user
+ * space: seq is odd meanwhile, and another one afterwards, so that a walk can tell.
+ */
 struct unwind_maps {
-	u32 nr;
+	u32 seq;
 	u32 word; /* bytes of an address: 4 or 8 */
+	u32 nr;
+	u32 reserved;
 	struct unwind_map maps[MAX_UNWIND_MAPS];
 };

@@ -142,6 +142,7 @@ static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *
 	const struct unwind_maps *maps;
 	struct walk *w;
 	u64 id, top;
+	u32 seq;
 	u8 seen = 1;
 
 	if (!config.depth)
@@ -150,8 +151,12 @@ static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *
 	maps = maps_of(t->pid);
 	if (!w || !maps)
 		return stack_lost(t);
+	seq = *(volatile const u32 *)&maps->seq;
 	walk_begin(w, ctx, t->pid, word_bytes(info));
 	walk_stack(w, maps, has_loop);
+	/* The mappings changed under the walk: it may have gone wrong anywhere. */
+	if (seq & 1 || seq != *(volatile const u32 *)&maps->seq)
+		w->nr = 0;
 	top = w->nr - 1;
 	if (top >= WALK_FRAMES)
 		return stack_lost(t);

@@ -74,6 +74,7 @@ struct {
 		values, struct {
 			__uint(type, BPF_MAP_TYPE_ARRAY);
 			__uint(max_entries, 1);
+			__uint(map_flags, BPF_F_MMAPABLE);
 			__uint(key_size, sizeof(u32));
 			__uint(value_size, sizeof(struct unwind_maps));
 		});
@@ -169,7 +170,7 @@ static __always_inline u32 find_rule(const struct unwind_map *m, u64 pc)
 	if (!shard || !nr)
 		return CFI_NONE;
 #pragma unroll
-	for (int i = 0; i < 17; i++) {
+	for (int i = 0; i < 19; i++) {
 		u64 half = nr >> 1;
 		u64 next = first + half;
 

@@ -31,10 +31,18 @@ struct file {
 	size_t nr_pieces;
 };
 
+/* A process's mappings, shared with the kernel. */
+struct process_entry {
+	pid_t pid;
+	struct unwind_maps *maps; /* owned; mapped */
+};
+
 struct unwind_tables {
 	int shards_fd, process_maps_fd; /* borrowed */
 	struct file *files;		/* owned; by module id */
 	size_t nr_files;
+	struct process_entry *processes; /* owned */
+	size_t nr_processes;
 	struct shard *shard; /* the one being filled, mapped; NULL = none yet */
 	u32 nr_shards, used; /* shards made; rows used in the last */
 	struct unwind_stats stats;
@@ -61,31 +69,42 @@ void unwind_tables_free(struct unwind_tables *u)
 	for (size_t i = 0; i < u->nr_files; i++)
 		free(u->files[i].pieces);
 	free(u->files);
+	for (size_t i = 0; i < u->nr_processes; i++)
+		munmap(u->processes[i].maps, sizeof(*u->processes[i].maps));
+	free(u->processes);
 	free(u);
+}
+
+/* A map of one value of @size bytes, behind @key of @outer_fd, its value mapped at *@mem. */
+static int new_inner_map(int outer_fd, u32 key, const char *name, size_t size, void **mem)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	auto_close int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), size, 1, &opts);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*mem == MAP_FAILED)
+		return -errno;
+	if (!bpf_map_update_elem(outer_fd, &key, &fd, BPF_ANY))
+		return 0;
+	err = -errno;
+	munmap(*mem, size);
+	return err;
 }
 
 /* An empty shard to fill, known to the programs. */
 static int next_shard(struct unwind_tables *u)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	auto_close int fd = -1;
-	u32 key = u->nr_shards;
 	void *mem;
+	int err;
 
 	if (u->nr_shards == MAX_SHARDS)
 		return -ENOSPC;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(u32), sizeof(struct shard), 1, &opts);
-	if (fd < 0)
-		return -errno;
-	mem = mmap(NULL, sizeof(struct shard), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (mem == MAP_FAILED)
-		return -errno;
-	if (bpf_map_update_elem(u->shards_fd, &key, &fd, BPF_ANY)) {
-		int err = -errno;
-
-		munmap(mem, sizeof(struct shard));
+	err = new_inner_map(u->shards_fd, u->nr_shards, "shard", sizeof(struct shard), &mem);
+	if (err)
 		return err;
-	}
 	if (u->shard)
 		munmap(u->shard, sizeof(*u->shard));
 	u->shard = mem;
@@ -223,31 +242,62 @@ static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const 
 	return 0;
 }
 
+static int process_entry(struct unwind_tables *u, pid_t pid, struct unwind_maps **out)
+{
+	struct process_entry *list;
+	void *mem;
+	int err;
+
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid)
+			continue;
+		*out = u->processes[i].maps;
+		return 0;
+	}
+	list = reallocarray(u->processes, u->nr_processes + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	u->processes = list;
+	err = new_inner_map(u->process_maps_fd, pid, "unwind_maps", sizeof(struct unwind_maps), &mem);
+	if (err)
+		return err;
+	list[u->nr_processes++] = (struct process_entry){ pid, mem };
+	*out = mem;
+	return 0;
+}
+
+/* Copy @from to what the programs see at any moment. */
+static void publish(struct unwind_maps *to, const struct unwind_maps *from)
+{
+	__atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	to->word = from->word;
+	to->nr = from->nr;
+	memcpy(to->maps, from->maps, sizeof(to->maps));
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_SEQ_CST);
+}
+
 int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct mapping_list *list, u32 word)
 {
 	auto_free struct unwind_maps *maps = calloc(1, sizeof(*maps));
 	u64 skipped = u->stats.nr_skipped_maps;
-	auto_close int fd = -1;
-	u32 zero = 0, key = pid;
-	int err = 0;
+	struct unwind_maps *shared;
+	int err = maps ? 0 : -ENOMEM;
 
-	if (!maps)
-		return -ENOMEM;
-	maps->word = word;
 	for (size_t i = 0; i < list->nr && !err; i++)
 		err = add_mapping(u, maps, &list->maps[i]);
+	if (!err)
+		err = process_entry(u, pid, &shared);
 	if (err)
 		return err;
 	if (u->stats.nr_skipped_maps > skipped)
 		warn("unwind: PID %d: more than %d pieces of code: stacks through the others end early", pid,
 		     MAX_UNWIND_MAPS);
+	maps->word = word;
 	for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
 		maps->maps[i].start = maps->maps[i].end = INT64_MAX;
-	/* A new map each time: a walk sees the old mappings or the new ones, never a mixture. */
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_maps", sizeof(u32), sizeof(*maps), 1, NULL);
-	if (fd < 0 || bpf_map_update_elem(fd, &zero, maps, BPF_ANY) ||
-	    bpf_map_update_elem(u->process_maps_fd, &key, &fd, BPF_ANY))
-		return -errno;
+	publish(shared, maps);
 	return 0;
 }
 
@@ -255,7 +305,14 @@ void unwind_tables_forget(struct unwind_tables *u, pid_t pid)
 {
 	u32 key = pid;
 
-	bpf_map_delete_elem(u->process_maps_fd, &key);
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid)
+			continue;
+		bpf_map_delete_elem(u->process_maps_fd, &key);
+		munmap(u->processes[i].maps, sizeof(*u->processes[i].maps));
+		u->processes[i] = u->processes[--u->nr_processes];
+		return;
+	}
 }
 
 struct unwind_stats unwind_tables_stats(const struct unwind_tables *u)
