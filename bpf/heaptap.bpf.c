@@ -5,6 +5,8 @@
 /* As enum alloc_kind, user/allocator.h; user space asserts that they agree. */
 enum { KIND_MALLOC, KIND_REALLOC, KIND_OUT, KIND_FREE, KIND_MMAP, KIND_MREMAP, KIND_MUNMAP };
 
+enum { SIGNAL_CHILD = 17 }; /* SIGCHLD, on all CPUs but mips and alpha */
+
 const volatile struct source_config config SEC(".rodata.config") = {};
 struct source_state state = {};
 
@@ -264,6 +266,9 @@ int maps_changed(struct pt_regs *ctx)
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
 	send_process(EVENT_MAPS, pid, 0);
+	/* user/launch.c swallows it; to a program whose ptracer has died it does nothing by default. */
+	if (config.stops_at_maps)
+		bpf_send_signal_thread(SIGNAL_CHILD);
 	return 0;
 }
 

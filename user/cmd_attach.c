@@ -91,7 +91,7 @@ int cmd_attach(const struct options *o)
 
 	if (err)
 		return STATUS_USAGE;
-	if (session_new(&s, o, outs))
+	if (session_new(&s, o, outs, false))
 		goto out;
 	err = control_new(&c, o, false);
 	if (err)

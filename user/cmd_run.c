@@ -129,7 +129,7 @@ int cmd_run(const struct options *o)
 
 	if (err)
 		return STATUS_USAGE;
-	if (session_new(&r.session, o, outs))
+	if (session_new(&r.session, o, outs, true))
 		goto out;
 	err = control_new(&c, o, true);
 	if (err)

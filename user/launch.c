@@ -176,6 +176,17 @@ static void thread_ends(struct launch *l, pid_t tid)
 	l->hooks.exiting(l->hooks.ctx, l->pid, (int)status);
 }
 
+/*
+ * The programs stop a thread that has changed the mappings by a SIGCHLD of the kernel's (bpf/heaptap.bpf.c,
+ * maps_changed); real ones say what became of the child.
+ */
+static bool is_from_probe(pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code == SI_KERNEL;
+}
+
 /* One ptrace stop of thread @tid. */
 static void handle_stop(struct launch *l, pid_t tid, int status)
 {
@@ -202,6 +213,10 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 		}
 		if (sig == SIGTRAP && l->is_starting && tid == l->pid && reached_entry(l))
 			break;
+		if (sig == SIGCHLD && is_from_probe(tid)) {
+			l->hooks.mapped(l->hooks.ctx, l->pid);
+			break;
+		}
 		go_on(l, tid, sig);
 		return;
 	default:

@@ -248,7 +248,7 @@ static int add_custom(struct session *s, struct source_options *so)
 	return 0;
 }
 
-static int open_bpf(struct session *s)
+static int open_bpf(struct session *s, bool is_launch)
 {
 	const struct options *o = s->options;
 	struct source_options so = { .depth = o->depth, .ring_bytes = o->ring_bytes, .omit = o->omit.items };
@@ -264,6 +264,7 @@ static int open_bpf(struct session *s)
 		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
 		     "instead, which are slower",
 		     o->command->name);
+	so.stops_at_maps = is_launch;
 	so.probes.want_mmap = o->want_mmap;
 	so.probes.want_cpp = !o->no_cpp;
 	err = add_custom(s, &so);
@@ -305,14 +306,14 @@ static int session_alloc(struct session **out, const struct options *o, struct o
 	return 0;
 }
 
-int session_new(struct session **out, const struct options *o, struct outputs *outs)
+int session_new(struct session **out, const struct options *o, struct outputs *outs, bool is_launch)
 {
 	struct session *s;
 	int err = session_alloc(&s, o, outs);
 
 	if (err)
 		return err;
-	err = open_bpf(s);
+	err = open_bpf(s, is_launch);
 	if (err) {
 		session_free(s);
 		return err;

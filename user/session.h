@@ -9,10 +9,11 @@ struct outputs;
 struct session;
 
 /*
- * Choose a source by @o, and prepare everything but targets. Logs why not: -EPERM, -EOPNOTSUPP (no source
+ * Choose a source by @o, and prepare everything but targets; @is_launch: they are started by us (launch.h). Logs why not: -EPERM, -EOPNOTSUPP (no source
  * works here), -ENOMEM or another -errno. @o and @outs are borrowed for the life of *@out.
  */
-int session_new(struct session **out, const struct options *o, struct outputs *outs) __must_check;
+int session_new(struct session **out, const struct options *o, struct outputs *outs,
+		bool is_launch) __must_check;
 
 /*
  * The same on the events of the file @path (user/source_replay.h), all of them entered. -EINVAL for a file

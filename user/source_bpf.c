@@ -83,6 +83,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
 	config.depth = options->depth;
+	config.stops_at_maps = options->stops_at_maps;
 	config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	config.is_cookie_fixed = s->is_cookie_fixed;
 	err = programs_load(&s->programs, &config, ring_bytes, s->is_multi, NULL);
@@ -220,6 +221,7 @@ static int programs_of_probe(struct source *s, u64 cookie, const struct programs
 {
 	struct source_config config = { .depth = s->options.depth,
 					.wake_bytes = s->options.ring_bytes / WAKE_FRACTION,
+					.stops_at_maps = s->options.stops_at_maps,
 					.fixed_cookie = cookie,
 					.is_cookie_fixed = 1 };
 	u32 index = (u32)cookie;
