@@ -148,8 +148,10 @@ static void read_maps_for(struct session *s, struct process *p, const struct sta
 
 static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
 {
-	(void)s;
-	if (heap_event(p->heap, (const struct heap_event *)rec) == -EINVAL)
+	struct heap_event ev = *(const struct heap_event *)rec;
+
+	ev.stack = stack_canonical(s->stacks, ev.stack);
+	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
 	return 0;
 }

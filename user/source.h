@@ -27,7 +27,7 @@ struct losses {
 struct source_options {
 	u32 depth;		     /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes;		     /* 0 = default */
-	bool stops_at_maps; /* targets are ptraced by us: stop them when their mappings change */
+	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 };

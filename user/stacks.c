@@ -24,10 +24,11 @@ struct chunk {
 
 struct stack_table {
 	struct budget budget;
-	struct chunk *chunks; /* owned; newest first */
-	struct stack **slots; /* owned; open addressing by id, NULL = empty */
-	u32 slot_bits;	      /* 1 << slot_bits of them */
-	u32 nr;
+	struct chunk *chunks;  /* owned; newest first */
+	struct stack **slots;  /* owned; open addressing by id, NULL = empty */
+	struct stack **places; /* owned; the same for canonical stacks by what is in them */
+	u32 slot_bits;	       /* 1 << slot_bits of each */
+	u32 nr, nr_canonical;
 };
 
 _Static_assert(sizeof(struct chunk) + sizeof(struct stack) + STACK_MAX_FRAMES * sizeof(struct code_ref) <=
@@ -42,11 +43,12 @@ int stack_table_new(struct stack_table **out)
 		return -ENOMEM;
 	t->slot_bits = FIRST_BITS;
 	t->slots = calloc(1UL << FIRST_BITS, sizeof(struct stack *));
-	if (!t->slots) {
-		free(t);
+	t->places = calloc(1UL << FIRST_BITS, sizeof(struct stack *));
+	if (!t->slots || !t->places) {
+		stack_table_free(t);
 		return -ENOMEM;
 	}
-	t->budget.used = sizeof(*t) + (sizeof(struct stack *) << FIRST_BITS);
+	t->budget.used = sizeof(*t) + 2 * (sizeof(struct stack *) << FIRST_BITS);
 	*out = t;
 	return 0;
 }
@@ -62,6 +64,7 @@ void stack_table_free(struct stack_table *t)
 		free(c);
 	}
 	free(t->slots);
+	free(t->places);
 	free(t);
 }
 
@@ -81,25 +84,65 @@ static struct stack **slot_of(struct stack **slots, u32 bits, u64 id)
 	return &slots[i];
 }
 
+static u64 hash_places(const struct stack *s)
+{
+	u64 h = 0x9e3779b97f4a7c15ULL ^ s->end;
+
+	for (u16 i = 0; i < s->nr_frames; i++) {
+		h = (h ^ s->frames[i].offset ^ (u64)s->frames[i].module << 40) * 0xff51afd7ed558ccdULL;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+static bool is_same_place(const struct stack *a, const struct stack *b)
+{
+	if (a->nr_frames != b->nr_frames || a->end != b->end)
+		return false;
+	for (u16 i = 0; i < a->nr_frames; i++)
+		if (a->frames[i].module != b->frames[i].module || a->frames[i].offset != b->frames[i].offset)
+			return false;
+	return true;
+}
+
+/* Where a canonical stack with the places of @s is, or the empty slot where it belongs. */
+static struct stack **place_slot(struct stack **places, u32 bits, const struct stack *s)
+{
+	u32 mask = (1U << bits) - 1;
+	u32 i = hash_places(s) >> (64 - bits);
+
+	while (places[i] && !is_same_place(places[i], s))
+		i = (i + 1) & mask;
+	return &places[i];
+}
+
 static int grow_slots(struct stack_table *t)
 {
 	u32 bits = t->slot_bits + 1;
-	u64 bytes = (u64)sizeof(struct stack *) << bits;
-	struct stack **slots;
+	u64 bytes = 2 * ((u64)sizeof(struct stack *) << bits);
+	struct stack **slots, **places;
 
 	if (bits > MAX_BITS || !budget_take(&t->budget, bytes))
 		return -ENOMEM;
 	slots = calloc(1UL << bits, sizeof(struct stack *));
-	if (!slots) {
+	places = calloc(1UL << bits, sizeof(struct stack *));
+	if (!slots || !places) {
 		budget_give(&t->budget, bytes);
+		free(slots);
+		free(places);
 		return -ENOMEM;
 	}
-	for (u32 i = 0; i < 1U << t->slot_bits; i++)
+	for (u32 i = 0; i < 1U << t->slot_bits; i++) {
 		if (t->slots[i])
 			*slot_of(slots, bits, t->slots[i]->id) = t->slots[i];
+		if (t->places[i])
+			*place_slot(places, bits, t->places[i]) = t->places[i];
+	}
 	budget_give(&t->budget, bytes / 2);
 	free(t->slots);
+	free(t->places);
 	t->slots = slots;
+	t->places = places;
 	t->slot_bits = bits;
 	return 0;
 }
@@ -149,6 +192,24 @@ static struct code_ref place_of(const struct mapping_list *maps, taddr_t return_
 	return ref;
 }
 
+/* @s is the newest in the newest chunk. One that equals an earlier one keeps no frames of its own. */
+static void keep_stack(struct stack_table *t, struct stack *s)
+{
+	struct stack **first = place_slot(t->places, t->slot_bits, s);
+
+	if (*first) {
+		t->chunks->used -= s->nr_frames * sizeof(struct code_ref);
+		s->nr_frames = 0;
+		s->canonical = (*first)->id;
+	} else {
+		*first = s;
+		s->canonical = s->id;
+		t->nr_canonical++;
+	}
+	*slot_of(t->slots, t->slot_bits, s->id) = s;
+	t->nr++;
+}
+
 int stack_table_add(struct stack_table *t, const struct stack_event *ev, const struct mapping_list *maps)
 {
 	u16 nr_frames = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
@@ -171,19 +232,27 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev, const s
 		ev->end < NR_STACK_ENDS ? ev->end : STACK_LIMIT; /* a newer source's word: not complete */
 	for (u16 i = 0; i < nr_frames; i++)
 		stack->frames[i] = place_of(maps, ev->ips[i]);
-	*slot_of(t->slots, t->slot_bits, ev->id) = stack;
-	t->nr++;
+	keep_stack(t, stack);
 	return 0;
 }
 
 const struct stack *stack_get(const struct stack_table *t, u64 id)
 {
-	return *slot_of(t->slots, t->slot_bits, id);
+	const struct stack *s = *slot_of(t->slots, t->slot_bits, id);
+
+	return s && s->canonical != id ? *slot_of(t->slots, t->slot_bits, s->canonical) : s;
+}
+
+u64 stack_canonical(const struct stack_table *t, u64 id)
+{
+	const struct stack *s = *slot_of(t->slots, t->slot_bits, id);
+
+	return s ? s->canonical : id;
 }
 
 size_t stack_count(const struct stack_table *t)
 {
-	return t->nr;
+	return t->nr_canonical;
 }
 
 u64 stack_table_memory(const struct stack_table *t)

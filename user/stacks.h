@@ -7,7 +7,8 @@
 
 /* A call stack; innermost frame first. All frames are return addresses. */
 struct stack {
-	u64 id; /* as the source named it */
+	u64 id;	       /* as the source named it */
+	u64 canonical; /* id of the first stack with the same places: another one after a dlopen, say */
 	u16 nr_frames;
 	u8 end; /* enum stack_end */
 	struct code_ref frames[];
@@ -29,8 +30,13 @@ void stack_table_set_limit(struct stack_table *t, u64 bytes);
 int stack_table_add(struct stack_table *t, const struct stack_event *ev,
 		    const struct mapping_list *maps) __must_check;
 
-/* NULL if @id was never added. Valid until stack_table_free(). */
+/* NULL if @id was never added. Valid until stack_table_free(). Of equal ones always the first. */
 const struct stack *stack_get(const struct stack_table *t, u64 id);
+
+/* The one id of all stacks that equal @id's; @id itself if it was never added. */
+u64 stack_canonical(const struct stack_table *t, u64 id);
+
+/* Different stacks. */
 size_t stack_count(const struct stack_table *t);
 
 /* Bytes of memory that the table uses now. */

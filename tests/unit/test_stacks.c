@@ -94,7 +94,8 @@ static void test_many(void **state)
 	(void)state;
 	assert_int_equal(stack_table_new(&t), 0);
 	for (u32 i = 0; i < NR; i++) {
-		struct stack_event ev = stack_of(STACK_FIRST_ID + i * 0x10001ULL, i % 100, 0x1000 + i % 4000);
+		struct stack_event ev =
+			stack_of(STACK_FIRST_ID + i * 0x10001ULL, 1 + i % 99, 0x100000 + i * 128);
 
 		assert_int_equal(stack_table_add(t, &ev, &list), 0);
 		seen[i] = stack_get(t, ev.id);
@@ -103,14 +104,48 @@ static void test_many(void **state)
 	assert_int_equal(stack_count(t), NR);
 	for (u32 i = 0; i < NR; i++) {
 		assert_ptr_equal(stack_get(t, STACK_FIRST_ID + i * 0x10001ULL), seen[i]);
-		assert_int_equal(seen[i]->nr_frames, i % 100);
-		for (u16 k = 0; k < i % 100; k++)
-			assert_int_equal(seen[i]->frames[k].offset, 0x800 + i % 4000 + k);
+		assert_int_equal(seen[i]->nr_frames, 1 + i % 99);
+		for (u16 k = 0; k < 1 + i % 99; k++)
+			assert_int_equal(seen[i]->frames[k].offset, 0x100000 + i * 128 + k);
 	}
 	assert_null(stack_get(t, STACK_FIRST_ID + 1));
-	assert_true(stack_table_memory(t) < frames * 17 + NR * 48);
+	assert_true(stack_table_memory(t) < frames * 17 + NR * 72);
 	stack_table_free(t);
 	free(seen);
+}
+
+/* The same places under another id, as after a dlopen: one stack, known by both. */
+static void test_canonical(void **state)
+{
+	struct stack_event ev = stack_of(10, 20, 0x1100);
+	struct stack_table *t;
+	u64 before;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	before = stack_table_memory(t);
+	ev.id = 11;
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	assert_ptr_equal(stack_get(t, 11), stack_get(t, 10));
+	assert_int_equal(stack_canonical(t, 11), 10);
+	assert_int_equal(stack_canonical(t, 10), 10);
+	assert_int_equal(stack_canonical(t, 12), 12);
+	assert_int_equal(stack_count(t), 1);
+	assert_int_equal(stack_table_memory(t), before);
+	ev.id = 12;
+	ev.end = STACK_COMPLETE; /* the same frames, but another end, are another stack */
+	assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	assert_int_equal(stack_canonical(t, 12), 12);
+	assert_int_equal(stack_get(t, 12)->nr_frames, 20);
+	for (u32 i = 0; i < 5000; i++) {
+		ev.id = 100 + i;
+		ev.ips[0] = 0x100000 + i;
+		assert_int_equal(stack_table_add(t, &ev, &list), 0);
+	}
+	assert_int_equal(stack_canonical(t, 11), 10);
+	assert_int_equal(stack_get(t, 11)->nr_frames, 20);
+	stack_table_free(t);
 }
 
 static void test_limit(void **state)
@@ -124,6 +159,7 @@ static void test_limit(void **state)
 	stack_table_set_limit(t, 100000);
 	do {
 		ev.id++;
+		ev.ips[0] = 0x100000 + ev.id;
 		err = stack_table_add(t, &ev, &list);
 	} while (!err);
 	assert_int_equal(err, -ENOMEM);
@@ -137,10 +173,8 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_places),	  cmocka_unit_test(test_hostile), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_canonical), cmocka_unit_test(test_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
