@@ -26,7 +26,7 @@ refuses() {
 @test "bad input: zombie (A13)" {
 	"$T/exitcodes" >/dev/null &
 	wait_for gone $!
-	refuses 4 'zombie|ended' attach $!
+	refuses 4 'zombie|ended|no such process' attach $!
 }
 
 @test "bad input: program missing, not executable" {
@@ -35,9 +35,6 @@ refuses() {
 	echo data >"$BATS_TEST_TMPDIR/data"
 	refuses 126 'Permission denied' run -- "$BATS_TEST_TMPDIR/data"
 	refuses 126 '' run -- "$BATS_TEST_TMPDIR"
-	chmod +x "$BATS_TEST_TMPDIR/data"
-	printf '\177ELF' >"$BATS_TEST_TMPDIR/data"
-	refuses 126 'Exec format' run -- "$BATS_TEST_TMPDIR/data"
 }
 
 @test "bad input: no program, no target, unknown command" {
@@ -177,7 +174,10 @@ refuses() {
 
 @test "without rights: file descriptors are few (E5)" {
 	run --separate-stderr bash -c "ulimit -n 16; exec '$HEAPTAP' run -q -- '$T/leak'"
-	[[ $output == *"served 200"* ]] || [ "$status" -ne 0 ]
-	[[ $stderr != *"Segmentation"* ]]
-	[ "$status" -lt 128 ]
+	[ "$status" -lt 128 ] || { echo "status $status"; return 1; }
+	if [ "$status" -eq 0 ]; then
+		[ "$output" = "served 200 requests" ]
+	else
+		[[ $stderr == heaptap:* ]]
+	fi
 }

@@ -65,7 +65,7 @@ drowned() {
 
 @test "losses: attach with losses ends with status 5" {
 	stepping
-	attached -q --ring-size 4096 "$TARGET" || attached --ring-size 4096 "$TARGET"
+	attached --ring-size 4096 "$TARGET"
 	kill -STOP "$TAP"
 	step "burst 10000"
 	kill -CONT "$TAP"
@@ -73,10 +73,7 @@ drowned() {
 	ended "$TAP" 5
 }
 
-@test "losses: full disk, /dev/full (F3)" {
-	traced -o /dev/full -- "$T/leak"
-	[ "$status" -ne 0 ] || grep -q '/dev/full' "$err"
-	grep -q 'served 200' "$out"
+@test "losses: full disk (F3)" {
 	mkdir "$BATS_TEST_TMPDIR/small"
 	mount -t tmpfs -o size=4k none "$BATS_TEST_TMPDIR/small" || skip "cannot mount a tmpfs here"
 	run --separate-stderr "$HEAPTAP" run -o "$BATS_TEST_TMPDIR/small/r.json" -- "$T/leak"
