@@ -62,6 +62,12 @@ re.compile("(a|b)*c").match("ab" * 100 + "c")'
 	as_counted
 }
 
-@test "counts: gdb, a large C++ program" {
-	equals_oracle gdb -nx -batch -ex "info functions leak" -ex "info types ." "$T/leak"
+@test "counts: gdb, whose operators are its own" {
+	# The oracle does not see those: they count as the malloc and free inside them.
+	counted -q --nocpp -- gdb -nx -batch -ex "info functions leak" "$T/leak"
+	[ "$status" -eq 0 ]
+	nothing_lost
+	as_counted
 }
+
+@test "counts: llvm-nm, a large C++ program" { equals_oracle llvm-nm "$T/leak"; }

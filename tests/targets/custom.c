@@ -8,7 +8,7 @@ struct pool {
 };
 
 FN void *my_alloc(struct pool *pool, size_t size);
-FN void my_free(void *p);
+FN void my_free(struct pool *pool, void *p);
 
 void *my_alloc(struct pool *pool, size_t size)
 {
@@ -18,9 +18,11 @@ void *my_alloc(struct pool *pool, size_t size)
 	return p;
 }
 
-void my_free(void *p)
+void my_free(struct pool *pool, void *p)
 {
 	keep(p);
+	if (pool->used < 16)
+		abort();
 }
 
 FN static void keeper(struct pool *pool)
@@ -35,7 +37,7 @@ FN static void keeper(struct pool *pool)
 FN static void returner(struct pool *pool)
 {
 	for (int i = 0; i < 5; i++)
-		my_free(my_alloc(pool, 32));
+		my_free(pool, my_alloc(pool, 32));
 }
 
 int main(void)

@@ -100,7 +100,6 @@ int main()
 	expect("live 0 0 throwing");
 	expect("live 0 0 nothrow");
 	expect("live 0 0 handled");
-	expect("allocs 1 1000 handled");
 	expect("live 0 0 exploding");
 	expect("live 1 40 plain");
 	expect("failed %d", NR_ROUNDS * 2 + 1);
