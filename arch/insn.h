@@ -20,9 +20,10 @@ struct insn {
 	u8 length;	  /* bytes */
 	bool is_emulated; /* a uprobe on it costs no single step (x86: kernel/arch/x86/kernel/uprobes.c) */
 	bool changes_sp;
-	u8 writes_args; /* bit n - 1: the register of argument n is written */
-	taddr_t target; /* direct jump, branch or call: where to; else 0 */
-	taddr_t slot;	/* jump or call through memory at a fixed address (GOT): that address; else 0 */
+	u8 writes_args;		 /* bit n - 1: the register of argument n is written */
+	u8 moves_from, moves_to; /* a move of the whole register of one argument to that of another; else 0 */
+	taddr_t target;		 /* direct jump, branch or call: where to; else 0 */
+	taddr_t slot; /* jump or call through memory at a fixed address (GOT): that address; else 0 */
 };
 
 enum { INSN_MAX_LENGTH = 16 };

@@ -25,6 +25,22 @@ static u8 arg_bit(ZydisRegister reg)
 	return 0;
 }
 
+/* mov of one argument's register to another one's. */
+static void note_move(struct insn *out, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+{
+	u8 to, from;
+
+	if (in->mnemonic != ZYDIS_MNEMONIC_MOV || ops[0].type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    ops[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
+		return;
+	to = arg_bit(ops[0].reg.value);
+	from = arg_bit(ops[1].reg.value);
+	if (!to || !from)
+		return;
+	out->moves_to = __builtin_ctz(to) + 1;
+	out->moves_from = __builtin_ctz(from) + 1;
+}
+
 static void note_writes(struct insn *out, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
 {
 	for (u8 i = 0; i < in->operand_count; i++) {
@@ -105,6 +121,7 @@ int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, s
 	out->length = in.length;
 	out->kind = kind_of(&in, ops);
 	note_writes(out, &in, ops);
+	note_move(out, &in, ops);
 	for (u8 i = 0; i < in.operand_count_visible; i++) {
 		ZyanU64 address = 0;
 

@@ -14,6 +14,7 @@ struct probe_site {
 	bool is_ifunc;		/* start is a resolver: the function must be asked of the target */
 	u64 start, end;		/* of the function */
 	u64 place;		/* of the probe at entry */
+	u8 arg_at[5];		/* at the place, argument n is where argument arg_at[n] of a call is */
 	u64 own_start, own_end; /* calls that return into here are part of the request */
 	u64 *rets;		/* owned; return instructions, where the end cannot be seen by a uretprobe */
 	size_t nr_rets;

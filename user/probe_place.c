@@ -62,18 +62,25 @@ static bool body_insn(const struct body *b, size_t at, struct insn *insn)
 	return at < b->len && !insn_decode(insn, b->elf->machine, b->start + at, b->code + at, b->len - at);
 }
 
-/* Registers of the arguments that a probe for @fn reads, as insn.writes_args counts them. */
-static u8 needed_args(const struct alloc_fn *fn)
+/*
+ * Follow the arguments through one instruction: bit n - 1 of @held[a] says that argument a is still in the
+ * register where argument n of a call is. False if one that @fn needs is lost.
+ */
+static bool follow_args(u8 held[5], const struct alloc_fn *fn, const struct insn *insn)
 {
-	u8 mask = 0;
+	const u8 args[] = { fn->size_arg, fn->count_arg, fn->old_arg, fn->out_arg };
 
-	for (int i = 0; i < 4; i++) {
-		u8 arg = (const u8[]){ fn->size_arg, fn->count_arg, fn->old_arg, fn->out_arg }[i];
+	for (u8 a = 1; a < 5; a++) {
+		bool is_copied = insn->moves_from && held[a] & 1 << (insn->moves_from - 1);
 
-		if (arg)
-			mask |= 1 << (arg - 1);
+		held[a] &= ~insn->writes_args;
+		if (is_copied)
+			held[a] |= 1 << (insn->moves_to - 1);
 	}
-	return mask;
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+		if (args[i] && !held[args[i]])
+			return false;
+	return true;
 }
 
 /* Does anything in the function jump back to between its entry and @place? Then one call could hit twice. */
@@ -95,9 +102,11 @@ static bool is_loop_target(const struct body *b, u64 place)
  */
 static void find_place(struct probe_site *site, const struct body *b)
 {
-	u8 needed = needed_args(alloc_fn(site->fn));
 	struct insn insn;
+	u8 held[5] = { 0, 1, 2, 4, 8 };
 
+	for (u8 i = 0; i < ARRAY_SIZE(held); i++)
+		site->arg_at[i] = i;
 	site->place = site->start;
 	site->is_emulated = false;
 	for (size_t at = 0; at < MAX_PROLOGUE && body_insn(b, at, &insn); at += insn.length) {
@@ -106,11 +115,13 @@ static void find_place(struct probe_site *site, const struct body *b)
 				return;
 			site->place = b->start + at;
 			site->is_emulated = true;
+			for (u8 i = 1; i < ARRAY_SIZE(held); i++)
+				site->arg_at[i] = held[i] ? __builtin_ctz(held[i]) + 1 : i;
 			return;
 		}
 		if (insn.kind != INSN_OTHER && insn.kind != INSN_NOP)
 			return;
-		if (insn.changes_sp || insn.writes_args & needed)
+		if (insn.changes_sp || !follow_args(held, alloc_fn(site->fn), &insn))
 			return;
 	}
 }

@@ -132,10 +132,10 @@ static int register_probes(struct source *s, struct file *f)
 		struct probe_info info = { .fn = site->fn,
 					   .kind = fn->kind,
 					   .flags = site->flags,
-					   .size_arg = fn->size_arg,
-					   .count_arg = fn->count_arg,
-					   .old_arg = fn->old_arg,
-					   .out_arg = fn->out_arg,
+					   .size_arg = site->arg_at[fn->size_arg],
+					   .count_arg = site->arg_at[fn->count_arg],
+					   .old_arg = site->arg_at[fn->old_arg],
+					   .out_arg = site->arg_at[fn->out_arg],
 					   .own_before = site->place - site->own_start,
 					   .own_after = site->own_end - site->place };
 		u32 index = f->first_probe + i;
