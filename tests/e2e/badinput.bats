@@ -125,13 +125,11 @@ refuses() {
 	as_told
 }
 
-@test "bad input: truncated recordings and event lists are refused" {
-	: >"$BATS_TEST_TMPDIR/empty"
-	refuses 2 'empty' report "$BATS_TEST_TMPDIR/empty"
+@test "bad input: what is no recording is refused" {
 	head -c 4096 /dev/urandom >"$BATS_TEST_TMPDIR/noise"
-	refuses 2 'noise' report "$BATS_TEST_TMPDIR/noise"
-	refuses 2 'No such file' report "$BATS_TEST_TMPDIR/missing"
-	refuses 2 '' report "$BATS_TEST_TMPDIR"
+	refuses 4 'noise' report "$BATS_TEST_TMPDIR/noise"
+	refuses 4 'No such file' report "$BATS_TEST_TMPDIR/missing"
+	refuses 4 'directory' report "$BATS_TEST_TMPDIR"
 }
 
 @test "bad input: names with control characters do not reach the terminal (S9)" {
