@@ -249,7 +249,7 @@ int enter_free(struct pt_regs *ctx)
 	if (info->flags & (PROBE_DELEGATES | PROBE_RETURNS)) {
 		l = push_level(ctx, t, probe, info->flags, ret);
 		l->old = ev.addr;
-		l->size = 0;
+		l->state = LEVEL_TOLD;
 	}
 	return 0;
 }

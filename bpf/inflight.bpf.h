@@ -12,6 +12,7 @@ enum { MAX_LEVELS = 4 /* a power of two */, SAME_STACK_BYTES = 1 << 20 };
 
 enum level_state {
 	LEVEL_BUSY = 1, /* inside the call */
+	LEVEL_TOLD,	/* a release inside its call: its event is sent already */
 	LEVEL_FAILED,	/* operator new: the malloc inside failed; a new_handler may let it try again */
 };
 
@@ -187,7 +188,7 @@ static __always_inline bool is_own_code(u32 probe, u64 ip, u64 ret)
 static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u32 probe)
 {
 	if (sp == l->sp) {
-		if (probe == l->probe || l->state != LEVEL_BUSY)
+		if (probe == l->probe || l->state == LEVEL_FAILED)
 			return false;
 		return l->flags & PROBE_DELEGATES ? ret == l->ret : !(ret & 4095);
 	}
@@ -203,7 +204,7 @@ static __always_inline void abandon(const struct thread *t, const struct level *
 {
 	struct process_state *process;
 
-	if (l->state != LEVEL_BUSY || !(l->flags & (PROBE_RETURNS | PROBE_DELEGATES)))
+	if (l->state != LEVEL_BUSY)
 		return;
 	process = process_of(t->pid);
 	if (process)

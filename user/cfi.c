@@ -292,6 +292,39 @@ static void builder_fini(struct builder *b)
 	free(b);
 }
 
+/*
+ * Code without information at the file's entry point is where a process begins: ld.so's and musl's _start,
+ * which call on with nothing above them.
+ */
+static int mark_entry(struct cfi_table *t, u64 entry)
+{
+	struct cfi_row row = { .rule = cfi_rule(CFI_OUTERMOST, 0, CFI_SAME, 0) };
+	struct cfi_row *rows;
+	size_t i = 0;
+
+	if (entry < t->text_base || entry - t->text_base >= UINT32_MAX ||
+	    cfi_kind(cfi_find(t, entry)) != CFI_NONE)
+		return 0;
+	row.pc = entry - t->text_base;
+	while (i < t->nr_rows && t->rows[i].pc < row.pc)
+		i++;
+	if (i == t->nr_rows) /* behind all functions */
+		return 0;
+	if (t->rows[i].pc == row.pc) {
+		if (i + 1 < t->nr_rows)
+			t->rows[i] = row;
+		return 0;
+	}
+	rows = reallocarray(t->rows, t->nr_rows + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	memmove(&rows[i + 1], &rows[i], (t->nr_rows - i) * sizeof(*rows));
+	rows[i] = row;
+	t->rows = rows;
+	t->nr_rows++;
+	return 0;
+}
+
 int cfi_build(struct cfi_table **out, struct elf *elf)
 {
 	const struct unwind_arch *arch = unwind_arch(elf->machine, elf->word_size);
@@ -322,6 +355,8 @@ int cfi_build(struct cfi_table **out, struct elf *elf)
 	sort_fdes(b);
 	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
 	err = run_fdes(b);
+	if (!err && elf->entry)
+		err = mark_entry(b->table, elf->entry);
 	if (err)
 		goto undo;
 	fitting = realloc(b->table->rows, b->table->nr_rows * sizeof(*b->table->rows));

@@ -15,15 +15,16 @@
 /* A symbol that only one allocator defines tells which one a file is. First match counts. */
 static const struct {
 	const char *symbol, *kind;
+	bool is_runtime;             /* has operators of its own that do nothing to a block's address */
 } kinds[] = {
-	{ "mallctl", "jemalloc" },
-	{ "tc_malloc", "tcmalloc" },
-	{ "mi_malloc", "mimalloc" },
-	{ "__libc_malloc", "glibc" },
-	{ "__libc_malloc_impl", "musl" },
-	{ "__dls3", "musl" },
-	{ "_ZSt15get_new_handlerv", "libstdc++" },
-	{ "_ZSt15set_new_handlerPFvvE", "libc++" },
+	{ "mallctl", "jemalloc", true },
+	{ "tc_malloc", "tcmalloc", true },
+	{ "mi_malloc", "mimalloc", true },
+	{ "__libc_malloc", "glibc", false },
+	{ "__libc_malloc_impl", "musl", false },
+	{ "__dls3", "musl", false },
+	{ "_ZSt15get_new_handlerv", "libstdc++", true },
+	{ "_ZSt15set_new_handlerPFvvE", "libc++", true },
 };
 
 struct finder {
@@ -106,9 +107,12 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	if (sym->shndx == SHN_UNDEF || !sym->value ||
 	    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_NOTYPE))
 		return 0;
-	for (size_t i = 0; i < f->kind; i++)
-		if (!strcmp(sym->name, kinds[i].symbol))
-			f->kind = i;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (strcmp(sym->name, kinds[i].symbol))
+			continue;
+		f->kind = i < f->kind ? i : f->kind;
+		f->list->is_runtime |= kinds[i].is_runtime;
+	}
 	if (!strcmp(sym->name, "_dl_debug_state"))
 		f->list->linker_hook = sym->value;
 	fn = alloc_fn_find(sym->name);

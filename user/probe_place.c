@@ -339,7 +339,8 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 	bool is_cpp = fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY;
 	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
 
-	if (is_cpp && delegates(site, elf, list, b))
+	/* A program's own operators may keep a header before the block: only their return tells its address. */
+	if (is_cpp && list->is_runtime && delegates(site, elf, list, b))
 		return PROBE_DELEGATES;
 	/* A free may call munmap, or somebody else's free: those are not the program's requests. */
 	if (is_release && !is_cpp && is_leaf_free(list) && !options->want_mmap)
