@@ -15,7 +15,7 @@
 /* A symbol that only one allocator defines tells which one a file is. First match counts. */
 static const struct {
 	const char *symbol, *kind;
-	bool is_runtime;             /* has operators of its own that do nothing to a block's address */
+	bool is_runtime; /* has operators of its own that do nothing to a block's address */
 } kinds[] = {
 	{ "mallctl", "jemalloc", true },
 	{ "tc_malloc", "tcmalloc", true },

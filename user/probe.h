@@ -23,9 +23,9 @@ struct probe_site {
 struct probe_list {
 	struct probe_site *sites; /* owned; one for each address */
 	size_t nr;
-	const char *kind;  /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
-	bool is_runtime; /* its operators new and delete are a runtime's, which hand blocks on as they are */
-	u64 linker_hook;   /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
+	const char *kind; /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
+	bool is_runtime;  /* its operators new and delete are a runtime's, which hand blocks on as they are */
+	u64 linker_hook;  /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
 	size_t nr_skipped; /* functions that could not be probed; each one was logged */
 };
 

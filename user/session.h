@@ -9,7 +9,8 @@ struct outputs;
 struct session;
 
 /*
- * Choose a source by @o, and prepare everything but targets; @is_launch: they are started by us (launch.h). Logs why not: -EPERM, -EOPNOTSUPP (no source
+ * Choose a source by @o, and prepare everything but targets; @is_launch: they are started by us
+ * (user/launch.h). Logs why not: -EPERM, -EOPNOTSUPP (no source
  * works here), -ENOMEM or another -errno. @o and @outs are borrowed for the life of *@out.
  */
 int session_new(struct session **out, const struct options *o, struct outputs *outs,
