@@ -25,6 +25,8 @@ LIB_SRCS  := $(filter-out user/main.c,$(sort $(wildcard user/*.c user/lib/*.c fa
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/bpf_object.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
+BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
+BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
 .PHONY: all deps demo check check-unit check-e2e check-style check-headers bench install clean help targets
@@ -66,6 +68,12 @@ $(O)/tests/bench/%: tests/bench/%.c $(O)/libheaptap.a
 	@echo "  BENCH   $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS)
 
+# Programs to measure on: other people's, no library of ours in them.
+$(BENCH_TARGETS): $(O)/tests/bench/%: tests/bench/%.c
+	@mkdir -p $(@D)
+	@echo "  BENCH   $@"
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -O2 -g -fno-builtin $(WARNINGS) $(if $(CI),-Werror) -pthread -o $@ $<
+
 deps:                            ## install what building and testing need (asks the distribution's package manager)
 	$(Q)tests/deps.sh
 
@@ -82,6 +90,9 @@ check-unit: $(UNITS)             ## unit tests only
 check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -e 'bats --tap' tests/e2e/*.bats
+
+bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; some 4 minutes)
+	$(Q)tests/bench/run.sh $(abspath $(O))
 
 check-style: check-headers       ## layers, sizes, names, spelling
 	$(Q)tests/style.sh

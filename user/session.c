@@ -503,6 +503,7 @@ void session_stop(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		read_losses(s, s->processes[i]);
 	s->ops->detach(s->source);
+	debug("%s: probes are out", s->ops->name);
 	caps_settle();
 }
 

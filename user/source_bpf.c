@@ -3,6 +3,7 @@
 #include "user/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -441,9 +442,13 @@ static struct losses source_bpf_losses(struct source *s, pid_t pid)
 
 static void source_bpf_detach(struct source *s)
 {
+	struct unwind_stats stats = s->tables ? unwind_tables_stats(s->tables) : (struct unwind_stats){ 0 };
+
 	s->programs.state->is_on = 0;
 	link_set_free(s->links);
 	s->links = NULL;
+	debug("unwind: %" PRIu64 " files, %" PRIu64 " rows, %" PRIu64 " KiB in the kernel", stats.nr_files,
+	      stats.nr_rows, stats.kernel_bytes >> 10);
 }
 
 static void source_bpf_free(struct source *s)

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the tracers are measured on: pairs of malloc and free at a call depth; prints the CPU time of one. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NR_BATCHES = 20, MAX_RUNNERS = 64, BLOCK_BYTES = 100 };
+
+static long nr_pairs = 100000; /* per thread */
+static int nr_threads = 1;
+static int call_depth = 20;
+static int has_two_paths;
+
+/* Neither inlined nor left by a jump: each level is a frame. */
+#define FRAME	     __attribute__((noinline, noclone))
+#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
+
+static FRAME void pair(void)
+{
+	void *block = malloc(BLOCK_BYTES);
+
+	__asm__ volatile("" : "+r"(block)::"memory");
+	free(block);
+	KEEP_FRAME();
+}
+
+static FRAME void descend(int levels)
+{
+	if (levels <= 1)
+		pair();
+	else
+		descend(levels - 1);
+	KEEP_FRAME();
+}
+
+/* The other path: frames of another size, so that nothing of it lies where the first had it. */
+static FRAME void descend_wide(int levels)
+{
+	char room[48];
+
+	__asm__ volatile("" ::"r"(room) : "memory");
+	if (levels <= 1)
+		pair();
+	else
+		descend_wide(levels - 1);
+	KEEP_FRAME();
+}
+
+static double cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median of the batches: a batch that others disturb does not count. */
+static void *run(void *result)
+{
+	double ns[NR_BATCHES];
+	long size = nr_pairs / NR_BATCHES;
+	int levels = call_depth - 2; /* pair() is one, this function another */
+
+	for (int batch = 0; batch < NR_BATCHES; batch++) {
+		double start = cpu_ns();
+
+		for (long i = 0; i < size; i++) {
+			if (has_two_paths && i & 1)
+				descend_wide(levels);
+			else
+				descend(levels);
+		}
+		ns[batch] = (cpu_ns() - start) / (double)size;
+	}
+	qsort(ns, NR_BATCHES, sizeof(*ns), compare);
+	*(double *)result = ns[NR_BATCHES / 2];
+	return NULL;
+}
+
+/* Sum of the threads' medians, divided by their number. */
+static int run_threads(double *ns)
+{
+	pthread_t threads[MAX_RUNNERS];
+	double results[MAX_RUNNERS];
+	int started = 0;
+
+	while (started < nr_threads && !pthread_create(&threads[started], NULL, run, &results[started]))
+		started++;
+	*ns = 0;
+	for (int i = 0; i < started; i++) {
+		pthread_join(threads[i], NULL);
+		*ns += results[i] / started;
+	}
+	return started == nr_threads ? 0 : -1;
+}
+
+/* pair [-n PAIRS] [-t THREADS] [-c CALL-DEPTH] [-2] */
+int main(int argc, char **argv)
+{
+	double ns;
+	int option;
+
+	while ((option = getopt(argc, argv, "n:t:c:2")) != -1) {
+		if (option == 'n')
+			nr_pairs = atol(optarg);
+		else if (option == 't')
+			nr_threads = atoi(optarg);
+		else if (option == 'c')
+			call_depth = atoi(optarg);
+		else if (option == '2')
+			has_two_paths = 1;
+		else
+			return 2;
+	}
+	if (nr_pairs < NR_BATCHES || nr_threads < 1 || nr_threads > MAX_RUNNERS || call_depth < 3)
+		return 2;
+	if (nr_threads == 1)
+		run(&ns);
+	else if (run_threads(&ns))
+		return 1;
+	printf("%.0f\n", ns);
+	return 0;
+}

@@ -1,0 +1,240 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make bench: one table of what heaptap costs, next to what it should cost. Ratios are of runs that took turns.
+# Usage: run.sh BUILD-FOLDER. It judges nothing: other load on the machine shows in every row.
+set -euo pipefail
+
+out=$1
+heaptap=$out/heaptap
+bench=$out/tests/bench
+table=$out/bench.txt
+tmp=$(mktemp -d)
+target=
+trap 'rm -rf "$tmp"; [ -z "$target" ] || kill "$target" 2>/dev/null || true' EXIT
+# As the issues have it, whatever the machine has; and the cache of tables must be ours.
+cpus=0,1
+[ "$(nproc)" -ge 2 ] || cpus=0
+export XDG_CACHE_HOME=$tmp/cache
+mkdir -m 700 "$XDG_CACHE_HOME"
+
+[ "$(id -u)" -eq 0 ] || { echo "bench: not root: tracing: type: sudo make bench" >&2; exit 1; }
+
+pinned() { timeout 120 taskset -c "$cpus" "$@"; }
+progress() { [ ! -t 2 ] || printf '\r\033[K%s' "$*" >&2; }
+reading() { awk "BEGIN { printf \"$1\", $2 }"; }
+
+# row WHAT MEASURED LIMIT NOTE
+row() { printf '%-66s %12s  %10s  %s\n' "$@" >>"$table"; }
+missing() { row "$1" "-" "$2" "not measured: $3"; }
+
+# ratio WHAT A B LIMIT: row of a / b, which are ns
+ratio() {
+	if [ -z "${2:-}" ] || [ -z "${3:-}" ]; then
+		missing "$1" "$4" "${5:-a run failed}"
+	else
+		row "$1" "$(reading '%.2f x' "$2 / $3")" "$4" "$2 / $3 ns"
+	fi
+}
+
+declare -A ns # by kind of run: CPU time of one pair, the least of the rounds
+
+# keep KIND NS: remember the least
+keep() {
+	case $2 in '' | *[!0-9]*) return ;; esac
+	[ -n "${ns[$1]:-}" ] && [ "${ns[$1]}" -le "$2" ] || ns[$1]=$2
+}
+
+traced() { pinned "$heaptap" run -q "${@:2}" -d "$1" -o "$tmp/report.json" --force -- "$bench/pair" "${pair[@]}" 2>>"$tmp/log"; }
+empty() { pinned "$bench/bench_empty" "$bench/pair" "${pair[@]}" 2>>"$tmp/log"; }
+scripted() { pinned bpftrace -c "$bench/pair ${pair[*]}" -e "$1" 2>>"$tmp/log" | grep -x '[0-9]*' | head -1; }
+
+libc=$(ldd "$bench/pair" | awk '/libc\.so/ { print $3 }')
+sizes="uprobe:$libc:malloc { @size[tid] = arg0; }
+uretprobe:$libc:malloc /@size[tid]/ { @live[retval] = @size[tid]; delete(@size[tid]); }
+uprobe:$libc:free { delete(@live[arg0]); } END { clear(@size); clear(@live); }"
+stacks="uprobe:$libc:malloc { @size[tid] = arg0; }
+uretprobe:$libc:malloc /@size[tid]/ { @live[retval] = @size[tid]; @who[retval] = ustack; delete(@size[tid]); }
+uprobe:$libc:free { delete(@live[arg0]); delete(@who[arg0]); } END { clear(@size); clear(@live); clear(@who); }"
+
+bench_pairs() {
+	local round
+	for round in 1 2 3; do
+		progress "pairs: round $round of 3"
+		pair=(-n 2000000)
+		keep untraced "$(pinned "$bench/pair" "${pair[@]}")"
+		pair=(-n 300000)
+		keep empty "$(empty)"
+		keep counts "$(traced 0)"
+		keep full "$(traced 64)"
+		pair=(-n 300000 -2)
+		keep empty2 "$(empty)"
+		keep full2 "$(traced 64)"
+		command -v bpftrace >/dev/null || continue
+		[ "$round" -lt 3 ] || continue
+		pair=(-n 40000)
+		keep sizes "$(scripted "$sizes")"
+		keep stacks "$(scripted "$stacks")"
+	done
+	local why="no bpftrace"
+	if command -v bpftrace >/dev/null; then why="bpftrace failed"; fi
+	row "malloc/free pair, untraced" "${ns[untraced]:--} ns" "" ""
+	row "malloc/free pair, empty BPF programs where heaptap has its own" "${ns[empty]:--} ns" "" ""
+	ratio "the same traced with --depth 0 / empty programs" "${ns[counts]:-}" "${ns[empty]:-}" "1.5 x"
+	ratio "the same with --depth 0 / bpftrace, sizes and live addresses" "${ns[counts]:-}" "${ns[sizes]:-}" "0.20 x" "$why"
+	ratio "call depth 20, full stacks / empty programs" "${ns[full]:-}" "${ns[empty]:-}" "1.6 x"
+	ratio "the same, two paths that take turns / empty programs" "${ns[full2]:-}" "${ns[empty2]:-}" "2.5 x"
+	ratio "call depth 20, full stacks / bpftrace with ustack" "${ns[full]:-}" "${ns[stacks]:-}" "0.20 x" "$why"
+}
+
+# lost_row WHAT OPTION...: 8 threads on two CPUs
+lost_row() {
+	local what=$1
+	shift
+	pair=(-t 8 -n 100000)
+	traced "$@" >/dev/null || true
+	jq -r '[.processes[] | .totals.allocs, .lost.allocs + .lost.frees] | @tsv' "$tmp/report.json" >"$tmp/lost" || true
+	read -r allocs lost <"$tmp/lost" || true
+	row "$what" "${lost:--}" "0" "of ${allocs:-?} pairs"
+}
+
+bench_losses() {
+	progress "losses"
+	lost_row "events lost, 8 threads at full speed on 2 CPUs, --depth 0" 0
+	lost_row "the same with full stacks" 64
+}
+
+# An interpreter with many modules, allocating now and then.
+start_python() {
+	python3 -c '
+import decimal, hashlib, json, socket, sqlite3, ssl, time, zlib
+print("ready", flush=True)
+while True:
+    time.sleep(0.01); x = [bytearray(2000) for i in range(20)]' >"$tmp/python" &
+	target=$!
+	for _ in $(seq 100); do
+		grep -q ready "$tmp/python" && return
+		sleep 0.05
+	done
+}
+
+bench_attach() {
+	local round a=() d=() e=()
+	progress "attach"
+	start_python
+	for round in 1 2 3 4; do
+		pinned "$bench/bench_attach" "$heaptap" "$target" >"$tmp/attach" || continue
+		read -r in out_ms end <"$tmp/attach"
+		if [ "$round" = 1 ]; then
+			row "attach to python3, tables not in the cache" "$in ms" "" ""
+			continue
+		fi
+		a+=("$in") d+=("$out_ms") e+=("$end")
+	done
+	if [ "${#a[@]}" -eq 0 ]; then
+		missing "attach to python3, until probes are in" "300 ms" "a run failed"
+		return
+	fi
+	middle() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
+	row "attach to python3, until probes are in" "$(middle "${a[@]}") ms" "300 ms" "of ${#a[@]} times the median"
+	row "detach, until probes are out" "$(middle "${d[@]}") ms" "500 ms" "with the report $(middle "${e[@]}") ms"
+	"$heaptap" attach -v -t 200ms "$target" 2>&1 | awk '/unwind: .* KiB/ { for (i = 2; i <= NF; i++) if ($i == "KiB") n = $(i - 1) }
+		END { print n }' >"$tmp/tables"
+	read -r kib <"$tmp/tables" || kib=
+	if [ -n "$kib" ]; then
+		row "kernel memory for the tables of python3 with its modules" "$(reading '%.1f MiB' "$kib / 1024")" "16 MiB" ""
+	else
+		missing "kernel memory for the tables of python3 with its modules" "16 MiB" "heaptap -v does not say"
+	fi
+	kill "$target"
+	wait "$target" 2>/dev/null || true
+	target=
+}
+
+# memory_row BLOCKS: the most that heaptap itself had, read until it ends
+memory_row() {
+	local kib=0 line pid limit
+	progress "memory with $1 live blocks"
+	timeout 120 "$heaptap" run -q -o "$tmp/keep.json" --force -- "$bench/keep" "$1" 2>>"$tmp/log" &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		# timeout's child is heaptap
+		line=$(cat "/proc/$(pgrep -P "$pid" -o heaptap || echo 0)/status" 2>/dev/null | awk '/VmHWM/ { print $2 }') || true
+		[ -z "$line" ] || kib=$line
+		sleep 0.02
+	done
+	wait "$pid" || true
+	limit=$(reading '%.0f' "40 + $1 * 40 / 1048576")
+	row "heaptap's memory with $1 live blocks" "$(reading '%.0f MiB' "$kib / 1024")" "$limit MiB" \
+		"$(reading '%.1f' "$kib * 1024 / $1") bytes a block"
+}
+
+bench_books() {
+	progress "books"
+	pinned "$bench/bench_books" >"$tmp/books" || true
+	# Live blocks, events a second while they change.
+	awk '$2 == "yes" && ($1 == 100000 || $1 == 1000000 || $1 == 5000000) { print $1, $4, $5 }' "$tmp/books" |
+		while read -r live churn bytes; do
+			row "replayed events through the books, $live live blocks" "$churn M/s" "$([ "$live" = 100000 ] && echo '>= 8 M/s' || true)" "$bytes bytes a block"
+		done
+}
+
+# tables_row WHAT LIMIT-MS FILE KIND; KIND: compile or load
+tables_row() {
+	local ms
+	ms=$(awk -v kind="$4" '$0 ~ "ms to " kind && !n++ { print $1 }' "$tmp/cfi")
+	if [ -n "$ms" ]; then
+		row "$1" "$ms ms" "$2 ms" "$3"
+	else
+		missing "$1" "$2 ms" "failed on $3"
+	fi
+}
+
+bench_tables() {
+	local big
+	progress "tables"
+	pinned "$bench/bench_cfi" "$libc" >"$tmp/cfi" || true
+	tables_row "unwind tables of libc" 20 "$libc" compile
+	big=$(find /usr/lib /usr/local/lib -name '*.so*' -type f -size +80M -printf '%s %p\n' 2>/dev/null | sort -n | awk '{ print $2 }' | head -1)
+	if [ -z "$big" ]; then
+		missing "unwind tables of a 100 MiB C++ library" "1000 ms" "no library of that size here (libLLVM would do)"
+		return
+	fi
+	pinned "$bench/bench_cfi" "$big" >"$tmp/cfi" || true
+	tables_row "unwind tables of a library of $(($(stat -c %s "$big") >> 20)) MiB" 1000 "$(basename "$big")" compile
+	tables_row "the same from the cache" 50 "$(basename "$big")" load
+}
+
+bench_scan() {
+	progress "scan"
+	if [ ! -x "$bench/bench_scan" ]; then
+		missing "leak scan of 1 GiB in 4 million blocks" ">= 1.5 GiB/s" "not built"
+		return
+	fi
+	pinned "$bench/bench_scan" >"$tmp/scan" || true
+	sed -n 's|^pause \([0-9]*\) ms, \([0-9.]*\) GiB scanned.* \([0-9.]*\) GiB/s with the verdicts|\1 \2 \3|p' "$tmp/scan" >"$tmp/scan1"
+	if ! read -r pause gib speed <"$tmp/scan1"; then
+		missing "leak scan of 1 GiB in 4 million blocks" ">= 1.5 GiB/s" "it failed"
+		return
+	fi
+	row "leak scan of 1 GiB in 4 million blocks" "$speed GiB/s" ">= 1.5" "with the verdicts"
+	row "pause of the target in that scan, per GiB" "$(reading '%.0f ms' "$pause / $gib")" "600 ms" ""
+	row "memory of that scan per block" "$(awk '/^memory/ { print $2 }' "$tmp/scan") B" "24 B" ""
+}
+
+start=$SECONDS
+mkdir -p "$out"
+{
+	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
+	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
+} >"$table"
+bench_pairs
+bench_losses
+bench_attach
+memory_row 1000000
+memory_row 5000000
+bench_books
+bench_tables
+bench_scan
+progress ""
+echo "took $((SECONDS - start)) s" >>"$table"
+cat "$table"
