@@ -71,7 +71,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	if (session_has_no_allocator(s))
 		return STATUS_NO_TARGET;
 	if (!o->quiet)
-		info("attached to %zu process%s; Ctrl-C ends it", session_running(s),
+		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
 	trace(s, c);
 	control_finish(c);

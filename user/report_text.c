@@ -447,7 +447,10 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 	u64 whole = is_of_live ? totals->live_bytes : totals->alloc_bytes;
 
 	tone_begin(t, TONE_STRONG);
-	fprintf(t->out, "#%-3zu %s", number, human_bytes(bytes).text);
+	fprintf(t->out, "#%-3zu ", number);
+	if (key->label)
+		fprintf(t->out, "%s %s, ", key->human((u64)key->value(row)).text, key->label);
+	fputs(human_bytes(bytes).text, t->out);
 	tone_end(t);
 	fprintf(t->out, " (%s) %s in %s block%s", human_percent(bytes, whole).text,
 		is_of_live ? "live" : "allocated", human_count(blocks).text, plural(blocks));
@@ -456,8 +459,6 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 	else if (!is_of_live && h->live_blocks)
 		fprintf(t->out, ", %s in %s live", human_bytes(h->live_bytes).text,
 			human_count(h->live_blocks).text);
-	if (key->label)
-		fprintf(t->out, ", %s %s", key->human((u64)key->value(row)).text, key->label);
 	fputs(", by ", t->out);
 	escape_text(t->out, alloc_fn(h->fn)->name);
 	putc('\n', t->out);
@@ -507,10 +508,11 @@ static int text_rows(struct text *t, const struct report_process *p, const struc
 		nr--;
 	shown = o->top && o->top < nr ? o->top : nr;
 	if (key != (o->sort ? o->sort : &report_keys[0]))
-		fputs("\nNothing is live.", t->out);
+		fputs("\nNothing is live.\n", t->out);
+	else if (nr)
+		putc('\n', t->out);
 	if (!nr)
 		return 0;
-	putc('\n', t->out);
 	if (shown < nr)
 		fprintf(t->out, "Top %zu of %s callers by %s\n", shown, human_count(nr).text, key->what);
 	else

@@ -469,7 +469,7 @@ static void sort_keys(void **state)
 	assert_null(report_key_find(""));
 	report.options.sort = report_key_find("age");
 	write_report(report_text);
-	has("#1   500 B (96.0 %) live in 1 block, 18.0 s old, by malloc\n");
+	has("#1   18.0 s old, 500 B (96.0 %) live in 1 block, by malloc\n");
 }
 
 static void average_is_no_integer(void **state)
