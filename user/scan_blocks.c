@@ -296,12 +296,24 @@ const struct scan_span *scan_span_find(const struct scan *s, taddr_t p)
 	return lo < s->nr_spans && s->spans[lo].start <= p ? &s->spans[lo] : NULL;
 }
 
-u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, taddr_t p)
+u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, u32 guess, taddr_t p)
 {
+	const struct scan_block *blocks = s->blocks;
+
+	/* Mostly the guess or one beside it. */
+	if (guess < hi && blocks[guess].addr <= p) {
+		lo = guess + 1;
+		if (lo == hi || blocks[lo].addr > p)
+			return guess;
+	} else if (guess > lo && guess < hi) {
+		hi = guess;
+		if (blocks[hi - 1].addr <= p)
+			return hi - 1;
+	}
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (s->blocks[mid].addr <= p)
+		if (blocks[mid].addr <= p)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -317,8 +329,8 @@ u32 scan_lookup(const struct scan *s, taddr_t p)
 
 	if (!span)
 		return BLOCK_NONE;
-	bucket = scan_bucket(s, span, p);
-	i = scan_last_below(s, bucket[0], bucket[1], p);
+	bucket = s->buckets + scan_bucket(span, p);
+	i = scan_last_below(s, bucket[0], bucket[1], scan_guess(span, bucket[0], bucket[1], p), p);
 	return p < scan_block_end(s, i) ? i : BLOCK_NONE;
 }
 

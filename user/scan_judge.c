@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
-#include "user/scan_state.h"
+#include "user/scan_walk.h"
 
 /*
  * 1. Reachable: from roots along pointers to starts. 2. Possible: from there along any pointer.
@@ -18,81 +18,17 @@
 
 enum { FILTER_BITS = 20 };
 
-/* The blocks still to follow, linked through the blocks themselves: no memory, no recursion. */
-struct stack {
-	struct scan *s;
-	u32 top;
-};
-
-static void push(struct stack *st, u32 block)
-{
-	st->s->blocks[block].link = st->top;
-	st->top = block;
-}
-
-static u32 pop(struct stack *st)
-{
-	u32 block = st->top;
-
-	st->top = st->s->blocks[block].link;
-	return block;
-}
-
-static void follow_reachable(struct stack *st)
-{
-	const struct scan *s = st->s;
-	struct edge_iter it;
-
-	while (st->top != BLOCK_NONE) {
-		edge_begin(&it, &s->edges, pop(st));
-		while (edge_next(&it)) {
-			struct scan_block *b = &s->blocks[it.target];
-
-			if (b->verdict == SCAN_REACHABLE)
-				continue;
-			if (!scan_is_start(s, it.target, it.offset)) {
-				b->flags |= BLOCK_SEED;
-				continue;
-			}
-			b->verdict = SCAN_REACHABLE;
-			push(st, it.target);
-		}
-	}
-}
-
-/* Give @verdict to what is reached by any pointer and has none. */
-static void follow_any(struct stack *st, enum scan_verdict verdict)
-{
-	const struct scan *s = st->s;
-	struct edge_iter it;
-
-	while (st->top != BLOCK_NONE) {
-		edge_begin(&it, &s->edges, pop(st));
-		while (edge_next(&it)) {
-			struct scan_block *b = &s->blocks[it.target];
-
-			if (b->verdict != SCAN_NONE)
-				continue;
-			b->verdict = verdict;
-			push(st, it.target);
-		}
-	}
-}
-
 /* @verdict for all blocks with one of @flags that have none, and for what they lead to. */
 static void spread(struct scan *s, u32 flags, enum scan_verdict verdict)
 {
-	struct stack st = { .s = s, .top = BLOCK_NONE };
+	struct walk wk;
 
+	walk_init(&wk, s, verdict == SCAN_REACHABLE ? WALK_STARTS : WALK_ANY, verdict);
 	for (u32 i = 0; i < s->nr; i++) {
 		if (!(s->blocks[i].flags & flags) || s->blocks[i].verdict != SCAN_NONE)
 			continue;
 		s->blocks[i].verdict = verdict;
-		push(&st, i);
-		if (verdict == SCAN_REACHABLE)
-			follow_reachable(&st);
-		else
-			follow_any(&st, verdict);
+		walk_from(&wk, i);
 	}
 }
 
@@ -212,24 +148,10 @@ static void clear_marks(const struct scan *s)
 }
 
 /* Mark the lost blocks that @start leads to, itself too. */
-static void mark_from(struct scan *s, u32 start)
+static void mark_from(struct walk *wk, u32 start)
 {
-	struct stack st = { .s = s, .top = BLOCK_NONE };
-	struct edge_iter it;
-
-	s->blocks[start].is_marked = 1;
-	push(&st, start);
-	while (st.top != BLOCK_NONE) {
-		edge_begin(&it, &s->edges, pop(&st));
-		while (edge_next(&it)) {
-			struct scan_block *b = &s->blocks[it.target];
-
-			if (b->is_marked || !is_lost(b))
-				continue;
-			b->is_marked = 1;
-			push(&st, it.target);
-		}
-	}
+	wk->s->blocks[start].is_marked = 1;
+	walk_from(wk, start);
 }
 
 /* Leave only the leaders in @lost, oldest first. */
@@ -237,12 +159,14 @@ static void find_leaders(struct lost *lost)
 {
 	struct scan *s = lost->s;
 	u32 nr = 0, first;
+	struct walk wk;
 
+	walk_init(&wk, s, WALK_MARK, SCAN_NONE);
 	clear_marks(s);
 	for (u32 i = 0; i < lost->nr; i++) {
 		if (s->blocks[lost->blocks[i]].is_marked)
 			continue;
-		mark_from(s, lost->blocks[i]);
+		mark_from(&wk, lost->blocks[i]);
 		lost->blocks[nr++] = lost->blocks[i];
 	}
 	clear_marks(s);
@@ -250,44 +174,27 @@ static void find_leaders(struct lost *lost)
 	for (u32 i = nr; i-- > 0;) {
 		if (s->blocks[lost->blocks[i]].is_marked)
 			continue;
-		mark_from(s, lost->blocks[i]);
+		mark_from(&wk, lost->blocks[i]);
 		lost->blocks[--first] = lost->blocks[i];
 	}
 	lost->nr = nr - first;
 	memmove(lost->blocks, lost->blocks + first, lost->nr * sizeof(*lost->blocks));
 }
 
-/* Everything @leader leads to and no older one has claimed is lost with it. */
-static void claim(struct scan *s, u32 leader)
-{
-	struct stack st = { .s = s, .top = BLOCK_NONE };
-	struct edge_iter it;
-
-	s->blocks[leader].verdict = SCAN_DEFINITE;
-	push(&st, leader);
-	while (st.top != BLOCK_NONE) {
-		u32 block = pop(&st);
-
-		s->blocks[block].link = leader;
-		edge_begin(&it, &s->edges, block);
-		while (edge_next(&it)) {
-			if (!is_lost(&s->blocks[it.target]))
-				continue;
-			s->blocks[it.target].verdict = SCAN_INDIRECT;
-			push(&st, it.target);
-		}
-	}
-}
-
 static int judge_lost(struct scan *s)
 {
 	struct lost lost = { .s = s };
 	int err = find_lost(&lost);
+	struct walk wk;
 
-	if (!err && lost.nr) {
+	if (!err && lost.nr)
 		find_leaders(&lost);
-		for (u32 i = 0; i < lost.nr; i++)
-			claim(s, lost.blocks[i]);
+	/* What a leader leads to and no older one has claimed is lost with it. */
+	walk_init(&wk, s, WALK_CLAIM, SCAN_INDIRECT);
+	for (u32 i = 0; i < lost.nr && !err; i++) {
+		wk.leader = lost.blocks[i];
+		s->blocks[wk.leader].verdict = SCAN_DEFINITE;
+		walk_from(&wk, wk.leader);
 	}
 	free(lost.blocks);
 	free(lost.filter);
@@ -319,6 +226,7 @@ int scan_judge(struct scan *s)
 
 	if (!s->nr)
 		return 0;
+	scan_use_huge_pages(s->edges.bytes, s->edges.nr);
 	lift_roots(s);
 	spread(s, BLOCK_ROOT, SCAN_REACHABLE);
 	spread(s, BLOCK_SEED, SCAN_POSSIBLE);

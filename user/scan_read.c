@@ -74,10 +74,16 @@ static int hit_root(struct reader *r, u32 block, u64 offset, u64 where)
 	return 0;
 }
 
-static int settle(struct reader *r, const struct candidate *c, u32 lo, u32 hi)
+/* Where a candidate is looked up: blocks [lo, hi), likely at guess. */
+struct range {
+	const struct scan_span *span;
+	u32 lo, hi, guess;
+};
+
+static int settle(struct reader *r, const struct candidate *c, const struct range *range)
 {
 	struct scan *s = r->s;
-	u32 block = scan_last_below(s, lo, hi, c->value);
+	u32 block = scan_last_below(s, range->lo, range->hi, range->guess, c->value);
 	u32 source = (u32)WHERE_VALUE(c->where);
 	u64 offset = c->value - s->blocks[block].addr;
 
@@ -96,32 +102,35 @@ static int flush(struct reader *r)
 {
 	const struct scan *s = r->s;
 	const struct scan_span *span = s->spans;
-	const u32 *bucket[NR_CANDIDATES];
-	struct {
-		u32 lo, hi;
-	} range[NR_CANDIDATES];
+	struct range ranges[NR_CANDIDATES];
 	size_t nr = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < r->nr; i++) {
 		taddr_t p = r->candidates[i].value;
-		const struct scan_span *found =
-			p >= span->start && p < span->end ? span : scan_span_find(s, p);
 
-		if (!found)
-			continue;
-		span = found;
-		bucket[nr] = scan_bucket(s, span, p);
-		__builtin_prefetch(bucket[nr]);
+		if (p < span->start || p >= span->end) {
+			const struct scan_span *found = scan_span_find(s, p);
+
+			if (!found)
+				continue;
+			span = found;
+		}
+		ranges[nr].span = span;
+		__builtin_prefetch(&s->buckets[scan_bucket(span, p)]);
 		r->candidates[nr++] = r->candidates[i];
 	}
 	for (size_t i = 0; i < nr; i++) {
-		range[i].lo = bucket[i][0];
-		range[i].hi = bucket[i][1];
-		__builtin_prefetch(&s->blocks[range[i].lo + (range[i].hi - range[i].lo) / 2]);
+		taddr_t p = r->candidates[i].value;
+		const u32 *bucket = s->buckets + scan_bucket(ranges[i].span, p);
+
+		ranges[i].lo = bucket[0];
+		ranges[i].hi = bucket[1];
+		ranges[i].guess = scan_guess(ranges[i].span, bucket[0], bucket[1], p);
+		__builtin_prefetch(&s->blocks[ranges[i].guess]);
 	}
 	for (size_t i = 0; i < nr && !err; i++)
-		err = settle(r, &r->candidates[i], range[i].lo, range[i].hi);
+		err = settle(r, &r->candidates[i], &ranges[i]);
 	r->nr = 0;
 	return err;
 }

@@ -126,7 +126,7 @@ static void add_batch(struct row_sums *sums)
 		const struct scan_span *span = scan_span_find(s, sums->batch[i].addr);
 
 		if (span)
-			__builtin_prefetch(&s->blocks[scan_bucket(s, span, sums->batch[i].addr)[0]]);
+			__builtin_prefetch(&s->buckets[scan_bucket(span, sums->batch[i].addr)]);
 	}
 	for (size_t i = 0; i < sums->nr; i++) {
 		const struct heap_block *block = &sums->batch[i];

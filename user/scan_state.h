@@ -106,17 +106,25 @@ int scan_apply_drained(struct scan *s) __must_check;
 u32 scan_find_start(const struct scan *s, taddr_t addr);
 /* Span that holds @p, or NULL. */
 const struct scan_span *scan_span_find(const struct scan *s, taddr_t p);
-/* Last of blocks [lo, hi) that starts at or below @p, given that lo or the one before does. */
-u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, taddr_t p);
+/* Last of blocks [lo, hi) that starts at or below @p, given that lo or the one before does; likely near @guess. */
+u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, u32 guess, taddr_t p);
 /* Ask for large pages: searches in large arrays miss the TLB at each step otherwise. */
 void scan_use_huge_pages(void *p, size_t len);
 
-/* [0], [1]: blocks that start in the bucket of @p, in @span. */
-static inline const u32 *scan_bucket(const struct scan *s, const struct scan_span *span, taddr_t p)
+/* Index in buckets[] of the bucket of @p, in @span. */
+static inline size_t scan_bucket(const struct scan_span *span, taddr_t p)
 {
 	u64 at = (p - span->start) >> span->shift;
 
-	return s->buckets + span->bucket + (at < span->nr_buckets ? at : span->nr_buckets - 1);
+	return span->bucket + (at < span->nr_buckets ? at : span->nr_buckets - 1);
+}
+
+/* Where among blocks [lo, hi) of its bucket the one of @p lies, if they are spread evenly. */
+static inline u32 scan_guess(const struct scan_span *span, u32 lo, u32 hi, taddr_t p)
+{
+	u64 inside = (p - span->start) & ((1ULL << span->shift) - 1);
+
+	return span->shift < 32 ? lo + (u32)((hi - lo) * inside >> span->shift) : lo;
 }
 
 /* First block at or above @addr. */

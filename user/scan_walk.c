@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A walk along pointers, with what it will need soon on its way from memory. */
+#include "user/scan_walk.h"
+
+#include <string.h>
+
+void walk_init(struct walk *wk, struct scan *s, enum walk_kind kind, enum scan_verdict verdict)
+{
+	memset(wk, 0, sizeof(*wk));
+	wk->s = s;
+	wk->kind = kind;
+	wk->verdict = verdict;
+	wk->top = BLOCK_NONE;
+}
+
+static void push(struct walk *wk, u32 block)
+{
+	wk->s->blocks[block].link = wk->top;
+	wk->top = block;
+}
+
+/* The block to follow next; false if there is none. */
+static bool next_block(struct walk *wk, u32 *block)
+{
+	const struct edge_store *e = &wk->s->edges;
+
+	while (wk->nr_blocks < WALK_BLOCKS && wk->top != BLOCK_NONE) {
+		u32 taken = wk->top;
+
+		wk->top = wk->s->blocks[taken].link;
+		if (wk->kind == WALK_CLAIM)
+			wk->s->blocks[taken].link = wk->leader;
+		__builtin_prefetch(&e->groups[taken / EDGE_GROUP]);
+		wk->blocks[(wk->first_block + wk->nr_blocks++) % WALK_BLOCKS] = taken;
+	}
+	if (!wk->nr_blocks)
+		return false;
+	if (wk->nr_blocks > WALK_BLOCKS / 2) {
+		u32 later = wk->blocks[(wk->first_block + WALK_BLOCKS / 2) % WALK_BLOCKS];
+
+		__builtin_prefetch(e->bytes + e->groups[later / EDGE_GROUP]);
+	}
+	*block = wk->blocks[wk->first_block];
+	wk->first_block = (wk->first_block + 1) % WALK_BLOCKS;
+	wk->nr_blocks--;
+	return true;
+}
+
+/* Look at one block that a pointer leads to. */
+static void look(struct walk *wk, u32 block, u64 offset)
+{
+	struct scan_block *b = &wk->s->blocks[block];
+
+	if (wk->kind == WALK_STARTS) {
+		if (b->verdict == wk->verdict)
+			return;
+		if (!scan_is_start(wk->s, block, offset)) {
+			b->flags |= BLOCK_SEED;
+			return;
+		}
+	} else if (b->verdict != SCAN_NONE || (wk->kind == WALK_MARK && b->is_marked)) {
+		return;
+	}
+	if (wk->kind == WALK_MARK)
+		b->is_marked = 1;
+	else
+		b->verdict = wk->verdict;
+	push(wk, block);
+}
+
+static void look_at_oldest(struct walk *wk)
+{
+	u32 at = wk->first_target;
+
+	wk->first_target = (at + 1) % WALK_TARGETS;
+	wk->nr_targets--;
+	look(wk, wk->targets[at].block, wk->targets[at].offset);
+}
+
+/* Put what @block points to in line. */
+static void follow(struct walk *wk, u32 block)
+{
+	struct edge_iter it;
+
+	edge_begin(&it, &wk->s->edges, block);
+	while (edge_next(&it)) {
+		u32 at;
+
+		if (wk->nr_targets == WALK_TARGETS)
+			look_at_oldest(wk);
+		__builtin_prefetch(&wk->s->blocks[it.target]);
+		at = (wk->first_target + wk->nr_targets++) % WALK_TARGETS;
+		wk->targets[at].block = it.target;
+		wk->targets[at].offset = it.offset;
+	}
+}
+
+void walk_from(struct walk *wk, u32 block)
+{
+	u32 next;
+
+	push(wk, block);
+	for (;;) {
+		if (next_block(wk, &next))
+			follow(wk, next);
+		else if (wk->nr_targets)
+			look_at_oldest(wk);
+		else
+			return;
+	}
+}
