@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { CACHE_LINE = 64 }; /* bytes; a group of blocks has few */
+
 void walk_init(struct walk *wk, struct scan *s, enum walk_kind kind, enum scan_verdict verdict)
 {
 	memset(wk, 0, sizeof(*wk));
@@ -37,8 +39,10 @@ static bool next_block(struct walk *wk, u32 *block)
 		return false;
 	if (wk->nr_blocks > WALK_BLOCKS / 2) {
 		u32 later = wk->blocks[(wk->first_block + WALK_BLOCKS / 2) % WALK_BLOCKS];
+		const u8 *edges = e->bytes + e->groups[later / EDGE_GROUP];
 
-		__builtin_prefetch(e->bytes + e->groups[later / EDGE_GROUP]);
+		__builtin_prefetch(edges);
+		__builtin_prefetch(edges + CACHE_LINE);
 	}
 	*block = wk->blocks[wk->first_block];
 	wk->first_block = (wk->first_block + 1) % WALK_BLOCKS;
