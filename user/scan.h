@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Leak verdicts: which blocks a process can still reach, found on a snapshot of it. HACKING.md has the rules. */
+/* Leak verdicts: which blocks a process can still reach, found on a snapshot of it. What is a root: scan_regions.c. */
 #pragma once
 
 #include "user/lib/types.h"

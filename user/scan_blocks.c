@@ -83,8 +83,10 @@ static int add_block(void *ctx, const struct heap_block *block)
 		return -EOVERFLOW;
 	if (block->time_ns < s->first_ns)
 		s->first_ns = block->time_ns;
-	if (block->is_pending) /* in the middle of a realloc: it lives if something leads to it */
+	if (block->is_pending) { /* in the middle of a realloc: it lives if something leads to it */
 		flags = BLOCK_YOUNG;
+		s->has_pending = true;
+	}
 	/* What wraps around or lies beyond any user address is a lie of the target. */
 	if (block->addr >> 56 || block->size >> 56)
 		return 0;
@@ -475,6 +477,7 @@ static int apply(struct scan *s, const struct drained *d, size_t nr, struct scan
 	u64 size = 0;
 
 	now = outcome(d, nr, b != NULL, &size);
+	s->has_pending |= now == DRAINED_BEGIN;
 	if (now == DRAINED_ALLOC && b)
 		b->verdict = BLOCK_GONE;
 	if (now == DRAINED_ALLOC)

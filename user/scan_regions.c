@@ -18,6 +18,9 @@
  * Within it, the hole between two blocks in which a thread's stack pointer or thread pointer lies is a root
  * nevertheless: static programs have their TLS in brk memory, and stacks may come from anywhere.
  *
+ * But nothing is sure while blocks may be alive that the books do not know: those from before the attach, the new
+ * copy that a realloc has made and not yet returned, the rest of a block behind another inside it.
+ *
  * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping.
  */
 
@@ -213,7 +216,7 @@ static int add_map(struct region_list *list, const struct scan *s, size_t map)
 		return 0;
 	if (first == s->nr || s->blocks[first].addr >= m->end)
 		return add_stack(list, snap, map);
-	if (s->options.is_partial || s->result.nr_overlaps)
+	if (s->options.is_partial || s->has_pending || s->result.nr_overlaps)
 		return 0;
 	if (strcmp(m->path, "[heap]") == 0) {
 		start = snap->heap_start ? snap->heap_start : s->blocks[first].addr;

@@ -76,6 +76,7 @@ struct scan {
 	struct scan_block *blocks; /* owned */
 	u32 nr;
 	u64 first_ns;	      /* when the oldest was allocated */
+	bool has_pending;     /* a block is in a realloc: what it holds may lie in a copy already */
 	struct scan_big *big; /* owned; by address */
 	size_t nr_big;
 	struct scan_span *spans; /* owned */

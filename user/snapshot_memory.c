@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,11 +27,13 @@ enum {
 enum span_mode {
 	SPAN_ALL, /* all that are populated */
 	SPAN_PRIVATE, /* those that are no longer the file's: read-only now, but written before (relocated data) */
-	SPAN_SKIP, /* none; populated ones are counted as skipped */
+	SPAN_SHMEM, /* all that the file holds: pagemap does not show what of it is swapped out */
+	SPAN_SKIP,  /* none; populated ones are counted as skipped */
 };
 
 struct span {
 	taddr_t start, end;
+	u64 offset; /* of start, in its file */
 	u32 map;
 	u8 mode;
 	u8 skip; /* reason, for SPAN_SKIP */
@@ -56,7 +59,8 @@ struct memory_stream {
 	bool is_started, is_holding, can_spin;
 	u64 deadline_ns;
 	/* Reader's, once started. */
-	bool has_scan;	    /* PAGEMAP_SCAN works (Linux 6.7) */
+	bool has_scan; /* PAGEMAP_SCAN works (Linux 6.7) */
+	pid_t tid;
 	int mem, pagemap;   /* owned; pagemap -1 = cannot tell, read all */
 	u64 page;	    /* bytes */
 	struct span *spans; /* owned */
@@ -103,6 +107,18 @@ static bool is_device(const struct snapshot_map *map)
 	return false;
 }
 
+/* Shared memory that lives in no file system which could hang. */
+static bool is_shmem(const struct snapshot_map *map)
+{
+	static const char *const places[] = { "/dev/shm/", "/memfd:", "/dev/zero", "/SYSV",
+					      "/anon_hugepage" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		if (starts_with(map->path, places[i]))
+			return true;
+	return false;
+}
+
 /* How the pages of @map count; false: not at all. */
 static bool span_of(const struct snapshot_map *map, struct span *span)
 {
@@ -113,6 +129,9 @@ static bool span_of(const struct snapshot_map *map, struct span *span)
 	span->start = map->start;
 	span->end = map->end;
 	span->mode = map->is_writable ? SPAN_ALL : SPAN_PRIVATE;
+	if (map->is_shared && is_shmem(map))
+		span->mode = SPAN_SHMEM;
+	span->offset = map->file_offset;
 	if (is_device(map)) {
 		span->mode = SPAN_SKIP;
 		span->skip = SKIP_DEVICE;
@@ -206,6 +225,7 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 
 	m->refs = 1;
 	m->status = 1;
 	m->mem = m->pagemap = -1;
+	m->tid = s->mem_tid;
 	m->has_scan = true;
 	m->page = (u64)sysconf(_SC_PAGESIZE);
 	m->deadline_ns = deadline_ns;
@@ -381,19 +401,48 @@ static int read_by_entries(struct memory_stream *m, const struct span *span)
 	return 0;
 }
 
+/* -ENOTTY: cannot tell. */
+static int read_shmem(struct memory_stream *m, const struct span *span)
+{
+	u64 at = span->offset, end = span->offset + (span->end - span->start);
+	auto_close int fd = -1;
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, m->tid, span->start,
+		 span->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || (lseek(fd, (off_t)at, SEEK_DATA) < 0 && errno != ENXIO))
+		return -ENOTTY;
+	while (at < end) {
+		off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole;
+		int err;
+
+		if (data < 0 || (u64)data >= end)
+			return 0;
+		hole = lseek(fd, data, SEEK_HOLE);
+		at = hole < 0 || (u64)hole > end ? end : (u64)hole;
+		err = read_run(m, span, span->start + ((u64)data - span->offset),
+			       span->start + (at - span->offset));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int read_span(struct memory_stream *m, const struct span *span)
 {
-	int err = -ENOTTY;
+	int err = span->mode == SPAN_SHMEM ? read_shmem(m, span) : -ENOTTY;
 
+	if (err != -ENOTTY)
+		return err;
 	if (m->pagemap < 0)
 		return read_run(m, span, span->start, span->end);
 	if (m->has_scan)
 		err = read_scanned(m, span);
-	if (err == -ENOTTY || err == -EINVAL) {
-		m->has_scan = false;
-		err = read_by_entries(m, span);
-	}
-	return err;
+	if (err != -ENOTTY && err != -EINVAL)
+		return err;
+	m->has_scan = false;
+	return read_by_entries(m, span);
 }
 
 /* An address space that is gone has no pages, and reads end at once. */

@@ -16,6 +16,7 @@ enum {
 	MAX_BYTES = 1 << 20,
 	MAX_RULES = 10000,
 	MAX_LINE = 4096,
+	MAX_REPEATS = 8,  /* of an expression */
 	MAX_FRAMES = 128, /* of one rule */
 };
 
@@ -141,6 +142,24 @@ static int parse_leak(struct parser *p, const char *pattern)
 	return keep(p, &rule);
 }
 
+/*
+ * False for an expression that the C library would take too much time or memory for: each + and {n,m} copies what it
+ * repeats, and references back make the search exponential.
+ */
+static bool is_simple(const char *regex)
+{
+	int nr_repeats = 0;
+
+	for (; *regex; regex++) {
+		if (*regex == '{' || (*regex == '\\' && regex[1] >= '1' && regex[1] <= '9'))
+			return false;
+		nr_repeats += *regex == '+';
+		if (*regex == '\\' && regex[1])
+			regex++;
+	}
+	return nr_repeats <= MAX_REPEATS;
+}
+
 static int parse_ignore(struct parser *p, const char *regex)
 {
 	struct suppress_rule rule = { .kind = RULE_IGNORE, .kinds = SUPPRESS_ALL };
@@ -149,6 +168,8 @@ static int parse_ignore(struct parser *p, const char *regex)
 
 	if (!*regex)
 		return complain(p, p->nr_line, "no expression", p->line);
+	if (!is_simple(regex))
+		return complain(p, p->nr_line, "no {}, no \\1, at most 8 + in an expression", regex);
 	bad = regcomp(&rule.regex, regex, REG_EXTENDED | REG_NOSUB);
 	if (bad) {
 		regerror(bad, &rule.regex, why, sizeof(why));

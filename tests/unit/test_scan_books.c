@@ -14,6 +14,7 @@ static void drained_events(void **state)
 {
 	taddr_t freed = block(0), moved = block(1), flight = block(2), failed = block(3), again = block(4);
 	taddr_t fresh = HEAP + 0x5000, target = HEAP + 0x5100, held = block(6), lost = block(7);
+	taddr_t copied = block(8);
 
 	(void)state;
 	assert_int_equal(scan_new(&w.scan, &books, &w.options), 0);
@@ -30,6 +31,7 @@ static void drained_events(void **state)
 	drain(EVENT_FREE, HEAP + 0x6000, 0, 0);
 	put(GLOBALS, flight);
 	put(flight, held);
+	put(HEAP + 0x7000, copied); /* a realloc is in flight: perhaps in its copy */
 	assert_int_equal(scan_read(w.scan, &w.snap), 0);
 	assert_int_equal(scan_judge(w.scan), 0);
 	assert_false(scan_find(w.scan, freed, &(struct scan_block_info){ 0 }));
@@ -42,6 +44,7 @@ static void drained_events(void **state)
 	assert_int_equal(info_of(again).size, 32);
 	assert_verdict(flight, SCAN_REACHABLE);
 	assert_verdict(held, SCAN_REACHABLE);
+	assert_verdict(copied, SCAN_REACHABLE);
 	assert_verdict(lost, SCAN_DEFINITE);
 }
 

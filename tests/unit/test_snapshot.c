@@ -173,6 +173,8 @@ static __attribute__((noinline)) void build(void)
 	global_big = block(1 << 20, SCAN_REACHABLE, "large");
 	((void **)global_big)[70000] = list(10, SCAN_REACHABLE, SCAN_REACHABLE, "in large");
 	tls_head = list(10, SCAN_REACHABLE, SCAN_REACHABLE, "TLS");
+	mapped = mmap(NULL, 1 << 24, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	mapped[1 << 20] = list(10, SCAN_REACHABLE, SCAN_REACHABLE, "shared memory");
 	mapped = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mapped[5000] = list(10, SCAN_REACHABLE, SCAN_REACHABLE, "mapped");
 	list(50, SCAN_DEFINITE, SCAN_INDIRECT, "lost list");
@@ -467,6 +469,7 @@ static void truth(void **state)
 		print_error("%s: %s, is %s\n", t->what, scan_verdict_name(t->verdict),
 			    scan_verdict_name(info.verdict));
 	}
+	assert_true(snap->read_bytes < 16 << 20); /* no holes of shared memory */
 	scan_free(scan);
 	snapshot_free(snap);
 	assert_int_equal(nr_wrong, 0);

@@ -81,6 +81,7 @@ static void ignored_expressions(void **state)
 	(void)state;
 	assert_true(matches("ignore ^make_(node|tree)"));
 	assert_true(matches("ignore\tlib(old|new)\\.so"));
+	assert_true(matches("ignore ^n\\{|^fil+$"));
 	assert_false(matches("ignore ^node"));
 }
 
@@ -155,6 +156,9 @@ static void refused(void **state)
 	assert_refused(BLOCK("match-leak-kinds: big\n"),
 		       "heaptap: suppressions: rules:4: unknown kind of leak: big\n");
 	assert_refused("ignore (", "heaptap: suppressions: rules:1: (: Unmatched ( or \\\\(\n");
+	assert_refused("ignore a+++++++++",
+		       "heaptap: suppressions: rules:1: no {}, no \\\\1, at most 8 + in an "
+		       "expression: a+++++++++\n");
 	assert_int_equal(suppress_count(list), 0);
 }
 
