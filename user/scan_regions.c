@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/cleanup.h"
 #include "user/scan_regions.h"
 #include "user/scan_state.h"
 
@@ -13,6 +14,7 @@
  * Surely the allocator's:
  * - the memory that brk gave (from the start that the kernel names, so that a .bss merged with it stays a root);
  * - a glibc arena: aligned, and its first words are those of one;
+ * - glibc's main arena in its data: the chunks it lists begin in the last bytes of the block before;
  * - elsewhere in anonymous memory, pages that hold a part of a live block: allocators take whole pages. Not directly
  *   behind a file's data, for that is .bss, whose last page musl gives to malloc.
  * Within it, the hole between two blocks in which a thread's stack pointer or thread pointer lies is a root
@@ -26,6 +28,11 @@
 
 enum {
 	MAX_ARENA_HEADER = 256, /* the arena itself lies behind the header of its first heap */
+	NR_BIN_WORDS = 254,	/* of an arena; two each */
+	NR_ARENA_WORDS = 12,	/* before them: fast bins, top, last remainder */
+	MIN_EMPTY_BINS = 32,
+	PIECE = 4096,	      /* a page, or part of one */
+	MAX_DATA = 256 << 10, /* bytes of a file's data where the arena is looked for */
 };
 
 static int by_addr(const void *a, const void *b)
@@ -126,7 +133,30 @@ static u64 arena_size(const struct snapshot *cs, taddr_t base, taddr_t end, u64 
 	return writable;
 }
 
-/* Regions of anonymous memory [start, end) that holds blocks: arenas, and pages between them. */
+static bool is_anonymous(const struct snapshot_map *map)
+{
+	return !map->ino && (!map->path[0] || strncmp(map->path, "[anon:", 6) == 0);
+}
+
+/* End of the private memory without gaps that begins at or before @base, all writable; @base if it holds none. */
+static taddr_t anonymous_end(const struct snapshot *snap, taddr_t base)
+{
+	const struct snapshot_map *map = snapshot_map_find(snap, base);
+	taddr_t end = base;
+
+	for (; map && map < snap->maps + snap->nr_maps; map++) {
+		if (!is_anonymous(map) || !map->is_writable || map->is_shared ||
+		    (end != base && map->start != end))
+			break;
+		end = map->end;
+	}
+	return end;
+}
+
+/*
+ * Regions of the anonymous mapping [start, end) that holds blocks: arenas, and pages between them. An arena may have
+ * begun in the mapping before: after a fork the kernel does not join what is added to it.
+ */
 static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t start, taddr_t end)
 {
 	u64 align = s->word_size == 8 ? 64 << 20 : 1 << 20;
@@ -135,22 +165,20 @@ static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t
 
 	for (u32 i = scan_lower_bound(s, start); !err && i < s->nr && s->blocks[i].addr < end;) {
 		taddr_t base = s->blocks[i].addr - s->blocks[i].addr % align;
-		u64 size = base >= pos ? arena_size(s->snap, base, end, align) : 0;
+		taddr_t whole_end = base >= pos || pos == start ? anonymous_end(s->snap, base) : base;
+		u64 size = whole_end > pos ? arena_size(s->snap, base, whole_end, align) : 0;
 
-		if (size) {
-			err = add_region(list, pos, base, REGION_PAGES);
-			pos = base + size;
+		if (size && base + size > pos) {
+			taddr_t from = base > pos ? base : pos, to = base + size < end ? base + size : end;
+
+			err = add_region(list, pos, from, REGION_PAGES);
 			if (!err)
-				err = add_region(list, base, pos, REGION_HEAP);
+				err = add_region(list, from, to, REGION_HEAP);
+			pos = to;
 		}
 		i = scan_lower_bound(s, base + align);
 	}
 	return err ? err : add_region(list, pos, end, REGION_PAGES);
-}
-
-static bool is_anonymous(const struct snapshot_map *map)
-{
-	return !map->ino && (!map->path[0] || strncmp(map->path, "[anon:", 6) == 0);
 }
 
 /* True if @map continues a file's data: its .bss. */
@@ -205,6 +233,52 @@ static int add_stack(struct region_list *list, const struct snapshot *snap, size
 		       : 0;
 }
 
+/*
+ * glibc's main arena in the file's data [start, end): where its bins end, 0 if it is not there. The last bin is always
+ * empty, and an empty one points twice to the place two words before itself; most are empty.
+ */
+static taddr_t find_bins(const struct scan *s, taddr_t start, taddr_t end)
+{
+	auto_free u8 *bytes = calloc(1, MAX_DATA);
+	u8 w = s->word_size;
+	size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
+	taddr_t last = 0;
+	u32 nr = 0;
+
+	if (!bytes)
+		return 0;
+	/* By pages: those that are not in memory were never written. */
+	for (size_t at = 0; at < len; at += PIECE)
+		if (snapshot_peek(s->snap, start + at, bytes + at, len - at < PIECE ? len - at : PIECE) != 0)
+			memset(bytes + at, 0, PIECE);
+	for (size_t at = 0; at + 2U * w <= len; at += w) {
+		u64 itself = start + at - 2U * w;
+
+		if (word_at(s->snap, bytes + at) != itself || word_at(s->snap, bytes + at + w) != itself)
+			continue;
+		nr = last && start + at - last < (u64)NR_BIN_WORDS * w ? nr + 1 : 1;
+		last = start + at + 2U * w;
+	}
+	return nr >= MIN_EMPTY_BINS && last - start > (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w ? last : 0;
+}
+
+static bool may_be_libc(const struct snapshot *snap, const struct snapshot_map *map)
+{
+	const char *name = strrchr(map->path, '/');
+
+	/* The program itself, if it is static. */
+	return map->ino && !map->is_shared && name &&
+	       (strncmp(name, "/libc", 5) == 0 || strcmp(map->path, snap->maps[0].path) == 0);
+}
+
+static int add_main_arena(struct region_list *list, const struct scan *s, const struct snapshot_map *map)
+{
+	u8 w = s->word_size;
+	taddr_t end = find_bins(s, map->start, map->end);
+
+	return end ? add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end, REGION_NEVER) : 0;
+}
+
 static int add_map(struct region_list *list, const struct scan *s, size_t map)
 {
 	const struct snapshot *snap = s->snap;
@@ -214,6 +288,8 @@ static int add_map(struct region_list *list, const struct scan *s, size_t map)
 
 	if (!m->is_writable)
 		return 0;
+	if (may_be_libc(snap, m))
+		return add_main_arena(list, s, m);
 	if (first == s->nr || s->blocks[first].addr >= m->end)
 		return add_stack(list, snap, map);
 	if (s->options.is_partial || s->has_pending || s->result.nr_overlaps)

@@ -285,6 +285,27 @@ static void glibc_arena_is_no_root(void **state)
 	assert_verdict(held, SCAN_REACHABLE);
 }
 
+/* The main arena points to chunks, and those begin in the last bytes of the block before. */
+static void main_arena_is_no_root(void **state)
+{
+	taddr_t a = block_at(HEAP + 0x100, 72), b = block(3), bins = GLOBALS + 1024;
+
+	(void)state;
+	w.maps[0].path = (char *)(uintptr_t) "/lib/libc.so.6";
+	for (u64 i = 0; i < 127; i++) {
+		put(bins + 16 * i, bins + 16 * i - 16);
+		put(bins + 16 * i + 8, bins + 16 * i - 16);
+	}
+	put(bins - 16, a + 64); /* top */
+	put(bins + 16 * 5, a + 64);
+	put(bins + 16 * 5 + 8, a + 64);
+	put(bins - 16 * 8, b + 8); /* before the arena */
+	put(bins + 254 * 8, b + 8);
+	scan_all();
+	assert_verdict(a, SCAN_DEFINITE);
+	assert_verdict(b, SCAN_POSSIBLE);
+}
+
 /* H: below the red zone of a thread's own stack nothing counts; on another stack everything does. */
 static void stacks(void **state)
 {
@@ -480,6 +501,7 @@ int main(void)
 		TEST(tls_in_the_heap_is_a_root),
 		TEST(anonymous_pages),
 		TEST(glibc_arena_is_no_root),
+		TEST(main_arena_is_no_root),
 		TEST(stacks),
 		TEST(stack_in_a_block),
 		TEST(registers_and_kernel),
