@@ -9,7 +9,12 @@
 #include "bpf/cfi_rule.h"
 #include "bpf/inflight.bpf.h"
 
-enum { WALK_FRAMES = 128 /* a power of two */, COPY_WORDS = 256, WALK_STEPS = 3 * WALK_FRAMES };
+enum {
+	WALK_FRAMES = 128 /* a power of two */,
+	COPY_WORDS = 256,
+	WALK_STEPS = 3 * WALK_FRAMES,
+	KNOWN_RULES = 256
+};
 
 /* One frame: the registers in a function that made a call, and where its caller's were read. */
 struct walk_frame {
@@ -23,6 +28,13 @@ struct walk_frame {
 	u8 uses_fp;   /* its rule begins with fp */
 	u8 needs_fp;  /* this frame or one outside it depends on fp as it is here */
 	u8 is_fixed;  /* words elsewhere were read: cannot be checked, only walked again */
+};
+
+/* A rule found before: return addresses repeat. */
+struct known_rule {
+	u64 pc;
+	u32 rule;
+	u32 generation; /* of the mappings that it holds for */
 };
 
 /* One thread's walking: the last stack, outermost frame first, and the one under way, innermost first. */
@@ -43,6 +55,7 @@ struct walk {
 	struct walk_frame last[WALK_FRAMES];
 	struct walk_frame fresh[WALK_FRAMES];
 	u64 copy[COPY_WORDS];
+	struct known_rule known[KNOWN_RULES];
 };
 
 struct {
@@ -293,10 +306,32 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 	return pc ? STEP_ON : STACK_COMPLETE;
 }
 
+/* The rule at the return address @pc in *@rule. False if it is in no mapping. */
+static __always_inline bool rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u32 *rule)
+{
+	const struct unwind_map *m;
+	struct known_rule *known;
+	u64 slot = pc ^ pc >> 8;
+
+	asm volatile("%0 &= %1" : "+r"(slot) : "i"(KNOWN_RULES - 1));
+	known = &w->known[slot];
+	if (known->pc == pc && known->generation == (u32)w->generation) {
+		*rule = known->rule;
+		return true;
+	}
+	m = find_map(maps, pc - 1);
+	if (!holds_pc(m, pc - 1))
+		return false;
+	*rule = m->shard == NO_SHARD ? CFI_NONE : find_rule(m, pc - 1);
+	known->pc = pc;
+	known->rule = *rule;
+	known->generation = w->generation;
+	return true;
+}
+
 /* Note the frame that the walk has come to, and go on to its caller. An enum stack_end, or STEP_ON. */
 static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 {
-	const struct unwind_map *m = find_map(maps, w->pc - 1);
 	struct walk_frame *f;
 	u64 n = w->nr_fresh;
 	u32 rule;
@@ -312,9 +347,8 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 	f->cfa_extra = 0;
 	f->uses_fp = 0;
 	f->is_fixed = 0;
-	if (!holds_pc(m, w->pc - 1))
+	if (!rule_at(w, maps, w->pc, &rule))
 		return STACK_UNMAPPED;
-	rule = m->shard == NO_SHARD ? CFI_NONE : find_rule(m, w->pc - 1);
 	switch (cfi_kind(rule)) {
 	case CFI_NONE:
 		return step_guess(w, f, maps);
