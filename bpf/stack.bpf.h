@@ -49,6 +49,7 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 		process = process_of(pid);
 		w->epoch = process ? process->epoch : 0;
 		w->nr = 0;
+		w->last_id = 0;
 	}
 	w->candidate = w->nr;
 	w->sp = REGS_SP(ctx);
@@ -68,30 +69,29 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 					break;                                                               \
 	} while (0)
 
-/* Bring w->last up to date: its outer part kept if nothing has changed there, the rest walked. */
-static __always_inline void walk_stack(struct walk *w, const struct unwind_maps *maps, bool has_loop)
+/* Is the rest of the last stack, from the frame that the walk has come to, as it was? */
+static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
-	struct walk_loop loop = { .w = w, .maps = maps, .depth = config.depth, .end = STEP_ON };
+	loop->end = STEP_ON;
+	LOOP(has_loop, WALK_FRAMES, check_round, loop);
+	return loop->end == STEP_ON;
+}
 
-	LOOP(has_loop, WALK_STEPS, walk_round, &loop);
-	if (w->is_matched) {
-		loop.end = STEP_ON;
-		LOOP(has_loop, WALK_FRAMES, check_round, &loop);
-		if (loop.end == STEP_ON && !w->nr_fresh) {
-			w->nr = w->candidate;
-			return;
-		}
-		w->is_matched = loop.end == STEP_ON;
-		if (!w->is_matched) {
-			loop.end = STEP_ON;
-			w->candidate = 0;
-			LOOP(has_loop, WALK_STEPS, walk_round, &loop);
-		}
+/* Bring w->last up to date: its outer part kept if nothing has changed there, the rest walked. */
+static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
+{
+	loop->end = STEP_ON;
+	LOOP(has_loop, WALK_STEPS, walk_round, loop);
+	if (w->is_matched && !is_unchanged(w, loop, has_loop)) {
+		w->is_matched = 0;
+		w->candidate = 0;
+		loop->end = STEP_ON;
+		LOOP(has_loop, WALK_STEPS, walk_round, loop);
 	}
 	if (!w->is_matched)
-		w->end = loop.end < NR_STACK_ENDS ? loop.end : STACK_LIMIT;
+		w->end = loop->end < NR_STACK_ENDS ? loop->end : STACK_LIMIT;
 	w->nr = w->is_matched ? w->candidate : 0;
-	LOOP(has_loop, WALK_FRAMES, keep_round, &loop);
+	LOOP(has_loop, WALK_FRAMES, keep_round, loop);
 }
 
 /* Give user space the stack. False if there was no room. */
@@ -135,40 +135,60 @@ static __always_inline u64 stack_lost(const struct thread *t)
 	return STACK_LOST;
 }
 
+/* Walk, under the eye of the mappings' sequence number. False if there is no stack to be had. */
+static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool has_loop)
+{
+	u32 seq;
+
+	loop->maps = maps_of(pid);
+	if (!loop->maps)
+		return false;
+	seq = *(volatile const u32 *)&loop->maps->seq;
+	walk_stack(w, loop, has_loop);
+	/* The mappings changed under the walk: it may have gone wrong anywhere. */
+	if (seq & 1 || seq != *(volatile const u32 *)&loop->maps->seq)
+		w->nr = 0;
+	return w->nr - 1 < WALK_FRAMES;
+}
+
+static __always_inline u64 stack_id(const struct walk *w, u32 pid)
+{
+	u64 top = w->nr - 1, id;
+
+	asm volatile("%0 &= %1" : "+r"(top) : "i"(WALK_FRAMES - 1));
+	id = (w->last[top].id ^ ((u64)w->epoch << 32 | pid)) * 0xc4ceb9fe1a85ec53ULL;
+	id ^= id >> 29;
+	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
+}
+
 /* The stack above the call at ctx: its id, sent before if user space has not had it. */
 static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t,
 				      const struct probe_info *info, bool has_loop)
 {
-	const struct unwind_maps *maps;
+	struct walk_loop loop = { .depth = config.depth };
 	struct walk *w;
-	u64 id, top;
-	u32 seq;
+	u64 id;
 	u8 seen = 1;
 
 	if (!config.depth)
 		return STACK_NONE;
 	w = walk_current();
-	maps = maps_of(t->pid);
-	if (!w || !maps)
+	if (!w)
 		return stack_lost(t);
-	seq = *(volatile const u32 *)&maps->seq;
+	loop.w = w;
 	walk_begin(w, ctx, t->pid, word_bytes(info));
-	walk_stack(w, maps, has_loop);
-	/* The mappings changed under the walk: it may have gone wrong anywhere. */
-	if (seq & 1 || seq != *(volatile const u32 *)&maps->seq)
-		w->nr = 0;
-	top = w->nr - 1;
-	if (top >= WALK_FRAMES)
+	/* Most calls: exactly the last stack. */
+	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(w, &loop, has_loop))
+		return w->last_id;
+	w->last_id = 0;
+	if (!walk_again(w, &loop, t->pid, has_loop))
 		return stack_lost(t);
-	asm volatile("%0 &= %1" : "+r"(top) : "i"(WALK_FRAMES - 1));
-	id = (w->last[top].id ^ ((u64)w->epoch << 32 | t->pid)) * 0xc4ceb9fe1a85ec53ULL;
-	id ^= id >> 29;
-	if (id < STACK_FIRST_ID)
-		id += STACK_FIRST_ID;
-	if (bpf_map_lookup_elem(&stacks_seen, &id))
-		return id;
-	if (!stack_send(t, w, id))
-		return stack_lost(t);
-	bpf_map_update_elem(&stacks_seen, &id, &seen, BPF_ANY);
+	id = stack_id(w, t->pid);
+	if (!bpf_map_lookup_elem(&stacks_seen, &id)) {
+		if (!stack_send(t, w, id))
+			return stack_lost(t);
+		bpf_map_update_elem(&stacks_seen, &id, &seen, BPF_ANY);
+	}
+	w->last_id = id;
 	return id;
 }

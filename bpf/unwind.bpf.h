@@ -42,6 +42,7 @@ struct walk {
 	u64 pc, sp, fp; /* of the frame that the walk has come to */
 	u64 copy_start;
 	u64 generation; /* of all mappings, when last was walked */
+	u64 last_id;	/* of the whole last stack, as user space has it; 0 = it has not */
 	u32 copy_bytes;
 	u32 nr; /* frames of last */
 	u32 nr_fresh;
