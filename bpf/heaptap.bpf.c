@@ -232,7 +232,8 @@ int enter_free(struct pt_regs *ctx)
 	l = t->nr ? outer_level(ctx, t, probe, ret) : NULL;
 	if (l) {
 		/* The free that a delete hands its block to is the end of the delete. */
-		if (l->flags & PROBE_DELEGATES && l->old == ev.addr && !(info->flags & PROBE_DELEGATES))
+		if (l->state == LEVEL_INTERNAL ||
+		    (l->flags & PROBE_DELEGATES && l->old == ev.addr && !(info->flags & PROBE_DELEGATES)))
 			t->nr--;
 		return 0;
 	}
@@ -251,6 +252,25 @@ int enter_free(struct pt_regs *ctx)
 		l->old = ev.addr;
 		l->state = LEVEL_TOLD;
 	}
+	return 0;
+}
+
+/* On a call of free that the C library makes for itself: probe is the free's. */
+SEC("uprobe")
+int internal_call(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+	u32 probe = (u32)cookie;
+	struct thread *t = thread_current(cookie);
+	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
+	struct level *l;
+
+	if (!t || !info)
+		return 0;
+	drop_stale(t, REGS_SP(ctx));
+	l = push_level(ctx, t, probe, 0, 0);
+	l->sp = REGS_SP(ctx) - word_bytes(info);
+	l->state = LEVEL_INTERNAL;
 	return 0;
 }
 

@@ -13,6 +13,7 @@ enum { MAX_LEVELS = 4 /* a power of two */, SAME_STACK_BYTES = 1 << 20 };
 enum level_state {
 	LEVEL_BUSY = 1, /* inside the call */
 	LEVEL_TOLD,	/* a release inside its call: its event is sent already */
+	LEVEL_INTERNAL, /* a free that the C library is about to call for itself */
 	LEVEL_FAILED,	/* operator new: the malloc inside failed; a new_handler may let it try again */
 };
 
@@ -188,12 +189,17 @@ static __always_inline bool is_own_code(u32 probe, u64 ip, u64 ret)
 static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u32 probe)
 {
 	if (sp == l->sp) {
+		if (l->state == LEVEL_INTERNAL)
+			return true;
 		if (probe == l->probe || l->state == LEVEL_FAILED)
 			return false;
 		return l->flags & PROBE_DELEGATES ? ret == l->ret : !(ret & 4095);
 	}
 	if (l->state == LEVEL_FAILED)
 		return sp == l->inner_sp && ret == l->inner_ret && probe == l->inner_probe;
+	/* A jump out of a call that it made, such as glibc's realloc(NULL, n) into malloc. */
+	if (sp == l->inner_sp && probe != l->inner_probe && !(ret & 4095))
+		return true;
 	if (is_own_code(l->probe, l->ip, ret))
 		return true;
 	return l->inner_sp >= sp && is_own_code(l->inner_probe, l->inner_ip, ret);

@@ -161,6 +161,41 @@ static int place_all(struct finder *f)
 	return 0;
 }
 
+/* The one place where glibc does so, for static programs, in which all calls are direct. */
+static int see_cache_shutdown(void *ctx, const struct elf_symbol *sym)
+{
+	struct probe_site *range = ctx;
+
+	if (sym->type != STT_FUNC || (strcmp(sym->name, "__malloc_arena_thread_freeres") &&
+				      strcmp(sym->name, "tcache_thread_shutdown")))
+		return 0;
+	range->start = sym->value;
+	range->end = sym->value + sym->size;
+	return 1;
+}
+
+static int find_internal_calls(struct probe_list *list, struct elf *elf)
+{
+	const struct elf_segment *seg;
+	struct probe_site range = { 0 };
+	size_t i = 0;
+
+	while (i < list->nr && strcmp(alloc_fn(list->sites[i].fn)->symbol, "free"))
+		i++;
+	if (i == list->nr || strcmp(list->kind, "glibc"))
+		return 0;
+	seg = elf_segment_at(elf, list->sites[i].start);
+	if (elf_soname(elf)) {
+		range.start = seg->vaddr;
+		range.end = seg->vaddr + seg->filesz;
+	} else if (elf_each_symbol(elf, ELF_SYMTAB, see_cache_shutdown, &range) != 1) {
+		return 0;
+	}
+	list->internal_site = i;
+	return probe_find_calls(elf, range.start, range.end, list->sites[i].start, &list->internal_calls,
+				&list->nr_internal_calls);
+}
+
 int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		    const struct probe_options *options)
 {
@@ -179,6 +214,8 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		return 0;
 	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind : "custom";
 	err = place_all(&f);
+	if (!err)
+		err = find_internal_calls(out, elf);
 	if (!err)
 		return 0;
 undo_sites:
@@ -221,6 +258,7 @@ int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u6
 void probe_list_fini(struct probe_list *list)
 {
 	drop_all_sites(list);
+	free(list->internal_calls);
 	free(list->sites);
 	memset(list, 0, sizeof(*list));
 }

@@ -26,6 +26,13 @@ struct probe_list {
 	const char *kind; /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
 	bool is_runtime;  /* its operators new and delete are a runtime's, which hand blocks on as they are */
 	u64 linker_hook;  /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
+	/*
+	 * Calls of its free (site internal_site) that the C library makes for itself, past the PLT: blocks that
+	 * its caches give back when a thread ends, which the program has freed long before.
+	 */
+	u64 *internal_calls; /* owned; addresses of the call instructions */
+	size_t nr_internal_calls;
+	size_t internal_site;
 	size_t nr_skipped; /* functions that could not be probed; each one was logged */
 };
 

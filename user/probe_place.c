@@ -18,6 +18,10 @@ enum {
 	UNSIZED_BODY = 256, /* of a symbol without size */
 	MAX_WALK = 4096,    /* instructions followed in search of returns */
 	MAX_RETS = 64,
+	MAX_SCANNED = 64 << 20, /* bytes of code looked through for calls */
+	MAX_INTERNAL_CALLS = 64,
+	CALL_OPCODE = 0xe8,
+	CALL_BYTES = 5,
 };
 
 /* A function's code in memory. */
@@ -380,4 +384,44 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 		err = find_rets(site, elf);
 	free(b.code);
 	return err;
+}
+
+/* The opcode and the distance of a direct call, as they stand in the code (x86). */
+static u64 call_target(const u8 *code, u64 pc)
+{
+	s32 distance;
+
+	memcpy(&distance, code + 1, sizeof(distance));
+	return pc + CALL_BYTES + (s64)distance;
+}
+
+int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **calls, size_t *nr)
+{
+	auto_free u8 *code = NULL;
+	u64 len = end - start;
+	struct insn insn;
+	int err;
+
+	if (!insn_is_supported(elf->machine) || end <= start || len > MAX_SCANNED)
+		return 0;
+	code = malloc(len);
+	if (!code)
+		return -ENOMEM;
+	err = elf_read_vaddr(elf, start, code, len);
+	if (err)
+		return err;
+	for (u64 at = 0; at + CALL_BYTES <= len && *nr < MAX_INTERNAL_CALLS; at++) {
+		u64 *list;
+
+		if (code[at] != CALL_OPCODE || call_target(code + at, start + at) != target ||
+		    insn_decode(&insn, elf->machine, start + at, code + at, len - at) ||
+		    insn.kind != INSN_CALL)
+			continue;
+		list = reallocarray(*calls, *nr + 1, sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+		list[(*nr)++] = start + at;
+		*calls = list;
+	}
+	return 0;
 }

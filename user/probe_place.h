@@ -11,3 +11,9 @@
  */
 int probe_place(struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		const struct probe_options *options) __must_check;
+
+/*
+ * Direct calls from [@start, @end) to @target: *@calls is the caller's, addresses of the call instructions.
+ * What looks like a call without being one is checked by decoding. 0, -EIO or -ENOMEM.
+ */
+int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **calls, size_t *nr) __must_check;

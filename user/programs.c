@@ -26,6 +26,7 @@ static const char *const program_names[] = {
 	[PROGRAM_LEAVE_CALL] = "leave_call",
 	[PROGRAM_AT_RET] = "at_ret",
 	[PROGRAM_ENTER_FREE] = "enter_free",
+	[PROGRAM_INTERNAL_CALL] = "internal_call",
 	[PROGRAM_MAPS_CHANGED] = "maps_changed",
 	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",

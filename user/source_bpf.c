@@ -193,7 +193,7 @@ static int batch_add(struct batch *b, const struct elf *elf, u64 vaddr, u64 cook
 	return err;
 }
 
-enum { BATCH_FREES, BATCH_RETURNS, BATCH_RETS, BATCH_ALLOCS, BATCH_HOOK, NR_BATCHES };
+enum { BATCH_INTERNAL, BATCH_FREES, BATCH_RETURNS, BATCH_RETS, BATCH_ALLOCS, BATCH_HOOK, NR_BATCHES };
 
 /* Which program goes where. */
 static int fill_batches(struct batch *batches, const struct file *f, const struct elf *elf, pid_t pid)
@@ -212,6 +212,9 @@ static int fill_batches(struct batch *batches, const struct file *f, const struc
 		if (!err && site->flags & PROBE_RETURNS && !site->nr_rets)
 			err = batch_add(&batches[BATCH_RETURNS], elf, site->place, cookie);
 	}
+	for (size_t i = 0; i < f->list.nr_internal_calls && !err; i++)
+		err = batch_add(&batches[BATCH_INTERNAL], elf, f->list.internal_calls[i],
+				(u64)pid << 32 | (f->first_probe + f->list.internal_site));
 	if (!err && f->list.linker_hook)
 		err = batch_add(&batches[BATCH_HOOK], elf, f->list.linker_hook, (u64)pid << 32);
 	return err;
@@ -267,13 +270,14 @@ static int link_batch(struct source *s, const struct batch *b, int fd, pid_t pid
 static int place_file(struct source *s, const struct file *f, const struct elf *elf, int fd, pid_t pid)
 {
 	struct batch batches[NR_BATCHES] = {
+		[BATCH_INTERNAL] = { .program = PROGRAM_INTERNAL_CALL },
 		[BATCH_FREES] = { .program = PROGRAM_ENTER_FREE },
 		[BATCH_RETURNS] = { .program = PROGRAM_LEAVE_CALL, .is_return = true },
 		[BATCH_RETS] = { .program = PROGRAM_AT_RET },
 		[BATCH_ALLOCS] = { .program = PROGRAM_ENTER_ALLOC },
 		[BATCH_HOOK] = { .program = PROGRAM_MAPS_CHANGED },
 	};
-	size_t most = 1 + f->list.nr;
+	size_t most = 1 + f->list.nr + f->list.nr_internal_calls;
 	int err = 0;
 
 	for (size_t i = 0; i < f->list.nr; i++)

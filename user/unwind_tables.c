@@ -217,6 +217,8 @@ static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const 
 
 	if (err)
 		return err;
+	if (m->start >> 63)
+		return 0;
 	for (size_t i = 0; f && i < f->nr_pieces; i++) {
 		const struct piece *p = &f->pieces[i];
 		u64 start = p->start + m->bias, end = p->end == UINT64_MAX ? m->end : p->end + m->bias;
