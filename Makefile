@@ -100,6 +100,10 @@ check-style: check-headers       ## layers, sizes, names, spelling
 check-headers:
 	$(Q)for h in user/*.h user/lib/*.h arch/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -x c $$h || exit 1; done
 
+install: all                     ## install heaptap and its manual under $(DESTDIR)$(prefix)
+	$(Q)install -D -m 755 $(O)/heaptap $(DESTDIR)$(prefix)/bin/heaptap
+	$(Q)install -D -m 644 man/heaptap.1 $(DESTDIR)$(prefix)/share/man/man1/heaptap.1
+
 clean:                           ## remove what was built
 	$(Q)rm -rf $(O)
 

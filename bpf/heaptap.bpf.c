@@ -2,9 +2,6 @@
 /* The probes: allocator calls of the traced processes become events. */
 #include "bpf/stack.bpf.h"
 
-/* As enum alloc_kind, user/allocator.h; user space asserts that they agree. */
-enum { KIND_MALLOC, KIND_REALLOC, KIND_OUT, KIND_FREE, KIND_MMAP, KIND_MREMAP, KIND_MUNMAP };
-
 enum { SIGNAL_CHILD = 17 }; /* SIGCHLD, on all CPUs but mips and alpha */
 
 const volatile struct source_config config SEC(".rodata.config") = {};

@@ -8,6 +8,9 @@
 
 #include "bpf/cfi_rule.h"
 
+/* As enum alloc_kind, user/allocator.h; user/source_bpf.c asserts that they agree. */
+enum probe_kind { KIND_MALLOC, KIND_REALLOC, KIND_OUT, KIND_FREE, KIND_MMAP, KIND_MREMAP, KIND_MUNMAP };
+
 enum probe_flag {
 	PROBE_RETURNS = 1,   /* the end of the call is seen: uretprobe, or probes on its ret instructions */
 	PROBE_DELEGATES = 2, /* the work is done by another probed function called from its own body */
@@ -17,7 +20,7 @@ enum probe_flag {
 /* What the programs need to know of one probed function; the low half of a link's cookie is its index. */
 struct probe_info {
 	u16 fn;	  /* row of the allocator table */
-	u8 kind;  /* enum alloc_kind, user/allocator.h */
+	u8 kind;  /* enum probe_kind */
 	u8 flags; /* enum probe_flag */
 	u8 size_arg, count_arg, old_arg, out_arg;
 	u32 own_before; /* bytes from the probe back to where calls from "inside" begin ... */

@@ -19,6 +19,7 @@ struct run {
 	struct launch *launch;
 	int attach_err; /* of the first image */
 	bool is_attached;
+	bool is_finished; /* tracing has ended, the last report is written */
 };
 
 /* The program has a new image; nothing of it has run. */
@@ -26,6 +27,8 @@ static void on_exec(void *ctx, pid_t pid)
 {
 	struct run *r = ctx;
 
+	if (r->is_finished)
+		return;
 	if (!r->is_attached) {
 		r->attach_err = session_attach(r->session, pid, true);
 		r->is_attached = !r->attach_err;
@@ -40,7 +43,7 @@ static void on_mapped(void *ctx, pid_t pid)
 {
 	struct run *r = ctx;
 
-	if (r->is_attached)
+	if (r->is_attached && !r->is_finished)
 		session_update(r->session, pid);
 }
 
@@ -50,7 +53,38 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 
 	(void)status;
 	/* The last look at its mappings: names must work after it has gone. */
-	session_update(r->session, pid);
+	if (!r->is_finished)
+		session_update(r->session, pid);
+}
+
+/* The end of tracing, if not of the program: the last report. */
+static void finish(struct run *r)
+{
+	if (r->is_finished || !r->is_attached)
+		return;
+	r->is_finished = true;
+	session_stop(r->session);
+	session_has_no_allocator(r->session);
+	if (session_report(r->session))
+		error("run: the report is not complete");
+}
+
+static void handle(struct run *r, enum control_event event, int sig)
+{
+	switch (event) {
+	case CONTROL_REPORT:
+		if (!r->is_finished && session_report(r->session))
+			debug("run: report not written");
+		break;
+	case CONTROL_SIGNAL:
+		launch_signal(r->launch, sig);
+		break;
+	case CONTROL_STOP: /* --duration: the program goes on untraced */
+		finish(r);
+		break;
+	default:
+		break;
+	}
 }
 
 /* From its first instruction to its end. */
@@ -60,23 +94,15 @@ static void follow(struct run *r, struct control *c)
 
 	launch_start(r->launch);
 	while (!launch_poll(r->launch)) {
-		switch (control_wait(c, session_wait_fd(r->session), POLL_MS, &sig)) {
-		case CONTROL_REPORT:
-			if (session_poll(r->session) || session_report(r->session))
-				debug("run: report not written");
-			break;
-		case CONTROL_SIGNAL:
-			launch_signal(r->launch, sig);
-			break;
-		case CONTROL_STOP:
-			launch_signal(r->launch, SIGTERM);
-			break;
-		default:
-			break;
-		}
-		if (session_poll(r->session))
+		int fd = r->is_finished ? -1 : session_wait_fd(r->session);
+		enum control_event event = control_wait(c, fd, POLL_MS, &sig);
+
+		if (!r->is_finished && session_poll(r->session))
 			debug("run: no more events");
+		handle(r, event, sig);
 	}
+	if (r->is_finished)
+		return;
 	if (session_poll(r->session))
 		debug("run: no more events");
 	session_ended(r->session, launch_pid(r->launch), launch_status(r->launch));
@@ -109,12 +135,7 @@ static int run_program(const struct options *o, struct run *r, struct control *c
 	follow(r, c);
 	control_finish(c);
 	status = program_status(launch_status(r->launch));
-	if (r->is_attached) {
-		session_stop(r->session);
-		session_has_no_allocator(r->session);
-		if (session_report(r->session))
-			error("run: the report is not complete");
-	}
+	finish(r);
 	launch_free(r->launch);
 	return status;
 }

@@ -46,8 +46,6 @@ int control_new(struct control **out, const struct options *o, bool passes_on)
 	if (!c)
 		return -ENOMEM;
 	handled_set(&set);
-	/* A reader of our report that goes away must not end us with a target attached. */
-	signal(SIGPIPE, SIG_IGN);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
 		err = -errno;
 		goto undo_control;
@@ -99,8 +97,10 @@ static enum control_event on_clock(struct control *c)
 {
 	u64 now = now_ns();
 
-	if (c->end_ns && now >= c->end_ns)
+	if (c->end_ns && now >= c->end_ns) {
+		c->end_ns = 0;
 		return CONTROL_STOP;
+	}
 	if (!c->next_report_ns || now < c->next_report_ns)
 		return CONTROL_NONE;
 	/* Reports that were missed (a long one, a stopped heaptap) are not made up for. */

@@ -9,7 +9,7 @@ struct options;
 enum control_event {
 	CONTROL_NONE,	/* time to look at the source */
 	CONTROL_REPORT, /* SIGUSR1, or --interval has passed */
-	CONTROL_STOP,	/* Ctrl-C, SIGTERM, --duration has passed */
+	CONTROL_STOP,	/* Ctrl-C, SIGTERM (not for run), --duration has passed: once */
 	CONTROL_SIGNAL, /* one to pass on to the program that runs */
 	CONTROL_CHILD,	/* something happened to the program */
 };

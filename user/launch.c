@@ -56,10 +56,6 @@ static void child(const struct launch_options *o, int go, int report)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (int sig = 1; sig < NSIG; sig++)
-		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGUSR1 || sig == SIGPIPE ||
-		    sig == SIGCHLD || sig == SIGQUIT)
-			signal(sig, SIG_DFL);
 	if (read(go, &c, 1) != 1)
 		_exit(127);
 	caps_restore_limits();

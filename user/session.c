@@ -43,8 +43,9 @@ struct session {
 	size_t nr_processes;
 	struct process *latest;	     /* that an event was for */
 	struct probe_custom *custom; /* owned */
-	u64 start_ns;
-	u64 nr_strays; /* events of processes we do not know */
+	u64 start_ns;		     /* of tracing: the first target's probes are in */
+	u64 stop_ns;		     /* 0 = it goes on */
+	u64 nr_strays;		     /* events of processes we do not know */
 };
 
 static u64 now_ns(void)
@@ -298,7 +299,6 @@ static int session_alloc(struct session **out, const struct options *o, struct o
 	s->options = o;
 	s->outs = outs;
 	s->sink = (struct sink){ s, on_record };
-	s->start_ns = now_ns();
 	err = make_tables(s);
 	if (err) {
 		session_free(s);
@@ -397,6 +397,8 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	p->maps_read_ns = now_ns();
 	if (err < 0)
 		drop_last_process(s);
+	else if (!s->start_ns)
+		s->start_ns = p->maps_read_ns;
 	return err < 0 ? err : 0;
 }
 
@@ -495,9 +497,12 @@ size_t session_running(struct session *s)
 
 void session_stop(struct session *s)
 {
+	if (s->stop_ns)
+		return;
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over)
 			s->ops->pause(s->source, s->processes[i]->target->pid);
+	s->stop_ns = now_ns();
 	if (session_poll(s))
 		debug("source: %s is at its end", s->ops->name);
 	for (size_t i = 0; i < s->nr_processes; i++)
@@ -527,7 +532,9 @@ static int make_symbolizer(struct session *s)
 int session_report(struct session *s)
 {
 	struct report_process *list = calloc(s->nr_processes + 1, sizeof(*list));
-	struct report r = { .backend = s->ops->name, .time_ns = now_ns(), .processes = list };
+	struct report r = { .backend = s->ops->name,
+			    .time_ns = s->stop_ns ? s->stop_ns : now_ns(),
+			    .processes = list };
 	int err = list ? make_symbolizer(s) : -ENOMEM;
 
 	for (size_t i = 0; !err && i < s->nr_processes; i++) {
@@ -544,7 +551,7 @@ int session_report(struct session *s)
 						 .nr_allocators = allocators ? p->target->nr_allocators : 0 };
 		r.nr_processes++;
 	}
-	r.duration_ns = r.time_ns - s->start_ns;
+	r.duration_ns = s->start_ns ? r.time_ns - s->start_ns : 0;
 	r.symbolizer = s->symbolizer;
 	r.modules = s->modules;
 	if (!err)

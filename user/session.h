@@ -45,7 +45,7 @@ size_t session_running(struct session *s);
 /* A process's end as wait(2) gives it. */
 void session_ended(struct session *s, pid_t pid, int status);
 
-/* Stop seeing calls, take all probes out, enter the rest. The targets are as before. */
+/* Stop seeing calls, take all probes out, enter the rest. The targets are as before. Twice is harmless. */
 void session_stop(struct session *s);
 
 /* Write a report on everything so far to the outputs. 0 or -errno, logged. */

@@ -18,6 +18,12 @@
 
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
 
+_Static_assert((int)KIND_MALLOC == ALLOC_MALLOC && (int)KIND_REALLOC == ALLOC_REALLOC &&
+		       (int)KIND_OUT == ALLOC_OUT && (int)KIND_FREE == ALLOC_FREE &&
+		       (int)KIND_MMAP == ALLOC_MMAP && (int)KIND_MREMAP == ALLOC_MREMAP &&
+		       (int)KIND_MUNMAP == ALLOC_MUNMAP,
+	       "the programs and the table of allocators number kinds alike");
+
 /* What is known of a file, for all processes that map it. */
 struct file {
 	bool is_scanned;
@@ -347,6 +353,8 @@ static int update_module(struct source *s, struct target *t, const struct mappin
 	if (err)
 		goto out;
 	f = &s->files[m->id];
+	if (f->list.nr)
+		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	if (f->list.nr || f->list.linker_hook)
 		err = place_file(s, f, elf, m->fd, t->pid);
 	if (!err && f->list.nr)
