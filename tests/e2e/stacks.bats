@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Call stacks equal the chains of calls that programs tell themselves (C1, C2, C3, C5, D1).
+
+load ../lib/common
+
+teardown() { end_started; }
+
+# chains_equal DEPTH PROGRAM [ARGS]: every chain that the program tells is in the report, as often, and no other
+chains_equal() {
+	local depth=$1 told=$BATS_TEST_TMPDIR/told seen=$BATS_TEST_TMPDIR/seen
+	shift
+	TRUTH_DEPTH=$depth traced -q -d "$depth" -- "$@"
+	[ "$status" -eq 0 ] || { echo "$*: status $status"; cat "$err"; return 1; }
+	nothing_lost || return 1
+	grep '^chain ' "$out" | sort >"$told"
+	jq -r -f "$ROOT/tests/stacks/chains.jq" "$report" | sort >"$seen"
+	[ -s "$told" ] || { echo "$*: told nothing"; return 1; }
+	diff "$told" "$seen" >"$seen.diff" && return
+	echo "$*: told (<) and seen (>) differ:"
+	cut -c 1-500 "$seen.diff" | head -20
+	return 1
+}
+
+# by_all_levels COMPILER fp|nofp: both programs
+by_all_levels() {
+	local level
+	command -v "$1" >/dev/null || skip "$1 is not installed"
+	for level in O0 O1 O2 O3; do
+		chains_equal 127 "$T/stack_calls-$1-$level-$2"
+		chains_equal 127 "$T/stack_random-$1-$level-$2" 5 10000 2
+	done
+}
+
+@test "stacks: gcc, all levels, with frame pointers" { by_all_levels gcc fp; }
+@test "stacks: gcc, all levels, without frame pointers" { by_all_levels gcc nofp; }
+@test "stacks: clang, all levels, with frame pointers" { by_all_levels clang fp; }
+@test "stacks: clang, all levels, without frame pointers" { by_all_levels clang nofp; }
+
+linked() {
+	[ -x "$T/stack_calls-$1" ] || skip "these targets were not built"
+	chains_equal 127 "$T/stack_calls-$1" "${@:2}"
+	chains_equal 127 "$T/stack_random-$1" 6 10000 3
+}
+
+@test "stacks: a static program" { linked static; }
+@test "stacks: a static program at any address" { linked static-pie; }
+@test "stacks: a program at its own address" { linked nopie; }
+@test "stacks: 32 bits" { linked 32; }
+@test "stacks: 32 bits, static" { linked 32-static; }
+
+# musl has no call frame information: stacks through it are told, but end where it begins.
+@test "stacks: musl, known up to the library's own functions (C5)" {
+	TRUTH_END=no-unwind-info linked musl own
+}
+@test "stacks: musl, static (C5)" {
+	TRUTH_END=no-unwind-info linked musl-static own
+}
+
+@test "stacks: a random tree of calls, 100,000 allocations" {
+	chains_equal 127 "$T/stack_random-gcc-O2-nofp" 1
+	chains_equal 127 "$T/stack_random-clang-O2-nofp" 2
+}
+
+@test "stacks: random trees of several threads at once" {
+	chains_equal 127 "$T/stack_random-gcc-O2-nofp" 3 100000 8
+	chains_equal 127 "$T/stack_random-gcc-O3-fp" 4 100000 4
+}
+
+@test "stacks: cut at the depth that was asked for (C3)" {
+	local depth
+	for depth in 1 2 3 10 20; do
+		chains_equal "$depth" "$T/stack_random-gcc-O2-nofp" 7 20000 2
+		jq -e '[.processes[0].stacks[].frames | map(select(.inlined | not)) | length] | max == $d' \
+			--argjson d "$depth" "$report"
+	done
+}
