@@ -75,3 +75,5 @@ linked() {
 			--argjson d "$depth" "$report"
 	done
 }
+
+@test "stacks: a function with more rows than half a shard" { chains_equal 127 "$T/stack_rows"; }

@@ -25,12 +25,14 @@ struct shadow {
 	const char *names[MAX_NAMES]; /* outermost first */
 	unsigned nr;
 	unsigned outside; /* frames beyond names[0] */
+	const char *end;  /* why walks end beyond names[0], where that is known beforehand */
 };
 
 struct chain {
 	uint64_t hash;
 	unsigned nr;
 	int is_cut;
+	const char *end;
 	unsigned long count, bytes;
 	const char *names[MAX_TOLD]; /* innermost first */
 };
@@ -85,6 +87,7 @@ static struct chain *chain_find(const struct shadow *s)
 		c->hash = hash;
 		c->nr = shown;
 		c->is_cut = is_cut;
+		c->end = s->end;
 		for (unsigned k = 0; k < shown; k++)
 			c->names[k] = s->names[s->nr - 1 - k];
 		return c;
@@ -130,13 +133,15 @@ static void chains_print(void)
 	const char *end = getenv("TRUTH_END");
 	static char out[1 << 16];
 
+	if (!end)
+		end = "complete";
 	setvbuf(stdout, out, _IOFBF, sizeof(out));
 	for (unsigned i = 0; i < MAX_CHAINS; i++) {
 		const struct chain *c = &chains[i];
 
 		if (!c->hash)
 			continue;
-		printf("chain %s %lu %lu ", c->is_cut ? "depth" : end ? end : "complete", c->count, c->bytes);
+		printf("chain %s %lu %lu ", c->is_cut ? "depth" : c->end ? c->end : end, c->count, c->bytes);
 		for (unsigned k = 0; k < c->nr; k++)
 			printf("%s%s", k ? ";" : "", c->names[k]);
 		putchar('\n');

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a process's mappings become in the map that the programs search. Needs the right to make BPF maps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/maps.h"
+#include "user/lib/types.h"
+#include "user/unwind_tables.h"
+
+enum { PID = 4711 };
+
+struct world {
+	struct unwind_tables *tables;
+	struct unwind_maps *seen; /* what the programs would find */
+	int shards_fd, process_maps_fd;
+};
+
+static int outer_map(enum bpf_map_type type, u32 nr, u32 value_size)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "inner", 4, value_size, 1, &opts);
+	int fd;
+
+	if (inner < 0)
+		return -errno;
+	opts.map_flags = 0;
+	opts.inner_map_fd = inner;
+	fd = bpf_map_create(type, "outer", 4, 4, nr, &opts);
+	if (fd < 0)
+		fd = -errno;
+	close(inner);
+	return fd;
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -1;
+	w->seen = calloc(1, sizeof(*w->seen));
+	w->shards_fd = outer_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, MAX_SHARDS, sizeof(struct shard));
+	w->process_maps_fd = outer_map(BPF_MAP_TYPE_HASH_OF_MAPS, 8, sizeof(struct unwind_maps));
+	*state = w;
+	return w->seen ? unwind_tables_new(&w->tables, w->shards_fd, w->process_maps_fd) : -1;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	unwind_tables_free(w->tables);
+	if (w->shards_fd >= 0)
+		close(w->shards_fd);
+	if (w->process_maps_fd >= 0)
+		close(w->process_maps_fd);
+	free(w->seen);
+	free(w);
+	return 0;
+}
+
+static struct world *world_of(void **state)
+{
+	struct world *w = *state;
+
+	if (w->shards_fd == -EPERM || w->process_maps_fd == -EPERM) {
+		print_message("skipped: no right to make BPF maps\n");
+		skip();
+	}
+	assert_true(w->shards_fd >= 0 && w->process_maps_fd >= 0);
+	return w;
+}
+
+/* Set the mappings and read what the programs would see. */
+static void set_maps(struct world *w, struct mapping *maps, size_t nr)
+{
+	struct mapping_list list = { .maps = maps, .nr = nr };
+	u32 pid = PID, id, zero = 0;
+	int fd;
+
+	assert_int_equal(unwind_tables_set(w->tables, PID, &list, 8), 0);
+	assert_int_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
+	fd = bpf_map_get_fd_by_id(id);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, w->seen), 0);
+	close(fd);
+}
+
+/* As the programs search: comparisons by the sign of the difference. */
+static const struct unwind_map *search(const struct unwind_maps *maps, u64 pc)
+{
+	u64 i = 0;
+
+	for (u64 half = MAX_UNWIND_MAPS / 2; half; half /= 2)
+		if ((s64)(pc - maps->maps[i + half].start) >= 0)
+			i += half;
+	return pc - maps->maps[i].start < maps->maps[i].end - maps->maps[i].start ? &maps->maps[i] : NULL;
+}
+
+static void test_all_are_found(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[40] = { 0 };
+
+	for (size_t nr = 1; nr <= ARRAY_SIZE(maps); nr++) {
+		maps[nr - 1].start = nr * 0x10000;
+		maps[nr - 1].end = nr * 0x10000 + 0x1000;
+		set_maps(w, maps, nr);
+		for (size_t i = 0; i < nr; i++) {
+			assert_non_null(search(w->seen, maps[i].start));
+			assert_int_equal(search(w->seen, maps[i].end - 1)->start, maps[i].start);
+			assert_null(search(w->seen, maps[i].end));
+		}
+		assert_null(search(w->seen, 0));
+		assert_null(search(w->seen, UINT64_MAX));
+	}
+}
+
+/* The kernel's half of the addresses is beyond the programs' comparisons: it must hide nothing else. */
+static void test_vsyscall_hides_nothing(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[33] = { 0 };
+
+	for (size_t nr = 1; nr < ARRAY_SIZE(maps); nr++) {
+		maps[nr - 1] = (struct mapping){ .start = nr * 0x10000, .end = nr * 0x10000 + 0x1000 };
+		maps[nr] = (struct mapping){ .start = 0xffffffffff600000, .end = 0xffffffffff601000 };
+		set_maps(w, maps, nr + 1);
+		for (size_t i = 0; i < nr; i++)
+			assert_non_null(search(w->seen, maps[i].start));
+		assert_null(search(w->seen, 0xffffffffff600000));
+	}
+}
+
+/* Beyond the limit they are counted, and the others are there. */
+static void test_more_than_fit(void **state)
+{
+	struct world *w = world_of(state);
+	static struct mapping maps[MAX_UNWIND_MAPS + 100];
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		maps[i].start = (i + 1) * 0x10000;
+		maps[i].end = maps[i].start + 0x8000;
+	}
+	set_maps(w, maps, ARRAY_SIZE(maps));
+	assert_int_equal(w->seen->nr, MAX_UNWIND_MAPS);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_maps, 100);
+	assert_non_null(search(w->seen, maps[0].start));
+	assert_non_null(search(w->seen, maps[MAX_UNWIND_MAPS - 1].start));
+	assert_null(search(w->seen, maps[MAX_UNWIND_MAPS].start));
+	/* When they are gone, so is what was there. */
+	set_maps(w, maps, 1);
+	assert_int_equal(w->seen->nr, 1);
+	assert_null(search(w->seen, maps[1].start));
+}
+
+/* A walk that began before a change can tell: the number is another one, and even when all is in place. */
+static void test_changes_are_numbered(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[2] = { { .start = 0x1000, .end = 0x2000 }, { .start = 0x4000, .end = 0x5000 } };
+	u32 seq;
+
+	set_maps(w, maps, 1);
+	seq = w->seen->seq;
+	assert_int_equal(seq & 1, 0);
+	set_maps(w, maps, 2);
+	assert_int_equal(w->seen->seq & 1, 0);
+	assert_int_not_equal(w->seen->seq, seq);
+}
+
+static void test_forgotten(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping map = { .start = 0x1000, .end = 0x2000 };
+	u32 pid = PID, id;
+
+	set_maps(w, &map, 1);
+	unwind_tables_forget(w->tables, PID);
+	assert_int_not_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
+	/* The number may come again. */
+	set_maps(w, &map, 1);
+	assert_non_null(search(w->seen, 0x1000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_all_are_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_vsyscall_hides_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_more_than_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_changes_are_numbered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
