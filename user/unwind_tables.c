@@ -213,8 +213,12 @@ static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const 
 {
 	struct unwind_map map = { .start = m->start, .end = m->end, .shard = NO_SHARD };
 	struct file *f = NULL;
-	int err = m->module ? file_of(u, m->module, &f) : 0;
+	int err;
 
+	/* The page of old system calls, in the kernel's half, where the programs' comparisons end. */
+	if (m->start > INT64_MAX)
+		return 0;
+	err = m->module ? file_of(u, m->module, &f) : 0;
 	if (err)
 		return err;
 	if (m->start >> 63)
