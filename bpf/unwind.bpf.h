@@ -217,7 +217,28 @@ static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32
 	w->pc = pc + 1;
 	w->has_fp = 1;
 	w->is_guessed = 0;
-	return pc ? STEP_ON : STACK_COMPLETE;
+	/* A jump to address 0 is no end: no mapping will hold it. */
+	return STEP_ON;
+}
+
+/* Do handlers return to the code at @pc? It is known by its bytes where nothing else marks it (musl). */
+static __always_inline bool is_signal_code(const struct walk *w, u64 pc)
+{
+	u64 code;
+
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)pc) &&
+	       (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word);
+}
+
+/*
+ * Is @pc, whose byte before has no information, the first of a function? No call returns there:
+ * makecontext() has put it where a coroutine's first function returns to.
+ */
+static __always_inline bool is_function_start(const struct unwind_maps *maps, u64 pc)
+{
+	const struct unwind_map *m = find_map(maps, pc);
+
+	return holds_pc(m, pc) && m->shard != NO_SHARD && cfi_kind(find_rule(m, pc)) != CFI_NONE;
 }
 
 /* No information: the chain of frame pointers, if it looks like one. */
@@ -242,6 +263,18 @@ static __always_inline int step_guess(struct walk *w, struct walk_frame *f, cons
 	w->pc = pc;
 	w->is_guessed = 1;
 	return STEP_ON;
+}
+
+/* From a frame in code without information. */
+static __noinline int step_unknown(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
+{
+	if (!w || !f || !maps)
+		return STACK_LIMIT;
+	if (is_signal_code(w, w->pc))
+		return step_signal(w, f, cfi_rule(CFI_SIGNAL, SIGNAL_SP_OFFSET(w->word) / w->word, 0, 0));
+	if (is_function_start(maps, w->pc))
+		return STACK_COMPLETE;
+	return step_guess(w, f, maps);
 }
 
 /* Distance of a slot below the caller's sp, in words; out of range makes the frame unverifiable. */
@@ -352,7 +385,7 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 		return STACK_UNMAPPED;
 	switch (cfi_kind(rule)) {
 	case CFI_NONE:
-		return step_guess(w, f, maps);
+		return step_unknown(w, f, maps);
 	case CFI_OUTERMOST:
 		return STACK_COMPLETE;
 	case CFI_UNSUPPORTED:

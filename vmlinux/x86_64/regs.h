@@ -38,3 +38,8 @@ struct pt_regs {
 /* In the registers that a signal frame saved: from sp to the others, by the word size (struct sigcontext). */
 #define SIGNAL_PC_OFFSET(word) ((word) == 4 ? 28 : 8)
 #define SIGNAL_FP_OFFSET(word) ((word) == 4 ? -4 : -40)
+
+/* At the code that handlers return to: from sp to the saved sp, and that code's first bytes (arch/unwind.c). */
+#define SIGNAL_SP_OFFSET(word) ((word) == 4 ? 188 : 160)
+#define SIGNAL_CODE(word)      ((word) == 4 ? 0x80cd000000adb8ULL : 0x0f0000000fc0c748ULL)
+#define SIGNAL_CODE_MASK(word) ((word) == 4 ? ~0ULL >> 8 : ~0ULL)
