@@ -7,6 +7,52 @@ enum { SIGNAL_CHILD = 17 }; /* SIGCHLD, on all CPUs but mips and alpha */
 const volatile struct source_config config SEC(".rodata.config") = {};
 struct source_state state = {};
 
+/*
+ * A call whose end was never seen: an operator new has thrown, others were jumped out of. A failed one has
+ * told all there is to tell.
+ */
+static __noinline void abandon(const struct thread *t, const struct level *l)
+{
+	const struct probe_info *info;
+	struct process_state *process;
+	struct heap_event ev = {};
+
+	if (!t || !l || l->state != LEVEL_BUSY)
+		return;
+	info = bpf_map_lookup_elem(&probes, &l->probe);
+	if (info && info->flags & PROBE_THROWS) {
+		ev.h.kind = EVENT_ALLOC;
+		ev.h.fn = info->fn;
+		ev.size = l->size;
+		ev.stack = l->stack;
+		send(t, &ev);
+		return;
+	}
+	process = process_of(t->pid);
+	if (process)
+		__sync_fetch_and_add(&process->abandoned, 1);
+}
+
+/*
+ * Forget calls that cannot be under way any more: their frame lies below the stack pointer. Frames far
+ * away may belong to another stack of the thread (signal stack, coroutine) and are kept while there is room.
+ */
+static __always_inline void drop_stale(struct thread *t, u64 sp)
+{
+	for (int i = 0; i < MAX_LEVELS; i++) {
+		u32 top = t->nr - 1;
+		struct level *l;
+
+		if (top >= MAX_LEVELS)
+			return;
+		l = level_at(t, top);
+		if (l->sp >= sp || sp - l->sp > SAME_STACK_BYTES)
+			return;
+		abandon(t, l);
+		t->nr = top;
+	}
+}
+
 static __always_inline struct level *top_level(struct thread *t)
 {
 	u32 top = t->nr - 1;

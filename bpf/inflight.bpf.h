@@ -204,35 +204,3 @@ static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u3
 		return true;
 	return l->inner_sp >= sp && is_own_code(l->inner_probe, l->inner_ip, ret);
 }
-
-/* A call whose end was never seen; a failed one has told all there is to tell. */
-static __always_inline void abandon(const struct thread *t, const struct level *l)
-{
-	struct process_state *process;
-
-	if (l->state != LEVEL_BUSY)
-		return;
-	process = process_of(t->pid);
-	if (process)
-		__sync_fetch_and_add(&process->abandoned, 1);
-}
-
-/*
- * Forget calls that cannot be under way any more: their frame lies below the stack pointer. Frames far
- * away may belong to another stack of the thread (signal stack, coroutine) and are kept while there is room.
- */
-static __always_inline void drop_stale(struct thread *t, u64 sp)
-{
-	for (int i = 0; i < MAX_LEVELS; i++) {
-		u32 top = t->nr - 1;
-		struct level *l;
-
-		if (top >= MAX_LEVELS)
-			return;
-		l = level_at(t, top);
-		if (l->sp >= sp || sp - l->sp > SAME_STACK_BYTES)
-			return;
-		abandon(t, l);
-		t->nr = top;
-	}
-}

@@ -15,6 +15,7 @@ enum probe_flag {
 	PROBE_RETURNS = 1,   /* the end of the call is seen: uretprobe, or probes on its ret instructions */
 	PROBE_DELEGATES = 2, /* the work is done by another probed function called from its own body */
 	PROBE_32BIT = 4,     /* arguments on the stack, words of 4 bytes */
+	PROBE_THROWS = 8,    /* a call whose end is not seen has thrown */
 };
 
 /* What the programs need to know of one probed function; the low half of a link's cookie is its index. */

@@ -404,8 +404,12 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 
 void session_update(struct session *s, pid_t pid)
 {
-	struct process *p = find_process(s, pid);
+	struct process *p;
 
+	/* What was taken before belongs to the mappings as they were. */
+	if (session_poll(s))
+		debug("source: %s is at its end", s->ops->name);
+	p = find_process(s, pid);
 	if (p)
 		read_maps(s, p);
 }

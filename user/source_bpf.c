@@ -138,7 +138,7 @@ static int register_probes(struct source *s, struct file *f)
 		const struct alloc_fn *fn = alloc_fn(site->fn);
 		struct probe_info info = { .fn = site->fn,
 					   .kind = fn->kind,
-					   .flags = site->flags,
+					   .flags = site->flags | (fn->can_throw ? PROBE_THROWS : 0),
 					   .size_arg = site->arg_at[fn->size_arg],
 					   .count_arg = site->arg_at[fn->count_arg],
 					   .old_arg = site->arg_at[fn->old_arg],
