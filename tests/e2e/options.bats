@@ -16,7 +16,7 @@ load ../lib/common
 @test "options: --depth 0 takes no stacks, the numbers stay" {
 	traced -d 0 -- "$T/leak" --expect
 	as_told calls failed unknown
-	is .totals.live_blocks 93
+	is .totals.live_blocks 102
 }
 
 @test "options: --mmap: whole, in part, across, replaced, remapped (B14)" {
@@ -129,7 +129,7 @@ load ../lib/common
 	objcopy --strip-all "$T/leak" stripped
 	report=r.json
 	"$HEAPTAP" run -q --debug-path debug -o r.json -- ./stripped 2>err >out
-	[ "$(of_function load_settings live_blocks)" -eq 3 ]
+	[ "$(of_function load_settings live_blocks)" -eq 12 ]
 }
 
 @test "options: help, --version, doctor" {

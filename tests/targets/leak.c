@@ -2,7 +2,7 @@
 /* The leaking program of "make demo": a small server of made-up requests that forgets some of its memory. */
 #include "tests/targets/truth.h"
 
-enum { NR_REQUESTS = 200, NR_SETTINGS = 3, SETTING_SIZE = 64, SESSION_SIZE = 512, ENTRY_SIZE = 96 };
+enum { NR_REQUESTS = 200, NR_SETTINGS = 12, SETTING_SIZE = 64, SESSION_SIZE = 512, ENTRY_SIZE = 96 };
 
 struct session {
 	char *user;
