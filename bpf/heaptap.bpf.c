@@ -60,7 +60,7 @@ static __always_inline struct level *top_level(struct thread *t)
 	return top < MAX_LEVELS ? level_at(t, top) : NULL;
 }
 
-/* A new request at the top; the oldest one goes when there is no room. */
+/* A new request at the top. So many under way in one thread are nearly all leftovers of jumps: then all go. */
 static __always_inline struct level *push_level(struct pt_regs *ctx, struct thread *t, u32 probe, u8 flags,
 						u64 ret)
 {
@@ -68,20 +68,16 @@ static __always_inline struct level *push_level(struct pt_regs *ctx, struct thre
 	u32 nr = t->nr;
 
 	if (nr >= MAX_LEVELS) {
-		abandon(t, &t->levels[0]);
-		for (u32 i = 0; i < MAX_LEVELS - 1; i++)
-			t->levels[i] = t->levels[i + 1];
-		nr = MAX_LEVELS - 1;
+		for (u32 i = 0; i < MAX_LEVELS; i++)
+			abandon(t, &t->levels[i]);
+		nr = 0;
 	}
 	l = level_at(t, nr);
 	t->nr = nr + 1;
 	l->sp = REGS_SP(ctx);
 	l->ip = REGS_IP(ctx);
 	l->ret = ret;
-	l->inner_sp = 0;
-	l->inner_ip = 0;
-	l->inner_ret = 0;
-	l->inner_probe = 0;
+	l->nr_inner = 0;
 	l->probe = probe;
 	l->state = LEVEL_BUSY;
 	l->flags = flags;
@@ -102,10 +98,9 @@ static __noinline struct level *outer_level(struct pt_regs *ctx, struct thread *
 	if (!l)
 		return NULL;
 	if (is_nested(l, sp, ret, probe)) {
-		l->inner_sp = sp;
-		l->inner_ip = REGS_IP(ctx);
-		l->inner_ret = ret;
-		l->inner_probe = probe;
+		if (l->state == LEVEL_FAILED)
+			l->state = LEVEL_RETRIED;
+		note_inner(l, sp, REGS_IP(ctx), ret, probe);
 		return l;
 	}
 	if (l->sp == sp) {
@@ -184,7 +179,7 @@ static __always_inline void finish(struct thread *t, struct level *l, const stru
 	struct heap_event ev = {};
 
 	ev.h.kind = info->kind == KIND_REALLOC || info->kind == KIND_MREMAP ? EVENT_REALLOC_END : EVENT_ALLOC;
-	ev.h.flags = l->state == LEVEL_FAILED ? EVENT_RETRY : 0;
+	ev.h.flags = l->state == LEVEL_RETRIED ? EVENT_RETRY : 0;
 	ev.h.fn = info->fn;
 	ev.addr = addr;
 	ev.old_addr = l->old;
@@ -192,9 +187,9 @@ static __always_inline void finish(struct thread *t, struct level *l, const stru
 	ev.stack = l->stack;
 	if (addr)
 		t->last_alloc = addr;
-	if (!addr && l->state == LEVEL_FAILED)
-		return;
-	send(t, &ev);
+	/* Of a failure that was told before nothing more is to be told. */
+	if (addr || l->state != LEVEL_RETRIED)
+		send(t, &ev);
 	if (!addr && info->flags & PROBE_DELEGATES)
 		l->state = LEVEL_FAILED;
 }
@@ -224,7 +219,7 @@ static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
 				finish(t, l, info, call_result(ctx, info, l));
 			return 0;
 		}
-		if (!(l->flags & PROBE_DELEGATES) || l->inner_sp != sp || l->inner_probe != probe)
+		if (!(l->flags & PROBE_DELEGATES) || !is_inner(l, sp, probe))
 			continue;
 		outer = bpf_map_lookup_elem(&probes, &l->probe);
 		if (!outer)

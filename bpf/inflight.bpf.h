@@ -8,31 +8,37 @@
 
 #include "bpf/compat.bpf.h"
 
-enum { MAX_LEVELS = 4 /* a power of two */, SAME_STACK_BYTES = 1 << 20 };
+enum { MAX_LEVELS = 4 /* a power of two */, MAX_INNER = 3, SAME_STACK_BYTES = 1 << 20 };
 
 enum level_state {
 	LEVEL_BUSY = 1, /* inside the call */
 	LEVEL_TOLD,	/* a release inside its call: its event is sent already */
 	LEVEL_INTERNAL, /* a free that the C library is about to call for itself */
 	LEVEL_FAILED,	/* operator new: the malloc inside failed; a new_handler may let it try again */
+	LEVEL_RETRIED,	/* it does */
+};
+
+/* An allocator call inside a request. */
+struct inner_call {
+	u64 sp, ip, ret;
+	u32 probe;
+	u32 reserved;
 };
 
 /* One request by the program that is under way. */
 struct level {
-	u64 sp;	      /* at entry: with the thread, the call's identity */
-	u64 ip;	      /* of the probe */
-	u64 ret;      /* return address; 0 = not read */
-	u64 size;     /* bytes asked for */
-	u64 old;      /* block or range handed in */
-	u64 out;      /* where the result will be stored (posix_memalign) */
-	u64 stack;    /* id */
-	u64 inner_sp; /* latest allocator call made by this one */
-	u64 inner_ip;
-	u64 inner_ret;
+	u64 sp;	   /* at entry: with the thread, the call's identity */
+	u64 ip;	   /* of the probe */
+	u64 ret;   /* return address; 0 = not read */
+	u64 size;  /* bytes asked for */
+	u64 old;   /* block or range handed in */
+	u64 out;   /* where the result will be stored (posix_memalign) */
+	u64 stack; /* id */
 	u32 probe; /* index */
-	u32 inner_probe;
-	u8 state; /* enum level_state; 0 = unused */
-	u8 flags; /* of the probe, enum probe_flag */
+	u32 nr_inner;
+	struct inner_call inner[MAX_INNER]; /* that it is in, outermost first */
+	u8 state;			    /* enum level_state; 0 = unused */
+	u8 flags;			    /* of the probe, enum probe_flag */
 	u8 reserved[6];
 };
 
@@ -195,12 +201,57 @@ static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u3
 			return false;
 		return l->flags & PROBE_DELEGATES ? ret == l->ret : !(ret & 4095);
 	}
-	if (l->state == LEVEL_FAILED)
-		return sp == l->inner_sp && ret == l->inner_ret && probe == l->inner_probe;
-	/* A jump out of a call that it made, such as glibc's realloc(NULL, n) into malloc. */
-	if (sp == l->inner_sp && probe != l->inner_probe && !(ret & 4095))
+	if (l->state != LEVEL_FAILED && is_own_code(l->probe, l->ip, ret))
 		return true;
-	if (is_own_code(l->probe, l->ip, ret))
-		return true;
-	return l->inner_sp >= sp && is_own_code(l->inner_probe, l->inner_ip, ret);
+#pragma unroll
+	for (u32 i = 0; i < MAX_INNER; i++) {
+		const struct inner_call *c = &l->inner[i];
+
+		if (i >= l->nr_inner || c->sp < sp)
+			break;
+		if (l->state == LEVEL_FAILED) {
+			if (sp == c->sp && ret == c->ret && probe == c->probe)
+				return true;
+			continue;
+		}
+		/* A jump out of a call that it made, such as glibc's realloc(NULL, n) into malloc. */
+		if (sp == c->sp && probe != c->probe && !(ret & 4095))
+			return true;
+		if (is_own_code(c->probe, c->ip, ret))
+			return true;
+	}
+	return false;
+}
+
+/* The request is now in this call: those below its frame have ended. */
+static __always_inline void note_inner(struct level *l, u64 sp, u64 ip, u64 ret, u32 probe)
+{
+	struct inner_call *c;
+	u64 nr = 0;
+
+#pragma unroll
+	for (u32 i = 0; i < MAX_INNER - 1; i++) {
+		if (i >= l->nr_inner || l->inner[i].sp < sp ||
+		    (l->inner[i].sp == sp && l->inner[i].probe == probe))
+			break;
+		nr = i + 1;
+	}
+	if (nr >= MAX_INNER)
+		return;
+	c = &l->inner[nr];
+	c->sp = sp;
+	c->ip = ip;
+	c->ret = ret;
+	c->probe = probe;
+	l->nr_inner = nr + 1;
+}
+
+/* Is it in a call that was entered at @sp by @probe? */
+static __always_inline bool is_inner(const struct level *l, u64 sp, u32 probe)
+{
+#pragma unroll
+	for (u32 i = 0; i < MAX_INNER; i++)
+		if (i < l->nr_inner && l->inner[i].sp == sp && l->inner[i].probe == probe)
+			return true;
+	return false;
 }
