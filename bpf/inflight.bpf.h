@@ -8,7 +8,7 @@
 
 #include "bpf/compat.bpf.h"
 
-enum { MAX_LEVELS = 4 /* a power of two */, MAX_INNER = 3, SAME_STACK_BYTES = 1 << 20 };
+enum { MAX_LEVELS = 4 /* a power of two */, MAX_INNER = 4, SAME_STACK_BYTES = 1 << 20 };
 
 enum level_state {
 	LEVEL_BUSY = 1, /* inside the call */
@@ -230,7 +230,7 @@ static __always_inline void note_inner(struct level *l, u64 sp, u64 ip, u64 ret,
 	u64 nr = 0;
 
 #pragma unroll
-	for (u32 i = 0; i < MAX_INNER - 1; i++) {
+	for (u32 i = 0; i < MAX_INNER; i++) {
 		if (i >= l->nr_inner || l->inner[i].sp < sp ||
 		    (l->inner[i].sp == sp && l->inner[i].probe == probe))
 			break;
