@@ -29,9 +29,10 @@ start() {
 }
 
 end_started() {
-	local pid
+	local pid children
 	for pid in "${STARTED[@]}"; do
-		kill -KILL "$pid" 2>/dev/null || true
+		children=$(pgrep -P "$pid" || true) # the program of a run
+		kill -KILL "$pid" $children 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
 	done
 	STARTED=()
