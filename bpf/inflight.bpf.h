@@ -8,7 +8,7 @@
 
 #include "bpf/compat.bpf.h"
 
-enum { MAX_LEVELS = 4 /* a power of two */, MAX_INNER = 4, SAME_STACK_BYTES = 1 << 20 };
+enum { MAX_LEVELS = 4 /* a power of two */, MAX_INNER = 8, SAME_STACK_BYTES = 1 << 20 };
 
 enum level_state {
 	LEVEL_BUSY = 1, /* inside the call */
@@ -20,9 +20,9 @@ enum level_state {
 
 /* An allocator call inside a request. */
 struct inner_call {
-	u64 sp, ip, ret;
+	u64 ip, ret;
+	u32 depth; /* bytes of stack from the request's sp down to its own */
 	u32 probe;
-	u32 reserved;
 };
 
 /* One request by the program that is under way. */
@@ -194,6 +194,8 @@ static __always_inline bool is_own_code(u32 probe, u64 ip, u64 ret)
  */
 static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u32 probe)
 {
+	u32 depth;
+
 	if (sp == l->sp) {
 		if (l->state == LEVEL_INTERNAL)
 			return true;
@@ -201,21 +203,24 @@ static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u3
 			return false;
 		return l->flags & PROBE_DELEGATES ? ret == l->ret : !(ret & 4095);
 	}
+	if (l->sp < sp || l->sp - sp > SAME_STACK_BYTES)
+		return false;
 	if (l->state != LEVEL_FAILED && is_own_code(l->probe, l->ip, ret))
 		return true;
+	depth = l->sp - sp;
 #pragma unroll
 	for (u32 i = 0; i < MAX_INNER; i++) {
 		const struct inner_call *c = &l->inner[i];
 
-		if (i >= l->nr_inner || c->sp < sp)
+		if (i >= l->nr_inner || c->depth > depth)
 			break;
 		if (l->state == LEVEL_FAILED) {
-			if (sp == c->sp && ret == c->ret && probe == c->probe)
+			if (depth == c->depth && ret == c->ret && probe == c->probe)
 				return true;
 			continue;
 		}
 		/* A jump out of a call that it made, such as glibc's realloc(NULL, n) into malloc. */
-		if (sp == c->sp && probe != c->probe && !(ret & 4095))
+		if (depth == c->depth && probe != c->probe && !(ret & 4095))
 			return true;
 		if (is_own_code(c->probe, c->ip, ret))
 			return true;
@@ -226,20 +231,21 @@ static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u3
 /* The request is now in this call: those below its frame have ended. */
 static __always_inline void note_inner(struct level *l, u64 sp, u64 ip, u64 ret, u32 probe)
 {
+	u32 depth = l->sp - sp;
 	struct inner_call *c;
 	u64 nr = 0;
 
 #pragma unroll
 	for (u32 i = 0; i < MAX_INNER; i++) {
-		if (i >= l->nr_inner || l->inner[i].sp < sp ||
-		    (l->inner[i].sp == sp && l->inner[i].probe == probe))
+		if (i >= l->nr_inner || l->inner[i].depth > depth ||
+		    (l->inner[i].depth == depth && l->inner[i].probe == probe))
 			break;
 		nr = i + 1;
 	}
 	if (nr >= MAX_INNER)
 		return;
 	c = &l->inner[nr];
-	c->sp = sp;
+	c->depth = depth;
 	c->ip = ip;
 	c->ret = ret;
 	c->probe = probe;
@@ -251,7 +257,7 @@ static __always_inline bool is_inner(const struct level *l, u64 sp, u32 probe)
 {
 #pragma unroll
 	for (u32 i = 0; i < MAX_INNER; i++)
-		if (i < l->nr_inner && l->inner[i].sp == sp && l->inner[i].probe == probe)
+		if (i < l->nr_inner && l->sp - sp == l->inner[i].depth && l->inner[i].probe == probe)
 			return true;
 	return false;
 }

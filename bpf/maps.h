@@ -55,7 +55,7 @@ struct source_state {
 	u64 generation; /* grows with each change of any process's mappings or tables */
 };
 
-enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 16384, MAX_STACKS_SEEN = 65536 };
+enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };
 
 /*
  * Unwind tables: rows of all files packed into shards, and for each process its executable mappings in

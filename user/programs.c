@@ -102,6 +102,28 @@ static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *bas
 	return 0;
 }
 
+/*
+ * Threads take memory when they are first seen, where the kernel has its allocator for BPF (6.1; uprobe_multi
+ * came later). Others have to set memory aside, so there is room for fewer threads.
+ */
+static int allocate_late(const struct bpf_object *obj)
+{
+	static const struct {
+		const char *name;
+		u32 max_entries;
+	} maps[] = { { "threads", 65536 }, { "walks", 4096 } };
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(obj, maps[i].name);
+
+		err = bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
+		if (!err)
+			err = bpf_map__set_max_entries(map, maps[i].max_entries);
+	}
+	return err;
+}
+
 /* The program that walks stacks has two forms, one for kernels without bpf_loop(). */
 static const char *program_name(enum program i, bool has_loop)
 {
@@ -129,6 +151,10 @@ static int prepare(struct programs *p, const struct source_config *config, u64 r
 		return err;
 	if (base)
 		return reuse_maps(p->obj, base->obj);
+	if (!err && is_multi)
+		err = allocate_late(p->obj);
+	if (err)
+		return err;
 	return bpf_map__set_max_entries(bpf_object__find_map_by_name(p->obj, "ring"), ring_size(ring_bytes));
 }
 
