@@ -23,3 +23,18 @@ $(foreach c,gcc clang,$(foreach l,$(STACK_LEVELS),\
   $(eval $(call stack_rule,$c-$l-nofp,$(stack_compiler_$c),-$l -fomit-frame-pointer))))
 
 STACK_TARGETS := $(foreach v,$(STACK_VARIANTS),$(STACK_PROGRAMS:%=$(T)/%-$v))
+
+# Libraries that stack_dlopen loads. Bound late: functions are looked up when they are called.
+STACK_PLUGS := $(foreach n,plug_a plug_b lazy indirect,$(T)/stack_$n.so)
+stack_flags_plug_a   := -DPLUG=t_plug_a -DROOM=100
+stack_flags_plug_b   := -DPLUG=t_plug_b -DROOM=3000
+stack_flags_lazy     := -DLAZY
+stack_flags_indirect := -DINDIRECT
+
+$(STACK_PLUGS): $(T)/stack_%.so: tests/targets/libstack.c
+	@mkdir -p $(@D)
+	@echo "  TARGET  $@"
+	$(Q)$(CC) $(STACK_FLAGS) -O2 -fomit-frame-pointer -shared -fPIC -fplt -Wl,-z,lazy $(stack_flags_$*) \
+		-MMD -MP -MF $@.d -o $@ $<
+
+STACK_TARGETS += $(STACK_PLUGS)
