@@ -77,3 +77,9 @@ linked() {
 }
 
 @test "stacks: a function with more rows than half a shard" { chains_equal 127 "$T/stack_rows"; }
+
+@test "stacks: another library at the same address (D1)" {
+	chains_equal 127 "$T/stack_dlopen"
+	# Else it proves nothing.
+	grep -qx 'same 24' "$out" || { grep same "$out"; skip "the libraries were not put at the same address"; }
+}
