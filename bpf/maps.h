@@ -61,7 +61,8 @@ enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_S
  * Unwind tables: rows of all files packed into shards, and for each process its executable mappings in
  * pieces, each with rows of one shard only.
  */
-enum { SHARD_ROWS = 262144, MAX_SHARDS = 256, MAX_UNWIND_MAPS = 1024, NO_SHARD = 0xffffffff };
+enum { SHARD_ROWS = 262144, MAX_SHARDS = 256, MAX_UNWIND_MAPS = 1024 };
+enum { LIMIT_SHARD = 0xfffffffe, NO_SHARD = 0xffffffff };
 
 struct shard {
 	struct cfi_row rows[SHARD_ROWS];
@@ -70,8 +71,8 @@ struct shard {
 /* Code from @start to @end; rows [first, first + nr) of @shard, the first not above it. */
 struct unwind_map {
 	u64 start, end;
-	u64 base;  /* address of the rows' pc 0 */
-	u32 shard; /* NO_SHARD: no information, frame pointers are tried */
+	u64 base; /* address of the rows' pc 0 */
+	u32 shard; /* NO_SHARD: no information, frame pointers are tried; LIMIT_SHARD: there was no room for it */
 	u32 first, nr;
 	u32 reserved;
 };

@@ -340,8 +340,8 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 	return pc ? STEP_ON : STACK_COMPLETE;
 }
 
-/* The rule at the return address @pc in *@rule. False if it is in no mapping. */
-static __always_inline bool rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u32 *rule)
+/* The rule at the return address @pc in *@rule: STEP_ON, or why there is none. */
+static __always_inline int rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u32 *rule)
 {
 	const struct unwind_map *m;
 	struct known_rule *known;
@@ -351,16 +351,18 @@ static __always_inline bool rule_at(struct walk *w, const struct unwind_maps *ma
 	known = &w->known[slot];
 	if (known->pc == pc && known->generation == (u32)w->generation) {
 		*rule = known->rule;
-		return true;
+		return STEP_ON;
 	}
 	m = find_map(maps, pc - 1);
 	if (!holds_pc(m, pc - 1))
-		return false;
+		return STACK_UNMAPPED;
+	if (m->shard == LIMIT_SHARD)
+		return STACK_LIMIT;
 	*rule = m->shard == NO_SHARD ? CFI_NONE : find_rule(m, pc - 1);
 	known->pc = pc;
 	known->rule = *rule;
 	known->generation = w->generation;
-	return true;
+	return STEP_ON;
 }
 
 /* Note the frame that the walk has come to, and go on to its caller. An enum stack_end, or STEP_ON. */
@@ -368,7 +370,8 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 {
 	struct walk_frame *f;
 	u64 n = w->nr_fresh;
-	u32 rule;
+	u32 rule = 0;
+	int end;
 
 	asm volatile("%0 &= %1" : "+r"(n) : "i"(WALK_FRAMES - 1));
 	f = &w->fresh[n];
@@ -381,8 +384,9 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 	f->cfa_extra = 0;
 	f->uses_fp = 0;
 	f->is_fixed = 0;
-	if (!rule_at(w, maps, w->pc, &rule))
-		return STACK_UNMAPPED;
+	end = rule_at(w, maps, w->pc, &rule);
+	if (end != STEP_ON)
+		return end;
 	switch (cfi_kind(rule)) {
 	case CFI_NONE:
 		return step_unknown(w, f, maps);

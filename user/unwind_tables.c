@@ -29,6 +29,13 @@ struct file {
 	u64 text_base;	      /* ELF virtual address of pc 0 */
 	struct piece *pieces; /* owned; by address; none without information */
 	size_t nr_pieces;
+	bool is_cut; /* there was no room for the rest of its rows */
+};
+
+/* Pieces of a process's code by address, however many. */
+struct map_list {
+	struct unwind_map *maps; /* owned */
+	size_t nr, room;
 };
 
 /* A process's mappings, shared with the kernel. */
@@ -157,6 +164,7 @@ static int store_rows(struct unwind_tables *u, struct file *f, const struct cfi_
 		err = add_piece(f, &p);
 	}
 	u->stats.nr_skipped_rows += table->nr_rows - done;
+	f->is_cut = done < table->nr_rows;
 	return err == -ENOSPC ? 0 : err;
 }
 
@@ -200,16 +208,23 @@ static int file_of(struct unwind_tables *u, const struct module *m, struct file 
 	return (*out)->is_known ? 0 : load_file(u, *out, m);
 }
 
-static void add_map(struct unwind_tables *u, struct unwind_maps *maps, const struct unwind_map *map)
+static int add_map(struct map_list *list, const struct unwind_map *map)
 {
-	if (maps->nr == MAX_UNWIND_MAPS)
-		u->stats.nr_skipped_maps++;
-	else
-		maps->maps[maps->nr++] = *map;
+	if (list->nr == list->room) {
+		size_t room = list->room ? 2 * list->room : 256;
+		struct unwind_map *maps = reallocarray(list->maps, room, sizeof(*maps));
+
+		if (!maps)
+			return -ENOMEM;
+		list->maps = maps;
+		list->room = room;
+	}
+	list->maps[list->nr++] = *map;
+	return 0;
 }
 
 /* One mapping: a piece for each shard that its rows lie in, and what lies between them without rows. */
-static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const struct mapping *m)
+static int add_mapping(struct unwind_tables *u, struct map_list *list, const struct mapping *m)
 {
 	struct unwind_map map = { .start = m->start, .end = m->end, .shard = NO_SHARD };
 	struct file *f = NULL;
@@ -219,11 +234,7 @@ static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const 
 	if (m->start > INT64_MAX)
 		return 0;
 	err = m->module ? file_of(u, m->module, &f) : 0;
-	if (err)
-		return err;
-	if (m->start >> 63)
-		return 0;
-	for (size_t i = 0; f && i < f->nr_pieces; i++) {
+	for (size_t i = 0; !err && f && i < f->nr_pieces; i++) {
 		const struct piece *p = &f->pieces[i];
 		u64 start = p->start + m->bias, end = p->end == UINT64_MAX ? m->end : p->end + m->bias;
 
@@ -231,7 +242,7 @@ static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const 
 			continue;
 		if (start > map.start) {
 			map.end = start;
-			add_map(u, maps, &map);
+			err = add_map(list, &map);
 			map.start = start;
 		}
 		map.end = end < m->end ? end : m->end;
@@ -239,13 +250,37 @@ static int add_mapping(struct unwind_tables *u, struct unwind_maps *maps, const 
 		map.shard = p->shard;
 		map.first = p->first;
 		map.nr = p->nr;
-		add_map(u, maps, &map);
+		if (!err)
+			err = add_map(list, &map);
 		map = (struct unwind_map){ .start = map.end, .shard = NO_SHARD };
 	}
 	map.end = m->end;
-	if (map.start < map.end)
-		add_map(u, maps, &map);
-	return 0;
+	if (f && f->is_cut)
+		map.shard = LIMIT_SHARD;
+	return !err && map.start < map.end ? add_map(list, &map) : err;
+}
+
+/*
+ * All pieces of @list, or as many as there is room for: those in the middle, where libraries lie that were
+ * loaded late, become one. The program is at the beginning, the C library and the linker are at the end.
+ */
+static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const struct map_list *list)
+{
+	const size_t first = MAX_UNWIND_MAPS / 2 - 1, last = MAX_UNWIND_MAPS / 2;
+	size_t nr = list->nr;
+
+	if (nr <= MAX_UNWIND_MAPS) {
+		memcpy(maps->maps, list->maps, nr * sizeof(*list->maps));
+		maps->nr = nr;
+		return;
+	}
+	memcpy(maps->maps, list->maps, first * sizeof(*list->maps));
+	maps->maps[first] = (struct unwind_map){ .start = list->maps[first].start,
+						 .end = list->maps[nr - last - 1].end,
+						 .shard = LIMIT_SHARD };
+	memcpy(&maps->maps[first + 1], &list->maps[nr - last], last * sizeof(*list->maps));
+	maps->nr = MAX_UNWIND_MAPS;
+	u->stats.nr_skipped_maps += nr - first - last;
 }
 
 static int process_entry(struct unwind_tables *u, pid_t pid, struct unwind_maps **out)
@@ -287,24 +322,27 @@ static void publish(struct unwind_maps *to, const struct unwind_maps *from)
 int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct mapping_list *list, u32 word)
 {
 	auto_free struct unwind_maps *maps = calloc(1, sizeof(*maps));
-	u64 skipped = u->stats.nr_skipped_maps;
 	struct unwind_maps *shared;
+	struct map_list pieces = { 0 };
 	int err = maps ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < list->nr && !err; i++)
-		err = add_mapping(u, maps, &list->maps[i]);
+		err = add_mapping(u, &pieces, &list->maps[i]);
 	if (!err)
 		err = process_entry(u, pid, &shared);
-	if (err)
-		return err;
-	if (u->stats.nr_skipped_maps > skipped)
-		warn("unwind: PID %d: more than %d pieces of code: stacks through the others end early", pid,
-		     MAX_UNWIND_MAPS);
-	maps->word = word;
-	for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
-		maps->maps[i].start = maps->maps[i].end = INT64_MAX;
-	publish(shared, maps);
-	return 0;
+	if (!err) {
+		fill_maps(u, maps, &pieces);
+		if (pieces.nr > MAX_UNWIND_MAPS)
+			warn("unwind: PID %d: %zu pieces of code, more than %d: stacks through the others "
+			     "end early",
+			     pid, pieces.nr, MAX_UNWIND_MAPS);
+		maps->word = word;
+		for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
+			maps->maps[i].start = maps->maps[i].end = INT64_MAX;
+		publish(shared, maps);
+	}
+	free(pieces.maps);
+	return err;
 }
 
 void unwind_tables_forget(struct unwind_tables *u, pid_t pid)

@@ -83,3 +83,26 @@ linked() {
 	# Else it proves nothing.
 	grep -qx 'same 24' "$out" || { grep same "$out"; skip "the libraries were not put at the same address"; }
 }
+
+@test "stacks: more libraries than there is room for are said, their stacks marked (C3)" {
+	local dir=$BATS_TEST_TMPDIR/libraries n files=()
+	mkdir "$dir"
+	for ((n = 0; n < 1200; n++)); do files+=("$dir/$n.so"); done
+	tee "${files[@]}" <"$T/stack_plug_a.so" >/dev/null
+	coproc MANY { exec "$T/stack_dlopen" many "${files[@]}" 3>&-; }
+	TARGET=$MANY_PID
+	STARTED+=("$TARGET")
+	read -r -t 60 n <&"${MANY[0]}"
+	attached -d 127 "$TARGET"
+	grep -q 'more than 1024: stacks through the others end early' "$err"
+	echo >&"${MANY[1]}"
+	read -r -t 60 n <&"${MANY[0]}"
+	detach
+	nothing_lost
+	jq -r -f "$ROOT/tests/stacks/chains.jq" "$report" >"$BATS_TEST_TMPDIR/seen"
+	cat "$BATS_TEST_TMPDIR/seen"
+	# Half of the room is for the first mappings, half for the last: the program and the C library are there.
+	awk '$2 == "complete" && $5 == "t_allocates;t_plug_a;t_calls;main" { complete = $3 }
+		$2 == "limit" && $5 == "t_allocates;t_plug_a" { cut = $3 }
+		END { exit !(NR == 2 && complete > 400 && cut > 400 && complete + cut == 1200) }' "$BATS_TEST_TMPDIR/seen"
+}

@@ -143,22 +143,29 @@ static void test_vsyscall_hides_nothing(void **state)
 	}
 }
 
-/* Beyond the limit they are counted, and the others are there. */
+/* Beyond the limit those in the middle are counted and marked; the first and the last are there. */
 static void test_more_than_fit(void **state)
 {
 	struct world *w = world_of(state);
 	static struct mapping maps[MAX_UNWIND_MAPS + 100];
+	const size_t half = MAX_UNWIND_MAPS / 2, nr = ARRAY_SIZE(maps);
 
-	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+	for (size_t i = 0; i < nr; i++) {
 		maps[i].start = (i + 1) * 0x10000;
 		maps[i].end = maps[i].start + 0x8000;
 	}
-	set_maps(w, maps, ARRAY_SIZE(maps));
+	set_maps(w, maps, MAX_UNWIND_MAPS);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_maps, 0);
+	for (size_t i = 0; i < MAX_UNWIND_MAPS; i++)
+		assert_int_equal(search(w->seen, maps[i].end - 1)->shard, NO_SHARD);
+	set_maps(w, maps, nr);
 	assert_int_equal(w->seen->nr, MAX_UNWIND_MAPS);
-	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_maps, 100);
-	assert_non_null(search(w->seen, maps[0].start));
-	assert_non_null(search(w->seen, maps[MAX_UNWIND_MAPS - 1].start));
-	assert_null(search(w->seen, maps[MAX_UNWIND_MAPS].start));
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_maps, 101);
+	for (size_t i = 0; i < nr; i++)
+		assert_int_equal(search(w->seen, maps[i].start)->shard,
+				 i < half - 1 || i >= nr - half ? NO_SHARD : LIMIT_SHARD);
+	assert_null(search(w->seen, maps[0].end));
+	assert_null(search(w->seen, maps[nr - 1].end));
 	/* When they are gone, so is what was there. */
 	set_maps(w, maps, 1);
 	assert_int_equal(w->seen->nr, 1);
