@@ -10,7 +10,7 @@
 /* noipa is gcc's alone. */
 #define CALL __attribute__((noinline, used))
 
-enum { NR_THREADS = 4, NR_TURNS = 1000, SIGNAL_STACK = 1 << 16 };
+enum { NR_THREADS = 4, NR_TURNS = 250, SIGNAL_STACK = 1 << 16 };
 
 static volatile char sink;
 
