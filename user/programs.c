@@ -3,6 +3,7 @@
 #include "user/programs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,8 @@ void programs_unload(struct programs *p)
 	memset(p, 0, sizeof(*p));
 }
 
+enum { ENDING_THREADS = 15 };
+
 /* A link by descriptor (uprobe_multi) or by libbpf's handle. */
 struct link {
 	int fd;
@@ -224,6 +227,7 @@ struct link {
 struct link_set {
 	struct link *links; /* owned */
 	size_t nr, capacity;
+	size_t nr_ending; /* taken by the threads that end them */
 };
 
 int link_set_new(struct link_set **out)
@@ -232,19 +236,38 @@ int link_set_new(struct link_set **out)
 	return *out ? 0 : -ENOMEM;
 }
 
+static void end_link(const struct link *l)
+{
+	if (l->handle)
+		bpf_link__destroy(l->handle);
+	else
+		close(l->fd);
+}
+
+/* One thread's share: whichever links no other has taken yet. */
+static void *end_links(void *arg)
+{
+	struct link_set *set = arg;
+	size_t i;
+
+	while ((i = __atomic_fetch_add(&set->nr_ending, 1, __ATOMIC_RELAXED)) < set->nr)
+		end_link(&set->links[i]);
+	return NULL;
+}
+
+/* The kernel waits for grace periods, some 50 ms, at the end of each link: together they wait for the same ones. */
 void link_set_free(struct link_set *set)
 {
+	pthread_t threads[ENDING_THREADS];
+	size_t nr = 0;
+
 	if (!set)
 		return;
-	/* Last in, first out: the probes on calls go before those on frees. */
-	while (set->nr) {
-		struct link *l = &set->links[--set->nr];
-
-		if (l->handle)
-			bpf_link__destroy(l->handle);
-		else
-			close(l->fd);
-	}
+	while (nr < ENDING_THREADS && nr + 1 < set->nr && !pthread_create(&threads[nr], NULL, end_links, set))
+		nr++;
+	end_links(set);
+	while (nr)
+		pthread_join(threads[--nr], NULL);
 	free(set->links);
 	free(set);
 }
