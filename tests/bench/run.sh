@@ -158,7 +158,7 @@ memory_row() {
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
 		# timeout's child is heaptap
-		line=$(cat "/proc/$(pgrep -P "$pid" -o heaptap || echo 0)/status" 2>/dev/null | awk '/VmHWM/ { print $2 }') || true
+		line=$(awk "/VmHWM/ { print \$2 }" "/proc/$(pgrep -P "$pid" -o heaptap || echo 0)/status" 2>/dev/null) || true
 		[ -z "$line" ] || kib=$line
 		sleep 0.02
 	done
