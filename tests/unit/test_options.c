@@ -211,8 +211,11 @@ static void alloc_specs(void **state)
 	refuses("--alloc: malloc=m: must name free, or nothing would ever be freed", "run", "--alloc",
 		"malloc=m", "x");
 	refuses("--alloc: free=f: must name malloc or calloc", "run", "--alloc", "free=f", "x");
-	refuses("--alloc: malloc=m,free=f,arg=0: arg must be between 1 and 5", "run", "--alloc",
+	refuses("--alloc: malloc=m,free=f,arg=0: arg must be between 1 and 3", "run", "--alloc",
 		"malloc=m,free=f,arg=0", "x");
+	/* No fifth argument can be read: calloc's two would be the fourth and the fifth. */
+	refuses("--alloc: malloc=m,free=f,arg=4: arg must be between 1 and 3", "run", "--alloc",
+		"malloc=m,free=f,arg=4", "x");
 	refuses("--alloc: malloc=m,malloc=n,free=f: a key stands there twice", "run", "--alloc",
 		"malloc=m,malloc=n,free=f", "x");
 	refuses("--alloc: size=3: keys are malloc, calloc, realloc, free, arg and object", "run", "--alloc",
