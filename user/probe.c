@@ -37,6 +37,14 @@ struct finder {
 	int err;
 };
 
+/* Does --alloc's object, a path or the last part of one, mean the file @name? */
+static bool is_object(const char *object, const char *name)
+{
+	const char *slash = strrchr(object, '/');
+
+	return !strcmp(slash ? slash + 1 : object, name);
+}
+
 /* Is row @fn wanted in this file? */
 static bool is_wanted(const struct finder *f, u16 fn)
 {
@@ -52,7 +60,7 @@ static bool is_wanted(const struct finder *f, u16 fn)
 		for (size_t i = 0; i < f->options->nr_custom; i++) {
 			const struct probe_custom *c = &f->options->custom[i];
 
-			if (c->fn == fn && (!c->object || !strcmp(c->object, f->name)))
+			if (c->fn == fn && (!c->object || is_object(c->object, f->name)))
 				return true;
 		}
 		return false;
@@ -120,11 +128,12 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 }
 
 /* The dynamic linker has a small allocator of its own for the time before libc is there. */
-static bool is_dynamic_linker(struct elf *elf)
+static bool is_dynamic_linker(struct elf *elf, const struct probe_list *list)
 {
 	const char *soname = elf_soname(elf);
 
-	return soname && !strncmp(soname, "ld", 2) &&
+	/* Others may be called ld-something, too. */
+	return list->linker_hook && soname && !strncmp(soname, "ld", 2) &&
 	       (soname[2] == '-' || soname[2] == '6' || soname[2] == '.');
 }
 
@@ -208,7 +217,7 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
 	if (err)
 		goto undo_sites;
-	if (is_dynamic_linker(elf))
+	if (is_dynamic_linker(elf, out))
 		drop_all_sites(out);
 	if (!out->nr)
 		return 0;

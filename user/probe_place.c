@@ -181,25 +181,28 @@ static u16 fn_at(struct elf *elf, const struct probe_list *list, u64 target)
 	return 0;
 }
 
-/* Does the function leave its work to another probed one of the same sort, called from its own body? */
-static bool delegates(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
-		      const struct body *b)
+/* Does @insn lead out of the function and to another probed one of the same sort? */
+static bool leads_to_same_sort(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
+			       const struct insn *insn)
 {
-	bool is_free = alloc_fn(site->fn)->kind == ALLOC_FREE;
+	u16 fn = 0;
+
+	if (insn->target && (insn->target < site->start || insn->target >= site->end))
+		fn = fn_at(elf, list, insn->target);
+	else if (insn->slot)
+		fn = fn_of_slot(elf, insn->slot);
+	return fn && (alloc_fn(fn)->kind == ALLOC_FREE) == (alloc_fn(site->fn)->kind == ALLOC_FREE);
+}
+
+/* Is there such an instruction of kind @kind in the function's own body? */
+static bool leaves_work(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
+			const struct body *b, enum insn_kind kind)
+{
 	struct insn insn;
 
-	for (size_t at = 0; body_insn(b, at, &insn); at += insn.length) {
-		u16 fn = 0;
-
-		if (insn.kind != INSN_CALL && insn.kind != INSN_JUMP)
-			continue;
-		if (insn.target && insn.target - b->start >= b->len)
-			fn = fn_at(elf, list, insn.target);
-		else if (insn.slot)
-			fn = fn_of_slot(elf, insn.slot);
-		if (fn && (alloc_fn(fn)->kind == ALLOC_FREE) == is_free)
+	for (size_t at = 0; body_insn(b, at, &insn); at += insn.length)
+		if (insn.kind == kind && leads_to_same_sort(site, elf, list, &insn))
 			return true;
-	}
 	return false;
 }
 
@@ -220,6 +223,8 @@ static int add_ret(struct probe_site *site, u64 addr)
 /* Instructions seen on the way through a function, as a hash set, and places still to go to. */
 struct walk {
 	struct elf *elf;
+	const struct probe_list *list;
+	bool hands_on; /* a path ends by a jump to another allocator, which returns for it */
 	u64 seen[2 * MAX_WALK];
 	u64 todo[MAX_WALK];
 	size_t nr_seen, nr_todo;
@@ -276,6 +281,19 @@ static u64 jump_target(struct elf *elf, const struct insn *insn)
 	return elf_each_symbol(elf, ELF_DYNSYM, see_definition, &d) == 1 ? d.value : 0;
 }
 
+/*
+ * Go on where the jump @insn at @addr leads. Where to may be known only at run time: outside of the function itself
+ * those are handlers of rare cases (tcmalloc's for no memory), and a call that ends there counts as lost.
+ */
+static int walk_jump(struct walk *w, const struct probe_site *site, u64 addr, const struct insn *insn)
+{
+	u64 target = jump_target(w->elf, insn);
+
+	if (target)
+		return walk_later(w, target);
+	return addr >= site->start && addr < site->end ? -ENOSYS : 0;
+}
+
 /* Follow the code from @addr until it returns, jumps away or meets known code. */
 static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 {
@@ -291,10 +309,12 @@ static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 			return add_ret(site, addr);
 		if (insn.kind == INSN_TRAP)
 			return 0;
-		if (insn.kind == INSN_JUMP) {
-			addr = jump_target(w->elf, &insn);
-			return addr ? walk_later(w, addr) : -ENOSYS;
+		if (insn.kind == INSN_JUMP && leads_to_same_sort(site, w->elf, w->list, &insn)) {
+			w->hands_on = true;
+			return 0;
 		}
+		if (insn.kind == INSN_JUMP)
+			return walk_jump(w, site, addr, &insn);
 		if (insn.kind == INSN_BRANCH) {
 			err = walk_later(w, insn.target);
 			if (err)
@@ -310,7 +330,7 @@ static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
  * harm: what returns is known by its stack pointer. Code behind a call that never returns may be walked
  * into needlessly, which does no harm either.
  */
-static int find_rets(struct probe_site *site, struct elf *elf)
+static int find_rets(struct probe_site *site, struct elf *elf, const struct probe_list *list, bool *hands_on)
 {
 	auto_free struct walk *w = calloc(1, sizeof(*w));
 	int err = 0;
@@ -318,10 +338,14 @@ static int find_rets(struct probe_site *site, struct elf *elf)
 	if (!w)
 		return -ENOMEM;
 	w->elf = elf;
+	w->list = list;
 	w->todo[w->nr_todo++] = site->start;
 	while (w->nr_todo && !err)
 		err = walk_path(w, site, w->todo[--w->nr_todo]);
-	return err ? err : site->nr_rets ? 0 : -ENOSYS;
+	*hands_on = w->hands_on;
+	if (err)
+		return err;
+	return site->nr_rets || w->hands_on ? 0 : -ENOSYS;
 }
 
 /* Allocators whose free() calls no other one's. */
@@ -344,7 +368,8 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
 
 	/* A program's own operators may keep a header before the block: only their return tells its address. */
-	if (is_cpp && list->is_runtime && delegates(site, elf, list, b))
+	if (is_cpp && list->is_runtime &&
+	    (leaves_work(site, elf, list, b, INSN_CALL) || leaves_work(site, elf, list, b, INSN_JUMP)))
 		return PROBE_DELEGATES;
 	/* A free may call munmap, or somebody else's free: those are not the program's requests. */
 	if (is_release && !is_cpp && is_leaf_free(list) && !options->want_mmap)
@@ -352,6 +377,40 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 	if (fn->kind == ALLOC_MUNMAP)
 		return 0;
 	return PROBE_RETURNS;
+}
+
+/*
+ * See the end of the function's calls without a uretprobe. Where it jumps on into another allocator, that
+ * one's end is the end of both, and nothing can have been done to the block since. But then the result of
+ * an allocator that it *calls* must not be taken for its own: -ENOSYS if it does that, too.
+ */
+static int see_ends(struct probe_site *site, struct elf *elf, const struct probe_list *list,
+		    const struct body *b)
+{
+	bool hands_on = false;
+	int err = find_rets(site, elf, list, &hands_on);
+
+	if (!err && hands_on && leaves_work(site, elf, list, b, INSN_CALL))
+		err = -ENOSYS;
+	if (!err && hands_on)
+		site->flags = (site->flags & ~PROBE_RETURNS) | PROBE_DELEGATES;
+	if (err) {
+		free(site->rets);
+		site->rets = NULL;
+		site->nr_rets = 0;
+	}
+	return err;
+}
+
+/* Symbols may say any size, or none. */
+static void limit_end(struct probe_site *site, const struct elf_segment *seg, const struct body *b)
+{
+	u64 left = seg->filesz - (site->start - seg->vaddr);
+
+	if (site->end <= site->start)
+		site->end = site->start + b->len;
+	else if (site->end - site->start > left)
+		site->end = site->start + left;
 }
 
 int probe_place(struct probe_site *site, struct elf *elf, const struct probe_list *list,
@@ -366,10 +425,12 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	err = body_read(&b, elf, site->start, site->end);
 	if (err)
 		return err;
-	if (site->end == site->start)
-		site->end = site->start + b.len;
+	limit_end(site, seg, &b);
 	find_place(site, &b);
 	site->flags = find_flags(site, elf, list, options, &b);
+	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
+	if (site->flags & PROBE_RETURNS && (alloc_fn(site->fn)->can_throw || options->no_uretprobe))
+		err = see_ends(site, elf, list, &b);
 	if (elf->word_size == 4)
 		site->flags |= PROBE_32BIT;
 	if (site->flags & PROBE_DELEGATES) {
@@ -379,9 +440,6 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 		site->own_start = seg->vaddr;
 		site->own_end = seg->vaddr + seg->memsz;
 	}
-	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
-	if (site->flags & PROBE_RETURNS && (alloc_fn(site->fn)->can_throw || options->no_uretprobe))
-		err = find_rets(site, elf);
 	free(b.code);
 	return err;
 }
