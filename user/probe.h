@@ -11,6 +11,7 @@ struct probe_site {
 	u16 fn;			/* row of the allocator table */
 	u8 flags;		/* enum probe_flag, bpf/maps.h */
 	bool is_emulated;	/* no single step at the place */
+	bool has_unseen_end;	/* some calls may end elsewhere than at rets */
 	bool is_ifunc;		/* start is a resolver: the function must be asked of the target */
 	u64 start, end;		/* of the function */
 	u64 place;		/* of the probe at entry */

@@ -285,13 +285,16 @@ static u64 jump_target(struct elf *elf, const struct insn *insn)
  * Go on where the jump @insn at @addr leads. Where to may be known only at run time: outside of the function itself
  * those are handlers of rare cases (tcmalloc's for no memory), and a call that ends there counts as lost.
  */
-static int walk_jump(struct walk *w, const struct probe_site *site, u64 addr, const struct insn *insn)
+static int walk_jump(struct walk *w, struct probe_site *site, u64 addr, const struct insn *insn)
 {
 	u64 target = jump_target(w->elf, insn);
 
 	if (target)
 		return walk_later(w, target);
-	return addr >= site->start && addr < site->end ? -ENOSYS : 0;
+	if (addr >= site->start && addr < site->end)
+		return -ENOSYS;
+	site->has_unseen_end = true;
+	return 0;
 }
 
 /* Follow the code from @addr until it returns, jumps away or meets known code. */

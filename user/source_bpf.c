@@ -136,15 +136,17 @@ static int register_probes(struct source *s, struct file *f)
 	for (size_t i = 0; i < f->list.nr; i++) {
 		const struct probe_site *site = &f->list.sites[i];
 		const struct alloc_fn *fn = alloc_fn(site->fn);
-		struct probe_info info = { .fn = site->fn,
-					   .kind = fn->kind,
-					   .flags = site->flags | (fn->can_throw ? PROBE_THROWS : 0),
-					   .size_arg = site->arg_at[fn->size_arg],
-					   .count_arg = site->arg_at[fn->count_arg],
-					   .old_arg = site->arg_at[fn->old_arg],
-					   .out_arg = site->arg_at[fn->out_arg],
-					   .own_before = site->place - site->own_start,
-					   .own_after = site->own_end - site->place };
+		struct probe_info info = {
+			.fn = site->fn,
+			.kind = fn->kind,
+			.flags = site->flags | (fn->can_throw && !site->has_unseen_end ? PROBE_THROWS : 0),
+			.size_arg = site->arg_at[fn->size_arg],
+			.count_arg = site->arg_at[fn->count_arg],
+			.old_arg = site->arg_at[fn->old_arg],
+			.out_arg = site->arg_at[fn->out_arg],
+			.own_before = site->place - site->own_start,
+			.own_after = site->own_end - site->place
+		};
 		u32 index = f->first_probe + i;
 
 		if (bpf_map_update_elem(s->programs.probes_fd, &index, &info, BPF_ANY))

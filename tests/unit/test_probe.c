@@ -432,6 +432,7 @@ static void test_mostly_seen_ends(void **state)
 		place(f->elf, &s, "t_new_rarely", row("op_any", ALLOC_MALLOC, FAMILY_NEW, 1), &none, &plain),
 		0);
 	assert_int_equal(s.nr_rets, 1);
+	assert_true(s.has_unseen_end);
 	free(s.rets);
 }
 
