@@ -22,7 +22,10 @@ static __always_inline void count_lost(u32 pid, u8 kind)
 
 	if (!process)
 		return;
-	if (kind == EVENT_FREE || kind == EVENT_REALLOC_BEGIN)
+	/* Of a realloc the end tells all that its beginning did. */
+	if (kind == EVENT_REALLOC_BEGIN)
+		return;
+	if (kind == EVENT_FREE)
 		__sync_fetch_and_add(&process->lost_frees, 1);
 	else if (kind == EVENT_ALLOC || kind == EVENT_REALLOC_END)
 		__sync_fetch_and_add(&process->lost_allocs, 1);
@@ -31,13 +34,13 @@ static __always_inline void count_lost(u32 pid, u8 kind)
 }
 
 /* Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. */
-static __always_inline void send(const struct thread *t, const struct heap_event *ev)
+static __always_inline bool send(const struct thread *t, const struct heap_event *ev)
 {
 	struct heap_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 
 	if (!out) {
 		count_lost(t->pid, ev->h.kind);
-		return;
+		return false;
 	}
 	*out = *ev;
 	out->h.pid = t->pid;
@@ -45,6 +48,7 @@ static __always_inline void send(const struct thread *t, const struct heap_event
 	out->h.reserved = 0;
 	out->time_ns = bpf_ktime_get_ns();
 	bpf_ringbuf_submit(out, wake_flag());
+	return true;
 }
 
 static __always_inline void send_process(u8 kind, u32 pid, u32 child)

@@ -468,6 +468,20 @@ static enter_event *const enter[] = {
 	[EVENT_REALLOC_END] = enter_realloc_end,
 };
 
+/*
+ * Where events get lost, a thread that goes on to another call has ended its realloc before: the old block is
+ * gone. (A signal handler inside a realloc looks the same; without losses it is not taken for that.)
+ */
+static void settle_lost_ends(struct heap *h, const struct heap_event *ev)
+{
+	for (u32 i = h->nr_pending; i-- > 0;) {
+		struct pending *p = &h->pending[i];
+
+		if (p->tid == ev->h.tid && (ev->h.kind != EVENT_REALLOC_END || ev->old_addr != p->old_addr))
+			free_pending(h, p);
+	}
+}
+
 int heap_event(struct heap *h, const struct heap_event *ev)
 {
 	int err;
@@ -480,6 +494,8 @@ int heap_event(struct heap *h, const struct heap_event *ev)
 	}
 	if (ev->time_ns > h->totals.last_time_ns)
 		h->totals.last_time_ns = ev->time_ns;
+	if (h->is_lossy && h->nr_pending)
+		settle_lost_ends(h, ev);
 	err = enter[ev->h.kind](h, ev);
 	h->lost += err == -ENOMEM;
 	return err;
@@ -506,6 +522,7 @@ static void forget_epochs(struct heap *h)
 
 void heap_taint(struct heap *h)
 {
+	h->is_lossy = true;
 	if (h->epoch == EPOCH_MAX) {
 		forget_epochs(h);
 		h->epoch = EPOCH_UNSURE;

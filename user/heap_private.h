@@ -39,6 +39,7 @@ struct heap {
 	u64 peak_nr; /* grows with each new peak */
 	u64 base_ms; /* times in blocks count from here */
 	u32 epoch;   /* grows with each taint; blocks of an older one are unsure */
+	bool is_lossy; /* events have been lost: the end of a call may be missing */
 	struct row_table rows;
 	struct block_table blocks;
 	struct region_table regions;
