@@ -23,8 +23,24 @@ typedef _Bool bool;
 extern const volatile struct source_config config;
 extern struct source_state state;
 
+/*
+ * From Linux 6.13 on a program with 64 bytes of stack has one "private" stack per CPU. Programs on uprobes can be
+ * preempted there by another thread that runs the same one: both would use it, and the kernel would crash. A program
+ * with a tail call gets no private stack; this one is never reached, and the verifier takes it out again.
+ */
+static __always_inline void keep_own_stack(void)
+{
+	asm volatile("r0 = 0\n"
+		     "if r0 == 0 goto +1\n"
+		     "call %0" /* bpf_tail_call */
+		     :
+		     : "i"(BPF_FUNC_tail_call)
+		     : "r0");
+}
+
 /* Which probe is this? bpf_get_attach_cookie is new in 5.15; without it each probe has its own programs. */
 static __always_inline u64 probe_cookie(void *ctx)
 {
+	keep_own_stack();
 	return config.is_cookie_fixed ? config.fixed_cookie : bpf_get_attach_cookie(ctx);
 }

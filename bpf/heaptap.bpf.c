@@ -319,6 +319,7 @@ int maps_changed(struct pt_regs *ctx)
 	u32 pid = bpf_get_current_pid_tgid() >> 32;
 	struct process_state *process = process_of(pid);
 
+	keep_own_stack();
 	if (!state.is_on || !process)
 		return 0;
 	__sync_fetch_and_add(&process->epoch, 1);
