@@ -520,9 +520,13 @@ static void forget_epochs(struct heap *h)
 			h->pending[i].block.epoch = EPOCH_UNSURE;
 }
 
-void heap_taint(struct heap *h)
+void heap_expect_gaps(struct heap *h)
 {
 	h->is_lossy = true;
+}
+
+void heap_taint(struct heap *h)
+{
 	if (h->epoch == EPOCH_MAX) {
 		forget_epochs(h);
 		h->epoch = EPOCH_UNSURE;

@@ -74,6 +74,9 @@ int heap_event(struct heap *h, const struct heap_event *ev) __must_check;
 /* @ev will be entered soon: begin to load what it needs. Some 8 events ahead is right. */
 void heap_prefetch(const struct heap *h, const struct heap_event *ev);
 
+/* Events have been lost, results of calls among them: a realloc without an end is over when its thread goes on. */
+void heap_expect_gaps(struct heap *h);
+
 /* A free may have been lost: every block alive now becomes unsure. Cheap. */
 void heap_taint(struct heap *h);
 
