@@ -72,24 +72,24 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 /* Is the rest of the last stack, from the frame that the walk has come to, as it was? */
 static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
-	loop->end = STEP_ON;
+	loop->w->state = STEP_ON;
 	LOOP(has_loop, WALK_FRAMES, check_round, loop);
-	return loop->end == STEP_ON;
+	return loop->w->state == STEP_ON;
 }
 
 /* Bring w->last up to date: its outer part kept if nothing has changed there, the rest walked. */
 static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
-	loop->end = STEP_ON;
+	loop->w->state = STEP_ON;
 	LOOP(has_loop, WALK_STEPS, walk_round, loop);
 	if (w->is_matched && !is_unchanged(w, loop, has_loop)) {
 		w->is_matched = 0;
 		w->candidate = 0;
-		loop->end = STEP_ON;
+		loop->w->state = STEP_ON;
 		LOOP(has_loop, WALK_STEPS, walk_round, loop);
 	}
 	if (!w->is_matched)
-		w->end = loop->end < NR_STACK_ENDS ? loop->end : STACK_LIMIT;
+		w->end = loop->w->state < NR_STACK_ENDS ? loop->w->state : STACK_LIMIT;
 	w->nr = w->is_matched ? w->candidate : 0;
 	LOOP(has_loop, WALK_FRAMES, keep_round, loop);
 }

@@ -49,6 +49,7 @@ struct walk {
 	u32 candidate; /* 1 + index of the frame of last that may be the present one; 0 = none */
 	u32 word;      /* bytes */
 	u32 epoch;     /* of the process's mappings */
+	s32 state;     /* of the walk under way: STEP_ON, or the enum stack_end that it came to */
 	u8 end;	       /* enum stack_end of last */
 	u8 is_guessed; /* the frame was found by frame pointer alone */
 	u8 is_matched;
@@ -406,7 +407,6 @@ struct walk_loop {
 	struct walk *w;
 	const struct unwind_maps *maps;
 	u32 depth;
-	s32 end; /* STEP_ON while the walk goes on */
 };
 
 /* Is the frame that the walk has come to one of the last stack's? Then the rest may be the same too. */
@@ -443,10 +443,10 @@ static long walk_round(u32 round, void *data)
 			return 1;
 		}
 	}
-	loop->end = step(w, loop->maps);
-	if (loop->end == STEP_ON && w->nr_fresh >= loop->depth)
-		loop->end = STACK_DEPTH;
-	return loop->end != STEP_ON;
+	w->state = step(w, loop->maps);
+	if (w->state == STEP_ON && w->nr_fresh >= loop->depth)
+		w->state = STACK_DEPTH;
+	return w->state != STEP_ON;
 }
 
 /* Are the words still there that frame candidate - round of the last stack was left by? */
@@ -465,7 +465,7 @@ static long check_round(u32 round, void *data)
 	asm volatile("%0 &= %1" : "+r"(k) : "i"(WALK_FRAMES - 1));
 	f = &w->last[i];
 	caller = &w->last[k];
-	loop->end = 0;
+	w->state = 0;
 	if (f->is_fixed)
 		return 1;
 	if (f->cfa_slot && (!word_at(w, caller->sp - (u64)f->cfa_slot * w->word, &word) ||
@@ -476,7 +476,7 @@ static long check_round(u32 round, void *data)
 		return 1;
 	if (!word_at(w, caller->sp - w->word, &word) || word != caller->pc)
 		return 1;
-	loop->end = STEP_ON;
+	w->state = STEP_ON;
 	return 0;
 }
 
