@@ -22,6 +22,7 @@ enum tracee_call {
 	TRACEE_CALL_MAPS_CODE, /* mmap with PROT_EXEC */
 	TRACEE_CALL_LOADING,   /* part of mapping a library: none of its code has run */
 	TRACEE_CALL_EXITS_ALL, /* exit_group */
+	TRACEE_CALL_EXITS,     /* exit: this thread only */
 };
 
 /* @tid is stopped at entry of a call or in one (PTRACE_EVENT_EXIT). OTHER if that cannot be known. */

@@ -12,6 +12,7 @@ enum { CS_64BIT = 0x33 };
 
 /* Numbers of arch/x86/entry/syscalls/syscall_32.tbl, where they differ in use. */
 enum {
+	I386_EXIT = 1,
 	I386_READ = 3,
 	I386_OPEN = 5,
 	I386_CLOSE = 6,
@@ -83,6 +84,8 @@ static enum tracee_call call_64(const struct user_regs_struct *regs)
 		return TRACEE_CALL_LOADING;
 	case SYS_exit_group:
 		return TRACEE_CALL_EXITS_ALL;
+	case SYS_exit:
+		return TRACEE_CALL_EXITS;
 	default:
 		return TRACEE_CALL_OTHER;
 	}
@@ -110,6 +113,8 @@ static enum tracee_call call_32(const struct user_regs_struct *regs)
 		return TRACEE_CALL_LOADING;
 	case I386_EXIT_GROUP:
 		return TRACEE_CALL_EXITS_ALL;
+	case I386_EXIT:
+		return TRACEE_CALL_EXITS;
 	default:
 		return TRACEE_CALL_OTHER;
 	}

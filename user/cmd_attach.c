@@ -36,8 +36,30 @@ static int attach_error(int err)
 	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP ? STATUS_IMPOSSIBLE : STATUS_NO_TARGET;
 }
 
+static void report(const struct options *o, struct session *s)
+{
+	if (session_poll(s))
+		return;
+	if (o->scan == SCAN_ALWAYS)
+		session_scan(s, NULL, false);
+	if (session_report(s))
+		debug("attach: report not written");
+}
+
+/* After the last report. */
+static int judged_status(const struct options *o, struct session *s)
+{
+	int found = o->fail_on_definite ? session_findings(s) : 0;
+
+	if (found < 0)
+		return STATUS_UNTRUSTED;
+	if (found)
+		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
+	return session_status(s);
+}
+
 /* Trace until something ends it. */
-static void trace(struct session *s, struct control *c)
+static void trace(const struct options *o, struct session *s, struct control *c)
 {
 	int round = 0, sig;
 
@@ -46,8 +68,7 @@ static void trace(struct session *s, struct control *c)
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
-			if (session_poll(s) || session_report(s))
-				debug("attach: report not written");
+			report(o, s);
 			break;
 		default:
 			break;
@@ -73,12 +94,14 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
-	trace(s, c);
+	trace(o, s, c);
 	control_finish(c);
+	if (o->scan != SCAN_NEVER)
+		session_scan(s, NULL, true);
 	session_stop(s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
-	return session_status(s);
+	return judged_status(o, s);
 }
 
 int cmd_attach(const struct options *o)

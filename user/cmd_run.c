@@ -12,9 +12,10 @@
 #include "user/output.h"
 #include "user/session.h"
 
-enum { POLL_MS = 20 };
+enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
 
 struct run {
+	const struct options *options;
 	struct session *session;
 	struct launch *launch;
 	int attach_err; /* of the first image */
@@ -52,9 +53,33 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 	struct run *r = ctx;
 
 	(void)status;
+	if (!r->is_attached || r->is_finished)
+		return;
 	/* The last look at its mappings: names must work after it has gone. */
-	if (!r->is_finished)
-		session_update(r->session, pid);
+	session_update(r->session, pid);
+	if (r->options->scan != SCAN_NEVER)
+		session_scan_exiting(r->session, pid);
+}
+
+static int stop_program(void *ctx, u64 max_ns)
+{
+	const struct run *r = ctx;
+
+	return launch_hold(r->launch, max_ns);
+}
+
+static void release_program(void *ctx)
+{
+	const struct run *r = ctx;
+
+	launch_release(r->launch);
+}
+
+static void scan(struct run *r, bool is_last)
+{
+	const struct session_stopper stopper = { r, stop_program, release_program };
+
+	session_scan(r->session, &stopper, is_last);
 }
 
 /* The end of tracing, if not of the program: the last report. */
@@ -63,18 +88,29 @@ static void finish(struct run *r)
 	if (r->is_finished || !r->is_attached)
 		return;
 	r->is_finished = true;
+	if (r->options->scan != SCAN_NEVER)
+		scan(r, true);
 	session_stop(r->session);
 	session_has_no_allocator(r->session);
 	if (session_report(r->session))
 		error("run: the report is not complete");
 }
 
+static void report(struct run *r)
+{
+	if (r->is_finished || !r->is_attached)
+		return;
+	if (r->options->scan == SCAN_ALWAYS)
+		scan(r, false);
+	if (session_report(r->session))
+		debug("run: report not written");
+}
+
 static void handle(struct run *r, enum control_event event, int sig)
 {
 	switch (event) {
 	case CONTROL_REPORT:
-		if (!r->is_finished && session_report(r->session))
-			debug("run: report not written");
+		report(r);
 		break;
 	case CONTROL_SIGNAL:
 		launch_signal(r->launch, sig);
@@ -120,6 +156,16 @@ static int program_status(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* What --fail-on makes of @status. */
+static int judged_status(const struct run *r, int status)
+{
+	const struct options *o = r->options;
+
+	if (!o->fail_on_definite || !session_findings(r->session))
+		return status;
+	return o->error_exitcode ? (int)o->error_exitcode : ERROR_EXITCODE;
+}
+
 /* With a session and a control: the program's exit status, or ours. */
 static int run_program(const struct options *o, struct run *r, struct control *c)
 {
@@ -137,12 +183,12 @@ static int run_program(const struct options *o, struct run *r, struct control *c
 	status = program_status(launch_status(r->launch));
 	finish(r);
 	launch_free(r->launch);
-	return status;
+	return r->is_attached ? judged_status(r, status) : status;
 }
 
 int cmd_run(const struct options *o)
 {
-	struct run r = { 0 };
+	struct run r = { .options = o };
 	struct control *c = NULL;
 	struct outputs *outs = NULL;
 	int status = STATUS_IMPOSSIBLE;

@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "arch/tracee.h"
 #include "user/caps.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 
@@ -28,7 +30,15 @@ struct launch {
 	bool has_new_code; /* it mapped code that nobody was told about */
 	bool has_ended;
 	bool is_exit_told;
+	u64 futile_until_ns; /* killed threads are not waited with: the process executes another program */
 	int status;
+};
+
+enum {
+	HOLD_POLL_NS = 50 * 1000,
+	KILLER_NS = 500 * 1000 * 1000, /* how long to wait for a thread that ends the process */
+	FUTILE_NS = 1000 * 1000 * 1000,
+	EXIT_HOLD_NS = 1000 * 1000 * 1000, /* and for the others to come to their ends */
 };
 
 /* Threads are watched too: the one that ends the process need not be the first. */
@@ -156,19 +166,145 @@ static u32 thread_count(pid_t pid)
 	return proc_read_stat(&stat, pid) ? 0 : stat.nr_threads;
 }
 
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* Thread @tid stands in a stop, whether we have been told or not; EINVAL: a group stop has no siginfo. */
+static bool stands(pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || errno == EINVAL;
+}
+
+static bool is_dead(pid_t tid)
+{
+	struct proc_stat stat;
+
+	return proc_read_stat(&stat, tid) || stat.state == 'Z' || stat.state == 'X';
+}
+
+/* Threads of the program that do not stand; asked to stop if @is_asking. -errno. */
+static int count_running(const struct launch *l, bool is_asking)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+	int running = 0;
+	int err = proc_threads(l->pid, &tids, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		if (stands(tids[i]) || is_dead(tids[i]))
+			continue;
+		running++;
+		if (is_asking)
+			ptrace(PTRACE_INTERRUPT, tids[i], 0, 0);
+	}
+	return err ? err : running;
+}
+
+/* Until all stand or @end_ns has come. 0, -ETIME or -errno. */
+static int wait_until_all_stand(const struct launch *l, u64 end_ns, bool is_asking)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	int running;
+
+	while ((running = count_running(l, is_asking)) > 0) {
+		if (now_ns() >= end_ns)
+			return -ETIME;
+		nanosleep(&pause, NULL);
+	}
+	return running;
+}
+
+/* What stands stays so until launch_poll() takes note of it. */
+int launch_hold(struct launch *l, u64 max_ns)
+{
+	int err = wait_until_all_stand(l, now_ns() + max_ns, true);
+
+	if (err)
+		launch_release(l);
+	return err;
+}
+
+/* Those that only stood because they were asked to go on; what else happened to others is for launch_poll(). */
+void launch_release(struct launch *l)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(l->pid, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		siginfo_t si = { .si_pid = 0 };
+		int status;
+
+		if (waitid(P_PID, tids[i], &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || !si.si_pid ||
+		    si.si_status != (PTRACE_EVENT_STOP << 8 | SIGTRAP))
+			continue;
+		if (waitpid(tids[i], &status, WNOHANG | __WALL) == tids[i])
+			go_on(l, tids[i], 0);
+	}
+}
+
+/* A thread that stands where it ends the whole process, or 0. */
+static pid_t find_exiting(const struct launch *l)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(l->pid, &tids, &nr))
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		if (stands(tids[i]) && tracee_call(tids[i]) == TRACEE_CALL_EXITS_ALL)
+			return tids[i];
+	return 0;
+}
+
+/*
+ * A thread was killed though no signal did it: another one ended the process, or executes another program. In the first
+ * case wait for that one, so that all of them still stand when the end is told. Its number, or 0.
+ */
+static pid_t wait_for_exiting(struct launch *l)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 now = now_ns(), end_ns = now + KILLER_NS;
+	pid_t tid = 0;
+
+	if (now < l->futile_until_ns)
+		return 0;
+	while (!tid && now_ns() < end_ns) {
+		tid = find_exiting(l);
+		nanosleep(&pause, NULL);
+	}
+	if (!tid)
+		l->futile_until_ns = now_ns() + FUTILE_NS;
+	return tid;
+}
+
 /* Thread @tid is about to end; does the whole process end with it, its memory still there? */
 static void thread_ends(struct launch *l, pid_t tid)
 {
+	enum tracee_call call = tracee_call(tid);
 	unsigned long status = 0;
-	bool is_last;
 
 	if (l->is_exit_told || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
 		return;
-	is_last = WIFSIGNALED((int)status) || tracee_call(tid) == TRACEE_CALL_EXITS_ALL ||
-		  thread_count(l->pid) <= 1;
-	if (!is_last)
-		return;
+	if (!WIFSIGNALED((int)status) && call != TRACEE_CALL_EXITS_ALL && thread_count(l->pid) > 1) {
+		if (call == TRACEE_CALL_EXITS)
+			return;
+		tid = wait_for_exiting(l);
+		if (!tid || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+			return;
+	}
 	l->is_exit_told = true;
+	/* The others are on their way to their ends. */
+	if (wait_until_all_stand(l, now_ns() + EXIT_HOLD_NS, false))
+		debug("run: PID %d: not all threads stand at its end", l->pid);
 	l->hooks.exiting(l->hooks.ctx, l->pid, (int)status);
 }
 

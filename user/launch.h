@@ -48,6 +48,13 @@ bool launch_poll(struct launch *l);
 /* As wait(2) gives it; valid after launch_poll() returned true. */
 int launch_status(const struct launch *l);
 
+/*
+ * Let all threads of the program stand in ptrace stops of this thread's, within @max_ns: 0, or -ETIME, -ESRCH, -ENOMEM
+ * and they run on. Until launch_release() none of them goes on.
+ */
+int launch_hold(struct launch *l, u64 max_ns) __must_check;
+void launch_release(struct launch *l);
+
 /* Pass @sig on to the program. */
 void launch_signal(const struct launch *l, int sig);
 

@@ -14,6 +14,7 @@
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
 #include "user/report.h"
+#include "user/suppress.h"
 
 enum { RUN, ATTACH, REPORT, DOCTOR, HELP, NR_COMMANDS };
 
@@ -39,6 +40,12 @@ static int take_text(struct options *o, const struct option_row *row, const char
 static int take_list(struct options *o, const struct option_row *row, const char *text);
 static int take_choice(struct options *o, const struct option_row *row, const char *text);
 static int take_alloc(struct options *o, const struct option_row *row, const char *text);
+
+static int take_scan(struct options *o, const struct option_row *row, const char *text);
+static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
+static int take_ignore(struct options *o, const struct option_row *row, const char *text);
+static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
+static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
 
 static const char *backend_choice(size_t i)
 {
@@ -94,6 +101,29 @@ const struct option_row option_rows[] = {
 	  .commands = TRACING | IN(REPORT), .help = "order of the callers" },
 	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000", .commands = TRACING | IN(REPORT),
 	  .help = "callers in the text report, 0 = all" },
+	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = TRACING,
+	  .help = "a leak verdict in each report, not only in the last one; the target stands still "
+		  "meanwhile" },
+	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = TRACING,
+	  .help = "no leak verdicts: the target never stands still" },
+	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = TRACING,
+	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
+		  "in no "
+		  "hurry)" },
+	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = TRACING,
+	  .help = "leave out leaks that the rules of FILE match, in the syntax of LeakSanitizer or valgrind; "
+		  "may be "
+		  "repeated" },
+	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = TRACING,
+	  .help = "leave out leaks with a frame whose function, source file or object matches; may be "
+		  "repeated" },
+	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = TRACING,
+	  .help = "end the text report with a suppression for each leak" },
+	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = TRACING,
+	  .help = "definite: fail if anything is leaked for sure; definite:64K: if that much is" },
+	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
+	  .commands = TRACING,
+	  .help = "exit status for what --fail-on (definite) asks for (run 99, attach 1)" },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
 	  .commands = TRACING | IN(REPORT),
 	  .help = "of each caller count only live blocks of at least this size" },
@@ -264,6 +294,51 @@ static int take_alloc(struct options *o, const struct option_row *row, const cha
 	if (!err)
 		o->nr_allocs++;
 	return err;
+}
+
+static int take_scan(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = SCAN_ALWAYS;
+	return 0;
+}
+
+static int take_no_scan(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = SCAN_NEVER;
+	return 0;
+}
+
+static int take_ignore(struct options *o, const struct option_row *row, const char *text)
+{
+	int err = o->suppress ? 0 : suppress_new(&o->suppress);
+	char where[32] = "--ignore";
+
+	(void)row;
+	if (o->config_line)
+		snprintf(where, sizeof(where), "config line %u", o->config_line);
+	return err ? err : suppress_add_ignore(o->suppress, text, where);
+}
+
+static int take_fail_on(struct options *o, const struct option_row *row, const char *text)
+{
+	static const char word[] = "definite";
+	size_t len = strlen(word);
+
+	if (strncmp(text, word, len) || (text[len] && text[len] != ':') ||
+	    (text[len] && parse_size(text + len + 1, &o->fail_bytes)))
+		return bad_value(o, row, "%s: must be definite, or definite:64K with any size", text);
+	if (!text[len])
+		o->fail_bytes = 0;
+	o->fail_on_definite = true;
+	return 0;
+}
+
+static int take_exitcode(struct options *o, const struct option_row *row, const char *text)
+{
+	o->fail_on_definite = true;
+	return take_u32(o, row, text);
 }
 
 static bool is_for(const struct option_row *row, const struct command *command)
@@ -438,6 +513,16 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	return err ? err : parse_options(o, argc, argv, end);
 }
 
+/* Read now, so that a mistake in a rule, which was logged, is found before anything is traced. */
+static int read_suppressions(struct options *o)
+{
+	int err = o->suppress || !o->suppressions.nr ? 0 : suppress_new(&o->suppress);
+
+	for (size_t i = 0; i < o->suppressions.nr && !err; i++)
+		err = suppress_add_file(o->suppress, o->suppressions.items[i]);
+	return err == -ENOMEM ? err : err ? -EINVAL : 0;
+}
+
 /* What is no option: enough, not too many, and for attach the same as --pid. */
 static int check_args(struct options *o, int argc, char **argv)
 {
@@ -533,7 +618,8 @@ int options_parse(struct options *o, int argc, char **argv)
 		options_help(stdout, o->command);
 		return 1;
 	}
-	return check_args(o, argc - 1 - end, argv + 1 + end);
+	err = check_args(o, argc - 1 - end, argv + 1 + end);
+	return err ? err : read_suppressions(o);
 }
 
 void options_fini(struct options *o)
@@ -544,6 +630,8 @@ void options_fini(struct options *o)
 	free(o->targets.items);
 	free(o->outputs.items);
 	free(o->omit.items);
+	free(o->suppressions.items);
+	suppress_free(o->suppress);
 	free(o->config_path);
 	free(o->config_text);
 	memset(o, 0, sizeof(*o));
@@ -573,6 +661,7 @@ struct report_options options_for_report(const struct options *o, FILE *out)
 		.max_size = o->max_size,
 		.color = wants_color(o, out),
 		.verbose = o->verbose,
+		.gen_suppressions = o->gen_suppressions,
 	};
 
 	if (out && !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col >= 40)

@@ -8,6 +8,7 @@
 #include "user/lib/types.h"
 
 struct report_options;
+struct suppress_list;
 
 /* What heaptap ends with, unless `run` passes on the program's own status. */
 enum exit_status {
@@ -22,6 +23,7 @@ enum exit_status {
 };
 
 enum option_backend { BACKEND_AUTO, BACKEND_BPF };
+enum option_scan { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct option_list {
@@ -48,8 +50,16 @@ struct options {
 	struct option_list omit;
 	struct alloc_spec *allocs; /* owned */
 	size_t nr_allocs;
-	u64 min_size, max_size; /* bytes; max 0 = no limit */
-	u64 ring_bytes;		/* 0 = the source's own choice */
+	u64 min_size, max_size;		 /* bytes; max 0 = no limit */
+	u64 ring_bytes;			 /* 0 = the source's own choice */
+	u32 scan;			 /* enum option_scan: which reports have leak verdicts */
+	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
+	struct option_list suppressions; /* files */
+	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
+	bool gen_suppressions;
+	bool fail_on_definite; /* end with error_exitcode if at least fail_bytes are lost for sure */
+	u64 fail_bytes;
+	u32 error_exitcode; /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
 	const char *user, *cwd;
 	bool quiet, verbose;

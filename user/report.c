@@ -70,6 +70,16 @@ static double age(const struct report_row *r)
 	return (double)r->oldest_ns;
 }
 
+static double leaked_bytes(const struct report_row *r)
+{
+	return (double)leaks_lost(&r->leaks).bytes;
+}
+
+static double leaked_blocks(const struct report_row *r)
+{
+	return (double)leaks_lost(&r->leaks).blocks;
+}
+
 enum { KEY_LIVE_BYTES, KEY_LIVE_BLOCKS, KEY_TOTAL_BYTES };
 
 const struct report_key report_keys[] = {
@@ -78,6 +88,10 @@ const struct report_key report_keys[] = {
 	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", total_bytes },
 	{ "total-blocks", "blocks allocated", total_blocks },
 	{ "average", "average size", average, .human = human_bytes, .label = "on average" },
+	{ "leaked-bytes", "bytes leaked", leaked_bytes, .is_of_live = true, .wants_scan = true,
+	  .human = human_bytes, .label = "leaked" },
+	{ "leaked-blocks", "blocks leaked", leaked_blocks, .is_of_live = true, .wants_scan = true,
+	  .human = human_count, .label = "leaked" },
 	{ "peak", "bytes at the peak", peak, .human = human_bytes, .label = "at the peak" },
 	{ "temporary", "temporary blocks", temporary, .human = human_count, .label = "temporary" },
 	{ "age", "age of the oldest live block", age, .is_of_live = true, .wants_blocks = true,
@@ -181,8 +195,12 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
+	if (key->wants_scan && !p->leaks)
+		key = &report_keys[KEY_LIVE_BYTES];
+	for (size_t i = 0; i < count; i++) {
 		list[i].row = heap_row_get(p->heap, i);
+		list[i].leaks = leaks_row(p->leaks, i);
+	}
 	if (key->wants_blocks || has_filter(&r->options))
 		look_at_blocks(r, p->heap, list, count);
 	if (key->is_of_live && !is_anything_live(list, count))
@@ -192,6 +210,39 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 	*nr = count;
 	if (key_out)
 		*key_out = key;
+	return 0;
+}
+
+static int compare_leaks(const void *pa, const void *pb, void *ctx)
+{
+	const struct report_row *a = pa;
+	const struct report_row *b = pb;
+	const struct report_key *key = ctx;
+	int cmp = key->wants_scan ? compare_double(key->value(a), key->value(b)) : 0;
+
+	if (!cmp)
+		cmp = compare_u64(leaks_lost(&a->leaks).bytes, leaks_lost(&b->leaks).bytes);
+	if (!cmp)
+		cmp = compare_u64(a->leaks.sums.of[SCAN_POSSIBLE].bytes,
+				  b->leaks.sums.of[SCAN_POSSIBLE].bytes);
+	return cmp ? cmp : compare_rows(pa, pb, ctx);
+}
+
+int report_leak_rows(const struct report_row *rows, size_t nr, const struct report_key *key,
+		     struct report_row **leaks, size_t *nr_leaks)
+{
+	auto_free struct report_row *list = calloc(nr + 1, sizeof(*list));
+	size_t count = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		if (rows[i].leaks.sums.of[SCAN_DEFINITE].blocks ||
+		    rows[i].leaks.sums.of[SCAN_POSSIBLE].blocks)
+			list[count++] = rows[i];
+	qsort_r(list, count, sizeof(*list), compare_leaks, (void *)key);
+	*leaks = take_ptr(list);
+	*nr_leaks = count;
 	return 0;
 }
 

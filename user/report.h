@@ -7,11 +7,11 @@
 #include "user/lib/types.h"
 
 #include "user/heap.h"
+#include "user/leaks.h"
 #include "user/lib/human.h"
 #include "user/module.h"
 
 struct losses;
-struct scan_result;
 struct stack;
 struct stack_table;
 struct symbol;
@@ -32,8 +32,8 @@ struct report_process {
 	const struct losses *losses;
 	const struct report_allocator *allocators;
 	size_t nr_allocators;
-	const struct scan_result *scan; /* NULL = not scanned */
-	const char *const *notes;	/* one sentence each, no full stop; shown in every format */
+	const struct leaks *leaks; /* with a verdict; NULL = not scanned */
+	const char *const *notes;  /* one sentence each, no full stop; shown in every format */
 	size_t nr_notes;
 };
 
@@ -45,7 +45,8 @@ struct report_options {
 	u64 min_size, max_size;	       /* live blocks outside are not counted for callers; max 0 = no limit */
 	u32 width;		       /* of a text line where it can be chosen, 0 = 100 */
 	bool color;
-	bool verbose; /* full paths, nothing folded */
+	bool verbose;	       /* full paths, nothing folded */
+	bool gen_suppressions; /* text: a suppression for each caller with leaks */
 };
 
 struct report {
@@ -80,8 +81,9 @@ const struct report_format *report_format_find(const char *path);
 
 /* One caller, as all formats see it. */
 struct report_row {
-	struct heap_row row; /* live_* only of blocks within min_size and max_size */
-	u64 oldest_ns;	     /* age of its oldest live block; only for the sort key "age" */
+	struct heap_row row;   /* live_* only of blocks within min_size and max_size */
+	u64 oldest_ns;	       /* age of its oldest live block; only for the sort key "age" */
+	struct leak_row leaks; /* all zero when not scanned */
 };
 
 /* What rows can be sorted by, largest first. */
@@ -91,6 +93,7 @@ struct report_key {
 	double (*value)(const struct report_row *row);
 	bool is_of_live;   /* all zero when nothing is live */
 	bool wants_blocks; /* needs a look at each live block */
+	bool wants_scan;   /* all zero without a scan */
 	struct human (*human)(u64 value);
 	const char *label; /* behind the value: "at the peak"; NULL where every format shows it anyway */
 };
@@ -102,10 +105,18 @@ const struct report_key *report_key_find(const char *name);
 
 /*
  * The callers of @p in the order of @r's sort key, or of total-bytes where nothing that the key is about is
- * live; *@key says which (may be NULL). *@rows is owned by the caller. 0 or -ENOMEM.
+ * live, or of live-bytes where it is about leaks and there was no scan; *@key says which (may be NULL).
+ * *@rows is owned by the caller. 0 or -ENOMEM.
  */
 int report_rows(const struct report *r, const struct report_process *p, struct report_row **rows, size_t *nr,
 		const struct report_key **key) __must_check;
+
+/*
+ * Those of @rows that leak, worst first: by @key if that is about leaks, else by bytes lost for sure, then by those
+ * possibly lost. *@leaks is owned by the caller. 0 or -ENOMEM.
+ */
+int report_leak_rows(const struct report_row *rows, size_t nr, const struct report_key *key,
+		     struct report_row **leaks, size_t *nr_leaks) __must_check;
 
 /* The stack of @row, NULL if there is none; *@truncated is NULL for a complete one, else why not, in one word. */
 const struct stack *report_stack(const struct report_process *p, const struct report_row *row,

@@ -99,6 +99,41 @@ static void json_lost(struct json *j, const struct report_process *p)
 	json_object_end(j);
 }
 
+static void json_sum(struct json *j, const char *name, const struct scan_sum *sum)
+{
+	json_object_begin(j, name);
+	json_u64(j, "blocks", sum->blocks);
+	json_u64(j, "bytes", sum->bytes);
+	json_object_end(j);
+}
+
+static void json_sums(struct json *j, const struct scan_sums *sums)
+{
+	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
+						      SCAN_REACHABLE, SCAN_UNSURE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		json_sum(j, scan_verdict_name(verdicts[i]), &sums->of[verdicts[i]]);
+}
+
+static void json_scan(struct json *j, const struct leaks *l)
+{
+	if (!l) {
+		json_null(j, "scan");
+		return;
+	}
+	json_object_begin(j, "scan");
+	json_sums(j, &l->result.sums);
+	json_sum(j, "suppressed", &l->suppressed);
+	json_u64(j, "pause_ns", l->pause_ns);
+	json_u64(j, "scanned_bytes", l->result.scanned_bytes);
+	json_u64(j, "skipped_bytes", l->result.skipped_bytes);
+	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
+	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
+	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
+	json_object_end(j);
+}
+
 static void json_build_id(struct json *j, const struct module *m)
 {
 	char hex[2 * BUILD_ID_MAX + 1] = "";
@@ -169,6 +204,11 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	json_u64(j, "live_bytes", h->live_bytes);
 	json_u64(j, "peak_bytes", h->peak_bytes);
 	json_u64(j, "temporary", h->temporary);
+	if (p->leaks) {
+		json_sums(j, &row->leaks.sums);
+		json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
+		json_sum(j, "suppressed", &row->leaks.suppressed);
+	}
 	json_bool(j, "complete", !truncated);
 	json_string(j, "truncated", truncated);
 	err = json_frames(j, r, s);
@@ -205,7 +245,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	for (size_t i = 0; i < p->nr_notes; i++)
 		json_string(j, NULL, p->notes[i]);
 	json_array_end(j);
-	json_null(j, "scan");
+	json_scan(j, p->leaks);
 	json_array_begin(j, "errors");
 	json_array_end(j);
 	err = json_stacks(j, r, p);

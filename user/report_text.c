@@ -230,6 +230,45 @@ static void text_lost(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
+static void sum_item(struct text *t, const struct scan_sum *sum, const char *what)
+{
+	item(t, "%s in %s block%s %s", human_bytes(sum->bytes).text, human_count(sum->blocks).text,
+	     plural(sum->blocks), what);
+}
+
+/* The verdicts, and what it took to find them. */
+static void text_scan(struct text *t, const struct leaks *l)
+{
+	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
+						      SCAN_REACHABLE, SCAN_UNSURE };
+
+	if (!l)
+		return;
+	line_begin(t, "leaks");
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		const struct scan_sum *sum = &l->result.sums.of[verdicts[i]];
+
+		if (sum->blocks)
+			sum_item(t, sum, scan_verdict_name(verdicts[i]));
+		else if (verdicts[i] == SCAN_DEFINITE)
+			item(t, "none definite");
+	}
+	if (l->suppressed.blocks)
+		item(t, "suppressed: %s block%s (%s)", human_count(l->suppressed.blocks).text,
+		     plural(l->suppressed.blocks), human_bytes(l->suppressed.bytes).text);
+	line_end(t);
+	line_begin(t, "scan");
+	item(t, "%s stood for %s", t->report->nr_processes > 1 ? "the process" : "the target",
+	     human_duration(l->pause_ns).text);
+	item(t, "%s scanned", human_bytes(l->result.scanned_bytes).text);
+	if (l->result.skipped_bytes)
+		item(t, "%s not readable, so nothing is definite", human_bytes(l->result.skipped_bytes).text);
+	if (l->result.nr_unstopped)
+		item(t, "%s thread%s ran on, so nothing is definite",
+		     human_count(l->result.nr_unstopped).text, plural(l->result.nr_unstopped));
+	line_end(t);
+}
+
 /* Blocks allocated per end of their stack; the last slots are for no stack taken and for a lost one. */
 enum { MAX_ENDS = NR_STACK_ENDS + 2 };
 
@@ -437,6 +476,25 @@ static int text_frames(struct text *t, const struct stack *s, size_t row, struct
 	return err;
 }
 
+/* "; 3 blocks definite, 2 possible" */
+static void text_mark(struct text *t, const struct leak_row *row)
+{
+	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
+						      SCAN_UNSURE };
+	const char *before = "; leaked: ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		u64 blocks = row->sums.of[verdicts[i]].blocks;
+
+		if (!blocks)
+			continue;
+		if (verdicts[i] == SCAN_UNSURE)
+			before = *before == ';' ? "; " : ", ";
+		fprintf(t->out, "%s%s %s", before, human_count(blocks).text, scan_verdict_name(verdicts[i]));
+		before = ", ";
+	}
+}
+
 static void text_row_head(struct text *t, const struct heap_totals *totals, const struct report_row *row,
 			  size_t number, const struct report_key *key)
 {
@@ -461,6 +519,37 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 			human_count(h->live_blocks).text);
 	fputs(", by ", t->out);
 	escape_text(t->out, alloc_fn(h->fn)->name);
+	text_mark(t, &row->leaks);
+	putc('\n', t->out);
+}
+
+static void leak_row_head(struct text *t, const struct report_row *row, size_t number)
+{
+	const struct scan_sum *definite = &row->leaks.sums.of[SCAN_DEFINITE];
+	const struct scan_sum *possible = &row->leaks.sums.of[SCAN_POSSIBLE];
+	const struct scan_sum *through = &row->leaks.through;
+	struct scan_sum lost = leaks_lost(&row->leaks);
+
+	tone_begin(t, TONE_STRONG);
+	fprintf(t->out, "#%-3zu ", number);
+	if (lost.blocks)
+		fprintf(t->out, "%s leaked", human_bytes(lost.bytes).text);
+	else
+		fprintf(t->out, "%s possibly leaked", human_bytes(possible->bytes).text);
+	tone_end(t);
+	if (lost.blocks)
+		fprintf(t->out, " in %s block%s", human_count(definite->blocks).text,
+			plural(definite->blocks));
+	if (through->blocks)
+		fprintf(t->out, " and %s more (%s) lost with %s", human_count(through->blocks).text,
+			human_bytes(through->bytes).text, definite->blocks == 1 ? "it" : "them");
+	if (lost.blocks && possible->blocks)
+		fprintf(t->out, ", possibly another %s", human_bytes(possible->bytes).text);
+	if (possible->blocks)
+		fprintf(t->out, " in %s block%s", human_count(possible->blocks).text,
+			plural(possible->blocks));
+	fputs(", by ", t->out);
+	escape_text(t->out, alloc_fn(row->row.fn)->name);
 	putc('\n', t->out);
 }
 
@@ -494,12 +583,49 @@ static void text_rest(struct text *t, const struct heap_totals *totals, const st
 		key->is_of_live ? "live" : "allocated");
 }
 
-static int text_rows(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr,
+/* Rows of one section of the report, numbered on through all of them. */
+struct section {
+	const struct report_process *process;
+	struct anchors anchors;
+	size_t nr_shown; /* so far */
+};
+
+static int text_leaks(struct text *t, struct section *s, const struct report_row *rows, size_t nr,
+		      const struct report_key *key)
+{
+	auto_free struct report_row *leaks = NULL;
+	u32 top = t->report->options.top;
+	size_t count, shown;
+	int err = report_leak_rows(rows, nr, key, &leaks, &count);
+
+	if (err || !count)
+		return err;
+	shown = top && top < count ? top : count;
+	if (shown < count)
+		fprintf(t->out, "\nTop %zu of %s callers with leaks\n", shown, human_count(count).text);
+	else
+		fprintf(t->out, "\n%s caller%s with leaks\n", human_count(count).text, plural(count));
+	for (size_t i = 0; i < shown && !err; i++) {
+		putc('\n', t->out);
+		leak_row_head(t, &leaks[i], ++s->nr_shown);
+		err = text_row(t, s->process, &leaks[i], s->nr_shown, &s->anchors);
+	}
+	return err;
+}
+
+static void text_rows_title(struct text *t, size_t shown, size_t nr, const struct report_key *key)
+{
+	if (shown < nr)
+		fprintf(t->out, "Top %zu of %s callers by %s\n", shown, human_count(nr).text, key->what);
+	else
+		fprintf(t->out, "%s caller%s by %s\n", human_count(nr).text, plural(nr), key->what);
+}
+
+static int text_rows(struct text *t, struct section *s, const struct report_row *rows, size_t nr,
 		     const struct report_key *key)
 {
 	const struct report_options *o = &t->report->options;
-	struct heap_totals totals = heap_totals(p->heap);
-	struct anchors anchors = { .nr = 0 };
+	struct heap_totals totals = heap_totals(s->process->heap);
 	size_t shown;
 	int err = 0;
 
@@ -507,29 +633,38 @@ static int text_rows(struct text *t, const struct report_process *p, const struc
 	while (nr && !key->value(&rows[nr - 1]))
 		nr--;
 	shown = o->top && o->top < nr ? o->top : nr;
-	if (key != (o->sort ? o->sort : &report_keys[0]))
+	if (!key->is_of_live && (!o->sort || o->sort->is_of_live))
 		fputs("\nNothing is live.\n", t->out);
 	else if (nr)
 		putc('\n', t->out);
 	if (!nr)
 		return 0;
-	if (shown < nr)
-		fprintf(t->out, "Top %zu of %s callers by %s\n", shown, human_count(nr).text, key->what);
-	else
-		fprintf(t->out, "%s caller%s by %s\n", human_count(nr).text, plural(nr), key->what);
+	text_rows_title(t, shown, nr, key);
 	for (size_t i = 0; i < shown && !err; i++) {
 		putc('\n', t->out);
-		text_row_head(t, &totals, &rows[i], i + 1, key);
-		err = text_row(t, p, &rows[i], i + 1, &anchors);
+		text_row_head(t, &totals, &rows[i], ++s->nr_shown, key);
+		err = text_row(t, s->process, &rows[i], s->nr_shown, &s->anchors);
 	}
 	putc('\n', t->out);
 	text_rest(t, &totals, rows + shown, nr - shown, key);
 	return err;
 }
 
+static int text_suppressions(struct text *t, const struct report_process *p)
+{
+	const struct report *r = t->report;
+	const struct leaks_names names = { p->heap, p->stacks, r->modules, r->symbolizer };
+
+	if (!r->options.gen_suppressions || !p->leaks)
+		return 0;
+	putc('\n', t->out);
+	return leaks_write_suppressions(t->out, p->leaks, &names);
+}
+
 static int text_process(struct text *t, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
+	struct section s = { .process = p };
 	const struct report_key *key;
 	size_t nr;
 	int err = report_rows(t->report, p, &rows, &nr, &key);
@@ -539,11 +674,16 @@ static int text_process(struct text *t, const struct report_process *p)
 	text_target(t, p->target);
 	text_allocators(t, p);
 	text_totals(t, p);
+	text_scan(t, p->leaks);
 	text_lost(t, p);
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
 	text_notes(t, p);
-	return text_rows(t, p, rows, nr, key);
+	err = p->leaks ? text_leaks(t, &s, rows, nr, key) : 0;
+	/* What is sorted by leaks has been shown. */
+	if (!err && !key->wants_scan)
+		err = text_rows(t, &s, rows, nr, key);
+	return err ? err : text_suppressions(t, p);
 }
 
 /* Several processes: who holds how much, before the details. */

@@ -9,6 +9,7 @@
 
 #include "user/caps.h"
 #include "user/heap.h"
+#include "user/leaks.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/output.h"
@@ -19,6 +20,9 @@
 
 enum { REREAD_NS = 100 * 1000 * 1000 };
 
+/* A process that ends is in no hurry. */
+static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
+
 /* A process, or one of its images if it called exec. */
 struct process {
 	struct target *target; /* owned unless borrowed from the source */
@@ -28,6 +32,12 @@ struct process {
 	struct losses before; /* what earlier images of the pid had lost */
 	bool is_over;	      /* no more events: ended, or replaced by exec */
 	u64 maps_read_ns;
+	u64 nr_unseen;	  /* frees that may have been lost when its blocks were last tainted */
+	u64 nr_unentered; /* events that did not fit into the books then */
+	u64 nr_taints;
+	bool is_exiting;     /* its last verdict is there */
+	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
+	const char *note;    /* borrowed; for the report that is being written */
 };
 
 struct session {
@@ -41,11 +51,18 @@ struct session {
 	struct symbolizer *symbolizer; /* owned; made for the first report */
 	struct process **processes;    /* owned */
 	size_t nr_processes;
-	struct process *latest;	     /* that an event was for */
-	struct probe_custom *custom; /* owned */
-	u64 start_ns;		     /* of tracing: the first target's probes are in */
-	u64 stop_ns;		     /* 0 = it goes on */
-	u64 nr_strays;		     /* events of processes we do not know */
+	struct process *latest;	 /* that an event was for */
+	struct process *scanned; /* whose events the scan is told too */
+	struct scan *scan;	 /* borrowed */
+	int scan_err;
+	bool is_last_scan;
+	const struct session_stopper *stopper; /* borrowed; NULL = none */
+	struct scan_sum lost;		       /* for sure, in the last report */
+	size_t nr_unjudged;		       /* processes without a verdict in it */
+	struct probe_custom *custom;	       /* owned */
+	u64 start_ns;			       /* of tracing: the first target's probes are in */
+	u64 stop_ns;			       /* 0 = it goes on */
+	u64 nr_strays;			       /* events of processes we do not know */
 };
 
 static u64 now_ns(void)
@@ -73,6 +90,7 @@ static void process_free(struct process *p)
 	if (!p->is_target_borrowed)
 		target_free(p->target);
 	heap_free(p->heap);
+	leaks_free(p->leaks);
 	free(p);
 }
 
@@ -154,6 +172,8 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	ev.stack = stack_canonical(s->stacks, ev.stack);
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
+	if (p == s->scanned && !s->scan_err)
+		s->scan_err = scan_event(s->scan, &ev);
 	return 0;
 }
 
@@ -180,6 +200,8 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	image->before = lost;
+	/* Some of what was lost since may have been the new image's. */
+	image->nr_unseen = p->nr_unseen;
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
 	read_maps(s, image);
 	return 0;
@@ -442,10 +464,46 @@ int session_wait_fd(const struct session *s)
 	return s->ops->wait_fd(s->source);
 }
 
+/* Blocks of @p are unsure if more frees may have been lost, or could not be entered. */
+static void taint(struct process *p, u64 unseen)
+{
+	u64 unentered = heap_lost(p->heap);
+
+	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
+		return;
+	if (unseen > p->nr_unseen)
+		p->nr_unseen = unseen;
+	p->nr_unentered = unentered;
+	p->nr_taints++;
+	heap_taint(p->heap);
+}
+
+/* Frees of @p that may have been lost so far. */
+static u64 count_unseen(struct session *s, const struct process *p)
+{
+	struct losses lost = s->ops->losses(s->source, p->target->pid);
+
+	return lost.frees + lost.other - lost.abandoned;
+}
+
+/*
+ * A free that was lost before the events are read is of a block whose own event is among them or was
+ * before: the counts are taken first, and what is in the books afterwards is tainted.
+ */
 int session_poll(struct session *s)
 {
-	int nr = s->ops->poll(s->source, &s->sink);
+	size_t nr_processes = s->nr_processes;
+	auto_free u64 *unseen = calloc(nr_processes + 1, sizeof(*unseen));
+	int nr;
 
+	if (!unseen)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr_processes; i++)
+		if (!s->processes[i]->is_over)
+			unseen[i] = count_unseen(s, s->processes[i]);
+	nr = s->ops->poll(s->source, &s->sink);
+	for (size_t i = 0; i < nr_processes; i++)
+		taint(s->processes[i], unseen[i]);
 	if (nr < 0 && nr != -ENODATA)
 		error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
 	return nr < 0 ? nr : 0;
@@ -516,6 +574,89 @@ void session_stop(struct session *s)
 	caps_settle();
 }
 
+/* Enter what is there; leaks_options. */
+static int drain(void *ctx, struct scan *scan, bool is_standing)
+{
+	struct session *s = ctx;
+	struct process *p = s->scanned;
+	u64 nr_taints = p->nr_taints;
+	int err;
+
+	s->scan = scan;
+	err = session_poll(s);
+	if (err && err != -ENODATA)
+		return err;
+	if (p->is_over)
+		return -ESRCH;
+	/* So the report's books are those of this moment. */
+	if (is_standing && s->is_last_scan)
+		s->ops->pause(s->source, p->target->pid);
+	return p->nr_taints != nr_taints ? -ENODATA : s->scan_err;
+}
+
+static int stop_target(void *ctx, u64 max_ns)
+{
+	const struct session *s = ctx;
+
+	return s->stopper->stop(s->stopper->ctx, max_ns);
+}
+
+static void release_target(void *ctx)
+{
+	const struct session *s = ctx;
+
+	s->stopper->release(s->stopper->ctx);
+}
+
+/* A verdict on @p for the next report. */
+static void scan_process(struct session *s, struct process *p, bool is_traced)
+{
+	struct leaks_options lo = {
+		.pid = p->target->pid,
+		.heap = p->heap,
+		.max_pause_ns = s->options->max_pause_ns,
+		.is_traced = is_traced,
+		.ctx = s,
+		.stop = s->stopper ? stop_target : NULL,
+		.release = s->stopper ? release_target : NULL,
+		.drain = drain,
+	};
+
+	if (!lo.max_pause_ns)
+		lo.max_pause_ns =
+			is_traced && !s->stopper ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	read_losses(s, p);
+	lo.is_partial = !p->target->is_started || p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	leaks_free(p->leaks);
+	p->leaks = NULL;
+	s->scanned = p;
+	s->scan_err = 0;
+	if (leaks_find(&p->leaks, &lo))
+		warn("scan: PID %d: out of memory", p->target->pid);
+	s->scanned = NULL;
+	s->scan = NULL;
+}
+void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
+{
+	s->is_last_scan = is_last;
+	s->stopper = stopper;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting)
+			scan_process(s, s->processes[i], stopper != NULL);
+}
+
+void session_scan_exiting(struct session *s, pid_t pid)
+{
+	struct process *p = find_process(s, pid);
+
+	s->is_last_scan = false;
+	s->stopper = NULL;
+	if (!p || p->is_exiting)
+		return;
+	scan_process(s, p, true);
+	p->is_exiting = true;
+}
+
 /* The allocators of @t as reports show them; the caller owns the list. */
 static struct report_allocator *list_allocators(const struct target *t)
 {
@@ -533,29 +674,70 @@ static int make_symbolizer(struct session *s)
 	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &so);
 }
 
+/* What --fail-on looks at. */
+static void count_findings(struct session *s, const struct process *p)
+{
+	if (!p->leaks || !p->leaks->has_verdict) {
+		s->nr_unjudged++;
+		return;
+	}
+	for (size_t i = SCAN_DEFINITE; i <= SCAN_INDIRECT; i++) {
+		s->lost.blocks += p->leaks->result.sums.of[i].blocks;
+		s->lost.bytes += p->leaks->result.sums.of[i].bytes;
+	}
+}
+
+/* One process as reports show it. */
+static int describe(struct session *s, struct process *p, struct report_process *out)
+{
+	const struct leaks_names names = { p->heap, s->stacks, s->modules, s->symbolizer };
+	struct report_allocator *allocators = list_allocators(p->target);
+	int err = 0;
+
+	read_losses(s, p);
+	*out = (struct report_process){ .target = p->target,
+					.heap = p->heap,
+					.stacks = s->stacks,
+					.losses = &p->losses,
+					.allocators = allocators,
+					.nr_allocators = allocators ? p->target->nr_allocators : 0,
+					.leaks = p->leaks };
+	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
+		err = leaks_suppress(p->leaks, s->options->suppress, &names);
+	if (p->leaks && !p->leaks->has_verdict) {
+		p->note = p->leaks->why;
+		out->notes = &p->note;
+		out->nr_notes = 1;
+		out->leaks = NULL;
+	}
+	count_findings(s, p);
+	return err;
+}
+
+/* A verdict is for one report; the last one of a process that ends is kept. */
+static void drop_leaks(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (p->is_exiting)
+			continue;
+		leaks_free(p->leaks);
+		p->leaks = NULL;
+	}
+}
+
 int session_report(struct session *s)
 {
 	struct report_process *list = calloc(s->nr_processes + 1, sizeof(*list));
-	struct report r = { .backend = s->ops->name,
-			    .time_ns = s->stop_ns ? s->stop_ns : now_ns(),
-			    .processes = list };
+	struct report r = { .backend = s->ops->name, .time_ns = now_ns(), .processes = list };
 	int err = list ? make_symbolizer(s) : -ENOMEM;
 
-	for (size_t i = 0; !err && i < s->nr_processes; i++) {
-		struct process *p = s->processes[i];
-		struct report_allocator *allocators = list_allocators(p->target);
-
-		read_losses(s, p);
-		list[i] =
-			(struct report_process){ .target = p->target,
-						 .heap = p->heap,
-						 .stacks = s->stacks,
-						 .losses = &p->losses,
-						 .allocators = allocators,
-						 .nr_allocators = allocators ? p->target->nr_allocators : 0 };
-		r.nr_processes++;
-	}
-	r.duration_ns = s->start_ns ? r.time_ns - s->start_ns : 0;
+	s->lost = (struct scan_sum){ 0 };
+	s->nr_unjudged = 0;
+	for (size_t i = 0; !err && i < s->nr_processes; i++)
+		err = describe(s, s->processes[i], &list[r.nr_processes++]);
+	r.duration_ns = r.time_ns - s->start_ns;
 	r.symbolizer = s->symbolizer;
 	r.modules = s->modules;
 	if (!err)
@@ -563,7 +745,19 @@ int session_report(struct session *s)
 	for (size_t i = 0; i < r.nr_processes; i++)
 		free((void *)list[i].allocators);
 	free(list);
+	drop_leaks(s);
 	return err;
+}
+
+int session_findings(const struct session *s)
+{
+	if (s->lost.blocks && s->lost.bytes >= s->options->fail_bytes)
+		return 1;
+	if (!s->nr_unjudged)
+		return 0;
+	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command->name, s->nr_unjudged,
+	      s->nr_unjudged == 1 ? "" : "es");
+	return -ENODATA;
 }
 
 int session_status(struct session *s)

@@ -48,8 +48,31 @@ void session_ended(struct session *s, pid_t pid, int status);
 /* Stop seeing calls, take all probes out, enter the rest. The targets are as before. Twice is harmless. */
 void session_stop(struct session *s);
 
+/* Stops a process that the calling thread traces already. */
+struct session_stopper {
+	void *ctx;
+	int (*stop)(void *ctx, u64 max_ns); /* all threads stand in ptrace stops when it returns 0 */
+	void (*release)(void *ctx);
+};
+
+/*
+ * Find leak verdicts on every process that runs, for the next report: each is stopped for a moment, by @stopper
+ * (NULL = by itself). @is_last: nothing of them is traced from that moment on. Why there is no verdict on a
+ * process stands in the report.
+ */
+void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last);
+
+/* The same on one process that is about to end and whose threads all stand in stops of this thread's. */
+void session_scan_exiting(struct session *s, pid_t pid);
+
 /* Write a report on everything so far to the outputs. 0 or -errno, logged. */
 int session_report(struct session *s) __must_check;
+
+/*
+ * What the last report found of what --fail-on asks for: 1 = something, 0 = nothing, -ENODATA = no verdict on
+ * a process, logged.
+ */
+int session_findings(const struct session *s);
 
 /* An exit status: STATUS_UNTRUSTED if a process lost events, else STATUS_DONE. */
 int session_status(struct session *s);

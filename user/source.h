@@ -20,8 +20,9 @@ struct sink {
 struct losses {
 	u64 allocs; /* results of calls */
 	u64 frees;
-	u64 stacks; /* events whose stack was not kept */
-	u64 other;  /* calls that never returned (longjmp, killed threads), process events */
+	u64 stacks;    /* events whose stack was not kept */
+	u64 other;     /* calls that never returned (longjmp, killed threads), process events */
+	u64 abandoned; /* of other: the calls that never returned; no free is among them */
 };
 
 struct source_options {

@@ -451,7 +451,8 @@ static struct losses source_bpf_losses(struct source *s, pid_t pid)
 	return (struct losses){ .allocs = p.lost_allocs,
 				.frees = p.lost_frees,
 				.stacks = p.lost_stacks,
-				.other = p.lost_other + p.abandoned };
+				.other = p.lost_other + p.abandoned,
+				.abandoned = p.abandoned };
 }
 
 static void source_bpf_detach(struct source *s)

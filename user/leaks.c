@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Leak verdicts on one process: the order of scan, stop and drain, and what is kept of them for reports. */
+#include "user/leaks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+
+static void leaks_freep(struct leaks **l)
+{
+	leaks_free(*l);
+}
+
+#define auto_leaks __attribute__((cleanup(leaks_freep)))
+
+void leaks_free(struct leaks *l)
+{
+	if (!l)
+		return;
+	free(l->rows);
+	free(l->links);
+	free(l);
+}
+
+int leaks_none(struct leaks **out, const char *why)
+{
+	struct leaks *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	snprintf(l->why, sizeof(l->why), "%s", why);
+	*out = l;
+	return 0;
+}
+
+static void explain_denied(struct leaks *l, pid_t pid)
+{
+	struct proc_status status = { 0 };
+	struct proc_stat tracer = { .comm = "unknown" };
+
+	if (proc_read_status(&status, pid) || !status.tracer_pid) {
+		snprintf(l->why, sizeof(l->why), "scan given up: no permission to stop the process");
+		return;
+	}
+	if (proc_read_stat(&tracer, status.tracer_pid))
+		debug("scan: PID %d: its tracer has ended", pid);
+	snprintf(l->why, sizeof(l->why), "scan given up: the process is traced by %s (pid %d) already",
+		 tracer.comm, (int)status.tracer_pid);
+}
+
+static void explain(struct leaks *l, const struct leaks_options *o, int err)
+{
+	static const struct {
+		int err;
+		const char *why;
+	} reasons[] = {
+		{ -ESRCH, "the process ended or became another program" },
+		{ -ENODATA, "events were lost while it went on" },
+		{ -E2BIG, "more pointers than it may have memory for" },
+		{ -ENOMEM, "not enough memory" },
+		{ -EOVERFLOW, "too many blocks" },
+	};
+
+	if (err == -EPERM || err == -EACCES) {
+		explain_denied(l, o->pid);
+		return;
+	}
+	if (err == -ETIME) {
+		snprintf(l->why, sizeof(l->why), "scan given up: the process would have stood longer than %s",
+			 human_duration(o->max_pause_ns).text);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].err == err)
+			snprintf(l->why, sizeof(l->why), "scan given up: %s", reasons[i].why);
+	if (!l->why[0])
+		snprintf(l->why, sizeof(l->why), "scan given up: %s", strerror(-err));
+}
+
+static int keep(struct leaks *l, const struct scan *scan, const struct heap *heap)
+{
+	size_t nr = heap_row_count(heap);
+	auto_free struct scan_sums *sums = calloc(nr + 1, sizeof(*sums));
+	int err;
+
+	l->rows = calloc(nr + 1, sizeof(*l->rows));
+	if (!sums || !l->rows)
+		return -ENOMEM;
+	l->nr_rows = nr;
+	err = scan_rows(scan, sums, nr);
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++)
+		l->rows[i].sums = sums[i];
+	l->result = scan_result(scan);
+	return leaks_link(l, scan, heap);
+}
+
+/* Judge, once the process goes on. */
+static int judge(struct leaks *l, struct scan *scan, const struct heap *heap)
+{
+	int err = scan_judge(scan);
+
+	return err ? err : keep(l, scan, heap);
+}
+
+/* The process stands: enter its last events, read its memory. *@snap stays even on errors. */
+static int read_standing(struct snapshot **snap, struct scan *scan, const struct leaks_options *o)
+{
+	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns, .is_traced = o->is_traced };
+	int err = snapshot_stop_new(snap, o->pid, &so);
+
+	if (!err)
+		err = o->drain(o->ctx, scan, true);
+	if (!err)
+		err = scan_read(scan, *snap);
+	if (*snap)
+		snapshot_resume(*snap);
+	return err;
+}
+
+static int read_moment(struct leaks *l, struct scan *scan, const struct leaks_options *o)
+{
+	struct snapshot *snap = NULL;
+	u64 start_ns = snapshot_clock();
+	int err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
+
+	if (err)
+		return err;
+	err = read_standing(&snap, scan, o);
+	if (o->release)
+		o->release(o->ctx);
+	l->pause_ns = snapshot_clock() - start_ns;
+	snapshot_free(snap);
+	return err;
+}
+
+static int find(struct leaks *l, const struct leaks_options *o)
+{
+	const struct scan_options so = { .is_partial = o->is_partial };
+	const struct scan_books books = scan_books_of(o->heap);
+	struct scan *scan = NULL;
+	int err = scan_new(&scan, &books, &so);
+
+	/* What came in meanwhile is entered before the stop, so that this is short. */
+	if (!err)
+		err = o->drain(o->ctx, scan, false);
+	if (!err)
+		err = read_moment(l, scan, o);
+	if (!err)
+		err = judge(l, scan, o->heap);
+	scan_free(scan);
+	return err;
+}
+
+int leaks_find(struct leaks **out, const struct leaks_options *options)
+{
+	auto_leaks struct leaks *l = calloc(1, sizeof(*l));
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	l->max_pause_ns = options->max_pause_ns;
+	l->is_partial = options->is_partial;
+	err = find(l, options);
+	if (err)
+		explain(l, options, err);
+	l->has_verdict = !err;
+	*out = take_ptr(l);
+	return 0;
+}
+
+struct leak_row leaks_row(const struct leaks *l, u32 row)
+{
+	return l && row < l->nr_rows ? l->rows[row] : (struct leak_row){ 0 };
+}
+
+struct scan_sum leaks_lost(const struct leak_row *row)
+{
+	const struct scan_sum *definite = &row->sums.of[SCAN_DEFINITE];
+
+	return (struct scan_sum){ definite->blocks + row->through.blocks,
+				  definite->bytes + row->through.bytes };
+}

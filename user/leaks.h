@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Leak verdicts on a process that goes on living: events up to one moment, a snapshot of it, sums for reports. */
+#pragma once
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "user/scan.h"
+
+struct heap;
+struct module_table;
+struct stack_table;
+struct suppress_list;
+struct symbolizer;
+
+/* What became of the blocks of one caller (struct heap_row). */
+struct leak_row {
+	struct scan_sums sums;	    /* without what is suppressed */
+	struct scan_sum through;    /* indirect: lost through this caller's definite blocks */
+	struct scan_sum suppressed; /* lost, but left out by a rule */
+};
+
+/* Indirect blocks of one caller that were lost through definite ones of another (or the same). */
+struct leak_link {
+	u32 row, leader; /* numbers of rows */
+	struct scan_sum sum;
+};
+
+/* The verdicts on one process, or why there are none. */
+struct leaks {
+	bool has_verdict;
+	char why[160]; /* one sentence without full stop when there is none */
+	struct scan_result result;
+	struct scan_sum suppressed; /* taken out of result.sums */
+	u64 pause_ns;		    /* how long the process stood */
+	u64 max_pause_ns;	    /* it was allowed to */
+	bool is_partial;	    /* the books do not know all blocks */
+	struct leak_row *rows;	    /* owned; by number of the row */
+	size_t nr_rows;
+	struct leak_link *links; /* owned; each pair of rows once */
+	size_t nr_links;
+};
+
+/* How to scan. */
+struct leaks_options {
+	pid_t pid;
+	const struct heap *heap;
+	u64 max_pause_ns;
+	bool is_traced;	 /* as snapshot_options */
+	bool is_partial; /* as scan_options */
+	void *ctx;
+	/* NULL, or: let all threads stand before the snapshot is taken, and go on after it. 0 or -errno. */
+	int (*stop)(void *ctx, u64 max_ns);
+	void (*release)(void *ctx);
+	/*
+	 * Enter all events that are there in the books; those of the process also in @scan. Called twice, the
+	 * second time while the process stands. -ESRCH: it ended or is another program; -ENODATA: events were
+	 * lost, so that nothing can be said; or another -errno.
+	 */
+	int (*drain)(void *ctx, struct scan *scan, bool is_standing);
+};
+
+/*
+ * Stop the process, read it, let it go on, judge. *@out is owned by the caller: leaks_free(). 0 also when there is
+ * no verdict (leaks->why says so); -ENOMEM when not even that fits.
+ */
+int leaks_find(struct leaks **out, const struct leaks_options *options) __must_check;
+
+/* No verdict, because of @why. *@out is owned by the caller. */
+int leaks_none(struct leaks **out, const char *why) __must_check;
+void leaks_free(struct leaks *l);
+
+/* Fill in the links and what they say of rows, from a scan with verdicts. 0 or -ENOMEM. */
+int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap) __must_check;
+
+/* The sums of row @row; all zero for one that came since. */
+struct leak_row leaks_row(const struct leaks *l, u32 row);
+
+/* Bytes and blocks lost for sure, with what is lost through them. */
+struct scan_sum leaks_lost(const struct leak_row *row);
+
+/* What names of stacks come from. */
+struct leaks_names {
+	const struct heap *heap;
+	const struct stack_table *stacks;
+	const struct module_table *modules;
+	struct symbolizer *symbolizer; /* NULL = no names */
+};
+
+/* Move what a rule of @list leaves out from the sums to the suppressed ones. 0 or -ENOMEM. */
+int leaks_suppress(struct leaks *l, const struct suppress_list *list,
+		   const struct leaks_names *names) __must_check;
+
+/* Write a suppression for each caller with leaks. 0, -ENOMEM or -EIO. */
+int leaks_write_suppressions(FILE *out, const struct leaks *l, const struct leaks_names *names) __must_check;
