@@ -106,3 +106,15 @@ linked() {
 		$2 == "limit" && $5 == "t_allocates;t_plug_a" { cut = $3 }
 		END { exit !(NR == 2 && complete > 400 && cut > 400 && complete + cut == 1200) }' "$BATS_TEST_TMPDIR/seen"
 }
+
+@test "stacks: while exceptions are thrown, pass and are caught (B9)" { chains_equal 127 "$T/stack_throw"; }
+
+# Looked up early: the linker's way to a function that is called for the first time has no rule that a row holds.
+@test "stacks: from a signal handler after each instruction of functions, C library and vDSO (C5)" {
+	[ "$(uname -m)" = x86_64 ] || skip "single steps are for x86_64"
+	LD_BIND_NOW=1 chains_equal 127 "$T/stack_step"
+}
+
+@test "stacks: lies, edges, and a recursion 1,000,000 deep end where they must, and say so (C1, C3)" {
+	chains_equal 127 "$T/stack_bad"
+}

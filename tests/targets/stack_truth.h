@@ -37,7 +37,7 @@ struct chain {
 	const char *names[MAX_TOLD]; /* innermost first */
 };
 
-static struct shadow main_shadow = { .outside = OUTSIDE_MAIN };
+static struct shadow main_shadow = { { 0 }, 0, OUTSIDE_MAIN, 0 };
 static __thread struct shadow *shadow;
 static struct chain chains[MAX_CHAINS];
 static unsigned truth_depth = 64;
