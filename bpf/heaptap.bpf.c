@@ -209,7 +209,8 @@ static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
 	if (!t || !info)
 		return 0;
 	for (int i = MAX_LEVELS - 1; i >= 0; i--) {
-		struct level *l = &t->levels[i];
+		/* Plain &levels[i] may become a pointer and a negative number; Linux 7.2 refuses that. */
+		struct level *l = level_at(t, i);
 
 		if (i >= t->nr)
 			continue;
