@@ -59,21 +59,50 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 	w->sp += word;
 }
 
-#define LOOP(has_loop, nr, round, loop)                                                                      \
-	do {                                                                                                 \
-		if (has_loop)                                                                                \
-			bpf_loop(nr, round, loop, 0);                                                        \
-		else                                                                                         \
-			for (u32 i = 0; i < (nr); i++)                                                       \
-				if (round(i, loop))                                                          \
-					break;                                                               \
-	} while (0)
+enum loop { LOOP_WALK, LOOP_CHECK, LOOP_KEEP };
+
+/*
+ * Before Linux 5.17 there is no bpf_loop(), and plain loops over whole rounds are too much for the verifier.
+ * A global function it looks at once and alone; that may get nothing but numbers, so it looks the rest up
+ * again. Returns whether this was the last round.
+ */
+__noinline int plain_round(u32 which, u32 round, u32 pid)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid();
+	struct walk_loop loop = { .depth = config.depth };
+
+	loop.w = bpf_map_lookup_elem(&walks, &tid);
+	loop.maps = maps_of(pid);
+	if (!loop.w || !loop.maps)
+		return 1;
+	if (which == LOOP_WALK)
+		return walk_round(round, &loop);
+	return which == LOOP_CHECK ? check_round(round, &loop) : keep_round(round, &loop);
+}
+
+/* At most @most rounds, until one says that it was the last. */
+static __always_inline void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
+{
+	static long (*const rounds[])(u32, void *) = {
+		[LOOP_WALK] = walk_round,
+		[LOOP_CHECK] = check_round,
+		[LOOP_KEEP] = keep_round,
+	};
+
+	if (has_loop) {
+		bpf_loop(most, rounds[which], loop, 0);
+		return;
+	}
+	for (u32 i = 0; i < most; i++)
+		if (plain_round(which, i, loop->pid))
+			return;
+}
 
 /* Is the rest of the last stack, from the frame that the walk has come to, as it was? */
 static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
 	loop->w->state = STEP_ON;
-	LOOP(has_loop, WALK_FRAMES, check_round, loop);
+	run_loop(loop, has_loop, LOOP_CHECK, WALK_FRAMES);
 	return loop->w->state == STEP_ON;
 }
 
@@ -81,17 +110,17 @@ static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop,
 static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
 	loop->w->state = STEP_ON;
-	LOOP(has_loop, WALK_STEPS, walk_round, loop);
+	run_loop(loop, has_loop, LOOP_WALK, WALK_STEPS);
 	if (w->is_matched && !is_unchanged(w, loop, has_loop)) {
 		w->is_matched = 0;
 		w->candidate = 0;
 		loop->w->state = STEP_ON;
-		LOOP(has_loop, WALK_STEPS, walk_round, loop);
+		run_loop(loop, has_loop, LOOP_WALK, WALK_STEPS);
 	}
 	if (!w->is_matched)
 		w->end = loop->w->state < NR_STACK_ENDS ? loop->w->state : STACK_LIMIT;
 	w->nr = w->is_matched ? w->candidate : 0;
-	LOOP(has_loop, WALK_FRAMES, keep_round, loop);
+	run_loop(loop, has_loop, LOOP_KEEP, WALK_FRAMES);
 }
 
 /* Give user space the stack. False if there was no room. */
@@ -165,7 +194,7 @@ static __always_inline u64 stack_id(const struct walk *w, u32 pid)
 static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t,
 				      const struct probe_info *info, bool has_loop)
 {
-	struct walk_loop loop = { .depth = config.depth };
+	struct walk_loop loop = { .depth = config.depth, .pid = t->pid };
 	struct walk *w;
 	u64 id;
 	u8 seen = 1;

@@ -407,6 +407,7 @@ struct walk_loop {
 	struct walk *w;
 	const struct unwind_maps *maps;
 	u32 depth;
+	u32 pid; /* whose mappings these are */
 };
 
 /* Is the frame that the walk has come to one of the last stack's? Then the rest may be the same too. */
