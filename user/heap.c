@@ -525,6 +525,12 @@ void heap_expect_gaps(struct heap *h)
 	h->is_lossy = true;
 }
 
+void heap_end(struct heap *h)
+{
+	while (h->is_lossy && h->nr_pending)
+		free_pending(h, &h->pending[h->nr_pending - 1]);
+}
+
 void heap_taint(struct heap *h)
 {
 	if (h->epoch == EPOCH_MAX) {

@@ -77,6 +77,9 @@ void heap_prefetch(const struct heap *h, const struct heap_event *ev);
 /* Events have been lost, results of calls among them: a realloc without an end is over when its thread goes on. */
 void heap_expect_gaps(struct heap *h);
 
+/* The process has ended, no thread goes on any more: with gaps to expect, all reallocs are over. */
+void heap_end(struct heap *h);
+
 /* A free may have been lost: every block alive now becomes unsure. Cheap. */
 void heap_taint(struct heap *h);
 

@@ -36,9 +36,9 @@ struct heap {
 	struct budget budget;
 	struct heap_totals totals;
 	u64 lost;
-	u64 peak_nr; /* grows with each new peak */
-	u64 base_ms; /* times in blocks count from here */
-	u32 epoch;   /* grows with each taint; blocks of an older one are unsure */
+	u64 peak_nr;   /* grows with each new peak */
+	u64 base_ms;   /* times in blocks count from here */
+	u32 epoch;     /* grows with each taint; blocks of an older one are unsure */
 	bool is_lossy; /* events have been lost: the end of a call may be missing */
 	struct row_table rows;
 	struct block_table blocks;

@@ -483,6 +483,8 @@ static u64 count_unseen(struct session *s, const struct process *p)
 {
 	struct losses lost = s->ops->losses(s->source, p->target->pid);
 
+	if (lost.allocs > p->before.allocs)
+		heap_expect_gaps(p->heap);
 	return lost.frees + lost.other - lost.abandoned;
 }
 
@@ -513,10 +515,13 @@ int session_poll(struct session *s)
 static void read_losses(struct session *s, struct process *p)
 {
 	struct losses now;
+	u64 repaired = heap_totals(p->heap).collisions;
 
 	if (p->is_over)
 		return;
 	now = s->ops->losses(s->source, p->target->pid);
+	/* Lost frees that another block at the address has proved are in the books. */
+	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
 				     .frees = now.frees - p->before.frees,
 				     .stacks = now.stacks - p->before.stacks,
@@ -529,6 +534,7 @@ void session_ended(struct session *s, pid_t pid, int status)
 
 	if (!p)
 		return;
+	heap_end(p->heap);
 	read_losses(s, p);
 	p->target->has_exited = true;
 	p->target->exit_status = status;

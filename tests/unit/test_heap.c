@@ -543,6 +543,8 @@ static void test_lost_end(void **state)
 	do_begin(h, fn_realloc, 2, BASE + 0x1000);
 	do_alloc(h, fn_malloc, BASE + 0x3000, 10); /* by another thread */
 	assert_int_equal(heap_totals(h).frees, 1);
+	heap_end(h);
+	assert_int_equal(heap_totals(h).frees, 2);
 	heap_free(h);
 }
 
