@@ -225,6 +225,10 @@ static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
 		outer = bpf_map_lookup_elem(&probes, &l->probe);
 		if (!outer)
 			return 0;
+		if (outer->kind == KIND_FREE) {
+			t->nr = i;
+			return 0;
+		}
 		result = call_result(ctx, info, l);
 		finish(t, l, outer, result);
 		t->nr = result ? i : i + 1;
@@ -270,9 +274,12 @@ int enter_free(struct pt_regs *ctx)
 		ret = read_word(info, REGS_SP(ctx));
 	l = t->nr ? outer_level(ctx, t, probe, ret) : NULL;
 	if (l) {
-		/* The free that a delete hands its block to is the end of the delete. */
-		if (l->state == LEVEL_INTERNAL ||
-		    (l->flags & PROBE_DELEGATES && l->old == ev.addr && !(info->flags & PROBE_DELEGATES)))
+		/*
+		 * The free that a delete hands its block to is the end of the delete, unless its own end is still
+		 * to come: it may jump on into another one.
+		 */
+		if (l->state == LEVEL_INTERNAL || (l->flags & PROBE_DELEGATES && l->old == ev.addr &&
+						   !(info->flags & (PROBE_DELEGATES | PROBE_RETURNS))))
 			t->nr--;
 		return 0;
 	}

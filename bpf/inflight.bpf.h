@@ -202,7 +202,9 @@ static __always_inline bool is_nested(const struct level *l, u64 sp, u64 ret, u3
 			return true;
 		if (probe == l->probe || l->state == LEVEL_FAILED)
 			return false;
-		return l->flags & PROBE_DELEGATES ? ret == l->ret : !(ret & 4095);
+		if (!(l->flags & PROBE_DELEGATES) || (l->nr_inner && !l->inner[0].depth && ret != l->ret))
+			return !(ret & 4095);
+		return ret == l->ret;
 	}
 	if (l->sp < sp || l->sp - sp > SAME_STACK_BYTES)
 		return false;
