@@ -113,18 +113,34 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 	struct pollfd fds[2] = { { .fd = c->fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
 	struct signalfd_siginfo si;
 
+	enum control_event event = CONTROL_NONE, clock;
+
 	*sig = 0;
 	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0 && fds[0].revents &&
 	    read(c->fd, &si, sizeof(si)) == sizeof(si))
-		return on_signal(c, &si, sig);
-	return on_clock(c);
+		event = on_signal(c, &si, sig);
+	if (event != CONTROL_NONE && event != CONTROL_CHILD)
+		return event;
+	/* Children may have news all the time; who takes part in their lives looks at them anyway. */
+	clock = on_clock(c);
+	return clock == CONTROL_NONE ? event : clock;
+}
+
+/* Those that were the program's, and came before we knew of its end, must not end us. */
+static void forget_signals(const struct control *c)
+{
+	struct signalfd_siginfo si;
+
+	while (read(c->fd, &si, sizeof(si)) == sizeof(si))
+		;
 }
 
 void control_finish(struct control *c)
 {
 	sigset_t set;
 
-	(void)c;
+	if (c->passes_on)
+		forget_signals(c);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
