@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -21,12 +22,21 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 
+/* What the child was at when it failed. */
+enum step { STEP_USER, STEP_CWD, STEP_EXEC };
+
+struct failure {
+	enum step step;
+	int err; /* -errno */
+};
+
 struct launch {
 	pid_t pid;
 	struct launch_hooks hooks;
 	taddr_t entry;	   /* AT_ENTRY: where the dynamic linker hands over */
 	long entry_code;   /* the word under the breakpoint there */
 	bool is_starting;  /* the dynamic linker is still at work */
+	bool has_forked;   /* meanwhile: the copy has our breakpoint, too */
 	bool has_new_code; /* it mapped code that nobody was told about */
 	bool has_ended;
 	bool is_exit_told;
@@ -61,7 +71,7 @@ static int become(const char *user)
 static void child(const struct launch_options *o, int go, int report)
 {
 	sigset_t none;
-	int err = 0;
+	struct failure f = { .step = STEP_USER };
 	char c;
 
 	sigemptyset(&none);
@@ -70,22 +80,22 @@ static void child(const struct launch_options *o, int go, int report)
 		_exit(127);
 	caps_restore_limits();
 	if (o->user)
-		err = become(o->user);
-	if (!err && o->cwd && chdir(o->cwd))
-		err = -errno;
-	if (!err) {
+		f.err = become(o->user);
+	if (!f.err && o->cwd && chdir(o->cwd))
+		f = (struct failure){ STEP_CWD, -errno };
+	if (!f.err) {
 		execvp(o->argv[0], o->argv);
-		err = -errno;
+		f = (struct failure){ STEP_EXEC, -errno };
 	}
-	if (write(report, &err, sizeof(err)) < 0)
+	if (write(report, &f, sizeof(f)) < 0)
 		_exit(126);
 	_exit(127);
 }
 
-static void set_entry_code(const struct launch *l, long code)
+static void set_entry_code(const struct launch *l, pid_t pid, long code)
 {
-	if (ptrace(PTRACE_POKETEXT, l->pid, l->entry, code))
-		warn("run: cannot watch the start of PID %d: %s", l->pid, strerror(errno));
+	if (ptrace(PTRACE_POKETEXT, pid, l->entry, code))
+		warn("run: cannot watch the start of PID %d: %s", pid, strerror(errno));
 }
 
 /*
@@ -98,6 +108,7 @@ static void new_image(struct launch *l)
 	u64 interp = 0;
 
 	l->is_starting = false;
+	l->has_forked = false;
 	l->is_exit_told = false;
 	l->hooks.exec(l->hooks.ctx, l->pid);
 	l->hooks.mapped(l->hooks.ctx, l->pid);
@@ -107,7 +118,7 @@ static void new_image(struct launch *l)
 		ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options);
 		return;
 	}
-	ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options | PTRACE_O_EXITKILL);
+	ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options | PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK);
 	errno = 0;
 	l->entry_code = ptrace(PTRACE_PEEKTEXT, l->pid, l->entry, 0);
 	if (errno) {
@@ -116,7 +127,7 @@ static void new_image(struct launch *l)
 	}
 	l->is_starting = true;
 	l->has_new_code = false;
-	set_entry_code(l, tracee_breakpoint(l->entry_code));
+	set_entry_code(l, l->pid, tracee_breakpoint(l->entry_code));
 }
 
 /* If the program stands at our breakpoint, take it out. */
@@ -126,7 +137,7 @@ static bool reached_entry(struct launch *l)
 
 	if (tracee_get_pc(l->pid, &pc) || pc != tracee_after_breakpoint(l->entry))
 		return false;
-	set_entry_code(l, l->entry_code);
+	set_entry_code(l, l->pid, l->entry_code);
 	if (tracee_set_pc(l->pid, l->entry))
 		warn("run: cannot set the program counter of PID %d: %s", l->pid, strerror(errno));
 	l->is_starting = false;
@@ -286,13 +297,30 @@ static pid_t wait_for_exiting(struct launch *l)
 	return tid;
 }
 
+/* Is it a thread of the program? Clones that are processes of their own are traced, too. */
+static bool is_own_thread(const struct launch *l, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", l->pid, tid);
+	return tid == l->pid || !access(path, F_OK);
+}
+
+/* Let go of a copy that the program made of itself. vfork and posix_spawn make none, and do not get here. */
+static void let_go(const struct launch *l, pid_t pid)
+{
+	set_entry_code(l, pid, l->entry_code);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, 0);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+}
+
 /* Thread @tid is about to end; does the whole process end with it, its memory still there? */
 static void thread_ends(struct launch *l, pid_t tid)
 {
 	enum tracee_call call = tracee_call(tid);
 	unsigned long status = 0;
 
-	if (l->is_exit_told || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+	if (l->is_exit_told || !is_own_thread(l, tid) || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
 		return;
 	if (!WIFSIGNALED((int)status) && call != TRACEE_CALL_EXITS_ALL && thread_count(l->pid) > 1) {
 		if (call == TRACEE_CALL_EXITS)
@@ -327,7 +355,14 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 
 	switch (event) {
 	case PTRACE_EVENT_EXEC:
+		if (tid != l->pid) { /* a clone that is no thread */
+			ptrace(PTRACE_DETACH, tid, 0, 0);
+			return;
+		}
 		new_image(l);
+		break;
+	case PTRACE_EVENT_FORK:
+		l->has_forked = true;
 		break;
 	case PTRACE_EVENT_EXIT:
 		thread_ends(l, tid);
@@ -335,6 +370,10 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 	case PTRACE_EVENT_STOP:
 		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
 			ptrace(PTRACE_LISTEN, tid, 0, 0);
+			return;
+		}
+		if ((l->is_starting || l->has_forked) && !is_own_thread(l, tid)) {
+			let_go(l, tid);
 			return;
 		}
 		break;
@@ -357,10 +396,10 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 	go_on(l, tid, 0);
 }
 
-/* Wait for the exec of the child, handling what comes before. 0 or the -errno that it reported. */
-static int wait_for_exec(struct launch *l, int report)
+/* Wait for the exec of the child, handling what comes before. 0, or @f says what went wrong. */
+static int wait_for_exec(struct launch *l, int report, struct failure *f)
 {
-	int status, err;
+	int status;
 
 	for (;;) {
 		if (waitpid(l->pid, &status, __WALL) < 0) {
@@ -371,7 +410,7 @@ static int wait_for_exec(struct launch *l, int report)
 		if (WIFEXITED(status) || WIFSIGNALED(status)) {
 			l->has_ended = true;
 			l->status = status;
-			return read(report, &err, sizeof(err)) == sizeof(err) ? err : -ECHILD;
+			return read(report, f, sizeof(*f)) == sizeof(*f) ? f->err : -ECHILD;
 		}
 		if (status >> 16 == PTRACE_EVENT_EXEC) {
 			new_image(l);
@@ -407,21 +446,31 @@ static void close_pair(int fds[2])
 			close(fds[i]);
 }
 
+static void complain(const struct launch_options *o, enum step step, int err)
+{
+	const char *what[] = { [STEP_USER] = o->user, [STEP_CWD] = o->cwd, [STEP_EXEC] = o->argv[0] };
+
+	error("run: %s: %s", what[step],
+	      step == STEP_USER && err == -EINVAL ? "unknown user" : strerror(-err));
+}
+
 int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
 {
 	struct launch *l = calloc(1, sizeof(*l));
 	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
+	struct failure f = { .step = STEP_EXEC };
 	int err = -ENOMEM;
 
 	if (!l)
 		goto undo_fds;
 	l->hooks = *hooks;
+	/* What ends before it is the program is nobody's business. */
+	l->is_exit_told = true;
 	err = fork_child(l, options, go, report);
 	if (!err)
-		err = wait_for_exec(l, report[0]);
+		err = wait_for_exec(l, report[0], &f);
 	if (err) {
-		error("run: %s: %s", options->argv[0],
-		      err == -EINVAL && options->user ? "unknown user" : strerror(-err));
+		complain(options, f.step, err);
 		launch_free(l);
 		goto undo_fds;
 	}
