@@ -338,6 +338,8 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 		w->has_fp = 1;
 	}
 	w->is_guessed = 0;
+	/* Nothing of the last stack lies beyond it by which a later walk could tell that the word has changed. */
+	f->is_fixed |= !pc;
 	return pc ? STEP_ON : STACK_COMPLETE;
 }
 
@@ -459,6 +461,8 @@ static long check_round(u32 round, void *data)
 	u64 i = w->candidate - 1 - round, k;
 	u64 word;
 
+	if (!i && w->last[0].is_fixed)
+		w->state = 0;
 	if (!i || i >= WALK_FRAMES)
 		return 1;
 	k = i - 1;

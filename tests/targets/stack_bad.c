@@ -52,11 +52,45 @@ __asm__(
 			  "mov %rsp, %rbx\n"
 			  "lea -16(%rdi), %rsp\n"
 			  ".cfi_def_cfa rsp, 24\n" CALL_ALLOCATES "mov %rbx, %rsp\n.cfi_def_cfa rsp, 16\n"
-			  "pop %rbx\n.cfi_def_cfa rsp, 8\nret\n" FINISH("t_leaves"));
+			  "pop %rbx\n.cfi_def_cfa rsp, 8\nret\n" FINISH("t_leaves")
+	/* Without a caller, when it is asked so: then t_floats is the first function of a stack. */
+	BEGIN("t_starts") "push %rbx\n.cfi_def_cfa_offset 16\n"
+			  "test %edi, %edi\n"
+			  "je 1f\n"
+			  "push $0\n"
+			  "jmp t_floats\n"
+			  "1: call t_floats\n"
+			  "2: pop %rbx\n.cfi_def_cfa_offset 8\nret\n" FINISH("t_starts")
+				  BEGIN("t_floats") "sub $8, %rsp\n.cfi_def_cfa_offset 16\n" CALL_ALLOCATES
+						    "add $8, %rsp\n.cfi_def_cfa_offset 8\n"
+						    "cmpq $0, (%rsp)\n"
+						    "je 1f\n"
+						    "ret\n"
+						    "1: add $8, %rsp\n"
+						    "jmp 2b\n" FINISH("t_floats"));
 void t_shrinks(void);
 void t_stays(void);
 void t_repeats(void);
 void t_leaves(char *top);
+void t_starts(int is_first);
+
+/* The same frames at the same place, but not the same stack: the word where it ends is another. */
+FN static void t_takes_turns(void)
+{
+	static struct shadow first, called;
+
+	begin_chain(&first, NULL);
+	shadow_push("t_floats");
+	begin_chain(&called, NULL);
+	shadow_push("main");
+	ENTER();
+	shadow_push("t_starts");
+	shadow_push("t_floats");
+	for (int i = 0; i < 20; i++) {
+		shadow = i % 2 ? &called : &first;
+		t_starts(i % 2 == 0);
+	}
+}
 
 static void lie(void)
 {
@@ -151,6 +185,7 @@ static void go_deep(void)
 int main(void)
 {
 	chains_begin();
+	t_takes_turns();
 	lie();
 	call_nothing();
 	go_deep();
