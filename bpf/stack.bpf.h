@@ -173,6 +173,12 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 	if (!loop->maps)
 		return false;
 	seq = *(volatile const u32 *)&loop->maps->seq;
+	/* Others than the last walk's: what it found, and rules found on the way, may hold no more. */
+	if (w->seq != seq) {
+		w->seq = seq;
+		w->nr = 0;
+		w->candidate = 0;
+	}
 	walk_stack(w, loop, has_loop);
 	/* The mappings changed under the walk: it may have gone wrong anywhere. */
 	if (seq & 1 || seq != *(volatile const u32 *)&loop->maps->seq)

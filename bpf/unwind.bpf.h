@@ -34,7 +34,7 @@ struct walk_frame {
 struct known_rule {
 	u64 pc;
 	u32 rule;
-	u32 generation; /* of the mappings that it holds for */
+	u32 seq; /* of the mappings that it holds for */
 };
 
 /* One thread's walking: the last stack, outermost frame first, and the one under way, innermost first. */
@@ -49,6 +49,7 @@ struct walk {
 	u32 candidate; /* 1 + index of the frame of last that may be the present one; 0 = none */
 	u32 word;      /* bytes */
 	u32 epoch;     /* of the process's mappings */
+	u32 seq;       /* of the maps that last was walked by */
 	s32 state;     /* of the walk under way: STEP_ON, or the enum stack_end that it came to */
 	u8 end;	       /* enum stack_end of last */
 	u8 is_guessed; /* the frame was found by frame pointer alone */
@@ -352,7 +353,7 @@ static __always_inline int rule_at(struct walk *w, const struct unwind_maps *map
 
 	asm volatile("%0 &= %1" : "+r"(slot) : "i"(KNOWN_RULES - 1));
 	known = &w->known[slot];
-	if (known->pc == pc && known->generation == (u32)w->generation) {
+	if (known->pc == pc && known->seq == w->seq) {
 		*rule = known->rule;
 		return STEP_ON;
 	}
@@ -364,7 +365,7 @@ static __always_inline int rule_at(struct walk *w, const struct unwind_maps *map
 	*rule = m->shard == NO_SHARD ? CFI_NONE : find_rule(m, pc - 1);
 	known->pc = pc;
 	known->rule = *rule;
-	known->generation = w->generation;
+	known->seq = w->seq;
 	return STEP_ON;
 }
 
