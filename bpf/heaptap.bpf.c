@@ -137,7 +137,7 @@ static __always_inline int begin_alloc(struct pt_regs *ctx, bool has_loop)
 		ev.old_addr = l->old;
 		ev.size = l->size;
 		ev.stack = l->stack;
-		l->is_begin_lost = !send(t, &ev);
+		send(t, &ev);
 	}
 	return 0;
 }
@@ -188,7 +188,7 @@ static __always_inline void finish(struct thread *t, struct level *l, const stru
 	if (addr)
 		t->last_alloc = addr;
 	/* Of a failure that was told before nothing more is to be told. */
-	if ((addr || l->state != LEVEL_RETRIED) && !send(t, &ev) && addr && l->old && l->is_begin_lost)
+	if ((addr || l->state != LEVEL_RETRIED) && !send(t, &ev) && l->old && (addr || !l->size))
 		count_lost(t->pid, EVENT_FREE);
 	if (!addr && info->flags & PROBE_DELEGATES)
 		l->state = LEVEL_FAILED;

@@ -38,9 +38,8 @@ struct level {
 	u32 nr_inner;
 	struct inner_call inner[MAX_INNER]; /* that it is in, outermost first */
 	u8 state;			    /* enum level_state; 0 = unused */
-	u8 is_begin_lost;		    /* of a realloc: user space does not know that it began */
 	u8 flags;			    /* of the probe, enum probe_flag */
-	u8 reserved[5];
+	u8 reserved[6];
 };
 
 /* One thread of a traced process. Made at its first call, deleted when it ends. */

@@ -173,6 +173,19 @@ static void free_pending(struct heap *h, struct pending *p)
 	del_pending(h, p);
 }
 
+/*
+ * The end of the realloc of @p was lost, and the source has counted the free of its old block as lost. Where
+ * the books have that free they say so.
+ */
+static void settle_lost_end(struct heap *h, struct pending *p)
+{
+	if (p->kind != PENDING_UNKNOWN) {
+		account_pending(h, p);
+		h->totals.lost_ends++;
+	}
+	del_pending(h, p);
+}
+
 static struct pending *find_pending(struct heap *h, u32 tid, taddr_t addr)
 {
 	for (u32 i = 0; i < h->nr_pending; i++)
@@ -267,10 +280,16 @@ static void free_block(struct heap *h, taddr_t addr, bool is_temporary)
 		return;
 	}
 	p = find_pending_block(h, addr);
-	if (p)
-		free_pending(h, p);
-	else
+	if (p && h->is_lossy) {
+		/* The address came back to a call that was not seen; this is its block. */
+		account_pending(h, p);
+		p->kind = PENDING_GONE;
 		h->totals.unknown_frees++;
+	} else if (p) {
+		free_pending(h, p);
+	} else {
+		h->totals.unknown_frees++;
+	}
 }
 
 /* Nothing is left in the pages of [@start, @start + @size). */
@@ -403,7 +422,9 @@ static int enter_realloc_begin(struct heap *h, const struct heap_event *ev)
 	/* The end of that one was lost. No new block at the address: it is the same block as then. */
 	if (known && pending_is_live(known) && new.kind == PENDING_UNKNOWN)
 		return 0;
-	if (known)
+	if (known && h->is_lossy)
+		settle_lost_end(h, known);
+	else if (known)
 		free_pending(h, known);
 	add_pending(h, &new);
 	return 0;
@@ -478,7 +499,7 @@ static void settle_lost_ends(struct heap *h, const struct heap_event *ev)
 		struct pending *p = &h->pending[i];
 
 		if (p->tid == ev->h.tid && (ev->h.kind != EVENT_REALLOC_END || ev->old_addr != p->old_addr))
-			free_pending(h, p);
+			settle_lost_end(h, p);
 	}
 }
 
@@ -528,7 +549,7 @@ void heap_expect_gaps(struct heap *h)
 void heap_end(struct heap *h)
 {
 	while (h->is_lossy && h->nr_pending)
-		free_pending(h, &h->pending[h->nr_pending - 1]);
+		settle_lost_end(h, &h->pending[h->nr_pending - 1]);
 }
 
 void heap_taint(struct heap *h)

@@ -29,6 +29,7 @@ struct heap_totals {
 	u64 failed_allocs;
 	u64 unknown_frees; /* of blocks never seen: from before the attach, or foreign */
 	u64 collisions;	   /* an alloc at a live address: its free was lost, repaired */
+	u64 lost_ends; /* reallocs that were settled without their end: the source counts a lost free for each */
 	u64 first_time_ns, last_time_ns;
 };
 

@@ -515,12 +515,13 @@ int session_poll(struct session *s)
 static void read_losses(struct session *s, struct process *p)
 {
 	struct losses now;
-	u64 repaired = heap_totals(p->heap).collisions;
+	struct heap_totals totals = heap_totals(p->heap);
+	u64 repaired = totals.collisions + totals.lost_ends;
 
 	if (p->is_over)
 		return;
 	now = s->ops->losses(s->source, p->target->pid);
-	/* Lost frees that another block at the address has proved are in the books. */
+	/* Lost frees that later events have proved are in the books. */
 	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
 				     .frees = now.frees - p->before.frees,
