@@ -31,8 +31,8 @@ struct launch_hooks {
 
 /*
  * Start the program; it stands at its first instruction, hooks->exec and hooks->mapped have been called,
- * when this returns 0. Else -errno of the exec or the change of directory (-ENOENT, -EACCES, ...), -EINVAL for an unknown user,
- * -EPERM when we may not become that user. One line is logged on failure.
+ * when this returns 0. Else -errno of the exec or the change of directory (-ENOENT, -EACCES, ...), -EINVAL
+ * for an unknown user, -EPERM when we may not become that user. One line is logged on failure.
  */
 int launch_new(struct launch **out, const struct launch_options *options,
 	       const struct launch_hooks *hooks) __must_check;
