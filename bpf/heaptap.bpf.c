@@ -123,7 +123,7 @@ static __always_inline int begin_alloc(struct pt_regs *ctx, bool has_loop)
 	if (!t || !info)
 		return 0;
 	if (t->nr || info->flags & PROBE_DELEGATES)
-		ret = read_word(info, REGS_SP(ctx));
+		ret = call_ret(ctx, info);
 	if (t->nr && outer_level(ctx, t, probe, ret))
 		return 0;
 	l = push_level(ctx, t, probe, info->flags, ret);
@@ -271,7 +271,7 @@ int enter_free(struct pt_regs *ctx)
 	if (!ev.addr)
 		return 0;
 	if (t->nr || info->flags & PROBE_DELEGATES)
-		ret = read_word(info, REGS_SP(ctx));
+		ret = call_ret(ctx, info);
 	l = t->nr ? outer_level(ctx, t, probe, ret) : NULL;
 	if (l) {
 		/*
@@ -315,7 +315,7 @@ int internal_call(struct pt_regs *ctx)
 		return 0;
 	drop_stale(t, REGS_SP(ctx));
 	l = push_level(ctx, t, probe, 0, 0);
-	l->sp = REGS_SP(ctx) - word_bytes(info);
+	l->sp = REGS_CALL_SP(ctx, word_bytes(info));
 	l->state = LEVEL_INTERNAL;
 	return 0;
 }

@@ -150,6 +150,12 @@ static __always_inline u64 read_word(const struct probe_info *info, u64 addr)
 	return word;
 }
 
+/* Where the call returns to whose first instructions run. */
+static __always_inline u64 call_ret(const struct pt_regs *ctx, const struct probe_info *info)
+{
+	return HAS_LINK ? CODE_ADDRESS(REGS_LINK(ctx)) : read_word(info, REGS_SP(ctx));
+}
+
 /* Argument @n, from 1. */
 static __always_inline u64 call_arg(const struct pt_regs *ctx, const struct probe_info *info, u8 n)
 {

@@ -33,7 +33,7 @@ static __always_inline const struct unwind_maps *maps_of(u32 pid)
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 }
 
-/* The walk begins where the call returns to: its return address is still at the stack pointer. */
+/* The walk begins where the call returns to: its return address is still where calls leave it. */
 static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 pid, u32 word)
 {
 	struct process_state *process;
@@ -54,6 +54,11 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 	w->candidate = w->nr;
 	w->sp = REGS_SP(ctx);
 	w->fp = to_word(w, REGS_FP(ctx));
+	if (HAS_LINK) {
+		w->pc = CODE_ADDRESS(REGS_LINK(ctx));
+		w->has_lr = 0;
+		return;
+	}
 	if (!word_at(w, w->sp, &w->pc))
 		w->pc = 0;
 	w->sp += word;

@@ -24,6 +24,9 @@ struct walk_frame {
 	u64 id;	      /* hash over this frame and those outside it */
 	u16 fp_slot;  /* caller's fp was read at caller's sp - fp_slot words; 0 = not read */
 	u16 cfa_slot; /* the CFA was read at caller's sp - cfa_slot words; 0 = computed */
+#if HAS_LINK
+	u16 ra_slot; /* where the return address was read, likewise; else it is in the word below caller's sp */
+#endif
 	u8 cfa_extra; /* words added to what was read there */
 	u8 uses_fp;   /* its rule begins with fp */
 	u8 needs_fp;  /* this frame or one outside it depends on fp as it is here */
@@ -40,6 +43,7 @@ struct known_rule {
 /* One thread's walking: the last stack, outermost frame first, and the one under way, innermost first. */
 struct walk {
 	u64 pc, sp, fp; /* of the frame that the walk has come to */
+	u64 lr;		/* of it, where has_lr */
 	u64 copy_start;
 	u64 generation; /* of all mappings, when last was walked */
 	u64 last_id;	/* of the whole last stack, as user space has it; 0 = it has not */
@@ -55,6 +59,7 @@ struct walk {
 	u8 is_guessed; /* the frame was found by frame pointer alone */
 	u8 is_matched;
 	u8 has_fp; /* fp is known */
+	u8 has_lr; /* the link register is: a signal interrupted the frame */
 	struct walk_frame last[WALK_FRAMES];
 	struct walk_frame fresh[WALK_FRAMES];
 	u64 copy[COPY_WORDS];
@@ -210,6 +215,8 @@ static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32
 	u64 at = w->sp + (s64)cfi_cfa_words(rule) * w->word;
 	u64 sp, pc, fp;
 
+	if (HAS_LINK && (w->is_guessed || !word_at(w, at + SIGNAL_LR_OFFSET(w->word), &w->lr)))
+		return STACK_UNREADABLE;
 	if (!word_at(w, at + SIGNAL_FP_OFFSET(w->word), &fp) || !word_at(w, at, &sp) ||
 	    !word_at(w, at + SIGNAL_PC_OFFSET(w->word), &pc))
 		return STACK_UNREADABLE;
@@ -218,6 +225,7 @@ static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32
 	w->fp = fp;
 	w->pc = pc + 1;
 	w->has_fp = 1;
+	w->has_lr = HAS_LINK;
 	w->is_guessed = 0;
 	/* A jump to address 0 is no end: no mapping will hold it. */
 	return STEP_ON;
@@ -255,11 +263,16 @@ static __always_inline int step_guess(struct walk *w, struct walk_frame *f, cons
 		return STACK_NO_INFO;
 	if (!word_at(w, fp, &caller_fp) || !word_at(w, fp + w->word, &pc))
 		return STACK_NO_INFO;
+	pc = CODE_ADDRESS(pc);
 	if (!caller_fp && !pc)
 		return STACK_COMPLETE;
 	if ((caller_fp && caller_fp <= fp) || !pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
 		return STACK_NO_INFO;
 	f->fp_slot = 2;
+#if HAS_LINK
+	f->ra_slot = 1;
+	w->has_lr = 0;
+#endif
 	w->sp = fp + 2 * w->word;
 	w->fp = caller_fp;
 	w->pc = pc;
@@ -290,6 +303,39 @@ static __always_inline u16 slot_distance(const struct walk *w, struct walk_frame
 	return 0;
 }
 
+/* The return address of the frame @f in *@pc, by its @rule, its @cfa and where its caller's fp is saved. */
+static __always_inline int read_return(struct walk *w, struct walk_frame *f, u64 cfa, u64 fp_at, u32 rule,
+				       u64 *pc)
+{
+#if HAS_LINK
+	u32 save = cfi_save(rule);
+	u64 at = save >= CFI_PAIR_AT_CFA ? fp_at + w->word : cfa - (u64)cfi_save_words(rule) * w->word;
+
+	/* A function that was interrupted need not have saved it, one that called another has. */
+	if (cfa < w->sp || (cfa == w->sp && !w->has_lr))
+		return STACK_NOT_GROWING;
+	if (save < CFI_RA_AT_CFA) {
+		if (!w->has_lr)
+			return STACK_NOT_GROWING;
+		f->is_fixed = 1;
+		*pc = CODE_ADDRESS(w->lr);
+		return STEP_ON;
+	}
+	if (!word_at(w, at, pc))
+		return STACK_UNREADABLE;
+	f->ra_slot = slot_distance(w, f, cfa, at);
+	*pc = CODE_ADDRESS(*pc);
+#else
+	(void)fp_at;
+	(void)rule;
+	if (!word_at(w, cfa - w->word, pc))
+		return STACK_UNREADABLE;
+	if (cfa <= w->sp)
+		return STACK_NOT_GROWING;
+#endif
+	return STEP_ON;
+}
+
 /* From the frame @f, whose registers w has, to its caller's, by @rule. */
 static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 rule)
 {
@@ -297,11 +343,15 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 	bool is_fp = kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
 	u64 base = is_fp ? w->fp : w->sp;
 	u64 cfa = base + (s64)cfi_cfa_words(rule) * w->word;
-	u64 caller_fp = w->fp, pc, at;
+	u64 caller_fp = w->fp, at = 0, pc;
+	int end;
 
 	f->uses_fp = is_fp;
 	if (is_fp && !w->has_fp)
 		return STACK_UNSUPPORTED;
+	/* Where frame records lie below the rest of a frame, one tells where its caller's begins at most. */
+	if (HAS_LINK && !is_fp && w->is_guessed)
+		return STACK_NO_INFO;
 	if (kind == CFI_PLT) {
 		if (((w->pc - 1) & 15) >= cfi_save_words(rule))
 			cfa += w->word;
@@ -318,21 +368,23 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 		f->cfa_slot = slot_distance(w, f, cfa, at);
 	}
 	cfa = to_word(w, cfa);
-	if (save == CFI_FP_AT_CFA || save == CFI_FP_AT_BASE) {
-		at = save == CFI_FP_AT_CFA ? cfa - (u64)cfi_save_words(rule) * w->word
-					   : base + (u64)cfi_save_words(rule) * w->word;
+	if (save == CFI_FP_AT_CFA || save == CFI_FP_AT_BASE || (HAS_LINK && save >= CFI_PAIR_AT_CFA)) {
+		bool is_at_base = save == CFI_FP_AT_BASE || (HAS_LINK && save == CFI_PAIR_AT_BASE);
+
+		at = is_at_base ? base + (u64)cfi_save_words(rule) * w->word
+				: cfa - (u64)cfi_save_words(rule) * w->word;
 		if (!word_at(w, at, &caller_fp))
 			return STACK_UNREADABLE;
 		f->fp_slot = slot_distance(w, f, cfa, at);
 	}
-	if (!word_at(w, cfa - w->word, &pc))
-		return STACK_UNREADABLE;
-	if (cfa <= w->sp)
-		return STACK_NOT_GROWING;
+	end = read_return(w, f, cfa, at, rule, &pc);
+	if (end != STEP_ON)
+		return end;
 	w->sp = cfa;
 	w->pc = pc;
 	w->fp = caller_fp;
-	if (save == CFI_FP_LOST) {
+	w->has_lr = 0;
+	if (save == CFI_FP_LOST || (HAS_LINK && save == CFI_RA_AT_CFA_FP_LOST)) {
 		w->has_fp = 0;
 		f->fp_slot = 0;
 	} else if (f->fp_slot) {
@@ -388,6 +440,9 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 	f->cfa_extra = 0;
 	f->uses_fp = 0;
 	f->is_fixed = 0;
+#if HAS_LINK
+	f->ra_slot = 0;
+#endif
 	end = rule_at(w, maps, w->pc, &rule);
 	if (end != STEP_ON)
 		return end;
@@ -453,6 +508,17 @@ static long walk_round(u32 round, void *data)
 	return w->state != STEP_ON;
 }
 
+/* Where the return address of @f was read, which led to @caller. */
+static __always_inline u64 return_slot(const struct walk *w, const struct walk_frame *f,
+				       const struct walk_frame *caller)
+{
+#if HAS_LINK
+	return caller->sp - (u64)f->ra_slot * w->word;
+#else
+	return caller->sp - w->word;
+#endif
+}
+
 /* Are the words still there that frame candidate - round of the last stack was left by? */
 static long check_round(u32 round, void *data)
 {
@@ -480,7 +546,7 @@ static long check_round(u32 round, void *data)
 	if (f->fp_slot && caller->needs_fp &&
 	    (!word_at(w, caller->sp - (u64)f->fp_slot * w->word, &word) || word != caller->fp))
 		return 1;
-	if (!word_at(w, caller->sp - w->word, &word) || word != caller->pc)
+	if (!word_at(w, return_slot(w, f, caller), &word) || CODE_ADDRESS(word) != caller->pc)
 		return 1;
 	w->state = STEP_ON;
 	return 0;

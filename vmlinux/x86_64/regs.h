@@ -32,12 +32,18 @@ struct pt_regs {
 #define REGS_ARG3(c) REGS_READ(c, dx)
 #define REGS_ARG4(c) REGS_READ(c, cx)
 
-/* After its return instruction a call has popped its return address. */
+/* A call leaves its return address on the stack. */
+#define HAS_LINK	   0
+#define REGS_LINK(c)	   0ULL
+#define CODE_ADDRESS(addr) (addr)
+
+/* The stack pointer in a called function, from that at its call instruction or behind it. */
 #define REGS_CALL_SP(c, word) (REGS_SP(c) - (word))
 
 /* In the registers that a signal frame saved: from sp to the others, by the word size (struct sigcontext). */
 #define SIGNAL_PC_OFFSET(word) ((word) == 4 ? 28 : 8)
 #define SIGNAL_FP_OFFSET(word) ((word) == 4 ? -4 : -40)
+#define SIGNAL_LR_OFFSET(word) 0
 
 /* At the code that handlers return to: from sp to the saved sp, and that code's first bytes (arch/unwind.c). */
 #define SIGNAL_SP_OFFSET(word) ((word) == 4 ? 188 : 160)
