@@ -10,18 +10,24 @@ ARCH    ?= $(shell uname -m)
 
 # The kernel's name of the CPU, for BPF and nowhere else.
 BPF_ARCH := $(subst x86_64,x86,$(subst aarch64,arm64,$(ARCH)))
+IS_X86   := $(filter x86_64,$(ARCH))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
             -Wno-missing-field-initializers
 OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-CPPFLAGS += -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
+# For another CPU: the compiler's root, with the libraries' -dev packages unpacked in it.
+SYSROOT  ?=
+ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
+CPPFLAGS += $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
-LDFLAGS  += $(SANFLAGS)
-LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty -lZydis -lxxhash -lpthread
+LDFLAGS  += $(ROOTFLAG) $(SANFLAGS)
+LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lxxhash -lpthread
 Q        := $(if $(V),,@)
 
-LIB_SRCS  := $(filter-out user/main.c,$(sort $(wildcard user/*.c user/lib/*.c fallback/*.c arch/*.c)))
+# Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
+OTHER_CPU := $(filter-out %_$(ARCH).c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
+LIB_SRCS  := $(filter-out user/main.c $(OTHER_CPU),$(sort $(wildcard user/*.c user/lib/*.c fallback/*.c arch/*.c)))
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/bpf_object.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
@@ -50,7 +56,8 @@ $(O)/%.o: %.c
 $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
-	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) -idirafter /usr/include/$(shell $(CC) -print-multiarch) -O2 -g -Wall -Wno-unused-function \
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) $(ROOTFLAG) \
+		-idirafter $(SYSROOT)/usr/include/$(shell $(CC) -print-multiarch) -O2 -g -Wall -Wno-unused-function \
 		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -c -o $@.tmp $<
 	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
 

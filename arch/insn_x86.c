@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* x86_64 and i386 instructions, decoded by Zydis. */
-#include "arch/insn.h"
+#include "arch/insn_private.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -8,7 +8,9 @@
 
 #include <Zydis/Zydis.h>
 
-bool insn_is_supported(u16 elf_machine)
+enum { CALL_OPCODE = 0xe8, CALL_BYTES = 5 };
+
+static bool is_known(u16 elf_machine)
 {
 	return elf_machine == EM_X86_64 || elf_machine == EM_386;
 }
@@ -51,7 +53,7 @@ static void note_writes(struct insn *out, const ZydisDecodedInstruction *in, con
 			continue;
 		reg = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 		if (reg == ZYDIS_REGISTER_RSP)
-			out->changes_sp = true;
+			out->moves_return = true;
 		out->writes_args |= arg_bit(reg);
 	}
 }
@@ -104,15 +106,13 @@ static bool is_emulated(const struct insn *insn, const ZydisDecodedInstruction *
 	}
 }
 
-int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
+static int decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction in;
 	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
 	bool is_64bit = elf_machine == EM_X86_64;
 
-	if (!insn_is_supported(elf_machine))
-		return -ENOTSUP;
 	ZydisDecoderInit(&decoder, is_64bit ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
 			 is_64bit ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
 	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, len, &in, ops)))
@@ -136,3 +136,36 @@ int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, s
 	out->is_emulated = is_emulated(out, &in);
 	return 0;
 }
+
+/* Perhaps a landing pad, then a jump through the GOT. */
+static taddr_t stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
+{
+	struct insn insn;
+	size_t at = 0;
+
+	for (int i = 0; i < 2; i++, at += insn.length) {
+		if (decode(&insn, elf_machine, pc + at, code + at, len - at))
+			return 0;
+		if (insn.kind == INSN_JUMP)
+			return insn.slot;
+	}
+	return 0;
+}
+
+static bool may_call(taddr_t pc, const u8 *code, size_t len, taddr_t target)
+{
+	s32 distance;
+
+	if (len < CALL_BYTES || code[0] != CALL_OPCODE)
+		return false;
+	memcpy(&distance, code + 1, sizeof(distance));
+	return pc + CALL_BYTES + (u64)(s64)distance == target;
+}
+
+const struct insn_decoder insn_x86 = {
+	.step = 1,
+	.is_known = is_known,
+	.decode = decode,
+	.stub_slot = stub_slot,
+	.may_call = may_call,
+};

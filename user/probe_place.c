@@ -20,8 +20,6 @@ enum {
 	MAX_RETS = 64,
 	MAX_SCANNED = 64 << 20, /* bytes of code looked through for calls */
 	MAX_INTERNAL_CALLS = 64,
-	CALL_OPCODE = 0xe8,
-	CALL_BYTES = 5,
 };
 
 /* A function's code in memory. */
@@ -125,7 +123,7 @@ static void find_place(struct probe_site *site, const struct body *b)
 		}
 		if (insn.kind != INSN_OTHER && insn.kind != INSN_NOP)
 			return;
-		if (insn.changes_sp || !follow_args(held, alloc_fn(site->fn), &insn))
+		if (insn.moves_return || !follow_args(held, alloc_fn(site->fn), &insn))
 			return;
 	}
 }
@@ -159,26 +157,23 @@ static u16 fn_of_slot(struct elf *elf, u64 slot)
 	return alloc_fn_find(slot_symbol(elf, slot));
 }
 
+/* The GOT slot through which the code at @target jumps, if that is a PLT entry; else 0. */
+static u64 stub_slot(struct elf *elf, u64 target)
+{
+	u8 code[INSN_STUB_BYTES];
+
+	if (elf_read_vaddr(elf, target, code, sizeof(code)))
+		return 0;
+	return insn_stub_slot(elf->machine, target, code, sizeof(code));
+}
+
 /* Row of the allocator that a call or jump to @target leads to: directly, or through the PLT. */
 static u16 fn_at(struct elf *elf, const struct probe_list *list, u64 target)
 {
-	u8 code[2 * INSN_MAX_LENGTH];
-	struct insn insn;
-	size_t at = 0;
-
 	for (size_t i = 0; i < list->nr; i++)
 		if (list->sites[i].start == target)
 			return list->sites[i].fn;
-	if (elf_read_vaddr(elf, target, code, sizeof(code)))
-		return 0;
-	/* A PLT stub: perhaps a landing pad, then a jump through the GOT. */
-	for (int i = 0; i < 2; i++, at += insn.length) {
-		if (insn_decode(&insn, elf->machine, target + at, code + at, sizeof(code) - at))
-			return 0;
-		if (insn.kind == INSN_JUMP)
-			return fn_of_slot(elf, insn.slot);
-	}
-	return 0;
+	return fn_of_slot(elf, stub_slot(elf, target));
 }
 
 /* Does @insn lead out of the function and to another probed one of the same sort? */
@@ -274,9 +269,10 @@ static int see_definition(void *ctx, const struct elf_symbol *sym)
 /* Where a jump goes: in this file, perhaps by way of its PLT; 0 if it leaves it or cannot be known. */
 static u64 jump_target(struct elf *elf, const struct insn *insn)
 {
-	struct definition d = { .symbol = slot_symbol(elf, insn->slot) };
+	u64 slot = insn->target ? stub_slot(elf, insn->target) : insn->slot;
+	struct definition d = { .symbol = slot_symbol(elf, slot) };
 
-	if (insn->target || !*d.symbol)
+	if (!*d.symbol)
 		return insn->target;
 	return elf_each_symbol(elf, ELF_DYNSYM, see_definition, &d) == 1 ? d.value : 0;
 }
@@ -447,20 +443,10 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	return err;
 }
 
-/* The opcode and the distance of a direct call, as they stand in the code (x86). */
-static u64 call_target(const u8 *code, u64 pc)
-{
-	s32 distance;
-
-	memcpy(&distance, code + 1, sizeof(distance));
-	return pc + CALL_BYTES + (s64)distance;
-}
-
 int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **calls, size_t *nr)
 {
 	auto_free u8 *code = NULL;
-	u64 len = end - start;
-	struct insn insn;
+	u64 len = end - start, at = 0;
 	int err;
 
 	if (!insn_is_supported(elf->machine) || end <= start || len > MAX_SCANNED)
@@ -471,13 +457,12 @@ int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **call
 	err = elf_read_vaddr(elf, start, code, len);
 	if (err)
 		return err;
-	for (u64 at = 0; at + CALL_BYTES <= len && *nr < MAX_INTERNAL_CALLS; at++) {
+	for (; *nr < MAX_INTERNAL_CALLS; at++) {
 		u64 *list;
 
-		if (code[at] != CALL_OPCODE || call_target(code + at, start + at) != target ||
-		    insn_decode(&insn, elf->machine, start + at, code + at, len - at) ||
-		    insn.kind != INSN_CALL)
-			continue;
+		at += insn_next_call(elf->machine, start + at, code + at, len - at, target);
+		if (at == len)
+			return 0;
 		list = reallocarray(*calls, *nr + 1, sizeof(*list));
 		if (!list)
 			return -ENOMEM;

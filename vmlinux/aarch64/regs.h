@@ -38,7 +38,7 @@ struct pt_regs {
 #define REGS_CALL_SP(c, word) ((void)(word), REGS_SP(c))
 
 /* A return address without its signature (pointer authentication): addresses of programs have 48 bits. */
-#define CODE_ADDRESS(addr) ((addr) & 0xffffffffffffULL)
+#define CODE_ADDRESS(addr) ((addr)&0xffffffffffffULL)
 
 /* In the registers that a signal frame saved: from sp to the others (struct sigcontext). */
 #define SIGNAL_PC_OFFSET(word) 8

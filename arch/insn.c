@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chooses the decoder of a file's CPU. */
+#include "arch/insn_private.h"
+
+#include <errno.h>
+
+/* Other CPUs' files are of use too, to tests; x86 needs a library that only x86 builds ask for. */
+static const struct insn_decoder *const decoders[] = {
+#if defined(__x86_64__)
+	&insn_x86,
+#endif
+	&insn_aarch64,
+};
+
+static const struct insn_decoder *decoder_of(u16 elf_machine)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(decoders); i++)
+		if (decoders[i]->is_known(elf_machine))
+			return decoders[i];
+	return NULL;
+}
+
+bool insn_is_supported(u16 elf_machine)
+{
+	return decoder_of(elf_machine);
+}
+
+int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
+{
+	const struct insn_decoder *d = decoder_of(elf_machine);
+
+	return d ? d->decode(out, elf_machine, pc, code, len) : -ENOTSUP;
+}
+
+taddr_t insn_stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
+{
+	const struct insn_decoder *d = decoder_of(elf_machine);
+
+	return d ? d->stub_slot(elf_machine, pc, code, len) : 0;
+}
+
+size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t target)
+{
+	const struct insn_decoder *d = decoder_of(elf_machine);
+	struct insn insn;
+
+	for (size_t at = d ? -pc & (d->step - 1) : len; at < len; at += d->step)
+		if (d->may_call(pc + at, code + at, len - at, target) &&
+		    !d->decode(&insn, elf_machine, pc + at, code + at, len - at) && insn.kind == INSN_CALL)
+			return at;
+	return len;
+}

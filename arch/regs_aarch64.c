@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Registers of a stopped thread on aarch64: 64-bit code only. */
+#include "arch/regs.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+#ifndef NT_ARM_TLS
+#define NT_ARM_TLS 0x401
+#endif
+
+enum {
+	SIZE_64 = 34 * 8, /* x0 to x30, sp, pc, pstate */
+	SP = 31,
+	V_END = 32 * 16, /* 32 vector registers; longer ones (SVE) share their first 16 bytes with these */
+};
+
+static int get_set(pid_t tid, unsigned int set, void *buf, size_t size, u32 *len)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = size };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)set, &iov) != 0)
+		return -errno;
+	*len = (u32)iov.iov_len;
+	return 0;
+}
+
+int arch_regs_read(struct arch_regs *regs, pid_t tid)
+{
+	const u64 *words = (const u64 *)(const void *)regs->bytes;
+	size_t room = sizeof(regs->bytes) - REGS_VECTOR;
+	u32 len;
+	int err;
+
+	err = get_set(tid, NT_PRSTATUS, regs->bytes, REGS_VECTOR, &regs->nr_general);
+	if (err)
+		return err;
+	if (regs->nr_general != SIZE_64)
+		return -ENOTSUP;
+	regs->word_size = 8;
+	regs->sp = words[SP];
+	if (get_set(tid, NT_ARM_TLS, &regs->tp, sizeof(regs->tp), &len) != 0)
+		regs->tp = 0;
+	if (get_set(tid, NT_PRFPREG, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0)
+		regs->nr_vector = 0;
+	return 0;
+}
+
+u32 arch_red_zone(u8 word_size)
+{
+	(void)word_size;
+	return 0;
+}
+
+const char *arch_reg_name(u8 word_size, u32 offset, char *buf, size_t size)
+{
+	static const char *const others[] = { "sp", "pc", "pstate" };
+	u32 index = offset / word_size, vector = offset - REGS_VECTOR;
+
+	if (offset < REGS_VECTOR && index < SP)
+		snprintf(buf, size, "x%u", index);
+	else if (offset < REGS_VECTOR && index - SP < ARRAY_SIZE(others))
+		snprintf(buf, size, "%s", others[index - SP]);
+	else if (offset >= REGS_VECTOR && vector < V_END)
+		snprintf(buf, size, "v%u+%u", vector / 16, vector % 16);
+	else
+		snprintf(buf, size, "vector+0x%x", vector);
+	return buf;
+}
