@@ -17,10 +17,10 @@ enum insn_kind {
 
 struct insn {
 	enum insn_kind kind;
-	u8 length;	  /* bytes */
-	bool is_emulated; /* a uprobe on it costs no single step (the table of each CPU) */
+	u8 length;	   /* bytes */
+	bool is_emulated;  /* a uprobe on it costs no single step (the table of each CPU) */
 	bool moves_return; /* sp or the link register: the return address is not where it was at entry */
-	u8 writes_args;		 /* bit n - 1: the register of argument n is written */
+	u8 writes_args;	   /* bit n - 1: the register of argument n is written */
 	u8 moves_from, moves_to; /* a move of the whole register of one argument to that of another; else 0 */
 	taddr_t target;		 /* direct jump, branch or call: where to; else 0 */
 	taddr_t slot; /* jump or call through memory at a fixed address (GOT): that address; else 0 */

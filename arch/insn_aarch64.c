@@ -56,16 +56,16 @@ static const struct pattern {
 	{ 0xfffffbff, 0xd65f0bff, INSN_RETURN, NO_DISTANCE, WRITES_NOTHING, false }, /* retaa, retab */
 	{ 0xfe000000, 0xd6000000, INSN_TRAP, NO_DISTANCE, WRITES_UNKNOWN, false },   /* eret, drps */
 	/* exceptions and system */
-	{ 0xffe0001f, 0xd4000001, INSN_OTHER, NO_DISTANCE, WRITES_X0, false },	       /* svc */
-	{ 0xff000000, 0xd4000000, INSN_TRAP, NO_DISTANCE, WRITES_UNKNOWN, false },     /* brk, hlt, ... */
-	{ 0xffff0000, 0x00000000, INSN_TRAP, NO_DISTANCE, WRITES_UNKNOWN, false },     /* udf */
-	{ 0xffffffff, 0xd503201f, INSN_NOP, NO_DISTANCE, WRITES_NOTHING, true },       /* nop */
-	{ 0xffffffff, 0xd50320ff, INSN_OTHER, NO_DISTANCE, WRITES_LINK, false },       /* xpaclri */
-	{ 0xffffff1f, 0xd503231f, INSN_OTHER, NO_DISTANCE, WRITES_LINK, false },       /* paciasp, autiasp, ... */
-	{ 0xfffff01f, 0xd503201f, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false },    /* bti and other hints */
-	{ 0xffe00000, 0xd5200000, INSN_OTHER, NO_DISTANCE, WRITES_RD, false },	       /* mrs, sysl */
-	{ 0xfff00000, 0xd5300000, INSN_OTHER, NO_DISTANCE, WRITES_RD, false },	       /* mrs */
-	{ 0xffc00000, 0xd5000000, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false },    /* msr, sys, barriers */
+	{ 0xffe0001f, 0xd4000001, INSN_OTHER, NO_DISTANCE, WRITES_X0, false },	   /* svc */
+	{ 0xff000000, 0xd4000000, INSN_TRAP, NO_DISTANCE, WRITES_UNKNOWN, false }, /* brk, hlt, ... */
+	{ 0xffff0000, 0x00000000, INSN_TRAP, NO_DISTANCE, WRITES_UNKNOWN, false }, /* udf */
+	{ 0xffffffff, 0xd503201f, INSN_NOP, NO_DISTANCE, WRITES_NOTHING, true },   /* nop */
+	{ 0xffffffff, 0xd50320ff, INSN_OTHER, NO_DISTANCE, WRITES_LINK, false },   /* xpaclri */
+	{ 0xffffff1f, 0xd503231f, INSN_OTHER, NO_DISTANCE, WRITES_LINK, false },   /* paciasp, autiasp, ... */
+	{ 0xfffff01f, 0xd503201f, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false }, /* bti and other hints */
+	{ 0xffe00000, 0xd5200000, INSN_OTHER, NO_DISTANCE, WRITES_RD, false },	    /* mrs, sysl */
+	{ 0xfff00000, 0xd5300000, INSN_OTHER, NO_DISTANCE, WRITES_RD, false },	    /* mrs */
+	{ 0xffc00000, 0xd5000000, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false }, /* msr, sys, barriers */
 	/* immediates */
 	{ 0x1f000000, 0x10000000, INSN_OTHER, NO_DISTANCE, WRITES_RD, true },	  /* adr, adrp */
 	{ 0x3f000000, 0x31000000, INSN_OTHER, NO_DISTANCE, WRITES_RD, false },	  /* adds, subs */
@@ -81,7 +81,8 @@ static const struct pattern {
 	/* literals */
 	{ 0xff000000, 0xd8000000, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false }, /* prfm */
 	{ 0x3f000000, 0x18000000, INSN_OTHER, NO_DISTANCE, WRITES_RD, true },	    /* ldr, ldrsw */
-	{ 0x3f000000, 0x1c000000, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false }, /* ldr of a vector register */
+	{ 0x3f000000, 0x1c000000, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING,
+	  false }, /* ldr of a vector register */
 	/* pairs: no write-back, then with it; stores, vector registers, loads */
 	{ 0xffc07fff, 0xa9807bfd, INSN_OTHER, NO_DISTANCE, WRITES_BASE, true }, /* stp x29, x30, [sp, n]! */
 	{ 0x3ac00000, 0x28000000, INSN_OTHER, NO_DISTANCE, WRITES_NOTHING, false },
