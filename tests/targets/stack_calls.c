@@ -104,12 +104,18 @@ CALL void t_tailed(size_t bytes)
 	LEAVE();
 }
 
+#ifdef __aarch64__
+#define JUMP "b "
+#else
+#define JUMP "jmp "
+#endif
+
 void t_jumps_on(size_t bytes);
 __asm__(".text\n"
-	".type t_jumps_on, @function\n"
+	".type t_jumps_on, %function\n"
 	"t_jumps_on:\n"
 	".cfi_startproc\n"
-	"jmp t_tailed\n"
+	JUMP "t_tailed\n"
 	".cfi_endproc\n"
 	".size t_jumps_on, . - t_jumps_on\n");
 
