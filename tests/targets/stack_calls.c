@@ -114,8 +114,7 @@ void t_jumps_on(size_t bytes);
 __asm__(".text\n"
 	".type t_jumps_on, %function\n"
 	"t_jumps_on:\n"
-	".cfi_startproc\n"
-	JUMP "t_tailed\n"
+	".cfi_startproc\n" JUMP "t_tailed\n"
 	".cfi_endproc\n"
 	".size t_jumps_on, . - t_jumps_on\n");
 
