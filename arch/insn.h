@@ -23,6 +23,7 @@ struct insn {
 	u8 writes_args;	   /* bit n - 1: the register of argument n is written */
 	u8 moves_from, moves_to; /* a move of the whole register of one argument to that of another; else 0 */
 	taddr_t target;		 /* direct jump, branch or call: where to; else 0 */
+	taddr_t address;	 /* put into a register: a place that the instruction itself names; else 0 */
 	taddr_t slot; /* jump or call through memory at a fixed address (GOT): that address; else 0 */
 };
 

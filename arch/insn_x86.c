@@ -83,6 +83,20 @@ static enum insn_kind kind_of(const ZydisDecodedInstruction *in, const ZydisDeco
 	return INSN_OTHER;
 }
 
+/* lea of a place at a fixed distance, or mov of a constant that may be one. */
+static void note_address(struct insn *out, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
+			 taddr_t pc)
+{
+	ZyanU64 address = 0;
+
+	if (in->mnemonic == ZYDIS_MNEMONIC_LEA &&
+	    ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(in, &ops[1], pc, &address)))
+		out->address = address;
+	else if (in->mnemonic == ZYDIS_MNEMONIC_MOV && ops[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+		 ops[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+		out->address = ops[1].imm.value.u;
+}
+
 /*
  * The kernel emulates push of a general register, nop, and relative jmp, jcc and call; an operand-size
  * prefix makes it refuse a branch (arch/x86/kernel/uprobes.c, since 5.1 with push).
@@ -122,6 +136,7 @@ static int decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code,
 	out->kind = kind_of(&in, ops);
 	note_writes(out, &in, ops);
 	note_move(out, &in, ops);
+	note_address(out, &in, ops, pc);
 	for (u8 i = 0; i < in.operand_count_visible; i++) {
 		ZyanU64 address = 0;
 

@@ -5,10 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/probe_place.h"
+
+enum { MAX_CHOICES = 16 }; /* of one resolver */
 
 /* The search for one function's address in one module's GOT. */
 struct search {
@@ -19,23 +23,34 @@ struct search {
 	taddr_t found;
 };
 
+/* The word that the file has for a slot, before anything is bound. */
+static u64 unbound(const struct elf *elf, u64 vaddr)
+{
+	u8 word[8];
+
+	return elf_read_vaddr(elf, vaddr, word, elf->word_size) ? 0 : elf_word(elf, word);
+}
+
 static int see_slot(void *ctx, u64 vaddr)
 {
 	struct search *s = ctx;
+	u64 before = unbound(s->elf, vaddr);
 	u8 word[8] = { 0 };
 	taddr_t addr;
 
 	if (pread(s->mem_fd, word, s->elf->word_size, (off_t)(s->bias + vaddr)) != s->elf->word_size)
 		return 0;
 	addr = elf_word(s->elf, word);
-	if (addr < s->code->start || addr >= s->code->end)
+	/* A slot that is bound at the first call leads to the PLT until then. */
+	if (addr < s->code->start || addr >= s->code->end || addr == before || addr == before + s->bias)
 		return 0;
 	s->found = addr;
 	return 1;
 }
 
-/* Where the calls of @symbol in @t lead to, 0 if that is not known yet. */
-static taddr_t bound_address(const struct target *t, const struct mapping *code, const char *symbol)
+/* What the resolver @site has chosen in @t, 0 if that is not known yet. */
+static taddr_t bound_address(const struct target *t, const struct mapping *code,
+			     const struct probe_site *site)
 {
 	struct search s = { .code = code };
 	auto_close int mem_fd = -1;
@@ -46,43 +61,93 @@ static taddr_t bound_address(const struct target *t, const struct mapping *code,
 	s.mem_fd = mem_fd;
 	for (size_t i = 0; mem_fd >= 0 && !s.found && i < t->maps.nr; i++) {
 		const struct mapping *map = &t->maps.maps[i];
+		u64 resolver = map->module == code->module ? site->start : 0;
 		struct elf *elf;
 
 		if (!map->module || map->module->fd < 0 || elf_open(&elf, map->module->fd))
 			continue;
 		s.elf = elf;
 		s.bias = map->bias;
-		if (probe_got_slots(elf, symbol, see_slot, &s) < 0)
+		if (probe_got_slots(elf, alloc_fn(site->fn)->symbol, resolver, see_slot, &s) < 0)
 			debug("probe: %s: relocations cannot be read", map->module->path);
 		elf_close(elf);
 	}
 	return s.found;
 }
 
+static bool has_site(const struct probe_site *sites, size_t nr, u64 start)
+{
+	while (nr)
+		if (sites[--nr].start == start)
+			return true;
+	return false;
+}
+
+/* What the resolver @site has chosen, or, before it has, may choose. Number of places in @out. */
+static int choices(const struct probe_site *site, const struct elf *elf, const struct target *t,
+		   const struct mapping *map, u64 *out)
+{
+	taddr_t addr = bound_address(t, map, site);
+
+	if (!addr)
+		return probe_choices(site, elf, out, MAX_CHOICES);
+	*out = addr - map->bias;
+	return 1;
+}
+
+/* Put the sites of what is chosen in at @sites[*@nr], unless there are some already. False if there is nothing. */
+static bool add_chosen(const struct probe_list *list, size_t i, struct elf *elf, const struct target *t,
+		       const struct mapping *map, const struct probe_options *options,
+		       struct probe_site *sites, size_t *nr)
+{
+	const struct probe_site *resolver = &list->sites[i];
+	u64 starts[MAX_CHOICES];
+	int nr_choices = choices(resolver, elf, t, map, starts);
+	bool is_any = false;
+
+	for (int k = 0; k < nr_choices; k++) {
+		/* Two names of one function, or one that has its own name, too. */
+		if (has_site(list->sites, list->nr, starts[k]) || has_site(sites, *nr, starts[k])) {
+			is_any = true;
+		} else if (!probe_site_init(&sites[*nr], elf, resolver->fn, starts[k], starts[k], options,
+					    list)) {
+			is_any = true;
+			++*nr;
+		}
+	}
+	return is_any;
+}
+
 int ifunc_resolve(struct probe_list *list, struct elf *elf, const struct target *t, const struct mapping *map,
 		  const struct probe_options *options)
 {
-	size_t kept = 0;
+	struct probe_site *sites;
+	size_t nr = 0, nr_resolvers = 0, internal_site = 0;
 
+	for (size_t i = 0; i < list->nr; i++)
+		nr_resolvers += list->sites[i].is_ifunc;
+	if (!nr_resolvers)
+		return 0;
+	sites = calloc(list->nr + nr_resolvers * MAX_CHOICES, sizeof(*sites));
+	if (!sites)
+		return -ENOMEM;
 	for (size_t i = 0; i < list->nr; i++) {
-		struct probe_site *s = &list->sites[i];
-		const char *symbol = alloc_fn(s->fn)->symbol;
-		taddr_t addr = s->is_ifunc ? bound_address(t, map, symbol) : 0;
-		u16 fn = s->fn;
-
-		if (s->is_ifunc) {
-			u64 start = addr - map->bias;
-
-			if (!addr || probe_site_init(s, elf, fn, start, start, options, list)) {
-				list->nr_skipped++;
-				warn("probe: %s: no probe in %s: its code is chosen at run time and not "
-				     "known yet",
-				     map->module->path, symbol);
-				continue;
-			}
-		}
-		list->sites[kept++] = *s;
+		if (list->sites[i].is_ifunc)
+			continue;
+		if (i == list->internal_site)
+			internal_site = nr;
+		sites[nr++] = list->sites[i];
 	}
-	list->nr = kept;
+	for (size_t i = 0; i < list->nr; i++) {
+		if (!list->sites[i].is_ifunc || add_chosen(list, i, elf, t, map, options, sites, &nr))
+			continue;
+		list->nr_skipped++;
+		warn("probe: %s: no probe in %s: its code is chosen at run time and not known yet",
+		     map->module->path, alloc_fn(list->sites[i].fn)->symbol);
+	}
+	free(list->sites);
+	list->sites = sites;
+	list->nr = nr;
+	list->internal_site = internal_site;
 	return 0;
 }

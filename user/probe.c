@@ -243,23 +243,40 @@ int probe_site_init(struct probe_site *out, struct elf *elf, u16 fn, u64 start, 
 }
 
 struct slot_finder {
+	const struct elf *elf;
 	const char *symbol;
+	u64 resolver;
 	int (*fn)(void *ctx, u64 vaddr);
 	void *ctx;
 };
+
+/* The resolver of an IRELATIVE slot; the REL form keeps it in the slot itself. */
+static u64 slot_resolver(const struct elf *elf, const struct elf_reloc *reloc)
+{
+	u8 word[8];
+
+	if (reloc->addend || elf_read_vaddr(elf, reloc->offset, word, elf->word_size))
+		return reloc->addend;
+	return elf_word(elf, word);
+}
 
 static int see_reloc(void *ctx, const struct elf_reloc *reloc)
 {
 	const struct slot_finder *f = ctx;
 
+	if (reloc->kind == ELF_RELOC_IRELATIVE)
+		return f->resolver && slot_resolver(f->elf, reloc) == f->resolver
+			       ? f->fn(f->ctx, reloc->offset)
+			       : 0;
 	if (reloc->kind != ELF_RELOC_JUMP_SLOT && reloc->kind != ELF_RELOC_GLOB_DAT)
 		return 0;
 	return strcmp(reloc->symbol, f->symbol) ? 0 : f->fn(f->ctx, reloc->offset);
 }
 
-int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u64 vaddr), void *ctx)
+int probe_got_slots(struct elf *elf, const char *symbol, u64 resolver, int (*fn)(void *ctx, u64 vaddr),
+		    void *ctx)
 {
-	struct slot_finder f = { .symbol = symbol, .fn = fn, .ctx = ctx };
+	struct slot_finder f = { elf, symbol, resolver, fn, ctx };
 
 	return elf_each_reloc(elf, see_reloc, &f);
 }

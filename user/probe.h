@@ -60,8 +60,11 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		    const struct probe_options *options) __must_check;
 void probe_list_fini(struct probe_list *list);
 
-/* Slots of @elf's GOT that hold the address of the function @symbol; for IFUNC. Calls @fn for each. */
-int probe_got_slots(struct elf *elf, const char *symbol, int (*fn)(void *ctx, u64 vaddr),
+/*
+ * Slots of @elf's GOT that hold the address of the function @symbol, or, without a name, what the resolver
+ * at @resolver (0 = in another file) has chosen; for IFUNC. Calls @fn for each.
+ */
+int probe_got_slots(struct elf *elf, const char *symbol, u64 resolver, int (*fn)(void *ctx, u64 vaddr),
 		    void *ctx) __must_check;
 
 /*

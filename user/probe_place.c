@@ -443,6 +443,33 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	return err;
 }
 
+static bool is_among(const u64 *list, size_t nr, u64 addr)
+{
+	while (nr)
+		if (list[--nr] == addr)
+			return true;
+	return false;
+}
+
+int probe_choices(const struct probe_site *site, const struct elf *elf, u64 *out, size_t max)
+{
+	struct body b;
+	struct insn insn;
+	size_t nr = 0;
+	int err = insn_is_supported(elf->machine) ? body_read(&b, elf, site->start, site->end) : -ENOTSUP;
+
+	if (err)
+		return err;
+	for (size_t at = 0; nr < max && body_insn(&b, at, &insn); at += insn.length) {
+		const struct elf_segment *seg = insn.address ? elf_segment_at(elf, insn.address) : NULL;
+
+		if (seg && seg->flags & PF_X && !is_among(out, nr, insn.address))
+			out[nr++] = insn.address;
+	}
+	free(b.code);
+	return (int)nr;
+}
+
 int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **calls, size_t *nr)
 {
 	auto_free u8 *code = NULL;

@@ -13,6 +13,12 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 		const struct probe_options *options) __must_check;
 
 /*
+ * Places in executable code that the resolver of @site names: what it may choose among. At most @max into
+ * @out; their number, or -errno.
+ */
+int probe_choices(const struct probe_site *site, const struct elf *elf, u64 *out, size_t max) __must_check;
+
+/*
  * Direct calls from [@start, @end) to @target: *@calls is the caller's, addresses of the call instructions.
  * What looks like a call without being one is checked by decoding. 0, -EIO or -ENOMEM.
  */
