@@ -141,9 +141,13 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 
 static void read_maps(struct session *s, struct process *p)
 {
-	int changed = target_read_maps(p->target, s->modules);
+	int changed;
 
 	p->maps_read_ns = now_ns();
+	/* A file's processes are not those that have their numbers here. */
+	if (s->ops == &source_replay)
+		return;
+	changed = target_read_maps(p->target, s->modules);
 	if (changed > 0)
 		changed = s->ops->update(s->source, p->target);
 	if (changed < 0 && changed != -ESRCH)
@@ -185,6 +189,37 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	return stack_table_add(s->stacks, ev, &p->target->maps);
 }
 
+/* What the process lost in its present image. */
+static void read_losses(struct session *s, struct process *p)
+{
+	struct losses now;
+	struct heap_totals totals = heap_totals(p->heap);
+	u64 repaired = totals.collisions + totals.lost_ends;
+
+	if (p->is_over)
+		return;
+	now = s->ops->losses(s->source, p->target->pid);
+	/* Lost frees that later events have proved are in the books. */
+	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
+	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
+				     .frees = now.frees - p->before.frees,
+				     .stacks = now.stacks - p->before.stacks,
+				     .other = now.other - p->before.other };
+}
+
+/* Another image of a file's process; all that is known of it is what the file said. */
+static int add_replayed_image(struct session *s, const struct target *old, struct process **out)
+{
+	int err = new_process(s, out);
+
+	if (err)
+		return err;
+	err = target_copy(&(*out)->target, old);
+	if (err)
+		drop_last_process(s);
+	return err;
+}
+
 /* The old image is gone, its books are closed; the new one gets its own. */
 static int on_exec(struct session *s, struct process *p, const struct event_header *rec)
 {
@@ -193,10 +228,11 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	struct process *image;
 	int err;
 
-	p->losses = lost;
+	read_losses(s, p);
 	p->is_over = true;
 	s->latest = NULL;
-	err = add_process(s, &image, rec->pid, is_started);
+	err = s->ops == &source_replay ? add_replayed_image(s, p->target, &image)
+				       : add_process(s, &image, rec->pid, is_started);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	image->before = lost;
@@ -509,24 +545,6 @@ int session_poll(struct session *s)
 	if (nr < 0 && nr != -ENODATA)
 		error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
 	return nr < 0 ? nr : 0;
-}
-
-/* What the process lost in its present image. */
-static void read_losses(struct session *s, struct process *p)
-{
-	struct losses now;
-	struct heap_totals totals = heap_totals(p->heap);
-	u64 repaired = totals.collisions + totals.lost_ends;
-
-	if (p->is_over)
-		return;
-	now = s->ops->losses(s->source, p->target->pid);
-	/* Lost frees that later events have proved are in the books. */
-	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
-	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
-				     .frees = now.frees - p->before.frees,
-				     .stacks = now.stacks - p->before.stacks,
-				     .other = now.other - p->before.other };
 }
 
 void session_ended(struct session *s, pid_t pid, int status)

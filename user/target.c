@@ -133,6 +133,27 @@ undo_new:
 	return err;
 }
 
+int target_copy(struct target **out, const struct target *t)
+{
+	struct target *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *t;
+	copy->pidfd = -1;
+	copy->allocators = NULL;
+	copy->nr_allocators = 0;
+	copy->exe = strdup(t->exe);
+	copy->maps.maps = reallocarray(NULL, t->maps.nr + 1, sizeof(*copy->maps.maps));
+	if (!copy->exe || !copy->maps.maps) {
+		target_free(copy);
+		return -ENOMEM;
+	}
+	memcpy(copy->maps.maps, t->maps.maps, t->maps.nr * sizeof(*copy->maps.maps));
+	*out = copy;
+	return 0;
+}
+
 void target_free(struct target *t)
 {
 	if (!t)

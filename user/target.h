@@ -36,6 +36,8 @@ struct target {
  * and is_32bit false.
  */
 int target_new(struct target **out, pid_t pid) __must_check;
+/* A process as @t, of which nothing is known here but what @t says (replay). 0 or -ENOMEM. */
+int target_copy(struct target **out, const struct target *t) __must_check;
 void target_free(struct target *t);
 
 /* True while @t's pid is still the process that target_new() opened, and that has not ended. */
