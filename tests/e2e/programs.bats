@@ -48,9 +48,10 @@ operators_on() {
 
 # counted_on NAME: threads, realloc and failures equal the oracle in front of another allocator
 counted_on() {
-	local lib p
+	local lib p own
 	lib=$(library "$1")
 	[ -n "$lib" ] || skip "$1 is not installed"
+	own=$(PRELOAD=$lib own_calls)
 	for p in order threads failed operators; do
 		PRELOAD=$lib counted -q -- "$T/$p"
 		[ "$status" -eq 0 ] || { echo "$p: status $status"; cat "$err"; return 1; }
