@@ -350,11 +350,18 @@ static int update_module(struct source *s, struct target *t, const struct mappin
 		return err == -ENOMEM ? err : 0;
 	}
 	err = grow_files(s, m->id);
-	if (!err && !s->files[m->id].is_scanned)
-		err = scan_file(s, t, map, elf);
 	if (err)
 		goto out;
 	f = &s->files[m->id];
+	err = f->is_scanned ? 0 : scan_file(s, t, map, elf);
+	if (err && err != -ENOMEM && err != -ENOSPC) {
+		/* A damaged file, or one of another CPU: nothing can be probed in it, but in the others. */
+		warn("probe: %s: not looked at for allocators: %s", m->path, strerror(-err));
+		f->is_scanned = true;
+		err = 0;
+	}
+	if (err)
+		goto out;
 	if (f->list.nr)
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	if (f->list.nr || f->list.linker_hook)
