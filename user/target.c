@@ -149,7 +149,8 @@ int target_copy(struct target **out, const struct target *t)
 		target_free(copy);
 		return -ENOMEM;
 	}
-	memcpy(copy->maps.maps, t->maps.maps, t->maps.nr * sizeof(*copy->maps.maps));
+	if (t->maps.nr)
+		memcpy(copy->maps.maps, t->maps.maps, t->maps.nr * sizeof(*copy->maps.maps));
 	*out = copy;
 	return 0;
 }
