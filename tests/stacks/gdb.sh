@@ -33,7 +33,7 @@ few=$(seq -s ' ' 40 37 2000)
 many=$(seq -s ' ' 50 29 5000)
 echo 'create table t(a, b); insert into t values(1, 2), (3, 4); create index i on t(b); select a, count(*) from t group by b;' >"$dir/query.sql"
 
-export PYTHONHASHSEED=0
+export PYTHONHASHSEED=0 PERL_HASH_SEED=0 PERL_PERTURB_KEYS=0
 echo "| program | stops | different stacks | frames | not in heaptap's report |"
 echo "|---|---|---|---|---|"
 by_gdb "$many" "python3 with C extensions" /usr/bin/python3 -c 'import json, sqlite3, ctypes, decimal
