@@ -36,6 +36,7 @@ struct process {
 	u64 nr_unentered; /* events that did not fit into the books then */
 	u64 nr_taints;
 	bool is_exiting;     /* its last verdict is there */
+	bool is_replaced;    /* by another program */
 	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
 	const char *note;    /* borrowed; for the report that is being written */
 };
@@ -230,6 +231,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 
 	read_losses(s, p);
 	p->is_over = true;
+	p->is_replaced = true;
 	s->latest = NULL;
 	err = s->ops == &source_replay ? add_replayed_image(s, p->target, &image)
 				       : add_process(s, &image, rec->pid, is_started);
@@ -703,13 +705,24 @@ static int make_symbolizer(struct session *s)
 static void count_findings(struct session *s, const struct process *p)
 {
 	if (!p->leaks || !p->leaks->has_verdict) {
-		s->nr_unjudged++;
+		/* A program that makes way for another one leaves nothing behind. */
+		s->nr_unjudged += !p->is_replaced;
 		return;
 	}
 	for (size_t i = SCAN_DEFINITE; i <= SCAN_INDIRECT; i++) {
 		s->lost.blocks += p->leaks->result.sums.of[i].blocks;
 		s->lost.bytes += p->leaks->result.sums.of[i].bytes;
 	}
+}
+
+/* Why @p has no verdict, NULL if it has one or none was asked for. */
+static const char *note_of(const struct session *s, const struct process *p)
+{
+	if (p->leaks)
+		return p->leaks->has_verdict ? NULL : p->leaks->why;
+	if (!p->is_over || s->options->scan == SCAN_NEVER || s->ops == &source_replay)
+		return NULL;
+	return p->is_replaced ? "no leak verdict: it became another program" : "no leak verdict: it had ended";
 }
 
 /* One process as reports show it. */
@@ -729,8 +742,8 @@ static int describe(struct session *s, struct process *p, struct report_process 
 					.leaks = p->leaks };
 	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
-	if (p->leaks && !p->leaks->has_verdict) {
-		p->note = p->leaks->why;
+	p->note = note_of(s, p);
+	if (p->note) {
 		out->notes = &p->note;
 		out->nr_notes = 1;
 		out->leaks = NULL;

@@ -387,6 +387,14 @@ static int update_tables(struct source *s, const struct target *t)
 	return err;
 }
 
+/* Probes of an earlier image of the process serve this one too. */
+static int note_allocator(const struct source *s, struct target *t, const struct module *m)
+{
+	const struct file *f = m->id < s->nr_files ? &s->files[m->id] : NULL;
+
+	return f && f->list.nr ? target_add_allocator(t, m, f->list.kind) : 0;
+}
+
 static int source_bpf_update(struct source *s, struct target *t)
 {
 	int err = s->tables ? update_tables(s, t) : 0;
@@ -396,12 +404,15 @@ static int source_bpf_update(struct source *s, struct target *t)
 	for (size_t i = 0; i < t->maps.nr; i++) {
 		const struct mapping *map = &t->maps.maps[i];
 
-		if (!map->module || map->module->fd < 0 || is_placed(s, t->pid, map->module->id) ||
-		    is_omitted(s, map->module->path))
+		if (!map->module || map->module->fd < 0 || is_omitted(s, map->module->path))
 			continue;
-		err = note_placed(s, t->pid, map->module->id);
-		if (!err)
-			err = update_module(s, t, map);
+		if (is_placed(s, t->pid, map->module->id)) {
+			err = note_allocator(s, t, map->module);
+		} else {
+			err = note_placed(s, t->pid, map->module->id);
+			if (!err)
+				err = update_module(s, t, map);
+		}
 		if (err)
 			return err;
 	}

@@ -1,0 +1,341 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Leak verdicts: what a program says of its own blocks, what memcheck says of them, and a target that goes on as before.
+
+load ../lib/common
+
+# judged: each "expect definite|indirect|possible|reachable" line in $out holds in the report
+judged() {
+	local wrong=0 lines=0 word kind blocks bytes function have
+	while read -r word kind blocks bytes function; do
+		case "$word $kind" in "expect definite" | "expect indirect" | "expect possible" | "expect reachable") ;; *) continue ;; esac
+		[[ " ${not_told:-} " != *" $function "* ]] || continue
+		lines=$((lines + 1))
+		have="$(of_function "$function" "$kind.blocks") $(of_function "$function" "$kind.bytes")"
+		equal "$kind blocks and bytes of $function" "$have" "$blocks $bytes"
+	done <"$out"
+	[ "$lines" -gt 0 ] || { echo "the program told nothing"; return 1; }
+	return "$wrong"
+}
+
+# told_kinds HOW STATUS: the program ends so, and every verdict is as it says
+told_kinds() {
+	traced -- "$T/leak_kinds" "$1"
+	[ "$status" -eq "$2" ] || { cat "$err"; return 1; }
+	nothing_lost
+	judged
+	is .scan.unsure.blocks 0
+	is .scan.skipped_bytes 0
+	is .scan.partial false
+}
+
+# sums FILE: "definite B N indirect ..." of the report
+sums() { jq -r '.processes[0].scan | [("definite", "indirect", "possible", "reachable") as $k | $k, .[$k].bytes, .[$k].blocks] | map(tostring) | join(" ")' "$report"; }
+
+# sums_of_memcheck PROGRAM...: the same by valgrind
+sums_of_memcheck() {
+	valgrind --run-libc-freeres=no --run-cxx-freeres=no --leak-check=full --show-leak-kinds=all \
+		--leak-check-heuristics=all --log-file="$BATS_TEST_TMPDIR/memcheck" \
+		"$@" >/dev/null 2>&1 3>&- || true
+	sed -nE 's/,//g; s/.*(definite|indirect|possib)ly lost: ([0-9]+) bytes in ([0-9]+) blocks.*/\1 \2 \3/p;
+		s/.*still (reachable): ([0-9]+) bytes in ([0-9]+) blocks.*/\1 \2 \3/p' "$BATS_TEST_TMPDIR/memcheck" |
+		sed 's/possib/possible/' | paste -sd' '
+	grep -q 'LEAK SUMMARY' "$BATS_TEST_TMPDIR/memcheck" || echo "definite 0 0 indirect 0 0 possible 0 0 reachable 0 0"
+}
+
+# of_memcheck KIND FILE: blocks of this kind
+blocks_in() { sed -E "s/.*$1 [0-9]+ ([0-9]+).*/\1/" <<<"$2"; }
+
+# kinds: an instance of leak_kinds that waits for a line by tell; its pid is in $TARGET
+kinds() {
+	out=$BATS_TEST_TMPDIR/leak_kinds.out
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
+}
+
+tell() { echo >&7; }
+
+built() {
+	tell
+	wait_for grep -q built "$out"
+}
+
+has_note() {
+	jq -r '.processes[0].notes[]' "$report" | grep -qE -- "$1" || { echo "notes: $(field .notes)"; return 1; }
+	is .scan null
+}
+
+# ---- right verdicts ----
+
+@test "leaks: run: every kind, at exit" { told_kinds exit 0; }
+@test "leaks: run: every kind, at _exit (B18)" { told_kinds _exit 3; }
+@test "leaks: run: every kind, at abort" { told_kinds abort 134; }
+@test "leaks: run: every kind, at a deadly signal" { told_kinds segv 139; }
+@test "leaks: run: every kind, at SIGKILL" { told_kinds kill 137; }
+
+@test "leaks: run: C++: strings, maps, arrays, second base classes" {
+	traced -- "$T/leak_cpp"
+	[ "$status" -eq 0 ]
+	judged
+}
+
+@test "leaks: run: sums over stacks are the sums of the scan, and all live blocks have a verdict" {
+	traced -- "$T/leak_kinds"
+	jq -e '.processes[0] as $p | $p.scan as $s
+		| all(("definite", "indirect", "possible", "reachable", "unsure");
+			. as $k | ([$p.stacks[][$k].blocks] | add) == $s[$k].blocks and ([$p.stacks[][$k].bytes] | add) == $s[$k].bytes)
+		and ([$s.definite, $s.indirect, $s.possible, $s.reachable, $s.unsure | .blocks] | add) == $p.totals.live_blocks
+		and ([$p.stacks[].indirect_through.bytes] | add) == $s.indirect.bytes' "$report"
+	[ "$(of_function list_head indirect_through.blocks)" -eq 9 ]
+}
+
+@test "leaks: attach: every kind" {
+	kinds
+	attached "$TARGET"
+	built
+	detach
+	# What is not of this session's blocks may be a block from before: stale pointers in freed memory count.
+	not_told=leave_pointer_in_freed judged
+	is .scan.partial true
+	untouched "$TARGET"
+	tell
+	ended "$TARGET" 3
+}
+
+@test "leaks: memcheck gives the same sums" {
+	local program
+	for program in leak leak_kinds leak_cpp; do
+		traced -- "$T/$program"
+		equal "sums of $program" "$(sums)" "$(sums_of_memcheck "$T/$program")"
+		[ "${wrong:-0}" -eq 0 ]
+	done
+}
+
+@test "leaks: real programs have no definite leak that memcheck does not see" {
+	local program command have want
+	cd "$BATS_TEST_TMPDIR"
+	for program in "perl -e 'print join(\",\", map { \$_ * 2 } 1 .. 1000)'" \
+		"python3 -S -c 'print(sorted({str(i): i for i in range(2000)})[:3])'" \
+		"sqlite3 :memory: 'create table t(a); insert into t values(1),(2); select sum(a) from t;'" \
+		"git -C $ROOT log --oneline -50" "sed -n 1,50p $ROOT/README.md" "bash -c 'a=(1 2 3); for i in \${a[@]}; do echo \$i; done'"; do
+		command=${program%% *}
+		command -v "$command" >/dev/null || { echo "# $command is not installed: left out" >&3; continue; }
+		eval "traced -- $program"
+		[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+		have=$(sums)
+		[ "$(blocks_in definite "$have")" -gt 0 ] || continue
+		want=$(eval "sums_of_memcheck $program")
+		[ "$(blocks_in definite "$have")" -le "$(blocks_in definite "$want")" ] || { echo "$program: $have; memcheck: $want"; return 1; }
+	done
+}
+
+@test "leaks: exit of a program with many threads" {
+	traced -- "$T/threads" 200 50
+	[ "$status" -eq 0 ]
+	is .notes '[]'
+	is .scan.unstopped_threads 0
+}
+
+# ---- when ----
+
+@test "leaks: --no-scan: no verdict, no note" {
+	traced --no-scan -- "$T/leak_kinds"
+	is .scan null
+	is .notes '[]'
+}
+
+@test "leaks: each report of --interval has one with --scan, else the last alone" {
+	spinning
+	run "$HEAPTAP" attach -q -i 300ms -t 1s --scan -o "$BATS_TEST_TMPDIR/each.%n.json" "$TARGET"
+	[ "$status" -eq 0 ]
+	jq -e '.processes[0].scan != null' "$BATS_TEST_TMPDIR"/each.*.json
+	run "$HEAPTAP" attach -q -i 300ms -t 1s -o "$BATS_TEST_TMPDIR/last.%n.json" "$TARGET"
+	jq -se '(map(.processes[0].scan != null) | .[-1] and (.[0:-1] | any | not)) and length > 1' "$BATS_TEST_TMPDIR"/last.*.json
+	untouched "$TARGET"
+}
+
+@test "leaks: run: verdicts while the program runs, and it goes on" {
+	out=$BATS_TEST_TMPDIR/leak_kinds.out
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$HEAPTAP' run --scan -i 200ms -o '$BATS_TEST_TMPDIR/r.%n.json' -- '$T/leak_kinds' wait \
+		<'$BATS_TEST_TMPDIR/lines' >'$out'"
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
+	built
+	rm -f "$BATS_TEST_TMPDIR"/r.*.json
+	wait_for test -e "$BATS_TEST_TMPDIR/r.9.json"
+	report=$BATS_TEST_TMPDIR/r.9.json
+	judged
+	tell
+	ended "$PID" 3
+}
+
+@test "leaks: the process replaced by exec has no verdict, the new program has one" {
+	traced -- "$T/exec" "$T/leak"
+	jq -e '.processes[-1].scan != null' "$report"
+}
+
+# ---- suppressions, findings ----
+
+@test "leaks: --suppressions, --ignore, the config file: left out and counted" {
+	local rules=$BATS_TEST_TMPDIR/rules
+	printf 'leak:lose_plain\n{\n  list\n  Memcheck:Leak\n  fun:calloc\n  fun:list_head\n  ...\n}\n' >"$rules"
+	traced --suppressions "$rules" --ignore 'sharing_h.ad' -- "$T/leak_kinds"
+	is .scan.definite.blocks 2
+	is .scan.indirect.blocks 3
+	is .scan.suppressed.blocks 18
+	[ "$(of_function lose_plain suppressed.bytes)" -eq 500 ]
+	echo "ignore lose_plain" >"$BATS_TEST_TMPDIR/config"
+	traced --config "$BATS_TEST_TMPDIR/config" -- "$T/leak_kinds"
+	is .scan.suppressed.blocks 5
+	run "$HEAPTAP" run --suppressions "$rules" -- "$T/leak_kinds"
+	[[ $output == *'suppressed: 15 blocks'* ]]
+	echo "{" >"$rules"
+	run "$HEAPTAP" run --suppressions "$rules" -- "$T/leak_kinds"
+	[ "$status" -eq 2 ]
+}
+
+@test "leaks: --gen-suppressions writes what suppresses them all, for heaptap and for valgrind" {
+	local rules=$BATS_TEST_TMPDIR/rules
+	"$HEAPTAP" run --gen-suppressions -- "$T/leak_kinds" 2>&1 >/dev/null | sed -n '/^{/,/^}/p' >"$rules"
+	traced --suppressions "$rules" -- "$T/leak_kinds"
+	is .scan.definite.blocks 0
+	is .scan.indirect.blocks 0
+	is .scan.possible.blocks 0
+	run valgrind --leak-check=full --error-exitcode=9 --suppressions="$rules" "$T/leak"
+	[[ $output != *'Fatal error in suppressions'* ]]
+}
+
+@test "leaks: --fail-on and --error-exitcode" {
+	traced --fail-on definite -- "$T/leak_kinds"
+	[ "$status" -eq 99 ]
+	traced --error-exitcode 7 -- "$T/leak_kinds" _exit
+	[ "$status" -eq 7 ]
+	traced --fail-on definite:1M --error-exitcode 7 -- "$T/leak_kinds" _exit
+	[ "$status" -eq 3 ]
+	traced --fail-on definite:2290 -- "$T/leak_kinds"
+	[ "$status" -eq 99 ]
+	traced --fail-on definite:2291 -- "$T/leak_kinds"
+	[ "$status" -eq 0 ]
+	traced --fail-on definite -- "$T/nothing"
+	[ "$status" -eq 0 ]
+	traced --fail-on definite --ignore main --ignore thread_main -- "$T/leak_kinds"
+	[ "$status" -eq 0 ]
+	run "$HEAPTAP" run --fail-on everything -- "$T/leak_kinds"
+	[ "$status" -eq 2 ]
+}
+
+@test "leaks: attach: --fail-on ends with 1" {
+	kinds
+	attached --fail-on definite "$TARGET"
+	built
+	kill -INT "$TAP"
+	ended "$TAP" 1
+}
+
+@test "leaks: the text report: leaks first, worst first" {
+	run --separate-stderr "$HEAPTAP" run -n 2 -- "$T/leak_kinds"
+	[[ $stderr == *'1,442 B in 10 blocks definite, 848 B in 13 blocks indirect'* ]]
+	[[ $stderr == *'Top 2 of '*' callers with leaks'*'Top 2 of '*' callers by live bytes'* ]]
+	run --separate-stderr "$HEAPTAP" run -s leaked-bytes -n 0 -- "$T/leak_kinds"
+	[[ $stderr != *'by live bytes'* ]]
+	[[ $stderr == *'48 B leaked in 1 block and 9 more (432 B) lost with it'* || $stderr == *'480 B leaked in 1 block and 9 more (432 B) lost with it'* ]]
+}
+
+# ---- a service ----
+
+# redis: a server with plug_leak.so in it, under load; its pid is in $TARGET
+redis() {
+	local port=$((20000 + RANDOM % 20000))
+	command -v redis-server >/dev/null || skip "redis-server is not installed"
+	command -v redis-benchmark >/dev/null || skip "redis-benchmark is not installed"
+	start env LD_PRELOAD="$T/plug_leak.so" "$@" redis-server --port $port --save "" --dir "$BATS_TEST_TMPDIR"
+	TARGET=$PID
+	wait_for redis-cli -p $port ping
+	start redis-benchmark -p $port -q -n 100000000 -r 20000 -t set,lpush,hset,sadd
+}
+
+@test "leaks: redis under load with a planted leak: found in the first interval, nothing else" {
+	redis HEAPTAP_PLUG_LEAK=1
+	run "$HEAPTAP" attach -q --scan -i 3s -t 3500ms -o "$BATS_TEST_TMPDIR/r.%n.json" "$TARGET"
+	report=$BATS_TEST_TMPDIR/r.1.json
+	is .notes '[]'
+	[ "$(of_function plug_forgets definite.blocks)" -gt 50 ]
+	[ "$(of_function plug_keeps definite.blocks)" -eq 0 ]
+	[ "$(of_function plug_forgets definite.blocks)" -eq "$(field .scan.definite.blocks)" ]
+	untouched "$TARGET"
+}
+
+@test "leaks: redis under load without it: nothing definite" {
+	redis NOTHING=1
+	run "$HEAPTAP" attach -q --scan -i 1s -t 5s -o "$BATS_TEST_TMPDIR/r.%n.json" "$TARGET"
+	jq -se 'all(.[].processes[0]; .scan.definite.blocks == 0 and .notes == [])' "$BATS_TEST_TMPDIR"/r.*.json
+	untouched "$TARGET"
+}
+
+# ---- bad moments ----
+
+@test "leaks: --max-pause 1us: no verdict, a note, the target goes on (H5)" {
+	kinds
+	attached --max-pause 1us "$TARGET"
+	built
+	detach
+	has_note 'scan given up: .*longer than 1 us'
+	untouched "$TARGET"
+	tell
+	ended "$TARGET" 3
+}
+
+@test "leaks: another tracer is named (A11)" {
+	command -v gdb >/dev/null || skip "gdb is not installed"
+	spinning
+	attached "$TARGET"
+	start gdb -q -batch -p "$TARGET" -ex 'shell touch '"$BATS_TEST_TMPDIR/traced"'; sleep 60'
+	wait_for test -e "$BATS_TEST_TMPDIR/traced"
+	detach
+	has_note "traced by gdb \(pid [0-9]+\)"
+}
+
+@test "leaks: a stopped target stays stopped (A12)" {
+	spinning
+	attached "$TARGET"
+	kill -STOP "$TARGET"
+	detach
+	jq -e '.processes[0].scan != null' "$report"
+	[ "$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$TARGET/status")" = T ]
+	kill -CONT "$TARGET"
+	wait_for untouched "$TARGET"
+}
+
+@test "leaks: the target is killed at a random moment of a scan: no verdict or one from before (A2)" {
+	local i
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		spinning
+		attached --scan -i 100ms "$TARGET"
+		sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+		kill -KILL "$TARGET"
+		ended "$TAP" 0 || { cat "$err"; return 1; }
+		jq -e '.processes[0] | .scan == null or .scan.definite.blocks >= 0' "$report"
+	done
+}
+
+@test "leaks: heaptap is killed at a random moment of a scan: the target runs on (A3)" {
+	local i
+	spinning
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		attached --scan -i 100ms "$TARGET"
+		sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+		kill -KILL "$TAP"
+		wait "$TAP" || true
+		wait_for untouched "$TARGET"
+	done
+}
+
+@test "leaks: lost frees: what was alive is unsure, not leaked (F1)" {
+	traced --ring-size 4K -d 0 -- "$T/threads" 8 20000
+	[ "$(field .lost.frees)" -gt 0 ] || skip "nothing was lost here"
+	is .scan.definite.blocks 0
+}
