@@ -101,12 +101,28 @@ static int keep(struct leaks *l, const struct scan *scan, const struct heap *hea
 	return leaks_link(l, scan, heap);
 }
 
-/* Judge, once the process goes on. */
-static int judge(struct leaks *l, struct scan *scan, const struct heap *heap)
-{
-	int err = scan_judge(scan);
+/* What runs aside. */
+struct finding {
+	struct leaks *leaks;
+	const struct leaks_options *options;
+	struct scan *scan; /* owned */
+};
 
-	return err ? err : keep(l, scan, heap);
+static int begin(void *arg)
+{
+	struct finding *f = arg;
+	const struct scan_options so = { .is_partial = f->options->is_partial };
+	const struct scan_books books = scan_books_of(f->options->heap);
+
+	return scan_new(&f->scan, &books, &so);
+}
+
+static int judge(void *arg)
+{
+	struct finding *f = arg;
+	int err = scan_judge(f->scan);
+
+	return err ? err : keep(f->leaks, f->scan, f->options->heap);
 }
 
 /* The process stands: enter its last events, read its memory. *@snap stays even on errors. */
@@ -142,19 +158,17 @@ static int read_moment(struct leaks *l, struct scan *scan, const struct leaks_op
 
 static int find(struct leaks *l, const struct leaks_options *o)
 {
-	const struct scan_options so = { .is_partial = o->is_partial };
-	const struct scan_books books = scan_books_of(o->heap);
-	struct scan *scan = NULL;
-	int err = scan_new(&scan, &books, &so);
+	struct finding f = { .leaks = l, .options = o };
+	int err = o->aside(o->ctx, begin, &f);
 
 	/* What came in meanwhile is entered before the stop, so that this is short. */
 	if (!err)
-		err = o->drain(o->ctx, scan, false);
+		err = o->drain(o->ctx, f.scan, false);
 	if (!err)
-		err = read_moment(l, scan, o);
+		err = read_moment(l, f.scan, o);
 	if (!err)
-		err = judge(l, scan, o->heap);
-	scan_free(scan);
+		err = o->aside(o->ctx, judge, &f);
+	scan_free(f.scan);
 	return err;
 }
 

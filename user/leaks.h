@@ -58,6 +58,8 @@ struct leaks_options {
 	 * lost, so that nothing can be said; or another -errno.
 	 */
 	int (*drain)(void *ctx, struct scan *scan, bool is_standing);
+	/* Run what takes long and only reads the books: @work(@arg), whose result is returned. */
+	int (*aside)(void *ctx, int (*work)(void *arg), void *arg);
 };
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One run of heaptap: records in, books, reports out. */
-#include "user/session.h"
+#include "user/session_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,64 +9,15 @@
 
 #include "user/caps.h"
 #include "user/heap.h"
-#include "user/leaks.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
-#include "user/output.h"
-#include "user/report.h"
 #include "user/source_replay.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
 
 enum { REREAD_NS = 100 * 1000 * 1000 };
 
-/* A process that ends is in no hurry. */
-static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
-
-/* A process, or one of its images if it called exec. */
-struct process {
-	struct target *target; /* owned unless borrowed from the source */
-	bool is_target_borrowed;
-	struct heap *heap;    /* owned */
-	struct losses losses; /* as last asked for */
-	struct losses before; /* what earlier images of the pid had lost */
-	bool is_over;	      /* no more events: ended, or replaced by exec */
-	u64 maps_read_ns;
-	u64 nr_unseen;	  /* frees that may have been lost when its blocks were last tainted */
-	u64 nr_unentered; /* events that did not fit into the books then */
-	u64 nr_taints;
-	bool is_exiting;     /* its last verdict is there */
-	bool is_replaced;    /* by another program */
-	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
-	const char *note;    /* borrowed; for the report that is being written */
-};
-
-struct session {
-	const struct options *options;
-	struct outputs *outs;
-	const struct source_ops *ops;
-	struct source *source; /* owned */
-	struct sink sink;
-	struct module_table *modules;  /* owned */
-	struct stack_table *stacks;    /* owned */
-	struct symbolizer *symbolizer; /* owned; made for the first report */
-	struct process **processes;    /* owned */
-	size_t nr_processes;
-	struct process *latest;	 /* that an event was for */
-	struct process *scanned; /* whose events the scan is told too */
-	struct scan *scan;	 /* borrowed */
-	int scan_err;
-	bool is_last_scan;
-	const struct session_stopper *stopper; /* borrowed; NULL = none */
-	struct scan_sum lost;		       /* for sure, in the last report */
-	size_t nr_unjudged;		       /* processes without a verdict in it */
-	struct probe_custom *custom;	       /* owned */
-	u64 start_ns;			       /* of tracing: the first target's probes are in */
-	u64 stop_ns;			       /* 0 = it goes on */
-	u64 nr_strays;			       /* events of processes we do not know */
-};
-
-static u64 now_ns(void)
+u64 session_now_ns(void)
 {
 	struct timespec ts;
 
@@ -74,7 +25,7 @@ static u64 now_ns(void)
 	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-static struct process *find_process(struct session *s, u32 pid)
+struct process *session_find(struct session *s, u32 pid)
 {
 	if (s->latest && !s->latest->is_over && (u32)s->latest->target->pid == pid)
 		return s->latest;
@@ -144,7 +95,7 @@ static void read_maps(struct session *s, struct process *p)
 {
 	int changed;
 
-	p->maps_read_ns = now_ns();
+	p->maps_read_ns = session_now_ns();
 	/* A file's processes are not those that have their numbers here. */
 	if (s->ops == &source_replay)
 		return;
@@ -160,7 +111,7 @@ static void read_maps_for(struct session *s, struct process *p, const struct sta
 {
 	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 
-	if (now_ns() - p->maps_read_ns < REREAD_NS)
+	if (session_now_ns() - p->maps_read_ns < REREAD_NS)
 		return;
 	for (u32 i = 0; i < nr; i++) {
 		if (mapping_find(&p->target->maps, ev->ips[i]))
@@ -190,8 +141,7 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	return stack_table_add(s->stacks, ev, &p->target->maps);
 }
 
-/* What the process lost in its present image. */
-static void read_losses(struct session *s, struct process *p)
+void session_read_losses(struct session *s, struct process *p)
 {
 	struct losses now;
 	struct heap_totals totals = heap_totals(p->heap);
@@ -205,7 +155,7 @@ static void read_losses(struct session *s, struct process *p)
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
 				     .frees = now.frees - p->before.frees,
 				     .stacks = now.stacks - p->before.stacks,
-				     .other = now.other - p->before.other };
+				     .other = now.other - p->before.other + s->backlog.nr_dropped };
 }
 
 /* Another image of a file's process; all that is known of it is what the file said. */
@@ -229,7 +179,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	struct process *image;
 	int err;
 
-	read_losses(s, p);
+	session_read_losses(s, p);
 	p->is_over = true;
 	p->is_replaced = true;
 	s->latest = NULL;
@@ -281,7 +231,7 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || !kinds[rec->kind].take ||
 	    len < kinds[rec->kind].min_len)
 		return 0;
-	p = find_process(s, rec->pid);
+	p = session_find(s, rec->pid);
 	if (!p) {
 		s->nr_strays++;
 		return 0;
@@ -431,6 +381,7 @@ void session_free(struct session *s)
 	if (s->source)
 		s->ops->free(s->source);
 	free(s->processes);
+	backlog_fini(&s->backlog);
 	symbolizer_free(s->symbolizer);
 	stack_table_free(s->stacks);
 	module_table_free(s->modules);
@@ -443,7 +394,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	struct process *p;
 	int err;
 
-	if (find_process(s, pid))
+	if (session_find(s, pid))
 		return 0;
 	err = add_process(s, &p, pid, is_started);
 	if (err)
@@ -454,7 +405,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		      p->target->comm, strerror(-err));
 	else
 		err = s->ops->attach(s->source, p->target);
-	p->maps_read_ns = now_ns();
+	p->maps_read_ns = session_now_ns();
 	if (err < 0)
 		drop_last_process(s);
 	else if (!s->start_ns)
@@ -469,7 +420,7 @@ void session_update(struct session *s, pid_t pid)
 	/* What was taken before belongs to the mappings as they were. */
 	if (session_poll(s))
 		debug("source: %s is at its end", s->ops->name);
-	p = find_process(s, pid);
+	p = session_find(s, pid);
 	if (p)
 		read_maps(s, p);
 }
@@ -523,7 +474,7 @@ static u64 count_unseen(struct session *s, const struct process *p)
 
 	if (lost.allocs > p->before.allocs)
 		heap_expect_gaps(p->heap);
-	return lost.frees + lost.other - lost.abandoned;
+	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped;
 }
 
 /*
@@ -541,7 +492,9 @@ int session_poll(struct session *s)
 	for (size_t i = 0; i < nr_processes; i++)
 		if (!s->processes[i]->is_over)
 			unseen[i] = count_unseen(s, s->processes[i]);
-	nr = s->ops->poll(s->source, &s->sink);
+	nr = backlog_replay(&s->backlog, &s->sink);
+	if (nr >= 0)
+		nr = s->ops->poll(s->source, &s->sink);
 	for (size_t i = 0; i < nr_processes; i++)
 		taint(s->processes[i], unseen[i]);
 	if (nr < 0 && nr != -ENODATA)
@@ -551,12 +504,12 @@ int session_poll(struct session *s)
 
 void session_ended(struct session *s, pid_t pid, int status)
 {
-	struct process *p = find_process(s, pid);
+	struct process *p = session_find(s, pid);
 
 	if (!p)
 		return;
 	heap_end(p->heap);
-	read_losses(s, p);
+	session_read_losses(s, p);
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->is_over = true;
@@ -591,211 +544,14 @@ void session_stop(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over)
 			s->ops->pause(s->source, s->processes[i]->target->pid);
-	s->stop_ns = now_ns();
+	s->stop_ns = session_now_ns();
 	if (session_poll(s))
 		debug("source: %s is at its end", s->ops->name);
 	for (size_t i = 0; i < s->nr_processes; i++)
-		read_losses(s, s->processes[i]);
+		session_read_losses(s, s->processes[i]);
 	s->ops->detach(s->source);
 	debug("%s: probes are out", s->ops->name);
 	caps_settle();
-}
-
-/* Enter what is there; leaks_options. */
-static int drain(void *ctx, struct scan *scan, bool is_standing)
-{
-	struct session *s = ctx;
-	struct process *p = s->scanned;
-	u64 nr_taints = p->nr_taints;
-	int err;
-
-	s->scan = scan;
-	err = session_poll(s);
-	if (err && err != -ENODATA)
-		return err;
-	if (p->is_over)
-		return -ESRCH;
-	/* So the report's books are those of this moment. */
-	if (is_standing && s->is_last_scan)
-		s->ops->pause(s->source, p->target->pid);
-	return p->nr_taints != nr_taints ? -ENODATA : s->scan_err;
-}
-
-static int stop_target(void *ctx, u64 max_ns)
-{
-	const struct session *s = ctx;
-
-	return s->stopper->stop(s->stopper->ctx, max_ns);
-}
-
-static void release_target(void *ctx)
-{
-	const struct session *s = ctx;
-
-	s->stopper->release(s->stopper->ctx);
-}
-
-/* A verdict on @p for the next report. */
-static void scan_process(struct session *s, struct process *p, bool is_traced)
-{
-	struct leaks_options lo = {
-		.pid = p->target->pid,
-		.heap = p->heap,
-		.max_pause_ns = s->options->max_pause_ns,
-		.is_traced = is_traced,
-		.ctx = s,
-		.stop = s->stopper ? stop_target : NULL,
-		.release = s->stopper ? release_target : NULL,
-		.drain = drain,
-	};
-
-	if (!lo.max_pause_ns)
-		lo.max_pause_ns =
-			is_traced && !s->stopper ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
-	read_losses(s, p);
-	lo.is_partial = !p->target->is_started || p->losses.allocs || p->losses.other || heap_lost(p->heap);
-	leaks_free(p->leaks);
-	p->leaks = NULL;
-	s->scanned = p;
-	s->scan_err = 0;
-	if (leaks_find(&p->leaks, &lo))
-		warn("scan: PID %d: out of memory", p->target->pid);
-	s->scanned = NULL;
-	s->scan = NULL;
-}
-void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
-{
-	s->is_last_scan = is_last;
-	s->stopper = stopper;
-	for (size_t i = 0; i < s->nr_processes; i++)
-		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting)
-			scan_process(s, s->processes[i], stopper != NULL);
-}
-
-void session_scan_exiting(struct session *s, pid_t pid)
-{
-	struct process *p = find_process(s, pid);
-
-	s->is_last_scan = false;
-	s->stopper = NULL;
-	if (!p || p->is_exiting)
-		return;
-	scan_process(s, p, true);
-	p->is_exiting = true;
-}
-
-/* The allocators of @t as reports show them; the caller owns the list. */
-static struct report_allocator *list_allocators(const struct target *t)
-{
-	struct report_allocator *list = calloc(t->nr_allocators + 1, sizeof(*list));
-
-	for (size_t i = 0; list && i < t->nr_allocators; i++)
-		list[i] = (struct report_allocator){ t->allocators[i].module->path, t->allocators[i].kind };
-	return list;
-}
-
-static int make_symbolizer(struct session *s)
-{
-	struct symbolizer_options so = { s->options->sysroot, s->options->debug_path };
-
-	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &so);
-}
-
-/* What --fail-on looks at. */
-static void count_findings(struct session *s, const struct process *p)
-{
-	if (!p->leaks || !p->leaks->has_verdict) {
-		/* A program that makes way for another one leaves nothing behind. */
-		s->nr_unjudged += !p->is_replaced;
-		return;
-	}
-	for (size_t i = SCAN_DEFINITE; i <= SCAN_INDIRECT; i++) {
-		s->lost.blocks += p->leaks->result.sums.of[i].blocks;
-		s->lost.bytes += p->leaks->result.sums.of[i].bytes;
-	}
-}
-
-/* Why @p has no verdict, NULL if it has one or none was asked for. */
-static const char *note_of(const struct session *s, const struct process *p)
-{
-	if (p->leaks)
-		return p->leaks->has_verdict ? NULL : p->leaks->why;
-	if (!p->is_over || s->options->scan == SCAN_NEVER || s->ops == &source_replay)
-		return NULL;
-	return p->is_replaced ? "no leak verdict: it became another program" : "no leak verdict: it had ended";
-}
-
-/* One process as reports show it. */
-static int describe(struct session *s, struct process *p, struct report_process *out)
-{
-	const struct leaks_names names = { p->heap, s->stacks, s->modules, s->symbolizer };
-	struct report_allocator *allocators = list_allocators(p->target);
-	int err = 0;
-
-	read_losses(s, p);
-	*out = (struct report_process){ .target = p->target,
-					.heap = p->heap,
-					.stacks = s->stacks,
-					.losses = &p->losses,
-					.allocators = allocators,
-					.nr_allocators = allocators ? p->target->nr_allocators : 0,
-					.leaks = p->leaks };
-	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
-		err = leaks_suppress(p->leaks, s->options->suppress, &names);
-	p->note = note_of(s, p);
-	if (p->note) {
-		out->notes = &p->note;
-		out->nr_notes = 1;
-		out->leaks = NULL;
-	}
-	count_findings(s, p);
-	return err;
-}
-
-/* A verdict is for one report; the last one of a process that ends is kept. */
-static void drop_leaks(struct session *s)
-{
-	for (size_t i = 0; i < s->nr_processes; i++) {
-		struct process *p = s->processes[i];
-
-		if (p->is_exiting)
-			continue;
-		leaks_free(p->leaks);
-		p->leaks = NULL;
-	}
-}
-
-int session_report(struct session *s)
-{
-	struct report_process *list = calloc(s->nr_processes + 1, sizeof(*list));
-	struct report r = { .backend = s->ops->name, .time_ns = now_ns(), .processes = list };
-	int err = list ? make_symbolizer(s) : -ENOMEM;
-
-	s->lost = (struct scan_sum){ 0 };
-	s->nr_unjudged = 0;
-	for (size_t i = 0; !err && i < s->nr_processes; i++)
-		err = describe(s, s->processes[i], &list[r.nr_processes++]);
-	r.duration_ns = r.time_ns - s->start_ns;
-	r.symbolizer = s->symbolizer;
-	r.modules = s->modules;
-	if (!err)
-		err = outputs_write(s->outs, &r);
-	for (size_t i = 0; i < r.nr_processes; i++)
-		free((void *)list[i].allocators);
-	free(list);
-	drop_leaks(s);
-	return err;
-}
-
-int session_findings(const struct session *s)
-{
-	if (s->lost.blocks && s->lost.bytes >= s->options->fail_bytes)
-		return 1;
-	if (!s->nr_unjudged)
-		return 0;
-	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command->name, s->nr_unjudged,
-	      s->nr_unjudged == 1 ? "" : "es");
-	return -ENODATA;
 }
 
 int session_status(struct session *s)
@@ -805,7 +561,7 @@ int session_status(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 
-		read_losses(s, p);
+		session_read_losses(s, p);
 		if (p->losses.allocs || p->losses.frees || heap_lost(p->heap))
 			status = STATUS_UNTRUSTED;
 	}

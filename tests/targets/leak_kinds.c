@@ -246,7 +246,10 @@ FN static void end(const char *how, char *held)
 		kill(getpid(), SIGKILL);
 	else if (strcmp(how, "exit"))
 		_exit(3);
-	__asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(0), "r"(in_register) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 :
+			 : "a"(SYS_exit_group), "D"(0), "r"(in_register)
+			 : "rcx", "r11", "memory");
 }
 
 static void wait_line(void)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a session consists of: written by session.c, read out by session_report.c, and for nobody else. */
+#pragma once
+
+#include "user/backlog.h"
+#include "user/leaks.h"
+#include "user/session.h"
+
+/* A process, or one of its images if it called exec. */
+struct process {
+	struct target *target; /* owned unless borrowed from the source */
+	bool is_target_borrowed;
+	struct heap *heap;    /* owned */
+	struct losses losses; /* as last asked for */
+	struct losses before; /* what earlier images of the pid had lost */
+	bool is_over;	      /* no more events: ended, or replaced by exec */
+	u64 maps_read_ns;
+	u64 nr_unseen;	  /* frees that may have been lost when its blocks were last tainted */
+	u64 nr_unentered; /* events that did not fit into the books then */
+	u64 nr_taints;
+	bool is_exiting;     /* its last verdict is there */
+	bool is_replaced;    /* by another program */
+	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
+	const char *note;    /* borrowed; for the report that is being written */
+};
+
+struct session {
+	const struct options *options;
+	struct outputs *outs;
+	const struct source_ops *ops;
+	struct source *source; /* owned */
+	struct sink sink;
+	struct backlog backlog;	       /* entered before anything else is */
+	struct module_table *modules;  /* owned */
+	struct stack_table *stacks;    /* owned */
+	struct symbolizer *symbolizer; /* owned; made for the first report */
+	struct process **processes;    /* owned */
+	size_t nr_processes;
+	struct process *latest;	 /* that an event was for */
+	struct process *scanned; /* whose events the scan is told too */
+	struct scan *scan;	 /* borrowed */
+	int scan_err;
+	bool is_last_scan;
+	const struct session_stopper *stopper; /* borrowed; NULL = none */
+	struct scan_sum lost;		       /* for sure, in the last report */
+	size_t nr_unjudged;		       /* processes without a verdict in it */
+	struct probe_custom *custom;	       /* owned */
+	u64 start_ns;			       /* of tracing: the first target's probes are in */
+	u64 stop_ns;			       /* 0 = it goes on */
+	u64 nr_strays;			       /* events of processes we do not know */
+};
+
+/* CLOCK_MONOTONIC. */
+u64 session_now_ns(void);
+
+/* The process that events of @pid belong to now, NULL if there is none. */
+struct process *session_find(struct session *s, u32 pid);
+
+/* What the process lost in its present image. */
+void session_read_losses(struct session *s, struct process *p);
