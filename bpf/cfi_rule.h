@@ -14,9 +14,10 @@ enum cfi_kind {
 	CFI_SIGNAL,	 /* caller's registers are in a ucontext: its SP at [SP + N], the others next to it */
 	CFI_PLT,	 /* SP + word, one word more when (pc & 15) >= cfi_save_words() */
 	CFI_SP,		 /* SP + N */
+	CFI_SP_RA_AT_SP, /* SP + N, with one of CFI_RA_..., whose M is from SP on: far below a large frame's CFA */
 	CFI_FP,		 /* FP + N */
-	CFI_DEREF_SP,	 /* [SP + N] */
-	CFI_DEREF_FP,	 /* [FP + N]: gcc's realigned main() */
+	CFI_DEREF_SP,	   /* [SP + N] */
+	CFI_DEREF_FP,	   /* [FP + N]: gcc's realigned main() */
 	CFI_DEREF_SP_WORD, /* [SP + N] + word: hand-written assembly */
 	CFI_DEREF_FP_WORD, /* [FP + N] + word */
 	NR_CFI_KINDS
@@ -32,8 +33,8 @@ enum cfi_save {
 	CFI_FP_AT_CFA,	       /* FP at [CFA - M]; return address as in CFI_SAME */
 	CFI_FP_AT_BASE,	       /* FP at [base + M]; return address as in CFI_SAME */
 	CFI_FP_LOST,	       /* FP cannot be restored; return address as in CFI_SAME */
-	CFI_RA_AT_CFA,	       /* FP unchanged, return address at [CFA - M] */
-	CFI_RA_AT_CFA_FP_LOST, /* FP cannot be restored, return address at [CFA - M] */
+	CFI_RA_AT_CFA,	       /* FP unchanged, return address at [CFA - M], in one kind at [SP + M] */
+	CFI_RA_AT_CFA_FP_LOST, /* FP cannot be restored, return address as in CFI_RA_AT_CFA */
 	CFI_PAIR_AT_CFA,       /* FP at [CFA - M], return address in the word above it */
 	CFI_PAIR_AT_BASE,      /* FP at [base + M], return address in the word above it */
 	NR_CFI_SAVES

@@ -215,7 +215,9 @@ static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32
 	u64 at = w->sp + (s64)cfi_cfa_words(rule) * w->word;
 	u64 sp, pc, fp;
 
-	if (HAS_LINK && (w->is_guessed || !word_at(w, at + SIGNAL_LR_OFFSET(w->word), &w->lr)))
+	if (HAS_LINK && w->is_guessed)
+		return STACK_NO_INFO;
+	if (HAS_LINK && !word_at(w, at + SIGNAL_LR_OFFSET(w->word), &w->lr))
 		return STACK_UNREADABLE;
 	if (!word_at(w, at + SIGNAL_FP_OFFSET(w->word), &fp) || !word_at(w, at, &sp) ||
 	    !word_at(w, at + SIGNAL_PC_OFFSET(w->word), &pc))
@@ -309,8 +311,12 @@ static __always_inline int read_return(struct walk *w, struct walk_frame *f, u64
 {
 #if HAS_LINK
 	u32 save = cfi_save(rule);
-	u64 at = save >= CFI_PAIR_AT_CFA ? fp_at + w->word : cfa - (u64)cfi_save_words(rule) * w->word;
+	u64 distance = (u64)cfi_save_words(rule) * w->word, at = cfa - distance;
 
+	if (save >= CFI_PAIR_AT_CFA)
+		at = fp_at + w->word;
+	else if (cfi_kind(rule) == CFI_SP_RA_AT_SP)
+		at = w->sp + distance;
 	/* A function that was interrupted need not have saved it, one that called another has. */
 	if (cfa < w->sp || (cfa == w->sp && !w->has_lr))
 		return STACK_NOT_GROWING;

@@ -199,6 +199,7 @@ static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_ci
 			     const struct cfi_state *state, struct packed *p, struct cfi_stats *stats)
 {
 	const struct cfi_register *fp = &state->regs[REG_FP], *ra = &state->regs[REG_RA];
+	u32 slot;
 
 	if (ra->how == HOW_SAME) {
 		p->save = fp->how == HOW_SAME ? CFI_SAME : pack_slot(arch, cie, fp, p);
@@ -215,7 +216,10 @@ static u32 pack_link_machine(const struct unwind_arch *arch, const struct cfi_ci
 					p->save == CFI_FP_AT_CFA ? CFI_PAIR_AT_CFA : CFI_PAIR_AT_BASE,
 					(u32)p->save_words);
 	}
-	if (pack_slot(arch, cie, ra, p) != CFI_FP_AT_CFA)
+	slot = pack_slot(arch, cie, ra, p);
+	if (slot == CFI_FP_AT_BASE && p->kind == CFI_SP)
+		p->kind = CFI_SP_RA_AT_SP;
+	else if (slot != CFI_FP_AT_CFA)
 		return unsupported(stats, CFI_RA_RULE);
 	p->save = fp->how == HOW_SAME ? CFI_RA_AT_CFA : CFI_RA_AT_CFA_FP_LOST;
 	if (p->save == CFI_RA_AT_CFA_FP_LOST)

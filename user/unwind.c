@@ -52,6 +52,8 @@ static int step_signal(struct walk *w, u32 rule)
 	taddr_t at = to_word(w, w->regs.sp + (u64)(s64)cfi_cfa_words(rule) * arch->word_size);
 	struct unwind_regs caller = { 0 };
 
+	if (arch->has_link && w->is_guessed)
+		return STACK_NO_INFO;
 	if (!read_word(w, at, &caller.sp) || !read_word(w, at + (u64)arch->signal_pc, &caller.pc) ||
 	    !read_word(w, at + (u64)arch->signal_fp, &caller.fp) ||
 	    (arch->has_link && !read_word(w, at + (u64)arch->signal_lr, &caller.lr)))
@@ -82,6 +84,9 @@ static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
 
 	if (is_fp && !w->has_fp)
 		return STACK_UNSUPPORTED;
+	/* Where frame records lie below the rest of a frame, one tells where its caller's begins at most. */
+	if (w->u->arch->has_link && !is_fp && w->is_guessed)
+		return STACK_NO_INFO;
 	*base = is_fp ? w->regs.fp : w->regs.sp;
 	*cfa = to_word(w, *base + (u64)(s64)cfi_cfa_words(rule) * word);
 	if (kind == CFI_PLT && (w->regs.pc & 15) >= cfi_save_words(rule))
@@ -119,7 +124,8 @@ static int step_frame(struct walk *w, u32 rule)
 
 	if (end != STEP_ON)
 		return end;
-	slot = to_word(w, form->is_at_base ? base + distance : cfa - distance);
+	slot = to_word(w, form->is_at_base || cfi_kind(rule) == CFI_SP_RA_AT_SP ? base + distance
+										: cfa - distance);
 	if (form->has_fp && !read_word(w, slot, &caller.fp))
 		return STACK_UNREADABLE;
 	if (form->has_ra || !arch->has_link) {

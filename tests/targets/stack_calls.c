@@ -35,7 +35,7 @@ CALL static void t_alloca(size_t bytes)
 
 	ENTER();
 	for (int i = 0; i < 5; i++) {
-		room = alloca(bytes + i * 40);
+		room = alloca(bytes + i * 40 + 1);
 		room[0] = i;
 		keep(room);
 		t_plain(bytes);

@@ -276,6 +276,11 @@ static const struct program_case program_cases[] = {
 	  PROGRAM("\x0e\x80\x40\x9d\x80\x08\x9e\xff\7"),
 	  { { 0, CFI_SP, 1024, CFI_PAIR_AT_BASE, 0 } },
 	  1 },
+	{ "aarch64, ra alone far below",
+	  EM_AARCH64,
+	  PROGRAM("\x0e\x80\x40\x9e\xfe\7"),
+	  { { 0, CFI_SP_RA_AT_SP, 1024, CFI_RA_AT_CFA, 2 } },
+	  1 },
 };
 
 static void test_programs(void **state)

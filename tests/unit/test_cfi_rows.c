@@ -226,7 +226,7 @@ static void row_saved(const struct unwind_arch *arch, u32 rule, u64 base, u64 cf
 		out->has_fp = false;
 		/* fall through */
 	case CFI_RA_AT_CFA:
-		c->pc = memory(arch, below);
+		c->pc = memory(arch, cfi_kind(rule) == CFI_SP_RA_AT_SP ? above : below);
 		break;
 	case CFI_PAIR_AT_CFA:
 		c->fp = memory(arch, below);

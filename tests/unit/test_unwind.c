@@ -380,6 +380,7 @@ static const struct rule_case rule_cases[] = {
 	{ "pair", EM_AARCH64, CFI_SP, 4, CFI_PAIR_AT_CFA, 4, 5, STACK_COMPLETE },
 	{ "pair at base", EM_AARCH64, CFI_FP, 8, CFI_PAIR_AT_BASE, 1, 10, STACK_COMPLETE },
 	{ "ra alone", EM_AARCH64, CFI_SP, 4, CFI_RA_AT_CFA, 2, 6, STACK_COMPLETE },
+	{ "ra alone at sp", EM_AARCH64, CFI_SP_RA_AT_SP, 4, CFI_RA_AT_CFA, 1, 5, STACK_COMPLETE },
 	{ "outermost", EM_X86_64, CFI_OUTERMOST, 0, 0, 0, -2, STACK_COMPLETE },
 	{ "unsupported", EM_X86_64, CFI_UNSUPPORTED, 0, 0, 0, -2, STACK_UNSUPPORTED },
 	{ "same cfa", EM_X86_64, CFI_SP, 0, CFI_SAME, 0, -2, STACK_NOT_GROWING },
