@@ -2,6 +2,7 @@
 /* Chooses the decoder of a file's CPU. */
 #include "arch/insn_private.h"
 
+#include <elf.h>
 #include <errno.h>
 
 /* Other CPUs' files are of use too, to tests; x86 needs a library that only x86 builds ask for. */
@@ -23,6 +24,18 @@ static const struct insn_decoder *decoder_of(u16 elf_machine)
 bool insn_is_supported(u16 elf_machine)
 {
 	return decoder_of(elf_machine);
+}
+
+bool insn_is_probed_here(u16 elf_machine)
+{
+#if defined(__x86_64__)
+	return elf_machine == EM_X86_64 || elf_machine == EM_386;
+#elif defined(__aarch64__)
+	return elf_machine == EM_AARCH64;
+#else
+	(void)elf_machine;
+	return false;
+#endif
 }
 
 int insn_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len)

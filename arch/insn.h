@@ -33,6 +33,12 @@ enum { INSN_MAX_LENGTH = 16, INSN_STUB_BYTES = 32 };
 bool insn_is_supported(u16 elf_machine);
 
 /*
+ * May probes be placed in such code on this CPU? Not in 32-bit ARM code on aarch64: the kernel takes Thumb
+ * instructions for others and corrupts them without a word.
+ */
+bool insn_is_probed_here(u16 elf_machine);
+
+/*
  * Decode the instruction at @pc from @code. Returns 0, -EINVAL for bytes that are no instruction (or
  * too few), -ENOTSUP for another machine.
  */

@@ -6,7 +6,7 @@
 
 #include "user/lib/types.h"
 
-/* Program counter of @tid, which must be stopped. 0 or -errno. */
+/* Program counter of @tid, which must be stopped. 0, -ENOTSUP for code without a known breakpoint, or -errno. */
 int tracee_get_pc(pid_t tid, taddr_t *pc) __must_check;
 int tracee_set_pc(pid_t tid, taddr_t pc) __must_check;
 

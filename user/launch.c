@@ -106,6 +106,7 @@ static void new_image(struct launch *l)
 {
 	bool is_32bit = false;
 	u64 interp = 0;
+	taddr_t pc;
 
 	l->is_starting = false;
 	l->has_forked = false;
@@ -113,8 +114,11 @@ static void new_image(struct launch *l)
 	l->hooks.exec(l->hooks.ctx, l->pid);
 	l->hooks.mapped(l->hooks.ctx, l->pid);
 	if (proc_is_32bit(&is_32bit, l->pid) || proc_auxv(&interp, l->pid, is_32bit, AT_BASE) || !interp ||
-	    proc_auxv(&l->entry, l->pid, is_32bit, AT_ENTRY)) {
-		/* Static: nothing more to wait for. EXITKILL is only for the time a breakpoint is in it. */
+	    proc_auxv(&l->entry, l->pid, is_32bit, AT_ENTRY) || tracee_get_pc(l->pid, &pc)) {
+		/*
+		 * Static, or 32-bit ARM, for which our breakpoint is none: nothing more to wait for. EXITKILL
+		 * is only for the time a breakpoint is in it.
+		 */
 		ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options);
 		return;
 	}

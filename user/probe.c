@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/insn.h"
 #include "bpf/event.h"
 #include "bpf/maps.h"
 #include "user/lib/elf.h"
@@ -219,6 +220,9 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		goto undo_sites;
 	if (is_dynamic_linker(elf, out))
 		drop_all_sites(out);
+	err = (out->nr || out->linker_hook) && !insn_is_probed_here(elf->machine) ? -ENOTSUP : 0;
+	if (err)
+		goto undo_sites;
 	if (!out->nr)
 		return 0;
 	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind : "custom";

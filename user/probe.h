@@ -53,8 +53,8 @@ struct probe_options {
 
 /*
  * Find the allocator functions that @elf defines; @name is the file's name for messages and --alloc's
- * object. Reads only. Owned by the caller: probe_list_fini(). 0, -ENOMEM, -ENOTSUP for a CPU whose
- * instructions cannot be decoded. No allocators is no error: nr is 0.
+ * object. Reads only. Owned by the caller: probe_list_fini(). 0, -ENOMEM, -ENOTSUP for code that must not be
+ * probed on this CPU. No allocators is no error: nr is 0.
  */
 int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 		    const struct probe_options *options) __must_check;

@@ -2,6 +2,7 @@
 /* The BPF source: uprobes on the allocators of each target, events through one ring. */
 #include "user/source.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -336,6 +337,15 @@ static int note_placed(struct source *s, pid_t pid, u32 module)
 	return 0;
 }
 
+/* Why nothing in @elf is probed. */
+static const char *skip_reason(const struct elf *elf, int err)
+{
+	if (err != -ENOTSUP)
+		return strerror(-err);
+	return elf->machine == EM_ARM ? "32-bit ARM code, which the kernel would corrupt under probes"
+				      : "code of another CPU";
+}
+
 /* One mapped file of @t: scan it if it is new, place its probes if it has any. */
 static int update_module(struct source *s, struct target *t, const struct mapping *map)
 {
@@ -356,7 +366,7 @@ static int update_module(struct source *s, struct target *t, const struct mappin
 	err = f->is_scanned ? 0 : scan_file(s, t, map, elf);
 	if (err && err != -ENOMEM && err != -ENOSPC) {
 		/* A damaged file, or one of another CPU: nothing can be probed in it, but in the others. */
-		warn("probe: %s: not looked at for allocators: %s", m->path, strerror(-err));
+		warn("probe: %s: not looked at for allocators: %s", m->path, skip_reason(elf, err));
 		f->is_scanned = true;
 		err = 0;
 	}

@@ -108,6 +108,7 @@ static void test_unknown_machines(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
 		assert_false(insn_is_supported(machines[i]));
+		assert_false(insn_is_probed_here(machines[i]));
 		assert_int_equal(insn_decode(&insn, machines[i], PC, code, sizeof(code)), -ENOTSUP);
 		assert_int_equal(insn_stub_slot(machines[i], PC, code, sizeof(code)), 0);
 		assert_int_equal(insn_next_call(machines[i], PC, code, sizeof(code), PC), sizeof(code));
