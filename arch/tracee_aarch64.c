@@ -86,6 +86,8 @@ enum tracee_call tracee_call(pid_t tid)
 		return TRACEE_CALL_LOADING;
 	case SYS_exit_group:
 		return TRACEE_CALL_EXITS_ALL;
+	case SYS_exit:
+		return TRACEE_CALL_EXITS;
 	default:
 		return TRACEE_CALL_OTHER;
 	}
