@@ -12,6 +12,7 @@ enum {
 	NR_ARGS = 4,
 	ALL_ARGS = (1 << NR_ARGS) - 1,
 	STUB_INSNS = 5,
+	ADDRESS_INSNS = 8, /* in which an address is put together */
 };
 
 /* What an instruction writes besides memory, flags and vector registers. */
@@ -186,6 +187,35 @@ static u32 word_at(const u8 *code)
 	return code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
 }
 
+/* What adr and adrp name: 21 bits in two places, in bytes or pages. */
+static taddr_t relative_address(u32 word, taddr_t pc)
+{
+	u64 distance = (u64)signed_field(word, 5, 19) * 4 + (word >> 29 & 3);
+
+	return word >> 31 ? (pc & ~4095ULL) + distance * 4096 : pc + distance;
+}
+
+/* A place named by adr, or by adrp and an add of what is left; other instructions may stand between the two. */
+static void note_address(struct insn *out, taddr_t pc, const u8 *code, size_t len)
+{
+	u32 word = word_at(code), reg = word & 31;
+
+	if ((word & 0x1f000000) != 0x10000000)
+		return;
+	if (!(word >> 31)) {
+		out->address = relative_address(word, pc);
+		return;
+	}
+	for (size_t at = 4; at + 4 <= len && at < ADDRESS_INSNS * 4; at += 4) {
+		u32 next = word_at(code + at);
+
+		if ((next & 0xffc003e0) == (0x91000000 | reg << 5)) {
+			out->address = relative_address(word, pc) + (next >> 10 & 4095);
+			return;
+		}
+	}
+}
+
 static bool is_known(u16 elf_machine)
 {
 	return elf_machine == EM_AARCH64;
@@ -208,6 +238,7 @@ static int decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code,
 	out->is_emulated = p->is_emulated;
 	note_writes(out, word, p->writes);
 	note_move(out, word);
+	note_address(out, pc, code, len);
 	return 0;
 }
 
@@ -221,8 +252,7 @@ static taddr_t stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len
 		u32 word = word_at(code + at);
 
 		if ((word & 0x9f00001f) == 0x90000010)
-			page = ((pc + at) & ~4095ULL) +
-			       ((u64)signed_field(word, 5, 19) * 4 + (word >> 29 & 3)) * 4096;
+			page = relative_address(word, pc + at);
 		else if ((word & 0xffc003ff) == 0xf9400211 && page)
 			slot = page + (word >> 10 & 4095) * 8;
 		else if (word == 0xd61f0220)

@@ -116,6 +116,27 @@ static void test_unknown_machines(void **state)
 	assert_true(insn_is_supported(EM_AARCH64));
 }
 
+/* adr; adrp, with another one between it and its add; adrp whose add is for another register */
+static void test_aarch64_addresses(void **state)
+{
+	/* adr x1, +12; adrp x0, +1 page; adrp x1, +0 pages; add x0, x0, #0x160; add x1, x1, #0x170 */
+	static const u32 words[] = { 0x10000061, 0xb0000000, 0x90000001, 0x91058000, 0x9105c021 };
+	static const u64 want[] = { PC + 12, PC + 0x1160, PC + 0x170, 0, 0 };
+	u8 code[sizeof(words)];
+	struct insn insn;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		put_word(code + 4 * i, words[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		assert_int_equal(
+			insn_decode(&insn, EM_AARCH64, PC + 4 * i, code + 4 * i, sizeof(code) - 4 * i), 0);
+		assert_int_equal(insn.address, want[i]);
+	}
+	assert_int_equal(insn_decode(&insn, EM_AARCH64, PC + 4, code + 4, 8), 0);
+	assert_int_equal(insn.address, 0);
+}
+
 static void test_aarch64_stub(void **state)
 {
 	/* bti c; adrp x16, +0x1f pages; ldr x17, [x16, #4088]; add x16, x16, #0xff8; br x17 */
@@ -174,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_machines),
 		cmocka_unit_test(test_aarch64_stub),
 		cmocka_unit_test(test_aarch64_calls),
+		cmocka_unit_test(test_aarch64_addresses),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_x86),
 #endif
