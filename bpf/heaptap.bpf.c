@@ -201,7 +201,7 @@ static __always_inline void finish(struct thread *t, struct level *l, const stru
 static __always_inline int leave(struct pt_regs *ctx, u64 cookie, u64 sp)
 {
 	u32 probe = (u32)cookie;
-	struct thread *t = thread_current(cookie);
+	struct thread *t = thread_returning(cookie);
 	const struct probe_info *info = bpf_map_lookup_elem(&probes, &probe);
 	const struct probe_info *outer;
 	u64 result;

@@ -133,6 +133,23 @@ static __always_inline struct thread *thread_current(u64 cookie)
 	return t;
 }
 
+/*
+ * The current thread when a call of it returns; NULL if its beginning cannot have been seen by the same link. The
+ * pid filters of older kernels (5.10, 6.1) let all processes into a return probe that is in several.
+ */
+static __always_inline struct thread *thread_returning(u64 cookie)
+{
+	u32 tid = (u32)bpf_get_current_pid_tgid(), pid = cookie >> 32;
+	struct thread *t;
+
+	if (!state.is_on)
+		return NULL;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t || (pid && pid != t->pid))
+		return NULL;
+	return state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid) ? NULL : t;
+}
+
 static __always_inline u64 word_bytes(const struct probe_info *info)
 {
 	return info->flags & PROBE_32BIT ? 4 : 8;

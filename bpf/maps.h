@@ -43,7 +43,7 @@ struct process_state {
 struct source_config {
 	u32 depth;	  /* frames per stack, 0 = none */
 	u32 wake_bytes;	  /* wake the reader when this much waits in the ring */
-	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: one load of the programs for each probe */
+	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: a load of the program for each cookie */
 	u32 is_cookie_fixed;
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings, for the ptracer to look */
 };

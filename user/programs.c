@@ -131,32 +131,40 @@ static const char *program_name(enum program i, bool has_loop)
 	return i == PROGRAM_ENTER_ALLOC && !has_loop ? "enter_alloc_unrolled" : program_names[i];
 }
 
-static int prepare(struct programs *p, const struct source_config *config, u64 ring_bytes, bool is_multi,
-		   const struct programs *base)
+/* Choose the programs whose bits are in @wanted. */
+static int choose_programs(struct programs *p, const struct source_config *config, u32 wanted, bool is_multi)
 {
-	bool has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
-	const char *other = program_name(PROGRAM_ENTER_ALLOC, !has_loop);
+	const char *other = program_name(PROGRAM_ENTER_ALLOC, !p->has_loop);
 	int err = set_config(p->obj, config);
 
 	if (!err)
 		err = bpf_program__set_autoload(bpf_object__find_program_by_name(p->obj, other), false);
 	for (int i = 0; i < NR_PROGRAMS && !err; i++) {
-		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_name(i, has_loop));
+		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_name(i, p->has_loop));
 		if (!p->prog[i])
 			return -ENOENT;
-		if (is_multi && i < PROGRAM_THREAD_EXIT)
+		err = bpf_program__set_autoload(p->prog[i], wanted >> i & 1);
+		if (!err && is_multi && i < PROGRAM_THREAD_EXIT)
 			err = bpf_program__set_expected_attach_type(p->prog[i],
 								    (enum bpf_attach_type)TRACE_UPROBE_MULTI);
 	}
-	if (err)
-		return err;
-	if (base)
-		return reuse_maps(p->obj, base->obj);
-	if (!err && is_multi)
-		err = allocate_late(p->obj);
-	if (err)
-		return err;
-	return bpf_map__set_max_entries(bpf_object__find_map_by_name(p->obj, "ring"), ring_size(ring_bytes));
+	return err;
+}
+
+static int open_object(struct programs *p)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "heaptap");
+
+	libbpf_set_print(print_libbpf);
+	p->obj = bpf_object__open_mem(bpf_object_start, bpf_object_end - bpf_object_start, &opts);
+	return p->obj ? 0 : -errno;
+}
+
+static int give_up(struct programs *p, const char *what, int err)
+{
+	error("bpf: cannot %s the programs: %s", what, strerror(-err));
+	bpf_object__close(p->obj);
+	return err;
 }
 
 /* The programs' variables, shared with the kernel (BPF_F_MMAPABLE, Linux 5.5). */
@@ -173,37 +181,54 @@ static int map_state(struct programs *p)
 	return 0;
 }
 
-int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
-		  const struct programs *base)
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "heaptap");
+	/* With fixed cookies programs on probes come later, each by itself. */
+	u32 wanted = config->is_cookie_fixed ? ~0U << PROGRAM_THREAD_EXIT : ~0U;
 	struct programs p = { 0 };
-	int err;
+	int err = open_object(&p);
 
-	libbpf_set_print(print_libbpf);
-	p.obj = bpf_object__open_mem(bpf_object_start, bpf_object_end - bpf_object_start, &opts);
-	if (!p.obj)
-		return -errno;
-	err = prepare(&p, config, ring_bytes, is_multi, base);
+	if (err)
+		return give_up(&p, "open", err);
+	p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
+	err = choose_programs(&p, config, wanted, is_multi);
+	if (!err && is_multi)
+		err = allocate_late(p.obj);
+	if (!err)
+		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "ring"),
+					       ring_size(ring_bytes));
 	if (!err)
 		err = bpf_object__load(p.obj);
-	if (err) {
-		error("bpf: cannot load the programs: %s", strerror(-err));
-		bpf_object__close(p.obj);
-		return err;
-	}
-	err = base ? 0 : map_state(&p);
-	if (err) {
-		error("bpf: cannot share memory with the programs: %s", strerror(-err));
-		bpf_object__close(p.obj);
-		return err;
-	}
+	if (err)
+		return give_up(&p, "load", err);
+	err = map_state(&p);
+	if (err)
+		return give_up(&p, "share memory with", err);
 	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
 	p.paused_fd = bpf_object__find_map_fd_by_name(p.obj, "paused");
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
 	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
 	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
+	*out = p;
+	return 0;
+}
+
+int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
+		      bool is_multi, const struct programs *base)
+{
+	struct programs p = { .has_loop = base->has_loop };
+	int err = open_object(&p);
+
+	if (err)
+		return give_up(&p, "open", err);
+	err = choose_programs(&p, config, 1U << which, is_multi);
+	if (!err)
+		err = reuse_maps(p.obj, base->obj);
+	if (!err)
+		err = bpf_object__load(p.obj);
+	if (err)
+		return give_up(&p, "load", err);
 	*out = p;
 	return 0;
 }

@@ -28,17 +28,24 @@ enum program {
 struct programs {
 	struct bpf_object *obj;		       /* owned */
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
-	struct source_state *state;	       /* shared with the kernel; owned; NULL in a load on a base */
+	struct source_state *state;	       /* shared with the kernel; owned; NULL in a load of one */
+	bool has_loop;			       /* the kernel has bpf_loop() */
 	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd;
 };
 
 /*
  * Load the programs. @ring_bytes is rounded up to what the kernel takes. @is_multi: for uprobe_multi
- * links. @base: NULL, or a load whose maps are to be used (then @ring_bytes is ignored). Returns 0 or
- * -errno, logged.
+ * links. Returns 0 or -errno, logged.
  */
-int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi,
-		  const struct programs *base) __must_check;
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes,
+		  bool is_multi) __must_check;
+
+/*
+ * Load @which alone once more, on the maps of @base, which must outlive it: no descriptor of a map is set
+ * in *@out. For kernels that give a program no cookie. Returns 0 or -errno, logged.
+ */
+int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
+		      bool is_multi, const struct programs *base) __must_check;
 void programs_unload(struct programs *p);
 
 /* Places in one file, all for one program. */

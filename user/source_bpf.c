@@ -41,9 +41,9 @@ struct placement {
 struct source {
 	struct source_options options;
 	bool is_multi;	      /* uprobe_multi links */
-	bool is_cookie_fixed; /* no cookies: each probe has programs of its own */
+	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
 	struct programs programs;
-	struct programs *own;	      /* owned; with is_cookie_fixed, for each probe */
+	struct source_config config;
 	struct ring_buffer *ring;     /* owned */
 	struct link_set *links;	      /* owned */
 	struct unwind_tables *tables; /* owned; NULL without stacks */
@@ -79,7 +79,6 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 			     const struct caps *caps)
 {
 	struct source *s = calloc(1, sizeof(*s));
-	struct source_config config = { 0 };
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	int err;
 
@@ -90,11 +89,11 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	/* Where the multi link's pid filter is wrong, perf links are right. */
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
-	config.depth = options->depth;
-	config.stops_at_maps = options->stops_at_maps;
-	config.wake_bytes = ring_bytes / WAKE_FRACTION;
-	config.is_cookie_fixed = s->is_cookie_fixed;
-	err = programs_load(&s->programs, &config, ring_bytes, s->is_multi, NULL);
+	s->config.depth = options->depth;
+	s->config.stops_at_maps = options->stops_at_maps;
+	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
+	s->config.is_cookie_fixed = s->is_cookie_fixed;
+	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
 	if (err)
 		goto undo_source;
 	err = link_set_new(&s->links);
@@ -229,25 +228,29 @@ static int fill_batches(struct batch *batches, const struct file *f, const struc
 	return err;
 }
 
-/* With fixed cookies: the programs of one probe. */
-static int programs_of_probe(struct source *s, u64 cookie, const struct programs **out)
+/* With fixed cookies: for each cookie a load of the program, which the links keep. */
+static int link_fixed(struct source *s, const struct batch *b, struct link_group *g)
 {
-	struct source_config config = { .depth = s->options.depth,
-					.wake_bytes = s->options.ring_bytes / WAKE_FRACTION,
-					.stops_at_maps = s->options.stops_at_maps,
-					.fixed_cookie = cookie,
-					.is_cookie_fixed = 1 };
-	u32 index = (u32)cookie;
+	struct source_config config = s->config;
+	struct programs one;
+	size_t next = 0;
+	int err = 0;
 
-	if (!s->own) {
-		s->own = calloc(MAX_PROBES, sizeof(*s->own));
-		if (!s->own)
-			return -ENOMEM;
+	while (next < b->nr && !err) {
+		g->offsets = &b->offsets[next];
+		config.fixed_cookie = b->cookies[next];
+		g->nr = 0;
+		while (next < b->nr && b->cookies[next] == config.fixed_cookie) {
+			next++;
+			g->nr++;
+		}
+		err = programs_load_one(&one, b->program, &config, s->is_multi, &s->programs);
+		if (err)
+			break;
+		err = link_set_add(s->links, &one, g, s->is_multi);
+		programs_unload(&one);
 	}
-	*out = &s->own[index];
-	if (s->own[index].obj)
-		return 0;
-	return programs_load(&s->own[index], &config, 0, s->is_multi, &s->programs);
+	return err;
 }
 
 static int link_batch(struct source *s, const struct batch *b, int fd, pid_t pid)
@@ -259,20 +262,11 @@ static int link_batch(struct source *s, const struct batch *b, int fd, pid_t pid
 				.offsets = b->offsets,
 				.cookies = b->cookies,
 				.nr = b->nr };
-	const struct programs *programs;
-	int err = 0;
 
 	if (!s->is_cookie_fixed)
 		return link_set_add(s->links, &s->programs, &g, s->is_multi);
 	g.cookies = NULL;
-	g.nr = 1;
-	for (size_t i = 0; i < b->nr && !err; i++) {
-		g.offsets = &b->offsets[i];
-		err = programs_of_probe(s, b->cookies[i], &programs);
-		if (!err)
-			err = link_set_add(s->links, programs, &g, s->is_multi);
-	}
-	return err;
+	return link_fixed(s, b, &g);
 }
 
 /* Put the probes of a file in for a process. Frees first: a block must not be missed when it goes. */
@@ -501,10 +495,6 @@ static void source_bpf_free(struct source *s)
 	link_set_free(s->links);
 	ring_buffer__free(s->ring);
 	unwind_tables_free(s->tables);
-	for (u32 i = 0; s->own && i < MAX_PROBES; i++)
-		if (s->own[i].obj)
-			programs_unload(&s->own[i]);
-	free(s->own);
 	programs_unload(&s->programs);
 	for (size_t i = 0; i < s->nr_files; i++)
 		probe_list_fini(&s->files[i].list);
