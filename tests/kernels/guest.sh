@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What a guest does: heaptap on programs that tell the truth. TAP on the console; status 0 = all is well.
+
+bats_require_minimum_version() { :; }
+export O=/build BATS_TEST_TMPDIR=/tmp/test BATS_FILE_TMPDIR=/tmp
+# shellcheck source=tests/lib/common.bash
+. /tests/lib/common.bash
+
+# As in common.bash, but with one jq for all lines: starting programs is what takes time here.
+as_told() {
+	"$ORACLE/count-read" --names >/tmp/names
+	jq -n -r --slurpfile report "$report" --rawfile out "$out" --rawfile names /tmp/names \
+		--slurpfile base "${base:-/dev/null}" --arg kinds "${*:-calls live allocs failed unknown bytes}" '
+		def words($text; $by): $text | split("\n") | map(split($by));
+		def functions($of): $of[0].processes[0].functions // {};
+		def of_function($name): map(select(any(.frames[]; (.function // "") | . == $name or startswith($name + "("))));
+		def differ($what; $have; $want):
+			select($have != ($want | tonumber)) | "\($what): report says \($have), the program \($want)";
+		$report[0].processes[0] as $p
+		| (words($names; "\t") | map(select(length == 2) | {key: .[0], value: .[1]}) | from_entries) as $names
+		| words($out; " ") | map(select(.[0] == "expect" and (.[1] | IN($kinds | split(" ")[]))))
+		| if length == 0 then "the program told nothing" else .[] end
+		| if type == "string" then . else . as [$expect, $kind, $a, $b, $c]
+		| def sum($of; field): $p.stacks | of_function($of) | map(field) | add // 0;
+		if $kind == "calls" then ($names[$a] // $a) as $f
+			| differ("calls of \($a)"; (functions($report)[$f] // 0) - (functions($base)[$f] // 0); $b)
+		elif $kind == "live" then
+			differ("live blocks of \($c)"; sum($c; .live_blocks); $a),
+			differ("live bytes of \($c)"; sum($c; .live_bytes); $b)
+		elif $kind == "allocs" then
+			differ("allocations of \($c)"; sum($c; .allocs); $a),
+			differ("allocated bytes of \($c)"; sum($c; .alloc_bytes); $b)
+		elif $kind == "bytes" then differ("live bytes of \($b)"; sum($b; .live_bytes); $a)
+		elif $kind == "failed" then differ("failed allocations"; $p.totals.failed_allocs; $a)
+		else differ("unknown frees"; $p.totals.unknown_frees; $a) end end' >/tmp/differences || return 1
+	cat /tmp/differences
+	[ ! -s /tmp/differences ]
+}
+
+# told PROGRAM ARGS...: as in run.bats, and every stack goes to its end
+told() {
+	traced -- "$@"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
+	as_told
+	whole_stacks
+}
+
+whole_stacks() {
+	jq -e '[.processes[0].stacks[] | select(.complete | not)] | length == 0' "$report" >/dev/null || {
+		jq -c '.processes[0].stacks[] | select(.complete | not)
+			| [.truncated, .allocs, (.frames | map(.function // .module))]' "$report" | head -5
+		return 1
+	}
+}
+
+test_doctor() {
+	jq -r '"backend \(.backend): \(.reason)", (.features | to_entries[] | "\(.key) \(.value)")' /tmp/doctor.json |
+		sed 's/^/# /' >&3
+	[ "$(jq -r .backend /tmp/doctor.json)" = bpf ]
+}
+
+test_leak() { told "$T/leak" --expect; }
+test_order() { told "$T/order"; }
+test_threads() { told "$T/threads" 4 200; }
+more_operators() { HEAPTAP_TARGET_HOLD=1 told "$T/operators"; }
+test_exceptions() { HEAPTAP_TARGET_HOLD=1 told "$T/exceptions"; }
+more_libraries_before_main() { told "$T/early"; }
+test_libraries_by_dlopen() { told "$T/dlopen" "$T"; }
+test_32bit() { told "$T/leak-32" --expect; }
+more_static() {
+	traced -- "$T/nothing-static"
+	cp "$report" /tmp/nothing.json
+	base=/tmp/nothing.json told "$T/leak-static" --expect
+}
+more_mmap() { traced --mmap -- "$T/mmap" && [ "$status" -eq 0 ] && as_told bytes; }
+
+more_deep_stack() {
+	traced -- "$T/deep" 30
+	jq -e '.processes[0].stacks[] | select(.live_bytes == 60)
+		| ([.frames[] | select(.function == "recurse")] | length) == 30 and .complete' "$report"
+}
+
+more_exit_status() {
+	traced -- "$T/exitcodes" exit 4
+	[ "$status" -eq 4 ]
+}
+
+test_exit_by_signal() {
+	traced -- "$T/exitcodes" signal 11
+	[ "$status" -eq 139 ]
+	is .exit.signal 11
+}
+
+test_attach_exactly() {
+	stepping
+	step "alloc 10 100"
+	attached "$TARGET"
+	step "alloc 7 50"
+	step "free 9"
+	step "burst 1000"
+	detach
+	is .totals.allocs 1007
+	is .totals.frees 1007
+	is .totals.unknown_frees 2
+	[ "$(of_function step_allocates allocs)" -eq 7 ]
+	nothing_lost
+	whole_stacks
+	untouched "$TARGET"
+	step "alloc 5 10"
+}
+
+test_attach_threads_as_counted() {
+	if [ "$(jq .features.cookie /tmp/doctor.json)" = false ]; then
+		echo "# skipped: a load of the programs for each of the oracle's functions would take minutes" >&3
+		return
+	fi
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	step "alloc 100 64"
+	cp "$(count_page "$TARGET")" /tmp/before
+	attached "$TARGET"
+	step "threads 4 2000"
+	step "free 50"
+	step "alloc 20 30"
+	detach
+	nothing_lost
+	as_counted /tmp/before
+	untouched "$TARGET"
+}
+
+# Another process with the same libraries is none of our business.
+more_attach_one_of_two() {
+	spinning 1 2
+	local other=$TARGET
+	stepping
+	attached "$TARGET"
+	step "burst 100"
+	detach
+	is .totals.allocs 100
+	nothing_lost
+	untouched "$TARGET"
+	untouched "$other"
+}
+
+test_attach_two() {
+	spinning 1 2
+	local first=$TARGET second
+	cp "$T/spin" /tmp/spin2
+	start /tmp/spin2 1 2
+	second=$PID
+	attached "$first" "$second"
+	sleep 1
+	detach
+	jq -e 'all(.processes[]; .totals.allocs > 0)' "$report" || { jq -c '.processes[].totals' "$report"; return 1; }
+	nothing_lost
+	untouched "$first"
+	untouched "$second"
+}
+
+test_killed_heaptap() {
+	spinning 1 2
+	attached "$TARGET"
+	kill -KILL "$TAP"
+	ended "$TAP" 137
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+# A function with "set -e" must not be part of a condition, or that is off.
+run_test() {
+	local status begun=$SECONDS
+	rm -rf "$BATS_TEST_TMPDIR"
+	mkdir -p "$BATS_TEST_TMPDIR"
+	(
+		set -eE
+		trap 'echo "line $LINENO: $BASH_COMMAND"' ERR
+		trap end_started EXIT
+		"$1"
+	) 3>&1 >/tmp/log 2>&1 </dev/null
+	status=$?
+	nr=$((nr + 1))
+	if [ "$status" -eq 0 ]; then
+		echo "ok $nr - $1, $((SECONDS - begun)) s"
+		return
+	fi
+	echo "not ok $nr - $1, $((SECONDS - begun)) s"
+	sed 's/^/#   /' /tmp/log
+	[ ! -s "$BATS_TEST_TMPDIR/heaptap.err" ] || tail -n 40 "$BATS_TEST_TMPDIR/heaptap.err" | sed 's/^/#   stderr: /'
+	failed=$((failed + 1))
+}
+
+# HEAPTAP_TESTS=REGEX chooses from all; otherwise those whose names begin with more_ are left out, as they take long.
+chosen() { declare -F | awk -v re="${HEAPTAP_TESTS:-^test_}" '$3 ~ /^(test|more)_/ && $3 ~ re { print $3 }'; }
+
+"$HEAPTAP" doctor --json >/tmp/doctor.json
+nr=0 failed=0
+for name in $(chosen); do
+	run_test "$name"
+done
+echo "1..$nr"
+# Why a kernel refuses a program is told only to those who ask.
+[ "$failed" -eq 0 ] || "$HEAPTAP" run -v -v -- "$T/nothing" 2>&1 | grep -E 'bpf:|cannot' | tail -n 30 | sed 's/^/# load: /'
+[ "$nr" -gt 0 ] && [ "$failed" -eq 0 ]
