@@ -70,7 +70,7 @@ kernel_image() (
 	image=$CACHE/kernel-$1-$2
 	mkdir -p "$CACHE" || exit 1
 	# Without a network a kernel from before is better than none.
-	config=$(apt_root "$1" "$2") || { [ ! -s "$image" ] || echo "$image"; exit; }
+	config=$(apt_root "$1" "$2") || { [ -s "$image" ] && echo "$image"; exit; }
 	export APT_CONFIG=$config
 	package=$(depends_on "$3" '^linux-image-[0-9]')
 	[ -n "$package" ] || package=$(depends_on "$3" '^linux-base-' | sed 's/^linux-base-/linux-image-/')

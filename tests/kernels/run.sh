@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # run.sh BUILD_DIR [CELL...]: boots other kernels in a machine of their own and runs tests/kernels/guest.sh there.
-# HEAPTAP_TESTS=REGEX chooses tests. TAP; a cell that cannot get its kernel is skipped. What a guest said is in BUILD_DIR/kernels/CELL.log.
+# TAP; a cell that cannot get its kernel is skipped. What a guest said is in BUILD_DIR/kernels/CELL.log.
+# HEAPTAP_TESTS=REGEX chooses tests (guest.sh), HEAPTAP_KERNEL_LIMIT=SECONDS ends a cell.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
