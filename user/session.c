@@ -545,12 +545,13 @@ void session_stop(struct session *s)
 		if (!s->processes[i]->is_over)
 			s->ops->pause(s->source, s->processes[i]->target->pid);
 	s->stop_ns = session_now_ns();
+	s->ops->detach(s->source);
+	debug("%s: probes are out", s->ops->name);
+	/* Only now no program can be writing a record any more. */
 	if (session_poll(s))
 		debug("source: %s is at its end", s->ops->name);
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
-	s->ops->detach(s->source);
-	debug("%s: probes are out", s->ops->name);
 	caps_settle();
 }
 
