@@ -448,10 +448,10 @@ static int read_words(struct reader *r)
 static int read_all(struct reader *r)
 {
 	struct snapshot_chunk chunk;
-	int nr, err = r->s->nr ? read_words(r) : 0;
+	int nr, err;
 
-	if (err || !r->s->nr)
-		return err;
+	if (!r->s->nr)
+		return 0;
 	while ((nr = snapshot_next(r->snap, &chunk)) == 1) {
 		err = read_chunk(r, &chunk);
 		if (err)
@@ -460,6 +460,9 @@ static int read_all(struct reader *r)
 	if (nr)
 		return nr;
 	err = flush(r);
+	/* Last, because a block remembers its first root, and a variable's name tells more than a register's. */
+	if (!err)
+		err = read_words(r);
 	if (!err)
 		err = edges_finish(&r->s->edges, r->s->nr);
 	return err;

@@ -6,41 +6,108 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/lib/cleanup.h"
 #include "user/scan_state.h"
 
 enum { IS_START = BLOCK_NONE - 1 }; /* parent of a block that a root points to, or of the head */
 
-/* A search in widening circles. */
-struct search {
+/* Where chains begin, in the order in which they are tried: what tells most comes first. */
+enum seed_class { SEED_MEMORY, SEED_KERNEL, SEED_STACK, SEED_REGISTER, SEED_UNNAMED, NR_SEED_CLASSES };
+
+/* A search in widening circles; which one, of those that the verdicts ask for. */
+struct scan_whys {
 	struct scan *s;
 	u32 *parents; /* owned; BLOCK_NONE = not seen */
 	u32 *queue;   /* owned */
 	u32 head, tail;
+	u32 leader;	/* where the search for a lost block began, BLOCK_NONE: at the roots */
+	u32 next_class; /* of seeds to begin with when the present ones lead no further */
+	bool is_begun;
 	bool only_starts; /* follow pointers to starts only */
+	bool *has_stack;  /* owned; of each mapping: a thread's stack pointer or thread pointer is in it */
 };
 
-static void see(struct search *se, u32 block, u32 parent)
+static void see(struct scan_whys *w, u32 block, u32 parent)
 {
-	if (se->parents[block] != BLOCK_NONE)
+	if (w->parents[block] != BLOCK_NONE)
 		return;
-	se->parents[block] = parent;
-	se->queue[se->tail++] = block;
+	w->parents[block] = parent;
+	w->queue[w->tail++] = block;
 }
 
 /* Until @goal is seen. */
-static bool search_for(struct search *se, u32 goal)
+static bool spread(struct scan_whys *w, u32 goal)
 {
-	while (se->parents[goal] == BLOCK_NONE && se->head < se->tail) {
-		u32 block = se->queue[se->head++];
+	while (w->parents[goal] == BLOCK_NONE && w->head < w->tail) {
+		u32 block = w->queue[w->head++];
 		struct edge_iter it;
 
-		edge_begin(&it, &se->s->edges, block);
+		edge_begin(&it, &w->s->edges, block);
 		while (edge_next(&it))
-			if (!se->only_starts || scan_is_start(se->s, it.target, it.offset))
-				see(se, it.target, block);
+			if (!w->only_starts || scan_is_start(w->s, it.target, it.offset))
+				see(w, it.target, block);
 	}
-	return se->parents[goal] != BLOCK_NONE;
+	return w->parents[goal] != BLOCK_NONE;
+}
+
+static enum seed_class class_of(const struct scan_whys *w, const struct root_ref *ref)
+{
+	const struct snapshot *snap = w->s->snap;
+	const struct snapshot_map *map;
+
+	if (WHERE_KIND(ref->where) != WHERE_MEMORY)
+		return snap->words[WHERE_VALUE(ref->where)].owner < snap->nr_threads ? SEED_REGISTER
+										     : SEED_KERNEL;
+	map = snapshot_map_find(snap, WHERE_VALUE(ref->where));
+	return map && w->has_stack[map - snap->maps] ? SEED_STACK : SEED_MEMORY;
+}
+
+/* Begin with one more class of roots. */
+static void seed(struct scan_whys *w, enum seed_class class)
+{
+	const struct scan *s = w->s;
+
+	for (size_t i = 0; class != SEED_UNNAMED && i < s->nr_roots; i++) {
+		const struct root_ref *ref = &s->roots[i];
+
+		if (w->parents[ref->block] == BLOCK_NONE && class_of(w, ref) == class &&
+		    (!w->only_starts || scan_is_start(s, ref->block, ref->offset)))
+			see(w, ref->block, IS_START);
+	}
+	/* Roots are kept up to a limit; of those beyond it only the blocks are known. */
+	for (u32 i = 0; class == SEED_UNNAMED && i < s->nr; i++)
+		if (s->blocks[i].flags & (w->only_starts ? BLOCK_ROOT : BLOCK_ROOT | BLOCK_SEED))
+			see(w, i, IS_START);
+}
+
+static bool search_for(struct scan_whys *w, u32 goal)
+{
+	while (!spread(w, goal)) {
+		if (w->leader != BLOCK_NONE || w->next_class == NR_SEED_CLASSES)
+			return false;
+		seed(w, w->next_class++);
+	}
+	return true;
+}
+
+/* The search that the verdict on @goal asks for: go on with it, or begin it. */
+static void choose_search(struct scan_whys *w, u32 goal)
+{
+	const struct scan *s = w->s;
+	const struct scan_block *b = &s->blocks[goal];
+	bool is_lost = b->verdict >= SCAN_DEFINITE && b->link < s->nr;
+	u32 leader = is_lost ? b->link : BLOCK_NONE;
+	bool only_starts = b->verdict == SCAN_REACHABLE;
+
+	if (w->is_begun && w->leader == leader && w->only_starts == only_starts)
+		return;
+	memset(w->parents, 0xff, s->nr * sizeof(*w->parents));
+	w->head = w->tail = 0;
+	w->next_class = 0;
+	w->leader = leader;
+	w->only_starts = only_starts;
+	w->is_begun = true;
+	if (is_lost)
+		see(w, leader, IS_START);
 }
 
 /* Where the pointer from @parent to @block points to in it. */
@@ -56,12 +123,15 @@ static u64 step_offset(const struct scan *s, u32 parent, u32 block)
 	return best == UINT64_MAX ? 0 : best;
 }
 
-static const struct snapshot_thread *thread_of_stack(const struct snapshot *snap,
-						     const struct snapshot_map *map)
+/* The thread whose stack, or whose own data, lies around @addr in @map. */
+static const struct snapshot_thread *thread_at(const struct snapshot *snap, const struct snapshot_map *map)
 {
-	for (size_t i = 0; i < snap->nr_threads; i++)
-		if (snap->threads[i].sp >= map->start && snap->threads[i].sp < map->end)
-			return &snap->threads[i];
+	for (size_t i = 0; i < snap->nr_threads; i++) {
+		const struct snapshot_thread *t = &snap->threads[i];
+
+		if ((t->sp >= map->start && t->sp < map->end) || (t->tp >= map->start && t->tp < map->end))
+			return t;
+	}
 	return NULL;
 }
 
@@ -75,8 +145,9 @@ static void describe_root(const struct scan *s, u64 where, struct scan_root *roo
 		root->kind = ROOT_MEMORY;
 		root->addr = WHERE_VALUE(where);
 		root->map = snapshot_map_find(snap, root->addr);
-		thread = root->map ? thread_of_stack(snap, root->map) : NULL;
+		thread = root->map ? thread_at(snap, root->map) : NULL;
 		root->tid = thread ? thread->tid : 0;
+		root->tp = thread ? thread->tp : 0;
 		return;
 	}
 	word = &snap->words[WHERE_VALUE(where)];
@@ -86,42 +157,46 @@ static void describe_root(const struct scan *s, u64 where, struct scan_root *roo
 		root->tid = snap->threads[word->owner].tid;
 }
 
-/* The root that is known to point to @block; prefers one to its start. */
-static const struct root_ref *root_of(const struct scan *s, u32 block)
+/* The root that is known to point to @block: to its start, and of a class that tells much, if possible. */
+static const struct root_ref *root_of(const struct scan_whys *w, u32 block)
 {
+	const struct scan *s = w->s;
 	const struct root_ref *found = NULL;
 
 	for (size_t i = 0; i < s->nr_roots; i++) {
 		const struct root_ref *ref = &s->roots[i];
 
-		if (ref->block == block && (!found || ref->offset < found->offset))
+		if (ref->block != block)
+			continue;
+		if (!found || ref->offset < found->offset ||
+		    (ref->offset == found->offset && class_of(w, ref) < class_of(w, found)))
 			found = ref;
 	}
 	return found;
 }
 
-static int make_chain(const struct search *se, u32 goal, struct scan_chain **out)
+static int make_chain(const struct scan_whys *w, u32 goal, struct scan_chain **out)
 {
-	const struct scan *s = se->s;
+	const struct scan *s = w->s;
 	const struct root_ref *ref;
 	struct scan_chain *chain;
 	size_t nr = 1;
 	u32 first = goal;
 
-	for (; se->parents[first] != IS_START; first = se->parents[first])
+	for (; w->parents[first] != IS_START; first = w->parents[first])
 		nr++;
 	chain = calloc(1, sizeof(*chain) + nr * sizeof(chain->steps[0]));
 	if (!chain)
 		return -ENOMEM;
 	chain->nr = nr;
-	for (u32 block = goal; nr-- > 0; block = se->parents[block]) {
-		u32 parent = se->parents[block];
+	for (u32 block = goal; nr-- > 0; block = w->parents[block]) {
+		u32 parent = w->parents[block];
 
 		chain->steps[nr].addr = s->blocks[block].addr;
 		chain->steps[nr].size = scan_block_size(s, block);
 		chain->steps[nr].offset = parent == IS_START ? 0 : step_offset(s, parent, block);
 	}
-	ref = root_of(s, first);
+	ref = w->leader == BLOCK_NONE ? root_of(w, first) : NULL;
 	if (ref) {
 		chain->steps[0].offset = ref->offset;
 		describe_root(s, ref->where, &chain->root);
@@ -130,38 +205,68 @@ static int make_chain(const struct search *se, u32 goal, struct scan_chain **out
 	return 0;
 }
 
-/* Where the search begins: at the head that lost it, or at what roots point to. */
-static void seed(struct search *se, u32 goal)
+static bool *find_stacks(const struct snapshot *snap)
 {
-	const struct scan *s = se->s;
-	u32 leader = s->blocks[goal].link;
+	bool *has_stack = calloc(snap->nr_maps + 1, sizeof(*has_stack));
 
-	if (s->blocks[goal].verdict >= SCAN_DEFINITE && leader < s->nr) {
-		see(se, leader, IS_START);
-		return;
+	for (size_t i = 0; has_stack && i < snap->nr_threads; i++) {
+		const struct snapshot_map *stack = snapshot_map_find(snap, snap->threads[i].sp);
+		const struct snapshot_map *own = snapshot_map_find(snap, snap->threads[i].tp);
+
+		if (stack)
+			has_stack[stack - snap->maps] = true;
+		if (own)
+			has_stack[own - snap->maps] = true;
 	}
-	for (size_t i = 0; i < s->nr_roots; i++)
-		if (!se->only_starts || scan_is_start(s, s->roots[i].block, s->roots[i].offset))
-			see(se, s->roots[i].block, IS_START);
+	return has_stack;
+}
+
+int scan_whys_new(struct scan_whys **out, struct scan *s)
+{
+	struct scan_whys *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->s = s;
+	w->parents = malloc(s->nr * sizeof(*w->parents) + 1);
+	w->queue = malloc(s->nr * sizeof(*w->queue) + 1);
+	w->has_stack = s->snap ? find_stacks(s->snap) : NULL;
+	if (!w->parents || !w->queue || (s->snap && !w->has_stack)) {
+		scan_whys_free(w);
+		return -ENOMEM;
+	}
+	*out = w;
+	return 0;
+}
+
+void scan_whys_free(struct scan_whys *w)
+{
+	if (!w)
+		return;
+	free(w->parents);
+	free(w->queue);
+	free(w->has_stack);
+	free(w);
+}
+
+int scan_whys_find(struct scan_whys *w, taddr_t addr, struct scan_chain **out)
+{
+	u32 goal = w->s->snap && !(addr >> 56) ? scan_lookup(w->s, addr) : BLOCK_NONE;
+
+	if (goal == BLOCK_NONE)
+		return -ENOENT;
+	choose_search(w, goal);
+	return search_for(w, goal) ? make_chain(w, goal, out) : -ENOENT;
 }
 
 int scan_why(struct scan *s, taddr_t addr, struct scan_chain **out)
 {
-	auto_free u32 *parents = NULL, *queue = NULL;
-	struct search se = { .s = s };
-	u32 goal = s->snap && !(addr >> 56) ? scan_lookup(s, addr) : BLOCK_NONE;
+	struct scan_whys *w;
+	int err = scan_whys_new(&w, s);
 
-	if (goal == BLOCK_NONE)
-		return -ENOENT;
-	parents = malloc(s->nr * sizeof(*parents));
-	queue = malloc(s->nr * sizeof(*queue));
-	if (!parents || !queue)
-		return -ENOMEM;
-	memset(parents, 0xff, s->nr * sizeof(*parents));
-	se.parents = parents;
-	se.queue = queue;
-	se.only_starts = s->blocks[goal].verdict == SCAN_REACHABLE;
-	seed(&se, goal);
-	/* Roots are kept up to a limit: what began at one beyond it is not found. */
-	return search_for(&se, goal) ? make_chain(&se, goal, out) : -ENOENT;
+	if (err)
+		return err;
+	err = scan_whys_find(w, addr, out);
+	scan_whys_free(w);
+	return err;
 }

@@ -400,6 +400,37 @@ static void why_names_the_root(void **state)
 	assert_int_equal(scan_why(w.scan, HEAP + 8, &chain), -ENOENT);
 }
 
+/* One search serves several questions, whatever their verdicts and order; globals are named rather than registers. */
+static void why_goes_on(void **state)
+{
+	taddr_t a = block(0), b = block(1), middle = block(2), head = block(3), lost = block(4),
+		alone = block(5);
+	const taddr_t asked[] = { b, lost, middle, a, alone, lost, b };
+	const taddr_t first[] = { a, head, middle, a, alone, head, a };
+	struct scan_whys *whys;
+	struct scan_chain *chain;
+
+	(void)state;
+	w.threads[w.snap.nr_threads++] = (struct snapshot_thread){ .tid = 5, .sp = STACK };
+	add_word(a, 0, 40);
+	add_word(b, 0, 48);
+	put(GLOBALS + 24, a);
+	put(a, b);
+	put(GLOBALS + 32, middle + 8);
+	put(head, lost);
+	scan_all();
+	assert_int_equal(scan_whys_new(&whys, w.scan), 0);
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		assert_int_equal(scan_whys_find(whys, asked[i], &chain), 0);
+		assert_int_equal(chain->steps[0].addr, first[i]);
+		assert_int_equal(chain->steps[chain->nr - 1].addr, asked[i]);
+		assert_int_equal(chain->root.kind,
+				 first[i] == a || first[i] == middle ? ROOT_MEMORY : ROOT_NONE);
+		free(chain);
+	}
+	scan_whys_free(whys);
+}
+
 static void word_sizes_and_orders(void **state)
 {
 	(void)state;
@@ -506,6 +537,7 @@ int main(void)
 		TEST(stack_in_a_block),
 		TEST(registers_and_kernel),
 		TEST(why_names_the_root),
+		TEST(why_goes_on),
 		TEST(word_sizes_and_orders),
 		TEST(tagged_and_unaligned),
 		TEST(incomplete_is_unsure),
