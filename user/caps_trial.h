@@ -13,7 +13,7 @@ struct trial_result {
 
 /*
  * Place probes in two children by @link, let them call, count the calls. Blocks until that is known, 10
- * to 30 ms, at most 2 s. The process that did it still takes its probes out then: trial_settle().
+ * to 30 ms, at most 20 s. The process that did it still takes its probes out then: trial_settle().
  * Returns 0 and *@result, or -errno when the trial itself could not be made.
  */
 int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_cookie) __must_check;

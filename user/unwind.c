@@ -32,6 +32,8 @@ static bool read_word(const struct walk *w, taddr_t addr, taddr_t *value)
 	size_t size = w->u->arch->word_size;
 	u8 bytes[8];
 
+	if (addr % size)
+		return false;
 	if (w->u->read(w->u->ctx, to_word(w, addr), bytes, size))
 		return false;
 	*value = 0;
@@ -43,6 +45,12 @@ static bool read_word(const struct walk *w, taddr_t addr, taddr_t *value)
 static taddr_t code_address(const struct walk *w, taddr_t addr)
 {
 	return w->u->address_mask ? addr & w->u->address_mask : addr;
+}
+
+/* Where the rule is looked up: a call lies before its return address. */
+static taddr_t rule_pc(const struct walk *w)
+{
+	return w->is_exact ? w->regs.pc : w->regs.pc - 1;
 }
 
 /* The kernel's frame: everything is saved, and the stack may be another one, so nothing need grow. */
@@ -89,7 +97,7 @@ static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
 		return STACK_NO_INFO;
 	*base = is_fp ? w->regs.fp : w->regs.sp;
 	*cfa = to_word(w, *base + (u64)(s64)cfi_cfa_words(rule) * word);
-	if (kind == CFI_PLT && (w->regs.pc & 15) >= cfi_save_words(rule))
+	if (kind == CFI_PLT && (rule_pc(w) & 15) >= cfi_save_words(rule))
 		*cfa = to_word(w, *cfa + word);
 	if (kind >= CFI_DEREF_SP && !read_word(w, *cfa, cfa))
 		return STACK_UNREADABLE;
@@ -152,6 +160,18 @@ static int step_frame(struct walk *w, u32 rule)
 	return STEP_ON;
 }
 
+/*
+ * Is pc, whose byte before has no information, the first of a function? No call returns there: makecontext()
+ * has put it where a coroutine's first function returns to.
+ */
+static bool is_function_start(const struct walk *w)
+{
+	struct unwind_place place = { .table = NULL };
+
+	return !w->is_exact && w->u->find(w->u->ctx, w->regs.pc, &place) && place.table &&
+	       cfi_kind(cfi_find(place.table, w->regs.pc - place.bias)) != CFI_NONE;
+}
+
 /* No information: the chain of frame pointers, if it looks like one. */
 static int step_guess(struct walk *w)
 {
@@ -177,6 +197,16 @@ static int step_guess(struct walk *w)
 	return STEP_ON;
 }
 
+/* From a frame in code without information. */
+static int step_unknown(struct walk *w)
+{
+	const struct unwind_arch *arch = w->u->arch;
+
+	if (is_signal_code(w))
+		return step_signal(w, cfi_rule(CFI_SIGNAL, arch->signal_sp / arch->word_size, 0, 0));
+	return is_function_start(w) ? STACK_COMPLETE : step_guess(w);
+}
+
 /* The call has just happened. */
 static int step_entry(struct walk *w)
 {
@@ -195,9 +225,8 @@ static int step_entry(struct walk *w)
 
 static int step(struct walk *w)
 {
-	const struct unwind_arch *arch = w->u->arch;
-	taddr_t pc = w->is_exact ? w->regs.pc : w->regs.pc - 1;
 	struct unwind_place place = { .table = NULL };
+	taddr_t pc = rule_pc(w);
 	u32 rule = CFI_NONE;
 
 	if (!w->u->find(w->u->ctx, pc, &place))
@@ -206,9 +235,7 @@ static int step(struct walk *w)
 		rule = cfi_find(place.table, pc - place.bias);
 	switch (cfi_kind(rule)) {
 	case CFI_NONE:
-		if (is_signal_code(w))
-			return step_signal(w, cfi_rule(CFI_SIGNAL, arch->signal_sp / arch->word_size, 0, 0));
-		return step_guess(w);
+		return step_unknown(w);
 	case CFI_OUTERMOST:
 		return STACK_COMPLETE;
 	case CFI_UNSUPPORTED:
@@ -232,8 +259,8 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 		int result = nr == 0 && regs->is_at_entry ? step_entry(&w) : step(&w);
 
 		w.regs.pc = code_address(&w, w.regs.pc);
-		/* Threads and coroutines begin with a return address of 0. */
-		if (result == STEP_ON && w.regs.pc == 0)
+		/* Threads and coroutines begin with a return address of 0; a jump to address 0 is no end. */
+		if (result == STEP_ON && w.regs.pc == 0 && !w.is_exact)
 			result = STACK_COMPLETE;
 		if (result == STEP_ON && nr == max)
 			result = STACK_DEPTH;

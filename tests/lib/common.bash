@@ -20,6 +20,9 @@ STARTED=()
 start() {
 	local name
 	name=$(basename "$1")
+	# What an earlier one of the name said must not be read as this one's words.
+	: >"$BATS_TEST_TMPDIR/$name.out"
+	: >"$BATS_TEST_TMPDIR/$name.err"
 	# With job control, or a child in the background ignores SIGINT and SIGQUIT.
 	set -m
 	"$@" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" 3>&- &

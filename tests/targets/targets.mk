@@ -44,8 +44,8 @@ $(T)/%-static-pie: tests/targets/%.c
 	$(call target_rule,$(CC),-static-pie -fPIE -pthread)
 $(T)/%-nopie: tests/targets/%.c
 	$(call target_rule,$(CC),-no-pie -fno-pie -pthread)
-$(T)/%-stripped: $(T)/%
-	$(Q)strip -o $@ $<
+$(T)/%-stripped: tests/targets/%.c
+	$(call target_rule,$(CC),-s -pthread)
 $(T)/%-musl: tests/targets/%.c
 	$(call target_rule,$(MUSL_GCC),-pthread)
 $(T)/%-musl-static: tests/targets/%.c

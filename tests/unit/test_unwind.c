@@ -536,6 +536,80 @@ static void test_signal_code(void **state)
 	}
 }
 
+static int read_copy(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	return unwind_read_copy(ctx, addr, buf, len);
+}
+
+/*
+ * makecontext() lets the first function of a coroutine return to another one: its first instruction, which no call
+ * returns to. Before it lies no code with information. A call there would be from the function before.
+ */
+static void test_coroutine_end(void **state)
+{
+	static const struct {
+		u32 before;
+		size_t nr;
+		enum stack_end end;
+	} cases[] = {
+		{ CFI_NONE, 1, STACK_COMPLETE },
+		{ CFI_UNSUPPORTED, 1, STACK_UNSUPPORTED },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct made m = { .arch = unwind_arch(EM_X86_64, 8), .nr_rows = 3 };
+		struct unwind_regs regs = { .pc = CODE_AT + 0x10, .sp = STACK_AT, .is_at_entry = true };
+		enum stack_end end;
+		taddr_t ips[4];
+
+		m.rows[0] = (struct cfi_row){ 0, cfi_rule(CFI_SP, 1, CFI_SAME, 0) };
+		m.rows[1] = (struct cfi_row){ 0x10, cases[i].before };
+		m.rows[2] = (struct cfi_row){ 0x20, cfi_rule(CFI_SP, 1, CFI_SAME, 0) };
+		m.words[0] = CODE_AT + 0x20;
+		m.words[1] = CODE_AT + 0x28;
+		assert_int_equal(walk_made(&m, &regs, ips, 4, &end), cases[i].nr);
+		assert_int_equal(end, cases[i].end);
+		assert_int_equal(ips[0], CODE_AT + 0x20);
+	}
+}
+
+/* A call of address 0 met its signal handler: there is more of the stack, but no way to it. */
+static void test_call_of_address_0(void **state)
+{
+	struct made m = { .arch = unwind_arch(EM_X86_64, 8), .nr_rows = 1 };
+	struct unwind_regs regs = { .pc = CODE_AT, .sp = STACK_AT };
+	enum stack_end end;
+	taddr_t ips[4];
+
+	(void)state;
+	m.rows[0] = (struct cfi_row){ 0, cfi_rule(CFI_SIGNAL, 20, 0, 0) };
+	m.words[20] = STACK_AT + 40 * 8;
+	m.words[21] = 0;
+	assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 1);
+	assert_int_equal(ips[0], 1);
+	assert_int_equal(end, STACK_UNMAPPED);
+}
+
+/* A stack pointer between words reads nothing, whatever the reader would give. */
+static void test_unaligned(void **state)
+{
+	static const u8 bytes[64];
+	const struct unwind_copy copy = { .start = STACK_AT, .bytes = bytes, .size = sizeof(bytes) };
+	struct unwinder u = { .arch = unwind_arch(EM_X86_64, 8), .ctx = (void *)&copy, .find = find_self };
+	struct unwind_regs regs = { .pc = CODE_AT, .sp = STACK_AT + 4, .is_at_entry = true };
+	enum stack_end end;
+	taddr_t ips[1];
+
+	(void)state;
+	u.read = read_copy;
+	assert_int_equal(unwind_walk(&u, &regs, ips, 1, &end), 0);
+	assert_int_equal(end, STACK_UNREADABLE);
+	regs.sp = STACK_AT;
+	assert_int_equal(unwind_walk(&u, &regs, ips, 1, &end), 0);
+	assert_int_equal(end, STACK_COMPLETE);
+}
+
 /* A word that is not the FP may not be used as one. */
 static void test_lost_frame_pointer(void **state)
 {
@@ -572,19 +646,14 @@ static void test_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_depth_limit),
-		cmocka_unit_test(test_callback),
-		cmocka_unit_test(test_thread),
-		cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_signal_stack),
-		cmocka_unit_test(test_without_tables),
-		cmocka_unit_test(test_each_rule),
-		cmocka_unit_test(test_frame_pointers),
-		cmocka_unit_test(test_entry),
-		cmocka_unit_test(test_signal_code),
-		cmocka_unit_test(test_call_at_the_end),
-		cmocka_unit_test(test_lost_frame_pointer),
+		cmocka_unit_test(test_recursion),      cmocka_unit_test(test_depth_limit),
+		cmocka_unit_test(test_callback),       cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_signal),	       cmocka_unit_test(test_signal_stack),
+		cmocka_unit_test(test_without_tables), cmocka_unit_test(test_each_rule),
+		cmocka_unit_test(test_frame_pointers), cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_signal_code),    cmocka_unit_test(test_call_at_the_end),
+		cmocka_unit_test(test_coroutine_end),  cmocka_unit_test(test_call_of_address_0),
+		cmocka_unit_test(test_unaligned),      cmocka_unit_test(test_lost_frame_pointer),
 		cmocka_unit_test(test_copy),
 	};
 
