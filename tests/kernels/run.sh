@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# run.sh BUILD_DIR [CELL...]: boots other kernels in a machine of their own and runs tests/kernels/guest.sh there.
+# run.sh BUILD_DIR [CELL...]: boots other kernels in a machine of their own and runs tests/kernels/guest.sh there;
+# for another CPU heaptap is built first, with the distribution's cross compiler, which must be there.
 # TAP; a cell that cannot get its kernel is skipped. What a guest said is in BUILD_DIR/kernels/CELL.log.
 # HEAPTAP_TESTS=REGEX chooses tests (guest.sh), HEAPTAP_KERNEL_LIMIT=SECONDS ends a cell.
 set -uo pipefail
@@ -15,23 +16,42 @@ LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-240} # for one cell, boot and tests
 
 # shellcheck source=tests/kernels/kernel.sh
 . tests/kernels/kernel.sh
+# shellcheck source=tests/kernels/machine.sh
+. tests/kernels/machine.sh
 
-# name, suite, package that stands for the newest kernel of the suite
+# name, suite, distribution's name of the CPU, package that stands for the newest kernel of the suite
 CELLS=(
-	"5.10 bullseye linux-image-cloud-amd64"
-	"6.1 bookworm linux-image-cloud-amd64"
-	"6.12 trixie linux-image-cloud-amd64"
-	"7.2 sid linux-image-cloud-amd64"
+	"5.10 bullseye amd64 linux-image-cloud-amd64"
+	"6.1 bookworm amd64 linux-image-cloud-amd64"
+	"6.12 trixie amd64 linux-image-cloud-amd64"
+	"7.2 sid amd64 linux-image-cloud-amd64"
+	"6.1-arm64 bookworm arm64 linux-image-cloud-arm64"
+	"6.12-arm64 trixie arm64 linux-image-cloud-arm64"
 )
 
 TOOLS=(bash jq awk sed grep cat cp rm mkdir head tail dirname basename sleep stat cmp dd env timeout pgrep)
 TARGETS=(nothing leak leak-32 leak-static nothing-static order threads operators exceptions early libearly.so dlopen
 	plug_alloc.so plug_own.so mmap deep exitcodes step spin)
+# The tools and their libraries, for another CPU.
+TOOL_PACKAGES=(bash jq mawk sed grep coreutils diffutils procps libjq1 libonig5 libproc2-0 libsystemd0 libtinfo6 libacl1
+	libattr1 libgmp10 libselinux1 libpcre2-8-0 libstdc++6 libcap2 libgcrypt20 libgpg-error0 liblz4-1)
 
-# ---- the guest's files ----
+# ---- the guest's files: of this machine, or of $SYSROOT with what was built against it ----
 
-# needed_by FILE...: what the dynamic linker would load
-needed_by() { ldd "$@" 2>/dev/null | grep -o '/[^ :]*' | sort -u; }
+# needed_by FILE: what the dynamic linker would load, by the paths it has in the guest
+needed_by() {
+	if [ -z "$SYSROOT" ]; then
+		ldd "$1" 2>/dev/null | grep -o '/[^ :]*' | sort -u
+		return
+	fi
+	local name found
+	readelf -ld "$1" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p; s/.*interpreter: \(.*\)\]/\1/p' |
+		while read -r name; do
+			case $name in /*) echo "$name"; continue ;; esac
+			found=$(cd "$SYSROOT" && find lib usr/lib -name "$name" -print -quit)
+			[ -z "$found" ] || echo "/$found"
+		done
+}
 
 # put FILE PATH: into the root, with the libraries it needs at their own paths
 put() {
@@ -40,49 +60,90 @@ put() {
 	cp -L "$1" "$ROOT/$2" || return 1
 	for lib in $(needed_by "$1"); do
 		case $lib in "$O"/*) continue ;; esac
-		[ -e "$ROOT$lib" ] && continue
-		mkdir -p "$ROOT$(dirname "$lib")"
-		cp -L "$lib" "$ROOT$lib" || return 1
+		[ -e "$ROOT$lib" ] || put "$SYSROOT$lib" "$lib" || return 1
 	done
 }
 
+# tool NAME: its path here
+tool() {
+	local name=$1 path
+	[ -n "$SYSROOT" ] || { command -v "$name"; return; }
+	[ "$name" != awk ] || name=mawk
+	for path in "$SYSROOT"/{bin,usr/bin}/"$name"; do
+		[ ! -e "$path" ] || { echo "$path"; return; }
+	done
+	return 1
+}
+
+# make_root ARCH BUILD: an archive of what a guest has
 make_root() {
-	local name
-	ROOT=$WORK/root
-	rm -rf "$ROOT"
-	mkdir -p "$ROOT"/{dev,proc,sys,tmp,bin,tests/lib} || return 1
-	mknod "$ROOT/dev/console" c 5 1 || return 1
-	${CC:-gcc} -O2 -Wall -Wextra -static -o "$ROOT/init" -D_GNU_SOURCE tests/kernels/init.c || return 1
+	local name gcc
+	ROOT=$WORK/root-$1
+	gcc=$(compiler_for "$1")
+	begin_root "$ROOT" "$gcc" || return 1
+	mkdir -p "$ROOT"/{bin,tests/lib}
 	cp tests/kernels/guest.sh "$ROOT/guest.sh"
 	cp tests/lib/common.bash "$ROOT/tests/lib/"
-	put "$O/heaptap" build/heaptap || return 1
+	put "$2/heaptap" build/heaptap || return 1
 	for name in "${TOOLS[@]}"; do
-		put "$(command -v "$name")" "bin/$name" || return 1
+		put "$(tool "$name")" "bin/$name" || return 1
 	done
 	for name in "${TARGETS[@]}"; do
-		put "$O/tests/targets/$name" "build/tests/targets/$name" || echo "# no target $name"
+		[ ! -e "$2/tests/targets/$name" ] || put "$2/tests/targets/$name" "build/tests/targets/$name" ||
+			return 1
 	done
 	for name in count.so count-read; do
-		put "$O/tests/oracle/$name" "build/tests/oracle/$name" || return 1
+		put "$2/tests/oracle/$name" "build/tests/oracle/$name" || return 1
 	done
-	(cd "$ROOT" && find . | cpio --quiet -o -H newc | gzip -1) >"$WORK/root.cpio.gz"
+	end_root "$ROOT" "$WORK/root-$1.cpio.gz"
+}
+
+# build_for ARCH BUILD: heaptap and the targets for another CPU, against libraries in $SYSROOT
+build_for() {
+	local names=() name cross machine
+	cross=$(cross_prefix "$1")
+	machine=${cross%%-*}
+	if [ -z "$(find "$SYSROOT.ready" -mmin "-$FRESH_MINUTES" 2>/dev/null)" ]; then
+		tests/sysroot.sh "$1" "$(dirname "$SYSROOT")" "${TOOL_PACKAGES[@]}" >/dev/null || return 1
+		touch "$SYSROOT.ready"
+	fi
+	for name in "${TARGETS[@]}"; do
+		case $name in *-32) ;; *) names+=("$2/tests/targets/$name") ;; esac
+	done
+	make -j"$(nproc)" ARCH="$machine" CC="${cross}gcc" CXX="${cross}g++" SYSROOT="$SYSROOT" O="$2" all \
+		"${names[@]}" "$2"/tests/oracle/{count.so,count-read} >&2
+}
+
+# prepare ARCH: the archive for its guests, or a word in ARCH.missing
+prepare() {
+	local build=$O log=$WORK/build-$1.log
+	SYSROOT=
+	rm -f "$WORK/$1.missing"
+	if [ "$1" != amd64 ]; then
+		build=$WORK/build-$1
+		SYSROOT=$CACHE/sysroot-$1/root
+		command -v "$(compiler_for "$1")" >/dev/null ||
+			{ echo "no compiler $(compiler_for "$1")" >"$WORK/$1.missing"; return; }
+		build_for "$1" "$build" >"$log" 2>&1 || { echo "cannot build, see $log" >"$WORK/$1.missing"; return; }
+	fi
+	make_root "$1" "$build" || echo "no root for the guests" >"$WORK/$1.missing"
 }
 
 # ---- cells ----
 
 # One cell; leaves its verdict in CELL.verdict: ok, failed, or why it is skipped.
 run_cell() {
-	local name=$1 suite=$2 package=$3 image log=$WORK/$1.log verdict
+	local name=$1 suite=$2 arch=$3 package=$4 image log=$WORK/$1.log verdict
 	rm -f "$log"
-	if ! image=$(kernel_image "$suite" amd64 "$package" 2>"$WORK/$name.get"); then
+	if [ -e "$WORK/$arch.missing" ]; then
+		cp "$WORK/$arch.missing" "$WORK/$name.verdict"
+		return
+	fi
+	if ! image=$(kernel_image "$suite" "$arch" "$package" 2>"$WORK/$name.get"); then
 		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.verdict"
 		return
 	fi
-	# Hardware virtualization may be there and still not boot another kernel. qemu 7.2 forgets the flags
-	# when it emulates cmpxchg16b, so that guests crash: without it kernels take other ways.
-	timeout -k 5 "$LIMIT_S" qemu-system-x86_64 -M q35 -cpu max,-cx16 -accel tcg -smp 2 -m 1024 -nographic -no-reboot \
-		-nic none -kernel "$image" -initrd "$WORK/root.cpio.gz" \
-		-append "console=ttyS0 quiet panic=-1${HEAPTAP_TESTS:+ HEAPTAP_TESTS=$HEAPTAP_TESTS}" </dev/null 2>&1 | tr -d '\r' >"$log"
+	boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "${HEAPTAP_TESTS:+HEAPTAP_TESTS=$HEAPTAP_TESTS}" >"$log"
 	# Only what the guest says counts: qemu ends with 0 after a panic too.
 	verdict=failed
 	grep -aq '^GUEST-END ok' "$log" && verdict=ok
@@ -118,16 +179,18 @@ tell() {
 command -v qemu-system-x86_64 >/dev/null || { echo "1..0 # SKIP qemu-system-x86_64 is not installed"; exit 0; }
 command -v cpio >/dev/null || { echo "1..0 # SKIP cpio is not installed"; exit 0; }
 mkdir -p "$WORK"
-make_root || { echo "Bail out! no root for the guests"; exit 1; }
 
 nr=0 failed=0 skipped=0
 chosen=()
 for cell in "${CELLS[@]}"; do
 	wanted "${cell%% *}" "$@" && chosen+=("$cell")
 done
+for arch in $(printf '%s\n' "${chosen[@]}" | awk '{ print $3 }' | sort -u); do
+	prepare "$arch"
+done
 echo "1..${#chosen[@]}"
 for cell in "${chosen[@]}"; do
-	# shellcheck disable=SC2086 # three words
+	# shellcheck disable=SC2086 # four words
 	run_cell $cell &
 	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
 done
