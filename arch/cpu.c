@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the CPU of a thread, and does what is alike on all of them. */
+#include "arch/cpu.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+#include "arch/cpu_private.h"
+
+/* All of them everywhere, for tests; what a thread runs is among those of its kernel. */
+static const struct cpu *const cpus[] = {
+	&cpu_x86_64,
+	&cpu_i386,
+};
+
+#if defined(__x86_64__) || defined(__i386__)
+static const u16 native[] = { EM_X86_64, EM_386 };
+#elif defined(__aarch64__) || defined(__arm__)
+static const u16 native[] = { EM_AARCH64, EM_ARM };
+#elif defined(__riscv)
+static const u16 native[] = { EM_RISCV };
+#elif defined(__mips__)
+static const u16 native[] = { EM_MIPS };
+#elif defined(__powerpc64__) || defined(__powerpc__)
+static const u16 native[] = { EM_PPC64, EM_PPC };
+#elif defined(__s390x__)
+static const u16 native[] = { EM_S390 };
+#else
+static const u16 native[] = { EM_NONE };
+#endif
+
+static bool is_native(const struct cpu *cpu)
+{
+	bool is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+
+	for (size_t i = 0; i < ARRAY_SIZE(native); i++)
+		if (cpu->machine == native[i] && cpu->is_big == is_big)
+			return true;
+	return false;
+}
+
+int cpu_of_thread(const struct cpu **out, pid_t tid)
+{
+	struct cpu_regs regs;
+	int err = cpu_regs_read(&regs, tid);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++) {
+		if (!is_native(cpus[i]) || cpus[i]->regs_size != regs.size)
+			continue;
+		*out = cpus[i];
+		return 0;
+	}
+	return -ENOTSUP;
+}
+
+const struct cpu *cpu_find(u16 elf_machine, u8 word_size, bool is_big)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++)
+		if (cpus[i]->machine == elf_machine && cpus[i]->word_size == word_size &&
+		    cpus[i]->is_big == is_big)
+			return cpus[i];
+	return NULL;
+}
+
+int cpu_regs_read(struct cpu_regs *regs, pid_t tid)
+{
+	struct iovec iov = { .iov_base = regs->bytes, .iov_len = sizeof(regs->bytes) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &iov))
+		return -errno;
+	regs->size = (u32)iov.iov_len;
+	return 0;
+}
+
+int cpu_regs_write(const struct cpu_regs *regs, pid_t tid)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)regs->bytes, .iov_len = regs->size };
+
+	return ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) ? -errno : 0;
+}
+
+taddr_t cpu_word(const struct cpu *cpu, const u8 *bytes)
+{
+	taddr_t word = 0;
+
+	for (u8 i = 0; i < cpu->word_size; i++)
+		word = word << 8 | bytes[cpu->is_big ? i : cpu->word_size - 1 - i];
+	return word;
+}
+
+static int read_word(const struct cpu *cpu, const struct cpu_memory *memory, taddr_t addr, taddr_t *word)
+{
+	u8 bytes[8];
+	int err = memory->read(memory->ctx, addr, bytes, cpu->word_size);
+
+	if (!err)
+		*word = cpu_word(cpu, bytes);
+	return err;
+}
+
+int cpu_call_return(const struct cpu *cpu, const struct cpu_regs *regs, const struct cpu_memory *memory,
+		    taddr_t *ret)
+{
+	if (!cpu->has_link)
+		return read_word(cpu, memory, cpu->get(regs, CPU_SP), ret);
+	*ret = cpu->get(regs, CPU_LINK);
+	return 0;
+}
+
+int cpu_call_arg(const struct cpu *cpu, const struct cpu_regs *regs, const struct cpu_memory *memory, u8 n,
+		 taddr_t *arg)
+{
+	if (n < 1 || n > 4)
+		return -EINVAL;
+	if (cpu->args_on_stack)
+		return read_word(cpu, memory, cpu->get(regs, CPU_SP) + (taddr_t)n * cpu->word_size, arg);
+	*arg = cpu->get(regs, CPU_ARG1 + n - 1);
+	return 0;
+}
