@@ -22,7 +22,7 @@ ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
 CPPFLAGS += $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
 LDFLAGS  += $(ROOTFLAG) $(SANFLAGS)
-LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lxxhash -lpthread
+LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread
 Q        := $(if $(V),,@)
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.

@@ -12,7 +12,7 @@ shift 2
 packages=(
 	libc6 libc6-dev linux-libc-dev libgcc-s1 libcrypt1
 	libbpf1 libbpf-dev libdw1 libdw-dev libelf1 libelf-dev libiberty-dev zlib1g zlib1g-dev libzstd1 libzstd-dev
-	libxxhash0 libxxhash-dev libbz2-1.0 liblzma5
+	libbz2-1.0 liblzma5
 	"$@"
 )
 command -v apt-get >/dev/null || die "no apt-get here"

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
 
-enum { CACHE_VERSION = 3, NAME_SIZE = 2 * BUILD_ID_MAX + 32 };
+enum { CACHE_VERSION = 4, NAME_SIZE = 2 * BUILD_ID_MAX + 32 };
 
 /* As a number, so that a file of the other byte order has another one. */
 static const u64 cache_magic = 0x0a69666370616568ULL;
@@ -27,14 +27,14 @@ struct cache_header {
 	struct cfi_stats stats;
 	u64 text_base;
 	u64 nr_rows;
-	u64 checksum; /* XXH3 of the header before it, then of the rows */
+	u64 checksum; /* hash_bytes() of the header before it, then of the rows */
 };
 
 static u64 checksum(const struct cache_header *h, const struct cfi_row *rows)
 {
-	u64 seed = XXH3_64bits(h, offsetof(struct cache_header, checksum));
+	u64 seed = hash_bytes(h, offsetof(struct cache_header, checksum), 0);
 
-	return XXH3_64bits_withSeed(rows, h->nr_rows * sizeof(*rows), seed);
+	return hash_bytes(rows, h->nr_rows * sizeof(*rows), seed);
 }
 
 static void file_name(char *name, size_t size, const struct cfi_cache_key *key)

@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "user/cfi_cache.h"
 #include "user/cfi_parse.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
 #include "user/lib/log.h"
 
 /* All that decides what cfi_build() makes of a file. */
@@ -23,8 +23,8 @@ static int hash_input(const struct elf *elf, u64 *hash)
 		err = cfi_section_read(&s, elf, true);
 	if (err)
 		return err;
-	seed = XXH3_64bits_withSeed(elf->segments, elf->nr_segments * sizeof(*elf->segments), s.vaddr);
-	*hash = XXH3_64bits_withSeed(s.data, s.size, seed ^ s.data_base);
+	seed = hash_bytes(elf->segments, elf->nr_segments * sizeof(*elf->segments), s.vaddr);
+	*hash = hash_bytes(s.data, s.size, seed ^ s.data_base);
 	free(s.data);
 	return 0;
 }

@@ -5,14 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
-#include <zstd.h>
 
+#include "user/decompress.h"
 #include "user/lib/cleanup.h"
-
-#ifndef ELFCOMPRESS_ZSTD
-#define ELFCOMPRESS_ZSTD 2
-#endif
 
 enum { EH_FRAME_HDR_BYTES = 24 };
 
@@ -84,23 +79,8 @@ static int read_eh_frame(struct cfi_section *s)
 	return -ENOENT;
 }
 
-static int inflate_zlib(u8 *to, size_t size, const u8 *from, size_t from_size)
-{
-	uLongf done = size;
-
-	if (uncompress(to, &done, from, from_size) != Z_OK || done != size)
-		return -EIO;
-	return 0;
-}
-
-static int inflate_zstd(u8 *to, size_t size, const u8 *from, size_t from_size)
-{
-	return ZSTD_decompress(to, size, from, from_size) == size ? 0 : -EIO;
-}
-
-/* Replace the compressed contents, which begin at @header, by @size plain bytes. */
-static int decompress(struct cfi_section *s, size_t header, u64 size,
-		      int (*inflate_fn)(u8 *to, size_t size, const u8 *from, size_t from_size))
+/* Replace the contents, compressed by @how, which begin at @header, by @size plain bytes. */
+static int replace(struct cfi_section *s, size_t header, u64 size, u32 how)
 {
 	auto_free u8 *plain = NULL;
 	int err;
@@ -110,7 +90,7 @@ static int decompress(struct cfi_section *s, size_t header, u64 size,
 	plain = malloc(size + 1);
 	if (!plain)
 		return -ENOMEM;
-	err = inflate_fn(plain, size, s->data + header, s->size - header);
+	err = decompress(plain, size, s->data + header, s->size - header, how);
 	if (err)
 		return err;
 	free(s->data);
@@ -131,16 +111,12 @@ static int decompress_section(struct cfi_section *s, const struct elf_section *s
 			return -EIO;
 		for (int i = 0; i < 8; i++)
 			size = size << 8 | s->data[4 + i];
-		return decompress(s, 12, size, inflate_zlib);
+		return replace(s, 12, size, ELFCOMPRESS_ZLIB);
 	}
 	if (s->size < header)
 		return -EIO;
 	size = elf_word(s->elf, s->data + s->elf->word_size); /* ch_size: behind a word's worth of type */
-	if (elf_u32(s->elf, s->data) == ELFCOMPRESS_ZLIB)
-		return decompress(s, header, size, inflate_zlib);
-	if (elf_u32(s->elf, s->data) == ELFCOMPRESS_ZSTD)
-		return decompress(s, header, size, inflate_zstd);
-	return -ENOTSUP;
+	return replace(s, header, size, elf_u32(s->elf, s->data));
 }
 
 static int read_debug_frame(struct cfi_section *s)

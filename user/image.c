@@ -6,9 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include <xxhash.h>
-
 #include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
 
 enum { PHDRS_MAX = 2048, NOTES_MAX = 64 << 10, NOTE_SEGMENTS_MAX = 8 };
 
@@ -168,7 +167,7 @@ static int read_phdrs(struct image *image, const struct bytes *b, u64 offset, u3
 	err = read_at(b, b->base + offset, raw, nr * size);
 	if (err)
 		return err;
-	image->header_hash = XXH64(raw, nr * size, image->header_hash);
+	image->header_hash = hash_bytes(raw, nr * size, image->header_hash);
 	for (u32 i = 0; i < nr; i++) {
 		struct phdr p = get_phdr(b, image->is_64bit, raw + i * size);
 
@@ -212,7 +211,7 @@ static int read_image(struct image *image, struct bytes *b)
 			return err;
 	}
 	image->machine = get16(b, h.e32.e_machine); /* at one place in both classes */
-	image->header_hash = XXH64(&h, sizeof(h), 0);
+	image->header_hash = hash_bytes(&h, sizeof(h), 0);
 	nr = get16(b, image->is_64bit ? h.e64.e_phnum : h.e32.e_phnum);
 	size = get16(b, image->is_64bit ? h.e64.e_phentsize : h.e32.e_phentsize);
 	offset = image->is_64bit ? get64(b, h.e64.e_phoff) : get32(b, h.e32.e_phoff);

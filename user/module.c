@@ -9,9 +9,8 @@
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 
-#include <xxhash.h>
-
 #include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
 #include "user/lib/log.h"
 #include "user/lib/maps.h"
 #include "user/mapped_file.h"
@@ -431,7 +430,7 @@ static u64 hash_line(u64 hash, const struct map_line *line)
 {
 	u64 numbers[] = { line->start, line->end, line->offset, line_dev(line), line->inode };
 
-	return XXH64(line->path, strlen(line->path), XXH64(numbers, sizeof(numbers), hash));
+	return hash_bytes(line->path, strlen(line->path), hash_bytes(numbers, sizeof(numbers), hash));
 }
 
 /*

@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include <elfutils/libdwfl.h>
-#include <xxhash.h>
 
 #include "user/debug_file.h"
 #include "user/demangle.h"
 #include "user/dwarf_names.h"
 #include "user/function_index.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
 #include "user/lib/log.h"
 
 enum { BLOCK_SIZE = 64 << 10 };
@@ -344,7 +344,7 @@ static int open_and_look_up(struct symbolizer *s, const struct module *m, u64 ad
 static struct found *slot_of(struct symbolizer *s, struct code_ref ref)
 {
 	u64 key[2] = { ref.module, ref.offset };
-	size_t i = XXH64(key, sizeof(key), 0) & (s->cap_found - 1);
+	size_t i = hash_bytes(key, sizeof(key), 0) & (s->cap_found - 1);
 
 	while (s->found[i].symbols &&
 	       (s->found[i].ref.module != ref.module || s->found[i].ref.offset != ref.offset))
