@@ -108,7 +108,7 @@ check-style: check-headers       ## layers, sizes, names, spelling
 	$(Q)tests/style.sh
 
 check-headers:
-	$(Q)for h in user/*.h user/lib/*.h arch/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -x c $$h || exit 1; done
+	$(Q)for h in user/*.h user/lib/*.h arch/*.h fallback/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -x c $$h || exit 1; done
 
 install: all                     ## install heaptap and its manual under $(DESTDIR)$(prefix)
 	$(Q)install -D -m 755 $(O)/heaptap $(DESTDIR)$(prefix)/bin/heaptap

@@ -2,7 +2,7 @@
 /*
  * Walks a call stack by compiled call frame information, in a copy of the stack. Most calls repeat their
  * thread's last stack in all but the innermost frames: the outer part is taken from there when the words
- * that it was read from have not changed. Same steps as user/unwind.c.
+ * that it was read from have not changed. Same steps as fallback/unwind.c.
  */
 #pragma once
 

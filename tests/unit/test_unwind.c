@@ -17,7 +17,7 @@
 #include "tests/unit/elf_files.h"
 #include "user/cfi.h"
 #include "user/lib/elf.h"
-#include "user/unwind.h"
+#include "fallback/unwind.h"
 
 enum { MAX_OBJECTS = 64, MAX_FRAMES = 200, DEPTH = 50 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From registers and stack memory to return addresses. */
-#include "user/unwind.h"
+#include "fallback/unwind.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "arch/unwind.h"
-#include "user/cfi.h"
+#include "fallback/cfi_table.h"
 
 /* Frames found by frame pointer alone are no larger. */
 static const u64 max_guessed_frame = 16 << 20;
