@@ -4,6 +4,26 @@
 
 #include <elf.h>
 
+/* e8 and a distance, or ff with 2 as the operation in the byte that follows, and up to 5 more. */
+static bool is_call_x86(u64 code)
+{
+	static const u8 starts[] = { 1, 2, 4, 5, 6 };
+	bool is_call = (code >> 24 & 0xff) == 0xe8;
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		is_call |= (code >> 8 * starts[i] & 0x38ff) == 0x10ff;
+	return is_call;
+}
+
+/* bl, blr, and blr of a signed address. */
+static bool is_call_aarch64(u64 code)
+{
+	u32 insn = code >> 32;
+
+	return (insn & 0xfc000000) == 0x94000000 || (insn & 0xfffffc1f) == 0xd63f0000 ||
+	       (insn & 0xfefff800) == 0xd63f0800;
+}
+
 /*
  * The order of the saved registers is the kernel's struct sigcontext of each CPU: x86_64 ends with
  * ..rbp rbx rdx rax rcx rsp rip, i386 has ebp esp ebx edx ecx eax trapno err eip, aarch64 x0..x30 sp pc.
@@ -11,6 +31,7 @@
  */
 static const struct unwind_arch arches[] = {
 	{ .machine = EM_X86_64,
+	  .is_call = is_call_x86,
 	  .word_size = 8,
 	  .sp = 7,
 	  .fp = 6,
@@ -21,6 +42,7 @@ static const struct unwind_arch arches[] = {
 	  .signal_code_size = 9,
 	  .signal_code = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 } }, /* mov $15,%rax; syscall */
 	{ .machine = EM_386,
+	  .is_call = is_call_x86,
 	  .word_size = 4,
 	  .sp = 4,
 	  .fp = 5,
@@ -31,6 +53,7 @@ static const struct unwind_arch arches[] = {
 	  .signal_code_size = 7,
 	  .signal_code = { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 } }, /* mov $173,%eax; int $0x80 */
 	{ .machine = EM_AARCH64,
+	  .is_call = is_call_aarch64,
 	  .word_size = 8,
 	  .sp = 31,
 	  .fp = 29,

@@ -57,19 +57,54 @@ enum stack_end {
 	STACK_NOT_GROWING,  /* frame address or return address repeats */
 	STACK_UNMAPPED,	    /* return address in no known mapping */
 	STACK_LIMIT,	    /* a table or map of heaptap's was full */
+	STACK_GUESSED,	    /* start reached, on the way by frame pointers alone: functions may be left out */
 	NR_STACK_ENDS
 };
 
 /* A call stack, sent once. Innermost first: ips[0] is the caller of the allocator. */
 struct stack_event {
 	struct event_header h;
-	u64 id;	       /* hash over ips and epoch, >= STACK_FIRST_ID */
+	u64 id;	       /* stack_event_id() where the source is a live one; >= STACK_FIRST_ID */
 	u32 epoch;     /* of the process's mappings when it was taken */
 	u16 nr_frames; /* valid entries of ips */
 	u8 end;	       /* enum stack_end */
 	u8 reserved;
 	u64 ips[STACK_MAX_FRAMES]; /* return addresses in the process; only nr_frames are sent */
 };
+
+/*
+ * The id of a stack in three steps: from its end, over its frames, outermost first, to what it belongs to. A stack
+ * that ends as STACK_GUESSED begins as STACK_COMPLETE.
+ */
+static inline u64 stack_id_begin(u8 end)
+{
+	return 0x9e3779b97f4a7c15ULL + end;
+}
+
+static inline u64 stack_id_frame(u64 outer, u64 ip)
+{
+	u64 id = (outer ^ ip) * 0xff51afd7ed558ccdULL;
+
+	return id ^ id >> 32;
+}
+
+static inline u64 stack_id_end(u64 id, u32 pid, u32 epoch, u8 is_guessed)
+{
+	id = (id ^ ((u64)epoch << 32 | pid)) * 0xc4ceb9fe1a85ec53ULL + is_guessed;
+	id ^= id >> 29;
+	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
+}
+
+/* What the id of @ev must be; ips and all other fields are filled in. */
+static inline u64 stack_event_id(const struct stack_event *ev)
+{
+	u8 is_guessed = ev->end == STACK_GUESSED;
+	u64 id = stack_id_begin(is_guessed ? STACK_COMPLETE : ev->end);
+
+	for (u32 i = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES; i-- > 0;)
+		id = stack_id_frame(id, ev->ips[i]);
+	return stack_id_end(id, ev->h.pid, ev->epoch, is_guessed);
+}
 
 /* Life of a process. */
 struct process_event {

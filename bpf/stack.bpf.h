@@ -128,6 +128,21 @@ static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, b
 	run_loop(loop, has_loop, LOOP_KEEP, WALK_FRAMES);
 }
 
+/* The innermost frame: what is known of the whole stack. */
+static __always_inline const struct walk_frame *innermost(const struct walk *w)
+{
+	u64 top = w->nr - 1;
+
+	asm volatile("%0 &= %1" : "+r"(top) : "i"(WALK_FRAMES - 1));
+	return &w->last[top];
+}
+
+/* A walk that came to its end by guesses alone may have left functions out. */
+static __always_inline bool is_guessed(const struct walk *w)
+{
+	return w->end == STACK_COMPLETE && innermost(w)->is_guessed;
+}
+
 /* Give user space the stack. False if there was no room. */
 static __noinline bool stack_send(const struct thread *t, struct walk *w, u64 id)
 {
@@ -146,7 +161,7 @@ static __noinline bool stack_send(const struct thread *t, struct walk *w, u64 id
 	out->h.tid = (u32)bpf_get_current_pid_tgid();
 	out->id = id;
 	out->epoch = w->epoch;
-	out->end = w->end;
+	out->end = is_guessed(w) ? STACK_GUESSED : w->end;
 	out->nr_frames = w->nr < STACK_MAX_FRAMES ? w->nr : STACK_MAX_FRAMES;
 	for (u32 i = 0; i < STACK_MAX_FRAMES; i++) {
 		if (i >= w->nr)
@@ -191,16 +206,6 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 	return w->nr - 1 < WALK_FRAMES;
 }
 
-static __always_inline u64 stack_id(const struct walk *w, u32 pid)
-{
-	u64 top = w->nr - 1, id;
-
-	asm volatile("%0 &= %1" : "+r"(top) : "i"(WALK_FRAMES - 1));
-	id = (w->last[top].id ^ ((u64)w->epoch << 32 | pid)) * 0xc4ceb9fe1a85ec53ULL;
-	id ^= id >> 29;
-	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
-}
-
 /* The stack above the call at ctx: its id, sent before if user space has not had it. */
 static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t,
 				      const struct probe_info *info, bool has_loop)
@@ -223,7 +228,7 @@ static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *
 	w->last_id = 0;
 	if (!walk_again(w, &loop, t->pid, has_loop))
 		return stack_lost(t);
-	id = stack_id(w, t->pid);
+	id = stack_id_end(innermost(w)->id, t->pid, w->epoch, is_guessed(w));
 	if (!bpf_map_lookup_elem(&stacks_seen, &id)) {
 		if (!stack_send(t, w, id))
 			return stack_lost(t);

@@ -27,10 +27,11 @@ struct walk_frame {
 #if HAS_LINK
 	u16 ra_slot; /* where the return address was read, likewise; else it is in the word below caller's sp */
 #endif
-	u8 cfa_extra; /* words added to what was read there */
-	u8 uses_fp;   /* its rule begins with fp */
-	u8 needs_fp;  /* this frame or one outside it depends on fp as it is here */
-	u8 is_fixed;  /* words elsewhere were read: cannot be checked, only walked again */
+	u8 cfa_extra;	 /* words added to what was read there */
+	u8 is_guessed;	 /* this frame or one outside it was left by frame pointer alone */
+	u8 uses_fp : 4;	 /* its rule begins with fp */
+	u8 needs_fp : 4; /* this frame or one outside it depends on fp as it is here */
+	u8 is_fixed;	 /* words elsewhere were read: cannot be checked, only walked again */
 };
 
 /* A rule found before: return addresses repeat. */
@@ -253,12 +254,21 @@ static __always_inline bool is_function_start(const struct unwind_maps *maps, u6
 	return holds_pc(m, pc) && m->shard != NO_SHARD && cfi_kind(find_rule(m, pc)) != CFI_NONE;
 }
 
+/* A call ends at @pc: it is no chance number. */
+static __always_inline bool follows_call(u64 pc)
+{
+	u64 code;
+
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)(pc - sizeof(code))) && IS_CALL(code);
+}
+
 /* No information: the chain of frame pointers, if it looks like one. */
 static __always_inline int step_guess(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
 {
 	u64 fp = w->fp, caller_fp, pc;
 
 	f->uses_fp = 1;
+	f->is_guessed = 1;
 	if (!fp && w->is_guessed)
 		return STACK_COMPLETE;
 	if (!w->has_fp || fp & (w->word - 1) || fp < w->sp || fp - w->sp > 16 << 20)
@@ -268,7 +278,10 @@ static __always_inline int step_guess(struct walk *w, struct walk_frame *f, cons
 	pc = CODE_ADDRESS(pc);
 	if (!caller_fp && !pc)
 		return STACK_COMPLETE;
-	if ((caller_fp && caller_fp <= fp) || !pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
+	if (!pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
+		return STACK_NO_INFO;
+	/* The caller may keep anything in the register. */
+	if (caller_fp && caller_fp <= fp && !follows_call(pc))
 		return STACK_NO_INFO;
 	f->fp_slot = 2;
 #if HAS_LINK
@@ -444,6 +457,7 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 	f->fp_slot = 0;
 	f->cfa_slot = 0;
 	f->cfa_extra = 0;
+	f->is_guessed = 0;
 	f->uses_fp = 0;
 	f->is_fixed = 0;
 #if HAS_LINK
@@ -565,7 +579,6 @@ static long keep_round(u32 round, void *data)
 	struct walk *w = loop->w;
 	u64 from = w->nr_fresh - 1 - round, to = w->nr, outer = w->nr - 1;
 	struct walk_frame *f, *caller;
-	u64 id;
 
 	if (round >= w->nr_fresh)
 		return 1;
@@ -575,10 +588,9 @@ static long keep_round(u32 round, void *data)
 	f = &w->last[to];
 	caller = &w->last[outer];
 	*f = w->fresh[from];
-	id = w->nr ? caller->id : 0x9e3779b97f4a7c15ULL + w->end;
 	f->needs_fp = f->uses_fp || (!f->fp_slot && w->nr && caller->needs_fp);
-	id = (id ^ f->pc) * 0xff51afd7ed558ccdULL;
-	f->id = id ^ id >> 32;
+	f->is_guessed |= w->nr && caller->is_guessed;
+	f->id = stack_id_frame(w->nr ? caller->id : stack_id_begin(w->end), f->pc);
 	w->nr++;
 	return 0;
 }

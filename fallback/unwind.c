@@ -17,6 +17,7 @@ struct walk {
 	bool has_fp, has_lr; /* the register's value is known in this frame */
 	bool is_exact;	     /* pc is an instruction, not a return address */
 	bool is_guessed;     /* found by frame pointer alone */
+	bool has_guess;	     /* this frame or one before it was left so */
 };
 
 /* A step either goes on or ends the walk. */
@@ -172,6 +173,19 @@ static bool is_function_start(const struct walk *w)
 	       cfi_kind(cfi_find(place.table, w->regs.pc - place.bias)) != CFI_NONE;
 }
 
+/* A call ends at @pc: it is no chance number. */
+static bool follows_call(const struct walk *w, taddr_t pc)
+{
+	u64 code = 0;
+	u8 bytes[8];
+
+	if (w->u->read(w->u->ctx, pc - sizeof(bytes), bytes, sizeof(bytes)))
+		return false;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		code |= (u64)bytes[i] << 8 * i;
+	return w->u->arch->is_call(code);
+}
+
 /* No information: the chain of frame pointers, if it looks like one. */
 static int step_guess(struct walk *w)
 {
@@ -179,6 +193,7 @@ static int step_guess(struct walk *w)
 	struct unwind_regs caller = { .sp = to_word(w, fp + 2 * word) };
 	struct unwind_place place;
 
+	w->has_guess = true;
 	if (fp == 0 && w->is_guessed) /* the ABI's mark of the first frame */
 		return STACK_COMPLETE;
 	if (!w->has_fp || fp % word || fp < w->regs.sp || fp - w->regs.sp > max_guessed_frame)
@@ -188,7 +203,10 @@ static int step_guess(struct walk *w)
 	caller.pc = code_address(w, caller.pc);
 	if (caller.fp == 0 && caller.pc == 0)
 		return STACK_COMPLETE;
-	if ((caller.fp && caller.fp <= fp) || !caller.pc || !w->u->find(w->u->ctx, caller.pc - 1, &place))
+	if (!caller.pc || !w->u->find(w->u->ctx, caller.pc - 1, &place))
+		return STACK_NO_INFO;
+	/* The caller may keep anything in the register. */
+	if (caller.fp && caller.fp <= fp && !follows_call(w, caller.pc))
 		return STACK_NO_INFO;
 	w->regs = caller;
 	w->has_lr = false;
@@ -265,7 +283,8 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 		if (result == STEP_ON && nr == max)
 			result = STACK_DEPTH;
 		if (result != STEP_ON) {
-			*end = (enum stack_end)result;
+			*end = result == STACK_COMPLETE && w.has_guess ? STACK_GUESSED
+								       : (enum stack_end)result;
 			return nr;
 		}
 		ips[nr++] = w.regs.pc + w.is_exact;

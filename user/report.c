@@ -255,6 +255,7 @@ static const char *const end_words[] = {
 	[STACK_NOT_GROWING] = "not-growing",
 	[STACK_UNMAPPED] = "unmapped",
 	[STACK_LIMIT] = "limit",
+	[STACK_GUESSED] = "frame-pointers",
 };
 _Static_assert(ARRAY_SIZE(end_words) == NR_STACK_ENDS, "a word for each end");
 

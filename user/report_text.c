@@ -561,7 +561,8 @@ static int text_row(struct text *t, const struct report_process *p, const struct
 	int err = s ? text_frames(t, s, number, anchors) : 0;
 
 	if (s && truncated)
-		fprintf(t->out, "        (cut here: %s)\n", truncated);
+		fprintf(t->out, "        (%s: %s)\n",
+			s->end == STACK_GUESSED ? "functions may be left out" : "cut here", truncated);
 	else if (!s)
 		fprintf(t->out, "        (stack %s)\n", *truncated == 'l' ? "lost" : "not taken");
 	return err;

@@ -126,6 +126,7 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	struct heap_event ev = *(const struct heap_event *)rec;
 
 	ev.stack = stack_canonical(s->stacks, ev.stack);
+	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
 	if (p == s->scanned && !s->scan_err)
@@ -137,8 +138,15 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 {
 	const struct stack_event *ev = (const struct stack_event *)rec;
 
+	u64 nr_false = stack_table_false(s->stacks);
+	int err;
+
 	read_maps_for(s, p, ev);
-	return stack_table_add(s->stacks, ev, &p->target->maps);
+	err = stack_table_add(s->stacks, ev, &p->target->maps);
+	if (!nr_false && stack_table_false(s->stacks))
+		warn("PID %u: two stacks of one id, or one of another's: calls that name it show no stack",
+		     rec->pid);
+	return err;
 }
 
 void session_read_losses(struct session *s, struct process *p)
@@ -154,7 +162,7 @@ void session_read_losses(struct session *s, struct process *p)
 	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
 				     .frees = now.frees - p->before.frees,
-				     .stacks = now.stacks - p->before.stacks,
+				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
 				     .other = now.other - p->before.other + s->backlog.nr_dropped };
 }
 
@@ -287,6 +295,7 @@ static int open_bpf(struct session *s, bool is_launch)
 		error("%s: bpf: %s", o->command->name, strerror(-err));
 	else
 		s->ops = &source_bpf;
+	stack_table_check_ids(s->stacks);
 	return err;
 }
 

@@ -18,6 +18,7 @@ struct process {
 	u64 nr_unseen;	  /* frees that may have been lost when its blocks were last tainted */
 	u64 nr_unentered; /* events that did not fit into the books then */
 	u64 nr_taints;
+	u64 nr_false_stacks; /* events whose stack's id was false */
 	bool is_exiting;     /* its last verdict is there */
 	bool is_replaced;    /* by another program */
 	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */

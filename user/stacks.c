@@ -29,6 +29,8 @@ struct stack_table {
 	struct stack **places; /* owned; the same for canonical stacks by what is in them */
 	u32 slot_bits;	       /* 1 << slot_bits of each */
 	u32 nr, nr_canonical;
+	bool checks_ids;
+	u64 nr_false;
 };
 
 _Static_assert(sizeof(struct chunk) + sizeof(struct stack) + STACK_MAX_FRAMES * sizeof(struct code_ref) <=
@@ -66,6 +68,11 @@ void stack_table_free(struct stack_table *t)
 	free(t->slots);
 	free(t->places);
 	free(t);
+}
+
+void stack_table_check_ids(struct stack_table *t)
+{
+	t->checks_ids = true;
 }
 
 void stack_table_set_limit(struct stack_table *t, u64 bytes)
@@ -210,14 +217,40 @@ static void keep_stack(struct stack_table *t, struct stack *s)
 	t->nr++;
 }
 
+/* Two stacks of one id differ in this. */
+static u64 check_of(const struct stack_event *ev, u16 nr_frames)
+{
+	u64 check = ((u64)ev->epoch << 32 | ev->h.pid) * 0xd6e8feb86659fd93ULL + ev->end;
+
+	for (u16 i = 0; i < nr_frames; i++) {
+		check = (check << 23 | check >> 41) ^ ev->ips[i];
+		check *= 0xa0761d6478bd642fULL;
+	}
+	return check;
+}
+
+static void note_false(struct stack_table *t, struct stack *s)
+{
+	if (!s->is_false)
+		t->nr_false++;
+	s->is_false = true;
+}
+
 int stack_table_add(struct stack_table *t, const struct stack_event *ev, const struct mapping_list *maps)
 {
 	u16 nr_frames = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
+	u64 check = check_of(ev, nr_frames);
 	struct stack *stack;
 	int err;
 
-	if (ev->id < STACK_FIRST_ID || stack_get(t, ev->id))
+	if (ev->id < STACK_FIRST_ID)
 		return 0;
+	stack = *slot_of(t->slots, t->slot_bits, ev->id);
+	if (stack) {
+		if (stack->check != check)
+			note_false(t, stack);
+		return 0;
+	}
 	if (t->nr >= (1U << t->slot_bits) / 4 * 3) {
 		err = grow_slots(t);
 		if (err)
@@ -226,8 +259,9 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev, const s
 	err = new_stack(t, nr_frames, &stack);
 	if (err)
 		return err;
-	stack->id = ev->id;
-	stack->nr_frames = nr_frames;
+	*stack = (struct stack){ .id = ev->id, .check = check, .nr_frames = nr_frames };
+	if (t->checks_ids && stack_event_id(ev) != ev->id)
+		note_false(t, stack);
 	stack->end =
 		ev->end < NR_STACK_ENDS ? ev->end : STACK_LIMIT; /* a newer source's word: not complete */
 	for (u16 i = 0; i < nr_frames; i++)
@@ -247,7 +281,14 @@ u64 stack_canonical(const struct stack_table *t, u64 id)
 {
 	const struct stack *s = *slot_of(t->slots, t->slot_bits, id);
 
+	if (s && s->is_false)
+		return STACK_LOST;
 	return s ? s->canonical : id;
+}
+
+u64 stack_table_false(const struct stack_table *t)
+{
+	return t->nr_false;
 }
 
 size_t stack_count(const struct stack_table *t)

@@ -9,8 +9,10 @@
 struct stack {
 	u64 id;	       /* as the source named it */
 	u64 canonical; /* id of the first stack with the same places: another one after a dlopen, say */
+	u64 check;     /* of all that the source said, another hash than the id */
 	u16 nr_frames;
-	u8 end; /* enum stack_end */
+	u8 end;	       /* enum stack_end */
+	bool is_false; /* the id is not to be trusted: collision, or not what the frames make */
 	struct code_ref frames[];
 };
 
@@ -23,9 +25,15 @@ void stack_table_free(struct stack_table *t);
 void stack_table_set_limit(struct stack_table *t, u64 bytes);
 
 /*
+ * From now on ids must be what stack_event_id() says. Else they may be any numbers, each for one stack.
+ */
+void stack_table_check_ids(struct stack_table *t);
+
+/*
  * Keep the stack of @ev, its addresses looked up in @maps. Only nr_frames entries of its ips are read, at
- * most STACK_MAX_FRAMES. A known id is left as it is, one below STACK_FIRST_ID ignored. 0, or -ENOMEM (the
- * limit too): then nothing is kept and stack_get() gives NULL for the id.
+ * most STACK_MAX_FRAMES. A known id is left as it is, one below STACK_FIRST_ID ignored. An id that is not what it must
+ * be, or another stack's, is counted and false from now on. 0, or -ENOMEM (the limit too): then nothing is kept and
+ * stack_get() gives NULL for the id.
  */
 int stack_table_add(struct stack_table *t, const struct stack_event *ev,
 		    const struct mapping_list *maps) __must_check;
@@ -33,8 +41,14 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev,
 /* NULL if @id was never added. Valid until stack_table_free(). Of equal ones always the first. */
 const struct stack *stack_get(const struct stack_table *t, u64 id);
 
-/* The one id of all stacks that equal @id's; @id itself if it was never added. */
+/*
+ * The one id of all stacks that equal @id's; @id itself if it was never added. STACK_LOST for a false id: nobody
+ * can say whose the events are that name it.
+ */
 u64 stack_canonical(const struct stack_table *t, u64 id);
+
+/* Ids that were false. */
+u64 stack_table_false(const struct stack_table *t);
 
 /* Different stacks. */
 size_t stack_count(const struct stack_table *t);

@@ -107,6 +107,26 @@ linked() {
 		END { exit !(NR == 2 && complete > 400 && cut > 400 && complete + cut == 1200) }' "$BATS_TEST_TMPDIR/seen"
 }
 
+# Where frame pointers are all there is, a function that keeps none hides its caller: never said to be complete.
+@test "stacks: code of a just-in-time compiler, with frame pointers and without (C5)" {
+	local told=$BATS_TEST_TMPDIR/told seen=$BATS_TEST_TMPDIR/seen line
+	[ "$(uname -m)" = x86_64 ] || skip "its machine code is for x86_64"
+	coproc JIT { TRUTH_DEPTH=127 exec "$T/stack_jit" 3>&-; }
+	TARGET=$JIT_PID
+	STARTED+=("$TARGET")
+	exec 9<&"${JIT[0]}"
+	read -r -t 60 line <&9
+	attached -d 127 "$TARGET"
+	echo >&"${JIT[1]}"
+	timeout 60 cat <&9 | grep '^chain ' | sort >"$told"
+	exec 9<&-
+	ended "$TAP" 0
+	nothing_lost
+	jq -r -f "$ROOT/tests/stacks/chains.jq" "$report" | sort >"$seen"
+	[ "$(wc -l <"$told")" -eq 6 ]
+	diff "$told" "$seen"
+}
+
 @test "stacks: while exceptions are thrown, pass and are caught (B9)" { chains_equal 127 "$T/stack_throw"; }
 
 # Looked up early: the linker's way to a function that is called for the first time has no rule that a row holds.

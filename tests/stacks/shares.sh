@@ -67,6 +67,18 @@ compare = callback(lambda a, b: len("%d" % (a[0] - b[0]) * 600) and a[0] - b[0])
 ctypes.CDLL(None).qsort(array, 500, 4, compare)
 PY
 
+cat >"$dir/buffers.js" <<'JS'
+const zlib = require("zlib");
+function work(n) {
+	const parts = [];
+	for (let i = 0; i < n; i++) parts.push(Buffer.alloc(100 + i % 50).toString("hex"));
+	return zlib.deflateSync(parts.join("")).length;
+}
+let sum = 0;
+for (let i = 0; i < 300; i++) sum += work(200);
+for (let i = 0; i < 20000; i++) new ArrayBuffer(10000);
+JS
+
 echo "| program | allocations | stacks | complete | the rest |"
 echo "|---|---|---|---|---|"
 ran "python3 with C extensions" /usr/bin/python3 "$dir/extensions.py"
@@ -75,6 +87,7 @@ ran "ripgrep" rg --no-config -c "stru[ck]t.*[a-z]+_free\\b" "$root" /usr/include
 ran "clang compiling a file" clang -O2 -c -I"$root" -D_GNU_SOURCE -DHEAPTAP_VERSION='"0"' -o "$dir/o.o" "$root/user/heap.c"
 ran "gdb" gdb -nx -batch -ex "info functions main" /bin/true
 ran "perl" perl -MPOSIX -MData::Dumper -e 'my %h = map { $_ => [split //, "x" x $_] } 1 .. 400; print Dumper(\%h) =~ tr/x//, "\n"'
+ran "node" node "$dir/buffers.js"
 
 if command -v redis-server >/dev/null; then
 	timeout -k 5 60 "$heaptap" run -q -d 127 --force -o "$dir/report.json" -- \

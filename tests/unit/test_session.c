@@ -99,6 +99,21 @@ static void test_end(void **state)
 	has(text, "\"live_bytes\":50", 2);
 }
 
+/* Two stacks of one id: what came before the second is the first's, what comes after is nobody's, and counted (C7). */
+static void test_stack_collision(void **state)
+{
+	const char *text = report_on(*state,
+				     "process 77 prog /p\nmap 77 0x1000 0x9000 0 /p\n"
+				     "stack 2 77 complete 0x1100 0x1200\nalloc 77 1 malloc 0x100000 10 2\n"
+				     "stack 2 77 complete 0x1100 0x1300\nalloc 77 2 malloc 0x200000 20 2\n",
+				     STATUS_DONE);
+
+	has(text, "\"stacks\":1,", 1);
+	has(text, "\"live_bytes\":30", 1);
+	has(text, "\"live_bytes\":10", 1);
+	has(text, "\"truncated\":\"lost\"", 1);
+}
+
 /* Two stacks in one process: a row each. */
 static void test_stacks(void **state)
 {
@@ -202,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stack_collision, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec_of_a_number_in_use, setup, teardown),

@@ -148,6 +148,67 @@ static void test_canonical(void **state)
 	stack_table_free(t);
 }
 
+/* The table's ids: none that the frames do not make; one for two stacks is nobody's (C7). */
+static void test_false_ids(void **state)
+{
+	struct stack_event a = stack_of(0, 5, 0x1100), b = stack_of(0, 5, 0x2100), c = a;
+	struct stack_table *t;
+
+	(void)state;
+	assert_int_equal(stack_table_new(&t), 0);
+	stack_table_check_ids(t);
+	a.id = stack_event_id(&a);
+	b.id = stack_event_id(&b);
+	c.end = STACK_GUESSED;
+	c.id = stack_event_id(&c);
+	assert_true(a.id != b.id && a.id != c.id && b.id != c.id);
+	assert_int_equal(stack_table_add(t, &a, &list), 0);
+	assert_int_equal(stack_table_add(t, &a, &list), 0); /* once more, as after it was forgotten */
+	assert_int_equal(stack_table_add(t, &c, &list), 0);
+	assert_int_equal(stack_table_false(t), 0);
+	assert_int_equal(stack_canonical(t, a.id), a.id);
+	/* Not its own. */
+	b.id++;
+	assert_int_equal(stack_table_add(t, &b, &list), 0);
+	assert_int_equal(stack_table_false(t), 1);
+	assert_int_equal(stack_canonical(t, b.id), STACK_LOST);
+	/* Another's: what was entered before keeps its frames. */
+	b.id = a.id;
+	assert_int_equal(stack_table_add(t, &b, &list), 0);
+	assert_int_equal(stack_table_add(t, &b, &list), 0);
+	assert_int_equal(stack_table_false(t), 2);
+	assert_int_equal(stack_canonical(t, a.id), STACK_LOST);
+	assert_int_equal(stack_get(t, a.id)->frames[0].offset, 0x900);
+	assert_int_equal(stack_canonical(t, c.id), c.id);
+	stack_table_free(t);
+}
+
+/* All that makes a stack another one makes another id. */
+static void test_id_depends(void **state)
+{
+	struct stack_event ev = stack_of(0, 3, 0x1100), other = ev;
+	u64 id = stack_event_id(&ev);
+
+	(void)state;
+	other.ips[2]++;
+	assert_true(stack_event_id(&other) != id);
+	other = ev;
+	other.nr_frames = 2;
+	assert_true(stack_event_id(&other) != id);
+	other = ev;
+	other.h.pid++;
+	assert_true(stack_event_id(&other) != id);
+	other = ev;
+	other.epoch++;
+	assert_true(stack_event_id(&other) != id);
+	other = ev;
+	other.end = STACK_COMPLETE;
+	assert_true(stack_event_id(&other) != id);
+	ev = other;
+	other.end = STACK_GUESSED;
+	assert_true(stack_event_id(&other) != stack_event_id(&ev));
+}
+
 static void test_limit(void **state)
 {
 	struct stack_event ev = stack_of(2, 10, 0x1000);
@@ -173,8 +234,10 @@ static void test_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),	  cmocka_unit_test(test_hostile), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_canonical), cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_places),	   cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_many),	   cmocka_unit_test(test_canonical),
+		cmocka_unit_test(test_limit),	   cmocka_unit_test(test_false_ids),
+		cmocka_unit_test(test_id_depends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,3 +49,8 @@ struct pt_regs {
 #define SIGNAL_SP_OFFSET(word) 560
 #define SIGNAL_CODE(word)      0xd4000001d2801168ULL
 #define SIGNAL_CODE_MASK(word) (~0ULL)
+
+/* Are the 8 bytes before an address, as a number, the end of a call? (arch/unwind.c) */
+#define IS_CALL(code)                                                                                        \
+	(((code) >> 32 & 0xfc000000) == 0x94000000 || ((code) >> 32 & 0xfffffc1f) == 0xd63f0000 ||           \
+	 ((code) >> 32 & 0xfefff800) == 0xd63f0800)

@@ -49,3 +49,9 @@ struct pt_regs {
 #define SIGNAL_SP_OFFSET(word) ((word) == 4 ? 188 : 160)
 #define SIGNAL_CODE(word)      ((word) == 4 ? 0x80cd000000adb8ULL : 0x0f0000000fc0c748ULL)
 #define SIGNAL_CODE_MASK(word) ((word) == 4 ? ~0ULL >> 8 : ~0ULL)
+
+/* Are the 8 bytes before an address, as a number, the end of a call? (arch/unwind.c) */
+#define IS_CALL_AT(code, byte) (((code) >> 8 * (byte)&0x38ff) == 0x10ff)
+#define IS_CALL(code)                                                                                        \
+	(((code) >> 24 & 0xff) == 0xe8 || IS_CALL_AT(code, 1) || IS_CALL_AT(code, 2) ||                      \
+	 IS_CALL_AT(code, 4) || IS_CALL_AT(code, 5) || IS_CALL_AT(code, 6))

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writes functions into anonymous memory as a just-in-time compiler does, some with frame pointers; says "ready";
+ * lets them allocate when it is answered.
+ */
+#include <sys/mman.h>
+
+#include "tests/targets/stack_truth.h"
+
+enum { CODE_BYTES = 4096, ROUNDS = 50 };
+
+FN void *t_allocates(size_t bytes)
+{
+	void *block;
+
+	ENTER();
+	block = malloc(note(bytes));
+	keep(block);
+	LEAVE();
+	return block;
+}
+
+#ifdef __x86_64__
+typedef void *function(size_t bytes, void *callee);
+
+/* Each is { return callee(bytes); }. This one keeps a frame pointer: push %rbp; mov %rsp, %rbp; call *%rsi; ... */
+static const uint8_t keeping[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3 };
+/* This one leaves the register alone. */
+static const uint8_t plain[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd6, 0x48, 0x83, 0xc4, 0x08, 0xc3 };
+/* The frame pointer holds a number. */
+static const uint8_t counting[] = { 0x55, 0xbd, 0x07, 0, 0, 0, 0xff, 0xd6, 0x5d, 0xc3 };
+
+static uint8_t *code_end;
+
+static function *compile(const uint8_t *code, size_t size)
+{
+	uint8_t *start = code_end;
+
+	memcpy(start, code, size);
+	code_end += (size + 15) & ~15UL;
+	return (function *)(uintptr_t)start;
+}
+
+static void wait_for_answer(void)
+{
+	char c;
+
+	puts("ready");
+	fflush(stdout);
+	if (read(0, &c, 1) < 0)
+		abort();
+}
+
+/* @end: of the stacks of what @f calls. */
+FN static void t_calls(function *f, void *callee, const char *end)
+{
+	static struct shadow shadows[4];
+	static unsigned nr;
+	struct shadow *outer = shadow;
+
+	shadow = &shadows[nr++ % 4];
+	*shadow = (struct shadow){ .outside = OUTSIDE_MAIN, .end = end };
+	if (!end || strcmp(end, "no-unwind-info")) {
+		shadow_push("main");
+		ENTER();
+		shadow_push("*");
+	}
+	free(callee == (void *)malloc ? f(note(40), callee) : f(50, callee));
+	shadow = outer;
+}
+
+/* Its frame pointer is what a function without one finds: this one is left out. */
+__attribute__((optimize("no-omit-frame-pointer"))) FN static void t_is_left_out(function *f)
+{
+	void *volatile block = f(note(60), (void *)malloc);
+
+	free(block);
+}
+
+FN static void t_outside(function *f)
+{
+	static struct shadow s = { .outside = OUTSIDE_MAIN, .end = "frame-pointers" };
+
+	shadow = &s;
+	s.nr = 0;
+	shadow_push("main");
+	ENTER();
+	shadow_push("*");
+	t_is_left_out(f);
+	shadow = NULL;
+}
+
+static function *inner;
+
+FN static void *t_between(size_t bytes)
+{
+	void *block;
+
+	ENTER();
+	shadow_push("*");
+	block = inner(note(bytes), (void *)malloc);
+	keep(block);
+	shadow_pop();
+	LEAVE();
+	return block;
+}
+
+int main(void)
+{
+	uint8_t *code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	function *keeper, *none, *counter;
+
+	chains_begin();
+	if (code == MAP_FAILED)
+		abort();
+	code_end = code;
+	keeper = inner = compile(keeping, sizeof(keeping));
+	none = compile(plain, sizeof(plain));
+	counter = compile(counting, sizeof(counting));
+	if (mprotect(code, CODE_BYTES, PROT_READ | PROT_EXEC))
+		abort();
+	wait_for_answer();
+	for (int i = 0; i < ROUNDS; i++) {
+		t_calls(keeper, (void *)malloc, "frame-pointers");
+		t_calls(keeper, (void *)t_allocates, "frame-pointers");
+		t_calls(keeper, (void *)t_between, "frame-pointers");
+		t_calls(counter, (void *)t_allocates, "no-unwind-info");
+		t_outside(none);
+	}
+	shadow = NULL;
+	shadow_push("main");
+	t_allocates(70);
+	chains_print();
+	return 0;
+}
+#else
+int main(void)
+{
+	return t_allocates(1) == NULL;
+}
+#endif
