@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One step up a call stack as a 32-bit rule: packed by user/cfi.c, followed by the BPF program and fallback/unwind.c. */
+/* One step up a call stack as a 32-bit rule: packed by user/cfi.c, followed by BPF programs and fallback/unwind.c. */
 #pragma once
 
 #ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h; nothing here needs a libc */
