@@ -11,6 +11,7 @@
 #include "user/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/source_open.h"
 #include "user/source_replay.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -247,58 +248,6 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 	return kinds[rec->kind].take(s, p, rec);
 }
 
-/* Rows of the allocator table for --alloc. */
-static int add_custom(struct session *s, struct source_options *so)
-{
-	const struct options *o = s->options;
-
-	s->custom = calloc(ALLOC_MAX_FNS, sizeof(*s->custom));
-	if (!s->custom)
-		return -ENOMEM;
-	so->probes.custom = s->custom;
-	for (size_t i = 0; i < o->nr_allocs; i++) {
-		size_t fn = alloc_fn_count();
-		int err = alloc_spec_add(&o->allocs[i]);
-
-		if (err)
-			return err;
-		for (; fn < alloc_fn_count(); fn++)
-			s->custom[so->probes.nr_custom++] =
-				(struct probe_custom){ .fn = fn, .object = o->allocs[i].object };
-	}
-	return 0;
-}
-
-static int open_bpf(struct session *s, bool is_launch)
-{
-	const struct options *o = s->options;
-	struct source_options so = { .depth = o->depth, .ring_bytes = o->ring_bytes, .omit = o->omit.items };
-	struct caps caps;
-	int err;
-
-	err = source_bpf.probe(&caps);
-	if (err) {
-		caps_explain(&caps, o->command->name);
-		return err;
-	}
-	if (!caps.is_uretprobe_safe)
-		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
-		     "instead, which are slower",
-		     o->command->name);
-	so.stops_at_maps = is_launch;
-	so.probes.want_mmap = o->want_mmap;
-	so.probes.want_cpp = !o->no_cpp;
-	err = add_custom(s, &so);
-	if (!err)
-		err = source_bpf.create(&s->source, &so, &caps);
-	if (err)
-		error("%s: bpf: %s", o->command->name, strerror(-err));
-	else
-		s->ops = &source_bpf;
-	stack_table_check_ids(s->stacks);
-	return err;
-}
-
 static int make_tables(struct session *s)
 {
 	int err = module_table_new(&s->modules);
@@ -334,11 +283,12 @@ int session_new(struct session **out, const struct options *o, struct outputs *o
 
 	if (err)
 		return err;
-	err = open_bpf(s, is_launch);
+	err = source_open(&s->source, &s->ops, &s->custom, o, is_launch);
 	if (err) {
 		session_free(s);
 		return err;
 	}
+	stack_table_check_ids(s->stacks);
 	*out = s;
 	return 0;
 }
