@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -44,6 +45,9 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	regs->sp = words[SP];
 	if (get_set(tid, NT_ARM_TLS, &regs->tp, sizeof(regs->tp), &len) != 0)
 		regs->tp = 0;
+	/* Nobody else may know where the thread's own data lies. */
+	memcpy(regs->bytes + SIZE_64, &regs->tp, sizeof(regs->tp));
+	regs->nr_general += sizeof(regs->tp);
 	if (get_set(tid, NT_PRFPREG, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0)
 		regs->nr_vector = 0;
 	return 0;
@@ -55,9 +59,17 @@ u32 arch_red_zone(u8 word_size)
 	return 0;
 }
 
+/* It begins behind the two words that the thread pointer points to. */
+taddr_t arch_tls_start(taddr_t tp, u64 memsz, u64 align)
+{
+	(void)memsz;
+	align = align ? align : 1;
+	return (tp + 16 + align - 1) / align * align;
+}
+
 const char *arch_reg_name(u8 word_size, u32 offset, char *buf, size_t size)
 {
-	static const char *const others[] = { "sp", "pc", "pstate" };
+	static const char *const others[] = { "sp", "pc", "pstate", "tpidr" };
 	u32 index = offset / word_size, vector = offset - REGS_VECTOR;
 
 	if (offset < REGS_VECTOR && index < SP)

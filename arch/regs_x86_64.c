@@ -29,8 +29,9 @@ static const char *const names_64[] = { "r15",	   "r14",      "r13", "r12", "rbp
 					"r10",	   "r9",       "r8",  "rax", "rcx",    "rdx", "rsi",
 					"rdi",	   "orig_rax", "rip", "cs",  "eflags", "rsp", "ss",
 					"fs_base", "gs_base",  "ds",  "es",  "fs",     "gs" };
-static const char *const names_32[] = { "ebx", "ecx", "edx",	  "esi", "edi", "ebp",	  "eax", "ds", "es",
-					"fs",  "gs",  "orig_eax", "eip", "cs",	"eflags", "esp", "ss" };
+static const char *const names_32[] = { "ebx", "ecx", "edx",	"esi", "edi", "ebp",
+					"eax", "ds",  "es",	"fs",  "gs",  "orig_eax",
+					"eip", "cs",  "eflags", "esp", "ss",  "gs_base" };
 enum { RSP_64 = 19, FS_BASE_64 = 21, GS_32 = 10, ESP_32 = 15 };
 
 static int get_set(pid_t tid, unsigned int set, void *buf, size_t size, u32 *len)
@@ -56,7 +57,7 @@ static taddr_t thread_area(pid_t tid, u32 gs)
 int arch_regs_read(struct arch_regs *regs, pid_t tid)
 {
 	const u64 *r64 = (const u64 *)(const void *)regs->bytes;
-	const u32 *r32 = (const u32 *)(const void *)regs->bytes;
+	u32 *r32 = (u32 *)(void *)regs->bytes;
 	size_t room = sizeof(regs->bytes) - REGS_VECTOR;
 	int err;
 
@@ -66,6 +67,11 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	regs->word_size = regs->nr_general == SIZE_32 ? 4 : 8;
 	regs->sp = regs->word_size == 8 ? r64[RSP_64] : r32[ESP_32];
 	regs->tp = regs->word_size == 8 ? r64[FS_BASE_64] : thread_area(tid, r32[GS_32]);
+	/* A segment's base is a register too, and nobody else may know where the thread's own data lies. */
+	if (regs->word_size == 4) {
+		r32[SIZE_32 / 4] = (u32)regs->tp;
+		regs->nr_general += 4;
+	}
 	if (get_set(tid, NT_X86_XSTATE, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0 &&
 	    get_set(tid, NT_PRFPREG, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0)
 		regs->nr_vector = 0;
@@ -75,6 +81,13 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 u32 arch_red_zone(u8 word_size)
 {
 	return word_size == 8 ? 128 : 0;
+}
+
+/* It ends at the thread pointer. */
+taddr_t arch_tls_start(taddr_t tp, u64 memsz, u64 align)
+{
+	align = align ? align : 1;
+	return tp - (memsz + align - 1) / align * align;
 }
 
 const char *arch_reg_name(u8 word_size, u32 offset, char *buf, size_t size)

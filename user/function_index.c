@@ -38,15 +38,23 @@ static u8 rank_of(const GElf_Sym *sym, const char *name)
 	return rank + (GELF_ST_BIND(sym->st_info) == STB_WEAK);
 }
 
-static bool is_function(const GElf_Sym *sym, GElf_Word section, const char *name)
+static bool is_of_sort(unsigned int type, enum symbol_sort sort)
 {
-	unsigned int type = GELF_ST_TYPE(sym->st_info);
+	if (sort == SYMBOL_DATA)
+		return type == STT_OBJECT;
+	if (sort == SYMBOL_TLS)
+		return type == STT_TLS;
+	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+}
+
+static bool is_wanted(const GElf_Sym *sym, GElf_Word section, const char *name, enum symbol_sort sort)
+{
 
 	if (section == SHN_UNDEF || section == SHN_ABS || section == SHN_COMMON || section == (GElf_Word)-1)
 		return false;
 	if (name[0] == '\0' || name[0] == '$' || strncmp(name, ".L", 2) == 0)
 		return false; /* marks of the assembler */
-	return type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;
+	return is_of_sort(GELF_ST_TYPE(sym->st_info), sort);
 }
 
 static int add(struct function_index *index, const struct function *f)
@@ -139,7 +147,7 @@ static int get_symbol_table(Dwfl_Module *module)
 	return nr;
 }
 
-static int fill(struct function_index *index, u64 mask)
+static int fill(struct function_index *index, u64 mask, enum symbol_sort sort)
 {
 	int nr = get_symbol_table(index->module);
 
@@ -151,18 +159,19 @@ static int fill(struct function_index *index, u64 mask)
 			dwfl_module_getsym_info(index->module, i, &sym, &addr, &section, NULL, NULL);
 		struct function f;
 
-		if (!name || !is_function(&sym, section, name))
+		if (!name || !is_wanted(&sym, section, name, sort))
 			continue;
-		f = (struct function){
-			.start = addr & mask, .size = sym.st_size, .name = name, .rank = rank_of(&sym, name)
-		};
+		f = (struct function){ .start = sort == SYMBOL_TLS ? sym.st_value : addr & mask,
+				       .size = sym.st_size,
+				       .name = name,
+				       .rank = rank_of(&sym, name) };
 		if (add(index, &f))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-int function_index_new(struct function_index **out, Dwfl_Module *module)
+int function_index_new(struct function_index **out, Dwfl_Module *module, enum symbol_sort sort)
 {
 	struct function_index *index = calloc(1, sizeof(*index));
 	int err;
@@ -170,7 +179,7 @@ int function_index_new(struct function_index **out, Dwfl_Module *module)
 	if (!index)
 		return -ENOMEM;
 	index->module = module;
-	err = fill(index, address_mask(module));
+	err = fill(index, sort == SYMBOL_FUNCTIONS ? address_mask(module) : ~0ULL, sort);
 	if (!err && index->nr == 0)
 		err = -ENOENT;
 	if (err) {
@@ -198,7 +207,8 @@ static bool is_same_section(Dwfl_Module *module, u64 a, u64 b)
 	return section && section == dwfl_module_address_section(module, &y, &bias);
 }
 
-const char *function_index_find(const struct function_index *index, u64 addr)
+/* How many begin at or below @addr. */
+static size_t count_below(const struct function_index *index, u64 addr)
 {
 	size_t low = 0, high = index->nr;
 
@@ -210,6 +220,28 @@ const char *function_index_find(const struct function_index *index, u64 addr)
 		else
 			high = mid;
 	}
+	return low;
+}
+
+const char *function_index_find_data(const struct function_index *index, u64 addr, u64 *offset)
+{
+	size_t low = count_below(index, addr);
+
+	for (size_t i = low; i > 0 && low - i < LOOK_BACK; i--) {
+		const struct function *f = &index->functions[i - 1];
+
+		if (addr - f->start >= f->size)
+			continue;
+		*offset = addr - f->start;
+		return f->name;
+	}
+	return NULL;
+}
+
+const char *function_index_find(const struct function_index *index, u64 addr)
+{
+	size_t low = count_below(index, addr);
+
 	if (low == 0)
 		return NULL;
 	/* Functions may nest (one symbol for a whole file of assembly); the innermost begins last. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
@@ -24,6 +25,12 @@ void leaks_free(struct leaks *l)
 		return;
 	free(l->rows);
 	free(l->links);
+	for (size_t i = 0; i < l->nr_whys; i++)
+		leak_why_fini(&l->whys[i]);
+	free(l->whys);
+	if (l->asked)
+		leak_why_fini(l->asked);
+	free(l->asked);
 	free(l);
 }
 
@@ -105,13 +112,16 @@ static int keep(struct leaks *l, const struct scan *scan, const struct heap *hea
 struct finding {
 	struct leaks *leaks;
 	const struct leaks_options *options;
-	struct scan *scan; /* owned */
+	struct scan *scan;     /* owned */
+	struct snapshot *snap; /* owned; names roots when the process has gone on */
 };
 
 static int begin(void *arg)
 {
 	struct finding *f = arg;
-	const struct scan_options so = { .is_partial = f->options->is_partial };
+	const struct scan_options so = { .is_partial = f->options->is_partial,
+					 .pointer_mask = f->options->pointer_mask,
+					 .want_unaligned = f->options->want_unaligned };
 	const struct scan_books books = scan_books_of(f->options->heap);
 
 	return scan_new(&f->scan, &books, &so);
@@ -122,7 +132,11 @@ static int judge(void *arg)
 	struct finding *f = arg;
 	int err = scan_judge(f->scan);
 
-	return err ? err : keep(f->leaks, f->scan, f->options->heap);
+	if (!err)
+		err = keep(f->leaks, f->scan, f->options->heap);
+	if (!err && leaks_find_whys(f->leaks, f->scan, f->options))
+		warn("scan: PID %d: not enough memory to say who holds what", f->options->pid);
+	return err;
 }
 
 /* The process stands: enter its last events, read its memory. *@snap stays even on errors. */
@@ -140,19 +154,18 @@ static int read_standing(struct snapshot **snap, struct scan *scan, const struct
 	return err;
 }
 
-static int read_moment(struct leaks *l, struct scan *scan, const struct leaks_options *o)
+static int read_moment(struct finding *f, const struct leaks_options *o)
 {
-	struct snapshot *snap = NULL;
 	u64 start_ns = snapshot_clock();
 	int err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
 
 	if (err)
 		return err;
-	err = read_standing(&snap, scan, o);
+	err = read_standing(&f->snap, f->scan, o);
 	if (o->release)
 		o->release(o->ctx);
-	l->pause_ns = snapshot_clock() - start_ns;
-	snapshot_free(snap);
+	f->leaks->pause_ns = snapshot_clock() - start_ns;
+	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
 	return err;
 }
 
@@ -165,10 +178,11 @@ static int find(struct leaks *l, const struct leaks_options *o)
 	if (!err)
 		err = o->drain(o->ctx, f.scan, false);
 	if (!err)
-		err = read_moment(l, f.scan, o);
+		err = read_moment(&f, o);
 	if (!err)
 		err = o->aside(o->ctx, judge, &f);
 	scan_free(f.scan);
+	snapshot_free(f.snap);
 	return err;
 }
 

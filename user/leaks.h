@@ -8,6 +8,7 @@
 #include "user/scan.h"
 
 struct heap;
+struct leak_why;
 struct module_table;
 struct stack_table;
 struct suppress_list;
@@ -39,6 +40,10 @@ struct leaks {
 	size_t nr_rows;
 	struct leak_link *links; /* owned; each pair of rows once */
 	size_t nr_links;
+	struct leak_why *whys; /* owned; user/leaks_why.h; an example for callers worth one */
+	size_t nr_whys;
+	struct leak_why *asked; /* owned; what leaks_options.why_addr asked for, NULL = nothing */
+	u8 word_size;		/* of the process, bytes */
 };
 
 /* How to scan. */
@@ -48,6 +53,13 @@ struct leaks_options {
 	u64 max_pause_ns;
 	bool is_traced;	 /* as snapshot_options */
 	bool is_partial; /* as scan_options */
+	u64 pointer_mask;
+	bool want_unaligned;
+	u32 nr_whys; /* callers to find examples for: so many of those possibly lost and of the reachable */
+	taddr_t why_addr; /* a block to find the chain of, 0 = none */
+	const u64 *
+		before; /* live bytes of the first rows when the last report was made: what grew comes first */
+	size_t nr_before;
 	void *ctx;
 	/* NULL, or: let all threads stand before the snapshot is taken, and go on after it. 0 or -errno. */
 	int (*stop)(void *ctx, u64 max_ns);

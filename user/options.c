@@ -46,6 +46,8 @@ static int take_no_scan(struct options *o, const struct option_row *row, const c
 static int take_ignore(struct options *o, const struct option_row *row, const char *text);
 static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
 static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
+static int take_why(struct options *o, const struct option_row *row, const char *text);
+static int take_mask(struct options *o, const struct option_row *row, const char *text);
 
 static const char *backend_choice(size_t i)
 {
@@ -110,6 +112,16 @@ const struct option_row option_rows[] = {
 	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
 		  "in no "
 		  "hurry)" },
+	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = TRACING,
+	  .help = "say who holds a block of each of the N callers that grew most and of those possibly lost; "
+		  "or "
+		  "of the block at ADDRESS (0x...)" },
+	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = TRACING,
+	  .help = "in a leak verdict, the bits of a word that make an address, for programs that keep marks "
+		  "in "
+		  "pointers: 0x0000fffffffffff8" },
+	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = TRACING,
+	  .help = "in a leak verdict, look for pointers at every byte, not only where words begin; slow" },
 	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = TRACING,
 	  .help = "leave out leaks that the rules of FILE match, in the syntax of LeakSanitizer or valgrind; "
 		  "may be "
@@ -339,6 +351,24 @@ static int take_exitcode(struct options *o, const struct option_row *row, const 
 {
 	o->fail_on_definite = true;
 	return take_u32(o, row, text);
+}
+
+/* A number, or an address, which is told by its 0x. */
+static int take_why(struct options *o, const struct option_row *row, const char *text)
+{
+	if (strncmp(text, "0x", 2))
+		return take_u32(o, row, text);
+	if (parse_hex(text, &o->why_addr) || !o->why_addr)
+		return bad_value(o, row,
+				 "%s: must be a number of callers, or an address such as 0x55d0c0de10", text);
+	return 0;
+}
+
+static int take_mask(struct options *o, const struct option_row *row, const char *text)
+{
+	if (parse_hex(text, field_of(o, row)) || !*(u64 *)field_of(o, row))
+		return bad_value(o, row, "%s: must be a mask such as 0x0000fffffffffff8", text);
+	return 0;
 }
 
 static bool is_for(const struct option_row *row, const struct command *command)

@@ -57,6 +57,10 @@ struct options {
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
 	bool gen_suppressions;
+	u32 nr_whys;	  /* callers whose blocks' holders are shown */
+	u64 why_addr;	  /* the block whose holder is asked for, 0 = none */
+	u64 pointer_mask; /* bits of a word that make an address, 0 = all */
+	bool unaligned;
 	bool fail_on_definite; /* end with error_exitcode if at least fail_bytes are lost for sure */
 	u64 fail_bytes;
 	u32 error_exitcode; /* 0 = as it suits the command */

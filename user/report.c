@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/source.h"
 #include "user/stacks.h"
@@ -201,6 +202,9 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 		list[i].row = heap_row_get(p->heap, i);
 		list[i].leaks = leaks_row(p->leaks, i);
 	}
+	for (size_t i = 0; p->leaks && i < p->leaks->nr_whys; i++)
+		if (p->leaks->whys[i].row < count)
+			list[p->leaks->whys[i].row].why = &p->leaks->whys[i];
 	if (key->wants_blocks || has_filter(&r->options))
 		look_at_blocks(r, p->heap, list, count);
 	if (key->is_of_live && !is_anything_live(list, count))

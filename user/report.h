@@ -84,6 +84,8 @@ struct report_row {
 	struct heap_row row;   /* live_* only of blocks within min_size and max_size */
 	u64 oldest_ns;	       /* age of its oldest live block; only for the sort key "age" */
 	struct leak_row leaks; /* all zero when not scanned */
+	const struct leak_why
+		*why; /* of one of its blocks; NULL = not asked, or not one of the callers worth it */
 };
 
 /* What rows can be sorted by, largest first. */

@@ -9,6 +9,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
+#include "user/report_why.h"
 #include "user/source.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -116,11 +117,14 @@ static void json_sums(struct json *j, const struct scan_sums *sums)
 		json_sum(j, scan_verdict_name(verdicts[i]), &sums->of[verdicts[i]]);
 }
 
-static void json_scan(struct json *j, const struct leaks *l)
+static int json_scan(struct json *j, const struct report *r, const struct report_process *p)
 {
+	const struct leaks *l = p->leaks;
+	int err;
+
 	if (!l) {
 		json_null(j, "scan");
-		return;
+		return 0;
 	}
 	json_object_begin(j, "scan");
 	json_sums(j, &l->result.sums);
@@ -131,7 +135,9 @@ static void json_scan(struct json *j, const struct leaks *l)
 	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
 	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
 	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
+	err = l->asked ? report_why_json(j, "why", r, p, l->asked) : 0;
 	json_object_end(j);
+	return err;
 }
 
 static void json_build_id(struct json *j, const struct module *m)
@@ -208,6 +214,9 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 		json_sums(j, &row->leaks.sums);
 		json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
 		json_sum(j, "suppressed", &row->leaks.suppressed);
+		err = report_why_json(j, "why", r, p, row->why);
+		if (err)
+			return err;
 	}
 	json_bool(j, "complete", !truncated);
 	json_string(j, "truncated", truncated);
@@ -245,10 +254,11 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	for (size_t i = 0; i < p->nr_notes; i++)
 		json_string(j, NULL, p->notes[i]);
 	json_array_end(j);
-	json_scan(j, p->leaks);
+	err = json_scan(j, r, p);
 	json_array_begin(j, "errors");
 	json_array_end(j);
-	err = json_stacks(j, r, p);
+	if (!err)
+		err = json_stacks(j, r, p);
 	json_object_end(j);
 	return err;
 }

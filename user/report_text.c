@@ -11,6 +11,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report_why.h"
 #include "user/source.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -568,6 +569,15 @@ static int text_row(struct text *t, const struct report_process *p, const struct
 	return err;
 }
 
+/* Who holds what @row has of @verdict, by an example. */
+static int text_why(struct text *t, const struct report_process *p, const struct report_row *row,
+		    enum scan_verdict verdict)
+{
+	if (!row->why || row->why->verdict != verdict)
+		return 0;
+	return report_why_text(t->out, t->report, p, row->why);
+}
+
 /* What the rows not shown come to. */
 static void text_rest(struct text *t, const struct heap_totals *totals, const struct report_row *rows,
 		      size_t nr, const struct report_key *key)
@@ -610,6 +620,8 @@ static int text_leaks(struct text *t, struct section *s, const struct report_row
 		putc('\n', t->out);
 		leak_row_head(t, &leaks[i], ++s->nr_shown);
 		err = text_row(t, s->process, &leaks[i], s->nr_shown, &s->anchors);
+		if (!err)
+			err = text_why(t, s->process, &leaks[i], SCAN_POSSIBLE);
 	}
 	return err;
 }
@@ -645,6 +657,8 @@ static int text_rows(struct text *t, struct section *s, const struct report_row 
 		putc('\n', t->out);
 		text_row_head(t, &totals, &rows[i], ++s->nr_shown, key);
 		err = text_row(t, s->process, &rows[i], s->nr_shown, &s->anchors);
+		if (!err)
+			err = text_why(t, s->process, &rows[i], SCAN_REACHABLE);
 	}
 	putc('\n', t->out);
 	text_rest(t, &totals, rows + shown, nr - shown, key);
@@ -680,7 +694,10 @@ static int text_process(struct text *t, const struct report_process *p)
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
 	text_notes(t, p);
-	err = p->leaks ? text_leaks(t, &s, rows, nr, key) : 0;
+	if (p->leaks && p->leaks->asked)
+		err = report_asked_text(t->out, t->report, p, p->leaks->asked);
+	if (!err && p->leaks)
+		err = text_leaks(t, &s, rows, nr, key);
 	/* What is sorted by leaks has been shown. */
 	if (!err && !key->wants_scan)
 		err = text_rows(t, &s, rows, nr, key);

@@ -112,6 +112,9 @@ u64 scan_memory(const struct scan *s); /* bytes in use */
 /* Verdict on the block at @addr. False if there is none that starts there. */
 bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out);
 
+/* The same for the block around @addr. */
+bool scan_find_around(const struct scan *s, taddr_t addr, struct scan_block_info *out);
+
 /* Each block by address. @visit returns 0 to go on, else its value is returned. indirect_* are not filled. */
 int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct scan_block_info *info),
 		  void *ctx);

@@ -52,6 +52,16 @@ bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out)
 	return true;
 }
 
+bool scan_find_around(const struct scan *s, taddr_t addr, struct scan_block_info *out)
+{
+	u32 i = s->nr && !(addr >> 56) ? scan_lookup(s, addr) : BLOCK_NONE;
+
+	if (i == BLOCK_NONE)
+		return false;
+	fill(s, i, out);
+	return true;
+}
+
 int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct scan_block_info *info),
 		  void *ctx)
 {

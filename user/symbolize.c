@@ -22,11 +22,14 @@ enum { BLOCK_SIZE = 64 << 10 };
 
 /* Where the names of one module come from. */
 struct names {
-	bool is_open;			  /* tried, at least */
-	Dwfl *dwfl;			  /* owned; NULL = no file */
-	struct function_index *functions; /* owned; NULL = none */
-	struct dwarf_names *dwarf;	  /* owned; NULL = none */
-	Dwarf_Addr bias;		  /* of the DWARF's addresses to the file's */
+	bool is_open;			   /* tried, at least */
+	Dwfl *dwfl;			   /* owned; NULL = no file */
+	Dwfl_Module *module;		   /* borrowed from dwfl; NULL = no file */
+	struct function_index *functions;  /* owned; NULL = none */
+	struct function_index *data, *tls; /* the same for variables; made when first asked for */
+	bool has_data, has_tls;		   /* that was tried, at least */
+	struct dwarf_names *dwarf;	   /* owned; NULL = none */
+	Dwarf_Addr bias;		   /* of the DWARF's addresses to the file's */
 };
 
 /* What was found for one place. */
@@ -125,6 +128,8 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 static void names_close(struct names *n)
 {
 	function_index_free(n->functions);
+	function_index_free(n->data);
+	function_index_free(n->tls);
 	dwarf_names_free(n->dwarf);
 	if (n->dwfl)
 		dwfl_end(n->dwfl);
@@ -204,7 +209,7 @@ static Dwfl_Module *report_file(struct names *n, int fd)
 static int index_names(struct names *n, Dwfl_Module *mod)
 {
 	Dwarf *dwarf;
-	int err = function_index_new(&n->functions, mod);
+	int err = function_index_new(&n->functions, mod, SYMBOL_FUNCTIONS);
 
 	if (err == -ENOMEM)
 		return err;
@@ -237,6 +242,7 @@ static int open_names(struct symbolizer *s, struct names *n, const struct module
 	}
 	dwfl_module_info(mod, &data, NULL, NULL, NULL, NULL, NULL, NULL);
 	*data = &context;
+	n->module = mod;
 	err = index_names(n, mod);
 	*data = NULL;
 	return err;
@@ -396,4 +402,44 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 	*symbols = slot->symbols;
 	*nr = slot->nr;
 	return 0;
+}
+
+/* The index of variables of @n, made now if it is not there yet. */
+static int open_data(struct names *n, bool is_tls, const struct function_index **out)
+{
+	struct function_index **index = is_tls ? &n->tls : &n->data;
+	bool *is_tried = is_tls ? &n->has_tls : &n->has_data;
+	int err = 0;
+
+	if (!*is_tried && n->module)
+		err = function_index_new(index, n->module, is_tls ? SYMBOL_TLS : SYMBOL_DATA);
+	*is_tried = true;
+	*out = *index;
+	return err == -ENOMEM ? err : 0;
+}
+
+int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
+{
+	const struct module *m = module_get(s->modules, ref.module);
+	const struct function_index *index;
+	struct found unused = { .ref = ref };
+	char readable[DEMANGLE_MAX];
+	const char *symbol;
+	int err;
+
+	*name = NULL;
+	if (!m)
+		return 0;
+	/* Opens the file, whatever it says of that place. */
+	err = open_and_look_up(s, m, ref.offset, &unused);
+	if (!err)
+		err = open_data(&s->names[m->id - 1], is_tls, &index);
+	if (err)
+		return err;
+	symbol = index ? function_index_find_data(index, ref.offset, offset) : NULL;
+	if (!symbol)
+		return 0;
+	demangle(readable, symbol);
+	*name = keep_text(s, readable);
+	return *name ? 0 : -ENOMEM;
 }

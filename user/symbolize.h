@@ -33,5 +33,13 @@ void symbolizer_free(struct symbolizer *s);
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols,
 	      size_t *nr) __must_check;
 
+/*
+ * Name the variable at @ref; if @is_tls, ref.offset counts from the start of the module's thread-local segment.
+ * *@name is NULL if it is not known; else it stays valid until symbolizer_free(), and *@offset is where in the
+ * variable the place is. Otherwise as symbolize().
+ */
+int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name,
+		   u64 *offset) __must_check;
+
 /* Modules whose file on disk is not the mapped one (build IDs differ), so that names would be wrong. */
 size_t symbolizer_stale(const struct symbolizer *s);

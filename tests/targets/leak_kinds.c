@@ -233,7 +233,11 @@ FN static void build(void)
 /* Ends by a system call (or signal) that is made while a register alone holds the block. */
 FN static void end(const char *how, char *held)
 {
+#ifdef __x86_64__
 	register char *in_register __asm__("r15") = held;
+#else
+	register char *in_register __asm__("esi") = held;
+#endif
 
 	held = NULL;
 	scrub();
@@ -246,10 +250,14 @@ FN static void end(const char *how, char *held)
 		kill(getpid(), SIGKILL);
 	else if (strcmp(how, "exit"))
 		_exit(3);
+#ifdef __x86_64__
 	__asm__ volatile("syscall"
 			 :
 			 : "a"(SYS_exit_group), "D"(0), "r"(in_register)
 			 : "rcx", "r11", "memory");
+#else
+	__asm__ volatile("int $0x80" : : "a"(SYS_exit_group), "b"(0), "r"(in_register) : "memory");
+#endif
 }
 
 static void wait_line(void)

@@ -107,6 +107,23 @@ static void durations(void **state)
 	check(samples, ARRAY_SIZE(samples), parse_duration);
 }
 
+static void hex(void **state)
+{
+	u64 value = 7;
+
+	(void)state;
+	assert_int_equal(parse_hex("0x0", &value), 0);
+	assert_int_equal(value, 0);
+	assert_int_equal(parse_hex("0xfFfF00000000aB12", &value), 0);
+	assert_int_equal(value, 0xffff00000000ab12ULL);
+	assert_int_equal(parse_hex("0x10000000000000000", &value), -ERANGE);
+	assert_int_equal(parse_hex("0x", &value), -EINVAL);
+	assert_int_equal(parse_hex("12", &value), -EINVAL);
+	assert_int_equal(parse_hex("0x1 ", &value), -EINVAL);
+	assert_int_equal(parse_hex("", &value), -EINVAL);
+	assert_int_equal(value, 0xffff00000000ab12ULL);
+}
+
 static void nearest(void **state)
 {
 	static const char *const names[] = { "depth", NULL, "duration", "interval", "output" };
@@ -157,9 +174,10 @@ static void human_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers),	     cmocka_unit_test(sizes),
-		cmocka_unit_test(durations),	     cmocka_unit_test(nearest),
-		cmocka_unit_test(human_bytes_round), cmocka_unit_test(human_others),
+		cmocka_unit_test(hex),		cmocka_unit_test(numbers),
+		cmocka_unit_test(sizes),	cmocka_unit_test(durations),
+		cmocka_unit_test(nearest),	cmocka_unit_test(human_bytes_round),
+		cmocka_unit_test(human_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "user/leaks_why.h"
 #include "user/module.h"
 #include "user/source.h"
 #include "user/stacks.h"
@@ -55,6 +56,13 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 			*nr = p->nr;
 		}
 	}
+	return symbolize_err;
+}
+
+int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
+{
+	(void)s, (void)ref, (void)is_tls, (void)offset;
+	*name = NULL;
 	return symbolize_err;
 }
 
@@ -582,6 +590,45 @@ static void places_without_names(void **state)
 	    "\"offset\": \"0x1003ff000\", \"inlined\": false}");
 }
 
+/* A chain below the stack of the caller, in few lines; what the target named is escaped. */
+static void holders_are_shown(void **state)
+{
+	struct why_step steps[] = { { 0x9000, 64, 0, 1, WHY_NO_ROW },
+				    { 0x9100, 32, 0, 3, 0 },
+				    { 0x9200, 32, 0, 2, 0 },
+				    { 0x1000, 100, 8, 1, 0 } };
+	char path[] = "/tmp/\033[2Jx";
+	struct leak_row rows[1] = { 0 };
+	struct leak_why why = { .verdict = SCAN_REACHABLE,
+				.addr = 0x1000,
+				.word_size = 8,
+				.root = ROOT_MEMORY,
+				.root_addr = 0x7f0012345678,
+				.root_path = path,
+				.steps = steps,
+				.nr_steps = 4 };
+	struct leaks leaks = { .has_verdict = true, .rows = rows, .nr_rows = 1, .whys = &why, .nr_whys = 1 };
+
+	(void)state;
+	add_stack(2, STACK_COMPLETE, 0x100, 0x200, 0x230);
+	alloc("malloc", 0x1000, 100, 2);
+	process.leaks = &leaks;
+	write_report(report_text);
+	has("one of them is held by memory at 0x7f0012345678 in \\x1b[2Jx\n"
+	    "          -> 64 B\n"
+	    "          -> 5 blocks, the last 32 B of make_node < insert\n"
+	    "          -> 100 B of make_node < insert, this one (0x1000), by a pointer to its byte 8\n");
+	assert_null(strchr(text, '\033'));
+	leaks.asked = &why;
+	why.verdict = SCAN_DEFINITE;
+	why.root = ROOT_NONE;
+	write_report(report_text);
+	has("\n0x1000 is in a block of 100 B, definite: held by nothing any more\n");
+	why.nr_steps = 0;
+	write_report(report_text);
+	has("\n0x1000 is in no live block that heaptap saw allocated\n");
+}
+
 static void errors_are_returned(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -634,6 +681,7 @@ int main(void)
 		TEST(color_only_when_asked),
 		TEST(stale_files_are_said),
 		TEST(places_without_names),
+		TEST(holders_are_shown),
 		TEST(errors_are_returned),
 		TEST(formats_by_ending),
 	};

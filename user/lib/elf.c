@@ -119,6 +119,7 @@ static int read_segments(struct elf *elf, const u8 *ehdr, const u8 *first_sectio
 		s->vaddr = ELF_FIELD(elf, p, Phdr, p_vaddr);
 		s->filesz = ELF_FIELD(elf, p, Phdr, p_filesz);
 		s->memsz = ELF_FIELD(elf, p, Phdr, p_memsz);
+		s->align = ELF_FIELD(elf, p, Phdr, p_align);
 	}
 	return 0;
 }

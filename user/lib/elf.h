@@ -14,7 +14,7 @@
 
 struct elf_segment {
 	u32 type, flags; /* PT_*, PF_* */
-	u64 offset, vaddr, filesz, memsz;
+	u64 offset, vaddr, filesz, memsz, align;
 };
 
 struct elf_section {

@@ -107,6 +107,26 @@ int parse_u64(const char *text, u64 *out)
 	return 0;
 }
 
+int parse_hex(const char *text, u64 *out)
+{
+	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+	u64 value = 0;
+
+	if (strncmp(text, "0x", 2) || !text[2])
+		return -EINVAL;
+	for (const char *s = text + 2; *s; s++) {
+		const char *digit = strchr(digits, *s);
+
+		if (!digit)
+			return -EINVAL;
+		if (value >> 60)
+			return -ERANGE;
+		value = value << 4 | ((digit - digits) & 15);
+	}
+	*out = value;
+	return 0;
+}
+
 int parse_size(const char *text, u64 *bytes)
 {
 	return parse_scaled(text, sizes, ARRAY_SIZE(sizes), bytes);
