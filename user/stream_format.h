@@ -67,8 +67,8 @@ enum stream_chunk_flag {
  *
  * Each address in short form joins the list of recent ones. OP_REALLOC_BEGIN gives the old address, OP_REALLOC_END
  * the new one: without OP_STACK the rest is as in its thread's OP_REALLOC_BEGIN, with it the old address is 0.
- * OP_FULL, for what the short forms cannot say: bytes kind and flags (bpf/event.h), then varints time (zigzag, ns,
- * against the time before), context, fn, addr, old_addr, size, stack.
+ * OP_FULL, for what the short forms cannot say: bytes kind and flags (bpf/event.h), then varints time (as above),
+ * context, fn, addr, old_addr, size, stack.
  *
  * With three bits of 0 the byte is 0 and another one follows, the enum stream_kind; then a varint length and a body.
  */

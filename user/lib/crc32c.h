@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The checksum of streams: CRC-32C (Castagnoli), as in iSCSI and ext4. */
+#pragma once
+
+#include "user/lib/types.h"
+
+/* Checksum of @len bytes at @data, going on from @crc; 0 to begin with. */
+u32 crc32c(u32 crc, const void *data, size_t len);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How the records of a stream are written, field by field, for its writer and its reader. */
+#pragma once
+
+#include "user/stream_record.h"
+
+/* Any record that has a layout. */
+union stream_any {
+	struct stream_hello hello;
+	struct stream_function function;
+	struct stream_process process;
+	struct stream_module module;
+	struct stream_maps maps;
+	struct stream_mapping mapping;
+	struct stream_allocator allocator;
+	struct stream_thread thread;
+	struct process_event life;
+	struct stream_losses losses;
+	struct stream_scan scan;
+	struct stream_scan_row scan_row;
+	struct stream_scan_link scan_link;
+	struct stream_pid pid;
+	struct stream_mark_record mark;
+	struct stream_end end;
+	u8 room[512]; /* for those of connections */
+};
+
+enum stream_field_type { STREAM_FIELD_NUMBER, STREAM_FIELD_STRING, STREAM_FIELD_BYTES };
+
+struct stream_field {
+	u16 offset; /* in the struct */
+	u8 type;    /* enum stream_field_type */
+	u8 size; /* number: 1, 2, 4 or 8 bytes of the struct; bytes: most of them, the u8 behind says how many */
+};
+
+/* One row for each kind; without fields where it is written in another way, or unknown. */
+struct stream_layout {
+	const struct stream_field *fields;
+	u8 nr;
+};
+
+/* NULL for a kind that has none. */
+const struct stream_layout *stream_layout(u32 kind);
+
+/* Write the body of @rec at @out, which has room for STREAM_MAX_RECORD bytes; longer strings are cut. */
+u8 *stream_layout_put(const struct stream_layout *layout, u8 *out, const void *rec);
+
+/*
+ * Read a body. Fields that are not there are 0, "". @strings has room for @len bytes and one for each field; what
+ * @rec points to lies there. False if it cannot be understood.
+ */
+bool stream_layout_get(const struct stream_layout *layout, const u8 *body, size_t len, union stream_any *rec,
+		       char *strings);

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The consumer's end of a stream: chunks checked and unpacked, records given back what was left out of them. */
+#include "user/stream_read.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/crc32c.h"
+#include "user/lib/varint.h"
+#include "user/stream_layout.h"
+
+enum {
+	FIRST_STACKS = 1024,
+	MAX_FNS = 256,
+	MAX_MODULES = 1 << 20,
+	MAX_STRINGS = STREAM_MAX_RECORD + 64, /* of one record, with their ends */
+};
+
+struct context {
+	u32 pid, tid;
+	bool is_known;
+	bool has_begun;
+	u16 fn;
+	u64 old_addr, size, stack;
+};
+
+struct stack_memory {
+	u64 size;
+	u16 fn[2]; /* of frees, of others */
+};
+
+struct stream_reader {
+	struct stream_handler handler;
+	const struct stream_codec *codec;
+	int err;
+	char why[192];
+	struct stream_progress progress;
+	bool has_preamble, has_hello, is_over;
+	u8 *input; /* owned; a chunk that is not whole yet */
+	size_t nr_input;
+	u8 *raw;			/* owned; an unpacked chunk; NULL until one comes */
+	char *strings;			/* owned; of the record at hand */
+	union stream_any any;		/* the record at hand */
+	struct stack_event stack_event; /* its ips are those of the last stack */
+
+	u8 time_shift;
+	u64 time, addr;
+	u32 context;
+	struct context contexts[STREAM_MAX_THREADS];
+	u64 nr_recent;
+	u64 recent[STREAM_NR_RECENT];
+	struct stack_memory *memory; /* owned; by number */
+	u64 nr_stacks, max_stacks;   /* 0 and 1 included */
+	u16 nr_ips;
+	u32 nr_modules;
+	bool has_fn[MAX_FNS];
+};
+
+static int __printf(3, 4) fail(struct stream_reader *r, int err, const char *fmt, ...)
+{
+	size_t used = 0;
+	va_list ap;
+
+	if (r->has_preamble)
+		used = (size_t)snprintf(r->why, sizeof(r->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": ",
+					r->progress.nr_chunks, r->progress.bytes);
+	va_start(ap, fmt);
+	vsnprintf(r->why + used, sizeof(r->why) - used, fmt, ap);
+	va_end(ap);
+	r->err = err;
+	return err;
+}
+
+static int damaged(struct stream_reader *r, const char *what)
+{
+	return r->err ? r->err : fail(r, -EBADMSG, "%s", what);
+}
+
+int stream_reader_new(struct stream_reader **out, const struct stream_handler *handler,
+		      const struct stream_codec *codec)
+{
+	struct stream_reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->input = malloc(STREAM_HEADER_LEN + STREAM_MAX_RAW);
+	r->strings = malloc(MAX_STRINGS);
+	r->memory = calloc(FIRST_STACKS, sizeof(*r->memory));
+	if (!r->input || !r->strings || !r->memory) {
+		stream_reader_free(r);
+		return -ENOMEM;
+	}
+	r->handler = *handler;
+	r->codec = codec;
+	r->max_stacks = FIRST_STACKS;
+	r->nr_stacks = STACK_FIRST_ID;
+	*out = r;
+	return 0;
+}
+
+void stream_reader_free(struct stream_reader *r)
+{
+	if (!r)
+		return;
+	free(r->input);
+	free(r->raw);
+	free(r->strings);
+	free(r->memory);
+	free(r);
+}
+
+void stream_reader_restart(struct stream_reader *r)
+{
+	struct stream_reader old = *r;
+
+	memset(r, 0, sizeof(*r));
+	r->handler = old.handler;
+	r->codec = old.codec;
+	r->input = old.input;
+	r->raw = old.raw;
+	r->strings = old.strings;
+	r->memory = old.memory;
+	r->max_stacks = old.max_stacks;
+	r->nr_stacks = STACK_FIRST_ID;
+	memset(r->memory, 0, STACK_FIRST_ID * sizeof(*r->memory));
+}
+
+static int hand_out(struct stream_reader *r, enum stream_kind kind, const void *rec)
+{
+	int err = r->handler.record(r->handler.ctx, kind, rec);
+
+	return err ? fail(r, err, "%s", strerror(-err)) : 0;
+}
+
+/* What a record introduces, or names. NULL, or what is wrong with it. */
+
+static const char *check_hello(struct stream_reader *r)
+{
+	const struct stream_hello *hello = &r->any.hello;
+
+	if (r->has_hello)
+		return "a second beginning";
+	if (hello->time_shift > 63)
+		return "unit of time out of range";
+	r->has_hello = true;
+	r->time_shift = hello->time_shift;
+	r->time = hello->mono_ns >> r->time_shift;
+	return NULL;
+}
+
+static const char *check_function(struct stream_reader *r)
+{
+	if (r->any.function.fn >= MAX_FNS)
+		return "number of a function out of range";
+	r->has_fn[r->any.function.fn] = true;
+	return NULL;
+}
+
+static const char *check_module(struct stream_reader *r)
+{
+	if (r->any.module.module != r->nr_modules + 1 || r->nr_modules == MAX_MODULES)
+		return "number of a module out of order";
+	r->nr_modules++;
+	return NULL;
+}
+
+static const char *check_mapping(struct stream_reader *r)
+{
+	return r->any.mapping.module > r->nr_modules ? "mapping of a module that is not there" : NULL;
+}
+
+static const char *check_allocator(struct stream_reader *r)
+{
+	u32 module = r->any.allocator.module;
+
+	return !module || module > r->nr_modules ? "allocator in a module that is not there" : NULL;
+}
+
+static const char *check_row(struct stream_reader *r)
+{
+	return r->any.scan_row.stack >= r->nr_stacks || r->any.scan_row.fn >= MAX_FNS
+		       ? "verdicts of a stack that is not there"
+		       : NULL;
+}
+
+static const char *check_link(struct stream_reader *r)
+{
+	const struct stream_scan_link *l = &r->any.scan_link;
+
+	return l->stack >= r->nr_stacks || l->leader_stack >= r->nr_stacks || l->fn >= MAX_FNS ||
+			       l->leader_fn >= MAX_FNS
+		       ? "link of stacks that are not there"
+		       : NULL;
+}
+
+static const char *check_end(struct stream_reader *r)
+{
+	r->is_over = true;
+	return NULL;
+}
+
+static const char *check_exec(struct stream_reader *r)
+{
+	r->any.life.h.kind = EVENT_EXEC;
+	return NULL;
+}
+
+static const char *check_fork(struct stream_reader *r)
+{
+	r->any.life.h.kind = EVENT_FORK;
+	return NULL;
+}
+
+static const char *check_exit(struct stream_reader *r)
+{
+	r->any.life.h.kind = EVENT_EXIT;
+	return NULL;
+}
+
+static const char *(*const checks[NR_STREAM_RECORDS])(struct stream_reader *r) = {
+	[STREAM_HELLO] = check_hello,	      [STREAM_FUNCTION] = check_function,
+	[STREAM_MODULE] = check_module,	      [STREAM_MAPPING] = check_mapping,
+	[STREAM_ALLOCATOR] = check_allocator, [STREAM_SCAN_ROW] = check_row,
+	[STREAM_SCAN_LINK] = check_link,      [STREAM_END] = check_end,
+	[STREAM_EXEC] = check_exec,	      [STREAM_FORK] = check_fork,
+	[STREAM_EXIT] = check_exit,
+};
+
+static int read_context(struct stream_reader *r, const u8 *p, const u8 *end)
+{
+	u64 number = 0, pid = 0, tid = 0;
+
+	p = varint_get(p, end, &number);
+	p = varint_get(p, end, &pid);
+	p = varint_get(p, end, &tid);
+	if (!p || number >= STREAM_MAX_THREADS || pid > INT32_MAX || tid > INT32_MAX)
+		return damaged(r, "a thread cannot be understood");
+	r->contexts[number] = (struct context){ .pid = (u32)pid, .tid = (u32)tid, .is_known = true };
+	return 0;
+}
+
+/* Room for one more stack. */
+static int add_stack(struct stream_reader *r)
+{
+	if (r->nr_stacks - STACK_FIRST_ID >= STREAM_MAX_STACKS)
+		return damaged(r, "too many stacks");
+	if (r->nr_stacks == r->max_stacks) {
+		struct stack_memory *m = realloc(r->memory, 2 * r->max_stacks * sizeof(*m));
+
+		if (!m)
+			return fail(r, -ENOMEM, "out of memory");
+		r->memory = m;
+		r->max_stacks *= 2;
+	}
+	r->memory[r->nr_stacks] = (struct stack_memory){ 0 };
+	r->stack_event.id = r->nr_stacks++;
+	return 0;
+}
+
+/* The frames behind @p into the stack event, whose outermost ones are those of the last. */
+static const u8 *read_frames(struct stream_reader *r, const u8 *p, const u8 *end)
+{
+	struct stack_event *ev = &r->stack_event;
+	u64 nr = 0, same = 0, delta = 0, last;
+
+	p = varint_get(p, end, &nr);
+	p = varint_get(p, end, &same);
+	if (!p || nr > STACK_MAX_FRAMES || same > nr || same > r->nr_ips)
+		return NULL;
+	memmove(&ev->ips[nr - same], &ev->ips[r->nr_ips - same], same * sizeof(u64));
+	r->nr_ips = (u16)nr;
+	ev->nr_frames = (u16)nr;
+	last = same ? ev->ips[nr - same] : 0;
+	for (u64 i = nr - same; p && i-- > 0;) {
+		p = varint_get(p, end, &delta);
+		last += unzigzag(delta);
+		ev->ips[i] = last;
+	}
+	return p;
+}
+
+static int read_stack(struct stream_reader *r, const u8 *p, const u8 *end)
+{
+	struct stack_event *ev = &r->stack_event;
+	u64 pid = 0, epoch = 0;
+
+	p = varint_get(p, end, &pid);
+	p = varint_get(p, end, &epoch);
+	if (!p || p == end || pid > INT32_MAX || epoch > UINT32_MAX)
+		return damaged(r, "a stack cannot be understood");
+	ev->h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)pid };
+	ev->epoch = (u32)epoch;
+	ev->end = *p < NR_STACK_ENDS ? *p : STACK_LIMIT;
+	if (!read_frames(r, p + 1, end))
+		return damaged(r, "the frames of a stack cannot be understood");
+	if (add_stack(r))
+		return r->err;
+	return hand_out(r, STREAM_STACK, ev);
+}
+
+/* A record with a body. Returns the first byte behind it, NULL after an error. */
+static const u8 *read_record(struct stream_reader *r, const u8 *p, const u8 *end)
+{
+	const struct stream_layout *layout;
+	const char *why = NULL;
+	u64 len = 0;
+	u8 kind;
+
+	if (p == end) {
+		damaged(r, "a record is cut off");
+		return NULL;
+	}
+	kind = *p++;
+	p = varint_get(p, end, &len);
+	if (!p || len > (size_t)(end - p) || len > STREAM_MAX_RECORD) {
+		damaged(r, "a record is longer than its chunk");
+		return NULL;
+	}
+	end = p + len;
+	if (!r->has_hello && kind != STREAM_HELLO) {
+		damaged(r, "it does not begin with who wrote it");
+		return NULL;
+	}
+	if (kind == STREAM_CONTEXT)
+		return read_context(r, p, end) ? NULL : end;
+	if (kind == STREAM_STACK)
+		return read_stack(r, p, end) ? NULL : end;
+	layout = stream_layout(kind);
+	if (!layout) {
+		r->progress.nr_unknown++;
+		return end;
+	}
+	if (!stream_layout_get(layout, p, len, &r->any, r->strings))
+		why = "a record cannot be understood";
+	else if (kind < NR_STREAM_RECORDS && checks[kind])
+		why = checks[kind](r);
+	if (why) {
+		damaged(r, why);
+		return NULL;
+	}
+	return hand_out(r, kind, &r->any) ? NULL : end;
+}
+
+static const u8 *read_addr(struct stream_reader *r, const u8 *p, const u8 *end, bool is_recent)
+{
+	u64 value = 0;
+
+	p = varint_get(p, end, &value);
+	if (!p)
+		return NULL;
+	if (!is_recent)
+		r->addr += unzigzag(value) << 3;
+	else if (value && value <= r->nr_recent && value <= STREAM_NR_RECENT)
+		r->addr = r->recent[(r->nr_recent - value) % STREAM_NR_RECENT];
+	else
+		return NULL;
+	r->recent[r->nr_recent++ % STREAM_NR_RECENT] = r->addr;
+	return p;
+}
+
+/* Stack, function and size of a short event, as far as they are there. */
+static const u8 *read_rest(struct stream_reader *r, const u8 *p, const u8 *end, u8 op, struct heap_event *ev)
+{
+	bool is_free = ev->h.kind == EVENT_FREE;
+	struct stack_memory *m;
+	u64 fn = 0;
+
+	ev->stack = STACK_NONE;
+	if (op & OP_STACK)
+		p = varint_get(p, end, &ev->stack);
+	if (!p || ev->stack >= r->nr_stacks)
+		return NULL;
+	m = &r->memory[ev->stack];
+	if (op & OP_FN) {
+		p = varint_get(p, end, &fn);
+		if (!p || fn >= MAX_FNS)
+			return NULL;
+		m->fn[!is_free] = (u16)fn;
+	}
+	ev->h.fn = m->fn[!is_free];
+	ev->size = is_free ? 0 : m->size;
+	if (op & OP_SIZE) {
+		p = varint_get(p, end, &ev->size);
+		m->size = is_free ? m->size : ev->size;
+	}
+	return p;
+}
+
+/* A short event; the fields of @ev that are not set are 0. Returns the first byte behind it, NULL on damage. */
+static const u8 *read_short(struct stream_reader *r, const u8 *p, const u8 *end, u8 op, struct heap_event *ev)
+{
+	static const u8 kinds[NR_STREAM_OPS] = { [OP_ALLOC] = EVENT_ALLOC,
+						 [OP_FREE] = EVENT_FREE,
+						 [OP_FREE_TEMPORARY] = EVENT_FREE,
+						 [OP_REALLOC_BEGIN] = EVENT_REALLOC_BEGIN,
+						 [OP_REALLOC_END] = EVENT_REALLOC_END };
+	u64 time = 0, context = r->context;
+	struct context *c;
+
+	ev->h.kind = kinds[op & 7];
+	ev->h.flags = (op & 7) == OP_FREE_TEMPORARY ? EVENT_TEMPORARY : 0;
+	p = varint_get(p, end, &time);
+	if (op & OP_THREAD)
+		p = varint_get(p, end, &context);
+	if (!p || context >= STREAM_MAX_THREADS)
+		return NULL;
+	r->time += time;
+	r->context = (u32)context;
+	c = &r->contexts[context];
+	p = read_addr(r, p, end, op & OP_RECENT);
+	if (!p)
+		return NULL;
+	ev->addr = r->addr;
+	if ((op & 7) == OP_REALLOC_END && !(op & OP_STACK)) {
+		ev->old_addr = c->old_addr;
+		ev->size = c->size;
+		ev->stack = c->stack;
+		ev->h.fn = c->fn;
+		return c->has_begun ? p : NULL;
+	}
+	p = read_rest(r, p, end, op, ev);
+	if ((op & 7) == OP_REALLOC_BEGIN) {
+		ev->old_addr = ev->addr;
+		ev->addr = 0;
+	}
+	return p;
+}
+
+static const u8 *read_full(struct stream_reader *r, const u8 *p, const u8 *end, struct heap_event *ev)
+{
+	u64 time = 0, context = 0, fn = 0;
+
+	if (end - p < 2)
+		return NULL;
+	ev->h.kind = *p++;
+	ev->h.flags = *p++;
+	p = varint_get(p, end, &time);
+	p = varint_get(p, end, &context);
+	p = varint_get(p, end, &fn);
+	p = varint_get(p, end, &ev->addr);
+	p = varint_get(p, end, &ev->old_addr);
+	p = varint_get(p, end, &ev->size);
+	p = varint_get(p, end, &ev->stack);
+	if (!p || context >= STREAM_MAX_THREADS || fn >= MAX_FNS || ev->stack >= r->nr_stacks)
+		return NULL;
+	if (ev->h.kind < EVENT_ALLOC || ev->h.kind > EVENT_REALLOC_END)
+		return NULL;
+	r->time += time;
+	r->context = (u32)context;
+	ev->h.fn = (u16)fn;
+	return p;
+}
+
+/* A heap event. Returns the first byte behind it, NULL after an error. */
+static const u8 *read_event(struct stream_reader *r, const u8 *p, const u8 *end, u8 op)
+{
+	struct heap_event ev = { 0 };
+	struct context *c;
+
+	if ((op & 7) == OP_FULL)
+		p = read_full(r, p, end, &ev);
+	else if ((op & 7) == OP_UNUSED)
+		p = NULL;
+	else
+		p = read_short(r, p, end, op, &ev);
+	c = &r->contexts[r->context];
+	if (!p || !c->is_known || !r->has_fn[ev.h.fn]) {
+		damaged(r, "an event cannot be understood");
+		return NULL;
+	}
+	c->has_begun = ev.h.kind == EVENT_REALLOC_BEGIN;
+	if (c->has_begun) {
+		c->fn = ev.h.fn;
+		c->old_addr = ev.old_addr;
+		c->size = ev.size;
+		c->stack = ev.stack;
+	}
+	ev.h.pid = c->pid;
+	ev.h.tid = c->tid;
+	ev.time_ns = r->time << r->time_shift;
+	r->progress.nr_events++;
+	return hand_out(r, STREAM_EVENT, &ev) ? NULL : p;
+}
+
+static int read_records(struct stream_reader *r, const u8 *p, size_t len)
+{
+	const u8 *end = p + len;
+
+	while (p && p < end) {
+		u8 op = *p++;
+
+		if (r->is_over)
+			return damaged(r, "more records behind the end");
+		if (op & 7)
+			p = r->has_hello ? read_event(r, p, end, op) : NULL;
+		else
+			p = op ? NULL : read_record(r, p, end);
+	}
+	return p ? 0 : damaged(r, "no record begins like this");
+}
+
+/* The chunk in the input buffer, whose header has been checked, is whole. */
+static int read_chunk(struct stream_reader *r)
+{
+	const u8 *head = r->input, *data = r->input + STREAM_HEADER_LEN;
+	size_t stored = le32_get(head + 4), len = le32_get(head + 8);
+	int err = 0;
+
+	if (le32_get(head) != crc32c(0, head + 4, STREAM_HEADER_LEN - 4 + stored))
+		return damaged(r, "its checksum does not match");
+	if (le32_get(head + 12) != (u32)r->progress.nr_chunks)
+		return damaged(r, "it is out of order");
+	if (head[17] & STREAM_PACKED) {
+		if (!r->codec)
+			return fail(r, -EOPNOTSUPP, "it is packed, and this program cannot unpack");
+		if (!r->raw)
+			r->raw = malloc(STREAM_MAX_RAW);
+		if (!r->raw)
+			return fail(r, -ENOMEM, "out of memory");
+		if (r->codec->unpack(r->raw, len, data, stored) != len)
+			return damaged(r, "it cannot be unpacked");
+		data = r->raw;
+	}
+	if (r->is_over)
+		return damaged(r, "it comes behind the end");
+	if (head[16] == STREAM_CHUNK_RECORDS)
+		err = read_records(r, data, len);
+	else if (r->handler.chunk)
+		err = r->handler.chunk(r->handler.ctx, head[16], data, len);
+	else
+		r->progress.nr_unknown++;
+	if (err)
+		return r->err ? r->err : fail(r, err, "%s", strerror(-err));
+	r->progress.nr_chunks++;
+	r->progress.bytes += STREAM_HEADER_LEN + stored;
+	return 0;
+}
+
+/* The header of a chunk is in the input buffer: bytes behind it, or -errno. */
+static ssize_t check_header(struct stream_reader *r)
+{
+	u32 stored = le32_get(r->input + 4), len = le32_get(r->input + 8);
+
+	if (stored > STREAM_MAX_RAW || len > STREAM_MAX_RAW || r->input[17] & ~STREAM_PACKED ||
+	    (!(r->input[17] & STREAM_PACKED) && stored != len))
+		return damaged(r, "its header cannot be one");
+	return stored;
+}
+
+static int read_preamble(struct stream_reader *r)
+{
+	const u8 *p = r->input;
+
+	if (memcmp(p, STREAM_MAGIC, STREAM_MAGIC_LEN))
+		return fail(r, -EBADMSG, "is no recording of heaptap");
+	if (le32_get(p + 12) != crc32c(0, p, 12))
+		return fail(r, -EBADMSG, "its first 16 bytes are damaged");
+	if (le16_get(p + 8) != STREAM_MAJOR)
+		return fail(r, -EPROTONOSUPPORT,
+			    "is in format %u, this heaptap reads format %d: use a %s one", le16_get(p + 8),
+			    STREAM_MAJOR, le16_get(p + 8) > STREAM_MAJOR ? "newer" : "older");
+	r->has_preamble = true;
+	r->progress.bytes = STREAM_PREAMBLE_LEN;
+	return 0;
+}
+
+/* How many bytes make the unit whole that the input buffer holds the beginning of; or -errno. */
+static ssize_t unit_len(struct stream_reader *r)
+{
+	ssize_t len;
+
+	if (!r->has_preamble)
+		return STREAM_PREAMBLE_LEN;
+	if (r->nr_input < STREAM_HEADER_LEN)
+		return STREAM_HEADER_LEN;
+	len = check_header(r);
+	return len < 0 ? len : STREAM_HEADER_LEN + len;
+}
+
+int stream_feed(struct stream_reader *r, const void *data, size_t len)
+{
+	const u8 *p = data;
+
+	while (len && !r->err) {
+		ssize_t unit = unit_len(r);
+		size_t take;
+
+		if (unit < 0)
+			break;
+		take = (size_t)unit - r->nr_input < len ? (size_t)unit - r->nr_input : len;
+		memcpy(r->input + r->nr_input, p, take);
+		r->nr_input += take;
+		p += take;
+		len -= take;
+		/* A whole header may be all of a unit so far; then the rest of the chunk is asked for. */
+		unit = unit_len(r);
+		if (unit < 0 || r->nr_input < (size_t)unit)
+			continue;
+		if (r->has_preamble ? read_chunk(r) : read_preamble(r))
+			break;
+		r->nr_input = 0;
+	}
+	return r->err;
+}
+
+int stream_finish(struct stream_reader *r)
+{
+	if (r->err)
+		return r->err;
+	if (r->is_over && !r->nr_input)
+		return 0;
+	if (!r->has_preamble && !r->nr_input)
+		return fail(r, -ENODATA, "is empty");
+	if (!r->has_preamble)
+		return fail(r, -ENODATA, "is too short to be a recording");
+	return fail(r, -ENODATA,
+		    r->nr_input ? "it breaks off in the middle" : "it breaks off without an end");
+}
+
+const char *stream_why(const struct stream_reader *r)
+{
+	return r->why;
+}
+
+bool stream_is_over(const struct stream_reader *r)
+{
+	return r->is_over;
+}
+
+struct stream_progress stream_progress(const struct stream_reader *r)
+{
+	return r->progress;
+}

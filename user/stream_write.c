@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The producer's end of a stream: records, made short by what was written before, gathered into chunks. */
+#include "user/stream_write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/allocator.h"
+#include "user/lib/crc32c.h"
+#include "user/lib/varint.h"
+#include "user/stream_layout.h"
+
+enum {
+	DEFAULT_CHUNK = 128 * 1024,
+	MIN_PACKED = 64,		/* bytes; shorter chunks are not worth packing */
+	SEEN_BITS = 13,			/* where addresses were seen last */
+	THREAD_BITS = 11,		/* contexts by thread */
+	FIRST_STACK_BITS = 10,		/* slots of stacks */
+	MAX_AGE_NS = 900 * 1000 * 1000, /* ticks come every few ms */
+};
+
+/* What a thread did last. */
+struct context {
+	u32 pid, tid;
+	bool has_begun; /* a realloc, of which the rest is known */
+	u16 fn;
+	u64 old_addr, size, stack;
+};
+
+struct stack_slot {
+	u64 id;	    /* as the source has it; 0 = empty */
+	u64 number; /* in the stream */
+};
+
+/* What the last event with a stack was. */
+struct stack_memory {
+	u64 size;
+	u16 fn[2]; /* of frees, of others */
+};
+
+struct stream_writer {
+	struct stream_writer_options options;
+	int err; /* of the sink */
+	bool is_begun;
+	u32 nr_chunks;
+	u64 oldest_ns; /* since when a record has been in hand; 0 = not known */
+	struct stream_written written;
+	u8 *chunk;  /* owned; room for a header, the chunk and one record */
+	u8 *packed; /* owned; NULL without a codec */
+	size_t used;
+
+	u8 time_shift;
+	u64 time;	  /* of the last record, in units */
+	u64 addr;	  /* of the last short event */
+	u32 context;	  /* the present one */
+	u32 nr_contexts;  /* given out; begins anew before it is twice the most */
+	bool has_context; /* an event has named it */
+	struct context contexts[STREAM_MAX_THREADS];
+	u16 context_of[1 << THREAD_BITS]; /* by hash; checked */
+	u64 nr_recent;
+	u64 recent[STREAM_NR_RECENT];
+	u32 seen[1 << SEEN_BITS]; /* number of the recent address, by hash; checked */
+	struct stack_slot *slots; /* owned; by id */
+	u32 slot_bits;
+	u64 nr_stacks;
+	struct stack_slot latest;    /* asked for */
+	struct stack_memory *memory; /* owned; by number, room for all that fit into slots */
+	u16 nr_ips;
+	u64 ips[STACK_MAX_FRAMES]; /* of the last stack written */
+	bool has_fn[ALLOC_MAX_FNS];
+};
+
+static u32 hash(u64 value, u32 bits)
+{
+	return (u32)(value * 0x9e3779b97f4a7c15ULL >> (64 - bits));
+}
+
+static int grow_stacks(struct stream_writer *w, u32 bits)
+{
+	struct stack_slot *slots = calloc(1UL << bits, sizeof(*slots));
+	/* The slots are at most half full; 0 and 1 are numbers too. */
+	struct stack_memory *memory = realloc(w->memory, (2 + (1UL << (bits - 1))) * sizeof(*memory));
+
+	if (memory)
+		w->memory = memory;
+	if (!slots || !memory) {
+		free(slots);
+		return -ENOMEM;
+	}
+	for (u64 i = 0; w->slots && i < 1UL << w->slot_bits; i++) {
+		u32 at = hash(w->slots[i].id, bits);
+
+		if (!w->slots[i].id)
+			continue;
+		while (slots[at].id)
+			at = (at + 1) & ((1U << bits) - 1);
+		slots[at] = w->slots[i];
+	}
+	free(w->slots);
+	w->slots = slots;
+	w->slot_bits = bits;
+	return 0;
+}
+
+int stream_writer_new(struct stream_writer **out, const struct stream_writer_options *o)
+{
+	struct stream_writer *w = calloc(1, sizeof(*w));
+	size_t room;
+
+	if (!w)
+		return -ENOMEM;
+	w->options = *o;
+	if (!w->options.chunk_bytes)
+		w->options.chunk_bytes = DEFAULT_CHUNK;
+	if (w->options.chunk_bytes > STREAM_MAX_RAW - STREAM_MAX_RECORD)
+		w->options.chunk_bytes = STREAM_MAX_RAW - STREAM_MAX_RECORD;
+	room = STREAM_HEADER_LEN + w->options.chunk_bytes + STREAM_MAX_RECORD;
+	w->chunk = malloc(room);
+	w->packed = o->codec ? malloc(room) : NULL;
+	if (!w->chunk || (o->codec && !w->packed) || grow_stacks(w, FIRST_STACK_BITS)) {
+		stream_writer_free(w);
+		return -ENOMEM;
+	}
+	stream_writer_restart(w);
+	*out = w;
+	return 0;
+}
+
+void stream_writer_free(struct stream_writer *w)
+{
+	if (!w)
+		return;
+	free(w->chunk);
+	free(w->packed);
+	free(w->slots);
+	free(w->memory);
+	free(w);
+}
+
+void stream_writer_restart(struct stream_writer *w)
+{
+	struct stream_writer old = *w;
+
+	memset(w, 0, sizeof(*w));
+	w->options = old.options;
+	w->chunk = old.chunk;
+	w->packed = old.packed;
+	w->slots = old.slots;
+	w->slot_bits = old.slot_bits;
+	w->memory = old.memory;
+	memset(w->slots, 0, sizeof(*w->slots) << w->slot_bits);
+	memset(w->memory, 0, STACK_FIRST_ID * sizeof(*w->memory));
+}
+
+static int hand_out(struct stream_writer *w, const void *data, size_t len)
+{
+	if (!w->err)
+		w->err = w->options.write(w->options.ctx, data, len);
+	if (!w->err)
+		w->written.bytes += len;
+	return w->err;
+}
+
+static int write_preamble(struct stream_writer *w)
+{
+	u8 preamble[STREAM_PREAMBLE_LEN];
+
+	if (w->is_begun)
+		return w->err;
+	w->is_begun = true;
+	memcpy(preamble, STREAM_MAGIC, STREAM_MAGIC_LEN);
+	le16_put(preamble + 8, STREAM_MAJOR);
+	le16_put(preamble + 10, STREAM_MINOR);
+	le32_put(preamble + 12, crc32c(0, preamble, 12));
+	return hand_out(w, preamble, sizeof(preamble));
+}
+
+/* Complete the header of @chunk, behind which @stored bytes stand, and send it. */
+static int send_chunk(struct stream_writer *w, u8 *chunk, u8 kind, u8 flags, size_t stored, size_t raw)
+{
+	le32_put(chunk + 4, (u32)stored);
+	le32_put(chunk + 8, (u32)raw);
+	le32_put(chunk + 12, w->nr_chunks++);
+	chunk[16] = kind;
+	chunk[17] = flags;
+	le16_put(chunk + 18, 0);
+	le32_put(chunk, crc32c(0, chunk + 4, STREAM_HEADER_LEN - 4 + stored));
+	w->written.raw_bytes += STREAM_HEADER_LEN + raw;
+	return hand_out(w, chunk, STREAM_HEADER_LEN + stored);
+}
+
+int stream_flush(struct stream_writer *w)
+{
+	size_t len = w->used, stored = 0;
+	int err = w->err;
+
+	if (err || !len)
+		return err;
+	w->used = 0;
+	w->oldest_ns = 0;
+	err = write_preamble(w);
+	if (err)
+		return err;
+	/* Only if it becomes shorter. */
+	if (w->packed && len >= MIN_PACKED)
+		stored = w->options.codec->pack(w->packed + STREAM_HEADER_LEN, len - 1,
+						w->chunk + STREAM_HEADER_LEN, len);
+	return stored ? send_chunk(w, w->packed, STREAM_CHUNK_RECORDS, STREAM_PACKED, stored, len)
+		      : send_chunk(w, w->chunk, STREAM_CHUNK_RECORDS, 0, len, len);
+}
+
+int stream_tick(struct stream_writer *w, u64 now_ns)
+{
+	if (!w->used || w->err)
+		return w->err;
+	if (!w->oldest_ns)
+		w->oldest_ns = now_ns;
+	return now_ns - w->oldest_ns < MAX_AGE_NS ? 0 : stream_flush(w);
+}
+
+int stream_write_chunk(struct stream_writer *w, u8 kind, const void *data, size_t len)
+{
+	u8 *chunk;
+	int err;
+
+	if (len > STREAM_MAX_RAW || kind == STREAM_CHUNK_RECORDS)
+		return -EINVAL;
+	err = stream_flush(w);
+	if (!err)
+		err = write_preamble(w);
+	if (err)
+		return err;
+	chunk = malloc(STREAM_HEADER_LEN + len);
+	if (!chunk)
+		return -ENOMEM;
+	if (len)
+		memcpy(chunk + STREAM_HEADER_LEN, data, len);
+	err = send_chunk(w, chunk, kind, 0, len, len);
+	free(chunk);
+	return err;
+}
+
+/* Where the next record goes: room for STREAM_MAX_RECORD bytes. */
+static u8 *begin_record(struct stream_writer *w)
+{
+	return w->chunk + STREAM_HEADER_LEN + w->used;
+}
+
+static int end_record(struct stream_writer *w, const u8 *end)
+{
+	w->used = (size_t)(end - w->chunk) - STREAM_HEADER_LEN;
+	return w->used >= w->options.chunk_bytes ? stream_flush(w) : w->err;
+}
+
+/*
+ * Put the head of a record of @kind before its body, which ends at @end and was written HEAD_ROOM bytes behind
+ * begin_record().
+ */
+enum { HEAD_ROOM = 2 + 3 };
+
+static int close_record(struct stream_writer *w, u8 kind, const u8 *end)
+{
+	u8 *head = begin_record(w);
+	const u8 *body = head + HEAD_ROOM;
+	size_t len = (size_t)(end - body);
+	u8 *p = head;
+
+	*p++ = OP_RECORD;
+	*p++ = kind;
+	p = varint_put(p, len);
+	memmove(p, body, len);
+	return end_record(w, p + len);
+}
+
+int stream_write(struct stream_writer *w, enum stream_kind kind, const void *rec)
+{
+	const struct stream_layout *layout = stream_layout(kind);
+
+	if (w->err)
+		return w->err;
+	if (!layout)
+		return -EINVAL;
+	if (kind == STREAM_HELLO) {
+		const struct stream_hello *hello = rec;
+
+		w->time_shift = hello->time_shift & 63;
+		w->time = hello->mono_ns >> w->time_shift;
+	}
+	return close_record(w, kind, stream_layout_put(layout, begin_record(w) + HEAD_ROOM, rec));
+}
+
+/* Introduce function @fn if that has not been done. */
+static int introduce_fn(struct stream_writer *w, u16 fn)
+{
+	const struct alloc_fn *row = alloc_fn(fn);
+	const struct stream_function rec = {
+		.fn = fn, .kind = row->kind, .family = row->family, .symbol = row->symbol, .name = row->name
+	};
+
+	if (fn >= ALLOC_MAX_FNS)
+		return -EINVAL;
+	if (w->has_fn[fn])
+		return 0;
+	w->has_fn[fn] = true;
+	return stream_write(w, STREAM_FUNCTION, &rec);
+}
+
+/* Make the context of a thread the present one. *@number is what to write, 0 if it is that already. */
+static int find_context(struct stream_writer *w, const struct event_header *h, u32 *number)
+{
+	u16 *slot = &w->context_of[hash((u64)h->pid << 32 | h->tid, THREAD_BITS)];
+	const struct context *c = &w->contexts[w->context];
+	u32 i = *slot;
+	u8 *p;
+
+	*number = w->context;
+	if (w->nr_contexts && c->tid == h->tid && c->pid == h->pid)
+		return 0;
+	if (i < w->nr_contexts && w->contexts[i].tid == h->tid && w->contexts[i].pid == h->pid) {
+		*number = w->context = i;
+		return 0;
+	}
+	/* A new one, in place of the oldest if there are too many. */
+	i = w->nr_contexts++ % STREAM_MAX_THREADS;
+	if (w->nr_contexts == 2 * STREAM_MAX_THREADS)
+		w->nr_contexts = STREAM_MAX_THREADS;
+	w->contexts[i] = (struct context){ .pid = h->pid, .tid = h->tid };
+	*slot = (u16)i;
+	*number = w->context = i;
+	p = varint_put(begin_record(w) + HEAD_ROOM, i);
+	p = varint_put(p, h->pid);
+	return close_record(w, STREAM_CONTEXT, varint_put(p, h->tid));
+}
+
+/* The slot of the source's stack @id: one with a number, or the empty one where it belongs. */
+static struct stack_slot *find_slot(struct stream_writer *w, u64 id)
+{
+	u32 mask = (1U << w->slot_bits) - 1;
+	u32 at = hash(id, w->slot_bits);
+
+	while (w->slots[at].id && w->slots[at].id != id)
+		at = (at + 1) & mask;
+	return &w->slots[at];
+}
+
+/* Its number in the stream; STACK_LOST for one that never came. */
+static u64 stack_number(struct stream_writer *w, u64 id)
+{
+	if (id < STACK_FIRST_ID)
+		return id;
+	if (w->latest.id != id) {
+		w->latest = *find_slot(w, id);
+		if (!w->latest.id)
+			return STACK_LOST;
+	}
+	return w->latest.number;
+}
+
+/* Frames against the last stack's: how many outermost ones are the same, then the others from there inwards. */
+static u8 *put_frames(struct stream_writer *w, u8 *p, const struct stack_event *ev)
+{
+	u16 nr = ev->nr_frames, same = 0;
+	u64 last;
+
+	while (same < nr && same < w->nr_ips && ev->ips[nr - 1 - same] == w->ips[w->nr_ips - 1 - same])
+		same++;
+	p = varint_put(p, nr);
+	p = varint_put(p, same);
+	last = same ? ev->ips[nr - same] : 0;
+	for (u16 i = nr - same; i-- > 0; last = ev->ips[i])
+		p = varint_put(p, zigzag(ev->ips[i] - last));
+	memcpy(w->ips, ev->ips, nr * sizeof(u64));
+	w->nr_ips = nr;
+	return p;
+}
+
+static int write_stack(struct stream_writer *w, const struct event_header *h, size_t len)
+{
+	const struct stack_event *ev = (const struct stack_event *)h;
+	struct stack_slot *slot;
+	u8 *p;
+
+	if (len < offsetof(struct stack_event, ips) || ev->nr_frames > STACK_MAX_FRAMES ||
+	    len < offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(u64))
+		return -EINVAL;
+	if (ev->id < STACK_FIRST_ID || find_slot(w, ev->id)->id)
+		return 0;
+	if (w->nr_stacks == STREAM_MAX_STACKS) {
+		w->written.nr_dropped_stacks++;
+		return 0;
+	}
+	if (w->nr_stacks + 1 > 1UL << (w->slot_bits - 1) && grow_stacks(w, w->slot_bits + 1)) {
+		w->written.nr_dropped_stacks++;
+		return 0;
+	}
+	slot = find_slot(w, ev->id);
+	*slot = (struct stack_slot){ ev->id, STACK_FIRST_ID + w->nr_stacks++ };
+	w->memory[slot->number] = (struct stack_memory){ 0 };
+	w->written.nr_stacks++;
+	p = varint_put(begin_record(w) + HEAD_ROOM, h->pid);
+	p = varint_put(p, ev->epoch);
+	*p++ = ev->end;
+	return close_record(w, STREAM_STACK, put_frames(w, p, ev));
+}
+
+/* A short event being written. */
+struct short_event {
+	u8 op; /* enum stream_op */
+	u64 addr;
+	u64 stack;
+	bool is_of_begin; /* the end of a realloc whose beginning says all but the address */
+};
+
+/* What is short for @ev. False if nothing is. */
+static bool shorten(const struct stream_writer *w, const struct heap_event *ev, struct short_event *out)
+{
+	static const u8 ops[] = { [EVENT_ALLOC] = OP_ALLOC,
+				  [EVENT_FREE] = OP_FREE,
+				  [EVENT_REALLOC_BEGIN] = OP_REALLOC_BEGIN,
+				  [EVENT_REALLOC_END] = OP_REALLOC_END };
+	const struct context *c = &w->contexts[w->context];
+
+	out->op = ops[ev->h.kind];
+	out->addr = out->op == OP_REALLOC_BEGIN ? ev->old_addr : ev->addr;
+	out->is_of_begin = false;
+	if (!out->addr || (out->addr - w->addr) & 7)
+		return false;
+	if (out->op == OP_FREE) {
+		out->op = ev->h.flags & EVENT_TEMPORARY ? OP_FREE_TEMPORARY : OP_FREE;
+		return !(ev->h.flags & ~EVENT_TEMPORARY) && !ev->old_addr;
+	}
+	if (ev->h.flags)
+		return false;
+	if (out->op == OP_REALLOC_BEGIN)
+		return !ev->addr;
+	if (out->op == OP_ALLOC || !c->has_begun)
+		return !ev->old_addr && (out->op == OP_ALLOC || out->stack);
+	out->is_of_begin = c->old_addr == ev->old_addr && c->size == ev->size && c->stack == out->stack &&
+			   c->fn == ev->h.fn;
+	return out->is_of_begin || (!ev->old_addr && out->stack);
+}
+
+/* The address, by the shorter of two ways; returns the flag for it. */
+static u8 put_addr(struct stream_writer *w, u8 **p, u64 addr)
+{
+	u32 *seen = &w->seen[hash(addr, SEEN_BITS)];
+	u64 delta = zigzag((u64)((s64)(addr - w->addr) >> 3));
+	u64 distance = (u32)w->nr_recent - *seen;
+	u8 flag = 0;
+
+	if (distance && distance <= STREAM_NR_RECENT && distance <= w->nr_recent &&
+	    w->recent[(w->nr_recent - distance) % STREAM_NR_RECENT] == addr &&
+	    varint_len(distance) <= varint_len(delta)) {
+		delta = distance;
+		flag = OP_RECENT;
+	}
+	*p = varint_put(*p, delta);
+	*seen = (u32)w->nr_recent;
+	w->recent[w->nr_recent++ % STREAM_NR_RECENT] = addr;
+	w->addr = addr;
+	return flag;
+}
+
+/* Time since the last record, which never goes back. */
+static u64 elapse(struct stream_writer *w, u64 time_ns)
+{
+	u64 time = time_ns >> w->time_shift;
+	u64 delta = time > w->time ? time - w->time : 0;
+
+	w->time += delta;
+	return delta;
+}
+
+static int write_short(struct stream_writer *w, const struct heap_event *ev, const struct short_event *s,
+		       u32 context, bool is_same_thread)
+{
+	u8 *op = begin_record(w);
+	u8 *p = varint_put(op + 1, elapse(w, ev->time_ns));
+	bool is_free = s->op == OP_FREE || s->op == OP_FREE_TEMPORARY;
+	struct stack_memory *m = &w->memory[s->stack];
+
+	*op = s->op;
+	if (!is_same_thread) {
+		*op |= OP_THREAD;
+		p = varint_put(p, context);
+	}
+	*op |= put_addr(w, &p, s->addr);
+	if (s->is_of_begin)
+		return end_record(w, p);
+	if (s->stack) {
+		*op |= OP_STACK;
+		p = varint_put(p, s->stack);
+	}
+	if (m->fn[!is_free] != ev->h.fn) {
+		*op |= OP_FN;
+		p = varint_put(p, ev->h.fn);
+		m->fn[!is_free] = ev->h.fn;
+	}
+	if (is_free ? ev->size : ev->size != m->size) {
+		*op |= OP_SIZE;
+		p = varint_put(p, ev->size);
+		m->size = is_free ? m->size : ev->size;
+	}
+	return end_record(w, p);
+}
+
+static int write_full(struct stream_writer *w, const struct heap_event *ev, u32 context, u64 stack)
+{
+	const u64 fields[] = { elapse(w, ev->time_ns), context,	 ev->h.fn, ev->addr,
+			       ev->old_addr,	       ev->size, stack };
+	u8 *p = begin_record(w);
+
+	*p++ = OP_FULL;
+	*p++ = ev->h.kind;
+	*p++ = ev->h.flags;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		p = varint_put(p, fields[i]);
+	return end_record(w, p);
+}
+
+static int write_heap(struct stream_writer *w, const struct event_header *h, size_t len)
+{
+	const struct heap_event *ev = (const struct heap_event *)h;
+	struct short_event s = { 0 };
+	u32 before = w->context, context;
+	struct context *c;
+	int err;
+
+	if (len < sizeof(*ev))
+		return -EINVAL;
+	err = introduce_fn(w, h->fn);
+	if (!err)
+		err = find_context(w, h, &context);
+	if (err)
+		return err;
+	c = &w->contexts[context];
+	s.stack = stack_number(w, ev->stack);
+	w->written.nr_events++;
+	if (shorten(w, ev, &s))
+		err = write_short(w, ev, &s, context, context == before && w->has_context);
+	else
+		err = write_full(w, ev, context, s.stack);
+	w->has_context = true;
+	c->has_begun = h->kind == EVENT_REALLOC_BEGIN;
+	if (c->has_begun) {
+		c->fn = h->fn;
+		c->old_addr = ev->old_addr;
+		c->size = ev->size;
+		c->stack = s.stack;
+	}
+	return err;
+}
+
+static int write_life(struct stream_writer *w, const struct event_header *h, size_t len)
+{
+	static const u8 kinds_of[] = {
+		[EVENT_EXEC] = STREAM_EXEC, [EVENT_FORK] = STREAM_FORK, [EVENT_EXIT] = STREAM_EXIT
+	};
+
+	return len < sizeof(struct process_event) ? -EINVAL : stream_write(w, kinds_of[h->kind], h);
+}
+
+int stream_write_event(struct stream_writer *w, const struct event_header *rec, size_t len)
+{
+	static int (*const writers[NR_EVENT_KINDS])(struct stream_writer *, const struct event_header *,
+						    size_t) = {
+		[EVENT_ALLOC] = write_heap,	    [EVENT_FREE] = write_heap,
+		[EVENT_REALLOC_BEGIN] = write_heap, [EVENT_REALLOC_END] = write_heap,
+		[EVENT_STACK] = write_stack,	    [EVENT_EXEC] = write_life,
+		[EVENT_FORK] = write_life,	    [EVENT_EXIT] = write_life,
+	};
+
+	if (w->err)
+		return w->err;
+	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS)
+		return -EINVAL;
+	return writers[rec->kind] ? writers[rec->kind](w, rec, len) : 0;
+}
+
+struct stream_written stream_written(const struct stream_writer *w)
+{
+	return w->written;
+}
