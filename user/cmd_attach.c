@@ -70,6 +70,9 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 		case CONTROL_REPORT:
 			report(o, s);
 			break;
+		case CONTROL_ASKED:
+			session_answer(s, NULL, control_questions(c));
+			break;
 		default:
 			break;
 		}
@@ -91,6 +94,8 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	}
 	if (session_has_no_allocator(s))
 		return STATUS_NO_TARGET;
+	if (o->scan != SCAN_NEVER)
+		control_listen(c);
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");

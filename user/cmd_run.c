@@ -106,11 +106,21 @@ static void report(struct run *r)
 		debug("run: report not written");
 }
 
-static void handle(struct run *r, enum control_event event, int sig)
+static void answer(struct run *r, struct control *c)
+{
+	const struct session_stopper stopper = { r, stop_program, release_program };
+
+	session_answer(r->is_attached && !r->is_finished ? r->session : NULL, &stopper, control_questions(c));
+}
+
+static void handle(struct run *r, struct control *c, enum control_event event, int sig)
 {
 	switch (event) {
 	case CONTROL_REPORT:
 		report(r);
+		break;
+	case CONTROL_ASKED:
+		answer(r, c);
 		break;
 	case CONTROL_SIGNAL:
 		launch_signal(r->launch, sig);
@@ -128,6 +138,8 @@ static void follow(struct run *r, struct control *c)
 {
 	int sig;
 
+	if (r->options->scan != SCAN_NEVER)
+		control_listen(c);
 	launch_start(r->launch);
 	while (!launch_poll(r->launch)) {
 		int fd = r->is_finished ? -1 : session_wait_fd(r->session);
@@ -135,7 +147,7 @@ static void follow(struct run *r, struct control *c)
 
 		if (!r->is_finished && session_poll(r->session))
 			debug("run: no more events");
-		handle(r, event, sig);
+		handle(r, c, event, sig);
 	}
 	if (r->is_finished)
 		return;

@@ -6,14 +6,18 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "user/ask.h"
+#include "user/lib/log.h"
 #include "user/options.h"
 
 struct control {
-	int fd; /* owned; signalfd */
+	int fd;			      /* owned; signalfd */
+	struct ask_server *questions; /* owned; NULL = nobody can ask */
 	bool passes_on;
 	u64 interval_ns;
 	u64 next_report_ns; /* 0 = never */
@@ -70,8 +74,22 @@ void control_free(struct control *c)
 {
 	if (!c)
 		return;
+	ask_close(c->questions);
 	close(c->fd);
 	free(c);
+}
+
+void control_listen(struct control *c)
+{
+	int err = ask_open(&c->questions);
+
+	if (err)
+		debug("scan: other heaptaps cannot ask for a verdict: %s", strerror(-err));
+}
+
+struct ask_server *control_questions(const struct control *c)
+{
+	return c->questions;
 }
 
 static enum control_event on_signal(const struct control *c, const struct signalfd_siginfo *si, int *sig)
@@ -110,15 +128,20 @@ static enum control_event on_clock(struct control *c)
 
 enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig)
 {
-	struct pollfd fds[2] = { { .fd = c->fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = c->fd, .events = POLLIN },
+				{ .fd = c->questions ? ask_fd(c->questions) : -1, .events = POLLIN },
+				{ .fd = fd, .events = POLLIN } };
 	struct signalfd_siginfo si;
 
 	enum control_event event = CONTROL_NONE, clock;
 
 	*sig = 0;
-	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0 && fds[0].revents &&
-	    read(c->fd, &si, sizeof(si)) == sizeof(si))
-		event = on_signal(c, &si, sig);
+	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0) {
+		if (fds[0].revents && read(c->fd, &si, sizeof(si)) == sizeof(si))
+			event = on_signal(c, &si, sig);
+		if (event == CONTROL_NONE && fds[1].revents)
+			event = CONTROL_ASKED;
+	}
 	if (event != CONTROL_NONE && event != CONTROL_CHILD)
 		return event;
 	/* Children may have news all the time; who takes part in their lives looks at them anyway. */

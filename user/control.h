@@ -4,6 +4,7 @@
 
 #include "user/lib/types.h"
 
+struct ask_server;
 struct options;
 
 enum control_event {
@@ -12,6 +13,7 @@ enum control_event {
 	CONTROL_STOP,	/* Ctrl-C, SIGTERM (not for run), --duration has passed: once */
 	CONTROL_SIGNAL, /* one to pass on to the program that runs */
 	CONTROL_CHILD,	/* something happened to the program */
+	CONTROL_ASKED,	/* by another heaptap: control_listen() */
 };
 
 struct control;
@@ -22,6 +24,11 @@ struct control;
  */
 int control_new(struct control **out, const struct options *o, bool passes_on) __must_check;
 void control_free(struct control *c);
+
+/* From now on other heaptaps may ask: CONTROL_ASKED. Where that cannot be, nobody asks. */
+void control_listen(struct control *c);
+/* What session_answer() takes after CONTROL_ASKED. */
+struct ask_server *control_questions(const struct control *c);
 
 /* Wait for the next thing, or for @fd to become readable, at most @timeout_ms. @sig: for CONTROL_SIGNAL. */
 enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig);

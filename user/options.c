@@ -16,7 +16,7 @@
 #include "user/report.h"
 #include "user/suppress.h"
 
-enum { RUN, ATTACH, REPORT, DOCTOR, HELP, NR_COMMANDS };
+enum { RUN, ATTACH, SCAN, REPORT, DOCTOR, HELP, NR_COMMANDS };
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -24,6 +24,8 @@ const struct command commands[] = {
 		  SIZE_MAX, .stops_at_arg = true },
 	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
 		     cmd_attach, 1, SIZE_MAX },
+	[SCAN] = { "scan", "PID|NAME", "one leak verdict on a process that a run or attach traces already",
+		   cmd_scan, 1, 1 },
 	[REPORT] = { "report", "FILE", "report on a list of events, without a target", cmd_report, 1, 1 },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
@@ -82,8 +84,8 @@ static const char *output_choice(size_t i)
 
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
-	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH), .is_only_typed = true,
-	  .help = "a target, as the argument is; may be repeated" },
+	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH) | IN(SCAN),
+	  .is_only_typed = true, .help = "a target, as the argument is; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = TRACING, .help = "source of events" },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = TRACING,
@@ -93,16 +95,16 @@ const struct option_row option_rows[] = {
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
 	  .commands = TRACING, .help = "stop tracing after DUR" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
-	  .commands = TRACING | IN(REPORT),
+	  .commands = TRACING | IN(REPORT) | IN(SCAN),
 	  .help = "write the report into FILE, may be repeated; its ending chooses the format; - = text to "
 		  "stdout; "
 		  "%p becomes the pid, %n the number of the report, %t the time" },
-	{ "force", 0, NULL, take_flag, FIELD(force), .commands = TRACING | IN(REPORT),
+	{ "force", 0, NULL, take_flag, FIELD(force), .commands = TRACING | IN(REPORT) | IN(SCAN),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
-	  .commands = TRACING | IN(REPORT), .help = "order of the callers" },
-	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000", .commands = TRACING | IN(REPORT),
-	  .help = "callers in the text report, 0 = all" },
+	  .commands = TRACING | IN(REPORT) | IN(SCAN), .help = "order of the callers" },
+	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
+	  .commands = TRACING | IN(REPORT) | IN(SCAN), .help = "callers in the text report, 0 = all" },
 	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = TRACING,
 	  .help = "a leak verdict in each report, not only in the last one; the target stands still "
 		  "meanwhile" },
@@ -112,7 +114,7 @@ const struct option_row option_rows[] = {
 	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
 		  "in no "
 		  "hurry)" },
-	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = TRACING,
+	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = TRACING | IN(SCAN),
 	  .help = "say who holds a block of each of the N callers that grew most and of those possibly lost; "
 		  "or "
 		  "of the block at ADDRESS (0x...)" },
@@ -129,18 +131,18 @@ const struct option_row option_rows[] = {
 	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = TRACING,
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be "
 		  "repeated" },
-	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = TRACING,
+	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = TRACING | IN(SCAN),
 	  .help = "end the text report with a suppression for each leak" },
-	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = TRACING,
+	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = TRACING | IN(SCAN),
 	  .help = "definite: fail if anything is leaked for sure; definite:64K: if that much is" },
 	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
-	  .commands = TRACING,
+	  .commands = TRACING | IN(SCAN),
 	  .help = "exit status for what --fail-on (definite) asks for (run 99, attach 1)" },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
-	  .commands = TRACING | IN(REPORT),
+	  .commands = TRACING | IN(REPORT) | IN(SCAN),
 	  .help = "of each caller count only live blocks of at least this size" },
 	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
-	  .commands = TRACING | IN(REPORT),
+	  .commands = TRACING | IN(REPORT) | IN(SCAN),
 	  .help = "of each caller count only live blocks of at most this size" },
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = TRACING,
 	  .help = "count operators new and delete as the malloc and free inside them" },
@@ -561,7 +563,7 @@ static int check_args(struct options *o, int argc, char **argv)
 
 	o->args = argv;
 	o->nr_args = argc;
-	if (c->run == cmd_attach) {
+	if (c->run == cmd_attach || c->run == cmd_scan) {
 		for (int i = 0; i < argc; i++)
 			if (list_add(&o->targets, argv[i]))
 				return -ENOMEM;
@@ -572,8 +574,8 @@ static int check_args(struct options *o, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (given > c->max_args) {
-		error("%s: %s: one argument too many; see 'heaptap help %s'", c->name, argv[c->max_args],
-		      c->name);
+		error("%s: %s: one argument too many; see 'heaptap help %s'", c->name,
+		      o->targets.nr ? o->targets.items[c->max_args] : argv[c->max_args], c->name);
 		return -EINVAL;
 	}
 	if (o->max_size && o->min_size > o->max_size) {

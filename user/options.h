@@ -129,6 +129,7 @@ struct report_options options_for_report(const struct options *o, FILE *out);
 /* The commands. Each returns an exit status and has said why on stderr if it is not STATUS_DONE. */
 int cmd_run(const struct options *o);
 int cmd_attach(const struct options *o);
+int cmd_scan(const struct options *o);
 int cmd_report(const struct options *o);
 int cmd_doctor(const struct options *o);
 int cmd_help(const struct options *o);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "user/ask.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
@@ -52,6 +53,13 @@ struct outputs {
 	size_t nr;
 	u64 nr_reports;
 	struct output list[];
+};
+
+/* What goes into an output: a report, or what the file @fd says. */
+struct content {
+	struct report report; /* its options are set for each output */
+	int fd;		      /* borrowed; -1 = the report */
+	pid_t pid;
 };
 
 /* What the placeholders of a name stand for. */
@@ -254,7 +262,28 @@ static int open_temporary(const struct output *o, char name[32])
 	return fd < 0 ? -errno : fd;
 }
 
-static int write_fd(const struct output *o, const struct report *r, int fd)
+static int copy_file(FILE *out, int fd)
+{
+	char bytes[16384];
+	off_t at = 0;
+	ssize_t len;
+
+	while ((len = pread(fd, bytes, sizeof(bytes), at)) > 0) {
+		if (fwrite(bytes, 1, len, out) != (size_t)len)
+			return -errno;
+		at += len;
+	}
+	if (len < 0 || fflush(out))
+		return -errno;
+	return 0;
+}
+
+static int write_content(const struct output *o, FILE *out, const struct content *c)
+{
+	return c->fd < 0 ? o->format->write(out, &c->report) : copy_file(out, c->fd);
+}
+
+static int write_fd(const struct output *o, const struct content *c, int fd)
 {
 	FILE *file = fdopen(fd, "w");
 	int err;
@@ -264,7 +293,7 @@ static int write_fd(const struct output *o, const struct report *r, int fd)
 		close(fd);
 		return err;
 	}
-	err = o->format->write(file, r);
+	err = write_content(o, file, c);
 	if (!err)
 		err = give_to_caller(fd);
 	if (fclose(file) && !err)
@@ -335,7 +364,7 @@ static int publish(struct output *o, const char *tmp, const char *name, bool for
 	return remember(o, find_made(o, &old), &st);
 }
 
-static int write_file(struct output *o, const struct report *r, const char *name, bool force)
+static int write_file(struct output *o, const struct content *c, const char *name, bool force)
 {
 	char tmp[32];
 	int fd = open_temporary(o, tmp);
@@ -343,7 +372,7 @@ static int write_file(struct output *o, const struct report *r, const char *name
 
 	if (fd < 0)
 		return fd;
-	err = write_fd(o, r, fd);
+	err = write_fd(o, c, fd);
 	if (!err)
 		err = publish(o, tmp, name, force);
 	if (err)
@@ -367,28 +396,28 @@ static int tell(struct output *o, const char *name, int err)
 	return err;
 }
 
-static int write_named(struct output *o, struct report *r, struct name_values *v,
+static int write_named(struct output *o, struct content *c, struct name_values *v,
 		       const struct options *options)
 {
 	char name[NAME_MAX + 1];
 	int err;
 
-	v->pid = r->nr_processes ? r->processes[0].target->pid : 0;
+	v->pid = c->pid;
 	err = expand(o->name, v, name);
-	r->options = options_for_report(options, NULL);
+	c->report.options = options_for_report(options, NULL);
 	if (!err)
-		err = write_file(o, r, name, options->force);
+		err = write_file(o, c, name, options->force);
 	return tell(o, err ? o->name : name, err);
 }
 
-static int write_stream(struct output *o, struct report *r, u64 number, const struct options *options)
+static int write_stream(struct output *o, struct content *c, u64 number, const struct options *options)
 {
 	int err;
 
-	r->options = options_for_report(options, o->stream);
+	c->report.options = options_for_report(options, o->stream);
 	if (number > 1)
 		putc('\n', o->stream);
-	err = o->format->write(o->stream, r);
+	err = write_content(o, o->stream, c);
 	if (err) {
 		/* What it did not take now would be tried, and reported, again at exit. */
 		__fpurge(o->stream);
@@ -400,7 +429,7 @@ static int write_stream(struct output *o, struct report *r, u64 number, const st
 static int write_output(struct output *o, const struct report *r, struct name_values *v,
 			const struct options *options)
 {
-	struct report part = *r;
+	struct content part = { *r, -1, r->nr_processes ? r->processes[0].target->pid : 0 };
 	int first_err = 0;
 
 	if (o->stream)
@@ -410,9 +439,9 @@ static int write_output(struct output *o, const struct report *r, struct name_va
 	for (size_t i = 0; i < r->nr_processes; i++) {
 		int err;
 
-		part = *r;
-		part.processes = &r->processes[i];
-		part.nr_processes = 1;
+		part = (struct content){ *r, -1, r->processes[i].target->pid };
+		part.report.processes = &r->processes[i];
+		part.report.nr_processes = 1;
 		err = write_named(o, &part, v, options);
 		if (!first_err)
 			first_err = err;
@@ -428,6 +457,36 @@ int outputs_write(struct outputs *outs, const struct report *r)
 	set_time(&values);
 	for (size_t i = 0; i < outs->nr; i++) {
 		int err = write_output(&outs->list[i], r, &values, outs->options);
+
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}
+
+size_t outputs_describe(const struct outputs *outs, struct ask_format *formats, size_t max)
+{
+	for (size_t i = 0; i < outs->nr && i < max; i++) {
+		const struct output *o = &outs->list[i];
+		struct report_options ro = options_for_report(outs->options, o->stream);
+
+		formats[i] = (struct ask_format){ .width = ro.width, .color = ro.color };
+		snprintf(formats[i].ending, sizeof(formats[i].ending), "%s", o->format->ending);
+	}
+	return outs->nr;
+}
+
+int outputs_copy(struct outputs *outs, pid_t pid, const int *fds, size_t nr)
+{
+	struct name_values values = { .number = ++outs->nr_reports };
+	int first_err = 0;
+
+	set_time(&values);
+	for (size_t i = 0; i < outs->nr && i < nr; i++) {
+		struct content c = { .fd = fds[i], .pid = pid };
+		struct output *o = &outs->list[i];
+		int err = o->stream ? write_stream(o, &c, values.number, outs->options)
+				    : write_named(o, &c, &values, outs->options);
 
 		if (!first_err)
 			first_err = err;

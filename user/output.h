@@ -3,9 +3,11 @@
 #pragma once
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "user/lib/types.h"
 
+struct ask_format;
 struct options;
 struct outputs;
 struct report;
@@ -27,3 +29,10 @@ void outputs_free(struct outputs *outs);
  * Returns 0 or the first -errno.
  */
 int outputs_write(struct outputs *outs, const struct report *r) __must_check;
+
+/*
+ * The same with reports on process @pid that another heaptap has written: outputs_describe() says what is wanted of
+ * it; then file @fds[i], which is read from its start, goes to output i.
+ */
+size_t outputs_describe(const struct outputs *outs, struct ask_format *formats, size_t max);
+int outputs_copy(struct outputs *outs, pid_t pid, const int *fds, size_t nr) __must_check;

@@ -5,6 +5,7 @@
 #include "user/options.h"
 #include "user/source.h"
 
+struct ask_server;
 struct outputs;
 struct session;
 
@@ -64,6 +65,12 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 
 /* The same on one process that is about to end and whose threads all stand in stops of this thread's. */
 void session_scan_exiting(struct session *s, pid_t pid);
+
+/*
+ * Answer another heaptap that asks @questions (user/ask.h): a verdict on the process that it names, as session_scan()
+ * with @stopper (NULL = by itself), and reports on it alone. @s may be NULL: nothing is traced.
+ */
+void session_answer(struct session *s, const struct session_stopper *stopper, struct ask_server *questions);
 
 /* Write a report on everything so far to the outputs. 0 or -errno, logged. */
 int session_report(struct session *s) __must_check;

@@ -4,6 +4,7 @@
 
 #include "user/backlog.h"
 #include "user/leaks.h"
+#include "user/report.h"
 #include "user/session.h"
 
 /* A process, or one of its images if it called exec. */
@@ -59,3 +60,15 @@ struct process *session_find(struct session *s, u32 pid);
 
 /* What the process lost in its present image. */
 void session_read_losses(struct session *s, struct process *p);
+
+/* A verdict on @p for the next report; its @is_traced as leaks_options. s->stopper and s->is_last_scan are set. */
+void session_scan_process(struct session *s, struct process *p, bool is_traced);
+
+/* @work(@arg), while somebody reads the ring of @ctx, a session: else it would overflow if that takes long. */
+int session_aside(void *ctx, int (*work)(void *arg), void *arg);
+
+/* Make s->symbolizer, if it is not there yet. 0 or -ENOMEM. */
+int session_make_symbolizer(struct session *s) __must_check;
+
+/* @p as reports show it, counted for --fail-on. Fields of *@out are borrowed but its allocators. 0 or -ENOMEM. */
+int session_describe(struct session *s, struct process *p, struct report_process *out) __must_check;

@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap scan: a verdict in between, from the heaptap that traces the process.
+
+load ../lib/common
+
+# kinds: an instance of leak_kinds that waits for a line by tell; its pid is in $TARGET
+kinds() {
+	out=$BATS_TEST_TMPDIR/leak_kinds.out
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
+}
+
+tell() { echo >&7; }
+
+built() {
+	tell
+	wait_for grep -q built "$out"
+}
+
+# scanned [OPTIONS] PID: its report is in $report
+scanned() {
+	report=$BATS_TEST_TMPDIR/scan.json
+	status=0
+	timeout 60 "$HEAPTAP" scan -q --force -o "$report" "$@" 2>"$BATS_TEST_TMPDIR/scan.err" || status=$?
+}
+
+@test "scan: of an attached process: its verdict, exit status, and the target runs on" {
+	kinds
+	attached "$TARGET"
+	built
+	scanned "$TARGET"
+	[ "$status" -eq 0 ]
+	is .pid "$TARGET"
+	is .scan.definite.blocks 9 # attached: what a freed chunk holds may be a root
+	is .scan.indirect.blocks 13
+	untouched_but_probed
+	scanned --fail-on definite "$TARGET"
+	[ "$status" -eq 1 ]
+	scanned --fail-on definite:1M "$TARGET"
+	[ "$status" -eq 0 ]
+	scanned --error-exitcode 42 "$TARGET"
+	[ "$status" -eq 42 ]
+	# By name, and as text.
+	run --separate-stderr "$HEAPTAP" scan -n 1 leak_kinds
+	[[ $output == *'1,220 B in 9 blocks definite'*'Top 1 of '*' callers with leaks'* ]]
+	report=$BATS_TEST_TMPDIR/report.json
+	detach
+	is .scan.definite.blocks 9 # attached: what a freed chunk holds may be a root
+	untouched "$TARGET"
+	tell
+	ended "$TARGET" 3
+}
+
+untouched_but_probed() {
+	is_running "$TARGET"
+	grep -qx 'TracerPid:	0' "/proc/$TARGET/status"
+	[[ $(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$TARGET/status") != [Tt] ]]
+}
+
+@test "scan: of a program that run started: as memcheck would say now, and the run goes on" {
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	out=$BATS_TEST_TMPDIR/leak_kinds.out
+	start bash -c "exec '$HEAPTAP' run -o '$BATS_TEST_TMPDIR/report.json' -- '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TAP=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
+	TARGET=$(pgrep -P "$TAP")
+	built
+	scanned "$TARGET"
+	[ "$status" -eq 0 ]
+	is .started true
+	is .scan.partial false
+	is .scan.definite.blocks 10
+	is .scan.unsure.blocks 0
+	tell
+	ended "$TAP" 3
+	report=$BATS_TEST_TMPDIR/report.json
+	is .scan.definite.blocks 10
+}
+
+@test "scan: --why: who holds the block at an address, who lost it, and where none is" {
+	local addr
+	kinds
+	attached "$TARGET"
+	built
+	scanned --why 100 "$TARGET"
+	addr=$(jq -r 'first(.processes[0].stacks[] | select(.frames[0].function == "keep_in_global")) | .why.address' "$report")
+	scanned --why "$addr" "$TARGET"
+	is .scan.why.verdict reachable
+	is .scan.why.root.variable global_list
+	is .scan.why.address "$addr"
+	# Any address in it does.
+	scanned --why "$(printf '0x%x' $((addr + 9)))" "$TARGET"
+	is .scan.why.root.variable global_list
+	scanned --why 0x10 "$TARGET"
+	is '.scan.why.chain | length' 0
+	run --separate-stderr "$HEAPTAP" scan -n 1 --why 0x10 "$TARGET"
+	[[ $output == *'0x10 is in no live block that heaptap saw allocated'* ]]
+	detach
+}
+
+@test "scan: of a process that nobody traces: says so and what to type, touches nothing" {
+	spinning
+	run --separate-stderr "$HEAPTAP" scan "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $stderr == *"no heaptap of yours traces it"*"heaptap attach $TARGET"* ]]
+	untouched "$TARGET"
+	run "$HEAPTAP" scan 999999999
+	[ "$status" -eq 4 ]
+	run "$HEAPTAP" scan
+	[ "$status" -eq 2 ]
+	run "$HEAPTAP" scan -p 1 -p 2
+	[ "$status" -eq 2 ]
+}
+
+@test "scan: of one of several attached; of none with --no-scan" {
+	local first
+	spinning
+	first=$TARGET
+	spinning
+	attached "$first" "$TARGET"
+	scanned "$first"
+	[ "$(jq '.processes | length' "$report")" -eq 1 ]
+	is .pid "$first"
+	scanned "$TARGET"
+	is .pid "$TARGET"
+	report=$BATS_TEST_TMPDIR/report.json
+	detach
+	attached --no-scan --force "$TARGET"
+	scanned "$TARGET"
+	[ "$status" -eq 3 ]
+	report=$BATS_TEST_TMPDIR/report.json
+	detach
+}
+
+@test "scan: a heaptap that was killed is not asked" {
+	spinning
+	attached "$TARGET"
+	kill -KILL "$TAP"
+	wait "$TAP" || true
+	scanned "$TARGET"
+	[ "$status" -eq 3 ]
+	wait_for untouched "$TARGET"
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One heaptap asks another one that traces a process already: a request, a verdict, finished reports. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+/*
+ * Both are heaptaps of one user on one machine, and of one version: the socket lies in a folder that only this user can
+ * enter, and the kernel says who is at the other end. Reports come back as files in memory, so that nobody waits for a
+ * slow reader.
+ */
+
+enum { ASK_MAX_FORMATS = 8, ASK_ENDING_LEN = 16 };
+
+/* A report that is wanted. */
+struct ask_format {
+	char ending[ASK_ENDING_LEN]; /* a row of report_formats, ".txt" */
+	u32 width;		     /* struct report_options */
+	u32 color;
+};
+
+struct ask_request {
+	u32 magic, size; /* filled in by ask_send() */
+	char version[16];
+	s32 pid; /* of the process to scan */
+	u32 sort, top, verbose, gen_suppressions, nr_whys;
+	u64 why_addr;
+	u64 min_size, max_size;
+	u32 nr_formats;
+	u32 reserved;
+	struct ask_format formats[ASK_MAX_FORMATS];
+};
+
+enum ask_status {
+	ASK_NOT_TRACED, /* not by this heaptap */
+	ASK_OTHER_VERSION,
+	ASK_FAILED, /* error says why */
+	ASK_DONE,
+};
+
+struct ask_reply {
+	u32 status; /* enum ask_status */
+	u32 has_verdict;
+	u32 is_untrusted;	     /* events were lost */
+	s32 error;		     /* -errno */
+	u64 lost_blocks, lost_bytes; /* definite and indirect */
+	u32 nr_fds;
+	u32 reserved;
+	char version[16];
+	int fds[ASK_MAX_FORMATS]; /* owned by who received it; one for each format. Not sent as such */
+};
+
+/* The side that traces. */
+struct ask_server;
+
+/*
+ * Make the socket. 0 or -errno (the folder cannot be made or belongs to somebody else), not logged: one can trace
+ * without it. *@out is owned by the caller: ask_close() takes the socket away.
+ */
+int ask_open(struct ask_server **out) __must_check;
+void ask_close(struct ask_server *a); /* NULL is fine */
+
+/* Readable when somebody asks. */
+int ask_fd(const struct ask_server *a);
+
+/*
+ * Take the next request; waits at most some ms for a slow one. *@fd, the caller's, is for ask_answer(). 0; -EAGAIN
+ * there is none; -EPERM another user; -EPROTO, another version: those were answered or hung up.
+ */
+int ask_accept(struct ask_server *a, struct ask_request *request, int *fd) __must_check;
+
+/* Send @reply with its fds, and close these and @fd. Never waits: who does not take it does not get it. */
+void ask_answer(int fd, struct ask_reply *reply);
+
+/*
+ * The side that asks: each heaptap of this user in turn, until one traces @request->pid. Blocks until it has
+ * answered. 0; -ESRCH none traces it (*@other: one of another version is there); -ECONNRESET it went away meanwhile;
+ * or another -errno.
+ */
+int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other) __must_check;

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap scan: one leak verdict, by the heaptap that traces the process already. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/ask.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/options.h"
+#include "user/output.h"
+#include "user/target.h"
+
+/* What is wanted, of whatever process. */
+static int make_request(struct ask_request *r, const struct options *o, const struct outputs *outs)
+{
+	*r = (struct ask_request){
+		.sort = o->sort,
+		.top = o->top,
+		.verbose = o->verbose,
+		.gen_suppressions = o->gen_suppressions,
+		.nr_whys = o->nr_whys,
+		.why_addr = o->why_addr,
+		.min_size = o->min_size,
+		.max_size = o->max_size,
+	};
+	r->nr_formats = outputs_describe(outs, r->formats, ASK_MAX_FORMATS);
+	if (r->nr_formats <= ASK_MAX_FORMATS)
+		return 0;
+	error("scan: --output: at most %d", ASK_MAX_FORMATS);
+	return -EINVAL;
+}
+
+/* Without its events from the start nothing is known of a process's blocks, and a guess is no verdict. */
+static int refuse(pid_t pid, bool other)
+{
+	struct proc_stat stat = { .comm = "?" };
+
+	if (proc_read_stat(&stat, pid))
+		debug("scan: PID %d has ended", (int)pid);
+	if (other)
+		error("scan: PID %d (%s): a heaptap of another version is running; it takes the same one to "
+		      "ask it",
+		      (int)pid, stat.comm);
+	else
+		error("scan: PID %d (%s): no heaptap of yours traces it, so nothing is known of its blocks; "
+		      "type "
+		      "'heaptap attach %d', let it run for a while, then scan again",
+		      (int)pid, stat.comm, (int)pid);
+	return STATUS_IMPOSSIBLE;
+}
+
+static int judged_status(const struct options *o, const struct ask_reply *reply)
+{
+	bool is_lost = reply->lost_blocks && reply->lost_bytes >= o->fail_bytes;
+
+	if (!reply->has_verdict)
+		return STATUS_UNTRUSTED;
+	if (o->fail_on_definite && is_lost)
+		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
+	return reply->is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
+}
+
+/* *@is_traced: some heaptap does; else the caller says so. */
+static int scan_one(const struct options *o, struct outputs *outs, struct ask_request *request,
+		    bool *is_traced, bool *other)
+{
+	struct ask_reply reply;
+	pid_t pid = request->pid;
+	int status, err = ask_send(request, &reply, other);
+
+	*is_traced = err != -ESRCH;
+	if (err == -ESRCH)
+		return STATUS_IMPOSSIBLE;
+	if (err || reply.status == ASK_FAILED) {
+		error("scan: PID %d: the heaptap that traces it: %s", (int)pid,
+		      strerror(err ? -err : -reply.error));
+		return STATUS_UNTRUSTED;
+	}
+	err = outputs_copy(outs, pid, reply.fds, reply.nr_fds);
+	for (u32 i = 0; i < reply.nr_fds; i++)
+		close(reply.fds[i]);
+	status = judged_status(o, &reply);
+	return err ? STATUS_UNTRUSTED : status;
+}
+
+/* All processes of a name that are traced; if none is, that is said of the first. */
+static int scan_all(const struct options *o, struct outputs *outs, struct ask_request *request,
+		    const pid_t *pids, size_t nr)
+{
+	bool is_any = false, other = false;
+	int status = STATUS_DONE;
+
+	for (size_t i = 0; i < nr; i++) {
+		bool is_traced, is_other;
+		int one;
+
+		request->pid = pids[i];
+		one = scan_one(o, outs, request, &is_traced, &is_other);
+		other |= is_other;
+		if (!is_traced)
+			continue;
+		is_any = true;
+		status = one > status ? one : status;
+	}
+	return is_any ? status : refuse(pids[0], other);
+}
+
+int cmd_scan(const struct options *o)
+{
+	auto_free pid_t *pids = NULL;
+	struct outputs *outs = NULL;
+	struct ask_request request;
+	int status = STATUS_USAGE;
+	size_t nr;
+
+	if (outputs_new(&outs, o, stdout))
+		return STATUS_USAGE;
+	if (!make_request(&request, o, outs))
+		status = target_find(o->targets.items[0], &pids, &nr) ? STATUS_NO_TARGET
+								      : scan_all(o, outs, &request, pids, nr);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a session answers another heaptap: one verdict and reports on one process, between its own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "user/ask.h"
+#include "user/heap.h"
+#include "user/lib/log.h"
+#include "user/session_private.h"
+
+struct answering {
+	struct session *session;
+	struct process *process;
+	const struct ask_request *request;
+	struct ask_reply *reply;
+	struct report report;
+	struct report_process shown;
+};
+
+/* The report as @wanted says, into a file in memory that becomes one of the reply's. */
+static int write_format(struct answering *a, const struct ask_format *wanted)
+{
+	char name[ASK_ENDING_LEN + 1];
+	const struct report_format *format;
+	FILE *out;
+	int fd, err;
+
+	snprintf(name, sizeof(name), "-%s", wanted->ending);
+	format = report_format_find(name);
+	if (!format)
+		return -EINVAL;
+	fd = memfd_create("heaptap-report", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	a->reply->fds[a->reply->nr_fds++] = fd;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	a->report.options.width = wanted->width;
+	a->report.options.color = wanted->color;
+	err = format->write(out, &a->report);
+	if (fclose(out) && !err)
+		err = -errno;
+	return err;
+}
+
+static size_t nr_keys(void)
+{
+	size_t nr = 0;
+
+	while (report_keys[nr].name)
+		nr++;
+	return nr;
+}
+
+static int write_answer(void *arg)
+{
+	struct answering *a = arg;
+	const struct ask_request *r = a->request;
+	int err = session_make_symbolizer(a->session);
+
+	if (!err)
+		err = session_describe(a->session, a->process, &a->shown);
+	a->report.processes = &a->shown;
+	a->report.nr_processes = 1;
+	a->report.symbolizer = a->session->symbolizer;
+	a->report.options = (struct report_options){
+		.sort = r->sort < nr_keys() ? &report_keys[r->sort] : NULL,
+		.top = r->top,
+		.min_size = r->min_size,
+		.max_size = r->max_size,
+		.verbose = r->verbose,
+		.gen_suppressions = r->gen_suppressions,
+	};
+	for (u32 i = 0; i < r->nr_formats && !err; i++)
+		err = write_format(a, &r->formats[i]);
+	return err;
+}
+
+/* What the other one's exit status depends on. */
+static void sum_up(struct answering *a)
+{
+	const struct process *p = a->process;
+	struct ask_reply *reply = a->reply;
+
+	reply->has_verdict = p->leaks && p->leaks->has_verdict;
+	reply->is_untrusted = p->losses.allocs || p->losses.frees || heap_lost(p->heap);
+	for (size_t i = SCAN_DEFINITE; reply->has_verdict && i <= SCAN_INDIRECT; i++) {
+		reply->lost_blocks += p->leaks->result.sums.of[i].blocks;
+		reply->lost_bytes += p->leaks->result.sums.of[i].bytes;
+	}
+}
+
+static int scan_and_write(struct answering *a, const struct session_stopper *stopper)
+{
+	struct session *s = a->session;
+	struct options asked = *s->options;
+	const struct options *own = s->options;
+	u64 now;
+	int err;
+
+	asked.nr_whys = a->request->nr_whys;
+	asked.why_addr = a->request->why_addr;
+	s->options = &asked;
+	s->is_last_scan = false;
+	s->stopper = stopper;
+	session_scan_process(s, a->process, stopper != NULL);
+	now = session_now_ns();
+	a->report = (struct report){ .backend = s->ops->name,
+				     .time_ns = now,
+				     .duration_ns = s->start_ns ? now - s->start_ns : 0,
+				     .modules = s->modules };
+	err = session_aside(s, write_answer, a);
+	sum_up(a);
+	free((void *)a->shown.allocators);
+	leaks_free(a->process->leaks);
+	a->process->leaks = NULL;
+	s->options = own;
+	return err;
+}
+
+static void answer(struct session *s, const struct session_stopper *stopper,
+		   const struct ask_request *request, struct ask_reply *reply)
+{
+	struct answering a = { .session = s, .request = request, .reply = reply };
+
+	a.process = s->stop_ns ? NULL : session_find(s, (u32)request->pid);
+	if (!a.process || a.process->is_exiting)
+		return;
+	reply->error = scan_and_write(&a, stopper);
+	reply->status = reply->error ? ASK_FAILED : ASK_DONE;
+}
+
+void session_answer(struct session *s, const struct session_stopper *stopper, struct ask_server *questions)
+{
+	struct ask_reply reply = { .status = ASK_NOT_TRACED };
+	struct ask_request request;
+	int fd, err = ask_accept(questions, &request, &fd);
+
+	if (err) {
+		debug("scan: asked by another process: %s", strerror(-err));
+		return;
+	}
+	if (s)
+		answer(s, stopper, &request, &reply);
+	ask_answer(fd, &reply);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Leak verdicts of a session: which process, how it is stopped, events of the moment into its books. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap.h"
+#include "user/lib/log.h"
+#include "user/session_private.h"
+#include "user/source_replay.h"
+
+/* A process that ends is in no hurry. */
+static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
+
+/* Enter what is there; leaks_options. */
+static int drain(void *ctx, struct scan *scan, bool is_standing)
+{
+	struct session *s = ctx;
+	struct process *p = s->scanned;
+	u64 nr_taints = p->nr_taints;
+	int err;
+
+	s->scan = scan;
+	err = session_poll(s);
+	if (err && err != -ENODATA)
+		return err;
+	if (p->is_over)
+		return -ESRCH;
+	/* So the report's books are those of this moment. */
+	if (is_standing && s->is_last_scan)
+		s->ops->pause(s->source, p->target->pid);
+	return p->nr_taints != nr_taints ? -ENODATA : s->scan_err;
+}
+
+static int put_aside(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct session *s = ctx;
+
+	backlog_add(&s->backlog, rec, len);
+	return 0;
+}
+
+static void read_on(void *ctx)
+{
+	struct session *s = ctx;
+	const struct sink sink = { s, put_aside };
+
+	if (!backlog_is_full(&s->backlog) && s->ops->poll(s->source, &sink) < 0)
+		debug("%s: no more events", s->ops->name);
+}
+
+int session_aside(void *ctx, int (*work)(void *arg), void *arg)
+{
+	struct session *s = ctx;
+
+	if (s->stop_ns || s->ops == &source_replay)
+		return work(arg);
+	return backlog_work(work, arg, read_on, s);
+}
+
+static int stop_target(void *ctx, u64 max_ns)
+{
+	const struct session *s = ctx;
+
+	return s->stopper->stop(s->stopper->ctx, max_ns);
+}
+
+static void release_target(void *ctx)
+{
+	const struct session *s = ctx;
+
+	s->stopper->release(s->stopper->ctx);
+}
+
+void session_scan_process(struct session *s, struct process *p, bool is_traced)
+{
+	struct leaks_options lo = {
+		.pid = p->target->pid,
+		.heap = p->heap,
+		.max_pause_ns = s->options->max_pause_ns,
+		.is_traced = is_traced,
+		.pointer_mask = s->options->pointer_mask,
+		.want_unaligned = s->options->unaligned,
+		.nr_whys = s->options->nr_whys,
+		.why_addr = s->options->why_addr,
+		.ctx = s,
+		.stop = s->stopper ? stop_target : NULL,
+		.release = s->stopper ? release_target : NULL,
+		.drain = drain,
+		.aside = session_aside,
+	};
+
+	if (!lo.max_pause_ns)
+		lo.max_pause_ns =
+			is_traced && !s->stopper ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	/* What is entered only after the scan has begun is too young for a verdict. */
+	if (session_poll(s))
+		debug("scan: no more events");
+	if (p->is_over)
+		return;
+	session_read_losses(s, p);
+	lo.is_partial = !p->target->is_started || p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	leaks_free(p->leaks);
+	p->leaks = NULL;
+	s->scanned = p;
+	s->scan_err = 0;
+	if (leaks_find(&p->leaks, &lo))
+		warn("scan: PID %d: out of memory", p->target->pid);
+	s->scanned = NULL;
+	s->scan = NULL;
+}
+
+void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
+{
+	s->is_last_scan = is_last;
+	s->stopper = stopper;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting)
+			session_scan_process(s, s->processes[i], stopper != NULL);
+}
+
+void session_scan_exiting(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, pid);
+
+	s->is_last_scan = false;
+	s->stopper = NULL;
+	if (!p || p->is_exiting)
+		return;
+	session_scan_process(s, p, true);
+	p->is_exiting = true;
+}
