@@ -25,11 +25,10 @@ struct ask_request {
 	u32 magic, size; /* filled in by ask_send() */
 	char version[16];
 	s32 pid; /* of the process to scan */
-	u32 sort, top, verbose, gen_suppressions, nr_whys;
+	u32 sort, top, verbose, gen_suppressions, nr_whys, leaks;
 	u64 why_addr;
 	u64 min_size, max_size;
 	u32 nr_formats;
-	u32 reserved;
 	struct ask_format formats[ASK_MAX_FORMATS];
 };
 

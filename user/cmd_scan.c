@@ -23,6 +23,7 @@ static int make_request(struct ask_request *r, const struct options *o, const st
 		.verbose = o->verbose,
 		.gen_suppressions = o->gen_suppressions,
 		.nr_whys = o->nr_whys,
+		.leaks = o->leaks,
 		.why_addr = o->why_addr,
 		.min_size = o->min_size,
 		.max_size = o->max_size,

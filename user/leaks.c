@@ -89,9 +89,11 @@ static void explain(struct leaks *l, const struct leaks_options *o, int err)
 		snprintf(l->why, sizeof(l->why), "scan given up: %s", strerror(-err));
 }
 
-static int keep(struct leaks *l, const struct scan *scan, const struct heap *heap)
+static int keep(struct leaks *l, const struct scan *scan, const struct leaks_options *o)
 {
+	const struct heap *heap = o->heap;
 	size_t nr = heap_row_count(heap);
+	auto_free u8 *left_out = NULL;
 	auto_free struct scan_sums *sums = calloc(nr + 1, sizeof(*sums));
 	int err;
 
@@ -105,7 +107,9 @@ static int keep(struct leaks *l, const struct scan *scan, const struct heap *hea
 	for (size_t i = 0; i < nr; i++)
 		l->rows[i].sums = sums[i];
 	l->result = scan_result(scan);
-	return leaks_link(l, scan, heap);
+	if (o->marks)
+		err = leaks_compare(l, scan, heap, o->marks, o->kinds, &left_out);
+	return err ? err : leaks_link(l, scan, heap, left_out);
 }
 
 /* What runs aside. */
@@ -133,7 +137,7 @@ static int judge(void *arg)
 	int err = scan_judge(f->scan);
 
 	if (!err)
-		err = keep(f->leaks, f->scan, f->options->heap);
+		err = keep(f->leaks, f->scan, f->options);
 	if (!err && leaks_find_whys(f->leaks, f->scan, f->options))
 		warn("scan: PID %d: not enough memory to say who holds what", f->options->pid);
 	return err;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "user/leaks_marks.h"
 #include "user/scan.h"
 
 struct heap;
@@ -33,10 +34,14 @@ struct leaks {
 	char why[160]; /* one sentence without full stop when there is none */
 	struct scan_result result;
 	struct scan_sum suppressed; /* taken out of result.sums */
-	u64 pause_ns;		    /* how long the process stood */
-	u64 max_pause_ns;	    /* it was allowed to */
-	bool is_partial;	    /* the books do not know all blocks */
-	struct leak_row *rows;	    /* owned; by number of the row */
+	struct scan_sum left_out;   /* the same, by leaks_options.kinds */
+	struct scan_sum fresh; /* lost, perhaps so, now and not at the last scan; with what was taken out */
+	struct scan_sum again; /* lost then, and not any more */
+	bool has_before;       /* there was a last scan */
+	u64 pause_ns;	       /* how long the process stood */
+	u64 max_pause_ns;      /* it was allowed to */
+	bool is_partial;       /* the books do not know all blocks */
+	struct leak_row *rows; /* owned; by number of the row */
 	size_t nr_rows;
 	struct leak_link *links; /* owned; each pair of rows once */
 	size_t nr_links;
@@ -60,6 +65,8 @@ struct leaks_options {
 	const u64 *
 		before; /* live bytes of the first rows when the last report was made: what grew comes first */
 	size_t nr_before;
+	enum leak_kinds kinds;	  /* which lost blocks to tell */
+	struct leak_marks *marks; /* of the last scan; this one's come in their place. NULL = not wanted */
 	void *ctx;
 	/* NULL, or: let all threads stand before the snapshot is taken, and go on after it. 0 or -errno. */
 	int (*stop)(void *ctx, u64 max_ns);
@@ -84,8 +91,12 @@ int leaks_find(struct leaks **out, const struct leaks_options *options) __must_c
 int leaks_none(struct leaks **out, const char *why) __must_check;
 void leaks_free(struct leaks *l);
 
-/* Fill in the links and what they say of rows, from a scan with verdicts. 0 or -ENOMEM. */
-int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap) __must_check;
+/*
+ * Fill in the links and what they say of rows, from a scan with verdicts. @left_out: bits as leaks_compare() sets
+ * them, or NULL. 0 or -ENOMEM.
+ */
+int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap,
+	       const u8 *left_out) __must_check;
 
 /* The sums of row @row; all zero for one that came since. */
 struct leak_row leaks_row(const struct leaks *l, u32 row);

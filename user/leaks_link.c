@@ -14,6 +14,8 @@ enum { FIRST_SLOTS = 256 };
 struct linking {
 	struct leaks *leaks;
 	const struct heap *heap;
+	const u8 *left_out; /* borrowed; bits by number of the block, or NULL */
+	size_t number;
 	u32 *slots;	 /* owned */
 	size_t nr_slots; /* a power of two, at least twice the pairs */
 };
@@ -82,7 +84,10 @@ static int visit(void *ctx, const struct scan_block_info *info)
 {
 	struct linking *k = ctx;
 	struct heap_block block, leader;
+	size_t number = k->number++;
 
+	if (k->left_out && k->left_out[number / 8] >> number % 8 & 1)
+		return 0;
 	if (info->verdict != SCAN_INDIRECT || !heap_find(k->heap, info->addr, &block) ||
 	    !heap_find(k->heap, info->leader, &leader))
 		return 0;
@@ -91,9 +96,9 @@ static int visit(void *ctx, const struct scan_block_info *info)
 	return add(k, block.row, leader.row, info->size);
 }
 
-int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap)
+int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap, const u8 *left_out)
 {
-	struct linking k = { .leaks = l, .heap = heap };
+	struct linking k = { .leaks = l, .heap = heap, .left_out = left_out };
 	int err = 0;
 
 	if (scan_result(scan).sums.of[SCAN_INDIRECT].blocks)

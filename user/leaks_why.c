@@ -10,6 +10,8 @@
 #include "user/leaks.h"
 #include "user/lib/cleanup.h"
 
+#define GROWN (1ULL << 60) /* what grew, if only by a byte, is worth more than anything that did not */
+
 /*
  * A caller whose blocks are asked about, and the block chosen so far. The youngest ones mostly are in the hands of a
  * function that runs just now, the oldest ones are from the start: one in the middle tells where they end up.
@@ -82,7 +84,8 @@ static void choose_rows(struct choice *c, const struct leaks *l, const struct le
 		struct example e = { .row = row, .verdict = SCAN_REACHABLE };
 
 		e.worth = sums->of[SCAN_REACHABLE].bytes;
-		e.worth = e.worth > before ? e.worth - before : 0;
+		if (e.worth > before)
+			e.worth = e.worth - before + GROWN;
 		if (sums->of[SCAN_POSSIBLE].bytes < sums->of[SCAN_REACHABLE].bytes)
 			offer(c, first, o->nr_whys, &e);
 	}

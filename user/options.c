@@ -67,6 +67,15 @@ static const char *color_choice(size_t i)
 	return words[i];
 }
 
+static const char *leaks_choice(size_t i)
+{
+	static const char *const words[] = {
+		[LEAKS_ALL] = "all", [LEAKS_NEW] = "new", [LEAKS_LEAKED] = "leaked", NULL
+	};
+
+	return words[i];
+}
+
 static const char *sort_choice(size_t i)
 {
 	return report_keys[i].name;
@@ -114,6 +123,10 @@ const struct option_row option_rows[] = {
 	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
 		  "in no "
 		  "hurry)" },
+	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
+	  .commands = TRACING | IN(SCAN),
+	  .help = "lost blocks to report: all; new: not lost at the verdict before; leaked: lost then and "
+		  "still lost" },
 	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = TRACING | IN(SCAN),
 	  .help = "say who holds a block of each of the N callers that grew most and of those possibly lost; "
 		  "or "

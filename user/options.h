@@ -58,6 +58,7 @@ struct options {
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
 	bool gen_suppressions;
 	u32 nr_whys;	  /* callers whose blocks' holders are shown */
+	u32 leaks;	  /* enum leak_kinds */
 	u64 why_addr;	  /* the block whose holder is asked for, 0 = none */
 	u64 pointer_mask; /* bits of a word that make an address, 0 = all */
 	bool unaligned;

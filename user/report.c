@@ -71,6 +71,11 @@ static double age(const struct report_row *r)
 	return (double)r->oldest_ns;
 }
 
+static double growth(const struct report_row *r)
+{
+	return r->grown > 0 ? (double)r->grown : 0;
+}
+
 static double leaked_bytes(const struct report_row *r)
 {
 	return (double)leaks_lost(&r->leaks).bytes;
@@ -95,6 +100,8 @@ const struct report_key report_keys[] = {
 	  .human = human_count, .label = "leaked" },
 	{ "peak", "bytes at the peak", peak, .human = human_bytes, .label = "at the peak" },
 	{ "temporary", "temporary blocks", temporary, .human = human_count, .label = "temporary" },
+	{ "growth", "growth since the last report", growth, .is_of_live = true, .human = human_bytes,
+	  .label = "more than at the last report" },
 	{ "age", "age of the oldest live block", age, .is_of_live = true, .wants_blocks = true,
 	  .human = human_duration, .label = "old" },
 	{ NULL },
@@ -201,6 +208,7 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 	for (size_t i = 0; i < count; i++) {
 		list[i].row = heap_row_get(p->heap, i);
 		list[i].leaks = leaks_row(p->leaks, i);
+		list[i].grown = (s64)(list[i].row.live_bytes - (i < p->nr_reported ? p->reported[i] : 0));
 	}
 	for (size_t i = 0; p->leaks && i < p->leaks->nr_whys; i++)
 		if (p->leaks->whys[i].row < count)

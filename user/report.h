@@ -33,7 +33,9 @@ struct report_process {
 	const struct report_allocator *allocators;
 	size_t nr_allocators;
 	const struct leaks *leaks; /* with a verdict; NULL = not scanned */
-	const char *const *notes;  /* one sentence each, no full stop; shown in every format */
+	const u64 *reported; /* live bytes of the first rows at the last report; NULL = this is the first */
+	size_t nr_reported;
+	const char *const *notes; /* one sentence each, no full stop; shown in every format */
 	size_t nr_notes;
 };
 
@@ -82,6 +84,7 @@ const struct report_format *report_format_find(const char *path);
 /* One caller, as all formats see it. */
 struct report_row {
 	struct heap_row row;   /* live_* only of blocks within min_size and max_size */
+	s64 grown;	       /* live bytes, since the last report; without one, all of them */
 	u64 oldest_ns;	       /* age of its oldest live block; only for the sort key "age" */
 	struct leak_row leaks; /* all zero when not scanned */
 	const struct leak_why

@@ -129,6 +129,11 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	json_object_begin(j, "scan");
 	json_sums(j, &l->result.sums);
 	json_sum(j, "suppressed", &l->suppressed);
+	json_sum(j, "left_out", &l->left_out); /* by --leaks */
+	if (l->has_before) {
+		json_sum(j, "new", &l->fresh);
+		json_sum(j, "found_again", &l->again);
+	}
 	json_u64(j, "pause_ns", l->pause_ns);
 	json_u64(j, "scanned_bytes", l->result.scanned_bytes);
 	json_u64(j, "skipped_bytes", l->result.skipped_bytes);
@@ -210,6 +215,8 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	json_u64(j, "live_bytes", h->live_bytes);
 	json_u64(j, "peak_bytes", h->peak_bytes);
 	json_u64(j, "temporary", h->temporary);
+	if (p->reported)
+		json_s64(j, "grown", row->grown); /* live bytes, since the last report */
 	if (p->leaks) {
 		json_sums(j, &row->leaks.sums);
 		json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */

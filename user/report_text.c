@@ -237,6 +237,21 @@ static void sum_item(struct text *t, const struct scan_sum *sum, const char *wha
 	     plural(sum->blocks), what);
 }
 
+/* What is not as it was at the scan before. */
+static void text_changes(struct text *t, const struct leaks *l)
+{
+	if (l->left_out.blocks || l->has_before) {
+		line_begin(t, "changed");
+		if (l->has_before)
+			sum_item(t, &l->fresh, "lost since the last verdict");
+		if (l->again.blocks)
+			sum_item(t, &l->again, "found again");
+		if (l->left_out.blocks)
+			sum_item(t, &l->left_out, "left out here by --leaks");
+		line_end(t);
+	}
+}
+
 /* The verdicts, and what it took to find them. */
 static void text_scan(struct text *t, const struct leaks *l)
 {
@@ -258,6 +273,7 @@ static void text_scan(struct text *t, const struct leaks *l)
 		item(t, "suppressed: %s block%s (%s)", human_count(l->suppressed.blocks).text,
 		     plural(l->suppressed.blocks), human_bytes(l->suppressed.bytes).text);
 	line_end(t);
+	text_changes(t, l);
 	line_begin(t, "scan");
 	item(t, "%s stood for %s", t->report->nr_processes > 1 ? "the process" : "the target",
 	     human_duration(l->pause_ns).text);
@@ -497,7 +513,7 @@ static void text_mark(struct text *t, const struct leak_row *row)
 }
 
 static void text_row_head(struct text *t, const struct heap_totals *totals, const struct report_row *row,
-			  size_t number, const struct report_key *key)
+			  size_t number, const struct report_key *key, bool has_before)
 {
 	const struct heap_row *h = &row->row;
 	bool is_of_live = key->is_of_live;
@@ -518,6 +534,9 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 	else if (!is_of_live && h->live_blocks)
 		fprintf(t->out, ", %s in %s live", human_bytes(h->live_bytes).text,
 			human_count(h->live_blocks).text);
+	if (has_before && row->grown && strcmp(key->name, "growth"))
+		fprintf(t->out, ", %s%s since the last report", row->grown < 0 ? "-" : "+",
+			human_bytes(row->grown < 0 ? -row->grown : row->grown).text);
 	fputs(", by ", t->out);
 	escape_text(t->out, alloc_fn(h->fn)->name);
 	text_mark(t, &row->leaks);
@@ -655,7 +674,7 @@ static int text_rows(struct text *t, struct section *s, const struct report_row 
 	text_rows_title(t, shown, nr, key);
 	for (size_t i = 0; i < shown && !err; i++) {
 		putc('\n', t->out);
-		text_row_head(t, &totals, &rows[i], ++s->nr_shown, key);
+		text_row_head(t, &totals, &rows[i], ++s->nr_shown, key, s->process->reported);
 		err = text_row(t, s->process, &rows[i], s->nr_shown, &s->anchors);
 		if (!err)
 			err = text_why(t, s->process, &rows[i], SCAN_REACHABLE);

@@ -109,6 +109,8 @@ int scan_judge(struct scan *s) __must_check;
 struct scan_result scan_result(const struct scan *s);
 u64 scan_memory(const struct scan *s); /* bytes in use */
 
+u32 scan_count(const struct scan *s); /* blocks, as scan_for_each() goes through */
+
 /* Verdict on the block at @addr. False if there is none that starts there. */
 bool scan_find(const struct scan *s, taddr_t addr, struct scan_block_info *out);
 

@@ -23,6 +23,11 @@ struct scan_result scan_result(const struct scan *s)
 	return s->result;
 }
 
+u32 scan_count(const struct scan *s)
+{
+	return s->nr;
+}
+
 u64 scan_memory(const struct scan *s)
 {
 	return s->nr * sizeof(*s->blocks) + s->nr_big * sizeof(*s->big) + s->nr_spans * sizeof(*s->spans) +

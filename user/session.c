@@ -44,6 +44,9 @@ static void process_free(struct process *p)
 		target_free(p->target);
 	heap_free(p->heap);
 	leaks_free(p->leaks);
+	leak_marks_fini(&p->marks);
+	leak_marks_fini(&p->asked_marks);
+	free(p->reported);
 	free(p);
 }
 

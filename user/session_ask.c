@@ -110,10 +110,11 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 
 	asked.nr_whys = a->request->nr_whys;
 	asked.why_addr = a->request->why_addr;
+	asked.leaks = a->request->leaks;
 	s->options = &asked;
 	s->is_last_scan = false;
 	s->stopper = stopper;
-	session_scan_process(s, a->process, stopper != NULL);
+	session_scan_process(s, a->process, stopper != NULL, &a->process->asked_marks);
 	now = session_now_ns();
 	a->report = (struct report){ .backend = s->ops->name,
 				     .time_ns = now,

@@ -19,11 +19,14 @@ struct process {
 	u64 nr_unseen;	  /* frees that may have been lost when its blocks were last tainted */
 	u64 nr_unentered; /* events that did not fit into the books then */
 	u64 nr_taints;
-	u64 nr_false_stacks; /* events whose stack's id was false */
-	bool is_exiting;     /* its last verdict is there */
-	bool is_replaced;    /* by another program */
-	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
-	const char *note;    /* borrowed; for the report that is being written */
+	u64 nr_false_stacks;		      /* events whose stack's id was false */
+	bool is_exiting;		      /* its last verdict is there */
+	bool is_replaced;		      /* by another program */
+	struct leaks *leaks;		      /* owned; for the next report, NULL = not scanned */
+	const char *note;		      /* borrowed; for the report that is being written */
+	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
+	u64 *reported;			      /* owned; live bytes of each caller at the last report */
+	size_t nr_reported;
 };
 
 struct session {
@@ -61,8 +64,11 @@ struct process *session_find(struct session *s, u32 pid);
 /* What the process lost in its present image. */
 void session_read_losses(struct session *s, struct process *p);
 
-/* A verdict on @p for the next report; its @is_traced as leaks_options. s->stopper and s->is_last_scan are set. */
-void session_scan_process(struct session *s, struct process *p, bool is_traced);
+/*
+ * A verdict on @p for the next report; @is_traced and @marks as in leaks_options. s->stopper and s->is_last_scan are
+ * set.
+ */
+void session_scan_process(struct session *s, struct process *p, bool is_traced, struct leak_marks *marks);
 
 /* @work(@arg), while somebody reads the ring of @ctx, a session: else it would overflow if that takes long. */
 int session_aside(void *ctx, int (*work)(void *arg), void *arg);

@@ -68,7 +68,9 @@ int session_describe(struct session *s, struct process *p, struct report_process
 					.losses = &p->losses,
 					.allocators = allocators,
 					.nr_allocators = allocators ? p->target->nr_allocators : 0,
-					.leaks = p->leaks };
+					.leaks = p->leaks,
+					.reported = p->reported,
+					.nr_reported = p->nr_reported };
 	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
 	p->note = note_of(s, p);
@@ -79,6 +81,20 @@ int session_describe(struct session *s, struct process *p, struct report_process
 	}
 	count_findings(s, p);
 	return err;
+}
+
+/* What the next report's growth counts from. Without memory for it that is what it was. */
+static void remember_report(struct process *p)
+{
+	size_t nr = heap_row_count(p->heap);
+	u64 *bytes = reallocarray(p->reported, nr + 1, sizeof(*bytes));
+
+	if (!bytes)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		bytes[i] = heap_row_get(p->heap, i).live_bytes;
+	p->reported = bytes;
+	p->nr_reported = nr;
 }
 
 /* A verdict is for one report; the last one of a process that ends is kept. */
@@ -135,6 +151,8 @@ int session_report(struct session *s)
 		free((void *)w.list[i].allocators);
 	free(w.list);
 	drop_leaks(s);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		remember_report(s->processes[i]);
 	return err;
 }
 

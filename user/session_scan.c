@@ -72,7 +72,7 @@ static void release_target(void *ctx)
 	s->stopper->release(s->stopper->ctx);
 }
 
-void session_scan_process(struct session *s, struct process *p, bool is_traced)
+void session_scan_process(struct session *s, struct process *p, bool is_traced, struct leak_marks *marks)
 {
 	struct leaks_options lo = {
 		.pid = p->target->pid,
@@ -83,6 +83,10 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced)
 		.want_unaligned = s->options->unaligned,
 		.nr_whys = s->options->nr_whys,
 		.why_addr = s->options->why_addr,
+		.before = p->reported,
+		.nr_before = p->nr_reported,
+		.kinds = s->options->leaks,
+		.marks = marks,
 		.ctx = s,
 		.stop = s->stopper ? stop_target : NULL,
 		.release = s->stopper ? release_target : NULL,
@@ -116,7 +120,7 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 	s->stopper = stopper;
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting)
-			session_scan_process(s, s->processes[i], stopper != NULL);
+			session_scan_process(s, s->processes[i], stopper != NULL, &s->processes[i]->marks);
 }
 
 void session_scan_exiting(struct session *s, pid_t pid)
@@ -127,6 +131,6 @@ void session_scan_exiting(struct session *s, pid_t pid)
 	s->stopper = NULL;
 	if (!p || p->is_exiting)
 		return;
-	session_scan_process(s, p, true);
+	session_scan_process(s, p, true, &p->marks);
 	p->is_exiting = true;
 }

@@ -88,6 +88,12 @@ void json_u64(struct json *j, const char *key, u64 value)
 	fprintf(j->out, "%" PRIu64, value);
 }
 
+void json_s64(struct json *j, const char *key, s64 value)
+{
+	item(j, key);
+	fprintf(j->out, "%" PRId64, value);
+}
+
 void json_hex(struct json *j, const char *key, u64 value)
 {
 	item(j, key);
