@@ -93,6 +93,7 @@ check-unit: $(UNITS)             ## unit tests only
 	$(Q)CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(UNITS)
 
 -include tests/targets/targets.mk
+-include tests/leaks/leaks.mk
 
 check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }

@@ -23,7 +23,8 @@
  * But nothing is sure while blocks may be alive that the books do not know: those from before the attach, the new
  * copy that a realloc has made and not yet returned, the rest of a block behind another inside it.
  *
- * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping.
+ * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping; and what glibc keeps
+ * of threads that have ended (scan_threads.c).
  */
 
 enum {
@@ -85,6 +86,36 @@ static int find_points(struct region_list *list, const struct snapshot *snap)
 	return 0;
 }
 
+int region_add_dead(struct region_list *list, taddr_t start, taddr_t end)
+{
+	size_t nr = list->nr_dead;
+
+	if (start >= end)
+		return 0;
+	if ((nr & (nr - 1)) == 0) {
+		struct dead_range *dead = realloc(list->dead, (nr ? nr * 2 : 1) * sizeof(*dead));
+
+		if (!dead)
+			return -ENOMEM;
+		list->dead = dead;
+	}
+	list->dead[list->nr_dead++] = (struct dead_range){ .start = start, .end = end };
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct dead_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+void region_sort_dead(struct region_list *list)
+{
+	if (list->nr_dead)
+		qsort(list->dead, list->nr_dead, sizeof(*list->dead), by_start);
+}
+
 static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum region_kind kind)
 {
 	size_t nr = list->nr;
@@ -102,7 +133,7 @@ static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum
 	return 0;
 }
 
-static u64 word_at(const struct snapshot *snap, const u8 *p)
+u64 region_word(const struct snapshot *snap, const u8 *p)
 {
 	u64 value = 0;
 
@@ -120,10 +151,10 @@ static u64 arena_size(const struct snapshot *cs, taddr_t base, taddr_t end, u64 
 
 	if (snapshot_peek(snap, base, head, 4U * w) != 0)
 		return 0;
-	arena = word_at(snap, head);
-	previous = word_at(snap, head + w);
-	size = word_at(snap, head + 2 * w);
-	writable = word_at(snap, head + 3 * w);
+	arena = region_word(snap, head);
+	previous = region_word(snap, head + w);
+	size = region_word(snap, head + 2 * w);
+	writable = region_word(snap, head + 3 * w);
 	if (arena % align < 4U * w || arena % align > MAX_ARENA_HEADER || previous % align)
 		return 0;
 	if ((previous == 0) != (arena - arena % align == base))
@@ -254,7 +285,8 @@ static taddr_t find_bins(const struct scan *s, taddr_t start, taddr_t end)
 	for (size_t at = 0; at + 2U * w <= len; at += w) {
 		u64 itself = start + at - 2U * w;
 
-		if (word_at(s->snap, bytes + at) != itself || word_at(s->snap, bytes + at + w) != itself)
+		if (region_word(s->snap, bytes + at) != itself ||
+		    region_word(s->snap, bytes + at + w) != itself)
 			continue;
 		nr = last && start + at - last < (u64)NR_BIN_WORDS * w ? nr + 1 : 1;
 		last = start + at + 2U * w;
@@ -309,6 +341,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 
 	memset(list, 0, sizeof(*list));
 	err = find_points(list, s->snap);
+	if (!err)
+		err = region_find_dead(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
 		err = add_map(list, s, i);
 	if (err)
@@ -320,5 +354,6 @@ void region_list_fini(struct region_list *list)
 {
 	free(list->regions);
 	free(list->points);
+	free(list->dead);
 	memset(list, 0, sizeof(*list));
 }
