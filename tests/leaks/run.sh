@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Random heaps whose verdicts are known: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed three times: run, run with freed
-# memory overwritten, attach. Fails at any block that is called lost and is not; prints what share of the lost was found.
+# memory overwritten, attach (or as HOW says). Fails at any block that is called lost and is not; prints what was found.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -10,6 +10,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 seeds=${1:-20}
 blocks=${2:-100000}
 first=${3:-1}
+read -ra ways <<<"${HOW:-run perturb attach}"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/heaptap-leaks.XXXXXX")
 # The C library's own caches would hide freed blocks from it.
 PERTURB=glibc.malloc.perturb=165:glibc.malloc.tcache_count=0
@@ -68,11 +69,11 @@ one() {
 
 wrong=0
 for ((seed = first; seed < first + seeds; seed++)); do
-	for how in run perturb attach; do
+	for how in "${ways[@]}"; do
 		one $how "$seed" || wrong=$((wrong + 1))
 	done
 done
-for how in run perturb attach; do
+for how in "${ways[@]}"; do
 	[ ! -s "$dir/$how" ] || jq -rs --arg how $how '"leaks: \($how): \(length) heaps, \(map(.blocks) | add) blocks, \(map(.lost) | add) lost, "
 		+ "found \((map(.found) | add) * 10000 / (map(.lost) | add) | round / 100) %, worst heap "
 		+ "\(map(.found * 10000 / .lost) | min | round / 100) %, wrong \(map(.wrong + .foreign) | add)"' "$dir/$how"
