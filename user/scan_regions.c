@@ -311,21 +311,42 @@ static int add_main_arena(struct region_list *list, const struct scan *s, const 
 	return end ? add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end, REGION_NEVER) : 0;
 }
 
+/* An arena of which the program has given everything back: without a block to go by, its bins must look right too. */
+static int add_empty_arena(struct region_list *list, const struct scan *s, const struct snapshot_map *map)
+{
+	u64 align = s->word_size == 8 ? 64 << 20 : 1 << 20, size, arena;
+	u8 bytes[8];
+
+	if (!is_anonymous(map) || map->is_shared || map->start % align)
+		return 0;
+	size = arena_size(s->snap, map->start, map->end, align);
+	if (!size || snapshot_peek(s->snap, map->start, bytes, s->word_size) != 0)
+		return 0;
+	arena = region_word(s->snap, bytes);
+	if (arena % s->word_size || !find_bins(s, arena, arena + PIECE))
+		return 0;
+	return add_region(list, map->start, map->start + size, REGION_HEAP);
+}
+
 static int add_map(struct region_list *list, const struct scan *s, size_t map)
 {
 	const struct snapshot *snap = s->snap;
 	const struct snapshot_map *m = &snap->maps[map];
 	u32 first = scan_lower_bound(s, m->start);
 	taddr_t start;
+	bool is_empty;
 
 	if (!m->is_writable)
 		return 0;
 	if (may_be_libc(snap, m))
 		return add_main_arena(list, s, m);
-	if (first == s->nr || s->blocks[first].addr >= m->end)
+	is_empty = first == s->nr || s->blocks[first].addr >= m->end;
+	if (is_empty && stack_owner(list, snap, map) != BLOCK_NONE)
 		return add_stack(list, snap, map);
 	if (s->options.is_partial || s->has_pending || s->result.nr_overlaps)
 		return 0;
+	if (is_empty)
+		return add_empty_arena(list, s, m);
 	if (strcmp(m->path, "[heap]") == 0) {
 		start = snap->heap_start ? snap->heap_start : s->blocks[first].addr;
 		return add_region(list, start > m->start ? start : m->start, m->end, REGION_HEAP);
