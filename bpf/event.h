@@ -16,12 +16,14 @@ enum event_kind {
 	EVENT_FORK,	     /* struct process_event; child_pid is a copy of pid */
 	EVENT_EXIT,	     /* struct process_event; the last thread of pid has ended */
 	EVENT_MAPS,	     /* struct process_event; the dynamic linker changed the mappings */
+	EVENT_LOSSES,	     /* struct process_event; the source's losses are others now; flag EVENT_TAINT */
 	NR_EVENT_KINDS
 };
 
 enum event_flag {
 	EVENT_TEMPORARY = 1, /* free: the block is the last one this thread allocated */
 	EVENT_RETRY = 2,     /* alloc: the call reported a failure before (new_handler); take it back */
+	EVENT_TAINT = 1,     /* losses: a free may have been missed: blocks alive here are unsure */
 	EVENT_UNMAP = 4,     /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
 };
 

@@ -134,11 +134,11 @@ static int begin(void *arg)
 static int judge(void *arg)
 {
 	struct finding *f = arg;
-	int err = scan_judge(f->scan);
+	int err = f->options->elsewhere ? 0 : scan_judge(f->scan);
 
 	if (!err)
 		err = keep(f->leaks, f->scan, f->options);
-	if (!err && leaks_find_whys(f->leaks, f->scan, f->options))
+	if (!err && !f->options->elsewhere && leaks_find_whys(f->leaks, f->scan, f->options))
 		warn("scan: PID %d: not enough memory to say who holds what", f->options->pid);
 	return err;
 }
@@ -182,7 +182,7 @@ static int find(struct leaks *l, const struct leaks_options *o)
 	if (!err)
 		err = o->drain(o->ctx, f.scan, false);
 	if (!err)
-		err = read_moment(&f, o);
+		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : read_moment(&f, o);
 	if (!err)
 		err = o->aside(o->ctx, judge, &f);
 	scan_free(f.scan);
@@ -200,7 +200,7 @@ int leaks_find(struct leaks **out, const struct leaks_options *options)
 	l->max_pause_ns = options->max_pause_ns;
 	l->is_partial = options->is_partial;
 	err = find(l, options);
-	if (err)
+	if (err && !l->why[0])
 		explain(l, options, err);
 	l->has_verdict = !err;
 	*out = take_ptr(l);

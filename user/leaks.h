@@ -77,6 +77,11 @@ struct leaks_options {
 	 * lost, so that nothing can be said; or another -errno.
 	 */
 	int (*drain)(void *ctx, struct scan *scan, bool is_standing);
+	/*
+	 * NULL, or in place of stopping and reading: give @scan the verdicts that were found elsewhere
+	 * (user/scan_remote.h), drain up to their moment. Sets pause_ns; 0, or -errno with @l->why.
+	 */
+	int (*elsewhere)(void *ctx, struct scan *scan, struct leaks *l);
 	/* Run what takes long and only reads the books: @work(@arg), whose result is returned. */
 	int (*aside)(void *ctx, int (*work)(void *arg), void *arg);
 };

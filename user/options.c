@@ -16,7 +16,7 @@
 #include "user/report.h"
 #include "user/suppress.h"
 
-enum { RUN, ATTACH, SCAN, REPORT, DOCTOR, HELP, NR_COMMANDS };
+enum { RUN, ATTACH, SCAN, SERVE, CONNECT, REPORT, DOCTOR, HELP, NR_COMMANDS };
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -27,6 +27,14 @@ const struct command commands[] = {
 	[SCAN] = { "scan", "PID|NAME", "one leak verdict on a process that a run or attach traces already",
 		   cmd_scan, 1, 1 },
 	[REPORT] = { "report", "FILE", "report on a list of events, without a target", cmd_report, 1, 1 },
+	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
+		    "on the target: trace for a 'heaptap connect' elsewhere, which keeps the books",
+		    cmd_serve, 1, SIZE_MAX },
+	[CONNECT] = { "connect", "ADDRESS [-- PROGRAM [ARG...]]",
+		      "on the host: trace what a 'heaptap serve' elsewhere serves, at "
+		      "ssh://[user@]host/PID|NAME, "
+		      "unix:/path or tcp://host[:port]",
+		      cmd_connect, 0, SIZE_MAX },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
@@ -89,37 +97,40 @@ static const char *output_choice(size_t i)
 #define FIELD(f) offsetof(struct options, f)
 #define IN(c)	 (1U << (c))
 #define TRACING	 (IN(RUN) | IN(ATTACH))
+#define SERVING	 (TRACING | IN(SERVE))
+#define WATCHING (TRACING | IN(CONNECT))
+#define BOTH	 (TRACING | IN(SERVE) | IN(CONNECT))
 #define ALL	 (IN(NR_COMMANDS) - 1)
 
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
-	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH) | IN(SCAN),
+	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN),
 	  .is_only_typed = true, .help = "a target, as the argument is; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
-	  .commands = TRACING, .help = "source of events" },
-	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = TRACING,
+	  .commands = SERVING, .help = "source of events" },
+	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING,
 	  .help = "frames per stack, 0 = none" },
-	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d", .commands = TRACING,
-	  .help = "a report every DUR" },
+	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
+	  .commands = WATCHING, .help = "a report every DUR" },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
-	  .commands = TRACING, .help = "stop tracing after DUR" },
+	  .commands = WATCHING, .help = "stop tracing after DUR" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
-	  .commands = TRACING | IN(REPORT) | IN(SCAN),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "write the report into FILE, may be repeated; its ending chooses the format; - = text to "
 		  "stdout; "
 		  "%p becomes the pid, %n the number of the report, %t the time" },
-	{ "force", 0, NULL, take_flag, FIELD(force), .commands = TRACING | IN(REPORT) | IN(SCAN),
+	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
-	  .commands = TRACING | IN(REPORT) | IN(SCAN), .help = "order of the callers" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .help = "order of the callers" },
 	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
-	  .commands = TRACING | IN(REPORT) | IN(SCAN), .help = "callers in the text report, 0 = all" },
-	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = TRACING,
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .help = "callers in the text report, 0 = all" },
+	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
 	  .help = "a leak verdict in each report, not only in the last one; the target stands still "
 		  "meanwhile" },
-	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = TRACING,
+	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING,
 	  .help = "no leak verdicts: the target never stands still" },
-	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = TRACING,
+	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = BOTH,
 	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
 		  "in no "
 		  "hurry)" },
@@ -137,45 +148,62 @@ const struct option_row option_rows[] = {
 		  "pointers: 0x0000fffffffffff8" },
 	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = TRACING,
 	  .help = "in a leak verdict, look for pointers at every byte, not only where words begin; slow" },
-	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = TRACING,
+	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING,
 	  .help = "leave out leaks that the rules of FILE match, in the syntax of LeakSanitizer or valgrind; "
 		  "may be "
 		  "repeated" },
-	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = TRACING,
+	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING,
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be "
 		  "repeated" },
-	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = TRACING | IN(SCAN),
+	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),
 	  .help = "end the text report with a suppression for each leak" },
-	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = TRACING | IN(SCAN),
+	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
 	  .help = "definite: fail if anything is leaked for sure; definite:64K: if that much is" },
 	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
-	  .commands = TRACING | IN(SCAN),
+	  .commands = WATCHING | IN(SCAN),
 	  .help = "exit status for what --fail-on (definite) asks for (run 99, attach 1)" },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
-	  .commands = TRACING | IN(REPORT) | IN(SCAN),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "of each caller count only live blocks of at least this size" },
 	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
-	  .commands = TRACING | IN(REPORT) | IN(SCAN),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "of each caller count only live blocks of at most this size" },
-	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = TRACING,
+	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH,
 	  .help = "count operators new and delete as the malloc and free inside them" },
-	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = TRACING,
+	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH,
 	  .help = "trace mmap, munmap and mremap too" },
-	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = TRACING,
+	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING,
 	  .help = "place no probes in this library; may be repeated" },
-	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = TRACING,
+	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING,
 	  .help = "a custom allocator, malloc=my_alloc,free=my_free[,calloc=NAME][,realloc=NAME][,arg=N]"
 		  "[,object=FILE]; may be repeated" },
-	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G", .commands = TRACING,
+	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G", .commands = SERVING,
 	  .help = "buffer for events between kernel and heaptap" },
-	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN),
+	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program as this user" },
-	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN),
+	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this folder" },
-	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = TRACING | IN(REPORT),
+	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT),
 	  .help = "where to look for the target's binaries first" },
-	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = TRACING | IN(REPORT),
+	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT),
 	  .help = "where to look for separate debug files first" },
+	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
+	  .is_only_typed = true,
+	  .help = "wait there for the other side: unix:/path, or tcp://number:port with a token (serve: a "
+		  "UNIX "
+		  "socket in a folder of its own)" },
+	{ "to", 0, "ADDRESS", take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
+	  .help = "connect to a 'heaptap connect --listen ADDRESS', again and again" },
+	{ "token-file", 0, "FILE", take_text, FIELD(token_file), .commands = IN(SERVE) | IN(CONNECT),
+	  .help = "64 hexadecimal digits that both sides must know; TCP needs them" },
+	{ "wait", 0, NULL, take_flag, FIELD(wait), .commands = IN(SERVE),
+	  .help = "the program starts when the client is there, so that it sees everything" },
+	{ "stdio", 0, NULL, take_flag, FIELD(use_stdio), .commands = IN(SERVE), .is_only_typed = true,
+	  .help = "the client is at standard input and output (what connect ssh:// starts)" },
+	{ "allow-kill", 0, NULL, take_flag, FIELD(allow_kill), .commands = IN(SERVE),
+	  .help = "the client may end the target" },
+	{ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
+	  .help = "end the target after the last report; the other side must allow it" },
 	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR), .is_only_typed = true,
 	  .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
@@ -576,7 +604,9 @@ static int check_args(struct options *o, int argc, char **argv)
 
 	o->args = argv;
 	o->nr_args = argc;
-	if (c->run == cmd_attach || c->run == cmd_scan) {
+	/* getopt leaves what stands before the arguments there. */
+	o->is_program = argc && !strcmp(argv[-1], "--");
+	if (c->run == cmd_attach || c->run == cmd_scan || (c->run == cmd_serve && !o->is_program)) {
 		for (int i = 0; i < argc; i++)
 			if (list_add(&o->targets, argv[i]))
 				return -ENOMEM;

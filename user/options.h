@@ -67,6 +67,9 @@ struct options {
 	u32 error_exitcode; /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
 	const char *user, *cwd;
+	const char *listen, *to, *token_file;
+	bool is_program; /* the arguments came behind -- */
+	bool wait, use_stdio, allow_kill, want_kill;
 	bool quiet, verbose;
 	u32 color; /* enum option_color */
 	bool want_help, want_version;
@@ -132,5 +135,7 @@ int cmd_run(const struct options *o);
 int cmd_attach(const struct options *o);
 int cmd_scan(const struct options *o);
 int cmd_report(const struct options *o);
+int cmd_serve(const struct options *o);
+int cmd_connect(const struct options *o);
 int cmd_doctor(const struct options *o);
 int cmd_help(const struct options *o);

@@ -210,6 +210,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
 	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
 	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
+	p.stacks_seen_fd = bpf_object__find_map_fd_by_name(p.obj, "stacks_seen");
 	*out = p;
 	return 0;
 }

@@ -30,7 +30,7 @@ struct programs {
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
 	struct source_state *state;	       /* shared with the kernel; owned; NULL in a load of one */
 	bool has_loop;			       /* the kernel has bpf_loop() */
-	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd;
+	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd, stacks_seen_fd;
 };
 
 /*

@@ -95,6 +95,12 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 	return 0;
 }
 
+/* Of the records, and of the report on them. */
+static u64 source_now(const struct session *s)
+{
+	return s->ops->told ? s->ops->told->now_ns(s->source) : session_now_ns();
+}
+
 static void read_maps(struct session *s, struct process *p)
 {
 	int changed;
@@ -103,7 +109,7 @@ static void read_maps(struct session *s, struct process *p)
 	/* A file's processes are not those that have their numbers here. */
 	if (s->ops == &source_replay)
 		return;
-	changed = target_read_maps(p->target, s->modules);
+	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
 	if (changed > 0)
 		changed = s->ops->update(s->source, p->target);
 	if (changed < 0 && changed != -ESRCH)
@@ -115,7 +121,7 @@ static void read_maps_for(struct session *s, struct process *p, const struct sta
 {
 	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 
-	if (session_now_ns() - p->maps_read_ns < REREAD_NS)
+	if (s->ops->told || session_now_ns() - p->maps_read_ns < REREAD_NS)
 		return;
 	for (u32 i = 0; i < nr; i++) {
 		if (mapping_find(&p->target->maps, ev->ips[i]))
@@ -195,6 +201,9 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	p->is_over = true;
 	p->is_replaced = true;
 	s->latest = NULL;
+	/* The source tells of the new one. */
+	if (s->ops->told)
+		return 0;
 	err = s->ops == &source_replay ? add_replayed_image(s, p->target, &image)
 				       : add_process(s, &image, rec->pid, is_started);
 	if (err)
@@ -220,6 +229,42 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 	return 0;
 }
 
+/* Blocks of @p are unsure if more frees may have been lost, or could not be entered. */
+static void taint(struct process *p, u64 unseen)
+{
+	u64 unentered = heap_lost(p->heap);
+
+	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
+		return;
+	if (unseen > p->nr_unseen)
+		p->nr_unseen = unseen;
+	p->nr_unentered = unentered;
+	p->nr_taints++;
+	heap_taint(p->heap);
+}
+
+/* Frees of @p that may have been lost so far. */
+static u64 count_unseen(struct session *s, const struct process *p)
+{
+	struct losses lost = s->ops->losses(s->source, p->target->pid);
+
+	if (lost.allocs > p->before.allocs)
+		heap_expect_gaps(p->heap);
+	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped;
+}
+
+static int on_losses(struct session *s, struct process *p, const struct event_header *rec)
+{
+	u64 unseen = count_unseen(s, p);
+
+	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen) {
+		p->nr_taints++;
+		heap_taint(p->heap);
+	}
+	taint(p, unseen);
+	return 0;
+}
+
 /* One row for each kind of record: its least size and who takes it. */
 static const struct {
 	size_t min_len;
@@ -233,7 +278,29 @@ static const struct {
 	[EVENT_EXEC] = { sizeof(struct process_event), on_exec },
 	[EVENT_EXIT] = { sizeof(struct process_event), on_end },
 	[EVENT_MAPS] = { sizeof(struct process_event), on_maps },
+	[EVENT_LOSSES] = { sizeof(struct process_event), on_losses },
 };
+
+/* A process, or an image of one, that the source names for the first time. */
+static struct process *adopt(struct session *s, u32 pid)
+{
+	struct losses lost = { 0 };
+	struct process *p;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if ((u32)s->processes[i]->target->pid == pid)
+			lost = s->ops->losses(s->source, pid);
+	if (new_process(s, &p))
+		return NULL;
+	if (s->ops->told->target(s->source, pid, &p->target)) {
+		drop_last_process(s);
+		return NULL;
+	}
+	p->before = lost;
+	if (!s->start_ns)
+		s->start_ns = source_now(s);
+	return p;
+}
 
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
@@ -244,6 +311,8 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 	    len < kinds[rec->kind].min_len)
 		return 0;
 	p = session_find(s, rec->pid);
+	if (!p && s->ops->told)
+		p = adopt(s, rec->pid);
 	if (!p) {
 		s->nr_strays++;
 		return 0;
@@ -292,6 +361,24 @@ int session_new(struct session **out, const struct options *o, struct outputs *o
 		return err;
 	}
 	stack_table_check_ids(s->stacks);
+	*out = s;
+	return 0;
+}
+
+int session_new_told(struct session **out, const struct options *o, struct outputs *outs,
+		     const struct source_ops *ops, session_open_fn open, void *ctx)
+{
+	struct session *s;
+	int err = session_alloc(&s, o, outs);
+
+	if (err)
+		return err;
+	s->ops = ops;
+	err = open(ctx, &s->source, s->modules);
+	if (err) {
+		session_free(s);
+		return err;
+	}
 	*out = s;
 	return 0;
 }
@@ -415,30 +502,6 @@ int session_wait_fd(const struct session *s)
 	return s->ops->wait_fd(s->source);
 }
 
-/* Blocks of @p are unsure if more frees may have been lost, or could not be entered. */
-static void taint(struct process *p, u64 unseen)
-{
-	u64 unentered = heap_lost(p->heap);
-
-	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
-		return;
-	if (unseen > p->nr_unseen)
-		p->nr_unseen = unseen;
-	p->nr_unentered = unentered;
-	p->nr_taints++;
-	heap_taint(p->heap);
-}
-
-/* Frees of @p that may have been lost so far. */
-static u64 count_unseen(struct session *s, const struct process *p)
-{
-	struct losses lost = s->ops->losses(s->source, p->target->pid);
-
-	if (lost.allocs > p->before.allocs)
-		heap_expect_gaps(p->heap);
-	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped;
-}
-
 /*
  * A free that was lost before the events are read is of a block whose own event is among them or was
  * before: the counts are taken first, and what is in the books afterwards is tainted.
@@ -486,7 +549,7 @@ size_t session_running(struct session *s)
 
 		if (p->is_over)
 			continue;
-		if (target_is_alive(p->target)) {
+		if (s->ops->told || target_is_alive(p->target)) {
 			running++;
 			continue;
 		}
@@ -506,7 +569,7 @@ void session_stop(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over)
 			s->ops->pause(s->source, s->processes[i]->target->pid);
-	s->stop_ns = session_now_ns();
+	s->stop_ns = source_now(s);
 	s->ops->detach(s->source);
 	debug("%s: probes are out", s->ops->name);
 	/* Only now no program can be writing a record any more. */

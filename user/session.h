@@ -17,6 +17,13 @@ struct session;
 int session_new(struct session **out, const struct options *o, struct outputs *outs,
 		bool is_launch) __must_check;
 
+/* Makes the source of session_new_told(); 0 or -errno, logged. Modules that it names go into @modules. */
+typedef int (*session_open_fn)(void *ctx, struct source **out, struct module_table *modules);
+
+/* The same on a source of @ops that alone knows its processes. They join as records name them. */
+int session_new_told(struct session **out, const struct options *o, struct outputs *outs,
+		     const struct source_ops *ops, session_open_fn open, void *ctx) __must_check;
+
 /*
  * The same on the events of the file @path (user/source_replay.h), all of them entered. -EINVAL for a file
  * that cannot be understood; logged.

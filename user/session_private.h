@@ -47,6 +47,7 @@ struct session {
 	int scan_err;
 	bool is_last_scan;
 	const struct session_stopper *stopper; /* borrowed; NULL = none */
+	struct source_scan *over_there;	       /* borrowed; the scan that another machine does */
 	struct scan_sum lost;		       /* for sure, in the last report */
 	size_t nr_unjudged;		       /* processes without a verdict in it */
 	struct probe_custom *custom;	       /* owned */

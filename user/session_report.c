@@ -130,11 +130,12 @@ static int write_report(void *arg)
 
 int session_report(struct session *s)
 {
-	u64 now = s->stop_ns ? s->stop_ns : session_now_ns();
+	const struct source_told_ops *told = s->ops->told;
+	u64 now = s->stop_ns ? s->stop_ns : told ? told->now_ns(s->source) : session_now_ns();
 	struct writing w = {
 		.session = s,
 		.list = calloc(s->nr_processes + 1, sizeof(*w.list)),
-		.report = { .backend = s->ops->name,
+		.report = { .backend = told ? told->backend(s->source) : s->ops->name,
 			    .time_ns = now,
 			    .duration_ns = s->start_ns ? now - s->start_ns : 0,
 			    .modules = s->modules },

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Leak verdicts of a session: which process, how it is stopped, events of the moment into its books. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "user/heap.h"
 #include "user/lib/log.h"
+#include "user/scan_remote.h"
 #include "user/session_private.h"
 #include "user/source_replay.h"
 
@@ -72,6 +74,49 @@ static void release_target(void *ctx)
 	s->stopper->release(s->stopper->ctx);
 }
 
+/* The verdicts are found where the process is; leaks_options. */
+static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
+{
+	struct session *s = ctx;
+	const struct sink aside = { s, put_aside };
+	struct source_scan *o = s->over_there;
+	int err;
+
+	o->aside = &aside;
+	err = s->ops->told->scan_blocks(s->source, o, scan);
+	if (!err)
+		err = drain(s, scan, false);
+	if (!err)
+		err = scan_elsewhere(scan);
+	if (!err)
+		err = s->ops->told->scan_wait(s->source, o, scan);
+	l->pause_ns = o->pause_ns;
+	snprintf(l->why, sizeof(l->why), "%s", o->why);
+	return err;
+}
+
+/* Up to the moment that its blocks are sent of. */
+static int begin_elsewhere(struct session *s, struct process *p, struct leaks_options *lo,
+			   struct source_scan *o)
+{
+	int err;
+
+	if (!s->ops->told->scan_begin)
+		return -EOPNOTSUPP;
+	lo->elsewhere = elsewhere;
+	*o = (struct source_scan){ .pid = lo->pid,
+				   .sink = &s->sink,
+				   .heap = lo->heap,
+				   .max_pause_ns = s->options->max_pause_ns,
+				   .is_partial = lo->is_partial,
+				   .is_last = s->is_last_scan };
+	s->over_there = o;
+	err = s->ops->told->scan_begin(s->source, o);
+	if (err)
+		return leaks_none(&p->leaks, o->why) ? -ENOMEM : err;
+	return p->is_over ? -ESRCH : 0;
+}
+
 void session_scan_process(struct session *s, struct process *p, bool is_traced, struct leak_marks *marks)
 {
 	struct leaks_options lo = {
@@ -93,6 +138,7 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 		.drain = drain,
 		.aside = session_aside,
 	};
+	struct source_scan over_there;
 
 	if (!lo.max_pause_ns)
 		lo.max_pause_ns =
@@ -106,6 +152,8 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 	lo.is_partial = !p->target->is_started || p->losses.allocs || p->losses.other || heap_lost(p->heap);
 	leaks_free(p->leaks);
 	p->leaks = NULL;
+	if (s->ops->told && begin_elsewhere(s, p, &lo, &over_there))
+		return;
 	s->scanned = p;
 	s->scan_err = 0;
 	if (leaks_find(&p->leaks, &lo))

@@ -33,9 +33,40 @@ struct source_options {
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 };
 
+struct heap;
+struct scan;
+
+/* A leak scan over there. */
+struct source_scan {
+	pid_t pid;
+	const struct sink *sink;  /* for records up to the moment when the process stood */
+	const struct sink *aside; /* for those of later */
+	const struct heap *heap;
+	u64 max_pause_ns, pause_ns;
+	bool is_partial, is_last;
+	char why[160]; /* after an error */
+};
+
+/* Of a source whose processes are not this machine's: only it knows them. Records name them first. */
+struct source_told_ops {
+	/* What is known of @pid, owned by the caller; update() brings it up to date. -ESRCH: nothing; -ENOMEM. */
+	int (*target)(struct source *s, pid_t pid, struct target **out);
+	u64 (*now_ns)(struct source *s); /* the clock of its records, now */
+	/* "bpf", ...: what the records come from over there. */
+	const char *(*backend)(struct source *s);
+	/*
+	 * A leak scan where the process is; NULL = there can be none. begin: records stop at a moment; blocks: those of
+	 * @scan are sent, records go on to the moment when the process stood; wait: its verdicts have come.
+	 */
+	int (*scan_begin)(struct source *s, struct source_scan *o);
+	int (*scan_blocks)(struct source *s, struct source_scan *o, struct scan *scan);
+	int (*scan_wait)(struct source *s, struct source_scan *o, struct scan *scan);
+};
+
 /* The life of a source, in order. */
 struct source_ops {
-	const char *name; /* "bpf", "ptrace", "replay" */
+	const char *name;		    /* "bpf", "ptrace", "replay" */
+	const struct source_told_ops *told; /* NULL = its processes are this machine's */
 
 	/* Is it usable here? 0, or -errno with the reason in @caps. Touches no target. */
 	int (*probe)(struct caps *caps);
@@ -64,6 +95,9 @@ struct source_ops {
 
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
+
+	/* Send each stack again before the next event that names it. NULL = it cannot. */
+	void (*forget_stacks)(struct source *s);
 
 	/* Take every probe out; the target is as before. Records not yet polled stay readable. */
 	void (*detach)(struct source *s);

@@ -477,6 +477,18 @@ static struct losses source_bpf_losses(struct source *s, pid_t pid)
 				.abandoned = p.abandoned };
 }
 
+static void source_bpf_forget_stacks(struct source *s)
+{
+	u64 id;
+
+	for (u32 i = 0; i < MAX_STACKS_SEEN; i++)
+		if (bpf_map_get_next_key(s->programs.stacks_seen_fd, NULL, &id) ||
+		    bpf_map_delete_elem(s->programs.stacks_seen_fd, &id))
+			break;
+	/* A thread that repeats its last stack does not look there. */
+	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+}
+
 static void source_bpf_detach(struct source *s)
 {
 	struct unwind_stats stats = s->tables ? unwind_tables_stats(s->tables) : (struct unwind_stats){ 0 };
@@ -514,6 +526,7 @@ const struct source_ops source_bpf = {
 	.pause = source_bpf_pause,
 	.resume = source_bpf_resume,
 	.losses = source_bpf_losses,
+	.forget_stacks = source_bpf_forget_stacks,
 	.detach = source_bpf_detach,
 	.free = source_bpf_free,
 };

@@ -21,9 +21,7 @@ ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read)
 
 include tests/targets/stack_variants.mk
 
-include tests/leaks/leaks.mk
-
-targets: $(PLAIN) $(LINKED) $(LEAK_PROGRAMS) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
+targets: $(PLAIN) $(LINKED) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
 .PHONY: targets-musl targets-32bit
 
 define target_rule

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The serving side of a leak scan, step by step as the client's frames come. */
+#include "user/serve_scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/backlog.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/wire_scan.h"
+
+enum { MAX_LOG = 1 << 20, BLOCKS_MS = 60000, EXITING_MS = 10000, EXIT_PAUSE_MS = 600000, ROUND_MS = 5 };
+#define MAX_BLOCK_BYTES (1ULL << 30)
+
+/* A frame's worth of blocks, as it came. */
+struct piece {
+	struct piece *next;
+	size_t len;
+	u8 data[];
+};
+
+enum step { STEP_BLOCKS, STEP_SENDING };
+
+struct serve_scan {
+	struct serve *serve;
+	enum step step;
+	pid_t pid;
+	bool is_exiting;
+	struct losses losses; /* when it began */
+	u64 heard_ms;
+	struct piece *first, **last; /* owned */
+	struct wire_scan_at at;
+	u64 nr_blocks, nr_bytes;
+	struct heap_event *log; /* owned; events since the mark */
+	size_t nr_log, max_log;
+	int err;
+
+	struct scan *scan;     /* owned */
+	struct snapshot *snap; /* owned */
+	struct scan_options so;
+	u64 pause_ns, max_pause_ns;
+	bool is_partial, is_last;
+
+	struct wire_body verdicts; /* owned data */
+	struct wire_scan_at verdict_at;
+	size_t sent;
+	u64 nr_verdicts;
+};
+
+static void log_event(void *ctx, const struct heap_event *ev)
+{
+	struct serve_scan *n = ctx;
+
+	if ((pid_t)ev->h.pid != n->pid || n->err)
+		return;
+	if (n->scan) {
+		n->err = scan_event(n->scan, ev);
+		return;
+	}
+	if (n->nr_log == n->max_log) {
+		size_t max = n->max_log ? n->max_log * 2 : 1024;
+		struct heap_event *log = max <= MAX_LOG ? reallocarray(n->log, max, sizeof(*log)) : NULL;
+
+		if (!log) {
+			n->err = max <= MAX_LOG ? -ENOMEM : -EOVERFLOW;
+			return;
+		}
+		n->log = log;
+		n->max_log = max;
+	}
+	n->log[n->nr_log++] = *ev;
+}
+
+void serve_scan_free(struct serve_scan *n)
+{
+	if (!n)
+		return;
+	while (n->first) {
+		struct piece *next = n->first->next;
+
+		free(n->first);
+		n->first = next;
+	}
+	scan_free(n->scan);
+	snapshot_free(n->snap);
+	free(n->log);
+	free(n->verdicts.data);
+	free(n);
+}
+
+void serve_scan_end(struct serve *s)
+{
+	if (s->trace)
+		serve_trace_watch(s->trace, NULL, NULL);
+	serve_scan_free(s->scan);
+	s->scan = NULL;
+}
+
+static void put(struct serve *s, u8 kind, const void *data, size_t len)
+{
+	struct wire_out *out = serve_link_out(s->link);
+
+	if (out && wire_put(out, kind, data, len))
+		serve_link_drop(s->link, "too much waits to be sent to it");
+}
+
+/* There will be no verdict. */
+static void give_up(struct serve *s, int err)
+{
+	static const struct {
+		int err;
+		const char *why;
+	} reasons[] = {
+		{ -ESRCH, "the process ended or became another program" },
+		{ -ENODATA, "events were lost while it went on" },
+		{ -E2BIG, "more pointers than it may have memory for" },
+		{ -ENOMEM, "not enough memory over there" },
+		{ -EOVERFLOW, "too many blocks or events" },
+		{ -EPERM, "no permission to stop the process, or another tracer has it" },
+		{ -EACCES, "no permission to stop the process, or another tracer has it" },
+		{ -ETIME, "the process would have stood too long" },
+		{ -EPROTO, "the list of blocks cannot be understood" },
+		{ -ETIMEDOUT, "the list of blocks did not come" },
+	};
+	const char *why = strerror(-err);
+	u8 body[128] = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].err == err)
+			why = reasons[i].why;
+	serve_scan_end(s);
+	memcpy(body + 1, why, strnlen(why, sizeof(body) - 2));
+	put(s, WIRE_SCANNED, body, 1 + strnlen(why, sizeof(body) - 2));
+}
+
+/* Everything before this is in the stream, and nothing else. */
+static int mark(struct serve *s, pid_t pid, enum wire_mark what)
+{
+	u8 data[8];
+	struct wire_body b = { data, 0, sizeof(data), false };
+	int err = serve_trace_flush(s->trace);
+
+	wire_put_number(&b, pid, 4);
+	wire_put_number(&b, what, 1);
+	if (!err)
+		put(s, WIRE_MARK, b.data, b.len);
+	return err;
+}
+
+void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting)
+{
+	struct serve_scan *n = calloc(1, sizeof(*n));
+
+	serve_scan_end(s);
+	if (!n || !serve_trace_target(s->trace, pid)) {
+		free(n);
+		give_up(s, n ? -ESRCH : -ENOMEM);
+		return;
+	}
+	n->serve = s;
+	n->pid = pid;
+	n->is_exiting = is_exiting;
+	n->last = &n->first;
+	n->heard_ms = serve_now_ms();
+	s->scan = n;
+	if (serve_trace_poll(s->trace) || !serve_trace_target(s->trace, pid)) {
+		give_up(s, -ESRCH);
+		return;
+	}
+	n->losses = serve_trace_losses(s->trace, pid);
+	serve_trace_watch(s->trace, log_event, n);
+	if (mark(s, pid, is_exiting ? WIRE_MARK_EXITING : WIRE_MARK_BLOCKS))
+		give_up(s, -EIO);
+}
+
+/* Are they blocks, in order? How many? */
+static int check(struct serve_scan *n, struct wire_view v)
+{
+	struct heap_block block;
+
+	while (v.len) {
+		int err = wire_get_block(&v, &n->at, &block);
+
+		if (err)
+			return err;
+		n->nr_blocks++;
+	}
+	return 0;
+}
+
+void serve_scan_blocks(struct serve *s, struct wire_view *v)
+{
+	struct serve_scan *n = s->scan;
+	struct piece *piece;
+	int err;
+
+	if (!n || n->step != STEP_BLOCKS)
+		return;
+	n->heard_ms = serve_now_ms();
+	n->nr_bytes += sizeof(*piece) + v->len;
+	err = n->nr_bytes > MAX_BLOCK_BYTES ? -EOVERFLOW : check(n, *v);
+	piece = err ? NULL : malloc(sizeof(*piece) + v->len);
+	if (!piece) {
+		give_up(s, err ? err : -ENOMEM);
+		return;
+	}
+	piece->next = NULL;
+	piece->len = v->len;
+	memcpy(piece->data, v->data, v->len);
+	*n->last = piece;
+	n->last = &piece->next;
+}
+
+/* Blocks as the scan wants them; they have been checked. */
+static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
+		    void *visit_ctx)
+{
+	const struct serve_scan *n = ctx;
+	struct wire_scan_at at = { 0 };
+
+	for (const struct piece *p = n->first; p; p = p->next) {
+		struct wire_view v = { p->data, p->len, false };
+		struct heap_block block;
+
+		while (v.len) {
+			int err = wire_get_block(&v, &at, &block);
+
+			if (!err)
+				err = visit(visit_ctx, &block);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/* The ring would overflow if nobody read it as long as this takes. */
+static void read_on(void *ctx)
+{
+	struct serve *s = ctx;
+
+	if (serve_trace_poll(s->trace))
+		debug("serve: the stream is broken");
+	serve_link_keep(s->link);
+}
+
+static int begin(void *arg)
+{
+	struct serve_scan *n = arg;
+	const struct scan_books books = { n, for_each };
+
+	return scan_new(&n->scan, &books, &n->so);
+}
+
+static int put_verdict(void *ctx, const struct scan_block_info *info)
+{
+	struct serve_scan *n = ctx;
+	struct wire_body *b = &n->verdicts;
+
+	if (b->size - b->len < WIRE_VERDICT_MAX) {
+		size_t size = b->size ? b->size * 2 : WIRE_SCAN_BODY;
+		u8 *data = realloc(b->data, size);
+
+		if (!data)
+			return -ENOMEM;
+		b->data = data;
+		b->size = size;
+	}
+	wire_put_verdict(b, &n->verdict_at, info);
+	n->nr_verdicts++;
+	return 0;
+}
+
+static int judge(void *arg)
+{
+	struct serve_scan *n = arg;
+	int err = scan_judge(n->scan);
+
+	return err ? err : scan_for_each(n->scan, put_verdict, n);
+}
+
+/* Events that were lost since the mark would be missing on one of the two sides. */
+static int has_gaps(struct serve_scan *n)
+{
+	struct losses now = serve_trace_losses(n->serve->trace, n->pid);
+
+	return memcmp(&now, &n->losses, sizeof(now)) ? -ENODATA : n->err;
+}
+
+/* The process stands: take in its last events, read its memory. */
+static int read_standing(struct serve_scan *n)
+{
+	struct serve *s = n->serve;
+	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
+					     .is_traced = n->is_exiting || s->launch };
+	int err = snapshot_stop_new(&n->snap, n->pid, &so);
+
+	if (!err)
+		err = serve_trace_poll(s->trace);
+	if (!err)
+		err = serve_trace_target(s->trace, n->pid) ? has_gaps(n) : -ESRCH;
+	/* So the report's books are those of this moment. */
+	if (!err && n->is_last)
+		serve_trace_pause(s->trace, true);
+	if (!err)
+		err = mark(s, n->pid, WIRE_MARK_MOMENT);
+	if (!err)
+		err = scan_read(n->scan, n->snap);
+	if (n->snap)
+		snapshot_resume(n->snap);
+	return err;
+}
+
+static int read_moment(struct serve_scan *n)
+{
+	struct serve *s = n->serve;
+	bool is_held = s->launch && !n->is_exiting;
+	u64 start_ns = snapshot_clock();
+	int err = is_held ? launch_hold(s->launch, n->max_pause_ns) : 0;
+
+	if (err)
+		return err;
+	err = read_standing(n);
+	if (is_held)
+		launch_release(s->launch);
+	n->pause_ns = snapshot_clock() - start_ns;
+	return err;
+}
+
+static int find(struct serve_scan *n)
+{
+	struct serve *s = n->serve;
+	int err = backlog_work(begin, n, read_on, s);
+
+	for (size_t i = 0; i < n->nr_log && !err; i++)
+		err = scan_event(n->scan, &n->log[i]);
+	if (!err)
+		err = serve_trace_poll(s->trace);
+	if (!err)
+		err = has_gaps(n);
+	if (!err)
+		err = read_moment(n);
+	serve_trace_watch(s->trace, NULL, NULL);
+	return err ? err : backlog_work(judge, n, read_on, s);
+}
+
+void serve_scan_run(struct serve *s, struct wire_view *v)
+{
+	struct serve_scan *n = s->scan;
+	u64 nr, max_pause_ns;
+	int err;
+
+	if (!n || n->step != STEP_BLOCKS)
+		return;
+	nr = wire_get_number(v, 8);
+	max_pause_ns = wire_get_number(v, 8);
+	n->so.is_partial = wire_get_number(v, 1);
+	n->is_last = wire_get_number(v, 1) && !n->is_exiting;
+	if (v->is_bad || nr != n->nr_blocks) {
+		give_up(s, -EPROTO);
+		return;
+	}
+	n->max_pause_ns = n->is_exiting ? EXIT_PAUSE_MS * 1000000ULL : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	/* The client may ask for less, not for more than the one who serves allows. */
+	if (s->options->max_pause_ns)
+		n->max_pause_ns = s->options->max_pause_ns;
+	if (max_pause_ns && max_pause_ns < n->max_pause_ns)
+		n->max_pause_ns = max_pause_ns;
+	err = find(n);
+	if (err) {
+		give_up(s, err);
+		return;
+	}
+	n->step = STEP_SENDING;
+	serve_scan_round(s);
+}
+
+static void send_result(struct serve *s, const struct serve_scan *n)
+{
+	struct scan_result r = scan_result(n->scan);
+	u8 data[64];
+	struct wire_body b = { data, 0, sizeof(data), false };
+
+	wire_put_number(&b, 1, 1);
+	wire_put_number(&b, r.is_complete, 1);
+	wire_put_number(&b, n->pause_ns, 8);
+	wire_put_number(&b, n->max_pause_ns, 8);
+	wire_put_number(&b, r.scanned_bytes, 8);
+	wire_put_number(&b, r.skipped_bytes, 8);
+	wire_put_number(&b, r.nr_unstopped, 8);
+	wire_put_number(&b, r.nr_overlaps, 8);
+	wire_put_number(&b, n->nr_verdicts, 8);
+	put(s, WIRE_SCANNED, b.data, b.len);
+}
+
+void serve_scan_round(struct serve *s)
+{
+	struct serve_scan *n = s->scan;
+	struct wire_out *out = serve_link_out(s->link);
+
+	if (!n || !out)
+		return;
+	if (n->step == STEP_BLOCKS) {
+		if (serve_now_ms() - n->heard_ms >= BLOCKS_MS)
+			give_up(s, -ETIMEDOUT);
+		return;
+	}
+	while (n->sent < n->verdicts.len && wire_out_has_room(out, WIRE_SCAN_BODY, out->limit / 2)) {
+		size_t len = n->verdicts.len - n->sent;
+
+		if (len > WIRE_SCAN_BODY)
+			len = WIRE_SCAN_BODY;
+		put(s, WIRE_VERDICTS, n->verdicts.data + n->sent, len);
+		n->sent += len;
+	}
+	if (n->sent < n->verdicts.len)
+		return;
+	send_result(s, n);
+	serve_scan_end(s);
+}
+
+void serve_scan_exiting(struct serve *s, pid_t pid)
+{
+	u64 heard_ms = serve_now_ms();
+	struct wire_frame f;
+
+	if (!s->client || !s->wants_exit_scan)
+		return;
+	serve_scan_begin(s, pid, true);
+	while (s->scan && s->client == serve_link_client(s->link) && serve_now_ms() - heard_ms < EXITING_MS) {
+		int got = serve_link_poll(s->link, &f);
+
+		if (got < 0)
+			break;
+		if (!got) {
+			serve_scan_round(s);
+			serve_link_wait(s->link, ROUND_MS);
+			continue;
+		}
+		heard_ms = serve_now_ms();
+		serve_command(s, &f);
+	}
+	serve_scan_end(s);
+}

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the records of a source to a stream that may break off, stall and begin anew while the target runs on. */
+#include "user/serve_trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/stream_write.h"
+#include "user/stream_record.h"
+
+enum {
+	REREAD_NS = 100 * 1000 * 1000,
+	FLUSH_NS = 100 * 1000 * 1000,
+	CHUNK_BYTES = 32 * 1024,
+	TIME_SHIFT = 10,
+};
+
+/* A process. */
+struct traced {
+	struct target *target; /* owned */
+	bool is_over;
+	struct losses dropped; /* events that no client could be given */
+	struct losses told;    /* by the last STREAM_LOSSES */
+	u64 allocs, frees;     /* events that went into streams */
+	u64 maps_read_ns;
+};
+
+struct serve_trace {
+	struct serve_trace_options options;
+	struct module_table *modules; /* owned */
+	struct stream_writer *writer; /* owned */
+	struct wire_out *out;	      /* borrowed; NULL = nobody listens */
+	int err;		      /* of the stream */
+	u64 id;
+	u32 *numbers; /* owned; of modules in this stream, by id; 0 = not introduced */
+	size_t nr_numbers;
+	u32 nr_modules;	     /* introduced */
+	struct traced *list; /* owned */
+	size_t nr;
+	u64 start_ns, flush_ns;
+	bool is_stopped;
+	bool is_paused;
+	bool misses_stacks; /* some were not sent */
+	void (*watch)(void *ctx, const struct heap_event *ev);
+	void *watch_ctx;
+};
+
+static u64 now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static int put_in_queue(void *ctx, const void *data, size_t len)
+{
+	struct serve_trace *t = ctx;
+
+	return t->out ? wire_put(t->out, WIRE_STREAM, data, len) : 0;
+}
+
+/* Write a record if anybody listens. */
+static void tell(struct serve_trace *t, enum stream_kind kind, const void *rec)
+{
+	if (t->out && !t->err)
+		t->err = stream_write(t->writer, kind, rec);
+}
+
+/* Of the queue, heap events may take three quarters: what is left is for what they need to be understood. */
+static bool is_filled(const struct serve_trace *t, unsigned eighths)
+{
+	return !t->out || wire_out_pending(t->out) > t->out->limit / 8 * eighths;
+}
+
+static struct traced *find(const struct serve_trace *t, u32 pid)
+{
+	for (size_t i = t->nr; i-- > 0;)
+		if (!t->list[i].is_over && (u32)t->list[i].target->pid == pid)
+			return &t->list[i];
+	return NULL;
+}
+
+static int introduce(struct serve_trace *t, const struct module *m)
+{
+	struct stream_module rec = { .is_deleted = m->is_deleted,
+				     .dev = m->dev,
+				     .ino = m->ino,
+				     .build_id_len = m->build_id_len,
+				     .path = m->path };
+
+	if (m->id >= t->nr_numbers) {
+		size_t nr = m->id + 64;
+		u32 *numbers = reallocarray(t->numbers, nr, sizeof(*numbers));
+
+		if (!numbers)
+			return -ENOMEM;
+		memset(numbers + t->nr_numbers, 0, (nr - t->nr_numbers) * sizeof(*numbers));
+		t->numbers = numbers;
+		t->nr_numbers = nr;
+	}
+	if (t->numbers[m->id])
+		return 0;
+	t->numbers[m->id] = rec.module = ++t->nr_modules;
+	memcpy(rec.build_id, m->build_id, m->build_id_len);
+	tell(t, STREAM_MODULE, &rec);
+	return 0;
+}
+
+/* All mappings of @p, and the allocators in them. */
+static int tell_maps(struct serve_trace *t, const struct traced *p)
+{
+	const struct target *target = p->target;
+	struct stream_maps maps = { target->pid, target->maps.epoch, target->maps.nr };
+	int err = 0;
+
+	if (!t->out)
+		return 0;
+	for (size_t i = 0; i < target->maps.nr && !err; i++)
+		if (target->maps.maps[i].module)
+			err = introduce(t, target->maps.maps[i].module);
+	for (size_t i = 0; i < target->nr_allocators && !err; i++)
+		err = introduce(t, target->allocators[i].module);
+	if (err)
+		return err;
+	tell(t, STREAM_MAPS, &maps);
+	for (size_t i = 0; i < target->maps.nr; i++) {
+		const struct mapping *m = &target->maps.maps[i];
+		struct stream_mapping rec = { m->start, m->end, m->file_offset, m->bias,
+					      m->module ? t->numbers[m->module->id] : 0 };
+
+		tell(t, STREAM_MAPPING, &rec);
+	}
+	for (size_t i = 0; i < target->nr_allocators; i++) {
+		const struct target_allocator *a = &target->allocators[i];
+		struct stream_allocator rec = { target->pid, t->numbers[a->module->id], a->kind };
+
+		tell(t, STREAM_ALLOCATOR, &rec);
+	}
+	return 0;
+}
+
+/* Totals since tracing began: the source's and ours. */
+static struct losses losses_of(const struct serve_trace *t, const struct traced *p)
+{
+	struct losses l = t->options.ops->losses(t->options.source, p->target->pid);
+
+	l.allocs += p->dropped.allocs;
+	l.frees += p->dropped.frees;
+	l.stacks += p->dropped.stacks;
+	l.other += p->dropped.other;
+	return l;
+}
+
+static void tell_losses(struct serve_trace *t, struct traced *p, const struct losses *l)
+{
+	struct stream_losses rec = { .pid = p->target->pid,
+				     .allocs = l->allocs,
+				     .frees = l->frees,
+				     .stacks = l->stacks,
+				     .other = l->other,
+				     .abandoned = l->abandoned };
+
+	if (!t->out || !memcmp(l, &p->told, sizeof(*l)))
+		return;
+	if (l->frees + l->other - l->abandoned > p->told.frees + p->told.other - p->told.abandoned)
+		rec.flags |= STREAM_TAINT;
+	if (l->allocs > p->told.allocs)
+		rec.flags |= STREAM_GAPS;
+	tell(t, STREAM_LOSSES, &rec);
+	p->told = *l;
+}
+
+static void tell_taint(struct serve_trace *t, const struct traced *p)
+{
+	const struct stream_losses rec = { .pid = p->target->pid,
+					   .flags = STREAM_TAINT,
+					   .allocs = p->told.allocs,
+					   .frees = p->told.frees,
+					   .stacks = p->told.stacks,
+					   .other = p->told.other,
+					   .abandoned = p->told.abandoned };
+
+	tell(t, STREAM_LOSSES, &rec);
+}
+
+static int tell_process(struct serve_trace *t, struct traced *p)
+{
+	const struct target *target = p->target;
+	struct proc_status status = { 0 };
+	struct stream_process rec = { .pid = target->pid,
+				      .flags = target->is_started ? STREAM_STARTED : 0,
+				      .word_size = target->is_32bit ? 4 : 8,
+				      .time_ns = t->start_ns,
+				      .start_time = target->start_time,
+				      .comm = target->comm,
+				      .exe = target->exe };
+	const u16 one = 1;
+
+	if (!*(const u8 *)&one)
+		rec.flags |= STREAM_BIG_ENDIAN;
+	if (!proc_read_status(&status, target->pid)) {
+		rec.ppid = status.ppid;
+		rec.uid = status.uid;
+	}
+	tell(t, STREAM_PROCESS, &rec);
+	return tell_maps(t, p);
+}
+
+static void read_maps(struct serve_trace *t, struct traced *p)
+{
+	int changed;
+
+	p->maps_read_ns = now_ns(CLOCK_MONOTONIC);
+	changed = target_read_maps(p->target, t->modules);
+	if (changed > 0) {
+		changed = t->options.ops->update(t->options.source, p->target);
+		if (!changed)
+			changed = tell_maps(t, p);
+	}
+	if (changed < 0 && changed != -ESRCH)
+		warn("PID %d: mappings: %s", p->target->pid, strerror(-changed));
+}
+
+/* An address that no mapping explains may be code that is new. */
+static void read_maps_for(struct serve_trace *t, struct traced *p, const struct stack_event *ev)
+{
+	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
+
+	if (now_ns(CLOCK_MONOTONIC) - p->maps_read_ns < REREAD_NS)
+		return;
+	for (u32 i = 0; i < nr; i++) {
+		if (mapping_find(&p->target->maps, ev->ips[i]))
+			continue;
+		read_maps(t, p);
+		return;
+	}
+}
+
+/* What is lost when @ev does not arrive, as the source counts it. */
+static void count(const struct heap_event *ev, u64 *allocs, u64 *frees)
+{
+	bool is_end = ev->h.kind == EVENT_REALLOC_END;
+
+	*allocs += is_end || ev->h.kind == EVENT_ALLOC;
+	*frees += ev->h.kind == EVENT_FREE || (is_end && ev->old_addr && (ev->addr || !ev->size));
+}
+
+static void write_event(struct serve_trace *t, const struct event_header *rec, size_t len)
+{
+	if (t->out && !t->err)
+		t->err = stream_write_event(t->writer, rec, len);
+}
+
+static void on_heap(struct serve_trace *t, struct traced *p, const struct event_header *rec, size_t len)
+{
+	const struct heap_event *ev = (const struct heap_event *)rec;
+
+	if (t->watch)
+		t->watch(t->watch_ctx, ev);
+	if (is_filled(t, 6)) {
+		count(ev, &p->dropped.allocs, &p->dropped.frees);
+		return;
+	}
+	count(ev, &p->allocs, &p->frees);
+	write_event(t, rec, len);
+}
+
+static void on_stack(struct serve_trace *t, struct traced *p, const struct event_header *rec, size_t len)
+{
+	read_maps_for(t, p, (const struct stack_event *)rec);
+	if (!is_filled(t, 7)) {
+		write_event(t, rec, len);
+		return;
+	}
+	p->dropped.stacks++;
+	t->misses_stacks = true;
+}
+
+static void on_life(struct serve_trace *t, struct traced *p, const struct event_header *rec, size_t len)
+{
+	struct target *image;
+
+	if (rec->kind == EVENT_MAPS) {
+		read_maps(t, p);
+		return;
+	}
+	write_event(t, rec, len);
+	if (rec->kind == EVENT_EXIT)
+		p->is_over = true;
+	if (rec->kind != EVENT_EXEC)
+		return;
+	if (target_new(&image, rec->pid)) {
+		p->is_over = true;
+		return;
+	}
+	image->is_started = p->target->is_started;
+	target_free(p->target);
+	p->target = image;
+	if (target_read_maps(image, t->modules) < 0 || t->options.ops->update(t->options.source, image) ||
+	    tell_process(t, p))
+		debug("serve: PID %u: the new program is not known well", rec->pid);
+}
+
+/* One row for each kind of record: its least size and who takes it. */
+static const struct {
+	size_t min_len;
+	void (*take)(struct serve_trace *t, struct traced *p, const struct event_header *rec, size_t len);
+} kinds[NR_EVENT_KINDS] = {
+	[EVENT_ALLOC] = { sizeof(struct heap_event), on_heap },
+	[EVENT_FREE] = { sizeof(struct heap_event), on_heap },
+	[EVENT_REALLOC_BEGIN] = { sizeof(struct heap_event), on_heap },
+	[EVENT_REALLOC_END] = { sizeof(struct heap_event), on_heap },
+	[EVENT_STACK] = { offsetof(struct stack_event, ips), on_stack },
+	[EVENT_EXEC] = { sizeof(struct process_event), on_life },
+	[EVENT_EXIT] = { sizeof(struct process_event), on_life },
+	[EVENT_MAPS] = { sizeof(struct process_event), on_life },
+};
+
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct serve_trace *t = ctx;
+	struct traced *p;
+
+	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || !kinds[rec->kind].take ||
+	    len < kinds[rec->kind].min_len)
+		return 0;
+	p = find(t, rec->pid);
+	if (p)
+		kinds[rec->kind].take(t, p, rec, len);
+	return 0;
+}
+
+int serve_trace_new(struct serve_trace **out, const struct serve_trace_options *o)
+{
+	struct serve_trace *t = calloc(1, sizeof(*t));
+	const struct stream_writer_options wo = { .ctx = t,
+						  .write = put_in_queue,
+						  .chunk_bytes = CHUNK_BYTES };
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->options = *o;
+	if (getrandom(&t->id, sizeof(t->id), 0) != sizeof(t->id))
+		t->id = now_ns(CLOCK_REALTIME);
+	err = module_table_new(&t->modules);
+	if (!err)
+		err = stream_writer_new(&t->writer, &wo);
+	if (err) {
+		serve_trace_free(t);
+		return err;
+	}
+	*out = t;
+	return 0;
+}
+
+void serve_trace_free(struct serve_trace *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nr; i++)
+		target_free(t->list[i].target);
+	stream_writer_free(t->writer);
+	module_table_free(t->modules);
+	free(t->numbers);
+	free(t->list);
+	free(t);
+}
+
+int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
+{
+	struct traced *list = reallocarray(t->list, t->nr + 1, sizeof(*list)), *p;
+	int err;
+
+	if (!list)
+		return -ENOMEM;
+	t->list = list;
+	p = &list[t->nr];
+	memset(p, 0, sizeof(*p));
+	err = target_new(&p->target, pid);
+	if (err)
+		return err;
+	p->target->is_started = is_started;
+	err = target_read_maps(p->target, t->modules);
+	if (err < 0)
+		error("serve: PID %d (%s): cannot read its mappings: %s", pid, p->target->comm,
+		      strerror(-err));
+	else
+		err = t->options.ops->attach(t->options.source, p->target);
+	p->maps_read_ns = now_ns(CLOCK_MONOTONIC);
+	if (err < 0) {
+		target_free(p->target);
+		return err;
+	}
+	t->nr++;
+	if (!t->start_ns)
+		t->start_ns = p->maps_read_ns;
+	return tell_process(t, p);
+}
+
+void serve_trace_update(struct serve_trace *t, pid_t pid)
+{
+	struct traced *p;
+
+	if (serve_trace_poll(t))
+		debug("serve: the stream is broken");
+	p = find(t, pid);
+	if (p)
+		read_maps(t, p);
+}
+
+static int tell_hello(struct serve_trace *t)
+{
+	struct utsname name = { 0 };
+	struct stream_hello rec = { .id = t->id,
+				    .role = STREAM_ROLE_TARGET,
+				    .time_shift = TIME_SHIFT,
+				    .mono_ns = now_ns(CLOCK_MONOTONIC),
+				    .real_ns = now_ns(CLOCK_REALTIME),
+				    .start_ns = t->start_ns,
+				    .depth = t->options.depth,
+				    .producer = t->options.producer,
+				    .backend = t->options.ops->name,
+				    .machine = name.machine,
+				    .release = name.release };
+
+	if (uname(&name))
+		debug("serve: uname: %s", strerror(errno));
+	tell(t, STREAM_HELLO, &rec);
+	return t->err;
+}
+
+/* Events that were on their way when the connection broke are lost: those sent but not had. */
+static void settle(struct traced *p, const struct serve_had *had, size_t nr_had)
+{
+	for (size_t i = 0; i < nr_had; i++) {
+		if (had[i].pid != (u32)p->target->pid)
+			continue;
+		p->dropped.allocs += p->allocs > had[i].allocs ? p->allocs - had[i].allocs : 0;
+		p->dropped.frees += p->frees > had[i].frees ? p->frees - had[i].frees : 0;
+		p->allocs = had[i].allocs;
+		p->frees = had[i].frees;
+	}
+}
+
+int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struct serve_had *had,
+			size_t nr_had)
+{
+	int err;
+
+	t->out = out;
+	t->err = 0;
+	if (!out)
+		return 0;
+	stream_writer_restart(t->writer);
+	t->nr_modules = 0;
+	if (t->nr_numbers)
+		memset(t->numbers, 0, t->nr_numbers * sizeof(*t->numbers));
+	err = tell_hello(t);
+	for (size_t i = 0; i < t->nr && !err; i++) {
+		struct traced *p = &t->list[i];
+		struct losses l;
+
+		if (p->is_over)
+			continue;
+		settle(p, had, nr_had);
+		err = tell_process(t, p);
+		l = losses_of(t, p);
+		/* What is alive there may have been freed meanwhile. */
+		memset(&p->told, 0, sizeof(p->told));
+		tell_losses(t, p, &l);
+	}
+	if (t->nr && t->options.ops->forget_stacks)
+		t->options.ops->forget_stacks(t->options.source);
+	return err ? err : t->err;
+}
+
+int serve_trace_poll(struct serve_trace *t)
+{
+	const struct sink sink = { t, on_record };
+	auto_free struct losses *before = calloc(t->nr + 1, sizeof(*before));
+	size_t nr = t->nr;
+	int got;
+
+	if (!before)
+		return -ENOMEM;
+	if (t->misses_stacks && !is_filled(t, 1) && t->options.ops->forget_stacks) {
+		t->misses_stacks = false;
+		t->options.ops->forget_stacks(t->options.source);
+	}
+	/* A free that was lost until now is of a block whose own event is among those to come or came before. */
+	for (size_t i = 0; i < nr; i++)
+		if (!t->list[i].is_over)
+			before[i] = t->options.ops->losses(t->options.source, t->list[i].target->pid);
+	got = t->options.ops->poll(t->options.source, &sink);
+	for (size_t i = 0; i < nr; i++) {
+		struct traced *p = &t->list[i];
+
+		before[i].allocs += p->dropped.allocs;
+		before[i].frees += p->dropped.frees;
+		before[i].stacks += p->dropped.stacks;
+		before[i].other += p->dropped.other;
+		if (!p->is_over)
+			tell_losses(t, p, &before[i]);
+	}
+	if (got < 0 && got != -ENODATA)
+		return got;
+	if (now_ns(CLOCK_MONOTONIC) - t->flush_ns >= FLUSH_NS)
+		return serve_trace_flush(t);
+	return t->out ? t->err : 0;
+}
+
+int serve_trace_flush(struct serve_trace *t)
+{
+	t->flush_ns = now_ns(CLOCK_MONOTONIC);
+	if (t->out && !t->err)
+		t->err = stream_flush(t->writer);
+	return t->out ? t->err : 0;
+}
+
+size_t serve_trace_running(struct serve_trace *t)
+{
+	size_t running = 0;
+
+	for (size_t i = 0; i < t->nr; i++) {
+		struct traced *p = &t->list[i];
+
+		if (!p->is_over && target_is_alive(p->target))
+			running++;
+		else if (!p->is_over && !serve_trace_poll(t) && !p->is_over)
+			serve_trace_ended(t, p->target->pid, -1);
+	}
+	return running;
+}
+
+void serve_trace_ended(struct serve_trace *t, pid_t pid, int status)
+{
+	struct process_event rec = { .h = { .kind = EVENT_EXIT, .pid = pid, .tid = pid },
+				     .time_ns = now_ns(CLOCK_MONOTONIC),
+				     .exit_status = status };
+	struct traced *p = find(t, pid);
+	struct losses l;
+
+	if (!p)
+		return;
+	l = losses_of(t, p);
+	tell_losses(t, p, &l);
+	write_event(t, &rec.h, sizeof(rec));
+	p->is_over = true;
+}
+
+void serve_trace_pause(struct serve_trace *t, bool is_paused)
+{
+	const struct source_ops *ops = t->options.ops;
+
+	if (t->is_paused == is_paused)
+		return;
+	t->is_paused = is_paused;
+	for (size_t i = 0; i < t->nr; i++) {
+		struct traced *p = &t->list[i];
+
+		if (p->is_over)
+			continue;
+		(is_paused ? ops->pause : ops->resume)(t->options.source, p->target->pid);
+		/* What is freed in between is not known to be. */
+		if (is_paused)
+			tell_taint(t, p);
+	}
+}
+
+int serve_trace_stop(struct serve_trace *t)
+{
+	struct stream_end rec = { .time_ns = now_ns(CLOCK_MONOTONIC), .reason = STREAM_END_DONE };
+
+	if (t->is_stopped)
+		return 0;
+	t->is_stopped = true;
+	for (size_t i = 0; i < t->nr && !t->is_paused; i++)
+		if (!t->list[i].is_over)
+			t->options.ops->pause(t->options.source, t->list[i].target->pid);
+	t->options.ops->detach(t->options.source);
+	if (serve_trace_poll(t))
+		debug("serve: the stream is broken");
+	for (size_t i = 0; i < t->nr; i++) {
+		struct losses l = losses_of(t, &t->list[i]);
+
+		if (!t->list[i].is_over)
+			tell_losses(t, &t->list[i], &l);
+	}
+	rec.duration_ns = t->start_ns ? rec.time_ns - t->start_ns : 0;
+	tell(t, STREAM_END, &rec);
+	return serve_trace_flush(t);
+}
+
+u64 serve_trace_id(const struct serve_trace *t)
+{
+	return t->id;
+}
+
+pid_t serve_trace_pid(const struct serve_trace *t, size_t i)
+{
+	if (i >= t->nr)
+		return 0;
+	return t->list[i].is_over ? -1 : t->list[i].target->pid;
+}
+
+const struct target *serve_trace_target(const struct serve_trace *t, pid_t pid)
+{
+	const struct traced *p = find(t, pid);
+
+	return p ? p->target : NULL;
+}
+
+bool serve_trace_has_no_allocator(const struct serve_trace *t)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->list[i].target->nr_allocators)
+			return false;
+	return true;
+}
+
+void serve_trace_watch(struct serve_trace *t, void (*watch)(void *ctx, const struct heap_event *ev),
+		       void *ctx)
+{
+	t->watch = watch;
+	t->watch_ctx = ctx;
+}
+
+struct losses serve_trace_losses(struct serve_trace *t, pid_t pid)
+{
+	const struct traced *p = find(t, pid);
+
+	return p ? losses_of(t, p) : (struct losses){ 0 };
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Inside of the remote source: source_remote.c and source_remote_scan.c. */
+#pragma once
+
+#include "user/scan.h"
+#include "user/source_remote.h"
+#include "user/stream_source.h"
+#include "user/wire_scan.h"
+
+struct source {
+	struct source_remote_options options;
+	struct remote_link *link;     /* owned */
+	struct stream_source *stream; /* owned */
+	bool is_asked;		      /* WIRE_START is sent on this connection */
+	bool is_started;	      /* and answered */
+	bool was_started;	      /* on some connection */
+	bool is_stopping, is_over;
+	u64 session_id;
+	u64 lost_ms;  /* since when there is no connection */
+	s64 clock_ns; /* the other side's clock less ours */
+	u64 hello_ns;
+	char why[160];
+
+	/* A scan. */
+	bool is_at_mark; /* records wait behind it */
+	enum wire_mark mark;
+	pid_t mark_pid;
+	bool is_scanning; /* between WIRE_SCAN and WIRE_SCANNED */
+	bool is_scanned;
+	struct scan *scan; /* borrowed; gets verdicts */
+	struct wire_scan_at at;
+	struct scan_result result;
+	u64 pause_ns, nr_verdicts;
+	int scan_err;
+	char scan_why[160];
+};
+
+/* Take in what has come. At a mark nothing, unless @is_past. Number of frames or -errno. */
+int source_remote_take(struct source *s, const struct sink *sink, bool is_past);
+
+/* Put a command into the queue. 0 or -errno. */
+int source_remote_put(struct source *s, u8 kind, const void *data, size_t len) __must_check;
+
+/* Frames of a scan. */
+void source_remote_on_mark(struct source *s, struct wire_view *v);
+void source_remote_on_verdicts(struct source *s, struct wire_view *v);
+void source_remote_on_scanned(struct source *s, struct wire_view *v);
+
+/* struct source_told_ops. */
+int source_remote_scan_begin(struct source *s, struct source_scan *o) __must_check;
+int source_remote_scan_blocks(struct source *s, struct source_scan *o, struct scan *scan) __must_check;
+int source_remote_scan_wait(struct source *s, struct source_scan *o, struct scan *scan) __must_check;

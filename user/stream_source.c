@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the records of a stream to what a session is told; numbers of the stream become those of this heaptap. */
+#include "user/stream_source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/allocator.h"
+#include "user/lib/cleanup.h"
+
+enum {
+	MAX_PROCESSES = 1024,
+	MAX_MAPPINGS = 65536,
+	MAX_ALLOCATORS = 256,
+	MAX_MODULES = 16384,
+	MAX_TOTAL = 1 << 20
+};
+
+/* What the stream says of a process. */
+struct process {
+	struct target target;
+	struct mapping_list next; /* being told */
+	u32 nr_expected;
+	struct losses losses, before; /* before: in streams that this one does not continue */
+	u64 allocs, frees;	      /* events that came since */
+	bool has_gap;		      /* nobody knows what was missed before this stream */
+};
+
+struct stream_source {
+	struct module_table *modules; /* borrowed */
+	struct stream_reader *reader; /* owned */
+	const struct sink *sink;      /* during feed */
+	struct stream_source_hello hello;
+	struct process **processes; /* owned, and each of them */
+	size_t nr_processes;
+	struct process *latest;
+	struct process *mapped;	  /* whose mappings are coming */
+	size_t nr_mappings;	  /* of all processes */
+	struct module **numbered; /* owned; by number in the stream - 1 */
+	size_t nr_numbered;
+	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
+	u64 stack_base, nr_stacks;
+};
+
+static struct process *find(const struct stream_source *s, u32 pid)
+{
+	for (size_t i = s->nr_processes; i-- > 0;)
+		if ((u32)s->processes[i]->target.pid == pid)
+			return s->processes[i];
+	return NULL;
+}
+
+static int pass(const struct stream_source *s, const void *rec, size_t len)
+{
+	return s->sink->record(s->sink->ctx, rec, len);
+}
+
+/* A record that says no more than that something has changed. */
+static int note(const struct stream_source *s, u8 kind, u8 flags, u32 pid)
+{
+	const struct process_event ev = { .h = { .kind = kind, .flags = flags, .pid = pid, .tid = pid } };
+
+	return pass(s, &ev, sizeof(ev));
+}
+
+static int on_hello(struct stream_source *s, const void *rec)
+{
+	const struct stream_hello *hello = rec;
+
+	s->hello.id = hello->id;
+	s->hello.mono_ns = hello->mono_ns;
+	s->hello.start_ns = hello->start_ns;
+	snprintf(s->hello.backend, sizeof(s->hello.backend), "%s", hello->backend ? hello->backend : "");
+	return 0;
+}
+
+/* Names come from outside: such as no allocator has become none. */
+static bool is_name(const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+
+	return len && len < 128 &&
+	       strspn(name,
+		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:.~$@[](), *&<>-+=") ==
+		       len;
+}
+
+static int on_function(struct stream_source *s, const void *rec)
+{
+	const struct stream_function *f = rec;
+	struct alloc_fn row = { .symbol = f->symbol, .name = f->name };
+	u16 fn;
+	int added;
+
+	s->fns[f->fn] = 0;
+	if (!is_name(f->symbol) || !is_name(f->name) || f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
+		return 0;
+	fn = alloc_fn_find(f->symbol);
+	if (!fn || alloc_fn(fn)->kind != (enum alloc_kind)f->kind) {
+		row.kind = f->kind;
+		row.family = f->family;
+		added = alloc_fn_add(&row);
+		if (added == -ENOMEM)
+			return added;
+		fn = added > 0 ? added : 0;
+	}
+	s->fns[f->fn] = fn;
+	return 0;
+}
+
+static void process_free(struct process *p)
+{
+	if (!p)
+		return;
+	mapping_list_fini(&p->target.maps);
+	mapping_list_fini(&p->next);
+	free(p->target.allocators);
+	free(p->target.exe);
+	free(p);
+}
+
+static int add_process(struct stream_source *s, u32 pid, struct process **out)
+{
+	struct process **list;
+	struct process *p;
+
+	if (s->nr_processes == MAX_PROCESSES)
+		return -E2BIG;
+	list = reallocarray(s->processes, s->nr_processes + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	s->processes = list;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->target = (struct target){ .pid = pid, .pidfd = -1, .exit_status = -1 };
+	list[s->nr_processes++] = p;
+	*out = p;
+	return 0;
+}
+
+static int on_process(struct stream_source *s, const void *rec)
+{
+	const struct stream_process *in = rec;
+	struct process *p = find(s, in->pid);
+	const char *exe = in->exe ? in->exe : "";
+	char *copy;
+	int err = 0;
+
+	if (!in->pid || in->pid > INT32_MAX)
+		return -EPROTO;
+	/* It may have become another program while nobody listened. */
+	if (p && (p->target.start_time != in->start_time || strcmp(p->target.exe, exe)))
+		err = note(s, EVENT_EXEC, 0, in->pid);
+	if (!p)
+		err = add_process(s, in->pid, &p);
+	if (err)
+		return err;
+	copy = strdup(exe);
+	if (!copy)
+		return -ENOMEM;
+	free(p->target.exe);
+	p->target.exe = copy;
+	p->target.nr_allocators = 0;
+	p->target.start_time = in->start_time;
+	p->target.is_started = in->flags & STREAM_STARTED;
+	p->target.is_32bit = in->word_size == 4;
+	snprintf(p->target.comm, sizeof(p->target.comm), "%s", in->comm ? in->comm : "");
+	if (!p->has_gap)
+		return 0;
+	p->has_gap = false;
+	p->losses.other++;
+	p->before = p->losses;
+	p->allocs = p->frees = 0;
+	return note(s, EVENT_LOSSES, STREAM_TAINT, in->pid);
+}
+
+/* The same file may have come in an earlier stream. */
+static struct module *find_module(const struct stream_source *s, const struct stream_module *in,
+				  const char *path)
+{
+	for (u32 id = module_count(s->modules); id > 0; id--) {
+		struct module *m = module_get(s->modules, id);
+
+		if (m->build_id_len == in->build_id_len && m->ino == in->ino && m->dev == in->dev &&
+		    !memcmp(m->build_id, in->build_id, in->build_id_len) && !strcmp(m->path, path))
+			return m;
+	}
+	return NULL;
+}
+
+static int on_module(struct stream_source *s, const void *rec)
+{
+	const struct stream_module *in = rec;
+	const char *path = in->path ? in->path : "";
+	struct module **numbered, *m;
+	int err;
+
+	if (s->nr_numbered == MAX_MODULES)
+		return -E2BIG;
+	m = find_module(s, in, path);
+	if (!m) {
+		err = module_add(s->modules, path, in->build_id, in->build_id_len, &m);
+		if (err)
+			return err;
+		m->is_deleted = in->is_deleted;
+		m->dev = in->dev;
+		m->ino = in->ino;
+	}
+	numbered = reallocarray(s->numbered, s->nr_numbered + 1, sizeof(*numbered));
+	if (!numbered)
+		return -ENOMEM;
+	s->numbered = numbered;
+	numbered[s->nr_numbered++] = m;
+	return 0;
+}
+
+/* All mappings have come. */
+static int finish_maps(struct stream_source *s)
+{
+	struct process *p = s->mapped;
+	u32 epoch = p->target.maps.epoch;
+
+	s->mapped = NULL;
+	s->nr_mappings -= p->target.maps.nr;
+	mapping_list_fini(&p->target.maps);
+	p->target.maps = p->next;
+	p->target.maps.epoch = epoch + 1;
+	p->next = (struct mapping_list){ 0 };
+	p->target.nr_allocators = 0;
+	return note(s, EVENT_MAPS, 0, p->target.pid);
+}
+
+static int on_maps(struct stream_source *s, const void *rec)
+{
+	const struct stream_maps *in = rec;
+	struct process *p = find(s, in->pid);
+
+	if (!p || s->mapped || in->nr > MAX_MAPPINGS || in->nr > MAX_TOTAL - s->nr_mappings)
+		return -EPROTO;
+	p->next.maps = calloc(in->nr + 1, sizeof(*p->next.maps));
+	if (!p->next.maps)
+		return -ENOMEM;
+	s->mapped = p;
+	s->nr_mappings += in->nr;
+	p->nr_expected = in->nr;
+	return in->nr ? 0 : finish_maps(s);
+}
+
+static int on_mapping(struct stream_source *s, const void *rec)
+{
+	const struct stream_mapping *in = rec;
+	struct mapping_list *list = s->mapped ? &s->mapped->next : NULL;
+
+	if (!list || in->start >= in->end || (list->nr && list->maps[list->nr - 1].end > in->start) ||
+	    in->module > s->nr_numbered)
+		return -EPROTO;
+	list->maps[list->nr++] =
+		(struct mapping){ .start = in->start,
+				  .end = in->end,
+				  .file_offset = in->file_offset,
+				  .bias = in->bias,
+				  .module = in->module ? s->numbered[in->module - 1] : NULL };
+	return list->nr == s->mapped->nr_expected ? finish_maps(s) : 0;
+}
+
+/* Kinds are words of ours; others are not shown. */
+static const char *allocator_kind(const char *kind)
+{
+	static const char *const kinds[] = { "glibc",	 "musl",      "jemalloc", "tcmalloc",
+					     "mimalloc", "libstdc++", "libc++",	  "custom" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kind && !strcmp(kinds[i], kind))
+			return kinds[i];
+	return "other";
+}
+
+static int on_allocator(struct stream_source *s, const void *rec)
+{
+	const struct stream_allocator *in = rec;
+	struct process *p = find(s, in->pid);
+	int err;
+
+	if (!p || !in->module || in->module > s->nr_numbered || p->target.nr_allocators == MAX_ALLOCATORS)
+		return -EPROTO;
+	err = target_add_allocator(&p->target, s->numbered[in->module - 1], allocator_kind(in->kind));
+	return err ? err : note(s, EVENT_MAPS, 0, in->pid);
+}
+
+static int on_life(struct stream_source *s, const void *rec)
+{
+	const struct process_event *ev = rec;
+	struct process *p = find(s, ev->h.pid);
+
+	if (p && ev->h.kind == EVENT_EXEC)
+		p->target.nr_allocators = 0;
+	return pass(s, ev, sizeof(*ev));
+}
+
+static int on_losses(struct stream_source *s, const void *rec)
+{
+	const struct stream_losses *in = rec;
+	struct process *p = find(s, in->pid);
+
+	if (!p)
+		return -EPROTO;
+	p->losses = (struct losses){ .allocs = in->allocs,
+				     .frees = in->frees,
+				     .stacks = in->stacks,
+				     .other = in->other,
+				     .abandoned = in->abandoned };
+	p->losses.allocs += p->before.allocs;
+	p->losses.frees += p->before.frees;
+	p->losses.stacks += p->before.stacks;
+	p->losses.other += p->before.other;
+	p->losses.abandoned += p->before.abandoned;
+	if (p->losses.abandoned > p->losses.other)
+		return -EPROTO;
+	return note(s, EVENT_LOSSES, in->flags, in->pid);
+}
+
+static int on_stack(struct stream_source *s, const void *rec)
+{
+	struct stack_event ev = *(const struct stack_event *)rec;
+
+	if (ev.id >= STACK_FIRST_ID)
+		s->nr_stacks = ev.id - STACK_FIRST_ID + 1;
+	ev.id += s->stack_base;
+	return pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
+}
+
+static int on_event(struct stream_source *s, const void *rec)
+{
+	struct heap_event ev = *(const struct heap_event *)rec;
+	bool is_end = ev.h.kind == EVENT_REALLOC_END;
+	struct process *p = s->latest;
+
+	if (!p || (u32)p->target.pid != ev.h.pid)
+		p = s->latest = find(s, ev.h.pid);
+	if (!p)
+		return 0;
+	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
+	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
+	ev.h.fn = s->fns[ev.h.fn];
+	if (ev.stack >= STACK_FIRST_ID)
+		ev.stack += s->stack_base;
+	return pass(s, &ev, sizeof(ev));
+}
+
+static int (*const takers[])(struct stream_source *s, const void *rec) = {
+	[STREAM_HELLO] = on_hello,	   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
+	[STREAM_MODULE] = on_module,	   [STREAM_MAPS] = on_maps,	    [STREAM_MAPPING] = on_mapping,
+	[STREAM_EXEC] = on_life,	   [STREAM_FORK] = on_life,	    [STREAM_EXIT] = on_life,
+	[STREAM_LOSSES] = on_losses,	   [STREAM_STACK] = on_stack,	    [STREAM_EVENT] = on_event,
+	[STREAM_ALLOCATOR] = on_allocator,
+};
+
+static int on_record(void *ctx, enum stream_kind kind, const void *rec)
+{
+	struct stream_source *s = ctx;
+
+	if ((size_t)kind >= ARRAY_SIZE(takers) || !takers[kind])
+		return 0;
+	if (s->mapped && kind != STREAM_MAPPING)
+		return -EPROTO;
+	return takers[kind](s, rec);
+}
+
+int stream_source_new(struct stream_source **out, struct module_table *modules,
+		      const struct stream_codec *codec)
+{
+	struct stream_source *s = calloc(1, sizeof(*s));
+	const struct stream_handler handler = { .ctx = s, .record = on_record };
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->modules = modules;
+	module_table_set_remote(modules);
+	err = stream_reader_new(&s->reader, &handler, codec);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void stream_source_free(struct stream_source *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		process_free(s->processes[i]);
+	free(s->processes);
+	free(s->numbered);
+	stream_reader_free(s->reader);
+	free(s);
+}
+
+void stream_source_restart(struct stream_source *s, bool is_continued)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		s->processes[i]->has_gap |= !is_continued;
+	stream_reader_restart(s->reader);
+	s->stack_base += s->nr_stacks;
+	s->nr_stacks = 0;
+	s->nr_numbered = 0;
+	memset(s->fns, 0, sizeof(s->fns));
+	if (!s->mapped)
+		return;
+	mapping_list_fini(&s->mapped->next);
+	s->nr_mappings -= s->mapped->nr_expected;
+	s->mapped = NULL;
+}
+
+int stream_source_feed(struct stream_source *s, const void *data, size_t len, const struct sink *sink)
+{
+	s->sink = sink;
+	return stream_feed(s->reader, data, len);
+}
+
+const char *stream_source_why(const struct stream_source *s)
+{
+	return stream_why(s->reader);
+}
+
+bool stream_source_is_over(const struct stream_source *s)
+{
+	return stream_is_over(s->reader);
+}
+
+int stream_source_target(const struct stream_source *s, pid_t pid, struct target **out)
+{
+	const struct process *p = find(s, pid);
+	int err;
+
+	if (!p)
+		return -ESRCH;
+	err = target_copy(out, &p->target);
+	for (size_t i = 0; i < p->target.nr_allocators && !err; i++) {
+		const struct target_allocator *a = &p->target.allocators[i];
+
+		err = target_add_allocator(*out, a->module, a->kind);
+		if (err)
+			target_free(*out);
+	}
+	return err;
+}
+
+int stream_source_update(const struct stream_source *s, struct target *t)
+{
+	const struct process *p = find(s, t->pid);
+	struct mapping *maps;
+	int err = 0;
+
+	if (!p)
+		return -ESRCH;
+	t->nr_allocators = 0;
+	for (size_t i = 0; i < p->target.nr_allocators && !err; i++)
+		err = target_add_allocator(t, p->target.allocators[i].module, p->target.allocators[i].kind);
+	if (err || t->maps.epoch == p->target.maps.epoch)
+		return err;
+	maps = reallocarray(NULL, p->target.maps.nr + 1, sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	if (p->target.maps.nr)
+		memcpy(maps, p->target.maps.maps, p->target.maps.nr * sizeof(*maps));
+	free(t->maps.maps);
+	t->maps = p->target.maps;
+	t->maps.maps = maps;
+	return 1;
+}
+
+struct losses stream_source_losses(const struct stream_source *s, pid_t pid)
+{
+	const struct process *p = find(s, pid);
+
+	return p ? p->losses : (struct losses){ 0 };
+}
+
+const struct stream_source_hello *stream_source_hello(const struct stream_source *s)
+{
+	return &s->hello;
+}
+
+bool stream_source_count(const struct stream_source *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees)
+{
+	if (i >= s->nr_processes)
+		return false;
+	*pid = s->processes[i]->target.pid;
+	*allocs = s->processes[i]->allocs;
+	*frees = s->processes[i]->frees;
+	return true;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Blocks and verdicts as bytes: some six bytes for a block one way, some three the other. */
+#pragma once
+
+#include "user/scan.h"
+#include "user/wire.h"
+
+/*
+ * WIRE_BLOCKS: blocks by address, each three varints: distance from the block before, also the one in the frame before;
+ * size * 4 + flags; zigzag: milliseconds against the block before.
+ * WIRE_VERDICTS: blocks by address, each a varint: distance * 8 + verdict; for SCAN_INDIRECT then a zigzag: leader
+ * against address.
+ * WIRE_SCANNED: u8 0 and a text why there is no verdict; or u8 1, u8 is_complete, and u64: pause_ns, max_pause_ns,
+ * scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps, blocks judged.
+ */
+enum { WIRE_SCAN_BODY = 65536, WIRE_BLOCK_MAX = 30, WIRE_VERDICT_MAX = 20 };
+
+/* Where a list of blocks or verdicts stands; zero at its start. */
+struct wire_scan_at {
+	u64 addr;
+	u64 time_ms;
+};
+
+void wire_put_block(struct wire_body *b, struct wire_scan_at *at, const struct heap_block *block);
+/* 0 or -EPROTO. */
+int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_block *block) __must_check;
+
+void wire_put_verdict(struct wire_body *b, struct wire_scan_at *at, const struct scan_block_info *info);
+/* Size and sums of what is indirect are not in it. 0 or -EPROTO. */
+int wire_get_verdict(struct wire_view *v, struct wire_scan_at *at, struct scan_block_info *info) __must_check;
