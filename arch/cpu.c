@@ -66,6 +66,14 @@ const struct cpu *cpu_find(u16 elf_machine, u8 word_size, bool is_big)
 	return NULL;
 }
 
+const struct cpu *cpu_native(u8 word_size)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++)
+		if (is_native(cpus[i]) && cpus[i]->word_size == word_size)
+			return cpus[i];
+	return NULL;
+}
+
 int cpu_regs_read(struct cpu_regs *regs, pid_t tid)
 {
 	struct iovec iov = { .iov_base = regs->bytes, .iov_len = sizeof(regs->bytes) };

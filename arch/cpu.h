@@ -55,6 +55,7 @@ struct cpu {
 	bool has_step;	    /* PTRACE_SINGLESTEP works */
 	u8 trap_skip;	    /* bytes from a breakpoint's address to the pc of a thread that has hit it */
 	u32 regs_size;	    /* bytes that NT_PRSTATUS has for threads of it */
+	u64 code_mask; /* bits of a return address that count, 0 = all (aarch64: without its signature) */
 	/*
 	 * A register; 0 for one that there is not. The pc of Thumb code has bit 0 set, both here and in set(), whatever
 	 * the kernel does.
@@ -81,6 +82,9 @@ int cpu_of_thread(const struct cpu **out, pid_t tid) __must_check;
 
 /* NULL for one that is not known. For tests, and to ask before anything is traced. */
 const struct cpu *cpu_find(u16 elf_machine, u8 word_size, bool is_big);
+
+/* The CPU of programs with addresses of @word_size bytes on this machine. NULL if there is none. */
+const struct cpu *cpu_native(u8 word_size);
 
 /* Registers of @tid, which stands in a ptrace stop of the caller's. 0 or -errno: -ESRCH it has been killed. */
 int cpu_regs_read(struct cpu_regs *regs, pid_t tid) __must_check;

@@ -319,3 +319,18 @@ int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type)
 	}
 	return -ENOENT;
 }
+
+int proc_thread_cpu(pid_t pid, pid_t tid)
+{
+	enum { CPU_FIELD = 39 };
+	char path[PROC_PATH_SIZE], text[1024];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	if (proc_read_text(path, text, sizeof(text)) < 0)
+		return -1;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < CPU_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at ? atoi(at) : -1;
+}

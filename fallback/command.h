@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the process that keeps the books and the guardian say to each other: one message, one answer. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "fallback/tracer.h"
+
+enum command_op {
+	COMMAND_ATTACH,	 /* pid */
+	COMMAND_LAUNCH,	 /* pid, which waits before its exec */
+	COMMAND_START,	 /* pid */
+	COMMAND_PROBES,	 /* first, data: struct call_probe */
+	COMMAND_PLACES,	 /* pid, data: struct place. Answer: first = how many are in */
+	COMMAND_REMOVE,	 /* pid, start, end */
+	COMMAND_TABLE,	 /* struct command_table; a descriptor of the rows comes along */
+	COMMAND_MAPS,	 /* pid, data: struct tracer_map; first 0 begins a new list, is_last ends it */
+	COMMAND_OPEN,	 /* pid */
+	COMMAND_PAUSE,	 /* pid, first = 1 or 0 */
+	COMMAND_GO_ON,	 /* pid */
+	COMMAND_LET_END, /* pid */
+	COMMAND_HOLD,	 /* pid, start = ns */
+	COMMAND_RELEASE, /* pid */
+	COMMAND_REGS,	 /* pid = thread. Answer's data: struct arch_regs */
+	COMMAND_DETACH,	 /* all */
+	NR_COMMANDS
+};
+
+/* The first bytes of each message; the rest of it is data. */
+struct command {
+	u32 op; /* enum command_op */
+	s32 pid;
+	u32 first;
+	u32 is_last;
+	u64 start, end;
+	s32 result; /* of an answer: 0 or -errno */
+	u32 reserved;
+};
+
+struct command_table {
+	u32 id;
+	u16 machine;
+	u8 word_size;
+	u8 reserved;
+	u64 text_base;
+	u64 nr_rows;
+};
+
+enum { COMMAND_MAX_DATA = 32768 };
+
+/* Written by the guardian, read by the other one; in shared memory. */
+enum { GUARDIAN_MAX_PROCESSES = 1024 };
+
+struct guardian_state {
+	u32 is_ready;	    /* it works */
+	s32 launched_pid;   /* has become the program */
+	s32 exiting_pid;    /* is about to end; 0 = none */
+	s32 exiting_status; /* as wait(2) gives it */
+	s32 ended_pid;	    /* the last one that has */
+	u32 nr_processes;
+	struct {
+		s32 pid;
+		u32 reserved;
+		struct call_losses losses;
+	} processes[GUARDIAN_MAX_PROCESSES];
+};

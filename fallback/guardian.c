@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The guardian as the other process has it: started, asked, ended. */
+#include "fallback/guardian.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arch/regs.h"
+#include "fallback/guardian_private.h"
+#include "fallback/ring.h"
+#include "user/lib/cleanup.h"
+
+struct guardian {
+	pid_t pid;
+	int fd; /* socket */
+	struct ring *ring;
+	struct guardian_state *state;
+};
+
+static int new_state(struct guardian_state **out)
+{
+	void *mem = mmap(NULL, sizeof(**out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	*out = mem;
+	return 0;
+}
+
+/* Signals are blocked over the fork: those for heaptap are none of the guardian's. */
+static pid_t fork_guardian(const struct guardian_start *start, int other_fd)
+{
+	sigset_t all, old;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (!pid) {
+		close(other_fd);
+		guardian_main(start);
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+static int start(struct guardian *g, const struct tracer_options *o, u64 ring_bytes)
+{
+	struct guardian_start gs = { .options = *o, .parent = getpid() };
+	int fds[2];
+	int err = ring_new(&g->ring, ring_bytes);
+
+	if (!err)
+		err = new_state(&g->state);
+	if (err)
+		return err;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	gs.ring = g->ring;
+	gs.state = g->state;
+	gs.fd = fds[1];
+	g->fd = fds[0];
+	g->pid = fork_guardian(&gs, fds[0]);
+	err = g->pid < 0 ? -errno : 0;
+	close(fds[1]);
+	return err;
+}
+
+int guardian_new(struct guardian **out, const struct tracer_options *o, u64 ring_bytes)
+{
+	struct guardian *g = calloc(1, sizeof(*g));
+	int err;
+
+	if (!g)
+		return -ENOMEM;
+	g->fd = -1;
+	err = start(g, o, ring_bytes);
+	if (err) {
+		guardian_free(g);
+		return err;
+	}
+	*out = g;
+	return 0;
+}
+
+void guardian_free(struct guardian *g)
+{
+	int status;
+
+	if (!g)
+		return;
+	if (g->fd >= 0)
+		close(g->fd);
+	while (g->pid > 0 && waitpid(g->pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	ring_free(g->ring);
+	if (g->state)
+		munmap(g->state, sizeof(*g->state));
+	free(g);
+}
+
+pid_t guardian_pid(const struct guardian *g)
+{
+	return g->pid;
+}
+
+struct ring *guardian_ring(const struct guardian *g)
+{
+	return g->ring;
+}
+
+const struct guardian_state *guardian_state(const struct guardian *g)
+{
+	return g->state;
+}
+
+struct call_losses guardian_losses(const struct guardian *g, pid_t pid)
+{
+	u32 nr = __atomic_load_n(&g->state->nr_processes, __ATOMIC_ACQUIRE);
+
+	for (u32 i = 0; i < nr && i < GUARDIAN_MAX_PROCESSES; i++)
+		if (g->state->processes[i].pid == pid)
+			return g->state->processes[i].losses;
+	return (struct call_losses){ 0 };
+}
+
+/* Send one message. @fd: a descriptor to go along, -1 = none. */
+static int send_command(const struct guardian *g, const struct command *c, const void *data, size_t len,
+			int fd)
+{
+	struct iovec iov[2] = { { (void *)(uintptr_t)c, sizeof(*c) }, { (void *)(uintptr_t)data, len } };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = len ? 2 : 1 };
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	while (sendmsg(g->fd, &msg, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			return errno == ECONNRESET ? -EPIPE : -errno;
+	return 0;
+}
+
+/* Wait for the answer; @buf gets its data, @size bytes of them. */
+static int take_answer(const struct guardian *g, struct command *c, void *buf, size_t size)
+{
+	struct iovec iov[2] = { { c, sizeof(*c) }, { buf, size } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = size ? 2 : 1 };
+	ssize_t nr;
+
+	do
+		nr = recvmsg(g->fd, &msg, 0);
+	while (nr < 0 && errno == EINTR);
+	if (nr < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	if (!nr)
+		return -EPIPE;
+	if ((size_t)nr < sizeof(*c))
+		return -EPROTO;
+	if (!c->result && (size_t)nr != sizeof(*c) + size)
+		return -EPROTO;
+	return c->result;
+}
+
+static int ask(const struct guardian *g, struct command *c, const void *data, size_t len)
+{
+	int err = send_command(g, c, data, len, -1);
+
+	return err ? err : take_answer(g, c, NULL, 0);
+}
+
+int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start_at, u64 end)
+{
+	struct command c = { .op = op, .pid = pid, .start = start_at, .end = end };
+
+	return ask(g, &c, NULL, 0);
+}
+
+int guardian_set_probes(struct guardian *g, u32 first, const struct call_probe *probes, u32 nr)
+{
+	const u32 most = COMMAND_MAX_DATA / sizeof(*probes);
+	int err = 0;
+
+	for (u32 at = 0; at < nr && !err;) {
+		struct command c = { .op = COMMAND_PROBES, .first = first + at };
+		u32 now = nr - at < most ? nr - at : most;
+
+		err = ask(g, &c, probes + at, now * sizeof(*probes));
+		at += now;
+	}
+	return err;
+}
+
+int guardian_add_places(struct guardian *g, pid_t pid, const struct place *places, u32 nr, u32 *nr_done)
+{
+	const u32 most = COMMAND_MAX_DATA / sizeof(*places);
+	int err = 0;
+
+	*nr_done = 0;
+	while (*nr_done < nr && !err) {
+		struct command c = { .op = COMMAND_PLACES, .pid = pid };
+		u32 now = nr - *nr_done < most ? nr - *nr_done : most;
+
+		err = ask(g, &c, places + *nr_done, now * sizeof(*places));
+		*nr_done += c.first;
+	}
+	return err;
+}
+
+int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *maps, u32 nr)
+{
+	const u32 most = COMMAND_MAX_DATA / sizeof(*maps);
+	u32 at = 0;
+	int err;
+
+	do {
+		struct command c = { .op = COMMAND_MAPS, .pid = pid, .first = at };
+		u32 now = nr - at < most ? nr - at : most;
+
+		c.is_last = at + now == nr;
+		err = ask(g, &c, maps + at, now * sizeof(*maps));
+		at += now;
+	} while (at < nr && !err);
+	return err;
+}
+
+int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs)
+{
+	struct command c = { .op = COMMAND_REGS, .pid = tid };
+	int err = send_command(g, &c, NULL, 0, -1);
+
+	return err ? err : take_answer(g, &c, regs, sizeof(*regs));
+}
+
+/* Memory that nobody can change any more, with the @bytes at @rows in it. */
+static int seal_rows(const void *rows, size_t bytes)
+{
+	auto_close int fd = memfd_create("heaptap-rows", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (size_t at = 0; at < bytes;) {
+		ssize_t nr = write(fd, (const char *)rows + at, bytes - at);
+
+		if (nr < 0 && errno == EINTR)
+			continue;
+		if (nr <= 0)
+			return nr ? -errno : -EIO;
+		at += (size_t)nr;
+	}
+	return take_fd(fd);
+}
+
+int guardian_set_table(struct guardian *g, const struct command_table *table, const void *rows, size_t bytes)
+{
+	struct command c = { .op = COMMAND_TABLE };
+	auto_close int fd = seal_rows(rows, bytes);
+	int err = fd < 0 ? fd : send_command(g, &c, table, sizeof(*table), fd);
+
+	return err ? err : take_answer(g, &c, NULL, 0);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guardian: a small process that traces the targets for the one that keeps the books, and puts their code back
+ * and lets them go when that one ends, however it ends. All functions but guardian_new() and guardian_free() wait for
+ * its answer; -EPIPE: it has died, and with it soon every process that runs into a breakpoint.
+ */
+#pragma once
+
+#include "fallback/command.h"
+
+struct arch_regs;
+struct ring;
+struct guardian;
+
+/* Start it. @ring_bytes: room for records. 0 or -errno. */
+int guardian_new(struct guardian **out, const struct tracer_options *o, u64 ring_bytes) __must_check;
+/* Ends it, and waits until all targets are let go. */
+void guardian_free(struct guardian *g);
+
+pid_t guardian_pid(const struct guardian *g);
+struct ring *guardian_ring(const struct guardian *g);
+const struct guardian_state *guardian_state(const struct guardian *g);
+
+/* Losses of @pid since it was attached, all zero if it is not known. */
+struct call_losses guardian_losses(const struct guardian *g, pid_t pid);
+
+/* A command without data. 0 or -errno of the function of fallback/tracer.h. */
+int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start, u64 end) __must_check;
+
+/* With data, in as many messages as it takes. */
+int guardian_set_probes(struct guardian *g, u32 first, const struct call_probe *probes, u32 nr) __must_check;
+int guardian_add_places(struct guardian *g, pid_t pid, const struct place *places, u32 nr,
+			u32 *nr_done) __must_check;
+int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *maps, u32 nr) __must_check;
+int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs) __must_check;
+
+/* Rows are copied to memory that the guardian may only read. */
+int guardian_set_table(struct guardian *g, const struct command_table *table, const void *rows,
+		       size_t bytes) __must_check;

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The guardian's own process: events of the targets, commands of the other process, and its end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "arch/regs.h"
+#include "fallback/cfi_table.h"
+#include "fallback/guardian_private.h"
+#include "fallback/ring.h"
+
+enum { RETRY_US = 10000 };
+
+struct guarded {
+	struct guardian_start start;
+	struct tracer *tracer;
+	struct tracer_map *maps; /* owned; those that are not complete yet */
+	u32 nr_maps;
+	bool is_over;
+	/* The message that is being handled: */
+	struct command command;
+	_Alignas(8) u8 data[COMMAND_MAX_DATA];
+	size_t len; /* of its data */
+	int fd;	    /* that came along, -1 = none */
+	struct arch_regs regs;
+	bool has_regs; /* are part of the answer */
+};
+
+static volatile sig_atomic_t has_mail;
+
+/*
+ * A message, or the end of the other process. A signal between our look at has_mail and the wait would be lost: the
+ * timer repeats it until the mail is taken.
+ */
+static void on_mail(int sig)
+{
+	const struct itimerval again = { { 0, RETRY_US }, { 0, RETRY_US } };
+
+	(void)sig;
+	has_mail = 1;
+	setitimer(ITIMER_REAL, &again, NULL);
+}
+
+static void on_timer(int sig)
+{
+	(void)sig;
+	has_mail = 1;
+}
+
+static bool record(void *ctx, const void *rec, size_t len, bool is_urgent)
+{
+	struct guarded *g = ctx;
+
+	return ring_put(g->start.ring, rec, len, is_urgent);
+}
+
+static struct call_losses *losses(void *ctx, pid_t pid)
+{
+	static struct call_losses beyond;
+	struct guarded *g = ctx;
+	struct guardian_state *s = g->start.state;
+	u32 nr = s->nr_processes;
+
+	for (u32 i = 0; i < nr; i++) {
+		if (s->processes[i].pid != pid)
+			continue;
+		memset(&s->processes[i].losses, 0, sizeof(s->processes[i].losses));
+		return &s->processes[i].losses;
+	}
+	if (nr == GUARDIAN_MAX_PROCESSES)
+		return &beyond;
+	s->processes[nr].pid = pid;
+	__atomic_store_n(&s->nr_processes, nr + 1, __ATOMIC_RELEASE);
+	return &s->processes[nr].losses;
+}
+
+/* A change of the state that the other process looks at every now and then. */
+static void set_state(s32 *field, s32 value)
+{
+	__atomic_store_n(field, value, __ATOMIC_RELEASE);
+}
+
+static void launched(void *ctx, pid_t pid)
+{
+	struct guarded *g = ctx;
+
+	set_state(&g->start.state->launched_pid, pid);
+}
+
+static void exiting(void *ctx, pid_t pid, int status)
+{
+	struct guarded *g = ctx;
+
+	g->start.state->exiting_status = status;
+	set_state(&g->start.state->exiting_pid, pid);
+}
+
+static void ended(void *ctx, pid_t pid, int status)
+{
+	struct guarded *g = ctx;
+
+	(void)status;
+	set_state(&g->start.state->ended_pid, pid);
+}
+
+static int do_attach(struct guarded *g)
+{
+	return tracer_attach(g->tracer, g->command.pid);
+}
+
+static int do_launch(struct guarded *g)
+{
+	return tracer_launch(g->tracer, g->command.pid);
+}
+
+static int do_start(struct guarded *g)
+{
+	tracer_start(g->tracer, g->command.pid);
+	return 0;
+}
+
+static int do_probes(struct guarded *g)
+{
+	return tracer_set_probes(g->tracer, g->command.first, (const void *)g->data,
+				 (u32)(g->len / sizeof(struct call_probe)));
+}
+
+static int do_places(struct guarded *g)
+{
+	return tracer_add_places(g->tracer, g->command.pid, (const void *)g->data,
+				 (u32)(g->len / sizeof(struct place)), &g->command.first);
+}
+
+static int do_remove(struct guarded *g)
+{
+	tracer_remove_places(g->tracer, g->command.pid, g->command.start, g->command.end);
+	return 0;
+}
+
+/* Tables stay for as long as the guardian lives. */
+static int do_table(struct guarded *g)
+{
+	struct command_table table;
+	size_t bytes;
+	void *rows;
+
+	if (g->len != sizeof(table) || g->fd < 0)
+		return -EPROTO;
+	memcpy(&table, g->data, sizeof(table));
+	bytes = table.nr_rows * sizeof(struct cfi_row);
+	rows = mmap(NULL, bytes, PROT_READ, MAP_SHARED, g->fd, 0);
+	if (rows == MAP_FAILED)
+		return -errno;
+	return tracer_set_table(g->tracer, table.id, table.machine, table.word_size, table.text_base, rows,
+				table.nr_rows);
+}
+
+static int do_maps(struct guarded *g)
+{
+	u32 nr = (u32)(g->len / sizeof(*g->maps));
+	struct tracer_map *maps;
+
+	if (!g->command.first)
+		g->nr_maps = 0;
+	maps = reallocarray(g->maps, g->nr_maps + nr + 1, sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	g->maps = maps;
+	memcpy(maps + g->nr_maps, g->data, nr * sizeof(*maps));
+	g->nr_maps += nr;
+	return g->command.is_last ? tracer_set_maps(g->tracer, g->command.pid, maps, g->nr_maps) : 0;
+}
+
+static int do_open(struct guarded *g)
+{
+	tracer_open(g->tracer, g->command.pid);
+	return 0;
+}
+
+static int do_pause(struct guarded *g)
+{
+	tracer_pause(g->tracer, g->command.pid, g->command.start != 0);
+	return 0;
+}
+
+static int do_go_on(struct guarded *g)
+{
+	tracer_go_on(g->tracer, g->command.pid);
+	return 0;
+}
+
+static int do_let_end(struct guarded *g)
+{
+	set_state(&g->start.state->exiting_pid, 0);
+	tracer_let_end(g->tracer, g->command.pid);
+	return 0;
+}
+
+static int do_hold(struct guarded *g)
+{
+	return tracer_hold(g->tracer, g->command.pid, g->command.start);
+}
+
+static int do_release(struct guarded *g)
+{
+	tracer_release(g->tracer, g->command.pid);
+	return 0;
+}
+
+static int do_regs(struct guarded *g)
+{
+	int err = tracer_regs(g->tracer, g->command.pid, &g->regs);
+
+	g->has_regs = !err;
+	return err;
+}
+
+static int do_detach(struct guarded *g)
+{
+	tracer_detach(g->tracer, g->command.pid);
+	return 0;
+}
+
+static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
+	[COMMAND_ATTACH] = do_attach, [COMMAND_LAUNCH] = do_launch,   [COMMAND_START] = do_start,
+	[COMMAND_PROBES] = do_probes, [COMMAND_PLACES] = do_places,   [COMMAND_REMOVE] = do_remove,
+	[COMMAND_TABLE] = do_table,   [COMMAND_MAPS] = do_maps,	      [COMMAND_OPEN] = do_open,
+	[COMMAND_PAUSE] = do_pause,   [COMMAND_GO_ON] = do_go_on,     [COMMAND_LET_END] = do_let_end,
+	[COMMAND_HOLD] = do_hold,     [COMMAND_RELEASE] = do_release, [COMMAND_REGS] = do_regs,
+	[COMMAND_DETACH] = do_detach,
+};
+
+/* The next message: 1, 0 if there is none, -EPIPE at the end. */
+static int take_message(struct guarded *g)
+{
+	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { g->data, sizeof(g->data) } };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {
+		.msg_iov = iov, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	ssize_t nr = recvmsg(g->start.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (nr < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	if (nr < (ssize_t)sizeof(g->command))
+		return -EPIPE;
+	g->len = (size_t)nr - sizeof(g->command);
+	g->fd = -1;
+	if (msg.msg_controllen >= CMSG_LEN(sizeof(int)) && control.head.cmsg_type == SCM_RIGHTS)
+		memcpy(&g->fd, CMSG_DATA(&control.head), sizeof(g->fd));
+	return 1;
+}
+
+static void answer(struct guarded *g)
+{
+	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { &g->regs, sizeof(g->regs) } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = g->has_regs ? 2 : 1 };
+
+	/* If the other one has gone, the next look at the socket tells. */
+	if (sendmsg(g->start.fd, &msg, MSG_NOSIGNAL) < 0)
+		return;
+}
+
+static void read_mail(struct guarded *g)
+{
+	const struct itimerval never = { 0 };
+	int nr = 1;
+
+	has_mail = 0;
+	setitimer(ITIMER_REAL, &never, NULL);
+	while ((nr = take_message(g)) == 1) {
+		g->has_regs = false;
+		g->command.result = g->command.op < NR_COMMANDS ? commands[g->command.op](g) : -EPROTO;
+		if (g->fd >= 0)
+			close(g->fd);
+		answer(g);
+	}
+	g->is_over = nr < 0;
+	/* The timer may be the tracer's, too. */
+	tracer_rearm(g->tracer);
+}
+
+/* No memory for it and no right to it are no reason to give up. */
+static void protect(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		if (write(fd, "-1000", 5) < 0 && write(fd, "0", 1) < 0)
+			fprintf(stderr, "heaptap: guardian: not protected from want of memory\n");
+		close(fd);
+	}
+	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	setpriority(PRIO_PROCESS, 0, -5);
+}
+
+/* Descriptors of the other process would stay open when it has ended: pipes that others read to their end. */
+static void close_others(const struct guardian_start *start)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	long most = sysconf(_SC_OPEN_MAX);
+
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+	}
+	if (!close_range(3, (unsigned)start->fd - 1, 0) && !close_range((unsigned)start->fd + 1, ~0U, 0))
+		return;
+	for (int fd = 3; fd < most && fd < 65536; fd++)
+		if (fd != start->fd)
+			close(fd);
+}
+
+/* Only what concerns us reaches us: our own session, no signals but these. */
+static void settle(const struct guardian_start *start)
+{
+	struct sigaction mail = { .sa_handler = on_mail }, timer = { .sa_handler = on_timer };
+	sigset_t mask;
+
+	setsid();
+	prctl(PR_SET_NAME, "heaptap-guard");
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGCHLD)
+			signal(sig, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGSEGV, SIG_DFL);
+	signal(SIGBUS, SIG_DFL);
+	signal(SIGABRT, SIG_DFL);
+	sigaction(SIGIO, &mail, NULL);
+	sigaction(SIGALRM, &timer, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGIO);
+	fcntl(start->fd, F_SETOWN, getpid());
+	fcntl(start->fd, F_SETFL, fcntl(start->fd, F_GETFL) | O_ASYNC);
+	sigemptyset(&mask);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+/* No process is traced: only messages can come. */
+static void wait_for_mail(const struct guarded *g)
+{
+	struct pollfd p = { .fd = g->start.fd, .events = POLLIN };
+
+	if (poll(&p, 1, -1) >= 0 || errno == EINTR)
+		has_mail = 1;
+}
+
+void guardian_main(const struct guardian_start *start)
+{
+	struct guarded *g = calloc(1, sizeof(*g));
+	const struct tracer_host host = { g, record, losses, launched, exiting, ended };
+
+	settle(start);
+	close_others(start);
+	if (!g)
+		_exit(1);
+	g->start = *start;
+	if (tracer_new(&g->tracer, &start->options, &host))
+		_exit(1);
+	protect();
+	g->start.state->is_ready = 1;
+	has_mail = 1;
+	while (!g->is_over) {
+		if (has_mail)
+			read_mail(g);
+		else if (tracer_wait(g->tracer) == -ECHILD)
+			wait_for_mail(g);
+	}
+	tracer_free(g->tracer);
+	_exit(0);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Between the two halves of the guardian. */
+#pragma once
+
+#include "fallback/command.h"
+
+struct ring;
+
+/* What the guardian gets at its fork. */
+struct guardian_start {
+	struct tracer_options options;
+	struct ring *ring;
+	struct guardian_state *state;
+	int fd; /* of the socket */
+	pid_t parent;
+};
+
+/* The process; does not return. */
+void guardian_main(const struct guardian_start *start) __attribute__((noreturn));

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A ring of records in shared memory. */
+#include "fallback/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8 };
+
+/* What both processes see. Positions grow for ever. */
+struct shared {
+	u64 written; /* bytes */
+	u64 taken;
+	u32 is_woken; /* since the reader last looked */
+	_Alignas(64) u8 data[];
+};
+
+struct ring {
+	struct shared *shared;
+	size_t mapped; /* bytes */
+	u64 size;      /* of data, a power of two */
+	int fd;	       /* eventfd */
+};
+
+int ring_new(struct ring **out, u64 bytes)
+{
+	struct ring *r = calloc(1, sizeof(*r));
+	void *mem;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->size = MIN_BYTES;
+	while (r->size < bytes)
+		r->size *= 2;
+	r->mapped = sizeof(*r->shared) + r->size;
+	r->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	mem = r->fd < 0 ? MAP_FAILED
+			: mmap(NULL, r->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (mem == MAP_FAILED) {
+		err = -errno;
+		ring_free(r);
+		return err;
+	}
+	r->shared = mem;
+	*out = r;
+	return 0;
+}
+
+void ring_free(struct ring *r)
+{
+	if (!r)
+		return;
+	if (r->shared)
+		munmap(r->shared, r->mapped);
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
+static void copy_in(struct ring *r, u64 at, const void *from, size_t len)
+{
+	u64 first = r->size - (at & (r->size - 1));
+
+	if (first > len)
+		first = len;
+	memcpy(r->shared->data + (at & (r->size - 1)), from, first);
+	memcpy(r->shared->data, (const u8 *)from + first, len - first);
+}
+
+static void copy_out(const struct ring *r, u64 at, void *to, size_t len)
+{
+	u64 first = r->size - (at & (r->size - 1));
+
+	if (first > len)
+		first = len;
+	memcpy(to, r->shared->data + (at & (r->size - 1)), first);
+	memcpy((u8 *)to + first, r->shared->data, len - first);
+}
+
+static void wake(struct ring *r)
+{
+	u64 one = 1;
+
+	if (__atomic_exchange_n(&r->shared->is_woken, 1, __ATOMIC_SEQ_CST))
+		return;
+	/* Full means that it is awake. */
+	if (write(r->fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent)
+{
+	u64 written = r->shared->written;
+	u64 used = written - __atomic_load_n(&r->shared->taken, __ATOMIC_ACQUIRE);
+	u64 room = (len + HEAD_BYTES + 7) & ~7ULL;
+	u64 head = len;
+
+	if (len > RING_MAX_RECORD || used > r->size || r->size - used < room) {
+		wake(r);
+		return false;
+	}
+	copy_in(r, written, &head, sizeof(head));
+	copy_in(r, written + HEAD_BYTES, rec, len);
+	__atomic_store_n(&r->shared->written, written + room, __ATOMIC_SEQ_CST);
+	if (is_urgent || used + room >= r->size / WAKE_FRACTION)
+		wake(r);
+	return true;
+}
+
+int ring_fd(const struct ring *r)
+{
+	return r->fd;
+}
+
+void ring_quiet(struct ring *r)
+{
+	u64 nr;
+
+	if (!__atomic_exchange_n(&r->shared->is_woken, 0, __ATOMIC_SEQ_CST))
+		return;
+	/* Empty means that the writer is between its two steps: the next look comes soon. */
+	if (read(r->fd, &nr, sizeof(nr)) < 0)
+		return;
+}
+
+ssize_t ring_take(struct ring *r, void *buf)
+{
+	u64 taken = r->shared->taken, len;
+	u64 left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - taken;
+
+	if (!left)
+		return 0;
+	if (left < HEAD_BYTES)
+		return -EPROTO;
+	copy_out(r, taken, &len, sizeof(len));
+	if (len > RING_MAX_RECORD || len + HEAD_BYTES > left)
+		return -EPROTO;
+	copy_out(r, taken + HEAD_BYTES, buf, len);
+	__atomic_store_n(&r->shared->taken, taken + ((len + HEAD_BYTES + 7) & ~7ULL), __ATOMIC_RELEASE);
+	return (ssize_t)len;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A thread at a breakpoint: what the place is for, then the instruction under it. */
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include "fallback/tracer_private.h"
+#include "user/lib/proc.h"
+
+enum { CPU_LOOK = 16 /* stops between two looks at where a thread runs */, CPU_MOVE = 4, CPU_FIELD = 39 };
+
+static bool send_event(void *ctx, struct heap_event *ev)
+{
+	struct tracer *t = ctx;
+	const struct traced *p = t->thread->process;
+
+	ev->h.pid = (u32)p->pid;
+	ev->h.tid = (u32)t->thread->tid;
+	ev->time_ns = tracer_now_ns();
+	if (t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false))
+		return true;
+	/* Of a realloc the end tells all that its beginning did. */
+	if (ev->h.kind == EVENT_FREE)
+		p->losses->frees++;
+	else if (ev->h.kind != EVENT_REALLOC_BEGIN)
+		p->losses->allocs++;
+	return false;
+}
+
+static u64 take_stack(void *ctx)
+{
+	struct tracer *t = ctx;
+
+	return tracer_take_stack(t, t->thread->process);
+}
+
+static struct inflight_call call_of(struct tracer *t, struct thread *th, u32 probe)
+{
+	return (struct inflight_call){ .thread = &th->inflight,
+				       .probes = t->probes,
+				       .nr_probes = t->nr_probes,
+				       .probe = probe,
+				       .cpu = th->process->cpu,
+				       .regs = &t->regs,
+				       .memory = &t->memory,
+				       .losses = th->process->losses,
+				       .ctx = t,
+				       .send = send_event,
+				       .take_stack = take_stack };
+}
+
+void tracer_send_end(struct tracer *t, struct thread *th)
+{
+	const struct inflight_call c = call_of(t, th, 0);
+
+	t->thread = th;
+	inflight_end(&c);
+}
+
+/* The end of the call that begins here is seen where it returns to. */
+static void watch_return(struct tracer *t, struct thread *th, const struct inflight_call *c)
+{
+	struct place place = { .probe = c->probe, .kind = PLACE_RETURN };
+	struct traced *p = th->process;
+
+	if (c->probe >= t->nr_probes || !(t->probes[c->probe].flags & CALL_AT_RETURN) ||
+	    cpu_call_return(p->cpu, &t->regs, &t->memory, &place.addr))
+		return;
+	if (places_add(&p->places, &place))
+		p->losses->other++;
+}
+
+/* Calls, not the tracer's own places. */
+static void use_call(struct tracer *t, struct thread *th, const struct place_use *use)
+{
+	const struct inflight_call c = call_of(t, th, use->probe);
+	const struct cpu *cpu = th->process->cpu;
+	taddr_t sp = cpu->get(&t->regs, CPU_SP);
+
+	switch (use->kind) {
+	case PLACE_RET:
+		inflight_leave(&c, sp);
+		break;
+	case PLACE_RETURN:
+		inflight_leave(&c, cpu->has_link ? sp : sp - cpu->word_size);
+		break;
+	case PLACE_INTERNAL_CALL:
+		inflight_internal_call(&c);
+		break;
+	case PLACE_ENTER_FREE:
+		inflight_enter_free(&c);
+		watch_return(t, th, &c);
+		break;
+	default:
+		inflight_enter_alloc(&c);
+		watch_return(t, th, &c);
+		break;
+	}
+}
+
+/* Run the tracer where the threads run that stop: five times cheaper than to wake another CPU. */
+static void follow_cpu(struct tracer *t, struct thread *th)
+{
+	cpu_set_t set;
+
+	if (th->nr_stops++ % CPU_LOOK == 0)
+		th->cpu = proc_thread_cpu(th->process->pid, th->tid);
+	if (th->cpu == t->last_cpu) {
+		t->nr_same_cpu++;
+	} else {
+		t->last_cpu = th->cpu;
+		t->nr_same_cpu = 0;
+	}
+	if (th->cpu < 0 || th->cpu == t->cpu || t->nr_same_cpu < CPU_MOVE)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(th->cpu, &set);
+	/* Where we may not run we do not. */
+	if (!sched_setaffinity(0, sizeof(set), &set))
+		t->cpu = th->cpu;
+}
+
+/* Carry the instruction at @b out; else it must run. */
+static void pass_over(struct tracer *t, struct thread *th, const struct breakpoint *b)
+{
+	const struct cpu *cpu = th->process->cpu;
+
+	th->needs_step = cpu->emulate(&t->regs, b->original, b->nr_original, &t->memory) != 0;
+}
+
+/* Is it the kernel that has sent the SIGTRAP, for an instruction? */
+static bool is_trap(pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code > 0;
+}
+
+/* Other breakpoints may come and go meanwhile: @b is a copy. */
+static void do_uses(struct tracer *t, struct thread *th, const struct breakpoint *b)
+{
+	const struct traced *p = th->process;
+
+	for (u8 i = 0; i < b->nr_uses; i++) {
+		if (b->uses[i].kind == PLACE_HOOK)
+			tracer_tell(t, th, EVENT_MAPS);
+		else if (b->uses[i].kind == PLACE_START)
+			tracer_at_start(t, th);
+		else if (p->is_open && !p->is_paused)
+			use_call(t, th, &b->uses[i]);
+	}
+}
+
+bool tracer_at_place(struct tracer *t, struct thread *th)
+{
+	struct traced *p = th->process;
+	const struct cpu *cpu = p->cpu;
+	const struct breakpoint *found;
+	struct breakpoint b;
+	taddr_t pc, addr;
+
+	if (!cpu || cpu_regs_read(&t->regs, th->tid) || !is_trap(th->tid))
+		return false;
+	pc = cpu->get(&t->regs, CPU_PC) - cpu->trap_skip;
+	addr = tracer_code_address(cpu, pc);
+	found = places_find(&p->places, addr);
+	if (!found && !places_is_ghost(&p->places, addr))
+		return false;
+	cpu->set(&t->regs, CPU_PC, pc);
+	if (found) {
+		b = *found;
+		tracer_look_at(t, th);
+		follow_cpu(t, th);
+		do_uses(t, th, &b);
+		/* Its memory may have changed since: copies hold words that others write, but not its code. */
+		if (places_find(&p->places, addr))
+			pass_over(t, th, &b);
+	}
+	/* Fails only if it has been killed. */
+	if (cpu_regs_write(&t->regs, th->tid))
+		th->needs_step = false;
+	return true;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the tracer knows of processes and threads; shared by fallback/tracer*.c, and for nobody else. */
+#pragma once
+
+#include <elf.h>
+
+#include "arch/cpu.h"
+#include "fallback/cfi_table.h"
+#include "fallback/inflight.h"
+#include "fallback/places.h"
+#include "fallback/tracer.h"
+
+enum { THREAD_BUCKETS = 1024, STACKS_SEEN = 65536, PIECE_BYTES = 4096 };
+
+/* What a thread that stands is owed. */
+enum owed { OWED_NOTHING, OWED_CONT, OWED_LISTEN };
+
+struct thread {
+	struct thread *next_in_bucket, *next; /* of the process */
+	pid_t tid;
+	struct traced *process; /* borrowed */
+	bool is_copy;		/* vfork and its like: another process in the same memory */
+	bool is_leaving;	/* has a copy of the memory, and is let go when it stands */
+	bool stands;
+	bool has_exited;     /* its exit was told */
+	bool is_vforking;    /* sleeps until its child ends or executes another program */
+	bool waits_to_start; /* launched, at the first instruction of its program */
+	bool is_killed;	     /* waits whether the whole process ends */
+	bool needs_step;     /* over the breakpoint at its pc, with all others standing */
+	u8 owed;	     /* enum owed */
+	int sig;	     /* to be delivered when it goes on */
+	u64 waits_for;	     /* number of the urgent record that it stands for, 0 = none */
+	u64 wait_end_ns;
+	u32 nr_stops;
+	int cpu; /* where it ran when last looked, -1 = unknown */
+	struct inflight inflight;
+};
+
+/* A process, and all threads that share its memory. */
+struct traced {
+	struct traced *next;
+	pid_t pid;
+	const struct cpu *cpu;
+	int mem_fd; /* owned; /proc/PID/mem, -1 = cannot be read */
+	struct places places;
+	struct thread *threads; /* owned */
+	size_t nr_threads;
+	struct call_losses *losses; /* borrowed */
+	struct tracer_map *maps;    /* owned */
+	u32 nr_maps;
+	u32 epoch; /* of the mappings */
+	bool is_open, is_paused;
+	bool is_launched;  /* started by us: its end is of interest */
+	bool is_waiting;   /* launched, and not the program yet or not started */
+	bool is_starting;  /* its dynamic linker is at work */
+	bool has_new_code; /* it mapped code that nobody was told about */
+	bool is_exit_told, is_exit_held;
+	u64 futile_until_ns; /* killed threads are not waited with: the process executes another program */
+	u32 nr_holds;
+	u64 hold_end_ns;	/* of a hold by tracer_hold() */
+	taddr_t entry;		/* where the dynamic linker hands over */
+	u64 nr_urgent, nr_done; /* records that threads stand for */
+};
+
+struct cfi_slot {
+	struct cfi_table cfi; /* rows are borrowed */
+	bool is_used;
+};
+
+/* A child that stopped before its parent said that it has one. */
+struct orphan {
+	pid_t tid;
+	u64 since_ns;
+	struct orphan *next;
+};
+
+/* A copy of memory, valid while its thread stands. */
+struct piece {
+	taddr_t start;
+	size_t size;
+	_Alignas(8) u8 bytes[PIECE_BYTES];
+};
+
+struct tracer {
+	struct tracer_options options;
+	struct tracer_host host;
+	struct traced *processes; /* owned */
+	struct thread *buckets[THREAD_BUCKETS];
+	struct call_probe *probes; /* owned */
+	u32 nr_probes;
+	struct cfi_slot *tables; /* owned */
+	size_t nr_tables;
+	struct orphan *orphans; /* owned */
+	struct call_losses no_losses;
+	u64 *stacks_seen; /* owned */
+	bool has_limits;  /* the timer runs */
+	int cpu;	  /* that we run on, -1 = any */
+	int last_cpu;	  /* where the last threads ran that stopped, and how many in a row */
+	u32 nr_same_cpu;
+	/* Of the stop that is being handled: */
+	struct thread *thread;
+	struct cpu_regs regs;
+	struct cpu_memory memory;
+	struct piece stack, other;
+};
+
+/* tracer.c: look-up, life and going on. */
+u64 tracer_now_ns(void);
+struct traced *tracer_process(const struct tracer *t, pid_t pid);
+struct thread *tracer_thread(const struct tracer *t, pid_t tid);
+struct thread *tracer_add_thread(struct tracer *t, struct traced *p, pid_t tid);
+void tracer_drop_thread(struct tracer *t, struct thread *th);
+struct traced *tracer_add_process(struct tracer *t, pid_t pid);
+void tracer_drop_process(struct tracer *t, struct traced *p);
+/* Let @th go on as it is owed, unless something holds it. */
+void tracer_resume(struct tracer *t, struct thread *th);
+void tracer_resume_all(struct tracer *t, struct traced *p);
+/* Tell of a change for which @th then stands. */
+void tracer_tell(struct tracer *t, struct thread *th, u8 kind);
+/* Somebody stands for a limited time. */
+void tracer_arm(struct tracer *t);
+
+/* tracer_event.c */
+void tracer_dispatch(struct tracer *t, pid_t tid, int status);
+/* Handle what there is, without waiting; true if there was something. */
+bool tracer_pump(struct tracer *t);
+/* Children that stand since before @before_ns, whose parents have not told of them. */
+void tracer_settle_orphans(struct tracer *t, u64 before_ns);
+
+/* tracer_place.c: @th has reported SIGTRAP. False: none of our business. */
+bool tracer_at_place(struct tracer *t, struct thread *th);
+void tracer_send_end(struct tracer *t, struct thread *th);
+
+/* Without the mark of Thumb code. */
+static inline taddr_t tracer_code_address(const struct cpu *cpu, taddr_t pc)
+{
+	return cpu->machine == EM_ARM ? pc & ~1ULL : pc;
+}
+
+/* tracer_stop.c */
+int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns) __must_check;
+void tracer_step(struct tracer *t, struct traced *p);
+void tracer_let_go(struct tracer *t, struct traced *p);
+
+/* tracer_image.c */
+void tracer_new_image(struct tracer *t, struct traced *p, struct thread *th);
+int tracer_open_image(struct traced *p) __must_check;
+void tracer_at_start(struct tracer *t, struct thread *th);
+void tracer_at_syscall(struct tracer *t, struct thread *th);
+void tracer_thread_exits(struct tracer *t, struct thread *th);
+
+/* tracer_stack.c */
+u64 tracer_take_stack(struct tracer *t, struct traced *p);
+/* Begin with @th: its memory is read anew. */
+void tracer_look_at(struct tracer *t, struct thread *th);

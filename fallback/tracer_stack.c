@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The memory of a thread that stands, and its call stack. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/unwind.h"
+#include "fallback/tracer_private.h"
+#include "fallback/unwind.h"
+
+static const u64 stack_distance = 16 << 20; /* what lies so far from sp is hardly stack */
+
+/* Fill @piece with what there is from @addr on. */
+static int load(struct piece *piece, int mem_fd, taddr_t addr)
+{
+	ssize_t nr;
+
+	piece->start = addr & ~7ULL;
+	nr = pread(mem_fd, piece->bytes, sizeof(piece->bytes), (off_t)piece->start);
+	piece->size = nr > 0 ? (size_t)nr : 0;
+	return nr > 0 ? 0 : -EFAULT;
+}
+
+static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	struct tracer *t = ctx;
+	struct traced *p = t->thread->process;
+	taddr_t sp = p->cpu->get(&t->regs, CPU_SP);
+	struct piece *piece = addr - sp < stack_distance ? &t->stack : &t->other;
+	int err;
+
+	if (len > 8 && (addr < piece->start || addr - piece->start + len > piece->size))
+		return pread(p->mem_fd, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EFAULT;
+	if (addr < piece->start || addr - piece->start + len > piece->size) {
+		err = load(piece, p->mem_fd, addr);
+		if (err || addr - piece->start + len > piece->size)
+			return -EFAULT;
+	}
+	memcpy(buf, piece->bytes + (addr - piece->start), len);
+	return 0;
+}
+
+/* Only what emulated instructions store; nothing is read after that. */
+static int write_memory(void *ctx, taddr_t addr, const void *buf, size_t len)
+{
+	const struct tracer *t = ctx;
+
+	return pwrite(t->thread->process->mem_fd, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EFAULT;
+}
+
+void tracer_look_at(struct tracer *t, struct thread *th)
+{
+	t->thread = th;
+	t->memory = (struct cpu_memory){ t, read_memory, write_memory };
+	t->stack.size = 0;
+	t->other.size = 0;
+}
+
+static bool find_place(void *ctx, taddr_t pc, struct unwind_place *place)
+{
+	const struct tracer *t = ctx;
+	const struct traced *p = t->thread->process;
+	u32 low = 0, high = p->nr_maps;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (p->maps[middle].end <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == p->nr_maps || p->maps[low].start > pc)
+		return false;
+	place->bias = p->maps[low].bias;
+	place->table = p->maps[low].table < t->nr_tables && t->tables[p->maps[low].table].is_used
+			       ? &t->tables[p->maps[low].table].cfi
+			       : NULL;
+	return true;
+}
+
+/* Equal stacks of one epoch have equal ids. */
+static u64 hash_stack(const taddr_t *ips, size_t nr, const struct traced *p)
+{
+	u64 id = ((u64)p->epoch << 32 | (u32)p->pid) ^ 0x9e3779b97f4a7c15ULL;
+
+	for (size_t i = 0; i < nr; i++) {
+		id = (id ^ ips[i]) * 0xc4ceb9fe1a85ec53ULL;
+		id ^= id >> 29;
+	}
+	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
+}
+
+static bool send_stack(struct tracer *t, const struct traced *p, struct stack_event *ev)
+{
+	size_t len = offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(ev->ips[0]);
+	u64 *seen = &t->stacks_seen[ev->id % STACKS_SEEN];
+
+	if (*seen == ev->id)
+		return true;
+	ev->h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)p->pid, .tid = (u32)t->thread->tid };
+	if (!t->host.record || !t->host.record(t->host.ctx, ev, len, false))
+		return false;
+	*seen = ev->id;
+	return true;
+}
+
+u64 tracer_take_stack(struct tracer *t, struct traced *p)
+{
+	const struct cpu *cpu = p->cpu;
+	const struct unwinder u = {
+		.arch = unwind_arch(cpu->machine, cpu->word_size),
+		.is_big = cpu->is_big,
+		.address_mask = cpu->code_mask,
+		.ctx = t,
+		.read = read_memory,
+		.find = find_place,
+	};
+	const struct unwind_regs regs = { .pc = cpu->get(&t->regs, CPU_PC),
+					  .sp = cpu->get(&t->regs, CPU_SP),
+					  .fp = cpu->get(&t->regs, CPU_FP),
+					  .lr = cpu->get(&t->regs, CPU_LINK),
+					  .is_at_entry = true };
+	struct stack_event ev;
+	enum stack_end end;
+
+	if (!t->options.depth)
+		return STACK_NONE;
+	memset(&ev, 0, offsetof(struct stack_event, ips));
+	if (u.arch)
+		ev.nr_frames = (u16)unwind_walk(&u, &regs, ev.ips, t->options.depth, &end);
+	if (!ev.nr_frames) {
+		p->losses->stacks++;
+		return STACK_LOST;
+	}
+	ev.end = end;
+	ev.epoch = p->epoch;
+	ev.id = hash_stack(ev.ips, ev.nr_frames, p);
+	if (send_stack(t, p, &ev))
+		return ev.id;
+	p->losses->stacks++;
+	return STACK_LOST;
+}

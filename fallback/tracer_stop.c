@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Processes whose threads all stand: for a look, for a step over a breakpoint, to be let go. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "fallback/tracer_private.h"
+
+enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64 };
+
+static const u64 let_go_ns = 2000ULL * 1000 * 1000;
+static const u64 step_ns = 2000ULL * 1000 * 1000;
+
+/* A thread that cannot run its program now; one in vfork() stands as soon as it may. */
+static bool is_at_rest(const struct thread *th)
+{
+	return th->stands || th->is_vforking || th->has_exited;
+}
+
+static bool all_rest(const struct traced *p)
+{
+	for (const struct thread *th = p->threads; th; th = th->next)
+		if (!is_at_rest(th))
+			return false;
+	return true;
+}
+
+static void ask_all(const struct traced *p)
+{
+	for (const struct thread *th = p->threads; th; th = th->next)
+		if (!is_at_rest(th))
+			ptrace(PTRACE_INTERRUPT, th->tid, 0, 0);
+}
+
+/* Processes may come to their ends meanwhile: @p is looked for by its number. */
+int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	u64 end = tracer_now_ns() + max_ns;
+	pid_t pid = p->pid;
+
+	p->nr_holds++;
+	ask_all(p);
+	for (;;) {
+		while (tracer_pump(t))
+			;
+		if (tracer_process(t, pid) != p)
+			return -ESRCH;
+		if (all_rest(p))
+			return 0;
+		if (tracer_now_ns() >= end)
+			return -ETIME;
+		nanosleep(&pause, NULL);
+	}
+}
+
+static void unhold(struct tracer *t, struct traced *p)
+{
+	p->nr_holds--;
+	if (p->nr_holds)
+		return;
+	for (struct thread *th = p->threads; th; th = th->next) {
+		if (!th->needs_step)
+			continue;
+		tracer_step(t, p);
+		return;
+	}
+	tracer_resume_all(t, p);
+}
+
+int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns)
+{
+	struct traced *p = tracer_process(t, pid);
+	int err;
+
+	if (!p)
+		return -ESRCH;
+	if (p->hold_end_ns)
+		return -EBUSY;
+	err = tracer_stop_all(t, p, max_ns);
+	if (err == -ESRCH)
+		return err;
+	if (err) {
+		unhold(t, p);
+		return err;
+	}
+	p->hold_end_ns = tracer_now_ns() + HOLD_SHARE * max_ns;
+	tracer_arm(t);
+	return 0;
+}
+
+void tracer_release(struct tracer *t, pid_t pid)
+{
+	struct traced *p = tracer_process(t, pid);
+
+	if (!p || !p->hold_end_ns)
+		return;
+	p->hold_end_ns = 0;
+	unhold(t, p);
+}
+
+/* Where there is no single step: a breakpoint behind the instruction. Waits for what comes of it. */
+static int run_to(struct traced *p, struct thread *th, taddr_t addr, int *status)
+{
+	struct places one = { .cpu = p->cpu, .mem_fd = p->mem_fd };
+	struct place place = { .addr = addr };
+	int err = places_add(&one, &place);
+
+	/* If there is one behind it already, it will do. */
+	if (err && err != -EEXIST)
+		return err;
+	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || waitpid(th->tid, status, __WALL) != th->tid)
+		err = -ESRCH;
+	places_clean(&one, p->mem_fd);
+	places_fini(&one);
+	return err == -EEXIST ? 0 : err;
+}
+
+/* Let the instruction at @b run, with the code put back. 0 and what wait(2) said, or -errno. */
+static int run_one(struct tracer *t, struct thread *th, const struct breakpoint *b, int *status)
+{
+	struct traced *p = th->process;
+	size_t len;
+
+	if (p->cpu->has_step) {
+		if (ptrace(PTRACE_SINGLESTEP, th->tid, 0, 0))
+			return -errno;
+		return waitpid(th->tid, status, __WALL) == th->tid ? 0 : -ESRCH;
+	}
+	len = p->cpu->insn_length(&t->regs, b->original, b->nr_original);
+	return len ? run_to(p, th, p->cpu->get(&t->regs, CPU_PC) + len, status) : -ENOTSUP;
+}
+
+static bool is_at(struct tracer *t, const struct thread *th, const struct breakpoint *b)
+{
+	const struct cpu *cpu = th->process->cpu;
+
+	return !cpu_regs_read(&t->regs, th->tid) &&
+	       (cpu->get(&t->regs, CPU_PC) & ~(taddr_t)b->is_thumb) == b->addr;
+}
+
+static bool is_fault(int sig)
+{
+	return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE;
+}
+
+/* One instruction of @th, all others of its process standing. False if the thread has ended. */
+static bool step_one(struct tracer *t, struct thread *th, const struct breakpoint *b)
+{
+	pid_t tid = th->tid;
+	int status, sig = th->sig;
+
+	for (int i = 0; i < STEP_TRIES; i++) {
+		if (run_one(t, th, b, &status))
+			break;
+		if (!WIFSTOPPED(status)) {
+			tracer_dispatch(t, tid, status);
+			return false;
+		}
+		if (status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP)
+			break;
+		/* A signal came first, or is what the instruction has brought about. */
+		if (status >> 16 == 0)
+			sig = WSTOPSIG(status);
+		if (!is_at(t, th, b) || is_fault(sig))
+			break;
+	}
+	th->sig = sig;
+	return true;
+}
+
+/* The breakpoint behind the instruction has been hit. */
+static void take_back_trap(struct tracer *t, const struct thread *th, const struct breakpoint *b)
+{
+	const struct cpu *cpu = th->process->cpu;
+	taddr_t pc;
+
+	if (cpu->has_step || !cpu->trap_skip || is_at(t, th, b))
+		return;
+	pc = cpu->get(&t->regs, CPU_PC) - cpu->trap_skip;
+	cpu->set(&t->regs, CPU_PC, pc);
+	if (cpu_regs_write(&t->regs, th->tid))
+		return;
+}
+
+static struct thread *next_to_step(const struct traced *p)
+{
+	struct thread *th = p->threads;
+
+	while (th && !th->needs_step)
+		th = th->next;
+	return th;
+}
+
+static void step_over(struct tracer *t, struct thread *th)
+{
+	struct traced *p = th->process;
+	const struct breakpoint *found;
+	struct breakpoint b;
+
+	th->needs_step = false;
+	if (cpu_regs_read(&t->regs, th->tid))
+		return;
+	found = places_find(&p->places, tracer_code_address(p->cpu, p->cpu->get(&t->regs, CPU_PC)));
+	if (!found)
+		return;
+	b = *found;
+	if (places_lift(&p->places, &b))
+		return;
+	/* If it has gone with its process, so has the breakpoint. */
+	if (!step_one(t, th, &b))
+		return;
+	take_back_trap(t, th, &b);
+	if (places_lower(&p->places, &b))
+		p->losses->other++;
+}
+
+void tracer_step(struct tracer *t, struct traced *p)
+{
+	pid_t pid = p->pid;
+	struct thread *th;
+	int err = tracer_stop_all(t, p, step_ns);
+
+	if (err == -ESRCH)
+		return;
+	/* A thread that does not stop is deep in the kernel: it may miss the breakpoint, which is better than to wait. */
+	if (err)
+		p->losses->other++;
+	while (tracer_process(t, pid) == p && (th = next_to_step(p)))
+		step_over(t, th);
+	if (tracer_process(t, pid) == p)
+		unhold(t, p);
+}
+
+/* Has @tid hit a breakpoint and not been able to say so, because it stopped for another reason first? */
+static bool has_trap_waiting(pid_t tid)
+{
+	enum { MOST = 8 };
+	struct __ptrace_peeksiginfo_args args = { .off = 0, .flags = 0, .nr = MOST };
+	siginfo_t si[MOST];
+	long nr = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
+
+	for (long i = 0; i < nr; i++)
+		if (si[i].si_signo == SIGTRAP && si[i].si_code > 0)
+			return true;
+	return false;
+}
+
+/* Let it say so. */
+static void take_trap(struct tracer *t, struct thread *th)
+{
+	pid_t tid = th->tid;
+	int status, sig = th->sig;
+
+	if (!th->stands || th->owed == OWED_LISTEN || !has_trap_waiting(tid))
+		return;
+	if (ptrace(PTRACE_CONT, tid, 0, 0) || waitpid(tid, &status, __WALL) != tid)
+		return;
+	tracer_dispatch(t, tid, status);
+	th = tracer_thread(t, tid);
+	if (th && th->stands && !th->sig)
+		th->sig = sig;
+}
+
+static void take_traps(struct tracer *t, struct traced *p)
+{
+	for (struct thread *th = p->threads, *next; th; th = next) {
+		next = th->next;
+		take_trap(t, th);
+	}
+}
+
+void tracer_let_go(struct tracer *t, struct traced *p)
+{
+	if (tracer_stop_all(t, p, let_go_ns) == -ESRCH)
+		return;
+	take_traps(t, p);
+	if (p->mem_fd >= 0)
+		places_clean(&p->places, p->mem_fd);
+	for (struct thread *th = p->threads; th; th = th->next)
+		if (th->stands)
+			ptrace(PTRACE_DETACH, th->tid, 0, th->sig);
+	tracer_drop_process(t, p);
+}
