@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records from the tracer to the process that keeps the books: a ring in memory shared by fork, one writer, one reader. */
+/* Records from the tracer to who keeps the books: a ring in memory shared by fork, one writer, one reader. */
 #pragma once
 
 #include <sys/types.h>

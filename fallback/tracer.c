@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "arch/regs.h"
-#include "fallback/tracer_private.h"
+#include "fallback/tracer_steps.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
 

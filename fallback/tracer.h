@@ -81,7 +81,7 @@ void tracer_pause(struct tracer *t, pid_t pid, bool is_paused);
 void tracer_go_on(struct tracer *t, pid_t pid);
 void tracer_let_end(struct tracer *t, pid_t pid);
 
-/* Let all threads stand, for at most @max_ns until they do: 0, -ETIME, -ESRCH. They go on by themselves after 4 @max_ns. */
+/* Let all threads stand, within @max_ns: 0, -ETIME, -ESRCH. They go on by themselves after 4 @max_ns. */
 int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns) __must_check;
 void tracer_release(struct tracer *t, pid_t pid);
 /* Registers of a thread that stands. -ESRCH, or -errno. */

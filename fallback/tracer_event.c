@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fallback/tracer_private.h"
+#include "fallback/tracer_steps.h"
 #include "user/lib/proc.h"
 
 /* Each with what it obliges us to. Whoever stands is let go on by tracer_resume(), now or later. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "arch/tracee.h"
-#include "fallback/tracer_private.h"
+#include "fallback/tracer_steps.h"
 #include "user/lib/proc.h"
 
 static const u64 killer_ns = 500ULL * 1000 * 1000; /* how long to wait for a thread that ends the process */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
-#include "fallback/tracer_private.h"
+#include "fallback/tracer_steps.h"
 #include "user/lib/proc.h"
 
 enum { CPU_LOOK = 16 /* stops between two looks at where a thread runs */, CPU_MOVE = 4, CPU_FIELD = 39 };

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "arch/unwind.h"
-#include "fallback/tracer_private.h"
+#include "fallback/tracer_steps.h"
 #include "fallback/unwind.h"
 
 static const u64 stack_distance = 16 << 20; /* what lies so far from sp is hardly stack */
@@ -79,26 +79,13 @@ static bool find_place(void *ctx, taddr_t pc, struct unwind_place *place)
 	return true;
 }
 
-/* Equal stacks of one epoch have equal ids. */
-static u64 hash_stack(const taddr_t *ips, size_t nr, const struct traced *p)
-{
-	u64 id = ((u64)p->epoch << 32 | (u32)p->pid) ^ 0x9e3779b97f4a7c15ULL;
-
-	for (size_t i = 0; i < nr; i++) {
-		id = (id ^ ips[i]) * 0xc4ceb9fe1a85ec53ULL;
-		id ^= id >> 29;
-	}
-	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
-}
-
-static bool send_stack(struct tracer *t, const struct traced *p, struct stack_event *ev)
+static bool send_stack(struct tracer *t, struct stack_event *ev)
 {
 	size_t len = offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(ev->ips[0]);
 	u64 *seen = &t->stacks_seen[ev->id % STACKS_SEEN];
 
 	if (*seen == ev->id)
 		return true;
-	ev->h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)p->pid, .tid = (u32)t->thread->tid };
 	if (!t->host.record || !t->host.record(t->host.ctx, ev, len, false))
 		return false;
 	*seen = ev->id;
@@ -127,6 +114,7 @@ u64 tracer_take_stack(struct tracer *t, struct traced *p)
 	if (!t->options.depth)
 		return STACK_NONE;
 	memset(&ev, 0, offsetof(struct stack_event, ips));
+	ev.h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)p->pid, .tid = (u32)t->thread->tid };
 	if (u.arch)
 		ev.nr_frames = (u16)unwind_walk(&u, &regs, ev.ips, t->options.depth, &end);
 	if (!ev.nr_frames) {
@@ -135,8 +123,8 @@ u64 tracer_take_stack(struct tracer *t, struct traced *p)
 	}
 	ev.end = end;
 	ev.epoch = p->epoch;
-	ev.id = hash_stack(ev.ips, ev.nr_frames, p);
-	if (send_stack(t, p, &ev))
+	ev.id = stack_event_id(&ev);
+	if (send_stack(t, &ev))
 		return ev.id;
 	p->losses->stacks++;
 	return STACK_LOST;

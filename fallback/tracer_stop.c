@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "fallback/tracer_private.h"
+#include "fallback/tracer_steps.h"
 
 enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64 };
 
@@ -226,7 +226,7 @@ void tracer_step(struct tracer *t, struct traced *p)
 
 	if (err == -ESRCH)
 		return;
-	/* A thread that does not stop is deep in the kernel: it may miss the breakpoint, which is better than to wait. */
+	/* A thread that does not stop is deep in the kernel: it may miss the breakpoint, which is better than waiting. */
 	if (err)
 		p->losses->other++;
 	while (tracer_process(t, pid) == p && (th = next_to_step(p)))

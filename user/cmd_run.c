@@ -183,9 +183,10 @@ static int run_program(const struct options *o, struct run *r, struct control *c
 {
 	struct launch_options lo = { .argv = o->args, .user = o->user, .cwd = o->cwd };
 	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting };
-	int err = launch_new(&r->launch, &lo, &hooks);
-	int status;
+	int status, err;
 
+	lo.tracer = session_tracer(r->session, &lo.source);
+	err = launch_new(&r->launch, &lo, &hooks);
 	if (err)
 		return launch_error(err);
 	if (!r->is_attached)

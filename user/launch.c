@@ -21,6 +21,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source.h"
 
 /* What the child was at when it failed. */
 enum step { STEP_USER, STEP_CWD, STEP_EXEC };
@@ -33,11 +34,13 @@ struct failure {
 struct launch {
 	pid_t pid;
 	struct launch_hooks hooks;
-	taddr_t entry;	   /* AT_ENTRY: where the dynamic linker hands over */
-	long entry_code;   /* the word under the breakpoint there */
-	bool is_starting;  /* the dynamic linker is still at work */
-	bool has_forked;   /* meanwhile: the copy has our breakpoint, too */
-	bool has_new_code; /* it mapped code that nobody was told about */
+	struct source *source;		    /* borrowed, as tracer */
+	const struct source_tracer *tracer; /* NULL = we are */
+	taddr_t entry;			    /* AT_ENTRY: where the dynamic linker hands over */
+	long entry_code;		    /* the word under the breakpoint there */
+	bool is_starting;		    /* the dynamic linker is still at work */
+	bool has_forked;		    /* meanwhile: the copy has our breakpoint, too */
+	bool has_new_code;		    /* it mapped code that nobody was told about */
 	bool has_ended;
 	bool is_exit_told;
 	u64 futile_until_ns; /* killed threads are not waited with: the process executes another program */
@@ -400,6 +403,32 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 	go_on(l, tid, 0);
 }
 
+/* The child has ended before its exec: why. */
+static int read_failure(struct launch *l, int status, int report, struct failure *f)
+{
+	l->has_ended = true;
+	l->status = status;
+	return read(report, f, sizeof(*f)) == sizeof(*f) ? f->err : -ECHILD;
+}
+
+/* The same when somebody else traces it. */
+static int wait_for_tracer(struct launch *l, int report, struct failure *f)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	int status, is_launched;
+
+	while (!(is_launched = l->tracer->is_launched(l->source, l->pid))) {
+		if (waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid)
+			return read_failure(l, status, report, f);
+		nanosleep(&pause, NULL);
+	}
+	if (is_launched < 0)
+		return is_launched;
+	l->hooks.exec(l->hooks.ctx, l->pid);
+	l->hooks.mapped(l->hooks.ctx, l->pid);
+	return 0;
+}
+
 /* Wait for the exec of the child, handling what comes before. 0, or @f says what went wrong. */
 static int wait_for_exec(struct launch *l, int report, struct failure *f)
 {
@@ -411,11 +440,8 @@ static int wait_for_exec(struct launch *l, int report, struct failure *f)
 				continue;
 			return -errno;
 		}
-		if (WIFEXITED(status) || WIFSIGNALED(status)) {
-			l->has_ended = true;
-			l->status = status;
-			return read(report, f, sizeof(*f)) == sizeof(*f) ? f->err : -ECHILD;
-		}
+		if (WIFEXITED(status) || WIFSIGNALED(status))
+			return read_failure(l, status, report, f);
 		if (status >> 16 == PTRACE_EVENT_EXEC) {
 			new_image(l);
 			return 0;
@@ -424,8 +450,17 @@ static int wait_for_exec(struct launch *l, int report, struct failure *f)
 	}
 }
 
+static int seize(const struct launch *l)
+{
+	if (l->tracer)
+		return l->tracer->launch(l->source, l->pid);
+	return ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL) ? -errno : 0;
+}
+
 static int fork_child(struct launch *l, const struct launch_options *options, int go[2], int report[2])
 {
+	int err;
+
 	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
 		return -errno;
 	l->pid = fork();
@@ -438,8 +473,9 @@ static int fork_child(struct launch *l, const struct launch_options *options, in
 	}
 	close(report[1]);
 	report[1] = -1;
-	if (ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL))
-		return -errno;
+	err = seize(l);
+	if (err)
+		return err;
 	return write(go[1], "", 1) == 1 ? 0 : -errno;
 }
 
@@ -468,11 +504,13 @@ int launch_new(struct launch **out, const struct launch_options *options, const 
 	if (!l)
 		goto undo_fds;
 	l->hooks = *hooks;
+	l->source = options->source;
+	l->tracer = options->tracer;
 	/* What ends before it is the program is nobody's business. */
 	l->is_exit_told = true;
 	err = fork_child(l, options, go, report);
 	if (!err)
-		err = wait_for_exec(l, report[0], &f);
+		err = l->tracer ? wait_for_tracer(l, report[0], &f) : wait_for_exec(l, report[0], &f);
 	if (err) {
 		complain(options, f.step, err);
 		launch_free(l);
@@ -487,7 +525,10 @@ undo_fds:
 
 void launch_start(struct launch *l)
 {
-	go_on(l, l->pid, 0);
+	if (l->tracer)
+		l->tracer->start(l->source, l->pid);
+	else
+		go_on(l, l->pid, 0);
 }
 
 pid_t launch_pid(const struct launch *l)
@@ -495,10 +536,29 @@ pid_t launch_pid(const struct launch *l)
 	return l->pid;
 }
 
+/* Its tracer tells of its end, the kernel of what became of it. */
+static bool poll_tracer(struct launch *l)
+{
+	int status;
+
+	if (l->tracer->is_exiting(l->source, l->pid, &status)) {
+		l->hooks.exiting(l->hooks.ctx, l->pid, status);
+		l->tracer->let_end(l->source, l->pid);
+	}
+	if (!l->has_ended && waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid) {
+		l->has_ended = true;
+		l->status = status;
+	}
+	return l->has_ended;
+}
+
 bool launch_poll(struct launch *l)
 {
 	int status;
 	pid_t tid;
+
+	if (l->tracer)
+		return poll_tracer(l);
 
 	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
 		if (WIFSTOPPED(status)) {

@@ -11,11 +11,16 @@
 #include "user/lib/types.h"
 
 struct launch;
+struct source;
+struct source_tracer;
 
 struct launch_options {
 	char *const *argv; /* program and arguments, NULL-terminated */
 	const char *user;  /* run as this user, NULL = as we are */
 	const char *cwd;   /* NULL = here */
+	/* Who traces it, if not this thread: then launch_hold() is not to be used. */
+	struct source *source;		    /* borrowed */
+	const struct source_tracer *tracer; /* NULL = this thread */
 };
 
 /* What the owner of a launch is told. The program stands still during each of these. */

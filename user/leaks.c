@@ -146,7 +146,9 @@ static int judge(void *arg)
 /* The process stands: enter its last events, read its memory. *@snap stays even on errors. */
 static int read_standing(struct snapshot **snap, struct scan *scan, const struct leaks_options *o)
 {
-	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns, .is_traced = o->is_traced };
+	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns,
+					     .is_traced = o->is_traced,
+					     .holder = o->holder };
 	int err = snapshot_stop_new(snap, o->pid, &so);
 
 	if (!err)

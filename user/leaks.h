@@ -9,6 +9,7 @@
 #include "user/scan.h"
 
 struct heap;
+struct snapshot_holder;
 struct leak_why;
 struct module_table;
 struct stack_table;
@@ -56,8 +57,9 @@ struct leaks_options {
 	pid_t pid;
 	const struct heap *heap;
 	u64 max_pause_ns;
-	bool is_traced;	 /* as snapshot_options */
-	bool is_partial; /* as scan_options */
+	bool is_traced;			      /* as snapshot_options */
+	const struct snapshot_holder *holder; /* likewise */
+	bool is_partial;		      /* as scan_options */
 	u64 pointer_mask;
 	bool want_unaligned;
 	u32 nr_whys; /* callers to find examples for: so many of those possibly lost and of the reachable */

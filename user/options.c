@@ -61,7 +61,9 @@ static int take_mask(struct options *o, const struct option_row *row, const char
 
 static const char *backend_choice(size_t i)
 {
-	static const char *const words[] = { [BACKEND_AUTO] = "auto", [BACKEND_BPF] = "bpf", NULL };
+	static const char *const words[] = {
+		[BACKEND_AUTO] = "auto", [BACKEND_BPF] = "bpf", [BACKEND_PTRACE] = "ptrace", NULL
+	};
 
 	return words[i];
 }

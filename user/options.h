@@ -22,7 +22,7 @@ enum exit_status {
 	STATUS_NOT_FOUND = 127,	 /* there is no such program */
 };
 
-enum option_backend { BACKEND_AUTO, BACKEND_BPF };
+enum option_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE };
 enum option_scan { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 

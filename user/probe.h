@@ -45,8 +45,9 @@ struct probe_custom {
 
 struct probe_options {
 	bool want_mmap;
-	bool want_cpp;	   /* operators new and delete under their own names */
-	bool no_uretprobe; /* see the end of calls by probes on ret instructions (dear) */
+	bool want_cpp;		/* operators new and delete under their own names */
+	bool has_return_places; /* calls whose ends are not found are seen where they return to */
+	bool no_uretprobe;	/* see the end of calls by probes on ret instructions (dear) */
 	const struct probe_custom *custom;
 	size_t nr_custom;
 };

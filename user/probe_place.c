@@ -378,26 +378,36 @@ static u8 find_flags(const struct probe_site *site, struct elf *elf, const struc
 	return PROBE_RETURNS;
 }
 
+static void drop_rets(struct probe_site *site)
+{
+	free(site->rets);
+	site->rets = NULL;
+	site->nr_rets = 0;
+}
+
 /*
  * See the end of the function's calls without a uretprobe. Where it jumps on into another allocator, that
  * one's end is the end of both, and nothing can have been done to the block since. But then the result of
  * an allocator that it *calls* must not be taken for its own: -ENOSYS if it does that, too.
  */
 static int see_ends(struct probe_site *site, struct elf *elf, const struct probe_list *list,
-		    const struct body *b)
+		    const struct probe_options *options, const struct body *b)
 {
 	bool hands_on = false;
 	int err = find_rets(site, elf, list, &hands_on);
 
 	if (!err && hands_on && leaves_work(site, elf, list, b, INSN_CALL))
 		err = -ENOSYS;
+	/* Where it returns to tells as much, and of all ends. */
+	if (options->has_return_places && (err == -ENOSYS || (site->has_unseen_end && !hands_on))) {
+		site->has_unseen_end = false;
+		drop_rets(site);
+		return 0;
+	}
 	if (!err && hands_on)
 		site->flags = (site->flags & ~PROBE_RETURNS) | PROBE_DELEGATES;
-	if (err) {
-		free(site->rets);
-		site->rets = NULL;
-		site->nr_rets = 0;
-	}
+	if (err)
+		drop_rets(site);
 	return err;
 }
 
@@ -429,7 +439,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	site->flags = find_flags(site, elf, list, options, &b);
 	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
 	if (site->flags & PROBE_RETURNS && (alloc_fn(site->fn)->can_throw || options->no_uretprobe))
-		err = see_ends(site, elf, list, &b);
+		err = see_ends(site, elf, list, options, &b);
 	if (elf->word_size == 4)
 		site->flags |= PROBE_32BIT;
 	if (site->flags & PROBE_DELEGATES) {

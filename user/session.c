@@ -438,6 +438,12 @@ void session_free(struct session *s)
 	free(s);
 }
 
+const struct source_tracer *session_tracer(const struct session *s, struct source **source)
+{
+	*source = s->source;
+	return s->ops->tracer;
+}
+
 int session_attach(struct session *s, pid_t pid, bool is_started)
 {
 	struct process *p;

@@ -32,6 +32,9 @@ int session_new_replay(struct session **out, const struct options *o, struct out
 		       const char *path) __must_check;
 void session_free(struct session *s);
 
+/* Who traces the targets by ptrace, NULL if the source does not; *@source is what its functions want. Borrowed. */
+const struct source_tracer *session_tracer(const struct session *s, struct source **source);
+
 /* Trace @pid. 0, or -errno, logged: -ENOENT no allocator in it, -ESRCH, -EINVAL, -EPERM. */
 int session_attach(struct session *s, pid_t pid, bool is_started) __must_check;
 

@@ -117,6 +117,38 @@ static int begin_elsewhere(struct session *s, struct process *p, struct leaks_op
 	return p->is_over ? -ESRCH : 0;
 }
 
+static int hold_target(void *ctx, u64 max_ns)
+{
+	const struct session *s = ctx;
+
+	return s->ops->tracer->hold(s->source, s->scanned->target->pid, max_ns);
+}
+
+static void unhold_target(void *ctx)
+{
+	const struct session *s = ctx;
+
+	s->ops->tracer->release(s->source, s->scanned->target->pid);
+}
+
+static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+{
+	const struct session *s = ctx;
+
+	return s->ops->tracer->read_regs(s->source, tid, regs);
+}
+
+/* Only the source can stop its targets. Those that end stand already. */
+static void stop_by_source(struct leaks_options *lo, const struct snapshot_holder *holder)
+{
+	bool stands = lo->is_traced && !lo->stop;
+
+	lo->holder = holder;
+	lo->is_traced = true;
+	lo->stop = stands ? NULL : hold_target;
+	lo->release = stands ? NULL : unhold_target;
+}
+
 void session_scan_process(struct session *s, struct process *p, bool is_traced, struct leak_marks *marks)
 {
 	struct leaks_options lo = {
@@ -139,10 +171,13 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 		.aside = session_aside,
 	};
 	struct source_scan over_there;
+	const struct snapshot_holder holder = { s, read_regs };
 
 	if (!lo.max_pause_ns)
 		lo.max_pause_ns =
 			is_traced && !s->stopper ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	if (s->ops->tracer)
+		stop_by_source(&lo, &holder);
 	/* What is entered only after the scan has begun is too young for a verdict. */
 	if (session_poll(s))
 		debug("scan: no more events");

@@ -80,6 +80,14 @@ struct snapshot {
 	u64 pause_ns;			      /* how long the process stood; set by resume */
 };
 
+/* Who lets threads stand for us, as only their tracer can, and gives their registers. */
+struct arch_regs;
+
+struct snapshot_holder {
+	void *ctx;
+	int (*read_regs)(void *ctx, pid_t tid, struct arch_regs *regs); /* 0 or -errno */
+};
+
 struct snapshot_options {
 	u64 max_pause_ns; /* 0 = 500 ms. Past it next() says -ETIME: resume, give no verdict */
 	/*
@@ -88,6 +96,8 @@ struct snapshot_options {
 	 * resume in that thread.
 	 */
 	bool is_traced;
+	const struct snapshot_holder
+		*holder; /* that another process traces and lets stand; NULL: this thread */
 };
 
 enum { SNAPSHOT_MAX_PAUSE_MS = 500 };

@@ -193,6 +193,7 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->base.ops = &stop_ops;
 	st->base.pid = st->held.pid = pid;
 	st->held.may_be_traced = options->is_traced;
+	st->held.holder = options->holder;
 	st->status = 1;
 	st->started_ns = snapshot_clock();
 	st->deadline_ns = st->started_ns + max_pause_ns;

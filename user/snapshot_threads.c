@@ -89,10 +89,12 @@ static int add_thread(struct held_threads *h, const struct held_thread *thread)
 }
 
 /* True if @tid stands in a stop of the calling thread's already. */
-static bool stands_here(pid_t tid)
+static bool stands_here(const struct held_threads *h, pid_t tid)
 {
 	siginfo_t info;
 
+	if (h->holder)
+		return !is_dead(h->pid, tid);
 	/* EINVAL: a group stop, which has no siginfo. */
 	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 || errno == EINVAL;
 }
@@ -103,7 +105,7 @@ static int seize(struct held_threads *h, pid_t tid)
 	struct held_thread thread = { .tid = tid, .state = HELD_WAITING };
 	int err;
 
-	if (h->may_be_traced && stands_here(tid)) {
+	if (h->may_be_traced && stands_here(h, tid)) {
 		thread.state = HELD_BEFORE;
 		err = add_thread(h, &thread);
 		return err ? err : 1;
@@ -238,6 +240,11 @@ static int add_registers(struct snapshot *s, const struct arch_regs *regs, u32 o
 	return 0;
 }
 
+static int read_regs(const struct held_threads *h, pid_t tid, struct arch_regs *regs)
+{
+	return h->holder ? h->holder->read_regs(h->holder->ctx, tid, regs) : arch_regs_read(regs, tid);
+}
+
 int held_read_registers(const struct held_threads *h, struct snapshot *s)
 {
 	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
@@ -251,7 +258,7 @@ int held_read_registers(const struct held_threads *h, struct snapshot *s)
 
 		if (h->threads[i].state != HELD_STOPPED && h->threads[i].state != HELD_BEFORE)
 			continue;
-		if (arch_regs_read(regs, h->threads[i].tid) != 0)
+		if (read_regs(h, h->threads[i].tid, regs) != 0)
 			continue; /* killed since: its stack counts as plain memory */
 		s->threads[s->nr_threads++] =
 			(struct snapshot_thread){ .tid = h->threads[i].tid, .sp = regs->sp, .tp = regs->tp };

@@ -22,6 +22,8 @@ struct held_threads {
 	pid_t pid;
 	struct held_thread *threads; /* owned; by tid */
 	size_t nr, capacity;
+	const struct snapshot_holder
+		*holder;    /* borrowed; all threads stand already, and it has their registers */
 	bool may_be_traced; /* by the calling thread */
 	bool is_growing;    /* new threads appeared in the last pass */
 };

@@ -7,6 +7,7 @@
 #include "user/probe.h"
 #include "user/target.h"
 
+struct arch_regs;
 struct source;
 
 /* Where records go, in the order of the calls of each process. */
@@ -63,6 +64,33 @@ struct source_told_ops {
 	int (*scan_wait)(struct source *s, struct source_scan *o, struct scan *scan);
 };
 
+/*
+ * Of a source that is its targets' tracer itself, so that nobody else can be: what others do by ptrace. Functions
+ * wait for an answer; none of them changes the target but by what they say.
+ */
+struct source_tracer {
+	/* The process that traces. */
+	pid_t (*pid)(const struct source *s);
+
+	/* Trace @pid, a child of the caller's that waits before its exec. 0 or -errno. */
+	int (*launch)(struct source *s, pid_t pid);
+
+	/* Has it become the program? It stands at its first instruction then. 1, 0, or -errno: that will never be. */
+	int (*is_launched)(struct source *s, pid_t pid);
+	void (*start)(struct source *s, pid_t pid);
+
+	/* Let all its threads stand, within @max_ns: 0, -ETIME, -ESRCH; and go on. */
+	int (*hold)(struct source *s, pid_t pid, u64 max_ns);
+	void (*release)(struct source *s, pid_t pid);
+
+	/* Registers of a thread that stands. */
+	int (*read_regs)(struct source *s, pid_t tid, struct arch_regs *regs);
+
+	/* A launched process is about to end, and stands; *@status as wait(2) gives it. Then let it. */
+	bool (*is_exiting)(struct source *s, pid_t pid, int *status);
+	void (*let_end)(struct source *s, pid_t pid);
+};
+
 /* The life of a source, in order. */
 struct source_ops {
 	const char *name;		    /* "bpf", "ptrace", "replay" */
@@ -102,7 +130,9 @@ struct source_ops {
 	/* Take every probe out; the target is as before. Records not yet polled stay readable. */
 	void (*detach)(struct source *s);
 	void (*free)(struct source *s);
+
+	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 
 /* In order of preference. */
-extern const struct source_ops source_bpf;
+extern const struct source_ops source_bpf, source_ptrace;

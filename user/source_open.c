@@ -25,23 +25,48 @@ static int add_custom(struct probe_custom *custom, struct source_options *so, co
 	return 0;
 }
 
-static int open_bpf(struct source **source, struct source_options *so, const struct options *o)
+/* @err: what probing it has said. */
+static int open_bpf(struct source **source, struct source_options *so, const struct options *o,
+		    const struct caps *caps, int err)
 {
-	struct caps caps;
-	int err = source_bpf.probe(&caps);
-
 	if (err) {
-		caps_explain(&caps, o->command->name);
+		caps_explain(caps, o->command->name);
 		return err;
 	}
-	if (!caps.is_uretprobe_safe)
+	if (!caps->is_uretprobe_safe)
 		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
 		     "instead, which are slower",
 		     o->command->name);
-	err = source_bpf.create(source, so, &caps);
+	err = source_bpf.create(source, so, caps);
 	if (err)
 		error("%s: bpf: %s", o->command->name, strerror(-err));
 	return err;
+}
+
+static int open_ptrace(struct source **source, struct source_options *so, const struct options *o)
+{
+	int err = source_ptrace.create(source, so, NULL);
+
+	if (err)
+		error("%s: ptrace: %s", o->command->name, strerror(-err));
+	return err;
+}
+
+/* BPF where it works, unless something else is asked for. */
+static int open_any(struct source **source, const struct source_ops **ops, struct source_options *so,
+		    const struct options *o)
+{
+	struct caps caps;
+	int err = o->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
+
+	if (!err || o->backend == BACKEND_BPF) {
+		*ops = &source_bpf;
+		return open_bpf(source, so, o, &caps, err);
+	}
+	if (o->backend == BACKEND_AUTO)
+		info("%s: by ptrace, which is slower: %s", o->command->name, caps.reason);
+	*ops = &source_ptrace;
+	return open_ptrace(source, so, o);
 }
 
 int source_open(struct source **source, const struct source_ops **ops, struct probe_custom **custom,
@@ -55,13 +80,14 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.stops_at_maps = is_launch,
 		.probes = { .want_mmap = o->want_mmap, .want_cpp = !o->no_cpp },
 	};
+	const struct source_ops *chosen;
 	int err = list ? add_custom(list, &so, o) : -ENOMEM;
 
 	if (!err)
-		err = open_bpf(source, &so, o);
+		err = open_any(source, &chosen, &so, o);
 	if (err)
 		return err;
-	*ops = &source_bpf;
+	*ops = chosen;
 	*custom = take_ptr(list);
 	return 0;
 }

@@ -48,7 +48,7 @@ int proc_read_status(struct proc_status *out, pid_t pid) __must_check;
  */
 int proc_threads(pid_t pid, pid_t **tids, size_t *nr) __must_check;
 
-/* The CPU that thread @tid of @pid runs on or ran on last; -1 if that cannot be known. Also of a thread that has ended. */
+/* The CPU that thread @tid of @pid runs on or ran on last; -1 if that cannot be known. */
 int proc_thread_cpu(pid_t pid, pid_t tid);
 
 /* All processes that /proc shows. *@pids is owned by the caller. */
