@@ -226,7 +226,7 @@ void tracer_step(struct tracer *t, struct traced *p)
 
 	if (err == -ESRCH)
 		return;
-	/* A thread that does not stop is deep in the kernel: it may miss the breakpoint, which is better than waiting. */
+	/* A thread that does not stop is deep in the kernel: it may miss the breakpoint; better than waiting. */
 	if (err)
 		p->losses->other++;
 	while (tracer_process(t, pid) == p && (th = next_to_step(p)))

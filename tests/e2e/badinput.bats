@@ -152,16 +152,30 @@ refuses() {
 
 @test "without rights: status 3 and what is missing (E1)" {
 	chmod 755 "$BATS_TEST_TMPDIR"
-	for args in "run -- true" "run -b bpf -- true"; do
-		run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$HEAPTAP" $args
-		[ "$status" -eq 3 ] || { echo "$args: $status: $stderr"; return 1; }
-		[[ $stderr =~ CAP_|root|sudo ]] || { echo "$args: $stderr"; return 1; }
-	done
+	run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$HEAPTAP" run -b bpf -- true
+	[ "$status" -eq 3 ] || { echo "$status: $stderr"; return 1; }
+	[[ $stderr =~ CAP_|root|sudo ]] || { echo "$stderr"; return 1; }
 	spinning
 	run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$HEAPTAP" attach -t 100ms "$TARGET"
 	[ "$status" -eq 3 ]
 	[[ $stderr =~ CAP_|root|sudo ]]
 	untouched "$TARGET"
+}
+
+@test "without rights: run goes by ptrace, and says why (E1)" {
+	local shared
+	shared=$(mktemp -d)
+	chmod 777 "$shared"
+	run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$HEAPTAP" run \
+		-o "$shared/r.json" -- "$T/leak"
+	report=$BATS_TEST_TMPDIR/report.json
+	mv "$shared/r.json" "$report"
+	rmdir "$shared"
+	[ "$status" -eq 0 ]
+	[[ $stderr == *'by ptrace'*CAP_BPF* ]]
+	jq -e '.backend == "ptrace"' "$report"
+	nothing_lost
+	is .scan.definite.blocks 32
 }
 
 @test "without rights: one capability missing is named (E1)" {
