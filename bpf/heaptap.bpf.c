@@ -356,17 +356,19 @@ int thread_exit(void *ctx)
 }
 
 SEC("raw_tracepoint/sched_process_exec")
-int process_exec(void *ctx)
+int process_exec(const u64 *args /* the task, the number it had before, what it executes */)
 {
-	u64 both = bpf_get_current_pid_tgid();
-	u32 tid = (u32)both;
+	u32 pid = bpf_get_current_pid_tgid() >> 32, caller = args[1];
 
-	if (!process_of(both >> 32))
+	if (!process_of(pid))
 		return 0;
 	__sync_fetch_and_add(&state.generation, 1);
-	bpf_map_delete_elem(&threads, &tid);
-	bpf_map_delete_elem(&walks, &tid);
-	send_process(EVENT_EXEC, both >> 32, 0);
+	bpf_map_delete_elem(&threads, &pid);
+	bpf_map_delete_elem(&walks, &pid);
+	/* A thread that is not the first one takes its number over; source_bpf.c wants to know. */
+	bpf_map_delete_elem(&threads, &caller);
+	bpf_map_delete_elem(&walks, &caller);
+	send_process(EVENT_EXEC, pid, caller);
 	return 0;
 }
 

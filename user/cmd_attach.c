@@ -33,7 +33,9 @@ static int attach_target(struct session *s, const char *name)
 
 static int attach_error(int err)
 {
-	return err == -EPERM || err == -EACCES || err == -EOPNOTSUPP ? STATUS_IMPOSSIBLE : STATUS_NO_TARGET;
+	bool is_gone = err != -EPERM && err != -EACCES && err != -EOPNOTSUPP && err != -ENOMEM;
+
+	return is_gone ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
 }
 
 static void report(const struct options *o, struct session *s)
@@ -118,7 +120,7 @@ int cmd_attach(const struct options *o)
 	int err = outputs_new(&outs, o, stdout);
 
 	if (err)
-		return STATUS_USAGE;
+		return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (session_new(&s, o, outs, false))
 		goto out;
 	err = control_new(&c, o, false);

@@ -168,12 +168,12 @@ static int program_status(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* What --fail-on makes of @status. */
+/* What --fail-on makes of @status. A program that could not be traced was not found free of leaks. */
 static int judged_status(const struct run *r, int status)
 {
 	const struct options *o = r->options;
 
-	if (!o->fail_on_definite || !session_findings(r->session))
+	if (!o->fail_on_definite || (r->is_attached && !session_findings(r->session)))
 		return status;
 	return o->error_exitcode ? (int)o->error_exitcode : ERROR_EXITCODE;
 }
@@ -196,7 +196,7 @@ static int run_program(const struct options *o, struct run *r, struct control *c
 	status = program_status(launch_status(r->launch));
 	finish(r);
 	launch_free(r->launch);
-	return r->is_attached ? judged_status(r, status) : status;
+	return judged_status(r, status);
 }
 
 int cmd_run(const struct options *o)
@@ -208,7 +208,7 @@ int cmd_run(const struct options *o)
 	int err = outputs_new(&outs, o, stderr);
 
 	if (err)
-		return STATUS_USAGE;
+		return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (session_new(&r.session, o, outs, true))
 		goto out;
 	err = control_new(&c, o, true);

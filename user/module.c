@@ -359,14 +359,16 @@ static int file_entry(struct reading *r, const struct map_line *line, struct ent
 	auto_close int path_fd = -1, fd = -1;
 	struct file_identity id;
 	struct image image, mapped;
+	int err;
 
 	if (mapped_file_find(&r->source, line, &path_fd, &id) != 0)
 		return entry_from_memory(r, line, out);
 	*out = find_entry(r->table, line, &id, NULL);
 	if (*out)
 		return 0;
-	if (mapped_file_open(path_fd, &fd, &image) != 0)
-		return entry_from_memory(r, line, out);
+	err = mapped_file_open(path_fd, &fd, &image);
+	if (err)
+		return err == -ENOMEM ? err : entry_from_memory(r, line, out);
 	if ((id.dev != line_dev(line) || id.ino != line->inode) &&
 	    (read_from_memory(r, line, &mapped) != 0 || !image_is_same(&image, &mapped)))
 		return entry_from_memory(r, line, out);

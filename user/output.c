@@ -145,7 +145,7 @@ static int open_folder(struct output *o)
 	auto_free char *folder = len ? strndup(o->pattern, len) : strdup(".");
 
 	if (!folder)
-		return -ENOMEM;
+		return refuse(o, strerror(ENOMEM), -ENOMEM);
 	if (strchr(folder, '%'))
 		return refuse(o, "placeholders belong in the name, not in the folder", -EINVAL);
 	o->dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -204,8 +204,10 @@ int outputs_new(struct outputs **out, const struct options *options, FILE *stand
 	struct outputs *outs = calloc(1, sizeof(*outs) + (nr + 1) * sizeof(*outs->list));
 	int err = 0;
 
-	if (!outs)
+	if (!outs) {
+		error("--output: %s", strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	outs->options = options;
 	for (size_t i = 0; i < nr && !err; i++)
 		err = output_init(&outs->list[outs->nr++], options->outputs.items[i], options->force);

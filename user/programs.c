@@ -248,6 +248,7 @@ enum { ENDING_THREADS = 15 };
 struct link {
 	int fd;
 	struct bpf_link *handle; /* owned; NULL for a descriptor */
+	pid_t pid;		 /* whose calls alone it sees; 0 = everybody's */
 };
 
 struct link_set {
@@ -298,7 +299,24 @@ void link_set_free(struct link_set *set)
 	free(set);
 }
 
-static int keep_link(struct link_set *set, int fd, struct bpf_link *handle)
+void link_set_drop(struct link_set *set, pid_t pid)
+{
+	struct link_set *ending = calloc(1, sizeof(*ending));
+	size_t nr = 0;
+
+	if (ending)
+		ending->links = calloc(set->nr + 1, sizeof(*ending->links));
+	for (size_t i = 0; i < set->nr; i++) {
+		if (ending && ending->links && set->links[i].pid == pid)
+			ending->links[ending->nr++] = set->links[i];
+		else
+			set->links[nr++] = set->links[i];
+	}
+	set->nr = nr;
+	link_set_free(ending);
+}
+
+static int keep_link(struct link_set *set, int fd, struct bpf_link *handle, pid_t pid)
 {
 	if (set->nr == set->capacity) {
 		size_t capacity = set->capacity ? set->capacity * 2 : 16;
@@ -314,7 +332,7 @@ static int keep_link(struct link_set *set, int fd, struct bpf_link *handle)
 		set->links = links;
 		set->capacity = capacity;
 	}
-	set->links[set->nr++] = (struct link){ fd, handle };
+	set->links[set->nr++] = (struct link){ fd, handle, pid };
 	return 0;
 }
 
@@ -339,7 +357,7 @@ static int add_multi(struct link_set *set, const struct programs *p, const struc
 	attr.multi_flags = g->is_return ? UPROBE_MULTI_RETURN : 0;
 	attr.pid = g->pid;
 	fd = syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
-	return fd < 0 ? -errno : keep_link(set, fd, NULL);
+	return fd < 0 ? -errno : keep_link(set, fd, NULL, g->pid);
 }
 
 static int add_perf(struct link_set *set, const struct programs *p, const struct link_group *g)
@@ -352,7 +370,7 @@ static int add_perf(struct link_set *set, const struct programs *p, const struct
 			    .bpf_cookie = g->cookies ? g->cookies[i] : 0);
 		struct bpf_link *link = bpf_program__attach_uprobe_opts(
 			p->prog[g->program], g->pid ? g->pid : -1, path, g->offsets[i], &opts);
-		int err = link ? keep_link(set, -1, link) : -errno;
+		int err = link ? keep_link(set, -1, link, g->pid) : -errno;
 
 		if (err)
 			return err;
@@ -380,7 +398,7 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
 		struct bpf_link *link =
 			bpf_program__attach_raw_tracepoint(p->prog[points[i].program], points[i].name);
-		int err = link ? keep_link(set, -1, link) : -errno;
+		int err = link ? keep_link(set, -1, link, 0) : -errno;
 
 		if (err)
 			return err;

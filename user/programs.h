@@ -69,5 +69,8 @@ void link_set_free(struct link_set *set);
 int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g,
 		 bool is_multi) __must_check;
 
+/* End the links of @pid alone. Without memory for that they stay. */
+void link_set_drop(struct link_set *set, pid_t pid);
+
 /* The raw tracepoints: ends of threads, exec. */
 int link_set_add_tracepoints(struct link_set *set, const struct programs *p) __must_check;

@@ -84,8 +84,10 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 {
 	int err = new_process(s, out);
 
-	if (err)
+	if (err) {
+		error("PID %d: %s", pid, strerror(-err));
 		return err;
+	}
 	err = target_new(&(*out)->target, pid);
 	if (err) {
 		drop_last_process(s);
@@ -112,8 +114,11 @@ static void read_maps(struct session *s, struct process *p)
 	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
 	if (changed > 0)
 		changed = s->ops->update(s->source, p->target);
-	if (changed < 0 && changed != -ESRCH)
-		warn("PID %d: mappings: %s", p->target->pid, strerror(-changed));
+	if (changed >= 0 || changed == -ESRCH)
+		return;
+	p->nr_unplaced++;
+	warn("PID %d: mappings: %s: calls of what is new there are not seen", p->target->pid,
+	     strerror(-changed));
 }
 
 /* An address that no mapping explains may be code that is new. */
@@ -136,6 +141,8 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	struct heap_event ev = *(const struct heap_event *)rec;
 
 	ev.stack = stack_canonical(s->stacks, ev.stack);
+	if (s->has_lost_stacks && ev.stack >= STACK_FIRST_ID && !stack_get(s->stacks, ev.stack))
+		ev.stack = STACK_LOST;
 	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
@@ -156,7 +163,12 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	if (!nr_false && stack_table_false(s->stacks))
 		warn("PID %u: two stacks of one id, or one of another's: calls that name it show no stack",
 		     rec->pid);
-	return err;
+	if (err != -ENOMEM)
+		return err;
+	if (!s->has_lost_stacks)
+		warn("PID %u: no room for more call stacks: calls that name new ones show none", rec->pid);
+	s->has_lost_stacks = true;
+	return 0;
 }
 
 void session_read_losses(struct session *s, struct process *p)
@@ -173,7 +185,8 @@ void session_read_losses(struct session *s, struct process *p)
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
 				     .frees = now.frees - p->before.frees,
 				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
-				     .other = now.other - p->before.other + s->backlog.nr_dropped };
+				     .other = now.other - p->before.other + s->backlog.nr_dropped +
+					      p->nr_unplaced };
 }
 
 /* Another image of a file's process; all that is known of it is what the file said. */
@@ -248,9 +261,9 @@ static u64 count_unseen(struct session *s, const struct process *p)
 {
 	struct losses lost = s->ops->losses(s->source, p->target->pid);
 
-	if (lost.allocs > p->before.allocs)
+	if (lost.allocs > p->before.allocs || p->nr_unplaced)
 		heap_expect_gaps(p->heap);
-	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped;
+	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped + p->nr_unplaced;
 }
 
 static int on_losses(struct session *s, struct process *p, const struct event_header *rec)
@@ -353,8 +366,10 @@ int session_new(struct session **out, const struct options *o, struct outputs *o
 	struct session *s;
 	int err = session_alloc(&s, o, outs);
 
-	if (err)
+	if (err) {
+		error("%s: %s", o->command->name, strerror(-err));
 		return err;
+	}
 	err = source_open(&s->source, &s->ops, &s->custom, o, is_launch);
 	if (err) {
 		session_free(s);
@@ -515,21 +530,20 @@ int session_wait_fd(const struct session *s)
 int session_poll(struct session *s)
 {
 	size_t nr_processes = s->nr_processes;
-	auto_free u64 *unseen = calloc(nr_processes + 1, sizeof(*unseen));
 	int nr;
 
-	if (!unseen)
-		return -ENOMEM;
 	for (size_t i = 0; i < nr_processes; i++)
-		if (!s->processes[i]->is_over)
-			unseen[i] = count_unseen(s, s->processes[i]);
+		s->processes[i]->may_be_unseen =
+			s->processes[i]->is_over ? 0 : count_unseen(s, s->processes[i]);
 	nr = backlog_replay(&s->backlog, &s->sink);
 	if (nr >= 0)
 		nr = s->ops->poll(s->source, &s->sink);
 	for (size_t i = 0; i < nr_processes; i++)
-		taint(s->processes[i], unseen[i]);
-	if (nr < 0 && nr != -ENODATA)
+		taint(s->processes[i], s->processes[i]->may_be_unseen);
+	if (nr < 0 && nr != -ENODATA) {
 		error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
+		s->has_failed = true;
+	}
 	return nr < 0 ? nr : 0;
 }
 
@@ -588,13 +602,13 @@ void session_stop(struct session *s)
 
 int session_status(struct session *s)
 {
-	int status = STATUS_DONE;
+	int status = s->has_failed ? STATUS_UNTRUSTED : STATUS_DONE;
 
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 
 		session_read_losses(s, p);
-		if (p->losses.allocs || p->losses.frees || heap_lost(p->heap))
+		if (p->losses.allocs || p->losses.frees || p->nr_unplaced || heap_lost(p->heap))
 			status = STATUS_UNTRUSTED;
 	}
 	return status;

@@ -16,14 +16,16 @@ struct process {
 	struct losses before; /* what earlier images of the pid had lost */
 	bool is_over;	      /* no more events: ended, or replaced by exec */
 	u64 maps_read_ns;
-	u64 nr_unseen;	  /* frees that may have been lost when its blocks were last tainted */
-	u64 nr_unentered; /* events that did not fit into the books then */
+	u64 nr_unseen;	   /* frees that may have been lost when its blocks were last tainted */
+	u64 may_be_unseen; /* the same before the events that are being read */
+	u64 nr_unentered;  /* events that did not fit into the books then */
 	u64 nr_taints;
-	u64 nr_false_stacks;		      /* events whose stack's id was false */
-	bool is_exiting;		      /* its last verdict is there */
-	bool is_replaced;		      /* by another program */
-	struct leaks *leaks;		      /* owned; for the next report, NULL = not scanned */
-	const char *note;		      /* borrowed; for the report that is being written */
+	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
+	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
+	bool is_exiting;     /* its last verdict is there */
+	bool is_replaced;    /* by another program */
+	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
+	const char *note;    /* borrowed; for the report that is being written */
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */
 	size_t nr_reported;
@@ -53,6 +55,8 @@ struct session {
 	struct probe_custom *custom;	       /* owned */
 	u64 start_ns;			       /* of tracing: the first target's probes are in */
 	u64 stop_ns;			       /* 0 = it goes on */
+	bool has_lost_stacks;		       /* there was no room for some */
+	bool has_failed;		       /* events could not be read */
 	u64 nr_strays;			       /* events of processes we do not know */
 };
 

@@ -130,6 +130,9 @@ int snapshot_read_maps(struct snapshot *s)
 		}
 		last = map.end;
 	}
+	/* A list that ends early would make memory, and the roots in it, disappear. */
+	if (!feof(f))
+		return errno == ENOMEM ? -ENOMEM : -EIO;
 	s->heap_start = read_heap_start(s->mem_tid);
 	return s->nr_maps ? 0 : -ESRCH;
 }
@@ -149,6 +152,12 @@ int snapshot_add_word(struct snapshot *s, const struct snapshot_word *word)
 	return 0;
 }
 
+/* Of memory or descriptors: what could not be read for that may be there. */
+static bool is_own_lack(int err)
+{
+	return err == ENOMEM || err == EMFILE || err == ENFILE;
+}
+
 /* Words in the lines of the file @dir/@name that begin with @key, hexadecimal after @mark. */
 static int add_words_of(struct snapshot *s, const char *file, const char *key, const char *mark, u32 where)
 {
@@ -156,7 +165,7 @@ static int add_words_of(struct snapshot *s, const char *file, const char *key, c
 	char line[512];
 
 	if (!f)
-		return 0;
+		return is_own_lack(errno) ? -errno : 0;
 	while (fgets(line, sizeof(line), f)) {
 		struct snapshot_word word = { .owner = SNAPSHOT_KERNEL, .where = where };
 		const char *at = strncmp(line, key, strlen(key)) == 0 ? strstr(line, mark) : NULL;

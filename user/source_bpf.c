@@ -63,10 +63,39 @@ struct batch {
 	size_t nr;
 };
 
+/* Take out all that is placed for @pid: the next update places it anew. */
+static void forget(struct source *s, pid_t pid)
+{
+	size_t nr = 0;
+
+	link_set_drop(s->links, pid);
+	for (size_t i = 0; i < s->nr_placements; i++)
+		if (s->placements[i].pid != pid)
+			s->placements[nr++] = s->placements[i];
+	s->nr_placements = nr;
+}
+
+/*
+ * A thread that was not the first one of the process has called exec: the links, which hold that one, see nothing of
+ * the new image. Its update follows, or its end.
+ */
+static int on_exec(struct source *s, const struct process_event *rec)
+{
+	struct process_event ev = *rec;
+
+	if (ev.child_pid && ev.child_pid != ev.h.pid)
+		forget(s, ev.h.pid);
+	ev.child_pid = 0;
+	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
-	const struct source *s = ctx;
+	const struct event_header *rec = data;
+	struct source *s = ctx;
 
+	if (rec->kind == EVENT_EXEC && len >= sizeof(struct process_event))
+		return on_exec(s, data);
 	return s->sink->record(s->sink->ctx, data, len);
 }
 
@@ -349,10 +378,12 @@ static int update_module(struct source *s, struct target *t, const struct mappin
 	int err;
 
 	err = elf_open(&elf, m->fd);
-	if (err) {
+	if (err == -ENOMEM)
+		error("probe: %s: %s", m->path, strerror(-err));
+	else if (err)
 		debug("probe: %s: %s", m->path, strerror(-err));
+	if (err)
 		return err == -ENOMEM ? err : 0;
-	}
 	err = grow_files(s, m->id);
 	if (err)
 		goto out;
@@ -414,7 +445,9 @@ static int source_bpf_update(struct source *s, struct target *t)
 			err = note_allocator(s, t, map->module);
 		} else {
 			err = note_placed(s, t->pid, map->module->id);
-			if (!err)
+			if (err)
+				error("probe: PID %d: %s", t->pid, strerror(-err));
+			else
 				err = update_module(s, t, map);
 		}
 		if (err)
@@ -429,10 +462,17 @@ static int source_bpf_attach(struct source *s, struct target *t)
 	u32 pid = t->pid;
 	int err = source_bpf_update(s, t);
 
-	if (err)
+	if (err) {
+		forget(s, t->pid);
 		return err;
+	}
 	/* From here on its calls are seen: all probes are in. */
-	return bpf_map_update_elem(s->programs.processes_fd, &pid, &process, BPF_ANY) ? -errno : 0;
+	if (!bpf_map_update_elem(s->programs.processes_fd, &pid, &process, BPF_ANY))
+		return 0;
+	err = -errno;
+	error("bpf: PID %d: %s", t->pid,
+	      err == -E2BIG ? "as many processes as can be are traced" : strerror(-err));
+	return err;
 }
 
 static int source_bpf_wait_fd(struct source *s)

@@ -83,7 +83,9 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 	const struct source_ops *chosen;
 	int err = list ? add_custom(list, &so, o) : -ENOMEM;
 
-	if (!err)
+	if (err)
+		error("%s: %s", o->command->name, strerror(-err));
+	else
 		err = open_any(source, &chosen, &so, o);
 	if (err)
 		return err;

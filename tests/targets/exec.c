@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "-t"))
 		execute(NULL);
 	args++;
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 50; i++)
 		if (pthread_create(&thread, NULL, wait_for_end, NULL))
 			return 1;
 	if (pthread_create(&thread, NULL, execute, NULL))

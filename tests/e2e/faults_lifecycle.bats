@@ -1,0 +1,61 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What targets do with themselves: other programs in their place, threads without number, odd ends.
+
+load ../lib/common
+
+# blocks_of NR: live blocks of before_exec in the NR-th image
+blocks_of() {
+	jq "[.processes[$1].stacks[] | select(any(.frames[]; .function == \"before_exec\")) | .live_blocks] | add" "$report"
+}
+
+@test "faults: exec from 64 bits to 32 and back, to a static program (A14)" {
+	local images=("$T/exec" "$T/exec-static" "$T/exec")
+	[ ! -x "$T/exec-32" ] && echo "# no 32-bit programs here" >&3 || images=("$T/exec" "$T/exec-32" "$T/exec-static" "$T/exec-32" "$T/exec")
+	traced -- "${images[@]}" "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+	jq -e --argjson n "${#images[@]}" '.processes | length == $n + 1' "$report"
+	for ((i = 0; i < ${#images[@]}; i++)); do
+		[ "$(blocks_of "$i")" -eq 4 ] || { echo "image $i: $(blocks_of "$i")"; return 1; }
+	done
+	nothing_lost
+}
+
+@test "faults: exec of a set-user-ID program by a user (A14)" {
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR"
+	cp "$T/exec" "$BATS_TEST_TMPDIR/exec"
+	cp "$T/exec" "$BATS_TEST_TMPDIR/set-uid"
+	chmod 4755 "$BATS_TEST_TMPDIR/set-uid"
+	setpriv --reuid nobody --clear-groups "$BATS_TEST_TMPDIR/exec" "$BATS_TEST_TMPDIR/set-uid" /usr/bin/id -u \
+		>"$BATS_TEST_TMPDIR/control" || skip "$BATS_TEST_TMPDIR is out of reach for other users"
+	traced -u nobody -- "$BATS_TEST_TMPDIR/exec" "$BATS_TEST_TMPDIR/set-uid" /usr/bin/id -u
+	[ "$status" -eq 0 ]
+	cmp "$out" "$BATS_TEST_TMPDIR/control"
+	[ "$(blocks_of 0)" -eq 4 ]
+	[ "$(blocks_of 1)" -eq 4 ]
+	nothing_lost
+}
+
+@test "faults: exec from a thread while 50 others run: the new image is seen, its libraries were the old one's (A15)" {
+	traced -- "$T/exec" -t "$T/exec" -t "$T/exec" "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+	jq -e '.processes | length == 4' "$report"
+	for i in 0 1 2; do
+		[ "$(blocks_of $i)" -eq 4 ] || { echo "image $i: $(blocks_of $i)"; return 1; }
+	done
+}
+
+@test "faults: attached, exec from a thread while others run (A15)" {
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	start bash -c "read <'$BATS_TEST_TMPDIR/go'; exec '$T/exec' -t '$T/spin'"
+	TARGET=$PID
+	attached "$TARGET"
+	echo >"$BATS_TEST_TMPDIR/go"
+	wait_for says bash ready
+	sleep 0.5
+	detach
+	is '.pid' "$TARGET"
+	# The last image is spin, which says nothing but allocates for ever.
+	jq -e '.processes[-1] | (.exe | endswith("/spin")) and .totals.allocs > 50' "$report"
+	untouched "$TARGET"
+}

@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap without memory: each of its own allocations fails once; the target and the truth of reports do not suffer.
+
+load ../lib/common
+
+# at NR COMMAND...: heaptap's NR-th allocation fails
+at() {
+	local nr=$1
+	shift
+	HEAPTAP_FAIL_AT=$nr LD_PRELOAD=$T/libfail.so timeout -k 5 60 "$HEAPTAP" "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&-
+}
+
+# Numbers of allocations to fail at: the first ones, later ones at random.
+numbers() {
+	local i
+	echo 1 2 4 5 7 9
+	for ((i = 0; i < HEAPTAP_ROUNDS * 2 / 10; i++)); do
+		echo $((10 + RANDOM % 400))
+		[ $((i % 4)) -ne 0 ] || echo $((400 + RANDOM % 1600))
+	done
+}
+
+# said_why: a report, or a line on stderr
+said_why() {
+	[ ! -s "$BATS_TEST_TMPDIR/err" ] || return 0
+	[ -s "$report" ] || { echo "no report and no word"; return 1; }
+}
+
+@test "faults: run, its N-th allocation fails: the program is as without it, what is reported is right (A7)" {
+	report=$BATS_TEST_TMPDIR/report.json
+	"$T/leak" >"$BATS_TEST_TMPDIR/control"
+	at 0 run -q -o "$report" -- "$T/leak" >/dev/null
+	want=$(jq -c '.processes[0] | [.functions, .totals.allocs, .totals.frees, .totals.live_bytes]' "$report")
+	for n in $(numbers); do
+		rm -f "$report"
+		status=0
+		at "$n" run -q -o "$report" -- "$T/leak" >"$BATS_TEST_TMPDIR/out" || status=$?
+		[[ $status =~ ^(0|3|126)$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		[ "$status" -ne 0 ] || cmp "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/control"
+		said_why || { echo "N=$n: $status"; return 1; }
+		[ -s "$report" ] && [ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ] || continue
+		have=$(jq -c '.processes[0] | [.functions, .totals.allocs, .totals.frees, .totals.live_bytes]' "$report")
+		[ "$have" = "$want" ] || { echo "N=$n: $have, not $want"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+	done
+}
+
+@test "faults: attach, its N-th allocation fails: status and reason, the target untouched (A7)" {
+	report=$BATS_TEST_TMPDIR/report.json
+	spinning
+	for n in $(numbers); do
+		rm -f "$report"
+		status=0
+		at "$n" attach -q -t 100ms -o "$report" "$TARGET" >/dev/null || status=$?
+		[[ $status =~ ^[0345]$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		said_why || { echo "N=$n: $status"; return 1; }
+	done
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+@test "faults: no memory at all from the N-th allocation on (A7)" {
+	export HEAPTAP_FAIL_ON=1
+	report=$BATS_TEST_TMPDIR/report.json
+	spinning
+	for n in 3 60 150 300 450 700; do
+		status=0
+		rm -f "$report"
+		at "$n" attach -q -t 100ms -o "$report" "$TARGET" >/dev/null || status=$?
+		[[ $status =~ ^[345]$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		[ -s "$BATS_TEST_TMPDIR/err" ]
+	done
+	untouched "$TARGET"
+}
+
+@test "faults: a program that could not be traced for want of memory does not pass --fail-on (A7)" {
+	local n nr_untraced=0
+	for n in 60 70 80 90 100 110 120 130 140 150 160 170; do
+		status=0
+		at "$n" run -q --fail-on definite -o "$BATS_TEST_TMPDIR/r$n.json" -- "$T/nothing" >/dev/null || status=$?
+		grep -q 'not traced' "$BATS_TEST_TMPDIR/err" || continue
+		nr_untraced=$((nr_untraced + 1))
+		[ "$status" -eq 99 ] || { echo "N=$n: $status"; return 1; }
+	done
+	[ "$nr_untraced" -gt 0 ]
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Preloaded into heaptap: its HEAPTAP_FAIL_AT-th allocation fails; all from there on with HEAPTAP_FAIL_ON. Other
+ * programs, and libdw, which crashes without memory, get all that they ask for.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t nmemb, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static long fail_at, nr;
+static bool goes_on;
+static const char *libdw_start, *libdw_end;
+
+static void find_libdw(void)
+{
+	void *function = dlsym(RTLD_DEFAULT, "dwarf_begin_elf");
+	Dl_info info;
+
+	if (!function || !dladdr(function, &info))
+		return;
+	libdw_start = info.dli_fbase;
+	libdw_end = libdw_start + (1 << 20);
+}
+
+__attribute__((constructor)) static void fail_init(void)
+{
+	const char *at = getenv("HEAPTAP_FAIL_AT"), *name;
+	char exe[4096];
+	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (len <= 0 || !at)
+		return;
+	exe[len] = '\0';
+	name = strrchr(exe, '/');
+	if (!name || strcmp(name, "/heaptap") != 0)
+		return;
+	find_libdw();
+	goes_on = getenv("HEAPTAP_FAIL_ON");
+	fail_at = strtol(at, NULL, 10);
+}
+
+static bool fails(const void *caller)
+{
+	long n;
+
+	if (fail_at <= 0 || ((const char *)caller >= libdw_start && (const char *)caller < libdw_end))
+		return false;
+	n = __atomic_add_fetch(&nr, 1, __ATOMIC_RELAXED);
+	if (n != fail_at && !(goes_on && n > fail_at))
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t nmemb, size_t size)
+{
+	return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(nmemb, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, size);
+}
+
+void *reallocarray(void *p, size_t nmemb, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(nmemb, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, bytes);
+}
