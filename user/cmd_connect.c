@@ -89,18 +89,19 @@ static int find_address(struct connect *c)
 	return 0;
 }
 
-static void look(struct connect *c)
+static void look(struct connect *c, struct control *control)
 {
 	if (c->is_told || !source_remote_is_started(c->source))
 		return;
 	c->is_told = true;
+	control_restart(control, c->options);
 	if (!c->options->quiet)
 		info("connected; Ctrl-C stops tracing and reports");
 }
 
 static void report(const struct connect *c, struct session *s)
 {
-	if (session_poll(s))
+	if (!c->is_told || session_poll(s))
 		return;
 	if (c->options->scan == SCAN_ALWAYS)
 		session_scan(s, NULL, false);
@@ -127,6 +128,9 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 	for (;;) {
 		switch (control_wait(control, session_wait_fd(s), POLL_MS, &sig)) {
 		case CONTROL_STOP:
+			/* The end of a time that begins only when the other side is there. */
+			if (!sig && !c->is_told)
+				break;
 			return false;
 		case CONTROL_REPORT:
 			report(c, s);
@@ -136,7 +140,7 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 		}
 		if (session_poll(s))
 			return true;
-		look(c);
+		look(c, control);
 		scan_exiting(c, s);
 	}
 }

@@ -41,6 +41,15 @@ static void handled_set(sigset_t *set)
 		sigaddset(set, handled[i]);
 }
 
+void control_restart(struct control *c, const struct options *o)
+{
+	u64 now = now_ns();
+
+	c->interval_ns = o->interval_ns;
+	c->next_report_ns = o->interval_ns ? now + o->interval_ns : 0;
+	c->end_ns = o->duration_ns ? now + o->duration_ns : 0;
+}
+
 int control_new(struct control **out, const struct options *o, bool passes_on)
 {
 	struct control *c = calloc(1, sizeof(*c));
@@ -60,9 +69,7 @@ int control_new(struct control **out, const struct options *o, bool passes_on)
 		goto undo_control;
 	}
 	c->passes_on = passes_on;
-	c->interval_ns = o->interval_ns;
-	c->next_report_ns = o->interval_ns ? now_ns() + o->interval_ns : 0;
-	c->end_ns = o->duration_ns ? now_ns() + o->duration_ns : 0;
+	control_restart(c, o);
 	*out = c;
 	return 0;
 undo_control:

@@ -23,6 +23,8 @@ struct control;
  * the program by themselves, and are not passed on twice. 0 or -errno.
  */
 int control_new(struct control **out, const struct options *o, bool passes_on) __must_check;
+/* --interval and --duration count from now on. */
+void control_restart(struct control *c, const struct options *o);
 void control_free(struct control *c);
 
 /* From now on other heaptaps may ask: CONTROL_ASKED. Where that cannot be, nobody asks. */

@@ -1,0 +1,397 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# serve and connect: the same report as without them; peers, links and files that mean harm; ssh; name spaces.
+
+load ../lib/common
+
+NET=$ROOT/tests/net
+
+# start_as NAME COMMAND...: as start, output to NAME.out and NAME.err
+start_as() {
+	local name=$1
+	shift
+	set -m
+	"$@" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" 3>&- &
+	PID=$!
+	set +m
+	STARTED+=("$PID")
+}
+
+# is_listening: at the socket, or it has ended
+is_listening() { gone "$SERVE" || grep -q 'heaptap connect' "$BATS_TEST_TMPDIR/serve.err"; }
+
+# serving [OPTIONS] TARGET...: at the UNIX socket $SOCKET; its pid is in $SERVE
+serving() {
+	SOCKET=$BATS_TEST_TMPDIR/net/s
+	mkdir -p -m 700 "$BATS_TEST_TMPDIR/net"
+	start_as serve "$HEAPTAP" serve --listen "unix:$SOCKET" "$@"
+	SERVE=$PID
+	wait_for is_listening
+}
+
+# serving_tcp [OPTIONS] TARGET...: with a token, at 127.0.0.1:$PORT
+serving_tcp() {
+	TOKEN=$BATS_TEST_TMPDIR/token
+	[ -f "$TOKEN" ] || (umask 077 && od -An -vN32 -tx1 /dev/urandom | tr -dc 0-9a-f >"$TOKEN")
+	PORT=$((20000 + RANDOM % 10000))
+	start_as serve "$HEAPTAP" serve --listen "tcp://127.0.0.1:$PORT" --token-file "$TOKEN" "$@"
+	SERVE=$PID
+	wait_for is_listening
+}
+
+# watching [OPTIONS] ADDRESS: connect in the background until it traces; its pid is in $TAP
+watching() {
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/connect.err
+	rm -f "$report"
+	start_as connect "$HEAPTAP" connect --sysroot / -o "$report" "$@"
+	TAP=$PID
+	wait_for is_watching
+	is_running "$TAP" || { cat "$err"; return 1; }
+}
+
+is_watching() { gone "$TAP" || grep -q 'connected;' "$BATS_TEST_TMPDIR/connect.err"; }
+
+# watched [OPTIONS] ADDRESS: to its end; $status, $report
+watched() {
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/connect.err
+	rm -f "$report"
+	status=0
+	timeout -k 5 120 "$HEAPTAP" connect --sysroot / -o "$report" "$@" >"$BATS_TEST_TMPDIR/connect.out" 2>"$err" 3>&- ||
+		status=$?
+}
+
+# without what differs from run to run: times, ids, and who holds what, which a connection does not tell
+normal() {
+	jq -S 'del(.time_ns, .duration_ns) | .processes[] |= (del(.pid) | .scan |= del(.pause_ns, .scanned_bytes)
+		| .totals |= del(.peak_time_ns)
+		| .stacks |= (map(del(.id, .why)) | sort_by([.function, [.frames[].offset]])))' "$1"
+}
+
+# same_as_local PROGRAM...: the report over a connection is that of run
+same_as_local() {
+	serving --wait -- "$@"
+	watched "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	ended "$SERVE" 0
+	normal "$report" >"$BATS_TEST_TMPDIR/remote.json"
+	traced -- "$@"
+	normal "$report" >"$BATS_TEST_TMPDIR/local.json"
+	diff "$BATS_TEST_TMPDIR/remote.json" "$BATS_TEST_TMPDIR/local.json"
+}
+
+@test "remote: the report equals the local one, verdicts included" {
+	same_as_local "$T/leak"
+	is .scan.definite.blocks 32
+}
+
+@test "remote: the report of a C++ program equals the local one" {
+	same_as_local "$T/leak_cpp"
+}
+
+@test "remote: every function is counted as the program tells it" {
+	serving --wait -- "$T/early"
+	watched "unix:$SOCKET"
+	[ "$status" -eq 0 ]
+	ended "$SERVE" 0
+	out=$BATS_TEST_TMPDIR/serve.out as_told
+	nothing_lost
+}
+
+@test "remote: a program becomes another one" {
+	same_as_local "$T/exec" "$T/leak"
+	[ "$(jq '.processes | length' "$report")" -eq 2 ]
+}
+
+@test "remote: attach, detach, and again: exactly what happens in between" {
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving "$TARGET"
+	for round in 1 2; do
+		cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+		watching "unix:$SOCKET"
+		step "alloc 1000 48"
+		step "free 700"
+		step "burst 5000"
+		kill -INT "$TAP"
+		ended "$TAP" 0
+		as_counted "$BATS_TEST_TMPDIR/before"
+		nothing_lost
+		is '.scan.reachable.blocks' 300
+	done
+	untouched "$TARGET"
+	kill -TERM "$SERVE"
+	ended "$SERVE" 0
+	[ ! -e "$SOCKET" ]
+}
+
+@test "remote: nothing is traced without a client" {
+	spinning
+	serving "$TARGET"
+	has_own_code "$TARGET"
+	watching "unix:$SOCKET"
+	has_probes "$TARGET"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
+@test "remote: interval reports and verdicts while it goes on" {
+	spinning
+	serving "$TARGET"
+	watched -i 300ms -t 2s --scan -o "$BATS_TEST_TMPDIR/%n.json" "unix:$SOCKET"
+	[ "$status" -eq 0 ]
+	[ -f "$BATS_TEST_TMPDIR/3.json" ]
+	jq -e '.processes[0].scan.reachable.blocks > 0' "$BATS_TEST_TMPDIR/2.json"
+	untouched "$TARGET"
+}
+
+@test "remote: the other side connects (feature 40)" {
+	spinning
+	mkdir -p -m 700 "$BATS_TEST_TMPDIR/net"
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/connect.err
+	start_as connect "$HEAPTAP" connect --listen "unix:$BATS_TEST_TMPDIR/net/s" -t 2s -o "$report"
+	TAP=$PID
+	start_as serve "$HEAPTAP" serve --to "unix:$BATS_TEST_TMPDIR/net/s" "$TARGET"
+	SERVE=$PID
+	ended "$TAP" 0
+	[ "$(field .totals.allocs)" -gt 100 ]
+	untouched "$TARGET"
+}
+
+# ---- who may ----
+
+@test "remote: TCP needs the token, both ways (S4)" {
+	spinning
+	run "$HEAPTAP" serve --listen tcp://127.0.0.1:1 "$TARGET"
+	[ "$status" -eq 2 ]
+	[[ $output == *--token-file* ]]
+	serving_tcp "$TARGET"
+	run "$HEAPTAP" connect "tcp://127.0.0.1:$PORT"
+	[ "$status" -eq 2 ]
+	(umask 077 && tr 0-9a-f 1-9a-f0 <"$TOKEN" >"$BATS_TEST_TMPDIR/wrong")
+	watched --token-file "$BATS_TEST_TMPDIR/wrong" "tcp://127.0.0.1:$PORT"
+	[ "$status" -eq 4 ]
+	grep -q 'wrong token' "$err"
+	has_own_code "$TARGET"
+	watched --token-file "$TOKEN" -t 1s "tcp://127.0.0.1:$PORT"
+	[ "$status" -eq 0 ]
+	[ "$(field .totals.allocs)" -gt 100 ]
+	untouched "$TARGET"
+}
+
+@test "remote: a token that others can read is refused; in the open is said (S4)" {
+	spinning
+	serving_tcp "$TARGET"
+	chmod 644 "$TOKEN"
+	run "$HEAPTAP" connect --token-file "$TOKEN" "tcp://127.0.0.1:$PORT"
+	[ "$status" -eq 2 ]
+	[[ $output == *"nobody else can read"* ]]
+	chmod 600 "$TOKEN"
+	run timeout 1 "$HEAPTAP" serve --token-file "$TOKEN" --listen "tcp://0.0.0.0:$((PORT + 1))" "$TARGET"
+	[[ $output == *"in the open"* ]]
+}
+
+@test "remote: another user is turned away (S3, G6)" {
+	spinning
+	serving "$TARGET"
+	chmod 755 "$BATS_TEST_TMPDIR/net"
+	chmod 777 "$SOCKET"
+	for dir in "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_RUN_TMPDIR"; do chmod o+x "$dir"; done
+	# it is closed at once: nothing to read
+	run setpriv --reuid 65534 --clear-groups perl -MIO::Socket::UNIX -e '
+		$s = IO::Socket::UNIX->new($ARGV[0]) or die "cannot connect: $!"; exit defined <$s>' "$SOCKET"
+	[ "$status" -eq 0 ] || { echo "$output"; false; }
+	wait_for grep -q "another user" "$BATS_TEST_TMPDIR/serve.err"
+	# and a host does not talk to another user's server
+	run setpriv --reuid 65534 --clear-groups "$HEAPTAP" connect "unix:$SOCKET"
+	[ "$status" -ne 0 ]
+}
+
+@test "remote: a folder that is not ours alone is refused (G6)" {
+	spinning
+	mkdir -m 755 "$BATS_TEST_TMPDIR/open"
+	run "$HEAPTAP" serve --listen "unix:$BATS_TEST_TMPDIR/open/s" "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $output == *0700* ]]
+	[ ! -e "$BATS_TEST_TMPDIR/open/s" ]
+}
+
+@test "remote: the program is killed only with leave" {
+	spinning
+	serving "$TARGET"
+	run python3 "$NET/peers.py" kill "$SOCKET"
+	[[ $output == *allow-kill* ]]
+	is_running "$TARGET"
+	kill -TERM "$SERVE"
+	ended "$SERVE" 0
+	serving --allow-kill "$TARGET"
+	watched -t 1s --kill "unix:$SOCKET"
+	wait_for gone "$TARGET"
+	[ "$(field .totals.allocs)" -gt 10 ]
+}
+
+# ---- peers ----
+
+# harmless KIND...: after these peers the server still serves, in little memory, and its target is as before
+harmless() {
+	local kind
+	spinning
+	serving "$TARGET"
+	for kind in "$@"; do
+		run timeout 300 python3 "$NET/peers.py" "$kind" "$SOCKET"
+		[ "$status" -eq 0 ] || { echo "$kind: $output"; return 1; }
+	done
+	wait_for has_own_code "$TARGET"
+	watched -t 1s "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	[ "$(field .totals.allocs)" -gt 100 ]
+	[ "$(awk '/VmHWM/ { print $2 }' "/proc/$SERVE/status")" -lt 262144 ]
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/serve.err")" -lt 2000 ]
+	untouched "$TARGET"
+	is_running "$SERVE"
+}
+
+@test "remote: random bytes, HTTP, TLS, resets, commands too early, another version (G1, G3)" {
+	harmless random_bytes http tls reset early version
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/serve.err")" -lt 30 ]
+}
+
+@test "remote: slow peers and half-open connections (G1)" {
+	harmless slow half_open
+}
+
+@test "remote: 10,000 connections (G1)" {
+	harmless many
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/serve.err")" -lt 30 ]
+	[ "$(ls "/proc/$SERVE/fd" | wc -l)" -lt 60 ]
+}
+
+@test "remote: nonsense from a client that was let in (G3)" {
+	harmless commands
+}
+
+@test "remote: one client at a time" {
+	spinning
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	run python3 "$NET/peers.py" second "$SOCKET"
+	[ "$status" -eq 0 ] || { echo "$output"; false; }
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	nothing_lost
+}
+
+@test "remote: a client that does not read: the target goes on, memory is bounded (G2)" {
+	local before after
+	spinning 2000
+	serving "$TARGET"
+	coproc STUCK { exec python3 "$NET/peers.py" stuck "$SOCKET" 3>&-; }
+	STARTED+=("$STUCK_PID")
+	read -r -t 30 _ <&"${STUCK[0]}"
+	before=$(awk '{ print $14 + $15 }' "/proc/$TARGET/stat")
+	sleep 5
+	after=$(awk '{ print $14 + $15 }' "/proc/$TARGET/stat")
+	[ "$after" -gt "$before" ]
+	[ "$(awk '/VmHWM/ { print $2 }' "/proc/$SERVE/status")" -lt 131072 ]
+	kill "$STUCK_PID"
+	watched -t 1s "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	untouched "$TARGET"
+}
+
+# ---- ends ----
+
+@test "remote: the server is killed: the target is untouched, what is known is reported (G7)" {
+	spinning
+	serving "$TARGET"
+	watching --no-scan "unix:$SOCKET"
+	sleep 1
+	kill -KILL "$SERVE"
+	wait_for grep -q "connection lost" "$err"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	[ "$(field .totals.allocs)" -gt 100 ]
+	untouched "$TARGET"
+}
+
+@test "remote: the client is killed: the target is untouched, another one may come (G7)" {
+	spinning
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	kill -KILL "$TAP"
+	wait_for grep -q "client is gone" "$BATS_TEST_TMPDIR/serve.err"
+	is_running "$TARGET"
+	watched -t 1s "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	[ "$(field .totals.allocs)" -gt 100 ]
+	untouched "$TARGET"
+}
+
+@test "remote: a stopped server does not stop the target; all is there or counted" {
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving "$TARGET"
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching "unix:$SOCKET"
+	kill -STOP "$SERVE"
+	step "burst 400000"
+	kill -CONT "$SERVE"
+	step "alloc 10 100"
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	seen_and_lost
+	untouched "$TARGET"
+}
+
+# seen_and_lost: what the report has and what it calls lost is what the oracle counted since $BATS_TEST_TMPDIR/before
+seen_and_lost() {
+	"$ORACLE/count-read" "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before" >"$BATS_TEST_TMPDIR/count.json"
+	jq -e -n --slurpfile r "$report" --slurpfile c "$BATS_TEST_TMPDIR/count.json" '
+		$r[0].processes[0] as $p | $c[0].totals as $o
+		| [$p.totals.allocs + $p.lost.allocs, $p.totals.frees + $p.totals.unknown_frees + $p.lost.frees] as $have
+		| [$o.allocs, $o.frees + $o.unknown_frees] as $want
+		| if $have == $want then true else error("report \($have), oracle \($want), lost \($p.lost)") end'
+}
+
+@test "remote: the link is cut and mended: seen and lost add up, nothing is called leaked for it (G7, feature 44)" {
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving "$TARGET"
+	start_as proxy python3 "$NET/proxy.py" "$BATS_TEST_TMPDIR/net/p" "$SOCKET"
+	PROXY=$PID
+	wait_for test -S "$BATS_TEST_TMPDIR/net/p"
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching "unix:$BATS_TEST_TMPDIR/net/p"
+	step "alloc 1000 48"
+	sleep 1
+	kill -USR1 "$PROXY"
+	wait_for grep -q "connection lost" "$err"
+	step "free 400"
+	step "burst 1000"
+	step "alloc 50 10"
+	kill -USR2 "$PROXY"
+	wait_for grep -q "connection is back" "$err"
+	step "alloc 100 24"
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	seen_and_lost
+	[ "$(field .lost.allocs)" -ge 1050 ]
+	[ "$(field .lost.frees)" -ge 1400 ]
+	is .scan.definite.blocks 0
+	# stacks seen before the cut and after it are one caller
+	[ "$(of_function step_allocates allocs)" -ge 1100 ]
+	untouched "$TARGET"
+}
+
+@test "remote: the client does not come back: the probes go" {
+	spinning
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	kill -KILL "$TAP"
+	for _ in $(seq 75); do
+		! has_own_code "$TARGET" || break
+		sleep 1
+	done
+	untouched "$TARGET"
+	is_running "$SERVE"
+}

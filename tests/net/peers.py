@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Peers that serve should not trust: peers.py KIND SOCKET. Each ends with 0 when the server did what it should."""
+import os
+import random
+import socket
+import struct
+import sys
+import time
+
+HELLO = b"heaptap\n" + struct.pack("<HHI", 1, 0, 0) + bytes(48)
+
+
+def connect():
+    path = sys.argv[2]
+    if path.startswith("/"):
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(path)
+    else:
+        host, port = path.rsplit(":", 1)
+        s = socket.create_connection((host, int(port)))
+    s.settimeout(20)
+    return s
+
+
+def frame(kind, body=b""):
+    return struct.pack("<IBBBB", len(body), kind, 0, 0, 0) + body
+
+
+def closed(s):
+    """Reads until the server closes."""
+    try:
+        while s.recv(4096):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def send(s, data):
+    try:
+        s.sendall(data)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+
+
+def random_bytes():
+    rng = random.Random(1)
+    for _ in range(50):
+        s = connect()
+        send(s, rng.randbytes(rng.randrange(1, 3000)))
+        # Few enough bytes may still be the beginning of a frame.
+        s.shutdown(socket.SHUT_WR)
+        closed(s)
+
+
+def http():
+    s = connect()
+    send(s, b"GET / HTTP/1.1\r\nHost: board\r\n\r\n")
+    closed(s)
+
+
+def tls():
+    s = connect()
+    send(s, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500))
+    closed(s)
+
+
+def slow():
+    """A byte every half second: the deadline is for all of the handshake."""
+    s = connect()
+    start = time.monotonic()
+    for byte in frame(1, HELLO):
+        try:
+            s.sendall(bytes([byte]))
+        except OSError:
+            break
+        time.sleep(0.5)
+    closed(s)
+    assert time.monotonic() - start < 20
+
+
+def half_open():
+    s = connect()
+    closed(s)
+
+
+def many():
+    """10,000 connections, one after the other, most of them closed at once."""
+    keep = []
+    for i in range(10000):
+        s = connect()
+        if i % 100 == 0:
+            keep.append(s)
+        else:
+            s.close()
+    for s in keep:
+        s.close()
+
+
+def reset():
+    for i in range(100):
+        s = connect()
+        send(s, frame(1, HELLO)[: i % 72])
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+
+
+def early():
+    """Commands before the proof."""
+    for kind in list(range(2, 32)) + [64, 255]:
+        s = connect()
+        send(s, frame(kind, bytes(8)))
+        closed(s)
+
+
+def version():
+    s = connect()
+    send(s, frame(1, HELLO[:8] + struct.pack("<H", 9) + HELLO[10:]))
+    text = b""
+    try:
+        while chunk := s.recv(4096):
+            text += chunk
+    except ConnectionResetError:
+        pass
+    assert b"version" in text, text
+
+
+def shake(s):
+    send(s, frame(1, HELLO))
+    read_frame(s)
+    send(s, frame(3, bytes(32)))
+    kind, _ = read_frame(s)
+    assert kind == 4, kind
+
+
+def read_frame(s):
+    head = b""
+    while len(head) < 8:
+        more = s.recv(8 - len(head))
+        if not more:
+            raise EOFError
+        head += more
+    length, kind = struct.unpack("<IB", head[:5])
+    body = b""
+    while len(body) < length:
+        body += s.recv(length - len(body))
+    return kind, body
+
+
+def commands():
+    """A client that is let in, and then sends nonsense: sizes, counts, unknown kinds, blocks that nobody asked for."""
+    rng = random.Random(2)
+    bodies = [b"", b"\xff" * 7, b"\xff" * 200, bytes(20), struct.pack("<BBQH", 64, 0, 0, 65535),
+              struct.pack("<BBQH", 255, 0, 0, 0), struct.pack("<BBQH", 64, 0, 0, 3) + bytes(7)]
+    for kind in range(16, 32):
+        for body in bodies + [rng.randbytes(rng.randrange(1, 60))]:
+            s = connect()
+            shake(s)
+            if rng.random() < 0.3:
+                send(s, frame(16, struct.pack("<BBQH", 16, 0, 0, 0)))
+            send(s, frame(kind, body))
+            send(s, frame(200))
+            closed(s)
+    s = connect()
+    shake(s)
+    send(s, struct.pack("<IBBBB", 0xFFFFFFFF, 17, 0, 0, 0))
+    closed(s)
+
+
+def stuck():
+    """A client that asks for everything and reads nothing, until it is told to end."""
+    s = connect()
+    shake(s)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    send(s, frame(16, struct.pack("<BBQH", 64, 0, 0, 0)))
+    print("stuck", flush=True)
+    sys.stdin.read()
+
+
+def second():
+    """While another client is there."""
+    s = connect()
+    send(s, frame(1, HELLO))
+    read_frame(s)
+    send(s, frame(3, bytes(32)))
+    kind, body = read_frame(s)
+    assert kind == 5 and b"another client" in body, (kind, body)
+    closed(s)
+
+
+def kill():
+    """Asks for the target's end, and shows the answer."""
+    s = connect()
+    shake(s)
+    send(s, frame(16, struct.pack("<BBQH", 16, 0, 0, 0)))
+    send(s, frame(20))
+    while True:
+        kind, body = read_frame(s)
+        if kind in (66, 70):
+            print(body.decode(errors="replace"))
+            break
+
+
+globals()[sys.argv[1]]()
