@@ -25,6 +25,7 @@ struct process {
 	u32 nr_expected;
 	struct losses losses, before; /* before: in streams that this one does not continue */
 	u64 allocs, frees;	      /* events that came since */
+	bool is_replaced;	      /* another image of it is to be told */
 	bool has_gap;		      /* nobody knows what was missed before this stream */
 };
 
@@ -152,7 +153,7 @@ static int on_process(struct stream_source *s, const void *rec)
 	if (!in->pid || in->pid > INT32_MAX)
 		return -EPROTO;
 	/* It may have become another program while nobody listened. */
-	if (p && (p->target.start_time != in->start_time || strcmp(p->target.exe, exe)))
+	if (p && !p->is_replaced && (p->target.start_time != in->start_time || strcmp(p->target.exe, exe)))
 		err = note(s, EVENT_EXEC, 0, in->pid);
 	if (!p)
 		err = add_process(s, in->pid, &p);
@@ -161,6 +162,7 @@ static int on_process(struct stream_source *s, const void *rec)
 	copy = strdup(exe);
 	if (!copy)
 		return -ENOMEM;
+	p->is_replaced = false;
 	free(p->target.exe);
 	p->target.exe = copy;
 	p->target.nr_allocators = 0;
@@ -296,7 +298,7 @@ static int on_life(struct stream_source *s, const void *rec)
 	struct process *p = find(s, ev->h.pid);
 
 	if (p && ev->h.kind == EVENT_EXEC)
-		p->target.nr_allocators = 0;
+		p->is_replaced = true;
 	return pass(s, ev, sizeof(*ev));
 }
 

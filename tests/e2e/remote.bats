@@ -22,8 +22,8 @@ is_listening() { gone "$SERVE" || grep -q 'heaptap connect' "$BATS_TEST_TMPDIR/s
 
 # serving [OPTIONS] TARGET...: at the UNIX socket $SOCKET; its pid is in $SERVE
 serving() {
-	SOCKET=$BATS_TEST_TMPDIR/net/s
-	mkdir -p -m 700 "$BATS_TEST_TMPDIR/net"
+	SOCKET=${DIR:=$BATS_TEST_TMPDIR/net}/s
+	mkdir -p -m 700 "$DIR"
 	start_as serve "$HEAPTAP" serve --listen "unix:$SOCKET" "$@"
 	SERVE=$PID
 	wait_for is_listening
@@ -194,11 +194,12 @@ same_as_local() {
 }
 
 @test "remote: another user is turned away (S3, G6)" {
+	local DIR
+	DIR=$(mktemp -d) # the test's own folder is not for others
 	spinning
 	serving "$TARGET"
-	chmod 755 "$BATS_TEST_TMPDIR/net"
+	chmod 755 "$DIR"
 	chmod 777 "$SOCKET"
-	for dir in "$BATS_TEST_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_RUN_TMPDIR"; do chmod o+x "$dir"; done
 	# it is closed at once: nothing to read
 	run setpriv --reuid 65534 --clear-groups perl -MIO::Socket::UNIX -e '
 		$s = IO::Socket::UNIX->new($ARGV[0]) or die "cannot connect: $!"; exit defined <$s>' "$SOCKET"
@@ -207,6 +208,9 @@ same_as_local() {
 	# and a host does not talk to another user's server
 	run setpriv --reuid 65534 --clear-groups "$HEAPTAP" connect "unix:$SOCKET"
 	[ "$status" -ne 0 ]
+	kill -TERM "$SERVE"
+	ended "$SERVE" 0
+	rmdir "$DIR"
 }
 
 @test "remote: a folder that is not ours alone is refused (G6)" {
