@@ -10,6 +10,7 @@
 #include "user/lib/log.h"
 #include "user/options.h"
 #include "user/output.h"
+#include "user/recorder.h"
 #include "user/session.h"
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
@@ -116,11 +117,15 @@ int cmd_attach(const struct options *o)
 	struct session *s = NULL;
 	struct control *c = NULL;
 	struct outputs *outs = NULL;
-	int status = STATUS_IMPOSSIBLE;
+	int status;
 	int err = outputs_new(&outs, o, stdout);
 
 	if (err)
 		return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
+	status = STATUS_USAGE;
+	if (recorder_check(o))
+		goto out;
+	status = STATUS_IMPOSSIBLE;
 	if (session_new(&s, o, outs, false))
 		goto out;
 	err = control_new(&c, o, false);

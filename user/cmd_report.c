@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heaptap report: the report on a list of events, without a target. */
+/* heaptap report: the report on a recording or a list of events, without a target. */
 #include <stdio.h>
 
 #include "user/options.h"

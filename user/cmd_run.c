@@ -10,6 +10,7 @@
 #include "user/lib/log.h"
 #include "user/options.h"
 #include "user/output.h"
+#include "user/recorder.h"
 #include "user/session.h"
 
 enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
@@ -204,11 +205,15 @@ int cmd_run(const struct options *o)
 	struct run r = { .options = o };
 	struct control *c = NULL;
 	struct outputs *outs = NULL;
-	int status = STATUS_IMPOSSIBLE;
+	int status;
 	int err = outputs_new(&outs, o, stderr);
 
 	if (err)
 		return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
+	status = STATUS_USAGE;
+	if (recorder_check(o))
+		goto out;
+	status = STATUS_IMPOSSIBLE;
 	if (session_new(&r.session, o, outs, true))
 		goto out;
 	err = control_new(&c, o, true);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "user/lib/cleanup.h"
@@ -214,6 +215,43 @@ int module_add(struct module_table *t, const char *path, const u8 *build_id, siz
 		memcpy(image.build_id, build_id, build_id_len);
 	image.build_id_len = build_id_len;
 	set_image(e, &image);
+	*out = &e->module;
+	return 0;
+}
+
+static bool is_known_file(const struct module *known, int fd, const struct image *image)
+{
+	struct stat st;
+
+	if (known->build_id_len)
+		return image->build_id_len == known->build_id_len &&
+		       !memcmp(image->build_id, known->build_id, known->build_id_len);
+	return known->ino && !fstat(fd, &st) && st.st_dev == known->dev && st.st_ino == known->ino;
+}
+
+int module_add_known(struct module_table *t, const struct module *known, struct module **out)
+{
+	struct image image = { 0 };
+	auto_close int fd = -1;
+	struct entry *e;
+	int err;
+
+	if (known->build_id_len > BUILD_ID_MAX)
+		return -EINVAL;
+	err = entry_new(t, strdup(known->path), "", known->dev, known->ino, &e);
+	if (err)
+		return err;
+	if (known->path[0] == '/' && !t->is_remote && mapped_file_open_path(known->path, &fd, &image) == 0) {
+		if (is_known_file(known, fd, &image))
+			set_fd(t, e, &fd);
+		else
+			image = (struct image){ 0 };
+	}
+	if (known->build_id_len > 0)
+		memcpy(image.build_id, known->build_id, known->build_id_len);
+	image.build_id_len = known->build_id_len;
+	set_image(e, &image);
+	e->module.is_deleted = known->is_deleted;
 	*out = &e->module;
 	return 0;
 }

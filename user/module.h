@@ -54,6 +54,12 @@ int module_add(struct module_table *t, const char *path, const u8 *build_id, siz
 	       struct module **out) __must_check;
 
 /*
+ * The same for a file known by a recording: it is opened only if it is that file, by its build ID or, without one, by
+ * device and inode.
+ */
+int module_add_known(struct module_table *t, const struct module *known, struct module **out) __must_check;
+
+/*
  * Paths of modules are another machine's from now on: neither module_add() nor a symbolizer made later
  * opens one, except under a sysroot.
  */

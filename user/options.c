@@ -26,7 +26,8 @@ const struct command commands[] = {
 		     cmd_attach, 1, SIZE_MAX },
 	[SCAN] = { "scan", "PID|NAME", "one leak verdict on a process that a run or attach traces already",
 		   cmd_scan, 1, 1 },
-	[REPORT] = { "report", "FILE", "report on a list of events, without a target", cmd_report, 1, 1 },
+	[REPORT] = { "report", "FILE", "report on a recording, or a list of events, without a target",
+		     cmd_report, 1, 1 },
 	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
 		    "on the target: trace for a 'heaptap connect' elsewhere, which keeps the books",
 		    cmd_serve, 1, SIZE_MAX },
@@ -121,6 +122,8 @@ const struct option_row option_rows[] = {
 	  .help = "write the report into FILE, may be repeated; its ending chooses the format; - = text to "
 		  "stdout; "
 		  "%p becomes the pid, %n the number of the report, %t the time" },
+	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
+	  .help = "record all events into FILE, for `heaptap report`; placeholders as in --output" },
 	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
@@ -185,6 +188,9 @@ const struct option_row option_rows[] = {
 	  .help = "run the program as this user" },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this folder" },
+	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T", .commands = IN(REPORT),
+	  .help = "give a recording up that needs more memory, if that is also more than 64 times the file "
+		  "(256M)" },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT),
 	  .help = "where to look for the target's binaries first" },
 	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT),

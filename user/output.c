@@ -11,14 +11,13 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "user/ask.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
-#include "user/lib/parse.h"
 #include "user/options.h"
+#include "user/out_name.h"
 #include "user/report.h"
 #include "user/target.h"
 
@@ -61,62 +60,6 @@ struct content {
 	int fd;		      /* borrowed; -1 = the report */
 	pid_t pid;
 };
-
-/* What the placeholders of a name stand for. */
-struct name_values {
-	pid_t pid;
-	u64 number;
-	char time[32]; /* 20260131-235959-123 */
-};
-
-static void set_time(struct name_values *v)
-{
-	struct timespec now;
-	struct tm tm;
-	size_t len;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &tm);
-	len = strftime(v->time, sizeof(v->time), "%Y%m%d-%H%M%S", &tm);
-	snprintf(v->time + len, sizeof(v->time) - len, "-%03ld", now.tv_nsec / 1000000 % 1000);
-}
-
-static int placeholder(char letter, const struct name_values *v, char text[32])
-{
-	switch (letter) {
-	case 'p':
-		snprintf(text, 32, "%d", (int)v->pid);
-		return 0;
-	case 'n':
-		snprintf(text, 32, "%" PRIu64, v->number);
-		return 0;
-	case 't':
-		memcpy(text, v->time, 32);
-		return 0;
-	case '%':
-		strcpy(text, "%");
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-/* @pattern with its placeholders filled in. 0, -EINVAL for an unknown one, -ENAMETOOLONG. */
-static int expand(const char *pattern, const struct name_values *v, char out[NAME_MAX + 1])
-{
-	size_t used = 0;
-
-	for (const char *p = pattern; *p; p++) {
-		char text[32] = { *p };
-
-		if (*p == '%' && placeholder(*++p, v, text))
-			return -EINVAL;
-		used += snprintf(out + used, NAME_MAX + 1 - used, "%s", text);
-		if (used > NAME_MAX)
-			return -ENAMETOOLONG;
-	}
-	return 0;
-}
 
 static int refuse(const struct output *o, const char *why, int err)
 {
@@ -173,7 +116,7 @@ static int check_existing(const struct output *o, const char *name, bool force)
 
 static int output_init(struct output *o, const char *pattern, bool force)
 {
-	static const struct name_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
+	static const struct out_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
 	const char *slash = strrchr(pattern, '/');
 	char name[NAME_MAX + 1];
 	int err;
@@ -187,7 +130,7 @@ static int output_init(struct output *o, const char *pattern, bool force)
 	err = choose_format(o);
 	if (err)
 		return err;
-	err = expand(o->name, &sample, name);
+	err = out_expand(o->name, &sample, name);
 	if (err == -EINVAL)
 		return refuse(o, "placeholders are %p, %n, %t and %%", err);
 	if (err)
@@ -236,21 +179,6 @@ void outputs_free(struct outputs *outs)
 	free(outs);
 }
 
-/* Under sudo the file belongs to who typed the command. */
-static int give_to_caller(int fd)
-{
-	const char *uid_text = getenv("SUDO_UID");
-	const char *gid_text = getenv("SUDO_GID");
-	u64 uid;
-	u64 gid;
-
-	if (geteuid() || !uid_text || !gid_text)
-		return 0;
-	if (parse_u64(uid_text, &uid) || parse_u64(gid_text, &gid) || uid >= UINT32_MAX || gid >= UINT32_MAX)
-		return 0;
-	return fchown(fd, uid, gid) ? -errno : 0;
-}
-
 /* A new file of a name that nobody else has, in the folder of @o. */
 static int open_temporary(const struct output *o, char name[32])
 {
@@ -297,7 +225,7 @@ static int write_fd(const struct output *o, const struct content *c, int fd)
 	}
 	err = write_content(o, file, c);
 	if (!err)
-		err = give_to_caller(fd);
+		err = out_give_to_caller(fd);
 	if (fclose(file) && !err)
 		err = -errno;
 	return err;
@@ -398,14 +326,14 @@ static int tell(struct output *o, const char *name, int err)
 	return err;
 }
 
-static int write_named(struct output *o, struct content *c, struct name_values *v,
+static int write_named(struct output *o, struct content *c, struct out_values *v,
 		       const struct options *options)
 {
 	char name[NAME_MAX + 1];
 	int err;
 
 	v->pid = c->pid;
-	err = expand(o->name, v, name);
+	err = out_expand(o->name, v, name);
 	c->report.options = options_for_report(options, NULL);
 	if (!err)
 		err = write_file(o, c, name, options->force);
@@ -428,7 +356,7 @@ static int write_stream(struct output *o, struct content *c, u64 number, const s
 	return tell(o, o->name, err);
 }
 
-static int write_output(struct output *o, const struct report *r, struct name_values *v,
+static int write_output(struct output *o, const struct report *r, struct out_values *v,
 			const struct options *options)
 {
 	struct content part = { *r, -1, r->nr_processes ? r->processes[0].target->pid : 0 };
@@ -453,10 +381,10 @@ static int write_output(struct output *o, const struct report *r, struct name_va
 
 int outputs_write(struct outputs *outs, const struct report *r)
 {
-	struct name_values values = { .number = ++outs->nr_reports };
+	struct out_values values = { .number = ++outs->nr_reports };
 	int first_err = 0;
 
-	set_time(&values);
+	out_values_set_time(&values);
 	for (size_t i = 0; i < outs->nr; i++) {
 		int err = write_output(&outs->list[i], r, &values, outs->options);
 
@@ -480,10 +408,10 @@ size_t outputs_describe(const struct outputs *outs, struct ask_format *formats, 
 
 int outputs_copy(struct outputs *outs, pid_t pid, const int *fds, size_t nr)
 {
-	struct name_values values = { .number = ++outs->nr_reports };
+	struct out_values values = { .number = ++outs->nr_reports };
 	int first_err = 0;
 
-	set_time(&values);
+	out_values_set_time(&values);
 	for (size_t i = 0; i < outs->nr && i < nr; i++) {
 		struct content c = { .fd = fds[i], .pid = pid };
 		struct output *o = &outs->list[i];

@@ -12,7 +12,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/source_open.h"
-#include "user/source_replay.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
 
@@ -50,8 +49,7 @@ static void process_free(struct process *p)
 	free(p);
 }
 
-/* Room for one more process, with empty books and no target yet. */
-static int new_process(struct session *s, struct process **out)
+int session_new_process(struct session *s, struct process **out)
 {
 	struct process **list = reallocarray(s->processes, s->nr_processes + 1, sizeof(*list));
 	struct process *p;
@@ -73,7 +71,7 @@ static int new_process(struct session *s, struct process **out)
 	return 0;
 }
 
-static void drop_last_process(struct session *s)
+void session_drop_last_process(struct session *s)
 {
 	process_free(s->processes[--s->nr_processes]);
 	s->latest = NULL;
@@ -82,7 +80,7 @@ static void drop_last_process(struct session *s)
 /* A process to keep books for. */
 static int add_process(struct session *s, struct process **out, pid_t pid, bool is_started)
 {
-	int err = new_process(s, out);
+	int err = session_new_process(s, out);
 
 	if (err) {
 		error("PID %d: %s", pid, strerror(-err));
@@ -90,7 +88,7 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 	}
 	err = target_new(&(*out)->target, pid);
 	if (err) {
-		drop_last_process(s);
+		session_drop_last_process(s);
 		return err;
 	}
 	(*out)->target->is_started = is_started;
@@ -109,11 +107,13 @@ static void read_maps(struct session *s, struct process *p)
 
 	p->maps_read_ns = session_now_ns();
 	/* A file's processes are not those that have their numbers here. */
-	if (s->ops == &source_replay)
+	if (s->is_replayed)
 		return;
 	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
-	if (changed > 0)
+	if (changed > 0) {
 		changed = s->ops->update(s->source, p->target);
+		recorder_maps(s->recorder, p->target);
+	}
 	if (changed >= 0 || changed == -ESRCH)
 		return;
 	p->nr_unplaced++;
@@ -126,7 +126,7 @@ static void read_maps_for(struct session *s, struct process *p, const struct sta
 {
 	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 
-	if (s->ops->told || session_now_ns() - p->maps_read_ns < REREAD_NS)
+	if (s->ops->told || s->is_replayed || session_now_ns() - p->maps_read_ns < REREAD_NS)
 		return;
 	for (u32 i = 0; i < nr; i++) {
 		if (mapping_find(&p->target->maps, ev->ips[i]))
@@ -144,6 +144,7 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	if (s->has_lost_stacks && ev.stack >= STACK_FIRST_ID && !stack_get(s->stacks, ev.stack))
 		ev.stack = STACK_LOST;
 	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
+	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
 	if (p == s->scanned && !s->scan_err)
@@ -154,12 +155,15 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 static int on_stack(struct session *s, struct process *p, const struct event_header *rec)
 {
 	const struct stack_event *ev = (const struct stack_event *)rec;
-
+	u16 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 	u64 nr_false = stack_table_false(s->stacks);
 	int err;
 
 	read_maps_for(s, p, ev);
 	err = stack_table_add(s->stacks, ev, &p->target->maps);
+	/* Events go into the recording with the canonical one. */
+	if (!err && stack_canonical(s->stacks, ev->id) == ev->id)
+		recorder_event(s->recorder, rec, offsetof(struct stack_event, ips) + nr * sizeof(u64));
 	if (!nr_false && stack_table_false(s->stacks))
 		warn("PID %u: two stacks of one id, or one of another's: calls that name it show no stack",
 		     rec->pid);
@@ -171,6 +175,21 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	return 0;
 }
 
+/* What the recording does not know yet: new totals of the source, what follows from them for the books. */
+static void tell_losses(struct session *s, struct process *p, const struct losses *now, u8 flags)
+{
+	struct losses l = *now;
+
+	if (!s->recorder)
+		return;
+	l.stacks += p->nr_false_stacks;
+	l.other += s->backlog.nr_dropped + p->nr_unplaced;
+	if (!flags && !memcmp(&l, &p->told, sizeof(l)))
+		return;
+	p->told = l;
+	recorder_losses(s->recorder, p->target->pid, &l, flags);
+}
+
 void session_read_losses(struct session *s, struct process *p)
 {
 	struct losses now;
@@ -180,6 +199,7 @@ void session_read_losses(struct session *s, struct process *p)
 	if (p->is_over)
 		return;
 	now = s->ops->losses(s->source, p->target->pid);
+	tell_losses(s, p, &now, 0);
 	/* Lost frees that later events have proved are in the books. */
 	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
 	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
@@ -192,13 +212,15 @@ void session_read_losses(struct session *s, struct process *p)
 /* Another image of a file's process; all that is known of it is what the file said. */
 static int add_replayed_image(struct session *s, const struct target *old, struct process **out)
 {
-	int err = new_process(s, out);
+	int err = session_new_process(s, out);
 
 	if (err)
 		return err;
 	err = target_copy(&(*out)->target, old);
 	if (err)
-		drop_last_process(s);
+		session_drop_last_process(s);
+	else
+		recorder_process(s->recorder, (*out)->target, 0);
 	return err;
 }
 
@@ -211,20 +233,23 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	int err;
 
 	session_read_losses(s, p);
+	recorder_event(s->recorder, rec, sizeof(struct process_event));
 	p->is_over = true;
 	p->is_replaced = true;
 	s->latest = NULL;
 	/* The source tells of the new one. */
 	if (s->ops->told)
 		return 0;
-	err = s->ops == &source_replay ? add_replayed_image(s, p->target, &image)
-				       : add_process(s, &image, rec->pid, is_started);
+	err = s->is_replayed ? add_replayed_image(s, p->target, &image)
+			     : add_process(s, &image, rec->pid, is_started);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	image->before = lost;
+	image->before = image->stated = lost;
 	/* Some of what was lost since may have been the new image's. */
 	image->nr_unseen = p->nr_unseen;
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
+	if (!s->is_replayed)
+		recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
 	read_maps(s, image);
 	return 0;
 }
@@ -242,8 +267,17 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 	return 0;
 }
 
+void session_taint(struct session *s, struct process *p)
+{
+	struct losses now = s->ops->losses(s->source, p->target->pid);
+
+	p->nr_taints++;
+	heap_taint(p->heap);
+	tell_losses(s, p, &now, STREAM_TAINT);
+}
+
 /* Blocks of @p are unsure if more frees may have been lost, or could not be entered. */
-static void taint(struct process *p, u64 unseen)
+static void taint(struct session *s, struct process *p, u64 unseen)
 {
 	u64 unentered = heap_lost(p->heap);
 
@@ -252,17 +286,26 @@ static void taint(struct process *p, u64 unseen)
 	if (unseen > p->nr_unseen)
 		p->nr_unseen = unseen;
 	p->nr_unentered = unentered;
-	p->nr_taints++;
-	heap_taint(p->heap);
+	session_taint(s, p);
+}
+
+void session_expect_gaps(struct session *s, struct process *p)
+{
+	struct losses now = s->ops->losses(s->source, p->target->pid);
+
+	heap_expect_gaps(p->heap);
+	if (!p->has_gaps)
+		tell_losses(s, p, &now, STREAM_GAPS);
+	p->has_gaps = true;
 }
 
 /* Frees of @p that may have been lost so far. */
-static u64 count_unseen(struct session *s, const struct process *p)
+static u64 count_unseen(struct session *s, struct process *p)
 {
 	struct losses lost = s->ops->losses(s->source, p->target->pid);
 
 	if (lost.allocs > p->before.allocs || p->nr_unplaced)
-		heap_expect_gaps(p->heap);
+		session_expect_gaps(s, p);
 	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped + p->nr_unplaced;
 }
 
@@ -270,11 +313,9 @@ static int on_losses(struct session *s, struct process *p, const struct event_he
 {
 	u64 unseen = count_unseen(s, p);
 
-	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen) {
-		p->nr_taints++;
-		heap_taint(p->heap);
-	}
-	taint(p, unseen);
+	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
+		session_taint(s, p);
+	taint(s, p, unseen);
 	return 0;
 }
 
@@ -303,21 +344,21 @@ static struct process *adopt(struct session *s, u32 pid)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if ((u32)s->processes[i]->target->pid == pid)
 			lost = s->ops->losses(s->source, pid);
-	if (new_process(s, &p))
+	if (session_new_process(s, &p))
 		return NULL;
 	if (s->ops->told->target(s->source, pid, &p->target)) {
-		drop_last_process(s);
+		session_drop_last_process(s);
 		return NULL;
 	}
 	p->before = lost;
 	if (!s->start_ns)
 		s->start_ns = source_now(s);
+	recorder_process(s->recorder, p->target, source_now(s));
 	return p;
 }
 
-static int on_record(void *ctx, const struct event_header *rec, size_t len)
+int session_enter(struct session *s, const struct event_header *rec, size_t len)
 {
-	struct session *s = ctx;
 	struct process *p;
 
 	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || !kinds[rec->kind].take ||
@@ -333,6 +374,11 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 	return kinds[rec->kind].take(s, p, rec);
 }
 
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	return session_enter(ctx, rec, len);
+}
+
 static int make_tables(struct session *s)
 {
 	int err = module_table_new(&s->modules);
@@ -342,7 +388,7 @@ static int make_tables(struct session *s)
 	return err;
 }
 
-static int session_alloc(struct session **out, const struct options *o, struct outputs *outs)
+int session_alloc(struct session **out, const struct options *o, struct outputs *outs)
 {
 	struct session *s = calloc(1, sizeof(*s));
 	int err;
@@ -353,12 +399,21 @@ static int session_alloc(struct session **out, const struct options *o, struct o
 	s->outs = outs;
 	s->sink = (struct sink){ s, on_record };
 	err = make_tables(s);
+	if (!err)
+		err = recorder_new(&s->recorder, o);
 	if (err) {
 		session_free(s);
 		return err;
 	}
 	*out = s;
 	return 0;
+}
+
+/* The source is there, no target yet. */
+static void begin(struct session *s)
+{
+	s->wants_notes = s->options->scan != SCAN_NEVER;
+	recorder_begin(s->recorder, s->ops->name, s->wants_notes);
 }
 
 int session_new(struct session **out, const struct options *o, struct outputs *outs, bool is_launch)
@@ -376,6 +431,7 @@ int session_new(struct session **out, const struct options *o, struct outputs *o
 		return err;
 	}
 	stack_table_check_ids(s->stacks);
+	begin(s);
 	*out = s;
 	return 0;
 }
@@ -394,44 +450,7 @@ int session_new_told(struct session **out, const struct options *o, struct outpu
 		session_free(s);
 		return err;
 	}
-	*out = s;
-	return 0;
-}
-
-/* The processes of the file, with the mappings that it gives them. */
-static int add_replayed(struct session *s)
-{
-	struct target *t;
-
-	for (size_t i = 0; (t = source_replay_target(s->source, i)); i++) {
-		struct process *p;
-		int err = new_process(s, &p);
-
-		if (err)
-			return err;
-		p->target = t;
-		p->is_target_borrowed = true;
-	}
-	return 0;
-}
-
-int session_new_replay(struct session **out, const struct options *o, struct outputs *outs, const char *path)
-{
-	struct session *s;
-	int err = session_alloc(&s, o, outs);
-
-	if (err)
-		return err;
-	s->ops = &source_replay;
-	err = source_replay_open(&s->source, path, s->modules);
-	if (!err)
-		err = add_replayed(s);
-	while (!err && !source_replay_is_done(s->source))
-		err = session_poll(s);
-	if (err) {
-		session_free(s);
-		return err;
-	}
+	begin(s);
 	*out = s;
 	return 0;
 }
@@ -445,6 +464,7 @@ void session_free(struct session *s)
 	if (s->source)
 		s->ops->free(s->source);
 	free(s->processes);
+	recorder_free(s->recorder);
 	backlog_fini(&s->backlog);
 	symbolizer_free(s->symbolizer);
 	stack_table_free(s->stacks);
@@ -477,9 +497,11 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		err = s->ops->attach(s->source, p->target);
 	p->maps_read_ns = session_now_ns();
 	if (err < 0)
-		drop_last_process(s);
+		session_drop_last_process(s);
 	else if (!s->start_ns)
 		s->start_ns = p->maps_read_ns;
+	if (err >= 0)
+		recorder_process(s->recorder, p->target, p->maps_read_ns);
 	return err < 0 ? err : 0;
 }
 
@@ -539,7 +561,8 @@ int session_poll(struct session *s)
 	if (nr >= 0)
 		nr = s->ops->poll(s->source, &s->sink);
 	for (size_t i = 0; i < nr_processes; i++)
-		taint(s->processes[i], s->processes[i]->may_be_unseen);
+		taint(s, s->processes[i], s->processes[i]->may_be_unseen);
+	recorder_tick(s->recorder);
 	if (nr < 0 && nr != -ENODATA) {
 		error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
 		s->has_failed = true;
@@ -549,12 +572,16 @@ int session_poll(struct session *s)
 
 void session_ended(struct session *s, pid_t pid, int status)
 {
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = (u32)pid, .tid = (u32)pid },
+					   .time_ns = source_now(s),
+					   .exit_status = (u32)status };
 	struct process *p = session_find(s, pid);
 
 	if (!p)
 		return;
 	heap_end(p->heap);
 	session_read_losses(s, p);
+	recorder_event(s->recorder, &end.h, sizeof(end));
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->is_over = true;
@@ -597,12 +624,13 @@ void session_stop(struct session *s)
 		debug("source: %s is at its end", s->ops->name);
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
+	recorder_end(s->recorder, s->stop_ns, s->start_ns ? s->stop_ns - s->start_ns : 0);
 	caps_settle();
 }
 
 int session_status(struct session *s)
 {
-	int status = s->has_failed ? STATUS_UNTRUSTED : STATUS_DONE;
+	int status = s->has_failed || s->is_damaged ? STATUS_UNTRUSTED : STATUS_DONE;
 
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
@@ -611,5 +639,5 @@ int session_status(struct session *s)
 		if (p->losses.allocs || p->losses.frees || p->nr_unplaced || heap_lost(p->heap))
 			status = STATUS_UNTRUSTED;
 	}
-	return status;
+	return recorder_has_failed(s->recorder) ? STATUS_UNTRUSTED : status;
 }

@@ -25,8 +25,9 @@ int session_new_told(struct session **out, const struct options *o, struct outpu
 		     const struct source_ops *ops, session_open_fn open, void *ctx) __must_check;
 
 /*
- * The same on the events of the file @path (user/source_replay.h), all of them entered. -EINVAL for a file
- * that cannot be understood; logged.
+ * The same on the file @path: a recording or a text list of events (user/source_replay.h), all of them entered; "-"
+ * is standard input. What precedes the damage of a recording is entered too: session_status() says so then. -EINVAL or
+ * another -errno for a file of which nothing can be understood; logged. Shows progress on a terminal.
  */
 int session_new_replay(struct session **out, const struct options *o, struct outputs *outs,
 		       const char *path) __must_check;

@@ -4,6 +4,7 @@
 
 #include "user/backlog.h"
 #include "user/leaks.h"
+#include "user/recorder.h"
 #include "user/report.h"
 #include "user/session.h"
 
@@ -14,12 +15,15 @@ struct process {
 	struct heap *heap;    /* owned */
 	struct losses losses; /* as last asked for */
 	struct losses before; /* what earlier images of the pid had lost */
+	struct losses told;   /* what the recording says */
+	struct losses stated; /* replay: what the recording said */
 	bool is_over;	      /* no more events: ended, or replaced by exec */
 	u64 maps_read_ns;
 	u64 nr_unseen;	   /* frees that may have been lost when its blocks were last tainted */
 	u64 may_be_unseen; /* the same before the events that are being read */
 	u64 nr_unentered;  /* events that did not fit into the books then */
 	u64 nr_taints;
+	bool has_gaps;	     /* session_expect_gaps() */
 	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
 	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
 	bool is_exiting;     /* its last verdict is there */
@@ -37,6 +41,7 @@ struct session {
 	const struct source_ops *ops;
 	struct source *source; /* owned */
 	struct sink sink;
+	struct recorder *recorder;     /* owned; NULL = nothing is recorded */
 	struct backlog backlog;	       /* entered before anything else is */
 	struct module_table *modules;  /* owned */
 	struct stack_table *stacks;    /* owned */
@@ -48,6 +53,9 @@ struct session {
 	struct scan *scan;	 /* borrowed */
 	int scan_err;
 	bool is_last_scan;
+	bool wants_notes; /* say why a process that has ended has no verdict */
+	bool is_damaged;  /* the recording could not be read to its end */
+	bool is_replayed; /* what is known of processes is what records say, not what runs here */
 	const struct session_stopper *stopper; /* borrowed; NULL = none */
 	struct source_scan *over_there;	       /* borrowed; the scan that another machine does */
 	struct scan_sum lost;		       /* for sure, in the last report */
@@ -65,6 +73,28 @@ u64 session_now_ns(void);
 
 /* The process that events of @pid belong to now, NULL if there is none. */
 struct process *session_find(struct session *s, u32 pid);
+
+/*
+ * Enter one record, of at least @len bytes: as a sink does. For sources that have more to tell than events.
+ * 0 or -errno.
+ */
+int session_enter(struct session *s, const struct event_header *rec, size_t len) __must_check;
+
+/* A process with empty books and no target yet, behind the others. 0 or -ENOMEM. */
+int session_new_process(struct session *s, struct process **out) __must_check;
+
+/* It is no more. */
+void session_drop_last_process(struct session *s);
+
+/* A session without a source. */
+int session_alloc(struct session **out, const struct options *o, struct outputs *outs) __must_check;
+
+/* A free of @p may have been lost: its blocks are unsure. Results of its calls were lost. */
+void session_taint(struct session *s, struct process *p);
+void session_expect_gaps(struct session *s, struct process *p);
+
+/* A report is behind us: its verdicts are used up, growth counts from here. */
+void session_reported(struct session *s);
 
 /* What the process lost in its present image. */
 void session_read_losses(struct session *s, struct process *p);

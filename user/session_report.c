@@ -10,7 +10,6 @@
 #include "user/output.h"
 #include "user/report.h"
 #include "user/session_private.h"
-#include "user/source_replay.h"
 #include "user/symbolize.h"
 
 /* The allocators of @t as reports show them; the caller owns the list. */
@@ -49,7 +48,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 {
 	if (p->leaks)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
-	if (!p->is_over || s->options->scan == SCAN_NEVER || s->ops == &source_replay)
+	if (!p->is_over || !s->wants_notes)
 		return NULL;
 	return p->is_replaced ? "no leak verdict: it became another program"
 			      : "no leak verdict: it had ended";
@@ -110,6 +109,14 @@ static void drop_leaks(struct session *s)
 	}
 }
 
+void session_reported(struct session *s)
+{
+	drop_leaks(s);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		remember_report(s->processes[i]);
+	recorder_mark_report(s->recorder);
+}
+
 struct writing {
 	struct session *session;
 	struct report report;
@@ -151,9 +158,7 @@ int session_report(struct session *s)
 	for (size_t i = 0; i < w.report.nr_processes; i++)
 		free((void *)w.list[i].allocators);
 	free(w.list);
-	drop_leaks(s);
-	for (size_t i = 0; i < s->nr_processes; i++)
-		remember_report(s->processes[i]);
+	session_reported(s);
 	return err;
 }
 

@@ -9,7 +9,6 @@
 #include "user/lib/log.h"
 #include "user/scan_remote.h"
 #include "user/session_private.h"
-#include "user/source_replay.h"
 
 /* A process that ends is in no hurry. */
 static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
@@ -55,7 +54,7 @@ int session_aside(void *ctx, int (*work)(void *arg), void *arg)
 {
 	struct session *s = ctx;
 
-	if (s->stop_ns || s->ops == &source_replay)
+	if (s->stop_ns || s->is_replayed)
 		return work(arg);
 	return backlog_work(work, arg, read_on, s);
 }
@@ -197,13 +196,21 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 	s->scan = NULL;
 }
 
+static void record_scan(struct session *s, const struct process *p)
+{
+	if (p->leaks)
+		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->is_exiting);
+}
+
 void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
 {
 	s->is_last_scan = is_last;
 	s->stopper = stopper;
 	for (size_t i = 0; i < s->nr_processes; i++)
-		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting)
+		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting) {
 			session_scan_process(s, s->processes[i], stopper != NULL, &s->processes[i]->marks);
+			record_scan(s, s->processes[i]);
+		}
 }
 
 void session_scan_exiting(struct session *s, pid_t pid)
@@ -216,4 +223,5 @@ void session_scan_exiting(struct session *s, pid_t pid)
 		return;
 	session_scan_process(s, p, true, &p->marks);
 	p->is_exiting = true;
+	record_scan(s, p);
 }

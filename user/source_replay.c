@@ -524,7 +524,6 @@ static int read_lines(struct parser *p, FILE *in, const char *path)
 
 int source_replay_open(struct source **out, const char *path, struct module_table *modules)
 {
-	auto_free struct parser *p = calloc(1, sizeof(*p));
 	auto_fclose FILE *in = fopen(path, "re");
 	int err = -errno;
 
@@ -532,6 +531,14 @@ int source_replay_open(struct source **out, const char *path, struct module_tabl
 		error("replay: %s: %s", path, strerror(-err));
 		return err;
 	}
+	return source_replay_read(out, in, path, modules);
+}
+
+int source_replay_read(struct source **out, FILE *in, const char *path, struct module_table *modules)
+{
+	auto_free struct parser *p = calloc(1, sizeof(*p));
+	int err;
+
 	if (!p)
 		return -ENOMEM;
 	p->source = calloc(1, sizeof(*p->source));

@@ -2,6 +2,8 @@
 /* The source whose events come from a text file, for tests without root and without a target. */
 #pragma once
 
+#include <stdio.h>
+
 #include "user/source.h"
 
 /*
@@ -17,6 +19,10 @@ extern const struct source_ops source_replay;
  * -errno, logged.
  */
 int source_replay_open(struct source **out, const char *path, struct module_table *modules) __must_check;
+
+/* The same from @in, which is at its beginning and stays open; @path is its name. */
+int source_replay_read(struct source **out, FILE *in, const char *path,
+		       struct module_table *modules) __must_check;
 
 /* Process number @i of the file with its mappings, NULL behind the last. Owned by the source. */
 struct target *source_replay_target(struct source *s, size_t i);

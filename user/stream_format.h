@@ -38,7 +38,7 @@ enum {
 	STREAM_MAX_RAW = 1 << 20, /* bytes of a chunk, stored or unpacked */
 	STREAM_MAX_RECORD = 65536,
 	STREAM_MAX_STRING = 4096,
-	STREAM_MAX_STACKS = 1 << 22,
+	STREAM_MAX_STACKS = 1 << 21,
 	STREAM_MAX_THREADS = 1024, /* known at one time, see STREAM_CONTEXT */
 	STREAM_NR_RECENT = 4096,   /* addresses that events refer to */
 };
@@ -97,7 +97,7 @@ enum stream_kind {
 	STREAM_HELLO = 1, /* who writes; first of all */
 	STREAM_FUNCTION,  /* an allocator function, before the first event that names it */
 	STREAM_CONTEXT,	  /* number of a thread for events (only inside the stream) */
-	STREAM_STACK,	  /* struct stack_event; they are numbered from STACK_FIRST_ID on, in order */
+	STREAM_STACK,	  /* struct stack_event; others name it by its number, from STACK_FIRST_ID on */
 	STREAM_PROCESS, /* a process, a new image of one (after STREAM_EXEC), or a child (after STREAM_FORK) */
 	STREAM_MODULE,	/* a file, before the first mapping or allocator that names it */
 	STREAM_MAPS,	/* mappings changed: all of them follow */
@@ -111,6 +111,8 @@ enum stream_kind {
 	STREAM_SCAN,   /* leak verdicts on a process; its rows and links follow, then STREAM_SCAN_END */
 	STREAM_SCAN_ROW,
 	STREAM_SCAN_LINK,
+	STREAM_SCAN_WHY, /* who holds a block; its steps follow */
+	STREAM_SCAN_STEP,
 	STREAM_SCAN_END,
 	STREAM_MARK, /* a moment worth a name */
 	STREAM_END,  /* nothing is missing before it */

@@ -31,11 +31,11 @@ _Static_assert(offsetof(struct stream_module, build_id_len) ==
 /* Fields are written in this order, which is part of the format: append only. */
 
 static const struct stream_field hello_fields[] = {
-	NUMBER(stream_hello, id),	NUMBER(stream_hello, part),	  NUMBER(stream_hello, role),
-	NUMBER(stream_hello, features), NUMBER(stream_hello, time_shift), NUMBER(stream_hello, mono_ns),
-	NUMBER(stream_hello, real_ns),	NUMBER(stream_hello, start_ns),	  NUMBER(stream_hello, depth),
-	STRING(stream_hello, producer), STRING(stream_hello, backend),	  STRING(stream_hello, machine),
-	STRING(stream_hello, release),
+	NUMBER(stream_hello, id),	  NUMBER(stream_hello, part),	    NUMBER(stream_hello, role),
+	NUMBER(stream_hello, features),	  NUMBER(stream_hello, time_shift), NUMBER(stream_hello, mono_ns),
+	NUMBER(stream_hello, real_ns),	  NUMBER(stream_hello, start_ns),   NUMBER(stream_hello, depth),
+	NUMBER(stream_hello, wants_scan), STRING(stream_hello, producer),   STRING(stream_hello, backend),
+	STRING(stream_hello, machine),	  STRING(stream_hello, release),
 };
 
 static const struct stream_field function_fields[] = {
@@ -99,7 +99,11 @@ static const struct stream_field scan_fields[] = {
 	NUMBER(stream_scan, nr_unstopped),
 	NUMBER(stream_scan, nr_overlaps),
 	SUMS(stream_scan, sums),
+	SUM(stream_scan, left_out),
+	SUM(stream_scan, fresh),
+	SUM(stream_scan, again),
 	STRING(stream_scan, why),
+	NUMBER(stream_scan, word_size),
 };
 
 static const struct stream_field scan_row_fields[] = {
@@ -115,6 +119,22 @@ static const struct stream_field scan_link_fields[] = {
 	NUMBER(stream_scan_link, leader_stack),
 	NUMBER(stream_scan_link, leader_fn),
 	SUM(stream_scan_link, sum),
+};
+
+static const struct stream_field scan_why_fields[] = {
+	NUMBER(stream_scan_why, stack),	      NUMBER(stream_scan_why, fn),
+	NUMBER(stream_scan_why, flags),	      NUMBER(stream_scan_why, verdict),
+	NUMBER(stream_scan_why, word_size),   NUMBER(stream_scan_why, root),
+	NUMBER(stream_scan_why, addr),	      NUMBER(stream_scan_why, root_addr),
+	NUMBER(stream_scan_why, root_tp),     NUMBER(stream_scan_why, root_tid),
+	NUMBER(stream_scan_why, root_where),  NUMBER(stream_scan_why, nr_steps),
+	NUMBER(stream_scan_why, nr_left_out), STRING(stream_scan_why, root_path),
+};
+
+static const struct stream_field scan_step_fields[] = {
+	NUMBER(stream_scan_step, addr),	 NUMBER(stream_scan_step, size),  NUMBER(stream_scan_step, offset),
+	NUMBER(stream_scan_step, nr),	 NUMBER(stream_scan_step, stack), NUMBER(stream_scan_step, fn),
+	NUMBER(stream_scan_step, flags),
 };
 
 static const struct stream_field pid_fields[] = {
@@ -145,7 +165,8 @@ static const struct stream_layout layouts[NR_STREAM_KINDS] = {
 	[STREAM_EXEC] = LAYOUT(life_fields),	       [STREAM_FORK] = LAYOUT(life_fields),
 	[STREAM_EXIT] = LAYOUT(life_fields),	       [STREAM_LOSSES] = LAYOUT(losses_fields),
 	[STREAM_SCAN] = LAYOUT(scan_fields),	       [STREAM_SCAN_ROW] = LAYOUT(scan_row_fields),
-	[STREAM_SCAN_LINK] = LAYOUT(scan_link_fields), [STREAM_SCAN_END] = LAYOUT(pid_fields),
+	[STREAM_SCAN_LINK] = LAYOUT(scan_link_fields), [STREAM_SCAN_WHY] = LAYOUT(scan_why_fields),
+	[STREAM_SCAN_STEP] = LAYOUT(scan_step_fields), [STREAM_SCAN_END] = LAYOUT(pid_fields),
 	[STREAM_MARK] = LAYOUT(mark_fields),	       [STREAM_END] = LAYOUT(end_fields),
 };
 

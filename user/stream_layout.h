@@ -19,6 +19,8 @@ union stream_any {
 	struct stream_scan scan;
 	struct stream_scan_row scan_row;
 	struct stream_scan_link scan_link;
+	struct stream_scan_why scan_why;
+	struct stream_scan_step scan_step;
 	struct stream_pid pid;
 	struct stream_mark_record mark;
 	struct stream_end end;

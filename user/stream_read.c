@@ -16,7 +16,7 @@
 enum {
 	FIRST_STACKS = 1024,
 	MAX_FNS = 256,
-	MAX_MODULES = 1 << 20,
+	MAX_MODULES = 1 << 16,
 	MAX_STRINGS = STREAM_MAX_RECORD + 64, /* of one record, with their ends */
 };
 
@@ -29,6 +29,7 @@ struct context {
 };
 
 struct stack_memory {
+	u64 id;
 	u64 size;
 	u16 fn[2]; /* of frees, of others */
 };
@@ -80,6 +81,13 @@ static int damaged(struct stream_reader *r, const char *what)
 	return r->err ? r->err : fail(r, -EBADMSG, "%s", what);
 }
 
+static void forget_stacks(struct stream_reader *r)
+{
+	r->nr_stacks = STACK_FIRST_ID;
+	r->memory[STACK_NONE] = (struct stack_memory){ .id = STACK_NONE };
+	r->memory[STACK_LOST] = (struct stack_memory){ .id = STACK_LOST };
+}
+
 int stream_reader_new(struct stream_reader **out, const struct stream_handler *handler,
 		      const struct stream_codec *codec)
 {
@@ -97,7 +105,7 @@ int stream_reader_new(struct stream_reader **out, const struct stream_handler *h
 	r->handler = *handler;
 	r->codec = codec;
 	r->max_stacks = FIRST_STACKS;
-	r->nr_stacks = STACK_FIRST_ID;
+	forget_stacks(r);
 	*out = r;
 	return 0;
 }
@@ -125,8 +133,7 @@ void stream_reader_restart(struct stream_reader *r)
 	r->strings = old.strings;
 	r->memory = old.memory;
 	r->max_stacks = old.max_stacks;
-	r->nr_stacks = STACK_FIRST_ID;
-	memset(r->memory, 0, STACK_FIRST_ID * sizeof(*r->memory));
+	forget_stacks(r);
 }
 
 static int hand_out(struct stream_reader *r, enum stream_kind kind, const void *rec)
@@ -180,21 +187,43 @@ static const char *check_allocator(struct stream_reader *r)
 	return !module || module > r->nr_modules ? "allocator in a module that is not there" : NULL;
 }
 
+/* From the number of a stack to its id. False if there is none. */
+static bool find_stack(const struct stream_reader *r, u64 *stack, u32 fn)
+{
+	if (*stack >= r->nr_stacks || fn >= MAX_FNS)
+		return false;
+	*stack = r->memory[*stack].id;
+	return true;
+}
+
 static const char *check_row(struct stream_reader *r)
 {
-	return r->any.scan_row.stack >= r->nr_stacks || r->any.scan_row.fn >= MAX_FNS
-		       ? "verdicts of a stack that is not there"
-		       : NULL;
+	struct stream_scan_row *row = &r->any.scan_row;
+
+	return find_stack(r, &row->stack, row->fn) ? NULL : "verdicts of a stack that is not there";
 }
 
 static const char *check_link(struct stream_reader *r)
 {
-	const struct stream_scan_link *l = &r->any.scan_link;
+	struct stream_scan_link *l = &r->any.scan_link;
 
-	return l->stack >= r->nr_stacks || l->leader_stack >= r->nr_stacks || l->fn >= MAX_FNS ||
-			       l->leader_fn >= MAX_FNS
-		       ? "link of stacks that are not there"
-		       : NULL;
+	return find_stack(r, &l->stack, l->fn) && find_stack(r, &l->leader_stack, l->leader_fn)
+		       ? NULL
+		       : "link of stacks that are not there";
+}
+
+static const char *check_why(struct stream_reader *r)
+{
+	struct stream_scan_why *w = &r->any.scan_why;
+
+	return find_stack(r, &w->stack, w->fn) ? NULL : "chain of a stack that is not there";
+}
+
+static const char *check_step(struct stream_reader *r)
+{
+	struct stream_scan_step *step = &r->any.scan_step;
+
+	return find_stack(r, &step->stack, step->fn) ? NULL : "chain of a stack that is not there";
 }
 
 static const char *check_end(struct stream_reader *r)
@@ -225,7 +254,8 @@ static const char *(*const checks[NR_STREAM_RECORDS])(struct stream_reader *r) =
 	[STREAM_HELLO] = check_hello,	      [STREAM_FUNCTION] = check_function,
 	[STREAM_MODULE] = check_module,	      [STREAM_MAPPING] = check_mapping,
 	[STREAM_ALLOCATOR] = check_allocator, [STREAM_SCAN_ROW] = check_row,
-	[STREAM_SCAN_LINK] = check_link,      [STREAM_END] = check_end,
+	[STREAM_SCAN_LINK] = check_link,      [STREAM_SCAN_WHY] = check_why,
+	[STREAM_SCAN_STEP] = check_step,      [STREAM_END] = check_end,
 	[STREAM_EXEC] = check_exec,	      [STREAM_FORK] = check_fork,
 	[STREAM_EXIT] = check_exit,
 };
@@ -256,8 +286,7 @@ static int add_stack(struct stream_reader *r)
 		r->memory = m;
 		r->max_stacks *= 2;
 	}
-	r->memory[r->nr_stacks] = (struct stack_memory){ 0 };
-	r->stack_event.id = r->nr_stacks++;
+	r->memory[r->nr_stacks++] = (struct stack_memory){ .id = r->stack_event.id };
 	return 0;
 }
 
@@ -290,12 +319,15 @@ static int read_stack(struct stream_reader *r, const u8 *p, const u8 *end)
 
 	p = varint_get(p, end, &pid);
 	p = varint_get(p, end, &epoch);
-	if (!p || p == end || pid > INT32_MAX || epoch > UINT32_MAX)
+	if (!p || end - p < 9 || pid > INT32_MAX || epoch > UINT32_MAX)
 		return damaged(r, "a stack cannot be understood");
+	ev->id = le32_get(p + 1) | (u64)le32_get(p + 5) << 32;
+	if (ev->id < STACK_FIRST_ID)
+		return damaged(r, "a stack has the id of none");
 	ev->h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)pid };
 	ev->epoch = (u32)epoch;
 	ev->end = *p < NR_STACK_ENDS ? *p : STACK_LIMIT;
-	if (!read_frames(r, p + 1, end))
+	if (!read_frames(r, p + 9, end))
 		return damaged(r, "the frames of a stack cannot be understood");
 	if (add_stack(r))
 		return r->err;
@@ -479,6 +511,7 @@ static const u8 *read_event(struct stream_reader *r, const u8 *p, const u8 *end,
 		c->size = ev.size;
 		c->stack = ev.stack;
 	}
+	ev.stack = r->memory[ev.stack].id;
 	ev.h.pid = c->pid;
 	ev.h.tid = c->tid;
 	ev.time_ns = r->time << r->time_shift;

@@ -12,7 +12,7 @@ struct stream_handler {
 	/*
 	 * @rec is valid during the call: the struct of @kind in user/stream_record.h; struct process_event for
 	 * exec, fork and exit, struct stack_event (h.pid tells the process), struct heap_event for STREAM_EVENT.
-	 * Stacks are numbered from STACK_FIRST_ID on; all numbers are checked to have been introduced. 0, or -errno
+	 * Stacks have the ids that their source gave them; what names one is checked to come behind it. 0, or -errno
 	 * to stop. Kinds that are not known here, and STREAM_CONTEXT, are not handed out.
 	 */
 	int (*record)(void *ctx, enum stream_kind kind, const void *rec);

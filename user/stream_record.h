@@ -4,6 +4,7 @@
 
 #include "bpf/event.h"
 #include "user/stream_format.h"
+#include "user/stream_scan.h"
 
 /* Strings are borrowed: by writers during the call, by readers until the handler returns. NULL is "". */
 
@@ -19,6 +20,7 @@ struct stream_hello {
 	u64 real_ns;	      /* CLOCK_REALTIME then; for people */
 	u64 start_ns;	      /* tracing began, CLOCK_MONOTONIC; 0 = not yet */
 	u32 depth;	      /* frames per stack */
+	u8 wants_scan;	      /* leak verdicts were asked for */
 	const char *producer; /* "heaptap 0.1.0" */
 	const char *backend;  /* "bpf", "ptrace" */
 	const char *machine;  /* as uname -m */
@@ -87,44 +89,6 @@ struct stream_losses {
 	u32 pid;
 	u8 flags; /* enum stream_losses_flag */
 	u64 allocs, frees, stacks, other, abandoned;
-};
-
-enum stream_scan_flag {
-	STREAM_SCAN_VERDICT = 1,
-	STREAM_SCAN_COMPLETE = 2,
-	STREAM_SCAN_PARTIAL = 4,
-	STREAM_SCAN_EXITING = 8, /* holds for all later reports */
-};
-
-enum { STREAM_NR_VERDICTS = 6 }; /* order of enum scan_verdict */
-
-struct stream_sum {
-	u64 blocks, bytes;
-};
-
-struct stream_scan {
-	u32 pid;
-	u8 flags; /* enum stream_scan_flag */
-	u64 pause_ns, max_pause_ns, scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps;
-	struct stream_sum sums[STREAM_NR_VERDICTS];
-	const char *why; /* without verdict */
-};
-
-struct stream_scan_row {
-	u64 stack; /* as heap events name it */
-	u32 fn;
-	struct stream_sum sums[STREAM_NR_VERDICTS];
-	struct stream_sum through; /* struct leak_row */
-};
-
-struct stream_scan_link {
-	u64 stack, leader_stack;
-	u32 fn, leader_fn;
-	struct stream_sum sum;
-};
-
-struct stream_pid { /* STREAM_SCAN_END */
-	u32 pid;
 };
 
 enum stream_mark { STREAM_MARK_USER, STREAM_MARK_REPORT, STREAM_MARK_STOP };

@@ -181,13 +181,16 @@ static int send_chunk(struct stream_writer *w, u8 *chunk, u8 kind, u8 flags, siz
 {
 	le32_put(chunk + 4, (u32)stored);
 	le32_put(chunk + 8, (u32)raw);
-	le32_put(chunk + 12, w->nr_chunks++);
+	le32_put(chunk + 12, w->nr_chunks);
 	chunk[16] = kind;
 	chunk[17] = flags;
 	le16_put(chunk + 18, 0);
 	le32_put(chunk, crc32c(0, chunk + 4, STREAM_HEADER_LEN - 4 + stored));
+	if (hand_out(w, chunk, STREAM_HEADER_LEN + stored))
+		return w->err;
+	w->nr_chunks++;
 	w->written.raw_bytes += STREAM_HEADER_LEN + raw;
-	return hand_out(w, chunk, STREAM_HEADER_LEN + stored);
+	return 0;
 }
 
 int stream_flush(struct stream_writer *w)
@@ -344,8 +347,7 @@ static struct stack_slot *find_slot(struct stream_writer *w, u64 id)
 	return &w->slots[at];
 }
 
-/* Its number in the stream; STACK_LOST for one that never came. */
-static u64 stack_number(struct stream_writer *w, u64 id)
+u64 stream_stack_number(struct stream_writer *w, u64 id)
 {
 	if (id < STACK_FIRST_ID)
 		return id;
@@ -401,6 +403,9 @@ static int write_stack(struct stream_writer *w, const struct event_header *h, si
 	p = varint_put(begin_record(w) + HEAD_ROOM, h->pid);
 	p = varint_put(p, ev->epoch);
 	*p++ = ev->end;
+	le32_put(p, (u32)ev->id);
+	le32_put(p + 4, (u32)(ev->id >> 32));
+	p += 8;
 	return close_record(w, STREAM_STACK, put_frames(w, p, ev));
 }
 
@@ -535,7 +540,7 @@ static int write_heap(struct stream_writer *w, const struct event_header *h, siz
 	if (err)
 		return err;
 	c = &w->contexts[context];
-	s.stack = stack_number(w, ev->stack);
+	s.stack = stream_stack_number(w, ev->stack);
 	w->written.nr_events++;
 	if (shorten(w, ev, &s))
 		err = write_short(w, ev, &s, context, context == before && w->has_context);
@@ -576,6 +581,12 @@ int stream_write_event(struct stream_writer *w, const struct event_header *rec, 
 	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS)
 		return -EINVAL;
 	return writers[rec->kind] ? writers[rec->kind](w, rec, len) : 0;
+}
+
+void stream_writer_resume(struct stream_writer *w)
+{
+	w->err = 0;
+	w->used = 0;
 }
 
 struct stream_written stream_written(const struct stream_writer *w)

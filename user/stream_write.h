@@ -60,6 +60,15 @@ int stream_flush(struct stream_writer *w) __must_check;
 /* The same if the oldest record in hand has been there for a second. @now_ns: CLOCK_MONOTONIC. */
 int stream_tick(struct stream_writer *w, u64 now_ns) __must_check;
 
+/* What other records say for the source's stack @id: its number here; STACK_LOST if it never came. */
+u64 stream_stack_number(struct stream_writer *w, u64 id);
+
+/*
+ * After an error of the sink, which took nothing of the last chunk: that chunk is gone, what comes now is written
+ * behind the one before. Only good for STREAM_END: other records may refer to what is gone.
+ */
+void stream_writer_resume(struct stream_writer *w);
+
 struct stream_written {
 	u64 bytes;     /* handed to the sink */
 	u64 raw_bytes; /* before packing */

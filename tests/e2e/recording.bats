@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A recording gives the report that was written live; what breaks it costs no more than what is broken.
+
+load ../lib/common
+
+setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
+
+# Both reports without what may differ: the source's name, and times, which recordings keep to 256 ns.
+# shellcheck disable=SC2016
+SAME='del(.backend, .time_ns, .duration_ns, .recorded) | .processes[] |= del(.totals.peak_time_ns)'
+
+# same_report LIVE REPLAYED
+same_report() {
+	jq -S "$SAME" "$1" >live.txt
+	jq -S "$SAME" "$2" >replayed.txt
+	diff live.txt replayed.txt >differences || { head -40 differences; return 1; }
+}
+
+# recorded RUN-OPTIONS... -- PROGRAM...: run and recorded; live.json, r.heaptap, replayed.json
+recorded() {
+	"$HEAPTAP" run -q -w r.heaptap -o live.json "$@" >program.out 2>program.err
+	"$HEAPTAP" report -q -o replayed.json r.heaptap
+}
+
+# same_for RUN-OPTIONS... -- PROGRAM...
+same_for() {
+	recorded "$@"
+	jq -e '.processes[0].totals.allocs > 0' live.json
+	same_report live.json replayed.json
+}
+
+@test "recording: the report equals the live one: kinds of leaks" {
+	same_for -- "$T/leak_kinds"
+	jq -e '.processes[0].scan.definite.blocks > 0' replayed.json
+}
+
+@test "recording: the report equals the live one: C++ and its operators" { same_for -- "$T/operators"; }
+
+@test "recording: the report equals the live one: threads" { same_for -- "$T/threads" 8 2000; }
+
+@test "recording: the report equals the live one: failing calls, sizes at the limit" { same_for -- "$T/failed"; }
+
+@test "recording: the report equals the live one: mmap" { same_for --mmap -- "$T/mmap"; }
+
+@test "recording: the report equals the live one: dlopen" { same_for -- "$T/dlopen" "$T"; }
+
+@test "recording: the report equals the live one: a custom allocator" {
+	same_for --alloc malloc=my_alloc,free=my_free -- "$T/custom"
+}
+
+@test "recording: the report equals the live one: exec, one report for each image" {
+	recorded -- "$T/exec" "$T/exitcodes" exit 0
+	jq -e '.processes | length == 2' live.json
+	same_report live.json replayed.json
+}
+
+@test "recording: the report equals the live one: without stacks" { same_for -d 0 -- "$T/leak"; }
+
+@test "recording: the report equals the live one: what others wrote" {
+	same_for -- perl -e 'push @a, {x => $_} for 1..2000'
+	rm -f r.heaptap ./*.json
+	same_for -- sh -c 'exec ls -l /usr/bin'
+}
+
+@test "recording: the report equals the live one: with losses (F1)" {
+	recorded --ring-size 4096 -- "$T/threads" 8 20000 || [ "$?" -eq 5 ]
+	jq -e '.processes[0].lost.allocs > 0' live.json
+	same_report live.json replayed.json
+}
+
+@test "recording: attach: the report equals the live one, the last of three" {
+	spinning
+	start "$HEAPTAP" attach -q -w r.heaptap -i 300ms --scan -o live%n.json -t 1s "$TARGET"
+	ended "$PID" 0
+	"$HEAPTAP" report -q -o replayed.json r.heaptap
+	last=$(find . -name 'live*.json' | sort -V | tail -1)
+	same_report "$last" replayed.json
+}
+
+@test "recording: another format, and the exit status of a trusted one" {
+	recorded -- "$T/leak"
+	"$HEAPTAP" report -q r.heaptap >text
+	grep -q '^leak (pid' text
+	"$HEAPTAP" report -q - <r.heaptap >text2
+	cmp text text2
+}
+
+@test "recording: heaptap is killed: what is older than a second is there (F7)" {
+	spinning
+	start "$HEAPTAP" attach -q -w r.heaptap "$TARGET"
+	wait_for [ -s r.heaptap ]
+	sleep 2
+	size=$(stat -c %s r.heaptap)
+	[ "$size" -gt 1000 ]
+	kill -KILL "$PID"
+	wait_for gone "$PID"
+	status=0
+	"$HEAPTAP" report -o r.json r.heaptap 2>err || status=$?
+	[ "$status" -eq 5 ]
+	grep -q 'r.heaptap: chunk [0-9]*, at byte [0-9]*: it breaks off .*: the report is on what comes before$' err
+	jq -e '.processes[0].totals.allocs > 100' r.json
+}
+
+@test "recording: cut off anywhere: a report on what is there, status 5, one message (F4)" {
+	recorded -- "$T/threads" 8 20000
+	size=$(stat -c %s r.heaptap)
+	[ "$size" -gt 200000 ]
+	for len in 0 1 7 8 15 16 20 36 40 100 $((size / 2)) $((size - 1)); do
+		head -c "$len" r.heaptap >cut.heaptap
+		status=0
+		"$HEAPTAP" report cut.heaptap >out 2>err || status=$?
+		[ "$status" -eq 5 ] || [ "$status" -eq 4 ] || { echo "status $status at $len"; return 1; }
+		[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
+	done
+	[ "$status" -eq 5 ]
+}
+
+@test "recording: what is none is refused in one line (F4)" {
+	: >empty.heaptap
+	head -c 100 /dev/zero >zero.heaptap
+	truncate -s 1T sparse.heaptap
+	mkdir dir.heaptap
+	for f in empty zero sparse dir missing; do
+		status=0
+		timeout 20 "$HEAPTAP" report "$f.heaptap" >out 2>err || status=$?
+		[ "$status" -eq 4 ] || { echo "status $status for $f"; return 1; }
+		[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
+		[ ! -s out ]
+	done
+	recorded -- "$T/leak"
+	printf '\x63' | dd of=r.heaptap bs=1 seek=8 conv=notrunc status=none
+	"$HEAPTAP" report r.heaptap 2>err || status=$?
+	[ "$status" -eq 4 ]
+	grep -q 'r.heaptap: its first 16 bytes are damaged' err
+}
+
+@test "recording: from a pipe that is slow (F4)" {
+	recorded -- "$T/leak"
+	mkfifo fifo
+	(
+		head -c 100 r.heaptap
+		sleep 0.3
+		tail -c +101 r.heaptap
+	) >fifo &
+	"$HEAPTAP" report -q -o piped.json fifo
+	same_report replayed.json piped.json
+}
+
+@test "recording: a full disk ends it, not the trace (F3)" {
+	mkdir small
+	mount -t tmpfs -o size=64k none small || skip "tmpfs cannot be mounted"
+	status=0
+	"$HEAPTAP" run -o live.json -w small/r.heaptap -- "$T/threads" 4 20000 >out 2>err || status=$?
+	cp small/r.heaptap . || true
+	umount small
+	[ "$status" -eq 0 ] || { cat err; return 1; }
+	grep -q '^heaptap: record: small/r.heaptap: No space left on device: the recording ends here' err
+	jq -e '.processes[0].totals.allocs > 10000' live.json
+	"$HEAPTAP" report -q -o part.json r.heaptap 2>err || status=$?
+	[ "$status" -eq 5 ]
+	[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
+	jq -e '.processes[0].totals.allocs > 100' part.json
+}
+
+@test "recording: a file size limit ends it, not the trace (F3)" {
+	status=0
+	(
+		ulimit -f 40
+		exec "$HEAPTAP" run -w r.heaptap -- "$T/threads" 4 20000 >out 2>err
+	) || status=$?
+	[ "$status" -eq 0 ] || { cat err; return 1; }
+	grep -q '^heaptap: record: r.heaptap: File too large: the recording ends here' err
+	"$HEAPTAP" report -q -o part.json r.heaptap 2>err || status=$?
+	[ "$status" -eq 5 ]
+	[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
+}
+
+@test "recording: a pipe whose reader goes away, and /dev/full, end it, not the trace (F3)" {
+	mkfifo fifo.heaptap
+	(exec head -c 10 <fifo.heaptap >/dev/null) &
+	sleep 0.2
+	"$HEAPTAP" run -o live.json -w fifo.heaptap -- "$T/threads" 4 20000 >out 2>err
+	grep -q 'Broken pipe: the recording ends here' err
+	jq -e '.processes[0].totals.allocs > 10000' live.json
+	spinning
+	status=0
+	"$HEAPTAP" attach -q -t 1s -o full.json -w /dev/full "$TARGET" >out 2>err || status=$?
+	[ "$status" -eq 5 ]
+	grep -q '/dev/full: No space left on device' err
+}
+
+@test "recording: existing files, links and folders are not written to (S2)" {
+	echo precious >r.heaptap
+	ln -s r.heaptap link.heaptap
+	for f in r.heaptap link.heaptap . missing/x.heaptap %q.heaptap; do
+		status=0
+		"$HEAPTAP" run -w "$f" -- true >out 2>err || status=$?
+		[ "$status" -eq 2 ] || { echo "status $status for $f"; cat err; return 1; }
+		[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
+	done
+	[ "$(cat r.heaptap)" = precious ]
+	"$HEAPTAP" run -q --force -w r.heaptap -- true 2>err
+	[ "$(stat -c %a r.heaptap)" = 600 ]
+	SUDO_UID=12345 SUDO_GID=54321 "$HEAPTAP" run -q -w 'p%p-%n.heaptap' -- true 2>err
+	[ "$(stat -c %u:%g p*-1.heaptap)" = 12345:54321 ]
+}
+
+@test "recording: files that are not the recorded ones give no names (D2)" {
+	cp "$T/leak" leak
+	recorded -- ./leak
+	jq -e '[.processes[0].stacks[].frames[].function] | index("main")' replayed.json
+	cp "$T/threads" leak
+	"$HEAPTAP" report -q -o other.json r.heaptap
+	jq -e '[.processes[0].stacks[].frames[] | select(.module | endswith("/leak")) | .function] | all(. == null)' other.json
+	jq -e '.stale_modules == 1' other.json
+	mkdir -p root/somewhere
+	cp "$T/leak" root/somewhere/leak
+	cp "$T/leak" root/leak
+	"$HEAPTAP" report -q --sysroot root -o names.json r.heaptap
+	jq -e '[.processes[0].stacks[].frames[].function] | index("main")' names.json
+}

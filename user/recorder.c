@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From what a session sees to the records of a stream, and into the file. */
+#include "user/recorder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "user/heap.h"
+#include "user/leaks.h"
+#include "user/leaks_why.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/options.h"
+#include "user/record_file.h"
+#include "user/source.h"
+#include "user/stream_write.h"
+#include "user/stream_zstd.h"
+
+enum { TIME_SHIFT = 8 /* 256 ns */ };
+
+struct recorder {
+	struct record_file *file;     /* owned */
+	struct stream_writer *writer; /* owned */
+	u32 depth;
+	bool is_open; /* begun and not ended */
+	bool has_failed;
+	u32 *numbers; /* owned; of modules in the stream, by id */
+	size_t nr_numbers;
+	u32 nr_modules;
+};
+
+_Static_assert(STREAM_NR_VERDICTS == (int)NR_SCAN_VERDICTS, "sums of each verdict");
+_Static_assert(STREAM_BUILD_ID_MAX == (int)BUILD_ID_MAX, "build IDs are copied");
+
+static u64 clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+static int write_chunk(void *ctx, const void *data, size_t len)
+{
+	struct recorder *r = ctx;
+
+	return record_file_write(r->file, data, len);
+}
+
+int recorder_new(struct recorder **out, const struct options *o)
+{
+	struct stream_writer_options wo = { .write = write_chunk, .codec = &stream_zstd };
+	struct recorder *r;
+	int err;
+
+	*out = NULL;
+	if (!o->record)
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	wo.ctx = r;
+	r->depth = o->depth;
+	err = record_file_new(&r->file, o->record, o->force);
+	if (!err)
+		err = stream_writer_new(&r->writer, &wo);
+	if (err) {
+		recorder_free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+int recorder_check(const struct options *o)
+{
+	struct record_file *f = NULL;
+	int err = o->record ? record_file_new(&f, o->record, o->force) : 0;
+
+	record_file_free(f);
+	return err;
+}
+
+/* The file takes no more: say so, and end it as well as it can be. */
+static void give_up(struct recorder *r, int err)
+{
+	const struct stream_end end = { .time_ns = clock_ns(CLOCK_MONOTONIC),
+					.reason = STREAM_END_ERROR,
+					.text = strerror(-err) };
+
+	r->has_failed = true;
+	r->is_open = false;
+	error("record: %s: %s: the recording ends here, after %s", record_file_name(r->file), strerror(-err),
+	      human_bytes(stream_written(r->writer).bytes).text);
+	stream_writer_resume(r->writer);
+	if (stream_write(r->writer, STREAM_END, &end) || stream_flush(r->writer))
+		debug("record: no room for its end either");
+	if (record_file_next(r->file))
+		debug("record: close");
+}
+
+static bool is_open(const struct recorder *r)
+{
+	return r && r->is_open;
+}
+
+static void check(struct recorder *r, int err)
+{
+	if (err == -EINVAL)
+		debug("record: a record that the format cannot hold");
+	else if (err && r->is_open)
+		give_up(r, err);
+}
+
+static void put(struct recorder *r, enum stream_kind kind, const void *rec)
+{
+	if (r->is_open)
+		check(r, stream_write(r->writer, kind, rec));
+}
+
+void recorder_free(struct recorder *r)
+{
+	if (!r)
+		return;
+	if (r->is_open) {
+		put(r, STREAM_END,
+		    &(struct stream_end){ .time_ns = clock_ns(CLOCK_MONOTONIC),
+					  .reason = STREAM_END_ERROR,
+					  .text = "broken off" });
+		if (r->is_open)
+			check(r, stream_flush(r->writer));
+	}
+	stream_writer_free(r->writer);
+	record_file_free(r->file);
+	free(r->numbers);
+	free(r);
+}
+
+void recorder_begin(struct recorder *r, const char *backend, bool wants_scan)
+{
+	struct stream_hello hello = { .role = STREAM_ROLE_FILE,
+				      .time_shift = TIME_SHIFT,
+				      .mono_ns = clock_ns(CLOCK_MONOTONIC),
+				      .real_ns = clock_ns(CLOCK_REALTIME),
+				      .wants_scan = wants_scan,
+				      .producer = "heaptap " HEAPTAP_VERSION,
+				      .backend = backend };
+	struct utsname names;
+
+	if (!r)
+		return;
+	r->is_open = true;
+	hello.depth = r->depth;
+	if (getrandom(&hello.id, sizeof(hello.id), 0) != sizeof(hello.id))
+		hello.id = hello.real_ns;
+	if (!uname(&names)) {
+		hello.machine = names.machine;
+		hello.release = names.release;
+	}
+	put(r, STREAM_HELLO, &hello);
+}
+
+/* The number of @m in the stream, which is introduced if it is new; 0 for none. */
+static u32 module_number(struct recorder *r, const struct module *m)
+{
+	struct stream_module rec;
+
+	if (!m)
+		return 0;
+	if (m->id >= r->nr_numbers) {
+		size_t nr = 2 * (size_t)m->id + 16;
+		u32 *numbers = reallocarray(r->numbers, nr, sizeof(*numbers));
+
+		if (!numbers)
+			return 0;
+		memset(numbers + r->nr_numbers, 0, (nr - r->nr_numbers) * sizeof(*numbers));
+		r->numbers = numbers;
+		r->nr_numbers = nr;
+	}
+	if (r->numbers[m->id])
+		return r->numbers[m->id];
+	rec = (struct stream_module){ .module = ++r->nr_modules,
+				      .is_deleted = m->is_deleted,
+				      .dev = m->dev,
+				      .ino = m->ino,
+				      .build_id_len = m->build_id_len,
+				      .path = m->path };
+	memcpy(rec.build_id, m->build_id, m->build_id_len);
+	put(r, STREAM_MODULE, &rec);
+	return r->numbers[m->id] = rec.module;
+}
+
+void recorder_maps(struct recorder *r, const struct target *t)
+{
+	const struct mapping_list *list = &t->maps;
+
+	if (!is_open(r))
+		return;
+	for (size_t i = 0; i < list->nr; i++)
+		module_number(r, list->maps[i].module);
+	put(r, STREAM_MAPS,
+	    &(struct stream_maps){ .pid = (u32)t->pid, .epoch = list->epoch, .nr = (u32)list->nr });
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct mapping *m = &list->maps[i];
+
+		put(r, STREAM_MAPPING,
+		    &(struct stream_mapping){ .start = m->start,
+					      .end = m->end,
+					      .file_offset = m->file_offset,
+					      .bias = m->bias,
+					      .module = module_number(r, m->module) });
+	}
+	for (size_t i = 0; i < t->nr_allocators; i++)
+		put(r, STREAM_ALLOCATOR,
+		    &(struct stream_allocator){ .pid = (u32)t->pid,
+						.module = module_number(r, t->allocators[i].module),
+						.kind = t->allocators[i].kind });
+}
+
+void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
+{
+	struct stream_process rec = { .pid = (u32)t->pid,
+				      .flags = t->is_started ? STREAM_STARTED : 0,
+				      .word_size = t->is_32bit ? 4 : 8,
+				      .time_ns = time_ns,
+				      .start_time = t->start_time,
+				      .comm = t->comm,
+				      .exe = t->exe };
+	struct proc_status status;
+
+	if (!is_open(r))
+		return;
+	if (!proc_read_status(&status, t->pid)) {
+		rec.ppid = (u32)status.ppid;
+		rec.uid = status.uid;
+	}
+	record_file_set_pid(r->file, t->pid);
+	put(r, STREAM_PROCESS, &rec);
+	recorder_maps(r, t);
+	/* Whatever becomes of the events: who it was is there. */
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
+}
+
+void recorder_event(struct recorder *r, const struct event_header *rec, size_t len)
+{
+	if (is_open(r))
+		check(r, stream_write_event(r->writer, rec, len));
+}
+
+void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
+{
+	if (is_open(r))
+		put(r, STREAM_LOSSES,
+		    &(struct stream_losses){ .pid = (u32)pid,
+					     .flags = flags,
+					     .allocs = l->allocs,
+					     .frees = l->frees,
+					     .stacks = l->stacks,
+					     .other = l->other,
+					     .abandoned = l->abandoned });
+}
+
+static struct stream_sum sum_of(const struct scan_sum *sum)
+{
+	return (struct stream_sum){ sum->blocks, sum->bytes };
+}
+
+/* True if there is anything in it. */
+static bool copy_sums(struct stream_sum *out, const struct scan_sums *sums)
+{
+	bool is_any = false;
+
+	for (size_t i = 0; i < NR_SCAN_VERDICTS; i++) {
+		out[i] = sum_of(&sums->of[i]);
+		is_any |= out[i].blocks || out[i].bytes;
+	}
+	return is_any;
+}
+
+static void put_scan_rows(struct recorder *r, const struct leaks *l, const struct heap *heap)
+{
+	for (u32 i = 0; i < l->nr_rows; i++) {
+		struct heap_row row = heap_row_get(heap, i);
+		struct stream_scan_row rec = { .stack = stream_stack_number(r->writer, row.stack),
+					       .fn = row.fn,
+					       .through = sum_of(&l->rows[i].through) };
+
+		if (copy_sums(rec.sums, &l->rows[i].sums) || rec.through.blocks)
+			put(r, STREAM_SCAN_ROW, &rec);
+	}
+	for (size_t i = 0; i < l->nr_links; i++) {
+		struct heap_row row = heap_row_get(heap, l->links[i].row);
+		struct heap_row leader = heap_row_get(heap, l->links[i].leader);
+
+		put(r, STREAM_SCAN_LINK,
+		    &(struct stream_scan_link){ .stack = stream_stack_number(r->writer, row.stack),
+						.fn = row.fn,
+						.leader_stack = stream_stack_number(r->writer, leader.stack),
+						.leader_fn = leader.fn,
+						.sum = sum_of(&l->links[i].sum) });
+	}
+}
+
+static void put_why(struct recorder *r, const struct leak_why *why, const struct heap *heap, u8 flags)
+{
+	struct heap_row row = heap_row_get(heap, why->row);
+	const struct stream_scan_why rec = { .stack = stream_stack_number(r->writer, row.stack),
+					     .fn = row.fn,
+					     .flags = flags |
+						      (why->row != WHY_NO_ROW ? STREAM_WHY_HAS_ROW : 0) |
+						      (why->root_path ? STREAM_WHY_HAS_PATH : 0),
+					     .verdict = why->verdict,
+					     .word_size = why->word_size,
+					     .root = why->root,
+					     .addr = why->addr,
+					     .root_addr = why->root_addr,
+					     .root_tp = why->root_tp,
+					     .root_tid = (u32)why->root_tid,
+					     .root_where = why->root_where,
+					     .nr_steps = (u32)why->nr_steps,
+					     .nr_left_out = why->nr_left_out,
+					     .root_path = why->root_path };
+
+	put(r, STREAM_SCAN_WHY, &rec);
+	for (size_t i = 0; i < why->nr_steps; i++) {
+		const struct why_step *s = &why->steps[i];
+
+		row = heap_row_get(heap, s->row);
+		put(r, STREAM_SCAN_STEP,
+		    &(struct stream_scan_step){ .addr = s->addr,
+						.size = s->size,
+						.offset = s->offset,
+						.nr = s->nr,
+						.stack = stream_stack_number(r->writer, row.stack),
+						.fn = row.fn,
+						.flags = s->row != WHY_NO_ROW ? STREAM_WHY_HAS_ROW : 0 });
+	}
+}
+
+void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,
+		   bool is_exiting)
+{
+	struct stream_scan rec = { .pid = (u32)pid };
+
+	if (!is_open(r))
+		return;
+	rec.flags = (l->has_verdict ? STREAM_SCAN_VERDICT : 0) |
+		    (l->result.is_complete ? STREAM_SCAN_COMPLETE : 0) |
+		    (l->is_partial ? STREAM_SCAN_PARTIAL : 0) | (is_exiting ? STREAM_SCAN_EXITING : 0) |
+		    (l->has_before ? STREAM_SCAN_BEFORE : 0);
+	rec.pause_ns = l->pause_ns;
+	rec.max_pause_ns = l->max_pause_ns;
+	rec.word_size = l->word_size;
+	rec.scanned_bytes = l->result.scanned_bytes;
+	rec.skipped_bytes = l->result.skipped_bytes;
+	rec.nr_unstopped = l->result.nr_unstopped;
+	rec.nr_overlaps = l->result.nr_overlaps;
+	rec.why = l->why;
+	rec.left_out = sum_of(&l->left_out);
+	rec.fresh = sum_of(&l->fresh);
+	rec.again = sum_of(&l->again);
+	copy_sums(rec.sums, &l->result.sums);
+	put(r, STREAM_SCAN, &rec);
+	put_scan_rows(r, l, heap);
+	for (size_t i = 0; i < l->nr_whys; i++)
+		put_why(r, &l->whys[i], heap, 0);
+	if (l->asked)
+		put_why(r, l->asked, heap, STREAM_WHY_ASKED);
+	put(r, STREAM_SCAN_END, &(struct stream_pid){ (u32)pid });
+}
+
+void recorder_mark_report(struct recorder *r)
+{
+	if (is_open(r))
+		put(r, STREAM_MARK,
+		    &(struct stream_mark_record){ .time_ns = clock_ns(CLOCK_MONOTONIC),
+						  .what = STREAM_MARK_REPORT });
+}
+
+void recorder_tick(struct recorder *r)
+{
+	if (is_open(r))
+		check(r, stream_tick(r->writer, clock_ns(CLOCK_MONOTONIC)));
+}
+
+void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
+{
+	struct stream_written written;
+	int err;
+
+	if (!is_open(r))
+		return;
+	put(r, STREAM_END,
+	    &(struct stream_end){ .time_ns = time_ns,
+				  .duration_ns = duration_ns,
+				  .reason = STREAM_END_DONE,
+				  .nr_events = stream_written(r->writer).nr_events });
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
+	if (!r->is_open)
+		return;
+	r->is_open = false;
+	written = stream_written(r->writer);
+	err = record_file_next(r->file);
+	r->has_failed |= err != 0;
+	if (err)
+		error("record: %s: %s", record_file_name(r->file), strerror(-err));
+	else
+		info("record: %s: %s events, %s", record_file_name(r->file),
+		     human_count(written.nr_events).text, human_bytes(written.bytes).text);
+	if (written.nr_dropped_stacks)
+		warn("record: %s stacks were too many for it", human_count(written.nr_dropped_stacks).text);
+}
+
+bool recorder_has_failed(const struct recorder *r)
+{
+	return r && r->has_failed;
+}

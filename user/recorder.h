@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a session sees, written down as a stream: --record. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "bpf/event.h"
+#include "user/stream_record.h"
+
+struct heap;
+struct leaks;
+struct losses;
+struct options;
+struct target;
+
+/*
+ * All but recorder_new() take NULL for "nothing is recorded" and do nothing then. Errors of the file end the
+ * recording, not the trace: they are logged once.
+ */
+struct recorder;
+
+/* By --record and its like; *@out stays NULL without it. Nothing is created yet. 0, or -errno, logged. */
+int recorder_new(struct recorder **out, const struct options *o) __must_check;
+
+/* Only what is wrong with the name, as recorder_new(). 0, or -errno, logged. */
+int recorder_check(const struct options *o) __must_check;
+
+/* What has not been ended is ended as broken off. */
+void recorder_free(struct recorder *r);
+
+/* Who records, from which source: the first of all. */
+void recorder_begin(struct recorder *r, const char *backend, bool wants_scan);
+
+/* A process that is traced since @time_ns, a new image of one, or a child; with its mappings and allocators. */
+void recorder_process(struct recorder *r, const struct target *t, u64 time_ns);
+
+/* Its mappings or allocators have changed. */
+void recorder_maps(struct recorder *r, const struct target *t);
+
+/* Any record of bpf/event.h, in order. */
+void recorder_event(struct recorder *r, const struct event_header *rec, size_t len);
+
+/* Totals of @pid, and what the books made of them: enum stream_losses_flag. */
+void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags);
+
+/* Verdicts on @pid, or why there are none. @is_exiting: they are its last ones. */
+void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,
+		   bool is_exiting);
+
+/* A report has been written. */
+void recorder_mark_report(struct recorder *r);
+
+/* Often: what is a second old goes to the file. */
+void recorder_tick(struct recorder *r);
+
+/* Tracing has ended at @time_ns, after @duration_ns. Nothing can be added any more. */
+void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns);
+
+/* Something could not be kept. */
+bool recorder_has_failed(const struct recorder *r);
