@@ -108,11 +108,25 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 	return 0;
 }
 
+/* An import of what walks the caller's stack: glibc, the compiler's runtime, libunwind. */
+static bool walks_stack(const struct elf_symbol *sym)
+{
+	static const char *const names[] = { "backtrace",      "_Unwind_Backtrace", "unw_backtrace",
+					     "_Ux86_64_step",  "_ULx86_64_step",    "_Uaarch64_step",
+					     "_ULaarch64_step" };
+
+	for (size_t i = 0; sym->shndx == SHN_UNDEF && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(sym->name, names[i]))
+			return true;
+	return false;
+}
+
 static int see_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct finder *f = ctx;
 	u16 fn;
 
+	f->list->walks_stack |= walks_stack(sym);
 	if (sym->shndx == SHN_UNDEF || !sym->value ||
 	    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_NOTYPE))
 		return 0;
@@ -226,6 +240,8 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	if (!out->nr)
 		return 0;
 	out->kind = f.kind < ARRAY_SIZE(kinds) ? kinds[f.kind].kind : "custom";
+	/* jemalloc walks only to profile, and has ends that cannot be found. */
+	out->walks_stack &= f.kind == ARRAY_SIZE(kinds);
 	err = place_all(&f);
 	if (!err)
 		err = find_internal_calls(out, elf);

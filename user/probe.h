@@ -26,6 +26,7 @@ struct probe_list {
 	size_t nr;
 	const char *kind; /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
 	bool is_runtime;  /* its operators new and delete are a runtime's, which hand blocks on as they are */
+	bool walks_stack; /* it asks for its own call stack, on which a uretprobe would end */
 	u64 linker_hook;  /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
 	/*
 	 * Calls of its free (site internal_site) that the C library makes for itself, past the PLT: blocks that

@@ -411,6 +411,21 @@ static int see_ends(struct probe_site *site, struct elf *elf, const struct probe
 	return err;
 }
 
+/* The same if it can be had: a uretprobe does no worse than to hide callers from the allocator's own walk. */
+static int try_ends(struct probe_site *site, struct elf *elf, const struct probe_list *list,
+		    const struct probe_options *options, const struct body *b)
+{
+	u8 flags = site->flags;
+	int err = see_ends(site, elf, list, options, b);
+
+	if (err == -ENOMEM || (!err && !site->has_unseen_end))
+		return err;
+	site->flags = flags;
+	site->has_unseen_end = false;
+	drop_rets(site);
+	return 0;
+}
+
 /* Symbols may say any size, or none. */
 static void limit_end(struct probe_site *site, const struct elf_segment *seg, const struct body *b)
 {
@@ -440,6 +455,8 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
 	if (site->flags & PROBE_RETURNS && (alloc_fn(site->fn)->can_throw || options->no_uretprobe))
 		err = see_ends(site, elf, list, options, &b);
+	else if (site->flags & PROBE_RETURNS && list->walks_stack)
+		err = try_ends(site, elf, list, options, &b);
 	if (elf->word_size == 4)
 		site->flags |= PROBE_32BIT;
 	if (site->flags & PROBE_DELEGATES) {

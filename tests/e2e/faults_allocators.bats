@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Allocators in odd states, under odd names and from odd places.
+
+load ../lib/common
+
+@test "faults: arenas and caches of threads, tuned in all ways, trimmed: equal to the oracle (B10)" {
+	counted -d 4 -- "$T/arenas" 4
+	as_counted
+	nothing_lost
+	counted -d 4 -- "$T/arenas" 3 1 1
+	as_counted
+	MALLOC_ARENA_MAX=1 MALLOC_PERTURB_=85 MALLOC_TOP_PAD_=0 counted -d 4 -- "$T/arenas" 3
+	as_counted
+	GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0 counted -d 4 -- "$T/arenas" 3
+	as_counted
+	nothing_lost
+}
+
+@test "faults: malloc by its other names, and that of a second C library (B13)" {
+	traced -- "$T/names"
+	[ "$status" -eq 0 ]
+	as_told live allocs
+	# The linker's own blocks for the second library are below it too.
+	[ "$(of_function of_second_libc live_bytes)" -ge 20000 ]
+	is '.functions.calloc // 0 | . > 0' true
+	nothing_lost
+}
+
+@test "faults: malloc within malloc, 300 deep, is one request (B16)" {
+	for depth in 3 63 64 300; do
+		traced -- "$T/nested" "$depth"
+		[ "$status" -eq 0 ]
+		as_told
+		is .functions.malloc 10
+		nothing_lost
+	done
+}
+
+@test "faults: more calls under way at once than can be followed: what is not seen is counted (B16)" {
+	local requests seen
+	for depth in 3 20 63 64 200; do
+		traced -- "$T/nested" "$depth" far
+		[ "$status" -eq 0 ]
+		requests=$(awk '/^requests/ { print $2 }' "$out")
+		seen=$(field .totals.allocs)
+		((seen <= requests && seen + $(field .lost.other) >= requests)) ||
+			{ echo "depth $depth: $requests requests, $seen seen, $(field .lost)"; return 1; }
+		[ "$depth" -ne 3 ] || nothing_lost
+	done
+}
+
+@test "faults: an allocator that asks for the call stack sees the same as untraced (B19)" {
+	"$T/asks_stack" >"$BATS_TEST_TMPDIR/control"
+	traced -- "$T/asks_stack"
+	[ "$status" -eq 0 ]
+	cmp "$out" "$BATS_TEST_TMPDIR/control"
+	[ "$(field .functions.malloc)" -gt 0 ]
+	nothing_lost
+}
+
+@test "faults: exit, quick_exit, _exit, abort: all that handlers do is seen (B18)" {
+	local how
+	for how in exit quick _exit abort; do
+		control=0
+		"$T/ends" "$how" >"$BATS_TEST_TMPDIR/control" || control=$?
+		traced -- "$T/ends" "$how"
+		[ "$status" -eq "$control" ] || { echo "$how: $status, not $control"; return 1; }
+		cmp "$out" "$BATS_TEST_TMPDIR/control"
+		as_told
+		nothing_lost
+	done
+}
+
+@test "faults: the main thread ends, another goes on (B18)" {
+	traced -- "$T/ends" main
+	[ "$status" -eq 0 ]
+	as_told
+	nothing_lost
+	is .exit.code 0
+}
