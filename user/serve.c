@@ -47,6 +47,12 @@ static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
 /* The source is closed: the targets are as before. */
 static void close_trace(struct serve *s)
 {
+	/* A program that the source traces is let go with it, and nothing is left to serve. */
+	if (s->launch && s->ops && s->ops->tracer) {
+		launch_free(s->launch);
+		s->launch = NULL;
+		s->is_over = true;
+	}
 	serve_scan_free(s->scan);
 	s->scan = NULL;
 	serve_trace_free(s->trace);
@@ -54,6 +60,7 @@ static void close_trace(struct serve *s)
 	if (s->source)
 		s->ops->free(s->source);
 	s->source = NULL;
+	s->ops = NULL;
 	free(s->custom);
 	s->custom = NULL;
 	s->client = 0;
@@ -132,7 +139,7 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 	struct serve *s = ctx;
 
 	(void)status;
-	if (!s->trace)
+	if (!s->trace || !serve_trace_target(s->trace, pid))
 		return;
 	serve_trace_update(s->trace, pid);
 	serve_scan_exiting(s, pid);
@@ -142,7 +149,9 @@ int serve_launch(struct serve *s)
 {
 	const struct launch_options lo = { .argv = s->options->args,
 					   .user = s->options->user,
-					   .cwd = s->options->cwd };
+					   .cwd = s->options->cwd,
+					   .tracer = s->ops ? s->ops->tracer : NULL,
+					   .source = s->source };
 	const struct launch_hooks hooks = { s, on_exec, on_mapped, on_exiting };
 	int err;
 

@@ -289,12 +289,21 @@ static int has_gaps(struct serve_scan *n)
 	return memcmp(&now, &n->losses, sizeof(now)) ? -ENODATA : n->err;
 }
 
+static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+{
+	const struct serve *s = ctx;
+
+	return s->ops->tracer->read_regs(s->source, tid, regs);
+}
+
 /* The process stands: take in its last events, read its memory. */
 static int read_standing(struct serve_scan *n)
 {
 	struct serve *s = n->serve;
+	const struct snapshot_holder holder = { s, read_regs };
 	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
-					     .is_traced = n->is_exiting || s->launch };
+					     .is_traced = n->is_exiting || s->launch || s->ops->tracer,
+					     .holder = s->ops->tracer ? &holder : NULL };
 	int err = snapshot_stop_new(&n->snap, n->pid, &so);
 
 	if (!err)
@@ -313,18 +322,39 @@ static int read_standing(struct serve_scan *n)
 	return err;
 }
 
+/* Who traces it already must stop it. */
+static int hold(const struct serve_scan *n)
+{
+	const struct serve *s = n->serve;
+
+	if (n->is_exiting)
+		return 0;
+	if (s->ops->tracer)
+		return s->ops->tracer->hold(s->source, n->pid, n->max_pause_ns);
+	return s->launch ? launch_hold(s->launch, n->max_pause_ns) : 0;
+}
+
+static void release(const struct serve_scan *n)
+{
+	const struct serve *s = n->serve;
+
+	if (n->is_exiting)
+		return;
+	if (s->ops->tracer)
+		s->ops->tracer->release(s->source, n->pid);
+	else if (s->launch)
+		launch_release(s->launch);
+}
+
 static int read_moment(struct serve_scan *n)
 {
-	struct serve *s = n->serve;
-	bool is_held = s->launch && !n->is_exiting;
 	u64 start_ns = snapshot_clock();
-	int err = is_held ? launch_hold(s->launch, n->max_pause_ns) : 0;
+	int err = hold(n);
 
 	if (err)
 		return err;
 	err = read_standing(n);
-	if (is_held)
-		launch_release(s->launch);
+	release(n);
 	n->pause_ns = snapshot_clock() - start_ns;
 	return err;
 }

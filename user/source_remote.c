@@ -76,6 +76,7 @@ static void on_stopped(struct source *s, struct wire_view *v)
 	wire_get_text(v, text, sizeof(text));
 	if (how == WIRE_END_ERROR && !text[0])
 		snprintf(text, sizeof(text), "it cannot be traced over there");
+	s->has_failed = how == WIRE_END_ERROR;
 	end(s, text);
 }
 
@@ -243,7 +244,10 @@ const char *source_remote_why(const struct source *s)
 
 bool source_remote_is_started(const struct source *s)
 {
-	return s->was_started;
+	u64 allocs, frees;
+	pid_t pid;
+
+	return s->was_started && !s->has_failed && stream_source_count(s->stream, 0, &pid, &allocs, &frees);
 }
 
 void source_remote_stop(struct source *s)

@@ -23,7 +23,7 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 /* How it ended, for the user; "" = well. */
 const char *source_remote_why(const struct source *s);
 
-/* The server has answered, and traces. */
+/* The server traces, and has named a process. */
 bool source_remote_is_started(const struct source *s);
 
 /* Ask for the end: probes out, the last records. They come by poll() until it gives -ENODATA. */

@@ -172,7 +172,7 @@ same_as_local() {
 	[ "$status" -eq 2 ]
 	(umask 077 && tr 0-9a-f 1-9a-f0 <"$TOKEN" >"$BATS_TEST_TMPDIR/wrong")
 	watched --token-file "$BATS_TEST_TMPDIR/wrong" "tcp://127.0.0.1:$PORT"
-	[ "$status" -eq 4 ]
+	[ "$status" -eq 4 ] || { echo "status $status"; cat "$err"; false; }
 	grep -q 'wrong token' "$err"
 	has_own_code "$TARGET"
 	watched --token-file "$TOKEN" -t 1s "tcp://127.0.0.1:$PORT"
@@ -398,4 +398,228 @@ seen_and_lost() {
 	done
 	untouched "$TARGET"
 	is_running "$SERVE"
+}
+
+# ---- ssh ----
+
+# with_sshd: a server of the test's own at 127.0.0.1:$SSH_PORT, and an ssh in PATH that knows its keys
+with_sshd() {
+	local dir=$BATS_TEST_TMPDIR/ssh
+	command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || skip "no sshd: package openssh-server"
+	SSH_PORT=$((30000 + RANDOM % 2000))
+	mkdir -p "$dir/bin"
+	[ -d /run/sshd ] || mkdir -m 755 /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f "$dir/host"
+	ssh-keygen -q -t ed25519 -N '' -f "$dir/user"
+	cp "$dir/user.pub" "$dir/authorized"
+	echo "[127.0.0.1]:$SSH_PORT $(cut -d' ' -f1,2 "$dir/host.pub")" >"$dir/known"
+	ln -s "$HEAPTAP" "$dir/bin/heaptap"
+	cat >"$dir/sshd_config" <<-EOF
+		Port $SSH_PORT
+		ListenAddress 127.0.0.1
+		HostKey $dir/host
+		AuthorizedKeysFile $dir/authorized
+		PidFile none
+		StrictModes no
+		UsePAM no
+		PasswordAuthentication no
+		PermitRootLogin prohibit-password
+		SetEnv PATH=$dir/bin:/usr/sbin:/usr/bin:/sbin:/bin
+	EOF
+	cat >"$dir/ssh_config" <<-EOF
+		IdentityFile $dir/user
+		IdentitiesOnly yes
+		UserKnownHostsFile $dir/known
+		GlobalKnownHostsFile /dev/null
+		BatchMode yes
+	EOF
+	printf '#!/bin/sh\nexec %s -F %s "$@"\n' "$(command -v ssh)" "$dir/ssh_config" >"$dir/bin/ssh"
+	chmod +x "$dir/bin/ssh"
+	start_as sshd "$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$dir/sshd_config"
+	wait_for grep -q 'listening' "$BATS_TEST_TMPDIR/sshd.err"
+	PATH=$dir/bin:$PATH
+}
+
+@test "remote: ssh to a process" {
+	with_sshd
+	spinning
+	watched -t 2s "ssh://127.0.0.1:$SSH_PORT/$TARGET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	[ "$(field .totals.allocs)" -gt 100 ]
+	nothing_lost
+	untouched "$TARGET"
+}
+
+@test "remote: ssh starts a program, its arguments as they are" {
+	with_sshd
+	watched "ssh://root@127.0.0.1:$SSH_PORT" -- /bin/sh -c 'echo "$1"; exec "$2"' "it's" '$HOME "x" `y` ; \\' "$T/leak"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	grep -qF '$HOME "x" `y` ; \\' "$err" || { cat "$err"; false; }
+	[ "$(jq '.processes[-1].scan.definite.blocks' "$report")" -eq 32 ]
+}
+
+@test "remote: ssh that fails says why, and which" {
+	with_sshd
+	watched "ssh://127.0.0.1:$SSH_PORT/no-such-process"
+	[ "$status" -eq 4 ] || { echo "status $status"; cat "$err"; false; }
+	grep -q 'no-such-process' "$err"
+	watched "ssh://127.0.0.1:1/1"
+	[ "$status" -eq 4 ] || { echo "status $status"; cat "$err"; false; }
+	grep -q 'refused' "$err"
+	run "$HEAPTAP" connect "ssh://127.0.0.1:$SSH_PORT"
+	[ "$status" -eq 2 ]
+}
+
+@test "remote: ssh is killed: the target is untouched, no server stays" {
+	with_sshd
+	spinning
+	watching --no-scan "ssh://127.0.0.1:$SSH_PORT/$TARGET"
+	sleep 1
+	pid=$(pgrep -P "$TAP" -x ssh)
+	kill -KILL "$pid"
+	ended "$TAP" 5
+	[ "$(field .totals.allocs)" -gt 10 ]
+	untouched "$TARGET"
+}
+
+# ---- servers that lie ----
+
+# lying LIE...: between the server and the client, at $LIAR
+lying() {
+	LIAR=$DIR/liar
+	rm -f "$LIAR"
+	start_as liar python3 "$NET/liar.py" "$LIAR" "$SOCKET" "$@"
+	wait_for says liar ready
+}
+
+@test "remote: a server that names /etc/shadow and sends escape sequences (G4, S5, S9)" {
+	local sysroot=$BATS_TEST_TMPDIR/root DIR dir esc=$'\e'
+	command -v strace >/dev/null || skip "no strace"
+	DIR=$(mktemp -d)
+	dir=$(mktemp -d /tmp/XXXX)
+	# as long as /etc/shadow
+	[ ${#dir} -eq 9 ]
+	cp "$T/spin" "$dir/q"
+	mkdir -p "$sysroot/etc"
+	ln -s /etc/shadow "$sysroot/etc/shadow"
+	start "$dir/q"
+	TARGET=$PID
+	wait_for says q ready
+	serving "$TARGET"
+	lying "$dir/q=/etc/shadow" 'libc.so.6=\x1b]0;you\x07\x1b' 'malloc=\x1b[31mx'
+	strace -f -y -s 200 -o "$BATS_TEST_TMPDIR/trace" -e trace=open,openat,openat2 \
+		"$HEAPTAP" connect -v --sysroot "$sysroot" -t 2s -o "$BATS_TEST_TMPDIR/r.json" -o - "unix:$LIAR" \
+		>"$BATS_TEST_TMPDIR/text" 2>&1 || { cat "$BATS_TEST_TMPDIR/text"; false; }
+	grep -q 'etc/shadow' "$BATS_TEST_TMPDIR/text" # the lie arrived
+	! grep -q '</etc/shadow>' "$BATS_TEST_TMPDIR/trace"
+	! grep -q '"/etc/shadow' "$BATS_TEST_TMPDIR/trace"
+	! grep -q "$esc" "$BATS_TEST_TMPDIR/text"
+	! grep -q "$esc" "$BATS_TEST_TMPDIR/r.json"
+	jq -e '.processes[0].totals.allocs > 10' "$BATS_TEST_TMPDIR/r.json"
+	kill -TERM "$SERVE"
+	end_started
+	rm -rf "$DIR" "$dir"
+}
+
+@test "remote: a server whose bytes are damaged: an error, a report of what was good, no crash (G4)" {
+	local DIR seed status
+	DIR=$(mktemp -d)
+	spinning 200
+	serving "$TARGET"
+	for ((seed = 0; seed < HEAPTAP_ROUNDS / 5; seed++)); do
+		lying "$([ $((seed % 2)) -eq 0 ] && echo flip || echo garble)=$seed"
+		status=0
+		timeout -k 1 20 "$HEAPTAP" connect -t 500ms -i 100ms --scan -o "$BATS_TEST_TMPDIR/%n.json" --force \
+			"unix:$LIAR" >/dev/null 2>"$BATS_TEST_TMPDIR/connect.err" || status=$?
+		# 0: nothing important was hit; 124 while it waits for a connection that the damage ended
+		[[ $status == [045] || $status == 124 ]] || { echo "seed $seed: $status"; cat "$BATS_TEST_TMPDIR/connect.err"; false; }
+		kill "$PID"
+		wait_for gone "$PID"
+	done
+	untouched "$TARGET"
+	is_running "$SERVE"
+	kill -TERM "$SERVE"
+	end_started
+	rm -rf "$DIR"
+}
+
+# ---- two hosts ----
+
+# two_hosts: name spaces $BOARD and $HOST with a cable between them, 192.0.2.1 and 192.0.2.2
+two_hosts() {
+	BOARD=heaptap-b$$ HOST=heaptap-h$$
+	ip netns add "$BOARD" 2>/dev/null || skip "no network name spaces"
+	ip netns add "$HOST"
+	ip link add "b$$" netns "$BOARD" type veth peer name "h$$" netns "$HOST" || skip "no veth"
+	ip -n "$BOARD" addr add 192.0.2.1/24 dev "b$$"
+	ip -n "$HOST" addr add 192.0.2.2/24 dev "h$$"
+	ip -n "$BOARD" link set "b$$" up
+	ip -n "$HOST" link set "h$$" up
+	TOKEN=$BATS_TEST_TMPDIR/token
+	(umask 077 && od -An -vN32 -tx1 /dev/urandom | tr -dc 0-9a-f >"$TOKEN")
+}
+
+teardown() {
+	end_started
+	[ -z "${BOARD:-}" ] || ip netns del "$BOARD" 2>/dev/null || true
+	[ -z "${HOST:-}" ] || ip netns del "$HOST" 2>/dev/null || true
+}
+
+on_board() { ip netns exec "$BOARD" "$@"; }
+
+# The name space's own: ip netns exec becomes the program.
+serving_board() {
+	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --token-file "$TOKEN" "$@"
+	SERVE=$PID
+}
+
+watching_host() {
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/connect.err
+	start_as connect ip netns exec "$HOST" "$HEAPTAP" connect --token-file "$TOKEN" -o "$report" "$@"
+	TAP=$PID
+}
+
+@test "remote: two hosts; the cable is pulled for a while: nothing is lost, or it is counted (feature 44)" {
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host tcp://192.0.2.1
+	wait_for is_watching
+	step "alloc 1000 48"
+	ip -n "$BOARD" link set "b$$" down
+	step "free 300"
+	step "burst 20000"
+	sleep 3
+	ip -n "$BOARD" link set "b$$" up
+	step "alloc 100 24"
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	seen_and_lost
+	is .scan.definite.blocks 0
+	untouched "$TARGET"
+}
+
+@test "remote: two hosts; the board connects to the host, and again after the host's end (feature 40)" {
+	two_hosts
+	spinning
+	serving_board --to tcp://192.0.2.2:4577 "$TARGET"
+	for round in 1 2; do
+		watching_host --listen tcp://192.0.2.2:4577 -t 1s --force
+		ended "$TAP" 0
+		[ "$(field .totals.allocs)" -gt 50 ]
+	done
+	untouched "$TARGET"
+}
+
+@test "remote: two hosts; a program on the board, its leaks on the host" {
+	two_hosts
+	serving_board --wait --listen tcp://192.0.2.1 -- "$T/leak"
+	wait_for is_listening
+	watching_host --sysroot / tcp://192.0.2.1
+	ended "$TAP" 0
+	is .scan.definite.blocks 32
+	ended "$SERVE" 0
 }
