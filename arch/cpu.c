@@ -11,8 +11,7 @@
 
 /* All of them everywhere, for tests; what a thread runs is among those of its kernel. */
 static const struct cpu *const cpus[] = {
-	&cpu_x86_64,
-	&cpu_i386,
+	&cpu_x86_64, &cpu_i386, &cpu_aarch64, &cpu_arm, &cpu_riscv64, &cpu_mipsel, &cpu_powerpc,
 };
 
 #if defined(__x86_64__) || defined(__i386__)

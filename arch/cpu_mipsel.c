@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * 32-bit MIPS (o32, little endian) for breakpoints. A branch is carried out with the instruction in its delay slot,
+ * which therefore must be one that is known too.
+ */
+#include "arch/cpu_insn.h"
+
+#include <elf.h>
+#include <errno.h>
+
+/* The kernel's order: six words of nothing, 32 registers, lo, hi, pc and the coprocessor's. */
+enum {
+	R0 = 6,
+	V0 = R0 + 2,
+	A0 = R0 + 4,
+	SP = R0 + 29,
+	FP = R0 + 30,
+	RA = R0 + 31,
+	LO = 38,
+	HI,
+	PC,
+	NR_WORDS = 45
+};
+enum { REG_RA = 31 };
+
+static const u8 words[NR_CPU_REGS] = {
+	[CPU_PC] = PC,	 [CPU_SP] = SP,	      [CPU_FP] = FP,	   [CPU_LINK] = RA,	[CPU_RESULT] = V0,
+	[CPU_ARG1] = A0, [CPU_ARG2] = A0 + 1, [CPU_ARG3] = A0 + 2, [CPU_ARG4] = A0 + 3,
+};
+
+static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
+{
+	return cpu_regs_word(regs, 4, words[reg]);
+}
+
+static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
+{
+	cpu_regs_set_word(regs, 4, words[reg], value);
+}
+
+static u32 r(const struct cpu_insn *in, u32 nr)
+{
+	return nr ? (u32)cpu_insn_get(in, R0 + nr) : 0;
+}
+
+static int set_r(struct cpu_insn *in, u32 nr, u32 value)
+{
+	if (nr)
+		cpu_insn_set(in, R0 + nr, value);
+	return 0;
+}
+
+static u32 rs(const struct cpu_insn *in, u32 word)
+{
+	return r(in, cpu_bits(word, 21, 5));
+}
+
+static u32 rt(const struct cpu_insn *in, u32 word)
+{
+	return r(in, cpu_bits(word, 16, 5));
+}
+
+static u32 imm(u32 word)
+{
+	return (u32)cpu_signed_bits(word, 0, 16);
+}
+
+static int put_rt(struct cpu_insn *in, u32 word, u32 value)
+{
+	return set_r(in, cpu_bits(word, 16, 5), value);
+}
+
+static int put_rd(struct cpu_insn *in, u32 word, u32 value)
+{
+	return set_r(in, cpu_bits(word, 11, 5), value);
+}
+
+static int do_addiu(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, rs(in, word) + imm(word));
+}
+
+static int do_slti(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, (s32)rs(in, word) < (s32)imm(word));
+}
+
+static int do_sltiu(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, rs(in, word) < imm(word));
+}
+
+static int do_andi(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, rs(in, word) & (u16)word);
+}
+
+static int do_ori(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, rs(in, word) | (u16)word);
+}
+
+static int do_xori(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, rs(in, word) ^ (u16)word);
+}
+
+static int do_lui(struct cpu_insn *in, u32 word)
+{
+	return put_rt(in, word, word << 16);
+}
+
+/* lb, lh, -, lw, lbu, lhu. Words that are not aligned are the kernel's business. */
+static int do_load(struct cpu_insn *in, u32 word)
+{
+	u32 width = cpu_bits(word, 26, 3), addr = rs(in, word) + imm(word);
+	u32 size = (width & 3) == 3 ? 4 : 1U << (width & 3);
+	u64 value;
+	int err;
+
+	if ((width & 3) == 2 || width == 7 || addr & (size - 1))
+		return -ENOTSUP;
+	err = width & 4 ? cpu_insn_load(in, addr, size, &value)
+			: cpu_insn_load_signed(in, addr, size, &value);
+	return err ? err : put_rt(in, word, (u32)value);
+}
+
+static int do_store(struct cpu_insn *in, u32 word)
+{
+	u32 width = cpu_bits(word, 26, 3), addr = rs(in, word) + imm(word),
+	    size = width == 3 ? 4 : 1U << width;
+
+	return addr & (size - 1) ? -ENOTSUP : cpu_insn_store(in, addr, size, rt(in, word));
+}
+
+static int do_sll(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rt(in, word) << cpu_bits(word, 6, 5));
+}
+
+static int do_srl(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rt(in, word) >> cpu_bits(word, 6, 5));
+}
+
+static int do_sra(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, (u32)((s32)rt(in, word) >> cpu_bits(word, 6, 5)));
+}
+
+static int do_addu(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rs(in, word) + rt(in, word));
+}
+
+static int do_subu(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rs(in, word) - rt(in, word));
+}
+
+static int do_and(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rs(in, word) & rt(in, word));
+}
+
+static int do_or(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rs(in, word) | rt(in, word));
+}
+
+static int do_xor(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rs(in, word) ^ rt(in, word));
+}
+
+static int do_nor(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, ~(rs(in, word) | rt(in, word)));
+}
+
+static int do_slt(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, (s32)rs(in, word) < (s32)rt(in, word));
+}
+
+static int do_sltu(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, rs(in, word) < rt(in, word));
+}
+
+static int do_movz(struct cpu_insn *in, u32 word)
+{
+	return rt(in, word) ? 0 : put_rd(in, word, rs(in, word));
+}
+
+static int do_movn(struct cpu_insn *in, u32 word)
+{
+	return rt(in, word) ? put_rd(in, word, rs(in, word)) : 0;
+}
+
+static int do_mfhi(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, (u32)cpu_insn_get(in, HI));
+}
+
+static int do_mflo(struct cpu_insn *in, u32 word)
+{
+	return put_rd(in, word, (u32)cpu_insn_get(in, LO));
+}
+
+static const struct cpu_pattern plain[] = {
+	{ 0xfc000000, 0x24000000, do_addiu },
+	{ 0xfc000000, 0x28000000, do_slti },
+	{ 0xfc000000, 0x2c000000, do_sltiu },
+	{ 0xfc000000, 0x30000000, do_andi },
+	{ 0xfc000000, 0x34000000, do_ori },
+	{ 0xfc000000, 0x38000000, do_xori },
+	{ 0xffe00000, 0x3c000000, do_lui },
+	{ 0xe0000000, 0x80000000, do_load },
+	{ 0xfc000000, 0xa0000000, do_store },
+	{ 0xfc000000, 0xa4000000, do_store },
+	{ 0xfc000000, 0xac000000, do_store },
+	{ 0xffe0003f, 0x00000000, do_sll },
+	{ 0xffe0003f, 0x00000002, do_srl },
+	{ 0xffe0003f, 0x00000003, do_sra },
+	{ 0xfc0007ff, 0x00000021, do_addu },
+	{ 0xfc0007ff, 0x00000023, do_subu },
+	{ 0xfc0007ff, 0x00000024, do_and },
+	{ 0xfc0007ff, 0x00000025, do_or },
+	{ 0xfc0007ff, 0x00000026, do_xor },
+	{ 0xfc0007ff, 0x00000027, do_nor },
+	{ 0xfc0007ff, 0x0000002a, do_slt },
+	{ 0xfc0007ff, 0x0000002b, do_sltu },
+	{ 0xfc0007ff, 0x0000000a, do_movz },
+	{ 0xfc0007ff, 0x0000000b, do_movn },
+	{ 0xffff07ff, 0x00000010, do_mfhi },
+	{ 0xffff07ff, 0x00000012, do_mflo },
+	{ 0 },
+};
+
+/* Behind the delay slot, or not taken: in->next is behind the delay slot already. */
+static int branch_if(struct cpu_insn *in, u32 word, bool is_taken)
+{
+	if (is_taken)
+		in->next = (u32)(in->pc + 4 + (imm(word) << 2));
+	return 0;
+}
+
+static int do_beq(struct cpu_insn *in, u32 word)
+{
+	return branch_if(in, word, rs(in, word) == rt(in, word));
+}
+
+static int do_bne(struct cpu_insn *in, u32 word)
+{
+	return branch_if(in, word, rs(in, word) != rt(in, word));
+}
+
+static int do_blez(struct cpu_insn *in, u32 word)
+{
+	return branch_if(in, word, (s32)rs(in, word) <= 0);
+}
+
+static int do_bgtz(struct cpu_insn *in, u32 word)
+{
+	return branch_if(in, word, (s32)rs(in, word) > 0);
+}
+
+/* bltz, bgez, and with a link register (bal) */
+static int do_bltz(struct cpu_insn *in, u32 word)
+{
+	bool is_taken = ((s32)rs(in, word) < 0) != cpu_bits(word, 16, 1);
+
+	if (cpu_bits(word, 20, 1))
+		set_r(in, REG_RA, (u32)in->pc + 8);
+	return branch_if(in, word, is_taken);
+}
+
+static int do_j(struct cpu_insn *in, u32 word)
+{
+	if (word >> 26 & 1)
+		set_r(in, REG_RA, (u32)in->pc + 8);
+	in->next = (u32)((in->pc + 4) & 0xf0000000) | cpu_bits(word, 0, 26) << 2;
+	return 0;
+}
+
+/* jr, jalr. Bit 0 is for MIPS16, which is not known here. */
+static int do_jr(struct cpu_insn *in, u32 word)
+{
+	u32 to = rs(in, word);
+
+	if (to & 3)
+		return -ENOTSUP;
+	if (word & 1)
+		put_rd(in, word, (u32)in->pc + 8);
+	in->next = to;
+	return 0;
+}
+
+static const struct cpu_pattern branches[] = {
+	{ 0xfc000000, 0x10000000, do_beq },
+	{ 0xfc000000, 0x14000000, do_bne },
+	{ 0xfc1f0000, 0x18000000, do_blez },
+	{ 0xfc1f0000, 0x1c000000, do_bgtz },
+	{ 0xfc0e0000, 0x04000000, do_bltz },
+	{ 0xf8000000, 0x08000000, do_j },
+	{ 0xfc1fffff & ~0x7c0U, 0x00000008, do_jr },
+	{ 0xfc1f003f & ~0x7c0U, 0x00000009, do_jr },
+	{ 0 },
+};
+
+static u32 word_at(const u8 *code)
+{
+	return code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
+}
+
+static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
+{
+	struct cpu_insn in = { .regs = *regs, .memory = memory, .cpu = &cpu_mipsel, .pc = get(regs, CPU_PC) };
+	int err;
+
+	if (len < 4)
+		return -ENOTSUP;
+	in.next = in.pc + 4;
+	err = cpu_insn_do(&in, plain, word_at(code));
+	if (err == -ENOTSUP && len >= 8) {
+		in.next = in.pc + 8;
+		err = cpu_insn_do(&in, branches, word_at(code));
+		/* A delay slot that cannot be emulated: not with the link register half set. */
+		if (!err)
+			err = cpu_insn_do(&in, plain, word_at(code + 4));
+	}
+	if (err)
+		return err;
+	set(&in.regs, CPU_PC, in.next);
+	*regs = in.regs;
+	return 0;
+}
+
+/* Branches by major opcode; of the special ones jr, jalr, break; the coprocessors' branches; likely ones. */
+static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
+{
+	u32 word = len < 4 ? 0 : word_at(code), major = word >> 26, minor = word & 63;
+	bool is_branch = (major >= 1 && major <= 7) || (major >= 20 && major <= 23) || major == 29 ||
+			 major == 50 || major == 54 || major == 58 || major == 62;
+
+	(void)regs;
+	if (!major)
+		is_branch = minor == 8 || minor == 9 || minor == 13;
+	if (major >= 16 && major <= 18)
+		is_branch = cpu_bits(word, 21, 5) == 8;
+	return len < 4 || is_branch ? 0 : 4;
+}
+
+static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
+{
+	(void)addr;
+	code[0] = 0x0d; /* break 0 */
+	code[1] = code[2] = code[3] = 0;
+	return 4;
+}
+
+const struct cpu cpu_mipsel = {
+	.name = "mipsel",
+	.machine = EM_MIPS,
+	.word_size = 4,
+	.has_link = true,
+	.regs_size = NR_WORDS * 4,
+	.get = get,
+	.set = set,
+	.breakpoint = breakpoint,
+	.emulate = emulate,
+	.insn_length = insn_length,
+};

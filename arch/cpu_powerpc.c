@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* 32-bit PowerPC, big endian, for breakpoints, with the emulation of what functions begin, end and branch with. */
+#include "arch/cpu_insn.h"
+
+#include <elf.h>
+#include <errno.h>
+
+/* The kernel's order: 32 registers, pc, machine state, and the special ones. */
+enum { SP = 1, RESULT = 3, FP = 31, PC = 32, CTR = 35, LR = 36, XER = 37, CR = 38, NR_WORDS = 48 };
+
+static const u8 words[NR_CPU_REGS] = {
+	[CPU_PC] = PC,	[CPU_SP] = SP,	[CPU_FP] = FP,	[CPU_LINK] = LR, [CPU_RESULT] = RESULT,
+	[CPU_ARG1] = 3, [CPU_ARG2] = 4, [CPU_ARG3] = 5, [CPU_ARG4] = 6,
+};
+
+static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
+{
+	return cpu_regs_word(regs, 4, words[reg]);
+}
+
+static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
+{
+	cpu_regs_set_word(regs, 4, words[reg], value);
+}
+
+static u32 r(const struct cpu_insn *in, u32 nr)
+{
+	return (u32)cpu_insn_get(in, nr);
+}
+
+static int set_r(struct cpu_insn *in, u32 nr, u32 value)
+{
+	cpu_insn_set(in, nr, value);
+	return 0;
+}
+
+/* The three register fields: destination (or source of a store), and two operands. */
+static u32 rd(u32 word)
+{
+	return cpu_bits(word, 21, 5);
+}
+
+static u32 ra(u32 word)
+{
+	return cpu_bits(word, 16, 5);
+}
+
+static u32 rb(u32 word)
+{
+	return cpu_bits(word, 11, 5);
+}
+
+static u32 imm(u32 word)
+{
+	return (u32)cpu_signed_bits(word, 0, 16);
+}
+
+/* Number 0 stands for zero where an address is made. */
+static u32 base(const struct cpu_insn *in, u32 word)
+{
+	return ra(word) ? r(in, ra(word)) : 0;
+}
+
+/* The field of the condition register, from 0 at its upper end, after a comparison with zero or of two values. */
+static void set_cr(struct cpu_insn *in, u32 field, bool is_less, bool is_greater)
+{
+	u32 shift = 28 - 4 * field, so = r(in, XER) >> 31;
+	u32 bits = (u32)is_less << 3 | (u32)is_greater << 2 | (u32)(!is_less && !is_greater) << 1 | so;
+
+	set_r(in, CR, (r(in, CR) & ~(15U << shift)) | bits << shift);
+}
+
+/* A result in @to; with the last bit of @word set also compared with zero. */
+static int result(struct cpu_insn *in, u32 to, u32 value, bool is_dotted)
+{
+	if (is_dotted)
+		set_cr(in, 0, (s32)value<0, (s32)value> 0);
+	return set_r(in, to, value);
+}
+
+static int do_addi(struct cpu_insn *in, u32 word)
+{
+	return set_r(in, rd(word), base(in, word) + imm(word));
+}
+
+static int do_addis(struct cpu_insn *in, u32 word)
+{
+	return set_r(in, rd(word), base(in, word) + (word << 16));
+}
+
+static int do_ori(struct cpu_insn *in, u32 word)
+{
+	return set_r(in, ra(word), r(in, rd(word)) | (u16)word);
+}
+
+static int do_oris(struct cpu_insn *in, u32 word)
+{
+	return set_r(in, ra(word), r(in, rd(word)) | word << 16);
+}
+
+static int do_xori(struct cpu_insn *in, u32 word)
+{
+	return set_r(in, ra(word), r(in, rd(word)) ^ (u16)word);
+}
+
+static int do_andi(struct cpu_insn *in, u32 word)
+{
+	return result(in, ra(word), r(in, rd(word)) & (u16)word, true);
+}
+
+static int do_cmpwi(struct cpu_insn *in, u32 word)
+{
+	s32 a = (s32)r(in, ra(word)), b = (s32)imm(word);
+
+	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
+	return 0;
+}
+
+static int do_cmplwi(struct cpu_insn *in, u32 word)
+{
+	u32 a = r(in, ra(word)), b = (u16)word;
+
+	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
+	return 0;
+}
+
+static int do_cmpw(struct cpu_insn *in, u32 word)
+{
+	s32 a = (s32)r(in, ra(word)), b = (s32)r(in, rb(word));
+
+	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
+	return 0;
+}
+
+static int do_cmplw(struct cpu_insn *in, u32 word)
+{
+	u32 a = r(in, ra(word)), b = r(in, rb(word));
+
+	set_cr(in, cpu_bits(word, 23, 3), a<b, a> b);
+	return 0;
+}
+
+static int do_add(struct cpu_insn *in, u32 word)
+{
+	return result(in, rd(word), r(in, ra(word)) + r(in, rb(word)), word & 1);
+}
+
+static int do_subf(struct cpu_insn *in, u32 word)
+{
+	return result(in, rd(word), r(in, rb(word)) - r(in, ra(word)), word & 1);
+}
+
+static int do_or(struct cpu_insn *in, u32 word)
+{
+	return result(in, ra(word), r(in, rd(word)) | r(in, rb(word)), word & 1);
+}
+
+static int do_and(struct cpu_insn *in, u32 word)
+{
+	return result(in, ra(word), r(in, rd(word)) & r(in, rb(word)), word & 1);
+}
+
+/* rlwinm: rotate left, keep the bits from mb to me, counted from the upper end, around it if they are swapped. */
+static int do_rlwinm(struct cpu_insn *in, u32 word)
+{
+	u32 shift = cpu_bits(word, 11, 5), mb = cpu_bits(word, 6, 5), me = cpu_bits(word, 1, 5);
+	u32 value = r(in, rd(word)), from = 0xffffffffU >> mb, to = 0xffffffffU << (31 - me);
+
+	value = shift ? value << shift | value >> (32 - shift) : value;
+	return result(in, ra(word), value & (mb <= me ? from & to : from | to), word & 1);
+}
+
+/* Loads and stores by opcode: bytes, sign, write-back of the address. */
+struct access {
+	u8 size;
+	bool is_store, is_signed;
+};
+
+static int do_access(struct cpu_insn *in, u32 word)
+{
+	static const struct access accesses[] = {
+		/* 32 lwz, 34 lbz, 36 stw, 38 stb, 40 lhz, 42 lha, 44 sth */
+		{ 4, false, false }, { 1, false, false }, { 4, true, false }, { 1, true, false },
+		{ 2, false, false }, { 2, false, true },  { 2, true, false }
+	};
+	u32 opcode = word >> 26, addr = base(in, word) + imm(word), value = r(in, rd(word));
+	const struct access *a = &accesses[(opcode - 32) / 2];
+	bool is_update = opcode & 1;
+	u64 loaded = 0;
+	int err;
+
+	if (is_update && (!ra(word) || (!a->is_store && ra(word) == rd(word))))
+		return -ENOTSUP;
+	if (a->is_store)
+		err = cpu_insn_store(in, addr, a->size, value);
+	else
+		err = a->is_signed ? cpu_insn_load_signed(in, addr, a->size, &loaded)
+				   : cpu_insn_load(in, addr, a->size, &loaded);
+	if (err)
+		return err;
+	if (is_update)
+		set_r(in, ra(word), addr);
+	return a->is_store ? 0 : set_r(in, rd(word), (u32)loaded);
+}
+
+/* lmw, stmw: registers from the given one to r31, in one piece of memory. */
+static int do_multiple(struct cpu_insn *in, u32 word)
+{
+	u32 addr = base(in, word) + imm(word), first = rd(word);
+	u8 bytes[32 * 4];
+	int err;
+
+	if (addr & 3 || (!(word >> 26 & 1) && ra(word) >= first))
+		return -ENOTSUP;
+	if (word >> 26 & 1) { /* stmw */
+		for (u32 i = first; i < 32; i++)
+			for (u32 b = 0; b < 4; b++)
+				bytes[(i - first) * 4 + b] = (u8)(r(in, i) >> (24 - 8 * b));
+		return in->memory->write(in->memory->ctx, addr, bytes, (32 - first) * (size_t)4);
+	}
+	err = in->memory->read(in->memory->ctx, addr, bytes, (32 - first) * (size_t)4);
+	for (u32 i = first; i < 32 && !err; i++)
+		set_r(in, i, (u32)cpu_word(in->cpu, bytes + (i - first) * (size_t)4));
+	return err;
+}
+
+/* mfspr, mtspr of lr, ctr and xer, whose number has its halves swapped. */
+static int do_special(struct cpu_insn *in, u32 word)
+{
+	u32 number = cpu_bits(word, 16, 5) | cpu_bits(word, 11, 5) << 5;
+	u32 index = number == 8 ? LR : number == 9 ? CTR : number == 1 ? XER : 0;
+
+	if (!index || (index == XER && word >> 7 & 2))
+		return -ENOTSUP;
+	return word & 0x100 ? set_r(in, index, r(in, rd(word))) : set_r(in, rd(word), r(in, index));
+}
+
+static int do_b(struct cpu_insn *in, u32 word)
+{
+	u32 distance = (u32)cpu_signed_bits(word, 2, 24) << 2;
+
+	if (word & 1)
+		set_r(in, LR, (u32)in->pc + 4);
+	in->next = word & 2 ? distance : (u32)in->pc + distance;
+	return 0;
+}
+
+/* Is a conditional branch taken? Counts ctr down if it shall; bits of the field: no condition, which, no ctr, zero. */
+static bool is_taken(struct cpu_insn *in, u32 word)
+{
+	u32 options = rd(word), bit = r(in, CR) >> (31 - ra(word)) & 1;
+
+	if (!(options & 4)) {
+		set_r(in, CTR, r(in, CTR) - 1);
+		if ((r(in, CTR) != 0) == (options >> 1 & 1))
+			return false;
+	}
+	return options & 16 || bit == (options >> 3 & 1);
+}
+
+static int branch_to(struct cpu_insn *in, u32 word, u32 target)
+{
+	bool taken = is_taken(in, word);
+
+	if (word & 1)
+		set_r(in, LR, (u32)in->pc + 4);
+	if (taken)
+		in->next = target & ~3U;
+	return 0;
+}
+
+static int do_bc(struct cpu_insn *in, u32 word)
+{
+	u32 distance = (u32)cpu_signed_bits(word, 2, 14) << 2;
+
+	return branch_to(in, word, word & 2 ? distance : (u32)in->pc + distance);
+}
+
+static int do_bclr(struct cpu_insn *in, u32 word)
+{
+	return branch_to(in, word, r(in, LR));
+}
+
+static int do_bcctr(struct cpu_insn *in, u32 word)
+{
+	return rd(word) & 4 ? branch_to(in, word, r(in, CTR)) : -ENOTSUP;
+}
+
+static const struct cpu_pattern patterns[] = {
+	{ 0xfc000000, 0x38000000, do_addi },	{ 0xfc000000, 0x3c000000, do_addis },
+	{ 0xfc000000, 0x60000000, do_ori },	{ 0xfc000000, 0x64000000, do_oris },
+	{ 0xfc000000, 0x68000000, do_xori },	{ 0xfc000000, 0x70000000, do_andi },
+	{ 0xfc600000, 0x2c000000, do_cmpwi },	{ 0xfc600000, 0x28000000, do_cmplwi },
+	{ 0xfc6007ff, 0x7c000000, do_cmpw },	{ 0xfc6007ff, 0x7c000040, do_cmplw },
+	{ 0xfc0007fe, 0x7c000214, do_add },	{ 0xfc0007fe, 0x7c000050, do_subf },
+	{ 0xfc0007fe, 0x7c000378, do_or },	{ 0xfc0007fe, 0x7c000038, do_and },
+	{ 0xfc000000, 0x54000000, do_rlwinm },	{ 0xf8000000, 0xb8000000, do_multiple },
+	{ 0xf0000000, 0x80000000, do_access },	{ 0xf8000000, 0x90000000, do_access },
+	{ 0xf8000000, 0x98000000, do_access },	{ 0xf0000000, 0xa0000000, do_access },
+	{ 0xf8000000, 0xb0000000, do_access },	{ 0xfc0007ff, 0x7c0002a6, do_special },
+	{ 0xfc0007ff, 0x7c0003a6, do_special }, { 0xfc000000, 0x48000000, do_b },
+	{ 0xfc000000, 0x40000000, do_bc },	{ 0xfc0007fe, 0x4c000020, do_bclr },
+	{ 0xfc0007fe, 0x4c000420, do_bcctr },	{ 0 },
+};
+
+static u32 word_at(const u8 *code)
+{
+	return (u32)code[0] << 24 | code[1] << 16 | code[2] << 8 | code[3];
+}
+
+static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
+{
+	struct cpu_insn in = {
+		.regs = *regs, .memory = memory, .cpu = &cpu_powerpc, .pc = get(regs, CPU_PC)
+	};
+	int err;
+
+	if (len < 4)
+		return -ENOTSUP;
+	in.next = in.pc + 4;
+	err = cpu_insn_do(&in, patterns, word_at(code));
+	if (err)
+		return err;
+	set(&in.regs, CPU_PC, in.next);
+	*regs = in.regs;
+	return 0;
+}
+
+/* Branches (16, 18; 19 with those that are none, which are rare), traps (3, and 31 with 4). */
+static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
+{
+	u32 word = len < 4 ? 0 : word_at(code), major = word >> 26, minor = word & 0x7fe;
+
+	(void)regs;
+	if (len < 4 || major == 16 || major == 18 || major == 3)
+		return 0;
+	if (major == 19 && (minor == 0x20 || minor == 0x420))
+		return 0;
+	return major == 31 && minor == 8 ? 0 : 4;
+}
+
+static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
+{
+	static const u8 trap[] = { 0x7f, 0xe0, 0x00, 0x08 };
+
+	(void)addr;
+	for (size_t i = 0; i < sizeof(trap); i++)
+		code[i] = trap[i];
+	return sizeof(trap);
+}
+
+const struct cpu cpu_powerpc = {
+	.name = "ppc",
+	.machine = EM_PPC,
+	.word_size = 4,
+	.is_big = true,
+	.has_link = true,
+	.has_step = true,
+	.regs_size = NR_WORDS * 4,
+	.get = get,
+	.set = set,
+	.breakpoint = breakpoint,
+	.emulate = emulate,
+	.insn_length = insn_length,
+};
