@@ -37,7 +37,7 @@ BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 .DELETE_ON_ERROR:
 .PHONY: all deps demo check check-unit check-e2e check-kernels check-style check-headers bench install clean help targets
 
-all: $(O)/heaptap                ## build heaptap (default)
+all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
 $(O)/heaptap: $(O)/user/main.o $(O)/libheaptap.a
 	@echo "  LINK    $@"
@@ -93,6 +93,7 @@ check-unit: $(UNITS)             ## unit tests only
 	$(Q)CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(UNITS)
 
 -include tests/targets/targets.mk
+include user/agent/agent.mk
 
 check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }

@@ -9,9 +9,26 @@
 
 #include "arch/cpu_private.h"
 
-/* All of them everywhere, for tests; what a thread runs is among those of its kernel. */
+/* All of them everywhere, for tests; what a thread runs is among those of its kernel, and the agent has only those. */
 static const struct cpu *const cpus[] = {
-	&cpu_x86_64, &cpu_i386, &cpu_aarch64, &cpu_arm, &cpu_riscv64, &cpu_mipsel, &cpu_powerpc,
+#if !defined(ONLY_NATIVE_CPUS) || defined(__x86_64__) || defined(__i386__)
+	&cpu_x86_64,  &cpu_i386,
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__)
+	&cpu_aarch64,
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__) || defined(__arm__)
+	&cpu_arm,
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__riscv)
+	&cpu_riscv64,
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__mips__)
+	&cpu_mipsel,
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__powerpc__)
+	&cpu_powerpc,
+#endif
 };
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -346,7 +346,7 @@ static int do_pair(struct cpu_insn *in, u32 word)
 }
 
 /* Loads and stores of one register, at @addr. Bits 22 and 23: store, load, signed to 64 and to 32 bits. */
-static int access(struct cpu_insn *in, u32 word, u64 addr)
+static int access_memory(struct cpu_insn *in, u32 word, u64 addr)
 {
 	u32 size = 1U << (word >> 30), which = cpu_bits(word, 22, 2);
 	u64 value = 0;
@@ -363,7 +363,8 @@ static int access(struct cpu_insn *in, u32 word, u64 addr)
 
 static int do_access(struct cpu_insn *in, u32 word)
 {
-	return access(in, word, address(in, word, (s64)cpu_bits(word, 10, 12) << (word >> 30), false, true));
+	return access_memory(in, word,
+			     address(in, word, (s64)cpu_bits(word, 10, 12) << (word >> 30), false, true));
 }
 
 /* Nine bits; 0: unscaled, 1: write-back behind it, 3: before. */
@@ -373,7 +374,7 @@ static int do_access_moving(struct cpu_insn *in, u32 word)
 
 	if (mode == 2 || (mode && rn(word) != SP && rn(word) == rd(word)))
 		return -ENOTSUP;
-	return access(in, word, address(in, word, cpu_signed_bits(word, 12, 9), mode, mode != 1));
+	return access_memory(in, word, address(in, word, cpu_signed_bits(word, 12, 9), mode, mode != 1));
 }
 
 /* A register, extended (2 uxtw, 3 plain, 6 sxtw) and scaled */
@@ -388,7 +389,7 @@ static int do_access_reg(struct cpu_insn *in, u32 word)
 		index = cpu_sign_extend(index, 32);
 	else if (extend != 3 && extend != 7)
 		return -ENOTSUP;
-	return access(in, word, address(in, word, (s64)(index << scale), false, true));
+	return access_memory(in, word, address(in, word, (s64)(index << scale), false, true));
 }
 
 static const struct cpu_pattern patterns[] = {

@@ -383,7 +383,7 @@ static int w_multiple(struct cpu_insn *in, u32 word)
 	    base = arm_reg(in, rn(word));
 	u32 moved = is_down ? base - bytes : base + bytes;
 
-	if (is_down == (word >> 23 & 1) || rn(word) == ARM_PC)
+	if (is_down == (word >> 23 & 1) || rn(word) == ARM_PC || bytes < 8)
 		return -ENOTSUP;
 	return arm_multiple(in, is_load, is_down ? moved : base, list, word >> 21 & 1 ? rn(word) : 16, moved);
 }

@@ -7,7 +7,7 @@
 
 /* Other CPUs' files are of use too, to tests; x86 needs a library that only x86 builds ask for. */
 static const struct insn_decoder *const decoders[] = {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(WITHOUT_ZYDIS)
 	&insn_x86,
 #endif
 	&insn_aarch64,

@@ -49,7 +49,7 @@ static taddr_t thread_area(pid_t tid, u32 gs)
 {
 	struct user_desc desc = { 0 };
 
-	if (ptrace((enum __ptrace_request)GET_THREAD_AREA, tid, (void *)(uintptr_t)(gs >> 3), &desc) != 0)
+	if (ptrace(GET_THREAD_AREA, tid, (void *)(uintptr_t)(gs >> 3), &desc) != 0)
 		return 0;
 	return desc.base_addr;
 }

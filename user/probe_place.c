@@ -437,6 +437,28 @@ static void limit_end(struct probe_site *site, const struct elf_segment *seg, co
 		site->end = site->start + left;
 }
 
+/* Code that is not decoded: a place at the entry, and where calls return to. A nested call is known by own code. */
+static int place_unread(struct probe_site *site, const struct elf *elf, const struct probe_list *list,
+			const struct probe_options *options)
+{
+	const struct elf_segment *seg = elf_segment_at(elf, site->start);
+	const struct alloc_fn *fn = alloc_fn(site->fn);
+	bool is_leaf = fn->kind == ALLOC_MUNMAP ||
+		       (fn->kind == ALLOC_FREE && is_leaf_free(list) && !options->want_mmap);
+
+	if (!options->has_return_places)
+		return -ENOTSUP;
+	if (!seg || !(seg->flags & PF_X))
+		return -EINVAL;
+	site->place = site->start;
+	for (u8 i = 0; i < ARRAY_SIZE(site->arg_at); i++)
+		site->arg_at[i] = i;
+	site->flags = (is_leaf ? 0 : PROBE_RETURNS) | (elf->word_size == 4 ? PROBE_32BIT : 0);
+	site->own_start = seg->vaddr;
+	site->own_end = seg->vaddr + seg->memsz;
+	return 0;
+}
+
 int probe_place(struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		const struct probe_options *options)
 {
@@ -445,7 +467,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	int err;
 
 	if (!insn_is_supported(elf->machine))
-		return -ENOTSUP;
+		return place_unread(site, elf, list, options);
 	err = body_read(&b, elf, site->start, site->end);
 	if (err)
 		return err;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Put in front of each file of the agent: what small and old C libraries leave to the kernel. */
+#pragma once
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As in <elf.h>, which has too many other names to be everywhere. */
+#define R_AARCH64_IRELATIVE 1032
+#define R_RISCV_IRELATIVE   58
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+static inline int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsigned int flags)
+{
+	return (int)syscall(SYS_renameat2, old_dir, old, new_dir, new, flags);
+}
+#endif
+
+#ifndef STATX_BASIC_STATS
+#include <linux/stat.h>
+static inline int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
+{
+	return (int)syscall(SYS_statx, dir, path, flags, mask, st);
+}
+#endif
+
+/* glibc has it since 2.34; musl 1.2.3 has not. */
+#if !defined(__GLIBC__) || (__GLIBC__ == 2 && __GLIBC_MINOR__ < 34)
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+static inline int close_range(unsigned int first, unsigned int last, int flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+#endif
