@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 #include <asm/ldt.h>
 
 #ifndef NT_X86_XSTATE
@@ -49,7 +51,7 @@ static taddr_t thread_area(pid_t tid, u32 gs)
 {
 	struct user_desc desc = { 0 };
 
-	if (ptrace(GET_THREAD_AREA, tid, (void *)(uintptr_t)(gs >> 3), &desc) != 0)
+	if (syscall(SYS_ptrace, GET_THREAD_AREA, tid, (void *)(uintptr_t)(gs >> 3), &desc) != 0)
 		return 0;
 	return desc.base_addr;
 }

@@ -235,7 +235,8 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	if (is_dynamic_linker(elf, out))
 		drop_all_sites(out);
 	/* Breakpoints have no such limits. */
-	err = (out->nr || out->linker_hook) && !options->has_return_places && !insn_is_probed_here(elf->machine)
+	err = (out->nr || out->linker_hook) && !options->has_return_places &&
+			      !insn_is_probed_here(elf->machine)
 		      ? -ENOTSUP
 		      : 0;
 	if (err)

@@ -10,14 +10,14 @@ AGENT_O    := $(O)/agent-$(AGENT_CPU)
 
 # What needs a library has its stand-in in user/agent/; x86 has a decoder with Zydis, for which there is none.
 AGENT_OUT  := user/main.c user/programs.c user/source_bpf.c user/unwind_tables.c user/caps_bpf.c user/caps_trial.c \
-              user/doctor.c user/doctor_print.c user/doctor_target.c user/symbolize.c \
+              user/cmd_connect.c user/cmd_report.c user/doctor.c user/doctor_print.c user/doctor_target.c user/symbolize.c \
               user/debug_file.c user/dwarf_names.c user/demangle.c user/function_index.c user/decompress.c \
               user/stream_zstd.c arch/insn_x86.c \
               $(filter-out %_$(AGENT_CPU).c,$(wildcard arch/regs_*.c arch/tracee_*.c))
 AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c user/*.c user/lib/*.c fallback/*.c arch/*.c))) \
               user/main.c
 AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
-AGENT_OPT   := -std=gnu11 -Os -g -flto=auto -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
+AGENT_OPT   := -std=gnu11 -Os -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections
 # musl-gcc keeps the kernel's headers, which are the distribution's, out.
 AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS $(WARNINGS) $(if $(CI),-Werror) \
@@ -25,7 +25,7 @@ AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -DWITHOUT_ZYDIS -DONLY
 
 $(O)/heaptap-agent: $(AGENT_OBJS)
 	@echo "  LINK    $@"
-	$(Q)$(AGENT_CC) $(AGENT_OPT) -w -static -no-pie -Wl,--gc-sections -o $@.debug $^ -lpthread
+	$(Q)$(AGENT_CC) $(AGENT_OPT) -static -no-pie -Wl,--gc-sections -o $@.debug $^ -lpthread
 	$(Q)$(patsubst %gcc,%strip,$(if $(CROSS_COMPILE),$(AGENT_CC),gcc)) -o $@ $@.debug
 
 $(AGENT_O)/%.o: %.c user/agent/agent.mk user/agent/missing.h

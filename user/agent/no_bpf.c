@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* In the agent: no BPF source, so that another one is chosen, with the reason. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "user/caps_trial.h"
 #include "user/lib/log.h"
@@ -20,10 +19,4 @@ const struct source_ops source_bpf = { .name = "bpf", .probe = probe };
 /* Nothing has been tried. */
 void trial_settle(void)
 {
-}
-
-int cmd_doctor(const struct options *o)
-{
-	error("%s: not in the agent, which traces by ptrace only", o->command->name);
-	return STATUS_IMPOSSIBLE;
 }
