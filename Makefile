@@ -35,7 +35,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo check check-unit check-e2e check-kernels check-style check-headers bench install clean help targets
+.PHONY: all deps demo check check-unit check-e2e check-leaks check-kernels check-style check-headers bench install clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -98,6 +98,9 @@ include user/agent/agent.mk
 check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -e 'bats --tap' tests/e2e/*.bats
+
+check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
+	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),32)
 
 check-kernels: all targets       ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
 	$(Q)tests/kernels/run.sh $(abspath $(O))

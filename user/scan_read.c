@@ -28,7 +28,8 @@ struct reader {
 	struct snapshot *snap;
 	struct region_list regions;
 	size_t region; /* the first that ends above the position */
-	u32 cur;       /* the first block that ends above the position */
+	size_t dead;   /* the first dead range that ends above it */
+	u32 cur;       /* the first block that does */
 	u64 page;      /* bytes */
 	u64 mask;
 	u32 heuristics;
@@ -210,7 +211,7 @@ static int take_straddling(struct reader *r, taddr_t end, u64 where)
 }
 
 /* Take the words at [addr, addr + len), whose bytes are @p. @block = BLOCK_NONE: they are roots. */
-static int take(struct reader *r, taddr_t addr, const u8 *p, size_t len, u32 block)
+static int take_words(struct reader *r, taddr_t addr, const u8 *p, size_t len, u32 block)
 {
 	u8 w = r->snap->word_size;
 	bool is_root = block == BLOCK_NONE;
@@ -231,6 +232,25 @@ static int take(struct reader *r, taddr_t addr, const u8 *p, size_t len, u32 blo
 	if (r->is_native)
 		return take_native(r, p, len / 8, where, is_root ? 8 : 0);
 	return take_any(r, p, len, stride, where, is_root ? stride : 0);
+}
+
+/* The same without what is dead. */
+static int take(struct reader *r, taddr_t addr, const u8 *p, size_t len, u32 block)
+{
+	const struct region_list *list = &r->regions;
+	taddr_t end = addr + len, at = addr;
+	int err = 0;
+
+	while (r->dead < list->nr_dead && list->dead[r->dead].end <= addr)
+		r->dead++;
+	for (size_t i = r->dead; i < list->nr_dead && list->dead[i].start < end && !err; i++) {
+		const struct dead_range *dead = &list->dead[i];
+
+		if (dead->start > at)
+			err = take_words(r, at, p + (at - addr), dead->start - at, block);
+		at = dead->end > at ? dead->end : at;
+	}
+	return err || at >= end ? err : take_words(r, at, p + (at - addr), end - at, block);
 }
 
 static bool is_file(const struct snapshot_map *map)

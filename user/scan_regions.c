@@ -23,7 +23,8 @@
  * But nothing is sure while blocks may be alive that the books do not know: those from before the attach, the new
  * copy that a realloc has made and not yet returned, the rest of a block behind another inside it.
  *
- * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping.
+ * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping; and what glibc keeps
+ * of threads that have ended (scan_threads.c).
  */
 
 enum {
@@ -85,6 +86,36 @@ static int find_points(struct region_list *list, const struct snapshot *snap)
 	return 0;
 }
 
+int region_add_dead(struct region_list *list, taddr_t start, taddr_t end)
+{
+	size_t nr = list->nr_dead;
+
+	if (start >= end)
+		return 0;
+	if ((nr & (nr - 1)) == 0) {
+		struct dead_range *dead = realloc(list->dead, (nr ? nr * 2 : 1) * sizeof(*dead));
+
+		if (!dead)
+			return -ENOMEM;
+		list->dead = dead;
+	}
+	list->dead[list->nr_dead++] = (struct dead_range){ .start = start, .end = end };
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct dead_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+void region_sort_dead(struct region_list *list)
+{
+	if (list->nr_dead)
+		qsort(list->dead, list->nr_dead, sizeof(*list->dead), by_start);
+}
+
 static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum region_kind kind)
 {
 	size_t nr = list->nr;
@@ -102,7 +133,7 @@ static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum
 	return 0;
 }
 
-static u64 word_at(const struct snapshot *snap, const u8 *p)
+u64 region_word(const struct snapshot *snap, const u8 *p)
 {
 	u64 value = 0;
 
@@ -120,10 +151,10 @@ static u64 arena_size(const struct snapshot *cs, taddr_t base, taddr_t end, u64 
 
 	if (snapshot_peek(snap, base, head, 4U * w) != 0)
 		return 0;
-	arena = word_at(snap, head);
-	previous = word_at(snap, head + w);
-	size = word_at(snap, head + 2 * w);
-	writable = word_at(snap, head + 3 * w);
+	arena = region_word(snap, head);
+	previous = region_word(snap, head + w);
+	size = region_word(snap, head + 2 * w);
+	writable = region_word(snap, head + 3 * w);
 	if (arena % align < 4U * w || arena % align > MAX_ARENA_HEADER || previous % align)
 		return 0;
 	if ((previous == 0) != (arena - arena % align == base))
@@ -254,7 +285,8 @@ static taddr_t find_bins(const struct scan *s, taddr_t start, taddr_t end)
 	for (size_t at = 0; at + 2U * w <= len; at += w) {
 		u64 itself = start + at - 2U * w;
 
-		if (word_at(s->snap, bytes + at) != itself || word_at(s->snap, bytes + at + w) != itself)
+		if (region_word(s->snap, bytes + at) != itself ||
+		    region_word(s->snap, bytes + at + w) != itself)
 			continue;
 		nr = last && start + at - last < (u64)NR_BIN_WORDS * w ? nr + 1 : 1;
 		last = start + at + 2U * w;
@@ -279,21 +311,42 @@ static int add_main_arena(struct region_list *list, const struct scan *s, const 
 	return end ? add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end, REGION_NEVER) : 0;
 }
 
+/* An arena of which the program has given everything back: without a block to go by, its bins must look right too. */
+static int add_empty_arena(struct region_list *list, const struct scan *s, const struct snapshot_map *map)
+{
+	u64 align = s->word_size == 8 ? 64 << 20 : 1 << 20, size, arena;
+	u8 bytes[8];
+
+	if (!is_anonymous(map) || map->is_shared || map->start % align)
+		return 0;
+	size = arena_size(s->snap, map->start, map->end, align);
+	if (!size || snapshot_peek(s->snap, map->start, bytes, s->word_size) != 0)
+		return 0;
+	arena = region_word(s->snap, bytes);
+	if (arena % s->word_size || !find_bins(s, arena, arena + PIECE))
+		return 0;
+	return add_region(list, map->start, map->start + size, REGION_HEAP);
+}
+
 static int add_map(struct region_list *list, const struct scan *s, size_t map)
 {
 	const struct snapshot *snap = s->snap;
 	const struct snapshot_map *m = &snap->maps[map];
 	u32 first = scan_lower_bound(s, m->start);
 	taddr_t start;
+	bool is_empty;
 
 	if (!m->is_writable)
 		return 0;
 	if (may_be_libc(snap, m))
 		return add_main_arena(list, s, m);
-	if (first == s->nr || s->blocks[first].addr >= m->end)
+	is_empty = first == s->nr || s->blocks[first].addr >= m->end;
+	if (is_empty && stack_owner(list, snap, map) != BLOCK_NONE)
 		return add_stack(list, snap, map);
 	if (s->options.is_partial || s->has_pending || s->result.nr_overlaps)
 		return 0;
+	if (is_empty)
+		return add_empty_arena(list, s, m);
 	if (strcmp(m->path, "[heap]") == 0) {
 		start = snap->heap_start ? snap->heap_start : s->blocks[first].addr;
 		return add_region(list, start > m->start ? start : m->start, m->end, REGION_HEAP);
@@ -309,6 +362,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 
 	memset(list, 0, sizeof(*list));
 	err = find_points(list, s->snap);
+	if (!err)
+		err = region_find_dead(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
 		err = add_map(list, s, i);
 	if (err)
@@ -320,5 +375,6 @@ void region_list_fini(struct region_list *list)
 {
 	free(list->regions);
 	free(list->points);
+	free(list->dead);
 	memset(list, 0, sizeof(*list));
 }

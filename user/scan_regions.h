@@ -5,6 +5,7 @@
 #include "user/lib/types.h"
 
 struct scan;
+struct snapshot;
 
 enum region_kind {
 	REGION_NEVER, /* no byte of it */
@@ -23,14 +24,30 @@ struct point {
 	u32 word; /* index in snapshot.words */
 };
 
+/* Bytes that surely hold nothing any more, in blocks or outside. */
+struct dead_range {
+	taddr_t start, end;
+};
+
 struct region_list {
 	struct region *regions; /* owned; by address */
 	size_t nr;
 	struct point *points; /* owned; by address */
 	size_t nr_points;
+	struct dead_range *dead; /* owned; by address */
+	size_t nr_dead;
 };
 
 int region_list_init(struct region_list *list, const struct scan *s) __must_check;
 void region_list_fini(struct region_list *list);
 /* True if a thread stands in [start, end). */
 bool region_has_point(const struct region_list *list, taddr_t start, taddr_t end);
+
+/* The word at @p, in the process's size and order. */
+u64 region_word(const struct snapshot *snap, const u8 *p);
+
+/* scan_threads.c: fill dead. Points are there. 0 or -ENOMEM. */
+int region_find_dead(struct region_list *list, const struct scan *s) __must_check;
+/* For it: add one, in any order; then sort. */
+int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
+void region_sort_dead(struct region_list *list);

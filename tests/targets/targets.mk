@@ -21,7 +21,9 @@ ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read)
 
 include tests/targets/stack_variants.mk
 
-targets: $(PLAIN) $(LINKED) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
+include tests/leaks/leaks.mk
+
+targets: $(PLAIN) $(LINKED) $(LEAK_PROGRAMS) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
 .PHONY: targets-musl targets-32bit
 
 define target_rule

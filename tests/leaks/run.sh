@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Random heaps whose verdicts are known: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed three times: run, run with freed
+# memory overwritten, attach (or as HOW says). Fails at any block that is called lost and is not; prints what was found.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+: "${O:=$root/build}"
+: "${HEAPTAP:=$O/heaptap}"
+seeds=${1:-20}
+blocks=${2:-100000}
+first=${3:-1}
+read -ra ways <<<"${HOW:-run perturb attach}"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/heaptap-leaks.XXXXXX")
+# The C library's own caches would hide freed blocks from it.
+PERTURB=glibc.malloc.perturb=165:glibc.malloc.tcache_count=0
+program=$O/tests/leaks/heap
+target=
+
+cleanup() {
+	[ -z "$target" ] || kill "$target" 2>/dev/null || true
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+# waits COMMAND...: until it succeeds, half a minute at most
+waits() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		"$@" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+by_run() { timeout -k 5 300 "$HEAPTAP" run -q --max-pause 10s -o "$dir/report.json" -- "$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"; }
+by_perturb() { GLIBC_TUNABLES=$PERTURB by_run "$1"; }
+
+by_attach() {
+	local tap status=0
+	rm -f "$dir/lines"
+	mkfifo "$dir/lines"
+	"$program" "$1" "$blocks" wait <"$dir/lines" >"$dir/out" &
+	target=$!
+	exec 8>"$dir/lines"
+	waits grep -qs ready "$dir/out" || return
+	timeout -k 5 300 "$HEAPTAP" attach --max-pause 10s -o "$dir/report.json" "$target" 2>"$dir/err" &
+	tap=$!
+	waits grep -qs 'attached to' "$dir/err" || return
+	echo >&8
+	waits grep -qs built "$dir/out" || return
+	kill -INT "$(pgrep -P "$tap")"
+	wait "$tap" || status=$?
+	exec 8>&-
+	wait "$target" || status=$?
+	target=
+	return "$status"
+}
+
+# one HOW SEED: a line of sums in $dir/HOW; false at a wrong verdict
+one() {
+	rm -f "$dir/report.json" "$dir/out" "$dir/err"
+	"by_$1" "$2" || { echo "leaks: seed $2, $1: failed"; cat "$dir/err"; return 1; }
+	jq -c --rawfile told "$dir/out" -f "$root/tests/leaks/judge.jq" "$dir/report.json" >"$dir/line"
+	cat "$dir/line" >>"$dir/$1"
+	jq -e '.wrong == 0 and .foreign == 0 and .differ == [] and (.no_verdict | not)' "$dir/line" >/dev/null ||
+		{ echo "leaks: seed $2, $1: $(cat "$dir/line")"; return 1; }
+}
+
+wrong=0
+for ((seed = first; seed < first + seeds; seed++)); do
+	for how in "${ways[@]}"; do
+		one $how "$seed" || wrong=$((wrong + 1))
+	done
+done
+for how in "${ways[@]}"; do
+	[ ! -s "$dir/$how" ] || jq -rs --arg how $how '"leaks: \($how): \(length) heaps, \(map(.blocks) | add) blocks, \(map(.lost) | add) lost, "
+		+ "found \((map(.found) | add) * 10000 / (map(.lost) | add) | round / 100) %, worst heap "
+		+ "\(map(.found * 10000 / .lost) | min | round / 100) %, wrong \(map(.wrong + .foreign) | add)"' "$dir/$how"
+done
+exit $((wrong > 0))
