@@ -35,6 +35,7 @@ int heap_new(struct heap **out)
 	row_table_init(&h->rows, random_seed(), &h->budget);
 	block_table_init(&h->blocks, random_seed(), &h->budget);
 	region_table_init(&h->regions, &h->budget);
+	cover_map_init(&h->cover, &h->budget);
 	*out = h;
 	return 0;
 }
@@ -46,8 +47,14 @@ void heap_free(struct heap *h)
 	row_table_fini(&h->rows);
 	block_table_fini(&h->blocks);
 	region_table_fini(&h->regions);
+	cover_map_fini(&h->cover);
 	free(h->pending);
 	free(h);
+}
+
+void heap_keep_cover(struct heap *h)
+{
+	h->has_cover = true;
 }
 
 void heap_set_limit(struct heap *h, u64 bytes)
@@ -230,6 +237,8 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	b->time_low = ms;
 	b->time_high = ms >> 32;
 	account_alloc(h, row, b->size, ev->time_ns);
+	if (h->has_cover)
+		cover_map_add(&h->cover, ev->addr, ev->size);
 	return 0;
 }
 
@@ -598,6 +607,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 	copy->nr_pending = 0;
 	copy->max_pending = 0;
 	copy->pending_filter = 0;
+	cover_map_init(&copy->cover, &copy->budget); /* begins anew: less is sure, and nothing wrong */
 	err = row_table_copy(&copy->rows, &h->rows, &copy->budget);
 	if (err)
 		goto undo_copy;

@@ -18,6 +18,7 @@
  * split is visited once per piece, and it counts as freed when its last piece is gone.
  */
 struct heap;
+struct cover_map;
 
 /* Sums over all callers. Bytes are those asked for. */
 struct heap_totals {
@@ -65,6 +66,9 @@ int heap_clone(struct heap **out, const struct heap *h) __must_check;
 /* Most bytes that the books may use (heap_memory()); events beyond are lost by -ENOMEM. 0 = no limit. */
 void heap_set_limit(struct heap *h, u64 bytes);
 
+/* Note which bytes blocks cover (cover_map.h); before the first event. Takes 1/128 of what they span. */
+void heap_keep_cover(struct heap *h);
+
 /*
  * Enter one event (EVENT_ALLOC to EVENT_REALLOC_END) in the books.
  * Returns 0, -EINVAL for another kind, or -ENOMEM: then the event is counted as lost (heap_lost()).
@@ -104,6 +108,9 @@ bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out);
 /* Each live block once, in no order; @visit returns 0 to go on, else its value is returned. */
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
 			void *ctx);
+
+/* The bytes that blocks have covered. NULL: not kept; or a realloc is under way, whose result none knows yet. */
+const struct cover_map *heap_cover(const struct heap *h);
 
 /* Bytes of memory that the books use now. */
 u64 heap_memory(const struct heap *h);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/block_table.h"
+#include "user/cover_map.h"
 #include "user/heap.h"
 #include "user/region_table.h"
 #include "user/row_table.h"
@@ -43,6 +44,8 @@ struct heap {
 	struct row_table rows;
 	struct block_table blocks;
 	struct region_table regions;
+	struct cover_map cover;
+	bool has_cover;
 	struct pending *pending; /* owned; oldest first */
 	u32 nr_pending, max_pending;
 	u64 pending_filter; /* bit pending_bit() is set for each pending block, perhaps others too */

@@ -134,6 +134,11 @@ int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const stru
 	return ret;
 }
 
+const struct cover_map *heap_cover(const struct heap *h)
+{
+	return h->has_cover && !h->nr_pending ? &h->cover : NULL;
+}
+
 u64 heap_memory(const struct heap *h)
 {
 	return h->budget.used;

@@ -126,7 +126,7 @@ static int begin(void *arg)
 	const struct scan_options so = { .is_partial = f->options->is_partial,
 					 .pointer_mask = f->options->pointer_mask,
 					 .want_unaligned = f->options->want_unaligned };
-	const struct scan_books books = scan_books_of(f->options->heap);
+	const struct scan_books books = scan_books_of(f->options->heap, !f->options->has_losses);
 
 	return scan_new(&f->scan, &books, &so);
 }

@@ -60,6 +60,7 @@ struct leaks_options {
 	bool is_traced;			      /* as snapshot_options */
 	const struct snapshot_holder *holder; /* likewise */
 	bool is_partial;		      /* as scan_options */
+	bool has_losses;		      /* of allocations */
 	u64 pointer_mask;
 	bool want_unaligned;
 	u32 nr_whys; /* callers to find examples for: so many of those possibly lost and of the reachable */

@@ -7,6 +7,7 @@
 #include "user/snapshot.h"
 
 struct scan;
+struct cover_map;
 
 /* As memcheck defines them, plus unsure. */
 enum scan_verdict {
@@ -45,6 +46,11 @@ struct scan_books {
 	const void *ctx;
 	int (*for_each)(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
 			void *visit_ctx);
+	/*
+	 * For is_partial, at the moment of the stop: bytes that blocks have covered since the books began. No
+	 * block from before can be there. NULL, or it returns NULL: not known.
+	 */
+	const struct cover_map *(*cover)(const void *ctx);
 };
 
 struct scan_sum {
@@ -86,8 +92,8 @@ int scan_new(struct scan **out, const struct scan_books *books,
 	     const struct scan_options *options) __must_check;
 void scan_free(struct scan *s);
 
-/* The books of a process. */
-struct scan_books scan_books_of(const struct heap *heap);
+/* The books of a process. @has_all: no allocation since their begin was lost. */
+struct scan_books scan_books_of(const struct heap *heap, bool has_all);
 
 /*
  * An event of the process that was drained after it was stopped and entered in the books. Blocks

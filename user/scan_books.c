@@ -8,7 +8,12 @@ static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct 
 	return heap_for_each_block(ctx, visit, visit_ctx);
 }
 
-struct scan_books scan_books_of(const struct heap *heap)
+static const struct cover_map *cover(const void *ctx)
 {
-	return (struct scan_books){ .ctx = heap, .for_each = for_each };
+	return heap_cover(ctx);
+}
+
+struct scan_books scan_books_of(const struct heap *heap, bool has_all)
+{
+	return (struct scan_books){ .ctx = heap, .for_each = for_each, .cover = has_all ? cover : NULL };
 }

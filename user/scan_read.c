@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/cover_map.h"
 #include "user/lib/cleanup.h"
 #include "user/scan_regions.h"
 #include "user/scan_state.h"
@@ -15,6 +16,7 @@ enum {
 	MAX_VTABLE_READS = 200000, /* then the heuristic for multiple inheritance ends */
 	VTABLE_WORDS = 4,
 	MIN_ROOT_REFS = 65536,
+	MAX_FREE = 64, /* free chunks between two blocks */
 };
 
 /* A word that may be a pointer to a block, and where it was found: blocks by index. */
@@ -28,6 +30,7 @@ struct reader {
 	struct snapshot *snap;
 	struct region_list regions;
 	size_t region; /* the first that ends above the position */
+	taddr_t chunk; /* end of the glibc chunk of the block before cur; 0 = not known */
 	size_t dead;   /* the first dead range that ends above it */
 	u32 cur;       /* the first block that does */
 	u64 page;      /* bytes */
@@ -356,6 +359,17 @@ static int read_block(struct reader *r, u32 block, taddr_t addr, const u8 *p, si
 	return err ? err : take(r, addr, p, len, block);
 }
 
+/* True if a thread stands in the hole between blocks, in @region. */
+static bool has_point(const struct reader *r, const struct region *region)
+{
+	const struct scan *s = r->s;
+	taddr_t before = r->cur ? scan_block_end(s, r->cur - 1) : 0;
+	taddr_t behind = r->cur < s->nr ? s->blocks[r->cur].addr : UINT64_MAX;
+
+	return region_has_point(&r->regions, before > region->start ? before : region->start,
+				behind < region->end ? behind : region->end);
+}
+
 /* The part of a hole between blocks that lies in the region: the sub-range that counts as roots, if any. */
 static bool region_roots(const struct reader *r, const struct region *region, taddr_t *start, taddr_t *end)
 {
@@ -365,8 +379,7 @@ static bool region_roots(const struct reader *r, const struct region *region, ta
 
 	if (region->kind == REGION_NEVER)
 		return false;
-	if (region_has_point(&r->regions, before > region->start ? before : region->start,
-			     behind < region->end ? behind : region->end))
+	if (has_point(r, region) || region->kind == REGION_COVERED)
 		return true;
 	if (region->kind == REGION_HEAP)
 		return false;
@@ -375,6 +388,64 @@ static bool region_roots(const struct reader *r, const struct region *region, ta
 	if (behind < *end + (r->page - *end % r->page) % r->page)
 		*end -= *end % r->page;
 	return *start < *end;
+}
+
+/* Take [addr, end) but what of it lies in @nr ranges of @not. */
+static int take_except(struct reader *r, taddr_t addr, taddr_t end, const u8 *p,
+		       const struct dead_range * not, u32 nr)
+{
+	taddr_t at = addr;
+	int err = 0;
+
+	for (u32 i = 0; i < nr && not [i].start < end && !err; i++) {
+		if (not [i].end <= at)
+			continue;
+		if (not [i].start > at)
+			err = take(r, at, p + (at - addr), not [i].start - at, BLOCK_NONE);
+		at = not [i].end;
+	}
+	return err || at >= end ? err : take(r, at, p + (at - addr), end - at, BLOCK_NONE);
+}
+
+/*
+ * What surely is not used of the hole [addr, end), as glibc's chunks tell: what the block before did not ask for of its
+ * own, and free ones. The hole is a whole one: from the block before, to whose chunk its first 8 bytes may belong, to
+ * the header of the next block.
+ */
+static u32 find_free(const struct reader *r, const struct region *region, taddr_t addr, taddr_t end,
+		     const u8 *p, struct dead_range *free_ranges)
+{
+	const struct scan *s = r->s;
+	s32 nr;
+
+	if (!region->is_glibc || !r->is_native || r->chunk + 8 < addr || end - addr < 16 ||
+	    r->chunk > end - 16 || r->cur == s->nr || s->blocks[r->cur].addr != end)
+		return 0;
+	nr = chunk_find_free(r->chunk, end - 16, p + (s64)(r->chunk - addr), free_ranges + 1, MAX_FREE - 1);
+	if (nr < 0)
+		return 0;
+	free_ranges[0] = (struct dead_range){ addr, r->chunk + 8 };
+	return (u32)nr + 1;
+}
+
+/* What no block has covered of [addr, end), in memory of the allocator's. */
+static int read_uncovered(struct reader *r, const struct region *region, taddr_t addr, taddr_t end,
+			  const u8 *p)
+{
+	struct dead_range free_ranges[MAX_FREE];
+	u32 nr_free = find_free(r, region, addr, end, p, free_ranges);
+	taddr_t at = addr;
+	int err = 0;
+
+	while (at < end && !err) {
+		bool is_covered;
+		taddr_t next = cover_map_run(r->s->cover, at, end, &is_covered);
+
+		if (!is_covered)
+			err = take_except(r, at, next, p + (at - addr), free_ranges, nr_free);
+		at = next;
+	}
+	return err;
 }
 
 /* Bytes [addr, end) outside blocks, whose bytes are @p. */
@@ -400,7 +471,11 @@ static int read_hole(struct reader *r, taddr_t addr, taddr_t end, const u8 *p)
 			continue;
 		}
 		addr = stop = region->end < end ? region->end : end;
-		if (region_roots(r, region, &start, &stop))
+		if (!region_roots(r, region, &start, &stop))
+			continue;
+		if (region->kind == REGION_COVERED && !has_point(r, region))
+			err = read_uncovered(r, region, start, stop, p + (start - base));
+		else
 			err = take(r, start, p + (start - base), stop - start, BLOCK_NONE);
 	}
 	return err;
@@ -424,6 +499,8 @@ static int read_chunk(struct reader *r, const struct snapshot_chunk *chunk)
 			taddr_t block_end = scan_block_end(s, r->cur);
 
 			stop = block_end < end ? block_end : end;
+			if (addr == s->blocks[r->cur].addr)
+				r->chunk = s->cover && addr - chunk->addr >= 8 ? chunk_end(addr, p) : 0;
 			err = read_block(r, r->cur, addr, p, stop - addr);
 		} else {
 			if (r->cur < s->nr && s->blocks[r->cur].addr < end)
@@ -532,6 +609,7 @@ int scan_read(struct scan *s, struct snapshot *snap)
 	s->snap = snap;
 	s->word_size = snap->word_size;
 	init_reader(r, s);
+	s->cover = s->options.is_partial && s->books.cover ? s->books.cover(s->books.ctx) : NULL;
 	err = scan_apply_drained(s);
 	if (!err)
 		err = edges_init(&s->edges, s->nr, edge_limit(s));

@@ -20,8 +20,9 @@
  * Within it, the hole between two blocks in which a thread's stack pointer or thread pointer lies is a root
  * nevertheless: static programs have their TLS in brk memory, and stacks may come from anywhere.
  *
- * But nothing is sure while blocks may be alive that the books do not know: those from before the attach, the new
- * copy that a realloc has made and not yet returned, the rest of a block behind another inside it.
+ * But nothing is sure while blocks may be alive that the books do not know: the new copy that a realloc has made and
+ * not yet returned, the rest of a block behind another inside it. After an attach, only what blocks have covered since
+ * (cover_map.h) is sure, in memory from brk and arenas: blocks from before lie elsewhere.
  *
  * Surely dead: a thread's own stack below its red zone, if nothing else can be in that mapping; and what glibc keeps
  * of threads that have ended (scan_threads.c).
@@ -185,6 +186,67 @@ static taddr_t anonymous_end(const struct snapshot *snap, taddr_t base)
 }
 
 /*
+ * glibc's main arena in the file's data [start, end): where its bins end, 0 if it is not there. The last bin is always
+ * empty, and an empty one points twice to the place two words before itself; most are empty.
+ */
+static taddr_t find_bins(const struct scan *s, taddr_t start, taddr_t end)
+{
+	auto_free u8 *bytes = calloc(1, MAX_DATA);
+	u8 w = s->word_size;
+	size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
+	taddr_t last = 0;
+	u32 nr = 0;
+
+	if (!bytes)
+		return 0;
+	/* By pages: those that are not in memory were never written. */
+	for (size_t at = 0; at < len; at += PIECE)
+		if (snapshot_peek(s->snap, start + at, bytes + at, len - at < PIECE ? len - at : PIECE) != 0)
+			memset(bytes + at, 0, PIECE);
+	for (size_t at = 0; at + 2U * w <= len; at += w) {
+		u64 itself = start + at - 2U * w;
+
+		if (region_word(s->snap, bytes + at) != itself ||
+		    region_word(s->snap, bytes + at + w) != itself)
+			continue;
+		nr = last && start + at - last < (u64)NR_BIN_WORDS * w ? nr + 1 : 1;
+		last = start + at + 2U * w;
+	}
+	return nr >= MIN_EMPTY_BINS && last - start > (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w ? last : 0;
+}
+
+/* After an attach: the arena's own words, where its first part lies at @base. */
+static int add_header(struct region_list *list, const struct scan *s, taddr_t base)
+{
+	taddr_t arena, end = 0;
+	u8 bytes[8];
+
+	if (!s->cover || snapshot_peek(s->snap, base, bytes, s->word_size) != 0)
+		return 0;
+	arena = region_word(s->snap, bytes);
+	if (arena > base && arena - base <= MAX_ARENA_HEADER && arena % s->word_size == 0)
+		end = find_bins(s, arena, arena + PIECE);
+	return region_add_dead(list, base, end);
+}
+
+/* Of memory that is the allocator's alone. */
+static enum region_kind heap_kind(const struct scan *s)
+{
+	return s->cover ? REGION_COVERED : REGION_HEAP;
+}
+
+/* The part [from, to) of a glibc arena, which begins at @base. */
+static int add_arena(struct region_list *list, const struct scan *s, taddr_t base, taddr_t from, taddr_t to)
+{
+	int err = add_region(list, from, to, heap_kind(s));
+
+	if (err || from >= to)
+		return err;
+	list->regions[list->nr - 1].is_glibc = true;
+	return base == from ? add_header(list, s, base) : 0;
+}
+
+/*
  * Regions of the anonymous mapping [start, end) that holds blocks: arenas, and pages between them. An arena may have
  * begun in the mapping before: after a fork the kernel does not join what is added to it.
  */
@@ -202,14 +264,15 @@ static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t
 		if (size && base + size > pos) {
 			taddr_t from = base > pos ? base : pos, to = base + size < end ? base + size : end;
 
-			err = add_region(list, pos, from, REGION_PAGES);
+			if (!s->cover)
+				err = add_region(list, pos, from, REGION_PAGES);
 			if (!err)
-				err = add_region(list, from, to, REGION_HEAP);
+				err = add_arena(list, s, base, from, to);
 			pos = to;
 		}
 		i = scan_lower_bound(s, base + align);
 	}
-	return err ? err : add_region(list, pos, end, REGION_PAGES);
+	return err || s->cover ? err : add_region(list, pos, end, REGION_PAGES);
 }
 
 /* True if @map continues a file's data: its .bss. */
@@ -264,36 +327,6 @@ static int add_stack(struct region_list *list, const struct snapshot *snap, size
 		       : 0;
 }
 
-/*
- * glibc's main arena in the file's data [start, end): where its bins end, 0 if it is not there. The last bin is always
- * empty, and an empty one points twice to the place two words before itself; most are empty.
- */
-static taddr_t find_bins(const struct scan *s, taddr_t start, taddr_t end)
-{
-	auto_free u8 *bytes = calloc(1, MAX_DATA);
-	u8 w = s->word_size;
-	size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
-	taddr_t last = 0;
-	u32 nr = 0;
-
-	if (!bytes)
-		return 0;
-	/* By pages: those that are not in memory were never written. */
-	for (size_t at = 0; at < len; at += PIECE)
-		if (snapshot_peek(s->snap, start + at, bytes + at, len - at < PIECE ? len - at : PIECE) != 0)
-			memset(bytes + at, 0, PIECE);
-	for (size_t at = 0; at + 2U * w <= len; at += w) {
-		u64 itself = start + at - 2U * w;
-
-		if (region_word(s->snap, bytes + at) != itself ||
-		    region_word(s->snap, bytes + at + w) != itself)
-			continue;
-		nr = last && start + at - last < (u64)NR_BIN_WORDS * w ? nr + 1 : 1;
-		last = start + at + 2U * w;
-	}
-	return nr >= MIN_EMPTY_BINS && last - start > (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w ? last : 0;
-}
-
 static bool may_be_libc(const struct snapshot *snap, const struct snapshot_map *map)
 {
 	const char *name = strrchr(map->path, '/');
@@ -308,7 +341,13 @@ static int add_main_arena(struct region_list *list, const struct scan *s, const 
 	u8 w = s->word_size;
 	taddr_t end = find_bins(s, map->start, map->end);
 
-	return end ? add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end, REGION_NEVER) : 0;
+	u8 top[8];
+
+	if (!end)
+		return 0;
+	if (snapshot_peek(s->snap, end - (u64)(NR_BIN_WORDS + 2) * w, top, w) == 0)
+		list->top = region_word(s->snap, top);
+	return add_region(list, end - (u64)(NR_BIN_WORDS + NR_ARENA_WORDS) * w, end, REGION_NEVER);
 }
 
 /* An arena of which the program has given everything back: without a block to go by, its bins must look right too. */
@@ -325,7 +364,7 @@ static int add_empty_arena(struct region_list *list, const struct scan *s, const
 	arena = region_word(s->snap, bytes);
 	if (arena % s->word_size || !find_bins(s, arena, arena + PIECE))
 		return 0;
-	return add_region(list, map->start, map->start + size, REGION_HEAP);
+	return add_arena(list, s, map->start, map->start, map->start + size);
 }
 
 static int add_map(struct region_list *list, const struct scan *s, size_t map)
@@ -343,13 +382,15 @@ static int add_map(struct region_list *list, const struct scan *s, size_t map)
 	is_empty = first == s->nr || s->blocks[first].addr >= m->end;
 	if (is_empty && stack_owner(list, snap, map) != BLOCK_NONE)
 		return add_stack(list, snap, map);
-	if (s->options.is_partial || s->has_pending || s->result.nr_overlaps)
+	if ((s->options.is_partial && !s->cover) || s->has_pending || s->result.nr_overlaps)
 		return 0;
-	if (is_empty)
+	if (is_empty && strcmp(m->path, "[heap]") != 0)
 		return add_empty_arena(list, s, m);
 	if (strcmp(m->path, "[heap]") == 0) {
-		start = snap->heap_start ? snap->heap_start : s->blocks[first].addr;
-		return add_region(list, start > m->start ? start : m->start, m->end, REGION_HEAP);
+		if (is_empty && !s->cover)
+			return 0; /* no block says that it is the allocator's */
+		start = is_empty || snap->heap_start ? snap->heap_start : s->blocks[first].addr;
+		return add_region(list, start > m->start ? start : m->start, m->end, heap_kind(s));
 	}
 	if (!is_anonymous(m) || m->is_shared || is_bss(snap, map))
 		return 0;
@@ -366,6 +407,11 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_dead(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
 		err = add_map(list, s, i);
+	for (size_t i = 0; i < list->nr; i++)
+		list->regions[i].is_glibc |= list->regions[i].kind == REGION_COVERED &&
+					     list->top >= list->regions[i].start &&
+					     list->top < list->regions[i].end;
+	region_sort_dead(list);
 	if (err)
 		region_list_fini(list);
 	return err;

@@ -8,14 +8,16 @@ struct scan;
 struct snapshot;
 
 enum region_kind {
-	REGION_NEVER, /* no byte of it */
-	REGION_PAGES, /* not those pages that hold a part of a block */
-	REGION_HEAP,  /* no byte of it, unless a thread's stack or TLS lies there */
+	REGION_NEVER,	/* no byte of it */
+	REGION_PAGES,	/* not those pages that hold a part of a block */
+	REGION_COVERED, /* where blocks have been; the rest may be from before the books */
+	REGION_HEAP,	/* no byte of it, unless a thread's stack or TLS lies there */
 };
 
 struct region {
 	taddr_t start, end;
 	enum region_kind kind;
+	bool is_glibc; /* surely its, and nobody else's */
 };
 
 /* An address that a thread stands on: its stack pointer or thread pointer. */
@@ -36,12 +38,24 @@ struct region_list {
 	size_t nr_points;
 	struct dead_range *dead; /* owned; by address */
 	size_t nr_dead;
+	taddr_t top; /* of glibc's main arena: where what it has not given out yet begins; 0 = not known */
 };
 
 int region_list_init(struct region_list *list, const struct scan *s) __must_check;
 void region_list_fini(struct region_list *list);
 /* True if a thread stands in [start, end). */
 bool region_has_point(const struct region_list *list, taddr_t start, taddr_t end);
+
+/*
+ * scan_chunks.c, for words of 8 bytes in our order. The end of the glibc chunk of the block at @block, whose bytes are
+ * @p and which 8 bytes lie before; 0 if there is none.
+ */
+taddr_t chunk_end(taddr_t block, const u8 *p);
+/*
+ * Free chunks in [from, to); its bytes and the 16 behind are at @p. Fills up to @max of @free_ranges, ascending, and
+ * returns how many; -1 if chunks do not lead from @from exactly to @to.
+ */
+s32 chunk_find_free(taddr_t from, taddr_t to, const u8 *p, struct dead_range *free_ranges, u32 max);
 
 /* The word at @p, in the process's size and order. */
 u64 region_word(const struct snapshot *snap, const u8 *p);

@@ -89,7 +89,8 @@ struct scan {
 	struct edge_store edges;
 	struct root_ref *roots; /* owned */
 	size_t nr_roots, capacity_roots;
-	struct snapshot *snap; /* borrowed */
+	struct snapshot *snap;	       /* borrowed */
+	const struct cover_map *cover; /* borrowed; set if is_partial and it can be used */
 	u8 word_size;
 	struct scan_result result;
 };

@@ -270,6 +270,5 @@ int region_find_dead(struct region_list *list, const struct scan *s)
 		    next->is_writable)
 			err = look_for_heads(&f, next->start, next->end);
 	}
-	region_sort_dead(list);
 	return err;
 }

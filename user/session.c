@@ -92,6 +92,9 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 		return err;
 	}
 	(*out)->target->is_started = is_started;
+	/* Of a process whose past is not known, what blocks cover from now on tells where its old ones are not. */
+	if (!is_started && s->options->scan != SCAN_NEVER)
+		heap_keep_cover((*out)->heap);
 	return 0;
 }
 

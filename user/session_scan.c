@@ -183,7 +183,8 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 	if (p->is_over)
 		return;
 	session_read_losses(s, p);
-	lo.is_partial = !p->target->is_started || p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	lo.has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	lo.is_partial = !p->target->is_started || lo.has_losses;
 	leaks_free(p->leaks);
 	p->leaks = NULL;
 	if (s->ops->told && begin_elsewhere(s, p, &lo, &over_there))
