@@ -13,7 +13,7 @@ enum event_kind {
 	EVENT_REALLOC_END,   /* struct heap_event; at return: settles the call that began on this tid */
 	EVENT_STACK,	     /* struct stack_event; before the first event that names it */
 	EVENT_EXEC,	     /* struct process_event; the old image is gone */
-	EVENT_FORK,	     /* struct process_event; child_pid is a copy of pid */
+	EVENT_FORK,	     /* struct process_event; child_pid is a copy of pid, and traced from now on */
 	EVENT_EXIT,	     /* struct process_event; the last thread of pid has ended */
 	EVENT_MAPS,	     /* struct process_event; the dynamic linker changed the mappings */
 	EVENT_LOSSES,	     /* struct process_event; the source's losses are others now; flag EVENT_TAINT */
@@ -25,6 +25,7 @@ enum event_flag {
 	EVENT_RETRY = 2,     /* alloc: the call reported a failure before (new_handler); take it back */
 	EVENT_TAINT = 1,     /* losses: a free may have been missed: blocks alive here are unsure */
 	EVENT_UNMAP = 4,     /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
+	EVENT_NO_COPY = 8, /* fork: the child shared the memory, and has just executed a program of its own */
 };
 
 /* The first 16 bytes of every record. */
@@ -60,6 +61,7 @@ enum stack_end {
 	STACK_UNMAPPED,	    /* return address in no known mapping */
 	STACK_LIMIT,	    /* a table or map of heaptap's was full */
 	STACK_GUESSED,	    /* start reached, on the way by frame pointers alone: functions may be left out */
+	STACK_STALE,	    /* mappings had changed and not been read again: frames may be wrong */
 	NR_STACK_ENDS
 };
 
@@ -74,14 +76,8 @@ struct stack_event {
 	u64 ips[STACK_MAX_FRAMES]; /* return addresses in the process; only nr_frames are sent */
 };
 
-/*
- * The id of a stack in three steps: from its end, over its frames, outermost first, to what it belongs to. A stack
- * that ends as STACK_GUESSED begins as STACK_COMPLETE.
- */
-static inline u64 stack_id_begin(u8 end)
-{
-	return 0x9e3779b97f4a7c15ULL + end;
-}
+/* The id of a stack: over its frames, outermost first, to what it belongs to. */
+enum { STACK_ID_BEGIN = 0x7f4a7c15 };
 
 static inline u64 stack_id_frame(u64 outer, u64 ip)
 {
@@ -90,9 +86,9 @@ static inline u64 stack_id_frame(u64 outer, u64 ip)
 	return id ^ id >> 32;
 }
 
-static inline u64 stack_id_end(u64 id, u32 pid, u32 epoch, u8 is_guessed)
+static inline u64 stack_id_end(u64 id, u32 pid, u32 epoch, u8 end)
 {
-	id = (id ^ ((u64)epoch << 32 | pid)) * 0xc4ceb9fe1a85ec53ULL + is_guessed;
+	id = (id ^ ((u64)epoch << 32 | pid)) * 0xc4ceb9fe1a85ec53ULL + end;
 	id ^= id >> 29;
 	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
 }
@@ -100,12 +96,11 @@ static inline u64 stack_id_end(u64 id, u32 pid, u32 epoch, u8 is_guessed)
 /* What the id of @ev must be; ips and all other fields are filled in. */
 static inline u64 stack_event_id(const struct stack_event *ev)
 {
-	u8 is_guessed = ev->end == STACK_GUESSED;
-	u64 id = stack_id_begin(is_guessed ? STACK_COMPLETE : ev->end);
+	u64 id = STACK_ID_BEGIN;
 
 	for (u32 i = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES; i-- > 0;)
 		id = stack_id_frame(id, ev->ips[i]);
-	return stack_id_end(id, ev->h.pid, ev->epoch, is_guessed);
+	return stack_id_end(id, ev->h.pid, ev->epoch, ev->end);
 }
 
 /* Life of a process. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The probes: allocator calls of the traced processes become events. */
-#include "bpf/stack.bpf.h"
+#include "bpf/children.bpf.h"
 
 enum { SIGNAL_CHILD = 17 }; /* SIGCHLD, on all CPUs but mips and alpha */
 
@@ -332,7 +332,7 @@ int maps_changed(struct pt_regs *ctx)
 		return 0;
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
-	send_process(EVENT_MAPS, pid, 0);
+	send_process(EVENT_MAPS, 0, pid, 0);
 	/* user/launch.c swallows it; to a program whose ptracer has died it does nothing by default. */
 	if (config.stops_at_maps)
 		bpf_send_signal_thread(SIGNAL_CHILD);
@@ -345,6 +345,8 @@ int thread_exit(void *ctx)
 	u32 tid = (u32)bpf_get_current_pid_tgid();
 	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
 
+	if (config.max_followed)
+		bpf_map_delete_elem(&sharers, &tid);
 	if (!t)
 		return 0;
 	for (u32 i = 0; i < MAX_LEVELS; i++)
@@ -359,17 +361,33 @@ SEC("raw_tracepoint/sched_process_exec")
 int process_exec(const u64 *args /* the task, the number it had before, what it executes */)
 {
 	u32 pid = bpf_get_current_pid_tgid() >> 32, caller = args[1];
+	struct process_state *process;
 
-	if (!process_of(pid))
+	if (child_has_own_memory(pid)) {
+		bpf_map_delete_elem(&threads, &pid);
+		bpf_map_delete_elem(&walks, &pid);
 		return 0;
+	}
+	process = process_of(pid);
+	if (!process)
+		return 0;
+	process->execs++;
+	bpf_get_current_comm(process->comm, sizeof(process->comm));
 	__sync_fetch_and_add(&state.generation, 1);
 	bpf_map_delete_elem(&threads, &pid);
 	bpf_map_delete_elem(&walks, &pid);
 	/* A thread that is not the first one takes its number over; source_bpf.c wants to know. */
 	bpf_map_delete_elem(&threads, &caller);
 	bpf_map_delete_elem(&walks, &caller);
-	send_process(EVENT_EXEC, pid, caller);
+	send_process(EVENT_EXEC, 0, pid, caller);
 	return 0;
+}
+
+/* In the parent, before the new task runs. */
+SEC("raw_tracepoint/task_newtask")
+int task_new(struct bpf_raw_tracepoint_args *ctx)
+{
+	return child_begins((const void *)ctx->args[0], ctx->args[1]);
 }
 
 char LICENSE[] SEC("license") = "GPL";

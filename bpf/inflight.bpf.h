@@ -64,6 +64,14 @@ struct {
 	__type(value, struct process_state);
 } processes SEC(".maps");
 
+/* Processes in another one's memory (vfork, posix_spawn), by their number: to whose books their calls belong. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} sharers SEC(".maps");
+
 /* Processes whose calls are not to be seen for now. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -87,6 +95,14 @@ static __always_inline struct process_state *process_of(u32 pid)
 	return bpf_map_lookup_elem(&processes, &pid);
 }
 
+/* The process in whose memory @pid runs. */
+static __always_inline u32 owner_of(u32 pid)
+{
+	u32 *owner = bpf_map_lookup_elem(&sharers, &pid);
+
+	return owner ? *owner : pid;
+}
+
 /* Level @i, which the caller has checked; the mask is for the verifier, out of the compiler's sight. */
 static __always_inline struct level *level_at(struct thread *t, u64 i)
 {
@@ -101,8 +117,8 @@ static __noinline struct thread *thread_new(u32 tid, u32 pid, u32 filter_pid)
 	struct thread *t;
 
 	/* A vfork child runs in its parent's memory: what it does belongs to the parent's books. */
-	if (!process && filter_pid) {
-		pid = filter_pid;
+	if (!process) {
+		pid = filter_pid ? filter_pid : owner_of(pid);
 		process = process_of(pid);
 	}
 	if (!process)

@@ -35,8 +35,13 @@ struct process_state {
 	u64 lost_stacks;
 	u64 lost_other;
 	u64 abandoned; /* calls that never returned: longjmp, killed threads, more than 64 nested */
-	u32 epoch;     /* of its mappings, set by user space */
+	u64 unfollowed; /* children that are not traced, though they should be: too many, or the ring was full */
+	u64 sharers;	/* other processes in its memory (CLONE_VM without a wait) whose calls are not seen */
+	u32 epoch;	/* of its mappings, set by user space */
+	u32 execs;	/* programs that it executed */
+	u32 maps_pid; /* whose mappings serve for walks until it has its own */
 	u32 reserved;
+	char comm[16]; /* of the program that it executed last; "" = none yet */
 };
 
 /* Fixed when the programs are loaded. */
@@ -46,22 +51,33 @@ struct source_config {
 	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: a load of the program for each cookie */
 	u32 is_cookie_fixed;
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings, for the ptracer to look */
+	u32 max_followed; /* children that are traced, too; 0 = none */
+	u32 reserved;
 };
 
 /* Shared live with user space. */
 struct source_state {
-	u32 is_on;	/* the gate: nothing is seen while it is 0 */
-	u32 nr_paused;	/* processes in the map of paused ones */
+	u32 is_on;	 /* the gate: nothing is seen while it is 0 */
+	u32 nr_paused;	 /* processes in the map of paused ones */
+	u32 nr_followed; /* children that have been taken in so far */
+	u32 task_pid_at; /* where the number of a thread is in its struct task_struct; 0 = not known */
+	u32 layout_pid;	 /* process whose next thread's task_struct is copied, to find that out; 0 = none */
+	u32 reserved;
 	u64 generation; /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };
+
+/* The first bytes of a task_struct, on kernels of today some 10 KiB large. */
+enum { TASK_COPY_BYTES = 8192 };
 
 /*
  * Unwind tables: rows of all files packed into shards, and for each process its executable mappings in
  * pieces, each with rows of one shard only.
  */
 enum { SHARD_ROWS = 262144, MAX_SHARDS = 256, MAX_UNWIND_MAPS = 1024 };
+/* The process number under which there are no mappings at all, for programs of which none are known yet. */
+enum { NO_MAPS_PID = 0 };
 enum { LIMIT_SHARD = 0xfffffffe, NO_SHARD = 0xffffffff };
 
 struct shard {
@@ -85,6 +101,8 @@ struct unwind_maps {
 	u32 seq;
 	u32 word; /* bytes of an address: 4 or 8 */
 	u32 nr;
+	u32 epoch; /* of the process when they were read: a later one makes them doubtful */
+	u32 execs; /* of the process: after another one they are another program's */
 	u32 reserved;
 	struct unwind_map maps[MAX_UNWIND_MAPS];
 };

@@ -51,19 +51,21 @@ static __always_inline bool send(const struct thread *t, const struct heap_event
 	return true;
 }
 
-static __always_inline void send_process(u8 kind, u32 pid, u32 child)
+static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child)
 {
 	struct process_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 
 	if (!out) {
 		count_lost(pid, kind);
-		return;
+		return false;
 	}
 	__builtin_memset(out, 0, sizeof(*out));
 	out->h.kind = kind;
+	out->h.flags = flags;
 	out->h.pid = pid;
 	out->h.tid = (u32)bpf_get_current_pid_tgid();
 	out->time_ns = bpf_ktime_get_ns();
 	out->child_pid = child;
 	bpf_ringbuf_submit(out, BPF_RB_FORCE_WAKEUP);
+	return true;
 }

@@ -25,12 +25,29 @@ static __always_inline struct walk *walk_current(void)
 	return bpf_map_lookup_elem(&walks, &tid);
 }
 
-static __always_inline const struct unwind_maps *maps_of(u32 pid)
+static __always_inline const struct unwind_maps *published_maps(u32 pid)
 {
 	void *inner = bpf_map_lookup_elem(&process_maps, &pid);
 	u32 zero = 0;
 
 	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+/*
+ * The mappings of @pid, or those that it has from its parent, or none: when it has executed another program since they
+ * were read.
+ */
+static __always_inline const struct unwind_maps *maps_of(u32 pid)
+{
+	const struct process_state *process = process_of(pid);
+	const struct unwind_maps *maps;
+
+	if (!process)
+		return NULL;
+	maps = published_maps(pid);
+	if (maps && maps->execs == process->execs)
+		return maps;
+	return published_maps(maps || process->execs ? NO_MAPS_PID : process->maps_pid);
 }
 
 /* The walk begins where the call returns to: its return address is still where calls leave it. */
@@ -137,10 +154,12 @@ static __always_inline const struct walk_frame *innermost(const struct walk *w)
 	return &w->last[top];
 }
 
-/* A walk that came to its end by guesses alone may have left functions out. */
-static __always_inline bool is_guessed(const struct walk *w)
+/* What can be said of the last stack: a walk that came to its end by guesses alone may have left functions out. */
+static __always_inline u8 stack_end(const struct walk *w)
 {
-	return w->end == STACK_COMPLETE && innermost(w)->is_guessed;
+	if (w->is_stale)
+		return STACK_STALE;
+	return w->end == STACK_COMPLETE && innermost(w)->is_guessed ? STACK_GUESSED : w->end;
 }
 
 /* Give user space the stack. False if there was no room. */
@@ -161,7 +180,7 @@ static __noinline bool stack_send(const struct thread *t, struct walk *w, u64 id
 	out->h.tid = (u32)bpf_get_current_pid_tgid();
 	out->id = id;
 	out->epoch = w->epoch;
-	out->end = is_guessed(w) ? STACK_GUESSED : w->end;
+	out->end = stack_end(w);
 	out->nr_frames = w->nr < STACK_MAX_FRAMES ? w->nr : STACK_MAX_FRAMES;
 	for (u32 i = 0; i < STACK_MAX_FRAMES; i++) {
 		if (i >= w->nr)
@@ -193,6 +212,7 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 	if (!loop->maps)
 		return false;
 	seq = *(volatile const u32 *)&loop->maps->seq;
+	w->is_stale = (s32)(w->epoch - loop->maps->epoch) > 0 && loop->maps->nr;
 	/* Others than the last walk's: what it found, and rules found on the way, may hold no more. */
 	if (w->seq != seq) {
 		w->seq = seq;
@@ -228,7 +248,7 @@ static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *
 	w->last_id = 0;
 	if (!walk_again(w, &loop, t->pid, has_loop))
 		return stack_lost(t);
-	id = stack_id_end(innermost(w)->id, t->pid, w->epoch, is_guessed(w));
+	id = stack_id_end(innermost(w)->id, t->pid, w->epoch, stack_end(w));
 	if (!bpf_map_lookup_elem(&stacks_seen, &id)) {
 		if (!stack_send(t, w, id))
 			return stack_lost(t);

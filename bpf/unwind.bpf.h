@@ -59,8 +59,9 @@ struct walk {
 	u8 end;	       /* enum stack_end of last */
 	u8 is_guessed; /* the frame was found by frame pointer alone */
 	u8 is_matched;
-	u8 has_fp; /* fp is known */
-	u8 has_lr; /* the link register is: a signal interrupted the frame */
+	u8 is_stale; /* the mappings that last was walked by were doubtful */
+	u8 has_fp;   /* fp is known */
+	u8 has_lr;   /* the link register is: a signal interrupted the frame */
 	struct walk_frame last[WALK_FRAMES];
 	struct walk_frame fresh[WALK_FRAMES];
 	u64 copy[COPY_WORDS];
@@ -590,7 +591,7 @@ static long keep_round(u32 round, void *data)
 	*f = w->fresh[from];
 	f->needs_fp = f->uses_fp || (!f->fp_slot && w->nr && caller->needs_fp);
 	f->is_guessed |= w->nr && caller->is_guessed;
-	f->id = stack_id_frame(w->nr ? caller->id : stack_id_begin(w->end), f->pc);
+	f->id = stack_id_frame(w->nr ? caller->id : STACK_ID_BEGIN, f->pc);
 	w->nr++;
 	return 0;
 }

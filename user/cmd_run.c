@@ -62,23 +62,34 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 		session_scan_exiting(r->session, pid);
 }
 
-static int stop_program(void *ctx, u64 max_ns)
+static void on_ended(void *ctx, pid_t pid, int status)
 {
-	const struct run *r = ctx;
+	struct run *r = ctx;
 
-	return launch_hold(r->launch, max_ns);
+	if (!r->is_attached || r->is_finished)
+		return;
+	if (session_poll(r->session))
+		debug("run: no more events");
+	session_ended(r->session, pid, status);
 }
 
-static void release_program(void *ctx)
+static int stop_process(void *ctx, pid_t pid, u64 max_ns)
 {
 	const struct run *r = ctx;
 
-	launch_release(r->launch);
+	return launch_hold(r->launch, pid, max_ns);
+}
+
+static void release_process(void *ctx, pid_t pid)
+{
+	const struct run *r = ctx;
+
+	launch_release(r->launch, pid);
 }
 
 static void scan(struct run *r, bool is_last)
 {
-	const struct session_stopper stopper = { r, stop_program, release_program };
+	const struct session_stopper stopper = { r, stop_process, release_process };
 
 	session_scan(r->session, &stopper, is_last);
 }
@@ -109,7 +120,7 @@ static void report(struct run *r)
 
 static void answer(struct run *r, struct control *c)
 {
-	const struct session_stopper stopper = { r, stop_program, release_program };
+	const struct session_stopper stopper = { r, stop_process, release_process };
 
 	session_answer(r->is_attached && !r->is_finished ? r->session : NULL, &stopper, control_questions(c));
 }
@@ -150,6 +161,8 @@ static void follow(struct run *r, struct control *c)
 			debug("run: no more events");
 		handle(r, c, event, sig);
 	}
+	/* Daemons go on when the program has ended. */
+	launch_leave_children(r->launch);
 	if (r->is_finished)
 		return;
 	if (session_poll(r->session))
@@ -182,8 +195,10 @@ static int judged_status(const struct run *r, int status)
 /* With a session and a control: the program's exit status, or ours. */
 static int run_program(const struct options *o, struct run *r, struct control *c)
 {
-	struct launch_options lo = { .argv = o->args, .user = o->user, .cwd = o->cwd };
-	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting };
+	struct launch_options lo = {
+		.argv = o->args, .user = o->user, .cwd = o->cwd, .max_children = o->follow ? o->max_procs : 0
+	};
+	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended };
 	int status, err;
 
 	lo.tracer = session_tracer(r->session, &lo.source);

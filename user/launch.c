@@ -31,19 +31,27 @@ struct failure {
 	int err; /* -errno */
 };
 
+/* A process that we trace: the program, or a child of it. */
+struct launched {
+	pid_t pid;
+	taddr_t entry;	   /* AT_ENTRY: where the dynamic linker hands over */
+	long entry_code;   /* the word under the breakpoint there */
+	bool is_starting;  /* the dynamic linker is still at work */
+	bool has_forked;   /* meanwhile: the copy has our breakpoint, too */
+	bool has_new_code; /* it mapped code that nobody was told about */
+	bool is_exit_told;
+	u64 futile_until_ns; /* killed threads are not waited with: the process executes another program */
+};
+
 struct launch {
 	pid_t pid;
 	struct launch_hooks hooks;
 	struct source *source;		    /* borrowed, as tracer */
 	const struct source_tracer *tracer; /* NULL = we are */
-	taddr_t entry;			    /* AT_ENTRY: where the dynamic linker hands over */
-	long entry_code;		    /* the word under the breakpoint there */
-	bool is_starting;		    /* the dynamic linker is still at work */
-	bool has_forked;		    /* meanwhile: the copy has our breakpoint, too */
-	bool has_new_code;		    /* it mapped code that nobody was told about */
+	u32 max_children;
+	struct launched **processes; /* owned, and each; the program first */
+	size_t nr;
 	bool has_ended;
-	bool is_exit_told;
-	u64 futile_until_ns; /* killed threads are not waited with: the process executes another program */
 	int status;
 };
 
@@ -52,11 +60,20 @@ enum {
 	KILLER_NS = 500 * 1000 * 1000, /* how long to wait for a thread that ends the process */
 	FUTILE_NS = 1000 * 1000 * 1000,
 	EXIT_HOLD_NS = 1000 * 1000 * 1000, /* and for the others to come to their ends */
+	LEAVE_NS = 500 * 1000 * 1000,	   /* for a child's thread to stop, so that it can be let go */
 };
 
 /* Threads are watched too: the one that ends the process need not be the first. */
 static const long trace_options =
 	PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD;
+static const long child_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK;
+/* While our breakpoint is in it: whoever has a copy of it must not run on without us. */
+static const long start_options = PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK;
+
+static void set_options(const struct launch *l, pid_t pid, long more)
+{
+	ptrace(PTRACE_SETOPTIONS, pid, 0, trace_options | (l->max_children ? child_options : 0) | more);
+}
 
 /* Become @user; in the child. 0 or -errno. */
 static int become(const char *user)
@@ -95,9 +112,9 @@ static void child(const struct launch_options *o, int go, int report)
 	_exit(127);
 }
 
-static void set_entry_code(const struct launch *l, pid_t pid, long code)
+static void set_entry_code(const struct launched *p, pid_t pid, long code)
 {
-	if (ptrace(PTRACE_POKETEXT, pid, l->entry, code))
+	if (ptrace(PTRACE_POKETEXT, pid, p->entry, code))
 		warn("run: cannot watch the start of PID %d: %s", pid, strerror(errno));
 }
 
@@ -105,76 +122,84 @@ static void set_entry_code(const struct launch *l, pid_t pid, long code)
  * A new image stands at its first instruction. A static program is ready; in others the dynamic
  * linker comes first, and is followed to the program's entry point.
  */
-static void new_image(struct launch *l)
+static void new_image(const struct launch *l, struct launched *p)
 {
 	bool is_32bit = false;
 	u64 interp = 0;
 	taddr_t pc;
 
-	l->is_starting = false;
-	l->has_forked = false;
-	l->is_exit_told = false;
-	l->hooks.exec(l->hooks.ctx, l->pid);
-	l->hooks.mapped(l->hooks.ctx, l->pid);
-	if (proc_is_32bit(&is_32bit, l->pid) || proc_auxv(&interp, l->pid, is_32bit, AT_BASE) || !interp ||
-	    proc_auxv(&l->entry, l->pid, is_32bit, AT_ENTRY) || tracee_get_pc(l->pid, &pc)) {
+	p->is_starting = false;
+	p->has_forked = false;
+	p->is_exit_told = false;
+	l->hooks.exec(l->hooks.ctx, p->pid);
+	l->hooks.mapped(l->hooks.ctx, p->pid);
+	if (proc_is_32bit(&is_32bit, p->pid) || proc_auxv(&interp, p->pid, is_32bit, AT_BASE) || !interp ||
+	    proc_auxv(&p->entry, p->pid, is_32bit, AT_ENTRY) || tracee_get_pc(p->pid, &pc)) {
 		/*
 		 * Static, or 32-bit ARM, for which our breakpoint is none: nothing more to wait for. EXITKILL
 		 * is only for the time a breakpoint is in it.
 		 */
-		ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options);
+		set_options(l, p->pid, 0);
 		return;
 	}
-	ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options | PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK);
+	set_options(l, p->pid, start_options);
 	errno = 0;
-	l->entry_code = ptrace(PTRACE_PEEKTEXT, l->pid, l->entry, 0);
+	p->entry_code = ptrace(PTRACE_PEEKTEXT, p->pid, p->entry, 0);
 	if (errno) {
-		warn("run: cannot read the entry point of PID %d: %s", l->pid, strerror(errno));
+		warn("run: cannot read the entry point of PID %d: %s", p->pid, strerror(errno));
 		return;
 	}
-	l->is_starting = true;
-	l->has_new_code = false;
-	set_entry_code(l, l->pid, tracee_breakpoint(l->entry_code));
+	p->is_starting = true;
+	p->has_new_code = false;
+	set_entry_code(p, p->pid, tracee_breakpoint(p->entry_code));
 }
 
 /* If the program stands at our breakpoint, take it out. */
-static bool reached_entry(struct launch *l)
+static bool reached_entry(const struct launch *l, struct launched *p)
 {
 	taddr_t pc;
 
-	if (tracee_get_pc(l->pid, &pc) || pc != tracee_after_breakpoint(l->entry))
+	if (tracee_get_pc(p->pid, &pc) || pc != tracee_after_breakpoint(p->entry))
 		return false;
-	set_entry_code(l, l->pid, l->entry_code);
-	if (tracee_set_pc(l->pid, l->entry))
-		warn("run: cannot set the program counter of PID %d: %s", l->pid, strerror(errno));
-	l->is_starting = false;
-	ptrace(PTRACE_SETOPTIONS, l->pid, 0, trace_options);
-	l->hooks.mapped(l->hooks.ctx, l->pid);
+	set_entry_code(p, p->pid, p->entry_code);
+	if (tracee_set_pc(p->pid, p->entry))
+		warn("run: cannot set the program counter of PID %d: %s", p->pid, strerror(errno));
+	p->is_starting = false;
+	set_options(l, p->pid, 0);
+	l->hooks.mapped(l->hooks.ctx, p->pid);
 	return true;
 }
 
 /* The dynamic linker makes a system call: tell about new code before any of it can run. */
-static void startup_syscall(struct launch *l)
+static void startup_syscall(const struct launch *l, struct launched *p)
 {
-	switch (tracee_call(l->pid)) {
+	switch (tracee_call(p->pid)) {
 	case TRACEE_CALL_MAPS_CODE:
-		l->has_new_code = true;
+		p->has_new_code = true;
 		return;
 	case TRACEE_CALL_LOADING:
 		return;
 	default:
-		if (!l->has_new_code)
+		if (!p->has_new_code)
 			return;
 	}
-	l->has_new_code = false;
-	l->hooks.mapped(l->hooks.ctx, l->pid);
+	p->has_new_code = false;
+	l->hooks.mapped(l->hooks.ctx, p->pid);
 }
 
-static void go_on(const struct launch *l, pid_t tid, int sig)
+static void go_on(const struct launched *p, pid_t tid, int sig)
 {
-	int request = l->is_starting && tid == l->pid ? PTRACE_SYSCALL : PTRACE_CONT;
+	int request = p->is_starting && tid == p->pid ? PTRACE_SYSCALL : PTRACE_CONT;
 
 	ptrace(request, tid, 0, sig);
+}
+
+static struct launched *find_process(const struct launch *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		if (l->processes[i]->pid == pid)
+			return l->processes[i];
+	return NULL;
 }
 
 static u32 thread_count(pid_t pid)
@@ -207,13 +232,13 @@ static bool is_dead(pid_t tid)
 	return proc_read_stat(&stat, tid) || stat.state == 'Z' || stat.state == 'X';
 }
 
-/* Threads of the program that do not stand; asked to stop if @is_asking. -errno. */
-static int count_running(const struct launch *l, bool is_asking)
+/* Threads of process @pid that do not stand; asked to stop if @is_asking. -errno. */
+static int count_running(pid_t pid, bool is_asking)
 {
 	auto_free pid_t *tids = NULL;
 	size_t nr = 0;
 	int running = 0;
-	int err = proc_threads(l->pid, &tids, &nr);
+	int err = proc_threads(pid, &tids, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++) {
 		if (stands(tids[i]) || is_dead(tids[i]))
@@ -226,12 +251,12 @@ static int count_running(const struct launch *l, bool is_asking)
 }
 
 /* Until all stand or @end_ns has come. 0, -ETIME or -errno. */
-static int wait_until_all_stand(const struct launch *l, u64 end_ns, bool is_asking)
+static int wait_until_all_stand(pid_t pid, u64 end_ns, bool is_asking)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	int running;
 
-	while ((running = count_running(l, is_asking)) > 0) {
+	while ((running = count_running(pid, is_asking)) > 0) {
 		if (now_ns() >= end_ns)
 			return -ETIME;
 		nanosleep(&pause, NULL);
@@ -240,22 +265,23 @@ static int wait_until_all_stand(const struct launch *l, u64 end_ns, bool is_aski
 }
 
 /* What stands stays so until launch_poll() takes note of it. */
-int launch_hold(struct launch *l, u64 max_ns)
+int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 {
-	int err = wait_until_all_stand(l, now_ns() + max_ns, true);
+	int err = find_process(l, pid) ? wait_until_all_stand(pid, now_ns() + max_ns, true) : -ESRCH;
 
 	if (err)
-		launch_release(l);
+		launch_release(l, pid);
 	return err;
 }
 
 /* Those that only stood because they were asked to go on; what else happened to others is for launch_poll(). */
-void launch_release(struct launch *l)
+void launch_release(struct launch *l, pid_t pid)
 {
+	const struct launched *p = find_process(l, pid);
 	auto_free pid_t *tids = NULL;
 	size_t nr = 0;
 
-	if (proc_threads(l->pid, &tids, &nr))
+	if (!p || proc_threads(pid, &tids, &nr))
 		return;
 	for (size_t i = 0; i < nr; i++) {
 		siginfo_t si = { .si_pid = 0 };
@@ -265,17 +291,17 @@ void launch_release(struct launch *l)
 		    si.si_status != (PTRACE_EVENT_STOP << 8 | SIGTRAP))
 			continue;
 		if (waitpid(tids[i], &status, WNOHANG | __WALL) == tids[i])
-			go_on(l, tids[i], 0);
+			go_on(p, tids[i], 0);
 	}
 }
 
 /* A thread that stands where it ends the whole process, or 0. */
-static pid_t find_exiting(const struct launch *l)
+static pid_t find_exiting(pid_t pid)
 {
 	auto_free pid_t *tids = NULL;
 	size_t nr = 0;
 
-	if (proc_threads(l->pid, &tids, &nr))
+	if (proc_threads(pid, &tids, &nr))
 		return 0;
 	for (size_t i = 0; i < nr; i++)
 		if (stands(tids[i]) && tracee_call(tids[i]) == TRACEE_CALL_EXITS_ALL)
@@ -287,60 +313,60 @@ static pid_t find_exiting(const struct launch *l)
  * A thread was killed though no signal did it: another one ended the process, or executes another program. In the first
  * case wait for that one, so that all of them still stand when the end is told. Its number, or 0.
  */
-static pid_t wait_for_exiting(struct launch *l)
+static pid_t wait_for_exiting(struct launched *p)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	u64 now = now_ns(), end_ns = now + KILLER_NS;
 	pid_t tid = 0;
 
-	if (now < l->futile_until_ns)
+	if (now < p->futile_until_ns)
 		return 0;
 	while (!tid && now_ns() < end_ns) {
-		tid = find_exiting(l);
+		tid = find_exiting(p->pid);
 		nanosleep(&pause, NULL);
 	}
 	if (!tid)
-		l->futile_until_ns = now_ns() + FUTILE_NS;
+		p->futile_until_ns = now_ns() + FUTILE_NS;
 	return tid;
 }
 
-/* Is it a thread of the program? Clones that are processes of their own are traced, too. */
-static bool is_own_thread(const struct launch *l, pid_t tid)
+/* Is it a thread of the process? Clones that are processes of their own are traced, too. */
+static bool is_own_thread(const struct launched *p, pid_t tid)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", l->pid, tid);
-	return tid == l->pid || !access(path, F_OK);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", p->pid, tid);
+	return tid == p->pid || !access(path, F_OK);
 }
 
 /* Let go of a copy that the program made of itself. vfork and posix_spawn make none, and do not get here. */
-static void let_go(const struct launch *l, pid_t pid)
+static void let_go(const struct launched *p, pid_t pid)
 {
-	set_entry_code(l, pid, l->entry_code);
+	set_entry_code(p, pid, p->entry_code);
 	ptrace(PTRACE_SETOPTIONS, pid, 0, 0);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 }
 
 /* Thread @tid is about to end; does the whole process end with it, its memory still there? */
-static void thread_ends(struct launch *l, pid_t tid)
+static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
 {
 	enum tracee_call call = tracee_call(tid);
 	unsigned long status = 0;
 
-	if (l->is_exit_told || !is_own_thread(l, tid) || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+	if (p->is_exit_told || !is_own_thread(p, tid) || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
 		return;
-	if (!WIFSIGNALED((int)status) && call != TRACEE_CALL_EXITS_ALL && thread_count(l->pid) > 1) {
+	if (!WIFSIGNALED((int)status) && call != TRACEE_CALL_EXITS_ALL && thread_count(p->pid) > 1) {
 		if (call == TRACEE_CALL_EXITS)
 			return;
-		tid = wait_for_exiting(l);
+		tid = wait_for_exiting(p);
 		if (!tid || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
 			return;
 	}
-	l->is_exit_told = true;
+	p->is_exit_told = true;
 	/* The others are on their way to their ends. */
-	if (wait_until_all_stand(l, now_ns() + EXIT_HOLD_NS, false))
-		debug("run: PID %d: not all threads stand at its end", l->pid);
-	l->hooks.exiting(l->hooks.ctx, l->pid, (int)status);
+	if (wait_until_all_stand(p->pid, now_ns() + EXIT_HOLD_NS, false))
+		debug("run: PID %d: not all threads stand at its end", p->pid);
+	l->hooks.exiting(l->hooks.ctx, p->pid, (int)status);
 }
 
 /*
@@ -354,53 +380,109 @@ static bool is_from_probe(pid_t tid)
 	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code == SI_KERNEL;
 }
 
+static int add_process(struct launch *l, pid_t pid, struct launched **out)
+{
+	struct launched **list = reallocarray(l->processes, l->nr + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	l->processes = list;
+	list[l->nr] = calloc(1, sizeof(**list));
+	if (!list[l->nr])
+		return -ENOMEM;
+	*out = list[l->nr++];
+	(*out)->pid = pid;
+	return 0;
+}
+
+/* A child that @parent (NULL = not known) has made stands before its first instruction. */
+static struct launched *adopt(struct launch *l, pid_t pid, const struct launched *parent)
+{
+	struct launched *p;
+
+	if (l->nr > l->max_children || add_process(l, pid, &p)) {
+		if (parent && (parent->is_starting || parent->has_forked))
+			let_go(parent, pid);
+		else
+			ptrace(PTRACE_DETACH, pid, 0, 0);
+		return NULL;
+	}
+	if (!parent || !parent->entry)
+		return p;
+	p->entry = parent->entry;
+	p->entry_code = parent->entry_code;
+	/* It goes the rest of the way to the entry point by itself. */
+	p->is_starting = ptrace(PTRACE_PEEKTEXT, pid, p->entry, 0) == tracee_breakpoint(p->entry_code);
+	return p;
+}
+
+/* The process of thread @tid, which stands; NULL if it has been let go. */
+static struct launched *process_of(struct launch *l, pid_t tid)
+{
+	struct launched *p = l->max_children ? find_process(l, tid) : l->processes[0];
+	struct proc_status status;
+
+	if (p || proc_read_status(&status, tid))
+		return p ? p : l->processes[0];
+	p = find_process(l, status.tgid);
+	return p || status.tgid != tid ? p : adopt(l, tid, find_process(l, status.ppid));
+}
+
+/* A stop that is no event: a signal, or the program's way to its entry point. */
+static void handle_signal(const struct launch *l, struct launched *p, pid_t tid, int sig)
+{
+	if (sig == (SIGTRAP | 0x80)) {
+		startup_syscall(l, p);
+		sig = 0;
+	} else if (sig == SIGTRAP && p->is_starting && tid == p->pid && reached_entry(l, p)) {
+		sig = 0;
+	} else if (sig == SIGCHLD && is_from_probe(tid)) {
+		l->hooks.mapped(l->hooks.ctx, p->pid);
+		sig = 0;
+	}
+	go_on(p, tid, sig);
+}
+
 /* One ptrace stop of thread @tid. */
 static void handle_stop(struct launch *l, pid_t tid, int status)
 {
+	struct launched *p = process_of(l, tid);
 	int event = status >> 16;
 	int sig = WSTOPSIG(status);
 
+	if (!p)
+		return;
 	switch (event) {
 	case PTRACE_EVENT_EXEC:
-		if (tid != l->pid) { /* a clone that is no thread */
+		if (tid != p->pid) { /* a clone that is no thread */
 			ptrace(PTRACE_DETACH, tid, 0, 0);
 			return;
 		}
-		new_image(l);
+		new_image(l, p);
 		break;
 	case PTRACE_EVENT_FORK:
-		l->has_forked = true;
+		p->has_forked |= p->is_starting;
 		break;
 	case PTRACE_EVENT_EXIT:
-		thread_ends(l, tid);
+		thread_ends(l, p, tid);
 		break;
 	case PTRACE_EVENT_STOP:
 		if (sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU) {
 			ptrace(PTRACE_LISTEN, tid, 0, 0);
 			return;
 		}
-		if ((l->is_starting || l->has_forked) && !is_own_thread(l, tid)) {
-			let_go(l, tid);
+		if ((p->is_starting || p->has_forked) && !is_own_thread(p, tid)) {
+			let_go(p, tid);
 			return;
 		}
 		break;
 	case 0:
-		if (sig == (SIGTRAP | 0x80)) {
-			startup_syscall(l);
-			break;
-		}
-		if (sig == SIGTRAP && l->is_starting && tid == l->pid && reached_entry(l))
-			break;
-		if (sig == SIGCHLD && is_from_probe(tid)) {
-			l->hooks.mapped(l->hooks.ctx, l->pid);
-			break;
-		}
-		go_on(l, tid, sig);
+		handle_signal(l, p, tid, sig);
 		return;
 	default:
 		break;
 	}
-	go_on(l, tid, 0);
+	go_on(p, tid, 0);
 }
 
 /* The child has ended before its exec: why. */
@@ -443,7 +525,7 @@ static int wait_for_exec(struct launch *l, int report, struct failure *f)
 		if (WIFEXITED(status) || WIFSIGNALED(status))
 			return read_failure(l, status, report, f);
 		if (status >> 16 == PTRACE_EVENT_EXEC) {
-			new_image(l);
+			new_image(l, l->processes[0]);
 			return 0;
 		}
 		handle_stop(l, l->pid, status);
@@ -459,6 +541,7 @@ static int seize(const struct launch *l)
 
 static int fork_child(struct launch *l, const struct launch_options *options, int go[2], int report[2])
 {
+	struct launched *p;
 	int err;
 
 	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
@@ -473,6 +556,10 @@ static int fork_child(struct launch *l, const struct launch_options *options, in
 	}
 	close(report[1]);
 	report[1] = -1;
+	if (add_process(l, l->pid, &p))
+		return -ENOMEM;
+	/* What ends before it is the program is nobody's business. */
+	p->is_exit_told = true;
 	err = seize(l);
 	if (err)
 		return err;
@@ -506,8 +593,7 @@ int launch_new(struct launch **out, const struct launch_options *options, const 
 	l->hooks = *hooks;
 	l->source = options->source;
 	l->tracer = options->tracer;
-	/* What ends before it is the program is nobody's business. */
-	l->is_exit_told = true;
+	l->max_children = options->tracer ? 0 : options->max_children;
 	err = fork_child(l, options, go, report);
 	if (!err)
 		err = l->tracer ? wait_for_tracer(l, report[0], &f) : wait_for_exec(l, report[0], &f);
@@ -528,7 +614,7 @@ void launch_start(struct launch *l)
 	if (l->tracer)
 		l->tracer->start(l->source, l->pid);
 	else
-		go_on(l, l->pid, 0);
+		go_on(l->processes[0], l->pid, 0);
 }
 
 pid_t launch_pid(const struct launch *l)
@@ -552,6 +638,19 @@ static bool poll_tracer(struct launch *l)
 	return l->has_ended;
 }
 
+/* A thread is gone; was it the last of a child? */
+static void child_ended(struct launch *l, pid_t pid, int status)
+{
+	for (size_t i = 1; i < l->nr; i++) {
+		if (l->processes[i]->pid != pid)
+			continue;
+		free(l->processes[i]);
+		l->processes[i] = l->processes[--l->nr];
+		l->hooks.ended(l->hooks.ctx, pid, status);
+		return;
+	}
+}
+
 bool launch_poll(struct launch *l)
 {
 	int status;
@@ -559,13 +658,14 @@ bool launch_poll(struct launch *l)
 
 	if (l->tracer)
 		return poll_tracer(l);
-
 	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
 		if (WIFSTOPPED(status)) {
 			handle_stop(l, tid, status);
 		} else if (tid == l->pid) {
 			l->has_ended = true;
 			l->status = status;
+		} else {
+			child_ended(l, tid, status);
 		}
 	}
 	return l->has_ended;
@@ -582,14 +682,58 @@ void launch_signal(const struct launch *l, int sig)
 		kill(l->pid, sig);
 }
 
+/* Let thread @tid of @p run on without us. */
+static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = now_ns() + LEAVE_NS;
+	int status = 0, sig = 0;
+	pid_t seen;
+
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	while (!(seen = waitpid(tid, &status, __WALL | WNOHANG)) && now_ns() < end_ns)
+		nanosleep(&pause, NULL);
+	if (seen != tid || !WIFSTOPPED(status))
+		return;
+	if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80))
+		sig = WSTOPSIG(status);
+	if (p->is_starting && tid == p->pid) {
+		if (sig == SIGTRAP && reached_entry(l, p))
+			sig = 0;
+		else
+			set_entry_code(p, tid, p->entry_code);
+	}
+	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
+	ptrace(PTRACE_DETACH, tid, 0, sig);
+}
+
+void launch_leave_children(struct launch *l)
+{
+	for (size_t i = 1; i < l->nr; i++) {
+		auto_free pid_t *tids = NULL;
+		size_t nr = 0;
+
+		if (proc_threads(l->processes[i]->pid, &tids, &nr))
+			continue;
+		for (size_t k = 0; k < nr; k++)
+			leave_thread(l, l->processes[i], tids[k]);
+	}
+	while (l->nr > 1)
+		free(l->processes[--l->nr]);
+}
+
 void launch_free(struct launch *l)
 {
 	if (!l)
 		return;
 	/* Not even started: nobody else would end it. */
-	if (!l->has_ended && l->is_starting && l->pid > 0) {
+	if (!l->has_ended && l->nr && l->processes[0]->is_starting) {
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, __WALL);
 	}
+	launch_leave_children(l);
+	while (l->nr)
+		free(l->processes[--l->nr]);
+	free(l->processes);
 	free(l);
 }

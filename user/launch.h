@@ -21,6 +21,7 @@ struct launch_options {
 	/* Who traces it, if not this thread: then launch_hold() is not to be used. */
 	struct source *source;		    /* borrowed */
 	const struct source_tracer *tracer; /* NULL = this thread */
+	u32 max_children; /* most at a time, theirs included, that are watched too; 0 = none */
 };
 
 /* What the owner of a launch is told. The program stands still during each of these. */
@@ -32,6 +33,8 @@ struct launch_hooks {
 	void (*mapped)(void *ctx, pid_t pid);
 	/* The process is about to end; its memory is still there. @status as wait(2) gives it. */
 	void (*exiting)(void *ctx, pid_t pid, int status);
+	/* A child, or a child's child, has ended; not needed without max_children. */
+	void (*ended)(void *ctx, pid_t pid, int status);
 };
 
 /*
@@ -54,11 +57,14 @@ bool launch_poll(struct launch *l);
 int launch_status(const struct launch *l);
 
 /*
- * Let all threads of the program stand in ptrace stops of this thread's, within @max_ns: 0, or -ETIME, -ESRCH, -ENOMEM
- * and they run on. Until launch_release() none of them goes on.
+ * Let all threads of the program, or of the child @pid, stand in ptrace stops of this thread's, within @max_ns: 0, or
+ * -ETIME, -ESRCH, -ENOMEM and they run on. Until launch_release() none of them goes on.
  */
-int launch_hold(struct launch *l, u64 max_ns) __must_check;
-void launch_release(struct launch *l);
+int launch_hold(struct launch *l, pid_t pid, u64 max_ns) __must_check;
+void launch_release(struct launch *l, pid_t pid);
+
+/* Let all children run on without us. Blocks until each of their threads has stopped for that, 500 ms at most. */
+void launch_leave_children(struct launch *l);
 
 /* Pass @sig on to the program. */
 void launch_signal(const struct launch *l, int sig);

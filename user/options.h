@@ -59,6 +59,8 @@ struct options {
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
 	bool gen_suppressions;
+	bool follow;	  /* children, and theirs */
+	u32 max_procs;	  /* at most so many of them */
 	u32 nr_whys;	  /* callers whose blocks' holders are shown */
 	u32 leaks;	  /* enum leak_kinds */
 	u64 why_addr;	  /* the block whose holder is asked for, 0 = none */

@@ -31,6 +31,7 @@ static const char *const program_names[] = {
 	[PROGRAM_MAPS_CHANGED] = "maps_changed",
 	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",
+	[PROGRAM_TASK_NEW] = "task_new",
 };
 _Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
 
@@ -211,6 +212,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
 	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
 	p.stacks_seen_fd = bpf_object__find_map_fd_by_name(p.obj, "stacks_seen");
+	p.task_copies_fd = bpf_object__find_map_fd_by_name(p.obj, "task_copies");
 	*out = p;
 	return 0;
 }
@@ -393,6 +395,7 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
 	} points[] = {
 		{ PROGRAM_THREAD_EXIT, "sched_process_exit" },
 		{ PROGRAM_PROCESS_EXEC, "sched_process_exec" },
+		{ PROGRAM_TASK_NEW, "task_newtask" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {

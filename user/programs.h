@@ -21,6 +21,7 @@ enum program {
 	PROGRAM_MAPS_CHANGED,
 	PROGRAM_THREAD_EXIT,
 	PROGRAM_PROCESS_EXEC,
+	PROGRAM_TASK_NEW,
 	NR_PROGRAMS
 };
 
@@ -30,7 +31,8 @@ struct programs {
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
 	struct source_state *state;	       /* shared with the kernel; owned; NULL in a load of one */
 	bool has_loop;			       /* the kernel has bpf_loop() */
-	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd, stacks_seen_fd;
+	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd, stacks_seen_fd,
+		task_copies_fd;
 };
 
 /*
@@ -72,5 +74,5 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 /* End the links of @pid alone. Without memory for that they stay. */
 void link_set_drop(struct link_set *set, pid_t pid);
 
-/* The raw tracepoints: ends of threads, exec. */
+/* The raw tracepoints: ends of threads, exec, children. */
 int link_set_add_tracepoints(struct link_set *set, const struct programs *p) __must_check;

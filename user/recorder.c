@@ -264,7 +264,9 @@ void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 f
 					     .frees = l->frees,
 					     .stacks = l->stacks,
 					     .other = l->other,
-					     .abandoned = l->abandoned });
+					     .abandoned = l->abandoned,
+					     .unfollowed = l->unfollowed,
+					     .sharers = l->sharers });
 }
 
 static struct stream_sum sum_of(const struct scan_sum *sum)

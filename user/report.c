@@ -268,6 +268,7 @@ static const char *const end_words[] = {
 	[STACK_UNMAPPED] = "unmapped",
 	[STACK_LIMIT] = "limit",
 	[STACK_GUESSED] = "frame-pointers",
+	[STACK_STALE] = "stale-mappings",
 };
 _Static_assert(ARRAY_SIZE(end_words) == NR_STACK_ENDS, "a word for each end");
 

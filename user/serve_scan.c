@@ -331,7 +331,7 @@ static int hold(const struct serve_scan *n)
 		return 0;
 	if (s->ops->tracer)
 		return s->ops->tracer->hold(s->source, n->pid, n->max_pause_ns);
-	return s->launch ? launch_hold(s->launch, n->max_pause_ns) : 0;
+	return s->launch ? launch_hold(s->launch, n->pid, n->max_pause_ns) : 0;
 }
 
 static void release(const struct serve_scan *n)
@@ -343,7 +343,7 @@ static void release(const struct serve_scan *n)
 	if (s->ops->tracer)
 		s->ops->tracer->release(s->source, n->pid);
 	else if (s->launch)
-		launch_release(s->launch);
+		launch_release(s->launch, n->pid);
 }
 
 static int read_moment(struct serve_scan *n)

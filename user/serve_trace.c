@@ -220,6 +220,8 @@ static void read_maps(struct serve_trace *t, struct traced *p)
 
 	p->maps_read_ns = now_ns(CLOCK_MONOTONIC);
 	changed = target_read_maps(p->target, t->modules);
+	if (!changed && t->options.ops->unchanged)
+		t->options.ops->unchanged(t->options.source, p->target);
 	if (changed > 0) {
 		changed = t->options.ops->update(t->options.source, p->target);
 		if (!changed)

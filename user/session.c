@@ -104,7 +104,7 @@ static u64 source_now(const struct session *s)
 	return s->ops->told ? s->ops->told->now_ns(s->source) : session_now_ns();
 }
 
-static void read_maps(struct session *s, struct process *p)
+void session_read_maps(struct session *s, struct process *p)
 {
 	int changed;
 
@@ -116,6 +116,8 @@ static void read_maps(struct session *s, struct process *p)
 	if (changed > 0) {
 		changed = s->ops->update(s->source, p->target);
 		recorder_maps(s->recorder, p->target);
+	} else if (!changed && s->ops->unchanged) {
+		s->ops->unchanged(s->source, p->target);
 	}
 	if (changed >= 0 || changed == -ESRCH)
 		return;
@@ -134,7 +136,7 @@ static void read_maps_for(struct session *s, struct process *p, const struct sta
 	for (u32 i = 0; i < nr; i++) {
 		if (mapping_find(&p->target->maps, ev->ips[i]))
 			continue;
-		read_maps(s, p);
+		session_read_maps(s, p);
 		return;
 	}
 }
@@ -147,6 +149,7 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	if (s->has_lost_stacks && ev.stack >= STACK_FIRST_ID && !stack_get(s->stacks, ev.stack))
 		ev.stack = STACK_LOST;
 	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
+	p->nr_events++;
 	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
@@ -209,21 +212,22 @@ void session_read_losses(struct session *s, struct process *p)
 				     .frees = now.frees - p->before.frees,
 				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
 				     .other = now.other - p->before.other + s->backlog.nr_dropped +
-					      p->nr_unplaced };
+					      p->nr_unplaced,
+				     .unfollowed = now.unfollowed - p->before.unfollowed,
+				     .sharers = now.sharers - p->before.sharers };
 }
 
-/* Another image of a file's process; all that is known of it is what the file said. */
-static int add_replayed_image(struct session *s, const struct target *old, struct process **out)
+/* Another image of the process @old; of a file's all that is known is what the file said. */
+static int add_image(struct session *s, const struct target *old, struct process **out)
 {
 	int err = session_new_process(s, out);
 
 	if (err)
 		return err;
-	err = target_copy(&(*out)->target, old);
+	err = s->is_replayed ? target_copy(&(*out)->target, old)
+			     : target_new_child(&(*out)->target, old, old->pid, false);
 	if (err)
 		session_drop_last_process(s);
-	else
-		recorder_process(s->recorder, (*out)->target, 0);
 	return err;
 }
 
@@ -231,7 +235,6 @@ static int add_replayed_image(struct session *s, const struct target *old, struc
 static int on_exec(struct session *s, struct process *p, const struct event_header *rec)
 {
 	struct losses lost = s->ops->losses(s->source, rec->pid);
-	bool is_started = p->target->is_started;
 	struct process *image;
 	int err;
 
@@ -243,24 +246,24 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	/* The source tells of the new one. */
 	if (s->ops->told)
 		return 0;
-	err = s->is_replayed ? add_replayed_image(s, p->target, &image)
-			     : add_process(s, &image, rec->pid, is_started);
+	err = add_image(s, p->target, &image);
 	if (err)
-		return err == -ENOMEM ? err : 0;
+		return err;
+	session_hide(p);
+	session_name(s, image);
 	image->before = image->stated = lost;
 	/* Some of what was lost since may have been the new image's. */
 	image->nr_unseen = p->nr_unseen;
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
-	if (!s->is_replayed)
-		recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
-	read_maps(s, image);
+	recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
+	session_read_maps(s, image);
 	return 0;
 }
 
 static int on_maps(struct session *s, struct process *p, const struct event_header *rec)
 {
 	(void)rec;
-	read_maps(s, p);
+	session_read_maps(s, p);
 	return 0;
 }
 
@@ -302,19 +305,20 @@ void session_expect_gaps(struct session *s, struct process *p)
 	p->has_gaps = true;
 }
 
-/* Frees of @p that may have been lost so far. */
-static u64 count_unseen(struct session *s, struct process *p)
+u64 session_count_unseen(struct session *s, struct process *p)
 {
 	struct losses lost = s->ops->losses(s->source, p->target->pid);
 
 	if (lost.allocs > p->before.allocs || p->nr_unplaced)
 		session_expect_gaps(s, p);
-	return lost.frees + lost.other - lost.abandoned + s->backlog.nr_dropped + p->nr_unplaced;
+	/* What goes on beside it in its memory may free, too. */
+	return lost.frees + lost.other - lost.abandoned + lost.sharers + s->backlog.nr_dropped +
+	       p->nr_unplaced;
 }
 
 static int on_losses(struct session *s, struct process *p, const struct event_header *rec)
 {
-	u64 unseen = count_unseen(s, p);
+	u64 unseen = session_count_unseen(s, p);
 
 	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
 		session_taint(s, p);
@@ -333,6 +337,7 @@ static const struct {
 	[EVENT_REALLOC_END] = { sizeof(struct heap_event), on_heap },
 	[EVENT_STACK] = { offsetof(struct stack_event, ips), on_stack },
 	[EVENT_EXEC] = { sizeof(struct process_event), on_exec },
+	[EVENT_FORK] = { sizeof(struct process_event), session_fork },
 	[EVENT_EXIT] = { sizeof(struct process_event), on_end },
 	[EVENT_MAPS] = { sizeof(struct process_event), on_maps },
 	[EVENT_LOSSES] = { sizeof(struct process_event), on_losses },
@@ -499,6 +504,9 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	else
 		err = s->ops->attach(s->source, p->target);
 	p->maps_read_ns = session_now_ns();
+	/* What has changed meanwhile nobody has told; from now on it is told. */
+	if (!err)
+		session_read_maps(s, p);
 	if (err < 0)
 		session_drop_last_process(s);
 	else if (!s->start_ns)
@@ -517,7 +525,7 @@ void session_update(struct session *s, pid_t pid)
 		debug("source: %s is at its end", s->ops->name);
 	p = session_find(s, pid);
 	if (p)
-		read_maps(s, p);
+		session_read_maps(s, p);
 }
 
 bool session_has_no_allocator(const struct session *s)
@@ -559,7 +567,7 @@ int session_poll(struct session *s)
 
 	for (size_t i = 0; i < nr_processes; i++)
 		s->processes[i]->may_be_unseen =
-			s->processes[i]->is_over ? 0 : count_unseen(s, s->processes[i]);
+			s->processes[i]->is_over ? 0 : session_count_unseen(s, s->processes[i]);
 	nr = backlog_replay(&s->backlog, &s->sink);
 	if (nr >= 0)
 		nr = s->ops->poll(s->source, &s->sink);
@@ -588,6 +596,8 @@ void session_ended(struct session *s, pid_t pid, int status)
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->is_over = true;
+	if (s->ops->forget)
+		s->ops->forget(s->source, pid);
 }
 
 size_t session_running(struct session *s)

@@ -60,11 +60,12 @@ void session_ended(struct session *s, pid_t pid, int status);
 /* Stop seeing calls, take all probes out, enter the rest. The targets are as before. Twice is harmless. */
 void session_stop(struct session *s);
 
-/* Stops a process that the calling thread traces already. */
+/* Stops processes that the calling thread traces already. */
 struct session_stopper {
 	void *ctx;
-	int (*stop)(void *ctx, u64 max_ns); /* all threads stand in ptrace stops when it returns 0 */
-	void (*release)(void *ctx);
+	int (*stop)(void *ctx, pid_t pid,
+		    u64 max_ns); /* all threads stand in ptrace stops when it returns 0 */
+	void (*release)(void *ctx, pid_t pid);
 };
 
 /*

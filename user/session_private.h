@@ -28,8 +28,12 @@ struct process {
 	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
 	bool is_exiting;     /* its last verdict is there */
 	bool is_replaced;    /* by another program */
-	struct leaks *leaks; /* owned; for the next report, NULL = not scanned */
-	const char *note;    /* borrowed; for the report that is being written */
+	bool is_copy;	     /* of its parent at a fork */
+	bool is_hidden; /* a copy that did nothing but execute a program: not in reports, its books are empty */
+	u64 nr_events;	      /* of its own */
+	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
+	const char *notes[3]; /* borrowed; for the report that is being written */
+	char child_notes[2][96];
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */
 	size_t nr_reported;
@@ -95,6 +99,20 @@ void session_expect_gaps(struct session *s, struct process *p);
 
 /* A report is behind us: its verdicts are used up, growth counts from here. */
 void session_reported(struct session *s);
+/* Read the mappings of @p again, and place probes in what is new. */
+void session_read_maps(struct session *s, struct process *p);
+
+/* Frees of @p that may have been lost so far. */
+u64 session_count_unseen(struct session *s, struct process *p);
+
+/* The record @rec of the birth of a child of @parent. 0 or -ENOMEM. */
+int session_fork(struct session *s, struct process *parent, const struct event_header *rec) __must_check;
+
+/* It has executed a program; if it has ended since, what that was is known only to the source. */
+void session_name(struct session *s, struct process *image);
+
+/* @p is over: nothing of it need be kept if it never was a process of its own. */
+void session_hide(struct process *p);
 
 /* What the process lost in its present image. */
 void session_read_losses(struct session *s, struct process *p);

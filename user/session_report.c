@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The outgoing half of a session: reports on the books as they are. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +56,29 @@ static const char *note_of(const struct session *s, const struct process *p)
 			      : "no leak verdict: it had ended";
 }
 
+/* What is not known of its children, in up to two notes. How many. */
+static size_t note_children(struct process *p, const char **notes)
+{
+	const struct {
+		u64 nr;
+		const char *one, *many, *what;
+	} all[ARRAY_SIZE(p->child_notes)] = {
+		{ p->losses.unfollowed, "child is", "children are", "not followed: too many (--max-procs)" },
+		{ p->losses.sharers, "process shared", "processes shared",
+		  "its memory: their calls are not seen (--follow)" },
+	};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!all[i].nr)
+			continue;
+		snprintf(p->child_notes[i], sizeof(p->child_notes[i]), "%" PRIu64 " %s %s", all[i].nr,
+			 all[i].nr == 1 ? all[i].one : all[i].many, all[i].what);
+		notes[nr++] = p->child_notes[i];
+	}
+	return nr;
+}
+
 int session_describe(struct session *s, struct process *p, struct report_process *out)
 {
 	const struct leaks_names names = { p->heap, s->stacks, s->modules, s->symbolizer };
@@ -72,12 +97,12 @@ int session_describe(struct session *s, struct process *p, struct report_process
 					.nr_reported = p->nr_reported };
 	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
-	p->note = note_of(s, p);
-	if (p->note) {
-		out->notes = &p->note;
-		out->nr_notes = 1;
+	if (note_of(s, p)) {
+		p->notes[out->nr_notes++] = note_of(s, p);
 		out->leaks = NULL;
 	}
+	out->nr_notes += note_children(p, &p->notes[out->nr_notes]);
+	out->notes = p->notes;
 	count_findings(s, p);
 	return err;
 }
@@ -130,7 +155,8 @@ static int write_report(void *arg)
 	int err = session_make_symbolizer(s);
 
 	for (size_t i = 0; !err && i < s->nr_processes; i++)
-		err = session_describe(s, s->processes[i], &w->list[w->report.nr_processes++]);
+		if (!s->processes[i]->is_hidden)
+			err = session_describe(s, s->processes[i], &w->list[w->report.nr_processes++]);
 	w->report.symbolizer = s->symbolizer;
 	return err ? err : outputs_write(s->outs, &w->report);
 }

@@ -63,14 +63,14 @@ static int stop_target(void *ctx, u64 max_ns)
 {
 	const struct session *s = ctx;
 
-	return s->stopper->stop(s->stopper->ctx, max_ns);
+	return s->stopper->stop(s->stopper->ctx, s->scanned->target->pid, max_ns);
 }
 
 static void release_target(void *ctx)
 {
 	const struct session *s = ctx;
 
-	s->stopper->release(s->stopper->ctx);
+	s->stopper->release(s->stopper->ctx, s->scanned->target->pid);
 }
 
 /* The verdicts are found where the process is; leaks_options. */

@@ -21,15 +21,18 @@ struct sink {
 struct losses {
 	u64 allocs; /* results of calls */
 	u64 frees;
-	u64 stacks;    /* events whose stack was not kept */
-	u64 other;     /* calls that never returned (longjmp, killed threads), process events */
-	u64 abandoned; /* of other: the calls that never returned; no free is among them */
+	u64 stacks;	/* events whose stack was not kept */
+	u64 other;	/* calls that never returned (longjmp, killed threads), process events */
+	u64 abandoned;	/* of other: the calls that never returned; no free is among them */
+	u64 unfollowed; /* children that were to be traced and are not; not known of their own children */
+	u64 sharers;	/* processes that ran in its memory beside it, unseen */
 };
 
 struct source_options {
 	u32 depth;		     /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes;		     /* 0 = default */
 	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
+	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 };
@@ -117,9 +120,19 @@ struct source_ops {
 	/* Deliver what is there; does not wait. Number of records, or -errno. */
 	int (*poll)(struct source *s, const struct sink *sink);
 
+	/* They have been read again and are as they were. May be NULL. */
+	void (*unchanged)(struct source *s, const struct target *t);
+
 	/* From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
+
+	/* @t, a new child with these mappings, has been born (EVENT_FORK). NULL: there are no children. */
+	int (*fork)(struct source *s, struct target *t);
+	/* The name of the program that it executed last, if any: it may have ended. May be NULL. */
+	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
+	/* It has ended, its last record been delivered. May be NULL. */
+	void (*forget)(struct source *s, pid_t pid);
 
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/programs.h"
+#include "user/task_layout.h"
 #include "user/unwind_tables.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
@@ -52,7 +54,15 @@ struct source {
 	struct placement *placements; /* owned */
 	size_t nr_placements;
 	u32 nr_probes;
+	struct traced *traced; /* owned */
+	size_t nr_traced;
 	const struct sink *sink; /* during poll */
+};
+
+/* What the records have told of a process so far, for its mappings: those that are read from now on are not older. */
+struct traced {
+	pid_t pid;
+	u32 epoch, execs; /* as struct process_state */
 };
 
 /* Places of one file that get the same program. */
@@ -75,6 +85,46 @@ static void forget(struct source *s, pid_t pid)
 	s->nr_placements = nr;
 }
 
+static struct traced *find_traced(const struct source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_traced; i++)
+		if (s->traced[i].pid == pid)
+			return &s->traced[i];
+	return NULL;
+}
+
+/* @pid, from now on with what @like has (NULL = nothing) been told of. */
+static int note_traced(struct source *s, pid_t pid, const struct traced *like)
+{
+	struct traced known = { .pid = pid, .epoch = like ? like->epoch : 0 };
+	struct traced *list = s->traced, *old = find_traced(s, pid);
+
+	if (old) {
+		*old = known;
+		return 0;
+	}
+	list = reallocarray(list, s->nr_traced + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	list[s->nr_traced++] = known;
+	s->traced = list;
+	return 0;
+}
+
+/* The mappings have changed, or are another program's: what is read of them from now on is of after that. */
+static void note_change(struct source *s, pid_t pid, bool is_exec)
+{
+	struct traced *t = find_traced(s, pid);
+	struct process_state process;
+	u32 key = pid;
+
+	if (!t)
+		return;
+	t->execs += is_exec;
+	if (!bpf_map_lookup_elem(s->programs.processes_fd, &key, &process))
+		t->epoch = process.epoch;
+}
+
 /*
  * A thread that was not the first one of the process has called exec: the links, which hold that one, see nothing of
  * the new image. Its update follows, or its end.
@@ -83,6 +133,7 @@ static int on_exec(struct source *s, const struct process_event *rec)
 {
 	struct process_event ev = *rec;
 
+	note_change(s, ev.h.pid, true);
 	if (ev.child_pid && ev.child_pid != ev.h.pid)
 		forget(s, ev.h.pid);
 	ev.child_pid = 0;
@@ -96,12 +147,27 @@ static int on_record(void *ctx, void *data, size_t len)
 
 	if (rec->kind == EVENT_EXEC && len >= sizeof(struct process_event))
 		return on_exec(s, data);
+	if (rec->kind == EVENT_MAPS)
+		note_change(s, rec->pid, false);
+	if (rec->kind == EVENT_FORK &&
+	    note_traced(s, ((const struct process_event *)data)->child_pid, find_traced(s, rec->pid)))
+		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);
 }
 
 static int source_bpf_probe(struct caps *caps)
 {
 	return caps_probe(caps, CAPS_QUICK);
+}
+
+/* Children are taken in by their numbers. */
+static int find_layout(const struct source *s)
+{
+	int err = task_layout_find(&s->programs);
+
+	if (err)
+		error("--follow: cannot tell the numbers of new processes here: %s", strerror(-err));
+	return err;
 }
 
 static int source_bpf_create(struct source **out, const struct source_options *options,
@@ -120,6 +186,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->is_cookie_fixed = !caps->has_cookie;
 	s->config.depth = options->depth;
 	s->config.stops_at_maps = options->stops_at_maps;
+	s->config.max_followed = options->max_followed;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
 	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
@@ -138,6 +205,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_tables;
 	}
 	err = link_set_add_tracepoints(s->links, &s->programs);
+	if (!err && options->max_followed)
+		err = find_layout(s);
 	if (err)
 		goto undo_ring;
 	s->programs.state->is_on = 1;
@@ -331,6 +400,12 @@ static int place_file(struct source *s, const struct file *f, const struct elf *
 	return err;
 }
 
+/* Whose calls probes see. Where children are followed everybody's: the table of traced processes chooses. */
+static pid_t scope_of(const struct source *s, pid_t pid)
+{
+	return s->options.max_followed ? 0 : pid;
+}
+
 static bool is_omitted(const struct source *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -400,7 +475,7 @@ static int update_module(struct source *s, struct target *t, const struct mappin
 	if (f->list.nr)
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	if (f->list.nr || f->list.linker_hook)
-		err = place_file(s, f, elf, m->fd, t->pid);
+		err = place_file(s, f, elf, m->fd, scope_of(s, t->pid));
 	if (!err && f->list.nr)
 		err = target_add_allocator(t, m, f->list.kind);
 out:
@@ -413,7 +488,12 @@ out:
 /* Tables for the walk through what @t has mapped now. */
 static int update_tables(struct source *s, const struct target *t)
 {
-	int err = unwind_tables_set(s->tables, t->pid, &t->maps, t->is_32bit ? 4 : 8);
+	const struct traced *told = find_traced(s, t->pid);
+	const struct unwind_mappings maps = { .list = &t->maps,
+					      .word = t->is_32bit ? 4 : 8,
+					      .epoch = told ? told->epoch : 0,
+					      .execs = told ? told->execs : 0 };
+	int err = unwind_tables_set(s->tables, t->pid, &maps);
 
 	/* What threads remember of their last walk may have ended where there was no table yet. */
 	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
@@ -441,10 +521,10 @@ static int source_bpf_update(struct source *s, struct target *t)
 
 		if (!map->module || map->module->fd < 0 || is_omitted(s, map->module->path))
 			continue;
-		if (is_placed(s, t->pid, map->module->id)) {
+		if (is_placed(s, scope_of(s, t->pid), map->module->id)) {
 			err = note_allocator(s, t, map->module);
 		} else {
-			err = note_placed(s, t->pid, map->module->id);
+			err = note_placed(s, scope_of(s, t->pid), map->module->id);
 			if (err)
 				error("probe: PID %d: %s", t->pid, strerror(-err));
 			else
@@ -456,12 +536,23 @@ static int source_bpf_update(struct source *s, struct target *t)
 	return 0;
 }
 
+static void source_bpf_unchanged(struct source *s, const struct target *t)
+{
+	const struct traced *told = find_traced(s, t->pid);
+
+	/* Stacks of before are doubtful, those of from now on are not. */
+	if (s->tables && told && unwind_tables_confirm(s->tables, t->pid, told->epoch))
+		__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+}
+
 static int source_bpf_attach(struct source *s, struct target *t)
 {
-	struct process_state process = { .epoch = 1 };
+	struct process_state process = { 0 };
 	u32 pid = t->pid;
-	int err = source_bpf_update(s, t);
+	int err = note_traced(s, t->pid, NULL);
 
+	if (!err)
+		err = source_bpf_update(s, t);
 	if (err) {
 		forget(s, t->pid);
 		return err;
@@ -473,6 +564,38 @@ static int source_bpf_attach(struct source *s, struct target *t)
 	error("bpf: PID %d: %s", t->pid,
 	      err == -E2BIG ? "as many processes as can be are traced" : strerror(-err));
 	return err;
+}
+
+static int source_bpf_fork(struct source *s, struct target *t)
+{
+	int err = s->tables ? update_tables(s, t) : 0;
+
+	for (size_t i = 0; i < t->maps.nr && !err; i++)
+		if (t->maps.maps[i].module)
+			err = note_allocator(s, t, t->maps.maps[i].module);
+	return err;
+}
+
+static void source_bpf_comm(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN])
+{
+	struct process_state p;
+	u32 key = pid;
+
+	if (!bpf_map_lookup_elem(s->programs.processes_fd, &key, &p))
+		snprintf(comm, TARGET_COMM_LEN, "%.*s", TARGET_COMM_LEN - 1, p.comm);
+}
+
+static void source_bpf_forget(struct source *s, pid_t pid)
+{
+	u32 key = pid;
+
+	struct traced *t = find_traced(s, pid);
+
+	bpf_map_delete_elem(s->programs.processes_fd, &key);
+	if (s->tables)
+		unwind_tables_forget(s->tables, pid);
+	if (t)
+		*t = s->traced[--s->nr_traced];
 }
 
 static int source_bpf_wait_fd(struct source *s)
@@ -514,7 +637,9 @@ static struct losses source_bpf_losses(struct source *s, pid_t pid)
 				.frees = p.lost_frees,
 				.stacks = p.lost_stacks,
 				.other = p.lost_other + p.abandoned,
-				.abandoned = p.abandoned };
+				.abandoned = p.abandoned,
+				.unfollowed = p.unfollowed,
+				.sharers = p.sharers };
 }
 
 static void source_bpf_forget_stacks(struct source *s)
@@ -552,6 +677,7 @@ static void source_bpf_free(struct source *s)
 		probe_list_fini(&s->files[i].list);
 	free(s->files);
 	free(s->placements);
+	free(s->traced);
 	free(s);
 }
 
@@ -561,6 +687,10 @@ const struct source_ops source_bpf = {
 	.create = source_bpf_create,
 	.attach = source_bpf_attach,
 	.update = source_bpf_update,
+	.unchanged = source_bpf_unchanged,
+	.fork = source_bpf_fork,
+	.comm = source_bpf_comm,
+	.forget = source_bpf_forget,
 	.wait_fd = source_bpf_wait_fd,
 	.poll = source_bpf_poll,
 	.pause = source_bpf_pause,

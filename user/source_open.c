@@ -45,9 +45,11 @@ static int open_bpf(struct source **source, struct source_options *so, const str
 
 static int open_ptrace(struct source **source, struct source_options *so, const struct options *o)
 {
-	int err = source_ptrace.create(source, so, NULL);
+	int err = so->max_followed ? -EOPNOTSUPP : source_ptrace.create(source, so, NULL);
 
-	if (err)
+	if (so->max_followed)
+		error("%s: ptrace: --follow: children are followed with BPF only", o->command->name);
+	else if (err)
 		error("%s: ptrace: %s", o->command->name, strerror(-err));
 	return err;
 }
@@ -78,6 +80,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.ring_bytes = o->ring_bytes,
 		.omit = o->omit.items,
 		.stops_at_maps = is_launch,
+		.max_followed = o->follow ? o->max_procs : 0,
 		.probes = { .want_mmap = o->want_mmap, .want_cpp = !o->no_cpp },
 	};
 	const struct source_ops *chosen;

@@ -9,7 +9,7 @@
  *	map PID START END BIAS PATH [BUILD_ID]	an executable mapping; "-" as PATH: in no file
  *	stack ID PID END [ADDR...]		return addresses, innermost first; ID from 2 on; END one of complete
  *						depth no-unwind-info unsupported unreadable not-growing unmapped limit
- *						frame-pointers
+ *						frame-pointers stale-mappings
  *	alloc PID TID FN ADDR SIZE STACK [TIME] [retry]		ADDR 0: the call failed
  *	free PID TID FN ADDR STACK [TIME] [temporary]
  *	realloc-begin PID TID FN OLD_ADDR SIZE STACK [TIME]
@@ -269,7 +269,7 @@ static u8 stack_end_of(struct parser *p, const char *word)
 		[STACK_NO_INFO] = "no-unwind-info", [STACK_UNSUPPORTED] = "unsupported",
 		[STACK_UNREADABLE] = "unreadable",  [STACK_NOT_GROWING] = "not-growing",
 		[STACK_UNMAPPED] = "unmapped",	    [STACK_LIMIT] = "limit",
-		[STACK_GUESSED] = "frame-pointers",
+		[STACK_GUESSED] = "frame-pointers", [STACK_STALE] = "stale-mappings",
 	};
 	_Static_assert(ARRAY_SIZE(words) == NR_STACK_ENDS, "a word for each end");
 

@@ -288,7 +288,9 @@ static int on_losses(struct source *src, const void *rec)
 				     .frees = l->frees,
 				     .stacks = l->stacks,
 				     .other = l->other,
-				     .abandoned = l->abandoned };
+				     .abandoned = l->abandoned,
+				     .unfollowed = l->unfollowed,
+				     .sharers = l->sharers };
 	if (l->flags & STREAM_GAPS)
 		session_expect_gaps(src->session, p);
 	if (l->flags & STREAM_TAINT)

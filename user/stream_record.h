@@ -88,7 +88,7 @@ enum stream_losses_flag {
 struct stream_losses {
 	u32 pid;
 	u8 flags; /* enum stream_losses_flag */
-	u64 allocs, frees, stacks, other, abandoned;
+	u64 allocs, frees, stacks, other, abandoned, unfollowed, sharers;
 };
 
 enum stream_mark { STREAM_MARK_USER, STREAM_MARK_REPORT, STREAM_MARK_STOP };

@@ -155,6 +155,56 @@ int target_copy(struct target **out, const struct target *t)
 	return 0;
 }
 
+/* Who it is now. */
+static int read_program(struct target *t)
+{
+	int err;
+
+	free(t->exe);
+	t->exe = NULL;
+	t->maps.nr = 0;
+	t->maps.hash = 0;
+	err = proc_exe(&t->exe, t->pid);
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		t->exe = strdup("");
+	if (proc_is_32bit(&t->is_32bit, t->pid))
+		debug("target: PID %d: ELF class unknown", t->pid);
+	return t->exe ? 0 : -ENOMEM;
+}
+
+int target_new_child(struct target **out, const struct target *parent, pid_t pid, bool is_copy)
+{
+	struct proc_stat stat;
+	struct target *t;
+	int err = target_copy(&t, parent);
+
+	if (err)
+		return err;
+	t->pid = pid;
+	t->start_time = 0;
+	t->has_exited = false;
+	t->exit_status = -1;
+	t->pidfd = open_pidfd(pid);
+	if (!is_copy)
+		t->comm[0] = '\0';
+	if (!proc_read_stat(&stat, pid)) {
+		t->start_time = stat.start_time;
+		/* A copy may have executed another program since. */
+		if (!is_copy)
+			snprintf(t->comm, sizeof(t->comm), "%.*s", COMM_KNOWN_LEN, stat.comm);
+	}
+	if (!is_copy)
+		err = read_program(t);
+	if (err) {
+		target_free(t);
+		return err;
+	}
+	*out = t;
+	return 0;
+}
+
 void target_free(struct target *t)
 {
 	if (!t)

@@ -38,6 +38,12 @@ struct target {
 int target_new(struct target **out, pid_t pid) __must_check;
 /* A process as @t, of which nothing is known here but what @t says (replay). 0 or -ENOMEM. */
 int target_copy(struct target **out, const struct target *t) __must_check;
+/*
+ * The process @pid, a child of @parent or its next image, whether it still lives or not. @is_copy: a fork, with the
+ * parent's program and mappings; else what /proc says of its program, "" where it has gone, and no mappings yet.
+ * Nothing is refused or logged. 0 or -ENOMEM.
+ */
+int target_new_child(struct target **out, const struct target *parent, pid_t pid, bool is_copy) __must_check;
 void target_free(struct target *t);
 
 /* True while @t's pid is still the process that target_new() opened, and that has not ended. */

@@ -52,17 +52,25 @@ struct unwind_tables {
 	size_t nr_processes;
 	struct shard *shard; /* the one being filled, mapped; NULL = none yet */
 	u32 nr_shards, used; /* shards made; rows used in the last */
+	u32 seq;	     /* of the mappings published last, of any process: no two are alike */
 	struct unwind_stats stats;
 };
 
 int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd)
 {
+	const struct unwind_mappings none = { .list = &(struct mapping_list){ 0 } };
 	struct unwind_tables *u = calloc(1, sizeof(*u));
+	int err;
 
 	if (!u)
 		return -ENOMEM;
 	u->shards_fd = shards_fd;
 	u->process_maps_fd = process_maps_fd;
+	err = unwind_tables_set(u, NO_MAPS_PID, &none);
+	if (err) {
+		unwind_tables_free(u);
+		return err;
+	}
 	*out = u;
 	return 0;
 }
@@ -82,36 +90,40 @@ void unwind_tables_free(struct unwind_tables *u)
 	free(u);
 }
 
-/* A map of one value of @size bytes, behind @key of @outer_fd, its value mapped at *@mem. */
-static int new_inner_map(int outer_fd, u32 key, const char *name, size_t size, void **mem)
+/* A map of one value of @size bytes, mapped at *@mem. Its descriptor, or -errno. */
+static int new_inner_map(const char *name, size_t size, void **mem)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	auto_close int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), size, 1, &opts);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), size, 1, &opts);
 	int err;
 
 	if (fd < 0)
 		return -errno;
 	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (*mem == MAP_FAILED)
-		return -errno;
-	if (!bpf_map_update_elem(outer_fd, &key, &fd, BPF_ANY))
-		return 0;
+	if (*mem != MAP_FAILED)
+		return fd;
 	err = -errno;
-	munmap(*mem, size);
+	close(fd);
 	return err;
 }
 
 /* An empty shard to fill, known to the programs. */
 static int next_shard(struct unwind_tables *u)
 {
+	auto_close int fd = -1;
 	void *mem;
 	int err;
 
 	if (u->nr_shards == MAX_SHARDS)
 		return -ENOSPC;
-	err = new_inner_map(u->shards_fd, u->nr_shards, "shard", sizeof(struct shard), &mem);
-	if (err)
+	fd = new_inner_map("shard", sizeof(struct shard), &mem);
+	if (fd < 0)
+		return fd;
+	if (bpf_map_update_elem(u->shards_fd, &u->nr_shards, &fd, BPF_ANY)) {
+		err = -errno;
+		munmap(mem, sizeof(struct shard));
 		return err;
+	}
 	if (u->shard)
 		munmap(u->shard, sizeof(*u->shard));
 	u->shard = mem;
@@ -283,66 +295,91 @@ static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const s
 	u->stats.nr_skipped_maps += nr - first - last;
 }
 
-static int process_entry(struct unwind_tables *u, pid_t pid, struct unwind_maps **out)
-{
-	struct process_entry *list;
-	void *mem;
-	int err;
-
-	for (size_t i = 0; i < u->nr_processes; i++) {
-		if (u->processes[i].pid != pid)
-			continue;
-		*out = u->processes[i].maps;
-		return 0;
-	}
-	list = reallocarray(u->processes, u->nr_processes + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	u->processes = list;
-	err = new_inner_map(u->process_maps_fd, pid, "unwind_maps", sizeof(struct unwind_maps), &mem);
-	if (err)
-		return err;
-	list[u->nr_processes++] = (struct process_entry){ pid, mem };
-	*out = mem;
-	return 0;
-}
-
 /* Copy @from to what the programs see at any moment. */
-static void publish(struct unwind_maps *to, const struct unwind_maps *from)
+static void publish(struct unwind_tables *u, struct unwind_maps *to, const struct unwind_maps *from)
 {
-	__atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_SEQ_CST);
+	u->seq += 2;
+	__atomic_store_n(&to->seq, u->seq - 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	to->word = from->word;
 	to->nr = from->nr;
+	to->epoch = from->epoch;
+	to->execs = from->execs;
 	memcpy(to->maps, from->maps, sizeof(to->maps));
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&to->seq, to->seq + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->seq, u->seq, __ATOMIC_SEQ_CST);
 }
 
-int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct mapping_list *list, u32 word)
+/* Of a process that is new: whole before the programs see it, for its walks go by its parent's mappings until then. */
+static int add_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
+{
+	struct process_entry *list = reallocarray(u->processes, u->nr_processes + 1, sizeof(*list));
+	auto_close int fd = -1;
+	u32 key = pid;
+	void *mem;
+	int err;
+
+	if (!list)
+		return -ENOMEM;
+	u->processes = list;
+	fd = new_inner_map("unwind_maps", sizeof(struct unwind_maps), &mem);
+	if (fd < 0)
+		return fd;
+	publish(u, mem, maps);
+	if (bpf_map_update_elem(u->process_maps_fd, &key, &fd, BPF_ANY)) {
+		err = -errno;
+		munmap(mem, sizeof(struct unwind_maps));
+		return err;
+	}
+	list[u->nr_processes++] = (struct process_entry){ pid, mem };
+	return 0;
+}
+
+static int set_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
+{
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid)
+			continue;
+		publish(u, u->processes[i].maps, maps);
+		return 0;
+	}
+	return add_process(u, pid, maps);
+}
+
+int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_mappings *from)
 {
 	auto_free struct unwind_maps *maps = calloc(1, sizeof(*maps));
-	struct unwind_maps *shared;
 	struct map_list pieces = { 0 };
 	int err = maps ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < list->nr && !err; i++)
-		err = add_mapping(u, &pieces, &list->maps[i]);
-	if (!err)
-		err = process_entry(u, pid, &shared);
+	for (size_t i = 0; i < from->list->nr && !err; i++)
+		err = add_mapping(u, &pieces, &from->list->maps[i]);
 	if (!err) {
 		fill_maps(u, maps, &pieces);
 		if (pieces.nr > MAX_UNWIND_MAPS)
 			warn("unwind: PID %d: %zu pieces of code, more than %d: stacks through the others "
 			     "end early",
 			     pid, pieces.nr, MAX_UNWIND_MAPS);
-		maps->word = word;
+		maps->word = from->word;
+		maps->epoch = from->epoch;
+		maps->execs = from->execs;
 		for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
 			maps->maps[i].start = maps->maps[i].end = INT64_MAX;
-		publish(shared, maps);
+		err = set_process(u, pid, maps);
 	}
 	free(pieces.maps);
 	return err;
+}
+
+bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 epoch)
+{
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid || u->processes[i].maps->epoch == epoch)
+			continue;
+		__atomic_store_n(&u->processes[i].maps->epoch, epoch, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
 }
 
 void unwind_tables_forget(struct unwind_tables *u, pid_t pid)

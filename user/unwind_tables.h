@@ -17,17 +17,27 @@ struct unwind_stats {
 	u64 nr_skipped_rows; /* beyond the limit of all shards */
 };
 
-/* The maps are those of the loaded programs; borrowed. 0 or -ENOMEM. */
+/* The maps are those of the loaded programs; borrowed. 0 or -errno. */
 int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd) __must_check;
 void unwind_tables_free(struct unwind_tables *u);
 
+/* A process's mappings, and when they were read. */
+struct unwind_mappings {
+	const struct mapping_list *list;
+	u32 word;  /* bytes of an address */
+	u32 epoch; /* of the process when they were read: struct process_state, bpf/maps.h */
+	u32 execs; /* programs that it had executed */
+};
+
 /*
- * Make the mappings @maps those of process @pid, whose addresses have @word bytes; tables of files that are
+ * Make @maps the mappings of process @pid; tables of files that are
  * new are compiled or taken from the cache. Takes effect at once and whole. Blocks: some 10 ms, longer for
  * large files. 0 or -errno; files without tables are no error.
  */
-int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct mapping_list *maps,
-		      u32 word) __must_check;
+int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_mappings *maps) __must_check;
+
+/* The mappings of @pid have been read again at @epoch and are as they were. True if that was not known. */
+bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 epoch);
 
 /* @pid is gone. */
 void unwind_tables_forget(struct unwind_tables *u, pid_t pid);

@@ -84,6 +84,23 @@ linked() {
 	grep -qx 'same 24' "$out" || { grep same "$out"; skip "the libraries were not put at the same address"; }
 }
 
+# Nobody reads the mappings meanwhile: the tables of one library must not explain the other, or it must be said.
+@test "stacks: another library at the same address while heaptap stands (D1)" {
+	local line
+	coproc TURNS { TRUTH_DEPTH=127 exec "$T/stack_dlopen" wait 3>&-; }
+	TARGET=$TURNS_PID
+	STARTED+=("$TARGET")
+	read -r -t 60 line <&"${TURNS[0]}"
+	attached -d 127 "$TARGET"
+	kill -STOP "$TAP"
+	echo >&"${TURNS[1]}"
+	until [ "$line" = done ]; do read -r -t 60 line <&"${TURNS[0]}"; done
+	kill -CONT "$TAP"
+	detach
+	jq -e '[.processes[0].stacks[] | select(any(.frames[]; .function == "t_allocates"))] |
+		(map(.allocs) | add) == 50 and all(.truncated == "stale-mappings")' "$report"
+}
+
 @test "stacks: more libraries than there is room for are said, their stacks marked (C3)" {
 	local dir=$BATS_TEST_TMPDIR/libraries n files=()
 	mkdir "$dir"

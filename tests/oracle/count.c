@@ -126,21 +126,27 @@ static struct count_page *map_page(void *at)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* As the parent's page is when it forks: the child sees it change. */
+static struct count_page at_fork;
+
+static void before_fork(void)
+{
+	at_fork = *page;
+}
+
 /* The child has a copy of the heap, and counters of its own. */
 static void after_fork(void)
 {
-	static struct count_page copy;
 	struct count_page *p;
 
 	if (page == &fallback_page)
 		return;
-	copy = *page;
 	p = map_page(page);
 	if (!p)
 		return;
-	p->live_blocks = copy.live_blocks;
-	p->live_bytes = copy.live_bytes;
-	p->peak_bytes = copy.live_bytes;
+	p->live_blocks = at_fork.live_blocks;
+	p->live_bytes = at_fork.live_bytes;
+	p->peak_bytes = at_fork.live_bytes;
 	p->pid = getpid();
 	p->magic = COUNT_MAGIC;
 }
@@ -205,7 +211,7 @@ static void start(void)
 static __attribute__((constructor)) void constructor(void)
 {
 	start();
-	pthread_atfork(NULL, NULL, after_fork);
+	pthread_atfork(before_fork, NULL, after_fork);
 }
 
 /* ---- live blocks ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * stack_dlopen: calls through libraries that take turns at the same address, and tells its call chains.
+ * stack_dlopen wait: waits for a line before it does, and for another one before it ends.
  * stack_dlopen many LIBRARY...: loads these, waits for a line, calls through each.
  */
 #include <dlfcn.h>
@@ -48,7 +49,7 @@ FN static void t_calls(void *library, const char *name, size_t bytes)
 }
 
 /* Tells how often both were at the same place. */
-static int take_turns(void)
+__attribute__((always_inline)) static inline int take_turns(void)
 {
 	static const char *const names[] = { "t_plug_a", "t_plug_b" };
 	static const char *const files[] = { "stack_plug_a.so", "stack_plug_b.so" };
@@ -90,6 +91,14 @@ static void bind_late(void)
 	t_resolves((void (*)(void))dlsym(lazy, "t_lazy"));
 }
 
+/* Until the test has answered. */
+static void say(const char *word)
+{
+	puts(word);
+	fflush(stdout);
+	getchar();
+}
+
 static void call_many(char **paths)
 {
 	static void *libraries[4096];
@@ -99,14 +108,10 @@ static void call_many(char **paths)
 		libraries[nr] = load(paths[nr], 0);
 		nr++;
 	}
-	puts("ready");
-	fflush(stdout);
-	getchar();
+	say("ready");
 	for (int i = 0; i < nr; i++)
 		t_calls(libraries[i], "t_plug_a", 10);
-	puts("done");
-	fflush(stdout);
-	getchar();
+	say("done");
 }
 
 int main(int argc, char **argv)
@@ -116,6 +121,10 @@ int main(int argc, char **argv)
 	ENTER();
 	if (argc > 2) {
 		call_many(argv + 2);
+	} else if (argc > 1) {
+		say("ready");
+		printf("same %d\n", take_turns());
+		say("done");
 	} else {
 		printf("same %d\n", take_turns());
 		bind_late();

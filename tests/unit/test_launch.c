@@ -308,7 +308,7 @@ static int teardown(void **state)
 
 static struct launch *launched(struct world *w, const struct launch_options *o)
 {
-	struct launch_hooks hooks = { w, on_exec, on_mapped, on_exiting };
+	struct launch_hooks hooks = { w, on_exec, on_mapped, on_exiting, NULL };
 	struct launch *l;
 
 	assert_int_equal(launch_new(&l, o, &hooks), 0);
@@ -406,7 +406,7 @@ static void test_exec_errors(void **state)
 		{ "/tmp", -EACCES },
 	};
 	struct world *w = *state;
-	struct launch_hooks hooks = { w, on_exec, on_mapped, on_exiting };
+	struct launch_hooks hooks = { w, on_exec, on_mapped, on_exiting, NULL };
 	struct launch *l;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -424,7 +424,7 @@ static void test_exec_errors(void **state)
 static const char *complaint(const struct launch_options *o, int err)
 {
 	static char text[512];
-	struct launch_hooks hooks = { NULL, on_exec, on_mapped, on_exiting };
+	struct launch_hooks hooks = { NULL, on_exec, on_mapped, on_exiting, NULL };
 	FILE *f = tmpfile();
 	int old = dup(STDERR_FILENO);
 	struct launch *l;

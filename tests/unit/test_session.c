@@ -99,6 +99,35 @@ static void test_end(void **state)
 	has(text, "\"live_bytes\":50", 2);
 }
 
+/* A child begins with its parent's blocks; what is not there any more is no unknown free (A16). */
+static void test_fork(void **state)
+{
+	const char *text = report_on(*state,
+				     "process 77 prog /p started\nprocess 78 prog /p\n"
+				     "alloc 77 1 malloc 0x1000 100 0\nalloc 77 1 malloc 0x2000 50 0\n"
+				     "fork 77 78\nfree 78 2 free 0x1000 0\nalloc 78 2 malloc 0x3000 7 0\n"
+				     "free 77 1 free 0x2000 0\nfree 77 1 free 0x1000 0\n",
+				     STATUS_DONE);
+
+	has(text, "\"allocs\":2,\"frees\":2,\"alloc_bytes\":150,\"live_blocks\":0,", 2);
+	has(text, "\"allocs\":3,\"frees\":1,\"alloc_bytes\":157,\"live_blocks\":2,\"live_bytes\":57", 2);
+	has(text, "\"unknown_frees\":0", 2);
+}
+
+/* A child that did nothing but execute a program is no row of the report (A14, A16). */
+static void test_fork_and_exec(void **state)
+{
+	const char *text = report_on(*state,
+				     "process 77 prog /p started\nprocess 78 prog /p\n"
+				     "alloc 77 1 malloc 0x1000 100 0\nfork 77 78\nexec 78\n"
+				     "alloc 78 2 malloc 0x3000 7 0\n",
+				     STATUS_DONE);
+
+	has(text, "\"pid\":77", 1);
+	has(text, "\"pid\":78", 1);
+	has(text, "\"live_bytes\":7,", 2);
+}
+
 /* Two stacks of one id: what came before the second is the first's, what comes after is nobody's, and counted (C7). */
 static void test_stack_collision(void **state)
 {
@@ -218,6 +247,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stacks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stack_collision, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fork_and_exec, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_losses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_exec_of_a_number_in_use, setup, teardown),

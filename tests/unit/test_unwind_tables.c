@@ -89,7 +89,7 @@ static void set_maps(struct world *w, struct mapping *maps, size_t nr)
 	u32 pid = PID, id, zero = 0;
 	int fd;
 
-	assert_int_equal(unwind_tables_set(w->tables, PID, &list, 8), 0);
+	assert_int_equal(unwind_tables_set(w->tables, PID, &(struct unwind_mappings){ &list, 8, 3, 1 }), 0);
 	assert_int_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
 	fd = bpf_map_get_fd_by_id(id);
 	assert_true(fd >= 0);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Children of traced processes: taken in before they run, or, in the parent's memory, seen as part of it. */
+#pragma once
+
+#include "bpf/stack.bpf.h"
+
+enum {
+	SHARES_MEMORY = 0x100,
+	PARENT_WAITS = 0x4000,
+	IS_THREAD = 0x10000
+}; /* CLONE_VM, CLONE_VFORK, CLONE_THREAD */
+
+/* The beginning of a task_struct: user space finds out where its number is (user/task_layout.c). */
+struct task_copy {
+	u8 bytes[TASK_COPY_BYTES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct task_copy);
+} task_copies SEC(".maps");
+
+/* Trace the child, whose records follow that of its birth. Else it is counted. */
+static __noinline bool child_take(u32 parent, u32 child, u8 flags)
+{
+	struct process_state *process = process_of(parent);
+	const struct unwind_maps *maps;
+	struct process_state own = {};
+
+	if (!process)
+		return false;
+	own.epoch = process->epoch;
+	if (flags & EVENT_NO_COPY)
+		bpf_get_current_comm(own.comm, sizeof(own.comm));
+	own.maps_pid = parent;
+	maps = published_maps(parent);
+	if (maps ? maps->execs != process->execs : process->execs)
+		own.maps_pid = NO_MAPS_PID;
+	else if (!maps)
+		own.maps_pid = process->maps_pid;
+	if (state.nr_followed >= config.max_followed ||
+	    bpf_map_update_elem(&processes, &child, &own, BPF_ANY)) {
+		__sync_fetch_and_add(&process->unfollowed, 1);
+		return false;
+	}
+	if (!send_process(EVENT_FORK, flags, parent, child)) {
+		bpf_map_delete_elem(&processes, &child);
+		__sync_fetch_and_add(&process->unfollowed, 1);
+		return false;
+	}
+	__sync_fetch_and_add(&state.nr_followed, 1);
+	return true;
+}
+
+/* The present process executes a program: if it ran in another one's memory, it is a child like others now. */
+static __always_inline bool child_has_own_memory(u32 pid)
+{
+	u32 owner = owner_of(pid);
+
+	if (owner == pid)
+		return false;
+	bpf_map_delete_elem(&sharers, &pid);
+	__sync_fetch_and_add(&state.generation, 1);
+	if (config.max_followed)
+		child_take(owner, pid, EVENT_NO_COPY);
+	return true;
+}
+
+static __always_inline void copy_layout(const void *task)
+{
+	struct task_copy *copy;
+	u32 zero = 0;
+
+	copy = bpf_map_lookup_elem(&task_copies, &zero);
+	if (copy && !bpf_probe_read_kernel(copy, sizeof(*copy), task))
+		state.layout_pid = 0;
+}
+
+/* The current process makes @task by clone(@flags). */
+static __always_inline int child_begins(const void *task, u64 flags)
+{
+	u32 pid = bpf_get_current_pid_tgid() >> 32, owner, child;
+	struct process_state *process;
+
+	if (state.layout_pid == pid)
+		copy_layout(task);
+	if (flags & IS_THREAD || !state.is_on)
+		return 0;
+	owner = owner_of(pid);
+	process = process_of(owner);
+	if (!config.max_followed) {
+		if (process && flags & SHARES_MEMORY && !(flags & PARENT_WAITS))
+			__sync_fetch_and_add(&process->sharers, 1);
+		return 0;
+	}
+	if (!state.task_pid_at || bpf_probe_read_kernel(&child, sizeof(child), task + state.task_pid_at))
+		return 0;
+	/* What had this number before is gone. */
+	bpf_map_delete_elem(&processes, &child);
+	bpf_map_delete_elem(&sharers, &child);
+	if (!process)
+		return 0;
+	if (flags & SHARES_MEMORY)
+		bpf_map_update_elem(&sharers, &child, &owner, BPF_ANY);
+	else
+		child_take(owner, child, 0);
+	return 0;
+}

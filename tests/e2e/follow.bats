@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Children of targets: traced from their first instruction on, with the parent's blocks known to them (A14, A16, A17).
+
+load ../lib/common
+
+teardown() { end_started; }
+
+# same_live: every process of the report holds what the oracle says of its last image
+same_live() {
+	local pid page want have
+	jq -r '.processes | group_by(.pid)[] | last | [.pid, .totals.live_blocks, .totals.live_bytes, .totals.unknown_frees] | @tsv' \
+		"$report" >"$BATS_TEST_TMPDIR/lives"
+	while read -r pid have; do
+		page=$(count_page "$pid")
+		want=$("$ORACLE/count-read" "$page" | jq -r '[.totals.live_blocks, .totals.live_bytes, .totals.unknown_frees] | @tsv')
+		[ "$have" = "$want" ] || { echo "PID $pid: report $have, oracle $want"; return 1; }
+	done <"$BATS_TEST_TMPDIR/lives"
+}
+
+# same_calls: every process that executed a program made as many calls as the oracle says
+same_calls() {
+	local pid page want have
+	jq -c '.processes[0].pid as $first | .processes | group_by(.pid)[] | select(length > 1 or .[0].pid == $first) | last
+		| { pid, functions: (.functions | with_entries(select(.value > 0))) }' "$report" >"$BATS_TEST_TMPDIR/calls"
+	while read -r have; do
+		pid=$(jq .pid <<<"$have")
+		page=$(count_page "$pid")
+		want=$("$ORACLE/count-read" "$page" | jq -cS .functions)
+		have=$(jq -cS .functions <<<"$have")
+		[ "$have" = "$want" ] || { echo "PID $pid: report $have, oracle $want"; return 1; }
+	done <"$BATS_TEST_TMPDIR/calls"
+}
+
+@test "follow: a child's leaks are its own, what it got from its parent is known (A16)" {
+	traced -f -- "$T/fork" 3
+	[ "$status" -eq 0 ]
+	nothing_lost
+	jq -e '.processes | length == 4 and (map(.pid) | unique | length == 4)' "$report"
+	jq -e '.processes[0] | .totals.allocs == 3 and .totals.frees == 0 and .scan.definite.blocks == 2' "$report"
+	jq -e '[.processes[1:][] | .totals | .live_blocks == 9 and .live_bytes == 265 and .frees == 1 and .unknown_frees == 0] | all' "$report"
+	jq -e '[.processes[1:][] | .exit == { code: 0 } and .scan.definite == { blocks: 9, bytes: 265 }] | all' "$report"
+	jq -e '[.processes[1:][].stacks[] | select(any(.frames[]; .function == "child_allocates")) | .definite.blocks] == [7, 7, 7]' "$report"
+	jq -e '[.processes[].stacks[] | .truncated] | all(. == null)' "$report"
+}
+
+@test "follow: children hold what the oracle counts (A16)" {
+	counted -f -- "$T/fork" 20
+	[ "$status" -eq 0 ]
+	nothing_lost
+	jq -e '.processes | length == 21' "$report"
+	same_live
+}
+
+@test "follow: a child in its parent's memory allocates for the parent's books (A16)" {
+	local how
+	for how in vfork clone; do
+		traced -f -- "$T/sharers" "$how"
+		[ "$status" -eq 0 ]
+		as_told
+		jq -e '.processes | length == 1' "$report"
+		is '.notes | length' 0
+	done
+}
+
+@test "follow: without it, what runs in the target's memory is told, and nothing is called leaked (A16)" {
+	traced -- "$T/sharers" clone
+	[ "$status" -eq 0 ]
+	jq -e '.processes[0].notes[] | test("1 process shared its memory")' "$report"
+	is .scan.definite.blocks 0
+	is .scan.unsure.blocks 1
+}
+
+@test "follow: a shell script, all its programs (A14, A16)" {
+	cat >"$BATS_TEST_TMPDIR/script" <<-'SH'
+		ls / >/dev/null
+		x=$(echo one two | wc -w)
+		/bin/sh -c 'exec /bin/echo $0 >/dev/null'
+		(sort </dev/null | cat)
+		[ "$x" = 2 ]
+	SH
+	counted -f -- bash "$BATS_TEST_TMPDIR/script"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	jq -r '.processes[].comm' "$report" | sort -u | tr '\n' ' ' >"$BATS_TEST_TMPDIR/names"
+	[ "$(cat "$BATS_TEST_TMPDIR/names")" = "bash cat echo ls sh sort wc " ]
+	jq -e '[.processes[] | select(.comm == "ls") | .scan.reachable.blocks > 0] == [true]' "$report"
+	same_live
+	same_calls
+}
+
+@test "follow: more children than asked for are counted, and go on (A17)" {
+	traced -f --max-procs 5 -- "$T/fork" 50
+	[ "$status" -eq 0 ]
+	jq -e '.processes | length == 6' "$report"
+	jq -e '.processes[0].notes[] | test("45 children are not followed")' "$report"
+	is .totals.allocs 3
+}
+
+@test "follow: attached, the children of a shell (A16)" {
+	command -v bash ls sort >/dev/null
+	HEAPTAP_COUNT=$BATS_TEST_TMPDIR/count
+	coproc SHELL { LD_PRELOAD=$ORACLE/count.so HEAPTAP_COUNT=$HEAPTAP_COUNT exec bash --norc --noprofile 3>&-; }
+	TARGET=$SHELL_PID
+	STARTED+=("$TARGET")
+	echo 'echo ready' >&"${SHELL[1]}"
+	read -r -t 60 _ <&"${SHELL[0]}"
+	attached -f "$TARGET"
+	echo 'for i in 1 2 3; do ls / | sort | tail -1; done; (exit 3); echo done' >&"${SHELL[1]}"
+	for _ in 1 2 3 4; do read -r -t 60 line <&"${SHELL[0]}"; done
+	[ "$line" = done ]
+	detach
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "ls" or .comm == "sort" or .comm == "tail")] | length == 9' "$report"
+	same_calls_of_children
+}
+
+# As same_calls, but the first process was there before.
+same_calls_of_children() {
+	jq '.processes |= map(select(.pid != $p))' --argjson p "$TARGET" "$report" >"$report.children"
+	report=$report.children same_calls
+}
+
+@test "follow: git, with the programs that it starts" {
+	command -v git >/dev/null || skip "git is not installed"
+	local dir=$BATS_TEST_TMPDIR/repository
+	mkdir "$dir"
+	cat >"$BATS_TEST_TMPDIR/script" <<-'SH'
+		cd "$1" && export HOME=$1 GIT_CONFIG_NOSYSTEM=1
+		git init -q . && git config user.name a && git config user.email a@example.org
+		for i in 1 2 3; do echo "$i" >"file $i" && git add . && git commit -qm "$i"; done
+		git gc -q && git log --oneline | wc -l
+	SH
+	traced -f -- bash "$BATS_TEST_TMPDIR/script" "$dir"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	[ "$(cat "$out")" -eq 3 ]
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "git")] | length > 15' "$report"
+	jq -e '[.processes[].totals.unknown_frees] | add == 0' "$report"
+}
+
+@test "follow: python's multiprocessing" {
+	[ -x /usr/bin/python3 ] || skip "python3 is not installed"
+	counted -f -- /usr/bin/python3 -c '
+import multiprocessing
+def work(n): return len("x" * 5000 * n)
+if __name__ == "__main__":
+    with multiprocessing.Pool(3) as pool: print(sum(pool.map(work, range(20))))'
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	[ "$(cat "$out")" -eq 950000 ]
+	nothing_lost
+	jq -e '.processes | length == 4' "$report"
+	jq -e '[.processes[].totals.unknown_frees] | add == 0' "$report"
+}
+
+@test "follow: redis-server's child that saves" {
+	command -v redis-server >/dev/null || skip "redis-server is not installed"
+	local socket=$BATS_TEST_TMPDIR/redis
+	report=$BATS_TEST_TMPDIR/report.json
+	start "$HEAPTAP" run -q -f -o "$report" -- redis-server --port 0 --unixsocket "$socket" --save '' --dir "$BATS_TEST_TMPDIR"
+	wait_for redis-cli -s "$socket" ping
+	redis-cli -s "$socket" set key value
+	redis-cli -s "$socket" bgsave
+	wait_for saved "$socket"
+	redis-cli -s "$socket" shutdown nosave || true
+	ended "$PID" 0
+	nothing_lost
+	jq -e '.processes | length == 2 and .[1].exit == { code: 0 } and .[1].totals.unknown_frees == 0' "$report"
+	jq -e '.processes | .[1].totals.allocs > 100 and .[1].scan.reachable.blocks > 100' "$report"
+}
+
+saved() { redis-cli -s "$1" info persistence | grep -q 'rdb_bgsave_in_progress:0' && [ -s "$BATS_TEST_TMPDIR/dump.rdb" ]; }
