@@ -133,7 +133,6 @@ struct source_ops {
 	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
 	/* It has ended, its last record been delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
-
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
 
