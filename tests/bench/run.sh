@@ -86,6 +86,35 @@ bench_pairs() {
 	ratio "call depth 20, full stacks / bpftrace with ustack" "${ns[full]:-}" "${ns[stacks]:-}" "0.20 x" "$why"
 }
 
+# cpu_of COMMAND...: CPU time in ns, with that of all children
+cpu_of() {
+	local TIMEFORMAT='%U %S'
+	{ time "$@" >/dev/null 2>>"$tmp/log"; } 2>&1 | awk '{ printf "%.0f\n", ($1 + $2) * 1e9 }'
+}
+
+# pairs_by_ptrace PAIRS [THREADS]
+pairs_by_ptrace() {
+	pair=(-n "$1" -t "${2:-1}")
+	cpu_of traced 64 --backend ptrace --no-scan
+}
+
+# All CPU time, that of the tracer too, and what starting costs taken off.
+bench_ptrace() {
+	local round few many
+	for round in 1 2 3; do
+		progress "ptrace: round $round of 3"
+		keep stop "$(pinned "$bench/bench_ptrace")"
+		few=$(pairs_by_ptrace 2000) many=$(pairs_by_ptrace 22000)
+		keep ptrace $(((many - few) / 20000))
+		few=$(pairs_by_ptrace 500 4) many=$(pairs_by_ptrace 5500 4)
+		keep ptrace4 $(((many - few) / 20000))
+	done
+	row "bare ptrace stop, registers read and written" "${ns[stop]:--} ns" "" "CPU time"
+	ratio "malloc/free pair by ptrace, call depth 20, full stacks / 3 bare stops" "${ns[ptrace]:-}" \
+		"$((3 * ${ns[stop]:-0}))" "4 x"
+	ratio "the same, 4 threads" "${ns[ptrace4]:-}" "$((3 * ${ns[stop]:-0}))" "4 x"
+}
+
 # lost_row WHAT OPTION...: 8 threads on two CPUs
 lost_row() {
 	local what=$1
@@ -228,6 +257,7 @@ mkdir -p "$out"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
 bench_pairs
+bench_ptrace
 bench_losses
 bench_attach
 memory_row 1000000 --no-scan
