@@ -22,7 +22,8 @@ enum command_op {
 	COMMAND_HOLD,	 /* pid, start = ns */
 	COMMAND_RELEASE, /* pid */
 	COMMAND_REGS,	 /* pid = thread. Answer's data: struct arch_regs */
-	COMMAND_DETACH,	 /* all */
+	COMMAND_FORGET_STACKS,
+	COMMAND_DETACH, /* pid */
 	NR_COMMANDS
 };
 

@@ -225,6 +225,12 @@ static int do_regs(struct guarded *g)
 	return err;
 }
 
+static int do_forget_stacks(struct guarded *g)
+{
+	tracer_forget_stacks(g->tracer);
+	return 0;
+}
+
 static int do_detach(struct guarded *g)
 {
 	tracer_detach(g->tracer, g->command.pid);
@@ -232,12 +238,23 @@ static int do_detach(struct guarded *g)
 }
 
 static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
-	[COMMAND_ATTACH] = do_attach, [COMMAND_LAUNCH] = do_launch,   [COMMAND_START] = do_start,
-	[COMMAND_PROBES] = do_probes, [COMMAND_PLACES] = do_places,   [COMMAND_REMOVE] = do_remove,
-	[COMMAND_TABLE] = do_table,   [COMMAND_MAPS] = do_maps,	      [COMMAND_OPEN] = do_open,
-	[COMMAND_PAUSE] = do_pause,   [COMMAND_GO_ON] = do_go_on,     [COMMAND_LET_END] = do_let_end,
-	[COMMAND_HOLD] = do_hold,     [COMMAND_RELEASE] = do_release, [COMMAND_REGS] = do_regs,
+	[COMMAND_ATTACH] = do_attach,
+	[COMMAND_LAUNCH] = do_launch,
+	[COMMAND_START] = do_start,
+	[COMMAND_PROBES] = do_probes,
+	[COMMAND_PLACES] = do_places,
+	[COMMAND_REMOVE] = do_remove,
+	[COMMAND_TABLE] = do_table,
+	[COMMAND_MAPS] = do_maps,
+	[COMMAND_OPEN] = do_open,
+	[COMMAND_PAUSE] = do_pause,
+	[COMMAND_GO_ON] = do_go_on,
+	[COMMAND_LET_END] = do_let_end,
+	[COMMAND_HOLD] = do_hold,
+	[COMMAND_RELEASE] = do_release,
+	[COMMAND_REGS] = do_regs,
 	[COMMAND_DETACH] = do_detach,
+	[COMMAND_FORGET_STACKS] = do_forget_stacks,
 };
 
 /* The next message: 1, 0 if there is none, -EPIPE at the end. */

@@ -368,6 +368,9 @@ int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u
 							      : places_add(&p->places, &places[*nr_done]);
 		*nr_done += !err;
 	}
+	/* What would have been seen there is not. */
+	if (p && err)
+		p->losses->other++;
 	return err;
 }
 
@@ -417,6 +420,11 @@ int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, 
 	p->maps = list;
 	p->nr_maps = nr;
 	return 0;
+}
+
+void tracer_forget_stacks(struct tracer *t)
+{
+	memset(t->stacks_seen, 0, STACKS_SEEN * sizeof(*t->stacks_seen));
 }
 
 void tracer_open(struct tracer *t, pid_t pid)

@@ -73,6 +73,9 @@ int tracer_set_table(struct tracer *t, u32 id, u16 machine, u8 word_size, u64 te
 /* Executable mappings, sorted. -ESRCH, -ENOMEM. */
 int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, u32 nr) __must_check;
 
+/* Send each stack again before the next event that names it. */
+void tracer_forget_stacks(struct tracer *t);
+
 /* From now on calls are seen; or not, for a while. */
 void tracer_open(struct tracer *t, pid_t pid);
 void tracer_pause(struct tracer *t, pid_t pid, bool is_paused);

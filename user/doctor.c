@@ -13,6 +13,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/options.h"
+#include "user/source.h"
 #include "user/target.h"
 
 void doctor_add_help(struct doctor *d, const char *fmt, ...)
@@ -207,12 +208,25 @@ static bool usable_by_bpf(struct doctor *d)
 	return true;
 }
 
-/* In order of preference, as sources are taken. The ptrace source has its row here when it exists. */
+static bool usable_by_ptrace(struct doctor *d)
+{
+	struct caps caps;
+
+	if (source_ptrace.probe(&caps)) {
+		snprintf(d->how, sizeof(d->how), "ptrace: %s", caps.reason);
+		return false;
+	}
+	snprintf(d->how, sizeof(d->how), "breakpoints, which are slower; bpf: %s", d->caps.reason);
+	return true;
+}
+
+/* In order of preference, as sources are taken. */
 static const struct backend {
 	const char *name;
 	bool (*is_usable)(struct doctor *d); /* fills how */
 } backends[] = {
 	{ "bpf", usable_by_bpf },
+	{ "ptrace", usable_by_ptrace },
 };
 
 static void choose_backend(struct doctor *d)

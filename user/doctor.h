@@ -56,7 +56,7 @@ struct doctor {
 	char release[DOCTOR_TEXT_LEN], machine[DOCTOR_TEXT_LEN];
 	struct caps caps;
 	const char *backend;		/* that would be taken; NULL = none works */
-	char how[DOCTOR_TEXT_LEN + 16]; /* what it would use, or why there is none */
+	char how[DOCTOR_TEXT_LEN + 64]; /* what it would use, or why there is none */
 	struct doctor_finding findings[DOCTOR_MAX_FINDINGS];
 	size_t nr_findings;
 	struct doctor_object libc; /* heaptap's own; path NULL = linked statically */

@@ -45,11 +45,19 @@ static int open_bpf(struct source **source, struct source_options *so, const str
 
 static int open_ptrace(struct source **source, struct source_options *so, const struct options *o)
 {
-	int err = so->max_followed ? -EOPNOTSUPP : source_ptrace.create(source, so, NULL);
+	struct caps caps;
+	int err;
 
-	if (so->max_followed)
+	if (so->max_followed) {
 		error("%s: ptrace: --follow: children are followed with BPF only", o->command->name);
-	else if (err)
+		return -EOPNOTSUPP;
+	}
+	if (source_ptrace.probe(&caps)) {
+		error("%s: ptrace: %s", o->command->name, caps.reason);
+		return -EOPNOTSUPP;
+	}
+	err = source_ptrace.create(source, so, &caps);
+	if (err)
 		error("%s: ptrace: %s", o->command->name, strerror(-err));
 	return err;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "bpf/maps.h"
 #include "fallback/guardian.h"
 #include "fallback/ring.h"
+#include "fallback/trial.h"
 #include "user/cfi.h"
 #include "user/ifunc.h"
 #include "user/lib/cleanup.h"
@@ -60,8 +62,16 @@ struct source {
 
 static int source_ptrace_probe(struct caps *caps)
 {
-	(void)caps;
-	return 0;
+	int err = trial_ptrace();
+
+	memset(caps, 0, sizeof(*caps));
+	if (err)
+		snprintf(caps->reason, sizeof(caps->reason), "%s",
+			 err == -EPERM ? "ptrace(2) is not permitted here (a seccomp filter?)"
+			 : err == -EACCES
+				 ? "code cannot be written through /proc/PID/mem (proc_mem.force_override?)"
+				 : strerror(-err));
+	return err;
 }
 
 static int source_ptrace_create(struct source **out, const struct source_options *options,
@@ -538,6 +548,12 @@ static struct losses source_ptrace_losses(struct source *s, pid_t pid)
 				.abandoned = l.abandoned };
 }
 
+static void source_ptrace_forget_stacks(struct source *s)
+{
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_FORGET_STACKS, 0, 0, 0))
+		debug("ptrace: stacks are not sent again");
+}
+
 static void source_ptrace_detach(struct source *s)
 {
 	for (size_t i = 0; i < s->nr_pids && !s->is_detached; i++)
@@ -637,6 +653,7 @@ const struct source_ops source_ptrace = {
 	.pause = source_ptrace_pause,
 	.resume = source_ptrace_resume,
 	.losses = source_ptrace_losses,
+	.forget_stacks = source_ptrace_forget_stacks,
 	.detach = source_ptrace_detach,
 	.free = source_ptrace_free,
 	.tracer = &tracer,
