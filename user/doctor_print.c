@@ -7,7 +7,7 @@
 /*
  * JSON, schema "heaptap-doctor/1": new keys may be added, none changes its meaning.
  * { "schema", "version", "kernel", "arch",
- *   "backend": "bpf" | null, "reason": what it would use, or why there is none,
+ *   "backend": "bpf" or "ptrace" or null, "reason": what it would use, or why there is none,
  *   "privileges": { "CAP_BPF": bool, "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE" },
  *   "features": { "bpf": bool, "ring_buffer", "uprobes", "perf_uprobes", "uprobe_multi",
  *                 "multi_pid_filter", "cookie", "safe_uretprobes" }   null = could not be tried,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a breakpoint stop costs at least: bare ones on one CPU, registers read and written; prints ns of CPU time of one. */
+/* What a stop by a breakpoint costs at least: bare ones on one CPU; prints ns of CPU time of one. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
