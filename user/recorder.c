@@ -22,7 +22,7 @@
 #include "user/stream_write.h"
 #include "user/stream_zstd.h"
 
-enum { TIME_SHIFT = 8 /* 256 ns */ };
+enum { TIME_SHIFT = 10 /* about a microsecond */ };
 
 struct recorder {
 	struct record_file *file;     /* owned */

@@ -51,6 +51,8 @@ enum stream_chunk {
 
 enum stream_chunk_flag {
 	STREAM_PACKED = 1, /* one zstd frame */
+	STREAM_SPLIT =
+		2, /* in columns when unpacked (user/stream_split.h); raw_len is without their lengths */
 };
 
 /*

@@ -12,6 +12,7 @@
 #include "user/lib/crc32c.h"
 #include "user/lib/varint.h"
 #include "user/stream_layout.h"
+#include "user/stream_split.h"
 
 enum {
 	FIRST_STACKS = 1024,
@@ -34,6 +35,11 @@ struct stack_memory {
 	u16 fn[2]; /* of frees, of others */
 };
 
+/* Where a column is read. */
+struct cursor {
+	const u8 *p, *end;
+};
+
 struct stream_reader {
 	struct stream_handler handler;
 	const struct stream_codec *codec;
@@ -43,10 +49,14 @@ struct stream_reader {
 	bool has_preamble, has_hello, is_over;
 	u8 *input; /* owned; a chunk that is not whole yet */
 	size_t nr_input;
+	u8 *split;			/* owned; an unpacked chunk in columns; NULL until one comes */
 	u8 *raw;			/* owned; an unpacked chunk; NULL until one comes */
 	char *strings;			/* owned; of the record at hand */
 	union stream_any any;		/* the record at hand */
 	struct stack_event stack_event; /* its ips are those of the last stack */
+
+	struct cursor cursors[NR_STREAM_COLUMNS];
+	struct cursor *columns[NR_STREAM_COLUMNS]; /* one for all where records stand one after the other */
 
 	u8 time_shift;
 	u64 time, addr;
@@ -60,6 +70,15 @@ struct stream_reader {
 	u32 nr_modules;
 	bool has_fn[MAX_FNS];
 };
+
+static inline bool cursor_get(struct cursor *c, u64 *value)
+{
+	const u8 *p = varint_get(c->p, c->end, value);
+
+	if (p)
+		c->p = p;
+	return p;
+}
 
 static int __printf(3, 4) fail(struct stream_reader *r, int err, const char *fmt, ...)
 {
@@ -319,111 +338,109 @@ static int read_stack(struct stream_reader *r, const u8 *p, const u8 *end)
 
 	p = varint_get(p, end, &pid);
 	p = varint_get(p, end, &epoch);
-	if (!p || end - p < 9 || pid > INT32_MAX || epoch > UINT32_MAX)
+	if (!p || p == end || pid > INT32_MAX || epoch > UINT32_MAX)
 		return damaged(r, "a stack cannot be understood");
-	ev->id = le32_get(p + 1) | (u64)le32_get(p + 5) << 32;
-	if (ev->id < STACK_FIRST_ID)
-		return damaged(r, "a stack has the id of none");
 	ev->h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)pid };
 	ev->epoch = (u32)epoch;
 	ev->end = *p < NR_STACK_ENDS ? *p : STACK_LIMIT;
-	if (!read_frames(r, p + 9, end))
+	p = read_frames(r, p + 1, end);
+	if (!p)
 		return damaged(r, "the frames of a stack cannot be understood");
+	ev->id = end - p >= 8 ? le32_get(p) | (u64)le32_get(p + 4) << 32 : stack_event_id(ev);
+	if (ev->id < STACK_FIRST_ID)
+		return damaged(r, "a stack has the id of none");
 	if (add_stack(r))
 		return r->err;
 	return hand_out(r, STREAM_STACK, ev);
 }
 
-/* A record with a body. Returns the first byte behind it, NULL after an error. */
-static const u8 *read_record(struct stream_reader *r, const u8 *p, const u8 *end)
+/* Understand the record of @kind at @body and hand it out. */
+static int take_record(struct stream_reader *r, u8 kind, const u8 *body, size_t len)
 {
-	const struct stream_layout *layout;
+	const struct stream_layout *layout = stream_layout(kind);
 	const char *why = NULL;
-	u64 len = 0;
-	u8 kind;
 
-	if (p == end) {
-		damaged(r, "a record is cut off");
-		return NULL;
-	}
-	kind = *p++;
-	p = varint_get(p, end, &len);
-	if (!p || len > (size_t)(end - p) || len > STREAM_MAX_RECORD) {
-		damaged(r, "a record is longer than its chunk");
-		return NULL;
-	}
-	end = p + len;
-	if (!r->has_hello && kind != STREAM_HELLO) {
-		damaged(r, "it does not begin with who wrote it");
-		return NULL;
-	}
+	if (!r->has_hello && kind != STREAM_HELLO)
+		return damaged(r, "it does not begin with who wrote it");
 	if (kind == STREAM_CONTEXT)
-		return read_context(r, p, end) ? NULL : end;
+		return read_context(r, body, body + len);
 	if (kind == STREAM_STACK)
-		return read_stack(r, p, end) ? NULL : end;
-	layout = stream_layout(kind);
+		return read_stack(r, body, body + len);
 	if (!layout) {
 		r->progress.nr_unknown++;
-		return end;
+		return 0;
 	}
-	if (!stream_layout_get(layout, p, len, &r->any, r->strings))
+	if (!stream_layout_get(layout, body, len, &r->any, r->strings))
 		why = "a record cannot be understood";
 	else if (kind < NR_STREAM_RECORDS && checks[kind])
 		why = checks[kind](r);
-	if (why) {
-		damaged(r, why);
-		return NULL;
-	}
-	return hand_out(r, kind, &r->any) ? NULL : end;
+	return why ? damaged(r, why) : hand_out(r, kind, &r->any);
 }
 
-static const u8 *read_addr(struct stream_reader *r, const u8 *p, const u8 *end, bool is_recent)
+/* A record with a body. */
+static int read_record(struct stream_reader *r)
+{
+	struct cursor *in = r->columns[STREAM_COLUMN_RECORDS];
+	const u8 *body;
+	u64 len = 0;
+	u8 kind;
+
+	if (in->p == in->end)
+		return damaged(r, "a record is cut off");
+	kind = *in->p++;
+	if (!cursor_get(in, &len) || len > (size_t)(in->end - in->p) || len > STREAM_MAX_RECORD)
+		return damaged(r, "a record is longer than its chunk");
+	body = in->p;
+	in->p += len;
+	return take_record(r, kind, body, len);
+}
+
+static bool read_addr(struct stream_reader *r, u8 op)
 {
 	u64 value = 0;
 
-	p = varint_get(p, end, &value);
-	if (!p)
-		return NULL;
-	if (!is_recent)
+	if (!cursor_get(r->columns[stream_addr_column(op)], &value))
+		return false;
+	if (!(op & OP_RECENT))
 		r->addr += unzigzag(value) << 3;
 	else if (value && value <= r->nr_recent && value <= STREAM_NR_RECENT)
 		r->addr = r->recent[(r->nr_recent - value) % STREAM_NR_RECENT];
 	else
-		return NULL;
+		return false;
 	r->recent[r->nr_recent++ % STREAM_NR_RECENT] = r->addr;
-	return p;
+	return true;
 }
 
 /* Stack, function and size of a short event, as far as they are there. */
-static const u8 *read_rest(struct stream_reader *r, const u8 *p, const u8 *end, u8 op, struct heap_event *ev)
+static bool read_rest(struct stream_reader *r, u8 op, struct heap_event *ev)
 {
 	bool is_free = ev->h.kind == EVENT_FREE;
 	struct stack_memory *m;
 	u64 fn = 0;
 
 	ev->stack = STACK_NONE;
-	if (op & OP_STACK)
-		p = varint_get(p, end, &ev->stack);
-	if (!p || ev->stack >= r->nr_stacks)
-		return NULL;
+	if (op & OP_STACK && !cursor_get(r->columns[STREAM_COLUMN_STACKS], &ev->stack))
+		return false;
+	if (ev->stack >= r->nr_stacks)
+		return false;
 	m = &r->memory[ev->stack];
 	if (op & OP_FN) {
-		p = varint_get(p, end, &fn);
-		if (!p || fn >= MAX_FNS)
-			return NULL;
+		if (!cursor_get(r->columns[STREAM_COLUMN_FNS], &fn) || fn >= MAX_FNS)
+			return false;
 		m->fn[!is_free] = (u16)fn;
 	}
 	ev->h.fn = m->fn[!is_free];
 	ev->size = is_free ? 0 : m->size;
-	if (op & OP_SIZE) {
-		p = varint_get(p, end, &ev->size);
-		m->size = is_free ? m->size : ev->size;
-	}
-	return p;
+	if (!(op & OP_SIZE))
+		return true;
+	if (!cursor_get(r->columns[STREAM_COLUMN_SIZES], &ev->size))
+		return false;
+	m->size = is_free ? m->size : ev->size;
+	return true;
 }
 
-/* A short event; the fields of @ev that are not set are 0. Returns the first byte behind it, NULL on damage. */
-static const u8 *read_short(struct stream_reader *r, const u8 *p, const u8 *end, u8 op, struct heap_event *ev)
+/* A short event; the fields of @ev that are not set are 0. False on damage. */
+static bool read_short(struct stream_reader *r, u8 op, struct heap_event *ev)
 {
 	static const u8 kinds[NR_STREAM_OPS] = { [OP_ALLOC] = EVENT_ALLOC,
 						 [OP_FREE] = EVENT_FREE,
@@ -435,75 +452,66 @@ static const u8 *read_short(struct stream_reader *r, const u8 *p, const u8 *end,
 
 	ev->h.kind = kinds[op & 7];
 	ev->h.flags = (op & 7) == OP_FREE_TEMPORARY ? EVENT_TEMPORARY : 0;
-	p = varint_get(p, end, &time);
-	if (op & OP_THREAD)
-		p = varint_get(p, end, &context);
-	if (!p || context >= STREAM_MAX_THREADS)
-		return NULL;
+	if (!cursor_get(r->columns[STREAM_COLUMN_TIMES], &time))
+		return false;
+	if (op & OP_THREAD && !cursor_get(r->columns[STREAM_COLUMN_CONTEXTS], &context))
+		return false;
+	if (context >= STREAM_MAX_THREADS || !read_addr(r, op))
+		return false;
 	r->time += time;
 	r->context = (u32)context;
 	c = &r->contexts[context];
-	p = read_addr(r, p, end, op & OP_RECENT);
-	if (!p)
-		return NULL;
 	ev->addr = r->addr;
 	if ((op & 7) == OP_REALLOC_END && !(op & OP_STACK)) {
 		ev->old_addr = c->old_addr;
 		ev->size = c->size;
 		ev->stack = c->stack;
 		ev->h.fn = c->fn;
-		return c->has_begun ? p : NULL;
+		return c->has_begun;
 	}
-	p = read_rest(r, p, end, op, ev);
 	if ((op & 7) == OP_REALLOC_BEGIN) {
 		ev->old_addr = ev->addr;
 		ev->addr = 0;
 	}
-	return p;
+	return read_rest(r, op, ev);
 }
 
-static const u8 *read_full(struct stream_reader *r, const u8 *p, const u8 *end, struct heap_event *ev)
+static bool read_full(struct stream_reader *r, struct heap_event *ev)
 {
+	struct cursor *in = r->columns[STREAM_COLUMN_RECORDS];
 	u64 time = 0, context = 0, fn = 0;
 
-	if (end - p < 2)
-		return NULL;
-	ev->h.kind = *p++;
-	ev->h.flags = *p++;
-	p = varint_get(p, end, &time);
-	p = varint_get(p, end, &context);
-	p = varint_get(p, end, &fn);
-	p = varint_get(p, end, &ev->addr);
-	p = varint_get(p, end, &ev->old_addr);
-	p = varint_get(p, end, &ev->size);
-	p = varint_get(p, end, &ev->stack);
-	if (!p || context >= STREAM_MAX_THREADS || fn >= MAX_FNS || ev->stack >= r->nr_stacks)
-		return NULL;
+	if (in->end - in->p < 2)
+		return false;
+	ev->h.kind = *in->p++;
+	ev->h.flags = *in->p++;
+	if (!cursor_get(in, &time) || !cursor_get(in, &context) || !cursor_get(in, &fn) ||
+	    !cursor_get(in, &ev->addr) || !cursor_get(in, &ev->old_addr) || !cursor_get(in, &ev->size) ||
+	    !cursor_get(in, &ev->stack))
+		return false;
+	if (context >= STREAM_MAX_THREADS || fn >= MAX_FNS || ev->stack >= r->nr_stacks)
+		return false;
 	if (ev->h.kind < EVENT_ALLOC || ev->h.kind > EVENT_REALLOC_END)
-		return NULL;
+		return false;
 	r->time += time;
 	r->context = (u32)context;
 	ev->h.fn = (u16)fn;
-	return p;
+	return true;
 }
 
-/* A heap event. Returns the first byte behind it, NULL after an error. */
-static const u8 *read_event(struct stream_reader *r, const u8 *p, const u8 *end, u8 op)
+static int read_event(struct stream_reader *r, u8 op)
 {
 	struct heap_event ev = { 0 };
 	struct context *c;
+	bool is_good = false;
 
 	if ((op & 7) == OP_FULL)
-		p = read_full(r, p, end, &ev);
-	else if ((op & 7) == OP_UNUSED)
-		p = NULL;
-	else
-		p = read_short(r, p, end, op, &ev);
+		is_good = read_full(r, &ev);
+	else if ((op & 7) != OP_UNUSED)
+		is_good = read_short(r, op, &ev);
 	c = &r->contexts[r->context];
-	if (!p || !c->is_known || !r->has_fn[ev.h.fn]) {
-		damaged(r, "an event cannot be understood");
-		return NULL;
-	}
+	if (!is_good || !c->is_known || !r->has_fn[ev.h.fn])
+		return damaged(r, "an event cannot be understood");
 	c->has_begun = ev.h.kind == EVENT_REALLOC_BEGIN;
 	if (c->has_begun) {
 		c->fn = ev.h.fn;
@@ -516,24 +524,72 @@ static const u8 *read_event(struct stream_reader *r, const u8 *p, const u8 *end,
 	ev.h.tid = c->tid;
 	ev.time_ns = r->time << r->time_shift;
 	r->progress.nr_events++;
-	return hand_out(r, STREAM_EVENT, &ev) ? NULL : p;
+	return hand_out(r, STREAM_EVENT, &ev);
 }
 
-static int read_records(struct stream_reader *r, const u8 *p, size_t len)
+/* All records of the columns. */
+static int read_records(struct stream_reader *r)
 {
-	const u8 *end = p + len;
+	struct cursor *ops = r->columns[STREAM_COLUMN_OPS];
 
-	while (p && p < end) {
-		u8 op = *p++;
+	while (ops->p < ops->end) {
+		u8 op = *ops->p++;
+		int err;
 
 		if (r->is_over)
 			return damaged(r, "more records behind the end");
-		if (op & 7)
-			p = r->has_hello ? read_event(r, p, end, op) : NULL;
+		if (!(op & 7))
+			err = op ? damaged(r, "no record begins like this") : read_record(r);
 		else
-			p = op ? NULL : read_record(r, p, end);
+			err = r->has_hello ? read_event(r, op) : damaged(r, "no record begins like this");
+		if (err)
+			return err;
 	}
-	return p ? 0 : damaged(r, "no record begins like this");
+	for (u32 i = 0; i < NR_STREAM_COLUMNS; i++)
+		if (r->columns[i]->p != r->columns[i]->end)
+			return damaged(r, "its columns do not fit together");
+	return 0;
+}
+
+/* @len bytes of records, one after the other. */
+static int read_rows(struct stream_reader *r, const u8 *data, size_t len)
+{
+	r->cursors[0] = (struct cursor){ data, data + len };
+	for (u32 i = 0; i < NR_STREAM_COLUMNS; i++)
+		r->columns[i] = &r->cursors[0];
+	return read_records(r);
+}
+
+/* The same sorted by field; @len is that of lengths and columns. */
+static int read_columns(struct stream_reader *r, const u8 *data, size_t len)
+{
+	size_t at = STREAM_SPLIT_HEAD;
+
+	for (u32 i = 0; i < NR_STREAM_COLUMNS; i++) {
+		u32 n = le32_get(data + 4 * i);
+
+		if (n > len - at)
+			return damaged(r, "its columns do not fit together");
+		r->cursors[i] = (struct cursor){ data + at, data + at + n };
+		r->columns[i] = &r->cursors[i];
+		at += n;
+	}
+	return at == len ? read_records(r) : damaged(r, "its columns do not fit together");
+}
+
+/* Make @len bytes of the @stored ones at *@data, which is changed. */
+static int unpack(struct stream_reader *r, const u8 **data, size_t stored, size_t len)
+{
+	if (!r->codec)
+		return fail(r, -EOPNOTSUPP, "it is packed, and this program cannot unpack");
+	if (!r->raw)
+		r->raw = malloc(STREAM_MAX_RAW + STREAM_SPLIT_HEAD);
+	if (!r->raw)
+		return fail(r, -ENOMEM, "out of memory");
+	if (r->codec->unpack(r->raw, len, *data, stored) != len)
+		return damaged(r, "it cannot be unpacked");
+	*data = r->raw;
+	return 0;
 }
 
 /* The chunk in the input buffer, whose header has been checked, is whole. */
@@ -547,21 +603,13 @@ static int read_chunk(struct stream_reader *r)
 		return damaged(r, "its checksum does not match");
 	if (le32_get(head + 12) != (u32)r->progress.nr_chunks)
 		return damaged(r, "it is out of order");
-	if (head[17] & STREAM_PACKED) {
-		if (!r->codec)
-			return fail(r, -EOPNOTSUPP, "it is packed, and this program cannot unpack");
-		if (!r->raw)
-			r->raw = malloc(STREAM_MAX_RAW);
-		if (!r->raw)
-			return fail(r, -ENOMEM, "out of memory");
-		if (r->codec->unpack(r->raw, len, data, stored) != len)
-			return damaged(r, "it cannot be unpacked");
-		data = r->raw;
-	}
+	len += head[17] & STREAM_SPLIT ? STREAM_SPLIT_HEAD : 0;
+	if (head[17] & STREAM_PACKED && unpack(r, &data, stored, len))
+		return r->err;
 	if (r->is_over)
 		return damaged(r, "it comes behind the end");
 	if (head[16] == STREAM_CHUNK_RECORDS)
-		err = read_records(r, data, len);
+		err = head[17] & STREAM_SPLIT ? read_columns(r, data, len) : read_rows(r, data, len);
 	else if (r->handler.chunk)
 		err = r->handler.chunk(r->handler.ctx, head[16], data, len);
 	else
@@ -578,7 +626,8 @@ static ssize_t check_header(struct stream_reader *r)
 {
 	u32 stored = le32_get(r->input + 4), len = le32_get(r->input + 8);
 
-	if (stored > STREAM_MAX_RAW || len > STREAM_MAX_RAW || r->input[17] & ~STREAM_PACKED ||
+	if (stored > STREAM_MAX_RAW || len > STREAM_MAX_RAW ||
+	    (r->input[17] & ~STREAM_SPLIT & ~STREAM_PACKED) || r->input[17] == STREAM_SPLIT ||
 	    (!(r->input[17] & STREAM_PACKED) && stored != len))
 		return damaged(r, "its header cannot be one");
 	return stored;

@@ -10,6 +10,7 @@
 #include "user/lib/crc32c.h"
 #include "user/lib/varint.h"
 #include "user/stream_layout.h"
+#include "user/stream_split.h"
 
 enum {
 	DEFAULT_CHUNK = 128 * 1024,
@@ -47,7 +48,8 @@ struct stream_writer {
 	u64 oldest_ns; /* since when a record has been in hand; 0 = not known */
 	struct stream_written written;
 	u8 *chunk;  /* owned; room for a header, the chunk and one record */
-	u8 *packed; /* owned; NULL without a codec */
+	u8 *packed; /* owned; NULL without a codec, as split */
+	u8 *split;  /* owned; room for columns, then for making them */
 	size_t used;
 
 	u8 time_shift;
@@ -118,7 +120,8 @@ int stream_writer_new(struct stream_writer **out, const struct stream_writer_opt
 	room = STREAM_HEADER_LEN + w->options.chunk_bytes + STREAM_MAX_RECORD;
 	w->chunk = malloc(room);
 	w->packed = o->codec ? malloc(room) : NULL;
-	if (!w->chunk || (o->codec && !w->packed) || grow_stacks(w, FIRST_STACK_BITS)) {
+	w->split = o->codec ? malloc(STREAM_SPLIT_HEAD + (1 + NR_STREAM_COLUMNS) * room) : NULL;
+	if (!w->chunk || (o->codec && (!w->packed || !w->split)) || grow_stacks(w, FIRST_STACK_BITS)) {
 		stream_writer_free(w);
 		return -ENOMEM;
 	}
@@ -133,6 +136,7 @@ void stream_writer_free(struct stream_writer *w)
 		return;
 	free(w->chunk);
 	free(w->packed);
+	free(w->split);
 	free(w->slots);
 	free(w->memory);
 	free(w);
@@ -146,6 +150,7 @@ void stream_writer_restart(struct stream_writer *w)
 	w->options = old.options;
 	w->chunk = old.chunk;
 	w->packed = old.packed;
+	w->split = old.split;
 	w->slots = old.slots;
 	w->slot_bits = old.slot_bits;
 	w->memory = old.memory;
@@ -195,7 +200,7 @@ static int send_chunk(struct stream_writer *w, u8 *chunk, u8 kind, u8 flags, siz
 
 int stream_flush(struct stream_writer *w)
 {
-	size_t len = w->used, stored = 0;
+	size_t len = w->used, split = 0, stored = 0;
 	int err = w->err;
 
 	if (err || !len)
@@ -207,9 +212,12 @@ int stream_flush(struct stream_writer *w)
 		return err;
 	/* Only if it becomes shorter. */
 	if (w->packed && len >= MIN_PACKED)
-		stored = w->options.codec->pack(w->packed + STREAM_HEADER_LEN, len - 1,
-						w->chunk + STREAM_HEADER_LEN, len);
-	return stored ? send_chunk(w, w->packed, STREAM_CHUNK_RECORDS, STREAM_PACKED, stored, len)
+		split = stream_split(w->split, w->split + STREAM_SPLIT_HEAD + len,
+				     w->chunk + STREAM_HEADER_LEN, len);
+	if (split)
+		stored = w->options.codec->pack(w->packed + STREAM_HEADER_LEN, len - 1, w->split, split);
+	return stored ? send_chunk(w, w->packed, STREAM_CHUNK_RECORDS, STREAM_PACKED | STREAM_SPLIT, stored,
+				   len)
 		      : send_chunk(w, w->chunk, STREAM_CHUNK_RECORDS, 0, len, len);
 }
 
@@ -403,10 +411,14 @@ static int write_stack(struct stream_writer *w, const struct event_header *h, si
 	p = varint_put(begin_record(w) + HEAD_ROOM, h->pid);
 	p = varint_put(p, ev->epoch);
 	*p++ = ev->end;
-	le32_put(p, (u32)ev->id);
-	le32_put(p + 4, (u32)(ev->id >> 32));
-	p += 8;
-	return close_record(w, STREAM_STACK, put_frames(w, p, ev));
+	p = put_frames(w, p, ev);
+	/* The usual one can be computed. */
+	if (ev->id != stack_event_id(ev)) {
+		le32_put(p, (u32)ev->id);
+		le32_put(p + 4, (u32)(ev->id >> 32));
+		p += 8;
+	}
+	return close_record(w, STREAM_STACK, p);
 }
 
 /* A short event being written. */
