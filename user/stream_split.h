@@ -5,9 +5,9 @@
 #include "user/stream_format.h"
 
 /*
- * Columns in this order: op bytes; times; contexts; stacks; functions; sizes; records with a body and OP_FULL events, each
- * without its op byte; then addresses, for each op of a short event those that are differences, then the recent ones.
- * A column is a u32 length and its bytes; the lengths of all of them come first.
+ * Columns in this order: op bytes; times; contexts; stacks; functions; sizes; records with a body and OP_FULL events,
+ * each without its op byte; then addresses, for each op of a short event those that are differences, then the recent
+ * ones. The lengths of all of them come first, u32 each.
  */
 enum {
 	STREAM_COLUMN_OPS,
