@@ -11,7 +11,14 @@
 #include "user/lib/log.h"
 #include "user/wire_scan.h"
 
-enum { MAX_LOG = 1 << 20, BLOCKS_MS = 60000, EXITING_MS = 10000, EXIT_PAUSE_MS = 600000, ROUND_MS = 5 };
+enum {
+	MAX_LOG = 1 << 20,
+	BODY_LEN = 4,
+	BLOCKS_MS = 60000,
+	EXITING_MS = 10000,
+	EXIT_PAUSE_MS = 600000,
+	ROUND_MS = 5
+};
 #define MAX_BLOCK_BYTES (1ULL << 30)
 
 /* A frame's worth of blocks, as it came. */
@@ -43,7 +50,8 @@ struct serve_scan {
 	u64 pause_ns, max_pause_ns;
 	bool is_partial, is_last;
 
-	struct wire_body verdicts; /* owned data */
+	struct wire_body verdicts; /* owned data; frames' bodies, each behind its length */
+	size_t body;		   /* where the last one begins */
 	struct wire_scan_at verdict_at;
 	size_t sent;
 	u64 nr_verdicts;
@@ -254,12 +262,25 @@ static int begin(void *arg)
 	return scan_new(&n->scan, &books, &n->so);
 }
 
+static void begin_body(struct serve_scan *n)
+{
+	wire_put_number(&n->verdicts, 0, BODY_LEN);
+	n->body = n->verdicts.len;
+}
+
+static void end_body(struct serve_scan *n)
+{
+	struct wire_body length = { n->verdicts.data + n->body - BODY_LEN, 0, BODY_LEN, false };
+
+	wire_put_number(&length, n->verdicts.len - n->body, BODY_LEN);
+}
+
 static int put_verdict(void *ctx, const struct scan_block_info *info)
 {
 	struct serve_scan *n = ctx;
 	struct wire_body *b = &n->verdicts;
 
-	if (b->size - b->len < WIRE_VERDICT_MAX) {
+	if (b->size - b->len < BODY_LEN + WIRE_VERDICT_MAX) {
 		size_t size = b->size ? b->size * 2 : WIRE_SCAN_BODY;
 		u8 *data = realloc(b->data, size);
 
@@ -268,8 +289,12 @@ static int put_verdict(void *ctx, const struct scan_block_info *info)
 		b->data = data;
 		b->size = size;
 	}
+	/* A verdict is not cut in two. */
+	if (!n->nr_verdicts || b->len - n->body > WIRE_SCAN_BODY - WIRE_VERDICT_MAX)
+		begin_body(n);
 	wire_put_verdict(b, &n->verdict_at, info);
 	n->nr_verdicts++;
+	end_body(n);
 	return 0;
 }
 
@@ -438,12 +463,11 @@ void serve_scan_round(struct serve *s)
 		return;
 	}
 	while (n->sent < n->verdicts.len && wire_out_has_room(out, WIRE_SCAN_BODY, out->limit / 2)) {
-		size_t len = n->verdicts.len - n->sent;
+		struct wire_view v = { n->verdicts.data + n->sent, BODY_LEN, false };
+		size_t len = wire_get_number(&v, BODY_LEN);
 
-		if (len > WIRE_SCAN_BODY)
-			len = WIRE_SCAN_BODY;
-		put(s, WIRE_VERDICTS, n->verdicts.data + n->sent, len);
-		n->sent += len;
+		put(s, WIRE_VERDICTS, v.data, len);
+		n->sent += BODY_LEN + len;
 	}
 	if (n->sent < n->verdicts.len)
 		return;
