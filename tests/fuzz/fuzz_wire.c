@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a peer may send, to both ends: frames and handshake, commands, blocks and verdicts, streams of records. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/replay.h"
+#include "user/lib/crc32c.h"
+#include "user/stream_source.h"
+#include "user/stream_zstd.h"
+#include "user/wire_auth.h"
+#include "user/wire_command.h"
+#include "user/wire_scan.h"
+
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct stream_source *s = *(struct stream_source **)ctx;
+	struct target *t;
+
+	if (len < sizeof(*rec))
+		abort();
+	/* As a session does with a process that it hears of. */
+	if (rec->kind != EVENT_MAPS || stream_source_target(s, rec->pid, &t))
+		return 0;
+	if (stream_source_update(s, t) > 0)
+		abort();
+	target_free(t);
+	return 0;
+}
+
+static u32 le32(const u8 *p)
+{
+	return p[0] | p[1] << 8 | p[2] << 16 | (u32)p[3] << 24;
+}
+
+static void put_sum(u8 *p, u32 sum)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = sum >> (8 * i);
+}
+
+/* Right checksums and numbers of chunks, or the search would never get behind them. */
+static void mend(u8 *data, size_t size)
+{
+	size_t at = STREAM_PREAMBLE_LEN;
+	u32 nr = 0;
+
+	if (size < STREAM_PREAMBLE_LEN)
+		return;
+	put_sum(data + 12, crc32c(0, data, 12));
+	while (size - at >= STREAM_HEADER_LEN) {
+		u32 len = le32(data + at + 4);
+
+		if (len > size - at - STREAM_HEADER_LEN)
+			len = size - at - STREAM_HEADER_LEN;
+		put_sum(data + at + 4, len);
+		put_sum(data + at + 12, nr++);
+		put_sum(data + at, crc32c(0, data + at + 4, STREAM_HEADER_LEN - 4 + len));
+		at += STREAM_HEADER_LEN + len;
+	}
+}
+
+static void mended(const uint8_t *data, size_t size, void (*then)(const uint8_t *data, size_t size))
+{
+	u8 *copy = malloc(size + 1);
+
+	if (!copy)
+		return;
+	memcpy(copy, data, size);
+	mend(copy, size);
+	then(copy, size);
+	free(copy);
+}
+
+static void stream(const uint8_t *data, size_t size)
+{
+	struct module_table *modules;
+	struct stream_source *s;
+	struct sink sink = { &s, on_record };
+
+	if (module_table_new(&modules))
+		return;
+	if (!stream_source_new(&s, modules, &stream_zstd)) {
+		size_t half = size / 2;
+
+		if (!stream_source_feed(s, data, half, &sink)) {
+			stream_source_restart(s, size & 1);
+			(void)!stream_source_feed(s, data, size, &sink);
+		}
+		stream_source_free(s);
+	}
+	module_table_free(modules);
+}
+
+static void handshake(const uint8_t *data, size_t size, bool is_target)
+{
+	static const u8 token[WIRE_TOKEN_LEN] = { 1 };
+	struct wire_auth auth;
+	struct wire_out out;
+	struct wire_in in;
+	struct wire_frame f;
+	int err;
+
+	wire_in_init(&in);
+	wire_out_init(&out, 4096);
+	err = wire_auth_begin(&auth, is_target, token, &out);
+	if (!err)
+		err = wire_in_feed(&in, data, size);
+	while (!err && wire_in_next(&in, &f) == 1)
+		err = wire_auth_take(&auth, &f, &out);
+	/* Nobody guesses an HMAC. */
+	if (err == 1)
+		abort();
+	wire_in_fini(&in);
+	wire_out_fini(&out);
+}
+
+static void bodies(const uint8_t *data, size_t size)
+{
+	struct wire_view v = { data, size, false };
+	struct wire_start *start = malloc(sizeof(*start));
+	struct wire_scan_at at = { 0 };
+	struct scan_block_info info;
+	struct heap_block block;
+
+	if (start && !wire_get_start(&v, start) && start->depth > STACK_MAX_FRAMES)
+		abort();
+	free(start);
+	v = (struct wire_view){ data, size, false };
+	while (v.len && !wire_get_block(&v, &at, &block))
+		if (block.size >> 48)
+			abort();
+	at = (struct wire_scan_at){ 0 };
+	v = (struct wire_view){ data, size, false };
+	while (v.len && !wire_get_verdict(&v, &at, &info))
+		if (info.verdict >= NR_SCAN_VERDICTS)
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 1)
+		return 0;
+	switch (data[0] & 3) {
+	case 0:
+		mended(data + 1, size - 1, stream);
+		break;
+	case 1:
+		handshake(data + 1, size - 1, true);
+		break;
+	case 2:
+		handshake(data + 1, size - 1, false);
+		break;
+	default:
+		bodies(data + 1, size - 1);
+	}
+	return 0;
+}
