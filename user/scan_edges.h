@@ -37,5 +37,7 @@ struct edge_iter {
 };
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
 bool edge_next(struct edge_iter *it);
+/* To the next block, which the caller makes the source: instead of edge_next() to its end. */
+void edge_skip(struct edge_iter *it);
 /* True if @block holds the address of a virtual table at @offset_words. */
 bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/scan_spread.h"
 #include "user/scan_walk.h"
 
 /*
@@ -17,20 +18,6 @@
  */
 
 enum { FILTER_BITS = 20 };
-
-/* @verdict for all blocks with one of @flags that have none, and for what they lead to. */
-static void spread(struct scan *s, u32 flags, enum scan_verdict verdict)
-{
-	struct walk wk;
-
-	walk_init(&wk, s, verdict == SCAN_REACHABLE ? WALK_STARTS : WALK_ANY, verdict);
-	for (u32 i = 0; i < s->nr; i++) {
-		if (!(s->blocks[i].flags & flags) || s->blocks[i].verdict != SCAN_NONE)
-			continue;
-		s->blocks[i].verdict = verdict;
-		walk_from(&wk, i);
-	}
-}
 
 /* Roots that point to the middle in a way that counts as the start. Known only now: the block was read after. */
 static void lift_roots(struct scan *s)
@@ -141,16 +128,10 @@ static int find_lost(struct lost *lost)
 	return err;
 }
 
-static void clear_marks(const struct scan *s)
-{
-	for (u32 i = 0; i < s->nr; i++)
-		s->blocks[i].is_marked = 0;
-}
-
-/* Mark the lost blocks that @start leads to, itself too. */
+/* Mark the lost blocks that @start leads to, itself too; or take their marks away. */
 static void mark_from(struct walk *wk, u32 start)
 {
-	wk->s->blocks[start].is_marked = 1;
+	wk->s->blocks[start].is_marked = wk->kind == WALK_MARK;
 	walk_from(wk, start);
 }
 
@@ -162,17 +143,17 @@ static void find_leaders(struct lost *lost)
 	struct walk wk;
 
 	walk_init(&wk, s, WALK_MARK, SCAN_NONE);
-	clear_marks(s);
 	for (u32 i = 0; i < lost->nr; i++) {
 		if (s->blocks[lost->blocks[i]].is_marked)
 			continue;
 		mark_from(&wk, lost->blocks[i]);
 		lost->blocks[nr++] = lost->blocks[i];
 	}
-	clear_marks(s);
+	/* Now all are marked. */
+	walk_init(&wk, s, WALK_UNMARK, SCAN_NONE);
 	first = nr;
 	for (u32 i = nr; i-- > 0;) {
-		if (s->blocks[lost->blocks[i]].is_marked)
+		if (!s->blocks[lost->blocks[i]].is_marked)
 			continue;
 		mark_from(&wk, lost->blocks[i]);
 		lost->blocks[--first] = lost->blocks[i];
@@ -222,15 +203,20 @@ static void settle_sums(struct scan *s)
 
 int scan_judge(struct scan *s)
 {
+	struct spread spread;
 	int err;
 
 	if (!s->nr)
 		return 0;
 	scan_use_huge_pages(s->edges.bytes, s->edges.nr);
 	lift_roots(s);
-	spread(s, BLOCK_ROOT, SCAN_REACHABLE);
-	spread(s, BLOCK_SEED, SCAN_POSSIBLE);
-	spread(s, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+	err = spread_init(&spread, s);
+	if (err)
+		return err;
+	spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
+	spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
+	spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+	spread_fini(&spread);
 	err = judge_lost(s);
 	if (!err)
 		settle_sums(s);

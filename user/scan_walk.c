@@ -51,24 +51,16 @@ static bool next_block(struct walk *wk, u32 *block)
 }
 
 /* Look at one block that a pointer leads to. */
-static void look(struct walk *wk, u32 block, u64 offset)
+static void look(struct walk *wk, u32 block)
 {
 	struct scan_block *b = &wk->s->blocks[block];
 
-	if (wk->kind == WALK_STARTS) {
-		if (b->verdict == wk->verdict)
-			return;
-		if (!scan_is_start(wk->s, block, offset)) {
-			b->flags |= BLOCK_SEED;
-			return;
-		}
-	} else if (b->verdict != SCAN_NONE || (wk->kind == WALK_MARK && b->is_marked)) {
+	if (b->verdict != SCAN_NONE || (wk->kind != WALK_CLAIM && b->is_marked == (wk->kind == WALK_MARK)))
 		return;
-	}
-	if (wk->kind == WALK_MARK)
-		b->is_marked = 1;
-	else
+	if (wk->kind == WALK_CLAIM)
 		b->verdict = wk->verdict;
+	else
+		b->is_marked = wk->kind == WALK_MARK;
 	push(wk, block);
 }
 
@@ -78,7 +70,7 @@ static void look_at_oldest(struct walk *wk)
 
 	wk->first_target = (at + 1) % WALK_TARGETS;
 	wk->nr_targets--;
-	look(wk, wk->targets[at].block, wk->targets[at].offset);
+	look(wk, wk->targets[at]);
 }
 
 /* Put what @block points to in line. */
@@ -94,8 +86,7 @@ static void follow(struct walk *wk, u32 block)
 			look_at_oldest(wk);
 		__builtin_prefetch(&wk->s->blocks[it.target]);
 		at = (wk->first_target + wk->nr_targets++) % WALK_TARGETS;
-		wk->targets[at].block = it.target;
-		wk->targets[at].offset = it.offset;
+		wk->targets[at] = it.target;
 	}
 }
 

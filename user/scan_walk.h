@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Follow pointers from block to block, whatever shape they make. For user/scan*.c only. */
+/* Follow pointers between lost blocks, whatever shape they make. For user/scan*.c only. */
 #pragma once
 
 #include "user/scan_state.h"
 
 /* Which blocks a walk goes on to, and what it leaves in them. */
 enum walk_kind {
-	WALK_STARTS, /* along pointers to starts: verdict; others leave BLOCK_SEED */
-	WALK_ANY,    /* along all pointers to blocks without verdict: verdict */
-	WALK_MARK,   /* the same: is_marked, where it is not yet */
+	WALK_MARK,   /* along all pointers to blocks without verdict: is_marked, where it is not yet */
+	WALK_UNMARK, /* the same: not is_marked, where it is */
 	WALK_CLAIM,  /* the same: verdict, and the leader as link */
 };
 
@@ -23,10 +22,7 @@ struct walk {
 	u32 top;    /* of the blocks still to follow, linked through themselves: no memory, no recursion */
 	u32 blocks[WALK_BLOCKS]; /* soon to be followed */
 	u32 first_block, nr_blocks;
-	struct {
-		u64 offset;
-		u32 block;
-	} targets[WALK_TARGETS]; /* soon to be looked at */
+	u32 targets[WALK_TARGETS]; /* soon to be looked at */
 	u32 first_target, nr_targets;
 };
 
