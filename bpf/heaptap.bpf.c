@@ -254,8 +254,10 @@ int at_ret(struct pt_regs *ctx)
 	return leave(ctx, probe_cookie(ctx), REGS_SP(ctx));
 }
 
-SEC("uprobe")
-int enter_free(struct pt_regs *ctx)
+/* What a release says of itself besides its block. */
+enum release { RELEASE_BARE, RELEASE_STACK, RELEASE_STACK_UNROLLED };
+
+static __always_inline int begin_free(struct pt_regs *ctx, enum release what)
 {
 	u64 cookie = probe_cookie(ctx);
 	u32 probe = (u32)cookie;
@@ -292,6 +294,8 @@ int enter_free(struct pt_regs *ctx)
 		ev.h.flags = EVENT_TEMPORARY;
 	}
 	t->last_alloc = 0;
+	if (what != RELEASE_BARE)
+		ev.stack = stack_take(ctx, t, info, what == RELEASE_STACK);
 	send(t, &ev);
 	if (info->flags & (PROBE_DELEGATES | PROBE_RETURNS)) {
 		l = push_level(ctx, t, probe, info->flags, ret);
@@ -299,6 +303,25 @@ int enter_free(struct pt_regs *ctx)
 		l->state = LEVEL_TOLD;
 	}
 	return 0;
+}
+
+SEC("uprobe")
+int enter_free(struct pt_regs *ctx)
+{
+	return begin_free(ctx, RELEASE_BARE);
+}
+
+/* The same with the stack of the release (--check). */
+SEC("uprobe")
+int enter_free_stack(struct pt_regs *ctx)
+{
+	return begin_free(ctx, RELEASE_STACK);
+}
+
+SEC("uprobe")
+int enter_free_stack_unrolled(struct pt_regs *ctx)
+{
+	return begin_free(ctx, RELEASE_STACK_UNROLLED);
 }
 
 /* On a call of free that the C library makes for itself: probe is the free's. */

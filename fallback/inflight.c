@@ -342,6 +342,8 @@ void inflight_enter_free(const struct inflight_call *c)
 		ev.h.flags = EVENT_TEMPORARY;
 	}
 	t->last_alloc = 0;
+	if (c->has_free_stacks)
+		ev.stack = c->take_stack(c->ctx);
 	c->send(c->ctx, &ev);
 	if (p->flags & (CALL_DELEGATES | CALL_RETURNS)) {
 		l = push_level(c, p->flags, sp, ret);

@@ -52,6 +52,7 @@ struct inflight_call {
 	bool (*send)(void *ctx, struct heap_event *ev);
 	/* Take the stack: its id, STACK_NONE or STACK_LOST. */
 	u64 (*take_stack)(void *ctx);
+	bool has_free_stacks; /* of releases too */
 };
 
 /* At PLACE_ENTER_ALLOC, PLACE_ENTER_FREE, PLACE_INTERNAL_CALL. */

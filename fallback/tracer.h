@@ -32,8 +32,9 @@ struct tracer_host {
 };
 
 struct tracer_options {
-	u32 depth;	 /* frames per stack, 0 = none */
-	u64 max_wait_ns; /* a thread stands no longer for want of tracer_go_on(); 0 = 1 s */
+	u32 depth;	      /* frames per stack, 0 = none */
+	bool has_free_stacks; /* those of releases too */
+	u64 max_wait_ns;      /* a thread stands no longer for want of tracer_go_on(); 0 = 1 s */
 };
 
 /* Executable code of a process. @table: id of a table of rows, 0 = none. */

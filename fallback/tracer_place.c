@@ -49,7 +49,8 @@ static struct inflight_call call_of(struct tracer *t, struct thread *th, u32 pro
 				       .losses = th->process->losses,
 				       .ctx = t,
 				       .send = send_event,
-				       .take_stack = take_stack };
+				       .take_stack = take_stack,
+				       .has_free_stacks = t->options.has_free_stacks };
 }
 
 void tracer_send_end(struct tracer *t, struct thread *th)

@@ -32,9 +32,11 @@ struct ask_server {
 /* Where sockets of this user lie. */
 static void folder_path(char *path, size_t size)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const char *runtime = getenv("XDG_RUNTIME_DIR"), *own = getenv("HEAPTAP_RUN_DIR");
 
-	if (!geteuid())
+	if (own && *own == '/')
+		snprintf(path, size, "%s", own);
+	else if (!geteuid())
 		snprintf(path, size, "/run/heaptap");
 	else if (runtime && *runtime == '/')
 		snprintf(path, size, "%s/heaptap", runtime);
@@ -281,8 +283,9 @@ static int ask_one(int dir, const char *name, const struct ask_request *request,
 	if (!is_same_user(fd) || send(fd, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
 		return -ESRCH;
 	err = read_reply(fd, reply);
+	/* It has ended meanwhile, whatever it traced. */
 	if (err)
-		return err;
+		return err == -ECONNRESET ? -ESRCH : err;
 	*other |= reply->status == ASK_OTHER_VERSION;
 	return reply->status == ASK_DONE || reply->status == ASK_FAILED ? 0 : -ESRCH;
 }

@@ -26,6 +26,8 @@ struct ask_request {
 	char version[16];
 	s32 pid; /* of the process to scan */
 	u32 sort, top, verbose, gen_suppressions, nr_whys, leaks;
+	u32 fail_on_definite, fail_on_errors, fail_growth;
+	u64 fail_bytes;
 	u64 why_addr;
 	u64 min_size, max_size;
 	u32 nr_formats;
@@ -42,11 +44,10 @@ enum ask_status {
 struct ask_reply {
 	u32 status; /* enum ask_status */
 	u32 has_verdict;
-	u32 is_untrusted;	     /* events were lost */
-	s32 error;		     /* -errno */
-	u64 lost_blocks, lost_bytes; /* definite and indirect */
+	u32 is_untrusted; /* events were lost */
+	s32 error;	  /* -errno */
+	u32 is_found;	  /* what --fail-on asks for */
 	u32 nr_fds;
-	u32 reserved;
 	char version[16];
 	int fds[ASK_MAX_FORMATS]; /* owned by who received it; one for each format. Not sent as such */
 };
@@ -75,7 +76,6 @@ void ask_answer(int fd, struct ask_reply *reply);
 
 /*
  * The side that asks: each heaptap of this user in turn, until one traces @request->pid. Blocks until it has
- * answered. 0; -ESRCH none traces it (*@other: one of another version is there); -ECONNRESET it went away meanwhile;
- * or another -errno.
+ * answered. 0; -ESRCH none traces it (*@other: one of another version is there); or another -errno.
  */
 int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other) __must_check;

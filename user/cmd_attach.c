@@ -52,7 +52,7 @@ static void report(const struct options *o, struct session *s)
 /* After the last report. */
 static int judged_status(const struct options *o, struct session *s)
 {
-	int found = o->fail_on_definite ? session_findings(s) : 0;
+	int found = session_findings(s);
 
 	if (found < 0)
 		return STATUS_UNTRUSTED;

@@ -168,7 +168,7 @@ static void stop(struct connect *c, struct session *s)
 
 static int judged_status(const struct options *o, struct session *s)
 {
-	int found = o->fail_on_definite ? session_findings(s) : 0;
+	int found = session_findings(s);
 
 	if (found < 0)
 		return STATUS_UNTRUSTED;

@@ -187,7 +187,7 @@ static int judged_status(const struct run *r, int status)
 {
 	const struct options *o = r->options;
 
-	if (!o->fail_on_definite || (r->is_attached && !session_findings(r->session)))
+	if (!options_have_rule(o) || (r->is_attached && !session_findings(r->session)))
 		return status;
 	return o->error_exitcode ? (int)o->error_exitcode : ERROR_EXITCODE;
 }

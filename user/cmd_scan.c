@@ -24,6 +24,10 @@ static int make_request(struct ask_request *r, const struct options *o, const st
 		.gen_suppressions = o->gen_suppressions,
 		.nr_whys = o->nr_whys,
 		.leaks = o->leaks,
+		.fail_on_definite = o->fail_on_definite,
+		.fail_on_errors = o->fail_on_errors,
+		.fail_growth = o->fail_growth,
+		.fail_bytes = o->fail_bytes,
 		.why_addr = o->why_addr,
 		.min_size = o->min_size,
 		.max_size = o->max_size,
@@ -43,24 +47,19 @@ static int refuse(pid_t pid, bool other)
 	if (proc_read_stat(&stat, pid))
 		debug("scan: PID %d has ended", (int)pid);
 	if (other)
-		error("scan: PID %d (%s): a heaptap of another version is running; it takes the same one to "
-		      "ask it",
-		      (int)pid, stat.comm);
-	else
-		error("scan: PID %d (%s): no heaptap of yours traces it, so nothing is known of its blocks; "
-		      "type "
-		      "'heaptap attach %d', let it run for a while, then scan again",
-		      (int)pid, stat.comm, (int)pid);
+		info("scan: a heaptap of another version is running; only one of its own can ask it");
+	error("scan: PID %d (%s): no heaptap of yours traces it, so nothing is known of its blocks; "
+	      "type "
+	      "'heaptap attach %d', let it run for a while, then scan again",
+	      (int)pid, stat.comm, (int)pid);
 	return STATUS_IMPOSSIBLE;
 }
 
 static int judged_status(const struct options *o, const struct ask_reply *reply)
 {
-	bool is_lost = reply->lost_blocks && reply->lost_bytes >= o->fail_bytes;
-
 	if (!reply->has_verdict)
 		return STATUS_UNTRUSTED;
-	if (o->fail_on_definite && is_lost)
+	if (reply->is_found)
 		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
 	return reply->is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
 }

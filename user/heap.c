@@ -49,6 +49,7 @@ void heap_free(struct heap *h)
 	region_table_fini(&h->regions);
 	cover_map_fini(&h->cover);
 	free(h->pending);
+	misuse_table_free(h->misuses);
 	free(h);
 }
 
@@ -276,12 +277,15 @@ static int enter_alloc(struct heap *h, const struct heap_event *ev)
 }
 
 /* A free of the block at @addr, by free() or by a realloc whose entry was not seen. */
-static void free_block(struct heap *h, taddr_t addr, bool is_temporary)
+static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev)
 {
 	struct block *b = block_table_find(&h->blocks, addr);
+	bool is_temporary = ev->h.kind == EVENT_FREE && ev->h.flags & EVENT_TEMPORARY;
 	struct pending *p;
 
 	if (b) {
+		check_release(h, addr, b->row, ev);
+		check_freed(h, addr, b->row, ev);
 		h->rows.rows[b->row].temporary += is_temporary;
 		h->totals.temporary += is_temporary;
 		account_free(h, b->row, b->size, true);
@@ -297,6 +301,7 @@ static void free_block(struct heap *h, taddr_t addr, bool is_temporary)
 	} else if (p) {
 		free_pending(h, p);
 	} else {
+		check_unknown(h, addr, ev);
 		h->totals.unknown_frees++;
 	}
 }
@@ -334,7 +339,7 @@ static int enter_free(struct heap *h, const struct heap_event *ev)
 	count_call(h, ev);
 	if (ev->h.flags & EVENT_UNMAP)
 		return unmap_range(h, ev->addr, ev->size);
-	free_block(h, ev->addr, ev->h.flags & EVENT_TEMPORARY);
+	free_block(h, ev->addr, ev);
 	return 0;
 }
 
@@ -431,6 +436,10 @@ static int enter_realloc_begin(struct heap *h, const struct heap_event *ev)
 	/* The end of that one was lost. No new block at the address: it is the same block as then. */
 	if (known && pending_is_live(known) && new.kind == PENDING_UNKNOWN)
 		return 0;
+	if (new.kind == PENDING_BLOCK)
+		check_release(h, ev->old_addr, new.block.row, ev);
+	else if (new.kind == PENDING_UNKNOWN && !is_mapping_fn(ev->h.fn))
+		check_unknown(h, ev->old_addr, ev);
 	if (known && h->is_lossy)
 		settle_lost_end(h, known);
 	else if (known)
@@ -447,12 +456,14 @@ static int free_old(struct heap *h, const struct heap_event *ev)
 	int err;
 
 	if (p) {
+		if (p->kind == PENDING_BLOCK && ev->addr != ev->old_addr)
+			check_freed(h, ev->old_addr, p->block.row, ev);
 		free_pending(h, p);
 		return 0;
 	}
 	/* The begin was lost, or not sent: the block is still in the books. */
 	if (!is_mapping_fn(ev->h.fn)) {
-		free_block(h, ev->old_addr, false);
+		free_block(h, ev->old_addr, ev);
 		return 0;
 	}
 	err = take_block(h, &unseen, ev->h.fn);
@@ -608,6 +619,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 	copy->max_pending = 0;
 	copy->pending_filter = 0;
 	cover_map_init(&copy->cover, &copy->budget); /* begins anew: less is sure, and nothing wrong */
+	copy->misuses = NULL;
 	err = row_table_copy(&copy->rows, &h->rows, &copy->budget);
 	if (err)
 		goto undo_copy;
@@ -618,6 +630,8 @@ int heap_clone(struct heap **out, const struct heap *h)
 	if (err)
 		goto undo_blocks;
 	err = copy_pending(copy, h);
+	if (!err && h->misuses)
+		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
 	if (err)
 		goto undo_regions;
 	*out = copy;

@@ -4,6 +4,7 @@
 
 #include "bpf/event.h"
 #include "user/allocator.h"
+#include "user/misuse.h"
 
 /*
  * Always true: live_blocks == allocs - frees; live_bytes is the sum over the blocks; each total is the
@@ -88,6 +89,22 @@ void heap_end(struct heap *h);
 /* A free may have been lost: every block alive now becomes unsure. Cheap. */
 void heap_taint(struct heap *h);
 
+/*
+ * Look at each release from now on: was it of the right family, and, if @is_complete (all blocks of the process have
+ * been seen), of a block at all? Once unknown blocks may exist (heap_expect_gaps(), heap_check_gaps()) those are
+ * no longer found wrong but counted. 0 or -ENOMEM.
+ */
+int heap_check(struct heap *h, bool is_complete) __must_check;
+void heap_check_gaps(struct heap *h);
+/* Functions, by bit, whose family is not known: struct target. */
+void heap_check_blur(struct heap *h, const u64 blurred[ALLOC_MAX_FNS / 64]);
+bool heap_is_checked(const struct heap *h);
+bool heap_is_blurred(const struct heap *h); /* some functions are */
+
+/* What was wrong, in order of first sight; borrowed until the next event. */
+const struct misuse *heap_misuses(const struct heap *h, size_t *nr);
+struct misuse_counts heap_misuse_counts(const struct heap *h);
+
 /* Events that could not be entered for want of memory. */
 u64 heap_lost(const struct heap *h);
 
@@ -95,6 +112,7 @@ u64 heap_lost(const struct heap *h);
 u64 heap_pending(const struct heap *h);
 
 struct heap_totals heap_totals(const struct heap *h);
+u64 heap_live_bytes(const struct heap *h);
 u64 heap_calls(const struct heap *h, u16 fn); /* calls of one function */
 
 /* Rows 0..heap_row_count()-1, in order of first use. */

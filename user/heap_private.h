@@ -5,6 +5,7 @@
 #include "user/block_table.h"
 #include "user/cover_map.h"
 #include "user/heap.h"
+#include "user/misuse.h"
 #include "user/region_table.h"
 #include "user/row_table.h"
 
@@ -50,7 +51,19 @@ struct heap {
 	u32 nr_pending, max_pending;
 	u64 pending_filter; /* bit pending_bit() is set for each pending block, perhaps others too */
 	u64 calls[ALLOC_MAX_FNS];
+	struct misuse_table *misuses; /* owned; NULL = releases are not checked */
+	bool is_complete;	      /* the process was seen from its start: unknown blocks are none */
+	u64 blurred[ALLOC_MAX_FNS / 64];
+	bool has_check_gaps; /* but for what got lost */
 };
+
+/* heap_check.c; all do nothing unless that was asked for. @ev is the release. */
+/* The block at @addr, that row @row allocated, is about to be released. */
+void check_release(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev);
+/* It has been. */
+void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev);
+/* @addr, where no block is, is about to be released. */
+void check_unknown(struct heap *h, taddr_t addr, const struct heap_event *ev);
 
 static inline bool pending_is_live(const struct pending *p)
 {

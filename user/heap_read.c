@@ -23,6 +23,11 @@ struct heap_totals heap_totals(const struct heap *h)
 	return h->totals;
 }
 
+u64 heap_live_bytes(const struct heap *h)
+{
+	return h->totals.live_bytes;
+}
+
 u64 heap_calls(const struct heap *h, u16 fn)
 {
 	return fn < ALLOC_MAX_FNS ? h->calls[fn] : 0;

@@ -3,7 +3,6 @@
 #include "user/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "user/config.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/options_private.h"
 #include "user/report.h"
 #include "user/suppress.h"
 
@@ -54,6 +54,8 @@ static int take_alloc(struct options *o, const struct option_row *row, const cha
 
 static int take_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
+static int take_check(struct options *o, const struct option_row *row, const char *text);
+static int take_no_check(struct options *o, const struct option_row *row, const char *text);
 static int take_ignore(struct options *o, const struct option_row *row, const char *text);
 static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
 static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
@@ -143,6 +145,12 @@ const struct option_row option_rows[] = {
 	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
 		  "in no "
 		  "hurry)" },
+	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH,
+	  .help = "look for blocks released by a function of another family, twice, or that are none, with "
+		  "the stacks "
+		  "of releases (on in run)" },
+	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH,
+	  .help = "do not: a release costs less without its stack" },
 	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
 	  .commands = TRACING | IN(SCAN),
 	  .help = "lost blocks to report: all; new: not lost at the verdict before; leaked: lost then and "
@@ -167,7 +175,11 @@ const struct option_row option_rows[] = {
 	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),
 	  .help = "end the text report with a suppression for each leak" },
 	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
-	  .help = "definite: fail if anything is leaked for sure; definite:64K: if that much is" },
+	  .help = "definite: fail if anything is leaked for sure; definite:64K: if that much is; growth:5%: "
+		  "if the "
+		  "least that was live in the last third of the time is that much more than in the third "
+		  "before; errors: "
+		  "if a release was wrong; may be repeated" },
 	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
 	  .commands = WATCHING | IN(SCAN),
 	  .help = "exit status for what --fail-on (definite) asks for (run 99, attach 1)" },
@@ -233,11 +245,10 @@ const struct option_row option_rows[] = {
 };
 /* clang-format on */
 
-enum { NR_OPTIONS = ARRAY_SIZE(option_rows) - 1, FIRST_ID = 256 };
+_Static_assert(ARRAY_SIZE(option_rows) <= OPTIONS_MAX, "room in options_parse.c");
 
 /* One line on what is wrong with a value: where it stands, which option, why. Returns -EINVAL. */
-static int __printf(3, 4)
-	bad_value(const struct options *o, const struct option_row *row, const char *fmt, ...)
+int options_bad_value(const struct options *o, const struct option_row *row, const char *fmt, ...)
 {
 	char why[1024];
 	va_list ap;
@@ -273,12 +284,12 @@ static int take_number(const struct options *o, const struct option_row *row, co
 	int err = parse(text, out);
 
 	if (err == -EINVAL)
-		return bad_value(o, row, "%s: must be %s", text, what);
+		return options_bad_value(o, row, "%s: must be %s", text, what);
 	if (parse(row->min, &min) || parse(row->max, &max))
 		return -EINVAL;
 	if (!err && *out >= min && *out <= max)
 		return 0;
-	return bad_value(o, row, "%s: must be between %s and %s", text, row->min, row->max);
+	return options_bad_value(o, row, "%s: must be between %s and %s", text, row->min, row->max);
 }
 
 static int take_u32(struct options *o, const struct option_row *row, const char *text)
@@ -305,12 +316,12 @@ static int take_duration(struct options *o, const struct option_row *row, const 
 static int take_text(struct options *o, const struct option_row *row, const char *text)
 {
 	if (!*text)
-		return bad_value(o, row, "must not be empty");
+		return options_bad_value(o, row, "must not be empty");
 	*(const char **)field_of(o, row) = text;
 	return 0;
 }
 
-static int list_add(struct option_list *list, const char *text)
+int options_list_add(struct option_list *list, const char *text)
 {
 	const char **items = reallocarray(list->items, list->nr + 2, sizeof(*items));
 
@@ -325,8 +336,8 @@ static int list_add(struct option_list *list, const char *text)
 static int take_list(struct options *o, const struct option_row *row, const char *text)
 {
 	if (!*text)
-		return bad_value(o, row, "must not be empty");
-	return list_add(field_of(o, row), text);
+		return options_bad_value(o, row, "must not be empty");
+	return options_list_add(field_of(o, row), text);
 }
 
 static int take_choice(struct options *o, const struct option_row *row, const char *text)
@@ -343,7 +354,7 @@ static int take_choice(struct options *o, const struct option_row *row, const ch
 		if (used >= sizeof(words))
 			break;
 	}
-	return bad_value(o, row, "%s: must be one of%s", text, words);
+	return options_bad_value(o, row, "%s: must be one of%s", text, words);
 }
 
 static int take_alloc(struct options *o, const struct option_row *row, const char *text)
@@ -357,7 +368,7 @@ static int take_alloc(struct options *o, const struct option_row *row, const cha
 	o->allocs = specs;
 	err = alloc_spec_parse(&specs[o->nr_allocs], text, &why);
 	if (err == -EINVAL)
-		bad_value(o, row, "%s: %s", text, why);
+		options_bad_value(o, row, "%s: %s", text, why);
 	if (!err)
 		o->nr_allocs++;
 	return err;
@@ -377,6 +388,20 @@ static int take_no_scan(struct options *o, const struct option_row *row, const c
 	return 0;
 }
 
+static int take_check(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = CHECK_ALWAYS;
+	return 0;
+}
+
+static int take_no_check(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = CHECK_NEVER;
+	return 0;
+}
+
 static int take_ignore(struct options *o, const struct option_row *row, const char *text)
 {
 	int err = o->suppress ? 0 : suppress_new(&o->suppress);
@@ -388,23 +413,29 @@ static int take_ignore(struct options *o, const struct option_row *row, const ch
 	return err ? err : suppress_add_ignore(o->suppress, text, where);
 }
 
+/* Each of its rules once; several options add up. */
 static int take_fail_on(struct options *o, const struct option_row *row, const char *text)
 {
-	static const char word[] = "definite";
-	size_t len = strlen(word);
-
-	if (strncmp(text, word, len) || (text[len] && text[len] != ':') ||
-	    (text[len] && parse_size(text + len + 1, &o->fail_bytes)))
-		return bad_value(o, row, "%s: must be definite, or definite:64K with any size", text);
-	if (!text[len])
+	if (!strcmp(text, "errors")) {
+		o->fail_on_errors = true;
+		return 0;
+	}
+	if (!strncmp(text, "growth:", 7) && !parse_percent(text + 7, &o->fail_growth) && o->fail_growth)
+		return 0;
+	if (!strcmp(text, "definite"))
 		o->fail_bytes = 0;
+	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
+		return options_bad_value(
+			o, row,
+			"%s: must be definite, definite:64K with any size, growth:5%% with any "
+			"percentage, or errors",
+			text);
 	o->fail_on_definite = true;
 	return 0;
 }
 
 static int take_exitcode(struct options *o, const struct option_row *row, const char *text)
 {
-	o->fail_on_definite = true;
 	return take_u32(o, row, text);
 }
 
@@ -414,230 +445,21 @@ static int take_why(struct options *o, const struct option_row *row, const char 
 	if (strncmp(text, "0x", 2))
 		return take_u32(o, row, text);
 	if (parse_hex(text, &o->why_addr) || !o->why_addr)
-		return bad_value(o, row,
-				 "%s: must be a number of callers, or an address such as 0x55d0c0de10", text);
+		return options_bad_value(
+			o, row, "%s: must be a number of callers, or an address such as 0x55d0c0de10", text);
 	return 0;
 }
 
 static int take_mask(struct options *o, const struct option_row *row, const char *text)
 {
 	if (parse_hex(text, field_of(o, row)) || !*(u64 *)field_of(o, row))
-		return bad_value(o, row, "%s: must be a mask such as 0x0000fffffffffff8", text);
+		return options_bad_value(o, row, "%s: must be a mask such as 0x0000fffffffffff8", text);
 	return 0;
 }
 
-static bool is_for(const struct option_row *row, const struct command *command)
+bool options_have_rule(const struct options *o)
 {
-	return row->commands & IN(command - commands);
-}
-
-/* getopt's tables for the options of one command. */
-struct getopt_tables {
-	struct option longs[NR_OPTIONS + 1];
-	char shorts[2 + 2 * NR_OPTIONS + 1];
-};
-
-static void make_tables(struct getopt_tables *t, const struct command *command)
-{
-	struct option *l = t->longs;
-	char *s = t->shorts;
-
-	memset(t, 0, sizeof(*t));
-	if (command->stops_at_arg)
-		*s++ = '+';
-	*s++ = ':'; /* tell a missing argument from an unknown option */
-	for (const struct option_row *row = option_rows; row->name; row++) {
-		if (!is_for(row, command))
-			continue;
-		*l++ = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
-					FIRST_ID + (int)(row - option_rows) };
-		if (!row->letter)
-			continue;
-		*s++ = row->letter;
-		if (row->arg)
-			*s++ = ':';
-	}
-}
-
-static const struct option_row *row_of(int id)
-{
-	if (id >= FIRST_ID)
-		return &option_rows[id - FIRST_ID];
-	for (const struct option_row *row = option_rows; row->name; row++)
-		if (row->letter == id)
-			return row;
-	return NULL;
-}
-
-static const struct option_row *row_named(const char *name, size_t len)
-{
-	for (const struct option_row *row = option_rows; row->name; row++)
-		if (strlen(row->name) == len && !strncmp(row->name, name, len))
-			return row;
-	return NULL;
-}
-
-/* Say why getopt refused @text: "--nmae=x", "--quiet=x", or the letter @letter of a cluster. */
-static void refuse(const struct command *command, const char *text, int letter)
-{
-	const char *names[NR_OPTIONS];
-	const char *nearest;
-	const struct option_row *row;
-	char name[64];
-
-	if (letter > 0 && letter < FIRST_ID) {
-		row = row_of(letter);
-		if (row)
-			error("-%c: not an option of '%s'", letter, command->name);
-		else
-			error("-%c: no such option; see 'heaptap help %s'", letter, command->name);
-		return;
-	}
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
-	row = letter ? row_of(letter) : row_named(name, strlen(name));
-	if (row && is_for(row, command)) {
-		error("--%s: takes no argument", row->name);
-		return;
-	}
-	if (row) {
-		error("--%s: not an option of '%s'", row->name, command->name);
-		return;
-	}
-	for (size_t i = 0; i < NR_OPTIONS; i++)
-		names[i] = is_for(&option_rows[i], command) ? option_rows[i].name : NULL;
-	nearest = parse_nearest(name, names, NR_OPTIONS);
-	if (nearest)
-		error("--%s: no such option; did you mean --%s", name, nearest);
-	else
-		error("--%s: no such option; see 'heaptap help %s'", name, command->name);
-}
-
-/* The options in @argv, argv[0] being the command; *@end becomes the index of the first that is none. */
-static int parse_options(struct options *o, int argc, char **argv, int *end)
-{
-	struct getopt_tables tables;
-	int err = 0;
-	int id;
-
-	make_tables(&tables, o->command);
-	opterr = 0;
-	optind = 0; /* glibc and musl: begin anew */
-	while (!err && (id = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
-		if (id == '?') {
-			refuse(o->command, argv[optind - 1], optopt);
-			return -EINVAL;
-		}
-		if (id == ':') {
-			error("--%s: needs an argument, %s", row_of(optopt)->name, row_of(optopt)->arg);
-			return -EINVAL;
-		}
-		err = row_of(id)->take(o, row_of(id), optarg);
-	}
-	*end = optind;
-	return err;
-}
-
-static int set_defaults(struct options *o)
-{
-	for (const struct option_row *row = option_rows; row->name; row++) {
-		int err = row->def ? row->take(o, row, row->def) : 0;
-
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
-/* One line of the config file. An option that the command does not take is for others. */
-static int apply_line(struct options *o, const char *name, const char *value)
-{
-	const struct option_row *row = row_named(name, strlen(name));
-
-	if (!row || row->is_only_typed) {
-		error("config: %s:%u: %s: no such option", o->config_path, o->config_line, name);
-		return -EINVAL;
-	}
-	if (!row->arg && *value)
-		return bad_value(o, row, "takes no argument");
-	if (row->arg && !*value)
-		return bad_value(o, row, "needs an argument, %s", row->arg);
-	return is_for(row, o->command) ? row->take(o, row, value) : 0;
-}
-
-static int apply_config(struct options *o)
-{
-	char *rest = o->config_text;
-	int err = 0;
-	char *name;
-	char *value;
-
-	while (!err && config_next(&rest, &name, &value, &o->config_line))
-		err = apply_line(o, name, value);
-	o->config_line = 0;
-	return err;
-}
-
-/* The options of the config file, then those of the command line over them. */
-static int parse_all(struct options *o, int argc, char **argv, int *end)
-{
-	struct options typed = { .command = o->command };
-	const char *config;
-	int err;
-
-	/* Once only to know which config file it is, and whether help is all that is wanted. */
-	err = parse_options(&typed, argc, argv, end);
-	config = typed.config;
-	o->want_help = typed.want_help;
-	o->want_version = typed.want_version;
-	options_fini(&typed);
-	if (err || o->want_help || o->want_version || o->command->run == cmd_help)
-		return err;
-	err = config_read(config, &o->config_text, &o->config_path);
-	if (!err)
-		err = apply_config(o);
-	return err ? err : parse_options(o, argc, argv, end);
-}
-
-/* Read now, so that a mistake in a rule, which was logged, is found before anything is traced. */
-static int read_suppressions(struct options *o)
-{
-	int err = o->suppress || !o->suppressions.nr ? 0 : suppress_new(&o->suppress);
-
-	for (size_t i = 0; i < o->suppressions.nr && !err; i++)
-		err = suppress_add_file(o->suppress, o->suppressions.items[i]);
-	return err == -ENOMEM ? err : err ? -EINVAL : 0;
-}
-
-/* What is no option: enough, not too many, and for attach the same as --pid. */
-static int check_args(struct options *o, int argc, char **argv)
-{
-	const struct command *c = o->command;
-	size_t given = argc;
-
-	o->args = argv;
-	o->nr_args = argc;
-	/* getopt leaves what stands before the arguments there. */
-	o->is_program = argc && !strcmp(argv[-1], "--");
-	if (c->run == cmd_attach || c->run == cmd_scan || (c->run == cmd_serve && !o->is_program)) {
-		for (int i = 0; i < argc; i++)
-			if (list_add(&o->targets, argv[i]))
-				return -ENOMEM;
-		given = o->targets.nr;
-	}
-	if (given < c->min_args) {
-		error("%s: needs %s; see 'heaptap help %s'", c->name, c->synopsis, c->name);
-		return -EINVAL;
-	}
-	if (given > c->max_args) {
-		error("%s: %s: one argument too many; see 'heaptap help %s'", c->name,
-		      o->targets.nr ? o->targets.items[c->max_args] : argv[c->max_args], c->name);
-		return -EINVAL;
-	}
-	if (o->max_size && o->min_size > o->max_size) {
-		error("--min-size: must not be larger than --max-size");
-		return -EINVAL;
-	}
-	return 0;
+	return o->fail_on_definite || o->fail_on_errors || o->fail_growth;
 }
 
 const struct command *command_find(const char *name)
@@ -646,67 +468,6 @@ const struct command *command_find(const char *name)
 		if (!strcmp(c->name, name))
 			return c;
 	return NULL;
-}
-
-/* --help and --version in place of a command; 0 if @text is neither. */
-static int without_command(const char *text)
-{
-	if (!strcmp(text, "--version")) {
-		puts("heaptap " HEAPTAP_VERSION);
-		return 1;
-	}
-	if (strcmp(text, "--help") && strcmp(text, "-h"))
-		return 0;
-	options_help(stdout, NULL);
-	return 1;
-}
-
-static int refuse_command(const char *text)
-{
-	const char *names[NR_COMMANDS];
-	const char *nearest;
-
-	for (size_t i = 0; i < NR_COMMANDS; i++)
-		names[i] = commands[i].name;
-	nearest = parse_nearest(text, names, NR_COMMANDS);
-	if (*text == '-')
-		error("%s: the command comes first; see 'heaptap help'", text);
-	else if (nearest)
-		error("%s: no such command; did you mean '%s'", text, nearest);
-	else
-		error("%s: no such command; see 'heaptap help'", text);
-	return -EINVAL;
-}
-
-int options_parse(struct options *o, int argc, char **argv)
-{
-	int end;
-	int err;
-
-	memset(o, 0, sizeof(*o));
-	err = set_defaults(o);
-	if (err)
-		return err;
-	if (argc < 2) {
-		options_help(stderr, NULL);
-		return -EINVAL;
-	}
-	if (without_command(argv[1]))
-		return 1;
-	o->command = command_find(argv[1]);
-	if (!o->command)
-		return refuse_command(argv[1]);
-	err = parse_all(o, argc - 1, argv + 1, &end);
-	if (err)
-		return err == -ENOMEM ? err : -EINVAL;
-	if (o->want_version)
-		return without_command("--version");
-	if (o->want_help) {
-		options_help(stdout, o->command);
-		return 1;
-	}
-	err = check_args(o, argc - 1 - end, argv + 1 + end);
-	return err ? err : read_suppressions(o);
 }
 
 void options_fini(struct options *o)

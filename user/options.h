@@ -23,6 +23,7 @@ enum exit_status {
 };
 
 enum option_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE };
+enum option_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };
 enum option_scan { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 enum option_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
@@ -58,15 +59,17 @@ struct options {
 	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
-	bool gen_suppressions;
+	bool gen_suppressions, unaligned;
 	bool follow;	  /* children, and theirs */
 	u32 max_procs;	  /* at most so many of them */
 	u32 nr_whys;	  /* callers whose blocks' holders are shown */
 	u32 leaks;	  /* enum leak_kinds */
 	u64 why_addr;	  /* the block whose holder is asked for, 0 = none */
 	u64 pointer_mask; /* bits of a word that make an address, 0 = all */
-	bool unaligned;
-	bool fail_on_definite; /* end with error_exitcode if at least fail_bytes are lost for sure */
+	u32 check;	  /* enum option_check: whose releases are looked at */
+	/* End with error_exitcode if at least fail_bytes are lost for sure; if a release was wrong. */
+	bool fail_on_definite, fail_on_errors;
+	u32 fail_growth; /* the same if the process grew by so many tenths of a percent; 0 = not asked for */
 	u64 fail_bytes;
 	u32 error_exitcode; /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
@@ -74,9 +77,8 @@ struct options {
 	const char *listen, *to, *token_file;
 	bool is_program; /* the arguments came behind -- */
 	bool wait, use_stdio, allow_kill, want_kill;
-	bool quiet, verbose;
+	bool quiet, verbose, want_help, want_version;
 	u32 color; /* enum option_color */
-	bool want_help, want_version;
 
 	const char *config; /* that --config names */
 	char *config_path;  /* owned; that was read, NULL = none */
@@ -121,6 +123,9 @@ extern const struct option_row option_rows[];
  */
 int options_parse(struct options *o, int argc, char **argv) __must_check;
 void options_fini(struct options *o);
+
+/* --fail-on asks for something. */
+bool options_have_rule(const struct options *o);
 
 /* Print the help of @command, or the list of commands for NULL. */
 void options_help(FILE *out, const struct command *command);

@@ -86,6 +86,7 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 		/* Aliases and weak names: one probe, under the name that comes first in the table. */
 		if (fn < s->fn)
 			s->fn = fn;
+		s->families |= 1 << alloc_fn(fn)->family;
 		if (sym->size && s->end == s->start)
 			s->end = s->start + sym->size;
 		return 0;
@@ -102,6 +103,7 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 	s = &f->list->sites[f->list->nr++];
 	memset(s, 0, sizeof(*s));
 	s->fn = fn;
+	s->families = 1 << alloc_fn(fn)->family;
 	s->start = sym->value;
 	s->end = sym->value + sym->size;
 	s->is_ifunc = sym->type == STT_GNU_IFUNC;

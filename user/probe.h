@@ -10,6 +10,7 @@ struct elf;
 struct probe_site {
 	u16 fn;			/* row of the allocator table */
 	u8 flags;		/* enum probe_flag, bpf/maps.h */
+	u8 families;		/* bits of enum alloc_family: of all names that the function has */
 	bool is_emulated;	/* no single step at the place */
 	bool has_unseen_end;	/* some calls may end elsewhere than at rets */
 	bool is_ifunc;		/* start is a resolver: the function must be asked of the target */

@@ -126,22 +126,32 @@ static int allocate_late(const struct bpf_object *obj)
 	return err;
 }
 
-/* The program that walks stacks has two forms, one for kernels without bpf_loop(). */
-static const char *program_name(enum program i, bool has_loop)
+/*
+ * Programs that walk stacks have two forms, one for kernels without bpf_loop(); and one on releases walks only if that
+ * is wanted.
+ */
+static const char *const alternatives[] = { "enter_alloc", "enter_alloc_unrolled", "enter_free",
+					    "enter_free_stack", "enter_free_stack_unrolled" };
+
+static const char *program_name(enum program i, const struct source_config *config, bool has_loop)
 {
-	return i == PROGRAM_ENTER_ALLOC && !has_loop ? "enter_alloc_unrolled" : program_names[i];
+	if (i == PROGRAM_ENTER_ALLOC && !has_loop)
+		return "enter_alloc_unrolled";
+	if (i == PROGRAM_ENTER_FREE && config->has_free_stacks)
+		return has_loop ? "enter_free_stack" : "enter_free_stack_unrolled";
+	return program_names[i];
 }
 
 /* Choose the programs whose bits are in @wanted. */
 static int choose_programs(struct programs *p, const struct source_config *config, u32 wanted, bool is_multi)
 {
-	const char *other = program_name(PROGRAM_ENTER_ALLOC, !p->has_loop);
 	int err = set_config(p->obj, config);
 
-	if (!err)
-		err = bpf_program__set_autoload(bpf_object__find_program_by_name(p->obj, other), false);
+	for (size_t i = 0; i < ARRAY_SIZE(alternatives) && !err; i++)
+		err = bpf_program__set_autoload(bpf_object__find_program_by_name(p->obj, alternatives[i]),
+						false);
 	for (int i = 0; i < NR_PROGRAMS && !err; i++) {
-		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_name(i, p->has_loop));
+		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_name(i, config, p->has_loop));
 		if (!p->prog[i])
 			return -ENOENT;
 		err = bpf_program__set_autoload(p->prog[i], wanted >> i & 1);

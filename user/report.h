@@ -17,6 +17,7 @@ struct stack_table;
 struct symbol;
 struct symbolizer;
 struct target;
+struct trend;
 
 /* An allocator found in a process. */
 struct report_allocator {
@@ -33,6 +34,7 @@ struct report_process {
 	const struct report_allocator *allocators;
 	size_t nr_allocators;
 	const struct leaks *leaks; /* with a verdict; NULL = not scanned */
+	const struct trend *trend; /* NULL = not known */
 	const u64 *reported; /* live bytes of the first rows at the last report; NULL = this is the first */
 	size_t nr_reported;
 	const char *const *notes; /* one sentence each, no full stop; shown in every format */

@@ -14,6 +14,7 @@
 #include "user/stacks.h"
 #include "user/symbolize.h"
 #include "user/target.h"
+#include "user/trend.h"
 
 /* Down to the frames: each frame on a line of its own. */
 enum { FOLD_DEPTH = 6 };
@@ -247,6 +248,57 @@ static int json_stacks(struct json *j, const struct report *r, const struct repo
 	return err;
 }
 
+static void json_growth(struct json *j, const struct trend *trend)
+{
+	struct trend_growth g;
+
+	if (!trend || !trend_growth(trend, &g)) {
+		json_null(j, "growth");
+		return;
+	}
+	/* The least that was live in the second third of the time, and in the last. */
+	json_object_begin(j, "growth");
+	json_u64(j, "before_bytes", g.before);
+	json_u64(j, "after_bytes", g.after);
+	json_object_end(j);
+}
+
+/* The id of a stack that the report has; null where none was taken. */
+static void json_stack_of(struct json *j, const char *key, const struct heap *heap, u32 row)
+{
+	u64 stack = row == MISUSE_NO_ROW ? STACK_NONE : heap_row_get(heap, row).stack;
+
+	if (stack < STACK_FIRST_ID)
+		json_null(j, key);
+	else
+		json_u64(j, key, stack);
+}
+
+static void json_errors(struct json *j, const struct heap *heap)
+{
+	struct misuse_counts counts = heap_misuse_counts(heap);
+	size_t nr;
+	const struct misuse *list = heap_misuses(heap, &nr);
+
+	json_array_begin(j, "errors");
+	for (const struct misuse *m = list; m < list + nr; m++) {
+		json_object_begin(j, NULL);
+		json_string(j, "kind", misuse_name(m->kind));
+		json_string(j, "function", alloc_fn(m->fn)->name);
+		json_hex(j, "address", m->addr);
+		json_u64(j, "count", m->count);
+		json_stack_of(j, "alloc_stack", heap, m->alloc_row);
+		json_stack_of(j, "free_stack", heap, m->free_row);
+		json_stack_of(j, "earlier_free_stack", heap, m->earlier_row);
+		json_u64(j, "inside", m->inside); /* bytes into the block of alloc_stack */
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_bool(j, "checked", heap_is_checked(heap));
+	json_u64(j, "errors_dropped", counts.nr_dropped);
+	json_u64(j, "errors_unsure", counts.nr_unsure); /* releases that may have been right */
+}
+
 static int json_process(struct json *j, const struct report *r, const struct report_process *p)
 {
 	int err;
@@ -255,6 +307,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_target(j, p->target);
 	json_allocators(j, p);
 	json_totals(j, p->heap);
+	json_growth(j, p->trend);
 	json_functions(j, p->heap);
 	json_lost(j, p);
 	json_array_begin(j, "notes");
@@ -262,8 +315,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 		json_string(j, NULL, p->notes[i]);
 	json_array_end(j);
 	err = json_scan(j, r, p);
-	json_array_begin(j, "errors");
-	json_array_end(j);
+	json_errors(j, p->heap);
 	if (!err)
 		err = json_stacks(j, r, p);
 	json_object_end(j);

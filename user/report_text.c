@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The report for people. */
-#include "user/report.h"
+#include "user/report_text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,50 +16,19 @@
 #include "user/stacks.h"
 #include "user/symbolize.h"
 #include "user/target.h"
+#include "user/trend.h"
 
 enum {
 	DEFAULT_WIDTH = 100,
-	LABEL_WIDTH = 14,     /* where the text of a line of the head begins */
-	FOLD_MIN_FRAMES = 5,  /* fewer common frames are not worth a reference */
-	MAX_ANCHORS = 16,     /* stacks that others may refer to */
-	MAX_NAME_BYTES = 240, /* of a function; C++ can do without end */
+	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
 	MAX_ITEM_BYTES = PATH_MAX + 128,
 };
 
-enum tone { TONE_STRONG, TONE_FAINT, TONE_WARN, NR_TONES };
-
-/* Where the text goes, and how. */
-struct text {
-	FILE *out;
-	const struct report *report;
-	u32 column;
-	bool has_items; /* in the line of the head that is being written */
-};
-
-static void tone_begin(struct text *t, enum tone tone)
-{
-	static const char *const codes[] = {
-		[TONE_STRONG] = "\033[1m",
-		[TONE_FAINT] = "\033[2m",
-		[TONE_WARN] = "\033[33m",
-	};
-	_Static_assert(ARRAY_SIZE(codes) == NR_TONES, "a code for each tone");
-
-	if (t->report->options.color)
-		fputs(codes[tone], t->out);
-}
-
-static void tone_end(struct text *t)
-{
-	if (t->report->options.color)
-		fputs("\033[0m", t->out);
-}
-
 static void toned(struct text *t, enum tone tone, const char *s)
 {
-	tone_begin(t, tone);
+	text_tone_begin(t, tone);
 	escape_text(t->out, s);
-	tone_end(t);
+	text_tone_end(t);
 }
 
 /* Begin a line of the head: "  live        ". Its items follow, then line_end(). */
@@ -99,15 +68,6 @@ static void line_end(struct text *t)
 	putc('\n', t->out);
 }
 
-#define plural(n) ((n) == 1 ? "" : "s")
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void text_fate(struct text *t, const struct target *target)
 {
 	int status = target->exit_status;
@@ -126,9 +86,9 @@ static void text_target(struct text *t, const struct target *target)
 {
 	char comm[4 * TARGET_COMM_LEN];
 
-	tone_begin(t, TONE_STRONG);
+	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "%s (pid %d)", escape_buf(comm, sizeof(comm), target->comm), (int)target->pid);
-	tone_end(t);
+	text_tone_end(t);
 	if (target->exe && *target->exe) {
 		fputs("  ", t->out);
 		toned(t, TONE_FAINT, target->exe);
@@ -170,9 +130,9 @@ static void text_totals(struct text *t, const struct report_process *p)
 	u64 pending = heap_pending(p->heap);
 
 	line_begin(t, "live");
-	tone_begin(t, TONE_STRONG);
+	text_tone_begin(t, TONE_STRONG);
 	fputs(human_bytes_exact(totals.live_bytes).text, t->out);
-	tone_end(t);
+	text_tone_end(t);
 	fprintf(t->out, " in %s block%s", human_count(totals.live_blocks).text, plural(totals.live_blocks));
 	if (pending)
 		fprintf(t->out, ", %s of them in a realloc that has not returned", human_count(pending).text);
@@ -199,6 +159,19 @@ static void text_totals(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
+/* Only what grew; a short run says nothing. */
+static void text_growth(struct text *t, const struct trend *trend)
+{
+	struct trend_growth g;
+
+	if (!trend || !trend_growth(trend, &g) || g.after <= g.before)
+		return;
+	line_begin(t, "growth");
+	item(t, "never below %s in the last third of the time", human_bytes(g.after).text);
+	item(t, "%s in the third before", human_bytes(g.before).text);
+	line_end(t);
+}
+
 static void lost_item(struct text *t, u64 n, const char *what)
 {
 	if (n)
@@ -217,7 +190,7 @@ static void text_lost(struct text *t, const struct report_process *p)
 		line_end(t);
 		return;
 	}
-	tone_begin(t, TONE_WARN);
+	text_tone_begin(t, TONE_WARN);
 	lost_item(t, lost.allocs, "allocation");
 	lost_item(t, lost.frees, "free");
 	lost_item(t, lost.stacks, "stack");
@@ -227,7 +200,7 @@ static void text_lost(struct text *t, const struct report_process *p)
 		item(t, "%s free%s noticed late and made good", human_count(repaired).text, plural(repaired));
 	if (lost.frees)
 		item(t, "so blocks shown as live may be free");
-	tone_end(t);
+	text_tone_end(t);
 	line_end(t);
 }
 
@@ -283,6 +256,30 @@ static void text_scan(struct text *t, const struct leaks *l)
 	if (l->result.nr_unstopped)
 		item(t, "%s thread%s ran on, so nothing is definite",
 		     human_count(l->result.nr_unstopped).text, plural(l->result.nr_unstopped));
+	line_end(t);
+}
+
+/* Silence would leave open whether releases were looked at. */
+static void text_checked(struct text *t, const struct heap *heap)
+{
+	struct misuse_counts c = heap_misuse_counts(heap);
+	bool is_any = false;
+
+	if (!heap_is_checked(heap))
+		return;
+	line_begin(t, "checked");
+	for (int i = 0; i < NR_MISUSES; i++) {
+		if (c.of[i])
+			item(t, "%s %s%s", human_count(c.of[i]).text, misuse_what(i), plural(c.of[i]));
+		is_any |= c.of[i] != 0;
+	}
+	if (!is_any)
+		item(t, "no release was wrong");
+	if (heap_is_blurred(heap))
+		item(t, "families are not told apart where an allocator has one function for several");
+	if (c.nr_unsure)
+		item(t, "%s release%s of unknown blocks that may have been lost",
+		     human_count(c.nr_unsure).text, plural(c.nr_unsure));
 	line_end(t);
 }
 
@@ -375,124 +372,6 @@ static void text_notes(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
-static void text_place(struct text *t, struct code_ref ref, bool want_offset)
-{
-	const struct module *m = module_get(t->report->modules, ref.module);
-
-	if (!m) {
-		fprintf(t->out, "at 0x%llx in no file", (unsigned long long)ref.offset);
-		return;
-	}
-	fputs("in ", t->out);
-	escape_text(t->out, t->report->options.verbose ? m->path : base_name(m->path));
-	if (want_offset)
-		fprintf(t->out, "+0x%llx", (unsigned long long)ref.offset);
-}
-
-static void text_symbol(struct text *t, struct code_ref ref, const struct symbol *s)
-{
-	char name[MAX_NAME_BYTES];
-
-	fputs("        ", t->out);
-	if (!s->function) {
-		text_place(t, ref, true);
-	} else {
-		if (t->report->options.verbose)
-			escape_text(t->out, s->function);
-		else
-			fputs(escape_buf(name, sizeof(name), s->function), t->out);
-		if (strlen(s->function) >= sizeof(name) && !t->report->options.verbose)
-			fputs("...", t->out);
-		tone_begin(t, TONE_FAINT);
-		if (s->file) {
-			fputs(" at ", t->out);
-			escape_text(t->out, s->file);
-			if (s->line)
-				fprintf(t->out, ":%u", s->line);
-		} else {
-			putc(' ', t->out);
-			text_place(t, ref, t->report->options.verbose);
-		}
-		tone_end(t);
-	}
-	fputs(s->is_inlined ? " (inlined)\n" : "\n", t->out);
-}
-
-static int text_frame(struct text *t, struct code_ref ref)
-{
-	const struct symbol *symbols;
-	size_t nr;
-	int err = report_symbols(t->report, ref, &symbols, &nr);
-
-	for (size_t i = 0; i < nr && !err; i++)
-		text_symbol(t, ref, &symbols[i]);
-	return err;
-}
-
-/* Frames at the outer end that two stacks have in common. */
-static size_t common_tail(const struct stack *a, const struct stack *b)
-{
-	size_t n = 0;
-
-	while (n < a->nr_frames && n < b->nr_frames) {
-		const struct code_ref *x = &a->frames[a->nr_frames - 1 - n];
-		const struct code_ref *y = &b->frames[b->nr_frames - 1 - n];
-
-		if (x->module != y->module || x->offset != y->offset)
-			break;
-		n++;
-	}
-	return n;
-}
-
-/* Stacks shown in full lately, for others to refer to. */
-struct anchors {
-	struct {
-		const struct stack *stack;
-		size_t row; /* number of its row, from 1 */
-	} list[MAX_ANCHORS];
-	size_t nr; /* ever; the newest is list[(nr - 1) % MAX_ANCHORS] */
-};
-
-/* The most frames that @s has in common with one of @anchors, and the number of its row. */
-static size_t find_anchor(const struct anchors *anchors, const struct stack *s, size_t *row)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < anchors->nr && i < MAX_ANCHORS; i++) {
-		size_t common = common_tail(s, anchors->list[i].stack);
-
-		if (common > most) {
-			most = common;
-			*row = anchors->list[i].row;
-		}
-	}
-	return most;
-}
-
-static int text_frames(struct text *t, const struct stack *s, size_t row, struct anchors *anchors)
-{
-	size_t shown = s->nr_frames;
-	size_t anchor_row = 0;
-	size_t common = t->report->options.verbose ? 0 : find_anchor(anchors, s, &anchor_row);
-	int err = 0;
-
-	if (common >= FOLD_MIN_FRAMES) {
-		/* The first common frame stays: it is where the two ways meet. */
-		shown = s->nr_frames - common + 1;
-	} else {
-		size_t slot = anchors->nr++ % MAX_ANCHORS;
-
-		anchors->list[slot].stack = s;
-		anchors->list[slot].row = row;
-	}
-	for (size_t i = 0; i < shown && !err; i++)
-		err = text_frame(t, s->frames[i]);
-	if (shown < s->nr_frames)
-		fprintf(t->out, "        ... and %zu more, as in #%zu\n", s->nr_frames - shown, anchor_row);
-	return err;
-}
-
 /* "; 3 blocks definite, 2 possible" */
 static void text_mark(struct text *t, const struct leak_row *row)
 {
@@ -521,12 +400,12 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 	u64 blocks = is_of_live ? h->live_blocks : h->allocs;
 	u64 whole = is_of_live ? totals->live_bytes : totals->alloc_bytes;
 
-	tone_begin(t, TONE_STRONG);
+	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "#%-3zu ", number);
 	if (key->label)
 		fprintf(t->out, "%s %s, ", key->human((u64)key->value(row)).text, key->label);
 	fputs(human_bytes(bytes).text, t->out);
-	tone_end(t);
+	text_tone_end(t);
 	fprintf(t->out, " (%s) %s in %s block%s", human_percent(bytes, whole).text,
 		is_of_live ? "live" : "allocated", human_count(blocks).text, plural(blocks));
 	if (is_of_live && h->allocs != h->live_blocks)
@@ -550,13 +429,13 @@ static void leak_row_head(struct text *t, const struct report_row *row, size_t n
 	const struct scan_sum *through = &row->leaks.through;
 	struct scan_sum lost = leaks_lost(&row->leaks);
 
-	tone_begin(t, TONE_STRONG);
+	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "#%-3zu ", number);
 	if (lost.blocks)
 		fprintf(t->out, "%s leaked", human_bytes(lost.bytes).text);
 	else
 		fprintf(t->out, "%s possibly leaked", human_bytes(possible->bytes).text);
-	tone_end(t);
+	text_tone_end(t);
 	if (lost.blocks)
 		fprintf(t->out, " in %s block%s", human_count(definite->blocks).text,
 			plural(definite->blocks));
@@ -571,21 +450,6 @@ static void leak_row_head(struct text *t, const struct report_row *row, size_t n
 	fputs(", by ", t->out);
 	escape_text(t->out, alloc_fn(row->row.fn)->name);
 	putc('\n', t->out);
-}
-
-static int text_row(struct text *t, const struct report_process *p, const struct report_row *row,
-		    size_t number, struct anchors *anchors)
-{
-	const char *truncated;
-	const struct stack *s = report_stack(p, row, &truncated);
-	int err = s ? text_frames(t, s, number, anchors) : 0;
-
-	if (s && truncated)
-		fprintf(t->out, "        (%s: %s)\n",
-			s->end == STACK_GUESSED ? "functions may be left out" : "cut here", truncated);
-	else if (!s)
-		fprintf(t->out, "        (stack %s)\n", *truncated == 'l' ? "lost" : "not taken");
-	return err;
 }
 
 /* Who holds what @row has of @verdict, by an example. */
@@ -708,13 +572,17 @@ static int text_process(struct text *t, const struct report_process *p)
 	text_target(t, p->target);
 	text_allocators(t, p);
 	text_totals(t, p);
+	text_growth(t, p->trend);
 	text_scan(t, p->leaks);
 	text_lost(t, p);
+	text_checked(t, p->heap);
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
 	text_notes(t, p);
 	if (p->leaks && p->leaks->asked)
 		err = report_asked_text(t->out, t->report, p, p->leaks->asked);
+	if (!err)
+		err = text_misuses(t, p, &s.nr_shown, &s.anchors);
 	if (!err && p->leaks)
 		err = text_leaks(t, &s, rows, nr, key);
 	/* What is sorted by leaks has been shown. */
@@ -759,10 +627,10 @@ int report_text(FILE *out, const struct report *r)
 	}
 	stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
 	if (stale) {
-		tone_begin(&t, TONE_WARN);
+		text_tone_begin(&t, TONE_WARN);
 		fprintf(out, "%zu file%s on disk %s not what was mapped: no names from %s\n", stale,
 			plural(stale), stale == 1 ? "is" : "are", stale == 1 ? "it" : "them");
-		tone_end(&t);
+		text_tone_end(&t);
 	}
 	return err ? err : report_flush(out);
 }

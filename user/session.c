@@ -77,6 +77,15 @@ void session_drop_last_process(struct session *s)
 	s->latest = NULL;
 }
 
+int session_begin_check(const struct session *s, struct process *p)
+{
+	bool is_started = p->target->is_started;
+
+	if (s->options->check == CHECK_NEVER || (s->options->check == CHECK_STARTED && !is_started))
+		return 0;
+	return heap_check(p->heap, is_started);
+}
+
 /* A process to keep books for. */
 static int add_process(struct session *s, struct process **out, pid_t pid, bool is_started)
 {
@@ -95,13 +104,28 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 	/* Of a process whose past is not known, what blocks cover from now on tells where its old ones are not. */
 	if (!is_started && s->options->scan != SCAN_NEVER)
 		heap_keep_cover((*out)->heap);
-	return 0;
+	err = session_begin_check(s, *out);
+	if (err)
+		session_drop_last_process(s);
+	return err;
 }
 
 /* Of the records, and of the report on them. */
 static u64 source_now(const struct session *s)
 {
 	return s->ops->told ? s->ops->told->now_ns(s->source) : session_now_ns();
+}
+
+void session_blur(const struct session *s, struct process *p)
+{
+	static const char *const shared[] = { "mimalloc", "tcmalloc" };
+	struct target *t = p->target;
+
+	for (size_t i = 0; (s->ops->told || s->is_replayed) && i < t->nr_allocators; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(shared); k++)
+			if (!strcmp(t->allocators[i].kind, shared[k]))
+				memset(t->blurred, 0xff, sizeof(t->blurred));
+	heap_check_blur(p->heap, t->blurred);
 }
 
 void session_read_maps(struct session *s, struct process *p)
@@ -119,6 +143,7 @@ void session_read_maps(struct session *s, struct process *p)
 	} else if (!changed && s->ops->unchanged) {
 		s->ops->unchanged(s->source, p->target);
 	}
+	session_blur(s, p);
 	if (changed >= 0 || changed == -ESRCH)
 		return;
 	p->nr_unplaced++;
@@ -153,6 +178,7 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
+	trend_add(&p->trend, ev.time_ns, heap_live_bytes(p->heap));
 	if (p == s->scanned && !s->scan_err)
 		s->scan_err = scan_event(s->scan, &ev);
 	return 0;
@@ -226,6 +252,8 @@ static int add_image(struct session *s, const struct target *old, struct process
 		return err;
 	err = s->is_replayed ? target_copy(&(*out)->target, old)
 			     : target_new_child(&(*out)->target, old, old->pid, false);
+	if (!err)
+		err = session_begin_check(s, *out);
 	if (err)
 		session_drop_last_process(s);
 	return err;
@@ -311,6 +339,8 @@ u64 session_count_unseen(struct session *s, struct process *p)
 
 	if (lost.allocs > p->before.allocs || p->nr_unplaced)
 		session_expect_gaps(s, p);
+	if (lost.other > p->before.other || lost.sharers)
+		heap_check_gaps(p->heap);
 	/* What goes on beside it in its memory may free, too. */
 	return lost.frees + lost.other - lost.abandoned + lost.sharers + s->backlog.nr_dropped +
 	       p->nr_unplaced;
@@ -359,6 +389,8 @@ static struct process *adopt(struct session *s, u32 pid)
 		return NULL;
 	}
 	p->before = lost;
+	if (session_begin_check(s, p))
+		warn("PID %u: not enough memory to check its releases", pid);
 	if (!s->start_ns)
 		s->start_ns = source_now(s);
 	recorder_process(s->recorder, p->target, source_now(s));
@@ -503,6 +535,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		      p->target->comm, strerror(-err));
 	else
 		err = s->ops->attach(s->source, p->target);
+	session_blur(s, p);
 	p->maps_read_ns = session_now_ns();
 	/* What has changed meanwhile nobody has told; from now on it is told. */
 	if (!err)

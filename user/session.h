@@ -88,8 +88,8 @@ void session_answer(struct session *s, const struct session_stopper *stopper, st
 int session_report(struct session *s) __must_check;
 
 /*
- * What the last report found of what --fail-on asks for: 1 = something, 0 = nothing, -ENODATA = no verdict on
- * a process, logged.
+ * What the last report found of what --fail-on asks for: 1 = something, 0 = nothing (or no rule was given), -ENODATA =
+ * no verdict on a process, logged.
  */
 int session_findings(const struct session *s);
 

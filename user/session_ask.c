@@ -69,7 +69,7 @@ static int write_answer(void *arg)
 	int err = session_make_symbolizer(a->session);
 
 	if (!err)
-		err = session_describe(a->session, a->process, &a->shown);
+		err = session_describe(a->session, a->process, a->report.time_ns, &a->shown);
 	a->report.processes = &a->shown;
 	a->report.nr_processes = 1;
 	a->report.symbolizer = a->session->symbolizer;
@@ -94,10 +94,7 @@ static void sum_up(struct answering *a)
 
 	reply->has_verdict = p->leaks && p->leaks->has_verdict;
 	reply->is_untrusted = p->losses.allocs || p->losses.frees || heap_lost(p->heap);
-	for (size_t i = SCAN_DEFINITE; reply->has_verdict && i <= SCAN_INDIRECT; i++) {
-		reply->lost_blocks += p->leaks->result.sums.of[i].blocks;
-		reply->lost_bytes += p->leaks->result.sums.of[i].bytes;
-	}
+	reply->is_found = session_has_findings(a->session);
 }
 
 static int scan_and_write(struct answering *a, const struct session_stopper *stopper)
@@ -111,6 +108,11 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	asked.nr_whys = a->request->nr_whys;
 	asked.why_addr = a->request->why_addr;
 	asked.leaks = a->request->leaks;
+	asked.fail_on_definite = a->request->fail_on_definite;
+	asked.fail_on_errors = a->request->fail_on_errors;
+	asked.fail_growth = a->request->fail_growth;
+	asked.fail_bytes = a->request->fail_bytes;
+	session_forget_findings(s);
 	s->options = &asked;
 	s->is_last_scan = false;
 	s->stopper = stopper;

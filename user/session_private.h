@@ -7,6 +7,7 @@
 #include "user/recorder.h"
 #include "user/report.h"
 #include "user/session.h"
+#include "user/trend.h"
 
 /* A process, or one of its images if it called exec. */
 struct process {
@@ -34,6 +35,7 @@ struct process {
 	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
 	const char *notes[3]; /* borrowed; for the report that is being written */
 	char child_notes[2][96];
+	struct trend trend;
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */
 	size_t nr_reported;
@@ -63,6 +65,8 @@ struct session {
 	const struct session_stopper *stopper; /* borrowed; NULL = none */
 	struct source_scan *over_there;	       /* borrowed; the scan that another machine does */
 	struct scan_sum lost;		       /* for sure, in the last report */
+	u64 nr_misuses;			       /* wrong releases in it */
+	u32 growth;			       /* the most that a process in it grew, trend_permille() */
 	size_t nr_unjudged;		       /* processes without a verdict in it */
 	struct probe_custom *custom;	       /* owned */
 	u64 start_ns;			       /* of tracing: the first target's probes are in */
@@ -114,6 +118,18 @@ void session_name(struct session *s, struct process *image);
 /* @p is over: nothing of it need be kept if it never was a process of its own. */
 void session_hide(struct process *p);
 
+/* Look at the releases of @p, whose target is there, if that is wanted. 0 or -ENOMEM. */
+int session_begin_check(const struct session *s, struct process *p) __must_check;
+
+/* Its source may have found functions whose family is not known. Another machine and a recording tell only kinds. */
+void session_blur(const struct session *s, struct process *p);
+
+/* Counts of findings begin anew, for the next report. */
+void session_forget_findings(struct session *s);
+
+/* What --fail-on asks for has been found in the last report. */
+bool session_has_findings(const struct session *s);
+
 /* What the process lost in its present image. */
 void session_read_losses(struct session *s, struct process *p);
 
@@ -130,4 +146,5 @@ int session_aside(void *ctx, int (*work)(void *arg), void *arg);
 int session_make_symbolizer(struct session *s) __must_check;
 
 /* @p as reports show it, counted for --fail-on. Fields of *@out are borrowed but its allocators. 0 or -ENOMEM. */
-int session_describe(struct session *s, struct process *p, struct report_process *out) __must_check;
+int session_describe(struct session *s, struct process *p, u64 now_ns,
+		     struct report_process *out) __must_check;

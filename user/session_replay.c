@@ -111,6 +111,9 @@ static int add_replayed(struct session *s)
 			return err;
 		p->target = t;
 		p->is_target_borrowed = true;
+		err = session_begin_check(s, p);
+		if (err)
+			return err;
 	}
 	return 0;
 }

@@ -34,6 +34,13 @@ int session_make_symbolizer(struct session *s)
 /* What --fail-on looks at. */
 static void count_findings(struct session *s, const struct process *p)
 {
+	struct misuse_counts wrong = heap_misuse_counts(p->heap);
+	struct trend_growth growth;
+
+	for (int i = 0; i < NR_MISUSES; i++)
+		s->nr_misuses += wrong.of[i];
+	if (trend_growth(&p->trend, &growth) && trend_permille(&growth) > s->growth)
+		s->growth = trend_permille(&growth);
 	if (!p->leaks || !p->leaks->has_verdict) {
 		/* A program that makes way for another one leaves nothing behind. */
 		s->nr_unjudged += !p->is_replaced;
@@ -79,12 +86,14 @@ static size_t note_children(struct process *p, const char **notes)
 	return nr;
 }
 
-int session_describe(struct session *s, struct process *p, struct report_process *out)
+int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
 {
 	const struct leaks_names names = { p->heap, s->stacks, s->modules, s->symbolizer };
 	struct report_allocator *allocators = list_allocators(p->target);
 	int err = 0;
 
+	if (!p->is_over)
+		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
 	session_read_losses(s, p);
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
@@ -93,6 +102,7 @@ int session_describe(struct session *s, struct process *p, struct report_process
 					.allocators = allocators,
 					.nr_allocators = allocators ? p->target->nr_allocators : 0,
 					.leaks = p->leaks,
+					.trend = &p->trend,
 					.reported = p->reported,
 					.nr_reported = p->nr_reported };
 	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
@@ -156,7 +166,8 @@ static int write_report(void *arg)
 
 	for (size_t i = 0; !err && i < s->nr_processes; i++)
 		if (!s->processes[i]->is_hidden)
-			err = session_describe(s, s->processes[i], &w->list[w->report.nr_processes++]);
+			err = session_describe(s, s->processes[i], w->report.time_ns,
+					       &w->list[w->report.nr_processes++]);
 	w->report.symbolizer = s->symbolizer;
 	return err ? err : outputs_write(s->outs, &w->report);
 }
@@ -178,8 +189,7 @@ int session_report(struct session *s)
 	if (!w.list)
 		return -ENOMEM;
 	w.report.processes = w.list;
-	s->lost = (struct scan_sum){ 0 };
-	s->nr_unjudged = 0;
+	session_forget_findings(s);
 	err = session_aside(s, write_report, &w);
 	for (size_t i = 0; i < w.report.nr_processes; i++)
 		free((void *)w.list[i].allocators);
@@ -188,13 +198,32 @@ int session_report(struct session *s)
 	return err;
 }
 
+bool session_has_findings(const struct session *s)
+{
+	const struct options *o = s->options;
+
+	if (o->fail_on_definite && s->lost.blocks && s->lost.bytes >= o->fail_bytes)
+		return true;
+	if (o->fail_on_errors && s->nr_misuses)
+		return true;
+	return o->fail_growth && s->growth >= o->fail_growth;
+}
+
 int session_findings(const struct session *s)
 {
-	if (s->lost.blocks && s->lost.bytes >= s->options->fail_bytes)
+	if (session_has_findings(s))
 		return 1;
-	if (!s->nr_unjudged)
+	if (!s->nr_unjudged || !s->options->fail_on_definite)
 		return 0;
 	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command->name, s->nr_unjudged,
 	      s->nr_unjudged == 1 ? "" : "es");
 	return -ENODATA;
+}
+
+void session_forget_findings(struct session *s)
+{
+	s->lost = (struct scan_sum){ 0 };
+	s->nr_unjudged = 0;
+	s->nr_misuses = 0;
+	s->growth = 0;
 }

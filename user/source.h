@@ -9,7 +9,6 @@
 
 struct arch_regs;
 struct source;
-
 /* Where records go, in the order of the calls of each process. */
 struct sink {
 	void *ctx;
@@ -29,8 +28,9 @@ struct losses {
 };
 
 struct source_options {
-	u32 depth;		     /* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
-	u64 ring_bytes;		     /* 0 = default */
+	u32 depth;	/* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
+	u64 ring_bytes; /* 0 = default */
+	bool want_free_stacks;
 	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
 	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */

@@ -187,6 +187,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->config.depth = options->depth;
 	s->config.stops_at_maps = options->stops_at_maps;
 	s->config.max_followed = options->max_followed;
+	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;
 	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
@@ -476,6 +477,7 @@ static int update_module(struct source *s, struct target *t, const struct mappin
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	if (f->list.nr || f->list.linker_hook)
 		err = place_file(s, f, elf, m->fd, scope_of(s, t->pid));
+	target_note_blurred(t, &f->list);
 	if (!err && f->list.nr)
 		err = target_add_allocator(t, m, f->list.kind);
 out:
@@ -507,7 +509,10 @@ static int note_allocator(const struct source *s, struct target *t, const struct
 {
 	const struct file *f = m->id < s->nr_files ? &s->files[m->id] : NULL;
 
-	return f && f->list.nr ? target_add_allocator(t, m, f->list.kind) : 0;
+	if (!f || !f->list.nr)
+		return 0;
+	target_note_blurred(t, &f->list);
+	return target_add_allocator(t, m, f->list.kind);
 }
 
 static int source_bpf_update(struct source *s, struct target *t)

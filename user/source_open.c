@@ -89,6 +89,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.omit = o->omit.items,
 		.stops_at_maps = is_launch,
 		.max_followed = o->follow ? o->max_procs : 0,
+		.want_free_stacks = o->check == CHECK_ALWAYS || (o->check == CHECK_STARTED && is_launch),
 		.probes = { .want_mmap = o->want_mmap, .want_cpp = !o->no_cpp },
 	};
 	const struct source_ops *chosen;

@@ -77,7 +77,8 @@ static int source_ptrace_probe(struct caps *caps)
 static int source_ptrace_create(struct source **out, const struct source_options *options,
 				const struct caps *caps)
 {
-	const struct tracer_options to = { .depth = options->depth };
+	const struct tracer_options to = { .depth = options->depth,
+					   .has_free_stacks = options->want_free_stacks };
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	struct source *s = calloc(1, sizeof(*s));
 	int err;
@@ -305,6 +306,7 @@ static int place_module(struct source *s, struct target *t, const struct mapping
 	if (f->list.nr)
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	err = place_file(s, t, map, f);
+	target_note_blurred(t, &f->list);
 	return err || !f->list.nr ? err : target_add_allocator(t, m, f->list.kind);
 }
 

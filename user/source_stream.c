@@ -143,6 +143,8 @@ static int on_process(struct source *src, const void *rec)
 		err = add_process(src, pr, &p);
 	if (!err)
 		err = set_identity(src, p->target, pr);
+	if (!err)
+		err = session_begin_check(s, p);
 	if (err)
 		return err;
 	if (!s->start_ns)
@@ -263,6 +265,7 @@ static int on_allocator(struct source *src, const void *rec)
 	err = target_add_allocator(p->target, src->modules[a->module - 1], kind);
 	if (!err && p->target->nr_allocators > nr)
 		recorder_maps(src->session->recorder, p->target);
+	session_blur(src->session, p);
 	return err;
 }
 

@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/probe.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* one number on every CPU; Linux 5.3 */
@@ -376,4 +377,14 @@ int target_add_allocator(struct target *t, const struct module *module, const ch
 	list[t->nr_allocators++] = (struct target_allocator){ module, kind };
 	t->allocators = list;
 	return 0;
+}
+
+void target_note_blurred(struct target *t, const struct probe_list *sites)
+{
+	for (size_t i = 0; i < sites->nr; i++) {
+		const struct probe_site *s = &sites->sites[i];
+
+		if (s->families & (s->families - 1))
+			t->blurred[s->fn / 64] |= 1ULL << s->fn % 64;
+	}
 }

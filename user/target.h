@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "user/allocator.h"
 #include "user/module.h"
 
 enum { TARGET_COMM_LEN = 16 };
@@ -13,6 +14,8 @@ struct target_allocator {
 	const struct module *module; /* borrowed */
 	const char *kind;	     /* "glibc", "jemalloc", ..., static */
 };
+
+struct probe_list;
 
 struct target {
 	pid_t pid;
@@ -27,6 +30,7 @@ struct target {
 	struct mapping_list maps;
 	struct target_allocator *allocators; /* owned; filled by the source */
 	size_t nr_allocators;
+	u64 blurred[ALLOC_MAX_FNS / 64]; /* bits: functions whose calls may have meant another family's */
 };
 
 /*
@@ -65,3 +69,9 @@ int target_threads(const struct target *t, pid_t **tids, size_t *nr) __must_chec
 
 /* Note that @module defines allocator functions; once for each module. 0 or -ENOMEM. */
 int target_add_allocator(struct target *t, const struct module *module, const char *kind) __must_check;
+
+/*
+ * Note which functions of @sites have names of several families (mimalloc's free is its operator delete too), so that a
+ * call does not tell which one was meant.
+ */
+void target_note_blurred(struct target *t, const struct probe_list *sites);

@@ -44,7 +44,8 @@ keep() {
 	[ -n "${ns[$1]:-}" ] && [ "${ns[$1]}" -le "$2" ] || ns[$1]=$2
 }
 
-traced() { pinned "$heaptap" run -q "${@:2}" -d "$1" -o "$tmp/report.json" --force -- "$bench/pair" "${pair[@]}" 2>>"$tmp/log"; }
+# The others take no stacks of releases.
+traced() { pinned "$heaptap" run -q "${@:2}" "${check:---no-check}" -d "$1" -o "$tmp/report.json" --force -- "$bench/pair" "${pair[@]}" 2>>"$tmp/log"; }
 empty() { pinned "$bench/bench_empty" "$bench/pair" "${pair[@]}" 2>>"$tmp/log"; }
 scripted() { pinned bpftrace -c "$bench/pair ${pair[*]}" -e "$1" 2>>"$tmp/log" | grep -x '[0-9]*' | head -1; }
 
@@ -66,6 +67,7 @@ bench_pairs() {
 		keep empty "$(empty)"
 		keep counts "$(traced 0)"
 		keep full "$(traced 64)"
+		keep checked "$(check=--check traced 64)"
 		pair=(-n 300000 -2)
 		keep empty2 "$(empty)"
 		keep full2 "$(traced 64)"
@@ -82,6 +84,7 @@ bench_pairs() {
 	ratio "the same traced with --depth 0 / empty programs" "${ns[counts]:-}" "${ns[empty]:-}" "1.5 x"
 	ratio "the same with --depth 0 / bpftrace, sizes and live addresses" "${ns[counts]:-}" "${ns[sizes]:-}" "0.20 x" "$why"
 	ratio "call depth 20, full stacks / empty programs" "${ns[full]:-}" "${ns[empty]:-}" "1.6 x"
+	ratio "the same with --check / empty programs" "${ns[checked]:-}" "${ns[empty]:-}" "-"
 	ratio "the same, two paths that take turns / empty programs" "${ns[full2]:-}" "${ns[empty2]:-}" "2.5 x"
 	ratio "call depth 20, full stacks / bpftrace with ustack" "${ns[full]:-}" "${ns[stacks]:-}" "0.20 x" "$why"
 }

@@ -286,6 +286,7 @@ as_counted() {
 # ---- every test ----
 
 setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run # other heaptaps of this machine are not asked
 	STARTED=()
 	[ -x "$HEAPTAP" ] || { echo "no heaptap at $HEAPTAP"; return 1; }
 }

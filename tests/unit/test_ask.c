@@ -98,7 +98,7 @@ static pid_t start_server(s32 pid, int nr)
 		if (request.pid == pid) {
 			reply.status = ASK_DONE;
 			reply.has_verdict = 1;
-			reply.lost_bytes = 1000 + request.why_addr;
+			reply.error = 1000 + (int)request.why_addr;
 			for (u32 i = 0; i < request.nr_formats; i++)
 				reply.fds[reply.nr_fds++] = memory_file(request.formats[i].ending);
 		}
@@ -131,7 +131,7 @@ static void right_one(void)
 	wait_for(three);
 	one = start_server(22, 1);
 	request.pid = 22;
-	must(!ask_send(&request, &reply, &other) && reply.status == ASK_DONE && reply.lost_bytes == 1005);
+	must(!ask_send(&request, &reply, &other) && reply.status == ASK_DONE && reply.error == 1005);
 	must(reply.nr_fds == 2 && pread(reply.fds[1], text, sizeof(text) - 1, 0) == 5 &&
 	     !strcmp(text, ".json"));
 	wait_for(one);

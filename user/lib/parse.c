@@ -107,6 +107,26 @@ int parse_u64(const char *text, u64 *out)
 	return 0;
 }
 
+int parse_percent(const char *text, u32 *out)
+{
+	u64 whole, tenths = 0;
+
+	if (take_digits(&text, &whole))
+		return -EINVAL;
+	if (*text == '.') {
+		if (!is_digit(text[1]))
+			return -EINVAL;
+		tenths = text[1] - '0';
+		text += 2;
+	}
+	if (strcmp(text, "%"))
+		return -EINVAL;
+	if (whole > UINT32_MAX / 10 - 1)
+		return -ERANGE;
+	*out = whole * 10 + tenths;
+	return 0;
+}
+
 int parse_hex(const char *text, u64 *out)
 {
 	static const char digits[] = "0123456789abcdef0123456789ABCDEF";

@@ -1,0 +1,151 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Releases that are wrong, each with its stacks; right ones are none; what --fail-on makes of errors and growth.
+
+load ../lib/common
+
+# wrong KIND FREER ALLOCATOR: how often, by the functions in the stacks of the release and of the allocation
+wrong() {
+	jq --arg k "$1" --arg f "$2" --arg a "$3" '
+		.processes[0] as $p
+		| def has($id; $name): $id != null and any($p.stacks[] | select(.id == $id) | .frames[]; (.function // "") | . == $name or startswith($name + "("));
+		[$p.errors[] | select(.kind == $k and has(.free_stack; $f) and has(.alloc_stack; $a)) | .count] | add // 0' "$report"
+}
+
+# as_told_wrong: each "expect wrong" line of the program holds, and nothing else was wrong
+as_told_wrong() {
+	local word what kind count freer allocator sum=0
+	while read -r word what kind count freer allocator; do
+		[ "$word $what" = "expect wrong" ] || continue
+		[ "$(wrong "$kind" "$freer" "$allocator")" -eq "$count" ] ||
+			{ echo "$kind by $freer of $allocator: $(wrong "$kind" "$freer" "$allocator"), not $count"; return 1; }
+		sum=$((sum + count))
+	done <"$out"
+	[ "$(jq '[.processes[0].errors[].count] | add // 0' "$report")" -eq $((sum + ${1:-0})) ]
+}
+
+@test "errors: mismatched releases: each with both stacks, right ones are none" {
+	traced -- "$T/misuse"
+	[ "$status" -eq 0 ]
+	as_told_wrong
+	is .checked true
+}
+
+@test "errors: double free: who allocated, who released first, who again" {
+	traced -- "$T/misuse" double
+	[ "$status" -eq 134 ]
+	as_told_wrong 1
+	[ "$(wrong double-free second_free by_malloc)" -eq 1 ]
+	jq -e '.processes[0] as $p | $p.errors[] | select(.kind == "double-free") | .earlier_free_stack as $id
+		| any($p.stacks[]; .id == $id and .frames[0].function == "first_free")' "$report"
+}
+
+@test "errors: by ptrace the same" {
+	traced --backend ptrace -- "$T/misuse" double
+	as_told_wrong 1
+	[ "$(wrong double-free second_free by_malloc)" -eq 1 ]
+}
+
+@test "errors: free inside a block, of no block, realloc of a freed one" {
+	traced -- "$T/misuse" inside
+	[ "$(wrong bad-free free_inside by_malloc)" -eq 1 ]
+	jq -e '.processes[0].errors[] | select(.kind == "bad-free") | .inside == 16' "$report"
+	traced -- "$T/misuse" stack
+	jq -e '.processes[0].errors[] | select(.kind == "bad-free") | .alloc_stack == null and .inside == 0' "$report"
+	traced -- "$T/misuse" realloc
+	[ "$(wrong bad-realloc realloc_of_freed by_malloc)" -eq 1 ]
+}
+
+@test "errors: the text report: before the leaks, with its stacks" {
+	run --separate-stderr "$HEAPTAP" run -- "$T/misuse" double
+	[[ $stderr == *'checked     8 mismatched releases, 1 double release'* ]]
+	[[ $stderr == *'mismatched release, 1 time, 0x'*', by operator delete(ptr, size)'*'delete_of_malloc at '*'allocated by malloc'*'by_malloc at '* ]]
+	[[ $stderr == *'double release, 1 time, 0x'*'second_free at '*'released before by free'*'first_free at '*'allocated by malloc'* ]]
+	run --separate-stderr "$HEAPTAP" run -- "$T/leak"
+	[[ $stderr == *'checked     no release was wrong'* ]]
+	run --separate-stderr "$HEAPTAP" run --no-check -- "$T/misuse"
+	[[ $stderr != *'checked '* && $stderr != *'release, '* ]]
+}
+
+# right PROGRAM...: it releases nothing wrongly
+right() {
+	command -v "$1" >/dev/null || { echo "# $1 is not installed" >&3; return 0; }
+	traced -q --no-scan -- "$@"
+	is .checked true
+	is '.errors | length' 0
+	is .totals.unknown_frees 0
+}
+
+@test "errors: real programs release rightly" {
+	right ls -lR /usr/lib/git-core
+	# shellcheck disable=SC2016 # perl's own
+	right perl -e 'my %h; $h{$_} = [1..9] for 1..999; delete $h{$_} for 1..500'
+	right /usr/bin/python3 -c 'import json, decimal, threading; [threading.Thread(target=json.dumps, args=([1],)).start() for i in range(8)]'
+	right clang -c -o "$BATS_TEST_TMPDIR/o" "-I$ROOT" -D_GNU_SOURCE "$ROOT/user/trend.c"
+	right git --no-pager -C "$ROOT" log --stat -3
+}
+
+@test "errors: one function for several families (mimalloc, tcmalloc): not told apart, double frees are" {
+	local lib tried=0
+	for lib in libmimalloc.so.2 libtcmalloc_minimal.so.4; do
+		ldconfig -p | grep -q "$lib" || { echo "# $lib is not installed" >&3; continue; }
+		tried=$((tried + 1))
+		LD_PRELOAD=$lib traced -- "$T/misuse" double
+		jq -e '[.processes[0].errors[].kind] == ["double-free"]' "$report"
+	done
+	[ "$tried" -gt 0 ] || skip "neither is installed"
+}
+
+@test "errors: after attach a free of an unknown block is no error, and nothing is checked unless asked for" {
+	stepping
+	step "alloc 10 100"
+	attached "$TARGET"
+	step "free 10"
+	detach
+	is .totals.unknown_frees 10
+	is '.errors | length' 0
+	is .checked false
+	step "alloc 10 100"
+	attached --force --check "$TARGET"
+	step "free 10"
+	detach
+	is .checked true
+	is .totals.unknown_frees 10
+	is '.errors | length' 0
+}
+
+@test "errors: lost allocations: no release is called wrong for their sake (F1)" {
+	traced --ring-size 4K -d 0 -- "$T/threads" 8 20000
+	[ "$(field .lost.allocs)" -gt 0 ] || skip "nothing was lost here"
+	is '.errors | length' 0
+	[ "$(field .errors_unsure)" -gt 0 ]
+}
+
+@test "errors: --fail-on errors" {
+	traced --fail-on errors -- "$T/misuse"
+	[ "$status" -eq 99 ]
+	traced --fail-on errors --error-exitcode 7 -- "$T/misuse"
+	[ "$status" -eq 7 ]
+	traced --fail-on errors -- "$T/leak"
+	[ "$status" -eq 0 ]
+	traced --fail-on errors --fail-on definite -- "$T/leak"
+	[ "$status" -eq 99 ]
+	traced --no-check --fail-on errors -- "$T/misuse"
+	[ "$status" -eq 2 ]
+}
+
+@test "errors: --fail-on growth: of one that grows, not of one that does not" {
+	traced --no-scan --fail-on growth:5% -- "$T/grow" 2000 1
+	[ "$status" -eq 99 ]
+	jq -e '.processes[0].growth | .after_bytes > .before_bytes' "$report"
+	traced --no-scan --fail-on growth:5% -- "$T/grow" 2000 0
+	[ "$status" -eq 0 ]
+	jq -e '.processes[0].growth | .after_bytes == .before_bytes' "$report"
+	traced --no-scan --fail-on growth:5% -- "$T/nothing"
+	[ "$status" -eq 0 ]
+	is .growth null
+	for rule in growth growth:5 growth:0% growth:-1% errors:1 definite:; do
+		run "$HEAPTAP" run --fail-on "$rule" -- "$T/nothing"
+		[ "$status" -eq 2 ]
+	done
+}
