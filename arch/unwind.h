@@ -16,6 +16,9 @@ struct unwind_arch {
 	s16 signal_sp;	     /* bytes from SP to the saved SP, at the code that returns from a signal */
 	u8 signal_code_size; /* bytes */
 	u8 signal_code[UNWIND_SIGNAL_CODE_MAX]; /* that code, where no call frame information marks it */
+	u8 coroutine_code_size;			/* bytes; 0 = none */
+	u8 coroutine_code
+		[UNWIND_SIGNAL_CODE_MAX]; /* what a coroutine's first function returns to, without information */
 	/* Is this, the 8 bytes before an address as a little-endian number, the end of a call? May err on yes. */
 	bool (*is_call)(u64 code);
 	bool is_signal_cfi_partial; /* what there is does not say where the registers are: signal_sp does */

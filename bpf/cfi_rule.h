@@ -55,6 +55,12 @@ enum {
 	CFI_MAX_SAVE_WORDS = CFI_WORDS_MASK,
 };
 
+/*
+ * Where a program has begun, in bytes below its first stack pointer: in code without information a frame that near is
+ * the C library's that calls main() (musl's: 48), not the program's.
+ */
+enum { CFI_START_BYTES = 96 };
+
 /* In force from @pc to the next row's. Rows are sorted and have different pcs. */
 struct cfi_row {
 	u32 pc; /* ELF virtual address - the table's text_base */

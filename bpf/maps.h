@@ -105,5 +105,6 @@ struct unwind_maps {
 	u32 epoch; /* of the process when they were read: a later one makes them doubtful */
 	u32 execs; /* of the process: after another one they are another program's */
 	u32 reserved;
+	u64 start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	struct unwind_map maps[MAX_UNWIND_MAPS];
 };

@@ -235,15 +235,6 @@ static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32
 	return STEP_ON;
 }
 
-/* Do handlers return to the code at @pc? It is known by its bytes where nothing else marks it (musl). */
-static __always_inline bool is_signal_code(const struct walk *w, u64 pc)
-{
-	u64 code;
-
-	return !bpf_probe_read_user(&code, sizeof(code), (void *)pc) &&
-	       (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word);
-}
-
 /*
  * Is @pc, whose byte before has no information, the first of a function? No call returns there:
  * makecontext() has put it where a coroutine's first function returns to.
@@ -299,11 +290,18 @@ static __always_inline int step_guess(struct walk *w, struct walk_frame *f, cons
 /* From a frame in code without information. */
 static __noinline int step_unknown(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
 {
+	u64 code;
+
 	if (!w || !f || !maps)
 		return STACK_LIMIT;
-	if (is_signal_code(w, w->pc))
+	/* Code that handlers return to, and coroutines, is known by its bytes where nothing else marks it. */
+	if (bpf_probe_read_user(&code, sizeof(code), (void *)w->pc))
+		code = 0;
+	if (code && (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word))
 		return step_signal(w, f, cfi_rule(CFI_SIGNAL, SIGNAL_SP_OFFSET(w->word) / w->word, 0, 0));
-	if (is_function_start(maps, w->pc))
+	if (code && code == COROUTINE_CODE(w->word))
+		return STACK_COMPLETE;
+	if (is_function_start(maps, w->pc) || maps->start_sp - w->sp <= CFI_START_BYTES)
 		return STACK_COMPLETE;
 	return step_guess(w, f, maps);
 }

@@ -19,6 +19,7 @@ static const u64 exit_hold_ns = 1000ULL * 1000 * 1000; /* and for the others to 
 int tracer_open_image(struct traced *p)
 {
 	bool is_32bit = false;
+	struct proc_stat stat;
 	char path[32];
 	int err;
 
@@ -35,6 +36,7 @@ int tracer_open_image(struct traced *p)
 	p->cpu = cpu_native(is_32bit ? 4 : 8);
 	if (!p->cpu)
 		return -ENOTSUP;
+	p->start_sp = proc_read_stat(&stat, p->pid) ? 0 : stat.start_sp;
 	places_init(&p->places, p->cpu, p->mem_fd);
 	p->nr_maps = 0;
 	return 0;

@@ -59,6 +59,7 @@ struct traced {
 	u32 nr_holds;
 	u64 hold_end_ns;	/* of a hold by tracer_hold() */
 	taddr_t entry;		/* where the dynamic linker hands over */
+	taddr_t start_sp;	/* struct unwinder */
 	u64 nr_urgent, nr_done; /* records that threads stand for */
 };
 

@@ -99,6 +99,7 @@ u64 tracer_take_stack(struct tracer *t, struct traced *p)
 		.arch = unwind_arch(cpu->machine, cpu->word_size),
 		.is_big = cpu->is_big,
 		.address_mask = cpu->code_mask,
+		.start_sp = p->start_sp,
 		.ctx = t,
 		.read = read_memory,
 		.find = find_place,

@@ -75,14 +75,12 @@ static int step_signal(struct walk *w, u32 rule)
 	return STEP_ON;
 }
 
-/* The code that handlers return to, in a C library without information about it. */
-static bool is_signal_code(const struct walk *w)
+/* Is it this code, which is known by its bytes in a C library without information about it? */
+static bool is_code(const struct walk *w, const u8 *known, size_t size)
 {
-	const struct unwind_arch *arch = w->u->arch;
 	u8 code[UNWIND_SIGNAL_CODE_MAX];
 
-	return !w->u->read(w->u->ctx, w->regs.pc, code, arch->signal_code_size) &&
-	       !memcmp(code, arch->signal_code, arch->signal_code_size);
+	return size && !w->u->read(w->u->ctx, w->regs.pc, code, size) && !memcmp(code, known, size);
 }
 
 /* The register that a rule begins with, and the CFA. */
@@ -220,9 +218,12 @@ static int step_unknown(struct walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
-	if (is_signal_code(w))
+	if (is_code(w, arch->signal_code, arch->signal_code_size))
 		return step_signal(w, cfi_rule(CFI_SIGNAL, arch->signal_sp / arch->word_size, 0, 0));
-	return is_function_start(w) ? STACK_COMPLETE : step_guess(w);
+	if (is_code(w, arch->coroutine_code, arch->coroutine_code_size) || is_function_start(w) ||
+	    w->u->start_sp - w->regs.sp <= CFI_START_BYTES)
+		return STACK_COMPLETE;
+	return step_guess(w);
 }
 
 /* The call has just happened. */

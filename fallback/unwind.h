@@ -26,6 +26,7 @@ struct unwinder {
 	const struct unwind_arch *arch;
 	bool is_big;	  /* byte order of the target */
 	u64 address_mask; /* bits of a return address that count, 0 = all (aarch64: without its signature) */
+	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	void *ctx;
 	/* Copy @len bytes at @addr. 0 or -errno. */
 	int (*read)(void *ctx, taddr_t addr, void *buf, size_t len);

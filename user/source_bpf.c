@@ -15,6 +15,7 @@
 #include "user/ifunc.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/programs.h"
 #include "user/task_layout.h"
 #include "user/unwind_tables.h"
@@ -491,7 +492,9 @@ out:
 static int update_tables(struct source *s, const struct target *t)
 {
 	const struct traced *told = find_traced(s, t->pid);
+	struct proc_stat stat;
 	const struct unwind_mappings maps = { .list = &t->maps,
+					      .start_sp = proc_read_stat(&stat, t->pid) ? 0 : stat.start_sp,
 					      .word = t->is_32bit ? 4 : 8,
 					      .epoch = told ? told->epoch : 0,
 					      .execs = told ? told->execs : 0 };

@@ -305,6 +305,7 @@ static void publish(struct unwind_tables *u, struct unwind_maps *to, const struc
 	to->nr = from->nr;
 	to->epoch = from->epoch;
 	to->execs = from->execs;
+	to->start_sp = from->start_sp;
 	memcpy(to->maps, from->maps, sizeof(to->maps));
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&to->seq, u->seq, __ATOMIC_SEQ_CST);
@@ -363,6 +364,7 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 		maps->word = from->word;
 		maps->epoch = from->epoch;
 		maps->execs = from->execs;
+		maps->start_sp = from->start_sp;
 		for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
 			maps->maps[i].start = maps->maps[i].end = INT64_MAX;
 		err = set_process(u, pid, maps);

@@ -24,9 +24,10 @@ void unwind_tables_free(struct unwind_tables *u);
 /* A process's mappings, and when they were read. */
 struct unwind_mappings {
 	const struct mapping_list *list;
-	u32 word;  /* bytes of an address */
-	u32 epoch; /* of the process when they were read: struct process_state, bpf/maps.h */
-	u32 execs; /* programs that it had executed */
+	u32 word;	  /* bytes of an address */
+	u32 epoch;	  /* of the process when they were read: struct process_state, bpf/maps.h */
+	u32 execs;	  /* programs that it had executed */
+	taddr_t start_sp; /* stack pointer at its first instruction; 0 = not known */
 };
 
 /*

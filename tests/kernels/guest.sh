@@ -161,6 +161,16 @@ test_attach_two() {
 	untouched "$second"
 }
 
+test_follow() {
+	traced -f -- "$T/fork" 3
+	[ "$status" -eq 0 ]
+	nothing_lost
+	jq -e '[.processes[] | [.totals.live_blocks, .totals.unknown_frees, .exit.code]] == [[3, 0, 0], [9, 0, 0], [9, 0, 0], [9, 0, 0]]' "$report"
+	traced -f -- "$T/sharers" clone
+	[ "$status" -eq 0 ]
+	as_told
+}
+
 test_killed_heaptap() {
 	spinning 1 2
 	attached "$TARGET"

@@ -333,9 +333,6 @@ static void coroutines(void)
 		contexts[i].uc_stack.ss_size = sizeof(stacks[i]);
 		contexts[i].uc_link = NULL;
 		context_shadows[i].outside = 1;
-#ifdef __i386__ /* the piece of code that it returns to is in the middle of makecontext() */
-		context_shadows[i].end = "no-unwind-info";
-#endif
 		makecontext(&contexts[i], (void (*)(void))t_coroutine, 1, i);
 	}
 	setcontext(&contexts[0]);
@@ -349,9 +346,11 @@ static void coroutines(void)
 __attribute__((constructor)) CALL static void t_constructor(void)
 {
 	chains_begin();
+	main_shadow.end = getenv("TRUTH_CONSTRUCTOR_END");
 	ENTER();
 	t_allocates(11);
 	LEAVE();
+	main_shadow.end = NULL;
 }
 
 /* The last one: main has returned. */

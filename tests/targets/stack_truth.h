@@ -6,8 +6,8 @@
  * chain END ALLOCATIONS BYTES t_innermost;t_next;...;main
  *
  * "*" stands for any functions of libraries in between; those outside main or a thread's start are left out.
- * END is "complete" or why the stack is cut. $TRUTH_DEPTH: the depth that heaptap is told; $TRUTH_END: the END
- * of stacks that are not cut there, where a C library has no call frame information.
+ * END is "complete" or why the stack is cut. $TRUTH_DEPTH: the depth that heaptap is told; $TRUTH_THREAD_END:
+ * the END of threads' stacks that are not cut there, where a C library has no call frame information.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct shadow {
 struct chain {
 	uint64_t hash;
 	unsigned nr;
-	int is_cut;
+	int is_cut, is_thread;
 	const char *end;
 	unsigned long count, bytes;
 	const char *names[MAX_TOLD]; /* innermost first */
@@ -88,6 +88,7 @@ static struct chain *chain_find(const struct shadow *s)
 		c->nr = shown;
 		c->is_cut = is_cut;
 		c->end = s->end;
+		c->is_thread = s->outside == OUTSIDE_THREAD;
 		for (unsigned k = 0; k < shown; k++)
 			c->names[k] = s->names[s->nr - 1 - k];
 		return c;
@@ -130,14 +131,13 @@ static void chains_begin(void)
 
 static void chains_print(void)
 {
-	const char *end = getenv("TRUTH_END");
+	const char *thread_end = getenv("TRUTH_THREAD_END");
 	static char out[1 << 16];
 
-	if (!end)
-		end = "complete";
 	setvbuf(stdout, out, _IOFBF, sizeof(out));
 	for (unsigned i = 0; i < MAX_CHAINS; i++) {
 		const struct chain *c = &chains[i];
+		const char *end = c->is_thread && thread_end ? thread_end : "complete";
 
 		if (!c->hash)
 			continue;

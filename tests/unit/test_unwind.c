@@ -312,8 +312,10 @@ struct made {
 	bool is_big;
 	struct cfi_row rows[4];
 	size_t nr_rows;
-	bool has_signal_code; /* at CODE_AT + 0x200, which has no row */
-	bool has_calls;	      /* before each return address */
+	bool has_signal_code;	 /* at CODE_AT + 0x200, which has no row */
+	bool has_calls;		 /* before each return address */
+	bool has_coroutine_code; /* at CODE_AT + 0x200 */
+	taddr_t start_sp;
 	u64 words[NR_WORDS];
 	struct cfi_table table;
 };
@@ -325,6 +327,10 @@ static int read_made(void *ctx, taddr_t addr, void *buf, size_t len)
 
 	if (addr == CODE_AT + 0x200 && m->has_signal_code) {
 		memcpy(buf, m->arch->signal_code, len);
+		return 0;
+	}
+	if (addr == CODE_AT + 0x200 && m->has_coroutine_code && len == m->arch->coroutine_code_size) {
+		memcpy(buf, m->arch->coroutine_code, len);
 		return 0;
 	}
 	if (addr >= CODE_AT && m->has_calls && len == 8) {
@@ -351,9 +357,12 @@ static bool find_made(void *ctx, taddr_t pc, struct unwind_place *place)
 static size_t walk_made(struct made *m, const struct unwind_regs *regs, taddr_t *ips, size_t max,
 			enum stack_end *end)
 {
-	struct unwinder u = {
-		.arch = m->arch, .is_big = m->is_big, .ctx = m, .read = read_made, .find = find_made
-	};
+	struct unwinder u = { .arch = m->arch,
+			      .is_big = m->is_big,
+			      .start_sp = m->start_sp,
+			      .ctx = m,
+			      .read = read_made,
+			      .find = find_made };
 
 	if (m->arch->machine == EM_AARCH64)
 		u.address_mask = 0xffffffffffffULL;
@@ -616,6 +625,49 @@ static void test_coroutine_end(void **state)
 	}
 }
 
+/* Near the stack pointer that the program began with, in code without information, lies no function of the program. */
+static void test_program_start(void **state)
+{
+	static const struct {
+		s32 bytes; /* from the frame up to it */
+		enum stack_end end;
+	} cases[] = { { 48, STACK_COMPLETE },
+		      { 0, STACK_COMPLETE },
+		      { CFI_START_BYTES, STACK_COMPLETE },
+		      { CFI_START_BYTES + 8, STACK_NO_INFO },
+		      { -8, STACK_NO_INFO } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct made m = { .arch = unwind_arch(EM_X86_64, 8) };
+		struct unwind_regs regs = { .pc = CODE_AT + 0x10, .sp = STACK_AT, .is_at_entry = true };
+		enum stack_end end;
+		taddr_t ips[4];
+
+		m.words[0] = CODE_AT + 0x20;
+		m.start_sp = STACK_AT + 8 + (u64)(s64)cases[i].bytes;
+		assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 1);
+		assert_int_equal(end, cases[i].end);
+	}
+}
+
+/* i386: makecontext() lets the first function return into code of its own that has no information. */
+static void test_coroutine_code(void **state)
+{
+	struct made m = { .arch = unwind_arch(EM_386, 4) };
+	struct unwind_regs regs = { .pc = CODE_AT + 0x10, .sp = STACK_AT, .is_at_entry = true };
+	enum stack_end end;
+	taddr_t ips[4];
+
+	(void)state;
+	m.words[0] = CODE_AT + 0x200;
+	assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 1);
+	assert_int_equal(end, STACK_NO_INFO);
+	m.has_coroutine_code = true;
+	assert_int_equal(walk_made(&m, &regs, ips, 4, &end), 1);
+	assert_int_equal(end, STACK_COMPLETE);
+}
+
 /* A call of address 0 met its signal handler: there is more of the stack, but no way to it. */
 static void test_call_of_address_0(void **state)
 {
@@ -699,6 +751,8 @@ int main(void)
 		cmocka_unit_test(test_frame_pointers),
 		cmocka_unit_test(test_entry),
 		cmocka_unit_test(test_call_code),
+		cmocka_unit_test(test_program_start),
+		cmocka_unit_test(test_coroutine_code),
 		cmocka_unit_test(test_signal_code),
 		cmocka_unit_test(test_call_at_the_end),
 		cmocka_unit_test(test_coroutine_end),

@@ -74,7 +74,7 @@ int proc_read_stat(struct proc_stat *out, pid_t pid)
 	char text[1024];
 	char *open_paren, *close_paren;
 	unsigned long flags;
-	unsigned long long start_time;
+	unsigned long long start_time, start_sp = 0;
 	long nr_threads;
 	size_t len;
 	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
@@ -88,10 +88,11 @@ int proc_read_stat(struct proc_stat *out, pid_t pid)
 		return -EPROTO;
 
 	*out = (struct proc_stat){ 0 };
-	/* Fields 3, 4, 9, 20 and 22 of proc(5). */
+	/* Fields 3, 4, 9, 20, 22 and 28 of proc(5). */
 	if (sscanf(close_paren + 1,
-		   " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-		   &out->state, &out->ppid, &flags, &nr_threads, &start_time) != 5)
+		   " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu "
+		   "%*u %*d %*u %*u %*u %llu",
+		   &out->state, &out->ppid, &flags, &nr_threads, &start_time, &start_sp) < 5)
 		return -EPROTO;
 	len = close_paren - open_paren - 1;
 	if (len >= sizeof(out->comm))
@@ -100,6 +101,7 @@ int proc_read_stat(struct proc_stat *out, pid_t pid)
 	out->is_kernel_thread = flags & PF_KERNEL_THREAD;
 	out->nr_threads = (u32)nr_threads;
 	out->start_time = start_time;
+	out->start_sp = start_sp;
 	return 0;
 }
 

@@ -20,8 +20,9 @@ struct proc_stat {
 	char state; /* 'R' 'S' 'D' 'T' 't' 'Z' 'X' */
 	pid_t ppid;
 	bool is_kernel_thread;
-	u32 nr_threads; /* alive, the main thread counted even when it is a zombie */
-	u64 start_time; /* clock ticks since boot */
+	u32 nr_threads;	  /* alive, the main thread counted even when it is a zombie */
+	u64 start_time;	  /* clock ticks since boot */
+	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 without the right to know */
 };
 
 /* Of a process or of any thread. */

@@ -50,6 +50,9 @@ struct pt_regs {
 #define SIGNAL_CODE(word)      0xd4000001d2801168ULL
 #define SIGNAL_CODE_MASK(word) (~0ULL)
 
+/* The code that the first function of a coroutine returns to, where no call frame information marks it: nowhere. */
+#define COROUTINE_CODE(word) 0ULL
+
 /* Are the 8 bytes before an address, as a number, the end of a call? (arch/unwind.c) */
 #define IS_CALL(code)                                                                                        \
 	(((code) >> 32 & 0xfc000000) == 0x94000000 || ((code) >> 32 & 0xfffffc1f) == 0xd63f0000 ||           \

@@ -50,6 +50,9 @@ struct pt_regs {
 #define SIGNAL_CODE(word)      ((word) == 4 ? 0x80cd000000adb8ULL : 0x0f0000000fc0c748ULL)
 #define SIGNAL_CODE_MASK(word) ((word) == 4 ? ~0ULL >> 8 : ~0ULL)
 
+/* The code that the first function of a coroutine returns to, where no call frame information marks it (arch/unwind.c). */
+#define COROUTINE_CODE(word) ((word) == 4 ? 0x7400243c839c248dULL : 0)
+
 /* Are the 8 bytes before an address, as a number, the end of a call? (arch/unwind.c) */
 #define IS_CALL_AT(code, byte) (((code) >> 8 * (byte)&0x38ff) == 0x10ff)
 #define IS_CALL(code)                                                                                        \
