@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "user/control.h"
 #include "user/launch.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/options.h"
 #include "user/output.h"
+#include "user/perturb.h"
 #include "user/recorder.h"
 #include "user/session.h"
 
@@ -104,6 +107,8 @@ static void finish(struct run *r)
 		scan(r, true);
 	session_stop(r->session);
 	session_has_no_allocator(r->session);
+	if (r->options->perturb && !session_has_kind(r->session, "glibc"))
+		warn("run: --perturb: no effect: no glibc in the program");
 	if (session_report(r->session))
 		error("run: the report is not complete");
 }
@@ -195,12 +200,16 @@ static int judged_status(const struct run *r, int status)
 /* With a session and a control: the program's exit status, or ours. */
 static int run_program(const struct options *o, struct run *r, struct control *c)
 {
+	auto_free char **env = NULL;
 	struct launch_options lo = {
 		.argv = o->args, .user = o->user, .cwd = o->cwd, .max_children = o->follow ? o->max_procs : 0
 	};
 	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended };
 	int status, err;
 
+	if (o->perturb && perturb_env(&env, environ))
+		return launch_error(-ENOMEM);
+	lo.env = env;
 	lo.tracer = session_tracer(r->session, &lo.source);
 	err = launch_new(&r->launch, &lo, &hooks);
 	if (err)

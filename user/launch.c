@@ -104,7 +104,7 @@ static void child(const struct launch_options *o, int go, int report)
 	if (!f.err && o->cwd && chdir(o->cwd))
 		f = (struct failure){ STEP_CWD, -errno };
 	if (!f.err) {
-		execvp(o->argv[0], o->argv);
+		execvpe(o->argv[0], o->argv, o->env ? o->env : environ);
 		f = (struct failure){ STEP_EXEC, -errno };
 	}
 	if (write(report, &f, sizeof(f)) < 0)

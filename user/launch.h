@@ -18,6 +18,7 @@ struct launch_options {
 	char *const *argv; /* program and arguments, NULL-terminated */
 	const char *user;  /* run as this user, NULL = as we are */
 	const char *cwd;   /* NULL = here */
+	char *const *env;  /* NULL = ours */
 	/* Who traces it, if not this thread: then launch_hold() is not to be used. */
 	struct source *source;		    /* borrowed */
 	const struct source_tracer *tracer; /* NULL = this thread */

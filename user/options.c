@@ -159,6 +159,8 @@ const struct option_row option_rows[] = {
 	  .help = "say who holds a block of each of the N callers that grew most and of those possibly lost; "
 		  "or "
 		  "of the block at ADDRESS (0x...)" },
+	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
+	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
 	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = TRACING,
 	  .help = "in a leak verdict, the bits of a word that make an address, for programs that keep marks "
 		  "in "

@@ -59,7 +59,7 @@ struct options {
 	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
-	bool gen_suppressions, unaligned;
+	bool gen_suppressions, unaligned, perturb;
 	bool follow;	  /* children, and theirs */
 	u32 max_procs;	  /* at most so many of them */
 	u32 nr_whys;	  /* callers whose blocks' holders are shown */

@@ -584,6 +584,18 @@ bool session_has_no_allocator(const struct session *s)
 	return is_none;
 }
 
+bool session_has_kind(const struct session *s, const char *kind)
+{
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct target *t = s->processes[i]->target;
+
+		for (size_t k = 0; k < t->nr_allocators; k++)
+			if (!strcmp(t->allocators[k].kind, kind))
+				return true;
+	}
+	return false;
+}
+
 int session_wait_fd(const struct session *s)
 {
 	return s->ops->wait_fd(s->source);

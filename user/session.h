@@ -45,6 +45,9 @@ void session_update(struct session *s, pid_t pid);
 /* Say so, once for each process, if no allocator has been found in it. True if none was found in any. */
 bool session_has_no_allocator(const struct session *s);
 
+/* An allocator of this kind ("glibc") was found in a process. */
+bool session_has_kind(const struct session *s, const char *kind);
+
 /* Readable when there is something to do; -1 = do not wait. */
 int session_wait_fd(const struct session *s);
 

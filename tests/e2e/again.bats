@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Verdict after verdict on one process: what is new, what was found again, what grew; pointers in disguise.
+# Verdict after verdict on one process: what is new, found again, grew; pointers in disguise; old ones overwritten.
 
 load ../lib/common
 
@@ -169,4 +169,20 @@ lost() { of_function "$1" definite.blocks; }
 	[ "$status" -eq 2 ]
 	run "$HEAPTAP" run --pointer-mask 0x0 -- "$T/nothing"
 	[ "$status" -eq 2 ]
+}
+
+@test "again: --perturb: an old pointer in fresh memory hides no leak; the environment is kept" {
+	traced -- "$T/stale"
+	[ "$(of_function stale_loses reachable.blocks)" -eq 1 ]
+	traced --perturb -- "$T/stale"
+	[ "$(lost stale_loses)" -eq 1 ]
+	GLIBC_TUNABLES=glibc.malloc.arena_max=3 traced --perturb --no-scan -- env
+	grep -qx 'GLIBC_TUNABLES=glibc.malloc.perturb=165:glibc.malloc.tcache_count=0:glibc.malloc.arena_max=3' "$out"
+	[ "$(grep -c GLIBC_TUNABLES "$out")" -eq 1 ]
+}
+
+@test "again: --perturb: without glibc it says that it has no effect" {
+	[ -x "$T/leak-musl" ] || skip "no musl-gcc"
+	traced --perturb -- "$T/leak-musl"
+	grep -q -- '--perturb: no effect' "$err"
 }
