@@ -166,7 +166,9 @@ static void tell_losses(struct serve_trace *t, struct traced *p, const struct lo
 				     .frees = l->frees,
 				     .stacks = l->stacks,
 				     .other = l->other,
-				     .abandoned = l->abandoned };
+				     .abandoned = l->abandoned,
+				     .unfollowed = l->unfollowed,
+				     .sharers = l->sharers };
 
 	if (!t->out || !memcmp(l, &p->told, sizeof(*l)))
 		return;
@@ -186,7 +188,9 @@ static void tell_taint(struct serve_trace *t, const struct traced *p)
 					   .frees = p->told.frees,
 					   .stacks = p->told.stacks,
 					   .other = p->told.other,
-					   .abandoned = p->told.abandoned };
+					   .abandoned = p->told.abandoned,
+					   .unfollowed = p->told.unfollowed,
+					   .sharers = p->told.sharers };
 
 	tell(t, STREAM_LOSSES, &rec);
 }

@@ -42,7 +42,7 @@ struct stream_source {
 	struct module **numbered; /* owned; by number in the stream - 1 */
 	size_t nr_numbered;
 	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
-	u64 stack_base, nr_stacks;
+	u64 nr_breaks; /* streams that did not continue the one before */
 };
 
 static struct process *find(const struct stream_source *s, u32 pid)
@@ -313,7 +313,9 @@ static int on_losses(struct stream_source *s, const void *rec)
 				     .frees = in->frees,
 				     .stacks = in->stacks,
 				     .other = in->other,
-				     .abandoned = in->abandoned };
+				     .abandoned = in->abandoned,
+				     .unfollowed = in->unfollowed,
+				     .sharers = in->sharers };
 	p->losses.allocs += p->before.allocs;
 	p->losses.frees += p->before.frees;
 	p->losses.stacks += p->before.stacks;
@@ -324,13 +326,20 @@ static int on_losses(struct stream_source *s, const void *rec)
 	return note(s, EVENT_LOSSES, in->flags, in->pid);
 }
 
+/* Ids of a stream that continues no other must not be those of one before it: mappings may have changed. */
+static u64 stack_id(const struct stream_source *s, u64 id)
+{
+	if (id < STACK_FIRST_ID || !s->nr_breaks)
+		return id;
+	id ^= s->nr_breaks * 0x9e3779b97f4a7c15ULL;
+	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
+}
+
 static int on_stack(struct stream_source *s, const void *rec)
 {
 	struct stack_event ev = *(const struct stack_event *)rec;
 
-	if (ev.id >= STACK_FIRST_ID)
-		s->nr_stacks = ev.id - STACK_FIRST_ID + 1;
-	ev.id += s->stack_base;
+	ev.id = stack_id(s, ev.id);
 	return pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
 }
 
@@ -347,8 +356,7 @@ static int on_event(struct stream_source *s, const void *rec)
 	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
 	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
 	ev.h.fn = s->fns[ev.h.fn];
-	if (ev.stack >= STACK_FIRST_ID)
-		ev.stack += s->stack_base;
+	ev.stack = stack_id(s, ev.stack);
 	return pass(s, &ev, sizeof(ev));
 }
 
@@ -408,8 +416,7 @@ void stream_source_restart(struct stream_source *s, bool is_continued)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		s->processes[i]->has_gap |= !is_continued;
 	stream_reader_restart(s->reader);
-	s->stack_base += s->nr_stacks;
-	s->nr_stacks = 0;
+	s->nr_breaks += !is_continued;
 	s->nr_numbered = 0;
 	memset(s->fns, 0, sizeof(s->fns));
 	if (!s->mapped)
