@@ -53,17 +53,22 @@ static int connect_unix(const struct net_addr *a, int timeout_ms, int *fd)
 	return -EPERM;
 }
 
-int net_connect(const struct net_addr *a, int timeout_ms, int *fd)
+#ifdef ONLY_NUMERIC_HOSTS /* static programs cannot look names up */
+static int connect_name(const struct net_addr *a, int timeout_ms, int *fd)
+{
+	(void)a;
+	(void)timeout_ms;
+	(void)fd;
+	return -EADDRNOTAVAIL;
+}
+#else
+static int connect_name(const struct net_addr *a, int timeout_ms, int *fd)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
 	struct addrinfo *list;
 	char port[8];
 	int err;
 
-	if (a->kind == NET_UNIX)
-		return connect_unix(a, timeout_ms, fd);
-	if (a->kind != NET_TCP)
-		return -EINVAL;
 	snprintf(port, sizeof(port), "%u", a->port);
 	err = getaddrinfo(a->host, port, &hints, &list);
 	if (err) {
@@ -75,4 +80,19 @@ int net_connect(const struct net_addr *a, int timeout_ms, int *fd)
 		err = connect_within(i->ai_addr, i->ai_addrlen, timeout_ms, fd);
 	freeaddrinfo(list);
 	return err;
+}
+#endif
+
+int net_connect(const struct net_addr *a, int timeout_ms, int *fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len;
+
+	if (a->kind == NET_UNIX)
+		return connect_unix(a, timeout_ms, fd);
+	if (a->kind != NET_TCP)
+		return -EINVAL;
+	len = net_numeric(a, &sa);
+	return len ? connect_within((struct sockaddr *)&sa, len, timeout_ms, fd)
+		   : connect_name(a, timeout_ms, fd);
 }

@@ -57,8 +57,7 @@ char *net_private_path(char *buf, size_t size, const char *name)
 	return buf;
 }
 
-/* A socket address of @a, for numbers and "localhost"; its size, 0 if it is a name. */
-static socklen_t numeric(const struct net_addr *a, struct sockaddr_storage *out)
+socklen_t net_numeric(const struct net_addr *a, struct sockaddr_storage *out)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)out;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
@@ -167,7 +166,7 @@ static int listen_unix(struct net_listener *l)
 static int listen_tcp(struct net_listener *l)
 {
 	struct sockaddr_storage sa;
-	socklen_t len = numeric(&l->addr, &sa);
+	socklen_t len = net_numeric(&l->addr, &sa);
 	int yes = 1;
 
 	if (!len)

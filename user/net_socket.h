@@ -2,6 +2,7 @@
 /* Sockets of serve and connect: made with care, and never waited for without a limit. */
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "user/net_addr.h"
@@ -37,6 +38,9 @@ char *net_private_path(char *buf, size_t size, const char *name);
  * block. At the other end of a UNIX socket must be the same user or root. 0, -ETIMEDOUT or -errno; not logged.
  */
 int net_connect(const struct net_addr *a, int timeout_ms, int *fd) __must_check;
+
+/* The socket address of a tcp address with a number or "localhost" in it; its size, 0 for other names. */
+socklen_t net_numeric(const struct net_addr *a, struct sockaddr_storage *out);
 
 /* What every connection gets: does not block, close-on-exec, no delay, the kernel's own keepalive. */
 void net_prepare(int fd);

@@ -42,7 +42,7 @@ struct stream_source {
 	struct module **numbered; /* owned; by number in the stream - 1 */
 	size_t nr_numbered;
 	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
-	u64 nr_breaks; /* streams that did not continue the one before */
+	u64 nr_breaks;		/* streams that did not continue the one before */
 };
 
 static struct process *find(const struct stream_source *s, u32 pid)

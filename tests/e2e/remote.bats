@@ -623,3 +623,25 @@ watching_host() {
 	is .scan.definite.blocks 32
 	ended "$SERVE" 0
 }
+
+@test "remote: the agent serves: counts and verdicts as run has them" {
+	[ -x "$O/heaptap-agent" ] || skip "no agent built: make AGENT=1"
+	HEAPTAP=$O/heaptap-agent serving --wait -- "$T/leak"
+	watched "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	ended "$SERVE" 0
+	normal "$report" | jq 'del(.backend)' >"$BATS_TEST_TMPDIR/remote.json"
+	traced -- "$T/leak"
+	normal "$report" | jq 'del(.backend)' >"$BATS_TEST_TMPDIR/local.json"
+	diff "$BATS_TEST_TMPDIR/remote.json" "$BATS_TEST_TMPDIR/local.json"
+}
+
+@test "remote: a recording of a connection has the same report" {
+	serving --wait -- "$T/leak"
+	watched -w "$BATS_TEST_TMPDIR/r.heaptap" "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	normal "$report" | jq 'del(.backend)' >"$BATS_TEST_TMPDIR/live.json"
+	"$HEAPTAP" report --sysroot / -o "$BATS_TEST_TMPDIR/r.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	normal "$BATS_TEST_TMPDIR/r.json" | jq 'del(.backend)' >"$BATS_TEST_TMPDIR/replayed.json"
+	diff "$BATS_TEST_TMPDIR/live.json" "$BATS_TEST_TMPDIR/replayed.json"
+}

@@ -20,7 +20,7 @@ AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
 AGENT_OPT   := -std=gnu11 -Os -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections
 # musl-gcc keeps the kernel's headers, which are the distribution's, out.
-AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS $(WARNINGS) $(if $(CI),-Werror) \
+AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
                $(if $(findstring musl,$(AGENT_CC)),-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch))
 
 $(O)/heaptap-agent: $(AGENT_OBJS)
