@@ -169,6 +169,8 @@ static int write_report(void *arg)
 			err = session_describe(s, s->processes[i], w->report.time_ns,
 					       &w->list[w->report.nr_processes++]);
 	w->report.symbolizer = s->symbolizer;
+	if (err)
+		error("report: %s", strerror(-err));
 	return err ? err : outputs_write(s->outs, &w->report);
 }
 
@@ -186,8 +188,10 @@ int session_report(struct session *s)
 	};
 	int err;
 
-	if (!w.list)
+	if (!w.list) {
+		error("report: %s", strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	w.report.processes = w.list;
 	session_forget_findings(s);
 	err = session_aside(s, write_report, &w);
