@@ -21,8 +21,8 @@ static const struct {
 	{ "mallctl", "jemalloc", true },
 	{ "tc_malloc", "tcmalloc", true },
 	{ "mi_malloc", "mimalloc", true },
+	{ "__libc_malloc_impl", "musl", false }, /* has a __libc_malloc too */
 	{ "__libc_malloc", "glibc", false },
-	{ "__libc_malloc_impl", "musl", false },
 	{ "__dls3", "musl", false },
 	{ "_ZSt15get_new_handlerv", "libstdc++", true },
 	{ "_ZSt15set_new_handlerPFvvE", "libc++", true },
@@ -178,7 +178,7 @@ static int place_all(struct finder *f)
 		if (err) {
 			list->nr_skipped++;
 			warn("probe: %s: no probe in %s: %s", f->name, alloc_fn(s.fn)->symbol,
-			     strerror(-err));
+			     err == -EILSEQ ? "no function begins where its symbol says" : strerror(-err));
 			continue;
 		}
 		list->sites[kept++] = s;

@@ -468,6 +468,8 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 
 	if (!insn_is_supported(elf->machine))
 		return place_unread(site, elf, list, options);
+	if (!probe_is_entry(elf, site->start))
+		return -EILSEQ;
 	err = body_read(&b, elf, site->start, site->end);
 	if (err)
 		return err;

@@ -79,3 +79,11 @@ load ../lib/common
 	nothing_lost
 	is .exit.code 0
 }
+
+@test "faults: static programs are told which C library's allocator they have (B12)" {
+	traced -- "$T/leak-static"
+	is '.allocators[0].kind' glibc
+	[ -x "$T/leak-musl-static" ] || skip "no musl-gcc"
+	traced -- "$T/leak-musl-static"
+	is '.allocators[0].kind' musl
+}

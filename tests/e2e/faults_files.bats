@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Files that lie, that are gone, that never were, that are elsewhere: probes never harm, names are right or say so.
+
+load ../lib/common
+
+# value_of SYMBOL FILE, in decimal
+value_of() { echo $((16#$(nm "$2" | awk -v s="$1" '$3 == s { print $1 }'))); }
+
+# as_untraced PROGRAM: prints and ends the same under heaptap
+as_untraced() {
+	traced -q -- "$1"
+	[ "$status" -eq 0 ] && cmp -s "$out" "$BATS_TEST_TMPDIR/control"
+}
+
+@test "faults: symbols named malloc and free inside functions, instructions and data (D8)" {
+	local base text at
+	"$T/work" >"$BATS_TEST_TMPDIR/control"
+	base=$(value_of work "$T/work")
+	text=$((16#$(objdump -h "$T/work" | awk '$2 == ".text" { print $4 }')))
+	for ((at = 0; at < 24; at++)); do
+		objcopy --add-symbol "free=.text:$((base - text + at)),function,global" "$T/work" "$BATS_TEST_TMPDIR/w$at"
+		as_untraced "$BATS_TEST_TMPDIR/w$at" || { echo "free at work+$at: $status"; cat "$err"; return 1; }
+		[ "$at" -eq 0 ] || grep -q 'no probe in free: no function begins' "$err"
+	done
+	# In the middle of main and of both, of no length, of all lengths, in data.
+	objcopy --add-symbol "malloc=.text:$(($(value_of main "$T/work") - text + 1)),function,global" \
+		--add-symbol "free=.text:$(($(value_of main "$T/work") - text + 1)),function,global" "$T/work" "$BATS_TEST_TMPDIR/both"
+	as_untraced "$BATS_TEST_TMPDIR/both"
+	objcopy --add-symbol "malloc=.rodata:4,function,global" --add-symbol "calloc=.data:0,function,global" \
+		--add-symbol "realloc=0xfffffffffffff000,function,global" "$T/work" "$BATS_TEST_TMPDIR/data"
+	as_untraced "$BATS_TEST_TMPDIR/data"
+	# One address for both: one probe.
+	objcopy --add-symbol "malloc=.text:$((base - text)),function,global" \
+		--add-symbol "free=.text:$((base - text)),function,global" "$T/work" "$BATS_TEST_TMPDIR/same"
+	as_untraced "$BATS_TEST_TMPDIR/same"
+}
+
+@test "faults: the program's file is deleted, replaced by another one (D2)" {
+	cp "$T/spin" "$BATS_TEST_TMPDIR/gone"
+	start "$BATS_TEST_TMPDIR/gone"
+	TARGET=$PID
+	wait_for says gone ready
+	rm "$BATS_TEST_TMPDIR/gone"
+	attached "$TARGET"
+	sleep 0.3
+	detach
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+	cp "$T/nothing" "$BATS_TEST_TMPDIR/gone"
+	attached "$TARGET"
+	sleep 0.3
+	detach
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+	is_running "$TARGET"
+}
+
+@test "faults: a library is replaced while it is in use: names are the old one's (D2)" {
+	mkdir "$BATS_TEST_TMPDIR/lib"
+	cp "$T/step" "$BATS_TEST_TMPDIR/step"
+	cp "$(ldd "$T/step" | awk '/libc\.so/ { print $3 }')" "$BATS_TEST_TMPDIR/lib/libc.so.6"
+	coproc STEP { LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/lib exec "$BATS_TEST_TMPDIR/step" 2>/dev/null 3>&-; }
+	TARGET=$STEP_PID
+	STARTED+=("$TARGET")
+	step_answer ready
+	grep -q "$BATS_TEST_TMPDIR/lib/libc.so.6" "/proc/$TARGET/maps"
+	cp "$T/libearly.so" "$BATS_TEST_TMPDIR/new"
+	mv "$BATS_TEST_TMPDIR/new" "$BATS_TEST_TMPDIR/lib/libc.so.6"
+	attached "$TARGET"
+	step "alloc 7 50"
+	detach
+	is .totals.allocs 7
+	[ "$(of_function step_allocates live_blocks)" -eq 7 ]
+	is_running "$TARGET"
+}
+
+@test "faults: a program that exists in memory only, a library in /dev/shm (D3)" {
+	traced -- "$T/in_memory" "$T/leak"
+	[ "$status" -eq 0 ]
+	jq -e '.processes[-1] | .exe | startswith("/memfd:in memory")' "$report"
+	jq -e '.processes[-1] | .totals.live_blocks == 102 and any(.stacks[].frames[]; .function == "open_session")' "$report"
+	mkdir "/dev/shm/$$" && cp "$T/early" "$T/libearly.so" "/dev/shm/$$/"
+	traced -- "/dev/shm/$$/early"
+	rm -r "/dev/shm/$$"
+	[ "$status" -eq 0 ]
+	as_told
+}
+
+@test "faults: overlay file systems, heaptap inside and outside of the mount namespace (D3)" {
+	local d=$BATS_TEST_TMPDIR
+	mkdir "$d/low" "$d/up" "$d/mnt"
+	cp "$T/leak" "$T/leak-static" "$T/spin" "$d/low"
+	mount="mount -t tmpfs none '$d/up' && mkdir '$d/up/u' '$d/up/w' &&
+		mount -t overlay overlay -o 'lowerdir=$d/low,upperdir=$d/up/u,workdir=$d/up/w' '$d/mnt'"
+	unshare -m bash -c "$mount" || skip "no overlay mounts here"
+	for program in leak leak-static; do
+		unshare -m bash -c "$mount && timeout 60 '$HEAPTAP' run -q --force -o '$d/r.json' -- '$d/mnt/$program' >/dev/null"
+		jq -e '.processes[0] | any(.stacks[]; .live_blocks == 50 and any(.frames[]; .function == "serve"))' "$d/r.json"
+	done
+	start unshare -m bash -c "$mount && exec '$d/mnt/spin'"
+	TARGET=$PID
+	wait_for says unshare ready
+	attached "$TARGET"
+	sleep 0.3
+	detach
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+	is_running "$TARGET"
+}
+
+@test "faults: spaces, newlines, bytes that are no text and (deleted) in names of files (D4)" {
+	local d=$BATS_TEST_TMPDIR/$'a b\nc (deleted)' name=$'le\xffak (deleted)'
+	mkdir "$d"
+	cp "$T/leak" "$d/$name"
+	traced -- "$d/$name"
+	[ "$status" -eq 0 ]
+	is .totals.live_blocks 102
+	[ "$(of_function open_session allocs)" -gt 0 ]
+	timeout 60 "$HEAPTAP" run -q -- "$d/$name" 2>"$BATS_TEST_TMPDIR/text" >/dev/null
+	grep -qF 'a b\x0ac (deleted)/le\xffak (deleted)' "$BATS_TEST_TMPDIR/text"
+	LC_ALL=C grep -q $'\xff' "$BATS_TEST_TMPDIR/text" && { echo "a byte that is no text"; return 1; }
+	# And deleted for real.
+	cp "$T/spin" "$d/spin (deleted)"
+	start "$d/spin (deleted)"
+	TARGET=$PID
+	wait_for says 'spin (deleted)' ready
+	rm "$d/spin (deleted)"
+	attached "$TARGET"
+	sleep 0.3
+	detach
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+}
+
+@test "faults: a container: other user, PID, mount namespaces, another root (D5)" {
+	local d=$BATS_TEST_TMPDIR/root
+	mkdir "$d" "$d/bin" "$d/proc"
+	for file in $(ldd "$T/spin" | grep -o '/[^ ]*'); do
+		mkdir -p "$d/$(dirname "$file")"
+		cp "$file" "$d/$file"
+	done
+	cp "$T/spin" "$d/bin/contained"
+	unshare -Ur true || skip "no user namespaces here"
+	start unshare -Ur -p -m -f chroot "$d" /bin/contained 1 2
+	wait_for says unshare ready
+	TARGET=$(pgrep -x contained)
+	STARTED+=("$TARGET")
+	[ "$(awk '/^NSpid/ { print NF }' "/proc/$TARGET/status")" -ge 3 ]
+	attached "$TARGET"
+	sleep 0.3
+	detach
+	is .pid "$TARGET"
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+	[[ $(field '.allocators[0].object') == "$d"/* ]]
+	nothing_lost
+	is_running "$TARGET"
+}
+
+@test "faults: a debug file of 4 GiB, nearly all of it holes (D9)" {
+	local d=$BATS_TEST_TMPDIR
+	objcopy --only-keep-debug "$T/leak" "$d/leak.debug"
+	objcopy --strip-debug --remove-section=.gnu_debuglink "$T/leak" "$d/leak"
+	(cd "$d" && objcopy --add-gnu-debuglink=leak.debug leak)
+	truncate -s 4G "$d/leak.debug"
+	rm -f "$d/report.json"
+	timeout -k 1 60 bash -c "ulimit -v 4000000; exec '$HEAPTAP' run -q -o '$d/report.json' -- '$d/leak'" >/dev/null
+	jq -e '.processes[0].totals.live_blocks == 102' "$d/report.json"
+}
