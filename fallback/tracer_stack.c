@@ -2,6 +2,7 @@
 /* The memory of a thread that stands, and its call stack. */
 #include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "arch/unwind.h"
@@ -10,13 +11,20 @@
 
 static const u64 stack_distance = 16 << 20; /* what lies so far from sp is hardly stack */
 
-/* Fill @piece with what there is from @addr on. */
-static int load(struct piece *piece, int mem_fd, taddr_t addr)
+/*
+ * Fill @piece with what there is from @addr on. /proc/PID/mem gives what the thread itself may not read, too: where
+ * a stack ends that would be zeros, as if it had begun there.
+ */
+static int load(struct piece *piece, const struct traced *p, taddr_t addr)
 {
+	struct iovec to = { .iov_base = piece->bytes, .iov_len = sizeof(piece->bytes) }, from;
 	ssize_t nr;
 
 	piece->start = addr & ~7ULL;
-	nr = pread(mem_fd, piece->bytes, sizeof(piece->bytes), (off_t)piece->start);
+	from = (struct iovec){ .iov_base = (void *)(uintptr_t)piece->start, .iov_len = to.iov_len };
+	nr = process_vm_readv(p->pid, &to, 1, &from, 1, 0);
+	if (nr < 0 && errno != EFAULT)
+		nr = pread(p->mem_fd, piece->bytes, sizeof(piece->bytes), (off_t)piece->start);
 	piece->size = nr > 0 ? (size_t)nr : 0;
 	return nr > 0 ? 0 : -EFAULT;
 }
@@ -32,7 +40,7 @@ static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
 	if (len > 8 && (addr < piece->start || addr - piece->start + len > piece->size))
 		return pread(p->mem_fd, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EFAULT;
 	if (addr < piece->start || addr - piece->start + len > piece->size) {
-		err = load(piece, p->mem_fd, addr);
+		err = load(piece, p, addr);
 		if (err || addr - piece->start + len > piece->size)
 			return -EFAULT;
 	}

@@ -10,7 +10,7 @@ teardown() { end_started; }
 chains_equal() {
 	local depth=$1 told=$BATS_TEST_TMPDIR/told seen=$BATS_TEST_TMPDIR/seen
 	shift
-	TRUTH_DEPTH=$depth traced -q -d "$depth" -- "$@"
+	TRUTH_DEPTH=$depth traced -q -d "$depth" ${BACKEND:+-b "$BACKEND"} -- "$@"
 	[ "$status" -eq 0 ] || { echo "$*: status $status"; cat "$err"; return 1; }
 	nothing_lost || return 1
 	grep '^chain ' "$out" | sort >"$told"
@@ -55,6 +55,22 @@ linked() {
 }
 @test "stacks: musl, static (C5)" {
 	TRUTH_THREAD_END=no-unwind-info linked musl-static own
+}
+
+# The walk in user space, by the same tables: what it says of the same programs.
+@test "stacks: by ptrace as by BPF" {
+	export BACKEND=ptrace
+	local program
+	for program in stack_calls-gcc-O2-nofp stack_calls-clang-O3-nofp stack_calls-static stack_bad stack_throw stack_dlopen; do
+		chains_equal 127 "$T/$program"
+	done
+	[ ! -x "$T/stack_calls-32" ] || chains_equal 127 "$T/stack_calls-32"
+	for program in gcc-O0-fp gcc-O2-nofp clang-O3-fp; do
+		chains_equal 127 "$T/stack_random-$program" 5 2000 2
+	done
+	chains_equal 10 "$T/stack_random-gcc-O2-nofp" 7 2000 2
+	[ ! -x "$T/stack_random-musl-static" ] ||
+		TRUTH_THREAD_END=no-unwind-info chains_equal 127 "$T/stack_random-musl-static" 6 2000 3
 }
 
 @test "stacks: a random tree of calls, 100,000 allocations" {
