@@ -35,7 +35,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo check check-unit check-e2e check-leaks check-kernels check-style check-headers bench install clean help targets
+.PHONY: all deps demo check check-unit check-e2e check-ptrace check-leaks check-kernels check-style check-headers bench install clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -87,7 +87,7 @@ deps:                            ## install what building and testing need (asks
 demo: all $(O)/tests/targets/leak  ## trace the bundled leaking program (root)
 	$(O)/heaptap run $(O)/tests/targets/leak
 
-check: all check-style check-unit check-e2e  ## run all tests
+check: all check-style check-unit check-e2e check-ptrace  ## run all tests
 
 check-unit: $(UNITS)             ## unit tests only
 	$(Q)CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(UNITS)
@@ -98,6 +98,12 @@ include user/agent/agent.mk
 check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -e 'bats --tap' tests/e2e/*.bats
+
+# What tests of heaptap's own parts do not depend on is left out: reports, names, options, recordings, serve.
+PTRACE_TESTS := attach counts faults_allocators faults_lifecycle faults_memory leaks losses programs run stacks
+
+check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
+	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace prove -e 'bats --tap' $(PTRACE_TESTS:%=tests/e2e/%.bats)
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
 	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),32)

@@ -65,6 +65,7 @@ load ../lib/common
 }
 
 @test "attach: two instances on one target, both right (A11)" {
+	with_bpf_only "Linux allows one tracer by ptrace"
 	stepping
 	attached "$TARGET"
 	first=$TAP

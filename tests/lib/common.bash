@@ -11,6 +11,16 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
 
+# HEAPTAP_BACKEND=ptrace runs all tests with that one, but those that ask for another.
+if [ -n "${HEAPTAP_BACKEND:-}" ]; then
+	HEAPTAP_CONFIG=$BATS_RUN_TMPDIR/backend.conf
+	[ -f "$HEAPTAP_CONFIG" ] || echo "backend $HEAPTAP_BACKEND" >"$HEAPTAP_CONFIG"
+	export HEAPTAP_CONFIG
+fi
+
+# with_bpf_only REASON
+with_bpf_only() { [ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "with BPF only: $1"; }
+
 # ---- processes ----
 
 # Started by this test; ended with it.

@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The ptrace source: the same reports as by BPF, and targets that survive whatever happens to heaptap.
+
+load ../lib/common
+
+# normal REPORT: what must not depend on the source
+normal() {
+	jq -S '[.processes[] | {
+		totals: (.totals | del(.peak_time_ns)), functions, lost, exit, allocators,
+		scan: (.scan | if . then { definite, indirect, possible, reachable, unsure } else . end),
+		stacks: ([.stacks[] | { function, family, allocs, frees, alloc_bytes, live_blocks, live_bytes, peak_bytes, temporary,
+			definite, indirect, possible, reachable, unsure, complete, truncated, frames }] | sort_by(tostring)) }]' "$1"
+}
+
+# same_reports [OPTIONS] -- PROGRAM...
+same_reports() {
+	local source
+	for source in bpf ptrace; do
+		traced -b "$source" "$@"
+		jq -e --arg s "$source" '.backend == $s' "$report" >/dev/null
+		echo "$status" >"$BATS_TEST_TMPDIR/$source.status"
+		normal "$report" >"$BATS_TEST_TMPDIR/$source.json"
+	done
+	diff "$BATS_TEST_TMPDIR/bpf.status" "$BATS_TEST_TMPDIR/ptrace.status"
+	diff "$BATS_TEST_TMPDIR/bpf.json" "$BATS_TEST_TMPDIR/ptrace.json" | head -40
+	cmp "$BATS_TEST_TMPDIR/bpf.json" "$BATS_TEST_TMPDIR/ptrace.json"
+	jq -e 'all(.processes[]; .totals.allocs > 0)' "$report"
+}
+
+@test "ptrace: same reports as by BPF: a leaking program, linked in all ways" {
+	local variant
+	for variant in "" -static -static-pie -nopie -stripped -musl -musl-static -32 -32-static; do
+		[ -x "$T/leak_kinds$variant" ] || { echo "# leak_kinds$variant is not built here" >&3; continue; }
+		same_reports -- "$T/leak_kinds$variant"
+	done
+}
+
+@test "ptrace: same reports as by BPF: functions, operators, exceptions, failures" {
+	same_reports -- "$T/failed"
+	same_reports -- "$T/operators"
+	same_reports -- "$T/exceptions"
+	same_reports -- "$T/early"
+	same_reports --mmap -- "$T/mmap"
+	same_reports -- "$T/longjmp"
+}
+
+@test "ptrace: same reports as by BPF: libraries that come and go, code chosen at run time, exec" {
+	same_reports -- "$T/dlopen" "$T/plug_leak.so" "$T/plug_own.so"
+	same_reports -- "$T/ifunc"
+	same_reports -- "$T/exec" "$T/exec" "$T/leak"
+	same_reports -- "$T/stack_dlopen"
+}
+
+@test "ptrace: same reports as by BPF: sqlite3, git" {
+	command -v sqlite3 >/dev/null || skip "sqlite3 is not installed"
+	same_reports -- sqlite3 :memory: "create table t(a,b); insert into t values(1,2); select * from t;"
+	same_reports -- git --version
+}
+
+@test "ptrace: counts of 8 threads are the oracle's" {
+	counted -b ptrace -q -- "$T/threads" 8 2000
+	[ "$status" -eq 0 ]
+	as_counted
+	nothing_lost
+}
+
+@test "ptrace: taken where there is no BPF, and the reason is said" {
+	for err in ENOSYS EPERM; do
+		run --separate-stderr "$T/nobpf" "$err" all "$HEAPTAP" run --force -o "$BATS_TEST_TMPDIR/report.json" -- "$T/leak"
+		[ "$status" -eq 0 ]
+		[[ $stderr == *"by ptrace"*"bpf(2)"* ]]
+		report=$BATS_TEST_TMPDIR/report.json
+		jq -e '.backend == "ptrace"' "$report"
+		nothing_lost
+	done
+	run --separate-stderr "$T/nobpf" ENOSYS all "$HEAPTAP" run -b bpf -- "$T/leak"
+	[ "$status" -eq 3 ]
+}
+
+@test "ptrace: children in every way end well, whatever memory they have (A14, A16)" {
+	traced -b ptrace -- "$T/tree"
+	[ "$status" -eq 0 ] || { cat "$out" "$err"; return 1; }
+	grep -qx done "$out"
+	[ "$(of_function use_heap allocs)" -gt 100 ]
+	[ "$(of_function use_heap live_blocks)" -eq 0 ]
+	[ "$(of_function in_copy allocs)" -eq 0 ]
+}
+
+@test "ptrace: exec from a thread while 50 others run (A15)" {
+	traced -b ptrace -- "$T/exec" -t "$T/exec" -t "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+	jq -e '.processes | length == 3' "$report"
+}
+
+@test "ptrace: breakpoints of the program's own reach it, and are not taken for ours" {
+	traced -b ptrace --alloc malloc=own_malloc,free=free -- "$T/trap"
+	[ "$status" -eq 0 ]
+	as_told
+	[ "$(uname -m)" != x86_64 ] || grep -q 'no breakpoint at .*somebody else' "$err"
+}
+
+@test "ptrace: a process that another one traces is refused, with its name" {
+	spinning
+	attached -b ptrace "$TARGET"
+	run --separate-stderr "$HEAPTAP" attach -b ptrace -t 100ms "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $stderr == *"traced by heaptap-guard (PID "*"--backend bpf"* ]]
+	detach
+	untouched "$TARGET"
+}
+
+@test "ptrace: heaptap is killed at random moments, 8 threads go on (A3)" {
+	spinning 0 8
+	for ((i = 0; i < HEAPTAP_ROUNDS / 4; i++)); do
+		start "$HEAPTAP" attach -q -b ptrace --no-scan -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET"
+		sleep "0.$(printf %03d $((RANDOM % 300)))"
+		kill -KILL "$PID"
+		wait "$PID" || true
+		untouched "$TARGET"
+	done
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+	says spin '^total malloc'
+}
+
+@test "ptrace: run: heaptap is killed at random moments, the program goes on to its own end (A3, A6)" {
+	for ((i = 0; i < HEAPTAP_ROUNDS / 10; i++)); do
+		start "$HEAPTAP" run -q -b ptrace -o "$BATS_TEST_TMPDIR/r$i.json" -- "$T/spin" 0 4
+		sleep "0.$(printf %03d $((RANDOM % 400)))"
+		kill -KILL "$PID"
+		wait "$PID" || true
+		TARGET=$(pgrep -n -f "^$T/spin 0 4" || true)
+		[ -n "$TARGET" ] || continue # killed before there was one
+		STARTED+=("$TARGET")
+		untouched "$TARGET"
+		kill -TERM "$TARGET"
+		wait_for gone "$TARGET"
+		says heaptap '^total malloc' || ! says heaptap ready
+	done
+}
+
+@test "ptrace: heaptap is stopped: the target goes on, what is lost is counted (A8)" {
+	spinning 0
+	attached -b ptrace --ring-size 64K "$TARGET"
+	kill -STOP "$TAP"
+	sleep 2
+	kill -CONT "$TAP"
+	sleep 0.2
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	jq -e '.processes[0].lost.allocs > 0' "$report"
+	untouched "$TARGET"
+}
+
+@test "ptrace: SIGSTOP and SIGCONT while tracing, the guardian is not a child of the target's (A12)" {
+	spinning 10 4
+	attached -b ptrace "$TARGET"
+	kill -STOP "$TARGET"
+	sleep 0.3
+	[[ $(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$TARGET/status") == [Tt] ]]
+	kill -CONT "$TARGET"
+	sleep 0.3
+	detach
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
