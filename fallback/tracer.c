@@ -301,7 +301,11 @@ void tracer_tell(struct tracer *t, struct thread *th, u8 kind)
 		p->losses->other++;
 		return;
 	}
-	th->waits_for = ++p->nr_urgent;
+	p->nr_urgent++;
+	/* Who has not answered in time will not do so now either. */
+	if (t->is_unanswered)
+		return;
+	th->waits_for = p->nr_urgent;
 	th->wait_end_ns = ev.time_ns + t->options.max_wait_ns;
 	tracer_arm(t);
 }
@@ -312,6 +316,7 @@ void tracer_go_on(struct tracer *t, pid_t pid)
 
 	if (!p)
 		return;
+	t->is_unanswered = false;
 	p->nr_done++;
 	for (struct thread *th = p->threads; th; th = th->next)
 		if (th->waits_for && th->waits_for <= p->nr_done)
@@ -475,8 +480,10 @@ static bool check_limits(struct tracer *t, struct traced *p, u64 now)
 			continue;
 		}
 		/* What it did not wait for may have made calls that nobody has seen. */
-		if (th->waits_for)
+		if (th->waits_for) {
+			t->is_unanswered = true;
 			p->losses->other++;
+		}
 		if (th->is_killed)
 			p->futile_until_ns = now + default_wait_ns;
 		th->waits_for = 0;

@@ -93,10 +93,11 @@ struct tracer {
 	size_t nr_tables;
 	struct orphan *orphans; /* owned */
 	struct call_losses no_losses;
-	u64 *stacks_seen; /* owned */
-	bool has_limits;  /* the timer runs */
-	int cpu;	  /* that we run on, -1 = any */
-	int last_cpu;	  /* where the last threads ran that stopped, and how many in a row */
+	u64 *stacks_seen;   /* owned */
+	bool is_unanswered; /* a thread has stood for as long as it may, and nobody has come since */
+	bool has_limits;    /* the timer runs */
+	int cpu;	    /* that we run on, -1 = any */
+	int last_cpu;	    /* where the last threads ran that stopped, and how many in a row */
 	u32 nr_same_cpu;
 	/* Of the stop that is being handled: */
 	struct thread *thread;

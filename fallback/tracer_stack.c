@@ -130,7 +130,8 @@ u64 tracer_take_stack(struct tracer *t, struct traced *p)
 		p->losses->stacks++;
 		return STACK_LOST;
 	}
-	ev.end = end;
+	/* Mappings have changed, and nobody has read them. */
+	ev.end = p->nr_done < p->nr_urgent && p->nr_maps ? STACK_STALE : end;
 	ev.epoch = p->epoch;
 	ev.id = stack_event_id(&ev);
 	if (send_stack(t, &ev))

@@ -118,6 +118,7 @@ linked() {
 }
 
 @test "stacks: more libraries than there is room for are said, their stacks marked (C3)" {
+	with_bpf_only "the tracer has no such limit"
 	local dir=$BATS_TEST_TMPDIR/libraries n files=()
 	mkdir "$dir"
 	for ((n = 0; n < 1200; n++)); do files+=("$dir/$n.so"); done
@@ -165,9 +166,11 @@ linked() {
 # Looked up early: the linker's way to a function that is called for the first time has no rule that a row holds.
 @test "stacks: from a signal handler after each instruction of functions, C library and vDSO (C5)" {
 	[ "$(uname -m)" = x86_64 ] || skip "single steps are for x86_64"
+	with_bpf_only "the program steps itself, and breakpoints take SIGTRAP from a thread that blocks it"
 	LD_BIND_NOW=1 chains_equal 127 "$T/stack_step"
 }
 
 @test "stacks: lies, edges, and a recursion 1,000,000 deep end where they must, and say so (C1, C3)" {
+	with_bpf_only "/proc/PID/mem shows a tracer protected pages, too"
 	chains_equal 127 "$T/stack_bad"
 }

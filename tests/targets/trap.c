@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* trap: has breakpoint instructions of its own, one of them where an allocator of its own begins, and handles SIGTRAP. */
+/* trap: breakpoints of its own, one of them where an allocator of its own begins, and a handler for SIGTRAP. */
 #include "tests/targets/truth.h"
 
 #include <signal.h>
