@@ -188,14 +188,16 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 		stop(c, s);
 	session_stop(s);
 	why = source_remote_why(c->source);
-	if (*why)
+	if (*why && source_remote_is_complete(c->source))
+		info("connect: %s", why);
+	else if (*why)
 		error("connect: %s", why);
 	if (!source_remote_is_started(c->source))
 		return *why ? STATUS_NO_TARGET : STATUS_DONE;
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
 	status = judged_status(c->options, s);
-	return *why && status == STATUS_DONE ? STATUS_UNTRUSTED : status;
+	return status == STATUS_DONE && !source_remote_is_complete(c->source) ? STATUS_UNTRUSTED : status;
 }
 
 int cmd_connect(const struct options *o)

@@ -74,6 +74,7 @@ static void on_stopped(struct source *s, struct wire_view *v)
 	char text[sizeof(s->why)];
 
 	wire_get_text(v, text, sizeof(text));
+	s->is_complete = how != WIRE_END_ERROR;
 	if (how == WIRE_END_ERROR && !text[0])
 		snprintf(text, sizeof(text), "it cannot be traced over there");
 	s->has_failed = how == WIRE_END_ERROR;
@@ -248,6 +249,11 @@ bool source_remote_is_started(const struct source *s)
 	pid_t pid;
 
 	return s->was_started && !s->has_failed && stream_source_count(s->stream, 0, &pid, &allocs, &frees);
+}
+
+bool source_remote_is_complete(const struct source *s)
+{
+	return s->is_complete;
 }
 
 void source_remote_stop(struct source *s)

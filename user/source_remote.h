@@ -23,6 +23,9 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 /* How it ended, for the user; "" = well. */
 const char *source_remote_why(const struct source *s);
 
+/* All that the server saw has come, or was counted as lost. */
+bool source_remote_is_complete(const struct source *s);
+
 /* The server traces, and has named a process. */
 bool source_remote_is_started(const struct source *s);
 

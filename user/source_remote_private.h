@@ -15,7 +15,8 @@ struct source {
 	bool is_started;	      /* and answered */
 	bool was_started;	      /* on some connection */
 	bool is_stopping, is_over;
-	bool has_failed; /* nothing could be traced */
+	bool has_failed;  /* nothing could be traced */
+	bool is_complete; /* the server has said that nothing is missing */
 	u64 session_id;
 	u64 lost_ms;  /* since when there is no connection */
 	s64 clock_ns; /* the other side's clock less ours */

@@ -645,3 +645,50 @@ watching_host() {
 	normal "$BATS_TEST_TMPDIR/r.json" | jq 'del(.backend)' >"$BATS_TEST_TMPDIR/replayed.json"
 	diff "$BATS_TEST_TMPDIR/live.json" "$BATS_TEST_TMPDIR/replayed.json"
 }
+
+@test "remote: a program of serve is watched, let go and watched again" {
+	serving --wait -- "$T/spin"
+	watching "unix:$SOCKET"
+	wait_for says serve ready
+	sleep 1
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	is .started true
+	is .scan.definite.blocks 0
+	TARGET=$(field .pid)
+	is_running "$TARGET"
+	watched -t 1s --scan "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	is .started false
+	[ "$(field .scan.reachable.blocks)" -gt 0 ]
+	kill "$TARGET"
+	ended "$SERVE" 0
+}
+
+@test "remote: the server is told to end: the report is whole; a second target" {
+	spinning
+	start_as other "$T/spin"
+	wait_for says other ready
+	serving "$TARGET" "$PID"
+	watching --no-scan "unix:$SOCKET"
+	sleep 1
+	kill -INT "$SERVE"
+	ended "$SERVE" 0
+	ended "$TAP" 0
+	[ "$(jq '[.processes[] | select(.totals.allocs > 10)] | length' "$report")" -eq 2 ]
+	nothing_lost
+	untouched "$TARGET"
+}
+
+@test "remote: without an address a socket of its own" {
+	spinning
+	start_as serve "$HEAPTAP" serve "$TARGET"
+	SERVE=$PID
+	wait_for is_listening
+	[ "$(stat -c %a /run/heaptap)" = 700 ]
+	watched -t 1s "unix:/run/heaptap/$SERVE"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	kill "$SERVE"
+	ended "$SERVE" 0
+	[ ! -e "/run/heaptap/$SERVE" ]
+}
