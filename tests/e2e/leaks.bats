@@ -75,6 +75,24 @@ has_note() {
 @test "leaks: run: every kind, at a deadly signal" { told_kinds segv 139; }
 @test "leaks: run: every kind, at SIGKILL" { told_kinds kill 137; }
 
+@test "leaks: run: every kind, static, position-dependent, stripped, 32 bits, musl" {
+	local v tried=0
+	for v in -static -static-pie -nopie -32 -32-static -musl -musl-static; do
+		[ -x "$T/leak_kinds$v" ] || { echo "# leak_kinds$v was not built" >&3; continue; }
+		tried=$((tried + 1))
+		traced -- "$T/leak_kinds$v" _exit
+		[ "$status" -eq 3 ]
+		nothing_lost
+		judged || { echo "of leak_kinds$v"; return 1; }
+	done
+	[ "$tried" -gt 0 ]
+	# Without names: the same sums.
+	traced -- "$T/leak_kinds" _exit
+	v=$(sums)
+	traced -- "$T/leak_kinds-stripped" _exit
+	[ "$(sums)" = "$v" ]
+}
+
 @test "leaks: run: C++: strings, maps, arrays, second base classes" {
 	traced -- "$T/leak_cpp"
 	[ "$status" -eq 0 ]
@@ -286,6 +304,31 @@ redis() {
 	tell
 	ended "$TARGET" 3
 }
+
+# mapped HOW: bigmap under run, then attached to while it stands; verdicts as it says
+mapped() {
+	traced -- "$T/bigmap" "$1"
+	[ "$status" -ne 77 ] || skip "$(cat "$out")"
+	judged
+	is .notes '[]'
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	out=$BATS_TEST_TMPDIR/bigmap.out
+	start bash -c "exec '$T/bigmap' $1 wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
+	attached --force "$TARGET"
+	built
+	detach
+	judged
+	untouched "$TARGET"
+	tell
+	ended "$TARGET" 0
+}
+
+@test "leaks: memory that userfaultfd never fills: verdicts, and nobody waits for it (H1)" { mapped uffd; }
+
+@test "leaks: 1 TiB mapped, little of it touched: verdicts within the pause (H6)" { mapped huge; }
 
 @test "leaks: another tracer is named (A11)" {
 	with_bpf_only "ptrace does not even attach then, see ptrace.bats"
