@@ -111,6 +111,10 @@ static void finish(struct run *r)
 		warn("run: --perturb: no effect: no glibc in the program");
 	if (session_report(r->session))
 		error("run: the report is not complete");
+	else if (session_status(r->session) != STATUS_DONE)
+		warn("run: events were lost (\"lost\" in the report): its numbers are not exact, and the "
+		     "exit "
+		     "status, which is the program's, does not tell");
 }
 
 static void report(struct run *r)

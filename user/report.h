@@ -57,6 +57,7 @@ struct report {
 	const char *backend; /* "bpf", "ptrace", "replay" */
 	u64 time_ns;	     /* of the report, CLOCK_MONOTONIC */
 	u64 duration_ns;     /* since tracing began */
+	u64 nr_strays;	     /* events of processes that nobody asked for, left out */
 	const struct report_process *processes;
 	size_t nr_processes;
 	struct symbolizer *symbolizer; /* NULL = no names */

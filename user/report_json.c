@@ -344,6 +344,7 @@ int report_json(FILE *out, const struct report *r)
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = json_process(&j, r, &r->processes[i]);
 	json_array_end(&j);
+	json_u64(&j, "stray_events", r->nr_strays); /* of processes that nobody asked for */
 	/* Known only now that names were looked up. */
 	json_u64(&j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
 	json_object_end(&j);

@@ -200,6 +200,8 @@ static void text_lost(struct text *t, const struct report_process *p)
 		item(t, "%s free%s noticed late and made good", human_count(repaired).text, plural(repaired));
 	if (lost.frees)
 		item(t, "so blocks shown as live may be free");
+	else if (lost.allocs)
+		item(t, "so there are more blocks than the numbers say");
 	text_tone_end(t);
 	line_end(t);
 }
@@ -625,6 +627,9 @@ int report_text(FILE *out, const struct report *r)
 			putc('\n', out);
 		err = text_process(&t, &r->processes[i]);
 	}
+	if (r->nr_strays)
+		fprintf(out, "%s event%s of processes that nobody asked for: left out\n",
+			human_count(r->nr_strays).text, plural(r->nr_strays));
 	stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
 	if (stale) {
 		text_tone_begin(&t, TONE_WARN);

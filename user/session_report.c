@@ -184,6 +184,7 @@ int session_report(struct session *s)
 		.report = { .backend = told ? told->backend(s->source) : s->ops->name,
 			    .time_ns = now,
 			    .duration_ns = s->start_ns ? now - s->start_ns : 0,
+			    .nr_strays = s->nr_strays,
 			    .modules = s->modules },
 	};
 	int err;

@@ -36,6 +36,15 @@ drowned() {
 	jq -e '[.processes[0].stacks[].definite.blocks // 0] | add // 0 | . == 0' "$report"
 }
 
+@test "losses: run says that its status does not tell them (F1)" {
+	traced -q -- "$T/leak"
+	[ ! -s "$err" ]
+	traced -q --ring-size 4K -d 0 -- "$T/threads" 8 20000
+	[ "$status" -eq 0 ]
+	[ "$(field .lost.allocs)" -gt 0 ] || skip "nothing was lost here"
+	grep -q "run: events were lost" "$err"
+}
+
 @test "losses: the text report shows them (F1)" {
 	cd "$BATS_TEST_TMPDIR"
 	"$HEAPTAP" run -q --ring-size 4096 -o r.json -o r.txt -- "$T/threads" 8 20000 >out 2>err
