@@ -570,6 +570,7 @@ void heap_end(struct heap *h)
 {
 	while (h->is_lossy && h->nr_pending)
 		settle_lost_end(h, &h->pending[h->nr_pending - 1]);
+	misuse_table_end(h->misuses);
 }
 
 void heap_taint(struct heap *h)

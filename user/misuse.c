@@ -52,17 +52,28 @@ int misuse_table_copy(struct misuse_table **out, const struct misuse_table *t, s
 {
 	int err = misuse_table_new(out, budget);
 
-	if (!err)
-		memcpy((*out)->freed, t->freed, NR_FREED * sizeof(*t->freed));
+	/* What is empty takes no memory as long as nobody writes there. */
+	for (size_t i = 0; !err && t->freed && i < NR_FREED; i++)
+		if (t->freed[i].addr)
+			(*out)->freed[i] = t->freed[i];
 	return err;
+}
+
+void misuse_table_end(struct misuse_table *t)
+{
+	if (!t || !t->freed)
+		return;
+	free(t->freed);
+	t->freed = NULL;
+	budget_give(t->budget, NR_FREED * sizeof(*t->freed));
 }
 
 void misuse_table_free(struct misuse_table *t)
 {
 	if (!t)
 		return;
-	budget_give(t->budget, sizeof(*t) + NR_FREED * sizeof(*t->freed) + t->max * sizeof(*t->list));
-	free(t->freed);
+	misuse_table_end(t);
+	budget_give(t->budget, sizeof(*t) + t->max * sizeof(*t->list));
 	free(t->list);
 	free(t);
 }
@@ -74,16 +85,17 @@ static struct misuse_freed *slot_of(const struct misuse_table *t, taddr_t addr)
 
 void misuse_note_freed(struct misuse_table *t, taddr_t addr, u32 alloc_row, const struct heap_event *ev)
 {
-	*slot_of(t, addr) = (struct misuse_freed){
-		.addr = addr, .stack = ev->stack, .alloc_row = alloc_row, .fn = ev->h.fn
-	};
+	if (t->freed)
+		*slot_of(t, addr) = (struct misuse_freed){
+			.addr = addr, .stack = ev->stack, .alloc_row = alloc_row, .fn = ev->h.fn
+		};
 }
 
 const struct misuse_freed *misuse_find_freed(const struct misuse_table *t, taddr_t addr)
 {
-	const struct misuse_freed *f = slot_of(t, addr);
+	const struct misuse_freed *f = t->freed ? slot_of(t, addr) : NULL;
 
-	return f->addr == addr ? f : NULL;
+	return f && f->addr == addr ? f : NULL;
 }
 
 static bool is_alike(const struct misuse *a, const struct misuse *b)

@@ -270,6 +270,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	recorder_event(s->recorder, rec, sizeof(struct process_event));
 	p->is_over = true;
 	p->is_replaced = true;
+	heap_end(p->heap);
 	s->latest = NULL;
 	/* The source tells of the new one. */
 	if (s->ops->told)
