@@ -81,7 +81,7 @@ static __always_inline void copy_layout(const void *task)
 /* The current process makes @task by clone(@flags). */
 static __always_inline int child_begins(const void *task, u64 flags)
 {
-	u32 pid = bpf_get_current_pid_tgid() >> 32, owner, child;
+	u32 pid = current_ids() >> 32, owner, child;
 	struct process_state *process;
 
 	if (state.layout_pid == pid)

@@ -38,6 +38,20 @@ static __always_inline void keep_own_stack(void)
 		     : "r0");
 }
 
+/*
+ * Process and thread as heaptap numbers them: in its own PID namespace, which may not be the first one. Processes of
+ * other namespaces keep their numbers in the first one.
+ */
+static __always_inline u64 current_ids(void)
+{
+	struct bpf_pidns_info ids;
+
+	if (!config.pid_ns_ino ||
+	    bpf_get_ns_current_pid_tgid(config.pid_ns_dev, config.pid_ns_ino, &ids, sizeof(ids)))
+		return bpf_get_current_pid_tgid();
+	return (u64)ids.tgid << 32 | ids.pid;
+}
+
 /* Which probe is this? bpf_get_attach_cookie is new in 5.15; without it each probe has its own programs. */
 static __always_inline u64 probe_cookie(void *ctx)
 {

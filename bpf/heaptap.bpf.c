@@ -347,7 +347,7 @@ int internal_call(struct pt_regs *ctx)
 SEC("uprobe")
 int maps_changed(struct pt_regs *ctx)
 {
-	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	u32 pid = current_ids() >> 32;
 	struct process_state *process = process_of(pid);
 
 	keep_own_stack();
@@ -365,7 +365,7 @@ int maps_changed(struct pt_regs *ctx)
 SEC("raw_tracepoint/sched_process_exit")
 int thread_exit(void *ctx)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid();
+	u32 tid = (u32)current_ids();
 	struct thread *t = bpf_map_lookup_elem(&threads, &tid);
 
 	if (config.max_followed)
@@ -383,8 +383,12 @@ int thread_exit(void *ctx)
 SEC("raw_tracepoint/sched_process_exec")
 int process_exec(const u64 *args /* the task, the number it had before, what it executes */)
 {
-	u32 pid = bpf_get_current_pid_tgid() >> 32, caller = args[1];
+	u32 pid = current_ids() >> 32, caller = args[1];
 	struct process_state *process;
+
+	/* It is a number of the first PID namespace. */
+	if (config.pid_ns_ino && caller == bpf_get_current_pid_tgid() >> 32)
+		caller = pid;
 
 	if (child_has_own_memory(pid)) {
 		bpf_map_delete_elem(&threads, &pid);

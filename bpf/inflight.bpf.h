@@ -135,7 +135,7 @@ static __noinline struct thread *thread_new(u32 tid, u32 pid, u32 filter_pid)
 /* The current thread, NULL if nothing of it is to be seen. */
 static __always_inline struct thread *thread_current(u64 cookie)
 {
-	u64 both = bpf_get_current_pid_tgid();
+	u64 both = current_ids();
 	u32 tid = (u32)both;
 	struct thread *t;
 
@@ -155,7 +155,7 @@ static __always_inline struct thread *thread_current(u64 cookie)
  */
 static __always_inline struct thread *thread_returning(u64 cookie)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid(), pid = cookie >> 32;
+	u32 tid = (u32)current_ids(), pid = cookie >> 32;
 	struct thread *t;
 
 	if (!state.is_on)

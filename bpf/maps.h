@@ -49,6 +49,7 @@ struct source_config {
 	u32 depth;	  /* frames per stack, 0 = none */
 	u32 wake_bytes;	  /* wake the reader when this much waits in the ring */
 	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: a load of the program for each cookie */
+	u64 pid_ns_dev, pid_ns_ino; /* heaptap's PID namespace; 0 = the first one */
 	u32 is_cookie_fixed;
 	u32 has_free_stacks; /* for user space: which program releases get */
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings, for the ptracer to look */

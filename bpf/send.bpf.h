@@ -44,7 +44,7 @@ static __always_inline bool send(const struct thread *t, const struct heap_event
 	}
 	*out = *ev;
 	out->h.pid = t->pid;
-	out->h.tid = (u32)bpf_get_current_pid_tgid();
+	out->h.tid = (u32)current_ids();
 	out->h.reserved = 0;
 	out->time_ns = bpf_ktime_get_ns();
 	bpf_ringbuf_submit(out, wake_flag());
@@ -63,7 +63,7 @@ static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child)
 	out->h.kind = kind;
 	out->h.flags = flags;
 	out->h.pid = pid;
-	out->h.tid = (u32)bpf_get_current_pid_tgid();
+	out->h.tid = (u32)current_ids();
 	out->time_ns = bpf_ktime_get_ns();
 	out->child_pid = child;
 	bpf_ringbuf_submit(out, BPF_RB_FORCE_WAKEUP);

@@ -16,7 +16,7 @@ struct {
 /* The current thread's walk; NULL when there are too many threads. */
 static __always_inline struct walk *walk_current(void)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid();
+	u32 tid = (u32)current_ids();
 	struct walk *w = bpf_map_lookup_elem(&walks, &tid);
 
 	if (w)
@@ -90,7 +90,7 @@ enum loop { LOOP_WALK, LOOP_CHECK, LOOP_KEEP };
  */
 __noinline int plain_round(u32 which, u32 round, u32 pid)
 {
-	u32 tid = (u32)bpf_get_current_pid_tgid();
+	u32 tid = (u32)current_ids();
 	struct walk_loop loop = { .depth = config.depth };
 
 	loop.w = bpf_map_lookup_elem(&walks, &tid);
@@ -177,7 +177,7 @@ static __noinline bool stack_send(const struct thread *t, struct walk *w, u64 id
 	__builtin_memset(out, 0, sizeof(*out) - sizeof(out->ips));
 	out->h.kind = EVENT_STACK;
 	out->h.pid = t->pid;
-	out->h.tid = (u32)bpf_get_current_pid_tgid();
+	out->h.tid = (u32)current_ids();
 	out->id = id;
 	out->epoch = w->epoch;
 	out->end = stack_end(w);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -171,6 +173,19 @@ static int find_layout(const struct source *s)
 	return err;
 }
 
+/* In a container the kernel's numbers of processes are not ours. */
+static void find_pid_namespace(struct source_config *config)
+{
+	enum { FIRST_PID_NS = 0xEFFFFFFC }; /* inode: PROC_PID_INIT_INO of the kernel */
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PID_NS)
+		return;
+	/* As the kernel encodes devices. */
+	config->pid_ns_dev = (u64)major(st.st_dev) << 20 | minor(st.st_dev);
+	config->pid_ns_ino = st.st_ino;
+}
+
 static int source_bpf_create(struct source **out, const struct source_options *options,
 			     const struct caps *caps)
 {
@@ -186,8 +201,14 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
 	s->config.depth = options->depth;
+	find_pid_namespace(&s->config);
 	s->config.stops_at_maps = options->stops_at_maps;
 	s->config.max_followed = options->max_followed;
+	if (s->config.pid_ns_ino && options->max_followed) {
+		warn("bpf: children are not followed: heaptap is in a PID namespace, the kernel tells other "
+		     "numbers");
+		s->config.max_followed = 0;
+	}
 	s->config.has_free_stacks = options->want_free_stacks;
 	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
 	s->config.is_cookie_fixed = s->is_cookie_fixed;

@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Surroundings that are narrow, shared or strange: limits, other tracers, containers, frozen targets.
+
+load ../lib/common
+
+teardown() {
+	[ -z "${FREEZER:-}" ] || thaw
+	end_started
+}
+
+@test "faults: heaptap in a PID namespace of its own: exec and dlopen are seen as outside (E10)" {
+	local d=$BATS_TEST_TMPDIR
+	unshare -p -f --mount-proc true || skip "no PID namespaces here"
+	timeout 60 unshare -p -f --mount-proc "$HEAPTAP" run -q -o "$d/exec.json" -- "$T/exec" "$T/exec" -t "$T/exec" "$T/leak" 3>&-
+	jq -e '[.processes[].totals.live_blocks][0, 2] == 4' "$d/exec.json"
+	jq -e '.processes | length == 4 and .[3].totals.allocs == 862' "$d/exec.json"
+	report=$d/report.json out=$d/out
+	timeout 60 unshare -p -f --mount-proc "$HEAPTAP" run -q -o "$report" -- "$T/dlopen" "$T" >"$out" 3>&-
+	as_told
+	timeout 60 unshare -p -f --mount-proc bash -c "
+		'$T/spin' >'$d/spin' & sleep 0.3; '$HEAPTAP' attach -q -t 300ms -o '$d/attach.json' \$!; kill \$!" 3>&-
+	jq -e '.processes[0].totals.allocs > 0' "$d/attach.json"
+}
+
+# freeze PID: in a control group of its own; fails where that cannot be had
+freeze() {
+	local v1=/sys/fs/cgroup/freezer/heaptap-test-$$ v2
+	if mkdir "$v1" 2>/dev/null; then
+		FREEZER=$v1
+		echo "$1" >"$v1/cgroup.procs" && echo FROZEN >"$v1/freezer.state"
+		return
+	fi
+	v2=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	FREEZER=$v2/heaptap-test-$$
+	[ -n "$v2" ] && mkdir "$FREEZER" && echo "$1" >"$FREEZER/cgroup.procs" && echo 1 >"$FREEZER/cgroup.freeze"
+}
+
+thaw() {
+	local pid
+	echo THAWED 2>/dev/null >"$FREEZER/freezer.state" || echo 0 2>/dev/null >"$FREEZER/cgroup.freeze" || true
+	while read -r pid; do
+		echo "$pid" >"$(dirname "$FREEZER")/cgroup.procs"
+	done <"$FREEZER/cgroup.procs"
+	rmdir "$FREEZER" || true
+	FREEZER=
+}
+
+@test "faults: a frozen target: attach and its verdict come to an end, and it goes on afterwards (A20)" {
+	spinning
+	freeze "$TARGET" 2>/dev/null || { FREEZER=; skip "no control group can be made here"; }
+	attached -t 500ms "$TARGET"
+	ended "$TAP" 0
+	is .totals.allocs 0
+	attached "$TARGET"
+	detach
+	thaw
+	wait_for untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+@test "faults: a program under seccomp that may only write and end (E6)" {
+	for how in filter strict; do
+		"$T/confined" "$how" >"$BATS_TEST_TMPDIR/control" || true
+		traced -- "$T/confined" "$how"
+		[ "$status" -eq 7 ] || { echo "$how: $status"; return 1; }
+		as_told
+		nothing_lost
+	done
+}
+
+@test "faults: a gdb with a breakpoint on the same function (A11, E8)" {
+	local gdb
+	spinning
+	printf '%s\n' 'set pagination off' 'break *malloc' 'commands' 'silent' 'continue' 'end' 'continue' >"$BATS_TEST_TMPDIR/gdb.in"
+	start timeout -s INT 20 gdb -nx -batch -x "$BATS_TEST_TMPDIR/gdb.in" -p "$TARGET"
+	gdb=$PID
+	wait_for grep -q 'Breakpoint 1' "$BATS_TEST_TMPDIR/timeout.out"
+	attached "$TARGET"
+	sleep 0.5
+	detach
+	[ "$(field .functions.malloc)" -gt 10 ]
+	nothing_lost
+	grep -q 'it is traced by gdb' "$err"
+	kill -INT "$gdb"
+	wait_for gone "$gdb"
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+@test "faults: another tool's probes on the same function (E8)" {
+	local libc other
+	command -v bpftrace >/dev/null || skip "no bpftrace"
+	stepping
+	libc=$(awk '/libc[.-].*so/ { print $6; exit }' "/proc/$TARGET/maps")
+	start timeout -s INT 25 bpftrace -e "uprobe:$libc:malloc /pid == $TARGET/ { @calls = count(); }
+		uretprobe:$libc:malloc /pid == $TARGET/ { @returns = count(); } BEGIN { printf(\"traces\\n\"); }"
+	other=$PID
+	wait_for says timeout traces || skip "bpftrace does not work here: $(tail -1 "$BATS_TEST_TMPDIR/timeout.err")"
+	attached "$TARGET"
+	step "burst 500"
+	detach
+	is .totals.allocs 500
+	step "burst 100"
+	kill -INT "$other"
+	wait_for gone "$other"
+	[ "$(awk '/@calls/ { print $2 }' "$BATS_TEST_TMPDIR/timeout.out")" -ge 600 ]
+	[ "$(awk '/@returns/ { print $2 }' "$BATS_TEST_TMPDIR/timeout.out")" -ge 600 ]
+	step "alloc 3 10"
+}
+
+@test "faults: the C library is mapped by 200 more processes, one of them busy (E9)" {
+	local many
+	start bash -c 'for i in {1..200}; do sleep 120 & done; echo ready; wait'
+	many=$PID
+	wait_for says bash ready
+	start "$T/spin" 0
+	busy=$PID
+	wait_for says spin ready
+	stepping
+	attached "$TARGET"
+	! has_probes "$busy"
+	step "burst 300"
+	detach
+	is .totals.allocs 300
+	untouched "$busy"
+	for pid in $(pgrep -P "$many" | sed -n '10p;100p;190p'); do
+		untouched "$pid"
+	done
+}
+
+@test "faults: few descriptors, no tracefs: a report or a reason, the target untouched (E4, E5)" {
+	spinning
+	for n in 10 12 16 20 24 32; do
+		status=0
+		bash -c "ulimit -n $n; exec '$HEAPTAP' attach -q -t 100ms --force -o '$BATS_TEST_TMPDIR/r.json' $TARGET" \
+			2>"$BATS_TEST_TMPDIR/err" 3>&- || status=$?
+		[[ $status =~ ^[0345]$ ]] || { echo "$n descriptors: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		[ "$status" -eq 0 ] || [ -s "$BATS_TEST_TMPDIR/err" ]
+	done
+	untouched "$TARGET"
+	timeout 60 unshare -m bash -c "mount -t tmpfs none /sys && '$HEAPTAP' attach -q -t 100ms -o '$BATS_TEST_TMPDIR/sys.json' $TARGET" 3>&-
+	jq -e '.processes[0].totals.allocs > 0' "$BATS_TEST_TMPDIR/sys.json"
+}
+
+@test "faults: a target that may not be dumped (E2)" {
+	start "$T/confined" undumpable
+	TARGET=$PID
+	wait_for says confined ready
+	attached "$TARGET"
+	sleep 0.2
+	detach
+	[ "$(field .functions.malloc)" -gt 0 ]
+	nothing_lost
+	untouched "$TARGET"
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * confined filter|strict|undumpable: allocates under seccomp that allows no more than to write and to end (from memory
+ * that it has already); or, until it is killed, without being dumpable.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "tests/targets/truth.h"
+
+enum { NR = 50 };
+
+static void *kept[NR];
+
+static void forbid_nearly_all(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(*filter), filter };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+FN static void allocates(void)
+{
+	for (int i = 0; i < NR; i++) {
+		kept[i] = malloc(100);
+		keep(kept[i]);
+	}
+}
+
+static void release(int nr)
+{
+	for (int i = 0; i < nr; i++)
+		free(kept[i]);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "filter";
+
+	truth_begin();
+	if (!strcmp(how, "undumpable")) {
+		prctl(PR_SET_DUMPABLE, 0);
+		puts("ready");
+		fflush(stdout);
+		for (;;) {
+			allocates();
+			release(NR);
+			usleep(1000);
+		}
+	}
+	/* Memory of the system is taken now. */
+	allocates();
+	release(NR);
+	expect("live 20 2000 allocates");
+	expect("allocs 100 10000 allocates");
+	if (!strcmp(how, "strict"))
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	else
+		forbid_nearly_all();
+	allocates();
+	release(30);
+	fflush(stdout);
+	syscall(SYS_exit, 7);
+}
