@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "user/control.h"
+#include "user/discover.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/options.h"
@@ -68,11 +69,12 @@ static int find_address(struct connect *c)
 	struct remote_link_options *l = &c->remote.link;
 	const char *text = o->listen ? o->listen : o->nr_args ? o->args[0] : NULL;
 
-	if (!text || (o->listen && o->nr_args)) {
-		error("connect: needs one address, or --listen ADDRESS; see 'heaptap help connect'");
+	if (!text == !o->discover || (o->listen && o->nr_args)) {
+		error("connect: needs one address, --listen ADDRESS or --discover; see 'heaptap help "
+		      "connect'");
 		return -EINVAL;
 	}
-	if (parse(c, text) || check_ssh(c, text))
+	if (o->discover ? discover_find(&l->addr) : parse(c, text) || check_ssh(c, text))
 		return -EINVAL;
 	l->is_listening = o->listen;
 	if (l->is_listening && l->addr.kind == NET_SSH) {
@@ -83,7 +85,7 @@ static int find_address(struct connect *c)
 		return -EINVAL;
 	l->token = o->token_file ? c->token : NULL;
 	if (l->addr.kind == NET_TCP && !l->token) {
-		error("connect: %s: needs --token-file FILE", text);
+		error("connect: %s: needs --token-file FILE", text ? text : "--discover");
 		return -EINVAL;
 	}
 	return 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "user/control.h"
+#include "user/discover.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/net_socket.h"
@@ -20,6 +21,7 @@ enum { POLL_MS = 20, QUEUE_BYTES = 16 << 20 };
 struct place {
 	struct serve_link_options link;
 	struct net_addr addr;
+	struct discover *discover; /* owned; NULL = not announced */
 	u8 token[WIRE_TOKEN_LEN];
 };
 
@@ -104,7 +106,7 @@ static int find_place(struct place *p, const struct options *o)
 	return err;
 }
 
-static int run(struct serve *s, struct control *c)
+static int run(struct serve *s, struct control *c, struct discover *discover)
 {
 	int sig, err;
 
@@ -123,6 +125,7 @@ static int run(struct serve *s, struct control *c)
 			break;
 		}
 		serve_round(s);
+		discover_poll(discover);
 	}
 	control_finish(c);
 	if (s->trace)
@@ -139,6 +142,14 @@ static int check_targets(const struct options *o)
 	return 0;
 }
 
+static const char *name_of_target(const struct options *o)
+{
+	const char *name = o->is_program ? o->args[0] : o->targets.items[0];
+	const char *slash = strrchr(name, '/');
+
+	return slash ? slash + 1 : name;
+}
+
 int cmd_serve(const struct options *o)
 {
 	struct serve s = { .options = o };
@@ -149,17 +160,22 @@ int cmd_serve(const struct options *o)
 	if (check_targets(o) || find_place(&place, o))
 		return STATUS_USAGE;
 	err = serve_link_new(&s.link, &place.link);
-	if (err)
+	if (!err && o->announce)
+		err = discover_announce(&place.discover, &place.addr, name_of_target(o));
+	if (err) {
+		serve_link_free(s.link);
 		return STATUS_IMPOSSIBLE;
+	}
 	err = control_new(&c, o, false);
 	if (err)
 		error("serve: signals: %s", strerror(-err));
 	else
-		status = run(&s, c);
+		status = run(&s, c, place.discover);
 	serve_stop(&s, WIRE_END_DETACHED, "");
 	if (s.launch)
 		launch_free(s.launch);
 	serve_link_free(s.link);
+	discover_free(place.discover);
 	control_free(c);
 	return status;
 }

@@ -614,6 +614,25 @@ watching_host() {
 	untouched "$TARGET"
 }
 
+@test "remote: two hosts; found without an address, and nothing is said unless asked for (feature 40)" {
+	two_hosts
+	spinning
+	serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	run ip netns exec "$HOST" "$HEAPTAP" connect --token-file "$TOKEN" --discover
+	[ "$status" -eq 2 ]
+	[[ $output == *"no server answered"* ]]
+	kill "$SERVE"
+	ended "$SERVE" 0
+	: >"$BATS_TEST_TMPDIR/serve.err"
+	serving_board --announce --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	watching_host --discover -t 1s
+	ended "$TAP" 0 || { cat "$err"; false; }
+	grep -q 'tcp://192.0.2.1:4576' "$err"
+	[ "$(field .totals.allocs)" -gt 50 ]
+}
+
 @test "remote: two hosts; a program on the board, its leaks on the host" {
 	two_hosts
 	serving_board --wait --listen tcp://192.0.2.1 -- "$T/leak"
