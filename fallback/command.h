@@ -22,6 +22,7 @@ enum command_op {
 	COMMAND_HOLD,	 /* pid, start = ns */
 	COMMAND_RELEASE, /* pid */
 	COMMAND_REGS,	 /* pid = thread. Answer's data: struct arch_regs */
+	COMMAND_CHECK,	 /* pid */
 	COMMAND_FORGET_STACKS,
 	COMMAND_DETACH, /* pid */
 	NR_COMMANDS

@@ -225,6 +225,12 @@ static int do_regs(struct guarded *g)
 	return err;
 }
 
+static int do_check(struct guarded *g)
+{
+	tracer_check(g->tracer, g->command.pid);
+	return 0;
+}
+
 static int do_forget_stacks(struct guarded *g)
 {
 	tracer_forget_stacks(g->tracer);
@@ -255,6 +261,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_REGS] = do_regs,
 	[COMMAND_DETACH] = do_detach,
 	[COMMAND_FORGET_STACKS] = do_forget_stacks,
+	[COMMAND_CHECK] = do_check,
 };
 
 /* The next message: 1, 0 if there is none, -EPIPE at the end. */

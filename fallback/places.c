@@ -253,6 +253,21 @@ void places_remove_range(struct places *p, taddr_t start, taddr_t end)
 	}
 }
 
+u32 places_repair(const struct places *p)
+{
+	u8 code[CPU_BREAKPOINT_BYTES];
+	u32 nr = 0;
+
+	for (size_t i = 0; i < p->nr_slots; i++) {
+		const struct breakpoint *b = &p->table[i];
+
+		if (b->addr && pread(p->mem_fd, code, b->length, (off_t)b->addr) == b->length &&
+		    !memcmp(code, b->original, b->length) && !places_lower(p, b))
+			nr++;
+	}
+	return nr;
+}
+
 void places_clean(const struct places *p, int mem_fd)
 {
 	for (size_t i = 0; i < p->nr_slots; i++)

@@ -56,6 +56,12 @@ void places_remove(struct places *p, taddr_t addr, u32 kind, u32 probe);
 /* Forget those in [@start, @end): the code is put back where our breakpoint still is in it. */
 void places_remove_range(struct places *p, taddr_t start, taddr_t end);
 
+/*
+ * Breakpoints that somebody has taken out of the code that is the program's (the kernel, with a uprobe of others at the
+ * same place) are put in again; their number.
+ */
+u32 places_repair(const struct places *p);
+
 /* Put all code back, through @mem_fd (of the process itself or of a copy of it). What is known of them stays. */
 void places_clean(const struct places *p, int mem_fd);
 

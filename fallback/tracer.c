@@ -427,6 +427,14 @@ int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, 
 	return 0;
 }
 
+void tracer_check(struct tracer *t, pid_t pid)
+{
+	struct traced *p = tracer_process(t, pid);
+
+	if (p && p->mem_fd >= 0 && p->cpu)
+		p->losses->other += places_repair(&p->places);
+}
+
 void tracer_forget_stacks(struct tracer *t)
 {
 	memset(t->stacks_seen, 0, STACKS_SEEN * sizeof(*t->stacks_seen));

@@ -77,6 +77,9 @@ int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, 
 /* Send each stack again before the next event that names it. */
 void tracer_forget_stacks(struct tracer *t);
 
+/* Look whether all breakpoints of @pid are still in; what was not seen meanwhile is lost. */
+void tracer_check(struct tracer *t, pid_t pid);
+
 /* From now on calls are seen; or not, for a while. */
 void tracer_open(struct tracer *t, pid_t pid);
 void tracer_pause(struct tracer *t, pid_t pid, bool is_paused);

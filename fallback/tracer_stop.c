@@ -278,6 +278,7 @@ void tracer_let_go(struct tracer *t, struct traced *p)
 	if (tracer_stop_all(t, p, let_go_ns) == -ESRCH)
 		return;
 	take_traps(t, p);
+	tracer_check(t, p->pid);
 	if (p->mem_fd >= 0)
 		places_clean(&p->places, p->mem_fd);
 	for (struct thread *th = p->threads; th; th = th->next)

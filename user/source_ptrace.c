@@ -22,7 +22,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 
-enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536 };
+enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
 
 _Static_assert((int)CALL_MALLOC == ALLOC_MALLOC && (int)CALL_REALLOC == ALLOC_REALLOC &&
 		       (int)CALL_OUT == ALLOC_OUT && (int)CALL_FREE == ALLOC_FREE &&
@@ -57,6 +57,7 @@ struct source {
 	pid_t *pids; /* owned; attached */
 	size_t nr_pids;
 	u32 nr_probes;
+	u32 nr_polls;
 	bool is_detached, is_death_told;
 };
 
@@ -499,6 +500,14 @@ static void settle_change(struct source *s, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
+/* Uprobes of others may have come and gone at our places. */
+static void check_places(struct source *s)
+{
+	for (size_t i = 0; i < s->nr_pids && !s->is_detached; i++)
+		if (guardian_do(s->guardian, COMMAND_CHECK, s->pids[i], 0, 0))
+			debug("ptrace: PID %d: has gone", s->pids[i]);
+}
+
 static int source_ptrace_poll(struct source *s, const struct sink *sink)
 {
 	struct ring *ring = guardian_ring(s->guardian);
@@ -520,6 +529,8 @@ static int source_ptrace_poll(struct source *s, const struct sink *sink)
 	}
 	if (!is_alive(s))
 		tell_death(s);
+	else if (++s->nr_polls % CHECK_POLLS == 0)
+		check_places(s);
 	return err ? err : nr;
 }
 

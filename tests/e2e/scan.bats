@@ -68,7 +68,7 @@ untouched_but_probed() {
 	TAP=$PID
 	exec 7>"$BATS_TEST_TMPDIR/lines"
 	wait_for grep -qs ready "$out"
-	TARGET=$(pgrep -P "$TAP")
+	TARGET=$(pgrep -P "$TAP" -x leak_kinds)
 	built
 	scanned "$TARGET"
 	[ "$status" -eq 0 ]

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records through the shared ring: order, what does not fit, two processes at once. */
+#include "fallback/ring.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SIZE = 4096, MANY = 200000 };
+
+static bool is_woken(const struct ring *r)
+{
+	struct pollfd p = { .fd = ring_fd(r), .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static struct ring *new_ring(void)
+{
+	struct ring *r;
+
+	assert_int_equal(ring_new(&r, SIZE), 0);
+	return r;
+}
+
+/* Lengths of all sorts, many times around. */
+static void test_order(void **state)
+{
+	struct ring *r = new_ring();
+	_Alignas(8) u8 in[RING_MAX_RECORD], out[RING_MAX_RECORD];
+
+	(void)state;
+	for (size_t i = 0; i < 5000; i++) {
+		size_t len = i * 7 % 1000 + 1;
+
+		memset(in, (int)i, len);
+		assert_true(ring_put(r, in, len, false));
+		assert_int_equal(ring_take(r, out), len);
+		assert_memory_equal(in, out, len);
+	}
+	assert_int_equal(ring_take(r, out), 0);
+	ring_free(r);
+}
+
+static void test_full(void **state)
+{
+	struct ring *r = new_ring();
+	_Alignas(8) u8 rec[RING_MAX_RECORD] = { 0 };
+	size_t nr = 0;
+
+	(void)state;
+	assert_false(is_woken(r));
+	while (ring_put(r, rec, 56, false))
+		nr++;
+	assert_int_equal(nr, SIZE / 64);
+	assert_true(is_woken(r));
+	ring_quiet(r);
+	assert_false(is_woken(r));
+	assert_int_equal(ring_take(r, rec), 56);
+	assert_true(ring_put(r, rec, 56, false));
+	assert_false(ring_put(r, rec, 56, false));
+	assert_false(ring_put(r, rec, sizeof(rec) + 1, false));
+	ring_free(r);
+}
+
+static void test_urgent(void **state)
+{
+	struct ring *r = new_ring();
+	u64 rec = 1;
+
+	(void)state;
+	assert_true(ring_put(r, &rec, sizeof(rec), false));
+	assert_false(is_woken(r));
+	assert_true(ring_put(r, &rec, sizeof(rec), true));
+	assert_true(is_woken(r));
+	ring_free(r);
+}
+
+/* The writer drops what does not fit; what comes is in order and whole. */
+static void test_two_processes(void **state)
+{
+	struct ring *r = new_ring();
+	_Alignas(8) u8 buf[RING_MAX_RECORD];
+	u64 last = 0, nr = 0;
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (!pid) {
+		u64 rec[7];
+
+		for (u64 i = 1; i <= MANY; i++) {
+			for (size_t k = 0; k < 7; k++)
+				rec[k] = i;
+			while (!ring_put(r, rec, sizeof(rec), i == MANY) && i == MANY)
+				;
+		}
+		_exit(0);
+	}
+	while (last < MANY) {
+		const u64 *rec = (const u64 *)(const void *)buf;
+
+		if (!ring_take(r, buf))
+			continue;
+		assert_true(rec[0] > last && rec[6] == rec[0]);
+		last = rec[0];
+		nr++;
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(nr > 0);
+	ring_free(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_two_processes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
