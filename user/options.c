@@ -16,7 +16,7 @@
 #include "user/report.h"
 #include "user/suppress.h"
 
-enum { RUN, ATTACH, SCAN, SERVE, CONNECT, REPORT, DOCTOR, HELP, NR_COMMANDS };
+enum { RUN, ATTACH, SCAN, SERVE, CONNECT, REPORT, DIFF, DOCTOR, HELP, NR_COMMANDS };
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -36,6 +36,8 @@ const struct command commands[] = {
 		      "ssh://[user@]host/PID|NAME, "
 		      "unix:/path or tcp://host[:port]",
 		      cmd_connect, 0, SIZE_MAX },
+	[DIFF] = { "diff", "A B", "compare two recordings or two saved JSON reports, caller by caller",
+		   cmd_diff, 2, 2 },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
@@ -133,9 +135,10 @@ const struct option_row option_rows[] = {
 	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .help = "order of the callers" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF), .help = "order of the callers" },
 	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .help = "callers in the text report, 0 = all" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
+	  .help = "callers in the text report, 0 = all" },
 	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
 	  .help = "a leak verdict in each report, not only in the last one; the target stands still "
 		  "meanwhile" },
@@ -206,12 +209,13 @@ const struct option_row option_rows[] = {
 	  .help = "run the program as this user" },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this folder" },
-	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T", .commands = IN(REPORT),
+	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
+	  .commands = IN(REPORT) | IN(DIFF),
 	  .help = "give a recording up that needs more memory, if that is also more than 64 times the file "
 		  "(256M)" },
-	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT),
+	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT) | IN(DIFF),
 	  .help = "where to look for the target's binaries first" },
-	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT),
+	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT) | IN(DIFF),
 	  .help = "where to look for separate debug files first" },
 	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
 	  .is_only_typed = true,
@@ -234,7 +238,7 @@ const struct option_row option_rows[] = {
 	  .help = "the client may end the target" },
 	{ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
 	  .help = "end the target after the last report; the other side must allow it" },
-	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR), .is_only_typed = true,
+	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF), .is_only_typed = true,
 	  .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
 	  .commands = ALL & ~IN(HELP), .help = "colours" },

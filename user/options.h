@@ -146,5 +146,6 @@ int cmd_scan(const struct options *o);
 int cmd_report(const struct options *o);
 int cmd_serve(const struct options *o);
 int cmd_connect(const struct options *o);
+int cmd_diff(const struct options *o);
 int cmd_doctor(const struct options *o);
 int cmd_help(const struct options *o);

@@ -167,6 +167,21 @@ int outputs_new(struct outputs **out, const struct options *options, FILE *stand
 	return err;
 }
 
+int outputs_new_stream(struct outputs **out, const struct options *o, FILE *stream, const char *name)
+{
+	struct outputs *outs = calloc(1, sizeof(*outs) + sizeof(*outs->list));
+
+	if (!outs)
+		return -ENOMEM;
+	outs->options = o;
+	outs->nr = 1;
+	outs->list[0] = (struct output){
+		.pattern = "-", .name = name, .stream = stream, .dir = -1, .format = report_format_find(name)
+	};
+	*out = outs;
+	return 0;
+}
+
 void outputs_free(struct outputs *outs)
 {
 	if (!outs)

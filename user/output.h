@@ -20,6 +20,10 @@ struct report;
  * that cannot work that is STATUS_USAGE.
  */
 int outputs_new(struct outputs **out, const struct options *o, FILE *standard) __must_check;
+
+/* Only one: reports to @stream in the format of @name ("-.json"). *@out is owned by the caller. 0 or -ENOMEM. */
+int outputs_new_stream(struct outputs **out, const struct options *o, FILE *stream,
+		       const char *name) __must_check;
 void outputs_free(struct outputs *outs);
 
 /*

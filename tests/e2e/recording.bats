@@ -220,3 +220,37 @@ same_for() {
 	"$HEAPTAP" report -q --sysroot root -o names.json r.heaptap
 	jq -e '[.processes[0].stacks[].frames[].function] | index("main")' names.json
 }
+
+@test "diff: what a second run holds more, less, by caller; of recordings and of reports" {
+	"$HEAPTAP" run -q -w a.heaptap -o a.json -- "$T/leak" >/dev/null
+	"$HEAPTAP" run -q -w b.heaptap -o b.json -- "$T/leak_kinds" >/dev/null
+	"$HEAPTAP" diff --json a.heaptap b.heaptap >recordings.json
+	"$HEAPTAP" diff --json a.json b.json >reports.json
+	"$HEAPTAP" diff --json b.json a.heaptap >back.json
+	diff <(jq 'del(.a.file, .b.file)' recordings.json) <(jq 'del(.a.file, .b.file)' reports.json)
+	live() { jq '[.processes[].totals.live_bytes] | add' "$1"; }
+	[ "$(jq '[.callers[].live_bytes] | add' reports.json)" -eq $(($(live b.json) - $(live a.json))) ]
+	[ "$(jq '[.callers[].live_bytes] | add' back.json)" -eq $(($(live a.json) - $(live b.json))) ]
+	[ "$(jq '.b.totals.live_bytes' reports.json)" -eq "$(live b.json)" ]
+	leaked() { jq '[.processes[].scan | .definite.bytes + .indirect.bytes] | add' "$1"; }
+	[ "$(jq '.b.totals.leaked_bytes' reports.json)" -eq "$(leaked b.json)" ]
+	"$HEAPTAP" diff -n 0 a.json b.json >text
+	[ "$(grep -c '^#' text)" -eq "$(jq '.callers | map(select(.live_bytes != 0)) | length' reports.json)" ]
+	"$HEAPTAP" diff a.json a.heaptap | grep -qx 'No caller changed.'
+}
+
+@test "diff: what is no report is refused in one line (F5)" {
+	"$HEAPTAP" run -q -w a.heaptap -o a.json -- "$T/leak" >/dev/null
+	echo '{"schema": "other/1", "processes": []}' >other.json
+	head -c 3000 a.json >cut.json
+	echo '{}' >nothing.json
+	printf '{"a":%s' "$(printf '[%.0s' $(seq 1000))" >deep.json
+	printf '\x89HTAP' >short.heaptap
+	for f in other.json cut.json nothing.json deep.json short.heaptap missing.json .; do
+		status=0
+		"$HEAPTAP" diff a.json "$f" >out 2>err || status=$?
+		[ "$status" -eq 4 ] || { echo "status $status for $f"; return 1; }
+		[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
+		[ ! -s out ]
+	done
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What two reports differ in, as text and as JSON. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "user/diff.h"
+#include "user/lib/escape.h"
+#include "user/lib/human.h"
+#include "user/lib/json.h"
+#include "user/report.h"
+
+/* "+1.2 KiB", "-3 " ... */
+static const char *sign(s64 change)
+{
+	return change < 0 ? "-" : "+";
+}
+
+static u64 size_of(s64 change)
+{
+	return change < 0 ? 0 - (u64)change : (u64)change;
+}
+
+static void print_total(FILE *out, const char *what, u64 bytes[2], u64 blocks[2])
+{
+	s64 change = (s64)(bytes[1] - bytes[0]), more = (s64)(blocks[1] - blocks[0]);
+
+	fprintf(out, "  %-11s %s in %s blocks, then ", what, human_bytes(bytes[0]).text,
+		human_count(blocks[0]).text);
+	fprintf(out, "%s in %s blocks: ", human_bytes(bytes[1]).text, human_count(blocks[1]).text);
+	fprintf(out, "%s%s, ", sign(change), human_bytes(size_of(change)).text);
+	fprintf(out, "%s%s blocks\n", sign(more), human_count(size_of(more)).text);
+}
+
+static void print_totals(FILE *out, const struct diff_totals t[2], const char *const names[2])
+{
+	const struct diff_numbers *a = &t[0].numbers, *b = &t[1].numbers;
+
+	escape_text(out, names[0]);
+	fputs(" and then ", out);
+	escape_text(out, names[1]);
+	fputc('\n', out);
+	print_total(out, "live", (u64[]){ a->live_bytes, b->live_bytes },
+		    (u64[]){ a->live_blocks, b->live_blocks });
+	print_total(out, "allocated", (u64[]){ a->alloc_bytes, b->alloc_bytes },
+		    (u64[]){ a->allocs, b->allocs });
+	if (t[0].nr_scanned && t[1].nr_scanned)
+		print_total(out, "leaked", (u64[]){ a->leaked_bytes, b->leaked_bytes },
+			    (u64[]){ a->leaked_blocks, b->leaked_blocks });
+	if (t[0].lost || t[1].lost)
+		fprintf(out, "  %-11s %s events, then %s: what is said here is not exact\n", "lost",
+			human_count(t[0].lost).text, human_count(t[1].lost).text);
+}
+
+/* What a row is about: bytes and blocks. */
+static void numbers_of(const struct diff_numbers *n, enum diff_key key, u64 *bytes, u64 *blocks)
+{
+	bool is_total = key == DIFF_TOTAL_BYTES || key == DIFF_TOTAL_BLOCKS;
+
+	*bytes = key == DIFF_LEAKED_BYTES ? n->leaked_bytes : is_total ? n->alloc_bytes : n->live_bytes;
+	*blocks = key == DIFF_LEAKED_BYTES ? n->leaked_blocks : is_total ? n->allocs : n->live_blocks;
+}
+
+static void print_row(FILE *out, const struct diff_row *row, enum diff_key key, size_t number)
+{
+	u64 bytes[2], blocks[2];
+	s64 change, more;
+
+	for (u32 i = 0; i < 2; i++)
+		numbers_of(&row->of[i], key, &bytes[i], &blocks[i]);
+	change = (s64)(bytes[1] - bytes[0]);
+	more = (s64)(blocks[1] - blocks[0]);
+	fprintf(out, "\n#%-3zu %s%s, %s", number, sign(change), human_bytes(size_of(change)).text,
+		sign(more));
+	fprintf(out, "%s blocks (%s in %s, ", human_count(size_of(more)).text, human_bytes(bytes[0]).text,
+		human_count(blocks[0]).text);
+	fprintf(out, "then %s in %s), by ", human_bytes(bytes[1]).text, human_count(blocks[1]).text);
+	escape_text(out, row->function);
+	fputc('\n', out);
+	for (const char *p = row->frames; *p;) {
+		size_t len = strcspn(p, "\n");
+		char line[1024];
+
+		snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1), p);
+		fputs("        ", out);
+		escape_text(out, line);
+		fputc('\n', out);
+		p += len + (p[len] == '\n');
+	}
+}
+
+int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const char *const names[2])
+{
+	const struct diff_totals totals[2] = { diff_totals(d, 0), diff_totals(d, 1) };
+	size_t nr, first;
+	const struct diff_row *const *rows = diff_rows(d, key, &nr);
+	size_t shown = top && top < nr ? top : nr;
+
+	print_totals(out, totals, names);
+	if (!nr)
+		fputs("\nNo caller changed.\n", out);
+	else if (shown < nr)
+		fprintf(out, "\nTop %zu of %zu callers that changed\n", shown, nr);
+	else
+		fprintf(out, "\n%zu caller%s changed\n", nr, nr == 1 ? "" : "s");
+	/* Of too many, what grew comes before what shrank. */
+	for (first = 0; first < shown; first++)
+		print_row(out, rows[first], key, first + 1);
+	return report_flush(out);
+}
+
+static void json_numbers(struct json *j, const char *key, const struct diff_numbers *n)
+{
+	json_object_begin(j, key);
+	json_u64(j, "live_bytes", n->live_bytes);
+	json_u64(j, "live_blocks", n->live_blocks);
+	json_u64(j, "alloc_bytes", n->alloc_bytes);
+	json_u64(j, "allocs", n->allocs);
+	json_u64(j, "leaked_bytes", n->leaked_bytes);
+	json_u64(j, "leaked_blocks", n->leaked_blocks);
+	json_object_end(j);
+}
+
+static void json_side(struct json *j, const char *key, const struct diff *d, u32 side, const char *name)
+{
+	const struct diff_totals t = diff_totals(d, side);
+
+	json_object_begin(j, key);
+	json_string(j, "file", name);
+	json_u64(j, "processes", t.nr_processes);
+	json_u64(j, "scanned", t.nr_scanned);
+	json_u64(j, "lost", t.lost);
+	json_numbers(j, "totals", &t.numbers);
+	json_object_end(j);
+}
+
+static void json_frames(struct json *j, const char *frames)
+{
+	json_array_begin(j, "frames");
+	for (const char *p = frames; *p;) {
+		size_t len = strcspn(p, "\n");
+		char line[1024];
+
+		snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1), p);
+		json_string(j, NULL, line);
+		p += len + (p[len] == '\n');
+	}
+	json_array_end(j);
+}
+
+int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *const names[2])
+{
+	size_t nr;
+	const struct diff_row *const *rows = diff_rows(d, key, &nr);
+	struct json j;
+
+	json_init(&j, out, 3);
+	json_object_begin(&j, NULL);
+	json_string(&j, "schema", "heaptap-diff/1");
+	json_string(&j, "version", HEAPTAP_VERSION);
+	json_side(&j, "a", d, 0, names[0]);
+	json_side(&j, "b", d, 1, names[1]);
+	json_array_begin(&j, "callers");
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(&j, NULL);
+		json_string(&j, "function", rows[i]->function);
+		json_s64(&j, "live_bytes", diff_change(rows[i], DIFF_LIVE_BYTES));
+		json_s64(&j, "live_blocks", diff_change(rows[i], DIFF_LIVE_BLOCKS));
+		json_s64(&j, "leaked_bytes", diff_change(rows[i], DIFF_LEAKED_BYTES));
+		json_numbers(&j, "a", &rows[i]->of[0]);
+		json_numbers(&j, "b", &rows[i]->of[1]);
+		json_frames(&j, rows[i]->frames);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	fputc('\n', out);
+	return report_flush(out);
+}
