@@ -133,10 +133,7 @@ void options_help(FILE *out, const struct command *command);
 /* NULL if there is no command @name. */
 const struct command *command_find(const char *name);
 
-/*
- * How reports to @out shall look; looks at the terminal and the environment for colour and width. NULL: a
- * file, never coloured.
- */
+/* How reports to @out (NULL: a file, never coloured) shall look: as the terminal and the environment say. */
 struct report_options options_for_report(const struct options *o, FILE *out);
 
 /* The commands. Each returns an exit status and has said why on stderr if it is not STATUS_DONE. */

@@ -538,6 +538,8 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		err = s->ops->attach(s->source, p->target);
 	session_blur(s, p);
 	p->maps_read_ns = session_now_ns();
+	if (!err)
+		recorder_process(s->recorder, p->target, p->maps_read_ns);
 	/* What has changed meanwhile nobody has told; from now on it is told. */
 	if (!err)
 		session_read_maps(s, p);
@@ -545,8 +547,6 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		session_drop_last_process(s);
 	else if (!s->start_ns)
 		s->start_ns = p->maps_read_ns;
-	if (err >= 0)
-		recorder_process(s->recorder, p->target, p->maps_read_ns);
 	return err < 0 ? err : 0;
 }
 
