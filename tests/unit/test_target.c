@@ -80,6 +80,43 @@ static void life_of_a_target(void **state)
 	target_free(t);
 }
 
+/* A child as it was at its fork, as what it executes, and when it has gone (A14, A16). */
+static void children(void **state)
+{
+	struct mapping maps[] = { { .start = 0x1000, .end = 0x2000 } };
+	struct target parent = { .pid = 1,
+				 .pidfd = -1,
+				 .exe = (char *)"/p",
+				 .comm = "parent",
+				 .is_started = true,
+				 .maps = { maps, 1, 3, 4 } };
+	struct target *t = NULL;
+	struct child c;
+
+	(void)state;
+	assert_int_equal(child_start(&c, "/proc/self/exe", "x", "child"), 0);
+	assert_int_equal(target_new_child(&t, &parent, c.pid, true), 0);
+	assert_int_equal(t->pid, c.pid);
+	assert_string_equal(t->comm, "parent");
+	assert_string_equal(t->exe, "/p");
+	assert_int_equal(t->maps.nr, 1);
+	assert_true(t->is_started && target_is_alive(t));
+	target_free(t);
+	assert_int_equal(target_new_child(&t, &parent, c.pid, false), 0);
+	assert_string_equal(t->comm, "child");
+	assert_non_null(strstr(t->exe, "test_target"));
+	assert_int_equal(t->maps.nr, 0);
+	assert_true(t->is_started && target_is_alive(t));
+	child_stop(&c);
+	assert_false(target_is_alive(t));
+	target_free(t);
+	assert_int_equal(target_new_child(&t, &parent, c.pid, false), 0);
+	assert_string_equal(t->comm, "");
+	assert_string_equal(t->exe, "");
+	assert_false(target_is_alive(t));
+	target_free(t);
+}
+
 /* Where there are no process descriptors, the start time tells. */
 static void reused_number(void **state)
 {
@@ -289,6 +326,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(refused_nonsense), cmocka_unit_test(refused_thread),
 		cmocka_unit_test(refused_headless), cmocka_unit_test(find_by_number),
 		cmocka_unit_test(find_by_name),	    cmocka_unit_test(never_finds_itself),
+		cmocka_unit_test(children),
 	};
 
 	child_main(argc, argv);

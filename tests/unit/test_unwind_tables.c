@@ -187,6 +187,21 @@ static void test_changes_are_numbered(void **state)
 	assert_int_not_equal(w->seen->seq, seq);
 }
 
+/* What the mappings were read for; a later reading that finds nothing new makes them certain again (D1). */
+static void test_confirmed(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping map = { .start = 0x1000, .end = 0x2000 };
+
+	set_maps(w, &map, 1);
+	assert_int_equal(w->seen->epoch, 3);
+	assert_int_equal(w->seen->execs, 1);
+	assert_false(unwind_tables_confirm(w->tables, PID, 3));
+	assert_true(unwind_tables_confirm(w->tables, PID, 4));
+	assert_false(unwind_tables_confirm(w->tables, PID, 4));
+	assert_false(unwind_tables_confirm(w->tables, PID + 1, 4));
+}
+
 static void test_forgotten(void **state)
 {
 	struct world *w = world_of(state);
@@ -208,6 +223,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_vsyscall_hides_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_than_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_changes_are_numbered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_confirmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
 	};
 
