@@ -511,21 +511,47 @@ static int text_leaks(struct text *t, struct section *s, const struct report_row
 	return err;
 }
 
-static void text_rows_title(struct text *t, size_t shown, size_t nr, const struct report_key *key)
+static void text_rows_title(struct text *t, size_t shown, size_t nr, const struct report_key *key,
+			    size_t nr_lost)
 {
 	if (shown < nr)
-		fprintf(t->out, "Top %zu of %s callers by %s\n", shown, human_count(nr).text, key->what);
+		fprintf(t->out, "Top %zu of %s callers by %s", shown, human_count(nr).text, key->what);
 	else
-		fprintf(t->out, "%s caller%s by %s\n", human_count(nr).text, plural(nr), key->what);
+		fprintf(t->out, "%s caller%s by %s", human_count(nr).text, plural(nr), key->what);
+	if (nr_lost)
+		fprintf(t->out, ", without %s whose blocks are all lost", human_count(nr_lost).text);
+	putc('\n', t->out);
 }
 
-static int text_rows(struct text *t, struct section *s, const struct report_row *rows, size_t nr,
+/* Callers with nothing but lost blocks have had their section; those that are left move up. How many. */
+static size_t drop_lost(struct report_row *rows, size_t nr)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const struct scan_sum *of = rows[i].leaks.sums.of;
+
+		if (!rows[i].row.live_blocks ||
+		    of[SCAN_DEFINITE].blocks + of[SCAN_INDIRECT].blocks < rows[i].row.live_blocks)
+			rows[kept++] = rows[i];
+	}
+	return kept;
+}
+
+static int text_rows(struct text *t, struct section *s, struct report_row *rows, size_t nr,
 		     const struct report_key *key)
 {
 	const struct report_options *o = &t->report->options;
 	struct heap_totals totals = heap_totals(s->process->heap);
-	size_t shown;
+	size_t shown, nr_lost = 0;
 	int err = 0;
+
+	if (key->is_of_live && s->process->leaks && !o->verbose) {
+		size_t kept = drop_lost(rows, nr);
+
+		nr_lost = nr - kept;
+		nr = kept;
+	}
 
 	/* They are sorted: what is zero stands at the end. */
 	while (nr && !key->value(&rows[nr - 1]))
@@ -537,7 +563,7 @@ static int text_rows(struct text *t, struct section *s, const struct report_row 
 		putc('\n', t->out);
 	if (!nr)
 		return 0;
-	text_rows_title(t, shown, nr, key);
+	text_rows_title(t, shown, nr, key, nr_lost);
 	for (size_t i = 0; i < shown && !err; i++) {
 		putc('\n', t->out);
 		text_row_head(t, &totals, &rows[i], ++s->nr_shown, key, s->process->reported);

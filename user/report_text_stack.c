@@ -9,7 +9,9 @@
 #include "user/symbolize.h"
 
 enum {
-	FOLD_MIN_FRAMES = 5,  /* fewer common frames are not worth a reference */
+	FOLD_MIN_FRAMES = 5, /* fewer common frames are not worth a reference */
+	MAX_FRAMES = 32,     /* of a stack, the last of them from its outer end */
+	LAST_FRAMES = 6,
 	MAX_NAME_BYTES = 240, /* of a function; C++ can do without end */
 };
 
@@ -127,7 +129,7 @@ static size_t find_anchor(const struct anchors *anchors, const struct stack *s, 
 
 static int text_frames(struct text *t, const struct stack *s, size_t row, struct anchors *anchors)
 {
-	size_t shown = s->nr_frames;
+	size_t shown = s->nr_frames, nr_left_out = 0;
 	size_t anchor_row = 0;
 	size_t common = t->report->options.verbose ? 0 : find_anchor(anchors, s, &anchor_row);
 	int err = 0;
@@ -141,8 +143,16 @@ static int text_frames(struct text *t, const struct stack *s, size_t row, struct
 		anchors->list[slot].stack = s;
 		anchors->list[slot].row = row;
 	}
-	for (size_t i = 0; i < shown && !err; i++)
+	/* Of a very long one the ends tell most. */
+	if (shown > MAX_FRAMES && !t->report->options.verbose)
+		nr_left_out = shown - MAX_FRAMES;
+	for (size_t i = 0; i < shown && !err; i++) {
+		if (nr_left_out && i == MAX_FRAMES - LAST_FRAMES) {
+			fprintf(t->out, "        ... %zu frames (-v shows them)\n", nr_left_out);
+			i += nr_left_out;
+		}
 		err = text_frame(t, s->frames[i]);
+	}
 	if (shown < s->nr_frames)
 		fprintf(t->out, "        ... and %zu more, as in #%zu\n", s->nr_frames - shown, anchor_row);
 	return err;
