@@ -34,7 +34,7 @@ struct process {
 	u64 nr_events;	      /* of its own */
 	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
 	const char *notes[3]; /* borrowed; for the report that is being written */
-	char child_notes[2][96];
+	char child_notes[2][128];
 	struct trend trend;
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */

@@ -70,7 +70,8 @@ static size_t note_children(struct process *p, const char **notes)
 		u64 nr;
 		const char *one, *many, *what;
 	} all[ARRAY_SIZE(p->child_notes)] = {
-		{ p->losses.unfollowed, "child is", "children are", "not followed: too many (--max-procs)" },
+		{ p->losses.unfollowed, "child is", "children are",
+		  "not followed: more than --max-procs, or no room for their events" },
 		{ p->losses.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
 	};

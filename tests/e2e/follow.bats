@@ -97,6 +97,18 @@ same_calls() {
 	is .totals.allocs 3
 }
 
+@test "follow: heaptap is killed: children go on, and nothing of it stays in them (A3)" {
+	start "$HEAPTAP" run -q -f -o "$BATS_TEST_TMPDIR/r.json" -- bash -c "$T/spin 0 2 & wait"
+	wait_for says heaptap ready
+	TARGET=$(pgrep -P "$(pgrep -P "$PID")")
+	STARTED+=("$TARGET")
+	kill -KILL "$PID"
+	wait "$PID" || true
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	wait_for gone "$TARGET"
+}
+
 @test "follow: attached, the children of a shell (A16)" {
 	command -v bash ls sort >/dev/null
 	HEAPTAP_COUNT=$BATS_TEST_TMPDIR/count
