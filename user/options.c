@@ -148,11 +148,11 @@ const struct option_row option_rows[] = {
 	  .help = "give a leak verdict up when the target would stand longer (500ms; a program that ends is "
 		  "in no "
 		  "hurry)" },
-	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH,
+	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "look for blocks released by a function of another family, twice, or that are none, with "
 		  "the stacks "
 		  "of releases (on in run)" },
-	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH,
+	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "do not: a release costs less without its stack" },
 	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
 	  .commands = TRACING | IN(SCAN),

@@ -71,6 +71,16 @@ static double age(const struct report_row *r)
 	return (double)r->oldest_ns;
 }
 
+static double mismatched(const struct report_row *r)
+{
+	return (double)r->mismatched;
+}
+
+static double bad(const struct report_row *r)
+{
+	return (double)r->bad;
+}
+
 static double growth(const struct report_row *r)
 {
 	return r->grown > 0 ? (double)r->grown : 0;
@@ -100,6 +110,9 @@ const struct report_key report_keys[] = {
 	  .human = human_count, .label = "leaked" },
 	{ "peak", "bytes at the peak", peak, .human = human_bytes, .label = "at the peak" },
 	{ "temporary", "temporary blocks", temporary, .human = human_count, .label = "temporary" },
+	{ "mismatched", "mismatched releases of their blocks", mismatched, .human = human_count,
+	  .label = "released wrongly" },
+	{ "badfree", "releases of what is no block", bad, .human = human_count, .label = "bad releases" },
 	{ "growth", "growth since the last report", growth, .is_of_live = true, .human = human_bytes,
 	  .label = "more than at the last report" },
 	{ "age", "age of the oldest live block", age, .is_of_live = true, .wants_blocks = true,
@@ -159,6 +172,20 @@ static void look_at_blocks(const struct report *r, const struct heap *heap, stru
 	heap_for_each_block(heap, visit_block, &pass);
 }
 
+/* A mismatch is of the caller that allocated, for that is what is in doubt; the others are of the one that released. */
+static void count_misuses(const struct heap *heap, struct report_row *rows, size_t nr)
+{
+	size_t nr_misuses;
+	const struct misuse *list = heap_misuses(heap, &nr_misuses);
+
+	for (const struct misuse *m = list; m < list + nr_misuses; m++) {
+		if (m->kind == MISUSE_MISMATCHED && m->alloc_row < nr)
+			rows[m->alloc_row].mismatched += m->count;
+		if (m->kind != MISUSE_MISMATCHED && m->free_row < nr)
+			rows[m->free_row].bad += m->count;
+	}
+}
+
 static int compare_double(double a, double b)
 {
 	return a < b ? 1 : a > b ? -1 : 0;
@@ -213,6 +240,7 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 	for (size_t i = 0; p->leaks && i < p->leaks->nr_whys; i++)
 		if (p->leaks->whys[i].row < count)
 			list[p->leaks->whys[i].row].why = &p->leaks->whys[i];
+	count_misuses(p->heap, list, count);
 	if (key->wants_blocks || has_filter(&r->options))
 		look_at_blocks(r, p->heap, list, count);
 	if (key->is_of_live && !is_anything_live(list, count))

@@ -87,6 +87,7 @@ const struct report_format *report_format_find(const char *path);
 /* One caller, as all formats see it. */
 struct report_row {
 	struct heap_row row;   /* live_* only of blocks within min_size and max_size */
+	u64 mismatched, bad;   /* wrong releases: of its blocks; by it, of what is no block (any more) */
 	s64 grown;	       /* live bytes, since the last report; without one, all of them */
 	u64 oldest_ns;	       /* age of its oldest live block; only for the sort key "age" */
 	struct leak_row leaks; /* all zero when not scanned */

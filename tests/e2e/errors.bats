@@ -149,3 +149,12 @@ right() {
 		[ "$status" -eq 2 ]
 	done
 }
+
+@test "errors: sort keys mismatched and badfree" {
+	traced -q --no-scan -s mismatched -- "$T/misuse" double
+	is '.stacks[0].frames[0].function | startswith("by_")' true
+	traced -q --no-scan -s badfree -- "$T/misuse" double
+	is '.stacks[0].frames[0].function' second_free
+	run --separate-stderr "$HEAPTAP" run -q --no-scan -n 2 -s badfree -- "$T/misuse" double
+	[[ $stderr == *'1 bad releases'*'second_free at '* ]]
+}
