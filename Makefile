@@ -106,7 +106,7 @@ check-ptrace: all targets        ## the main end-to-end tests again, with the pt
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace prove -e 'bats --tap' $(PTRACE_TESTS:%=tests/e2e/%.bats)
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
-	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),32)
+	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),9) 400000
 
 check-kernels: all targets       ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
 	$(Q)tests/kernels/run.sh $(abspath $(O))

@@ -130,6 +130,18 @@ has_note() {
 	done
 }
 
+@test "leaks: memcheck, stack by stack" {
+	local program
+	command -v perl >/dev/null || skip "perl is not installed"
+	perl -MJSON::PP -e1 2>/dev/null || skip "perl has no JSON::PP"
+	for program in leak leak_kinds leak_cpp; do
+		run env HEAPTAP="$HEAPTAP" "$ROOT/tests/leaks/memcheck.pl" -v "$T/$program"
+		echo "$output"
+		[ "$status" -eq 0 ]
+		[[ $output == *' 0 differ'* ]]
+	done
+}
+
 @test "leaks: real programs have no definite leak that memcheck does not see" {
 	local program command have want
 	cd "$BATS_TEST_TMPDIR"

@@ -33,7 +33,7 @@ waits() {
 	return 1
 }
 
-by_run() { timeout -k 5 300 "$HEAPTAP" run -q --max-pause 10s -o "$dir/report.json" -- "$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"; }
+by_run() { timeout -k 5 300 "$HEAPTAP" run -q --depth 8 --max-pause 10s -o "$dir/report.json" -- "$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"; }
 by_perturb() { GLIBC_TUNABLES=$PERTURB by_run "$1"; }
 
 by_attach() {
@@ -44,7 +44,7 @@ by_attach() {
 	target=$!
 	exec 8>"$dir/lines"
 	waits grep -qs ready "$dir/out" || return
-	timeout -k 5 300 "$HEAPTAP" attach --max-pause 10s -o "$dir/report.json" "$target" 2>"$dir/err" &
+	timeout -k 5 300 "$HEAPTAP" attach --depth 8 --max-pause 10s -o "$dir/report.json" "$target" 2>"$dir/err" &
 	tap=$!
 	waits grep -qs 'attached to' "$dir/err" || return
 	echo >&8

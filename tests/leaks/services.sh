@@ -46,7 +46,7 @@ load() {
 # watch NAME: the last service
 watch() {
 	sleep 1
-	"$HEAPTAP" attach --scan -i "$interval" -t "$((end - SECONDS))s" -o "$dir/$1.%n.json" "$pid" 2>"$dir/$1.heaptap" &
+	"$HEAPTAP" attach --scan --max-pause 5s -i "$interval" -t "$((end - SECONDS))s" -o "$dir/$1.%n.json" "$pid" 2>"$dir/$1.heaptap" &
 	pids+=("$!")
 	traced+=("$1")
 }
