@@ -12,8 +12,6 @@ blocks=${2:-100000}
 first=${3:-1}
 read -ra ways <<<"${HOW:-run perturb attach}"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/heaptap-leaks.XXXXXX")
-# The C library's own caches would hide freed blocks from it.
-PERTURB=glibc.malloc.perturb=165:glibc.malloc.tcache_count=0
 program=$O/tests/leaks/heap
 target=
 
@@ -33,8 +31,12 @@ waits() {
 	return 1
 }
 
-by_run() { timeout -k 5 300 "$HEAPTAP" run -q --depth 8 --max-pause 10s -o "$dir/report.json" -- "$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"; }
-by_perturb() { GLIBC_TUNABLES=$PERTURB by_run "$1"; }
+# by_run SEED [OPTION]
+by_run() {
+	timeout -k 5 300 "$HEAPTAP" run -q --depth 8 --max-pause 10s ${2:+"$2"} -o "$dir/report.json" -- \
+		"$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"
+}
+by_perturb() { by_run "$1" --perturb; }
 
 by_attach() {
 	local tap status=0
