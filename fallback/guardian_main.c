@@ -327,7 +327,8 @@ static void protect(void)
 			fprintf(stderr, "heaptap: guardian: not protected from want of memory\n");
 		close(fd);
 	}
-	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	/* With a limit, what is locked in future would be what cannot be mapped. */
+	mlockall(MCL_CURRENT | MCL_ONFAULT | (geteuid() ? 0 : MCL_FUTURE));
 	setpriority(PRIO_PROCESS, 0, -5);
 }
 

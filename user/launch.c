@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -59,6 +60,7 @@ enum {
 	HOLD_POLL_NS = 50 * 1000,
 	KILLER_NS = 500 * 1000 * 1000, /* how long to wait for a thread that ends the process */
 	FUTILE_NS = 1000 * 1000 * 1000,
+	PERMIT_NS = 500 * 1000 * 1000,
 	EXIT_HOLD_NS = 1000 * 1000 * 1000, /* and for the others to come to their ends */
 	LEAVE_NS = 500 * 1000 * 1000,	   /* for a child's thread to stop, so that it can be let go */
 };
@@ -96,6 +98,9 @@ static void child(const struct launch_options *o, int go, int report)
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Yama lets parents only, else. */
+	if (o->tracer)
+		prctl(PR_SET_PTRACER, (unsigned long)o->tracer->pid(o->source), 0, 0, 0);
 	if (read(go, &c, 1) != 1)
 		_exit(127);
 	caps_restore_limits();
@@ -534,8 +539,19 @@ static int wait_for_exec(struct launch *l, int report, struct failure *f)
 
 static int seize(const struct launch *l)
 {
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = now_ns() + PERMIT_NS;
+	int err = -EPERM;
+
+	/* The child may not have permitted it yet. */
+	while (l->tracer && err == -EPERM) {
+		err = l->tracer->launch(l->source, l->pid);
+		if (err == -EPERM && now_ns() >= end_ns)
+			return err;
+		nanosleep(&pause, NULL);
+	}
 	if (l->tracer)
-		return l->tracer->launch(l->source, l->pid);
+		return err;
 	return ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL) ? -errno : 0;
 }
 

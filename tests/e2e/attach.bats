@@ -29,7 +29,7 @@ load ../lib/common
 	step "alloc 100 64"
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
 	attached "$TARGET"
-	step "threads 8 20000"
+	step "threads 8 $([ "${HEAPTAP_BACKEND:-}" = ptrace ] && echo 2000 || echo 20000)"
 	step "free 50"
 	step "alloc 20 30"
 	detach
