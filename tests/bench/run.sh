@@ -253,6 +253,47 @@ bench_scan() {
 	row "memory of that scan per block" "$(awk '/^memory/ { print $2 }' "$tmp/scan") B" "24 B" ""
 }
 
+# bytes_row PROGRAM...: bytes for an allocation and its free in a recording, stacks and all else included
+bytes_row() {
+	local name
+	name=$(basename "$1")
+	if ! command -v "$1" >/dev/null; then
+		missing "bytes per pair in a recording of $name" "12 / 5" "it is not there"
+		return
+	fi
+	rm -f "$tmp/r.heaptap"
+	(cd "$tmp" && pinned "$heaptap" run -q --no-scan --ring-size 256M -w r.heaptap -o report.json --force -- "$@" >/dev/null 2>>log) || true
+	"$bench/bench_recording" "$tmp/r.heaptap" >"$tmp/look" 2>>"$tmp/log" || true
+	if ! read -r events allocs stored raw _ <"$tmp/look"; then
+		missing "bytes per pair in a recording of $name" "12 / 5" "it failed"
+		return
+	fi
+	row "bytes per pair in a recording of $name, plain / with zstd" \
+		"$(awk "BEGIN { printf \"%.1f / %.1f\", $raw * 2 / $events, $stored * 2 / $events }")" "12 / 5" "$allocs allocations"
+}
+
+bench_recording() {
+	progress "recordings"
+	cp user/stream_read.c "$tmp/unit.c"
+	bytes_row clang -O2 -I "$PWD" -D_GNU_SOURCE -c -o unit.o unit.c
+	bytes_row /usr/bin/python3 -c 'import json, decimal
+for i in range(2000): json.loads(json.dumps({str(k): [k, str(k), str(decimal.Decimal(k) / 7)] for k in range(50)}))'
+	bytes_row perl -e 'my %h; $h{$_ % 5000} = "x" x ($_ % 97) for 1..200000'
+	local round with
+	pair=(-n 300000)
+	for round in 1 2 3; do
+		keep unrecorded "$(traced 64)"
+		keep recorded "$(rm -f "$tmp/r.heaptap"; traced 64 -w "$tmp/r.heaptap")"
+	done
+	ratio "a pair with full stacks, recorded / not recorded" "${ns[recorded]:-}" "${ns[unrecorded]:-}" "1.10 x"
+	progress "a recording of 20 million events"
+	row "writing an event into a recording, packed" "$("$bench/bench_recording" -m 20000000 "$tmp/r.heaptap") ns" "" ""
+	with=$({ TIMEFORMAT='%U %S'; time "$heaptap" report -q -o "$tmp/report.json" --force "$tmp/r.heaptap"; } 2>&1 | tail -1)
+	row "report of a recording of 20 million events, CPU time per event" \
+		"$(awk "BEGIN { split(\"$with\", t, \" \"); printf \"%.0f ns\", (t[1] + t[2]) * 1e9 / 20e6 }")" "100 ns" ""
+	rm -f "$tmp/r.heaptap"
+}
+
 start=$SECONDS
 mkdir -p "$out"
 {
@@ -269,6 +310,7 @@ memory_row 5000000 ''
 bench_books
 bench_tables
 bench_scan
+bench_recording
 progress ""
 echo "took $((SECONDS - start)) s" >>"$table"
 cat "$table"
