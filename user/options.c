@@ -212,7 +212,7 @@ const struct option_row option_rows[] = {
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = IN(REPORT) | IN(DIFF),
 	  .help = "give a recording up that needs more memory, if that is also more than 64 times the file "
-		  "(256M)" },
+		  "(160M)" },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT) | IN(DIFF),
 	  .help = "where to look for the target's binaries first" },
 	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT) | IN(DIFF),

@@ -24,7 +24,7 @@ enum {
 	CHECK_EVENTS = 1 << 16, /* between looks at the memory used */
 };
 
-static const u64 DEFAULT_MEMORY = 256 << 20;
+static const u64 DEFAULT_MEMORY = 160 << 20; /* 256 MiB with all around it */
 
 struct source {
 	struct session *session;      /* borrowed; owns this */

@@ -14,7 +14,7 @@ extern const struct source_ops source_stream;
 
 /*
  * For @s, which owns *@out and whose processes are only those of the stream. @max_memory bytes for books, stacks and
- * names, and 64 for each byte that comes in if that is more; 0 = 256 MiB. 0 or -ENOMEM.
+ * names, and 64 for each byte that comes in if that is more; 0 = 160 MiB. 0 or -ENOMEM.
  */
 int source_stream_new(struct source **out, struct session *s, u64 max_memory) __must_check;
 
