@@ -576,6 +576,11 @@ bool session_has_no_allocator(const struct session *s)
 		}
 		for (size_t k = 0; k < t->maps.nr; k++)
 			nr_files += t->maps.maps[k].module != NULL;
+		if (target_is_emulator(t->exe)) {
+			error("%s: PID %d (%s): runs the code of another program by itself: not traced",
+			      s->options->command->name, t->pid, t->comm);
+			continue;
+		}
 		error("%s: PID %d (%s): no allocator function in any of its %zu mapped files (first: %s); "
 		      "name "
 		      "its own with --alloc malloc=NAME,free=NAME",

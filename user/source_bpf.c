@@ -15,6 +15,7 @@
 #include <bpf/libbpf.h>
 
 #include "user/ifunc.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
@@ -128,6 +129,14 @@ static void note_change(struct source *s, pid_t pid, bool is_exec)
 		t->epoch = process.epoch;
 }
 
+/* Has the process a new program that must not see probes? */
+static bool becomes_emulator(pid_t pid)
+{
+	auto_free char *exe = NULL;
+
+	return !proc_exe(&exe, pid) && target_is_emulator(exe);
+}
+
 /*
  * A thread that was not the first one of the process has called exec: the links, which hold that one, see nothing of
  * the new image. Its update follows, or its end.
@@ -137,7 +146,7 @@ static int on_exec(struct source *s, const struct process_event *rec)
 	struct process_event ev = *rec;
 
 	note_change(s, ev.h.pid, true);
-	if (ev.child_pid && ev.child_pid != ev.h.pid)
+	if ((ev.child_pid && ev.child_pid != ev.h.pid) || becomes_emulator(ev.h.pid))
 		forget(s, ev.h.pid);
 	ev.child_pid = 0;
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
@@ -543,7 +552,8 @@ static int source_bpf_update(struct source *s, struct target *t)
 {
 	int err = s->tables ? update_tables(s, t) : 0;
 
-	if (err)
+	/* A child whose program it is; others are refused. */
+	if (err || target_is_emulator(t->exe))
 		return err;
 	for (size_t i = 0; i < t->maps.nr; i++) {
 		const struct mapping *map = &t->maps.maps[i];

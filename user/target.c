@@ -2,6 +2,7 @@
 /* A traced process: found by name or number, opened so that a reused number is noticed. */
 #include "user/target.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -68,6 +69,24 @@ static int check_kind(pid_t pid, const struct proc_stat *stat, const struct proc
 	return 0;
 }
 
+bool target_is_emulator(const char *exe)
+{
+	/* Of qemu's programs these emulate no process. */
+	static const char *const tools[] = { "system",	"img", "io",   "nbd",	"ga",
+					     "storage", "pr",  "edid", "keymap" };
+	const char *slash = strrchr(exe, '/'), *name = slash ? slash + 1 : exe;
+
+	if (strstr(exe, "/valgrind/") && strstr(name, "-linux"))
+		return true;
+	if (strncmp(name, "qemu-", 5))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
+		if (!strncmp(name + 5, tools[i], strlen(tools[i])) &&
+		    !isalnum((u8)name[5 + strlen(tools[i])]))
+			return false;
+	return true;
+}
+
 /* Fill @t from /proc. To have no right to look at exe is no error: the backend will meet it and say so. */
 static int read_identity(struct target *t)
 {
@@ -95,6 +114,10 @@ static int read_identity(struct target *t)
 		if (!t->exe)
 			return refuse(-ENOMEM, t->pid, t->comm, strerror(ENOMEM));
 	}
+	if (target_is_emulator(t->exe))
+		return refuse(
+			-EINVAL, t->pid, t->comm,
+			"runs the code of another program by itself and would take probes for a part of it");
 	err = proc_is_32bit(&t->is_32bit, t->pid);
 	if (err)
 		debug("attach: PID %d (%s): ELF class: %s", t->pid, t->comm, strerror(-err));

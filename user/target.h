@@ -35,11 +35,16 @@ struct target {
 
 /*
  * Open the process @pid. Does not stop it. Refuses with one logged line what cannot be traced: -ESRCH
- * no such process, a zombie or one that is exiting; -EINVAL a kernel thread, heaptap itself or the
- * number of a thread. Without the right to look at the process (a backend will say so) exe stays ""
+ * no such process, a zombie or one that is exiting; -EINVAL a kernel thread, heaptap itself, an
+ * emulator or the number of a thread. Without the right to look at the process (a backend will say so) exe stays ""
  * and is_32bit false.
  */
 int target_new(struct target **out, pid_t pid) __must_check;
+/*
+ * Does the program at the path @exe run code that it reads from other programs' files (valgrind, qemu's user mode)? A
+ * probe in a library that both use would be taken for one of that code's instructions, and end it.
+ */
+bool target_is_emulator(const char *exe);
 /* A process as @t, of which nothing is known here but what @t says (replay). 0 or -ENOMEM. */
 int target_copy(struct target **out, const struct target *t) __must_check;
 /*

@@ -156,3 +156,20 @@ thaw() {
 	nothing_lost
 	untouched "$TARGET"
 }
+
+@test "faults: valgrind, whose client uses the same libraries, is left alone (B12)" {
+	local d=$BATS_TEST_TMPDIR
+	valgrind -q "$T/exitcodes" exit 3 >/dev/null 2>&1 || [ $? -eq 3 ] || skip "valgrind does not work here"
+	traced -- valgrind -q "$T/exec" "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ] || { echo "$status"; cat "$err"; return 1; }
+	grep -q 'runs the code of another program' "$err"
+	start valgrind -q --log-file=/dev/null "$T/spin" 1
+	TARGET=$PID
+	wait_for says valgrind ready
+	status=0
+	timeout 20 "$HEAPTAP" attach -q -t 200ms "$TARGET" >/dev/null 2>"$d/err" 3>&- || status=$?
+	[ "$status" -eq 4 ]
+	grep -q 'runs the code of another program' "$d/err"
+	sleep 0.2
+	is_running "$TARGET"
+}
