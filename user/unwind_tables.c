@@ -282,7 +282,8 @@ static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const s
 	size_t nr = list->nr;
 
 	if (nr <= MAX_UNWIND_MAPS) {
-		memcpy(maps->maps, list->maps, nr * sizeof(*list->maps));
+		if (nr)
+			memcpy(maps->maps, list->maps, nr * sizeof(*list->maps));
 		maps->nr = nr;
 		return;
 	}
