@@ -3,6 +3,7 @@
 #include "user/serve_scan.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -447,6 +448,8 @@ static void send_result(struct serve *s, const struct serve_scan *n)
 	wire_put_number(&b, r.nr_unstopped, 8);
 	wire_put_number(&b, r.nr_overlaps, 8);
 	wire_put_number(&b, n->nr_verdicts, 8);
+	debug("scan: %" PRIu64 " blocks came in %" PRIu64 " bytes, %" PRIu64 " verdicts go in %zu",
+	      n->nr_blocks, n->nr_bytes, n->nr_verdicts, n->verdicts.len);
 	put(s, WIRE_SCANNED, b.data, b.len);
 }
 
