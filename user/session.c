@@ -266,6 +266,10 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	struct process *image;
 	int err;
 
+	if (!s->ops->told && target_is_reused(p->target)) {
+		session_ended(s, rec->pid, -1);
+		return 0;
+	}
 	session_read_losses(s, p);
 	recorder_event(s->recorder, rec, sizeof(struct process_event));
 	p->is_over = true;

@@ -254,6 +254,13 @@ bool target_is_alive(const struct target *t)
 	return stat.state != 'X' && (stat.state != 'Z' || stat.nr_threads > 1);
 }
 
+bool target_is_reused(const struct target *t)
+{
+	struct proc_stat stat;
+
+	return t->start_time && !proc_read_stat(&stat, t->pid) && stat.start_time != t->start_time;
+}
+
 int target_read_maps(struct target *t, struct module_table *modules)
 {
 	int ret = mapping_list_read(&t->maps, modules, t->pid);

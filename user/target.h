@@ -57,6 +57,8 @@ void target_free(struct target *t);
 
 /* True while @t's pid is still the process that target_new() opened, and that has not ended. */
 bool target_is_alive(const struct target *t);
+/* Has another process its number now? False as long as that cannot be told. */
+bool target_is_reused(const struct target *t);
 
 /* Read the mappings again. As mapping_list_read(), but -ESRCH also when the pid was reused meanwhile. */
 int target_read_maps(struct target *t, struct module_table *modules) __must_check;

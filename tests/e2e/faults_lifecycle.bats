@@ -59,3 +59,58 @@ blocks_of() {
 	jq -e '.processes[-1] | (.exe | endswith("/spin")) and .totals.allocs > 50' "$report"
 	untouched "$TARGET"
 }
+
+@test "faults: 10,000 short threads: all that each did (A18)" {
+	traced -d 8 -- "$T/storm" 10000 0
+	[ "$status" -eq 0 ]
+	as_told live allocs
+	[ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ]
+}
+
+@test "faults: 5,000 threads alive at once: no call is lost, stacks that are lost are counted (A18)" {
+	traced -d 8 -- "$T/storm" 0 5000
+	[ "$status" -eq 0 ]
+	[ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ]
+	[ "$(calls_of malloc)" -ge 5000 ]
+	[ "$(of_function long_thread allocs)" -ge $((5000 - $(field .lost.stacks))) ]
+}
+
+@test "faults: nothing of heaptap is open in the program that it starts, nor left when it is killed (A22)" {
+	"$BASH" -c 'ls -l /proc/self/fd | wc -l' >"$BATS_TEST_TMPDIR/control" 3>&-
+	traced -q -- "$BASH" -c 'ls -l /proc/self/fd | wc -l'
+	[ "$(cat "$out")" -eq "$(cat "$BATS_TEST_TMPDIR/control")" ]
+	start "$HEAPTAP" run -q -- "$T/spin"
+	TAP=$PID
+	wait_for says heaptap ready
+	TARGET=$(pgrep -P "$TAP" -x spin)
+	wait_for has_probes "$TARGET"
+	STARTED+=("$TARGET")
+	kill -KILL "$TAP"
+	wait_for untouched "$TARGET"
+}
+
+@test "faults: the target's number is given to another process while it is traced (A19)" {
+	local first
+	# In a PID namespace the next number can be chosen without others taking it.
+	unshare -p -f --mount-proc sh -c 'echo 99 >/proc/sys/kernel/ns_last_pid' || skip "numbers of processes cannot be chosen here"
+	timeout 60 unshare -p -f --mount-proc bash -c "
+		echo 99 >/proc/sys/kernel/ns_last_pid
+		'$T/spin' >/dev/null &
+		first=\$!
+		sleep 0.3
+		'$HEAPTAP' attach -q -t 20s -o '$BATS_TEST_TMPDIR/r.json' \$first &
+		tap=\$!
+		sleep 2
+		kill -KILL \$first
+		wait \$first
+		echo \$((first - 1)) >/proc/sys/kernel/ns_last_pid
+		'$T/step' </dev/zero >/dev/null & second=\$!
+		sleep 1
+		kill -KILL \$second
+		wait \$tap
+		echo \"\$? \$first \$second\"" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&-
+	read -r status first second <"$BATS_TEST_TMPDIR/out"
+	[ "$first" -eq "$second" ] || skip "the number was taken by another process"
+	[ "$status" -eq 0 ]
+	jq -e '.processes | length == 1 and (.[0].exe | endswith("/spin"))' "$BATS_TEST_TMPDIR/r.json"
+}
