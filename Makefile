@@ -26,7 +26,7 @@ LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthre
 Q        := $(if $(V),,@)
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
-OTHER_CPU := $(filter-out %_$(ARCH).c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
+OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
 LIB_SRCS  := $(filter-out user/main.c $(OTHER_CPU),$(sort $(wildcard user/*.c user/lib/*.c fallback/*.c arch/*.c)))
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/bpf_object.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))

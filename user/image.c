@@ -29,7 +29,7 @@ static int read_at(const struct bytes *b, u64 pos, void *buf, size_t size)
 {
 	ssize_t n;
 
-	if (pos > INT64_MAX - size)
+	if (pos > (u64)INT64_MAX - size)
 		return -ENOEXEC;
 	do {
 		n = pread(b->fd, buf, size, pos);

@@ -330,7 +330,8 @@ static bool start(struct world *w)
 {
 	int status;
 
-	w->area = mmap((void *)0x20000000, AREA, PROT_READ | PROT_WRITE | PROT_EXEC,
+	/* Above where the heap of a program may begin, below where libraries do. */
+	w->area = mmap((void *)0x60000000, AREA, PROT_READ | PROT_WRITE | PROT_EXEC,
 		       MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (w->area == MAP_FAILED || mprotect(w->area + DATA, AREA - DATA, PROT_READ | PROT_WRITE))
 		return false;

@@ -83,12 +83,13 @@ static int run_line(char *line)
 	char *argv[MAX_WORDS + 1];
 	int n = 0, status;
 
+	line[strcspn(line, "\n")] = 0;
+	printf("\nGUEST-BEGIN %s\n", line);
 	for (char *word = strtok(line, " \n"); word && n < MAX_WORDS; word = strtok(NULL, " \n"))
 		argv[n++] = word;
 	argv[n] = NULL;
 	if (!n)
 		return 0;
-	printf("\nGUEST-BEGIN %s %s\n", argv[0], n > 1 ? argv[n - 1] : "");
 	status = n == 2 && !strcmp(argv[0], "cat") ? print_file(argv[1]) : run(argv);
 	printf("\nGUEST-STATUS %d\n", status);
 	return status;

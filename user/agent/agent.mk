@@ -13,14 +13,14 @@ AGENT_OUT  := user/main.c user/programs.c user/source_bpf.c user/unwind_tables.c
               user/cmd_connect.c user/cmd_report.c user/doctor.c user/doctor_print.c user/doctor_target.c user/symbolize.c \
               user/debug_file.c user/dwarf_names.c user/demangle.c user/function_index.c user/decompress.c \
               user/stream_zstd.c arch/insn_x86.c \
-              $(filter-out %_$(AGENT_CPU).c,$(wildcard arch/regs_*.c arch/tracee_*.c))
+              $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c))
 AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c user/*.c user/lib/*.c fallback/*.c arch/*.c))) \
               user/main.c
 AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
 AGENT_OPT   := -std=gnu11 -Os -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections
 # musl-gcc keeps the kernel's headers, which are the distribution's, out.
-AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
+AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64 -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
                $(if $(findstring musl,$(AGENT_CC)),-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch))
 
 $(O)/heaptap-agent: $(AGENT_OBJS)

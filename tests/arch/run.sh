@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# run.sh BUILD_DIR [CELL...]: the agent on other CPUs. Boots a kernel of each in a machine of its own; there targets run under
+# the agent, and the emulation of instructions is compared with the CPU. Reports come over the console and are
+# compared here with what the targets say; names come from the cross compiler's addr2line, which knows nothing of heaptap.
+# TAP; a cell that cannot get its kernel, compiler or emulator is skipped. What a guest said is in BUILD_DIR/arch/CELL.log.
+# HEAPTAP_KERNEL_LIMIT=SECONDS ends a cell.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+O=$1
+shift
+WORK=$O/arch
+CACHE=${XDG_CACHE_HOME:+$XDG_CACHE_HOME/heaptap}
+CACHE=${CACHE:-$WORK}
+LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-300}
+
+# shellcheck source=tests/kernels/kernel.sh
+. tests/kernels/kernel.sh
+# shellcheck source=tests/kernels/machine.sh
+. tests/kernels/machine.sh
+# shellcheck source=tests/arch/built.sh
+. tests/arch/built.sh
+
+# name, suite, distribution's name of the CPU, package that stands for its kernel, or "built"
+CELLS=(
+	"arm64 bookworm arm64 linux-image-cloud-arm64"
+	"armhf bookworm armhf linux-image-armmp"
+	"i386 bookworm i386 linux-image-686-pae"
+	"mipsel bookworm mipsel linux-image-4kc-malta"
+	"riscv64 trixie riscv64 linux-image-riscv64"
+	"powerpc bookworm powerpc built"
+	"amd64 bookworm amd64 built"
+)
+
+TARGET_FLAGS=(-I. -D_GNU_SOURCE -O1 -g -fno-builtin -fno-optimize-sibling-calls -Wall -Wextra)
+
+# ---- the guest's files ----
+
+# build_targets ARCH DIR: each target dynamic and static; on ARM in both instruction sets. Prints their names.
+build_targets() {
+	local cross name variant variants=("" "-static") flags
+	cross=$(cross_prefix "$1")
+	[ "$1" != armhf ] || variants=("" "-static" "-arm" "-arm-static")
+	for name in leak threads; do
+		for variant in "${variants[@]}"; do
+			flags=()
+			case $variant in *-static) flags+=(-static) ;; esac
+			case $variant in -arm*) flags+=(-marm) ;; esac
+			"${cross}gcc" "${TARGET_FLAGS[@]}" "${flags[@]}" -o "$2/$name$variant" "tests/targets/$name.c" \
+				-pthread || return 1
+			echo "$name$variant"
+		done
+	done
+}
+
+# copy_libraries CROSS FILE ROOT: those of the cross compiler's C library, and the dynamic linker where the file wants it
+copy_libraries() {
+	local name path
+	readelf -ld "$2" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p; s/.*interpreter: \(.*\)\]/\1/p' | sort -u |
+		while read -r name; do
+			path=$("${1}gcc" -print-file-name="$(basename "$name")")
+			case $name in /*) ;; *) name=/lib/$name ;; esac
+			mkdir -p "$3$(dirname "$name")" && cp -L "$path" "$3$name" || return 1
+		done
+}
+
+# make_root ARCH: the archive, and the list of tests
+make_root() {
+	local root=$WORK/root-$1 cross name
+	cross=$(cross_prefix "$1")
+	begin_root "$root" "${cross}gcc" || return 1
+	make AGENT=1 CROSS_COMPILE="$cross" O="$WORK/build-$1" >&2 || return 1
+	cp "$WORK/build-$1/heaptap-agent" "$root/agent"
+	: >"$root/tests"
+	case $1 in
+	amd64 | i386) ;; # tests/unit/test_cpu.c does it
+	*)
+		"${cross}gcc" -O2 -static -I. -D_GNU_SOURCE -o "$root/native" tests/arch/native.c arch/cpu*.c || return 1
+		echo "/native 2000" >>"$root/tests"
+		;;
+	esac
+	if [ "$1" = armhf ]; then
+		# Its C library is Thumb code; of ARM code there is what is compiled for it here.
+		"${cross}gcc" -marm -O2 -static -I. -D_GNU_SOURCE -o "$root/native-arm" tests/arch/native.c arch/cpu*.c ||
+			return 1
+		{ echo "/native 2000 thumb"; echo "/native-arm 2000"; } >"$root/tests"
+	fi
+	mkdir -p "$WORK/targets-$1"
+	for name in $(build_targets "$1" "$WORK/targets-$1"); do
+		cp "$WORK/targets-$1/$name" "$root/$name"
+		copy_libraries "$cross" "$root/$name" "$root"
+		{ echo "/agent run -o /tmp/$name.json /$name $(arguments "$name")"; echo "cat /tmp/$name.json"; } >>"$root/tests"
+	done
+	end_root "$root" "$WORK/root-$1.cpio.gz"
+}
+
+arguments() {
+	case $1 in
+	leak*) echo "--expect" ;;
+	threads*) echo "4 50" ;;
+	esac
+}
+
+# ---- cells ----
+
+# run_cell NAME SUITE ARCH PACKAGE: its TAP lines are in NAME.tap, or in NAME.skip why there are none
+run_cell() {
+	local name=$1 arch=$3 image log=$WORK/$1.log
+	rm -f "$log" "$WORK/$name".{tap,skip}
+	if ! command -v "$(cross_prefix "$arch")gcc" >/dev/null; then
+		echo "no compiler $(cross_prefix "$arch")gcc" >"$WORK/$name.skip"
+	elif ! command -v "$(emulator_for "$arch" | cut -d' ' -f1)" >/dev/null; then
+		echo "no emulator $(emulator_for "$arch" | cut -d' ' -f1)" >"$WORK/$name.skip"
+	elif ! image=$(if [ "$4" = built ]; then built_kernel "$arch"; else kernel_image "$2" "$arch" "$4"; fi \
+		2>"$WORK/$name.get"); then
+		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.skip"
+	elif ! make_root "$arch" >"$WORK/$name.build" 2>&1; then
+		echo "not ok cannot build, see $WORK/$name.build" >"$WORK/$name.tap"
+	else
+		boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "" >"$log"
+		tests/arch/compare.sh "$log" "$WORK/targets-$arch" "$(cross_prefix "$arch")" "$WORK/$name" >"$WORK/$name.tap"
+	fi
+}
+
+# wanted NAME CELL...
+wanted() {
+	local name=$1
+	shift
+	[ $# -gt 0 ] || return 0
+	case " $* " in *" $name "*) return 0 ;; esac
+	return 1
+}
+
+command -v cpio >/dev/null || { echo "1..0 # SKIP cpio is not installed"; exit 0; }
+mkdir -p "$WORK"
+nr=0 failed=0 skipped=0
+for cell in "${CELLS[@]}"; do
+	wanted "${cell%% *}" "$@" || continue
+	# shellcheck disable=SC2086 # four words
+	run_cell $cell
+	name=${cell%% *}
+	if [ -s "$WORK/$name.skip" ]; then
+		nr=$((nr + 1)) skipped=$((skipped + 1))
+		echo "ok $nr - $name # SKIP $(cat "$WORK/$name.skip")"
+		continue
+	fi
+	while IFS= read -r line; do
+		case $line in
+		"ok "*) nr=$((nr + 1)); echo "ok $nr - $name: ${line#ok }" ;;
+		"not ok "*) nr=$((nr + 1)) failed=$((failed + 1)); echo "not ok $nr - $name: ${line#not ok }" ;;
+		*) echo "$line" ;;
+		esac
+	done <"$WORK/$name.tap"
+done
+echo "1..$nr"
+echo "# arch: $((nr - failed - skipped)) ok, $failed failed, $skipped cells skipped"
+[ "$failed" -eq 0 ]
