@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All registers of a stopped thread on CPUs that need nothing but arch/cpu.h: general ones, and the floating point's. */
+/* All registers of a stopped thread on CPUs that need nothing but arch/cpu.h: general and floating point ones. */
 #include "arch/regs.h"
 
 #include <elf.h>
