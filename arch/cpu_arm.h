@@ -5,7 +5,7 @@
 #include "arch/cpu_insn.h"
 
 /* The kernel's order: 16 registers, the status register, r0 at the entry of a system call. */
-enum { ARM_FP = 11, ARM_SP = 13, ARM_LR, ARM_PC, ARM_CPSR, ARM_NR_WORDS = 18 };
+enum { ARM_FP = 7 /* of Thumb code */, ARM_SP = 13, ARM_LR, ARM_PC, ARM_CPSR, ARM_NR_WORDS = 18 };
 
 enum {
 	ARM_N = 1U << 31,

@@ -68,6 +68,20 @@ static const struct unwind_arch arches[] = {
 	  .signal_code_size = 8,
 	  .signal_code = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, /* mov x8, #139; svc #0 */
 	  .is_signal_cfi_partial = true },
+	/*
+	 * These have no chain of frame pointers that code without information would keep. Of two registers that ARM
+	 * uses for frames the table knows the one of Thumb code.
+	 */
+	{ .machine = EM_ARM, .word_size = 4, .sp = 13, .fp = 7, .ra = 14, .has_link = true },
+	{ .machine = EM_RISCV, .word_size = 8, .sp = 2, .fp = 8, .ra = 1, .has_link = true },
+	{ .machine = EM_MIPS, .word_size = 4, .sp = 29, .fp = 30, .ra = 31, .has_link = true },
+	{ .machine = EM_PPC,
+	  .word_size = 4,
+	  .sp = 1,
+	  .fp = 31,
+	  .ra = 65,
+	  .has_link = true,
+	  .has_back_chain = true },
 };
 
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)

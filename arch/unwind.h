@@ -11,6 +11,8 @@ struct unwind_arch {
 	u8 word_size;  /* bytes */
 	u8 sp, fp, ra; /* DWARF register numbers; ra is the return address column */
 	bool has_link; /* a call leaves the return address in a register, not on the stack */
+	/* The word at SP leads to the caller's SP, and above that one the return address is: no table is needed. */
+	bool has_back_chain;
 	/* In a signal frame's saved registers, bytes from the saved SP to the saved one. */
 	s16 signal_pc, signal_fp, signal_lr;
 	s16 signal_sp;	     /* bytes from SP to the saved SP, at the code that returns from a signal */

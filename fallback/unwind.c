@@ -192,6 +192,8 @@ static int step_guess(struct walk *w)
 	struct unwind_place place;
 
 	w->has_guess = true;
+	if (!w->u->arch->is_call)
+		return STACK_NO_INFO;
 	if (fp == 0 && w->is_guessed) /* the ABI's mark of the first frame */
 		return STACK_COMPLETE;
 	if (!w->has_fp || fp % word || fp < w->regs.sp || fp - w->regs.sp > max_guessed_frame)
@@ -242,6 +244,24 @@ static int step_entry(struct walk *w)
 	return STEP_ON;
 }
 
+/* From a frame to its caller's by the chain that the ABI asks for; 0 is its end. */
+static int step_chain(struct walk *w)
+{
+	u64 word = w->u->arch->word_size;
+	struct unwind_regs caller = { 0 };
+
+	if (!read_word(w, w->regs.sp, &caller.sp))
+		return STACK_UNREADABLE;
+	if (!caller.sp)
+		return STACK_COMPLETE;
+	if (caller.sp <= w->regs.sp)
+		return STACK_NOT_GROWING;
+	if (!read_word(w, caller.sp + word, &caller.pc))
+		return STACK_UNREADABLE;
+	w->regs = caller;
+	return STEP_ON;
+}
+
 static int step(struct walk *w)
 {
 	struct unwind_place place = { .table = NULL };
@@ -250,6 +270,8 @@ static int step(struct walk *w)
 
 	if (!w->u->find(w->u->ctx, pc, &place))
 		return STACK_UNMAPPED;
+	if (w->u->arch->has_back_chain)
+		return step_chain(w);
 	if (place.table)
 		rule = cfi_find(place.table, pc - place.bias);
 	switch (cfi_kind(rule)) {

@@ -33,7 +33,8 @@ CELLS=(
 	"amd64 bookworm amd64 built"
 )
 
-TARGET_FLAGS=(-I. -D_GNU_SOURCE -O1 -g -fno-builtin -fno-optimize-sibling-calls -Wall -Wextra)
+TARGET_FLAGS=(-I. -D_GNU_SOURCE -O1 -g -fasynchronous-unwind-tables -fno-builtin
+	-fno-optimize-sibling-calls -Wall -Wextra)
 
 # ---- the guest's files ----
 
