@@ -26,6 +26,11 @@ bool insn_is_supported(u16 elf_machine)
 	return decoder_of(elf_machine);
 }
 
+bool insn_has_calls(u16 elf_machine)
+{
+	return decoder_of(elf_machine) || insn_calls_of(elf_machine);
+}
+
 bool insn_is_probed_here(u16 elf_machine)
 {
 #if defined(__x86_64__)
@@ -52,10 +57,23 @@ taddr_t insn_stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
 	return d ? d->stub_slot(elf_machine, pc, code, len) : 0;
 }
 
+static size_t next_plain_call(const struct insn_calls *c, taddr_t pc, const u8 *code, size_t len,
+			      taddr_t target)
+{
+	for (size_t at = -pc & (c->step - 1U); at + 8 <= len; at += c->step)
+		if (c->is_call(pc + at, code + at, target))
+			return at;
+	return len;
+}
+
 size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t target)
 {
 	const struct insn_decoder *d = decoder_of(elf_machine);
+	const struct insn_calls *c = insn_calls_of(elf_machine);
 	struct insn insn;
+
+	if (c)
+		return next_plain_call(c, pc, code, len, target);
 
 	for (size_t at = d ? -pc & (d->step - 1) : len; at < len; at += d->step)
 		if (d->may_call(pc + at, code + at, len - at, target) &&

@@ -32,6 +32,9 @@ enum { INSN_MAX_LENGTH = 16, INSN_STUB_BYTES = 32 };
 /* ELF machines that these functions know. */
 bool insn_is_supported(u16 elf_machine);
 
+/* The same for insn_next_call() alone. */
+bool insn_has_calls(u16 elf_machine);
+
 /*
  * May probes be placed in such code on this CPU? Not in 32-bit ARM code on aarch64: the kernel takes Thumb
  * instructions for others and corrupts them without a word.

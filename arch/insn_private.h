@@ -14,4 +14,15 @@ struct insn_decoder {
 	bool (*may_call)(taddr_t pc, const u8 *code, size_t len, taddr_t target);
 };
 
+/* A CPU of which only direct calls are known. */
+struct insn_calls {
+	u16 machine;
+	u8 step; /* instructions begin at multiples of this many bytes */
+	/* Is there a call to @target at @pc? @code has eight bytes. */
+	bool (*is_call)(taddr_t pc, const u8 *code, taddr_t target);
+};
+
+/* NULL for one that is not known so. */
+const struct insn_calls *insn_calls_of(u16 elf_machine);
+
 extern const struct insn_decoder insn_x86, insn_aarch64;

@@ -11,10 +11,10 @@
 
 enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8 };
 
-/* What both processes see. Positions grow for ever. */
+/* What both processes see. Positions grow for ever, or wrap: 32-bit CPUs may not have 64-bit words to share. */
 struct shared {
-	u64 written; /* bytes */
-	u64 taken;
+	size_t written; /* bytes */
+	size_t taken;
 	u32 is_woken; /* since the reader last looked */
 	_Alignas(64) u8 data[];
 };
@@ -22,7 +22,7 @@ struct shared {
 struct ring {
 	struct shared *shared;
 	size_t mapped; /* bytes */
-	u64 size;      /* of data, a power of two */
+	size_t size;   /* of data, a power of two */
 	int fd;	       /* eventfd */
 };
 
@@ -95,9 +95,9 @@ static void wake(struct ring *r)
 
 bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent)
 {
-	u64 written = r->shared->written;
-	u64 used = written - __atomic_load_n(&r->shared->taken, __ATOMIC_ACQUIRE);
-	u64 room = (len + HEAD_BYTES + 7) & ~7ULL;
+	size_t written = r->shared->written;
+	size_t used = written - __atomic_load_n(&r->shared->taken, __ATOMIC_ACQUIRE);
+	size_t room = (len + HEAD_BYTES + 7) & ~(size_t)7;
 	u64 head = len;
 
 	if (len > RING_MAX_RECORD || used > r->size || r->size - used < room) {
@@ -130,9 +130,10 @@ void ring_quiet(struct ring *r)
 
 ssize_t ring_take(struct ring *r, void *buf)
 {
-	u64 taken = r->shared->taken, len;
-	u64 left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - taken;
+	size_t taken = r->shared->taken, left;
+	u64 len;
 
+	left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - taken;
 	if (!left)
 		return 0;
 	if (left < HEAD_BYTES)
@@ -141,6 +142,7 @@ ssize_t ring_take(struct ring *r, void *buf)
 	if (len > RING_MAX_RECORD || len + HEAD_BYTES > left)
 		return -EPROTO;
 	copy_out(r, taken + HEAD_BYTES, buf, len);
-	__atomic_store_n(&r->shared->taken, taken + ((len + HEAD_BYTES + 7) & ~7ULL), __ATOMIC_RELEASE);
+	__atomic_store_n(&r->shared->taken, taken + (((size_t)len + HEAD_BYTES + 7) & ~(size_t)7),
+			 __ATOMIC_RELEASE);
 	return (ssize_t)len;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/cfi_exidx.h"
 #include "user/cfi_parse.h"
 
 enum { NR_CACHED_CIES = 64, LOOKS_PER_BYTE = 8, MIN_ROWS = 64 };
@@ -284,6 +285,52 @@ static int build_from(struct builder *b, const struct elf *elf, bool want_debug)
 	return err;
 }
 
+static int on_exidx(void *ctx, u64 vaddr, u32 rule)
+{
+	struct builder *b = ctx;
+
+	if (vaddr < b->table->text_base || vaddr >= b->text_end)
+		return 0;
+	b->table->stats.nr_fdes++;
+	return add_row(b, (u32)(vaddr - b->table->text_base), rule);
+}
+
+/* ARM: what .ARM.exidx says, up to the end of the code. */
+static int build_exidx(struct builder *b, const struct elf *elf)
+{
+	int err;
+
+	b->section.elf = elf;
+	err = find_text(b);
+	if (!err)
+		err = cfi_exidx_each(elf, b->arch, on_exidx, b);
+	if (err == -EFBIG)
+		err = 0;
+	if (!err)
+		err = add_row(b, (u32)(b->text_end - b->table->text_base), CFI_NONE);
+	return err;
+}
+
+static int build_rows(struct builder *b, const struct elf *elf)
+{
+	int err = build_exidx(b, elf);
+
+	if (err != -ENOENT)
+		return err;
+	err = build_from(b, elf, false);
+	if (err == -ENOENT) {
+		free(b->section.data);
+		b->section = (struct cfi_section){ 0 };
+		memset(b->cies, 0, sizeof(b->cies));
+		err = build_from(b, elf, true);
+	}
+	if (err)
+		return err;
+	sort_fdes(b);
+	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
+	return run_fdes(b);
+}
+
 static void builder_fini(struct builder *b)
 {
 	free(b->section.data);
@@ -343,18 +390,7 @@ int cfi_build(struct cfi_table **out, struct elf *elf)
 		goto undo;
 	b->table->machine = elf->machine;
 	b->table->word_size = elf->word_size;
-	err = build_from(b, elf, false);
-	if (err == -ENOENT) {
-		free(b->section.data);
-		b->section = (struct cfi_section){ 0 };
-		memset(b->cies, 0, sizeof(b->cies));
-		err = build_from(b, elf, true);
-	}
-	if (err)
-		goto undo;
-	sort_fdes(b);
-	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
-	err = run_fdes(b);
+	err = build_rows(b, elf);
 	if (!err && elf->entry)
 		err = mark_entry(b->table, elf->entry);
 	if (err)

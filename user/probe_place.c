@@ -2,6 +2,7 @@
 /* The cheapest place in a function that sees every call, and how its end can be seen. */
 #include "user/probe_place.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -527,7 +528,7 @@ int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **call
 	u64 len = end - start, at = 0;
 	int err;
 
-	if (!insn_is_supported(elf->machine) || end <= start || len > MAX_SCANNED)
+	if (!insn_has_calls(elf->machine) || end <= start || len > MAX_SCANNED)
 		return 0;
 	code = malloc(len);
 	if (!code)
@@ -544,7 +545,8 @@ int probe_find_calls(struct elf *elf, u64 start, u64 end, u64 target, u64 **call
 		list = reallocarray(*calls, *nr + 1, sizeof(*list));
 		if (!list)
 			return -ENOMEM;
-		list[(*nr)++] = start + at;
+		/* Bit 0 of an address in Thumb code says so. */
+		list[(*nr)++] = (start + at) | (elf->machine == EM_ARM ? target & 1 : 0);
 		*calls = list;
 	}
 	return 0;

@@ -316,6 +316,9 @@ static bool try_one(struct world *w, const u8 *code)
 	if (err || w->cpu->get(&ours, CPU_PC) == (pc | w->is_thumb) ||
 	    place(w, w->cpu->get(&ours, CPU_PC), 1) >= w->area + DATA)
 		return true;
+	/* The traps are of one instruction set. */
+	if (w->shape->machine == EM_ARM && (w->cpu->get(&ours, CPU_PC) & 1) != w->is_thumb)
+		return true;
 	sig = run(w, &theirs);
 	/* Where it went there may be no code. */
 	if (sig && sig != SIGTRAP && w->cpu->get(&theirs, CPU_PC) == (pc | w->is_thumb))
@@ -368,6 +371,7 @@ extern const u8 text_begins[] __asm__("__executable_start"), text_ends[] __asm__
 int main(int argc, char **argv)
 {
 	struct world w = { .seed = 0x123456789abcdefULL };
+	const u8 *from = text_begins + 4 * PAGE, *to = text_ends;
 	size_t nr = argc > 1 ? strtoul(argv[1], NULL, 10) : 4000;
 
 	w.is_thumb = argc > 2 && !strcmp(argv[2], "thumb");
@@ -375,7 +379,12 @@ int main(int argc, char **argv)
 		printf("# cannot start: %s\n", strerror(errno));
 		return 2;
 	}
-	if (!try_all(&w, text_begins + 4 * PAGE, text_ends, nr))
+	/* Of ARM code there is what was compiled for it: from the first file of arch/ to the last. */
+	if (w.shape->machine == EM_ARM && !w.is_thumb) {
+		from = (const u8 *)(uintptr_t)cpu_find;
+		to = (const u8 *)(uintptr_t)cpu_find(EM_386, 4, false)->emulate;
+	}
+	if (!try_all(&w, from, to, nr))
 		printf("# the child is gone\n");
 	printf("# %s%s: %zu emulated, %zu go on to the next, %zu unknown, %zu wrong\n", w.cpu->name,
 	       w.is_thumb ? " thumb" : "", w.nr_emulated, w.nr_gone_on, w.nr_unknown, w.nr_wrong);
