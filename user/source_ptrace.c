@@ -47,6 +47,13 @@ struct placement {
 	taddr_t bias, start, end;
 };
 
+/* A process that is traced. */
+struct attached {
+	pid_t pid;
+	bool had_uprobes; /* of others, before us */
+	bool is_overlaid; /* they came while we trace: calls may have been taken from our breakpoints */
+};
+
 struct source {
 	struct source_options options;
 	struct guardian *guardian; /* owned */
@@ -54,8 +61,8 @@ struct source {
 	size_t nr_files;
 	struct placement *placements; /* owned */
 	size_t nr_placements;
-	pid_t *pids; /* owned; attached */
-	size_t nr_pids;
+	struct attached *attached; /* owned */
+	size_t nr_attached;
 	u32 nr_probes;
 	u32 nr_polls;
 	bool is_detached, is_death_told;
@@ -386,6 +393,39 @@ static int give_maps(struct source *s, const struct target *t)
 	return guardian_set_maps(s->guardian, t->pid, maps, (u32)t->maps.nr);
 }
 
+static struct attached *find_attached(const struct source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_attached; i++)
+		if (s->attached[i].pid == pid)
+			return &s->attached[i];
+	return NULL;
+}
+
+/* Has the kernel made its page for uprobes that hit? It stays for as long as the process has its memory. */
+static bool has_uprobes(pid_t pid)
+{
+	auto_fclose FILE *f = NULL;
+	auto_free char *line = NULL;
+	size_t size = 0;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	while (f && getline(&line, &size, f) > 0)
+		if (strstr(line, " [uprobes]\n"))
+			return true;
+	return false;
+}
+
+/* A uprobe at the place of a breakpoint takes its calls, and nothing else tells of it. */
+static void check_uprobes(struct attached *a)
+{
+	if (a->had_uprobes || a->is_overlaid || !has_uprobes(a->pid))
+		return;
+	a->is_overlaid = true;
+	warn("ptrace: PID %d: others have uprobes in it: calls may be missed", a->pid);
+}
+
 static int source_ptrace_update(struct source *s, struct target *t)
 {
 	int err = forget_unmapped(s, t);
@@ -395,6 +435,8 @@ static int source_ptrace_update(struct source *s, struct target *t)
 			err = update_module(s, t, &t->maps.maps[i]);
 	if (!err)
 		err = give_maps(s, t);
+	if (find_attached(s, t->pid))
+		check_uprobes(find_attached(s, t->pid));
 	if (err && err != -ESRCH)
 		error("ptrace: PID %d: %s", t->pid, strerror(-err));
 	return err;
@@ -407,6 +449,16 @@ static void forget_placements(struct source *s, pid_t pid)
 			s->placements[i] = s->placements[--s->nr_placements];
 		else
 			i++;
+}
+
+/* Another program has come in its place. */
+static void forget_image(struct source *s, pid_t pid)
+{
+	struct attached *a = find_attached(s, pid);
+
+	forget_placements(s, pid);
+	if (a)
+		a->had_uprobes = false;
 }
 
 /* Why we may not trace it. */
@@ -437,14 +489,14 @@ static void explain_denied(pid_t pid)
 		      pid);
 }
 
-static int note_pid(struct source *s, pid_t pid)
+static int note_attached(struct source *s, pid_t pid)
 {
-	pid_t *pids = reallocarray(s->pids, s->nr_pids + 1, sizeof(*pids));
+	struct attached *list = reallocarray(s->attached, s->nr_attached + 1, sizeof(*list));
 
-	if (!pids)
+	if (!list)
 		return -ENOMEM;
-	s->pids = pids;
-	pids[s->nr_pids++] = pid;
+	s->attached = list;
+	list[s->nr_attached++] = (struct attached){ .pid = pid, .had_uprobes = has_uprobes(pid) };
 	return 0;
 }
 
@@ -459,7 +511,7 @@ static int source_ptrace_attach(struct source *s, struct target *t)
 		      err == -ENOTSUP ? "a CPU that is not known" : strerror(-err));
 	if (err)
 		return err;
-	err = note_pid(s, t->pid);
+	err = note_attached(s, t->pid);
 	if (!err)
 		err = source_ptrace_update(s, t);
 	if (!err)
@@ -500,12 +552,14 @@ static void settle_change(struct source *s, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-/* Uprobes of others may have come and gone at our places. */
+/* Uprobes of others may have come to our places, and gone. */
 static void check_places(struct source *s)
 {
-	for (size_t i = 0; i < s->nr_pids && !s->is_detached; i++)
-		if (guardian_do(s->guardian, COMMAND_CHECK, s->pids[i], 0, 0))
-			debug("ptrace: PID %d: has gone", s->pids[i]);
+	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++) {
+		check_uprobes(&s->attached[i]);
+		if (guardian_do(s->guardian, COMMAND_CHECK, s->attached[i].pid, 0, 0))
+			debug("ptrace: PID %d: has gone", s->attached[i].pid);
+	}
 }
 
 static int source_ptrace_poll(struct source *s, const struct sink *sink)
@@ -521,7 +575,7 @@ static int source_ptrace_poll(struct source *s, const struct sink *sink)
 		bool is_change = h->kind == EVENT_EXEC || h->kind == EVENT_MAPS;
 
 		if (h->kind == EVENT_EXEC)
-			forget_placements(s, (pid_t)h->pid);
+			forget_image(s, (pid_t)h->pid);
 		err = sink->record(sink->ctx, h, (size_t)len);
 		if (is_change)
 			settle_change(s, (pid_t)((const struct event_header *)buf)->pid);
@@ -553,7 +607,9 @@ static void source_ptrace_resume(struct source *s, pid_t pid)
 static struct losses source_ptrace_losses(struct source *s, pid_t pid)
 {
 	struct call_losses l = guardian_losses(s->guardian, pid);
+	const struct attached *a = find_attached(s, pid);
 
+	l.other += a && a->is_overlaid;
 	return (struct losses){ .allocs = l.allocs,
 				.frees = l.frees,
 				.stacks = l.stacks,
@@ -569,9 +625,11 @@ static void source_ptrace_forget_stacks(struct source *s)
 
 static void source_ptrace_detach(struct source *s)
 {
-	for (size_t i = 0; i < s->nr_pids && !s->is_detached; i++)
-		if (guardian_do(s->guardian, COMMAND_DETACH, s->pids[i], 0, 0))
-			debug("ptrace: PID %d: has gone", s->pids[i]);
+	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++) {
+		check_uprobes(&s->attached[i]);
+		if (guardian_do(s->guardian, COMMAND_DETACH, s->attached[i].pid, 0, 0))
+			debug("ptrace: PID %d: has gone", s->attached[i].pid);
+	}
 	s->is_detached = true;
 }
 
@@ -584,7 +642,7 @@ static void source_ptrace_free(struct source *s)
 		probe_list_fini(&s->files[i].list);
 	free(s->files);
 	free(s->placements);
-	free(s->pids);
+	free(s->attached);
 	free(s);
 }
 
