@@ -198,6 +198,17 @@ static int start_opener(struct opening *o)
 	return -err;
 }
 
+/* Its time limit must not follow a clock that somebody sets. */
+static void init_done(pthread_cond_t *done)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(done, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 /* Takes @o over. */
 static int open_limited(struct opening *o, int *fd, struct image *image)
 {
@@ -207,13 +218,13 @@ static int open_limited(struct opening *o, int *fd, struct image *image)
 
 	o->fd = -1;
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_cond_init(&o->done, NULL);
+	init_done(&o->done);
 	err = start_opener(o);
 	if (err) {
 		opening_free(o);
 		return err;
 	}
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += OPEN_TIMEOUT_S;
 	pthread_mutex_lock(&o->lock);
 	while (!o->is_done && err != ETIMEDOUT)

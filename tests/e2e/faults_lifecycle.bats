@@ -67,7 +67,7 @@ blocks_of() {
 	[ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ]
 }
 
-@test "faults: 5,000 threads alive at once: no call is lost, stacks that are lost are counted (A18)" {
+@test "faults: 5,000 threads alive at once: no call is lost, stacks that are lost are counted (A18, F2)" {
 	traced -d 8 -- "$T/storm" 0 5000
 	[ "$status" -eq 0 ]
 	[ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ]
