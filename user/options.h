@@ -45,10 +45,11 @@ struct options {
 	u32 depth;		      /* frames per stack */
 	u64 interval_ns, duration_ns; /* 0 = none */
 	struct option_list outputs;
-	const char *record; /* file of events */
-	u64 max_memory;	    /* bytes, for what a recording says; 0 = default */
-	u32 sort;	    /* row of report_keys */
-	u32 top;	    /* 0 = all */
+	const char *record;	    /* file of events */
+	u64 record_size, record_ns; /* of a part, bytes and time; 0 = one part */
+	u64 max_memory;		    /* bytes, for what a recording says; 0 = default */
+	u32 sort;		    /* row of report_keys */
+	u32 top;		    /* 0 = all */
 	bool no_cpp, want_mmap, force, json;
 	struct option_list omit;
 	struct alloc_spec *allocs; /* owned */

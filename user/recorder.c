@@ -33,6 +33,11 @@ struct recorder {
 	u32 *numbers; /* owned; of modules in the stream, by id */
 	size_t nr_numbers;
 	u32 nr_modules;
+	u64 part_bytes, part_ns; /* 0 = no limit */
+	u64 part_start_ns;
+	u64 id;
+	u32 part;
+	u64 nr_events, nr_bytes; /* of the parts before */
 };
 
 _Static_assert(STREAM_NR_VERDICTS == (int)NR_SCAN_VERDICTS, "sums of each verdict");
@@ -67,6 +72,8 @@ int recorder_new(struct recorder **out, const struct options *o)
 		return -ENOMEM;
 	wo.ctx = r;
 	r->depth = o->depth;
+	r->part_bytes = o->record_size;
+	r->part_ns = o->record_ns;
 	err = record_file_new(&r->file, o->record, o->force);
 	if (!err)
 		err = stream_writer_new(&r->writer, &wo);
@@ -81,9 +88,14 @@ int recorder_new(struct recorder **out, const struct options *o)
 int recorder_check(const struct options *o)
 {
 	struct record_file *f = NULL;
+	bool has_parts = o->record_size || o->record_ns;
 	int err = o->record ? record_file_new(&f, o->record, o->force) : 0;
 
 	record_file_free(f);
+	if (!err && has_parts && (!o->record || (!strstr(o->record, "%n") && !strstr(o->record, "%t")))) {
+		error("--record-%s: --record needs %%n or %%t in its name", o->record_size ? "size" : "time");
+		return -EINVAL;
+	}
 	return err;
 }
 
@@ -156,9 +168,12 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan)
 	if (!r)
 		return;
 	r->is_open = true;
+	r->part_start_ns = hello.mono_ns;
 	hello.depth = r->depth;
-	if (getrandom(&hello.id, sizeof(hello.id), 0) != sizeof(hello.id))
-		hello.id = hello.real_ns;
+	hello.part = r->part;
+	if (!r->id && getrandom(&r->id, sizeof(r->id), 0) != sizeof(r->id))
+		r->id = hello.real_ns;
+	hello.id = r->id;
 	if (!uname(&names)) {
 		hello.machine = names.machine;
 		hello.release = names.release;
@@ -392,6 +407,45 @@ void recorder_tick(struct recorder *r)
 		check(r, stream_tick(r->writer, clock_ns(CLOCK_MONOTONIC)));
 }
 
+bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
+{
+	struct stream_written w;
+	u64 now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!is_open(r) || (!r->part_bytes && !r->part_ns))
+		return false;
+	if (!(r->part_bytes && record_file_size(r->file) >= r->part_bytes) &&
+	    !(r->part_ns && now - r->part_start_ns >= r->part_ns))
+		return false;
+	w = stream_written(r->writer);
+	put(r, STREAM_END,
+	    &(struct stream_end){ .time_ns = now,
+				  .duration_ns = now - r->part_start_ns,
+				  .reason = STREAM_END_PART,
+				  .nr_events = w.nr_events });
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
+	if (!r->is_open)
+		return false;
+	check(r, record_file_next(r->file));
+	if (!r->is_open)
+		return false;
+	r->nr_events += w.nr_events;
+	r->nr_bytes += stream_written(r->writer).bytes;
+	r->part++;
+	r->nr_modules = 0;
+	memset(r->numbers, 0, r->nr_numbers * sizeof(*r->numbers));
+	stream_writer_restart(r->writer);
+	recorder_begin(r, backend, wants_scan);
+	return true;
+}
+
+bool recorder_has_stack(const struct recorder *r, u64 stack)
+{
+	return !r || !r->part || !r->is_open || stack < STACK_FIRST_ID ||
+	       stream_stack_number(r->writer, stack) != STACK_LOST;
+}
+
 void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 {
 	struct stream_written written;
@@ -416,7 +470,8 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 		error("record: %s: %s", record_file_name(r->file), strerror(-err));
 	else
 		info("record: %s: %s events, %s", record_file_name(r->file),
-		     human_count(written.nr_events).text, human_bytes(written.bytes).text);
+		     human_count(r->nr_events + written.nr_events).text,
+		     human_bytes(r->nr_bytes + written.bytes).text);
 	if (written.nr_dropped_stacks)
 		warn("record: %s stacks were too many for it", human_count(written.nr_dropped_stacks).text);
 }

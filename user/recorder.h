@@ -53,6 +53,15 @@ void recorder_mark_report(struct recorder *r);
 /* Often: what is a second old goes to the file. */
 void recorder_tick(struct recorder *r);
 
+/*
+ * The present part of the recording is long or old enough: true when another one has begun. It knows nothing yet:
+ * processes are to be introduced again, with their live blocks; stacks when they are needed.
+ */
+bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan);
+
+/* An event can name @stack. Always true of the first part, where stacks come before. */
+bool recorder_has_stack(const struct recorder *r, u64 stack);
+
 /* Tracing has ended at @time_ns, after @duration_ns. Nothing can be added any more. */
 void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns);
 

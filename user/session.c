@@ -11,6 +11,7 @@
 #include "user/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/session_record.h"
 #include "user/source_open.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -175,6 +176,8 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 		ev.stack = STACK_LOST;
 	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
 	p->nr_events++;
+	if (!recorder_has_stack(s->recorder, ev.stack))
+		session_record_stack(s, p, ev.stack);
 	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
@@ -629,6 +632,7 @@ int session_poll(struct session *s)
 	for (size_t i = 0; i < nr_processes; i++)
 		taint(s, s->processes[i], s->processes[i]->may_be_unseen);
 	recorder_tick(s->recorder);
+	session_record_part(s);
 	if (nr < 0 && nr != -ENODATA) {
 		error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
 		s->has_failed = true;

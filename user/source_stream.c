@@ -31,7 +31,7 @@ struct source {
 	struct stream_reader *reader; /* owned */
 	char why[256];
 	char backend[32], machine[32];
-	bool wants_scan;
+	u32 part; /* of several files */
 	u64 max_memory;
 	u64 name_bytes;		 /* used by what records say, beside books and stacks */
 	u64 nr_bytes, nr_events; /* that came in */
@@ -70,6 +70,7 @@ static int on_hello(struct source *src, const void *rec)
 	snprintf(src->backend, sizeof(src->backend), "%s", hello->backend);
 	snprintf(src->machine, sizeof(src->machine), "%s", hello->machine);
 	src->session->wants_notes = hello->wants_scan;
+	src->part = hello->part;
 	return 0;
 }
 
@@ -102,7 +103,7 @@ static int set_identity(struct source *src, struct target *t, const struct strea
 	t->exe = exe;
 	snprintf(t->comm, sizeof(t->comm), "%s", rec->comm);
 	t->start_time = rec->start_time;
-	t->is_started = rec->flags & STREAM_STARTED;
+	t->is_started = rec->flags & STREAM_STARTED && !src->part;
 	t->is_32bit = rec->word_size == 4;
 	return charge(src, strlen(exe));
 }

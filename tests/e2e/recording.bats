@@ -221,6 +221,22 @@ same_for() {
 	jq -e '[.processes[0].stacks[].frames[].function] | index("main")' names.json
 }
 
+@test "recording: in parts, each readable alone: the last one holds what is live" {
+	"$HEAPTAP" run -q --no-scan -w 'r%n.heaptap' --record-size 64K -o live.json -- "$T/threads" 4 40000 >out 2>err
+	last=$(find . -name 'r*.heaptap' | sort -V | tail -1)
+	[ "$last" != ./r1.heaptap ]
+	for f in r*.heaptap; do
+		"$HEAPTAP" report -q -o "$f.json" "$f"
+		jq -e '.processes[0].totals.unknown_frees == 0 and .processes[0].lost.other == 0' "$f.json"
+	done
+	callers='[.processes[0].stacks[] | select(.live_blocks > 0) | {function, live_blocks, live_bytes, frames}] | sort_by(.frames | tostring)'
+	diff <(jq -S "$callers" live.json) <(jq -S "$callers" "$last.json")
+	status=0
+	"$HEAPTAP" run -w one.heaptap --record-size 64K -- true 2>err || status=$?
+	[ "$status" -eq 2 ]
+	grep -q 'needs %n or %t' err
+}
+
 @test "diff: what a second run holds more, less, by caller; of recordings and of reports" {
 	"$HEAPTAP" run -q -w a.heaptap -o a.json -- "$T/leak" >/dev/null
 	"$HEAPTAP" run -q -w b.heaptap -o b.json -- "$T/leak_kinds" >/dev/null
