@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREED_BITS = 16, NR_FREED = 1 << FREED_BITS };
+enum { MIN_BITS = 10, MAX_BITS = 16 };
 
 static const struct {
 	const char *name, *what;
@@ -28,35 +28,77 @@ const char *misuse_what(enum misuse_kind kind)
 	return kinds[kind].what;
 }
 
-int misuse_table_new(struct misuse_table **out, struct budget *budget)
+static struct misuse_freed *slot_of(const struct misuse_table *t, taddr_t addr)
 {
-	const u64 bytes = sizeof(struct misuse_table) + NR_FREED * sizeof(struct misuse_freed);
+	return &t->freed[(addr * 0x9e3779b97f4a7c15ULL) >> (64 - t->bits)];
+}
+
+static u64 freed_bytes(u32 bits)
+{
+	return sizeof(struct misuse_freed) << bits;
+}
+
+/* A table of 1 << @bits releases in place of the one that is there; on -ENOMEM that stays. */
+static int set_size(struct misuse_table *t, u32 bits)
+{
+	struct misuse_freed *freed, *old = t->freed;
+	u32 old_bits = t->bits;
+
+	if (!budget_take(t->budget, freed_bytes(bits)))
+		return -ENOMEM;
+	freed = calloc(1UL << bits, sizeof(*freed));
+	if (!freed) {
+		budget_give(t->budget, freed_bytes(bits));
+		return -ENOMEM;
+	}
+	t->freed = freed;
+	t->bits = bits;
+	if (!old)
+		return 0;
+	for (u64 i = 0; i < 1UL << old_bits; i++)
+		if (old[i].addr)
+			*slot_of(t, old[i].addr) = old[i];
+	free(old);
+	budget_give(t->budget, freed_bytes(old_bits));
+	return 0;
+}
+
+static int new_table(struct misuse_table **out, struct budget *budget, u32 bits)
+{
 	struct misuse_table *t;
 
-	if (!budget_take(budget, bytes))
+	if (!budget_take(budget, sizeof(*t)))
 		return -ENOMEM;
 	t = calloc(1, sizeof(*t));
-	if (t)
-		t->freed = calloc(NR_FREED, sizeof(*t->freed));
-	if (!t || !t->freed) {
-		free(t);
-		budget_give(budget, bytes);
+	if (!t) {
+		budget_give(budget, sizeof(*t));
 		return -ENOMEM;
 	}
 	t->budget = budget;
+	if (set_size(t, bits)) {
+		free(t);
+		budget_give(budget, sizeof(*t));
+		return -ENOMEM;
+	}
 	*out = t;
 	return 0;
 }
 
+int misuse_table_new(struct misuse_table **out, struct budget *budget)
+{
+	return new_table(out, budget, MIN_BITS);
+}
+
 int misuse_table_copy(struct misuse_table **out, const struct misuse_table *t, struct budget *budget)
 {
-	int err = misuse_table_new(out, budget);
+	int err = new_table(out, budget, t->bits);
 
-	/* What is empty takes no memory as long as nobody writes there. */
-	for (size_t i = 0; !err && t->freed && i < NR_FREED; i++)
-		if (t->freed[i].addr)
-			(*out)->freed[i] = t->freed[i];
-	return err;
+	if (err)
+		return err;
+	if (t->freed)
+		memcpy((*out)->freed, t->freed, freed_bytes(t->bits));
+	(*out)->nr_noted = t->nr_noted;
+	return 0;
 }
 
 void misuse_table_end(struct misuse_table *t)
@@ -65,7 +107,7 @@ void misuse_table_end(struct misuse_table *t)
 		return;
 	free(t->freed);
 	t->freed = NULL;
-	budget_give(t->budget, NR_FREED * sizeof(*t->freed));
+	budget_give(t->budget, freed_bytes(t->bits));
 }
 
 void misuse_table_free(struct misuse_table *t)
@@ -78,17 +120,16 @@ void misuse_table_free(struct misuse_table *t)
 	free(t);
 }
 
-static struct misuse_freed *slot_of(const struct misuse_table *t, taddr_t addr)
-{
-	return &t->freed[(addr * 0x9e3779b97f4a7c15ULL) >> (64 - FREED_BITS)];
-}
-
 void misuse_note_freed(struct misuse_table *t, taddr_t addr, u32 alloc_row, const struct heap_event *ev)
 {
-	if (t->freed)
-		*slot_of(t, addr) = (struct misuse_freed){
-			.addr = addr, .stack = ev->stack, .alloc_row = alloc_row, .fn = ev->h.fn
-		};
+	if (!t->freed)
+		return;
+	/* Most processes are small, and some have many children. Without memory it stays as it is. */
+	if (++t->nr_noted >> t->bits && t->bits < MAX_BITS && set_size(t, t->bits + 1))
+		t->nr_noted = 0;
+	*slot_of(t, addr) = (struct misuse_freed){
+		.addr = addr, .stack = ev->stack, .alloc_row = alloc_row, .fn = ev->h.fn
+	};
 }
 
 const struct misuse_freed *misuse_find_freed(const struct misuse_table *t, taddr_t addr)

@@ -44,8 +44,10 @@ struct misuse_freed {
 
 /* The latest releases, by address: bounded, so that what was released long ago is known no more. */
 struct misuse_table {
-	struct misuse_freed *freed; /* owned */
-	struct misuse *list;	    /* owned */
+	struct misuse_freed *freed; /* owned; 1 << bits of them, more when many have been released */
+	u32 bits;
+	u64 nr_noted;	     /* releases */
+	struct misuse *list; /* owned */
 	size_t nr, max;
 	struct misuse_counts counts;
 	struct budget *budget;
