@@ -604,8 +604,10 @@ int launch_new(struct launch **out, const struct launch_options *options, const 
 	struct failure f = { .step = STEP_EXEC };
 	int err = -ENOMEM;
 
-	if (!l)
+	if (!l) {
+		complain(options, f.step, err);
 		goto undo_fds;
+	}
 	l->hooks = *hooks;
 	l->source = options->source;
 	l->tracer = options->tracer;
