@@ -32,6 +32,8 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 	if (!process)
 		return false;
 	own.epoch = process->epoch;
+	own.removals = process->removals;
+	own.linker_state = process->linker_state;
 	if (flags & EVENT_NO_COPY)
 		bpf_get_current_comm(own.comm, sizeof(own.comm));
 	own.maps_pid = parent;

@@ -343,16 +343,31 @@ int internal_call(struct pt_regs *ctx)
 	return 0;
 }
 
+enum { LINKER_IS_DONE, LINKER_ADDS, LINKER_REMOVES }; /* enum r_state of <link.h> */
+
+/* What the dynamic linker says that it is doing: mappings that come make no known one wrong. @at: from the hook to r_state. */
+static __always_inline bool may_remove(const struct pt_regs *ctx, struct process_state *process, s32 at)
+{
+	u32 before = process->linker_state, now;
+
+	if (!at || bpf_probe_read_user(&now, sizeof(now), (void *)(REGS_IP(ctx) + at)))
+		return true;
+	process->linker_state = now;
+	return now == LINKER_REMOVES || (now != LINKER_ADDS && before != LINKER_ADDS);
+}
+
 /* The dynamic linker has changed the list of loaded objects (r_debug, _dl_debug_state). */
 SEC("uprobe")
 int maps_changed(struct pt_regs *ctx)
 {
 	u32 pid = current_ids() >> 32;
 	struct process_state *process = process_of(pid);
+	u64 cookie = probe_cookie(ctx);
 
-	keep_own_stack();
 	if (!state.is_on || !process)
 		return 0;
+	if (may_remove(ctx, process, (u32)cookie))
+		__sync_fetch_and_add(&process->removals, 1);
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
 	send_process(EVENT_MAPS, 0, pid, 0);

@@ -39,7 +39,9 @@ struct process_state {
 	u64 sharers;	/* other processes in its memory (CLONE_VM without a wait) whose calls are not seen */
 	u32 epoch;	/* of its mappings, set by user space */
 	u32 execs;	/* programs that it executed */
-	u32 maps_pid; /* whose mappings serve for walks until it has its own */
+	u32 maps_pid;	  /* whose mappings serve for walks until it has its own */
+	u32 removals;	  /* changes of its mappings that may have taken some away */
+	u32 linker_state; /* r_state of its dynamic linker at the last change */
 	u32 reserved;
 	char comm[16]; /* of the program that it executed last; "" = none yet */
 };
@@ -103,8 +105,8 @@ struct unwind_maps {
 	u32 seq;
 	u32 word; /* bytes of an address: 4 or 8 */
 	u32 nr;
-	u32 epoch; /* of the process when they were read: a later one makes them doubtful */
-	u32 execs; /* of the process: after another one they are another program's */
+	u32 removals; /* of the process when they were read: more make them doubtful */
+	u32 execs;    /* of the process: after another one they are another program's */
 	u32 reserved;
 	u64 start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	struct unwind_map maps[MAX_UNWIND_MAPS];

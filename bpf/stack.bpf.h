@@ -65,6 +65,7 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 		w->generation = state.generation;
 		process = process_of(pid);
 		w->epoch = process ? process->epoch : 0;
+		w->removals = process ? process->removals : 0;
 		w->nr = 0;
 		w->last_id = 0;
 	}
@@ -212,7 +213,7 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 	if (!loop->maps)
 		return false;
 	seq = *(volatile const u32 *)&loop->maps->seq;
-	w->is_stale = (s32)(w->epoch - loop->maps->epoch) > 0 && loop->maps->nr;
+	w->is_stale = (s32)(w->removals - loop->maps->removals) > 0 && loop->maps->nr;
 	/* Others than the last walk's: what it found, and rules found on the way, may hold no more. */
 	if (w->seq != seq) {
 		w->seq = seq;

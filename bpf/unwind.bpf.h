@@ -54,6 +54,7 @@ struct walk {
 	u32 candidate; /* 1 + index of the frame of last that may be the present one; 0 = none */
 	u32 word;      /* bytes */
 	u32 epoch;     /* of the process's mappings */
+	u32 removals;  /* likewise */
 	u32 seq;       /* of the maps that last was walked by */
 	s32 state;     /* of the walk under way: STEP_ON, or the enum stack_end that it came to */
 	u8 end;	       /* enum stack_end of last */

@@ -129,6 +129,8 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	u16 fn;
 
 	f->list->walks_stack |= walks_stack(sym);
+	if (sym->type == STT_OBJECT && sym->shndx != SHN_UNDEF && !strcmp(sym->name, "_r_debug"))
+		f->list->linker_state = sym->value + (f->elf->word_size == 8 ? 24 : 12);
 	if (sym->shndx == SHN_UNDEF || !sym->value ||
 	    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_NOTYPE))
 		return 0;

@@ -29,6 +29,7 @@ struct probe_list {
 	bool is_runtime;  /* its operators new and delete are a runtime's, which hand blocks on as they are */
 	bool walks_stack; /* it asks for its own call stack, on which a uretprobe would end */
 	u64 linker_hook;  /* where the dynamic linker tells of changes (_dl_debug_state), 0 = not in it */
+	u64 linker_state; /* what it is about to change then (r_state of _r_debug), 0 = not known */
 	/*
 	 * Calls of its free (site internal_site) that the C library makes for itself, past the PLT: blocks that
 	 * its caches give back when a thread ends, which the program has freed long before.

@@ -66,7 +66,7 @@ struct source {
 /* What the records have told of a process so far, for its mappings: those that are read from now on are not older. */
 struct traced {
 	pid_t pid;
-	u32 epoch, execs; /* as struct process_state */
+	u32 removals, execs; /* as struct process_state */
 };
 
 /* Places of one file that get the same program. */
@@ -100,7 +100,7 @@ static struct traced *find_traced(const struct source *s, pid_t pid)
 /* @pid, from now on with what @like has (NULL = nothing) been told of. */
 static int note_traced(struct source *s, pid_t pid, const struct traced *like)
 {
-	struct traced known = { .pid = pid, .epoch = like ? like->epoch : 0 };
+	struct traced known = { .pid = pid, .removals = like ? like->removals : 0 };
 	struct traced *list = s->traced, *old = find_traced(s, pid);
 
 	if (old) {
@@ -126,7 +126,7 @@ static void note_change(struct source *s, pid_t pid, bool is_exec)
 		return;
 	t->execs += is_exec;
 	if (!bpf_map_lookup_elem(s->programs.processes_fd, &key, &process))
-		t->epoch = process.epoch;
+		t->removals = process.removals;
 }
 
 /* Has the process a new program that must not see probes? */
@@ -354,7 +354,10 @@ static int fill_batches(struct batch *batches, const struct file *f, const struc
 		err = batch_add(&batches[BATCH_INTERNAL], elf, f->list.internal_calls[i],
 				(u64)pid << 32 | (f->first_probe + f->list.internal_site));
 	if (!err && f->list.linker_hook)
-		err = batch_add(&batches[BATCH_HOOK], elf, f->list.linker_hook, (u64)pid << 32);
+		err = batch_add(
+			&batches[BATCH_HOOK], elf, f->list.linker_hook,
+			(u64)pid << 32 |
+				(u32)(f->list.linker_state ? f->list.linker_state - f->list.linker_hook : 0));
 	return err;
 }
 
@@ -526,7 +529,7 @@ static int update_tables(struct source *s, const struct target *t)
 	const struct unwind_mappings maps = { .list = &t->maps,
 					      .start_sp = proc_read_stat(&stat, t->pid) ? 0 : stat.start_sp,
 					      .word = t->is_32bit ? 4 : 8,
-					      .epoch = told ? told->epoch : 0,
+					      .removals = told ? told->removals : 0,
 					      .execs = told ? told->execs : 0 };
 	int err = unwind_tables_set(s->tables, t->pid, &maps);
 
@@ -580,7 +583,7 @@ static void source_bpf_unchanged(struct source *s, const struct target *t)
 	const struct traced *told = find_traced(s, t->pid);
 
 	/* Stacks of before are doubtful, those of from now on are not. */
-	if (s->tables && told && unwind_tables_confirm(s->tables, t->pid, told->epoch))
+	if (s->tables && told && unwind_tables_confirm(s->tables, t->pid, told->removals))
 		__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
 }
 

@@ -304,7 +304,7 @@ static void publish(struct unwind_tables *u, struct unwind_maps *to, const struc
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	to->word = from->word;
 	to->nr = from->nr;
-	to->epoch = from->epoch;
+	to->removals = from->removals;
 	to->execs = from->execs;
 	to->start_sp = from->start_sp;
 	memcpy(to->maps, from->maps, sizeof(to->maps));
@@ -363,7 +363,7 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 			     "end early",
 			     pid, pieces.nr, MAX_UNWIND_MAPS);
 		maps->word = from->word;
-		maps->epoch = from->epoch;
+		maps->removals = from->removals;
 		maps->execs = from->execs;
 		maps->start_sp = from->start_sp;
 		for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
@@ -374,12 +374,12 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 	return err;
 }
 
-bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 epoch)
+bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals)
 {
 	for (size_t i = 0; i < u->nr_processes; i++) {
-		if (u->processes[i].pid != pid || u->processes[i].maps->epoch == epoch)
+		if (u->processes[i].pid != pid || u->processes[i].maps->removals == removals)
 			continue;
-		__atomic_store_n(&u->processes[i].maps->epoch, epoch, __ATOMIC_RELEASE);
+		__atomic_store_n(&u->processes[i].maps->removals, removals, __ATOMIC_RELEASE);
 		return true;
 	}
 	return false;

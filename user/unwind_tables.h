@@ -25,7 +25,7 @@ void unwind_tables_free(struct unwind_tables *u);
 struct unwind_mappings {
 	const struct mapping_list *list;
 	u32 word;	  /* bytes of an address */
-	u32 epoch;	  /* of the process when they were read: struct process_state, bpf/maps.h */
+	u32 removals;	  /* of the process when they were read: struct process_state, bpf/maps.h */
 	u32 execs;	  /* programs that it had executed */
 	taddr_t start_sp; /* stack pointer at its first instruction; 0 = not known */
 };
@@ -37,8 +37,8 @@ struct unwind_mappings {
  */
 int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_mappings *maps) __must_check;
 
-/* The mappings of @pid have been read again at @epoch and are as they were. True if that was not known. */
-bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 epoch);
+/* The mappings of @pid have been read again after @removals and are as they were. True if that was not known. */
+bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals);
 
 /* @pid is gone. */
 void unwind_tables_forget(struct unwind_tables *u, pid_t pid);

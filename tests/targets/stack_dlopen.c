@@ -122,7 +122,10 @@ int main(int argc, char **argv)
 	if (argc > 2) {
 		call_many(argv + 2);
 	} else if (argc > 1) {
+		void *first = load("stack_plug_a.so", 0);
+
 		say("ready");
+		dlclose(first);
 		printf("same %d\n", take_turns());
 		say("done");
 	} else {

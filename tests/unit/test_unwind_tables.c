@@ -194,7 +194,7 @@ static void test_confirmed(void **state)
 	struct mapping map = { .start = 0x1000, .end = 0x2000 };
 
 	set_maps(w, &map, 1);
-	assert_int_equal(w->seen->epoch, 3);
+	assert_int_equal(w->seen->removals, 3);
 	assert_int_equal(w->seen->execs, 1);
 	assert_false(unwind_tables_confirm(w->tables, PID, 3));
 	assert_true(unwind_tables_confirm(w->tables, PID, 4));
