@@ -345,7 +345,7 @@ int internal_call(struct pt_regs *ctx)
 
 enum { LINKER_IS_DONE, LINKER_ADDS, LINKER_REMOVES }; /* enum r_state of <link.h> */
 
-/* What the dynamic linker says that it is doing: mappings that come make no known one wrong. @at: from the hook to r_state. */
+/* Mappings that come make no known one wrong; what the linker does is in its r_state, @at bytes from the hook. */
 static __always_inline bool may_remove(const struct pt_regs *ctx, struct process_state *process, s32 at)
 {
 	u32 before = process->linker_state, now;
