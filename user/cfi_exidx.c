@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ARM's own unwind information (.ARM.exidx, .ARM.extab) as rows: one for each function, which holds between its prologue
- * and its epilogue, that is at every call. Code without entries gets none.
+ * ARM's own unwind information (.ARM.exidx, .ARM.extab) as rows: one for each function, which holds between its
+ * prologue and its epilogue, that is at every call. Code without entries gets none.
  */
 #include "user/cfi_exidx.h"
 
