@@ -46,14 +46,12 @@ static int carry_block(void *ctx, const struct heap_block *block)
 	struct heap_row row = heap_row_get(c->process->heap, block->row);
 	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = row.fn }, .time_ns = block->time_ns };
 
-	/* Its call will say what became of it. */
-	if (block->is_pending)
-		return 0;
+	/* A pending one too: the end of its realloc says which block it was. */
 	ev.h.pid = ev.h.tid = (u32)c->process->target->pid;
 	ev.addr = block->addr;
 	ev.size = block->size;
 	ev.stack = row.stack;
-	c->is_unsure |= block->is_unsure;
+	c->is_unsure |= block->is_unsure && !block->is_pending;
 	if (!recorder_has_stack(c->session->recorder, ev.stack))
 		session_record_stack(c->session, c->process, ev.stack);
 	recorder_event(c->session->recorder, &ev.h, sizeof(ev));
