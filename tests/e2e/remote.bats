@@ -24,7 +24,7 @@ is_listening() { gone "$SERVE" || grep -q 'heaptap connect' "$BATS_TEST_TMPDIR/s
 serving() {
 	SOCKET=${DIR:=$BATS_TEST_TMPDIR/net}/s
 	mkdir -p -m 700 "$DIR"
-	start_as serve "$HEAPTAP" serve --listen "unix:$SOCKET" "$@"
+	start_as serve "$HEAPTAP" serve --max-pause 20s --listen "unix:$SOCKET" "$@"
 	SERVE=$PID
 	wait_for is_listening
 }
@@ -34,7 +34,7 @@ serving_tcp() {
 	TOKEN=$BATS_TEST_TMPDIR/token
 	[ -f "$TOKEN" ] || (umask 077 && od -An -vN32 -tx1 /dev/urandom | tr -dc 0-9a-f >"$TOKEN")
 	PORT=$((20000 + RANDOM % 10000))
-	start_as serve "$HEAPTAP" serve --listen "tcp://127.0.0.1:$PORT" --token-file "$TOKEN" "$@"
+	start_as serve "$HEAPTAP" serve --max-pause 20s --listen "tcp://127.0.0.1:$PORT" --token-file "$TOKEN" "$@"
 	SERVE=$PID
 	wait_for is_listening
 }
@@ -569,7 +569,7 @@ on_board() { ip netns exec "$BOARD" "$@"; }
 
 # The name space's own: ip netns exec becomes the program.
 serving_board() {
-	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --token-file "$TOKEN" "$@"
+	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 20s --token-file "$TOKEN" "$@"
 	SERVE=$PID
 }
 
