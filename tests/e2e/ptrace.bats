@@ -7,7 +7,7 @@ load ../lib/common
 # normal REPORT: what must not depend on the source
 normal() {
 	jq -S '[.processes[] | {
-		totals: (.totals | del(.peak_time_ns)), functions, lost, exit, allocators,
+		totals: (.totals | del(.peak_time_ns)), functions, lost, exit, allocators: (.allocators | sort_by(.object)),
 		scan: (.scan | if . then { definite, indirect, possible, reachable, unsure } else . end),
 		stacks: ([.stacks[] | { function, family, allocs, frees, alloc_bytes, live_blocks, live_bytes, peak_bytes, temporary,
 			definite, indirect, possible, reachable, unsure, complete, truncated, frames }] | sort_by(tostring)) }]' "$1"
@@ -47,7 +47,7 @@ same_reports() {
 
 @test "ptrace: same reports as by BPF: libraries that come and go, code chosen at run time, exec" {
 	same_reports -- "$T/dlopen" "$T/plug_leak.so" "$T/plug_own.so"
-	same_reports -- "$T/ifunc"
+	same_reports --alloc malloc=my_alloc,free=my_free -- "$T/ifunc"
 	same_reports -- "$T/exec" "$T/exec" "$T/leak"
 	same_reports -- "$T/stack_dlopen"
 }
