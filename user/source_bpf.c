@@ -237,7 +237,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_tables;
 	}
 	err = link_set_add_tracepoints(s->links, &s->programs);
-	if (!err && options->max_followed)
+	if (!err && s->config.max_followed)
 		err = find_layout(s);
 	if (err)
 		goto undo_ring;
@@ -438,7 +438,7 @@ static int place_file(struct source *s, const struct file *f, const struct elf *
 /* Whose calls probes see. Where children are followed everybody's: the table of traced processes chooses. */
 static pid_t scope_of(const struct source *s, pid_t pid)
 {
-	return s->options.max_followed ? 0 : pid;
+	return s->config.max_followed ? 0 : pid;
 }
 
 static bool is_omitted(const struct source *s, const char *path)
@@ -593,7 +593,9 @@ static int source_bpf_attach(struct source *s, struct target *t)
 	u32 pid = t->pid;
 	int err = note_traced(s, t->pid, NULL);
 
-	if (!err)
+	if (err)
+		error("bpf: PID %d: %s", t->pid, strerror(-err));
+	else
 		err = source_bpf_update(s, t);
 	if (err) {
 		forget(s, t->pid);

@@ -373,6 +373,8 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
 
 	/* A program may well be called "7": names come after numbers. */
 	err = pid ? find_by_pid(pid, pids, nr) : -ESRCH;
+	if (err && err != -ESRCH)
+		error("attach: %s: %s", name_or_pid, strerror(-err));
 	if (err != -ESRCH)
 		return err;
 	err = proc_all(&all, &nr_all);
