@@ -49,8 +49,9 @@ differences() {
 		   else empty end end),
 		($p.lost | to_entries[] | select(.value != 0) | "lost \(.key): \(.value)"),
 		(if $program | startswith("/leak") then
-			differ("definite leaks"; [$p.stacks[].definite | blocks] | add; "32"),
-			differ("indirect leaks"; [$p.stacks[].indirect | blocks] | add; "20")
+			# Old pointers that lie about may keep one or two.
+			([$p.stacks[].definite | blocks] | add | select(. < 30 or . > 32) | "definite leaks: \(.), not 30 to 32"),
+			([$p.stacks[].indirect | blocks] | add | select(. < 18 or . > 20) | "indirect leaks: \(.), not 18 to 20")
 		 else empty end)'
 }
 

@@ -40,16 +40,18 @@ TARGET_FLAGS=(-I. -D_GNU_SOURCE -O1 -g -fasynchronous-unwind-tables -fno-builtin
 
 # build_targets ARCH DIR: each target dynamic and static; on ARM in both instruction sets. Prints their names.
 build_targets() {
-	local cross name variant variants=("" "-static") flags
+	local cross name variant variants=("" "-static") flags libs=()
 	cross=$(cross_prefix "$1")
 	[ "$1" != armhf ] || variants=("" "-static" "-arm" "-arm-static")
+	# CPUs without 64-bit atomic operations.
+	case $1 in mipsel | powerpc) libs=(-l:libatomic.a) ;; esac
 	for name in leak threads; do
 		for variant in "${variants[@]}"; do
 			flags=()
 			case $variant in *-static) flags+=(-static) ;; esac
 			case $variant in -arm*) flags+=(-marm) ;; esac
 			"${cross}gcc" "${TARGET_FLAGS[@]}" "${flags[@]}" -o "$2/$name$variant" "tests/targets/$name.c" \
-				-pthread || return 1
+				-pthread "${libs[@]}" || return 1
 			echo "$name$variant"
 		done
 	done
