@@ -79,7 +79,7 @@ told_static() {
 	run --separate-stderr "$HEAPTAP" run -- "$T/leak"
 	[ "$status" -eq 0 ]
 	[ "$output" = "served 200 requests" ]
-	[[ $stderr == *load_settings* && $stderr == *open_session* && $stderr == *copy_name* ]]
+	[[ $stderr == *load_settings* && $stderr == *open_session* && $stderr == *remember* ]]
 }
 
 @test "run: stdin is the program's" {
