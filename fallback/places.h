@@ -5,7 +5,7 @@
 #include "arch/cpu.h"
 #include "fallback/probe.h"
 
-enum { PLACES_AT_ONE = 8 };
+enum { PLACES_AT_ONE = 32 }; /* functions may share the code that they end in: ten of mimalloc do */
 
 /* What is to be done at a place. */
 struct place_use {
