@@ -13,7 +13,7 @@ began() {
 	STARTED+=("$TARGET")
 	answer ready
 	N=0
-	attached --force -o "$BATS_TEST_TMPDIR/r.%n.json" "$@" "$TARGET"
+	attached --max-pause 60s --force -o "$BATS_TEST_TMPDIR/r.%n.json" "$@" "$TARGET"
 }
 
 answer() {

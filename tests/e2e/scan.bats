@@ -30,7 +30,7 @@ scanned() {
 
 @test "scan: of an attached process: its verdict, exit status, and the target runs on" {
 	kinds
-	attached "$TARGET"
+	attached --max-pause 60s "$TARGET" # whatever else the machine does
 	built
 	scanned "$TARGET"
 	[ "$status" -eq 0 ]
@@ -64,7 +64,7 @@ untouched_but_probed() {
 @test "scan: of a program that run started: as memcheck would say now, and the run goes on" {
 	mkfifo "$BATS_TEST_TMPDIR/lines"
 	out=$BATS_TEST_TMPDIR/leak_kinds.out
-	start bash -c "exec '$HEAPTAP' run -o '$BATS_TEST_TMPDIR/report.json' -- '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	start bash -c "exec '$HEAPTAP' run --max-pause 60s -o '$BATS_TEST_TMPDIR/report.json' -- '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
 	TAP=$PID
 	exec 7>"$BATS_TEST_TMPDIR/lines"
 	wait_for grep -qs ready "$out"
@@ -85,7 +85,7 @@ untouched_but_probed() {
 @test "scan: --why: who holds the block at an address, who lost it, and where none is" {
 	local addr
 	kinds
-	attached "$TARGET"
+	attached --max-pause 60s "$TARGET" # whatever else the machine does
 	built
 	scanned --why 100 "$TARGET"
 	addr=$(jq -r 'first(.processes[0].stacks[] | select(.frames[0].function == "keep_in_global")) | .why.address' "$report")
@@ -122,7 +122,7 @@ untouched_but_probed() {
 	spinning
 	first=$TARGET
 	spinning
-	attached "$first" "$TARGET"
+	attached --max-pause 60s "$first" "$TARGET"
 	scanned "$first"
 	[ "$(jq '.processes | length' "$report")" -eq 1 ]
 	is .pid "$first"
@@ -139,7 +139,7 @@ untouched_but_probed() {
 
 @test "scan: a heaptap that was killed is not asked" {
 	spinning
-	attached "$TARGET"
+	attached --max-pause 60s "$TARGET" # whatever else the machine does
 	kill -KILL "$TAP"
 	wait "$TAP" || true
 	scanned "$TARGET"
