@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,16 +44,24 @@ static int try_on(pid_t pid)
 	return err ? err : write_code(pid);
 }
 
+/* The child: it must not outlive who tries, however that one ends. */
+static void wait_for_end(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
+}
+
 int trial_ptrace(void)
 {
 	int status, err;
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid < 0)
 		return -errno;
 	if (!pid)
-		for (;;)
-			pause();
+		wait_for_end(parent);
 	err = try_on(pid);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, &status, __WALL) == pid && !WIFEXITED(status) && !WIFSIGNALED(status))
