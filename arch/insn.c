@@ -72,7 +72,7 @@ size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, t
 	const struct insn_calls *c = insn_calls_of(elf_machine);
 	struct insn insn;
 
-	if (c)
+	if (!d && c)
 		return next_plain_call(c, pc, code, len, target);
 
 	for (size_t at = d ? -pc & (d->step - 1) : len; at < len; at += d->step)

@@ -64,11 +64,16 @@ static bool is_ppc_call(taddr_t pc, const u8 *code, taddr_t target)
 	return (word & 0xfc000003) == 0x48000001 && (u32)(pc + 4 * (u64)signed_field(word, 2, 24)) == target;
 }
 
+/* Found in the middle of another instruction it would need just the right distance. */
+static bool is_x86_call(taddr_t pc, const u8 *code, taddr_t target)
+{
+	return code[0] == 0xe8 && (u32)(pc + 5 + word_at(code + 1)) == (u32)target;
+}
+
 static const struct insn_calls calls[] = {
-	{ EM_ARM, 2, is_arm_call },
-	{ EM_RISCV, 2, is_riscv_call },
-	{ EM_MIPS, 4, is_mips_call },
-	{ EM_PPC, 4, is_ppc_call },
+	/* Where there is no decoder for them. */
+	{ EM_386, 1, is_x86_call },	{ EM_X86_64, 1, is_x86_call }, { EM_ARM, 2, is_arm_call },
+	{ EM_RISCV, 2, is_riscv_call }, { EM_MIPS, 4, is_mips_call },  { EM_PPC, 4, is_ppc_call },
 };
 
 const struct insn_calls *insn_calls_of(u16 elf_machine)

@@ -34,7 +34,7 @@ emulator_for() {
 	armhf) echo "qemu-system-arm -M virt -cpu cortex-a15 -smp 2 / ttyAMA0" ;;
 	i386) echo "qemu-system-i386 -M q35 -cpu max -smp 2 / ttyS0" ;;
 	mipsel) echo "qemu-system-mipsel -M malta -cpu 24Kf / ttyS0" ;;
-	powerpc) echo "qemu-system-ppc -M mac99 / ttyPZ0" ;;
+	powerpc) echo "qemu-system-ppc -M mac99 / ttyS0" ;;
 	riscv64) echo "qemu-system-riscv64 -M virt -smp 2 / ttyS0" ;;
 	*) return 1 ;;
 	esac
