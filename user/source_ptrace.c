@@ -471,19 +471,19 @@ static void explain_denied(pid_t pid)
 	if (!proc_read_status(&status, pid) && status.tracer_pid) {
 		if (proc_read_stat(&tracer, status.tracer_pid))
 			debug("ptrace: PID %d: its tracer has ended", pid);
-		error("attach: PID %d: it is traced by %s (PID %d) already, and Linux allows one tracer; "
+		error("target: PID %d: it is traced by %s (PID %d) already, and Linux allows one tracer; "
 		      "--backend bpf needs none",
 		      pid, tracer.comm, status.tracer_pid);
 		return;
 	}
 	caps_read_env(&env);
 	if (env.ptrace_scope > 0 && !env.is_root)
-		error("attach: PID %d: not permitted to trace it: kernel.yama.ptrace_scope is %d: be root, "
+		error("target: PID %d: not permitted to trace it: kernel.yama.ptrace_scope is %d: be root, "
 		      "or "
 		      "start it with \"heaptap run\"",
 		      pid, env.ptrace_scope);
 	else
-		error("attach: PID %d: not permitted to trace it: it is another user's, or its program may "
+		error("target: PID %d: not permitted to trace it: it is another user's, or its program may "
 		      "not "
 		      "be read; be root",
 		      pid);
@@ -507,7 +507,7 @@ static int source_ptrace_attach(struct source *s, struct target *t)
 	if (err == -EPERM)
 		explain_denied(t->pid);
 	else if (err)
-		error("attach: PID %d: %s", t->pid,
+		error("target: PID %d: %s", t->pid,
 		      err == -ENOTSUP ? "a CPU that is not known" : strerror(-err));
 	if (err)
 		return err;

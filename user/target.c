@@ -24,9 +24,9 @@ enum { COMM_KNOWN_LEN = TARGET_COMM_LEN - 1 }; /* a comm of this length may be a
 static int refuse(int err, pid_t pid, const char *comm, const char *why)
 {
 	if (comm)
-		error("attach: PID %d (%s): %s", pid, comm, why);
+		error("target: PID %d (%s): %s", pid, comm, why);
 	else
-		error("attach: PID %d: %s", pid, why);
+		error("target: PID %d: %s", pid, why);
 	return err;
 }
 
@@ -109,7 +109,7 @@ static int read_identity(struct target *t)
 	if (err == -ENOMEM)
 		return refuse(err, t->pid, t->comm, strerror(-err));
 	if (err) {
-		debug("attach: PID %d (%s): exe: %s", t->pid, t->comm, strerror(-err));
+		debug("target: PID %d (%s): exe: %s", t->pid, t->comm, strerror(-err));
 		t->exe = strdup("");
 		if (!t->exe)
 			return refuse(-ENOMEM, t->pid, t->comm, strerror(ENOMEM));
@@ -120,7 +120,7 @@ static int read_identity(struct target *t)
 			"runs the code of another program by itself and would take probes for a part of it");
 	err = proc_is_32bit(&t->is_32bit, t->pid);
 	if (err)
-		debug("attach: PID %d (%s): ELF class: %s", t->pid, t->comm, strerror(-err));
+		debug("target: PID %d (%s): ELF class: %s", t->pid, t->comm, strerror(-err));
 	return 0;
 }
 
@@ -374,21 +374,21 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
 	/* A program may well be called "7": names come after numbers. */
 	err = pid ? find_by_pid(pid, pids, nr) : -ESRCH;
 	if (err && err != -ESRCH)
-		error("attach: %s: %s", name_or_pid, strerror(-err));
+		error("target: %s: %s", name_or_pid, strerror(-err));
 	if (err != -ESRCH)
 		return err;
 	err = proc_all(&all, &nr_all);
 	if (err) {
-		error("attach: %s: cannot list processes: %s", name_or_pid, strerror(-err));
+		error("target: %s: cannot list processes: %s", name_or_pid, strerror(-err));
 		return err;
 	}
 	kept = filter_by_name(all, nr_all, name_or_pid);
 	if (kept < 0) {
-		error("attach: %s: %s", name_or_pid, strerror((int)-kept));
+		error("target: %s: %s", name_or_pid, strerror((int)-kept));
 		return (int)kept;
 	}
 	if (!kept) {
-		error("attach: %s: no such process", name_or_pid);
+		error("target: %s: no such process", name_or_pid);
 		return -ESRCH;
 	}
 	*pids = take_ptr(all);

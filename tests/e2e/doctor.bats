@@ -128,10 +128,10 @@ json() {
 @test "doctor: who cannot be traced is refused with the reason" {
 	need_bpf
 	run -4 "$HEAPTAP" doctor 2147483647
-	[[ "$output" == "heaptap: attach: 2147483647: no such process" ]]
+	[[ "$output" == "heaptap: target: 2147483647: no such process" ]]
 	if [ "$(cat /proc/2/comm)" = kthreadd ]; then
 		run -4 "$HEAPTAP" doctor 2
-		[[ "$output" == "heaptap: attach: PID 2 (kthreadd): is a kernel thread" ]]
+		[[ "$output" == "heaptap: target: PID 2 (kthreadd): is a kernel thread" ]]
 	fi
 }
 

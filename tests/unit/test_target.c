@@ -42,9 +42,9 @@ static void assert_refused(pid_t pid, const char *comm, int err, const char *why
 	assert_int_equal(new_quietly(&t, pid), err);
 	assert_null(t);
 	if (comm)
-		snprintf(line, sizeof(line), "heaptap: attach: PID %d (%s): %s\n", pid, comm, why);
+		snprintf(line, sizeof(line), "heaptap: target: PID %d (%s): %s\n", pid, comm, why);
 	else
-		snprintf(line, sizeof(line), "heaptap: attach: PID %d: %s\n", pid, why);
+		snprintf(line, sizeof(line), "heaptap: target: PID %d: %s\n", pid, why);
 	assert_string_equal(message, line);
 }
 
