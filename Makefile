@@ -97,13 +97,13 @@ include user/agent/agent.mk
 
 check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
-	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -e 'bats --tap' tests/e2e/*.bats
+	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -fo -e 'bats --tap' tests/e2e/*.bats
 
 # What tests of heaptap's own parts do not depend on is left out: reports, names, options, recordings, serve.
 PTRACE_TESTS := attach counts faults_allocators faults_lifecycle faults_memory leaks losses programs run stacks
 
 check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
-	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace prove -e 'bats --tap' $(PTRACE_TESTS:%=tests/e2e/%.bats)
+	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace prove -fo -e 'bats --tap' $(PTRACE_TESTS:%=tests/e2e/%.bats)
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
 	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),9) 400000
