@@ -19,7 +19,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
 
-enum { MAX_PASSES = 64, TIMER_US = 10000 };
+enum { MAX_PASSES = 64, TIMER_US = 10000, WAITS_PER_TURN = 8 };
 
 static const u64 default_wait_ns = 1000 * 1000 * 1000;
 static const u64 orphan_ns = 200 * 1000 * 1000; /* in which a parent tells of its child */
@@ -517,10 +517,36 @@ static void check_time(struct tracer *t)
 	setitimer(ITIMER_REAL, &never, NULL);
 }
 
+/*
+ * wait() looks at the latest tracee first: threads that stop all the time would keep older ones standing for ever.
+ * So each has its turn at times. 0 = it has not stopped.
+ */
+static pid_t take_turn(struct tracer *t, int *status)
+{
+	u32 at = t->turn++;
+
+	for (struct traced *p = t->processes; p; p = p->next) {
+		struct thread *th = p->threads;
+
+		if (at >= p->nr_threads) {
+			at -= p->nr_threads;
+			continue;
+		}
+		while (th && at--)
+			th = th->next;
+		return th ? waitpid(th->tid, status, __WALL | WNOHANG) : 0;
+	}
+	t->turn = 0;
+	return 0;
+}
+
 int tracer_wait(struct tracer *t)
 {
 	int status;
-	pid_t tid = waitpid(-1, &status, __WALL);
+	pid_t tid = t->nr_waits++ % WAITS_PER_TURN ? 0 : take_turn(t, &status);
+
+	if (tid <= 0)
+		tid = waitpid(-1, &status, __WALL);
 
 	if (tid < 0 && t->has_limits)
 		check_time(t);

@@ -99,6 +99,7 @@ struct tracer {
 	int cpu;	    /* that we run on, -1 = any */
 	int last_cpu;	    /* where the last threads ran that stopped, and how many in a row */
 	u32 nr_same_cpu;
+	u32 nr_waits, turn; /* whose turn it is to be asked for first: take_turn() */
 	/* Of the stop that is being handled: */
 	struct thread *thread;
 	struct cpu_regs regs;
