@@ -85,6 +85,7 @@ static void range_fini(struct range_table *t)
 {
 	free(t->ranges);
 	free(t->reach);
+	*t = (struct range_table){ 0 };
 }
 
 /* The innermost range with @addr, or NULL. */
@@ -205,16 +206,15 @@ static bool is_scope(int tag)
 }
 
 /*
- * Index the functions of a unit: a walk through its tree, as deep as functions can hide (a lambda in a
+ * Enter the functions of a unit: a walk through its tree, as deep as functions can hide (a lambda in a
  * function in a namespace). @path[n] is where the walk is at depth n.
  */
-static int index_functions(struct dwarf_names *names, struct unit *unit)
+static int add_functions(struct dwarf_names *names, struct unit *unit)
 {
 	Dwarf_Die path[DEPTH_MAX];
 	size_t entries = 0;
 	int depth = 0;
 
-	unit->is_indexed = true;
 	if (!dwarf_offdie(names->dwarf, unit->die, &path[0]) || dwarf_child(&path[0], &path[1]) != 0)
 		return 0;
 	depth = 1;
@@ -231,7 +231,20 @@ static int index_functions(struct dwarf_names *names, struct unit *unit)
 		while (depth > 0 && dwarf_siblingof(&path[depth], &path[depth]) != 0)
 			depth--;
 	}
-	return range_sort(&unit->functions);
+	return 0;
+}
+
+/* Index the functions of a unit. What fails for want of memory leaves nothing, and is tried again. */
+static int index_functions(struct dwarf_names *names, struct unit *unit)
+{
+	int err = add_functions(names, unit);
+
+	if (!err)
+		err = range_sort(&unit->functions);
+	if (err)
+		range_fini(&unit->functions);
+	unit->is_indexed = !err;
+	return err;
 }
 
 /* The linker symbol if there is one: it tells parameters and scopes. */
