@@ -285,6 +285,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	err = add_image(s, p->target, &image);
 	if (err)
 		return err;
+	image->is_image = true;
 	session_hide(p);
 	session_name(s, image);
 	image->before = image->stated = lost;
@@ -655,6 +656,7 @@ void session_ended(struct session *s, pid_t pid, int status)
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->is_over = true;
+	p->is_hidden = p->is_hidden || (p->is_image && !p->target->exe[0] && p->nr_events == 0);
 	if (s->ops->forget)
 		s->ops->forget(s->source, pid);
 }

@@ -30,7 +30,12 @@ struct process {
 	bool is_exiting;     /* its last verdict is there */
 	bool is_replaced;    /* by another program */
 	bool is_copy;	     /* of its parent at a fork */
-	bool is_hidden; /* a copy that did nothing but execute a program: not in reports, its books are empty */
+	bool is_image;	     /* of a program that it executed, or that another process with its number did */
+	/*
+	 * Not in reports, its books are empty: a copy that did nothing but execute a program, or an image that
+	 * was gone before anybody could look at it, and that may never have been this process's.
+	 */
+	bool is_hidden;
 	u64 nr_events;	      /* of its own */
 	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
 	const char *notes[3]; /* borrowed; for the report that is being written */

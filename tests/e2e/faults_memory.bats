@@ -11,9 +11,10 @@ at() {
 	HEAPTAP_FAIL_AT=$nr LD_PRELOAD=$T/libfail.so timeout -k 5 60 "$HEAPTAP" "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&-
 }
 
-# Numbers of allocations to fail at: the first ones, later ones at random.
+# Numbers of allocations to fail at: the first ones, later ones at random, the same in each run.
 numbers() {
 	local i
+	RANDOM=${HEAPTAP_SEED:-1}
 	echo 1 2 4 5 7 9
 	for ((i = 0; i < HEAPTAP_ROUNDS * 2 / 10; i++)); do
 		echo $((10 + RANDOM % 400))
