@@ -48,7 +48,7 @@ struct process_state {
 
 /* Fixed when the programs are loaded. */
 struct source_config {
-	u32 depth;	  /* frames per stack, 0 = none */
+	u32 depth;	  /* 0: no stacks are taken; else source_state.depth says how deep */
 	u32 wake_bytes;	  /* wake the reader when this much waits in the ring */
 	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: a load of the program for each cookie */
 	u64 pid_ns_dev, pid_ns_ino; /* heaptap's PID namespace; 0 = the first one */
@@ -66,8 +66,8 @@ struct source_state {
 	u32 nr_followed; /* children that have been taken in so far */
 	u32 task_pid_at; /* where the number of a thread is in its struct task_struct; 0 = not known */
 	u32 layout_pid;	 /* process whose next thread's task_struct is copied, to find that out; 0 = none */
-	u32 reserved;
-	u64 generation; /* grows with each change of any process's mappings or tables */
+	u32 depth;	 /* frames per stack, 0 = none */
+	u64 generation;	 /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };

@@ -92,7 +92,7 @@ enum loop { LOOP_WALK, LOOP_CHECK, LOOP_KEEP };
 __noinline int plain_round(u32 which, u32 round, u32 pid)
 {
 	u32 tid = (u32)current_ids();
-	struct walk_loop loop = { .depth = config.depth };
+	struct walk_loop loop = { .depth = state.depth };
 
 	loop.w = bpf_map_lookup_elem(&walks, &tid);
 	loop.maps = maps_of(pid);
@@ -231,12 +231,12 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t,
 				      const struct probe_info *info, bool has_loop)
 {
-	struct walk_loop loop = { .depth = config.depth, .pid = t->pid };
+	struct walk_loop loop = { .depth = state.depth, .pid = t->pid };
 	struct walk *w;
 	u64 id;
 	u8 seen = 1;
 
-	if (!config.depth)
+	if (!config.depth || !loop.depth)
 		return STACK_NONE;
 	w = walk_current();
 	if (!w)

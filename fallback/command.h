@@ -24,6 +24,7 @@ enum command_op {
 	COMMAND_REGS,	 /* pid = thread. Answer's data: struct arch_regs */
 	COMMAND_CHECK,	 /* pid */
 	COMMAND_FORGET_STACKS,
+	COMMAND_DEPTH,	/* start = frames per stack */
 	COMMAND_DETACH, /* pid */
 	NR_COMMANDS
 };

@@ -237,6 +237,12 @@ static int do_forget_stacks(struct guarded *g)
 	return 0;
 }
 
+static int do_depth(struct guarded *g)
+{
+	tracer_set_depth(g->tracer, (u32)g->command.start);
+	return 0;
+}
+
 static int do_detach(struct guarded *g)
 {
 	tracer_detach(g->tracer, g->command.pid);
@@ -261,6 +267,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_REGS] = do_regs,
 	[COMMAND_DETACH] = do_detach,
 	[COMMAND_FORGET_STACKS] = do_forget_stacks,
+	[COMMAND_DEPTH] = do_depth,
 	[COMMAND_CHECK] = do_check,
 };
 

@@ -456,6 +456,11 @@ void tracer_pause(struct tracer *t, pid_t pid, bool is_paused)
 		p->is_paused = is_paused;
 }
 
+void tracer_set_depth(struct tracer *t, u32 depth)
+{
+	t->options.depth = depth < STACK_MAX_FRAMES ? depth : STACK_MAX_FRAMES;
+}
+
 int tracer_regs(struct tracer *t, pid_t tid, struct arch_regs *regs)
 {
 	const struct thread *th = tracer_thread(t, tid);

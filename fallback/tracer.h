@@ -84,6 +84,9 @@ void tracer_check(struct tracer *t, pid_t pid);
 void tracer_open(struct tracer *t, pid_t pid);
 void tracer_pause(struct tracer *t, pid_t pid, bool is_paused);
 
+/* Frames per stack from now on, at most STACK_MAX_FRAMES. */
+void tracer_set_depth(struct tracer *t, u32 depth);
+
 /* One urgent record has been dealt with: who stood for it goes on. */
 void tracer_go_on(struct tracer *t, pid_t pid);
 void tracer_let_end(struct tracer *t, pid_t pid);

@@ -127,7 +127,10 @@ bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out);
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
 			void *ctx);
 
-/* The bytes that blocks have covered. NULL: not kept; or a realloc is under way, whose result none knows yet. */
+/*
+ * The bytes that blocks have covered. NULL: not kept; a realloc is under way, whose result none knows yet; or results
+ * were lost, blocks nobody knows of may be there.
+ */
 const struct cover_map *heap_cover(const struct heap *h);
 
 /* Bytes of memory that the books use now. */

@@ -141,7 +141,7 @@ int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const stru
 
 const struct cover_map *heap_cover(const struct heap *h)
 {
-	return h->has_cover && !h->nr_pending ? &h->cover : NULL;
+	return h->has_cover && !h->nr_pending && !h->is_lossy ? &h->cover : NULL;
 }
 
 u64 heap_memory(const struct heap *h)

@@ -172,6 +172,8 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	struct heap_event ev = *(const struct heap_event *)rec;
 
 	ev.stack = stack_canonical(s->stacks, ev.stack);
+	if (!session_takes(s, p, &ev))
+		return 0;
 	if (s->has_lost_stacks && ev.stack >= STACK_FIRST_ID && !stack_get(s->stacks, ev.stack))
 		ev.stack = STACK_LOST;
 	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
@@ -294,6 +296,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
 	recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
 	session_read_maps(s, image);
+	session_tune_process(s, image);
 	return 0;
 }
 
@@ -398,6 +401,7 @@ static struct process *adopt(struct session *s, u32 pid)
 		return NULL;
 	}
 	p->before = lost;
+	p->tuned.has_unseen = s->tuned.nr_pauses || tuning_has_filter(&s->tuned.now);
 	if (session_begin_check(s, p))
 		warn("PID %u: not enough memory to check its releases", pid);
 	if (!s->start_ns)
@@ -445,6 +449,7 @@ int session_alloc(struct session **out, const struct options *o, struct outputs 
 	if (!s)
 		return -ENOMEM;
 	s->options = o;
+	s->tuned.now.depth = o->depth;
 	s->outs = outs;
 	s->sink = (struct sink){ s, on_record };
 	err = make_tables(s);
@@ -546,8 +551,10 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		err = s->ops->attach(s->source, p->target);
 	session_blur(s, p);
 	p->maps_read_ns = session_now_ns();
-	if (!err)
+	if (!err) {
 		recorder_process(s->recorder, p->target, p->maps_read_ns);
+		session_tune_process(s, p);
+	}
 	/* What has changed meanwhile nobody has told; from now on it is told. */
 	if (!err)
 		session_read_maps(s, p);

@@ -8,6 +8,7 @@
 struct ask_server;
 struct outputs;
 struct session;
+struct tuning;
 
 /*
  * Choose a source by @o, and prepare everything but targets; @is_launch: they are started by us
@@ -62,6 +63,21 @@ void session_ended(struct session *s, pid_t pid, int status);
 
 /* Stop seeing calls, take all probes out, enter the rest. The targets are as before. Twice is harmless. */
 void session_stop(struct session *s);
+
+/*
+ * What the session sees now (user/tuning.h), and from now on, here or on the machine that is asked. What was seen
+ * before is in the books when session_tune() returns; it waits for the other machine, 10 s at most. While it is paused
+ * frees go unseen: what is alive then is unsure. Reports say how long, and how much was left out by a filter. 0, or
+ * -errno, logged: -EINVAL, -EOPNOTSUPP (a file; tracing is over; begun without stacks), -ETIMEDOUT, -ENOTCONN.
+ */
+struct tuning session_tuning(const struct session *s);
+int session_tune(struct session *s, const struct tuning *t) __must_check;
+
+/*
+ * Another machine is asked to end its targets, and may log that it does not allow it. 0, -EOPNOTSUPP: they run here, or
+ * in a file; or -errno.
+ */
+int session_kill(struct session *s) __must_check;
 
 /* Stops processes that the calling thread traces already. */
 struct session_stopper {

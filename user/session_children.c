@@ -88,6 +88,8 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 		session_read_maps(s, child);
 		return 0;
 	}
+	child->tuned.has_unseen = parent->tuned.has_unseen;
+	session_tune_process(s, child);
 	child->maps_read_ns = session_now_ns();
 	err = s->ops->fork(s->source, child->target);
 	/* The parent's may be of a time when it had loaded or unloaded something that the child has not. */

@@ -14,7 +14,8 @@ struct session {
 	const struct source_ops *ops;
 	struct source *source; /* owned */
 	struct sink sink;
-	struct recorder *recorder;     /* owned; NULL = nothing is recorded */
+	struct recorder *recorder; /* owned; NULL = nothing is recorded */
+	struct session_tuned tuned;
 	struct backlog backlog;	       /* entered before anything else is */
 	struct module_table *modules;  /* owned */
 	struct stack_table *stacks;    /* owned */
@@ -46,7 +47,7 @@ struct session {
 /* CLOCK_MONOTONIC. */
 u64 session_now_ns(void);
 
-/* The process that events of @pid belong to now, NULL if there is none. */
+/* Whose events of @pid are now, or NULL. */
 struct process *session_find(struct session *s, u32 pid);
 
 /*
@@ -55,10 +56,8 @@ struct process *session_find(struct session *s, u32 pid);
  */
 int session_enter(struct session *s, const struct event_header *rec, size_t len) __must_check;
 
-/* A process with empty books and no target yet, behind the others. 0 or -ENOMEM. */
+/* A process with empty books and no target yet, behind the others. 0 or -ENOMEM. And it is no more. */
 int session_new_process(struct session *s, struct process **out) __must_check;
-
-/* It is no more. */
 void session_drop_last_process(struct session *s);
 
 /* A session without a source. */
@@ -93,7 +92,6 @@ void session_blur(const struct session *s, struct process *p);
 
 /* Counts of findings begin anew, for the next report. */
 void session_forget_findings(struct session *s);
-
 /* What --fail-on asks for has been found in the last report. */
 bool session_has_findings(const struct session *s);
 

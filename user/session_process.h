@@ -3,7 +3,7 @@
 #pragma once
 
 #include "user/leaks.h"
-#include "user/source.h"
+#include "user/session_tune.h"
 #include "user/trend.h"
 
 /* A process, or one of its images if it called exec. */
@@ -35,8 +35,9 @@ struct process {
 	bool is_hidden;
 	u64 nr_events;	      /* of its own */
 	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
-	const char *notes[3]; /* borrowed; for the report that is being written */
+	const char *notes[5]; /* borrowed; for the report that is being written */
 	char child_notes[2][128];
+	struct process_tuned tuned;
 	struct trend trend;
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */

@@ -113,6 +113,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		out->leaks = NULL;
 	}
 	out->nr_notes += note_children(p, &p->notes[out->nr_notes]);
+	out->nr_notes += session_note_tuning(s, p, &p->notes[out->nr_notes]);
 	out->notes = p->notes;
 	count_findings(s, p);
 	return err;

@@ -184,7 +184,7 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 		return;
 	session_read_losses(s, p);
 	lo.has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
-	lo.is_partial = !p->target->is_started || lo.has_losses;
+	lo.is_partial = !p->target->is_started || lo.has_losses || p->tuned.has_unseen;
 	leaks_free(p->leaks);
 	p->leaks = NULL;
 	if (s->ops->told && begin_elsewhere(s, p, &lo, &over_there))

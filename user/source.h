@@ -9,6 +9,8 @@
 
 struct arch_regs;
 struct source;
+struct source_told_ops; /* user/source_told.h */
+
 /* Where records go, in the order of the calls of each process. */
 struct sink {
 	void *ctx;
@@ -35,36 +37,6 @@ struct source_options {
 	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
-};
-
-struct heap;
-struct scan;
-
-/* A leak scan over there. */
-struct source_scan {
-	pid_t pid;
-	const struct sink *sink;  /* for records up to the moment when the process stood */
-	const struct sink *aside; /* for those of later */
-	const struct heap *heap;
-	u64 max_pause_ns, pause_ns;
-	bool is_partial, is_last;
-	char why[160]; /* after an error */
-};
-
-/* Of a source whose processes are not this machine's: only it knows them. Records name them first. */
-struct source_told_ops {
-	/* What is known of @pid, owned by the caller; update() brings it up to date. -ESRCH: nothing; -ENOMEM. */
-	int (*target)(struct source *s, pid_t pid, struct target **out);
-	u64 (*now_ns)(struct source *s); /* the clock of its records, now */
-	/* "bpf", ...: what the records come from over there. */
-	const char *(*backend)(struct source *s);
-	/*
-	 * A leak scan where the process is; NULL = there can be none. begin: records stop at a moment; blocks: those of
-	 * @scan are sent, records go on to the moment when the process stood; wait: its verdicts have come.
-	 */
-	int (*scan_begin)(struct source *s, struct source_scan *o);
-	int (*scan_blocks)(struct source *s, struct source_scan *o, struct scan *scan);
-	int (*scan_wait)(struct source *s, struct source_scan *o, struct scan *scan);
 };
 
 /*
@@ -126,6 +98,9 @@ struct source_ops {
 	/* From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
+
+	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
+	int (*set_depth)(struct source *s, u32 depth);
 
 	/* @t, a new child with these mappings, has been born (EVENT_FORK). NULL: there are no children. */
 	int (*fork)(struct source *s, struct target *t);

@@ -241,6 +241,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		err = find_layout(s);
 	if (err)
 		goto undo_ring;
+	s->programs.state->depth = options->depth;
 	s->programs.state->is_on = 1;
 	*out = s;
 	return 0;
@@ -670,6 +671,16 @@ static void source_bpf_resume(struct source *s, pid_t pid)
 		s->programs.state->nr_paused--;
 }
 
+static int source_bpf_set_depth(struct source *s, u32 depth)
+{
+	if (depth && !s->tables)
+		return -EOPNOTSUPP;
+	s->programs.state->depth = depth;
+	/* What threads remember of their last stacks was cut elsewhere. */
+	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
 static struct losses source_bpf_losses(struct source *s, pid_t pid)
 {
 	struct process_state p;
@@ -739,6 +750,7 @@ const struct source_ops source_bpf = {
 	.poll = source_bpf_poll,
 	.pause = source_bpf_pause,
 	.resume = source_bpf_resume,
+	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
 	.forget_stacks = source_bpf_forget_stacks,
 	.detach = source_bpf_detach,

@@ -604,6 +604,14 @@ static void source_ptrace_resume(struct source *s, pid_t pid)
 	set_paused(s, pid, false);
 }
 
+/* Tables are made with the probes, so not without stacks. */
+static int source_ptrace_set_depth(struct source *s, u32 depth)
+{
+	if (depth && !s->options.depth)
+		return -EOPNOTSUPP;
+	return s->is_detached ? -ESRCH : guardian_do(s->guardian, COMMAND_DEPTH, 0, depth, 0);
+}
+
 static struct losses source_ptrace_losses(struct source *s, pid_t pid)
 {
 	struct call_losses l = guardian_losses(s->guardian, pid);
@@ -723,6 +731,7 @@ const struct source_ops source_ptrace = {
 	.poll = source_ptrace_poll,
 	.pause = source_ptrace_pause,
 	.resume = source_ptrace_resume,
+	.set_depth = source_ptrace_set_depth,
 	.losses = source_ptrace_losses,
 	.forget_stacks = source_ptrace_forget_stacks,
 	.detach = source_ptrace_detach,

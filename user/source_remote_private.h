@@ -4,6 +4,7 @@
 
 #include "user/scan.h"
 #include "user/source_remote.h"
+#include "user/source_told.h"
 #include "user/stream_source.h"
 #include "user/wire_scan.h"
 

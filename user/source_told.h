@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What else a source is whose processes are not this machine's: only it knows them, and it takes commands. */
+#pragma once
+
+#include "user/source.h"
+#include "user/tuning.h"
+
+struct heap;
+struct scan;
+
+/* A leak scan over there. */
+struct source_scan {
+	pid_t pid;
+	const struct sink *sink;  /* for records up to the moment when the process stood */
+	const struct sink *aside; /* for those of later */
+	const struct heap *heap;
+	u64 max_pause_ns, pause_ns;
+	bool is_partial, is_last;
+	char why[160]; /* after an error */
+};
+
+/* Of a source whose processes are not this machine's: only it knows them. Records name them first. */
+struct source_told_ops {
+	/* What is known of @pid, owned by the caller; update() brings it up to date. -ESRCH: nothing; -ENOMEM. */
+	int (*target)(struct source *s, pid_t pid, struct target **out);
+	u64 (*now_ns)(struct source *s); /* the clock of its records, now */
+	/* "bpf", ...: what the records come from over there. */
+	const char *(*backend)(struct source *s);
+	/*
+	 * A leak scan where the process is; NULL = there can be none. begin: records stop at a moment; blocks: those of
+	 * @scan are sent, records go on to the moment when the process stood; wait: its verdicts have come.
+	 */
+	int (*scan_begin)(struct source *s, struct source_scan *o);
+	int (*scan_blocks)(struct source *s, struct source_scan *o, struct scan *scan);
+	int (*scan_wait)(struct source *s, struct source_scan *o, struct scan *scan);
+
+	/*
+	 * Go on as @t says; waits for the answer over there, up to 10 s. What was seen before has gone to @sink
+	 * then. 0, or -errno with the reason in @why. NULL: it takes no commands.
+	 */
+	int (*tune)(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
+		    size_t size);
+	/* Allocations of @pid that the filter has left out over there. May be NULL. */
+	u64 (*left_out)(struct source *s, pid_t pid);
+	/* Ask for the end of the processes; a refusal is logged when it comes. 0 or -errno. NULL: no commands. */
+	int (*kill)(struct source *s);
+};
