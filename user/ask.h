@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One heaptap asks another one that traces a process already: a request, a verdict, finished reports. */
+/* One heaptap asks another one that traces a process already: for a verdict and its reports, or to set a marker. */
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
  * slow reader.
  */
 
-enum { ASK_MAX_FORMATS = 8, ASK_ENDING_LEN = 16 };
+enum { ASK_MAX_FORMATS = 8, ASK_ENDING_LEN = 16, ASK_MARK_LEN = 64 };
 
 /* A report that is wanted. */
 struct ask_format {
@@ -24,7 +24,8 @@ struct ask_format {
 struct ask_request {
 	u32 magic, size; /* filled in by ask_send() */
 	char version[16];
-	s32 pid; /* of the process to scan */
+	s32 pid;		   /* of the process to scan */
+	char marker[ASK_MARK_LEN]; /* to be set in the recording, and nothing else be done; "" = none */
 	u32 sort, top, verbose, gen_suppressions, nr_whys, leaks;
 	u32 fail_on_definite, fail_on_errors, fail_growth;
 	u64 fail_bytes;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/commands.h"
 #include "user/control.h"
 #include "user/discover.h"
 #include "user/lib/cleanup.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/commands.h"
 #include "user/diff.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"

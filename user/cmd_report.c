@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap report: the report on a recording or a list of events, without a target. */
+#include <errno.h>
 #include <stdio.h>
 
+#include "user/commands.h"
 #include "user/options.h"
 #include "user/output.h"
 #include "user/session.h"
@@ -15,7 +17,10 @@ int cmd_report(const struct options *o)
 
 	if (err)
 		return STATUS_USAGE;
-	if (session_new_replay(&s, o, outs, o->args[0]))
+	err = session_new_replay(&s, o, outs, o->args[0]);
+	if (err == -ERANGE)
+		status = STATUS_USAGE;
+	if (err)
 		goto out;
 	status = session_report(s) ? STATUS_UNTRUSTED : session_status(s);
 out:

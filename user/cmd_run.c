@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "user/commands.h"
 #include "user/control.h"
 #include "user/launch.h"
 #include "user/lib/cleanup.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "user/ask.h"
+#include "user/commands.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"

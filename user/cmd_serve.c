@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/commands.h"
 #include "user/control.h"
 #include "user/discover.h"
 #include "user/lib/cleanup.h"

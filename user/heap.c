@@ -32,6 +32,7 @@ int heap_new(struct heap **out)
 		return -ENOMEM;
 	h->budget.used = sizeof(*h);
 	h->epoch = EPOCH_UNSURE + 1;
+	h->end_row = UINT32_MAX;
 	row_table_init(&h->rows, random_seed(), &h->budget);
 	block_table_init(&h->blocks, random_seed(), &h->budget);
 	region_table_init(&h->regions, &h->budget);
@@ -78,6 +79,10 @@ static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
 	struct row *row = &h->rows.rows[row_nr];
 	struct heap_totals *t = &h->totals;
 
+	if (!is_counted(h, row_nr)) {
+		h->outside_bytes += bytes;
+		return;
+	}
 	row_keep_peak(row, h->peak_nr);
 	row->allocs++;
 	row->alloc_bytes += bytes;
@@ -98,6 +103,10 @@ static void account_free(struct heap *h, u32 row_nr, u64 bytes, bool is_whole)
 {
 	struct row *row = &h->rows.rows[row_nr];
 
+	if (!is_counted(h, row_nr)) {
+		h->outside_bytes -= bytes;
+		return;
+	}
 	row_keep_peak(row, h->peak_nr);
 	row->live_bytes -= bytes;
 	row->frees += is_whole;
@@ -167,7 +176,7 @@ static void account_pending(struct heap *h, const struct pending *p)
 	const struct region_piece *piece = &p->piece;
 
 	if (p->kind == PENDING_UNKNOWN)
-		h->totals.unknown_frees++;
+		h->totals.unknown_frees += !h->is_past;
 	else if (p->kind == PENDING_BLOCK)
 		account_free(h, p->block.row, p->block.size, true);
 	else if (p->kind == PENDING_REGION)
@@ -223,8 +232,8 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	if (is_known < 0)
 		return is_known;
 	if (is_known) {
+		h->totals.collisions += is_counted(h, b->row);
 		account_free(h, b->row, b->size, true);
-		h->totals.collisions++;
 	} else {
 		gone = find_pending_block(h, ev->addr);
 	}
@@ -250,7 +259,7 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 	int err;
 
 	if (!ev->addr) {
-		h->totals.failed_allocs++;
+		h->totals.failed_allocs += !h->is_past;
 		return 0;
 	}
 	err = row_table_get(&h->rows, ev->stack, ev->h.fn, &row);
@@ -263,7 +272,7 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 
 static void count_call(struct heap *h, const struct heap_event *ev)
 {
-	if (ev->h.fn < ALLOC_MAX_FNS)
+	if (ev->h.fn < ALLOC_MAX_FNS && !h->is_past)
 		h->calls[ev->h.fn]++;
 }
 
@@ -271,7 +280,7 @@ static int enter_alloc(struct heap *h, const struct heap_event *ev)
 {
 	if (!(ev->h.flags & EVENT_RETRY))
 		count_call(h, ev);
-	else if (h->totals.failed_allocs)
+	else if (h->totals.failed_allocs && !h->is_past)
 		h->totals.failed_allocs--;
 	return add_result(h, ev);
 }
@@ -286,8 +295,10 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 	if (b) {
 		check_release(h, addr, b->row, ev);
 		check_freed(h, addr, b->row, ev);
-		h->rows.rows[b->row].temporary += is_temporary;
-		h->totals.temporary += is_temporary;
+		if (is_temporary && is_counted(h, b->row)) {
+			h->rows.rows[b->row].temporary++;
+			h->totals.temporary++;
+		}
 		account_free(h, b->row, b->size, true);
 		block_table_del(&h->blocks, b);
 		return;
@@ -297,19 +308,19 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 		/* The address came back to a call that was not seen; this is its block. */
 		account_pending(h, p);
 		p->kind = PENDING_GONE;
-		h->totals.unknown_frees++;
+		h->totals.unknown_frees += !h->is_past;
 	} else if (p) {
 		free_pending(h, p);
 	} else {
 		check_unknown(h, addr, ev);
-		h->totals.unknown_frees++;
+		h->totals.unknown_frees += !h->is_past;
 	}
 }
 
 /* Nothing is left in the pages of [@start, @start + @size). */
 static int unmap_range(struct heap *h, taddr_t start, u64 size)
 {
-	u64 live_bytes = h->totals.live_bytes;
+	u64 live_bytes = h->totals.live_bytes + h->outside_bytes;
 	taddr_t end = start + size;
 	int err = region_table_reserve(&h->regions);
 
@@ -327,8 +338,8 @@ static int unmap_range(struct heap *h, taddr_t start, u64 size)
 		if (p->kind == PENDING_REGION && p->piece.start >= start && p->piece.end <= end)
 			free_pending(h, &h->pending[i]);
 	}
-	if (h->totals.live_bytes == live_bytes)
-		h->totals.unknown_frees++;
+	if (h->totals.live_bytes + h->outside_bytes == live_bytes)
+		h->totals.unknown_frees += !h->is_past;
 	return 0;
 }
 
@@ -367,7 +378,7 @@ static int restore_pending(struct heap *h, struct pending *p)
 		del_pending(h, p);
 		return 0;
 	}
-	h->totals.collisions += err == -EEXIST;
+	h->totals.collisions += err == -EEXIST && (p->kind == PENDING_GONE || pending_is_counted(h, p));
 	free_pending(h, p);
 	return err == -EEXIST ? 0 : err;
 }
@@ -483,7 +494,7 @@ static int enter_realloc_end(struct heap *h, const struct heap_event *ev)
 
 	if (!(ev->h.flags & EVENT_RETRY))
 		count_call(h, ev);
-	else if (h->totals.failed_allocs)
+	else if (h->totals.failed_allocs && !h->is_past)
 		h->totals.failed_allocs--;
 	if (!ev->old_addr)
 		return add_result(h, ev);

@@ -90,6 +90,14 @@ void heap_end(struct heap *h);
 void heap_taint(struct heap *h);
 
 /*
+ * Count only what is allocated from now on, as if tracing began: blocks of before leave the numbers, their frees are
+ * known and not counted. Once; not together with heap_check().
+ */
+void heap_span_begin(struct heap *h);
+/* What is allocated from now on is not counted; frees of what is are. Calls and failures are counted no more. */
+void heap_span_end(struct heap *h);
+
+/*
  * Look at each release from now on: was it of the right family, and, if @is_complete (all blocks of the process have
  * been seen), of a block at all? Once unknown blocks may exist (heap_expect_gaps(), heap_check_gaps()) those are
  * no longer found wrong but counted. 0 or -ENOMEM.

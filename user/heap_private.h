@@ -51,6 +51,9 @@ struct heap {
 	u32 nr_pending, max_pending;
 	u64 pending_filter; /* bit pending_bit() is set for each pending block, perhaps others too */
 	u64 calls[ALLOC_MAX_FNS];
+	u32 first_row, end_row;	      /* heap_span_begin(): of those callers blocks are counted */
+	bool is_past;		      /* heap_span_end() */
+	u64 outside_bytes;	      /* live in blocks that are not */
 	struct misuse_table *misuses; /* owned; NULL = releases are not checked */
 	bool is_complete;	      /* the process was seen from its start: unknown blocks are none */
 	u64 blurred[ALLOC_MAX_FNS / 64];
@@ -65,7 +68,20 @@ void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event 
 /* @addr, where no block is, is about to be released. */
 void check_unknown(struct heap *h, taddr_t addr, const struct heap_event *ev);
 
+/* Blocks of this row are in the numbers: they were allocated within the span, if there is one. */
+static inline bool is_counted(const struct heap *h, u32 row)
+{
+	return row - h->first_row < h->end_row - h->first_row;
+}
+
 static inline bool pending_is_live(const struct pending *p)
 {
 	return p->kind == PENDING_BLOCK || p->kind == PENDING_REGION;
+}
+
+static inline bool pending_is_counted(const struct heap *h, const struct pending *p)
+{
+	if (p->kind == PENDING_BLOCK)
+		return is_counted(h, p->block.row);
+	return p->kind == PENDING_REGION && is_counted(h, h->regions.regions[p->piece.region].row);
 }

@@ -14,7 +14,7 @@ u64 heap_pending(const struct heap *h)
 	u64 nr = 0;
 
 	for (u32 i = 0; i < h->nr_pending; i++)
-		nr += pending_is_live(&h->pending[i]);
+		nr += pending_is_counted(h, &h->pending[i]);
 	return nr;
 }
 
@@ -35,14 +35,14 @@ u64 heap_calls(const struct heap *h, u16 fn)
 
 size_t heap_row_count(const struct heap *h)
 {
-	return h->rows.nr;
+	return (h->rows.nr < h->end_row ? h->rows.nr : h->end_row) - h->first_row;
 }
 
 struct heap_row heap_row_get(const struct heap *h, u32 row)
 {
-	const struct row *r = &h->rows.rows[row];
+	const struct row *r = &h->rows.rows[h->first_row + row];
 
-	if (row >= h->rows.nr)
+	if (row >= heap_row_count(h))
 		return (struct heap_row){ 0 };
 	return (struct heap_row){
 		.stack = r->stack,
@@ -68,7 +68,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 		.addr = addr,
 		.size = b->size,
 		.time_ns = (h->base_ms + block_ms(b)) * NS_PER_MS,
-		.row = b->row,
+		.row = b->row - h->first_row,
 		.is_unsure = b->epoch != h->epoch,
 	};
 }
@@ -81,7 +81,7 @@ static struct heap_block describe_piece(const struct heap *h, const struct regio
 		.addr = piece->start,
 		.size = piece->end - piece->start,
 		.time_ns = (h->base_ms + r->time_ms) * NS_PER_MS,
-		.row = r->row,
+		.row = r->row - h->first_row,
 		.is_unsure = r->epoch != h->epoch,
 	};
 }
@@ -106,13 +106,13 @@ bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out)
 
 	if (b) {
 		*out = describe_block(h, addr, b);
-		return true;
+		return is_counted(h, b->row);
 	}
 	piece = region_table_find(&h->regions, addr);
 	if (!piece || piece->start != addr)
 		return false;
 	*out = describe_piece(h, piece);
-	return true;
+	return is_counted(h, h->regions.regions[piece->region].row);
 }
 
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
@@ -123,15 +123,19 @@ int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const stru
 	int ret = 0;
 
 	while (!ret && (b = block_table_next(&h->blocks, b))) {
+		if (!is_counted(h, b->row))
+			continue;
 		block = describe_block(h, block_table_addr(&h->blocks, b), b);
 		ret = visit(ctx, &block);
 	}
 	for (size_t i = 0; !ret && i < h->regions.nr_pieces; i++) {
+		if (!is_counted(h, h->regions.regions[h->regions.pieces[i].region].row))
+			continue;
 		block = describe_piece(h, &h->regions.pieces[i]);
 		ret = visit(ctx, &block);
 	}
 	for (u32 i = 0; !ret && i < h->nr_pending; i++) {
-		if (!pending_is_live(&h->pending[i]))
+		if (!pending_is_counted(h, &h->pending[i]))
 			continue;
 		block = describe_pending(h, &h->pending[i]);
 		ret = visit(ctx, &block);

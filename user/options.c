@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "user/commands.h"
 #include "user/config.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
@@ -16,7 +17,7 @@
 #include "user/report.h"
 #include "user/suppress.h"
 
-enum { RUN, ATTACH, SCAN, SERVE, CONNECT, REPORT, DIFF, DOCTOR, HELP, NR_COMMANDS };
+enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, DOCTOR, HELP, NR_COMMANDS };
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -26,6 +27,8 @@ const struct command commands[] = {
 		     cmd_attach, 1, SIZE_MAX },
 	[SCAN] = { "scan", "PID|NAME", "one leak verdict on a process that a run or attach traces already",
 		   cmd_scan, 1, 1 },
+	[MARK] = { "mark", "PID|NAME MARKER",
+		   "give this moment a name in the recording that a run or attach makes", cmd_mark, 2, 2 },
 	[REPORT] = { "report", "FILE", "report on a recording, or a list of events, without a target",
 		     cmd_report, 1, 1 },
 	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
@@ -63,6 +66,7 @@ static int take_fail_on(struct options *o, const struct option_row *row, const c
 static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
 static int take_why(struct options *o, const struct option_row *row, const char *text);
 static int take_mask(struct options *o, const struct option_row *row, const char *text);
+static int take_between(struct options *o, const struct option_row *row, const char *text);
 
 static const char *backend_choice(size_t i)
 {
@@ -214,6 +218,11 @@ const struct option_row option_rows[] = {
 	  .help = "run the program as this user" },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this folder" },
+	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between), .commands = IN(REPORT),
+	  .is_only_typed = true,
+	  .help = "count only what was allocated from FROM to TO, as it was at AT (TO); each is a time since "
+		  "the "
+		  "start (10s, 1m30s), the name of a marker, start, or end" },
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = IN(REPORT) | IN(DIFF),
 	  .help = "give a recording up that needs more memory, if that is also more than 64 times the file "
@@ -469,6 +478,16 @@ static int take_mask(struct options *o, const struct option_row *row, const char
 {
 	if (parse_hex(text, field_of(o, row)) || !*(u64 *)field_of(o, row))
 		return options_bad_value(o, row, "%s: must be a mask such as 0x0000fffffffffff8", text);
+	return 0;
+}
+
+static int take_between(struct options *o, const struct option_row *row, const char *text)
+{
+	const char *why;
+
+	if (span_parse(&o->between, text, &why))
+		return options_bad_value(o, row, "%s: %s", text, why);
+	o->has_between = true;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "user/alloc_spec.h"
 #include "user/lib/types.h"
+#include "user/span.h"
 
 struct report_options;
 struct suppress_list;
@@ -45,6 +46,8 @@ struct options {
 	u32 depth;		      /* frames per stack */
 	u64 interval_ns, duration_ns; /* 0 = none */
 	struct option_list outputs;
+	bool has_between; /* report: only of what was allocated then */
+	struct span between;
 	const char *record;	    /* file of events */
 	u64 record_size, record_ns; /* of a part, bytes and time; 0 = one part */
 	u64 max_memory;		    /* bytes, for what a recording says; 0 = default */
@@ -136,14 +139,3 @@ const struct command *command_find(const char *name);
 
 /* How reports to @out (NULL: a file, never coloured) shall look: as the terminal and the environment say. */
 struct report_options options_for_report(const struct options *o, FILE *out);
-
-/* The commands. Each returns an exit status and has said why on stderr if it is not STATUS_DONE. */
-int cmd_run(const struct options *o);
-int cmd_attach(const struct options *o);
-int cmd_scan(const struct options *o);
-int cmd_report(const struct options *o);
-int cmd_serve(const struct options *o);
-int cmd_connect(const struct options *o);
-int cmd_diff(const struct options *o);
-int cmd_doctor(const struct options *o);
-int cmd_help(const struct options *o);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The help, printed from the tables of commands and options. */
+#include "user/commands.h"
 #include "user/options.h"
 
 #include <string.h>

@@ -401,6 +401,19 @@ void recorder_mark_report(struct recorder *r)
 						  .what = STREAM_MARK_REPORT });
 }
 
+void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
+{
+	if (is_open(r))
+		put(r, STREAM_MARK,
+		    &(struct stream_mark_record){
+			    .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
+}
+
+bool recorder_is_open(const struct recorder *r)
+{
+	return is_open(r);
+}
+
 void recorder_tick(struct recorder *r)
 {
 	if (is_open(r))

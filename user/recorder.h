@@ -47,8 +47,9 @@ void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 f
 void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,
 		   bool is_exiting);
 
-/* A report has been written. */
+/* A report has been written; the moment @time_ns has the name @text. */
 void recorder_mark_report(struct recorder *r);
+void recorder_mark(struct recorder *r, u64 time_ns, const char *text);
 
 /* Often: what is a second old goes to the file. */
 void recorder_tick(struct recorder *r);
@@ -64,6 +65,9 @@ bool recorder_has_stack(const struct recorder *r, u64 stack);
 
 /* Tracing has ended at @time_ns, after @duration_ns. Nothing can be added any more. */
 void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns);
+
+/* Something is being recorded. */
+bool recorder_is_open(const struct recorder *r);
 
 /* Something could not be kept. */
 bool recorder_has_failed(const struct recorder *r);

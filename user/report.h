@@ -12,6 +12,7 @@
 #include "user/module.h"
 
 struct losses;
+struct span_course;
 struct stack;
 struct stack_table;
 struct symbol;
@@ -54,10 +55,12 @@ struct report_options {
 };
 
 struct report {
-	const char *backend; /* "bpf", "ptrace", "replay" */
-	u64 time_ns;	     /* of the report, CLOCK_MONOTONIC */
-	u64 duration_ns;     /* since tracing began */
-	u64 nr_strays;	     /* events of processes that nobody asked for, left out */
+	const char *backend;		   /* "bpf", "ptrace", "replay" */
+	u64 time_ns;			   /* of the report, CLOCK_MONOTONIC */
+	u64 duration_ns;		   /* since tracing began */
+	const struct span_course *between; /* what was allocated between two moments alone; NULL = all */
+	bool is_broken_off;		   /* the recording ends before the processes did */
+	u64 nr_strays;			   /* events of processes that nobody asked for, left out */
 	const struct report_process *processes;
 	size_t nr_processes;
 	struct symbolizer *symbolizer; /* NULL = no names */

@@ -11,6 +11,7 @@
 #include "user/lib/json.h"
 #include "user/report_why.h"
 #include "user/source.h"
+#include "user/span.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
 #include "user/target.h"
@@ -322,6 +323,18 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	return err;
 }
 
+static void json_between(struct json *j, const struct span_course *c)
+{
+	static const char *const names[] = { "from_ns", "to_ns", "at_ns" };
+
+	if (!c)
+		return;
+	json_object_begin(j, "between");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		json_u64(j, names[i], c->times[i] - c->start_ns);
+	json_object_end(j);
+}
+
 int report_json(FILE *out, const struct report *r)
 {
 	struct json j;
@@ -334,6 +347,8 @@ int report_json(FILE *out, const struct report *r)
 	json_string(&j, "backend", r->backend);
 	json_u64(&j, "time_ns", r->time_ns);
 	json_u64(&j, "duration_ns", r->duration_ns);
+	json_bool(&j, "broken_off", r->is_broken_off);
+	json_between(&j, r->between);
 	if (r->options.min_size || r->options.max_size) {
 		json_object_begin(&j, "filter");
 		json_u64(&j, "min_size", r->options.min_size);

@@ -72,7 +72,9 @@ static void text_fate(struct text *t, const struct target *target)
 {
 	int status = target->exit_status;
 
-	if (!target->has_exited)
+	if (!target->has_exited && t->report->is_broken_off)
+		item(t, "its recording breaks off here");
+	else if (!target->has_exited)
 		item(t, "still running");
 	else if (status < 0)
 		item(t, "has ended");

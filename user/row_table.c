@@ -58,7 +58,7 @@ static int index_rows(struct row_table *t, u32 bits)
 	budget_give(t->budget, index_bytes(t->slot_bits));
 	t->slots = slots;
 	t->slot_bits = bits;
-	for (u32 i = 0; i < t->nr; i++)
+	for (u32 i = t->first; i < t->nr; i++)
 		*slot_of(t, t->rows[i].stack, t->rows[i].fn) = i + 1;
 	free(old);
 	return 0;
@@ -94,6 +94,7 @@ int row_table_copy(struct row_table *out, const struct row_table *t, struct budg
 		return err;
 	memcpy(out->rows, t->rows, t->nr * sizeof(*t->rows));
 	out->nr = t->nr;
+	out->first = t->first;
 	err = index_rows(out, t->slot_bits);
 	if (err)
 		row_table_fini(out);
@@ -114,7 +115,7 @@ int row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out)
 		if (err)
 			return err;
 	}
-	if (!slot || t->nr >= (1U << t->slot_bits) / 3 * 2) {
+	if (!slot || t->nr - t->first >= (1U << t->slot_bits) / 3 * 2) {
 		err = index_rows(t, slot ? t->slot_bits + 1 : FIRST_BITS);
 		if (err)
 			return err;
@@ -124,4 +125,11 @@ int row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out)
 	*out = t->nr;
 	*slot = ++t->nr;
 	return 0;
+}
+
+void row_table_begin_anew(struct row_table *t)
+{
+	t->first = t->nr;
+	if (t->slots)
+		memset(t->slots, 0, index_bytes(t->slot_bits));
 }

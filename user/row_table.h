@@ -18,6 +18,7 @@ struct row {
 struct row_table {
 	struct row *rows; /* owned; in order of first use */
 	u32 nr, max;
+	u32 first;     /* rows before it are not found any more */
 	u32 *slots;    /* owned; open addressing, row + 1, 0 = empty */
 	u32 slot_bits; /* 1 << slot_bits of them, 0 = none yet */
 	u64 mul;       /* random and odd */
@@ -32,6 +33,9 @@ int row_table_copy(struct row_table *out, const struct row_table *t, struct budg
 
 /* Index of the row of @stack and @fn into *@out, made if it is new. 0 or -ENOMEM. */
 int row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out) __must_check;
+
+/* From now on no row of before is found: each caller gets a new one. */
+void row_table_begin_anew(struct row_table *t);
 
 /* Before live_bytes of @row changes: keep what it held at the peak number @peak_nr, the latest one. */
 static inline void row_keep_peak(struct row *row, u64 peak_nr)

@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/session_record.h"
+#include "user/session_span.h"
 #include "user/source_open.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -67,6 +68,7 @@ int session_new_process(struct session *s, struct process **out)
 		free(p);
 		return err;
 	}
+	session_span_new_heap(s, p->heap);
 	list[s->nr_processes++] = p;
 	*out = p;
 	return 0;
@@ -82,7 +84,8 @@ int session_begin_check(const struct session *s, struct process *p)
 {
 	bool is_started = p->target->is_started;
 
-	if (s->options->check == CHECK_NEVER || (s->options->check == CHECK_STARTED && !is_started))
+	if (s->options->check == CHECK_NEVER || session_has_span(s) ||
+	    (s->options->check == CHECK_STARTED && !is_started))
 		return 0;
 	return heap_check(p->heap, is_started);
 }
@@ -410,6 +413,13 @@ static struct process *adopt(struct session *s, u32 pid)
 	return p;
 }
 
+/* Of a record of any kind but stacks. */
+static u64 time_of(const struct event_header *rec)
+{
+	return rec->kind <= EVENT_REALLOC_END ? ((const struct heap_event *)rec)->time_ns
+					      : ((const struct process_event *)rec)->time_ns;
+}
+
 int session_enter(struct session *s, const struct event_header *rec, size_t len)
 {
 	struct process *p;
@@ -417,6 +427,11 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || !kinds[rec->kind].take ||
 	    len < kinds[rec->kind].min_len)
 		return 0;
+	if (session_has_span(s) && rec->kind != EVENT_STACK) {
+		session_span_go_on(s, time_of(rec), NULL);
+		if (session_span_is_over(s))
+			return 0;
+	}
 	p = session_find(s, rec->pid);
 	if (!p && s->ops->told)
 		p = adopt(s, rec->pid);
@@ -425,6 +440,13 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 		return 0;
 	}
 	return kinds[rec->kind].take(s, p, rec);
+}
+
+void session_mark(struct session *s, u64 now_ns, const char *text)
+{
+	if (session_has_span(s))
+		session_span_go_on(s, now_ns, text);
+	recorder_mark(s->recorder, now_ns, text);
 }
 
 static int on_record(void *ctx, const struct event_header *rec, size_t len)

@@ -132,6 +132,19 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	return err;
 }
 
+/* What has happened before stands before it in the recording. */
+static int set_marker(struct session *s, const char *text)
+{
+	int err;
+
+	if (!recorder_is_open(s->recorder))
+		return -ENOTCONN;
+	err = session_poll(s);
+	if (!err)
+		session_mark(s, session_now_ns(), text);
+	return err;
+}
+
 static void answer(struct session *s, const struct session_stopper *stopper,
 		   const struct ask_request *request, struct ask_reply *reply)
 {
@@ -140,7 +153,7 @@ static void answer(struct session *s, const struct session_stopper *stopper,
 	a.process = s->stop_ns ? NULL : session_find(s, (u32)request->pid);
 	if (!a.process || a.process->is_exiting)
 		return;
-	reply->error = scan_and_write(&a, stopper);
+	reply->error = *request->marker ? set_marker(s, request->marker) : scan_and_write(&a, stopper);
 	reply->status = reply->error ? ASK_FAILED : ASK_DONE;
 }
 

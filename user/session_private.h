@@ -7,6 +7,7 @@
 #include "user/report.h"
 #include "user/session.h"
 #include "user/session_process.h"
+#include "user/span.h"
 
 struct session {
 	const struct options *options;
@@ -27,8 +28,10 @@ struct session {
 	struct scan *scan;	 /* borrowed */
 	int scan_err;
 	bool is_last_scan;
-	bool wants_notes; /* say why a process that has ended has no verdict */
-	bool is_damaged;  /* the recording could not be read to its end */
+	bool wants_notes;	 /* say why a process that has ended has no verdict */
+	bool is_damaged;	 /* the recording could not be read to its end */
+	struct span_course span; /* --between; without one it has no span */
+	char span_note[400];
 	bool is_replayed; /* what is known of processes is what records say, not what runs here */
 	const struct session_stopper *stopper; /* borrowed; NULL = none */
 	struct source_scan *over_there;	       /* borrowed; the scan that another machine does */
@@ -69,6 +72,9 @@ void session_expect_gaps(struct session *s, struct process *p);
 
 /* A report is behind us: its verdicts are used up, growth counts from here. */
 void session_reported(struct session *s);
+/* The moment @now_ns gets the name @text. */
+void session_mark(struct session *s, u64 now_ns, const char *text);
+
 /* Read the mappings of @p again, and place probes in what is new. */
 void session_read_maps(struct session *s, struct process *p);
 

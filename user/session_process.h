@@ -35,7 +35,7 @@ struct process {
 	bool is_hidden;
 	u64 nr_events;	      /* of its own */
 	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
-	const char *notes[5]; /* borrowed; for the report that is being written */
+	const char *notes[6]; /* borrowed; for the report that is being written */
 	char child_notes[2][128];
 	struct process_tuned tuned;
 	struct trend trend;

@@ -10,6 +10,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/session_private.h"
+#include "user/session_span.h"
 #include "user/source_replay.h"
 #include "user/source_stream.h"
 
@@ -64,7 +65,7 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 	int err = buf ? 0 : -ENOMEM;
 
 	progress_init(&progress, s->options, in, path);
-	while (!err && (n = fread(buf, 1, PORTION, in)) > 0) {
+	while (!err && !session_span_is_over(s) && (n = fread(buf, 1, PORTION, in)) > 0) {
 		err = source_stream_feed(s->source, buf, n);
 		progress_add(&progress, n);
 	}
@@ -87,15 +88,15 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 	err = feed_all(s, in, path);
 	end = source_stream_finish(s->source);
 	err = err ? err : end;
-	if (!err)
-		return 0;
+	if (!err || session_span_is_over(s))
+		return session_span_finish(s, path);
 	if (!s->nr_processes) {
 		error("report: %s: %s", path, source_stream_why(s->source));
 		return err;
 	}
 	error("report: %s: %s: the report is on what comes before", path, source_stream_why(s->source));
 	s->is_damaged = true;
-	return 0;
+	return session_span_finish(s, path);
 }
 
 /* The processes of the file, with the mappings that it gives them. */
@@ -128,7 +129,7 @@ static int read_words(struct session *s, FILE *in, const char *path)
 		err = add_replayed(s);
 	while (!err && !source_replay_is_done(s->source))
 		err = session_poll(s);
-	return err;
+	return err ? err : session_span_finish(s, path);
 }
 
 static int read_file(struct session *s, const char *path)
@@ -164,6 +165,8 @@ int session_new_replay(struct session **out, const struct options *o, struct out
 	if (err)
 		return err;
 	s->is_replayed = true;
+	if (o->has_between)
+		session_span_set(s, &o->between);
 	err = read_file(s, path);
 	if (err) {
 		session_free(s);

@@ -12,6 +12,7 @@
 #include "user/output.h"
 #include "user/report.h"
 #include "user/session_private.h"
+#include "user/session_span.h"
 #include "user/symbolize.h"
 
 /* The allocators of @t as reports show them; the caller owns the list. */
@@ -112,6 +113,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		p->notes[out->nr_notes++] = note_of(s, p);
 		out->leaks = NULL;
 	}
+	if (session_has_span(s))
+		p->notes[out->nr_notes++] = session_span_note(s);
 	out->nr_notes += note_children(p, &p->notes[out->nr_notes]);
 	out->nr_notes += session_note_tuning(s, p, &p->notes[out->nr_notes]);
 	out->notes = p->notes;
@@ -187,6 +190,8 @@ int session_report(struct session *s)
 			    .time_ns = now,
 			    .duration_ns = s->start_ns ? now - s->start_ns : 0,
 			    .nr_strays = s->nr_strays,
+			    .between = session_has_span(s) ? &s->span : NULL,
+			    .is_broken_off = s->is_damaged,
 			    .modules = s->modules },
 	};
 	int err;

@@ -10,6 +10,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session_private.h"
+#include "user/session_span.h"
 #include "user/source_stream_scan.h"
 #include "user/stacks.h"
 #include "user/stream_read.h"
@@ -69,7 +70,7 @@ static int on_hello(struct source *src, const void *rec)
 
 	snprintf(src->backend, sizeof(src->backend), "%s", hello->backend);
 	snprintf(src->machine, sizeof(src->machine), "%s", hello->machine);
-	src->session->wants_notes = hello->wants_scan;
+	src->session->wants_notes = hello->wants_scan && !session_has_span(src->session);
 	src->part = hello->part;
 	return 0;
 }
@@ -309,6 +310,8 @@ static int on_mark(struct source *src, const void *rec)
 	src->last_ns = m->time_ns;
 	if (m->what == STREAM_MARK_REPORT)
 		session_reported(src->session);
+	else if (m->what == STREAM_MARK_USER)
+		session_mark(src->session, m->time_ns, m->text);
 	return 0;
 }
 
@@ -425,6 +428,12 @@ static int (*const takers[NR_STREAM_KINDS])(struct source *src, const void *rec)
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
+	const struct source *src = ctx;
+	bool is_verdict = kind >= STREAM_SCAN && kind <= STREAM_SCAN_END;
+
+	/* Verdicts are on all blocks. */
+	if (session_has_span(src->session) && (is_verdict || session_span_is_over(src->session)))
+		return 0;
 	return takers[kind] ? takers[kind](ctx, rec) : 0;
 }
 
@@ -460,6 +469,7 @@ int source_stream_finish(struct source *src)
 
 	if (!s->stop_ns)
 		s->stop_ns = src->last_ns;
+	s->span.last_ns = s->stop_ns;
 	return err;
 }
 

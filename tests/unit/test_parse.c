@@ -99,7 +99,13 @@ static void durations(void **state)
 		{ "s", -EINVAL },
 		{ "10 s", -EINVAL },
 		{ "10x", -EINVAL },
-		{ "1h30m", -EINVAL },
+		{ "1h30m", 0, 5400000000000 },
+		{ "1m30s500ms", 0, 90500000000 },
+		{ "30s1m", -EINVAL },
+		{ "1m1m", -EINVAL },
+		{ "1m30", -EINVAL },
+		{ "1m ", -EINVAL },
+		{ "1mx", -EINVAL },
 		{ "999999999999d", -ERANGE },
 	};
 

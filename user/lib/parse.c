@@ -154,7 +154,31 @@ int parse_size(const char *text, u64 *bytes)
 
 int parse_duration(const char *text, u64 *ns)
 {
-	return parse_scaled(text, durations, ARRAY_SIZE(durations), ns);
+	u64 sum = 0, part, last = UINT64_MAX;
+	char piece[64];
+	size_t len;
+	int err;
+
+	/* Pieces of a number and a unit each, the largest first; a single one may do without its unit. */
+	do {
+		len = strspn(text, "0123456789.");
+		len += strcspn(text + len, "0123456789.");
+		if (len >= sizeof(piece))
+			return -EINVAL;
+		memcpy(piece, text, len);
+		piece[len] = '\0';
+		text += len;
+		err = parse_scaled(piece, durations, ARRAY_SIZE(durations), &part);
+		if (err)
+			return err;
+		if (part >= last || (sum && is_digit(piece[len - 1])))
+			return -EINVAL;
+		last = part;
+		if (__builtin_add_overflow(sum, part, &sum))
+			return -ERANGE;
+	} while (*text);
+	*ns = sum;
+	return 0;
 }
 
 enum { NEAREST_MAX_LEN = 32 };

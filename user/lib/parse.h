@@ -20,7 +20,7 @@ int parse_percent(const char *text, u32 *out) __must_check;
 int parse_size(const char *text, u64 *bytes) __must_check;
 
 /*
- * A duration in ns: "500ms", "10s", "1.5h"; units ns us ms s m h d, seconds without one.
+ * A duration in ns: "500ms", "10s", "1.5h", "1m30s"; units ns us ms s m h d, seconds without one.
  * 0, -EINVAL, -ERANGE.
  */
 int parse_duration(const char *text, u64 *ns) __must_check;
