@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/commands.h"
 #include "user/config.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"

@@ -27,8 +27,8 @@ struct span {
 };
 
 /*
- * "FROM,TO" or "FROM,TO,AT", each a time since the start ("10s", "1m30s"), "start", "end", or the name of a marker. 0, or
- * -EINVAL: *@why says what is wrong, without full stop.
+ * "FROM,TO" or "FROM,TO,AT", each a time since the start ("10s", "1m30s"), "start", "end", or the name of a marker.
+ * 0, or -EINVAL: *@why says what is wrong, without full stop.
  */
 int span_parse(struct span *out, const char *text, const char **why) __must_check;
 
