@@ -99,6 +99,9 @@ same_for() {
 	"$HEAPTAP" report -o r.json r.heaptap 2>err || status=$?
 	[ "$status" -eq 5 ]
 	grep -q 'r.heaptap: chunk [0-9]*, at byte [0-9]*: it breaks off .*: the report is on what comes before$' err
+	jq -e '.broken_off and (.processes[0].ended | not)' r.json
+	"$HEAPTAP" report r.heaptap >text 2>err || [ "$?" -eq 5 ]
+	grep -q '^  traced .* its recording breaks off here$' text
 	jq -e '.processes[0].totals.allocs > 100' r.json
 }
 
