@@ -56,7 +56,8 @@ load ../lib/common
 	two=$PID
 	wait_for says "spin-$$" ready
 	attached "spin-$$"
-	sleep 0.3
+	works "$one"
+	works "$two"
 	detach
 	jq -e --argjson a "$one" --argjson b "$two" '[.processes[].pid] | sort == ([$a, $b] | sort)' "$report"
 	jq -e 'all(.processes[]; .totals.allocs > 0)' "$report"
@@ -86,7 +87,7 @@ load ../lib/common
 @test "attach: the target ends: report and status 0 (A1)" {
 	spinning
 	attached "$TARGET"
-	sleep 0.2
+	works "$TARGET"
 	kill -TERM "$TARGET"
 	ended "$TAP" 0
 	jq -e '.processes[0].totals.allocs > 0' "$report"

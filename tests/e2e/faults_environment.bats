@@ -78,7 +78,7 @@ thaw() {
 	gdb=$PID
 	wait_for grep -q 'Breakpoint 1' "$BATS_TEST_TMPDIR/timeout.out"
 	attached "$TARGET"
-	sleep 0.5
+	works "$TARGET"
 	detach
 	[ "$(field .functions.malloc)" -gt 10 ]
 	nothing_lost
@@ -150,7 +150,7 @@ thaw() {
 	TARGET=$PID
 	wait_for says confined ready
 	attached "$TARGET"
-	sleep 0.2
+	works "$TARGET"
 	detach
 	[ "$(field .functions.malloc)" -gt 0 ]
 	nothing_lost

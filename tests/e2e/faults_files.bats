@@ -43,12 +43,12 @@ as_untraced() {
 	wait_for says gone ready
 	rm "$BATS_TEST_TMPDIR/gone"
 	attached "$TARGET"
-	sleep 0.3
+	works "$TARGET"
 	detach
 	[ "$(of_function spin_allocates allocs)" -gt 0 ]
 	cp "$T/nothing" "$BATS_TEST_TMPDIR/gone"
 	attached "$TARGET"
-	sleep 0.3
+	works "$TARGET"
 	detach
 	[ "$(of_function spin_allocates allocs)" -gt 0 ]
 	is_running "$TARGET"
@@ -100,7 +100,7 @@ as_untraced() {
 	TARGET=$PID
 	wait_for says unshare ready
 	attached "$TARGET"
-	sleep 0.3
+	works "$TARGET"
 	detach
 	[ "$(of_function spin_allocates allocs)" -gt 0 ]
 	is_running "$TARGET"
@@ -124,7 +124,7 @@ as_untraced() {
 	wait_for says 'spin (deleted)' ready
 	rm "$d/spin (deleted)"
 	attached "$TARGET"
-	sleep 0.3
+	works "$TARGET"
 	detach
 	[ "$(of_function spin_allocates allocs)" -gt 0 ]
 }
@@ -144,7 +144,7 @@ as_untraced() {
 	STARTED+=("$TARGET")
 	[ "$(awk '/^NSpid/ { print NF }' "/proc/$TARGET/status")" -ge 3 ]
 	attached "$TARGET"
-	sleep 0.3
+	works "$TARGET"
 	detach
 	is .pid "$TARGET"
 	[ "$(of_function spin_allocates allocs)" -gt 0 ]

@@ -52,7 +52,7 @@ blocks_of() {
 	attached "$TARGET"
 	echo >"$BATS_TEST_TMPDIR/go"
 	wait_for says bash ready
-	sleep 0.5
+	works "$TARGET" 300
 	detach
 	is '.pid' "$TARGET"
 	# The last image is spin, which says nothing but allocates for ever.
@@ -96,9 +96,9 @@ reused() {
 		echo 99 >/proc/sys/kernel/ns_last_pid
 		'$T/spin' >/dev/null &
 		first=\$!
-		'$HEAPTAP' attach -t 30s -o '$BATS_TEST_TMPDIR/$1.json' \$first 2>'$BATS_TEST_TMPDIR/said' &
+		'$HEAPTAP' attach -t 30s -o '$BATS_TEST_TMPDIR/$1.json' \$first 2>'$BATS_TEST_TMPDIR/$1.said' &
 		tap=\$!
-		until grep -q 'attached to' '$BATS_TEST_TMPDIR/said'; do sleep 0.05; done
+		until grep -q 'attached to' '$BATS_TEST_TMPDIR/$1.said'; do sleep 0.05; done
 		kill -KILL \$first
 		wait \$first
 		echo \$((first - 1)) >/proc/sys/kernel/ns_last_pid
@@ -116,7 +116,7 @@ reused() {
 	for program in spin step; do
 		reused "$program"
 		[ "$first" -eq "$second" ] || skip "the number was taken by another process"
-		[ "$status" -eq 0 ]
+		[ "$status" -eq 0 ] || { echo "status $status"; cat "$BATS_TEST_TMPDIR/$program.said"; return 1; }
 		jq -e '.processes | length == 1 and (.[0].exe | endswith("/spin"))' \
 			"$BATS_TEST_TMPDIR/$program.json" || { cat "$BATS_TEST_TMPDIR/$program.json"; return 1; }
 	done

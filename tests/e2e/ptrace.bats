@@ -157,10 +157,9 @@ same_reports() {
 	spinning 10 4
 	attached -b ptrace "$TARGET"
 	kill -STOP "$TARGET"
-	sleep 0.3
-	[[ $(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$TARGET/status") == [Tt] ]]
+	wait_for grep -q '^State:.[Tt]' "/proc/$TARGET/status"
 	kill -CONT "$TARGET"
-	sleep 0.3
+	works "$TARGET"
 	detach
 	untouched "$TARGET"
 	kill -TERM "$TARGET"

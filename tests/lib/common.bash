@@ -81,6 +81,13 @@ is_running() { ! gone "$1"; }
 
 says() { grep -q -- "$2" "$BATS_TEST_TMPDIR/$1.out"; }
 
+switches() { awk '/^voluntary_ctxt/ { print $2 }' "/proc/$1/status"; }
+
+has_slept() { [ "$(switches "$1")" -ge "$2" ]; }
+
+# works PID [TIMES]: until a program such as spin, which sleeps again and again, has gone on for a while
+works() { wait_for has_slept "$1" $(($(switches "$1") + ${2:-100})); }
+
 # spinning [ARGS]: a started spin target, its pid in $TARGET
 spinning() {
 	start "$T/spin" "$@"
