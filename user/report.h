@@ -40,6 +40,7 @@ struct report_process {
 	size_t nr_reported;
 	const char *const *notes; /* one sentence each, no full stop; shown in every format */
 	size_t nr_notes;
+	bool is_replaced; /* it executed a program, whose process is another of the report */
 };
 
 struct report_key;

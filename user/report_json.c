@@ -36,13 +36,16 @@ static void json_exit(struct json *j, const struct target *t)
 	json_object_end(j);
 }
 
-static void json_target(struct json *j, const struct target *t)
+static void json_target(struct json *j, const struct report_process *p)
 {
+	const struct target *t = p->target;
+
 	json_u64(j, "pid", t->pid);
 	json_string(j, "comm", t->comm);
 	json_string(j, "exe", t->exe);
 	json_bool(j, "started", t->is_started);
 	json_bool(j, "ended", t->has_exited);
+	json_bool(j, "replaced", p->is_replaced);
 	json_exit(j, t);
 }
 
@@ -305,7 +308,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	int err;
 
 	json_object_begin(j, NULL);
-	json_target(j, p->target);
+	json_target(j, p);
 	json_allocators(j, p);
 	json_totals(j, p->heap);
 	json_growth(j, p->trend);

@@ -68,11 +68,14 @@ static void line_end(struct text *t)
 	putc('\n', t->out);
 }
 
-static void text_fate(struct text *t, const struct target *target)
+static void text_fate(struct text *t, const struct report_process *p)
 {
+	const struct target *target = p->target;
 	int status = target->exit_status;
 
-	if (!target->has_exited && t->report->is_broken_off)
+	if (p->is_replaced)
+		item(t, "became another program");
+	else if (!target->has_exited && t->report->is_broken_off)
 		item(t, "its recording breaks off here");
 	else if (!target->has_exited)
 		item(t, "still running");
@@ -84,8 +87,9 @@ static void text_fate(struct text *t, const struct target *target)
 		item(t, "exited with status %d", WEXITSTATUS(status));
 }
 
-static void text_target(struct text *t, const struct target *target)
+static void text_target(struct text *t, const struct report_process *p)
 {
+	const struct target *target = p->target;
 	char comm[4 * TARGET_COMM_LEN];
 
 	text_tone_begin(t, TONE_STRONG);
@@ -100,7 +104,7 @@ static void text_target(struct text *t, const struct target *target)
 	item(t, "%s", human_duration(t->report->duration_ns).text);
 	item(t, "%s", target->is_started ? "started by heaptap" : "attached to");
 	item(t, "source %s", t->report->backend);
-	text_fate(t, target);
+	text_fate(t, p);
 	line_end(t);
 }
 
@@ -599,7 +603,7 @@ static int text_process(struct text *t, const struct report_process *p)
 
 	if (err)
 		return err;
-	text_target(t, p->target);
+	text_target(t, p);
 	text_allocators(t, p);
 	text_totals(t, p);
 	text_growth(t, p->trend);

@@ -184,6 +184,7 @@ told_static() {
 	traced -- "$T/exec" "$T/exitcodes" exit 3
 	[ "$status" -eq 3 ]
 	jq -e '[.processes[].stacks[] | select(any(.frames[]; .function == "before_exec")) | .live_blocks] | add == 4' "$report"
+	jq -e '[.processes[].replaced] == [true, false]' "$report"
 }
 
 @test "run: exec from a thread while others run" {
