@@ -35,7 +35,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo check check-unit check-e2e check-ptrace check-leaks check-arch check-kernels check-style check-headers bench install clean help targets
+.PHONY: all deps demo check check-unit check-e2e check-ptrace check-leaks check-arch check-board check-kernels check-style check-headers bench install clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -110,6 +110,9 @@ check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with v
 
 check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time)
 	$(Q)tests/arch/run.sh $(abspath $(O))
+
+check-board: all targets         ## an agent on emulated boards, its host outside (root; kernels as for check-arch)
+	$(Q)tests/arch/board.sh $(abspath $(O))
 
 check-kernels: all targets       ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
 	$(Q)tests/kernels/run.sh $(abspath $(O))

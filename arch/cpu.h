@@ -55,7 +55,7 @@ struct cpu {
 	bool has_step;	    /* PTRACE_SINGLESTEP works */
 	u8 trap_skip;	    /* bytes from a breakpoint's address to the pc of a thread that has hit it */
 	u32 regs_size;	    /* bytes that NT_PRSTATUS has for threads of it */
-	u64 code_mask; /* bits of a return address that count, 0 = all (aarch64: without its signature) */
+	u64 code_mask; /* bits of a return address that count (no signature, no mark of Thumb code); 0 = all */
 	/*
 	 * A register; 0 for one that there is not. The pc of Thumb code has bit 0 set, both here and in set(), whatever
 	 * the kernel does.

@@ -458,6 +458,7 @@ const struct cpu cpu_aarch64 = {
 	.has_link = true,
 	.has_step = true,
 	.regs_size = NR_WORDS * 8,
+	.code_mask = 0xffffffffffffULL,
 	.get = get,
 	.set = set,
 	.breakpoint = breakpoint,

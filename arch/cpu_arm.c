@@ -260,6 +260,7 @@ const struct cpu cpu_arm = {
 	.word_size = 4,
 	.has_link = true,
 	.regs_size = ARM_NR_WORDS * 4,
+	.code_mask = ~1ULL,
 	.get = get,
 	.set = set,
 	.breakpoint = breakpoint,

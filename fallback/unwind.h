@@ -25,7 +25,7 @@ struct unwind_place {
 struct unwinder {
 	const struct unwind_arch *arch;
 	bool is_big;	  /* byte order of the target */
-	u64 address_mask; /* bits of a return address that count, 0 = all (aarch64: without its signature) */
+	u64 address_mask; /* bits of a return address that count, 0 = all: code_mask of arch/cpu.h */
 	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	void *ctx;
 	/* Copy @len bytes at @addr. 0 or -errno. */

@@ -21,6 +21,8 @@ LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-300}
 . tests/kernels/machine.sh
 # shellcheck source=tests/arch/built.sh
 . tests/arch/built.sh
+# shellcheck source=tests/arch/files.sh
+. tests/arch/files.sh
 
 # name, suite, distribution's name of the CPU, package that stands for its kernel, or "built"
 CELLS=(
@@ -33,48 +35,12 @@ CELLS=(
 	"amd64 bookworm amd64 built"
 )
 
-TARGET_FLAGS=(-I. -D_GNU_SOURCE -O1 -g -fasynchronous-unwind-tables -fno-builtin
-	-fno-optimize-sibling-calls -Wall -Wextra)
-
-# ---- the guest's files ----
-
-# build_targets ARCH DIR: each target dynamic and static; on ARM in both instruction sets. Prints their names.
-build_targets() {
-	local cross name variant variants=("" "-static") flags libs=()
-	cross=$(cross_prefix "$1")
-	[ "$1" != armhf ] || variants=("" "-static" "-arm" "-arm-static")
-	# CPUs without 64-bit atomic operations.
-	case $1 in mipsel | powerpc) libs=(-l:libatomic.a) ;; esac
-	for name in leak threads; do
-		for variant in "${variants[@]}"; do
-			flags=()
-			case $variant in *-static) flags+=(-static) ;; esac
-			case $variant in -arm*) flags+=(-marm) ;; esac
-			"${cross}gcc" "${TARGET_FLAGS[@]}" "${flags[@]}" -o "$2/$name$variant" "tests/targets/$name.c" \
-				-pthread "${libs[@]}" || return 1
-			echo "$name$variant"
-		done
-	done
-}
-
-# copy_libraries CROSS FILE ROOT: those of the cross compiler's C library, and the dynamic linker where the file wants it
-copy_libraries() {
-	local name path
-	readelf -ld "$2" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p; s/.*interpreter: \(.*\)\]/\1/p' | sort -u |
-		while read -r name; do
-			path=$("${1}gcc" -print-file-name="$(basename "$name")")
-			case $name in /*) ;; *) name=/lib/$name ;; esac
-			mkdir -p "$3$(dirname "$name")" && cp -L "$path" "$3$name" || return 1
-		done
-}
-
 # make_root ARCH: the archive, and the list of tests
 make_root() {
 	local root=$WORK/root-$1 cross name
 	cross=$(cross_prefix "$1")
 	begin_root "$root" "${cross}gcc" || return 1
-	make AGENT=1 CROSS_COMPILE="$cross" O="$WORK/build-$1" >&2 || return 1
-	cp "$WORK/build-$1/heaptap-agent" "$root/agent"
+	build_agent "$1" "$root" || return 1
 	: >"$root/tests"
 	case $1 in
 	amd64 | i386) ;; # tests/unit/test_cpu.c does it
@@ -90,7 +56,7 @@ make_root() {
 		{ echo "/native 2000 thumb"; echo "/native-arm 2000"; } >"$root/tests"
 	fi
 	mkdir -p "$WORK/targets-$1"
-	for name in $(build_targets "$1" "$WORK/targets-$1"); do
+	for name in $(build_targets "$1" "$WORK/targets-$1" leak threads); do
 		cp "$WORK/targets-$1/$name" "$root/$name"
 		copy_libraries "$cross" "$root/$name" "$root"
 		{ echo "/agent run -o /tmp/$name.json /$name $(arguments "$name")"; echo "cat /tmp/$name.json"; } >>"$root/tests"

@@ -47,7 +47,7 @@ depends_on() {
 	apt-cache depends --important "$1" | awk -v p="$2" '$1 == "Depends:" && $2 ~ p && !n++ { print $2 }'
 }
 
-# unpack_image PACKAGE FILE: download it and keep nothing but its kernel image
+# unpack_image PACKAGE FILE: download it and keep nothing but its kernel image, and in FILE.modules what drives virtual devices
 unpack_image() {
 	local dir image
 	dir=$(mktemp -d "$CACHE/unpack.XXXXXX") || return 1
@@ -56,8 +56,9 @@ unpack_image() {
 		timeout 300 apt-get -qq download "$1" >&2 || exit 1
 		# One of the two patterns matches nothing, which tar calls a failure.
 		dpkg-deb --fsys-tarfile ./*.deb |
-			tar -x --wildcards './boot/vmlinu*' './usr/lib/modules/*/vmlinuz' 2>/dev/null
+			tar -x --wildcards './boot/vmlinu*' './usr/lib/modules/*/vmlinuz' '*/virtio*.ko*' '*failover.ko*' 2>/dev/null
 		image=$(find . -name 'vmlinu*' -type f -print -quit)
+		mkdir -p "$2.modules" && find . -name '*.ko*' -exec mv -t "$2.modules" {} +
 		[ -n "$image" ] && mv "$image" "$2"
 	)
 	image=$?
@@ -83,3 +84,14 @@ kernel_image() (
 	fi
 	echo "$image"
 )
+
+# kernel_modules SUITE ARCH METAPACKAGE: prints the folder of its modules; images from before this was asked for have none
+kernel_modules() {
+	local image
+	image=$(kernel_image "$@") || return 1
+	if [ ! -d "$image.modules" ]; then
+		rm -f "$image.package"
+		image=$(kernel_image "$@") || return 1
+	fi
+	echo "$image.modules"
+}

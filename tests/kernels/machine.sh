@@ -7,6 +7,7 @@ cross_prefix() {
 	case $1 in
 	amd64) echo x86_64-linux-gnu- ;;
 	arm64) echo aarch64-linux-gnu- ;;
+	# Without LPAE a kernel finds no PCI bus above 4 GiB.
 	armhf) echo arm-linux-gnueabihf- ;;
 	i386) echo i686-linux-gnu- ;;
 	mipsel) echo mipsel-linux-gnu- ;;
@@ -31,7 +32,8 @@ emulator_for() {
 	# qemu 7.2 forgets the flags when it emulates cmpxchg16b, so that guests crash: without it kernels take other ways.
 	amd64) echo "qemu-system-x86_64 -M q35 -cpu max,-cx16 -smp 2 / ttyS0" ;;
 	arm64) echo "qemu-system-aarch64 -M virt -cpu cortex-a57 -smp 2 / ttyAMA0" ;;
-	armhf) echo "qemu-system-arm -M virt -cpu cortex-a15 -smp 2 / ttyAMA0" ;;
+	# Without LPAE a kernel finds no PCI bus above 4 GiB.
+	armhf) echo "qemu-system-arm -M virt,highmem=off -cpu cortex-a15 -smp 2 / ttyAMA0" ;;
 	i386) echo "qemu-system-i386 -M q35 -cpu max -smp 2 / ttyS0" ;;
 	mipsel) echo "qemu-system-mipsel -M malta -cpu 24Kf / ttyS0" ;;
 	powerpc) echo "qemu-system-ppc -M mac99 / ttyS0" ;;
@@ -52,13 +54,19 @@ begin_root() {
 # end_root DIR ARCHIVE
 end_root() { (cd "$1" && find . | cpio --quiet -o -H newc | gzip -1) >"$2"; }
 
-# boot ARCH KERNEL ARCHIVE SECONDS WORDS: prints what the guest says; WORDS are added to the kernel's command line
-boot() {
+# set_machine ARCH KERNEL ARCHIVE WORDS: into $MACHINE the emulator's command; WORDS are added to the kernel's command line
+set_machine() {
 	local emulator console
 	emulator=$(emulator_for "$1") || return 1
 	console=${emulator##*/ } emulator=${emulator%/ *}
 	# Hardware virtualization may be there and still not boot another kernel.
-	# shellcheck disable=SC2086 # a command with its options
-	timeout -k 5 "$4" $emulator -accel tcg -m 1024 -nographic -no-reboot -nic none -kernel "$2" -initrd "$3" \
-		-append "console=$console quiet panic=-1${5:+ $5}" </dev/null 2>&1 | tr -d '\r'
+	# shellcheck disable=SC2206 # a command with its options
+	MACHINE=($emulator -accel tcg -m 1024 -nographic -no-reboot -kernel "$2" -initrd "$3"
+		-append "console=$console quiet panic=-1${4:+ $4}")
+}
+
+# boot ARCH KERNEL ARCHIVE SECONDS WORDS: prints what the guest says
+boot() {
+	set_machine "$1" "$2" "$3" "$5" || return 1
+	timeout -k 5 "$4" "${MACHINE[@]}" -nic none </dev/null 2>&1 | tr -d '\r'
 }

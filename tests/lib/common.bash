@@ -55,7 +55,7 @@ end_started() {
 wait_for() {
 	local i
 	for ((i = 0; i < 600; i++)); do
-		"$@" && return
+		"$@" && return 0
 		sleep 0.05
 	done
 	echo "waited in vain for: $*"

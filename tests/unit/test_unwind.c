@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 
+#include "arch/cpu.h"
 #include "arch/unwind.h"
 #include "tests/unit/elf_files.h"
 #include "user/cfi.h"
@@ -364,8 +365,7 @@ static size_t walk_made(struct made *m, const struct unwind_regs *regs, taddr_t 
 			      .read = read_made,
 			      .find = find_made };
 
-	if (m->arch->machine == EM_AARCH64)
-		u.address_mask = 0xffffffffffffULL;
+	u.address_mask = cpu_find(m->arch->machine, m->arch->word_size, m->is_big)->code_mask;
 	m->table = (struct cfi_table){ .text_base = CODE_AT, .rows = m->rows, .nr_rows = m->nr_rows };
 	return unwind_walk(&u, regs, ips, max, end);
 }
@@ -395,6 +395,7 @@ static const struct rule_case rule_cases[] = {
 	{ "pair at base", EM_AARCH64, CFI_FP, 8, CFI_PAIR_AT_BASE, 1, 10, STACK_COMPLETE },
 	{ "ra alone", EM_AARCH64, CFI_SP, 4, CFI_RA_AT_CFA, 2, 6, STACK_COMPLETE },
 	{ "ra alone at sp", EM_AARCH64, CFI_SP_RA_AT_SP, 4, CFI_RA_AT_CFA, 1, 5, STACK_COMPLETE },
+	{ "thumb", EM_ARM, CFI_SP, 4, CFI_RA_AT_CFA, 3, 5, STACK_COMPLETE },
 	{ "outermost", EM_X86_64, CFI_OUTERMOST, 0, 0, 0, -2, STACK_COMPLETE },
 	{ "unsupported", EM_X86_64, CFI_UNSUPPORTED, 0, 0, 0, -2, STACK_UNSUPPORTED },
 	{ "same cfa", EM_X86_64, CFI_SP, 0, CFI_SAME, 0, -2, STACK_NOT_GROWING },
@@ -414,7 +415,8 @@ static void test_each_rule(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rule_cases); i++) {
 		const struct rule_case *c = &rule_cases[i];
-		struct made m = { .arch = unwind_arch(c->machine, c->machine == EM_386 ? 4 : 8) };
+		bool has_8 = c->machine == EM_X86_64 || c->machine == EM_AARCH64;
+		struct made m = { .arch = unwind_arch(c->machine, has_8 ? 8 : 4) };
 		u32 rule = cfi_rule(c->kind, c->cfa_words, c->save, c->save_words);
 		u64 word = m.arch->word_size, want;
 		struct unwind_regs regs = { .pc = CODE_AT + 7,
@@ -437,6 +439,7 @@ static void test_each_rule(void **state)
 		if (c->want_word == -2)
 			continue;
 		want = c->want_word == -1 ? CODE_AT + 0x50 : m.words[c->want_word];
+		want &= c->machine == EM_ARM ? ~1ULL : ~0ULL; /* the mark of Thumb code */
 		assert_int_equal(ips[0], want + (c->kind == CFI_SIGNAL));
 	}
 }
