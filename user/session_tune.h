@@ -16,7 +16,7 @@ struct session_tuned {
 struct process_tuned {
 	u64 nr_left_out; /* allocations, by the filter */
 	bool has_unseen; /* blocks that nobody saw allocated may be alive */
-	char notes[2][128];
+	char notes[2][160];
 };
 
 /* A process joins: it is treated as the others are. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* In the agent: commands that belong to the machine where the names are. */
 #include "user/lib/log.h"
+#include "user/commands.h"
 #include "user/options.h"
 
 static int refuse(const struct options *o)
