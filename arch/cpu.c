@@ -29,6 +29,9 @@ static const struct cpu *const cpus[] = {
 #if !defined(ONLY_NATIVE_CPUS) || defined(__powerpc__)
 	&cpu_powerpc,
 #endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__s390x__)
+	&cpu_s390x,
+#endif
 };
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -64,6 +64,14 @@ static bool is_ppc_call(taddr_t pc, const u8 *code, taddr_t target)
 	return (word & 0xfc000003) == 0x48000001 && (u32)(pc + 4 * (u64)signed_field(word, 2, 24)) == target;
 }
 
+/* brasl %r14; its distance counts halfwords. */
+static bool is_s390_call(taddr_t pc, const u8 *code, taddr_t target)
+{
+	u32 distance = (u32)code[2] << 24 | code[3] << 16 | code[4] << 8 | code[5];
+
+	return code[0] == 0xc0 && code[1] == 0xe5 && pc + 2 * (u64)(s64)(s32)distance == target;
+}
+
 /* Found in the middle of another instruction it would need just the right distance. */
 static bool is_x86_call(taddr_t pc, const u8 *code, taddr_t target)
 {
@@ -74,6 +82,7 @@ static const struct insn_calls calls[] = {
 	/* Where there is no decoder for them. */
 	{ EM_386, 1, is_x86_call },	{ EM_X86_64, 1, is_x86_call }, { EM_ARM, 2, is_arm_call },
 	{ EM_RISCV, 2, is_riscv_call }, { EM_MIPS, 4, is_mips_call },  { EM_PPC, 4, is_ppc_call },
+	{ EM_S390, 2, is_s390_call },
 };
 
 const struct insn_calls *insn_calls_of(u16 elf_machine)

@@ -82,6 +82,15 @@ static const struct unwind_arch arches[] = {
 	  .ra = 65,
 	  .has_link = true,
 	  .has_back_chain = true },
+	/* Callers leave 160 bytes, in which each register has its place. */
+	{ .machine = EM_S390,
+	  .word_size = 8,
+	  .sp = 15,
+	  .fp = 11,
+	  .ra = 14,
+	  .has_link = true,
+	  .cfa_above_sp = 160,
+	  .ra_above_fp = 24 },
 };
 
 const struct unwind_arch *unwind_arch(u16 machine, u8 word_size)

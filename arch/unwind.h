@@ -13,6 +13,8 @@ struct unwind_arch {
 	bool has_link; /* a call leaves the return address in a register, not on the stack */
 	/* The word at SP leads to the caller's SP, and above that one the return address is: no table is needed. */
 	bool has_back_chain;
+	u8 cfa_above_sp; /* bytes from the caller's SP to the CFA, as the information has it (s390x) */
+	u8 ra_above_fp; /* bytes from the slot of the frame pointer to that of the return address; 0 = a word */
 	/* In a signal frame's saved registers, bytes from the saved SP to the saved one. */
 	s16 signal_pc, signal_fp, signal_lr;
 	s16 signal_sp;	     /* bytes from SP to the saved SP, at the code that returns from a signal */

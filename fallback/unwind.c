@@ -139,7 +139,7 @@ static int step_frame(struct walk *w, u32 rule)
 		if (!arch->has_link)
 			slot = cfa - arch->word_size;
 		else if (form->has_fp)
-			slot += arch->word_size;
+			slot += arch->ra_above_fp ? arch->ra_above_fp : arch->word_size;
 		if (!read_word(w, slot, &caller.pc))
 			return STACK_UNREADABLE;
 	} else if (w->has_lr) {
@@ -147,10 +147,10 @@ static int step_frame(struct walk *w, u32 rule)
 	} else {
 		return STACK_NOT_GROWING; /* a function that called another has saved it */
 	}
+	caller.sp = to_word(w, cfa - arch->cfa_above_sp);
 	/* A function without a frame of its own is at most the innermost. */
-	if (cfa < w->regs.sp || (cfa == w->regs.sp && !w->has_lr))
+	if (caller.sp < w->regs.sp || (caller.sp == w->regs.sp && !w->has_lr))
 		return STACK_NOT_GROWING;
-	caller.sp = cfa;
 	w->regs = caller;
 	w->has_fp = form->has_fp || (w->has_fp && !form->is_fp_lost);
 	w->has_lr = false;

@@ -33,7 +33,7 @@ struct shape {
 	u8 general[2]; /* may hold anything */
 	u8 special[4]; /* too: 0 ends the list */
 	u8 flags;      /* this word, */
-	u32 flag_bits; /* in these bits */
+	u64 flag_bits; /* in these bits */
 	u8 kept;       /* a word that only the kernel writes: never compared (0 = none) */
 	u8 step;       /* instructions begin at multiples of this */
 	u32 syscall_mask, syscall_value;
@@ -44,6 +44,7 @@ static const struct shape shapes[] = {
 	{ EM_ARM, 4, { 0, 12 }, { 14 }, 16, 0xf0000000, 17, 4, 0x0f000000, 0x0f000000 },
 	{ EM_RISCV, 8, { 1, 31 }, { 0 }, 0, 0, 0, 2, 0x7f, 0x73 },
 	{ EM_MIPS, 4, { 7, 37 }, { 38, 39 }, 0, 0, 0, 4, 0xfc00003f, 0x0c },
+	{ EM_S390, 8, { 2, 17 }, { 0 }, 0, 0x300000000000, 0, 2, 0xff000000, 0x0a000000 },
 	{ EM_PPC, 4, { 0, 31 }, { 35, 36, 38 }, 37, 0xe0000000, 0, 4, 0xfc000000, 0x44000000 },
 };
 
@@ -154,9 +155,9 @@ static void make_up_regs(struct world *w, struct cpu_regs *regs, taddr_t pc)
 		set_word(w, regs, i, made_up_value(w));
 	for (size_t i = 0; i < sizeof(s->special) && s->special[i]; i++)
 		set_word(w, regs, s->special[i], made_up_value(w));
-	if (s->flags)
+	if (s->flag_bits)
 		set_word(w, regs, s->flags,
-			 (word_of(w, regs, s->flags) & ~(u64)s->flag_bits) | (made_up(w) & s->flag_bits));
+			 (word_of(w, regs, s->flags) & ~s->flag_bits) | (made_up(w) & s->flag_bits));
 	w->cpu->set(regs, CPU_SP, (uintptr_t)w->area + DATA + 2 * PAGE + made_up(w) % 64 * 16);
 	w->cpu->set(regs, CPU_PC, pc | w->is_thumb);
 }
@@ -166,7 +167,7 @@ static bool is_compared(const struct world *w, u8 index)
 {
 	const struct shape *s = w->shape;
 
-	if (index == s->flags && s->flags)
+	if (index == s->flags && s->flag_bits)
 		return true;
 	for (size_t i = 0; i < sizeof(s->special) && s->special[i]; i++)
 		if (s->special[i] == index)
@@ -183,7 +184,7 @@ static bool is_same(struct world *w, const struct cpu_regs *ours, const struct c
 	bool same = true;
 
 	for (u8 i = 0; i < w->start.size / w->cpu->word_size; i++) {
-		u64 mask = i == s->flags && s->flags ? s->flag_bits : ~0ULL;
+		u64 mask = i == s->flags && s->flag_bits ? s->flag_bits : ~0ULL;
 
 		if (!is_compared(w, i) || !((word_of(w, ours, i) ^ word_of(w, theirs, i)) & mask))
 			continue;
@@ -280,6 +281,8 @@ static size_t insn_bytes(const struct world *w, const struct cpu_regs *regs, con
 		return code[1] >> 3 >= 0x1d ? 4 : 2;
 	if (w->shape->machine == EM_RISCV)
 		return (code[0] & 3) == 3 ? 4 : 2;
+	if (w->shape->machine == EM_S390)
+		return code[0] >> 6 == 0 ? 2 : code[0] >> 6 == 3 ? 6 : 4;
 	return w->shape->machine == EM_MIPS && !w->cpu->insn_length(regs, code, CPU_CODE_BYTES) ? 8 : 4;
 }
 

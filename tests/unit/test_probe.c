@@ -277,7 +277,7 @@ static void test_other_cpu(void **state)
 	static const struct probe_list none;
 	struct probe_site s;
 
-	f->elf->machine = EM_S390;
+	f->elf->machine = EM_SPARC;
 	assert_int_equal(place(f->elf, &s, "t_push", 1, &none, &plain), -ENOTSUP);
 	f->elf->machine = EM_X86_64;
 }
