@@ -63,7 +63,8 @@ enum stream_chunk_flag {
  *	[varint]    OP_THREAD: number of its thread's context
  *	varint      address: OP_RECENT: its distance in the list of recent ones, from 1 (the last); else zigzag against
  *		    the address before, in units of 8 bytes
- *	[varint]    OP_STACK: stack, 1 lost, else number of a STREAM_STACK; without: none
+ *	[varint]    OP_STACK: stack, 0 none, 1 lost, else number of a STREAM_STACK; without: the one that followed the
+ *		    last stack of its thread when that was met last, frees and others apart; at first none
  *	[varint]    OP_FN: function; without: the last one with this stack, of frees apart from others
  *	[varint]    OP_SIZE: size; without: the last one with this stack, of frees 0
  *

@@ -26,6 +26,7 @@ struct context {
 	bool is_known;
 	bool has_begun;
 	u16 fn;
+	u32 last;
 	u64 old_addr, size, stack;
 };
 
@@ -33,6 +34,7 @@ struct stack_memory {
 	u64 id;
 	u64 size;
 	u16 fn[2]; /* of frees, of others */
+	u32 next[2];
 };
 
 /* Where a column is read. */
@@ -415,14 +417,19 @@ static bool read_addr(struct stream_reader *r, u8 op)
 static bool read_rest(struct stream_reader *r, u8 op, struct heap_event *ev)
 {
 	bool is_free = ev->h.kind == EVENT_FREE;
+	struct context *c = &r->contexts[r->context];
+	u32 *guess = &r->memory[c->last].next[!is_free];
 	struct stack_memory *m;
 	u64 fn = 0;
 
-	ev->stack = STACK_NONE;
+	ev->stack = *guess;
 	if (op & OP_STACK && !cursor_get(r->columns[STREAM_COLUMN_STACKS], &ev->stack))
 		return false;
 	if (ev->stack >= r->nr_stacks)
 		return false;
+	*guess = (u32)ev->stack;
+	if (ev->stack)
+		c->last = (u32)ev->stack;
 	m = &r->memory[ev->stack];
 	if (op & OP_FN) {
 		if (!cursor_get(r->columns[STREAM_COLUMN_FNS], &fn) || fn >= MAX_FNS)

@@ -26,6 +26,7 @@ struct context {
 	u32 pid, tid;
 	bool has_begun; /* a realloc, of which the rest is known */
 	u16 fn;
+	u32 last; /* stack of its last short event that has one */
 	u64 old_addr, size, stack;
 };
 
@@ -37,7 +38,8 @@ struct stack_slot {
 /* What the last event with a stack was. */
 struct stack_memory {
 	u64 size;
-	u16 fn[2]; /* of frees, of others */
+	u16 fn[2];   /* of frees, of others */
+	u32 next[2]; /* stack of its thread's next short event that is a free, or another */
 };
 
 struct stream_writer {
@@ -496,6 +498,8 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 	u8 *p = varint_put(op + 1, elapse(w, ev->time_ns));
 	bool is_free = s->op == OP_FREE || s->op == OP_FREE_TEMPORARY;
 	struct stack_memory *m = &w->memory[s->stack];
+	struct context *c = &w->contexts[context];
+	u32 *guess = &w->memory[c->last].next[!is_free];
 
 	*op = s->op;
 	if (!is_same_thread) {
@@ -505,10 +509,14 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 	*op |= put_addr(w, &p, s->addr);
 	if (s->is_of_begin)
 		return end_record(w, p);
-	if (s->stack) {
+	/* A realloc's end without one has another meaning. */
+	if (s->stack != *guess || s->op == OP_REALLOC_END) {
 		*op |= OP_STACK;
 		p = varint_put(p, s->stack);
+		*guess = (u32)s->stack;
 	}
+	if (s->stack)
+		c->last = (u32)s->stack;
 	if (m->fn[!is_free] != ev->h.fn) {
 		*op |= OP_FN;
 		p = varint_put(p, ev->h.fn);

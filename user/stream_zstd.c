@@ -4,7 +4,7 @@
 
 #include <zstd.h>
 
-enum { LEVEL = 1 };
+enum { LEVEL = 2 };
 
 static size_t pack(void *out, size_t room, const void *data, size_t len)
 {

@@ -263,6 +263,12 @@ bytes_row() {
 	fi
 	rm -f "$tmp/r.heaptap"
 	(cd "$tmp" && pinned "$heaptap" run -q --no-scan --no-check --ring-size 256M -w r.heaptap -o report.json --force -- "$@" >/dev/null 2>>log) || true
+	bytes_read "$name"
+}
+
+# bytes_read NAME: the row of $tmp/r.heaptap
+bytes_read() {
+	local name=$1
 	"$bench/bench_recording" "$tmp/r.heaptap" >"$tmp/look" 2>>"$tmp/log" || true
 	if ! read -r events allocs stored raw _ <"$tmp/look"; then
 		missing "bytes per pair in a recording of $name" "12 / 5" "it failed"
@@ -272,6 +278,28 @@ bytes_row() {
 		"$(awk "BEGIN { printf \"%.1f / %.1f\", $raw * 2 / $events, $stored * 2 / $events }")" "12 / 5" "$allocs allocations"
 }
 
+# A server under its own benchmark, attached to.
+bytes_of_redis() {
+	local server tap i
+	if ! command -v redis-server redis-benchmark >/dev/null; then
+		missing "bytes per pair in a recording of redis-server" "12 / 5" "it is not there"
+		return
+	fi
+	redis-server --port 0 --unixsocket "$tmp/redis" --save '' --appendonly no >/dev/null 2>&1 &
+	server=$!
+	for ((i = 0; i < 100; i++)); do [ ! -S "$tmp/redis" ] || break; sleep 0.1; done
+	rm -f "$tmp/r.heaptap"
+	"$heaptap" attach --no-scan --no-check --ring-size 256M -w "$tmp/r.heaptap" -o "$tmp/report.json" --force "$server" 2>"$tmp/attached" &
+	tap=$!
+	for ((i = 0; i < 600; i++)); do ! grep -q 'attached to' "$tmp/attached" || break; sleep 0.1; done
+	redis-benchmark -s "$tmp/redis" -q -n 50000 -t set,get,lpush,hset,sadd >/dev/null 2>>"$tmp/log" || true
+	kill -TERM "$tap"
+	wait "$tap" || true
+	kill "$server"
+	wait "$server" || true
+	bytes_read redis-server
+}
+
 bench_recording() {
 	progress "recordings"
 	cp user/stream_read.c "$tmp/unit.c"
@@ -279,6 +307,9 @@ bench_recording() {
 	bytes_row /usr/bin/python3 -c 'import json, decimal
 for i in range(2000): json.loads(json.dumps({str(k): [k, str(k), str(decimal.Decimal(k) / 7)] for k in range(50)}))'
 	bytes_row perl -e 'my %h; $h{$_ % 5000} = "x" x ($_ % 97) for 1..200000'
+	bytes_row sqlite3 :memory: "create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<20000)
+		insert into t select x, hex(randomblob(20)) from c; create index i on t(b); select sum(a) from t where b > 'A' group by substr(b,1,2);"
+	bytes_of_redis
 	local round with
 	pair=(-n 300000)
 	for round in 1 2 3; do
