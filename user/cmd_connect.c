@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/options.h"
 #include "user/output.h"
+#include "user/recorder.h"
 #include "user/session.h"
 #include "user/source_remote.h"
 #include "user/wire_auth.h"
@@ -73,6 +74,10 @@ static int find_address(struct connect *c)
 	if (!text == !o->discover || (o->listen && o->nr_args)) {
 		error("connect: needs one address, --listen ADDRESS or --discover; see 'heaptap help "
 		      "connect'");
+		return -EINVAL;
+	}
+	if (o->thin && !o->min_size && !o->max_size) {
+		error("connect: --thin needs --min-size or --max-size");
 		return -EINVAL;
 	}
 	if (o->discover ? discover_find(&l->addr) : parse(c, text) || check_ssh(c, text))
@@ -155,8 +160,8 @@ static void stop(struct connect *c, struct session *s)
 
 	if (c->options->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
-	if (c->options->want_kill)
-		source_remote_kill(c->source);
+	if (c->options->want_kill && session_kill(s))
+		debug("connect: kill not sent");
 	source_remote_stop(c->source);
 	while (!session_poll(s)) {
 		if (remote_now_ms() > end_ms) {
@@ -206,7 +211,7 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 int cmd_connect(const struct options *o)
 {
 	struct connect c = { .options = o,
-			     .remote = { .depth = o->depth,
+			     .remote = { .tuning = session_tuning_of(o),
 					 .want_mmap = o->want_mmap,
 					 .no_cpp = o->no_cpp,
 					 .wants_exit_scan = o->scan != SCAN_NEVER,
@@ -218,6 +223,10 @@ int cmd_connect(const struct options *o)
 
 	if (find_address(&c) || outputs_new(&outs, o, stdout))
 		return STATUS_USAGE;
+	if (recorder_check(o)) {
+		outputs_free(outs);
+		return STATUS_USAGE;
+	}
 	err = control_new(&control, o, false);
 	if (err)
 		error("connect: signals: %s", strerror(-err));

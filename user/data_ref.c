@@ -21,12 +21,19 @@ static bool holds(const struct mapping *m, taddr_t addr)
 	return is_in;
 }
 
-struct code_ref data_ref(const struct mapping_list *list, taddr_t addr)
+static size_t count_below(const struct mapping_list *list, taddr_t addr)
 {
 	size_t below = 0;
 
 	while (below < list->nr && list->maps[below].start <= addr)
 		below++;
+	return below;
+}
+
+struct code_ref data_ref(const struct mapping_list *list, taddr_t addr)
+{
+	size_t below = count_below(list, addr);
+
 	/* A file's data mostly follows its code; else it stands right before. */
 	for (size_t i = below + 1; i-- > 0 && below - i <= 2;) {
 		const struct mapping *m = i < list->nr ? &list->maps[i] : NULL;
@@ -62,4 +69,17 @@ struct code_ref data_ref_tls(const struct mapping_list *list, const char *exe, t
 	}
 	elf_close(elf);
 	return ref;
+}
+
+void data_ref_open(const struct mapping_list *list, const char *exe, taddr_t addr,
+		   void (*open)(void *ctx, struct module *m), void *ctx)
+{
+	size_t below = count_below(list, addr);
+	const struct mapping *program = program_of(list, exe);
+
+	if (program && program->module && program->module->fd < 0)
+		open(ctx, program->module);
+	for (size_t i = below + 1; i-- > 0 && below - i <= 2;)
+		if (i < list->nr && list->maps[i].module && list->maps[i].module->fd < 0)
+			open(ctx, list->maps[i].module);
 }

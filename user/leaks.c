@@ -131,6 +131,14 @@ static int begin(void *arg)
 	return scan_new(&f->scan, &books, &so);
 }
 
+static void find_whys(struct finding *f)
+{
+	int err = leaks_find_whys(f->leaks, f->scan, f->options);
+
+	if (err)
+		warn("scan: PID %d: not known who holds what: %s", f->options->pid, strerror(-err));
+}
+
 static int judge(void *arg)
 {
 	struct finding *f = arg;
@@ -138,8 +146,8 @@ static int judge(void *arg)
 
 	if (!err)
 		err = keep(f->leaks, f->scan, f->options);
-	if (!err && !f->options->elsewhere && leaks_find_whys(f->leaks, f->scan, f->options))
-		warn("scan: PID %d: not enough memory to say who holds what", f->options->pid);
+	if (!err && !f->options->elsewhere)
+		find_whys(f);
 	return err;
 }
 
@@ -187,6 +195,9 @@ static int find(struct leaks *l, const struct leaks_options *o)
 		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : read_moment(&f, o);
 	if (!err)
 		err = o->aside(o->ctx, judge, &f);
+	/* The other machine is talked to by one thread only. */
+	if (!err && o->why)
+		find_whys(&f);
 	scan_free(f.scan);
 	snapshot_free(f.snap);
 	return err;

@@ -9,6 +9,7 @@
 #include "user/scan.h"
 
 struct heap;
+struct scan_chain;
 struct snapshot_holder;
 struct leak_why;
 struct module_table;
@@ -85,6 +86,8 @@ struct leaks_options {
 	 * (user/scan_remote.h), drain up to their moment. Sets pause_ns; 0, or -errno with @l->why.
 	 */
 	int (*elsewhere)(void *ctx, struct scan *scan, struct leaks *l);
+	/* With elsewhere: scan_whys_find() of there. NULL: nobody can say who holds what. */
+	int (*why)(void *ctx, taddr_t addr, struct scan_chain **out);
 	/* Run what takes long and only reads the books: @work(@arg), whose result is returned. */
 	int (*aside)(void *ctx, int (*work)(void *arg), void *arg);
 };

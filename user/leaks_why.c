@@ -169,9 +169,9 @@ static int keep_chain(struct leak_why *why, const struct scan_chain *chain, cons
 	why->root_tid = root->tid;
 	why->root_where = root->where;
 	why->steps = calloc(WHY_MAX_STEPS, sizeof(*why->steps));
-	if (root->kind == ROOT_MEMORY)
-		why->root_path = strdup(root->map ? root->map->path : "");
-	if (!why->steps || (root->kind == ROOT_MEMORY && !why->root_path))
+	if (root->kind == ROOT_MEMORY || root->name)
+		why->root_path = strdup(root->name ? root->name : root->map ? root->map->path : "");
+	if (!why->steps || ((root->kind == ROOT_MEMORY || root->name) && !why->root_path))
 		return -ENOMEM;
 	for (size_t i = 0; i < chain->nr; i++)
 		keep_step(why, &chain->steps[i], row_of(heap, chain->steps[i].addr));
@@ -179,14 +179,14 @@ static int keep_chain(struct leak_why *why, const struct scan_chain *chain, cons
 }
 
 /* The chain of the block at or around @addr; none is no error. */
-static int ask(struct leak_why *why, struct scan_whys *w, const struct heap *heap, taddr_t addr)
+static int ask(struct leak_why *why, struct scan_whys *w, const struct leaks_options *o, taddr_t addr)
 {
 	auto_free struct scan_chain *chain = NULL;
-	int err = scan_whys_find(w, addr, &chain);
+	int err = o->why ? o->why(o->ctx, addr, &chain) : scan_whys_find(w, addr, &chain);
 
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	return keep_chain(why, chain, heap);
+	return keep_chain(why, chain, o->heap);
 }
 
 static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, const struct leaks_options *o)
@@ -208,7 +208,7 @@ static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, 
 					  .addr = c->list[i].addr,
 					  .word_size = l->word_size };
 		l->nr_whys++;
-		err = ask(why, w, o->heap, why->addr);
+		err = ask(why, w, o, why->addr);
 	}
 	return err;
 }
@@ -245,7 +245,7 @@ static int find_asked(struct leaks *l, const struct scan *scan, struct scan_whys
 		return 0;
 	why->row = row_of(o->heap, info.addr);
 	why->verdict = info.verdict;
-	err = ask(why, w, o->heap, info.addr);
+	err = ask(why, w, o, info.addr);
 	/* No chain: at least the block itself. */
 	if (!err && !why->nr_steps) {
 		const struct scan_step step = { .addr = info.addr, .size = info.size };
@@ -260,12 +260,12 @@ static int find_asked(struct leaks *l, const struct scan *scan, struct scan_whys
 
 int leaks_find_whys(struct leaks *l, struct scan *scan, const struct leaks_options *options)
 {
-	struct scan_whys *w;
+	struct scan_whys *w = NULL;
 	int err;
 
 	if (!options->nr_whys && !options->why_addr)
 		return 0;
-	err = scan_whys_new(&w, scan);
+	err = options->why ? 0 : scan_whys_new(&w, scan);
 	if (err)
 		return err;
 	if (options->nr_whys)

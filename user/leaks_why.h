@@ -30,7 +30,8 @@ struct leak_why {
 	taddr_t root_addr, root_tp;
 	pid_t root_tid;
 	u32 root_where;
-	char *root_path;	/* owned; of the mapping, "" = anonymous; NULL unless ROOT_MEMORY */
+	/* Owned; of the mapping, "" = anonymous. Of a register of another machine its name. Else NULL. */
+	char *root_path;
 	struct why_step *steps; /* owned; the last one is the block itself; at most WHY_MAX_STEPS */
 	size_t nr_steps;	/* 0 = no chain is known */
 	u64 nr_left_out;	/* blocks between the first half of the steps and the second */

@@ -48,6 +48,30 @@ bool net_peer_is_trusted(int fd)
 	return who.uid == 0 || who.uid == geteuid();
 }
 
+char *net_peer_name(int fd, char *buf, size_t size)
+{
+	struct sockaddr_storage a = { 0 };
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a;
+	bool is_v6;
+	char host[INET6_ADDRSTRLEN];
+	struct ucred who;
+	socklen_t len = sizeof(a), who_len = sizeof(who);
+
+	snprintf(buf, size, "unknown");
+	if (getpeername(fd, (struct sockaddr *)&a, &len))
+		return buf;
+	is_v6 = a.ss_family == AF_INET6;
+	if (a.ss_family == AF_UNIX && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len))
+		snprintf(buf, size, "PID %d of user %u", (int)who.pid, (unsigned)who.uid);
+	else if ((is_v6 || a.ss_family == AF_INET) &&
+		 inet_ntop(a.ss_family, is_v6 ? (const void *)&v6->sin6_addr : &v4->sin_addr, host,
+			   sizeof(host)))
+		snprintf(buf, size, is_v6 ? "[%s]:%u" : "%s:%u", host,
+			 (unsigned)ntohs(is_v6 ? v6->sin6_port : v4->sin_port));
+	return buf;
+}
+
 char *net_private_path(char *buf, size_t size, const char *name)
 {
 	if (geteuid())

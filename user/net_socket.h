@@ -45,5 +45,8 @@ socklen_t net_numeric(const struct net_addr *a, struct sockaddr_storage *out);
 /* What every connection gets: does not block, close-on-exec, no delay, the kernel's own keepalive. */
 void net_prepare(int fd);
 
+/* Who is at the other end of @fd, in words: "PID 4711 of user 0", "192.0.2.7:40112". Returns @buf. */
+char *net_peer_name(int fd, char *buf, size_t size);
+
 /* Is the process at the other end of the UNIX socket @fd of our user or of root? */
 bool net_peer_is_trusted(int fd);

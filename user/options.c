@@ -164,10 +164,10 @@ const struct option_row option_rows[] = {
 	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "do not: a release costs less without its stack" },
 	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
-	  .commands = TRACING | IN(SCAN),
+	  .commands = WATCHING | IN(SCAN),
 	  .help = "lost blocks to report: all; new: not lost at the verdict before; leaked: lost then and "
 		  "still lost" },
-	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = TRACING | IN(SCAN),
+	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = WATCHING | IN(SCAN),
 	  .help = "say who holds a block of each of the N callers that grew most and of those possibly lost; "
 		  "or "
 		  "of the block at ADDRESS (0x...)" },
@@ -203,6 +203,9 @@ const struct option_row option_rows[] = {
 	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "of each caller count only live blocks of at most this size" },
+	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
+	  .help = "let the other side send only allocations that --min-size and --max-size choose, for slow "
+		  "lines; the rest is in no sum, but counted" },
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH,
 	  .help = "count operators new and delete as the malloc and free inside them" },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH,

@@ -26,6 +26,11 @@ struct root_name {
 	char reg[32];
 };
 
+static void open_file(void *ctx, struct module *m)
+{
+	symbolizer_open(ctx, m);
+}
+
 static int name_memory(struct root_name *n, const struct report *r, const struct report_process *p,
 		       const struct leak_why *why)
 {
@@ -34,6 +39,9 @@ static int name_memory(struct root_name *n, const struct report *r, const struct
 	const struct module *m;
 	bool is_tls;
 
+	/* Files of another machine, or of another time. */
+	if (r->symbolizer)
+		data_ref_open(maps, p->target->exe, why->root_addr, open_file, r->symbolizer);
 	/* First, because the first thread's may lie in a library's .bss (musl). */
 	if (why->root_tid)
 		ref = data_ref_tls(maps, p->target->exe, why->root_tp, why->root_addr);
@@ -66,7 +74,9 @@ static int name_root(struct root_name *n, const struct report *r, const struct r
 	};
 
 	*n = (struct root_name){ .kind = kinds[why->root] };
-	if (why->root == ROOT_REGISTER)
+	if (why->root == ROOT_REGISTER && why->root_path)
+		snprintf(n->reg, sizeof(n->reg), "%s", why->root_path);
+	else if (why->root == ROOT_REGISTER)
 		arch_reg_name(why->word_size, why->root_where, n->reg, sizeof(n->reg));
 	if (why->root == ROOT_NONE && why->verdict >= SCAN_DEFINITE)
 		n->kind = "lost";

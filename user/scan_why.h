@@ -14,8 +14,9 @@ struct scan_root {
 	const struct snapshot_map
 		*map; /* ROOT_MEMORY: borrowed from the snapshot; its path and file_offset name it */
 	pid_t tid; /* ROOT_REGISTER; ROOT_MEMORY: in whose stack or memory by the thread pointer it is, or 0 */
-	taddr_t tp; /* ROOT_MEMORY with a tid: that thread's pointer, 0 = unknown */
-	u32 where;  /* ROOT_REGISTER: for arch_reg_name(); ROOT_KERNEL: descriptor, UINT32_MAX a timer */
+	taddr_t tp;	  /* ROOT_MEMORY with a tid: that thread's pointer, 0 = unknown */
+	const char *name; /* what another machine calls map or register; borrowed, NULL = none */
+	u32 where; /* ROOT_REGISTER: for arch_reg_name(); ROOT_KERNEL: descriptor, UINT32_MAX a timer */
 };
 
 struct scan_step {

@@ -15,7 +15,7 @@
 #include "user/source_open.h"
 #include "user/wire_command.h"
 
-enum { ALIVE_MS = 200, END_MS = 10000 };
+enum { ALIVE_MS = 200, END_MS = 10000, REFUSE_MS = 200 };
 
 u64 serve_now_ms(void)
 {
@@ -79,7 +79,7 @@ void serve_stop(struct serve *s, enum wire_end why, const char *text)
 
 static int open_trace(struct serve *s, bool is_launch)
 {
-	struct serve_trace_options to = { .depth = s->wanted.depth, .producer = "heaptap " HEAPTAP_VERSION };
+	struct serve_trace_options to = { .tuning = s->tuning, .producer = "heaptap " HEAPTAP_VERSION };
 	int err = source_open(&s->source, &s->ops, &s->custom, &s->wanted, is_launch);
 
 	if (err)
@@ -204,6 +204,8 @@ static int take_up(struct serve *s, const struct wire_start *start)
 	if (!err)
 		err = serve_trace_connect(s->trace, serve_link_out(s->link), start->had, start->nr_had);
 	if (!err)
+		err = serve_trace_tune(s->trace, &start->tuning);
+	if (!err)
 		info("serve: the client is back after %.1f s", (serve_now_ms() - s->lost_ms) / 1e3);
 	return err;
 }
@@ -217,7 +219,8 @@ static int begin(struct serve *s, const struct wire_start *start)
 		close_trace(s);
 	}
 	s->wanted = *s->options;
-	s->wanted.depth = start->depth;
+	s->wanted.depth = start->tuning.depth;
+	s->tuning = start->tuning;
 	s->wanted.want_mmap |= start->want_mmap;
 	s->wanted.no_cpp |= start->no_cpp;
 	s->wants_exit_scan = start->wants_exit_scan;
@@ -266,16 +269,38 @@ static void on_start(struct serve *s, struct wire_view *v)
 	s->is_over |= s->is_launched && !s->launch;
 }
 
-static void on_pause(struct serve *s, struct wire_view *v)
+/* So it is from here on, or why it is not. */
+static void tell_tuned(struct serve *s, const char *why)
 {
-	(void)v;
-	serve_trace_pause(s->trace, true);
+	struct wire_out *out = serve_link_out(s->link);
+	u8 body[WIRE_MAX_TEXT] = { !why };
+	size_t len = why ? strnlen(why, sizeof(body) - 1) : 0;
+
+	memcpy(body + 1, why ? why : "", len);
+	if (out && wire_put(out, WIRE_TUNED, body, len + 1))
+		debug("serve: no room for an answer");
 }
 
-static void on_resume(struct serve *s, struct wire_view *v)
+static void on_tune(struct serve *s, struct wire_view *v)
 {
-	(void)v;
-	serve_trace_pause(s->trace, false);
+	struct tuning t;
+	int err;
+
+	if (wire_get_tune(v, &t)) {
+		serve_link_drop(s->link, "what it wants changed cannot be understood");
+		return;
+	}
+	if (s->scan) {
+		tell_tuned(s, "a scan is going on");
+		return;
+	}
+	err = serve_trace_tune(s->trace, &t);
+	if (err == -EOPNOTSUPP)
+		tell_tuned(s, "tracing began without stacks: they cannot be had now");
+	else if (err)
+		serve_link_drop(s->link, "the stream to it is broken");
+	else
+		tell_tuned(s, NULL);
 }
 
 static void on_detach(struct serve *s, struct wire_view *v)
@@ -322,6 +347,11 @@ static void on_blocks_end(struct serve *s, struct wire_view *v)
 	serve_scan_run(s, v);
 }
 
+static void on_why(struct serve *s, struct wire_view *v)
+{
+	serve_scan_why(s, v);
+}
+
 static void on_scan_over(struct serve *s, struct wire_view *v)
 {
 	(void)v;
@@ -334,12 +364,29 @@ static const struct {
 	bool needs_trace;
 	void (*take)(struct serve *s, struct wire_view *v);
 } commands_of_client[] = {
-	{ WIRE_START, false, on_start },	{ WIRE_PAUSE, true, on_pause },
-	{ WIRE_RESUME, true, on_resume },	{ WIRE_DETACH, true, on_detach },
-	{ WIRE_KILL, true, on_kill },		{ WIRE_SCAN, true, on_scan },
-	{ WIRE_BLOCKS, true, on_blocks },	{ WIRE_BLOCKS_END, true, on_blocks_end },
+	{ WIRE_START, false, on_start },
+	{ WIRE_TUNE, true, on_tune },
+	{ WIRE_DETACH, true, on_detach },
+	{ WIRE_KILL, true, on_kill },
+	{ WIRE_SCAN, true, on_scan },
+	{ WIRE_BLOCKS, true, on_blocks },
+	{ WIRE_BLOCKS_END, true, on_blocks_end },
 	{ WIRE_SCAN_OVER, true, on_scan_over },
+	{ WIRE_WHY, true, on_why },
 };
+
+/* The handshake has said that both speak the same: this is no heaptap, or a damaged one. */
+static void refuse_command(struct serve *s, u8 kind)
+{
+	char text[96];
+
+	snprintf(text, sizeof(text), "the other side (heaptap %s) knows no command %u", HEAPTAP_VERSION,
+		 kind);
+	say(s, WIRE_NOTE, text);
+	if (!serve_link_flush(s->link, REFUSE_MS))
+		debug("serve: it does not listen");
+	serve_link_drop(s->link, "a command that there is not");
+}
 
 void serve_command(struct serve *s, const struct wire_frame *f)
 {
@@ -352,7 +399,7 @@ void serve_command(struct serve *s, const struct wire_frame *f)
 			commands_of_client[i].take(s, &v);
 		return;
 	}
-	serve_link_drop(s->link, "a command that there is not");
+	refuse_command(s, f->kind);
 }
 
 /* The client may have gone, or another one come in its place. */

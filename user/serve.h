@@ -12,6 +12,7 @@ struct serve_scan;
 struct serve {
 	const struct options *options;
 	struct options wanted; /* with what the client asked for */
+	struct tuning tuning;  /* that its trace begins with */
 	struct serve_link *link;
 	u32 client; /* whose connection the trace writes to; 0 = nobody */
 

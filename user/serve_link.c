@@ -175,13 +175,15 @@ static void promote(struct serve_link *l, struct peer *p)
 {
 	struct peer *c = &l->client;
 	u32 about = p - l->strangers;
+	char name[64], why[128];
 
 	if (c->in_fd >= 0 && now_ms() - c->heard_ms < SERVE_REPLACE_MS) {
 		wire_out_fini(&p->out);
-		if (wire_put_text(&p->out, WIRE_REFUSED, "there is another client") ||
-		    flush_peer(l, p, about))
+		snprintf(why, sizeof(why), "another client is served, since %" PRIu64 " s: %s",
+			 (now_ms() - c->since_ms) / 1000, net_peer_name(c->in_fd, name, sizeof(name)));
+		if (wire_put_text(&p->out, WIRE_REFUSED, why) || flush_peer(l, p, about))
 			debug("serve: a second client has gone already");
-		log_refused(l, "there is another client");
+		log_refused(l, "there is a client already");
 		stranger_close(l, p);
 		return;
 	}

@@ -10,15 +10,19 @@
 #include "user/backlog.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/scan_why.h"
+#include "user/wire_chain.h"
 #include "user/wire_scan.h"
 
 enum {
 	MAX_LOG = 1 << 20,
 	BODY_LEN = 4,
 	BLOCKS_MS = 60000,
+	QUESTIONS_MS = 60000,
 	EXITING_MS = 10000,
 	EXIT_PAUSE_MS = 600000,
-	ROUND_MS = 5
+	ROUND_MS = 5,
+	WIRE_CHAIN_BODY = 16384,
 };
 #define MAX_BLOCK_BYTES (1ULL << 30)
 
@@ -29,7 +33,7 @@ struct piece {
 	u8 data[];
 };
 
-enum step { STEP_BLOCKS, STEP_SENDING };
+enum step { STEP_BLOCKS, STEP_SENDING, STEP_QUESTIONS };
 
 struct serve_scan {
 	struct serve *serve;
@@ -56,6 +60,12 @@ struct serve_scan {
 	struct wire_scan_at verdict_at;
 	size_t sent;
 	u64 nr_verdicts;
+
+	bool wants_whys;
+	struct scan_whys *whys;	  /* owned; from the first question on */
+	struct scan_chain *chain; /* owned; on its way out */
+	taddr_t why_addr, step_at;
+	size_t nr_sent; /* steps of it */
 };
 
 static void log_event(void *ctx, const struct heap_event *ev)
@@ -92,6 +102,8 @@ void serve_scan_free(struct serve_scan *n)
 		free(n->first);
 		n->first = next;
 	}
+	scan_whys_free(n->whys);
+	free(n->chain);
 	scan_free(n->scan);
 	snapshot_free(n->snap);
 	free(n->log);
@@ -338,7 +350,7 @@ static int read_standing(struct serve_scan *n)
 		err = serve_trace_target(s->trace, n->pid) ? has_gaps(n) : -ESRCH;
 	/* So the report's books are those of this moment. */
 	if (!err && n->is_last)
-		serve_trace_pause(s->trace, true);
+		serve_trace_pause(s->trace);
 	if (!err)
 		err = mark(s, n->pid, WIRE_MARK_MOMENT);
 	if (!err)
@@ -414,6 +426,7 @@ void serve_scan_run(struct serve *s, struct wire_view *v)
 	max_pause_ns = wire_get_number(v, 8);
 	n->so.is_partial = wire_get_number(v, 1);
 	n->is_last = wire_get_number(v, 1) && !n->is_exiting;
+	n->wants_whys = wire_get_number(v, 1);
 	if (v->is_bad || nr != n->nr_blocks) {
 		give_up(s, -EPROTO);
 		return;
@@ -453,18 +466,74 @@ static void send_result(struct serve *s, const struct serve_scan *n)
 	put(s, WIRE_SCANNED, b.data, b.len);
 }
 
+/* As much of the chain as the queue takes. */
+static void send_chain(struct serve *s, struct serve_scan *n, const struct wire_out *out)
+{
+	while (n->chain && wire_out_has_room(out, WIRE_CHAIN_BODY, out->limit / 2)) {
+		u8 data[WIRE_CHAIN_BODY];
+		struct wire_body b = { data, 0, sizeof(data), false };
+
+		while (n->nr_sent < n->chain->nr && b.size - b.len >= WIRE_STEP_MAX)
+			wire_put_step(&b, &n->step_at, &n->chain->steps[n->nr_sent++]);
+		if (b.len) {
+			put(s, WIRE_CHAIN, b.data, b.len);
+			continue;
+		}
+		wire_put_chain_end(&b, n->chain, n->snap->word_size);
+		put(s, WIRE_CHAIN_END, b.data, b.len);
+		free(n->chain);
+		n->chain = NULL;
+	}
+}
+
+static int find_chain(void *arg)
+{
+	struct serve_scan *n = arg;
+	int err = n->whys ? 0 : scan_whys_new(&n->whys, n->scan);
+
+	return err ? err : scan_whys_find(n->whys, n->why_addr, &n->chain);
+}
+
+void serve_scan_why(struct serve *s, struct wire_view *v)
+{
+	struct serve_scan *n = s->scan;
+	u8 none = 0;
+
+	if (!n || n->step != STEP_QUESTIONS || n->chain)
+		return;
+	n->heard_ms = serve_now_ms();
+	n->why_addr = wire_get_number(v, 8);
+	n->nr_sent = 0;
+	n->step_at = 0;
+	if (v->is_bad || backlog_work(find_chain, n, read_on, s))
+		put(s, WIRE_CHAIN_END, &none, sizeof(none));
+	else
+		serve_scan_round(s);
+}
+
+/* Is it in a step that sends no verdicts? Then do what there is to do. */
+static bool is_waiting(struct serve *s, struct serve_scan *n, const struct wire_out *out)
+{
+	u64 silent_ms = serve_now_ms() - n->heard_ms;
+
+	if (n->step == STEP_BLOCKS && silent_ms >= BLOCKS_MS)
+		give_up(s, -ETIMEDOUT);
+	else if (n->step == STEP_QUESTIONS && n->chain)
+		send_chain(s, n, out);
+	else if (n->step == STEP_QUESTIONS && silent_ms >= QUESTIONS_MS)
+		serve_scan_end(s);
+	else
+		return n->step != STEP_SENDING;
+	return true;
+}
+
 void serve_scan_round(struct serve *s)
 {
 	struct serve_scan *n = s->scan;
 	struct wire_out *out = serve_link_out(s->link);
 
-	if (!n || !out)
+	if (!n || !out || is_waiting(s, n, out))
 		return;
-	if (n->step == STEP_BLOCKS) {
-		if (serve_now_ms() - n->heard_ms >= BLOCKS_MS)
-			give_up(s, -ETIMEDOUT);
-		return;
-	}
 	while (n->sent < n->verdicts.len && wire_out_has_room(out, WIRE_SCAN_BODY, out->limit / 2)) {
 		struct wire_view v = { n->verdicts.data + n->sent, BODY_LEN, false };
 		size_t len = wire_get_number(&v, BODY_LEN);
@@ -475,7 +544,10 @@ void serve_scan_round(struct serve *s)
 	if (n->sent < n->verdicts.len)
 		return;
 	send_result(s, n);
-	serve_scan_end(s);
+	n->step = STEP_QUESTIONS;
+	n->heard_ms = serve_now_ms();
+	if (!n->wants_whys)
+		serve_scan_end(s);
 }
 
 void serve_scan_exiting(struct serve *s, pid_t pid)

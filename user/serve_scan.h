@@ -15,6 +15,9 @@ struct serve_scan;
  */
 void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting);
 void serve_scan_blocks(struct serve *s, struct wire_view *v);
+/* WIRE_WHY. */
+void serve_scan_why(struct serve *s, struct wire_view *v);
+
 void serve_scan_run(struct serve *s, struct wire_view *v);
 
 /* Send on what is to be sent. */

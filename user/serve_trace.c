@@ -26,9 +26,10 @@ enum {
 struct traced {
 	struct target *target; /* owned */
 	bool is_over;
-	struct losses dropped; /* events that no client could be given */
-	struct losses told;    /* by the last STREAM_LOSSES */
-	u64 allocs, frees;     /* events that went into streams */
+	struct losses dropped;	     /* events that no client could be given */
+	struct losses told;	     /* by the last STREAM_LOSSES */
+	u64 allocs, frees;	     /* events that went into streams */
+	u64 left_out, told_left_out; /* allocations that the filter keeps back */
 	u64 maps_read_ns;
 };
 
@@ -46,7 +47,8 @@ struct serve_trace {
 	size_t nr;
 	u64 start_ns, flush_ns;
 	bool is_stopped;
-	bool is_paused;
+	bool is_paused; /* before the end */
+	struct tuning tuning;
 	bool misses_stacks; /* some were not sent */
 	void (*watch)(void *ctx, const struct heap_event *ev);
 	void *watch_ctx;
@@ -180,10 +182,11 @@ static void tell_losses(struct serve_trace *t, struct traced *p, const struct lo
 	p->told = *l;
 }
 
-static void tell_taint(struct serve_trace *t, const struct traced *p)
+/* The same totals again, for what follows from something else. */
+static void tell_flags(struct serve_trace *t, const struct traced *p, u8 flags)
 {
 	const struct stream_losses rec = { .pid = p->target->pid,
-					   .flags = STREAM_TAINT,
+					   .flags = flags,
 					   .allocs = p->told.allocs,
 					   .frees = p->told.frees,
 					   .stacks = p->told.stacks,
@@ -193,6 +196,20 @@ static void tell_taint(struct serve_trace *t, const struct traced *p)
 					   .sharers = p->told.sharers };
 
 	tell(t, STREAM_LOSSES, &rec);
+}
+
+static void tell_left_out(const struct serve_trace *t, struct traced *p)
+{
+	u8 data[12];
+	struct wire_body b = { data, 0, sizeof(data), false };
+
+	if (!t->out || p->left_out == p->told_left_out)
+		return;
+	wire_put_number(&b, p->target->pid, 4);
+	wire_put_number(&b, p->left_out, 8);
+	/* Else with the next one. */
+	if (!wire_put(t->out, WIRE_LEFT_OUT, b.data, b.len))
+		p->told_left_out = p->left_out;
 }
 
 static int tell_process(struct serve_trace *t, struct traced *p)
@@ -215,6 +232,8 @@ static int tell_process(struct serve_trace *t, struct traced *p)
 		rec.uid = status.uid;
 	}
 	tell(t, STREAM_PROCESS, &rec);
+	if (t->tuning.is_paused || tuning_has_filter(&t->tuning))
+		tell_flags(t, p, STREAM_GAPS);
 	return tell_maps(t, p);
 }
 
@@ -269,6 +288,13 @@ static void on_heap(struct serve_trace *t, struct traced *p, const struct event_
 {
 	const struct heap_event *ev = (const struct heap_event *)rec;
 
+	/* Seen on its way into the pause. */
+	if (t->tuning.is_paused)
+		return;
+	if (!tuning_takes(&t->tuning, ev)) {
+		p->left_out++;
+		return;
+	}
 	if (t->watch)
 		t->watch(t->watch_ctx, ev);
 	if (is_filled(t, 6)) {
@@ -355,6 +381,7 @@ int serve_trace_new(struct serve_trace **out, const struct serve_trace_options *
 	if (!t)
 		return -ENOMEM;
 	t->options = *o;
+	t->tuning = o->tuning;
 	if (getrandom(&t->id, sizeof(t->id), 0) != sizeof(t->id))
 		t->id = now_ns(CLOCK_REALTIME);
 	err = module_table_new(&t->modules);
@@ -406,6 +433,8 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
 		target_free(p->target);
 		return err;
 	}
+	if (t->tuning.is_paused)
+		t->options.ops->pause(t->options.source, pid);
 	t->nr++;
 	if (!t->start_ns)
 		t->start_ns = p->maps_read_ns;
@@ -432,7 +461,7 @@ static int tell_hello(struct serve_trace *t)
 				    .mono_ns = now_ns(CLOCK_MONOTONIC),
 				    .real_ns = now_ns(CLOCK_REALTIME),
 				    .start_ns = t->start_ns,
-				    .depth = t->options.depth,
+				    .depth = t->tuning.depth,
 				    .producer = t->options.producer,
 				    .backend = t->options.ops->name,
 				    .machine = name.machine,
@@ -482,6 +511,7 @@ int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struc
 		l = losses_of(t, p);
 		/* What is alive there may have been freed meanwhile. */
 		memset(&p->told, 0, sizeof(p->told));
+		p->told_left_out = 0;
 		tell_losses(t, p, &l);
 	}
 	if (t->nr && t->options.ops->forget_stacks)
@@ -529,6 +559,8 @@ int serve_trace_flush(struct serve_trace *t)
 	t->flush_ns = now_ns(CLOCK_MONOTONIC);
 	if (t->out && !t->err)
 		t->err = stream_flush(t->writer);
+	for (size_t i = 0; i < t->nr; i++)
+		tell_left_out(t, &t->list[i]);
 	return t->out ? t->err : 0;
 }
 
@@ -563,23 +595,59 @@ void serve_trace_ended(struct serve_trace *t, pid_t pid, int status)
 	p->is_over = true;
 }
 
-void serve_trace_pause(struct serve_trace *t, bool is_paused)
+void serve_trace_pause(struct serve_trace *t)
 {
-	const struct source_ops *ops = t->options.ops;
-
-	if (t->is_paused == is_paused)
+	if (t->is_paused)
 		return;
-	t->is_paused = is_paused;
+	t->is_paused = true;
 	for (size_t i = 0; i < t->nr; i++) {
 		struct traced *p = &t->list[i];
 
 		if (p->is_over)
 			continue;
-		(is_paused ? ops->pause : ops->resume)(t->options.source, p->target->pid);
+		t->options.ops->pause(t->options.source, p->target->pid);
 		/* What is freed in between is not known to be. */
-		if (is_paused)
-			tell_taint(t, p);
+		tell_flags(t, p, STREAM_TAINT);
 	}
+}
+
+/* All processes: stop them, or let them go on. */
+static void switch_all(struct serve_trace *t, void (*to)(struct source *s, pid_t pid))
+{
+	for (size_t i = 0; i < t->nr; i++)
+		if (!t->list[i].is_over)
+			to(t->options.source, t->list[i].target->pid);
+}
+
+static void tell_all(struct serve_trace *t, u8 flags)
+{
+	for (size_t i = 0; i < t->nr; i++)
+		if (!t->list[i].is_over)
+			tell_flags(t, &t->list[i], flags);
+}
+
+int serve_trace_tune(struct serve_trace *t, const struct tuning *now)
+{
+	const struct source_ops *ops = t->options.ops;
+	int err = 0;
+
+	if (now->depth != t->tuning.depth)
+		err = ops->set_depth ? ops->set_depth(t->options.source, now->depth) : -EOPNOTSUPP;
+	if (err)
+		return err;
+	if (now->is_paused && !t->tuning.is_paused)
+		switch_all(t, ops->pause);
+	/* What is in the ring is from before. */
+	err = serve_trace_poll(t);
+	/* Blocks that are alive may be freed unseen, others be allocated. */
+	if (now->is_paused && !t->tuning.is_paused)
+		tell_all(t, STREAM_TAINT | STREAM_GAPS);
+	if (tuning_has_filter(now))
+		tell_all(t, STREAM_GAPS);
+	if (!now->is_paused && t->tuning.is_paused)
+		switch_all(t, ops->resume);
+	t->tuning = *now;
+	return err ? err : serve_trace_flush(t);
 }
 
 int serve_trace_stop(struct serve_trace *t)

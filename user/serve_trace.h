@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/source.h"
+#include "user/tuning.h"
 #include "user/wire.h"
 
 struct serve_trace;
@@ -10,8 +11,8 @@ struct serve_trace;
 struct serve_trace_options {
 	const struct source_ops *ops;
 	struct source *source; /* borrowed; outlives the trace */
-	u32 depth;
-	const char *producer; /* "heaptap 0.1.0" */
+	struct tuning tuning;  /* at first */
+	const char *producer;  /* "heaptap 0.1.0" */
 };
 
 /* What a client that comes back has had: heap events of one process. */
@@ -48,8 +49,14 @@ size_t serve_trace_running(struct serve_trace *t);
 /* A process's end as wait(2) gives it. */
 void serve_trace_ended(struct serve_trace *t, pid_t pid, int status);
 
-/* See no more calls of the traced processes, or see them again. */
-void serve_trace_pause(struct serve_trace *t, bool is_paused);
+/* See no more calls of the traced processes: before the end, at a moment when they stand. */
+void serve_trace_pause(struct serve_trace *t);
+
+/*
+ * Go on as @now says; what was seen before is in the queue when it returns. 0; -EOPNOTSUPP: the source cannot, or has
+ * begun without stacks; or -errno. All is as before then.
+ */
+int serve_trace_tune(struct serve_trace *t, const struct tuning *now) __must_check;
 
 /* Take all probes out, send what is left and the stream's end. 0 or -errno. Twice is harmless. */
 int serve_trace_stop(struct serve_trace *t) __must_check;

@@ -471,7 +471,7 @@ int session_alloc(struct session **out, const struct options *o, struct outputs 
 	if (!s)
 		return -ENOMEM;
 	s->options = o;
-	s->tuned.now.depth = o->depth;
+	s->tuned.now = session_tuning_of(o);
 	s->outs = outs;
 	s->sink = (struct sink){ s, on_record };
 	err = make_tables(s);

@@ -71,6 +71,8 @@ void session_stop(struct session *s);
  * -errno, logged: -EINVAL, -EOPNOTSUPP (a file; tracing is over; begun without stacks), -ETIMEDOUT, -ENOTCONN.
  */
 struct tuning session_tuning(const struct session *s);
+/* What one of @o begins with. */
+struct tuning session_tuning_of(const struct options *o);
 int session_tune(struct session *s, const struct tuning *t) __must_check;
 
 /*

@@ -90,8 +90,20 @@ static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 	if (!err)
 		err = s->ops->told->scan_wait(s->source, o, scan);
 	l->pause_ns = o->pause_ns;
+	l->word_size = s->scanned->target->is_32bit ? 4 : 8;
 	snprintf(l->why, sizeof(l->why), "%s", o->why);
 	return err;
+}
+
+/* leaks_options. */
+static int why_elsewhere(void *ctx, taddr_t addr, struct scan_chain **out)
+{
+	struct session *s = ctx;
+	const struct sink aside = { s, put_aside };
+	struct source_scan *o = s->over_there;
+
+	o->aside = &aside;
+	return s->ops->told->scan_why(s->source, o, addr, out);
 }
 
 /* Up to the moment that its blocks are sent of. */
@@ -108,7 +120,9 @@ static int begin_elsewhere(struct session *s, struct process *p, struct leaks_op
 				   .heap = lo->heap,
 				   .max_pause_ns = s->options->max_pause_ns,
 				   .is_partial = lo->is_partial,
-				   .is_last = s->is_last_scan };
+				   .is_last = s->is_last_scan,
+				   .wants_whys = s->ops->told->scan_why && (lo->nr_whys || lo->why_addr) };
+	lo->why = o->wants_whys ? why_elsewhere : NULL;
 	s->over_there = o;
 	err = s->ops->told->scan_begin(s->source, o);
 	if (err)
@@ -193,6 +207,8 @@ void session_scan_process(struct session *s, struct process *p, bool is_traced, 
 	s->scan_err = 0;
 	if (leaks_find(&p->leaks, &lo))
 		warn("scan: PID %d: out of memory", p->target->pid);
+	if (lo.why)
+		s->ops->told->scan_over(s->source);
 	s->scanned = NULL;
 	s->scan = NULL;
 }

@@ -16,6 +16,13 @@ struct tuning session_tuning(const struct session *s)
 	return s->tuned.now;
 }
 
+struct tuning session_tuning_of(const struct options *o)
+{
+	return (struct tuning){ .depth = o->depth,
+				.min_size = o->thin ? o->min_size : 0,
+				.max_size = o->thin ? o->max_size : 0 };
+}
+
 /* Blocks that nobody saw allocated may be alive from now on. */
 static void expect_unseen(struct session *s, struct process *p)
 {

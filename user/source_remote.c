@@ -39,7 +39,7 @@ static void ask(struct source *s)
 
 	if (!start)
 		return;
-	start->depth = s->options.depth;
+	start->tuning = s->tuning;
 	start->want_mmap = s->options.want_mmap;
 	start->no_cpp = s->options.no_cpp;
 	start->wants_exit_scan = s->options.wants_exit_scan;
@@ -61,6 +61,8 @@ static void on_started(struct source *s, struct wire_view *v)
 	}
 	if (s->was_started) {
 		stream_source_restart(s->stream, is_again && id == s->session_id);
+		if (!is_again || id != s->session_id)
+			source_remote_keep_left_out(s);
 		info("connect: the connection is back after %.1f s", (remote_now_ms() - s->lost_ms) / 1e3);
 	}
 	s->session_id = id;
@@ -96,9 +98,13 @@ static const struct {
 	{ WIRE_STARTED, on_started },
 	{ WIRE_STOPPED, on_stopped },
 	{ WIRE_NOTE, on_note },
+	{ WIRE_TUNED, source_remote_on_tuned },
+	{ WIRE_LEFT_OUT, source_remote_on_left_out },
 	{ WIRE_MARK, source_remote_on_mark },
 	{ WIRE_VERDICTS, source_remote_on_verdicts },
 	{ WIRE_SCANNED, source_remote_on_scanned },
+	{ WIRE_CHAIN, source_remote_on_chain },
+	{ WIRE_CHAIN_END, source_remote_on_chain_end },
 };
 
 static u64 now_ns(void)
@@ -144,7 +150,7 @@ static void on_lost(struct source *s)
 		return;
 	}
 	s->is_asked = s->is_started = false;
-	s->is_at_mark = false;
+	s->is_at_mark = s->is_kept = false;
 	if (s->is_scanning) {
 		s->is_scanned = true;
 		s->scan_err = -ENOTCONN;
@@ -216,6 +222,8 @@ static void free_source(struct source *s)
 		return;
 	remote_link_free(s->link);
 	stream_source_free(s->stream);
+	free(s->left_out);
+	free(s->chain);
 	free(s);
 }
 
@@ -228,6 +236,7 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 	if (!s)
 		return -ENOMEM;
 	s->options = *o;
+	s->tuning = o->tuning;
 	err = stream_source_new(&s->stream, modules, &stream_zstd);
 	if (!err)
 		err = remote_link_new(&s->link, &o->link);
@@ -265,10 +274,9 @@ void source_remote_stop(struct source *s)
 		end(s, s->was_started ? "connection lost; what is known until then is reported" : "");
 }
 
-void source_remote_kill(struct source *s)
+int source_remote_kill(struct source *s)
 {
-	if (source_remote_put(s, WIRE_KILL, NULL, 0))
-		debug("connect: kill not sent");
+	return source_remote_put(s, WIRE_KILL, NULL, 0);
 }
 
 static int probe(struct caps *caps)
@@ -351,6 +359,11 @@ static const struct source_told_ops told = {
 	.scan_begin = source_remote_scan_begin,
 	.scan_blocks = source_remote_scan_blocks,
 	.scan_wait = source_remote_scan_wait,
+	.scan_why = source_remote_scan_why,
+	.scan_over = source_remote_scan_over,
+	.tune = source_remote_tune,
+	.left_out = source_remote_left_out,
+	.kill = source_remote_kill,
 };
 
 const struct source_ops source_remote = {

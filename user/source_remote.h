@@ -4,10 +4,11 @@
 
 #include "user/remote_link.h"
 #include "user/source.h"
+#include "user/tuning.h"
 
 struct source_remote_options {
 	struct remote_link_options link;
-	u32 depth;
+	struct tuning tuning; /* at first */
 	bool want_mmap, no_cpp, wants_exit_scan;
 };
 
@@ -32,8 +33,8 @@ bool source_remote_is_started(const struct source *s);
 /* Ask for the end: probes out, the last records. They come by poll() until it gives -ENODATA. */
 void source_remote_stop(struct source *s);
 
-/* Ask for the target's end. */
-void source_remote_kill(struct source *s);
+/* Ask for the target's end: 0 or -errno. */
+int source_remote_kill(struct source *s);
 
 /* A program that is at its end waits for its verdict: its pid, else 0. No records come until it was scanned. */
 pid_t source_remote_exiting(const struct source *s);

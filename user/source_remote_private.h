@@ -6,6 +6,7 @@
 #include "user/source_remote.h"
 #include "user/source_told.h"
 #include "user/stream_source.h"
+#include "user/wire_chain.h"
 #include "user/wire_scan.h"
 
 struct source {
@@ -24,6 +25,17 @@ struct source {
 	u64 hello_ns;
 	char why[160];
 
+	/* Commands. */
+	struct tuning tuning; /* as it is over there, or will be when the connection is back */
+	bool is_tuned;	      /* answered */
+	bool is_refused;
+	char tune_why[160];
+	struct source_left_out {
+		pid_t pid;
+		u64 nr, before; /* before: in traces that are over */
+	} * left_out;		/* owned */
+	size_t nr_left_out;
+
 	/* A scan. */
 	bool is_at_mark; /* records wait behind it */
 	enum wire_mark mark;
@@ -36,6 +48,14 @@ struct source {
 	u64 pause_ns, nr_verdicts;
 	int scan_err;
 	char scan_why[160];
+
+	/* Questions after a scan. */
+	bool is_kept;		  /* it waits for some over there */
+	struct scan_chain *chain; /* owned; is coming */
+	size_t nr_steps, max_steps, limit_steps;
+	taddr_t step_at;
+	int chain_err; /* 1 = it is there, 0 = on its way, -ENOENT, -EPROTO, -ENOMEM */
+	char root_name[WIRE_MAX_TEXT];
 };
 
 /* Take in what has come. At a mark nothing, unless @is_past. Number of frames or -errno. */
@@ -44,12 +64,35 @@ int source_remote_take(struct source *s, const struct sink *sink, bool is_past);
 /* Put a command into the queue. 0 or -errno. */
 int source_remote_put(struct source *s, u8 kind, const void *data, size_t len) __must_check;
 
+/*
+ * Take in what comes until @is_done says so. At a mark nothing, unless @is_past. 0, the scan's error, -ETIMEDOUT when
+ * nothing comes for @silence_ms, or -errno.
+ */
+int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
+		       bool (*is_done)(const struct source *s)) __must_check;
+
+/* Frames that answer commands. */
+void source_remote_on_tuned(struct source *s, struct wire_view *v);
+void source_remote_on_left_out(struct source *s, struct wire_view *v);
+/* Another trace begins. */
+void source_remote_keep_left_out(struct source *s);
+
+/* struct source_told_ops. */
+int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
+		       size_t size);
+u64 source_remote_left_out(struct source *s, pid_t pid);
+
 /* Frames of a scan. */
 void source_remote_on_mark(struct source *s, struct wire_view *v);
 void source_remote_on_verdicts(struct source *s, struct wire_view *v);
 void source_remote_on_scanned(struct source *s, struct wire_view *v);
+void source_remote_on_chain(struct source *s, struct wire_view *v);
+void source_remote_on_chain_end(struct source *s, struct wire_view *v);
 
 /* struct source_told_ops. */
 int source_remote_scan_begin(struct source *s, struct source_scan *o) __must_check;
 int source_remote_scan_blocks(struct source *s, struct source_scan *o, struct scan *scan) __must_check;
 int source_remote_scan_wait(struct source *s, struct source_scan *o, struct scan *scan) __must_check;
+int source_remote_scan_why(struct source *s, struct source_scan *o, taddr_t addr,
+			   struct scan_chain **out) __must_check;
+void source_remote_scan_over(struct source *s);

@@ -70,9 +70,8 @@ static int fail(struct source *s, struct source_scan *o, int err)
 	return err;
 }
 
-/* Take in what comes until @is_done says so. */
-static int wait_until(struct source *s, const struct sink *sink, bool is_past,
-		      bool (*is_done)(const struct source *s))
+int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
+		       bool (*is_done)(const struct source *s))
 {
 	u64 heard_ms = remote_now_ms();
 
@@ -84,12 +83,21 @@ static int wait_until(struct source *s, const struct sink *sink, bool is_past,
 			return nr;
 		if (nr)
 			heard_ms = remote_now_ms();
-		else if (remote_now_ms() - heard_ms > SILENCE_MS)
+		else if (remote_now_ms() - heard_ms > silence_ms)
 			return -ETIMEDOUT;
 		else
 			poll(&p, 1, WAIT_MS);
 	}
-	return s->is_scanned && s->scan_err ? s->scan_err : 0;
+	return 0;
+}
+
+/* The same, and how the scan is doing. */
+static int wait_until(struct source *s, const struct sink *sink, bool is_past,
+		      bool (*is_done)(const struct source *s))
+{
+	int err = source_remote_wait(s, sink, is_past, SILENCE_MS, is_done);
+
+	return !err && s->is_scanned && s->scan_err ? s->scan_err : err;
 }
 
 static bool is_at_mark(const struct source *s)
@@ -175,6 +183,7 @@ int source_remote_scan_blocks(struct source *s, struct source_scan *o, struct sc
 	wire_put_number(&b, o->max_pause_ns, 8);
 	wire_put_number(&b, o->is_partial, 1);
 	wire_put_number(&b, o->is_last, 1);
+	wire_put_number(&b, o->wants_whys, 1);
 	if (!err)
 		err = source_remote_put(s, WIRE_BLOCKS_END, b.data, b.len);
 	s->is_at_mark = false;
@@ -193,6 +202,8 @@ int source_remote_scan_wait(struct source *s, struct source_scan *o, struct scan
 		return fail(s, o, err);
 	scan_take_end(scan, &s->result);
 	o->pause_ns = s->pause_ns;
+	s->is_kept = o->wants_whys;
+	s->limit_steps = scan_count(scan);
 	s->is_scanning = s->is_at_mark = false;
 	s->scan = NULL;
 	return 0;

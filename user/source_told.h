@@ -7,6 +7,7 @@
 
 struct heap;
 struct scan;
+struct scan_chain;
 
 /* A leak scan over there. */
 struct source_scan {
@@ -16,7 +17,8 @@ struct source_scan {
 	const struct heap *heap;
 	u64 max_pause_ns, pause_ns;
 	bool is_partial, is_last;
-	char why[160]; /* after an error */
+	bool wants_whys; /* scan_why() will be called; then scan_over() */
+	char why[160];	 /* after an error */
 };
 
 /* Of a source whose processes are not this machine's: only it knows them. Records name them first. */
@@ -33,6 +35,10 @@ struct source_told_ops {
 	int (*scan_begin)(struct source *s, struct source_scan *o);
 	int (*scan_blocks)(struct source *s, struct source_scan *o, struct scan *scan);
 	int (*scan_wait)(struct source *s, struct source_scan *o, struct scan *scan);
+	/* As scan_whys_find(), over there. What is borrowed in *@out is so until the next call. */
+	int (*scan_why)(struct source *s, struct source_scan *o, taddr_t addr, struct scan_chain **out);
+	/* No more questions. */
+	void (*scan_over)(struct source *s);
 
 	/*
 	 * Go on as @t says; waits for the answer over there, up to 10 s. What was seen before has gone to @sink

@@ -221,6 +221,14 @@ static int index_names(struct names *n, Dwfl_Module *mod)
 	return err == -ENOMEM ? err : 0;
 }
 
+void symbolizer_open(struct symbolizer *s, struct module *m)
+{
+	int fd;
+
+	if (m->fd < 0 && !debug_file_open_main(&s->search, m, &fd))
+		m->fd = fd;
+}
+
 static int open_names(struct symbolizer *s, struct names *n, const struct module *m)
 {
 	struct module_context context = { .search = &s->search, .module = m };

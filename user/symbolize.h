@@ -41,5 +41,8 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name,
 		   u64 *offset) __must_check;
 
+/* Open the file of @m, if that is not done, where its names would come from. It stays closed if it cannot be found. */
+void symbolizer_open(struct symbolizer *s, struct module *m);
+
 /* Modules whose file on disk is not the mapped one (build IDs differ), so that names would be wrong. */
 size_t symbolizer_stale(const struct symbolizer *s);

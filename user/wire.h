@@ -10,7 +10,7 @@
  * travel as a stream (user/stream_format.h) cut into WIRE_STREAM frames: a recording is the same bytes at rest.
  */
 enum {
-	WIRE_VERSION = 1,
+	WIRE_VERSION = 2,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */
@@ -28,14 +28,14 @@ enum wire_kind {
 
 	/* From the host. */
 	WIRE_START = 16, /* struct wire_start: trace from now on, send a stream from its preamble on */
-	WIRE_PAUSE,	 /* no events ... */
-	WIRE_RESUME,	 /* ... and again */
-	WIRE_DETACH,	 /* take the probes out, send what is left, WIRE_STOPPED */
-	WIRE_KILL,	 /* end the program; only with the server's leave */
-	WIRE_PING,	 /* from both; nothing to answer */
-	WIRE_SCAN,	 /* u32 pid: a leak verdict; answered by WIRE_MARK */
-	WIRE_BLOCKS,	 /* blocks as they were at the mark, user/wire_scan.h */
-	WIRE_BLOCKS_END, /* u64 their number; u64 max_pause_ns; u8 is_partial, is_last */
+	WIRE_TUNE,	 /* struct tuning: stop, start, depth, filter; answered by WIRE_TUNED */
+	WIRE_WHY,    /* u64 address: who holds that block, after WIRE_SCANNED, answered by WIRE_CHAIN_END */
+	WIRE_DETACH, /* take the probes out, send what is left, WIRE_STOPPED */
+	WIRE_KILL,   /* end the program; only with the server's leave */
+	WIRE_PING,   /* from both; nothing to answer */
+	WIRE_SCAN,   /* u32 pid: a leak verdict; answered by WIRE_MARK */
+	WIRE_BLOCKS, /* blocks as they were at the mark, user/wire_scan.h */
+	WIRE_BLOCKS_END, /* u64 their number; u64 max_pause_ns; u8 is_partial, is_last, wants_whys */
 	WIRE_SCAN_OVER,	 /* the host wants no verdict any more, or has it */
 
 	/* From the target. */
@@ -46,6 +46,10 @@ enum wire_kind {
 	WIRE_VERDICTS,	  /* user/wire_scan.h */
 	WIRE_SCANNED,	  /* the verdict is complete, or why there is none */
 	WIRE_NOTE,	  /* text for the user */
+	WIRE_TUNED,	  /* u8 1 = so it is from here on in the stream; 0 = it is as before, text why */
+	WIRE_CHAIN,	  /* user/wire_chain.h */
+	WIRE_CHAIN_END,
+	WIRE_LEFT_OUT, /* u32 pid, u64 allocations that the filter kept back since tracing began */
 };
 
 enum wire_mark { WIRE_MARK_BLOCKS, WIRE_MARK_MOMENT, WIRE_MARK_EXITING };

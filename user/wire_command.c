@@ -7,9 +7,40 @@
 
 enum { FLAG_MMAP = 1, FLAG_NO_CPP = 2, FLAG_EXIT_SCAN = 4 };
 
+static void put_tuning(struct wire_body *b, const struct tuning *t)
+{
+	wire_put_number(b, t->is_paused, 1);
+	wire_put_number(b, t->depth, 1);
+	wire_put_number(b, t->min_size, 8);
+	wire_put_number(b, t->max_size, 8);
+}
+
+static int get_tuning(struct wire_view *v, struct tuning *t)
+{
+	u64 flags = wire_get_number(v, 1);
+
+	t->is_paused = flags;
+	t->depth = wire_get_number(v, 1);
+	t->min_size = wire_get_number(v, 8);
+	t->max_size = wire_get_number(v, 8);
+	return v->is_bad || flags > 1 || !tuning_is_sane(t) ? -EPROTO : 0;
+}
+
+void wire_put_tune(struct wire_body *b, const struct tuning *t)
+{
+	put_tuning(b, t);
+}
+
+int wire_get_tune(struct wire_view *v, struct tuning *out)
+{
+	int err = get_tuning(v, out);
+
+	return err || v->len ? -EPROTO : 0;
+}
+
 void wire_put_start(struct wire_body *b, const struct wire_start *start)
 {
-	wire_put_number(b, start->depth, 1);
+	put_tuning(b, &start->tuning);
 	wire_put_number(b,
 			(start->want_mmap ? FLAG_MMAP : 0) | (start->no_cpp ? FLAG_NO_CPP : 0) |
 				(start->wants_exit_scan ? FLAG_EXIT_SCAN : 0),
@@ -28,14 +59,15 @@ int wire_get_start(struct wire_view *v, struct wire_start *out)
 	u32 flags;
 
 	memset(out, 0, sizeof(*out));
-	out->depth = wire_get_number(v, 1);
+	if (get_tuning(v, &out->tuning))
+		return -EPROTO;
 	flags = wire_get_number(v, 1);
 	out->want_mmap = flags & FLAG_MMAP;
 	out->no_cpp = flags & FLAG_NO_CPP;
 	out->wants_exit_scan = flags & FLAG_EXIT_SCAN;
 	out->resume_id = wire_get_number(v, 8);
 	out->nr_had = wire_get_number(v, 2);
-	if (v->is_bad || out->depth > STACK_MAX_FRAMES || out->nr_had > WIRE_MAX_HAD)
+	if (v->is_bad || out->nr_had > WIRE_MAX_HAD)
 		return -EPROTO;
 	for (u32 i = 0; i < out->nr_had; i++) {
 		out->had[i].pid = wire_get_number(v, 4);

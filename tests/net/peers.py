@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-HELLO = b"heaptap\n" + struct.pack("<HHI", 1, 0, 0) + bytes(48)
+HELLO = b"heaptap\n" + struct.pack("<HHI", 2, 0, 0) + bytes(48)
 
 
 def connect():
@@ -25,6 +25,14 @@ def connect():
 
 def frame(kind, body=b""):
     return struct.pack("<IBBBB", len(body), kind, 0, 0, 0) + body
+
+
+def tune_body(flags, depth, least=0, most=0):
+    return struct.pack("<BBQQ", flags, depth, least, most)
+
+
+def start_body(depth, flags=0, least=0, most=0, nr_had=0):
+    return tune_body(flags, depth, least, most) + struct.pack("<BQH", 0, 0, nr_had)
 
 
 def closed(s):
@@ -151,14 +159,15 @@ def read_frame(s):
 def commands():
     """A client that is let in, and then sends nonsense: sizes, counts, unknown kinds, blocks that nobody asked for."""
     rng = random.Random(2)
-    bodies = [b"", b"\xff" * 7, b"\xff" * 200, bytes(20), struct.pack("<BBQH", 64, 0, 0, 65535),
-              struct.pack("<BBQH", 255, 0, 0, 0), struct.pack("<BBQH", 64, 0, 0, 3) + bytes(7)]
+    bodies = [b"", b"\xff" * 7, b"\xff" * 200, bytes(20), start_body(64, nr_had=65535), start_body(255),
+              start_body(64, nr_had=3) + bytes(7), start_body(64, 2), start_body(64, 0, 9, 8), tune_body(1, 255),
+              tune_body(0, 8, 9, 8), tune_body(1, 8)]
     for kind in range(16, 32):
         for body in bodies + [rng.randbytes(rng.randrange(1, 60))]:
             s = connect()
             shake(s)
             if rng.random() < 0.3:
-                send(s, frame(16, struct.pack("<BBQH", 16, 0, 0, 0)))
+                send(s, frame(16, start_body(16)))
             send(s, frame(kind, body))
             send(s, frame(200))
             closed(s)
@@ -173,7 +182,7 @@ def stuck():
     s = connect()
     shake(s)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    send(s, frame(16, struct.pack("<BBQH", 64, 0, 0, 0)))
+    send(s, frame(16, start_body(64)))
     print("stuck", flush=True)
     sys.stdin.read()
 
@@ -193,7 +202,7 @@ def kill():
     """Asks for the target's end, and shows the answer."""
     s = connect()
     shake(s)
-    send(s, frame(16, struct.pack("<BBQH", 16, 0, 0, 0)))
+    send(s, frame(16, start_body(16)))
     send(s, frame(20))
     while True:
         kind, body = read_frame(s)

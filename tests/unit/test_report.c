@@ -66,6 +66,11 @@ int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const
 	return symbolize_err;
 }
 
+void symbolizer_open(struct symbolizer *s, struct module *m)
+{
+	(void)s, (void)m;
+}
+
 size_t symbolizer_stale(const struct symbolizer *s)
 {
 	(void)s;

@@ -31,6 +31,12 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 	return 0;
 }
 
+void symbolizer_open(struct symbolizer *s, struct module *m)
+{
+	(void)s;
+	(void)m;
+}
+
 int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
 {
 	(void)s;

@@ -1,0 +1,219 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Commands over a connection: stop and start of events, depth, filter, who holds what; and who is there already.
+
+load ../lib/common
+load ../lib/remote
+
+# steered [OPTIONS] TARGET...: as serving; steer "tune PAUSED DEPTH MIN MAX" then commands the server in the client's name
+steered() {
+	serving "$@"
+	WHEEL=$DIR/wheel
+	coproc STEER { exec python3 "$NET/steer.py" "$WHEEL" "$SOCKET" 2>/dev/null 3>&-; }
+	STARTED+=("$STEER_PID")
+	steer_says ready
+}
+
+steer_says() {
+	local answer
+	read -r -t 60 answer <&"${STEER[0]}"
+	[ "$answer" = "$1" ] || { echo "answer: $answer"; return 1; }
+}
+
+steer() {
+	echo "$1" >&"${STEER[1]}"
+	steer_says "${2:-ok}"
+}
+
+# stop_and_start BACKEND
+stop_and_start() {
+	stepping
+	steered -b "$1" "$TARGET"
+	watching --check "unix:$WHEEL"
+	step "alloc 100 48"
+	steer "tune 1 64 0 0"
+	step "alloc 10 64"
+	step "free 30"
+	step "burst 1000"
+	steer "tune 0 64 0 0"
+	step "alloc 5 32"
+	step "free 25"
+	step "burst 100"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	# Of the 30 that were freed unseen 20 had been seen; the 5 and 20 of the 80 others were freed since.
+	is .totals.allocs 205
+	is .totals.frees 125
+	is .totals.unknown_frees 0
+	is .totals.live_blocks 80
+	is .scan.definite.blocks 0
+	is .scan.unsure.blocks 80
+	is '.errors | length' 0
+	nothing_lost
+	untouched "$TARGET"
+}
+
+@test "steer: while events are stopped nothing is seen, and nothing is wrong for it" {
+	stop_and_start bpf
+}
+
+@test "steer: the same by ptrace" {
+	stop_and_start ptrace
+}
+
+@test "steer: frees of blocks that were allocated unseen are no errors" {
+	stepping
+	steered "$TARGET"
+	watching --check "unix:$WHEEL"
+	steer "tune 1 64 0 0"
+	step "alloc 40 48"
+	steer "tune 0 64 0 0"
+	step "free 40"
+	step "alloc 3 10"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	is .totals.allocs 3
+	is .totals.unknown_frees 40
+	is '.errors | length' 0
+	is .scan.reachable.blocks 3
+	nothing_lost
+}
+
+# depth_of BYTES: frames of the stack of blocks of this size
+depth_of() { jq -r --argjson b "$1" '.processes[0].stacks[] | select(.live_bytes == $b) | .frames | length' "$report"; }
+
+# deeper_and_back BACKEND
+deeper_and_back() {
+	stepping
+	steered -b "$1" "$TARGET"
+	watching "unix:$WHEEL"
+	step "alloc 1 1000"
+	steer "tune 0 1 0 0"
+	step "alloc 1 2000"
+	steer "tune 0 0 0 0"
+	step "alloc 1 3000"
+	steer "tune 0 64 0 0"
+	step "alloc 1 4000"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	# The first and the last one have the same stack.
+	[ "$(depth_of 5000)" -gt 3 ]
+	[ "$(depth_of 2000)" -eq 1 ]
+	[ "$(depth_of 3000)" -eq 0 ]
+	nothing_lost
+}
+
+@test "steer: the depth of stacks is changed, from 1 to 0 to 64" {
+	deeper_and_back bpf
+}
+
+@test "steer: the same depths by ptrace" {
+	deeper_and_back ptrace
+}
+
+@test "steer: stacks cannot be had if it began without, and that is said" {
+	stepping
+	steered "$TARGET"
+	watching -d 0 "unix:$WHEEL"
+	steer "tune 0 8 0 0" "tracing began without stacks: they cannot be had now"
+	step "alloc 4 16"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	is .totals.allocs 4
+}
+
+@test "steer: a filter at the source, from the start and changed" {
+	stepping
+	steered "$TARGET"
+	watching --check --thin --min-size 100 "unix:$WHEEL"
+	step "alloc 10 99"
+	step "alloc 10 100"
+	step "free 15"
+	steer "tune 0 64 0 50"
+	step "alloc 7 50"
+	step "alloc 8 51"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	is .totals.allocs 17
+	is .totals.frees 10
+	is .totals.unknown_frees 5
+	is .totals.live_blocks 7
+	is .scan.definite.blocks 0
+	is '.errors | length' 0
+	is '.notes[0]' "18 allocations left out for their size, in all sums"
+	nothing_lost
+}
+
+@test "steer: --thin without sizes is refused, and so is a recording without a folder" {
+	run "$HEAPTAP" connect --thin unix:/nowhere/s
+	[ "$status" -eq 2 ]
+	[[ $output == *'--thin needs --min-size or --max-size'* ]]
+	run "$HEAPTAP" connect -w /nowhere/x.heaptap unix:/nowhere/s
+	[ "$status" -eq 2 ]
+}
+
+@test "steer: a second client is told who the first one is" {
+	spinning
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	run timeout 20 "$HEAPTAP" connect "unix:$SOCKET"
+	[ "$status" -eq 4 ]
+	[[ $output == *"connect: another client is served, since "*" s: PID $TAP of user 0"* ]]
+	[ "$(grep -c . <<<"$output")" -eq 1 ]
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	nothing_lost
+	serving_tcp "$TARGET"
+	watching --token-file "$TOKEN" "tcp://127.0.0.1:$PORT"
+	run timeout 20 "$HEAPTAP" connect --token-file "$TOKEN" "tcp://127.0.0.1:$PORT"
+	[ "$status" -eq 4 ]
+	[[ $output == *"connect: another client is served, since "*" s: 127.0.0.1:"* ]]
+}
+
+# root_of FUNCTION JQ: of the chain shown for the blocks that FUNCTION allocated
+root_of() {
+	jq -r --arg f "$1" "first(.processes[0].stacks[] | select(.frames[0].function == \$f and .why)) | .why | $2" "$report"
+}
+
+# same WHAT HAVE WANTED
+same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
+
+# whys: of leak_kinds, over there
+whys() {
+	local main
+	serving "$@" --wait -- "$T/leak_kinds" _exit
+	watched --why 100 "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	main=$(field .pid)
+	same global "$(root_of keep_in_global '.root | [.kind, .variable, .offset] | join(" ")')" "global global_list 0x0"
+	same tls "$(root_of keep_in_tls '.root | [.kind, .variable, .thread] | join(" ")')" "tls in_tls $main"
+	same stack "$(root_of keep_on_stack '.root | [.kind, .thread] | join(" ")')" "stack $main"
+	[[ $(root_of keep_in_register '.root | [.kind, .register, .thread] | join(" ")') =~ ^(register\ r15|stack\ )\ $main$ ]]
+	same middle "$(root_of point_to_middle '[.verdict, .root.kind, .chain[0].offset] | join(" ")')" "possible global 13"
+	same behind "$(root_of chain_end '[.root.variable, (.chain | length), .chain[0].offset] | join(" ")')" "middle_of_chain 2 48"
+	same lost "$(root_of lose_plain .)" ""
+}
+
+@test "steer: who holds what is asked of the other side, and named here" {
+	whys
+}
+
+@test "steer: who holds what, of the agent" {
+	[ -x "$O/heaptap-agent" ] || skip "no agent built: make AGENT=1"
+	HEAPTAP=$O/heaptap-agent serving --wait -- "$T/leak_kinds" _exit
+	watched --why 100 "unix:$SOCKET"
+	same global "$(root_of keep_in_global '.root | [.kind, .variable, .offset] | join(" ")')" "global global_list 0x0"
+	same behind "$(root_of chain_end '[.root.variable, (.chain | length), .chain[0].offset] | join(" ")')" "middle_of_chain 2 48"
+}
+
+@test "steer: who holds the block at an address" {
+	local addr
+	serving --wait -- setarch -R "$T/leak_kinds" _exit
+	watched --why 100 "unix:$SOCKET"
+	addr=$(jq -r 'first(.processes[-1].stacks[] | select(.frames[0].function == "keep_in_tls" and .why)) | .why.address' "$report")
+	[[ $addr == 0x* ]]
+	ended "$SERVE" 0
+	serving --wait -- setarch -R "$T/leak_kinds" _exit
+	watched --why "$addr" "unix:$SOCKET"
+	[ "$(jq -r '.processes[-1].scan.why | [.address, .root.variable] | join(" ")' "$report")" = "$addr in_tls" ]
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A link with a wheel: steer.py LISTEN CONNECT passes frames on between connect and serve, and takes lines on stdin:
+"tune PAUSED DEPTH MIN MAX" becomes a command of the client's. Its answer is printed here and not passed on: "ok" or why not."""
+import select
+import socket
+import struct
+import sys
+
+
+def frame(kind, body):
+    return struct.pack("<IBBBB", len(body), kind, 0, 0, 0) + body
+
+
+class Pipe:
+    """Bytes in, whole frames out."""
+
+    def __init__(self, to):
+        self.to = to
+        self.data = b""
+
+    def feed(self, data):
+        self.data += data
+        while len(self.data) >= 8:
+            length, kind = struct.unpack("<IB", self.data[:5])
+            if len(self.data) < 8 + length:
+                return
+            body, self.data = self.data[8:8 + length], self.data[8 + length:]
+            if kind == 71:
+                print("ok" if body[0] else body[1:].decode(errors="replace"), flush=True)
+            else:
+                self.to.sendall(frame(kind, body))
+
+
+def main():
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(sys.argv[1])
+    listener.listen()
+    print("ready", flush=True)
+    client, _ = listener.accept()
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(sys.argv[2])
+    pipes = {client: Pipe(server), server: Pipe(client)}
+    while True:
+        for s in select.select([client, server, sys.stdin], [], [])[0]:
+            if s is sys.stdin:
+                words = sys.stdin.readline().split()
+                if words:
+                    paused, depth, least, most = map(int, words[1:])
+                    # Between two frames: the client's pipe passes on whole ones.
+                    server.sendall(frame(17, struct.pack("<BBQQ", paused, depth, least, most)))
+                continue
+            data = s.recv(65536)
+            if not data:
+                return
+            pipes[s].feed(data)
+
+
+main()
