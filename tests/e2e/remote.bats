@@ -301,9 +301,10 @@ seen_and_lost() {
 		| if $have == $want then true else error("report \($have), oracle \($want), lost \($p.lost)") end'
 }
 
-@test "remote: the link is cut and mended: seen and lost add up, nothing is called leaked for it (G7, feature 44)" {
+# cut_and_mended BACKEND
+cut_and_mended() {
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
-	serving "$TARGET"
+	serving -b "$1" "$TARGET"
 	start_as proxy python3 "$NET/proxy.py" "$BATS_TEST_TMPDIR/net/p" "$SOCKET"
 	PROXY=$PID
 	wait_for test -S "$BATS_TEST_TMPDIR/net/p"
@@ -328,6 +329,14 @@ seen_and_lost() {
 	# stacks seen before the cut and after it are one caller
 	[ "$(of_function step_allocates allocs)" -ge 1100 ]
 	untouched "$TARGET"
+}
+
+@test "remote: the link is cut and mended: seen and lost add up, nothing is called leaked for it (G7, feature 44)" {
+	cut_and_mended bpf
+}
+
+@test "remote: the same by ptrace: stacks come again (G7, feature 44)" {
+	cut_and_mended ptrace
 }
 
 @test "remote: the client does not come back: the probes go" {
