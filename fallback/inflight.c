@@ -322,7 +322,8 @@ void inflight_enter_free(const struct inflight_call *c)
 	ev.addr = argument(c, p->old_arg);
 	if (!ev.addr)
 		return;
-	ret = return_address(c);
+	/* Read only where somebody wants it: it is the one look at memory that most releases would take. */
+	ret = t->nr || p->flags & (CALL_DELEGATES | CALL_RETURNS) ? return_address(c) : 0;
 	l = outer_level(c, sp, ret);
 	if (l) {
 		/*

@@ -10,7 +10,12 @@
 #include "fallback/tracer_steps.h"
 #include "user/lib/proc.h"
 
-enum { CPU_LOOK = 16 /* stops between two looks at where a thread runs */, CPU_MOVE = 4, CPU_FIELD = 39 };
+enum {
+	CPU_LOOK = 16,
+	CPU_LOOK_MAX = 1024,
+	CPU_LOOK_SAME = 64 /* stops between looks at where a thread runs */
+};
+enum { CPU_MOVE = 4 };
 
 static bool send_event(void *ctx, struct heap_event *ev)
 {
@@ -102,13 +107,30 @@ static void use_call(struct tracer *t, struct thread *th, const struct place_use
 	}
 }
 
+/*
+ * Where does it run? A look costs as much as a stop. One that another CPU is idle for is woken there, however often
+ * we come after it: then looks become rare.
+ */
+static void look_for_cpu(const struct tracer *t, struct thread *th)
+{
+	if (th->look_in--)
+		return;
+	th->cpu = proc_thread_cpu(th->process->pid, th->tid);
+	if (th->cpu == t->cpu)
+		th->look_all = CPU_LOOK_SAME;
+	else if (!th->look_all || th->look_all == CPU_LOOK_SAME)
+		th->look_all = CPU_LOOK;
+	else if (th->look_all < CPU_LOOK_MAX)
+		th->look_all *= 2;
+	th->look_in = th->look_all;
+}
+
 /* Run the tracer where the threads run that stop: five times cheaper than to wake another CPU. */
 static void follow_cpu(struct tracer *t, struct thread *th)
 {
 	cpu_set_t set;
 
-	if (th->nr_stops++ % CPU_LOOK == 0)
-		th->cpu = proc_thread_cpu(th->process->pid, th->tid);
+	look_for_cpu(t, th);
 	if (th->cpu == t->last_cpu) {
 		t->nr_same_cpu++;
 	} else {

@@ -31,8 +31,8 @@ struct thread {
 	int sig;	     /* to be delivered when it goes on */
 	u64 waits_for;	     /* number of the urgent record that it stands for, 0 = none */
 	u64 wait_end_ns;
-	u32 nr_stops;
-	int cpu; /* where it ran when last looked, -1 = unknown */
+	int cpu;	       /* where it ran when last looked, -1 = unknown */
+	u32 look_in, look_all; /* stops until the next look, and between two */
 	struct inflight inflight;
 };
 

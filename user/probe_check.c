@@ -112,3 +112,10 @@ bool probe_is_entry(const struct elf *elf, u64 vaddr)
 			return true;
 	return at == vaddr;
 }
+
+bool probe_is_start(const struct elf *elf, u64 vaddr)
+{
+	struct starts starts;
+
+	return !find_starts(&starts, elf) && described_before(&starts, vaddr).start == vaddr;
+}

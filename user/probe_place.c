@@ -298,10 +298,14 @@ static int walk_jump(struct walk *w, struct probe_site *site, u64 addr, const st
 static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 {
 	u8 code[INSN_MAX_LENGTH];
+	bool is_behind_call = false; /* with nothing but padding in between */
 	struct insn insn;
 	int err;
 
 	while (walk_mark(w, addr)) {
+		/* A call that never returns was the last thing in its function. */
+		if (is_behind_call && probe_is_start(w->elf, addr))
+			return 0;
 		if (w->nr_seen >= MAX_WALK || elf_read_vaddr(w->elf, addr, code, sizeof(code)) ||
 		    insn_decode(&insn, w->elf->machine, addr, code, sizeof(code)))
 			return -ENOSYS;
@@ -320,6 +324,7 @@ static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 			if (err)
 				return err;
 		}
+		is_behind_call = insn.kind == INSN_CALL || (is_behind_call && insn.kind == INSN_NOP);
 		addr += insn.length;
 	}
 	return 0;
@@ -328,7 +333,8 @@ static int walk_path(struct walk *w, struct probe_site *site, u64 addr)
 /*
  * Return instructions of a function and of those that it jumps on into. Other callers of those do no
  * harm: what returns is known by its stack pointer. Code behind a call that never returns may be walked
- * into needlessly, which does no harm either.
+ * into needlessly, which costs time; not on into the next function, though: glibc's free is one such, and would
+ * stop at each of its ends.
  */
 static int find_rets(struct probe_site *site, struct elf *elf, const struct probe_list *list, bool *hands_on)
 {

@@ -18,6 +18,8 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
  * (.eh_frame_hdr): a probe there, and above all one on the return, would change what the program does.
  */
 bool probe_is_entry(const struct elf *elf, u64 vaddr);
+/* True if the file says that a function begins there. */
+bool probe_is_start(const struct elf *elf, u64 vaddr);
 
 /*
  * Places in executable code that the resolver of @site names: what it may choose among. At most @max into

@@ -80,6 +80,8 @@ CODE(t_new_rarely, "test %rdi,%rdi\n je 1f\n jmp t_new_handled\n 1: jmp t_new_re
 CODE(t_new_handled, "jmp *%rax");
 CODE(t_new_handled_only, "jmp t_new_handled");
 CODE(t_new_never, "t_new_never_at: ud2");
+CODE(t_new_asserts, "test %rdi,%rdi\n je 1f\n t_new_asserts_ret: ret\n 1: push %rbx\n call t_new_never");
+CODE(t_new_next, ".cfi_startproc\n push %rbx\n pop %rbx\n ret\n .cfi_endproc");
 CODE(t_delete_jumps, "t_delete_jumps_at: jmp free@PLT");
 CODE(t_delete_calls, "push %rbx\n call free@PLT\n pop %rbx\n ret");
 CODE(t_delete_mallocs, "push %rbx\n call malloc@PLT\n pop %rbx\n ret");
@@ -402,6 +404,22 @@ static void test_rets(void **state)
 	assert_int_equal(s.nr_rets, 2);
 	assert_true(has_ret(&s, value_of(f->elf, "t_new_own_ret")));
 	assert_true(has_ret(&s, value_of(f->elf, "t_new_rest_ret")));
+	free(s.rets);
+}
+
+/* Behind a call that never returns another function begins: its ends are none of ours. */
+static void test_rets_stay_inside(void **state)
+{
+	struct fixture *f = *state;
+	static const struct probe_list none;
+	struct probe_site s;
+	u16 fn = row("op_asserts", ALLOC_MALLOC, FAMILY_NEW, 1);
+
+	assert_true(probe_is_start(f->elf, value_of(f->elf, "t_new_next")));
+	assert_false(probe_is_start(f->elf, value_of(f->elf, "t_new_next") + 1));
+	assert_int_equal(place(f->elf, &s, "t_new_asserts", fn, &none, &plain), 0);
+	assert_int_equal(s.nr_rets, 1);
+	assert_true(has_ret(&s, value_of(f->elf, "t_new_asserts_ret")));
 	free(s.rets);
 }
 
@@ -728,6 +746,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_own_new_jumps_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_delete, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rets, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rets_stay_inside, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unseen_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_mostly_seen_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_without_uretprobes, setup, teardown),
