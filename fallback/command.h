@@ -25,7 +25,7 @@ enum command_op {
 	COMMAND_CHECK,	 /* pid */
 	COMMAND_FORGET_STACKS,
 	COMMAND_DEPTH,	/* start = frames per stack */
-	COMMAND_DETACH, /* pid */
+	COMMAND_DETACH, /* pid; 0 = all */
 	NR_COMMANDS
 };
 
@@ -51,18 +51,19 @@ struct command_table {
 
 enum { COMMAND_MAX_DATA = 32768 };
 
-/* Written by the guardian, read by the other one; in shared memory. */
-enum { GUARDIAN_MAX_PROCESSES = 1024 };
+/* Written by the guardian, read by the other one; in shared memory. Children are no more than 4,000. */
+enum { GUARDIAN_MAX_PROCESSES = 5120 };
 
 struct guardian_state {
-	u32 is_ready;	    /* it works */
-	s32 launched_pid;   /* has become the program */
-	s32 exiting_pid;    /* is about to end; 0 = none */
-	s32 exiting_status; /* as wait(2) gives it */
-	s32 ended_pid;	    /* the last one that has */
+	u32 is_ready;	  /* it works */
+	s32 launched_pid; /* has become the program */
+	u32 nr_exiting;	  /* processes that are about to end */
+	s32 ended_pid;	  /* the last one that has */
 	u32 nr_processes;
 	struct {
 		s32 pid;
+		u32 is_exiting;	 /* it is about to end */
+		s32 exit_status; /* as wait(2) gives it */
 		u32 reserved;
 		struct call_losses losses;
 	} processes[GUARDIAN_MAX_PROCESSES];

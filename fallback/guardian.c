@@ -131,6 +131,20 @@ struct call_losses guardian_losses(const struct guardian *g, pid_t pid)
 	return (struct call_losses){ 0 };
 }
 
+pid_t guardian_exiting(const struct guardian *g, int *status)
+{
+	const struct guardian_state *s = g->state;
+	u32 nr = __atomic_load_n(&s->nr_exiting, __ATOMIC_ACQUIRE) ? s->nr_processes : 0;
+
+	for (u32 i = 0; i < nr && i < GUARDIAN_MAX_PROCESSES; i++) {
+		if (!__atomic_load_n(&s->processes[i].is_exiting, __ATOMIC_ACQUIRE))
+			continue;
+		*status = s->processes[i].exit_status;
+		return s->processes[i].pid;
+	}
+	return 0;
+}
+
 /* Send one message. @fd: a descriptor to go along, -1 = none. */
 static int send_command(const struct guardian *g, const struct command *c, const void *data, size_t len,
 			int fd)

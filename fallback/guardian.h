@@ -24,6 +24,9 @@ const struct guardian_state *guardian_state(const struct guardian *g);
 /* Losses of @pid since it was attached, all zero if it is not known. */
 struct call_losses guardian_losses(const struct guardian *g, pid_t pid);
 
+/* A process that is about to end and stands until COMMAND_LET_END; 0 = none. *@status as wait(2) gives it. */
+pid_t guardian_exiting(const struct guardian *g, int *status);
+
 /* A command without data. 0 or -errno of the function of fallback/tracer.h. */
 int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start, u64 end) __must_check;
 

@@ -74,6 +74,7 @@ static struct call_losses *losses(void *ctx, pid_t pid)
 	for (u32 i = 0; i < nr; i++) {
 		if (s->processes[i].pid != pid)
 			continue;
+		/* Its number is another one's now. */
 		memset(&s->processes[i].losses, 0, sizeof(s->processes[i].losses));
 		return &s->processes[i].losses;
 	}
@@ -97,12 +98,21 @@ static void launched(void *ctx, pid_t pid)
 	set_state(&g->start.state->launched_pid, pid);
 }
 
-static void exiting(void *ctx, pid_t pid, int status)
+static bool exiting(void *ctx, pid_t pid, int status)
 {
 	struct guarded *g = ctx;
+	struct guardian_state *s = g->start.state;
 
-	g->start.state->exiting_status = status;
-	set_state(&g->start.state->exiting_pid, pid);
+	for (u32 i = 0; i < s->nr_processes; i++) {
+		if (s->processes[i].pid != pid)
+			continue;
+		s->processes[i].exit_status = status;
+		__atomic_store_n(&s->processes[i].is_exiting, 1, __ATOMIC_RELEASE);
+		__atomic_add_fetch(&s->nr_exiting, 1, __ATOMIC_RELEASE);
+		ring_wake(g->start.ring);
+		return true;
+	}
+	return false;
 }
 
 static void ended(void *ctx, pid_t pid, int status)
@@ -201,7 +211,14 @@ static int do_go_on(struct guarded *g)
 
 static int do_let_end(struct guarded *g)
 {
-	set_state(&g->start.state->exiting_pid, 0);
+	struct guardian_state *s = g->start.state;
+
+	for (u32 i = 0; i < s->nr_processes; i++) {
+		if (s->processes[i].pid != g->command.pid || !s->processes[i].is_exiting)
+			continue;
+		__atomic_store_n(&s->processes[i].is_exiting, 0, __ATOMIC_RELEASE);
+		__atomic_sub_fetch(&s->nr_exiting, 1, __ATOMIC_RELEASE);
+	}
 	tracer_let_end(g->tracer, g->command.pid);
 	return 0;
 }

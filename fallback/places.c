@@ -22,6 +22,28 @@ void places_fini(struct places *p)
 	*p = (struct places){ .mem_fd = -1 };
 }
 
+int places_copy(struct places *p, const struct places *from)
+{
+	struct breakpoint *table = calloc(from->nr_slots + 1, sizeof(*table));
+	taddr_t *ghosts = calloc(from->nr_ghosts + 1, sizeof(*ghosts));
+
+	if (!table || !ghosts) {
+		free(table);
+		free(ghosts);
+		return -ENOMEM;
+	}
+	if (from->nr_slots)
+		memcpy(table, from->table, from->nr_slots * sizeof(*table));
+	if (from->nr_ghosts)
+		memcpy(ghosts, from->ghosts, from->nr_ghosts * sizeof(*ghosts));
+	p->table = table;
+	p->ghosts = ghosts;
+	p->nr = from->nr;
+	p->nr_slots = from->nr_slots;
+	p->nr_ghosts = from->nr_ghosts;
+	return 0;
+}
+
 static size_t slot_of(const struct places *p, taddr_t addr)
 {
 	return (addr * 0x9e3779b97f4a7c15ULL >> 32) & (p->nr_slots - 1);

@@ -38,6 +38,9 @@ void places_init(struct places *p, const struct cpu *cpu, int mem_fd);
 /* Forgets; the code stays as it is. */
 void places_fini(struct places *p);
 
+/* All of @from, for a copy of its memory: @p is initialized and empty. 0 or -ENOMEM. */
+int places_copy(struct places *p, const struct places *from) __must_check;
+
 /*
  * Put a breakpoint in, or use the one that is there for one thing more; the process may run. -EEXIST: somebody
  * else's breakpoint is there; -EFAULT, -EIO: the code cannot be read or written; -ENOSPC, -ENOMEM.

@@ -47,5 +47,6 @@ struct place {
 /* What could not be delivered of a process. Counters only grow. */
 struct call_losses {
 	u64 allocs, frees, stacks, other;
-	u64 abandoned; /* calls that never returned: longjmp, killed threads */
+	u64 abandoned;	/* calls that never returned: longjmp, killed threads */
+	u64 unfollowed; /* children that were to be traced and are not */
 };

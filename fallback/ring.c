@@ -82,7 +82,7 @@ static void copy_out(const struct ring *r, u64 at, void *to, size_t len)
 	memcpy((u8 *)to + first, r->shared->data, len - first);
 }
 
-static void wake(struct ring *r)
+void ring_wake(struct ring *r)
 {
 	u64 one = 1;
 
@@ -101,14 +101,14 @@ bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent)
 	u64 head = len;
 
 	if (len > RING_MAX_RECORD || used > r->size || r->size - used < room) {
-		wake(r);
+		ring_wake(r);
 		return false;
 	}
 	copy_in(r, written, &head, sizeof(head));
 	copy_in(r, written + HEAD_BYTES, rec, len);
 	__atomic_store_n(&r->shared->written, written + room, __ATOMIC_SEQ_CST);
 	if (is_urgent || used + room >= r->size / WAKE_FRACTION)
-		wake(r);
+		ring_wake(r);
 	return true;
 }
 

@@ -18,6 +18,9 @@ void ring_free(struct ring *r);
 /* Never waits. False if there is no room. A wakeup when an eighth of the room is full; with @is_urgent always. */
 bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent);
 
+/* Wake the reader, for something that is no record. */
+void ring_wake(struct ring *r);
+
 /* Readable when it is worth to look. */
 int ring_fd(const struct ring *r);
 

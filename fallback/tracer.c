@@ -59,8 +59,7 @@ void tracer_free(struct tracer *t)
 {
 	if (!t)
 		return;
-	while (t->processes)
-		tracer_let_go(t, t->processes);
+	tracer_detach(t, 0);
 	while (t->orphans) {
 		struct orphan *o = t->orphans;
 
@@ -290,24 +289,32 @@ void tracer_rearm(struct tracer *t)
 	tracer_arm(t);
 }
 
-void tracer_tell(struct tracer *t, struct thread *th, u8 kind)
+bool tracer_tell_event(struct tracer *t, struct thread *th, struct process_event *ev)
 {
 	struct traced *p = th->process;
-	struct process_event ev = { .h = { .kind = kind, .pid = (u32)p->pid, .tid = (u32)th->tid },
-				    .time_ns = tracer_now_ns() };
 
-	p->epoch++;
-	if (!t->host.record || !t->host.record(t->host.ctx, &ev, sizeof(ev), true)) {
-		p->losses->other++;
-		return;
-	}
+	ev->h.tid = (u32)th->tid;
+	ev->time_ns = tracer_now_ns();
+	if (!t->host.record || !t->host.record(t->host.ctx, ev, sizeof(*ev), true))
+		return false;
 	p->nr_urgent++;
 	/* Who has not answered in time will not do so now either. */
 	if (t->is_unanswered)
-		return;
+		return true;
 	th->waits_for = p->nr_urgent;
-	th->wait_end_ns = ev.time_ns + t->options.max_wait_ns;
+	th->wait_end_ns = ev->time_ns + t->options.max_wait_ns;
 	tracer_arm(t);
+	return true;
+}
+
+void tracer_tell(struct tracer *t, struct thread *th, u8 kind)
+{
+	struct traced *p = th->process;
+	struct process_event ev = { .h = { .kind = kind, .pid = (u32)p->pid } };
+
+	p->epoch++;
+	if (!tracer_tell_event(t, th, &ev))
+		p->losses->other++;
 }
 
 void tracer_go_on(struct tracer *t, pid_t pid)
@@ -474,6 +481,11 @@ void tracer_detach(struct tracer *t, pid_t pid)
 
 	if (p)
 		tracer_let_go(t, p);
+	if (pid)
+		return;
+	t->options.max_followed = 0;
+	while (t->processes)
+		tracer_let_go(t, t->processes);
 }
 
 /* Those whose time is up go on. True if somebody's is still to come. */

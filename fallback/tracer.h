@@ -25,8 +25,11 @@ struct tracer_host {
 	struct call_losses *(*losses)(void *ctx, pid_t pid);
 	/* A launched process has become the program and stands until tracer_start(). */
 	void (*launched)(void *ctx, pid_t pid);
-	/* It is about to end, and all its threads stand until tracer_let_end(). @status as wait(2) gives it. */
-	void (*exiting)(void *ctx, pid_t pid, int status);
+	/*
+	 * It, or a child of it, is about to end, and all its threads stand until tracer_let_end(). @status as wait(2)
+	 * gives it. False: nobody will look.
+	 */
+	bool (*exiting)(void *ctx, pid_t pid, int status);
 	/* The last thread has gone. */
 	void (*ended)(void *ctx, pid_t pid, int status);
 };
@@ -35,6 +38,7 @@ struct tracer_options {
 	u32 depth;	      /* frames per stack, 0 = none */
 	bool has_free_stacks; /* those of releases too */
 	u64 max_wait_ns;      /* a thread stands no longer for want of tracer_go_on(); 0 = 1 s */
+	u32 max_followed;     /* so many children, and theirs, are traced too; 0 = none */
 };
 
 /* Executable code of a process. @table: id of a table of rows, 0 = none. */
@@ -97,7 +101,7 @@ void tracer_release(struct tracer *t, pid_t pid);
 /* Registers of a thread that stands. -ESRCH, or -errno. */
 int tracer_regs(struct tracer *t, pid_t tid, struct arch_regs *regs) __must_check;
 
-/* Put the code back and let the process go on alone. */
+/* Put the code back and let the process go on alone. @pid 0: all of them; children are no longer followed. */
 void tracer_detach(struct tracer *t, pid_t pid);
 
 /*

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What happens to traced threads, one event after the other. */
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "fallback/tracer_steps.h"
-#include "user/lib/proc.h"
 
 /* Each with what it obliges us to. Whoever stands is let go on by tracer_resume(), now or later. */
 enum stop {
@@ -55,110 +48,6 @@ static enum stop stop_of(int status)
 	}
 }
 
-/*
- * Does process @pid have the memory of @p itself, and not a copy? Without the call the way in which it was made
- * must do; @event is that of its parent, 0 = not known.
- */
-static bool shares_memory(const struct traced *p, pid_t pid, int event)
-{
-	enum { SAME_VM = 1 /* KCMP_VM */ };
-	long order = syscall(SYS_kcmp, p->pid, pid, SAME_VM, 0, 0);
-
-	return order < 0 ? event && event != PTRACE_EVENT_FORK : !order;
-}
-
-/* A process that has a copy of our breakpoints, and stands: it gets clean code and goes its own way. */
-static void let_copy_go(struct tracer *t, struct thread *th)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", th->tid);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0) {
-		places_clean(&th->process->places, fd);
-		close(fd);
-	}
-	ptrace(PTRACE_DETACH, th->tid, 0, 0);
-	tracer_drop_thread(t, th);
-}
-
-static bool take_orphan(struct tracer *t, pid_t tid)
-{
-	for (struct orphan **link = &t->orphans; *link; link = &(*link)->next) {
-		struct orphan *o = *link;
-
-		if (o->tid != tid)
-			continue;
-		*link = o->next;
-		free(o);
-		return true;
-	}
-	return false;
-}
-
-/* @tid was made by a thread of @p; @event as its parent had it, 0 = not known. */
-static void adopt(struct tracer *t, struct traced *p, pid_t tid, int event)
-{
-	struct thread *th = tracer_thread(t, tid);
-	struct proc_status status;
-	bool stands = take_orphan(t, tid);
-
-	if (th || proc_read_status(&status, tid))
-		return;
-	th = tracer_add_thread(t, p, tid);
-	if (!th)
-		return;
-	th->is_copy = status.tgid != p->pid;
-	th->is_leaving = th->is_copy && !shares_memory(p, status.tgid, event);
-	th->stands = stands;
-	if (stands && th->is_leaving)
-		let_copy_go(t, th);
-	else
-		tracer_resume(t, th);
-}
-
-/* It stands, and nobody has told who made it. A thread tells by itself. */
-static void at_unknown(struct tracer *t, pid_t tid)
-{
-	struct proc_status status;
-	struct traced *p = proc_read_status(&status, tid) ? NULL : tracer_process(t, status.tgid);
-	struct orphan *o = calloc(1, sizeof(*o));
-
-	/* Out of memory: it had better run into our breakpoints than stand for ever. */
-	if (!o) {
-		ptrace(PTRACE_DETACH, tid, 0, 0);
-		return;
-	}
-	*o = (struct orphan){ .tid = tid, .since_ns = tracer_now_ns(), .next = t->orphans };
-	t->orphans = o;
-	if (p)
-		adopt(t, p, tid, 0);
-	else
-		tracer_arm(t);
-}
-
-void tracer_settle_orphans(struct tracer *t, u64 before_ns)
-{
-	for (struct orphan *o = t->orphans, *next; o; o = next) {
-		struct proc_status status;
-		struct traced *p;
-
-		next = o->next;
-		if (o->since_ns > before_ns)
-			continue;
-		p = proc_read_status(&status, o->tid) ? NULL : tracer_process(t, status.ppid);
-		if (p) {
-			adopt(t, p, o->tid, 0);
-		} else {
-			ptrace(PTRACE_DETACH, o->tid, 0, 0);
-			take_orphan(t, o->tid);
-		}
-		/* Another one may have been taken meanwhile. */
-		return;
-	}
-}
-
 static void at_gone(struct tracer *t, struct thread *th, int status)
 {
 	struct traced *p = th->process;
@@ -168,6 +57,8 @@ static void at_gone(struct tracer *t, struct thread *th, int status)
 
 	tracer_send_end(t, th);
 	tracer_drop_thread(t, th);
+	if (is_end && p->is_child)
+		tracer_tell_end(t, p, status);
 	if (!p->nr_threads)
 		tracer_drop_process(t, p);
 	if (is_end && t->host.ended)
@@ -203,7 +94,7 @@ static void at_asked(struct tracer *t, struct thread *th, int status)
 {
 	(void)status;
 	if (th->is_leaving)
-		let_copy_go(t, th);
+		tracer_let_copy_go(t, th);
 	else
 		tracer_resume(t, th);
 }
@@ -215,7 +106,7 @@ static void at_child(struct tracer *t, struct thread *th, int status)
 
 	th->is_vforking = event == PTRACE_EVENT_VFORK;
 	if (!ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &tid) && tid)
-		adopt(t, th->process, (pid_t)tid, event);
+		tracer_adopt(t, th->process, (pid_t)tid, event);
 	tracer_resume(t, th);
 }
 
@@ -232,10 +123,8 @@ static void at_exec(struct tracer *t, struct thread *th, int status)
 	unsigned long former = 0;
 
 	(void)status;
-	/* A child of vfork() has its own memory now, without breakpoints. */
 	if (th->is_copy) {
-		ptrace(PTRACE_DETACH, th->tid, 0, 0);
-		tracer_drop_thread(t, th);
+		tracer_copy_executes(t, th);
 		return;
 	}
 	ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &former);
@@ -282,7 +171,7 @@ void tracer_dispatch(struct tracer *t, pid_t tid, int status)
 
 	if (!th) {
 		if (WIFSTOPPED(status))
-			at_unknown(t, tid);
+			tracer_at_unknown(t, tid);
 		return;
 	}
 	th->stands = WIFSTOPPED(status);

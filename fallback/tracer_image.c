@@ -57,7 +57,7 @@ static void watch_start(struct traced *p)
 	p->is_starting = !places_add(&p->places, &place);
 }
 
-void tracer_new_image(struct tracer *t, struct traced *p, struct thread *th)
+void tracer_enter_image(struct traced *p)
 {
 	p->is_starting = false;
 	p->is_exit_told = false;
@@ -68,6 +68,11 @@ void tracer_new_image(struct tracer *t, struct traced *p, struct thread *th)
 	} else {
 		watch_start(p);
 	}
+}
+
+void tracer_new_image(struct tracer *t, struct traced *p, struct thread *th)
+{
+	tracer_enter_image(p);
 	if (!p->is_waiting) {
 		tracer_tell(t, th, EVENT_EXEC);
 		return;
@@ -128,11 +133,8 @@ static void tell_exit(struct tracer *t, struct traced *p, int status)
 	if (tracer_stop_all(t, p, exit_hold_ns) == -ESRCH)
 		return;
 	p->nr_holds--;
-	if (!t->host.exiting) {
+	if (!t->host.exiting || !t->host.exiting(t->host.ctx, pid, status))
 		tracer_let_end(t, pid);
-		return;
-	}
-	t->host.exiting(t->host.ctx, pid, status);
 }
 
 void tracer_thread_exits(struct tracer *t, struct thread *th)

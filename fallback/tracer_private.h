@@ -50,7 +50,8 @@ struct traced {
 	u32 nr_maps;
 	u32 epoch; /* of the mappings */
 	bool is_open, is_paused;
-	bool is_launched;  /* started by us: its end is of interest */
+	bool is_child;	   /* of a traced process: its end is told by a record */
+	bool is_launched;  /* started by us, or by one that was: its end is of interest */
 	bool is_waiting;   /* launched, and not the program yet or not started */
 	bool is_starting;  /* its dynamic linker is at work */
 	bool has_new_code; /* it mapped code that nobody was told about */
@@ -99,6 +100,7 @@ struct tracer {
 	int cpu;	    /* that we run on, -1 = any */
 	int last_cpu;	    /* where the last threads ran that stopped, and how many in a row */
 	u32 nr_same_cpu;
+	u32 nr_followed;    /* children so far */
 	u32 nr_waits, turn; /* whose turn it is to be asked for first: take_turn() */
 	/* Of the stop that is being handled: */
 	struct thread *thread;

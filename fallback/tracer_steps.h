@@ -19,6 +19,8 @@ void tracer_resume(struct tracer *t, struct thread *th);
 void tracer_resume_all(struct tracer *t, struct traced *p);
 /* Tell of a change for which @th then stands. */
 void tracer_tell(struct tracer *t, struct thread *th, u8 kind);
+/* The same with a record of the caller's, time and thread filled in here. False if it is lost. */
+bool tracer_tell_event(struct tracer *t, struct thread *th, struct process_event *ev);
 /* Somebody stands for a limited time. */
 void tracer_arm(struct tracer *t);
 
@@ -26,8 +28,19 @@ void tracer_arm(struct tracer *t);
 void tracer_dispatch(struct tracer *t, pid_t tid, int status);
 /* Handle what there is, without waiting; true if there was something. */
 bool tracer_pump(struct tracer *t);
+
+/* tracer_child.c: @tid was made by a thread of @p; @event as its parent had it, 0 = not known. */
+void tracer_adopt(struct tracer *t, struct traced *p, pid_t tid, int event);
+/* @tid stands, and nobody has told who made it. */
+void tracer_at_unknown(struct tracer *t, pid_t tid);
 /* Children that stand since before @before_ns, whose parents have not told of them. */
 void tracer_settle_orphans(struct tracer *t, u64 before_ns);
+/* @th stands and has a copy of our breakpoints: it gets clean code and goes its own way. */
+void tracer_let_copy_go(struct tracer *t, struct thread *th);
+/* A process that ran in its parent's memory has executed a program. */
+void tracer_copy_executes(struct tracer *t, struct thread *th);
+/* The last thread of @p, a child, has ended. */
+void tracer_tell_end(struct tracer *t, struct traced *p, int status);
 
 /* tracer_place.c: @th has reported SIGTRAP. False: none of our business. */
 bool tracer_at_place(struct tracer *t, struct thread *th);
@@ -46,6 +59,8 @@ void tracer_let_go(struct tracer *t, struct traced *p);
 
 /* tracer_image.c */
 void tracer_new_image(struct tracer *t, struct traced *p, struct thread *th);
+/* The first half of that: nothing is told. */
+void tracer_enter_image(struct traced *p);
 int tracer_open_image(struct traced *p) __must_check;
 void tracer_at_start(struct tracer *t, struct thread *th);
 void tracer_at_syscall(struct tracer *t, struct thread *th);

@@ -644,10 +644,11 @@ pid_t launch_pid(const struct launch *l)
 static bool poll_tracer(struct launch *l)
 {
 	int status;
+	pid_t pid;
 
-	if (l->tracer->is_exiting(l->source, l->pid, &status)) {
-		l->hooks.exiting(l->hooks.ctx, l->pid, status);
-		l->tracer->let_end(l->source, l->pid);
+	while ((pid = l->tracer->exiting(l->source, &status))) {
+		l->hooks.exiting(l->hooks.ctx, pid, status);
+		l->tracer->let_end(l->source, pid);
 	}
 	if (!l->has_ended && waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid) {
 		l->has_ended = true;

@@ -61,8 +61,9 @@ struct source_tracer {
 	/* Registers of a thread that stands. */
 	int (*read_regs)(struct source *s, pid_t tid, struct arch_regs *regs);
 
-	/* A launched process is about to end, and stands; *@status as wait(2) gives it. Then let it. */
-	bool (*is_exiting)(struct source *s, pid_t pid, int *status);
+	/* A launched process, or a child of one, that is about to end and stands, 0 = none; *@status as wait(2)
+	 * gives it. Then let it. */
+	pid_t (*exiting)(struct source *s, int *status);
 	void (*let_end)(struct source *s, pid_t pid);
 };
 

@@ -48,10 +48,6 @@ static int open_ptrace(struct source **source, struct source_options *so, const 
 	struct caps caps;
 	int err;
 
-	if (so->max_followed) {
-		error("%s: ptrace: --follow: children are followed with BPF only", o->command->name);
-		return -EOPNOTSUPP;
-	}
 	if (source_ptrace.probe(&caps)) {
 		error("%s: ptrace: %s", o->command->name, caps.reason);
 		return -EOPNOTSUPP;

@@ -86,7 +86,8 @@ static int source_ptrace_create(struct source **out, const struct source_options
 				const struct caps *caps)
 {
 	const struct tracer_options to = { .depth = options->depth,
-					   .has_free_stacks = options->want_free_stacks };
+					   .has_free_stacks = options->want_free_stacks,
+					   .max_followed = options->max_followed };
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	struct source *s = calloc(1, sizeof(*s));
 	int err;
@@ -562,6 +563,55 @@ static void check_places(struct source *s)
 	}
 }
 
+static void forget_process(struct source *s, pid_t pid)
+{
+	struct attached *a = find_attached(s, pid);
+
+	forget_placements(s, pid);
+	if (a)
+		*a = s->attached[--s->nr_attached];
+}
+
+/* @birth tells of a new child, which stands until we have answered. A copy has its parent's breakpoints. */
+static int note_child(struct source *s, const struct process_event *birth)
+{
+	pid_t parent = (pid_t)birth->h.pid, pid = (pid_t)birth->child_pid;
+	struct placement *list;
+	size_t nr = s->nr_placements;
+	int err;
+
+	/* Another one may have had its number. */
+	forget_process(s, pid);
+	err = note_attached(s, pid);
+	if (err || birth->h.flags & EVENT_NO_COPY)
+		return err;
+	list = reallocarray(s->placements, 2 * nr + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	s->placements = list;
+	for (size_t i = 0; i < nr; i++) {
+		if (list[i].pid != parent)
+			continue;
+		list[s->nr_placements] = list[i];
+		list[s->nr_placements++].pid = pid;
+	}
+	return 0;
+}
+
+static int source_ptrace_fork(struct source *s, struct target *t)
+{
+	int err = give_maps(s, t);
+
+	for (size_t i = 0; i < t->maps.nr && !err; i++) {
+		const struct module *m = t->maps.maps[i].module;
+		const struct file *f = m && m->id < s->nr_files ? &s->files[m->id] : NULL;
+
+		if (f && f->list.nr && !is_omitted(s, m->path))
+			err = target_add_allocator(t, m, f->list.kind);
+	}
+	return err == -ESRCH ? 0 : err;
+}
+
 static int source_ptrace_poll(struct source *s, const struct sink *sink)
 {
 	struct ring *ring = guardian_ring(s->guardian);
@@ -572,13 +622,18 @@ static int source_ptrace_poll(struct source *s, const struct sink *sink)
 	ring_quiet(ring);
 	while (!err && (len = ring_take(ring, buf)) > 0) {
 		const struct event_header *h = (const void *)buf;
-		bool is_change = h->kind == EVENT_EXEC || h->kind == EVENT_MAPS;
+		const struct process_event *change = (const void *)buf;
+		u8 kind = h->kind;
+		/* Who stands for it; the record may be changed on its way. */
+		pid_t pid = (pid_t)(kind == EVENT_FORK ? change->child_pid : h->pid);
+		int noted = kind == EVENT_FORK ? note_child(s, change) : 0;
 
-		if (h->kind == EVENT_EXEC)
-			forget_image(s, (pid_t)h->pid);
+		if (kind == EVENT_EXEC)
+			forget_image(s, pid);
 		err = sink->record(sink->ctx, h, (size_t)len);
-		if (is_change)
-			settle_change(s, (pid_t)((const struct event_header *)buf)->pid);
+		err = err ? err : noted;
+		if (kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK)
+			settle_change(s, pid);
 		nr++;
 	}
 	if (!is_alive(s))
@@ -622,7 +677,8 @@ static struct losses source_ptrace_losses(struct source *s, pid_t pid)
 				.frees = l.frees,
 				.stacks = l.stacks,
 				.other = l.other + l.abandoned,
-				.abandoned = l.abandoned };
+				.abandoned = l.abandoned,
+				.unfollowed = l.unfollowed };
 }
 
 static void source_ptrace_forget_stacks(struct source *s)
@@ -633,11 +689,10 @@ static void source_ptrace_forget_stacks(struct source *s)
 
 static void source_ptrace_detach(struct source *s)
 {
-	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++) {
+	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++)
 		check_uprobes(&s->attached[i]);
-		if (guardian_do(s->guardian, COMMAND_DETACH, s->attached[i].pid, 0, 0))
-			debug("ptrace: PID %d: has gone", s->attached[i].pid);
-	}
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_DETACH, 0, 0, 0))
+		debug("ptrace: nobody is traced any more");
 	s->is_detached = true;
 }
 
@@ -693,14 +748,9 @@ static void start(struct source *s, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-static bool is_exiting(struct source *s, pid_t pid, int *status)
+static pid_t exiting(struct source *s, int *status)
 {
-	const struct guardian_state *state = guardian_state(s->guardian);
-
-	if (s->is_detached || __atomic_load_n(&state->exiting_pid, __ATOMIC_ACQUIRE) != pid)
-		return false;
-	*status = state->exiting_status;
-	return true;
+	return s->is_detached ? 0 : guardian_exiting(s->guardian, status);
 }
 
 static void let_end(struct source *s, pid_t pid)
@@ -717,7 +767,7 @@ static const struct source_tracer tracer = {
 	.hold = hold,
 	.release = release,
 	.read_regs = read_regs,
-	.is_exiting = is_exiting,
+	.exiting = exiting,
 	.let_end = let_end,
 };
 
@@ -727,6 +777,8 @@ const struct source_ops source_ptrace = {
 	.create = source_ptrace_create,
 	.attach = source_ptrace_attach,
 	.update = source_ptrace_update,
+	.fork = source_ptrace_fork,
+	.forget = forget_process,
 	.wait_fd = source_ptrace_wait_fd,
 	.poll = source_ptrace_poll,
 	.pause = source_ptrace_pause,

@@ -66,6 +66,11 @@ same_calls() {
 @test "follow: without it, what runs in the target's memory is told, and nothing is called leaked (A16)" {
 	traced -- "$T/sharers" clone
 	[ "$status" -eq 0 ]
+	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then # nothing is unseen: it is traced as if it were a thread
+		as_told
+		is '.notes | length' 0
+		return
+	fi
 	jq -e '.processes[0].notes[] | test("1 process shared its memory")' "$report"
 	is .scan.definite.blocks 0
 	is .scan.unsure.blocks 1
@@ -100,7 +105,7 @@ same_calls() {
 @test "follow: heaptap is killed: children go on, and nothing of it stays in them (A3)" {
 	start "$HEAPTAP" run -q -f -o "$BATS_TEST_TMPDIR/r.json" -- bash -c "$T/spin 0 2 & wait"
 	wait_for says heaptap ready
-	TARGET=$(pgrep -P "$(pgrep -P "$PID")")
+	TARGET=$(pgrep -P "$(pgrep -x -P "$PID" bash)")
 	STARTED+=("$TARGET")
 	kill -KILL "$PID"
 	wait "$PID" || true

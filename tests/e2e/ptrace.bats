@@ -52,6 +52,14 @@ same_reports() {
 	same_reports -- "$T/stack_dlopen"
 }
 
+@test "ptrace: same reports as by BPF: children with copies of the memory, with their parent's, with their own (A14, A16)" {
+	same_reports -f -- "$T/fork" 5
+	same_reports -f --max-procs 2 -- "$T/fork" 5
+	same_reports -f -- "$T/sharers" vfork
+	same_reports -f -- "$T/sharers" clone
+	same_reports -f -- /bin/sh -c "'$T/leak'; '$T/exitcodes' exit 3"
+}
+
 @test "ptrace: same reports as by BPF: sqlite3, git" {
 	command -v sqlite3 >/dev/null || skip "sqlite3 is not installed"
 	same_reports -- sqlite3 :memory: "create table t(a,b); insert into t values(1,2); select * from t;"
