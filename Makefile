@@ -100,7 +100,7 @@ check-e2e: all targets           ## end-to-end tests only (root)
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -fo -e 'bats --tap' tests/e2e/*.bats
 
 # What tests of heaptap's own parts do not depend on is left out: reports, names, options, recordings, serve.
-PTRACE_TESTS := attach counts faults_allocators faults_lifecycle faults_memory leaks losses programs run stacks
+PTRACE_TESTS := attach counts faults_allocators faults_lifecycle faults_memory follow leaks losses programs run stacks
 
 check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace prove -fo -e 'bats --tap' $(PTRACE_TESTS:%=tests/e2e/%.bats)

@@ -21,6 +21,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source_ptrace_watch.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
 
@@ -50,8 +51,7 @@ struct placement {
 /* A process that is traced. */
 struct attached {
 	pid_t pid;
-	bool had_uprobes; /* of others, before us */
-	bool is_overlaid; /* they came while we trace: calls may have been taken from our breakpoints */
+	struct trap_watch watch;
 };
 
 struct source {
@@ -402,31 +402,6 @@ static struct attached *find_attached(const struct source *s, pid_t pid)
 	return NULL;
 }
 
-/* Has the kernel made its page for uprobes that hit? It stays for as long as the process has its memory. */
-static bool has_uprobes(pid_t pid)
-{
-	auto_fclose FILE *f = NULL;
-	auto_free char *line = NULL;
-	size_t size = 0;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	f = fopen(path, "re");
-	while (f && getline(&line, &size, f) > 0)
-		if (strstr(line, " [uprobes]\n"))
-			return true;
-	return false;
-}
-
-/* A uprobe at the place of a breakpoint takes its calls, and nothing else tells of it. */
-static void check_uprobes(struct attached *a)
-{
-	if (a->had_uprobes || a->is_overlaid || !has_uprobes(a->pid))
-		return;
-	a->is_overlaid = true;
-	warn("ptrace: PID %d: others have uprobes in it: calls may be missed", a->pid);
-}
-
 static int source_ptrace_update(struct source *s, struct target *t)
 {
 	int err = forget_unmapped(s, t);
@@ -437,7 +412,7 @@ static int source_ptrace_update(struct source *s, struct target *t)
 	if (!err)
 		err = give_maps(s, t);
 	if (find_attached(s, t->pid))
-		check_uprobes(find_attached(s, t->pid));
+		trap_watch_check(&find_attached(s, t->pid)->watch);
 	if (err && err != -ESRCH)
 		error("ptrace: PID %d: %s", t->pid, strerror(-err));
 	return err;
@@ -459,7 +434,7 @@ static void forget_image(struct source *s, pid_t pid)
 
 	forget_placements(s, pid);
 	if (a)
-		a->had_uprobes = false;
+		trap_watch_new_image(&a->watch);
 }
 
 /* Why we may not trace it. */
@@ -497,7 +472,8 @@ static int note_attached(struct source *s, pid_t pid)
 	if (!list)
 		return -ENOMEM;
 	s->attached = list;
-	list[s->nr_attached++] = (struct attached){ .pid = pid, .had_uprobes = has_uprobes(pid) };
+	list[s->nr_attached].pid = pid;
+	trap_watch_begin(&list[s->nr_attached++].watch, pid);
 	return 0;
 }
 
@@ -557,7 +533,7 @@ static void settle_change(struct source *s, pid_t pid)
 static void check_places(struct source *s)
 {
 	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++) {
-		check_uprobes(&s->attached[i]);
+		trap_watch_check(&s->attached[i].watch);
 		if (guardian_do(s->guardian, COMMAND_CHECK, s->attached[i].pid, 0, 0))
 			debug("ptrace: PID %d: has gone", s->attached[i].pid);
 	}
@@ -672,7 +648,7 @@ static struct losses source_ptrace_losses(struct source *s, pid_t pid)
 	struct call_losses l = guardian_losses(s->guardian, pid);
 	const struct attached *a = find_attached(s, pid);
 
-	l.other += a && a->is_overlaid;
+	l.other += a && a->watch.is_overlaid;
 	return (struct losses){ .allocs = l.allocs,
 				.frees = l.frees,
 				.stacks = l.stacks,
@@ -690,7 +666,7 @@ static void source_ptrace_forget_stacks(struct source *s)
 static void source_ptrace_detach(struct source *s)
 {
 	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++)
-		check_uprobes(&s->attached[i]);
+		trap_watch_check(&s->attached[i].watch);
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_DETACH, 0, 0, 0))
 		debug("ptrace: nobody is traced any more");
 	s->is_detached = true;

@@ -108,6 +108,27 @@ same_reports() {
 	[ "$(uname -m)" != x86_64 ] || grep -q 'no breakpoint at .*somebody else' "$err"
 }
 
+@test "ptrace: a program that blocks SIGTRAP: that its handler goes is said; with BPF it keeps it" {
+	start "$T/trap_blocked"
+	TARGET=$PID
+	wait_for says trap_blocked ready
+	attached -b ptrace "$TARGET"
+	detach
+	grep -q 'it blocks SIGTRAP.*--backend bpf' "$err"
+	jq -e '.processes[0].lost | .allocs + .frees == 0' "$report"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+	start "$T/trap_blocked"
+	TARGET=$PID
+	wait_for says trap_blocked ready
+	attached -b bpf "$TARGET"
+	detach
+	! grep -q SIGTRAP "$err"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+	says trap_blocked 'handler kept'
+}
+
 @test "ptrace: a process that another one traces is refused, with its name" {
 	spinning
 	attached -b ptrace "$TARGET"

@@ -165,6 +165,37 @@ static void of_others(void **state)
 	end(&w);
 }
 
+/* For a child's memory, a copy itself: what stood in the parent's can be taken out there. */
+static void copied(void **state)
+{
+	struct places copy;
+	struct world w;
+	taddr_t start;
+
+	(void)state;
+	begin(&w);
+	start = (taddr_t)(uintptr_t)w.code;
+	places_init(&copy, w.places.cpu, w.mem_fd);
+	assert_int_equal(places_copy(&copy, &w.places), 0);
+	assert_null(places_find(&copy, start));
+	places_fini(&copy);
+	for (size_t i = 0; i < NR; i++)
+		assert_int_equal(add(&w, i * STEP, PLACE_RET, (u32)i), 0);
+	places_remove(&w.places, start, PLACE_RET, 0);
+	places_init(&copy, w.places.cpu, w.mem_fd);
+	assert_int_equal(places_copy(&copy, &w.places), 0);
+	places_fini(&w.places);
+	assert_true(places_is_ghost(&copy, start));
+	assert_null(places_find(&copy, start));
+	for (size_t i = 1; i < NR; i++)
+		assert_int_equal(places_find(&copy, start + i * STEP)->uses[0].probe, i);
+	assert_false(is_as_before(&w));
+	places_clean(&copy, w.mem_fd);
+	assert_true(is_as_before(&w));
+	places_fini(&copy);
+	end(&w);
+}
+
 static void lifted(void **state)
 {
 	struct world w;
@@ -182,10 +213,8 @@ static void lifted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_and_out),
-		cmocka_unit_test(several_uses),
-		cmocka_unit_test(of_others),
-		cmocka_unit_test(lifted),
+		cmocka_unit_test(in_and_out), cmocka_unit_test(several_uses), cmocka_unit_test(of_others),
+		cmocka_unit_test(copied),     cmocka_unit_test(lifted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,10 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 		out->seccomp = (u32)strtoul(value, NULL, 10);
 	else if (!strcmp(key, "CapEff"))
 		out->caps_effective = strtoull(value, NULL, 16);
+	else if (!strcmp(key, "SigBlk"))
+		out->signals_blocked = strtoull(value, NULL, 16);
+	else if (!strcmp(key, "SigCgt"))
+		out->signals_caught = strtoull(value, NULL, 16);
 }
 
 /* A group list may fill any buffer, so lines are read one by one and long ones passed over. */

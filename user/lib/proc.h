@@ -38,6 +38,7 @@ struct proc_status {
 	u32 seccomp;	 /* 0 none, 1 strict, 2 filter */
 	bool has_memory; /* an address space: neither kernel thread nor exiting */
 	u64 caps_effective;
+	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;
 };
 
