@@ -52,6 +52,7 @@ struct launch {
 	u32 max_children;
 	struct launched **processes; /* owned, and each; the program first */
 	size_t nr;
+	bool is_left; /* by us: somebody else may trace it */
 	bool has_ended;
 	int status;
 };
@@ -640,6 +641,18 @@ pid_t launch_pid(const struct launch *l)
 	return l->pid;
 }
 
+/* What became of it, as its parent is told. */
+static bool poll_end(struct launch *l)
+{
+	int status;
+
+	if (!l->has_ended && waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid) {
+		l->has_ended = true;
+		l->status = status;
+	}
+	return l->has_ended;
+}
+
 /* Its tracer tells of its end, the kernel of what became of it. */
 static bool poll_tracer(struct launch *l)
 {
@@ -650,11 +663,7 @@ static bool poll_tracer(struct launch *l)
 		l->hooks.exiting(l->hooks.ctx, pid, status);
 		l->tracer->let_end(l->source, pid);
 	}
-	if (!l->has_ended && waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid) {
-		l->has_ended = true;
-		l->status = status;
-	}
-	return l->has_ended;
+	return poll_end(l);
 }
 
 /* A thread is gone; was it the last of a child? */
@@ -677,6 +686,8 @@ bool launch_poll(struct launch *l)
 
 	if (l->tracer)
 		return poll_tracer(l);
+	if (l->is_left)
+		return poll_end(l);
 	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
 		if (WIFSTOPPED(status)) {
 			handle_stop(l, tid, status);
@@ -726,17 +737,32 @@ static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
 	ptrace(PTRACE_DETACH, tid, 0, sig);
 }
 
+static void leave_process(const struct launch *l, struct launched *p)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(p->pid, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		leave_thread(l, p, tids[i]);
+	p->is_starting = false;
+}
+
+bool launch_leave(struct launch *l)
+{
+	if (l->tracer || l->has_ended)
+		return false;
+	if (!l->is_left)
+		leave_process(l, l->processes[0]);
+	l->is_left = true;
+	return true;
+}
+
 void launch_leave_children(struct launch *l)
 {
-	for (size_t i = 1; i < l->nr; i++) {
-		auto_free pid_t *tids = NULL;
-		size_t nr = 0;
-
-		if (proc_threads(l->processes[i]->pid, &tids, &nr))
-			continue;
-		for (size_t k = 0; k < nr; k++)
-			leave_thread(l, l->processes[i], tids[k]);
-	}
+	for (size_t i = 1; i < l->nr; i++)
+		leave_process(l, l->processes[i]);
 	while (l->nr > 1)
 		free(l->processes[--l->nr]);
 }

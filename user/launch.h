@@ -67,6 +67,12 @@ void launch_release(struct launch *l, pid_t pid);
 /* Let all children run on without us. Blocks until each of their threads has stopped for that, 500 ms at most. */
 void launch_leave_children(struct launch *l);
 
+/*
+ * Trace the program no longer, so that another process may; its end is still seen. Blocks as the function above. False
+ * if somebody else traces it already, or it has ended.
+ */
+bool launch_leave(struct launch *l);
+
 /* Pass @sig on to the program. */
 void launch_signal(const struct launch *l, int sig);
 

@@ -47,8 +47,8 @@ static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
 /* The source is closed: the targets are as before. */
 static void close_trace(struct serve *s)
 {
-	/* A program that the source traces is let go with it, and nothing is left to serve. */
-	if (s->launch && s->ops && s->ops->tracer) {
+	/* A program that the source has traced from its start is let go with it, and nothing is left to serve. */
+	if (s->launch && s->ops && s->ops->tracer && !launch_leave(s->launch)) {
 		launch_free(s->launch);
 		s->launch = NULL;
 		s->is_over = true;
@@ -172,6 +172,9 @@ static int attach_or_launch(struct serve *s)
 	if (!s->is_launched)
 		return serve_launch(s);
 	if (!s->launch)
+		return -ESRCH;
+	/* It runs since before there was a client; only one process can be its tracer. */
+	if (s->ops->tracer && !launch_leave(s->launch))
 		return -ESRCH;
 	return serve_trace_attach(s->trace, launch_pid(s->launch), false);
 }

@@ -129,6 +129,22 @@ same_reports() {
 	says trap_blocked 'handler kept'
 }
 
+@test "ptrace: serve: a program that runs before the client comes, for one client after the other" {
+	local dir=$BATS_TEST_TMPDIR/net i
+	mkdir -m 700 "$dir"
+	start "$HEAPTAP" serve -b ptrace --listen "unix:$dir/s" -- "$T/spin"
+	wait_for says heaptap ready
+	TARGET=$(pgrep -x -P "$PID" spin)
+	STARTED+=("$TARGET")
+	for i in 1 2; do
+		"$HEAPTAP" connect -q --sysroot / -t 2s -o "$dir/$i.json" "unix:$dir/s"
+		jq -e --argjson p "$TARGET" '.backend == "ptrace" and (.processes[0] | .pid == $p and .totals.allocs > 0)' "$dir/$i.json"
+		untouched "$TARGET"
+	done
+	kill -TERM "$TARGET"
+	ended "$PID" 0
+}
+
 @test "ptrace: a process that another one traces is refused, with its name" {
 	spinning
 	attached -b ptrace "$TARGET"

@@ -545,6 +545,42 @@ static void test_signal(void **state)
 	assert_int_equal(WEXITSTATUS(w->status), SIGUSR2);
 }
 
+/* Once left, another one may trace it; its end is still ours to see. */
+static void test_left(void **state)
+{
+	struct world *w = *state;
+	struct launch_options o = { .argv = (char *[]){ "/proc/self/exe", "wait-signal", NULL } };
+	struct launch *l = launched(w, &o);
+	struct proc_status status;
+
+	launch_start(l);
+	wait_told(w, l, 'w');
+	assert_int_equal(proc_read_status(&status, launch_pid(l)), 0);
+	assert_int_equal(status.tracer_pid, getpid());
+	assert_true(launch_leave(l));
+	assert_true(launch_leave(l));
+	assert_int_equal(proc_read_status(&status, launch_pid(l)), 0);
+	assert_int_equal(status.tracer_pid, 0);
+	launch_signal(l, SIGUSR2);
+	until_end(w, l);
+	assert_int_equal(WEXITSTATUS(w->status), SIGUSR2);
+	assert_int_equal(w->nr_exiting, 0);
+}
+
+/* The same while the dynamic linker works: no breakpoint stays in it. */
+static void test_left_at_start(void **state)
+{
+	struct world *w = *state;
+	struct launch_options o = { .argv = (char *[]){ "/proc/self/exe", "exit", "7", NULL } };
+	struct launch *l = launched(w, &o);
+
+	launch_start(l);
+	assert_true(launch_leave(l));
+	until_end(w, l);
+	assert_true(WIFEXITED(w->status));
+	assert_int_equal(WEXITSTATUS(w->status), 7);
+}
+
 static void test_user(void **state)
 {
 	struct world *w = *state;
@@ -747,6 +783,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_job_control, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stdin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_at_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_user, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_daemon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clone, setup, teardown),
