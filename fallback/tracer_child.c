@@ -25,19 +25,33 @@ static bool shares_memory(const struct traced *p, pid_t pid, int event)
 	return order < 0 ? event && event != PTRACE_EVENT_FORK : !order;
 }
 
-void tracer_let_copy_go(struct tracer *t, struct thread *th)
+/* Clean code for process @pid, if what stands in @p stands in it, too. */
+static void clean_copy(const struct traced *p, pid_t pid)
 {
 	char path[32];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", th->tid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0) {
-		places_clean(&th->process->places, fd);
-		close(fd);
-	}
+	if (fd < 0)
+		return;
+	places_clean(&p->places, fd);
+	close(fd);
+}
+
+void tracer_let_copy_go(struct tracer *t, struct thread *th)
+{
+	clean_copy(th->process, th->tid);
 	ptrace(PTRACE_DETACH, th->tid, 0, 0);
 	tracer_drop_thread(t, th);
+}
+
+/* One whose parent was killed before it could tell has a copy of what is known of the parent alone. */
+void tracer_clean_orphans(const struct tracer *t, const struct traced *p)
+{
+	for (const struct orphan *o = t->orphans; o; o = o->next)
+		if (!tracer_thread(t, o->tid))
+			clean_copy(p, o->tid);
 }
 
 static bool take_orphan(struct tracer *t, pid_t tid)

@@ -59,8 +59,10 @@ static void at_gone(struct tracer *t, struct thread *th, int status)
 	tracer_drop_thread(t, th);
 	if (is_end && p->is_child)
 		tracer_tell_end(t, p, status);
-	if (!p->nr_threads)
+	if (!p->nr_threads) {
+		tracer_clean_orphans(t, p);
 		tracer_drop_process(t, p);
+	}
 	if (is_end && t->host.ended)
 		t->host.ended(t->host.ctx, pid, status);
 }

@@ -37,6 +37,8 @@ void tracer_at_unknown(struct tracer *t, pid_t tid);
 void tracer_settle_orphans(struct tracer *t, u64 before_ns);
 /* @th stands and has a copy of our breakpoints: it gets clean code and goes its own way. */
 void tracer_let_copy_go(struct tracer *t, struct thread *th);
+/* @p has ended: children that wait for its word get clean code. */
+void tracer_clean_orphans(const struct tracer *t, const struct traced *p);
 /* A process that ran in its parent's memory has executed a program. */
 void tracer_copy_executes(struct tracer *t, struct thread *th);
 /* The last thread of @p, a child, has ended. */
