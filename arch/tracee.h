@@ -27,3 +27,16 @@ enum tracee_call {
 
 /* @tid is stopped at entry of a call or in one (PTRACE_EVENT_EXIT). OTHER if that cannot be known. */
 enum tracee_call tracee_call(pid_t tid);
+
+/*
+ * @tid, of a process that loads libraries, is stopped at entry of a call. True when code was mapped before it, which
+ * may run after it. @has_new_code is the caller's to keep from call to call, false at first.
+ */
+static inline bool tracee_has_loaded(pid_t tid, bool *has_new_code)
+{
+	enum tracee_call call = tracee_call(tid);
+	bool has_loaded = *has_new_code && call != TRACEE_CALL_MAPS_CODE && call != TRACEE_CALL_LOADING;
+
+	*has_new_code = call == TRACEE_CALL_MAPS_CODE || (*has_new_code && call == TRACEE_CALL_LOADING);
+	return has_loaded;
+}

@@ -98,18 +98,8 @@ void tracer_at_syscall(struct tracer *t, struct thread *th)
 {
 	struct traced *p = th->process;
 
-	switch (tracee_call(th->tid)) {
-	case TRACEE_CALL_MAPS_CODE:
-		p->has_new_code = true;
-		return;
-	case TRACEE_CALL_LOADING:
-		return;
-	default:
-		if (!p->has_new_code)
-			return;
-	}
-	p->has_new_code = false;
-	tracer_tell(t, th, EVENT_MAPS);
+	if (tracee_has_loaded(th->tid, &p->has_new_code))
+		tracer_tell(t, th, EVENT_MAPS);
 }
 
 static size_t count_alive(const struct traced *p)

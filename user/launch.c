@@ -179,18 +179,8 @@ static bool reached_entry(const struct launch *l, struct launched *p)
 /* The dynamic linker makes a system call: tell about new code before any of it can run. */
 static void startup_syscall(const struct launch *l, struct launched *p)
 {
-	switch (tracee_call(p->pid)) {
-	case TRACEE_CALL_MAPS_CODE:
-		p->has_new_code = true;
-		return;
-	case TRACEE_CALL_LOADING:
-		return;
-	default:
-		if (!p->has_new_code)
-			return;
-	}
-	p->has_new_code = false;
-	l->hooks.mapped(l->hooks.ctx, p->pid);
+	if (tracee_has_loaded(p->pid, &p->has_new_code))
+		l->hooks.mapped(l->hooks.ctx, p->pid);
 }
 
 static void go_on(const struct launched *p, pid_t tid, int sig)

@@ -45,23 +45,6 @@ sums_of_memcheck() {
 # of_memcheck KIND FILE: blocks of this kind
 blocks_in() { sed -E "s/.*$1 [0-9]+ ([0-9]+).*/\1/" <<<"$2"; }
 
-# kinds: an instance of leak_kinds that waits for a line by tell; its pid is in $TARGET
-kinds() {
-	out=$BATS_TEST_TMPDIR/leak_kinds.out
-	mkfifo "$BATS_TEST_TMPDIR/lines"
-	start bash -c "exec '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
-	TARGET=$PID
-	exec 7>"$BATS_TEST_TMPDIR/lines"
-	wait_for grep -qs ready "$out"
-}
-
-tell() { echo >&7; }
-
-built() {
-	tell
-	wait_for grep -q built "$out"
-}
-
 has_note() {
 	jq -r '.processes[0].notes[]' "$report" | grep -qE -- "$1" || { echo "notes: $(field .notes)"; return 1; }
 	is .scan null

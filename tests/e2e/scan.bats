@@ -4,23 +4,6 @@
 
 load ../lib/common
 
-# kinds: an instance of leak_kinds that waits for a line by tell; its pid is in $TARGET
-kinds() {
-	out=$BATS_TEST_TMPDIR/leak_kinds.out
-	mkfifo "$BATS_TEST_TMPDIR/lines"
-	start bash -c "exec '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
-	TARGET=$PID
-	exec 7>"$BATS_TEST_TMPDIR/lines"
-	wait_for grep -qs ready "$out"
-}
-
-tell() { echo >&7; }
-
-built() {
-	tell
-	wait_for grep -q built "$out"
-}
-
 # scanned [OPTIONS] PID: its report is in $report
 scanned() {
 	report=$BATS_TEST_TMPDIR/scan.json

@@ -114,6 +114,23 @@ step() {
 	step_answer ok
 }
 
+# kinds: an instance of leak_kinds that waits for a line by tell; its pid is in $TARGET
+kinds() {
+	out=$BATS_TEST_TMPDIR/leak_kinds.out
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
+}
+
+tell() { echo >&7; }
+
+built() {
+	tell
+	wait_for grep -q built "$out"
+}
+
 # ---- the target is as before ----
 
 # text_differs PID: prints bytes of mapped code that are not what the file says
