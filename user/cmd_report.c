@@ -20,6 +20,8 @@ int cmd_report(const struct options *o)
 	err = session_new_replay(&s, o, outs, o->args[0]);
 	if (err == -ERANGE)
 		status = STATUS_USAGE;
+	if (err == -ENOMEM)
+		status = STATUS_IMPOSSIBLE;
 	if (err)
 		goto out;
 	status = session_report(s) ? STATUS_UNTRUSTED : session_status(s);

@@ -140,7 +140,8 @@ static int read_file(struct session *s, const char *path)
 
 	errno = 0;
 	first = in ? getc(in) : EOF;
-	if (!in || ferror(in)) {
+	/* Without memory for its buffer a stream says that it is at its end. */
+	if (!in || ferror(in) || (first == EOF && errno)) {
 		err = in && errno ? -errno : err;
 		error("report: %s: %s", path, strerror(-err));
 		return err;
@@ -162,8 +163,10 @@ int session_new_replay(struct session **out, const struct options *o, struct out
 	struct session *s;
 	int err = session_alloc(&s, o, outs);
 
-	if (err)
+	if (err) {
+		error("report: %s: %s", path, strerror(-err));
 		return err;
+	}
 	s->is_replayed = true;
 	if (o->has_between)
 		session_span_set(s, &o->between);

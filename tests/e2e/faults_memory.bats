@@ -75,6 +75,18 @@ said_why() {
 	untouched "$TARGET"
 }
 
+@test "faults: report FILE, its N-th allocation fails: the report, or status 3 and a word (A7)" {
+	report=$BATS_TEST_TMPDIR/report.json
+	"$HEAPTAP" run -q -w "$BATS_TEST_TMPDIR/r.heaptap" -- "$T/leak" >/dev/null 2>&1
+	for n in 3 7 10 $(seq 19 31 600); do
+		rm -f "$report"
+		status=0
+		at "$n" report -q -o "$report" "$BATS_TEST_TMPDIR/r.heaptap" || status=$?
+		[[ $status =~ ^[035]$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		said_why || { echo "N=$n: $status"; return 1; }
+	done
+}
+
 @test "faults: a program that could not be traced for want of memory does not pass --fail-on (A7)" {
 	local n nr_untraced=0
 	for n in 60 70 80 90 100 110 120 130 140 150 160 170; do
