@@ -83,8 +83,10 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 
 	s->ops = &source_stream;
 	err = source_stream_new(&s->source, s, s->options->max_memory);
-	if (err)
+	if (err) {
+		error("report: %s: %s", path, strerror(-err));
 		return err;
+	}
 	err = feed_all(s, in, path);
 	end = source_stream_finish(s->source);
 	err = err ? err : end;
