@@ -23,6 +23,10 @@ CPPFLAGS += $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
 LDFLAGS  += $(ROOTFLAG) $(SANFLAGS)
 LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread
+# The console's prompt: without the library it is a plain one. READLINE= leaves it out.
+READLINE ?= $(if $(wildcard $(SYSROOT)/usr/include/readline/readline.h),1)
+CPPFLAGS += $(if $(READLINE),,-DWITHOUT_READLINE)
+LDLIBS   += $(if $(READLINE),-lreadline)
 Q        := $(if $(V),,@)
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
@@ -137,6 +141,6 @@ clean:                           ## remove what was built
 
 help:                            ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  prefix=, DESTDIR="
+	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  READLINE= (a plain prompt)  prefix=, DESTDIR="
 
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/attach.h"
 #include "user/commands.h"
 #include "user/control.h"
-#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/options.h"
 #include "user/output.h"
@@ -15,30 +15,6 @@
 #include "user/session.h"
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
-
-/* All processes that one name or number means. */
-static int attach_target(struct session *s, const char *name)
-{
-	auto_free pid_t *pids = NULL;
-	size_t nr = 0, attached = 0;
-	int err = target_find(name, &pids, &nr);
-
-	for (size_t i = 0; !err && i < nr; i++) {
-		int one = session_attach(s, pids[i], false);
-
-		attached += !one;
-		if (one && i + 1 == nr && !attached)
-			err = one;
-	}
-	return err;
-}
-
-static int attach_error(int err)
-{
-	bool is_gone = err != -EPERM && err != -EACCES && err != -EOPNOTSUPP && err != -ENOMEM;
-
-	return is_gone ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
-}
 
 static void report(const struct options *o, struct session *s)
 {
@@ -48,18 +24,6 @@ static void report(const struct options *o, struct session *s)
 		session_scan(s, NULL, false);
 	if (session_report(s))
 		debug("attach: report not written");
-}
-
-/* After the last report. */
-static int judged_status(const struct options *o, struct session *s)
-{
-	int found = session_findings(s);
-
-	if (found < 0)
-		return STATUS_UNTRUSTED;
-	if (found)
-		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
-	return session_status(s);
 }
 
 /* Trace until something ends it. */
@@ -89,15 +53,10 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 
 static int attach_and_trace(const struct options *o, struct session *s, struct control *c)
 {
-	int err;
+	int status = attach_targets(s, o);
 
-	for (size_t i = 0; i < o->targets.nr; i++) {
-		err = attach_target(s, o->targets.items[i]);
-		if (err)
-			return attach_error(err);
-	}
-	if (session_has_no_allocator(s))
-		return STATUS_NO_TARGET;
+	if (status != STATUS_DONE)
+		return status;
 	if (o->scan != SCAN_NEVER)
 		control_listen(c);
 	if (!o->quiet)
@@ -110,7 +69,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	session_stop(s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
-	return judged_status(o, s);
+	return attach_status(o, s);
 }
 
 int cmd_attach(const struct options *o)

@@ -17,6 +17,7 @@
 
 struct control {
 	int fd;			      /* owned; signalfd */
+	int input;		      /* borrowed; -1 = none */
 	struct ask_server *questions; /* owned; NULL = nobody can ask */
 	bool passes_on;
 	u64 interval_ns;
@@ -69,6 +70,7 @@ int control_new(struct control **out, const struct options *o, bool passes_on)
 		goto undo_control;
 	}
 	c->passes_on = passes_on;
+	c->input = -1;
 	control_restart(c, o);
 	*out = c;
 	return 0;
@@ -92,6 +94,11 @@ void control_listen(struct control *c)
 
 	if (err)
 		debug("scan: other heaptaps cannot ask for a verdict: %s", strerror(-err));
+}
+
+void control_watch(struct control *c, int fd)
+{
+	c->input = fd;
 }
 
 struct ask_server *control_questions(const struct control *c)
@@ -137,6 +144,7 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 {
 	struct pollfd fds[] = { { .fd = c->fd, .events = POLLIN },
 				{ .fd = c->questions ? ask_fd(c->questions) : -1, .events = POLLIN },
+				{ .fd = c->input, .events = POLLIN },
 				{ .fd = fd, .events = POLLIN } };
 	struct signalfd_siginfo si;
 
@@ -148,8 +156,10 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 			event = on_signal(c, &si, sig);
 		if (event == CONTROL_NONE && fds[1].revents)
 			event = CONTROL_ASKED;
+		if (event == CONTROL_NONE && fds[2].revents)
+			event = CONTROL_INPUT;
 	}
-	if (event != CONTROL_NONE && event != CONTROL_CHILD)
+	if (event != CONTROL_NONE && event != CONTROL_CHILD && event != CONTROL_INPUT)
 		return event;
 	/* Children may have news all the time; who takes part in their lives looks at them anyway. */
 	clock = on_clock(c);

@@ -14,6 +14,7 @@ enum control_event {
 	CONTROL_SIGNAL, /* one to pass on to the program that runs */
 	CONTROL_CHILD,	/* something happened to the program */
 	CONTROL_ASKED,	/* by another heaptap: control_listen() */
+	CONTROL_INPUT,	/* there is some: control_watch() */
 };
 
 struct control;
@@ -31,6 +32,9 @@ void control_free(struct control *c);
 void control_listen(struct control *c);
 /* What session_answer() takes after CONTROL_ASKED. */
 struct ask_server *control_questions(const struct control *c);
+
+/* From now on wait for input on @fd too; -1 = no more. It comes after everything else. */
+void control_watch(struct control *c, int fd);
 
 /* Wait for the next thing, or for @fd to become readable, at most @timeout_ms. @sig: for CONTROL_SIGNAL. */
 enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig);

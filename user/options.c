@@ -17,7 +17,7 @@
 #include "user/report.h"
 #include "user/suppress.h"
 
-enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, DOCTOR, HELP, NR_COMMANDS };
+enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, CONSOLE, DOCTOR, HELP, NR_COMMANDS };
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -41,6 +41,8 @@ const struct command commands[] = {
 		      cmd_connect, 0, SIZE_MAX },
 	[DIFF] = { "diff", "A B", "compare two recordings or two saved JSON reports, caller by caller",
 		   cmd_diff, 2, 2 },
+	[CONSOLE] = { "console", "PID|NAME|FILE", "ask a running process or a recording, command by command",
+		      cmd_console, 1, SIZE_MAX },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
@@ -107,7 +109,7 @@ static const char *output_choice(size_t i)
 
 #define FIELD(f) offsetof(struct options, f)
 #define IN(c)	 (1U << (c))
-#define TRACING	 (IN(RUN) | IN(ATTACH))
+#define TRACING	 (IN(RUN) | IN(ATTACH) | IN(CONSOLE))
 #define SERVING	 (TRACING | IN(SERVE))
 #define WATCHING (TRACING | IN(CONNECT))
 #define BOTH	 (TRACING | IN(SERVE) | IN(CONNECT))
@@ -115,8 +117,9 @@ static const char *output_choice(size_t i)
 
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
-	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets), .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN),
-	  .is_only_typed = true, .help = "a target, as the argument is; may be repeated" },
+	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets),
+	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE), .is_only_typed = true,
+	  .help = "a target, as the argument is; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = SERVING, .help = "source of events" },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING,
@@ -206,6 +209,11 @@ const struct option_row option_rows[] = {
 	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
 	  .help = "let the other side send only allocations that --min-size and --max-size choose, for slow "
 		  "lines; the rest is in no sum, but counted" },
+	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
+	  .commands = WATCHING | IN(REPORT),
+	  .help = "of each caller count only live blocks that are at least this old" },
+	{ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
+	  .help = "run this command of the console instead of asking for some; may be repeated" },
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH,
 	  .help = "count operators new and delete as the malloc and free inside them" },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH,
@@ -221,13 +229,13 @@ const struct option_row option_rows[] = {
 	  .help = "run the program as this user" },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this folder" },
-	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between), .commands = IN(REPORT),
+	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between), .commands = IN(REPORT) | IN(CONSOLE),
 	  .is_only_typed = true,
 	  .help = "count only what was allocated from FROM to TO, as it was at AT (TO); each is a time since "
 		  "the "
 		  "start (10s, 1m30s), the name of a marker, start, or end" },
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
-	  .commands = IN(REPORT) | IN(DIFF),
+	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE),
 	  .help = "give a recording up that needs more memory, if that is also more than 64 times the file "
 		  "(160M)" },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT) | IN(DIFF),
@@ -514,6 +522,7 @@ void options_fini(struct options *o)
 	free(o->allocs);
 	free(o->targets.items);
 	free(o->outputs.items);
+	free(o->execute.items);
 	free(o->omit.items);
 	free(o->suppressions.items);
 	suppress_free(o->suppress);
@@ -544,6 +553,7 @@ struct report_options options_for_report(const struct options *o, FILE *out)
 		.top = o->top,
 		.min_size = o->min_size,
 		.max_size = o->max_size,
+		.older_ns = o->older_ns,
 		.color = wants_color(o, out),
 		.verbose = o->verbose,
 		.gen_suppressions = o->gen_suppressions,

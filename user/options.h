@@ -58,6 +58,8 @@ struct options {
 	struct alloc_spec *allocs; /* owned */
 	size_t nr_allocs;
 	u64 min_size, max_size;		 /* bytes; max 0 = no limit */
+	u64 older_ns;			 /* 0 = of any age */
+	struct option_list execute;	 /* console: commands */
 	u64 ring_bytes;			 /* 0 = the source's own choice */
 	u32 scan;			 /* enum option_scan: which reports have leak verdicts */
 	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
@@ -120,6 +122,9 @@ struct option_row {
 
 /* The table of options; the last row has no name. */
 extern const struct option_row option_rows[];
+
+/* NULL if there is no option of the name that @name of @len letters is. */
+const struct option_row *option_row_find(const char *name, size_t len);
 
 /*
  * Parse a command line, over the options of the config file; @argv is permuted. Returns 0 (run the command),

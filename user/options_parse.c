@@ -59,7 +59,7 @@ static const struct option_row *row_of(int id)
 	return NULL;
 }
 
-static const struct option_row *row_named(const char *name, size_t len)
+const struct option_row *option_row_find(const char *name, size_t len)
 {
 	for (const struct option_row *row = option_rows; row->name; row++)
 		if (strlen(row->name) == len && !strncmp(row->name, name, len))
@@ -85,7 +85,7 @@ static void refuse(const struct command *command, const char *text, int letter)
 		return;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
-	row = letter ? row_of(letter) : row_named(name, strlen(name));
+	row = letter ? row_of(letter) : option_row_find(name, strlen(name));
 	if (row && is_for(row, command)) {
 		error("--%s: takes no argument", row->name);
 		return;
@@ -142,7 +142,7 @@ static int set_defaults(struct options *o)
 /* One line of the config file. An option that the command does not take is for others. */
 static int apply_line(struct options *o, const char *name, const char *value)
 {
-	const struct option_row *row = row_named(name, strlen(name));
+	const struct option_row *row = option_row_find(name, strlen(name));
 
 	if (!row || row->is_only_typed) {
 		error("config: %s:%u: %s: no such option", o->config_path, o->config_line, name);
@@ -209,7 +209,8 @@ static int check_args(struct options *o, int argc, char **argv)
 	o->nr_args = argc;
 	/* getopt leaves what stands before the arguments there. */
 	o->is_program = argc && !strcmp(argv[-1], "--");
-	if (c->run == cmd_attach || c->run == cmd_scan || (c->run == cmd_serve && !o->is_program)) {
+	if (c->run == cmd_attach || c->run == cmd_scan || c->run == cmd_console ||
+	    (c->run == cmd_serve && !o->is_program)) {
 		for (int i = 0; i < argc; i++)
 			if (options_list_add(&o->targets, argv[i]))
 				return -ENOMEM;

@@ -409,6 +409,11 @@ int outputs_write(struct outputs *outs, const struct report *r)
 	return first_err;
 }
 
+int outputs_write_to(void *outs, const struct report *r)
+{
+	return outputs_write(outs, r);
+}
+
 size_t outputs_describe(const struct outputs *outs, struct ask_format *formats, size_t max)
 {
 	for (size_t i = 0; i < outs->nr && i < max; i++) {

@@ -33,6 +33,8 @@ void outputs_free(struct outputs *outs);
  * Returns 0 or the first -errno.
  */
 int outputs_write(struct outputs *outs, const struct report *r) __must_check;
+/* The same for session_show(): @outs is a struct outputs. */
+int outputs_write_to(void *outs, const struct report *r) __must_check;
 
 /*
  * The same with reports on process @pid that another heaptap has written: outputs_describe() says what is wanted of

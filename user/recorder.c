@@ -154,6 +154,11 @@ void recorder_free(struct recorder *r)
 	free(r);
 }
 
+void recorder_join(struct recorder *r)
+{
+	r->part = 1;
+}
+
 void recorder_begin(struct recorder *r, const char *backend, bool wants_scan)
 {
 	struct stream_hello hello = { .role = STREAM_ROLE_FILE,

@@ -28,6 +28,9 @@ int recorder_check(const struct options *o) __must_check;
 /* What has not been ended is ended as broken off. */
 void recorder_free(struct recorder *r);
 
+/* Tracing goes on for a while already: the first part is told all that parts behind it are, recorder_next_part(). */
+void recorder_join(struct recorder *r);
+
 /* Who records, from which source: the first of all. */
 void recorder_begin(struct recorder *r, const char *backend, bool wants_scan);
 

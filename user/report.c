@@ -8,9 +8,14 @@
 
 #include "user/leaks_why.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/report_parts.h"
 #include "user/source.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
+#include "user/target.h"
+
+enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200 };
 
 const struct report_format report_formats[] = {
 	{ ".txt", report_text },
@@ -137,7 +142,16 @@ struct block_pass {
 
 static bool has_filter(const struct report_options *o)
 {
-	return o->min_size || o->max_size;
+	return o->min_size || o->max_size || o->older_ns;
+}
+
+bool report_has_block(const struct report *r, const struct heap_block *b)
+{
+	const struct report_options *o = &r->options;
+
+	if (b->size < o->min_size || (o->max_size && b->size > o->max_size))
+		return false;
+	return !o->older_ns || (r->time_ns > b->time_ns && r->time_ns - b->time_ns >= o->older_ns);
 }
 
 static int visit_block(void *ctx, const struct heap_block *block)
@@ -147,9 +161,7 @@ static int visit_block(void *ctx, const struct heap_block *block)
 	u64 now = pass->report->time_ns;
 	struct report_row *r;
 
-	if (block->row >= pass->nr)
-		return 0;
-	if (block->size < o->min_size || (o->max_size && block->size > o->max_size))
+	if (block->row >= pass->nr || !report_has_block(pass->report, block))
 		return 0;
 	r = &pass->rows[block->row];
 	if (has_filter(o)) {
@@ -233,6 +245,7 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 	if (key->wants_scan && !p->leaks)
 		key = &report_keys[KEY_LIVE_BYTES];
 	for (size_t i = 0; i < count; i++) {
+		list[i].id = (u32)i;
 		list[i].row = heap_row_get(p->heap, i);
 		list[i].leaks = leaks_row(p->leaks, i);
 		list[i].grown = (s64)(list[i].row.live_bytes - (i < p->nr_reported ? p->reported[i] : 0));
@@ -243,6 +256,10 @@ int report_rows(const struct report *r, const struct report_process *p, struct r
 	count_misuses(p->heap, list, count);
 	if (key->wants_blocks || has_filter(&r->options))
 		look_at_blocks(r, p->heap, list, count);
+	if (r->options.only) {
+		list[0] = list[r->options.only <= count ? r->options.only - 1 : count];
+		count = r->options.only <= count;
+	}
 	if (key->is_of_live && !is_anything_live(list, count))
 		key = &report_keys[KEY_TOTAL_BYTES];
 	qsort_r(list, count, sizeof(*list), compare_rows, (void *)key);
@@ -357,4 +374,42 @@ int report_flush(FILE *out)
 	if (fflush(out))
 		return -errno;
 	return ferror(out) ? -EIO : 0;
+}
+
+int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
+{
+	const struct stack *stack = stack_get(p->stacks, heap_row_get(p->heap, id).stack);
+	size_t used = 0;
+	int shown = 0;
+
+	*text = '\0';
+	for (size_t i = 0; stack && i < stack->nr_frames && shown < MAX_CALLERS; i++) {
+		const struct symbol *symbols;
+		char name[MAX_CALLER_NAME];
+		size_t nr;
+		int err = report_symbols(r, stack->frames[i], &symbols, &nr);
+
+		if (err)
+			return err;
+		for (size_t k = 0; k < nr && shown < MAX_CALLERS && used < size; k++) {
+			if (!symbols[k].function)
+				continue;
+			used += (size_t)snprintf(text + used, size - used, "%s%s", shown ? " < " : "",
+						 escape_buf(name, sizeof(name), symbols[k].function));
+			shown++;
+		}
+	}
+	return 0;
+}
+
+void report_name(FILE *out, const struct target *t)
+{
+	char comm[4 * TARGET_COMM_LEN];
+
+	fprintf(out, "%s (pid %d)\n", escape_buf(comm, sizeof(comm), t->comm), (int)t->pid);
+}
+
+void report_function(FILE *out, u16 fn)
+{
+	escape_text(out, alloc_fn(fn)->name);
 }

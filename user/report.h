@@ -12,6 +12,7 @@
 #include "user/module.h"
 
 struct losses;
+struct report_key;
 struct span_course;
 struct stack;
 struct stack_table;
@@ -43,12 +44,12 @@ struct report_process {
 	bool is_replaced; /* it executed a program, whose process is another of the report */
 };
 
-struct report_key;
-
 struct report_options {
 	const struct report_key *sort; /* NULL = live-bytes */
 	u32 top;		       /* callers in the text, 0 = all */
+	u32 only;		       /* the one caller that is wanted, its id + 1; 0 = all */
 	u64 min_size, max_size;	       /* live blocks outside are not counted for callers; max 0 = no limit */
+	u64 older_ns;		       /* nor are younger ones */
 	u32 width;		       /* of a text line where it can be chosen, 0 = 100 */
 	bool color;
 	bool verbose;	       /* full paths, nothing folded */
@@ -90,6 +91,7 @@ const struct report_format *report_format_find(const char *path);
 
 /* One caller, as all formats see it. */
 struct report_row {
+	u32 id;		       /* of the row in the books: the same in each report of a session */
 	struct heap_row row;   /* live_* only of blocks within min_size and max_size */
 	u64 mismatched, bad;   /* wrong releases: of its blocks; by it, of what is no block (any more) */
 	s64 grown;	       /* live bytes, since the last report; without one, all of them */

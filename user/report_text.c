@@ -11,6 +11,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report_parts.h"
 #include "user/report_why.h"
 #include "user/source.h"
 #include "user/stacks.h"
@@ -87,9 +88,8 @@ static void text_fate(struct text *t, const struct report_process *p)
 		item(t, "exited with status %d", WEXITSTATUS(status));
 }
 
-static void text_target(struct text *t, const struct report_process *p)
+static void text_name(struct text *t, const struct target *target)
 {
-	const struct target *target = p->target;
 	char comm[4 * TARGET_COMM_LEN];
 
 	text_tone_begin(t, TONE_STRONG);
@@ -100,6 +100,13 @@ static void text_target(struct text *t, const struct report_process *p)
 		toned(t, TONE_FAINT, target->exe);
 	}
 	putc('\n', t->out);
+}
+
+static void text_target(struct text *t, const struct report_process *p)
+{
+	const struct target *target = p->target;
+
+	text_name(t, target);
 	line_begin(t, "traced");
 	item(t, "%s", human_duration(t->report->duration_ns).text);
 	item(t, "%s", target->is_started ? "started by heaptap" : "attached to");
@@ -371,12 +378,16 @@ static void text_notes(struct text *t, const struct report_process *p)
 		item(t, "%s", p->notes[i]);
 		line_end(t);
 	}
-	if (!o->min_size && !o->max_size)
+	if (!o->min_size && !o->max_size && !o->older_ns)
 		return;
 	line_begin(t, "filter");
-	item(t, "callers count only live blocks of at least %s", human_bytes(o->min_size).text);
+	fputs("callers count only live blocks of ", t->out);
+	if (o->min_size)
+		item(t, "at least %s", human_bytes(o->min_size).text);
 	if (o->max_size)
 		item(t, "at most %s", human_bytes(o->max_size).text);
+	if (o->older_ns)
+		item(t, "at least %s of age", human_duration(o->older_ns).text);
 	line_end(t);
 }
 
@@ -593,16 +604,12 @@ static int text_suppressions(struct text *t, const struct report_process *p)
 	return leaks_write_suppressions(t->out, p->leaks, &names);
 }
 
-static int text_process(struct text *t, const struct report_process *p)
-{
-	auto_free struct report_row *rows = NULL;
-	struct section s = { .process = p };
-	const struct report_key *key;
-	size_t nr;
-	int err = report_rows(t->report, p, &rows, &nr, &key);
+/* What is said of a process. */
+enum part { PART_HEAD = 1, PART_CALLERS = 2 };
 
-	if (err)
-		return err;
+static void text_head(struct text *t, const struct report_process *p, const struct report_row *rows,
+		      size_t nr)
+{
 	text_target(t, p);
 	text_allocators(t, p);
 	text_totals(t, p);
@@ -613,9 +620,17 @@ static int text_process(struct text *t, const struct report_process *p)
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
 	text_notes(t, p);
+}
+
+static int text_callers(struct text *t, const struct report_process *p, struct report_row *rows, size_t nr,
+			const struct report_key *key)
+{
+	struct section s = { .process = p };
+	int err = 0;
+
 	if (p->leaks && p->leaks->asked)
 		err = report_asked_text(t->out, t->report, p, p->leaks->asked);
-	if (!err)
+	if (!err && !t->report->options.only)
 		err = text_misuses(t, p, &s.nr_shown, &s.anchors);
 	if (!err && p->leaks)
 		err = text_leaks(t, &s, rows, nr, key);
@@ -623,6 +638,32 @@ static int text_process(struct text *t, const struct report_process *p)
 	if (!err && !key->wants_scan)
 		err = text_rows(t, &s, rows, nr, key);
 	return err ? err : text_suppressions(t, p);
+}
+
+static int text_process(struct text *t, const struct report_process *p, u32 parts)
+{
+	auto_free struct report_row *rows = NULL;
+	const struct report_key *key;
+	size_t nr;
+	int err = report_rows(t->report, p, &rows, &nr, &key);
+
+	if (err)
+		return err;
+	if (parts & PART_HEAD)
+		text_head(t, p, rows, nr);
+	else if (t->report->nr_processes > 1)
+		text_name(t, p->target);
+	return parts & PART_CALLERS ? text_callers(t, p, rows, nr, key) : 0;
+}
+
+static void text_overview_row(FILE *out, const struct report_process *p)
+{
+	struct heap_totals totals = heap_totals(p->heap);
+	char comm[4 * TARGET_COMM_LEN];
+
+	fprintf(out, "  %7d  %-16s %10s in %s block%s", (int)p->target->pid,
+		escape_buf(comm, sizeof(comm), p->target->comm), human_bytes(totals.live_bytes).text,
+		human_count(totals.live_blocks).text, plural(totals.live_blocks));
 }
 
 /* Several processes: who holds how much, before the details. */
@@ -635,39 +676,71 @@ static void text_overview(struct text *t)
 		live_bytes += heap_totals(r->processes[i].heap).live_bytes;
 	fprintf(t->out, "%zu processes, %s live\n", r->nr_processes, human_bytes(live_bytes).text);
 	for (size_t i = 0; i < r->nr_processes; i++) {
-		const struct target *target = r->processes[i].target;
-		struct heap_totals totals = heap_totals(r->processes[i].heap);
-		char comm[4 * TARGET_COMM_LEN];
-
-		fprintf(t->out, "  %7d  %-16s %10s in %s block%s\n", (int)target->pid,
-			escape_buf(comm, sizeof(comm), target->comm), human_bytes(totals.live_bytes).text,
-			human_count(totals.live_blocks).text, plural(totals.live_blocks));
+		text_overview_row(t->out, &r->processes[i]);
+		putc('\n', t->out);
 	}
 	putc('\n', t->out);
 }
 
-int report_text(FILE *out, const struct report *r)
+int report_text_processes(FILE *out, const struct report *r)
 {
 	struct text t = { .out = out, .report = r };
-	size_t stale;
+
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		text_overview_row(out, &r->processes[i]);
+		/* Of the fate only the words; it needs no line of its own. */
+		t.column = 0;
+		t.has_items = true;
+		text_fate(&t, &r->processes[i]);
+		putc('\n', out);
+	}
+	return report_flush(out);
+}
+
+static void text_end(struct text *t)
+{
+	const struct report *r = t->report;
+	size_t stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
+
+	if (r->nr_strays)
+		fprintf(t->out, "%s event%s of processes that nobody asked for: left out\n",
+			human_count(r->nr_strays).text, plural(r->nr_strays));
+	if (!stale)
+		return;
+	text_tone_begin(t, TONE_WARN);
+	fprintf(t->out, "%zu file%s on disk %s not what was mapped: no names from %s\n", stale, plural(stale),
+		stale == 1 ? "is" : "are", stale == 1 ? "it" : "them");
+	text_tone_end(t);
+}
+
+static int text_parts(FILE *out, const struct report *r, u32 parts)
+{
+	struct text t = { .out = out, .report = r };
 	int err = 0;
 
-	if (r->nr_processes > 1)
+	if (r->nr_processes > 1 && parts == (PART_HEAD | PART_CALLERS))
 		text_overview(&t);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		if (i)
 			putc('\n', out);
-		err = text_process(&t, &r->processes[i]);
+		err = text_process(&t, &r->processes[i], parts);
 	}
-	if (r->nr_strays)
-		fprintf(out, "%s event%s of processes that nobody asked for: left out\n",
-			human_count(r->nr_strays).text, plural(r->nr_strays));
-	stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
-	if (stale) {
-		text_tone_begin(&t, TONE_WARN);
-		fprintf(out, "%zu file%s on disk %s not what was mapped: no names from %s\n", stale,
-			plural(stale), stale == 1 ? "is" : "are", stale == 1 ? "it" : "them");
-		text_tone_end(&t);
-	}
+	if (parts & PART_HEAD)
+		text_end(&t);
 	return err ? err : report_flush(out);
+}
+
+int report_text(FILE *out, const struct report *r)
+{
+	return text_parts(out, r, PART_HEAD | PART_CALLERS);
+}
+
+int report_text_head(FILE *out, const struct report *r)
+{
+	return text_parts(out, r, PART_HEAD);
+}
+
+int report_text_callers(FILE *out, const struct report *r)
+{
+	return text_parts(out, r, PART_CALLERS);
 }

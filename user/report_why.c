@@ -11,11 +11,12 @@
 #include "user/data_ref.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report_parts.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
 #include "user/target.h"
 
-enum { MAX_NAME = 200, MAX_CALLERS = 2 };
+enum { MAX_NAME = 200 };
 
 /* Where a chain begins. Strings live as long as the report, but for those in the buffers. */
 struct root_name {
@@ -167,33 +168,16 @@ struct line {
 	u64 offset;
 };
 
-/* Who allocated it: the innermost functions that have names, behind what is in @line. */
+/* Who allocated it, behind what is in @line. */
 static int add_callers(struct line *line, const struct report *r, const struct report_process *p, u32 row)
 {
-	const struct heap_row h = heap_row_get(p->heap, row);
-	const struct stack *stack = row == WHY_NO_ROW ? NULL : stack_get(p->stacks, h.stack);
-	const char *before = " of ";
-	int shown = 0;
+	char names[2 * MAX_NAME];
+	size_t used = strlen(line->what);
+	int err = row == WHY_NO_ROW ? 0 : report_callers(r, p, row, names, sizeof(names));
 
-	for (size_t i = 0; stack && i < stack->nr_frames && shown < MAX_CALLERS; i++) {
-		const struct symbol *symbols;
-		char name[MAX_NAME];
-		size_t nr, used;
-		int err = report_symbols(r, stack->frames[i], &symbols, &nr);
-
-		if (err)
-			return err;
-		for (size_t k = 0; k < nr && shown < MAX_CALLERS; k++) {
-			if (!symbols[k].function)
-				continue;
-			used = strlen(line->what);
-			snprintf(line->what + used, sizeof(line->what) - used, "%s%s", before,
-				 escape_buf(name, sizeof(name), symbols[k].function));
-			before = " < ";
-			shown++;
-		}
-	}
-	return 0;
+	if (!err && row != WHY_NO_ROW && *names)
+		snprintf(line->what + used, sizeof(line->what) - used, " of %s", names);
+	return err;
 }
 
 static int make_line(struct line *line, const struct report *r, const struct report_process *p,

@@ -7,6 +7,7 @@
 
 struct ask_server;
 struct outputs;
+struct report;
 struct session;
 struct tuning;
 
@@ -107,6 +108,20 @@ void session_answer(struct session *s, const struct session_stopper *stopper, st
 
 /* Write a report on everything so far to the outputs. 0 or -errno, logged. */
 int session_report(struct session *s) __must_check;
+
+/*
+ * The same, but only for @write, which gets it with @ctx, and of process @pid only (0 = all); nothing is used up.
+ * Processes of @r are valid during the call. @write may run in another thread, which the caller waits for.
+ * 0, -ENOMEM, logged, or what @write returned.
+ */
+int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const struct report *r),
+		 void *ctx) __must_check;
+
+/* A report has been made: verdicts are used up, growth counts from here. session_report() does it. */
+void session_reported(struct session *s);
+
+/* @work(@arg), while somebody reads the ring of @ctx, a session: else it would overflow if that takes long. */
+int session_aside(void *ctx, int (*work)(void *arg), void *arg);
 
 /*
  * What the last report found of what --fail-on asks for: 1 = something, 0 = nothing (or no rule was given), -ENODATA =

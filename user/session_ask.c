@@ -10,6 +10,7 @@
 #include "user/ask.h"
 #include "user/heap.h"
 #include "user/lib/log.h"
+#include "user/session_live.h"
 #include "user/session_private.h"
 
 struct answering {
@@ -133,7 +134,7 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 }
 
 /* What has happened before stands before it in the recording. */
-static int set_marker(struct session *s, const char *text)
+int session_set_marker(struct session *s, const char *text)
 {
 	int err;
 
@@ -153,7 +154,8 @@ static void answer(struct session *s, const struct session_stopper *stopper,
 	a.process = s->stop_ns ? NULL : session_find(s, (u32)request->pid);
 	if (!a.process || a.process->is_exiting)
 		return;
-	reply->error = *request->marker ? set_marker(s, request->marker) : scan_and_write(&a, stopper);
+	reply->error =
+		*request->marker ? session_set_marker(s, request->marker) : scan_and_write(&a, stopper);
 	reply->status = reply->error ? ASK_FAILED : ASK_DONE;
 }
 

@@ -70,8 +70,6 @@ int session_alloc(struct session **out, const struct options *o, struct outputs 
 void session_taint(struct session *s, struct process *p);
 void session_expect_gaps(struct session *s, struct process *p);
 
-/* A report is behind us: its verdicts are used up, growth counts from here. */
-void session_reported(struct session *s);
 /* The moment @now_ns gets the name @text. */
 void session_mark(struct session *s, u64 now_ns, const char *text);
 
@@ -109,9 +107,6 @@ void session_read_losses(struct session *s, struct process *p);
  * set.
  */
 void session_scan_process(struct session *s, struct process *p, bool is_traced, struct leak_marks *marks);
-
-/* @work(@arg), while somebody reads the ring of @ctx, a session: else it would overflow if that takes long. */
-int session_aside(void *ctx, int (*work)(void *arg), void *arg);
 
 /* Make s->symbolizer, if it is not there yet. 0 or -ENOMEM. */
 int session_make_symbolizer(struct session *s) __must_check;

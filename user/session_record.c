@@ -2,10 +2,12 @@
 /* The next part of a recording: what the session knows is written down again, so that each part can be read alone. */
 #include "user/session_record.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "user/heap.h"
 #include "user/lib/log.h"
+#include "user/session_live.h"
 #include "user/session_private.h"
 #include "user/stacks.h"
 
@@ -72,11 +74,53 @@ static void carry_process(struct session *s, struct process *p)
 		recorder_losses(s->recorder, p->target->pid, &none, STREAM_TAINT);
 }
 
-void session_record_part(struct session *s)
+static void carry_all(struct session *s)
 {
-	if (!recorder_next_part(s->recorder, s->ops->name, s->wants_notes))
-		return;
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over)
 			carry_process(s, s->processes[i]);
+}
+
+void session_record_part(struct session *s)
+{
+	if (recorder_next_part(s->recorder, s->ops->name, s->wants_notes))
+		carry_all(s);
+}
+
+int session_record(struct session *s)
+{
+	int err;
+
+	if (s->recorder)
+		return -EBUSY;
+	err = recorder_check(s->options);
+	if (!err)
+		err = recorder_new(&s->recorder, s->options);
+	if (err)
+		return err;
+	recorder_join(s->recorder);
+	recorder_begin(s->recorder, s->ops->name, s->wants_notes);
+	carry_all(s);
+	return 0;
+}
+
+bool session_is_recording(const struct session *s)
+{
+	return s->recorder;
+}
+
+int session_record_end(struct session *s)
+{
+	u64 now = session_now_ns();
+	bool has_failed;
+
+	if (!s->recorder)
+		return -ENOENT;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		session_read_losses(s, s->processes[i]);
+	recorder_end(s->recorder, now, s->start_ns ? now - s->start_ns : 0);
+	has_failed = recorder_has_failed(s->recorder);
+	recorder_free(s->recorder);
+	s->recorder = NULL;
+	return has_failed ? -EIO : 0;
 }

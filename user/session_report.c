@@ -11,6 +11,7 @@
 #include "user/lib/log.h"
 #include "user/output.h"
 #include "user/report.h"
+#include "user/session_live.h"
 #include "user/session_private.h"
 #include "user/session_span.h"
 #include "user/symbolize.h"
@@ -138,7 +139,7 @@ static void remember_report(struct process *p)
 }
 
 /* A verdict is for one report; the last one of a process that ends is kept. */
-static void drop_leaks(struct session *s)
+void session_forget_verdicts(struct session *s)
 {
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
@@ -152,7 +153,7 @@ static void drop_leaks(struct session *s)
 
 void session_reported(struct session *s)
 {
-	drop_leaks(s);
+	session_forget_verdicts(s);
 	for (size_t i = 0; i < s->nr_processes; i++)
 		remember_report(s->processes[i]);
 	recorder_mark_report(s->recorder);
@@ -160,6 +161,9 @@ void session_reported(struct session *s)
 
 struct writing {
 	struct session *session;
+	pid_t pid; /* 0 = all */
+	int (*write)(void *ctx, const struct report *r);
+	void *ctx;
 	struct report report;
 	struct report_process *list;
 };
@@ -171,21 +175,24 @@ static int write_report(void *arg)
 	int err = session_make_symbolizer(s);
 
 	for (size_t i = 0; !err && i < s->nr_processes; i++)
-		if (!s->processes[i]->is_hidden)
+		if (!s->processes[i]->is_hidden && (!w->pid || s->processes[i]->target->pid == w->pid))
 			err = session_describe(s, s->processes[i], w->report.time_ns,
 					       &w->list[w->report.nr_processes++]);
 	w->report.symbolizer = s->symbolizer;
 	if (err)
 		error("report: %s", strerror(-err));
-	return err ? err : outputs_write(s->outs, &w->report);
+	return err ? err : w->write(w->ctx, &w->report);
 }
 
-int session_report(struct session *s)
+int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const struct report *r), void *ctx)
 {
 	const struct source_told_ops *told = s->ops->told;
 	u64 now = s->stop_ns ? s->stop_ns : told ? told->now_ns(s->source) : session_now_ns();
 	struct writing w = {
 		.session = s,
+		.pid = pid,
+		.write = write,
+		.ctx = ctx,
 		.list = calloc(s->nr_processes + 1, sizeof(*w.list)),
 		.report = { .backend = told ? told->backend(s->source) : s->ops->name,
 			    .time_ns = now,
@@ -207,6 +214,13 @@ int session_report(struct session *s)
 	for (size_t i = 0; i < w.report.nr_processes; i++)
 		free((void *)w.list[i].allocators);
 	free(w.list);
+	return err;
+}
+
+int session_report(struct session *s)
+{
+	int err = session_show(s, 0, outputs_write_to, s->outs);
+
 	session_reported(s);
 	return err;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,6 +18,10 @@
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* one number on every CPU; Linux 5.3 */
+#endif
+
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424 /* Linux 5.1 */
 #endif
 
 enum { COMM_KNOWN_LEN = TARGET_COMM_LEN - 1 }; /* a comm of this length may be a cut name */
@@ -252,6 +257,19 @@ bool target_is_alive(const struct target *t)
 	if (proc_read_stat(&stat, t->pid) != 0 || stat.start_time != t->start_time)
 		return false;
 	return stat.state != 'X' && (stat.state != 'Z' || stat.nr_threads > 1);
+}
+
+int target_signal(const struct target *t, int sig)
+{
+	int err;
+
+	if (!target_is_alive(t))
+		return -ESRCH;
+	if (t->pidfd >= 0)
+		err = (int)syscall(SYS_pidfd_send_signal, t->pidfd, sig, NULL, 0);
+	else
+		err = kill(t->pid, sig);
+	return err ? -errno : 0;
 }
 
 bool target_is_reused(const struct target *t)

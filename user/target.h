@@ -57,6 +57,8 @@ void target_free(struct target *t);
 
 /* True while @t's pid is still the process that target_new() opened, and that has not ended. */
 bool target_is_alive(const struct target *t);
+/* Send @sig to the process that target_new() opened, whoever has its number now. 0, -ESRCH it has ended, -EPERM. */
+int target_signal(const struct target *t, int sig) __must_check;
 /* Has another process its number now? False as long as that cannot be told. */
 bool target_is_reused(const struct target *t);
 

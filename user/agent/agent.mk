@@ -10,7 +10,7 @@ AGENT_O    := $(O)/agent-$(AGENT_CPU)
 
 # What needs a library has its stand-in in user/agent/; x86 has a decoder with Zydis, for which there is none.
 AGENT_OUT  := user/main.c user/programs.c user/source_bpf.c user/unwind_tables.c user/caps_bpf.c user/caps_trial.c \
-              user/cmd_connect.c user/cmd_report.c user/doctor.c user/doctor_print.c user/doctor_target.c user/symbolize.c \
+              user/cmd_connect.c user/cmd_console.c $(wildcard user/console*.c) user/cmd_report.c user/doctor.c user/doctor_print.c user/doctor_target.c user/symbolize.c \
               user/debug_file.c user/dwarf_names.c user/demangle.c user/function_index.c user/decompress.c \
               user/stream_zstd.c arch/insn_x86.c \
               $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c))

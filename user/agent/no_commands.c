@@ -15,6 +15,11 @@ int cmd_connect(const struct options *o)
 	return refuse(o);
 }
 
+int cmd_console(const struct options *o)
+{
+	return refuse(o);
+}
+
 int cmd_doctor(const struct options *o)
 {
 	return refuse(o);
