@@ -114,7 +114,6 @@ struct report_key {
 };
 
 extern const struct report_key report_keys[];
-
 /* NULL if there is no key @name. */
 const struct report_key *report_key_find(const char *name);
 
