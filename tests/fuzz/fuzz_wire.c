@@ -8,6 +8,7 @@
 #include "user/stream_source.h"
 #include "user/stream_zstd.h"
 #include "user/wire_auth.h"
+#include "user/wire_chain.h"
 #include "user/wire_command.h"
 #include "user/wire_scan.h"
 
@@ -140,11 +141,38 @@ static void bodies(const uint8_t *data, size_t size)
 			abort();
 }
 
+/* Chains of pointers: a byte says how many bytes of it are steps, the rest is the end. */
+static void chains(const uint8_t *data, size_t size)
+{
+	size_t steps = size ? data[0] : 0;
+	struct scan_chain *chain = calloc(1, sizeof(*chain));
+	struct scan_step step;
+	struct wire_view v;
+	char name[64];
+	taddr_t at = 0;
+
+	if (!chain)
+		return;
+	if (steps > size)
+		steps = size;
+	v = (struct wire_view){ data, steps, false };
+	while (v.len && !wire_get_step(&v, &at, &step))
+		if (step.addr >> 56 || step.size >> 48)
+			abort();
+	v = (struct wire_view){ data + steps, size - steps, false };
+	memset(name, 'x', sizeof(name));
+	if (wire_get_chain_end(&v, chain, name, sizeof(name)) == 1 &&
+	    (chain->root.kind > ROOT_KERNEL || strnlen(name, sizeof(name)) == sizeof(name) ||
+	     chain->root.map))
+		abort();
+	free(chain);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1)
 		return 0;
-	switch (data[0] & 3) {
+	switch (data[0] & 7) {
 	case 0:
 		mended(data + 1, size - 1, stream);
 		break;
@@ -153,6 +181,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 2:
 		handshake(data + 1, size - 1, false);
+		break;
+	case 3:
+		chains(data + 1, size - 1);
 		break;
 	default:
 		bodies(data + 1, size - 1);

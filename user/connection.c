@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From options to a connection, and to its end. */
+#include "user/connection.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/commands.h"
+#include "user/discover.h"
+#include "user/lib/log.h"
+#include "user/session.h"
+
+enum { POLL_MS = 20, END_MS = 30000, QUEUE_BYTES = 4 << 20 };
+
+bool connection_is_address(const char *text)
+{
+	return !strncmp(text, "ssh://", 6) || !strncmp(text, "unix:", 5) || !strncmp(text, "tcp://", 6);
+}
+
+static int open_source(void *ctx, struct source **out, struct module_table *modules)
+{
+	struct connection *c = ctx;
+	int err = source_remote_open(out, &c->remote, modules);
+
+	c->source = err ? NULL : *out;
+	return err;
+}
+
+static int parse(struct connection *c, const char *text)
+{
+	const char *why;
+
+	if (!net_addr_parse(&c->remote.link.addr, text, &why))
+		return 0;
+	error("%s: %s: %s", c->options->command->name, text, why);
+	return -EINVAL;
+}
+
+static int check_ssh(struct connection *c, const char *text)
+{
+	const struct options *o = c->options;
+	struct remote_link_options *l = &c->remote.link;
+
+	if (l->addr.kind != NET_SSH) {
+		if (o->nr_args <= 1)
+			return 0;
+		error("%s: %s: a program can be started over ssh:// only", o->command->name, text);
+		return -EINVAL;
+	}
+	if (!l->addr.path[0] == (o->nr_args <= 1)) {
+		error("%s: %s: needs a process behind the host, or -- and a program", o->command->name, text);
+		return -EINVAL;
+	}
+	l->program = o->nr_args > 1 ? o->args + 1 : NULL;
+	return 0;
+}
+
+static int find_address(struct connection *c)
+{
+	const struct options *o = c->options;
+	struct remote_link_options *l = &c->remote.link;
+	const char *text = o->listen ? o->listen : o->nr_args ? o->args[0] : NULL;
+
+	if (!text == !o->discover || (o->listen && o->nr_args)) {
+		error("%s: needs one address, --listen ADDRESS or --discover; see 'heaptap help %s'",
+		      o->command->name, o->command->name);
+		return -EINVAL;
+	}
+	if (o->thin && !o->min_size && !o->max_size) {
+		error("%s: --thin needs --min-size or --max-size", o->command->name);
+		return -EINVAL;
+	}
+	if (o->discover ? discover_find(&l->addr) : parse(c, text) || check_ssh(c, text))
+		return -EINVAL;
+	l->is_listening = o->listen;
+	if (l->is_listening && l->addr.kind == NET_SSH) {
+		error("%s: %s: cannot listen at ssh", o->command->name, text);
+		return -EINVAL;
+	}
+	if (o->token_file && wire_token_read(c->token, o->token_file))
+		return -EINVAL;
+	l->token = o->token_file ? c->token : NULL;
+	if (l->addr.kind == NET_TCP && !l->token) {
+		error("%s: %s: needs --token-file FILE", o->command->name, text ? text : "--discover");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int connection_init(struct connection *c, const struct options *o)
+{
+	*c = (struct connection){ .options = o,
+				  .remote = { .tuning = session_tuning_of(o),
+					      .want_mmap = o->want_mmap,
+					      .no_cpp = o->no_cpp,
+					      .wants_exit_scan = o->scan != SCAN_NEVER,
+					      .link = { .queue_bytes = QUEUE_BYTES } } };
+	return find_address(c);
+}
+
+int connection_open(struct connection *c, struct session **out, struct outputs *outs)
+{
+	return session_new_told(out, c->options, outs, &source_remote, open_source, c);
+}
+
+void connection_round(struct connection *c, struct session *s)
+{
+	pid_t pid = source_remote_exiting(c->source);
+
+	if (!pid)
+		return;
+	session_scan_exiting(s, pid);
+	source_remote_let_exit(c->source);
+}
+
+void connection_stop(struct connection *c, struct session *s)
+{
+	u64 end_ms = remote_now_ms() + END_MS;
+
+	if (c->options->scan != SCAN_NEVER)
+		session_scan(s, NULL, true);
+	if (c->options->want_kill && session_kill(s))
+		debug("%s: kill not sent", c->options->command->name);
+	source_remote_stop(c->source);
+	while (!session_poll(s)) {
+		if (remote_now_ms() > end_ms) {
+			warn("%s: the other side does not stop", c->options->command->name);
+			break;
+		}
+		if (source_remote_exiting(c->source))
+			source_remote_let_exit(c->source);
+		remote_wait(session_wait_fd(s), POLL_MS);
+	}
+}
+
+int connection_status(const struct connection *c)
+{
+	const char *why = source_remote_why(c->source);
+
+	if (*why && source_remote_is_complete(c->source))
+		info("%s: %s", c->options->command->name, why);
+	else if (*why)
+		error("%s: %s", c->options->command->name, why);
+	if (!source_remote_is_started(c->source))
+		return *why ? STATUS_NO_TARGET : STATUS_DONE;
+	return source_remote_is_complete(c->source) ? STATUS_DONE : STATUS_UNTRUSTED;
+}
