@@ -72,6 +72,10 @@ struct source_ops {
 	const char *name;		    /* "bpf", "ptrace", "replay" */
 	const struct source_told_ops *told; /* NULL = its processes are this machine's */
 
+	/*
+	 * probe, create, attach: NULL in a source that is opened by a function of its own, and whose processes are
+	 * told by its records.
+	 */
 	/* Is it usable here? 0, or -errno with the reason in @caps. Touches no target. */
 	int (*probe)(struct caps *caps);
 

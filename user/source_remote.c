@@ -279,27 +279,6 @@ int source_remote_kill(struct source *s)
 	return source_remote_put(s, WIRE_KILL, NULL, 0);
 }
 
-static int probe(struct caps *caps)
-{
-	(void)caps;
-	return 0;
-}
-
-static int create(struct source **out, const struct source_options *options, const struct caps *caps)
-{
-	(void)out;
-	(void)options;
-	(void)caps;
-	return -EINVAL; /* it needs an address: source_remote_open() */
-}
-
-static int attach(struct source *s, struct target *t)
-{
-	(void)s;
-	(void)t;
-	return -EINVAL;
-}
-
 static int update(struct source *s, struct target *t)
 {
 	return stream_source_update(s->stream, t);
@@ -369,9 +348,6 @@ static const struct source_told_ops told = {
 const struct source_ops source_remote = {
 	.name = "remote",
 	.told = &told,
-	.probe = probe,
-	.create = create,
-	.attach = attach,
 	.update = update,
 	.wait_fd = wait_fd,
 	.poll = poll_records,

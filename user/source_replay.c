@@ -571,20 +571,6 @@ static struct process *find_process(struct source *s, pid_t pid)
 	return NULL;
 }
 
-static int probe(struct caps *caps)
-{
-	(void)caps;
-	return 0;
-}
-
-static int create(struct source **out, const struct source_options *options, const struct caps *caps)
-{
-	(void)out;
-	(void)options;
-	(void)caps;
-	return -EINVAL; /* it needs a file: source_replay_open() */
-}
-
 static int attach(struct source *s, struct target *t)
 {
 	return find_process(s, t->pid) ? 0 : -ESRCH;
@@ -677,8 +663,6 @@ static void detach(struct source *s)
 
 const struct source_ops source_replay = {
 	.name = "replay",
-	.probe = probe,
-	.create = create,
 	.attach = attach,
 	.update = update,
 	.wait_fd = wait_fd,

@@ -493,27 +493,6 @@ struct stream_progress source_stream_progress(const struct source *src)
 	return stream_progress(src->reader);
 }
 
-static int probe(struct caps *caps)
-{
-	(void)caps;
-	return 0;
-}
-
-static int create(struct source **out, const struct source_options *options, const struct caps *caps)
-{
-	(void)out;
-	(void)options;
-	(void)caps;
-	return -EINVAL; /* it needs a session: source_stream_new() */
-}
-
-static int attach(struct source *src, struct target *t)
-{
-	(void)src;
-	(void)t;
-	return -EOPNOTSUPP;
-}
-
 static int update(struct source *src, struct target *t)
 {
 	(void)src;
@@ -568,9 +547,6 @@ static void free_source(struct source *src)
 
 const struct source_ops source_stream = {
 	.name = "replay",
-	.probe = probe,
-	.create = create,
-	.attach = attach,
 	.update = update,
 	.wait_fd = wait_fd,
 	.poll = poll_records,

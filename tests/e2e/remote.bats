@@ -326,7 +326,7 @@ cut_and_mended() {
 	seen_and_lost
 	[ "$(field .lost.allocs)" -ge 1050 ]
 	[ "$(field .lost.frees)" -ge 1400 ]
-	is .scan.definite.blocks 0
+	is .scan.definite.blocks 0 || { field .notes; cat "$err" "$BATS_TEST_TMPDIR/serve.err"; return 1; }
 	# stacks seen before the cut and after it are one caller
 	[ "$(of_function step_allocates allocs)" -ge 1100 ]
 	untouched "$TARGET"
