@@ -304,6 +304,7 @@ seen_and_lost() {
 
 # cut_and_mended BACKEND
 cut_and_mended() {
+	own_libc
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
 	serving -b "$1" "$TARGET"
 	start_as proxy python3 "$NET/proxy.py" "$BATS_TEST_TMPDIR/net/p" "$SOCKET"
@@ -326,7 +327,7 @@ cut_and_mended() {
 	seen_and_lost
 	[ "$(field .lost.allocs)" -ge 1050 ]
 	[ "$(field .lost.frees)" -ge 1400 ]
-	is .scan.definite.blocks 0 || { field .notes; cat "$err" "$BATS_TEST_TMPDIR/serve.err"; return 1; }
+	is .scan.definite.blocks 0
 	# stacks seen before the cut and after it are one caller
 	[ "$(of_function step_allocates allocs)" -ge 1100 ]
 	untouched "$TARGET"

@@ -4,6 +4,16 @@
 
 NET=$ROOT/tests/net
 
+# own_libc: programs started from now on have a C library of their own, in which nobody else's uprobes can be: by ptrace they
+# would hide breakpoints
+own_libc() {
+	local libc
+	libc=$(ldd "$T/step" | awk '$1 == "libc.so.6" { print $3 }')
+	mkdir -p "$BATS_TEST_TMPDIR/libc"
+	cp "$libc" "$BATS_TEST_TMPDIR/libc/libc.so.6"
+	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/libc
+}
+
 # start_as NAME COMMAND...: as start, output to NAME.out and NAME.err
 start_as() {
 	local name=$1
