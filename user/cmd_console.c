@@ -8,6 +8,7 @@
 
 #include "user/attach.h"
 #include "user/commands.h"
+#include "user/connection.h"
 #include "user/console.h"
 #include "user/console_input.h"
 #include "user/control.h"
@@ -21,13 +22,19 @@ static bool is_number(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text);
 }
 
+/* Somewhere else? */
+static bool is_address(const struct options *o)
+{
+	return o->nr_args && connection_is_address(o->args[0]);
+}
+
 /* The recording that is meant, NULL if it is processes: numbers always, names where no file has them. */
 static const char *find_file(const struct options *o)
 {
 	const char *name = o->nr_args == 1 && o->targets.nr == 1 ? o->args[0] : NULL;
 	struct stat st;
 
-	if (!name || is_number(name))
+	if (!name || is_number(name) || is_address(o))
 		return NULL;
 	if (!strcmp(name, "-") || strchr(name, '/'))
 		return name;
@@ -79,17 +86,55 @@ static int report(struct console *c)
 	return options_have_rule(&c->options) ? session_show(c->session, 0, look_only, NULL) : 0;
 }
 
+/* Until tracing has begun over there, what can be asked is nothing. */
+static int open_address(struct console *c)
+{
+	if (connection_init(c->remote, &c->options))
+		return STATUS_USAGE;
+	if (connection_open(c->remote, &c->session, c->outs))
+		return STATUS_NO_TARGET;
+	c->has_source = true;
+	c->old_time_ns = console_now_ns();
+	while (!source_remote_is_started(c->remote->source) && c->has_source && !c->is_over)
+		console_round(c, false);
+	if (!c->options.quiet && source_remote_is_started(c->remote->source))
+		info("connected");
+	c->nr_running = session_running(c->session);
+	return STATUS_DONE;
+}
+
+static void end_here(struct console *c)
+{
+	if (c->has_source && c->options.scan != SCAN_NEVER)
+		session_scan(c->session, NULL, true);
+	session_stop(c->session);
+}
+
+static int end_there(struct console *c)
+{
+	if (c->has_source)
+		connection_stop(c->remote, c->session);
+	session_stop(c->session);
+	return connection_status(c->remote);
+}
+
 /* Tracing ends; reports are written where they were asked for. */
 static int finish(struct console *c)
 {
 	const struct options *o = &c->options;
 	bool wants_report = c->outs || options_have_rule(o);
+	int end = STATUS_DONE, status;
 
 	control_finish(c->control);
-	if (!c->path && c->has_source && o->scan != SCAN_NEVER && wants_report)
-		session_scan(c->session, NULL, true);
-	if (!c->path)
-		session_stop(c->session);
+	/* No verdict that nobody sees. */
+	if (!wants_report)
+		c->options.scan = SCAN_NEVER;
+	if (c->remote)
+		end = end_there(c);
+	else if (!c->path)
+		end_here(c);
+	if (c->remote && !source_remote_is_started(c->remote->source))
+		return end;
 	if (report(c))
 		return STATUS_UNTRUSTED;
 	/* Somebody who sits there has read what was wrong. */
@@ -97,7 +142,8 @@ static int finish(struct console *c)
 		return STATUS_USAGE;
 	if (!c->is_terminal && c->nr_failed)
 		return STATUS_UNTRUSTED;
-	return wants_report ? attach_status(o, c->session) : session_status(c->session);
+	status = wants_report ? attach_status(o, c->session) : session_status(c->session);
+	return status == STATUS_DONE ? end : status;
 }
 
 static int serve(struct console *c)
@@ -117,7 +163,7 @@ static int serve(struct console *c)
 
 static int open_and_serve(struct console *c)
 {
-	int status, err;
+	int status = STATUS_DONE, err;
 
 	/* Ctrl-C ends the reading of a file; in a trace it is a command's from the start. */
 	if (c->path) {
@@ -130,15 +176,18 @@ static int open_and_serve(struct console *c)
 		error("console: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;
 	}
-	status = c->path ? STATUS_DONE : open_processes(c);
+	if (!c->path)
+		status = c->remote ? open_address(c) : open_processes(c);
 	return status == STATUS_DONE ? serve(c) : status;
 }
 
 int cmd_console(const struct options *o)
 {
 	struct console c = { .options = *o, .path = find_file(o) };
+	struct connection remote = { .options = o };
 	int status = STATUS_USAGE, err = 0;
 
+	c.remote = is_address(o) ? &remote : NULL;
 	c.is_terminal = !o->execute.nr && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	if (o->outputs.nr)
 		err = outputs_new(&c.outs, &c.options, stdout);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/connection.h"
 #include "user/console_input.h"
 #include "user/control.h"
 #include "user/lib/cleanup.h"
@@ -31,6 +32,8 @@ static void take_events(struct console *c)
 		c->has_source = false;
 		return;
 	}
+	if (c->remote)
+		connection_round(c->remote, c->session);
 	if (++c->round % ALIVE_ROUNDS)
 		return;
 	running = session_running(c->session);

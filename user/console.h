@@ -8,6 +8,7 @@
 #include "user/console_parse.h"
 #include "user/options.h"
 
+struct connection;
 struct console_input;
 struct control;
 struct outputs;
@@ -22,6 +23,7 @@ struct console {
 	struct outputs *outs;	     /* of --output; NULL = none */
 	struct console_input *input; /* NULL = commands are those of --execute */
 	const char *path;	     /* of the recording; NULL = the processes run */
+	struct connection *remote;   /* borrowed; where they run, NULL = here */
 	FILE *out;		     /* what the command at hand prints goes here */
 	bool is_terminal;
 	bool is_over;	     /* no more commands */

@@ -382,6 +382,18 @@ static int find_victim(void *ctx, const struct report *r)
 	return 0;
 }
 
+static int kill_there(struct console *c, bool is_sure)
+{
+	int err;
+
+	if (!is_sure && !c->is_terminal)
+		return console_refuse(c, -EINVAL, "kill: without a terminal type 'kill yes'");
+	if (!is_sure && !console_ask(c, "end the target over there? (yes or no) "))
+		return 0;
+	err = session_kill(c->session);
+	return err ? console_refuse(c, err, "kill: %s", strerror(-err)) : 0;
+}
+
 int console_kill(struct console *c, size_t nr, char **words)
 {
 	bool is_sure = nr && !strcmp(words[nr - 1], "yes");
@@ -394,6 +406,9 @@ int console_kill(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL, "kill: %s: must be a PID", words[0]);
 	if (nr > 1U + is_sure)
 		return console_refuse(c, -EINVAL, "kill: %s: must be yes", words[1]);
+	/* Their numbers are those of another machine. */
+	if (c->remote)
+		return kill_there(c, is_sure);
 	v.pid = (pid_t)pid;
 	err = session_show(c->session, 0, find_victim, &v);
 	if (err)

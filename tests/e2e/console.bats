@@ -443,6 +443,34 @@ fate() {
 	untouched "$TARGET"
 }
 
+@test "console: on another machine: events, commands, a verdict, the end of the target" {
+	stepping
+	mkdir -m 700 sock
+	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" --allow-kill "$TARGET"
+	wait_for test -S sock/s
+	asking "unix:$PWD/sock/s" -q
+	step 'alloc 10 100'
+	wait_for has_blocks 10
+	ask stop
+	step 'free 3'
+	ask start
+	step 'alloc 2 10'
+	wait_for has_blocks 12
+	ask scan
+	has '10 blocks unsure'
+	ask reset
+	step 'alloc 3 10'
+	wait_for has_blocks 3
+	# A number here means another process than there.
+	ask "kill $$ yes"
+	wait_for gone "$TARGET"
+	wait_for fate 'has ended'
+	is_running $$
+	leave
+}
+
+has_blocks() { [ "$(live_blocks)" -eq "$1" ]; }
+
 @test "console: several processes, each by its number" {
 	spinning
 	first=$TARGET
