@@ -113,7 +113,7 @@ int cmd_diff(const struct options *o)
 
 	if (key == NR_DIFF_KEYS) {
 		error("diff: --sort: must be one of live-bytes live-blocks total-bytes total-blocks "
-		      "leaked-bytes");
+		      "leaked-bytes peak");
 		return STATUS_USAGE;
 	}
 	if (diff_new(&d)) {

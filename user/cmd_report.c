@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "user/commands.h"
+#include "user/lib/log.h"
 #include "user/options.h"
 #include "user/output.h"
 #include "user/session.h"
@@ -13,8 +14,14 @@ int cmd_report(const struct options *o)
 	struct session *s = NULL;
 	struct outputs *outs = NULL;
 	int status = STATUS_NO_TARGET;
-	int err = outputs_new(&outs, o, stdout);
+	int err;
 
+	if (o->events && (o->has_between || o->outputs.nr)) {
+		error("report: --events: lists all of them on standard output: not with --%s",
+		      o->has_between ? "between" : "output");
+		return STATUS_USAGE;
+	}
+	err = outputs_new(&outs, o, stdout);
 	if (err)
 		return STATUS_USAGE;
 	err = session_new_replay(&s, o, outs, o->args[0]);
@@ -24,7 +31,8 @@ int cmd_report(const struct options *o)
 		status = STATUS_IMPOSSIBLE;
 	if (err)
 		goto out;
-	status = session_report(s) ? STATUS_UNTRUSTED : session_status(s);
+	err = o->events ? session_finish_events(s) : session_report(s);
+	status = err ? STATUS_UNTRUSTED : session_status(s);
 out:
 	session_free(s);
 	outputs_free(outs);

@@ -110,6 +110,7 @@ static void add_numbers(struct diff_numbers *to, const struct diff_numbers *n)
 	to->allocs += n->allocs;
 	to->leaked_bytes += n->leaked_bytes;
 	to->leaked_blocks += n->leaked_blocks;
+	to->peak_bytes += n->peak_bytes;
 }
 
 /* The caller at hand is whole. */
@@ -262,6 +263,7 @@ static int on_stack_member(struct reading *r, const char *key, enum json_token t
 		{ "live_blocks", offsetof(struct diff_numbers, live_blocks) },
 		{ "alloc_bytes", offsetof(struct diff_numbers, alloc_bytes) },
 		{ "allocs", offsetof(struct diff_numbers, allocs) },
+		{ "peak_bytes", offsetof(struct diff_numbers, peak_bytes) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -309,6 +311,8 @@ static int on_process_member(struct reading *r, const char *key, enum json_token
 		return read_object(r, token, on_lost_member);
 	if (!strcmp(key, "scan"))
 		r->diff->totals[r->side].nr_scanned += token == JSON_OBJECT_BEGIN;
+	if (!strcmp(key, "comm") && token == JSON_STRING && r->diff->totals[r->side].nr_processes == 1)
+		copy_text(r->diff->totals[r->side].comm, sizeof(r->diff->totals[r->side].comm), r->json.text);
 	return skip(r, token);
 }
 
@@ -324,6 +328,8 @@ static int on_report_member(struct reading *r, const char *key, enum json_token 
 		return wrong(r, "is no report of the schema heaptap-report/1");
 	if (!strcmp(key, "processes"))
 		return read_array(r, token, on_process);
+	if (!strcmp(key, "duration_ns"))
+		return read_number(r, token, &r->diff->totals[r->side].duration_ns);
 	return skip(r, token);
 }
 
@@ -363,6 +369,7 @@ static const struct {
 	[DIFF_TOTAL_BYTES] = { "total-bytes", offsetof(struct diff_numbers, alloc_bytes) },
 	[DIFF_TOTAL_BLOCKS] = { "total-blocks", offsetof(struct diff_numbers, allocs) },
 	[DIFF_LEAKED_BYTES] = { "leaked-bytes", offsetof(struct diff_numbers, leaked_bytes) },
+	[DIFF_PEAK] = { "peak", offsetof(struct diff_numbers, peak_bytes) },
 };
 
 enum diff_key diff_key_find(const char *name)
@@ -408,4 +415,15 @@ const struct diff_row *const *diff_rows(struct diff *d, enum diff_key key, size_
 			list[(*nr)++] = &d->rows[i];
 	qsort_r(list, *nr, sizeof(*list), compare, &key);
 	return list;
+}
+
+enum diff_key diff_key_for(struct diff *d, enum diff_key key)
+{
+	size_t nr;
+
+	diff_rows(d, key, &nr);
+	if (nr || key != DIFF_LIVE_BYTES)
+		return key;
+	diff_rows(d, DIFF_LIVE_BLOCKS, &nr);
+	return nr ? DIFF_LIVE_BLOCKS : DIFF_TOTAL_BYTES;
 }

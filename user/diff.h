@@ -11,6 +11,7 @@ struct diff_numbers {
 	u64 live_bytes, live_blocks;
 	u64 alloc_bytes, allocs;
 	u64 leaked_bytes, leaked_blocks; /* definite and indirect */
+	u64 peak_bytes;			 /* held when the process had its peak */
 };
 
 /* A caller in both reports; one that is in one only has zeros in the other. */
@@ -23,6 +24,8 @@ struct diff_row {
 struct diff_totals {
 	struct diff_numbers numbers;
 	size_t nr_processes, nr_scanned;
+	char comm[32]; /* of the first one */
+	u64 duration_ns;
 	u64 lost; /* events */
 };
 
@@ -45,6 +48,7 @@ enum diff_key {
 	DIFF_TOTAL_BYTES,
 	DIFF_TOTAL_BLOCKS,
 	DIFF_LEAKED_BYTES,
+	DIFF_PEAK,
 	NR_DIFF_KEYS
 };
 
@@ -62,7 +66,16 @@ struct diff_totals diff_totals(const struct diff *d, u32 side);
 /* Second minus first. */
 s64 diff_change(const struct diff_row *row, enum diff_key key);
 
-/* Both write all of it, the text at most @top rows (0 = all). @names are those of the files. 0 or -errno. */
+/*
+ * What the text is sorted by when @key is wanted: total-bytes in place of live-bytes if nothing that is live has changed,
+ * as in programs that free all they have.
+ */
+enum diff_key diff_key_for(struct diff *d, enum diff_key key);
+
+/*
+ * Both write all of it, the text at most @top rows (0 = all) of those that gained and as many of those that lost. @names
+ * are those of the files. 0 or -errno.
+ */
 int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top,
 		    const char *const names[2]) __must_check;
 int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *const names[2]) __must_check;

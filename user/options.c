@@ -235,6 +235,9 @@ const struct option_row option_rows[] = {
 	  .help = "count only what was allocated from FROM to TO, as it was at AT (TO); each is a time since "
 		  "the "
 		  "start (10s, 1m30s), the name of a marker, start, or end" },
+	{ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
+	  .help = "list the events in words on stdout, for people and for report itself, in place of a "
+		  "report" },
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE),
 	  .help = "give a recording up that needs more memory, if that is also more than 64 times the file "

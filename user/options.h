@@ -46,6 +46,7 @@ struct options {
 	u32 depth;		      /* frames per stack */
 	u64 interval_ns, duration_ns; /* 0 = none */
 	struct option_list outputs;
+	bool events;	  /* report: list them instead */
 	bool has_between; /* report: only of what was allocated then */
 	struct span between;
 	const char *record;	    /* file of events */

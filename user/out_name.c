@@ -48,6 +48,7 @@ int out_expand(const char *pattern, const struct out_values *v, char out[NAME_MA
 {
 	size_t used = 0;
 
+	*out = '\0';
 	for (const char *p = pattern; *p; p++) {
 		char text[32] = { *p };
 

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "user/event_list.h"
 #include "user/heap.h"
 #include "user/leaks.h"
 #include "user/leaks_why.h"
@@ -25,6 +26,7 @@
 enum { TIME_SHIFT = 10 /* about a microsecond */ };
 
 struct recorder {
+	struct event_list *list;      /* owned; in place of all below */
 	struct record_file *file;     /* owned */
 	struct stream_writer *writer; /* owned */
 	u32 depth;
@@ -65,11 +67,19 @@ int recorder_new(struct recorder **out, const struct options *o)
 	int err;
 
 	*out = NULL;
-	if (!o->record)
+	if (!o->record && !o->events)
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
+	if (o->events) {
+		err = event_list_new(&r->list, stdout);
+		if (err)
+			free(r);
+		else
+			*out = r;
+		return err;
+	}
 	wo.ctx = r;
 	r->depth = o->depth;
 	r->part_bytes = o->record_size;
@@ -140,6 +150,7 @@ void recorder_free(struct recorder *r)
 {
 	if (!r)
 		return;
+	event_list_free(r->list);
 	if (r->is_open) {
 		put(r, STREAM_END,
 		    &(struct stream_end){ .time_ns = clock_ns(CLOCK_MONOTONIC),
@@ -170,7 +181,7 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan)
 				      .backend = backend };
 	struct utsname names;
 
-	if (!r)
+	if (!r || r->list)
 		return;
 	r->is_open = true;
 	r->part_start_ns = hello.mono_ns;
@@ -220,6 +231,8 @@ void recorder_maps(struct recorder *r, const struct target *t)
 {
 	const struct mapping_list *list = &t->maps;
 
+	if (r && r->list)
+		event_list_process(r->list, t);
 	if (!is_open(r))
 		return;
 	for (size_t i = 0; i < list->nr; i++)
@@ -254,6 +267,8 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 				      .exe = t->exe };
 	struct proc_status status;
 
+	if (r && r->list)
+		event_list_process(r->list, t);
 	if (!is_open(r))
 		return;
 	if (!proc_read_status(&status, t->pid)) {
@@ -270,13 +285,17 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 
 void recorder_event(struct recorder *r, const struct event_header *rec, size_t len)
 {
-	if (is_open(r))
+	if (r && r->list)
+		event_list_event(r->list, rec);
+	else if (is_open(r))
 		check(r, stream_write_event(r->writer, rec, len));
 }
 
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
 {
-	if (is_open(r))
+	if (r && r->list)
+		event_list_losses(r->list, pid, l);
+	else if (is_open(r))
 		put(r, STREAM_LOSSES,
 		    &(struct stream_losses){ .pid = (u32)pid,
 					     .flags = flags,
@@ -408,7 +427,9 @@ void recorder_mark_report(struct recorder *r)
 
 void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
 {
-	if (is_open(r))
+	if (r && r->list)
+		event_list_mark(r->list, time_ns, text);
+	else if (is_open(r))
 		put(r, STREAM_MARK,
 		    &(struct stream_mark_record){
 			    .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
@@ -492,6 +513,11 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 		     human_bytes(r->nr_bytes + written.bytes).text);
 	if (written.nr_dropped_stacks)
 		warn("record: %s stacks were too many for it", human_count(written.nr_dropped_stacks).text);
+}
+
+int recorder_finish_list(struct recorder *r)
+{
+	return r && r->list ? event_list_finish(r->list) : 0;
 }
 
 bool recorder_has_failed(const struct recorder *r)

@@ -19,7 +19,10 @@ struct target;
  */
 struct recorder;
 
-/* By --record and its like; *@out stays NULL without it. Nothing is created yet. 0, or -errno, logged. */
+/*
+ * By --record and its like; *@out stays NULL without it. Nothing is created yet. With --events it is a list of the
+ * events on standard output (user/event_list.h). 0, or -errno, logged.
+ */
 int recorder_new(struct recorder **out, const struct options *o) __must_check;
 
 /* Only what is wrong with the name, as recorder_new(). 0, or -errno, logged. */
@@ -68,6 +71,9 @@ bool recorder_has_stack(const struct recorder *r, u64 stack);
 
 /* Tracing has ended at @time_ns, after @duration_ns. Nothing can be added any more. */
 void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns);
+
+/* Of --events: flush. 0, or the -errno of what could not be written. */
+int recorder_finish_list(struct recorder *r) __must_check;
 
 /* Something is being recorded. */
 bool recorder_is_open(const struct recorder *r);

@@ -303,20 +303,6 @@ int report_leak_rows(const struct report_row *rows, size_t nr, const struct repo
 	return 0;
 }
 
-static const char *const end_words[] = {
-	[STACK_COMPLETE] = NULL,
-	[STACK_DEPTH] = "depth",
-	[STACK_NO_INFO] = "no-unwind-info",
-	[STACK_UNSUPPORTED] = "unsupported",
-	[STACK_UNREADABLE] = "unreadable",
-	[STACK_NOT_GROWING] = "not-growing",
-	[STACK_UNMAPPED] = "unmapped",
-	[STACK_LIMIT] = "limit",
-	[STACK_GUESSED] = "frame-pointers",
-	[STACK_STALE] = "stale-mappings",
-};
-_Static_assert(ARRAY_SIZE(end_words) == NR_STACK_ENDS, "a word for each end");
-
 const struct stack *report_stack(const struct report_process *p, const struct report_row *row,
 				 const char **truncated)
 {
@@ -331,7 +317,7 @@ const struct stack *report_stack(const struct report_process *p, const struct re
 	if (!s)
 		*truncated = "lost";
 	else
-		*truncated = s->end < NR_STACK_ENDS ? end_words[s->end] : "unsupported";
+		*truncated = s->end == STACK_COMPLETE ? NULL : stack_end_word(s->end);
 	return s;
 }
 

@@ -260,6 +260,8 @@ static int add_image(struct session *s, const struct target *old, struct process
 		return err;
 	err = s->is_replayed ? target_copy(&(*out)->target, old)
 			     : target_new_child(&(*out)->target, old, old->pid, false);
+	if (!err && s->ops->image)
+		err = s->ops->image(s->source, (*out)->target);
 	if (!err)
 		err = session_begin_check(s, *out);
 	if (err)
@@ -310,9 +312,31 @@ static int on_maps(struct session *s, struct process *p, const struct event_head
 	return 0;
 }
 
+static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = (u32)pid, .tid = (u32)pid },
+					   .time_ns = time_ns,
+					   .exit_status = (u32)status };
+	struct process *p = session_find(s, pid);
+
+	if (!p)
+		return;
+	heap_end(p->heap);
+	session_read_losses(s, p);
+	recorder_event(s->recorder, &end.h, sizeof(end));
+	p->target->has_exited = true;
+	p->target->exit_status = status;
+	p->is_over = true;
+	p->is_hidden = p->is_hidden || (p->is_image && !p->target->exe[0] && p->nr_events == 0);
+	if (s->ops->forget)
+		s->ops->forget(s->source, pid);
+}
+
 static int on_end(struct session *s, struct process *p, const struct event_header *rec)
 {
-	session_ended(s, p->target->pid, (int)((const struct process_event *)rec)->exit_status);
+	const struct process_event *ev = (const struct process_event *)rec;
+
+	end_process(s, p->target->pid, (int)ev->exit_status, s->is_replayed ? ev->time_ns : source_now(s));
 	return 0;
 }
 
@@ -672,22 +696,7 @@ int session_poll(struct session *s)
 
 void session_ended(struct session *s, pid_t pid, int status)
 {
-	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = (u32)pid, .tid = (u32)pid },
-					   .time_ns = source_now(s),
-					   .exit_status = (u32)status };
-	struct process *p = session_find(s, pid);
-
-	if (!p)
-		return;
-	heap_end(p->heap);
-	session_read_losses(s, p);
-	recorder_event(s->recorder, &end.h, sizeof(end));
-	p->target->has_exited = true;
-	p->target->exit_status = status;
-	p->is_over = true;
-	p->is_hidden = p->is_hidden || (p->is_image && !p->target->exe[0] && p->nr_events == 0);
-	if (s->ops->forget)
-		s->ops->forget(s->source, pid);
+	end_process(s, pid, status, source_now(s));
 }
 
 size_t session_running(struct session *s)
@@ -729,6 +738,18 @@ void session_stop(struct session *s)
 		session_read_losses(s, s->processes[i]);
 	recorder_end(s->recorder, s->stop_ns, s->start_ns ? s->stop_ns - s->start_ns : 0);
 	caps_settle();
+}
+
+int session_finish_events(struct session *s)
+{
+	int err;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		session_read_losses(s, s->processes[i]);
+	err = recorder_finish_list(s->recorder);
+	if (err)
+		error("%s: standard output: %s", s->options->command->name, strerror(-err));
+	return err;
 }
 
 int session_status(struct session *s)

@@ -129,5 +129,8 @@ int session_aside(void *ctx, int (*work)(void *arg), void *arg);
  */
 int session_findings(const struct session *s);
 
+/* The list of events that was asked for in place of reports is complete. 0 or -errno, logged. */
+int session_finish_events(struct session *s) __must_check;
+
 /* An exit status: STATUS_UNTRUSTED if a process lost events, else STATUS_DONE. */
 int session_status(struct session *s);

@@ -70,8 +70,10 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	int err;
 
 	/* A file in words has said beforehand what it knows of the child, a recording will. */
-	if (!s->ops->fork && child)
+	if (!s->ops->fork && child) {
+		recorder_event(s->recorder, rec, sizeof(struct process_event));
 		return child != parent ? copy_books(s, child, parent) : 0;
+	}
 	/* Its number is another one's now. */
 	if (child)
 		child->is_over = true;

@@ -117,8 +117,14 @@ static int add_replayed(struct session *s)
 		err = session_begin_check(s, p);
 		if (err)
 			return err;
+		recorder_process(s->recorder, t, 0);
 	}
 	return 0;
+}
+
+static void on_mark(void *ctx, u64 time_ns, const char *name)
+{
+	session_mark(ctx, time_ns, name);
 }
 
 static int read_words(struct session *s, FILE *in, const char *path)
@@ -127,6 +133,8 @@ static int read_words(struct session *s, FILE *in, const char *path)
 
 	s->ops = &source_replay;
 	err = source_replay_read(&s->source, in, path, s->modules);
+	if (!err)
+		source_replay_set_marker(s->source, on_mark, s);
 	if (!err)
 		err = add_replayed(s);
 	while (!err && !source_replay_is_done(s->source))

@@ -111,6 +111,8 @@ struct source_ops {
 	int (*fork)(struct source *s, struct target *t);
 	/* The name of the program that it executed last, if any: it may have ended. May be NULL. */
 	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
+	/* What the file says of the program that @t, a new image, is; where only the file knows. 0 or -ENOMEM. */
+	int (*image)(struct source *s, struct target *t);
 	/* It has ended, its last record been delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
 	/* Totals since attach. */

@@ -7,7 +7,7 @@
 #include "user/source.h"
 
 /*
- * Made by source_replay_open() instead of create(): the whole file (format: source_replay.c) is read and
+ * Made by source_replay_open() instead of create(): the whole file (format: source_replay_read.c) is read and
  * checked there. attach() finds the process in the file or gives -ESRCH; update() does nothing;
  * poll() delivers the records of all processes in the order of the file, never waits, and gives 0 at the end.
  */
@@ -26,6 +26,10 @@ int source_replay_read(struct source **out, FILE *in, const char *path,
 
 /* Process number @i of the file with its mappings, NULL behind the last. Owned by the source. */
 struct target *source_replay_target(struct source *s, size_t i);
+
+/* Call @on_mark for markers, in the order of the file. */
+typedef void (*source_replay_mark_fn)(void *ctx, u64 time_ns, const char *name);
+void source_replay_set_marker(struct source *s, source_replay_mark_fn on_mark, void *ctx);
 
 /* True when poll() has delivered everything. */
 bool source_replay_is_done(const struct source *s);

@@ -300,3 +300,17 @@ u64 stack_table_memory(const struct stack_table *t)
 {
 	return t->budget.used;
 }
+
+const char *stack_end_word(u8 end)
+{
+	static const char *const words[] = {
+		[STACK_COMPLETE] = "complete",	    [STACK_DEPTH] = "depth",
+		[STACK_NO_INFO] = "no-unwind-info", [STACK_UNSUPPORTED] = "unsupported",
+		[STACK_UNREADABLE] = "unreadable",  [STACK_NOT_GROWING] = "not-growing",
+		[STACK_UNMAPPED] = "unmapped",	    [STACK_LIMIT] = "limit",
+		[STACK_GUESSED] = "frame-pointers", [STACK_STALE] = "stale-mappings",
+	};
+	_Static_assert(ARRAY_SIZE(words) == NR_STACK_ENDS, "a word for each end");
+
+	return end < NR_STACK_ENDS ? words[end] : "unsupported";
+}

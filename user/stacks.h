@@ -55,3 +55,6 @@ size_t stack_count(const struct stack_table *t);
 
 /* Bytes of memory that the table uses now. */
 u64 stack_table_memory(const struct stack_table *t);
+
+/* An enum stack_end in one word, as reports and lists of events have it. */
+const char *stack_end_word(u8 end);

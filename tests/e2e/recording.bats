@@ -246,7 +246,8 @@ same_for() {
 	"$HEAPTAP" diff --json a.heaptap b.heaptap >recordings.json
 	"$HEAPTAP" diff --json a.json b.json >reports.json
 	"$HEAPTAP" diff --json b.json a.heaptap >back.json
-	diff <(jq 'del(.a.file, .b.file)' recordings.json) <(jq 'del(.a.file, .b.file)' reports.json)
+	same='del(.["a", "b"]["file", "duration_ns"])'
+	diff <(jq "$same" recordings.json) <(jq "$same" reports.json)
 	live() { jq '[.processes[].totals.live_bytes] | add' "$1"; }
 	[ "$(jq '[.callers[].live_bytes] | add' reports.json)" -eq $(($(live b.json) - $(live a.json))) ]
 	[ "$(jq '[.callers[].live_bytes] | add' back.json)" -eq $(($(live a.json) - $(live b.json))) ]

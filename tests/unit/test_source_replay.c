@@ -236,7 +236,7 @@ static void test_to_books(void **state)
 /* @line, third after two good ones, is refused with @why. */
 static void refuse(const char *line, const char *why)
 {
-	char text[5000];
+	char text[20000];
 	struct replay r;
 	char *end;
 
@@ -253,7 +253,7 @@ static void refuse(const char *line, const char *why)
 
 static void test_bad_lines(void **state)
 {
-	char line[4200] = "# ";
+	char line[16500] = "# ";
 
 	(void)state;
 	refuse("bogus 1 2", "'bogus' is no kind of record");
@@ -277,10 +277,14 @@ static void test_bad_lines(void **state)
 	refuse("map 10 0x5000 0x6000 0 /x 0G", "build ID");
 	refuse("stack 1 10 complete 0x10", "stack ids begin with 2");
 	refuse("stack 2 10 finished 0x10", "'finished' is not the end of a stack");
+	refuse("thread 11 1 x", "no process line for pid 11");
+	refuse("allocator 10 glibc /no/such", "is in no map line before");
+	refuse("function 7 0 a b", "7 is too large");
+	refuse("mark x here", "'x' is not a number");
 	refuse("exit 10 0 later", "'later' does not belong here");
 	refuse("\x1b[2J", "\\x1b[2J");
 	memset(line + 2, 'x', sizeof(line) - 3);
-	refuse(line, "longer than 4094 bytes");
+	refuse(line, "longer than 16382 bytes");
 	strcpy(line, "stack 2 10 complete");
 	for (int i = 0; i <= STACK_MAX_FRAMES; i++)
 		strcat(line, " 0x10");

@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The events of a recording as text: a report on them is the report on the recording.
+
+load ../lib/common
+
+setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
+
+# But times, the order of processes and their allocators: a list names both before they begin.
+# shellcheck disable=SC2016
+SAME='del(.backend, .time_ns, .duration_ns) | .processes[] |= del(.totals.peak_time_ns) | .processes |= sort_by(.pid, .comm) | .processes[1:] |= map(del(.allocators))'
+
+# round_trip RUN-OPTIONS... -- PROGRAM...
+round_trip() {
+	"$HEAPTAP" run -q --no-scan --force -w r.heaptap -o live.json "$@" >program.out 2>program.err
+	"$HEAPTAP" report -q --force -o recorded.json r.heaptap
+	"$HEAPTAP" report --events r.heaptap >events.txt
+	"$HEAPTAP" report -q --force -o listed.json events.txt
+	jq -e '.processes[0].totals.allocs > 0' listed.json
+	diff <(jq -S "$SAME" recorded.json) <(jq -S "$SAME" listed.json) >differences || { head -40 differences; return 1; }
+	# And once more.
+	"$HEAPTAP" report --events events.txt >again.txt
+	"$HEAPTAP" report -q --force -o again.json again.txt
+	diff <(jq -S "$SAME" recorded.json) <(jq -S "$SAME" again.json) >differences || { head -40 differences; return 1; }
+}
+
+@test "events: their list gives the report of the recording: leaks, operators, failures" {
+	round_trip -- "$T/leak"
+	round_trip -- "$T/operators"
+	round_trip -- "$T/failed"
+}
+
+@test "events: the same: threads, mappings that change, mmap" {
+	round_trip -- "$T/threads" 4 1000
+	round_trip -- "$T/dlopen" "$T"
+	round_trip --mmap -- "$T/mmap"
+}
+
+@test "events: the same: programs of a shell, by fork and exec" {
+	with_bpf_only "--follow"
+	round_trip -f -- sh -c 'ls / >/dev/null; (exec ls -l /usr >/dev/null); true'
+	for kind in fork exec exit; do
+		grep -q "^$kind [0-9]" events.txt
+	done
+}
+
+@test "events: the same: exec, names with spaces, a custom allocator" {
+	round_trip -- "$T/exec" "$T/exitcodes" exit 0
+	grep -q "^exec [0-9]* exitcodes .*/exitcodes [0-9]*$" events.txt
+	cp "$T/leak" './le ak\ #1'
+	round_trip -- './le ak\ #1'
+	grep -q '^process [0-9]* le\\x20ak\\\\\\x20\\x231 ' events.txt
+	round_trip --alloc malloc=my_alloc,free=my_free -- "$T/custom"
+	grep -q '^function 0 4 my_alloc ' events.txt
+}
+
+@test "events: with losses" {
+	"$HEAPTAP" run -q --no-scan --ring-size 4096 -w r.heaptap -o live.json -- "$T/threads" 8 20000 >out 2>err || [ "$?" -eq 5 ]
+	status=0
+	"$HEAPTAP" report --events r.heaptap >events.txt || status=$?
+	[ "$status" -eq 5 ]
+	[ "$(grep '^lost' events.txt | awk '{ n += $3 } END { print n }')" -eq "$(jq '.processes[0].lost.allocs' live.json)" ]
+}
+
+@test "events: a marker is there, and --between works on the list" {
+	stepping
+	start "$HEAPTAP" attach -w r.heaptap -o whole.json "$TARGET"
+	TAP=$PID
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap.err"
+	step "alloc 3 10"
+	"$HEAPTAP" mark "$TARGET" "the middle"
+	step "alloc 4 10"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	"$HEAPTAP" report --events r.heaptap >events.txt
+	grep -q '^mark [0-9]* the\\x20middle$' events.txt
+	"$HEAPTAP" report -q -o part.json --between "the middle,end" events.txt
+	jq -e '.processes[0].totals.allocs == 4' part.json
+}
+
+@test "events: only on standard output, which may be full" {
+	"$HEAPTAP" run -q --no-scan -w r.heaptap -o live.json -- "$T/leak" >program.out
+	for wrong in "--between 1s,2s" "-o x.json"; do
+		status=0
+		# shellcheck disable=SC2086
+		"$HEAPTAP" report --events $wrong r.heaptap >out 2>err || status=$?
+		[ "$status" -eq 2 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ]
+	done
+	status=0
+	"$HEAPTAP" report --events r.heaptap >/dev/full 2>err || status=$?
+	[ "$status" -eq 5 ]
+	grep -q 'standard output: No space left' err
+}
