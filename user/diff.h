@@ -67,14 +67,14 @@ struct diff_totals diff_totals(const struct diff *d, u32 side);
 s64 diff_change(const struct diff_row *row, enum diff_key key);
 
 /*
- * What the text is sorted by when @key is wanted: total-bytes in place of live-bytes if nothing that is live has changed,
- * as in programs that free all they have.
+ * What the text is sorted by when @key is wanted: total-bytes in place of live-bytes if nothing that is live has
+ * changed, as in programs that free all they have.
  */
 enum diff_key diff_key_for(struct diff *d, enum diff_key key);
 
 /*
- * Both write all of it, the text at most @top rows (0 = all) of those that gained and as many of those that lost. @names
- * are those of the files. 0 or -errno.
+ * Both write all of it, the text at most @top rows (0 = all) of those that gained and as many of those that lost.
+ * @names are those of the files. 0 or -errno.
  */
 int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top,
 		    const char *const names[2]) __must_check;
