@@ -38,7 +38,7 @@ static int add_mark(struct comparing *c, const struct leak_mark *mark)
 	struct leak_mark *list;
 
 	if (c->now.nr == c->max) {
-		c->max = c->max ? c->max * 2 : 64;
+		c->max += c->max / 4 + 64;
 		list = reallocarray(c->now.list, c->max, sizeof(*list));
 		if (!list)
 			return -ENOMEM;
@@ -94,7 +94,7 @@ static int compare(struct comparing *c, const struct scan_block_info *info)
 		add(&c->leaks->fresh, info->size);
 	if (c->bits && is_marked != (c->kinds == LEAKS_LEAKED))
 		leave_out(c, info, block.row);
-	return add_mark(c, &mark);
+	return before->is_last ? 0 : add_mark(c, &mark);
 }
 
 static int visit(void *ctx, const struct scan_block_info *info)

@@ -25,6 +25,7 @@ struct leak_marks {
 	struct leak_mark *list; /* owned; by address */
 	size_t nr;
 	bool has_scan;
+	bool is_last; /* the scan that comes is: of it nothing is kept */
 };
 
 void leak_marks_fini(struct leak_marks *marks);

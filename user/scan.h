@@ -44,8 +44,11 @@ struct scan_options {
 /* The books, as heap_for_each_block() shows them; in any order. A heap: scan_books_of(). */
 struct scan_books {
 	const void *ctx;
+	u64 nr_blocks; /* about so many; 0 = not known */
 	int (*for_each)(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
 			void *visit_ctx);
+	/* The block at @addr, if that is quicker than to go over all. NULL: there is no such way. */
+	bool (*find)(const void *ctx, taddr_t addr, struct heap_block *out);
 	/*
 	 * For is_partial, at the moment of the stop: bytes that blocks have covered since the books began. No
 	 * block from before can be there. NULL, or it returns NULL: not known.

@@ -35,6 +35,16 @@ u64 scan_block_size(const struct scan *s, u32 block)
 	return lo < s->nr_big && s->big[lo].addr == addr ? s->big[lo].size : BLOCK_BIG;
 }
 
+void scan_use_huge_pages(void *p, size_t len, bool is_filled)
+{
+	uintptr_t start = ((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	uintptr_t end = ((uintptr_t)p + len) / HUGE_PAGE * HUGE_PAGE;
+
+	/* An advice: where it fails, lookups are slower. */
+	if (start < end && madvise((void *)start, end - start, MADV_HUGEPAGE) == 0 && is_filled)
+		madvise((void *)start, end - start, COLLAPSE_ADVICE);
+}
+
 /* While blocks are added: their number and room. */
 struct adding {
 	struct scan *s;
@@ -63,22 +73,29 @@ static int make_block(struct scan *s, struct scan_block *b, taddr_t addr, u64 si
 	return size < BLOCK_BIG ? 0 : add_big(s, addr, size);
 }
 
+static int make_room(struct adding *a)
+{
+	struct scan *s = a->s;
+	/* Grows by an eighth: large arrays move by remapping, and little is left over. */
+	size_t larger = a->capacity ? a->capacity + a->capacity / 8 : s->books.nr_blocks + FIRST_BLOCKS;
+	struct scan_block *blocks = realloc(s->blocks, larger * sizeof(*blocks));
+
+	if (!blocks)
+		return -ENOMEM;
+	s->blocks = blocks;
+	a->capacity = larger;
+	scan_use_huge_pages(blocks + s->nr, (larger - s->nr) * sizeof(*blocks), false);
+	return 0;
+}
+
 static int add_block(void *ctx, const struct heap_block *block)
 {
 	struct adding *a = ctx;
 	struct scan *s = a->s;
 	u8 flags = block->is_unsure ? BLOCK_TAINTED : 0;
 
-	if (s->nr == a->capacity) {
-		/* Grows by a quarter: large arrays move by remapping, and little is left over. */
-		size_t larger = a->capacity ? a->capacity + a->capacity / 4 : FIRST_BLOCKS;
-		struct scan_block *blocks = realloc(s->blocks, larger * sizeof(*blocks));
-
-		if (!blocks)
-			return -ENOMEM;
-		s->blocks = blocks;
-		a->capacity = larger;
-	}
+	if (s->nr == a->capacity && make_room(a))
+		return -ENOMEM;
 	if (s->nr == BLOCK_NONE - 1)
 		return -EOVERFLOW;
 	if (block->time_ns < s->first_ns)
@@ -343,16 +360,6 @@ u32 scan_find_start(const struct scan *s, taddr_t addr)
 	return i != BLOCK_NONE && s->blocks[i].addr == addr ? i : BLOCK_NONE;
 }
 
-void scan_use_huge_pages(void *p, size_t len)
-{
-	uintptr_t start = ((uintptr_t)p + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	uintptr_t end = ((uintptr_t)p + len) / HUGE_PAGE * HUGE_PAGE;
-
-	/* An advice: where it fails, lookups are slower. */
-	if (start < end && madvise((void *)start, end - start, MADV_HUGEPAGE) == 0)
-		madvise((void *)start, end - start, COLLAPSE_ADVICE);
-}
-
 int scan_new(struct scan **out, const struct scan_books *books, const struct scan_options *options)
 {
 	struct scan *s = calloc(1, sizeof(*s));
@@ -375,7 +382,7 @@ int scan_new(struct scan **out, const struct scan_books *books, const struct sca
 	exact = realloc(s->blocks, (s->nr ? s->nr : 1) * sizeof(*s->blocks));
 	if (exact)
 		s->blocks = exact;
-	scan_use_huge_pages(s->blocks, s->nr * sizeof(*s->blocks));
+	scan_use_huge_pages(s->blocks, s->nr * sizeof(*s->blocks), true);
 	*out = s;
 	return 0;
 }

@@ -8,6 +8,11 @@ static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct 
 	return heap_for_each_block(ctx, visit, visit_ctx);
 }
 
+static bool find(const void *ctx, taddr_t addr, struct heap_block *out)
+{
+	return heap_find(ctx, addr, out);
+}
+
 static const struct cover_map *cover(const void *ctx)
 {
 	return heap_cover(ctx);
@@ -15,5 +20,9 @@ static const struct cover_map *cover(const void *ctx)
 
 struct scan_books scan_books_of(const struct heap *heap, bool has_all)
 {
-	return (struct scan_books){ .ctx = heap, .for_each = for_each, .cover = has_all ? cover : NULL };
+	return (struct scan_books){ .ctx = heap,
+				    .nr_blocks = heap_totals(heap).live_blocks,
+				    .for_each = for_each,
+				    .find = find,
+				    .cover = has_all ? cover : NULL };
 }

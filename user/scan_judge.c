@@ -17,7 +17,10 @@
  * searching again from the starts, last one first: what is seen before its turn is no leader.
  */
 
-enum { FILTER_BITS = 20 };
+enum {
+	FILTER_BITS = 20,
+	FEW = 16, /* one block in so many lost: asking for each is quicker than going over all */
+};
 
 /* Roots that point to the middle in a way that counts as the start. Known only now: the block was read after. */
 static void lift_roots(struct scan *s)
@@ -47,17 +50,37 @@ static u32 filter_bit(taddr_t addr)
 }
 
 /* Age in ms since the oldest block, saturated: 49 days. */
+static u32 age_of(const struct scan *s, const struct heap_block *block)
+{
+	u64 ms = block->time_ns < s->first_ns ? 0 : (block->time_ns - s->first_ns) / 1000000;
+
+	return ms < UINT32_MAX ? (u32)ms : UINT32_MAX;
+}
+
 static int note_age(void *ctx, const struct heap_block *block)
 {
-	struct lost *lost = ctx;
+	const struct lost *lost = ctx;
 	u32 bit = filter_bit(block->addr), i;
-	u64 ms = block->time_ns < lost->s->first_ns ? 0 : (block->time_ns - lost->s->first_ns) / 1000000;
 
 	if (!(lost->filter[bit / 64] >> (bit % 64) & 1))
 		return 0;
 	i = scan_find_start(lost->s, block->addr);
 	if (i != BLOCK_NONE && is_lost(&lost->s->blocks[i]))
-		lost->s->blocks[i].link = ms < UINT32_MAX ? (u32)ms : UINT32_MAX;
+		lost->s->blocks[i].link = age_of(lost->s, block);
+	return 0;
+}
+
+static int note_ages(struct lost *lost)
+{
+	const struct scan_books *books = &lost->s->books;
+	struct scan_block *blocks = lost->s->blocks;
+	struct heap_block found;
+
+	if (!books->find || lost->nr > lost->s->nr / FEW)
+		return books->for_each(books->ctx, note_age, lost);
+	for (u32 i = 0; i < lost->nr; i++)
+		if (books->find(books->ctx, blocks[lost->blocks[i]].addr, &found))
+			blocks[lost->blocks[i]].link = age_of(lost->s, &found);
 	return 0;
 }
 
@@ -101,7 +124,6 @@ static void sort_by_age(const struct lost *lost)
 static int find_lost(struct lost *lost)
 {
 	struct scan *s = lost->s;
-	const struct scan_books *books = &s->books;
 	int err;
 
 	for (u32 i = 0; i < s->nr; i++)
@@ -122,7 +144,7 @@ static int find_lost(struct lost *lost)
 	}
 	if (!lost->nr)
 		return 0;
-	err = books->for_each(books->ctx, note_age, lost);
+	err = note_ages(lost);
 	if (!err)
 		sort_by_age(lost);
 	return err;
@@ -208,7 +230,7 @@ int scan_judge(struct scan *s)
 
 	if (!s->nr)
 		return 0;
-	scan_use_huge_pages(s->edges.bytes, s->edges.nr);
+	scan_use_huge_pages(s->edges.bytes, s->edges.nr, true);
 	lift_roots(s);
 	err = spread_init(&spread, s);
 	if (err)

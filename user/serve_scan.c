@@ -270,7 +270,7 @@ static void read_on(void *ctx)
 static int begin(void *arg)
 {
 	struct serve_scan *n = arg;
-	const struct scan_books books = { n, for_each };
+	const struct scan_books books = { .ctx = n, .for_each = for_each };
 
 	return scan_new(&n->scan, &books, &n->so);
 }

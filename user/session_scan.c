@@ -225,6 +225,7 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 	s->stopper = stopper;
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over && !s->processes[i]->is_exiting) {
+			s->processes[i]->marks.is_last = is_last;
 			session_scan_process(s, s->processes[i], stopper != NULL, &s->processes[i]->marks);
 			record_scan(s, s->processes[i]);
 		}
@@ -238,7 +239,7 @@ void session_scan_exiting(struct session *s, pid_t pid)
 	s->stopper = NULL;
 	if (!p || p->is_exiting)
 		return;
+	p->is_exiting = p->marks.is_last = true;
 	session_scan_process(s, p, true, &p->marks);
-	p->is_exiting = true;
 	record_scan(s, p);
 }

@@ -7,18 +7,23 @@
 static struct heap *heap;
 static struct leak_marks marks;
 
-/* Block @n of 64 bytes by caller @stack, allocated @n ms after the start. */
-static taddr_t block(unsigned int n, u64 stack)
+/* Block @n of 64 bytes by caller @stack, allocated @ms after the start. */
+static taddr_t block_of_age(unsigned int n, u64 stack, u64 ms)
 {
 	taddr_t addr = HEAP + 0x100 * (n + 1);
 	const struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .tid = 1 },
-				       .time_ns = (n + 1) * 1000000ULL,
+				       .time_ns = ms * 1000000,
 				       .addr = addr,
 				       .size = 64,
 				       .stack = stack };
 
 	assert_int_equal(heap_event(heap, &ev), 0);
 	return addr;
+}
+
+static taddr_t block(unsigned int n, u64 stack)
+{
+	return block_of_age(n, stack, n + 1);
 }
 
 static void release(taddr_t addr)
@@ -112,6 +117,46 @@ static void kinds(void **state)
 	expect(LEAKS_LEAKED, 2, 1, 1, 0, 1);
 	expect(LEAKS_LEAKED, 3, 1, 0, 0, 0);
 	expect(LEAKS_ALL, 3, 1, 0, 0, 0);
+}
+
+/* Of the last scan nothing is kept for a next one, but it is compared with the one before. */
+static void last_scan(void **state)
+{
+	taddr_t found = block(0, 10);
+
+	(void)state;
+	block(1, 10);
+	expect(LEAKS_ALL, 2, 0, 2, 0, 0);
+	assert_int_equal(marks.nr, 2);
+	block(2, 10);
+	put(GLOBALS, found);
+	marks.is_last = true;
+	expect(LEAKS_NEW, 1, 0, 1, 1, 1);
+	assert_int_equal(marks.nr, 0);
+	assert_null(marks.list);
+}
+
+/* The oldest of a ring is its leader, be few blocks lost (the books are asked for each) or many. */
+static void oldest_of_ring(void **state)
+{
+	taddr_t old = block_of_age(1, 10, 300), young = block_of_age(0, 10, 900);
+	struct scan_block_info info;
+	struct leaks l;
+
+	(void)state;
+	put(young, old);
+	put(old, young);
+	for (unsigned int kept = 0; kept <= 100; kept += 100) {
+		for (unsigned int i = 0; i < kept; i++)
+			put(GLOBALS + (u64)8 * i, block(i + 2, 10));
+		scan_now(&l, LEAKS_ALL, NULL);
+		assert_int_equal(l.result.sums.of[SCAN_REACHABLE].blocks, kept);
+		assert_int_equal(l.result.sums.of[SCAN_DEFINITE].blocks, 1);
+		assert_true(scan_find(w.scan, young, &info));
+		assert_int_equal(info.verdict, SCAN_INDIRECT);
+		assert_int_equal(info.leader, old);
+		done(&l);
+	}
 }
 
 /* Another block at the address of a lost one that was released is not that one. */
@@ -210,10 +255,8 @@ static void long_chains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(kinds),
-		TEST(addresses_come_back),
-		TEST(examples),
-		TEST(long_chains),
+		TEST(kinds),	TEST(last_scan),   TEST(oldest_of_ring), TEST(addresses_come_back),
+		TEST(examples), TEST(long_chains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
