@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "user/allocator.h"
 #include "user/scan.h"
 
 enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60 };
@@ -66,19 +67,25 @@ static void child(void)
 		pause();
 }
 
-static int each_block(const void *ctx, int (*visit)(void *, const struct heap_block *), void *visit_ctx)
+/* The books of the child: its blocks in the order of a hash table. */
+static struct heap *make_books(void)
 {
-	(void)ctx;
-	for (size_t i = 0; i < nr_blocks; i++) {
-		/* As a hash table would: in no order. */
-		size_t k = (i * 2654435761U) % nr_blocks;
-		struct heap_block b = { .addr = shared->addr[k], .size = block_bytes, .time_ns = k };
-		int err = visit(visit_ctx, &b);
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .tid = 1 },
+				 .size = block_bytes,
+				 .stack = 1 };
+	struct heap *heap;
 
-		if (err)
-			return err;
+	if (heap_new(&heap))
+		return NULL;
+	for (size_t i = 0; i < nr_blocks; i++) {
+		ev.addr = shared->addr[i];
+		ev.time_ns = i * 1000;
+		if (heap_event(heap, &ev)) {
+			heap_free(heap);
+			return NULL;
+		}
 	}
-	return 0;
+	return heap;
 }
 
 static u64 resident_kib(void)
@@ -103,9 +110,9 @@ static u64 cpu_clock(void)
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 }
 
-static int measure(pid_t pid)
+static int measure(pid_t pid, const struct heap *heap)
 {
-	const struct scan_books books = { .for_each = each_block };
+	const struct scan_books books = scan_books_of(heap, true);
 	const struct scan_options options = { .is_partial = false };
 	const struct snapshot_options stop = { .max_pause_ns = MAX_PAUSE_S * 1000000000ULL };
 	u64 before = resident_kib(), t[6], cpu[6];
@@ -165,6 +172,7 @@ static int measure(pid_t pid)
 /* bench_scan [BLOCKS [BYTES [random]]] */
 int main(int argc, char **argv)
 {
+	struct heap *heap;
 	pid_t pid;
 	int err;
 
@@ -184,7 +192,10 @@ int main(int argc, char **argv)
 		child();
 	while (!shared->is_ready)
 		usleep(10000);
-	err = measure(pid);
+	heap = make_books();
+	munmap(shared, sizeof(*shared) + nr_blocks * sizeof(u64));
+	err = heap ? measure(pid, heap) : 1;
+	heap_free(heap);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	return err;
