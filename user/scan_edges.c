@@ -17,7 +17,6 @@ int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit)
 {
 	memset(e, 0, sizeof(*e));
 	e->limit = limit;
-	e->last_target = BLOCK_NONE;
 	e->groups = calloc(nr_blocks / EDGE_GROUP + 2, sizeof(*e->groups));
 	return e->groups ? 0 : -ENOMEM;
 }
@@ -45,22 +44,17 @@ static int grow(struct edge_store *e)
 	return 0;
 }
 
-static inline int need(struct edge_store *e, u64 nr)
+static int need(struct edge_store *e, u64 nr)
 {
-	return e->capacity - e->nr >= nr ? 0 : grow(e);
-}
+	int err = 0;
 
-static inline void put(struct edge_store *e, u64 number)
-{
-	while (number >= 128) {
-		e->bytes[e->nr++] = (u8)(number | 128);
-		number >>= 7;
-	}
-	e->bytes[e->nr++] = (u8)number;
+	while (e->capacity - e->nr < nr && !err)
+		err = grow(e);
+	return err;
 }
 
 /* End the blocks before @source. */
-static inline int advance(struct edge_store *e, u32 source)
+static int advance(struct edge_store *e, u32 source)
 {
 	while (e->open < source) {
 		int err = need(e, 1);
@@ -71,39 +65,109 @@ static inline int advance(struct edge_store *e, u32 source)
 		e->open++;
 		if (e->open % EDGE_GROUP == 0)
 			e->groups[e->open / EDGE_GROUP] = e->nr;
-		e->last_target = BLOCK_NONE;
 	}
 	return 0;
 }
 
-int edges_add(struct edge_store *e, u32 source, u32 target, u64 offset)
+void edge_part_init(struct edge_part *p, const struct edge_store *e)
 {
-	s64 delta = (s64)target - (s64)source;
-	u64 zigzag = (u64)delta << 1 ^ (u64)(delta >> 63);
-	int err = advance(e, source);
+	*p = (struct edge_part){ .groups = e->groups, .first = BLOCK_NONE, .last_target = BLOCK_NONE };
+}
 
-	if (!err)
-		err = need(e, (u64)2 * MAX_NUMBER);
-	if (err || (e->last_target == target && e->last_offset == offset))
-		return err;
-	e->last_target = target;
-	e->last_offset = offset;
-	put(e, zigzag << 1 | (offset != 0));
-	if (offset)
-		put(e, offset);
+void edge_part_fini(struct edge_part *p)
+{
+	free(p->bytes);
+	memset(p, 0, sizeof(*p));
+}
+
+static inline int part_need(struct edge_part *p, u64 nr)
+{
+	u64 larger = p->capacity ? p->capacity * 2 : FIRST_BYTES;
+	u8 *bytes;
+
+	if (p->capacity - p->nr >= nr)
+		return 0;
+	bytes = realloc(p->bytes, larger);
+	if (!bytes)
+		return -ENOMEM;
+	p->bytes = bytes;
+	p->capacity = larger;
 	return 0;
 }
 
-int edges_add_vptr(struct edge_store *e, u32 source, u64 offset_words)
+static inline void put(struct edge_part *p, u64 number)
 {
-	int err = advance(e, source);
+	while (number >= 128) {
+		p->bytes[p->nr++] = (u8)(number | 128);
+		number >>= 7;
+	}
+	p->bytes[p->nr++] = (u8)number;
+}
 
-	if (!err)
-		err = need(e, (u64)2 * MAX_NUMBER);
+/* End the blocks before @source, and have room for what comes now. */
+static inline int part_advance(struct edge_part *p, u32 source)
+{
+	if (p->first == BLOCK_NONE)
+		p->first = p->open = source;
+	while (p->open < source) {
+		int err = part_need(p, 1);
+
+		if (err)
+			return err;
+		p->bytes[p->nr++] = CODE_END;
+		p->open++;
+		if (p->open % EDGE_GROUP == 0)
+			p->groups[p->open / EDGE_GROUP] = p->nr;
+		p->last_target = BLOCK_NONE;
+	}
+	return part_need(p, (u64)2 * MAX_NUMBER);
+}
+
+int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset)
+{
+	s64 delta = (s64)target - (s64)source;
+	u64 zigzag = (u64)delta << 1 ^ (u64)(delta >> 63);
+	int err = part_advance(p, source);
+
+	if (err || (p->last_target == target && p->last_offset == offset))
+		return err;
+	p->last_target = target;
+	p->last_offset = offset;
+	put(p, zigzag << 1 | (offset != 0));
+	if (offset)
+		put(p, offset);
+	return 0;
+}
+
+int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words)
+{
+	int err = part_advance(p, source);
+
 	if (err)
 		return err;
-	put(e, CODE_VPTR);
-	put(e, offset_words);
+	put(p, CODE_VPTR);
+	put(p, offset_words);
+	return 0;
+}
+
+int edges_append(struct edge_store *e, struct edge_part *p)
+{
+	int err;
+
+	if (p->first == BLOCK_NONE)
+		return 0;
+	err = advance(e, p->first);
+	if (!err)
+		err = need(e, p->nr);
+	if (err)
+		return err;
+	memcpy(e->bytes + e->nr, p->bytes, p->nr);
+	for (u32 group = p->first / EDGE_GROUP + 1; group <= p->open / EDGE_GROUP; group++)
+		e->groups[group] += e->nr;
+	e->nr += p->nr;
+	e->open = p->open;
+	p->nr = 0;
+	p->first = p->last_target = BLOCK_NONE;
 	return 0;
 }
 

@@ -16,15 +16,30 @@ struct edge_store {
 	u64 nr, capacity, limit;
 	u64 *groups; /* owned; position of each EDGE_GROUP-th block */
 	u32 open;    /* block being written */
+};
+
+/*
+ * Pointers of some blocks in a row, written while another thread writes those of others. Positions of groups are
+ * put into the store, whose part of the array is this one's alone, and become right when it is appended.
+ */
+struct edge_part {
+	u8 *bytes; /* owned */
+	u64 nr, capacity;
+	u64 *groups;	 /* of the store */
+	u32 first, open; /* blocks; first = UINT32_MAX: empty */
 	u32 last_target;
 	u64 last_offset;
 };
 
 int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit) __must_check;
 void edges_fini(struct edge_store *e);
+void edge_part_init(struct edge_part *p, const struct edge_store *e);
+void edge_part_fini(struct edge_part *p);
 /* @source never goes down. */
-int edges_add(struct edge_store *e, u32 source, u32 target, u64 offset) __must_check;
-int edges_add_vptr(struct edge_store *e, u32 source, u64 offset_words) __must_check;
+int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset) __must_check;
+int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words) __must_check;
+/* Empty @p into @e; its first block may be the last one of the part before. -E2BIG past the limit. */
+int edges_append(struct edge_store *e, struct edge_part *p) __must_check;
 /* No more pointers: end all blocks. */
 int edges_finish(struct edge_store *e, u32 nr_blocks) __must_check;
 

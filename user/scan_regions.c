@@ -113,8 +113,20 @@ static int by_start(const void *a, const void *b)
 
 void region_sort_dead(struct region_list *list)
 {
-	if (list->nr_dead)
-		qsort(list->dead, list->nr_dead, sizeof(*list->dead), by_start);
+	size_t nr = 0;
+
+	if (!list->nr_dead)
+		return;
+	qsort(list->dead, list->nr_dead, sizeof(*list->dead), by_start);
+	for (size_t i = 1; i < list->nr_dead; i++) {
+		struct dead_range *last = &list->dead[nr];
+
+		if (list->dead[i].start > last->end)
+			list->dead[++nr] = list->dead[i];
+		else if (list->dead[i].end > last->end)
+			last->end = list->dead[i].end;
+	}
+	list->nr_dead = nr + 1;
 }
 
 static int add_region(struct region_list *list, taddr_t start, taddr_t end, enum region_kind kind)

@@ -62,6 +62,6 @@ u64 region_word(const struct snapshot *snap, const u8 *p);
 
 /* scan_threads.c: fill dead. Points are there. 0 or -ENOMEM. */
 int region_find_dead(struct region_list *list, const struct scan *s) __must_check;
-/* For it: add one, in any order; then sort. */
+/* For it: add one, in any order; then sort, and join those that touch. */
 int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
 void region_sort_dead(struct region_list *list);

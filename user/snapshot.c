@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What every snapshot shares: mappings, and words that the kernel keeps for the process. */
-#include "user/snapshot.h"
+#include "user/snapshot_make.h"
 
 #include <ctype.h>
 #include <elf.h>
@@ -19,6 +19,21 @@ u64 snapshot_clock(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor)
+{
+	return s->ops->read(s, visitor);
+}
+
+int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	return s->ops->peek(s, addr, buf, len);
+}
+
+void snapshot_resume(struct snapshot *s)
+{
+	s->ops->resume(s);
 }
 
 const char *snapshot_skip_name(enum snapshot_skip skip)

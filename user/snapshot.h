@@ -37,12 +37,29 @@ struct snapshot_word {
 	u32 where; /* register: offset for arch_reg_name(); kernel: descriptor number, or UINT32_MAX for a timer */
 };
 
-/* A piece of memory; does not cross a mapping's border; pages never touched are left out. */
+enum {
+	SNAPSHOT_MAX_CHUNK = 256 << 10, /* bytes; fits a second-level cache with what is found in it */
+	SNAPSHOT_PARTS = 16,
+};
+
+/* Memory within one mapping, whole pages; those never touched are left out. */
 struct snapshot_chunk {
 	taddr_t addr;
-	const u8 *data; /* borrowed until the next call */
-	size_t len;
-	u32 map; /* index */
+	const u8 *data; /* borrowed */
+	size_t len;	/* at most SNAPSHOT_MAX_CHUNK */
+	u32 map;	/* index */
+};
+
+/* Who is shown the memory, piece by piece. A piece is one or some chunks, ascending. Functions return 0 or -errno. */
+struct snapshot_visitor {
+	void *ctx;
+	/*
+	 * Look at a chunk, and keep what is found in part @part of SNAPSHOT_PARTS: threads look at several pieces at
+	 * once, each for a part of its own.
+	 */
+	int (*look)(void *ctx, u32 part, const struct snapshot_chunk *chunk);
+	/* All of a piece was shown; the part is free again. One call at a time, the pieces ascending. */
+	int (*done)(void *ctx, u32 part);
 };
 
 struct snapshot;
@@ -50,9 +67,9 @@ struct snapshot;
 /* A way to get the moment. Functions run in the order of this list. */
 struct snapshot_ops {
 	const char *name;
-	/* The next piece, ascending. 1 and *@chunk, 0 at the end, -ETIME past the deadline, -ESRCH it ended. */
-	int (*next)(struct snapshot *s, struct snapshot_chunk *chunk);
-	/* Read @len bytes at @addr if they are in memory: 0, or -errno. Any order. */
+	/* Show all, once. 0, -ETIME past the deadline, -ESRCH it ended, or what @visitor says. */
+	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
+	/* Read @len bytes at @addr if they are in memory: 0, or -errno. Any order, any thread. */
 	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
 	/* Let the process go on. Twice is harmless. */
 	void (*resume)(struct snapshot *s);
@@ -75,8 +92,8 @@ struct snapshot {
 	struct snapshot_word *words; /* owned */
 	size_t nr_words;
 	size_t nr_unstopped;		      /* threads that went on running: no verdict is definite */
-	u64 skipped_bytes[NR_SNAPSHOT_SKIPS]; /* complete after the last next() */
-	u64 read_bytes;			      /* delivered by next() */
+	u64 skipped_bytes[NR_SNAPSHOT_SKIPS]; /* complete after read() */
+	u64 read_bytes;			      /* shown by read() */
 	u64 pause_ns;			      /* how long the process stood; set by resume */
 };
 
@@ -89,7 +106,7 @@ struct snapshot_holder {
 };
 
 struct snapshot_options {
-	u64 max_pause_ns; /* 0 = 500 ms. Past it next() says -ETIME: resume, give no verdict */
+	u64 max_pause_ns; /* 0 = 500 ms. Past it read() says -ETIME: resume, give no verdict */
 	/*
 	 * The caller's thread traces threads of the process already (run, at PTRACE_EVENT_EXIT). Those that
 	 * stand are taken as they are and left as they are; the others are stopped and let go. Make, read,
@@ -114,33 +131,16 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 /* Release and forget; resumes first. NULL is nothing. */
 void snapshot_free(struct snapshot *s);
 
-static inline int snapshot_next(struct snapshot *s, struct snapshot_chunk *chunk)
-{
-	return s->ops->next(s, chunk);
-}
-
-static inline int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
-{
-	return s->ops->peek(s, addr, buf, len);
-}
-
-static inline void snapshot_resume(struct snapshot *s)
-{
-	s->ops->resume(s);
-}
+/* As snapshot_ops. */
+int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor) __must_check;
+int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
+void snapshot_resume(struct snapshot *s);
 
 /* "device", "unreadable", "fault". */
 const char *snapshot_skip_name(enum snapshot_skip skip);
 
 /* The mapping that holds @addr, or NULL. */
 const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr);
-
-/* Parts shared by implementations: fill maps, kernel words, word size from /proc. 0, -ESRCH, -ENOMEM or -errno. */
-int snapshot_read_maps(struct snapshot *s) __must_check;
-int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns) __must_check;
-int snapshot_add_word(struct snapshot *s, const struct snapshot_word *word) __must_check;
-/* Release what the fields own, not @s. */
-void snapshot_fini(struct snapshot *s);
 
 /* CLOCK_MONOTONIC in ns. */
 u64 snapshot_clock(void);

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory of a process as a stream: a thread finds populated pages by pagemap and reads them ahead of the scan. */
+/* Memory of a process in pieces: threads find populated pages by pagemap, read them and show them to the scan. */
 #include "user/snapshot_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 
 #include "user/lib/cleanup.h"
 
 enum {
-	SLOT_BYTES = 256 << 10, /* fits a second-level cache together with the next one */
-	NR_SLOTS = 8,
+	PIECE_RUNS = 16, /* of a piece: few where memory is dense */
 	NR_RUNS = 256,
 	NR_ENTRIES = 4096, /* pagemap entries per read */
-	SPIN_NS = 100000,  /* about the time that a slot takes */
+	MAX_WORKERS = 4,   /* the kernel's locks let more gain little */
 };
 
 /* Which pages of a mapping count. */
@@ -39,34 +38,18 @@ struct span {
 	u8 skip; /* reason, for SPAN_SKIP */
 };
 
-struct slot {
-	taddr_t addr;
-	size_t len;
+/* Populated memory of one mapping. */
+struct run {
+	taddr_t start;
+	u32 len;
 	u32 map;
-	u8 *data;
 };
 
-struct memory_stream {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	/* Under the lock. */
-	u32 refs;
-	u32 nr_filled, nr_taken; /* slots since the start */
-	int status;		 /* 1 = goes on, 0 = end, -errno */
-	bool is_cancelled;
-	u64 skipped[NR_SNAPSHOT_SKIPS];
-	/* Consumer's. */
-	bool is_started, is_holding, can_spin;
-	u64 deadline_ns;
-	/* Reader's, once started. */
-	bool has_scan; /* PAGEMAP_SCAN works (Linux 6.7) */
-	pid_t tid;
-	int mem, pagemap;   /* owned; pagemap -1 = cannot tell, read all */
-	u64 page;	    /* bytes */
-	struct span *spans; /* owned */
-	size_t nr_spans;
-	struct slot slots[NR_SLOTS];
-	u8 *buffer; /* owned */
+/* What one worker reads and shows at a time: at most SNAPSHOT_MAX_CHUNK bytes. */
+struct piece {
+	u32 part;
+	u32 nr;
+	struct run runs[PIECE_RUNS];
 };
 
 /* The interface of <linux/fs.h> since 6.7, which older headers lack. */
@@ -79,6 +62,41 @@ struct page_scan {
 };
 #define PAGE_SCAN _IOWR('f', 16, struct page_scan)
 enum { RUN_FILE = 1 << 2, RUN_PRESENT = 1 << 3, RUN_SWAPPED = 1 << 4, RUN_ZERO = 1 << 5 };
+
+/* Where the next piece is: under plan_lock, which only workers take. */
+struct plan {
+	size_t span; /* index of the present one */
+	taddr_t pos; /* in it; its pages before are in runs already */
+	struct page_run runs[NR_RUNS];
+	int nr_runs, next_run;
+	taddr_t at, end; /* what is left of the present run */
+	bool has_scan;	 /* PAGEMAP_SCAN works (Linux 6.7) */
+	bool is_begun;
+};
+
+struct memory_stream {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	/* Under the lock. */
+	u32 refs;
+	u32 nr_begun, nr_done; /* pieces since the start; those between are being shown */
+	u32 nr_workers;	       /* that go on */
+	u32 nr_inside;	       /* that call the visitor at the moment */
+	bool is_shown[SNAPSHOT_PARTS], is_handing;
+	bool is_over;
+	int status;
+	u64 skipped[NR_SNAPSHOT_SKIPS], read_bytes;
+	/* Does not change once workers run; after is_over the visitor may be gone. */
+	struct snapshot_visitor visitor;
+	u64 deadline_ns;
+	pid_t tid;
+	int mem, pagemap;   /* owned; pagemap -1 = cannot tell, read all */
+	u64 page;	    /* bytes */
+	struct span *spans; /* owned; the plan changes modes */
+	size_t nr_spans;
+	pthread_mutex_t plan_lock;
+	struct plan plan;
+};
 
 /* Bits of a pagemap entry. */
 #define ENTRY_PRESENT (1ULL << 63)
@@ -174,8 +192,8 @@ static void stream_put(struct memory_stream *m)
 		close(m->pagemap);
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
+	pthread_mutex_destroy(&m->plan_lock);
 	free(m->spans);
-	free(m->buffer);
 	free(m);
 }
 
@@ -204,10 +222,9 @@ static int init_sync(struct memory_stream *m)
 	pthread_condattr_destroy(&attr);
 	if (err)
 		return -err;
-	err = pthread_mutex_init(&m->lock, NULL);
-	if (err)
-		pthread_cond_destroy(&m->changed);
-	return -err;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->plan_lock, NULL);
+	return 0;
 }
 
 int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 deadline_ns)
@@ -223,22 +240,18 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 
 		return err;
 	}
 	m->refs = 1;
-	m->status = 1;
 	m->mem = m->pagemap = -1;
 	m->tid = s->mem_tid;
-	m->has_scan = true;
+	m->plan.has_scan = true;
 	m->page = (u64)sysconf(_SC_PAGESIZE);
 	m->deadline_ns = deadline_ns;
-	m->buffer = malloc((size_t)NR_SLOTS * SLOT_BYTES);
-	err = m->buffer ? make_spans(m, s) : -ENOMEM;
+	err = make_spans(m, s);
 	if (!err)
 		err = open_files(m, s->mem_tid);
 	if (err) {
 		stream_put(m);
 		return err;
 	}
-	for (size_t i = 0; i < NR_SLOTS; i++)
-		m->slots[i].data = m->buffer + i * SLOT_BYTES;
 	*out = m;
 	return 0;
 }
@@ -251,71 +264,16 @@ static void skip_bytes(struct memory_stream *m, enum snapshot_skip why, u64 byte
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Wait for a free slot. NULL: nobody wants more. */
-static struct slot *slot_wait(struct memory_stream *m)
-{
-	struct slot *slot = NULL;
-
-	pthread_mutex_lock(&m->lock);
-	while (!m->is_cancelled && m->nr_filled - m->nr_taken == NR_SLOTS)
-		pthread_cond_wait(&m->changed, &m->lock);
-	if (!m->is_cancelled)
-		slot = &m->slots[m->nr_filled % NR_SLOTS];
-	pthread_mutex_unlock(&m->lock);
-	return slot;
-}
-
-static void slot_filled(struct memory_stream *m)
-{
-	pthread_mutex_lock(&m->lock);
-	__atomic_store_n(&m->nr_filled, m->nr_filled + 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
-}
-
-/* Read [start, end) of one mapping, all populated. 0, -ECANCELED, -ESRCH. */
-static int read_run(struct memory_stream *m, const struct span *span, taddr_t start, taddr_t end)
-{
-	if (span->mode == SPAN_SKIP) {
-		skip_bytes(m, span->skip, end - start);
-		return 0;
-	}
-	while (start < end) {
-		struct slot *slot = slot_wait(m);
-		size_t want = end - start < SLOT_BYTES ? end - start : SLOT_BYTES;
-		ssize_t len;
-
-		if (!slot)
-			return -ECANCELED;
-		len = pread(m->mem, slot->data, want, (off_t)start);
-		if (len == 0)
-			return -ESRCH; /* the address space is gone */
-		if (len < 0) {
-			/* To the next page: the fault is that of the first one. */
-			want = m->page - start % m->page;
-			skip_bytes(m, SKIP_FAULT, want);
-			start += want;
-			continue;
-		}
-		slot->addr = start;
-		slot->len = (size_t)len;
-		slot->map = span->map;
-		slot_filled(m);
-		start += (u64)len;
-	}
-	return 0;
-}
-
-/* One call of PAGEMAP_SCAN from *@pos on; *@pos is moved. Number of runs, or -errno. */
-static int scan_runs(const struct memory_stream *m, const struct span *span, taddr_t *pos,
-		     struct page_run *runs)
+/* The runs of the plan are found anew from plan.pos on, which is moved; number of runs, or -errno. */
+static int find_by_scan(struct memory_stream *m, const struct span *span)
 {
 	u64 without = RUN_ZERO | (span->mode == SPAN_PRIVATE ? RUN_FILE : 0);
+	struct plan *plan = &m->plan;
 	struct page_scan arg = {
 		.size = sizeof(arg),
-		.start = *pos,
+		.start = plan->pos,
 		.end = span->end,
-		.vec = (u64)(uintptr_t)runs,
+		.vec = (u64)(uintptr_t)plan->runs,
 		.vec_len = NR_RUNS,
 		.category_inverted = without,
 		.category_mask = without,
@@ -326,28 +284,8 @@ static int scan_runs(const struct memory_stream *m, const struct span *span, tad
 
 	if (nr < 0)
 		return -errno;
-	*pos = arg.walk_end > *pos ? arg.walk_end : span->end;
+	plan->pos = arg.walk_end > plan->pos ? arg.walk_end : span->end;
 	return nr;
-}
-
-static int read_scanned(struct memory_stream *m, const struct span *span)
-{
-	struct page_run runs[NR_RUNS];
-	taddr_t pos = span->start;
-
-	while (pos < span->end) {
-		int nr = scan_runs(m, span, &pos, runs);
-
-		if (nr < 0)
-			return nr;
-		for (int i = 0; i < nr; i++) {
-			int err = read_run(m, span, runs[i].start, runs[i].end);
-
-			if (err)
-				return err;
-		}
-	}
-	return 0;
 }
 
 static bool is_wanted(const struct span *span, u64 entry)
@@ -357,92 +295,88 @@ static bool is_wanted(const struct span *span, u64 entry)
 	return span->mode != SPAN_PRIVATE || !(entry & ENTRY_FILE);
 }
 
-/* The runs of wanted pages in @entries, which begin at @addr. */
-static int read_entries(struct memory_stream *m, const struct span *span, taddr_t addr, const u64 *entries,
-			size_t nr)
+/* One run: all that is left of the span. */
+static int take_rest(struct plan *plan, const struct span *span)
 {
-	for (size_t i = 0; i < nr;) {
-		size_t first = i;
-		int err;
-
-		while (i < nr && is_wanted(span, entries[i]))
-			i++;
-		err = i > first ? read_run(m, span, addr + first * m->page, addr + i * m->page) : 0;
-		if (err)
-			return err;
-		while (i < nr && !is_wanted(span, entries[i]))
-			i++;
-	}
-	return 0;
+	plan->runs[0] = (struct page_run){ .start = plan->pos, .end = span->end };
+	plan->pos = span->end;
+	return 1;
 }
 
-/* For kernels before 6.7. */
-static int read_by_entries(struct memory_stream *m, const struct span *span)
+/* The same for kernels before 6.7. */
+static int find_by_entries(struct memory_stream *m, const struct span *span)
 {
-	auto_free u64 *entries = malloc(NR_ENTRIES * sizeof(*entries));
-	taddr_t pos = span->start;
+	struct plan *plan = &m->plan;
+	size_t want = (span->end - plan->pos) / m->page, nr;
+	u64 entries[NR_ENTRIES];
+	int nr_runs = 0;
+	ssize_t len;
 
-	if (!entries)
-		return -ENOMEM;
-	while (pos < span->end) {
-		size_t want = (span->end - pos) / m->page;
-		ssize_t len;
-		int err;
+	want = (want < NR_ENTRIES ? want : NR_ENTRIES) * sizeof(*entries);
+	len = pread(m->pagemap, entries, want, (off_t)(plan->pos / m->page * sizeof(*entries)));
+	if (len < (ssize_t)sizeof(*entries))
+		return take_rest(plan, span); /* cannot tell: all of it */
+	nr = (size_t)len / sizeof(*entries);
+	for (size_t i = 0; i < nr; i++, plan->pos += m->page) {
+		bool is_next = nr_runs && plan->runs[nr_runs - 1].end == plan->pos;
 
-		want = (want < NR_ENTRIES ? want : NR_ENTRIES) * sizeof(*entries);
-		len = pread(m->pagemap, entries, want, (off_t)(pos / m->page * sizeof(*entries)));
-		if (len < (ssize_t)sizeof(*entries))
-			return read_run(m, span, pos, span->end); /* cannot tell: all of it */
-		err = read_entries(m, span, pos, entries, (size_t)len / sizeof(*entries));
-		if (err)
-			return err;
-		pos += (u64)len / sizeof(*entries) * m->page;
+		if (!is_wanted(span, entries[i]))
+			continue;
+		if (!is_next && nr_runs == NR_RUNS)
+			break;
+		if (!is_next)
+			plan->runs[nr_runs++].start = plan->pos;
+		plan->runs[nr_runs - 1].end = plan->pos + m->page;
 	}
-	return 0;
+	return nr_runs;
 }
 
-/* -ENOTTY: cannot tell. */
-static int read_shmem(struct memory_stream *m, const struct span *span)
+/* What a file of shared memory holds. -ENOTTY: cannot tell. */
+static int find_by_seek(struct memory_stream *m, const struct span *span)
 {
-	u64 at = span->offset, end = span->offset + (span->end - span->start);
+	struct plan *plan = &m->plan;
+	u64 at = span->offset + (plan->pos - span->start), end = span->offset + (span->end - span->start);
 	auto_close int fd = -1;
 	char path[96];
+	int nr = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, m->tid, span->start,
 		 span->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || (lseek(fd, (off_t)at, SEEK_DATA) < 0 && errno != ENXIO))
 		return -ENOTTY;
-	while (at < end) {
+	while (at < end && nr < NR_RUNS) {
 		off_t data = lseek(fd, (off_t)at, SEEK_DATA), hole;
-		int err;
 
-		if (data < 0 || (u64)data >= end)
-			return 0;
+		if (data < 0 || (u64)data >= end) {
+			at = end;
+			break;
+		}
 		hole = lseek(fd, data, SEEK_HOLE);
 		at = hole < 0 || (u64)hole > end ? end : (u64)hole;
-		err = read_run(m, span, span->start + ((u64)data - span->offset),
-			       span->start + (at - span->offset));
-		if (err)
-			return err;
+		plan->runs[nr++] = (struct page_run){ .start = span->start + ((u64)data - span->offset),
+						      .end = span->start + (at - span->offset) };
 	}
-	return 0;
+	plan->pos = span->start + (at - span->offset);
+	return nr;
 }
 
-static int read_span(struct memory_stream *m, const struct span *span)
+/* Runs of the present span from plan.pos on, which is moved. Their number or -errno. */
+static int find_runs(struct memory_stream *m, struct span *span)
 {
-	int err = span->mode == SPAN_SHMEM ? read_shmem(m, span) : -ENOTTY;
+	int nr = span->mode == SPAN_SHMEM ? find_by_seek(m, span) : -ENOTTY;
 
-	if (err != -ENOTTY)
-		return err;
+	if (nr != -ENOTTY)
+		return nr;
+	if (span->mode == SPAN_SHMEM)
+		span->mode = SPAN_ALL;
 	if (m->pagemap < 0)
-		return read_run(m, span, span->start, span->end);
-	if (m->has_scan)
-		err = read_scanned(m, span);
-	if (err != -ENOTTY && err != -EINVAL)
-		return err;
-	m->has_scan = false;
-	return read_by_entries(m, span);
+		return take_rest(&m->plan, span);
+	nr = m->plan.has_scan ? find_by_scan(m, span) : -ENOTTY;
+	if (nr != -ENOTTY && nr != -EINVAL)
+		return nr;
+	m->plan.has_scan = false;
+	return find_by_entries(m, span);
 }
 
 /* An address space that is gone has no pages, and reads end at once. */
@@ -453,98 +387,251 @@ static int check_alive(const struct memory_stream *m)
 	return m->nr_spans && pread(m->mem, &byte, 1, (off_t)m->spans[0].start) == 0 ? -ESRCH : 0;
 }
 
-static void *reader_main(void *arg)
+/* Go to the next run that is to be read. 1, 0 at the end, or -errno. */
+static int next_run(struct memory_stream *m)
 {
-	struct memory_stream *m = arg;
+	struct plan *plan = &m->plan;
+
+	while (plan->span < m->nr_spans) {
+		struct span *span = &m->spans[plan->span];
+		const struct page_run *run = &plan->runs[plan->next_run];
+
+		if (!plan->is_begun) {
+			plan->pos = span->start;
+			plan->is_begun = true;
+		}
+		if (plan->next_run == plan->nr_runs) {
+			int nr = plan->pos < span->end ? find_runs(m, span) : 0;
+
+			if (nr < 0)
+				return nr;
+			plan->next_run = 0;
+			plan->nr_runs = nr;
+			if (!nr && plan->pos >= span->end) {
+				plan->span++;
+				plan->is_begun = false;
+			}
+			continue;
+		}
+		plan->next_run++;
+		if (span->mode == SPAN_SKIP) {
+			skip_bytes(m, span->skip, run->end - run->start);
+			continue;
+		}
+		plan->at = run->start;
+		plan->end = run->end;
+		return 1;
+	}
+	return check_alive(m);
+}
+
+/* 0, -ECANCELED at the end, or -errno. */
+static int plan_piece(struct memory_stream *m, struct piece *piece)
+{
+	struct plan *plan = &m->plan;
+	u64 room = SNAPSHOT_MAX_CHUNK;
+
+	piece->nr = 0;
+	while (room && piece->nr < PIECE_RUNS) {
+		u64 left = plan->end - plan->at;
+		int nr = left ? 1 : next_run(m);
+
+		if (nr < 0)
+			return nr;
+		if (nr == 0)
+			break;
+		left = plan->end - plan->at;
+		left = left < room ? left : room;
+		piece->runs[piece->nr++] =
+			(struct run){ .start = plan->at, .len = (u32)left, .map = m->spans[plan->span].map };
+		plan->at += left;
+		room -= left;
+	}
+	return piece->nr ? 0 : -ECANCELED;
+}
+
+/* The next piece and the part that it is for; waits until that is free. 0, -ECANCELED: there is none; -errno. */
+static int begin_piece(struct memory_stream *m, struct piece *piece)
+{
+	int err;
+
+	pthread_mutex_lock(&m->plan_lock);
+	err = plan_piece(m, piece);
+	pthread_mutex_lock(&m->lock);
+	while (!err && !m->is_over && m->nr_begun - m->nr_done == SNAPSHOT_PARTS)
+		pthread_cond_wait(&m->changed, &m->lock);
+	if (!err && m->is_over)
+		err = -ECANCELED;
+	if (!err)
+		piece->part = m->nr_begun++ % SNAPSHOT_PARTS;
+	pthread_mutex_unlock(&m->lock);
+	pthread_mutex_unlock(&m->plan_lock);
+	return err;
+}
+
+/* The visitor is there as long as threads are inside: false if it may be gone. */
+static bool enter(struct memory_stream *m, u64 nr_bytes)
+{
+	bool is_over;
+
+	pthread_mutex_lock(&m->lock);
+	is_over = m->is_over;
+	if (!is_over) {
+		m->nr_inside++;
+		m->read_bytes += nr_bytes;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return !is_over;
+}
+
+/* The lock is held. The first error ends it all. */
+static void leave(struct memory_stream *m, int err)
+{
+	m->nr_inside--;
+	if (err && !m->is_over) {
+		m->is_over = true;
+		m->status = err;
+	}
+	pthread_cond_broadcast(&m->changed);
+}
+
+static int show(struct memory_stream *m, u32 part, const struct snapshot_chunk *chunk)
+{
+	int err;
+
+	if (!enter(m, chunk->len))
+		return -ECANCELED;
+	err = m->visitor.look(m->visitor.ctx, part, chunk);
+	pthread_mutex_lock(&m->lock);
+	leave(m, err);
+	pthread_mutex_unlock(&m->lock);
+	return err;
+}
+
+/* Read and show memory of one mapping, all populated. */
+static int show_run(struct memory_stream *m, u32 part, const struct run *run, u8 *buffer)
+{
+	taddr_t at = run->start, end = run->start + run->len;
 	int err = 0;
 
-	for (size_t i = 0; i < m->nr_spans && !err; i++)
-		err = read_span(m, &m->spans[i]);
-	if (!err)
-		err = check_alive(m);
+	while (at < end && !err) {
+		ssize_t len = pread(m->mem, buffer, end - at, (off_t)at);
+		struct snapshot_chunk chunk = { .addr = at, .data = buffer, .map = run->map };
+
+		if (len == 0)
+			return -ESRCH; /* the address space is gone */
+		if (len < 0) {
+			/* To the next page: the fault is that of the first one. */
+			skip_bytes(m, SKIP_FAULT, m->page - at % m->page);
+			at += m->page - at % m->page;
+			continue;
+		}
+		chunk.len = (size_t)len;
+		err = show(m, part, &chunk);
+		at += (u64)len;
+	}
+	return err;
+}
+
+/* A piece was shown: hand over what is complete, in order, unless another thread is at it, which will see this too. */
+static void end_piece(struct memory_stream *m, u32 part)
+{
 	pthread_mutex_lock(&m->lock);
-	m->status = err;
+	m->is_shown[part] = true;
+	while (!m->is_over && !m->is_handing && m->is_shown[m->nr_done % SNAPSHOT_PARTS]) {
+		u32 next = m->nr_done % SNAPSHOT_PARTS;
+		int err;
+
+		m->is_handing = true;
+		m->nr_inside++;
+		pthread_mutex_unlock(&m->lock);
+		err = m->visitor.done(m->visitor.ctx, next);
+		pthread_mutex_lock(&m->lock);
+		m->is_handing = m->is_shown[next] = false;
+		m->nr_done++;
+		leave(m, err);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void *worker_main(void *arg)
+{
+	struct memory_stream *m = arg;
+	auto_free u8 *buffer = malloc(SNAPSHOT_MAX_CHUNK);
+	struct piece piece;
+	int err = buffer ? 0 : -ENOMEM;
+
+	while (!err && !(err = begin_piece(m, &piece))) {
+		for (u32 i = 0; i < piece.nr && !err; i++)
+			err = show_run(m, piece.part, &piece.runs[i], buffer);
+		if (!err)
+			end_piece(m, piece.part);
+	}
+	pthread_mutex_lock(&m->lock);
+	if (err != -ECANCELED && !m->is_over) {
+		m->is_over = true;
+		m->status = err;
+	}
+	m->nr_workers--;
 	pthread_cond_broadcast(&m->changed);
 	pthread_mutex_unlock(&m->lock);
 	stream_put(m);
 	return NULL;
 }
 
-/* Signals are for heaptap's main thread. */
-static int start_reader(struct memory_stream *m)
+/* As many as there are CPUs for them: each reads into a cache of its own. Signals are for heaptap's main thread. */
+static int start_workers(struct memory_stream *m)
 {
-	pthread_t thread;
+	int err = 0, nr_cpus = 1;
 	sigset_t all, old;
-	int err;
+	cpu_set_t cpus;
 
-	m->refs++;
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		nr_cpus = CPU_COUNT(&cpus);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, NULL, reader_main, m);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err) {
-		m->refs--;
-		return -err;
-	}
-	pthread_detach(thread);
-	m->can_spin = get_nprocs() > 1;
-	m->is_started = true;
-	return 0;
-}
-
-/*
- * Wait a little for the next slot without sleeping; the lock is held on entry and on return. A scan that
- * sleeps is woken on the reader's CPU and waits there for it: then the two never run at once.
- */
-static void spin(struct memory_stream *m)
-{
-	u64 until = snapshot_clock() + SPIN_NS;
-	u32 nr_taken = m->nr_taken;
-
-	if (!m->can_spin)
-		return;
-	pthread_mutex_unlock(&m->lock);
-	while (__atomic_load_n(&m->nr_filled, __ATOMIC_RELAXED) == nr_taken && snapshot_clock() < until)
-		;
 	pthread_mutex_lock(&m->lock);
+	for (int i = 0; i < nr_cpus && i < MAX_WORKERS && !err; i++) {
+		pthread_t thread;
+
+		err = pthread_create(&thread, NULL, worker_main, m);
+		if (err)
+			break;
+		pthread_detach(thread);
+		m->refs++;
+		m->nr_workers++;
+	}
+	err = m->nr_workers ? 0 : -err;
+	pthread_mutex_unlock(&m->lock);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
 }
 
-int memory_stream_next(struct memory_stream *m, struct snapshot_chunk *chunk)
+int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *visitor)
 {
 	struct timespec until = {
 		.tv_sec = (time_t)(m->deadline_ns / 1000000000),
 		.tv_nsec = (long)(m->deadline_ns % 1000000000),
 	};
-	const struct slot *slot = NULL;
-	int err = m->is_started ? 0 : start_reader(m);
+	int err;
 
+	m->visitor = *visitor;
+	err = start_workers(m);
 	if (err)
 		return err;
 	pthread_mutex_lock(&m->lock);
-	if (m->is_holding) {
-		m->nr_taken++;
-		pthread_cond_broadcast(&m->changed);
-	}
-	if (m->nr_filled == m->nr_taken && m->status == 1)
-		spin(m);
-	while (m->nr_filled == m->nr_taken && m->status == 1 && !err)
+	while (!err && m->nr_workers && !m->is_over)
 		err = pthread_cond_timedwait(&m->changed, &m->lock, &until);
-	if (m->nr_filled != m->nr_taken)
-		slot = &m->slots[m->nr_taken % NR_SLOTS];
-	else if (m->status != 1)
-		err = m->status;
-	else
-		err = -ETIME;
-	m->is_holding = slot != NULL;
+	if (!m->is_over && (err || snapshot_clock() > m->deadline_ns))
+		m->status = -ETIME;
+	/* A read may hang for ever, the visitor does not. */
+	m->is_over = true;
+	pthread_cond_broadcast(&m->changed);
+	while (m->nr_inside)
+		pthread_cond_wait(&m->changed, &m->lock);
+	err = m->status;
 	pthread_mutex_unlock(&m->lock);
-	if (!slot)
-		return err;
-	if (snapshot_clock() > m->deadline_ns)
-		return -ETIME;
-	*chunk = (struct snapshot_chunk){
-		.addr = slot->addr, .data = slot->data, .len = slot->len, .map = slot->map
-	};
-	return 1;
+	return err;
 }
 
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
@@ -561,20 +648,16 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 	return pread(m->mem, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EIO;
 }
 
-void memory_stream_skipped(struct memory_stream *m, u64 bytes[NR_SNAPSHOT_SKIPS])
+void memory_stream_count(struct memory_stream *m, struct snapshot *s)
 {
 	pthread_mutex_lock(&m->lock);
-	memcpy(bytes, m->skipped, sizeof(m->skipped));
+	memcpy(s->skipped_bytes, m->skipped, sizeof(m->skipped));
+	s->read_bytes = m->read_bytes;
 	pthread_mutex_unlock(&m->lock);
 }
 
 void memory_stream_free(struct memory_stream *m)
 {
-	if (!m)
-		return;
-	pthread_mutex_lock(&m->lock);
-	m->is_cancelled = true;
-	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
-	stream_put(m);
+	if (m)
+		stream_put(m);
 }

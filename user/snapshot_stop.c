@@ -10,6 +10,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/snapshot_make.h"
 #include "user/snapshot_memory.h"
 #include "user/snapshot_threads.h"
 
@@ -81,16 +82,13 @@ static int start_tracer(struct stop_snapshot *st)
 	return err;
 }
 
-static int stop_next(struct snapshot *s, struct snapshot_chunk *chunk)
+static int stop_read(struct snapshot *s, const struct snapshot_visitor *visitor)
 {
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
-	int nr = memory_stream_next(st->memory, chunk);
+	int err = memory_stream_read(st->memory, visitor);
 
-	if (nr == 1)
-		s->read_bytes += chunk->len;
-	else
-		memory_stream_skipped(st->memory, s->skipped_bytes);
-	return nr;
+	memory_stream_count(st->memory, s);
+	return err;
 }
 
 static int stop_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
@@ -132,7 +130,7 @@ static void stop_free(struct snapshot *s)
 
 static const struct snapshot_ops stop_ops = {
 	.name = "stop",
-	.next = stop_next,
+	.read = stop_read,
 	.peek = stop_peek,
 	.resume = stop_resume,
 	.free = stop_free,

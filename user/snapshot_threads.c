@@ -14,6 +14,7 @@
 #include "arch/regs.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/snapshot_make.h"
 
 enum {
 	MAX_PASSES = 30,       /* over the list of threads, as long as new ones appear */

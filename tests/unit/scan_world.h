@@ -63,6 +63,23 @@ static int world_next(struct snapshot *s, struct snapshot_chunk *chunk)
 	return 1;
 }
 
+/* Each chunk is a piece; as threads may do, the next ones are shown before one is handed over. */
+static int world_read(struct snapshot *s, const struct snapshot_visitor *visitor)
+{
+	struct snapshot_chunk chunk;
+	u32 nr_shown = 0, nr_done = 0;
+	int nr, err = 0;
+
+	while (!err && (nr = world_next(s, &chunk)) == 1) {
+		err = visitor->look(visitor->ctx, nr_shown++ % SNAPSHOT_PARTS, &chunk);
+		if (!err && nr_shown - nr_done == SNAPSHOT_PARTS)
+			err = visitor->done(visitor->ctx, nr_done++ % SNAPSHOT_PARTS);
+	}
+	while (!err && nr_done < nr_shown)
+		err = visitor->done(visitor->ctx, nr_done++ % SNAPSHOT_PARTS);
+	return err ? err : nr;
+}
+
 static u8 *at(taddr_t addr)
 {
 	for (size_t i = 0; i < w.snap.nr_maps; i++)
@@ -88,7 +105,7 @@ static void world_resume(struct snapshot *s)
 }
 
 static const struct snapshot_ops world_ops = {
-	.name = "world", .next = world_next, .peek = world_peek, .resume = world_resume, .free = world_resume
+	.name = "world", .read = world_read, .peek = world_peek, .resume = world_resume, .free = world_resume
 };
 
 static void add_map(taddr_t start, u64 size, const char *perms, u64 ino, const char *path)

@@ -410,17 +410,46 @@ static struct snapshot *take(pid_t pid)
 	return snap;
 }
 
+/* Memory as it is shown: pieces and what is in them ascend, no part has two pieces at once. */
+struct shown {
+	taddr_t first[SNAPSHOT_PARTS], end[SNAPSHOT_PARTS]; /* of the piece; end 0: none */
+	taddr_t last;					    /* end of the last piece */
+	unsigned int sleep_ms;				    /* in each look */
+};
+
+static int look(void *ctx, u32 part, const struct snapshot_chunk *chunk)
+{
+	struct shown *shown = ctx;
+
+	if (part >= SNAPSHOT_PARTS || !chunk->len || chunk->len > SNAPSHOT_MAX_CHUNK ||
+	    chunk->addr < shown->end[part])
+		return -EPROTO;
+	if (!shown->end[part])
+		shown->first[part] = chunk->addr;
+	shown->end[part] = chunk->addr + chunk->len;
+	if (shown->sleep_ms)
+		sleep_ms(shown->sleep_ms);
+	return 0;
+}
+
+static int done(void *ctx, u32 part)
+{
+	struct shown *shown = ctx;
+
+	bool is_wrong = shown->end[part] && shown->first[part] < shown->last;
+
+	if (shown->end[part])
+		shown->last = shown->end[part];
+	shown->end[part] = 0;
+	return is_wrong ? -EPROTO : 0;
+}
+
 static int read_all(struct snapshot *snap)
 {
-	struct snapshot_chunk chunk;
-	taddr_t last = 0;
-	int nr;
+	struct shown shown = { 0 };
+	const struct snapshot_visitor visitor = { &shown, look, done };
 
-	while ((nr = snapshot_next(snap, &chunk)) == 1) {
-		assert_true(chunk.addr >= last);
-		last = chunk.addr + chunk.len;
-	}
-	return nr;
+	return snapshot_read(snap, &visitor);
 }
 
 static int each_truth(const void *ctx, int (*visit)(void *, const struct heap_block *), void *visit_ctx)
@@ -612,14 +641,13 @@ static void given_up(void **state)
 {
 	struct snapshot_options options = { .max_pause_ns = 20 * 1000000 };
 	pid_t pid = start(large_child);
+	struct shown shown = { .sleep_ms = 25 };
+	const struct snapshot_visitor visitor = { &shown, look, done };
 	struct snapshot *snap = NULL;
-	struct snapshot_chunk chunk;
 
 	(void)state;
 	assert_int_equal(snapshot_stop_new(&snap, pid, &options), 0);
-	assert_int_equal(snapshot_next(snap, &chunk), 1);
-	sleep_ms(25);
-	assert_int_equal(snapshot_next(snap, &chunk), -ETIME);
+	assert_int_equal(snapshot_read(snap, &visitor), -ETIME);
 	snapshot_resume(snap);
 	assert_true(snap->pause_ns >= 25 * 1000000);
 	snapshot_free(snap);
