@@ -194,7 +194,8 @@ static int take_words(struct looker *r, taddr_t addr, const u8 *p, size_t len, u
 	bool is_root = block == BLOCK_NONE;
 	u64 where = is_root ? WHERE(WHERE_MEMORY, addr) : WHERE(WHERE_BLOCK, (u64)block);
 	size_t stride = r->s->options.want_unaligned ? 1 : w;
-	size_t skip = (w - addr % w) % w;
+	size_t skip =
+		-addr & (w - 1U); /* w is a power of two, and a division takes longer than all else here */
 
 	r->scanned_bytes += len;
 	if (stride == w) {
@@ -202,7 +203,7 @@ static int take_words(struct looker *r, taddr_t addr, const u8 *p, size_t len, u
 			return 0;
 		addr += skip;
 		p += skip;
-		len = (len - skip) / w * w;
+		len = (len - skip) & ~(w - 1ULL);
 		if (is_root)
 			where += skip;
 	}
@@ -259,18 +260,20 @@ static bool check_vtable(struct looker *r, taddr_t addr)
 	return false;
 }
 
-static bool may_be_vtable(const struct looker *r, taddr_t addr)
+static inline bool may_be_vtable(const struct looker_facts *facts, taddr_t addr)
 {
-	const struct looker_facts *facts = r->facts;
+	bool is_file = false;
 
-	return addr >= facts->file_lo && addr < facts->file_hi && addr % facts->snap->word_size == 0;
+	for (u32 i = 0; i < facts->nr_files && !is_file; i++)
+		is_file = addr - facts->files[i].start < facts->files[i].end - facts->files[i].start;
+	return is_file && (addr & (facts->snap->word_size - 1U)) == 0;
 }
 
 static bool is_vtable(struct looker *r, taddr_t addr)
 {
 	size_t slot = (addr >> 3) % NR_VTABLES;
 
-	if (addr < r->facts->file_lo || addr >= r->facts->file_hi || addr % r->facts->snap->word_size)
+	if (!may_be_vtable(r->facts, addr))
 		return false;
 	if (r->vtables[slot].addr != addr) {
 		r->vtables[slot].is_vtable = check_vtable(r, addr);
@@ -333,7 +336,7 @@ static void look_back(struct looker *r, u32 block, const u8 *p, size_t len)
 	if (!(r->facts->heuristics & SCAN_MULTIPLE))
 		return;
 	for (size_t at = 0; at + w <= len && !is_any; at += w)
-		is_any = may_be_vtable(r, load_word(r, p + at) & r->facts->mask);
+		is_any = may_be_vtable(r->facts, load_word(r, p + at) & r->facts->mask);
 	if (is_any && snapshot_peek(r->facts->snap, r->s->blocks[block].addr, bytes, 2U * w) == 0 &&
 	    (head_flags(r, block, bytes, 2U * w) & BLOCK_VPTRS))
 		r->vptrs_of = block;
@@ -389,6 +392,7 @@ static bool region_roots(const struct looker *r, const struct region *region, ta
 	const struct scan *s = r->s;
 	taddr_t before = r->cur ? scan_block_end(s, r->cur - 1) : 0;
 	taddr_t behind = r->cur < s->nr ? s->blocks[r->cur].addr : UINT64_MAX;
+	u64 in_page = r->facts->page - 1;
 
 	if (region->kind == REGION_NEVER)
 		return false;
@@ -396,10 +400,10 @@ static bool region_roots(const struct looker *r, const struct region *region, ta
 		return true;
 	if (region->kind == REGION_HEAP)
 		return false;
-	if (before > *start - *start % r->facts->page)
-		*start += (r->facts->page - *start % r->facts->page) % r->facts->page;
-	if (behind < *end + (r->facts->page - *end % r->facts->page) % r->facts->page)
-		*end -= *end % r->facts->page;
+	if (before > (*start & ~in_page))
+		*start += -*start & in_page;
+	if (behind < *end + (-*end & in_page))
+		*end &= ~in_page;
 	return *start < *end;
 }
 

@@ -9,6 +9,7 @@
 enum {
 	NR_CANDIDATES = 1024,
 	NR_VTABLES = 1024, /* remembered answers, a power of two */
+	NR_FILES = 4,
 };
 
 /* A word that may be a pointer to a block, and where it was found: blocks by index. */
@@ -30,8 +31,11 @@ struct looker_facts {
 	u64 page;			   /* bytes */
 	u64 mask;
 	u32 heuristics;
-	bool is_native;		  /* words of 8 bytes in our byte order, aligned */
-	taddr_t file_lo, file_hi; /* mapped files lie between */
+	bool is_native; /* words of 8 bytes in our byte order, aligned */
+	struct {
+		taddr_t start, end;
+	} files[NR_FILES]; /* mapped files lie in them, by address */
+	u32 nr_files;
 };
 
 struct looker {

@@ -9,7 +9,8 @@
 
 enum {
 	MIN_ROOT_REFS = 65536,
-	AHEAD = 16, /* roots */
+	AHEAD = 16,	     /* roots */
+	FILE_HOLE = 1 << 20, /* bytes between files that begin a new range of them */
 };
 
 struct reading {
@@ -101,6 +102,19 @@ static int read_all(struct reading *rd)
 	return err;
 }
 
+/* Programs and libraries lie far apart, with the heap between them: most pointers to blocks are in no range of files. */
+static void add_file(struct looker_facts *facts, const struct snapshot_map *map)
+{
+	u32 nr = facts->nr_files;
+
+	if (nr && (nr == NR_FILES || map->start - facts->files[nr - 1].end < FILE_HOLE)) {
+		facts->files[nr - 1].end = map->end;
+		return;
+	}
+	facts->files[facts->nr_files].start = map->start;
+	facts->files[facts->nr_files++].end = map->end;
+}
+
 static void find_facts(struct looker_facts *facts, const struct scan *s)
 {
 	const u16 probe = 1;
@@ -112,15 +126,9 @@ static void find_facts(struct looker_facts *facts, const struct scan *s)
 	facts->heuristics = SCAN_HEURISTICS & ~s->options.no_heuristics;
 	facts->is_native =
 		s->word_size == 8 && s->snap->is_big_endian != is_little && !s->options.want_unaligned;
-	facts->file_lo = UINT64_MAX;
-	for (size_t i = 0; i < s->snap->nr_maps; i++) {
-		const struct snapshot_map *map = &s->snap->maps[i];
-
-		if (!map->ino || !map->is_readable)
-			continue;
-		facts->file_lo = map->start < facts->file_lo ? map->start : facts->file_lo;
-		facts->file_hi = map->end;
-	}
+	for (size_t i = 0; i < s->snap->nr_maps; i++)
+		if (s->snap->maps[i].ino && s->snap->maps[i].is_readable)
+			add_file(facts, &s->snap->maps[i]);
 }
 
 /* Room for pointers: half of what the blocks hold is more than words of 8 bytes can make. */
