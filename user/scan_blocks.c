@@ -194,8 +194,12 @@ static void tidy(struct scan *s)
 		s->blocks[nr++] = *b;
 	}
 	s->nr = nr;
-	for (u32 i = 0; i + 1 < nr; i++) {
-		if (s->blocks[i].addr + scan_block_size(s, i) <= s->blocks[i + 1].addr)
+	s->bytes = 0;
+	for (u32 i = 0; i < nr; i++) {
+		u64 size = scan_block_size(s, i);
+
+		s->bytes += size;
+		if (i + 1 == nr || s->blocks[i].addr + size <= s->blocks[i + 1].addr)
 			continue;
 		s->result.nr_overlaps++;
 		s->blocks[i].flags |= BLOCK_TAINTED;

@@ -134,12 +134,10 @@ static void find_facts(struct looker_facts *facts, const struct scan *s)
 /* Room for pointers: half of what the blocks hold is more than words of 8 bytes can make. */
 static u64 edge_limit(const struct scan *s)
 {
-	u64 bytes = 0;
+	u64 bytes = s->bytes + (u64)s->nr * 32;
 
 	if (s->options.max_memory)
 		return s->options.max_memory;
-	for (u32 i = 0; i < s->nr; i++)
-		bytes += scan_block_size(s, i) + 32;
 	return bytes * (s->word_size == 8 && !s->options.want_unaligned ? 1 : 8) + (1 << 20);
 }
 

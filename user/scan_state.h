@@ -75,6 +75,7 @@ struct scan {
 	struct scan_options options;
 	struct scan_block *blocks; /* owned */
 	u32 nr;
+	u64 bytes;	      /* that they hold */
 	u64 first_ns;	      /* when the oldest was allocated */
 	bool has_pending;     /* a block is in a realloc: what it holds may lie in a copy already */
 	struct scan_big *big; /* owned; by address */
