@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is found in a piece of the moment, until it is entered: scan_read.c has one for each part. For user/scan*.c only. */
+/* What is found in a piece of memory, until scan_read.c enters it: one for each part. For user/scan*.c only. */
 #pragma once
 
 #include "user/scan_regions.h"

@@ -102,7 +102,7 @@ static int read_all(struct reading *rd)
 	return err;
 }
 
-/* Programs and libraries lie far apart, with the heap between them: most pointers to blocks are in no range of files. */
+/* Programs and libraries lie far apart, the heap between them: most pointers to blocks are in no range of files. */
 static void add_file(struct looker_facts *facts, const struct snapshot_map *map)
 {
 	u32 nr = facts->nr_files;

@@ -111,7 +111,7 @@ u32 scan_find_start(const struct scan *s, taddr_t addr);
 const struct scan_span *scan_span_find(const struct scan *s, taddr_t p);
 /* Last of blocks [lo, hi) that starts at or below @p, given that lo or the one before does; likely near @guess. */
 u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, u32 guess, taddr_t p);
-/* Ask for large pages: searches in large arrays miss the TLB at each step otherwise. @is_filled: it has pages already. */
+/* Ask for large pages: searches in large arrays miss the TLB at each step otherwise. @is_filled: it has pages. */
 void scan_use_huge_pages(void *p, size_t len, bool is_filled);
 
 /* Index in buckets[] of the bucket of @p, in @span. */

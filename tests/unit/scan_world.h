@@ -39,44 +39,37 @@ struct world {
 
 static struct world w;
 
-static int world_next(struct snapshot *s, struct snapshot_chunk *chunk)
+static int world_next(struct snapshot_chunk *chunk)
 {
-	const struct snapshot_map *map;
-
-	(void)s;
 	while (w.next < w.snap.nr_maps && !w.maps[w.next].is_writable)
 		w.next++;
 	if (w.next == w.snap.nr_maps)
 		return 0;
 	if (w.fail_after && --w.fail_after == 0)
 		return -ETIME;
-	map = &w.maps[w.next];
-	chunk->map = (u32)w.next;
-	chunk->addr = map->start + w.piece;
+	*chunk = (struct snapshot_chunk){ .map = (u32)w.next, .addr = w.maps[w.next].start + w.piece };
 	chunk->data = w.bytes[w.next] + w.piece;
-	chunk->len = map->end - chunk->addr < PAGE ? map->end - chunk->addr : PAGE;
+	chunk->len = w.maps[w.next].end - chunk->addr < PAGE ? w.maps[w.next].end - chunk->addr : PAGE;
 	w.piece += PAGE;
-	if (chunk->addr + chunk->len == map->end) {
-		w.piece = 0;
-		w.next++;
-	}
+	if (chunk->addr + chunk->len == w.maps[w.next].end)
+		w.piece = 0, w.next++;
 	return 1;
 }
 
 /* Each chunk is a piece; as threads may do, the next ones are shown before one is handed over. */
-static int world_read(struct snapshot *s, const struct snapshot_visitor *visitor)
+static int world_read(struct snapshot *s, const struct snapshot_visitor *v)
 {
-	struct snapshot_chunk chunk;
 	u32 nr_shown = 0, nr_done = 0;
-	int nr, err = 0;
+	struct snapshot_chunk chunk;
+	int nr = 1, err = 0;
 
-	while (!err && (nr = world_next(s, &chunk)) == 1) {
-		err = visitor->look(visitor->ctx, nr_shown++ % SNAPSHOT_PARTS, &chunk);
-		if (!err && nr_shown - nr_done == SNAPSHOT_PARTS)
-			err = visitor->done(visitor->ctx, nr_done++ % SNAPSHOT_PARTS);
+	(void)s;
+	while (!err && (nr == 1 || nr_done < nr_shown)) {
+		if (nr == 1 && nr_shown - nr_done < SNAPSHOT_PARTS && (nr = world_next(&chunk)) == 1)
+			err = v->look(v->ctx, nr_shown++ % SNAPSHOT_PARTS, &chunk);
+		else if (nr_done < nr_shown)
+			err = v->done(v->ctx, nr_done++ % SNAPSHOT_PARTS);
 	}
-	while (!err && nr_done < nr_shown)
-		err = visitor->done(visitor->ctx, nr_done++ % SNAPSHOT_PARTS);
 	return err ? err : nr;
 }
 
@@ -90,12 +83,10 @@ static u8 *at(taddr_t addr)
 
 static int world_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 {
-	const u8 *p = at(addr);
-
 	(void)s;
-	if (!p || !at(addr + len - 1))
+	if (!at(addr) || !at(addr + len - 1))
 		return -EIO;
-	memcpy(buf, p, len);
+	memcpy(buf, at(addr), len);
 	return 0;
 }
 
