@@ -96,7 +96,7 @@ static int open_address(struct console *c)
 	c->has_source = true;
 	c->old_time_ns = console_now_ns();
 	while (!source_remote_is_started(c->remote->source) && c->has_source && !c->is_over)
-		console_round(c, false);
+		console_round(c, WAIT_A_BIT);
 	if (!c->options.quiet && source_remote_is_started(c->remote->source))
 		info("connected");
 	c->nr_running = session_running(c->session);

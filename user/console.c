@@ -67,15 +67,17 @@ static enum console_news on_stop(struct console *c, int sig)
 	return NEWS_END;
 }
 
-enum console_news console_round(struct console *c, bool wants_input)
+enum console_news console_round(struct console *c, enum console_wait wait)
 {
+	bool wants_input = wait == WAIT_INPUT && c->input;
 	int fd = c->has_source ? session_wait_fd(c->session) : -1, sig;
-	int input = wants_input && c->input ? console_input_fd(c->input) : -1;
-	bool is_ready = wants_input && c->input && input < 0;
+	int input = wants_input ? console_input_fd(c->input) : -1;
+	bool is_ready = wants_input && input < 0;
+	int timeout_ms = is_ready || wait == WAIT_NOT ? 0 : c->has_source ? POLL_MS : IDLE_MS;
 	enum control_event event;
 
 	control_watch(c->control, input);
-	event = control_wait(c->control, fd, is_ready ? 0 : c->has_source ? POLL_MS : IDLE_MS, &sig);
+	event = control_wait(c->control, fd, timeout_ms, &sig);
 	take_events(c);
 	switch (event) {
 	case CONTROL_STOP:
@@ -134,7 +136,7 @@ static void print(struct console *c, const char *text, size_t len)
 		text += piece.len;
 		len -= piece.len;
 		if (len)
-			console_round(c, false);
+			console_round(c, WAIT_NOT);
 	}
 }
 
@@ -199,6 +201,9 @@ static void run_words(struct console *c, char **words, size_t nr)
 	bool was_over = c->is_over;
 
 	c->is_over = false;
+	/* A Ctrl-C that came meanwhile means what would be shown now. */
+	if (c->is_terminal)
+		console_round(c, WAIT_NOT);
 	print(c, text, len);
 	c->is_over |= was_over;
 }
@@ -224,7 +229,7 @@ static bool next_line(struct console *c, const char *prompt, char **line)
 
 	while (!c->is_over) {
 		console_input_show(c->input, prompt);
-		switch (console_round(c, true)) {
+		switch (console_round(c, WAIT_INPUT)) {
 		case NEWS_INPUT:
 			got = console_input_take(c->input, line);
 			break;
@@ -259,7 +264,7 @@ static void run_list(struct console *c)
 	for (size_t i = 0; i < c->options.execute.nr && !c->is_over; i++) {
 		auto_free char *line = strdup(c->options.execute.items[i]);
 
-		console_round(c, false);
+		console_round(c, WAIT_NOT);
 		if (!line) {
 			c->nr_failed++;
 			return;

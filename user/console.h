@@ -42,11 +42,15 @@ struct console {
 
 enum console_news { NEWS_NONE, NEWS_INPUT, NEWS_INTERRUPT, NEWS_END };
 
-/*
- * Wait for the next thing, but not long, and do what it asks for: events are entered, others answered. @input: wait
- * for that of the console too. After NEWS_END c->is_over is set.
- */
-enum console_news console_round(struct console *c, bool wants_input);
+/* What a round waits for. */
+enum console_wait {
+	WAIT_NOT,   /* whatever is there */
+	WAIT_A_BIT, /* the next thing, but not long */
+	WAIT_INPUT, /* that of the console too */
+};
+
+/* Wait as @wait says, and do what is asked for: events are entered, others answered. NEWS_END sets c->is_over. */
+enum console_news console_round(struct console *c, enum console_wait wait);
 
 /* CLOCK_MONOTONIC. */
 u64 console_now_ns(void);

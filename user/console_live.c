@@ -105,7 +105,7 @@ static bool wait_for(struct console *c, u64 ns)
 	u64 end = console_now_ns() + ns;
 
 	while (console_now_ns() < end && c->has_source && c->nr_running)
-		if (console_round(c, false) != NEWS_NONE)
+		if (console_round(c, WAIT_A_BIT) != NEWS_NONE)
 			return false;
 	return c->has_source && c->nr_running;
 }
