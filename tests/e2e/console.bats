@@ -358,6 +358,53 @@ live_blocks() {
 	[ "$(of_function step_allocates live_bytes)" -eq 1030 ]
 }
 
+@test "console: mark: moments of the recording, for goto and --between" {
+	stepping
+	asking "$TARGET" -q
+	ask 'mark early'
+	has 'nothing is recorded'
+	ask 'record r.heaptap'
+	step 'alloc 10 100'
+	ask 'mark one'
+	step 'alloc 3 1000'
+	ask 'mark two'
+	step 'alloc 1 7'
+	ask 'mark 5s'
+	has 'must be a name'
+	leave 2
+	run "$HEAPTAP" console -q -x 'goto one' -x processes -x 'goto two' -x processes -x 'goto one,two' -x processes -x 'goto end' -x processes r.heaptap
+	[ "$status" -eq 0 ]
+	[ "$(grep -o 'in [0-9]* blocks' <<<"$output" | tr -dc '0-9\n' | tr '\n' ' ')" = '10 13 3 14 ' ]
+	run "$HEAPTAP" console -q -x 'goto never' -x processes r.heaptap
+	[ "$status" -eq 2 ]
+	has 'in 14 blocks'
+	[ "$("$HEAPTAP" console -q --between one,two -x processes r.heaptap | grep -c 'in 3 blocks')" -eq 1 ]
+}
+
+@test "console: depth and filter, while it goes on" {
+	stepping
+	asking "$TARGET" -q
+	step 'alloc 1 100'
+	ask 'depth 1'
+	ask 'depth many'
+	has 'must be a number'
+	step 'alloc 1 300'
+	ask 'caller 2'
+	has 'step_allocates'
+	lacks 'main'
+	ask 'filter 50 200'
+	step 'alloc 2 20'
+	step 'alloc 3 60'
+	[ "$(live_blocks)" -eq 5 ]
+	ask status
+	has '2 allocations left out'
+	ask filter
+	step 'alloc 2 20'
+	[ "$(live_blocks)" -eq 7 ]
+	leave 2
+	untouched "$TARGET"
+}
+
 @test "console: monitor: a line each time; save; --output at the end" {
 	stepping
 	asking "$TARGET" -q -o end.json
