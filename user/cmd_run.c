@@ -207,7 +207,11 @@ static int run_program(const struct options *o, struct run *r, struct control *c
 {
 	auto_free char **env = NULL;
 	struct launch_options lo = {
-		.argv = o->args, .user = o->user, .cwd = o->cwd, .max_children = o->follow ? o->max_procs : 0
+		.argv = o->args,
+		.user = o->user,
+		.cwd = o->cwd,
+		/* Which children are traced the source decides; who watched no more than that might watch others. */
+		.max_children = o->follow ? UINT32_MAX : 0,
 	};
 	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended };
 	int status, err;
