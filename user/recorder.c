@@ -22,11 +22,13 @@
 #include "user/source.h"
 #include "user/stream_write.h"
 #include "user/stream_zstd.h"
+#include "user/thread_names.h"
 
 enum { TIME_SHIFT = 10 /* about a microsecond */ };
 
 struct recorder {
 	struct event_list *list;      /* owned; in place of all below */
+	struct thread_names *threads; /* owned; NULL = their names are not known */
 	struct record_file *file;     /* owned */
 	struct stream_writer *writer; /* owned */
 	u32 depth;
@@ -151,6 +153,7 @@ void recorder_free(struct recorder *r)
 	if (!r)
 		return;
 	event_list_free(r->list);
+	thread_names_free(r->threads);
 	if (r->is_open) {
 		put(r, STREAM_END,
 		    &(struct stream_end){ .time_ns = clock_ns(CLOCK_MONOTONIC),
@@ -287,8 +290,11 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 {
 	if (r && r->list)
 		event_list_event(r->list, rec);
-	else if (is_open(r))
-		check(r, stream_write_event(r->writer, rec, len));
+	if (!is_open(r))
+		return;
+	if (r->threads && rec->kind <= EVENT_REALLOC_END)
+		thread_names_note(r->threads, rec->pid, rec->tid);
+	check(r, stream_write_event(r->writer, rec, len));
 }
 
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
@@ -440,10 +446,33 @@ bool recorder_is_open(const struct recorder *r)
 	return is_open(r);
 }
 
+static void say_thread(void *ctx, u32 pid, u32 tid, const char *name)
+{
+	put(ctx, STREAM_THREAD, &(struct stream_thread){ .pid = pid, .tid = tid, .comm = name });
+}
+
+void recorder_watch_threads(struct recorder *r)
+{
+	if (is_open(r) && thread_names_new(&r->threads))
+		debug("record: no memory for names of threads");
+}
+
+void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name)
+{
+	if (r && r->list)
+		event_list_thread(r->list, (pid_t)pid, (pid_t)tid, name);
+}
+
 void recorder_tick(struct recorder *r)
 {
-	if (is_open(r))
-		check(r, stream_tick(r->writer, clock_ns(CLOCK_MONOTONIC)));
+	u64 now = clock_ns(CLOCK_MONOTONIC);
+
+	if (!is_open(r))
+		return;
+	if (r->threads)
+		thread_names_look(r->threads, now, false, say_thread, r);
+	if (r->is_open)
+		check(r, stream_tick(r->writer, now));
 }
 
 bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
@@ -475,6 +504,8 @@ bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan
 	r->nr_modules = 0;
 	memset(r->numbers, 0, r->nr_numbers * sizeof(*r->numbers));
 	stream_writer_restart(r->writer);
+	if (r->threads)
+		thread_names_forget(r->threads);
 	recorder_begin(r, backend, wants_scan);
 	return true;
 }
@@ -492,6 +523,8 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
 
 	if (!is_open(r))
 		return;
+	if (r->threads)
+		thread_names_look(r->threads, time_ns, true, say_thread, r);
 	put(r, STREAM_END,
 	    &(struct stream_end){ .time_ns = time_ns,
 				  .duration_ns = duration_ns,

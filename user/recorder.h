@@ -37,6 +37,11 @@ void recorder_join(struct recorder *r);
 /* Who records, from which source: the first of all. */
 void recorder_begin(struct recorder *r, const char *backend, bool wants_scan);
 
+/* Threads are this machine's: their names are recorded too. */
+void recorder_watch_threads(struct recorder *r);
+/* What a recording that is replayed says of one. */
+void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name);
+
 /* A process that is traced since @time_ns, a new image of one, or a child; with its mappings and allocators. */
 void recorder_process(struct recorder *r, const struct target *t, u64 time_ns);
 

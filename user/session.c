@@ -532,6 +532,7 @@ int session_new(struct session **out, const struct options *o, struct outputs *o
 	}
 	stack_table_check_ids(s->stacks);
 	begin(s);
+	recorder_watch_threads(s->recorder);
 	*out = s;
 	return 0;
 }

@@ -271,6 +271,14 @@ static int on_allocator(struct source *src, const void *rec)
 	return err;
 }
 
+static int on_thread(struct source *src, const void *rec)
+{
+	const struct stream_thread *t = rec;
+
+	recorder_thread(src->session->recorder, t->pid, t->tid, t->comm);
+	return 0;
+}
+
 static int on_life(struct source *src, const void *rec)
 {
 	const struct process_event *ev = rec;
@@ -423,7 +431,7 @@ static int (*const takers[NR_STREAM_KINDS])(struct source *src, const void *rec)
 	[STREAM_SCAN_LINK] = on_scan_link, [STREAM_SCAN_WHY] = on_scan_why,
 	[STREAM_SCAN_STEP] = on_scan_step, [STREAM_SCAN_END] = on_scan_end,
 	[STREAM_MARK] = on_mark,	   [STREAM_END] = on_end,
-	[STREAM_EVENT] = on_event,
+	[STREAM_THREAD] = on_thread,	   [STREAM_EVENT] = on_event,
 };
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)

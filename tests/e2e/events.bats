@@ -70,12 +70,14 @@ round_trip() {
 	step "alloc 3 10"
 	"$HEAPTAP" mark "$TARGET" "the middle"
 	step "alloc 4 10"
+	step "threads 3 10"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	"$HEAPTAP" report --events r.heaptap >events.txt
 	grep -q '^mark [0-9]* the\\x20middle$' events.txt
+	grep -qx "thread $TARGET $TARGET step" events.txt
 	"$HEAPTAP" report -q -o part.json --between "the middle,end" events.txt
-	jq -e '.processes[0].totals.allocs == 4' part.json
+	jq -e '[.processes[0].stacks[] | select(.frames[0].function == "step_allocates") | .allocs] == [4]' part.json
 }
 
 @test "events: only on standard output, which may be full" {
