@@ -274,7 +274,8 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 		event_list_process(r->list, t);
 	if (!is_open(r))
 		return;
-	if (!proc_read_status(&status, t->pid)) {
+	/* Another machine's numbers are other processes here. */
+	if (r->threads && !proc_read_status(&status, t->pid)) {
 		rec.ppid = (u32)status.ppid;
 		rec.uid = status.uid;
 	}

@@ -37,7 +37,7 @@ void recorder_join(struct recorder *r);
 /* Who records, from which source: the first of all. */
 void recorder_begin(struct recorder *r, const char *backend, bool wants_scan);
 
-/* Threads are this machine's: their names are recorded too. */
+/* Processes are this machine's: names of threads, parents and users are recorded too. */
 void recorder_watch_threads(struct recorder *r);
 /* What a recording that is replayed says of one. */
 void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name);
