@@ -33,7 +33,7 @@ static u32 part;
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
 	static const char letters[NR_STREAM_KINDS] = {
-		[STREAM_HELLO] = 'H',	[STREAM_FUNCTION] = 'f',  [STREAM_STACK] = 's',
+		[STREAM_HELLO] = 'H',	[STREAM_FUNCTION] = '1',  [STREAM_STACK] = 's',
 		[STREAM_PROCESS] = 'P', [STREAM_MODULE] = 'm',	  [STREAM_MAPS] = 'M',
 		[STREAM_MAPPING] = '+', [STREAM_ALLOCATOR] = 'A', [STREAM_EXIT] = 'X',
 		[STREAM_LOSSES] = 'L',	[STREAM_MARK] = '!',	  [STREAM_END] = 'E',
@@ -151,7 +151,7 @@ static void whole(void **state)
 	assert_false(recorder_has_failed(r));
 	recorder_free(r);
 	assert_int_equal(read_back(path), 0);
-	assert_string_equal(seen, "HPmM++Afe!half;LM++A!;XE");
+	assert_string_equal(seen, "HPmM++A1e!half;LM++A!;XE");
 	assert_int_equal(last_end.reason, STREAM_END_DONE);
 	assert_int_equal(last_end.nr_events, 1);
 	assert_int_equal(last_end.duration_ns, 90);
@@ -167,7 +167,7 @@ static void broken_off(void **state)
 	put_event(r, 16);
 	recorder_free(r);
 	assert_int_equal(read_back(path), 0);
-	assert_string_equal(seen, "HPmM++AfeE");
+	assert_string_equal(seen, "HPmM++A1eE");
 	assert_int_equal(last_end.reason, STREAM_END_ERROR);
 }
 
@@ -191,7 +191,7 @@ static void parts(void **state)
 	for (u32 i = 1; i <= 2; i++) {
 		snprintf(name, sizeof(name), "%s/part%u.heaptap", folder, i);
 		assert_int_equal(read_back(name), 0);
-		assert_string_equal(seen, "HPmM++AfeE");
+		assert_string_equal(seen, "HPmM++A1eE");
 		assert_int_equal(part, i - 1);
 		assert_int_equal(last_end.reason, i == 1 ? STREAM_END_PART : STREAM_END_DONE);
 	}
