@@ -220,3 +220,97 @@ whys() {
 	watched --why "$addr" "unix:$SOCKET"
 	[ "$(jq -r '.processes[-1].scan.why | [.address, .root.variable] | join(" ")' "$report")" = "$addr in_tls" ]
 }
+
+# ---- by the console ----
+
+# asking [OPTIONS] ADDRESS: a console over the connection that takes commands by ask "..."
+asking() {
+	coproc CON { HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR exec "$HEAPTAP" console --sysroot / \
+		"$@" 2>&1 3>&-; }
+	TAP=$CON_PID
+	STARTED+=("$TAP")
+	ask status
+}
+
+# ask CMD: its output in $output. A command whose output is known marks the end.
+ask() {
+	local line
+	printf '%s\nhelp quit\n' "$1" >&"${CON[1]}"
+	output=
+	while read -r -t 60 line <&"${CON[0]}"; do
+		[[ $line != quit*leave* ]] || return 0
+		output+=$line$'\n'
+	done
+	echo "the console has gone: $output"
+	return 1
+}
+
+has() { grep -qF -- "$1" <<<"$output" || { echo "not said: $1"; echo "$output"; return 1; }; }
+
+# leave [STATUS]
+leave() {
+	local pid=$CON_PID
+	echo quit >&"${CON[1]}"
+	ended "$pid" "${1:-0}"
+}
+
+@test "steer: the console over a connection: stop, start, depth, filter, scan, why" {
+	stepping
+	serving "$TARGET"
+	report=$BATS_TEST_TMPDIR/report.json
+	asking -o "$report" "unix:$SOCKET"
+	step "alloc 100 48"
+	ask stop
+	step "alloc 10 64"
+	step "free 30"
+	ask status
+	has "calls are not seen until 'start'"
+	ask start
+	step "alloc 5 32"
+	step "free 25"
+	ask "depth 1"
+	step "alloc 3 2000"
+	ask "filter 100 200"
+	step "alloc 7 99"
+	step "alloc 4 100"
+	ask scan
+	has reachable
+	ask why
+	has "is held by blocks+"
+	ask "depth 200"
+	has "depth: 200: must be"
+	ask "kill yes"
+	leave 2
+	# 105, of which 25 were freed; 3; 4 of 11
+	is .totals.allocs 112
+	is .totals.frees 25
+	is .totals.unknown_frees 0
+	is .scan.definite.blocks 0
+	# Blocks that were freed unseen may lie where later ones are: those are unsure then, too.
+	is '.scan | .unsure.blocks >= 80 and .unsure.blocks + .reachable.blocks == 87' true
+	[ "$(depth_of 6400)" -eq 1 ]
+	is '.notes | map(select(startswith("stopped 1 time, for "))) | length' 1
+	is '.notes | map(select(. == "7 allocations left out for their size, in all sums")) | length' 1
+	nothing_lost
+	untouched "$TARGET"
+	# The end of the program was asked for, and is not allowed.
+	is_running "$TARGET"
+}
+
+@test "steer: the console ends what is traced over there, with leave" {
+	spinning
+	serving --allow-kill "$TARGET"
+	asking "unix:$SOCKET"
+	ask "kill yes"
+	wait_for gone "$TARGET"
+	wait_for gone "$SERVE"
+	leave
+}
+
+@test "steer: the console, and nobody at the address, or a wrong one" {
+	run timeout 20 "$HEAPTAP" console -x status "unix:$BATS_TEST_TMPDIR/none"
+	[ "$status" -eq 4 ]
+	run timeout 20 "$HEAPTAP" console -x status tcp://127.0.0.1:1
+	[ "$status" -eq 2 ]
+	[[ $output == *"needs --token-file"* ]]
+}

@@ -26,7 +26,7 @@ start_as() {
 }
 
 # is_listening: at the socket, or it has ended
-is_listening() { gone "$SERVE" || grep -q 'heaptap connect' "$BATS_TEST_TMPDIR/serve.err"; }
+is_listening() { gone "$SERVE" || grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/serve.err"; }
 
 # serving [OPTIONS] TARGET...: at the UNIX socket $SOCKET; its pid is in $SERVE
 serving() {
@@ -58,7 +58,7 @@ watching() {
 	is_running "$TAP" || { cat "$err"; return 1; }
 }
 
-is_watching() { gone "$TAP" || grep -q 'connected;' "$BATS_TEST_TMPDIR/connect.err"; }
+is_watching() { gone "$TAP" || grep -qs 'connected;' "$BATS_TEST_TMPDIR/connect.err"; }
 
 # watched [OPTIONS] ADDRESS: to its end; $status, $report
 watched() {
