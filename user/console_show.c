@@ -210,7 +210,8 @@ static int compare_blocks(const void *pa, const void *pb)
 
 static void keep_largest(struct blocks *b)
 {
-	qsort(b->list, b->nr, sizeof(*b->list), compare_blocks);
+	if (b->nr)
+		qsort(b->list, b->nr, sizeof(*b->list), compare_blocks);
 	if (b->max && b->nr > b->max)
 		b->nr = b->max;
 }
