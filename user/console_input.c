@@ -76,8 +76,11 @@ void console_input_hide(struct console_input *in)
 
 void console_input_drop(struct console_input *in)
 {
+	/* Without it the terminal itself has dropped the line. */
 	if (in->is_edited)
 		console_edit_drop();
+	else
+		fputc('\n', stdout);
 	in->is_shown = false;
 }
 
