@@ -126,6 +126,33 @@ static void heuristics_between_blocks(void **state)
 	assert_verdict(child, SCAN_REACHABLE);
 }
 
+/* Each page is a piece here: what lies on both sides of a border in a block belongs together. */
+static void pieces_meet_in_blocks(void **state)
+{
+	taddr_t tables = GLOBALS + PAGE, near = block_at(HEAP + PAGE - 32, 80),
+		wide = block_at(HEAP + 2 * PAGE - 16, 3 * PAGE), first = block_at(HEAP + 8 * PAGE, 16),
+		second = block_at(HEAP + 9 * PAGE, 16), last = block_at(HEAP + 7 * PAGE, 16);
+
+	(void)state;
+	put(tables + 16, TEXT + 4);
+	put(tables + 40, TEXT + 8);
+	put(near, tables + 16);
+	put(near + 24, first);
+	put(near + 48, tables + 40); /* in the next piece */
+	put(near + 56, second);
+	put(wide, tables + 16);
+	put(wide + 2 * PAGE, tables + 40);
+	put(wide + 3 * PAGE - 8, last);
+	put(GLOBALS, near + 48);
+	put(GLOBALS + 8, wide + 2 * PAGE);
+	scan_all();
+	assert_verdict(near, SCAN_REACHABLE);
+	assert_verdict(wide, SCAN_REACHABLE);
+	assert_verdict(first, SCAN_REACHABLE);
+	assert_verdict(second, SCAN_REACHABLE);
+	assert_verdict(last, SCAN_REACHABLE);
+}
+
 /* The leader of a cycle is its oldest block, wherever it lies and whoever else points into it. */
 static void cycle_has_oldest_leader(void **state)
 {
@@ -522,6 +549,7 @@ int main(void)
 		TEST(heuristics),
 		TEST(heuristics_need_their_words),
 		TEST(heuristics_between_blocks),
+		TEST(pieces_meet_in_blocks),
 		TEST(cycle_has_oldest_leader),
 		TEST(head_of_a_cycle),
 		TEST(shared_counts_once),
