@@ -20,6 +20,7 @@ enum {
 	NR_RUNS = 256,
 	NR_ENTRIES = 4096, /* pagemap entries per read */
 	MAX_WORKERS = 4,   /* the kernel's locks let more gain little */
+	PARTS_EACH = SNAPSHOT_PARTS / MAX_WORKERS,
 };
 
 /* Which pages of a mapping count. */
@@ -82,6 +83,7 @@ struct memory_stream {
 	u32 nr_begun, nr_done; /* pieces since the start; those between are being shown */
 	u32 nr_workers;	       /* that go on */
 	u32 nr_inside;	       /* that call the visitor at the moment */
+	u32 nr_parts;	       /* in use: each takes memory */
 	bool is_shown[SNAPSHOT_PARTS], is_handing;
 	bool is_over;
 	int status;
@@ -458,12 +460,12 @@ static int begin_piece(struct memory_stream *m, struct piece *piece)
 	pthread_mutex_lock(&m->plan_lock);
 	err = plan_piece(m, piece);
 	pthread_mutex_lock(&m->lock);
-	while (!err && !m->is_over && m->nr_begun - m->nr_done == SNAPSHOT_PARTS)
+	while (!err && !m->is_over && m->nr_begun - m->nr_done == m->nr_parts)
 		pthread_cond_wait(&m->changed, &m->lock);
 	if (!err && m->is_over)
 		err = -ECANCELED;
 	if (!err)
-		piece->part = m->nr_begun++ % SNAPSHOT_PARTS;
+		piece->part = m->nr_begun++ % m->nr_parts;
 	pthread_mutex_unlock(&m->lock);
 	pthread_mutex_unlock(&m->plan_lock);
 	return err;
@@ -538,8 +540,8 @@ static void end_piece(struct memory_stream *m, u32 part)
 {
 	pthread_mutex_lock(&m->lock);
 	m->is_shown[part] = true;
-	while (!m->is_over && !m->is_handing && m->is_shown[m->nr_done % SNAPSHOT_PARTS]) {
-		u32 next = m->nr_done % SNAPSHOT_PARTS;
+	while (!m->is_over && !m->is_handing && m->is_shown[m->nr_done % m->nr_parts]) {
+		u32 next = m->nr_done % m->nr_parts;
 		int err;
 
 		m->is_handing = true;
@@ -601,6 +603,8 @@ static int start_workers(struct memory_stream *m)
 		m->refs++;
 		m->nr_workers++;
 	}
+	/* So many pieces may wait for the oldest: a worker may be slow, or wait for a CPU. */
+	m->nr_parts = m->nr_workers > 1 ? m->nr_workers * PARTS_EACH : 1;
 	err = m->nr_workers ? 0 : -err;
 	pthread_mutex_unlock(&m->lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
