@@ -79,7 +79,7 @@ static int check_token(struct place *p, const struct options *o)
 
 static int find_place(struct place *p, const struct options *o)
 {
-	char path[NET_PATH_MAX], name[32];
+	char name[32];
 	int err = 0;
 
 	memset(p, 0, sizeof(*p));
@@ -99,12 +99,16 @@ static int find_place(struct place *p, const struct options *o)
 		net_private_path(p->addr.path, sizeof(p->addr.path), name);
 		p->link.listen = &p->addr;
 	}
-	if (err)
-		return err;
-	err = check_token(p, o);
-	if (!err && p->link.listen && !o->quiet)
-		info("serve: heaptap connect %s", net_addr_text(&p->addr, path, sizeof(path)));
-	return err;
+	return err ? err : check_token(p, o);
+}
+
+/* Who reads it may connect at once. */
+static void tell_place(const struct place *p, const struct options *o)
+{
+	char text[NET_PATH_MAX];
+
+	if (p->link.listen && !o->quiet)
+		info("serve: heaptap connect %s", net_addr_text(&p->addr, text, sizeof(text)));
 }
 
 static int run(struct serve *s, struct control *c, struct discover *discover)
@@ -167,6 +171,7 @@ int cmd_serve(const struct options *o)
 		serve_link_free(s.link);
 		return STATUS_IMPOSSIBLE;
 	}
+	tell_place(&place, o);
 	err = control_new(&c, o, false);
 	if (err)
 		error("serve: signals: %s", strerror(-err));

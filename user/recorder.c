@@ -39,7 +39,8 @@ struct recorder {
 	u32 nr_modules;
 	u64 part_bytes, part_ns; /* 0 = no limit */
 	u64 part_start_ns;
-	u64 id;
+	s64 ahead_ns; /* the clock of the events less ours */
+	u64 id;	      /* 0 = not begun */
 	u32 part;
 	u64 nr_events, nr_bytes; /* of the parts before */
 };
@@ -53,6 +54,12 @@ static u64 clock_ns(clockid_t clock)
 
 	clock_gettime(clock, &ts);
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+/* By the clock of the events. */
+static u64 now_ns(const struct recorder *r)
+{
+	return clock_ns(CLOCK_MONOTONIC) + (u64)r->ahead_ns;
 }
 
 static int write_chunk(void *ctx, const void *data, size_t len)
@@ -114,7 +121,7 @@ int recorder_check(const struct options *o)
 /* The file takes no more: say so, and end it as well as it can be. */
 static void give_up(struct recorder *r, int err)
 {
-	const struct stream_end end = { .time_ns = clock_ns(CLOCK_MONOTONIC),
+	const struct stream_end end = { .time_ns = now_ns(r),
 					.reason = STREAM_END_ERROR,
 					.text = strerror(-err) };
 
@@ -156,9 +163,8 @@ void recorder_free(struct recorder *r)
 	thread_names_free(r->threads);
 	if (r->is_open) {
 		put(r, STREAM_END,
-		    &(struct stream_end){ .time_ns = clock_ns(CLOCK_MONOTONIC),
-					  .reason = STREAM_END_ERROR,
-					  .text = "broken off" });
+		    &(struct stream_end){
+			    .time_ns = now_ns(r), .reason = STREAM_END_ERROR, .text = "broken off" });
 		if (r->is_open)
 			check(r, stream_flush(r->writer));
 	}
@@ -173,11 +179,11 @@ void recorder_join(struct recorder *r)
 	r->part = 1;
 }
 
-void recorder_begin(struct recorder *r, const char *backend, bool wants_scan)
+void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u64 mono_ns)
 {
 	struct stream_hello hello = { .role = STREAM_ROLE_FILE,
 				      .time_shift = TIME_SHIFT,
-				      .mono_ns = clock_ns(CLOCK_MONOTONIC),
+				      .mono_ns = mono_ns,
 				      .real_ns = clock_ns(CLOCK_REALTIME),
 				      .wants_scan = wants_scan,
 				      .producer = "heaptap " HEAPTAP_VERSION,
@@ -187,7 +193,9 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan)
 	if (!r || r->list)
 		return;
 	r->is_open = true;
-	r->part_start_ns = hello.mono_ns;
+	r->part_start_ns = mono_ns;
+	if (!r->id)
+		r->ahead_ns = (s64)(mono_ns - clock_ns(CLOCK_MONOTONIC));
 	hello.depth = r->depth;
 	hello.part = r->part;
 	if (!r->id && getrandom(&r->id, sizeof(r->id), 0) != sizeof(r->id))
@@ -428,8 +436,7 @@ void recorder_mark_report(struct recorder *r)
 {
 	if (is_open(r))
 		put(r, STREAM_MARK,
-		    &(struct stream_mark_record){ .time_ns = clock_ns(CLOCK_MONOTONIC),
-						  .what = STREAM_MARK_REPORT });
+		    &(struct stream_mark_record){ .time_ns = now_ns(r), .what = STREAM_MARK_REPORT });
 }
 
 void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
@@ -440,6 +447,11 @@ void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
 		put(r, STREAM_MARK,
 		    &(struct stream_mark_record){
 			    .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
+}
+
+bool recorder_has_begun(const struct recorder *r)
+{
+	return !r || r->list || r->id;
 }
 
 bool recorder_is_open(const struct recorder *r)
@@ -479,7 +491,7 @@ void recorder_tick(struct recorder *r)
 bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
 {
 	struct stream_written w;
-	u64 now = clock_ns(CLOCK_MONOTONIC);
+	u64 now = now_ns(r);
 
 	if (!is_open(r) || (!r->part_bytes && !r->part_ns))
 		return false;
@@ -507,7 +519,7 @@ bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan
 	stream_writer_restart(r->writer);
 	if (r->threads)
 		thread_names_forget(r->threads);
-	recorder_begin(r, backend, wants_scan);
+	recorder_begin(r, backend, wants_scan, now);
 	return true;
 }
 

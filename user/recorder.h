@@ -34,8 +34,9 @@ void recorder_free(struct recorder *r);
 /* Tracing goes on for a while already: the first part is told all that parts behind it are, recorder_next_part(). */
 void recorder_join(struct recorder *r);
 
-/* Who records, from which source: the first of all. */
-void recorder_begin(struct recorder *r, const char *backend, bool wants_scan);
+/* Who records, from which source: the first of all. @mono_ns: it is that now, by the clock that events have. */
+void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u64 mono_ns);
+bool recorder_has_begun(const struct recorder *r);
 
 /* Processes are this machine's: names of threads, parents and users are recorded too. */
 void recorder_watch_threads(struct recorder *r);

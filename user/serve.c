@@ -433,7 +433,8 @@ static void poll_events(struct serve *s)
 	if (now - alive_ms < ALIVE_MS)
 		return;
 	alive_ms = now;
-	if (serve_trace_running(s->trace))
+	/* How a program of ours ended is still to come: look_at_program(). */
+	if (s->launch || serve_trace_running(s->trace))
 		return;
 	serve_stop(s, WIRE_END_TARGET, "");
 	s->is_over = true;

@@ -114,8 +114,7 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 	return err;
 }
 
-/* Of the records, and of the report on them. */
-static u64 source_now(const struct session *s)
+u64 session_source_ns(const struct session *s)
 {
 	return s->ops->told ? s->ops->told->now_ns(s->source) : session_now_ns();
 }
@@ -336,7 +335,7 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 {
 	const struct process_event *ev = (const struct process_event *)rec;
 
-	end_process(s, p->target->pid, (int)ev->exit_status, s->is_replayed ? ev->time_ns : source_now(s));
+	end_process(s, p->target->pid, (int)ev->exit_status, s->is_replayed ? ev->time_ns : session_source_ns(s));
 	return 0;
 }
 
@@ -432,8 +431,11 @@ static struct process *adopt(struct session *s, u32 pid)
 	if (session_begin_check(s, p))
 		warn("PID %u: not enough memory to check its releases", pid);
 	if (!s->start_ns)
-		s->start_ns = source_now(s);
-	recorder_process(s->recorder, p->target, source_now(s));
+		s->start_ns = session_source_ns(s);
+	/* Only now the time of the other side is known. */
+	if (!recorder_has_begun(s->recorder))
+		recorder_begin(s->recorder, s->ops->name, s->wants_notes, s->ops->told->began_ns(s->source));
+	recorder_process(s->recorder, p->target, session_source_ns(s));
 	return p;
 }
 
@@ -513,7 +515,8 @@ int session_alloc(struct session **out, const struct options *o, struct outputs 
 static void begin(struct session *s)
 {
 	s->wants_notes = s->options->scan != SCAN_NEVER;
-	recorder_begin(s->recorder, s->ops->name, s->wants_notes);
+	if (!s->ops->told)
+		recorder_begin(s->recorder, s->ops->name, s->wants_notes, session_now_ns());
 }
 
 int session_new(struct session **out, const struct options *o, struct outputs *outs, bool is_launch)
@@ -697,7 +700,7 @@ int session_poll(struct session *s)
 
 void session_ended(struct session *s, pid_t pid, int status)
 {
-	end_process(s, pid, status, source_now(s));
+	end_process(s, pid, status, session_source_ns(s));
 }
 
 size_t session_running(struct session *s)
@@ -729,7 +732,7 @@ void session_stop(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!s->processes[i]->is_over)
 			s->ops->pause(s->source, s->processes[i]->target->pid);
-	s->stop_ns = source_now(s);
+	s->stop_ns = session_source_ns(s);
 	s->ops->detach(s->source);
 	debug("%s: probes are out", s->ops->name);
 	/* Only now no program can be writing a record any more. */

@@ -118,7 +118,7 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	s->is_last_scan = false;
 	s->stopper = stopper;
 	session_scan_process(s, a->process, stopper != NULL, &a->process->asked_marks);
-	now = session_now_ns();
+	now = session_source_ns(s);
 	a->report = (struct report){ .backend = s->ops->name,
 				     .time_ns = now,
 				     .duration_ns = s->start_ns ? now - s->start_ns : 0,
@@ -142,7 +142,7 @@ int session_set_marker(struct session *s, const char *text)
 		return -ENOTCONN;
 	err = session_poll(s);
 	if (!err)
-		session_mark(s, session_now_ns(), text);
+		session_mark(s, session_source_ns(s), text);
 	return err;
 }
 

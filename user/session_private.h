@@ -50,6 +50,9 @@ struct session {
 /* CLOCK_MONOTONIC. */
 u64 session_now_ns(void);
 
+/* The same where the records come from, which may be another machine: for what is compared with their times. */
+u64 session_source_ns(const struct session *s);
+
 /* Whose events of @pid are now, or NULL. */
 struct process *session_find(struct session *s, u32 pid);
 

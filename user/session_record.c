@@ -65,7 +65,7 @@ static void carry_process(struct session *s, struct process *p)
 	struct carrying c = { .session = s, .process = p };
 	const struct losses none = { 0 };
 
-	recorder_process(s->recorder, p->target, session_now_ns());
+	recorder_process(s->recorder, p->target, session_source_ns(s));
 	if (heap_for_each_block(p->heap, carry_block, &c))
 		debug("record: blocks of PID %d are missing", p->target->pid);
 	p->told = none;

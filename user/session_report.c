@@ -187,7 +187,7 @@ static int write_report(void *arg)
 int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const struct report *r), void *ctx)
 {
 	const struct source_told_ops *told = s->ops->told;
-	u64 now = s->stop_ns ? s->stop_ns : told ? told->now_ns(s->source) : session_now_ns();
+	u64 now = s->stop_ns ? s->stop_ns : session_source_ns(s);
 	struct writing w = {
 		.session = s,
 		.pid = pid,

@@ -24,6 +24,7 @@
 #include "user/source_ptrace_watch.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
+static const u64 launch_wait_ns = 10ULL * 1000 * 1000 * 1000;
 
 _Static_assert((int)CALL_MALLOC == ALLOC_MALLOC && (int)CALL_REALLOC == ALLOC_REALLOC &&
 		       (int)CALL_OUT == ALLOC_OUT && (int)CALL_FREE == ALLOC_FREE &&
@@ -85,7 +86,9 @@ static int source_ptrace_probe(struct caps *caps)
 static int source_ptrace_create(struct source **out, const struct source_options *options,
 				const struct caps *caps)
 {
+	/* A program that we start has its libraries read while it stands, which takes slow machines long. */
 	const struct tracer_options to = { .depth = options->depth,
+					   .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
 					   .has_free_stacks = options->want_free_stacks,
 					   .max_followed = options->max_followed };
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;

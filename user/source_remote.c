@@ -112,6 +112,24 @@ static u64 now_ns(void)
 	return snapshot_clock();
 }
 
+/*
+ * What has come is from the past over there: its clock is at least so far ahead of ours. The way here takes its time, and
+ * the shortest time that it ever took is nearest to the truth. On one trace the clock never goes back.
+ */
+static void compare_clocks(struct source *s)
+{
+	s64 ahead_ns = (s64)(stream_source_last_ns(s->stream) - now_ns());
+	u64 hello_ns = stream_source_hello(s->stream)->mono_ns;
+	bool is_new = hello_ns != s->hello_ns && s->session_id != s->hello_id;
+
+	if (is_new || (s->hello_ns && ahead_ns > s->clock_ns))
+		s->clock_ns = ahead_ns;
+	if (hello_ns == s->hello_ns)
+		return;
+	s->hello_ns = hello_ns;
+	s->hello_id = s->session_id;
+}
+
 static int on_stream(struct source *s, const struct wire_frame *f, const struct sink *sink)
 {
 	char why[160];
@@ -120,6 +138,7 @@ static int on_stream(struct source *s, const struct wire_frame *f, const struct 
 	if (!s->is_started)
 		return 0;
 	err = stream_source_feed(s->stream, f->data, f->len, sink);
+	compare_clocks(s);
 	if (err) {
 		snprintf(why, sizeof(why), "what the other side sends is damaged: %s",
 			 stream_source_why(s->stream));
@@ -312,16 +331,16 @@ static int describe(struct source *s, pid_t pid, struct target **out)
 	return stream_source_target(s->stream, pid, out);
 }
 
-/* How far apart they are is known, but for the way here, from when a stream begins. */
 static u64 clock_over_there(struct source *s)
 {
-	u64 hello_ns = stream_source_hello(s->stream)->mono_ns;
-
-	if (hello_ns != s->hello_ns) {
-		s->hello_ns = hello_ns;
-		s->clock_ns = (s64)(hello_ns - now_ns());
-	}
+	compare_clocks(s);
 	return now_ns() + (u64)s->clock_ns;
+}
+
+/* When the stream began, which is before all of its events. */
+static u64 began_over_there(struct source *s)
+{
+	return stream_source_hello(s->stream)->mono_ns;
 }
 
 static const char *backend(struct source *s)
@@ -334,6 +353,7 @@ static const char *backend(struct source *s)
 static const struct source_told_ops told = {
 	.target = describe,
 	.now_ns = clock_over_there,
+	.began_ns = began_over_there,
 	.backend = backend,
 	.scan_begin = source_remote_scan_begin,
 	.scan_blocks = source_remote_scan_blocks,

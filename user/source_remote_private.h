@@ -20,9 +20,9 @@ struct source {
 	bool has_failed;  /* nothing could be traced */
 	bool is_complete; /* the server has said that nothing is missing */
 	u64 session_id;
-	u64 lost_ms;  /* since when there is no connection */
-	s64 clock_ns; /* the other side's clock less ours */
-	u64 hello_ns;
+	u64 lost_ms;		/* since when there is no connection */
+	s64 clock_ns;		/* the other side's clock less ours */
+	u64 hello_ns, hello_id; /* the stream that was compared last, and whose it was */
 	char why[160];
 
 	/* Commands. */

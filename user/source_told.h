@@ -25,7 +25,8 @@ struct source_scan {
 struct source_told_ops {
 	/* What is known of @pid, owned by the caller; update() brings it up to date. -ESRCH: nothing; -ENOMEM. */
 	int (*target)(struct source *s, pid_t pid, struct target **out);
-	u64 (*now_ns)(struct source *s); /* the clock of its records, now */
+	u64 (*now_ns)(struct source *s);   /* the clock of its records, now */
+	u64 (*began_ns)(struct source *s); /* by it, a moment before the first of them */
 	/* "bpf", ...: what the records come from over there. */
 	const char *(*backend)(struct source *s);
 	/*

@@ -42,7 +42,8 @@ struct stream_source {
 	struct module **numbered; /* owned; by number in the stream - 1 */
 	size_t nr_numbered;
 	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
-	u64 nr_breaks;		/* streams that did not continue the one before */
+	u64 last_ns;
+	u64 nr_breaks; /* streams that did not continue the one before */
 };
 
 static struct process *find(const struct stream_source *s, u32 pid)
@@ -71,7 +72,7 @@ static int on_hello(struct stream_source *s, const void *rec)
 	const struct stream_hello *hello = rec;
 
 	s->hello.id = hello->id;
-	s->hello.mono_ns = hello->mono_ns;
+	s->hello.mono_ns = s->last_ns = hello->mono_ns;
 	s->hello.start_ns = hello->start_ns;
 	snprintf(s->hello.backend, sizeof(s->hello.backend), "%s", hello->backend ? hello->backend : "");
 	return 0;
@@ -353,6 +354,8 @@ static int on_event(struct stream_source *s, const void *rec)
 		p = s->latest = find(s, ev.h.pid);
 	if (!p)
 		return 0;
+	if (ev.time_ns > s->last_ns)
+		s->last_ns = ev.time_ns;
 	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
 	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
 	ev.h.fn = s->fns[ev.h.fn];
@@ -435,6 +438,11 @@ int stream_source_feed(struct stream_source *s, const void *data, size_t len, co
 const char *stream_source_why(const struct stream_source *s)
 {
 	return stream_why(s->reader);
+}
+
+u64 stream_source_last_ns(const struct stream_source *s)
+{
+	return s->last_ns;
 }
 
 bool stream_source_is_over(const struct stream_source *s)

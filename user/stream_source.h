@@ -46,5 +46,8 @@ struct stream_source_hello {
 };
 const struct stream_source_hello *stream_source_hello(const struct stream_source *s);
 
+/* The latest time of its clock that an event of this stream had; 0 = none yet. */
+u64 stream_source_last_ns(const struct stream_source *s);
+
 /* Heap events of each process since the start, as losses count them, for its i-th process: false at the end. */
 bool stream_source_count(const struct stream_source *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees);
