@@ -16,7 +16,7 @@
 #include "user/serve.h"
 #include "user/wire_auth.h"
 
-enum { POLL_MS = 20, QUEUE_BYTES = 16 << 20 };
+enum { POLL_MS = 20, FINISH_MS = 5000, QUEUE_BYTES = 16 << 20 };
 
 /* Where the client comes from. */
 struct place {
@@ -178,6 +178,7 @@ int cmd_serve(const struct options *o)
 	else
 		status = run(&s, c, place.discover);
 	serve_stop(&s, WIRE_END_DETACHED, "");
+	serve_link_finish(s.link, FINISH_MS);
 	if (s.launch)
 		launch_free(s.launch);
 	serve_link_free(s.link);

@@ -491,10 +491,11 @@ void recorder_tick(struct recorder *r)
 bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
 {
 	struct stream_written w;
-	u64 now = now_ns(r);
+	u64 now;
 
 	if (!is_open(r) || (!r->part_bytes && !r->part_ns))
 		return false;
+	now = now_ns(r);
 	if (!(r->part_bytes && record_file_size(r->file) >= r->part_bytes) &&
 	    !(r->part_ns && now - r->part_start_ns >= r->part_ns))
 		return false;

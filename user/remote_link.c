@@ -166,6 +166,7 @@ static void shake_hands(struct remote_link *l)
 static void move_bytes(struct remote_link *l)
 {
 	u64 now = remote_now_ms();
+	bool is_deaf;
 	int got;
 
 	if (l->state == REMOTE_UP && now - l->sent_ms >= REMOTE_PING_MS) {
@@ -173,15 +174,13 @@ static void move_bytes(struct remote_link *l)
 		if (wire_put(&l->out, WIRE_PING, NULL, 0))
 			debug("connect: no room for a ping");
 	}
-	if (wire_out_write(&l->out, l->fd)) {
-		give_up(l, "the other side went away");
-		return;
-	}
+	is_deaf = wire_out_write(&l->out, l->fd) != 0;
 	got = wire_in_read(&l->in, l->fd);
+	/* Who has gone may have said something before that. */
 	if (got > 0)
 		l->heard_ms = now;
-	else if (got < 0)
-		give_up(l, got == -EPIPE ? "the other side went away" : strerror(-got));
+	else if (got < 0 || is_deaf)
+		give_up(l, !got || got == -EPIPE ? "the other side went away" : strerror(-got));
 	else if (l->state == REMOTE_UP && now - l->heard_ms >= REMOTE_SILENCE_MS)
 		give_up(l, "nothing heard of the other side for 30 s");
 }

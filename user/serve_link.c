@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -429,6 +430,24 @@ bool serve_link_flush(struct serve_link *l, int timeout_ms)
 			return false;
 	}
 	return true;
+}
+
+void serve_link_finish(struct serve_link *l, int timeout_ms)
+{
+	u64 end = now_ms() + timeout_ms;
+	struct peer *c = &l->client;
+	char unread[4096];
+
+	if (c->in_fd < 0 || shutdown(c->out_fd, SHUT_WR))
+		return;
+	for (;;) {
+		struct pollfd p = { .fd = c->in_fd, .events = POLLIN };
+		u64 now = now_ms();
+
+		if (now >= end || poll(&p, 1, (int)(end - now)) <= 0 ||
+		    read(c->in_fd, unread, sizeof(unread)) <= 0)
+			return;
+	}
 }
 
 void serve_link_wait(const struct serve_link *l, int timeout_ms)

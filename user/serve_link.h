@@ -52,6 +52,12 @@ void serve_link_drop(struct serve_link *l, const char *why);
 /* Write what waits, for at most @timeout_ms. True if nothing is left. */
 bool serve_link_flush(struct serve_link *l, int timeout_ms);
 
+/*
+ * Nothing more is sent. Waits for the client to go, for at most @timeout_ms: closed with something unread, a TCP
+ * connection loses what is still on its way to the client.
+ */
+void serve_link_finish(struct serve_link *l, int timeout_ms);
+
 /* Sleep until there is something to do, at most @timeout_ms. */
 void serve_link_wait(const struct serve_link *l, int timeout_ms);
 

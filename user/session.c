@@ -335,7 +335,8 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 {
 	const struct process_event *ev = (const struct process_event *)rec;
 
-	end_process(s, p->target->pid, (int)ev->exit_status, s->is_replayed ? ev->time_ns : session_source_ns(s));
+	end_process(s, p->target->pid, (int)ev->exit_status,
+		    s->is_replayed ? ev->time_ns : session_source_ns(s));
 	return 0;
 }
 

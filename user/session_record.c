@@ -99,7 +99,7 @@ int session_record(struct session *s)
 	if (err)
 		return err;
 	recorder_join(s->recorder);
-	recorder_begin(s->recorder, s->ops->name, s->wants_notes);
+	recorder_begin(s->recorder, s->ops->name, s->wants_notes, session_source_ns(s));
 	carry_all(s);
 	return 0;
 }

@@ -81,6 +81,8 @@ static void on_stopped(struct source *s, struct wire_view *v)
 		snprintf(text, sizeof(text), "it cannot be traced over there");
 	s->has_failed = how == WIRE_END_ERROR;
 	end(s, text);
+	/* It waits for that: serve_link_finish(). */
+	remote_link_drop(s->link, "");
 }
 
 static void on_note(struct source *s, struct wire_view *v)
@@ -113,8 +115,8 @@ static u64 now_ns(void)
 }
 
 /*
- * What has come is from the past over there: its clock is at least so far ahead of ours. The way here takes its time, and
- * the shortest time that it ever took is nearest to the truth. On one trace the clock never goes back.
+ * What has come is from the past over there: its clock is at least so far ahead of ours. The way here takes its time,
+ * and the shortest that it ever took is nearest to the truth. On one trace the clock never goes back.
  */
 static void compare_clocks(struct source *s)
 {

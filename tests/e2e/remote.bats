@@ -5,25 +5,6 @@
 load ../lib/common
 load ../lib/remote
 
-# without what differs from run to run: times, ids, and who holds what, which a connection does not tell
-normal() {
-	jq -S 'del(.time_ns, .duration_ns) | .processes[] |= (del(.pid) | .scan |= del(.pause_ns, .scanned_bytes)
-		| .totals |= del(.peak_time_ns)
-		| .stacks |= (map(del(.id, .why)) | sort_by([.function, [.frames[].offset]])))' "$1"
-}
-
-# same_as_local PROGRAM...: the report over a connection is that of run
-same_as_local() {
-	serving --wait -- "$@"
-	watched "unix:$SOCKET"
-	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
-	ended "$SERVE" 0
-	normal "$report" >"$BATS_TEST_TMPDIR/remote.json"
-	traced -- "$@"
-	normal "$report" >"$BATS_TEST_TMPDIR/local.json"
-	diff "$BATS_TEST_TMPDIR/remote.json" "$BATS_TEST_TMPDIR/local.json"
-}
-
 @test "remote: the report equals the local one, verdicts included" {
 	same_as_local "$T/leak"
 	is .scan.definite.blocks 32
@@ -292,16 +273,6 @@ harmless() {
 	untouched "$TARGET"
 }
 
-# seen_and_lost: what the report has and what it calls lost is what the oracle counted since $BATS_TEST_TMPDIR/before
-seen_and_lost() {
-	"$ORACLE/count-read" "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before" >"$BATS_TEST_TMPDIR/count.json"
-	jq -e -n --slurpfile r "$report" --slurpfile c "$BATS_TEST_TMPDIR/count.json" '
-		$r[0].processes[0] as $p | $c[0].totals as $o
-		| [$p.totals.allocs + $p.lost.allocs, $p.totals.frees + $p.totals.unknown_frees + $p.lost.frees] as $have
-		| [$o.allocs, $o.frees + $o.unknown_frees] as $want
-		| if $have == $want then true else error("report \($have), oracle \($want), lost \($p.lost)") end'
-}
-
 # cut_and_mended BACKEND
 cut_and_mended() {
 	own_libc
@@ -498,41 +469,6 @@ lying() {
 }
 
 # ---- two hosts ----
-
-# two_hosts: name spaces $BOARD and $HOST with a cable between them, 192.0.2.1 and 192.0.2.2
-two_hosts() {
-	BOARD=heaptap-b$$ HOST=heaptap-h$$
-	ip netns add "$BOARD" 2>/dev/null || skip "no network name spaces"
-	ip netns add "$HOST"
-	ip link add "b$$" netns "$BOARD" type veth peer name "h$$" netns "$HOST" || skip "no veth"
-	ip -n "$BOARD" addr add 192.0.2.1/24 dev "b$$"
-	ip -n "$HOST" addr add 192.0.2.2/24 dev "h$$"
-	ip -n "$BOARD" link set "b$$" up
-	ip -n "$HOST" link set "h$$" up
-	TOKEN=$BATS_TEST_TMPDIR/token
-	(umask 077 && od -An -vN32 -tx1 /dev/urandom | tr -dc 0-9a-f >"$TOKEN")
-}
-
-teardown() {
-	end_started
-	[ -z "${BOARD:-}" ] || ip netns del "$BOARD" 2>/dev/null || true
-	[ -z "${HOST:-}" ] || ip netns del "$HOST" 2>/dev/null || true
-}
-
-on_board() { ip netns exec "$BOARD" "$@"; }
-
-# The name space's own: ip netns exec becomes the program.
-serving_board() {
-	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 20s --token-file "$TOKEN" "$@"
-	SERVE=$PID
-}
-
-watching_host() {
-	report=$BATS_TEST_TMPDIR/report.json
-	err=$BATS_TEST_TMPDIR/connect.err
-	start_as connect ip netns exec "$HOST" "$HEAPTAP" connect --token-file "$TOKEN" -o "$report" "$@"
-	TAP=$PID
-}
 
 @test "remote: two hosts; the cable is pulled for a while: nothing is lost, or it is counted (feature 44)" {
 	two_hosts

@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A link that can be cut: proxy.py LISTEN CONNECT. SIGUSR1 cuts all connections and makes it refuse others, SIGUSR2
-mends it; SIGTERM ends it. Both ends are UNIX sockets by path, or HOST:PORT."""
+"""A link that is slow, stands, or is cut: proxy.py LISTEN CONNECT [delay=MS] [jitter=MS] [segment=BYTES]. Both ends are
+UNIX sockets by path, or HOST:PORT. Bytes take delay and up to jitter more in each direction, in their order; they go on in
+pieces of at most segment, of which two never go as one. SIGHUP lets all that is on the way stand for ever, SIGUSR1 cuts
+all connections and refuses others, SIGUSR2 mends both; SIGTERM ends it. It says "ready" when it listens."""
 import os
+import random
 import select
 import signal
 import socket
 import sys
+import time
 
-cut = False
+ROOM = 256 << 10  # bytes on the way in one direction; then its sender has to wait
+
+state = {"cut": False, "stalled": False}
+settings = {"delay": 0, "jitter": 0, "segment": 65536}
+rng = random.Random(1)
 
 
 def address(text):
@@ -18,14 +26,92 @@ def address(text):
     return socket.AF_INET, (host, int(port))
 
 
-def on_cut(sig, frame):
-    global cut
-    cut = sig == signal.SIGUSR1
+def on_signal(sig, frame):
+    state["cut"] = sig == signal.SIGUSR1
+    state["stalled"] = sig == signal.SIGHUP
+
+
+class Way:
+    """One direction of a connection."""
+
+    def __init__(self, source, sink):
+        self.source, self.sink = source, sink
+        self.pieces = []  # when it is due, bytes
+        self.size = 0
+        self.is_over = False
+
+    def wants_more(self):
+        return not self.is_over and self.size < ROOM
+
+    def is_due(self, now):
+        return self.pieces and self.pieces[0][0] <= now
+
+    def take(self, now):
+        data = self.source.recv(65536)
+        self.is_over = not data
+        due = now + (settings["delay"] + rng.random() * settings["jitter"]) / 1000
+        if self.pieces:
+            due = max(due, self.pieces[-1][0])
+        for i in range(0, len(data), settings["segment"]):
+            self.pieces.append((due, data[i:i + settings["segment"]]))
+        self.size += len(data)
+
+    def give(self):
+        due, data = self.pieces[0]
+        sent = self.sink.send(data)
+        self.size -= sent
+        if sent < len(data):
+            self.pieces[0] = (due, data[sent:])
+        else:
+            self.pieces.pop(0)
+
+    def has_ended(self):
+        return self.is_over and not self.pieces
+
+
+def new_ways(listener):
+    client, _ = listener.accept()
+    if state["cut"]:
+        client.close()
+        return []
+    family, where = address(sys.argv[2])
+    server = socket.socket(family)
+    try:
+        server.connect(where)
+    except OSError:
+        client.close()
+        return []
+    for s in (client, server):
+        s.setblocking(False)
+        if s.family == socket.AF_INET:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return [Way(client, server), Way(server, client)]
+
+
+def move(ways, readable, writable, now):
+    """The connections that are at their end."""
+    over = set()
+    for way in ways:
+        try:
+            if way.source in readable and way.wants_more():
+                way.take(now)
+            if way.sink in writable and way.is_due(now):
+                way.give()
+        except BlockingIOError:
+            pass
+        except OSError:
+            over |= {way.source, way.sink}
+        if way.has_ended():
+            over |= {way.source, way.sink}
+    return over
 
 
 def main():
-    signal.signal(signal.SIGUSR1, on_cut)
-    signal.signal(signal.SIGUSR2, on_cut)
+    for word in sys.argv[3:]:
+        name, value = word.split("=")
+        settings[name] = int(value)
+    for sig in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP):
+        signal.signal(sig, on_signal)
     family, where = address(sys.argv[1])
     listener = socket.socket(family)
     if family == socket.AF_UNIX:
@@ -34,37 +120,22 @@ def main():
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(where)
     listener.listen()
-    peers = {}
+    print("ready", flush=True)
+    ways = []
     while True:
-        ready, _, _ = select.select([listener] + list(peers), [], [], 0.05)
-        if cut:
-            for s in list(peers):
-                s.close()
-            peers.clear()
-        for s in ready:
-            if s is listener:
-                client, _ = listener.accept()
-                if cut:
-                    client.close()
-                    continue
-                family, where = address(sys.argv[2])
-                server = socket.socket(family)
-                server.connect(where)
-                peers[client], peers[server] = server, client
-                continue
-            if s not in peers:
-                continue
-            try:
-                data = s.recv(65536)
-                if data:
-                    peers[s].sendall(data)
-                    continue
-            except OSError:
-                pass
-            other = peers.pop(s)
-            peers.pop(other, None)
+        now = time.monotonic()
+        moving = [] if state["stalled"] else ways
+        sources = [way.source for way in moving if way.wants_more()]
+        sinks = [way.sink for way in moving if way.is_due(now)]
+        dues = [way.pieces[0][0] - now for way in moving if way.pieces and not way.is_due(now)]
+        wait = min([0.05] + dues)
+        readable, writable, _ = select.select([listener] + sources, sinks, [], wait)
+        over = {way.source for way in ways} if state["cut"] else move(moving, readable, writable, time.monotonic())
+        for s in over:
             s.close()
-            other.close()
+        ways = [way for way in ways if way.source not in over]
+        if listener in readable:
+            ways += new_ways(listener)
 
 
 main()

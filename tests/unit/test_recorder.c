@@ -126,7 +126,7 @@ static struct recorder *new_recorder(struct options o)
 	o.force = true;
 	assert_int_equal(recorder_new(&r, &o), 0);
 	assert_non_null(r);
-	recorder_begin(r, "bpf", true);
+	recorder_begin(r, "bpf", true, 1);
 	return r;
 }
 
@@ -223,7 +223,7 @@ static void nothing(void **state)
 	(void)state;
 	assert_int_equal(recorder_new(&r, &none), 0);
 	assert_null(r);
-	recorder_begin(r, "bpf", true);
+	recorder_begin(r, "bpf", true, 1);
 	recorder_watch_threads(r);
 	recorder_process(r, &target, 1);
 	recorder_maps(r, &target);

@@ -1,0 +1,116 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# serve and connect over links that are slow, stand or break, and between machines whose clocks differ.
+
+load ../lib/common
+load ../lib/remote
+
+# slow_link [SETTING...]: from the host's 192.0.2.2:4600 to the board; tests/net/proxy.py; its pid is in $PROXY
+slow_link() {
+	start_as proxy ip netns exec "$HOST" python3 "$NET/proxy.py" 192.0.2.2:4600 192.0.2.1:4576 "$@"
+	PROXY=$PID
+	wait_for says proxy ready
+}
+
+@test "links: two hosts 200 ms apart, in pieces of 7 bytes: the report is the local one" {
+	two_hosts
+	serving_board --wait --listen tcp://192.0.2.1 -- "$T/leak"
+	wait_for is_listening
+	slow_link delay=100 jitter=50 segment=7
+	watching_host --sysroot / tcp://192.0.2.2:4600
+	ended "$TAP" 0 || { cat "$err"; false; }
+	ended "$SERVE" 0
+	normal "$report" >"$BATS_TEST_TMPDIR/remote.json"
+	traced -- "$T/leak"
+	normal "$report" | diff "$BATS_TEST_TMPDIR/remote.json" -
+}
+
+@test "links: two hosts 200 ms apart: attach, detach: exactly what happens in between" {
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	slow_link delay=100 jitter=50 segment=500
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host --sysroot / tcp://192.0.2.2:4600
+	wait_for is_watching
+	step "alloc 1000 48"
+	step "free 700"
+	step "threads 4 500"
+	kill -INT "$TAP"
+	ended "$TAP" 0 || { cat "$err"; false; }
+	nothing_lost
+	as_counted "$BATS_TEST_TMPDIR/before"
+	is .scan.definite.blocks 0
+	untouched "$TARGET"
+}
+
+@test "links: two hosts; the link stands, then breaks, then works: what was on the way is counted as lost (G7, feature 44)" {
+	two_hosts
+	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
+	serving_board --listen tcp://192.0.2.1 "$TARGET"
+	wait_for is_listening
+	slow_link delay=20
+	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
+	watching_host --sysroot / tcp://192.0.2.2:4600
+	wait_for is_watching
+	step "alloc 1000 48"
+	kill -HUP "$PROXY"
+	# It answers although nothing of this gets through.
+	step "free 400"
+	step "burst 20000"
+	step "alloc 50 10"
+	kill -USR1 "$PROXY"
+	wait_for grep -q "connection lost" "$err"
+	step "burst 500"
+	kill -USR2 "$PROXY"
+	wait_for grep -q "connection is back" "$err"
+	step "alloc 100 24"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	seen_and_lost
+	[ "$(field .lost.allocs)" -ge 500 ]
+	is .scan.definite.blocks 0
+	untouched "$TARGET"
+}
+
+@test "links: two hosts; the link stands for ever: the program of serve comes to its end" {
+	two_hosts
+	serving_board --wait --listen tcp://192.0.2.1 -- "$T/spin"
+	wait_for is_listening
+	slow_link
+	watching_host --no-scan --sysroot / tcp://192.0.2.2:4600
+	wait_for is_watching
+	wait_for says serve ready
+	TARGET=$(pgrep -P "$SERVE" -x spin)
+	kill -HUP "$PROXY"
+	kill -TERM "$TARGET"
+	wait_for gone "$TARGET"
+	# and the server, which has nobody to tell it to
+	ended "$SERVE" 0
+	kill -USR1 "$PROXY"
+	wait_for grep -q "connection lost" "$err"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+}
+
+@test "links: the clocks of both sides are a day apart: times, growth and the recording are right" {
+	unshare --time --monotonic 86400 --fork true 2>/dev/null || skip "no name spaces of time"
+	spinning
+	serving "$TARGET"
+	report=$BATS_TEST_TMPDIR/live.json
+	timeout -k 5 120 unshare --time --monotonic 86400 --fork "$HEAPTAP" connect --sysroot / -t 1500ms -i 300ms \
+		-w "$BATS_TEST_TMPDIR/r.heaptap" -o "$BATS_TEST_TMPDIR/%n.json" -o "$report" --force "unix:$SOCKET" \
+		2>"$BATS_TEST_TMPDIR/connect.err" || { cat "$BATS_TEST_TMPDIR/connect.err"; false; }
+	# Sums, not speeds: an hour would do to find a day.
+	jq -e '.duration_ns > 1e9 and .duration_ns < 3600e9
+		and (.processes[0].totals.peak_time_ns - .time_ns | fabs) < 3600e9 and .processes[0].growth != null' "$report"
+	"$HEAPTAP" report --sysroot / -o "$BATS_TEST_TMPDIR/replayed.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	jq -e --slurpfile live "$report" '$live[0] as $l
+		| (.duration_ns - $l.duration_ns | fabs) < 3600e9
+		and (.processes[0].totals.peak_time_ns - $l.processes[0].totals.peak_time_ns | fabs) < 1e6
+		and .processes[0].growth == $l.processes[0].growth' "$BATS_TEST_TMPDIR/replayed.json" ||
+		{ jq -c '[.time_ns, .duration_ns, .processes[0].growth, .processes[0].totals.peak_time_ns]' \
+			"$report" "$BATS_TEST_TMPDIR/replayed.json"; false; }
+	untouched "$TARGET"
+}
