@@ -57,7 +57,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 
 	if (status != STATUS_DONE)
 		return status;
-	if (o->scan != SCAN_NEVER)
+	if (o->scan != SCAN_NEVER || o->record)
 		control_listen(c);
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),

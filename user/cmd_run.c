@@ -160,7 +160,7 @@ static void follow(struct run *r, struct control *c)
 {
 	int sig;
 
-	if (r->options->scan != SCAN_NEVER)
+	if (r->options->scan != SCAN_NEVER || r->options->record)
 		control_listen(c);
 	launch_start(r->launch);
 	while (!launch_poll(r->launch)) {

@@ -152,7 +152,7 @@ static void answer(struct session *s, const struct session_stopper *stopper,
 	struct answering a = { .session = s, .request = request, .reply = reply };
 
 	a.process = s->stop_ns ? NULL : session_find(s, (u32)request->pid);
-	if (!a.process || a.process->is_exiting)
+	if (!a.process || a.process->is_exiting || (!*request->marker && s->options->scan == SCAN_NEVER))
 		return;
 	reply->error =
 		*request->marker ? session_set_marker(s, request->marker) : scan_and_write(&a, stopper);

@@ -31,7 +31,7 @@ struct session {
 	bool wants_notes;	 /* say why a process that has ended has no verdict */
 	bool is_damaged;	 /* the recording could not be read to its end */
 	struct span_course span; /* --between; without one it has no span */
-	char span_note[400];
+	char span_note[512];
 	bool is_replayed; /* what is known of processes is what records say, not what runs here */
 	const struct session_stopper *stopper; /* borrowed; NULL = none */
 	struct source_scan *over_there;	       /* borrowed; the scan that another machine does */

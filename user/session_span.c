@@ -114,18 +114,19 @@ int session_span_finish(struct session *s, const char *path)
 const char *session_span_note(struct session *s)
 {
 	const struct span_course *c = &s->span;
-	char at[NR_SPAN_MOMENTS][96];
+	char at[NR_SPAN_MOMENTS][128];
 
 	for (size_t i = 0; i < NR_SPAN_MOMENTS; i++) {
-		bool is_named = c->span->marks[i].kind == SPAN_AT_NAME;
+		struct human time = human_duration(c->times[i] - c->start_ns);
 
-		snprintf(at[i], sizeof(at[i]), "%s%s%s", human_duration(c->times[i] - c->start_ns).text,
-			 is_named ? " " : "", is_named ? c->span->marks[i].name : "");
+		if (c->span->marks[i].kind == SPAN_AT_NAME)
+			snprintf(at[i], sizeof(at[i]), "\"%s\" (at %s)", c->span->marks[i].name, time.text);
+		else
+			snprintf(at[i], sizeof(at[i]), "%s", time.text);
 	}
 	snprintf(s->span_note, sizeof(s->span_note),
-		 "only blocks allocated from %s to %s after the start are counted; live: those not freed at "
-		 "%s",
+		 "only blocks allocated from %s to %s are counted; live: those not freed at %s",
 		 at[SPAN_FROM], at[SPAN_TO],
-		 c->times[SPAN_AT] == c->times[SPAN_TO] ? at[SPAN_TO] : at[SPAN_AT]);
+		 c->span->marks[SPAN_AT].kind == SPAN_WITH_LAST ? at[SPAN_TO] : at[SPAN_AT]);
 	return s->span_note;
 }
