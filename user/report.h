@@ -41,7 +41,7 @@ struct report_process {
 	size_t nr_reported;
 	const char *const *notes; /* one sentence each, no full stop; shown in every format */
 	size_t nr_notes;
-	bool is_replaced; /* it executed a program, whose process is another of the report */
+	bool is_replaced, has_unseen; /* by another process of the report; calls were left out */
 };
 
 struct report_options {

@@ -163,7 +163,7 @@ static void text_totals(struct text *t, const struct report_process *p)
 	item(t, "%s block%s", human_count(totals.frees).text, plural(totals.frees));
 	if (totals.unknown_frees)
 		item(t, "and %s that heaptap never saw allocated%s", human_count(totals.unknown_frees).text,
-		     p->target->is_started ? "" : ": from before the attach");
+		     p->target->is_started || p->has_unseen ? "" : ": from before the attach");
 	line_end(t);
 	if (!totals.failed_allocs)
 		return;

@@ -108,7 +108,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 					.trend = &p->trend,
 					.reported = p->reported,
 					.nr_reported = p->nr_reported,
-					.is_replaced = p->is_replaced };
+					.is_replaced = p->is_replaced,
+					.has_unseen = p->tuned.has_unseen };
 	if (p->leaks && p->leaks->has_verdict && s->options->suppress)
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
 	if (note_of(s, p)) {

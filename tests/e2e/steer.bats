@@ -297,6 +297,47 @@ leave() {
 	is_running "$TARGET"
 }
 
+# until_said TEXT: by the console, of itself
+until_said() {
+	local said=
+	for _ in $(seq 300); do
+		ask status || return 1
+		said+=$output
+		[[ $said != *"$1"* ]] || return 0
+		sleep 0.1
+	done
+	echo "not said: $1: $said"
+	return 1
+}
+
+@test "steer: a link cut and mended while events are stopped: they stay so, and nothing is lost (feature 44)" {
+	stepping
+	serving "$TARGET"
+	report=$BATS_TEST_TMPDIR/report.json
+	start_as proxy python3 "$NET/proxy.py" "$DIR/p" "$SOCKET"
+	PROXY=$PID
+	wait_for test -S "$DIR/p"
+	asking -o "$report" "unix:$DIR/p"
+	step "alloc 10 48"
+	ask stop
+	kill -USR1 "$PROXY"
+	until_said "connection lost"
+	step "alloc 20 48"
+	ask start
+	has "there is no connection now"
+	kill -USR2 "$PROXY"
+	until_said "connection is back"
+	step "alloc 40 48"
+	ask start
+	step "alloc 5 48"
+	# A command could not be done.
+	leave 5
+	is .totals.allocs 15
+	is .scan.definite.blocks 0
+	nothing_lost
+	untouched "$TARGET"
+}
+
 @test "steer: the console ends what is traced over there, with leave" {
 	spinning
 	serving --allow-kill "$TARGET"
