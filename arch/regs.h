@@ -31,7 +31,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid) __must_check;
 u32 arch_red_zone(u8 word_size);
 
 /* Where the program's own thread-local block of @memsz bytes (PT_TLS) begins, by a thread's pointer. */
-taddr_t arch_tls_start(taddr_t tp, u64 memsz, u64 align);
+taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align);
 
 /* Name of the word at byte @offset of bytes[]: "rbx", "xmm3+8", "vector+0x240". Returns @buf. */
 const char *arch_reg_name(u8 word_size, u32 offset, char *buf, size_t size);

@@ -98,8 +98,9 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 }
 
 /* Below the pointer; behind a head of two words; where the pointer is; or as far before it as short offsets reach. */
-taddr_t arch_tls_start(taddr_t tp, u64 memsz, u64 align)
+taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 {
+	(void)word_size;
 	align = align ? align : 1;
 #if defined(__i386__) || defined(__s390x__)
 	return tp - (memsz + align - 1) / align * align;

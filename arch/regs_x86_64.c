@@ -86,8 +86,9 @@ u32 arch_red_zone(u8 word_size)
 }
 
 /* It ends at the thread pointer. */
-taddr_t arch_tls_start(taddr_t tp, u64 memsz, u64 align)
+taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 {
+	(void)word_size;
 	align = align ? align : 1;
 	return tp - (memsz + align - 1) / align * align;
 }

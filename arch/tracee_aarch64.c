@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* aarch64: a stopped, ptraced thread. Of 32-bit ones only that they are 32-bit is known. */
+/* aarch64, and 32-bit ARM processes on it: a stopped, ptraced thread. */
 #include "arch/tracee.h"
 
 #include <elf.h>
@@ -14,11 +14,38 @@
 #define NT_ARM_SYSTEM_CALL 0x404
 #endif
 
-enum { PROT_ARG = 2 /* of mmap, from 0 */ };
+enum { PROT_ARG = 2 /* of mmap, from 0 */, NR_WORDS_32 = 18, NUMBER_32 = 7 /* r7 */ };
+
+/* Numbers of arch/arm/tools/syscall.tbl, which 32-bit code has here too. */
+enum {
+	ARM_EXIT = 1,
+	ARM_READ = 3,
+	ARM_OPEN = 5,
+	ARM_CLOSE = 6,
+	ARM_ACCESS = 33,
+	ARM_BRK = 45,
+	ARM_READLINK = 85,
+	ARM_MUNMAP = 91,
+	ARM_MPROTECT = 125,
+	ARM_PREAD64 = 180,
+	ARM_MMAP2 = 192,
+	ARM_STAT64 = 195,
+	ARM_FSTAT64 = 197,
+	ARM_EXIT_GROUP = 248,
+	ARM_OPENAT = 322,
+	ARM_FSTATAT64 = 327,
+	ARM_READLINKAT = 332,
+	ARM_FACCESSAT = 334,
+	ARM_STATX = 397,
+	ARM_SET_TLS = 0xf0005,
+};
 
 static const u32 brk_0 = 0xd4200000;
 
-/* -ENOTSUP for a thread that runs 32-bit code, whose registers have another layout. */
+/*
+ * -ENOTSUP for a thread that runs 32-bit code, whose registers have another layout. Who asks for its pc would place
+ * our breakpoint, which is none there: BPF, which may not trace such code. Others have struct cpu.
+ */
 static int get_regs(pid_t tid, struct user_regs_struct *regs)
 {
 	struct iovec iov = { .iov_base = regs, .iov_len = sizeof(*regs) };
@@ -60,17 +87,11 @@ taddr_t tracee_after_breakpoint(taddr_t addr)
 	return addr;
 }
 
-enum tracee_call tracee_call(pid_t tid)
+static enum tracee_call call_64(const struct user_regs_struct *regs, int number)
 {
-	struct user_regs_struct regs;
-	int number = -1;
-	struct iovec iov = { .iov_base = &number, .iov_len = sizeof(number) };
-
-	if (get_regs(tid, &regs) || ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_SYSTEM_CALL, &iov))
-		return TRACEE_CALL_OTHER;
 	switch (number) {
 	case SYS_mmap:
-		return regs.regs[PROT_ARG] & PROT_EXEC ? TRACEE_CALL_MAPS_CODE : TRACEE_CALL_LOADING;
+		return regs->regs[PROT_ARG] & PROT_EXEC ? TRACEE_CALL_MAPS_CODE : TRACEE_CALL_LOADING;
 	case SYS_mprotect:
 	case SYS_munmap:
 	case SYS_close:
@@ -91,4 +112,55 @@ enum tracee_call tracee_call(pid_t tid)
 	default:
 		return TRACEE_CALL_OTHER;
 	}
+}
+
+static enum tracee_call call_32(const u32 *words)
+{
+	switch (words[NUMBER_32]) {
+	case ARM_MMAP2:
+		return words[PROT_ARG] & PROT_EXEC ? TRACEE_CALL_MAPS_CODE : TRACEE_CALL_LOADING;
+	case ARM_READ:
+	case ARM_OPEN:
+	case ARM_CLOSE:
+	case ARM_ACCESS:
+	case ARM_BRK:
+	case ARM_READLINK:
+	case ARM_MUNMAP:
+	case ARM_MPROTECT:
+	case ARM_PREAD64:
+	case ARM_STAT64:
+	case ARM_FSTAT64:
+	case ARM_OPENAT:
+	case ARM_FSTATAT64:
+	case ARM_READLINKAT:
+	case ARM_FACCESSAT:
+	case ARM_STATX:
+	case ARM_SET_TLS:
+		return TRACEE_CALL_LOADING;
+	case ARM_EXIT_GROUP:
+		return TRACEE_CALL_EXITS_ALL;
+	case ARM_EXIT:
+		return TRACEE_CALL_EXITS;
+	default:
+		return TRACEE_CALL_OTHER;
+	}
+}
+
+enum tracee_call tracee_call(pid_t tid)
+{
+	union {
+		struct user_regs_struct wide;
+		u32 narrow[NR_WORDS_32];
+	} regs;
+	int number = -1;
+	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
+	struct iovec call = { .iov_base = &number, .iov_len = sizeof(number) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov))
+		return TRACEE_CALL_OTHER;
+	if (iov.iov_len == sizeof(regs.narrow))
+		return call_32(regs.narrow);
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_SYSTEM_CALL, &call))
+		return TRACEE_CALL_OTHER;
+	return call_64(&regs.wide, number);
 }

@@ -225,6 +225,12 @@ static bool is_silent(const struct failure *f)
 	return f->err == ENODATA;
 }
 
+/* The agent's stand-ins say so (user/agent/no_bpf.c). */
+static bool is_left_out(const struct failure *f)
+{
+	return f->err == ENOPKG;
+}
+
 static bool is_any(const struct failure *f)
 {
 	(void)f;
@@ -261,6 +267,7 @@ static const struct rule {
 	{ is_missing, -EOPNOTSUPP, "not in this kernel", "" },
 	{ has_no_sysfs, -EOPNOTSUPP, "/sys is not mounted", "mount -t sysfs sysfs /sys" },
 	{ has_no_pmu, -EOPNOTSUPP, "not in this kernel (CONFIG_UPROBE_EVENTS)", "" },
+	{ is_left_out, -EOPNOTSUPP, "not in the agent", "" },
 	{ is_silent, -EOPNOTSUPP, "placed, but no call arrived", "" },
 	{ is_any, -EOPNOTSUPP, NULL, "" },
 };

@@ -62,7 +62,7 @@ struct code_ref data_ref_tls(const struct mapping_list *list, const char *exe, t
 		return nowhere;
 	for (u32 i = 0; i < elf->nr_segments; i++) {
 		const struct elf_segment *tls = &elf->segments[i];
-		taddr_t start = arch_tls_start(tp, tls->memsz, tls->align);
+		taddr_t start = arch_tls_start(elf->word_size, tp, tls->memsz, tls->align);
 
 		if (tls->type == PT_TLS && addr >= start && addr - start < tls->memsz)
 			ref = (struct code_ref){ .module = m->module->id, .offset = addr - start };

@@ -112,7 +112,8 @@ void doctor_examine_libc(struct doctor *d)
 /* Look for allocators in the file behind @m; keep it if there are some, or if it is a C library. */
 static int examine_module(struct doctor_target *dt, const struct module *m)
 {
-	struct probe_options options = { .want_cpp = true };
+	/* The agent finds no ends of calls on some CPUs, and does without. */
+	struct probe_options options = { .want_cpp = true, .has_return_places = IS_AGENT };
 	struct doctor_object o = { 0 };
 	struct probe_list list = { 0 };
 	struct elf *elf = NULL;

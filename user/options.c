@@ -30,7 +30,7 @@ const struct command commands[] = {
 	[MARK] = { "mark", "PID|NAME MARKER",
 		   "give this moment a name in the recording that a run or attach makes", cmd_mark, 2, 2 },
 	[REPORT] = { "report", "FILE", "report on a recording, or a list of events, without a target",
-		     cmd_report, 1, 1 },
+		     IS_AGENT ? NULL : cmd_report, 1, 1, .is_left_out = true },
 	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
 		    "on the target: trace for a 'heaptap connect' elsewhere, which keeps the books",
 		    cmd_serve, 1, SIZE_MAX },
@@ -38,12 +38,12 @@ const struct command commands[] = {
 		      "on the host: trace what a 'heaptap serve' elsewhere serves, at "
 		      "ssh://[user@]host/PID|NAME, "
 		      "unix:/path or tcp://host[:port]",
-		      cmd_connect, 0, SIZE_MAX },
+		      IS_AGENT ? NULL : cmd_connect, 0, SIZE_MAX, .is_left_out = true },
 	[DIFF] = { "diff", "A B", "compare two recordings or two saved JSON reports, caller by caller",
-		   cmd_diff, 2, 2 },
+		   IS_AGENT ? NULL : cmd_diff, 2, 2, .is_left_out = true },
 	[CONSOLE] = { "console", "PID|NAME|FILE|ADDRESS",
 		      "ask a running process, here or elsewhere, or a recording, command by command",
-		      cmd_console, 1, SIZE_MAX },
+		      IS_AGENT ? NULL : cmd_console, 1, SIZE_MAX, .is_left_out = true },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
@@ -183,15 +183,15 @@ const struct option_row option_rows[] = {
 		  "pointers: 0x0000fffffffffff8" },
 	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = TRACING,
 	  .help = "in a leak verdict, look for pointers at every byte, not only where words begin; slow" },
-	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING,
+	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING, .is_left_out = true,
 	  .help = "leave out leaks that the rules of FILE match, in the syntax of LeakSanitizer or valgrind; "
 		  "may be "
 		  "repeated" },
-	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING,
+	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING, .is_left_out = true,
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be "
 		  "repeated" },
 	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),
-	  .help = "end the text report with a suppression for each leak" },
+	  .is_left_out = true, .help = "end the text report with a suppression for each leak" },
 	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
 	  .help = "definite: fail if anything is leaked for sure; definite:64K: if that much is; growth:5%: "
 		  "if the "

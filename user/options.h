@@ -102,6 +102,7 @@ struct command {
 	int (*run)(const struct options *o); /* returns an exit status */
 	size_t min_args, max_args;
 	bool stops_at_arg; /* options end at the first argument: the rest is a program's */
+	bool is_left_out;  /* of the agent */
 };
 
 /* The table of commands; the last row has no name. */
@@ -118,6 +119,7 @@ struct option_row {
 	const char *(*choice)(size_t i); /* words that it takes, NULL at the end */
 	u32 commands;			 /* bit per row of the table of commands */
 	bool is_only_typed;		 /* no option for a config file */
+	bool is_left_out;		 /* of the agent */
 	const char *help;
 };
 

@@ -84,7 +84,7 @@ static void help_command(FILE *out, const struct command *command)
 		command->synopsis);
 	fprintf(out, "heaptap %s: %s.\n\n", command->name, command->help);
 	for (const struct option_row *row = option_rows; row->name; row++)
-		if (row->commands & bit)
+		if ((row->commands & bit) && !(IS_AGENT && row->is_left_out))
 			help_row(out, row);
 }
 
@@ -98,7 +98,8 @@ void options_help(FILE *out, const struct command *command)
 	      "Watches the heap of any process, and says who holds the memory.\n\n",
 	      out);
 	for (const struct command *c = commands; c->name; c++)
-		fprintf(out, "  %-8s %-24s %s\n", c->name, c->synopsis, c->help);
+		if (!(IS_AGENT && c->is_left_out))
+			fprintf(out, "  %-8s %-24s %s\n", c->name, c->synopsis, c->help);
 	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
 }
 

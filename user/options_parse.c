@@ -103,6 +103,13 @@ static void refuse(const struct command *command, const char *text, int letter)
 		error("--%s: no such option; see 'heaptap help %s'", name, command->name);
 }
 
+static int take_row(struct options *o, const struct option_row *row, const char *text)
+{
+	if (IS_AGENT && row->is_left_out)
+		return options_bad_value(o, row, "is not in the agent");
+	return row->take(o, row, text);
+}
+
 /* The options in @argv, argv[0] being the command; *@end becomes the index of the first that is none. */
 static int parse_options(struct options *o, int argc, char **argv, int *end)
 {
@@ -122,7 +129,7 @@ static int parse_options(struct options *o, int argc, char **argv, int *end)
 			error("--%s: needs an argument, %s", row_of(optopt)->name, row_of(optopt)->arg);
 			return -EINVAL;
 		}
-		err = row_of(id)->take(o, row_of(id), optarg);
+		err = take_row(o, row_of(id), optarg);
 	}
 	*end = optind;
 	return err;
@@ -152,7 +159,7 @@ static int apply_line(struct options *o, const char *name, const char *value)
 		return options_bad_value(o, row, "takes no argument");
 	if (row->arg && !*value)
 		return options_bad_value(o, row, "needs an argument, %s", row->arg);
-	return is_for(row, o->command) ? row->take(o, row, value) : 0;
+	return is_for(row, o->command) ? take_row(o, row, value) : 0;
 }
 
 static int apply_config(struct options *o)
@@ -288,6 +295,10 @@ int options_parse(struct options *o, int argc, char **argv)
 	o->command = command_find(argv[1]);
 	if (!o->command)
 		return refuse_command(argv[1]);
+	if (IS_AGENT && o->command->is_left_out) {
+		error("%s: is not in the agent", argv[1]);
+		return -EINVAL;
+	}
 	err = parse_all(o, argc - 1, argv + 1, &end);
 	if (err)
 		return err == -ENOMEM ? err : -EINVAL;

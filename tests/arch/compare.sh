@@ -18,11 +18,13 @@ status_of() { awk -v begin="GUEST-BEGIN $1" '$0 == begin { on = 1 } /^GUEST-STAT
 
 # name_places REPORT BINARY: a JSON object of the functions at the program's own places, by offset
 name_places() {
+	local tools=$cross
+	case $2 in *-32) tools=arm-linux-gnueabihf- ;; esac
 	jq -r --arg p "/${2##*/}" '[.processes[0].stacks[].frames[] | select(.module == $p) | .offset] | unique[]' "$1" |
 		while read -r offset; do
 			# The call stands before the address that it returns to.
 			printf '%s\t%s\n' "$offset" \
-				"$("${cross}addr2line" -f -e "$2" "$(printf '0x%x' $((offset - 1)))" | head -n1)"
+				"$("${tools}addr2line" -f -e "$2" "$(printf '0x%x' $((offset - 1)))" | head -n1)"
 		done | jq -R -s 'split("\n") | map(split("\t") | select(length == 2) | {key: .[0], value: .[1]}) | from_entries'
 }
 

@@ -31,13 +31,14 @@ build_targets() {
 	done
 }
 
-# copy_libraries CROSS FILE ROOT: those of the cross compiler's C library, and the dynamic linker where the file wants it
+# copy_libraries CROSS FILE ROOT [FOLDER]: those of the cross compiler's C library, and the dynamic linker where the
+# file wants it
 copy_libraries() {
-	local name path
+	local name path folder=${4:-/lib}
 	readelf -ld "$2" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p; s/.*interpreter: \(.*\)\]/\1/p' | sort -u |
 		while read -r name; do
 			path=$("${1}gcc" -print-file-name="$(basename "$name")")
-			case $name in /*) ;; *) name=/lib/$name ;; esac
+			case $name in /*) ;; *) name=$folder/$name ;; esac
 			mkdir -p "$3$(dirname "$name")" && cp -L "$path" "$3$name" || return 1
 		done
 }

@@ -56,10 +56,22 @@ make_root() {
 			return 1
 		{ echo "/native 2000 thumb"; echo "/native-arm 2000"; } >"$root/tests"
 	fi
+	rm -rf "$WORK/targets-$1"
 	mkdir -p "$WORK/targets-$1"
 	for name in $(build_targets "$1" "$WORK/targets-$1" leak threads); do
+		copy_libraries "$cross" "$WORK/targets-$1/$name" "$root"
+	done
+	# Its kernel runs 32-bit programs, too.
+	cross=$(cross_prefix armhf)
+	if [ "$1" = arm64 ] && command -v "${cross}gcc" >/dev/null; then
+		mkdir -p "$WORK/targets-$1-32"
+		for name in $(build_targets armhf "$WORK/targets-$1-32" leak threads); do
+			copy_libraries "$cross" "$WORK/targets-$1-32/$name" "$root" /lib/arm-linux-gnueabihf
+			cp "$WORK/targets-$1-32/$name" "$WORK/targets-$1/$name-32"
+		done
+	fi
+	for name in $(cd "$WORK/targets-$1" && ls); do
 		cp "$WORK/targets-$1/$name" "$root/$name"
-		copy_libraries "$cross" "$root/$name" "$root"
 		{ echo "/agent run -o /tmp/$name.json /$name $(arguments "$name")"; echo "cat /tmp/$name.json"; } >>"$root/tests"
 	done
 	end_root "$root" "$WORK/root-$1.cpio.gz"

@@ -18,6 +18,11 @@ typedef int64_t s64;
 /* An address in a target: never a pointer of ours; 32-bit targets fit. */
 typedef u64 taddr_t;
 
+/* The agent (user/agent/agent.mk) is small in all ways. */
+#ifndef IS_AGENT
+#define IS_AGENT false
+#endif
+
 #define ARRAY_SIZE(a)  (sizeof(a) / sizeof((a)[0]))
 #define __must_check   __attribute__((warn_unused_result))
 #define __printf(f, a) __attribute__((format(printf, f, a)))
