@@ -39,7 +39,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo check check-unit check-e2e check-ptrace check-leaks check-arch check-board check-kernels check-style check-headers bench install clean help targets
+.PHONY: all deps demo check check-unit check-e2e check-ptrace check-leaks check-arch check-board check-kernels check-style check-headers agent-musl bench install clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -99,7 +99,13 @@ check-unit: $(UNITS)             ## unit tests only
 -include tests/targets/targets.mk
 include user/agent/agent.mk
 
-check-e2e: all targets           ## end-to-end tests only (root)
+# With a small C library, as tests/e2e/agent.bats has its limits.
+agent-musl:                      ## the agent with musl, for its tests
+	$(Q)if command -v musl-gcc >/dev/null; then \
+		$(MAKE) --no-print-directory AGENT=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/musl; \
+	else echo "agent-musl: no musl-gcc here: its tests are skipped"; fi
+
+check-e2e: all targets agent-musl ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
 	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -fo -e 'bats --tap' tests/e2e/*.bats
 

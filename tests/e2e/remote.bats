@@ -534,8 +534,8 @@ lying() {
 }
 
 @test "remote: the agent serves: counts and verdicts as run has them" {
-	[ -x "$O/heaptap-agent" ] || skip "no agent built: make AGENT=1"
-	HEAPTAP=$O/heaptap-agent serving --wait -- "$T/leak"
+	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
+	HEAPTAP=$O/musl/heaptap-agent serving --wait -- "$T/leak"
 	watched "unix:$SOCKET"
 	[ "$status" -eq 0 ] || { cat "$err"; false; }
 	ended "$SERVE" 0

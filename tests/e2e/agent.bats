@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap-agent with musl: its size, its memory, what it does and what it says that it is without.
+
+load ../lib/common
+
+setup() {
+	agent=$O/musl/heaptap-agent
+	[ -x "$agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
+	STARTED=()
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	report=$BATS_TEST_TMPDIR/report.json
+}
+
+# refuses WORD ARGS...: one line, which names WORD, and the status of a wrong command line
+refuses() {
+	run -2 "$agent" "${@:2}"
+	[ "$output" = "heaptap: $1: is not in the agent" ]
+}
+
+@test "agent: at most 400 KiB" {
+	bytes=$(stat -c %s "$agent")
+	echo "# $((bytes / 1024)) KiB" >&3
+	[ "$bytes" -le $((400 * 1024)) ]
+	readelf -l "$agent" | grep -q INTERP && { echo "it is not static"; return 1; }
+	! readelf -S "$agent" | grep -q symtab
+}
+
+@test "agent: at most 3 MiB and 40 bytes a live block, 64 with a leak verdict" {
+	"$BATS_TEST_DIRNAME/../bench/agent_memory.sh" "$agent" "$T/step" 0 50000 >"$BATS_TEST_TMPDIR/memory" 2>"$err" ||
+		{ cat "$BATS_TEST_TMPDIR/memory" "$err"; false; }
+	sed 's/^/# /' "$BATS_TEST_TMPDIR/memory" >&3
+}
+
+@test "agent: counts, stacks and verdicts as run has them by ptrace" {
+	"$agent" run -q -o "$report" -- "$T/leak" >/dev/null
+	nothing_lost
+	is .totals.live_blocks 52
+	is .scan.definite.blocks 32
+	is .scan.indirect.blocks 20
+	jq -e '.processes[0].stacks | length > 0 and all(.complete)' "$report"
+	"$agent" run -q -w "$BATS_TEST_TMPDIR/r.heaptap" -o "$BATS_TEST_TMPDIR/r.txt" -- "$T/leak" >/dev/null
+	grep -q 'definite' "$BATS_TEST_TMPDIR/r.txt"
+	# Names come from the host.
+	"$HEAPTAP" report -q -o "$report" --force "$BATS_TEST_TMPDIR/r.heaptap"
+	is .scan.definite.blocks 32
+	jq -e 'any(.processes[0].stacks[].frames[]; .function == "main")' "$report"
+}
+
+@test "agent: doctor names the allocator of a process" {
+	stepping
+	"$agent" doctor "$TARGET" >"$BATS_TEST_TMPDIR/doctor"
+	grep -q '^Backend: ptrace' "$BATS_TEST_TMPDIR/doctor"
+	grep -q 'libc.so.6: glibc, 9 allocator functions' "$BATS_TEST_TMPDIR/doctor"
+}
+
+@test "agent: what it is without is said in one line, and not in its help" {
+	refuses report report x.heaptap
+	refuses diff diff a b
+	refuses connect connect unix:/x
+	refuses --suppressions run --suppressions x true
+	refuses --ignore run --ignore=x true
+	refuses --gen-suppressions run --gen-suppressions true
+	echo 'ignore = x' >"$BATS_TEST_TMPDIR/config"
+	run -2 "$agent" run --config "$BATS_TEST_TMPDIR/config" true
+	[[ "$output" == *"config:1: ignore: is not in the agent" ]]
+	! "$agent" help | grep -qE '^ *(report|diff|connect) '
+	! "$agent" help run | grep -qE -- '--(ignore|suppressions|gen-suppressions)'
+	for command in run attach scan serve doctor; do "$agent" help "$command" | grep -q Usage; done
+}
