@@ -102,6 +102,17 @@ void tracer_release(struct tracer *t, pid_t pid)
 	unhold(t, p);
 }
 
+/* Word of @tid, which runs. Mail and timers, which interrupt us, have to wait: without it the step would be no step. */
+static int await(pid_t tid, int *status)
+{
+	pid_t seen;
+
+	do
+		seen = waitpid(tid, status, __WALL);
+	while (seen < 0 && errno == EINTR);
+	return seen == tid ? 0 : -ESRCH;
+}
+
 /* Where there is no single step: a breakpoint behind the instruction. Waits for what comes of it. */
 static int run_to(struct traced *p, struct thread *th, taddr_t addr, int *status)
 {
@@ -112,7 +123,7 @@ static int run_to(struct traced *p, struct thread *th, taddr_t addr, int *status
 	/* If there is one behind it already, it will do. */
 	if (err && err != -EEXIST)
 		return err;
-	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || waitpid(th->tid, status, __WALL) != th->tid)
+	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || await(th->tid, status))
 		err = -ESRCH;
 	places_clean(&one, p->mem_fd);
 	places_fini(&one);
@@ -128,7 +139,7 @@ static int run_one(struct tracer *t, struct thread *th, const struct breakpoint 
 	if (p->cpu->has_step) {
 		if (ptrace(PTRACE_SINGLESTEP, th->tid, 0, 0))
 			return -errno;
-		return waitpid(th->tid, status, __WALL) == th->tid ? 0 : -ESRCH;
+		return await(th->tid, status);
 	}
 	len = p->cpu->insn_length(&t->regs, b->original, b->nr_original);
 	return len ? run_to(p, th, p->cpu->get(&t->regs, CPU_PC) + len, status) : -ENOTSUP;
@@ -257,7 +268,7 @@ static void take_trap(struct tracer *t, struct thread *th)
 
 	if (!th->stands || th->owed == OWED_LISTEN || !has_trap_waiting(tid))
 		return;
-	if (ptrace(PTRACE_CONT, tid, 0, 0) || waitpid(tid, &status, __WALL) != tid)
+	if (ptrace(PTRACE_CONT, tid, 0, 0) || await(tid, &status))
 		return;
 	tracer_dispatch(t, tid, status);
 	th = tracer_thread(t, tid);

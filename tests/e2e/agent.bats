@@ -53,6 +53,25 @@ refuses() {
 	grep -q 'libc.so.6: glibc, 9 allocator functions' "$BATS_TEST_TMPDIR/doctor"
 }
 
+# Without a decoder the guardian steps over an instruction at each return, and its mail comes by signals.
+@test "agent: mail for the guardian does not spoil its steps: the target lives" {
+	stepping
+	start "$agent" attach --no-scan -o "$report" "$TARGET"
+	AGENT=$PID
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap-agent.err"
+	guard=$(pgrep -P "$AGENT" -x heaptap-guard)
+	echo 'burst 5000' >&"${STEP[1]}"
+	while ! read -r -t 0 <&"${STEP[0]}"; do
+		kill -IO "$guard"
+	done
+	step_answer ok
+	step 'alloc 3 8'
+	kill -INT "$AGENT"
+	wait "$AGENT"
+	is .totals.allocs 5003
+	untouched "$TARGET"
+}
+
 @test "agent: what it is without is said in one line, and not in its help" {
 	refuses report report x.heaptap
 	refuses diff diff a b
