@@ -183,7 +183,8 @@ const struct option_row option_rows[] = {
 		  "pointers: 0x0000fffffffffff8" },
 	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = TRACING,
 	  .help = "in a leak verdict, look for pointers at every byte, not only where words begin; slow" },
-	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING, .is_left_out = true,
+	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING,
+	  .is_left_out = true,
 	  .help = "leave out leaks that the rules of FILE match, in the syntax of LeakSanitizer or valgrind; "
 		  "may be "
 		  "repeated" },

@@ -60,11 +60,9 @@ refuses() {
 	AGENT=$PID
 	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap-agent.err"
 	guard=$(pgrep -P "$AGENT" -x heaptap-guard)
-	echo 'burst 5000' >&"${STEP[1]}"
-	while ! read -r -t 0 <&"${STEP[0]}"; do
-		kill -IO "$guard"
-	done
-	step_answer ok
+	start perl -e 'kill "IO", $ARGV[0] or exit while 1' "$guard"
+	step 'alloc 5000 24'
+	kill "$PID"
 	step 'alloc 3 8'
 	kill -INT "$AGENT"
 	wait "$AGENT"
