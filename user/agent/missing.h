@@ -11,7 +11,7 @@
 /* As in <elf.h>, which has too many other names to be everywhere. */
 #define R_AARCH64_IRELATIVE 1032
 #define R_RISCV_IRELATIVE   58
-#define R_390_IRELATIVE     61
+#define R_390_IRELATIVE	    61
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1
