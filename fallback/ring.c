@@ -9,14 +9,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8 };
+enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8, GIVE_BACK_BYTES = 128 << 10 };
 
 /* What both processes see. Positions grow for ever, or wrap: 32-bit CPUs may not have 64-bit words to share. */
 struct shared {
 	size_t written; /* bytes */
 	size_t taken;
-	u32 is_woken; /* since the reader last looked */
-	_Alignas(64) u8 data[];
+	u32 is_woken;		  /* since the reader last looked */
+	_Alignas(4096) u8 data[]; /* whole pages, which are given back when they have been read */
 };
 
 struct ring {
@@ -128,9 +128,21 @@ void ring_quiet(struct ring *r)
 		return;
 }
 
+/*
+ * What lies before @end has been read, up to a chunk's beginning: its pages hold nothing. So what is resident is what
+ * waits, not all that was ever passed. Where the kernel cannot, they stay.
+ */
+static void give_back(struct ring *r, size_t end)
+{
+	size_t start = (end - 1) / GIVE_BACK_BYTES * GIVE_BACK_BYTES;
+
+	if (madvise(r->shared->data + (start & (r->size - 1)), GIVE_BACK_BYTES, MADV_REMOVE))
+		return;
+}
+
 ssize_t ring_take(struct ring *r, void *buf)
 {
-	size_t taken = r->shared->taken, left;
+	size_t taken = r->shared->taken, left, end;
 	u64 len;
 
 	left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - taken;
@@ -142,7 +154,10 @@ ssize_t ring_take(struct ring *r, void *buf)
 	if (len > RING_MAX_RECORD || len + HEAD_BYTES > left)
 		return -EPROTO;
 	copy_out(r, taken + HEAD_BYTES, buf, len);
-	__atomic_store_n(&r->shared->taken, taken + (((size_t)len + HEAD_BYTES + 7) & ~(size_t)7),
-			 __ATOMIC_RELEASE);
+	end = taken + (((size_t)len + HEAD_BYTES + 7) & ~(size_t)7);
+	/* Before the writer may have it again. */
+	if (r->size > GIVE_BACK_BYTES && end / GIVE_BACK_BYTES != taken / GIVE_BACK_BYTES)
+		give_back(r, end / GIVE_BACK_BYTES * GIVE_BACK_BYTES);
+	__atomic_store_n(&r->shared->taken, end, __ATOMIC_RELEASE);
 	return (ssize_t)len;
 }

@@ -27,7 +27,7 @@ refuses() {
 }
 
 @test "agent: at most 3 MiB and 40 bytes a live block, 64 with a leak verdict" {
-	"$BATS_TEST_DIRNAME/../bench/agent_memory.sh" "$agent" "$T/step" 0 50000 >"$BATS_TEST_TMPDIR/memory" 2>"$err" ||
+	timeout 120 "$BATS_TEST_DIRNAME/../bench/agent_memory.sh" "$agent" "$T/step" 0 50000 >"$BATS_TEST_TMPDIR/memory" 2>"$err" ||
 		{ cat "$BATS_TEST_TMPDIR/memory" "$err"; false; }
 	sed 's/^/# /' "$BATS_TEST_TMPDIR/memory" >&3
 }

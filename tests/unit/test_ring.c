@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +46,44 @@ static void test_order(void **state)
 		assert_memory_equal(in, out, len);
 	}
 	assert_int_equal(ring_take(r, out), 0);
+	ring_free(r);
+}
+
+/* Shared memory that is resident here, KiB. */
+static long resident_kib(void)
+{
+	FILE *in = fopen("/proc/self/status", "re");
+	char line[128];
+	long kib = -1;
+
+	assert_non_null(in);
+	while (fgets(line, sizeof(line), in) && sscanf(line, "RssShmem: %ld", &kib) != 1)
+		;
+	fclose(in);
+	return kib;
+}
+
+/* Of a large one only what waits takes memory; and nothing that waits is lost with the pages that are given back. */
+static void test_gives_back(void **state)
+{
+	enum { BACKLOG = 1000, ROUNDS = 64000 };
+	_Alignas(8) u8 rec[RING_MAX_RECORD], out[RING_MAX_RECORD];
+	long before = resident_kib();
+	struct ring *r;
+
+	(void)state;
+	assert_int_equal(ring_new(&r, 1 << 20), 0);
+	for (size_t i = 0; i < ROUNDS; i++) {
+		memset(rec, (int)(i % 251), 100);
+		assert_true(ring_put(r, rec, 100, false));
+		if (i < BACKLOG)
+			continue;
+		assert_int_equal(ring_take(r, out), 100);
+		memset(rec, (int)((i - BACKLOG) % 251), 100);
+		assert_memory_equal(rec, out, 100);
+	}
+	/* 112 bytes each, and a chunk at either end. */
+	assert_true(before >= 0 && resident_kib() - before <= 112 * BACKLOG / 1024 + 2 * 128 + 8);
 	ring_free(r);
 }
 
@@ -120,9 +159,8 @@ static void test_two_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_order),	      cmocka_unit_test(test_gives_back),
+		cmocka_unit_test(test_full),	      cmocka_unit_test(test_urgent),
 		cmocka_unit_test(test_two_processes),
 	};
 
