@@ -38,7 +38,8 @@ struct snapshot_word {
 };
 
 enum {
-	SNAPSHOT_MAX_CHUNK = 256 << 10, /* bytes; fits a second-level cache with what is found in it */
+	/* Bytes; fits a second-level cache with what is found in it. */
+	SNAPSHOT_MAX_CHUNK = (IS_AGENT ? 32 : 256) << 10,
 	SNAPSHOT_PARTS = 16,
 };
 

@@ -74,13 +74,14 @@ refuses() {
 	refuses report report x.heaptap
 	refuses diff diff a b
 	refuses connect connect unix:/x
+	refuses console console x.heaptap
 	refuses --suppressions run --suppressions x true
 	refuses --ignore run --ignore=x true
 	refuses --gen-suppressions run --gen-suppressions true
 	echo 'ignore = x' >"$BATS_TEST_TMPDIR/config"
 	run -2 "$agent" run --config "$BATS_TEST_TMPDIR/config" true
 	[[ "$output" == *"config:1: ignore: is not in the agent" ]]
-	! "$agent" help | grep -qE '^ *(report|diff|connect) '
+	! "$agent" help | grep -qE '^ *(report|diff|connect|console) '
 	! "$agent" help run | grep -qE -- '--(ignore|suppressions|gen-suppressions)'
 	for command in run attach scan serve doctor; do "$agent" help "$command" | grep -q Usage; done
 }
