@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# heaptap-agent with musl: its size, its memory, what it does and what it says that it is without.
+# heaptap-agent with musl: its size, what it does and what it says that it is without.
 
 load ../lib/common
 
@@ -24,12 +24,6 @@ refuses() {
 	[ "$bytes" -le $((400 * 1024)) ]
 	readelf -l "$agent" | grep -q INTERP && { echo "it is not static"; return 1; }
 	! readelf -S "$agent" | grep -q symtab
-}
-
-@test "agent: at most 3 MiB and 40 bytes a live block, 64 with a leak verdict" {
-	timeout 120 "$BATS_TEST_DIRNAME/../bench/agent_memory.sh" "$agent" "$T/step" 0 50000 >"$BATS_TEST_TMPDIR/memory" 2>"$err" ||
-		{ cat "$BATS_TEST_TMPDIR/memory" "$err"; false; }
-	sed 's/^/# /' "$BATS_TEST_TMPDIR/memory" >&3
 }
 
 @test "agent: counts, stacks and verdicts as run has them by ptrace" {
