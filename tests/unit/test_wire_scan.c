@@ -123,7 +123,7 @@ static void start(void **state)
 	struct wire_view v;
 
 	(void)state;
-	in->depth = 127;
+	in->tuning.depth = 127;
 	in->no_cpp = true;
 	in->resume_id = UINT64_MAX;
 	in->nr_had = WIRE_MAX_HAD;
