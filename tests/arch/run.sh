@@ -27,6 +27,7 @@ LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-300}
 # name, suite, distribution's name of the CPU, package that stands for its kernel, or "built"
 CELLS=(
 	"arm64 bookworm arm64 linux-image-cloud-arm64"
+	"arm64-16k trixie arm64 linux-image-arm64-16k"
 	"armhf bookworm armhf linux-image-armmp"
 	"i386 bookworm i386 linux-image-686-pae"
 	"mipsel bookworm mipsel linux-image-4kc-malta"
@@ -36,15 +37,16 @@ CELLS=(
 	"amd64 bookworm amd64 built"
 )
 
-# make_root ARCH: the archive, and the list of tests
+# make_root ARCH CELL: the archive, and the list of tests
 make_root() {
 	local root=$WORK/root-$1 cross name
 	cross=$(cross_prefix "$1")
 	begin_root "$root" "${cross}gcc" || return 1
 	build_agent "$1" "$root" || return 1
 	: >"$root/tests"
-	case $1 in
+	case $2 in
 	amd64 | i386) ;; # tests/unit/test_cpu.c does it
+	arm64-16k) ;;    # as arm64; it takes pages to have 4 KiB
 	*)
 		"${cross}gcc" -O2 -static -I. -D_GNU_SOURCE -o "$root/native" tests/arch/native.c arch/cpu*.c || return 1
 		echo "/native 2000" >>"$root/tests"
@@ -61,9 +63,9 @@ make_root() {
 	for name in $(build_targets "$1" "$WORK/targets-$1" leak threads); do
 		copy_libraries "$cross" "$WORK/targets-$1/$name" "$root"
 	done
-	# Its kernel runs 32-bit programs, too.
+	# A kernel with pages of 4 KiB runs 32-bit programs, too.
 	cross=$(cross_prefix armhf)
-	if [ "$1" = arm64 ] && command -v "${cross}gcc" >/dev/null; then
+	if [ "$2" = arm64 ] && command -v "${cross}gcc" >/dev/null; then
 		mkdir -p "$WORK/targets-$1-32"
 		for name in $(build_targets armhf "$WORK/targets-$1-32" leak threads); do
 			copy_libraries "$cross" "$WORK/targets-$1-32/$name" "$root" /lib/arm-linux-gnueabihf
@@ -92,15 +94,15 @@ run_cell() {
 	rm -f "$log" "$WORK/$name".{tap,skip}
 	if ! command -v "$(cross_prefix "$arch")gcc" >/dev/null; then
 		echo "no compiler $(cross_prefix "$arch")gcc" >"$WORK/$name.skip"
-	elif ! command -v "$(emulator_for "$arch" | cut -d' ' -f1)" >/dev/null; then
-		echo "no emulator $(emulator_for "$arch" | cut -d' ' -f1)" >"$WORK/$name.skip"
-	elif ! image=$(if [ "$4" = built ]; then built_kernel "$arch"; else kernel_image "$2" "$arch" "$4"; fi \
+	elif ! command -v "$(emulator_for "$name" | cut -d' ' -f1)" >/dev/null; then
+		echo "no emulator $(emulator_for "$name" | cut -d' ' -f1)" >"$WORK/$name.skip"
+	elif ! image=$(if [ "$4" = built ]; then built_kernel "$arch"; else kernel_image "$2" "$arch" "$4" "${name#"$arch"}"; fi \
 		2>"$WORK/$name.get"); then
 		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.skip"
-	elif ! make_root "$arch" >"$WORK/$name.build" 2>&1; then
+	elif ! make_root "$arch" "$name" >"$WORK/$name.build" 2>&1; then
 		echo "not ok cannot build, see $WORK/$name.build" >"$WORK/$name.tap"
 	else
-		boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "" >"$log"
+		boot "$name" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "" >"$log"
 		tests/arch/compare.sh "$log" "$WORK/targets-$arch" "$(cross_prefix "$arch")" "$WORK/$name" >"$WORK/$name.tap"
 	fi
 }

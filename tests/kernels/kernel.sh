@@ -66,9 +66,9 @@ unpack_image() {
 	return "$image"
 }
 
-# kernel_image SUITE ARCH METAPACKAGE: prints the path of the suite's present kernel, downloaded if it is new
+# kernel_image SUITE ARCH METAPACKAGE [SUFFIX]: prints the path of the suite's present kernel, downloaded if it is new
 kernel_image() (
-	image=$CACHE/kernel-$1-$2
+	image=$CACHE/kernel-$1-$2${4:-}
 	mkdir -p "$CACHE" || exit 1
 	# Without a network a kernel from before is better than none.
 	config=$(apt_root "$1" "$2") || { [ -s "$image" ] && echo "$image"; exit; }
