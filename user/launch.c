@@ -5,32 +5,21 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "arch/tracee.h"
-#include "user/caps.h"
+#include "user/launch_child.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source.h"
-
-/* What the child was at when it failed. */
-enum step { STEP_USER, STEP_CWD, STEP_EXEC };
-
-struct failure {
-	enum step step;
-	int err; /* -errno */
-};
 
 /* A process that we trace: the program, or a child of it. */
 struct launched {
@@ -52,6 +41,7 @@ struct launch {
 	u32 max_children;
 	struct launched **processes; /* owned, and each; the program first */
 	size_t nr;
+	int nr_unborn; /* children that were made and have not stood yet: less than 0 if they were told of first */
 	bool is_left; /* by us: somebody else may trace it */
 	bool has_ended;
 	int status;
@@ -76,46 +66,6 @@ static const long start_options = PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK;
 static void set_options(const struct launch *l, pid_t pid, long more)
 {
 	ptrace(PTRACE_SETOPTIONS, pid, 0, trace_options | (l->max_children ? child_options : 0) | more);
-}
-
-/* Become @user; in the child. 0 or -errno. */
-static int become(const char *user)
-{
-	const struct passwd *pw = getpwnam(user);
-
-	if (!pw)
-		return -EINVAL;
-	if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) || setuid(pw->pw_uid))
-		return -errno;
-	return 0;
-}
-
-/* The child between fork and exec: wait for the parent's word, then become the program. */
-static void child(const struct launch_options *o, int go, int report)
-{
-	sigset_t none;
-	struct failure f = { .step = STEP_USER };
-	char c;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* Yama lets parents only, else. */
-	if (o->tracer)
-		prctl(PR_SET_PTRACER, (unsigned long)o->tracer->pid(o->source), 0, 0, 0);
-	if (read(go, &c, 1) != 1)
-		_exit(127);
-	caps_restore_limits();
-	if (o->user)
-		f.err = become(o->user);
-	if (!f.err && o->cwd && chdir(o->cwd))
-		f = (struct failure){ STEP_CWD, -errno };
-	if (!f.err) {
-		execvpe(o->argv[0], o->argv, o->env ? o->env : environ);
-		f = (struct failure){ STEP_EXEC, -errno };
-	}
-	if (write(report, &f, sizeof(f)) < 0)
-		_exit(126);
-	_exit(127);
 }
 
 static void set_entry_code(const struct launched *p, pid_t pid, long code)
@@ -396,6 +346,7 @@ static struct launched *adopt(struct launch *l, pid_t pid, const struct launched
 {
 	struct launched *p;
 
+	l->nr_unborn--;
 	if (l->nr > l->max_children || add_process(l, pid, &p)) {
 		if (parent && (parent->is_starting || parent->has_forked))
 			let_go(parent, pid);
@@ -439,6 +390,17 @@ static void handle_signal(const struct launch *l, struct launched *p, pid_t tid,
 	go_on(p, tid, sig);
 }
 
+/* Thread @tid has made what its stop tells: a process, or a thread of its own. */
+static void note_birth(struct launch *l, pid_t tid)
+{
+	struct proc_status status;
+	unsigned long pid;
+
+	if (l->max_children && !ptrace(PTRACE_GETEVENTMSG, tid, 0, &pid) &&
+	    !proc_read_status(&status, (pid_t)pid) && status.tgid == (pid_t)pid)
+		l->nr_unborn++;
+}
+
 /* One ptrace stop of thread @tid. */
 static void handle_stop(struct launch *l, pid_t tid, int status)
 {
@@ -458,6 +420,11 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 		break;
 	case PTRACE_EVENT_FORK:
 		p->has_forked |= p->is_starting;
+		note_birth(l, tid);
+		break;
+	case PTRACE_EVENT_VFORK:
+	case PTRACE_EVENT_CLONE:
+		note_birth(l, tid);
 		break;
 	case PTRACE_EVENT_EXIT:
 		thread_ends(l, p, tid);
@@ -482,7 +449,7 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 }
 
 /* The child has ended before its exec: why. */
-static int read_failure(struct launch *l, int status, int report, struct failure *f)
+static int read_failure(struct launch *l, int status, int report, struct launch_failure *f)
 {
 	l->has_ended = true;
 	l->status = status;
@@ -490,7 +457,7 @@ static int read_failure(struct launch *l, int status, int report, struct failure
 }
 
 /* The same when somebody else traces it. */
-static int wait_for_tracer(struct launch *l, int report, struct failure *f)
+static int wait_for_tracer(struct launch *l, int report, struct launch_failure *f)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	int status, is_launched;
@@ -508,7 +475,7 @@ static int wait_for_tracer(struct launch *l, int report, struct failure *f)
 }
 
 /* Wait for the exec of the child, handling what comes before. 0, or @f says what went wrong. */
-static int wait_for_exec(struct launch *l, int report, struct failure *f)
+static int wait_for_exec(struct launch *l, int report, struct launch_failure *f)
 {
 	int status;
 
@@ -559,7 +526,7 @@ static int fork_child(struct launch *l, const struct launch_options *options, in
 	if (!l->pid) {
 		/* Its copy of our end would keep it waiting for ever if we went away. */
 		close(go[1]);
-		child(options, go[0], report[1]);
+		launch_child(options, go[0], report[1]);
 	}
 	close(report[1]);
 	report[1] = -1;
@@ -580,19 +547,19 @@ static void close_pair(int fds[2])
 			close(fds[i]);
 }
 
-static void complain(const struct launch_options *o, enum step step, int err)
+static void complain(const struct launch_options *o, enum launch_step step, int err)
 {
-	const char *what[] = { [STEP_USER] = o->user, [STEP_CWD] = o->cwd, [STEP_EXEC] = o->argv[0] };
+	const char *what[] = { [LAUNCH_USER] = o->user, [LAUNCH_CWD] = o->cwd, [LAUNCH_EXEC] = o->argv[0] };
 
 	error("run: %s: %s", what[step],
-	      step == STEP_USER && err == -EINVAL ? "unknown user" : strerror(-err));
+	      step == LAUNCH_USER && err == -EINVAL ? "unknown user" : strerror(-err));
 }
 
 int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
 {
 	struct launch *l = calloc(1, sizeof(*l));
 	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
-	struct failure f = { .step = STEP_EXEC };
+	struct launch_failure f = { .step = LAUNCH_EXEC };
 	int err = -ENOMEM;
 
 	if (!l) {
@@ -669,6 +636,18 @@ static void child_ended(struct launch *l, pid_t pid, int status)
 	}
 }
 
+static void handle_status(struct launch *l, pid_t tid, int status)
+{
+	if (WIFSTOPPED(status)) {
+		handle_stop(l, tid, status);
+	} else if (tid == l->pid) {
+		l->has_ended = true;
+		l->status = status;
+	} else {
+		child_ended(l, tid, status);
+	}
+}
+
 bool launch_poll(struct launch *l)
 {
 	int status;
@@ -678,16 +657,8 @@ bool launch_poll(struct launch *l)
 		return poll_tracer(l);
 	if (l->is_left)
 		return poll_end(l);
-	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
-		if (WIFSTOPPED(status)) {
-			handle_stop(l, tid, status);
-		} else if (tid == l->pid) {
-			l->has_ended = true;
-			l->status = status;
-		} else {
-			child_ended(l, tid, status);
-		}
-	}
+	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+		handle_status(l, tid, status);
 	return l->has_ended;
 }
 
@@ -749,8 +720,29 @@ bool launch_leave(struct launch *l)
 	return true;
 }
 
+/* Those made last may not have stood when the program ended; nobody else would let them go. */
+static void await_births(struct launch *l)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = now_ns() + LEAVE_NS;
+	int status;
+	pid_t tid;
+
+	while (l->nr_unborn > 0 && now_ns() < end_ns) {
+		tid = waitpid(-1, &status, __WALL | WNOHANG);
+		if (tid > 0)
+			handle_status(l, tid, status);
+		else if (tid < 0 && errno == ECHILD)
+			break;
+		else
+			nanosleep(&pause, NULL);
+	}
+	l->nr_unborn = 0;
+}
+
 void launch_leave_children(struct launch *l)
 {
+	await_births(l);
 	for (size_t i = 1; i < l->nr; i++)
 		leave_process(l, l->processes[i]);
 	while (l->nr > 1)
