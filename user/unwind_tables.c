@@ -296,8 +296,11 @@ static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const s
 	u->stats.nr_skipped_maps += nr - first - last;
 }
 
-/* Copy @from to what the programs see at any moment. */
-static void publish(struct unwind_tables *u, struct unwind_maps *to, const struct unwind_maps *from)
+/*
+ * Copy @from, and @nr of its mappings, to what the programs see at any moment. A walk meanwhile is lost: nothing is
+ * copied that is there.
+ */
+static void publish(struct unwind_tables *u, struct unwind_maps *to, const struct unwind_maps *from, u32 nr)
 {
 	u->seq += 2;
 	__atomic_store_n(&to->seq, u->seq - 1, __ATOMIC_SEQ_CST);
@@ -307,7 +310,7 @@ static void publish(struct unwind_tables *u, struct unwind_maps *to, const struc
 	to->removals = from->removals;
 	to->execs = from->execs;
 	to->start_sp = from->start_sp;
-	memcpy(to->maps, from->maps, sizeof(to->maps));
+	memcpy(to->maps, from->maps, nr * sizeof(*to->maps));
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&to->seq, u->seq, __ATOMIC_SEQ_CST);
 }
@@ -327,7 +330,7 @@ static int add_process(struct unwind_tables *u, pid_t pid, const struct unwind_m
 	fd = new_inner_map("unwind_maps", sizeof(struct unwind_maps), &mem);
 	if (fd < 0)
 		return fd;
-	publish(u, mem, maps);
+	publish(u, mem, maps, MAX_UNWIND_MAPS);
 	if (bpf_map_update_elem(u->process_maps_fd, &key, &fd, BPF_ANY)) {
 		err = -errno;
 		munmap(mem, sizeof(struct unwind_maps));
@@ -337,12 +340,23 @@ static int add_process(struct unwind_tables *u, pid_t pid, const struct unwind_m
 	return 0;
 }
 
+static bool is_published(const struct unwind_maps *now, const struct unwind_maps *maps)
+{
+	return now->word == maps->word && now->nr == maps->nr && now->removals == maps->removals &&
+	       now->execs == maps->execs && now->start_sp == maps->start_sp &&
+	       !memcmp(now->maps, maps->maps, maps->nr * sizeof(*maps->maps));
+}
+
 static int set_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
 {
+	struct unwind_maps *now;
+
 	for (size_t i = 0; i < u->nr_processes; i++) {
 		if (u->processes[i].pid != pid)
 			continue;
-		publish(u, u->processes[i].maps, maps);
+		now = u->processes[i].maps;
+		if (!is_published(now, maps))
+			publish(u, now, maps, now->nr > maps->nr ? now->nr : maps->nr);
 		return 0;
 	}
 	return add_process(u, pid, maps);
