@@ -375,6 +375,16 @@ static int w_table(struct cpu_insn *in, u32 word)
 	return err ? err : arm_go(in, arm_reg(in, ARM_PC) + 2 * (u32)distance);
 }
 
+/* Lists that the architecture leaves undefined: with sp, a pc to store, lr and pc, the base that is written back. */
+static bool is_odd_list(u32 word, u32 list)
+{
+	bool is_load = word >> 20 & 1, writes_back = word >> 21 & 1;
+	u32 link_and_pc = 1U << ARM_LR | 1U << ARM_PC;
+
+	return list >> ARM_SP & 1 || (is_load ? (list & link_and_pc) == link_and_pc : list >> ARM_PC & 1) ||
+	       (writes_back && list >> rn(word) & 1);
+}
+
 /* stm, ldm, push, pop: upwards, or downwards before */
 static int w_multiple(struct cpu_insn *in, u32 word)
 {
@@ -383,7 +393,7 @@ static int w_multiple(struct cpu_insn *in, u32 word)
 	    base = arm_reg(in, rn(word));
 	u32 moved = is_down ? base - bytes : base + bytes;
 
-	if (is_down == (word >> 23 & 1) || rn(word) == ARM_PC || bytes < 8)
+	if (is_down == (word >> 23 & 1) || rn(word) == ARM_PC || bytes < 8 || is_odd_list(word, list))
 		return -ENOTSUP;
 	return arm_multiple(in, is_load, is_down ? moved : base, list, word >> 21 & 1 ? rn(word) : 16, moved);
 }
@@ -394,7 +404,8 @@ static int w_access(struct cpu_insn *in, u32 word)
 	u32 size = 1U << cpu_bits(word, 21, 2), base = arm_reg(in, rn(word)), addr, moved;
 	bool is_load = word >> 20 & 1, is_signed = word >> 24 & 1;
 
-	if (size == 8 || (is_load && rt(word) == ARM_PC && size != 4) || (is_signed && !is_load))
+	if (size == 8 || (is_load && rt(word) == ARM_PC && size != 4) ||
+	    (is_signed && (!is_load || size == 4)))
 		return -ENOTSUP;
 	if (rn(word) == ARM_PC) {
 		if (!is_load)
