@@ -149,4 +149,4 @@ help:                            ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  READLINE= (a plain prompt)  prefix=, DESTDIR="
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

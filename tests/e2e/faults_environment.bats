@@ -173,3 +173,17 @@ thaw() {
 	sleep 0.2
 	is_running "$TARGET"
 }
+
+@test "faults: numbers of processes of 22 bits: live, from a recording" {
+	local d=$BATS_TEST_TMPDIR same
+	# In a PID namespace the next number can be chosen.
+	unshare -p -f --mount-proc sh -c 'echo 4190000 >/proc/sys/kernel/ns_last_pid' || skip "numbers of processes cannot be chosen here"
+	timeout 60 unshare -p -f --mount-proc bash -c "
+		echo 4190000 >/proc/sys/kernel/ns_last_pid
+		'$HEAPTAP' run -q -o '$d/live.json' -w '$d/r.heaptap' -- '$T/leak' >/dev/null" 3>&-
+	[ "$(jq '.processes[0].pid' "$d/live.json")" -gt 4190000 ] || skip "numbers of processes have fewer bits here"
+	"$HEAPTAP" report -q -o "$d/replayed.json" "$d/r.heaptap"
+	jq -e '.processes[0].totals.live_blocks == 102' "$d/live.json"
+	same='.processes[0] | [.pid, .totals.allocs, .totals.live_bytes, .scan.definite]'
+	[ "$(jq -c "$same" "$d/live.json")" = "$(jq -c "$same" "$d/replayed.json")" ]
+}
