@@ -391,7 +391,7 @@ live_blocks() {
 	step 'alloc 1 300'
 	ask 'caller 2'
 	has 'step_allocates'
-	lacks 'main'
+	lacks 'main at'
 	ask 'filter 50 200'
 	step 'alloc 2 20'
 	step 'alloc 3 60'
