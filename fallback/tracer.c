@@ -17,6 +17,7 @@
 #include "arch/regs.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
 enum { MAX_PASSES = 64, TIMER_US = 10000, WAITS_PER_TURN = 8 };
@@ -26,14 +27,6 @@ static const u64 orphan_ns = 200 * 1000 * 1000; /* in which a parent tells of it
 
 static const long trace_options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
 				  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACESYSGOOD;
-
-u64 tracer_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
-}
 
 int tracer_new(struct tracer **out, const struct tracer_options *o, const struct tracer_host *host)
 {
@@ -294,7 +287,7 @@ bool tracer_tell_event(struct tracer *t, struct thread *th, struct process_event
 	struct traced *p = th->process;
 
 	ev->h.tid = (u32)th->tid;
-	ev->time_ns = tracer_now_ns();
+	ev->time_ns = clock_now_ns();
 	if (!t->host.record || !t->host.record(t->host.ctx, ev, sizeof(*ev), true))
 		return false;
 	p->nr_urgent++;
@@ -521,7 +514,7 @@ static bool check_limits(struct tracer *t, struct traced *p, u64 now)
 static void check_time(struct tracer *t)
 {
 	const struct itimerval never = { 0 };
-	u64 now = tracer_now_ns();
+	u64 now = clock_now_ns();
 	bool is_any;
 
 	tracer_settle_orphans(t, now - orphan_ns);

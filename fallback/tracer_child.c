@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "fallback/tracer_steps.h"
+#include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
 /*
@@ -182,7 +183,7 @@ void tracer_at_unknown(struct tracer *t, pid_t tid)
 		ptrace(PTRACE_DETACH, tid, 0, 0);
 		return;
 	}
-	*o = (struct orphan){ .tid = tid, .since_ns = tracer_now_ns(), .next = t->orphans };
+	*o = (struct orphan){ .tid = tid, .since_ns = clock_now_ns(), .next = t->orphans };
 	t->orphans = o;
 	if (p)
 		tracer_adopt(t, p, tid, 0);
@@ -247,7 +248,7 @@ void tracer_copy_executes(struct tracer *t, struct thread *th)
 void tracer_tell_end(struct tracer *t, struct traced *p, int status)
 {
 	const struct process_event ev = { .h = { .kind = EVENT_EXIT, .pid = (u32)p->pid, .tid = (u32)p->pid },
-					  .time_ns = tracer_now_ns(),
+					  .time_ns = clock_now_ns(),
 					  .exit_status = (u32)status };
 
 	if (!t->host.record || !t->host.record(t->host.ctx, &ev, sizeof(ev), false))

@@ -11,6 +11,7 @@
 
 #include "arch/tracee.h"
 #include "fallback/tracer_steps.h"
+#include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
 static const u64 killer_ns = 500ULL * 1000 * 1000; /* how long to wait for a thread that ends the process */
@@ -143,10 +144,10 @@ void tracer_thread_exits(struct tracer *t, struct thread *th)
 		tell_exit(t, p, (int)status);
 		return;
 	}
-	if (call != TRACEE_CALL_EXITS && tracer_now_ns() >= p->futile_until_ns) {
+	if (call != TRACEE_CALL_EXITS && clock_now_ns() >= p->futile_until_ns) {
 		/* Another one has ended the process, or executes another program: which, will turn out. */
 		th->is_killed = true;
-		th->wait_end_ns = tracer_now_ns() + killer_ns;
+		th->wait_end_ns = clock_now_ns() + killer_ns;
 		tracer_arm(t);
 	}
 	tracer_resume(t, th);

@@ -8,6 +8,7 @@
 #include <sys/ptrace.h>
 
 #include "fallback/tracer_steps.h"
+#include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
 enum {
@@ -24,7 +25,7 @@ static bool send_event(void *ctx, struct heap_event *ev)
 
 	ev->h.pid = (u32)p->pid;
 	ev->h.tid = (u32)t->thread->tid;
-	ev->time_ns = tracer_now_ns();
+	ev->time_ns = clock_now_ns();
 	if (t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false))
 		return true;
 	/* Of a realloc the end tells all that its beginning did. */

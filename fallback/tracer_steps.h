@@ -7,7 +7,6 @@
 #include "fallback/tracer_private.h"
 
 /* tracer.c: look-up, life and going on. */
-u64 tracer_now_ns(void);
 struct traced *tracer_process(const struct tracer *t, pid_t pid);
 struct thread *tracer_thread(const struct tracer *t, pid_t tid);
 struct thread *tracer_add_thread(struct tracer *t, struct traced *p, pid_t tid);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "fallback/tracer_steps.h"
+#include "user/lib/clock.h"
 
 enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64 };
 
@@ -39,7 +40,7 @@ static void ask_all(const struct traced *p)
 int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
-	u64 end = tracer_now_ns() + max_ns;
+	u64 end = clock_now_ns() + max_ns;
 	pid_t pid = p->pid;
 
 	p->nr_holds++;
@@ -51,7 +52,7 @@ int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
 			return -ESRCH;
 		if (all_rest(p))
 			return 0;
-		if (tracer_now_ns() >= end)
+		if (clock_now_ns() >= end)
 			return -ETIME;
 		nanosleep(&pause, NULL);
 	}
@@ -87,7 +88,7 @@ int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns)
 		unhold(t, p);
 		return err;
 	}
-	p->hold_end_ns = tracer_now_ns() + HOLD_SHARE * max_ns;
+	p->hold_end_ns = clock_now_ns() + HOLD_SHARE * max_ns;
 	tracer_arm(t);
 	return 0;
 }

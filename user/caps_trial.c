@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 
 /* One probe each, and its counter. */
 enum slot { SLOT_CHILD, SLOT_BYSTANDER, SLOT_RETURN, NR_SLOTS };
@@ -200,23 +201,15 @@ static int start_children(struct trial *t)
 	return err;
 }
 
-static u64 now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000 + (u64)ts.tv_nsec / 1000000;
-}
-
 /* Wait until both have gone. Returns 1 if the child said that it survived, 0 if not, -ETIMEDOUT. */
 static int wait_children(struct trial *t)
 {
 	struct pollfd p = { .fd = t->news, .events = POLLIN };
-	u64 end = now_ms() + CHILD_LIMIT_MS;
+	u64 end = clock_now_ms() + CHILD_LIMIT_MS;
 	bool has_survived = false;
 
 	for (;;) {
-		u64 now = now_ms();
+		u64 now = clock_now_ms();
 		char byte;
 		ssize_t n;
 
@@ -326,10 +319,10 @@ static pid_t lab_fork(void)
 static int lab_read(int fd, struct trial_result *result)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	u64 end = now_ms() + LAB_LIMIT_MS;
+	u64 end = clock_now_ms() + LAB_LIMIT_MS;
 	u64 now;
 
-	while ((now = now_ms()) < end) {
+	while ((now = clock_now_ms()) < end) {
 		ssize_t n;
 
 		if (poll(&p, 1, (int)(end - now)) <= 0)

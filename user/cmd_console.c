@@ -12,6 +12,7 @@
 #include "user/console.h"
 #include "user/console_input.h"
 #include "user/control.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/output.h"
 #include "user/recorder.h"
@@ -61,7 +62,7 @@ static int open_processes(struct console *c)
 	if (status != STATUS_DONE)
 		return status;
 	c->has_source = true;
-	c->old_time_ns = console_now_ns();
+	c->old_time_ns = clock_now_ns();
 	c->nr_running = session_running(c->session);
 	if (c->options.scan != SCAN_NEVER)
 		control_listen(c->control);
@@ -94,7 +95,7 @@ static int open_address(struct console *c)
 	if (connection_open(c->remote, &c->session, c->outs))
 		return STATUS_NO_TARGET;
 	c->has_source = true;
-	c->old_time_ns = console_now_ns();
+	c->old_time_ns = clock_now_ns();
 	while (!source_remote_is_started(c->remote->source) && c->has_source && !c->is_over)
 		console_round(c, WAIT_A_BIT);
 	if (!c->options.quiet && source_remote_is_started(c->remote->source))

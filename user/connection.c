@@ -7,6 +7,7 @@
 
 #include "user/commands.h"
 #include "user/discover.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session.h"
 
@@ -115,7 +116,7 @@ void connection_round(struct connection *c, struct session *s)
 
 void connection_stop(struct connection *c, struct session *s)
 {
-	u64 end_ms = remote_now_ms() + END_MS;
+	u64 end_ms = clock_now_ms() + END_MS;
 
 	if (c->options->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
@@ -123,7 +124,7 @@ void connection_stop(struct connection *c, struct session *s)
 		debug("%s: kill not sent", c->options->command->name);
 	source_remote_stop(c->source);
 	while (!session_poll(s)) {
-		if (remote_now_ms() > end_ms) {
+		if (clock_now_ms() > end_ms) {
 			warn("%s: the other side does not stop", c->options->command->name);
 			break;
 		}

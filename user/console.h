@@ -52,9 +52,6 @@ enum console_wait {
 /* Wait as @wait says, and do what is asked for: events are entered, others answered. NEWS_END sets c->is_over. */
 enum console_news console_round(struct console *c, enum console_wait wait);
 
-/* CLOCK_MONOTONIC. */
-u64 console_now_ns(void);
-
 /* Run one line, which is changed. What is wrong with it is logged and counted. */
 void console_run(struct console *c, char *line);
 

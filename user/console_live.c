@@ -11,6 +11,7 @@
 
 #include "user/leaks.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
@@ -22,14 +23,6 @@
 #include "user/target.h"
 #include "user/tuning.h"
 
-u64 console_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
-}
-
 static u64 timeval_ns(struct timeval t)
 {
 	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_usec * 1000;
@@ -38,7 +31,7 @@ static u64 timeval_ns(struct timeval t)
 /* What heaptap itself takes: since the last time that this was asked. */
 static void print_cost(struct console *c)
 {
-	u64 now = console_now_ns(), events = session_events(c->session), cpu, since;
+	u64 now = clock_now_ns(), events = session_events(c->session), cpu, since;
 	struct rusage own;
 
 	if (getrusage(RUSAGE_SELF, &own))
@@ -102,9 +95,9 @@ static int write_line(void *ctx, const struct report *r)
 /* Wait, while events are entered. False when something ends the wait. */
 static bool wait_for(struct console *c, u64 ns)
 {
-	u64 end = console_now_ns() + ns;
+	u64 end = clock_now_ns() + ns;
 
-	while (console_now_ns() < end && c->has_source && c->nr_running)
+	while (clock_now_ns() < end && c->has_source && c->nr_running)
 		if (console_round(c, WAIT_A_BIT) != NEWS_NONE)
 			return false;
 	return c->has_source && c->nr_running;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "user/ask.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/options.h"
 
@@ -27,14 +28,6 @@ struct control {
 
 static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
 
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 static void handled_set(sigset_t *set)
 {
 	sigemptyset(set);
@@ -44,7 +37,7 @@ static void handled_set(sigset_t *set)
 
 void control_restart(struct control *c, const struct options *o)
 {
-	u64 now = now_ns();
+	u64 now = clock_now_ns();
 
 	c->interval_ns = o->interval_ns;
 	c->next_report_ns = o->interval_ns ? now + o->interval_ns : 0;
@@ -127,7 +120,7 @@ static enum control_event on_signal(const struct control *c, const struct signal
 
 static enum control_event on_clock(struct control *c)
 {
-	u64 now = now_ns();
+	u64 now = clock_now_ns();
 
 	if (c->end_ns && now >= c->end_ns) {
 		c->end_ns = 0;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/wire.h"
 
@@ -41,14 +42,6 @@ struct discover {
 	u64 said_ms, second_ms;
 	u32 nr_said; /* since second_ms */
 };
-
-static u64 now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* Our addresses on networks that know multicast; @only of them if it is one. */
 static int find_nets(struct discover *d, const struct in_addr *only)
@@ -183,7 +176,7 @@ void discover_poll(struct discover *d)
 
 	if (!d)
 		return;
-	now = now_ms();
+	now = clock_now_ms();
 	if (now - d->second_ms >= 1000) {
 		d->second_ms = now;
 		d->nr_said = 0;
@@ -231,11 +224,11 @@ static void note(struct found *list, size_t *nr, const u8 *text, const struct so
 
 static void listen_for(const struct discover *d, struct found *list, size_t *nr)
 {
-	u64 end_ms = now_ms() + DISCOVER_MS;
+	u64 end_ms = clock_now_ms() + DISCOVER_MS;
 	struct sockaddr_in from;
 	u8 text[DISCOVER_LEN];
 
-	for (u64 now = now_ms(); now < end_ms; now = now_ms()) {
+	for (u64 now = clock_now_ms(); now < end_ms; now = clock_now_ms()) {
 		struct pollfd p = { .fd = d->fd, .events = POLLIN };
 
 		if (poll(&p, 1, end_ms - now) > 0 && hear(d, text, &from))

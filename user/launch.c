@@ -17,6 +17,7 @@
 #include "arch/tracee.h"
 #include "user/launch_child.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source.h"
@@ -155,14 +156,6 @@ static u32 thread_count(pid_t pid)
 	return proc_read_stat(&stat, pid) ? 0 : stat.nr_threads;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* Thread @tid stands in a stop, whether we have been told or not; EINVAL: a group stop has no siginfo. */
 static bool stands(pid_t tid)
 {
@@ -203,7 +196,7 @@ static int wait_until_all_stand(pid_t pid, u64 end_ns, bool is_asking)
 	int running;
 
 	while ((running = count_running(pid, is_asking)) > 0) {
-		if (now_ns() >= end_ns)
+		if (clock_now_ns() >= end_ns)
 			return -ETIME;
 		nanosleep(&pause, NULL);
 	}
@@ -213,7 +206,7 @@ static int wait_until_all_stand(pid_t pid, u64 end_ns, bool is_asking)
 /* What stands stays so until launch_poll() takes note of it. */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 {
-	int err = find_process(l, pid) ? wait_until_all_stand(pid, now_ns() + max_ns, true) : -ESRCH;
+	int err = find_process(l, pid) ? wait_until_all_stand(pid, clock_now_ns() + max_ns, true) : -ESRCH;
 
 	if (err)
 		launch_release(l, pid);
@@ -262,17 +255,17 @@ static pid_t find_exiting(pid_t pid)
 static pid_t wait_for_exiting(struct launched *p)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	u64 now = now_ns(), end_ns = now + KILLER_NS;
+	u64 now = clock_now_ns(), end_ns = now + KILLER_NS;
 	pid_t tid = 0;
 
 	if (now < p->futile_until_ns)
 		return 0;
-	while (!tid && now_ns() < end_ns) {
+	while (!tid && clock_now_ns() < end_ns) {
 		tid = find_exiting(p->pid);
 		nanosleep(&pause, NULL);
 	}
 	if (!tid)
-		p->futile_until_ns = now_ns() + FUTILE_NS;
+		p->futile_until_ns = clock_now_ns() + FUTILE_NS;
 	return tid;
 }
 
@@ -310,7 +303,7 @@ static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
 	}
 	p->is_exit_told = true;
 	/* The others are on their way to their ends. */
-	if (wait_until_all_stand(p->pid, now_ns() + EXIT_HOLD_NS, false))
+	if (wait_until_all_stand(p->pid, clock_now_ns() + EXIT_HOLD_NS, false))
 		debug("run: PID %d: not all threads stand at its end", p->pid);
 	l->hooks.exiting(l->hooks.ctx, p->pid, (int)status);
 }
@@ -498,13 +491,13 @@ static int wait_for_exec(struct launch *l, int report, struct launch_failure *f)
 static int seize(const struct launch *l)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	u64 end_ns = now_ns() + PERMIT_NS;
+	u64 end_ns = clock_now_ns() + PERMIT_NS;
 	int err = -EPERM;
 
 	/* The child may not have permitted it yet. */
 	while (l->tracer && err == -EPERM) {
 		err = l->tracer->launch(l->source, l->pid);
-		if (err == -EPERM && now_ns() >= end_ns)
+		if (err == -EPERM && clock_now_ns() >= end_ns)
 			return err;
 		nanosleep(&pause, NULL);
 	}
@@ -677,12 +670,12 @@ void launch_signal(const struct launch *l, int sig)
 static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	u64 end_ns = now_ns() + LEAVE_NS;
+	u64 end_ns = clock_now_ns() + LEAVE_NS;
 	int status = 0, sig = 0;
 	pid_t seen;
 
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	while (!(seen = waitpid(tid, &status, __WALL | WNOHANG)) && now_ns() < end_ns)
+	while (!(seen = waitpid(tid, &status, __WALL | WNOHANG)) && clock_now_ns() < end_ns)
 		nanosleep(&pause, NULL);
 	if (seen != tid || !WIFSTOPPED(status))
 		return;
@@ -724,11 +717,11 @@ bool launch_leave(struct launch *l)
 static void await_births(struct launch *l)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	u64 end_ns = now_ns() + LEAVE_NS;
+	u64 end_ns = clock_now_ns() + LEAVE_NS;
 	int status;
 	pid_t tid;
 
-	while (l->nr_unborn > 0 && now_ns() < end_ns) {
+	while (l->nr_unborn > 0 && clock_now_ns() < end_ns) {
 		tid = waitpid(-1, &status, __WALL | WNOHANG);
 		if (tid > 0)
 			handle_status(l, tid, status);

@@ -8,6 +8,7 @@
 
 #include "user/leaks_why.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
@@ -170,7 +171,7 @@ static int read_standing(struct snapshot **snap, struct scan *scan, const struct
 
 static int read_moment(struct finding *f, const struct leaks_options *o)
 {
-	u64 start_ns = snapshot_clock();
+	u64 start_ns = clock_now_ns();
 	int err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
 
 	if (err)
@@ -178,7 +179,7 @@ static int read_moment(struct finding *f, const struct leaks_options *o)
 	err = read_standing(&f->snap, f->scan, o);
 	if (o->release)
 		o->release(o->ctx);
-	f->leaks->pause_ns = snapshot_clock() - start_ns;
+	f->leaks->pause_ns = clock_now_ns() - start_ns;
 	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
 	return err;
 }

@@ -14,6 +14,7 @@
 #include "user/heap.h"
 #include "user/leaks.h"
 #include "user/leaks_why.h"
+#include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
@@ -48,18 +49,10 @@ struct recorder {
 _Static_assert(STREAM_NR_VERDICTS == (int)NR_SCAN_VERDICTS, "sums of each verdict");
 _Static_assert(STREAM_BUILD_ID_MAX == (int)BUILD_ID_MAX, "build IDs are copied");
 
-static u64 clock_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
-}
-
 /* By the clock of the events. */
 static u64 now_ns(const struct recorder *r)
 {
-	return clock_ns(CLOCK_MONOTONIC) + (u64)r->ahead_ns;
+	return clock_now_ns() + (u64)r->ahead_ns;
 }
 
 static int write_chunk(void *ctx, const void *data, size_t len)
@@ -195,7 +188,7 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u6
 	r->is_open = true;
 	r->part_start_ns = mono_ns;
 	if (!r->id)
-		r->ahead_ns = (s64)(mono_ns - clock_ns(CLOCK_MONOTONIC));
+		r->ahead_ns = (s64)(mono_ns - clock_now_ns());
 	hello.depth = r->depth;
 	hello.part = r->part;
 	if (!r->id && getrandom(&r->id, sizeof(r->id), 0) != sizeof(r->id))
@@ -478,7 +471,7 @@ void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name)
 
 void recorder_tick(struct recorder *r)
 {
-	u64 now = clock_ns(CLOCK_MONOTONIC);
+	u64 now = clock_now_ns();
 
 	if (!is_open(r))
 		return;

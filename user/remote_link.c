@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/net_socket.h"
 #include "user/remote_ssh.h"
@@ -28,14 +29,6 @@ struct remote_link {
 	char why[160];
 };
 
-u64 remote_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void remote_wait(int fd, int timeout_ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -50,7 +43,7 @@ static void give_up(struct remote_link *l, const char *why)
 	l->fd = -1;
 	wire_in_fini(&l->in);
 	wire_out_fini(&l->out);
-	l->again_ms = remote_now_ms() + REMOTE_AGAIN_MS;
+	l->again_ms = clock_now_ms() + REMOTE_AGAIN_MS;
 	l->state = l->options.addr.kind == NET_SSH ? REMOTE_OVER : REMOTE_AWAY;
 }
 
@@ -59,7 +52,7 @@ static void begin(struct remote_link *l, int fd)
 {
 	l->fd = fd;
 	l->state = REMOTE_SHAKING;
-	l->since_ms = l->heard_ms = l->sent_ms = remote_now_ms();
+	l->since_ms = l->heard_ms = l->sent_ms = clock_now_ms();
 	wire_in_init(&l->in);
 	wire_out_init(&l->out, l->options.queue_bytes);
 	if (wire_auth_begin(&l->auth, false, l->options.token, &l->out))
@@ -116,7 +109,7 @@ void remote_link_free(struct remote_link *l)
 
 static void try_again(struct remote_link *l)
 {
-	u64 now = remote_now_ms();
+	u64 now = clock_now_ms();
 	int fd = -1, err;
 
 	if (l->options.is_listening) {
@@ -127,7 +120,7 @@ static void try_again(struct remote_link *l)
 	if (now < l->again_ms)
 		return;
 	err = connect_now(l);
-	l->again_ms = remote_now_ms() + REMOTE_AGAIN_MS;
+	l->again_ms = clock_now_ms() + REMOTE_AGAIN_MS;
 	if (err)
 		snprintf(l->why, sizeof(l->why), "%s", strerror(-err));
 }
@@ -158,14 +151,14 @@ static void shake_hands(struct remote_link *l)
 	} else if (err == 1) {
 		l->state = REMOTE_UP;
 		l->in.max_body = WIRE_MAX_BODY;
-	} else if (remote_now_ms() - l->since_ms >= WIRE_HANDSHAKE_MS && l->options.addr.kind != NET_SSH) {
+	} else if (clock_now_ms() - l->since_ms >= WIRE_HANDSHAKE_MS && l->options.addr.kind != NET_SSH) {
 		give_up(l, "the other side did not answer within 5 s");
 	}
 }
 
 static void move_bytes(struct remote_link *l)
 {
-	u64 now = remote_now_ms();
+	u64 now = clock_now_ms();
 	bool is_deaf;
 	int got;
 

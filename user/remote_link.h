@@ -54,6 +54,3 @@ int remote_link_fd(const struct remote_link *l);
 
 /* Sleep until @fd is readable, at most @timeout_ms. */
 void remote_wait(int fd, int timeout_ms);
-
-/* CLOCK_MONOTONIC. */
-u64 remote_now_ms(void);

@@ -10,20 +10,13 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/serve_scan.h"
 #include "user/source_open.h"
 #include "user/wire_command.h"
 
 enum { ALIVE_MS = 200, END_MS = 10000, REFUSE_MS = 200 };
-
-u64 serve_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void say(struct serve *s, u8 kind, const char *text)
 {
@@ -209,7 +202,7 @@ static int take_up(struct serve *s, const struct wire_start *start)
 	if (!err)
 		err = serve_trace_tune(s->trace, &start->tuning);
 	if (!err)
-		info("serve: the client is back after %.1f s", (serve_now_ms() - s->lost_ms) / 1e3);
+		info("serve: the client is back after %.1f s", (clock_now_ms() - s->lost_ms) / 1e3);
 	return err;
 }
 
@@ -410,12 +403,12 @@ static void look_at_client(struct serve *s)
 {
 	if (s->client && s->client != serve_link_client(s->link)) {
 		s->client = 0;
-		s->lost_ms = serve_now_ms();
+		s->lost_ms = clock_now_ms();
 		serve_scan_end(s);
 		if (serve_trace_connect(s->trace, NULL, NULL, 0))
 			debug("serve: the stream is broken");
 	}
-	if (s->trace && !s->client && serve_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
+	if (s->trace && !s->client && clock_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
 		info("serve: the client did not come back: the probes are out");
 		close_trace(s);
 	}
@@ -424,7 +417,7 @@ static void look_at_client(struct serve *s)
 static void poll_events(struct serve *s)
 {
 	static u64 alive_ms;
-	u64 now = serve_now_ms();
+	u64 now = clock_now_ms();
 
 	if (!s->trace)
 		return;

@@ -44,6 +44,3 @@ int serve_launch(struct serve *s) __must_check;
 
 /* Take the probes out; the client is told why. */
 void serve_stop(struct serve *s, enum wire_end why, const char *text);
-
-/* CLOCK_MONOTONIC. */
-u64 serve_now_ms(void);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/net_socket.h"
 #include "user/wire_auth.h"
@@ -47,14 +48,6 @@ struct serve_link {
 	u64 nr_refused;
 	bool is_over;
 };
-
-static u64 now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* Let the epoll set know whether @p waits for room to write. */
 static int watch(const struct serve_link *l, struct peer *p, u32 about, int op)
@@ -126,7 +119,7 @@ static void add_stranger(struct serve_link *l, int in_fd, int out_fd, bool is_bo
 	while (p->in_fd >= 0)
 		p++;
 	*p = (struct peer){ .in_fd = in_fd, .out_fd = out_fd, .is_borrowed = is_borrowed };
-	p->since_ms = p->heard_ms = p->sent_ms = now_ms();
+	p->since_ms = p->heard_ms = p->sent_ms = clock_now_ms();
 	wire_in_init(&p->in);
 	wire_out_init(&p->out, STRANGER_QUEUE);
 	l->nr_strangers++;
@@ -178,10 +171,10 @@ static void promote(struct serve_link *l, struct peer *p)
 	u32 about = p - l->strangers;
 	char name[64], why[128];
 
-	if (c->in_fd >= 0 && now_ms() - c->heard_ms < SERVE_REPLACE_MS) {
+	if (c->in_fd >= 0 && clock_now_ms() - c->heard_ms < SERVE_REPLACE_MS) {
 		wire_out_fini(&p->out);
 		snprintf(why, sizeof(why), "another client is served, since %" PRIu64 " s: %s",
-			 (now_ms() - c->since_ms) / 1000, net_peer_name(c->in_fd, name, sizeof(name)));
+			 (clock_now_ms() - c->since_ms) / 1000, net_peer_name(c->in_fd, name, sizeof(name)));
 		if (wire_put_text(&p->out, WIRE_REFUSED, why) || flush_peer(l, p, about))
 			debug("serve: a second client has gone already");
 		log_refused(l, "there is a client already");
@@ -238,7 +231,7 @@ static void read_stranger(struct serve_link *l, struct peer *p)
 
 static void end_late_ones(struct serve_link *l)
 {
-	u64 now = now_ms();
+	u64 now = clock_now_ms();
 
 	for (size_t i = 0; i < SERVE_MAX_STRANGERS; i++) {
 		struct peer *p = &l->strangers[i];
@@ -250,7 +243,7 @@ static void end_late_ones(struct serve_link *l)
 
 static void connect_again(struct serve_link *l)
 {
-	u64 now = now_ms();
+	u64 now = clock_now_ms();
 	int fd = -1, err;
 
 	if (!l->options.to || l->client.in_fd >= 0 || l->nr_strangers || now < l->connect_ms)
@@ -266,7 +259,7 @@ static void connect_again(struct serve_link *l)
 void serve_link_keep(struct serve_link *l)
 {
 	struct peer *c = &l->client;
-	u64 now = now_ms();
+	u64 now = clock_now_ms();
 
 	if (c->in_fd < 0)
 		return;
@@ -314,7 +307,7 @@ static int next_frame(struct serve_link *l, struct wire_frame *frame)
 			continue;
 		got = wire_in_read(&c->in, c->in_fd);
 		if (got > 0)
-			c->heard_ms = now_ms();
+			c->heard_ms = clock_now_ms();
 		else if (got < 0)
 			serve_link_drop(l, got == -EPIPE ? "it went away" : strerror(-got));
 	}
@@ -419,12 +412,12 @@ void serve_link_drop(struct serve_link *l, const char *why)
 
 bool serve_link_flush(struct serve_link *l, int timeout_ms)
 {
-	u64 end = now_ms() + timeout_ms;
+	u64 end = clock_now_ms() + timeout_ms;
 	struct peer *c = &l->client;
 
 	while (c->in_fd >= 0 && wire_out_pending(&c->out)) {
 		struct pollfd p = { .fd = c->out_fd, .events = POLLOUT };
-		u64 now = now_ms();
+		u64 now = clock_now_ms();
 
 		if (now >= end || poll(&p, 1, end - now) <= 0 || wire_out_write(&c->out, c->out_fd))
 			return false;
@@ -434,7 +427,7 @@ bool serve_link_flush(struct serve_link *l, int timeout_ms)
 
 void serve_link_finish(struct serve_link *l, int timeout_ms)
 {
-	u64 end = now_ms() + timeout_ms;
+	u64 end = clock_now_ms() + timeout_ms;
 	struct peer *c = &l->client;
 	char unread[4096];
 
@@ -442,7 +435,7 @@ void serve_link_finish(struct serve_link *l, int timeout_ms)
 		return;
 	for (;;) {
 		struct pollfd p = { .fd = c->in_fd, .events = POLLIN };
-		u64 now = now_ms();
+		u64 now = clock_now_ms();
 
 		if (now >= end || poll(&p, 1, (int)(end - now)) <= 0 ||
 		    read(c->in_fd, unread, sizeof(unread)) <= 0)

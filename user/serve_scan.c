@@ -9,6 +9,7 @@
 
 #include "user/backlog.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/scan_why.h"
 #include "user/wire_chain.h"
@@ -184,7 +185,7 @@ void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting)
 	n->pid = pid;
 	n->is_exiting = is_exiting;
 	n->last = &n->first;
-	n->heard_ms = serve_now_ms();
+	n->heard_ms = clock_now_ms();
 	s->scan = n;
 	if (serve_trace_poll(s->trace) || !serve_trace_target(s->trace, pid)) {
 		give_up(s, -ESRCH);
@@ -219,7 +220,7 @@ void serve_scan_blocks(struct serve *s, struct wire_view *v)
 
 	if (!n || n->step != STEP_BLOCKS)
 		return;
-	n->heard_ms = serve_now_ms();
+	n->heard_ms = clock_now_ms();
 	n->nr_bytes += sizeof(*piece) + v->len;
 	err = n->nr_bytes > MAX_BLOCK_BYTES ? -EOVERFLOW : check(n, *v);
 	piece = err ? NULL : malloc(sizeof(*piece) + v->len);
@@ -386,14 +387,14 @@ static void release(const struct serve_scan *n)
 
 static int read_moment(struct serve_scan *n)
 {
-	u64 start_ns = snapshot_clock();
+	u64 start_ns = clock_now_ns();
 	int err = hold(n);
 
 	if (err)
 		return err;
 	err = read_standing(n);
 	release(n);
-	n->pause_ns = snapshot_clock() - start_ns;
+	n->pause_ns = clock_now_ns() - start_ns;
 	return err;
 }
 
@@ -501,7 +502,7 @@ void serve_scan_why(struct serve *s, struct wire_view *v)
 
 	if (!n || n->step != STEP_QUESTIONS || n->chain)
 		return;
-	n->heard_ms = serve_now_ms();
+	n->heard_ms = clock_now_ms();
 	n->why_addr = wire_get_number(v, 8);
 	n->nr_sent = 0;
 	n->step_at = 0;
@@ -514,7 +515,7 @@ void serve_scan_why(struct serve *s, struct wire_view *v)
 /* Is it in a step that sends no verdicts? Then do what there is to do. */
 static bool is_waiting(struct serve *s, struct serve_scan *n, const struct wire_out *out)
 {
-	u64 silent_ms = serve_now_ms() - n->heard_ms;
+	u64 silent_ms = clock_now_ms() - n->heard_ms;
 
 	if (n->step == STEP_BLOCKS && silent_ms >= BLOCKS_MS)
 		give_up(s, -ETIMEDOUT);
@@ -545,20 +546,20 @@ void serve_scan_round(struct serve *s)
 		return;
 	send_result(s, n);
 	n->step = STEP_QUESTIONS;
-	n->heard_ms = serve_now_ms();
+	n->heard_ms = clock_now_ms();
 	if (!n->wants_whys)
 		serve_scan_end(s);
 }
 
 void serve_scan_exiting(struct serve *s, pid_t pid)
 {
-	u64 heard_ms = serve_now_ms();
+	u64 heard_ms = clock_now_ms();
 	struct wire_frame f;
 
 	if (!s->client || !s->wants_exit_scan)
 		return;
 	serve_scan_begin(s, pid, true);
-	while (s->scan && s->client == serve_link_client(s->link) && serve_now_ms() - heard_ms < EXITING_MS) {
+	while (s->scan && s->client == serve_link_client(s->link) && clock_now_ms() - heard_ms < EXITING_MS) {
 		int got = serve_link_poll(s->link, &f);
 
 		if (got < 0)
@@ -568,7 +569,7 @@ void serve_scan_exiting(struct serve *s, pid_t pid)
 			serve_link_wait(s->link, ROUND_MS);
 			continue;
 		}
-		heard_ms = serve_now_ms();
+		heard_ms = clock_now_ms();
 		serve_command(s, &f);
 	}
 	serve_scan_end(s);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/stream_write.h"
@@ -53,14 +54,6 @@ struct serve_trace {
 	void (*watch)(void *ctx, const struct heap_event *ev);
 	void *watch_ctx;
 };
-
-static u64 now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static int put_in_queue(void *ctx, const void *data, size_t len)
 {
@@ -241,7 +234,7 @@ static void read_maps(struct serve_trace *t, struct traced *p)
 {
 	int changed;
 
-	p->maps_read_ns = now_ns(CLOCK_MONOTONIC);
+	p->maps_read_ns = clock_now_ns();
 	changed = target_read_maps(p->target, t->modules);
 	if (!changed && t->options.ops->unchanged)
 		t->options.ops->unchanged(t->options.source, p->target);
@@ -259,7 +252,7 @@ static void read_maps_for(struct serve_trace *t, struct traced *p, const struct 
 {
 	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 
-	if (now_ns(CLOCK_MONOTONIC) - p->maps_read_ns < REREAD_NS)
+	if (clock_now_ns() - p->maps_read_ns < REREAD_NS)
 		return;
 	for (u32 i = 0; i < nr; i++) {
 		if (mapping_find(&p->target->maps, ev->ips[i]))
@@ -383,7 +376,7 @@ int serve_trace_new(struct serve_trace **out, const struct serve_trace_options *
 	t->options = *o;
 	t->tuning = o->tuning;
 	if (getrandom(&t->id, sizeof(t->id), 0) != sizeof(t->id))
-		t->id = now_ns(CLOCK_REALTIME);
+		t->id = clock_ns(CLOCK_REALTIME);
 	err = module_table_new(&t->modules);
 	if (!err)
 		err = stream_writer_new(&t->writer, &wo);
@@ -428,7 +421,7 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
 		      strerror(-err));
 	else
 		err = t->options.ops->attach(t->options.source, p->target);
-	p->maps_read_ns = now_ns(CLOCK_MONOTONIC);
+	p->maps_read_ns = clock_now_ns();
 	if (err < 0) {
 		target_free(p->target);
 		return err;
@@ -458,8 +451,8 @@ static int tell_hello(struct serve_trace *t)
 	struct stream_hello rec = { .id = t->id,
 				    .role = STREAM_ROLE_TARGET,
 				    .time_shift = TIME_SHIFT,
-				    .mono_ns = now_ns(CLOCK_MONOTONIC),
-				    .real_ns = now_ns(CLOCK_REALTIME),
+				    .mono_ns = clock_now_ns(),
+				    .real_ns = clock_ns(CLOCK_REALTIME),
 				    .start_ns = t->start_ns,
 				    .depth = t->tuning.depth,
 				    .producer = t->options.producer,
@@ -549,14 +542,14 @@ int serve_trace_poll(struct serve_trace *t)
 	}
 	if (got < 0 && got != -ENODATA)
 		return got;
-	if (now_ns(CLOCK_MONOTONIC) - t->flush_ns >= FLUSH_NS)
+	if (clock_now_ns() - t->flush_ns >= FLUSH_NS)
 		return serve_trace_flush(t);
 	return t->out ? t->err : 0;
 }
 
 int serve_trace_flush(struct serve_trace *t)
 {
-	t->flush_ns = now_ns(CLOCK_MONOTONIC);
+	t->flush_ns = clock_now_ns();
 	if (t->out && !t->err)
 		t->err = stream_flush(t->writer);
 	for (size_t i = 0; i < t->nr; i++)
@@ -582,7 +575,7 @@ size_t serve_trace_running(struct serve_trace *t)
 void serve_trace_ended(struct serve_trace *t, pid_t pid, int status)
 {
 	struct process_event rec = { .h = { .kind = EVENT_EXIT, .pid = pid, .tid = pid },
-				     .time_ns = now_ns(CLOCK_MONOTONIC),
+				     .time_ns = clock_now_ns(),
 				     .exit_status = status };
 	struct traced *p = find(t, pid);
 	struct losses l;
@@ -652,7 +645,7 @@ int serve_trace_tune(struct serve_trace *t, const struct tuning *now)
 
 int serve_trace_stop(struct serve_trace *t)
 {
-	struct stream_end rec = { .time_ns = now_ns(CLOCK_MONOTONIC), .reason = STREAM_END_DONE };
+	struct stream_end rec = { .time_ns = clock_now_ns(), .reason = STREAM_END_DONE };
 
 	if (t->is_stopped)
 		return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One run of heaptap: records in, books, reports out. */
+#include "user/lib/clock.h"
 #include "user/session_private.h"
 
 #include <errno.h>
@@ -18,14 +19,6 @@
 #include "user/symbolize.h"
 
 enum { REREAD_NS = 100 * 1000 * 1000 };
-
-u64 session_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 struct process *session_find(struct session *s, u32 pid)
 {
@@ -116,7 +109,7 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 
 u64 session_source_ns(const struct session *s)
 {
-	return s->ops->told ? s->ops->told->now_ns(s->source) : session_now_ns();
+	return s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
 }
 
 void session_blur(const struct session *s, struct process *p)
@@ -135,7 +128,7 @@ void session_read_maps(struct session *s, struct process *p)
 {
 	int changed;
 
-	p->maps_read_ns = session_now_ns();
+	p->maps_read_ns = clock_now_ns();
 	/* A file's processes are not those that have their numbers here. */
 	if (s->is_replayed)
 		return;
@@ -159,7 +152,7 @@ static void read_maps_for(struct session *s, struct process *p, const struct sta
 {
 	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
 
-	if (s->ops->told || s->is_replayed || session_now_ns() - p->maps_read_ns < REREAD_NS)
+	if (s->ops->told || s->is_replayed || clock_now_ns() - p->maps_read_ns < REREAD_NS)
 		return;
 	for (u32 i = 0; i < nr; i++) {
 		if (mapping_find(&p->target->maps, ev->ips[i]))
@@ -517,7 +510,7 @@ static void begin(struct session *s)
 {
 	s->wants_notes = s->options->scan != SCAN_NEVER;
 	if (!s->ops->told)
-		recorder_begin(s->recorder, s->ops->name, s->wants_notes, session_now_ns());
+		recorder_begin(s->recorder, s->ops->name, s->wants_notes, clock_now_ns());
 }
 
 int session_new(struct session **out, const struct options *o, struct outputs *outs, bool is_launch)
@@ -601,7 +594,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	else
 		err = s->ops->attach(s->source, p->target);
 	session_blur(s, p);
-	p->maps_read_ns = session_now_ns();
+	p->maps_read_ns = clock_now_ns();
 	if (!err) {
 		recorder_process(s->recorder, p->target, p->maps_read_ns);
 		session_tune_process(s, p);

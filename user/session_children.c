@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "user/heap.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/recorder.h"
 #include "user/session_private.h"
@@ -92,7 +93,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	}
 	child->tuned.has_unseen = parent->tuned.has_unseen;
 	session_tune_process(s, child);
-	child->maps_read_ns = session_now_ns();
+	child->maps_read_ns = clock_now_ns();
 	err = s->ops->fork(s->source, child->target);
 	/* The parent's may be of a time when it had loaded or unloaded something that the child has not. */
 	if (!err && ((const struct process_event *)rec)->time_ns < parent->maps_read_ns)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "user/heap.h"
+#include "user/lib/clock.h"
 #include "user/session_private.h"
 
 bool session_knows(const struct session *s, pid_t pid)
@@ -70,6 +71,6 @@ int session_reset(struct session *s)
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
 		if (!s->processes[i]->is_over)
 			err = forget(s, s->processes[i]);
-	s->start_ns = s->ops->told ? s->ops->told->now_ns(s->source) : session_now_ns();
+	s->start_ns = s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
 	return err;
 }

@@ -47,9 +47,6 @@ struct session {
 	u64 nr_strays;			       /* events of processes we do not know */
 };
 
-/* CLOCK_MONOTONIC. */
-u64 session_now_ns(void);
-
 /* The same where the records come from, which may be another machine: for what is compared with their times. */
 u64 session_source_ns(const struct session *s);
 

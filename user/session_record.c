@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "user/heap.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session_live.h"
 #include "user/session_private.h"
@@ -111,7 +112,7 @@ bool session_is_recording(const struct session *s)
 
 int session_record_end(struct session *s)
 {
-	u64 now = session_now_ns();
+	u64 now = clock_now_ns();
 	bool has_failed;
 
 	if (!s->recorder)

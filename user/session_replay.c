@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session_private.h"
 #include "user/session_span.h"
@@ -40,7 +41,7 @@ static void progress_add(struct progress *p, size_t bytes)
 	p->done += bytes;
 	if (!p->size)
 		return;
-	now = session_now_ns();
+	now = clock_now_ns();
 	if (now - p->shown_ns < PROGRESS_NS)
 		return;
 	/* Short files are read before the second look. */

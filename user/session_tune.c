@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session_private.h"
@@ -153,8 +154,8 @@ static void count_pauses(struct session *s, bool is_paused)
 		return;
 	d->nr_pauses += is_paused;
 	if (!is_paused)
-		d->paused_ns += session_now_ns() - d->pause_ns;
-	d->pause_ns = is_paused ? session_now_ns() : 0;
+		d->paused_ns += clock_now_ns() - d->pause_ns;
+	d->pause_ns = is_paused ? clock_now_ns() : 0;
 }
 
 int session_tune(struct session *s, const struct tuning *t)
@@ -191,7 +192,7 @@ size_t session_note_tuning(const struct session *s, struct process *p, const cha
 	if (s->ops->told && s->ops->told->left_out)
 		left_out = s->ops->told->left_out(s->source, p->target->pid);
 	if (d->pause_ns)
-		paused_ns += (s->stop_ns && !s->ops->told ? s->stop_ns : session_now_ns()) - d->pause_ns;
+		paused_ns += (s->stop_ns && !s->ops->told ? s->stop_ns : clock_now_ns()) - d->pause_ns;
 	if (d->nr_pauses) {
 		snprintf(p->tuned.notes[nr], sizeof(p->tuned.notes[nr]),
 			 "stopped %" PRIu64 " time%s, for %s in all: calls of that time were not seen",

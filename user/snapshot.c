@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What every snapshot shares: mappings, and words that the kernel keeps for the process. */
+#include "user/lib/clock.h"
 #include "user/snapshot_make.h"
 
 #include <ctype.h>
@@ -12,14 +13,6 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
-
-u64 snapshot_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
-}
 
 int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor)
 {
@@ -229,7 +222,7 @@ int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns)
 		err = add_words_of(s, path, "tfd:", "data:", (u32)strtoul(entry->d_name, NULL, 10));
 		if (err)
 			return err;
-		if (snapshot_clock() > deadline_ns)
+		if (clock_now_ns() > deadline_ns)
 			return -ETIME;
 	}
 	return 0;

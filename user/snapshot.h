@@ -142,6 +142,3 @@ const char *snapshot_skip_name(enum snapshot_skip skip);
 
 /* The mapping that holds @addr, or NULL. */
 const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr);
-
-/* CLOCK_MONOTONIC in ns. */
-u64 snapshot_clock(void);

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 
 enum {
 	PIECE_RUNS = 16, /* of a piece: few where memory is dense */
@@ -626,7 +627,7 @@ int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *v
 	pthread_mutex_lock(&m->lock);
 	while (!err && m->nr_workers && !m->is_over)
 		err = pthread_cond_timedwait(&m->changed, &m->lock, &until);
-	if (!m->is_over && (err || snapshot_clock() > m->deadline_ns))
+	if (!m->is_over && (err || clock_now_ns() > m->deadline_ns))
 		m->status = -ETIME;
 	/* A read may hang for ever, the visitor does not. */
 	m->is_over = true;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/snapshot_make.h"
 #include "user/snapshot_memory.h"
@@ -114,7 +115,7 @@ static void stop_resume(struct snapshot *s)
 	} else {
 		held_resume(&st->held);
 	}
-	s->pause_ns = snapshot_clock() - st->started_ns;
+	s->pause_ns = clock_now_ns() - st->started_ns;
 }
 
 static void stop_free(struct snapshot *s)
@@ -193,7 +194,7 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->held.may_be_traced = options->is_traced;
 	st->held.holder = options->holder;
 	st->status = 1;
-	st->started_ns = snapshot_clock();
+	st->started_ns = clock_now_ns();
 	st->deadline_ns = st->started_ns + max_pause_ns;
 	err = options->is_traced ? stop_here(st) : start_tracer(st);
 	if (!err)

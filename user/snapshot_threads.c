@@ -13,6 +13,7 @@
 
 #include "arch/regs.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/snapshot_make.h"
 
@@ -193,7 +194,7 @@ static void wait_stopped(struct held_threads *h, u64 deadline_ns)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 
-	while (poll_waiting(h) && snapshot_clock() < deadline_ns)
+	while (poll_waiting(h) && clock_now_ns() < deadline_ns)
 		nanosleep(&pause, NULL);
 }
 
@@ -289,7 +290,7 @@ void held_resume(struct held_threads *h)
 			detach(&h->threads[i]);
 	/* One that stops only now would stand until our thread ends. */
 	if (held_unstopped(h) > h->is_growing)
-		wait_stopped(h, snapshot_clock() + STRAGGLE_NS);
+		wait_stopped(h, clock_now_ns() + STRAGGLE_NS);
 	for (size_t i = 0; i < h->nr; i++)
 		if (h->threads[i].state == HELD_STOPPED)
 			detach(&h->threads[i]);

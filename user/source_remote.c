@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/source_remote_private.h"
 #include "user/stream_zstd.h"
@@ -63,7 +64,7 @@ static void on_started(struct source *s, struct wire_view *v)
 		stream_source_restart(s->stream, is_again && id == s->session_id);
 		if (!is_again || id != s->session_id)
 			source_remote_keep_left_out(s);
-		info("connect: the connection is back after %.1f s", (remote_now_ms() - s->lost_ms) / 1e3);
+		info("connect: the connection is back after %.1f s", (clock_now_ms() - s->lost_ms) / 1e3);
 	}
 	s->session_id = id;
 	s->is_started = s->was_started = true;
@@ -111,7 +112,7 @@ static const struct {
 
 static u64 now_ns(void)
 {
-	return snapshot_clock();
+	return clock_now_ns();
 }
 
 /*
@@ -164,7 +165,7 @@ static int on_frame(struct source *s, const struct wire_frame *f, const struct s
 
 static void on_lost(struct source *s)
 {
-	u64 now = remote_now_ms();
+	u64 now = clock_now_ms();
 
 	if (!s->was_started && !s->options.link.is_listening) {
 		end(s, remote_link_why(s->link));

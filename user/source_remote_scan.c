@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "user/lib/clock.h"
 #include "user/scan_remote.h"
 #include "user/source_remote_private.h"
 
@@ -73,7 +74,7 @@ static int fail(struct source *s, struct source_scan *o, int err)
 int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
 		       bool (*is_done)(const struct source *s))
 {
-	u64 heard_ms = remote_now_ms();
+	u64 heard_ms = clock_now_ms();
 
 	while (!is_done(s)) {
 		struct pollfd p = { .fd = remote_link_fd(s->link), .events = POLLIN };
@@ -82,8 +83,8 @@ int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, 
 		if (nr < 0)
 			return nr;
 		if (nr)
-			heard_ms = remote_now_ms();
-		else if (remote_now_ms() - heard_ms > silence_ms)
+			heard_ms = clock_now_ms();
+		else if (clock_now_ms() - heard_ms > silence_ms)
 			return -ETIMEDOUT;
 		else
 			poll(&p, 1, WAIT_MS);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "user/allocator.h"
+#include "user/lib/clock.h"
 #include "user/scan.h"
 
 enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60 };
@@ -122,26 +123,26 @@ static int measure(pid_t pid, const struct heap *heap)
 	double gib;
 	int err;
 
-	t[0] = snapshot_clock();
+	t[0] = clock_now_ns();
 	cpu[0] = cpu_clock();
 	err = scan_new(&scan, &books, &options);
-	t[1] = snapshot_clock();
+	t[1] = clock_now_ns();
 	cpu[1] = cpu_clock();
 	if (!err)
 		err = snapshot_stop_new(&snap, pid, &stop);
-	t[2] = snapshot_clock();
+	t[2] = clock_now_ns();
 	cpu[2] = cpu_clock();
 	if (!err)
 		err = scan_read(scan, snap);
-	t[3] = snapshot_clock();
+	t[3] = clock_now_ns();
 	cpu[3] = cpu_clock();
 	if (!err)
 		snapshot_resume(snap);
-	t[4] = snapshot_clock();
+	t[4] = clock_now_ns();
 	cpu[4] = cpu_clock();
 	if (!err)
 		err = scan_judge(scan);
-	t[5] = snapshot_clock();
+	t[5] = clock_now_ns();
 	cpu[5] = cpu_clock();
 	if (err) {
 		fprintf(stderr, "bench_scan: %s\n", strerror(-err));

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What time it is, as one number. */
+#pragma once
+
+#include <time.h>
+
+#include "user/lib/types.h"
+
+static inline u64 clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
+}
+
+/* CLOCK_MONOTONIC: the time that everything in heaptap goes by. */
+static inline u64 clock_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline u64 clock_now_ms(void)
+{
+	return clock_now_ns() / 1000000;
+}
