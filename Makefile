@@ -74,6 +74,9 @@ $(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
 	@echo "  TEST    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS) -lcmocka
 
+# It reads its own tables too: .debug_frame for its functions, .eh_frame for the library's.
+$(O)/tests/unit/test_cfi_rows: private CFLAGS += -g -fno-asynchronous-unwind-tables
+
 $(O)/tests/bench/%: tests/bench/%.c $(O)/libheaptap.a
 	@mkdir -p $(@D)
 	@echo "  BENCH   $@"

@@ -8,8 +8,14 @@
 
 #include "user/cfi_exidx.h"
 #include "user/cfi_parse.h"
+#include "user/lib/cleanup.h"
 
 enum { NR_CACHED_CIES = 64, LOOKS_PER_BYTE = 8, MIN_ROWS = 64 };
+
+struct rows {
+	struct cfi_row *list; /* owned */
+	size_t nr;
+};
 
 struct builder {
 	struct cfi_section section;
@@ -129,7 +135,8 @@ static int add_fde(struct builder *b, size_t offset, size_t cie_offset, struct c
 		stats->nr_empty++;
 		return 0;
 	}
-	if (!in_text(b, start, &length)) {
+	/* A linker that leaves a function out says 0 for its address here. */
+	if ((b->section.is_debug && !start) || !in_text(b, start, &length)) {
 		stats->nr_outside++;
 		return 0;
 	}
@@ -311,24 +318,88 @@ static int build_exidx(struct builder *b, const struct elf *elf)
 	return err;
 }
 
+static int build_section(struct builder *b, const struct elf *elf, bool want_debug)
+{
+	int err = build_from(b, elf, want_debug);
+
+	if (err)
+		return err;
+	sort_fdes(b);
+	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
+	return run_fdes(b);
+}
+
+static void drop_section(struct builder *b)
+{
+	free(b->section.data);
+	b->section = (struct cfi_section){ 0 };
+	memset(b->cies, 0, sizeof(b->cies));
+	b->nr_fdes = 0;
+	b->floor = 0;
+}
+
+/* The table's rows, which it has no more. */
+static struct rows take_rows(struct builder *b)
+{
+	struct rows rows = { take_ptr(b->table->rows), b->table->nr_rows };
+
+	b->table->nr_rows = b->rows_capacity = 0;
+	return rows;
+}
+
+/* Let the table have @first, and @second where that says nothing. */
+static int merge_rows(struct builder *b, const struct rows *first, const struct rows *second)
+{
+	u32 rules[] = { CFI_NONE, CFI_NONE };
+	size_t i = 0, k = 0;
+	int err = 0;
+
+	while (!err && (i < first->nr || k < second->nr)) {
+		bool is_first = k == second->nr || (i < first->nr && first->list[i].pc <= second->list[k].pc);
+		u32 pc = is_first ? first->list[i].pc : second->list[k].pc;
+
+		if (i < first->nr && first->list[i].pc == pc)
+			rules[0] = first->list[i++].rule;
+		if (k < second->nr && second->list[k].pc == pc)
+			rules[1] = second->list[k++].rule;
+		err = add_row(b, pc, rules[cfi_kind(rules[0]) == CFI_NONE]);
+		if (err == -EFBIG)
+			return add_row(b, pc, CFI_NONE);
+	}
+	return err;
+}
+
+/* Compiled without tables for exceptions functions are in .debug_frame, what they are linked with in .eh_frame. */
+static int add_debug_frame(struct builder *b, const struct elf *elf)
+{
+	struct rows first = take_rows(b), second;
+	int err;
+
+	drop_section(b);
+	err = build_section(b, elf, true);
+	second = take_rows(b);
+	if (err && err != -ENOMEM && first.nr) {
+		b->table->stats.is_cut |= err != -ENOENT;
+		second.nr = 0;
+		err = 0;
+	}
+	if (!err)
+		err = merge_rows(b, &first, &second);
+	free(first.list);
+	free(second.list);
+	return err;
+}
+
 static int build_rows(struct builder *b, const struct elf *elf)
 {
 	int err = build_exidx(b, elf);
 
 	if (err != -ENOENT)
 		return err;
-	err = build_from(b, elf, false);
-	if (err == -ENOENT) {
-		free(b->section.data);
-		b->section = (struct cfi_section){ 0 };
-		memset(b->cies, 0, sizeof(b->cies));
-		err = build_from(b, elf, true);
-	}
-	if (err)
+	err = build_section(b, elf, false);
+	if ((err && err != -ENOENT) || !cfi_has_debug_frame(elf))
 		return err;
-	sort_fdes(b);
-	b->budget = (u64)b->section.size * LOOKS_PER_BYTE;
-	return run_fdes(b);
+	return add_debug_frame(b, elf);
 }
 
 static void builder_fini(struct builder *b)

@@ -17,8 +17,8 @@ enum {
 };
 
 /*
- * Compile .eh_frame of @elf, or .debug_frame when it has none. Where FDEs overlap, the one that starts
- * first wins, of two that start together the first in the file. *@out is the caller's: cfi_free(). -ENOENT:
+ * Compile .eh_frame of @elf, and .debug_frame for what that leaves out. Where FDEs of one overlap, the one that
+ * starts first wins, of two that start together the first in the file. *@out is the caller's: cfi_free(). -ENOENT:
  * the file has no information; -ENOTSUP: unknown CPU; -EIO; -ENOMEM. Damaged parts are counted, not errors.
  */
 int cfi_build(struct cfi_table **out, struct elf *elf) __must_check;

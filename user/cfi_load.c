@@ -12,21 +12,31 @@
 #include "user/lib/hash.h"
 #include "user/lib/log.h"
 
+/* Continue *@hash with the section, if there is one. */
+static int hash_section(const struct elf *elf, bool want_debug, u64 *hash)
+{
+	struct cfi_section s = { 0 };
+	int err = cfi_section_read(&s, elf, want_debug);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	*hash = hash_bytes(s.data, s.size, *hash ^ s.vaddr ^ s.data_base << 1 ^ want_debug);
+	free(s.data);
+	return 0;
+}
+
 /* All that decides what cfi_build() makes of a file. */
 static int hash_input(const struct elf *elf, u64 *hash)
 {
-	struct cfi_section s = { 0 };
-	int err = cfi_section_read(&s, elf, false);
-	u64 seed;
+	int err;
 
-	if (err == -ENOENT)
-		err = cfi_section_read(&s, elf, true);
-	if (err)
-		return err;
-	seed = hash_bytes(elf->segments, elf->nr_segments * sizeof(*elf->segments), s.vaddr);
-	*hash = hash_bytes(s.data, s.size, seed ^ s.data_base);
-	free(s.data);
-	return 0;
+	if (elf->machine == EM_ARM) /* .ARM.exidx is read as fast as a hash of it */
+		return -ENOTSUP;
+	*hash = hash_bytes(elf->segments, elf->nr_segments * sizeof(*elf->segments), elf->entry);
+	err = hash_section(elf, false, hash);
+	if (!err)
+		err = hash_section(elf, true, hash);
+	return err;
 }
 
 int cfi_load(struct cfi_table **out, struct elf *elf)

@@ -70,6 +70,7 @@ struct cfi_fde {
 
 /* cfi_section.c: -ENOENT if the file has none. */
 int cfi_section_read(struct cfi_section *out, const struct elf *elf, bool want_debug) __must_check;
+bool cfi_has_debug_frame(const struct elf *elf);
 
 /* cfi_parse.c */
 u64 cursor_fixed(struct cfi_cursor *c, size_t size);

@@ -119,14 +119,26 @@ static int decompress_section(struct cfi_section *s, const struct elf_section *s
 	return replace(s, header, size, elf_u32(s->elf, s->data));
 }
 
+static const struct elf_section *find_debug_frame(const struct elf *elf)
+{
+	const struct elf_section *section = elf_section(elf, ".debug_frame");
+
+	if (!section)
+		section = elf_section(elf, ".zdebug_frame");
+	return section && section->type != SHT_NOBITS ? section : NULL;
+}
+
+bool cfi_has_debug_frame(const struct elf *elf)
+{
+	return find_debug_frame(elf);
+}
+
 static int read_debug_frame(struct cfi_section *s)
 {
-	const struct elf_section *section = elf_section(s->elf, ".debug_frame");
+	const struct elf_section *section = find_debug_frame(s->elf);
 	int err;
 
 	if (!section)
-		section = elf_section(s->elf, ".zdebug_frame");
-	if (!section || section->type == SHT_NOBITS)
 		return -ENOENT;
 	s->is_debug = true;
 	s->is_sized = true;

@@ -37,6 +37,15 @@ by_all_levels() {
 @test "stacks: clang, all levels, with frame pointers" { by_all_levels clang fp; }
 @test "stacks: clang, all levels, without frame pointers" { by_all_levels clang nofp; }
 
+@test "stacks: what .eh_frame leaves out is in .debug_frame" {
+	local compiler
+	for compiler in gcc clang; do
+		chains_equal 127 "$T/stack_calls-$compiler-debug_frame"
+		chains_equal 127 "$T/stack_random-$compiler-debug_frame" 5 5000 2
+	done
+	readelf -SW "$T/stack_calls-gcc-debug_frame" | grep -q '\.debug_frame' # else it proves nothing
+}
+
 linked() {
 	[ -x "$T/stack_calls-$1" ] || skip "these targets were not built"
 	chains_equal 127 "$T/stack_calls-$1" "${@:2}"

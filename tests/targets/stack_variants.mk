@@ -22,6 +22,11 @@ $(foreach c,gcc clang,$(foreach l,$(STACK_LEVELS),\
   $(eval $(call stack_rule,$c-$l-fp,$(stack_compiler_$c),-$l -fno-omit-frame-pointer))\
   $(eval $(call stack_rule,$c-$l-nofp,$(stack_compiler_$c),-$l -fomit-frame-pointer))))
 
+# Their own functions in .debug_frame alone, next to the .eh_frame of what they are linked with.
+STACK_VARIANTS += gcc-debug_frame clang-debug_frame
+$(foreach c,gcc clang,$(eval $(call stack_rule,$c-debug_frame,$(stack_compiler_$c),\
+  -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables)))
+
 STACK_TARGETS := $(foreach v,$(STACK_VARIANTS),$(STACK_PROGRAMS:%=$(T)/%-$v))
 
 # Libraries that stack_dlopen loads. Bound late: functions are looked up when they are called.

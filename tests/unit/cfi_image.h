@@ -21,6 +21,8 @@ struct cfi_image {
 	u64 frame_vaddr, text_vaddr, text_size; /* 0 = IMAGE_* */
 	const char *section;			/* NULL: no section headers, found by PT_GNU_EH_FRAME */
 	u64 section_flags;
+	const void *debug; /* .debug_frame next to it, if it has a section; NULL = none */
+	size_t debug_size;
 	const char *build_id; /* NULL or 20 bytes */
 };
 
@@ -83,8 +85,8 @@ static inline void image_headers(u8 *file, const struct cfi_image *im, size_t fi
 	image_put(file + 24 + 3 * word + 6, is_64 ? 56 : 32, 2);
 	image_put(file + 24 + 3 * word + 8, 4, 2);
 	image_put(file + 24 + 3 * word + 10, is_64 ? 64 : 40, 2);
-	image_put(file + 24 + 3 * word + 12, shoff ? 3 : 0, 2);
-	image_put(file + 24 + 3 * word + 14, shoff ? 2 : 0, 2);
+	image_put(file + 24 + 3 * word + 12, shoff ? 4 : 0, 2);
+	image_put(file + 24 + 3 * word + 14, shoff ? 3 : 0, 2);
 	for (int i = 0; i < 4; i++)
 		p = image_phdr(p, is_64, segments[i]);
 	memcpy(file + IMAGE_HDR_AT, "\1\x1b\xff\xff", 4);
@@ -99,11 +101,13 @@ static inline void image_headers(u8 *file, const struct cfi_image *im, size_t fi
 static inline int cfi_image_open(const struct cfi_image *im)
 {
 	bool is_64 = im->machine != EM_386;
-	size_t strings = IMAGE_FRAME_AT + im->frame_size, shoff = strings + 64, shdr = is_64 ? 64 : 40;
-	size_t size = im->section ? shoff + 3 * shdr : IMAGE_FRAME_AT + im->frame_size;
+	size_t debug = IMAGE_FRAME_AT + im->frame_size, strings = debug + im->debug_size;
+	size_t shoff = strings + 64, shdr = is_64 ? 64 : 40;
+	size_t size = im->section ? shoff + 4 * shdr : IMAGE_FRAME_AT + im->frame_size;
 	u64 frame = im->frame_vaddr ? im->frame_vaddr : IMAGE_FRAME;
-	const u64 sections[2][6] = { { 1, SHT_PROGBITS, im->section_flags, frame, IMAGE_FRAME_AT,
+	const u64 sections[3][6] = { { 1, SHT_PROGBITS, im->section_flags, frame, IMAGE_FRAME_AT,
 				       im->frame_size },
+				     { im->debug ? 32 : 0, SHT_PROGBITS, 0, 0, debug, im->debug_size },
 				     { 0, SHT_STRTAB, 0, 0, strings, 64 } };
 	u8 *file = calloc(1, size + 1);
 	int fd;
@@ -113,9 +117,12 @@ static inline int cfi_image_open(const struct cfi_image *im)
 	image_headers(file, im, size, im->section ? shoff : 0);
 	memcpy(file + IMAGE_FRAME_AT, im->frame, im->frame_size);
 	if (im->section) {
-		snprintf((char *)file + strings + 1, 60, "%s", im->section);
-		image_shdr(file + shoff + shdr, is_64, sections[0]);
-		image_shdr(file + shoff + 2 * shdr, is_64, sections[1]);
+		snprintf((char *)file + strings + 1, 31, "%s", im->section);
+		strcpy((char *)file + strings + 32, ".debug_frame");
+		for (int i = 0; i < 3; i++)
+			image_shdr(file + shoff + (i + 1) * shdr, is_64, sections[i]);
+		if (im->debug)
+			memcpy(file + debug, im->debug, im->debug_size);
 	}
 	fd = elf_files_memory(file, size);
 	free(file);

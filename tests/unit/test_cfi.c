@@ -500,6 +500,44 @@ static void test_debug_frame(void **state)
 	}
 }
 
+/* Both: .eh_frame wins where it says anything, and what the linker left out is at address 0. */
+static void test_both_frames(void **state)
+{
+	static const struct want want[] = { { 0x3c, CFI_SP, 1 },
+					    { 0x42, CFI_SP, 2 },
+					    { 0x50, CFI_NONE },
+					    { 0x60, CFI_SP, 1 },
+					    { 0x70, CFI_NONE } };
+	struct frame eh = { .size = 0 }, debug = { .size = 0 };
+	struct cfi_image im = { .machine = EM_X86_64, .section = ".eh_frame", .section_flags = SHF_ALLOC };
+	size_t cie = put_cie(&eh, EM_X86_64, 0x1b);
+	struct cfi_table *t;
+
+	(void)state;
+	put_fde(&eh, cie, 0x3c, 6, "", 0);
+	put_fde(&eh, cie, 0x60, 0x10, "", 0);
+	im.frame = eh.bytes;
+	im.frame_size = eh.size;
+	make_debug_frame(&debug);
+	begin_entry(&debug, 0);
+	put(&debug, 0, 8);
+	put(&debug, IMAGE_TEXT + 0x1000, 8);
+	end_entry(&debug);
+	im.debug = debug.bytes;
+	im.debug_size = debug.size;
+	assert_int_equal(build(&t, &im), 0);
+	check_rows(t, want, ARRAY_SIZE(want));
+	assert_int_equal(t->stats.nr_fdes, 4);
+	assert_int_equal(t->stats.nr_outside, 1);
+	assert_int_equal(t->stats.is_cut, 0);
+	cfi_free(t);
+	/* Of a section without a function nothing is missing; one that is only damage takes nothing away. */
+	im.debug_size = 3;
+	assert_int_equal(build(&t, &im), 0);
+	assert_int_equal(t->nr_rows, 4);
+	cfi_free(t);
+}
+
 static void check_table(const struct cfi_table *t)
 {
 	assert_true(t->nr_rows > 0);
@@ -676,6 +714,7 @@ int main(void)
 		cmocka_unit_test(test_encodings),
 		cmocka_unit_test(test_64bit_length),
 		cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_both_frames),
 		cmocka_unit_test(test_truncated_at_every_byte),
 		cmocka_unit_test(test_every_byte_changed),
 		cmocka_unit_test(test_remember_overflow),
