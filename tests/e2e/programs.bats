@@ -88,17 +88,12 @@ start_redis() {
 
 @test "programs: redis-server under redis-benchmark, attached while it runs" {
 	start_redis
-	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
-		# Untraced it is done before anybody can attach, traced it would take minutes.
-		attached "$TARGET"
-		start redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -n 1000 -q -t set,lpush,hset -r 1000
-		bench=$PID
-	else
-		start redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -n 20000 -q -t set,lpush,hset -r 1000
-		bench=$PID
-		attached "$TARGET"
-	fi
-	ended "$bench" 0
+	local load=(redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -q -t set,lpush,hset -r 1000) nr=5000
+	# It is busy while we attach; by ptrace that would take minutes.
+	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then nr=1000; else start "${load[@]}" -l; fi
+	attached "$TARGET"
+	start "${load[@]}" -n "$nr"
+	ended "$PID" 0
 	detach
 	nothing_lost
 	jq -e '.processes[0].totals.allocs > 1000' "$report"
