@@ -17,7 +17,6 @@
 #include "user/stream_record.h"
 
 enum {
-	REREAD_NS = 100 * 1000 * 1000,
 	FLUSH_NS = 100 * 1000 * 1000,
 	CHUNK_BYTES = 32 * 1024,
 	TIME_SHIFT = 10,
@@ -31,7 +30,6 @@ struct traced {
 	struct losses told;	     /* by the last STREAM_LOSSES */
 	u64 allocs, frees;	     /* events that went into streams */
 	u64 left_out, told_left_out; /* allocations that the filter keeps back */
-	u64 maps_read_ns;
 };
 
 struct serve_trace {
@@ -234,7 +232,6 @@ static void read_maps(struct serve_trace *t, struct traced *p)
 {
 	int changed;
 
-	p->maps_read_ns = clock_now_ns();
 	changed = target_read_maps(p->target, t->modules);
 	if (!changed && t->options.ops->unchanged)
 		t->options.ops->unchanged(t->options.source, p->target);
@@ -245,21 +242,6 @@ static void read_maps(struct serve_trace *t, struct traced *p)
 	}
 	if (changed < 0 && changed != -ESRCH)
 		warn("PID %d: mappings: %s", p->target->pid, strerror(-changed));
-}
-
-/* An address that no mapping explains may be code that is new. */
-static void read_maps_for(struct serve_trace *t, struct traced *p, const struct stack_event *ev)
-{
-	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
-
-	if (clock_now_ns() - p->maps_read_ns < REREAD_NS)
-		return;
-	for (u32 i = 0; i < nr; i++) {
-		if (mapping_find(&p->target->maps, ev->ips[i]))
-			continue;
-		read_maps(t, p);
-		return;
-	}
 }
 
 /* What is lost when @ev does not arrive, as the source counts it. */
@@ -300,7 +282,9 @@ static void on_heap(struct serve_trace *t, struct traced *p, const struct event_
 
 static void on_stack(struct serve_trace *t, struct traced *p, const struct event_header *rec, size_t len)
 {
-	read_maps_for(t, p, (const struct stack_event *)rec);
+	target_note_stack(p->target, (const struct stack_event *)rec);
+	if (target_wants_maps(p->target))
+		read_maps(t, p);
 	if (!is_filled(t, 7)) {
 		write_event(t, rec, len);
 		return;
@@ -421,7 +405,6 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
 		      strerror(-err));
 	else
 		err = t->options.ops->attach(t->options.source, p->target);
-	p->maps_read_ns = clock_now_ns();
 	if (err < 0) {
 		target_free(p->target);
 		return err;
@@ -430,7 +413,7 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
 		t->options.ops->pause(t->options.source, pid);
 	t->nr++;
 	if (!t->start_ns)
-		t->start_ns = p->maps_read_ns;
+		t->start_ns = clock_now_ns();
 	return tell_process(t, p);
 }
 
@@ -539,6 +522,8 @@ int serve_trace_poll(struct serve_trace *t)
 		before[i].other += p->dropped.other;
 		if (!p->is_over)
 			tell_losses(t, p, &before[i]);
+		if (!p->is_over && target_wants_maps(p->target))
+			read_maps(t, p);
 	}
 	if (got < 0 && got != -ENODATA)
 		return got;

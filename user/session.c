@@ -18,8 +18,6 @@
 #include "user/stacks.h"
 #include "user/symbolize.h"
 
-enum { REREAD_NS = 100 * 1000 * 1000 };
-
 struct process *session_find(struct session *s, u32 pid)
 {
 	if (s->latest && !s->latest->is_over && (u32)s->latest->target->pid == pid)
@@ -147,21 +145,6 @@ void session_read_maps(struct session *s, struct process *p)
 	     strerror(-changed));
 }
 
-/* An address that no mapping explains may be code that is new. */
-static void read_maps_for(struct session *s, struct process *p, const struct stack_event *ev)
-{
-	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
-
-	if (s->ops->told || s->is_replayed || clock_now_ns() - p->maps_read_ns < REREAD_NS)
-		return;
-	for (u32 i = 0; i < nr; i++) {
-		if (mapping_find(&p->target->maps, ev->ips[i]))
-			continue;
-		session_read_maps(s, p);
-		return;
-	}
-}
-
 static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
 {
 	struct heap_event ev = *(const struct heap_event *)rec;
@@ -191,7 +174,10 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	u64 nr_false = stack_table_false(s->stacks);
 	int err;
 
-	read_maps_for(s, p, ev);
+	if (!s->ops->told && !s->is_replayed)
+		target_note_stack(p->target, ev);
+	if (target_wants_maps(p->target))
+		session_read_maps(s, p);
 	err = stack_table_add(s->stacks, ev, &p->target->maps);
 	/* Events go into the recording with the canonical one. */
 	if (!err && stack_canonical(s->stacks, ev->id) == ev->id)
@@ -681,8 +667,13 @@ int session_poll(struct session *s)
 	nr = backlog_replay(&s->backlog, &s->sink);
 	if (nr >= 0)
 		nr = s->ops->poll(s->source, &s->sink);
-	for (size_t i = 0; i < nr_processes; i++)
-		taint(s, s->processes[i], s->processes[i]->may_be_unseen);
+	for (size_t i = 0; i < nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		taint(s, p, p->may_be_unseen);
+		if (!p->is_over && target_wants_maps(p->target))
+			session_read_maps(s, p);
+	}
 	recorder_tick(s->recorder);
 	session_record_part(s);
 	if (nr < 0 && nr != -ENODATA) {

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "bpf/event.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/probe.h"
@@ -24,7 +26,10 @@
 #define SYS_pidfd_send_signal 424 /* Linux 5.1 */
 #endif
 
-enum { COMM_KNOWN_LEN = TARGET_COMM_LEN - 1 }; /* a comm of this length may be a cut name */
+enum {
+	COMM_KNOWN_LEN = TARGET_COMM_LEN - 1, /* a comm of this length may be a cut name */
+	REREAD_NS = 100 * 1000 * 1000,
+};
 
 static int refuse(int err, pid_t pid, const char *comm, const char *why)
 {
@@ -281,9 +286,25 @@ bool target_is_reused(const struct target *t)
 
 int target_read_maps(struct target *t, struct module_table *modules)
 {
-	int ret = mapping_list_read(&t->maps, modules, t->pid);
+	int ret;
 
+	t->maps_read_ns = clock_now_ns();
+	t->has_new_code = false;
+	ret = mapping_list_read(&t->maps, modules, t->pid);
 	return ret >= 0 && !target_is_alive(t) ? -ESRCH : ret;
+}
+
+void target_note_stack(struct target *t, const struct stack_event *ev)
+{
+	u32 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
+
+	for (u32 i = 0; i < nr && !t->has_new_code; i++)
+		t->has_new_code = !mapping_find(&t->maps, ev->ips[i]);
+}
+
+bool target_wants_maps(const struct target *t)
+{
+	return t->has_new_code && (s64)(clock_now_ns() - t->maps_read_ns) >= REREAD_NS;
 }
 
 int target_threads(const struct target *t, pid_t **tids, size_t *nr)

@@ -16,6 +16,7 @@ struct target_allocator {
 };
 
 struct probe_list;
+struct stack_event;
 
 struct target {
 	pid_t pid;
@@ -28,6 +29,8 @@ struct target {
 	bool has_exited;
 	int exit_status; /* as wait(2) gives it; -1 = unknown */
 	struct mapping_list maps;
+	u64 maps_read_ns;		     /* CLOCK_MONOTONIC */
+	bool has_new_code;		     /* stacks since then name code that is not in maps */
 	struct target_allocator *allocators; /* owned; filled by the source */
 	size_t nr_allocators;
 	u64 blurred[ALLOC_MAX_FNS / 64]; /* bits: functions whose calls may have meant another family's */
@@ -64,6 +67,14 @@ bool target_is_reused(const struct target *t);
 
 /* Read the mappings again. As mapping_list_read(), but -ESRCH also when the pid was reused meanwhile. */
 int target_read_maps(struct target *t, struct module_table *modules) __must_check;
+
+/*
+ * A process that writes code (a just-in-time compiler) or maps it by itself tells nobody, but its stacks do. Take in
+ * @ev; and: should the mappings be read for the sake of what was taken in? True 100 ms after the last time at the
+ * earliest, so ask again when there have been events.
+ */
+void target_note_stack(struct target *t, const struct stack_event *ev);
+bool target_wants_maps(const struct target *t);
 
 /*
  * Processes that @name_or_pid means: a number; else the name of the program: comm, or the last part of

@@ -170,6 +170,26 @@ linked() {
 	diff "$told" "$seen"
 }
 
+is_explained() {
+	[ -s "$report" ] && jq -e '[.processes[0].stacks[] | select(.truncated == "frame-pointers")
+		| any(.frames[]; .function == "t_goes_on")] | any' "$report" >/dev/null 2>&1
+}
+
+# Nobody tells of new code. The second piece comes at a time when the mappings have just been read for the first one's sake.
+@test "stacks: code that is written meanwhile is found by its stacks (C5)" {
+	local line
+	[ "$(uname -m)" = x86_64 ] || skip "its machine code is for x86_64"
+	coproc JIT { exec "$T/stack_jit" late 3>&-; }
+	TARGET=$JIT_PID
+	STARTED+=("$TARGET")
+	read -r -t 60 line <&"${JIT[0]}"
+	attached -d 127 -i 200ms "$TARGET"
+	echo >&"${JIT[1]}"
+	wait_for is_explained
+	echo >&"${JIT[1]}"
+	ended "$TAP" 0
+}
+
 @test "stacks: while exceptions are thrown, pass and are caught (B9)" { chains_equal 127 "$T/stack_throw"; }
 
 # Looked up early: the linker's way to a function that is called for the first time has no rule that a row holds.

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writes functions into anonymous memory as a just-in-time compiler does, some with frame pointers; says "ready";
- * lets them allocate when it is answered.
+ * lets them allocate when it is answered. late: it writes them when it is answered, first one and then another, which
+ * allocates until it is answered again.
  */
+#include <poll.h>
 #include <sys/mman.h>
 
 #include "tests/targets/stack_truth.h"
@@ -105,14 +107,45 @@ FN static void *t_between(size_t bytes)
 	return block;
 }
 
-int main(void)
+FN static void t_goes_on(function *f)
+{
+	struct pollfd answer = { .fd = 0, .events = POLLIN };
+
+	do
+		free(f(80, (void *)malloc));
+	while (!poll(&answer, 1, 1));
+}
+
+static void write_late(void)
+{
+	wait_for_answer();
+	for (int i = 0; i < 2; i++) {
+		code_end = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (code_end == MAP_FAILED)
+			abort();
+		inner = compile(keeping, sizeof(keeping));
+		if (mprotect((void *)inner, CODE_BYTES, PROT_READ | PROT_EXEC))
+			abort();
+		if (i)
+			t_goes_on(inner);
+		else
+			free(inner(80, (void *)malloc));
+	}
+}
+
+int main(int argc, char **argv)
 {
 	uint8_t *code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	function *keeper, *none, *counter;
 
+	(void)argv;
 	chains_begin();
 	if (code == MAP_FAILED)
 		abort();
+	if (argc > 1) {
+		write_late();
+		return 0;
+	}
 	code_end = code;
 	keeper = inner = compile(keeping, sizeof(keeping));
 	none = compile(plain, sizeof(plain));

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 
 #include "tests/unit/child.h"
+#include "bpf/event.h"
+#include "user/lib/clock.h"
 #include "user/lib/proc.h"
 #include "user/target.h"
 
@@ -115,6 +117,27 @@ static void children(void **state)
 	assert_string_equal(t->exe, "");
 	assert_false(target_is_alive(t));
 	target_free(t);
+}
+
+static void new_code(void **state)
+{
+	struct mapping maps[] = { { .start = 0x1000, .end = 0x2000 } };
+	struct target t = { .maps = { maps, 1, 1, 1 }, .maps_read_ns = 0 };
+	struct stack_event ev = { .nr_frames = 2, .ips = { 0x1800, 0x1fff, 0x2000 } };
+
+	(void)state;
+	target_note_stack(&t, &ev);
+	assert_false(target_wants_maps(&t));
+	ev.nr_frames = 3;
+	target_note_stack(&t, &ev);
+	assert_true(target_wants_maps(&t));
+	/* They have just been read: later, even if all that comes now is known. */
+	t.maps_read_ns = clock_now_ns() + 1000000000000;
+	assert_false(target_wants_maps(&t));
+	ev.nr_frames = 1;
+	target_note_stack(&t, &ev);
+	t.maps_read_ns = 0;
+	assert_true(target_wants_maps(&t));
 }
 
 /* Where there are no process descriptors, the start time tells. */
@@ -326,7 +349,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(refused_nonsense), cmocka_unit_test(refused_thread),
 		cmocka_unit_test(refused_headless), cmocka_unit_test(find_by_number),
 		cmocka_unit_test(find_by_name),	    cmocka_unit_test(never_finds_itself),
-		cmocka_unit_test(children),
+		cmocka_unit_test(children),	    cmocka_unit_test(new_code),
 	};
 
 	child_main(argc, argv);
