@@ -28,7 +28,8 @@ const struct command commands[] = {
 	[SCAN] = { "scan", "PID|NAME", "one leak verdict on a process that a run or attach traces already",
 		   cmd_scan, 1, 1 },
 	[MARK] = { "mark", "PID|NAME MARKER",
-		   "give this moment a name in the recording that a run or attach makes", cmd_mark, 2, 2 },
+		   "give this moment a name in a recording of this process, or that the heaptap PID makes",
+		   cmd_mark, 2, 2 },
 	[REPORT] = { "report", "FILE", "report on a recording, or a list of events, without a target",
 		     IS_AGENT ? NULL : cmd_report, 1, 1, .is_left_out = true },
 	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
@@ -177,11 +178,11 @@ const struct option_row option_rows[] = {
 		  "of the block at ADDRESS (0x...)" },
 	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
 	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
-	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = TRACING,
+	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = WATCHING,
 	  .help = "in a leak verdict, the bits of a word that make an address, for programs that keep marks "
 		  "in "
 		  "pointers: 0x0000fffffffffff8" },
-	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = TRACING,
+	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING,
 	  .help = "in a leak verdict, look for pointers at every byte, not only where words begin; slow" },
 	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING,
 	  .is_left_out = true,

@@ -418,26 +418,26 @@ static int find(struct serve_scan *n)
 void serve_scan_run(struct serve *s, struct wire_view *v)
 {
 	struct serve_scan *n = s->scan;
-	u64 nr, max_pause_ns;
+	struct wire_scan_wish wish;
 	int err;
 
 	if (!n || n->step != STEP_BLOCKS)
 		return;
-	nr = wire_get_number(v, 8);
-	max_pause_ns = wire_get_number(v, 8);
-	n->so.is_partial = wire_get_number(v, 1);
-	n->is_last = wire_get_number(v, 1) && !n->is_exiting;
-	n->wants_whys = wire_get_number(v, 1);
-	if (v->is_bad || nr != n->nr_blocks) {
+	if (wire_get_wish(v, &wish) || wish.nr_blocks != n->nr_blocks) {
 		give_up(s, -EPROTO);
 		return;
 	}
+	n->so.is_partial = wish.is_partial;
+	n->so.pointer_mask = wish.pointer_mask;
+	n->so.want_unaligned = wish.want_unaligned;
+	n->is_last = wish.is_last && !n->is_exiting;
+	n->wants_whys = wish.wants_whys;
 	n->max_pause_ns = n->is_exiting ? EXIT_PAUSE_MS * 1000000ULL : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
 	/* The client may ask for less, not for more than the one who serves allows. */
 	if (s->options->max_pause_ns)
 		n->max_pause_ns = s->options->max_pause_ns;
-	if (max_pause_ns && max_pause_ns < n->max_pause_ns)
-		n->max_pause_ns = max_pause_ns;
+	if (wish.max_pause_ns && wish.max_pause_ns < n->max_pause_ns)
+		n->max_pause_ns = wish.max_pause_ns;
 	err = find(n);
 	if (err) {
 		give_up(s, err);

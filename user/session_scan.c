@@ -119,6 +119,8 @@ static int begin_elsewhere(struct session *s, struct process *p, struct leaks_op
 				   .sink = &s->sink,
 				   .heap = lo->heap,
 				   .max_pause_ns = s->options->max_pause_ns,
+				   .pointer_mask = lo->pointer_mask,
+				   .want_unaligned = lo->want_unaligned,
 				   .is_partial = lo->is_partial,
 				   .is_last = s->is_last_scan,
 				   .wants_whys = s->ops->told->scan_why && (lo->nr_whys || lo->why_addr) };

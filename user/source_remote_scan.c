@@ -174,17 +174,20 @@ int source_remote_scan_blocks(struct source *s, struct source_scan *o, struct sc
 {
 	static u8 data[WIRE_SCAN_BODY];
 	struct sending n = { .source = s, .sink = o->sink, .body = { data, 0, sizeof(data), false } };
-	u8 last[32];
+	u8 last[WIRE_WISH_LEN];
 	struct wire_body b = { last, 0, sizeof(last), false };
 	int err = scan_send(scan, o->heap, send_block, &n);
+	const struct wire_scan_wish wish = { .nr_blocks = n.nr,
+					     .max_pause_ns = o->max_pause_ns,
+					     .pointer_mask = o->pointer_mask,
+					     .is_partial = o->is_partial,
+					     .is_last = o->is_last,
+					     .wants_whys = o->wants_whys,
+					     .want_unaligned = o->want_unaligned };
 
 	if (!err && n.body.len)
 		err = send_body(&n);
-	wire_put_number(&b, n.nr, 8);
-	wire_put_number(&b, o->max_pause_ns, 8);
-	wire_put_number(&b, o->is_partial, 1);
-	wire_put_number(&b, o->is_last, 1);
-	wire_put_number(&b, o->wants_whys, 1);
+	wire_put_wish(&b, &wish);
 	if (!err)
 		err = source_remote_put(s, WIRE_BLOCKS_END, b.data, b.len);
 	s->is_at_mark = false;

@@ -16,6 +16,8 @@ struct source_scan {
 	const struct sink *aside; /* for those of later */
 	const struct heap *heap;
 	u64 max_pause_ns, pause_ns;
+	u64 pointer_mask;    /* as in struct scan_options */
+	bool want_unaligned; /* the same */
 	bool is_partial, is_last;
 	bool wants_whys; /* scan_why() will be called; then scan_over() */
 	char why[160];	 /* after an error */

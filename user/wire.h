@@ -10,7 +10,7 @@
  * travel as a stream (user/stream_format.h) cut into WIRE_STREAM frames: a recording is the same bytes at rest.
  */
 enum {
-	WIRE_VERSION = 2,
+	WIRE_VERSION = 3,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */
@@ -35,7 +35,7 @@ enum wire_kind {
 	WIRE_PING,   /* from both; nothing to answer */
 	WIRE_SCAN,   /* u32 pid: a leak verdict; answered by WIRE_MARK */
 	WIRE_BLOCKS, /* blocks as they were at the mark, user/wire_scan.h */
-	WIRE_BLOCKS_END, /* u64 their number; u64 max_pause_ns; u8 is_partial, is_last, wants_whys */
+	WIRE_BLOCKS_END, /* struct wire_scan_wish: that was all of them, and how to look for them */
 	WIRE_SCAN_OVER,	 /* the host wants no verdict any more, or has it */
 
 	/* From the target. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum { BLOCK_UNSURE = 1, BLOCK_PENDING = 2, MS = 1000000 };
+enum { WISH_PARTIAL = 1, WISH_LAST = 2, WISH_WHYS = 4, WISH_UNALIGNED = 8, WISH_ALL = 15 };
 
 void wire_put_block(struct wire_body *b, struct wire_scan_at *at, const struct heap_block *block)
 {
@@ -35,6 +36,34 @@ int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_blo
 	block->time_ns = at->time_ms * MS;
 	/* As the books have it. */
 	return block->size >> 48 || block->addr >> 56 ? -EPROTO : 0;
+}
+
+void wire_put_wish(struct wire_body *b, const struct wire_scan_wish *wish)
+{
+	wire_put_number(b, wish->nr_blocks, 8);
+	wire_put_number(b, wish->max_pause_ns, 8);
+	wire_put_number(b, wish->pointer_mask, 8);
+	wire_put_number(b,
+			(wish->is_partial ? WISH_PARTIAL : 0) | (wish->is_last ? WISH_LAST : 0) |
+				(wish->wants_whys ? WISH_WHYS : 0) |
+				(wish->want_unaligned ? WISH_UNALIGNED : 0),
+			1);
+}
+
+int wire_get_wish(struct wire_view *v, struct wire_scan_wish *out)
+{
+	u64 flags;
+
+	memset(out, 0, sizeof(*out));
+	out->nr_blocks = wire_get_number(v, 8);
+	out->max_pause_ns = wire_get_number(v, 8);
+	out->pointer_mask = wire_get_number(v, 8);
+	flags = wire_get_number(v, 1);
+	out->is_partial = flags & WISH_PARTIAL;
+	out->is_last = flags & WISH_LAST;
+	out->wants_whys = flags & WISH_WHYS;
+	out->want_unaligned = flags & WISH_UNALIGNED;
+	return v->is_bad || v->len || flags & ~(u64)WISH_ALL ? -EPROTO : 0;
 }
 
 void wire_put_verdict(struct wire_body *b, struct wire_scan_at *at, const struct scan_block_info *info)

@@ -8,12 +8,13 @@
 /*
  * WIRE_BLOCKS: blocks by address, each three varints: distance from the block before, also the one in the frame before;
  * size * 4 + flags; zigzag: milliseconds against the block before.
+ * WIRE_BLOCKS_END: u64 number of blocks, max_pause_ns, pointer_mask; u8 bits of the flags of struct wire_scan_wish.
  * WIRE_VERDICTS: blocks by address, each a varint: distance * 8 + verdict; for SCAN_INDIRECT then a zigzag: leader
  * against address.
  * WIRE_SCANNED: u8 0 and a text why there is no verdict; or u8 1, u8 is_complete, and u64: pause_ns, max_pause_ns,
  * scanned_bytes, skipped_bytes, nr_unstopped, nr_overlaps, blocks judged.
  */
-enum { WIRE_SCAN_BODY = 65536, WIRE_BLOCK_MAX = 30, WIRE_VERDICT_MAX = 20 };
+enum { WIRE_SCAN_BODY = 65536, WIRE_BLOCK_MAX = 30, WIRE_WISH_LEN = 25, WIRE_VERDICT_MAX = 20 };
 
 /* Where a list of blocks or verdicts stands; zero at its start. */
 struct wire_scan_at {
@@ -24,6 +25,20 @@ struct wire_scan_at {
 void wire_put_block(struct wire_body *b, struct wire_scan_at *at, const struct heap_block *block);
 /* 0 or -EPROTO. */
 int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_block *block) __must_check;
+
+/* WIRE_BLOCKS_END: how the host wants its blocks judged. */
+struct wire_scan_wish {
+	u64 nr_blocks; /* that were sent */
+	u64 max_pause_ns;
+	u64 pointer_mask; /* this and is_partial, want_unaligned as in struct scan_options */
+	bool is_partial, want_unaligned;
+	bool is_last;	 /* nothing is traced from that moment on */
+	bool wants_whys; /* WIRE_WHY may come */
+};
+
+void wire_put_wish(struct wire_body *b, const struct wire_scan_wish *wish);
+/* 0 or -EPROTO. */
+int wire_get_wish(struct wire_view *v, struct wire_scan_wish *out) __must_check;
 
 void wire_put_verdict(struct wire_body *b, struct wire_scan_at *at, const struct scan_block_info *info);
 /* Size and sums of what is indirect are not in it. 0 or -EPROTO. */

@@ -122,11 +122,15 @@ static void bodies(const uint8_t *data, size_t size)
 	struct wire_scan_at at = { 0 };
 	struct scan_block_info info;
 	struct heap_block block;
+	struct wire_scan_wish wish;
 	struct tuning tuning;
 
 	if (start && !wire_get_start(&v, start) && !tuning_is_sane(&start->tuning))
 		abort();
 	free(start);
+	v = (struct wire_view){ data, size, false };
+	if (!wire_get_wish(&v, &wish) && size != WIRE_WISH_LEN)
+		abort();
 	v = (struct wire_view){ data, size, false };
 	if (!wire_get_tune(&v, &tuning) && (!tuning_is_sane(&tuning) || size != WIRE_TUNE_MAX))
 		abort();

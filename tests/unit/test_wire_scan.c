@@ -115,6 +115,35 @@ static void lies(void **state)
 	assert_int_equal(wire_get_verdict(&v, &at, &info), -EPROTO);
 }
 
+/* How the host wants it done, and what it must not want. */
+static void wish(void **state)
+{
+	const struct wire_scan_wish in = { .nr_blocks = UINT64_MAX,
+					   .max_pause_ns = 7,
+					   .pointer_mask = 0xfffffffffff8,
+					   .is_partial = true,
+					   .wants_whys = true,
+					   .want_unaligned = true };
+	u8 data[WIRE_WISH_LEN + 1] = { 0 };
+	struct wire_body b = { data, 0, sizeof(data), false };
+	struct wire_scan_wish out;
+	struct wire_view v;
+
+	(void)state;
+	wire_put_wish(&b, &in);
+	assert_int_equal(b.len, WIRE_WISH_LEN);
+	for (size_t len = 0; len <= sizeof(data); len++) {
+		v = (struct wire_view){ data, len, false };
+		assert_int_equal(wire_get_wish(&v, &out), len == b.len ? 0 : -EPROTO);
+	}
+	v = (struct wire_view){ data, b.len, false };
+	assert_int_equal(wire_get_wish(&v, &out), 0);
+	assert_memory_equal(&in, &out, sizeof(in));
+	data[b.len - 1] = 16;
+	v = (struct wire_view){ data, b.len, false };
+	assert_int_equal(wire_get_wish(&v, &out), -EPROTO);
+}
+
 static void start(void **state)
 {
 	struct wire_start *in = calloc(2, sizeof(*in)), *out = in + 1;
@@ -170,8 +199,8 @@ static void words_for_a_shell(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks), cmocka_unit_test(verdicts),	       cmocka_unit_test(lies),
-		cmocka_unit_test(start),  cmocka_unit_test(words_for_a_shell),
+		cmocka_unit_test(blocks), cmocka_unit_test(verdicts), cmocka_unit_test(lies),
+		cmocka_unit_test(start),  cmocka_unit_test(wish),     cmocka_unit_test(words_for_a_shell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
