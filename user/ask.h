@@ -24,7 +24,7 @@ struct ask_format {
 struct ask_request {
 	u32 magic, size; /* filled in by ask_send() */
 	char version[16];
-	s32 pid;		   /* of the process to scan */
+	s32 pid;		   /* of the process to scan; for a marker also of the heaptap that records */
 	char marker[ASK_MARK_LEN]; /* to be set in the recording, and nothing else be done; "" = none */
 	u32 sort, top, verbose, gen_suppressions, nr_whys, leaks;
 	u32 fail_on_definite, fail_on_errors, fail_growth;

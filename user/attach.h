@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How attach and console begin with running processes, and what they end with. */
+/* How attach and console begin with running processes, and what these and connect end with. */
 #pragma once
 
 #include "user/options.h"

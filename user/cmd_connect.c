@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/attach.h"
 #include "user/commands.h"
 #include "user/connection.h"
 #include "user/control.h"
@@ -58,6 +59,9 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 		case CONTROL_REPORT:
 			report(c, s);
 			break;
+		case CONTROL_ASKED:
+			session_answer(s, NULL, control_questions(control));
+			break;
 		default:
 			break;
 		}
@@ -68,22 +72,15 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 	}
 }
 
-static int judged_status(const struct options *o, struct session *s)
-{
-	int found = session_findings(s);
-
-	if (found < 0)
-		return STATUS_UNTRUSTED;
-	if (found)
-		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
-	return session_status(s);
-}
-
 static int connect_and_trace(struct connect *c, struct session *s, struct control *control)
 {
-	bool is_over = trace(c, s, control);
+	bool is_over;
 	int status, ended;
 
+	/* For markers; who asks for a verdict means a process of this machine. */
+	if (c->options->record)
+		control_listen(control);
+	is_over = trace(c, s, control);
 	control_finish(control);
 	if (!is_over)
 		connection_stop(&c->connection, s);
@@ -93,7 +90,7 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 		return ended;
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
-	status = judged_status(c->options, s);
+	status = attach_status(c->options, s);
 	return status == STATUS_DONE ? ended : status;
 }
 

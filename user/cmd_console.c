@@ -12,7 +12,6 @@
 #include "user/console.h"
 #include "user/console_input.h"
 #include "user/control.h"
-#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/output.h"
 #include "user/recorder.h"
@@ -62,10 +61,9 @@ static int open_processes(struct console *c)
 	if (status != STATUS_DONE)
 		return status;
 	c->has_source = true;
-	c->old_time_ns = clock_now_ns();
+	console_begin_cost(c);
 	c->nr_running = session_running(c->session);
-	if (c->options.scan != SCAN_NEVER)
-		control_listen(c->control);
+	control_listen(c->control);
 	if (!c->options.quiet)
 		info("attached to %zu process%s%s", c->nr_running, c->nr_running == 1 ? "" : "es",
 		     c->is_terminal ? "; 'help' lists the commands, 'quit' leaves" : "");
@@ -95,11 +93,12 @@ static int open_address(struct console *c)
 	if (connection_open(c->remote, &c->session, c->outs))
 		return STATUS_NO_TARGET;
 	c->has_source = true;
-	c->old_time_ns = clock_now_ns();
+	control_listen(c->control);
 	while (!source_remote_is_started(c->remote->source) && c->has_source && !c->is_over)
 		console_round(c, WAIT_A_BIT);
 	if (!c->options.quiet && source_remote_is_started(c->remote->source))
 		info("connected");
+	console_begin_cost(c);
 	c->nr_running = session_running(c->session);
 	return STATUS_DONE;
 }

@@ -102,7 +102,8 @@ void session_scan_exiting(struct session *s, pid_t pid);
 
 /*
  * Answer another heaptap that asks @questions (user/ask.h): a verdict on the process that it names, as session_scan()
- * with @stopper (NULL = by itself), and reports on it alone. @s may be NULL: nothing is traced.
+ * with @stopper (NULL = by itself), and reports on it alone; or a marker, also where it names us. @s may be NULL:
+ * nothing is traced. Waits for the machine that is told, 10 s at most.
  */
 void session_answer(struct session *s, const struct session_stopper *stopper, struct ask_server *questions);
 

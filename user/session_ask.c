@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/session_live.h"
 #include "user/session_private.h"
+#include "user/source_told.h"
 
 struct answering {
 	struct session *session;
@@ -133,17 +134,47 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	return err;
 }
 
+/* What has happened on another machine is on its way: the answer to a command comes behind it. */
+static bool catch_up_over_there(struct session *s)
+{
+	const struct source_told_ops *told = s->ops->told;
+	char why[160];
+	int err = told->tune ? told->tune(s->source, &s->tuned.now, &s->sink, why, sizeof(why)) : -EOPNOTSUPP;
+
+	if (err)
+		debug("mark: what is on its way is not waited for: %s", strerror(-err));
+	return !err;
+}
+
 /* What has happened before stands before it in the recording. */
 int session_set_marker(struct session *s, const char *text)
 {
-	int err;
+	int err = 0;
 
 	if (!recorder_is_open(s->recorder))
 		return -ENOTCONN;
-	err = session_poll(s);
+	if (!s->ops->told || !catch_up_over_there(s))
+		err = session_poll(s);
 	if (!err)
 		session_mark(s, session_source_ns(s), text);
 	return err;
+}
+
+/* Is it about us, or a process of ours? */
+static bool is_asked(struct answering *a)
+{
+	struct session *s = a->session;
+	const struct ask_request *request = a->request;
+
+	if (s->stop_ns)
+		return false;
+	if (*request->marker && request->pid == getpid())
+		return true;
+	/* Numbers of another machine's processes mean others here. */
+	a->process = s->ops->told ? NULL : session_find(s, (u32)request->pid);
+	if (!a->process || a->process->is_exiting)
+		return false;
+	return *request->marker || s->options->scan != SCAN_NEVER;
 }
 
 static void answer(struct session *s, const struct session_stopper *stopper,
@@ -151,8 +182,7 @@ static void answer(struct session *s, const struct session_stopper *stopper,
 {
 	struct answering a = { .session = s, .request = request, .reply = reply };
 
-	a.process = s->stop_ns ? NULL : session_find(s, (u32)request->pid);
-	if (!a.process || a.process->is_exiting || (!*request->marker && s->options->scan == SCAN_NEVER))
+	if (!is_asked(&a))
 		return;
 	reply->error =
 		*request->marker ? session_set_marker(s, request->marker) : scan_and_write(&a, stopper);

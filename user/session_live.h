@@ -19,7 +19,10 @@ u64 session_events(const struct session *s);
  */
 int session_reset(struct session *s) __must_check;
 
-/* This moment gets the name @text in the recording. -ENOTCONN: nothing is recorded; or another -errno. */
+/*
+ * This moment gets the name @text in the recording, behind all that has happened, also on the machine that is told
+ * (waits for it, 10 s at most). -ENOTCONN: nothing is recorded; or another -errno.
+ */
 int session_set_marker(struct session *s, const char *text) __must_check;
 
 /* Record from now on, by the --record of its options, which is there. -EBUSY if it does; or -errno, logged. */

@@ -4,6 +4,7 @@
 
 load ../lib/common
 load ../lib/remote
+load ../lib/console
 
 # steered [OPTIONS] TARGET...: as serving; steer "tune PAUSED DEPTH MIN MAX" then commands the server in the client's name
 steered() {
@@ -24,6 +25,9 @@ steer() {
 	echo "$1" >&"${STEER[1]}"
 	steer_says "${2:-ok}"
 }
+
+# same WHAT HAVE WANTED
+same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
 
 # stop_and_start BACKEND
 stop_and_start() {
@@ -172,13 +176,96 @@ deeper_and_back() {
 	[[ $output == *"connect: another client is served, since "*" s: 127.0.0.1:"* ]]
 }
 
+@test "steer: markers in the recording of a connection: all that was before, nothing of what comes" {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	stepping
+	serving "$TARGET"
+	watching -w "$BATS_TEST_TMPDIR/r.heaptap" "unix:$SOCKET"
+	step "alloc 10 100"
+	"$HEAPTAP" mark "$TAP" before
+	step "alloc 7 1000"
+	step "free 2"
+	"$HEAPTAP" mark "$TAP" "half way"
+	step "burst 500"
+	step "alloc 5 50"
+	# Its number over there means another process here.
+	run "$HEAPTAP" mark "$TARGET" never
+	[ "$status" -eq 3 ]
+	[[ $output == *"no heaptap of yours traces it"* ]]
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	"$HEAPTAP" report -q --between "before,half way" -o "$BATS_TEST_TMPDIR/part.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	same part "$(jq -c '.processes[0].totals | [.allocs, .alloc_bytes, .live_blocks]' "$BATS_TEST_TMPDIR/part.json")" '[7,7000,5]'
+	"$HEAPTAP" report -q --between "half way,end" -o "$BATS_TEST_TMPDIR/part.json" --force "$BATS_TEST_TMPDIR/r.heaptap"
+	same rest "$(jq -c '.processes[0].totals | [.allocs, .live_blocks]' "$BATS_TEST_TMPDIR/part.json")" '[505,5]'
+}
+
+@test "steer: the console over a connection records a part, and marks in it" {
+	stepping
+	serving "$TARGET"
+	asking -q "unix:$SOCKET"
+	step "alloc 10 100"
+	ask stop
+	ask "record $BATS_TEST_TMPDIR/r.heaptap"
+	ask start
+	step "alloc 3 1000"
+	ask "mark one"
+	step "alloc 4 50"
+	ask "mark two"
+	ask record
+	step "alloc 100 1"
+	leave
+	"$HEAPTAP" report -q --between one,two -o "$BATS_TEST_TMPDIR/part.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	same part "$(jq -c '.processes[0].totals | [.allocs, .live_blocks]' "$BATS_TEST_TMPDIR/part.json")" '[4,4]'
+	"$HEAPTAP" report -q -o "$BATS_TEST_TMPDIR/all.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	same all "$(jq -c '.processes[0].totals.live_blocks' "$BATS_TEST_TMPDIR/all.json")" 17
+	# By one clock, that of over there: the end is behind the last event, and not hours away.
+	jq -e '.duration_ns > 0 and .duration_ns < 600e9' "$BATS_TEST_TMPDIR/all.json"
+}
+
+# again "COMMAND": to the again target
+again() {
+	local line
+	echo "$1" >&"${AGAIN[1]}"
+	read -r -t 60 line <&"${AGAIN[0]}"
+	[ "$line" = ok ]
+}
+
+# disguised [OPTIONS]: verdicts over a connection on pointers with marks, at odd addresses, and on what is lost
+disguised() {
+	local line
+	coproc AGAIN { exec "$T/again" 2>/dev/null 3>&-; }
+	TARGET=$AGAIN_PID
+	STARTED+=("$TARGET")
+	read -r -t 60 line <&"${AGAIN[0]}"
+	[ "$line" = ready ]
+	serving "$TARGET"
+	watching --max-pause 60s "$@" "unix:$SOCKET"
+	again "mask 3"
+	again "skew 4"
+	again "lose 2"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	same lost "$(of_function again_loses definite.blocks)" 2
+	echo quit >&"${AGAIN[1]}"
+	wait "$TARGET"
+	kill -TERM "$SERVE"
+	wait_for gone "$SERVE"
+}
+
+@test "steer: pointers in disguise are lost without --pointer-mask and --unaligned, over a connection too" {
+	disguised
+	same marks "$(of_function again_marks definite.blocks)" 3
+	same skews "$(of_function again_skews definite.blocks)" 4
+	disguised --pointer-mask 0x0000fffffffffff0 --unaligned
+	same marks "$(of_function again_marks reachable.blocks)" 3
+	same skews "$(of_function again_skews reachable.blocks)" 4
+}
+
 # root_of FUNCTION JQ: of the chain shown for the blocks that FUNCTION allocated
 root_of() {
 	jq -r --arg f "$1" "first(.processes[0].stacks[] | select(.frames[0].function == \$f and .why)) | .why | $2" "$report"
 }
-
-# same WHAT HAVE WANTED
-same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
 
 # whys: of leak_kinds, over there
 whys() {
@@ -223,42 +310,11 @@ whys() {
 
 # ---- by the console ----
 
-# asking [OPTIONS] ADDRESS: a console over the connection that takes commands by ask "..."
-asking() {
-	coproc CON { HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR exec "$HEAPTAP" console --sysroot / \
-		"$@" 2>&1 3>&-; }
-	TAP=$CON_PID
-	STARTED+=("$TAP")
-	ask status
-}
-
-# ask CMD: its output in $output. A command whose output is known marks the end.
-ask() {
-	local line
-	printf '%s\nhelp quit\n' "$1" >&"${CON[1]}"
-	output=
-	while read -r -t 60 line <&"${CON[0]}"; do
-		[[ $line != quit*leave* ]] || return 0
-		output+=$line$'\n'
-	done
-	echo "the console has gone: $output"
-	return 1
-}
-
-has() { grep -qF -- "$1" <<<"$output" || { echo "not said: $1"; echo "$output"; return 1; }; }
-
-# leave [STATUS]
-leave() {
-	local pid=$CON_PID
-	echo quit >&"${CON[1]}"
-	ended "$pid" "${1:-0}"
-}
-
 @test "steer: the console over a connection: stop, start, depth, filter, scan, why" {
 	stepping
 	serving "$TARGET"
 	report=$BATS_TEST_TMPDIR/report.json
-	asking -o "$report" "unix:$SOCKET"
+	asking --sysroot / -o "$report" "unix:$SOCKET"
 	step "alloc 100 48"
 	ask stop
 	step "alloc 10 64"
@@ -317,7 +373,7 @@ until_said() {
 	start_as proxy python3 "$NET/proxy.py" "$DIR/p" "$SOCKET"
 	PROXY=$PID
 	wait_for test -S "$DIR/p"
-	asking -o "$report" "unix:$DIR/p"
+	asking --sysroot / -o "$report" "unix:$DIR/p"
 	step "alloc 10 48"
 	ask stop
 	kill -USR1 "$PROXY"
