@@ -37,7 +37,9 @@ struct console {
 	char *record;	       /* owned; the file of `record` */
 	char *baseline;	       /* owned; a JSON report. NULL = none yet */
 	size_t baseline_len;
-	u64 old_cpu_ns, old_events, old_time_ns; /* at the last status */
+	struct console_cost {
+		u64 time_ns, cpu_ns, events;
+	} cost; /* of heaptap itself, at the last status */
 };
 
 enum console_news { NEWS_NONE, NEWS_INPUT, NEWS_INTERRUPT, NEWS_END };
@@ -83,6 +85,9 @@ int console_diff(struct console *c, size_t nr, char **words);
 int console_processes(struct console *c, size_t nr, char **words);
 int console_set(struct console *c, size_t nr, char **words);
 int console_show(struct console *c, size_t nr, char **words);
+
+/* What the next status says of heaptap itself counts from now. */
+void console_begin_cost(struct console *c);
 
 /* Commands to what runs. */
 int console_scan(struct console *c, size_t nr, char **words);

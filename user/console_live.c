@@ -28,24 +28,37 @@ static u64 timeval_ns(struct timeval t)
 	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_usec * 1000;
 }
 
+/* All three at one moment, or shares would be nonsense. */
+static struct console_cost cost_now(const struct console *c, struct rusage *own)
+{
+	getrusage(RUSAGE_SELF, own);
+	return (struct console_cost){ .time_ns = clock_now_ns(),
+				      .cpu_ns = timeval_ns(own->ru_utime) + timeval_ns(own->ru_stime),
+				      .events = session_events(c->session) };
+}
+
+void console_begin_cost(struct console *c)
+{
+	struct rusage own;
+
+	c->cost = cost_now(c, &own);
+}
+
 /* What heaptap itself takes: since the last time that this was asked. */
 static void print_cost(struct console *c)
 {
-	u64 now = clock_now_ns(), events = session_events(c->session), cpu, since;
 	struct rusage own;
+	struct console_cost now = cost_now(c, &own), *then = &c->cost;
+	u64 since_ns = now.time_ns > then->time_ns ? now.time_ns - then->time_ns : 1;
+	/* A reset takes them back. */
+	u64 events = now.events - (now.events < then->events ? 0 : then->events);
 
-	if (getrusage(RUSAGE_SELF, &own))
-		return;
-	cpu = timeval_ns(own.ru_utime) + timeval_ns(own.ru_stime);
-	since = now > c->old_time_ns ? now - c->old_time_ns : 1;
-	events -= events < c->old_events ? 0 : c->old_events;
 	fprintf(c->out, "  heaptap     %s events in %s (%s a second), %s of a CPU, %s of memory at most\n",
-		human_count(events).text, human_duration(since).text,
-		human_count((u64)((double)events * 1e9 / (double)since)).text,
-		human_percent(cpu - c->old_cpu_ns, since).text, human_bytes((u64)own.ru_maxrss * 1024).text);
-	c->old_events = session_events(c->session);
-	c->old_cpu_ns = cpu;
-	c->old_time_ns = now;
+		human_count(events).text, human_duration(since_ns).text,
+		human_count((u64)((double)events * 1e9 / (double)since_ns)).text,
+		human_percent(now.cpu_ns - then->cpu_ns, since_ns).text,
+		human_bytes((u64)own.ru_maxrss * 1024).text);
+	c->cost = now;
 }
 
 static int write_status(void *ctx, const struct report *r)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "user/heap.h"
-#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session_live.h"
 #include "user/session_private.h"
@@ -112,7 +111,7 @@ bool session_is_recording(const struct session *s)
 
 int session_record_end(struct session *s)
 {
-	u64 now = clock_now_ns();
+	u64 now = session_source_ns(s);
 	bool has_failed;
 
 	if (!s->recorder)

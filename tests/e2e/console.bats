@@ -3,6 +3,7 @@
 # The console: each of its commands, on a recording and on a running process, by script, by --execute, by hand.
 
 load ../lib/common
+load ../lib/console
 
 setup() {
 	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
@@ -23,40 +24,9 @@ recording() {
 # console -x CMD...: on the recording; $output, $status
 console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 
-has() { grep -qF -- "$1" <<<"$output" || { echo "not said: $1"; echo "$output"; return 1; }; }
-lacks() { ! grep -qF -- "$1" <<<"$output" || { echo "said: $1"; echo "$output"; return 1; }; }
-
 # ---- a running process ----
 
-# asking TARGET [OPTIONS]: a console on it that takes commands by ask "..."
-asking() {
-	coproc CON { exec "$HEAPTAP" console "${@:2}" "$1" 2>&1 3>&-; }
-	TAP=$CON_PID
-	STARTED+=("$TAP")
-	ask status
-}
-
-# ask CMD: its output in $output. A command whose output is known marks the end.
-ask() {
-	local line
-	printf '%s\nhelp quit\n' "$1" >&"${CON[1]}"
-	output=
-	while read -r -t 60 line <&"${CON[0]}"; do
-		[[ $line != quit*leave* ]] || return 0
-		output+=$line$'\n'
-	done
-	echo "the console has gone: $output"
-	return 1
-}
-
-# leave [STATUS]
-leave() {
-	local pid=$CON_PID
-	echo quit >&"${CON[1]}"
-	ended "$pid" "${1:-0}"
-}
-
-# live: "BLOCKS" of the one process
+# live_blocks: of the one process
 live_blocks() {
 	ask processes
 	sed -n 's/.* in \([0-9,]*\) blocks\{0,1\}, .*/\1/p' <<<"$output" | tr -d ,
@@ -527,6 +497,21 @@ has_blocks() { [ "$(live_blocks)" -eq "$1" ]; }
 	[ "$(grep -c 'still running' <<<"$output")" -eq 3 ]
 	has "spin (pid $first)"
 	lacks "spin (pid $TARGET)"
+}
+
+# share: of a CPU, in percent without what follows the point, as the last status has it
+share() { sed -n 's/.*a second), \([0-9]*\)[^,]* of a CPU,.*/\1/p' <<<"$output"; }
+
+@test "console: heaptap takes no more CPU than there is, from the first status on" {
+	local shown
+	spinning
+	run "$HEAPTAP" console -q "$TARGET" -x status -x status
+	[ "$status" -eq 0 ]
+	[ "$(share | wc -l)" -eq 2 ]
+	# The time that it took to attach is not counted, and its CPU time must not be either.
+	for shown in $(share); do
+		[ "$shown" -le $((110 * $(nproc --all))) ] || { echo "$output"; return 1; }
+	done
 }
 
 @test "console: no such process, none that may be" {

@@ -114,3 +114,16 @@ slow_link() {
 			"$report" "$BATS_TEST_TMPDIR/replayed.json"; false; }
 	untouched "$TARGET"
 }
+
+@test "links: a day apart, what a console records ends when it ended over there" {
+	unshare --time --monotonic 86400 --fork true 2>/dev/null || skip "no name spaces of time"
+	spinning
+	serving "$TARGET"
+	XDG_STATE_HOME=$BATS_TEST_TMPDIR HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run timeout -k 5 120 unshare --time --monotonic 86400 --fork \
+		"$HEAPTAP" console -q "unix:$SOCKET" -x "record $BATS_TEST_TMPDIR/r.heaptap" -x "monitor 100ms 3" -x record \
+		-x quit >"$BATS_TEST_TMPDIR/console.out" 2>&1 || { cat "$BATS_TEST_TMPDIR/console.out"; false; }
+	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/replayed.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	jq -e '(.processes | length) == 1 and .duration_ns < 3600e9' "$BATS_TEST_TMPDIR/replayed.json" ||
+		{ jq -c '[.duration_ns, .processes[0].totals]' "$BATS_TEST_TMPDIR/replayed.json"; false; }
+	untouched "$TARGET"
+}
