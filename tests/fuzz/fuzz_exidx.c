@@ -5,10 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "bpf/cfi_rule.h"
+#include "tests/fuzz/cfi_try.h"
 #include "tests/fuzz/replay.h"
-#include "user/cfi.h"
-#include "user/lib/elf.h"
 
 #ifndef PT_ARM_EXIDX
 #define PT_ARM_EXIDX 0x70000001
@@ -50,33 +48,10 @@ static int make_file(const uint8_t *data, size_t size)
 	return fd;
 }
 
-static void check(const struct cfi_table *t)
-{
-	if (!t->nr_rows || cfi_kind(t->rows[t->nr_rows - 1].rule) != CFI_NONE)
-		abort();
-	for (size_t i = 0; i < t->nr_rows; i++)
-		if (cfi_kind(t->rows[i].rule) >= NR_CFI_KINDS || (i && t->rows[i].pc <= t->rows[i - 1].pc) ||
-		    cfi_find(t, t->text_base + t->rows[i].pc) != t->rows[i].rule)
-			abort();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cfi_table *t;
-	struct elf *elf;
-	int fd;
-
 	if (size < 2)
 		return 0;
-	fd = make_file(data, size);
-	if (fd >= 0 && elf_open(&elf, fd) == 0) {
-		if (cfi_build(&t, elf) == 0) {
-			check(t);
-			cfi_free(t);
-		}
-		elf_close(elf);
-	}
-	if (fd >= 0)
-		close(fd);
+	cfi_try(make_file(data, size));
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Events of one process entered in books, and what must always be true of these, for the tests of heap.c. */
+/* Events of one process entered in books, for the tests of heap.c; what must be true of these then is in sums.h. */
 #pragma once
 
 #include <setjmp.h>
@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/sums.h"
 #include "user/heap.h"
 
 #define MS 1000000ULL
@@ -94,57 +95,4 @@ static inline void do_end(struct heap *h, u16 fn, u32 tid, taddr_t old, taddr_t 
 	ev.addr = addr;
 	ev.size = size;
 	assert_int_equal(heap_event(h, &ev), 0);
-}
-
-struct sums {
-	u64 blocks, bytes, pending, unsure;
-};
-
-static inline int add_block(void *ctx, const struct heap_block *b)
-{
-	struct sums *s = ctx;
-
-	s->blocks++;
-	s->bytes += b->size;
-	s->pending += b->is_pending;
-	s->unsure += b->is_unsure;
-	return 0;
-}
-
-static inline struct sums sum_blocks(const struct heap *h)
-{
-	struct sums s = { 0 };
-
-	assert_int_equal(heap_for_each_block(h, add_block, &s), 0);
-	return s;
-}
-
-/* What heap.h promises always. @nr_splits: pieces more than blocks. */
-static inline void check_sums(const struct heap *h, u64 nr_splits)
-{
-	struct heap_totals t = heap_totals(h);
-	struct sums s = sum_blocks(h);
-	struct heap_row all = { 0 };
-
-	for (u32 i = 0; i < heap_row_count(h); i++) {
-		struct heap_row r = heap_row_get(h, i);
-
-		assert_int_equal(r.live_blocks, r.allocs - r.frees);
-		all.allocs += r.allocs;
-		all.frees += r.frees;
-		all.alloc_bytes += r.alloc_bytes;
-		all.live_bytes += r.live_bytes;
-		all.peak_bytes += r.peak_bytes;
-		all.temporary += r.temporary;
-	}
-	assert_int_equal(t.allocs, all.allocs);
-	assert_int_equal(t.frees, all.frees);
-	assert_int_equal(t.alloc_bytes, all.alloc_bytes);
-	assert_int_equal(t.live_bytes, all.live_bytes);
-	assert_int_equal(t.peak_bytes, all.peak_bytes);
-	assert_int_equal(t.temporary, all.temporary);
-	assert_int_equal(t.live_blocks, t.allocs - t.frees);
-	assert_int_equal(t.live_blocks + nr_splits, s.blocks);
-	assert_int_equal(t.live_bytes, s.bytes);
-	assert_int_equal(heap_pending(h), s.pending);
 }

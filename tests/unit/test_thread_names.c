@@ -26,6 +26,13 @@ static void say(void *ctx, u32 pid, u32 tid, const char *name)
 	snprintf(said + used, sizeof(said) - used, "%s;", name);
 }
 
+/* Look at @ns: then all that was said is @words. */
+static void says(struct thread_names *t, u64 ns, bool is_end, const char *words)
+{
+	thread_names_look(t, ns, is_end, say, NULL);
+	assert_string_equal(said, words);
+}
+
 static void names(void **state)
 {
 	struct thread_names *t;
@@ -38,25 +45,19 @@ static void names(void **state)
 	thread_names_note(t, me, me);
 	thread_names_note(t, me, 0x3fffffff); /* there is none */
 	thread_names_look(t, SEC, false, say, NULL);
-	thread_names_look(t, SEC, false, say, NULL);
-	assert_string_equal(said, "first;");
+	says(t, SEC, false, "first;");
 	prctl(PR_SET_NAME, "second");
 	thread_names_note(t, me, me);
-	thread_names_look(t, SEC + SEC / 4, false, say, NULL);
-	assert_string_equal(said, "first;");
-	thread_names_look(t, 2 * SEC, false, say, NULL);
-	assert_string_equal(said, "first;second;");
+	says(t, SEC + SEC / 4, false, "first;");
+	says(t, 2 * SEC, false, "first;second;");
 	prctl(PR_SET_NAME, "third");
-	thread_names_look(t, 9 * SEC, false, say, NULL);
-	assert_string_equal(said, "first;second;");
+	says(t, 9 * SEC, false, "first;second;");
 	thread_names_forget(t);
 	thread_names_note(t, me, me);
-	thread_names_look(t, 9 * SEC, true, say, NULL);
-	assert_string_equal(said, "first;second;third;");
+	says(t, 9 * SEC, true, "first;second;third;");
 	/* The end is no time to wait for. */
 	prctl(PR_SET_NAME, "15 bytes of it.");
-	thread_names_look(t, 9 * SEC, true, say, NULL);
-	assert_string_equal(said, "first;second;third;15 bytes of it.;");
+	says(t, 9 * SEC, true, "first;second;third;15 bytes of it.;");
 	thread_names_free(t);
 	thread_names_free(NULL);
 }
