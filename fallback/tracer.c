@@ -20,7 +20,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
-enum { MAX_PASSES = 64, TIMER_US = 10000, WAITS_PER_TURN = 8 };
+enum { MAX_PASSES = 64, TIMER_US = 10000, WAITS_PER_TURN = 8, WAITS_PER_LOOK = 64 };
 
 static const u64 default_wait_ns = 1000 * 1000 * 1000;
 static const u64 orphan_ns = 200 * 1000 * 1000; /* in which a parent tells of its child */
@@ -484,11 +484,8 @@ void tracer_detach(struct tracer *t, pid_t pid)
 /* Those whose time is up go on. True if somebody's is still to come. */
 static bool check_limits(struct tracer *t, struct traced *p, u64 now)
 {
-	bool is_any = false;
+	bool is_any = p->hold_end_ns != 0;
 
-	if (p->hold_end_ns && now >= p->hold_end_ns)
-		tracer_release(t, p->pid);
-	is_any |= p->hold_end_ns != 0;
 	for (struct thread *th = p->threads, *next; th; th = next) {
 		next = th->next;
 		if (!th->waits_for && !th->is_killed)
@@ -519,8 +516,14 @@ static void check_time(struct tracer *t)
 
 	tracer_settle_orphans(t, now - orphan_ns);
 	is_any = t->orphans != NULL;
-	for (struct traced *p = t->processes; p; p = p->next)
+	for (struct traced *p = t->processes; p; p = p->next) {
+		if (p->hold_end_ns && now >= p->hold_end_ns) {
+			/* Processes may come to their ends meanwhile: the others have their turn next time. */
+			tracer_release(t, p->pid);
+			return;
+		}
 		is_any |= check_limits(t, p, now);
+	}
 	if (is_any)
 		return;
 	t->has_limits = false;
@@ -554,14 +557,15 @@ int tracer_wait(struct tracer *t)
 {
 	int status;
 	pid_t tid = t->nr_waits++ % WAITS_PER_TURN ? 0 : take_turn(t, &status);
+	int err;
 
 	if (tid <= 0)
 		tid = waitpid(-1, &status, __WALL);
-
-	if (tid < 0 && t->has_limits)
+	err = tid < 0 ? -errno : 0;
+	if (!err)
+		tracer_dispatch(t, tid, status);
+	/* Where threads stop all the time the timer finds no wait to interrupt. */
+	if (t->has_limits && (err || t->nr_waits % WAITS_PER_LOOK == 0))
 		check_time(t);
-	if (tid < 0)
-		return -errno;
-	tracer_dispatch(t, tid, status);
-	return 0;
+	return err;
 }

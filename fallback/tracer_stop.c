@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include "user/lib/clock.h"
 
 enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64 };
+enum { MASK_BYTES = _NSIG / 8 }; /* of the kernel's signal masks */
 
 static const u64 let_go_ns = 2000ULL * 1000 * 1000;
 static const u64 step_ns = 2000ULL * 1000 * 1000;
@@ -159,6 +161,35 @@ static bool is_fault(int sig)
 	return sig == SIGSEGV || sig == SIGBUS || sig == SIGILL || sig == SIGFPE;
 }
 
+/*
+ * Let no signal come before the instruction of @tid, which stands, has run: of two that do only one could be handed
+ * on, and without what it carries. What the instruction itself may bring about stays as it is. False where that cannot
+ * be had (before Linux 3.11); else @mask is what unblock() puts back.
+ */
+static bool block_signals(pid_t tid, sigset_t *mask)
+{
+	static const int own[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	bool is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	sigset_t all;
+
+	if (ptrace(PTRACE_GETSIGMASK, tid, (void *)(uintptr_t)MASK_BYTES, mask))
+		return false;
+	memset(&all, 0xff, sizeof(all));
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		sigdelset(&all, own[i]);
+		/* A 64-bit kernel has the halves the other way round. */
+		if (is_big && sizeof(long) == 4)
+			sigdelset(&all, own[i] + 32);
+	}
+	return !ptrace(PTRACE_SETSIGMASK, tid, (void *)(uintptr_t)MASK_BYTES, &all);
+}
+
+/* Fails only if it has been killed. */
+static void unblock(pid_t tid, sigset_t *mask)
+{
+	ptrace(PTRACE_SETSIGMASK, tid, (void *)(uintptr_t)MASK_BYTES, mask);
+}
+
 /* One instruction of @th, all others of its process standing. False if the thread has ended. */
 static bool step_one(struct tracer *t, struct thread *th, const struct breakpoint *b)
 {
@@ -212,6 +243,8 @@ static void step_over(struct tracer *t, struct thread *th)
 	struct traced *p = th->process;
 	const struct breakpoint *found;
 	struct breakpoint b;
+	bool is_blocked;
+	sigset_t mask;
 
 	th->needs_step = false;
 	if (cpu_regs_read(&t->regs, th->tid))
@@ -222,9 +255,12 @@ static void step_over(struct tracer *t, struct thread *th)
 	b = *found;
 	if (places_lift(&p->places, &b))
 		return;
+	is_blocked = block_signals(th->tid, &mask);
 	/* If it has gone with its process, so has the breakpoint. */
 	if (!step_one(t, th, &b))
 		return;
+	if (is_blocked)
+		unblock(th->tid, &mask);
 	take_back_trap(t, th, &b);
 	if (places_lower(&p->places, &b))
 		p->losses->other++;
@@ -253,11 +289,15 @@ static bool has_trap_waiting(pid_t tid)
 	enum { MOST = 8 };
 	struct __ptrace_peeksiginfo_args args = { .off = 0, .flags = 0, .nr = MOST };
 	siginfo_t si[MOST];
-	long nr = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
+	long nr = MOST;
 
-	for (long i = 0; i < nr; i++)
-		if (si[i].si_signo == SIGTRAP && si[i].si_code > 0)
-			return true;
+	/* It is the last one of those that the thread blocks. */
+	for (; nr == MOST; args.off += MOST) {
+		nr = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
+		for (long i = 0; i < nr; i++)
+			if (si[i].si_signo == SIGTRAP && si[i].si_code > 0)
+				return true;
+	}
 	return false;
 }
 

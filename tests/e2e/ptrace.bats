@@ -108,6 +108,13 @@ same_reports() {
 	[ "$(uname -m)" != x86_64 ] || grep -q 'no breakpoint at .*somebody else' "$err"
 }
 
+@test "ptrace: signals that come at an instruction which must run all arrive, with what they carry" {
+	traced -b ptrace --alloc malloc=own_malloc,free=free -- "$T/queued"
+	[ "$status" -eq 0 ]
+	[ "$(field .functions.own_malloc)" -eq "$(awk '$2 == "calls" { print $4 }' "$out")" ]
+	nothing_lost
+}
+
 @test "ptrace: a program that blocks SIGTRAP: that its handler goes is said; with BPF it keeps it" {
 	start "$T/trap_blocked"
 	TARGET=$PID
