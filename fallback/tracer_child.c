@@ -245,6 +245,48 @@ void tracer_copy_executes(struct tracer *t, struct thread *th)
 		tracer_drop_process(t, p);
 }
 
+static void move_thread(struct thread *th, struct traced *to)
+{
+	struct traced *from = th->process;
+	struct thread **link = &from->threads;
+
+	while (*link != th)
+		link = &(*link)->next;
+	*link = th->next;
+	from->nr_threads--;
+	th->next = to->threads;
+	to->threads = th;
+	to->nr_threads++;
+	th->process = to;
+}
+
+struct traced *tracer_part(struct tracer *t, struct traced *p)
+{
+	struct thread *first = p->threads;
+	struct traced *left;
+
+	while (first && !first->is_copy)
+		first = first->next;
+	left = first ? tracer_add_process(t, first->tid) : NULL;
+	if (!left)
+		return NULL;
+	left->cpu = p->cpu;
+	/* A descriptor of memory stays with that, whoever leaves it. */
+	left->mem_fd = p->mem_fd;
+	left->places = p->places;
+	p->mem_fd = -1;
+	places_init(&p->places, NULL, -1);
+	for (struct thread *th = p->threads, *next; th; th = next) {
+		next = th->next;
+		if (!th->is_copy)
+			continue;
+		/* What one that shared the memory does there is not seen any more. */
+		p->losses->other += !th->is_leaving;
+		move_thread(th, left);
+	}
+	return left;
+}
+
 void tracer_tell_end(struct tracer *t, struct traced *p, int status)
 {
 	const struct process_event ev = { .h = { .kind = EVENT_EXIT, .pid = (u32)p->pid, .tid = (u32)p->pid },

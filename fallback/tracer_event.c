@@ -121,7 +121,7 @@ static void at_vfork_done(struct tracer *t, struct thread *th, int status)
 
 static void at_exec(struct tracer *t, struct thread *th, int status)
 {
-	struct traced *p = th->process;
+	struct traced *p = th->process, *left;
 	unsigned long former = 0;
 
 	(void)status;
@@ -129,6 +129,7 @@ static void at_exec(struct tracer *t, struct thread *th, int status)
 		tracer_copy_executes(t, th);
 		return;
 	}
+	left = tracer_part(t, p);
 	ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &former);
 	for (struct thread *other = p->threads, *next; other; other = next) {
 		next = other->next;
@@ -143,6 +144,9 @@ static void at_exec(struct tracer *t, struct thread *th, int status)
 	th->inflight.nr = 0;
 	tracer_new_image(t, p, th);
 	tracer_resume(t, th);
+	/* Other events are handled meanwhile: last. */
+	if (left)
+		tracer_let_go(t, left);
 }
 
 static void at_exit(struct tracer *t, struct thread *th, int status)

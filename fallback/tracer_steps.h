@@ -40,6 +40,11 @@ void tracer_let_copy_go(struct tracer *t, struct thread *th);
 void tracer_clean_orphans(const struct tracer *t, const struct traced *p);
 /* A process that ran in its parent's memory has executed a program. */
 void tracer_copy_executes(struct tracer *t, struct thread *th);
+/*
+ * @p has executed a program: those that run in its former memory, or have a copy of that, become a process of their
+ * own with the breakpoints that are there, for tracer_let_go(). NULL if there are none, or no memory for it.
+ */
+struct traced *tracer_part(struct tracer *t, struct traced *p);
 /* The last thread of @p, a child, has ended. */
 void tracer_tell_end(struct tracer *t, struct traced *p, int status);
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* sharers [vfork|clone]: a child in this memory, that this waits for or goes on beside, allocates and frees there. */
+/*
+ * sharers [vfork|clone]: a child in this memory, that this waits for or goes on beside, allocates and frees there.
+ * sharers exec: it does so when this has executed another program, and has that memory to itself.
+ */
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/wait.h>
 
@@ -32,12 +36,50 @@ static int sharer(void *arg)
 	_exit(0);
 }
 
+static int ends[2]; /* of a pipe: its end tells the child that the parent is another program */
+
+static int heir(void *arg)
+{
+	char c;
+
+	(void)arg;
+	close(ends[1]);
+	if (read(ends[0], &c, 1))
+		_exit(1);
+	for (int i = 0; i < 1000; i++) {
+		void *p = malloc(20);
+
+		keep(p);
+		free(p);
+	}
+	_exit(5);
+}
+
+static int leave_memory(void *stack)
+{
+	if (pipe2(ends, O_CLOEXEC) || clone(heir, stack, CLONE_VM | SIGCHLD, NULL) < 0)
+		return 1;
+	execl("/proc/self/exe", "sharers", "wait", NULL);
+	return 1;
+}
+
+static int wait_for_heir(void)
+{
+	int status;
+
+	return wait(&status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 5;
+}
+
 int main(int argc, char **argv)
 {
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
 	int flags = argc > 1 && !strcmp(argv[1], "vfork") ? CLONE_VFORK : 0;
 	int status;
 
+	if (argc > 1 && !strcmp(argv[1], "wait"))
+		return wait_for_heir();
+	if (argc > 1 && !strcmp(argv[1], "exec"))
+		return leave_memory(stack + sizeof(stack));
 	truth_begin();
 	parent_allocates();
 	if (clone(sharer, stack + sizeof(stack), CLONE_VM | SIGCHLD | flags, NULL) < 0)
