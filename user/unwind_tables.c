@@ -107,20 +107,18 @@ static int new_inner_map(const char *name, size_t size, void **mem)
 	return err;
 }
 
-/* An empty shard to fill, known to the programs. */
+/* An empty shard to fill, known to the programs. -ENOSPC: they have room for no more. */
 static int next_shard(struct unwind_tables *u)
 {
 	auto_close int fd = -1;
 	void *mem;
 	int err;
 
-	if (u->nr_shards == MAX_SHARDS)
-		return -ENOSPC;
 	fd = new_inner_map("shard", sizeof(struct shard), &mem);
 	if (fd < 0)
 		return fd;
 	if (bpf_map_update_elem(u->shards_fd, &u->nr_shards, &fd, BPF_ANY)) {
-		err = -errno;
+		err = errno == E2BIG ? -ENOSPC : -errno;
 		munmap(mem, sizeof(struct shard));
 		return err;
 	}
@@ -200,6 +198,9 @@ static int load_file(struct unwind_tables *u, struct file *f, const struct modul
 	err = store_rows(u, f, table);
 	if (!err)
 		u->stats.nr_files++;
+	if (f->is_cut)
+		warn("unwind: %s: no room for its call frame information: stacks through it end early",
+		     m->path);
 	cfi_free(table);
 	return err;
 }

@@ -15,7 +15,7 @@
 #include <bpf/bpf.h>
 
 #include "bpf/maps.h"
-#include "user/lib/types.h"
+#include "tests/unit/cfi_image.h"
 #include "user/unwind_tables.h"
 
 enum { PID = 4711 };
@@ -172,6 +172,64 @@ static void test_more_than_fit(void **state)
 	assert_null(search(w->seen, maps[1].start));
 }
 
+/* A file of one function whose stack pointer moves at each of @nr bytes. */
+static int open_file_of_rows(u32 nr)
+{
+	struct cfi_image im = { .machine = EM_X86_64, .text_vaddr = IMAGE_MAX * 2, .text_size = IMAGE_MAX };
+	static const u8 cie[] = "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\x1b\x0c\7\x08\x90\1\0";
+	const size_t fde_at = sizeof(cie), rows_at = fde_at + 17;
+	u8 *frame = calloc(1, rows_at + 3 * nr);
+	int fd;
+
+	assert_non_null(frame);
+	memcpy(frame, cie, sizeof(cie));
+	image_put(frame + fde_at, 13 + 3 * nr, 4);
+	image_put(frame + fde_at + 4, fde_at + 4, 4);
+	image_put(frame + fde_at + 8, im.text_vaddr - (IMAGE_FRAME + fde_at + 8), 4);
+	image_put(frame + fde_at + 12, IMAGE_MAX, 4);
+	for (u32 i = 0; i < nr; i++)
+		memcpy(frame + rows_at + 3 * i, i % 2 ? "\x41\x0e\x08" : "\x41\x0e\x10", 3);
+	im.frame = frame;
+	im.frame_size = rows_at + 3 * nr;
+	fd = cfi_image_open(&im);
+	free(frame);
+	return fd;
+}
+
+/* Room for one shard: what does not fit into it is marked, and so is the next file. */
+static void test_more_rows_than_fit(void **state)
+{
+	struct world *w = world_of(state);
+	struct module modules[2] = { { .id = 1, .path = (char *)"/many" },
+				     { .id = 2, .path = (char *)"/more" } };
+	struct mapping maps[2] = { 0 };
+	const u64 text = IMAGE_MAX * 2, nr = SHARD_ROWS + 1000;
+
+	unwind_tables_free(w->tables);
+	close(w->shards_fd);
+	w->shards_fd = outer_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, 1, sizeof(struct shard));
+	assert_int_equal(unwind_tables_new(&w->tables, w->shards_fd, w->process_maps_fd), 0);
+	for (int i = 0; i < 2; i++) {
+		modules[i].fd = open_file_of_rows(nr);
+		assert_true(modules[i].fd >= 0);
+		maps[i].module = &modules[i];
+		maps[i].bias = (i + 1) * 0x10000000;
+		maps[i].start = maps[i].bias + text;
+		maps[i].end = maps[i].start + IMAGE_MAX;
+	}
+	set_maps(w, maps, 2);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_rows, SHARD_ROWS);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_rows, 1002 + nr + 2);
+	assert_int_equal(search(w->seen, maps[0].start)->shard, 0);
+	assert_int_equal(search(w->seen, maps[0].start + SHARD_ROWS - 1)->nr, SHARD_ROWS);
+	assert_int_equal(search(w->seen, maps[0].start + SHARD_ROWS)->shard, LIMIT_SHARD);
+	assert_int_equal(search(w->seen, maps[0].end - 1)->shard, LIMIT_SHARD);
+	assert_int_equal(search(w->seen, maps[1].start)->shard, LIMIT_SHARD);
+	assert_int_equal(search(w->seen, maps[1].end - 1)->shard, LIMIT_SHARD);
+	close(modules[0].fd);
+	close(modules[1].fd);
+}
+
 /* A walk that began before a change can tell: the number is another one, and even when all is in place. */
 static void test_changes_are_numbered(void **state)
 {
@@ -222,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_all_are_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_vsyscall_hides_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_more_than_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_more_rows_than_fit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_changes_are_numbered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_confirmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
