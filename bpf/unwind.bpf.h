@@ -248,11 +248,17 @@ static __always_inline bool is_function_start(const struct unwind_maps *maps, u6
 }
 
 /* A call ends at @pc: it is no chance number. */
-static __always_inline bool follows_call(u64 pc)
+static __noinline bool follows_call(u64 pc)
 {
-	u64 code;
+	u64 code, in_page = pc & 4095;
 
-	return !bpf_probe_read_user(&code, sizeof(code), (void *)(pc - sizeof(code))) && IS_CALL(code);
+	if (!bpf_probe_read_user(&code, sizeof(code), (void *)(pc - sizeof(code))))
+		return IS_CALL(code);
+	/* There may be no page before. */
+	if (in_page >= sizeof(code) || bpf_probe_read_user(&code, sizeof(code), (void *)(pc - in_page)))
+		return false;
+	code = in_page ? code << 8 * (sizeof(code) - in_page) : 0;
+	return IS_CALL(code);
 }
 
 /* No information: the chain of frame pointers, if it looks like one. */
@@ -288,6 +294,25 @@ static __always_inline int step_guess(struct walk *w, struct walk_frame *f, cons
 	return STEP_ON;
 }
 
+/* The first bytes of the code at @pc; 0 = it cannot be read. */
+static __always_inline u64 code_at(u64 pc)
+{
+	u64 code;
+
+	return bpf_probe_read_user(&code, sizeof(code), (void *)pc) ? 0 : code;
+}
+
+static __always_inline bool is_signal_code(const struct walk *w, u64 code)
+{
+	return code && (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word);
+}
+
+/* Was @pc found where a function returns to? */
+static __noinline bool is_return_address(struct walk *w, u64 pc)
+{
+	return w && (follows_call(pc) || is_signal_code(w, code_at(pc)));
+}
+
 /* From a frame in code without information. */
 static __noinline int step_unknown(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
 {
@@ -296,9 +321,8 @@ static __noinline int step_unknown(struct walk *w, struct walk_frame *f, const s
 	if (!w || !f || !maps)
 		return STACK_LIMIT;
 	/* Code that handlers return to, and coroutines, is known by its bytes where nothing else marks it. */
-	if (bpf_probe_read_user(&code, sizeof(code), (void *)w->pc))
-		code = 0;
-	if (code && (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word))
+	code = code_at(w->pc);
+	if (is_signal_code(w, code))
 		return step_signal(w, f, cfi_rule(CFI_SIGNAL, SIGNAL_SP_OFFSET(w->word) / w->word, 0, 0));
 	if (code && code == COROUTINE_CODE(w->word))
 		return STACK_COMPLETE;
@@ -399,6 +423,9 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 	end = read_return(w, f, cfa, at, rule, &pc);
 	if (end != STEP_ON)
 		return end;
+	/* What a frame pointer tells of a frame that was realigned is not where its caller's begins. */
+	if (w->is_guessed && !is_fp && !is_return_address(w, pc))
+		return STACK_NO_INFO;
 	w->sp = cfa;
 	w->pc = pc;
 	w->fp = caller_fp;

@@ -75,19 +75,50 @@ static int step_signal(struct walk *w, u32 rule)
 	return STEP_ON;
 }
 
-/* Is it this code, which is known by its bytes in a C library without information about it? */
-static bool is_code(const struct walk *w, const u8 *known, size_t size)
+/* Is it this code at @pc, which is known by its bytes in a C library without information about it? */
+static bool is_code(const struct walk *w, taddr_t pc, const u8 *known, size_t size)
 {
 	u8 code[UNWIND_SIGNAL_CODE_MAX];
 
-	return size && !w->u->read(w->u->ctx, w->regs.pc, code, size) && !memcmp(code, known, size);
+	return size && !w->u->read(w->u->ctx, pc, code, size) && !memcmp(code, known, size);
+}
+
+/* A call ends at @pc: it is no chance number. */
+static bool follows_call(const struct walk *w, taddr_t pc)
+{
+	u64 code = 0, in_page = pc % 4096;
+	u8 bytes[8] = { 0 };
+
+	/* There may be no page before. */
+	if (w->u->read(w->u->ctx, pc - sizeof(bytes), bytes, sizeof(bytes)) &&
+	    (in_page >= sizeof(bytes) ||
+	     w->u->read(w->u->ctx, pc - in_page, bytes + sizeof(bytes) - in_page, in_page)))
+		return false;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		code |= (u64)bytes[i] << 8 * i;
+	return w->u->arch->is_call(code);
+}
+
+/* Was @pc found where a function returns to? */
+static bool is_return_address(const struct walk *w, taddr_t pc)
+{
+	const struct unwind_arch *arch = w->u->arch;
+
+	return follows_call(w, pc) || is_code(w, pc, arch->signal_code, arch->signal_code_size);
+}
+
+static bool begins_with_fp(u32 rule)
+{
+	u32 kind = cfi_kind(rule);
+
+	return kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
 }
 
 /* The register that a rule begins with, and the CFA. */
 static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
 {
 	u32 kind = cfi_kind(rule), word = w->u->arch->word_size;
-	bool is_fp = kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
+	bool is_fp = begins_with_fp(rule);
 
 	if (is_fp && !w->has_fp)
 		return STACK_UNSUPPORTED;
@@ -151,6 +182,9 @@ static int step_frame(struct walk *w, u32 rule)
 	/* A function without a frame of its own is at most the innermost. */
 	if (caller.sp < w->regs.sp || (caller.sp == w->regs.sp && !w->has_lr))
 		return STACK_NOT_GROWING;
+	/* What a frame pointer tells of a frame that was realigned is not where its caller's begins. */
+	if (w->is_guessed && !begins_with_fp(rule) && !is_return_address(w, caller.pc))
+		return STACK_NO_INFO;
 	w->regs = caller;
 	w->has_fp = form->has_fp || (w->has_fp && !form->is_fp_lost);
 	w->has_lr = false;
@@ -169,19 +203,6 @@ static bool is_function_start(const struct walk *w)
 
 	return !w->is_exact && w->u->find(w->u->ctx, w->regs.pc, &place) && place.table &&
 	       cfi_kind(cfi_find(place.table, w->regs.pc - place.bias)) != CFI_NONE;
-}
-
-/* A call ends at @pc: it is no chance number. */
-static bool follows_call(const struct walk *w, taddr_t pc)
-{
-	u64 code = 0;
-	u8 bytes[8];
-
-	if (w->u->read(w->u->ctx, pc - sizeof(bytes), bytes, sizeof(bytes)))
-		return false;
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		code |= (u64)bytes[i] << 8 * i;
-	return w->u->arch->is_call(code);
 }
 
 /* No information: the chain of frame pointers, if it looks like one. */
@@ -220,9 +241,9 @@ static int step_unknown(struct walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
-	if (is_code(w, arch->signal_code, arch->signal_code_size))
+	if (is_code(w, w->regs.pc, arch->signal_code, arch->signal_code_size))
 		return step_signal(w, cfi_rule(CFI_SIGNAL, arch->signal_sp / arch->word_size, 0, 0));
-	if (is_code(w, arch->coroutine_code, arch->coroutine_code_size) || is_function_start(w) ||
+	if (is_code(w, w->regs.pc, arch->coroutine_code, arch->coroutine_code_size) || is_function_start(w) ||
 	    w->u->start_sp - w->regs.sp <= CFI_START_BYTES)
 		return STACK_COMPLETE;
 	return step_guess(w);

@@ -166,7 +166,7 @@ linked() {
 	ended "$TAP" 0
 	nothing_lost
 	jq -r -f "$ROOT/tests/stacks/chains.jq" "$report" | sort >"$seen"
-	[ "$(wc -l <"$told")" -eq 6 ]
+	[ "$(wc -l <"$told")" -eq 7 ]
 	diff "$told" "$seen"
 }
 
@@ -190,7 +190,13 @@ is_explained() {
 	ended "$TAP" 0
 }
 
-@test "stacks: while exceptions are thrown, pass and are caught (B9)" { chains_equal 127 "$T/stack_throw"; }
+@test "stacks: while exceptions are thrown, pass and are caught, both compilers, all levels (B9)" {
+	local compiler level
+	chains_equal 127 "$T/stack_throw"
+	for compiler in g++ clang++; do
+		for level in O0 O1 O2 O3; do chains_equal 127 "$T/stack_throw-$compiler-$level"; done
+	done
+}
 
 # Looked up early: the linker's way to a function that is called for the first time has no rule that a row holds.
 @test "stacks: from a signal handler after each instruction of functions, C library and vDSO (C5)" {

@@ -15,7 +15,7 @@ by_gdb() {
 	local calls=$1 name=$2 seen missing
 	shift 2
 	command -v "$1" >/dev/null || { echo "gdb.sh: skipped: $1 is not installed" >&2; return; }
-	CALLS=$calls timeout -k 5 120 gdb -nx -batch -x "$root/tests/stacks/gdb_stacks.py" --args "$@" >"$dir/gdb.out" 2>"$dir/gdb.err" </dev/null || true
+	CALLS=$calls timeout -k 5 600 gdb -nx -batch -x "$root/tests/stacks/gdb_stacks.py" --args "$@" >"$dir/gdb.out" 2>"$dir/gdb.err" </dev/null || true
 	sed -n 's/^STACK //p' "$dir/gdb.out" >"$dir/gdb.stacks"
 	timeout -k 5 120 "$heaptap" run -q -d 127 --force -o "$dir/report.json" -- "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
 		{ echo "gdb.sh: $name: failed" >&2; tail -3 "$dir/err" >&2; wrong=1; return; }

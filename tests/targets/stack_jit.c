@@ -32,6 +32,15 @@ static const uint8_t plain[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd6, 0x48, 0x83,
 /* The frame pointer holds a number. */
 static const uint8_t counting[] = { 0x55, 0xbd, 0x07, 0, 0, 0, 0xff, 0xd6, 0x5d, 0xc3 };
 
+/*
+ * And here it is set after the stack pointer was rounded down, next to a copy of the return address: lea 8(%rsp), %r10;
+ * and $-64, %rsp; push -8(%r10); push %rbp; mov %rsp, %rbp; push %r10; sub $8, %rsp; call *%rsi; mov -8(%rbp), %r10;
+ * leave; lea -8(%r10), %rsp; ret.
+ */
+static const uint8_t realigning[] = { 0x4c, 0x8d, 0x54, 0x24, 8,    0x48, 0x83, 0xe4, 0xc0, 0x41, 0xff, 0x72,
+				      0xf8, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x52, 0x48, 0x83, 0xec, 8,	0xff,
+				      0xd6, 0x4c, 0x8b, 0x55, 0xf8, 0xc9, 0x49, 0x8d, 0x62, 0xf8, 0xc3 };
+
 static uint8_t *code_end;
 
 static function *compile(const uint8_t *code, size_t size)
@@ -62,7 +71,7 @@ FN static void t_calls(function *f, void *callee, const char *end)
 
 	shadow = &shadows[nr++ % 4];
 	*shadow = (struct shadow){ .outside = OUTSIDE_MAIN, .end = end };
-	if (!end || strcmp(end, "no-unwind-info")) {
+	if (strcmp(end, "no-unwind-info")) {
 		shadow_push("main");
 		ENTER();
 		shadow_push("*");
@@ -77,6 +86,27 @@ __attribute__((optimize("no-omit-frame-pointer"))) FN static void t_is_left_out(
 	void *volatile block = f(note(60), (void *)malloc);
 
 	free(block);
+}
+
+/* { return f(bytes, callee); }, with a frame full of zeros: what is taken for its return address is none. */
+void *t_zeros(size_t bytes, void *callee, function *f);
+__asm__(".text\n.type t_zeros, @function\nt_zeros:\n.cfi_startproc\n"
+	"mov $11, %ecx\n"
+	"1: push $0\n.cfi_adjust_cfa_offset 8\ndec %ecx\njne 1b\n"
+	".cfi_adjust_cfa_offset 80\ncall *%rdx\n"
+	"add $88, %rsp\n.cfi_adjust_cfa_offset -88\nret\n"
+	".cfi_endproc\n.size t_zeros, . - t_zeros\n");
+
+static void realign(function *f)
+{
+	static struct shadow s = { .end = "no-unwind-info" };
+
+	shadow = &s;
+	s.nr = 0;
+	shadow_push("t_zeros");
+	shadow_push("*");
+	free(t_zeros(note(90), (void *)malloc, f));
+	shadow = NULL;
 }
 
 FN static void t_outside(function *f)
@@ -136,7 +166,7 @@ static void write_late(void)
 int main(int argc, char **argv)
 {
 	uint8_t *code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	function *keeper, *none, *counter;
+	function *keeper, *none, *counter, *realigner;
 
 	(void)argv;
 	chains_begin();
@@ -150,6 +180,7 @@ int main(int argc, char **argv)
 	keeper = inner = compile(keeping, sizeof(keeping));
 	none = compile(plain, sizeof(plain));
 	counter = compile(counting, sizeof(counting));
+	realigner = compile(realigning, sizeof(realigning));
 	if (mprotect(code, CODE_BYTES, PROT_READ | PROT_EXEC))
 		abort();
 	wait_for_answer();
@@ -158,6 +189,7 @@ int main(int argc, char **argv)
 		t_calls(keeper, (void *)t_allocates, "frame-pointers");
 		t_calls(keeper, (void *)t_between, "frame-pointers");
 		t_calls(counter, (void *)t_allocates, "no-unwind-info");
+		realign(realigner);
 		t_outside(none);
 	}
 	shadow = NULL;

@@ -7,9 +7,9 @@ STACK_FLAGS    := -I. -D_GNU_SOURCE -fno-builtin -Wall -Wextra $(if $(CI),-Werro
 STACK_LEVELS   := O0 O1 O2 O3
 STACK_VARIANTS := $(foreach c,gcc clang,$(foreach l,$(STACK_LEVELS),$c-$l-fp $c-$l-nofp))
 
-# $(call stack_rule,NAME,COMPILER,FLAGS)
+# $(call stack_rule,NAME,COMPILER,FLAGS[,ENDING])
 define stack_rule
-$(T)/%-$(1): tests/targets/%.c
+$(T)/%-$(1): tests/targets/%.$(or $(4),c)
 	@mkdir -p $$(@D)
 	@echo "  TARGET  $$@"
 	$$(Q)$(2) $$(STACK_FLAGS) $(3) -pthread -MMD -MP -MF $$@.d -o $$@ $$<
@@ -28,6 +28,13 @@ $(foreach c,gcc clang,$(eval $(call stack_rule,$c-debug_frame,$(stack_compiler_$
   -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables)))
 
 STACK_TARGETS := $(foreach v,$(STACK_VARIANTS),$(STACK_PROGRAMS:%=$(T)/%-$v))
+
+# Exceptions.
+stack_compiler_g++     = $(CXX)
+stack_compiler_clang++ = $(CLANG) --driver-mode=g++
+$(foreach c,g++ clang++,$(foreach l,$(STACK_LEVELS),\
+  $(eval $(call stack_rule,$c-$l,$(stack_compiler_$c),-$l -fomit-frame-pointer,cc))))
+STACK_TARGETS += $(foreach c,g++ clang++,$(STACK_LEVELS:%=$(T)/stack_throw-$c-%))
 
 # Libraries that stack_dlopen loads. Bound late: functions are looked up when they are called.
 STACK_PLUGS := $(foreach n,plug_a plug_b lazy indirect,$(T)/stack_$n.so)
