@@ -334,8 +334,8 @@ static int read_made(void *ctx, taddr_t addr, void *buf, size_t len)
 		memcpy(buf, m->arch->coroutine_code, len);
 		return 0;
 	}
-	if (addr >= CODE_AT && m->has_calls && len == 8) {
-		memcpy(buf, "\0\0\0\xe8\0\0\0\0", len);
+	if (addr >= CODE_AT && m->has_calls && len <= 8) {
+		memcpy(buf, &"\0\0\0\xe8\0\0\0\0"[8 - len], len);
 		return 0;
 	}
 	if (addr < STACK_AT || (addr - STACK_AT) / word >= NR_WORDS || addr % word || len != word)
@@ -481,6 +481,43 @@ static void test_frame_pointers(void **state)
 		m.has_calls = damage[i].has_calls;
 		assert_int_equal(walk_made(&m, &regs, ips, 8, &end), damage[i].nr);
 		assert_int_equal(end, damage[i].end);
+	}
+}
+
+/* A realigned frame was left by its frame pointer, not where its caller's begins: what is found there is looked at. */
+static void test_behind_guess(void **state)
+{
+	static const struct {
+		taddr_t pc; /* taken for the return address of the caller */
+		bool has_calls, has_signal_code;
+		size_t nr;
+		enum stack_end end;
+	} cases[] = {
+		{ CODE_AT + 0x90, false, false, 1, STACK_NO_INFO },
+		{ 0, false, false, 1, STACK_NO_INFO },
+		{ CODE_AT + 0x90, true, false, 2, STACK_GUESSED },
+		{ CODE_AT + 6, true, false, 2, STACK_NO_INFO }, /* no page before it */
+		{ CODE_AT + 6, false, false, 1, STACK_NO_INFO },
+		{ CODE_AT + 0x200, false, true, 3,
+		  STACK_UNMAPPED }, /* a handler's return, then a call of 0 */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct made m = { .arch = unwind_arch(EM_X86_64, 8), .nr_rows = 3 };
+		struct unwind_regs regs = { .pc = CODE_AT + 7, .sp = STACK_AT, .fp = STACK_AT };
+		enum stack_end end;
+		taddr_t ips[8];
+
+		m.rows[0] = (struct cfi_row){ 0, CFI_NONE };
+		m.rows[1] = (struct cfi_row){ 0x80, cfi_rule(CFI_SP, 2, CFI_SAME, 0) };
+		m.rows[2] = (struct cfi_row){ 0x100, CFI_NONE };
+		m.words[1] = CODE_AT + 0x90;
+		m.words[3] = cases[i].pc;
+		m.has_calls = cases[i].has_calls;
+		m.has_signal_code = cases[i].has_signal_code;
+		assert_int_equal(walk_made(&m, &regs, ips, 8, &end), cases[i].nr);
+		assert_int_equal(end, cases[i].end);
 	}
 }
 
@@ -743,25 +780,16 @@ static void test_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_depth_limit),
-		cmocka_unit_test(test_callback),
-		cmocka_unit_test(test_thread),
-		cmocka_unit_test(test_signal),
-		cmocka_unit_test(test_signal_stack),
-		cmocka_unit_test(test_without_tables),
-		cmocka_unit_test(test_each_rule),
-		cmocka_unit_test(test_frame_pointers),
-		cmocka_unit_test(test_entry),
-		cmocka_unit_test(test_call_code),
-		cmocka_unit_test(test_program_start),
-		cmocka_unit_test(test_coroutine_code),
-		cmocka_unit_test(test_signal_code),
-		cmocka_unit_test(test_call_at_the_end),
-		cmocka_unit_test(test_coroutine_end),
-		cmocka_unit_test(test_call_of_address_0),
-		cmocka_unit_test(test_unaligned),
-		cmocka_unit_test(test_lost_frame_pointer),
+		cmocka_unit_test(test_recursion),      cmocka_unit_test(test_depth_limit),
+		cmocka_unit_test(test_callback),       cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_signal),	       cmocka_unit_test(test_signal_stack),
+		cmocka_unit_test(test_without_tables), cmocka_unit_test(test_each_rule),
+		cmocka_unit_test(test_frame_pointers), cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_behind_guess),   cmocka_unit_test(test_call_code),
+		cmocka_unit_test(test_program_start),  cmocka_unit_test(test_coroutine_code),
+		cmocka_unit_test(test_signal_code),    cmocka_unit_test(test_call_at_the_end),
+		cmocka_unit_test(test_coroutine_end),  cmocka_unit_test(test_call_of_address_0),
+		cmocka_unit_test(test_unaligned),      cmocka_unit_test(test_lost_frame_pointer),
 		cmocka_unit_test(test_copy),
 	};
 
