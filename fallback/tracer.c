@@ -23,6 +23,7 @@
 enum { MAX_PASSES = 64, TIMER_US = 10000, WAITS_PER_TURN = 8, WAITS_PER_LOOK = 64 };
 
 static const u64 default_wait_ns = 1000 * 1000 * 1000;
+static const u64 seize_ns = 1000 * 1000 * 1000;
 static const u64 orphan_ns = 200 * 1000 * 1000; /* in which a parent tells of its child */
 
 static const long trace_options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
@@ -179,55 +180,63 @@ static int seize_new(struct tracer *t, struct traced *p, long options)
 	return err ? err : nr_new;
 }
 
-/* All threads, and those that they make meanwhile. */
+/*
+ * All threads, and those that they make meanwhile. One that was making another one, or a process, when it was seized
+ * does not tell of that: each must have stood since, so that nobody untraced is born with our breakpoints. -ESRCH:
+ * @p has ended, and is no more.
+ */
 static int seize_all(struct tracer *t, struct traced *p, long options)
 {
 	int nr = 1;
 
+	p->nr_holds++;
 	for (int pass = 0; nr > 0 && pass < MAX_PASSES; pass++) {
 		nr = seize_new(t, p, options);
-		/* A thread made by one that is traced already is so from birth, and tells. */
-		while (tracer_pump(t))
-			;
+		if (nr < 0)
+			return nr;
+		/* Who does not stand by then sleeps in vfork(), or is frozen. */
+		if (nr && tracer_stop_all(t, p, seize_ns) == -ESRCH)
+			return -ESRCH;
+		p->nr_holds -= nr > 0;
 	}
-	if (nr < 0)
-		return nr;
-	return p->threads ? 0 : -ESRCH;
+	tracer_unhold(t, p);
+	return 0;
+}
+
+/* Seize process @p, which is new; nothing is left of it if that fails. */
+static int seize_process(struct tracer *t, struct traced *p, long options)
+{
+	pid_t pid = p->pid;
+	int err = tracer_open_image(p);
+
+	if (!err)
+		err = seize_all(t, p, options);
+	if (!err && !p->threads)
+		err = -ESRCH;
+	if (err && tracer_process(t, pid) == p)
+		tracer_let_go(t, p);
+	return err;
 }
 
 int tracer_attach(struct tracer *t, pid_t pid)
 {
 	struct traced *p = tracer_process(t, pid);
-	int err;
 
 	if (p)
 		return 0;
 	p = tracer_add_process(t, pid);
-	if (!p)
-		return -ENOMEM;
-	err = tracer_open_image(p);
-	if (!err)
-		err = seize_all(t, p, trace_options);
-	if (err)
-		tracer_let_go(t, p);
-	return err;
+	return p ? seize_process(t, p, trace_options) : -ENOMEM;
 }
 
 int tracer_launch(struct tracer *t, pid_t pid)
 {
 	struct traced *p = tracer_add_process(t, pid);
-	int err;
 
 	if (!p)
 		return -ENOMEM;
 	p->is_launched = true;
 	p->is_waiting = true;
-	err = tracer_open_image(p);
-	if (!err)
-		err = seize_all(t, p, trace_options | PTRACE_O_TRACEEXIT);
-	if (err)
-		tracer_let_go(t, p);
-	return err;
+	return seize_process(t, p, trace_options | PTRACE_O_TRACEEXIT);
 }
 
 /* Does something keep the thread from going on? */

@@ -58,8 +58,12 @@ static inline taddr_t tracer_code_address(const struct cpu *cpu, taddr_t pc)
 	return cpu->machine == EM_ARM ? pc & ~1ULL : pc;
 }
 
-/* tracer_stop.c */
+/*
+ * tracer_stop.c: all threads stand, until tracer_unhold(), also after -ETIME. -ESRCH: @p has ended, and is no more;
+ * other processes may have, too.
+ */
 int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns) __must_check;
+void tracer_unhold(struct tracer *t, struct traced *p);
 void tracer_step(struct tracer *t, struct traced *p);
 void tracer_let_go(struct tracer *t, struct traced *p);
 

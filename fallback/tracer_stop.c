@@ -60,7 +60,7 @@ int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
 	}
 }
 
-static void unhold(struct tracer *t, struct traced *p)
+void tracer_unhold(struct tracer *t, struct traced *p)
 {
 	p->nr_holds--;
 	if (p->nr_holds)
@@ -87,7 +87,7 @@ int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns)
 	if (err == -ESRCH)
 		return err;
 	if (err) {
-		unhold(t, p);
+		tracer_unhold(t, p);
 		return err;
 	}
 	p->hold_end_ns = clock_now_ns() + HOLD_SHARE * max_ns;
@@ -102,7 +102,7 @@ void tracer_release(struct tracer *t, pid_t pid)
 	if (!p || !p->hold_end_ns)
 		return;
 	p->hold_end_ns = 0;
-	unhold(t, p);
+	tracer_unhold(t, p);
 }
 
 /* Word of @tid, which runs. Mail and timers, which interrupt us, have to wait: without it the step would be no step. */
@@ -280,7 +280,7 @@ void tracer_step(struct tracer *t, struct traced *p)
 	while (tracer_process(t, pid) == p && (th = next_to_step(p)))
 		step_over(t, th);
 	if (tracer_process(t, pid) == p)
-		unhold(t, p);
+		tracer_unhold(t, p);
 }
 
 /* Has @tid hit a breakpoint and not been able to say so, because it stopped for another reason first? */
