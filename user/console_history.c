@@ -17,17 +17,33 @@ enum { MAX_PATH = 4096, MAX_FILE = 1 << 20 };
 
 static const char NAME[] = "history", NEW_NAME[] = "history.new";
 
-/* All folders of the absolute @path, as `mkdir -p` makes them, for us alone. */
-static void make_folders(char *path)
+/* The folder @path, in one of ours: root's would be in the way of whose home it is (sudo). */
+static bool make_folder(int *parent, const char *name)
 {
-	for (char *p = path + 1; *p; p++) {
-		if (*p != '/')
-			continue;
-		*p = '\0';
-		(void)!mkdir(path, 0700);
-		*p = '/';
-	}
-	(void)!mkdir(path, 0700);
+	struct stat st;
+	bool is_ours = !fstat(*parent, &st) && st.st_uid == geteuid();
+	int fd;
+
+	if (is_ours)
+		(void)!mkdirat(*parent, name, 0700);
+	fd = openat(*parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(*parent);
+	*parent = fd;
+	return true;
+}
+
+/* All folders of the absolute @path, as `mkdir -p` makes them, for us alone. */
+static void make_folders(const char *path)
+{
+	auto_close int parent = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char copy[MAX_PATH], *at = copy, *name;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	while (parent >= 0 && (name = strsep(&at, "/")))
+		if (*name && !make_folder(&parent, name))
+			return;
 }
 
 /* The folder, if it is ours and nobody else can write to it. */

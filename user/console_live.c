@@ -366,7 +366,8 @@ int console_record(struct console *c, size_t nr, char **words)
 struct victim {
 	pid_t pid; /* 0 = the only one there is */
 	size_t nr; /* found */
-	const struct target *target;
+	bool is_sentenced;
+	int err; /* of its end */
 	char name[4 * TARGET_COMM_LEN];
 };
 
@@ -380,7 +381,8 @@ static int find_victim(void *ctx, const struct report *r)
 		if (t->has_exited || (v->pid && t->pid != v->pid) || !target_is_alive(t))
 			continue;
 		v->nr++;
-		v->target = t;
+		if (v->is_sentenced)
+			v->err = target_signal(t, SIGTERM);
 		escape_buf(v->name, sizeof(v->name), t->comm);
 		if (!v->pid && v->nr == 1)
 			v->pid = t->pid;
@@ -428,7 +430,11 @@ int console_kill(struct console *c, size_t nr, char **words)
 		return console_refuse(c, -EINVAL, "kill: without a terminal type 'kill %d yes'", (int)v.pid);
 	if (!is_sure && !console_ask(c, question))
 		return 0;
-	err = target_signal(v.target, SIGTERM);
+	/* It may have ended while the question stood. */
+	v.is_sentenced = true;
+	v.err = -ESRCH;
+	err = session_show(c->session, 0, find_victim, &v);
+	err = err ? err : v.err;
 	return err ? console_refuse(c, err, "kill: PID %d: %s", (int)v.pid, strerror(-err)) : 0;
 }
 

@@ -16,7 +16,7 @@
 #include "user/source_open.h"
 #include "user/wire_command.h"
 
-enum { ALIVE_MS = 200, END_MS = 10000, REFUSE_MS = 200 };
+enum { ALIVE_MS = 200, END_MS = 10000, REFUSE_MS = 200, ROUND_FRAMES = 256 };
 
 static void say(struct serve *s, u8 kind, const char *text)
 {
@@ -309,6 +309,7 @@ static void on_detach(struct serve *s, struct wire_view *v)
 static void on_kill(struct serve *s, struct wire_view *v)
 {
 	pid_t pid;
+	int err;
 
 	(void)v;
 	if (!s->options->allow_kill) {
@@ -318,8 +319,9 @@ static void on_kill(struct serve *s, struct wire_view *v)
 	for (size_t i = 0; (pid = serve_trace_pid(s->trace, i)); i++) {
 		const struct target *t = pid > 0 ? serve_trace_target(s->trace, pid) : NULL;
 
-		if (t && target_is_alive(t) && kill(pid, SIGKILL))
-			say(s, WIRE_NOTE, strerror(errno));
+		err = t ? target_signal(t, SIGKILL) : -ESRCH;
+		if (err && err != -ESRCH)
+			say(s, WIRE_NOTE, strerror(-err));
 	}
 }
 
@@ -416,16 +418,15 @@ static void look_at_client(struct serve *s)
 
 static void poll_events(struct serve *s)
 {
-	static u64 alive_ms;
 	u64 now = clock_now_ms();
 
 	if (!s->trace)
 		return;
 	if (serve_trace_poll(s->trace) && s->client)
 		serve_link_drop(s->link, "the stream to it is broken");
-	if (now - alive_ms < ALIVE_MS)
+	if (now - s->alive_ms < ALIVE_MS)
 		return;
-	alive_ms = now;
+	s->alive_ms = now;
 	/* How a program of ours ended is still to come: look_at_program(). */
 	if (s->launch || serve_trace_running(s->trace))
 		return;
@@ -451,10 +452,11 @@ static void look_at_program(struct serve *s)
 void serve_round(struct serve *s)
 {
 	struct wire_frame f;
-	int got;
+	int got = 1;
 
 	look_at_program(s);
-	while ((got = serve_link_poll(s->link, &f)) == 1)
+	/* Events, and who wants the server to end, come between them. */
+	for (int nr = 0; nr < ROUND_FRAMES && (got = serve_link_poll(s->link, &f)) == 1; nr++)
 		serve_command(s, &f);
 	look_at_client(s);
 	serve_scan_round(s);

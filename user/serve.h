@@ -21,7 +21,8 @@ struct serve {
 	struct source *source;
 	struct probe_custom *custom;
 	struct serve_trace *trace;
-	u64 lost_ms; /* since when its client is away; 0 = it is there */
+	u64 lost_ms;  /* since when its client is away; 0 = it is there */
+	u64 alive_ms; /* when it was last looked whether targets live */
 
 	struct launch *launch; /* NULL: targets run already, or a client is waited for */
 	bool is_launched;      /* the program has been started, with success or without */

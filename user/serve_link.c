@@ -289,27 +289,36 @@ static void handle_events(struct serve_link *l)
 	}
 }
 
-/* The client's next frame, read anew only when all that came has been handed out. */
+static void read_client(struct serve_link *l)
+{
+	struct peer *c = &l->client;
+	int got = wire_in_read(&c->in, c->in_fd);
+
+	if (got > 0)
+		c->heard_ms = clock_now_ms();
+	else if (got < 0)
+		serve_link_drop(l, got == -EPIPE ? "it went away" : strerror(-got));
+}
+
+/* The client's next frame. Reads once, and only when all that came has been handed out: it may send without end. */
 static int next_frame(struct serve_link *l, struct wire_frame *frame)
 {
 	struct peer *c = &l->client;
-	int more, got;
+	bool has_read = false;
 
-	for (int round = 0; c->in_fd >= 0 && round < 2; round++) {
-		more = wire_in_next(&c->in, frame);
+	while (c->in_fd >= 0) {
+		int more = wire_in_next(&c->in, frame);
+
+		if (more > 0 && frame->kind != WIRE_PING)
+			return 1;
 		if (more < 0)
 			serve_link_drop(l, "what it sends is no frame");
-		if (more > 0 && frame->kind == WIRE_PING)
-			round = -1;
-		else if (more > 0)
-			return 1;
-		if (more || round > 0)
+		if (more)
 			continue;
-		got = wire_in_read(&c->in, c->in_fd);
-		if (got > 0)
-			c->heard_ms = clock_now_ms();
-		else if (got < 0)
-			serve_link_drop(l, got == -EPIPE ? "it went away" : strerror(-got));
+		if (has_read)
+			break;
+		has_read = true;
+		read_client(l);
 	}
 	return 0;
 }
