@@ -21,6 +21,7 @@
 #include "user/options.h"
 #include "user/record_file.h"
 #include "user/source.h"
+#include "user/stream_losses.h"
 #include "user/stream_write.h"
 #include "user/stream_zstd.h"
 #include "user/thread_names.h"
@@ -301,19 +302,12 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
 {
+	const struct stream_losses rec = stream_losses_put(pid, l, flags);
+
 	if (r && r->list)
 		event_list_losses(r->list, pid, l);
 	else if (is_open(r))
-		put(r, STREAM_LOSSES,
-		    &(struct stream_losses){ .pid = (u32)pid,
-					     .flags = flags,
-					     .allocs = l->allocs,
-					     .frees = l->frees,
-					     .stacks = l->stacks,
-					     .other = l->other,
-					     .abandoned = l->abandoned,
-					     .unfollowed = l->unfollowed,
-					     .sharers = l->sharers });
+		put(r, STREAM_LOSSES, &rec);
 }
 
 static struct stream_sum sum_of(const struct scan_sum *sum)

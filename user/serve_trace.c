@@ -13,6 +13,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/stream_losses.h"
 #include "user/stream_write.h"
 #include "user/stream_record.h"
 
@@ -154,14 +155,7 @@ static struct losses losses_of(const struct serve_trace *t, const struct traced 
 
 static void tell_losses(struct serve_trace *t, struct traced *p, const struct losses *l)
 {
-	struct stream_losses rec = { .pid = p->target->pid,
-				     .allocs = l->allocs,
-				     .frees = l->frees,
-				     .stacks = l->stacks,
-				     .other = l->other,
-				     .abandoned = l->abandoned,
-				     .unfollowed = l->unfollowed,
-				     .sharers = l->sharers };
+	struct stream_losses rec = stream_losses_put(p->target->pid, l, 0);
 
 	if (!t->out || !memcmp(l, &p->told, sizeof(*l)))
 		return;
@@ -176,15 +170,7 @@ static void tell_losses(struct serve_trace *t, struct traced *p, const struct lo
 /* The same totals again, for what follows from something else. */
 static void tell_flags(struct serve_trace *t, const struct traced *p, u8 flags)
 {
-	const struct stream_losses rec = { .pid = p->target->pid,
-					   .flags = flags,
-					   .allocs = p->told.allocs,
-					   .frees = p->told.frees,
-					   .stacks = p->told.stacks,
-					   .other = p->told.other,
-					   .abandoned = p->told.abandoned,
-					   .unfollowed = p->told.unfollowed,
-					   .sharers = p->told.sharers };
+	const struct stream_losses rec = stream_losses_put(p->target->pid, &p->told, flags);
 
 	tell(t, STREAM_LOSSES, &rec);
 }

@@ -67,9 +67,10 @@ void session_stop(struct session *s);
 
 /*
  * What the session sees now (user/tuning.h), and from now on, here or on the machine that is asked. What was seen
- * before is in the books when session_tune() returns; it waits for the other machine, 10 s at most. While it is paused
- * frees go unseen: what is alive then is unsure. Reports say how long, and how much was left out by a filter. 0, or
- * -errno, logged: -EINVAL, -EOPNOTSUPP (a file; tracing is over; begun without stacks), -ETIMEDOUT, -ENOTCONN.
+ * before is in the books when session_tune() returns; it waits for the other machine, 10 s if nothing comes. While
+ * it is paused frees go unseen: what is alive then is unsure. Reports say how long, and how much was left out by a
+ * filter. 0, or -errno, logged: -EINVAL, -EOPNOTSUPP (a file; tracing is over; begun without stacks), -ETIMEDOUT,
+ * -ENOTCONN.
  */
 struct tuning session_tuning(const struct session *s);
 /* What one of @o begins with. */
@@ -103,7 +104,7 @@ void session_scan_exiting(struct session *s, pid_t pid);
 /*
  * Answer another heaptap that asks @questions (user/ask.h): a verdict on the process that it names, as session_scan()
  * with @stopper (NULL = by itself), and reports on it alone; or a marker, also where it names us. @s may be NULL:
- * nothing is traced. Waits for the machine that is told, 10 s at most.
+ * nothing is traced. Waits for the machine that is told, as session_tune() does.
  */
 void session_answer(struct session *s, const struct session_stopper *stopper, struct ask_server *questions);
 

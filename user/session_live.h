@@ -21,7 +21,7 @@ int session_reset(struct session *s) __must_check;
 
 /*
  * This moment gets the name @text in the recording, behind all that has happened, also on the machine that is told
- * (waits for it, 10 s at most). -ENOTCONN: nothing is recorded; or another -errno.
+ * (waits for it, as session_tune() does). -ENOTCONN: nothing is recorded; or another -errno.
  */
 int session_set_marker(struct session *s, const char *text) __must_check;
 

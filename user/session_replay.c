@@ -13,7 +13,7 @@
 #include "user/session_private.h"
 #include "user/session_span.h"
 #include "user/source_replay.h"
-#include "user/source_stream.h"
+#include "user/source_recording.h"
 
 enum { PORTION = 256 * 1024, PROGRESS_NS = 200 * 1000 * 1000 };
 
@@ -57,7 +57,7 @@ static void progress_end(struct progress *p)
 		fputs("\r\033[K", stderr);
 }
 
-/* All of @in into the session; the error that ended it is in source_stream_why(). */
+/* All of @in into the session; the error that ended it is in source_recording_why(). */
 static int feed_all(struct session *s, FILE *in, const char *path)
 {
 	auto_free u8 *buf = malloc(PORTION);
@@ -67,7 +67,7 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 
 	progress_init(&progress, s->options, in, path);
 	while (!err && !session_span_is_over(s) && (n = fread(buf, 1, PORTION, in)) > 0) {
-		err = source_stream_feed(s->source, buf, n);
+		err = source_recording_feed(s->source, buf, n);
 		progress_add(&progress, n);
 	}
 	progress_end(&progress);
@@ -82,22 +82,22 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 {
 	int err, end;
 
-	s->ops = &source_stream;
-	err = source_stream_new(&s->source, s, s->options->max_memory);
+	s->ops = &source_recording;
+	err = source_recording_new(&s->source, s, s->options->max_memory);
 	if (err) {
 		error("report: %s: %s", path, strerror(-err));
 		return err;
 	}
 	err = feed_all(s, in, path);
-	end = source_stream_finish(s->source);
+	end = source_recording_finish(s->source);
 	err = err ? err : end;
 	if (!err || session_span_is_over(s))
 		return session_span_finish(s, path);
 	if (!s->nr_processes) {
-		error("report: %s: %s", path, source_stream_why(s->source));
+		error("report: %s: %s", path, source_recording_why(s->source));
 		return err;
 	}
-	error("report: %s: %s: the report is on what comes before", path, source_stream_why(s->source));
+	error("report: %s: %s: the report is on what comes before", path, source_recording_why(s->source));
 	s->is_damaged = true;
 	return session_span_finish(s, path);
 }

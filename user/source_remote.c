@@ -12,7 +12,7 @@
 #include "user/stream_zstd.h"
 #include "user/wire_command.h"
 
-enum { KEEP_MS = 60000, ROUND_BYTES = 8 << 20, FIRST_MS = 10000 };
+enum { KEEP_MS = 60000, ROUND_BYTES = 8 << 20, MAX_NOTES = 100 };
 
 int source_remote_put(struct source *s, u8 kind, const void *data, size_t len)
 {
@@ -45,7 +45,7 @@ static void ask(struct source *s)
 	start->no_cpp = s->options.no_cpp;
 	start->wants_exit_scan = s->options.wants_exit_scan;
 	start->resume_id = s->session_id;
-	for (size_t i = 0; i < WIRE_MAX_HAD && stream_source_count(s->stream, i, &pid, &allocs, &frees); i++)
+	for (size_t i = 0; i < WIRE_MAX_HAD && remote_stream_count(s->stream, i, &pid, &allocs, &frees); i++)
 		start->had[start->nr_had++] = (struct serve_had){ pid, allocs, frees };
 	wire_put_start(&b, start);
 	s->is_asked = !source_remote_put(s, WIRE_START, b.data, b.len);
@@ -61,7 +61,7 @@ static void on_started(struct source *s, struct wire_view *v)
 		return;
 	}
 	if (s->was_started) {
-		stream_source_restart(s->stream, is_again && id == s->session_id);
+		remote_stream_restart(s->stream, is_again && id == s->session_id);
 		if (!is_again || id != s->session_id)
 			source_remote_keep_left_out(s);
 		info("connect: the connection is back after %.1f s", (clock_now_ms() - s->lost_ms) / 1e3);
@@ -90,8 +90,11 @@ static void on_note(struct source *s, struct wire_view *v)
 {
 	char text[WIRE_MAX_TEXT];
 
-	(void)s;
+	if (s->nr_notes == MAX_NOTES)
+		return;
 	info("connect: %s", wire_get_text(v, text, sizeof(text)));
+	if (++s->nr_notes == MAX_NOTES)
+		warn("connect: no more of what the other side says is shown: %d lines are enough", MAX_NOTES);
 }
 
 static const struct {
@@ -121,8 +124,8 @@ static u64 now_ns(void)
  */
 static void compare_clocks(struct source *s)
 {
-	s64 ahead_ns = (s64)(stream_source_last_ns(s->stream) - now_ns());
-	u64 hello_ns = stream_source_hello(s->stream)->mono_ns;
+	s64 ahead_ns = (s64)(remote_stream_last_ns(s->stream) - now_ns());
+	u64 hello_ns = remote_stream_hello(s->stream)->mono_ns;
 	bool is_new = hello_ns != s->hello_ns && s->session_id != s->hello_id;
 
 	if (is_new || (s->hello_ns && ahead_ns > s->clock_ns))
@@ -140,11 +143,11 @@ static int on_stream(struct source *s, const struct wire_frame *f, const struct 
 
 	if (!s->is_started)
 		return 0;
-	err = stream_source_feed(s->stream, f->data, f->len, sink);
+	err = remote_stream_feed(s->stream, f->data, f->len, sink);
 	compare_clocks(s);
 	if (err) {
 		snprintf(why, sizeof(why), "what the other side sends is damaged: %s",
-			 stream_source_why(s->stream));
+			 remote_stream_why(s->stream));
 		end(s, why);
 		return err == -ENOMEM ? err : 0;
 	}
@@ -172,7 +175,8 @@ static void on_lost(struct source *s)
 		return;
 	}
 	s->is_asked = s->is_started = false;
-	s->is_at_mark = s->is_kept = false;
+	s->is_at_mark = s->is_kept = s->is_given_up = false;
+	s->nr_unanswered = 0;
 	if (s->is_scanning) {
 		s->is_scanned = true;
 		s->scan_err = -ENOTCONN;
@@ -243,7 +247,7 @@ static void free_source(struct source *s)
 	if (!s)
 		return;
 	remote_link_free(s->link);
-	stream_source_free(s->stream);
+	remote_stream_free(s->stream);
 	free(s->left_out);
 	free(s->chain);
 	free(s);
@@ -259,7 +263,7 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 		return -ENOMEM;
 	s->options = *o;
 	s->tuning = o->tuning;
-	err = stream_source_new(&s->stream, modules, &stream_zstd);
+	err = remote_stream_new(&s->stream, modules, &stream_zstd);
 	if (!err)
 		err = remote_link_new(&s->link, &o->link);
 	if (err)
@@ -279,7 +283,7 @@ bool source_remote_is_started(const struct source *s)
 	u64 allocs, frees;
 	pid_t pid;
 
-	return s->was_started && !s->has_failed && stream_source_count(s->stream, 0, &pid, &allocs, &frees);
+	return s->was_started && !s->has_failed && remote_stream_count(s->stream, 0, &pid, &allocs, &frees);
 }
 
 bool source_remote_is_complete(const struct source *s)
@@ -303,7 +307,7 @@ int source_remote_kill(struct source *s)
 
 static int update(struct source *s, struct target *t)
 {
-	return stream_source_update(s->stream, t);
+	return remote_stream_update(s->stream, t);
 }
 
 static int wait_fd(struct source *s)
@@ -320,7 +324,7 @@ static void pause_process(struct source *s, pid_t pid)
 
 static struct losses losses_of(struct source *s, pid_t pid)
 {
-	return stream_source_losses(s->stream, pid);
+	return remote_stream_losses(s->stream, pid);
 }
 
 static void detach(struct source *s)
@@ -331,7 +335,7 @@ static void detach(struct source *s)
 
 static int describe(struct source *s, pid_t pid, struct target **out)
 {
-	return stream_source_target(s->stream, pid, out);
+	return remote_stream_target(s->stream, pid, out);
 }
 
 static u64 clock_over_there(struct source *s)
@@ -343,12 +347,12 @@ static u64 clock_over_there(struct source *s)
 /* When the stream began, which is before all of its events. */
 static u64 began_over_there(struct source *s)
 {
-	return stream_source_hello(s->stream)->mono_ns;
+	return remote_stream_hello(s->stream)->mono_ns;
 }
 
 static const char *backend(struct source *s)
 {
-	const char *name = stream_source_hello(s->stream)->backend;
+	const char *name = remote_stream_hello(s->stream)->backend;
 
 	return name[0] ? name : "remote";
 }

@@ -14,7 +14,8 @@ void source_remote_on_tuned(struct source *s, struct wire_view *v)
 {
 	s->is_refused = !wire_get_number(v, 1);
 	wire_get_text(v, s->tune_why, sizeof(s->tune_why));
-	s->is_tuned = true;
+	if (s->nr_unanswered)
+		s->nr_unanswered--;
 }
 
 static struct source_left_out *find(const struct source *s, pid_t pid)
@@ -63,7 +64,7 @@ u64 source_remote_left_out(struct source *s, pid_t pid)
 /* A program at its end waits for its verdict; without a connection nobody answers. */
 static bool is_tuned(const struct source *s)
 {
-	return s->is_tuned || s->is_at_mark || !s->is_started;
+	return !s->nr_unanswered || s->is_at_mark || !s->is_started;
 }
 
 static int fail(int err, const char *text, char *why, size_t size)
@@ -79,11 +80,13 @@ static int ask(struct source *s, const struct tuning *t, const struct sink *sink
 	int err;
 
 	wire_put_tune(&b, t);
-	s->is_tuned = s->is_refused = false;
+	s->is_refused = false;
 	err = source_remote_put(s, WIRE_TUNE, b.data, b.len);
-	if (!err)
-		err = source_remote_wait(s, sink, false, ANSWER_MS, is_tuned);
-	if (err || s->is_tuned)
+	if (err)
+		return err;
+	s->nr_unanswered++;
+	err = source_remote_wait(s, sink, false, ANSWER_MS, is_tuned);
+	if (err || (s->is_started && !s->nr_unanswered))
 		return err;
 	return s->is_at_mark ? -EBUSY : -ENOTCONN;
 }
@@ -100,9 +103,10 @@ int source_remote_tune(struct source *s, const struct tuning *t, const struct si
 		return fail(err, "the program is at its end", why, size);
 	if (err == -ENOTCONN || err == -ENODATA)
 		return fail(-ENOTCONN, "the connection was lost: not known whether it was done", why, size);
+	if (err == -ETIMEDOUT || err == -EINTR)
+		return fail(err, "the other side does not answer", why, size);
 	if (err)
-		return fail(err, err == -ETIMEDOUT ? "the other side does not answer" : strerror(-err), why,
-			    size);
+		return fail(err, strerror(-err), why, size);
 	if (s->is_refused)
 		return fail(-EOPNOTSUPP, s->tune_why[0] ? s->tune_why : "refused over there", why, size);
 	s->tuning = *t;

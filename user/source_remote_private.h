@@ -5,14 +5,14 @@
 #include "user/scan.h"
 #include "user/source_remote.h"
 #include "user/source_told.h"
-#include "user/stream_source.h"
+#include "user/remote_stream.h"
 #include "user/wire_chain.h"
 #include "user/wire_scan.h"
 
 struct source {
 	struct source_remote_options options;
 	struct remote_link *link;     /* owned */
-	struct stream_source *stream; /* owned */
+	struct remote_stream *stream; /* owned */
 	bool is_asked;		      /* WIRE_START is sent on this connection */
 	bool is_started;	      /* and answered */
 	bool was_started;	      /* on some connection */
@@ -24,10 +24,11 @@ struct source {
 	s64 clock_ns;		/* the other side's clock less ours */
 	u64 hello_ns, hello_id; /* the stream that was compared last, and whose it was */
 	char why[160];
+	u32 nr_notes; /* of the other side, that were shown */
 
 	/* Commands. */
 	struct tuning tuning; /* as it is over there, or will be when the connection is back */
-	bool is_tuned;	      /* answered */
+	u32 nr_unanswered;    /* WIRE_TUNE on this connection; more than one when waiting was given up */
 	bool is_refused;
 	char tune_why[160];
 	struct source_left_out {
@@ -42,6 +43,7 @@ struct source {
 	pid_t mark_pid;
 	bool is_scanning; /* between WIRE_SCAN and WIRE_SCANNED */
 	bool is_scanned;
+	bool is_given_up;  /* one was, and its frames may still come */
 	struct scan *scan; /* borrowed; gets verdicts */
 	struct wire_scan_at at;
 	struct scan_result result;
@@ -66,7 +68,7 @@ int source_remote_put(struct source *s, u8 kind, const void *data, size_t len) _
 
 /*
  * Take in what comes until @is_done says so. At a mark nothing, unless @is_past. 0, the scan's error, -ETIMEDOUT when
- * nothing comes for @silence_ms, or -errno.
+ * nothing comes for @silence_ms, -EINTR when it takes longer than a Ctrl-C has patience, or -errno.
  */
 int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
 		       bool (*is_done)(const struct source *s)) __must_check;

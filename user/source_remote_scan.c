@@ -2,6 +2,7 @@
 /* A leak scan over the wire, from the host's side. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "user/scan_remote.h"
 #include "user/source_remote_private.h"
 
-enum { WAIT_MS = 20, SILENCE_MS = 120000 };
+enum { WAIT_MS = 20, SILENCE_MS = 120000, PATIENCE_MS = 2000 };
 
 void source_remote_on_mark(struct source *s, struct wire_view *v)
 {
@@ -65,16 +66,34 @@ static int fail(struct source *s, struct source_scan *o, int err)
 {
 	s->is_scanning = false;
 	s->is_at_mark = false;
+	s->is_given_up = err == -EINTR || err == -ETIMEDOUT;
 	s->scan = NULL;
 	snprintf(o->why, sizeof(o->why), "scan given up: %.140s",
 		 s->scan_why[0] ? s->scan_why : strerror(-err));
 	return err;
 }
 
+/*
+ * A signal that control.c has still to read: somebody wants this to end, which has gone on since @began_ms. What is
+ * nearly done is finished.
+ */
+static bool is_called_off(u64 began_ms)
+{
+	static const int enders[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t pending;
+
+	if (clock_now_ms() - began_ms < PATIENCE_MS || sigpending(&pending))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(enders); i++)
+		if (sigismember(&pending, enders[i]) > 0)
+			return true;
+	return false;
+}
+
 int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
 		       bool (*is_done)(const struct source *s))
 {
-	u64 heard_ms = clock_now_ms();
+	u64 began_ms = clock_now_ms(), heard_ms = began_ms;
 
 	while (!is_done(s)) {
 		struct pollfd p = { .fd = remote_link_fd(s->link), .events = POLLIN };
@@ -82,6 +101,9 @@ int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, 
 
 		if (nr < 0)
 			return nr;
+		/* Who sends without end must not keep us. */
+		if (is_called_off(began_ms))
+			return -EINTR;
 		if (nr)
 			heard_ms = clock_now_ms();
 		else if (clock_now_ms() - heard_ms > silence_ms)
@@ -111,13 +133,32 @@ static bool is_scanned(const struct source *s)
 	return s->is_scanned;
 }
 
+/* Frames of a scan that was given up come before the answer to a command. */
+static int forget_scan(struct source *s, const struct source_scan *o)
+{
+	char why[160];
+	int err;
+
+	if (!s->is_given_up)
+		return 0;
+	err = source_remote_put(s, WIRE_SCAN_OVER, NULL, 0);
+	if (!err)
+		err = source_remote_tune(s, &s->tuning, o->sink, why, sizeof(why));
+	s->is_given_up = err != 0;
+	return err;
+}
+
 int source_remote_scan_begin(struct source *s, struct source_scan *o)
 {
 	u8 data[4];
 	struct wire_body b = { data, 0, sizeof(data), false };
 	bool is_exiting = source_remote_exiting(s) == o->pid;
-	int err = 0;
+	int err = is_exiting ? 0 : forget_scan(s, o);
 
+	if (err) {
+		s->scan_why[0] = '\0';
+		return fail(s, o, err);
+	}
 	s->is_scanning = true;
 	s->is_scanned = false;
 	s->scan_err = 0;
@@ -147,6 +188,7 @@ struct sending {
 static int send_body(struct sending *n)
 {
 	struct source *s = n->source;
+	u64 began_ms = clock_now_ms();
 	int err;
 
 	while ((err = source_remote_put(s, WIRE_BLOCKS, n->body.data, n->body.len)) == -ENOBUFS) {
@@ -156,6 +198,10 @@ static int send_body(struct sending *n)
 		err = source_remote_take(s, n->sink, false);
 		if (err < 0 || s->is_scanned)
 			return err < 0 ? err : s->scan_err;
+		if (is_called_off(began_ms))
+			return -EINTR;
+		if (clock_now_ms() - began_ms > SILENCE_MS)
+			return -ETIMEDOUT;
 	}
 	n->body.len = 0;
 	return err;

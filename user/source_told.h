@@ -25,7 +25,7 @@ struct source_scan {
 
 /* Of a source whose processes are not this machine's: only it knows them. Records name them first. */
 struct source_told_ops {
-	/* What is known of @pid, owned by the caller; update() brings it up to date. -ESRCH: nothing; -ENOMEM. */
+	/* What is known of @pid, owned by the caller; update() brings it up to date. -ESRCH: nothing; or -errno. */
 	int (*target)(struct source *s, pid_t pid, struct target **out);
 	u64 (*now_ns)(struct source *s);   /* the clock of its records, now */
 	u64 (*began_ns)(struct source *s); /* by it, a moment before the first of them */
@@ -44,8 +44,9 @@ struct source_told_ops {
 	void (*scan_over)(struct source *s);
 
 	/*
-	 * Go on as @t says; waits for the answer over there, up to 10 s. What was seen before has gone to @sink
-	 * then. 0, or -errno with the reason in @why. NULL: it takes no commands.
+	 * Go on as @t says; waits for the answer over there: 10 s if nothing comes, and 2 s if a signal wants us to
+	 * end. What was seen before has gone to @sink then. 0, or -errno with the reason in @why. NULL: it takes no
+	 * commands.
 	 */
 	int (*tune)(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
 		    size_t size);

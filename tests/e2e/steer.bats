@@ -262,6 +262,21 @@ disguised() {
 	same skews "$(of_function again_skews reachable.blocks)" 4
 }
 
+# asked_to_end PID: by another signal each time; true when it has ended
+asked_to_end() { kill -TERM "$1" 2>/dev/null; gone "$1"; }
+
+@test "steer: a server that does not answer for a verdict does not keep the console: a signal ends it (G4)" {
+	spinning
+	steered "$TARGET"
+	asking -q "unix:$WHEEL"
+	steer hold
+	echo scan >&"${CON[1]}"
+	steer_says scan
+	# Else for ever: that the server is there is all that is heard of it.
+	wait_for asked_to_end "$TAP"
+	untouched "$TARGET"
+}
+
 # root_of FUNCTION JQ: of the chain shown for the blocks that FUNCTION allocated
 root_of() {
 	jq -r --arg f "$1" "first(.processes[0].stacks[] | select(.frames[0].function == \$f and .why)) | .why | $2" "$report"

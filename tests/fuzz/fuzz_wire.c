@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "tests/fuzz/replay.h"
-#include "user/lib/crc32c.h"
-#include "user/stream_source.h"
-#include "user/stream_zstd.h"
+#include "tests/fuzz/stream_shape.h"
+#include "user/remote_stream.h"
 #include "user/wire_auth.h"
 #include "user/wire_chain.h"
 #include "user/wire_command.h"
@@ -14,82 +13,47 @@
 
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
-	struct stream_source *s = *(struct stream_source **)ctx;
+	struct remote_stream *s = *(struct remote_stream **)ctx;
 	struct target *t;
 
 	if (len < sizeof(*rec))
 		abort();
 	/* As a session does with a process that it hears of. */
-	if (rec->kind != EVENT_MAPS || stream_source_target(s, rec->pid, &t))
+	if (rec->kind != EVENT_MAPS || remote_stream_target(s, rec->pid, &t))
 		return 0;
-	if (stream_source_update(s, t) > 0)
+	if (remote_stream_update(s, t) > 0)
 		abort();
 	target_free(t);
 	return 0;
 }
 
-static u32 le32(const u8 *p)
-{
-	return p[0] | p[1] << 8 | p[2] << 16 | (u32)p[3] << 24;
-}
-
-static void put_sum(u8 *p, u32 sum)
-{
-	for (int i = 0; i < 4; i++)
-		p[i] = sum >> (8 * i);
-}
-
-/* Right checksums and numbers of chunks, or the search would never get behind them. */
-static void mend(u8 *data, size_t size)
-{
-	size_t at = STREAM_PREAMBLE_LEN;
-	u32 nr = 0;
-
-	if (size < STREAM_PREAMBLE_LEN)
-		return;
-	put_sum(data + 12, crc32c(0, data, 12));
-	while (size - at >= STREAM_HEADER_LEN) {
-		u32 len = le32(data + at + 4);
-
-		if (len > size - at - STREAM_HEADER_LEN)
-			len = size - at - STREAM_HEADER_LEN;
-		put_sum(data + at + 4, len);
-		put_sum(data + at + 12, nr++);
-		put_sum(data + at, crc32c(0, data + at + 4, STREAM_HEADER_LEN - 4 + len));
-		at += STREAM_HEADER_LEN + len;
-	}
-}
-
-static void mended(const uint8_t *data, size_t size, void (*then)(const uint8_t *data, size_t size))
-{
-	u8 *copy = malloc(size + 1);
-
-	if (!copy)
-		return;
-	memcpy(copy, data, size);
-	mend(copy, size);
-	then(copy, size);
-	free(copy);
-}
-
 static void stream(const uint8_t *data, size_t size)
 {
 	struct module_table *modules;
-	struct stream_source *s;
+	struct remote_stream *s;
 	struct sink sink = { &s, on_record };
 
 	if (module_table_new(&modules))
 		return;
-	if (!stream_source_new(&s, modules, &stream_zstd)) {
+	if (!remote_stream_new(&s, modules, &stream_zstd)) {
 		size_t half = size / 2;
 
-		if (!stream_source_feed(s, data, half, &sink)) {
-			stream_source_restart(s, size & 1);
-			(void)!stream_source_feed(s, data, size, &sink);
+		if (!remote_stream_feed(s, data, half, &sink)) {
+			remote_stream_restart(s, size & 1);
+			(void)!remote_stream_feed(s, data, size, &sink);
 		}
-		stream_source_free(s);
+		remote_stream_free(s);
 	}
 	module_table_free(modules);
+}
+
+/* The first byte says how the others become one. */
+static void shaped(const uint8_t *data, size_t size)
+{
+	static u8 bytes[4 * MAX_INPUT];
+
+	if (size && size <= MAX_INPUT)
+		stream(bytes, shape(bytes, data[0], data + 1, size - 1));
 }
 
 static void handshake(const uint8_t *data, size_t size, bool is_target)
@@ -178,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	switch (data[0] & 7) {
 	case 0:
-		mended(data + 1, size - 1, stream);
+		shaped(data + 1, size - 1);
 		break;
 	case 1:
 		handshake(data + 1, size - 1, true);

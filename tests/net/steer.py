@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A link with a wheel: steer.py LISTEN CONNECT passes frames on between connect and serve, and takes lines on stdin:
-"tune PAUSED DEPTH MIN MAX" becomes a command of the client's. Its answer is printed here and not passed on: "ok" or why not."""
+"tune PAUSED DEPTH MIN MAX" becomes a command of the client's. Its answer is printed here and not passed on: "ok" or why not.
+"hold": from now on the client hears nothing but that the server is there; "ok", and "scan" when it asks for a verdict."""
 import select
 import socket
 import struct
@@ -18,6 +19,7 @@ class Pipe:
     def __init__(self, to):
         self.to = to
         self.data = b""
+        self.shows_scans = self.is_held = False
 
     def feed(self, data):
         self.data += data
@@ -26,6 +28,10 @@ class Pipe:
             if len(self.data) < 8 + length:
                 return
             body, self.data = self.data[8:8 + length], self.data[8 + length:]
+            if self.shows_scans and kind == 22:
+                print("scan", flush=True)
+            if self.is_held and kind != 21:
+                continue
             if kind == 71:
                 print("ok" if body[0] else body[1:].decode(errors="replace"), flush=True)
             else:
@@ -45,7 +51,10 @@ def main():
         for s in select.select([client, server, sys.stdin], [], [])[0]:
             if s is sys.stdin:
                 words = sys.stdin.readline().split()
-                if words:
+                if words == ["hold"]:
+                    pipes[server].is_held = pipes[client].shows_scans = True
+                    print("ok", flush=True)
+                elif words:
                     paused, depth, least, most = map(int, words[1:])
                     # Between two frames: the client's pipe passes on whole ones.
                     server.sendall(frame(17, struct.pack("<BBQQ", paused, depth, least, most)))

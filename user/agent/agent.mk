@@ -11,8 +11,8 @@ AGENT_O    := $(O)/agent-$(AGENT_CPU)
 # What belongs to the machine where the names are: options.h, is_left_out.
 AGENT_LESS := user/cmd_connect.c user/cmd_report.c user/cmd_diff.c user/session_replay.c \
               user/cmd_console.c $(wildcard user/console*.c user/source_replay*.c user/diff*.c) \
-              user/source_remote.c user/source_remote_scan.c user/source_stream.c \
-              user/source_stream_scan.c user/remote_link.c user/remote_ssh.c user/lib/json_read.c \
+              user/source_remote.c user/source_remote_scan.c user/source_recording.c \
+              user/source_recording_scan.c user/remote_link.c user/remote_ssh.c user/lib/json_read.c \
               user/suppress.c user/suppress_parse.c user/leaks_suppress.c
 # What needs a library has its stand-in in user/agent/; x86 has a decoder with Zydis, for which there is none.
 AGENT_OUT  := user/main.c user/programs.c user/source_bpf.c user/unwind_tables.c user/caps_bpf.c user/caps_trial.c \

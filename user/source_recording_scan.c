@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From the records of a leak scan to struct leaks: what says stack and function there are rows of the books here. */
-#include "user/source_stream_scan.h"
+#include "user/source_recording_scan.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Leak verdicts as they come in with a stream, record by record. For source_stream.c. */
+/* Leak verdicts as they come in with a stream, record by record. For source_recording.c. */
 #pragma once
 
 #include "user/leaks.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the records of a stream to what a session is told; numbers of the stream become those of this heaptap. */
-#include "user/stream_source.h"
+/* From the stream of a connection to what a session is told: its numbers become those of this heaptap. */
+#include "user/remote_stream.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,14 +9,19 @@
 
 #include "user/allocator.h"
 #include "user/lib/cleanup.h"
+#include "user/stream_losses.h"
 
 enum {
 	MAX_PROCESSES = 1024,
 	MAX_MAPPINGS = 65536,
 	MAX_ALLOCATORS = 256,
 	MAX_MODULES = 16384,
-	MAX_TOTAL = 1 << 20
+	MAX_TOTAL = 1 << 20,
+	TARGET_COST = 16384, /* bytes that a process takes in a session, with its first books */
 };
+
+/* Bytes of all processes and images that a session was told of, whatever came of them. */
+static const u64 MAX_TARGET_BYTES = 128 << 20;
 
 /* What the stream says of a process. */
 struct process {
@@ -29,11 +34,11 @@ struct process {
 	bool has_gap;		      /* nobody knows what was missed before this stream */
 };
 
-struct stream_source {
+struct remote_stream {
 	struct module_table *modules; /* borrowed */
 	struct stream_reader *reader; /* owned */
 	const struct sink *sink;      /* during feed */
-	struct stream_source_hello hello;
+	struct remote_stream_hello hello;
 	struct process **processes; /* owned, and each of them */
 	size_t nr_processes;
 	struct process *latest;
@@ -44,9 +49,10 @@ struct stream_source {
 	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
 	u64 last_ns;
 	u64 nr_breaks; /* streams that did not continue the one before */
+	u64 target_bytes;
 };
 
-static struct process *find(const struct stream_source *s, u32 pid)
+static struct process *find(const struct remote_stream *s, u32 pid)
 {
 	for (size_t i = s->nr_processes; i-- > 0;)
 		if ((u32)s->processes[i]->target.pid == pid)
@@ -54,20 +60,20 @@ static struct process *find(const struct stream_source *s, u32 pid)
 	return NULL;
 }
 
-static int pass(const struct stream_source *s, const void *rec, size_t len)
+static int pass(const struct remote_stream *s, const void *rec, size_t len)
 {
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
 /* A record that says no more than that something has changed. */
-static int note(const struct stream_source *s, u8 kind, u8 flags, u32 pid)
+static int note(const struct remote_stream *s, u8 kind, u8 flags, u32 pid)
 {
 	const struct process_event ev = { .h = { .kind = kind, .flags = flags, .pid = pid, .tid = pid } };
 
 	return pass(s, &ev, sizeof(ev));
 }
 
-static int on_hello(struct stream_source *s, const void *rec)
+static int on_hello(struct remote_stream *s, const void *rec)
 {
 	const struct stream_hello *hello = rec;
 
@@ -89,7 +95,7 @@ static bool is_name(const char *name)
 		       len;
 }
 
-static int on_function(struct stream_source *s, const void *rec)
+static int on_function(struct remote_stream *s, const void *rec)
 {
 	const struct stream_function *f = rec;
 	struct alloc_fn row = { .symbol = f->symbol, .name = f->name };
@@ -123,7 +129,7 @@ static void process_free(struct process *p)
 	free(p);
 }
 
-static int add_process(struct stream_source *s, u32 pid, struct process **out)
+static int add_process(struct remote_stream *s, u32 pid, struct process **out)
 {
 	struct process **list;
 	struct process *p;
@@ -143,16 +149,18 @@ static int add_process(struct stream_source *s, u32 pid, struct process **out)
 	return 0;
 }
 
-static int on_process(struct stream_source *s, const void *rec)
+static int on_process(struct remote_stream *s, const void *rec)
 {
 	const struct stream_process *in = rec;
 	struct process *p = find(s, in->pid);
 	const char *exe = in->exe ? in->exe : "";
-	char *copy;
+	auto_free char *copy = strdup(exe);
 	int err = 0;
 
 	if (!in->pid || in->pid > INT32_MAX)
 		return -EPROTO;
+	if (!copy)
+		return -ENOMEM;
 	/* It may have become another program while nobody listened. */
 	if (p && !p->is_replaced && (p->target.start_time != in->start_time || strcmp(p->target.exe, exe)))
 		err = note(s, EVENT_EXEC, 0, in->pid);
@@ -160,12 +168,9 @@ static int on_process(struct stream_source *s, const void *rec)
 		err = add_process(s, in->pid, &p);
 	if (err)
 		return err;
-	copy = strdup(exe);
-	if (!copy)
-		return -ENOMEM;
 	p->is_replaced = false;
 	free(p->target.exe);
-	p->target.exe = copy;
+	p->target.exe = take_ptr(copy);
 	p->target.nr_allocators = 0;
 	p->target.start_time = in->start_time;
 	p->target.is_started = in->flags & STREAM_STARTED;
@@ -181,7 +186,7 @@ static int on_process(struct stream_source *s, const void *rec)
 }
 
 /* The same file may have come in an earlier stream. */
-static struct module *find_module(const struct stream_source *s, const struct stream_module *in,
+static struct module *find_module(const struct remote_stream *s, const struct stream_module *in,
 				  const char *path)
 {
 	for (u32 id = module_count(s->modules); id > 0; id--) {
@@ -194,16 +199,17 @@ static struct module *find_module(const struct stream_source *s, const struct st
 	return NULL;
 }
 
-static int on_module(struct stream_source *s, const void *rec)
+static int on_module(struct remote_stream *s, const void *rec)
 {
 	const struct stream_module *in = rec;
 	const char *path = in->path ? in->path : "";
 	struct module **numbered, *m;
 	int err;
 
-	if (s->nr_numbered == MAX_MODULES)
-		return -E2BIG;
 	m = find_module(s, in, path);
+	/* All streams of a connection that breaks again and again have no more than one. */
+	if (s->nr_numbered == MAX_MODULES || (!m && module_count(s->modules) >= MAX_MODULES))
+		return -E2BIG;
 	if (!m) {
 		err = module_add(s->modules, path, in->build_id, in->build_id_len, &m);
 		if (err)
@@ -221,7 +227,7 @@ static int on_module(struct stream_source *s, const void *rec)
 }
 
 /* All mappings have come. */
-static int finish_maps(struct stream_source *s)
+static int finish_maps(struct remote_stream *s)
 {
 	struct process *p = s->mapped;
 	u32 epoch = p->target.maps.epoch;
@@ -236,7 +242,7 @@ static int finish_maps(struct stream_source *s)
 	return note(s, EVENT_MAPS, 0, p->target.pid);
 }
 
-static int on_maps(struct stream_source *s, const void *rec)
+static int on_maps(struct remote_stream *s, const void *rec)
 {
 	const struct stream_maps *in = rec;
 	struct process *p = find(s, in->pid);
@@ -252,7 +258,7 @@ static int on_maps(struct stream_source *s, const void *rec)
 	return in->nr ? 0 : finish_maps(s);
 }
 
-static int on_mapping(struct stream_source *s, const void *rec)
+static int on_mapping(struct remote_stream *s, const void *rec)
 {
 	const struct stream_mapping *in = rec;
 	struct mapping_list *list = s->mapped ? &s->mapped->next : NULL;
@@ -281,7 +287,7 @@ static const char *allocator_kind(const char *kind)
 	return "other";
 }
 
-static int on_allocator(struct stream_source *s, const void *rec)
+static int on_allocator(struct remote_stream *s, const void *rec)
 {
 	const struct stream_allocator *in = rec;
 	struct process *p = find(s, in->pid);
@@ -293,7 +299,7 @@ static int on_allocator(struct stream_source *s, const void *rec)
 	return err ? err : note(s, EVENT_MAPS, 0, in->pid);
 }
 
-static int on_life(struct stream_source *s, const void *rec)
+static int on_life(struct remote_stream *s, const void *rec)
 {
 	const struct process_event *ev = rec;
 	struct process *p = find(s, ev->h.pid);
@@ -303,20 +309,14 @@ static int on_life(struct stream_source *s, const void *rec)
 	return pass(s, ev, sizeof(*ev));
 }
 
-static int on_losses(struct stream_source *s, const void *rec)
+static int on_losses(struct remote_stream *s, const void *rec)
 {
 	const struct stream_losses *in = rec;
 	struct process *p = find(s, in->pid);
 
 	if (!p)
 		return -EPROTO;
-	p->losses = (struct losses){ .allocs = in->allocs,
-				     .frees = in->frees,
-				     .stacks = in->stacks,
-				     .other = in->other,
-				     .abandoned = in->abandoned,
-				     .unfollowed = in->unfollowed,
-				     .sharers = in->sharers };
+	p->losses = stream_losses_take(in);
 	p->losses.allocs += p->before.allocs;
 	p->losses.frees += p->before.frees;
 	p->losses.stacks += p->before.stacks;
@@ -328,7 +328,7 @@ static int on_losses(struct stream_source *s, const void *rec)
 }
 
 /* Ids of a stream that continues no other must not be those of one before it: mappings may have changed. */
-static u64 stack_id(const struct stream_source *s, u64 id)
+static u64 stack_id(const struct remote_stream *s, u64 id)
 {
 	if (id < STACK_FIRST_ID || !s->nr_breaks)
 		return id;
@@ -336,7 +336,7 @@ static u64 stack_id(const struct stream_source *s, u64 id)
 	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
 }
 
-static int on_stack(struct stream_source *s, const void *rec)
+static int on_stack(struct remote_stream *s, const void *rec)
 {
 	struct stack_event ev = *(const struct stack_event *)rec;
 
@@ -344,7 +344,7 @@ static int on_stack(struct stream_source *s, const void *rec)
 	return pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
 }
 
-static int on_event(struct stream_source *s, const void *rec)
+static int on_event(struct remote_stream *s, const void *rec)
 {
 	struct heap_event ev = *(const struct heap_event *)rec;
 	bool is_end = ev.h.kind == EVENT_REALLOC_END;
@@ -363,17 +363,17 @@ static int on_event(struct stream_source *s, const void *rec)
 	return pass(s, &ev, sizeof(ev));
 }
 
-static int (*const takers[])(struct stream_source *s, const void *rec) = {
-	[STREAM_HELLO] = on_hello,	   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
-	[STREAM_MODULE] = on_module,	   [STREAM_MAPS] = on_maps,	    [STREAM_MAPPING] = on_mapping,
-	[STREAM_EXEC] = on_life,	   [STREAM_FORK] = on_life,	    [STREAM_EXIT] = on_life,
-	[STREAM_LOSSES] = on_losses,	   [STREAM_STACK] = on_stack,	    [STREAM_EVENT] = on_event,
-	[STREAM_ALLOCATOR] = on_allocator,
+/* No server follows children: a fork is not taken. */
+static int (*const takers[])(struct remote_stream *s, const void *rec) = {
+	[STREAM_HELLO] = on_hello,   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
+	[STREAM_MODULE] = on_module, [STREAM_MAPS] = on_maps,	      [STREAM_MAPPING] = on_mapping,
+	[STREAM_EXEC] = on_life,     [STREAM_EXIT] = on_life,	      [STREAM_LOSSES] = on_losses,
+	[STREAM_STACK] = on_stack,   [STREAM_EVENT] = on_event,	      [STREAM_ALLOCATOR] = on_allocator,
 };
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
-	struct stream_source *s = ctx;
+	struct remote_stream *s = ctx;
 
 	if ((size_t)kind >= ARRAY_SIZE(takers) || !takers[kind])
 		return 0;
@@ -382,10 +382,10 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 	return takers[kind](s, rec);
 }
 
-int stream_source_new(struct stream_source **out, struct module_table *modules,
+int remote_stream_new(struct remote_stream **out, struct module_table *modules,
 		      const struct stream_codec *codec)
 {
-	struct stream_source *s = calloc(1, sizeof(*s));
+	struct remote_stream *s = calloc(1, sizeof(*s));
 	const struct stream_handler handler = { .ctx = s, .record = on_record };
 	int err;
 
@@ -402,7 +402,7 @@ int stream_source_new(struct stream_source **out, struct module_table *modules,
 	return 0;
 }
 
-void stream_source_free(struct stream_source *s)
+void remote_stream_free(struct remote_stream *s)
 {
 	if (!s)
 		return;
@@ -414,7 +414,7 @@ void stream_source_free(struct stream_source *s)
 	free(s);
 }
 
-void stream_source_restart(struct stream_source *s, bool is_continued)
+void remote_stream_restart(struct remote_stream *s, bool is_continued)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		s->processes[i]->has_gap |= !is_continued;
@@ -429,34 +429,37 @@ void stream_source_restart(struct stream_source *s, bool is_continued)
 	s->mapped = NULL;
 }
 
-int stream_source_feed(struct stream_source *s, const void *data, size_t len, const struct sink *sink)
+int remote_stream_feed(struct remote_stream *s, const void *data, size_t len, const struct sink *sink)
 {
 	s->sink = sink;
 	return stream_feed(s->reader, data, len);
 }
 
-const char *stream_source_why(const struct stream_source *s)
+const char *remote_stream_why(const struct remote_stream *s)
 {
 	return stream_why(s->reader);
 }
 
-u64 stream_source_last_ns(const struct stream_source *s)
+u64 remote_stream_last_ns(const struct remote_stream *s)
 {
 	return s->last_ns;
 }
 
-bool stream_source_is_over(const struct stream_source *s)
+bool remote_stream_is_over(const struct remote_stream *s)
 {
 	return stream_is_over(s->reader);
 }
 
-int stream_source_target(const struct stream_source *s, pid_t pid, struct target **out)
+int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out)
 {
 	const struct process *p = find(s, pid);
 	int err;
 
 	if (!p)
 		return -ESRCH;
+	s->target_bytes += TARGET_COST + p->target.maps.nr * sizeof(*p->target.maps.maps);
+	if (s->target_bytes > MAX_TARGET_BYTES)
+		return -E2BIG;
 	err = target_copy(out, &p->target);
 	for (size_t i = 0; i < p->target.nr_allocators && !err; i++) {
 		const struct target_allocator *a = &p->target.allocators[i];
@@ -468,7 +471,7 @@ int stream_source_target(const struct stream_source *s, pid_t pid, struct target
 	return err;
 }
 
-int stream_source_update(const struct stream_source *s, struct target *t)
+int remote_stream_update(const struct remote_stream *s, struct target *t)
 {
 	const struct process *p = find(s, t->pid);
 	struct mapping *maps;
@@ -492,19 +495,19 @@ int stream_source_update(const struct stream_source *s, struct target *t)
 	return 1;
 }
 
-struct losses stream_source_losses(const struct stream_source *s, pid_t pid)
+struct losses remote_stream_losses(const struct remote_stream *s, pid_t pid)
 {
 	const struct process *p = find(s, pid);
 
 	return p ? p->losses : (struct losses){ 0 };
 }
 
-const struct stream_source_hello *stream_source_hello(const struct stream_source *s)
+const struct remote_stream_hello *remote_stream_hello(const struct remote_stream *s)
 {
 	return &s->hello;
 }
 
-bool stream_source_count(const struct stream_source *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees)
+bool remote_stream_count(const struct remote_stream *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees)
 {
 	if (i >= s->nr_processes)
 		return false;

@@ -10,14 +10,14 @@
 #include <cmocka.h>
 
 #include "user/allocator.h"
-#include "user/stream_source.h"
+#include "user/remote_stream.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_SEEN = 256 };
 
 /* A stream being written, and what came of it. */
 struct world {
 	struct stream_writer *writer;
-	struct stream_source *source;
+	struct remote_stream *source;
 	struct module_table *modules;
 	u8 bytes[MAX_BYTES];
 	size_t len;
@@ -64,7 +64,7 @@ static int begin(void **state)
 	assert_non_null(w);
 	assert_int_equal(module_table_new(&w->modules), 0);
 	assert_int_equal(stream_writer_new(&w->writer, &o), 0);
-	assert_int_equal(stream_source_new(&w->source, w->modules, NULL), 0);
+	assert_int_equal(remote_stream_new(&w->source, w->modules, NULL), 0);
 	write_hello(w);
 	*state = w;
 	return 0;
@@ -75,7 +75,7 @@ static int end(void **state)
 	struct world *w = *state;
 
 	stream_writer_free(w->writer);
-	stream_source_free(w->source);
+	remote_stream_free(w->source);
 	module_table_free(w->modules);
 	free(w);
 	return 0;
@@ -142,7 +142,7 @@ static int feed(struct world *w)
 	int err;
 
 	assert_int_equal(stream_flush(w->writer), 0);
-	err = stream_source_feed(w->source, w->bytes, w->len, &sink);
+	err = remote_stream_feed(w->source, w->bytes, w->len, &sink);
 	w->len = 0;
 	return err;
 }
@@ -173,29 +173,29 @@ static void in_order(void **state)
 	saw(w, 1, EVENT_LOSSES, EVENT_TAINT);
 	saw(w, 2, EVENT_ALLOC, 0);
 	assert_string_equal(alloc_fn(w->seen[2].h.fn)->symbol, "malloc");
-	assert_int_equal(stream_source_losses(w->source, 9).frees, 2);
-	assert_int_equal(stream_source_target(w->source, 9, &t), 0);
+	assert_int_equal(remote_stream_losses(w->source, 9).frees, 2);
+	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
 	assert_true(t->is_started && t->is_32bit && t->pidfd < 0);
 	assert_string_equal(t->exe, "/bin/x");
 	assert_int_equal(t->maps.nr, 1);
 	assert_string_equal(t->maps.maps[0].module->path, "/lib/x.so");
 	assert_int_equal(t->maps.maps[0].module->fd, -1);
-	assert_int_equal(stream_source_update(w->source, t), 0);
+	assert_int_equal(remote_stream_update(w->source, t), 0);
 	write_maps(w, 0x20000);
 	assert_int_equal(feed(w), 0);
-	assert_int_equal(stream_source_update(w->source, t), 1);
+	assert_int_equal(remote_stream_update(w->source, t), 1);
 	assert_int_equal(t->maps.maps[0].start, 0x20000);
 	target_free(t);
-	assert_true(stream_source_count(w->source, 0, &pid, &allocs, &frees));
+	assert_true(remote_stream_count(w->source, 0, &pid, &allocs, &frees));
 	assert_int_equal(allocs, 1);
-	assert_false(stream_source_count(w->source, 1, &pid, &allocs, &frees));
-	assert_int_equal(stream_source_target(w->source, 10, &t), -ESRCH);
+	assert_false(remote_stream_count(w->source, 1, &pid, &allocs, &frees));
+	assert_int_equal(remote_stream_target(w->source, 10, &t), -ESRCH);
 }
 
 static void restart(struct world *w, bool is_continued)
 {
 	stream_writer_restart(w->writer);
-	stream_source_restart(w->source, is_continued);
+	remote_stream_restart(w->source, is_continued);
 	w->nr_seen = 0;
 	write_hello(w);
 }
@@ -213,8 +213,8 @@ static void continued(void **state)
 	write_losses(w, 10, 0, STREAM_GAPS);
 	assert_int_equal(feed(w), 0);
 	assert_int_equal(w->nr_seen, 1);
-	assert_int_equal(stream_source_losses(w->source, 9).allocs, 10);
-	assert_int_equal(stream_source_losses(w->source, 9).other, 0);
+	assert_int_equal(remote_stream_losses(w->source, 9).allocs, 10);
+	assert_int_equal(remote_stream_losses(w->source, 9).other, 0);
 }
 
 /* It does not: one more loss, all is unsure, and its numbers begin at 0 again. */
@@ -229,12 +229,12 @@ static void anew(void **state)
 	write_process(w, 5, "/bin/x");
 	assert_int_equal(feed(w), 0);
 	saw(w, 0, EVENT_LOSSES, EVENT_TAINT);
-	assert_int_equal(stream_source_losses(w->source, 9).allocs, 3);
-	assert_int_equal(stream_source_losses(w->source, 9).other, 1);
+	assert_int_equal(remote_stream_losses(w->source, 9).allocs, 3);
+	assert_int_equal(remote_stream_losses(w->source, 9).other, 1);
 	write_losses(w, 2, 0, 0);
 	assert_int_equal(feed(w), 0);
-	assert_int_equal(stream_source_losses(w->source, 9).allocs, 5);
-	assert_int_equal(stream_source_losses(w->source, 9).other, 1);
+	assert_int_equal(remote_stream_losses(w->source, 9).allocs, 5);
+	assert_int_equal(remote_stream_losses(w->source, 9).other, 1);
 }
 
 /* An exec that was seen is told once, one that was missed is noticed. */
@@ -272,7 +272,7 @@ static void names_from_outside(void **state)
 	write_rec(w, STREAM_ALLOCATOR, &a);
 	assert_int_equal(feed(w), 0);
 	assert_int_equal(alloc_fn_count(), nr);
-	assert_int_equal(stream_source_target(w->source, 9, &t), 0);
+	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
 	assert_string_equal(t->allocators[0].kind, "other");
 	target_free(t);
 }
@@ -280,7 +280,7 @@ static void names_from_outside(void **state)
 static void refuses(struct world *w)
 {
 	assert_int_not_equal(feed(w), 0);
-	assert_true(strlen(stream_source_why(w->source)) > 0);
+	assert_true(strlen(remote_stream_why(w->source)) > 0);
 }
 
 static void overlapping_mappings(void **state)
@@ -345,6 +345,57 @@ static void too_many_processes(void **state)
 	refuses(w);
 }
 
+/* A process that becomes another program again and again: a session keeps each of them. */
+static void too_many_programs(void **state)
+{
+	struct world *w = *state;
+	struct target *t;
+	int nr = 0, err;
+
+	write_process(w, 5, "/bin/x");
+	write_module(w, "/lib/x.so");
+	write_maps(w, 0x10000);
+	assert_int_equal(feed(w), 0);
+	while (!(err = remote_stream_target(w->source, 9, &t)) && nr < 100000) {
+		target_free(t);
+		nr++;
+	}
+	assert_int_equal(err, -E2BIG);
+	assert_in_range(nr, 5000, 10000);
+}
+
+/* Each stream has few enough, all of them have not. */
+static void too_many_modules(void **state)
+{
+	struct world *w = *state;
+	struct stream_module m = { .path = "/lib/x.so" };
+	int err = 0;
+
+	for (int round = 0; round < 4 && !err; round++) {
+		if (round)
+			restart(w, true);
+		for (m.module = 1; m.module <= 5000; m.module++) {
+			m.ino++;
+			write_rec(w, STREAM_MODULE, &m);
+		}
+		err = feed(w);
+	}
+	assert_int_equal(err, -E2BIG);
+	assert_true(module_count(w->modules) <= 16384);
+}
+
+/* No server follows children, and each would have a copy of its parent's books. */
+static void children_are_not_taken(void **state)
+{
+	struct process_event fork = { .h = { .kind = EVENT_FORK, .pid = 9, .tid = 9 }, .child_pid = 10 };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_FORK, &fork);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +409,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(mappings_of_nobody, begin, end),
 		cmocka_unit_test_setup_teardown(broken_off_in_mappings, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_processes, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_programs, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_modules, begin, end),
+		cmocka_unit_test_setup_teardown(children_are_not_taken, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the records of a stream to the processes, books and verdicts of a session. */
-#include "user/source_stream.h"
+/* From the stream of a recording to processes, books and verdicts of a session. Of a connection: remote_stream.c. */
+#include "user/source_recording.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,9 @@
 #include "user/lib/log.h"
 #include "user/session_private.h"
 #include "user/session_span.h"
-#include "user/source_stream_scan.h"
+#include "user/source_recording_scan.h"
 #include "user/stacks.h"
+#include "user/stream_losses.h"
 #include "user/stream_read.h"
 #include "user/stream_zstd.h"
 
@@ -279,17 +280,6 @@ static int on_thread(struct source *src, const void *rec)
 	return 0;
 }
 
-static int on_life(struct source *src, const void *rec)
-{
-	const struct process_event *ev = rec;
-	int err = charge(src, ev->h.kind == EVENT_EXIT ? 0 : PROCESS_COST);
-
-	src->last_ns = ev->time_ns;
-	if (!err && src->session->nr_processes >= MAX_PROCESSES)
-		err = refuse(src, "too many processes");
-	return err ? err : session_enter(src->session, &ev->h, sizeof(*ev));
-}
-
 static int on_losses(struct source *src, const void *rec)
 {
 	const struct stream_losses *l = rec;
@@ -297,13 +287,7 @@ static int on_losses(struct source *src, const void *rec)
 
 	if (!p)
 		return refuse(src, "losses of a process that is not there");
-	p->stated = (struct losses){ .allocs = l->allocs,
-				     .frees = l->frees,
-				     .stacks = l->stacks,
-				     .other = l->other,
-				     .abandoned = l->abandoned,
-				     .unfollowed = l->unfollowed,
-				     .sharers = l->sharers };
+	p->stated = stream_losses_take(l);
 	if (l->flags & STREAM_GAPS)
 		session_expect_gaps(src->session, p);
 	if (l->flags & STREAM_TAINT)
@@ -355,6 +339,20 @@ static int check_memory(struct source *src)
 	snprintf(src->why, sizeof(src->why), "its books need more than %s of memory: see --max-memory",
 		 human_bytes(allowed).text);
 	return -ENOMEM;
+}
+
+static int on_life(struct source *src, const void *rec)
+{
+	const struct process_event *ev = rec;
+	int err = charge(src, ev->h.kind == EVENT_EXIT ? 0 : PROCESS_COST);
+
+	src->last_ns = ev->time_ns;
+	if (!err && src->session->nr_processes >= MAX_PROCESSES)
+		err = refuse(src, "too many processes");
+	if (!err)
+		err = session_enter(src->session, &ev->h, sizeof(*ev));
+	/* A child has a copy of its parent's books: few bytes for much. */
+	return err || ev->h.kind != EVENT_FORK ? err : check_memory(src);
 }
 
 static int on_event(struct source *src, const void *rec)
@@ -445,7 +443,7 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 	return takers[kind] ? takers[kind](ctx, rec) : 0;
 }
 
-int source_stream_new(struct source **out, struct session *s, u64 max_memory)
+int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 {
 	struct source *src = calloc(1, sizeof(*src));
 	const struct stream_handler handler = { .ctx = src, .record = on_record };
@@ -464,13 +462,13 @@ int source_stream_new(struct source **out, struct session *s, u64 max_memory)
 	return 0;
 }
 
-int source_stream_feed(struct source *src, const void *data, size_t len)
+int source_recording_feed(struct source *src, const void *data, size_t len)
 {
 	src->nr_bytes += len;
 	return stream_feed(src->reader, data, len);
 }
 
-int source_stream_finish(struct source *src)
+int source_recording_finish(struct source *src)
 {
 	struct session *s = src->session;
 	int err = stream_finish(src->reader);
@@ -481,22 +479,22 @@ int source_stream_finish(struct source *src)
 	return err;
 }
 
-const char *source_stream_why(const struct source *src)
+const char *source_recording_why(const struct source *src)
 {
 	return src->why[0] ? src->why : stream_why(src->reader);
 }
 
-const char *source_stream_backend(const struct source *src)
+const char *source_recording_backend(const struct source *src)
 {
 	return src->backend;
 }
 
-const char *source_stream_machine(const struct source *src)
+const char *source_recording_machine(const struct source *src)
 {
 	return src->machine;
 }
 
-struct stream_progress source_stream_progress(const struct source *src)
+struct stream_progress source_recording_progress(const struct source *src)
 {
 	return stream_progress(src->reader);
 }
@@ -553,7 +551,7 @@ static void free_source(struct source *src)
 	free(src);
 }
 
-const struct source_ops source_stream = {
+const struct source_ops source_recording = {
 	.name = "replay",
 	.update = update,
 	.wait_fd = wait_fd,
