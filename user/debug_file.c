@@ -18,6 +18,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/mapped_file.h"
+#include "user/symbol_server.h"
 
 #define CHECKSUM_MAX (1ULL << 30) /* bytes of a file that a checksum is worth */
 #define UNPACKED_MAX (1ULL << 30) /* bytes of all compressed sections together, unpacked */
@@ -230,6 +231,29 @@ static int try_kept(const struct proof *proof, int *fd)
 	return *fd < 0 ? -errno : admit(proof->search, fd);
 }
 
+/* What @before says, or what a server gives: only the build ID proves that. */
+static int try_server(struct debug_search *s, const struct proof *proof, enum symbol_server_file kind,
+		      int before, int *fd)
+{
+	const struct module *m = proof->module;
+	auto_close int file_fd = -1;
+	struct image image;
+	int err;
+
+	if (!s->server || !m->build_id_len || !before)
+		return before;
+	err = symbol_server_fetch(s->server, kind, m->build_id, m->build_id_len, m->path, &file_fd);
+	if (!err)
+		err = image_read_file(&image, file_fd);
+	if (!err && !is_proved(file_fd, &image, proof))
+		err = -ESTALE;
+	if (!err) {
+		*fd = take_fd(file_fd);
+		err = admit(s, fd);
+	}
+	return both(before, err);
+}
+
 int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd)
 {
 	struct proof proof = { .search = s, .module = m };
@@ -239,13 +263,10 @@ int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd
 		err = try_sysroot(s, &proof, fd);
 	if (err)
 		err = both(err, try_kept(&proof, fd));
-	if (err == -ENOENT || err == -ESTALE) {
-		if (s->is_remote || m->is_deleted || m->path[0] != '/')
-			return err;
+	if ((err == -ENOENT || err == -ESTALE) && !s->is_remote && !m->is_deleted && m->path[0] == '/')
 		err = both(err,
 			   try_file(m->root[0] ? m->root : "/", m->root[0] != '\0', m->path, &proof, fd));
-	}
-	return err;
+	return try_server(s, &proof, SYMBOL_SERVER_BINARY, err, fd);
 }
 
 /* One place to look for a separate file: a format of the folder of the module and the name of the link. */
@@ -324,5 +345,5 @@ int debug_file_open_debug(struct debug_search *s, const struct module *m, const 
 	/* A link is a file name; one with folders in it would choose where we look. */
 	if (err && link && *link && strlen(link) < NAME_MAX && !strchr(link, '/'))
 		err = try_link(s, &proof, link, fd);
-	return err;
+	return try_server(s, &proof, SYMBOL_SERVER_DEBUG, err, fd);
 }

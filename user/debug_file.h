@@ -4,12 +4,15 @@
 
 #include "user/module.h"
 
+struct symbol_server;
+
 /* Where to look, and how much that may cost. Strings are borrowed. */
 struct debug_search {
-	const char *sysroot;	/* NULL = none; paths under it stay under it, whatever links say */
-	const char *debug_path; /* NULL = none */
-	bool is_remote;		/* paths of modules are another machine's: open none here */
-	u64 copy_budget;	/* bytes that copies in memory may still take, all files together */
+	struct symbol_server *server; /* owned by who has this; asked last; NULL = not at all */
+	const char *sysroot;	      /* NULL = none; paths under it stay under it, whatever links say */
+	const char *debug_path;	      /* NULL = none */
+	bool is_remote;		      /* paths of modules are another machine's: open none here */
+	u64 copy_budget;	      /* bytes that copies in memory may still take, all files together */
 };
 
 /*

@@ -248,6 +248,11 @@ const struct option_row option_rows[] = {
 	  .help = "where to look for the target's binaries first" },
 	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT) | IN(DIFF),
 	  .help = "where to look for separate debug files first" },
+	{ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod), .commands = WATCHING | IN(REPORT) | IN(DIFF),
+	  .is_left_out = true,
+	  .help = "fetch files with names that are not here from the servers in DEBUGINFOD_URLS, which get "
+		  "their "
+		  "build IDs" },
 	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
 	  .is_only_typed = true,
 	  .help = "wait there for the other side: unix:/path, or tcp://number:port with a token (serve: a "

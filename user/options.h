@@ -84,7 +84,7 @@ struct options {
 	const char *listen, *to, *token_file;
 	bool is_program; /* the arguments came behind -- */
 	bool thin;	 /* connect: the other side sends no allocations outside min_size, max_size */
-	bool wait, use_stdio, allow_kill, want_kill, announce, discover;
+	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
 	bool quiet, verbose, want_help, want_version;
 	u32 color; /* enum option_color */
 

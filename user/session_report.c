@@ -28,7 +28,8 @@ static struct report_allocator *list_allocators(const struct target *t)
 
 int session_make_symbolizer(struct session *s)
 {
-	struct symbolizer_options so = { s->options->sysroot, s->options->debug_path };
+	struct symbolizer_options so = { s->options->sysroot, s->options->debug_path,
+					 s->options->debuginfod };
 
 	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &so);
 }

@@ -15,6 +15,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
 #include "user/lib/log.h"
+#include "user/symbol_server.h"
 
 enum { BLOCK_SIZE = 64 << 10 };
 
@@ -94,7 +95,7 @@ static int find_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf
 	return fd;
 }
 
-/* Never the library's standard callbacks: they may ask servers. */
+/* Never the library's standard callbacks: they may ask servers without being asked to. */
 static const Dwfl_Callbacks callbacks = {
 	.find_elf = find_elf,
 	.find_debuginfo = find_debuginfo,
@@ -105,6 +106,7 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 		   const struct symbolizer_options *options)
 {
 	struct symbolizer *s = calloc(1, sizeof(*s));
+	struct symbol_server *server = NULL;
 
 	if (!s)
 		return -ENOMEM;
@@ -117,7 +119,12 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 		symbolizer_free(s);
 		return -ENOMEM;
 	}
-	s->search = (struct debug_search){ .sysroot = s->sysroot,
+	if (options && options->asks_server && symbol_server_new(&server) == -ENOMEM) {
+		symbolizer_free(s);
+		return -ENOMEM;
+	}
+	s->search = (struct debug_search){ .server = server,
+					   .sysroot = s->sysroot,
 					   .debug_path = s->debug_path,
 					   .is_remote = module_table_is_remote(modules),
 					   .copy_budget = COPY_BUDGET };
@@ -150,6 +157,7 @@ void symbolizer_free(struct symbolizer *s)
 		s->blocks = b->next;
 		free(b);
 	}
+	symbol_server_free(s->search.server);
 	free(s->sysroot);
 	free(s->debug_path);
 	free(s);

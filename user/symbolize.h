@@ -18,6 +18,7 @@ struct symbolizer_options {
 	const char *
 		sysroot; /* NULL, or a folder searched first; leading folders of paths are stripped until one fits */
 	const char *debug_path; /* NULL, or a folder with debug files (as /usr/lib/debug) */
+	bool asks_server;	/* what is not here is fetched: user/symbol_server.h */
 };
 
 /* Modules are those of @modules, which must outlive it. */
@@ -28,7 +29,7 @@ void symbolizer_free(struct symbolizer *s);
 /*
  * Name the call before the return address @ref. Always gives at least one symbol, perhaps with
  * nothing known. *@symbols belongs to the symbolizer and stays valid until symbolizer_free(). May
- * block on disk I/O; never touches the target; never downloads. Returns 0 or -ENOMEM.
+ * block on disk I/O; never touches the target; downloads only if asks_server. Returns 0 or -ENOMEM.
  */
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols,
 	      size_t *nr) __must_check;

@@ -18,7 +18,7 @@ AGENT_LESS := user/cmd_connect.c user/cmd_report.c user/cmd_diff.c user/session_
 AGENT_OUT  := user/main.c user/programs.c user/source_bpf.c user/unwind_tables.c user/caps_bpf.c user/caps_trial.c \
               user/symbolize.c \
               user/debug_file.c user/dwarf_names.c user/demangle.c user/function_index.c user/decompress.c \
-              user/stream_zstd.c arch/insn_x86.c \
+              user/stream_zstd.c user/symbol_server.c arch/insn_x86.c \
               $(AGENT_LESS) \
               $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c))
 AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c user/*.c user/lib/*.c fallback/*.c arch/*.c))) \
