@@ -26,9 +26,9 @@ enum block_flag {
 /* One block; the array is sorted by addr. */
 struct scan_block {
 	u64 addr : 56;
-	u64 flags : 8;	   /* enum block_flag */
-	u32 size : 28;	   /* bytes, or BLOCK_BIG */
-	u32 verdict : 3;   /* enum scan_verdict */
+	u8 flags;	 /* enum block_flag; no bit field: one thread writes it while others read the rest */
+	u32 size : 28;	 /* bytes, or BLOCK_BIG */
+	u32 verdict : 3; /* enum scan_verdict */
 	u32 is_marked : 1; /* seen by the search that is running */
 	u32 link;	   /* next on the stack; then its leader; before, its age */
 };
