@@ -123,7 +123,8 @@ enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
 /*
  * Stop all threads of @pid (PTRACE_SEIZE) and read its registers and mappings; it stands when this returns 0.
  * A process that was stopped before stays so afterwards, signals are kept, and if heaptap dies it goes on by itself.
- * System calls that Linux does not restart (epoll_wait, sleeping semop) may return EINTR to it, as after SIGCONT.
+ * System calls that Linux does not restart (epoll_wait, sleeping semop) may return EINTR to it, as after SIGCONT, and
+ * one that has read or written a part, that part.
  * *@out is owned by the caller: snapshot_free(). Errors are logged in one line: -EPERM no right, or another
  * tracer is there (it is named), -ESRCH, -ETIME not within the pause; nothing stays stopped then.
  */

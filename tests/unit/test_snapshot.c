@@ -639,9 +639,10 @@ static void unreadable_is_counted(void **state)
 /* H5: past the pause the scan gives up, and the process goes on. */
 static void given_up(void **state)
 {
-	struct snapshot_options options = { .max_pause_ns = 200 * 1000000 };
+	/* A quarter of it is for stopping, which takes its time on a busy machine. */
+	struct snapshot_options options = { .max_pause_ns = 2000 * 1000000ULL };
 	pid_t pid = start(large_child);
-	struct shown shown = { .sleep_ms = 250 };
+	struct shown shown = { .sleep_ms = 2100 };
 	const struct snapshot_visitor visitor = { &shown, look, done };
 	struct snapshot *snap = NULL;
 
@@ -688,7 +689,7 @@ static void leaderless(void **state)
 /* H3: a thread in vfork cannot be stopped. It is counted, and not left behind stopped. */
 static void unstoppable(void **state)
 {
-	struct snapshot_options options = { .max_pause_ns = 400 * 1000000 };
+	struct snapshot_options options = { .max_pause_ns = 2000 * 1000000ULL };
 	pid_t pid = start(vfork_child);
 	struct snapshot *snap = NULL;
 
