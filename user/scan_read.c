@@ -47,7 +47,7 @@ static int enter_root(struct scan *s, const struct root_ref *hit)
 	return 0;
 }
 
-/* Enter what was found in a piece. Lookers read blocks meanwhile, but not their flags, and nothing else changes here. */
+/* Enter what was found in a piece. Lookers read blocks meanwhile, but not their flags; nothing else changes here. */
 static int enter_part(struct reading *rd, struct looker *r)
 {
 	struct scan *s = rd->s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory shown in pieces by several threads: all of it, once, in order; and reads that hang, threads that do not start. */
+/* Memory shown in pieces by threads: all of it, once, in order; and reads that hang, threads that do not start. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stopping does to a process that is in the midst of things: its mappings change, its threads wait in the kernel. */
+/* Stopping a process in the midst of things: its mappings change, its threads wait in the kernel. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ static void *churn(void *unused)
 	return NULL;
 }
 
-/* The only pointers lie in memory that moves to and fro. Its other place stays taken, by nothing. */
+/* The only pointers lie in memory that moves back and forth. Its other place stays taken, by nothing. */
 static void moving_child(void)
 {
 	size_t len = 1 << 16;
