@@ -7,19 +7,20 @@
 
 #include "user/lib/log.h"
 
-enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
+enum { HELP_COLUMN = 26, SUMMARY_COLUMN = 36, HELP_WIDTH = 100 };
 
 /* Where the next word goes. */
 struct wrap {
 	FILE *out;
 	size_t column;
+	int begin; /* of each line */
 };
 
 static void wrap_word(struct wrap *w, const char *word, size_t len)
 {
 	if (w->column + 1 + len > HELP_WIDTH) {
-		fprintf(w->out, "\n%*s", HELP_COLUMN - 1, "");
-		w->column = HELP_COLUMN - 1;
+		fprintf(w->out, "\n%*s", w->begin - 1, "");
+		w->column = w->begin - 1;
 	}
 	fprintf(w->out, " %.*s", (int)len, word);
 	w->column += 1 + len;
@@ -58,7 +59,7 @@ static void wrap_limits(struct wrap *w, const struct option_row *row)
 
 static void help_row(FILE *out, const struct option_row *row)
 {
-	struct wrap w = { out, HELP_COLUMN - 1 };
+	struct wrap w = { out, HELP_COLUMN - 1, HELP_COLUMN };
 	char left[64];
 	int len;
 
@@ -88,6 +89,18 @@ static void help_command(FILE *out, const struct command *command)
 			help_row(out, row);
 }
 
+/* One of all commands: what it does stands in a column of its own, below what does not fit before it. */
+static void help_summary(FILE *out, const struct command *c)
+{
+	struct wrap w = { out, SUMMARY_COLUMN - 1, SUMMARY_COLUMN };
+	int len = fprintf(out, "  %-8s %-*s", c->name, SUMMARY_COLUMN - 12, c->synopsis);
+
+	if (len >= SUMMARY_COLUMN)
+		fprintf(out, "\n%*s", SUMMARY_COLUMN - 1, "");
+	wrap_text(&w, c->help);
+	putc('\n', out);
+}
+
 void options_help(FILE *out, const struct command *command)
 {
 	if (command) {
@@ -99,7 +112,7 @@ void options_help(FILE *out, const struct command *command)
 	      out);
 	for (const struct command *c = commands; c->name; c++)
 		if (!(IS_AGENT && c->is_left_out))
-			fprintf(out, "  %-8s %-24s %s\n", c->name, c->synopsis, c->help);
+			help_summary(out, c);
 	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
 }
 

@@ -10,6 +10,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report_parts.h"
+#include "user/report_text.h"
 #include "user/source.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -362,6 +363,23 @@ int report_flush(FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
+/* A function without a name is called by its place: names of functions further out would be taken for it. */
+static const char *caller_name(const struct report *r, struct code_ref ref, const struct symbol *s, char *buf,
+			       size_t size)
+{
+	const struct module *m = module_get(r->modules, ref.module);
+	char name[MAX_CALLER_NAME];
+
+	if (s->function)
+		return escape_buf(buf, size, s->function);
+	if (m)
+		snprintf(buf, size, "%s+0x%llx", escape_buf(name, sizeof(name), text_base_name(m->path)),
+			 (unsigned long long)ref.offset);
+	else
+		snprintf(buf, size, "0x%llx", (unsigned long long)ref.offset);
+	return buf;
+}
+
 int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
 {
 	const struct stack *stack = stack_get(p->stacks, heap_row_get(p->heap, id).stack);
@@ -371,17 +389,16 @@ int report_callers(const struct report *r, const struct report_process *p, u32 i
 	*text = '\0';
 	for (size_t i = 0; stack && i < stack->nr_frames && shown < MAX_CALLERS; i++) {
 		const struct symbol *symbols;
-		char name[MAX_CALLER_NAME];
+		char name[MAX_CALLER_NAME + 32];
 		size_t nr;
 		int err = report_symbols(r, stack->frames[i], &symbols, &nr);
 
 		if (err)
 			return err;
 		for (size_t k = 0; k < nr && shown < MAX_CALLERS && used < size; k++) {
-			if (!symbols[k].function)
-				continue;
-			used += (size_t)snprintf(text + used, size - used, "%s%s", shown ? " < " : "",
-						 escape_buf(name, sizeof(name), symbols[k].function));
+			used += (size_t)snprintf(
+				text + used, size - used, "%s%s", shown ? " < " : "",
+				caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name)));
 			shown++;
 		}
 	}

@@ -14,8 +14,8 @@ int report_text_processes(FILE *out, const struct report *r) __must_check;
 bool report_has_block(const struct report *r, const struct heap_block *b);
 
 /*
- * The innermost two functions with names on the stack of row @id of the books, escaped: "make_node < add_node"; "" if
- * there are none. 0 or -ENOMEM.
+ * The innermost two functions on the stack of row @id of the books, escaped: "make_node < add_node", "ls+0x18032" where
+ * there is no name; "" without a stack. 0 or -ENOMEM.
  */
 int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		   size_t size) __must_check;

@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report_parts.h"
+#include "user/report_text.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
 #include "user/target.h"
@@ -84,16 +85,9 @@ static int name_root(struct root_name *n, const struct report *r, const struct r
 	return why->root == ROOT_MEMORY ? name_memory(n, r, p, why) : 0;
 }
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void print_file(FILE *out, const struct report *r, const struct root_name *n)
 {
-	escape_text(out, r->options.verbose ? n->path : base_of(n->path));
+	escape_text(out, r->options.verbose ? n->path : text_base_name(n->path));
 }
 
 /* "server.dbs+0x10 in redis-server" */

@@ -73,7 +73,7 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 	progress_end(&progress);
 	if (!err && ferror(in)) {
 		err = errno ? -errno : -EIO;
-		error("report: %s: %s", path, strerror(-err));
+		error("%s: %s: %s", s->options->command->name, path, strerror(-err));
 	}
 	return err;
 }
@@ -85,7 +85,7 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 	s->ops = &source_recording;
 	err = source_recording_new(&s->source, s, s->options->max_memory);
 	if (err) {
-		error("report: %s: %s", path, strerror(-err));
+		error("%s: %s: %s", s->options->command->name, path, strerror(-err));
 		return err;
 	}
 	err = feed_all(s, in, path);
@@ -94,10 +94,11 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 	if (!err || session_span_is_over(s))
 		return session_span_finish(s, path);
 	if (!s->nr_processes) {
-		error("report: %s: %s", path, source_recording_why(s->source));
+		error("%s: %s: %s", s->options->command->name, path, source_recording_why(s->source));
 		return err;
 	}
-	error("report: %s: %s: the report is on what comes before", path, source_recording_why(s->source));
+	error("%s: %s: %s: the report is on what comes before", s->options->command->name, path,
+	      source_recording_why(s->source));
 	s->is_damaged = true;
 	return session_span_finish(s, path);
 }
@@ -154,15 +155,21 @@ static int read_file(struct session *s, const char *path)
 	/* Without memory for its buffer a stream says that it is at its end. */
 	if (!in || ferror(in) || (first == EOF && errno)) {
 		err = in && errno ? -errno : err;
-		error("report: %s: %s", path, strerror(-err));
+		error("%s: %s: %s", s->options->command->name, path, strerror(-err));
 		return err;
 	}
 	if (first == EOF) {
-		error("report: %s: is empty", path);
+		error("%s: %s: is empty", s->options->command->name, path);
 		return -ENODATA;
 	}
 	if (first != (u8)STREAM_MAGIC[0] && !isprint(first) && !isspace(first)) {
-		error("report: %s: is neither a recording nor a list of events", path);
+		error("%s: %s: is neither a recording nor a list of events", s->options->command->name, path);
+		return -EINVAL;
+	}
+	if (first == '{') {
+		error("%s: %s: is neither a recording nor a list of events; 'heaptap diff' reads reports "
+		      "saved as JSON",
+		      s->options->command->name, path);
 		return -EINVAL;
 	}
 	ungetc(first, in);
@@ -175,7 +182,7 @@ int session_new_replay(struct session **out, const struct options *o, struct out
 	int err = session_alloc(&s, o, outs);
 
 	if (err) {
-		error("report: %s: %s", path, strerror(-err));
+		error("%s: %s: %s", s->options->command->name, path, strerror(-err));
 		return err;
 	}
 	s->is_replayed = true;

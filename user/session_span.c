@@ -103,11 +103,12 @@ int session_span_finish(struct session *s, const char *path)
 		return 0;
 	m = &s->span.span->marks[s->span.nr];
 	if (m->kind == SPAN_AT_TIME)
-		error("report: %s: --between: %s: the recording ends after %s ('end' is its end)", path,
-		      m->name, human_duration(s->span.last_ns - s->span.start_ns).text);
+		error("%s: %s: --between: %s: the recording ends after %s ('end' is its end)",
+		      s->options->command->name, path, m->name,
+		      human_duration(s->span.last_ns - s->span.start_ns).text);
 	else
-		error("report: %s: --between: %s: no marker of this name%s", path, m->name,
-		      s->span.nr ? " behind the moment before it" : "");
+		error("%s: %s: --between: %s: no marker of this name%s", s->options->command->name, path,
+		      m->name, s->span.nr ? " behind the moment before it" : "");
 	return -ERANGE;
 }
 

@@ -170,6 +170,8 @@ load ../lib/common
 		[ "$status" -eq 0 ] || { echo "help $command: $output"; return 1; }
 		[ "${#output}" -gt 100 ]
 	done
+	run "$HEAPTAP" help
+	[ "$(wc -L <<<"$output")" -le 100 ] # fits a terminal
 	run "$HEAPTAP" doctor
 	[ "$status" -eq 0 ]
 	"$HEAPTAP" doctor --json | jq -e type

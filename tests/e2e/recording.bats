@@ -124,13 +124,15 @@ same_for() {
 	head -c 100 /dev/zero >zero.heaptap
 	truncate -s 1T sparse.heaptap
 	mkdir dir.heaptap
-	for f in empty zero sparse dir missing; do
+	echo '{ "schema": "heaptap-report/1" }' >json.heaptap
+	for f in empty zero sparse dir missing json; do
 		status=0
 		timeout 20 "$HEAPTAP" report "$f.heaptap" >out 2>err || status=$?
 		[ "$status" -eq 4 ] || { echo "status $status for $f"; return 1; }
 		[ "$(wc -l <err)" -eq 1 ] || { cat err; return 1; }
 		[ ! -s out ]
 	done
+	grep -q "json.heaptap: .*'heaptap diff'" err
 	recorded -- "$T/leak"
 	printf '\x63' | dd of=r.heaptap bs=1 seek=8 conv=notrunc status=none
 	"$HEAPTAP" report r.heaptap 2>err || status=$?

@@ -12,6 +12,7 @@
 
 #include "user/leaks_why.h"
 #include "user/module.h"
+#include "user/report_parts.h"
 #include "user/source.h"
 #include "user/stacks.h"
 #include "user/symbolize.h"
@@ -234,6 +235,26 @@ static void json_numbers(void **state)
 	has("\"lost\": {\n    \"allocs\": 1,\n    \"frees\": 2,\n    \"stacks\": 3,\n    \"other\": 4\n   }");
 	has("\"scan\": null,");
 	has("\"errors\": [],");
+}
+
+/* Who calls: the innermost two, by place where there is no name, not the next ones that have a name. */
+static void callers(void **state)
+{
+	static const char *const want[] = { "make_node < insert", "bare < prog+0x999",
+					    "prog+0x888 < prog+0x999", "" };
+	static const u64 stack[] = { 100, 103, 104, STACK_NONE };
+	char names[512];
+
+	(void)state;
+	add_stack(104, STACK_COMPLETE, 0x888, 0x999, 0x230, 0x240);
+	for (u32 i = 0; i < ARRAY_SIZE(stack); i++)
+		alloc("malloc", 0x1000 + i * 0x1000, 10, stack[i]);
+	for (u32 i = 0; i < ARRAY_SIZE(stack); i++) {
+		assert_int_equal(report_callers(&report, &process, i, names, sizeof(names)), 0);
+		assert_string_equal(names, want[i]);
+	}
+	assert_int_equal(report_callers(&report, &process, 2, names, 8), 0);
+	assert_string_equal(names, "prog+0x");
 }
 
 static void json_stacks(void **state)
@@ -668,6 +689,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(json_numbers),
+		TEST(callers),
 		TEST(json_stacks),
 		TEST(hostile_names_are_escaped),
 		TEST(text_head),
