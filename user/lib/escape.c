@@ -81,13 +81,26 @@ char *escape_buf(char *buf, size_t size, const char *text)
 	return buf;
 }
 
+/* Bytes at @s that stand in JSON as they are; most are. */
+static size_t plain_len(const u8 *s)
+{
+	size_t n = 0;
+
+	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 void escape_json(FILE *out, const char *text)
 {
 	putc('"', out);
 	for (const u8 *s = (const u8 *)text; *s;) {
-		size_t len = utf8_len(s);
+		size_t plain = plain_len(s);
+		size_t len = plain ? plain : utf8_len(s);
 
-		if (!len)
+		if (plain)
+			fwrite(s, 1, plain, out);
+		else if (!len)
 			fputs("\\ufffd", out);
 		else if (*s == '"' || *s == '\\')
 			fprintf(out, "\\%c", *s);
