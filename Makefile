@@ -97,7 +97,7 @@ demo: all $(O)/tests/targets/leak  ## trace the bundled leaking program (root)
 check: all check-style check-unit check-e2e check-ptrace  ## run all tests
 
 check-unit: $(UNITS)             ## unit tests only
-	$(Q)CMOCKA_MESSAGE_OUTPUT=TAP prove -e '' $(UNITS)
+	$(Q)tests/prove.sh unit $(UNITS)
 
 -include tests/targets/targets.mk
 include user/agent/agent.mk
@@ -105,18 +105,18 @@ include user/agent/agent.mk
 # With a small C library, as tests/e2e/agent.bats has its limits.
 agent-musl:                      ## the agent with musl, for its tests
 	$(Q)if command -v musl-gcc >/dev/null; then \
-		$(MAKE) --no-print-directory AGENT=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/musl; \
+		$(MAKE) --no-print-directory -s AGENT=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/musl; \
 	else echo "agent-musl: no musl-gcc here: its tests are skipped"; fi
 
 check-e2e: all targets agent-musl ## end-to-end tests only (root)
 	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
-	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) prove -fo -e 'bats --tap' tests/e2e/*.bats
+	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) tests/prove.sh e2e tests/e2e/*.bats
 
 # What tests of heaptap's own parts do not depend on is left out: reports, names, options, recordings, serve.
 PTRACE_TESTS := attach counts faults_allocators faults_lifecycle faults_memory follow leaks losses programs run stacks
 
 check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
-	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace prove -fo -e 'bats --tap' $(PTRACE_TESTS:%=tests/e2e/%.bats)
+	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace tests/prove.sh ptrace $(PTRACE_TESTS:%=tests/e2e/%.bats)
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
 	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),9) 400000
@@ -137,7 +137,7 @@ check-style: check-headers       ## layers, sizes, names, spelling
 	$(Q)tests/style.sh
 
 check-headers:
-	$(Q)for h in user/*.h user/lib/*.h arch/*.h fallback/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -x c $$h || exit 1; done
+	$(Q)for h in user/*.h user/lib/*.h arch/*.h fallback/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 install: all                     ## install heaptap and its manual under $(DESTDIR)$(prefix)
 	$(Q)install -D -m 755 $(O)/heaptap $(DESTDIR)$(prefix)/bin/heaptap

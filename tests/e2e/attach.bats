@@ -52,6 +52,7 @@ load ../lib/common
 	cp "$T/spin" "$BATS_TEST_TMPDIR/spin-$$"
 	start "$BATS_TEST_TMPDIR/spin-$$"
 	one=$PID
+	wait_for says "spin-$$" ready
 	start "$BATS_TEST_TMPDIR/spin-$$"
 	two=$PID
 	wait_for says "spin-$$" ready
@@ -209,25 +210,25 @@ load ../lib/common
 	zombie=$!
 	wait_for gone "$zombie"
 	for what in 2 "$zombie" 999999999 no-such-program 0 -1 12x ''; do
-		run --separate-stderr timeout 10 "$HEAPTAP" attach -t 100ms "$what"
+		run --separate-stderr timeout 60 "$HEAPTAP" attach -t 100ms "$what"
 		[ "$status" -eq 4 ] || [ "$status" -eq 2 ] || { echo "$what: $status: $stderr"; return 1; }
 		[ "${#stderr_lines[@]}" -eq 1 ] && [[ ${stderr_lines[0]} == heaptap:* ]] || { echo "$what: $stderr"; return 1; }
 	done
 }
 
 @test "attach: not on itself (A13)" {
-	run --separate-stderr timeout 10 bash -c "exec '$HEAPTAP' attach -t 100ms \$\$"
+	run --separate-stderr timeout 60 bash -c "exec '$HEAPTAP' attach -t 100ms \$\$"
 	[ "$status" -eq 4 ] || [ "$status" -eq 2 ]
 	[[ $stderr == *itself* ]]
 }
 
 @test "attach: on its own parent (A13)" {
-	run --separate-stderr timeout 20 bash -c "'$HEAPTAP' attach -q -t 100ms -o '$BATS_TEST_TMPDIR/r.json' \$\$; exit \$?"
+	run --separate-stderr timeout 60 bash -c "'$HEAPTAP' attach -q -t 100ms -o '$BATS_TEST_TMPDIR/r.json' \$\$; exit \$?"
 	[ "$status" -eq 0 ] || [ "$status" -eq 4 ]
 }
 
 @test "attach: PID 1 works or is refused, and lives on (A13)" {
-	run --separate-stderr timeout 20 "$HEAPTAP" attach -t 200ms -q -o "$BATS_TEST_TMPDIR/r.json" 1
+	run --separate-stderr timeout 60 "$HEAPTAP" attach -t 200ms -q -o "$BATS_TEST_TMPDIR/r.json" 1
 	[[ $status =~ ^[034]$ ]] || { echo "$status: $stderr"; return 1; }
 	untouched 1
 }

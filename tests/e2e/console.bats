@@ -463,7 +463,7 @@ fate() {
 @test "console: on another machine: events, commands, a verdict, the end of the target" {
 	stepping
 	mkdir -m 700 sock
-	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" --allow-kill "$TARGET"
+	start "$HEAPTAP" serve --max-pause 60s --listen "unix:$PWD/sock/s" --allow-kill "$TARGET"
 	wait_for test -S sock/s
 	asking "unix:$PWD/sock/s" -q
 	step 'alloc 10 100'

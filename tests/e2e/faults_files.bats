@@ -93,7 +93,7 @@ as_untraced() {
 		mount -t overlay overlay -o 'lowerdir=$d/low,upperdir=$d/up/u,workdir=$d/up/w' '$d/mnt'"
 	unshare -m bash -c "$mount" || skip "no overlay mounts here"
 	for program in leak leak-static; do
-		unshare -m bash -c "$mount && timeout 60 '$HEAPTAP' run -q --force -o '$d/r.json' -- '$d/mnt/$program' >/dev/null"
+		unshare -m bash -c "$mount && timeout 120 '$HEAPTAP' run -q --force -o '$d/r.json' -- '$d/mnt/$program' >/dev/null"
 		jq -e '.processes[0] | any(.stacks[]; .live_blocks == 50 and any(.frames[]; .function == "serve"))' "$d/r.json"
 	done
 	start unshare -m bash -c "$mount && exec '$d/mnt/spin'"
@@ -114,7 +114,7 @@ as_untraced() {
 	[ "$status" -eq 0 ]
 	is .totals.live_blocks 102
 	[ "$(of_function open_session allocs)" -gt 0 ]
-	timeout 60 "$HEAPTAP" run -q -- "$d/$name" 2>"$BATS_TEST_TMPDIR/text" >/dev/null
+	timeout 120 "$HEAPTAP" run -q -- "$d/$name" 2>"$BATS_TEST_TMPDIR/text" >/dev/null
 	grep -qF 'a b\x0ac (deleted)/le\xffak (deleted)' "$BATS_TEST_TMPDIR/text"
 	LC_ALL=C grep -q $'\xff' "$BATS_TEST_TMPDIR/text" && { echo "a byte that is no text"; return 1; }
 	# And deleted for real.
@@ -160,6 +160,6 @@ as_untraced() {
 	(cd "$d" && objcopy --add-gnu-debuglink=leak.debug leak)
 	truncate -s 4G "$d/leak.debug"
 	rm -f "$d/report.json"
-	timeout -k 1 60 bash -c "ulimit -v 4000000; exec '$HEAPTAP' run -q -o '$d/report.json' -- '$d/leak'" >/dev/null
+	timeout -k 5 120 bash -c "ulimit -v 4000000; exec '$HEAPTAP' run -q -o '$d/report.json' -- '$d/leak'" >/dev/null
 	jq -e '.processes[0].totals.live_blocks == 102' "$d/report.json"
 }

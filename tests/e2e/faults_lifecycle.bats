@@ -92,11 +92,11 @@ blocks_of() {
 # reused SECOND: is traced until its end, and its number then given to SECOND
 reused() {
 	# In a PID namespace the next number can be chosen without others taking it.
-	timeout 60 unshare -p -f --mount-proc bash -c "
+	timeout 120 unshare -p -f --mount-proc bash -c "
 		echo 99 >/proc/sys/kernel/ns_last_pid
 		'$T/spin' >/dev/null &
 		first=\$!
-		'$HEAPTAP' attach -t 30s -o '$BATS_TEST_TMPDIR/$1.json' \$first 2>'$BATS_TEST_TMPDIR/$1.said' &
+		'$HEAPTAP' attach -t 60s -o '$BATS_TEST_TMPDIR/$1.json' \$first 2>'$BATS_TEST_TMPDIR/$1.said' &
 		tap=\$!
 		until grep -q 'attached to' '$BATS_TEST_TMPDIR/$1.said'; do sleep 0.05; done
 		kill -KILL \$first

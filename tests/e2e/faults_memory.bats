@@ -8,7 +8,7 @@ load ../lib/common
 at() {
 	local nr=$1
 	shift
-	HEAPTAP_FAIL_AT=$nr LD_PRELOAD=$T/libfail.so timeout -k 5 60 "$HEAPTAP" "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&-
+	HEAPTAP_FAIL_AT=$nr LD_PRELOAD=$T/libfail.so timeout -k 5 120 "$HEAPTAP" "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&-
 }
 
 # Numbers of allocations to fail at: the first ones, later ones at random, the same in each run.

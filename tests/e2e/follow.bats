@@ -121,10 +121,10 @@ same_calls() {
 	TARGET=$SHELL_PID
 	STARTED+=("$TARGET")
 	echo 'echo ready' >&"${SHELL[1]}"
-	read -r -t 60 _ <&"${SHELL[0]}"
+	read -r -t 120 _ <&"${SHELL[0]}"
 	attached -f "$TARGET"
 	echo 'for i in 1 2 3; do ls / | sort | tail -1; done; (exit 3); echo done' >&"${SHELL[1]}"
-	for _ in 1 2 3 4; do read -r -t 60 line <&"${SHELL[0]}"; done
+	for _ in 1 2 3 4; do read -r -t 120 line <&"${SHELL[0]}"; done
 	[ "$line" = done ]
 	detach
 	nothing_lost

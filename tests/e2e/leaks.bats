@@ -265,13 +265,13 @@ patient() { attached --max-pause 60s "$@"; }
 
 # redis: a server with plug_leak.so in it, under load; its pid is in $TARGET
 redis() {
-	local port=$((20000 + RANDOM % 20000))
+	local socket=$BATS_TEST_TMPDIR/redis
 	command -v redis-server >/dev/null || skip "redis-server is not installed"
 	command -v redis-benchmark >/dev/null || skip "redis-benchmark is not installed"
-	start env LD_PRELOAD="$T/plug_leak.so" "$@" redis-server --port $port --save "" --dir "$BATS_TEST_TMPDIR"
+	start env LD_PRELOAD="$T/plug_leak.so" "$@" redis-server --port 0 --unixsocket "$socket" --save "" --dir "$BATS_TEST_TMPDIR"
 	TARGET=$PID
-	wait_for redis-cli -p $port ping
-	start redis-benchmark -p $port -q -n 100000000 -r 20000 -t set,lpush,hset,sadd
+	wait_for redis-cli -s "$socket" ping
+	start redis-benchmark -s "$socket" -q -n 100000000 -r 20000 -t set,lpush,hset,sadd
 }
 
 has_found() { jq -se 'any(.[].processes[0].scan; .definite.blocks > 0)' "$BATS_TEST_TMPDIR"/r.*.json >/dev/null 2>&1; }

@@ -99,7 +99,7 @@ slow_link() {
 	spinning
 	serving "$TARGET"
 	report=$BATS_TEST_TMPDIR/live.json
-	timeout -k 5 120 unshare --time --monotonic 86400 --fork "$HEAPTAP" connect --sysroot / -t 1500ms -i 300ms \
+	timeout -k 5 300 unshare --time --monotonic 86400 --fork "$HEAPTAP" connect --sysroot / -t 3s -i 300ms \
 		-w "$BATS_TEST_TMPDIR/r.heaptap" -o "$BATS_TEST_TMPDIR/%n.json" -o "$report" --force "unix:$SOCKET" \
 		2>"$BATS_TEST_TMPDIR/connect.err" || { cat "$BATS_TEST_TMPDIR/connect.err"; false; }
 	# Sums, not speeds: an hour would do to find a day.
@@ -119,7 +119,7 @@ slow_link() {
 	unshare --time --monotonic 86400 --fork true 2>/dev/null || skip "no name spaces of time"
 	spinning
 	serving "$TARGET"
-	XDG_STATE_HOME=$BATS_TEST_TMPDIR HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run timeout -k 5 120 unshare --time --monotonic 86400 --fork \
+	XDG_STATE_HOME=$BATS_TEST_TMPDIR HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run timeout -k 5 300 unshare --time --monotonic 86400 --fork \
 		"$HEAPTAP" console -q "unix:$SOCKET" -x "record $BATS_TEST_TMPDIR/r.heaptap" -x "monitor 100ms 3" -x record \
 		-x quit >"$BATS_TEST_TMPDIR/console.out" 2>&1 || { cat "$BATS_TEST_TMPDIR/console.out"; false; }
 	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/replayed.json" "$BATS_TEST_TMPDIR/r.heaptap"

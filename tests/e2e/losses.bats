@@ -59,7 +59,7 @@ drowned() {
 	attached --ring-size 65536 "$TARGET"
 	kill -STOP "$TAP"
 	step "threads 8 10000"
-	sleep 5
+	sleep 5 # nothing waits for this: it is how long the collector stands
 	kill -CONT "$TAP"
 	step "burst 100"
 	kill -INT "$TAP"

@@ -105,7 +105,7 @@ load ../lib/common
 
 @test "options: --duration ends by itself" {
 	spinning
-	run "$HEAPTAP" attach -q -t 300ms -o "$BATS_TEST_TMPDIR/r.json" "$TARGET"
+	run "$HEAPTAP" attach -q -t 1s -o "$BATS_TEST_TMPDIR/r.json" "$TARGET"
 	[ "$status" -eq 0 ]
 	jq -e '.processes[0].totals.allocs > 0' "$BATS_TEST_TMPDIR/r.json"
 	untouched "$TARGET"

@@ -151,7 +151,7 @@ same_reports() {
 	TARGET=$(pgrep -x -P "$PID" spin)
 	STARTED+=("$TARGET")
 	for i in 1 2; do
-		"$HEAPTAP" connect -q --sysroot / -t 2s -o "$dir/$i.json" "unix:$dir/s"
+		"$HEAPTAP" connect -q --max-pause 60s --sysroot / -t 2s -o "$dir/$i.json" "unix:$dir/s"
 		jq -e --argjson p "$TARGET" '.backend == "ptrace" and (.processes[0] | .pid == $p and .totals.allocs > 0)' "$dir/$i.json"
 		untouched "$TARGET"
 	done
@@ -184,12 +184,14 @@ same_reports() {
 }
 
 @test "ptrace: run: heaptap is killed at random moments, the program goes on to its own end (A3, A6)" {
+	local spin=$BATS_TEST_TMPDIR/spin-$$
+	cp "$T/spin" "$spin"
 	for ((i = 0; i < HEAPTAP_ROUNDS / 10; i++)); do
-		start "$HEAPTAP" run -q -b ptrace -o "$BATS_TEST_TMPDIR/r$i.json" -- "$T/spin" 0 4
+		start "$HEAPTAP" run -q -b ptrace -o "$BATS_TEST_TMPDIR/r$i.json" -- "$spin" 0 4
 		sleep "0.$(printf %03d $((RANDOM % 400)))"
 		kill -KILL "$PID"
 		wait "$PID" || true
-		TARGET=$(pgrep -n -f "^$T/spin 0 4" || true)
+		TARGET=$(pgrep -n -x "spin-$$" || true)
 		[ -n "$TARGET" ] || continue # killed before there was one
 		STARTED+=("$TARGET")
 		untouched "$TARGET"
@@ -203,9 +205,9 @@ same_reports() {
 	spinning 0
 	attached -b ptrace --ring-size 64K "$TARGET"
 	kill -STOP "$TAP"
-	sleep 2
+	# More than its ring holds.
+	wait_for has_used "$TARGET" $(($(ticks "$TARGET") + 100))
 	kill -CONT "$TAP"
-	sleep 0.2
 	kill -INT "$TAP"
 	ended "$TAP" 5
 	jq -e '.processes[0].lost.allocs > 0' "$report"

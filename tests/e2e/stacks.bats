@@ -115,11 +115,11 @@ linked() {
 	coproc TURNS { TRUTH_DEPTH=127 exec "$T/stack_dlopen" wait 3>&-; }
 	TARGET=$TURNS_PID
 	STARTED+=("$TARGET")
-	read -r -t 60 line <&"${TURNS[0]}"
+	read -r -t 120 line <&"${TURNS[0]}"
 	attached -d 127 "$TARGET"
 	kill -STOP "$TAP"
 	echo >&"${TURNS[1]}"
-	until [ "$line" = done ]; do read -r -t 60 line <&"${TURNS[0]}"; done
+	until [ "$line" = done ]; do read -r -t 120 line <&"${TURNS[0]}"; done
 	kill -CONT "$TAP"
 	detach
 	jq -e '[.processes[0].stacks[] | select(any(.frames[]; .function == "t_allocates"))] |
@@ -135,11 +135,11 @@ linked() {
 	coproc MANY { exec "$T/stack_dlopen" many "${files[@]}" 3>&-; }
 	TARGET=$MANY_PID
 	STARTED+=("$TARGET")
-	read -r -t 60 n <&"${MANY[0]}"
+	read -r -t 120 n <&"${MANY[0]}"
 	attached -d 127 "$TARGET"
 	grep -q 'more than 1024: stacks through the others end early' "$err"
 	echo >&"${MANY[1]}"
-	read -r -t 60 n <&"${MANY[0]}"
+	read -r -t 120 n <&"${MANY[0]}"
 	detach
 	nothing_lost
 	jq -r -f "$ROOT/tests/stacks/chains.jq" "$report" >"$BATS_TEST_TMPDIR/seen"
@@ -158,10 +158,10 @@ linked() {
 	TARGET=$JIT_PID
 	STARTED+=("$TARGET")
 	exec 9<&"${JIT[0]}"
-	read -r -t 60 line <&9
+	read -r -t 120 line <&9
 	attached -d 127 "$TARGET"
 	echo >&"${JIT[1]}"
-	timeout 60 cat <&9 | grep '^chain ' | sort >"$told"
+	timeout 120 cat <&9 | grep '^chain ' | sort >"$told"
 	exec 9<&-
 	ended "$TAP" 0
 	nothing_lost
@@ -182,7 +182,7 @@ is_explained() {
 	coproc JIT { exec "$T/stack_jit" late 3>&-; }
 	TARGET=$JIT_PID
 	STARTED+=("$TARGET")
-	read -r -t 60 line <&"${JIT[0]}"
+	read -r -t 120 line <&"${JIT[0]}"
 	attached -d 127 -i 200ms "$TARGET"
 	echo >&"${JIT[1]}"
 	wait_for is_explained

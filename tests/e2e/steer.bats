@@ -17,7 +17,7 @@ steered() {
 
 steer_says() {
 	local answer
-	read -r -t 60 answer <&"${STEER[0]}"
+	read -r -t 120 answer <&"${STEER[0]}"
 	[ "$answer" = "$1" ] || { echo "answer: $answer"; return 1; }
 }
 
@@ -162,7 +162,7 @@ deeper_and_back() {
 	spinning
 	serving "$TARGET"
 	watching "unix:$SOCKET"
-	run timeout 20 "$HEAPTAP" connect "unix:$SOCKET"
+	run timeout 60 "$HEAPTAP" connect "unix:$SOCKET"
 	[ "$status" -eq 4 ]
 	[[ $output == *"connect: another client is served, since "*" s: PID $TAP of user 0"* ]]
 	[ "$(grep -c . <<<"$output")" -eq 1 ]
@@ -171,7 +171,7 @@ deeper_and_back() {
 	nothing_lost
 	serving_tcp "$TARGET"
 	watching --token-file "$TOKEN" "tcp://127.0.0.1:$PORT"
-	run timeout 20 "$HEAPTAP" connect --token-file "$TOKEN" "tcp://127.0.0.1:$PORT"
+	run timeout 60 "$HEAPTAP" connect --token-file "$TOKEN" "tcp://127.0.0.1:$PORT"
 	[ "$status" -eq 4 ]
 	[[ $output == *"connect: another client is served, since "*" s: 127.0.0.1:"* ]]
 }
@@ -227,7 +227,7 @@ deeper_and_back() {
 again() {
 	local line
 	echo "$1" >&"${AGAIN[1]}"
-	read -r -t 60 line <&"${AGAIN[0]}"
+	read -r -t 120 line <&"${AGAIN[0]}"
 	[ "$line" = ok ]
 }
 
@@ -237,7 +237,7 @@ disguised() {
 	coproc AGAIN { exec "$T/again" 2>/dev/null 3>&-; }
 	TARGET=$AGAIN_PID
 	STARTED+=("$TARGET")
-	read -r -t 60 line <&"${AGAIN[0]}"
+	read -r -t 120 line <&"${AGAIN[0]}"
 	[ "$line" = ready ]
 	serving "$TARGET"
 	watching --max-pause 60s "$@" "unix:$SOCKET"
@@ -420,9 +420,9 @@ until_said() {
 }
 
 @test "steer: the console, and nobody at the address, or a wrong one" {
-	run timeout 20 "$HEAPTAP" console -x status "unix:$BATS_TEST_TMPDIR/none"
+	run timeout 60 "$HEAPTAP" console -x status "unix:$BATS_TEST_TMPDIR/none"
 	[ "$status" -eq 4 ]
-	run timeout 20 "$HEAPTAP" console -x status tcp://127.0.0.1:1
+	run timeout 60 "$HEAPTAP" console -x status tcp://127.0.0.1:1
 	[ "$status" -eq 2 ]
 	[[ $output == *"needs --token-file"* ]]
 }

@@ -5,7 +5,7 @@
 # asking [OPTIONS] TARGET: a console on it that takes commands by ask "..."
 asking() {
 	coproc CON { HEAPTAP_RUN_DIR=${HEAPTAP_RUN_DIR:-$BATS_TEST_TMPDIR/run} \
-		XDG_STATE_HOME=${XDG_STATE_HOME:-$BATS_TEST_TMPDIR} exec "$HEAPTAP" console "$@" 2>&1 3>&-; }
+		XDG_STATE_HOME=${XDG_STATE_HOME:-$BATS_TEST_TMPDIR} exec "$HEAPTAP" console --max-pause 60s "$@" 2>&1 3>&-; }
 	TAP=$CON_PID
 	STARTED+=("$TAP")
 	ask status
@@ -16,7 +16,7 @@ ask() {
 	local line
 	printf '%s\nhelp quit\n' "$1" >&"${CON[1]}"
 	output=
-	while read -r -t 60 line <&"${CON[0]}"; do
+	while read -r -t 120 line <&"${CON[0]}"; do
 		[[ $line != quit*leave* ]] || return 0
 		output+=$line$'\n'
 	done

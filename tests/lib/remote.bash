@@ -32,7 +32,7 @@ is_listening() { gone "$SERVE" || grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/
 serving() {
 	SOCKET=${DIR:=$BATS_TEST_TMPDIR/net}/s
 	mkdir -p -m 700 "$DIR"
-	start_as serve "$HEAPTAP" serve --max-pause 20s --listen "unix:$SOCKET" "$@"
+	start_as serve "$HEAPTAP" serve --max-pause 60s --listen "unix:$SOCKET" "$@"
 	SERVE=$PID
 	wait_for is_listening
 }
@@ -41,10 +41,13 @@ serving() {
 serving_tcp() {
 	TOKEN=$BATS_TEST_TMPDIR/token
 	[ -f "$TOKEN" ] || (umask 077 && od -An -vN32 -tx1 /dev/urandom | tr -dc 0-9a-f >"$TOKEN")
-	PORT=$((20000 + RANDOM % 10000))
-	start_as serve "$HEAPTAP" serve --max-pause 20s --listen "tcp://127.0.0.1:$PORT" --token-file "$TOKEN" "$@"
-	SERVE=$PID
-	wait_for is_listening
+	# The first that nobody else has.
+	for ((PORT = 20000 + $$ % 10000; ; PORT++)); do
+		start_as serve "$HEAPTAP" serve --max-pause 60s --listen "tcp://127.0.0.1:$PORT" --token-file "$TOKEN" "$@"
+		SERVE=$PID
+		wait_for is_listening
+		gone "$SERVE" && grep -q 'in use' "$BATS_TEST_TMPDIR/serve.err" || break
+	done
 }
 
 # watching [OPTIONS] ADDRESS: connect in the background until it traces; its pid is in $TAP
@@ -66,7 +69,7 @@ watched() {
 	err=$BATS_TEST_TMPDIR/connect.err
 	rm -f "$report"
 	status=0
-	timeout -k 5 120 "$HEAPTAP" connect --sysroot / -o "$report" "$@" >"$BATS_TEST_TMPDIR/connect.out" 2>"$err" 3>&- ||
+	timeout -k 5 300 "$HEAPTAP" connect --sysroot / -o "$report" "$@" >"$BATS_TEST_TMPDIR/connect.out" 2>"$err" 3>&- ||
 		status=$?
 }
 
@@ -125,7 +128,7 @@ on_board() { ip netns exec "$BOARD" "$@"; }
 
 # The name space's own: ip netns exec becomes the program.
 serving_board() {
-	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 20s --token-file "$TOKEN" "$@"
+	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 60s --token-file "$TOKEN" "$@"
 	SERVE=$PID
 }
 

@@ -4,7 +4,7 @@
 
 Lines of the script: "expect TEXT" waits for it in what comes, behind what was found before; "send TEXT" types it and
 Enter; "type TEXT" without Enter, with \\t and \\xNN; "run COMMAND" runs it in a shell; "end STATUS" waits for the end.
-Waits 30 s at most: then something hangs.
+Waits two minutes at most: then something hangs.
 """
 import os
 import pty
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-LIMIT = int(os.environ.get("TALK_LIMIT", "30"))
+LIMIT = int(os.environ.get("TALK_LIMIT", "120"))
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|[\x01\x02\x07]")
 
 

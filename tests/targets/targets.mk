@@ -64,12 +64,12 @@ has_compiler = $(shell echo 'int main(void) { return 0; }' | $(1) -xc -o /dev/nu
 
 targets-musl:
 	$(Q)if [ "$(call has_compiler,$(MUSL_GCC))" = yes ]; then \
-		$(MAKE) --no-print-directory $(foreach v,musl musl-static,$(VARIED:%=$(T)/%-$(v))); \
+		$(MAKE) --no-print-directory -s $(foreach v,musl musl-static,$(VARIED:%=$(T)/%-$(v))); \
 	else echo "  SKIP    musl targets: $(MUSL_GCC) is not installed (package musl-tools)"; fi
 
 targets-32bit:
 	$(Q)if [ "$(call has_compiler,$(CC) $(M32_FLAGS))" = yes ]; then \
-		$(MAKE) --no-print-directory $(foreach v,32 32-static,$(VARIED:%=$(T)/%-$(v))); \
+		$(MAKE) --no-print-directory -s $(foreach v,32 32-static,$(VARIED:%=$(T)/%-$(v))); \
 	else echo "  SKIP    32-bit targets: $(CC) -m32 does not link (packages libc6-dev-i386, lib32gcc-12-dev)"; fi
 
 # Cleanups must run when an exception or pthread_cancel passes.
