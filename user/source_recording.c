@@ -188,6 +188,7 @@ static int install_maps(struct source *src)
 {
 	struct mapping_list *list = &src->mapped->target->maps;
 
+	src->name_bytes -= list->nr * sizeof(*list->maps);
 	free(list->maps);
 	list->maps = src->maps;
 	list->nr = src->nr_maps;
@@ -201,9 +202,13 @@ static int install_maps(struct source *src)
 static int on_maps(struct source *src, const void *rec)
 {
 	const struct stream_maps *m = rec;
+	int err;
 
 	if (m->nr > MAX_MAPPINGS)
 		return refuse(src, "too many mappings");
+	err = charge(src, m->nr * sizeof(*src->maps));
+	if (err)
+		return err;
 	free(src->maps);
 	src->maps = calloc(m->nr + 1, sizeof(*src->maps));
 	if (!src->maps)
@@ -344,9 +349,13 @@ static int check_memory(struct source *src)
 static int on_life(struct source *src, const void *rec)
 {
 	const struct process_event *ev = rec;
-	int err = charge(src, ev->h.kind == EVENT_EXIT ? 0 : PROCESS_COST);
+	const struct process *p = session_find(src->session, ev->h.pid);
+	int err = 0;
 
 	src->last_ns = ev->time_ns;
+	/* A child and an image begin with the mappings that were known. */
+	if (ev->h.kind != EVENT_EXIT)
+		err = charge(src, PROCESS_COST + (p ? p->target->maps.nr * sizeof(struct mapping) : 0));
 	if (!err && src->session->nr_processes >= MAX_PROCESSES)
 		err = refuse(src, "too many processes");
 	if (!err)

@@ -108,10 +108,40 @@ static void children_with_large_books(void **state)
 	assert_true(books(w->session) < MAX_MEMORY + MAX_MEMORY / 4);
 }
 
+/* So has each image of a process the mappings of the one before, until its own are read. */
+static void programs_with_many_mappings(void **state)
+{
+	enum { NR_MAPS = 60000 };
+	struct world *w = *state;
+	const struct stream_maps maps = { .pid = PARENT, .nr = NR_MAPS };
+	const struct process_event ev = { .h = { .kind = EVENT_EXEC, .pid = PARENT, .tid = PARENT },
+					  .time_ns = 1000000000 };
+
+	write_beginning(w);
+	for (int round = 0; round < 20; round++) {
+		assert_int_equal(stream_write(w->writer, STREAM_MAPS, &maps), 0);
+		for (u64 i = 0; i < NR_MAPS; i++) {
+			const struct stream_mapping m = { .start = i << 16, .end = (i << 16) + 4096 };
+
+			assert_int_equal(stream_write(w->writer, STREAM_MAPPING, &m), 0);
+		}
+	}
+	assert_int_equal(stream_flush(w->writer), 0);
+	/* Read anew they take the place of those before. */
+	assert_int_equal(w->err, 0);
+	for (int i = 0; i < 20 && !w->err; i++) {
+		assert_int_equal(stream_write(w->writer, STREAM_EXEC, &ev), 0);
+		assert_int_equal(stream_flush(w->writer), 0);
+	}
+	assert_int_equal(w->err, -EBADMSG);
+	assert_true(w->session->nr_processes > 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(children_with_large_books, setup, teardown),
+		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
