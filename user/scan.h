@@ -24,7 +24,7 @@ enum scan_verdict {
 enum scan_heuristic {
 	SCAN_STDSTRING = 1, /* text of a counted string behind length, capacity, counter */
 	SCAN_LENGTH64 = 2,  /* behind 8 bytes that hold the size of the rest */
-	SCAN_NEWARRAY = 4,  /* behind the number of elements of new T[n] */
+	SCAN_NEWARRAY = 4,  /* behind the number of elements of new T[n]; n may be 0 */
 	SCAN_MULTIPLE = 8,  /* second base class: both words are addresses of virtual tables */
 	SCAN_HEURISTICS = 15
 };

@@ -239,7 +239,8 @@ static void make_span(const struct scan *s, struct scan_span *span, u32 first, u
 	u64 length = s->blocks[end - 1].addr - start;
 
 	*span = (struct scan_span){ .start = start, .first = first, .nr = end - first, .bucket = bucket };
-	span->end = scan_block_end(s, end - 1);
+	/* Behind a word that is an empty array its pointer leads: SCAN_NEWARRAY. */
+	span->end = scan_block_end(s, end - 1) + (scan_block_size(s, end - 1) <= sizeof(u64));
 	while (length >> span->shift > (end - first) / BLOCKS_PER_BUCKET)
 		span->shift++;
 	span->nr_buckets = (u32)(length >> span->shift) + 1;

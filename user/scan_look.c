@@ -51,6 +51,14 @@ struct range {
 	u32 lo, hi, guess;
 };
 
+/* new T[0] is the number of elements and nothing behind it, which is where the program points to. */
+static bool is_empty_array(const struct looker *r, u32 block, u64 offset)
+{
+	u8 w = r->facts->snap->word_size;
+
+	return offset == w && (r->facts->heuristics & SCAN_NEWARRAY) && scan_block_size(r->s, block) == w;
+}
+
 static int settle(struct looker *r, const struct candidate *c, const struct range *range)
 {
 	const struct scan *s = r->s;
@@ -58,7 +66,7 @@ static int settle(struct looker *r, const struct candidate *c, const struct rang
 	u32 source = (u32)WHERE_VALUE(c->where);
 	u64 offset = c->value - s->blocks[block].addr;
 
-	if (offset && c->value >= scan_block_end(s, block))
+	if (offset && c->value >= scan_block_end(s, block) && !is_empty_array(r, block, offset))
 		return 0;
 	if (WHERE_KIND(c->where) != WHERE_BLOCK)
 		return hit_root(r, block, offset, c->where);
@@ -289,9 +297,13 @@ static u32 head_flags(struct looker *r, u32 block, const u8 *p, size_t len)
 	u32 heuristics = r->facts->heuristics, flags = 0;
 	u8 w = r->facts->snap->word_size;
 
-	if (size <= w || len < 2U * w || (len < 8 && size >= 8))
+	if (size < w || len < w)
 		return 0;
 	first = load_word(r, p);
+	if (size == w)
+		return (heuristics & SCAN_NEWARRAY) && !first ? BLOCK_NEWARRAY : 0;
+	if (len < 2U * w || (len < 8 && size >= 8))
+		return 0;
 	second = load_word(r, p + w);
 	if ((heuristics & SCAN_NEWARRAY) && first && first < size && (size - w) % first == 0)
 		flags |= BLOCK_NEWARRAY;

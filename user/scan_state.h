@@ -41,7 +41,7 @@ struct scan_big {
 
 /* Blocks without a large hole between them. bucket + i: first block at or above start + (i << shift). */
 struct scan_span {
-	taddr_t start, end; /* end of its last block */
+	taddr_t start, end; /* end of its last block, or the byte behind that */
 	u32 first, nr;	    /* blocks */
 	size_t bucket;	    /* index in buckets[] */
 	u32 nr_buckets;

@@ -111,6 +111,33 @@ static void heuristics_need_their_words(void **state)
 	assert_verdict(object, SCAN_POSSIBLE);
 }
 
+/* new T[0], whose pointer leads behind its one word. Other ends of blocks are no part of them. */
+static void empty_array(void **state)
+{
+	taddr_t array = block_at(HEAP + 0x1000, 8), full = block_at(HEAP + 0x1100, 8);
+	taddr_t longer = block_at(HEAP + 0x1200, 16), holder = block_at(HEAP + 0x1300, 16);
+	taddr_t held = block_at(HEAP + 0x1400, 8);
+
+	(void)state;
+	put(full, 3);
+	put(holder, held + 8);
+	put(GLOBALS + 0, array + 8);
+	put(GLOBALS + 8, full + 8);
+	put(GLOBALS + 16, longer + 16);
+	put(GLOBALS + 24, holder);
+	scan_all();
+	assert_verdict(array, SCAN_REACHABLE);
+	assert_verdict(held, SCAN_REACHABLE);
+	assert_verdict(full, SCAN_POSSIBLE);
+	assert_verdict(longer, SCAN_DEFINITE);
+	scan_free(w.scan);
+	w.next = 0;
+	w.options.no_heuristics = SCAN_HEURISTICS;
+	scan_all();
+	assert_verdict(array, SCAN_DEFINITE);
+	assert_verdict(held, SCAN_DEFINITE);
+}
+
 /* A heuristic counts between blocks too, also when the block pointed to lies behind. */
 static void heuristics_between_blocks(void **state)
 {
@@ -548,6 +575,7 @@ int main(void)
 		TEST(possible_is_lifted),
 		TEST(heuristics),
 		TEST(heuristics_need_their_words),
+		TEST(empty_array),
 		TEST(heuristics_between_blocks),
 		TEST(pieces_meet_in_blocks),
 		TEST(cycle_has_oldest_leader),
