@@ -14,7 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
 
-enum { CACHE_VERSION = 5, NAME_SIZE = 2 * BUILD_ID_MAX + 32 };
+enum { CACHE_VERSION = 6, NAME_SIZE = 2 * BUILD_ID_MAX + 32 };
 
 /* As a number, so that a file of the other byte order has another one. */
 static const u64 cache_magic = 0x0a69666370616568ULL;

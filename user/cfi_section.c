@@ -119,10 +119,16 @@ static int decompress_section(struct cfi_section *s, const struct elf_section *s
 	return replace(s, header, size, elf_u32(s->elf, s->data));
 }
 
+/*
+ * Not Go's: of functions in assembler that change the stack (asmcgocall, mcall, systemstack) its entries say that they
+ * do not, and a walk would go on at whatever lies there. Frame pointers lead as far, and end where they do not know.
+ */
 static const struct elf_section *find_debug_frame(const struct elf *elf)
 {
 	const struct elf_section *section = elf_section(elf, ".debug_frame");
 
+	if (elf_section(elf, ".gopclntab") || elf_section(elf, ".note.go.buildid"))
+		return NULL;
 	if (!section)
 		section = elf_section(elf, ".zdebug_frame");
 	return section && section->type != SHT_NOBITS ? section : NULL;

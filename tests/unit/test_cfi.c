@@ -536,6 +536,16 @@ static void test_both_frames(void **state)
 	assert_int_equal(build(&t, &im), 0);
 	assert_int_equal(t->nr_rows, 4);
 	cfi_free(t);
+	/* What Go writes there is not true of functions that change the stack. */
+	im.debug_size = debug.size;
+	im.section = ".gopclntab";
+	assert_int_equal(build(&t, &im), 0);
+	assert_int_equal(t->nr_rows, 4);
+	cfi_free(t);
+	im.section = ".other";
+	assert_int_equal(build(&t, &im), 0);
+	assert_int_equal(t->nr_rows, 5);
+	cfi_free(t);
 }
 
 static void check_table(const struct cfi_table *t)
