@@ -166,6 +166,8 @@ refuses() {
 	local shared
 	shared=$(mktemp -d)
 	chmod 777 "$shared"
+	setpriv --reuid=65534 --regid=65534 --clear-groups test -w "$shared" -a -x "$HEAPTAP" ||
+		skip "$shared or $HEAPTAP is out of reach for other users"
 	run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$HEAPTAP" run \
 		-o "$shared/r.json" -- "$T/leak"
 	report=$BATS_TEST_TMPDIR/report.json
