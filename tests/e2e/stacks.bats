@@ -131,6 +131,8 @@ linked() {
 	local dir=$BATS_TEST_TMPDIR/libraries n files=()
 	mkdir "$dir"
 	for ((n = 0; n < 1200; n++)); do files+=("$dir/$n.so"); done
+	# heaptap opens each of them.
+	[ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -ge 4096 ] || ulimit -n 4096 || skip "too few open files are allowed"
 	tee "${files[@]}" <"$T/stack_plug_a.so" >/dev/null
 	coproc MANY { exec "$T/stack_dlopen" many "${files[@]}" 3>&-; }
 	TARGET=$MANY_PID
