@@ -52,7 +52,7 @@ for nr in "${@:-0}"; do
 	# It may still have to read what waits.
 	while :; do
 		live=$(scanned) || exit 2
-		[ "$live" != -1 ] || { echo "the agent has lost calls: the machine is too busy" >&2; exit 2; }
+		[ "$live" != -1 ] || { cat "$tmp/log"; echo "the agent has lost calls, see above; else the machine is too busy"; exit 2; } >&2
 		[ "$live" != "$nr" ] || break
 	done
 	guard=$(pgrep -P "$tracer")
