@@ -252,7 +252,7 @@ load ../lib/common
 	untouched "$TARGET"
 }
 
-@test "attach: again and again on a busy target (A9)" {
+@test "attach: again and again on a busy target (A9, A10)" {
 	spinning 0 4
 	for ((i = 0; i < HEAPTAP_ROUNDS / 5; i++)); do
 		"$HEAPTAP" attach -q -t 100ms -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET" >/dev/null 2>"$BATS_TEST_TMPDIR/e" 3>&- ||

@@ -169,7 +169,7 @@ same_reports() {
 	untouched "$TARGET"
 }
 
-@test "ptrace: heaptap is killed at random moments, 8 threads go on (A3)" {
+@test "ptrace: heaptap is killed at random moments, 8 threads go on (A4)" {
 	spinning 0 8
 	for ((i = 0; i < HEAPTAP_ROUNDS / 4; i++)); do
 		start "$HEAPTAP" attach -q -b ptrace --no-scan -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET"
@@ -183,7 +183,7 @@ same_reports() {
 	says spin '^total malloc'
 }
 
-@test "ptrace: run: heaptap is killed at random moments, the program goes on to its own end (A3, A6)" {
+@test "ptrace: run: heaptap is killed at random moments, the program goes on to its own end (A4, A6)" {
 	local spin=$BATS_TEST_TMPDIR/spin-$$
 	cp "$T/spin" "$spin"
 	for ((i = 0; i < HEAPTAP_ROUNDS / 10; i++)); do
