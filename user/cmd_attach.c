@@ -81,7 +81,7 @@ int cmd_attach(const struct options *o)
 	int err = outputs_new(&outs, o, stdout);
 
 	if (err)
-		return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
+		return outputs_status(err);
 	status = STATUS_USAGE;
 	if (recorder_check(o))
 		goto out;

@@ -102,8 +102,11 @@ int cmd_connect(const struct options *o)
 	struct outputs *outs = NULL;
 	int status = STATUS_IMPOSSIBLE, err;
 
-	if (connection_init(&c.connection, o) || outputs_new(&outs, o, stdout))
+	if (connection_init(&c.connection, o))
 		return STATUS_USAGE;
+	err = outputs_new(&outs, o, stdout);
+	if (err)
+		return outputs_status(err);
 	if (recorder_check(o)) {
 		outputs_free(outs);
 		return STATUS_USAGE;

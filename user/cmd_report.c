@@ -23,7 +23,7 @@ int cmd_report(const struct options *o)
 	}
 	err = outputs_new(&outs, o, stdout);
 	if (err)
-		return STATUS_USAGE;
+		return outputs_status(err);
 	err = session_new_replay(&s, o, outs, o->args[0]);
 	if (err == -ERANGE)
 		status = STATUS_USAGE;

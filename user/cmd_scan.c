@@ -117,9 +117,10 @@ int cmd_scan(const struct options *o)
 	struct ask_request request;
 	int status = STATUS_USAGE;
 	size_t nr;
+	int err = outputs_new(&outs, o, stdout);
 
-	if (outputs_new(&outs, o, stdout))
-		return STATUS_USAGE;
+	if (err)
+		return outputs_status(err);
 	if (!make_request(&request, o, outs))
 		status = target_find(o->targets.items[0], &pids, &nr) ? STATUS_NO_TARGET
 								      : scan_all(o, outs, &request, pids, nr);

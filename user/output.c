@@ -141,6 +141,11 @@ static int output_init(struct output *o, const char *pattern, bool force)
 	return err ? err : check_existing(o, name, force);
 }
 
+int outputs_status(int err)
+{
+	return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
+}
+
 int outputs_new(struct outputs **out, const struct options *options, FILE *standard)
 {
 	size_t nr = options->outputs.nr;

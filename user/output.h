@@ -16,10 +16,12 @@ struct report;
  * Prepare the outputs of @o, or text on @standard where it names none. Everything that can be wrong with a
  * name is found now, before anything is attached: unknown ending, folder that is missing or not writable,
  * file that exists without --force. The folders stay open: a later change of directory does no harm.
- * @o is borrowed for the life of *@out. Returns 0, or -errno after one line on stderr; for a command line
- * that cannot work that is STATUS_USAGE.
+ * @o is borrowed for the life of *@out. Returns 0, or -errno after one line on stderr.
  */
 int outputs_new(struct outputs **out, const struct options *o, FILE *standard) __must_check;
+
+/* The exit status for outputs_new()'s error: a command line that cannot work, or no memory. */
+int outputs_status(int err);
 
 /* Only one: reports to @stream in the format of @name ("-.json"). *@out is owned by the caller. 0 or -ENOMEM. */
 int outputs_new_stream(struct outputs **out, const struct options *o, FILE *stream,

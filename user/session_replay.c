@@ -182,7 +182,7 @@ int session_new_replay(struct session **out, const struct options *o, struct out
 	int err = session_alloc(&s, o, outs);
 
 	if (err) {
-		error("%s: %s: %s", s->options->command->name, path, strerror(-err));
+		error("%s: %s: %s", o->command->name, path, strerror(-err));
 		return err;
 	}
 	s->is_replayed = true;
