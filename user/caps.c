@@ -15,6 +15,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/limits.h"
 
 /* Younger than the headers that older systems build with (Linux 5.8). */
 #ifndef CAP_PERFMON
@@ -97,30 +98,6 @@ void caps_read_env(struct caps_env *env)
 
 /* ---- limits ---- */
 
-static struct rlimit memlock_before;
-static bool is_memlock_raised;
-
-void caps_restore_limits(void)
-{
-	if (is_memlock_raised)
-		setrlimit(RLIMIT_MEMLOCK, &memlock_before);
-	is_memlock_raised = false;
-}
-
-/* As high as we may. Without CAP_SYS_RESOURCE the hard limit is the end. */
-static void raise_memlock(void)
-{
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-
-	if (is_memlock_raised || getrlimit(RLIMIT_MEMLOCK, &memlock_before) != 0)
-		return;
-	is_memlock_raised = true;
-	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0)
-		return;
-	limit.rlim_cur = limit.rlim_max = memlock_before.rlim_max;
-	setrlimit(RLIMIT_MEMLOCK, &limit);
-}
-
 /* 0 if @fd is a descriptor, which is closed, else @fd: the errno. */
 static int close_result(int fd)
 {
@@ -145,11 +122,11 @@ static int try_map(struct caps *caps)
 	setrlimit(RLIMIT_MEMLOCK, &now);
 	if (err != -EPERM)
 		return err;
-	raise_memlock();
+	limits_lift(RLIMIT_MEMLOCK);
 	err = close_result(caps_bpf_counters(1));
 	caps->is_memlock_counted = !err;
 	if (err)
-		caps_restore_limits();
+		limits_restore(RLIMIT_MEMLOCK);
 	return err;
 }
 

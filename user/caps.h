@@ -43,7 +43,7 @@ enum caps_effort {
  * file; no target is touched. Call it before links exist: a forked child holds copies of descriptors.
  * Blocks for some 20 ms (CAPS_FULL 40), 4 s at most; the kernel needs up to 0.4 s more to take the
  * trials' probes out, in the background: caps_settle(). Where maps count against RLIMIT_MEMLOCK the
- * limit stays raised: caps_restore_limits() before exec of a target.
+ * limit stays raised (limits.h).
  * Returns 0 if the BPF source works here; else the reason is in @caps: -EPERM no permission,
  * -EOPNOTSUPP not with this kernel. Logs nothing.
  */
@@ -57,9 +57,6 @@ void caps_settle(void);
 
 /* Log one line: why the BPF source is not usable for @what ("attach", "run"), and what to type instead. */
 void caps_explain(const struct caps *caps, const char *what);
-
-/* Undo what caps_probe() did to the limits of this process; async-signal-safe. */
-void caps_restore_limits(void);
 
 /* Read only the surroundings. Tries nothing. */
 void caps_read_env(struct caps_env *env);

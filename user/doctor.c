@@ -13,6 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/limits.h"
 #include "user/options.h"
 #include "user/source.h"
 #include "user/target.h"
@@ -280,7 +281,7 @@ static void examine_machine(struct doctor *d)
 	snprintf(d->machine, sizeof(d->machine), "%s", name.machine);
 	/* The reason is in caps; what is missing in detail is shown by the features. */
 	(void)!caps_probe(&d->caps, CAPS_FULL);
-	caps_restore_limits();
+	limits_restore(RLIMIT_MEMLOCK);
 	choose_backend(d);
 	examine_privileges(d);
 	examine_features(d);

@@ -10,7 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "user/caps.h"
+#include "user/limits.h"
 #include "user/source.h"
 
 /* Become @user; in the child. 0 or -errno. */
@@ -38,7 +38,7 @@ void launch_child(const struct launch_options *o, int go, int report)
 		prctl(PR_SET_PTRACER, (unsigned long)o->tracer->pid(o->source), 0, 0, 0);
 	if (read(go, &c, 1) != 1)
 		_exit(127);
-	caps_restore_limits();
+	limits_restore_all();
 	if (o->user)
 		f.err = become(o->user);
 	if (!f.err && o->cwd && chdir(o->cwd))

@@ -8,7 +8,11 @@
 #include <unistd.h>
 
 #include "user/lib/log.h"
+#include "user/limits.h"
 #include "user/options.h"
+
+/* Each file that a target has mapped stays open; 1,024 are not enough for some. */
+enum { MANY_FILES = 65536 };
 
 static void ignore(int sig)
 {
@@ -78,5 +82,6 @@ int main(int argc, char **argv)
 	if (open_standard_files())
 		return STATUS_IMPOSSIBLE;
 	catch_write_signals();
+	limits_raise(RLIMIT_NOFILE, MANY_FILES);
 	return finish_stdout(run_command(argc, argv));
 }

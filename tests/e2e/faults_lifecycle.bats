@@ -79,6 +79,10 @@ blocks_of() {
 	"$BASH" -c 'ls -l /proc/self/fd | wc -l' >"$BATS_TEST_TMPDIR/control" 3>&-
 	traced -q -- "$BASH" -c 'ls -l /proc/self/fd | wc -l'
 	[ "$(cat "$out")" -eq "$(cat "$BATS_TEST_TMPDIR/control")" ]
+	# heaptap raises its own limits.
+	ulimit -Sn 512
+	traced -q -- "$BASH" -c 'ulimit -Sn; ulimit -Sl'
+	[ "$(cat "$out")" = "$(ulimit -Sn; ulimit -Sl)" ]
 	start "$HEAPTAP" run -q -- "$T/spin"
 	TAP=$PID
 	wait_for says heaptap ready

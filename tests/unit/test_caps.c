@@ -19,6 +19,7 @@
 
 #include "tests/unit/filter.h"
 #include "user/caps.h"
+#include "user/limits.h"
 
 /* What a child found, where its parent can read it. */
 static struct shared {
@@ -321,10 +322,10 @@ static void memlock(void **state)
 
 	(void)state;
 	need_bpf();
-	caps_restore_limits();
+	limits_restore(RLIMIT_MEMLOCK);
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
 	(void)!caps_probe(&caps, CAPS_QUICK);
-	caps_restore_limits();
+	limits_restore(RLIMIT_MEMLOCK);
 	caps_settle();
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &after), 0);
 	assert_memory_equal(&before, &after, sizeof(before));
