@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-/* Raise the soft limit of @resource to @wanted, or as far as the hard one lets us; a higher one stays. For one thread. */
+/* Raise the soft limit of @resource to @wanted, or as far as the hard one lets us; a higher one stays. */
 void limits_raise(int resource, rlim_t wanted);
 
 /* The same, and lift the hard limit too if we may. */
