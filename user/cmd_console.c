@@ -43,12 +43,14 @@ static const char *find_file(const struct options *o)
 
 static int open_recording(struct console *c)
 {
+	int err;
+
 	if (!strcmp(c->path, "-") && !c->options.execute.nr) {
 		error("console: -: the commands come from there: use --execute");
 		return STATUS_USAGE;
 	}
-	return session_new_replay(&c->session, &c->options, c->outs, c->path) ? STATUS_NO_TARGET
-									      : STATUS_DONE;
+	err = session_new_replay(&c->session, &c->options, c->outs, c->path);
+	return err ? session_replay_status(err) : STATUS_DONE;
 }
 
 static int open_processes(struct console *c)

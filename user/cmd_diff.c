@@ -68,7 +68,9 @@ static int replay(const struct options *o, const char *path, char **text, size_t
 	struct session *s = NULL;
 	int err = out ? outputs_new_stream(&outs, o, out, "-.json") : -ENOMEM;
 
-	if (!err)
+	if (err)
+		error("diff: %s: %s", path, strerror(-err));
+	else
 		err = session_new_replay(&s, o, outs, path);
 	if (!err)
 		err = session_report(s);
@@ -93,15 +95,18 @@ static int add(const struct options *o, struct diff *d, u32 side, int *status)
 
 	if (is_json > 0)
 		err = read_report(path, &text, &len);
-	else if (!is_json && replay(o, path, &text, &len, status))
-		return STATUS_NO_TARGET;
+	else if (!is_json) {
+		err = replay(o, path, &text, &len, status);
+		if (err)
+			return session_replay_status(err);
+	}
 	if (!err)
 		err = diff_add(d, side, text, len, &why, &at);
 	if (err && why)
 		error("diff: %s: at byte %zu: %s", path, at, why);
 	else if (err)
 		error("diff: %s: %s", path, strerror(-err));
-	return err ? STATUS_NO_TARGET : STATUS_DONE;
+	return err ? session_replay_status(err) : STATUS_DONE;
 }
 
 int cmd_diff(const struct options *o)

@@ -13,8 +13,7 @@ int cmd_report(const struct options *o)
 {
 	struct session *s = NULL;
 	struct outputs *outs = NULL;
-	int status = STATUS_NO_TARGET;
-	int err;
+	int status, err;
 
 	if (o->events && (o->has_between || o->outputs.nr)) {
 		error("report: --events: lists all of them on standard output: not with --%s",
@@ -25,12 +24,10 @@ int cmd_report(const struct options *o)
 	if (err)
 		return outputs_status(err);
 	err = session_new_replay(&s, o, outs, o->args[0]);
-	if (err == -ERANGE)
-		status = STATUS_USAGE;
-	if (err == -ENOMEM)
-		status = STATUS_IMPOSSIBLE;
-	if (err)
+	if (err) {
+		status = session_replay_status(err);
 		goto out;
+	}
 	err = o->events ? session_finish_events(s) : session_report(s);
 	status = err ? STATUS_UNTRUSTED : session_status(s);
 out:

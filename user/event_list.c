@@ -128,6 +128,9 @@ static struct listed *add(struct event_list *l, u32 pid, const char *comm, const
 		.pid = pid, .comm = strdup(comm), .exe = strdup(exe), .is_started = is_started
 	};
 	if (!p->comm || !p->exe) {
+		free(p->comm);
+		free(p->exe);
+		l->nr--;
 		l->err = -ENOMEM;
 		return NULL;
 	}

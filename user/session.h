@@ -33,6 +33,8 @@ int session_new_told(struct session **out, const struct options *o, struct outpu
  */
 int session_new_replay(struct session **out, const struct options *o, struct outputs *outs,
 		       const char *path) __must_check;
+/* The exit status for its error. */
+int session_replay_status(int err);
 void session_free(struct session *s);
 
 /* Who traces the targets by ptrace, NULL if the source does not; *@source is what its functions want. Borrowed. */

@@ -176,6 +176,13 @@ static int read_file(struct session *s, const char *path)
 	return first == (u8)STREAM_MAGIC[0] ? read_recording(s, in, path) : read_words(s, in, path);
 }
 
+int session_replay_status(int err)
+{
+	if (err == -ENOMEM)
+		return STATUS_IMPOSSIBLE;
+	return err == -ERANGE ? STATUS_USAGE : STATUS_NO_TARGET;
+}
+
 int session_new_replay(struct session **out, const struct options *o, struct outputs *outs, const char *path)
 {
 	struct session *s;

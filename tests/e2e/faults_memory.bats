@@ -87,6 +87,20 @@ said_why() {
 	done
 }
 
+@test "faults: what reads recordings, its N-th allocation fails: done, or a status and a word (A7)" {
+	local r=$BATS_TEST_TMPDIR/r.heaptap what
+	"$HEAPTAP" run -q -w "$r" -- "$T/leak" >/dev/null 2>&1
+	for n in {1..16} 31 $(seq 40 45 400); do
+		for what in "report --events $r" "diff $r $r" "console -x top $r"; do
+			status=0
+			# shellcheck disable=SC2086
+			at "$n" $what >/dev/null || status=$?
+			[[ $status =~ ^[035]$ ]] || { echo "$what, N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+			[ "$status" -ne 3 ] || [ -s "$BATS_TEST_TMPDIR/err" ]
+		done
+	done
+}
+
 @test "faults: a program that could not be traced for want of memory does not pass --fail-on (A7)" {
 	local n nr_untraced=0
 	for n in 60 70 80 90 100 110 120 130 140 150 160 170; do
