@@ -15,7 +15,8 @@ IS_X86   := $(filter x86_64,$(ARCH))
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
             -Wno-missing-field-initializers
 OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+            $(if $(findstring thread,$(SAN)),-Wno-tsan)
 # For another CPU: the compiler's root, with the libraries' -dev packages unpacked in it.
 SYSROOT  ?=
 ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
@@ -29,21 +30,25 @@ CPPFLAGS += $(if $(READLINE),,-DWITHOUT_READLINE)
 LDLIBS   += $(if $(READLINE),-lreadline)
 Q        := $(if $(V),,@)
 
+# The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
+ROOMS := lib target names probe unwind heap source scan stream report session remote console cli
+
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
-LIB_SRCS  := $(filter-out user/main.c $(OTHER_CPU),$(sort $(wildcard user/*.c user/lib/*.c fallback/*.c arch/*.c)))
-LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/bpf_object.o
-UNIT_SRCS := $(sort $(wildcard tests/unit/test_*.c))
+LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
+LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o
+UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
 BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo check check-unit check-e2e check-ptrace check-leaks check-arch check-board check-kernels check-style check-headers agent-musl bench install clean help targets
+.PHONY: all deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
+        check-leaks check-arch check-board check-kernels check-style check-headers agent-musl bench install clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
-$(O)/heaptap: $(O)/user/main.o $(O)/libheaptap.a
+$(O)/heaptap: $(O)/user/cli/main.o $(O)/libheaptap.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -65,7 +70,7 @@ $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -c -o $@.tmp $<
 	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
 
-$(O)/user/bpf_object.o: user/bpf_object.S $(O)/bpf/heaptap.bpf.o
+$(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
 
@@ -74,8 +79,8 @@ $(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
 	@echo "  TEST    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS) -lcmocka
 
-# It reads its own tables too: .debug_frame for its functions, .eh_frame for the library's.
-$(O)/tests/unit/test_cfi_rows: private CFLAGS += -g -fno-asynchronous-unwind-tables
+# The test reads its own tables too: .debug_frame for its functions, .eh_frame for the library's.
+$(O)/tests/unit/unwind/test_cfi_rows: private CFLAGS += -g -fno-asynchronous-unwind-tables
 
 $(O)/tests/bench/%: tests/bench/%.c $(O)/libheaptap.a
 	@mkdir -p $(@D)
@@ -94,12 +99,24 @@ deps:                            ## install what building and testing need (asks
 demo: all $(O)/tests/targets/leak  ## trace the bundled leaking program (root)
 	$(O)/heaptap run $(O)/tests/targets/leak
 
-check: all check-style check-unit check-e2e check-ptrace  ## run all tests
+# How many things are built, and how many files of tests run, at a time. Tests often wait: so one more than CPUs.
+JOBS     ?= $(shell echo $$(($$(nproc) + 1)))
+# For tests: absolute paths, because tests change directories.
+TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
+
+quick: build-tests check-style check-unit check-core  ## style, unit tests and the core end-to-end tests (root; some 3 minutes)
+
+check: build-tests check-style check-unit check-thread check-unit32 check-traced  ## run all tests (root; some 20 minutes on two CPUs)
+
+# Everything that tests need, compiled once, several files at a time.
+build-tests:
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl $(UNITS)
 
 check-unit: $(UNITS)             ## unit tests only
-	$(Q)tests/prove.sh unit $(UNITS)
+	$(Q)$(TEST_ENV) tests/prove.sh unit plain:tests/style.bats $(UNITS)
 
 -include tests/targets/targets.mk
+include tests/unit32.mk
 include user/agent/agent.mk
 
 # With a small C library, as tests/e2e/agent.bats has its limits.
@@ -108,15 +125,53 @@ agent-musl:                      ## the agent with musl, for its tests
 		$(MAKE) --no-print-directory -s AGENT=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/musl; \
 	else echo "agent-musl: no musl-gcc here: its tests are skipped"; fi
 
-check-e2e: all targets agent-musl ## end-to-end tests only (root)
-	$(Q)[ "$$(id -u)" -eq 0 ] || { echo "check-e2e: not root: tracing: type: sudo make check-e2e"; exit 1; }
-	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) tests/prove.sh e2e tests/e2e/*.bats
+# Unit tests of code that has threads. Others fork with threads, or count threads, which ThreadSanitizer does not allow.
+THREAD_UNITS := fallback/test_ring lib/test_proc scan/test_scan scan/test_snapshot_memory scan/test_snapshot_stop \
+                session/test_ask session/test_session session/test_session_live source/test_backlog target/test_target
 
-# What tests of heaptap's own parts do not depend on is left out: reports, names, options, recordings, serve.
-PTRACE_TESTS := attach counts faults_allocators faults_lifecycle faults_memory follow leaks losses programs run stacks
+check-thread:                    ## unit tests of code that has threads, with ThreadSanitizer
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan check-thread-tests
+
+check-thread-tests: $(THREAD_UNITS:%=$(O)/tests/unit/%)
+	$(Q)$(TEST_ENV) tests/prove.sh unit $^
+
+# All files, those that take long first: the last ones to run then end at about the same time.
+E2E_LONG  := remote leaks counts stacks console errors attach faults_memory steer recording
+E2E_TESTS := $(E2E_LONG:%=tests/e2e/%.bats)
+E2E_TESTS += $(filter-out $(E2E_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
+
+# Tests of heaptap's own parts do not depend on the source and are left out: reports, names, options, recordings, serve.
+PTRACE_TESTS := stacks counts leaks attach run follow programs losses faults_lifecycle faults_memory faults_allocators
+PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
+
+is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }
+
+check-traced: all targets agent-musl
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/prove.sh e2e $(PTRACE_TESTS) $(E2E_TESTS)
+
+check-e2e: all targets agent-musl ## end-to-end tests only (root)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/prove.sh e2e $(E2E_TESTS)
 
 check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
-	$(Q)HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) HEAPTAP_BACKEND=ptrace tests/prove.sh ptrace $(PTRACE_TESTS:%=tests/e2e/%.bats)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/prove.sh ptrace $(PTRACE_TESTS)
+
+# Tests with the tag "core": each main way through heaptap once.
+check-core: all targets
+	$(is-root)
+	$(Q)$(TEST_ENV) HEAPTAP_TAGS=core tests/prove.sh e2e $$(grep -lE '^# bats (test|file)_tags=(.*,)?core' $(E2E_TESTS))
+
+ROUNDS_UNITS := $(addprefix $(O)/tests/unit/,source/test_launch stream/test_stream)
+
+# Tests with the tag "rounds" repeat something at random moments: here 100 times, in make check 10 times.
+soak: build-tests check-leaks    ## tests of random moments, 100 rounds each, and make check-leaks (root; about an hour)
+	$(is-root)
+	$(Q)HEAPTAP_ROUNDS=100 $(TEST_ENV) tests/prove.sh unit $(ROUNDS_UNITS)
+	$(Q)HEAPTAP_ROUNDS=100 HEAPTAP_TAGS=rounds $(TEST_ENV) tests/prove.sh e2e \
+		$$(grep -l '^# bats test_tags=.*rounds' $(E2E_TESTS)) \
+		$$(grep -l '^# bats test_tags=.*rounds' $(PTRACE_TESTS:ptrace:%=%) | sed 's/^/ptrace:/')
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
 	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),9) 400000
@@ -136,8 +191,17 @@ bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; s
 check-style: check-headers       ## layers, sizes, names, spelling
 	$(Q)tests/style.sh
 
+# call/life.h needs the adaptor of the file that includes it.
 check-headers:
-	$(Q)for h in user/*.h user/lib/*.h arch/*.h fallback/*.h; do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
+	$(Q)for h in user/*/*.h arch/*.h fallback/*.h $(filter-out call/life.h,$(wildcard call/*.h)); do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
+
+# Documents that a command makes; make check-style finds those that are not up to date.
+.PHONY: flow-picture faults-doc
+flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
+	$(Q)doc/flow.sh >doc/flow.svg
+
+faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
+	$(Q)tests/faults.sh >doc/faults.md
 
 install: all                     ## install heaptap and its manual under $(DESTDIR)$(prefix)
 	$(Q)install -D -m 755 $(O)/heaptap $(DESTDIR)$(prefix)/bin/heaptap

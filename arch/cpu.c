@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the CPU of a thread, and does what is alike on all of them. */
+/* Finds the CPU of a thread, and reads its registers and the arguments of calls. */
 #include "arch/cpu.h"
 
 #include <elf.h>
@@ -7,9 +7,12 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-#include "arch/cpu_private.h"
+#include "arch/cpu_emulate.h"
 
-/* All of them everywhere, for tests; what a thread runs is among those of its kernel, and the agent has only those. */
+/*
+ * All CPUs, so that tests of each run on every machine. Threads run code of the CPUs that their kernel supports. The
+ * agent has only these.
+ */
 static const struct cpu *const cpus[] = {
 #if !defined(ONLY_NATIVE_CPUS) || defined(__x86_64__) || defined(__i386__)
 	&cpu_x86_64,  &cpu_i386,
@@ -110,6 +113,21 @@ int cpu_regs_write(const struct cpu_regs *regs, pid_t tid)
 	return ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &iov) ? -errno : 0;
 }
 
+taddr_t cpu_get(const struct cpu *cpu, const struct cpu_regs *regs, enum cpu_reg reg)
+{
+	if (reg == CPU_PC && cpu->get_pc)
+		return cpu->get_pc(regs);
+	return cpu->words[reg] == CPU_NO_WORD ? 0 : cpu_regs_word(regs, cpu->word_size, cpu->words[reg]);
+}
+
+void cpu_set(const struct cpu *cpu, struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
+{
+	if (reg == CPU_PC && cpu->set_pc)
+		cpu->set_pc(regs, value);
+	else if (cpu->words[reg] != CPU_NO_WORD)
+		cpu_regs_set_word(regs, cpu->word_size, cpu->words[reg], value);
+}
+
 taddr_t cpu_word(const struct cpu *cpu, const u8 *bytes)
 {
 	taddr_t word = 0;
@@ -133,8 +151,8 @@ int cpu_call_return(const struct cpu *cpu, const struct cpu_regs *regs, const st
 		    taddr_t *ret)
 {
 	if (!cpu->has_link)
-		return read_word(cpu, memory, cpu->get(regs, CPU_SP), ret);
-	*ret = cpu->get(regs, CPU_LINK);
+		return read_word(cpu, memory, cpu_get(cpu, regs, CPU_SP), ret);
+	*ret = cpu_get(cpu, regs, CPU_LINK);
 	return 0;
 }
 
@@ -144,7 +162,7 @@ int cpu_call_arg(const struct cpu *cpu, const struct cpu_regs *regs, const struc
 	if (n < 1 || n > 4)
 		return -EINVAL;
 	if (cpu->args_on_stack)
-		return read_word(cpu, memory, cpu->get(regs, CPU_SP) + (taddr_t)n * cpu->word_size, arg);
-	*arg = cpu->get(regs, CPU_ARG1 + n - 1);
+		return read_word(cpu, memory, cpu_get(cpu, regs, CPU_SP) + (taddr_t)n * cpu->word_size, arg);
+	*arg = cpu_get(cpu, regs, CPU_ARG1 + n - 1);
 	return 0;
 }

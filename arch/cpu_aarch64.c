@@ -1,39 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* aarch64 for breakpoints, with the emulation of common integer instructions. Others are stepped by the CPU. */
-#include "arch/cpu_insn.h"
-
+/* aarch64 for breakpoints. Common integer instructions are emulated; the CPU steps the others. */
 #include <elf.h>
 #include <errno.h>
 
-/* The kernel's order: x0 to x30, sp, pc, status. In instructions number 31 is sp or zero. */
+#include "arch/cpu_arm.h"
+
+/* The kernel's order: x0 to x30, sp, pc, status. In instructions, register 31 is sp or zero. */
 enum { FP = 29, LR, SP, PC, PSTATE, NR_WORDS };
-
-#define FLAG_N (1U << 31)
-#define FLAG_Z (1U << 30)
-#define FLAG_C (1U << 29)
-#define FLAG_V (1U << 28)
-
-static const u8 words[NR_CPU_REGS] = {
-	[CPU_PC] = PC,	[CPU_SP] = SP,	[CPU_FP] = FP,	[CPU_LINK] = LR, [CPU_RESULT] = 0,
-	[CPU_ARG1] = 0, [CPU_ARG2] = 1, [CPU_ARG3] = 2, [CPU_ARG4] = 3,
-};
-
-static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
-{
-	return cpu_regs_word(regs, 8, words[reg]);
-}
-
-static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
-{
-	cpu_regs_set_word(regs, 8, words[reg], value);
-}
 
 static u64 x(const struct cpu_insn *in, u32 nr)
 {
 	return nr == SP ? 0 : cpu_insn_get(in, nr);
 }
 
-/* A register of 64 bits, or of 32 whose upper half becomes 0. */
+/* Set a register of 64 bits, or the lower half and clear the upper half. */
 static int set_x(struct cpu_insn *in, u32 nr, u64 value, bool is_64)
 {
 	if (nr != SP)
@@ -41,40 +21,29 @@ static int set_x(struct cpu_insn *in, u32 nr, u64 value, bool is_64)
 	return 0;
 }
 
-static u32 rd(u32 word)
+static u32 rd(u64 word)
 {
 	return cpu_bits(word, 0, 5);
 }
 
-static u32 rn(u32 word)
+static u32 rn(u64 word)
 {
 	return cpu_bits(word, 5, 5);
 }
 
-static u32 rm(u32 word)
+static u32 rm(u64 word)
 {
 	return cpu_bits(word, 16, 5);
 }
 
 static bool holds(const struct cpu_insn *in, u32 cond)
 {
-	u64 flags = cpu_insn_get(in, PSTATE);
-	bool is_less = !(flags & FLAG_N) != !(flags & FLAG_V);
-	const bool is_true[] = { flags & FLAG_Z,
-				 flags & FLAG_C,
-				 flags & FLAG_N,
-				 flags & FLAG_V,
-				 (flags & FLAG_C) && !(flags & FLAG_Z),
-				 !is_less,
-				 !is_less && !(flags & FLAG_Z),
-				 true };
-
-	return cond >= 14 || is_true[cond >> 1] != (cond & 1);
+	return arm_flags_hold((u32)cpu_insn_get(in, PSTATE), cond);
 }
 
 /* ---- branches ---- */
 
-static int do_b(struct cpu_insn *in, u32 word)
+static int do_b(struct cpu_insn *in, u64 word)
 {
 	if (word >> 31)
 		cpu_insn_set(in, LR, in->pc + 4);
@@ -89,19 +58,19 @@ static int branch_if(struct cpu_insn *in, bool is_taken, s64 distance)
 	return 0;
 }
 
-static int do_b_cond(struct cpu_insn *in, u32 word)
+static int do_b_cond(struct cpu_insn *in, u64 word)
 {
 	return branch_if(in, holds(in, cpu_bits(word, 0, 4)), cpu_signed_bits(word, 5, 19));
 }
 
-static int do_cbz(struct cpu_insn *in, u32 word)
+static int do_cbz(struct cpu_insn *in, u64 word)
 {
 	u64 value = word >> 31 ? x(in, rd(word)) : (u32)x(in, rd(word));
 
 	return branch_if(in, (value != 0) == (word >> 24 & 1), cpu_signed_bits(word, 5, 19));
 }
 
-static int do_tbz(struct cpu_insn *in, u32 word)
+static int do_tbz(struct cpu_insn *in, u64 word)
 {
 	u32 bit = cpu_bits(word, 31, 1) << 5 | cpu_bits(word, 19, 5);
 
@@ -109,7 +78,7 @@ static int do_tbz(struct cpu_insn *in, u32 word)
 }
 
 /* br, blr, ret */
-static int do_br(struct cpu_insn *in, u32 word)
+static int do_br(struct cpu_insn *in, u64 word)
 {
 	in->next = x(in, rn(word));
 	if (cpu_bits(word, 21, 2) == 1)
@@ -117,17 +86,9 @@ static int do_br(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-/* nop and bti */
-static int do_nothing(struct cpu_insn *in, u32 word)
-{
-	(void)in;
-	(void)word;
-	return 0;
-}
-
 /* ---- numbers ---- */
 
-static int do_adr(struct cpu_insn *in, u32 word)
+static int do_adr(struct cpu_insn *in, u64 word)
 {
 	u64 distance = (u64)cpu_signed_bits(word, 5, 19) * 4 + cpu_bits(word, 29, 2);
 
@@ -135,20 +96,19 @@ static int do_adr(struct cpu_insn *in, u32 word)
 		     true);
 }
 
-/* The flags of a result; those of a sum of @a, @b and @carry. */
+/* Set the condition flags. */
 static void set_flags(struct cpu_insn *in, u64 flags)
 {
-	cpu_insn_set(in, PSTATE,
-		     (cpu_insn_get(in, PSTATE) & ~(u64)(FLAG_N | FLAG_Z | FLAG_C | FLAG_V)) | flags);
+	cpu_insn_set(in, PSTATE, (cpu_insn_get(in, PSTATE) & ~(u64)(ARM_N | ARM_Z | ARM_C | ARM_V)) | flags);
 }
 
 static u64 result_flags(u64 value, bool is_64)
 {
 	value = is_64 ? value : (u32)value;
-	return (value >> (is_64 ? 63 : 31) & 1 ? FLAG_N : 0) | (value ? 0 : FLAG_Z);
+	return (value >> (is_64 ? 63 : 31) & 1 ? ARM_N : 0) | (value ? 0 : ARM_Z);
 }
 
-/* @a + @b, or @a - @b; @sets: flags too. */
+/* @a + @b, or @a - @b. @sets: set the flags too. */
 static u64 add(struct cpu_insn *in, u64 a, u64 b, bool is_sub, bool is_64, bool sets)
 {
 	u64 sum, top = is_64 ? 1ULL << 63 : 1ULL << 31, flags;
@@ -163,13 +123,13 @@ static u64 add(struct cpu_insn *in, u64 a, u64 b, bool is_sub, bool is_64, bool 
 	carry = is_64 ? sum < a || (is_sub && sum == a) : sum >> 32;
 	if (!sets)
 		return sum;
-	flags = result_flags(sum, is_64) | (carry ? FLAG_C : 0);
-	set_flags(in, flags | (~(a ^ b) & (a ^ sum) & top ? FLAG_V : 0));
+	flags = result_flags(sum, is_64) | (carry ? ARM_C : 0);
+	set_flags(in, flags | (~(a ^ b) & (a ^ sum) & top ? ARM_V : 0));
 	return sum;
 }
 
-/* add, sub with twelve bits: number 31 is sp, but for a result with flags. */
-static int do_add_imm(struct cpu_insn *in, u32 word)
+/* add, sub with twelve bits: register 31 is sp, except as the result of an instruction that sets flags. */
+static int do_add_imm(struct cpu_insn *in, u64 word)
 {
 	bool is_64 = word >> 31, sets = word >> 29 & 1;
 	u64 b = (u64)cpu_bits(word, 10, 12) << (word >> 22 & 1 ? 12 : 0);
@@ -181,7 +141,7 @@ static int do_add_imm(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-static u64 shifted(const struct cpu_insn *in, u32 word, bool is_64)
+static u64 shifted(const struct cpu_insn *in, u64 word, bool is_64)
 {
 	u32 by = cpu_bits(word, 10, 6), type = cpu_bits(word, 22, 2);
 	u64 value = x(in, rm(word));
@@ -200,13 +160,13 @@ static u64 shifted(const struct cpu_insn *in, u32 word, bool is_64)
 	}
 }
 
-/* Shifts of 32-bit registers by more are no instructions. */
-static bool is_shift_bad(u32 word)
+/* Shifts of 32-bit registers by 32 and more do not exist. */
+static bool is_shift_bad(u64 word)
 {
 	return !(word >> 31) && cpu_bits(word, 15, 1);
 }
 
-static int do_add_reg(struct cpu_insn *in, u32 word)
+static int do_add_reg(struct cpu_insn *in, u64 word)
 {
 	bool is_64 = word >> 31;
 
@@ -219,7 +179,7 @@ static int do_add_reg(struct cpu_insn *in, u32 word)
 }
 
 /* and, orr, eor, ands */
-static int logical(struct cpu_insn *in, u32 word, u64 b, bool is_sp)
+static int logical(struct cpu_insn *in, u64 word, u64 b, bool is_sp)
 {
 	bool is_64 = word >> 31;
 	u32 op = cpu_bits(word, 29, 2);
@@ -233,15 +193,15 @@ static int logical(struct cpu_insn *in, u32 word, u64 b, bool is_sp)
 	return 0;
 }
 
-static int do_logical_reg(struct cpu_insn *in, u32 word)
+static int do_logical_reg(struct cpu_insn *in, u64 word)
 {
 	u64 b = shifted(in, word, word >> 31);
 
 	return is_shift_bad(word) ? -ENOTSUP : logical(in, word, word >> 21 & 1 ? ~b : b, false);
 }
 
-/* A constant of ones, rotated and repeated. */
-static int do_logical_imm(struct cpu_insn *in, u32 word)
+/* A constant: a run of ones, rotated and repeated. */
+static int do_logical_imm(struct cpu_insn *in, u64 word)
 {
 	u32 s = cpu_bits(word, 10, 6), by = cpu_bits(word, 16, 6),
 	    key = cpu_bits(word, 22, 1) << 6 | (~s & 63);
@@ -264,7 +224,7 @@ static int do_logical_imm(struct cpu_insn *in, u32 word)
 }
 
 /* movn, movz, movk */
-static int do_mov(struct cpu_insn *in, u32 word)
+static int do_mov(struct cpu_insn *in, u64 word)
 {
 	u32 shift = 16 * cpu_bits(word, 21, 2), which = cpu_bits(word, 29, 2);
 	u64 value = (u64)cpu_bits(word, 5, 16) << shift;
@@ -277,7 +237,7 @@ static int do_mov(struct cpu_insn *in, u32 word)
 }
 
 /* ubfm, sbfm: lsl, lsr, asr, uxtw, sxtw, ... */
-static int do_bitfield(struct cpu_insn *in, u32 word)
+static int do_bitfield(struct cpu_insn *in, u64 word)
 {
 	bool is_64 = word >> 31, is_signed = !(word >> 29 & 3);
 	u32 from = cpu_bits(word, 16, 6), last = cpu_bits(word, 10, 6), size = is_64 ? 64 : 32;
@@ -296,7 +256,7 @@ static int do_bitfield(struct cpu_insn *in, u32 word)
 }
 
 /* csel, csinc, csinv, csneg */
-static int do_csel(struct cpu_insn *in, u32 word)
+static int do_csel(struct cpu_insn *in, u64 word)
 {
 	u64 other = x(in, rm(word));
 
@@ -309,8 +269,8 @@ static int do_csel(struct cpu_insn *in, u32 word)
 
 /* ---- memory ---- */
 
-/* Where it is; with @is_back the base register becomes the sum, which is the place if @is_pre. */
-static u64 address(struct cpu_insn *in, u32 word, s64 offset, bool is_back, bool is_pre)
+/* The address of an access. @is_back: the base register becomes the sum. @is_pre: the sum is the address. */
+static u64 address(struct cpu_insn *in, u64 word, s64 offset, bool is_back, bool is_pre)
 {
 	u64 base = cpu_insn_get(in, rn(word)), moved = base + (u64)offset;
 
@@ -319,8 +279,8 @@ static u64 address(struct cpu_insn *in, u32 word, s64 offset, bool is_back, bool
 	return is_pre ? moved : base;
 }
 
-/* ldp, stp; bits 23 and 24: behind, plain, before. */
-static int do_pair(struct cpu_insn *in, u32 word)
+/* ldp, stp. Bits 23 and 24: 1 writes back after the access, 3 before it, others do not write back. */
+static int do_pair(struct cpu_insn *in, u64 word)
 {
 	u32 mode = cpu_bits(word, 23, 2), second = cpu_bits(word, 10, 5), size = word >> 31 ? 8 : 4;
 	bool is_load = word >> 22 & 1, is_back = mode & 1;
@@ -338,15 +298,13 @@ static int do_pair(struct cpu_insn *in, u32 word)
 		err = err ? err : cpu_insn_load(in, addr + size, size, &b);
 		return err ? err : set_x(in, rd(word), a, true) | set_x(in, second, b, true);
 	}
-	for (u32 i = 0; i < size; i++) {
-		bytes[i] = (u8)(a >> 8 * i);
-		bytes[size + i] = (u8)(b >> 8 * i);
-	}
+	cpu_insn_bytes(in, bytes, size, a);
+	cpu_insn_bytes(in, bytes + size, size, b);
 	return in->memory->write(in->memory->ctx, addr, bytes, 2 * (size_t)size);
 }
 
-/* Loads and stores of one register, at @addr. Bits 22 and 23: store, load, signed to 64 and to 32 bits. */
-static int access_memory(struct cpu_insn *in, u32 word, u64 addr)
+/* Load or store one register at @addr. Bits 22 and 23: store, load, load signed to 64 or to 32 bits. */
+static int access_memory(struct cpu_insn *in, u64 word, u64 addr)
 {
 	u32 size = 1U << (word >> 30), which = cpu_bits(word, 22, 2);
 	u64 value = 0;
@@ -361,14 +319,14 @@ static int access_memory(struct cpu_insn *in, u32 word, u64 addr)
 	return err ? err : set_x(in, rd(word), value, which != 3);
 }
 
-static int do_access(struct cpu_insn *in, u32 word)
+static int do_access(struct cpu_insn *in, u64 word)
 {
 	return access_memory(in, word,
 			     address(in, word, (s64)cpu_bits(word, 10, 12) << (word >> 30), false, true));
 }
 
-/* Nine bits; 0: unscaled, 1: write-back behind it, 3: before. */
-static int do_access_moving(struct cpu_insn *in, u32 word)
+/* Offsets of nine bits. Bits 10 and 11: 0 unscaled, 1 write-back after the access, 3 before it. */
+static int do_access_moving(struct cpu_insn *in, u64 word)
 {
 	u32 mode = cpu_bits(word, 10, 2);
 
@@ -378,7 +336,7 @@ static int do_access_moving(struct cpu_insn *in, u32 word)
 }
 
 /* A register, extended (2 uxtw, 3 plain, 6 sxtw) and scaled */
-static int do_access_reg(struct cpu_insn *in, u32 word)
+static int do_access_reg(struct cpu_insn *in, u64 word)
 {
 	u32 extend = cpu_bits(word, 13, 3), scale = cpu_bits(word, 12, 1) ? word >> 30 : 0;
 	u64 index = x(in, rm(word));
@@ -393,63 +351,47 @@ static int do_access_reg(struct cpu_insn *in, u32 word)
 }
 
 static const struct cpu_pattern patterns[] = {
-	{ 0x7c000000, 0x14000000, do_b },	    { 0xff000010, 0x54000000, do_b_cond },
-	{ 0x7e000000, 0x34000000, do_cbz },	    { 0x7e000000, 0x36000000, do_tbz },
-	{ 0xfffffc1f, 0xd61f0000, do_br },	    { 0xfffffc1f, 0xd63f0000, do_br },
-	{ 0xfffffc1f, 0xd65f0000, do_br },	    { 0xffffffff, 0xd503201f, do_nothing },
-	{ 0xffffff3f, 0xd503241f, do_nothing },	    { 0x1f000000, 0x10000000, do_adr },
-	{ 0x1f800000, 0x11000000, do_add_imm },	    { 0x1f800000, 0x12000000, do_logical_imm },
-	{ 0x1f800000, 0x12800000, do_mov },	    { 0x3f800000, 0x13000000, do_bitfield },
-	{ 0x1f000000, 0x0a000000, do_logical_reg }, { 0x1f200000, 0x0b000000, do_add_reg },
-	{ 0x3fe00800, 0x1a800000, do_csel },	    { 0x3e000000, 0x28000000, do_pair },
-	{ 0x3f000000, 0x39000000, do_access },	    { 0x3f200000, 0x38000000, do_access_moving },
-	{ 0x3f200c00, 0x38200800, do_access_reg },  { 0 },
+	{ 0x7c000000, 0x14000000, do_b },
+	{ 0xff000010, 0x54000000, do_b_cond },
+	{ 0x7e000000, 0x34000000, do_cbz },
+	{ 0x7e000000, 0x36000000, do_tbz },
+	{ 0xfffffc1f, 0xd61f0000, do_br },
+	{ 0xfffffc1f, 0xd63f0000, do_br },
+	{ 0xfffffc1f, 0xd65f0000, do_br },
+	{ 0xffffffff, 0xd503201f, cpu_insn_nothing },
+	{ 0xffffff3f, 0xd503241f, cpu_insn_nothing },
+	{ 0x1f000000, 0x10000000, do_adr },
+	{ 0x1f800000, 0x11000000, do_add_imm },
+	{ 0x1f800000, 0x12000000, do_logical_imm },
+	{ 0x1f800000, 0x12800000, do_mov },
+	{ 0x3f800000, 0x13000000, do_bitfield },
+	{ 0x1f000000, 0x0a000000, do_logical_reg },
+	{ 0x1f200000, 0x0b000000, do_add_reg },
+	{ 0x3fe00800, 0x1a800000, do_csel },
+	{ 0x3e000000, 0x28000000, do_pair },
+	{ 0x3f000000, 0x39000000, do_access },
+	{ 0x3f200000, 0x38000000, do_access_moving },
+	{ 0x3f200c00, 0x38200800, do_access_reg },
+	{ 0 },
 };
 
-static u32 word_at(const u8 *code)
+/* Branches and exceptions form one group, but svc and the system instructions of the group do not branch. */
+static bool may_branch(const struct cpu_insn *in, u64 word)
 {
-	return code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
+	(void)in;
+	if (!(word >> 16))
+		return true; /* udf */
+	return cpu_bits(word, 26, 3) == 5 && word >> 22 != 0x354 && (word & 0xffe0001f) != 0xd4000001;
 }
 
-static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
-{
-	struct cpu_insn in = {
-		.regs = *regs, .memory = memory, .cpu = &cpu_aarch64, .pc = get(regs, CPU_PC)
-	};
-	int err;
-
-	if (len < 4)
-		return -ENOTSUP;
-	in.next = in.pc + 4;
-	err = cpu_insn_do(&in, patterns, word_at(code));
-	if (err)
-		return err;
-	set(&in.regs, CPU_PC, in.next);
-	*regs = in.regs;
-	return 0;
-}
-
-/* Branches and exceptions: all of their group but svc and the system instructions. */
-static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
-{
-	u32 word = len < 4 ? 0 : word_at(code);
-
-	(void)regs;
-	if (len < 4 || !(word >> 16))
-		return 0;
-	if (cpu_bits(word, 26, 3) != 5 || word >> 22 == 0x354 || (word & 0xffe0001f) == 0xd4000001)
-		return 4;
-	return 0;
-}
-
-static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
-{
-	(void)addr;
-	code[0] = code[1] = 0; /* brk #0 */
-	code[2] = 0x20;
-	code[3] = 0xd4;
-	return 4;
-}
+static const struct cpu_isa isa = {
+	.length = cpu_insn_length_4,
+	.number = cpu_insn_little_endian,
+	.patterns = patterns,
+	.may_branch = may_branch,
+	.breakpoint = { 0x00, 0x00, 0x20, 0xd4 }, /* brk #0 */
+	.breakpoint_size = 4,
+};
 
 const struct cpu cpu_aarch64 = {
 	.name = "aarch64",
@@ -459,9 +401,14 @@ const struct cpu cpu_aarch64 = {
 	.has_step = true,
 	.regs_size = NR_WORDS * 8,
 	.code_mask = 0xffffffffffffULL,
-	.get = get,
-	.set = set,
-	.breakpoint = breakpoint,
-	.emulate = emulate,
-	.insn_length = insn_length,
+	.words = { [CPU_PC] = PC,
+		   [CPU_SP] = SP,
+		   [CPU_FP] = FP,
+		   [CPU_LINK] = LR,
+		   [CPU_RESULT] = 0,
+		   [CPU_ARG1] = 0,
+		   [CPU_ARG2] = 1,
+		   [CPU_ARG3] = 2,
+		   [CPU_ARG4] = 3 },
+	.isa = &isa,
 };

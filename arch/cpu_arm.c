@@ -1,43 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* 32-bit ARM and Thumb for breakpoints; their instructions are in arch/cpu_arm_a32.c and arch/cpu_arm_t32.c. */
+/* 32-bit ARM for breakpoints. The instructions are in arch/cpu_arm_a32.c and arch/cpu_arm_t32.c. */
 #include "arch/cpu_arm.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <string.h>
 
 enum { NO_ITSTATE = (int)~0x0600fc00U };
-
-static const u8 words[NR_CPU_REGS] = {
-	[CPU_PC] = ARM_PC, [CPU_SP] = ARM_SP, [CPU_FP] = ARM_FP, [CPU_LINK] = ARM_LR, [CPU_RESULT] = 0,
-	[CPU_ARG1] = 0,	   [CPU_ARG2] = 1,    [CPU_ARG3] = 2,	 [CPU_ARG4] = 3,
-};
 
 bool arm_is_thumb(const struct cpu_regs *regs)
 {
 	return cpu_regs_word(regs, 4, ARM_CPSR) & ARM_THUMB;
 }
 
-static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
+static taddr_t get_pc(const struct cpu_regs *regs)
 {
-	taddr_t value = cpu_regs_word(regs, 4, words[reg]);
-
-	return reg == CPU_PC && arm_is_thumb(regs) ? value | 1 : value;
+	return cpu_regs_word(regs, 4, ARM_PC) | arm_is_thumb(regs);
 }
 
-/* Bit 0 of a pc chooses the set; another place has nothing of an IT block that was left. */
-static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
+/* Bit 0 of @value chooses the instruction set. The state of an IT block is cleared if pc leaves it. */
+static void set_pc(struct cpu_regs *regs, taddr_t value)
 {
 	u32 cpsr = (u32)cpu_regs_word(regs, 4, ARM_CPSR);
 
-	if (reg == CPU_PC) {
-		if (((u32)value & ~1U) != (u32)cpu_regs_word(regs, 4, ARM_PC))
-			cpsr &= (u32)NO_ITSTATE;
-		cpsr = value & 1 ? cpsr | ARM_THUMB : cpsr & ~(u32)ARM_THUMB;
-		cpu_regs_set_word(regs, 4, ARM_CPSR, cpsr);
-		value &= ~1ULL;
-	}
-	cpu_regs_set_word(regs, 4, words[reg], value);
+	if (((u32)value & ~1U) != (u32)cpu_regs_word(regs, 4, ARM_PC))
+		cpsr &= (u32)NO_ITSTATE;
+	cpsr = value & 1 ? cpsr | ARM_THUMB : cpsr & ~(u32)ARM_THUMB;
+	cpu_regs_set_word(regs, 4, ARM_CPSR, cpsr);
+	cpu_regs_set_word(regs, 4, ARM_PC, value & ~1ULL);
 }
 
 u32 arm_reg(const struct cpu_insn *in, u32 nr)
@@ -52,22 +41,26 @@ bool arm_carry(const struct cpu_insn *in)
 	return arm_reg(in, ARM_CPSR) & ARM_C;
 }
 
-bool arm_condition(const struct cpu_insn *in, u32 cond)
+bool arm_flags_hold(u32 flags, u32 cond)
 {
-	u32 cpsr = arm_reg(in, ARM_CPSR);
-	bool is_less = !(cpsr & ARM_N) != !(cpsr & ARM_V);
+	bool is_less = !(flags & ARM_N) != !(flags & ARM_V);
 	const bool is_true[] = {
-		cpsr & ARM_Z,
-		cpsr & ARM_C,
-		cpsr & ARM_N,
-		cpsr & ARM_V,
-		(cpsr & ARM_C) && !(cpsr & ARM_Z),
+		flags & ARM_Z,
+		flags & ARM_C,
+		flags & ARM_N,
+		flags & ARM_V,
+		(flags & ARM_C) && !(flags & ARM_Z),
 		!is_less,
-		!is_less && !(cpsr & ARM_Z),
+		!is_less && !(flags & ARM_Z),
 		true,
 	};
 
 	return cond >= 14 || is_true[cond >> 1] != (cond & 1);
+}
+
+bool arm_condition(const struct cpu_insn *in, u32 cond)
+{
+	return arm_flags_hold(arm_reg(in, ARM_CPSR), cond);
 }
 
 struct arm_shifted arm_shift(const struct cpu_insn *in, u32 value, u32 type, u32 amount)
@@ -81,7 +74,7 @@ struct arm_shifted arm_shift(const struct cpu_insn *in, u32 value, u32 type, u32
 	if (type == 3)
 		return (struct arm_shifted){ value >> amount | value << (32 - amount),
 					     value >> (amount - 1) & 1 };
-	/* Shifts to the right by 0 are by 32. */
+	/* A right shift by 0 means a shift by 32. */
 	if (!amount)
 		return (struct arm_shifted){ type == 2 ? (u32)((s32)value >> 31) : 0, value >> 31 };
 	return (struct arm_shifted){ type == 2 ? (u32)((s32)value >> amount) : value >> amount,
@@ -112,7 +105,7 @@ int arm_put(struct cpu_insn *in, u32 nr, u32 value)
 	return 0;
 }
 
-/* a + b + carry, with the carry and overflow that it leaves. */
+/* a + b + carry; *@flags: the carry and overflow of the sum. */
 static u32 add_with_carry(u32 a, u32 b, bool carry, u32 *flags)
 {
 	u64 sum = (u64)a + b + carry;
@@ -192,10 +185,10 @@ int arm_multiple(struct cpu_insn *in, bool is_load, u32 addr, u32 list, u32 base
 	if (!list || addr & 3 || (base < 16 && is_load && list >> base & 1))
 		return -ENOTSUP;
 	for (u32 nr = 0; nr < 16; nr++) {
-		u32 value = arm_reg(in, nr);
-
-		for (u32 b = 0; b < 4 && list >> nr & 1; b++)
-			bytes[size++] = (u8)(value >> 8 * b);
+		if (!(list >> nr & 1))
+			continue;
+		cpu_insn_bytes(in, bytes + size, 4, arm_reg(in, nr));
+		size += 4;
 	}
 	err = is_load ? in->memory->read(in->memory->ctx, addr, bytes, size)
 		      : in->memory->write(in->memory->ctx, addr, bytes, size);
@@ -226,34 +219,6 @@ int arm_store(struct cpu_insn *in, u32 nr, u32 addr, u32 size)
 	return addr & (size - 1) || nr == ARM_PC ? -ENOTSUP : cpu_insn_store(in, addr, size, arm_reg(in, nr));
 }
 
-static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
-{
-	struct cpu_insn in = {
-		.regs = *regs, .memory = memory, .cpu = &cpu_arm, .pc = get(regs, CPU_PC) & ~1ULL
-	};
-	int err = arm_is_thumb(regs) ? arm_emulate_t32(&in, code, len) : arm_emulate_a32(&in, code, len);
-
-	if (err)
-		return err;
-	cpu_regs_set_word(&in.regs, 4, ARM_PC, in.next);
-	*regs = in.regs;
-	return 0;
-}
-
-static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
-{
-	return arm_is_thumb(regs) ? arm_length_t32(regs, code, len) : arm_length_a32(code, len);
-}
-
-/* Undefined instructions that the kernel takes for breakpoints: udf #1 of Thumb, and of ARM code. */
-static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
-{
-	static const u8 thumb[] = { 0x01, 0xde }, arm[] = { 0xf0, 0x01, 0xf0, 0xe7 };
-
-	memcpy(code, addr & 1 ? thumb : arm, addr & 1 ? sizeof(thumb) : sizeof(arm));
-	return addr & 1 ? sizeof(thumb) : sizeof(arm);
-}
-
 const struct cpu cpu_arm = {
 	.name = "arm",
 	.machine = EM_ARM,
@@ -261,9 +226,17 @@ const struct cpu cpu_arm = {
 	.has_link = true,
 	.regs_size = ARM_NR_WORDS * 4,
 	.code_mask = ~1ULL,
-	.get = get,
-	.set = set,
-	.breakpoint = breakpoint,
-	.emulate = emulate,
-	.insn_length = insn_length,
+	.words = { [CPU_PC] = ARM_PC,
+		   [CPU_SP] = ARM_SP,
+		   [CPU_FP] = ARM_FP,
+		   [CPU_LINK] = ARM_LR,
+		   [CPU_RESULT] = 0,
+		   [CPU_ARG1] = 0,
+		   [CPU_ARG2] = 1,
+		   [CPU_ARG3] = 2,
+		   [CPU_ARG4] = 3 },
+	.isa = &arm_a32,
+	.thumb = &arm_t32,
+	.get_pc = get_pc,
+	.set_pc = set_pc,
 };

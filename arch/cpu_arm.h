@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* 32-bit ARM: what its two instruction sets, emulated in two files, share. */
+/* 32-bit ARM: functions for both instruction sets, which are emulated in two files. */
 #pragma once
 
-#include "arch/cpu_insn.h"
+#include "arch/cpu_emulate.h"
 
 /* The kernel's order: 16 registers, the status register, r0 at the entry of a system call. */
 enum { ARM_FP = 7 /* of Thumb code */, ARM_SP = 13, ARM_LR, ARM_PC, ARM_CPSR, ARM_NR_WORDS = 18 };
@@ -15,7 +15,7 @@ enum {
 	ARM_THUMB = 1U << 5,
 };
 
-/* The operations of data processing, as ARM code numbers them. */
+/* The operations of data processing, by their numbers in ARM code. */
 enum arm_op {
 	ARM_AND,
 	ARM_EOR,
@@ -36,7 +36,7 @@ enum arm_op {
 	ARM_ORN, /* Thumb only */
 };
 
-/* A value out of the shifter, and the carry it leaves. */
+/* A shifted value, and the carry of the shift. */
 struct arm_shifted {
 	u32 value;
 	bool carry;
@@ -46,31 +46,29 @@ u32 arm_reg(const struct cpu_insn *in, u32 nr); /* pc as the instruction sees it
 bool arm_is_thumb(const struct cpu_regs *regs);
 bool arm_carry(const struct cpu_insn *in);
 
-/* Does the condition numbered @cond hold? */
+/* Does condition @cond hold for the flags of status register @flags, or for those of the instruction? */
+bool arm_flags_hold(u32 flags, u32 cond);
 bool arm_condition(const struct cpu_insn *in, u32 cond);
 
 /* @value shifted by a constant: @type 0 lsl, 1 lsr, 2 asr, 3 ror or, by 0, rrx. */
 struct arm_shifted arm_shift(const struct cpu_insn *in, u32 value, u32 type, u32 amount);
 
-/* Go to @addr: bit 0 chooses Thumb. Branches that stay in their set: arm_go(). */
+/* Branch to @addr. arm_interwork(): bit 0 chooses Thumb code. arm_go(): stay in the instruction set. */
 int arm_interwork(struct cpu_insn *in, u32 addr);
 int arm_go(struct cpu_insn *in, u32 addr);
 
-/* A result into a register; into pc it is a branch as ldr and pop make it. */
+/* Put a result into a register. A result in pc is a branch, as ldr and pop make it. */
 int arm_put(struct cpu_insn *in, u32 nr, u32 value);
 
-/* @op on @a and @b, into register @to if it has a result. */
+/* Apply @op to @a and @b, and put the result into register @to if @op has a result. */
 int arm_calculate(struct cpu_insn *in, enum arm_op op, bool sets_flags, u32 to, u32 a, struct arm_shifted b);
 
-/* ldm, stm and their like: the @list of registers, at @addr upwards. @base, if not above 15, becomes @new_base. */
+/* ldm, stm, push, pop: the registers of @list, from @addr up. @base, if not above 15, becomes @new_base. */
 int arm_multiple(struct cpu_insn *in, bool is_load, u32 addr, u32 list, u32 base, u32 new_base);
 
-/* A load of @size bytes into, or a store of, register @nr. */
+/* Load @size bytes into register @nr, or store them from it. */
 int arm_load(struct cpu_insn *in, u32 nr, u32 addr, u32 size, bool is_signed);
 int arm_store(struct cpu_insn *in, u32 nr, u32 addr, u32 size);
 
-/* struct cpu's functions for either set. @code: the instruction and what follows it. */
-int arm_emulate_a32(struct cpu_insn *in, const u8 *code, size_t len);
-int arm_emulate_t32(struct cpu_insn *in, const u8 *code, size_t len);
-size_t arm_length_a32(const u8 *code, size_t len);
-size_t arm_length_t32(const struct cpu_regs *regs, const u8 *code, size_t len);
+/* ARM and Thumb code. */
+extern const struct cpu_isa arm_a32, arm_t32;

@@ -4,18 +4,18 @@
 
 #include <errno.h>
 
-static u32 rn(u32 word)
+static u32 rn(u64 word)
 {
 	return cpu_bits(word, 16, 4);
 }
 
-static u32 rd(u32 word)
+static u32 rd(u64 word)
 {
 	return cpu_bits(word, 12, 4);
 }
 
 /* Eight bits, rotated right by an even number. */
-static struct arm_shifted constant(const struct cpu_insn *in, u32 word)
+static struct arm_shifted constant(const struct cpu_insn *in, u64 word)
 {
 	u32 by = 2 * cpu_bits(word, 8, 4), value = cpu_bits(word, 0, 8);
 
@@ -23,24 +23,24 @@ static struct arm_shifted constant(const struct cpu_insn *in, u32 word)
 }
 
 /* A register shifted by a constant. */
-static struct arm_shifted shifted(const struct cpu_insn *in, u32 word)
+static struct arm_shifted shifted(const struct cpu_insn *in, u64 word)
 {
 	return arm_shift(in, arm_reg(in, cpu_bits(word, 0, 4)), cpu_bits(word, 5, 2), cpu_bits(word, 7, 5));
 }
 
-static int do_data_imm(struct cpu_insn *in, u32 word)
+static int do_data_imm(struct cpu_insn *in, u64 word)
 {
 	return arm_calculate(in, cpu_bits(word, 21, 4), word >> 20 & 1, rd(word), arm_reg(in, rn(word)),
 			     constant(in, word));
 }
 
-static int do_data_reg(struct cpu_insn *in, u32 word)
+static int do_data_reg(struct cpu_insn *in, u64 word)
 {
 	return arm_calculate(in, cpu_bits(word, 21, 4), word >> 20 & 1, rd(word), arm_reg(in, rn(word)),
 			     shifted(in, word));
 }
 
-static int do_movw(struct cpu_insn *in, u32 word)
+static int do_movw(struct cpu_insn *in, u64 word)
 {
 	u32 value = rn(word) << 12 | cpu_bits(word, 0, 12);
 
@@ -49,8 +49,10 @@ static int do_movw(struct cpu_insn *in, u32 word)
 	return rd(word) == ARM_PC ? -ENOTSUP : arm_put(in, rd(word), value);
 }
 
-/* Where a load or store goes; the base register gets what write-back leaves in it. -ENOTSUP for odd combinations. */
-static int address(struct cpu_insn *in, u32 word, u32 offset, u32 *addr)
+/*
+ * The address of a load or store. Sets the base register if there is write-back. -ENOTSUP for unusual combinations.
+ */
+static int address(struct cpu_insn *in, u64 word, u32 offset, u32 *addr)
 {
 	bool is_pre = word >> 24 & 1, is_up = word >> 23 & 1, is_back = word >> 21 & 1;
 	u32 base = arm_reg(in, rn(word)), moved = is_up ? base + offset : base - offset;
@@ -58,7 +60,7 @@ static int address(struct cpu_insn *in, u32 word, u32 offset, u32 *addr)
 	*addr = is_pre ? moved : base;
 	if (is_pre && !is_back)
 		return 0;
-	/* With neither it is an access as from user mode, which ours is. */
+	/* With neither bit set it is an access with user rights, which the target has anyway. */
 	if (rn(word) == ARM_PC || rn(word) == rd(word))
 		return -ENOTSUP;
 	cpu_insn_set(in, rn(word), moved);
@@ -66,7 +68,7 @@ static int address(struct cpu_insn *in, u32 word, u32 offset, u32 *addr)
 }
 
 /* ldr, str, ldrb, strb */
-static int do_single(struct cpu_insn *in, u32 word)
+static int do_single(struct cpu_insn *in, u64 word)
 {
 	u32 size = word >> 22 & 1 ? 1 : 4, addr;
 	u32 offset = word >> 25 & 1 ? shifted(in, word).value : cpu_bits(word, 0, 12);
@@ -79,7 +81,7 @@ static int do_single(struct cpu_insn *in, u32 word)
 }
 
 /* ldrh, strh, ldrsb, ldrsh; bits 5 and 6 say which */
-static int do_half(struct cpu_insn *in, u32 word)
+static int do_half(struct cpu_insn *in, u64 word)
 {
 	u32 which = cpu_bits(word, 5, 2), size = which == 2 ? 1 : 2, addr;
 	u32 offset = word >> 22 & 1 ? cpu_bits(word, 8, 4) << 4 | cpu_bits(word, 0, 4)
@@ -96,7 +98,7 @@ static int do_half(struct cpu_insn *in, u32 word)
 }
 
 /* ldm, stm with their four directions */
-static int do_multiple(struct cpu_insn *in, u32 word)
+static int do_multiple(struct cpu_insn *in, u64 word)
 {
 	bool is_before = word >> 24 & 1, is_up = word >> 23 & 1;
 	u32 list = cpu_bits(word, 0, 16), bytes = 4 * (u32)__builtin_popcount(list),
@@ -109,7 +111,7 @@ static int do_multiple(struct cpu_insn *in, u32 word)
 	return arm_multiple(in, word >> 20 & 1, addr, list, word >> 21 & 1 ? rn(word) : 16, new_base);
 }
 
-static int do_branch(struct cpu_insn *in, u32 word)
+static int do_branch(struct cpu_insn *in, u64 word)
 {
 	u32 target = arm_reg(in, ARM_PC) + ((u32)cpu_signed_bits(word, 0, 24) << 2);
 
@@ -119,7 +121,7 @@ static int do_branch(struct cpu_insn *in, u32 word)
 }
 
 /* bx, blx of a register */
-static int do_bx(struct cpu_insn *in, u32 word)
+static int do_bx(struct cpu_insn *in, u64 word)
 {
 	u32 target = arm_reg(in, cpu_bits(word, 0, 4));
 
@@ -128,28 +130,15 @@ static int do_bx(struct cpu_insn *in, u32 word)
 	return arm_interwork(in, target);
 }
 
-static int do_nothing(struct cpu_insn *in, u32 word)
-{
-	(void)in;
-	(void)word;
-	return 0;
-}
-
-static int do_other(struct cpu_insn *in, u32 word)
-{
-	(void)in;
-	(void)word;
-	return -ENOTSUP;
-}
-
 static const struct cpu_pattern patterns[] = {
 	{ 0x0fffffd0, 0x012fff10, do_bx },
-	{ 0x0fffff00, 0x0320f000, do_nothing }, /* nop, yield, ... */
+	{ 0x0fffff00, 0x0320f000, cpu_insn_nothing }, /* nop, yield, ... */
 	{ 0x0fb00000, 0x03000000, do_movw },
 	{ 0x0e0000f0, 0x000000b0, do_half },
 	{ 0x0e0000d0, 0x000000d0, do_half },
-	{ 0x0e000090, 0x00000090, do_other }, /* mul, swp, ... */
-	{ 0x0d900000, 0x01000000, do_other }, /* mrs, msr, clz, ...: where comparisons have no flags */
+	{ 0x0e000090, 0x00000090, cpu_insn_unknown }, /* mul, swp, ... */
+	{ 0x0d900000, 0x01000000,
+	  cpu_insn_unknown }, /* mrs, msr, clz, ...: where comparisons have no flags */
 	{ 0x0e000010, 0x00000000, do_data_reg },
 	{ 0x0e000000, 0x02000000, do_data_imm },
 	{ 0x0e000000, 0x04000000, do_single },
@@ -159,54 +148,49 @@ static const struct cpu_pattern patterns[] = {
 	{ 0 },
 };
 
-static u32 word_at(const u8 *code)
+static int carry_out(struct cpu_insn *in, u64 word)
 {
-	return code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
-}
-
-int arm_emulate_a32(struct cpu_insn *in, const u8 *code, size_t len)
-{
-	u32 word = len < 4 ? 0 : word_at(code), cond = word >> 28;
-
-	in->next = in->pc + 4;
-	if (len < 4)
-		return -ENOTSUP;
 	if (word >> 25 == 0x7d) { /* blx to a Thumb function */
+		u32 distance = (u32)cpu_signed_bits(word, 0, 24) << 2 | (word >> 23 & 2);
+
 		cpu_insn_set(in, ARM_LR, in->pc + 4);
-		return arm_interwork(in, (arm_reg(in, ARM_PC) + ((u32)cpu_signed_bits(word, 0, 24) << 2) +
-					  (word >> 23 & 2)) |
-						 1);
+		return arm_interwork(in, (arm_reg(in, ARM_PC) + distance) | 1);
 	}
-	if (cond == 15)
+	if (word >> 28 == 15)
 		return -ENOTSUP;
-	if (!arm_condition(in, cond))
-		return 0;
-	return cpu_insn_do(in, patterns, word);
+	return arm_condition(in, (u32)(word >> 28)) ? cpu_insn_do(in, patterns, word) : 0;
 }
 
-/* What writes pc must not be taken for one that goes on: results in it, loads of it, branches, undefined ones. */
-size_t arm_length_a32(const u8 *code, size_t len)
+/* Instructions that write pc: results in it, loads of it, branches, and undefined ones. */
+static bool may_branch(const struct cpu_insn *in, u64 word)
 {
-	u32 word = len < 4 ? 0 : word_at(code), class = cpu_bits(word, 25, 3);
+	u32 class = cpu_bits(word, 25, 3);
 	bool is_pc = rd(word) == ARM_PC, is_load = word >> 20 & 1;
 
-	if (len < 4)
-		return 0;
+	(void)in;
 	if (word >> 28 == 15)
-		return class == 5 ? 0 : 4;
+		return class == 5;
 	if (class == 5 || (class == 3 && (word & 0x01f000f0) == 0x01f000f0))
-		return 0;
+		return true;
 	if (class == 4)
-		return is_load && word >> 15 & 1 ? 0 : 4;
+		return is_load && word >> 15 & 1;
 	if (class == 2 || (class == 3 && !(word >> 4 & 1)))
-		return is_load && is_pc ? 0 : 4;
+		return is_load && is_pc;
 	if (class > 1)
-		return 4;
-	/* Comparisons and msr have no result; bx and its like lie where they would have one. */
+		return false;
+	/* Comparisons and msr have no result; the codes between them are bx and others that branch. */
 	if ((word & 0x0f9000f0) == 0x01000010 || (word & 0x0ff000d0) == 0x01200010 ||
 	    (word & 0x0ff000f0) == 0x01200070)
-		return 0;
-	if (cpu_bits(word, 23, 2) == 2)
-		return 4;
-	return is_pc ? 0 : 4;
+		return true;
+	return cpu_bits(word, 23, 2) != 2 && is_pc;
 }
+
+/* The breakpoint is an undefined instruction that the kernel takes for one. */
+const struct cpu_isa arm_a32 = {
+	.length = cpu_insn_length_4,
+	.number = cpu_insn_little_endian,
+	.carry_out = carry_out,
+	.may_branch = may_branch,
+	.breakpoint = { 0xf0, 0x01, 0xf0, 0xe7 },
+	.breakpoint_size = 4,
+};

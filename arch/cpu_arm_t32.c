@@ -7,7 +7,7 @@
 /* Shifts of registers, for arm_shift(). */
 enum { LSL, LSR, ASR, ROR };
 
-/* ---- IT blocks: condition and what is left of the block, in two pieces of the status register ---- */
+/* ---- IT blocks: the status register holds the condition and the rest of the block, in two fields ---- */
 
 static u32 it_state(const struct cpu_insn *in)
 {
@@ -28,7 +28,7 @@ static u32 next_it_state(u32 state)
 	return state & 7 ? (state & 0xe0) | (state << 1 & 0x1f) : 0;
 }
 
-/* Instructions of two bytes that set flags do so outside of IT blocks only. */
+/* Outside of IT blocks, instructions of two bytes set flags. */
 static bool sets_flags(const struct cpu_insn *in)
 {
 	return !(it_state(in) & 15);
@@ -41,12 +41,12 @@ static struct arm_shifted plain(const struct cpu_insn *in, u32 value)
 	return (struct arm_shifted){ value, arm_carry(in) };
 }
 
-static u32 low(u32 word, u32 shift)
+static u32 low(u64 word, u32 shift)
 {
 	return cpu_bits(word, shift, 3);
 }
 
-static int t_shift(struct cpu_insn *in, u32 word)
+static int t_shift(struct cpu_insn *in, u64 word)
 {
 	struct arm_shifted b =
 		arm_shift(in, arm_reg(in, low(word, 3)), cpu_bits(word, 11, 2), cpu_bits(word, 6, 5));
@@ -55,7 +55,7 @@ static int t_shift(struct cpu_insn *in, u32 word)
 }
 
 /* add, sub of a register or three bits */
-static int t_add(struct cpu_insn *in, u32 word)
+static int t_add(struct cpu_insn *in, u64 word)
 {
 	u32 b = word >> 10 & 1 ? low(word, 6) : arm_reg(in, low(word, 6));
 
@@ -64,7 +64,7 @@ static int t_add(struct cpu_insn *in, u32 word)
 }
 
 /* mov, cmp, add, sub of eight bits */
-static int t_imm(struct cpu_insn *in, u32 word)
+static int t_imm(struct cpu_insn *in, u64 word)
 {
 	static const u8 ops[] = { ARM_MOV, ARM_CMP, ARM_ADD, ARM_SUB };
 	enum arm_op op = ops[cpu_bits(word, 11, 2)];
@@ -73,7 +73,7 @@ static int t_imm(struct cpu_insn *in, u32 word)
 			     plain(in, word & 255));
 }
 
-static int t_registers(struct cpu_insn *in, u32 word)
+static int t_registers(struct cpu_insn *in, u64 word)
 {
 	static const s8 ops[] = { ARM_AND, ARM_EOR, -1,	     -1,      -1,      ARM_ADC, ARM_SBC, -1,
 				  ARM_TST, ARM_RSB, ARM_CMP, ARM_CMN, ARM_ORR, -1,	ARM_BIC, ARM_MVN };
@@ -91,7 +91,7 @@ static int t_registers(struct cpu_insn *in, u32 word)
 }
 
 /* add, cmp, mov of all registers: no flags but cmp's; a result in pc stays in Thumb code */
-static int t_high(struct cpu_insn *in, u32 word)
+static int t_high(struct cpu_insn *in, u64 word)
 {
 	u32 which = cpu_bits(word, 8, 2), to = cpu_bits(word, 7, 1) << 3 | low(word, 0);
 	u32 a = arm_reg(in, to), b = arm_reg(in, cpu_bits(word, 3, 4));
@@ -102,7 +102,7 @@ static int t_high(struct cpu_insn *in, u32 word)
 	return to == ARM_PC ? arm_go(in, b) : arm_put(in, to, b);
 }
 
-static int t_bx(struct cpu_insn *in, u32 word)
+static int t_bx(struct cpu_insn *in, u64 word)
 {
 	u32 target = arm_reg(in, cpu_bits(word, 3, 4));
 
@@ -116,13 +116,13 @@ static u32 aligned_pc(const struct cpu_insn *in)
 	return arm_reg(in, ARM_PC) & ~3U;
 }
 
-static int t_ldr_literal(struct cpu_insn *in, u32 word)
+static int t_ldr_literal(struct cpu_insn *in, u64 word)
 {
 	return arm_load(in, low(word, 8), aligned_pc(in) + 4 * (word & 255), 4, false);
 }
 
 /* str, strh, strb, ldrsb, ldr, ldrh, ldrb, ldrsh with two registers */
-static int t_access_reg(struct cpu_insn *in, u32 word)
+static int t_access_reg(struct cpu_insn *in, u64 word)
 {
 	static const u8 sizes[] = { 4, 2, 1, 1, 4, 2, 1, 2 };
 	u32 which = cpu_bits(word, 9, 3), addr = arm_reg(in, low(word, 3)) + arm_reg(in, low(word, 6));
@@ -133,7 +133,7 @@ static int t_access_reg(struct cpu_insn *in, u32 word)
 }
 
 /* str, ldr, strb, ldrb, strh, ldrh with five bits */
-static int t_access_imm(struct cpu_insn *in, u32 word)
+static int t_access_imm(struct cpu_insn *in, u64 word)
 {
 	u32 size = word >> 15 ? 2 : word >> 12 & 1 ? 1 : 4;
 	u32 addr = arm_reg(in, low(word, 3)) + size * cpu_bits(word, 6, 5);
@@ -142,7 +142,7 @@ static int t_access_imm(struct cpu_insn *in, u32 word)
 			      : arm_store(in, low(word, 0), addr, size);
 }
 
-static int t_access_sp(struct cpu_insn *in, u32 word)
+static int t_access_sp(struct cpu_insn *in, u64 word)
 {
 	u32 addr = arm_reg(in, ARM_SP) + 4 * (word & 255);
 
@@ -151,20 +151,20 @@ static int t_access_sp(struct cpu_insn *in, u32 word)
 }
 
 /* adr; add of sp */
-static int t_address(struct cpu_insn *in, u32 word)
+static int t_address(struct cpu_insn *in, u64 word)
 {
 	return arm_put(in, low(word, 8),
 		       (word >> 11 & 1 ? arm_reg(in, ARM_SP) : aligned_pc(in)) + 4 * (word & 255));
 }
 
-static int t_sp(struct cpu_insn *in, u32 word)
+static int t_sp(struct cpu_insn *in, u64 word)
 {
 	u32 by = 4 * cpu_bits(word, 0, 7), sp = arm_reg(in, ARM_SP);
 
 	return arm_put(in, ARM_SP, word >> 7 & 1 ? sp - by : sp + by);
 }
 
-static int t_cbz(struct cpu_insn *in, u32 word)
+static int t_cbz(struct cpu_insn *in, u64 word)
 {
 	u32 distance = cpu_bits(word, 9, 1) << 6 | cpu_bits(word, 3, 5) << 1;
 
@@ -174,7 +174,7 @@ static int t_cbz(struct cpu_insn *in, u32 word)
 }
 
 /* sxth, sxtb, uxth, uxtb */
-static int t_extend(struct cpu_insn *in, u32 word)
+static int t_extend(struct cpu_insn *in, u64 word)
 {
 	u32 which = cpu_bits(word, 6, 2), bits = which & 1 ? 8 : 16, value = arm_reg(in, low(word, 3));
 
@@ -182,7 +182,7 @@ static int t_extend(struct cpu_insn *in, u32 word)
 		       which < 2 ? (u32)cpu_signed_bits(value, 0, bits) : cpu_bits(value, 0, bits));
 }
 
-static int t_push(struct cpu_insn *in, u32 word)
+static int t_push(struct cpu_insn *in, u64 word)
 {
 	u32 list = (word & 255) | (word >> 8 & 1) << ARM_LR, sp = arm_reg(in, ARM_SP);
 
@@ -190,15 +190,15 @@ static int t_push(struct cpu_insn *in, u32 word)
 	return arm_multiple(in, false, sp, list, ARM_SP, sp);
 }
 
-static int t_pop(struct cpu_insn *in, u32 word)
+static int t_pop(struct cpu_insn *in, u64 word)
 {
 	u32 list = (word & 255) | (word >> 8 & 1) << ARM_PC, sp = arm_reg(in, ARM_SP);
 
 	return arm_multiple(in, true, sp, list, ARM_SP, sp + 4 * (u32)__builtin_popcount(list));
 }
 
-/* stm, ldm; a load of the base register itself takes no write-back */
-static int t_multiple(struct cpu_insn *in, u32 word)
+/* stm, ldm. If the base register itself is loaded, there is no write-back. */
+static int t_multiple(struct cpu_insn *in, u64 word)
 {
 	u32 list = word & 255, nr = low(word, 8), base = arm_reg(in, nr);
 	bool is_load = word >> 11 & 1;
@@ -207,15 +207,15 @@ static int t_multiple(struct cpu_insn *in, u32 word)
 			    base + 4 * (u32)__builtin_popcount(list));
 }
 
-/* Hints; with a mask it is IT itself. */
-static int t_it(struct cpu_insn *in, u32 word)
+/* Hints; with a mask it is the IT instruction. */
+static int t_it(struct cpu_insn *in, u64 word)
 {
 	if (word & 15)
 		set_it_state(in, word & 255);
 	return 0;
 }
 
-static int t_branch_if(struct cpu_insn *in, u32 word)
+static int t_branch_if(struct cpu_insn *in, u64 word)
 {
 	if (cpu_bits(word, 8, 4) >= 14)
 		return -ENOTSUP; /* udf, svc */
@@ -224,7 +224,7 @@ static int t_branch_if(struct cpu_insn *in, u32 word)
 	return arm_go(in, arm_reg(in, ARM_PC) + ((u32)cpu_signed_bits(word, 0, 8) << 1));
 }
 
-static int t_branch(struct cpu_insn *in, u32 word)
+static int t_branch(struct cpu_insn *in, u64 word)
 {
 	return arm_go(in, arm_reg(in, ARM_PC) + ((u32)cpu_signed_bits(word, 0, 11) << 1));
 }
@@ -242,23 +242,23 @@ static const struct cpu_pattern short_patterns[] = {
 
 /* ---- four bytes: the first two are the upper half of @word ---- */
 
-static u32 rn(u32 word)
+static u32 rn(u64 word)
 {
 	return cpu_bits(word, 16, 4);
 }
 
-static u32 rt(u32 word)
+static u32 rt(u64 word)
 {
 	return cpu_bits(word, 12, 4);
 }
 
-static u32 rd(u32 word)
+static u32 rd(u64 word)
 {
 	return cpu_bits(word, 8, 4);
 }
 
 /* Twelve bits: a byte in four arrangements, or eight bits rotated. */
-static struct arm_shifted constant(const struct cpu_insn *in, u32 word)
+static struct arm_shifted constant(const struct cpu_insn *in, u64 word)
 {
 	u32 bits = cpu_bits(word, 26, 1) << 11 | cpu_bits(word, 12, 3) << 8 | cpu_bits(word, 0, 8);
 	u32 byte = bits & 255;
@@ -269,8 +269,10 @@ static struct arm_shifted constant(const struct cpu_insn *in, u32 word)
 	return arm_shift(in, (bits & 127) | 128, ROR, bits >> 7);
 }
 
-/* Data processing: orr without a first operand is mov, orn mvn; without a destination and, eor, add, sub compare. */
-static int calculate(struct cpu_insn *in, u32 word, u32 to, struct arm_shifted b)
+/*
+ * Data processing. orr without a first operand is mov, orn is mvn. Without a destination and, eor, add, sub compare.
+ */
+static int calculate(struct cpu_insn *in, u64 word, u32 to, struct arm_shifted b)
 {
 	static const s8 ops[] = { ARM_AND, ARM_BIC, ARM_ORR, ARM_ORN, ARM_EOR, -1,	-1,	 -1,
 				  ARM_ADD, -1,	    ARM_ADC, ARM_SBC, -1,      ARM_SUB, ARM_RSB, -1 };
@@ -296,12 +298,12 @@ static int calculate(struct cpu_insn *in, u32 word, u32 to, struct arm_shifted b
 	return arm_calculate(in, op, sets, to, arm_reg(in, rn(word)), b);
 }
 
-static int w_data_imm(struct cpu_insn *in, u32 word)
+static int w_data_imm(struct cpu_insn *in, u64 word)
 {
 	return calculate(in, word, rd(word), constant(in, word));
 }
 
-static int w_data_reg(struct cpu_insn *in, u32 word)
+static int w_data_reg(struct cpu_insn *in, u64 word)
 {
 	u32 amount = cpu_bits(word, 12, 3) << 2 | cpu_bits(word, 6, 2);
 
@@ -309,28 +311,28 @@ static int w_data_reg(struct cpu_insn *in, u32 word)
 			 arm_shift(in, arm_reg(in, cpu_bits(word, 0, 4)), cpu_bits(word, 4, 2), amount));
 }
 
-static u32 twelve_bits(u32 word)
+static u32 twelve_bits(u64 word)
 {
 	return cpu_bits(word, 26, 1) << 11 | cpu_bits(word, 12, 3) << 8 | cpu_bits(word, 0, 8);
 }
 
 /* addw, subw, adr: twelve plain bits, no flags */
-static int w_add(struct cpu_insn *in, u32 word)
+static int w_add(struct cpu_insn *in, u64 word)
 {
 	u32 base = rn(word) == ARM_PC ? aligned_pc(in) : arm_reg(in, rn(word));
 
 	return arm_put(in, rd(word), word >> 23 & 1 ? base - twelve_bits(word) : base + twelve_bits(word));
 }
 
-static int w_movw(struct cpu_insn *in, u32 word)
+static int w_movw(struct cpu_insn *in, u64 word)
 {
 	u32 value = rn(word) << 12 | twelve_bits(word);
 
 	return arm_put(in, rd(word), word >> 23 & 1 ? value << 16 | (u16)arm_reg(in, rd(word)) : value);
 }
 
-/* The distance of b.w and bl: sign, two bits that are coded by it, 10 and 11 bits. */
-static u32 far_distance(u32 word)
+/* The distance of b.w and bl: a sign, two bits that depend on the sign, then 10 and 11 bits. */
+static u32 far_distance(u64 word)
 {
 	u32 sign = cpu_bits(word, 26, 1), i1 = cpu_bits(word, 13, 1) == sign,
 	    i2 = cpu_bits(word, 11, 1) == sign;
@@ -339,12 +341,12 @@ static u32 far_distance(u32 word)
 	       cpu_bits(word, 0, 11) << 1;
 }
 
-static int w_branch(struct cpu_insn *in, u32 word)
+static int w_branch(struct cpu_insn *in, u64 word)
 {
 	return arm_go(in, arm_reg(in, ARM_PC) + far_distance(word));
 }
 
-static int w_call(struct cpu_insn *in, u32 word)
+static int w_call(struct cpu_insn *in, u64 word)
 {
 	u32 pc = arm_reg(in, ARM_PC);
 
@@ -354,7 +356,7 @@ static int w_call(struct cpu_insn *in, u32 word)
 	return arm_interwork(in, (pc & ~3U) + far_distance(word));
 }
 
-static int w_branch_if(struct cpu_insn *in, u32 word)
+static int w_branch_if(struct cpu_insn *in, u64 word)
 {
 	u32 distance = (0 - cpu_bits(word, 26, 1)) << 20 | cpu_bits(word, 11, 1) << 19 |
 		       cpu_bits(word, 13, 1) << 18 | cpu_bits(word, 16, 6) << 12 | cpu_bits(word, 0, 11) << 1;
@@ -365,7 +367,7 @@ static int w_branch_if(struct cpu_insn *in, u32 word)
 }
 
 /* tbb, tbh */
-static int w_table(struct cpu_insn *in, u32 word)
+static int w_table(struct cpu_insn *in, u64 word)
 {
 	u32 is_half = word >> 4 & 1, base = arm_reg(in, rn(word));
 	u64 distance;
@@ -375,8 +377,8 @@ static int w_table(struct cpu_insn *in, u32 word)
 	return err ? err : arm_go(in, arm_reg(in, ARM_PC) + 2 * (u32)distance);
 }
 
-/* Lists that the architecture leaves undefined: with sp, a pc to store, lr and pc, the base that is written back. */
-static bool is_odd_list(u32 word, u32 list)
+/* Lists of registers that the architecture leaves undefined: sp; a stored pc; lr and pc; the base with write-back. */
+static bool is_odd_list(u64 word, u32 list)
 {
 	bool is_load = word >> 20 & 1, writes_back = word >> 21 & 1;
 	u32 link_and_pc = 1U << ARM_LR | 1U << ARM_PC;
@@ -385,8 +387,8 @@ static bool is_odd_list(u32 word, u32 list)
 	       (writes_back && list >> rn(word) & 1);
 }
 
-/* stm, ldm, push, pop: upwards, or downwards before */
-static int w_multiple(struct cpu_insn *in, u32 word)
+/* stm, ldm, push, pop: upwards, or downwards with the address changed before. */
+static int w_multiple(struct cpu_insn *in, u64 word)
 {
 	bool is_down = word >> 24 & 1, is_load = word >> 20 & 1;
 	u32 list = cpu_bits(word, 0, 16), bytes = 4 * (u32)__builtin_popcount(list),
@@ -399,7 +401,7 @@ static int w_multiple(struct cpu_insn *in, u32 word)
 }
 
 /* Loads and stores of one register. Bits 21 and 22: size; 24: signed; 23: twelve bits, else eight or a register. */
-static int w_access(struct cpu_insn *in, u32 word)
+static int w_access(struct cpu_insn *in, u64 word)
 {
 	u32 size = 1U << cpu_bits(word, 21, 2), base = arm_reg(in, rn(word)), addr, moved;
 	bool is_load = word >> 20 & 1, is_signed = word >> 24 & 1;
@@ -432,7 +434,7 @@ static int w_access(struct cpu_insn *in, u32 word)
 }
 
 /* ldrd, strd: eight bits of words */
-static int w_double(struct cpu_insn *in, u32 word)
+static int w_double(struct cpu_insn *in, u64 word)
 {
 	bool is_pre = word >> 24 & 1, is_back = word >> 21 & 1, is_load = word >> 20 & 1;
 	u32 base = arm_reg(in, rn(word)), second = rd(word), by = 4 * (word & 255), addr, moved;
@@ -460,19 +462,12 @@ static int w_double(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-static int w_nothing(struct cpu_insn *in, u32 word)
-{
-	(void)in;
-	(void)word;
-	return 0;
-}
-
 static const struct cpu_pattern patterns[] = {
 	{ 0xfff0ffe0, 0xe8d0f000, w_table },	{ 0xfe400000, 0xe8000000, w_multiple },
 	{ 0xfe400000, 0xe8400000, w_double },	{ 0xfe008000, 0xea000000, w_data_reg },
 	{ 0xfa008000, 0xf0000000, w_data_imm }, { 0xfbf08000, 0xf2000000, w_add },
 	{ 0xfbf08000, 0xf2a00000, w_add },	{ 0xfbf08000, 0xf2400000, w_movw },
-	{ 0xfbf08000, 0xf2c00000, w_movw },	{ 0xffffff00, 0xf3af8000, w_nothing }, /* nop.w */
+	{ 0xfbf08000, 0xf2c00000, w_movw },	{ 0xffffff00, 0xf3af8000, cpu_insn_nothing }, /* nop.w */
 	{ 0xf800d000, 0xf0009000, w_branch },	{ 0xf800d000, 0xf000d000, w_call },
 	{ 0xf800d001, 0xf000c000, w_call },	{ 0xf800d000, 0xf0008000, w_branch_if },
 	{ 0xfe000000, 0xf8000000, w_access },	{ 0 },
@@ -486,35 +481,27 @@ static size_t length_of(const u8 *code, size_t len)
 	return length > len ? 0 : length;
 }
 
-static u32 word_at(const u8 *code, size_t length)
+static u64 number(const u8 *code, size_t length)
 {
-	u32 word = code[0] | code[1] << 8;
+	u64 first = cpu_insn_little_endian(code, 2);
 
-	return length == 4 ? word << 16 | code[2] | code[3] << 8 : word;
+	return length == 4 ? first << 16 | cpu_insn_little_endian(code + 2, 2) : first;
 }
 
-int arm_emulate_t32(struct cpu_insn *in, const u8 *code, size_t len)
+static int carry_out(struct cpu_insn *in, u64 word)
 {
-	size_t length = length_of(code, len);
-	u32 state = it_state(in), word;
-	int err;
+	u32 state = it_state(in);
+	int err = 0;
 
-	if (!length)
-		return -ENOTSUP;
-	in->next = in->pc + length;
-	word = word_at(code, length);
-	if (state & 15 && !arm_condition(in, state >> 4)) {
-		set_it_state(in, next_it_state(state));
-		return 0;
-	}
-	err = cpu_insn_do(in, length == 4 ? patterns : short_patterns, word);
+	if (!(state & 15) || arm_condition(in, state >> 4))
+		err = cpu_insn_do(in, in->length == 4 ? patterns : short_patterns, word);
 	if (!err && state & 15)
 		set_it_state(in, next_it_state(state));
 	return err;
 }
 
-/* Those of four bytes that may write pc: branches, tables, loads of it, and what is undefined. */
-static bool may_branch(u32 word)
+/* Instructions of four bytes that may write pc: branches, tables, loads of it, and undefined ones. */
+static bool may_branch_long(u64 word)
 {
 	if ((word & 0xf8008000) == 0xf0008000)
 		return (word & 0xffff0000) != 0xf3af0000 && (word & 0xff0f8000) != 0xf30f8000;
@@ -525,20 +512,28 @@ static bool may_branch(u32 word)
 	return (word & 0xfe100000) == 0xf8100000 && rt(word) == ARM_PC && cpu_bits(word, 21, 2) == 2;
 }
 
-size_t arm_length_t32(const struct cpu_regs *regs, const u8 *code, size_t len)
+static bool may_branch(const struct cpu_insn *in, u64 word)
 {
-	size_t length = length_of(code, len);
-	u32 word = length ? word_at(code, length) : 0, class = word >> 12;
+	u32 cpsr = arm_reg(in, ARM_CPSR);
 
-	/* A breakpoint inside an IT block has a condition, too, and would be passed by. */
-	if (cpu_bits((u32)cpu_regs_word(regs, 4, ARM_CPSR), 25, 2) |
-	    cpu_bits((u32)cpu_regs_word(regs, 4, ARM_CPSR), 10, 1))
-		return 0;
-	if (length == 4)
-		return may_branch(word) ? 0 : 4;
+	/* In an IT block the breakpoint behind the instruction would be conditional too, and might be skipped. */
+	if (cpu_bits(cpsr, 25, 2) | cpu_bits(cpsr, 10, 1))
+		return true;
+	if (in->length == 4)
+		return may_branch_long(word);
 	/* bx, a result in pc, cbz, pop with pc, bkpt, b, udf */
 	if ((word & 0xff00) == 0x4700 || ((word & 0xfc87) == 0x4487 && (word & 0xff00) != 0x4500) ||
 	    (word & 0xf500) == 0xb100 || (word & 0xff00) == 0xbd00 || (word & 0xff00) == 0xbe00)
-		return 0;
-	return (class == 13 && (word & 0xff00) != 0xdf00) || class == 14 ? 0 : length;
+		return true;
+	return (word >> 12 == 13 && (word & 0xff00) != 0xdf00) || word >> 12 == 14;
 }
+
+/* The breakpoint is an undefined instruction that the kernel takes for one: udf #1. */
+const struct cpu_isa arm_t32 = {
+	.length = length_of,
+	.number = number,
+	.carry_out = carry_out,
+	.may_branch = may_branch,
+	.breakpoint = { 0x01, 0xde },
+	.breakpoint_size = 2,
+};

@@ -3,12 +3,12 @@
  * 32-bit MIPS (o32, little endian) for breakpoints. A branch is carried out with the instruction in its delay slot,
  * which therefore must be one that is known too.
  */
-#include "arch/cpu_insn.h"
+#include "arch/cpu_emulate.h"
 
 #include <elf.h>
 #include <errno.h>
 
-/* The kernel's order: six words of nothing, 32 registers, lo, hi, pc and the coprocessor's. */
+/* The kernel's order: six unused words, 32 registers, lo, hi, pc and the coprocessor's registers. */
 enum {
 	R0 = 6,
 	V0 = R0 + 2,
@@ -23,21 +23,6 @@ enum {
 };
 enum { REG_RA = 31 };
 
-static const u8 words[NR_CPU_REGS] = {
-	[CPU_PC] = PC,	 [CPU_SP] = SP,	      [CPU_FP] = FP,	   [CPU_LINK] = RA,	[CPU_RESULT] = V0,
-	[CPU_ARG1] = A0, [CPU_ARG2] = A0 + 1, [CPU_ARG3] = A0 + 2, [CPU_ARG4] = A0 + 3,
-};
-
-static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
-{
-	return cpu_regs_word(regs, 4, words[reg]);
-}
-
-static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
-{
-	cpu_regs_set_word(regs, 4, words[reg], value);
-}
-
 static u32 r(const struct cpu_insn *in, u32 nr)
 {
 	return nr ? (u32)cpu_insn_get(in, R0 + nr) : 0;
@@ -50,68 +35,68 @@ static int set_r(struct cpu_insn *in, u32 nr, u32 value)
 	return 0;
 }
 
-static u32 rs(const struct cpu_insn *in, u32 word)
+static u32 rs(const struct cpu_insn *in, u64 word)
 {
 	return r(in, cpu_bits(word, 21, 5));
 }
 
-static u32 rt(const struct cpu_insn *in, u32 word)
+static u32 rt(const struct cpu_insn *in, u64 word)
 {
 	return r(in, cpu_bits(word, 16, 5));
 }
 
-static u32 imm(u32 word)
+static u32 imm(u64 word)
 {
 	return (u32)cpu_signed_bits(word, 0, 16);
 }
 
-static int put_rt(struct cpu_insn *in, u32 word, u32 value)
+static int put_rt(struct cpu_insn *in, u64 word, u32 value)
 {
 	return set_r(in, cpu_bits(word, 16, 5), value);
 }
 
-static int put_rd(struct cpu_insn *in, u32 word, u32 value)
+static int put_rd(struct cpu_insn *in, u64 word, u32 value)
 {
 	return set_r(in, cpu_bits(word, 11, 5), value);
 }
 
-static int do_addiu(struct cpu_insn *in, u32 word)
+static int do_addiu(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, rs(in, word) + imm(word));
 }
 
-static int do_slti(struct cpu_insn *in, u32 word)
+static int do_slti(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, (s32)rs(in, word) < (s32)imm(word));
 }
 
-static int do_sltiu(struct cpu_insn *in, u32 word)
+static int do_sltiu(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, rs(in, word) < imm(word));
 }
 
-static int do_andi(struct cpu_insn *in, u32 word)
+static int do_andi(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, rs(in, word) & (u16)word);
 }
 
-static int do_ori(struct cpu_insn *in, u32 word)
+static int do_ori(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, rs(in, word) | (u16)word);
 }
 
-static int do_xori(struct cpu_insn *in, u32 word)
+static int do_xori(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, rs(in, word) ^ (u16)word);
 }
 
-static int do_lui(struct cpu_insn *in, u32 word)
+static int do_lui(struct cpu_insn *in, u64 word)
 {
 	return put_rt(in, word, word << 16);
 }
 
-/* lb, lh, -, lw, lbu, lhu. Words that are not aligned are the kernel's business. */
-static int do_load(struct cpu_insn *in, u32 word)
+/* lb, lh, -, lw, lbu, lhu. Only aligned accesses: the kernel handles the others. */
+static int do_load(struct cpu_insn *in, u64 word)
 {
 	u32 width = cpu_bits(word, 26, 3), addr = rs(in, word) + imm(word);
 	u32 size = (width & 3) == 3 ? 4 : 1U << (width & 3);
@@ -125,7 +110,7 @@ static int do_load(struct cpu_insn *in, u32 word)
 	return err ? err : put_rt(in, word, (u32)value);
 }
 
-static int do_store(struct cpu_insn *in, u32 word)
+static int do_store(struct cpu_insn *in, u64 word)
 {
 	u32 width = cpu_bits(word, 26, 3), addr = rs(in, word) + imm(word),
 	    size = width == 3 ? 4 : 1U << width;
@@ -133,77 +118,77 @@ static int do_store(struct cpu_insn *in, u32 word)
 	return addr & (size - 1) ? -ENOTSUP : cpu_insn_store(in, addr, size, rt(in, word));
 }
 
-static int do_sll(struct cpu_insn *in, u32 word)
+static int do_sll(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rt(in, word) << cpu_bits(word, 6, 5));
 }
 
-static int do_srl(struct cpu_insn *in, u32 word)
+static int do_srl(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rt(in, word) >> cpu_bits(word, 6, 5));
 }
 
-static int do_sra(struct cpu_insn *in, u32 word)
+static int do_sra(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, (u32)((s32)rt(in, word) >> cpu_bits(word, 6, 5)));
 }
 
-static int do_addu(struct cpu_insn *in, u32 word)
+static int do_addu(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rs(in, word) + rt(in, word));
 }
 
-static int do_subu(struct cpu_insn *in, u32 word)
+static int do_subu(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rs(in, word) - rt(in, word));
 }
 
-static int do_and(struct cpu_insn *in, u32 word)
+static int do_and(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rs(in, word) & rt(in, word));
 }
 
-static int do_or(struct cpu_insn *in, u32 word)
+static int do_or(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rs(in, word) | rt(in, word));
 }
 
-static int do_xor(struct cpu_insn *in, u32 word)
+static int do_xor(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rs(in, word) ^ rt(in, word));
 }
 
-static int do_nor(struct cpu_insn *in, u32 word)
+static int do_nor(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, ~(rs(in, word) | rt(in, word)));
 }
 
-static int do_slt(struct cpu_insn *in, u32 word)
+static int do_slt(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, (s32)rs(in, word) < (s32)rt(in, word));
 }
 
-static int do_sltu(struct cpu_insn *in, u32 word)
+static int do_sltu(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, rs(in, word) < rt(in, word));
 }
 
-static int do_movz(struct cpu_insn *in, u32 word)
+static int do_movz(struct cpu_insn *in, u64 word)
 {
 	return rt(in, word) ? 0 : put_rd(in, word, rs(in, word));
 }
 
-static int do_movn(struct cpu_insn *in, u32 word)
+static int do_movn(struct cpu_insn *in, u64 word)
 {
 	return rt(in, word) ? put_rd(in, word, rs(in, word)) : 0;
 }
 
-static int do_mfhi(struct cpu_insn *in, u32 word)
+static int do_mfhi(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, (u32)cpu_insn_get(in, HI));
 }
 
-static int do_mflo(struct cpu_insn *in, u32 word)
+static int do_mflo(struct cpu_insn *in, u64 word)
 {
 	return put_rd(in, word, (u32)cpu_insn_get(in, LO));
 }
@@ -238,36 +223,36 @@ static const struct cpu_pattern plain[] = {
 	{ 0 },
 };
 
-/* Behind the delay slot, or not taken: in->next is behind the delay slot already. */
-static int branch_if(struct cpu_insn *in, u32 word, bool is_taken)
+/* Branch if @is_taken. Otherwise in->next is already behind the delay slot. */
+static int branch_if(struct cpu_insn *in, u64 word, bool is_taken)
 {
 	if (is_taken)
 		in->next = (u32)(in->pc + 4 + (imm(word) << 2));
 	return 0;
 }
 
-static int do_beq(struct cpu_insn *in, u32 word)
+static int do_beq(struct cpu_insn *in, u64 word)
 {
 	return branch_if(in, word, rs(in, word) == rt(in, word));
 }
 
-static int do_bne(struct cpu_insn *in, u32 word)
+static int do_bne(struct cpu_insn *in, u64 word)
 {
 	return branch_if(in, word, rs(in, word) != rt(in, word));
 }
 
-static int do_blez(struct cpu_insn *in, u32 word)
+static int do_blez(struct cpu_insn *in, u64 word)
 {
 	return branch_if(in, word, (s32)rs(in, word) <= 0);
 }
 
-static int do_bgtz(struct cpu_insn *in, u32 word)
+static int do_bgtz(struct cpu_insn *in, u64 word)
 {
 	return branch_if(in, word, (s32)rs(in, word) > 0);
 }
 
 /* bltz, bgez, and with a link register (bal) */
-static int do_bltz(struct cpu_insn *in, u32 word)
+static int do_bltz(struct cpu_insn *in, u64 word)
 {
 	bool is_taken = ((s32)rs(in, word) < 0) != cpu_bits(word, 16, 1);
 
@@ -276,7 +261,7 @@ static int do_bltz(struct cpu_insn *in, u32 word)
 	return branch_if(in, word, is_taken);
 }
 
-static int do_j(struct cpu_insn *in, u32 word)
+static int do_j(struct cpu_insn *in, u64 word)
 {
 	if (word >> 26 & 1)
 		set_r(in, REG_RA, (u32)in->pc + 8);
@@ -284,8 +269,8 @@ static int do_j(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-/* jr, jalr. Bit 0 is for MIPS16, which is not known here. */
-static int do_jr(struct cpu_insn *in, u32 word)
+/* jr, jalr. A target with bit 0 set is MIPS16 code, which is not known here. */
+static int do_jr(struct cpu_insn *in, u64 word)
 {
 	u32 to = rs(in, word);
 
@@ -309,56 +294,43 @@ static const struct cpu_pattern branches[] = {
 	{ 0 },
 };
 
-static u32 word_at(const u8 *code)
+/*
+ * A branch is carried out with its delay slot. If the delay slot cannot be emulated, nothing changes: the link register
+ * is set in the copy of the registers only.
+ */
+static int carry_out(struct cpu_insn *in, u64 word)
 {
-	return code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
-}
+	int err = cpu_insn_do(in, plain, word);
 
-static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
-{
-	struct cpu_insn in = { .regs = *regs, .memory = memory, .cpu = &cpu_mipsel, .pc = get(regs, CPU_PC) };
-	int err;
-
-	if (len < 4)
-		return -ENOTSUP;
-	in.next = in.pc + 4;
-	err = cpu_insn_do(&in, plain, word_at(code));
-	if (err == -ENOTSUP && len >= 8) {
-		in.next = in.pc + 8;
-		err = cpu_insn_do(&in, branches, word_at(code));
-		/* A delay slot that cannot be emulated: not with the link register half set. */
-		if (!err)
-			err = cpu_insn_do(&in, plain, word_at(code + 4));
-	}
-	if (err)
+	if (err != -ENOTSUP || in->len < 8)
 		return err;
-	set(&in.regs, CPU_PC, in.next);
-	*regs = in.regs;
-	return 0;
+	in->next = in->pc + 8;
+	err = cpu_insn_do(in, branches, word);
+	return err ? err : cpu_insn_do(in, plain, cpu_insn_little_endian(in->code + 4, 4));
 }
 
-/* Branches by major opcode; of the special ones jr, jalr, break; the coprocessors' branches; likely ones. */
-static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
+/* Branches by major opcode; jr, jalr and break of the special opcode; branches of coprocessors; likely branches. */
+static bool may_branch(const struct cpu_insn *in, u64 word)
 {
-	u32 word = len < 4 ? 0 : word_at(code), major = word >> 26, minor = word & 63;
-	bool is_branch = (major >= 1 && major <= 7) || (major >= 20 && major <= 23) || major == 29 ||
-			 major == 50 || major == 54 || major == 58 || major == 62;
+	u32 major = cpu_bits(word, 26, 6), minor = cpu_bits(word, 0, 6);
 
-	(void)regs;
+	(void)in;
 	if (!major)
-		is_branch = minor == 8 || minor == 9 || minor == 13;
+		return minor == 8 || minor == 9 || minor == 13;
 	if (major >= 16 && major <= 18)
-		is_branch = cpu_bits(word, 21, 5) == 8;
-	return len < 4 || is_branch ? 0 : 4;
+		return cpu_bits(word, 21, 5) == 8;
+	return major <= 7 || (major >= 20 && major <= 23) || major == 29 || major == 50 || major == 54 ||
+	       major == 58 || major == 62;
 }
 
-static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
-{
-	(void)addr;
-	code[0] = 0x0d; /* break 0 */
-	code[1] = code[2] = code[3] = 0;
-	return 4;
-}
+static const struct cpu_isa isa = {
+	.length = cpu_insn_length_4,
+	.number = cpu_insn_little_endian,
+	.carry_out = carry_out,
+	.may_branch = may_branch,
+	.breakpoint = { 0x0d, 0x00, 0x00, 0x00 }, /* break 0 */
+	.breakpoint_size = 4,
+};
 
 const struct cpu cpu_mipsel = {
 	.name = "mipsel",
@@ -366,9 +338,14 @@ const struct cpu cpu_mipsel = {
 	.word_size = 4,
 	.has_link = true,
 	.regs_size = NR_WORDS * 4,
-	.get = get,
-	.set = set,
-	.breakpoint = breakpoint,
-	.emulate = emulate,
-	.insn_length = insn_length,
+	.words = { [CPU_PC] = PC,
+		   [CPU_SP] = SP,
+		   [CPU_FP] = FP,
+		   [CPU_LINK] = RA,
+		   [CPU_RESULT] = V0,
+		   [CPU_ARG1] = A0,
+		   [CPU_ARG2] = A0 + 1,
+		   [CPU_ARG3] = A0 + 2,
+		   [CPU_ARG4] = A0 + 3 },
+	.isa = &isa,
 };

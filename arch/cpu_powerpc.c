@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* 32-bit PowerPC, big endian, for breakpoints, with the emulation of what functions begin, end and branch with. */
-#include "arch/cpu_insn.h"
+/* 32-bit PowerPC, big endian, for breakpoints. Emulates the instructions of prologues, epilogues and branches. */
+#include "arch/cpu_emulate.h"
 
 #include <elf.h>
 #include <errno.h>
 
 /* The kernel's order: 32 registers, pc, machine state, and the special ones. */
 enum { SP = 1, RESULT = 3, FP = 31, PC = 32, CTR = 35, LR = 36, XER = 37, CR = 38, NR_WORDS = 48 };
-
-static const u8 words[NR_CPU_REGS] = {
-	[CPU_PC] = PC,	[CPU_SP] = SP,	[CPU_FP] = FP,	[CPU_LINK] = LR, [CPU_RESULT] = RESULT,
-	[CPU_ARG1] = 3, [CPU_ARG2] = 4, [CPU_ARG3] = 5, [CPU_ARG4] = 6,
-};
-
-static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
-{
-	return cpu_regs_word(regs, 4, words[reg]);
-}
-
-static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
-{
-	cpu_regs_set_word(regs, 4, words[reg], value);
-}
 
 static u32 r(const struct cpu_insn *in, u32 nr)
 {
@@ -35,33 +20,33 @@ static int set_r(struct cpu_insn *in, u32 nr, u32 value)
 }
 
 /* The three register fields: destination (or source of a store), and two operands. */
-static u32 rd(u32 word)
+static u32 rd(u64 word)
 {
 	return cpu_bits(word, 21, 5);
 }
 
-static u32 ra(u32 word)
+static u32 ra(u64 word)
 {
 	return cpu_bits(word, 16, 5);
 }
 
-static u32 rb(u32 word)
+static u32 rb(u64 word)
 {
 	return cpu_bits(word, 11, 5);
 }
 
-static u32 imm(u32 word)
+static u32 imm(u64 word)
 {
 	return (u32)cpu_signed_bits(word, 0, 16);
 }
 
-/* Number 0 stands for zero where an address is made. */
-static u32 base(const struct cpu_insn *in, u32 word)
+/* In an address, register number 0 means the value zero. */
+static u32 base(const struct cpu_insn *in, u64 word)
 {
 	return ra(word) ? r(in, ra(word)) : 0;
 }
 
-/* The field of the condition register, from 0 at its upper end, after a comparison with zero or of two values. */
+/* Set field @field of the condition register, counted from its upper end, after a comparison. */
 static void set_cr(struct cpu_insn *in, u32 field, bool is_less, bool is_greater)
 {
 	u32 shift = 28 - 4 * field, so = r(in, XER) >> 31;
@@ -70,7 +55,7 @@ static void set_cr(struct cpu_insn *in, u32 field, bool is_less, bool is_greater
 	set_r(in, CR, (r(in, CR) & ~(15U << shift)) | bits << shift);
 }
 
-/* A result in @to; with the last bit of @word set also compared with zero. */
+/* Put a result into @to. @is_dotted: compare it with zero too. */
 static int result(struct cpu_insn *in, u32 to, u32 value, bool is_dotted)
 {
 	if (is_dotted)
@@ -78,37 +63,37 @@ static int result(struct cpu_insn *in, u32 to, u32 value, bool is_dotted)
 	return set_r(in, to, value);
 }
 
-static int do_addi(struct cpu_insn *in, u32 word)
+static int do_addi(struct cpu_insn *in, u64 word)
 {
 	return set_r(in, rd(word), base(in, word) + imm(word));
 }
 
-static int do_addis(struct cpu_insn *in, u32 word)
+static int do_addis(struct cpu_insn *in, u64 word)
 {
 	return set_r(in, rd(word), base(in, word) + (word << 16));
 }
 
-static int do_ori(struct cpu_insn *in, u32 word)
+static int do_ori(struct cpu_insn *in, u64 word)
 {
 	return set_r(in, ra(word), r(in, rd(word)) | (u16)word);
 }
 
-static int do_oris(struct cpu_insn *in, u32 word)
+static int do_oris(struct cpu_insn *in, u64 word)
 {
 	return set_r(in, ra(word), r(in, rd(word)) | word << 16);
 }
 
-static int do_xori(struct cpu_insn *in, u32 word)
+static int do_xori(struct cpu_insn *in, u64 word)
 {
 	return set_r(in, ra(word), r(in, rd(word)) ^ (u16)word);
 }
 
-static int do_andi(struct cpu_insn *in, u32 word)
+static int do_andi(struct cpu_insn *in, u64 word)
 {
 	return result(in, ra(word), r(in, rd(word)) & (u16)word, true);
 }
 
-static int do_cmpwi(struct cpu_insn *in, u32 word)
+static int do_cmpwi(struct cpu_insn *in, u64 word)
 {
 	s32 a = (s32)r(in, ra(word)), b = (s32)imm(word);
 
@@ -116,7 +101,7 @@ static int do_cmpwi(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-static int do_cmplwi(struct cpu_insn *in, u32 word)
+static int do_cmplwi(struct cpu_insn *in, u64 word)
 {
 	u32 a = r(in, ra(word)), b = (u16)word;
 
@@ -124,7 +109,7 @@ static int do_cmplwi(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-static int do_cmpw(struct cpu_insn *in, u32 word)
+static int do_cmpw(struct cpu_insn *in, u64 word)
 {
 	s32 a = (s32)r(in, ra(word)), b = (s32)r(in, rb(word));
 
@@ -132,7 +117,7 @@ static int do_cmpw(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-static int do_cmplw(struct cpu_insn *in, u32 word)
+static int do_cmplw(struct cpu_insn *in, u64 word)
 {
 	u32 a = r(in, ra(word)), b = r(in, rb(word));
 
@@ -140,28 +125,31 @@ static int do_cmplw(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-static int do_add(struct cpu_insn *in, u32 word)
+static int do_add(struct cpu_insn *in, u64 word)
 {
 	return result(in, rd(word), r(in, ra(word)) + r(in, rb(word)), word & 1);
 }
 
-static int do_subf(struct cpu_insn *in, u32 word)
+static int do_subf(struct cpu_insn *in, u64 word)
 {
 	return result(in, rd(word), r(in, rb(word)) - r(in, ra(word)), word & 1);
 }
 
-static int do_or(struct cpu_insn *in, u32 word)
+static int do_or(struct cpu_insn *in, u64 word)
 {
 	return result(in, ra(word), r(in, rd(word)) | r(in, rb(word)), word & 1);
 }
 
-static int do_and(struct cpu_insn *in, u32 word)
+static int do_and(struct cpu_insn *in, u64 word)
 {
 	return result(in, ra(word), r(in, rd(word)) & r(in, rb(word)), word & 1);
 }
 
-/* rlwinm: rotate left, keep the bits from mb to me, counted from the upper end, around it if they are swapped. */
-static int do_rlwinm(struct cpu_insn *in, u32 word)
+/*
+ * rlwinm: rotate left, then keep the bits from mb to me, counted from the upper end. If mb > me the range wraps
+ * around.
+ */
+static int do_rlwinm(struct cpu_insn *in, u64 word)
 {
 	u32 shift = cpu_bits(word, 11, 5), mb = cpu_bits(word, 6, 5), me = cpu_bits(word, 1, 5);
 	u32 value = r(in, rd(word)), from = 0xffffffffU >> mb, to = 0xffffffffU << (31 - me);
@@ -170,13 +158,13 @@ static int do_rlwinm(struct cpu_insn *in, u32 word)
 	return result(in, ra(word), value & (mb <= me ? from & to : from | to), word & 1);
 }
 
-/* Loads and stores by opcode: bytes, sign, write-back of the address. */
+/* Loads and stores, by opcode. */
 struct access {
 	u8 size;
 	bool is_store, is_signed;
 };
 
-static int do_access(struct cpu_insn *in, u32 word)
+static int do_access(struct cpu_insn *in, u64 word)
 {
 	static const struct access accesses[] = {
 		/* 32 lwz, 34 lbz, 36 stw, 38 stb, 40 lhz, 42 lha, 44 sth */
@@ -203,8 +191,8 @@ static int do_access(struct cpu_insn *in, u32 word)
 	return a->is_store ? 0 : set_r(in, rd(word), (u32)loaded);
 }
 
-/* lmw, stmw: registers from the given one to r31, in one piece of memory. */
-static int do_multiple(struct cpu_insn *in, u32 word)
+/* lmw, stmw: the registers from the given one to r31, side by side in memory. */
+static int do_multiple(struct cpu_insn *in, u64 word)
 {
 	u32 addr = base(in, word) + imm(word), first = rd(word);
 	u8 bytes[32 * 4];
@@ -214,8 +202,7 @@ static int do_multiple(struct cpu_insn *in, u32 word)
 		return -ENOTSUP;
 	if (word >> 26 & 1) { /* stmw */
 		for (u32 i = first; i < 32; i++)
-			for (u32 b = 0; b < 4; b++)
-				bytes[(i - first) * 4 + b] = (u8)(r(in, i) >> (24 - 8 * b));
+			cpu_insn_bytes(in, bytes + (i - first) * (size_t)4, 4, r(in, i));
 		return in->memory->write(in->memory->ctx, addr, bytes, (32 - first) * (size_t)4);
 	}
 	err = in->memory->read(in->memory->ctx, addr, bytes, (32 - first) * (size_t)4);
@@ -224,8 +211,8 @@ static int do_multiple(struct cpu_insn *in, u32 word)
 	return err;
 }
 
-/* mfspr, mtspr of lr, ctr and xer, whose number has its halves swapped. */
-static int do_special(struct cpu_insn *in, u32 word)
+/* mfspr, mtspr of lr, ctr and xer. The number of the special register has its halves swapped. */
+static int do_special(struct cpu_insn *in, u64 word)
 {
 	u32 number = cpu_bits(word, 16, 5) | cpu_bits(word, 11, 5) << 5;
 	u32 index = number == 8 ? LR : number == 9 ? CTR : number == 1 ? XER : 0;
@@ -235,7 +222,7 @@ static int do_special(struct cpu_insn *in, u32 word)
 	return word & 0x100 ? set_r(in, index, r(in, rd(word))) : set_r(in, rd(word), r(in, index));
 }
 
-static int do_b(struct cpu_insn *in, u32 word)
+static int do_b(struct cpu_insn *in, u64 word)
 {
 	u32 distance = (u32)cpu_signed_bits(word, 2, 24) << 2;
 
@@ -245,8 +232,11 @@ static int do_b(struct cpu_insn *in, u32 word)
 	return 0;
 }
 
-/* Is a conditional branch taken? Counts ctr down if it shall; bits of the field: no condition, which, no ctr, zero. */
-static bool is_taken(struct cpu_insn *in, u32 word)
+/*
+ * Is a conditional branch taken? Decrements ctr if the options ask for that. Bits of the options: ignore the
+ * condition, its wanted value, ignore ctr, ctr must be zero.
+ */
+static bool is_taken(struct cpu_insn *in, u64 word)
 {
 	u32 options = rd(word), bit = r(in, CR) >> (31 - ra(word)) & 1;
 
@@ -258,7 +248,7 @@ static bool is_taken(struct cpu_insn *in, u32 word)
 	return options & 16 || bit == (options >> 3 & 1);
 }
 
-static int branch_to(struct cpu_insn *in, u32 word, u32 target)
+static int branch_to(struct cpu_insn *in, u64 word, u32 target)
 {
 	bool taken = is_taken(in, word);
 
@@ -269,19 +259,19 @@ static int branch_to(struct cpu_insn *in, u32 word, u32 target)
 	return 0;
 }
 
-static int do_bc(struct cpu_insn *in, u32 word)
+static int do_bc(struct cpu_insn *in, u64 word)
 {
 	u32 distance = (u32)cpu_signed_bits(word, 2, 14) << 2;
 
 	return branch_to(in, word, word & 2 ? distance : (u32)in->pc + distance);
 }
 
-static int do_bclr(struct cpu_insn *in, u32 word)
+static int do_bclr(struct cpu_insn *in, u64 word)
 {
 	return branch_to(in, word, r(in, LR));
 }
 
-static int do_bcctr(struct cpu_insn *in, u32 word)
+static int do_bcctr(struct cpu_insn *in, u64 word)
 {
 	return rd(word) & 4 ? branch_to(in, word, r(in, CTR)) : -ENOTSUP;
 }
@@ -303,51 +293,25 @@ static const struct cpu_pattern patterns[] = {
 	{ 0xfc0007fe, 0x4c000420, do_bcctr },	{ 0 },
 };
 
-static u32 word_at(const u8 *code)
+/* Branches (16, 18, two of 19) and traps (3, and 31 with 4). */
+static bool may_branch(const struct cpu_insn *in, u64 word)
 {
-	return (u32)code[0] << 24 | code[1] << 16 | code[2] << 8 | code[3];
+	u32 major = cpu_bits(word, 26, 6), minor = word & 0x7fe;
+
+	(void)in;
+	if (major == 19)
+		return minor == 0x20 || minor == 0x420;
+	return major == 16 || major == 18 || major == 3 || (major == 31 && minor == 8);
 }
 
-static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
-{
-	struct cpu_insn in = {
-		.regs = *regs, .memory = memory, .cpu = &cpu_powerpc, .pc = get(regs, CPU_PC)
-	};
-	int err;
-
-	if (len < 4)
-		return -ENOTSUP;
-	in.next = in.pc + 4;
-	err = cpu_insn_do(&in, patterns, word_at(code));
-	if (err)
-		return err;
-	set(&in.regs, CPU_PC, in.next);
-	*regs = in.regs;
-	return 0;
-}
-
-/* Branches (16, 18; 19 with those that are none, which are rare), traps (3, and 31 with 4). */
-static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
-{
-	u32 word = len < 4 ? 0 : word_at(code), major = word >> 26, minor = word & 0x7fe;
-
-	(void)regs;
-	if (len < 4 || major == 16 || major == 18 || major == 3)
-		return 0;
-	if (major == 19 && (minor == 0x20 || minor == 0x420))
-		return 0;
-	return major == 31 && minor == 8 ? 0 : 4;
-}
-
-static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
-{
-	static const u8 trap[] = { 0x7f, 0xe0, 0x00, 0x08 };
-
-	(void)addr;
-	for (size_t i = 0; i < sizeof(trap); i++)
-		code[i] = trap[i];
-	return sizeof(trap);
-}
+static const struct cpu_isa isa = {
+	.length = cpu_insn_length_4,
+	.number = cpu_insn_big_endian,
+	.patterns = patterns,
+	.may_branch = may_branch,
+	.breakpoint = { 0x7f, 0xe0, 0x00, 0x08 }, /* trap */
+	.breakpoint_size = 4,
+};
 
 const struct cpu cpu_powerpc = {
 	.name = "ppc",
@@ -357,9 +321,14 @@ const struct cpu cpu_powerpc = {
 	.has_link = true,
 	.has_step = true,
 	.regs_size = NR_WORDS * 4,
-	.get = get,
-	.set = set,
-	.breakpoint = breakpoint,
-	.emulate = emulate,
-	.insn_length = insn_length,
+	.words = { [CPU_PC] = PC,
+		   [CPU_SP] = SP,
+		   [CPU_FP] = FP,
+		   [CPU_LINK] = LR,
+		   [CPU_RESULT] = RESULT,
+		   [CPU_ARG1] = 3,
+		   [CPU_ARG2] = 4,
+		   [CPU_ARG3] = 5,
+		   [CPU_ARG4] = 6 },
+	.isa = &isa,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* s390x for breakpoints, with the emulation of how functions begin and end, of branches and of plain moves. */
-#include "arch/cpu_insn.h"
+/* s390x for breakpoints. Emulates the instructions of prologues and epilogues, branches and plain moves. */
+#include "arch/cpu_emulate.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -11,33 +11,6 @@ enum { MASK = 0, ADDR = 1, GPR = 2, NR_WORDS = 27 };
 enum { CODE_SHIFT = 44 }; /* of the condition code in the mask */
 
 #define CODE_BITS (3ULL << CODE_SHIFT)
-
-/* How an instruction of up to six bytes, in the upper ones of 48 bits, looks; a table ends with do_it NULL. */
-struct pattern {
-	u64 mask, value;
-	int (*do_it)(struct cpu_insn *in, u64 insn);
-};
-
-static const u8 words[NR_CPU_REGS] = {
-	[CPU_PC] = ADDR,       [CPU_SP] = GPR + 15,    [CPU_FP] = GPR + 11,
-	[CPU_LINK] = GPR + 14, [CPU_RESULT] = GPR + 2, [CPU_ARG1] = GPR + 2,
-	[CPU_ARG2] = GPR + 3,  [CPU_ARG3] = GPR + 4,   [CPU_ARG4] = GPR + 5,
-};
-
-static taddr_t get(const struct cpu_regs *regs, enum cpu_reg reg)
-{
-	return cpu_regs_word(regs, 8, words[reg]);
-}
-
-static void set(struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
-{
-	cpu_regs_set_word(regs, 8, words[reg], value);
-}
-
-static u32 field(u64 insn, u32 shift, u32 bits)
-{
-	return (u32)(insn >> shift & ((1ULL << bits) - 1));
-}
 
 static u64 r(const struct cpu_insn *in, u32 nr)
 {
@@ -56,7 +29,7 @@ static int set_low(struct cpu_insn *in, u32 nr, u32 value)
 	return set_r(in, nr, (r(in, nr) & ~0xffffffffULL) | value);
 }
 
-/* In an address register 0 means none. */
+/* In an address, register 0 means the value zero. */
 static u64 base(const struct cpu_insn *in, u32 nr)
 {
 	return nr ? r(in, nr) : 0;
@@ -65,23 +38,24 @@ static u64 base(const struct cpu_insn *in, u32 nr)
 /* Two registers in the instruction's second byte. */
 static u32 r1(u64 insn)
 {
-	return field(insn, 36, 4);
+	return cpu_bits(insn, 36, 4);
 }
 
 static u32 r2(u64 insn)
 {
-	return field(insn, 32, 4);
+	return cpu_bits(insn, 32, 4);
 }
 
-/* Base and displacement of 12 or of 20 bits; in some the second register is an index. */
+/* An address: base and displacement of 12 or 20 bits. For some instructions the second register is an index. */
 static u64 address_12(const struct cpu_insn *in, u64 insn)
 {
-	return base(in, field(insn, 28, 4)) + field(insn, 16, 12);
+	return base(in, cpu_bits(insn, 28, 4)) + cpu_bits(insn, 16, 12);
 }
 
 static u64 address_20(const struct cpu_insn *in, u64 insn)
 {
-	return base(in, field(insn, 28, 4)) + (u64)cpu_signed_bits(insn, 8, 8) * 4096 + field(insn, 16, 12);
+	return base(in, cpu_bits(insn, 28, 4)) + (u64)cpu_signed_bits(insn, 8, 8) * 4096 +
+	       cpu_bits(insn, 16, 12);
 }
 
 static u64 indexed_12(const struct cpu_insn *in, u64 insn)
@@ -111,7 +85,7 @@ static int set_code(struct cpu_insn *in, u64 code)
 	return 0;
 }
 
-/* Does a mask of four bits, from code 0 down, hold this code? */
+/* Is condition code @code among those of the mask? The highest of its four bits is code 0. */
 static bool has_code(u32 mask, u32 code)
 {
 	return mask << code & 8;
@@ -143,8 +117,8 @@ static int do_stmg(struct cpu_insn *in, u64 insn)
 	size_t len = 0;
 
 	for (;; nr = (nr + 1) % 16) {
-		for (u32 i = 0; i < 8; i++)
-			bytes[len++] = (u8)(r(in, nr) >> (56 - 8 * i));
+		cpu_insn_bytes(in, bytes + len, 8, r(in, nr));
+		len += 8;
 		if (nr == last)
 			break;
 	}
@@ -177,7 +151,7 @@ static int do_lay(struct cpu_insn *in, u64 insn)
 	return set_r(in, r1(insn), indexed_20(in, insn));
 }
 
-/* Of addresses below 0, which no program has, qemu makes others than we would. */
+/* No program has addresses below 0, and qemu computes them in another way. */
 static int do_larl(struct cpu_insn *in, u64 insn)
 {
 	return (s64)far(in, insn) < 0 ? -ENOTSUP : set_r(in, r1(insn), far(in, insn));
@@ -209,21 +183,21 @@ static int do_lr(struct cpu_insn *in, u64 insn)
 	return set_low(in, r1(insn), (u32)r(in, r2(insn)));
 }
 
-/* Instructions of four bytes have their registers in the last one. */
+/* In instructions of four bytes, the registers are in the last byte. */
 static int do_lgr(struct cpu_insn *in, u64 insn)
 {
-	return set_r(in, field(insn, 20, 4), r(in, field(insn, 16, 4)));
+	return set_r(in, cpu_bits(insn, 20, 4), r(in, cpu_bits(insn, 16, 4)));
 }
 
 static int do_ltgr(struct cpu_insn *in, u64 insn)
 {
-	set_code(in, compared((s64)r(in, field(insn, 16, 4)), 0));
+	set_code(in, compared((s64)r(in, cpu_bits(insn, 16, 4)), 0));
 	return do_lgr(in, insn);
 }
 
 static int do_lgfr(struct cpu_insn *in, u64 insn)
 {
-	return set_r(in, field(insn, 20, 4), cpu_sign_extend(r(in, field(insn, 16, 4)), 32));
+	return set_r(in, cpu_bits(insn, 20, 4), cpu_sign_extend(r(in, cpu_bits(insn, 16, 4)), 32));
 }
 
 static int do_lhi(struct cpu_insn *in, u64 insn)
@@ -254,7 +228,7 @@ static int go_to(struct cpu_insn *in, taddr_t to, bool is_taken)
 	return 0;
 }
 
-/* br, and nops. Two of these tell the CPU to wait for memory, which the system call that a stop is has done. */
+/* br, and nops. Two forms make the CPU wait for memory; the stop of the thread has already done so. */
 static int do_bcr(struct cpu_insn *in, u64 insn)
 {
 	return go_to(in, base(in, r2(insn)), r2(insn) && is_taken(in, r1(insn)));
@@ -309,24 +283,24 @@ static int do_brctg(struct cpu_insn *in, u64 insn)
 	return go_to(in, near(in, insn), r(in, r1(insn)));
 }
 
-/* Two registers compared: bit 0 of the operation 32 bits wide, bit 1 of its upper half signed. */
+/* Compare two registers and branch. Bit 0 of the operation: 32 bits wide. Bit 1 of its upper half: signed. */
 static int do_crj(struct cpu_insn *in, u64 insn)
 {
 	u64 a = r(in, r1(insn)), b = r(in, r2(insn));
-	u32 op = field(insn, 0, 8), code;
+	u32 op = cpu_bits(insn, 0, 8), code;
 
 	if (op == 0x76 || op == 0x64) /* crj, cgrj */
 		code = op == 0x76 ? compared((s32)a, (s32)b) : compared((s64)a, (s64)b);
 	else
 		code = op == 0x77 ? compared_unsigned((u32)a, (u32)b) : compared_unsigned(a, b);
-	return go_to(in, near(in, insn), has_code(field(insn, 12, 4), code));
+	return go_to(in, near(in, insn), has_code(cpu_bits(insn, 12, 4), code));
 }
 
-/* A register and a byte; the mask stands where others have the second register. */
+/* Compare a register with a byte and branch. The mask is in the field of the second register. */
 static int do_cij(struct cpu_insn *in, u64 insn)
 {
 	u64 a = r(in, r1(insn));
-	u32 op = field(insn, 0, 8), byte = field(insn, 8, 8), code;
+	u32 op = cpu_bits(insn, 0, 8), byte = cpu_bits(insn, 8, 8), code;
 
 	if (op == 0x7e || op == 0x7c) /* cij, cgij */
 		code = compared(op == 0x7e ? (s32)a : (s64)a, (s8)byte);
@@ -335,7 +309,7 @@ static int do_cij(struct cpu_insn *in, u64 insn)
 	return go_to(in, near(in, insn), has_code(r2(insn), code));
 }
 
-static const struct pattern patterns[] = {
+static const struct cpu_pattern patterns[] = {
 	{ 0xff0000000000, 0x070000000000, do_bcr },
 	{ 0xff0000000000, 0x0d0000000000, do_basr },
 	{ 0xff0000000000, 0x180000000000, do_lr },
@@ -372,11 +346,11 @@ static const struct pattern patterns[] = {
 };
 
 /*
- * What else need not go on to the next instruction, or carries out another one: traps and what is reserved (00, 01);
- * balr, bctr, bsm, bassm; ex, bal, bct, bas; brxh, brxle, bxh, bxle; bctgr and returns of kernels; brcth; exrl; those
- * that compare, trap and branch with six bytes.
+ * Other instructions that may not continue with the next one, or that execute another one: traps and reserved codes
+ * (00, 01); balr, bctr, bsm, bassm; ex, bal, bct, bas; brxh, brxle, bxh, bxle; bctgr and returns of kernels; brcth;
+ * exrl; comparisons of six bytes with a trap or a branch.
  */
-static const struct pattern strays[] = {
+static const struct cpu_pattern strays[] = {
 	{ 0xfe0000000000, 0x000000000000, NULL }, { 0xfe0000000000, 0x040000000000, NULL },
 	{ 0xff0000000000, 0x060000000000, NULL }, { 0xfe0000000000, 0x0a0000000000, NULL },
 	{ 0xff0000000000, 0x0c0000000000, NULL }, { 0xfe0000000000, 0x440000000000, NULL },
@@ -389,12 +363,7 @@ static const struct pattern strays[] = {
 	{ 0xff00000000f0, 0xeb0000000020, NULL },
 };
 
-static bool is_like(const struct pattern *p, u64 insn)
-{
-	return (insn & p->mask) == p->value;
-}
-
-/* The first two bits tell: two, four, four, six. */
+/* The first two bits give the length: two, four, four or six bytes. */
 static size_t length_of(const u8 *code, size_t len)
 {
 	size_t length = len < 2 ? 0 : code[0] >> 6 == 0 ? 2 : code[0] >> 6 == 3 ? 6 : 4;
@@ -402,56 +371,29 @@ static size_t length_of(const u8 *code, size_t len)
 	return length > len ? 0 : length;
 }
 
-static u64 insn_at(const u8 *code, size_t length)
+/* Shorter instructions lie in the upper bytes of the 48 bits. */
+static u64 number(const u8 *code, size_t length)
 {
-	u64 insn = 0;
-
-	for (size_t i = 0; i < 6; i++)
-		insn = insn << 8 | (i < length ? code[i] : 0);
-	return insn;
+	return cpu_insn_big_endian(code, length) << 8 * (6 - length);
 }
 
-static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
+static bool may_branch(const struct cpu_insn *in, u64 insn)
 {
-	struct cpu_insn in = { .regs = *regs, .memory = memory, .cpu = &cpu_s390x, .pc = get(regs, CPU_PC) };
-	size_t length = length_of(code, len);
-	u64 insn = insn_at(code, length);
-	const struct pattern *p = patterns;
-	int err;
-
-	while (p->do_it && !is_like(p, insn))
-		p++;
-	if (!length || !p->do_it)
-		return -ENOTSUP;
-	in.next = in.pc + length;
-	err = p->do_it(&in, insn);
-	if (err)
-		return err;
-	set(&in.regs, CPU_PC, in.next);
-	*regs = in.regs;
-	return 0;
-}
-
-static size_t insn_length(const struct cpu_regs *regs, const u8 *code, size_t len)
-{
-	size_t length = length_of(code, len);
-	u64 insn = insn_at(code, length);
-
-	(void)regs;
+	(void)in;
 	for (size_t i = 0; i < ARRAY_SIZE(strays); i++)
-		if (is_like(&strays[i], insn))
-			return 0;
-	return length;
+		if ((insn & strays[i].mask) == strays[i].value)
+			return true;
+	return false;
 }
 
-/* 0001, which the kernel makes SIGTRAP of (arch/s390/kernel/traps.c). */
-static size_t breakpoint(taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES])
-{
-	(void)addr;
-	code[0] = 0x00;
-	code[1] = 0x01;
-	return 2;
-}
+static const struct cpu_isa isa = {
+	.length = length_of,
+	.number = number,
+	.patterns = patterns,
+	.may_branch = may_branch,
+	.breakpoint = { 0x00, 0x01 }, /* the kernel makes SIGTRAP of it (arch/s390/kernel/traps.c) */
+	.breakpoint_size = 2,
+};
 
 const struct cpu cpu_s390x = {
 	.name = "s390x",
@@ -462,9 +404,14 @@ const struct cpu cpu_s390x = {
 	.has_step = true,
 	.trap_skip = 2,
 	.regs_size = NR_WORDS * 8,
-	.get = get,
-	.set = set,
-	.breakpoint = breakpoint,
-	.emulate = emulate,
-	.insn_length = insn_length,
+	.words = { [CPU_PC] = ADDR,
+		   [CPU_SP] = GPR + 15,
+		   [CPU_FP] = GPR + 11,
+		   [CPU_LINK] = GPR + 14,
+		   [CPU_RESULT] = GPR + 2,
+		   [CPU_ARG1] = GPR + 2,
+		   [CPU_ARG2] = GPR + 3,
+		   [CPU_ARG3] = GPR + 4,
+		   [CPU_ARG4] = GPR + 5 },
+	.isa = &isa,
 };

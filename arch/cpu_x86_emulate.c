@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* x86 instructions that breakpoints stand on, carried out in a copy of the registers. */
+/* Carries out the x86 instructions that breakpoints replace, on a copy of the registers. */
 #include "arch/cpu_x86.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Registers by their number in instructions, then those without one, as words of the kernel's order. */
+/* Words, in the kernel's order, of the registers that instructions number, and of those without a number. */
 enum { REG_SP = 4, REG_IP = 16, REG_FLAGS, NR_REGS };
 
 static const u8 words_64[NR_REGS] = { 10, 11, 12, 5, 19, 4, 13, 14, 9, 8, 7, 6, 3, 2, 1, 0, 16, 18 };
@@ -18,7 +18,7 @@ enum { ARITHMETIC = FLAG_C | FLAG_P | FLAG_A | FLAG_Z | FLAG_S | FLAG_O };
 enum alu { ALU_ADD, ALU_OR, ALU_ADC, ALU_SBB, ALU_AND, ALU_SUB, ALU_XOR, ALU_CMP };
 
 /* One instruction under way. */
-struct insn {
+struct x86_insn {
 	struct cpu_regs regs; /* as they will be */
 	const struct cpu_memory *memory;
 	const u8 *code;
@@ -33,7 +33,7 @@ struct insn {
 	u64 address;
 };
 
-static u64 get_reg(const struct insn *in, u8 nr)
+static u64 get_reg(const struct x86_insn *in, u8 nr)
 {
 	u64 value = 0;
 
@@ -44,8 +44,8 @@ static u64 get_reg(const struct insn *in, u8 nr)
 	return value;
 }
 
-/* The whole register; 32-bit results clear the upper half. */
-static void set_reg(struct insn *in, u8 nr, u64 value)
+/* Set the whole register. 32-bit results clear the upper half. */
+static void set_reg(struct x86_insn *in, u8 nr, u64 value)
 {
 	if (in->is_64)
 		memcpy(in->regs.bytes + words_64[nr] * 8, &value, 8);
@@ -70,8 +70,8 @@ static u64 sign_extend(u64 value, u8 size)
 	return (u64)((s64)(value << shift) >> shift);
 }
 
-/* The next @size bytes of the instruction as a signed number. False at the end of what is known of it. */
-static bool take_imm(struct insn *in, u8 size, u64 *value)
+/* The next @size bytes of the instruction as a signed number. False if the instruction is cut off. */
+static bool take_imm(struct x86_insn *in, u8 size, u64 *value)
 {
 	if (in->at + size > in->len)
 		return false;
@@ -83,13 +83,13 @@ static bool take_imm(struct insn *in, u8 size, u64 *value)
 	return true;
 }
 
-static u8 word_size(const struct insn *in)
+static u8 word_size(const struct x86_insn *in)
 {
 	return in->is_64 ? 8 : 4;
 }
 
 /* Base, index and scale. */
-static bool take_sib(struct insn *in, u8 mod)
+static bool take_sib(struct x86_insn *in, u8 mod)
 {
 	u8 sib, base, index;
 	u64 disp;
@@ -112,8 +112,11 @@ static bool take_sib(struct insn *in, u8 mod)
 	return true;
 }
 
-/* The ModRM byte and what belongs to it; @imm_size: bytes of the instruction behind those, for addresses from pc. */
-static bool take_modrm(struct insn *in, u8 imm_size)
+/*
+ * Decode the ModRM byte, and the SIB byte and displacement that belong to it. @imm_size: bytes of the instruction
+ * that follow, for addresses relative to pc.
+ */
+static bool take_modrm(struct x86_insn *in, u8 imm_size)
 {
 	u8 modrm, mod, rm;
 	u64 disp = 0;
@@ -144,24 +147,24 @@ static bool take_modrm(struct insn *in, u8 imm_size)
 	return true;
 }
 
-static int load(const struct insn *in, u64 address, u8 size, u64 *value)
+static int load(const struct x86_insn *in, u64 address, u8 size, u64 *value)
 {
 	*value = 0;
 	return in->memory->read(in->memory->ctx, cut(address, word_size(in)), value, size);
 }
 
-static int store(const struct insn *in, u64 address, u8 size, u64 value)
+static int store(const struct x86_insn *in, u64 address, u8 size, u64 value)
 {
 	return in->memory->write(in->memory->ctx, cut(address, word_size(in)), &value, size);
 }
 
-/* AH and its like have the numbers of SP to DI in byte instructions without a REX byte. */
-static bool is_high_byte(const struct insn *in, u8 reg)
+/* In byte instructions without a REX byte, AH, CH, DH and BH have the numbers of SP to DI. */
+static bool is_high_byte(const struct x86_insn *in, u8 reg)
 {
 	return in->size == 1 && !in->rex && reg >= REG_SP && reg < 8;
 }
 
-static int get_operand(const struct insn *in, u64 *value)
+static int get_operand(const struct x86_insn *in, u64 *value)
 {
 	if (in->is_mem)
 		return load(in, in->address, in->size, value);
@@ -171,8 +174,8 @@ static int get_operand(const struct insn *in, u64 *value)
 	return 0;
 }
 
-/* Registers of less than 32 bits keep their other ones. */
-static int put_reg(struct insn *in, u8 reg, u64 value)
+/* A write to less than 32 bits keeps the other bits of the register. */
+static int put_reg(struct x86_insn *in, u8 reg, u64 value)
 {
 	if (is_high_byte(in, reg))
 		return -ENOTSUP;
@@ -182,12 +185,12 @@ static int put_reg(struct insn *in, u8 reg, u64 value)
 	return 0;
 }
 
-static int put_operand(struct insn *in, u64 value)
+static int put_operand(struct x86_insn *in, u64 value)
 {
 	return in->is_mem ? store(in, in->address, in->size, value) : put_reg(in, in->rm, value);
 }
 
-static int push(struct insn *in, u64 value)
+static int push(struct x86_insn *in, u64 value)
 {
 	u64 sp = get_reg(in, REG_SP) - word_size(in);
 
@@ -195,7 +198,7 @@ static int push(struct insn *in, u64 value)
 	return store(in, sp, word_size(in), value);
 }
 
-static int pop(struct insn *in, u64 *value)
+static int pop(struct x86_insn *in, u64 *value)
 {
 	u64 sp = get_reg(in, REG_SP);
 
@@ -203,12 +206,12 @@ static int pop(struct insn *in, u64 *value)
 	return load(in, sp, word_size(in), value);
 }
 
-static void set_flags(struct insn *in, u64 flags)
+static void set_flags(struct x86_insn *in, u64 flags)
 {
 	set_reg(in, REG_FLAGS, (get_reg(in, REG_FLAGS) & ~(u64)ARITHMETIC) | flags);
 }
 
-/* Zero, sign and parity of a result. */
+/* The zero, sign and parity flags of a result. */
 static u64 result_flags(u64 value, u8 size)
 {
 	u64 flags = __builtin_parity((u8)value) ? 0 : FLAG_P;
@@ -220,8 +223,8 @@ static u64 result_flags(u64 value, u8 size)
 	return flags;
 }
 
-/* What @op makes of @a and @b; the flags are set. Those with carry are not needed. */
-static u64 calculate(struct insn *in, enum alu op, u64 a, u64 b)
+/* Apply @op to @a and @b, and set the flags. Operations with carry are not needed. */
+static u64 calculate(struct x86_insn *in, enum alu op, u64 a, u64 b)
 {
 	u64 top = 1ULL << (8 * in->size - 1), r, flags = 0;
 
@@ -261,7 +264,7 @@ static bool is_calculated(enum alu op)
 }
 
 /* add, or, and, sub, xor, cmp with a register; bit 1 of the opcode: the register is the destination. */
-static int do_alu(struct insn *in, u8 opcode)
+static int do_alu(struct x86_insn *in, u8 opcode)
 {
 	enum alu op = opcode >> 3;
 	u64 a, b, r;
@@ -279,8 +282,8 @@ static int do_alu(struct insn *in, u8 opcode)
 	return opcode & 2 ? put_reg(in, in->reg, r) : put_operand(in, r);
 }
 
-/* The same with a constant. */
-static int do_alu_imm(struct insn *in, u8 imm_size)
+/* Like do_alu(), with a constant as the second operand. */
+static int do_alu_imm(struct x86_insn *in, u8 imm_size)
 {
 	enum alu op;
 	u64 a, b, r;
@@ -298,7 +301,7 @@ static int do_alu_imm(struct insn *in, u8 imm_size)
 	return op == ALU_CMP ? 0 : put_operand(in, r);
 }
 
-static int do_test(struct insn *in)
+static int do_test(struct x86_insn *in)
 {
 	u64 a;
 	int err;
@@ -312,7 +315,7 @@ static int do_test(struct insn *in)
 }
 
 /* mov between registers and memory, lea; constants into either. */
-static int do_move(struct insn *in, u8 opcode)
+static int do_move(struct x86_insn *in, u8 opcode)
 {
 	u64 value = 0;
 	int err;
@@ -337,7 +340,7 @@ static int do_move(struct insn *in, u8 opcode)
 }
 
 /* Is the condition that opcodes number @cc true? */
-static bool holds(const struct insn *in, u8 cc)
+static bool holds(const struct x86_insn *in, u8 cc)
 {
 	u64 flags = get_reg(in, REG_FLAGS);
 	bool is_less = !(flags & FLAG_S) != !(flags & FLAG_O);
@@ -349,20 +352,20 @@ static bool holds(const struct insn *in, u8 cc)
 	return is_true[cc >> 1] != (cc & 1);
 }
 
-/* Where control goes next, if not behind the instruction. */
-static int go_to(struct insn *in, u64 address)
+/* Continue at @address instead of behind the instruction. */
+static int go_to(struct x86_insn *in, u64 address)
 {
 	set_reg(in, REG_IP, cut(address, word_size(in)));
 	in->at = 0;
 	return 0;
 }
 
-static u64 behind(const struct insn *in)
+static u64 behind(const struct x86_insn *in)
 {
 	return get_reg(in, REG_IP) + in->at;
 }
 
-static int do_branch(struct insn *in, u8 size, bool is_taken)
+static int do_branch(struct x86_insn *in, u8 size, bool is_taken)
 {
 	u64 distance;
 
@@ -371,7 +374,7 @@ static int do_branch(struct insn *in, u8 size, bool is_taken)
 	return is_taken ? go_to(in, behind(in) + distance) : 0;
 }
 
-static int do_call(struct insn *in)
+static int do_call(struct x86_insn *in)
 {
 	u64 distance, ret;
 	int err;
@@ -383,7 +386,7 @@ static int do_call(struct insn *in)
 	return err ? err : go_to(in, ret + distance);
 }
 
-static int do_return(struct insn *in, bool has_imm)
+static int do_return(struct x86_insn *in, bool has_imm)
 {
 	u64 bytes = 0, address;
 	int err;
@@ -398,7 +401,7 @@ static int do_return(struct insn *in, bool has_imm)
 }
 
 /* Indirect jumps and calls, push of memory. */
-static int do_group_ff(struct insn *in)
+static int do_group_ff(struct x86_insn *in)
 {
 	u64 value, ret;
 	int err;
@@ -417,7 +420,7 @@ static int do_group_ff(struct insn *in)
 	return err || (in->reg & 7) == 6 ? err : go_to(in, value);
 }
 
-static int do_pop(struct insn *in, u8 reg)
+static int do_pop(struct x86_insn *in, u8 reg)
 {
 	u64 value;
 	int err = pop(in, &value);
@@ -428,14 +431,14 @@ static int do_pop(struct insn *in, u8 reg)
 }
 
 /* Opcodes of two bytes: nops, endbr, long branches, movzx. */
-static int do_two_bytes(struct insn *in, bool is_repeat)
+static int do_two_bytes(struct x86_insn *in, bool is_repeat)
 {
 	u8 opcode = in->at < in->len ? in->code[in->at++] : 0;
 	u8 size = in->size;
 	u64 value;
 	int err;
 
-	if (opcode == 0x1e && is_repeat) /* endbr64, endbr32; rdssp has registers other than these */
+	if (opcode == 0x1e && is_repeat) /* endbr64, endbr32; rdssp uses other registers */
 		return in->at < in->len && (in->code[in->at] | 1) == 0xfb ? (in->at++, 0) : -ENOTSUP;
 	if (opcode == 0x1f)
 		return take_modrm(in, 0) ? 0 : -ENOTSUP;
@@ -451,7 +454,7 @@ static int do_two_bytes(struct insn *in, bool is_repeat)
 	return err ? err : put_reg(in, in->reg, value);
 }
 
-static int do_opcode(struct insn *in, u8 opcode)
+static int do_opcode(struct x86_insn *in, u8 opcode)
 {
 	u8 high = in->rex & 1 ? 8 : 0;
 	u64 value;
@@ -502,7 +505,7 @@ static int do_opcode(struct insn *in, u8 opcode)
 	}
 }
 
-static int decode(struct insn *in)
+static int decode(struct x86_insn *in)
 {
 	bool is_short = false, is_repeat = false;
 	u8 opcode = 0;
@@ -522,7 +525,7 @@ static int decode(struct insn *in)
 		opcode = in->code[in->at++];
 	}
 	in->size = in->rex & 8 ? 8 : 4;
-	/* With these in front nothing is known but nops, endbr, and returns and jumps, to which they do nothing. */
+	/* With such a prefix only nop, endbr, returns and jumps are known, on which the prefix has no effect. */
 	if (is_short && opcode != 0x90 && (opcode != 0x0f || in->at >= in->len || in->code[in->at] != 0x1f))
 		return -ENOTSUP;
 	if (is_repeat && opcode != 0xc3 && opcode != 0xff && (opcode & 0xfe) != 0xe8 && opcode != 0x0f)
@@ -536,23 +539,15 @@ static int decode(struct insn *in)
 	return err;
 }
 
-static int emulate(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory,
-		   bool is_64)
+int cpu_x86_emulate(const struct cpu *cpu, struct cpu_regs *regs, const u8 *code, size_t len,
+		    const struct cpu_memory *memory)
 {
-	struct insn in = { .regs = *regs, .memory = memory, .code = code, .len = len, .is_64 = is_64 };
+	struct x86_insn in = {
+		.regs = *regs, .memory = memory, .code = code, .len = len, .is_64 = cpu->word_size == 8
+	};
 	int err = decode(&in);
 
 	if (!err)
 		*regs = in.regs;
 	return err;
-}
-
-int cpu_x86_emulate_64(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
-{
-	return emulate(regs, code, len, memory, true);
-}
-
-int cpu_x86_emulate_32(struct cpu_regs *regs, const u8 *code, size_t len, const struct cpu_memory *memory)
-{
-	return emulate(regs, code, len, memory, false);
 }

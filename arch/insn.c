@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 
-/* Other CPUs' files are of use too, to tests; x86 needs a library that only x86 builds ask for. */
+/* Tests read files of other CPUs too. Only builds for x86 ask for the library that decodes x86. */
 static const struct insn_decoder *const decoders[] = {
 #if defined(__x86_64__) && !defined(WITHOUT_ZYDIS)
 	&insn_x86,

@@ -8,18 +8,18 @@
 
 enum {
 	REG_LINK = 30,
-	REG_SP = 31, /* or the zero register: the instruction decides */
+	REG_SP = 31, /* or the zero register, as the instruction decides */
 	NR_ARGS = 4,
 	ALL_ARGS = (1 << NR_ARGS) - 1,
 	STUB_INSNS = 5,
-	ADDRESS_INSNS = 8, /* in which an address is put together */
+	ADDRESS_INSNS = 8, /* holds parts of an address */
 };
 
-/* What an instruction writes besides memory, flags and vector registers. */
+/* Registers that an instruction writes, apart from flags and vector registers. */
 enum writes {
 	WRITES_NOTHING,
 	WRITES_RD,	/* bits 0 to 4, 31 = none */
-	WRITES_RD_SP,	/* the same, 31 = the stack pointer */
+	WRITES_RD_SP,	/* bits 0 to 4, 31 = the stack pointer */
 	WRITES_LINK,	/* the link register */
 	WRITES_BASE,	/* bits 5 to 9, 31 = the stack pointer: addressing with write-back */
 	WRITES_RD_BASE, /* both */
@@ -29,12 +29,13 @@ enum writes {
 	WRITES_UNKNOWN, /* anything */
 };
 
-/* Where the distance of a branch stands. */
+/* The field that holds the distance of a branch. */
 enum distance { NO_DISTANCE, DISTANCE_26, DISTANCE_19, DISTANCE_14 };
 
 /*
- * First match counts. Emulated: what arch/arm64/kernel/probes/decode-insn.c says, nop and the stp that functions
- * begin with since 6.13; before those are stepped wherever the probe is, so that nothing is lost.
+ * The first match counts. The kernel emulates the instructions that arch/arm64/kernel/probes/decode-insn.c names,
+ * nop, and since 6.13 the stp at the start of functions. Older kernels step that stp wherever the probe is, so the
+ * choice of another place gains nothing.
  */
 static const struct pattern {
 	u32 mask, value;
@@ -187,7 +188,7 @@ static u32 word_at(const u8 *code)
 	return code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
 }
 
-/* What adr and adrp name: 21 bits in two places, in bytes or pages. */
+/* The address that adr and adrp name: 21 bits in two fields, counted in bytes or in pages. */
 static taddr_t relative_address(u32 word, taddr_t pc)
 {
 	u64 distance = (u64)signed_field(word, 5, 19) * 4 + (word >> 29 & 3);
@@ -195,7 +196,7 @@ static taddr_t relative_address(u32 word, taddr_t pc)
 	return word >> 31 ? (pc & ~4095ULL) + distance * 4096 : pc + distance;
 }
 
-/* A place named by adr, or by adrp and an add of what is left; other instructions may stand between the two. */
+/* An address from adr, or from adrp and an add. Other instructions may lie between adrp and add. */
 static void note_address(struct insn *out, taddr_t pc, const u8 *code, size_t len)
 {
 	u32 word = word_at(code), reg = word & 31;

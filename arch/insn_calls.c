@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Direct calls in the code of CPUs of which nothing else is decoded. */
+/* Direct calls in code of the CPUs that have no full decoder here. */
 #include "arch/insn_private.h"
 
 #include <elf.h>
@@ -72,14 +72,14 @@ static bool is_s390_call(taddr_t pc, const u8 *code, taddr_t target)
 	return code[0] == 0xc0 && code[1] == 0xe5 && pc + 2 * (u64)(s64)(s32)distance == target;
 }
 
-/* Found in the middle of another instruction it would need just the right distance. */
+/* Bytes in the middle of another instruction match only if their distance fits by chance. */
 static bool is_x86_call(taddr_t pc, const u8 *code, taddr_t target)
 {
 	return code[0] == 0xe8 && (u32)(pc + 5 + word_at(code + 1)) == (u32)target;
 }
 
 static const struct insn_calls calls[] = {
-	/* Where there is no decoder for them. */
+	/* Used where no decoder is built in. */
 	{ EM_386, 1, is_x86_call },	{ EM_X86_64, 1, is_x86_call }, { EM_ARM, 2, is_arm_call },
 	{ EM_RISCV, 2, is_riscv_call }, { EM_MIPS, 4, is_mips_call },  { EM_PPC, 4, is_ppc_call },
 	{ EM_S390, 2, is_s390_call },

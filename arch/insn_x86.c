@@ -83,7 +83,7 @@ static enum insn_kind kind_of(const ZydisDecodedInstruction *in, const ZydisDeco
 	return INSN_OTHER;
 }
 
-/* lea of a place at a fixed distance, or mov of a constant that may be one. */
+/* lea of an address at a fixed distance, or mov of a constant that may be an address. */
 static void note_address(struct insn *out, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops,
 			 taddr_t pc)
 {
@@ -152,7 +152,7 @@ static int decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code,
 	return 0;
 }
 
-/* Perhaps a landing pad, then a jump through the GOT. */
+/* A jump through the GOT, perhaps after a landing pad (endbr). */
 static taddr_t stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
 {
 	struct insn insn;

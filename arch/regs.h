@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All registers of a stopped thread as plain words: what a leak scan takes for roots. */
+/* All registers of a stopped thread as plain words. A leak scan takes them for roots. */
 #pragma once
 
 #include <sys/types.h>
@@ -22,15 +22,15 @@ struct arch_regs {
 };
 
 /*
- * Read the registers of @tid, which must be in a ptrace stop of the calling thread's.
- * Returns 0, -ESRCH if it is not (or is gone), or -errno. Vector state that the kernel does not give is left out.
+ * Read the registers of @tid, which must be in a ptrace stop of the calling thread. Returns 0, -ESRCH if @tid is not
+ * stopped or has ended, or -errno. Vector state that the kernel does not offer is left out.
  */
 int arch_regs_read(struct arch_regs *regs, pid_t tid) __must_check;
 
 /* Bytes below the stack pointer that code may use without moving it. */
 u32 arch_red_zone(u8 word_size);
 
-/* Where the program's own thread-local block of @memsz bytes (PT_TLS) begins, by a thread's pointer. */
+/* The address of the program's own thread-local block (PT_TLS) of @memsz bytes, from the thread pointer @tp. */
 taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align);
 
 /* Name of the word at byte @offset of bytes[]: "rbx", "xmm3+8", "vector+0x240". Returns @buf. */

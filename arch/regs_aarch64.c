@@ -52,7 +52,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	regs->tp = 0;
 	if (get_set(tid, NT_ARM_TLS, &regs->tp, regs->word_size, &len) != 0)
 		regs->tp = 0;
-	/* Nobody else may know where the thread's own data lies. */
+	/* The thread pointer may be the only pointer to the thread-local data, so it counts as a register. */
 	memcpy(regs->bytes + regs->nr_general, &regs->tp, regs->word_size);
 	regs->nr_general += regs->word_size;
 	if (get_set(tid, regs->word_size == 8 ? NT_PRFPREG : NT_ARM_VFP, regs->bytes + REGS_VECTOR, room,
@@ -67,7 +67,7 @@ u32 arch_red_zone(u8 word_size)
 	return 0;
 }
 
-/* It begins behind the two words that the thread pointer points to. */
+/* The block begins behind the two words at the thread pointer. */
 taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 {
 	(void)memsz;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All registers of a stopped thread on CPUs that need nothing but arch/cpu.h: general and floating point ones. */
+/* General and floating-point registers of a stopped thread, on CPUs that need nothing but arch/cpu.h. */
 #include "arch/regs.h"
 
 #include <elf.h>
@@ -46,7 +46,7 @@ static const char *const names[] = { "ebx", "ecx", "edx", "esi", "edi", "ebp", "
 #endif
 
 #if defined(__i386__)
-/* The base of the segment that gs chooses. */
+/* The base of the segment that gs selects. */
 static taddr_t thread_pointer(pid_t tid, const u8 *words)
 {
 	u32 gs, area[4];
@@ -89,7 +89,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	memcpy(regs->bytes, general.bytes, general.size);
 	regs->nr_general = general.size;
 	regs->word_size = cpu->word_size;
-	regs->sp = cpu->get(&general, CPU_SP);
+	regs->sp = cpu_get(cpu, &general, CPU_SP);
 	regs->tp = thread_pointer(tid, regs->bytes);
 	regs->nr_vector = 0;
 	if (!ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRFPREG, &vector))
@@ -97,7 +97,10 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	return 0;
 }
 
-/* Below the pointer; behind a head of two words; where the pointer is; or as far before it as short offsets reach. */
+/*
+ * The block ends at the thread pointer (i386, s390x), begins behind two words (ARM), begins at the pointer (riscv),
+ * or begins as far below it as short offsets reach.
+ */
 taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 {
 	(void)word_size;
@@ -116,7 +119,7 @@ taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 #endif
 }
 
-/* Of these only 64-bit PowerPC has one. */
+/* The CPUs here have no red zone. 64-bit PowerPC would have one. */
 u32 arch_red_zone(u8 word_size)
 {
 	(void)word_size;

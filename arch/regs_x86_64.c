@@ -26,7 +26,7 @@ enum {
 	X87_START = 32,
 };
 
-/* In the order in which the kernel hands them out. */
+/* In the order of the kernel's register set. */
 static const char *const names_64[] = { "r15",	   "r14",      "r13", "r12", "rbp",    "rbx", "r11",
 					"r10",	   "r9",       "r8",  "rax", "rcx",    "rdx", "rsi",
 					"rdi",	   "orig_rax", "rip", "cs",  "eflags", "rsp", "ss",
@@ -69,7 +69,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	regs->word_size = regs->nr_general == SIZE_32 ? 4 : 8;
 	regs->sp = regs->word_size == 8 ? r64[RSP_64] : r32[ESP_32];
 	regs->tp = regs->word_size == 8 ? r64[FS_BASE_64] : thread_area(tid, r32[GS_32]);
-	/* A segment's base is a register too, and nobody else may know where the thread's own data lies. */
+	/* The base of the segment counts as a register: it may be the only pointer to the thread-local data. */
 	if (regs->word_size == 4) {
 		r32[SIZE_32 / 4] = (u32)regs->tp;
 		regs->nr_general += 4;
@@ -85,7 +85,7 @@ u32 arch_red_zone(u8 word_size)
 	return word_size == 8 ? 128 : 0;
 }
 
-/* It ends at the thread pointer. */
+/* The block ends at the thread pointer. */
 taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 {
 	(void)word_size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A stopped, ptraced thread as each CPU has it: program counter, breakpoint, system calls that matter. */
+/* A stopped, ptraced thread on each CPU: program counter, breakpoint, and system calls of interest. */
 #pragma once
 
 #include <sys/types.h>
@@ -13,24 +13,26 @@ int tracee_set_pc(pid_t tid, taddr_t pc) __must_check;
 /* @word of code with a breakpoint instruction in place of its first bytes. */
 long tracee_breakpoint(long word);
 
-/* Where the program counter stands after the breakpoint at @addr was hit. */
+/* The program counter of a thread that has hit the breakpoint at @addr. */
 taddr_t tracee_after_breakpoint(taddr_t addr);
 
-/* What the system call that @tid is in means to somebody who follows a program's start and end. */
+/* The meaning of a system call for code that follows the start and the end of a program. */
 enum tracee_call {
 	TRACEE_CALL_OTHER,
 	TRACEE_CALL_MAPS_CODE, /* mmap with PROT_EXEC */
-	TRACEE_CALL_LOADING,   /* part of mapping a library: none of its code has run */
+	TRACEE_CALL_LOADING,   /* a step of mapping a library, before any of its code runs */
 	TRACEE_CALL_EXITS_ALL, /* exit_group */
 	TRACEE_CALL_EXITS,     /* exit: this thread only */
 };
 
-/* @tid is stopped at entry of a call or in one (PTRACE_EVENT_EXIT). OTHER if that cannot be known. */
+/*
+ * @tid must be stopped at the entry of a system call, or in one (PTRACE_EVENT_EXIT). OTHER if the call is not known.
+ */
 enum tracee_call tracee_call(pid_t tid);
 
 /*
- * @tid, of a process that loads libraries, is stopped at entry of a call. True when code was mapped before it, which
- * may run after it. @has_new_code is the caller's to keep from call to call, false at first.
+ * Has the process mapped new code that may run after this call? @tid is stopped at the entry of a system call, while
+ * its process loads libraries. The caller keeps @has_new_code from call to call, false at first.
  */
 static inline bool tracee_has_loaded(pid_t tid, bool *has_new_code)
 {

@@ -16,7 +16,7 @@
 
 enum { PROT_ARG = 2 /* of mmap, from 0 */, NR_WORDS_32 = 18, NUMBER_32 = 7 /* r7 */ };
 
-/* Numbers of arch/arm/tools/syscall.tbl, which 32-bit code has here too. */
+/* System call numbers of 32-bit code, from arch/arm/tools/syscall.tbl. */
 enum {
 	ARM_EXIT = 1,
 	ARM_READ = 3,
@@ -43,8 +43,9 @@ enum {
 static const u32 brk_0 = 0xd4200000;
 
 /*
- * -ENOTSUP for a thread that runs 32-bit code, whose registers have another layout. Who asks for its pc would place
- * our breakpoint, which is none there: BPF, which may not trace such code. Others have struct cpu.
+ * Registers of a thread with 64-bit code. -ENOTSUP for 32-bit code: its registers have another layout, and the
+ * breakpoint below is no instruction there. Only BPF asks here, and BPF cannot trace such code. Other callers use
+ * struct cpu.
  */
 static int get_regs(pid_t tid, struct user_regs_struct *regs)
 {

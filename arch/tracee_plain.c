@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A stopped, ptraced thread on CPUs that need nothing but arch/cpu.h and the places of a system call's words. */
+/* A stopped, ptraced thread, on CPUs that need nothing but arch/cpu.h and two words of a system call. */
 #include "arch/tracee.h"
 
 #include <errno.h>
@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "arch/cpu_insn.h"
+#include "arch/cpu_emulate.h"
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 
-/* Words of the kernel's order: number of the system call, third argument (of mmap: what the memory may be used for). */
+/* Words in the kernel's order: the number of the system call, and its third argument (the access rights of mmap). */
 #if defined(__arm__)
 enum { NUMBER = 7, PROT_ARG = 2 };
 #define NATIVE cpu_arm
@@ -25,7 +25,7 @@ enum { NUMBER = 8, PROT_ARG = 12 };
 enum { NUMBER = 0, PROT_ARG = 5 };
 #define NATIVE cpu_powerpc
 #elif defined(__s390x__)
-/* mmap has its arguments in memory: each may map code. */
+/* mmap has its arguments in memory, so each mmap may map code. */
 enum { NUMBER = 4, PROT_ARG = 0 };
 #define NATIVE cpu_s390x
 #elif defined(__i386__)
@@ -33,7 +33,7 @@ enum { NUMBER = 11, PROT_ARG = 2 };
 #define NATIVE cpu_i386
 #endif
 
-static const struct call {
+static const struct system_call {
 	u32 number;
 	enum tracee_call meaning;
 } calls[] = {
@@ -74,7 +74,7 @@ int tracee_get_pc(pid_t tid, taddr_t *pc)
 	int err = cpu_regs_read(&regs, tid);
 
 	if (!err)
-		*pc = NATIVE.get(&regs, CPU_PC);
+		*pc = cpu_get(&NATIVE, &regs, CPU_PC);
 	return err;
 }
 
@@ -85,7 +85,7 @@ int tracee_set_pc(pid_t tid, taddr_t pc)
 
 	if (err)
 		return err;
-	NATIVE.set(&regs, CPU_PC, pc);
+	cpu_set(&NATIVE, &regs, CPU_PC, pc);
 	return cpu_regs_write(&regs, tid);
 }
 
@@ -93,7 +93,7 @@ long tracee_breakpoint(long word)
 {
 	u8 code[CPU_BREAKPOINT_BYTES];
 
-	memcpy(&word, code, NATIVE.breakpoint(0, code));
+	memcpy(&word, code, cpu_breakpoint(&NATIVE, 0, code));
 	return word;
 }
 

@@ -4,7 +4,7 @@
 
 #include <elf.h>
 
-/* e8 and a distance, or ff with 2 as the operation in the byte that follows, and up to 5 more. */
+/* A direct call (e8 and a distance), or an indirect one: ff, operation 2 in the next byte, and up to 5 bytes more. */
 static bool is_call_x86(u64 code)
 {
 	static const u8 starts[] = { 1, 2, 4, 5, 6 };
@@ -25,9 +25,9 @@ static bool is_call_aarch64(u64 code)
 }
 
 /*
- * The order of the saved registers is the kernel's struct sigcontext of each CPU: x86_64 ends with
- * ..rbp rbx rdx rax rcx rsp rip, i386 has ebp esp ebx edx ecx eax trapno err eip, aarch64 x0..x30 sp pc.
- * The code is rt_sigreturn as C libraries without unwind information (musl) and some vDSOs have it.
+ * The saved registers have the order of the kernel's struct sigcontext. x86_64 ends with rbp rbx rdx rax rcx rsp rip.
+ * i386 has ebp esp ebx edx ecx eax trapno err eip. aarch64 has x0 to x30, sp, pc. The code is the rt_sigreturn of C
+ * libraries (musl) and vDSOs that have no unwind information for it.
  */
 static const struct unwind_arch arches[] = {
 	{ .machine = EM_X86_64,
@@ -69,8 +69,8 @@ static const struct unwind_arch arches[] = {
 	  .signal_code = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, /* mov x8, #139; svc #0 */
 	  .is_signal_cfi_partial = true },
 	/*
-	 * These have no chain of frame pointers that code without information would keep. Of two registers that ARM
-	 * uses for frames the table knows the one of Thumb code.
+	 * ARM code has no chain of frame pointers that code without information would keep. ARM uses two registers
+	 * for frames; the table has the one of Thumb code.
 	 */
 	{ .machine = EM_ARM, .word_size = 4, .sp = 13, .fp = 7, .ra = 14, .has_link = true },
 	{ .machine = EM_RISCV, .word_size = 8, .sp = 2, .fp = 8, .ra = 1, .has_link = true },
@@ -82,7 +82,7 @@ static const struct unwind_arch arches[] = {
 	  .ra = 65,
 	  .has_link = true,
 	  .has_back_chain = true },
-	/* Callers leave 160 bytes, in which each register has its place. */
+	/* A caller leaves an area of 160 bytes, where each saved register has a fixed place. */
 	{ .machine = EM_S390,
 	  .word_size = 8,
 	  .sp = 15,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One step up a call stack as a 32-bit rule: packed by user/cfi.c, followed by BPF programs and fallback/unwind.c. */
+/* One step up a call stack as a 32-bit rule. user/unwind/cfi.c packs it; bpf/ and fallback/unwind.c follow it. */
 #pragma once
 
-#ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h; nothing here needs a libc */
+#ifndef __bpf__ /* the BPF programs define these types in bpf/compat.bpf.h */
 #include "user/lib/types.h"
 #endif
 
@@ -10,11 +10,11 @@
 enum cfi_kind {
 	CFI_NONE,	 /* no information: between functions, or code without any */
 	CFI_OUTERMOST,	 /* no caller: the start of the process or thread */
-	CFI_UNSUPPORTED, /* there is a rule, but none of these */
-	CFI_SIGNAL,	 /* caller's registers are in a ucontext: its SP at [SP + N], the others next to it */
+	CFI_UNSUPPORTED, /* the rule is of a kind that this table does not have */
+	CFI_SIGNAL,	 /* caller's registers are in a ucontext: SP at [SP + N], the others next to SP */
 	CFI_PLT,	 /* SP + word, one word more when (pc & 15) >= cfi_save_words() */
 	CFI_SP,		 /* SP + N */
-	CFI_SP_RA_AT_SP, /* SP + N, with one of CFI_RA_..., whose M is from SP on: far below a large frame's CFA */
+	CFI_SP_RA_AT_SP, /* SP + N, with one of CFI_RA_...; M counts from SP on, because the CFA may be too far */
 	CFI_FP,		 /* FP + N */
 	CFI_DEREF_SP,	   /* [SP + N] */
 	CFI_DEREF_FP,	   /* [FP + N]: gcc's realigned main() */
@@ -24,9 +24,9 @@ enum cfi_kind {
 };
 
 /*
- * Where the caller's FP is and, on machines whose calls leave the return address in a link register,
- * where that is. On others it is always in the word below the CFA. M = cfi_save_words() words; base is
- * the register, SP or FP, that the kind begins with.
+ * Where the caller's FP is saved and, on machines with a link register, the return address. On other machines the
+ * return address is always in the word below the CFA. M = cfi_save_words() words; base is the register, SP or FP, that
+ * the kind begins with.
  */
 enum cfi_save {
 	CFI_SAME,	       /* FP unchanged; return address still in the link register */
@@ -56,12 +56,13 @@ enum {
 };
 
 /*
- * Where a program has begun, in bytes below its first stack pointer: in code without information a frame that near is
- * the C library's that calls main() (musl's: 48), not the program's.
+ * The stack of a program ends in a function of the C library that calls main(), often without unwind information.
+ * A frame without information belongs to this function if it lies at most so many bytes below the first stack pointer
+ * of the program (musl needs 48).
  */
 enum { CFI_START_BYTES = 96 };
 
-/* In force from @pc to the next row's. Rows are sorted and have different pcs. */
+/* Valid from pc to the pc of the next row. Rows are sorted, and no two have the same pc. */
 struct cfi_row {
 	u32 pc; /* ELF virtual address - the table's text_base */
 	u32 rule;

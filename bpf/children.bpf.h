@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Children of traced processes: taken in before they run, or, in the parent's memory, seen as part of it. */
+/* Children of traced processes. A child is traced before it runs; one in its parent's memory counts as the parent. */
 #pragma once
 
 #include "bpf/stack.bpf.h"
@@ -10,7 +10,7 @@ enum {
 	IS_THREAD = 0x10000
 }; /* CLONE_VM, CLONE_VFORK, CLONE_THREAD */
 
-/* The beginning of a task_struct: user space finds out where its number is (user/task_layout.c). */
+/* The beginning of a task_struct, in which user space finds the offset of the PID (user/source/task_layout.c). */
 struct task_copy {
 	u8 bytes[TASK_COPY_BYTES];
 };
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct task_copy);
 } task_copies SEC(".maps");
 
-/* Trace the child, whose records follow that of its birth. Else it is counted. */
+/* Trace the child and send its birth, before all other records of it. A child that cannot be traced is counted. */
 static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 {
 	struct process_state *process = process_of(parent);
@@ -56,7 +56,7 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 	return true;
 }
 
-/* The present process executes a program: if it ran in another one's memory, it is a child like others now. */
+/* The current process executes a program. If it ran in another one's memory, it now becomes a child with its own. */
 static __always_inline bool child_has_own_memory(u32 pid)
 {
 	u32 owner = owner_of(pid);
@@ -99,7 +99,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	}
 	if (!state.task_pid_at || bpf_probe_read_kernel(&child, sizeof(child), task + state.task_pid_at))
 		return 0;
-	/* What had this number before is gone. */
+	/* An earlier process with this PID has ended. */
 	bpf_map_delete_elem(&processes, &child);
 	bpf_map_delete_elem(&sharers, &child);
 	if (!process)

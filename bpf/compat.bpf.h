@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What every program includes: fixed-width names, helpers, and the differences between kernels. */
+/* The base of all BPF programs: fixed-width types, functions of the kernel, differences between kernels. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -19,14 +19,16 @@ typedef _Bool bool;
 
 #include "bpf/event.h"
 #include "bpf/maps.h"
+#include "call/probe.h"
 
 extern const volatile struct source_config config;
 extern struct source_state state;
 
 /*
- * From Linux 6.13 on a program with 64 bytes of stack has one "private" stack per CPU. Programs on uprobes can be
- * preempted there by another thread that runs the same one: both would use it, and the kernel would crash. A program
- * with a tail call gets no private stack; this one is never reached, and the verifier takes it out again.
+ * From Linux 6.13 on a program with 64 bytes of stack or more has one "private" stack per CPU. A program on a uprobe
+ * can be preempted by another thread that runs the same program on the same CPU. Both would use one stack, and the
+ * kernel would crash. A program with a tail call gets no private stack. This tail call is never reached, and the
+ * verifier removes it.
  */
 static __always_inline void keep_own_stack(void)
 {
@@ -39,8 +41,8 @@ static __always_inline void keep_own_stack(void)
 }
 
 /*
- * Process and thread as heaptap numbers them: in its own PID namespace, which may not be the first one. Processes of
- * other namespaces keep their numbers in the first one.
+ * PID and TID in heaptap's own PID namespace, which may not be the first one. For processes of other namespaces: PID
+ * and TID in the first namespace.
  */
 static __always_inline u64 current_ids(void)
 {
@@ -52,7 +54,7 @@ static __always_inline u64 current_ids(void)
 	return (u64)ids.tgid << 32 | ids.pid;
 }
 
-/* Which probe is this? bpf_get_attach_cookie is new in 5.15; without it each probe has its own programs. */
+/* The cookie of this probe. bpf_get_attach_cookie is new in 5.15; before, each probe has its own load of a program. */
 static __always_inline u64 probe_cookie(void *ctx)
 {
 	keep_own_stack();

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a source says: the records that BPF, ptrace, replay and the wire hand to the collector. */
+/* The records that each source sends (BPF, ptrace, replay, a remote server) and that sessions collect. */
 #pragma once
 
-#ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h */
+#ifndef __bpf__ /* the BPF programs define these types in bpf/compat.bpf.h */
 #include "user/lib/types.h"
 #endif
 
 enum event_kind {
 	EVENT_ALLOC = 1,     /* struct heap_event; at return of the call; addr 0 = it failed */
 	EVENT_FREE,	     /* struct heap_event; at entry, before the address can be reused */
-	EVENT_REALLOC_BEGIN, /* struct heap_event; at entry: old_addr leaves the books for now */
-	EVENT_REALLOC_END,   /* struct heap_event; at return: settles the call that began on this tid */
+	EVENT_REALLOC_BEGIN, /* struct heap_event; at entry: old_addr is not live until the end is known */
+	EVENT_REALLOC_END,   /* struct heap_event; at return: the result of the call that began on this tid */
 	EVENT_STACK,	     /* struct stack_event; before the first event that names it */
-	EVENT_EXEC,	     /* struct process_event; the old image is gone */
-	EVENT_FORK,	     /* struct process_event; child_pid is a copy of pid, and traced from now on */
-	EVENT_EXIT,	     /* struct process_event; the last thread of pid has ended */
-	EVENT_MAPS,	     /* struct process_event; the dynamic linker changed the mappings */
-	EVENT_LOSSES,	     /* struct process_event; the source's losses are others now; flag EVENT_TAINT */
+	EVENT_EXEC,   /* struct process_event; the process has executed a program, its old memory is gone */
+	EVENT_FORK,   /* struct process_event; child_pid is a copy of pid, and traced from now on */
+	EVENT_EXIT,   /* struct process_event; the last thread of pid has ended */
+	EVENT_MAPS,   /* struct process_event; the dynamic linker changed the mappings */
+	EVENT_LOSSES, /* struct process_event; the source has counted more losses; flag EVENT_TAINT */
 	NR_EVENT_KINDS
 };
 
 enum event_flag {
 	EVENT_TEMPORARY = 1, /* free: the block is the last one this thread allocated */
-	EVENT_RETRY = 2,     /* alloc: the call reported a failure before (new_handler); take it back */
-	EVENT_TAINT = 1,     /* losses: a free may have been missed: blocks alive here are unsure */
-	EVENT_UNMAP = 4,     /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
-	EVENT_NO_COPY = 8, /* fork: the child shared the memory, and has just executed a program of its own */
+	EVENT_RETRY = 2,   /* alloc: the call reported a failure before (new_handler), which did not happen */
+	EVENT_TAINT = 1,   /* losses: a free may have been missed, so blocks that live now are unsure */
+	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
+	EVENT_NO_COPY = 8, /* fork: the child shared the memory until now, when it executed a program */
 };
 
 /* The first 16 bytes of every record. */
@@ -68,15 +68,15 @@ enum stack_end {
 /* A call stack, sent once. Innermost first: ips[0] is the caller of the allocator. */
 struct stack_event {
 	struct event_header h;
-	u64 id;	       /* stack_event_id() where the source is a live one; >= STACK_FIRST_ID */
-	u32 epoch;     /* of the process's mappings when it was taken */
+	u64 id;	       /* stack_event_id() if the source is live; >= STACK_FIRST_ID */
+	u32 epoch;     /* of the process's mappings when the stack was taken */
 	u16 nr_frames; /* valid entries of ips */
 	u8 end;	       /* enum stack_end */
 	u8 reserved;
 	u64 ips[STACK_MAX_FRAMES]; /* return addresses in the process; only nr_frames are sent */
 };
 
-/* The id of a stack: over its frames, outermost first, to what it belongs to. */
+/* The id of a stack is a hash of its frames, outermost first, and of its process, epoch and end. */
 enum { STACK_ID_BEGIN = 0x7f4a7c15 };
 
 static inline u64 stack_id_frame(u64 outer, u64 ip)
@@ -93,7 +93,7 @@ static inline u64 stack_id_end(u64 id, u32 pid, u32 epoch, u8 end)
 	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
 }
 
-/* What the id of @ev must be; ips and all other fields are filled in. */
+/* The id of @ev, computed from its other fields. */
 static inline u64 stack_event_id(const struct stack_event *ev)
 {
 	u64 id = STACK_ID_BEGIN;
@@ -108,7 +108,7 @@ struct process_event {
 	struct event_header h;
 	u64 time_ns;	 /* CLOCK_MONOTONIC */
 	u32 child_pid;	 /* EVENT_FORK only */
-	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, where the source knows */
+	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, if the source knows it */
 };
 
 _Static_assert(sizeof(struct event_header) == 16, "wire format");

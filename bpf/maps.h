@@ -1,78 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Private business of user/source_bpf.c and its programs: knobs, probe descriptions, per-process state. */
+/* Data that user/source/source_bpf.c and its BPF programs share: settings, state of processes, unwind tables. */
 #pragma once
 
-#ifndef __bpf__ /* the programs have their own, bpf/compat.bpf.h */
+#ifndef __bpf__ /* the BPF programs define these types in bpf/compat.bpf.h */
 #include "user/lib/types.h"
 #endif
 
 #include "bpf/cfi_rule.h"
 
-/* As enum alloc_kind, user/allocator.h; user/source_bpf.c asserts that they agree. */
-enum probe_kind { KIND_MALLOC, KIND_REALLOC, KIND_OUT, KIND_FREE, KIND_MMAP, KIND_MREMAP, KIND_MUNMAP };
-
-enum probe_flag {
-	PROBE_RETURNS = 1,   /* the end of the call is seen: uretprobe, or probes on its ret instructions */
-	PROBE_DELEGATES = 2, /* the work is done by another probed function called from its own body */
-	PROBE_32BIT = 4,     /* arguments on the stack, words of 4 bytes */
-	PROBE_THROWS = 8,    /* a call whose end is not seen has thrown */
-};
-
-/* What the programs need to know of one probed function; the low half of a link's cookie is its index. */
-struct probe_info {
-	u16 fn;	  /* row of the allocator table */
-	u8 kind;  /* enum probe_kind */
-	u8 flags; /* enum probe_flag */
-	u8 size_arg, count_arg, old_arg, out_arg;
-	u32 own_before; /* bytes from the probe back to where calls from "inside" begin ... */
-	u32 own_after; /* ... and on to where they end: the function itself if it delegates, else its module's code */
-};
-
-/* One traced process. User space makes it and then only reads: counters only grow. */
+/* One traced process. User space creates the entry, and then only reads the counters, which only grow. */
 struct process_state {
 	u64 lost_allocs; /* results of calls that did not fit into the ring */
 	u64 lost_frees;
 	u64 lost_stacks;
 	u64 lost_other;
-	u64 abandoned; /* calls that never returned: longjmp, killed threads, more than 64 nested */
-	u64 unfollowed; /* children that are not traced, though they should be: too many, or the ring was full */
-	u64 sharers;	/* other processes in its memory (CLONE_VM without a wait) whose calls are not seen */
-	u32 epoch;	/* of its mappings, set by user space */
-	u32 execs;	/* programs that it executed */
-	u32 maps_pid;	  /* whose mappings serve for walks until it has its own */
-	u32 removals;	  /* changes of its mappings that may have taken some away */
+	u64 abandoned;	/* calls that never returned: longjmp, killed threads, too many at once in a thread */
+	u64 unfollowed; /* children that should be traced and are not: too many, or the ring was full */
+	u64 sharers; /* other processes in its memory (CLONE_VM without CLONE_VFORK) whose calls are not seen */
+	u32 epoch;   /* of its mappings, set by user space */
+	u32 execs;   /* programs that the process executed */
+	u32 maps_pid;	  /* PID of the process whose mappings serve for walks until this one has its own */
+	u32 removals;	  /* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
 	u32 reserved;
-	char comm[16]; /* of the program that it executed last; "" = none yet */
+	char comm[16]; /* of the last program that the process executed; "" = none yet */
 };
 
 /* Fixed when the programs are loaded. */
 struct source_config {
-	u32 depth;	  /* 0: no stacks are taken; else source_state.depth says how deep */
+	u32 depth;	  /* 0: no stacks are taken; else source_state.depth is the number of frames */
 	u32 wake_bytes;	  /* wake the reader when this much waits in the ring */
-	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: a load of the program for each cookie */
+	u64 fixed_cookie; /* kernels without bpf_get_attach_cookie: the program is loaded for each cookie */
 	u64 pid_ns_dev, pid_ns_ino; /* heaptap's PID namespace; 0 = the first one */
 	u32 is_cookie_fixed;
-	u32 has_free_stacks; /* for user space: which program releases get */
-	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings, for the ptracer to look */
-	u32 max_followed; /* children that are traced, too; 0 = none */
+	u32 has_free_stacks; /* for user space: releases get a program that takes stacks */
+	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
+	u32 max_followed; /* most children that are traced; 0 = none */
 	u32 reserved;
 };
 
 /* Shared live with user space. */
 struct source_state {
-	u32 is_on;	 /* the gate: nothing is seen while it is 0 */
+	u32 is_on;	 /* the gate: 0 = the programs do nothing */
 	u32 nr_paused;	 /* processes in the map of paused ones */
-	u32 nr_followed; /* children that have been taken in so far */
-	u32 task_pid_at; /* where the number of a thread is in its struct task_struct; 0 = not known */
-	u32 layout_pid;	 /* process whose next thread's task_struct is copied, to find that out; 0 = none */
+	u32 nr_followed; /* children that are or were traced */
+	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
+	u32 layout_pid;	 /* process whose next child's task_struct is copied, to find task_pid_at; 0 = none */
 	u32 depth;	 /* frames per stack, 0 = none */
 	u64 generation;	 /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };
 
-/* The first bytes of a task_struct, on kernels of today some 10 KiB large. */
+/* Bytes to copy of a task_struct, which has some 10 KiB on kernels of today. */
 enum { TASK_COPY_BYTES = 8192 };
 
 /*
@@ -80,7 +60,7 @@ enum { TASK_COPY_BYTES = 8192 };
  * pieces, each with rows of one shard only.
  */
 enum { SHARD_ROWS = 262144, MAX_SHARDS = 256, MAX_UNWIND_MAPS = 1024 };
-/* The process number under which there are no mappings at all, for programs of which none are known yet. */
+/* The map has an entry without mappings under this PID, for programs whose mappings are not known yet. */
 enum { NO_MAPS_PID = 0 };
 enum { LIMIT_SHARD = 0xfffffffe, NO_SHARD = 0xffffffff };
 
@@ -88,25 +68,26 @@ struct shard {
 	struct cfi_row rows[SHARD_ROWS];
 };
 
-/* Code from @start to @end; rows [first, first + nr) of @shard, the first not above it. */
+/* Code from @start to @end, unwound by rows [first, first + nr) of @shard. The first row begins at or below @start. */
 struct unwind_map {
 	u64 start, end;
-	u64 base; /* address of the rows' pc 0 */
-	u32 shard; /* NO_SHARD: no information, frame pointers are tried; LIMIT_SHARD: there was no room for it */
+	u64 base;  /* address of the rows' pc 0 */
+	u32 shard; /* NO_SHARD: no information, frame pointers are tried; LIMIT_SHARD: no room for the rows */
 	u32 first, nr;
 	u32 reserved;
 };
 
 /*
- * Sorted by start; what is not used lies at the end, with starts above all addresses. Changed in place by user
- * space: seq is odd meanwhile, and another one afterwards, so that a walk can tell.
+ * The executable mappings of a process, sorted by start. Unused entries at the end have starts above all addresses.
+ * User space changes the mappings in place. A walk notices this by seq, which is odd during the change and has a new
+ * value afterwards.
  */
 struct unwind_maps {
 	u32 seq;
 	u32 word; /* bytes of an address: 4 or 8 */
 	u32 nr;
-	u32 removals; /* of the process when they were read: more make them doubtful */
-	u32 execs;    /* of the process: after another one they are another program's */
+	u32 removals; /* of the process when the mappings were read; if it has more now, they may be outdated */
+	u32 execs; /* of the process when the mappings were read; if it has more now, they are of another program */
 	u32 reserved;
 	u64 start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	struct unwind_map maps[MAX_UNWIND_MAPS];

@@ -2,46 +2,27 @@
 /* Records on their way to user space: one ring for all, in the order of the calls. */
 #pragma once
 
-#include "bpf/inflight.bpf.h"
+#include "bpf/thread.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 23);
 } ring SEC(".maps");
 
-/* Waking the reader costs more than a record: do it only when there is a good deal to read. */
+/* To wake the reader costs more than a record: wake it only when many bytes wait. */
 static __always_inline u64 wake_flag(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= config.wake_bytes ? BPF_RB_FORCE_WAKEUP
 										: BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void count_lost(u32 pid, u8 kind)
-{
-	struct process_state *process = process_of(pid);
-
-	if (!process)
-		return;
-	/* Of a realloc the end tells all that its beginning did. */
-	if (kind == EVENT_REALLOC_BEGIN)
-		return;
-	if (kind == EVENT_FREE)
-		__sync_fetch_and_add(&process->lost_frees, 1);
-	else if (kind == EVENT_ALLOC || kind == EVENT_REALLOC_END)
-		__sync_fetch_and_add(&process->lost_allocs, 1);
-	else
-		__sync_fetch_and_add(&process->lost_other, 1);
-}
-
-/* Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. */
-static __always_inline bool send(const struct thread *t, const struct heap_event *ev)
+/* Send @ev, whose kind, fn, flags, addresses, size and stack are filled in. False: no room; nothing is counted. */
+static __always_inline bool send(const struct inflight *t, const struct heap_event *ev)
 {
 	struct heap_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 
-	if (!out) {
-		count_lost(t->pid, ev->h.kind);
+	if (!out)
 		return false;
-	}
 	*out = *ev;
 	out->h.pid = t->pid;
 	out->h.tid = (u32)current_ids();
@@ -51,12 +32,16 @@ static __always_inline bool send(const struct thread *t, const struct heap_event
 	return true;
 }
 
+/* Send a change in the life of process @pid. False: no room; the loss is counted. */
 static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child)
 {
 	struct process_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
+	struct process_state *process;
 
 	if (!out) {
-		count_lost(pid, kind);
+		process = process_of(pid);
+		if (process)
+			__sync_fetch_and_add(&process->lost_other, 1);
 		return false;
 	}
 	__builtin_memset(out, 0, sizeof(*out));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Call stacks: taken at entry of the outermost call, sent once, known by a hash from then on. */
+/* Call stacks: taken at the entry of the outermost call, sent once, and then named by their hash. */
 #pragma once
 
 #include "bpf/send.bpf.h"
 #include "bpf/unwind.bpf.h"
 
-/* Stacks that user space has got. Forgetting one only means to send it again. */
+/* Ids of stacks that were sent to user space. A stack that drops out of this map is sent again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, MAX_STACKS_SEEN);
@@ -34,8 +34,8 @@ static __always_inline const struct unwind_maps *published_maps(u32 pid)
 }
 
 /*
- * The mappings of @pid, or those that it has from its parent, or none: when it has executed another program since they
- * were read.
+ * The mappings of @pid, or before these are read those of its parent. None if the process has executed another program
+ * since they were read.
  */
 static __always_inline const struct unwind_maps *maps_of(u32 pid)
 {
@@ -50,8 +50,8 @@ static __always_inline const struct unwind_maps *maps_of(u32 pid)
 	return published_maps(maps || process->execs ? NO_MAPS_PID : process->maps_pid);
 }
 
-/* The walk begins where the call returns to: its return address is still where calls leave it. */
-static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 pid, u32 word)
+/* The walk begins at the return address of the call, which is still where the call instruction left it. */
+static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx, u32 pid, u32 word)
 {
 	struct process_state *process;
 
@@ -85,9 +85,9 @@ static __always_inline void walk_begin(struct walk *w, struct pt_regs *ctx, u32 
 enum loop { LOOP_WALK, LOOP_CHECK, LOOP_KEEP };
 
 /*
- * Before Linux 5.17 there is no bpf_loop(), and plain loops over whole rounds are too much for the verifier.
- * A global function it looks at once and alone; that may get nothing but numbers, so it looks the rest up
- * again. Returns whether this was the last round.
+ * Before Linux 5.17 there is no bpf_loop(), and plain loops over whole rounds are too much for the verifier. The
+ * verifier checks a global function only once, by itself. Global functions may get only numbers, so this one looks up
+ * the rest again. Returns whether this was the last round.
  */
 __noinline int plain_round(u32 which, u32 round, u32 pid)
 {
@@ -103,7 +103,7 @@ __noinline int plain_round(u32 which, u32 round, u32 pid)
 	return which == LOOP_CHECK ? check_round(round, &loop) : keep_round(round, &loop);
 }
 
-/* At most @most rounds, until one says that it was the last. */
+/* Run at most @most rounds, until one returns that it was the last. */
 static __always_inline void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
 {
 	static long (*const rounds[])(u32, void *) = {
@@ -121,7 +121,7 @@ static __always_inline void run_loop(struct walk_loop *loop, bool has_loop, enum
 			return;
 }
 
-/* Is the rest of the last stack, from the frame that the walk has come to, as it was? */
+/* Is the last stack unchanged, from the frame that the walk has reached to the outermost one? */
 static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
 	loop->w->state = STEP_ON;
@@ -129,7 +129,7 @@ static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop,
 	return loop->w->state == STEP_ON;
 }
 
-/* Bring w->last up to date: its outer part kept if nothing has changed there, the rest walked. */
+/* Bring w->last up to date: keep its outer frames if they have not changed, and walk the others. */
 static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
 {
 	loop->w->state = STEP_ON;
@@ -146,7 +146,7 @@ static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, b
 	run_loop(loop, has_loop, LOOP_KEEP, WALK_FRAMES);
 }
 
-/* The innermost frame: what is known of the whole stack. */
+/* The innermost frame of the last stack. The id of this frame is a hash of the whole stack. */
 static __always_inline const struct walk_frame *innermost(const struct walk *w)
 {
 	u64 top = w->nr - 1;
@@ -155,7 +155,7 @@ static __always_inline const struct walk_frame *innermost(const struct walk *w)
 	return &w->last[top];
 }
 
-/* What can be said of the last stack: a walk that came to its end by guesses alone may have left functions out. */
+/* How the walk of the last stack ended. A walk that reached the end by guesses may have left out functions. */
 static __always_inline u8 stack_end(const struct walk *w)
 {
 	if (w->is_stale)
@@ -163,8 +163,8 @@ static __always_inline u8 stack_end(const struct walk *w)
 	return w->end == STACK_COMPLETE && innermost(w)->is_guessed ? STACK_GUESSED : w->end;
 }
 
-/* Give user space the stack. False if there was no room. */
-static __noinline bool stack_send(const struct thread *t, struct walk *w, u64 id)
+/* Send the last stack. False if there is no room. */
+static __noinline bool stack_send(const struct inflight *t, struct walk *w, u64 id)
 {
 	struct stack_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 	u64 k;
@@ -194,8 +194,8 @@ static __noinline bool stack_send(const struct thread *t, struct walk *w, u64 id
 	return true;
 }
 
-/* A stack that could not be kept. */
-static __always_inline u64 stack_lost(const struct thread *t)
+/* Count a stack that could not be taken or sent. */
+static __always_inline u64 stack_lost(const struct inflight *t)
 {
 	struct process_state *process = process_of(t->pid);
 
@@ -204,7 +204,7 @@ static __always_inline u64 stack_lost(const struct thread *t)
 	return STACK_LOST;
 }
 
-/* Walk, under the eye of the mappings' sequence number. False if there is no stack to be had. */
+/* Walk the stack, and check that the mappings do not change meanwhile. False if there is no stack. */
 static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool has_loop)
 {
 	u32 seq;
@@ -214,22 +214,22 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 		return false;
 	seq = *(volatile const u32 *)&loop->maps->seq;
 	w->is_stale = (s32)(w->removals - loop->maps->removals) > 0 && loop->maps->nr;
-	/* Others than the last walk's: what it found, and rules found on the way, may hold no more. */
+	/* The mappings are not those of the last walk: its frames and the known rules may be wrong now. */
 	if (w->seq != seq) {
 		w->seq = seq;
 		w->nr = 0;
 		w->candidate = 0;
 	}
 	walk_stack(w, loop, has_loop);
-	/* The mappings changed under the walk: it may have gone wrong anywhere. */
+	/* The mappings changed during the walk: any of its steps may be wrong. */
 	if (seq & 1 || seq != *(volatile const u32 *)&loop->maps->seq)
 		w->nr = 0;
 	return w->nr - 1 < WALK_FRAMES;
 }
 
-/* The stack above the call at ctx: its id, sent before if user space has not had it. */
-static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *t,
-				      const struct probe_info *info, bool has_loop)
+/* The id of the stack above the call at ctx. The stack itself is sent first if user space does not have it. */
+static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct inflight *t, u32 word,
+				      bool has_loop)
 {
 	struct walk_loop loop = { .depth = state.depth, .pid = t->pid };
 	struct walk *w;
@@ -242,8 +242,8 @@ static __always_inline u64 stack_take(struct pt_regs *ctx, const struct thread *
 	if (!w)
 		return stack_lost(t);
 	loop.w = w;
-	walk_begin(w, ctx, t->pid, word_bytes(info));
-	/* Most calls: exactly the last stack. */
+	walk_begin(w, ctx, t->pid, word);
+	/* Most calls have exactly the last stack. */
 	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(w, &loop, has_loop))
 		return w->last_id;
 	w->last_id = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walks a call stack by compiled call frame information, in a copy of the stack. Most calls repeat their
- * thread's last stack in all but the innermost frames: the outer part is taken from there when the words
- * that it was read from have not changed. Same steps as fallback/unwind.c.
+ * Walks a call stack by compiled call frame information, in a copy of the stack. Most calls differ from the last call
+ * of their thread only in the innermost frames. The walk takes the outer frames from the last stack if the words that
+ * they were read from have not changed. fallback/unwind.c takes the same steps.
  */
 #pragma once
 
 #include "bpf/cfi_rule.h"
-#include "bpf/inflight.bpf.h"
+#include "bpf/thread.bpf.h"
 
 enum {
 	WALK_FRAMES = 128 /* a power of two */,
@@ -19,50 +19,50 @@ enum {
 /* One frame: the registers in a function that made a call, and where its caller's were read. */
 struct walk_frame {
 	u64 sp; /* after the call has returned */
-	u64 pc; /* return address; of an interrupted instruction: + 1 */
+	u64 pc; /* return address; in a function that a signal interrupted, address of the instruction + 1 */
 	u64 fp;
 	u64 id;	      /* hash over this frame and those outside it */
 	u16 fp_slot;  /* caller's fp was read at caller's sp - fp_slot words; 0 = not read */
 	u16 cfa_slot; /* the CFA was read at caller's sp - cfa_slot words; 0 = computed */
 #if HAS_LINK
-	u16 ra_slot; /* where the return address was read, likewise; else it is in the word below caller's sp */
+	u16 ra_slot; /* return address was read at caller's sp - ra_slot words; 0 = not read */
 #endif
-	u8 cfa_extra;	 /* words added to what was read there */
+	u8 cfa_extra;	 /* words added to the CFA that was read */
 	u8 is_guessed;	 /* this frame or one outside it was left by frame pointer alone */
 	u8 uses_fp : 4;	 /* its rule begins with fp */
 	u8 needs_fp : 4; /* this frame or one outside it depends on fp as it is here */
-	u8 is_fixed;	 /* words elsewhere were read: cannot be checked, only walked again */
+	u8 is_fixed;	 /* no words of the stack can show that the frame is unchanged: walk it again */
 };
 
 /* A rule found before: return addresses repeat. */
 struct known_rule {
 	u64 pc;
 	u32 rule;
-	u32 seq; /* of the mappings that it holds for */
+	u32 seq; /* of the mappings for which the rule holds */
 };
 
-/* One thread's walking: the last stack, outermost frame first, and the one under way, innermost first. */
+/* The walks of one thread: the last stack, outermost frame first, and the present one, innermost first. */
 struct walk {
-	u64 pc, sp, fp; /* of the frame that the walk has come to */
-	u64 lr;		/* of it, where has_lr */
+	u64 pc, sp, fp; /* of the frame that the walk has reached */
+	u64 lr;		/* of this frame; valid if has_lr */
 	u64 copy_start;
-	u64 generation; /* of all mappings, when last was walked */
-	u64 last_id;	/* of the whole last stack, as user space has it; 0 = it has not */
+	u64 generation; /* of all mappings, when the last stack was walked */
+	u64 last_id;	/* of the whole last stack; 0 = user space does not have it */
 	u32 copy_bytes;
 	u32 nr; /* frames of last */
 	u32 nr_fresh;
-	u32 candidate; /* 1 + index of the frame of last that may be the present one; 0 = none */
+	u32 candidate; /* 1 + index of the frame in last that may be the present one; 0 = none */
 	u32 word;      /* bytes */
 	u32 epoch;     /* of the process's mappings */
-	u32 removals;  /* likewise */
-	u32 seq;       /* of the maps that last was walked by */
-	s32 state;     /* of the walk under way: STEP_ON, or the enum stack_end that it came to */
+	u32 removals;  /* of the process's mappings */
+	u32 seq;       /* of the mappings by which the last stack was walked */
+	s32 state;     /* of the present walk: STEP_ON, or the enum stack_end that it has reached */
 	u8 end;	       /* enum stack_end of last */
 	u8 is_guessed; /* the frame was found by frame pointer alone */
 	u8 is_matched;
-	u8 is_stale; /* the mappings that last was walked by were doubtful */
+	u8 is_stale; /* the mappings by which the last stack was walked may have been outdated */
 	u8 has_fp;   /* fp is known */
-	u8 has_lr;   /* the link register is: a signal interrupted the frame */
+	u8 has_lr;   /* lr is known, because a signal interrupted the frame */
 	struct walk_frame last[WALK_FRAMES];
 	struct walk_frame fresh[WALK_FRAMES];
 	u64 copy[COPY_WORDS];
@@ -108,7 +108,7 @@ static const struct walk empty_walk;
 
 enum { STEP_ON = NR_STACK_ENDS };
 
-/* Copy stack from @addr on: a good piece, or as much as its page holds. */
+/* Copy the stack from @addr on: COPY_WORDS words, or the rest of the page. */
 static __noinline bool copy_load(struct walk *w, u64 addr)
 {
 	u64 left;
@@ -158,7 +158,7 @@ static __always_inline u64 below(u64 a, u64 b)
 	return d;
 }
 
-/* The last piece of @maps that does not begin above @pc: holds_pc() tells whether it is in it. */
+/* The last piece of @maps that does not begin above @pc. The caller checks by holds_pc() that @pc is inside. */
 static __always_inline const struct unwind_map *find_map(const struct unwind_maps *maps, u64 pc)
 {
 	u64 i = 0;
@@ -212,7 +212,7 @@ static __always_inline u64 to_word(const struct walk *w, u64 value)
 	return w->word == 4 ? (u32)value : value;
 }
 
-/* The kernel's frame: the interrupted registers are in a ucontext, perhaps of another stack. */
+/* The frame of a signal handler: the interrupted registers are in a ucontext, and may be of another stack. */
 static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32 rule)
 {
 	u64 at = w->sp + (s64)cfi_cfa_words(rule) * w->word;
@@ -232,13 +232,13 @@ static __always_inline int step_signal(struct walk *w, struct walk_frame *f, u32
 	w->has_fp = 1;
 	w->has_lr = HAS_LINK;
 	w->is_guessed = 0;
-	/* A jump to address 0 is no end: no mapping will hold it. */
+	/* A jump to address 0 does not end the walk here: the next step ends, because no mapping contains 0. */
 	return STEP_ON;
 }
 
 /*
- * Is @pc, whose byte before has no information, the first of a function? No call returns there:
- * makecontext() has put it where a coroutine's first function returns to.
+ * Is @pc the first byte of a function? The byte before @pc has no unwind information. No call returns to the first
+ * byte: makecontext() has stored @pc as the return address of a coroutine's first function.
  */
 static __always_inline bool is_function_start(const struct unwind_maps *maps, u64 pc)
 {
@@ -247,21 +247,21 @@ static __always_inline bool is_function_start(const struct unwind_maps *maps, u6
 	return holds_pc(m, pc) && m->shard != NO_SHARD && cfi_kind(find_rule(m, pc)) != CFI_NONE;
 }
 
-/* A call ends at @pc: it is no chance number. */
+/* Does a call instruction end at @pc? Then @pc is a return address, and not a word that looks like one. */
 static __noinline bool follows_call(u64 pc)
 {
 	u64 code, in_page = pc & 4095;
 
 	if (!bpf_probe_read_user(&code, sizeof(code), (void *)(pc - sizeof(code))))
 		return IS_CALL(code);
-	/* There may be no page before. */
+	/* The page before may not be mapped. */
 	if (in_page >= sizeof(code) || bpf_probe_read_user(&code, sizeof(code), (void *)(pc - in_page)))
 		return false;
 	code = in_page ? code << 8 * (sizeof(code) - in_page) : 0;
 	return IS_CALL(code);
 }
 
-/* No information: the chain of frame pointers, if it looks like one. */
+/* From a frame without unwind information: follow the chain of frame pointers, if fp looks like one. */
 static __always_inline int step_guess(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
 {
 	u64 fp = w->fp, caller_fp, pc;
@@ -279,7 +279,7 @@ static __always_inline int step_guess(struct walk *w, struct walk_frame *f, cons
 		return STACK_COMPLETE;
 	if (!pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
 		return STACK_NO_INFO;
-	/* The caller may keep anything in the register. */
+	/* The caller may use the register for something else. Then only the return address can confirm the frame. */
 	if (caller_fp && caller_fp <= fp && !follows_call(pc))
 		return STACK_NO_INFO;
 	f->fp_slot = 2;
@@ -307,20 +307,20 @@ static __always_inline bool is_signal_code(const struct walk *w, u64 code)
 	return code && (code & SIGNAL_CODE_MASK(w->word)) == SIGNAL_CODE(w->word);
 }
 
-/* Was @pc found where a function returns to? */
+/* Can @pc be a return address: of a call, or of a signal handler? */
 static __noinline bool is_return_address(struct walk *w, u64 pc)
 {
 	return w && (follows_call(pc) || is_signal_code(w, code_at(pc)));
 }
 
-/* From a frame in code without information. */
+/* From a frame in code without unwind information. */
 static __noinline int step_unknown(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
 {
 	u64 code;
 
 	if (!w || !f || !maps)
 		return STACK_LIMIT;
-	/* Code that handlers return to, and coroutines, is known by its bytes where nothing else marks it. */
+	/* Code to which handlers and coroutines return is recognized by its bytes, where nothing else marks it. */
 	code = code_at(w->pc);
 	if (is_signal_code(w, code))
 		return step_signal(w, f, cfi_rule(CFI_SIGNAL, SIGNAL_SP_OFFSET(w->word) / w->word, 0, 0));
@@ -331,7 +331,7 @@ static __noinline int step_unknown(struct walk *w, struct walk_frame *f, const s
 	return step_guess(w, f, maps);
 }
 
-/* Distance of a slot below the caller's sp, in words; out of range makes the frame unverifiable. */
+/* Distance of a slot below the caller's sp, in words. If it does not fit, the frame cannot be checked later. */
 static __always_inline u16 slot_distance(const struct walk *w, struct walk_frame *f, u64 cfa, u64 slot)
 {
 	u64 words = (cfa - slot) >> (w->word == 4 ? 2 : 3);
@@ -342,7 +342,7 @@ static __always_inline u16 slot_distance(const struct walk *w, struct walk_frame
 	return 0;
 }
 
-/* The return address of the frame @f in *@pc, by its @rule, its @cfa and where its caller's fp is saved. */
+/* Read the return address of the frame @f into *@pc. The fp of the caller is saved at @fp_at. */
 static __always_inline int read_return(struct walk *w, struct walk_frame *f, u64 cfa, u64 fp_at, u32 rule,
 				       u64 *pc)
 {
@@ -354,7 +354,7 @@ static __always_inline int read_return(struct walk *w, struct walk_frame *f, u64
 		at = fp_at + w->word;
 	else if (cfi_kind(rule) == CFI_SP_RA_AT_SP)
 		at = w->sp + distance;
-	/* A function that was interrupted need not have saved it, one that called another has. */
+	/* An interrupted function need not have saved the link register. One that called another has. */
 	if (cfa < w->sp || (cfa == w->sp && !w->has_lr))
 		return STACK_NOT_GROWING;
 	if (save < CFI_RA_AT_CFA) {
@@ -379,7 +379,7 @@ static __always_inline int read_return(struct walk *w, struct walk_frame *f, u64
 	return STEP_ON;
 }
 
-/* From the frame @f, whose registers w has, to its caller's, by @rule. */
+/* From the frame @f, whose registers are in @w, to its caller's frame, by @rule. */
 static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 rule)
 {
 	u32 kind = cfi_kind(rule), save = cfi_save(rule);
@@ -392,7 +392,10 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 	f->uses_fp = is_fp;
 	if (is_fp && !w->has_fp)
 		return STACK_UNSUPPORTED;
-	/* Where frame records lie below the rest of a frame, one tells where its caller's begins at most. */
+	/*
+	 * With a link register, frame records lie below the rest of a frame: after a step by frame pointer the exact
+	 * sp of this frame is not known.
+	 */
 	if (HAS_LINK && !is_fp && w->is_guessed)
 		return STACK_NO_INFO;
 	if (kind == CFI_PLT) {
@@ -423,7 +426,7 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 	end = read_return(w, f, cfa, at, rule, &pc);
 	if (end != STEP_ON)
 		return end;
-	/* What a frame pointer tells of a frame that was realigned is not where its caller's begins. */
+	/* After a step by frame pointer sp may be wrong, if the frame was realigned. Check what was read there. */
 	if (w->is_guessed && !is_fp && !is_return_address(w, pc))
 		return STACK_NO_INFO;
 	w->sp = cfa;
@@ -437,12 +440,12 @@ static __always_inline int step_frame(struct walk *w, struct walk_frame *f, u32 
 		w->has_fp = 1;
 	}
 	w->is_guessed = 0;
-	/* Nothing of the last stack lies beyond it by which a later walk could tell that the word has changed. */
+	/* No frame of the last stack lies beyond the outermost one, so a later walk cannot check its return address. */
 	f->is_fixed |= !pc;
 	return pc ? STEP_ON : STACK_COMPLETE;
 }
 
-/* The rule at the return address @pc in *@rule: STEP_ON, or why there is none. */
+/* Find the rule at the return address @pc. STEP_ON and *@rule, or the enum stack_end that says why not. */
 static __always_inline int rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u32 *rule)
 {
 	const struct unwind_map *m;
@@ -467,7 +470,7 @@ static __always_inline int rule_at(struct walk *w, const struct unwind_maps *map
 	return STEP_ON;
 }
 
-/* Note the frame that the walk has come to, and go on to its caller. An enum stack_end, or STEP_ON. */
+/* Store the frame that the walk has reached, and step to its caller. Returns STEP_ON or an enum stack_end. */
 static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 {
 	struct walk_frame *f;
@@ -507,15 +510,15 @@ static __always_inline int step(struct walk *w, const struct unwind_maps *maps)
 	}
 }
 
-/* What a loop over frames needs; lives on the program's stack. */
+/* The data of a loop over frames, on the stack of the program. */
 struct walk_loop {
 	struct walk *w;
 	const struct unwind_maps *maps;
 	u32 depth;
-	u32 pid; /* whose mappings these are */
+	u32 pid; /* of the process that has these mappings */
 };
 
-/* Is the frame that the walk has come to one of the last stack's? Then the rest may be the same too. */
+/* Is the frame that the walk has reached also in the last stack? Then the frames outside may be equal, too. */
 static __always_inline bool is_last_frame(struct walk *w, u32 depth)
 {
 	const struct walk_frame *f;
@@ -530,7 +533,7 @@ static __always_inline bool is_last_frame(struct walk *w, u32 depth)
 				     : w->nr_fresh + w->candidate <= depth;
 }
 
-/* One round: skip a frame of the last stack that lies too deep, or find that it is ours, or take a step. */
+/* One round: skip a frame of the last stack that lies below sp, or find that the frames match, or take a step. */
 static long walk_round(u32 round, void *data)
 {
 	struct walk_loop *loop = data;
@@ -555,7 +558,7 @@ static long walk_round(u32 round, void *data)
 	return w->state != STEP_ON;
 }
 
-/* Where the return address of @f was read, which led to @caller. */
+/* The address where the return address of @f was read, which led to @caller. */
 static __always_inline u64 return_slot(const struct walk *w, const struct walk_frame *f,
 				       const struct walk_frame *caller)
 {
@@ -566,7 +569,7 @@ static __always_inline u64 return_slot(const struct walk *w, const struct walk_f
 #endif
 }
 
-/* Are the words still there that frame candidate - round of the last stack was left by? */
+/* Are the words unchanged by which the last walk stepped from its frame candidate - round? */
 static long check_round(u32 round, void *data)
 {
 	struct walk_loop *loop = data;
@@ -599,7 +602,7 @@ static long check_round(u32 round, void *data)
 	return 0;
 }
 
-/* Put fresh frame @round, counted from the outermost, behind what was kept of the last stack. */
+/* Append fresh frame @round, counted from the outermost, to the frames that were kept of the last stack. */
 static long keep_round(u32 round, void *data)
 {
 	struct walk_loop *loop = data;

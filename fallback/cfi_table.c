@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looks rules up in compiled tables. */
+/* Finds the rule of an address in a compiled table. */
 #include "fallback/cfi_table.h"
 
 u32 cfi_find(const struct cfi_table *table, u64 vaddr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the process that keeps the books and the guardian say to each other: one message, one answer. */
+/* Messages between heaptap and its guardian: each gets one answer. */
 #pragma once
 
 #include <sys/types.h>
@@ -7,22 +7,22 @@
 #include "fallback/tracer.h"
 
 enum command_op {
-	COMMAND_ATTACH,	 /* pid */
-	COMMAND_LAUNCH,	 /* pid, which waits before its exec */
-	COMMAND_START,	 /* pid */
-	COMMAND_PROBES,	 /* first, data: struct call_probe */
-	COMMAND_PLACES,	 /* pid, data: struct place. Answer: first = how many are in */
-	COMMAND_REMOVE,	 /* pid, start, end */
-	COMMAND_TABLE,	 /* struct command_table; a descriptor of the rows comes along */
-	COMMAND_MAPS,	 /* pid, data: struct tracer_map; first 0 begins a new list, is_last ends it */
-	COMMAND_OPEN,	 /* pid */
-	COMMAND_PAUSE,	 /* pid, first = 1 or 0 */
-	COMMAND_GO_ON,	 /* pid */
-	COMMAND_LET_END, /* pid */
-	COMMAND_HOLD,	 /* pid, start = ns */
-	COMMAND_RELEASE, /* pid */
-	COMMAND_REGS,	 /* pid = thread. Answer's data: struct arch_regs */
-	COMMAND_CHECK,	 /* pid */
+	COMMAND_ATTACH,	  /* pid */
+	COMMAND_LAUNCH,	  /* pid, which waits before its exec */
+	COMMAND_START,	  /* pid */
+	COMMAND_PROBES,	  /* first, data: struct call_probe */
+	COMMAND_PLACES,	  /* pid, data: struct place. Answer: first = how many are in */
+	COMMAND_REMOVE,	  /* pid, start, end */
+	COMMAND_TABLE,	  /* struct command_table; a descriptor of the rows comes along */
+	COMMAND_MAPS,	  /* pid, data: struct tracer_map; first 0 begins a new list, is_last ends it */
+	COMMAND_OPEN,	  /* pid */
+	COMMAND_PAUSE,	  /* pid, first = 1 or 0 */
+	COMMAND_ANSWERED, /* pid */
+	COMMAND_LET_END,  /* pid */
+	COMMAND_HOLD,	  /* pid, start = ns */
+	COMMAND_RELEASE,  /* pid */
+	COMMAND_REGS,	  /* pid = thread. Answer's data: struct arch_regs */
+	COMMAND_CHECK,	  /* pid */
 	COMMAND_FORGET_STACKS,
 	COMMAND_DEPTH,	/* start = frames per stack */
 	COMMAND_DETACH, /* pid; 0 = all */
@@ -30,7 +30,7 @@ enum command_op {
 };
 
 /* The first bytes of each message; the rest of it is data. */
-struct command {
+struct guardian_command {
 	u32 op; /* enum command_op */
 	s32 pid;
 	u32 first;
@@ -51,14 +51,14 @@ struct command_table {
 
 enum { COMMAND_MAX_DATA = 32768 };
 
-/* Written by the guardian, read by the other one; in shared memory. Children are no more than 4,000. */
+/* Shared memory, written by the guardian, read by heaptap. There are no more than 4,000 children. */
 enum { GUARDIAN_MAX_PROCESSES = 5120 };
 
 struct guardian_state {
-	u32 is_ready;	  /* it works */
-	s32 launched_pid; /* has become the program */
+	u32 is_ready;	  /* the guardian works */
+	s32 launched_pid; /* the launched process that has executed its program */
 	u32 nr_exiting;	  /* processes that are about to end */
-	s32 ended_pid;	  /* the last one that has */
+	s32 ended_pid;	  /* the last process that has ended */
 	u32 nr_processes;
 	struct {
 		s32 pid;

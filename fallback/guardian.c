@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The guardian as the other process has it: started, asked, ended. */
+/* The side of heaptap: starts the guardian, sends it commands, ends it. */
 #include "fallback/guardian.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static int new_state(struct guardian_state **out)
 	return 0;
 }
 
-/* Signals are blocked over the fork: those for heaptap are none of the guardian's. */
+/* Signals are blocked during the fork, so that the guardian gets none that was meant for heaptap. */
 static pid_t fork_guardian(const struct guardian_start *start, int other_fd)
 {
 	sigset_t all, old;
@@ -146,8 +146,8 @@ pid_t guardian_exiting(const struct guardian *g, int *status)
 }
 
 /* Send one message. @fd: a descriptor to go along, -1 = none. */
-static int send_command(const struct guardian *g, const struct command *c, const void *data, size_t len,
-			int fd)
+static int send_command(const struct guardian *g, const struct guardian_command *c, const void *data,
+			size_t len, int fd)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)c, sizeof(*c) }, { (void *)(uintptr_t)data, len } };
 	union {
@@ -170,8 +170,8 @@ static int send_command(const struct guardian *g, const struct command *c, const
 	return 0;
 }
 
-/* Wait for the answer; @buf gets its data, @size bytes of them. */
-static int take_answer(const struct guardian *g, struct command *c, void *buf, size_t size)
+/* Wait for the answer. @buf gets its data, @size bytes. */
+static int take_answer(const struct guardian *g, struct guardian_command *c, void *buf, size_t size)
 {
 	struct iovec iov[2] = { { c, sizeof(*c) }, { buf, size } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = size ? 2 : 1 };
@@ -191,7 +191,7 @@ static int take_answer(const struct guardian *g, struct command *c, void *buf, s
 	return c->result;
 }
 
-static int ask(const struct guardian *g, struct command *c, const void *data, size_t len)
+static int ask(const struct guardian *g, struct guardian_command *c, const void *data, size_t len)
 {
 	int err = send_command(g, c, data, len, -1);
 
@@ -200,7 +200,7 @@ static int ask(const struct guardian *g, struct command *c, const void *data, si
 
 int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start_at, u64 end)
 {
-	struct command c = { .op = op, .pid = pid, .start = start_at, .end = end };
+	struct guardian_command c = { .op = op, .pid = pid, .start = start_at, .end = end };
 
 	return ask(g, &c, NULL, 0);
 }
@@ -211,7 +211,7 @@ int guardian_set_probes(struct guardian *g, u32 first, const struct call_probe *
 	int err = 0;
 
 	for (u32 at = 0; at < nr && !err;) {
-		struct command c = { .op = COMMAND_PROBES, .first = first + at };
+		struct guardian_command c = { .op = COMMAND_PROBES, .first = first + at };
 		u32 now = nr - at < most ? nr - at : most;
 
 		err = ask(g, &c, probes + at, now * sizeof(*probes));
@@ -227,7 +227,7 @@ int guardian_add_places(struct guardian *g, pid_t pid, const struct place *place
 
 	*nr_done = 0;
 	while (*nr_done < nr && !err) {
-		struct command c = { .op = COMMAND_PLACES, .pid = pid };
+		struct guardian_command c = { .op = COMMAND_PLACES, .pid = pid };
 		u32 now = nr - *nr_done < most ? nr - *nr_done : most;
 
 		err = ask(g, &c, places + *nr_done, now * sizeof(*places));
@@ -243,7 +243,7 @@ int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *ma
 	int err;
 
 	do {
-		struct command c = { .op = COMMAND_MAPS, .pid = pid, .first = at };
+		struct guardian_command c = { .op = COMMAND_MAPS, .pid = pid, .first = at };
 		u32 now = nr - at < most ? nr - at : most;
 
 		c.is_last = at + now == nr;
@@ -255,13 +255,13 @@ int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *ma
 
 int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs)
 {
-	struct command c = { .op = COMMAND_REGS, .pid = tid };
+	struct guardian_command c = { .op = COMMAND_REGS, .pid = tid };
 	int err = send_command(g, &c, NULL, 0, -1);
 
 	return err ? err : take_answer(g, &c, regs, sizeof(*regs));
 }
 
-/* Memory that nobody can change any more, with the @bytes at @rows in it. */
+/* Copy @bytes of @rows into a memfd. Returns the descriptor or -errno. */
 static int seal_rows(const void *rows, size_t bytes)
 {
 	auto_close int fd = memfd_create("heaptap-rows", MFD_CLOEXEC);
@@ -282,7 +282,7 @@ static int seal_rows(const void *rows, size_t bytes)
 
 int guardian_set_table(struct guardian *g, const struct command_table *table, const void *rows, size_t bytes)
 {
-	struct command c = { .op = COMMAND_TABLE };
+	struct guardian_command c = { .op = COMMAND_TABLE };
 	auto_close int fd = seal_rows(rows, bytes);
 	int err = fd < 0 ? fd : send_command(g, &c, table, sizeof(*table), fd);
 

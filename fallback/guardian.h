@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guardian: a small process that traces the targets for the one that keeps the books, and puts their code back
- * and lets them go when that one ends, however it ends. All functions but guardian_new() and guardian_free() wait for
- * its answer; -EPIPE: it has died, and with it soon every process that runs into a breakpoint.
+ * The guardian: a small process that traces the targets for heaptap. When heaptap ends, however that happens, the
+ * guardian puts the code of the targets back and detaches. All functions but guardian_new() and guardian_free() wait
+ * for its answer. -EPIPE: the guardian has died, and each target ends when it runs into a breakpoint.
  */
 #pragma once
 
@@ -12,9 +12,9 @@ struct arch_regs;
 struct ring;
 struct guardian;
 
-/* Start it. @ring_bytes: room for records. 0 or -errno. */
+/* Start the guardian. @ring_bytes: room for records. 0 or -errno. */
 int guardian_new(struct guardian **out, const struct tracer_options *o, u64 ring_bytes) __must_check;
-/* Ends it, and waits until all targets are let go. */
+/* Ends the guardian, and waits until it has detached from all targets. */
 void guardian_free(struct guardian *g);
 
 pid_t guardian_pid(const struct guardian *g);
@@ -24,7 +24,7 @@ const struct guardian_state *guardian_state(const struct guardian *g);
 /* Losses of @pid since it was attached, all zero if it is not known. */
 struct call_losses guardian_losses(const struct guardian *g, pid_t pid);
 
-/* A process that is about to end and stands until COMMAND_LET_END; 0 = none. *@status as wait(2) gives it. */
+/* A process that is about to end, and is stopped until COMMAND_LET_END; 0 = none. *@status as wait(2) gives it. */
 pid_t guardian_exiting(const struct guardian *g, int *status);
 
 /* A command without data. 0 or -errno of the function of fallback/tracer.h. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The guardian's own process: events of the targets, commands of the other process, and its end. */
+/* The process of the guardian: events of the targets, commands of heaptap, and the end of heaptap. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,29 +18,30 @@
 #include "fallback/cfi_table.h"
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
+#include "user/lib/array.h"
 
 enum { RETRY_US = 10000 };
 
 struct guarded {
 	struct guardian_start start;
 	struct tracer *tracer;
-	struct tracer_map *maps; /* owned; those that are not complete yet */
-	u32 nr_maps;
+	struct tracer_map *maps; /* owned; a list that is not complete yet */
+	u32 nr_maps, max_maps;
 	bool is_over;
 	/* The message that is being handled: */
-	struct command command;
+	struct guardian_command command;
 	_Alignas(8) u8 data[COMMAND_MAX_DATA];
 	size_t len; /* of its data */
-	int fd;	    /* that came along, -1 = none */
+	int fd;	    /* that came with the message, -1 = none */
 	struct arch_regs regs;
-	bool has_regs; /* are part of the answer */
+	bool has_regs; /* regs is part of the answer */
 };
 
 static volatile sig_atomic_t has_mail;
 
 /*
- * A message, or the end of the other process. A signal between our look at has_mail and the wait would be lost: the
- * timer repeats it until the mail is taken.
+ * A message has come, or heaptap has ended. A signal between the look at has_mail and the wait would be lost: so the
+ * timer repeats it until the message is taken.
  */
 static void on_mail(int sig)
 {
@@ -74,7 +75,7 @@ static struct call_losses *losses(void *ctx, pid_t pid)
 	for (u32 i = 0; i < nr; i++) {
 		if (s->processes[i].pid != pid)
 			continue;
-		/* Its number is another one's now. */
+		/* The PID was reused. */
 		memset(&s->processes[i].losses, 0, sizeof(s->processes[i].losses));
 		return &s->processes[i].losses;
 	}
@@ -85,7 +86,7 @@ static struct call_losses *losses(void *ctx, pid_t pid)
 	return &s->processes[nr].losses;
 }
 
-/* A change of the state that the other process looks at every now and then. */
+/* Change the state that heaptap looks at now and then. */
 static void set_state(s32 *field, s32 value)
 {
 	__atomic_store_n(field, value, __ATOMIC_RELEASE);
@@ -178,17 +179,17 @@ static int do_table(struct guarded *g)
 static int do_maps(struct guarded *g)
 {
 	u32 nr = (u32)(g->len / sizeof(*g->maps));
-	struct tracer_map *maps;
+	int err;
 
 	if (!g->command.first)
 		g->nr_maps = 0;
-	maps = reallocarray(g->maps, g->nr_maps + nr + 1, sizeof(*maps));
-	if (!maps)
-		return -ENOMEM;
-	g->maps = maps;
-	memcpy(maps + g->nr_maps, g->data, nr * sizeof(*maps));
+	err = array_reserve(g->maps, g->max_maps, g->nr_maps + nr);
+	if (err)
+		return err;
+	if (nr)
+		memcpy(g->maps + g->nr_maps, g->data, nr * sizeof(*g->maps));
 	g->nr_maps += nr;
-	return g->command.is_last ? tracer_set_maps(g->tracer, g->command.pid, maps, g->nr_maps) : 0;
+	return g->command.is_last ? tracer_set_maps(g->tracer, g->command.pid, g->maps, g->nr_maps) : 0;
 }
 
 static int do_open(struct guarded *g)
@@ -203,9 +204,9 @@ static int do_pause(struct guarded *g)
 	return 0;
 }
 
-static int do_go_on(struct guarded *g)
+static int do_answered(struct guarded *g)
 {
-	tracer_go_on(g->tracer, g->command.pid);
+	tracer_answered(g->tracer, g->command.pid);
 	return 0;
 }
 
@@ -277,7 +278,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_MAPS] = do_maps,
 	[COMMAND_OPEN] = do_open,
 	[COMMAND_PAUSE] = do_pause,
-	[COMMAND_GO_ON] = do_go_on,
+	[COMMAND_ANSWERED] = do_answered,
 	[COMMAND_LET_END] = do_let_end,
 	[COMMAND_HOLD] = do_hold,
 	[COMMAND_RELEASE] = do_release,
@@ -288,7 +289,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_CHECK] = do_check,
 };
 
-/* The next message: 1, 0 if there is none, -EPIPE at the end. */
+/* Take the next message: 1, 0 if no message has come, -EPIPE when heaptap has ended. */
 static int take_message(struct guarded *g)
 {
 	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { g->data, sizeof(g->data) } };
@@ -317,7 +318,7 @@ static void answer(struct guarded *g)
 	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { &g->regs, sizeof(g->regs) } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = g->has_regs ? 2 : 1 };
 
-	/* If the other one has gone, the next look at the socket tells. */
+	/* If heaptap has ended, the next look at the socket shows that. */
 	if (sendmsg(g->start.fd, &msg, MSG_NOSIGNAL) < 0)
 		return;
 }
@@ -341,7 +342,7 @@ static void read_mail(struct guarded *g)
 	tracer_rearm(g->tracer);
 }
 
-/* No memory for it and no right to it are no reason to give up. */
+/* Keep the guardian in memory, and away from the OOM killer. A refusal is no reason to give up. */
 static void protect(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -351,12 +352,12 @@ static void protect(void)
 			fprintf(stderr, "heaptap: guardian: not protected from want of memory\n");
 		close(fd);
 	}
-	/* With a limit, what is locked in future would be what cannot be mapped. */
+	/* MCL_FUTURE makes new mappings fail at the limit of locked memory, which root does not have. */
 	mlockall(MCL_CURRENT | MCL_ONFAULT | (geteuid() ? 0 : MCL_FUTURE));
 	setpriority(PRIO_PROCESS, 0, -5);
 }
 
-/* Descriptors of the other process would stay open when it has ended: pipes that others read to their end. */
+/* Close the descriptors of heaptap: else pipes stay open when it has ended, and their readers wait. */
 static void close_others(const struct guardian_start *start)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -373,7 +374,7 @@ static void close_others(const struct guardian_start *start)
 			close(fd);
 }
 
-/* Only what concerns us reaches us: our own session, no signals but these. */
+/* Take a session of its own, and no signals but those of messages and the timer. */
 static void settle(const struct guardian_start *start)
 {
 	struct sigaction mail = { .sa_handler = on_mail }, timer = { .sa_handler = on_timer };
@@ -397,7 +398,7 @@ static void settle(const struct guardian_start *start)
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* No process is traced: only messages can come. */
+/* Wait while no process is traced: only messages can come. */
 static void wait_for_mail(const struct guarded *g)
 {
 	struct pollfd p = { .fd = g->start.fd, .events = POLLIN };

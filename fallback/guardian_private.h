@@ -6,7 +6,7 @@
 
 struct ring;
 
-/* What the guardian gets at its fork. */
+/* Given to the guardian at its fork. */
 struct guardian_start {
 	struct tracer_options options;
 	struct ring *ring;

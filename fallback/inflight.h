@@ -1,44 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Calls of one thread that have begun and not ended, and the events that they make. The same rules as
- * bpf/inflight.bpf.h, but nothing of ours lies on the target's stack: a call that arrived by a jump has the return
- * address of the one that jumped.
- */
+/* The calls of a traced thread, and the events that they make: call/life.h for a thread that has stopped at a place. */
 #pragma once
 
 #include "arch/cpu.h"
 #include "bpf/event.h"
+#include "call/inflight.h"
+#include "call/probe.h"
 #include "fallback/probe.h"
 
-enum { INFLIGHT_LEVELS = 4, INFLIGHT_INNER = 8 };
-
-struct inflight_inner {
-	u64 ip, ret;
-	u32 depth; /* bytes of stack from the request's sp down to its own */
-	u32 probe;
-};
-
-/* One request by the program that is under way. */
-struct inflight_level {
-	u64 sp; /* at entry: with the thread, the call's identity */
-	u64 ip; /* of the place */
-	u64 ret, size, old, out, stack;
-	u32 probe;
-	u32 nr_inner;
-	struct inflight_inner inner[INFLIGHT_INNER]; /* that it is in, outermost first */
-	u8 state;				     /* enum inflight_state */
-	u8 flags;				     /* of the probe */
-};
-
-/* Of one thread; all zero at its beginning. */
-struct inflight {
-	u32 nr;
-	u64 last_alloc; /* block of its latest allocation, 0 after a free of it */
-	struct inflight_level levels[INFLIGHT_LEVELS];
-};
-
-/* A thread that stands at a place, and who is told. */
-struct inflight_call {
+/* A thread that has stopped at a place, and who gets its events. */
+struct call {
 	struct inflight *thread;
 	const struct call_probe *probes;
 	u32 nr_probes;
@@ -48,20 +19,20 @@ struct inflight_call {
 	const struct cpu_memory *memory;
 	struct call_losses *losses;
 	void *ctx;
-	/* Send the event, all of it filled in but process, thread and time. False if it was lost (and counted). */
+	/* Send the event after filling in process, thread and time. False if there is no room for it. */
 	bool (*send)(void *ctx, struct heap_event *ev);
 	/* Take the stack: its id, STACK_NONE or STACK_LOST. */
 	u64 (*take_stack)(void *ctx);
-	bool has_free_stacks; /* of releases too */
+	bool has_free_stacks; /* take the stacks of releases, too */
 };
 
 /* At PLACE_ENTER_ALLOC, PLACE_ENTER_FREE, PLACE_INTERNAL_CALL. */
-void inflight_enter_alloc(const struct inflight_call *c);
-void inflight_enter_free(const struct inflight_call *c);
-void inflight_internal_call(const struct inflight_call *c);
+void inflight_enter_alloc(const struct call *c);
+void inflight_enter_free(const struct call *c);
+void inflight_internal_call(const struct call *c);
 
-/* The call whose stack pointer at entry was @sp has its result in the registers. */
-void inflight_leave(const struct inflight_call *c, taddr_t sp);
+/* A call ends, with its result in the registers; @sp is its stack pointer at entry. */
+void inflight_leave(const struct call *c, taddr_t sp);
 
-/* The thread has ended, in the middle of what it did. */
-void inflight_end(const struct inflight_call *c);
+/* The thread has ended. Calls that it was in are abandoned. */
+void inflight_end(const struct call *c);

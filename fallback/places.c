@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MIN_SLOTS = 64, MAX_BREAKPOINTS = 65536 };
+#include "user/lib/array.h"
+
+enum { MAX_BREAKPOINTS = 65536 };
 
 void places_init(struct places *p, const struct cpu *cpu, int mem_fd)
 {
@@ -17,48 +19,38 @@ void places_init(struct places *p, const struct cpu *cpu, int mem_fd)
 
 void places_fini(struct places *p)
 {
-	free(p->table);
+	free(p->list);
+	hash_index_fini(&p->index);
 	free(p->ghosts);
 	*p = (struct places){ .mem_fd = -1 };
 }
 
 int places_copy(struct places *p, const struct places *from)
 {
-	struct breakpoint *table = calloc(from->nr_slots + 1, sizeof(*table));
-	taddr_t *ghosts = calloc(from->nr_ghosts + 1, sizeof(*ghosts));
+	int err = array_reserve(p->list, p->max, from->nr);
 
-	if (!table || !ghosts) {
-		free(table);
-		free(ghosts);
-		return -ENOMEM;
-	}
-	if (from->nr_slots)
-		memcpy(table, from->table, from->nr_slots * sizeof(*table));
+	if (!err)
+		err = array_reserve(p->ghosts, p->max_ghosts, from->nr_ghosts);
+	if (!err)
+		err = hash_index_copy(&p->index, &from->index);
+	if (err)
+		return err;
+	if (from->nr)
+		memcpy(p->list, from->list, from->nr * sizeof(*p->list));
 	if (from->nr_ghosts)
-		memcpy(ghosts, from->ghosts, from->nr_ghosts * sizeof(*ghosts));
-	p->table = table;
-	p->ghosts = ghosts;
+		memcpy(p->ghosts, from->ghosts, from->nr_ghosts * sizeof(*p->ghosts));
 	p->nr = from->nr;
-	p->nr_slots = from->nr_slots;
 	p->nr_ghosts = from->nr_ghosts;
 	return 0;
 }
 
-static size_t slot_of(const struct places *p, taddr_t addr)
-{
-	return (addr * 0x9e3779b97f4a7c15ULL >> 32) & (p->nr_slots - 1);
-}
-
 struct breakpoint *places_find(const struct places *p, taddr_t addr)
 {
-	for (size_t i = p->nr_slots ? slot_of(p, addr) : 0; p->nr_slots; i++) {
-		struct breakpoint *b = &p->table[i & (p->nr_slots - 1)];
+	u32 item, at = 0;
 
-		if (!b->addr)
-			return NULL;
-		if (b->addr == addr)
-			return b;
-	}
+	while ((item = hash_index_next(&p->index, hash_u64(addr), &at)) != HASH_NO_ITEM)
+		if (p->list[item].addr == addr)
+			return &p->list[item];
 	return NULL;
 }
 
@@ -70,37 +62,18 @@ bool places_is_ghost(const struct places *p, taddr_t addr)
 	return false;
 }
 
-static struct breakpoint *free_slot(const struct places *p, taddr_t addr)
-{
-	size_t i = slot_of(p, addr);
-
-	while (p->table[i & (p->nr_slots - 1)].addr)
-		i++;
-	return &p->table[i & (p->nr_slots - 1)];
-}
-
-/* Room for one more, at most half full. */
+/* Room for one more, so that adding it cannot fail. */
 static int grow(struct places *p)
 {
-	struct places larger = *p;
+	int err;
 
 	if (p->nr >= MAX_BREAKPOINTS)
 		return -ENOSPC;
-	if (p->nr * 2 + 2 <= p->nr_slots)
-		return 0;
-	larger.nr_slots = p->nr_slots ? p->nr_slots * 2 : MIN_SLOTS;
-	larger.table = calloc(larger.nr_slots, sizeof(*larger.table));
-	if (!larger.table)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->nr_slots; i++)
-		if (p->table[i].addr)
-			*free_slot(&larger, p->table[i].addr) = p->table[i];
-	free(p->table);
-	*p = larger;
-	return 0;
+	err = array_reserve(p->list, p->max, p->nr + 1);
+	return err ? err : hash_index_reserve(&p->index, p->nr + 1);
 }
 
-/* Of a breakpoint that lies in [@addr, @addr + @len): the program's bytes into @code. */
+/* Replace the bytes of breakpoint @b in @code, which was read from [@addr, @addr + @len), by the program's. */
 static void hide(const struct breakpoint *b, taddr_t addr, u8 *code, size_t len)
 {
 	for (size_t i = 0; i < b->length; i++)
@@ -112,7 +85,7 @@ size_t places_read_code(const struct places *p, taddr_t addr, u8 *code, size_t l
 {
 	ssize_t nr = pread(p->mem_fd, code, len, (off_t)addr);
 
-	/* Perhaps the rest is in a page that is not there. */
+	/* The rest may be in a page that is not mapped. */
 	if (nr <= 0 && (addr & 4095) + len > 4096)
 		nr = pread(p->mem_fd, code, 4096 - (addr & 4095), (off_t)addr);
 	if (nr <= 0)
@@ -183,7 +156,7 @@ int places_add(struct places *p, const struct place *place)
 	err = grow(p);
 	if (err)
 		return err;
-	b.length = (u8)p->cpu->breakpoint(place->addr, b.code);
+	b.length = (u8)cpu_breakpoint(p->cpu, place->addr, b.code);
 	b.nr_original = (u8)places_read_code(p, b.addr, b.original, sizeof(b.original));
 	if (b.nr_original < b.length)
 		return -EFAULT;
@@ -195,36 +168,30 @@ int places_add(struct places *p, const struct place *place)
 	if (err)
 		return err;
 	forget_ghost(p, b.addr);
-	*free_slot(p, b.addr) = b;
-	p->nr++;
-	return 0;
+	err = hash_index_add(&p->index, hash_u64(b.addr), (u32)p->nr);
+	if (!err)
+		p->list[p->nr++] = b;
+	return err;
 }
 
 static void add_ghost(struct places *p, taddr_t addr)
 {
-	taddr_t *ghosts = reallocarray(p->ghosts, p->nr_ghosts + 1, sizeof(*ghosts));
-
-	if (!ghosts)
-		return;
-	p->ghosts = ghosts;
-	ghosts[p->nr_ghosts++] = addr;
+	if (!array_reserve(p->ghosts, p->max_ghosts, p->nr_ghosts + 1))
+		p->ghosts[p->nr_ghosts++] = addr;
 }
 
-/* Take a breakpoint out of the table; those behind it in the same run move up. */
-static void forget(struct places *p, taddr_t addr)
+/* Take @b out of the list; the last one takes its place. */
+static void forget(struct places *p, struct breakpoint *b)
 {
-	size_t mask = p->nr_slots - 1;
-	size_t i = (size_t)(places_find(p, addr) - p->table);
+	struct breakpoint *last = &p->list[--p->nr];
+	u32 item = (u32)(b - p->list);
 
-	add_ghost(p, addr);
-	p->table[i] = (struct breakpoint){ 0 };
-	p->nr--;
-	for (size_t k = (i + 1) & mask; p->table[k].addr; k = (k + 1) & mask) {
-		struct breakpoint b = p->table[k];
-
-		p->table[k].addr = 0;
-		*free_slot(p, b.addr) = b;
-	}
+	add_ghost(p, b->addr);
+	hash_index_del(&p->index, hash_u64(b->addr), item);
+	if (b == last)
+		return;
+	hash_index_renumber(&p->index, hash_u64(last->addr), (u32)p->nr, item);
+	*b = *last;
 }
 
 /* Is our breakpoint still in the code? */
@@ -236,7 +203,7 @@ static bool is_in_code(const struct breakpoint *b, int mem_fd)
 	       !memcmp(code, b->code, b->length);
 }
 
-/* What cannot be written has gone with its mapping. */
+/* Code that cannot be written was unmapped. */
 static void put_back(const struct breakpoint *b, int mem_fd)
 {
 	if (is_in_code(b, mem_fd) && write_code(mem_fd, b->addr, b->original, b->length))
@@ -257,21 +224,21 @@ void places_remove(struct places *p, taddr_t addr, u32 kind, u32 probe)
 	if (!b || b->nr_uses)
 		return;
 	put_back(b, p->mem_fd);
-	forget(p, addr);
+	forget(p, b);
 }
 
 void places_remove_range(struct places *p, taddr_t start, taddr_t end)
 {
-	for (size_t i = 0; i < p->nr_slots;) {
-		struct breakpoint *b = &p->table[i];
+	for (size_t i = 0; i < p->nr;) {
+		struct breakpoint *b = &p->list[i];
 
-		if (!b->addr || b->addr < start || b->addr >= end) {
+		if (b->addr < start || b->addr >= end) {
 			i++;
 			continue;
 		}
 		put_back(b, p->mem_fd);
-		/* Another one may have moved up. */
-		forget(p, b->addr);
+		/* Another breakpoint may have taken its place. */
+		forget(p, b);
 	}
 }
 
@@ -280,10 +247,10 @@ u32 places_repair(const struct places *p)
 	u8 code[CPU_BREAKPOINT_BYTES];
 	u32 nr = 0;
 
-	for (size_t i = 0; i < p->nr_slots; i++) {
-		const struct breakpoint *b = &p->table[i];
+	for (size_t i = 0; i < p->nr; i++) {
+		const struct breakpoint *b = &p->list[i];
 
-		if (b->addr && pread(p->mem_fd, code, b->length, (off_t)b->addr) == b->length &&
+		if (pread(p->mem_fd, code, b->length, (off_t)b->addr) == b->length &&
 		    !memcmp(code, b->original, b->length) && !places_lower(p, b))
 			nr++;
 	}
@@ -292,7 +259,6 @@ u32 places_repair(const struct places *p)
 
 void places_clean(const struct places *p, int mem_fd)
 {
-	for (size_t i = 0; i < p->nr_slots; i++)
-		if (p->table[i].addr)
-			put_back(&p->table[i], mem_fd);
+	for (size_t i = 0; i < p->nr; i++)
+		put_back(&p->list[i], mem_fd);
 }

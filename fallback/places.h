@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Breakpoints in one address space: where they stand, what is under them, what they are for. */
+/* Breakpoints in one address space: their addresses, the code under them, their purposes. */
 #pragma once
 
 #include "arch/cpu.h"
 #include "fallback/probe.h"
+#include "user/lib/hash_index.h"
 
 enum { PLACES_AT_ONE = 32 }; /* functions may share the code that they end in: ten of mimalloc do */
 
-/* What is to be done at a place. */
+/* One purpose of a breakpoint. */
 struct place_use {
 	u32 probe;
 	u32 kind; /* enum place_kind */
 };
 
 struct breakpoint {
-	taddr_t addr;		     /* without the mark of Thumb code; 0 = unused */
-	u8 original[CPU_CODE_BYTES]; /* code as it was; bytes of other breakpoints replaced by theirs */
+	taddr_t addr;		     /* without the mark of Thumb code */
+	u8 original[CPU_CODE_BYTES]; /* the code of the program, without any breakpoints */
 	u8 nr_original;		     /* bytes that could be read */
 	u8 length;		     /* of the breakpoint */
 	u8 code[CPU_BREAKPOINT_BYTES];
@@ -24,53 +25,53 @@ struct breakpoint {
 	struct place_use uses[PLACES_AT_ONE]; /* sorted by kind */
 };
 
-/* A hash table of breakpoints by address. */
 struct places {
 	const struct cpu *cpu;
-	int mem_fd;		  /* /proc/PID/mem; borrowed */
-	struct breakpoint *table; /* owned */
-	size_t nr, nr_slots;	  /* slots: a power of two, or 0 */
-	taddr_t *ghosts; /* owned; where breakpoints were: threads may still report having hit them */
-	size_t nr_ghosts;
+	int mem_fd;		 /* /proc/PID/mem; borrowed */
+	struct breakpoint *list; /* owned */
+	size_t nr, max;
+	struct hash_index index; /* numbers in list, by address */
+	taddr_t *ghosts; /* owned; addresses of former breakpoints: threads may still report a hit of one */
+	size_t nr_ghosts, max_ghosts;
 };
 
 void places_init(struct places *p, const struct cpu *cpu, int mem_fd);
-/* Forgets; the code stays as it is. */
+/* Frees the table; the code of the process stays as it is. */
 void places_fini(struct places *p);
 
-/* All of @from, for a copy of its memory: @p is initialized and empty. 0 or -ENOMEM. */
+/* Take over all breakpoints of @from, whose memory was copied. @p is initialized and empty. 0 or -ENOMEM. */
 int places_copy(struct places *p, const struct places *from) __must_check;
 
 /*
- * Put a breakpoint in, or use the one that is there for one thing more; the process may run. -EEXIST: somebody
- * else's breakpoint is there; -EFAULT, -EIO: the code cannot be read or written; -ENOSPC, -ENOMEM.
+ * Put a breakpoint in, or add a purpose to the one that is there. The process may run. -EEXIST: there is a breakpoint
+ * of somebody else's; -EFAULT, -EIO: the code cannot be read or written; -ENOSPC, -ENOMEM.
  */
 int places_add(struct places *p, const struct place *place) __must_check;
 
-/* The breakpoint at @addr, NULL if there is none. Valid until the next change. */
+/* The breakpoint at @addr, or NULL. Valid until the next change. */
 struct breakpoint *places_find(const struct places *p, taddr_t addr);
 
-/* Was there one? */
+/* Was there a breakpoint at @addr before? */
 bool places_is_ghost(const struct places *p, taddr_t addr);
 
-/* Take one use away, and the breakpoint with the last. */
+/* Take one purpose away. The breakpoint is taken out together with its last purpose. */
 void places_remove(struct places *p, taddr_t addr, u32 kind, u32 probe);
 
-/* Forget those in [@start, @end): the code is put back where our breakpoint still is in it. */
+/* Forget the breakpoints in [@start, @end). Code that still has our breakpoint in it is put back. */
 void places_remove_range(struct places *p, taddr_t start, taddr_t end);
 
 /*
- * Breakpoints that somebody has taken out of the code that is the program's (the kernel, with a uprobe of others at the
- * same place) are put in again; their number.
+ * Put breakpoints in again that somebody else has taken out: the kernel does so when a uprobe of others at the same
+ * place ends. Returns how many.
  */
 u32 places_repair(const struct places *p);
 
-/* Put all code back, through @mem_fd (of the process itself or of a copy of it). What is known of them stays. */
+/* Put all code back, through @mem_fd (of the process or of a copy of it). The breakpoints stay in the table. */
 void places_clean(const struct places *p, int mem_fd);
 
-/* Code at @addr as the program has it, without breakpoints; bytes read, 0 if none can be. */
+/* Read code at @addr without our breakpoints. Returns the bytes read, 0 if the code cannot be read. */
 size_t places_read_code(const struct places *p, taddr_t addr, u8 *code, size_t len);
 
-/* For a step of the program itself over it: the code under the breakpoint is put back, and in again. 0 or -errno. */
+/* Put the code under @b back, so that the program can step over it; then put the breakpoint in again. 0 or -errno. */
 int places_lift(const struct places *p, const struct breakpoint *b) __must_check;
 int places_lower(const struct places *p, const struct breakpoint *b) __must_check;

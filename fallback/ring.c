@@ -9,12 +9,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8, GIVE_BACK_BYTES = 128 << 10 };
+enum { MIN_BYTES = 4096, WAKE_FRACTION = 8, HEAD_BYTES = 8 };
 
-/* What both processes see. Positions grow for ever, or wrap: 32-bit CPUs may not have 64-bit words to share. */
+/* Pages that were read go back to the kernel in chunks. Smaller rings than this number of chunks keep their pages. */
+enum { CHUNK_BYTES = 128 << 10, MIN_CHUNKS = 8 };
+
+/* The memory that both processes see. Positions only grow, and wrap: 32-bit CPUs cannot share 64-bit words. */
 struct shared {
-	size_t written; /* bytes */
-	size_t taken;
+	size_t written;		  /* bytes, by the writer */
+	size_t read;		  /* bytes, by the reader */
+	size_t freed;		  /* bytes whose room the writer may use again: at most those read */
 	u32 is_woken;		  /* since the reader last looked */
 	_Alignas(4096) u8 data[]; /* whole pages, which are given back when they have been read */
 };
@@ -88,7 +92,7 @@ void ring_wake(struct ring *r)
 
 	if (__atomic_exchange_n(&r->shared->is_woken, 1, __ATOMIC_SEQ_CST))
 		return;
-	/* Full means that it is awake. */
+	/* If the eventfd is full, the reader is awake. */
 	if (write(r->fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -96,7 +100,7 @@ void ring_wake(struct ring *r)
 bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent)
 {
 	size_t written = r->shared->written;
-	size_t used = written - __atomic_load_n(&r->shared->taken, __ATOMIC_ACQUIRE);
+	size_t used = written - __atomic_load_n(&r->shared->freed, __ATOMIC_ACQUIRE);
 	size_t room = (len + HEAD_BYTES + 7) & ~(size_t)7;
 	u64 head = len;
 
@@ -107,7 +111,8 @@ bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent)
 	copy_in(r, written, &head, sizeof(head));
 	copy_in(r, written + HEAD_BYTES, rec, len);
 	__atomic_store_n(&r->shared->written, written + room, __ATOMIC_SEQ_CST);
-	if (is_urgent || used + room >= r->size / WAKE_FRACTION)
+	used = written + room - __atomic_load_n(&r->shared->read, __ATOMIC_RELAXED);
+	if (is_urgent || used >= r->size / WAKE_FRACTION)
 		ring_wake(r);
 	return true;
 }
@@ -123,41 +128,46 @@ void ring_quiet(struct ring *r)
 
 	if (!__atomic_exchange_n(&r->shared->is_woken, 0, __ATOMIC_SEQ_CST))
 		return;
-	/* Empty means that the writer is between its two steps: the next look comes soon. */
+	/* If the eventfd is empty, the writer is between its two steps: the next look comes soon. */
 	if (read(r->fd, &nr, sizeof(nr)) < 0)
 		return;
 }
 
 /*
- * What lies before @end has been read, up to a chunk's beginning: its pages hold nothing. So what is resident is what
- * waits, not all that was ever passed. Where the kernel cannot, they stay.
+ * The reader has read all bytes before @end. Let the writer have their room. A large ring frees whole chunks only, and
+ * gives the pages of a chunk back to the kernel before the writer may fill them again: so the ring takes as much memory
+ * as there are bytes that wait. Where the kernel cannot take pages back, they stay.
  */
-static void give_back(struct ring *r, size_t end)
+static void free_room(struct ring *r, size_t end)
 {
-	size_t start = (end - 1) / GIVE_BACK_BYTES * GIVE_BACK_BYTES;
+	size_t freed = r->shared->freed;
 
-	if (madvise(r->shared->data + (start & (r->size - 1)), GIVE_BACK_BYTES, MADV_REMOVE))
+	if (r->size < (size_t)MIN_CHUNKS * CHUNK_BYTES) {
+		__atomic_store_n(&r->shared->freed, end, __ATOMIC_RELEASE);
 		return;
+	}
+	for (; end - freed >= CHUNK_BYTES; freed += CHUNK_BYTES) {
+		madvise(r->shared->data + (freed & (r->size - 1)), CHUNK_BYTES, MADV_REMOVE);
+		__atomic_store_n(&r->shared->freed, freed + CHUNK_BYTES, __ATOMIC_RELEASE);
+	}
 }
 
 ssize_t ring_take(struct ring *r, void *buf)
 {
-	size_t taken = r->shared->taken, left, end;
+	size_t at = r->shared->read, left, end;
 	u64 len;
 
-	left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - taken;
+	left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - at;
 	if (!left)
 		return 0;
 	if (left < HEAD_BYTES)
 		return -EPROTO;
-	copy_out(r, taken, &len, sizeof(len));
+	copy_out(r, at, &len, sizeof(len));
 	if (len > RING_MAX_RECORD || len + HEAD_BYTES > left)
 		return -EPROTO;
-	copy_out(r, taken + HEAD_BYTES, buf, len);
-	end = taken + (((size_t)len + HEAD_BYTES + 7) & ~(size_t)7);
-	/* Before the writer may have it again. */
-	if (r->size > GIVE_BACK_BYTES && end / GIVE_BACK_BYTES != taken / GIVE_BACK_BYTES)
-		give_back(r, end / GIVE_BACK_BYTES * GIVE_BACK_BYTES);
-	__atomic_store_n(&r->shared->taken, end, __ATOMIC_RELEASE);
+	copy_out(r, at + HEAD_BYTES, buf, len);
+	end = at + (((size_t)len + HEAD_BYTES + 7) & ~(size_t)7);
+	__atomic_store_n(&r->shared->read, end, __ATOMIC_RELAXED);
+	free_room(r, end);
 	return (ssize_t)len;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records from the tracer to who keeps the books: a ring in memory shared by fork, one writer, one reader. */
+/* Records from the guardian to heaptap: a ring in memory that is shared by fork, with one writer and one reader. */
 #pragma once
 
 #include <sys/types.h>
@@ -12,23 +12,23 @@ struct ring;
 
 /* @bytes of room, made a power of two; to be made before the fork. -ENOMEM, or -errno. */
 int ring_new(struct ring **out, u64 bytes) __must_check;
-/* Of this process; the other one's stays. */
+/* Frees what this process has of it. The other process keeps its own. */
 void ring_free(struct ring *r);
 
-/* Never waits. False if there is no room. A wakeup when an eighth of the room is full; with @is_urgent always. */
+/* Never waits. False if there is no room. Wakes the reader when an eighth of the room is full, or if @is_urgent. */
 bool ring_put(struct ring *r, const void *rec, size_t len, bool is_urgent);
 
 /* Wake the reader, for something that is no record. */
 void ring_wake(struct ring *r);
 
-/* Readable when it is worth to look. */
+/* Readable when the reader was woken. */
 int ring_fd(const struct ring *r);
 
 /*
- * Take the next record: its length, 0 if there is none, -EPROTO if what is there is none. @buf, of RING_MAX_RECORD
- * bytes, is aligned to 8.
+ * Take the next record. Returns its length, 0 if the ring is empty, or -EPROTO if the ring is damaged. @buf has
+ * RING_MAX_RECORD bytes and is aligned to 8.
  */
 ssize_t ring_take(struct ring *r, void *buf);
 
-/* Take back the wakeups so far; before the records are taken. */
+/* Take back all wakeups. To be called before the records are taken. */
 void ring_quiet(struct ring *r);

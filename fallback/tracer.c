@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tracer's processes and threads: how they come, go on and go. */
+/* The processes and threads of the tracer: how they are added, resumed and removed. */
 #include "fallback/tracer.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 
 #include "arch/regs.h"
 #include "fallback/tracer_steps.h"
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
@@ -24,7 +25,7 @@ enum { MAX_PASSES = 64, TIMER_US = 10000, WAITS_PER_TURN = 8, WAITS_PER_LOOK = 6
 
 static const u64 default_wait_ns = 1000 * 1000 * 1000;
 static const u64 seize_ns = 1000 * 1000 * 1000;
-static const u64 orphan_ns = 200 * 1000 * 1000; /* in which a parent tells of its child */
+static const u64 orphan_ns = 200 * 1000 * 1000; /* within this time a parent reports its child */
 
 static const long trace_options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
 				  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACESYSGOOD;
@@ -63,53 +64,80 @@ void tracer_free(struct tracer *t)
 	free(t->probes);
 	free(t->tables);
 	free(t->stacks_seen);
+	free(t->threads);
+	hash_index_fini(&t->tids);
 	free(t);
 }
 
-struct traced *tracer_process(const struct tracer *t, pid_t pid)
+struct tracer_process *tracer_find_process(const struct tracer *t, pid_t pid)
 {
-	struct traced *p = t->processes;
+	struct tracer_process *p = t->processes;
 
 	while (p && p->pid != pid)
 		p = p->next;
 	return p;
 }
 
-struct thread *tracer_thread(const struct tracer *t, pid_t tid)
+struct tracer_thread *tracer_find_thread(const struct tracer *t, pid_t tid)
 {
-	struct thread *th = t->buckets[(u32)tid % THREAD_BUCKETS];
+	u32 item, at = 0;
 
-	while (th && th->tid != tid)
-		th = th->next_in_bucket;
-	return th;
+	while ((item = hash_index_next(&t->tids, hash_u64((u32)tid), &at)) != HASH_NO_ITEM)
+		if (t->threads[item]->tid == tid)
+			return t->threads[item];
+	return NULL;
 }
 
-struct thread *tracer_add_thread(struct tracer *t, struct traced *p, pid_t tid)
+static int list_thread(struct tracer *t, struct tracer_thread *th)
 {
-	struct thread **bucket = &t->buckets[(u32)tid % THREAD_BUCKETS];
-	struct thread *th = calloc(1, sizeof(*th));
+	int err = array_reserve(t->threads, t->max_threads, t->nr_threads + 1);
+
+	if (!err)
+		err = hash_index_add(&t->tids, hash_u64((u32)th->tid), (u32)t->nr_threads);
+	if (err)
+		return err;
+	th->number = (u32)t->nr_threads;
+	t->threads[t->nr_threads++] = th;
+	return 0;
+}
+
+/* The last thread of the list takes the place of @th. */
+static void unlist_thread(struct tracer *t, const struct tracer_thread *th)
+{
+	struct tracer_thread *last = t->threads[--t->nr_threads];
+
+	hash_index_del(&t->tids, hash_u64((u32)th->tid), th->number);
+	if (last == th)
+		return;
+	hash_index_renumber(&t->tids, hash_u64((u32)last->tid), last->number, th->number);
+	last->number = th->number;
+	t->threads[last->number] = last;
+}
+
+struct tracer_thread *tracer_add_thread(struct tracer *t, struct tracer_process *p, pid_t tid)
+{
+	struct tracer_thread *th = calloc(1, sizeof(*th));
 
 	if (!th)
 		return NULL;
 	th->tid = tid;
 	th->process = p;
 	th->cpu = -1;
-	th->next_in_bucket = *bucket;
-	*bucket = th;
+	if (list_thread(t, th)) {
+		free(th);
+		return NULL;
+	}
 	th->next = p->threads;
 	p->threads = th;
 	p->nr_threads++;
 	return th;
 }
 
-void tracer_drop_thread(struct tracer *t, struct thread *th)
+void tracer_drop_thread(struct tracer *t, struct tracer_thread *th)
 {
-	struct thread **link = &t->buckets[(u32)th->tid % THREAD_BUCKETS];
+	struct tracer_thread **link = &th->process->threads;
 
-	while (*link != th)
-		link = &(*link)->next_in_bucket;
-	*link = th->next_in_bucket;
-	link = &th->process->threads;
+	unlist_thread(t, th);
 	while (*link != th)
 		link = &(*link)->next;
 	*link = th->next;
@@ -119,9 +147,9 @@ void tracer_drop_thread(struct tracer *t, struct thread *th)
 	free(th);
 }
 
-struct traced *tracer_add_process(struct tracer *t, pid_t pid)
+struct tracer_process *tracer_add_process(struct tracer *t, pid_t pid)
 {
-	struct traced *p = calloc(1, sizeof(*p));
+	struct tracer_process *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
@@ -135,9 +163,9 @@ struct traced *tracer_add_process(struct tracer *t, pid_t pid)
 	return p;
 }
 
-void tracer_drop_process(struct tracer *t, struct traced *p)
+void tracer_drop_process(struct tracer *t, struct tracer_process *p)
 {
-	struct traced **link = &t->processes;
+	struct tracer_process **link = &t->processes;
 
 	while (*link != p)
 		link = &(*link)->next;
@@ -151,8 +179,8 @@ void tracer_drop_process(struct tracer *t, struct traced *p)
 	free(p);
 }
 
-/* Seize the threads not seen before. Their number, or -errno. */
-static int seize_new(struct tracer *t, struct traced *p, long options)
+/* Seize the threads that were not seen before. Returns how many, or -errno. */
+static int seize_new(struct tracer *t, struct tracer_process *p, long options)
 {
 	auto_free pid_t *tids = NULL;
 	size_t nr = 0;
@@ -160,7 +188,7 @@ static int seize_new(struct tracer *t, struct traced *p, long options)
 	int err = proc_threads(p->pid, &tids, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++) {
-		if (tracer_thread(t, tids[i]))
+		if (tracer_find_thread(t, tids[i]))
 			continue;
 		if (!ptrace(PTRACE_SEIZE, tids[i], 0, options)) {
 			nr_new++;
@@ -169,9 +197,9 @@ static int seize_new(struct tracer *t, struct traced *p, long options)
 		} else if (errno == EPERM) {
 			struct proc_stat stat;
 
-			/* Those that end, and zombies, cannot be traced either. */
+			/* A thread that ends cannot be traced either, and is no error. */
 			if (!proc_read_stat(&stat, tids[i]) && stat.state != 'Z' && stat.state != 'X' &&
-			    !tracer_thread(t, tids[i]))
+			    !tracer_find_thread(t, tids[i]))
 				err = -EPERM;
 		} else if (errno != ESRCH) {
 			err = -errno;
@@ -181,11 +209,11 @@ static int seize_new(struct tracer *t, struct traced *p, long options)
 }
 
 /*
- * All threads, and those that they make meanwhile. One that was making another one, or a process, when it was seized
- * does not tell of that: each must have stood since, so that nobody untraced is born with our breakpoints. -ESRCH:
- * @p has ended, and is no more.
+ * Seize all threads, and those that they make meanwhile. A thread that was making a thread or process when it was
+ * seized does not report that child. Each thread must have stopped once before the first breakpoint is put in: else an
+ * untraced child would have our breakpoints. -ESRCH: @p has ended, and is freed.
  */
-static int seize_all(struct tracer *t, struct traced *p, long options)
+static int seize_all(struct tracer *t, struct tracer_process *p, long options)
 {
 	int nr = 1;
 
@@ -194,7 +222,7 @@ static int seize_all(struct tracer *t, struct traced *p, long options)
 		nr = seize_new(t, p, options);
 		if (nr < 0)
 			return nr;
-		/* Who does not stand by then sleeps in vfork(), or is frozen. */
+		/* A thread that does not stop by then sleeps in vfork(), or is frozen. */
 		if (nr && tracer_stop_all(t, p, seize_ns) == -ESRCH)
 			return -ESRCH;
 		p->nr_holds -= nr > 0;
@@ -203,8 +231,8 @@ static int seize_all(struct tracer *t, struct traced *p, long options)
 	return 0;
 }
 
-/* Seize process @p, which is new; nothing is left of it if that fails. */
-static int seize_process(struct tracer *t, struct traced *p, long options)
+/* Seize process @p, which is new. If that fails, @p is freed. */
+static int seize_process(struct tracer *t, struct tracer_process *p, long options)
 {
 	pid_t pid = p->pid;
 	int err = tracer_open_image(p);
@@ -213,14 +241,14 @@ static int seize_process(struct tracer *t, struct traced *p, long options)
 		err = seize_all(t, p, options);
 	if (!err && !p->threads)
 		err = -ESRCH;
-	if (err && tracer_process(t, pid) == p)
-		tracer_let_go(t, p);
+	if (err && tracer_find_process(t, pid) == p)
+		tracer_detach_process(t, p);
 	return err;
 }
 
 int tracer_attach(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (p)
 		return 0;
@@ -230,45 +258,48 @@ int tracer_attach(struct tracer *t, pid_t pid)
 
 int tracer_launch(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_add_process(t, pid);
+	struct tracer_process *p = tracer_add_process(t, pid);
 
 	if (!p)
 		return -ENOMEM;
 	p->is_launched = true;
-	p->is_waiting = true;
+	program_set_state(&p->program, p->pid, PROGRAM_WAITING);
 	return seize_process(t, p, trace_options | PTRACE_O_TRACEEXIT);
 }
 
-/* Does something keep the thread from going on? */
-static bool is_held(const struct thread *th)
+/* Must the thread stay stopped? */
+static bool is_held(const struct tracer_thread *th)
 {
-	const struct traced *p = th->process;
+	const struct tracer_process *p = th->process;
 
-	return p->nr_holds || p->is_exit_held || th->waits_for || th->needs_step || th->is_killed;
+	return p->nr_holds || p->program.state == PROGRAM_AT_END || th->wait != WAIT_NONE || th->needs_step;
 }
 
-void tracer_resume(struct tracer *t, struct thread *th)
+void tracer_resume(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process;
-	int request = PTRACE_CONT;
+	static const enum tracer_thread_state resumed[NR_THREAD_STATES] = {
+		[THREAD_STOPPED] = THREAD_RUNNING,
+		[THREAD_GROUP_STOPPED] = THREAD_LISTENING,
+		[THREAD_AT_VFORK] = THREAD_IN_VFORK,
+		[THREAD_AT_EXIT] = THREAD_EXITING,
+	};
+	const struct tracer_process *p = th->process;
+	int request = program_resume_request(&p->program, p->pid, th->tid);
 
 	(void)t;
-	if (!th->stands || is_held(th) || th->waits_to_start)
+	if (!thread_state_is_stopped(th->state) || is_held(th))
 		return;
-	if (th->owed == OWED_LISTEN)
+	if (th->state == THREAD_GROUP_STOPPED)
 		request = PTRACE_LISTEN;
-	else if (p->is_starting && th->tid == p->pid)
-		request = PTRACE_SYSCALL;
-	th->stands = false;
-	th->owed = OWED_NOTHING;
-	/* Fails only if it has been killed: its end will be told. */
+	tracer_set_thread_state(th, resumed[th->state]);
+	/* Fails only if the thread was killed: its end will be reported. */
 	ptrace(request, th->tid, 0, request == PTRACE_LISTEN ? 0 : th->sig);
 	th->sig = 0;
 }
 
-void tracer_resume_all(struct tracer *t, struct traced *p)
+void tracer_resume_all(struct tracer *t, struct tracer_process *p)
 {
-	for (struct thread *th = p->threads, *next; th; th = next) {
+	for (struct tracer_thread *th = p->threads, *next; th; th = next) {
 		next = th->next;
 		tracer_resume(t, th);
 	}
@@ -291,89 +322,87 @@ void tracer_rearm(struct tracer *t)
 	tracer_arm(t);
 }
 
-bool tracer_tell_event(struct tracer *t, struct thread *th, struct process_event *ev)
+bool tracer_report_event(struct tracer *t, struct tracer_thread *th, struct process_event *ev)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 
 	ev->h.tid = (u32)th->tid;
 	ev->time_ns = clock_now_ns();
 	if (!t->host.record || !t->host.record(t->host.ctx, ev, sizeof(*ev), true))
 		return false;
 	p->nr_urgent++;
-	/* Who has not answered in time will not do so now either. */
+	/* The receiver has not answered in time before: do not wait for it again. */
 	if (t->is_unanswered)
 		return true;
+	th->wait = WAIT_ANSWER;
 	th->waits_for = p->nr_urgent;
 	th->wait_end_ns = ev->time_ns + t->options.max_wait_ns;
 	tracer_arm(t);
 	return true;
 }
 
-void tracer_tell(struct tracer *t, struct thread *th, u8 kind)
+void tracer_report(struct tracer *t, struct tracer_thread *th, u8 kind)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 	struct process_event ev = { .h = { .kind = kind, .pid = (u32)p->pid } };
 
 	p->epoch++;
-	if (!tracer_tell_event(t, th, &ev))
+	if (!tracer_report_event(t, th, &ev))
 		p->losses->other++;
 }
 
-void tracer_go_on(struct tracer *t, pid_t pid)
+void tracer_answered(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (!p)
 		return;
 	t->is_unanswered = false;
 	p->nr_done++;
-	for (struct thread *th = p->threads; th; th = th->next)
-		if (th->waits_for && th->waits_for <= p->nr_done)
-			th->waits_for = 0;
+	for (struct tracer_thread *th = p->threads; th; th = th->next)
+		if (th->wait == WAIT_ANSWER && th->waits_for <= p->nr_done)
+			th->wait = WAIT_NONE;
 	tracer_resume_all(t, p);
 }
 
 void tracer_let_end(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (!p)
 		return;
-	p->is_exit_held = false;
+	if (p->program.state == PROGRAM_AT_END)
+		program_set_state(&p->program, p->pid, PROGRAM_ENDING);
 	tracer_resume_all(t, p);
 }
 
 void tracer_start(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (!p)
 		return;
-	for (struct thread *th = p->threads; th; th = th->next)
-		th->waits_to_start = false;
+	for (struct tracer_thread *th = p->threads; th; th = th->next)
+		if (th->wait == WAIT_START)
+			th->wait = WAIT_NONE;
 	tracer_resume_all(t, p);
 }
 
 int tracer_set_probes(struct tracer *t, u32 first, const struct call_probe *probes, u32 nr)
 {
-	struct call_probe *list;
+	int err = first <= t->nr_probes ? array_reserve(t->probes, t->max_probes, first + nr) : -EINVAL;
 
-	if (first > t->nr_probes)
-		return -EINVAL;
-	if (first + nr > t->nr_probes) {
-		list = reallocarray(t->probes, first + nr, sizeof(*list));
-		if (!list)
-			return -ENOMEM;
-		t->probes = list;
+	if (err)
+		return err;
+	if (first + nr > t->nr_probes)
 		t->nr_probes = first + nr;
-	}
 	memcpy(t->probes + first, probes, nr * sizeof(*probes));
 	return 0;
 }
 
 int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u32 nr, u32 *nr_done)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 	int err = p ? 0 : -ESRCH;
 
 	*nr_done = 0;
@@ -382,7 +411,7 @@ int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u
 							      : places_add(&p->places, &places[*nr_done]);
 		*nr_done += !err;
 	}
-	/* What would have been seen there is not. */
+	/* Calls at that place are not seen. */
 	if (p && err)
 		p->losses->other++;
 	return err;
@@ -390,7 +419,7 @@ int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u
 
 void tracer_remove_places(struct tracer *t, pid_t pid, taddr_t start, taddr_t end)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (p)
 		places_remove_range(&p->places, start, end);
@@ -399,16 +428,13 @@ void tracer_remove_places(struct tracer *t, pid_t pid, taddr_t start, taddr_t en
 int tracer_set_table(struct tracer *t, u32 id, u16 machine, u8 word_size, u64 text_base, const void *rows,
 		     size_t nr_rows)
 {
-	size_t nr = (size_t)id + 64;
-	struct cfi_slot *tables;
+	int err = array_reserve(t->tables, t->max_tables, (size_t)id + 1);
 
+	if (err)
+		return err;
 	if (id >= t->nr_tables) {
-		tables = reallocarray(t->tables, nr, sizeof(*tables));
-		if (!tables)
-			return -ENOMEM;
-		memset(tables + t->nr_tables, 0, (nr - t->nr_tables) * sizeof(*tables));
-		t->tables = tables;
-		t->nr_tables = nr;
+		memset(t->tables + t->nr_tables, 0, (id + 1 - t->nr_tables) * sizeof(*t->tables));
+		t->nr_tables = (size_t)id + 1;
 	}
 	t->tables[id].cfi = (struct cfi_table){ .text_base = text_base,
 						.rows = (struct cfi_row *)(uintptr_t)rows,
@@ -421,7 +447,7 @@ int tracer_set_table(struct tracer *t, u32 id, u16 machine, u8 word_size, u64 te
 
 int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, u32 nr)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 	struct tracer_map *list;
 
 	if (!p)
@@ -429,7 +455,8 @@ int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, 
 	list = calloc(nr + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	memcpy(list, maps, nr * sizeof(*list));
+	if (nr)
+		memcpy(list, maps, nr * sizeof(*list));
 	free(p->maps);
 	p->maps = list;
 	p->nr_maps = nr;
@@ -438,7 +465,7 @@ int tracer_set_maps(struct tracer *t, pid_t pid, const struct tracer_map *maps, 
 
 void tracer_check(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (p && p->mem_fd >= 0 && p->cpu)
 		p->losses->other += places_repair(&p->places);
@@ -451,18 +478,18 @@ void tracer_forget_stacks(struct tracer *t)
 
 void tracer_open(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (p)
-		p->is_open = true;
+		p->calls = CALLS_SEEN;
 }
 
 void tracer_pause(struct tracer *t, pid_t pid, bool is_paused)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
-	if (p)
-		p->is_paused = is_paused;
+	if (p && p->calls != CALLS_NOT_YET)
+		p->calls = is_paused ? CALLS_PAUSED : CALLS_SEEN;
 }
 
 void tracer_set_depth(struct tracer *t, u32 depth)
@@ -472,46 +499,45 @@ void tracer_set_depth(struct tracer *t, u32 depth)
 
 int tracer_regs(struct tracer *t, pid_t tid, struct arch_regs *regs)
 {
-	const struct thread *th = tracer_thread(t, tid);
+	const struct tracer_thread *th = tracer_find_thread(t, tid);
 
-	return th && th->stands ? arch_regs_read(regs, tid) : -ESRCH;
+	return th && thread_state_is_stopped(th->state) ? arch_regs_read(regs, tid) : -ESRCH;
 }
 
 void tracer_detach(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (p)
-		tracer_let_go(t, p);
+		tracer_detach_process(t, p);
 	if (pid)
 		return;
 	t->options.max_followed = 0;
 	while (t->processes)
-		tracer_let_go(t, t->processes);
+		tracer_detach_process(t, t->processes);
 }
 
-/* Those whose time is up go on. True if somebody's is still to come. */
-static bool check_limits(struct tracer *t, struct traced *p, u64 now)
+/* Resume threads whose time limit is over. True if other threads still have a limit. */
+static bool check_limits(struct tracer *t, struct tracer_process *p, u64 now)
 {
 	bool is_any = p->hold_end_ns != 0;
 
-	for (struct thread *th = p->threads, *next; th; th = next) {
+	for (struct tracer_thread *th = p->threads, *next; th; th = next) {
 		next = th->next;
-		if (!th->waits_for && !th->is_killed)
+		if (th->wait != WAIT_ANSWER && th->wait != WAIT_KILLER)
 			continue;
 		if (now < th->wait_end_ns) {
 			is_any = true;
 			continue;
 		}
-		/* What it did not wait for may have made calls that nobody has seen. */
-		if (th->waits_for) {
+		/* Code that was mapped without an answer may make calls that are not seen. */
+		if (th->wait == WAIT_ANSWER) {
 			t->is_unanswered = true;
 			p->losses->other++;
+		} else {
+			program_has_no_killer(&p->program);
 		}
-		if (th->is_killed)
-			p->futile_until_ns = now + default_wait_ns;
-		th->waits_for = 0;
-		th->is_killed = false;
+		th->wait = WAIT_NONE;
 		tracer_resume(t, th);
 	}
 	return is_any;
@@ -525,9 +551,9 @@ static void check_time(struct tracer *t)
 
 	tracer_settle_orphans(t, now - orphan_ns);
 	is_any = t->orphans != NULL;
-	for (struct traced *p = t->processes; p; p = p->next) {
+	for (struct tracer_process *p = t->processes; p; p = p->next) {
 		if (p->hold_end_ns && now >= p->hold_end_ns) {
-			/* Processes may come to their ends meanwhile: the others have their turn next time. */
+			/* Processes may end meanwhile: the others have their turn next time. */
 			tracer_release(t, p->pid);
 			return;
 		}
@@ -540,26 +566,14 @@ static void check_time(struct tracer *t)
 }
 
 /*
- * wait() looks at the latest tracee first: threads that stop all the time would keep older ones standing for ever.
- * So each has its turn at times. 0 = it has not stopped.
+ * wait() looks at the latest tracee first: threads that stop all the time would keep older ones stopped for ever.
+ * Therefore each thread is asked for first now and then. 0 = that thread has no event.
  */
 static pid_t take_turn(struct tracer *t, int *status)
 {
-	u32 at = t->turn++;
-
-	for (struct traced *p = t->processes; p; p = p->next) {
-		struct thread *th = p->threads;
-
-		if (at >= p->nr_threads) {
-			at -= p->nr_threads;
-			continue;
-		}
-		while (th && at--)
-			th = th->next;
-		return th ? waitpid(th->tid, status, __WALL | WNOHANG) : 0;
-	}
-	t->turn = 0;
-	return 0;
+	if (!t->nr_threads)
+		return 0;
+	return waitpid(t->threads[t->turn++ % t->nr_threads]->tid, status, __WALL | WNOHANG);
 }
 
 int tracer_wait(struct tracer *t)
@@ -573,7 +587,7 @@ int tracer_wait(struct tracer *t)
 	err = tid < 0 ? -errno : 0;
 	if (!err)
 		tracer_dispatch(t, tid, status);
-	/* Where threads stop all the time the timer finds no wait to interrupt. */
+	/* Where threads stop all the time, the timer finds no wait to interrupt. */
 	if (t->has_limits && (err || t->nr_waits % WAITS_PER_LOOK == 0))
 		check_time(t);
 	return err;

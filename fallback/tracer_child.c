@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Children of traced processes: threads to us, processes of their own that are followed, or ones to be let go. */
+/* Children of traced processes: threads, processes that are followed, and processes that are detached. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@
 #include "user/lib/proc.h"
 
 /*
- * Does process @pid have the memory of @p itself, and not a copy? Without the call the way in which it was made
- * must do; @event is that of its parent, 0 = not known.
+ * Does process @pid have the memory of @p itself, and not a copy? Where the kernel has no kcmp(2), the way in which
+ * @pid was made decides: @event is the event that its parent reported, 0 = not known.
  */
-static bool shares_memory(const struct traced *p, pid_t pid, int event)
+static bool shares_memory(const struct tracer_process *p, pid_t pid, int event)
 {
 	enum { SAME_VM = 1 /* KCMP_VM */ };
 	long order = syscall(SYS_kcmp, p->pid, pid, SAME_VM, 0, 0);
@@ -26,8 +26,8 @@ static bool shares_memory(const struct traced *p, pid_t pid, int event)
 	return order < 0 ? event && event != PTRACE_EVENT_FORK : !order;
 }
 
-/* Clean code for process @pid, if what stands in @p stands in it, too. */
-static void clean_copy(const struct traced *p, pid_t pid)
+/* Take the breakpoints of @p out of process @pid, which may have a copy of them. */
+static void clean_copy(const struct tracer_process *p, pid_t pid)
 {
 	char path[32];
 	int fd;
@@ -40,18 +40,18 @@ static void clean_copy(const struct traced *p, pid_t pid)
 	close(fd);
 }
 
-void tracer_let_copy_go(struct tracer *t, struct thread *th)
+void tracer_detach_copy(struct tracer *t, struct tracer_thread *th)
 {
 	clean_copy(th->process, th->tid);
 	ptrace(PTRACE_DETACH, th->tid, 0, 0);
 	tracer_drop_thread(t, th);
 }
 
-/* One whose parent was killed before it could tell has a copy of what is known of the parent alone. */
-void tracer_clean_orphans(const struct tracer *t, const struct traced *p)
+/* An orphan whose parent was killed before it reported the child has a copy of the breakpoints. */
+void tracer_clean_orphans(const struct tracer *t, const struct tracer_process *p)
 {
 	for (const struct orphan *o = t->orphans; o; o = o->next)
-		if (!tracer_thread(t, o->tid))
+		if (!tracer_find_thread(t, o->tid))
 			clean_copy(p, o->tid);
 }
 
@@ -69,29 +69,29 @@ static bool take_orphan(struct tracer *t, pid_t tid)
 	return false;
 }
 
-/* Room for one more among those that are followed; a process that cannot be taken in is counted. */
-static struct traced *new_child(struct tracer *t, struct traced *parent, pid_t pid)
+/* Add a child that is followed. A process that cannot be followed is counted. */
+static struct tracer_process *new_child(struct tracer *t, struct tracer_process *parent, pid_t pid)
 {
-	struct traced *c = NULL;
+	struct tracer_process *c = NULL;
 
 	if (!t->options.max_followed)
 		return NULL;
-	/* Before the parent's places are in nobody knows its calls either. */
-	if (parent->is_open && t->nr_followed < t->options.max_followed && !tracer_process(t, pid))
+	/* The parent's calls must be seen already: else the child's counts would have no beginning. */
+	if (parent->calls != CALLS_NOT_YET && t->nr_followed < t->options.max_followed &&
+	    !tracer_find_process(t, pid))
 		c = tracer_add_process(t, pid);
 	if (!c) {
 		parent->losses->unfollowed++;
 		return NULL;
 	}
 	c->is_child = true;
-	c->is_open = true;
-	c->is_paused = parent->is_paused;
+	c->calls = parent->calls;
 	c->is_launched = parent->is_launched;
 	return c;
 }
 
-/* What a copy of the memory has from its parent: breakpoints, and how to walk through its code. */
-static int copy_image(struct traced *c, const struct traced *parent)
+/* @c has a copy of the memory of @parent: with its breakpoints, and with its tables for walks. */
+static int copy_image(struct tracer_process *c, const struct tracer_process *parent)
 {
 	int err = tracer_open_image(c);
 
@@ -106,79 +106,83 @@ static int copy_image(struct traced *c, const struct traced *parent)
 		memcpy(c->maps, parent->maps, parent->nr_maps * sizeof(*c->maps));
 	c->nr_maps = parent->nr_maps;
 	c->epoch = parent->epoch;
-	c->entry = parent->entry;
-	c->is_starting = parent->is_starting;
-	c->has_new_code = parent->has_new_code;
+	c->program.entry = parent->program.entry;
+	c->program.has_new_code = parent->program.has_new_code;
+	if (parent->program.state == PROGRAM_STARTING)
+		program_set_state(&c->program, c->pid, PROGRAM_STARTING);
 	return 0;
 }
 
 /*
- * @c, whose first thread is @th, is a child of @parent's: its record comes before any of its own, and it stands until
- * that has been dealt with.
+ * Report that the process of @th is a child of @parent. This record comes before all others of the child, which stays
+ * stopped until it was dealt with.
  */
-static bool tell_birth(struct tracer *t, const struct traced *parent, struct thread *th, u8 flags)
+static bool report_birth(struct tracer *t, const struct tracer_process *parent, struct tracer_thread *th,
+			 u8 flags)
 {
 	struct process_event ev = { .h = { .kind = EVENT_FORK, .flags = flags, .pid = (u32)parent->pid },
 				    .child_pid = (u32)th->process->pid };
 
-	if (!tracer_tell_event(t, th, &ev))
+	if (!tracer_report_event(t, th, &ev))
 		return false;
 	t->nr_followed++;
 	return true;
 }
 
-/* Follow process @pid, which has a copy of the memory of @p. False: it is to be let go. */
-static bool follow_copy(struct tracer *t, struct traced *p, pid_t pid, bool stands)
+/* Follow process @pid, which has a copy of the memory of @p. False: it cannot be followed. */
+static bool follow_copy(struct tracer *t, struct tracer_process *p, pid_t pid, bool is_stopped)
 {
-	struct traced *c = new_child(t, p, pid);
-	struct thread *th;
+	struct tracer_process *c = new_child(t, p, pid);
+	struct tracer_thread *th;
 
 	if (!c)
 		return false;
 	th = copy_image(c, p) ? NULL : tracer_add_thread(t, c, pid);
-	if (!th || !tell_birth(t, p, th, 0)) {
+	if (!th || !report_birth(t, p, th, 0)) {
 		tracer_drop_process(t, c);
 		p->losses->unfollowed++;
 		return false;
 	}
-	th->stands = stands;
-	th->owed = OWED_CONT;
+	if (is_stopped)
+		tracer_set_thread_state(th, THREAD_STOPPED);
 	tracer_resume(t, th);
 	return true;
 }
 
-void tracer_adopt(struct tracer *t, struct traced *p, pid_t tid, int event)
+void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int event)
 {
-	struct thread *th = tracer_thread(t, tid);
+	struct tracer_thread *th = tracer_find_thread(t, tid);
 	struct proc_status status;
-	bool stands = take_orphan(t, tid), is_copy, is_leaving;
+	bool is_stopped = take_orphan(t, tid);
+	enum tracer_role role = ROLE_MEMBER;
 
 	if (th || proc_read_status(&status, tid))
 		return;
-	is_copy = status.tgid != p->pid;
-	is_leaving = is_copy && !shares_memory(p, status.tgid, event);
-	if (is_leaving && status.tgid == tid && follow_copy(t, p, tid, stands))
+	if (status.tgid != p->pid)
+		role = shares_memory(p, status.tgid, event) ? ROLE_SHARER : ROLE_COPY;
+	if (role == ROLE_COPY && status.tgid == tid && follow_copy(t, p, tid, is_stopped))
 		return;
 	th = tracer_add_thread(t, p, tid);
 	if (!th)
 		return;
-	th->is_copy = is_copy;
-	th->is_leaving = is_leaving;
-	th->stands = stands;
-	if (stands && th->is_leaving)
-		tracer_let_copy_go(t, th);
+	th->role = role;
+	if (is_stopped)
+		tracer_set_thread_state(th, THREAD_STOPPED);
+	if (is_stopped && role == ROLE_COPY)
+		tracer_detach_copy(t, th);
 	else
 		tracer_resume(t, th);
 }
 
-/* A thread tells by itself. */
+/* A thread says to which process it belongs; a process has to wait until its parent reports it. */
 void tracer_at_unknown(struct tracer *t, pid_t tid)
 {
 	struct proc_status status;
-	struct traced *p = proc_read_status(&status, tid) ? NULL : tracer_process(t, status.tgid);
+	struct tracer_process *p =
+		proc_read_status(&status, tid) ? NULL : tracer_find_process(t, status.tgid);
 	struct orphan *o = calloc(1, sizeof(*o));
 
-	/* Out of memory: it had better run into our breakpoints than stand for ever. */
+	/* Out of memory: to run into our breakpoints is better than to stay stopped for ever. */
 	if (!o) {
 		ptrace(PTRACE_DETACH, tid, 0, 0);
 		return;
@@ -195,43 +199,42 @@ void tracer_settle_orphans(struct tracer *t, u64 before_ns)
 {
 	for (struct orphan *o = t->orphans, *next; o; o = next) {
 		struct proc_status status;
-		struct traced *p;
+		struct tracer_process *p;
 
 		next = o->next;
 		if (o->since_ns > before_ns)
 			continue;
-		p = proc_read_status(&status, o->tid) ? NULL : tracer_process(t, status.ppid);
+		p = proc_read_status(&status, o->tid) ? NULL : tracer_find_process(t, status.ppid);
 		if (p) {
 			tracer_adopt(t, p, o->tid, 0);
 		} else {
 			ptrace(PTRACE_DETACH, o->tid, 0, 0);
 			take_orphan(t, o->tid);
 		}
-		/* Another one may have been taken meanwhile. */
+		/* The list may have changed: the next ones have their turn next time. */
 		return;
 	}
 }
 
-void tracer_copy_executes(struct tracer *t, struct thread *th)
+void tracer_copy_executes(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process, *c = new_child(t, p, th->tid);
-	struct thread *other, *first;
+	struct tracer_process *p = th->process, *c = new_child(t, p, th->tid);
+	struct tracer_thread *other, *first;
 	unsigned long former = 0;
 	pid_t tid = th->tid;
 
-	/* It has memory of its own now, without breakpoints. */
+	/* The process has memory of its own now, without breakpoints. */
 	ptrace(PTRACE_GETEVENTMSG, tid, 0, &former);
 	tracer_drop_thread(t, th);
-	other = (pid_t)former == tid ? NULL : tracer_thread(t, (pid_t)former);
+	other = (pid_t)former == tid ? NULL : tracer_find_thread(t, (pid_t)former);
 	if (other && other->process == p)
 		tracer_drop_thread(t, other);
 	first = c ? tracer_add_thread(t, c, tid) : NULL;
 	if (first) {
-		first->stands = true;
-		first->owed = OWED_CONT;
+		tracer_set_thread_state(first, THREAD_STOPPED);
 		tracer_enter_image(c);
 	}
-	if (!first || !tell_birth(t, p, first, EVENT_NO_COPY)) {
+	if (!first || !report_birth(t, p, first, EVENT_NO_COPY)) {
 		p->losses->unfollowed += c != NULL;
 		if (first)
 			places_clean(&c->places, c->mem_fd);
@@ -245,10 +248,10 @@ void tracer_copy_executes(struct tracer *t, struct thread *th)
 		tracer_drop_process(t, p);
 }
 
-static void move_thread(struct thread *th, struct traced *to)
+static void move_thread(struct tracer_thread *th, struct tracer_process *to)
 {
-	struct traced *from = th->process;
-	struct thread **link = &from->threads;
+	struct tracer_process *from = th->process;
+	struct tracer_thread **link = &from->threads;
 
 	while (*link != th)
 		link = &(*link)->next;
@@ -260,34 +263,34 @@ static void move_thread(struct thread *th, struct traced *to)
 	th->process = to;
 }
 
-struct traced *tracer_part(struct tracer *t, struct traced *p)
+struct tracer_process *tracer_part(struct tracer *t, struct tracer_process *p)
 {
-	struct thread *first = p->threads;
-	struct traced *left;
+	struct tracer_thread *first = p->threads;
+	struct tracer_process *left;
 
-	while (first && !first->is_copy)
+	while (first && first->role == ROLE_MEMBER)
 		first = first->next;
 	left = first ? tracer_add_process(t, first->tid) : NULL;
 	if (!left)
 		return NULL;
 	left->cpu = p->cpu;
-	/* A descriptor of memory stays with that, whoever leaves it. */
+	/* The descriptor belongs to the former memory, which these processes still have. */
 	left->mem_fd = p->mem_fd;
 	left->places = p->places;
 	p->mem_fd = -1;
 	places_init(&p->places, NULL, -1);
-	for (struct thread *th = p->threads, *next; th; th = next) {
+	for (struct tracer_thread *th = p->threads, *next; th; th = next) {
 		next = th->next;
-		if (!th->is_copy)
+		if (th->role == ROLE_MEMBER)
 			continue;
-		/* What one that shared the memory does there is not seen any more. */
-		p->losses->other += !th->is_leaving;
+		/* The calls of a process that shared the memory are not seen any more. */
+		p->losses->other += th->role == ROLE_SHARER;
 		move_thread(th, left);
 	}
 	return left;
 }
 
-void tracer_tell_end(struct tracer *t, struct traced *p, int status)
+void tracer_report_end(struct tracer *t, struct tracer_process *p, int status)
 {
 	const struct process_event ev = { .h = { .kind = EVENT_EXIT, .pid = (u32)p->pid, .tid = (u32)p->pid },
 					  .time_ns = clock_now_ns(),

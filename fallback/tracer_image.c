@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A program from its first instruction to its end: what a traced process is, and what is mapped in it. */
+/* A traced program from its exec to its end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,10 +14,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
 
-static const u64 killer_ns = 500ULL * 1000 * 1000; /* how long to wait for a thread that ends the process */
-static const u64 exit_hold_ns = 1000ULL * 1000 * 1000; /* and for the others to come to their ends */
-
-int tracer_open_image(struct traced *p)
+int tracer_open_image(struct tracer_process *p)
 {
 	bool is_32bit = false;
 	struct proc_stat stat;
@@ -43,27 +40,23 @@ int tracer_open_image(struct traced *p)
 	return 0;
 }
 
-/* The dynamic linker comes first: follow it to the program's entry point. */
-static void watch_start(struct traced *p)
+/* The dynamic linker runs first: follow it to the entry point of the program. */
+static void watch_start(struct tracer_process *p)
 {
 	struct place place = { .kind = PLACE_START };
-	bool is_32bit = p->cpu->word_size == 4;
-	u64 interp = 0;
 
-	if (proc_auxv(&interp, p->pid, is_32bit, AT_BASE) || !interp ||
-	    proc_auxv(&p->entry, p->pid, is_32bit, AT_ENTRY))
+	if (!program_find_entry(&p->program, p->pid, p->cpu->word_size == 4))
 		return;
-	place.addr = p->entry;
-	p->has_new_code = false;
-	p->is_starting = !places_add(&p->places, &place);
+	place.addr = p->program.entry;
+	if (!places_add(&p->places, &place))
+		program_set_state(&p->program, p->pid, PROGRAM_STARTING);
 }
 
-void tracer_enter_image(struct traced *p)
+void tracer_enter_image(struct tracer_process *p)
 {
-	p->is_starting = false;
-	p->is_exit_told = false;
+	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
 	if (tracer_open_image(p)) {
-		/* Nothing of it can be seen any more. */
+		/* The calls of this process can no longer be seen. */
 		p->losses->other++;
 		p->cpu = NULL;
 	} else {
@@ -71,83 +64,89 @@ void tracer_enter_image(struct traced *p)
 	}
 }
 
-void tracer_new_image(struct tracer *t, struct traced *p, struct thread *th)
+void tracer_new_image(struct tracer *t, struct tracer_process *p, struct tracer_thread *th)
 {
+	bool was_waiting = p->program.state == PROGRAM_WAITING;
+
 	tracer_enter_image(p);
-	if (!p->is_waiting) {
-		tracer_tell(t, th, EVENT_EXEC);
+	if (!was_waiting) {
+		tracer_report(t, th, EVENT_EXEC);
 		return;
 	}
-	p->is_waiting = false;
-	th->waits_to_start = true;
+	th->wait = WAIT_START;
 	if (t->host.launched)
 		t->host.launched(t->host.ctx, p->pid);
 }
 
-/* All libraries that the program was linked to are there. */
-void tracer_at_start(struct tracer *t, struct thread *th)
+/* All libraries that the program was linked to are mapped. */
+void tracer_at_start(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 
-	places_remove(&p->places, tracer_code_address(p->cpu, p->entry), PLACE_START, 0);
-	p->is_starting = false;
-	tracer_tell(t, th, EVENT_MAPS);
+	places_remove(&p->places, tracer_code_address(p->cpu, p->program.entry), PLACE_START, 0);
+	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
+	tracer_report(t, th, EVENT_MAPS);
 }
 
-/* Tell of new code before any of it can run. */
-void tracer_at_syscall(struct tracer *t, struct thread *th)
+/* Report new code before any of it can run. */
+void tracer_at_syscall(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 
-	if (tracee_has_loaded(th->tid, &p->has_new_code))
-		tracer_tell(t, th, EVENT_MAPS);
+	if (tracee_has_loaded(th->tid, &p->program.has_new_code))
+		tracer_report(t, th, EVENT_MAPS);
 }
 
-static size_t count_alive(const struct traced *p)
+static size_t count_alive(const struct tracer_process *p)
 {
 	size_t nr = 0;
 
-	for (const struct thread *th = p->threads; th; th = th->next)
-		nr += !th->is_copy && !th->has_exited;
+	for (const struct tracer_thread *th = p->threads; th; th = th->next)
+		nr += th->role == ROLE_MEMBER && th->state != THREAD_AT_EXIT && th->state != THREAD_EXITING;
 	return nr;
 }
 
-/* The process ends: let the others come to their ends, tell, and let all stand. */
-static void tell_exit(struct tracer *t, struct traced *p, int status)
+/* The process ends: wait until all threads have stopped at their ends, and report it. The threads stay stopped. */
+static void report_exit(struct tracer *t, struct tracer_process *p, int status)
 {
 	pid_t pid = p->pid;
 
-	p->is_exit_told = true;
-	p->is_exit_held = true;
-	for (struct thread *th = p->threads; th; th = th->next)
-		th->is_killed = false;
-	if (tracer_stop_all(t, p, exit_hold_ns) == -ESRCH)
+	program_set_state(&p->program, p->pid, PROGRAM_AT_END);
+	for (struct tracer_thread *th = p->threads; th; th = th->next)
+		if (th->wait == WAIT_KILLER)
+			th->wait = WAIT_NONE;
+	if (tracer_stop_all(t, p, PROGRAM_EXIT_HOLD_NS) == -ESRCH)
 		return;
+	/* Another thread was faster, and has executed a program: the process lives. */
+	if (p->program.state != PROGRAM_AT_END) {
+		tracer_unhold(t, p);
+		return;
+	}
 	p->nr_holds--;
 	if (!t->host.exiting || !t->host.exiting(t->host.ctx, pid, status))
 		tracer_let_end(t, pid);
 }
 
-void tracer_thread_exits(struct tracer *t, struct thread *th)
+void tracer_thread_exits(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
+	enum program_exit kind;
 	unsigned long status = 0;
-	enum tracee_call call = tracee_call(th->tid);
 
-	th->has_exited = true;
-	if (p->is_exit_told || th->is_copy || !p->is_launched || p->is_waiting ||
+	if (th->role != ROLE_MEMBER || !p->is_launched ||
+	    (p->program.state != PROGRAM_RUNNING && p->program.state != PROGRAM_STARTING) ||
 	    ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &status)) {
 		tracer_resume(t, th);
 		return;
 	}
-	if (WIFSIGNALED((int)status) || call == TRACEE_CALL_EXITS_ALL || !count_alive(p)) {
-		tell_exit(t, p, (int)status);
+	kind = program_exit_kind(&p->program, th->tid, (int)status, !count_alive(p));
+	if (kind == PROGRAM_EXIT_ALL) {
+		report_exit(t, p, (int)status);
 		return;
 	}
-	if (call != TRACEE_CALL_EXITS && clock_now_ns() >= p->futile_until_ns) {
-		/* Another one has ended the process, or executes another program: which, will turn out. */
-		th->is_killed = true;
-		th->wait_end_ns = clock_now_ns() + killer_ns;
+	if (kind == PROGRAM_EXIT_KILLED) {
+		th->wait = WAIT_KILLER;
+		th->wait_end_ns = clock_now_ns() + PROGRAM_KILLER_NS;
 		tracer_arm(t);
 	}
 	tracer_resume(t, th);

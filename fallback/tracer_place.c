@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A thread at a breakpoint: what the place is for, then the instruction under it. */
+/* A thread at a breakpoint: do what the place is for, then carry out the instruction under the breakpoint. */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,19 +21,13 @@ enum { CPU_MOVE = 4 };
 static bool send_event(void *ctx, struct heap_event *ev)
 {
 	struct tracer *t = ctx;
-	const struct traced *p = t->thread->process;
+	const struct tracer_process *p = t->thread->process;
 
 	ev->h.pid = (u32)p->pid;
 	ev->h.tid = (u32)t->thread->tid;
 	ev->time_ns = clock_now_ns();
-	if (t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false))
-		return true;
-	/* Of a realloc the end tells all that its beginning did. */
-	if (ev->h.kind == EVENT_FREE)
-		p->losses->frees++;
-	else if (ev->h.kind != EVENT_REALLOC_BEGIN)
-		p->losses->allocs++;
-	return false;
+	/* life_send() counts a loss. */
+	return t->host.record && t->host.record(t->host.ctx, ev, sizeof(*ev), false);
 }
 
 static u64 take_stack(void *ctx)
@@ -43,49 +37,49 @@ static u64 take_stack(void *ctx)
 	return tracer_take_stack(t, t->thread->process);
 }
 
-static struct inflight_call call_of(struct tracer *t, struct thread *th, u32 probe)
+static struct call call_of(struct tracer *t, struct tracer_thread *th, u32 probe)
 {
-	return (struct inflight_call){ .thread = &th->inflight,
-				       .probes = t->probes,
-				       .nr_probes = t->nr_probes,
-				       .probe = probe,
-				       .cpu = th->process->cpu,
-				       .regs = &t->regs,
-				       .memory = &t->memory,
-				       .losses = th->process->losses,
-				       .ctx = t,
-				       .send = send_event,
-				       .take_stack = take_stack,
-				       .has_free_stacks = t->options.has_free_stacks };
+	return (struct call){ .thread = &th->inflight,
+			      .probes = t->probes,
+			      .nr_probes = t->nr_probes,
+			      .probe = probe,
+			      .cpu = th->process->cpu,
+			      .regs = &t->regs,
+			      .memory = &t->memory,
+			      .losses = th->process->losses,
+			      .ctx = t,
+			      .send = send_event,
+			      .take_stack = take_stack,
+			      .has_free_stacks = t->options.has_free_stacks };
 }
 
-void tracer_send_end(struct tracer *t, struct thread *th)
+void tracer_send_end(struct tracer *t, struct tracer_thread *th)
 {
-	const struct inflight_call c = call_of(t, th, 0);
+	const struct call c = call_of(t, th, 0);
 
 	t->thread = th;
 	inflight_end(&c);
 }
 
-/* The end of the call that begins here is seen where it returns to. */
-static void watch_return(struct tracer *t, struct thread *th, const struct inflight_call *c)
+/* Put a breakpoint where the call that begins here returns to, if its end is seen there. */
+static void watch_return(struct tracer *t, struct tracer_thread *th, const struct call *c)
 {
 	struct place place = { .probe = c->probe, .kind = PLACE_RETURN };
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 
-	if (c->probe >= t->nr_probes || !(t->probes[c->probe].flags & CALL_AT_RETURN) ||
+	if (c->probe >= t->nr_probes || !(t->probes[c->probe].flags & PROBE_AT_RETURN) ||
 	    cpu_call_return(p->cpu, &t->regs, &t->memory, &place.addr))
 		return;
 	if (places_add(&p->places, &place))
 		p->losses->other++;
 }
 
-/* Calls, not the tracer's own places. */
-static void use_call(struct tracer *t, struct thread *th, const struct place_use *use)
+/* A call begins or ends at a place; the tracer's own places are not for this. */
+static void use_call(struct tracer *t, struct tracer_thread *th, const struct place_use *use)
 {
-	const struct inflight_call c = call_of(t, th, use->probe);
+	const struct call c = call_of(t, th, use->probe);
 	const struct cpu *cpu = th->process->cpu;
-	taddr_t sp = cpu->get(&t->regs, CPU_SP);
+	taddr_t sp = cpu_get(cpu, &t->regs, CPU_SP);
 
 	switch (use->kind) {
 	case PLACE_RET:
@@ -109,10 +103,10 @@ static void use_call(struct tracer *t, struct thread *th, const struct place_use
 }
 
 /*
- * Where does it run? A look costs as much as a stop. One that another CPU is idle for is woken there, however often
- * we come after it: then looks become rare.
+ * Look where @th runs. A look costs as much as a stop. Where the kernel has an idle CPU for the thread, it wakes the
+ * thread there, however often the tracer moves: then looks become rare.
  */
-static void look_for_cpu(const struct tracer *t, struct thread *th)
+static void look_for_cpu(const struct tracer *t, struct tracer_thread *th)
 {
 	if (th->look_in--)
 		return;
@@ -126,8 +120,8 @@ static void look_for_cpu(const struct tracer *t, struct thread *th)
 	th->look_in = th->look_all;
 }
 
-/* Run the tracer where the threads run that stop: five times cheaper than to wake another CPU. */
-static void follow_cpu(struct tracer *t, struct thread *th)
+/* Run the tracer on the CPU of the threads that stop: five times cheaper than to wake another CPU. */
+static void follow_cpu(struct tracer *t, struct tracer_thread *th)
 {
 	cpu_set_t set;
 
@@ -142,20 +136,20 @@ static void follow_cpu(struct tracer *t, struct thread *th)
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(th->cpu, &set);
-	/* Where we may not run we do not. */
+	/* The tracer may not be allowed to run there. */
 	if (!sched_setaffinity(0, sizeof(set), &set))
 		t->cpu = th->cpu;
 }
 
-/* Carry the instruction at @b out; else it must run. */
-static void pass_over(struct tracer *t, struct thread *th, const struct breakpoint *b)
+/* Carry out the instruction under @b. If it cannot be emulated, it must run in its place. */
+static void pass_over(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b)
 {
 	const struct cpu *cpu = th->process->cpu;
 
-	th->needs_step = cpu->emulate(&t->regs, b->original, b->nr_original, &t->memory) != 0;
+	th->needs_step = cpu_emulate(cpu, &t->regs, b->original, b->nr_original, &t->memory) != 0;
 }
 
-/* Is it the kernel that has sent the SIGTRAP, for an instruction? */
+/* Was the SIGTRAP sent by the kernel, because of an instruction? */
 static bool is_trap(pid_t tid)
 {
 	siginfo_t si;
@@ -163,24 +157,24 @@ static bool is_trap(pid_t tid)
 	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code > 0;
 }
 
-/* Other breakpoints may come and go meanwhile: @b is a copy. */
-static void do_uses(struct tracer *t, struct thread *th, const struct breakpoint *b)
+/* @b is a copy, because other breakpoints may come and go meanwhile. */
+static void do_uses(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b)
 {
-	const struct traced *p = th->process;
+	const struct tracer_process *p = th->process;
 
 	for (u8 i = 0; i < b->nr_uses; i++) {
 		if (b->uses[i].kind == PLACE_HOOK)
-			tracer_tell(t, th, EVENT_MAPS);
+			tracer_report(t, th, EVENT_MAPS);
 		else if (b->uses[i].kind == PLACE_START)
 			tracer_at_start(t, th);
-		else if (p->is_open && !p->is_paused)
+		else if (p->calls == CALLS_SEEN)
 			use_call(t, th, &b->uses[i]);
 	}
 }
 
-bool tracer_at_place(struct tracer *t, struct thread *th)
+bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 	const struct cpu *cpu = p->cpu;
 	const struct breakpoint *found;
 	struct breakpoint b;
@@ -188,22 +182,22 @@ bool tracer_at_place(struct tracer *t, struct thread *th)
 
 	if (!cpu || cpu_regs_read(&t->regs, th->tid) || !is_trap(th->tid))
 		return false;
-	pc = cpu->get(&t->regs, CPU_PC) - cpu->trap_skip;
+	pc = cpu_get(cpu, &t->regs, CPU_PC) - cpu->trap_skip;
 	addr = tracer_code_address(cpu, pc);
 	found = places_find(&p->places, addr);
 	if (!found && !places_is_ghost(&p->places, addr))
 		return false;
-	cpu->set(&t->regs, CPU_PC, pc);
+	cpu_set(cpu, &t->regs, CPU_PC, pc);
 	if (found) {
 		b = *found;
 		tracer_look_at(t, th);
 		follow_cpu(t, th);
 		do_uses(t, th, &b);
-		/* Its memory may have changed since: copies hold words that others write, but not its code. */
+		/* The breakpoint may have gone meanwhile. */
 		if (places_find(&p->places, addr))
 			pass_over(t, th, &b);
 	}
-	/* Fails only if it has been killed. */
+	/* Fails only if the thread was killed. */
 	if (cpu_regs_write(&t->regs, th->tid))
 		th->needs_step = false;
 	return true;

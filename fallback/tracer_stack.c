@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The memory of a thread that stands, and its call stack. */
+/* The memory of a stopped thread, and its call stack. */
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -9,13 +9,13 @@
 #include "fallback/tracer_steps.h"
 #include "fallback/unwind.h"
 
-static const u64 stack_distance = 16 << 20; /* what lies so far from sp is hardly stack */
+static const u64 stack_distance = 16 << 20; /* memory so far from the stack pointer is hardly stack */
 
 /*
- * Fill @piece with what there is from @addr on. /proc/PID/mem gives what the thread itself may not read, too: where
- * a stack ends that would be zeros, as if it had begun there.
+ * Fill @piece with the memory from @addr on. /proc/PID/mem would also give memory that the thread itself may not read:
+ * behind the end of a stack that would be zeros, as if the stack began there.
  */
-static int load(struct piece *piece, const struct traced *p, taddr_t addr)
+static int load(struct memory_copy *piece, const struct tracer_process *p, taddr_t addr)
 {
 	struct iovec to = { .iov_base = piece->bytes, .iov_len = sizeof(piece->bytes) }, from;
 	ssize_t nr;
@@ -32,9 +32,9 @@ static int load(struct piece *piece, const struct traced *p, taddr_t addr)
 static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
 {
 	struct tracer *t = ctx;
-	struct traced *p = t->thread->process;
-	taddr_t sp = p->cpu->get(&t->regs, CPU_SP);
-	struct piece *piece = addr - sp < stack_distance ? &t->stack : &t->other;
+	struct tracer_process *p = t->thread->process;
+	taddr_t sp = cpu_get(p->cpu, &t->regs, CPU_SP);
+	struct memory_copy *piece = addr - sp < stack_distance ? &t->stack : &t->other;
 	int err;
 
 	if (len > 8 && (addr < piece->start || addr - piece->start + len > piece->size))
@@ -48,7 +48,7 @@ static int read_memory(void *ctx, taddr_t addr, void *buf, size_t len)
 	return 0;
 }
 
-/* Only what emulated instructions store; nothing is read after that. */
+/* For stores of emulated instructions only: memory is not read after that, so the copies may be old. */
 static int write_memory(void *ctx, taddr_t addr, const void *buf, size_t len)
 {
 	const struct tracer *t = ctx;
@@ -56,7 +56,7 @@ static int write_memory(void *ctx, taddr_t addr, const void *buf, size_t len)
 	return pwrite(t->thread->process->mem_fd, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EFAULT;
 }
 
-void tracer_look_at(struct tracer *t, struct thread *th)
+void tracer_look_at(struct tracer *t, struct tracer_thread *th)
 {
 	t->thread = th;
 	t->memory = (struct cpu_memory){ t, read_memory, write_memory };
@@ -67,7 +67,7 @@ void tracer_look_at(struct tracer *t, struct thread *th)
 static bool find_place(void *ctx, taddr_t pc, struct unwind_place *place)
 {
 	const struct tracer *t = ctx;
-	const struct traced *p = t->thread->process;
+	const struct tracer_process *p = t->thread->process;
 	u32 low = 0, high = p->nr_maps;
 
 	while (low < high) {
@@ -100,7 +100,7 @@ static bool send_stack(struct tracer *t, struct stack_event *ev)
 	return true;
 }
 
-u64 tracer_take_stack(struct tracer *t, struct traced *p)
+u64 tracer_take_stack(struct tracer *t, struct tracer_process *p)
 {
 	const struct cpu *cpu = p->cpu;
 	const struct unwinder u = {
@@ -112,10 +112,10 @@ u64 tracer_take_stack(struct tracer *t, struct traced *p)
 		.read = read_memory,
 		.find = find_place,
 	};
-	const struct unwind_regs regs = { .pc = cpu->get(&t->regs, CPU_PC),
-					  .sp = cpu->get(&t->regs, CPU_SP),
-					  .fp = cpu->get(&t->regs, CPU_FP),
-					  .lr = cpu->get(&t->regs, CPU_LINK),
+	const struct unwind_regs regs = { .pc = cpu_get(cpu, &t->regs, CPU_PC),
+					  .sp = cpu_get(cpu, &t->regs, CPU_SP),
+					  .fp = cpu_get(cpu, &t->regs, CPU_FP),
+					  .lr = cpu_get(cpu, &t->regs, CPU_LINK),
 					  .is_at_entry = true };
 	struct stack_event ev;
 	enum stack_end end;
@@ -130,7 +130,7 @@ u64 tracer_take_stack(struct tracer *t, struct traced *p)
 		p->losses->stacks++;
 		return STACK_LOST;
 	}
-	/* Mappings have changed, and nobody has read them. */
+	/* The mappings have changed, and were not read since. */
 	ev.end = p->nr_done < p->nr_urgent && p->nr_maps ? STACK_STALE : end;
 	ev.epoch = p->epoch;
 	ev.id = stack_event_id(&ev);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Processes whose threads all stand: for a look, for a step over a breakpoint, to be let go. */
+/* Stops all threads of a process: for a leak scan, for a step over a breakpoint, before a detach. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,32 +14,26 @@
 enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64 };
 enum { MASK_BYTES = _NSIG / 8 }; /* of the kernel's signal masks */
 
-static const u64 let_go_ns = 2000ULL * 1000 * 1000;
+static const u64 detach_ns = 2000ULL * 1000 * 1000;
 static const u64 step_ns = 2000ULL * 1000 * 1000;
 
-/* A thread that cannot run its program now; one in vfork() stands as soon as it may. */
-static bool is_at_rest(const struct thread *th)
+static bool all_rest(const struct tracer_process *p)
 {
-	return th->stands || th->is_vforking || th->has_exited;
-}
-
-static bool all_rest(const struct traced *p)
-{
-	for (const struct thread *th = p->threads; th; th = th->next)
-		if (!is_at_rest(th))
+	for (const struct tracer_thread *th = p->threads; th; th = th->next)
+		if (!thread_state_is_at_rest(th->state))
 			return false;
 	return true;
 }
 
-static void ask_all(const struct traced *p)
+static void ask_all(const struct tracer_process *p)
 {
-	for (const struct thread *th = p->threads; th; th = th->next)
-		if (!is_at_rest(th))
+	for (const struct tracer_thread *th = p->threads; th; th = th->next)
+		if (!thread_state_is_at_rest(th->state))
 			ptrace(PTRACE_INTERRUPT, th->tid, 0, 0);
 }
 
-/* Processes may come to their ends meanwhile: @p is looked for by its number. */
-int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
+/* Processes may end meanwhile: so @p is looked up by its PID. */
+int tracer_stop_all(struct tracer *t, struct tracer_process *p, u64 max_ns)
 {
 	const struct timespec pause = { .tv_nsec = POLL_NS };
 	u64 end = clock_now_ns() + max_ns;
@@ -50,7 +44,7 @@ int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
 	for (;;) {
 		while (tracer_pump(t))
 			;
-		if (tracer_process(t, pid) != p)
+		if (tracer_find_process(t, pid) != p)
 			return -ESRCH;
 		if (all_rest(p))
 			return 0;
@@ -60,12 +54,12 @@ int tracer_stop_all(struct tracer *t, struct traced *p, u64 max_ns)
 	}
 }
 
-void tracer_unhold(struct tracer *t, struct traced *p)
+void tracer_unhold(struct tracer *t, struct tracer_process *p)
 {
 	p->nr_holds--;
 	if (p->nr_holds)
 		return;
-	for (struct thread *th = p->threads; th; th = th->next) {
+	for (struct tracer_thread *th = p->threads; th; th = th->next) {
 		if (!th->needs_step)
 			continue;
 		tracer_step(t, p);
@@ -76,7 +70,7 @@ void tracer_unhold(struct tracer *t, struct traced *p)
 
 int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 	int err;
 
 	if (!p)
@@ -97,7 +91,7 @@ int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns)
 
 void tracer_release(struct tracer *t, pid_t pid)
 {
-	struct traced *p = tracer_process(t, pid);
+	struct tracer_process *p = tracer_find_process(t, pid);
 
 	if (!p || !p->hold_end_ns)
 		return;
@@ -105,7 +99,7 @@ void tracer_release(struct tracer *t, pid_t pid)
 	tracer_unhold(t, p);
 }
 
-/* Word of @tid, which runs. Mail and timers, which interrupt us, have to wait: without it the step would be no step. */
+/* Wait for an event of @tid, which runs. Signals for the guardian interrupt the wait, and have to wait themselves. */
 static int await(pid_t tid, int *status)
 {
 	pid_t seen;
@@ -116,14 +110,14 @@ static int await(pid_t tid, int *status)
 	return seen == tid ? 0 : -ESRCH;
 }
 
-/* Where there is no single step: a breakpoint behind the instruction. Waits for what comes of it. */
-static int run_to(struct traced *p, struct thread *th, taddr_t addr, int *status)
+/* For CPUs without a single step: run to a breakpoint behind the instruction. Waits for the next stop. */
+static int run_to(struct tracer_process *p, struct tracer_thread *th, taddr_t addr, int *status)
 {
 	struct places one = { .cpu = p->cpu, .mem_fd = p->mem_fd };
 	struct place place = { .addr = addr };
 	int err = places_add(&one, &place);
 
-	/* If there is one behind it already, it will do. */
+	/* A breakpoint that is there already does as well. */
 	if (err && err != -EEXIST)
 		return err;
 	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || await(th->tid, status))
@@ -133,10 +127,10 @@ static int run_to(struct traced *p, struct thread *th, taddr_t addr, int *status
 	return err == -EEXIST ? 0 : err;
 }
 
-/* Let the instruction at @b run, with the code put back. 0 and what wait(2) said, or -errno. */
-static int run_one(struct tracer *t, struct thread *th, const struct breakpoint *b, int *status)
+/* Run the instruction at @b, whose code was put back. 0 and *@status as wait(2) gives it, or -errno. */
+static int run_one(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b, int *status)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 	size_t len;
 
 	if (p->cpu->has_step) {
@@ -144,16 +138,16 @@ static int run_one(struct tracer *t, struct thread *th, const struct breakpoint 
 			return -errno;
 		return await(th->tid, status);
 	}
-	len = p->cpu->insn_length(&t->regs, b->original, b->nr_original);
-	return len ? run_to(p, th, p->cpu->get(&t->regs, CPU_PC) + len, status) : -ENOTSUP;
+	len = cpu_insn_length(p->cpu, &t->regs, b->original, b->nr_original);
+	return len ? run_to(p, th, cpu_get(p->cpu, &t->regs, CPU_PC) + len, status) : -ENOTSUP;
 }
 
-static bool is_at(struct tracer *t, const struct thread *th, const struct breakpoint *b)
+static bool is_at(struct tracer *t, const struct tracer_thread *th, const struct breakpoint *b)
 {
 	const struct cpu *cpu = th->process->cpu;
 
 	return !cpu_regs_read(&t->regs, th->tid) &&
-	       (cpu->get(&t->regs, CPU_PC) & ~(taddr_t)b->is_thumb) == b->addr;
+	       (cpu_get(cpu, &t->regs, CPU_PC) & ~(taddr_t)b->is_thumb) == b->addr;
 }
 
 static bool is_fault(int sig)
@@ -162,9 +156,9 @@ static bool is_fault(int sig)
 }
 
 /*
- * Let no signal come before the instruction of @tid, which stands, has run: of two that do only one could be handed
- * on, and without what it carries. What the instruction itself may bring about stays as it is. False where that cannot
- * be had (before Linux 3.11); else @mask is what unblock() puts back.
+ * Block signals until the instruction of @tid, which is stopped, has run: only one of several signals could be handed
+ * on, and without its siginfo. Signals that the instruction itself may cause are not blocked. False where the kernel
+ * cannot do this (before Linux 3.11); else unblock() puts @mask back.
  */
 static bool block_signals(pid_t tid, sigset_t *mask)
 {
@@ -177,21 +171,21 @@ static bool block_signals(pid_t tid, sigset_t *mask)
 	memset(&all, 0xff, sizeof(all));
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		sigdelset(&all, own[i]);
-		/* A 64-bit kernel has the halves the other way round. */
+		/* A 64-bit kernel has the two halves in the other order. */
 		if (is_big && sizeof(long) == 4)
 			sigdelset(&all, own[i] + 32);
 	}
 	return !ptrace(PTRACE_SETSIGMASK, tid, (void *)(uintptr_t)MASK_BYTES, &all);
 }
 
-/* Fails only if it has been killed. */
+/* Fails only if the thread was killed. */
 static void unblock(pid_t tid, sigset_t *mask)
 {
 	ptrace(PTRACE_SETSIGMASK, tid, (void *)(uintptr_t)MASK_BYTES, mask);
 }
 
-/* One instruction of @th, all others of its process standing. False if the thread has ended. */
-static bool step_one(struct tracer *t, struct thread *th, const struct breakpoint *b)
+/* Run one instruction of @th, while all other threads of the process are stopped. False if @th has ended. */
+static bool step_one(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b)
 {
 	pid_t tid = th->tid;
 	int status, sig = th->sig;
@@ -205,7 +199,7 @@ static bool step_one(struct tracer *t, struct thread *th, const struct breakpoin
 		}
 		if (status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP)
 			break;
-		/* A signal came first, or is what the instruction has brought about. */
+		/* A signal came first, or the instruction caused it. */
 		if (status >> 16 == 0)
 			sig = WSTOPSIG(status);
 		if (!is_at(t, th, b) || is_fault(sig))
@@ -215,32 +209,32 @@ static bool step_one(struct tracer *t, struct thread *th, const struct breakpoin
 	return true;
 }
 
-/* The breakpoint behind the instruction has been hit. */
-static void take_back_trap(struct tracer *t, const struct thread *th, const struct breakpoint *b)
+/* Set the program counter back if the breakpoint behind the instruction was hit. */
+static void take_back_trap(struct tracer *t, const struct tracer_thread *th, const struct breakpoint *b)
 {
 	const struct cpu *cpu = th->process->cpu;
 	taddr_t pc;
 
 	if (cpu->has_step || !cpu->trap_skip || is_at(t, th, b))
 		return;
-	pc = cpu->get(&t->regs, CPU_PC) - cpu->trap_skip;
-	cpu->set(&t->regs, CPU_PC, pc);
+	pc = cpu_get(cpu, &t->regs, CPU_PC) - cpu->trap_skip;
+	cpu_set(cpu, &t->regs, CPU_PC, pc);
 	if (cpu_regs_write(&t->regs, th->tid))
 		return;
 }
 
-static struct thread *next_to_step(const struct traced *p)
+static struct tracer_thread *next_to_step(const struct tracer_process *p)
 {
-	struct thread *th = p->threads;
+	struct tracer_thread *th = p->threads;
 
 	while (th && !th->needs_step)
 		th = th->next;
 	return th;
 }
 
-static void step_over(struct tracer *t, struct thread *th)
+static void step_over(struct tracer *t, struct tracer_thread *th)
 {
-	struct traced *p = th->process;
+	struct tracer_process *p = th->process;
 	const struct breakpoint *found;
 	struct breakpoint b;
 	bool is_blocked;
@@ -249,14 +243,14 @@ static void step_over(struct tracer *t, struct thread *th)
 	th->needs_step = false;
 	if (cpu_regs_read(&t->regs, th->tid))
 		return;
-	found = places_find(&p->places, tracer_code_address(p->cpu, p->cpu->get(&t->regs, CPU_PC)));
+	found = places_find(&p->places, tracer_code_address(p->cpu, cpu_get(p->cpu, &t->regs, CPU_PC)));
 	if (!found)
 		return;
 	b = *found;
 	if (places_lift(&p->places, &b))
 		return;
 	is_blocked = block_signals(th->tid, &mask);
-	/* If it has gone with its process, so has the breakpoint. */
+	/* If the thread has ended with its process, the breakpoint has gone, too. */
 	if (!step_one(t, th, &b))
 		return;
 	if (is_blocked)
@@ -266,24 +260,24 @@ static void step_over(struct tracer *t, struct thread *th)
 		p->losses->other++;
 }
 
-void tracer_step(struct tracer *t, struct traced *p)
+void tracer_step(struct tracer *t, struct tracer_process *p)
 {
 	pid_t pid = p->pid;
-	struct thread *th;
+	struct tracer_thread *th;
 	int err = tracer_stop_all(t, p, step_ns);
 
 	if (err == -ESRCH)
 		return;
-	/* A thread that does not stop is deep in the kernel: it may miss the breakpoint; better than waiting. */
+	/* A thread that does not stop is deep in the kernel. To miss a breakpoint is better than to wait longer. */
 	if (err)
 		p->losses->other++;
-	while (tracer_process(t, pid) == p && (th = next_to_step(p)))
+	while (tracer_find_process(t, pid) == p && (th = next_to_step(p)))
 		step_over(t, th);
-	if (tracer_process(t, pid) == p)
+	if (tracer_find_process(t, pid) == p)
 		tracer_unhold(t, p);
 }
 
-/* Has @tid hit a breakpoint and not been able to say so, because it stopped for another reason first? */
+/* Has @tid hit a breakpoint, but stopped for another reason before it could report SIGTRAP? */
 static bool has_trap_waiting(pid_t tid)
 {
 	enum { MOST = 8 };
@@ -291,7 +285,7 @@ static bool has_trap_waiting(pid_t tid)
 	siginfo_t si[MOST];
 	long nr = MOST;
 
-	/* It is the last one of those that the thread blocks. */
+	/* SIGTRAP is behind all signals that the thread blocks. */
 	for (; nr == MOST; args.off += MOST) {
 		nr = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
 		for (long i = 0; i < nr; i++)
@@ -301,40 +295,40 @@ static bool has_trap_waiting(pid_t tid)
 	return false;
 }
 
-/* Let it say so. */
-static void take_trap(struct tracer *t, struct thread *th)
+/* Make @th report the breakpoint that it has hit: after a detach the SIGTRAP would kill it. */
+static void take_trap(struct tracer *t, struct tracer_thread *th)
 {
 	pid_t tid = th->tid;
 	int status, sig = th->sig;
 
-	if (!th->stands || th->owed == OWED_LISTEN || !has_trap_waiting(tid))
+	if (th->state != THREAD_STOPPED || !has_trap_waiting(tid))
 		return;
 	if (ptrace(PTRACE_CONT, tid, 0, 0) || await(tid, &status))
 		return;
 	tracer_dispatch(t, tid, status);
-	th = tracer_thread(t, tid);
-	if (th && th->stands && !th->sig)
+	th = tracer_find_thread(t, tid);
+	if (th && thread_state_is_stopped(th->state) && !th->sig)
 		th->sig = sig;
 }
 
-static void take_traps(struct tracer *t, struct traced *p)
+static void take_traps(struct tracer *t, struct tracer_process *p)
 {
-	for (struct thread *th = p->threads, *next; th; th = next) {
+	for (struct tracer_thread *th = p->threads, *next; th; th = next) {
 		next = th->next;
 		take_trap(t, th);
 	}
 }
 
-void tracer_let_go(struct tracer *t, struct traced *p)
+void tracer_detach_process(struct tracer *t, struct tracer_process *p)
 {
-	if (tracer_stop_all(t, p, let_go_ns) == -ESRCH)
+	if (tracer_stop_all(t, p, detach_ns) == -ESRCH)
 		return;
 	take_traps(t, p);
 	tracer_check(t, p->pid);
 	if (p->mem_fd >= 0)
 		places_clean(&p->places, p->mem_fd);
-	for (struct thread *th = p->threads; th; th = th->next)
-		if (th->stands)
+	for (struct tracer_thread *th = p->threads; th; th = th->next)
+		if (thread_state_is_stopped(th->state))
 			ptrace(PTRACE_DETACH, th->tid, 0, th->sig);
 	tracer_drop_process(t, p);
 }

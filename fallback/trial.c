@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A child is seized, stopped, and its code written: what the tracer does to its targets. */
+/* Seizes and stops a child and writes its code, as the tracer does with its targets. */
 #include "fallback/trial.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int write_code(pid_t pid)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Its own byte: nothing changes, but the kernel asks the same questions. */
+	/* Write the byte that is there: nothing changes, but the kernel checks the same permissions. */
 	if (pread(fd, &byte, 1, at) != 1 || pwrite(fd, &byte, 1, at) != 1)
 		err = -EACCES;
 	close(fd);
@@ -44,7 +44,7 @@ static int try_on(pid_t pid)
 	return err ? err : write_code(pid);
 }
 
-/* The child: it must not outlive who tries, however that one ends. */
+/* Runs in the child, which must not outlive its parent, however that ends. */
 static void wait_for_end(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

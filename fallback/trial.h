@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Can processes be traced by ptrace here? Tried on a child of our own. */
+/* Finds out, by a trial on a child of its own, whether processes can be traced by ptrace here. */
 #pragma once
 
 #include "user/lib/types.h"

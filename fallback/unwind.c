@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From registers and stack memory to return addresses. */
+/* Finds return addresses from registers and stack memory. */
 #include "fallback/unwind.h"
 
 #include <errno.h>
@@ -8,27 +8,27 @@
 #include "arch/unwind.h"
 #include "fallback/cfi_table.h"
 
-/* Frames found by frame pointer alone are no larger. */
+/* The largest frame that is found by frame pointer alone. */
 static const u64 max_guessed_frame = 16 << 20;
 
-struct walk {
+struct unwind_walk {
 	const struct unwinder *u;
 	struct unwind_regs regs;
 	bool has_fp, has_lr; /* the register's value is known in this frame */
 	bool is_exact;	     /* pc is an instruction, not a return address */
 	bool is_guessed;     /* found by frame pointer alone */
-	bool has_guess;	     /* this frame or one before it was left so */
+	bool has_guess;	     /* this frame, or one before it, was found by frame pointer alone */
 };
 
-/* A step either goes on or ends the walk. */
+/* The result of a step: the walk continues, or an enum stack_end. */
 enum { STEP_ON = NR_STACK_ENDS };
 
-static taddr_t to_word(const struct walk *w, u64 value)
+static taddr_t to_word(const struct unwind_walk *w, u64 value)
 {
 	return w->u->arch->word_size == 4 ? (u32)value : value;
 }
 
-static bool read_word(const struct walk *w, taddr_t addr, taddr_t *value)
+static bool read_word(const struct unwind_walk *w, taddr_t addr, taddr_t *value)
 {
 	size_t size = w->u->arch->word_size;
 	u8 bytes[8];
@@ -43,19 +43,19 @@ static bool read_word(const struct walk *w, taddr_t addr, taddr_t *value)
 	return true;
 }
 
-static taddr_t code_address(const struct walk *w, taddr_t addr)
+static taddr_t code_address(const struct unwind_walk *w, taddr_t addr)
 {
 	return w->u->address_mask ? addr & w->u->address_mask : addr;
 }
 
-/* Where the rule is looked up: a call lies before its return address. */
-static taddr_t rule_pc(const struct walk *w)
+/* The address of the rule: a call is before its return address. */
+static taddr_t rule_pc(const struct unwind_walk *w)
 {
 	return w->is_exact ? w->regs.pc : w->regs.pc - 1;
 }
 
-/* The kernel's frame: everything is saved, and the stack may be another one, so nothing need grow. */
-static int step_signal(struct walk *w, u32 rule)
+/* A signal frame: the kernel saved all registers. The stack may be another one, so SP need not grow. */
+static int step_signal(struct unwind_walk *w, u32 rule)
 {
 	const struct unwind_arch *arch = w->u->arch;
 	taddr_t at = to_word(w, w->regs.sp + (u64)(s64)cfi_cfa_words(rule) * arch->word_size);
@@ -75,21 +75,21 @@ static int step_signal(struct walk *w, u32 rule)
 	return STEP_ON;
 }
 
-/* Is it this code at @pc, which is known by its bytes in a C library without information about it? */
-static bool is_code(const struct walk *w, taddr_t pc, const u8 *known, size_t size)
+/* Is this code at @pc? Used for code of C libraries that has no information. */
+static bool is_code(const struct unwind_walk *w, taddr_t pc, const u8 *known, size_t size)
 {
 	u8 code[UNWIND_SIGNAL_CODE_MAX];
 
 	return size && !w->u->read(w->u->ctx, pc, code, size) && !memcmp(code, known, size);
 }
 
-/* A call ends at @pc: it is no chance number. */
-static bool follows_call(const struct walk *w, taddr_t pc)
+/* True if a call ends at @pc, so that @pc is hardly a random number. */
+static bool follows_call(const struct unwind_walk *w, taddr_t pc)
 {
 	u64 code = 0, in_page = pc % 4096;
 	u8 bytes[8] = { 0 };
 
-	/* There may be no page before. */
+	/* The page before may be missing. */
 	if (w->u->read(w->u->ctx, pc - sizeof(bytes), bytes, sizeof(bytes)) &&
 	    (in_page >= sizeof(bytes) ||
 	     w->u->read(w->u->ctx, pc - in_page, bytes + sizeof(bytes) - in_page, in_page)))
@@ -99,8 +99,8 @@ static bool follows_call(const struct walk *w, taddr_t pc)
 	return w->u->arch->is_call(code);
 }
 
-/* Was @pc found where a function returns to? */
-static bool is_return_address(const struct walk *w, taddr_t pc)
+/* True if @pc is a return address that was read as one. */
+static bool is_return_address(const struct unwind_walk *w, taddr_t pc)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
@@ -114,15 +114,15 @@ static bool begins_with_fp(u32 rule)
 	return kind == CFI_FP || kind == CFI_DEREF_FP || kind == CFI_DEREF_FP_WORD;
 }
 
-/* The register that a rule begins with, and the CFA. */
-static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
+/* The register of a rule, and its CFA. */
+static int find_cfa(const struct unwind_walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
 {
 	u32 kind = cfi_kind(rule), word = w->u->arch->word_size;
 	bool is_fp = begins_with_fp(rule);
 
 	if (is_fp && !w->has_fp)
 		return STACK_UNSUPPORTED;
-	/* Where frame records lie below the rest of a frame, one tells where its caller's begins at most. */
+	/* If frame records lie below the rest of the frames, a record limits where the caller's frame begins. */
 	if (w->u->arch->has_link && !is_fp && w->is_guessed)
 		return STACK_NO_INFO;
 	*base = is_fp ? w->regs.fp : w->regs.sp;
@@ -136,7 +136,7 @@ static int find_cfa(const struct walk *w, u32 rule, taddr_t *base, taddr_t *cfa)
 	return STEP_ON;
 }
 
-/* Which slots a way of saving has, and what they hold. */
+/* The slots of each way to save registers, and their contents. */
 static const struct save_form {
 	bool has_fp, has_ra, is_at_base, is_fp_lost;
 } save_forms[NR_CFI_SAVES] = {
@@ -150,10 +150,10 @@ static const struct save_form {
 	[CFI_PAIR_AT_BASE] = { .has_fp = true, .has_ra = true, .is_at_base = true },
 };
 
-static int step_frame(struct walk *w, u32 rule)
+static int step_frame(struct unwind_walk *w, u32 rule)
 {
 	const struct unwind_arch *arch = w->u->arch;
-	/* A PLT's rule has its place in the entry where others have the slot. */
+	/* The rule of a PLT has the offset in the entry in the field that others use for the slot. */
 	const struct save_form *form = &save_forms[cfi_kind(rule) == CFI_PLT ? CFI_SAME : cfi_save(rule)];
 	u64 distance = (u64)cfi_save_words(rule) * arch->word_size;
 	taddr_t base, cfa, slot;
@@ -176,13 +176,13 @@ static int step_frame(struct walk *w, u32 rule)
 	} else if (w->has_lr) {
 		caller.pc = w->regs.lr;
 	} else {
-		return STACK_NOT_GROWING; /* a function that called another has saved it */
+		return STACK_NOT_GROWING; /* a function that has called another one has saved it */
 	}
 	caller.sp = to_word(w, cfa - arch->cfa_above_sp);
-	/* A function without a frame of its own is at most the innermost. */
+	/* Only the innermost function can be without a frame of its own. */
 	if (caller.sp < w->regs.sp || (caller.sp == w->regs.sp && !w->has_lr))
 		return STACK_NOT_GROWING;
-	/* What a frame pointer tells of a frame that was realigned is not where its caller's begins. */
+	/* In a realigned frame the frame pointer does not show where the caller's frame begins. */
 	if (w->is_guessed && !begins_with_fp(rule) && !is_return_address(w, caller.pc))
 		return STACK_NO_INFO;
 	w->regs = caller;
@@ -194,10 +194,10 @@ static int step_frame(struct walk *w, u32 rule)
 }
 
 /*
- * Is pc, whose byte before has no information, the first of a function? No call returns there: makecontext()
- * has put it where a coroutine's first function returns to.
+ * Is pc the first instruction of a function? The byte before it has no information, and no call returns there.
+ * makecontext() writes such an address for the first function of a coroutine.
  */
-static bool is_function_start(const struct walk *w)
+static bool is_function_start(const struct unwind_walk *w)
 {
 	struct unwind_place place = { .table = NULL };
 
@@ -205,8 +205,8 @@ static bool is_function_start(const struct walk *w)
 	       cfi_kind(cfi_find(place.table, w->regs.pc - place.bias)) != CFI_NONE;
 }
 
-/* No information: the chain of frame pointers, if it looks like one. */
-static int step_guess(struct walk *w)
+/* Without information: follow the chain of frame pointers, if it looks like one. */
+static int step_guess(struct unwind_walk *w)
 {
 	u64 word = w->u->arch->word_size, fp = w->regs.fp;
 	struct unwind_regs caller = { .sp = to_word(w, fp + 2 * word) };
@@ -215,7 +215,7 @@ static int step_guess(struct walk *w)
 	w->has_guess = true;
 	if (!w->u->arch->is_call)
 		return STACK_NO_INFO;
-	if (fp == 0 && w->is_guessed) /* the ABI's mark of the first frame */
+	if (fp == 0 && w->is_guessed) /* the ABI marks the first frame so */
 		return STACK_COMPLETE;
 	if (!w->has_fp || fp % word || fp < w->regs.sp || fp - w->regs.sp > max_guessed_frame)
 		return STACK_NO_INFO;
@@ -226,7 +226,7 @@ static int step_guess(struct walk *w)
 		return STACK_COMPLETE;
 	if (!caller.pc || !w->u->find(w->u->ctx, caller.pc - 1, &place))
 		return STACK_NO_INFO;
-	/* The caller may keep anything in the register. */
+	/* The caller may keep any value in the register. */
 	if (caller.fp && caller.fp <= fp && !follows_call(w, caller.pc))
 		return STACK_NO_INFO;
 	w->regs = caller;
@@ -236,8 +236,8 @@ static int step_guess(struct walk *w)
 	return STEP_ON;
 }
 
-/* From a frame in code without information. */
-static int step_unknown(struct walk *w)
+/* Step from a frame in code without information. */
+static int step_unknown(struct unwind_walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
@@ -249,8 +249,8 @@ static int step_unknown(struct walk *w)
 	return step_guess(w);
 }
 
-/* The call has just happened. */
-static int step_entry(struct walk *w)
+/* The call was the last instruction. */
+static int step_entry(struct unwind_walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
 
@@ -265,8 +265,8 @@ static int step_entry(struct walk *w)
 	return STEP_ON;
 }
 
-/* From a frame to its caller's by the chain that the ABI asks for; 0 is its end. */
-static int step_chain(struct walk *w)
+/* Step by the chain of frames that the ABI requires; 0 is its end. */
+static int step_chain(struct unwind_walk *w)
 {
 	u64 word = w->u->arch->word_size;
 	struct unwind_regs caller = { 0 };
@@ -283,7 +283,7 @@ static int step_chain(struct walk *w)
 	return STEP_ON;
 }
 
-static int step(struct walk *w)
+static int step(struct unwind_walk *w)
 {
 	struct unwind_place place = { .table = NULL };
 	taddr_t pc = rule_pc(w);
@@ -312,7 +312,7 @@ static int step(struct walk *w)
 size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, taddr_t *ips, size_t max,
 		   enum stack_end *end)
 {
-	struct walk w = {
+	struct unwind_walk w = {
 		.u = u, .regs = *regs, .has_fp = true, .has_lr = u->arch->has_link, .is_exact = true
 	};
 	size_t nr = 0;
@@ -321,7 +321,7 @@ size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, tad
 		int result = nr == 0 && regs->is_at_entry ? step_entry(&w) : step(&w);
 
 		w.regs.pc = code_address(&w, w.regs.pc);
-		/* Threads and coroutines begin with a return address of 0; a jump to address 0 is no end. */
+		/* Threads and coroutines begin with return address 0. A jump to address 0 is not the end. */
 		if (result == STEP_ON && w.regs.pc == 0 && !w.is_exact)
 			result = STACK_COMPLETE;
 		if (result == STEP_ON && nr == max)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Walks a call stack in user space, by compiled call frame information; the BPF walk follows the same steps. */
+/* Walks a call stack in user space by compiled call frame information. The BPF walk has the same steps. */
 #pragma once
 
 #include "bpf/event.h"
@@ -10,8 +10,8 @@ struct unwind_arch;
 
 struct unwind_regs {
 	taddr_t pc, sp, fp;
-	taddr_t lr; /* link register, of machines that have one */
-	/* Nothing of the function has run yet: the return address is where calls leave it, no table is needed. */
+	taddr_t lr; /* link register; 0 on CPUs without one */
+	/* The function has not run yet: the return address is where calls leave it, and no table is needed. */
 	bool is_at_entry;
 };
 
@@ -21,34 +21,34 @@ struct unwind_place {
 	taddr_t bias;		       /* address - ELF virtual address */
 };
 
-/* How to look at the target. None of the functions may change it; all are called only during a walk. */
+/* Access to the target. The functions must not change it, and are called only during a walk. */
 struct unwinder {
 	const struct unwind_arch *arch;
 	bool is_big;	  /* byte order of the target */
-	u64 address_mask; /* bits of a return address that count, 0 = all: code_mask of arch/cpu.h */
+	u64 address_mask; /* significant bits of a return address, 0 = all: code_mask of arch/cpu.h */
 	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 = not known */
 	void *ctx;
 	/* Copy @len bytes at @addr. 0 or -errno. */
 	int (*read)(void *ctx, taddr_t addr, void *buf, size_t len);
-	/* The place of @pc; false if it is in no executable mapping. */
+	/* Find the code at @pc. False if @pc is in no executable mapping. */
 	bool (*find)(void *ctx, taddr_t pc, struct unwind_place *place);
 };
 
 /*
- * Callers of the function that is at @regs, innermost first, at most @max; returns how many, and in *@end why
- * not more. @regs->pc itself is not among them. All are return addresses: where a signal interrupted, the
- * address is that of the instruction + 1, so that the byte before is the right one for every frame.
- * Never more than @max + 1 steps, each of at most 4 reads. Does not block unless @read does.
+ * Find the callers of the function at @regs, innermost first, at most @max. Returns their number; *@end is the reason
+ * of the end. @regs->pc itself is not among them. All are return addresses: where a signal interrupted, the address
+ * is that of the instruction + 1, so that the byte before is the right one for every frame. Takes at most @max + 1
+ * steps of at most 4 reads each. Blocks only if @read does.
  */
 size_t unwind_walk(const struct unwinder *u, const struct unwind_regs *regs, taddr_t *ips, size_t max,
 		   enum stack_end *end);
 
-/* A piece of the target's stack that was copied before, for @ctx of unwind_read_copy(). */
+/* A copy of a part of the target's stack: @ctx of unwind_read_copy(). */
 struct unwind_copy {
 	taddr_t start;	 /* address of bytes[0] */
 	const u8 *bytes; /* borrowed */
 	size_t size;
 };
 
-/* A reader for struct unwinder: what the copy holds, else -EFAULT. */
+/* A reader for struct unwinder, from the copy. -EFAULT for addresses outside of it. */
 int unwind_read_copy(const struct unwind_copy *copy, taddr_t addr, void *buf, size_t len);

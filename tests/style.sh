@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The rules of HACKING.md that a program can check: layers, sizes, names, layout, spelling. One line per finding.
+# The rules of HACKING.md that a program can check: layers, sizes, names, layout, spelling, and tests/documents.sh for
+# documents. One line per finding.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,25 +28,75 @@ list() {
 mapfile -t sources < <(list '*.c' '*.h' '*.cc' | grep -v '^vmlinux/')
 mapfile -t others < <(list '*.S' '*.sh' '*.bash' '*.bats' '*.mk' Makefile '.ci/run')
 
-# Who may include whom (HACKING.md, layers).
+# Subjects of commits after this one are checked: the commit before the check came.
+subjects_from=4925856
+
+# Which rooms a room may include, one row per folder, from the bottom up; itself always. A folder without a row, and an
+# include that its row does not name, are findings. Rows name only rooms of rows above them: so there is no circle.
+# One header may be a room by itself, inside a folder that is a room.
+rooms='
+user/lib:
+bpf/event.h: user/lib
+call: user/lib bpf/event.h
+bpf: user/lib call vmlinux
+arch: user/lib
+fallback: user/lib arch bpf call
+user/target: user/lib bpf call
+user/names: user/lib arch user/target
+user/probe: user/lib arch call user/target
+user/unwind: user/lib arch bpf fallback user/target user/names
+user/heap: user/lib bpf user/target
+user/source: user/lib arch bpf call fallback user/target user/probe user/unwind
+user/scan: user/lib arch user/target user/names user/heap
+user/stream: user/lib bpf user/target user/heap user/source user/scan
+user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream
+user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report
+user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
+user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote
+user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console
+user/agent: user/lib user/names user/scan user/source user/stream user/cli
+'
+
 check_layers() {
-	awk '
+	awk -v rooms="$rooms" '
 	function bad(why) { printf "%s:%d: includes %s: %s\n", FILENAME, FNR, file, why }
+	function allowed(room,   i, text) {
+		for (i = 1; i <= n; i++)
+			if (index(rows[i], room ":") == 1)
+				text = substr(rows[i], length(room) + 2)
+		return text ? text : " no other room"
+	}
+	function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+	BEGIN {
+		n = split(rooms, rows, "\n")
+		for (i = 1; i <= n; i++) {
+			if (rows[i] == "") continue
+			nr = split(rows[i], words, /:? +|:/)
+			room = words[1]
+			for (j = 2; j <= nr; j++) {
+				if (words[j] == "") continue
+				if (!(words[j] in known) && words[j] != "vmlinux")
+					printf "tests/style.sh: row of %s names %s, which has no row above it\n", room, words[j]
+				may[room, words[j]] = 1
+			}
+			known[room] = 1
+		}
+	}
+	FNR == 1 {
+		room = (FILENAME in known) ? FILENAME : folder(FILENAME)
+		is_room = FILENAME !~ /^(tests|vmlinux)\//
+		if (is_room && !(room in known) && !told[room]++)
+			printf "%s:1: room %s has no row in tests/style.sh: add one that says which rooms it may include\n",
+				FILENAME, room
+	}
 	/^[ \t]*#[ \t]*include[ \t]*"/ {
 		split($0, part, "\"")
 		file = part[2]
-		if (FILENAME ~ /^user\/lib\// && file !~ /^user\/lib\//)
-			bad("user/lib may include only user/lib")
-		else if (FILENAME ~ /^bpf\// && file !~ /^(bpf|vmlinux)\// && file != "user/lib/types.h")
-			bad("bpf may include only bpf and vmlinux")
-		else if (FILENAME ~ /^arch\// && file !~ /^(arch|user\/lib)\//)
-			bad("arch may include only arch and user/lib")
-		else if (FILENAME ~ /^fallback\// && file !~ /^(fallback|arch|user\/lib)\// && file != "bpf/event.h" && file != "bpf/cfi_rule.h")
-			bad("fallback may include only fallback, arch, user/lib, bpf/event.h and bpf/cfi_rule.h")
-		else if (FILENAME ~ /^user\// && file ~ /^tests\//)
-			bad("user may not include tests")
-		else if (file !~ /\//)
+		if (file !~ /\//)
 			bad("paths begin at the root of the project")
+		else if (is_room && (room in known) && folder(file) != room && !((room, folder(file)) in may) &&
+			 !((room, file) in may))
+			bad(room " may include only" allowed(room) ", not " folder(file) " (rooms in tests/style.sh)")
 	}' "${sources[@]}"
 }
 
@@ -60,13 +111,13 @@ check_licence() {
 	}' "${sources[@]}" "${others[@]}"
 }
 
-# Functions 80 lines, files 800, headers 150 (those with BPF code count as files), nesting 3.
+# Functions 80 lines, files 800, headers 150 (those of code that BPF programs compile count as files), nesting 3.
 check_sizes() {
 	awk '
 	function end_file() {
-		most = file ~ /\.h$/ && file !~ /\.bpf\.h$/ ? 150 : 800
+		most = file ~ /\.h$/ && file !~ /\.bpf\.h$|^call\/life\.h$/ ? 150 : 800
 		if (lines > most)
-			printf "%s: %d lines, more than %d\n", file, lines, most
+			printf "%s:%d: file of %d lines, more than %d: split it\n", file, most + 1, lines, most
 	}
 	FNR == 1 { if (file) end_file(); file = FILENAME; start = 0 }
 	{ lines = FNR }
@@ -136,12 +187,32 @@ check_spelling() {
 	list '*' | grep -vE '^(vmlinux/|tests/fuzz/.*corpus)' | xargs codespell 2>&1 || true
 }
 
+check_comments() {
+	if ! command -v python3 >/dev/null; then
+		echo "style: skipped: comments: python3 is not installed" >&2
+		return
+	fi
+	tests/comments.py "${sources[@]}" "${others[@]}"
+}
+
+# "room: what", at most 60 columns. A copy without history, or with a part of it, has nothing to check.
+check_subjects() {
+	git merge-base --is-ancestor "$subjects_from" HEAD 2>/dev/null || return 0
+	git log --no-merges --format='%h %s' "$subjects_from"..HEAD | awk '
+	{ commit = $1; sub(/^[^ ]+ /, "") }
+	length > 60 { printf "commit %s: subject of %d columns, more than 60: %s\n", commit, length, $0 }
+	!/^[a-z0-9_\/.]+(, [a-z0-9_\/.]+)*: [^ ]/ { printf "commit %s: subject does not begin with \"room: \": %s\n", commit, $0 }'
+}
+
 report "$(check_layers)"
 report "$(check_licence)"
 report "$(check_sizes)"
 report "$(check_names)"
 report "$(check_columns)"
+report "$(check_comments)"
+report "$(check_subjects)"
 report "$(check_layout)"
 report "$(check_spelling)"
+report "$(tests/documents.sh)"
 [ "$status" -ne 0 ] || echo "style: ${#sources[@]} files, no findings"
 exit "$status"

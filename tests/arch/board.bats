@@ -33,7 +33,7 @@ teardown_file() {
 	wait_long gone "$pid" || kill -KILL "$pid"
 }
 
-# What a test left behind may have its name in the next one.
+# End the processes of a test: the next test may look for the same names.
 teardown() {
 	end_started
 	for name in agent step; do

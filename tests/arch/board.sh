@@ -107,7 +107,7 @@ for cell in "${CELLS[@]}"; do
 	1) nr=$((nr + 1)) skipped=$((skipped + 1)); echo "ok $nr - $name # SKIP $why"; continue ;;
 	*) nr=$((nr + 1)) failed=$((failed + 1)); echo "not ok $nr - $name: $why"; continue ;;
 	esac
-	# Its own network: the port is free there, and nobody else can reach it.
+	# The board has a network of its own: the port is free there, and no other machine reaches it.
 	while IFS= read -r line; do
 		case $line in
 		"ok "*) nr=$((nr + 1)); echo "ok $nr - $name: ${line#ok * }" ;;

@@ -2,7 +2,7 @@
 /*
  * Emulated instructions against the CPU that this runs on: instructions of real code, with registers that are made up,
  * are carried out by both, and must come to the same. Needs no single step and libc only: runs in small guests. For x86
- * tests/unit/test_cpu.c does so, by single steps.
+ * tests/unit/arch/test_cpu.c does so, by single steps.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arch/cpu.h"
+#include "arch/cpu_x86.h"
 
 enum {
 	PAGE = 4096,
@@ -26,7 +26,7 @@ enum {
 	MAX_PRINTED = 20,
 };
 
-/* What to make up and what to compare, as words of the kernel's order, first to last. */
+/* The random input and the compared output, as words in the kernel's order. */
 struct shape {
 	u16 machine;
 	u8 word_size;
@@ -104,7 +104,7 @@ static int note_write(void *ctx, taddr_t addr, const void *buf, size_t len)
 
 static void child(const struct world *w)
 {
-	/* What is not emulated may write anywhere. */
+	/* An instruction that is not emulated may write anywhere. */
 	mprotect(w->area, DATA, PROT_READ | PROT_EXEC);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	alarm(300);
@@ -158,8 +158,8 @@ static void make_up_regs(struct world *w, struct cpu_regs *regs, taddr_t pc)
 	if (s->flag_bits)
 		set_word(w, regs, s->flags,
 			 (word_of(w, regs, s->flags) & ~s->flag_bits) | (made_up(w) & s->flag_bits));
-	w->cpu->set(regs, CPU_SP, (uintptr_t)w->area + DATA + 2 * PAGE + made_up(w) % 64 * 16);
-	w->cpu->set(regs, CPU_PC, pc | w->is_thumb);
+	cpu_set(w->cpu, regs, CPU_SP, (uintptr_t)w->area + DATA + 2 * PAGE + made_up(w) % 64 * 16);
+	cpu_set(w->cpu, regs, CPU_PC, pc | w->is_thumb);
 }
 
 /* The word whose difference means something? */
@@ -194,11 +194,11 @@ static bool is_same(struct world *w, const struct cpu_regs *ours, const struct c
 			       (unsigned long long)word_of(w, ours, i));
 		same = false;
 	}
-	if (w->cpu->get(ours, CPU_PC) != w->cpu->get(theirs, CPU_PC)) {
+	if (cpu_get(w->cpu, ours, CPU_PC) != cpu_get(w->cpu, theirs, CPU_PC)) {
 		if (w->nr_wrong < MAX_PRINTED)
 			printf("# pc is %llx, emulated %llx\n",
-			       (unsigned long long)w->cpu->get(theirs, CPU_PC),
-			       (unsigned long long)w->cpu->get(ours, CPU_PC));
+			       (unsigned long long)cpu_get(w->cpu, theirs, CPU_PC),
+			       (unsigned long long)cpu_get(w->cpu, ours, CPU_PC));
 		same = false;
 	}
 	for (size_t i = 0; i < w->nr_writes; i++) {
@@ -215,7 +215,7 @@ static bool is_same(struct world *w, const struct cpu_regs *ours, const struct c
 static void put_traps(struct world *w, u8 *from, u8 *to)
 {
 	u8 trap[CPU_BREAKPOINT_BYTES];
-	size_t size = w->cpu->breakpoint((uintptr_t)from | w->is_thumb, trap);
+	size_t size = cpu_breakpoint(w->cpu, (uintptr_t)from | w->is_thumb, trap);
 
 	for (; from < to; from += size)
 		memcpy(from, trap, size);
@@ -247,7 +247,7 @@ static int run(struct world *w, struct cpu_regs *regs)
 	    waitpid(w->pid, &status, 0) < 0 || !WIFSTOPPED(status) || cpu_regs_read(regs, w->pid))
 		return 0;
 	if (WSTOPSIG(status) == SIGTRAP)
-		w->cpu->set(regs, CPU_PC, w->cpu->get(regs, CPU_PC) - w->cpu->trap_skip);
+		cpu_set(w->cpu, regs, CPU_PC, cpu_get(w->cpu, regs, CPU_PC) - w->cpu->trap_skip);
 	return WSTOPSIG(status);
 }
 
@@ -258,17 +258,17 @@ static void tell_wrong(struct world *w, const u8 *code, const char *why)
 		       code[3], code[4], code[5], code[6], code[7]);
 }
 
-/* One that is not emulated: does it go on to the next one, as insn_length() says? */
+/* One that is not emulated: does it go on to the next one, as cpu_insn_length() says? */
 static bool try_length(struct world *w, struct cpu_regs *regs, const u8 *code, taddr_t pc)
 {
-	size_t length = w->cpu->insn_length(regs, code, CPU_CODE_BYTES);
+	size_t length = cpu_insn_length(w->cpu, regs, code, CPU_CODE_BYTES);
 	int sig;
 
 	w->nr_unknown += !length;
 	if (!length)
 		return true;
 	sig = run(w, regs);
-	if (sig == SIGTRAP && w->cpu->get(regs, CPU_PC) != ((pc + length) | w->is_thumb))
+	if (sig == SIGTRAP && cpu_get(w->cpu, regs, CPU_PC) != ((pc + length) | w->is_thumb))
 		tell_wrong(w, code, "does not go on to the next one");
 	w->nr_gone_on += sig == SIGTRAP;
 	return sig;
@@ -283,7 +283,7 @@ static size_t insn_bytes(const struct world *w, const struct cpu_regs *regs, con
 		return (code[0] & 3) == 3 ? 4 : 2;
 	if (w->shape->machine == EM_S390)
 		return code[0] >> 6 == 0 ? 2 : code[0] >> 6 == 3 ? 6 : 4;
-	return w->shape->machine == EM_MIPS && !w->cpu->insn_length(regs, code, CPU_CODE_BYTES) ? 8 : 4;
+	return w->shape->machine == EM_MIPS && !cpu_insn_length(w->cpu, regs, code, CPU_CODE_BYTES) ? 8 : 4;
 }
 
 static bool is_system_call(const struct world *w, const u8 *code)
@@ -312,19 +312,19 @@ static bool try_one(struct world *w, const u8 *code)
 	put_code(w, at, code, insn_bytes(w, &ours, code));
 	theirs = ours;
 	w->nr_writes = 0;
-	err = w->cpu->emulate(&ours, code, CPU_CODE_BYTES, &memory);
+	err = cpu_emulate(w->cpu, &ours, code, CPU_CODE_BYTES, &memory);
 	if (err == -ENOTSUP)
 		return try_length(w, &theirs, code, pc);
 	/* Some CPUs would run data, too. */
-	if (err || w->cpu->get(&ours, CPU_PC) == (pc | w->is_thumb) ||
-	    place(w, w->cpu->get(&ours, CPU_PC), 1) >= w->area + DATA)
+	if (err || cpu_get(w->cpu, &ours, CPU_PC) == (pc | w->is_thumb) ||
+	    place(w, cpu_get(w->cpu, &ours, CPU_PC), 1) >= w->area + DATA)
 		return true;
 	/* The traps are of one instruction set. */
-	if (w->shape->machine == EM_ARM && (w->cpu->get(&ours, CPU_PC) & 1) != w->is_thumb)
+	if (w->shape->machine == EM_ARM && (cpu_get(w->cpu, &ours, CPU_PC) & 1) != w->is_thumb)
 		return true;
 	sig = run(w, &theirs);
 	/* Where it went there may be no code. */
-	if (sig && sig != SIGTRAP && w->cpu->get(&theirs, CPU_PC) == (pc | w->is_thumb))
+	if (sig && sig != SIGTRAP && cpu_get(w->cpu, &theirs, CPU_PC) == (pc | w->is_thumb))
 		tell_wrong(w, code, strsignal(sig));
 	else if (sig && sig != SIGILL && !is_same(w, &ours, &theirs))
 		tell_wrong(w, code, "differs");
@@ -382,10 +382,10 @@ int main(int argc, char **argv)
 		printf("# cannot start: %s\n", strerror(errno));
 		return 2;
 	}
-	/* Of ARM code there is what was compiled for it: from the first file of arch/ to the last. */
+	/* Only the files of arch/ are compiled to ARM code: from arch/cpu.c to arch/cpu_x86_emulate.c. */
 	if (w.shape->machine == EM_ARM && !w.is_thumb) {
 		from = (const u8 *)(uintptr_t)cpu_find;
-		to = (const u8 *)(uintptr_t)cpu_find(EM_386, 4, false)->emulate;
+		to = (const u8 *)(uintptr_t)cpu_x86_emulate;
 	}
 	if (!try_all(&w, from, to, nr))
 		printf("# the child is gone\n");

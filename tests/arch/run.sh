@@ -45,7 +45,7 @@ make_root() {
 	build_agent "$1" "$root" || return 1
 	: >"$root/tests"
 	case $2 in
-	amd64 | i386) ;; # tests/unit/test_cpu.c does it
+	amd64 | i386) ;; # tests/unit/arch/test_cpu.c does it
 	arm64-16k) ;;    # as arm64; it takes pages to have 4 KiB
 	*)
 		"${cross}gcc" -O2 -static -I. -D_GNU_SOURCE -o "$root/native" tests/arch/native.c arch/cpu*.c || return 1
@@ -53,7 +53,7 @@ make_root() {
 		;;
 	esac
 	if [ "$1" = armhf ]; then
-		# Its C library is Thumb code; of ARM code there is what is compiled for it here.
+		# The C library of armhf is Thumb code, so this program is compiled as ARM code.
 		"${cross}gcc" -marm -O2 -static -I. -D_GNU_SOURCE -o "$root/native-arm" tests/arch/native.c arch/cpu*.c ||
 			return 1
 		{ echo "/native 2000 thumb"; echo "/native-arm 2000"; } >"$root/tests"

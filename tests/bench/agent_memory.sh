@@ -49,7 +49,7 @@ for nr in "${@:-0}"; do
 	await "$tmp/log" 'attached to'
 	echo "alloc $nr 24" >&7
 	await "$tmp/step" ok
-	# It may still have to read what waits.
+	# The agent may still have records to read.
 	while :; do
 		live=$(scanned) || exit 2
 		[ "$live" != -1 ] || { cat "$tmp/log"; echo "the agent has lost calls, see above; else the machine is too busy"; exit 2; } >&2

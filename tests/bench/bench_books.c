@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "user/heap.h"
+#include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "user/cfi.h"
+#include "user/unwind/cfi.h"
 #include "user/lib/elf.h"
 
 static const char *const reasons[NR_CFI_REASONS] = {

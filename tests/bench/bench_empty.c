@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 
 #include "user/lib/elf.h"
-#include "user/probe.h"
+#include "user/probe/probe.h"
 
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };

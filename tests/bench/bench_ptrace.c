@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a stop by a breakpoint costs at least: bare ones on one CPU; prints ns of CPU time of one. */
+/* Measures the least cost of a breakpoint stop: bare stops on one CPU. Prints ns of CPU time per stop. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What recordings cost. -m N FILE: makes one of N events, as a program of many sizes, stacks and threads would; prints
+ * Measures recordings. -m N FILE: makes one of N events, as a program of many sizes, stacks and threads would; prints
  * the ns of writing one event. FILE: prints heap events, allocations, bytes stored and unpacked, ns of reading one.
  */
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "user/lib/varint.h"
-#include "user/stream_read.h"
-#include "user/stream_write.h"
-#include "user/stream_zstd.h"
+#include "user/stream/stream_read.h"
+#include "user/stream/stream_write.h"
+#include "user/stream/stream_zstd.h"
 
 enum { NR_STACKS = 3000, NR_LIVE = 200000, NR_THREADS = 4, NR_SIZES = 64 };
 
@@ -162,7 +162,7 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 	return 0;
 }
 
-/* What chunks say they unpack to. */
+/* Add up the sizes that chunks say they unpack to. */
 static void count_raw(const u8 *p, size_t len)
 {
 	for (size_t at = STREAM_PREAMBLE_LEN; at + STREAM_HEADER_LEN <= len;

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "user/allocator.h"
+#include "user/target/allocator.h"
 #include "user/lib/clock.h"
-#include "user/scan.h"
+#include "user/scan/scan.h"
 
 enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the tracers are measured on: pairs of malloc and free at a call depth; prints the CPU time of one. */
+/* The program that tracers are measured on: malloc/free pairs at a call depth. Prints the CPU time of one pair. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

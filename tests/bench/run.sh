@@ -302,7 +302,7 @@ bytes_of_redis() {
 
 bench_recording() {
 	progress "recordings"
-	cp user/stream_read.c "$tmp/unit.c"
+	cp user/stream/stream_read.c "$tmp/unit.c"
 	bytes_row clang -O2 -I "$PWD" -D_GNU_SOURCE -c -o unit.o unit.c
 	bytes_row /usr/bin/python3 -c 'import json, decimal
 for i in range(2000): json.loads(json.dumps({str(k): [k, str(k), str(decimal.Decimal(k) / 7)] for k in range(50)}))'

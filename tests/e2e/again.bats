@@ -38,6 +38,7 @@ reported() {
 # lost FUNCTION: blocks of it that are lost
 lost() { of_function "$1" definite.blocks; }
 
+# bats test_tags=core
 @test "again: --scan with SIGUSR1: all, new since the last verdict, found again" {
 	began --scan
 	says_ok "lose 3"

@@ -51,12 +51,14 @@ refuses() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=core
 @test "bad input: unknown options" {
 	refuses 2 'frobnicate' run --frobnicate -- true
 	refuses 2 '' attach -Z 1
 	refuses 2 '' run -d
 }
 
+# bats test_tags=core
 @test "bad input: values out of range" {
 	refuses 2 'depth' run -d -1 -- true
 	refuses 2 'depth' run -d 128 -- true
@@ -74,6 +76,7 @@ refuses() {
 	refuses 2 'ring' run --ring-size lots -- true
 }
 
+# bats test_tags=core
 @test "bad input: output file exists: refused without --force, before anything starts" {
 	echo precious >"$BATS_TEST_TMPDIR/r.json"
 	run --separate-stderr "$HEAPTAP" run -o "$BATS_TEST_TMPDIR/r.json" -- touch "$BATS_TEST_TMPDIR/started"
@@ -132,6 +135,7 @@ refuses() {
 	refuses 4 'directory' report "$BATS_TEST_TMPDIR"
 }
 
+# bats test_tags=core
 @test "bad input: names with control characters do not reach the terminal (S9)" {
 	name=$(printf 'evil\033[31m\nname')
 	cp "$T/leak" "$BATS_TEST_TMPDIR/$name"

@@ -20,6 +20,7 @@ says_of() {
 	[ "$(number .totals.live_blocks) $(number .totals.allocs)" = "$1 $2" ] || { cat part.json; return 1; }
 }
 
+# bats test_tags=core
 @test "between: markers, set by another heaptap: what a step left behind, then and at the end" {
 	stepping
 	start "$HEAPTAP" attach --no-scan -w r.heaptap -o whole.json "$TARGET"

@@ -32,6 +32,7 @@ live_blocks() {
 	sed -n 's/.* in \([0-9,]*\) blocks\{0,1\}, .*/\1/p' <<<"$output" | tr -d ,
 }
 
+# bats test_tags=core
 @test "console: report is the report on the recording, as text and in files" {
 	recording
 	"$HEAPTAP" report r.heaptap >wanted.txt
@@ -105,6 +106,7 @@ live_blocks() {
 	[ "$(grep -c '^  0x' <<<"$output")" -eq "$("$HEAPTAP" console -q -x 'blocks 0 0' r.heaptap | awk '/^  0x/ && ($2 >= 300 || $2 <= 40)' | wc -l)" ]
 }
 
+# bats test_tags=core
 @test "console: scan and why of a recording: what it holds" {
 	recording
 	console -x scan
@@ -222,6 +224,7 @@ live_blocks() {
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=core
 @test "console: on a running process: what it does while the console waits" {
 	stepping
 	asking "$TARGET"

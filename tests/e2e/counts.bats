@@ -11,11 +11,15 @@ equals_oracle() {
 	as_counted
 }
 
+# bats test_tags=core
 @test "counts: leaking program" { equals_oracle "$T/leak"; }
+# bats test_tags=core
 @test "counts: realloc in all forms (B1, B3, B4)" { equals_oracle "$T/order"; }
+# bats test_tags=core
 @test "counts: 8 threads (B11)" { equals_oracle "$T/threads" 8 20000; }
 @test "counts: 2000 threads" { equals_oracle "$T/threads" 2000 20; }
 @test "counts: all operators (B8)" { equals_oracle "$T/operators"; }
+# bats test_tags=core
 @test "counts: exceptions (B8)" { equals_oracle "$T/exceptions"; }
 @test "counts: handlers that allocate (B7)" { equals_oracle "$T/signals"; }
 @test "counts: cancelled threads (B9)" { equals_oracle "$T/cancel" 50; }

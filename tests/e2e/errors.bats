@@ -24,6 +24,7 @@ as_told_wrong() {
 	[ "$(jq '[.processes[0].errors[].count] | add // 0' "$report")" -eq $((sum + ${1:-0})) ]
 }
 
+# bats test_tags=core
 @test "errors: mismatched releases: each with both stacks, right ones are none" {
 	traced -- "$T/misuse"
 	[ "$status" -eq 0 ]
@@ -31,6 +32,7 @@ as_told_wrong() {
 	is .checked true
 }
 
+# bats test_tags=core
 @test "errors: double free: who allocated, who released first, who again" {
 	traced -- "$T/misuse" double
 	[ "$status" -eq 134 ]
@@ -40,6 +42,7 @@ as_told_wrong() {
 		| any($p.stacks[]; .id == $id and .frames[0].function == "first_free")' "$report"
 }
 
+# bats test_tags=core
 @test "errors: by ptrace the same" {
 	traced --backend ptrace -- "$T/misuse" double
 	as_told_wrong 1
@@ -81,7 +84,7 @@ right() {
 	# shellcheck disable=SC2016 # perl's own
 	right perl -e 'my %h; $h{$_} = [1..9] for 1..999; delete $h{$_} for 1..500'
 	right /usr/bin/python3 -c 'import json, decimal, threading; [threading.Thread(target=json.dumps, args=([1],)).start() for i in range(8)]'
-	right clang -c -o "$BATS_TEST_TMPDIR/o" "-I$ROOT" -D_GNU_SOURCE "$ROOT/user/trend.c"
+	right clang -c -o "$BATS_TEST_TMPDIR/o" "-I$ROOT" -D_GNU_SOURCE "$ROOT/user/heap/trend.c"
 	right git --no-pager -C "$ROOT" log --stat -3
 }
 
@@ -132,6 +135,14 @@ right() {
 	[ "$status" -eq 99 ]
 	traced --no-check --fail-on errors -- "$T/misuse"
 	[ "$status" -eq 2 ]
+}
+
+@test "errors: --fail-on errors finds those of a program that posix_spawn starts (A16)" {
+	traced -q -f --fail-on errors -- /usr/bin/python3 -c '
+import os, sys
+os.waitpid(os.posix_spawn(sys.argv[1], ["misuse", "double"], os.environ), 0)' "$T/misuse"
+	jq -e '[.processes[] | select(.comm == "misuse").checked] == [true]' "$report"
+	[ "$status" -eq 99 ]
 }
 
 @test "errors: --fail-on growth: of one that grows, not of one that does not" {

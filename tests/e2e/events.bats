@@ -24,6 +24,7 @@ round_trip() {
 	diff <(jq -S "$SAME" recorded.json) <(jq -S "$SAME" again.json) >differences || { head -40 differences; return 1; }
 }
 
+# bats test_tags=core
 @test "events: their list gives the report of the recording: leaks, operators, failures" {
 	round_trip -- "$T/leak"
 	round_trip -- "$T/operators"
@@ -54,6 +55,7 @@ round_trip() {
 	grep -q '^function 0 4 my_alloc ' events.txt
 }
 
+# bats test_tags=core
 @test "events: with losses" {
 	"$HEAPTAP" run -q --no-scan --ring-size 4096 -w r.heaptap -o live.json -- "$T/threads" 8 20000 >out 2>err || [ "$?" -eq 5 ]
 	status=0

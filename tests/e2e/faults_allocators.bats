@@ -27,6 +27,7 @@ load ../lib/common
 	nothing_lost
 }
 
+# bats test_tags=core
 @test "faults: malloc within malloc, 300 deep, is one request (B16)" {
 	for depth in 3 63 64 300; do
 		traced -- "$T/nested" "$depth"

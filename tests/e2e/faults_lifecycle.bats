@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What targets do with themselves: other programs in their place, threads without number, odd ends.
+# Targets that change: they become other programs, start thousands of threads, end in unusual ways.
 
 load ../lib/common
 
@@ -60,6 +60,7 @@ blocks_of() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=core
 @test "faults: 10,000 short threads: all that each did (A18)" {
 	traced -d 8 -- "$T/storm" 10000 0
 	[ "$status" -eq 0 ]

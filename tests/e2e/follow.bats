@@ -32,6 +32,7 @@ same_calls() {
 	done <"$BATS_TEST_TMPDIR/calls"
 }
 
+# bats test_tags=core
 @test "follow: a child's leaks are its own, what it got from its parent is known (A16)" {
 	traced -f -- "$T/fork" 3
 	[ "$status" -eq 0 ]
@@ -52,6 +53,7 @@ same_calls() {
 	same_live
 }
 
+# bats test_tags=core
 @test "follow: a child in its parent's memory allocates for the parent's books (A16)" {
 	local how
 	for how in vfork clone; do
@@ -114,6 +116,7 @@ same_calls() {
 	wait_for gone "$TARGET"
 }
 
+# bats test_tags=core
 @test "follow: attached, the children of a shell (A16)" {
 	command -v bash ls sort >/dev/null
 	HEAPTAP_COUNT=$BATS_TEST_TMPDIR/count

@@ -55,6 +55,7 @@ patient() { attached --max-pause 60s "$@"; }
 
 # ---- right verdicts ----
 
+# bats test_tags=core
 @test "leaks: run: every kind, at exit" { told_kinds exit 0; }
 @test "leaks: run: every kind, at _exit (B18)" { told_kinds _exit 3; }
 @test "leaks: run: every kind, at abort" { told_kinds abort 134; }
@@ -146,6 +147,7 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+# bats test_tags=core
 @test "leaks: exit of a program with many threads" {
 	traced -- "$T/threads" 200 50
 	[ "$status" -eq 0 ]
@@ -196,6 +198,7 @@ patient() { attached --max-pause 60s "$@"; }
 
 # ---- suppressions, findings ----
 
+# bats test_tags=core
 @test "leaks: --suppressions, --ignore, the config file: left out and counted" {
 	local rules=$BATS_TEST_TMPDIR/rules
 	printf 'leak:lose_plain\n{\n  list\n  Memcheck:Leak\n  fun:calloc\n  fun:list_head\n  ...\n}\n' >"$rules"
@@ -244,6 +247,7 @@ patient() { attached --max-pause 60s "$@"; }
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=core
 @test "leaks: attach: --fail-on ends with 1" {
 	kinds
 	patient --fail-on definite "$TARGET"
@@ -252,6 +256,7 @@ patient() { attached --max-pause 60s "$@"; }
 	ended "$TAP" 1
 }
 
+# bats test_tags=core
 @test "leaks: the text report: leaks first, worst first" {
 	run --separate-stderr "$HEAPTAP" run -n 2 -- "$T/leak_kinds"
 	[[ $stderr == *'1,442 B in 10 blocks definite, 848 B in 13 blocks indirect'* ]]
@@ -339,11 +344,11 @@ mapped() {
 	with_bpf_only "ptrace does not even attach then, see ptrace.bats"
 	command -v gdb >/dev/null || skip "gdb is not installed"
 	spinning
-	attached "$TARGET"
+	attached --max-pause 2s "$TARGET"
 	start gdb -q -batch -p "$TARGET" -ex 'shell touch '"$BATS_TEST_TMPDIR/traced"'; sleep 60'
 	wait_for test -e "$BATS_TEST_TMPDIR/traced"
 	detach
-	has_note "traced by gdb \(pid [0-9]+\)"
+	has_note "traced by gdb \(PID [0-9]+\)"
 }
 
 @test "leaks: a stopped target stays stopped (A12)" {
@@ -357,6 +362,7 @@ mapped() {
 	wait_for untouched "$TARGET"
 }
 
+# bats test_tags=rounds
 @test "leaks: the target is killed at a random moment of a scan: no verdict or one from before (A2)" {
 	local i
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
@@ -369,6 +375,7 @@ mapped() {
 	done
 }
 
+# bats test_tags=rounds
 @test "leaks: heaptap is killed at a random moment of a scan: the target runs on (A3)" {
 	local i
 	spinning

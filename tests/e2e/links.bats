@@ -56,7 +56,7 @@ slow_link() {
 	wait_for is_watching
 	step "alloc 1000 48"
 	kill -HUP "$PROXY"
-	# It answers although nothing of this gets through.
+	# The target runs on although no event reaches the client.
 	step "free 400"
 	step "burst 20000"
 	step "alloc 50 10"

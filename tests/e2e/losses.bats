@@ -72,6 +72,7 @@ drowned() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=core
 @test "losses: attach with losses ends with status 5" {
 	stepping
 	attached --ring-size 4096 "$TARGET"

@@ -4,6 +4,7 @@
 
 load ../lib/common
 
+# bats test_tags=core
 @test "options: --depth cuts stacks and says so" {
 	traced -d 3 -- "$T/deep" 30
 	jq -e '.processes[0].stacks[] | select(.live_bytes == 60)
@@ -19,6 +20,7 @@ load ../lib/common
 	is .totals.live_blocks 102
 }
 
+# bats test_tags=core
 @test "options: --mmap: whole, in part, across, replaced, remapped (B14)" {
 	traced --mmap -- "$T/mmap"
 	[ "$status" -eq 0 ]
@@ -30,6 +32,7 @@ load ../lib/common
 	is .totals.allocs 0
 }
 
+# bats test_tags=core
 @test "options: --alloc: a custom allocator" {
 	traced --alloc malloc=my_alloc,free=my_free,arg=2 -- "$T/custom"
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
@@ -57,6 +60,7 @@ load ../lib/common
 	[ "$(of_function plug_allocates allocs)" -eq 50 ]
 }
 
+# bats test_tags=core
 @test "options: -o by its ending, several at once, 0600" {
 	cd "$BATS_TEST_TMPDIR"
 	"$HEAPTAP" run -q -o a.json -o b.txt -- "$T/leak" 2>err
@@ -161,6 +165,7 @@ load ../lib/common
 	[ "$(field .totals.allocs)" -gt 0 ]
 }
 
+# bats test_tags=core
 @test "options: help, --version, doctor" {
 	run "$HEAPTAP" --version
 	[ "$status" -eq 0 ]

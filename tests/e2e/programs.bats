@@ -89,7 +89,7 @@ start_redis() {
 @test "programs: redis-server under redis-benchmark, attached while it runs" {
 	start_redis
 	local load=(redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -q -t set,lpush,hset -r 1000) nr=5000
-	# It is busy while we attach; by ptrace that would take minutes.
+	# redis is under load during the attach; by ptrace that would take minutes.
 	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then nr=1000; else start "${load[@]}" -l; fi
 	attached "$TARGET"
 	start "${load[@]}" -n "$nr"

@@ -73,6 +73,7 @@ same_reports() {
 	nothing_lost
 }
 
+# bats test_tags=core
 @test "ptrace: taken where there is no BPF, and the reason is said" {
 	for err in ENOSYS EPERM; do
 		run --separate-stderr "$T/nobpf" "$err" all "$HEAPTAP" run --force -o "$BATS_TEST_TMPDIR/report.json" -- "$T/leak"
@@ -103,6 +104,7 @@ same_reports() {
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=core
 @test "ptrace: exec from a thread while 50 others run (A15)" {
 	traced -b ptrace -- "$T/exec" -t "$T/exec" -t "$T/exitcodes" exit 3
 	[ "$status" -eq 3 ]
@@ -169,9 +171,10 @@ same_reports() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=rounds
 @test "ptrace: heaptap is killed at random moments, 8 threads go on (A4)" {
 	spinning 0 8
-	for ((i = 0; i < HEAPTAP_ROUNDS / 4; i++)); do
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
 		start "$HEAPTAP" attach -q -b ptrace --no-scan -o "$BATS_TEST_TMPDIR/r$i.json" "$TARGET"
 		sleep "0.$(printf %03d $((RANDOM % 300)))"
 		kill -KILL "$PID"
@@ -183,10 +186,11 @@ same_reports() {
 	says spin '^total malloc'
 }
 
+# bats test_tags=rounds
 @test "ptrace: run: heaptap is killed at random moments, the program goes on to its own end (A4, A6)" {
 	local spin=$BATS_TEST_TMPDIR/spin-$$
 	cp "$T/spin" "$spin"
-	for ((i = 0; i < HEAPTAP_ROUNDS / 10; i++)); do
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
 		start "$HEAPTAP" run -q -b ptrace -o "$BATS_TEST_TMPDIR/r$i.json" -- "$spin" 0 4
 		sleep "0.$(printf %03d $((RANDOM % 400)))"
 		kill -KILL "$PID"
@@ -199,6 +203,34 @@ same_reports() {
 		wait_for gone "$TARGET"
 		says heaptap '^total malloc' || ! says heaptap ready
 	done
+}
+
+# After the exec the thread has the TID of the first one, which reported its exit before.
+@test "ptrace: run: exec from a thread, then heaptap is killed: the program goes on (A4, A15)" {
+	local spin=$BATS_TEST_TMPDIR/spin-$$
+	cp "$T/spin" "$spin"
+	for ((i = 0; i < HEAPTAP_ROUNDS / 10 + 1; i++)); do
+		start "$HEAPTAP" run -q -b ptrace -o "$BATS_TEST_TMPDIR/r$i.json" -- "$T/exec" -t "$spin" 0
+		wait_for says heaptap ready
+		TARGET=$(pgrep -n -x "spin-$$")
+		STARTED+=("$TARGET")
+		sleep "0.$(printf %03d $((RANDOM % 300)))"
+		kill -KILL "$PID"
+		wait "$PID" || true
+		untouched "$TARGET"
+		kill -TERM "$TARGET"
+		wait_for gone "$TARGET"
+		says heaptap '^total malloc'
+	done
+}
+
+@test "ptrace: the guardian is killed: heaptap reports it, and ends with 5 (A4)" {
+	spinning
+	attached -b ptrace "$TARGET"
+	works "$TARGET"
+	kill -KILL "$(pgrep -P "$TAP")"
+	ended "$TAP" 5 || { cat "$err"; return 1; }
+	[ "$(grep -c 'the guardian (PID [0-9]*) has died' "$err")" -eq 1 ]
 }
 
 @test "ptrace: heaptap is stopped: the target goes on, what is lost is counted (A8)" {
@@ -214,6 +246,7 @@ same_reports() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=core
 @test "ptrace: SIGSTOP and SIGCONT while tracing, the guardian is not a child of the target's (A12)" {
 	spinning 10 4
 	attached -b ptrace "$TARGET"

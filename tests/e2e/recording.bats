@@ -30,6 +30,7 @@ same_for() {
 	same_report live.json replayed.json
 }
 
+# bats test_tags=core
 @test "recording: the report equals the live one: kinds of leaks" {
 	same_for -- "$T/leak_kinds"
 	jq -e '.processes[0].scan.definite.blocks > 0' replayed.json
@@ -49,6 +50,7 @@ same_for() {
 	same_for --alloc malloc=my_alloc,free=my_free -- "$T/custom"
 }
 
+# bats test_tags=core
 @test "recording: the report equals the live one: exec, one report for each image" {
 	recorded -- "$T/exec" "$T/exitcodes" exit 0
 	jq -e '.processes | length == 2' live.json
@@ -91,7 +93,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 @test "recording: heaptap is killed: what is older than a second is there (F7)" {
 	spinning
 	start "$HEAPTAP" attach -q -w r.heaptap "$TARGET"
-	# It is written once a second.
+	# The recording is written once a second.
 	wait_for is_larger r.heaptap 10000
 	kill -KILL "$PID"
 	wait_for gone "$PID"
@@ -105,6 +107,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	jq -e '.processes[0].totals.allocs > 100' r.json
 }
 
+# bats test_tags=core
 @test "recording: cut off anywhere: a report on what is there, status 5, one message (F4)" {
 	recorded -- "$T/threads" 8 20000
 	size=$(stat -c %s r.heaptap)
@@ -161,6 +164,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	umount small
 	[ "$status" -eq 0 ] || { cat err; return 1; }
 	grep -q '^heaptap: record: small/r.heaptap: No space left on device: the recording ends here' err
+	! grep -q 'events were lost' err || jq -e '[.processes[0].lost[]] | add > 0' live.json
 	jq -e '.processes[0].totals.allocs > 10000' live.json
 	"$HEAPTAP" report -q -o part.json r.heaptap 2>err || status=$?
 	[ "$status" -eq 5 ]
@@ -194,7 +198,21 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	grep -q '/dev/full: No space left on device' err
 }
 
-@test "recording: existing files, links and folders are not written to (S2)" {
+@test "recording: another user's pipe is not written to without --force" {
+	mkdir -m 1777 shared
+	mkfifo -m 666 shared/r.heaptap
+	chown nobody shared/r.heaptap
+	(exec timeout 60 cat <shared/r.heaptap >caught) &
+	status=0
+	"$HEAPTAP" run -w shared/r.heaptap -- true >out 2>err || status=$?
+	[ "$status" -eq 2 ] || { echo "status $status"; cat err; return 1; }
+	grep -q "another user's pipe is not written to without --force" err
+	[ ! -s caught ]
+	"$HEAPTAP" run -q --force -w shared/r.heaptap -- true 2>err || { cat err; return 1; }
+	wait_for test -s caught
+}
+
+@test "recording: existing files, links and folders are not written to" {
 	echo precious >r.heaptap
 	ln -s r.heaptap link.heaptap
 	for f in r.heaptap link.heaptap . missing/x.heaptap %q.heaptap; do
@@ -241,6 +259,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	grep -q 'needs %n or %t' err
 }
 
+# bats test_tags=core
 @test "diff: what a second run holds more, less, by caller; of recordings and of reports" {
 	"$HEAPTAP" run -q -w a.heaptap -o a.json -- "$T/leak" >/dev/null
 	"$HEAPTAP" run -q -w b.heaptap -o b.json -- "$T/leak_kinds" >/dev/null

@@ -27,33 +27,41 @@ told_static() {
 	told "$T/$1-$2" "${@:3}"
 }
 
+# bats test_tags=core
 @test "run: the bundled leaking program" { told "$T/leak" --expect; }
+# bats test_tags=core
 @test "run: realloc failing, NULL, size 0, in place, moved, concurrent (B1, B3, B4)" { told "$T/order"; }
+# bats test_tags=core
 @test "run: 8 threads hand blocks to each other (B11)" { told "$T/threads"; }
 @test "run: 1000 threads (B11)" { told "$T/threads" 1000 50; }
 @test "run: longjmp out of an allocator (B9)" { traced -- "$T/longjmp"; [ "$status" -eq 0 ]; as_told; }
 @test "run: bad_alloc, nothrow, new_handler, throwing constructor (B8)" { told "$T/exceptions"; }
+# bats test_tags=core
 @test "run: every operator new and delete (B8)" { told "$T/operators"; }
 @test "run: operators that leak (B8)" { HEAPTAP_TARGET_HOLD=1 told "$T/operators"; }
 @test "run: handlers that allocate, on both stacks (B7)" { told "$T/signals"; }
 @test "run: cancelled, exiting and short threads (B9)" { told "$T/cancel" 50; }
 @test "run: SIZE_MAX, overflow, bad alignment (B2, B6)" { told "$T/failed"; }
 @test "run: before and after main (B17, B18)" { told "$T/early"; }
+# bats test_tags=core
 @test "run: dlopen and dlclose, a library with its own malloc (B13)" { told "$T/dlopen" "$T"; }
 @test "run: a program with its own malloc (B13)" { told "$T/ownalloc"; }
 @test "run: children are not followed, the parent's books stay right" { told "$T/fork"; }
 @test "run: not position-independent" { told_variant leak-nopie --expect; }
+# bats test_tags=core
 @test "run: static" { told_static leak static --expect; }
 @test "run: static, realloc" { told_static order static; }
 @test "run: static, position-independent" { told_static leak static-pie --expect; }
 @test "run: static, threads" { told_static threads static; }
 @test "run: static, failing calls" { told_static failed static; }
+# bats test_tags=core
 @test "run: musl" { told_variant leak-musl --expect; }
 @test "run: musl, realloc" { told_variant order-musl; }
 @test "run: musl, failing calls" { told_variant failed-musl; }
 @test "run: musl, threads" { told_variant threads-musl; }
 @test "run: musl, static" { told_static leak musl-static --expect; }
 @test "run: musl, static, threads" { told_static threads musl-static; }
+# bats test_tags=core
 @test "run: 32-bit" { told_variant leak-32 --expect; }
 @test "run: 32-bit, realloc" { told_variant order-32; }
 @test "run: 32-bit, failing calls" { told_variant failed-32; }
@@ -95,6 +103,7 @@ told_static() {
 	jq -e 'all(.processes[0].stacks[]; .complete)' "$report"
 }
 
+# bats test_tags=core
 @test "run: the JSON report has every promised key" {
 	traced -- "$T/leak"
 	jq -e '.schema == "heaptap-report/1" and (.version | length > 0) and (.backend | IN("bpf", "ptrace"))
@@ -158,6 +167,20 @@ told_static() {
 	done
 	ended "$PID" 0
 	[ "$(grep -c signal "$BATS_TEST_TMPDIR/heaptap.out")" -eq 4 ]
+}
+
+@test "run: the process that holds the probes is killed: one message, the program goes on" {
+	with_bpf_only "by ptrace there is no such process"
+	start "$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/keeper.json" -- "$T/spin" 0 2
+	wait_for says heaptap ready
+	program=$(pgrep -P "$PID" -x spin)
+	kill -KILL "$(pgrep -P "$PID" -x links-of-heapta)"
+	wait_for grep -q 'the process that held the probes was killed' "$BATS_TEST_TMPDIR/heaptap.err"
+	wait_for has_own_code "$program"
+	kill -TERM "$program"
+	wait_for gone "$PID"
+	[ "$(grep -c 'the process that held the probes was killed' "$BATS_TEST_TMPDIR/heaptap.err")" -eq 1 ]
+	says heaptap '^total malloc'
 }
 
 @test "run: heaptap is killed: the program goes on to its own end (A3, A6)" {

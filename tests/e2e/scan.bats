@@ -11,6 +11,7 @@ scanned() {
 	timeout 120 "$HEAPTAP" scan -q --force -o "$report" "$@" 2>"$BATS_TEST_TMPDIR/scan.err" || status=$?
 }
 
+# bats test_tags=core
 @test "scan: of an attached process: its verdict, exit status, and the target runs on" {
 	kinds
 	attached "$TARGET"
@@ -65,6 +66,7 @@ untouched_but_probed() {
 	is .scan.definite.blocks 10
 }
 
+# bats test_tags=core
 @test "scan: --why: who holds the block at an address, who lost it, and where none is" {
 	local addr
 	kinds

@@ -32,6 +32,7 @@ by_all_levels() {
 	done
 }
 
+# bats test_tags=core
 @test "stacks: gcc, all levels, with frame pointers" { by_all_levels gcc fp; }
 @test "stacks: gcc, all levels, without frame pointers" { by_all_levels gcc nofp; }
 @test "stacks: clang, all levels, with frame pointers" { by_all_levels clang fp; }
@@ -55,6 +56,7 @@ linked() {
 @test "stacks: a static program" { linked static; }
 @test "stacks: a static program at any address" { linked static-pie; }
 @test "stacks: a program at its own address" { linked nopie; }
+# bats test_tags=core
 @test "stacks: 32 bits" { linked 32; }
 @test "stacks: 32 bits, static" { linked 32-static; }
 
@@ -67,6 +69,7 @@ linked() {
 }
 
 # The walk in user space, by the same tables: what it says of the same programs.
+# bats test_tags=core
 @test "stacks: by ptrace as by BPF" {
 	export BACKEND=ptrace
 	local program
@@ -92,6 +95,7 @@ linked() {
 	chains_equal 127 "$T/stack_random-gcc-O3-fp" 4 100000 4
 }
 
+# bats test_tags=core
 @test "stacks: cut at the depth that was asked for (C3)" {
 	local depth
 	for depth in 1 3 20; do
@@ -105,12 +109,12 @@ linked() {
 
 @test "stacks: another library at the same address (D1)" {
 	chains_equal 127 "$T/stack_dlopen"
-	# Else it proves nothing.
+	# Without the same address the test proves nothing.
 	grep -qx 'same 24' "$out" || { grep same "$out"; skip "the libraries were not put at the same address"; }
 }
 
-# Nobody reads the mappings meanwhile: the tables of one library must not explain the other, or it must be said.
-@test "stacks: another library at the same address while heaptap stands (D1)" {
+# heaptap is stopped and reads no mappings. Tables of one library must not explain the other one, or the report says so.
+@test "stacks: another library at the same address while heaptap is stopped (D1)" {
 	local line
 	coproc TURNS { TRUTH_DEPTH=127 exec "$T/stack_dlopen" wait 3>&-; }
 	TARGET=$TURNS_PID
@@ -179,7 +183,7 @@ is_explained() {
 		| any(.frames[]; .function == "t_goes_on")] | any' "$report" >/dev/null 2>&1
 }
 
-# Nobody tells of new code. The second piece comes at a time when the mappings have just been read for the first one's sake.
+# No event announces new code. The program adds the second piece just after heaptap read the mappings for the first one.
 @test "stacks: code that is written meanwhile is found by its stacks (C5)" {
 	local line
 	[ "$(uname -m)" = x86_64 ] || skip "its machine code is for x86_64"

@@ -58,6 +58,7 @@ stop_and_start() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=core
 @test "steer: while events are stopped nothing is seen, and nothing is wrong for it" {
 	stop_and_start bpf
 }
@@ -109,6 +110,7 @@ deeper_and_back() {
 	nothing_lost
 }
 
+# bats test_tags=core
 @test "steer: the depth of stacks is changed, from 1 to 0 to 64" {
 	deeper_and_back bpf
 }
@@ -188,7 +190,7 @@ deeper_and_back() {
 	"$HEAPTAP" mark "$TAP" "half way"
 	step "burst 500"
 	step "alloc 5 50"
-	# Its number over there means another process here.
+	# The PID that the server has for the target is the PID of another process here.
 	run "$HEAPTAP" mark "$TARGET" never
 	[ "$status" -eq 3 ]
 	[[ $output == *"no heaptap of yours traces it"* ]]
@@ -272,7 +274,7 @@ asked_to_end() { kill -TERM "$1" 2>/dev/null; gone "$1"; }
 	steer hold
 	echo scan >&"${CON[1]}"
 	steer_says scan
-	# Else for ever: that the server is there is all that is heard of it.
+	# Without a signal the console would wait for ever: the server lives, but does not answer.
 	wait_for asked_to_end "$TAP"
 	untouched "$TARGET"
 }

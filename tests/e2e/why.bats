@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Who holds a block, or lost it: leak_kinds keeps blocks in each sort of place.
+# --why names the holder of a block: leak_kinds keeps blocks in each sort of place.
 
 load ../lib/common
 
@@ -12,6 +12,7 @@ root_of() {
 # same WHAT HAVE WANTED
 same() { [ "$2" = "$3" ] || { echo "$1: $2, not $3"; return 1; }; }
 
+# bats test_tags=core
 @test "why: a block in each sort of root is named" {
 	local main
 	traced --why 100 -- "$T/leak_kinds" _exit

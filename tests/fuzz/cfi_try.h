@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What must be true of a table of unwind rules, whatever the file was that it was made of. */
+/* Checks of a table of unwind rules that must hold for any file. */
 #pragma once
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "user/cfi.h"
+#include "user/unwind/cfi.h"
 #include "user/lib/elf.h"
 
 /* Ends with a row of no rule; in order of addresses; each row is found again. */

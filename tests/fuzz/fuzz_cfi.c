@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as .eh_frame or .debug_frame: no crash, and a table that is in order. */
+/* Any bytes as .eh_frame or .debug_frame: no crash, and a table that is in order (C4). */
 #include "tests/fuzz/cfi_try.h"
 #include "tests/fuzz/replay.h"
 #include "tests/unit/cfi_image.h"
 
-/* What the first byte of the input chooses. */
+/* The first byte of the input chooses one of these. */
 static const struct form {
 	u16 machine;
 	const char *section;

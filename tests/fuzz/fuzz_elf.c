@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as an ELF file, everything asked of it. */
+/* Any bytes as an ELF file, everything asked of it (D6). */
 #include "tests/fuzz/replay.h"
 #include "tests/unit/elf_files.h"
-#include "user/cfi.h"
+#include "user/unwind/cfi.h"
 #include "user/lib/elf.h"
 
 static int use_symbol(void *ctx, const struct elf_symbol *sym)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as .ARM.exidx with what it leads to: no crash, and a table that is in order. */
+/* Any bytes as .ARM.exidx with what it leads to: no crash, and a table that is in order (C4). */
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>

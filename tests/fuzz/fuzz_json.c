@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Any bytes as JSON: the reader comes to an end, stands within the text, gives texts that are terminated and containers
- * that are balanced; and as two saved reports that are compared.
+ * that are balanced; and as two saved reports that are compared (F5).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/replay.h"
-#include "user/diff.h"
+#include "user/report/diff.h"
 #include "user/lib/json_read.h"
 
-/* What the reader keeps whatever the text is. */
+/* Check limits that the reader keeps for any text. */
 static void check(const struct json_reader *r, size_t size, enum json_token token, size_t *before)
 {
 	size_t at = json_position(r);

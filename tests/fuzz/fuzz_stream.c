@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as a recording: no crash, bounded memory, and a report on what could be read. By the first byte: the bytes
- * as they are; or as records, or as columns of records, in chunks with right lengths and checksums.
+ * Any bytes as a recording: no crash, bounded memory, and a report on what could be read (F4, F5).
+ * The first byte chooses: the bytes as they are; or as records, or as columns of records,
+ * in chunks with right lengths and checksums.
  */
 #include <string.h>
 #include <unistd.h>
@@ -9,10 +10,9 @@
 #include "tests/fuzz/replay.h"
 #include "tests/fuzz/stream_shape.h"
 #include "user/lib/log.h"
-#include "user/options.h"
-#include "user/output.h"
-#include "user/session_private.h"
-#include "user/source_recording.h"
+#include "user/report/output.h"
+#include "user/session/session_private.h"
+#include "user/session/source_recording.h"
 
 static int read_all(struct session *s, const u8 *data, size_t size)
 {
@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static u8 stream[4 * MAX_INPUT];
 	static FILE *nowhere;
-	char name[] = "fuzz", command[] = "report", file[] = "-", *argv[] = { name, command, file, NULL };
-	struct options o;
+	const struct session_options so = { .command = "report" };
+	const struct output_options oo = { .report = { .sort = &report_keys[0], .top = 10 } };
 	struct outputs *outs;
 	struct session *s;
 
@@ -37,9 +37,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!nowhere)
 		nowhere = fopen("/dev/null", "w");
 	log_set_level(LOG_ERROR);
-	if (!nowhere || options_parse(&o, 3, argv) || outputs_new(&outs, &o, nowhere))
+	if (!nowhere || outputs_new(&outs, &oo, nowhere))
 		abort();
-	if (session_alloc(&s, &o, outs))
+	if (session_alloc(&s, &so, outs))
 		abort();
 	s->is_replayed = true;
 	s->ops = &source_recording;
@@ -54,6 +54,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	session_free(s);
 	outputs_free(outs);
-	options_fini(&o);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as a file of suppressions: no crash, and matching comes to an end. */
+/* Any bytes as a file of suppressions: no crash, and matching comes to an end (S1). */
 #include "tests/fuzz/replay.h"
 #include "user/lib/log.h"
-#include "user/suppress.h"
+#include "user/scan/suppress.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

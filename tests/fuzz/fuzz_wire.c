@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a peer may send, to both ends: frames and handshake, commands, blocks and verdicts, streams of records. */
+/* Bytes of a peer, to both ends: frames, handshake, commands, blocks and verdicts, streams of records (G1, G3). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/replay.h"
 #include "tests/fuzz/stream_shape.h"
-#include "user/remote_stream.h"
-#include "user/wire_auth.h"
-#include "user/wire_chain.h"
-#include "user/wire_command.h"
-#include "user/wire_scan.h"
+#include "user/remote/remote_stream.h"
+#include "user/remote/wire_auth.h"
+#include "user/remote/wire_chain.h"
+#include "user/remote/wire_command.h"
+#include "user/remote/wire_scan.h"
 
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
@@ -65,14 +65,14 @@ static void handshake(const uint8_t *data, size_t size, bool is_target)
 	struct wire_frame f;
 	int err;
 
-	wire_in_init(&in);
+	wire_in_init(&in, is_target ? WIRE_HOST : WIRE_TARGET);
 	wire_out_init(&out, 4096);
 	err = wire_auth_begin(&auth, is_target, token, &out);
 	if (!err)
 		err = wire_in_feed(&in, data, size);
 	while (!err && wire_in_next(&in, &f) == 1)
 		err = wire_auth_take(&auth, &f, &out);
-	/* Nobody guesses an HMAC. */
+	/* A guessed HMAC is never right. */
 	if (err == 1)
 		abort();
 	wire_in_fini(&in);
@@ -96,7 +96,7 @@ static void bodies(const uint8_t *data, size_t size)
 	if (!wire_get_wish(&v, &wish) && size != WIRE_WISH_LEN)
 		abort();
 	v = (struct wire_view){ data, size, false };
-	if (!wire_get_tune(&v, &tuning) && (!tuning_is_sane(&tuning) || size != WIRE_TUNE_MAX))
+	if (!wire_get_tune(&v, &tuning) && (!tuning_is_sane(&tuning) || size != WIRE_TUNE_LEN))
 		abort();
 	v = (struct wire_view){ data, size, false };
 	while (v.len && !wire_get_block(&v, &at, &block))

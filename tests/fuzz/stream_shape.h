@@ -6,9 +6,9 @@
 
 #include "user/lib/crc32c.h"
 #include "user/lib/varint.h"
-#include "user/stream_format.h"
-#include "user/stream_split.h"
-#include "user/stream_zstd.h"
+#include "user/stream/stream_format.h"
+#include "user/stream/stream_split.h"
+#include "user/stream/stream_zstd.h"
 
 enum { MAX_INPUT = 1 << 16 };
 
@@ -53,7 +53,7 @@ static size_t begin(u8 *out)
 	       seal(out + STREAM_PREAMBLE_LEN, sizeof(beginning), sizeof(beginning), 0, 0);
 }
 
-/* What the first byte makes of the others. */
+/* Shape the input as its first byte says. */
 static size_t shape(u8 *out, u8 how, const u8 *data, size_t size)
 {
 	u8 columns[STREAM_SPLIT_HEAD + MAX_INPUT];

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What a guest does: heaptap on programs that tell the truth. TAP on the console; status 0 = all is well.
+# Runs in a guest: heaptap on programs that print the truth about themselves. TAP on the console; status 0 = all is well.
 
 bats_require_minimum_version() { :; }
 export O=/build BATS_TEST_TMPDIR=/tmp/test BATS_FILE_TMPDIR=/tmp

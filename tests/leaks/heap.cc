@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program whose heap is random and whose every block's verdict is known: heap SEED [BLOCKS [wait]]. Threads build
- * shapes, hold them in places of all kinds, lose some at once and others later; some threads end. It tells what is true
- * and ends by _exit; with "wait" it says "ready", builds when a line comes in, says "built", and ends at the next line.
+ * A program with a random heap, which knows the verdict of each block: heap SEED [BLOCKS [wait]]. Threads build shapes,
+ * hold them in places of all kinds, lose some at once and others later. Some threads end. The program prints the
+ * expected verdicts and ends by _exit. With "wait" it prints "ready", builds after the next line of input, prints
+ * "built", and ends after another line.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,13 +44,13 @@ struct worker {
 	struct rng rng;
 	struct cells cells;
 	pthread_t thread;
-	struct cell drops[MAX_DROPS]; /* what these cells hold is lost in the end */
+	struct cell drops[MAX_DROPS]; /* blocks in these cells are lost at the end */
 	size_t nr_drops;
-	struct coroutine *coroutines; /* mapped */
+	struct coroutine *coroutines; /* memory from mmap */
 	ucontext_t back;
 };
 
-static struct worker *workers; /* mapped, so that nothing in it is a block's */
+static struct worker *workers; /* mapped, so that it is not part of a block */
 static pthread_barrier_t go;
 static int nr_settled;
 static __thread struct worker *self;
@@ -63,7 +64,7 @@ static void *map_pages(size_t size)
 	return p;
 }
 
-/* Of this process. */
+/* The number of threads of this process. */
 static int nr_threads(void)
 {
 	char text[4096], *line;
@@ -81,7 +82,7 @@ static bool is_leaving(const struct worker *w)
 	return w->stay >= STAY_NOT;
 }
 
-/* Any place that has room; of those that go with the thread only if what they hold may be lost. */
+/* Choose a place that has room. Places that end with the thread only if their blocks may be lost. */
 static struct cell any_cell(struct worker *w, enum fate fate)
 {
 	struct cell cell;
@@ -105,7 +106,7 @@ static enum fate any_fate(struct rng *r)
 	return n < 48 ? FATE_LOST : n < 56 ? FATE_MIDDLE : FATE_KEPT;
 }
 
-/* One shape, held somewhere or forgotten. */
+/* Build one shape, and hold it somewhere or lose it. */
 FN static void build_one(struct worker *w)
 {
 	enum fate fate = any_fate(&w->rng);
@@ -118,11 +119,10 @@ FN static void build_one(struct worker *w)
 	}
 	cell = any_cell(w, fate);
 	cell_put(&w->cells, cell, shape_build(&w->rng, fate, SHAPE_BLOCKS));
-	/* With a thread that ends goes what is its own. */
+	/* A thread that ends loses the blocks in its own places. */
 	if (fate == FATE_LOST && !(cell.place >= IN_STACK && is_leaving(w)))
 		w->drops[w->nr_drops++] = cell;
 }
-
 
 /* Work that leaves copies of pointers in dead frames and in freed memory. */
 FN static void churn(struct worker *w, unsigned depth)
@@ -173,7 +173,7 @@ static void switch_to(struct worker *w, struct coroutine *c)
 	swapcontext(&w->back, &c->context);
 }
 
-/* Some go on waiting with what they hold, some end. */
+/* Some wait for ever with the blocks that they hold, some end. */
 FN static void run_coroutines(struct worker *w)
 {
 	for (int i = 0; i < NR_COROUTINES; i++) {
@@ -197,9 +197,9 @@ FN static void run_coroutines(struct worker *w)
 	}
 }
 
-/* ---- how threads stay ---- */
+/* ---- ways in which threads wait ---- */
 
-/* For ever, with what registers alone hold. */
+/* Wait for ever, with pointers that only registers hold. */
 FN static void park(void)
 {
 	struct worker *w = self;
@@ -217,7 +217,8 @@ FN static void park(void)
 			 "1:\tmov %1, %%eax\n\tsyscall\n\tjmp 1b"
 			 :
 			 : "r"(held), "i"(SYS_pause)
-			 : "rax", "rbx", "rcx", "rdi", "r11", "r12", "r13", "r14", "r15", "xmm6", "xmm9", "memory");
+			 : "rax", "rbx", "rcx", "rdi", "r11", "r12", "r13", "r14", "r15", "xmm6", "xmm9",
+			   "memory");
 #endif
 	for (;;) {
 		pause();
@@ -284,11 +285,20 @@ FN static void *worker_main(void *arg)
 	keep(*mine);
 	work(w);
 	switch (w->stay) {
-	case STAY_PARKED: park(); break;
-	case STAY_IN_HANDLER: park_in_handler(); break;
-	case STAY_ON_COROUTINE: park_on_coroutine(w); break;
-	case STAY_UNJOINED: result = shape_build(&w->rng, FATE_KEPT, SHAPE_BLOCKS); break;
-	default: break;
+	case STAY_PARKED:
+		park();
+		break;
+	case STAY_IN_HANDLER:
+		park_in_handler();
+		break;
+	case STAY_ON_COROUTINE:
+		park_on_coroutine(w);
+		break;
+	case STAY_UNJOINED:
+		result = shape_build(&w->rng, FATE_KEPT, SHAPE_BLOCKS);
+		break;
+	default:
+		break;
 	}
 	keep(*mine);
 	__atomic_add_fetch(&nr_settled, 1, __ATOMIC_SEQ_CST);
@@ -307,7 +317,7 @@ static void start(struct worker *w)
 	pthread_attr_destroy(&attr);
 }
 
-/* Until all have settled, and those that end are gone. */
+/* Wait until all threads wait or have ended. */
 static void wait_settled(void)
 {
 	int nr_staying = 1;
@@ -346,7 +356,7 @@ static void prepare(uint64_t seed, size_t blocks)
 	workers = (struct worker *)map_pages(NR_WORKERS * sizeof(*workers));
 	for (unsigned i = 0; i < NR_WORKERS; i++) {
 		workers[i].number = i;
-		/* Few on other stacks: what their own keeps below is not known to be dead. */
+		/* Few threads use other stacks, because old pointers on their own stack are not known to be dead. */
 		workers[i].stay = i && rng_chance(&r, 80) ? stays[rng_below(&r, 4)] : STAY_PARKED;
 		if (i && rng_chance(&r, 10))
 			workers[i].stay = rng_chance(&r, 50) ? STAY_IN_HANDLER : STAY_ON_COROUTINE;
@@ -360,7 +370,7 @@ static void prepare(uint64_t seed, size_t blocks)
 		start(&workers[i]);
 }
 
-/* Blocks that heaptap does not see being made, when it attaches later. */
+/* Blocks whose allocation heaptap does not see, because it attaches later. */
 static void make_old(void)
 {
 	static void *old[64];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What a program told of its blocks ($told, its "expect" lines) against heaptap's report of it: one line of sums.
+# Compare the "expect" lines of a program ($told) with the report of heaptap. Prints one line of sums.
 # jq -r --rawfile told OUT -f judge.jq REPORT
 
 def verdicts: ["definite", "indirect", "possible", "reachable", "unsure"];
@@ -9,7 +9,7 @@ def lost: .definite + .indirect;
 | ($told | split("\n") | map(select(startswith("expect ")) | split(" ")
 	| { function: .[4], verdict: .[1], blocks: (.[2] | tonumber), bytes: (.[3] | tonumber) })) as $expected
 | ($expected | map({ (.function): .verdict }) | add) as $truth
-# By function of the program: what heaptap found.
+# The verdicts of heaptap by function of the program.
 | [$p.stacks[] | . as $s
 	| ([.frames[].function // "" | sub("\\(.*"; "") | select($truth[.])] | first) as $f
 	| { f: ($f // ""), v: (verdicts | map({ (.): $s[.].blocks }) | add), blocks: $s.live_blocks, bytes: $s.live_bytes,
@@ -17,7 +17,7 @@ def lost: .definite + .indirect;
 | ($found | group_by(.f) | map({ (.[0].f): {
 	blocks: map(.blocks) | add, bytes: map(.bytes) | add,
 	v: (map(.v) | . as $all | verdicts | map(. as $k | { ($k): ($all | map(.[$k]) | add) }) | add) } }) | add) as $have
-# Told and found must be the same blocks, or nothing below means anything.
+# Both must have the same blocks, else the comparison below means nothing.
 | ($expected | map(select(.blocks != ($have[.function].blocks // 0) or .bytes != ($have[.function].bytes // 0))
 	| "\(.function): told \(.blocks) blocks \(.bytes) bytes, found \($have[.function].blocks) \($have[.function].bytes)")) as $differ
 | def sum(f): map(f) | add // 0;

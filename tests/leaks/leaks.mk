@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The program whose heap is random, with the module that it loads.
+# The program with a random heap, and the module that it loads.
 
 L := $(O)/tests/leaks
 

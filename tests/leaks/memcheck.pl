@@ -1,8 +1,8 @@
 #!/usr/bin/env perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Verdicts of heaptap and of valgrind's memcheck on one program, stack by stack: memcheck.pl [-f FRAMES] [-v] PROGRAM... (root).
-# Stacks are compared by the names of their FRAMES innermost functions (4). Prints which differ, and a line of sums;
-# fails if heaptap calls more of a stack lost than memcheck does.
+# Compares the verdicts of heaptap and memcheck on one program, by stack: memcheck.pl [-f FRAMES] [-v] PROGRAM... (root).
+# Stacks are compared by the names of their FRAMES innermost functions, 4 by default. Prints the stacks that differ, and
+# a line of sums. Fails if heaptap calls more blocks of a stack lost than memcheck does.
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
@@ -17,7 +17,7 @@ my @kinds = qw(definite indirect possible reachable);
 my $heaptap = $ENV{HEAPTAP} || 'build/heaptap';
 my $dir = tempdir(CLEANUP => 1);
 
-# What both call a function: without scopes, arguments, versions and the marks of aliases; "?" without a name.
+# A name of a function that both tools have: without scopes, arguments, versions and marks of aliases; "?" if unnamed.
 sub short {
 	my ($name) = @_;
 	return '?' if !defined $name || $name eq '???' || $name =~ /\+0x/;
@@ -29,7 +29,7 @@ sub short {
 	$name =~ s/.*:://;
 	$name =~ s/^_+//;
 	$name =~ s/^(GI_+|IO_+|libc_+|new_+)*|_impl$//g;
-	# memcheck's kernel has no clone3.
+	# memcheck does not know clone3.
 	return $name eq 'clone3' ? 'clone' : $name;
 }
 
@@ -111,7 +111,7 @@ for my $key (sort keys %{ { %$theirs, %$ours } }) {
 	$stacks++;
 	$blocks += $all_t > $all_o ? $all_t : $all_o;
 	$equal += $same;
-	# Of blocks that only one of them has nothing can be said.
+	# Skip stacks that only one of them has: there is nothing to compare.
 	my $is_worse = $all_t == $all_o && lost($o) > lost($t);
 	$worse++ if $is_worse;
 	next if text($t) eq text($o);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A module that comes by dlopen: its data, and thread-local memory that the C library takes from the heap. */
+/* A module for dlopen, with data, and with thread-local memory that the C library takes from the heap. */
 #include <stddef.h>
 
-enum { NR_CELLS = 1024 }; /* too many for what is kept for late modules in static TLS */
+enum { NR_CELLS = 1024 }; /* too large for the spare room in static TLS */
 
 static void *cells[NR_CELLS];
 static __thread void *own_cells[NR_CELLS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Cells that hold pointers for random programs, in each place where a program may keep one. */
+/* Cells that hold pointers of random programs, in each place where a program can keep a pointer. */
 #include "tests/leaks/roots.h"
 
 #include <dlfcn.h>
@@ -113,7 +113,7 @@ bool cell_take(struct cells *c, enum place place, struct cell *cell)
 	return true;
 }
 
-/* The kernel keeps @p, and nobody else. What says which one it is has no pointer in it. */
+/* Only the kernel keeps @p. The id by which the kernel is asked for it is not a pointer. */
 static void put_timer(void *p, size_t index)
 {
 	static __thread timer_t timers[NR_FILES];
@@ -155,9 +155,16 @@ static void put_epoll(int epoll, void *p, size_t index)
 void cell_put(struct cells *c, struct cell cell, void *p)
 {
 	switch (cell.place) {
-	case IN_TIMER: put_timer(p, cell.index); break;
-	case IN_EPOLL: put_epoll(c->epoll, p, cell.index); break;
-	case IN_KEY: pthread_setspecific(keys[cell.index], p); break;
-	default: c->of[cell.place][cell.index] = p;
+	case IN_TIMER:
+		put_timer(p, cell.index);
+		break;
+	case IN_EPOLL:
+		put_epoll(c->epoll, p, cell.index);
+		break;
+	case IN_KEY:
+		pthread_setspecific(keys[cell.index], p);
+		break;
+	default:
+		c->of[cell.place][cell.index] = p;
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where random programs hold their shapes: memory of all kinds, and what the kernel and the C library keep. */
+/* Places where random programs hold shapes: memory of all kinds, the kernel, and the C library. */
 #pragma once
 
 #include <stddef.h>
@@ -8,15 +8,15 @@ enum { NR_WORKERS = 8, NR_STACK_CELLS = 48 };
 
 enum place {
 	IN_GLOBALS,
-	IN_MODULE,  /* data of a module that came by dlopen */
-	IN_HEAP,    /* a block that a global holds */
-	IN_OLD,	    /* a block from before heaptap came */
+	IN_MODULE,  /* data of a module that dlopen loaded */
+	IN_HEAP,    /* in a block that a global variable holds */
+	IN_OLD,	    /* in a block that is older than the attach */
 	IN_PRIVATE, /* memory from mmap */
 	IN_SHARED,
 	IN_FILE,
 	IN_TIMER,
 	IN_EPOLL,
-	/* Those of a thread, which go with it. */
+	/* Places of a thread, which end with it. */
 	IN_STACK,
 	IN_TLS,
 	IN_MODULE_TLS,
@@ -36,14 +36,14 @@ struct cell {
 	size_t index;
 };
 
-/* Before the first thread. */
+/* Call this before the first thread starts. */
 void roots_init(void);
 
-/* By the thread whose cells they are; @stack lies in a frame that stays. */
+/* Called by the thread that owns the cells. @stack lies in a frame that does not return. */
 void cells_init(struct cells *c, unsigned worker, void **stack);
 
-/* Take a free cell of @place. False: there is none. */
+/* Take a free cell of @place. False if no cell is free. */
 bool cell_take(struct cells *c, enum place place, struct cell *cell);
 
-/* Let the cell hold @p; NULL = nothing any more. */
+/* Store @p in the cell; NULL = empty the cell. */
 void cell_put(struct cells *c, struct cell cell, void *p);

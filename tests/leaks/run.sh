@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Random heaps whose verdicts are known: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed three times: run, run with freed
-# memory overwritten, attach (or as HOW says). Fails at any block that is called lost and is not; prints what was found.
+# Random heaps with known verdicts: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed runs three times: run, run with
+# freed memory overwritten, attach; or in the ways that HOW lists. Fails if a block is called lost that is not lost.
+# Prints a line of sums for each.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,7 +22,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# waits COMMAND...: until it succeeds, half a minute at most
+# waits COMMAND...: waits until COMMAND succeeds, half a minute at most
 waits() {
 	local i
 	for ((i = 0; i < 600; i++)); do
@@ -59,7 +60,7 @@ by_attach() {
 	return "$status"
 }
 
-# one HOW SEED: a line of sums in $dir/HOW; false at a wrong verdict
+# one HOW SEED: adds a line of sums to $dir/HOW; false at a wrong verdict
 one() {
 	rm -f "$dir/report.json" "$dir/out" "$dir/err"
 	"by_$1" "$2" || { echo "leaks: seed $2, $1: failed"; cat "$dir/err"; return 1; }

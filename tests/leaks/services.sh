@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Real programs under light load, scanned again and again: services.sh [MINUTES [INTERVAL [DIR]]] (root). Nothing in them
-# may be called definitely lost; what is, is listed. Reports stay in DIR.
+# Scans real programs under light load again and again: services.sh [MINUTES [INTERVAL [DIR]]] (root). Lists blocks that
+# are called definitely lost, which should be none. Reports stay in DIR.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -25,7 +25,7 @@ trap 'exit 1' INT TERM
 
 has() { command -v "$1" >/dev/null || { echo "services: $1 is not installed: left out"; return 1; }; }
 
-# begin NAME COMMAND...: a service, its pid in $pid
+# begin NAME COMMAND...: starts a service; its PID is in $pid
 begin() {
 	local name=$1
 	shift
@@ -34,7 +34,7 @@ begin() {
 	pids+=("$pid")
 }
 
-# load COMMAND...: again and again until the end, with pauses
+# load COMMAND...: runs COMMAND again and again until the end, with pauses
 load() {
 	while ((SECONDS < end)); do
 		"$@" || true
@@ -43,7 +43,7 @@ load() {
 	pids+=("$!")
 }
 
-# watch NAME: the last service
+# watch NAME: scans the service that was started last
 watch() {
 	sleep 1
 	"$HEAPTAP" attach --scan --max-pause 5s -i "$interval" -t "$((end - SECONDS))s" -o "$dir/$1.%n.json" "$pid" 2>"$dir/$1.heaptap" &

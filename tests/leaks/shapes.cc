@@ -12,15 +12,17 @@
 
 #include "tests/targets/truth.h"
 
-#define SHAPES(X) \
-	X(plain) X(list) X(deep) X(tree) X(ring) X(table) X(rows) X(bytes) X(text) X(vector) X(map) \
-	X(bases) X(array) X(counted) X(sized) X(graph) X(handle)
+#define SHAPES(X)                                                                                            \
+	X(plain)                                                                                             \
+	X(list)                                                                                              \
+	X(deep) X(tree) X(ring) X(table) X(rows) X(bytes) X(text) X(vector) X(map) X(bases) X(array)         \
+		X(counted) X(sized) X(graph) X(handle)
 
 enum shape {
 #define X(shape) SHAPE_##shape,
 	SHAPES(X)
 #undef X
-	NR_SHAPES
+		NR_SHAPES
 };
 
 static struct {
@@ -29,23 +31,30 @@ static struct {
 
 static thread_local size_t made_here;
 
-/* One of the ways to ask for memory. */
+/* Allocate in one of several ways. */
 static inline __attribute__((always_inline)) void *ask(struct rng *r, size_t size)
 {
 	void *p = NULL;
 
 	switch (rng_below(r, 8)) {
-	case 0: return calloc(1, size);
-	case 1: return realloc(malloc(size / 2 + 1), size);
-	case 2: return posix_memalign(&p, 64, size) ? NULL : p;
-	case 3: return ::operator new(size);
-	case 4: return ::operator new[](size);
-	case 5: return calloc(size, 1);
-	default: return malloc(size);
+	case 0:
+		return calloc(1, size);
+	case 1:
+		return realloc(malloc(size / 2 + 1), size);
+	case 2:
+		return posix_memalign(&p, 64, size) ? NULL : p;
+	case 3:
+		return ::operator new(size);
+	case 4:
+		return ::operator new[](size);
+	case 5:
+		return calloc(size, 1);
+	default:
+		return malloc(size);
 	}
 }
 
-/* Programs write nearly all of what they ask for; of one block in twenty a part keeps what was there before. */
+/* Programs write nearly all bytes of their blocks. In one block of twenty a part keeps its old contents. */
 static inline __attribute__((always_inline)) void *allocate(struct rng *r, size_t size)
 {
 	void *p = ask(r, size);
@@ -53,18 +62,18 @@ static inline __attribute__((always_inline)) void *allocate(struct rng *r, size_
 	return rng_chance(r, 95) ? memset(p, 0, size) : p;
 }
 
-/* One function for each shape and verdict. */
-#define SITE(shape, verdict, number) \
-	FN static void *shape##_##verdict(struct rng *r, size_t size) \
-	{ \
-		made_here++;                                      \
-		sums[SHAPE_##shape][number].blocks++; \
-		sums[SHAPE_##shape][number].bytes += size; \
-		return allocate(r, size); \
+/* One function per shape and verdict. */
+#define SITE(shape, verdict, number)                                                                         \
+	FN static void *shape##_##verdict(struct rng *r, size_t size)                                        \
+	{                                                                                                    \
+		made_here++;                                                                                 \
+		sums[SHAPE_##shape][number].blocks++;                                                        \
+		sums[SHAPE_##shape][number].bytes += size;                                                   \
+		return allocate(r, size);                                                                    \
 	}
-#define X(shape) \
-	SITE(shape, definite, DEFINITE) SITE(shape, indirect, INDIRECT) SITE(shape, possible, POSSIBLE) \
-	SITE(shape, reachable, REACHABLE)
+#define X(shape)                                                                                             \
+	SITE(shape, definite, DEFINITE)                                                                      \
+	SITE(shape, indirect, INDIRECT) SITE(shape, possible, POSSIBLE) SITE(shape, reachable, REACHABLE)
 SHAPES(X)
 #undef X
 
@@ -102,12 +111,12 @@ void shapes_tell(void)
 				       sums[i][v].bytes.load(), shape_names[i], verdict_names[v]);
 }
 
-/* What is being built. */
+/* The shape that is being built. */
 struct build {
 	struct rng *r;
 	enum shape shape;
 	enum fate fate;
-	size_t blocks; /* about as many */
+	size_t blocks; /* about so many blocks */
 
 	void *get(enum verdict kept, enum verdict lost, size_t size)
 	{
@@ -115,9 +124,15 @@ struct build {
 
 		return sites[shape][v](r, size);
 	}
-	void *head(size_t size) { return get(REACHABLE, DEFINITE, size); }
-	void *inner(size_t size) { return get(REACHABLE, INDIRECT, size); }
-	/* A pointer that a root shall hold: never one that a heuristic takes for the start. */
+	void *head(size_t size)
+	{
+		return get(REACHABLE, DEFINITE, size);
+	}
+	void *inner(size_t size)
+	{
+		return get(REACHABLE, INDIRECT, size);
+	}
+	/* The pointer that a root shall hold. If it points to the middle, no heuristic takes it for the start. */
 	void *held(void *p)
 	{
 		return fate == FATE_MIDDLE ? (char *)p + 5 : p;
@@ -163,7 +178,7 @@ FN static void *build_list(struct build *b)
 	return head;
 }
 
-/* One list in place of many: a search that recurses would not survive it. */
+/* One long list in place of many: a recursive search would overflow its stack. */
 FN static void *build_deep(struct build *b)
 {
 	b->blocks *= 8;
@@ -201,7 +216,7 @@ FN static void *build_ring(struct build *b)
 	return head;
 }
 
-/* Buckets with chains; grown once by realloc, as tables are. */
+/* Buckets with chains, grown once by realloc like real tables. */
 FN static void *build_table(struct build *b)
 {
 	size_t nr = b->blocks / 4 + 1;
@@ -250,17 +265,31 @@ FN static void *build_bytes(struct build *b)
 	return p;
 }
 
-/* Containers of the library ask for memory here. */
+/* Containers of the C++ library allocate here. */
 static thread_local struct build *building;
 
 template <class T> struct told {
 	typedef T value_type;
 	told() = default;
-	template <class U> told(const told<U> &) {}
-	T *allocate(size_t n) { return (T *)building->inner(n * sizeof(T)); }
-	void deallocate(T *p, size_t) { free(p); }
-	bool operator==(const told &) const { return true; }
-	bool operator!=(const told &) const { return false; }
+	template <class U> told(const told<U> &)
+	{
+	}
+	T *allocate(size_t n)
+	{
+		return (T *)building->inner(n * sizeof(T));
+	}
+	void deallocate(T *p, size_t)
+	{
+		free(p);
+	}
+	bool operator==(const told &) const
+	{
+		return true;
+	}
+	bool operator!=(const told &) const
+	{
+		return false;
+	}
 };
 
 typedef std::basic_string<char, std::char_traits<char>, told<char>> text;
@@ -304,7 +333,7 @@ struct both : first, second {
 	long three = 3;
 };
 
-/* Held by its second base class. */
+/* Objects that are held by a pointer to their second base class. */
 FN static void *build_bases(struct build *b)
 {
 	both *p = new (b->head(sizeof(both))) both();
@@ -313,7 +342,7 @@ FN static void *build_bases(struct build *b)
 	return b->fate == FATE_MIDDLE ? (void *)p : static_cast<second *>(p);
 }
 
-/* What new T[n] gives when T has a destructor: behind the number of elements. */
+/* new T[n] of a T with a destructor: the pointer is behind the number of elements. */
 FN static void *build_array(struct build *b)
 {
 	size_t nr = 1 + rng_below(b->r, 20), *p = (size_t *)b->head(sizeof(*p) + nr * 24);
@@ -325,7 +354,7 @@ FN static void *build_array(struct build *b)
 	return b->fate == FATE_MIDDLE ? p : p + 1;
 }
 
-/* A string of the old C++ library: length, capacity, counter, then the text that is pointed to. */
+/* A string of the old C++ library: length, capacity, counter, then the text, to which the pointer points. */
 FN static void *build_counted(struct build *b)
 {
 	size_t capacity = 20 + rng_below(b->r, 200), *p = (size_t *)b->head(3 * sizeof(*p) + capacity + 1);
@@ -337,7 +366,7 @@ FN static void *build_counted(struct build *b)
 	return b->fate == FATE_MIDDLE ? p : p + 3;
 }
 
-/* Behind 8 bytes that hold the size of the rest. */
+/* The pointer is behind 8 bytes that hold the size of the rest. */
 FN static void *build_sized(struct build *b)
 {
 	size_t size = 16 + rng_below(b->r, 300);
@@ -348,7 +377,7 @@ FN static void *build_sized(struct build *b)
 	return b->fate == FATE_MIDDLE ? p : p + 1;
 }
 
-/* A chain that reaches all, and pointers from each to any other, into middles too. */
+/* A chain that reaches all blocks, and pointers from each to random others, also to the middle. */
 FN static void *build_graph(struct build *b)
 {
 	std::vector<struct node *> all;
@@ -361,13 +390,13 @@ FN static void *build_graph(struct build *b)
 	}
 	for (struct node *n : all)
 		n->other = (struct node *)((char *)all[rng_below(b->r, all.size())] + rng_below(b->r, 2) * 9);
-	/* Left in freed memory otherwise, with every block's address. */
+	/* Cleared, because freed memory would keep the address of every block. */
 	if (rng_chance(b->r, 90))
 		memset(all.data(), 0, all.size() * sizeof(all[0]));
 	return head;
 }
 
-/* A pointer to a pointer to what matters. */
+/* A pointer to a pointer to the head. */
 FN static void *build_handle(struct build *b)
 {
 	void **p = (void **)b->head(sizeof(*p)), **q = (void **)b->inner(4096);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What random programs build in their heaps: shapes of blocks whose verdicts are known before they are made. */
+/* Shapes of blocks that random programs build. The verdicts are known before the blocks are made. */
 #pragma once
 
 #include <stddef.h>
@@ -10,11 +10,11 @@ enum verdict { DEFINITE, INDIRECT, POSSIBLE, REACHABLE, NR_VERDICTS };
 /* How the head of a shape is held in the end. */
 enum fate {
 	FATE_KEPT,   /* by a pointer to its start, or to where C++ points */
-	FATE_MIDDLE, /* by a pointer into its middle only */
+	FATE_MIDDLE, /* only by a pointer into its middle */
 	FATE_LOST,
 };
 
-/* xorshift; each thread has its own, so that what a seed builds does not depend on who runs first. */
+/* xorshift. Each thread has its own, so that the result of a seed does not depend on the order of threads. */
 struct rng {
 	uint64_t state;
 };
@@ -27,7 +27,7 @@ static inline uint64_t rng_next(struct rng *r)
 	return r->state;
 }
 
-/* 0 to @n - 1. */
+/* A number from 0 to @n - 1. */
 static inline size_t rng_below(struct rng *r, size_t n)
 {
 	return (size_t)(rng_next(r) % n);
@@ -39,17 +39,17 @@ static inline bool rng_chance(struct rng *r, unsigned percent)
 }
 
 /*
- * Build one of random kind with about @blocks blocks at most. Returns the pointer that a root has to hold; nothing
- * else leads to it. The head's function is SHAPE_definite, _possible or _reachable, that of the rest SHAPE_indirect,
- * _possible or _reachable.
+ * Build a shape of random kind, with at most about @blocks blocks. Returns the pointer that a root must hold; nothing
+ * else points to the shape. The head is allocated by a function SHAPE_definite, _possible or _reachable, the rest by
+ * SHAPE_indirect, _possible or _reachable.
  */
 void *shape_build(struct rng *r, enum fate fate, size_t blocks);
 
-/* Blocks that this thread has made. */
+/* Number of blocks that this thread has made. */
 size_t shapes_made_here(void);
 
-/* What was made so far is not told. No other thread builds. */
+/* Do not print the blocks that were made so far. No other thread builds meanwhile. */
 void shapes_forget(void);
 
-/* Print "expect VERDICT BLOCKS BYTES FUNCTION" for each function that made some. */
+/* Print "expect VERDICT BLOCKS BYTES FUNCTION" for each function that made blocks. */
 void shapes_tell(void);

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# What all end-to-end tests share: run heaptap, compare its report with a target's own words and with the oracle.
+# Shared by all end-to-end tests: run heaptap, compare its report with the output of the target and with the oracle.
 
 bats_require_minimum_version 1.5.0
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${O:=$ROOT/build}"
 : "${HEAPTAP:=$O/heaptap}"
-: "${HEAPTAP_ROUNDS:=100}" # of tests that repeat something at random moments
+: "${HEAPTAP_ROUNDS:=10}" # of tests that repeat something at random moments; make soak has 100
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
 
@@ -30,7 +30,7 @@ STARTED=()
 start() {
 	local name
 	name=$(basename "$1")
-	# What an earlier one of the name said must not be read as this one's words.
+	# An earlier program of this name may have left output.
 	: >"$BATS_TEST_TMPDIR/$name.out"
 	: >"$BATS_TEST_TMPDIR/$name.err"
 	# With job control, or a child in the background ignores SIGINT and SIGQUIT.
@@ -191,7 +191,7 @@ attached() {
 	wait_for is_tracing "$TAP"
 }
 
-# Its word on stderr, or its end.
+# is_tracing PID: heaptap has said so on stderr, or has ended
 is_tracing() { gone "$1" || grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap.err"; }
 
 # detach [SIGNAL]: ask heaptap to stop; it must end well

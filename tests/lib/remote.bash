@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
-# serve and connect as tests start them, and wait for.
+# Functions of tests that start serve and connect, and wait for them.
 
 NET=$ROOT/tests/net
 
-# own_libc: programs started from now on have a C library of their own, in which nobody else's uprobes can be: by ptrace they
-# would hide breakpoints
+# own_libc: programs started from now on use a copy of the C library. Uprobes of other processes cannot be in the copy,
+# where they would hide breakpoints of ptrace
 own_libc() {
 	local libc
 	libc=$(ldd "$T/step" | awk '$1 == "libc.so.6" { print $3 }')
@@ -14,7 +14,7 @@ own_libc() {
 	export LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/libc
 }
 
-# start_as NAME COMMAND...: as start, output to NAME.out and NAME.err
+# start_as NAME COMMAND...: like start, with output to NAME.out and NAME.err
 start_as() {
 	local name=$1
 	shift
@@ -25,10 +25,10 @@ start_as() {
 	STARTED+=("$PID")
 }
 
-# is_listening: at the socket, or it has ended
+# is_listening: serve listens at the socket, or has ended
 is_listening() { gone "$SERVE" || grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/serve.err"; }
 
-# serving [OPTIONS] TARGET...: at the UNIX socket $SOCKET; its pid is in $SERVE
+# serving [OPTIONS] TARGET...: start serve at the UNIX socket $SOCKET; its PID is in $SERVE
 serving() {
 	SOCKET=${DIR:=$BATS_TEST_TMPDIR/net}/s
 	mkdir -p -m 700 "$DIR"
@@ -37,11 +37,11 @@ serving() {
 	wait_for is_listening
 }
 
-# serving_tcp [OPTIONS] TARGET...: with a token, at 127.0.0.1:$PORT
+# serving_tcp [OPTIONS] TARGET...: start serve with a token at 127.0.0.1:$PORT
 serving_tcp() {
 	TOKEN=$BATS_TEST_TMPDIR/token
 	[ -f "$TOKEN" ] || (umask 077 && od -An -vN32 -tx1 /dev/urandom | tr -dc 0-9a-f >"$TOKEN")
-	# The first that nobody else has.
+	# The first free port.
 	for ((PORT = 20000 + $$ % 10000; ; PORT++)); do
 		start_as serve "$HEAPTAP" serve --max-pause 60s --listen "tcp://127.0.0.1:$PORT" --token-file "$TOKEN" "$@"
 		SERVE=$PID
@@ -50,7 +50,7 @@ serving_tcp() {
 	done
 }
 
-# watching [OPTIONS] ADDRESS: connect in the background until it traces; its pid is in $TAP
+# watching [OPTIONS] ADDRESS: start connect in the background, and wait until it traces; its PID is in $TAP
 watching() {
 	report=$BATS_TEST_TMPDIR/report.json
 	err=$BATS_TEST_TMPDIR/connect.err
@@ -63,7 +63,7 @@ watching() {
 
 is_watching() { gone "$TAP" || grep -qs 'connected;' "$BATS_TEST_TMPDIR/connect.err"; }
 
-# watched [OPTIONS] ADDRESS: to its end; $status, $report
+# watched [OPTIONS] ADDRESS: run connect to its end; sets $status and $report
 watched() {
 	report=$BATS_TEST_TMPDIR/report.json
 	err=$BATS_TEST_TMPDIR/connect.err
@@ -73,14 +73,14 @@ watched() {
 		status=$?
 }
 
-# without what differs from run to run: times, ids, and who holds what, which a connection does not tell
+# remove fields that differ from run to run (times, ids), and chains, which a connection does not send
 normal() {
 	jq -S 'del(.time_ns, .duration_ns) | .processes[] |= (del(.pid) | .scan |= del(.pause_ns, .scanned_bytes)
 		| .totals |= del(.peak_time_ns)
 		| .stacks |= (map(del(.id, .why)) | sort_by([.function, [.frames[].offset]])))' "$1"
 }
 
-# same_as_local PROGRAM...: the report over a connection is that of run
+# same_as_local PROGRAM...: the report over a connection equals that of run
 same_as_local() {
 	serving --wait -- "$@"
 	watched "unix:$SOCKET"
@@ -92,7 +92,7 @@ same_as_local() {
 	diff "$BATS_TEST_TMPDIR/remote.json" "$BATS_TEST_TMPDIR/local.json"
 }
 
-# seen_and_lost: what the report has and what it calls lost is what the oracle counted since $BATS_TEST_TMPDIR/before
+# seen_and_lost: events of the report and its lost events are together those of the oracle since $BATS_TEST_TMPDIR/before
 seen_and_lost() {
 	"$ORACLE/count-read" "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before" >"$BATS_TEST_TMPDIR/count.json"
 	jq -e -n --slurpfile r "$report" --slurpfile c "$BATS_TEST_TMPDIR/count.json" '
@@ -102,7 +102,7 @@ seen_and_lost() {
 		| if $have == $want then true else error("report \($have), oracle \($want), lost \($p.lost)") end'
 }
 
-# two_hosts: name spaces $BOARD and $HOST with a cable between them, 192.0.2.1 and 192.0.2.2
+# two_hosts: name spaces $BOARD and $HOST with a cable between them: 192.0.2.1 and 192.0.2.2
 two_hosts() {
 	BOARD=heaptap-b$$ HOST=heaptap-h$$
 	ip netns add "$BOARD" 2>/dev/null || skip "no network name spaces"
@@ -126,7 +126,7 @@ teardown() {
 
 on_board() { ip netns exec "$BOARD" "$@"; }
 
-# The name space's own: ip netns exec becomes the program.
+# The PID is that of the program itself, because ip netns exec executes it.
 serving_board() {
 	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 60s --token-file "$TOKEN" "$@"
 	SERVE=$PID

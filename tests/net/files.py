@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Serves the files of the folder that is its argument on a port of loopback, as a server of debuginfod does; prints the port, then
-what is asked for."""
+"""Serves the files of a directory, its argument, like a debuginfod server, on a port of loopback. Prints the port, then each
+request."""
 import functools
 import http.server
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A server that lies: liar.py LISTEN CONNECT OLD=NEW... passes a true server's stream on, with OLD replaced by NEW (the
-same length, \\xNN as in Python) in its records and checksums that are right. OLD "flip:SEED" flips bits at random
-places of what the server sends, without mending checksums; "garble:SEED" does so with right checksums."""
+"""A server that lies: liar.py LISTEN CONNECT OLD=NEW... passes on the stream of a real server. In its records OLD is replaced by
+NEW (equal length, \\xNN as in Python), and checksums are corrected. "flip=SEED" flips random bits of the server's bytes and
+does not correct checksums; "garble=SEED" changes random bytes and corrects them."""
 import random
 import select
 import socket
@@ -51,7 +51,7 @@ class Liar:
         return struct.pack("<I", crc32c(rest)) + rest
 
     def pass_on(self, data):
-        """Bytes of the server's in, bytes for the client out; chunks end where frames end."""
+        """Takes bytes of the server, and returns bytes for the client. A chunk ends where a frame ends."""
         self.frames += data
         out = b""
         while len(self.frames) >= 8:

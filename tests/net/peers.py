@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Peers that serve should not trust: peers.py KIND SOCKET. Each ends with 0 when the server did what it should."""
+"""Peers that serve must not trust: peers.py KIND SOCKET. Exits with 0 when the server did what it should."""
 import os
 import random
 import socket
@@ -57,7 +57,7 @@ def random_bytes():
     for _ in range(50):
         s = connect()
         send(s, rng.randbytes(rng.randrange(1, 3000)))
-        # Few enough bytes may still be the beginning of a frame.
+        # A few bytes may still be the beginning of a frame.
         s.shutdown(socket.SHUT_WR)
         closed(s)
 
@@ -75,7 +75,7 @@ def tls():
 
 
 def slow():
-    """A byte every half second: the deadline is for all of the handshake."""
+    """Sends a byte every half second: the deadline is for the whole handshake."""
     s = connect()
     start = time.monotonic()
     for byte in frame(1, HELLO):
@@ -94,7 +94,7 @@ def half_open():
 
 
 def many():
-    """10,000 connections, one after the other, most of them closed at once."""
+    """Makes 10,000 connections one after the other, and closes most of them at once."""
     keep = []
     for i in range(10000):
         s = connect()
@@ -115,7 +115,7 @@ def reset():
 
 
 def early():
-    """Commands before the proof."""
+    """Sends commands before the proof."""
     for kind in list(range(2, 32)) + [64, 255]:
         s = connect()
         send(s, frame(kind, bytes(8)))
@@ -157,7 +157,7 @@ def read_frame(s):
 
 
 def commands():
-    """A client that is let in, and then sends nonsense: sizes, counts, unknown kinds, blocks that nobody asked for."""
+    """Does the handshake, then sends nonsense: sizes, counts, unknown kinds, blocks without a scan."""
     rng = random.Random(2)
     bodies = [b"", b"\xff" * 7, b"\xff" * 200, bytes(20), start_body(64, nr_had=65535), start_body(255),
               start_body(64, nr_had=3) + bytes(7), start_body(64, 2), start_body(64, 0, 9, 8), tune_body(1, 255),
@@ -178,7 +178,7 @@ def commands():
 
 
 def stuck():
-    """A client that asks for everything and reads nothing, until it is told to end."""
+    """Asks for all events and reads nothing, until its standard input ends."""
     s = connect()
     shake(s)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -188,7 +188,7 @@ def stuck():
 
 
 def second():
-    """While another client is there."""
+    """Connects while another client is served."""
     s = connect()
     send(s, frame(1, HELLO))
     read_frame(s)
@@ -199,7 +199,7 @@ def second():
 
 
 def kill():
-    """Asks for the target's end, and shows the answer."""
+    """Asks the server to kill the target, and prints the answer."""
     s = connect()
     shake(s)
     send(s, frame(16, start_body(16)))

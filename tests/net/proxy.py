@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A link that is slow, stands, or is cut: proxy.py LISTEN CONNECT [delay=MS] [jitter=MS] [segment=BYTES]. Both ends are
-UNIX sockets by path, or HOST:PORT. Bytes take delay and up to jitter more in each direction, in their order; they go on in
-pieces of at most segment, of which two never go as one. SIGHUP lets all that is on the way stand for ever, SIGUSR1 cuts
-all connections and refuses others, SIGUSR2 mends both; SIGTERM ends it. It says "ready" when it listens."""
+"""A proxy that is slow, stops, or closes connections: proxy.py LISTEN CONNECT [delay=MS] [jitter=MS] [segment=BYTES]. Both
+ends are paths of UNIX sockets, or HOST:PORT. In each direction bytes are delayed by delay and up to jitter more, in order, and
+sent in pieces of at most segment. SIGHUP stops all bytes on the way. SIGUSR1 closes all connections and refuses new ones.
+SIGUSR2 ends both. SIGTERM ends the proxy. It prints "ready" when it listens."""
 import os
 import random
 import select
@@ -12,7 +12,7 @@ import socket
 import sys
 import time
 
-ROOM = 256 << 10  # bytes on the way in one direction; then its sender has to wait
+ROOM = 256 << 10  # bytes on the way in one direction; the sender must wait when it is full
 
 state = {"cut": False, "stalled": False}
 settings = {"delay": 0, "jitter": 0, "segment": 65536}
@@ -36,7 +36,7 @@ class Way:
 
     def __init__(self, source, sink):
         self.source, self.sink = source, sink
-        self.pieces = []  # when it is due, bytes
+        self.pieces = []  # (time to send, bytes)
         self.size = 0
         self.is_over = False
 
@@ -89,7 +89,7 @@ def new_ways(listener):
 
 
 def move(ways, readable, writable, now):
-    """The connections that are at their end."""
+    """Moves bytes. Returns the connections that have ended."""
     over = set()
     for way in ways:
         try:

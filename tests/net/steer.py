@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A link with a wheel: steer.py LISTEN CONNECT passes frames on between connect and serve, and takes lines on stdin:
-"tune PAUSED DEPTH MIN MAX" becomes a command of the client's. Its answer is printed here and not passed on: "ok" or why not.
-"hold": from now on the client hears nothing but that the server is there; "ok", and "scan" when it asks for a verdict."""
+"""A proxy that sends commands: steer.py LISTEN CONNECT passes frames between connect and serve, and reads lines on stdin.
+"tune PAUSED DEPTH MIN MAX" sends a command to the server. The answer is printed and not passed to the client: "ok" or the
+reason. "hold": from now on the client gets only pings; prints "ok", and "scan" when the client asks for a scan."""
 import select
 import socket
 import struct
@@ -14,7 +14,7 @@ def frame(kind, body):
 
 
 class Pipe:
-    """Bytes in, whole frames out."""
+    """Takes bytes, and passes whole frames on."""
 
     def __init__(self, to):
         self.to = to
@@ -56,7 +56,7 @@ def main():
                     print("ok", flush=True)
                 elif words:
                     paused, depth, least, most = map(int, words[1:])
-                    # Between two frames: the client's pipe passes on whole ones.
+                    # This goes between two frames, because the pipe of the client passes whole frames only.
                     server.sendall(frame(17, struct.pack("<BBQQ", paused, depth, least, most)))
                 continue
             data = s.recv(65536)

@@ -6,7 +6,7 @@
 
 /*
  * Functions that are counted: C name in count.c, ELF symbol with SZ for size_t, name in reports.
- * Written anew, not taken from user/allocator.c: the oracle must not share its errors.
+ * Written anew, not taken from user/target/allocator.c: the oracle must not share its errors.
  */
 #if __SIZEOF_SIZE_T__ == 8
 #define SZ "m"

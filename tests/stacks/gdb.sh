@@ -41,6 +41,6 @@ sqlite3.connect(":memory:").execute("create table t(a)")
 json.dumps([str(i) * 200 for i in range(300)]); decimal.Decimal(2).sqrt(decimal.Context(prec=3000))'
 by_gdb "$few" sqlite3 sqlite3 -batch -init "$dir/query.sql" :memory: .quit
 by_gdb "$few" perl perl -MPOSIX -e 'my %h = map { $_ => "x" x $_ } 1 .. 300; print scalar keys %h'
-by_gdb "$few" ripgrep rg --no-config -j1 -c 'stru[ck]t' "$root/user/heap.c"
+by_gdb "$few" ripgrep rg --no-config -j1 -c 'stru[ck]t' "$root/user/heap/heap.c"
 by_gdb "$(seq -s ' ' 100 661 40000)" "clang compiling a file" clang -O1 -c -x c -o "$dir/o.o" "$root/tests/targets/deep.c" -I"$root" -D_GNU_SOURCE
 exit "$wrong"

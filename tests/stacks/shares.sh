@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Prints what share of real programs' allocations has a stack that is complete, and why the others are not (root).
-# shares.sh [HEAPTAP]: a row for each program that is installed, as the README shows them.
+# shares.sh [HEAPTAP]: a row for each program that is installed, as doc/stacks.md shows them.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -84,7 +84,7 @@ echo "|---|---|---|---|---|"
 ran "python3 with C extensions" /usr/bin/python3 "$dir/extensions.py"
 ran sqlite3 sqlite3 -batch -init "$dir/query.sql" "$dir/base.db" .quit
 ran "ripgrep" rg --no-config -c "stru[ck]t.*[a-z]+_free\\b" "$root" /usr/include
-ran "clang compiling a file" clang -O2 -c -I"$root" -D_GNU_SOURCE -DHEAPTAP_VERSION='"0"' -o "$dir/o.o" "$root/user/heap.c"
+ran "clang compiling a file" clang -O2 -c -I"$root" -D_GNU_SOURCE -DHEAPTAP_VERSION='"0"' -o "$dir/o.o" "$root/user/heap/heap.c"
 ran "gdb" gdb -nx -batch -ex "info functions main" /bin/true
 ran "perl" perl -MPOSIX -MData::Dumper -e 'my %h = map { $_ => [split //, "x" x $_] } 1 .. 400; print Dumper(\%h) =~ tr/x//, "\n"'
 ran "node" node "$dir/buffers.js"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Its own malloc and free, which ask for the call stack, as profilers and checkers do: prints how deep they saw it.
+ * Has its own malloc and free, which ask for the call stack, as profilers and checkers do. Prints how deep they saw it.
  * Without arguments from depth 10; a walk must see the same under a tracer.
  */
 #include <dlfcn.h>

@@ -51,7 +51,7 @@ FN static void arrays()
 	expect("allocs 27 2495 arrays");
 }
 
-/* What libstdc++'s deletes call among themselves must not show: 5 plain ones, 4 sized, and so on. */
+/* Calls between the operators of libstdc++ must not be counted: expect 5 plain deletes, 4 sized ones, and so on. */
 FN static void releases()
 {
 	expect("calls _ZdlPvm 4");

@@ -118,7 +118,7 @@ int main(void)
 		free(p);
 		shared->nr_calls++;
 	}
-	/* What is still on its way comes at the end of a system call. */
+	/* Signals that are pending arrive at the end of a system call. */
 	sched_yield();
 	while (waitpid(child, NULL, 0) < 0)
 		;

@@ -40,7 +40,7 @@ __asm__(
 	BEGIN("t_stays") "sub $8, %rsp\n"
 			 ".cfi_def_cfa rsp, 0\n" CALL_ALLOCATES
 			 "add $8, %rsp\n.cfi_def_cfa rsp, 8\nret\n" FINISH("t_stays")
-	/* Its return address is its own, 300 times. */
+	/* The return address leads into the same function, 300 times. */
 	BEGIN("t_repeats") "push %rbx\n"
 			   "mov $300, %ecx\n"
 			   "lea 2f(%rip), %rax\n"
@@ -74,7 +74,7 @@ void t_repeats(void);
 void t_leaves(char *top);
 void t_starts(int is_first);
 
-/* The same frames at the same place, but not the same stack: the word where it ends is another. */
+/* Two stacks with equal frames at equal addresses, which differ only in the word where they end. */
 FN static void t_takes_turns(void)
 {
 	static struct shadow first, called;

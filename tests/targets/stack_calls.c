@@ -96,7 +96,7 @@ CALL static void t_recurses(int n)
 	LEAVE();
 }
 
-/* Its caller has left by a jump: the frame is gone. */
+/* The caller left by a jump, so that its frame is gone. */
 CALL void t_tailed(size_t bytes)
 {
 	ENTER();

@@ -80,7 +80,7 @@ FN static void t_calls(function *f, void *callee, const char *end)
 	shadow = outer;
 }
 
-/* Its frame pointer is what a function without one finds: this one is left out. */
+/* A function without a frame pointer finds the frame pointer of this function: the stack leaves this function out. */
 __attribute__((optimize("no-omit-frame-pointer"))) FN static void t_is_left_out(function *f)
 {
 	void *volatile block = f(note(60), (void *)malloc);

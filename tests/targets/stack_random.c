@@ -34,7 +34,7 @@ struct node {
 	unsigned level;
 };
 
-/* What one thread does. */
+/* The work of one thread. */
 struct traveller {
 	struct random random;
 	struct shadow shadow;

@@ -11,7 +11,7 @@ CALL static void t_allocates(size_t bytes)
 	LEAVE();
 }
 
-/* Its destructor runs while an exception passes: the frame of the function that it belongs to is still there. */
+/* The destructor runs while an exception passes: the frame of the function that owns the guard is still there. */
 struct t_guard {
 	unsigned nr = shadow->nr;
 
@@ -28,7 +28,7 @@ CALL static void t_throws(int n)
 {
 	ENTER();
 	if (n % 3 == 0) {
-		/* What libstdc++ takes for an exception of these bytes. */
+		/* Room that libstdc++ allocates for an exception of these bytes. */
 		shadow_push("*");
 		note(128 + sizeof(n));
 		shadow_pop();

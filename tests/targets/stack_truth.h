@@ -43,7 +43,7 @@ static struct chain chains[MAX_CHAINS];
 static unsigned truth_depth = 64;
 static int chains_lock;
 
-/* These may be inlined, but have no frame in any case when malloc is called. */
+/* Compilers may inline these functions: in any case they have no frame when malloc is called. */
 __attribute__((noinline)) static void shadow_push(const char *name)
 {
 	shadow = shadow ? shadow : &main_shadow;

@@ -22,7 +22,7 @@ $(foreach c,gcc clang,$(foreach l,$(STACK_LEVELS),\
   $(eval $(call stack_rule,$c-$l-fp,$(stack_compiler_$c),-$l -fno-omit-frame-pointer))\
   $(eval $(call stack_rule,$c-$l-nofp,$(stack_compiler_$c),-$l -fomit-frame-pointer))))
 
-# Their own functions in .debug_frame alone, next to the .eh_frame of what they are linked with.
+# The functions of these programs are in .debug_frame alone, those of linked libraries in .eh_frame.
 STACK_VARIANTS += gcc-debug_frame clang-debug_frame
 $(foreach c,gcc clang,$(eval $(call stack_rule,$c-debug_frame,$(stack_compiler_$c),\
   -O2 -g -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables)))

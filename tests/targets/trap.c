@@ -18,7 +18,7 @@ static void on_trap(int sig)
 #define TRAP "int3\n"
 #define JUMP "jmp trap_malloc\n"
 #elif defined(__aarch64__)
-/* Its handler would have to move the program counter. */
+/* A handler of a real breakpoint would have to move the program counter on this CPU. */
 #define TRAP "nop\n"
 #define JUMP "b trap_malloc\n"
 #endif

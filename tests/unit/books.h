@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/sums.h"
-#include "user/heap.h"
+#include "user/heap/heap.h"
 
 #define MS 1000000ULL
 

@@ -13,7 +13,7 @@ enum {
 	IMAGE_MAX = 1 << 20,
 };
 
-/* What the file is to be; the frame's addresses are its own affair. */
+/* Describes the file to make. The frame chooses its addresses itself. */
 struct cfi_image {
 	u16 machine; /* EM_* */
 	const void *frame;

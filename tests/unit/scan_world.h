@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "user/scan.h"
+#include "user/scan/scan.h"
 
 enum { PAGE = 4096, MAX_BLOCKS = 4096, MAX_MAPS = 8, MAX_WORDS = 16, MAX_THREADS = 4 };
 

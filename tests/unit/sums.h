@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What must always be true of books, however they came to be. */
+/* Checks of a heap's sums that must hold after any events. */
 #pragma once
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "user/heap.h"
+#include "user/heap/heap.h"
 
 struct sums {
 	u64 blocks, bytes, pending, unsure;
@@ -44,7 +44,7 @@ static inline void same_sums(const struct heap_totals *a, const struct heap_tota
 	assert_int_equal(a->temporary, b->temporary);
 }
 
-/* What heap.h promises always. @nr_splits: pieces more than blocks. */
+/* Check the promises of user/heap/heap.h. @nr_splits: pieces more than blocks. */
 static inline void check_sums(const struct heap *h, u64 nr_splits)
 {
 	struct heap_totals t = heap_totals(h);

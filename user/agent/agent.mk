@@ -8,21 +8,21 @@ AGENT_CPU  := $(firstword $(subst -, ,$(shell $(AGENT_CC) -dumpmachine)))
 AGENT_CPU  := $(patsubst arm%,arm,$(patsubst i%86,i386,$(AGENT_CPU)))
 AGENT_O    := $(O)/agent-$(AGENT_CPU)
 
-# What belongs to the machine where the names are: options.h, is_left_out.
-AGENT_LESS := user/cmd_connect.c user/cmd_report.c user/cmd_diff.c user/session_replay.c \
-              user/cmd_console.c $(wildcard user/console*.c user/source_replay*.c user/diff*.c) \
-              user/source_remote.c user/source_remote_scan.c user/source_recording.c \
-              user/source_recording_scan.c user/remote_link.c user/remote_ssh.c user/lib/json_read.c \
-              user/suppress.c user/suppress_parse.c user/leaks_suppress.c
-# What needs a library has its stand-in in user/agent/; x86 has a decoder with Zydis, for which there is none.
-AGENT_OUT  := user/main.c user/programs.c user/source_bpf.c user/unwind_tables.c user/caps_bpf.c user/caps_trial.c \
-              user/symbolize.c \
-              user/debug_file.c user/dwarf_names.c user/demangle.c user/function_index.c user/decompress.c \
-              user/stream_zstd.c user/symbol_server.c arch/insn_x86.c \
+# Files for the machine that has the names. user/cli/options.h leaves their commands and options out: is_left_out.
+AGENT_LESS := user/cli/cmd_connect.c user/cli/cmd_report.c user/cli/cmd_diff.c user/session/session_replay.c \
+              user/cli/cmd_console.c $(wildcard user/console/*.c user/session/source_replay*.c user/report/diff*.c) \
+              user/remote/source_remote.c user/remote/source_remote_scan.c user/session/source_recording.c \
+              user/session/source_recording_scan.c user/session/kind_list.c user/remote/remote_link.c user/remote/remote_ssh.c user/lib/json_read.c \
+              user/scan/suppress.c user/scan/suppress_parse.c user/scan/leaks_suppress.c user/stream/event_list.c
+# Files that need a library; user/agent/ has stand-ins for them. The decoder of x86 needs Zydis and has no stand-in.
+AGENT_OUT  := user/cli/main.c user/source/programs.c user/source/links.c user/source/link_keeper.c user/source/source_bpf.c user/unwind/unwind_tables.c user/source/caps_bpf.c user/source/caps_trial.c \
+              user/names/symbolize.c \
+              user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c user/names/decompress.c \
+              user/stream/stream_zstd.c user/names/symbol_server.c arch/insn_x86.c \
               $(AGENT_LESS) \
               $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c))
-AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c user/*.c user/lib/*.c fallback/*.c arch/*.c))) \
-              user/main.c
+AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
+              user/cli/main.c
 AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
 AGENT_OPT   := -std=gnu11 -Os -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Put in front of each file of the agent: what small and old C libraries leave to the kernel. */
+/* Included before each file of the agent: functions of the kernel that small and old C libraries lack. */
 #pragma once
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* As in <elf.h>, which has too many other names to be everywhere. */
+/* Copied from <elf.h>, which defines too many names to be included everywhere. */
 #define R_AARCH64_IRELATIVE 1032
 #define R_RISCV_IRELATIVE   58
 #define R_390_IRELATIVE	    61
@@ -29,7 +29,7 @@ static inline int statx(int dir, const char *path, int flags, unsigned int mask,
 }
 #endif
 
-/* glibc has it since 2.34; musl 1.2.3 has not. */
+/* glibc has close_range() since 2.34; musl 1.2.3 does not. */
 #if !defined(__GLIBC__) || (__GLIBC__ == 2 && __GLIBC_MINOR__ < 34)
 #ifndef SYS_close_range
 #define SYS_close_range 436

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* In the agent: no BPF source, so that another one is chosen, with the reason. */
+/* Stand-in for BPF in the agent: its source is never usable, and says why. */
 #include <errno.h>
 
-#include "user/caps_trial.h"
+#include "user/source/caps_trial.h"
 #include "user/lib/log.h"
-#include "user/options.h"
-#include "user/source.h"
+#include "user/source/source.h"
 
 static int probe(struct caps *caps)
 {
@@ -13,10 +12,10 @@ static int probe(struct caps *caps)
 	return -EOPNOTSUPP;
 }
 
-/* Nothing else is called of a source that is not usable. */
+/* No other function of an unusable source is called. */
 const struct source_ops source_bpf = { .name = "bpf", .probe = probe };
 
-/* caps_probe(), for doctor: the first of these trials fails, with this reason, and the others are not made. */
+/* For doctor: the first trial of caps_probe() fails with this error, and the others are skipped. */
 int caps_bpf_counters(u32 nr)
 {
 	(void)nr;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* In the agent: nothing is decompressed, and nothing of what it sends is compressed. */
+/* Stand-in for zlib and zstd in the agent: nothing is compressed or decompressed. */
 #include <errno.h>
 
-#include "user/decompress.h"
-#include "user/stream_zstd.h"
+#include "user/names/decompress.h"
+#include "user/stream/stream_zstd.h"
 
 int decompress(u8 *to, size_t size, const u8 *from, size_t from_size, u32 how)
 {
@@ -15,7 +15,7 @@ int decompress(u8 *to, size_t size, const u8 *from, size_t from_size, u32 how)
 	return -ENOTSUP;
 }
 
-/* Not packed, and not to be unpacked. */
+/* Returns 0: the chunk is not packed, or cannot be unpacked. */
 static size_t nothing(void *out, size_t room, const void *data, size_t len)
 {
 	(void)out;

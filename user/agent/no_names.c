@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* In the agent: places have no names but their module and offset, which others look up where the debug files are. */
+/* Stand-in for user/names in the agent: places have only module and offset. heaptap elsewhere finds the names. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "user/symbolize.h"
+#include "user/names/symbolize.h"
 
 struct symbolizer {
 	struct symbol unknown;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* In the agent: no suppressions. The options that would make some are refused, so that of these none is given rules. */
+/* Stand-in for suppressions in the agent. Its options for them are refused, so these functions get no rules. */
 #include <errno.h>
 
-#include "user/leaks.h"
-#include "user/suppress.h"
+#include "user/scan/leaks.h"
+#include "user/scan/suppress.h"
 
 int suppress_new(struct suppress_list **out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ownership of locals: released at the end of the scope unless taken. */
+/* Locals that own something: released at the end of the scope unless taken. */
 #pragma once
 
 #include <dirent.h>

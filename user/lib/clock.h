@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What time it is, as one number. */
+/* The time as one number. */
 #pragma once
 
 #include <time.h>
@@ -14,7 +14,7 @@ static inline u64 clock_ns(clockid_t clock)
 	return (u64)ts.tv_sec * 1000000000 + (u64)ts.tv_nsec;
 }
 
-/* CLOCK_MONOTONIC: the time that everything in heaptap goes by. */
+/* CLOCK_MONOTONIC, the clock of all times in heaptap. */
 static inline u64 clock_now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);

@@ -4,5 +4,5 @@
 
 #include "user/lib/types.h"
 
-/* Checksum of @len bytes at @data, going on from @crc; 0 to begin with. */
+/* Continue checksum @crc, 0 at first, with the @len bytes at @data. */
 u32 crc32c(u32 crc, const void *data, size_t len);

@@ -45,7 +45,7 @@ int elf_read_offset(const struct elf *elf, u64 offset, void *buf, size_t len)
 {
 	size_t done = 0;
 
-	/* The size is that of the opening; a file that shrank since ends the loop below. */
+	/* The size is read once, when the file is opened. If the file shrinks later, reads fail with -EIO. */
 	if (offset > elf->file_size || len > elf->file_size - offset)
 		return -EIO;
 	while (done < len) {
@@ -138,7 +138,7 @@ static void name_sections(struct elf *elf, const u8 *raw, size_t size, u64 names
 	}
 }
 
-/* Sections are a convenience: a file whose table is damaged is treated as one without. */
+/* Sections are optional: a file with a damaged section table is treated as a file without one. */
 static int read_sections(struct elf *elf, const u8 *ehdr, const u8 *first_section)
 {
 	u64 nr = ELF_FIELD(elf, ehdr, Ehdr, e_shnum), names = ELF_FIELD(elf, ehdr, Ehdr, e_shstrndx);
@@ -316,7 +316,7 @@ int elf_vaddr_to_offset(const struct elf *elf, u64 vaddr, u64 *offset)
 	return elf_backed(elf, vaddr, offset) ? 0 : -EFAULT;
 }
 
-/* The PT_LOAD with most bytes of the file in [@start, @end); an executable one if there is one. */
+/* The PT_LOAD with most of the file's bytes in [@start, @end). An executable one is preferred. */
 static const struct elf_segment *segment_of_file(const struct elf *elf, u64 start, u64 end)
 {
 	const struct elf_segment *best = NULL;

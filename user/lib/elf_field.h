@@ -8,12 +8,12 @@ enum {
 	ELF_MAX_SEGMENTS = 512,
 	ELF_MAX_SECTIONS = 65535,
 	ELF_MAX_DYNS = 4096,
-	ELF_MAX_SYMBOLS = 4 << 20, /* in .symtab; the time for all tables stays below a second */
+	ELF_MAX_SYMBOLS = 4 << 20, /* in .symtab; keeps the time for all tables below a second */
 	ELF_MAX_DYNSYMS = 1 << 20,
 	ELF_MAX_RELOCS = 2 << 20, /* per table */
 	ELF_MAX_DYNSYM_BYTES = 12 << 20,
 	ELF_MAX_NAME_BYTES = 4 << 20,
-	ELF_MAX_STRING_BYTES = 20 << 20, /* per table; with the others below 64 MiB */
+	ELF_MAX_STRING_BYTES = 20 << 20, /* bytes per table; keeps all tables together below 64 MiB */
 	ELF_MAX_NOTE_BYTES = 64 << 10,
 };
 
@@ -29,11 +29,11 @@ u64 elf_value(const struct elf *elf, const void *p, size_t size);
 
 #define ELF_SIZEOF(elf, T) ((elf)->word_size == 8 ? sizeof(Elf64_##T) : sizeof(Elf32_##T))
 
-/* Read @size bytes at @offset, cut at the end of the file and at @max, as terminated strings. */
+/* Read @size bytes at @offset as terminated strings. The end of the file and @max limit the size. */
 int elf_strings_read(const struct elf *elf, u64 offset, u64 size, u64 max,
 		     struct elf_strings *out) __must_check;
-/* NULL when @index lies outside. */
+/* NULL if @index is outside of the strings. */
 const char *elf_string(const struct elf_strings *strings, u64 index);
 
-/* Bytes that the file backs at and after @vaddr, and where; 0 if none. */
+/* Bytes that the file backs from @vaddr on, and their file offset; 0 if it backs none. */
 u64 elf_backed(const struct elf *elf, u64 vaddr, u64 *offset);

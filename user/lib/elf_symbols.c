@@ -82,7 +82,7 @@ const char *elf_needed(struct elf *elf, u32 nth)
 	return NULL;
 }
 
-/* Highest symbol index that the buckets of a GNU hash table name; 0 if the table is of no use. */
+/* The highest symbol index in the buckets of a GNU hash table; 0 if the table is unusable. */
 static u32 highest_bucket(const struct elf *elf, u64 buckets, u32 nr_buckets)
 {
 	u8 chunk[HASH_CHUNK * 4];
@@ -102,7 +102,7 @@ static u32 highest_bucket(const struct elf *elf, u64 buckets, u32 nr_buckets)
 	return highest;
 }
 
-/* Number of symbols by DT_GNU_HASH: the last chain's end; 0 if unknown. */
+/* The number of symbols by DT_GNU_HASH, from the end of the last chain; 0 if unknown. */
 static u64 gnu_hash_count(const struct elf *elf, u64 vaddr)
 {
 	u32 nr_buckets, first, bloom_words, index;
@@ -118,7 +118,7 @@ static u64 gnu_hash_count(const struct elf *elf, u64 vaddr)
 		return 0;
 	buckets = vaddr + sizeof(header) + (u64)bloom_words * elf->word_size;
 	index = highest_bucket(elf, buckets, nr_buckets);
-	if (index < first) /* nothing defined: the hash leaves out the symbols that are needed */
+	if (index < first) /* the file defines no symbol; the hash table leaves out undefined ones */
 		return first;
 	for (u32 end = index + MAX_CHAIN; index < end && index < ELF_MAX_SYMBOLS; index++) {
 		if (elf_read_vaddr(elf, buckets + nr_buckets * 4ULL + (index - first) * 4ULL, word, 4))
@@ -141,7 +141,7 @@ static u64 dynsym_count(const struct elf *elf, u64 vaddr, u64 strtab)
 		return elf_u32(elf, header + 4);
 	if (elf_dynamic(elf, DT_GNU_HASH, &hash))
 		nr = gnu_hash_count(elf, hash);
-	/* Linkers put the strings right behind the symbols. */
+	/* Linkers place the strings directly behind the symbols. */
 	if (!nr && strtab > vaddr)
 		nr = (strtab - vaddr) / ELF_SIZEOF(elf, Sym);
 	return nr;
@@ -184,7 +184,7 @@ static struct table find_dynsym(struct elf *elf)
 	return t;
 }
 
-/* Symbol at @p; false if its name lies outside @strings. */
+/* The symbol at @p. False if its name is outside of @strings. */
 static bool decode_symbol(const struct elf *elf, const u8 *p, const struct elf_strings *strings,
 			  struct elf_symbol *sym)
 {
@@ -238,7 +238,7 @@ static int visit_symbols(struct elf *elf, const struct symbol_visit *v, const st
 
 	if (!chunk)
 		return -ENOMEM;
-	for (u64 i = 1; i < t->nr; i += per_chunk) { /* symbol 0 is none */
+	for (u64 i = 1; i < t->nr; i += per_chunk) { /* symbol 0 means no symbol */
 		u64 nr = t->nr - i < per_chunk ? t->nr - i : per_chunk;
 		int ret = elf_read_offset(elf, t->offset + i * t->entry_size, chunk, nr * t->entry_size);
 
@@ -282,7 +282,7 @@ int elf_each_symbol(struct elf *elf, int tables, int (*fn)(void *ctx, const stru
 	return visit_symbols(elf, &v, &t);
 }
 
-/* Relocation types by meaning; 0 = the machine has none. */
+/* Relocation types by meaning; 0 = this machine has no such type. */
 static const struct {
 	u16 machine, jump_slot, glob_dat, absolute, irelative;
 } reloc_types[] = {
@@ -373,7 +373,7 @@ static int visit_relocs(struct elf *elf, const struct reloc_visit *v, struct tab
 	return 0;
 }
 
-/* The relocations at DT_ tag @where with @bytes; those from @until on are another table's. */
+/* The relocations at DT_ tag @where, with @bytes in all. Relocations from @until on belong to another table. */
 static int visit_dynamic_relocs(struct elf *elf, const struct reloc_visit *v, u64 where, u64 bytes,
 				bool has_addend, u64 until)
 {
@@ -390,7 +390,7 @@ static int visit_dynamic_relocs(struct elf *elf, const struct reloc_visit *v, u6
 	return visit_relocs(elf, v, &t);
 }
 
-/* Static programs have no PT_DYNAMIC but may have IRELATIVE slots, which only a section tells. */
+/* Static programs have no PT_DYNAMIC, but may have IRELATIVE slots, which only a section lists. */
 static int visit_section_relocs(struct elf *elf, const struct reloc_visit *v)
 {
 	int ret = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text from a target made safe for terminals and JSON. */
+/* Makes text from a target safe for terminals and JSON. */
 #include "user/lib/escape.h"
 
 #include <string.h>
@@ -27,17 +27,41 @@ static size_t utf8_len(const u8 *s)
 	return cp < 0x10000 || cp > 0x10ffff ? 0 : 4;
 }
 
-/* True if a terminal shows the @len bytes at @s and does nothing else. */
+/* The character of the valid UTF-8 sequence of @len bytes, at most 3, at @s; 0 for longer ones. */
+static u32 character(const u8 *s, size_t len)
+{
+	if (len == 2)
+		return (u32)(s[0] & 31) << 6 | (s[1] & 63);
+	return len == 3 ? (u32)(s[0] & 15) << 12 | (u32)(s[1] & 63) << 6 | (s[2] & 63) : 0;
+}
+
+/*
+ * Invisible characters that change how the text around them is shown: C1 controls, marks and overrides of the
+ * direction of writing (Unicode's Bidi_Control), separators of lines and paragraphs, characters without width.
+ */
+static bool is_invisible_control(const u8 *s, size_t len)
+{
+	static const struct {
+		u32 first, last;
+	} ranges[] = { { 0x80, 0x9f },	   { 0x61c, 0x61c },   { 0x200b, 0x200f },
+		       { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff } };
+	u32 c = character(s, len);
+
+	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+		if (c >= ranges[i].first && c <= ranges[i].last)
+			return true;
+	return false;
+}
+
+/* True if the @len bytes at @s are visible text, and no control sequence. */
 static bool is_printable(const u8 *s, size_t len)
 {
 	if (len == 1)
 		return s[0] >= 0x20 && s[0] != 0x7f && s[0] != '\\';
-	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)
-		return false; /* C1 controls */
-	return len != 0;
+	return len != 0 && !is_invisible_control(s, len);
 }
 
-/* One unit of @s as it may be shown, into @out (at most 8 bytes); returns the bytes of @s used. */
+/* Write the first unit of @s, escaped if need be, to @out (at most 8 bytes). Returns the bytes of @s used. */
 static size_t escape_unit(const u8 *s, char out[8])
 {
 	size_t len = utf8_len(s);
@@ -81,7 +105,7 @@ char *escape_buf(char *buf, size_t size, const char *text)
 	return buf;
 }
 
-/* Bytes at @s that stand in JSON as they are; most are. */
+/* The number of bytes at @s that need no escape in JSON. Most bytes need none. */
 static size_t plain_len(const u8 *s)
 {
 	size_t n = 0;
@@ -104,8 +128,10 @@ void escape_json(FILE *out, const char *text)
 			fputs("\\ufffd", out);
 		else if (*s == '"' || *s == '\\')
 			fprintf(out, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0))
-			fprintf(out, "\\u%04x", len == 2 ? s[1] : *s);
+		else if (*s < 0x20 || *s == 0x7f)
+			fprintf(out, "\\u%04x", *s);
+		else if (is_invisible_control(s, len))
+			fprintf(out, "\\u%04x", character(s, len));
 		else
 			fwrite(s, 1, len, out);
 		s += len ? len : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Text from a target made safe for where it is shown. */
+/* Makes text from a target safe for terminals and JSON. */
 #pragma once
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
  */
 void escape_text(FILE *out, const char *text);
 
-/* The same into @buf of @size bytes, always terminated, cut where it does not fit. Returns @buf. */
+/* Like escape_text(), into @buf of @size bytes: always terminated, cut if it does not fit. Returns @buf. */
 char *escape_buf(char *buf, size_t size, const char *text);
 
 /* Write @text as a JSON string with its quotes; invalid UTF-8 bytes become U+FFFD. */

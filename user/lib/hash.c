@@ -6,7 +6,7 @@
 
 enum { LANES = 4 };
 
-/* Odd, with bits everywhere: the golden ratio's and those of other roots. */
+/* Odd numbers with well spread bits: from the golden ratio and other roots. */
 static const u64 multiplier = 0x9e3779b97f4a7c15ULL, finisher = 0xd6e8feb86659fd93ULL;
 
 /* The next @size bytes, at most 8, as a little-endian number. */

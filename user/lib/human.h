@@ -4,7 +4,7 @@
 
 #include "user/lib/types.h"
 
-/* Returned by value, so that human_bytes(n).text can stand as an argument of printf. */
+/* Returned by value, so that human_bytes(n).text can be an argument of printf. */
 struct human {
 	char text[64];
 };
@@ -21,5 +21,5 @@ struct human human_count(u64 n);
 /* "350 us", "12.3 s", "4m 02s", "3d 04h" */
 struct human human_duration(u64 ns);
 
-/* "12.3 %" of @whole; "0 %" when @whole is 0. Never "100 %" or "0 %" for what is not exactly that. */
+/* "12.3 %" of @whole; "0 %" if @whole is 0. "100 %" and "0 %" only for exact values. */
 struct human human_percent(u64 part, u64 whole);

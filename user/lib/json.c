@@ -10,7 +10,7 @@
 void json_init(struct json *j, FILE *out, u32 fold_depth)
 {
 	*j = (struct json){ .out = out, .fold_depth = fold_depth };
-	/* Reports have some hundred MB when shells are followed. No other thread writes here. */
+	/* Unlocked, because reports may have some hundred MB. No other thread writes here. */
 	__fsetlocking(out, FSETLOCKING_BYCALLER);
 }
 
@@ -21,7 +21,7 @@ static void new_line(struct json *j)
 		putc(' ', j->out);
 }
 
-/* What stands before a value: the comma, the line, the key. */
+/* Write the text before a value: the comma, the line break, the key. */
 static void item(struct json *j, const char *key)
 {
 	if (j->has_items)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A JSON document written as it comes, nothing kept in memory. */
+/* Writes a JSON document piece by piece, and keeps nothing in memory. */
 #pragma once
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 struct json {
 	FILE *out;	/* borrowed */
 	u32 depth;	/* containers open */
-	u32 fold_depth; /* containers deeper than this stand on one line */
+	u32 fold_depth; /* containers deeper than this are printed on one line */
 	bool has_items; /* the open container has a value already */
 };
 

@@ -199,7 +199,7 @@ enum json_token json_next(struct json_reader *r)
 	if (!r->depth)
 		return get_value(r);
 	is_object = r->is_object[r->depth - 1];
-	/* An end may stand behind a value, or at once. */
+	/* A container may end behind a value, or directly if it is empty. */
 	if (*r->p == (is_object ? '}' : ']') && !(is_object && r->wants_value)) {
 		r->p++;
 		r->depth--;

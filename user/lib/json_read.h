@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A JSON text read token by token. Trusts nothing: depth and lengths are bounded, nothing is kept. */
+/* Reads a JSON text token by token. Depth and lengths are bounded, and nothing is kept. */
 #pragma once
 
 #include "user/lib/types.h"
@@ -15,7 +15,7 @@ enum json_token {
 	JSON_TRUE,
 	JSON_FALSE,
 	JSON_NULL,
-	JSON_END,   /* the text is over, and whole */
+	JSON_END,   /* the end of a complete text */
 	JSON_ERROR, /* for ever */
 };
 
@@ -28,7 +28,7 @@ struct json_reader {
 	bool is_object[JSON_MAX_DEPTH]; /* kinds of the open containers */
 	bool wants_value, wants_comma;
 	bool is_over, is_bad;
-	char text[JSON_MAX_STRING + 1]; /* of a key or string, unescaped; of a number as it stands */
+	char text[JSON_MAX_STRING + 1]; /* of a key or string, unescaped; of a number, unchanged */
 };
 
 /* @text is borrowed. */
@@ -43,8 +43,8 @@ enum json_token json_next(struct json_reader *r);
  */
 enum json_token json_skip(struct json_reader *r, enum json_token token);
 
-/* r->text as a number without sign and fraction. False if it is none, or does not fit. */
+/* r->text as a number without sign and fraction. False if the text is no such number, or does not fit. */
 bool json_number(const struct json_reader *r, u64 *value);
 
-/* Where the reader stands, in bytes. */
+/* The position of the reader, in bytes. */
 size_t json_position(const struct json_reader *r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The first look at a target: /proc/PID/maps taken apart exactly. */
+/* Parses /proc/PID/maps exactly. */
 #include "user/lib/maps.h"
 
 #include <errno.h>
@@ -18,7 +18,10 @@ struct maps_reader {
 	char buf[MAPS_BUF_SIZE + 1];
 };
 
-/* Digits of @base at *@p up to the byte @stop, which is passed over. False if there are none or too many. */
+/*
+ * Parse digits of @base at *@p up to the byte @stop, and move *@p behind it. False if there are no digits, or too
+ * many.
+ */
 static bool parse_number(const char **p, unsigned int base, char stop, u64 *out)
 {
 	const char *s = *p;
@@ -152,7 +155,7 @@ void maps_close(struct maps_reader *r)
 	free(r);
 }
 
-/* More bytes behind those kept. 1, 0 at the end, or -errno. */
+/* Read more bytes behind those in the buffer. 1, 0 at the end, or -errno. */
 static int fill(struct maps_reader *r)
 {
 	ssize_t n;
@@ -186,7 +189,7 @@ static int skip_line(struct maps_reader *r)
 	return more < 0 ? more : 0;
 }
 
-/* A line longer than the buffer: everything but the end of its path. */
+/* A line longer than the buffer: take it without the end of its path. */
 static int next_cut(struct maps_reader *r, struct map_line *line)
 {
 	size_t len = r->len;
@@ -229,6 +232,9 @@ bool maps_is_complete(const struct maps_reader *r)
 {
 	char byte;
 
-	/* The kernel ends the file early when the memory goes away; then its beginning is empty too. */
+	/*
+	 * The kernel ends the file early if the process gives up its memory. Then the file is empty from the start
+	 * too.
+	 */
 	return pread(r->fd, &byte, 1, 0) == 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* /proc/PID/maps as plain data, line by line, whatever the file names in it look like. */
+/* Reads /proc/PID/maps line by line, whatever the names of files in it contain. */
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@ struct map_line {
 	taddr_t start, end;
 	u64 offset;		  /* of start in the file, in bytes */
 	u64 inode;		  /* 0 = in no file */
-	u32 dev_major, dev_minor; /* of the file system, as the kernel numbers it there */
+	u32 dev_major, dev_minor; /* of the device, as the kernel prints it */
 	bool is_readable, is_writable, is_executable, is_shared;
 	/*
 	 * Borrowed until the next line; never NULL. A file's path (an unlinked one ends in " (deleted)"),
@@ -36,16 +36,16 @@ void maps_close(struct maps_reader *r);
 int maps_open_fd(struct maps_reader **out, int fd) __must_check;
 
 /*
- * The next line, by rising address. Memory is bounded, however many and long they are.
- * Returns 1, 0 at the end (at once for a zombie or a kernel thread), -EBADMSG for a line that is none, or -errno.
+ * Read the next line, by rising address. Memory is bounded, however many and however long the lines are. Returns 1, 0
+ * at the end (at once for a zombie or a kernel thread), -EBADMSG for a line of another format, or -errno.
  */
 int maps_next(struct maps_reader *r, struct map_line *line) __must_check;
 
-/* After the end: false if the process gave up its memory (exit, exec) so that lines may be missing. */
+/* Call after the end: false if the process gave up its memory (exit, exec), so that lines may be missing. */
 bool maps_is_complete(const struct maps_reader *r);
 
 /*
- * Take one line of @len bytes, without its newline, apart. Writes a NUL at @text[@len] and restores
- * newlines in the path in place. Returns 0 or -EBADMSG.
+ * Parse one line of @len bytes, without its newline. Writes a NUL at @text[@len], and restores newlines in the path
+ * in place. Returns 0 or -EBADMSG.
  */
 int maps_parse_line(char *text, size_t len, struct map_line *line) __must_check;

@@ -35,7 +35,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Digits at *@text, which moves behind them. */
+/* Parse the digits at *@text, and move it behind them. */
 static int take_digits(const char **text, u64 *out)
 {
 	const char *s = *text;
@@ -52,7 +52,7 @@ static int take_digits(const char **text, u64 *out)
 	return 0;
 }
 
-/* ".25" at *@text as a part of one; 0 where there is none. */
+/* Parse a fraction such as ".25" at *@text. 0 if there is no fraction. */
 static int take_fraction(const char **text, double *out)
 {
 	const char *s = *text;
@@ -159,7 +159,7 @@ int parse_duration(const char *text, u64 *ns)
 	size_t len;
 	int err;
 
-	/* Pieces of a number and a unit each, the largest first; a single one may do without its unit. */
+	/* Pairs of a number and a unit, the largest unit first. A single number needs no unit. */
 	do {
 		len = strspn(text, "0123456789.");
 		len += strcspn(text + len, "0123456789.");
@@ -183,7 +183,7 @@ int parse_duration(const char *text, u64 *ns)
 
 enum { NEAREST_MAX_LEN = 32 };
 
-/* Letters to add, drop or change to turn @a into @b; both shorter than NEAREST_MAX_LEN. */
+/* The number of letters to add, drop or change that makes @b of @a. Both are shorter than NEAREST_MAX_LEN. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[NEAREST_MAX_LEN + 1];

@@ -4,7 +4,7 @@
 
 #include "user/lib/types.h"
 
-/* A decimal number, "12". 0, -EINVAL if it is none, -ERANGE beyond 64 bits; *@out only on success. */
+/* A decimal number, "12". 0, -EINVAL for other text, -ERANGE beyond 64 bits. *@out is set only on success. */
 int parse_u64(const char *text, u64 *out) __must_check;
 
 /* A hexadecimal number with its 0x, "0x7f10". As parse_u64(). */
@@ -26,7 +26,7 @@ int parse_size(const char *text, u64 *bytes) __must_check;
 int parse_duration(const char *text, u64 *ns) __must_check;
 
 /*
- * The candidate that @text was most likely meant to be: at most a third of its letters differ.
- * @nr names, those that are NULL are passed over. NULL if none is near.
+ * The name that @text was most likely meant to be: at most a third of its letters differ. Names that are
+ * NULL are skipped. NULL if no name is similar.
  */
 const char *parse_nearest(const char *text, const char *const *names, size_t nr);

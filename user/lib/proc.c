@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What /proc says of a process. */
+/* Reads the files of /proc about a process. */
 #include "user/lib/proc.h"
 
 #include <elf.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 
 enum {
@@ -18,7 +19,7 @@ enum {
 	PF_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD of include/linux/sched.h */
 };
 
-/* A number is reused or gone at any moment: what /proc says then depends on the file. */
+/* A process may end, and its PID be reused, at any moment. The errno then depends on the file. */
 static int proc_errno(int err)
 {
 	return err == ENOENT || err == ESRCH ? -ESRCH : -err;
@@ -58,7 +59,7 @@ ssize_t proc_read_text(const char *path, char *buf, size_t size)
 	return n;
 }
 
-/* A file of /proc/@pid. Returns its length or -errno as the readers do. */
+/* Read a file of /proc/@pid. Returns its length or -errno as the readers do. */
 static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size)
 {
 	char path[PROC_PATH_SIZE];
@@ -69,43 +70,61 @@ static ssize_t read_pid_file(pid_t pid, const char *name, char *buf, size_t size
 	return n < 0 ? proc_errno((int)-n) : n;
 }
 
+/*
+ * Fields of /proc/PID/stat behind the name, numbered as in proc(5): 3 state, 4 parent, 9 flags, 20 threads, 22 start
+ * time, 28 start of the stack. sscanf() would add 11 KiB to the agent.
+ */
+static bool parse_stat_fields(const char *text, struct proc_stat *out)
+{
+	unsigned long long fields[29] = { 0 };
+	size_t nr;
+
+	text += strspn(text, " ");
+	if (!*text)
+		return false;
+	out->state = *text++;
+	for (nr = 4; nr < ARRAY_SIZE(fields); nr++) {
+		char *end;
+
+		fields[nr] = strtoull(text, &end, 10);
+		if (end == text)
+			break;
+		text = end;
+	}
+	out->ppid = (pid_t)fields[4];
+	out->is_kernel_thread = fields[9] & PF_KERNEL_THREAD;
+	out->nr_threads = (u32)fields[20];
+	out->start_time = fields[22];
+	out->start_sp = fields[28];
+	return nr > 22;
+}
+
 int proc_read_stat(struct proc_stat *out, pid_t pid)
 {
 	char text[1024];
 	char *open_paren, *close_paren;
-	unsigned long flags;
-	unsigned long long start_time, start_sp = 0;
-	long nr_threads;
 	size_t len;
 	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
 
 	if (n < 0)
 		return (int)n;
-	/* The name is free text and may itself hold parentheses: the last one ends it. */
+	/* The name is free text that may contain parentheses: it ends at the last one. */
 	open_paren = strchr(text, '(');
 	close_paren = strrchr(text, ')');
 	if (!open_paren || !close_paren || close_paren < open_paren)
 		return -EPROTO;
 
 	*out = (struct proc_stat){ 0 };
-	/* Fields 3, 4, 9, 20, 22 and 28 of proc(5). */
-	if (sscanf(close_paren + 1,
-		   " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu "
-		   "%*u %*d %*u %*u %*u %llu",
-		   &out->state, &out->ppid, &flags, &nr_threads, &start_time, &start_sp) < 5)
+	if (!parse_stat_fields(close_paren + 1, out))
 		return -EPROTO;
 	len = close_paren - open_paren - 1;
 	if (len >= sizeof(out->comm))
 		len = sizeof(out->comm) - 1;
 	memcpy(out->comm, open_paren + 1, len);
-	out->is_kernel_thread = flags & PF_KERNEL_THREAD;
-	out->nr_threads = (u32)nr_threads;
-	out->start_time = start_time;
-	out->start_sp = start_sp;
 	return 0;
 }
 
-/* The last number of a list, how many stand before it. */
+/* The last number of a list, and the count of the numbers before it. */
 static void parse_ns_tgid(struct proc_status *out, const char *value)
 {
 	u32 nr = 0;
@@ -123,6 +142,18 @@ static void parse_ns_tgid(struct proc_status *out, const char *value)
 	out->ns_depth = nr ? nr - 1 : 0;
 }
 
+/* The real and the effective id of a line "Uid:" or "Gid:". */
+static void parse_ids(const char *value, u32 *real, u32 *effective)
+{
+	char *end, *last;
+	unsigned long first = strtoul(value, &end, 10), second = strtoul(end, &last, 10);
+
+	if (end == value || last == end)
+		return;
+	*real = (u32)first;
+	*effective = (u32)second;
+}
+
 static void parse_status_line(struct proc_status *out, const char *key, const char *value)
 {
 	if (!strcmp(key, "Tgid"))
@@ -132,9 +163,9 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 	else if (!strcmp(key, "TracerPid"))
 		out->tracer_pid = atoi(value);
 	else if (!strcmp(key, "Uid"))
-		sscanf(value, "%u %u", &out->uid, &out->euid);
+		parse_ids(value, &out->uid, &out->euid);
 	else if (!strcmp(key, "Gid"))
-		sscanf(value, "%u %u", &out->gid, &out->egid);
+		parse_ids(value, &out->gid, &out->egid);
 	else if (!strcmp(key, "NStgid"))
 		parse_ns_tgid(out, value);
 	else if (!strcmp(key, "VmSize"))
@@ -151,7 +182,7 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 		out->signals_caught = strtoull(value, NULL, 16);
 }
 
-/* A group list may fill any buffer, so lines are read one by one and long ones passed over. */
+/* The list of groups may be longer than any buffer: read line by line, and skip long lines. */
 static int parse_status(struct proc_status *out, FILE *f)
 {
 	char line[512];
@@ -185,7 +216,7 @@ int proc_read_status(struct proc_status *out, pid_t pid)
 	return parse_status(out, f);
 }
 
-/* Numbers of the entries of @dir, in its order. */
+/* The entries of @dir that are numbers, in its order. */
 static int read_numbers(const char *path, pid_t **out, size_t *nr)
 {
 	auto_closedir DIR *dir = opendir(path);
@@ -201,15 +232,8 @@ static int read_numbers(const char *path, pid_t **out, size_t *nr)
 
 		if (*end || id <= 0 || id > INT_MAX)
 			continue;
-		if (used == size) {
-			size_t new_size = size ? size * 2 : 64;
-			pid_t *grown = reallocarray(list, new_size, sizeof(*list));
-
-			if (!grown)
-				return -ENOMEM;
-			list = grown;
-			size = new_size;
-		}
+		if (array_reserve(list, size, used + 1))
+			return -ENOMEM;
 		list[used++] = (pid_t)id;
 	}
 	if (errno)
@@ -256,7 +280,7 @@ int proc_exe(char **out, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	n = readlink(path, exe, sizeof(exe) - 1);
 	if (n < 0) {
-		/* A kernel thread has the link but nothing behind it: the same errno as for no process. */
+		/* A kernel thread has the link without a file: its errno is that of a missing process. */
 		int err = errno;
 
 		snprintf(path, sizeof(path), "/proc/%d", pid);

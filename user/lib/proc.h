@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What /proc says of a process: the only readers of stat, status, exe, cmdline, auxv and task. */
+/* Reads the files of /proc about a process. Only this file reads stat, status, exe, cmdline, auxv and task. */
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,9 @@
 #include "user/lib/types.h"
 
 /*
- * All of these read once, never block and do not stop the target. Unless said otherwise they return
- * 0, -ESRCH if the process is gone (or hidden by the mount option hidepid), -EACCES or -EPERM without
- * the right to look, -EPROTO for text that cannot be understood, or -errno. None of them logs.
+ * All functions read once, never block and do not stop the target. Unless said otherwise they return 0, -ESRCH if the
+ * process is gone (or hidden by the mount option hidepid), -EACCES or -EPERM without permission, -EPROTO for text of
+ * another format, or -errno. None of them logs.
  */
 
 enum { PROC_COMM_SIZE = 64 }; /* kernel threads may have longer names than the 15 bytes of a process */
@@ -20,23 +20,23 @@ struct proc_stat {
 	char state; /* 'R' 'S' 'D' 'T' 't' 'Z' 'X' */
 	pid_t ppid;
 	bool is_kernel_thread;
-	u32 nr_threads;	  /* alive, the main thread counted even when it is a zombie */
+	u32 nr_threads;	  /* alive; the main thread counts even if it is a zombie */
 	u64 start_time;	  /* clock ticks since boot */
-	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 without the right to know */
+	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 without permission */
 };
 
-/* Of a process or of any thread. */
+/* @pid is a process or any thread. */
 int proc_read_stat(struct proc_stat *out, pid_t pid) __must_check;
 
-/* /proc/PID/status. What the kernel does not show stays 0. */
+/* /proc/PID/status. Fields that the kernel does not show are 0. */
 struct proc_status {
 	pid_t tgid, ppid, tracer_pid;
-	pid_t ns_tgid;	 /* the process's number in its own PID namespace */
+	pid_t ns_tgid;	 /* its PID in its own PID namespace */
 	u32 ns_depth;	 /* PID namespaces between ours and its own */
 	uid_t uid, euid; /* real, effective; in our user namespace */
 	gid_t gid, egid;
 	u32 seccomp;	 /* 0 none, 1 strict, 2 filter */
-	bool has_memory; /* an address space: neither kernel thread nor exiting */
+	bool has_memory; /* has an address space: is no kernel thread, and is not exiting */
 	u64 caps_effective;
 	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;
@@ -50,7 +50,7 @@ int proc_read_status(struct proc_status *out, pid_t pid) __must_check;
  */
 int proc_threads(pid_t pid, pid_t **tids, size_t *nr) __must_check;
 
-/* The CPU that thread @tid of @pid runs on or ran on last; -1 if that cannot be known. */
+/* The CPU that thread @tid of @pid runs on, or ran on last; -1 if unknown. */
 int proc_thread_cpu(pid_t pid, pid_t tid);
 
 /* All processes that /proc shows. *@pids is owned by the caller. */
@@ -65,10 +65,10 @@ int proc_exe(char **out, pid_t pid) __must_check;
 /* True in *@out if the program file of @pid is 32-bit ELF. -ENOEXEC if it is no ELF at all. */
 int proc_is_32bit(bool *out, pid_t pid) __must_check;
 
-/* First word of the command line, cut to fit @buf of @size bytes; "" when there is none. */
+/* The first word of the command line, cut to fit @buf of @size bytes; "" for an empty command line. */
 int proc_argv0(char *buf, size_t size, pid_t pid) __must_check;
 
-/* Value of the auxiliary vector's entry @type (AT_...) of a process. -ENOENT if it has none. */
+/* The value of entry @type (AT_...) in the auxiliary vector of a process. -ENOENT if it has no such entry. */
 int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type) __must_check;
 
 /*

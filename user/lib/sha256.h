@@ -14,11 +14,11 @@ struct sha256 {
 
 void sha256_init(struct sha256 *h);
 void sha256_add(struct sha256 *h, const void *data, size_t len);
-/* @out gets the SHA256_LEN bytes; @h is not good for more. */
+/* Write the SHA256_LEN bytes to @out. @h cannot be used again. */
 void sha256_end(struct sha256 *h, u8 *out);
 
 /* HMAC-SHA-256 (RFC 2104) of @data with @key, into the SHA256_LEN bytes of @out. */
 void sha256_hmac(u8 *out, const void *key, size_t key_len, const void *data, size_t len);
 
-/* True if @len bytes are equal; how long that takes does not tell where they differ. */
+/* True if the @len bytes are equal. The time does not depend on where they differ. */
 bool sha256_equal(const void *a, const void *b, size_t len);

@@ -15,10 +15,10 @@ typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 
-/* An address in a target: never a pointer of ours; 32-bit targets fit. */
+/* An address in a target, of 32 or 64 bits. Never a pointer of this process. */
 typedef u64 taddr_t;
 
-/* The agent (user/agent/agent.mk) is small in all ways. */
+/* The agent (user/agent/agent.mk) has smaller limits. */
 #ifndef IS_AGENT
 #define IS_AGENT false
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Numbers as bytes in streams: little-endian, and varints of seven bits per byte. The same on every machine. */
+/* Numbers as bytes in streams: little-endian numbers, and varints of seven bits per byte. */
 #pragma once
 
 #include "user/lib/types.h"
@@ -17,7 +17,7 @@ static inline u8 *varint_put(u8 *out, u64 value)
 	return out;
 }
 
-/* The longer ones for varint_get(). */
+/* varint_get() for numbers of more than one byte. */
 static inline const u8 *varint_get_long(const u8 *p, const u8 *end, u64 *value)
 {
 	u64 v = 0;
@@ -55,7 +55,7 @@ static inline u32 varint_len(u64 value)
 	return value < 0x80 ? 1 : (70 - (u32)__builtin_clzll(value)) / 7;
 }
 
-/* Signed numbers as unsigned ones that are small if they are: 0, -1, 1, -2. */
+/* Signed numbers as unsigned ones, so that small numbers stay small: 0, -1, 1, -2. */
 static inline u64 zigzag(u64 value)
 {
 	return value << 1 ^ (u64)((s64)value >> 63);

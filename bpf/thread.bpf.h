@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The thread that runs a program: which process it belongs to, and its calls that have begun and not ended. */
+#pragma once
+
+#include "bpf/compat.bpf.h"
+#include "call/inflight.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_THREADS);
+	__type(key, u32);
+	__type(value, struct inflight);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct process_state);
+} processes SEC(".maps");
+
+/* Processes that run in the memory of another one (vfork, posix_spawn): from their PID to the PID of the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} sharers SEC(".maps");
+
+/* Processes whose calls are ignored for now. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u8);
+} paused SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_PROBES);
+	__type(key, u32);
+	__type(value, struct call_probe);
+} probes SEC(".maps");
+
+/* Zeroed data of a thread, which is too large for the stack of a program. */
+static const struct inflight empty_thread;
+
+static __always_inline struct process_state *process_of(u32 pid)
+{
+	return bpf_map_lookup_elem(&processes, &pid);
+}
+
+/* The process in whose memory @pid runs. */
+static __always_inline u32 owner_of(u32 pid)
+{
+	u32 *owner = bpf_map_lookup_elem(&sharers, &pid);
+
+	return owner ? *owner : pid;
+}
+
+/* A thread seen for the first time; NULL if its process is not traced. */
+static __noinline struct inflight *thread_new(u32 tid, u32 pid, u32 filter_pid)
+{
+	struct process_state *process = process_of(pid);
+	struct inflight *t;
+
+	/* A vfork child runs in its parent's memory: its calls change the parent's heap. */
+	if (!process) {
+		pid = filter_pid ? filter_pid : owner_of(pid);
+		process = process_of(pid);
+	}
+	if (!process)
+		return NULL;
+	bpf_map_update_elem(&threads, &tid, &empty_thread, BPF_NOEXIST);
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (t)
+		t->pid = pid;
+	else
+		__sync_fetch_and_add(&process->lost_other, 1);
+	return t;
+}
+
+/* The current thread, NULL if it is not traced or paused. */
+static __always_inline struct inflight *thread_current(u64 cookie)
+{
+	u64 both = current_ids();
+	u32 tid = (u32)both;
+	struct inflight *t;
+
+	if (!state.is_on)
+		return NULL;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t)
+		t = thread_new(tid, both >> 32, cookie >> 32);
+	if (t && state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid))
+		return NULL;
+	return t;
+}
+
+/*
+ * The current thread when a call of it returns; NULL if the same link cannot have seen the beginning of the call. On
+ * older kernels (5.10, 6.1) several links with PID filters may share a return probe, which then fires for all
+ * processes.
+ */
+static __always_inline struct inflight *thread_returning(u64 cookie)
+{
+	u32 tid = (u32)current_ids(), pid = cookie >> 32;
+	struct inflight *t;
+
+	if (!state.is_on)
+		return NULL;
+	t = bpf_map_lookup_elem(&threads, &tid);
+	if (!t || (pid && pid != t->pid))
+		return NULL;
+	return state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid) ? NULL : t;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The calls of one thread that have begun and not ended. Plain data; call/life.h works on it. */
+#pragma once
+
+#ifndef __bpf__ /* the BPF programs define these types in bpf/compat.bpf.h */
+#include "user/lib/types.h"
+#endif
+
+enum {
+	INFLIGHT_LEVELS = 4 /* a power of two */,
+	INFLIGHT_INNER = 8,
+	SAME_STACK_BYTES = 1 << 20 /* stack pointers farther apart belong to different stacks */
+};
+
+enum level_state {
+	LEVEL_BUSY = 1, /* inside the call */
+	LEVEL_RELEASED, /* inside a release whose event is sent already */
+	LEVEL_INTERNAL, /* the C library is about to call free for itself */
+	LEVEL_FAILED,	/* operator new: the malloc inside failed; a new_handler may let it try again */
+	LEVEL_RETRIED,	/* operator new: it tries again after a failure */
+};
+
+/* An allocator call inside a request. */
+struct inflight_inner {
+	u64 ip, ret;
+	u32 depth; /* bytes of stack from the request's stack pointer down to its own */
+	u32 probe; /* index */
+};
+
+/* One request by the program that has not ended. */
+struct inflight_level {
+	u64 sp;	   /* at entry: together with the thread this identifies the call */
+	u64 ip;	   /* of the probe */
+	u64 ret;   /* return address; 0 = not read */
+	u64 size;  /* bytes asked for */
+	u64 old;   /* block or range handed in */
+	u64 out;   /* where the result will be stored (posix_memalign) */
+	u64 stack; /* id */
+	u32 probe; /* index */
+	u32 nr_inner;
+	struct inflight_inner inner[INFLIGHT_INNER]; /* calls that the request is in now, outermost first */
+	u8 state;				     /* enum level_state; 0 = unused */
+	u8 flags;				     /* of the probe, enum probe_flag */
+	u8 reserved[6];
+};
+
+/* One thread of a traced process. All zero before its first call. */
+struct inflight {
+	u32 pid;	/* for the user of call/life.h: the process that the events belong to */
+	u32 nr;		/* levels in use */
+	u64 last_alloc; /* block of its latest allocation, 0 after a free of it */
+	struct inflight_level levels[INFLIGHT_LEVELS];
+};

@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The style check itself: each kind of bad input is reported with its file, its line and the reason. No root needed.
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	mkdir -p tests user/lib user/heap
+	cp "$BATS_TEST_DIRNAME"/{style.sh,comments.py} tests/
+	cp "$BATS_TEST_DIRNAME/../.clang-format" .
+	# There are no documents here.
+	printf '#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0-or-later\n' >tests/documents.sh
+	chmod +x tests/documents.sh
+	good user/lib/good.h
+	good user/heap/good.c
+}
+
+# good FILE: a file without findings
+good() { printf '%s\n' '/* SPDX-License-Identifier: GPL-2.0-or-later */' '/* One sentence. */' >"$1"; }
+
+# finds LINE...: the style check fails, and prints each LINE
+finds() {
+	local line
+	run tests/style.sh
+	echo "$output"
+	[ "$status" -eq 1 ]
+	for line in "$@"; do
+		grep -qF -- "$line" <<<"$output" || { echo "not reported: $line"; return 1; }
+	done
+}
+
+@test "style: files without findings" {
+	run tests/style.sh
+	echo "$output"
+	[ "$status" -eq 0 ]
+	[[ $output == *'2 files, no findings'* ]]
+}
+
+@test "style: a room without a row" {
+	mkdir user/attic
+	good user/attic/old.c
+	finds 'user/attic/old.c:1: room user/attic has no row in tests/style.sh'
+}
+
+@test "style: an include against the layers, and one without its directory" {
+	printf '#include "user/heap/good.h"\n#include "good.h"\n' >>user/lib/good.h
+	finds 'user/lib/good.h:3: includes user/heap/good.h: user/lib may include only no other room, not user/heap' \
+		'user/lib/good.h:4: includes good.h: paths begin at the root of the project'
+	good user/lib/good.h
+	echo '#include "user/remote/serve.h"' >>user/heap/good.c
+	finds 'user/heap/good.c:3: includes user/remote/serve.h: user/heap may include only user/lib' 'not user/remote'
+}
+
+@test "style: a row that names a room above it: a circle" {
+	sed -i 's|^user/lib:$|user/lib: user/heap|' tests/style.sh
+	finds 'tests/style.sh: row of user/lib names user/heap, which has no row above it'
+}
+
+@test "style: a file over 800 lines, a header over 150, a function over 80" {
+	yes '/* A line. */' | head -799 >>user/heap/good.c
+	yes '/* A line. */' | head -149 >>user/lib/good.h
+	finds 'user/heap/good.c:801: file of 801 lines, more than 800: split it' \
+		'user/lib/good.h:151: file of 151 lines, more than 150: split it'
+	good user/heap/good.c
+	{ printf 'void long_one(void)\n{\n'; yes '	long_one();' | head -81; echo '}'; } >>user/heap/good.c
+	finds 'user/heap/good.c:4: function of 81 lines, more than 80: void long_one(void)'
+}
+
+@test "style: comments that name a file, a function or a fault which does not exist" {
+	printf '# id\tfault\nA1\tends\n' >tests/faults.tsv
+	cat >>user/heap/good.c <<-'END'
+
+		/*
+		 * Reads user/heap/good.c and user/lib/*.h with strlen(), as user/heap/gone.h says.
+		 * Calls gone(). (A1)
+		 */
+		int good(const char *s)
+		{
+			return strlen(s) + good("gone()"); /* For (A2). */
+		}
+	END
+	finds 'user/heap/good.c:5: comment names user/heap/gone.h, which does not exist' \
+		'user/heap/good.c:6: comment names gone(), which exists nowhere' \
+		'user/heap/good.c:10: comment names fault A2, which tests/faults.tsv does not define'
+	[ "$(grep -c 'comment names' <<<"$output")" -eq 3 ]
+}
+
+@test "style: comments that open with a pronoun whose noun is elsewhere" {
+	printf '%s\n' '' '/* It is gone. */' '/* Items follow. It is fine here. */' '/* Whatever comes. */' >>tests/good.c
+	printf '# SPDX-License-Identifier: GPL-2.0-or-later\n# The same for scripts.\n' >tests/good.sh
+	sed -i '1i /* SPDX-License-Identifier: GPL-2.0-or-later */' tests/good.c
+	finds 'tests/good.c:3: comment opens with "It", whose noun is elsewhere: It is gone.' \
+		'tests/good.sh:2: comment opens with "The same", whose noun is elsewhere'
+	[ "$(grep -c 'comment opens' <<<"$output")" -eq 2 ]
+}
+
+@test "style: subjects of commits after the check came" {
+	command -v git >/dev/null || skip "git is not installed"
+	git init -q
+	git config user.email tests@example.org
+	git config user.name tests
+	git add -A
+	git commit -q -m 'Anything was allowed before'
+	sed -i "s/^subjects_from=.*/subjects_from=$(git rev-parse HEAD)/" tests/style.sh
+	git commit -q -a -m 'tests: name the first commit'
+	run tests/style.sh
+	[ "$status" -eq 0 ]
+	git commit -q --allow-empty -m 'Change a thing'
+	git commit -q --allow-empty -m "heap: $(printf 'x%.0s' {1..60})"
+	finds 'subject does not begin with "room: ": Change a thing' 'subject of 66 columns, more than 60: heap: xxx'
+}

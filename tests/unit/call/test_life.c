@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The life of a call: a thread of no process goes through its allocator, and the events must be those of its requests.
+ * Each test runs twice: with a stack that nobody changes, as by ptrace, and with trampolines, as by uretprobes.
+ */
+#include "call/life.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX_EVENTS = 256, STACK = 0x10000, STACK_WORDS = 512 };
+enum { CODE = 0x400000, LIBRARY = 0x700000, LIBRARY_BYTES = 0x10000, TRAMPOLINE = 0x900000 };
+enum { MALLOC, CALLOC, REALLOC, OUT, FREE, NEW, DELETE, MEMALIGN, MAP, REMAP, UNMAP, NR_FNS };
+enum { STACK_ID = 77 };
+
+/* A library of allocators, each function 256 bytes from the last one. */
+static const struct call_probe probes[NR_FNS] = {
+#define OWN(fn)		      .own_before = (fn)*256, .own_after = LIBRARY_BYTES - (fn)*256
+#define RETURNS(number, what) .fn = (number), .kind = (what), .flags = PROBE_RETURNS
+	[MALLOC] = { RETURNS(1, ALLOC_MALLOC), .size_arg = 1, OWN(MALLOC) },
+	[CALLOC] = { RETURNS(2, ALLOC_MALLOC), .size_arg = 2, .count_arg = 1, OWN(CALLOC) },
+	[REALLOC] = { RETURNS(3, ALLOC_REALLOC), .size_arg = 2, .old_arg = 1, OWN(REALLOC) },
+	[OUT] = { RETURNS(4, ALLOC_OUT), .size_arg = 3, .out_arg = 1, OWN(OUT) },
+	[FREE] = { .fn = 5, .kind = ALLOC_FREE, .old_arg = 1, OWN(FREE) },
+	/* Delegates have their own body only. */
+	[NEW] = { .fn = 6,
+		  .kind = ALLOC_MALLOC,
+		  .flags = PROBE_DELEGATES | PROBE_THROWS,
+		  .size_arg = 1,
+		  .own_after = 256 },
+	[DELETE] = { .fn = 7, .kind = ALLOC_FREE, .flags = PROBE_DELEGATES, .old_arg = 1, .own_after = 256 },
+	[MEMALIGN] = { RETURNS(8, ALLOC_MALLOC), .size_arg = 2, OWN(MEMALIGN) },
+	[MAP] = { RETURNS(9, ALLOC_MMAP), .size_arg = 2, OWN(MAP) },
+	[REMAP] = { RETURNS(10, ALLOC_MREMAP), .size_arg = 3, .old_arg = 1, OWN(REMAP) },
+	[UNMAP] = { .fn = 11, .kind = ALLOC_MUNMAP, .size_arg = 2, .old_arg = 1, OWN(UNMAP) },
+#undef RETURNS
+#undef OWN
+};
+
+/* The thread, its registers and memory, and what was reported of it. */
+struct world {
+	struct inflight thread;
+	bool has_trampolines, is_full;
+	u64 sp, ip, args[3], result;
+	u64 words[STACK_WORDS]; /* below STACK */
+	u64 out;		/* at address 8 */
+	struct heap_event events[MAX_EVENTS];
+	size_t nr_events;
+	u32 losses[3]; /* by enum call_loss */
+};
+
+struct call {
+	struct world *w;
+};
+
+static u64 *word_at(const struct world *w, u64 addr)
+{
+	u64 at = STACK_WORDS - (STACK - addr) / 8;
+
+	return at < STACK_WORDS ? (u64 *)&w->words[at] : NULL;
+}
+
+static u64 call_sp(const struct call *c)
+{
+	return c->w->sp;
+}
+
+static u64 call_ip(const struct call *c)
+{
+	return c->w->ip;
+}
+
+static u64 call_return_address(const struct call *c, const struct call_probe *p)
+{
+	const u64 *word = word_at(c->w, c->w->sp);
+
+	(void)p;
+	return word ? *word : 0;
+}
+
+static u64 call_arg(const struct call *c, const struct call_probe *p, u8 n)
+{
+	(void)p;
+	return c->w->args[n - 1];
+}
+
+static u64 call_result(const struct call *c, const struct call_probe *p)
+{
+	(void)p;
+	return c->w->result;
+}
+
+static u64 call_sp_inside(const struct call *c, const struct call_probe *p)
+{
+	(void)p;
+	return c->w->sp - 8;
+}
+
+static u64 call_read_word(const struct call *c, const struct call_probe *p, u64 addr)
+{
+	(void)p;
+	return addr == 8 ? c->w->out : 0;
+}
+
+static bool call_has_trampolines(const struct call *c)
+{
+	return c->w->has_trampolines;
+}
+
+static bool call_is_trampoline(const struct call *c, u64 ret)
+{
+	(void)c;
+	return ret == TRAMPOLINE;
+}
+
+static const struct call_probe *call_probe_at(const struct call *c, u32 index)
+{
+	(void)c;
+	return index < NR_FNS ? &probes[index] : NULL;
+}
+
+static bool call_send(const struct call *c, const struct inflight *t, const struct heap_event *ev)
+{
+	struct world *w = c->w;
+
+	assert_ptr_equal(t, &w->thread);
+	if (w->is_full)
+		return false;
+	assert_true(w->nr_events < MAX_EVENTS);
+	w->events[w->nr_events++] = *ev;
+	return true;
+}
+
+static u64 call_take_stack(const struct call *c, const struct inflight *t, const struct call_probe *p,
+			   u32 how)
+{
+	(void)c;
+	(void)t;
+	(void)p;
+	return STACK_ID + how;
+}
+
+static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
+{
+	(void)t;
+	c->w->losses[loss]++;
+}
+
+static struct world new_world(void **state)
+{
+	return (struct world){ .has_trampolines = *(bool *)*state };
+}
+
+/* The first instruction of function @fn, the return address at @sp. */
+static void jump(struct world *w, u32 fn, u64 sp, u64 arg1, u64 arg2)
+{
+	const struct call c = { w };
+	const struct call_probe *p = &probes[fn];
+
+	w->sp = sp;
+	w->ip = LIBRARY + fn * 256;
+	w->args[0] = arg1;
+	w->args[1] = arg2;
+	w->args[2] = 300;
+	if (p->kind == ALLOC_FREE || p->kind == ALLOC_MUNMAP)
+		life_enter_free(&c, &w->thread, fn, p, 0);
+	else
+		life_enter_alloc(&c, &w->thread, fn, p, 1);
+	if (w->has_trampolines && p->flags & PROBE_RETURNS)
+		*word_at(w, sp) = TRAMPOLINE;
+}
+
+/* A call, whose return address is @ret. */
+static void enter(struct world *w, u32 fn, u64 sp, u64 ret, u64 arg1, u64 arg2)
+{
+	*word_at(w, sp) = ret;
+	jump(w, fn, sp, arg1, arg2);
+}
+
+static void leave(struct world *w, u32 fn, u64 sp, u64 result)
+{
+	const struct call c = { w };
+
+	w->result = result;
+	life_leave(&c, &w->thread, fn, &probes[fn], sp);
+}
+
+static void check(const struct world *w, size_t i, u8 kind, u16 fn, u64 addr, u64 size)
+{
+	assert_true(i < w->nr_events);
+	assert_int_equal(w->events[i].h.kind, kind);
+	assert_int_equal(w->events[i].h.fn, fn);
+	assert_int_equal(w->events[i].addr, addr);
+	assert_int_equal(w->events[i].size, size);
+}
+
+static const u64 top = STACK - 64;
+
+static void calls_malloc_free(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, MALLOC, top, CODE, 40, 0);
+	leave(&w, MALLOC, top, 0x1000);
+	enter(&w, FREE, top, CODE + 9, 0x1000, 0);
+	enter(&w, FREE, top, CODE + 18, 0, 0);
+	assert_int_equal(w.nr_events, 2);
+	check(&w, 0, EVENT_ALLOC, 1, 0x1000, 40);
+	assert_int_equal(w.events[0].stack, STACK_ID + 1);
+	check(&w, 1, EVENT_FREE, 5, 0x1000, 0);
+	assert_int_equal(w.events[1].h.flags, EVENT_TEMPORARY);
+	assert_int_equal(w.events[1].stack, STACK_NONE);
+	assert_int_equal(w.thread.nr, 0);
+}
+
+/* Overflow of nmemb * size; a malloc called by calloc, and one that it jumps to. */
+static void calls_calloc(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, CALLOC, top, CODE, 10, 6);
+	enter(&w, MALLOC, top - 32, LIBRARY + CALLOC * 256 + 20, 60, 0);
+	leave(&w, MALLOC, top - 32, 0x1000);
+	leave(&w, CALLOC, top, 0x1000);
+	enter(&w, CALLOC, top, CODE, 1ULL << 40, 1ULL << 40);
+	leave(&w, CALLOC, top, 0);
+	enter(&w, CALLOC, top, CODE, 2, 8);
+	jump(&w, MALLOC, top, 16, 0);
+	leave(&w, MALLOC, top, 0x2000);
+	leave(&w, CALLOC, top, 0x2000);
+	assert_int_equal(w.nr_events, 3);
+	check(&w, 0, EVENT_ALLOC, 2, 0x1000, 60);
+	check(&w, 1, EVENT_ALLOC, 2, 0, ~0ULL);
+	check(&w, 2, EVENT_ALLOC, 2, 0x2000, 16);
+}
+
+static void calls_realloc(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, REALLOC, top, CODE, 0x1000, 50);
+	enter(&w, MALLOC, top - 16, LIBRARY + 5000, 50, 0);
+	leave(&w, MALLOC, top - 16, 0x2000);
+	enter(&w, FREE, top - 16, LIBRARY + 5010, 0x1000, 0);
+	leave(&w, REALLOC, top, 0x2000);
+	assert_int_equal(w.nr_events, 2);
+	check(&w, 0, EVENT_REALLOC_BEGIN, 3, 0, 50);
+	check(&w, 1, EVENT_REALLOC_END, 3, 0x2000, 50);
+	assert_int_equal(w.events[1].old_addr, 0x1000);
+	/* The end does not fit: the release of the old block is lost, too. */
+	enter(&w, REALLOC, top, CODE, 0x2000, 60);
+	w.is_full = true;
+	leave(&w, REALLOC, top, 0x3000);
+	assert_int_equal(w.losses[CALL_LOSS_ALLOC], 1);
+	assert_int_equal(w.losses[CALL_LOSS_FREE], 1);
+	/* A beginning that does not fit is no loss. */
+	enter(&w, REALLOC, top, CODE, 0x3000, 60);
+	assert_int_equal(w.losses[CALL_LOSS_ALLOC] + w.losses[CALL_LOSS_FREE], 2);
+}
+
+static void calls_out(void **state)
+{
+	struct world w = new_world(state);
+
+	w.out = 0x4000;
+	enter(&w, OUT, top, CODE, 8, 64);
+	leave(&w, OUT, top, 0);
+	enter(&w, OUT, top, CODE, 8, 64);
+	leave(&w, OUT, top, ENOMEM);
+	check(&w, 0, EVENT_ALLOC, 4, 0x4000, 300);
+	check(&w, 1, EVENT_ALLOC, 4, 0, 300);
+}
+
+/* -1 is the result of a failed mmap. */
+static void calls_mappings(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, MAP, top, CODE, 0, 4096);
+	leave(&w, MAP, top, 0x10000);
+	enter(&w, REMAP, top, CODE, 0x10000, 4096);
+	leave(&w, REMAP, top, ~0ULL);
+	enter(&w, UNMAP, top, CODE, 0x10000, 4096);
+	assert_int_equal(w.nr_events, 4);
+	check(&w, 0, EVENT_ALLOC, 9, 0x10000, 4096);
+	check(&w, 1, EVENT_REALLOC_BEGIN, 10, 0, 300);
+	check(&w, 2, EVENT_REALLOC_END, 10, 0, 300);
+	check(&w, 3, EVENT_FREE, 11, 0x10000, 4096);
+	assert_int_equal(w.events[3].h.flags, EVENT_UNMAP);
+}
+
+/* The malloc inside tells the result; one that fails may be tried again, as new_handler does. */
+static void calls_new(void **state)
+{
+	const u64 body = LIBRARY + NEW * 256 + 10;
+	struct world w = new_world(state);
+
+	enter(&w, NEW, top, CODE, 24, 0);
+	enter(&w, MALLOC, top - 24, body, 24, 0);
+	leave(&w, MALLOC, top - 24, 0);
+	enter(&w, MALLOC, top - 24, body, 24, 0);
+	leave(&w, MALLOC, top - 24, 0x5000);
+	assert_int_equal(w.nr_events, 2);
+	check(&w, 0, EVENT_ALLOC, 6, 0, 24);
+	check(&w, 1, EVENT_ALLOC, 6, 0x5000, 24);
+	assert_int_equal(w.events[1].h.flags, EVENT_RETRY);
+	assert_int_equal(w.thread.nr, 0);
+	enter(&w, DELETE, top, CODE, 0x5000, 0);
+	enter(&w, FREE, top - 24, LIBRARY + DELETE * 256 + 10, 0x5000, 0);
+	assert_int_equal(w.nr_events, 3);
+	check(&w, 2, EVENT_FREE, 7, 0x5000, 0);
+	assert_int_equal(w.thread.nr, 0);
+}
+
+/* Operators that jump: new to malloc, which jumps on; delete to free. */
+static void calls_jumping_operators(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, NEW, top, CODE, 24, 0);
+	jump(&w, MALLOC, top, 24, 0);
+	jump(&w, MEMALIGN, top, 16, 24);
+	leave(&w, MEMALIGN, top, 0x5000);
+	leave(&w, MALLOC, top, 0x5000);
+	assert_int_equal(w.nr_events, 1);
+	check(&w, 0, EVENT_ALLOC, 6, 0x5000, 24);
+	enter(&w, DELETE, top, CODE + 30, 0x5000, 0);
+	jump(&w, FREE, top, 0x5000, 0);
+	assert_int_equal(w.nr_events, 2);
+	check(&w, 1, EVENT_FREE, 7, 0x5000, 0);
+	assert_int_equal(w.thread.nr, 0);
+}
+
+/* The C library frees a block for itself: no request of the program's. */
+static void calls_internal_free(void **state)
+{
+	struct world w = new_world(state);
+	const struct call c = { &w };
+
+	w.sp = top + 8;
+	life_internal_call(&c, &w.thread, FREE, &probes[FREE]);
+	enter(&w, FREE, top, LIBRARY + 6000, 0x1000, 0);
+	assert_int_equal(w.nr_events, 0);
+	assert_int_equal(w.thread.nr, 0);
+	enter(&w, FREE, top, CODE, 0x1000, 0);
+	assert_int_equal(w.nr_events, 1);
+}
+
+/* longjmp out of malloc, an exception out of new: the next call from above shows it. */
+static void calls_jumps(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, MALLOC, top - 128, CODE, 10, 0);
+	enter(&w, MALLOC, top, CODE + 50, 20, 0);
+	leave(&w, MALLOC, top, 0x6000);
+	assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 1);
+	enter(&w, NEW, top - 128, CODE, 30, 0);
+	enter(&w, MALLOC, top, CODE + 50, 20, 0);
+	leave(&w, MALLOC, top, 0x7000);
+	assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 1);
+	check(&w, 1, EVENT_ALLOC, 6, 0, 30);
+	assert_int_equal(w.nr_events, 3);
+	/* The next call has the place of the abandoned one. */
+	enter(&w, MALLOC, top, CODE, 10, 0);
+	enter(&w, CALLOC, top, CODE + 70, 1, 40);
+	leave(&w, CALLOC, top, 0x8000);
+	assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 2);
+	check(&w, 3, EVENT_ALLOC, 2, 0x8000, 40);
+}
+
+/* A signal handler's malloc inside a malloc is a request of its own. */
+static void calls_handler(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, MALLOC, top, CODE, 10, 0);
+	enter(&w, MALLOC, top - 200, CODE + 500, 20, 0);
+	leave(&w, MALLOC, top - 200, 0x1000);
+	leave(&w, MALLOC, top, 0x2000);
+	check(&w, 0, EVENT_ALLOC, 1, 0x1000, 20);
+	check(&w, 1, EVENT_ALLOC, 1, 0x2000, 10);
+	assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 0);
+}
+
+/* More at once than there is room for, and a thread that ends: all within bounds. */
+static void calls_odd(void **state)
+{
+	struct world w = new_world(state);
+	const struct call c = { &w };
+
+	for (u64 sp = top; sp > top - 400; sp -= 40)
+		enter(&w, MALLOC, sp, CODE + sp, 10, 0);
+	assert_true(w.thread.nr <= INFLIGHT_LEVELS);
+	life_end(&c, &w.thread);
+	assert_int_equal(w.thread.nr, 0);
+	assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 10);
+}
+
+/* A random program: requests, and how its library carries them out. */
+struct program {
+	struct world *w;
+	u32 seed;
+	u32 nr_calls; /* each has a return address of its own */
+	u32 nr_blocks;
+	u32 depth; /* of signal handlers */
+	/* The events of its requests, as they must be. */
+	struct heap_event truth[MAX_EVENTS];
+	size_t nr_truth;
+};
+
+static u32 pick(struct program *g, u32 below)
+{
+	g->seed = g->seed * 1664525 + 1013904223;
+	return (g->seed >> 8) % below;
+}
+
+static void expect(struct program *g, u8 kind, u32 fn, u64 addr, u64 size)
+{
+	assert_true(g->nr_truth < MAX_EVENTS);
+	g->truth[g->nr_truth++] =
+		(struct heap_event){ .h.kind = kind, .h.fn = probes[fn].fn, .addr = addr, .size = size };
+}
+
+static void request(struct program *g, u64 sp);
+
+/* A signal handler may come while the library works, and allocate. */
+static void interrupt(struct program *g, u64 sp)
+{
+	if (g->depth == 2 || pick(g, 6))
+		return;
+	g->depth++;
+	request(g, sp - 256);
+	g->depth--;
+}
+
+/* The functions that end a chain: they ask nobody. Its result, at times none. */
+static u64 allocate(struct program *g, u32 fn, u64 sp)
+{
+	u64 addr = pick(g, 8) ? 0x100000 + 64ULL * ++g->nr_blocks : 0;
+
+	interrupt(g, sp);
+	leave(g->w, fn, sp, addr);
+	return addr;
+}
+
+/* From the body of @fn: a call of one that comes later in the chain, or a jump to it. The result. */
+static u64 carry_out(struct program *g, u32 fn, u64 sp)
+{
+	u32 inner = fn == CALLOC && pick(g, 2) ? MALLOC : MEMALIGN;
+	u64 addr;
+
+	if (fn == MEMALIGN || !pick(g, 3))
+		return allocate(g, fn, sp);
+	if (pick(g, 2)) {
+		jump(g->w, inner, sp, 1, 2);
+		addr = carry_out(g, inner, sp);
+	} else {
+		interrupt(g, sp);
+		enter(g->w, inner, sp - 32, LIBRARY + fn * 256 + 20, 1, 2);
+		addr = carry_out(g, inner, sp - 32);
+	}
+	leave(g->w, fn, sp, addr);
+	return addr;
+}
+
+static void request_new(struct program *g, u64 sp, u64 ret)
+{
+	u32 size = 1 + pick(g, 1000), nr_tries = 1 + pick(g, 3);
+	bool is_jump = !pick(g, 3);
+	u64 addr = 0;
+
+	enter(g->w, NEW, sp, ret, size, 0);
+	for (u32 i = 0; i < nr_tries && !addr; i++) {
+		if (is_jump)
+			jump(g->w, CALLOC, sp, 1, size);
+		else
+			enter(g->w, MALLOC, sp - 24, LIBRARY + NEW * 256 + 10, size, 0);
+		addr = carry_out(g, is_jump ? CALLOC : MALLOC, is_jump ? sp : sp - 24);
+		if (addr || !i)
+			expect(g, EVENT_ALLOC, NEW, addr, size);
+		if (is_jump)
+			break;
+	}
+}
+
+static void request_delete(struct program *g, u64 sp, u64 ret)
+{
+	u64 addr = 0x100000 + 64ULL * (1 + pick(g, g->nr_blocks + 1));
+
+	expect(g, EVENT_FREE, DELETE, addr, 0);
+	enter(g->w, DELETE, sp, ret, addr, 0);
+	if (pick(g, 2))
+		jump(g->w, FREE, sp, addr, 0);
+	else
+		enter(g->w, FREE, sp - 24, LIBRARY + DELETE * 256 + 10, addr, 0);
+}
+
+static void request_realloc(struct program *g, u64 sp, u64 ret)
+{
+	u64 old = 0x100000 + 64ULL * (1 + pick(g, g->nr_blocks + 1));
+	u32 size = 1 + pick(g, 1000);
+	u64 addr;
+
+	expect(g, EVENT_REALLOC_BEGIN, REALLOC, 0, size);
+	enter(g->w, REALLOC, sp, ret, old, size);
+	enter(g->w, MALLOC, sp - 48, LIBRARY + REALLOC * 256 + 30, size, 0);
+	addr = carry_out(g, MALLOC, sp - 48);
+	if (addr)
+		enter(g->w, FREE, sp - 48, LIBRARY + REALLOC * 256 + 40, old, 0);
+	leave(g->w, REALLOC, sp, addr);
+	expect(g, EVENT_REALLOC_END, REALLOC, addr, size);
+}
+
+static void request_plain(struct program *g, u64 sp, u64 ret)
+{
+	static const u32 fns[] = { MALLOC, CALLOC, MEMALIGN };
+	u32 fn = fns[pick(g, 3)], size = 1 + pick(g, 1000);
+	u64 addr;
+
+	enter(g->w, fn, sp, ret, fn == MALLOC ? size : 1, size);
+	addr = carry_out(g, fn, sp);
+	expect(g, EVENT_ALLOC, fn, addr, size);
+}
+
+static void request(struct program *g, u64 sp)
+{
+	static void (*const requests[])(struct program * g, u64 sp, u64 ret) = {
+		request_plain,
+		request_realloc,
+		request_new,
+		request_delete,
+	};
+
+	requests[pick(g, 4)](g, sp, CODE + 16ULL * ++g->nr_calls);
+}
+
+/* The events are those of the requests, however the library is built, and however ends of calls are seen. */
+static void calls_random(void **state)
+{
+	enum { PROGRAMS = 3000, REQUESTS = 12 };
+
+	for (u32 i = 0; i < PROGRAMS; i++) {
+		struct world w = new_world(state);
+		struct program g = { .w = &w, .seed = i };
+
+		for (u32 k = 0; k < REQUESTS; k++)
+			request(&g, top - 8 * pick(&g, 40));
+		assert_int_equal(w.nr_events, g.nr_truth);
+		for (size_t k = 0; k < g.nr_truth; k++)
+			check(&w, k, g.truth[k].h.kind, g.truth[k].h.fn, g.truth[k].addr, g.truth[k].size);
+		assert_int_equal(w.losses[CALL_LOSS_ABANDONED], 0);
+	}
+}
+
+int main(void)
+{
+	static bool plain = false, exchanged = true;
+#define BOTH(f)                                                                                              \
+	{ #f, f, NULL, NULL, &plain },                                                                       \
+	{                                                                                                    \
+#f " with trampolines", f, NULL, NULL, &exchanged                                            \
+	}
+	const struct CMUnitTest tests[] = {
+		BOTH(calls_malloc_free), BOTH(calls_calloc),   BOTH(calls_realloc),
+		BOTH(calls_out),	 BOTH(calls_mappings), BOTH(calls_new),
+		BOTH(calls_jumps),	 BOTH(calls_handler),  BOTH(calls_jumping_operators),
+		BOTH(calls_odd),	 BOTH(calls_random),   BOTH(calls_internal_free),
+	};
+#undef BOTH
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

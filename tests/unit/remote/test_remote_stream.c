@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records that a session gets from a stream: their order, lost connections, and streams that lie (G4). */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/target/allocator.h"
+#include "user/remote/remote_stream.h"
+
+enum { MAX_BYTES = 1 << 20, MAX_SEEN = 256 };
+
+/* A stream that is being written, and the records that came out. */
+struct world {
+	struct stream_writer *writer;
+	struct remote_stream *source;
+	struct module_table *modules;
+	u8 bytes[MAX_BYTES];
+	size_t len;
+	union {
+		struct event_header h;
+		struct heap_event heap;
+		struct stack_event stack;
+		struct process_event life;
+	} seen[MAX_SEEN];
+	size_t nr_seen;
+};
+
+static int put_bytes(void *ctx, const void *data, size_t len)
+{
+	struct world *w = ctx;
+
+	assert_true(w->len + len <= MAX_BYTES);
+	memcpy(w->bytes + w->len, data, len);
+	w->len += len;
+	return 0;
+}
+
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct world *w = ctx;
+
+	assert_true(w->nr_seen < MAX_SEEN && len <= sizeof(w->seen[0]));
+	memcpy(&w->seen[w->nr_seen++], rec, len);
+	return 0;
+}
+
+static void write_hello(struct world *w)
+{
+	const struct stream_hello hello = { .id = 7, .mono_ns = 1000, .backend = "bpf" };
+
+	assert_int_equal(stream_write(w->writer, STREAM_HELLO, &hello), 0);
+}
+
+static int begin(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	const struct stream_writer_options o = { .ctx = w, .write = put_bytes };
+
+	assert_non_null(w);
+	assert_int_equal(module_table_new(&w->modules), 0);
+	assert_int_equal(stream_writer_new(&w->writer, &o), 0);
+	assert_int_equal(remote_stream_new(&w->source, w->modules, NULL), 0);
+	write_hello(w);
+	*state = w;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct world *w = *state;
+
+	stream_writer_free(w->writer);
+	remote_stream_free(w->source);
+	module_table_free(w->modules);
+	free(w);
+	return 0;
+}
+
+static void write_rec(struct world *w, enum stream_kind kind, const void *rec)
+{
+	assert_int_equal(stream_write(w->writer, kind, rec), 0);
+}
+
+static void write_process(struct world *w, u64 start_time, const char *exe)
+{
+	const struct stream_process p = { .pid = 9,
+					  .flags = STREAM_STARTED,
+					  .word_size = 4,
+					  .start_time = start_time,
+					  .comm = "x",
+					  .exe = exe };
+
+	write_rec(w, STREAM_PROCESS, &p);
+}
+
+static void write_maps(struct world *w, u64 start)
+{
+	const struct stream_maps maps = { .pid = 9, .nr = 1 };
+	const struct stream_mapping m = { .start = start, .end = start + 4096, .bias = start, .module = 1 };
+
+	write_rec(w, STREAM_MAPS, &maps);
+	write_rec(w, STREAM_MAPPING, &m);
+}
+
+static void write_module(struct world *w, const char *path)
+{
+	const struct stream_module m = {
+		.module = 1, .build_id = { 1, 2, 3 }, .build_id_len = 3, .path = path
+	};
+
+	write_rec(w, STREAM_MODULE, &m);
+}
+
+static void write_losses(struct world *w, u64 allocs, u64 frees, u8 flags)
+{
+	const struct stream_losses l = { .pid = 9, .flags = flags, .allocs = allocs, .frees = frees };
+
+	write_rec(w, STREAM_LOSSES, &l);
+}
+
+static void write_alloc(struct world *w, u64 addr)
+{
+	const struct heap_event ev = {
+		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .pid = 9, .tid = 9 },
+		.time_ns = 2000,
+		.addr = addr,
+		.size = 16
+	};
+
+	assert_int_equal(stream_write_event(w->writer, &ev.h, sizeof(ev)), 0);
+}
+
+/* Feed the bytes written until now. */
+static int feed(struct world *w)
+{
+	const struct sink sink = { w, on_record };
+	int err;
+
+	assert_int_equal(stream_flush(w->writer), 0);
+	err = remote_stream_feed(w->source, w->bytes, w->len, &sink);
+	w->len = 0;
+	return err;
+}
+
+static void saw(const struct world *w, size_t i, u8 kind, u8 flags)
+{
+	assert_true(i < w->nr_seen);
+	assert_int_equal(w->seen[i].h.kind, kind);
+	assert_int_equal(w->seen[i].h.flags, flags);
+	assert_int_equal(w->seen[i].h.pid, 9);
+}
+
+static void in_order(void **state)
+{
+	struct world *w = *state;
+	struct target *t;
+	u64 allocs, frees;
+	pid_t pid;
+
+	write_process(w, 5, "/bin/x");
+	write_module(w, "/lib/x.so");
+	write_maps(w, 0x10000);
+	write_losses(w, 1, 2, STREAM_TAINT);
+	write_alloc(w, 0x5000);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 3);
+	saw(w, 0, EVENT_MAPS, 0);
+	saw(w, 1, EVENT_LOSSES, EVENT_TAINT);
+	saw(w, 2, EVENT_ALLOC, 0);
+	assert_string_equal(alloc_fn(w->seen[2].h.fn)->symbol, "malloc");
+	assert_int_equal(remote_stream_losses(w->source, 9).frees, 2);
+	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
+	assert_true(t->is_started && t->is_32bit && t->pidfd < 0);
+	assert_string_equal(t->exe, "/bin/x");
+	assert_int_equal(t->maps.nr, 1);
+	assert_string_equal(t->maps.maps[0].module->path, "/lib/x.so");
+	assert_int_equal(t->maps.maps[0].module->fd, -1);
+	assert_int_equal(remote_stream_update(w->source, t), 0);
+	write_maps(w, 0x20000);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(remote_stream_update(w->source, t), 1);
+	assert_int_equal(t->maps.maps[0].start, 0x20000);
+	target_free(t);
+	assert_true(remote_stream_count(w->source, 0, &pid, &allocs, &frees));
+	assert_int_equal(allocs, 1);
+	assert_false(remote_stream_count(w->source, 1, &pid, &allocs, &frees));
+	assert_int_equal(remote_stream_target(w->source, 10, &t), -ESRCH);
+}
+
+static void restart(struct world *w, bool is_continued)
+{
+	stream_writer_restart(w->writer);
+	remote_stream_restart(w->source, is_continued);
+	w->nr_seen = 0;
+	write_hello(w);
+}
+
+/* The server has counted the missed events: they are in the losses. */
+static void continued(void **state)
+{
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_alloc(w, 0x5000);
+	assert_int_equal(feed(w), 0);
+	restart(w, true);
+	write_process(w, 5, "/bin/x");
+	write_losses(w, 10, 0, STREAM_GAPS);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 1);
+	assert_int_equal(remote_stream_losses(w->source, 9).allocs, 10);
+	assert_int_equal(remote_stream_losses(w->source, 9).other, 0);
+}
+
+/* The server has not counted them: one more loss, all blocks unsure, and new numbers. */
+static void anew(void **state)
+{
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_losses(w, 3, 0, 0);
+	assert_int_equal(feed(w), 0);
+	restart(w, false);
+	write_process(w, 5, "/bin/x");
+	assert_int_equal(feed(w), 0);
+	saw(w, 0, EVENT_LOSSES, EVENT_TAINT);
+	assert_int_equal(remote_stream_losses(w->source, 9).allocs, 3);
+	assert_int_equal(remote_stream_losses(w->source, 9).other, 1);
+	write_losses(w, 2, 0, 0);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(remote_stream_losses(w->source, 9).allocs, 5);
+	assert_int_equal(remote_stream_losses(w->source, 9).other, 1);
+}
+
+/* An exec is reported once; an exec that was missed is noticed. */
+static void another_image(void **state)
+{
+	const struct process_event exec = { .h = { .kind = EVENT_EXEC, .pid = 9, .tid = 9 } };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_EXEC, &exec);
+	write_process(w, 5, "/bin/y");
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 1);
+	saw(w, 0, EVENT_EXEC, 0);
+	restart(w, true);
+	write_process(w, 5, "/bin/z");
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 1);
+	saw(w, 0, EVENT_EXEC, 0);
+}
+
+/* Impossible functions are ignored; unknown kinds of allocators become "other". */
+static void names_from_outside(void **state)
+{
+	const struct stream_function f = { .fn = 3, .kind = 0, .symbol = "mal\033[31mloc", .name = "malloc" };
+	const struct stream_allocator a = { .pid = 9, .module = 1, .kind = "\033]0;x" };
+	struct world *w = *state;
+	size_t nr = alloc_fn_count();
+	struct target *t;
+
+	write_rec(w, STREAM_FUNCTION, &f);
+	write_process(w, 5, "/bin/x");
+	write_module(w, "/lib/x.so");
+	write_maps(w, 0x10000);
+	write_rec(w, STREAM_ALLOCATOR, &a);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(alloc_fn_count(), nr);
+	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
+	assert_string_equal(t->allocators[0].kind, "other");
+	target_free(t);
+}
+
+static void refuses(struct world *w)
+{
+	assert_int_not_equal(feed(w), 0);
+	assert_true(strlen(remote_stream_why(w->source)) > 0);
+}
+
+static void overlapping_mappings(void **state)
+{
+	const struct stream_maps maps = { .pid = 9, .nr = 2 };
+	const struct stream_mapping m = { .start = 0x1000, .end = 0x3000 };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_MAPS, &maps);
+	write_rec(w, STREAM_MAPPING, &m);
+	write_rec(w, STREAM_MAPPING, &m);
+	refuses(w);
+}
+
+static void too_many_mappings(void **state)
+{
+	const struct stream_maps maps = { .pid = 9, .nr = UINT32_MAX };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_MAPS, &maps);
+	refuses(w);
+}
+
+static void mappings_of_nobody(void **state)
+{
+	const struct stream_maps maps = { .pid = 8, .nr = 1 };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_MAPS, &maps);
+	refuses(w);
+}
+
+/* A connection that is lost in the middle of a list does not damage the next list. */
+static void broken_off_in_mappings(void **state)
+{
+	const struct stream_maps maps = { .pid = 9, .nr = 2 };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_MAPS, &maps);
+	assert_int_equal(feed(w), 0);
+	restart(w, true);
+	write_process(w, 5, "/bin/x");
+	write_module(w, "/lib/x.so");
+	write_maps(w, 0x30000);
+	assert_int_equal(feed(w), 0);
+	saw(w, 0, EVENT_MAPS, 0);
+}
+
+static void too_many_processes(void **state)
+{
+	struct world *w = *state;
+
+	for (u32 pid = 1; pid <= 2000; pid++) {
+		const struct stream_process p = { .pid = pid, .comm = "x", .exe = "x" };
+
+		write_rec(w, STREAM_PROCESS, &p);
+	}
+	refuses(w);
+}
+
+/* A process executes programs again and again: a session keeps each of them. */
+static void too_many_programs(void **state)
+{
+	struct world *w = *state;
+	struct target *t;
+	int nr = 0, err;
+
+	write_process(w, 5, "/bin/x");
+	write_module(w, "/lib/x.so");
+	write_maps(w, 0x10000);
+	assert_int_equal(feed(w), 0);
+	while (!(err = remote_stream_target(w->source, 9, &t)) && nr < 100000) {
+		target_free(t);
+		nr++;
+	}
+	assert_int_equal(err, -E2BIG);
+	assert_in_range(nr, 5000, 10000);
+}
+
+/* Each stream alone is within the limit, all of them together are not. */
+static void too_many_modules(void **state)
+{
+	struct world *w = *state;
+	struct stream_module m = { .path = "/lib/x.so" };
+	int err = 0;
+
+	for (int round = 0; round < 4 && !err; round++) {
+		if (round)
+			restart(w, true);
+		for (m.module = 1; m.module <= 5000; m.module++) {
+			m.ino++;
+			write_rec(w, STREAM_MODULE, &m);
+		}
+		err = feed(w);
+	}
+	assert_int_equal(err, -E2BIG);
+	assert_true(module_count(w->modules) <= 16384);
+}
+
+/* Servers do not follow children, and each child would need a copy of the heap of its parent. */
+static void children_are_not_taken(void **state)
+{
+	struct process_event fork = { .h = { .kind = EVENT_FORK, .pid = 9, .tid = 9 }, .child_pid = 10 };
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_rec(w, STREAM_FORK, &fork);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(in_order, begin, end),
+		cmocka_unit_test_setup_teardown(continued, begin, end),
+		cmocka_unit_test_setup_teardown(anew, begin, end),
+		cmocka_unit_test_setup_teardown(another_image, begin, end),
+		cmocka_unit_test_setup_teardown(names_from_outside, begin, end),
+		cmocka_unit_test_setup_teardown(overlapping_mappings, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_mappings, begin, end),
+		cmocka_unit_test_setup_teardown(mappings_of_nobody, begin, end),
+		cmocka_unit_test_setup_teardown(broken_off_in_mappings, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_processes, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_programs, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_modules, begin, end),
+		cmocka_unit_test_setup_teardown(children_are_not_taken, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reports of real heaps: exact numbers, right order, names of stacks, cut stacks marked, hostile text escaped. */
+#include "user/report/report.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/scan/leaks_why.h"
+#include "user/target/module.h"
+#include "user/report/report_parts.h"
+#include "user/source/source.h"
+#include "user/heap/stacks.h"
+#include "user/names/symbolize.h"
+#include "user/target/target.h"
+
+enum {
+	PID = 1234,
+	BASE = 0x400000, /* where the program is mapped; its ELF addresses begin at 0 */
+	SECOND_NS = 1000000000,
+};
+
+/* Names by offset, in place of the real symbolizer: symbols[0] is innermost. */
+static const struct place {
+	u64 offset;
+	size_t nr;
+	struct symbol symbols[2];
+} places[] = {
+	{ 0x100, 1, { { "make_node", "/src/list.c", 42, false } } },
+	{ 0x110, 2, { { "grow", "/src/vec.h", 7, true }, { "push", "/src/vec.c", 70, false } } },
+	{ 0x120, 1, { { "evil\033[2J\n\"name", "/src/\033]0;x.c", 1, false } } },
+	{ 0x130, 1, { { "bare", NULL, 0, false } } },
+	{ 0x200, 1, { { "insert", "/src/list.c", 77, false } } },
+	{ 0x210, 1, { { "load", "/src/load.c", 5, false } } },
+	{ 0x220, 1, { { "serve", "/src/serve.c", 6, false } } },
+	{ 0x230, 1, { { "main", "/src/main.c", 12, false } } },
+	{ 0x240, 1, { { "_start", NULL, 0, false } } },
+};
+
+static size_t nr_stale;
+static int symbolize_err;
+
+int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols, size_t *nr)
+{
+	static const struct symbol unknown;
+
+	(void)s;
+	*symbols = &unknown;
+	*nr = 1;
+	for (const struct place *p = places; p < places + ARRAY_SIZE(places); p++) {
+		if (ref.module && p->offset == ref.offset) {
+			*symbols = p->symbols;
+			*nr = p->nr;
+		}
+	}
+	return symbolize_err;
+}
+
+int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
+{
+	(void)s, (void)ref, (void)is_tls, (void)offset;
+	*name = NULL;
+	return symbolize_err;
+}
+
+void symbolizer_open(struct symbolizer *s, struct module *m)
+{
+	(void)s, (void)m;
+}
+
+size_t symbolizer_stale(const struct symbolizer *s)
+{
+	(void)s;
+	return nr_stale;
+}
+
+static struct heap *heap;
+static struct stack_table *stacks;
+static struct module_table *modules;
+static struct mapping mapping = { .start = BASE, .end = BASE + 0x10000, .bias = BASE };
+static struct mapping_list maps = { &mapping, 1, 0 };
+static struct target target;
+static struct losses losses;
+static struct report_process process;
+static struct report report;
+static u64 now_ns;
+static char *text;
+
+static u16 fn(const char *name)
+{
+	return alloc_fn_find(name);
+}
+
+static void event(u8 kind, u8 flags, const char *function, u64 addr, u64 size, u64 stack)
+{
+	const struct heap_event ev = {
+		.h = { .kind = kind, .flags = flags, .fn = fn(function), .pid = PID, .tid = PID },
+		.time_ns = now_ns,
+		.addr = addr,
+		.size = size,
+		.stack = stack,
+	};
+
+	assert_int_equal(heap_event(heap, &ev), 0);
+}
+
+static void alloc(const char *function, u64 addr, u64 size, u64 stack)
+{
+	event(EVENT_ALLOC, 0, function, addr, size, stack);
+}
+
+static void release(u64 addr, u8 flags)
+{
+	event(EVENT_FREE, flags, "free", addr, 0, STACK_NONE);
+}
+
+/* A stack of the given offsets in the program, 0-terminated. */
+static void add_stack(u64 id, u8 end, const u64 *offsets)
+{
+	struct stack_event ev = { .h = { .kind = EVENT_STACK, .pid = PID }, .id = id, .end = end };
+
+	for (; offsets[ev.nr_frames]; ev.nr_frames++)
+		ev.ips[ev.nr_frames] = BASE + offsets[ev.nr_frames];
+	assert_int_equal(stack_table_add(stacks, &ev, &maps), 0);
+}
+
+#define add_stack(id, end, ...) add_stack(id, end, (const u64[]){ __VA_ARGS__, 0 })
+
+static int begin(void **state)
+{
+	static const u8 build_id[] = { 0xab, 0x12, 0x00, 0xff };
+	static struct symbolizer *const any = (struct symbolizer *)&places;
+
+	(void)state;
+	if (heap_new(&heap) || stack_table_new(&stacks) || module_table_new(&modules) ||
+	    module_add(modules, "/usr/bin/prog", build_id, sizeof(build_id), &mapping.module))
+		return -1;
+	target = (struct target){ .pid = PID, .comm = "prog", .exe = "/usr/bin/prog", .exit_status = -1 };
+	losses = (struct losses){ 0 };
+	process = (struct report_process){ &target, heap, stacks, &losses };
+	report = (struct report){
+		.backend = "bpf",
+		.time_ns = 30ULL * SECOND_NS,
+		.duration_ns = 20ULL * SECOND_NS,
+		.processes = &process,
+		.nr_processes = 1,
+		.symbolizer = any,
+		.modules = modules,
+	};
+	now_ns = 12ULL * SECOND_NS;
+	nr_stale = 0;
+	symbolize_err = 0;
+	add_stack(100, STACK_COMPLETE, 0x100, 0x200, 0x210, 0x220, 0x230, 0x240);
+	add_stack(101, STACK_COMPLETE, 0x110, 0x210, 0x220, 0x230, 0x240);
+	add_stack(102, STACK_DEPTH, 0x120, 0x230);
+	add_stack(103, STACK_NO_INFO, 0x130, 0x999);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	free(text);
+	text = NULL;
+	heap_free(heap);
+	stack_table_free(stacks);
+	module_table_free(modules);
+	return 0;
+}
+
+static const char *write_report(int (*write)(FILE *, const struct report *))
+{
+	size_t len;
+	FILE *out;
+
+	free(text);
+	text = NULL;
+	out = open_memstream(&text, &len);
+	assert_non_null(out);
+	assert_int_equal(write(out, &report), 0);
+	fclose(out);
+	return text;
+}
+
+static void has(const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("no \"%s\" in:\n%s", part, text);
+}
+
+static void lacks(const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("\"%s\" in:\n%s", part, text);
+}
+
+/* 4 blocks of 1,000 by one caller, one of them freed at once; 1 of 100,000 by another; 1 failed. */
+static void fill(void)
+{
+	for (u64 i = 0; i < 4; i++)
+		alloc("malloc", 0x1000 + i * 0x1000, 1000, 100);
+	release(0x4000, EVENT_TEMPORARY);
+	now_ns += SECOND_NS;
+	alloc("_Znwm", 0x100000, 100000, 101);
+	alloc("calloc", 0, 5, 100);
+	release(0xdead000, 0);
+}
+
+static void json_numbers(void **state)
+{
+	(void)state;
+	fill();
+	losses = (struct losses){ 1, 2, 3, 4 };
+	write_report(report_json);
+	has("{\n \"schema\": \"heaptap-report/1\",\n \"version\": \"" HEAPTAP_VERSION
+	    "\",\n \"backend\": \"bpf\",\n"
+	    " \"time_ns\": 30000000000,\n \"duration_ns\": 20000000000,");
+	has("\"pid\": 1234,");
+	has("\"comm\": \"prog\",");
+	has("\"started\": false,");
+	has("\"exit\": null,");
+	has("\"allocs\": 5,\n    \"frees\": 1,\n    \"alloc_bytes\": 104000,\n    \"live_blocks\": 4,\n"
+	    "    \"live_bytes\": 103000,\n    \"peak_bytes\": 103000,\n    \"peak_time_ns\": 13000000000,");
+	has("\"unknown_frees\": 1,");
+	has("\"failed_allocs\": 1,");
+	has("\"malloc\": 4,");
+	has("\"calloc\": 1,");
+	has("\"operator new(size)\": 1");
+	has("\"free\": 2,");
+	lacks("\"realloc\":");
+	has("\"lost\": {\n    \"allocs\": 1,\n    \"frees\": 2,\n    \"stacks\": 3,\n    \"other\": 4\n   }");
+	has("\"scan\": null,");
+	has("\"errors\": [],");
+}
+
+/* The callers of a row are its innermost two functions. A function without a name is shown as an offset. */
+static void callers(void **state)
+{
+	static const char *const want[] = { "make_node < insert", "bare < prog+0x999",
+					    "prog+0x888 < prog+0x999", "" };
+	static const u64 stack[] = { 100, 103, 104, STACK_NONE };
+	char names[512];
+
+	(void)state;
+	add_stack(104, STACK_COMPLETE, 0x888, 0x999, 0x230, 0x240);
+	for (u32 i = 0; i < ARRAY_SIZE(stack); i++)
+		alloc("malloc", 0x1000 + i * 0x1000, 10, stack[i]);
+	for (u32 i = 0; i < ARRAY_SIZE(stack); i++) {
+		assert_int_equal(report_callers(&report, &process, i, names, sizeof(names)), 0);
+		assert_string_equal(names, want[i]);
+	}
+	assert_int_equal(report_callers(&report, &process, 2, names, 8), 0);
+	assert_string_equal(names, "prog+0x");
+}
+
+static void json_stacks(void **state)
+{
+	(void)state;
+	fill();
+	alloc("malloc", 0x200000, 1, 102);
+	alloc("malloc", 0x200010, 2, STACK_NONE);
+	alloc("malloc", 0x200020, 3, STACK_LOST);
+	alloc("malloc", 0x200030, 4, 555);
+	write_report(report_json);
+	has("\"id\": 101,\n     \"function\": \"operator new(size)\",\n     \"family\": \"new\",\n"
+	    "     \"allocs\": 1,\n     \"frees\": 0,\n     \"alloc_bytes\": 100000,\n     "
+	    "\"live_blocks\": 1,\n"
+	    "     \"live_bytes\": 100000,\n     \"peak_bytes\": 100000,\n     \"temporary\": 0,\n"
+	    "     \"complete\": true,\n     \"truncated\": null,\n     \"frames\": [\n"
+	    "      {\"function\": \"grow\", \"file\": \"/src/vec.h\", \"line\": 7, \"module\": "
+	    "\"/usr/bin/prog\", "
+	    "\"build_id\": \"ab1200ff\", \"offset\": \"0x110\", \"inlined\": true},\n"
+	    "      {\"function\": \"push\", \"file\": \"/src/vec.c\", \"line\": 70, \"module\": "
+	    "\"/usr/bin/prog\", "
+	    "\"build_id\": \"ab1200ff\", \"offset\": \"0x110\", \"inlined\": false},");
+	has("\"complete\": false,\n     \"truncated\": \"depth\",");
+	has("\"id\": 0,");
+	has("\"truncated\": \"none\",\n     \"frames\": []");
+	has("\"id\": 1,");
+	has("\"truncated\": \"lost\",\n     \"frames\": []");
+	has("\"id\": 555,");
+}
+
+static void hostile_names_are_escaped(void **state)
+{
+	static const char *const notes[] = { "note\033[1m" };
+	static const struct report_allocator allocators[] = { { "/lib/\033c.so", "glibc" } };
+
+	(void)state;
+	process.notes = notes;
+	process.nr_notes = 1;
+	process.allocators = allocators;
+	process.nr_allocators = 1;
+	strcpy(target.comm, "a\033[31m\n");
+	target.exe = "/tmp/\033]0;title\a";
+	alloc("malloc", 0x1000, 1, 102);
+	write_report(report_text);
+	lacks("\033");
+	lacks("\a");
+	has("evil\\x1b[2J\\x0a\"name at /src/\\x1b]0;x.c:1\n");
+	has("a\\x1b[31m\\x0a (pid 1234)");
+	write_report(report_json);
+	lacks("\033");
+	has("\"evil\\u001b[2J\\u000a\\\"name\"");
+	target.exe = "/usr/bin/prog";
+}
+
+static void text_head(void **state)
+{
+	static const struct report_allocator allocators[] = {
+		{ "/lib/libc.so.6", "glibc" },
+		{ "/usr/lib/libstdc++.so.6", "libstdc++" },
+	};
+
+	(void)state;
+	fill();
+	process.allocators = allocators;
+	process.nr_allocators = 2;
+	write_report(report_text);
+	has("prog (pid 1234)  /usr/bin/prog\n"
+	    "  traced      20.0 s, attached to, source bpf, still running\n"
+	    "  allocators  glibc (/lib/libc.so.6), libstdc++ (/usr/lib/libstdc++.so.6)\n"
+	    "  live        100.6 KiB (103,000 B) in 4 blocks\n"
+	    "  peak        100.6 KiB (103,000 B) after 3.0 s\n"
+	    "  allocated   101.6 KiB (104,000 B) in 5 blocks, 20.0 % of them temporary\n"
+	    "  freed       1 block, and 1 that heaptap never saw allocated: from before the attach\n"
+	    "  failed      1 allocation\n"
+	    "  lost        nothing\n"
+	    "  stacks      complete for 100 % of the blocks\n"
+	    "  calls       malloc 4, free 2, calloc 1, operator new(size) 1\n");
+}
+
+static void text_callers(void **state)
+{
+	(void)state;
+	fill();
+	write_report(report_text);
+	has("\n2 callers by live bytes\n"
+	    "\n#1   97.7 KiB (97.1 %) live in 1 block, by operator new(size)\n"
+	    "        grow at /src/vec.h:7 (inlined)\n"
+	    "        push at /src/vec.c:70\n"
+	    "        load at /src/load.c:5\n"
+	    "        serve at /src/serve.c:6\n"
+	    "        main at /src/main.c:12\n"
+	    "        _start in prog\n"
+	    "\n#2   3,000 B (2.9 %) live in 3 blocks of 4 (4,000 B), by malloc\n"
+	    "        make_node at /src/list.c:42\n"
+	    "        insert at /src/list.c:77\n"
+	    "        load at /src/load.c:5\n"
+	    "        serve at /src/serve.c:6\n"
+	    "        main at /src/main.c:12\n"
+	    "        _start in prog\n");
+}
+
+static void text_folds_what_is_common(void **state)
+{
+	(void)state;
+	fill();
+	add_stack(104, STACK_COMPLETE, 0x130, 0x200, 0x210, 0x220, 0x230, 0x240);
+	alloc("malloc", 0x300000, 200000, 104);
+	write_report(report_text);
+	has("#3   3,000 B (1.0 %) live in 3 blocks of 4 (4,000 B), by malloc\n"
+	    "        make_node at /src/list.c:42\n"
+	    "        insert at /src/list.c:77\n"
+	    "        ... and 4 more, as in #1\n");
+	report.options.verbose = true;
+	write_report(report_text);
+	lacks("as in #");
+	has("bare in /usr/bin/prog+0x130\n");
+}
+
+static void text_says_where_stacks_were_cut(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 100, 103);
+	alloc("malloc", 0x2000, 50, STACK_NONE);
+	alloc("malloc", 0x3000, 10, STACK_LOST);
+	alloc("malloc", 0x4000, 5, 101);
+	write_report(report_text);
+	has("  stacks      complete for 25.0 % of the blocks, no-unwind-info for 1 (25.0 %), none for 1 "
+	    "(25.0 %),\n"
+	    "              lost for 1 (25.0 %)\n");
+	has("        bare in prog\n        in prog+0x999\n        (cut here: no-unwind-info)\n");
+	has("        (stack not taken)\n");
+	has("        (stack lost)\n");
+}
+
+static void text_losses(void **state)
+{
+	(void)state;
+	losses = (struct losses){ .allocs = 1200, .frees = 1 };
+	alloc("malloc", 0x1000, 100, 100);
+	alloc("malloc", 0x1000, 100, 100);
+	write_report(report_text);
+	has("  lost        1,200 allocations, 1 free, 1 free noticed late and made good,\n"
+	    "              so blocks shown as live may be free\n");
+	lacks("nothing");
+}
+
+static void pending_blocks_are_said(void **state)
+{
+	const struct heap_event begun = {
+		.h = { .kind = EVENT_REALLOC_BEGIN, .fn = fn("realloc"), .pid = PID, .tid = PID },
+		.time_ns = now_ns,
+		.old_addr = 0x1000,
+		.size = 9,
+		.stack = 100,
+	};
+
+	(void)state;
+	alloc("malloc", 0x1000, 100, 100);
+	assert_int_equal(heap_event(heap, &begun), 0);
+	write_report(report_text);
+	has("  live        100 B in 1 block, 1 of them in a realloc that has not returned\n");
+	write_report(report_json);
+	has("\"pending_blocks\": 1\n");
+}
+
+static void nothing_live(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 100, 100);
+	release(0x1000, 0);
+	alloc("malloc", 0x1000, 7000, 101);
+	release(0x1000, 0);
+	write_report(report_text);
+	has("  live        0 B in 0 blocks\n");
+	has("\nNothing is live.\n2 callers by bytes allocated\n\n#1   7,000 B (98.6 %) allocated in 1 block, "
+	    "by malloc\n");
+	heap_free(heap);
+	assert_int_equal(heap_new(&heap), 0);
+	process.heap = heap;
+	write_report(report_text);
+	has("  live        0 B in 0 blocks\n");
+	has("  calls       none seen\n");
+	write_report(report_json);
+	has("\"functions\": {},");
+	has("\"stacks\": []");
+}
+
+static void top_leaves_a_rest(void **state)
+{
+	(void)state;
+	for (u64 i = 0; i < 30; i++)
+		alloc("malloc", 0x1000 * (i + 1), 1000 + i, 1000 + i);
+	report.options.top = 10;
+	write_report(report_text);
+	has("Top 10 of 30 callers by live bytes\n");
+	has("\n#10  1,020 B ");
+	lacks("#11");
+	has("\n20 more callers: 19.7 KiB (66.3 %) live\n");
+	write_report(report_json);
+	has("\"id\": 1000,");
+	has("\"id\": 1029,");
+}
+
+/* The order of stacks under one key, as their ids. */
+static void check_order(const char *name, const u64 expected[3])
+{
+	const struct report_key *key = report_key_find(name);
+	struct report_row *rows;
+	size_t nr;
+
+	assert_non_null(key);
+	report.options.sort = key;
+	assert_int_equal(report_rows(&report, &process, &rows, &nr, NULL), 0);
+	assert_int_equal(nr, 3);
+	for (size_t i = 0; i < nr; i++)
+		if (rows[i].row.stack != expected[i])
+			fail_msg("%s: row %zu is %llu", name, i, (unsigned long long)rows[i].row.stack);
+	free(rows);
+}
+
+#define check_order(name, ...) check_order(name, (const u64[]){ __VA_ARGS__ })
+
+static void sort_keys(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 500, 100); /* the oldest, and the largest live */
+	now_ns += SECOND_NS;
+	for (u64 i = 0; i < 5; i++) { /* most blocks, all temporary but two */
+		alloc("malloc", 0x10000 + i, 10, 101);
+		if (i >= 2)
+			release(0x10000 + i, EVENT_TEMPORARY);
+	}
+	alloc("malloc", 0x2000, 9000, 102); /* most bytes at the peak, mostly gone */
+	now_ns += SECOND_NS;
+	release(0x2000, 0);
+	alloc("malloc", 0x3000, 1, 102);
+	check_order("live-bytes", 100, 101, 102);
+	check_order("live-blocks", 101, 100, 102);
+	check_order("total-bytes", 102, 100, 101);
+	check_order("total-blocks", 101, 102, 100);
+	check_order("average", 102, 100, 101);
+	check_order("peak", 102, 100, 101);
+	check_order("temporary", 101, 100, 102);
+	check_order("age", 100, 101, 102);
+	assert_null(report_key_find("colour"));
+	assert_null(report_key_find(""));
+	report.options.sort = report_key_find("age");
+	write_report(report_text);
+	has("#1   18.0 s old, 500 B (96.0 %) live in 1 block, by malloc\n");
+}
+
+static void average_is_no_integer(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 10, 100);
+	alloc("malloc", 0x2000, 11, 100);
+	for (u64 i = 0; i < 3; i++)
+		alloc("malloc", 0x3000 + i, 10, 101);
+	alloc("malloc", 0x4000, 1, 102);
+	check_order("average", 100, 101, 102);
+}
+
+static void filter_by_size(void **state)
+{
+	(void)state;
+	alloc("malloc", 0x1000, 10, 100);
+	alloc("malloc", 0x2000, 1000, 100);
+	alloc("malloc", 0x3000, 30, 101);
+	report.options.min_size = 20;
+	report.options.max_size = 999;
+	write_report(report_text);
+	has("  filter      callers count only live blocks of at least 20 B, at most 999 B\n");
+	has("\n1 caller by live bytes\n\n#1   30 B ");
+	write_report(report_json);
+	has("\"filter\": {");
+}
+
+static void fate_of_the_target(void **state)
+{
+	(void)state;
+	target.has_exited = true;
+	target.is_started = true;
+	target.exit_status = 3 << 8;
+	write_report(report_text);
+	has("started by heaptap, source bpf, exited with status 3\n");
+	write_report(report_json);
+	has("\"exit\": {\n    \"code\": 3\n   },");
+	target.exit_status = 9;
+	write_report(report_text);
+	has("killed by signal 9 (Killed)\n");
+	write_report(report_json);
+	has("\"exit\": {\n    \"signal\": 9\n   },");
+	target.exit_status = -1;
+	write_report(report_text);
+	has("has ended\n");
+	write_report(report_json);
+	has("\"exit\": null,");
+	has("\"ended\": true,");
+}
+
+static void several_processes(void **state)
+{
+	struct target other = { .pid = 99, .comm = "other", .exe = "", .exit_status = -1 };
+	struct heap *empty;
+	struct report_process both[2];
+
+	(void)state;
+	fill();
+	assert_int_equal(heap_new(&empty), 0);
+	both[0] = process;
+	both[1] = process;
+	both[1].target = &other;
+	both[1].heap = empty;
+	report.processes = both;
+	report.nr_processes = 2;
+	write_report(report_text);
+	has("2 processes, 100.6 KiB live\n"
+	    "     1234  prog              100.6 KiB in 4 blocks\n"
+	    "       99  other                   0 B in 0 blocks\n"
+	    "\nprog (pid 1234)  /usr/bin/prog\n");
+	has("\nother (pid 99)\n");
+	write_report(report_json);
+	has("\"pid\": 1234,");
+	has("\"pid\": 99,");
+	heap_free(empty);
+}
+
+static void color_only_when_asked(void **state)
+{
+	(void)state;
+	fill();
+	write_report(report_text);
+	lacks("\033");
+	report.options.color = true;
+	write_report(report_text);
+	has("\033[1mprog (pid 1234)\033[0m");
+}
+
+static void stale_files_are_said(void **state)
+{
+	(void)state;
+	nr_stale = 2;
+	write_report(report_text);
+	has("2 files on disk are not what was mapped: no names from them\n");
+	write_report(report_json);
+	has("\"stale_modules\": 2\n");
+}
+
+static void places_without_names(void **state)
+{
+	(void)state;
+	report.symbolizer = NULL;
+	add_stack(200, STACK_UNMAPPED, 0x100, 0xfffff000);
+	alloc("malloc", 0x1000, 1, 200);
+	write_report(report_text);
+	has("        in prog+0x100\n        at 0x1003ff000 in no file\n        (cut here: unmapped)\n");
+	write_report(report_json);
+	has("{\"function\": null, \"file\": null, \"line\": null, \"module\": null, \"build_id\": null, "
+	    "\"offset\": \"0x1003ff000\", \"inlined\": false}");
+}
+
+/* The chain below the stack of the caller has few lines, and names from the target are escaped. */
+static void holders_are_shown(void **state)
+{
+	struct why_step steps[] = { { 0x9000, 64, 0, 1, WHY_NO_ROW },
+				    { 0x9100, 32, 0, 3, 0 },
+				    { 0x9200, 32, 0, 2, 0 },
+				    { 0x1000, 100, 8, 1, 0 } };
+	char path[] = "/tmp/\033[2Jx";
+	struct leak_row rows[1] = { 0 };
+	struct leak_why why = { .verdict = SCAN_REACHABLE,
+				.addr = 0x1000,
+				.word_size = 8,
+				.root = ROOT_MEMORY,
+				.root_addr = 0x7f0012345678,
+				.root_path = path,
+				.steps = steps,
+				.nr_steps = 4 };
+	struct leaks leaks = { .has_verdict = true, .rows = rows, .nr_rows = 1, .whys = &why, .nr_whys = 1 };
+
+	(void)state;
+	add_stack(2, STACK_COMPLETE, 0x100, 0x200, 0x230);
+	alloc("malloc", 0x1000, 100, 2);
+	process.leaks = &leaks;
+	write_report(report_text);
+	has("one of them is held by memory at 0x7f0012345678 in \\x1b[2Jx\n"
+	    "          -> 64 B\n"
+	    "          -> 5 blocks, the last 32 B of make_node < insert\n"
+	    "          -> 100 B of make_node < insert, this one (0x1000), by a pointer to its byte 8\n");
+	assert_null(strchr(text, '\033'));
+	leaks.asked = &why;
+	why.verdict = SCAN_DEFINITE;
+	why.root = ROOT_NONE;
+	write_report(report_text);
+	has("\n0x1000 is in a block of 100 B, definite: held by nothing any more\n");
+	why.nr_steps = 0;
+	write_report(report_text);
+	has("\n0x1000 is in no live block that heaptap saw allocated\n");
+}
+
+static void errors_are_returned(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+
+	(void)state;
+	assert_non_null(full);
+	fill();
+	assert_int_equal(report_text(full, &report), -ENOSPC);
+	assert_int_equal(report_json(full, &report), -ENOSPC);
+	fclose(full);
+	symbolize_err = -ENOMEM;
+	full = fopen("/dev/null", "w");
+	assert_non_null(full);
+	assert_int_equal(report_text(full, &report), -ENOMEM);
+	assert_int_equal(report_json(full, &report), -ENOMEM);
+	fclose(full);
+}
+
+static void formats_by_ending(void **state)
+{
+	(void)state;
+	assert_ptr_equal(report_format_find("x.json")->write, report_json);
+	assert_ptr_equal(report_format_find("a/b.c.txt")->write, report_text);
+	assert_null(report_format_find("x.jso"));
+	assert_null(report_format_find(".json"));
+	assert_null(report_format_find(""));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(json_numbers),
+		TEST(callers),
+		TEST(json_stacks),
+		TEST(hostile_names_are_escaped),
+		TEST(text_head),
+		TEST(text_callers),
+		TEST(text_folds_what_is_common),
+		TEST(text_says_where_stacks_were_cut),
+		TEST(text_losses),
+		TEST(pending_blocks_are_said),
+		TEST(nothing_live),
+		TEST(top_leaves_a_rest),
+		TEST(sort_keys),
+		TEST(average_is_no_integer),
+		TEST(filter_by_size),
+		TEST(fate_of_the_target),
+		TEST(several_processes),
+		TEST(color_only_when_asked),
+		TEST(stale_files_are_said),
+		TEST(places_without_names),
+		TEST(holders_are_shown),
+		TEST(errors_are_returned),
+		TEST(formats_by_ending),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

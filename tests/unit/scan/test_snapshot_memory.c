@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Threads show memory in pieces: all of it, once, in order. And reads that hang, and threads that do not start. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "user/lib/clock.h"
+#include "user/scan/snapshot_memory.h"
+
+enum {
+	BYTES = 16 << 20,
+	HOLE_EVERY = 5, /* touched pages before each page that was not touched */
+	LONG_S = 100,	/* seconds; a test that passes never waits so long */
+};
+
+/* ---- a system with faults ---- */
+
+static atomic_int threads_left; /* threads that still start; then pthread_create() fails */
+static atomic_int nr_threads;	/* threads that have not ended */
+static atomic_bool want_hang, no_page_scan;
+static pthread_mutex_t hang =
+	PTHREAD_MUTEX_INITIALIZER; /* while it is locked, reads of memory do not return */
+
+struct begin {
+	void *(*f)(void *);
+	void *arg;
+};
+
+static void *counted(void *arg)
+{
+	struct begin begin = *(struct begin *)arg;
+
+	free(arg);
+	begin.f(begin.arg);
+	atomic_fetch_sub(&nr_threads, 1);
+	return NULL;
+}
+
+int pthread_create(pthread_t *t, const pthread_attr_t *attr, void *(*f)(void *), void *arg)
+{
+	int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) =
+		(__typeof__(real))dlsym(RTLD_NEXT, "pthread_create");
+	struct begin *begin = malloc(sizeof(*begin));
+
+	if (!begin || atomic_fetch_sub(&threads_left, 1) <= 0) {
+		free(begin);
+		return EAGAIN;
+	}
+	*begin = (struct begin){ f, arg };
+	atomic_fetch_add(&nr_threads, 1);
+	return real(t, attr, counted, begin);
+}
+
+/* Wait until threads that were left behind have ended. */
+static void wait_alone(void)
+{
+	while (atomic_load(&nr_threads))
+		usleep(1000);
+}
+
+ssize_t pread(int fd, void *buf, size_t len, off_t offset)
+{
+	ssize_t (*real)(int, void *, size_t, off_t) = (__typeof__(real))dlsym(RTLD_NEXT, "pread");
+
+	/* Hang in one read of memory, but not of page maps. */
+	if (len >= 4096 && atomic_exchange(&want_hang, false)) {
+		pthread_mutex_lock(&hang);
+		pthread_mutex_unlock(&hang);
+	}
+	return real(fd, buf, len, offset);
+}
+
+int ioctl(int fd, unsigned long request, ...)
+{
+	int (*real)(int, unsigned long, ...) = (__typeof__(real))dlsym(RTLD_NEXT, "ioctl");
+	va_list list;
+	void *arg;
+
+	va_start(list, request);
+	arg = va_arg(list, void *);
+	va_end(list);
+	if (atomic_load(&no_page_scan)) {
+		errno = ENOTTY;
+		return -1;
+	}
+	return real(fd, request, arg);
+}
+
+/* ---- memory of this process, and a visitor ---- */
+
+static struct snapshot_map map;
+static struct snapshot snap;
+static u64 page;
+
+static bool is_touched(u64 nr)
+{
+	return nr % (HOLE_EVERY + 1) != HOLE_EVERY;
+}
+
+static int make_memory(void **state)
+{
+	u8 *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	page = (u64)sysconf(_SC_PAGESIZE);
+	if (p == MAP_FAILED)
+		return -1;
+	madvise(p, BYTES, MADV_NOHUGEPAGE);
+	for (u64 i = 0; i < BYTES / page; i++)
+		if (is_touched(i))
+			memset(p + i * page, (int)(1 + i % 255), page);
+	map = (struct snapshot_map){ .start = (taddr_t)(uintptr_t)p,
+				     .end = (taddr_t)(uintptr_t)p + BYTES,
+				     .path = (char *)"",
+				     .is_readable = true,
+				     .is_writable = true };
+	snap = (struct snapshot){ .pid = getpid(), .mem_tid = getpid(), .maps = &map, .nr_maps = 1 };
+	return 0;
+}
+
+static int drop_memory(void **state)
+{
+	(void)state;
+	return munmap((void *)(uintptr_t)map.start, BYTES);
+}
+
+struct shown {
+	atomic_int nr_inside[SNAPSHOT_PARTS];
+	atomic_bool is_done_inside;
+	u64 bytes[SNAPSHOT_PARTS];
+	taddr_t first[SNAPSHOT_PARTS], end[SNAPSHOT_PARTS];
+	taddr_t last; /* end of the piece before */
+	u64 total;
+	int look_error, done_error; /* errors to return */
+	atomic_int nr_looks;
+};
+
+/* Runs in other threads than cmocka, so it reports faults by -EPROTO. */
+static int look(void *ctx, u32 part, const struct snapshot_chunk *chunk)
+{
+	struct shown *s = ctx;
+	u64 nr = (chunk->addr - map.start) / page;
+	bool is_wrong = part >= SNAPSHOT_PARTS || chunk->len > SNAPSHOT_MAX_CHUNK;
+
+	if (is_wrong || atomic_fetch_add(&s->nr_inside[part], 1) || chunk->addr < s->end[part])
+		return -EPROTO;
+	if (!s->end[part])
+		s->first[part] = chunk->addr;
+	s->end[part] = chunk->addr + chunk->len;
+	for (size_t at = 0; at < chunk->len && !is_wrong; at += page, nr++)
+		is_wrong = !is_touched(nr) || chunk->data[at] != 1 + nr % 255;
+	s->bytes[part] += chunk->len;
+	atomic_fetch_sub(&s->nr_inside[part], 1);
+	if (is_wrong)
+		return -EPROTO;
+	return atomic_fetch_add(&s->nr_looks, 1) == 20 ? s->look_error : 0;
+}
+
+static int done(void *ctx, u32 part)
+{
+	struct shown *s = ctx;
+
+	if (atomic_exchange(&s->is_done_inside, true) || atomic_load(&s->nr_inside[part]) ||
+	    s->first[part] < s->last)
+		return -EPROTO;
+	s->last = s->end[part];
+	s->total += s->bytes[part];
+	s->bytes[part] = s->first[part] = s->end[part] = 0;
+	atomic_store(&s->is_done_inside, false);
+	return s->total > BYTES / 2 ? s->done_error : 0;
+}
+
+static int show(struct shown *s, struct memory_stream **out, u64 deadline_ns)
+{
+	const struct snapshot_visitor visitor = { s, look, done };
+
+	assert_int_equal(memory_stream_new(out, &snap, deadline_ns), 0);
+	return memory_stream_read(*out, &visitor);
+}
+
+static void assert_all_shown(int nr)
+{
+	u64 nr_holes = BYTES / page / (HOLE_EVERY + 1);
+	struct memory_stream *m;
+	struct shown s = { 0 };
+
+	atomic_store(&threads_left, nr);
+	assert_int_equal(show(&s, &m, clock_now_ns() + LONG_S * 1000000000ULL), 0);
+	assert_int_equal(s.total, BYTES - nr_holes * page);
+	memory_stream_count(m, &snap);
+	assert_int_equal(snap.read_bytes, s.total);
+	for (int i = 0; i < NR_SNAPSHOT_SKIPS; i++)
+		assert_int_equal(snap.skipped_bytes[i], 0);
+	memory_stream_free(m);
+}
+
+/* ---- tests ---- */
+
+static void all_once_in_order(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		assert_all_shown(100);
+}
+
+/* Without PAGEMAP_SCAN, like kernels before 6.7 (H1, H5). */
+static void without_page_scan(void **state)
+{
+	(void)state;
+	atomic_store(&no_page_scan, true);
+	assert_all_shown(100);
+	atomic_store(&no_page_scan, false);
+}
+
+/* One thread is enough. Without a thread, reading fails (H1, H5). */
+static void few_threads_start(void **state)
+{
+	struct memory_stream *m;
+	struct shown s = { 0 };
+
+	(void)state;
+	assert_all_shown(1);
+	atomic_store(&threads_left, 0);
+	assert_int_equal(show(&s, &m, clock_now_ns() + LONG_S * 1000000000ULL), -EAGAIN);
+	assert_int_equal(s.total, 0);
+	memory_stream_free(m);
+}
+
+/* An error of the visitor ends the reading (H1, H5). */
+static void errors_end_it(void **state)
+{
+	struct shown looks = { .look_error = -ENOMEM }, ends = { .done_error = -E2BIG };
+	struct memory_stream *m;
+
+	(void)state;
+	atomic_store(&threads_left, 100);
+	assert_int_equal(show(&looks, &m, clock_now_ns() + LONG_S * 1000000000ULL), -ENOMEM);
+	memory_stream_free(m);
+	assert_int_equal(show(&ends, &m, clock_now_ns() + LONG_S * 1000000000ULL), -E2BIG);
+	assert_true(ends.total < BYTES);
+	memory_stream_free(m);
+}
+
+/* Nothing waits for a hanging read beyond the deadline. When it returns at last, its memory still exists (H1, H5). */
+static void a_read_hangs(void **state)
+{
+	struct shown *s = calloc(1, sizeof(*s));
+	struct memory_stream *m;
+
+	(void)state;
+	assert_non_null(s);
+	wait_alone();
+	atomic_store(&threads_left, 100);
+	pthread_mutex_lock(&hang);
+	atomic_store(&want_hang, true);
+	assert_int_equal(show(s, &m, clock_now_ns() + 1000000000), -ETIME);
+	memory_stream_count(m, &snap);
+	memory_stream_free(m);
+	free(s);
+	pthread_mutex_unlock(&hang);
+	wait_alone();
+}
+
+/* Past the deadline no memory is read (H1, H5). */
+static void late(void **state)
+{
+	struct memory_stream *m;
+	struct shown s = { 0 };
+
+	(void)state;
+	atomic_store(&threads_left, 100);
+	assert_int_equal(show(&s, &m, clock_now_ns() - 1), -ETIME);
+	memory_stream_free(m);
+	wait_alone();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_once_in_order), cmocka_unit_test(without_page_scan),
+		cmocka_unit_test(few_threads_start), cmocka_unit_test(errors_end_it),
+		cmocka_unit_test(a_read_hangs),	     cmocka_unit_test(late),
+	};
+
+	return cmocka_run_group_tests(tests, make_memory, drop_memory);
+}

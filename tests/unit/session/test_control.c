@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of what the outside asks of a running heaptap. Each in a process of its own: signals end what they hit. */
+#include "user/session/control.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { HANG_S = 20, NO_WAIT = 0, FOR_EVER = -1 };
+
+static const u64 an_hour_ns = 3600ULL * 1000000000;
+
+/* In the child: end with a word if @is_true is not. */
+#define NEED(is_true)                                                                                        \
+	do {                                                                                                 \
+		if (!(is_true)) {                                                                            \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #is_true);                        \
+			_exit(1);                                                                            \
+		}                                                                                            \
+	} while (0)
+
+/* Status of a child that runs @what. */
+static int in_child(void (*what)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		alarm(HANG_S);
+		what();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static struct control *started(bool passes_on, u64 interval_ns, u64 duration_ns)
+{
+	const struct control_times times = { .interval_ns = interval_ns, .duration_ns = duration_ns };
+	struct control *c;
+
+	NEED(control_new(&c, &times, passes_on) == 0);
+	return c;
+}
+
+/* Send the signal @sent and return the event that it leads to. */
+static enum control_event event_of(struct control *c, int sent, int *sig)
+{
+	NEED(kill(getpid(), sent) == 0);
+	return control_wait(c, -1, FOR_EVER, sig);
+}
+
+static void attach_signals(void)
+{
+	static const struct {
+		int sig;
+		enum control_event event;
+	} cases[] = {
+		{ SIGINT, CONTROL_STOP },   { SIGTERM, CONTROL_STOP },	 { SIGHUP, CONTROL_STOP },
+		{ SIGQUIT, CONTROL_STOP },  { SIGUSR1, CONTROL_REPORT }, { SIGUSR2, CONTROL_NONE },
+		{ SIGCHLD, CONTROL_CHILD },
+	};
+	struct control *c = started(false, 0, 0);
+	int sig;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		NEED(event_of(c, cases[i].sig, &sig) == cases[i].event);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_NONE);
+	control_free(c);
+}
+
+/* Signals that somebody sent are the program's; SIGUSR1 alone is ours. */
+static void run_signals(void)
+{
+	static const int passed[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR2 };
+	struct control *c = started(true, 0, 0);
+	int sig;
+
+	for (size_t i = 0; i < ARRAY_SIZE(passed); i++) {
+		NEED(event_of(c, passed[i], &sig) == CONTROL_SIGNAL);
+		NEED(sig == passed[i]);
+	}
+	NEED(event_of(c, SIGUSR1, &sig) == CONTROL_REPORT);
+	NEED(event_of(c, SIGCHLD, &sig) == CONTROL_CHILD);
+	control_free(c);
+}
+
+/* A terminal of our own; its keys reach this process as they reach a shell's job. */
+static int own_terminal(void)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), slave;
+
+	NEED(master >= 0 && !grantpt(master) && !unlockpt(master));
+	NEED(setsid() >= 0);
+	slave = open(ptsname(master), O_RDWR | O_CLOEXEC); /* becomes the controlling terminal */
+	NEED(slave >= 0 && !ioctl(slave, TIOCSCTTY, 0));
+	return master;
+}
+
+/* The program has had them from the terminal already. */
+static void run_terminal_signals(void)
+{
+	int master = own_terminal(), sig;
+	struct control *c = started(true, 0, 0);
+
+	NEED(write(master, "\003\034", 2) == 2); /* Ctrl-C, Ctrl-\ */
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_NONE);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_NONE);
+	control_free(c);
+}
+
+static void attach_terminal_signals(void)
+{
+	int master = own_terminal(), sig;
+	struct control *c = started(false, 0, 0);
+
+	NEED(write(master, "\003", 1) == 1);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_STOP);
+	control_free(c);
+}
+
+static void clocks(void)
+{
+	struct control *c = started(false, an_hour_ns, 2 * an_hour_ns);
+	int sig;
+
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_NONE);
+	control_free(c);
+	c = started(false, 1, 0);
+	for (int i = 0; i < 3; i++)
+		NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_REPORT);
+	control_free(c);
+	/* The end of the time is told once, and before reports that are due. */
+	c = started(false, 1, 1);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_STOP);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_REPORT);
+	control_free(c);
+}
+
+/* A program whose threads come and go all the time must not keep heaptap from looking at the clock. */
+static void clock_under_signals(void)
+{
+	struct control *c = started(true, 0, 1);
+	int sig;
+
+	NEED(event_of(c, SIGCHLD, &sig) == CONTROL_STOP);
+	control_free(c);
+	c = started(true, 0, 1);
+	/* But a signal that asks for something comes first, and the clock is not forgotten. */
+	NEED(event_of(c, SIGTERM, &sig) == CONTROL_SIGNAL);
+	NEED(event_of(c, SIGCHLD, &sig) == CONTROL_STOP);
+	control_free(c);
+}
+
+static void source_wakes(void)
+{
+	struct control *c = started(false, 0, 0);
+	int fds[2], sig;
+
+	NEED(pipe(fds) == 0);
+	NEED(write(fds[1], "x", 1) == 1);
+	NEED(control_wait(c, fds[0], FOR_EVER, &sig) == CONTROL_NONE);
+	control_free(c);
+}
+
+static void second_interrupt(void)
+{
+	struct control *c = started(false, 0, 0);
+	int sig;
+
+	NEED(event_of(c, SIGINT, &sig) == CONTROL_STOP);
+	control_finish(c);
+	kill(getpid(), SIGINT);
+	_exit(2);
+}
+
+/* Both came before heaptap had looked. */
+static void two_interrupts_at_once(void)
+{
+	struct control *c = started(false, 0, 0);
+	int sig;
+
+	NEED(event_of(c, SIGINT, &sig) == CONTROL_STOP);
+	kill(getpid(), SIGINT);
+	control_finish(c);
+	_exit(2);
+}
+
+/* Ctrl-C has ended the program before heaptap looked at its own signals: the report must still come. */
+static void interrupt_that_was_the_programs(void)
+{
+	int master = own_terminal();
+	struct control *c = started(true, 0, 0);
+	sigset_t pending;
+
+	NEED(write(master, "\003", 1) == 1);
+	do
+		NEED(sigpending(&pending) == 0);
+	while (!sigismember(&pending, SIGINT));
+	control_finish(c);
+	control_free(c);
+}
+
+static void interrupt_during_report_of_run(void)
+{
+	struct control *c = started(true, 0, 0);
+
+	control_finish(c);
+	kill(getpid(), SIGINT);
+	_exit(2);
+}
+
+static void test_events(void **state)
+{
+	static void (*const all[])(void) = {
+		attach_signals, run_signals,	     run_terminal_signals, attach_terminal_signals,
+		clocks,		clock_under_signals, source_wakes,	   interrupt_that_was_the_programs,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		assert_int_equal(in_child(all[i]), 0);
+}
+
+static void test_leaves_at_once(void **state)
+{
+	static void (*const all[])(void) = { second_interrupt, two_interrupts_at_once,
+					     interrupt_during_report_of_run };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		int status = in_child(all[i]);
+
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGINT);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_leaves_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Stop, start, depth and filter of a session that goes on: what its books and its source are told, in which order. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/log.h"
+#include "user/session/session_private.h"
+
+enum { PID = 77, MAX_EVENTS = 16 };
+
+/* A source that has some events waiting, and notes what it is told. */
+struct source {
+	struct heap_event events[MAX_EVENTS];
+	size_t nr;
+	bool is_paused;
+	u32 depth;
+	bool has_no_stacks;
+};
+
+static int fake_poll(struct source *src, const struct sink *sink)
+{
+	size_t nr = src->nr;
+
+	src->nr = 0;
+	for (size_t i = 0; i < nr; i++)
+		if (sink->record(sink->ctx, &src->events[i].h, sizeof(src->events[i])))
+			return -EIO;
+	return (int)nr;
+}
+
+static void fake_pause(struct source *src, pid_t pid)
+{
+	assert_int_equal(pid, PID);
+	src->is_paused = true;
+}
+
+static void fake_resume(struct source *src, pid_t pid)
+{
+	assert_int_equal(pid, PID);
+	assert_int_equal(src->nr, 0);
+	src->is_paused = false;
+}
+
+static int fake_depth(struct source *src, u32 depth)
+{
+	if (src->has_no_stacks)
+		return -EOPNOTSUPP;
+	src->depth = depth;
+	return 0;
+}
+
+static struct losses fake_losses(struct source *src, pid_t pid)
+{
+	(void)src;
+	(void)pid;
+	return (struct losses){ 0 };
+}
+
+static void fake_free(struct source *src)
+{
+	free(src);
+}
+
+static const struct source_ops fake = {
+	.name = "fake",
+	.poll = fake_poll,
+	.pause = fake_pause,
+	.resume = fake_resume,
+	.set_depth = fake_depth,
+	.losses = fake_losses,
+	.free = fake_free,
+};
+
+static const struct session_options options = { .command = "attach", .tuning = { .depth = 64 } };
+
+static int setup(void **state)
+{
+	struct session *s;
+	struct process *p;
+
+	log_set_level((enum log_level) - 1);
+	if (session_alloc(&s, &options, NULL))
+		return -1;
+	s->ops = &fake;
+	s->source = calloc(1, sizeof(*s->source));
+	if (session_new_process(s, &p))
+		return -1;
+	p->target = calloc(1, sizeof(*p->target));
+	p->target->pid = PID;
+	p->target->pidfd = -1;
+	*state = s;
+	return heap_check(p->heap, true);
+}
+
+static int teardown(void **state)
+{
+	session_free(*state);
+	return 0;
+}
+
+static void queue(const struct session *s, u8 kind, taddr_t addr, u64 size)
+{
+	struct heap_event *ev = &s->source->events[s->source->nr++];
+	static u64 time_ns;
+
+	*ev = (struct heap_event){
+		.h = { .kind = kind, .fn = alloc_fn_find("malloc"), .pid = PID, .tid = PID },
+		.time_ns = ++time_ns,
+		.addr = addr,
+		.size = size
+	};
+}
+
+static bool is_unsure(const struct session *s, taddr_t addr)
+{
+	struct heap_block block;
+
+	assert_true(heap_find(s->processes[0]->heap, addr, &block));
+	return block.is_unsure;
+}
+
+static struct heap_totals totals(const struct session *s)
+{
+	return heap_totals(s->processes[0]->heap);
+}
+
+/* Events that wait when tracing stops belong to the time before, and are unsure. Events after the start are not. */
+static void stop_and_start(void **state)
+{
+	struct session *s = *state;
+	struct tuning t = session_tuning(s);
+
+	queue(s, EVENT_ALLOC, 0x1000, 10);
+	t.is_paused = true;
+	assert_int_equal(session_tune(s, &t), 0);
+	assert_true(s->source->is_paused);
+	assert_int_equal(totals(s).allocs, 1);
+	assert_true(is_unsure(s, 0x1000));
+	assert_true(s->processes[0]->tuned.has_unseen);
+
+	/* Of a child's that nobody could stop in time. */
+	queue(s, EVENT_ALLOC, 0x2000, 10);
+	t.is_paused = false;
+	assert_int_equal(session_tune(s, &t), 0);
+	assert_false(s->source->is_paused);
+	assert_int_equal(totals(s).allocs, 1);
+
+	queue(s, EVENT_ALLOC, 0x3000, 10);
+	queue(s, EVENT_FREE, 0x2000, 0);
+	assert_int_equal(session_poll(s), 0);
+	assert_false(is_unsure(s, 0x3000));
+	assert_int_equal(totals(s).unknown_frees, 1);
+	/* The block was allocated unseen: its release is not wrong. */
+	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).of[MISUSE_BAD_FREE], 0);
+	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).nr_unsure, 1);
+	assert_int_equal(s->tuned.nr_pauses, 1);
+}
+
+static void filter(void **state)
+{
+	struct session *s = *state;
+	struct tuning t = session_tuning(s);
+	const char *notes[2];
+
+	queue(s, EVENT_ALLOC, 0x1000, 10);
+	t.min_size = 100;
+	t.max_size = 200;
+	assert_int_equal(session_tune(s, &t), 0);
+	assert_int_equal(totals(s).allocs, 1);
+	assert_false(is_unsure(s, 0x1000));
+	queue(s, EVENT_ALLOC, 0x2000, 99);
+	queue(s, EVENT_ALLOC, 0x3000, 100);
+	queue(s, EVENT_ALLOC, 0x4000, 200);
+	queue(s, EVENT_ALLOC, 0x5000, 201);
+	queue(s, EVENT_ALLOC, 0, 1);
+	queue(s, EVENT_FREE, 0x1000, 0);
+	queue(s, EVENT_FREE, 0x2000, 0);
+	assert_int_equal(session_poll(s), 0);
+	assert_int_equal(totals(s).allocs, 3);
+	assert_int_equal(totals(s).frees, 1);
+	assert_int_equal(totals(s).failed_allocs, 1);
+	assert_int_equal(totals(s).unknown_frees, 1);
+	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).of[MISUSE_BAD_FREE], 0);
+	assert_int_equal(session_note_tuning(s, s->processes[0], notes), 1);
+	assert_string_equal(notes[0], "2 allocations left out for their size, in all sums");
+	t.min_size = 300;
+	assert_int_equal(session_tune(s, &t), -EINVAL);
+}
+
+static void depth(void **state)
+{
+	struct session *s = *state;
+	struct tuning t = session_tuning(s);
+
+	assert_int_equal(t.depth, 64);
+	t.depth = 8;
+	assert_int_equal(session_tune(s, &t), 0);
+	assert_int_equal(s->source->depth, 8);
+	t.depth = STACK_MAX_FRAMES + 1;
+	assert_int_equal(session_tune(s, &t), -EINVAL);
+	s->source->has_no_stacks = true;
+	t.depth = 16;
+	assert_int_equal(session_tune(s, &t), -EOPNOTSUPP);
+	assert_int_equal(session_tuning(s).depth, 8);
+	assert_int_equal(session_kill(s), -EOPNOTSUPP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(stop_and_start, setup, teardown),
+		cmocka_unit_test_setup_teardown(filter, setup, teardown),
+		cmocka_unit_test_setup_teardown(depth, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

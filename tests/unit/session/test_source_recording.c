@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A session takes no more of a recording than its limit of memory allows (F4). */
+#include "user/session/source_recording.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "user/target/allocator.h"
+#include "user/lib/log.h"
+#include "user/session/session_private.h"
+#include "user/stream/stream_write.h"
+
+enum { PARENT = 9, NR_BLOCKS = 20000, MAX_MEMORY = 16 << 20 };
+
+struct world {
+	struct session_options options;
+	struct session *session;
+	struct stream_writer *writer;
+	int err; /* of what came in */
+};
+
+static int feed(void *ctx, const void *data, size_t len)
+{
+	struct world *w = ctx;
+
+	if (!w->err)
+		w->err = source_recording_feed(w->session->source, data, len);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	const struct stream_writer_options o = { .ctx = w, .write = feed, .chunk_bytes = 4096 };
+
+	*state = w;
+	log_set_level(LOG_ERROR);
+	if (!w)
+		return -1;
+	w->options.command = "report";
+	if (session_alloc(&w->session, &w->options, NULL))
+		return -1;
+	w->session->is_replayed = true;
+	w->session->ops = &source_recording;
+	return source_recording_new(&w->session->source, w->session, MAX_MEMORY) ||
+	       stream_writer_new(&w->writer, &o);
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	stream_writer_free(w->writer);
+	session_free(w->session);
+	free(w);
+	return 0;
+}
+
+static void write_beginning(struct world *w)
+{
+	const struct stream_hello hello = { .id = 7, .mono_ns = 1000, .backend = "bpf" };
+	const struct stream_process p = { .pid = PARENT, .word_size = 8, .comm = "x", .exe = "/bin/x" };
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .pid = PARENT, .tid = PARENT }, .size = 16 };
+
+	ev.h.fn = alloc_fn_find("malloc");
+	assert_int_equal(stream_write(w->writer, STREAM_HELLO, &hello), 0);
+	assert_int_equal(stream_write(w->writer, STREAM_PROCESS, &p), 0);
+	for (int i = 1; i <= NR_BLOCKS; i++) {
+		ev.addr = 0x10000 + (u64)i * 32;
+		ev.time_ns = 2000 + (u64)i * 1000;
+		assert_int_equal(stream_write_event(w->writer, &ev.h, sizeof(ev)), 0);
+	}
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+}
+
+static u64 books(const struct session *s)
+{
+	u64 bytes = 0;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		bytes += heap_memory(s->processes[i]->heap);
+	return bytes;
+}
+
+/* A few bytes each, and each child has a copy of its parent's books (F5). */
+static void children_with_large_books(void **state)
+{
+	struct world *w = *state;
+	struct process_event ev = { .h = { .kind = EVENT_FORK, .pid = PARENT, .tid = PARENT },
+				    .time_ns = 1000000000 };
+
+	write_beginning(w);
+	for (u32 i = 0; i < 1000 && !w->err; i++) {
+		ev.child_pid = 100 + i;
+		assert_int_equal(stream_write(w->writer, STREAM_FORK, &ev), 0);
+		assert_int_equal(stream_flush(w->writer), 0);
+	}
+	assert_int_equal(w->err, -ENOMEM);
+	assert_non_null(strstr(source_recording_why(w->session->source), "--max-memory"));
+	/* The parent, and some of them. */
+	assert_true(w->session->nr_processes > 2);
+	assert_true(books(w->session) < MAX_MEMORY + MAX_MEMORY / 4);
+}
+
+/* An image of a process has the mappings of the image before until its own are read (F5). */
+static void programs_with_many_mappings(void **state)
+{
+	enum { NR_MAPS = 60000 };
+	struct world *w = *state;
+	const struct stream_maps maps = { .pid = PARENT, .nr = NR_MAPS };
+	const struct process_event ev = { .h = { .kind = EVENT_EXEC, .pid = PARENT, .tid = PARENT },
+					  .time_ns = 1000000000 };
+
+	write_beginning(w);
+	for (int round = 0; round < 20; round++) {
+		assert_int_equal(stream_write(w->writer, STREAM_MAPS, &maps), 0);
+		for (u64 i = 0; i < NR_MAPS; i++) {
+			const struct stream_mapping m = { .start = i << 16, .end = (i << 16) + 4096 };
+
+			assert_int_equal(stream_write(w->writer, STREAM_MAPPING, &m), 0);
+		}
+	}
+	assert_int_equal(stream_flush(w->writer), 0);
+	/* Read anew they take the place of those before. */
+	assert_int_equal(w->err, 0);
+	for (int i = 0; i < 20 && !w->err; i++) {
+		assert_int_equal(stream_write(w->writer, STREAM_EXEC, &ev), 0);
+		assert_int_equal(stream_flush(w->writer), 0);
+	}
+	assert_int_equal(w->err, -EBADMSG);
+	assert_true(w->session->nr_processes > 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(children_with_large_books, setup, teardown),
+		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

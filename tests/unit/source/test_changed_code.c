@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of the comparison of a function in memory with its file: this program patches a function of its own (E8). */
+#include "user/source/changed_code.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "user/lib/elf.h"
+
+#ifdef __x86_64__
+/* The probe's place is the instruction with the constant, behind a nop. */
+__asm__(".text\n.globl c_function\n.type c_function,@function\nc_function: nop\n"
+	"c_place: mov $0x11223344,%eax\n ret\n.size c_function, . - c_function\n");
+extern u8 c_function[], __executable_start[];
+
+static void patch(size_t at, u8 byte)
+{
+	void *page = (void *)((uintptr_t)c_function & ~4095UL);
+
+	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	*(volatile u8 *)(c_function + at) = byte;
+	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
+}
+
+static const char *compared(void)
+{
+	u64 vaddr = (u64)((uintptr_t)c_function - (uintptr_t)__executable_start);
+	struct probe_site site = { .fn = alloc_fn_find("malloc"), .start = vaddr, .place = vaddr + 1 };
+	struct probed_file file = { .list = { .sites = &site, .nr = 1 } };
+	struct mapping map = { .bias = (uintptr_t)__executable_start };
+	struct target t = { .pid = getpid() };
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const char *changed;
+	struct elf *elf;
+
+	assert_int_equal(elf_open(&elf, fd), 0);
+	changed = changed_code_find(&t, &map, &file, elf);
+	elf_close(elf);
+	close(fd);
+	return changed;
+}
+
+/* Patch the byte at @at, compare, and put the byte back. */
+static const char *patched(size_t at, u8 byte)
+{
+	u8 before = c_function[at];
+	const char *changed;
+
+	patch(at, byte);
+	changed = compared();
+	patch(at, before);
+	return changed;
+}
+
+static void test_same(void **state)
+{
+	(void)state;
+	assert_null(compared());
+}
+
+static void test_entry(void **state)
+{
+	(void)state;
+	assert_string_equal(patched(0, 0xe9), "malloc");
+}
+
+/* A constant in the instruction under the probe: the kernel would run the old one. */
+static void test_constant(void **state)
+{
+	(void)state;
+	assert_string_equal(patched(5, 0x12), "malloc");
+}
+
+static void test_breakpoint(void **state)
+{
+	(void)state;
+	assert_null(patched(1, 0xcc));
+}
+
+static void test_behind(void **state)
+{
+	(void)state;
+	assert_null(patched(6, 0x90));
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#ifdef __x86_64__
+		cmocka_unit_test(test_same),	 cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_constant), cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_behind),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process's mappings in the map that the BPF programs search. Needs the right to make BPF maps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/maps.h"
+#include "tests/unit/cfi_image.h"
+#include "user/unwind/unwind_tables.h"
+
+enum { PID = 4711 };
+
+struct world {
+	struct unwind_tables *tables;
+	struct unwind_maps *seen; /* what the programs would find */
+	int shards_fd, process_maps_fd;
+};
+
+static int outer_map(enum bpf_map_type type, u32 nr, u32 value_size)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "inner", 4, value_size, 1, &opts);
+	int fd;
+
+	if (inner < 0)
+		return -errno;
+	opts.map_flags = 0;
+	opts.inner_map_fd = inner;
+	fd = bpf_map_create(type, "outer", 4, 4, nr, &opts);
+	if (fd < 0)
+		fd = -errno;
+	close(inner);
+	return fd;
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -1;
+	w->seen = calloc(1, sizeof(*w->seen));
+	w->shards_fd = outer_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, MAX_SHARDS, sizeof(struct shard));
+	w->process_maps_fd = outer_map(BPF_MAP_TYPE_HASH_OF_MAPS, 8, sizeof(struct unwind_maps));
+	*state = w;
+	return w->seen ? unwind_tables_new(&w->tables, w->shards_fd, w->process_maps_fd) : -1;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	unwind_tables_free(w->tables);
+	if (w->shards_fd >= 0)
+		close(w->shards_fd);
+	if (w->process_maps_fd >= 0)
+		close(w->process_maps_fd);
+	free(w->seen);
+	free(w);
+	return 0;
+}
+
+static struct world *world_of(void **state)
+{
+	struct world *w = *state;
+
+	if (w->shards_fd == -EPERM || w->process_maps_fd == -EPERM) {
+		print_message("skipped: no right to make BPF maps\n");
+		skip();
+	}
+	assert_true(w->shards_fd >= 0 && w->process_maps_fd >= 0);
+	return w;
+}
+
+/* Set the mappings and read what the programs would see. */
+static void set_maps(struct world *w, struct mapping *maps, size_t nr)
+{
+	struct mapping_list list = { .maps = maps, .nr = nr };
+	u32 pid = PID, id, zero = 0;
+	int fd;
+
+	assert_int_equal(unwind_tables_set(w->tables, PID, &(struct unwind_mappings){ &list, 8, 3, 1 }), 0);
+	assert_int_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
+	fd = bpf_map_get_fd_by_id(id);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &zero, w->seen), 0);
+	close(fd);
+}
+
+/* As the programs search: comparisons by the sign of the difference. */
+static const struct unwind_map *search(const struct unwind_maps *maps, u64 pc)
+{
+	u64 i = 0;
+
+	for (u64 half = MAX_UNWIND_MAPS / 2; half; half /= 2)
+		if ((s64)(pc - maps->maps[i + half].start) >= 0)
+			i += half;
+	return pc - maps->maps[i].start < maps->maps[i].end - maps->maps[i].start ? &maps->maps[i] : NULL;
+}
+
+static void test_all_are_found(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[40] = { 0 };
+
+	for (size_t nr = 1; nr <= ARRAY_SIZE(maps); nr++) {
+		maps[nr - 1].start = nr * 0x10000;
+		maps[nr - 1].end = nr * 0x10000 + 0x1000;
+		set_maps(w, maps, nr);
+		for (size_t i = 0; i < nr; i++) {
+			assert_non_null(search(w->seen, maps[i].start));
+			assert_int_equal(search(w->seen, maps[i].end - 1)->start, maps[i].start);
+			assert_null(search(w->seen, maps[i].end));
+		}
+		assert_null(search(w->seen, 0));
+		assert_null(search(w->seen, UINT64_MAX));
+	}
+}
+
+/* The kernel's half of the addresses is beyond the programs' comparisons: it must hide nothing else. */
+static void test_vsyscall_hides_nothing(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[33] = { 0 };
+
+	for (size_t nr = 1; nr < ARRAY_SIZE(maps); nr++) {
+		maps[nr - 1] = (struct mapping){ .start = nr * 0x10000, .end = nr * 0x10000 + 0x1000 };
+		maps[nr] = (struct mapping){ .start = 0xffffffffff600000, .end = 0xffffffffff601000 };
+		set_maps(w, maps, nr + 1);
+		for (size_t i = 0; i < nr; i++)
+			assert_non_null(search(w->seen, maps[i].start));
+		assert_null(search(w->seen, 0xffffffffff600000));
+	}
+}
+
+/* Beyond the limit those in the middle are counted and marked; the first and the last are there. */
+static void test_more_than_fit(void **state)
+{
+	struct world *w = world_of(state);
+	static struct mapping maps[MAX_UNWIND_MAPS + 100];
+	const size_t half = MAX_UNWIND_MAPS / 2, nr = ARRAY_SIZE(maps);
+
+	for (size_t i = 0; i < nr; i++) {
+		maps[i].start = (i + 1) * 0x10000;
+		maps[i].end = maps[i].start + 0x8000;
+	}
+	set_maps(w, maps, MAX_UNWIND_MAPS);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_maps, 0);
+	for (size_t i = 0; i < MAX_UNWIND_MAPS; i++)
+		assert_int_equal(search(w->seen, maps[i].end - 1)->shard, NO_SHARD);
+	set_maps(w, maps, nr);
+	assert_int_equal(w->seen->nr, MAX_UNWIND_MAPS);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_maps, 101);
+	for (size_t i = 0; i < nr; i++)
+		assert_int_equal(search(w->seen, maps[i].start)->shard,
+				 i < half - 1 || i >= nr - half ? NO_SHARD : LIMIT_SHARD);
+	assert_null(search(w->seen, maps[0].end));
+	assert_null(search(w->seen, maps[nr - 1].end));
+	/* When they are gone, so is what was there. */
+	set_maps(w, maps, 1);
+	assert_int_equal(w->seen->nr, 1);
+	assert_null(search(w->seen, maps[1].start));
+}
+
+/* A file of one function whose stack pointer moves at each of @nr bytes. */
+static int open_file_of_rows(u32 nr)
+{
+	struct cfi_image im = { .machine = EM_X86_64, .text_vaddr = IMAGE_MAX * 2, .text_size = IMAGE_MAX };
+	static const u8 cie[] = "\x14\0\0\0\0\0\0\0\1zR\0\1\x78\x10\1\x1b\x0c\7\x08\x90\1\0";
+	const size_t fde_at = sizeof(cie), rows_at = fde_at + 17;
+	u8 *frame = calloc(1, rows_at + 3 * nr);
+	int fd;
+
+	assert_non_null(frame);
+	memcpy(frame, cie, sizeof(cie));
+	image_put(frame + fde_at, 13 + 3 * nr, 4);
+	image_put(frame + fde_at + 4, fde_at + 4, 4);
+	image_put(frame + fde_at + 8, im.text_vaddr - (IMAGE_FRAME + fde_at + 8), 4);
+	image_put(frame + fde_at + 12, IMAGE_MAX, 4);
+	for (u32 i = 0; i < nr; i++)
+		memcpy(frame + rows_at + 3 * i, i % 2 ? "\x41\x0e\x08" : "\x41\x0e\x10", 3);
+	im.frame = frame;
+	im.frame_size = rows_at + 3 * nr;
+	fd = cfi_image_open(&im);
+	free(frame);
+	return fd;
+}
+
+/* Room for one shard: what does not fit into it is marked, and so is the next file. */
+static void test_more_rows_than_fit(void **state)
+{
+	struct world *w = world_of(state);
+	struct module modules[2] = { { .id = 1, .path = (char *)"/many" },
+				     { .id = 2, .path = (char *)"/more" } };
+	struct mapping maps[2] = { 0 };
+	const u64 text = IMAGE_MAX * 2, nr = SHARD_ROWS + 1000;
+
+	unwind_tables_free(w->tables);
+	close(w->shards_fd);
+	w->shards_fd = outer_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, 1, sizeof(struct shard));
+	assert_int_equal(unwind_tables_new(&w->tables, w->shards_fd, w->process_maps_fd), 0);
+	for (int i = 0; i < 2; i++) {
+		modules[i].fd = open_file_of_rows(nr);
+		assert_true(modules[i].fd >= 0);
+		maps[i].module = &modules[i];
+		maps[i].bias = (i + 1) * 0x10000000;
+		maps[i].start = maps[i].bias + text;
+		maps[i].end = maps[i].start + IMAGE_MAX;
+	}
+	set_maps(w, maps, 2);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_rows, SHARD_ROWS);
+	assert_int_equal(unwind_tables_stats(w->tables).nr_skipped_rows, 1002 + nr + 2);
+	assert_int_equal(search(w->seen, maps[0].start)->shard, 0);
+	assert_int_equal(search(w->seen, maps[0].start + SHARD_ROWS - 1)->nr, SHARD_ROWS);
+	assert_int_equal(search(w->seen, maps[0].start + SHARD_ROWS)->shard, LIMIT_SHARD);
+	assert_int_equal(search(w->seen, maps[0].end - 1)->shard, LIMIT_SHARD);
+	assert_int_equal(search(w->seen, maps[1].start)->shard, LIMIT_SHARD);
+	assert_int_equal(search(w->seen, maps[1].end - 1)->shard, LIMIT_SHARD);
+	close(modules[0].fd);
+	close(modules[1].fd);
+}
+
+/* A walk that began before a change can tell: the number is another one, and even when all is in place. */
+static void test_changes_are_numbered(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[2] = { { .start = 0x1000, .end = 0x2000 }, { .start = 0x4000, .end = 0x5000 } };
+	u32 seq;
+
+	set_maps(w, maps, 1);
+	seq = w->seen->seq;
+	assert_int_equal(seq & 1, 0);
+	set_maps(w, maps, 2);
+	assert_int_equal(w->seen->seq & 1, 0);
+	assert_int_not_equal(w->seen->seq, seq);
+}
+
+/* Mappings hold for the counts that they were read for. A later reading without changes confirms them (D1). */
+static void test_confirmed(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping map = { .start = 0x1000, .end = 0x2000 };
+
+	set_maps(w, &map, 1);
+	assert_int_equal(w->seen->removals, 3);
+	assert_int_equal(w->seen->execs, 1);
+	assert_false(unwind_tables_confirm(w->tables, PID, 3));
+	assert_true(unwind_tables_confirm(w->tables, PID, 4));
+	assert_false(unwind_tables_confirm(w->tables, PID, 4));
+	assert_false(unwind_tables_confirm(w->tables, PID + 1, 4));
+}
+
+static void test_forgotten(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping map = { .start = 0x1000, .end = 0x2000 };
+	u32 pid = PID, id;
+
+	set_maps(w, &map, 1);
+	unwind_tables_forget(w->tables, PID);
+	assert_int_not_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
+	/* The number may come again. */
+	set_maps(w, &map, 1);
+	assert_non_null(search(w->seen, 0x1000));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_all_are_found, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_vsyscall_hides_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_more_than_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_more_rows_than_fit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_changes_are_numbered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_confirmed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap attach: trace running processes until Ctrl-C, the end of the time, or theirs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/cli/attach.h"
+#include "user/cli/commands.h"
+#include "user/session/control.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/cli/options_rooms.h"
+#include "user/report/output.h"
+#include "user/stream/recorder.h"
+#include "user/session/session.h"
+
+enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
+
+static void report(const struct options *o, struct session *s)
+{
+	if (session_poll(s))
+		return;
+	if (o->scan == SCAN_ALWAYS)
+		session_scan(s, NULL, false);
+	if (session_report(s))
+		debug("attach: report not written");
+}
+
+/* Trace until something ends it. */
+static void trace(const struct options *o, struct session *s, struct control *c)
+{
+	int round = 0, sig;
+
+	for (;;) {
+		switch (control_wait(c, session_wait_fd(s), POLL_MS, &sig)) {
+		case CONTROL_STOP:
+			return;
+		case CONTROL_REPORT:
+			report(o, s);
+			break;
+		case CONTROL_ASKED:
+			session_answer(s, NULL, control_questions(c));
+			break;
+		default:
+			break;
+		}
+		if (session_poll(s))
+			return;
+		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
+			return;
+	}
+}
+
+static int attach_and_trace(const struct options *o, struct session *s, struct control *c)
+{
+	int status = attach_targets(s, o);
+
+	if (status != STATUS_DONE)
+		return status;
+	if (o->scan != SCAN_NEVER || o->record)
+		control_listen(c);
+	if (!o->quiet)
+		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
+		     session_running(s) == 1 ? "" : "es");
+	trace(o, s, c);
+	control_finish(c);
+	if (o->scan != SCAN_NEVER)
+		session_scan(s, NULL, true);
+	session_stop(s);
+	if (session_report(s))
+		return STATUS_UNTRUSTED;
+	return attach_status(o, s);
+}
+
+int cmd_attach(const struct options *o)
+{
+	struct session *s = NULL;
+	struct control *c = NULL;
+	struct outputs *outs = NULL;
+	const struct session_options so = options_session(o);
+	const struct output_options oo = options_output(o);
+	const struct control_times times = options_times(o);
+	int status, err = outputs_new(&outs, &oo, stdout);
+
+	if (err)
+		return outputs_status(err);
+	status = STATUS_USAGE;
+	if (recorder_check(&so.recorder))
+		goto out;
+	status = STATUS_IMPOSSIBLE;
+	if (session_new(&s, &so, outs, false))
+		goto out;
+	err = control_new(&c, &times, false);
+	if (err)
+		error("attach: signals: %s", strerror(-err));
+	else
+		status = attach_and_trace(o, s, c);
+out:
+	session_free(s);
+	control_free(c);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap connect: on the host; counts, names and reports of what a heaptap serve elsewhere traces. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/cli/attach.h"
+#include "user/cli/commands.h"
+#include "user/remote/connection.h"
+#include "user/session/control.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/cli/options_rooms.h"
+#include "user/report/output.h"
+#include "user/stream/recorder.h"
+#include "user/session/session.h"
+
+enum { POLL_MS = 20 };
+
+struct connect {
+	const struct options *options;
+	struct connection connection;
+	struct control_times times;
+	bool is_told; /* tracing has begun, which was printed */
+};
+
+static void look(struct connect *c, struct control *control)
+{
+	if (c->is_told || !source_remote_is_started(c->connection.source))
+		return;
+	c->is_told = true;
+	control_restart(control, &c->times);
+	if (!c->options->quiet)
+		info("connected; Ctrl-C stops tracing and reports");
+}
+
+static void report(const struct connect *c, struct session *s)
+{
+	if (!c->is_told || session_poll(s))
+		return;
+	if (c->options->scan == SCAN_ALWAYS)
+		session_scan(s, NULL, false);
+	if (session_report(s))
+		debug("connect: report not written");
+}
+
+/* Until something ends it. True if that is the other side. */
+static bool trace(struct connect *c, struct session *s, struct control *control)
+{
+	int sig;
+
+	for (;;) {
+		switch (control_wait(control, session_wait_fd(s), POLL_MS, &sig)) {
+		case CONTROL_STOP:
+			/* The time begins only when the other side is connected. */
+			if (!sig && !c->is_told)
+				break;
+			return false;
+		case CONTROL_REPORT:
+			report(c, s);
+			break;
+		case CONTROL_ASKED:
+			session_answer(s, NULL, control_questions(control));
+			break;
+		default:
+			break;
+		}
+		if (session_poll(s))
+			return true;
+		look(c, control);
+		connection_round(&c->connection, s);
+	}
+}
+
+static int connect_and_trace(struct connect *c, struct session *s, struct control *control)
+{
+	bool is_over;
+	int status, ended;
+
+	/* Only for markers: a request for a verdict means a process of this machine. */
+	if (c->options->record)
+		control_listen(control);
+	is_over = trace(c, s, control);
+	control_finish(control);
+	if (!is_over)
+		connection_stop(&c->connection, s);
+	session_stop(s);
+	ended = connection_status(&c->connection);
+	if (!source_remote_is_started(c->connection.source))
+		return ended;
+	if (session_report(s))
+		return STATUS_UNTRUSTED;
+	status = attach_status(c->options, s);
+	return status == STATUS_DONE ? ended : status;
+}
+
+int cmd_connect(const struct options *o)
+{
+	struct connect c = { .options = o, .times = options_times(o) };
+	const struct session_options so = options_session(o);
+	const struct connection_options co = options_connection(o, &so);
+	const struct output_options oo = options_output(o);
+	struct session *s = NULL;
+	struct control *control = NULL;
+	struct outputs *outs = NULL;
+	int status = STATUS_IMPOSSIBLE, err;
+
+	if (connection_init(&c.connection, &co))
+		return STATUS_USAGE;
+	err = outputs_new(&outs, &oo, stdout);
+	if (err)
+		return outputs_status(err);
+	if (recorder_check(&so.recorder)) {
+		outputs_free(outs);
+		return STATUS_USAGE;
+	}
+	err = control_new(&control, &c.times, false);
+	if (err)
+		error("connect: signals: %s", strerror(-err));
+	else if (!connection_open(&c.connection, &s, outs))
+		status = connect_and_trace(&c, s, control);
+	else
+		status = STATUS_NO_TARGET;
+	session_free(s);
+	control_free(control);
+	outputs_free(outs);
+	return status;
+}

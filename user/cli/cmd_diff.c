@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap diff: two recordings, or two saved reports, compared. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/cli/commands.h"
+#include "user/report/diff.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/cli/options_rooms.h"
+#include "user/report/output.h"
+#include "user/report/report.h"
+#include "user/session/session.h"
+
+enum { PORTION = 65536 };
+
+static const u64 MAX_REPORT = 1ULL << 30; /* bytes of a JSON report */
+
+/* Is the file @path JSON? 1 or 0, or -errno. */
+static int is_report(const char *path)
+{
+	auto_fclose FILE *in = fopen(path, "re");
+	int c;
+
+	if (!in)
+		return -errno;
+	errno = 0;
+	do
+		c = getc(in);
+	while (c == ' ' || c == '\n' || c == '\t' || c == '\r');
+	if (ferror(in))
+		return errno ? -errno : -EIO;
+	return c == '{';
+}
+
+/* All of a JSON report; the caller owns *@text. */
+static int read_report(const char *path, char **text, size_t *len)
+{
+	auto_fclose FILE *in = fopen(path, "re");
+	auto_free char *buf = NULL;
+	size_t used = 0, room = 0, n;
+
+	if (!in)
+		return -errno;
+	do {
+		if (used > MAX_REPORT)
+			return -EFBIG;
+		if (array_reserve(buf, room, used + PORTION))
+			return -ENOMEM;
+		n = fread(buf + used, 1, room - used, in);
+		used += n;
+	} while (n);
+	if (ferror(in))
+		return errno ? -errno : -EIO;
+	*text = take_ptr(buf);
+	*len = used;
+	return 0;
+}
+
+/* The report on the recording @path as JSON; the caller owns *@text. Logs. */
+static int replay(const struct options *o, const char *path, char **text, size_t *len, int *status)
+{
+	const struct session_options so = options_session(o);
+	const struct output_options oo = options_output(o);
+	FILE *out = open_memstream(text, len);
+	struct outputs *outs = NULL;
+	struct session *s = NULL;
+	int err = out ? outputs_new_stream(&outs, &oo, out, "-.json") : -ENOMEM;
+
+	if (err)
+		error("diff: %s: %s", path, strerror(-err));
+	else
+		err = session_new_replay(&s, &so, outs, path);
+	if (!err)
+		err = session_report(s);
+	if (!err && session_status(s) != STATUS_DONE)
+		*status = session_status(s);
+	session_free(s);
+	outputs_free(outs);
+	if (out && fclose(out) && !err)
+		err = -ENOMEM;
+	return err;
+}
+
+/* Add one of the two files. 0 or an exit status. */
+static int add(const struct options *o, struct diff *d, u32 side, int *status)
+{
+	const char *path = o->args[side];
+	auto_free char *text = NULL;
+	const char *why = NULL;
+	size_t len = 0, at = 0;
+	int is_json = is_report(path);
+	int err = is_json < 0 ? is_json : 0;
+
+	if (is_json > 0)
+		err = read_report(path, &text, &len);
+	else if (!is_json) {
+		err = replay(o, path, &text, &len, status);
+		if (err)
+			return session_replay_status(err);
+	}
+	if (!err)
+		err = diff_add(d, side, text, len, &why, &at);
+	if (err && why)
+		error("diff: %s: at byte %zu: %s", path, at, why);
+	else if (err)
+		error("diff: %s: %s", path, strerror(-err));
+	return err ? session_replay_status(err) : STATUS_DONE;
+}
+
+int cmd_diff(const struct options *o)
+{
+	const char *const names[] = { o->args[0], o->args[1] };
+	enum diff_key key = diff_key_find(report_keys[o->sort].name);
+	struct diff *d = NULL;
+	int status = STATUS_DONE, err = 0;
+
+	if (key == NR_DIFF_KEYS) {
+		error("diff: --sort: must be one of live-bytes live-blocks total-bytes total-blocks "
+		      "leaked-bytes peak");
+		return STATUS_USAGE;
+	}
+	if (diff_new(&d)) {
+		error("diff: %s", strerror(ENOMEM));
+		return STATUS_IMPOSSIBLE;
+	}
+	for (u32 side = 0; side < 2 && !err; side++)
+		err = add(o, d, side, &status);
+	if (!err) {
+		int failed = o->json ? diff_write_json(stdout, d, key, names)
+				     : diff_write_text(stdout, d, key, o->top, names);
+
+		if (failed) {
+			error("diff: %s", strerror(-failed));
+			err = STATUS_UNTRUSTED;
+		}
+	}
+	diff_free(d);
+	return err ? err : status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap report: the report on a recording or a list of events, without a target. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "user/cli/commands.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/cli/options_rooms.h"
+#include "user/report/output.h"
+#include "user/session/session.h"
+
+int cmd_report(const struct options *o)
+{
+	struct session *s = NULL;
+	struct outputs *outs = NULL;
+	const struct session_options so = options_session(o);
+	const struct output_options oo = options_output(o);
+	int status, err;
+
+	if (o->events && (o->has_between || o->outputs.nr)) {
+		error("report: --events: lists all of them on standard output: not with --%s",
+		      o->has_between ? "between" : "output");
+		return STATUS_USAGE;
+	}
+	err = outputs_new(&outs, &oo, stdout);
+	if (err)
+		return outputs_status(err);
+	err = session_new_replay(&s, &so, outs, o->args[0]);
+	if (err) {
+		status = session_replay_status(err);
+		goto out;
+	}
+	err = o->events ? session_finish_events(s) : session_report(s);
+	status = err ? STATUS_UNTRUSTED : session_status(s);
+out:
+	session_free(s);
+	outputs_free(outs);
+	return status;
+}

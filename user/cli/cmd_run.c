@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap run: start a program, trace it from its first allocation, report at its end. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "user/cli/commands.h"
+#include "user/session/control.h"
+#include "user/source/launch.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/cli/options_rooms.h"
+#include "user/report/output.h"
+#include "user/source/perturb.h"
+#include "user/stream/recorder.h"
+#include "user/session/session.h"
+
+enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
+
+struct run {
+	const struct options *options;
+	struct session *session;
+	struct launch *launch;
+	int attach_err; /* of the first image */
+	bool is_attached;
+	bool is_finished;  /* tracing has ended, the last report is written */
+	bool is_unwritten; /* a report could not be written, which was logged */
+};
+
+/* The program has a new image; nothing of it has run. */
+static void on_exec(void *ctx, pid_t pid)
+{
+	struct run *r = ctx;
+
+	if (r->is_finished)
+		return;
+	if (!r->is_attached) {
+		r->attach_err = session_attach(r->session, pid, true);
+		r->is_attached = !r->attach_err;
+		return;
+	}
+	/* The record of the exec makes the session open a new heap. */
+	if (session_poll(r->session))
+		debug("run: no more events");
+}
+
+static void on_mapped(void *ctx, pid_t pid)
+{
+	struct run *r = ctx;
+
+	if (r->is_attached && !r->is_finished)
+		session_update(r->session, pid);
+}
+
+static void on_exiting(void *ctx, pid_t pid, int status)
+{
+	struct run *r = ctx;
+
+	(void)status;
+	if (!r->is_attached || r->is_finished)
+		return;
+	/* Read its mappings once more, because names are looked up after its end. */
+	session_update(r->session, pid);
+	if (r->options->scan != SCAN_NEVER)
+		session_scan_exiting(r->session, pid);
+}
+
+static void on_ended(void *ctx, pid_t pid, int status)
+{
+	struct run *r = ctx;
+
+	if (!r->is_attached || r->is_finished)
+		return;
+	if (session_poll(r->session))
+		debug("run: no more events");
+	session_ended(r->session, pid, status);
+}
+
+static int stop_process(void *ctx, pid_t pid, u64 max_ns)
+{
+	const struct run *r = ctx;
+
+	return launch_hold(r->launch, pid, max_ns);
+}
+
+static void release_process(void *ctx, pid_t pid)
+{
+	const struct run *r = ctx;
+
+	launch_release(r->launch, pid);
+}
+
+static void scan(struct run *r, bool is_last)
+{
+	const struct session_stopper stopper = { r, stop_process, release_process };
+
+	session_scan(r->session, &stopper, is_last);
+}
+
+/* The end of tracing, if not of the program: the last report. */
+static void finish(struct run *r)
+{
+	if (r->is_finished || !r->is_attached)
+		return;
+	r->is_finished = true;
+	if (r->options->scan != SCAN_NEVER)
+		scan(r, true);
+	session_stop(r->session);
+	session_has_no_allocator(r->session);
+	if (r->options->perturb && !session_has_kind(r->session, "glibc"))
+		warn("run: --perturb: no effect: no glibc in the program");
+	r->is_unwritten = session_report(r->session);
+	if (!r->is_unwritten && session_has_losses(r->session))
+		warn("run: events were lost (\"lost\" in the report), so its numbers are not exact; "
+		     "the exit status is that of the program and does not show it");
+}
+
+static void report(struct run *r)
+{
+	if (r->is_finished || !r->is_attached)
+		return;
+	if (r->options->scan == SCAN_ALWAYS)
+		scan(r, false);
+	if (session_report(r->session))
+		debug("run: report not written");
+}
+
+static void answer(struct run *r, struct control *c)
+{
+	const struct session_stopper stopper = { r, stop_process, release_process };
+
+	session_answer(r->is_attached && !r->is_finished ? r->session : NULL, &stopper, control_questions(c));
+}
+
+static void handle(struct run *r, struct control *c, enum control_event event, int sig)
+{
+	switch (event) {
+	case CONTROL_REPORT:
+		report(r);
+		break;
+	case CONTROL_ASKED:
+		answer(r, c);
+		break;
+	case CONTROL_SIGNAL:
+		launch_signal(r->launch, sig);
+		break;
+	case CONTROL_STOP: /* --duration: the program runs on untraced */
+		finish(r);
+		break;
+	default:
+		break;
+	}
+}
+
+/* From its first instruction to its end. */
+static void follow(struct run *r, struct control *c)
+{
+	int sig;
+
+	if (r->options->scan != SCAN_NEVER || r->options->record)
+		control_listen(c);
+	launch_start(r->launch);
+	while (!launch_poll(r->launch)) {
+		int fd = r->is_finished ? -1 : session_wait_fd(r->session);
+		enum control_event event = control_wait(c, fd, POLL_MS, &sig);
+
+		if (!r->is_finished && session_poll(r->session))
+			debug("run: no more events");
+		handle(r, c, event, sig);
+	}
+	/* Daemons run on when the program has ended. */
+	launch_leave_children(r->launch);
+	if (r->is_finished)
+		return;
+	if (session_poll(r->session))
+		debug("run: no more events");
+	session_ended(r->session, launch_pid(r->launch), launch_status(r->launch));
+}
+
+static int launch_error(int err)
+{
+	if (err == -ENOENT)
+		return STATUS_NOT_FOUND;
+	return err == -EINVAL ? STATUS_USAGE : STATUS_CANNOT_RUN;
+}
+
+static int program_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/*
+ * The program's @status, or another one by the rules of --fail-on. A program that could not be traced has no verdict.
+ * Without its report a run is no success.
+ */
+static int judged_status(const struct run *r, int status)
+{
+	const struct options *o = r->options;
+	int found = 0;
+
+	if (options_have_rule(o))
+		found = r->is_attached ? session_findings(r->session) : -ENODATA;
+	if (found > 0)
+		return o->error_exitcode ? (int)o->error_exitcode : ERROR_EXITCODE;
+	if (found < 0)
+		return STATUS_NO_VERDICT;
+	return status == STATUS_DONE && r->is_unwritten ? STATUS_UNTRUSTED : status;
+}
+
+/* With a session and a control: the program's exit status, or ours. */
+static int run_program(const struct options *o, struct run *r, struct control *c)
+{
+	auto_free char **env = NULL;
+	struct launch_options lo = {
+		.argv = o->args,
+		.user = o->user,
+		.cwd = o->cwd,
+		/* The source decides which children it traces; watch them all. */
+		.max_children = o->follow ? UINT32_MAX : 0,
+	};
+	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended };
+	int status, err;
+
+	if (o->perturb && perturb_env(&env, environ))
+		return launch_error(-ENOMEM);
+	lo.env = env;
+	lo.tracer = session_tracer(r->session, &lo.source);
+	err = launch_new(&r->launch, &lo, &hooks);
+	if (err)
+		return launch_error(err);
+	if (!r->is_attached)
+		warn("run: %s: not traced", o->args[0]);
+	follow(r, c);
+	control_finish(c);
+	status = program_status(launch_status(r->launch));
+	finish(r);
+	launch_free(r->launch);
+	return judged_status(r, status);
+}
+
+int cmd_run(const struct options *o)
+{
+	struct run r = { .options = o };
+	struct control *c = NULL;
+	struct outputs *outs = NULL;
+	const struct session_options so = options_session(o);
+	const struct output_options oo = options_output(o);
+	const struct control_times times = options_times(o);
+	int status, err = outputs_new(&outs, &oo, stderr);
+
+	if (err)
+		return outputs_status(err);
+	status = STATUS_USAGE;
+	if (recorder_check(&so.recorder))
+		goto out;
+	status = STATUS_IMPOSSIBLE;
+	if (session_new(&r.session, &so, outs, true))
+		goto out;
+	err = control_new(&c, &times, true);
+	if (err)
+		error("run: signals: %s", strerror(-err));
+	else
+		status = run_program(o, &r, c);
+out:
+	session_free(r.session);
+	control_free(c);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap scan: one leak verdict, by the heaptap that traces the process already. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/session/ask.h"
+#include "user/cli/commands.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/lib/proc.h"
+#include "user/cli/options_rooms.h"
+#include "user/report/output.h"
+#include "user/target/target.h"
+
+/* Make the request, without the PID. */
+static int make_request(struct ask_request *r, const struct options *o, const struct outputs *outs)
+{
+	struct output_format formats[ASK_MAX_FORMATS];
+
+	*r = (struct ask_request){
+		.sort = o->sort,
+		.top = o->top,
+		.verbose = o->verbose,
+		.gen_suppressions = o->gen_suppressions,
+		.nr_whys = o->nr_whys,
+		.leaks = o->leaks,
+		.fail_on_definite = o->fail_on_definite,
+		.fail_on_errors = o->fail_on_errors,
+		.fail_growth = o->fail_growth,
+		.fail_bytes = o->fail_bytes,
+		.why_addr = o->why_addr,
+		.min_size = o->min_size,
+		.max_size = o->max_size,
+	};
+	r->nr_formats = outputs_describe(outs, formats, ASK_MAX_FORMATS);
+	if (r->nr_formats > ASK_MAX_FORMATS) {
+		error("scan: --output: at most %d", ASK_MAX_FORMATS);
+		return -EINVAL;
+	}
+	for (u32 i = 0; i < r->nr_formats; i++) {
+		r->formats[i] = (struct ask_format){ .width = formats[i].width, .color = formats[i].color };
+		snprintf(r->formats[i].ending, sizeof(r->formats[i].ending), "%s", formats[i].ending);
+	}
+	return 0;
+}
+
+/* The blocks of a process are known only from its events: nothing can be said of one that is not traced. */
+static int refuse(pid_t pid, bool other)
+{
+	struct proc_stat stat = { .comm = "?" };
+
+	if (proc_read_stat(&stat, pid))
+		debug("scan: PID %d has ended", (int)pid);
+	if (other)
+		info("scan: a heaptap of another version is running; only one of its own can ask it");
+	error("scan: PID %d (%s): no heaptap of yours traces it, so nothing is known of its blocks; "
+	      "type 'heaptap attach %d', let it run for a while, then scan again",
+	      (int)pid, stat.comm, (int)pid);
+	return STATUS_IMPOSSIBLE;
+}
+
+static int judged_status(const struct options *o, const struct ask_reply *reply)
+{
+	if (!reply->has_verdict)
+		return STATUS_NO_VERDICT;
+	if (reply->is_found)
+		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
+	return reply->is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
+}
+
+/* *@is_traced: a heaptap traces the process; if none does, the caller logs it. */
+static int scan_one(const struct options *o, struct outputs *outs, struct ask_request *request,
+		    bool *is_traced, bool *other)
+{
+	struct ask_reply reply;
+	pid_t pid = request->pid;
+	int status, err = ask_send(request, &reply, other);
+
+	*is_traced = err != -ESRCH;
+	if (err == -ESRCH)
+		return STATUS_IMPOSSIBLE;
+	if (err || reply.status == ASK_FAILED) {
+		error("scan: PID %d: the heaptap that traces it: %s", (int)pid,
+		      strerror(err ? -err : -reply.error));
+		return STATUS_UNTRUSTED;
+	}
+	err = outputs_copy(outs, pid, reply.fds, reply.nr_fds);
+	for (u32 i = 0; i < reply.nr_fds; i++)
+		close(reply.fds[i]);
+	status = judged_status(o, &reply);
+	return err ? STATUS_UNTRUSTED : status;
+}
+
+/* Scan all traced processes of a name. If none is traced, log it for the first one. */
+static int scan_all(const struct options *o, struct outputs *outs, struct ask_request *request,
+		    const pid_t *pids, size_t nr)
+{
+	bool is_any = false, other = false;
+	int status = STATUS_DONE;
+
+	for (size_t i = 0; i < nr; i++) {
+		bool is_traced, is_other;
+		int one;
+
+		request->pid = pids[i];
+		one = scan_one(o, outs, request, &is_traced, &is_other);
+		other |= is_other;
+		if (!is_traced)
+			continue;
+		is_any = true;
+		status = one > status ? one : status;
+	}
+	return is_any ? status : refuse(pids[0], other);
+}
+
+int cmd_scan(const struct options *o)
+{
+	auto_free pid_t *pids = NULL;
+	struct outputs *outs = NULL;
+	struct ask_request request;
+	int status = STATUS_USAGE;
+	size_t nr;
+	const struct output_options oo = options_output(o);
+	int err = outputs_new(&outs, &oo, stdout);
+
+	if (err)
+		return outputs_status(err);
+	if (!make_request(&request, o, outs))
+		status = target_find(o->targets.items[0], &pids, &nr) ? STATUS_NO_TARGET
+								      : scan_all(o, outs, &request, pids, nr);
+	outputs_free(outs);
+	return status;
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line: the tables of commands and options, and the parsers of their rows. */
+#include "user/cli/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/cli/commands.h"
+#include "user/cli/config.h"
+#include "user/lib/array.h"
+#include "user/lib/log.h"
+#include "user/lib/parse.h"
+#include "user/cli/options_private.h"
+#include "user/report/output.h"
+#include "user/session/session_options.h"
+#include "user/scan/suppress.h"
+
+enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, CONSOLE, DOCTOR, HELP, NR_COMMANDS };
+
+const struct command commands[] = {
+	[RUN] = { "run", "[--] PROGRAM [ARG...]",
+		  "start a program, trace it from its first allocation, report at its end", cmd_run, 1,
+		  SIZE_MAX, .stops_at_arg = true },
+	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
+		     cmd_attach, 1, SIZE_MAX },
+	[SCAN] = { "scan", "PID|NAME", "find leak verdicts on a process that a run or attach traces already",
+		   cmd_scan, 1, 1 },
+	[MARK] = { "mark", "PID|NAME MARKER",
+		   "name this moment in the recording of a process, or in the one that the heaptap PID makes",
+		   cmd_mark, 2, 2 },
+	[REPORT] = { "report", "FILE", "report on a recording or a list of events",
+		     IS_AGENT ? NULL : cmd_report, 1, 1, .is_left_out = true },
+	[SERVE] = { "serve", "PID|NAME... | -- PROGRAM [ARG...]",
+		    "on the target: trace for a 'heaptap connect' elsewhere, which counts and reports",
+		    cmd_serve, 1, SIZE_MAX },
+	[CONNECT] = { "connect", "ADDRESS [-- PROGRAM [ARG...]]",
+		      "on the host: trace what a 'heaptap serve' elsewhere serves, "
+		      "at ssh://[user@]host/PID|NAME, unix:/path or tcp://host[:port]",
+		      IS_AGENT ? NULL : cmd_connect, 0, SIZE_MAX, .is_left_out = true },
+	[DIFF] = { "diff", "A B", "compare two recordings or two saved JSON reports, caller by caller",
+		   IS_AGENT ? NULL : cmd_diff, 2, 2, .is_left_out = true },
+	[CONSOLE] = { "console", "PID|NAME|FILE|ADDRESS",
+		      "ask a running process, here or elsewhere, or a recording, command by command",
+		      IS_AGENT ? NULL : cmd_console, 1, SIZE_MAX, .is_left_out = true },
+	[DOCTOR] = { "doctor", "[PID|NAME]",
+		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
+		     1 },
+	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
+	[NR_COMMANDS] = { NULL },
+};
+
+static int take_flag(struct options *o, const struct option_row *row, const char *text);
+static int take_u32(struct options *o, const struct option_row *row, const char *text);
+static int take_size(struct options *o, const struct option_row *row, const char *text);
+static int take_duration(struct options *o, const struct option_row *row, const char *text);
+static int take_text(struct options *o, const struct option_row *row, const char *text);
+static int take_list(struct options *o, const struct option_row *row, const char *text);
+static int take_choice(struct options *o, const struct option_row *row, const char *text);
+static int take_alloc(struct options *o, const struct option_row *row, const char *text);
+
+static int take_scan(struct options *o, const struct option_row *row, const char *text);
+static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
+static int take_check(struct options *o, const struct option_row *row, const char *text);
+static int take_no_check(struct options *o, const struct option_row *row, const char *text);
+static int take_ignore(struct options *o, const struct option_row *row, const char *text);
+static int take_fail_on(struct options *o, const struct option_row *row, const char *text);
+static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
+static int take_why(struct options *o, const struct option_row *row, const char *text);
+static int take_mask(struct options *o, const struct option_row *row, const char *text);
+static int take_between(struct options *o, const struct option_row *row, const char *text);
+
+static const char *backend_choice(size_t i)
+{
+	static const char *const words[] = {
+		[BACKEND_AUTO] = "auto", [BACKEND_BPF] = "bpf", [BACKEND_PTRACE] = "ptrace", NULL
+	};
+
+	return words[i];
+}
+
+static const char *color_choice(size_t i)
+{
+	static const char *const words[] = {
+		[COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL
+	};
+
+	return words[i];
+}
+
+static const char *leaks_choice(size_t i)
+{
+	static const char *const words[] = {
+		[LEAKS_ALL] = "all", [LEAKS_NEW] = "new", [LEAKS_LEAKED] = "leaked", NULL
+	};
+
+	return words[i];
+}
+
+static const char *sort_choice(size_t i)
+{
+	return report_keys[i].name;
+}
+
+static const char *output_choice(size_t i)
+{
+	return report_formats[i].ending;
+}
+
+#define FIELD(f) offsetof(struct options, f)
+#define IN(c)	 (1U << (c))
+#define TRACING	 (IN(RUN) | IN(ATTACH) | IN(CONSOLE))
+#define SERVING	 (TRACING | IN(SERVE))
+#define WATCHING (TRACING | IN(CONNECT))
+#define BOTH	 (TRACING | IN(SERVE) | IN(CONNECT))
+#define ALL	 (IN(NR_COMMANDS) - 1)
+
+/* clang-format off: one row, one look */
+const struct option_row option_rows[] = {
+	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets),
+	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE), .is_only_typed = true,
+	  .help = "a target: the same as the argument; may be repeated" },
+	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
+	  .commands = SERVING, .help = "source of events" },
+	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING,
+	  .help = "frames per stack, 0 = none" },
+	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,
+	  .help = "trace children too (fork, vfork, exec), and their children" },
+	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = TRACING,
+	  .help = "trace at most N children with --follow; the report counts the others" },
+	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
+	  .commands = WATCHING, .help = "write a report every DUR" },
+	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
+	  .commands = WATCHING, .help = "stop tracing after DUR" },
+	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .help = "write the report to FILE, may be repeated; the ending of its name chooses the format; "
+		  "- = text to stdout; %p becomes the PID, %n the number of the report, %t the time" },
+	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
+	  .help = "record all events in FILE, for `heaptap report`; placeholders as in --output" },
+	{ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
+	  .commands = WATCHING,
+	  .help = "begin another file of the recording when one has this size; needs %n or %t in the name" },
+	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
+	  .help = "begin another file of the recording after DUR; needs %n or %t in the name" },
+	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .help = "overwrite existing output files" },
+	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF), .help = "order of the callers" },
+	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
+	  .help = "callers in the text report, 0 = all" },
+	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
+	  .help = "find leak verdicts for each report, not only for the last one; "
+		  "each scan stops the target for a moment" },
+	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING,
+	  .help = "find no leak verdicts, and do not stop the target for them" },
+	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = BOTH,
+	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; "
+		  "no limit while a program of run ends)" },
+	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
+	  .help = "check releases: by the right family of functions, only once, and of a block; "
+		  "report wrong ones with their stacks (default in run)" },
+	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH | IN(REPORT),
+	  .help = "do not check releases (cheaper)" },
+	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
+	  .commands = WATCHING | IN(SCAN),
+	  .help = "report these lost blocks. all; new: not lost at the verdict before; "
+		  "leaked: lost then and still lost" },
+	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = WATCHING | IN(SCAN),
+	  .help = "show who holds a block, for the N callers that grew most and N that have possibly lost blocks; "
+		  "or for the block at ADDRESS (0x...)" },
+	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
+	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
+	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = WATCHING,
+	  .help = "bits of a word that make an address, for programs that keep marks in pointers: "
+		  "0x0000fffffffffff8" },
+	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING,
+	  .help = "look for pointers at every byte, not only at aligned words (slow)" },
+	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING,
+	  .is_left_out = true,
+	  .help = "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
+		  "may be repeated" },
+	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING, .is_left_out = true,
+	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" },
+	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),
+	  .is_left_out = true, .help = "print a suppression for each leak at the end of the text report" },
+	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
+	  .help = "exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
+		  "definite:64K: at least so many bytes are; errors: a release was wrong; "
+		  "growth:5%: the least that was live in the last third of the time is so much more "
+		  "than in the third before" },
+	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
+	  .commands = WATCHING | IN(SCAN),
+	  .help = "exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite" },
+	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .help = "count only live blocks of at least this size for each caller" },
+	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .help = "count only live blocks of at most this size for each caller" },
+	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
+	  .help = "let the other side send only allocations of --min-size to --max-size, for slow lines; "
+		  "the report says how many are left out, and its sums are without them" },
+	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
+	  .commands = WATCHING | IN(REPORT),
+	  .help = "count only live blocks of at least this age for each caller" },
+	{ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
+	  .help = "run this console command instead of reading commands; may be repeated" },
+	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH,
+	  .help = "count operators new and delete as the malloc and free inside them" },
+	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH,
+	  .help = "trace mmap, munmap and mremap too" },
+	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING,
+	  .help = "place no probes in this library; may be repeated" },
+	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING,
+	  .help = "a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
+		  "may be repeated" },
+	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G", .commands = SERVING,
+	  .help = "size of the buffer for events between kernel and heaptap" },
+	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
+	  .help = "run the program as this user" },
+	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
+	  .help = "run the program in this directory" },
+	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between), .commands = IN(REPORT) | IN(CONSOLE),
+	  .is_only_typed = true,
+	  .help = "count only blocks allocated from FROM to TO, as they were at AT (default TO); "
+		  "each is a time since the start (10s, 1m30s), the name of a marker, start, or end" },
+	{ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
+	  .help = "list the events on stdout instead of a report; `heaptap report` reads such a list too" },
+	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
+	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE),
+	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M)" },
+	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT) | IN(DIFF),
+	  .help = "look here first for the target's binaries" },
+	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT) | IN(DIFF),
+	  .help = "look here first for separate debug files" },
+	{ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod), .commands = WATCHING | IN(REPORT) | IN(DIFF),
+	  .is_left_out = true,
+	  .help = "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs" },
+	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
+	  .is_only_typed = true,
+	  .help = "wait here for the other side: unix:/path, or tcp://number:port with a token "
+		  "(default in serve: a UNIX socket in a directory of its own)" },
+	{ "to", 0, "ADDRESS", take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
+	  .help = "connect to `heaptap connect --listen ADDRESS`, again and again" },
+	{ "token-file", 0, "FILE", take_text, FIELD(token_file),
+	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE),
+	  .help = "64 hexadecimal digits that both sides must know; TCP needs them" },
+	{ "announce", 0, NULL, take_flag, FIELD(announce), .commands = IN(SERVE), .is_only_typed = true,
+	  .help = "let clients on the same network find this server (multicast)" },
+	{ "discover", 0, NULL, take_flag, FIELD(discover), .commands = IN(CONNECT), .is_only_typed = true,
+	  .help = "find the server that announces itself on the network, instead of an address" },
+	{ "wait", 0, NULL, take_flag, FIELD(wait), .commands = IN(SERVE),
+	  .help = "start the program only when a client is connected, so that no event is missed" },
+	{ "stdio", 0, NULL, take_flag, FIELD(use_stdio), .commands = IN(SERVE), .is_only_typed = true,
+	  .help = "talk to the client on standard input and output (connect ssh:// starts serve so)" },
+	{ "allow-kill", 0, NULL, take_flag, FIELD(allow_kill), .commands = IN(SERVE),
+	  .help = "let the client end the target" },
+	{ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
+	  .help = "end the target after the last report; the other side must allow it" },
+	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF), .is_only_typed = true,
+	  .help = "print JSON" },
+	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
+	  .commands = ALL & ~IN(HELP), .help = "colours" },
+	{ "quiet", 'q', NULL, take_flag, FIELD(quiet), .commands = ALL,
+	  .help = "print only warnings and errors" },
+	{ "verbose", 'v', NULL, take_flag, FIELD(verbose), .commands = ALL,
+	  .help = "print more messages; full paths and unfolded stacks in the text report" },
+	{ "config", 0, "FILE", take_text, FIELD(config), .commands = ALL & ~IN(HELP), .is_only_typed = true,
+	  .help = "read this config file instead of the usual one" },
+	{ "help", 'h', NULL, take_flag, FIELD(want_help), .commands = ALL, .is_only_typed = true,
+	  .help = "print this help" },
+	{ "version", 0, NULL, take_flag, FIELD(want_version), .commands = ALL, .is_only_typed = true,
+	  .help = "print the version" },
+	{ NULL },
+};
+/* clang-format on */
+
+_Static_assert(ARRAY_SIZE(option_rows) <= OPTIONS_MAX, "room in options_parse.c");
+
+int options_bad_value(const struct options *o, const struct option_row *row, const char *fmt, ...)
+{
+	char why[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (o->config_line)
+		error("config: %s:%u: %s: %s", o->config_path, o->config_line, row->name, why);
+	else
+		error("--%s: %s", row->name, why);
+	return -EINVAL;
+}
+
+static void *field_of(struct options *o, const struct option_row *row)
+{
+	return (char *)o + row->field;
+}
+
+static int take_flag(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(bool *)field_of(o, row) = true;
+	return 0;
+}
+
+/* Parse @text within the limits of @row, which are parsed the same way. */
+static int take_number(const struct options *o, const struct option_row *row, const char *text,
+		       int (*parse)(const char *, u64 *), const char *what, u64 *out)
+{
+	u64 min = 0;
+	u64 max = 0;
+	int err = parse(text, out);
+
+	if (err == -EINVAL)
+		return options_bad_value(o, row, "%s: must be %s", text, what);
+	if (parse(row->min, &min) || parse(row->max, &max))
+		return -EINVAL;
+	if (!err && *out >= min && *out <= max)
+		return 0;
+	return options_bad_value(o, row, "%s: must be between %s and %s", text, row->min, row->max);
+}
+
+static int take_u32(struct options *o, const struct option_row *row, const char *text)
+{
+	u64 value;
+
+	if (take_number(o, row, text, parse_u64, "a number", &value))
+		return -EINVAL;
+	*(u32 *)field_of(o, row) = value;
+	return 0;
+}
+
+static int take_size(struct options *o, const struct option_row *row, const char *text)
+{
+	return take_number(o, row, text, parse_size, "a size such as 4096, 64K or 1M", field_of(o, row));
+}
+
+static int take_duration(struct options *o, const struct option_row *row, const char *text)
+{
+	return take_number(o, row, text, parse_duration, "a duration such as 500ms, 10s or 2h",
+			   field_of(o, row));
+}
+
+static int take_text(struct options *o, const struct option_row *row, const char *text)
+{
+	if (!*text)
+		return options_bad_value(o, row, "must not be empty");
+	*(const char **)field_of(o, row) = text;
+	return 0;
+}
+
+int options_list_add(struct option_list *list, const char *text)
+{
+	/* One more for the NULL at the end. */
+	if (array_extend(list->items, list->nr + 1))
+		return -ENOMEM;
+	list->items[list->nr++] = text;
+	list->items[list->nr] = NULL;
+	return 0;
+}
+
+static int take_list(struct options *o, const struct option_row *row, const char *text)
+{
+	if (!*text)
+		return options_bad_value(o, row, "must not be empty");
+	return options_list_add(field_of(o, row), text);
+}
+
+static int take_choice(struct options *o, const struct option_row *row, const char *text)
+{
+	char words[512] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; row->choice(i); i++) {
+		if (!strcmp(row->choice(i), text)) {
+			*(u32 *)field_of(o, row) = i;
+			return 0;
+		}
+		used += snprintf(words + used, sizeof(words) - used, " %s", row->choice(i));
+		if (used >= sizeof(words))
+			break;
+	}
+	return options_bad_value(o, row, "%s: must be one of%s", text, words);
+}
+
+static int take_alloc(struct options *o, const struct option_row *row, const char *text)
+{
+	const char *why;
+	int err = array_extend(o->allocs, o->nr_allocs);
+
+	if (err)
+		return err;
+	err = alloc_spec_parse(&o->allocs[o->nr_allocs], text, &why);
+	if (err == -EINVAL)
+		options_bad_value(o, row, "%s: %s", text, why);
+	if (!err)
+		o->nr_allocs++;
+	return err;
+}
+
+static int take_scan(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = SCAN_ALWAYS;
+	return 0;
+}
+
+static int take_no_scan(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = SCAN_NEVER;
+	return 0;
+}
+
+static int take_check(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = CHECK_ALWAYS;
+	return 0;
+}
+
+static int take_no_check(struct options *o, const struct option_row *row, const char *text)
+{
+	(void)text;
+	*(u32 *)field_of(o, row) = CHECK_NEVER;
+	return 0;
+}
+
+static int take_ignore(struct options *o, const struct option_row *row, const char *text)
+{
+	int err = o->suppress ? 0 : suppress_new(&o->suppress);
+	char where[32] = "--ignore";
+
+	(void)row;
+	if (o->config_line)
+		snprintf(where, sizeof(where), "config line %u", o->config_line);
+	return err ? err : suppress_add_ignore(o->suppress, text, where);
+}
+
+/* One rule; the rules of several options add up. */
+static int take_fail_on(struct options *o, const struct option_row *row, const char *text)
+{
+	if (!strcmp(text, "errors")) {
+		o->fail_on_errors = true;
+		return 0;
+	}
+	if (!strncmp(text, "growth:", 7) && !parse_percent(text + 7, &o->fail_growth) && o->fail_growth)
+		return 0;
+	if (!strcmp(text, "definite"))
+		o->fail_bytes = 0;
+	else if (strncmp(text, "definite:", 9) || parse_size(text + 9, &o->fail_bytes))
+		return options_bad_value(
+			o, row,
+			"%s: must be definite, definite:64K with any size, growth:5%% with any percentage, or errors",
+			text);
+	o->fail_on_definite = true;
+	return 0;
+}
+
+static int take_exitcode(struct options *o, const struct option_row *row, const char *text)
+{
+	return take_u32(o, row, text);
+}
+
+/* A number, or an address if it begins with 0x. */
+static int take_why(struct options *o, const struct option_row *row, const char *text)
+{
+	if (strncmp(text, "0x", 2))
+		return take_u32(o, row, text);
+	if (parse_hex(text, &o->why_addr) || !o->why_addr)
+		return options_bad_value(
+			o, row, "%s: must be a number of callers, or an address such as 0x55d0c0de10", text);
+	return 0;
+}
+
+static int take_mask(struct options *o, const struct option_row *row, const char *text)
+{
+	if (parse_hex(text, field_of(o, row)) || !*(u64 *)field_of(o, row))
+		return options_bad_value(o, row, "%s: must be a mask such as 0x0000fffffffffff8", text);
+	return 0;
+}
+
+static int take_between(struct options *o, const struct option_row *row, const char *text)
+{
+	const char *why;
+
+	if (span_parse(&o->between, text, &why))
+		return options_bad_value(o, row, "%s: %s", text, why);
+	o->has_between = true;
+	return 0;
+}
+
+bool options_have_rule(const struct options *o)
+{
+	return o->fail_on_definite || o->fail_on_errors || o->fail_growth;
+}
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *c = commands; c->name; c++)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+void options_fini(struct options *o)
+{
+	for (size_t i = 0; i < o->nr_allocs; i++)
+		alloc_spec_fini(&o->allocs[i]);
+	free(o->allocs);
+	free(o->targets.items);
+	free(o->outputs.items);
+	free(o->execute.items);
+	free(o->omit.items);
+	free(o->suppressions.items);
+	suppress_free(o->suppress);
+	free(o->config_path);
+	free(o->config_text);
+	memset(o, 0, sizeof(*o));
+}

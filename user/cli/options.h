@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line: one table of commands, one of options; both also print the help. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/target/alloc_spec.h"
+#include "user/lib/types.h"
+#include "user/stream/span.h"
+
+struct suppress_list;
+
+struct option_list {
+	const char **items; /* owned, NULL-terminated (NULL when empty); the strings are borrowed */
+	size_t nr;
+};
+
+struct command;
+
+/* The command line, parsed, over what the config file says. Strings are argv's or the config's, or NULL. */
+struct options {
+	const struct command *command;
+	char **args; /* arguments that are no options, NULL-terminated: the program of run, the file of report */
+	size_t nr_args;
+	struct option_list targets; /* attach: --pid, then args */
+
+	u32 backend;		      /* enum source_backend */
+	u32 depth;		      /* frames per stack */
+	u64 interval_ns, duration_ns; /* 0 = none */
+	struct option_list outputs;
+	bool events;	  /* report: list the events instead */
+	bool has_between; /* report: count only what was allocated then */
+	struct span between;
+	const char *record;	    /* file of events */
+	u64 record_size, record_ns; /* of a part, bytes and time; 0 = one part */
+	u64 max_memory;		    /* bytes, for the content of a recording; 0 = default */
+	u32 sort;		    /* row of report_keys */
+	u32 top;		    /* 0 = all */
+	bool no_cpp, want_mmap, force, json;
+	struct option_list omit;
+	struct alloc_spec *allocs; /* owned */
+	size_t nr_allocs;
+	u64 min_size, max_size;		 /* bytes; max 0 = no limit */
+	u64 older_ns;			 /* 0 = of any age */
+	struct option_list execute;	 /* console: commands */
+	u64 ring_bytes;			 /* 0 = the source's own choice */
+	u32 scan;			 /* enum session_scans: which reports have leak verdicts */
+	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
+	struct option_list suppressions; /* files */
+	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
+	bool gen_suppressions, unaligned, perturb;
+	bool follow;	  /* trace children, and their children */
+	u32 max_procs;	  /* most children that are traced */
+	u32 nr_whys;	  /* callers with an example of who holds their blocks */
+	u32 leaks;	  /* enum leak_kinds */
+	u64 why_addr;	  /* a block to show the holder of, 0 = none */
+	u64 pointer_mask; /* bits of a word that make an address, 0 = all */
+	u32 check;	  /* enum source_check: whose releases are checked */
+	/* Rules of --fail-on: at least fail_bytes are definitely lost; a release was wrong. */
+	bool fail_on_definite, fail_on_errors;
+	u32 fail_growth; /* a rule too: the process grew by so many tenths of a percent; 0 = no rule */
+	u64 fail_bytes;
+	u32 error_exitcode; /* 0 = as it suits the command */
+	const char *sysroot, *debug_path;
+	const char *user, *cwd;
+	const char *listen, *to, *token_file;
+	bool is_program; /* there was a -- before the arguments */
+	bool thin;	 /* connect: the other side leaves out allocations outside min_size, max_size */
+	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
+	bool quiet, verbose, want_help, want_version;
+	u32 color; /* enum output_color */
+
+	const char *config; /* named by --config */
+	char *config_path;  /* owned; of the file that was read, NULL = none */
+	char *config_text;  /* owned; values from it point into it */
+	u32 config_line;    /* line being parsed; 0 = the command line */
+};
+
+/* One command. */
+struct command {
+	const char *name;
+	const char *synopsis; /* of the arguments */
+	const char *help;
+	int (*run)(const struct options *o); /* returns an exit status */
+	size_t min_args, max_args;
+	bool stops_at_arg; /* options end at the first argument, which is a program */
+	bool is_left_out;  /* of the agent */
+};
+
+/* The table of commands; the last row has no name. */
+extern const struct command commands[];
+
+/* One option. Limits and default are texts as the user would type them. */
+struct option_row {
+	const char *name; /* long */
+	char letter;	  /* short name, 0 = none */
+	const char *arg;  /* name of its argument, NULL = it takes none */
+	int (*take)(struct options *o, const struct option_row *row, const char *text);
+	size_t field; /* of struct options */
+	const char *def, *min, *max;
+	const char *(*choice)(size_t i); /* its values, NULL at the end */
+	u32 commands;			 /* bit per row of the table of commands */
+	bool is_only_typed;		 /* not allowed in a config file */
+	bool is_left_out;		 /* of the agent */
+	const char *help;
+};
+
+/* The table of options; the last row has no name. */
+extern const struct option_row option_rows[];
+
+/* The option of the name @name, which has @len letters, or NULL. */
+const struct option_row *option_row_find(const char *name, size_t len);
+
+/*
+ * Parse a command line, over the options of the config file; @argv is permuted. Returns 0 (run the command),
+ * 1 (help or version was printed), -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in
+ * any case.
+ */
+int options_parse(struct options *o, int argc, char **argv) __must_check;
+void options_fini(struct options *o);
+
+/* Is there a rule of --fail-on? */
+bool options_have_rule(const struct options *o);
+
+/* Print the help of @command, or the list of commands for NULL. */
+void options_help(FILE *out, const struct command *command);
+
+/* NULL if there is no command @name. */
+const struct command *command_find(const char *name);

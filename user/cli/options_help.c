@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The help, printed from the tables of commands and options. */
+#include "user/cli/commands.h"
+#include "user/cli/options.h"
+
+#include <string.h>
+
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+
+enum { HELP_COLUMN = 26, SUMMARY_COLUMN = 36, HELP_WIDTH = 100 };
+
+/* Position of the next word. */
+struct wrap {
+	FILE *out;
+	size_t column;
+	int begin; /* of each line */
+};
+
+static void wrap_word(struct wrap *w, const char *word, size_t len)
+{
+	if (w->column + 1 + len > HELP_WIDTH) {
+		fprintf(w->out, "\n%*s", w->begin - 1, "");
+		w->column = w->begin - 1;
+	}
+	fprintf(w->out, " %.*s", (int)len, word);
+	w->column += 1 + len;
+}
+
+static void wrap_text(struct wrap *w, const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, " ");
+
+		wrap_word(w, text, len);
+		text += len + strspn(text + len, " ");
+	}
+}
+
+/* The default and the limits of a value: "(default 64; 0 to 127)". */
+static void wrap_limits(struct wrap *w, const struct option_row *row)
+{
+	char text[512] = "";
+	size_t used = 0;
+
+	if (row->def)
+		used = snprintf(text, sizeof(text), "; default %s", row->def);
+	if (row->min)
+		used += snprintf(text + used, sizeof(text) - used, "; %s to %s", row->min, row->max);
+	for (size_t i = 0; row->choice && row->choice(i) && used < sizeof(text); i++)
+		used += snprintf(text + used, sizeof(text) - used, "%s%s", i ? " " : "; one of ",
+				 row->choice(i));
+	if (!used || used + 2 > sizeof(text))
+		return;
+	text[0] = '(';
+	memmove(text + 1, text + 2, used - 1);
+	strcat(text, ")");
+	wrap_text(w, text);
+}
+
+static void help_row(FILE *out, const struct option_row *row)
+{
+	struct wrap w = { out, HELP_COLUMN - 1, HELP_COLUMN };
+	char left[64];
+	int len;
+
+	if (row->letter)
+		len = snprintf(left, sizeof(left), "  -%c, --%s", row->letter, row->name);
+	else
+		len = snprintf(left, sizeof(left), "      --%s", row->name);
+	if (row->arg)
+		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
+	fprintf(out, "%-*s", HELP_COLUMN - 1, left);
+	if (len >= HELP_COLUMN)
+		fprintf(out, "\n%*s", HELP_COLUMN - 1, "");
+	wrap_text(&w, row->help);
+	wrap_limits(&w, row);
+	putc('\n', out);
+}
+
+static void help_command(FILE *out, const struct command *command)
+{
+	u32 bit = 1U << (command - commands);
+
+	fprintf(out, "Usage: heaptap %s [OPTIONS]%s%s\n\n", command->name, *command->synopsis ? " " : "",
+		command->synopsis);
+	fprintf(out, "heaptap %s: %s.\n\n", command->name, command->help);
+	for (const struct option_row *row = option_rows; row->name; row++)
+		if ((row->commands & bit) && !(IS_AGENT && row->is_left_out))
+			help_row(out, row);
+}
+
+/* One command in the list: its help has a column of its own, and a line of its own if the synopsis is long. */
+static void help_summary(FILE *out, const struct command *c)
+{
+	struct wrap w = { out, SUMMARY_COLUMN - 1, SUMMARY_COLUMN };
+	int len = fprintf(out, "  %-8s %-*s", c->name, SUMMARY_COLUMN - 12, c->synopsis);
+
+	if (len >= SUMMARY_COLUMN)
+		fprintf(out, "\n%*s", SUMMARY_COLUMN - 1, "");
+	wrap_text(&w, c->help);
+	putc('\n', out);
+}
+
+void options_help(FILE *out, const struct command *command)
+{
+	if (command) {
+		help_command(out, command);
+		return;
+	}
+	fputs("Usage: heaptap COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+	      "Watches the heap of any process, and says who holds the memory.\n\n",
+	      out);
+	for (const struct command *c = commands; c->name; c++)
+		if (!(IS_AGENT && c->is_left_out))
+			help_summary(out, c);
+	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
+}
+
+int cmd_help(const struct options *o)
+{
+	const struct command *command = o->nr_args ? command_find(o->args[0]) : NULL;
+
+	if (o->nr_args && !command) {
+		error("help: %s: no such command; see 'heaptap help'", o->args[0]);
+		return STATUS_USAGE;
+	}
+	options_help(stdout, command);
+	return STATUS_DONE;
+}

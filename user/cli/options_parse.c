@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The command line, parsed by the tables of options.c, over the config file. */
+#include "user/cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/cli/commands.h"
+#include "user/cli/config.h"
+#include "user/lib/log.h"
+#include "user/lib/parse.h"
+#include "user/cli/options_private.h"
+#include "user/source/source_open.h"
+#include "user/scan/suppress.h"
+
+enum { FIRST_ID = 256 };
+
+static bool is_for(const struct option_row *row, const struct command *command)
+{
+	return row->commands & 1U << (command - commands);
+}
+
+/* getopt's tables for the options of one command. */
+struct getopt_tables {
+	struct option longs[OPTIONS_MAX + 1];
+	char shorts[2 + 2 * OPTIONS_MAX + 1];
+};
+
+static void make_tables(struct getopt_tables *t, const struct command *command)
+{
+	struct option *l = t->longs;
+	char *s = t->shorts;
+
+	memset(t, 0, sizeof(*t));
+	if (command->stops_at_arg)
+		*s++ = '+';
+	*s++ = ':'; /* tell a missing argument from an unknown option */
+	for (const struct option_row *row = option_rows; row->name; row++) {
+		if (!is_for(row, command))
+			continue;
+		*l++ = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
+					FIRST_ID + (int)(row - option_rows) };
+		if (!row->letter)
+			continue;
+		*s++ = row->letter;
+		if (row->arg)
+			*s++ = ':';
+	}
+}
+
+static const struct option_row *row_of(int id)
+{
+	if (id >= FIRST_ID)
+		return &option_rows[id - FIRST_ID];
+	for (const struct option_row *row = option_rows; row->name; row++)
+		if (row->letter == id)
+			return row;
+	return NULL;
+}
+
+const struct option_row *option_row_find(const char *name, size_t len)
+{
+	for (const struct option_row *row = option_rows; row->name; row++)
+		if (strlen(row->name) == len && !strncmp(row->name, name, len))
+			return row;
+	return NULL;
+}
+
+/* Say why getopt refused @text: "--nmae=x", "--quiet=x", or the letter @letter of a cluster. */
+static void refuse(const struct command *command, const char *text, int letter)
+{
+	const char *names[OPTIONS_MAX];
+	size_t nr = 0;
+	const char *nearest;
+	const struct option_row *row;
+	char name[64];
+
+	if (letter > 0 && letter < FIRST_ID) {
+		row = row_of(letter);
+		if (row)
+			error("-%c: not an option of '%s'", letter, command->name);
+		else
+			error("-%c: no such option; see 'heaptap help %s'", letter, command->name);
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
+	row = letter ? row_of(letter) : option_row_find(name, strlen(name));
+	if (row && is_for(row, command)) {
+		error("--%s: takes no argument", row->name);
+		return;
+	}
+	if (row) {
+		error("--%s: not an option of '%s'", row->name, command->name);
+		return;
+	}
+	for (; option_rows[nr].name && nr < OPTIONS_MAX; nr++)
+		names[nr] = is_for(&option_rows[nr], command) ? option_rows[nr].name : NULL;
+	nearest = parse_nearest(name, names, nr);
+	if (nearest)
+		error("--%s: no such option; did you mean --%s", name, nearest);
+	else
+		error("--%s: no such option; see 'heaptap help %s'", name, command->name);
+}
+
+static int take_row(struct options *o, const struct option_row *row, const char *text)
+{
+	if (IS_AGENT && row->is_left_out)
+		return options_bad_value(o, row, "is not in the agent");
+	return row->take(o, row, text);
+}
+
+/* The options in @argv, argv[0] being the command; *@end becomes the index of the first argument. */
+static int parse_options(struct options *o, int argc, char **argv, int *end)
+{
+	struct getopt_tables tables;
+	int err = 0;
+	int id;
+
+	make_tables(&tables, o->command);
+	opterr = 0;
+	optind = 0; /* glibc and musl: begin anew */
+	while (!err && (id = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
+		if (id == '?') {
+			refuse(o->command, argv[optind - 1], optopt);
+			return -EINVAL;
+		}
+		if (id == ':') {
+			error("--%s: needs an argument, %s", row_of(optopt)->name, row_of(optopt)->arg);
+			return -EINVAL;
+		}
+		err = take_row(o, row_of(id), optarg);
+	}
+	*end = optind;
+	return err;
+}
+
+static int set_defaults(struct options *o)
+{
+	for (const struct option_row *row = option_rows; row->name; row++) {
+		int err = row->def ? row->take(o, row, row->def) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* One line of the config file. An option that the command does not take is for other commands. */
+static int apply_line(struct options *o, const char *name, const char *value)
+{
+	const struct option_row *row = option_row_find(name, strlen(name));
+
+	if (!row || row->is_only_typed) {
+		error("config: %s:%u: %s: no such option", o->config_path, o->config_line, name);
+		return -EINVAL;
+	}
+	if (!row->arg && *value)
+		return options_bad_value(o, row, "takes no argument");
+	if (row->arg && !*value)
+		return options_bad_value(o, row, "needs an argument, %s", row->arg);
+	return is_for(row, o->command) ? take_row(o, row, value) : 0;
+}
+
+static int apply_config(struct options *o)
+{
+	char *rest = o->config_text;
+	int err = 0;
+	char *name;
+	char *value;
+
+	while (!err && config_next(&rest, &name, &value, &o->config_line))
+		err = apply_line(o, name, value);
+	o->config_line = 0;
+	return err;
+}
+
+/* The options of the config file, then those of the command line over them. */
+static int parse_all(struct options *o, int argc, char **argv, int *end)
+{
+	struct options typed = { .command = o->command };
+	const char *config;
+	int err;
+
+	/* The first time only looks for --config, --help and --version. */
+	err = parse_options(&typed, argc, argv, end);
+	config = typed.config;
+	o->want_help = typed.want_help;
+	o->want_version = typed.want_version;
+	options_fini(&typed);
+	if (err || o->want_help || o->want_version || o->command->run == cmd_help)
+		return err;
+	err = config_read(config, &o->config_text, &o->config_path);
+	if (!err)
+		err = apply_config(o);
+	return err ? err : parse_options(o, argc, argv, end);
+}
+
+/* Read suppressions before anything is traced, so that a mistake in a rule (logged) ends heaptap now. */
+static int read_suppressions(struct options *o)
+{
+	int err = o->suppress || !o->suppressions.nr ? 0 : suppress_new(&o->suppress);
+
+	for (size_t i = 0; i < o->suppressions.nr && !err; i++)
+		err = suppress_add_file(o->suppress, o->suppressions.items[i]);
+	return err == -ENOMEM ? err : err ? -EINVAL : 0;
+}
+
+/* Check the arguments behind the options: enough, and not too many. Arguments of attach count as --pid. */
+static int check_args(struct options *o, int argc, char **argv)
+{
+	const struct command *c = o->command;
+	size_t given = argc;
+
+	o->args = argv;
+	o->nr_args = argc;
+	/* getopt leaves a -- in front of the arguments. */
+	o->is_program = argc && !strcmp(argv[-1], "--");
+	if (c->run == cmd_attach || c->run == cmd_scan || (!IS_AGENT && c->run == cmd_console) ||
+	    (c->run == cmd_serve && !o->is_program)) {
+		for (int i = 0; i < argc; i++)
+			if (options_list_add(&o->targets, argv[i]))
+				return -ENOMEM;
+		given = o->targets.nr;
+	}
+	if (given < c->min_args) {
+		error("%s: needs %s; see 'heaptap help %s'", c->name, c->synopsis, c->name);
+		return -EINVAL;
+	}
+	if (given > c->max_args) {
+		error("%s: %s: one argument too many; see 'heaptap help %s'", c->name,
+		      o->targets.nr ? o->targets.items[c->max_args] : argv[c->max_args], c->name);
+		return -EINVAL;
+	}
+	if (o->fail_on_errors && o->check == CHECK_NEVER) {
+		error("--fail-on: errors are not looked for with --no-check");
+		return -EINVAL;
+	}
+	/* --error-exitcode alone asks for the usual rule. */
+	if (o->error_exitcode && !o->fail_on_errors && !o->fail_growth)
+		o->fail_on_definite = true;
+	if (o->max_size && o->min_size > o->max_size) {
+		error("--min-size: must not be larger than --max-size");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* --help and --version in place of a command; 0 if @text is neither. */
+static int without_command(const char *text)
+{
+	if (!strcmp(text, "--version")) {
+		puts("heaptap " HEAPTAP_VERSION);
+		return 1;
+	}
+	if (strcmp(text, "--help") && strcmp(text, "-h"))
+		return 0;
+	options_help(stdout, NULL);
+	return 1;
+}
+
+static int refuse_command(const char *text)
+{
+	const char *names[32]; /* a bit for each in option_row.commands */
+	const char *nearest;
+	size_t nr = 0;
+
+	for (; commands[nr].name; nr++)
+		names[nr] = commands[nr].name;
+	nearest = parse_nearest(text, names, nr);
+	if (*text == '-')
+		error("%s: the command comes first; see 'heaptap help'", text);
+	else if (nearest)
+		error("%s: no such command; did you mean '%s'", text, nearest);
+	else
+		error("%s: no such command; see 'heaptap help'", text);
+	return -EINVAL;
+}
+
+int options_parse(struct options *o, int argc, char **argv)
+{
+	int end;
+	int err;
+
+	memset(o, 0, sizeof(*o));
+	err = set_defaults(o);
+	if (err)
+		return err;
+	if (argc < 2) {
+		options_help(stderr, NULL);
+		return -EINVAL;
+	}
+	if (without_command(argv[1]))
+		return 1;
+	o->command = command_find(argv[1]);
+	if (!o->command)
+		return refuse_command(argv[1]);
+	if (IS_AGENT && o->command->is_left_out) {
+		error("%s: is not in the agent", argv[1]);
+		return -EINVAL;
+	}
+	err = parse_all(o, argc - 1, argv + 1, &end);
+	if (err)
+		return err == -ENOMEM ? err : -EINVAL;
+	if (o->want_version)
+		return without_command("--version");
+	if (o->want_help) {
+		options_help(stdout, o->command);
+		return 1;
+	}
+	err = check_args(o, argc - 1 - end, argv + 1 + end);
+	return err ? err : read_suppressions(o);
+}

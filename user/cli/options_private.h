@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by user/cli/options.c and user/cli/options_parse.c only. */
+#pragma once
+
+#include "user/cli/options.h"
+
+enum { OPTIONS_MAX = 128 };
+
+/* Log what is wrong with a value: place in the config file, option, reason. Returns -EINVAL. */
+int __printf(3, 4)
+	options_bad_value(const struct options *o, const struct option_row *row, const char *fmt, ...);
+
+/* 0 or -ENOMEM. */
+int options_list_add(struct option_list *list, const char *text) __must_check;

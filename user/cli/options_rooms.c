@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the options of the command line to those of each room. */
+#include "user/cli/options_rooms.h"
+
+struct output_options options_output(const struct options *o)
+{
+	return (struct output_options){ .names = o->outputs.items,
+					.nr_names = o->outputs.nr,
+					.force = o->force,
+					.color = o->color,
+					.report = { .sort = &report_keys[o->sort],
+						    .top = o->top,
+						    .min_size = o->min_size,
+						    .max_size = o->max_size,
+						    .older_ns = o->older_ns,
+						    .verbose = o->verbose,
+						    .gen_suppressions = o->gen_suppressions } };
+}
+
+struct recorder_options options_recorder(const struct options *o)
+{
+	return (struct recorder_options){ .path = o->record,
+					  .is_list = o->events,
+					  .force = o->force,
+					  .depth = o->depth,
+					  .part_bytes = o->record_size,
+					  .part_ns = o->record_ns };
+}
+
+struct source_choice options_source(const struct options *o)
+{
+	return (struct source_choice){ .command = o->command->name,
+				       .backend = o->backend,
+				       .check = o->check,
+				       .depth = o->depth,
+				       .max_followed = o->follow ? o->max_procs : 0,
+				       .ring_bytes = o->ring_bytes,
+				       .want_mmap = o->want_mmap,
+				       .no_cpp = o->no_cpp,
+				       .omit = o->omit.items,
+				       .allocs = o->allocs,
+				       .nr_allocs = o->nr_allocs };
+}
+
+struct session_options options_session(const struct options *o)
+{
+	return (struct session_options){
+		.command = o->command->name,
+		.source = options_source(o),
+		.recorder = options_recorder(o),
+		.tuning = { .depth = o->depth,
+			    .min_size = o->thin ? o->min_size : 0,
+			    .max_size = o->thin ? o->max_size : 0 },
+		.scan = o->scan,
+		.verdict = { .max_pause_ns = o->max_pause_ns,
+			     .pointer_mask = o->pointer_mask,
+			     .unaligned = o->unaligned,
+			     .leaks = o->leaks,
+			     .nr_whys = o->nr_whys,
+			     .why_addr = o->why_addr },
+		.fail = { .on_definite = o->fail_on_definite,
+			  .on_errors = o->fail_on_errors,
+			  .growth = o->fail_growth,
+			  .bytes = o->fail_bytes },
+		.suppress = o->suppress,
+		.names = { o->sysroot, o->debug_path, o->debuginfod },
+		.max_memory = o->max_memory,
+		.between = o->has_between ? &o->between : NULL,
+		.shows_progress = !o->quiet,
+	};
+}
+
+struct control_times options_times(const struct options *o)
+{
+	return (struct control_times){ .interval_ns = o->interval_ns, .duration_ns = o->duration_ns };
+}
+
+struct serve_options options_serve(const struct options *o)
+{
+	return (struct serve_options){ .source = options_source(o),
+				       .targets = o->targets.items,
+				       .nr_targets = o->targets.nr,
+				       .program = o->is_program ? o->args : NULL,
+				       .user = o->user,
+				       .cwd = o->cwd,
+				       .max_pause_ns = o->max_pause_ns,
+				       .allow_kill = o->allow_kill };
+}
+
+struct connection_options options_connection(const struct options *o, const struct session_options *session)
+{
+	return (struct connection_options){ .session = session,
+					    .address = o->nr_args ? o->args[0] : NULL,
+					    .program = o->nr_args > 1 ? o->args + 1 : NULL,
+					    .listen = o->listen,
+					    .token_file = o->token_file,
+					    .discover = o->discover,
+					    .thin = o->thin,
+					    .want_kill = o->want_kill,
+					    .want_mmap = o->want_mmap,
+					    .no_cpp = o->no_cpp };
+}

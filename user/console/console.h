@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The console: a session on a running process or a recording, and commands to it from somebody or a script. */
+#pragma once
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "user/console/console_parse.h"
+#include "user/report/output.h"
+#include "user/session/session_options.h"
+#include "user/stream/span.h"
+
+struct connection;
+struct console_input;
+struct control;
+struct session;
+
+/* The options of the command line. `set` changes some of them. Strings and lists are borrowed. */
+struct console_options {
+	struct session_options session; /* borrowed by the session, which sees changes at once */
+	struct output_options output;
+	const char *const *execute; /* commands */
+	size_t nr_execute;
+	bool quiet;
+	/*
+	 * Set the option @name to @value: "on" or "off" if the option has no argument, "0" for no limit. 0; -EINVAL,
+	 * logged; or -ERANGE: --min-size would be larger than --max-size.
+	 */
+	int (*set)(void *ctx, const char *name, const char *value);
+	void *ctx; /* of set() */
+};
+
+/* The state of the console, for its commands. user/cli/cmd_console.c makes it. */
+struct console {
+	struct console_options options;
+	struct session *session;
+	struct control *control;
+	struct outputs *outs;	     /* of --output; NULL = none */
+	struct console_input *input; /* NULL = commands are those of --execute */
+	const char *path;	     /* of the recording; NULL = the processes run */
+	struct connection *remote;   /* borrowed; the machine of the processes, NULL = this one */
+	FILE *out;		     /* output of the command that runs */
+	bool is_terminal;
+	bool is_over;	     /* no more commands */
+	bool is_interrupted; /* Ctrl-C: leave the command */
+	bool has_source;     /* events may still come */
+	u32 line_nr;	     /* of a script, 0 = none */
+	u32 round;
+	size_t nr_running;
+	pid_t pid;	       /* the process that commands show, 0 = all */
+	u64 nr_bad, nr_failed; /* commands that were wrong; commands that failed */
+	char *record;	       /* owned; the file of `record` */
+	struct span between;   /* of `goto` */
+	char *baseline;	       /* owned; a JSON report. NULL = none yet */
+	size_t baseline_len;
+	struct console_cost {
+		u64 time_ns, cpu_ns, events;
+	} cost; /* of heaptap itself, at the last status */
+};
+
+enum console_news { NEWS_NONE, NEWS_INPUT, NEWS_INTERRUPT, NEWS_END };
+
+/* How long a round waits. */
+enum console_wait {
+	WAIT_NOT,   /* not at all */
+	WAIT_A_BIT, /* for the next event or signal, but not long */
+	WAIT_INPUT, /* for the next event, signal or input of the console */
+};
+
+/* Wait as @wait says, enter events and answer requests. NEWS_END sets c->is_over. */
+enum console_news console_round(struct console *c, enum console_wait wait);
+
+/* Run one line, which is changed. Errors are logged and counted. */
+void console_run(struct console *c, char *line);
+
+/* Run all commands: of --execute, of a script, or typed. */
+void console_serve(struct console *c);
+
+/* Log why the command failed, with the line of the script. Returns @err. */
+int __printf(3, 4) console_refuse(const struct console *c, int err, const char *fmt, ...);
+
+/* Ask on the terminal. True for "yes", false without a terminal. */
+bool console_ask(struct console *c, const char *question);
+
+/* The words that may begin at letter @start of @line; a console_words_fn. */
+const char *console_words(const char *line, size_t start, const char *text, size_t i);
+
+/* The name of setting number @i of `set`, or NULL behind the last one. */
+const char *console_setting(size_t i);
+
+/* Commands that show something; see the table for what they do. */
+int console_help(struct console *c, size_t nr, char **words);
+int console_status(struct console *c, size_t nr, char **words);
+int console_report(struct console *c, size_t nr, char **words);
+int console_top(struct console *c, size_t nr, char **words);
+int console_stacks(struct console *c, size_t nr, char **words);
+int console_caller(struct console *c, size_t nr, char **words);
+int console_blocks(struct console *c, size_t nr, char **words);
+int console_baseline(struct console *c, size_t nr, char **words);
+int console_diff(struct console *c, size_t nr, char **words);
+int console_processes(struct console *c, size_t nr, char **words);
+int console_set(struct console *c, size_t nr, char **words);
+int console_show(struct console *c, size_t nr, char **words);
+
+/* Start the counters again that `status` shows of heaptap itself. */
+void console_begin_cost(struct console *c);
+
+/* Commands to running processes. */
+int console_scan(struct console *c, size_t nr, char **words);
+int console_why(struct console *c, size_t nr, char **words);
+int console_monitor(struct console *c, size_t nr, char **words);
+int console_start(struct console *c, size_t nr, char **words);
+int console_stop(struct console *c, size_t nr, char **words);
+int console_depth(struct console *c, size_t nr, char **words);
+int console_filter(struct console *c, size_t nr, char **words);
+int console_mark(struct console *c, size_t nr, char **words);
+int console_reset(struct console *c, size_t nr, char **words);
+int console_record(struct console *c, size_t nr, char **words);
+int console_kill(struct console *c, size_t nr, char **words);
+int console_goto(struct console *c, size_t nr, char **words);
+int console_quit(struct console *c, size_t nr, char **words);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Commands of the console to running processes, and their counterparts for a recording. */
+#include "user/console/console.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "user/scan/leaks.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/escape.h"
+#include "user/lib/human.h"
+#include "user/lib/parse.h"
+#include "user/report/report_parts.h"
+#include "user/report/report_why.h"
+#include "user/session/session_live.h"
+#include "user/source/source.h"
+#include "user/stream/span.h"
+#include "user/target/target.h"
+#include "user/source/tuning.h"
+
+static u64 timeval_ns(struct timeval t)
+{
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_usec * 1000;
+}
+
+/* Read all three at one moment, or shares would be wrong. */
+static struct console_cost cost_now(const struct console *c, struct rusage *own)
+{
+	getrusage(RUSAGE_SELF, own);
+	return (struct console_cost){ .time_ns = clock_now_ns(),
+				      .cpu_ns = timeval_ns(own->ru_utime) + timeval_ns(own->ru_stime),
+				      .events = session_events(c->session) };
+}
+
+void console_begin_cost(struct console *c)
+{
+	struct rusage own;
+
+	c->cost = cost_now(c, &own);
+}
+
+/* The cost of heaptap itself since the last status. */
+static void print_cost(struct console *c)
+{
+	struct rusage own;
+	struct console_cost now = cost_now(c, &own), *then = &c->cost;
+	u64 since_ns = now.time_ns > then->time_ns ? now.time_ns - then->time_ns : 1;
+	/* A reset sets the counter of events to zero. */
+	u64 events = now.events - (now.events < then->events ? 0 : then->events);
+
+	fprintf(c->out, "  heaptap     %s events in %s (%s a second), %s of a CPU, %s of memory at most\n",
+		human_count(events).text, human_duration(since_ns).text,
+		human_count((u64)((double)events * 1e9 / (double)since_ns)).text,
+		human_percent(now.cpu_ns - then->cpu_ns, since_ns).text,
+		human_bytes((u64)own.ru_maxrss * 1024).text);
+	c->cost = now;
+}
+
+static int write_status(void *ctx, const struct report *r)
+{
+	struct console *c = ctx;
+	struct report shown = *r;
+
+	shown.options = output_look(&c->options.output, stdout);
+	return report_text_head(c->out, &shown);
+}
+
+int console_status(struct console *c, size_t nr, char **words)
+{
+	int err = session_show(c->session, c->pid, write_status, c);
+
+	(void)nr;
+	(void)words;
+	if (err || c->path)
+		return err;
+	if (session_tuning(c->session).is_paused)
+		fputs("  stopped     calls are not seen until 'start'\n", c->out);
+	print_cost(c);
+	return 0;
+}
+
+static int write_line(void *ctx, const struct report *r)
+{
+	struct console *c = ctx;
+	u64 live = 0, blocks = 0, allocs = 0, frees = 0, lost = 0;
+
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		struct heap_totals t = heap_totals(r->processes[i].heap);
+		struct losses l = report_losses(&r->processes[i]);
+
+		live += t.live_bytes;
+		blocks += t.live_blocks;
+		allocs += t.allocs;
+		frees += t.frees + t.unknown_frees;
+		lost += l.allocs + l.frees + l.other;
+	}
+	fprintf(c->out, "%10s  live %s in %s blocks, %s allocated, %s freed, lost %s\n",
+		human_duration(r->duration_ns).text, human_bytes(live).text, human_count(blocks).text,
+		human_count(allocs).text, human_count(frees).text, human_count(lost).text);
+	return 0;
+}
+
+/* Wait and enter events. False if something ends the wait early. */
+static bool wait_for(struct console *c, u64 ns)
+{
+	u64 end = clock_now_ns() + ns;
+
+	while (clock_now_ns() < end && c->has_source && c->nr_running)
+		if (console_round(c, WAIT_A_BIT) != NEWS_NONE)
+			return false;
+	return c->has_source && c->nr_running;
+}
+
+int console_monitor(struct console *c, size_t nr, char **words)
+{
+	u64 interval = 1000000000, times = 0;
+	FILE *shown = c->out;
+	bool goes_on = true;
+	int err = 0;
+
+	if (nr && (parse_duration(words[0], &interval) || interval < 1000000))
+		return console_refuse(c, -EINVAL, "monitor: %s: must be a duration such as 500ms or 10s",
+				      words[0]);
+	if (nr > 1 && (parse_u64(words[1], &times) || !times))
+		return console_refuse(c, -EINVAL, "monitor: %s: must be a number of times", words[1]);
+	/* Print each line at once. */
+	c->out = stdout;
+	for (u64 i = 0; goes_on && !err && (!times || i < times); i++) {
+		goes_on = wait_for(c, interval);
+		err = session_show(c->session, c->pid, write_line, c);
+		if (fflush(stdout))
+			goes_on = false;
+	}
+	c->out = shown;
+	c->is_interrupted = false;
+	return err;
+}
+
+static int write_leaks(void *ctx, const struct report *r)
+{
+	struct console *c = ctx;
+	struct report shown = *r;
+	bool is_any = false;
+
+	shown.options = output_look(&c->options.output, stdout);
+	if (!shown.options.sort->wants_scan)
+		shown.options.sort = report_key_find("leaked-bytes");
+	for (size_t i = 0; i < r->nr_processes; i++)
+		is_any |= r->processes[i].leaks != NULL;
+	if (c->path && !is_any) {
+		fputs("No leak verdict was recorded up to here.\n", c->out);
+		return 0;
+	}
+	if (is_any)
+		return report_text(c->out, &shown);
+	/* The head says why there is no verdict. */
+	return report_text_head(c->out, &shown);
+}
+
+/* Make a verdict, or take the recorded one, and @show it. */
+static int with_verdict(struct console *c, int (*show)(void *ctx, const struct report *r))
+{
+	int err;
+
+	if (!c->path)
+		session_scan(c->session, NULL, false);
+	err = session_show(c->session, c->pid, show, c);
+	/* The verdict is valid for this moment only. */
+	if (!c->path)
+		session_forget_verdicts(c->session);
+	return err;
+}
+
+int console_scan(struct console *c, size_t nr, char **words)
+{
+	(void)nr;
+	(void)words;
+	return with_verdict(c, write_leaks);
+}
+
+/* The holder of the block at @addr, if the recording has it; else NULL. */
+static const struct leak_why *find_why(const struct leaks *l, taddr_t addr)
+{
+	if (l->asked && l->asked->addr == addr)
+		return l->asked;
+	for (size_t i = 0; i < l->nr_whys; i++)
+		if (l->whys[i].addr == addr)
+			return &l->whys[i];
+	return NULL;
+}
+
+static int write_asked(void *ctx, const struct report *r)
+{
+	struct console *c = ctx;
+	struct report shown = *r;
+	int err = 0;
+
+	shown.options = output_look(&c->options.output, stdout);
+	for (size_t i = 0; i < r->nr_processes && !err; i++) {
+		const struct report_process *p = &r->processes[i];
+		const struct leak_why *why =
+			p->leaks ? find_why(p->leaks, c->options.session.verdict.why_addr) : NULL;
+
+		if (why)
+			err = report_asked_text(c->out, &shown, p, why);
+		for (size_t k = 0; !why && k < p->nr_notes; k++) {
+			escape_text(c->out, p->notes[k]);
+			fputc('\n', c->out);
+		}
+		if (!why && c->path)
+			fputs("The recording does not say who held that block: memory contents are not "
+			      "recorded.\n",
+			      c->out);
+	}
+	return err;
+}
+
+static int write_whys(void *ctx, const struct report *r)
+{
+	struct console *c = ctx;
+	struct report shown = *r;
+	bool is_any = false;
+
+	shown.options = output_look(&c->options.output, stdout);
+	for (size_t i = 0; i < r->nr_processes; i++)
+		is_any |= r->processes[i].leaks != NULL;
+	if (is_any)
+		return report_text_callers(c->out, &shown);
+	if (!c->path)
+		return report_text_head(c->out, &shown);
+	fputs("No leak verdict was recorded up to here.\n", c->out);
+	return 0;
+}
+
+int console_why(struct console *c, size_t nr, char **words)
+{
+	taddr_t addr = 0;
+	int err;
+
+	if (nr && (parse_hex(words[0], &addr) || !addr))
+		return console_refuse(c, -EINVAL, "why: %s: must be an address such as 0x55d0c0de10",
+				      words[0]);
+	c->options.session.verdict.why_addr = addr;
+	err = with_verdict(c, addr ? write_asked : write_whys);
+	c->options.session.verdict.why_addr = 0;
+	return err;
+}
+
+static int tune(struct console *c, const struct tuning *t)
+{
+	int err = session_tune(c->session, t);
+
+	/* session_tune() logged the reason. */
+	return err == -EOPNOTSUPP || err == -EINVAL ? -EINVAL : err;
+}
+
+int console_stop(struct console *c, size_t nr, char **words)
+{
+	struct tuning t = session_tuning(c->session);
+
+	(void)nr;
+	(void)words;
+	if (t.is_paused)
+		return console_refuse(c, -EINVAL, "stop: calls are not seen already");
+	t.is_paused = true;
+	return tune(c, &t);
+}
+
+int console_start(struct console *c, size_t nr, char **words)
+{
+	struct tuning t = session_tuning(c->session);
+
+	(void)nr;
+	(void)words;
+	if (!t.is_paused)
+		return console_refuse(c, -EINVAL, "start: calls are seen already");
+	t.is_paused = false;
+	return tune(c, &t);
+}
+
+int console_depth(struct console *c, size_t nr, char **words)
+{
+	struct tuning t = session_tuning(c->session);
+	u64 depth;
+
+	(void)nr;
+	if (parse_u64(words[0], &depth) || depth > STACK_MAX_FRAMES)
+		return console_refuse(c, -EINVAL, "depth: %s: must be a number of frames, up to %d", words[0],
+				      STACK_MAX_FRAMES);
+	t.depth = (u32)depth;
+	return tune(c, &t);
+}
+
+int console_filter(struct console *c, size_t nr, char **words)
+{
+	struct tuning t = session_tuning(c->session);
+
+	t.min_size = t.max_size = 0;
+	if ((nr && parse_size(words[0], &t.min_size)) || (nr > 1 && parse_size(words[1], &t.max_size)))
+		return console_refuse(c, -EINVAL, "filter: %s: must be a size such as 4096 or 64K",
+				      words[nr - 1]);
+	if (t.max_size && t.max_size < t.min_size)
+		return console_refuse(c, -EINVAL, "filter: the most must not be less than the least");
+	return tune(c, &t);
+}
+
+int console_mark(struct console *c, size_t nr, char **words)
+{
+	struct span span;
+	char both[SPAN_NAME_LEN + 16];
+	const char *why;
+	int err;
+
+	(void)nr;
+	snprintf(both, sizeof(both), "start,%s", words[0]);
+	if (strlen(words[0]) >= SPAN_NAME_LEN || strchr(words[0], ',') || span_parse(&span, both, &why) ||
+	    span.marks[SPAN_TO].kind != SPAN_AT_NAME)
+		return console_refuse(c, -EINVAL,
+				      "mark: %s: must be a name that is no time, nor start or end", words[0]);
+	err = session_set_marker(c->session, words[0]);
+	if (err == -ENOTCONN)
+		return console_refuse(c, -EINVAL, "mark: nothing is recorded; 'record FILE' begins that");
+	return err;
+}
+
+int console_reset(struct console *c, size_t nr, char **words)
+{
+	int err = session_reset(c->session);
+
+	(void)nr;
+	(void)words;
+	if (err == -EBUSY)
+		return console_refuse(c, err,
+				      "reset: not while events are recorded: their file would not know");
+	if (err)
+		return console_refuse(c, err, "reset: %s", strerror(-err));
+	free(c->baseline);
+	c->baseline = NULL;
+	return 0;
+}
+
+int console_record(struct console *c, size_t nr, char **words)
+{
+	int err;
+
+	if (!nr) {
+		err = session_record_end(c->session);
+		return err == -ENOENT ? console_refuse(c, -EINVAL, "record: nothing is recorded; needs FILE")
+				      : err;
+	}
+	if (session_is_recording(c->session))
+		return console_refuse(c, -EINVAL, "record: events are recorded already; 'record' ends that");
+	/* Free the path only now: the last recording used it. */
+	free(c->record);
+	c->record = strdup(words[0]);
+	c->options.session.recorder.path = c->record;
+	err = c->record ? session_record(c->session) : -ENOMEM;
+	return err == -ENOMEM ? console_refuse(c, err, "record: %s", strerror(-err)) : err ? -EINVAL : 0;
+}
+
+/* The process to end, and its name. */
+struct victim {
+	pid_t pid; /* 0 = the only traced process */
+	size_t nr; /* processes found */
+	bool is_sentenced;
+	int err; /* of kill */
+	char name[4 * TARGET_COMM_LEN];
+};
+
+static int find_victim(void *ctx, const struct report *r)
+{
+	struct victim *v = ctx;
+
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		const struct target *t = r->processes[i].target;
+
+		if (t->has_exited || (v->pid && t->pid != v->pid) || !target_is_alive(t))
+			continue;
+		v->nr++;
+		if (v->is_sentenced)
+			v->err = target_signal(t, SIGTERM);
+		escape_buf(v->name, sizeof(v->name), t->comm);
+		if (!v->pid && v->nr == 1)
+			v->pid = t->pid;
+	}
+	return 0;
+}
+
+static int kill_there(struct console *c, bool is_sure)
+{
+	int err;
+
+	if (!is_sure && !c->is_terminal)
+		return console_refuse(c, -EINVAL, "kill: without a terminal type 'kill yes'");
+	if (!is_sure && !console_ask(c, "end the target over there? (yes or no) "))
+		return 0;
+	err = session_kill(c->session);
+	return err ? console_refuse(c, err, "kill: %s", strerror(-err)) : 0;
+}
+
+int console_kill(struct console *c, size_t nr, char **words)
+{
+	bool is_sure = nr && !strcmp(words[nr - 1], "yes");
+	struct victim v = { .pid = c->pid };
+	char question[128];
+	u64 pid = (u64)c->pid;
+	int err;
+
+	if (nr > is_sure && (parse_u64(words[0], &pid) || pid > INT32_MAX))
+		return console_refuse(c, -EINVAL, "kill: %s: must be a PID", words[0]);
+	if (nr > 1U + is_sure)
+		return console_refuse(c, -EINVAL, "kill: %s: must be yes", words[1]);
+	/* The PIDs are those of another machine. */
+	if (c->remote)
+		return kill_there(c, is_sure);
+	v.pid = (pid_t)pid;
+	err = session_show(c->session, 0, find_victim, &v);
+	if (err)
+		return err;
+	if (!v.nr)
+		return console_refuse(c, -EINVAL, "kill: no such process is traced and runs");
+	if (v.nr > 1)
+		return console_refuse(c, -EINVAL, "kill: which one? %zu processes are traced", v.nr);
+	snprintf(question, sizeof(question), "end %s (pid %d)? (yes or no) ", v.name, (int)v.pid);
+	if (!is_sure && !c->is_terminal)
+		return console_refuse(c, -EINVAL, "kill: without a terminal type 'kill %d yes'", (int)v.pid);
+	if (!is_sure && !console_ask(c, question))
+		return 0;
+	/* The process may have ended while the user answered. */
+	v.is_sentenced = true;
+	v.err = -ESRCH;
+	err = session_show(c->session, 0, find_victim, &v);
+	err = err ? err : v.err;
+	return err ? console_refuse(c, err, "kill: PID %d: %s", (int)v.pid, strerror(-err)) : 0;
+}
+
+int console_goto(struct console *c, size_t nr, char **words)
+{
+	const struct span before = c->between, *const before_span = c->options.session.between;
+	struct session *s;
+	char both[3 * SPAN_NAME_LEN];
+	const char *why;
+	int err;
+
+	(void)nr;
+	if (!strcmp(c->path, "-"))
+		return console_refuse(c, -EINVAL, "goto: standard input cannot be read twice");
+	snprintf(both, sizeof(both), "%s%s", strchr(words[0], ',') ? "" : "start,", words[0]);
+	if (span_parse(&c->between, both, &why)) {
+		c->between = before;
+		return console_refuse(c, -EINVAL, "goto: %s: %s", words[0], why);
+	}
+	c->options.session.between = strcmp(words[0], "end") ? &c->between : NULL;
+	err = session_new_replay(&s, &c->options.session, c->outs, c->path);
+	if (err) {
+		c->between = before;
+		c->options.session.between = before_span;
+		return err == -ERANGE ? -EINVAL : err;
+	}
+	session_free(c->session);
+	c->session = s;
+	return 0;
+}

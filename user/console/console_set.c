@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The commands `set` and `show`: options that can change while the console runs. */
+#include "user/console/console.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/scan/leaks.h"
+#include "user/lib/human.h"
+#include "user/lib/parse.h"
+#include "user/report/report.h"
+#include "user/session/session_live.h"
+
+static void print_sort(FILE *out, const struct console *c)
+{
+	fputs(c->options.output.report.sort->name, out);
+}
+
+static void print_top(FILE *out, const struct console *c)
+{
+	fprintf(out, "%u", c->options.output.report.top);
+}
+
+static void print_min(FILE *out, const struct console *c)
+{
+	fputs(c->options.output.report.min_size ? human_bytes(c->options.output.report.min_size).text : "any",
+	      out);
+}
+
+static void print_max(FILE *out, const struct console *c)
+{
+	fputs(c->options.output.report.max_size ? human_bytes(c->options.output.report.max_size).text : "any",
+	      out);
+}
+
+static void print_older(FILE *out, const struct console *c)
+{
+	fputs(c->options.output.report.older_ns ? human_duration(c->options.output.report.older_ns).text
+						: "any",
+	      out);
+}
+
+static void print_leaks(FILE *out, const struct console *c)
+{
+	static const char *const words[] = {
+		[LEAKS_ALL] = "all", [LEAKS_NEW] = "new", [LEAKS_LEAKED] = "leaked"
+	};
+
+	fputs(words[c->options.session.verdict.leaks], out);
+}
+
+static void print_why(FILE *out, const struct console *c)
+{
+	fprintf(out, "%u", c->options.session.verdict.nr_whys);
+}
+
+static void print_pause(FILE *out, const struct console *c)
+{
+	fputs(c->options.session.verdict.max_pause_ns
+		      ? human_duration(c->options.session.verdict.max_pause_ns).text
+		      : "500 ms",
+	      out);
+}
+
+static void print_verbose(FILE *out, const struct console *c)
+{
+	fputs(c->options.output.report.verbose ? "on" : "off", out);
+}
+
+static void print_force(FILE *out, const struct console *c)
+{
+	fputs(c->options.output.force ? "on" : "off", out);
+}
+
+static void print_process(FILE *out, const struct console *c)
+{
+	if (c->pid)
+		fprintf(out, "%d", (int)c->pid);
+	else
+		fputs("all", out);
+}
+
+static const struct {
+	const char *name; /* also the name of the option, if there is one */
+	void (*print)(FILE *out, const struct console *c);
+	bool is_no_option;
+	bool is_flag; /* on or off */
+} settings[] = {
+	{ "sort", print_sort },
+	{ "top", print_top },
+	{ "min-size", print_min },
+	{ "max-size", print_max },
+	{ "older", print_older },
+	{ "process", print_process, .is_no_option = true },
+	{ "leaks", print_leaks },
+	{ "why", print_why },
+	{ "max-pause", print_pause },
+	{ "verbose", print_verbose, .is_flag = true },
+	{ "force", print_force, .is_flag = true },
+};
+
+const char *console_setting(size_t i)
+{
+	return i < ARRAY_SIZE(settings) ? settings[i].name : NULL;
+}
+
+static int set_process(struct console *c, const char *value)
+{
+	u64 pid = 0;
+
+	if (strcmp(value, "all") && (parse_u64(value, &pid) || pid > INT32_MAX))
+		return console_refuse(c, -EINVAL, "set: process: %s: must be a PID, or all", value);
+	if (pid && !session_knows(c->session, (pid_t)pid))
+		return console_refuse(c, -EINVAL, "set: process: %s: is not traced here", value);
+	c->pid = (pid_t)pid;
+	return 0;
+}
+
+/* The parser of the option checks the value. */
+static int set_option(struct console *c, size_t i, const char *value)
+{
+	int err;
+
+	if (settings[i].is_flag && strcmp(value, "on") && strcmp(value, "off"))
+		return console_refuse(c, -EINVAL, "set: %s: %s: must be on or off", settings[i].name, value);
+	err = c->options.set(c->options.ctx, settings[i].name, value);
+	if (err == -ERANGE)
+		return console_refuse(c, -EINVAL, "set: min-size must not be larger than max-size");
+	return err;
+}
+
+int console_set(struct console *c, size_t nr, char **words)
+{
+	const char *names[ARRAY_SIZE(settings)];
+	const char *nearest;
+
+	if (!nr)
+		return console_show(c, 0, words);
+	if (nr == 1)
+		return console_refuse(c, -EINVAL, "set: %s: needs a value", words[0]);
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+		names[i] = settings[i].name;
+		if (strcmp(settings[i].name, words[0]))
+			continue;
+		return settings[i].is_no_option ? set_process(c, words[1]) : set_option(c, i, words[1]);
+	}
+	nearest = parse_nearest(words[0], names, ARRAY_SIZE(names));
+	return console_refuse(c, -EINVAL,
+			      nearest ? "set: %s: no such setting; did you mean %s"
+				      : "set: %s: no such setting; see 'show'",
+			      words[0], nearest);
+}
+
+int console_show(struct console *c, size_t nr, char **words)
+{
+	(void)nr;
+	(void)words;
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+		fprintf(c->out, "  %-10s  ", settings[i].name);
+		settings[i].print(c->out, c);
+		fputc('\n', c->out);
+	}
+	return 0;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Commands of the console that print reports and parts of reports. */
+#include "user/console/console.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/report/diff.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/parse.h"
+#include "user/report/output.h"
+#include "user/report/report_parts.h"
+#include "user/session/session.h"
+
+/* A report, or a part of one, that a command shows. */
+struct view {
+	struct console *console;
+	struct report_options options;
+	int (*write)(FILE *out, const struct report *r);
+};
+
+static void view_init(struct view *v, struct console *c, int (*write)(FILE *out, const struct report *r))
+{
+	*v = (struct view){ .console = c,
+			    .options = output_look(&c->options.output, stdout),
+			    .write = write };
+}
+
+static int write_view(void *ctx, const struct report *r)
+{
+	const struct view *v = ctx;
+	struct report shown = *r;
+
+	shown.options = v->options;
+	return v->write(v->console->out, &shown);
+}
+
+static int show(struct view *v)
+{
+	return session_show(v->console->session, v->console->pid, write_view, v);
+}
+
+/* Parse the arguments "[KEY] [N]" into @v. */
+static int take_key(struct view *v, const char *command, size_t nr, char **words)
+{
+	u64 top;
+
+	if (nr && (*words[0] < '0' || *words[0] > '9')) {
+		v->options.sort = report_key_find(words[0]);
+		if (!v->options.sort)
+			return console_refuse(v->console, -EINVAL, "%s: %s: no such key; see 'help set'",
+					      command, words[0]);
+		words++;
+		nr--;
+	}
+	if (nr > 1 || (nr && (parse_u64(words[0], &top) || top > UINT32_MAX)))
+		return console_refuse(v->console, -EINVAL, "%s: %s: must be a number", command,
+				      words[nr - 1]);
+	if (nr)
+		v->options.top = (u32)top;
+	return 0;
+}
+
+int console_report(struct console *c, size_t nr, char **words)
+{
+	struct output_options o = c->options.output;
+	struct outputs *outs = NULL;
+	struct view v;
+	int err;
+
+	view_init(&v, c, report_text);
+	if (!nr || !strcmp(words[0], "-"))
+		return show(&v);
+	o.names = (const char *const *)words;
+	o.nr_names = 1;
+	err = outputs_new(&outs, &o, stdout);
+	if (err)
+		return err == -ENOMEM ? err : -EINVAL;
+	err = session_show(c->session, c->pid, outputs_write_to, outs);
+	outputs_free(outs);
+	return err;
+}
+
+/* Print the value in a column of its own, if only this sort key shows it. */
+static void print_value(FILE *out, const struct report_key *key, const struct report_row *row)
+{
+	if (key->label)
+		fprintf(out, "  %12s", row ? key->human((u64)key->value(row)).text : key->name);
+}
+
+static int top_process(FILE *out, const struct report *r, const struct report_process *p)
+{
+	auto_free struct report_row *rows = NULL;
+	const struct report_key *key;
+	size_t nr, shown;
+	int err = report_rows(r, p, &rows, &nr, &key);
+
+	if (err)
+		return err;
+	while (nr && !key->value(&rows[nr - 1]))
+		nr--;
+	shown = r->options.top && r->options.top < nr ? r->options.top : nr;
+	fprintf(out, "%6s", "id");
+	print_value(out, key, NULL);
+	fprintf(out, "  %12s  %12s  by\n", key->is_of_live ? "live" : "allocated", "blocks");
+	for (size_t i = 0; i < shown && !err; i++) {
+		const struct heap_row *h = &rows[i].row;
+		char names[512];
+
+		err = report_callers(r, p, rows[i].id, names, sizeof(names));
+		fprintf(out, "%6u", rows[i].id + 1);
+		print_value(out, key, &rows[i]);
+		fprintf(out, "  %12s  %12s  ",
+			human_bytes(key->is_of_live ? h->live_bytes : h->alloc_bytes).text,
+			human_count(key->is_of_live ? h->live_blocks : h->allocs).text);
+		report_function(out, h->fn);
+		fprintf(out, "%s%s\n", *names ? " < " : "", names);
+	}
+	if (shown < nr)
+		fprintf(out, "%s more\n", human_count(nr - shown).text);
+	return err;
+}
+
+/* With several processes print the name of this one first. */
+static void print_name(FILE *out, const struct report *r, size_t i)
+{
+	if (r->nr_processes > 1)
+		report_name(out, r->processes[i].target);
+}
+
+static int write_top(FILE *out, const struct report *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->nr_processes && !err; i++) {
+		print_name(out, r, i);
+		err = top_process(out, r, &r->processes[i]);
+	}
+	return err;
+}
+
+int console_top(struct console *c, size_t nr, char **words)
+{
+	struct view v;
+	int err;
+
+	view_init(&v, c, write_top);
+	err = take_key(&v, "top", nr, words);
+	return err ? err : show(&v);
+}
+
+int console_stacks(struct console *c, size_t nr, char **words)
+{
+	struct view v;
+	int err;
+
+	view_init(&v, c, report_text_callers);
+	err = take_key(&v, "stacks", nr, words);
+	return err ? err : show(&v);
+}
+
+/* Parse the number of a caller, as `top` shows it. */
+static int take_id(const struct console *c, const char *command, const char *word, u32 *id)
+{
+	u64 value;
+
+	if (parse_u64(word, &value) || !value || value > UINT32_MAX)
+		return console_refuse(c, -EINVAL, "%s: %s: must be the id of a caller, as top shows it",
+				      command, word);
+	*id = (u32)value;
+	return 0;
+}
+
+int console_caller(struct console *c, size_t nr, char **words)
+{
+	const struct report_key *total = report_key_find("total-bytes");
+	struct view v;
+	int err;
+
+	(void)nr;
+	view_init(&v, c, report_text_callers);
+	err = take_id(c, "caller", words[0], &v.options.only);
+	/* Show the caller even if nothing is live, and its leaks, too. */
+	v.options.sort = total;
+	if (!err)
+		err = show(&v);
+	if (!err && !ftell(c->out))
+		return console_refuse(c, -EINVAL, "caller: %s: there is no such caller", words[0]);
+	return err;
+}
+
+/* The largest blocks so far. */
+struct blocks {
+	const struct report *report;
+	struct heap_block *list;
+	size_t nr, max, room;
+	u32 only; /* ID of a caller, 0 = all */
+	u64 nr_all;
+};
+
+static int compare_blocks(const void *pa, const void *pb)
+{
+	const struct heap_block *a = pa, *b = pb;
+
+	if (a->size != b->size)
+		return a->size < b->size ? 1 : -1;
+	return (a->addr > b->addr) - (a->addr < b->addr);
+}
+
+static void keep_largest(struct blocks *b)
+{
+	if (b->nr)
+		qsort(b->list, b->nr, sizeof(*b->list), compare_blocks);
+	if (b->max && b->nr > b->max)
+		b->nr = b->max;
+}
+
+static int visit_block(void *ctx, const struct heap_block *block)
+{
+	struct blocks *b = ctx;
+
+	if ((b->only && block->row + 1 != b->only) || !report_has_block(b->report, block))
+		return 0;
+	b->nr_all++;
+	if (b->nr == b->room && b->max)
+		keep_largest(b);
+	if (b->nr == b->room) {
+		/* Much room at once, because keep_largest() sorts each time that the room is full. */
+		int err = array_reserve(b->list, b->room, 2 * b->nr + 64);
+
+		if (err)
+			return err;
+	}
+	b->list[b->nr++] = *block;
+	return 0;
+}
+
+static int print_block(FILE *out, const struct report *r, const struct report_process *p,
+		       const struct heap_block *b)
+{
+	char names[512];
+	int err = report_callers(r, p, b->row, names, sizeof(names));
+
+	fprintf(out, "  0x%-14llx  %12s  %10s  %6u  ", (unsigned long long)b->addr, human_bytes(b->size).text,
+		human_duration(r->time_ns > b->time_ns ? r->time_ns - b->time_ns : 0).text, b->row + 1);
+	report_function(out, heap_row_get(p->heap, b->row).fn);
+	fprintf(out, "%s%s%s%s\n", *names ? " < " : "", names, b->is_unsure ? "; perhaps free" : "",
+		b->is_pending ? ", in a realloc" : "");
+	return err;
+}
+
+static int blocks_process(FILE *out, const struct report *r, const struct report_process *p)
+{
+	struct blocks b = { .report = r, .max = r->options.top, .only = r->options.only };
+	int err = heap_for_each_block(p->heap, visit_block, &b);
+
+	keep_largest(&b);
+	fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
+	for (size_t i = 0; i < b.nr && !err; i++)
+		err = print_block(out, r, p, &b.list[i]);
+	if (b.nr < b.nr_all)
+		fprintf(out, "%s more\n", human_count(b.nr_all - b.nr).text);
+	free(b.list);
+	return err;
+}
+
+static int write_blocks(FILE *out, const struct report *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->nr_processes && !err; i++) {
+		print_name(out, r, i);
+		err = blocks_process(out, r, &r->processes[i]);
+	}
+	return err;
+}
+
+int console_blocks(struct console *c, size_t nr, char **words)
+{
+	struct view v;
+	int err = 0;
+
+	view_init(&v, c, write_blocks);
+	/* The argument 0 means all callers. */
+	if (nr && strcmp(words[0], "0"))
+		err = take_id(c, "blocks", words[0], &v.options.only);
+	if (!err && nr > 1)
+		err = take_key(&v, "blocks", 1, words + 1);
+	return err ? err : show(&v);
+}
+
+/* Make a JSON report of this moment. The caller owns *@text. */
+static int make_json(struct console *c, char **text, size_t *len)
+{
+	FILE *shown = c->out;
+	struct view v;
+	int err;
+
+	view_init(&v, c, report_json);
+	v.options.color = false;
+	c->out = open_memstream(text, len);
+	err = c->out ? show(&v) : -ENOMEM;
+	if (c->out && fclose(c->out) && !err)
+		err = -ENOMEM;
+	c->out = shown;
+	return err;
+}
+
+int console_baseline(struct console *c, size_t nr, char **words)
+{
+	char *text = NULL;
+	size_t len = 0;
+	int err = make_json(c, &text, &len);
+
+	(void)nr;
+	(void)words;
+	if (err) {
+		free(text);
+		return err;
+	}
+	free(c->baseline);
+	c->baseline = text;
+	c->baseline_len = len;
+	/* In a recording, growth counts from the last report of the recording itself. */
+	if (!c->path)
+		session_reported(c->session);
+	return 0;
+}
+
+static int write_diff(struct console *c, struct diff *d, const char *now, size_t len, const struct view *v)
+{
+	static const char *const names[] = { "baseline", "now" };
+	enum diff_key key = diff_key_find(v->options.sort ? v->options.sort->name : "live-bytes");
+	const char *why;
+	size_t at;
+	int err;
+
+	if (key == NR_DIFF_KEYS)
+		return console_refuse(c, -EINVAL,
+				      "diff: %s: must be one of live-bytes live-blocks total-bytes "
+				      "total-blocks leaked-bytes",
+				      v->options.sort->name);
+	err = diff_add(d, 0, c->baseline, c->baseline_len, &why, &at);
+	if (!err)
+		err = diff_add(d, 1, now, len, &why, &at);
+	return err ? err : diff_write_text(c->out, d, key, v->options.top, names);
+}
+
+int console_diff(struct console *c, size_t nr, char **words)
+{
+	auto_free char *now = NULL;
+	struct diff *d = NULL;
+	struct view v;
+	size_t len = 0;
+	int err;
+
+	view_init(&v, c, NULL);
+	/* The sort key of the session may not be a key of diff. */
+	if (diff_key_find(v.options.sort->name) == NR_DIFF_KEYS)
+		v.options.sort = NULL;
+	err = take_key(&v, "diff", nr, words);
+	if (err)
+		return err;
+	if (!c->baseline)
+		return console_refuse(c, -EINVAL,
+				      "diff: there is nothing to compare with: type 'baseline' first");
+	err = diff_new(&d);
+	if (!err)
+		err = make_json(c, &now, &len);
+	if (!err)
+		err = write_diff(c, d, now, len, &v);
+	diff_free(d);
+	if (err && err != -EINVAL)
+		console_refuse(c, err, "diff: %s", strerror(-err));
+	return err;
+}
+
+int console_processes(struct console *c, size_t nr, char **words)
+{
+	struct view v;
+
+	(void)nr;
+	(void)words;
+	view_init(&v, c, report_text_processes);
+	return session_show(c->session, 0, write_view, &v);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of a heap. For user/heap/heap*.c only. */
+#pragma once
+
+#include "user/heap/block_table.h"
+#include "user/heap/cover_map.h"
+#include "user/heap/heap.h"
+#include "user/heap/misuse.h"
+#include "user/heap/region_table.h"
+#include "user/heap/row_table.h"
+
+enum {
+	EPOCH_UNSURE = 0, /* of blocks that stay unsure */
+	EPOCH_MAX = 4095,
+	NS_PER_MS = 1000000,
+};
+
+/* The block that a realloc was called with. */
+enum pending_kind {
+	PENDING_UNKNOWN, /* not known to the heap */
+	PENDING_BLOCK,
+	PENDING_REGION,
+	PENDING_GONE, /* freed: another call has returned its address since */
+};
+
+/* A block between the entry and the return of its realloc. */
+struct pending {
+	taddr_t old_addr;
+	u32 tid;
+	u8 kind; /* enum pending_kind */
+	union {
+		struct block block;
+		struct region_piece piece;
+	};
+};
+
+struct heap {
+	struct budget budget;
+	struct heap_totals totals;
+	u64 lost;
+	u64 peak_nr;   /* number of the latest peak */
+	u64 base_ms;   /* times of blocks count from here */
+	u32 epoch;     /* grows by one with each heap_taint(); blocks of an older epoch are unsure */
+	bool is_lossy; /* heap_expect_gaps(): the return of a call may be missing */
+	struct row_table rows;
+	struct block_table blocks;
+	struct region_table regions;
+	struct cover_map cover;
+	bool has_cover;
+	struct pending *pending; /* owned; oldest first */
+	u32 nr_pending, max_pending;
+	u64 pending_filter; /* the pending_bit() of each pending block is set, perhaps other bits too */
+	u64 calls[ALLOC_MAX_FNS];
+	u32 first_row, end_row;	      /* blocks of these rows are counted: heap_span_begin() */
+	bool is_past;		      /* heap_span_end() */
+	u64 outside_bytes;	      /* live bytes in blocks that are not counted */
+	struct misuse_table *misuses; /* owned; NULL = releases are not checked */
+	bool is_complete;	      /* the process was seen from its start: an unknown block is no block */
+	u64 blurred[ALLOC_MAX_FNS / 64]; /* heap_check_blur() */
+	bool has_check_gaps;		 /* heap_check_gaps(): unknown blocks may exist after all */
+};
+
+/* heap_check.c. Without heap_check() these functions do nothing. @ev is the release. */
+/* Check the release of the block at @addr, which row @row allocated. Call it before the release is entered. */
+void check_release(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev);
+/* Remember the release of the block at @addr. */
+void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev);
+/* Check a release of @addr, where no block is. */
+void check_unknown(struct heap *h, taddr_t addr, const struct heap_event *ev);
+
+/* True if blocks of this row are counted: all blocks, or those that were allocated within the span. */
+static inline bool is_counted(const struct heap *h, u32 row)
+{
+	return row - h->first_row < h->end_row - h->first_row;
+}
+
+static inline bool pending_is_live(const struct pending *p)
+{
+	return p->kind == PENDING_BLOCK || p->kind == PENDING_REGION;
+}
+
+static inline bool pending_is_counted(const struct heap *h, const struct pending *p)
+{
+	if (p->kind == PENDING_BLOCK)
+		return is_counted(h, p->block.row);
+	return p->kind == PENDING_REGION && is_counted(h, h->regions.regions[p->piece.region].row);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading a heap: totals, rows and live blocks for reports, the console and the scan. */
+#include "user/heap/heap.h"
+
+#include "user/heap/heap_private.h"
+
+u64 heap_lost(const struct heap *h)
+{
+	return h->lost;
+}
+
+u64 heap_pending(const struct heap *h)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < h->nr_pending; i++)
+		nr += pending_is_counted(h, &h->pending[i]);
+	return nr;
+}
+
+struct heap_totals heap_totals(const struct heap *h)
+{
+	return h->totals;
+}
+
+u64 heap_live_bytes(const struct heap *h)
+{
+	return h->totals.live_bytes;
+}
+
+u64 heap_calls(const struct heap *h, u16 fn)
+{
+	return fn < ALLOC_MAX_FNS ? h->calls[fn] : 0;
+}
+
+size_t heap_row_count(const struct heap *h)
+{
+	return (h->rows.nr < h->end_row ? h->rows.nr : h->end_row) - h->first_row;
+}
+
+struct heap_row heap_row_get(const struct heap *h, u32 row)
+{
+	const struct row *r = &h->rows.rows[h->first_row + row];
+
+	if (row >= heap_row_count(h))
+		return (struct heap_row){ 0 };
+	return (struct heap_row){
+		.stack = r->stack,
+		.fn = r->fn,
+		.allocs = r->allocs,
+		.frees = r->frees,
+		.alloc_bytes = r->alloc_bytes,
+		.live_blocks = r->allocs - r->frees,
+		.live_bytes = r->live_bytes,
+		.peak_bytes = row_at_peak(r, h->peak_nr),
+		.temporary = r->temporary,
+	};
+}
+
+static u64 block_ms(const struct block *b)
+{
+	return (u64)b->time_high << 32 | b->time_low;
+}
+
+static struct heap_block describe_block(const struct heap *h, taddr_t addr, const struct block *b)
+{
+	return (struct heap_block){
+		.addr = addr,
+		.size = b->size,
+		.time_ns = (h->base_ms + block_ms(b)) * NS_PER_MS,
+		.row = b->row - h->first_row,
+		.is_unsure = b->epoch != h->epoch,
+	};
+}
+
+static struct heap_block describe_piece(const struct heap *h, const struct region_piece *piece)
+{
+	const struct heap_region *r = &h->regions.regions[piece->region];
+
+	return (struct heap_block){
+		.addr = piece->start,
+		.size = piece->end - piece->start,
+		.time_ns = (h->base_ms + r->time_ms) * NS_PER_MS,
+		.row = r->row - h->first_row,
+		.is_unsure = r->epoch != h->epoch,
+	};
+}
+
+static struct heap_block describe_pending(const struct heap *h, const struct pending *p)
+{
+	struct heap_block block;
+
+	if (p->kind == PENDING_BLOCK)
+		block = describe_block(h, p->old_addr, &p->block);
+	else
+		block = describe_piece(h, &p->piece);
+	block.is_unsure = true;
+	block.is_pending = true;
+	return block;
+}
+
+bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out)
+{
+	const struct block *b = block_table_find(&h->blocks, addr);
+	const struct region_piece *piece;
+
+	if (b) {
+		*out = describe_block(h, addr, b);
+		return is_counted(h, b->row);
+	}
+	piece = region_table_find(&h->regions, addr);
+	if (!piece || piece->start != addr)
+		return false;
+	*out = describe_piece(h, piece);
+	return is_counted(h, h->regions.regions[piece->region].row);
+}
+
+int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
+			void *ctx)
+{
+	const struct block *b = NULL;
+	struct heap_block block;
+	int ret = 0;
+
+	while (!ret && (b = block_table_next(&h->blocks, b))) {
+		if (!is_counted(h, b->row))
+			continue;
+		block = describe_block(h, block_table_addr(&h->blocks, b), b);
+		ret = visit(ctx, &block);
+	}
+	for (size_t i = 0; !ret && i < h->regions.nr_pieces; i++) {
+		if (!is_counted(h, h->regions.regions[h->regions.pieces[i].region].row))
+			continue;
+		block = describe_piece(h, &h->regions.pieces[i]);
+		ret = visit(ctx, &block);
+	}
+	for (u32 i = 0; !ret && i < h->nr_pending; i++) {
+		if (!pending_is_counted(h, &h->pending[i]))
+			continue;
+		block = describe_pending(h, &h->pending[i]);
+		ret = visit(ctx, &block);
+	}
+	return ret;
+}
+
+const struct cover_map *heap_cover(const struct heap *h)
+{
+	return h->has_cover && !h->nr_pending && !h->is_lossy ? &h->cover : NULL;
+}
+
+u64 heap_memory(const struct heap *h)
+{
+	return h->budget.used;
+}

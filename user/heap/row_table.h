@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Counters per caller, for user/heap/heap.c. A caller is a stack and an allocator function. Each row
+ * keeps its bytes at the peak of the process, without a copy of all rows at each new peak.
+ */
+#pragma once
+
+#include "user/heap/budget.h"
+#include "user/lib/hash_index.h"
+
+/* One caller. Sizes are bytes. */
+struct row {
+	u64 stack; /* stack id */
+	u64 allocs, frees;
+	u64 alloc_bytes, live_bytes;
+	u64 at_peak;	/* bytes that the caller held at the peak number at_peak_nr */
+	u64 at_peak_nr; /* peaks of the process are numbered from 1 */
+	u64 temporary;
+	u16 fn; /* allocator function */
+};
+
+/* Plain data. Only user/heap/row_table.c writes it, but user/heap/heap.c writes the counters in rows. */
+struct row_table {
+	struct row *rows; /* owned; in order of first use */
+	u32 nr, max;
+	u32 first;		 /* rows before this one are not found any more */
+	struct hash_index index; /* rows by stack and function */
+	u64 mul;		 /* random and odd, for the hashes */
+	struct budget *budget;	 /* borrowed */
+};
+
+/* Make an empty table, which takes no memory yet. @seed should be hard to guess. @budget must outlive the table. */
+void row_table_init(struct row_table *t, u64 seed, struct budget *budget);
+void row_table_fini(struct row_table *t);
+/* Make *@out, which is not initialized, a copy with memory from @budget. 0 or -ENOMEM. */
+int row_table_copy(struct row_table *out, const struct row_table *t, struct budget *budget) __must_check;
+
+/* Put the index of the row of @stack and @fn into *@out. A new caller gets a new row. 0 or -ENOMEM. */
+int row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out) __must_check;
+
+/* Find no row of before any more: each caller gets a new one. The old rows stay in the array. */
+void row_table_begin_anew(struct row_table *t);
+
+/* Call this before live_bytes of @row changes: keeps the bytes that it held at @peak_nr, the latest peak. */
+static inline void row_keep_peak(struct row *row, u64 peak_nr)
+{
+	if (row->at_peak_nr == peak_nr)
+		return;
+	row->at_peak = row->live_bytes;
+	row->at_peak_nr = peak_nr;
+}
+
+/* Bytes that @row held at @peak_nr, the latest peak. A row that has not changed since holds the same bytes now. */
+static inline u64 row_at_peak(const struct row *row, u64 peak_nr)
+{
+	return row->at_peak_nr == peak_nr ? row->at_peak : row->live_bytes;
+}

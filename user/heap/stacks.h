@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Call stacks as places in modules. Stacks with the same frames are kept once. */
+#pragma once
+
+#include "bpf/event.h"
+#include "user/target/module.h"
+
+/* A call stack, innermost frame first. All frames are return addresses. */
+struct stack {
+	u64 id;	       /* from the source */
+	u64 canonical; /* id of the first stack with the same frames: after dlopen their id changes */
+	u64 check;     /* a second hash of the stack, to find two stacks with one id */
+	u16 nr_frames;
+	u8 end;	       /* enum stack_end */
+	bool is_false; /* two stacks have this id, or it is not the hash of the frames */
+	struct code_ref frames[];
+};
+
+struct stack_table;
+
+/* An empty table. *@out is owned by the caller: stack_table_free(). 0 or -ENOMEM. */
+int stack_table_new(struct stack_table **out) __must_check;
+void stack_table_free(struct stack_table *t);
+
+/* Limit stack_table_memory() to @bytes; 0 = no limit, the default. */
+void stack_table_set_limit(struct stack_table *t, u64 bytes);
+
+/* From now on an id must equal stack_event_id(). Without this call it may be any number, one for each stack. */
+void stack_table_check_ids(struct stack_table *t);
+
+/*
+ * Keep the stack of @ev, whose addresses are looked up in @maps. Reads nr_frames of its ips, at most STACK_MAX_FRAMES.
+ * A known id is not kept again, and one below STACK_FIRST_ID is ignored. An id that belongs to another stack, or is not
+ * the hash of the frames, is false from now on. 0 or -ENOMEM, also for the limit: then stack_get() returns NULL for it.
+ */
+int stack_table_add(struct stack_table *t, const struct stack_event *ev,
+		    const struct mapping_list *maps) __must_check;
+
+/*
+ * The stack of @id, or NULL if it was never added. For stacks with the same frames this is always the first one. Valid
+ * until stack_table_free().
+ */
+const struct stack *stack_get(const struct stack_table *t, u64 id);
+
+/*
+ * The one id of all stacks with the frames of @id; @id itself if it was never added. STACK_LOST for a false id, because
+ * nobody knows which stack its events had.
+ */
+u64 stack_canonical(const struct stack_table *t, u64 id);
+
+/* How many ids are false. */
+u64 stack_table_false(const struct stack_table *t);
+
+/* How many stacks differ. */
+size_t stack_count(const struct stack_table *t);
+
+/* Bytes of memory that the table uses now. */
+u64 stack_table_memory(const struct stack_table *t);
+
+/* An enum stack_end as one word, for reports and lists of events. */
+const char *stack_end_word(u8 end);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names places in modules: function, file and line, inlined calls. The work is done late, and once for each place. */
+#pragma once
+
+#include "user/target/module.h"
+
+struct symbolizer;
+
+/* One named frame. A place with inlined calls has several, innermost first. */
+struct symbol {
+	const char *function; /* demangled; NULL = unknown: print module+0xoffset */
+	const char *file;     /* NULL = unknown */
+	u32 line;	      /* 0 = unknown */
+	bool is_inlined;      /* into the next one */
+};
+
+struct symbolizer_options {
+	/* Searched first; leading directories of paths are dropped until a file is found. NULL = none. */
+	const char *sysroot;
+	const char *debug_path; /* NULL, or a directory with debug files (as /usr/lib/debug) */
+	bool asks_server;	/* fetch missing files from servers: user/names/symbol_server.h */
+};
+
+/* Name places in @modules, which must outlive the symbolizer. */
+int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
+		   const struct symbolizer_options *options) __must_check;
+void symbolizer_free(struct symbolizer *s);
+
+/*
+ * Name the call before the return address @ref. Always gives at least one symbol, perhaps with
+ * nothing known. *@symbols belongs to the symbolizer and stays valid until symbolizer_free(). May
+ * block on disk I/O; never touches the target; downloads only if asks_server. Returns 0 or -ENOMEM.
+ */
+int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols,
+	      size_t *nr) __must_check;
+
+/*
+ * Name the variable at @ref; if @is_tls, ref.offset counts from the start of the module's thread-local segment.
+ * *@name is NULL if it is not known; else it stays valid until symbolizer_free(), and *@offset is where in the
+ * variable the place is. Otherwise as symbolize().
+ */
+int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name,
+		   u64 *offset) __must_check;
+
+/* Open the file with the names of @m, unless it is open. The file stays closed if it cannot be found. */
+void symbolizer_open(struct symbolizer *s, struct module *m);
+
+/* Modules whose file on disk is not the mapped one (build IDs differ), so that names would be wrong. */
+size_t symbolizer_stale(const struct symbolizer *s);

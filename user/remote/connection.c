@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Open a connection from options, keep it going, and end it. */
+#include "user/remote/connection.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/remote/discover.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/session/session.h"
+
+enum { POLL_MS = 20, END_MS = 30000, QUEUE_BYTES = 4 << 20 };
+
+bool connection_is_address(const char *text)
+{
+	return !strncmp(text, "ssh://", 6) || !strncmp(text, "unix:", 5) || !strncmp(text, "tcp://", 6);
+}
+
+static int open_source(void *ctx, struct source **out, struct module_table *modules)
+{
+	struct connection *c = ctx;
+	int err = source_remote_open(out, &c->remote, modules);
+
+	c->source = err ? NULL : *out;
+	return err;
+}
+
+static const char *command_of(const struct connection *c)
+{
+	return c->options.session->command;
+}
+
+static int parse(struct connection *c, const char *text)
+{
+	const char *why;
+
+	if (!net_addr_parse(&c->remote.link.addr, text, &why))
+		return 0;
+	error("%s: %s: %s", command_of(c), text, why);
+	return -EINVAL;
+}
+
+static int check_ssh(struct connection *c, const char *text)
+{
+	const struct connection_options *o = &c->options;
+	struct remote_link_options *l = &c->remote.link;
+
+	if (l->addr.kind != NET_SSH) {
+		if (!o->program)
+			return 0;
+		error("%s: %s: a program can be started over ssh:// only", command_of(c), text);
+		return -EINVAL;
+	}
+	if (!l->addr.path[0] == !o->program) {
+		error("%s: %s: needs a process behind the host, or -- and a program", command_of(c), text);
+		return -EINVAL;
+	}
+	l->program = o->program;
+	return 0;
+}
+
+static int find_address(struct connection *c)
+{
+	const struct connection_options *o = &c->options;
+	struct remote_link_options *l = &c->remote.link;
+	const char *text = o->listen ? o->listen : o->address;
+
+	if (!text == !o->discover || (o->listen && o->address)) {
+		error("%s: needs one address, --listen ADDRESS or --discover; see 'heaptap help %s'",
+		      command_of(c), command_of(c));
+		return -EINVAL;
+	}
+	if (o->thin && !tuning_has_filter(&o->session->tuning)) {
+		error("%s: --thin needs --min-size or --max-size", command_of(c));
+		return -EINVAL;
+	}
+	if (o->discover ? discover_find(&l->addr) : parse(c, text) || check_ssh(c, text))
+		return -EINVAL;
+	l->is_listening = o->listen;
+	if (l->is_listening && l->addr.kind == NET_SSH) {
+		error("%s: %s: cannot listen at ssh", command_of(c), text);
+		return -EINVAL;
+	}
+	if (o->token_file && wire_token_read(c->token, o->token_file))
+		return -EINVAL;
+	l->token = o->token_file ? c->token : NULL;
+	if (l->addr.kind == NET_TCP && !l->token) {
+		error("%s: %s: needs --token-file FILE", command_of(c), text ? text : "--discover");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int connection_init(struct connection *c, const struct connection_options *o)
+{
+	*c = (struct connection){ .options = *o,
+				  .remote = { .tuning = o->session->tuning,
+					      .want_mmap = o->want_mmap,
+					      .no_cpp = o->no_cpp,
+					      .wants_exit_scan = o->session->scan != SCAN_NEVER,
+					      .link = { .queue_bytes = QUEUE_BYTES } } };
+	return find_address(c);
+}
+
+int connection_open(struct connection *c, struct session **out, struct outputs *outs)
+{
+	return session_new_told(out, c->options.session, outs, &source_remote, open_source, c);
+}
+
+void connection_round(struct connection *c, struct session *s)
+{
+	pid_t pid = source_remote_exiting(c->source);
+
+	if (!pid)
+		return;
+	session_scan_exiting(s, pid);
+	source_remote_let_exit(c->source);
+}
+
+void connection_stop(struct connection *c, struct session *s)
+{
+	u64 end_ms = clock_now_ms() + END_MS;
+
+	if (c->options.session->scan != SCAN_NEVER)
+		session_scan(s, NULL, true);
+	if (c->options.want_kill && session_kill(s))
+		debug("%s: kill not sent", command_of(c));
+	source_remote_stop(c->source);
+	while (!session_poll(s)) {
+		if (clock_now_ms() > end_ms) {
+			warn("%s: the other side does not stop", command_of(c));
+			break;
+		}
+		if (source_remote_exiting(c->source))
+			source_remote_let_exit(c->source);
+		remote_wait(session_wait_fd(s), POLL_MS);
+	}
+}
+
+int connection_status(const struct connection *c)
+{
+	const char *why = source_remote_why(c->source);
+
+	if (*why && source_remote_is_complete(c->source))
+		info("%s: %s", command_of(c), why);
+	else if (*why)
+		error("%s: %s", command_of(c), why);
+	if (!source_remote_is_started(c->source))
+		return *why ? STATUS_NO_TARGET : STATUS_DONE;
+	return source_remote_is_complete(c->source) ? STATUS_DONE : STATUS_UNTRUSTED;
+}

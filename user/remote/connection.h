@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A session whose events come from a heaptap serve: from the address on the command line to the last record. */
+#pragma once
+
+#include "user/remote/source_remote.h"
+#include "user/remote/wire_auth.h"
+
+struct outputs;
+struct session;
+struct session_options;
+
+/* Options of a connection. Strings are borrowed. */
+struct connection_options {
+	const struct session_options *session; /* borrowed for the life of the connection */
+	const char *address;		       /* NULL = none was given */
+	char **program; /* the program to start over there, NULL-terminated; NULL = none */
+	const char *listen, *token_file;
+	bool discover, thin, want_kill;
+	bool want_mmap, no_cpp;
+};
+
+struct connection {
+	struct connection_options options;
+	struct source_remote_options remote;
+	u8 token[WIRE_TOKEN_LEN];
+	struct source *source; /* borrowed from the session; NULL = not connected */
+};
+
+/* Does @text begin like an address: ssh://, unix:, tcp://? */
+bool connection_is_address(const char *text);
+
+/* Find the address of the server; --discover blocks. 0, or -EINVAL, logged: the command line is wrong. */
+int connection_init(struct connection *c, const struct connection_options *o) __must_check;
+
+/* Connect. session_poll() has events after source_remote_is_started(). 0 or -errno, logged. */
+int connection_open(struct connection *c, struct session **out, struct outputs *outs) __must_check;
+
+/* Call after each session_poll(). Scans a program that is at its end over there, then lets it exit. */
+void connection_round(struct connection *c, struct session *s);
+
+/* Take the last verdict, remove the probes over there, and take the last events. Waits at most 30 s. */
+void connection_stop(struct connection *c, struct session *s);
+
+/* The exit status of the connection. Logs the reason unless it ended well. */
+int connection_status(const struct connection *c);

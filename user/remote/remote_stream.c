@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turn the stream of a connection into records for a session. Numbers of the stream become those of this heaptap. */
+#include "user/remote/remote_stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/target/allocator.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/stream/stream_losses.h"
+
+enum {
+	MAX_PROCESSES = 1024,
+	MAX_MAPPINGS = 65536,
+	MAX_ALLOCATORS = 256,
+	MAX_MODULES = 16384,
+	MAX_TOTAL = 1 << 20,
+	TARGET_COST = 16384, /* bytes that a process takes in a session at first */
+};
+
+/* Limit of the memory for all processes and programs that a stream may name, one after the other. */
+static const u64 MAX_TARGET_BYTES = 128 << 20;
+
+/* A process of the stream. */
+struct remote_process {
+	struct target target;
+	struct mapping_list next; /* is coming; replaces target.maps when all mappings have come */
+	u32 nr_expected;
+	struct losses losses, before; /* before: of earlier streams that this one does not continue */
+	u64 allocs, frees;	      /* events of this stream and of those that it continues */
+	bool is_replaced;	      /* after an exec, until STREAM_PROCESS names the new program */
+	bool has_gap;		      /* events before this stream were missed; their number is not known */
+};
+
+struct remote_stream {
+	struct module_table *modules; /* borrowed */
+	struct stream_reader *reader; /* owned */
+	const struct sink *sink;      /* during remote_stream_feed() */
+	struct remote_stream_hello hello;
+	struct remote_process **processes; /* owned, and each of them */
+	size_t nr_processes;
+	struct remote_process *latest;
+	struct remote_process *mapped; /* its mappings are coming; NULL = none */
+	size_t nr_mappings;	       /* of all processes */
+	struct module **numbered;      /* owned; by number in the stream - 1 */
+	size_t nr_numbered, max_numbered;
+	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
+	u64 last_ns;
+	u64 nr_breaks; /* number of streams that did not continue the one before */
+	u64 target_bytes;
+};
+
+static struct remote_process *find(const struct remote_stream *s, u32 pid)
+{
+	for (size_t i = s->nr_processes; i-- > 0;)
+		if ((u32)s->processes[i]->target.pid == pid)
+			return s->processes[i];
+	return NULL;
+}
+
+static int pass(const struct remote_stream *s, const void *rec, size_t len)
+{
+	return s->sink->record(s->sink->ctx, rec, len);
+}
+
+/* Send a record without data: mappings, losses or the program have changed. */
+static int note(const struct remote_stream *s, u8 kind, u8 flags, u32 pid)
+{
+	const struct process_event ev = { .h = { .kind = kind, .flags = flags, .pid = pid, .tid = pid } };
+
+	return pass(s, &ev, sizeof(ev));
+}
+
+static int on_hello(struct remote_stream *s, const void *rec)
+{
+	const struct stream_hello *hello = rec;
+
+	s->hello.id = hello->id;
+	s->hello.mono_ns = s->last_ns = hello->mono_ns;
+	s->hello.start_ns = hello->start_ns;
+	snprintf(s->hello.backend, sizeof(s->hello.backend), "%s", hello->backend ? hello->backend : "");
+	return 0;
+}
+
+/* Accept only characters that names of allocator functions have: names come from another machine. */
+static bool is_name(const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+
+	return len && len < 128 &&
+	       strspn(name,
+		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:.~$@[](), *&<>-+=") ==
+		       len;
+}
+
+static int on_function(struct remote_stream *s, const void *rec)
+{
+	const struct stream_function *f = rec;
+	struct alloc_fn row = { .symbol = f->symbol, .name = f->name };
+	u16 fn;
+	int added;
+
+	s->fns[f->fn] = 0;
+	if (!is_name(f->symbol) || !is_name(f->name) || f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
+		return 0;
+	fn = alloc_fn_find(f->symbol);
+	if (!fn || alloc_fn(fn)->kind != (enum alloc_kind)f->kind) {
+		row.kind = f->kind;
+		row.family = f->family;
+		added = alloc_fn_add(&row);
+		if (added == -ENOMEM)
+			return added;
+		fn = added > 0 ? added : 0;
+	}
+	s->fns[f->fn] = fn;
+	return 0;
+}
+
+static void process_free(struct remote_process *p)
+{
+	if (!p)
+		return;
+	mapping_list_fini(&p->target.maps);
+	mapping_list_fini(&p->next);
+	free(p->target.allocators);
+	free(p->target.exe);
+	free(p);
+}
+
+static int add_process(struct remote_stream *s, u32 pid, struct remote_process **out)
+{
+	struct remote_process *p;
+
+	if (s->nr_processes == MAX_PROCESSES)
+		return -E2BIG;
+	if (array_extend(s->processes, s->nr_processes))
+		return -ENOMEM;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->target = (struct target){ .pid = pid, .pidfd = -1, .exit_status = -1 };
+	s->processes[s->nr_processes++] = p;
+	*out = p;
+	return 0;
+}
+
+static int on_process(struct remote_stream *s, const void *rec)
+{
+	const struct stream_process *in = rec;
+	struct remote_process *p = find(s, in->pid);
+	const char *exe = in->exe ? in->exe : "";
+	auto_free char *copy = strdup(exe);
+	int err = 0;
+
+	if (!in->pid || in->pid > INT32_MAX)
+		return -EPROTO;
+	if (!copy)
+		return -ENOMEM;
+	/* The process may have executed another program while the connection was lost. */
+	if (p && !p->is_replaced && (p->target.start_time != in->start_time || strcmp(p->target.exe, exe)))
+		err = note(s, EVENT_EXEC, 0, in->pid);
+	if (!p)
+		err = add_process(s, in->pid, &p);
+	if (err)
+		return err;
+	p->is_replaced = false;
+	free(p->target.exe);
+	p->target.exe = take_ptr(copy);
+	p->target.nr_allocators = 0;
+	p->target.start_time = in->start_time;
+	p->target.is_started = in->flags & STREAM_STARTED;
+	p->target.is_32bit = in->word_size == 4;
+	snprintf(p->target.comm, sizeof(p->target.comm), "%s", in->comm ? in->comm : "");
+	if (!p->has_gap)
+		return 0;
+	p->has_gap = false;
+	p->losses.other++;
+	p->before = p->losses;
+	p->allocs = p->frees = 0;
+	return note(s, EVENT_LOSSES, STREAM_TAINT, in->pid);
+}
+
+/* Find a module that an earlier stream has introduced. */
+static struct module *find_module(const struct remote_stream *s, const struct stream_module *in,
+				  const char *path)
+{
+	for (u32 id = module_count(s->modules); id > 0; id--) {
+		struct module *m = module_get(s->modules, id);
+
+		if (m->build_id_len == in->build_id_len && m->ino == in->ino && m->dev == in->dev &&
+		    !memcmp(m->build_id, in->build_id, in->build_id_len) && !strcmp(m->path, path))
+			return m;
+	}
+	return NULL;
+}
+
+static int on_module(struct remote_stream *s, const void *rec)
+{
+	const struct stream_module *in = rec;
+	const char *path = in->path ? in->path : "";
+	struct module *m;
+	int err;
+
+	m = find_module(s, in, path);
+	/* The limit is for all streams of a connection that breaks again and again. */
+	if (s->nr_numbered == MAX_MODULES || (!m && module_count(s->modules) >= MAX_MODULES))
+		return -E2BIG;
+	if (!m) {
+		err = module_add(s->modules, path, in->build_id, in->build_id_len, &m);
+		if (err)
+			return err;
+		m->is_deleted = in->is_deleted;
+		m->dev = in->dev;
+		m->ino = in->ino;
+	}
+	if (array_reserve(s->numbered, s->max_numbered, s->nr_numbered + 1))
+		return -ENOMEM;
+	s->numbered[s->nr_numbered++] = m;
+	return 0;
+}
+
+/* All mappings have come. */
+static int finish_maps(struct remote_stream *s)
+{
+	struct remote_process *p = s->mapped;
+	u32 epoch = p->target.maps.epoch;
+
+	s->mapped = NULL;
+	s->nr_mappings -= p->target.maps.nr;
+	mapping_list_fini(&p->target.maps);
+	p->target.maps = p->next;
+	p->target.maps.epoch = epoch + 1;
+	p->next = (struct mapping_list){ 0 };
+	p->target.nr_allocators = 0;
+	return note(s, EVENT_MAPS, 0, p->target.pid);
+}
+
+static int on_maps(struct remote_stream *s, const void *rec)
+{
+	const struct stream_maps *in = rec;
+	struct remote_process *p = find(s, in->pid);
+
+	if (!p || s->mapped || in->nr > MAX_MAPPINGS || in->nr > MAX_TOTAL - s->nr_mappings)
+		return -EPROTO;
+	p->next.maps = calloc(in->nr + 1, sizeof(*p->next.maps));
+	if (!p->next.maps)
+		return -ENOMEM;
+	s->mapped = p;
+	s->nr_mappings += in->nr;
+	p->nr_expected = in->nr;
+	return in->nr ? 0 : finish_maps(s);
+}
+
+static int on_mapping(struct remote_stream *s, const void *rec)
+{
+	const struct stream_mapping *in = rec;
+	struct mapping_list *list = s->mapped ? &s->mapped->next : NULL;
+
+	if (!list || in->start >= in->end || (list->nr && list->maps[list->nr - 1].end > in->start) ||
+	    in->module > s->nr_numbered)
+		return -EPROTO;
+	list->maps[list->nr++] =
+		(struct mapping){ .start = in->start,
+				  .end = in->end,
+				  .file_offset = in->file_offset,
+				  .bias = in->bias,
+				  .module = in->module ? s->numbered[in->module - 1] : NULL };
+	return list->nr == s->mapped->nr_expected ? finish_maps(s) : 0;
+}
+
+/* Accept only kinds that heaptap itself uses. */
+static const char *allocator_kind(const char *kind)
+{
+	static const char *const kinds[] = { "glibc",	 "musl",      "jemalloc", "tcmalloc",
+					     "mimalloc", "libstdc++", "libc++",	  "custom" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kind && !strcmp(kinds[i], kind))
+			return kinds[i];
+	return "other";
+}
+
+static int on_allocator(struct remote_stream *s, const void *rec)
+{
+	const struct stream_allocator *in = rec;
+	struct remote_process *p = find(s, in->pid);
+	int err;
+
+	if (!p || !in->module || in->module > s->nr_numbered || p->target.nr_allocators == MAX_ALLOCATORS)
+		return -EPROTO;
+	err = target_add_allocator(&p->target, s->numbered[in->module - 1], allocator_kind(in->kind));
+	return err ? err : note(s, EVENT_MAPS, 0, in->pid);
+}
+
+static int on_life(struct remote_stream *s, const void *rec)
+{
+	const struct process_event *ev = rec;
+	struct remote_process *p = find(s, ev->h.pid);
+
+	if (p && ev->h.kind == EVENT_EXEC)
+		p->is_replaced = true;
+	return pass(s, ev, sizeof(*ev));
+}
+
+static int on_losses(struct remote_stream *s, const void *rec)
+{
+	const struct stream_losses *in = rec;
+	struct remote_process *p = find(s, in->pid);
+
+	if (!p)
+		return -EPROTO;
+	p->losses = stream_losses_take(in);
+	p->losses.allocs += p->before.allocs;
+	p->losses.frees += p->before.frees;
+	p->losses.stacks += p->before.stacks;
+	p->losses.other += p->before.other;
+	p->losses.abandoned += p->before.abandoned;
+	if (p->losses.abandoned > p->losses.other)
+		return -EPROTO;
+	return note(s, EVENT_LOSSES, in->flags, in->pid);
+}
+
+/* Give stacks of a stream that continues no other new ids: mappings may have changed meanwhile. */
+static u64 stack_id(const struct remote_stream *s, u64 id)
+{
+	if (id < STACK_FIRST_ID || !s->nr_breaks)
+		return id;
+	id ^= s->nr_breaks * 0x9e3779b97f4a7c15ULL;
+	return id < STACK_FIRST_ID ? id + STACK_FIRST_ID : id;
+}
+
+static int on_stack(struct remote_stream *s, const void *rec)
+{
+	struct stack_event ev = *(const struct stack_event *)rec;
+
+	ev.id = stack_id(s, ev.id);
+	return pass(s, &ev, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
+}
+
+static int on_event(struct remote_stream *s, const void *rec)
+{
+	struct heap_event ev = *(const struct heap_event *)rec;
+	bool is_end = ev.h.kind == EVENT_REALLOC_END;
+	struct remote_process *p = s->latest;
+
+	if (!p || (u32)p->target.pid != ev.h.pid)
+		p = s->latest = find(s, ev.h.pid);
+	if (!p)
+		return 0;
+	if (ev.time_ns > s->last_ns)
+		s->last_ns = ev.time_ns;
+	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
+	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
+	ev.h.fn = s->fns[ev.h.fn];
+	ev.stack = stack_id(s, ev.stack);
+	return pass(s, &ev, sizeof(ev));
+}
+
+/* Handlers by kind. STREAM_FORK needs no handler, because servers do not follow children. */
+static int (*const takers[])(struct remote_stream *s, const void *rec) = {
+	[STREAM_HELLO] = on_hello,   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
+	[STREAM_MODULE] = on_module, [STREAM_MAPS] = on_maps,	      [STREAM_MAPPING] = on_mapping,
+	[STREAM_EXEC] = on_life,     [STREAM_EXIT] = on_life,	      [STREAM_LOSSES] = on_losses,
+	[STREAM_STACK] = on_stack,   [STREAM_EVENT] = on_event,	      [STREAM_ALLOCATOR] = on_allocator,
+};
+
+static int on_record(void *ctx, enum stream_kind kind, const void *rec)
+{
+	struct remote_stream *s = ctx;
+
+	if ((size_t)kind >= ARRAY_SIZE(takers) || !takers[kind])
+		return 0;
+	if (s->mapped && kind != STREAM_MAPPING)
+		return -EPROTO;
+	return takers[kind](s, rec);
+}
+
+int remote_stream_new(struct remote_stream **out, struct module_table *modules,
+		      const struct stream_codec *codec)
+{
+	struct remote_stream *s = calloc(1, sizeof(*s));
+	const struct stream_handler handler = { .ctx = s, .record = on_record };
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->modules = modules;
+	module_table_set_remote(modules);
+	err = stream_reader_new(&s->reader, &handler, codec);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+void remote_stream_free(struct remote_stream *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		process_free(s->processes[i]);
+	free(s->processes);
+	free(s->numbered);
+	stream_reader_free(s->reader);
+	free(s);
+}
+
+void remote_stream_restart(struct remote_stream *s, bool is_continued)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		s->processes[i]->has_gap |= !is_continued;
+	stream_reader_restart(s->reader);
+	s->nr_breaks += !is_continued;
+	s->nr_numbered = 0;
+	memset(s->fns, 0, sizeof(s->fns));
+	if (!s->mapped)
+		return;
+	mapping_list_fini(&s->mapped->next);
+	s->nr_mappings -= s->mapped->nr_expected;
+	s->mapped = NULL;
+}
+
+int remote_stream_feed(struct remote_stream *s, const void *data, size_t len, const struct sink *sink)
+{
+	s->sink = sink;
+	return stream_feed(s->reader, data, len);
+}
+
+const char *remote_stream_why(const struct remote_stream *s)
+{
+	return stream_why(s->reader);
+}
+
+u64 remote_stream_last_ns(const struct remote_stream *s)
+{
+	return s->last_ns;
+}
+
+bool remote_stream_is_over(const struct remote_stream *s)
+{
+	return stream_is_over(s->reader);
+}
+
+int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out)
+{
+	const struct remote_process *p = find(s, pid);
+	int err;
+
+	if (!p)
+		return -ESRCH;
+	s->target_bytes += TARGET_COST + p->target.maps.nr * sizeof(*p->target.maps.maps);
+	if (s->target_bytes > MAX_TARGET_BYTES)
+		return -E2BIG;
+	err = target_copy(out, &p->target);
+	for (size_t i = 0; i < p->target.nr_allocators && !err; i++) {
+		const struct target_allocator *a = &p->target.allocators[i];
+
+		err = target_add_allocator(*out, a->module, a->kind);
+		if (err)
+			target_free(*out);
+	}
+	return err;
+}
+
+int remote_stream_update(const struct remote_stream *s, struct target *t)
+{
+	const struct remote_process *p = find(s, t->pid);
+	struct mapping *maps;
+	int err = 0;
+
+	if (!p)
+		return -ESRCH;
+	t->nr_allocators = 0;
+	for (size_t i = 0; i < p->target.nr_allocators && !err; i++)
+		err = target_add_allocator(t, p->target.allocators[i].module, p->target.allocators[i].kind);
+	if (err || t->maps.epoch == p->target.maps.epoch)
+		return err;
+	maps = reallocarray(NULL, p->target.maps.nr + 1, sizeof(*maps));
+	if (!maps)
+		return -ENOMEM;
+	if (p->target.maps.nr)
+		memcpy(maps, p->target.maps.maps, p->target.maps.nr * sizeof(*maps));
+	free(t->maps.maps);
+	t->maps = p->target.maps;
+	t->maps.maps = maps;
+	return 1;
+}
+
+struct losses remote_stream_losses(const struct remote_stream *s, pid_t pid)
+{
+	const struct remote_process *p = find(s, pid);
+
+	return p ? p->losses : (struct losses){ 0 };
+}
+
+const struct remote_stream_hello *remote_stream_hello(const struct remote_stream *s)
+{
+	return &s->hello;
+}
+
+bool remote_stream_count(const struct remote_stream *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees)
+{
+	if (i >= s->nr_processes)
+		return false;
+	*pid = s->processes[i]->target.pid;
+	*allocs = s->processes[i]->allocs;
+	*frees = s->processes[i]->frees;
+	return true;
+}

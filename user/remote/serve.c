@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Handle commands of the client, and keep the trace while the client is away. */
+#include "user/remote/serve.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/remote/serve_scan.h"
+#include "user/remote/wire_command.h"
+
+enum { ALIVE_MS = 200, END_MS = 10000, ROUND_FRAMES = 256 };
+
+static void say(struct serve *s, u8 kind, const char *text)
+{
+	struct wire_out *out = serve_link_out(s->link);
+
+	if (out && wire_put_text(out, kind, text))
+		debug("serve: no room for a note");
+}
+
+static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
+{
+	struct wire_out *out = serve_link_out(s->link);
+	u8 body[WIRE_MAX_TEXT] = { why };
+	size_t len = strnlen(text, sizeof(body) - 1);
+
+	memcpy(body + 1, text, len);
+	if (out && wire_put(out, WIRE_STOPPED, body, len + 1))
+		debug("serve: no room for WIRE_STOPPED");
+}
+
+/* Close the source: nothing is traced any more. */
+static void close_trace(struct serve *s)
+{
+	/* A source that is the tracer of our program detaches from it here, and then nothing is left to serve. */
+	if (s->launch && s->ops && s->ops->tracer && !launch_leave(s->launch)) {
+		launch_free(s->launch);
+		s->launch = NULL;
+		s->is_over = true;
+	}
+	serve_scan_free(s->scan);
+	s->scan = NULL;
+	serve_trace_free(s->trace);
+	s->trace = NULL;
+	if (s->source)
+		s->ops->free(s->source);
+	s->source = NULL;
+	s->ops = NULL;
+	free(s->custom);
+	s->custom = NULL;
+	s->client = 0;
+	s->lost_ms = 0;
+}
+
+void serve_stop(struct serve *s, enum wire_end why, const char *text)
+{
+	if (s->trace && serve_trace_stop(s->trace))
+		debug("serve: the stream is broken");
+	tell_stopped(s, why, text);
+	if (!serve_link_flush(s->link, END_MS))
+		debug("serve: the end could not be sent");
+	close_trace(s);
+}
+
+static int open_trace(struct serve *s, bool is_launch)
+{
+	struct serve_trace_options to = { .tuning = s->tuning, .producer = "heaptap " HEAPTAP_VERSION };
+	int err = source_open(&s->source, &s->ops, &s->custom, &s->wanted, is_launch);
+
+	if (err)
+		return err;
+	to.ops = s->ops;
+	to.source = s->source;
+	err = serve_trace_new(&s->trace, &to);
+	if (!err && s->ops->wait_fd(s->source) >= 0)
+		err = serve_link_watch(s->link, s->ops->wait_fd(s->source));
+	return err;
+}
+
+/* Attach to all processes of the command line. */
+static int attach_all(struct serve *s)
+{
+	size_t nr_attached = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < s->options.nr_targets; i++) {
+		auto_free pid_t *pids = NULL;
+		size_t nr = 0;
+
+		err = target_find(s->options.targets[i], &pids, &nr);
+		for (size_t k = 0; !err && k < nr; k++) {
+			int one = serve_trace_attach(s->trace, pids[k], false);
+
+			nr_attached += !one;
+			if (one)
+				err = one;
+		}
+	}
+	return nr_attached ? 0 : err;
+}
+
+static void on_exec(void *ctx, pid_t pid)
+{
+	struct serve *s = ctx;
+
+	if (!s->trace)
+		return;
+	if (!s->is_launched)
+		s->status = serve_trace_attach(s->trace, pid, true);
+	else if (serve_trace_poll(s->trace))
+		debug("serve: the stream is broken");
+}
+
+static void on_mapped(void *ctx, pid_t pid)
+{
+	struct serve *s = ctx;
+
+	if (s->trace)
+		serve_trace_update(s->trace, pid);
+}
+
+static void on_exiting(void *ctx, pid_t pid, int status)
+{
+	struct serve *s = ctx;
+
+	(void)status;
+	if (!s->trace || !serve_trace_target(s->trace, pid))
+		return;
+	serve_trace_update(s->trace, pid);
+	serve_scan_exiting(s, pid);
+}
+
+int serve_launch(struct serve *s)
+{
+	const struct launch_options lo = { .argv = s->options.program,
+					   .user = s->options.user,
+					   .cwd = s->options.cwd,
+					   .tracer = s->ops ? s->ops->tracer : NULL,
+					   .source = s->source };
+	const struct launch_hooks hooks = { s, on_exec, on_mapped, on_exiting };
+	int err;
+
+	s->status = 0;
+	err = launch_new(&s->launch, &lo, &hooks);
+	s->is_launched = true;
+	if (err)
+		return err;
+	launch_start(s->launch);
+	return s->status;
+}
+
+/* Attach to the targets, or to the program, which is started first if it does not run. 0 or -errno. */
+static int attach_or_launch(struct serve *s)
+{
+	if (!s->options.program)
+		return attach_all(s);
+	if (!s->is_launched)
+		return serve_launch(s);
+	if (!s->launch)
+		return -ESRCH;
+	/* The program runs already, and only one process can be its tracer: launch must detach first. */
+	if (s->ops->tracer && !launch_leave(s->launch))
+		return -ESRCH;
+	return serve_trace_attach(s->trace, launch_pid(s->launch), false);
+}
+
+static const char *reason(int err)
+{
+	if (err == -EPERM || err == -EACCES)
+		return "no permission to trace it";
+	if (err == -EOPNOTSUPP)
+		return "tracing is not possible on that kernel";
+	return err == -ESRCH ? "no such process" : strerror(-err);
+}
+
+static int tell_started(struct serve *s, bool is_again)
+{
+	struct wire_out *out = serve_link_out(s->link);
+	u8 data[16];
+	struct wire_body b = { data, 0, sizeof(data), false };
+
+	wire_put_number(&b, serve_trace_id(s->trace), 8);
+	wire_put_number(&b, is_again, 1);
+	return out ? wire_put(out, WIRE_STARTED, b.data, b.len) : -EPIPE;
+}
+
+/* The lost client is back: continue the trace. */
+static int continue_trace(struct serve *s, const struct wire_start *start)
+{
+	int err = tell_started(s, true);
+
+	if (!err)
+		err = serve_trace_connect(s->trace, serve_link_out(s->link), start->had, start->nr_had);
+	if (!err)
+		err = serve_trace_tune(s->trace, &start->tuning);
+	if (!err)
+		info("serve: the client is back after %.1f s", (clock_now_ms() - s->lost_ms) / 1e3);
+	return err;
+}
+
+static int begin(struct serve *s, const struct wire_start *start)
+{
+	int err;
+
+	if (s->trace) {
+		info("serve: another client: tracing begins anew");
+		close_trace(s);
+	}
+	s->wanted = s->options.source;
+	s->wanted.depth = start->tuning.depth;
+	s->tuning = start->tuning;
+	s->wanted.want_mmap |= start->want_mmap;
+	s->wanted.no_cpp |= start->no_cpp;
+	s->wants_exit_scan = start->wants_exit_scan;
+	err = open_trace(s, !s->is_launched && s->options.program);
+	if (!err)
+		err = tell_started(s, false);
+	if (!err)
+		err = serve_trace_connect(s->trace, serve_link_out(s->link), NULL, 0);
+	if (!err)
+		err = attach_or_launch(s);
+	/* A program that starts now has not mapped its libraries yet. */
+	if (err || s->launch)
+		return err;
+	if (serve_trace_has_no_allocator(s->trace)) {
+		error("serve: no allocator function in the target; name its own with --alloc "
+		      "malloc=NAME,free=NAME");
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static void on_start(struct serve *s, struct wire_view *v)
+{
+	struct wire_start start;
+	bool is_again;
+	int err;
+
+	if (wire_get_start(v, &start)) {
+		serve_link_drop(s->link, "its start cannot be understood");
+		return;
+	}
+	if (s->client) {
+		serve_link_drop(s->link, "a second start");
+		return;
+	}
+	is_again = s->trace && start.resume_id && start.resume_id == serve_trace_id(s->trace);
+	err = is_again ? continue_trace(s, &start) : begin(s, &start);
+	if (!err) {
+		s->client = serve_link_client(s->link);
+		s->lost_ms = 0;
+		info("serve: a client is there: %s", is_again ? "tracing goes on" : "tracing");
+		return;
+	}
+	serve_stop(s, WIRE_END_ERROR, err == -ENOENT ? "no allocator function in it" : reason(err));
+	serve_link_drop(s->link, "there is nothing to trace for it");
+	s->is_over |= s->is_launched && !s->launch;
+}
+
+/* Answer WIRE_TUNE: done, or @why not. */
+static void tell_tuned(struct serve *s, const char *why)
+{
+	struct wire_out *out = serve_link_out(s->link);
+	u8 body[WIRE_MAX_TEXT] = { !why };
+	size_t len = why ? strnlen(why, sizeof(body) - 1) : 0;
+
+	memcpy(body + 1, why ? why : "", len);
+	if (out && wire_put(out, WIRE_TUNED, body, len + 1))
+		debug("serve: no room for an answer");
+}
+
+static void on_tune(struct serve *s, struct wire_view *v)
+{
+	struct tuning t;
+	int err;
+
+	if (wire_get_tune(v, &t)) {
+		serve_link_drop(s->link, "what it wants changed cannot be understood");
+		return;
+	}
+	if (s->scan) {
+		tell_tuned(s, "a scan is under way");
+		return;
+	}
+	err = serve_trace_tune(s->trace, &t);
+	if (err == -EOPNOTSUPP)
+		tell_tuned(s, "tracing began without stacks: they cannot be had now");
+	else if (err)
+		serve_link_drop(s->link, "the stream to it is broken");
+	else
+		tell_tuned(s, NULL);
+}
+
+static void on_detach(struct serve *s, struct wire_view *v)
+{
+	(void)v;
+	info("serve: the client has enough: the probes are out");
+	serve_stop(s, WIRE_END_DETACHED, "");
+}
+
+static void on_kill(struct serve *s, struct wire_view *v)
+{
+	pid_t pid;
+	int err;
+
+	(void)v;
+	if (!s->options.allow_kill) {
+		say(s, WIRE_NOTE, "the other side does not allow to end its program (serve --allow-kill)");
+		return;
+	}
+	for (size_t i = 0; (pid = serve_trace_pid(s->trace, i)); i++) {
+		const struct target *t = pid > 0 ? serve_trace_target(s->trace, pid) : NULL;
+
+		err = t ? target_signal(t, SIGKILL) : -ESRCH;
+		if (err && err != -ESRCH)
+			say(s, WIRE_NOTE, strerror(-err));
+	}
+}
+
+static void on_scan(struct serve *s, struct wire_view *v)
+{
+	serve_scan_begin(s, wire_get_number(v, 4), false);
+}
+
+static void on_blocks(struct serve *s, struct wire_view *v)
+{
+	serve_scan_blocks(s, v);
+}
+
+static void on_blocks_end(struct serve *s, struct wire_view *v)
+{
+	serve_scan_run(s, v);
+}
+
+static void on_why(struct serve *s, struct wire_view *v)
+{
+	serve_scan_why(s, v);
+}
+
+static void on_scan_over(struct serve *s, struct wire_view *v)
+{
+	(void)v;
+	serve_scan_end(s);
+}
+
+/* Handlers of frames. Most need a trace that was begun for this client. */
+static const struct {
+	u8 kind;
+	bool needs_trace;
+	void (*take)(struct serve *s, struct wire_view *v);
+} handlers[] = {
+	{ WIRE_START, false, on_start },
+	{ WIRE_TUNE, true, on_tune },
+	{ WIRE_DETACH, true, on_detach },
+	{ WIRE_KILL, true, on_kill },
+	{ WIRE_SCAN, true, on_scan },
+	{ WIRE_BLOCKS, true, on_blocks },
+	{ WIRE_BLOCKS_END, true, on_blocks_end },
+	{ WIRE_SCAN_OVER, true, on_scan_over },
+	{ WIRE_WHY, true, on_why },
+};
+
+void serve_command(struct serve *s, const struct wire_frame *f)
+{
+	struct wire_view v = { f->data, f->len, false };
+
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
+		if (handlers[i].kind == f->kind && (!handlers[i].needs_trace || (s->trace && s->client)))
+			handlers[i].take(s, &v);
+}
+
+/* Notice that the client has gone, or that another one has taken its place. */
+static void look_at_client(struct serve *s)
+{
+	if (s->client && s->client != serve_link_client(s->link)) {
+		s->client = 0;
+		s->lost_ms = clock_now_ms();
+		serve_scan_end(s);
+		if (serve_trace_connect(s->trace, NULL, NULL, 0))
+			debug("serve: the stream is broken");
+	}
+	if (s->trace && !s->client && clock_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
+		info("serve: the client did not come back: the probes are out");
+		close_trace(s);
+	}
+}
+
+static void poll_events(struct serve *s)
+{
+	u64 now = clock_now_ms();
+
+	if (!s->trace)
+		return;
+	if (serve_trace_poll(s->trace) && s->client)
+		serve_link_drop(s->link, "the stream to it is broken");
+	if (now - s->alive_ms < ALIVE_MS)
+		return;
+	s->alive_ms = now;
+	/* look_at_program() takes the exit status of our program. */
+	if (s->launch || serve_trace_running(s->trace))
+		return;
+	serve_stop(s, WIRE_END_TARGET, "");
+	s->is_over = true;
+}
+
+static void look_at_program(struct serve *s)
+{
+	if (!s->launch || !launch_poll(s->launch))
+		return;
+	if (s->trace) {
+		if (serve_trace_poll(s->trace))
+			debug("serve: the stream is broken");
+		serve_trace_ended(s->trace, launch_pid(s->launch), launch_status(s->launch));
+	} else {
+		s->is_over = true;
+	}
+	launch_free(s->launch);
+	s->launch = NULL;
+}
+
+void serve_round(struct serve *s)
+{
+	struct wire_frame f;
+	int got = 1;
+
+	look_at_program(s);
+	/* A limit, so that events and signals are not kept waiting by a client that sends without end. */
+	for (int nr = 0; nr < ROUND_FRAMES && (got = serve_link_poll(s->link, &f)) == 1; nr++)
+		serve_command(s, &f);
+	look_at_client(s);
+	serve_scan_round(s);
+	poll_events(s);
+	s->is_over |= got < 0;
+}

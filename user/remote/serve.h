@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Serve a client: commands come in, a stream of events goes out. */
+#pragma once
+
+#include "user/source/launch.h"
+#include "user/remote/serve_link.h"
+#include "user/remote/serve_trace.h"
+#include "user/source/source_open.h"
+
+struct serve_scan;
+
+/* Options of serve. Strings and lists are borrowed. */
+struct serve_options {
+	struct source_choice source;
+	const char *const *targets; /* names and PIDs */
+	size_t nr_targets;
+	char **program;		/* to start, NULL-terminated, in place of targets; NULL = none */
+	const char *user, *cwd; /* of the program, or NULL */
+	u64 max_pause_ns;	/* most that a scan may stop a process; 0 = as the client asks */
+	bool allow_kill;
+};
+
+struct serve {
+	struct serve_options options;
+	struct source_choice wanted; /* options.source and the wishes of the client */
+	struct tuning tuning;	     /* at the start of the trace */
+	struct serve_link *link;
+	u32 client; /* number of the connection that the trace writes to; 0 = none */
+
+	/* NULL unless something is traced. */
+	const struct source_ops *ops;
+	struct source *source;
+	struct probe_custom *custom;
+	struct serve_trace *trace;
+	u64 lost_ms;  /* when the connection to the client was lost; 0 = it is up */
+	u64 alive_ms; /* when serve checked last that targets are alive */
+
+	struct launch *launch; /* NULL: no program was started, or it has ended */
+	bool is_launched;      /* serve has tried to start the program */
+	bool is_over;	       /* serve ends */
+	int status;
+	struct serve_scan *scan; /* NULL = no scan is under way */
+	bool wants_exit_scan;	 /* the client wants a scan when a program exits */
+};
+
+/* How long targets stay traced when the connection to the client was lost. */
+enum { SERVE_KEEP_MS = 60000 };
+
+/* Handle a frame of the client. */
+void serve_command(struct serve *s, const struct wire_frame *f);
+
+/* One round: look at the program, handle frames of the client, read events. */
+void serve_round(struct serve *s);
+
+/* Start the program of the command line. 0 or -errno. */
+int serve_launch(struct serve *s) __must_check;
+
+/* Remove the probes, and send the reason to the client. */
+void serve_stop(struct serve *s, enum wire_end why, const char *text);

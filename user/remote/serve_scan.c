@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A leak scan on the server, step by step as frames of the client come. */
+#include "user/remote/serve_scan.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/source/backlog.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/scan/scan_reason.h"
+#include "user/scan/scan_why.h"
+#include "user/remote/wire_chain.h"
+#include "user/remote/wire_scan.h"
+
+enum {
+	MAX_LOG = 1 << 20,
+	BODY_LEN = 4,
+	BLOCKS_MS = 60000,
+	QUESTIONS_MS = 60000,
+	EXITING_MS = 10000,
+	EXIT_PAUSE_MS = 600000,
+	ROUND_MS = 5,
+};
+#define MAX_BLOCK_BYTES (1ULL << 30)
+
+/* The body of one WIRE_BLOCKS. */
+struct block_list {
+	struct block_list *next;
+	size_t len;
+	u8 data[];
+};
+
+enum step {
+	STEP_BLOCKS,	/* blocks are coming */
+	STEP_SENDING,	/* verdicts are being sent */
+	STEP_QUESTIONS, /* WIRE_WHY may come */
+};
+
+struct serve_scan {
+	struct serve *serve;
+	enum step step;
+	pid_t pid;
+	bool is_exiting;
+	struct losses losses; /* when the scan began */
+	u64 heard_ms;
+	struct block_list *first, **last; /* owned */
+	struct wire_scan_at at;
+	u64 nr_blocks, nr_bytes; /* that have come */
+	struct heap_event *log;	 /* owned; events since the mark */
+	size_t nr_log, max_log;
+	int err;
+
+	struct scan *scan;     /* owned */
+	struct snapshot *snap; /* owned */
+	struct scan_options so;
+	u64 pause_ns, max_pause_ns;
+	bool is_partial, is_last;
+
+	struct wire_body verdicts; /* owned data; bodies of WIRE_VERDICTS, each after its length */
+	size_t body;		   /* offset of the last body */
+	struct wire_scan_at verdict_at;
+	size_t sent; /* bytes of verdicts.data */
+	u64 nr_verdicts;
+
+	bool wants_whys;
+	struct scan_whys *whys;	  /* owned; NULL until the first question */
+	struct scan_chain *chain; /* owned; is being sent; NULL = none */
+	taddr_t why_addr, step_at;
+	size_t nr_sent; /* steps of chain */
+};
+
+static void log_event(void *ctx, const struct heap_event *ev)
+{
+	struct serve_scan *n = ctx;
+
+	if ((pid_t)ev->h.pid != n->pid || n->err)
+		return;
+	if (n->scan) {
+		n->err = scan_event(n->scan, ev);
+		return;
+	}
+	if (n->nr_log == MAX_LOG)
+		n->err = -EOVERFLOW;
+	else if (array_reserve(n->log, n->max_log, n->nr_log + 1))
+		n->err = -ENOMEM;
+	else
+		n->log[n->nr_log++] = *ev;
+}
+
+void serve_scan_free(struct serve_scan *n)
+{
+	if (!n)
+		return;
+	while (n->first) {
+		struct block_list *next = n->first->next;
+
+		free(n->first);
+		n->first = next;
+	}
+	scan_whys_free(n->whys);
+	free(n->chain);
+	scan_free(n->scan);
+	snapshot_free(n->snap);
+	free(n->log);
+	free(n->verdicts.data);
+	free(n);
+}
+
+void serve_scan_end(struct serve *s)
+{
+	if (s->trace)
+		serve_trace_watch(s->trace, NULL, NULL);
+	serve_scan_free(s->scan);
+	s->scan = NULL;
+}
+
+static void put(struct serve *s, u8 kind, const void *data, size_t len)
+{
+	struct wire_out *out = serve_link_out(s->link);
+
+	if (out && wire_put(out, kind, data, len))
+		serve_link_drop(s->link, "too much waits to be sent to it");
+}
+
+/* End the scan, and send the reason to the client. */
+static void give_up(struct serve *s, int err)
+{
+	struct scan_reason why =
+		scan_reason(err, s->scan ? s->scan->pid : 0, s->scan ? s->scan->max_pause_ns : 0);
+	u8 body[1 + sizeof(why.text)] = { 0 };
+
+	serve_scan_end(s);
+	memcpy(body + 1, why.text, strlen(why.text));
+	put(s, WIRE_SCANNED, body, 1 + strlen(why.text));
+}
+
+/* Send a mark: the stream has all events until now, and no later ones. */
+static int mark(struct serve *s, pid_t pid, enum wire_mark what)
+{
+	u8 data[8];
+	struct wire_body b = { data, 0, sizeof(data), false };
+	int err = serve_trace_flush(s->trace);
+
+	wire_put_number(&b, pid, 4);
+	wire_put_number(&b, what, 1);
+	if (!err)
+		put(s, WIRE_MARK, b.data, b.len);
+	return err;
+}
+
+void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting)
+{
+	struct serve_scan *n = calloc(1, sizeof(*n));
+
+	serve_scan_end(s);
+	if (!n || !serve_trace_target(s->trace, pid)) {
+		free(n);
+		give_up(s, n ? -ESRCH : -ENOMEM);
+		return;
+	}
+	n->serve = s;
+	n->pid = pid;
+	n->is_exiting = is_exiting;
+	n->last = &n->first;
+	n->heard_ms = clock_now_ms();
+	s->scan = n;
+	if (serve_trace_poll(s->trace) || !serve_trace_target(s->trace, pid)) {
+		give_up(s, -ESRCH);
+		return;
+	}
+	n->losses = serve_trace_losses(s->trace, pid);
+	serve_trace_watch(s->trace, log_event, n);
+	if (mark(s, pid, is_exiting ? WIRE_MARK_EXITING : WIRE_MARK_BLOCKS))
+		give_up(s, -EIO);
+}
+
+/* Check that the body is a list of blocks in order, and count them. */
+static int check(struct serve_scan *n, struct wire_view v)
+{
+	struct heap_block block;
+
+	while (v.len) {
+		int err = wire_get_block(&v, &n->at, &block);
+
+		if (err)
+			return err;
+		n->nr_blocks++;
+	}
+	return 0;
+}
+
+void serve_scan_blocks(struct serve *s, struct wire_view *v)
+{
+	struct serve_scan *n = s->scan;
+	struct block_list *list;
+	int err;
+
+	if (!n || n->step != STEP_BLOCKS)
+		return;
+	n->heard_ms = clock_now_ms();
+	n->nr_bytes += sizeof(*list) + v->len;
+	err = n->nr_bytes > MAX_BLOCK_BYTES ? -EOVERFLOW : check(n, *v);
+	list = err ? NULL : malloc(sizeof(*list) + v->len);
+	if (!list) {
+		give_up(s, err ? err : -ENOMEM);
+		return;
+	}
+	list->next = NULL;
+	list->len = v->len;
+	memcpy(list->data, v->data, v->len);
+	*n->last = list;
+	n->last = &list->next;
+}
+
+/* Call @visit for each block. check() has found no error in them. */
+static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
+		    void *visit_ctx)
+{
+	const struct serve_scan *n = ctx;
+	struct wire_scan_at at = { 0 };
+
+	for (const struct block_list *p = n->first; p; p = p->next) {
+		struct wire_view v = { p->data, p->len, false };
+		struct heap_block block;
+
+		while (v.len) {
+			int err = wire_get_block(&v, &at, &block);
+
+			if (!err)
+				err = visit(visit_ctx, &block);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/* Read events while another thread works on the scan. Otherwise the ring of the source would overflow. */
+static void read_on(void *ctx)
+{
+	struct serve *s = ctx;
+
+	if (serve_trace_poll(s->trace))
+		debug("serve: the stream is broken");
+	serve_link_keep(s->link);
+}
+
+static int begin(void *arg)
+{
+	struct serve_scan *n = arg;
+	const struct scan_books books = { .ctx = n, .for_each = for_each };
+
+	return scan_new(&n->scan, &books, &n->so);
+}
+
+static void begin_body(struct serve_scan *n)
+{
+	wire_put_number(&n->verdicts, 0, BODY_LEN);
+	n->body = n->verdicts.len;
+}
+
+static void end_body(struct serve_scan *n)
+{
+	struct wire_body length = { n->verdicts.data + n->body - BODY_LEN, 0, BODY_LEN, false };
+
+	wire_put_number(&length, n->verdicts.len - n->body, BODY_LEN);
+}
+
+static int put_verdict(void *ctx, const struct scan_block_info *info)
+{
+	struct serve_scan *n = ctx;
+	struct wire_body *b = &n->verdicts;
+
+	if (array_reserve(b->data, b->size, b->len + BODY_LEN + WIRE_VERDICT_MAX))
+		return -ENOMEM;
+	/* Begin another body before a verdict that might not fit. */
+	if (!n->nr_verdicts || b->len - n->body > WIRE_SCAN_BODY - WIRE_VERDICT_MAX)
+		begin_body(n);
+	wire_put_verdict(b, &n->verdict_at, info);
+	n->nr_verdicts++;
+	end_body(n);
+	return 0;
+}
+
+static int judge(void *arg)
+{
+	struct serve_scan *n = arg;
+	int err = scan_judge(n->scan);
+
+	return err ? err : scan_for_each(n->scan, put_verdict, n);
+}
+
+/* Fail if events were lost since the mark: then the blocks of the two sides differ. */
+static int has_gaps(struct serve_scan *n)
+{
+	struct losses now = serve_trace_losses(n->serve->trace, n->pid);
+
+	return memcmp(&now, &n->losses, sizeof(now)) ? -ENODATA : n->err;
+}
+
+static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+{
+	const struct serve *s = ctx;
+
+	return s->ops->tracer->read_regs(s->source, tid, regs);
+}
+
+/* Stop the process, take its last events, and read its memory. */
+static int read_stopped(struct serve_scan *n)
+{
+	struct serve *s = n->serve;
+	const struct snapshot_holder holder = { s, read_regs };
+	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
+					     .is_traced = n->is_exiting || s->launch || s->ops->tracer,
+					     .holder = s->ops->tracer ? &holder : NULL };
+	int err = snapshot_stop_new(&n->snap, n->pid, &so);
+
+	if (!err)
+		err = serve_trace_poll(s->trace);
+	if (!err)
+		err = serve_trace_target(s->trace, n->pid) ? has_gaps(n) : -ESRCH;
+	/* The heap of the report is then the heap of this moment. */
+	if (!err && n->is_last)
+		serve_trace_pause(s->trace);
+	if (!err)
+		err = mark(s, n->pid, WIRE_MARK_MOMENT);
+	if (!err)
+		err = scan_read(n->scan, n->snap);
+	if (n->snap)
+		snapshot_resume(n->snap);
+	return err;
+}
+
+/* Stop the process by the tracer that it has, if there is one. */
+static int hold(const struct serve_scan *n)
+{
+	const struct serve *s = n->serve;
+
+	if (n->is_exiting)
+		return 0;
+	if (s->ops->tracer)
+		return s->ops->tracer->hold(s->source, n->pid, n->max_pause_ns);
+	return s->launch ? launch_hold(s->launch, n->pid, n->max_pause_ns) : 0;
+}
+
+static void release(const struct serve_scan *n)
+{
+	const struct serve *s = n->serve;
+
+	if (n->is_exiting)
+		return;
+	if (s->ops->tracer)
+		s->ops->tracer->release(s->source, n->pid);
+	else if (s->launch)
+		launch_release(s->launch, n->pid);
+}
+
+static int read_moment(struct serve_scan *n)
+{
+	u64 start_ns = clock_now_ns();
+	int err = hold(n);
+
+	if (err)
+		return err;
+	err = read_stopped(n);
+	release(n);
+	n->pause_ns = clock_now_ns() - start_ns;
+	return err;
+}
+
+static int find(struct serve_scan *n)
+{
+	struct serve *s = n->serve;
+	int err = backlog_work(begin, n, read_on, s);
+
+	for (size_t i = 0; i < n->nr_log && !err; i++)
+		err = scan_event(n->scan, &n->log[i]);
+	if (!err)
+		err = serve_trace_poll(s->trace);
+	if (!err)
+		err = has_gaps(n);
+	if (!err)
+		err = read_moment(n);
+	serve_trace_watch(s->trace, NULL, NULL);
+	return err ? err : backlog_work(judge, n, read_on, s);
+}
+
+void serve_scan_run(struct serve *s, struct wire_view *v)
+{
+	struct serve_scan *n = s->scan;
+	struct wire_scan_wish wish;
+	int err;
+
+	if (!n || n->step != STEP_BLOCKS)
+		return;
+	if (wire_get_wish(v, &wish) || wish.nr_blocks != n->nr_blocks) {
+		give_up(s, -EPROTO);
+		return;
+	}
+	n->so.is_partial = wish.is_partial;
+	n->so.pointer_mask = wish.pointer_mask;
+	n->so.want_unaligned = wish.want_unaligned;
+	n->is_last = wish.is_last && !n->is_exiting;
+	n->wants_whys = wish.wants_whys;
+	n->max_pause_ns = n->is_exiting ? EXIT_PAUSE_MS * 1000000ULL : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+	/* The client may ask for a shorter pause than the server allows, not for a longer one. */
+	if (s->options.max_pause_ns)
+		n->max_pause_ns = s->options.max_pause_ns;
+	if (wish.max_pause_ns && wish.max_pause_ns < n->max_pause_ns)
+		n->max_pause_ns = wish.max_pause_ns;
+	err = find(n);
+	if (err) {
+		give_up(s, err);
+		return;
+	}
+	n->step = STEP_SENDING;
+	serve_scan_round(s);
+}
+
+static void send_result(struct serve *s, const struct serve_scan *n)
+{
+	struct scan_result r = scan_result(n->scan);
+	u8 data[64];
+	struct wire_body b = { data, 0, sizeof(data), false };
+
+	wire_put_number(&b, 1, 1);
+	wire_put_number(&b, r.is_complete, 1);
+	wire_put_number(&b, n->pause_ns, 8);
+	wire_put_number(&b, n->max_pause_ns, 8);
+	wire_put_number(&b, r.scanned_bytes, 8);
+	wire_put_number(&b, r.skipped_bytes, 8);
+	wire_put_number(&b, r.nr_unstopped, 8);
+	wire_put_number(&b, r.nr_overlaps, 8);
+	wire_put_number(&b, n->nr_verdicts, 8);
+	debug("scan: %" PRIu64 " blocks came in %" PRIu64 " bytes, %" PRIu64 " verdicts go in %zu",
+	      n->nr_blocks, n->nr_bytes, n->nr_verdicts, n->verdicts.len);
+	put(s, WIRE_SCANNED, b.data, b.len);
+}
+
+/* Send as much of the chain as the queue has room for. */
+static void send_chain(struct serve *s, struct serve_scan *n, const struct wire_out *out)
+{
+	while (n->chain && wire_out_has_room(out, WIRE_CHAIN_BODY, out->limit / 2)) {
+		u8 data[WIRE_CHAIN_BODY];
+		struct wire_body b = { data, 0, sizeof(data), false };
+
+		while (n->nr_sent < n->chain->nr && b.size - b.len >= WIRE_STEP_MAX)
+			wire_put_step(&b, &n->step_at, &n->chain->steps[n->nr_sent++]);
+		if (b.len) {
+			put(s, WIRE_CHAIN, b.data, b.len);
+			continue;
+		}
+		wire_put_chain_end(&b, n->chain, n->snap->word_size);
+		put(s, WIRE_CHAIN_END, b.data, b.len);
+		free(n->chain);
+		n->chain = NULL;
+	}
+}
+
+static int find_chain(void *arg)
+{
+	struct serve_scan *n = arg;
+	int err = n->whys ? 0 : scan_whys_new(&n->whys, n->scan);
+
+	return err ? err : scan_whys_find(n->whys, n->why_addr, &n->chain);
+}
+
+void serve_scan_why(struct serve *s, struct wire_view *v)
+{
+	struct serve_scan *n = s->scan;
+	u8 none = 0;
+
+	if (!n || n->step != STEP_QUESTIONS || n->chain)
+		return;
+	n->heard_ms = clock_now_ms();
+	n->why_addr = wire_get_number(v, 8);
+	n->nr_sent = 0;
+	n->step_at = 0;
+	if (backlog_work(find_chain, n, read_on, s))
+		put(s, WIRE_CHAIN_END, &none, sizeof(none));
+	else
+		serve_scan_round(s);
+}
+
+/* Do the work of steps that send no verdicts. False in STEP_SENDING. */
+static bool is_waiting(struct serve *s, struct serve_scan *n, const struct wire_out *out)
+{
+	u64 silent_ms = clock_now_ms() - n->heard_ms;
+
+	if (n->step == STEP_BLOCKS && silent_ms >= BLOCKS_MS)
+		give_up(s, -ETIMEDOUT);
+	else if (n->step == STEP_QUESTIONS && n->chain)
+		send_chain(s, n, out);
+	else if (n->step == STEP_QUESTIONS && silent_ms >= QUESTIONS_MS)
+		serve_scan_end(s);
+	else
+		return n->step != STEP_SENDING;
+	return true;
+}
+
+void serve_scan_round(struct serve *s)
+{
+	struct serve_scan *n = s->scan;
+	struct wire_out *out = serve_link_out(s->link);
+
+	if (!n || !out || is_waiting(s, n, out))
+		return;
+	while (n->sent < n->verdicts.len && wire_out_has_room(out, WIRE_SCAN_BODY, out->limit / 2)) {
+		struct wire_view v = { n->verdicts.data + n->sent, BODY_LEN, false };
+		size_t len = wire_get_number(&v, BODY_LEN);
+
+		put(s, WIRE_VERDICTS, v.data, len);
+		n->sent += BODY_LEN + len;
+	}
+	if (n->sent < n->verdicts.len)
+		return;
+	send_result(s, n);
+	n->step = STEP_QUESTIONS;
+	n->heard_ms = clock_now_ms();
+	if (!n->wants_whys)
+		serve_scan_end(s);
+}
+
+void serve_scan_exiting(struct serve *s, pid_t pid)
+{
+	u64 heard_ms = clock_now_ms();
+	struct wire_frame f;
+
+	if (!s->client || !s->wants_exit_scan)
+		return;
+	serve_scan_begin(s, pid, true);
+	while (s->scan && s->client == serve_link_client(s->link) && clock_now_ms() - heard_ms < EXITING_MS) {
+		int got = serve_link_poll(s->link, &f);
+
+		if (got < 0)
+			break;
+		if (!got) {
+			serve_scan_round(s);
+			serve_link_wait(s->link, ROUND_MS);
+			continue;
+		}
+		heard_ms = clock_now_ms();
+		serve_command(s, &f);
+	}
+	serve_scan_end(s);
+}

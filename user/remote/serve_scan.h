@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A leak scan on the server: the client sends its live blocks and gets verdicts. Memory contents are not sent. */
+#pragma once
+
+#include "user/remote/serve.h"
+
+struct serve_scan;
+
+/*
+ * A scan has four steps. WIRE_SCANNED has the reason if one of them fails.
+ * 1. WIRE_SCAN: the server remembers events of @pid from now on, and sends WIRE_MARK at this moment of the stream.
+ * 2. WIRE_BLOCKS: the client sends the blocks that are live at the mark.
+ * 3. WIRE_BLOCKS_END: the server stops the process, reads its memory, resumes it and judges the blocks. A second
+ *    WIRE_MARK is the moment when the process was stopped.
+ * 4. WIRE_VERDICTS, as fast as the queue has room, and WIRE_SCANNED.
+ */
+void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting);
+void serve_scan_blocks(struct serve *s, struct wire_view *v);
+void serve_scan_run(struct serve *s, struct wire_view *v);
+
+/* WIRE_WHY. */
+void serve_scan_why(struct serve *s, struct wire_view *v);
+
+/* Call often: sends verdicts and chains as the queue has room, and gives up after a silence. */
+void serve_scan_round(struct serve *s);
+
+/* Forget the scan that is under way, if there is one. */
+void serve_scan_end(struct serve *s);
+void serve_scan_free(struct serve_scan *scan);
+
+/*
+ * A program is stopped before its exit: let the client scan it. Returns when the client has the verdict, does not want
+ * it, is lost, or was silent for 10 s.
+ */
+void serve_scan_exiting(struct serve *s, pid_t pid);

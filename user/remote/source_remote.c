@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turns the frames of a server into records, and connects again when the connection is lost. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/remote/source_remote_private.h"
+#include "user/stream/stream_zstd.h"
+#include "user/remote/wire_command.h"
+
+enum { KEEP_MS = 60000, ROUND_BYTES = 8 << 20, MAX_NOTES = 100 };
+
+static const char lost_for_good[] = "connection lost; what is known until then is reported";
+
+int source_remote_put(struct source *s, u8 kind, const void *data, size_t len)
+{
+	struct wire_out *out = remote_link_out(s->link);
+
+	return out ? wire_put(out, kind, data, len) : -ENOTCONN;
+}
+
+static void end(struct source *s, enum remote_life life, const char *why)
+{
+	if (source_remote_is_over(s))
+		return;
+	s->trace.life = life;
+	snprintf(s->trace.why, sizeof(s->trace.why), "%s", why);
+}
+
+/* Ask for a stream, and say which events of the last stream have come. */
+static void ask(struct source *s)
+{
+	auto_free struct wire_start *start = calloc(1, sizeof(*start));
+	u8 data[WIRE_START_MAX];
+	struct wire_body b = { data, 0, sizeof(data), false };
+	u64 allocs, frees;
+	pid_t pid;
+
+	if (!start)
+		return;
+	start->tuning = s->tuning.now;
+	start->want_mmap = s->options.want_mmap;
+	start->no_cpp = s->options.no_cpp;
+	start->wants_exit_scan = s->options.wants_exit_scan;
+	start->resume_id = s->trace.id;
+	for (size_t i = 0; i < WIRE_MAX_HAD && remote_stream_count(s->stream, i, &pid, &allocs, &frees); i++)
+		start->had[start->nr_had++] = (struct serve_had){ pid, allocs, frees };
+	wire_put_start(&b, start);
+	if (!source_remote_put(s, WIRE_START, b.data, b.len))
+		s->trace.start = START_ASKED;
+}
+
+static void on_started(struct source *s, struct wire_view *v)
+{
+	struct remote_trace *t = &s->trace;
+	u64 id = wire_get_number(v, 8);
+	bool is_again = wire_get_number(v, 1) && id == t->id;
+
+	if (t->start != START_ASKED) {
+		remote_link_drop(s->link, "an answer to a question that was not asked");
+		return;
+	}
+	if (t->was_started) {
+		remote_stream_restart(s->stream, is_again);
+		if (!is_again)
+			source_remote_keep_left_out(s);
+		info("connect: the connection is back after %.1f s", (clock_now_ms() - t->lost_ms) / 1e3);
+	}
+	t->id = id;
+	t->start = START_DONE;
+	t->was_started = true;
+	t->lost_ms = 0;
+}
+
+static void on_stopped(struct source *s, struct wire_view *v)
+{
+	bool has_failed = wire_get_number(v, 1) == WIRE_END_ERROR;
+	char text[sizeof(s->trace.why)];
+
+	wire_get_text(v, text, sizeof(text));
+	if (has_failed && !text[0])
+		snprintf(text, sizeof(text), "it cannot be traced over there");
+	end(s, has_failed ? REMOTE_FAILED : REMOTE_COMPLETE, text);
+	/* The server waits for that: serve_link_finish(). */
+	remote_link_drop(s->link, "");
+}
+
+static void on_note(struct source *s, struct wire_view *v)
+{
+	char text[WIRE_MAX_TEXT];
+
+	if (s->trace.nr_notes == MAX_NOTES)
+		return;
+	info("connect: %s", wire_get_text(v, text, sizeof(text)));
+	if (++s->trace.nr_notes == MAX_NOTES)
+		warn("connect: the other side sent %d notes; no more of them are shown", MAX_NOTES);
+}
+
+/* Handlers of frames, by kind. WIRE_STREAM goes to on_stream(), and WIRE_PING needs no handler. */
+static void (*const handlers[NR_WIRE_KINDS])(struct source *s, struct wire_view *v) = {
+	[WIRE_STARTED] = on_started,
+	[WIRE_STOPPED] = on_stopped,
+	[WIRE_NOTE] = on_note,
+	[WIRE_TUNED] = source_remote_on_tuned,
+	[WIRE_LEFT_OUT] = source_remote_on_left_out,
+	[WIRE_MARK] = source_remote_on_mark,
+	[WIRE_VERDICTS] = source_remote_on_verdicts,
+	[WIRE_SCANNED] = source_remote_on_scanned,
+	[WIRE_CHAIN] = source_remote_on_chain,
+	[WIRE_CHAIN_END] = source_remote_on_chain_end,
+};
+
+/*
+ * The latest event is from the past, so the server's clock is at least as far ahead of ours as its time says. The way
+ * here delays each event; the shortest delay until now gives the best estimate. On one trace our estimate only grows.
+ */
+static void compare_clocks(struct source *s)
+{
+	struct remote_clock *c = &s->clock;
+	s64 ahead_ns = (s64)(remote_stream_last_ns(s->stream) - clock_now_ns());
+	u64 hello_ns = remote_stream_hello(s->stream)->mono_ns;
+	bool is_new = hello_ns != c->hello_ns && s->trace.id != c->hello_trace;
+
+	if (is_new || (c->hello_ns && ahead_ns > c->ahead_ns))
+		c->ahead_ns = ahead_ns;
+	if (hello_ns == c->hello_ns)
+		return;
+	c->hello_ns = hello_ns;
+	c->hello_trace = s->trace.id;
+}
+
+static int on_stream(struct source *s, const struct wire_frame *f, const struct sink *sink)
+{
+	char why[160];
+	int err;
+
+	if (s->trace.start != START_DONE)
+		return 0;
+	err = remote_stream_feed(s->stream, f->data, f->len, sink);
+	compare_clocks(s);
+	if (!err)
+		return 0;
+	snprintf(why, sizeof(why), "what the other side sends is damaged: %s", remote_stream_why(s->stream));
+	end(s, REMOTE_BROKEN, why);
+	return err == -ENOMEM ? err : 0;
+}
+
+static int on_frame(struct source *s, const struct wire_frame *f, const struct sink *sink)
+{
+	struct wire_view v = { f->data, f->len, false };
+
+	if (f->kind == WIRE_STREAM)
+		return on_stream(s, f, sink);
+	if (handlers[f->kind])
+		handlers[f->kind](s, &v);
+	return 0;
+}
+
+static void on_lost(struct source *s)
+{
+	struct remote_trace *t = &s->trace;
+	u64 now = clock_now_ms();
+
+	if (!t->was_started && !s->options.link.is_listening) {
+		end(s, REMOTE_BROKEN, remote_link_why(s->link));
+		return;
+	}
+	t->start = START_NOT_ASKED;
+	s->tuning.nr_unanswered = 0;
+	source_remote_lose_scan(s);
+	if (!t->was_started)
+		return;
+	if (t->life == REMOTE_STOPPING) {
+		end(s, REMOTE_BROKEN, "connection lost while the last events were on their way");
+		return;
+	}
+	if (!t->lost_ms) {
+		t->lost_ms = now;
+		warn("connect: connection lost: %s; trying again for 60 s", remote_link_why(s->link));
+	}
+	if (now - t->lost_ms >= KEEP_MS)
+		end(s, REMOTE_BROKEN, lost_for_good);
+}
+
+/* Keep the connection up. True if frames may have come. */
+static bool poll_link(struct source *s)
+{
+	bool was_tracing = s->trace.was_started && s->trace.life != REMOTE_STOPPING;
+
+	switch (remote_link_poll(s->link)) {
+	case REMOTE_UP:
+		if (s->trace.start == START_NOT_ASKED)
+			ask(s);
+		return true;
+	case REMOTE_OVER:
+		end(s, REMOTE_BROKEN, was_tracing ? lost_for_good : remote_link_why(s->link));
+		return false;
+	case REMOTE_AWAY:
+		on_lost(s);
+		return false;
+	default:
+		return false;
+	}
+}
+
+int source_remote_take(struct source *s, const struct sink *sink, bool is_past)
+{
+	size_t bytes = 0;
+	int nr = 0, before = -1, err = 0;
+	struct wire_frame f;
+
+	while (!source_remote_is_over(s) && bytes < ROUND_BYTES && nr != before && poll_link(s)) {
+		before = nr;
+		while (!err && !source_remote_is_over(s) && (!s->mark.is_reached || is_past) &&
+		       remote_link_next(s->link, &f) == 1) {
+			err = on_frame(s, &f, sink);
+			bytes += f.len;
+			nr++;
+		}
+		if (err)
+			return err;
+	}
+	return nr || !source_remote_is_over(s) ? nr : -ENODATA;
+}
+
+static int poll_records(struct source *s, const struct sink *sink)
+{
+	return source_remote_take(s, sink, false);
+}
+
+static void free_source(struct source *s)
+{
+	if (!s)
+		return;
+	remote_link_free(s->link);
+	remote_stream_free(s->stream);
+	free(s->tuning.left_out);
+	free(s->answer.steps);
+	free(s->answer.chain);
+	free(s);
+}
+
+int source_remote_open(struct source **out, const struct source_remote_options *o,
+		       struct module_table *modules)
+{
+	struct source *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *o;
+	s->tuning.now = o->tuning;
+	err = remote_stream_new(&s->stream, modules, &stream_zstd);
+	if (!err)
+		err = remote_link_new(&s->link, &o->link);
+	if (err)
+		free_source(s);
+	else
+		*out = s;
+	return err;
+}
+
+const char *source_remote_why(const struct source *s)
+{
+	return s->trace.why;
+}
+
+bool source_remote_is_started(const struct source *s)
+{
+	u64 allocs, frees;
+	pid_t pid;
+
+	return s->trace.was_started && s->trace.life != REMOTE_FAILED &&
+	       remote_stream_count(s->stream, 0, &pid, &allocs, &frees);
+}
+
+bool source_remote_is_complete(const struct source *s)
+{
+	return s->trace.life == REMOTE_COMPLETE;
+}
+
+void source_remote_stop(struct source *s)
+{
+	if (s->trace.life != REMOTE_TRACING)
+		return;
+	s->trace.life = REMOTE_STOPPING;
+	if (source_remote_put(s, WIRE_DETACH, NULL, 0))
+		end(s, REMOTE_BROKEN, s->trace.was_started ? lost_for_good : "");
+}
+
+int source_remote_kill(struct source *s)
+{
+	return source_remote_put(s, WIRE_KILL, NULL, 0);
+}
+
+static int update(struct source *s, struct target *t)
+{
+	return remote_stream_update(s->stream, t);
+}
+
+static int wait_fd(struct source *s)
+{
+	return remote_link_fd(s->link);
+}
+
+/* The server pauses its processes itself. */
+static void pause_process(struct source *s, pid_t pid)
+{
+	(void)s;
+	(void)pid;
+}
+
+static struct losses losses_of(struct source *s, pid_t pid)
+{
+	return remote_stream_losses(s->stream, pid);
+}
+
+static void detach(struct source *s)
+{
+	source_remote_stop(s);
+}
+
+static int describe(struct source *s, pid_t pid, struct target **out)
+{
+	return remote_stream_target(s->stream, pid, out);
+}
+
+static u64 clock_over_there(struct source *s)
+{
+	compare_clocks(s);
+	return clock_now_ns() + (u64)s->clock.ahead_ns;
+}
+
+/* The stream began before all of its events. */
+static u64 began_over_there(struct source *s)
+{
+	return remote_stream_hello(s->stream)->mono_ns;
+}
+
+static const char *backend(struct source *s)
+{
+	const char *name = remote_stream_hello(s->stream)->backend;
+
+	return name[0] ? name : "remote";
+}
+
+static const struct source_told_ops told = {
+	.target = describe,
+	.now_ns = clock_over_there,
+	.began_ns = began_over_there,
+	.backend = backend,
+	.scan_begin = source_remote_scan_begin,
+	.scan_blocks = source_remote_scan_blocks,
+	.scan_wait = source_remote_scan_wait,
+	.scan_why = source_remote_scan_why,
+	.scan_over = source_remote_scan_over,
+	.tune = source_remote_tune,
+	.left_out = source_remote_left_out,
+	.kill = source_remote_kill,
+};
+
+const struct source_ops source_remote = {
+	.name = "remote",
+	.told = &told,
+	.update = update,
+	.wait_fd = wait_fd,
+	.poll = poll_records,
+	.pause = pause_process,
+	.resume = pause_process,
+	.losses = losses_of,
+	.detach = detach,
+	.free = free_source,
+};

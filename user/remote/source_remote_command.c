@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sends commands to a server while its events flow, and waits for the answers. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+#include "user/remote/source_remote_private.h"
+#include "user/remote/wire_command.h"
+
+enum { ANSWER_MS = 10000, MAX_PROCESSES = 1024 };
+
+void source_remote_on_tuned(struct source *s, struct wire_view *v)
+{
+	struct remote_tuning *t = &s->tuning;
+
+	t->is_refused = !wire_get_number(v, 1);
+	wire_get_text(v, t->why, sizeof(t->why));
+	if (t->nr_unanswered)
+		t->nr_unanswered--;
+}
+
+static struct remote_left_out *find(const struct remote_tuning *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->nr_left_out; i++)
+		if (t->left_out[i].pid == pid)
+			return &t->left_out[i];
+	return NULL;
+}
+
+void source_remote_on_left_out(struct source *s, struct wire_view *v)
+{
+	struct remote_tuning *t = &s->tuning;
+	pid_t pid = (pid_t)wire_get_number(v, 4);
+	u64 nr = wire_get_number(v, 8);
+	struct remote_left_out *l = find(t, pid);
+
+	if (!l) {
+		if (t->nr_left_out == MAX_PROCESSES || array_extend(t->left_out, t->nr_left_out))
+			return;
+		l = &t->left_out[t->nr_left_out++];
+		*l = (struct remote_left_out){ .pid = pid };
+	}
+	l->nr = nr;
+}
+
+void source_remote_keep_left_out(struct source *s)
+{
+	for (size_t i = 0; i < s->tuning.nr_left_out; i++) {
+		s->tuning.left_out[i].before += s->tuning.left_out[i].nr;
+		s->tuning.left_out[i].nr = 0;
+	}
+}
+
+u64 source_remote_left_out(struct source *s, pid_t pid)
+{
+	const struct remote_left_out *l = find(&s->tuning, pid);
+
+	return l ? l->before + l->nr : 0;
+}
+
+/*
+ * Is there nothing to wait for any more? The server does not answer without a connection, nor while a program at its
+ * end waits for its verdict.
+ */
+static bool is_tuned(const struct source *s)
+{
+	return !s->tuning.nr_unanswered || s->mark.is_reached || s->trace.start != START_DONE;
+}
+
+static int fail(int err, const char *text, char *why, size_t size)
+{
+	snprintf(why, size, "%s", text);
+	return err;
+}
+
+static int ask(struct source *s, const struct tuning *t, const struct sink *sink)
+{
+	u8 data[WIRE_TUNE_LEN];
+	struct wire_body b = { data, 0, sizeof(data), false };
+	int err;
+
+	wire_put_tune(&b, t);
+	s->tuning.is_refused = false;
+	err = source_remote_put(s, WIRE_TUNE, b.data, b.len);
+	if (err)
+		return err;
+	s->tuning.nr_unanswered++;
+	err = source_remote_wait(s, sink, false, ANSWER_MS, is_tuned);
+	if (err || (s->trace.start == START_DONE && !s->tuning.nr_unanswered))
+		return err;
+	return s->mark.is_reached ? -EBUSY : -ENOTCONN;
+}
+
+int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
+		       size_t size)
+{
+	int err;
+
+	if (source_remote_is_over(s) || s->trace.start != START_DONE)
+		return fail(-ENOTCONN, "there is no connection now", why, size);
+	err = s->mark.is_reached ? -EBUSY : ask(s, t, sink);
+	if (err == -EBUSY)
+		return fail(err, "the program is at its end", why, size);
+	if (err == -ENOTCONN || err == -ENODATA)
+		return fail(-ENOTCONN, "the connection was lost: not known whether it was done", why, size);
+	if (err == -ETIMEDOUT || err == -EINTR)
+		return fail(err, "the other side does not answer", why, size);
+	if (err)
+		return fail(err, strerror(-err), why, size);
+	if (s->tuning.is_refused)
+		return fail(-EOPNOTSUPP, s->tuning.why[0] ? s->tuning.why : "refused over there", why, size);
+	s->tuning.now = *t;
+	return 0;
+}

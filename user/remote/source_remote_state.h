@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* State of the remote source, by subject: trace, clock, commands, scan. For user/remote/source_remote*.c only. */
+#pragma once
+
+#include "user/scan/scan.h"
+#include "user/scan/scan_why.h"
+#include "user/remote/remote_link.h"
+#include "user/remote/source_remote.h"
+#include "user/remote/remote_stream.h"
+#include "user/remote/wire_scan.h"
+
+/* The whole trace, over all its connections. The states from REMOTE_COMPLETE on are final. */
+enum remote_life {
+	REMOTE_TRACING,	 /* connecting, connected, or waiting for a lost connection to come back */
+	REMOTE_STOPPING, /* WIRE_DETACH is sent; the last records are on their way */
+	REMOTE_COMPLETE, /* the server has said that nothing is missing */
+	REMOTE_FAILED,	 /* the server could trace nothing */
+	REMOTE_BROKEN,	 /* the connection was lost for good, or its bytes were damaged */
+};
+
+/* The trace on the present connection. */
+enum remote_start {
+	START_NOT_ASKED, /* WIRE_START is not sent yet */
+	START_ASKED,	 /* WIRE_START is sent; WIRE_STARTED has not come */
+	START_DONE,	 /* WIRE_STARTED has come: records flow */
+};
+
+struct remote_trace {
+	enum remote_life life;
+	enum remote_start start;
+	bool was_started; /* START_DONE on this connection or an earlier one */
+	u64 id;		  /* from WIRE_STARTED; 0 = none yet */
+	u64 lost_ms;	  /* when the connection was lost; 0 = it is up */
+	u32 nr_notes;	  /* WIRE_NOTE that were shown */
+	char why[160];	  /* why it ended, for the user; "" = as wanted */
+};
+
+/* The server's clock against ours. */
+struct remote_clock {
+	s64 ahead_ns;	 /* the server's clock minus ours */
+	u64 hello_ns;	 /* STREAM_HELLO of the stream that was compared last; 0 = none yet */
+	u64 hello_trace; /* remote_trace.id of that stream */
+};
+
+/* Allocations of one process that the filter over there has left out. */
+struct remote_left_out {
+	pid_t pid;
+	u64 nr;	    /* of the present trace */
+	u64 before; /* of earlier traces */
+};
+
+/* WIRE_TUNE and its answers. */
+struct remote_tuning {
+	struct tuning now; /* as the server has it, or will get it with the next connection */
+	u32 nr_unanswered; /* on this connection; more than 1 after a command whose answer was not waited for */
+	bool is_refused;   /* the last answer was no, because of @why */
+	char why[160];
+	struct remote_left_out *left_out; /* owned */
+	size_t nr_left_out;
+};
+
+/* A leak scan over there. */
+enum remote_scan_state {
+	REMOTE_SCAN_NONE,
+	REMOTE_SCAN_RUNNING,  /* begun by source_remote_scan_begin(); no WIRE_SCANNED yet */
+	REMOTE_SCAN_ANSWERED, /* WIRE_SCANNED has come, or the connection was lost: see remote_scan.err */
+	REMOTE_SCAN_KEPT,     /* verdicts are taken; the server waits for WIRE_WHY or WIRE_SCAN_OVER */
+	REMOTE_SCAN_GIVEN_UP, /* nobody waits for it here any more, but its frames may still come */
+};
+
+/* A moment in the stream of records, set by WIRE_MARK. */
+struct remote_mark {
+	bool is_reached; /* the records behind the mark wait until this is false */
+	enum wire_mark kind;
+	pid_t pid;
+};
+
+struct remote_scan {
+	enum remote_scan_state state;
+	pid_t pid;		/* whose blocks are judged */
+	struct scan *scan;	/* borrowed; verdicts go into it; NULL = they are thrown away */
+	struct wire_scan_at at; /* in the verdicts */
+	u64 nr_verdicts;	/* that have come */
+	struct scan_result result;
+	u64 pause_ns; /* how long the process was stopped */
+	int err;
+	char why[160]; /* the server's reason for @err, or "" */
+};
+
+/* The answer to WIRE_WHY: the chain from a root to a block. */
+struct remote_answer {
+	struct scan_step *steps; /* owned */
+	size_t nr_steps, max_steps;
+	size_t limit_steps; /* blocks of the scan: a chain has each block once */
+	taddr_t at;	    /* address of the last step */
+	int err;
+	struct scan_chain *chain; /* owned; NULL until the whole answer has come */
+	char root_name[WIRE_MAX_TEXT];
+};
+
+struct source {
+	struct source_remote_options options;
+	struct remote_link *link;     /* owned */
+	struct remote_stream *stream; /* owned */
+	struct remote_trace trace;
+	struct remote_clock clock;
+	struct remote_tuning tuning;
+	struct remote_mark mark;
+	struct remote_scan scan;
+	struct remote_answer answer;
+};

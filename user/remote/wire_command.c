@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turn commands into bytes and back. */
+#include "user/remote/wire_command.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FLAG_MMAP = 1, FLAG_NO_CPP = 2, FLAG_EXIT_SCAN = 4 };
+
+static void put_tuning(struct wire_body *b, const struct tuning *t)
+{
+	wire_put_number(b, t->is_paused, 1);
+	wire_put_number(b, t->depth, 1);
+	wire_put_number(b, t->min_size, 8);
+	wire_put_number(b, t->max_size, 8);
+}
+
+static int get_tuning(struct wire_view *v, struct tuning *t)
+{
+	u64 flags = wire_get_number(v, 1);
+
+	t->is_paused = flags;
+	t->depth = wire_get_number(v, 1);
+	t->min_size = wire_get_number(v, 8);
+	t->max_size = wire_get_number(v, 8);
+	return v->is_bad || flags > 1 || !tuning_is_sane(t) ? -EPROTO : 0;
+}
+
+void wire_put_tune(struct wire_body *b, const struct tuning *t)
+{
+	put_tuning(b, t);
+}
+
+int wire_get_tune(struct wire_view *v, struct tuning *out)
+{
+	int err = get_tuning(v, out);
+
+	return err || v->len ? -EPROTO : 0;
+}
+
+void wire_put_start(struct wire_body *b, const struct wire_start *start)
+{
+	put_tuning(b, &start->tuning);
+	wire_put_number(b,
+			(start->want_mmap ? FLAG_MMAP : 0) | (start->no_cpp ? FLAG_NO_CPP : 0) |
+				(start->wants_exit_scan ? FLAG_EXIT_SCAN : 0),
+			1);
+	wire_put_number(b, start->resume_id, 8);
+	wire_put_number(b, start->nr_had, 2);
+	for (u32 i = 0; i < start->nr_had; i++) {
+		wire_put_number(b, start->had[i].pid, 4);
+		wire_put_number(b, start->had[i].allocs, 8);
+		wire_put_number(b, start->had[i].frees, 8);
+	}
+}
+
+int wire_get_start(struct wire_view *v, struct wire_start *out)
+{
+	u32 flags;
+
+	memset(out, 0, sizeof(*out));
+	if (get_tuning(v, &out->tuning))
+		return -EPROTO;
+	flags = wire_get_number(v, 1);
+	out->want_mmap = flags & FLAG_MMAP;
+	out->no_cpp = flags & FLAG_NO_CPP;
+	out->wants_exit_scan = flags & FLAG_EXIT_SCAN;
+	out->resume_id = wire_get_number(v, 8);
+	out->nr_had = wire_get_number(v, 2);
+	if (v->is_bad || out->nr_had > WIRE_MAX_HAD)
+		return -EPROTO;
+	for (u32 i = 0; i < out->nr_had; i++) {
+		out->had[i].pid = wire_get_number(v, 4);
+		out->had[i].allocs = wire_get_number(v, 8);
+		out->had[i].frees = wire_get_number(v, 8);
+	}
+	return v->is_bad || v->len ? -EPROTO : 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Compares two reports caller by caller: which callers hold more in the second report, and which hold less. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/lib/types.h"
+
+/* Numbers of one caller, or of all callers. */
+struct diff_numbers {
+	u64 live_bytes, live_blocks;
+	u64 alloc_bytes, allocs;
+	u64 leaked_bytes, leaked_blocks; /* definite and indirect */
+	u64 peak_bytes;			 /* held when the process had its peak */
+};
+
+/* A caller in both reports. If only one report has it, the numbers of the other one are zero. */
+struct diff_row {
+	char *function; /* owned; "malloc" */
+	char *frames;	/* owned; one per line, innermost first: a function, or file+0xoffset */
+	struct diff_numbers of[2];
+};
+
+struct diff_totals {
+	struct diff_numbers numbers;
+	size_t nr_processes, nr_scanned;
+	char comm[32]; /* of the first process */
+	u64 duration_ns;
+	u64 lost; /* events */
+};
+
+struct diff;
+
+int diff_new(struct diff **out) __must_check;
+void diff_free(struct diff *d);
+
+/*
+ * Add the JSON report @text of @len bytes as the first (0) or second (1) @side. Callers of all its processes become one
+ * row if the names of their frames are equal. 0; -ENOMEM; or -EBADMSG if @text is not a report: *@why says why, and
+ * *@at is the position of the error.
+ */
+int diff_add(struct diff *d, u32 side, const char *text, size_t len, const char **why,
+	     size_t *at) __must_check;
+
+/* The number that sorts rows, and whose change counts. */
+enum diff_key {
+	DIFF_LIVE_BYTES,
+	DIFF_LIVE_BLOCKS,
+	DIFF_TOTAL_BYTES,
+	DIFF_TOTAL_BLOCKS,
+	DIFF_LEAKED_BYTES,
+	DIFF_PEAK,
+	NR_DIFF_KEYS
+};
+
+/* The key that --sort names @name, or NR_DIFF_KEYS. */
+enum diff_key diff_key_find(const char *name);
+
+/*
+ * The rows whose @key changed: the largest gain first, the largest loss last. @d owns the list, which is valid until
+ * the next call.
+ */
+const struct diff_row *const *diff_rows(struct diff *d, enum diff_key key, size_t *nr);
+
+struct diff_totals diff_totals(const struct diff *d, u32 side);
+
+/* The number in the second report minus the number in the first one. */
+s64 diff_change(const struct diff_row *row, enum diff_key key);
+
+/*
+ * The key for the text if @key is wanted. For live-bytes this is another key if no live bytes changed: live-blocks, or
+ * total-bytes if no live blocks changed either, as in programs that free all blocks.
+ */
+enum diff_key diff_key_for(struct diff *d, enum diff_key key);
+
+/*
+ * Write the changes. The text has at most @top rows (0 = all) with gains and as many with losses. @names are the names
+ * of the two files. 0 or -errno.
+ */
+int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top,
+		    const char *const names[2]) __must_check;
+int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *const names[2]) __must_check;

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes the differences of two reports as text and as JSON. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "user/report/diff.h"
+#include "user/lib/escape.h"
+#include "user/lib/human.h"
+#include "user/lib/json.h"
+#include "user/report/report.h"
+
+/* "+1.2 KiB", "-3 " ... */
+static const char *sign(s64 change)
+{
+	return change < 0 ? "-" : "+";
+}
+
+static u64 size_of(s64 change)
+{
+	return change < 0 ? 0 - (u64)change : (u64)change;
+}
+
+static const char *blocks_word(u64 blocks)
+{
+	return blocks == 1 ? "block" : "blocks";
+}
+
+/* "+1.2 KiB, -3 blocks". Leaves out a part that did not change, but never both parts. */
+static void print_change(FILE *out, s64 bytes, s64 blocks)
+{
+	if (bytes || !blocks)
+		fprintf(out, "%s%s", sign(bytes), human_bytes(size_of(bytes)).text);
+	if (bytes && blocks)
+		fputs(", ", out);
+	if (blocks)
+		fprintf(out, "%s%s %s", sign(blocks), human_count(size_of(blocks)).text,
+			blocks_word(size_of(blocks)));
+}
+
+static void print_sum(FILE *out, u64 bytes, u64 blocks)
+{
+	if (!blocks)
+		fputs("none", out);
+	else
+		fprintf(out, "%s in %s %s", human_bytes(bytes).text, human_count(blocks).text,
+			blocks_word(blocks));
+}
+
+static void print_total(FILE *out, const char *what, const u64 bytes[2], const u64 blocks[2])
+{
+	s64 change = (s64)(bytes[1] - bytes[0]), more = (s64)(blocks[1] - blocks[0]);
+
+	fprintf(out, "  %-11s ", what);
+	print_sum(out, bytes[0], blocks[0]);
+	if (!change && !more) {
+		fputs(", as before\n", out);
+		return;
+	}
+	fputs(", then ", out);
+	print_sum(out, bytes[1], blocks[1]);
+	fputs(": ", out);
+	print_change(out, change, more);
+	fputc('\n', out);
+}
+
+static void print_peak(FILE *out, u64 before, u64 after)
+{
+	s64 change = (s64)(after - before);
+
+	fprintf(out, "  %-11s %s", "peak", human_bytes(before).text);
+	if (!change)
+		fputs(", as before\n", out);
+	else
+		fprintf(out, ", then %s: %s%s\n", human_bytes(after).text, sign(change),
+			human_bytes(size_of(change)).text);
+}
+
+/* The traced programs and how long: the reader must see whether the two runs can be compared. */
+static void print_traced(FILE *out, const struct diff_totals t[2])
+{
+	fprintf(out, "  %-11s ", "traced");
+	for (u32 i = 0; i < 2; i++) {
+		if (t[i].nr_processes == 1)
+			escape_text(out, t[i].comm);
+		else
+			fprintf(out, "%s processes", human_count(t[i].nr_processes).text);
+		fprintf(out, " for %s%s", human_duration(t[i].duration_ns).text, i ? "\n" : ", then ");
+	}
+}
+
+static void print_totals(FILE *out, const struct diff_totals t[2], const char *const names[2])
+{
+	const struct diff_numbers *a = &t[0].numbers, *b = &t[1].numbers;
+
+	escape_text(out, names[0]);
+	fputs(" and then ", out);
+	escape_text(out, names[1]);
+	fputc('\n', out);
+	print_traced(out, t);
+	print_total(out, "live", (u64[]){ a->live_bytes, b->live_bytes },
+		    (u64[]){ a->live_blocks, b->live_blocks });
+	print_peak(out, a->peak_bytes, b->peak_bytes);
+	print_total(out, "allocated", (u64[]){ a->alloc_bytes, b->alloc_bytes },
+		    (u64[]){ a->allocs, b->allocs });
+	if (t[0].nr_scanned && t[1].nr_scanned)
+		print_total(out, "leaked", (u64[]){ a->leaked_bytes, b->leaked_bytes },
+			    (u64[]){ a->leaked_blocks, b->leaked_blocks });
+	else if (t[0].nr_scanned || t[1].nr_scanned)
+		fprintf(out, "  %-11s not known of the %s\n", "leaked", t[0].nr_scanned ? "second" : "first");
+	if (t[0].lost || t[1].lost)
+		fprintf(out, "  %-11s %s events, then %s: what is said here is not exact\n", "lost",
+			human_count(t[0].lost).text, human_count(t[1].lost).text);
+}
+
+/* The bytes and blocks of a row for @key. A peak has no number of blocks. */
+static void numbers_of(const struct diff_numbers *n, enum diff_key key, u64 *bytes, u64 *blocks)
+{
+	bool is_total = key == DIFF_TOTAL_BYTES || key == DIFF_TOTAL_BLOCKS;
+
+	*bytes = key == DIFF_LEAKED_BYTES ? n->leaked_bytes : is_total ? n->alloc_bytes : n->live_bytes;
+	*blocks = key == DIFF_LEAKED_BYTES ? n->leaked_blocks : is_total ? n->allocs : n->live_blocks;
+	if (key == DIFF_PEAK) {
+		*bytes = n->peak_bytes;
+		*blocks = 0;
+	}
+}
+
+static void print_row(FILE *out, const struct diff_row *row, enum diff_key key, size_t number)
+{
+	u64 bytes[2], blocks[2];
+
+	for (u32 i = 0; i < 2; i++)
+		numbers_of(&row->of[i], key, &bytes[i], &blocks[i]);
+	fprintf(out, "\n#%-3zu ", number);
+	print_change(out, (s64)(bytes[1] - bytes[0]), (s64)(blocks[1] - blocks[0]));
+	fputs(" (", out);
+	for (u32 i = 0; i < 2; i++) {
+		if (key == DIFF_PEAK)
+			fputs(bytes[i] ? human_bytes(bytes[i]).text : "none", out);
+		else
+			print_sum(out, bytes[i], blocks[i]);
+		fputs(i ? "), by " : ", then ", out);
+	}
+	escape_text(out, row->function);
+	fputc('\n', out);
+	for (const char *p = row->frames; *p;) {
+		size_t len = strcspn(p, "\n");
+		char line[1024];
+
+		snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1), p);
+		fputs("        ", out);
+		escape_text(out, line);
+		fputc('\n', out);
+		p += len + (p[len] == '\n');
+	}
+}
+
+/* Write the rows with gains or those with losses, the largest change first. */
+static void print_rows(FILE *out, const struct diff_row *const *rows, size_t nr, enum diff_key key, u32 top,
+		       bool is_gain)
+{
+	static const char *const words[NR_DIFF_KEYS][2] = {
+		[DIFF_LIVE_BYTES] = { "holds less", "holds more" },
+		[DIFF_LIVE_BLOCKS] = { "holds fewer blocks", "holds more blocks" },
+		[DIFF_TOTAL_BYTES] = { "allocated less", "allocated more" },
+		[DIFF_TOTAL_BLOCKS] = { "allocated fewer blocks", "allocated more blocks" },
+		[DIFF_LEAKED_BYTES] = { "leaked less", "leaked more" },
+		[DIFF_PEAK] = { "held less at the peak", "held more at the peak" },
+	};
+	size_t shown = top && top < nr ? top : nr;
+
+	if (!nr)
+		return;
+	fprintf(out, "\nWho %s: ", words[key][is_gain]);
+	if (shown < nr)
+		fprintf(out, "top %s of ", human_count(shown).text);
+	fprintf(out, "%s caller%s\n", human_count(nr).text, nr == 1 ? "" : "s");
+	for (size_t i = 0; i < shown; i++)
+		print_row(out, rows[is_gain ? i : nr - 1 - i], key, i + 1);
+}
+
+int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const char *const names[2])
+{
+	const struct diff_totals totals[2] = { diff_totals(d, 0), diff_totals(d, 1) };
+	const struct diff_row *const *rows;
+	size_t nr, nr_gains = 0;
+
+	key = diff_key_for(d, key);
+	rows = diff_rows(d, key, &nr);
+	print_totals(out, totals, names);
+	while (nr_gains < nr && diff_change(rows[nr_gains], key) > 0)
+		nr_gains++;
+	if (!nr)
+		fputs("\nNo caller changed.\n", out);
+	print_rows(out, rows, nr_gains, key, top, true);
+	print_rows(out, rows + nr_gains, nr - nr_gains, key, top, false);
+	return report_flush(out);
+}
+
+static void json_numbers(struct json *j, const char *key, const struct diff_numbers *n)
+{
+	json_object_begin(j, key);
+	json_u64(j, "live_bytes", n->live_bytes);
+	json_u64(j, "live_blocks", n->live_blocks);
+	json_u64(j, "alloc_bytes", n->alloc_bytes);
+	json_u64(j, "allocs", n->allocs);
+	json_u64(j, "leaked_bytes", n->leaked_bytes);
+	json_u64(j, "leaked_blocks", n->leaked_blocks);
+	json_u64(j, "peak_bytes", n->peak_bytes);
+	json_object_end(j);
+}
+
+static void json_side(struct json *j, const char *key, const struct diff *d, u32 side, const char *name)
+{
+	const struct diff_totals t = diff_totals(d, side);
+
+	json_object_begin(j, key);
+	json_string(j, "file", name);
+	json_u64(j, "processes", t.nr_processes);
+	json_u64(j, "scanned", t.nr_scanned);
+	json_u64(j, "lost", t.lost);
+	json_u64(j, "duration_ns", t.duration_ns);
+	json_numbers(j, "totals", &t.numbers);
+	json_object_end(j);
+}
+
+static void json_frames(struct json *j, const char *frames)
+{
+	json_array_begin(j, "frames");
+	for (const char *p = frames; *p;) {
+		size_t len = strcspn(p, "\n");
+		char line[1024];
+
+		snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1), p);
+		json_string(j, NULL, line);
+		p += len + (p[len] == '\n');
+	}
+	json_array_end(j);
+}
+
+int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *const names[2])
+{
+	size_t nr;
+	const struct diff_row *const *rows = diff_rows(d, key, &nr);
+	struct json j;
+
+	json_init(&j, out, 3);
+	json_object_begin(&j, NULL);
+	json_string(&j, "schema", "heaptap-diff/1");
+	json_string(&j, "version", HEAPTAP_VERSION);
+	json_side(&j, "a", d, 0, names[0]);
+	json_side(&j, "b", d, 1, names[1]);
+	json_array_begin(&j, "callers");
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(&j, NULL);
+		json_string(&j, "function", rows[i]->function);
+		json_s64(&j, "live_bytes", diff_change(rows[i], DIFF_LIVE_BYTES));
+		json_s64(&j, "live_blocks", diff_change(rows[i], DIFF_LIVE_BLOCKS));
+		json_s64(&j, "leaked_bytes", diff_change(rows[i], DIFF_LEAKED_BYTES));
+		json_numbers(&j, "a", &rows[i]->of[0]);
+		json_numbers(&j, "b", &rows[i]->of[1]);
+		json_frames(&j, rows[i]->frames);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	fputc('\n', out);
+	return report_flush(out);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Report files: names, formats, ownership; complete or not there at all. */
+#include "user/report/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/stream/out_name.h"
+#include "user/target/target.h"
+
+/*
+ * A file that this run has made, and may replace. Size and time distinguish it from a later file with the same inode
+ * number, and from an edited one.
+ */
+struct made {
+	dev_t dev;
+	ino_t ino;
+	off_t size; /* bytes */
+	struct timespec mtime;
+};
+
+/* One --output. */
+struct output {
+	const char *pattern; /* borrowed; as the user typed it */
+	const char *name;    /* borrowed; its last part */
+	const struct report_format *format;
+	FILE *stream;	   /* borrowed; for standard output, else NULL */
+	int dir;	   /* owned; where the file goes */
+	bool has_pid;	   /* %p: a file per process */
+	bool is_varying;   /* %n or %t: a name per report */
+	bool has_failed;   /* which was logged */
+	bool has_told;	   /* its name was logged */
+	struct made *made; /* owned */
+	size_t nr_made;
+};
+
+struct outputs {
+	const struct output_options *options; /* borrowed */
+	size_t nr;
+	u64 nr_reports;
+	struct output list[];
+};
+
+/* The content of an output: a report, or the bytes of the file @fd. */
+struct content {
+	struct report report; /* its options are set for each output */
+	int fd;		      /* borrowed; -1 = the report */
+	pid_t pid;
+};
+
+static bool wants_color(u32 color, FILE *out)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (!out)
+		return false;
+	if (color != COLOR_AUTO)
+		return color == COLOR_ALWAYS;
+	if ((no_color && *no_color) || !term || !strcmp(term, "dumb"))
+		return false;
+	return isatty(fileno(out));
+}
+
+struct report_options output_look(const struct output_options *o, FILE *out)
+{
+	struct report_options r = o->report;
+	struct winsize size;
+
+	r.color = wants_color(o->color, out);
+	if (out && !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col >= 40)
+		r.width = size.ws_col;
+	return r;
+}
+
+static int refuse(const struct output *o, const char *why, int err)
+{
+	error("--output: %s: %s", o->pattern, why);
+	return err;
+}
+
+static int choose_format(struct output *o)
+{
+	char endings[128] = "";
+	size_t used = 0;
+
+	o->format = report_format_find(o->name);
+	if (o->format)
+		return 0;
+	for (const struct report_format *f = report_formats; f->ending && used < sizeof(endings); f++)
+		used += snprintf(endings + used, sizeof(endings) - used, " %s", f->ending);
+	error("--output: %s: unknown ending, must be one of%s", o->pattern, endings);
+	return -EINVAL;
+}
+
+/* Keep the directory of @o open, and check whether files can be made in it. */
+static int open_directory(struct output *o)
+{
+	size_t len = o->name - o->pattern;
+	auto_free char *directory = len ? strndup(o->pattern, len) : strdup(".");
+
+	if (!directory)
+		return refuse(o, strerror(ENOMEM), -ENOMEM);
+	if (strchr(directory, '%'))
+		return refuse(o, "placeholders belong in the name, not in the directory", -EINVAL);
+	o->dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (o->dir < 0 || faccessat(o->dir, ".", W_OK | X_OK, AT_EACCESS)) {
+		int err = -errno;
+
+		return refuse(o, strerror(-err), err);
+	}
+	return 0;
+}
+
+/* @name must not exist, unless it is a file that may be replaced. */
+static int check_existing(const struct output *o, const char *name, bool force)
+{
+	struct stat st;
+
+	if (fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : refuse(o, strerror(errno), -errno);
+	if (!S_ISREG(st.st_mode))
+		return refuse(o, "exists and is not a regular file", -EEXIST);
+	if (!force)
+		return refuse(o, "existing output file is not overwritten without --force", -EEXIST);
+	return 0;
+}
+
+static int output_init(struct output *o, const char *pattern, bool force)
+{
+	static const struct out_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
+	const char *slash = strrchr(pattern, '/');
+	char name[NAME_MAX + 1];
+	int err;
+
+	*o = (struct output){ .pattern = pattern, .name = slash ? slash + 1 : pattern, .dir = -1 };
+	if (!strcmp(pattern, "-")) {
+		o->stream = stdout;
+		o->format = report_format_find("-.txt");
+		return 0;
+	}
+	err = choose_format(o);
+	if (err)
+		return err;
+	err = out_expand(o->name, &sample, name);
+	if (err == -EINVAL)
+		return refuse(o, "placeholders are %p, %n, %t and %%", err);
+	if (err)
+		return refuse(o, strerror(-err), err);
+	o->has_pid = strstr(o->name, "%p");
+	o->is_varying = strstr(o->name, "%n") || strstr(o->name, "%t");
+	err = open_directory(o);
+	return err ? err : check_existing(o, name, force);
+}
+
+int outputs_status(int err)
+{
+	return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
+}
+
+int outputs_new(struct outputs **out, const struct output_options *options, FILE *standard)
+{
+	size_t nr = options->nr_names;
+	struct outputs *outs = calloc(1, sizeof(*outs) + (nr + 1) * sizeof(*outs->list));
+	int err = 0;
+
+	if (!outs) {
+		error("--output: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	outs->options = options;
+	for (size_t i = 0; i < nr && !err; i++)
+		err = output_init(&outs->list[outs->nr++], options->names[i], options->force);
+	if (err) {
+		outputs_free(outs);
+		return err;
+	}
+	if (!nr) {
+		outs->nr = 1;
+		err = output_init(&outs->list[0], "-", false);
+		outs->list[0].stream = standard;
+	}
+	*out = outs;
+	return err;
+}
+
+int outputs_new_stream(struct outputs **out, const struct output_options *o, FILE *stream, const char *name)
+{
+	struct outputs *outs = calloc(1, sizeof(*outs) + sizeof(*outs->list));
+
+	if (!outs)
+		return -ENOMEM;
+	outs->options = o;
+	outs->nr = 1;
+	outs->list[0] = (struct output){
+		.pattern = "-", .name = name, .stream = stream, .dir = -1, .format = report_format_find(name)
+	};
+	*out = outs;
+	return 0;
+}
+
+void outputs_free(struct outputs *outs)
+{
+	if (!outs)
+		return;
+	for (size_t i = 0; i < outs->nr; i++) {
+		if (outs->list[i].dir >= 0)
+			close(outs->list[i].dir);
+		free(outs->list[i].made);
+	}
+	free(outs);
+}
+
+/* Make a file with a random name in the directory of @o. */
+static int open_temporary(const struct output *o, char name[32])
+{
+	u64 random;
+	int fd;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	snprintf(name, 32, ".heaptap-%016" PRIx64, random);
+	fd = openat(o->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
+static int copy_file(FILE *out, int fd)
+{
+	char bytes[16384];
+	off_t at = 0;
+	ssize_t len;
+
+	while ((len = pread(fd, bytes, sizeof(bytes), at)) > 0) {
+		if (fwrite(bytes, 1, len, out) != (size_t)len)
+			return -errno;
+		at += len;
+	}
+	if (len < 0 || fflush(out))
+		return -errno;
+	return 0;
+}
+
+static int write_content(const struct output *o, FILE *out, const struct content *c)
+{
+	return c->fd < 0 ? o->format->write(out, &c->report) : copy_file(out, c->fd);
+}
+
+static int write_fd(const struct output *o, const struct content *c, int fd)
+{
+	FILE *file = fdopen(fd, "w");
+	int err;
+
+	if (!file) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	err = write_content(o, file, c);
+	if (!err)
+		err = out_give_to_caller(fd);
+	if (fclose(file) && !err)
+		err = -errno;
+	return err;
+}
+
+/* The entry of the file @st, NULL if this run did not make it. */
+static struct made *find_made(const struct output *o, const struct stat *st)
+{
+	for (struct made *m = o->made; m < o->made + o->nr_made; m++)
+		if (m->dev == st->st_dev && m->ino == st->st_ino && m->size == st->st_size &&
+		    m->mtime.tv_sec == st->st_mtim.tv_sec && m->mtime.tv_nsec == st->st_mtim.tv_nsec)
+			return m;
+	return NULL;
+}
+
+/* Remember the file @st in place of @old, which may be NULL. */
+static int remember(struct output *o, struct made *old, const struct stat *st)
+{
+	struct made made = { st->st_dev, st->st_ino, st->st_size, st->st_mtim };
+
+	if (o->is_varying)
+		return 0;
+	if (old) {
+		*old = made;
+		return 0;
+	}
+	if (array_extend(o->made, o->nr_made))
+		return -ENOMEM;
+	o->made[o->nr_made++] = made;
+	return 0;
+}
+
+/* Give @tmp the name @name, which nothing has. */
+static int publish_new(const struct output *o, const char *tmp, const char *name)
+{
+	if (!renameat2(o->dir, tmp, o->dir, name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* NFS and some others do not know the flag; link() does not replace a file either. */
+	if (linkat(o->dir, tmp, o->dir, name, 0))
+		return -errno;
+	return unlinkat(o->dir, tmp, 0) ? -errno : 0;
+}
+
+/* Give the finished file @tmp its name. */
+static int publish(struct output *o, const char *tmp, const char *name, bool force)
+{
+	struct stat st;
+	struct stat old;
+	int err;
+
+	if (fstatat(o->dir, tmp, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (fstatat(o->dir, name, &old, AT_SYMLINK_NOFOLLOW)) {
+		err = errno == ENOENT ? publish_new(o, tmp, name) : -errno;
+		return err ? err : remember(o, NULL, &st);
+	}
+	if (!S_ISREG(old.st_mode) || !(force || find_made(o, &old)))
+		return -EEXIST;
+	if (renameat(o->dir, tmp, o->dir, name))
+		return -errno;
+	return remember(o, find_made(o, &old), &st);
+}
+
+static int write_file(struct output *o, const struct content *c, const char *name, bool force)
+{
+	char tmp[32];
+	int fd = open_temporary(o, tmp);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = write_fd(o, c, fd);
+	if (!err)
+		err = publish(o, tmp, name, force);
+	if (err)
+		unlinkat(o->dir, tmp, 0);
+	return err;
+}
+
+/* Log a failure once, and the name of the first report. */
+static int tell(struct output *o, const char *name, int err)
+{
+	int len = o->name - o->pattern; /* of the directory */
+
+	if (err && !o->has_failed)
+		error("report: %.*s%s: %s", len, o->pattern, name,
+		      err == -EEXIST ? "existing output file is not overwritten without --force"
+				     : strerror(-err));
+	if (!err && !o->has_told && !o->stream)
+		info("report: %.*s%s", len, o->pattern, name);
+	o->has_failed = err;
+	o->has_told |= !err;
+	return err;
+}
+
+static int write_named(struct output *o, struct content *c, struct out_values *v,
+		       const struct output_options *options)
+{
+	char name[NAME_MAX + 1];
+	int err;
+
+	v->pid = c->pid;
+	err = out_expand(o->name, v, name);
+	c->report.options = output_look(options, NULL);
+	if (!err)
+		err = write_file(o, c, name, options->force);
+	return tell(o, err ? o->name : name, err);
+}
+
+static int write_stream(struct output *o, struct content *c, u64 number, const struct output_options *options)
+{
+	int err;
+
+	c->report.options = output_look(options, o->stream);
+	if (number > 1)
+		putc('\n', o->stream);
+	err = write_content(o, o->stream, c);
+	if (err) {
+		/* Drop the unwritten bytes, or exit() would try, and report, them again. */
+		__fpurge(o->stream);
+		clearerr(o->stream);
+	}
+	return tell(o, o->name, err);
+}
+
+static int write_output(struct output *o, const struct report *r, struct out_values *v,
+			const struct output_options *options)
+{
+	struct content part = { *r, -1, r->nr_processes ? r->processes[0].target->pid : 0 };
+	int first_err = 0;
+
+	if (o->stream)
+		return write_stream(o, &part, v->number, options);
+	if (!o->has_pid)
+		return write_named(o, &part, v, options);
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		int err;
+
+		part = (struct content){ *r, -1, r->processes[i].target->pid };
+		part.report.processes = &r->processes[i];
+		part.report.nr_processes = 1;
+		err = write_named(o, &part, v, options);
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}
+
+int outputs_write(struct outputs *outs, const struct report *r)
+{
+	struct out_values values = { .number = ++outs->nr_reports };
+	int first_err = 0;
+
+	out_values_set_time(&values);
+	for (size_t i = 0; i < outs->nr; i++) {
+		int err = write_output(&outs->list[i], r, &values, outs->options);
+
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}
+
+int outputs_write_to(void *outs, const struct report *r)
+{
+	return outputs_write(outs, r);
+}
+
+size_t outputs_describe(const struct outputs *outs, struct output_format *formats, size_t max)
+{
+	for (size_t i = 0; i < outs->nr && i < max; i++) {
+		const struct output *o = &outs->list[i];
+		struct report_options ro = output_look(outs->options, o->stream);
+
+		formats[i] = (struct output_format){ o->format->ending, ro.width, ro.color };
+	}
+	return outs->nr;
+}
+
+int outputs_copy(struct outputs *outs, pid_t pid, const int *fds, size_t nr)
+{
+	struct out_values values = { .number = ++outs->nr_reports };
+	int first_err = 0;
+
+	out_values_set_time(&values);
+	for (size_t i = 0; i < outs->nr && i < nr; i++) {
+		struct content c = { .fd = fds[i], .pid = pid };
+		struct output *o = &outs->list[i];
+		int err = o->stream ? write_stream(o, &c, values.number, outs->options)
+				    : write_named(o, &c, &values, outs->options);
+
+		if (!first_err)
+			first_err = err;
+	}
+	return first_err;
+}

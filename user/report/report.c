@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared by all report formats: the rows and their order, stacks, names, the table of formats. */
+#include "user/report/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/scan/leaks_why.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/report/report_parts.h"
+#include "user/report/report_text.h"
+#include "user/source/source.h"
+#include "user/heap/stacks.h"
+#include "user/names/symbolize.h"
+#include "user/target/target.h"
+
+enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200 };
+
+const struct report_format report_formats[] = {
+	{ ".txt", report_text },
+	{ ".json", report_json },
+	{ NULL },
+};
+
+const struct report_format *report_format_find(const char *path)
+{
+	size_t len = strlen(path);
+
+	for (const struct report_format *f = report_formats; f->ending; f++) {
+		size_t ending = strlen(f->ending);
+
+		if (len > ending && !strcmp(path + len - ending, f->ending))
+			return f;
+	}
+	return NULL;
+}
+
+static double live_bytes(const struct report_row *r)
+{
+	return (double)r->row.live_bytes;
+}
+
+static double live_blocks(const struct report_row *r)
+{
+	return (double)r->row.live_blocks;
+}
+
+static double total_bytes(const struct report_row *r)
+{
+	return (double)r->row.alloc_bytes;
+}
+
+static double total_blocks(const struct report_row *r)
+{
+	return (double)r->row.allocs;
+}
+
+static double average(const struct report_row *r)
+{
+	return r->row.allocs ? (double)r->row.alloc_bytes / (double)r->row.allocs : 0;
+}
+
+static double peak(const struct report_row *r)
+{
+	return (double)r->row.peak_bytes;
+}
+
+static double temporary(const struct report_row *r)
+{
+	return (double)r->row.temporary;
+}
+
+static double age(const struct report_row *r)
+{
+	return (double)r->oldest_ns;
+}
+
+static double mismatched(const struct report_row *r)
+{
+	return (double)r->mismatched;
+}
+
+static double bad(const struct report_row *r)
+{
+	return (double)r->bad;
+}
+
+static double growth(const struct report_row *r)
+{
+	return r->grown > 0 ? (double)r->grown : 0;
+}
+
+static double leaked_bytes(const struct report_row *r)
+{
+	return (double)leaks_lost(&r->leaks).bytes;
+}
+
+static double leaked_blocks(const struct report_row *r)
+{
+	return (double)leaks_lost(&r->leaks).blocks;
+}
+
+enum { KEY_LIVE_BYTES, KEY_LIVE_BLOCKS, KEY_TOTAL_BYTES };
+
+const struct report_key report_keys[] = {
+	[KEY_LIVE_BYTES] = { "live-bytes", "live bytes", live_bytes, .is_of_live = true },
+	[KEY_LIVE_BLOCKS] = { "live-blocks", "live blocks", live_blocks, .is_of_live = true },
+	[KEY_TOTAL_BYTES] = { "total-bytes", "bytes allocated", total_bytes },
+	{ "total-blocks", "blocks allocated", total_blocks },
+	{ "average", "average size", average, .human = human_bytes, .label = "on average" },
+	{ "leaked-bytes", "bytes leaked", leaked_bytes, .is_of_live = true, .wants_scan = true,
+	  .human = human_bytes, .label = "leaked" },
+	{ "leaked-blocks", "blocks leaked", leaked_blocks, .is_of_live = true, .wants_scan = true,
+	  .human = human_count, .label = "leaked" },
+	{ "peak", "bytes at the peak", peak, .human = human_bytes, .label = "at the peak" },
+	{ "temporary", "temporary blocks", temporary, .human = human_count, .label = "temporary" },
+	{ "mismatched", "mismatched releases of their blocks", mismatched, .human = human_count,
+	  .label = "released wrongly" },
+	{ "badfree", "releases of what is no block", bad, .human = human_count, .label = "bad releases" },
+	{ "growth", "growth since the last report", growth, .is_of_live = true, .human = human_bytes,
+	  .label = "more than at the last report" },
+	{ "age", "age of the oldest live block", age, .is_of_live = true, .wants_blocks = true,
+	  .human = human_duration, .label = "old" },
+	{ NULL },
+};
+
+const struct report_key *report_key_find(const char *name)
+{
+	for (const struct report_key *k = report_keys; k->name; k++)
+		if (!strcmp(k->name, name))
+			return k;
+	return NULL;
+}
+
+/* A walk over all live blocks, which adds numbers to the rows. */
+struct block_pass {
+	const struct report *report;
+	struct report_row *rows;
+	size_t nr;
+};
+
+static bool has_filter(const struct report_options *o)
+{
+	return o->min_size || o->max_size || o->older_ns;
+}
+
+bool report_has_block(const struct report *r, const struct heap_block *b)
+{
+	const struct report_options *o = &r->options;
+
+	if (b->size < o->min_size || (o->max_size && b->size > o->max_size))
+		return false;
+	return !o->older_ns || (r->time_ns > b->time_ns && r->time_ns - b->time_ns >= o->older_ns);
+}
+
+static int visit_block(void *ctx, const struct heap_block *block)
+{
+	const struct block_pass *pass = ctx;
+	const struct report_options *o = &pass->report->options;
+	u64 now = pass->report->time_ns;
+	struct report_row *r;
+
+	if (block->row >= pass->nr || !report_has_block(pass->report, block))
+		return 0;
+	r = &pass->rows[block->row];
+	if (has_filter(o)) {
+		r->row.live_blocks++;
+		r->row.live_bytes += block->size;
+	}
+	if (now > block->time_ns && now - block->time_ns > r->oldest_ns)
+		r->oldest_ns = now - block->time_ns;
+	return 0;
+}
+
+static void look_at_blocks(const struct report *r, const struct heap *heap, struct report_row *rows,
+			   size_t nr)
+{
+	struct block_pass pass = { r, rows, nr };
+
+	if (has_filter(&r->options))
+		for (size_t i = 0; i < nr; i++)
+			rows[i].row.live_blocks = rows[i].row.live_bytes = 0;
+	heap_for_each_block(heap, visit_block, &pass);
+}
+
+/* Count a mismatch for the caller that allocated, and any other wrong release for the caller that released. */
+static void count_misuses(const struct heap *heap, struct report_row *rows, size_t nr)
+{
+	size_t nr_misuses;
+	const struct misuse *list = heap_misuses(heap, &nr_misuses);
+
+	for (const struct misuse *m = list; m < list + nr_misuses; m++) {
+		if (m->kind == MISUSE_MISMATCHED && m->alloc_row < nr)
+			rows[m->alloc_row].mismatched += m->count;
+		if (m->kind != MISUSE_MISMATCHED && m->free_row < nr)
+			rows[m->free_row].bad += m->count;
+	}
+}
+
+static int compare_double(double a, double b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static int compare_u64(u64 a, u64 b)
+{
+	return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Order equal rows independently of the order of events, so that reports of two sources can be compared. */
+static int compare_rows(const void *pa, const void *pb, void *ctx)
+{
+	const struct report_row *a = pa;
+	const struct report_row *b = pb;
+	const struct report_key *key = ctx;
+	int cmp = compare_double(key->value(a), key->value(b));
+
+	if (!cmp)
+		cmp = compare_u64(a->row.live_bytes, b->row.live_bytes);
+	if (!cmp)
+		cmp = compare_u64(a->row.alloc_bytes, b->row.alloc_bytes);
+	if (!cmp)
+		cmp = compare_u64(b->row.stack, a->row.stack);
+	return cmp ? cmp : compare_u64(b->row.fn, a->row.fn);
+}
+
+static bool is_anything_live(const struct report_row *rows, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (rows[i].row.live_blocks)
+			return true;
+	return false;
+}
+
+int report_rows(const struct report *r, const struct report_process *p, struct report_row **rows, size_t *nr,
+		const struct report_key **key_out)
+{
+	const struct report_key *key = r->options.sort ? r->options.sort : &report_keys[KEY_LIVE_BYTES];
+	size_t count = heap_row_count(p->heap);
+	auto_free struct report_row *list = calloc(count + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	if (key->wants_scan && !p->leaks)
+		key = &report_keys[KEY_LIVE_BYTES];
+	for (size_t i = 0; i < count; i++) {
+		list[i].id = (u32)i;
+		list[i].row = heap_row_get(p->heap, i);
+		list[i].leaks = leaks_row(p->leaks, i);
+		list[i].grown = (s64)(list[i].row.live_bytes - (i < p->nr_reported ? p->reported[i] : 0));
+	}
+	for (size_t i = 0; p->leaks && i < p->leaks->nr_whys; i++)
+		if (p->leaks->whys[i].row < count)
+			list[p->leaks->whys[i].row].why = &p->leaks->whys[i];
+	count_misuses(p->heap, list, count);
+	if (key->wants_blocks || has_filter(&r->options))
+		look_at_blocks(r, p->heap, list, count);
+	if (r->options.only) {
+		list[0] = list[r->options.only <= count ? r->options.only - 1 : count];
+		count = r->options.only <= count;
+	}
+	if (key->is_of_live && !is_anything_live(list, count))
+		key = &report_keys[KEY_TOTAL_BYTES];
+	qsort_r(list, count, sizeof(*list), compare_rows, (void *)key);
+	*rows = take_ptr(list);
+	*nr = count;
+	if (key_out)
+		*key_out = key;
+	return 0;
+}
+
+static int compare_leaks(const void *pa, const void *pb, void *ctx)
+{
+	const struct report_row *a = pa;
+	const struct report_row *b = pb;
+	const struct report_key *key = ctx;
+	int cmp = key->wants_scan ? compare_double(key->value(a), key->value(b)) : 0;
+
+	if (!cmp)
+		cmp = compare_u64(leaks_lost(&a->leaks).bytes, leaks_lost(&b->leaks).bytes);
+	if (!cmp)
+		cmp = compare_u64(a->leaks.sums.of[SCAN_POSSIBLE].bytes,
+				  b->leaks.sums.of[SCAN_POSSIBLE].bytes);
+	return cmp ? cmp : compare_rows(pa, pb, ctx);
+}
+
+int report_leak_rows(const struct report_row *rows, size_t nr, const struct report_key *key,
+		     struct report_row **leaks, size_t *nr_leaks)
+{
+	auto_free struct report_row *list = calloc(nr + 1, sizeof(*list));
+	size_t count = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		if (rows[i].leaks.sums.of[SCAN_DEFINITE].blocks ||
+		    rows[i].leaks.sums.of[SCAN_POSSIBLE].blocks)
+			list[count++] = rows[i];
+	qsort_r(list, count, sizeof(*list), compare_leaks, (void *)key);
+	*leaks = take_ptr(list);
+	*nr_leaks = count;
+	return 0;
+}
+
+const struct stack *report_stack(const struct report_process *p, const struct report_row *row,
+				 const char **truncated)
+{
+	const struct stack *s = NULL;
+
+	if (row->row.stack == STACK_NONE) {
+		*truncated = "none";
+		return NULL;
+	}
+	if (row->row.stack != STACK_LOST)
+		s = stack_get(p->stacks, row->row.stack);
+	if (!s)
+		*truncated = "lost";
+	else
+		*truncated = s->end == STACK_COMPLETE ? NULL : stack_end_word(s->end);
+	return s;
+}
+
+u64 report_calls(const struct heap *heap, u16 fn)
+{
+	const char *name = alloc_fn(fn)->name;
+	u64 calls = 0;
+
+	for (size_t i = 1; i < alloc_fn_count(); i++) {
+		if (strcmp(alloc_fn(i)->name, name))
+			continue;
+		if (i < fn)
+			return 0;
+		calls += heap_calls(heap, i);
+	}
+	return calls;
+}
+
+struct losses report_losses(const struct report_process *p)
+{
+	struct losses lost = *p->losses;
+
+	lost.other += heap_lost(p->heap);
+	return lost;
+}
+
+int report_symbols(const struct report *r, struct code_ref ref, const struct symbol **symbols, size_t *nr)
+{
+	static const struct symbol unknown;
+
+	if (r->symbolizer)
+		return symbolize(r->symbolizer, ref, symbols, nr);
+	*symbols = &unknown;
+	*nr = 1;
+	return 0;
+}
+
+int report_flush(FILE *out)
+{
+	if (fflush(out))
+		return -errno;
+	return ferror(out) ? -EIO : 0;
+}
+
+/* Show the offset of a function without a name: readers would take the name of a function further out for it. */
+static const char *caller_name(const struct report *r, struct code_ref ref, const struct symbol *s, char *buf,
+			       size_t size)
+{
+	const struct module *m = module_get(r->modules, ref.module);
+	char name[MAX_CALLER_NAME];
+
+	if (s->function)
+		return escape_buf(buf, size, s->function);
+	if (m)
+		snprintf(buf, size, "%s+0x%llx", escape_buf(name, sizeof(name), text_base_name(m->path)),
+			 (unsigned long long)ref.offset);
+	else
+		snprintf(buf, size, "0x%llx", (unsigned long long)ref.offset);
+	return buf;
+}
+
+int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
+{
+	const struct stack *stack = stack_get(p->stacks, heap_row_get(p->heap, id).stack);
+	size_t used = 0;
+	int shown = 0;
+
+	*text = '\0';
+	for (size_t i = 0; stack && i < stack->nr_frames && shown < MAX_CALLERS; i++) {
+		const struct symbol *symbols;
+		char name[MAX_CALLER_NAME + 32];
+		size_t nr;
+		int err = report_symbols(r, stack->frames[i], &symbols, &nr);
+
+		if (err)
+			return err;
+		for (size_t k = 0; k < nr && shown < MAX_CALLERS && used < size; k++) {
+			used += (size_t)snprintf(
+				text + used, size - used, "%s%s", shown ? " < " : "",
+				caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name)));
+			shown++;
+		}
+	}
+	return 0;
+}
+
+void report_name(FILE *out, const struct target *t)
+{
+	char comm[4 * TARGET_COMM_LEN];
+
+	fprintf(out, "%s (pid %d)\n", escape_buf(comm, sizeof(comm), t->comm), (int)t->pid);
+}
+
+void report_function(FILE *out, u16 fn)
+{
+	escape_text(out, alloc_fn(fn)->name);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The report for scripts: "heaptap-report/1". */
+#include "user/report/report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/json.h"
+#include "user/report/report_why.h"
+#include "user/source/source.h"
+#include "user/stream/span.h"
+#include "user/heap/stacks.h"
+#include "user/names/symbolize.h"
+#include "user/target/target.h"
+#include "user/heap/trend.h"
+
+/* Break lines down to the frames: each frame has a line. */
+enum { FOLD_DEPTH = 6 };
+
+static void json_exit(struct json *j, const struct target *t)
+{
+	int status = t->exit_status;
+
+	if (!t->has_exited || status < 0) {
+		json_null(j, "exit");
+		return;
+	}
+	json_object_begin(j, "exit");
+	if (WIFSIGNALED(status))
+		json_u64(j, "signal", WTERMSIG(status));
+	else
+		json_u64(j, "code", WEXITSTATUS(status));
+	json_object_end(j);
+}
+
+static void json_target(struct json *j, const struct report_process *p)
+{
+	const struct target *t = p->target;
+
+	json_u64(j, "pid", t->pid);
+	json_string(j, "comm", t->comm);
+	json_string(j, "exe", t->exe);
+	json_bool(j, "started", t->is_started);
+	json_bool(j, "ended", t->has_exited);
+	json_bool(j, "replaced", p->is_replaced);
+	json_exit(j, t);
+}
+
+static void json_allocators(struct json *j, const struct report_process *p)
+{
+	json_array_begin(j, "allocators");
+	for (size_t i = 0; i < p->nr_allocators; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "object", p->allocators[i].object);
+		json_string(j, "kind", p->allocators[i].kind);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_bool(j, "watched", !p->unwatched);
+	json_string(j, "unwatched_reason", p->unwatched);
+	json_string(j, "unwatched_help", p->unwatched_help);
+}
+
+static void json_totals(struct json *j, const struct heap *heap)
+{
+	struct heap_totals t = heap_totals(heap);
+
+	json_object_begin(j, "totals");
+	json_u64(j, "allocs", t.allocs);
+	json_u64(j, "frees", t.frees);
+	json_u64(j, "alloc_bytes", t.alloc_bytes);
+	json_u64(j, "live_blocks", t.live_blocks);
+	json_u64(j, "live_bytes", t.live_bytes);
+	json_u64(j, "peak_bytes", t.peak_bytes);
+	json_u64(j, "peak_time_ns", t.peak_time_ns);
+	json_u64(j, "temporary", t.temporary);
+	json_u64(j, "unknown_frees", t.unknown_frees);
+	json_u64(j, "failed_allocs", t.failed_allocs);
+	json_u64(j, "collisions", t.collisions);
+	json_u64(j, "pending_blocks", heap_pending(heap)); /* in reallocs that have not returned */
+	json_object_end(j);
+}
+
+static void json_functions(struct json *j, const struct heap *heap)
+{
+	json_object_begin(j, "functions");
+	for (size_t fn = 1; fn < alloc_fn_count(); fn++) {
+		u64 calls = report_calls(heap, fn);
+
+		if (calls)
+			json_u64(j, alloc_fn(fn)->name, calls);
+	}
+	json_object_end(j);
+}
+
+static void json_lost(struct json *j, const struct report_process *p)
+{
+	struct losses lost = report_losses(p);
+
+	json_object_begin(j, "lost");
+	json_u64(j, "allocs", lost.allocs);
+	json_u64(j, "frees", lost.frees);
+	json_u64(j, "stacks", lost.stacks);
+	json_u64(j, "other", lost.other);
+	json_object_end(j);
+}
+
+static void json_sum(struct json *j, const char *name, const struct scan_sum *sum)
+{
+	json_object_begin(j, name);
+	json_u64(j, "blocks", sum->blocks);
+	json_u64(j, "bytes", sum->bytes);
+	json_object_end(j);
+}
+
+static void json_sums(struct json *j, const struct scan_sums *sums)
+{
+	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
+						      SCAN_REACHABLE, SCAN_UNSURE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
+		json_sum(j, scan_verdict_name(verdicts[i]), &sums->of[verdicts[i]]);
+}
+
+static int json_scan(struct json *j, const struct report *r, const struct report_process *p)
+{
+	const struct leaks *l = p->leaks;
+	int err;
+
+	if (!l) {
+		json_null(j, "scan");
+		return 0;
+	}
+	json_object_begin(j, "scan");
+	json_sums(j, &l->result.sums);
+	json_sum(j, "suppressed", &l->suppressed);
+	json_sum(j, "left_out", &l->left_out); /* by --leaks */
+	if (l->has_before) {
+		json_sum(j, "new", &l->fresh);
+		json_sum(j, "found_again", &l->again);
+	}
+	json_u64(j, "pause_ns", l->pause_ns);
+	json_u64(j, "scanned_bytes", l->result.scanned_bytes);
+	json_u64(j, "skipped_bytes", l->result.skipped_bytes);
+	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
+	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
+	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
+	err = l->asked ? report_why_json(j, "why", r, p, l->asked) : 0;
+	json_object_end(j);
+	return err;
+}
+
+static void json_build_id(struct json *j, const struct module *m)
+{
+	char hex[2 * BUILD_ID_MAX + 1] = "";
+
+	if (!m || !m->build_id_len || m->build_id_len > BUILD_ID_MAX) {
+		json_null(j, "build_id");
+		return;
+	}
+	for (size_t i = 0; i < m->build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", m->build_id[i]);
+	json_string(j, "build_id", hex);
+}
+
+static int json_frame(struct json *j, const struct report *r, struct code_ref ref)
+{
+	const struct module *m = module_get(r->modules, ref.module);
+	const struct symbol *symbols;
+	size_t nr;
+	int err = report_symbols(r, ref, &symbols, &nr);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "function", symbols[i].function);
+		json_string(j, "file", symbols[i].file);
+		if (symbols[i].line)
+			json_u64(j, "line", symbols[i].line);
+		else
+			json_null(j, "line");
+		json_string(j, "module", m ? m->path : NULL);
+		json_build_id(j, m);
+		json_hex(j, "offset", ref.offset);
+		json_bool(j, "inlined", symbols[i].is_inlined);
+		json_object_end(j);
+	}
+	return 0;
+}
+
+static int json_frames(struct json *j, const struct report *r, const struct stack *s)
+{
+	int err = 0;
+
+	json_array_begin(j, "frames");
+	for (size_t i = 0; s && i < s->nr_frames && !err; i++)
+		err = json_frame(j, r, s->frames[i]);
+	json_array_end(j);
+	return err;
+}
+
+static int json_row(struct json *j, const struct report *r, const struct report_process *p,
+		    const struct report_row *row)
+{
+	const struct heap_row *h = &row->row;
+	const struct alloc_fn *fn = alloc_fn(h->fn);
+	const char *truncated;
+	const struct stack *s = report_stack(p, row, &truncated);
+	int err;
+
+	json_object_begin(j, NULL);
+	json_u64(j, "id", h->stack);
+	json_string(j, "function", fn->name);
+	json_string(j, "family", alloc_family_name(fn->family));
+	json_u64(j, "allocs", h->allocs);
+	json_u64(j, "frees", h->frees);
+	json_u64(j, "alloc_bytes", h->alloc_bytes);
+	json_u64(j, "live_blocks", h->live_blocks);
+	json_u64(j, "live_bytes", h->live_bytes);
+	json_u64(j, "peak_bytes", h->peak_bytes);
+	json_u64(j, "temporary", h->temporary);
+	if (p->reported)
+		json_s64(j, "grown", row->grown); /* change of live bytes since the last report */
+	if (p->leaks) {
+		json_sums(j, &row->leaks.sums);
+		json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
+		json_sum(j, "suppressed", &row->leaks.suppressed);
+		err = report_why_json(j, "why", r, p, row->why);
+		if (err)
+			return err;
+	}
+	json_bool(j, "complete", !truncated);
+	json_string(j, "truncated", truncated);
+	err = json_frames(j, r, s);
+	json_object_end(j);
+	return err;
+}
+
+static int json_stacks(struct json *j, const struct report *r, const struct report_process *p)
+{
+	auto_free struct report_row *rows = NULL;
+	size_t nr;
+	int err = report_rows(r, p, &rows, &nr, NULL);
+
+	if (err)
+		return err;
+	json_array_begin(j, "stacks");
+	for (size_t i = 0; i < nr && !err; i++)
+		err = json_row(j, r, p, &rows[i]);
+	json_array_end(j);
+	return err;
+}
+
+static void json_growth(struct json *j, const struct trend *trend)
+{
+	struct trend_growth g;
+
+	if (!trend || !trend_growth(trend, &g)) {
+		json_null(j, "growth");
+		return;
+	}
+	/* The minimum of live bytes in the second third of the time, and in the last third. */
+	json_object_begin(j, "growth");
+	json_u64(j, "before_bytes", g.before);
+	json_u64(j, "after_bytes", g.after);
+	json_object_end(j);
+}
+
+/* Write the id of a stack of this report, or null if no stack was taken. */
+static void json_stack_of(struct json *j, const char *key, const struct heap *heap, u32 row)
+{
+	u64 stack = row == MISUSE_NO_ROW ? STACK_NONE : heap_row_get(heap, row).stack;
+
+	if (stack < STACK_FIRST_ID)
+		json_null(j, key);
+	else
+		json_u64(j, key, stack);
+}
+
+static void json_errors(struct json *j, const struct report_process *p)
+{
+	const struct heap *heap = p->heap;
+	struct misuse_counts counts = heap_misuse_counts(heap);
+	size_t nr;
+	const struct misuse *list = heap_misuses(heap, &nr);
+
+	json_array_begin(j, "errors");
+	for (const struct misuse *m = list; m < list + nr; m++) {
+		json_object_begin(j, NULL);
+		json_string(j, "kind", misuse_name(m->kind));
+		json_string(j, "function", alloc_fn(m->fn)->name);
+		json_hex(j, "address", m->addr);
+		json_u64(j, "count", m->count);
+		json_stack_of(j, "alloc_stack", heap, m->alloc_row);
+		json_stack_of(j, "free_stack", heap, m->free_row);
+		json_stack_of(j, "earlier_free_stack", heap, m->earlier_row);
+		json_u64(j, "inside", m->inside); /* bytes into the block of alloc_stack */
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_bool(j, "checked", heap_is_checked(heap) && !p->unwatched);
+	json_u64(j, "errors_dropped", counts.nr_dropped);
+	json_u64(j, "errors_unsure", counts.nr_unsure); /* releases that may have been right */
+}
+
+static int json_process(struct json *j, const struct report *r, const struct report_process *p)
+{
+	int err;
+
+	json_object_begin(j, NULL);
+	json_target(j, p);
+	json_allocators(j, p);
+	json_totals(j, p->heap);
+	json_growth(j, p->trend);
+	json_functions(j, p->heap);
+	json_lost(j, p);
+	json_array_begin(j, "notes");
+	for (size_t i = 0; i < p->nr_notes; i++)
+		json_string(j, NULL, p->notes[i]);
+	json_array_end(j);
+	err = json_scan(j, r, p);
+	json_errors(j, p);
+	if (!err)
+		err = json_stacks(j, r, p);
+	json_object_end(j);
+	return err;
+}
+
+static void json_between(struct json *j, const struct span_course *c)
+{
+	static const char *const names[] = { "from_ns", "to_ns", "at_ns" };
+
+	if (!c)
+		return;
+	json_object_begin(j, "between");
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		json_u64(j, names[i], c->times[i] - c->start_ns);
+	json_object_end(j);
+}
+
+int report_json(FILE *out, const struct report *r)
+{
+	struct json j;
+	int err = 0;
+
+	json_init(&j, out, FOLD_DEPTH);
+	json_object_begin(&j, NULL);
+	json_string(&j, "schema", "heaptap-report/1");
+	json_string(&j, "version", HEAPTAP_VERSION);
+	json_string(&j, "backend", r->backend);
+	json_u64(&j, "time_ns", r->time_ns);
+	json_u64(&j, "duration_ns", r->duration_ns);
+	json_bool(&j, "broken_off", r->is_broken_off);
+	json_between(&j, r->between);
+	if (r->options.min_size || r->options.max_size) {
+		json_object_begin(&j, "filter");
+		json_u64(&j, "min_size", r->options.min_size);
+		json_u64(&j, "max_size", r->options.max_size);
+		json_object_end(&j);
+	}
+	json_array_begin(&j, "processes");
+	for (size_t i = 0; i < r->nr_processes && !err; i++)
+		err = json_process(&j, r, &r->processes[i]);
+	json_array_end(&j);
+	json_u64(&j, "stray_events", r->nr_strays); /* of processes that nobody asked for */
+	/* Only now all names were looked up, so the counters are final. */
+	json_u64(&j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
+	json_object_end(&j);
+	return err ? err : report_flush(out);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pieces of reports for the console, so that it shows the numbers of reports. */
+#pragma once
+
+#include "user/report/report.h"
+
+/* Write parts of the text on each process: the head; the callers, with leaks and wrong releases. */
+int report_text_head(FILE *out, const struct report *r) __must_check;
+int report_text_callers(FILE *out, const struct report *r) __must_check;
+/* Write one line for each process: its live blocks, and how it ended. */
+int report_text_processes(FILE *out, const struct report *r) __must_check;
+
+/* Do the filters of @r let the live block @b through? */
+bool report_has_block(const struct report *r, const struct heap_block *b);
+
+/*
+ * The innermost two functions on the stack of row @id of the heap, escaped: "make_node < add_node". A function without
+ * a name is "ls+0x18032". "" if there is no stack. 0 or -ENOMEM.
+ */
+int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
+		   size_t size) __must_check;
+
+/* Write a process as "redis-server (pid 26933)", and the name of allocator function @fn. Both escaped. */
+void report_name(FILE *out, const struct target *t);
+void report_function(FILE *out, u16 fn);

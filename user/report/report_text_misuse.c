@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Wrong releases in the text report: the error, and the stacks of the release, the allocation and the first release. */
+#include "user/report/report_text.h"
+
+#include "user/lib/escape.h"
+
+static int stack_of(struct text *t, const struct report_process *p, u32 row, size_t number,
+		    struct anchors *anchors)
+{
+	const struct report_row shown = { .row = heap_row_get(p->heap, row) };
+
+	return text_row(t, p, &shown, number, anchors);
+}
+
+static const char *name_of(const struct report_process *p, u32 row)
+{
+	return alloc_fn(heap_row_get(p->heap, row).fn)->name;
+}
+
+static void misuse_head(struct text *t, const struct misuse *m, size_t number)
+{
+	text_tone_begin(t, TONE_STRONG);
+	fprintf(t->out, "#%-3zu %s", number, misuse_what(m->kind));
+	text_tone_end(t);
+	fprintf(t->out, ", %s time%s, %s0x%llx, by ", human_count(m->count).text, plural(m->count),
+		m->count > 1 ? "first " : "", (unsigned long long)m->addr);
+	escape_text(t->out, alloc_fn(m->fn)->name);
+	putc('\n', t->out);
+}
+
+static int text_misuse(struct text *t, const struct report_process *p, const struct misuse *m, size_t number,
+		       struct anchors *anchors)
+{
+	int err = 0;
+
+	misuse_head(t, m, number);
+	if (m->free_row != MISUSE_NO_ROW)
+		err = stack_of(t, p, m->free_row, number, anchors);
+	if (!err && m->earlier_row != MISUSE_NO_ROW) {
+		fputs("      released before by ", t->out);
+		escape_text(t->out, name_of(p, m->earlier_row));
+		putc('\n', t->out);
+		err = stack_of(t, p, m->earlier_row, number, anchors);
+	}
+	if (err || m->alloc_row == MISUSE_NO_ROW)
+		return err;
+	if (m->inside)
+		fprintf(t->out, "      %llu bytes into a block allocated by ", (unsigned long long)m->inside);
+	else
+		fputs("      allocated by ", t->out);
+	escape_text(t->out, name_of(p, m->alloc_row));
+	putc('\n', t->out);
+	return stack_of(t, p, m->alloc_row, number, anchors);
+}
+
+int text_misuses(struct text *t, const struct report_process *p, size_t *nr_shown, struct anchors *anchors)
+{
+	struct misuse_counts counts = heap_misuse_counts(p->heap);
+	u32 top = t->report->options.top;
+	size_t nr, shown;
+	const struct misuse *list = heap_misuses(p->heap, &nr);
+	int err = 0;
+
+	if (!nr && !counts.nr_dropped)
+		return 0;
+	shown = top && top < nr ? top : nr;
+	fprintf(t->out, "\n%s wrong release%s\n", human_count(nr).text, plural(nr));
+	for (size_t i = 0; i < shown && !err; i++) {
+		putc('\n', t->out);
+		err = text_misuse(t, p, &list[i], ++*nr_shown, anchors);
+	}
+	if (shown < nr)
+		fprintf(t->out, "\n%s more\n", human_count(nr - shown).text);
+	if (counts.nr_dropped)
+		fprintf(t->out, "\n%s more times, by callers beyond the first %d\n",
+			human_count(counts.nr_dropped).text, MISUSE_MAX);
+	return err;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Stacks in the text report: names and source lines. Frames that two stacks share are shown once. */
+#include "user/report/report_text.h"
+
+#include <string.h>
+
+#include "user/lib/escape.h"
+#include "user/heap/stacks.h"
+#include "user/names/symbolize.h"
+
+enum {
+	FOLD_MIN_FRAMES = 5, /* fewer common frames are not worth a reference */
+	MAX_FRAMES = 32,     /* of a stack; the last LAST_FRAMES are from its outer end */
+	LAST_FRAMES = 6,
+	MAX_NAME_BYTES = 240, /* of a function; names of C++ functions can be very long */
+};
+
+void text_tone_begin(struct text *t, enum tone tone)
+{
+	static const char *const codes[] = {
+		[TONE_STRONG] = "\033[1m",
+		[TONE_FAINT] = "\033[2m",
+		[TONE_WARN] = "\033[33m",
+	};
+	_Static_assert(ARRAY_SIZE(codes) == NR_TONES, "a code for each tone");
+
+	if (t->report->options.color)
+		fputs(codes[tone], t->out);
+}
+
+void text_tone_end(struct text *t)
+{
+	if (t->report->options.color)
+		fputs("\033[0m", t->out);
+}
+
+const char *text_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void text_place(struct text *t, struct code_ref ref, bool want_offset)
+{
+	const struct module *m = module_get(t->report->modules, ref.module);
+
+	if (!m) {
+		fprintf(t->out, "at 0x%llx in no file", (unsigned long long)ref.offset);
+		return;
+	}
+	fputs("in ", t->out);
+	escape_text(t->out, t->report->options.verbose ? m->path : text_base_name(m->path));
+	if (want_offset)
+		fprintf(t->out, "+0x%llx", (unsigned long long)ref.offset);
+}
+
+static void text_symbol(struct text *t, struct code_ref ref, const struct symbol *s)
+{
+	char name[MAX_NAME_BYTES];
+
+	fputs("        ", t->out);
+	if (!s->function) {
+		text_place(t, ref, true);
+	} else {
+		if (t->report->options.verbose)
+			escape_text(t->out, s->function);
+		else
+			fputs(escape_buf(name, sizeof(name), s->function), t->out);
+		if (strlen(s->function) >= sizeof(name) && !t->report->options.verbose)
+			fputs("...", t->out);
+		text_tone_begin(t, TONE_FAINT);
+		if (s->file) {
+			fputs(" at ", t->out);
+			escape_text(t->out, s->file);
+			if (s->line)
+				fprintf(t->out, ":%u", s->line);
+		} else {
+			putc(' ', t->out);
+			text_place(t, ref, t->report->options.verbose);
+		}
+		text_tone_end(t);
+	}
+	fputs(s->is_inlined ? " (inlined)\n" : "\n", t->out);
+}
+
+static int text_frame(struct text *t, struct code_ref ref)
+{
+	const struct symbol *symbols;
+	size_t nr;
+	int err = report_symbols(t->report, ref, &symbols, &nr);
+
+	for (size_t i = 0; i < nr && !err; i++)
+		text_symbol(t, ref, &symbols[i]);
+	return err;
+}
+
+/* The number of outer frames that two stacks have in common. */
+static size_t common_tail(const struct stack *a, const struct stack *b)
+{
+	size_t n = 0;
+
+	while (n < a->nr_frames && n < b->nr_frames) {
+		const struct code_ref *x = &a->frames[a->nr_frames - 1 - n];
+		const struct code_ref *y = &b->frames[b->nr_frames - 1 - n];
+
+		if (x->module != y->module || x->offset != y->offset)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* The largest number of outer frames that @s shares with one of @anchors, and the number of that row. */
+static size_t find_anchor(const struct anchors *anchors, const struct stack *s, size_t *row)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < anchors->nr && i < TEXT_MAX_ANCHORS; i++) {
+		size_t common = common_tail(s, anchors->list[i].stack);
+
+		if (common > most) {
+			most = common;
+			*row = anchors->list[i].row;
+		}
+	}
+	return most;
+}
+
+static int text_frames(struct text *t, const struct stack *s, size_t row, struct anchors *anchors)
+{
+	size_t shown = s->nr_frames, nr_left_out = 0;
+	size_t anchor_row = 0;
+	size_t common = t->report->options.verbose ? 0 : find_anchor(anchors, s, &anchor_row);
+	int err = 0;
+
+	if (common >= FOLD_MIN_FRAMES) {
+		/* Show the first common frame: the two stacks meet there. */
+		shown = s->nr_frames - common + 1;
+	} else {
+		size_t slot = anchors->nr++ % TEXT_MAX_ANCHORS;
+
+		anchors->list[slot].stack = s;
+		anchors->list[slot].row = row;
+	}
+	/* Both ends of a very long stack are the most useful parts. */
+	if (shown > MAX_FRAMES && !t->report->options.verbose)
+		nr_left_out = shown - MAX_FRAMES;
+	for (size_t i = 0; i < shown && !err; i++) {
+		if (nr_left_out && i == MAX_FRAMES - LAST_FRAMES) {
+			fprintf(t->out, "        ... %zu frames (-v shows them)\n", nr_left_out);
+			i += nr_left_out;
+		}
+		err = text_frame(t, s->frames[i]);
+	}
+	if (shown < s->nr_frames)
+		fprintf(t->out, "        ... and %zu more, as in #%zu\n", s->nr_frames - shown, anchor_row);
+	return err;
+}
+
+int text_row(struct text *t, const struct report_process *p, const struct report_row *row, size_t number,
+	     struct anchors *anchors)
+{
+	const char *truncated;
+	const struct stack *s = report_stack(p, row, &truncated);
+	int err = s ? text_frames(t, s, number, anchors) : 0;
+
+	if (s && truncated)
+		fprintf(t->out, "        (%s: %s)\n",
+			s->end == STACK_GUESSED ? "functions may be left out" : "cut here", truncated);
+	else if (!s)
+		fprintf(t->out, "        (stack %s)\n", *truncated == 'l' ? "lost" : "not taken");
+	return err;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Leak verdicts on one process: the order of drain, stop and scan, and the sums that reports keep. */
+#include "user/scan/leaks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/scan/leaks_why.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/scan/scan_reason.h"
+
+static void leaks_freep(struct leaks **l)
+{
+	leaks_free(*l);
+}
+
+#define auto_leaks __attribute__((cleanup(leaks_freep)))
+
+void leaks_free(struct leaks *l)
+{
+	if (!l)
+		return;
+	free(l->rows);
+	free(l->links);
+	for (size_t i = 0; i < l->nr_whys; i++)
+		leak_why_fini(&l->whys[i]);
+	free(l->whys);
+	if (l->asked)
+		leak_why_fini(l->asked);
+	free(l->asked);
+	free(l);
+}
+
+int leaks_none(struct leaks **out, const char *why)
+{
+	struct leaks *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	snprintf(l->why, sizeof(l->why), "%s", why);
+	*out = l;
+	return 0;
+}
+
+static int keep(struct leaks *l, const struct scan *scan, const struct leaks_options *o)
+{
+	const struct heap *heap = o->heap;
+	size_t nr = heap_row_count(heap);
+	auto_free u8 *left_out = NULL;
+	auto_free struct scan_sums *sums = calloc(nr + 1, sizeof(*sums));
+	int err;
+
+	l->rows = calloc(nr + 1, sizeof(*l->rows));
+	if (!sums || !l->rows)
+		return -ENOMEM;
+	l->nr_rows = nr;
+	err = scan_rows(scan, sums, nr);
+	if (err)
+		return err;
+	for (size_t i = 0; i < nr; i++)
+		l->rows[i].sums = sums[i];
+	l->result = scan_result(scan);
+	if (o->marks)
+		err = leaks_compare(l, scan, heap, o->marks, o->kinds, &left_out);
+	return err ? err : leaks_link(l, scan, heap, left_out);
+}
+
+/* The work of options->aside(). */
+struct finding {
+	struct leaks *leaks;
+	const struct leaks_options *options;
+	struct scan *scan;     /* owned */
+	struct snapshot *snap; /* owned; names roots after the process was resumed */
+};
+
+static int begin(void *arg)
+{
+	struct finding *f = arg;
+	const struct scan_options so = { .is_partial = f->options->is_partial,
+					 .pointer_mask = f->options->pointer_mask,
+					 .want_unaligned = f->options->want_unaligned };
+	const struct scan_books books = scan_books_of(f->options->heap, !f->options->has_losses);
+
+	return scan_new(&f->scan, &books, &so);
+}
+
+static void find_whys(struct finding *f)
+{
+	int err = leaks_find_whys(f->leaks, f->scan, f->options);
+
+	if (err)
+		warn("scan: PID %d: cannot find who holds blocks: %s", f->options->pid, strerror(-err));
+}
+
+static int judge(void *arg)
+{
+	struct finding *f = arg;
+	int err = f->options->elsewhere ? 0 : scan_judge(f->scan);
+
+	if (!err)
+		err = keep(f->leaks, f->scan, f->options);
+	if (!err && !f->options->elsewhere)
+		find_whys(f);
+	return err;
+}
+
+/* Stop the process, enter its last events, read its memory, resume it. *@snap is set even on errors. */
+static int read_stopped(struct snapshot **snap, struct scan *scan, const struct leaks_options *o)
+{
+	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns,
+					     .is_traced = o->is_traced,
+					     .holder = o->holder };
+	int err = snapshot_stop_new(snap, o->pid, &so);
+
+	if (!err)
+		err = o->drain(o->ctx, scan, true);
+	if (!err)
+		err = scan_read(scan, *snap);
+	if (*snap)
+		snapshot_resume(*snap);
+	return err;
+}
+
+static int read_moment(struct finding *f, const struct leaks_options *o)
+{
+	u64 start_ns = clock_now_ns();
+	int err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
+
+	if (err)
+		return err;
+	err = read_stopped(&f->snap, f->scan, o);
+	if (o->release)
+		o->release(o->ctx);
+	f->leaks->pause_ns = clock_now_ns() - start_ns;
+	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
+	return err;
+}
+
+static int find(struct leaks *l, const struct leaks_options *o)
+{
+	struct finding f = { .leaks = l, .options = o };
+	int err = o->aside(o->ctx, begin, &f);
+
+	/* Enter the events of the meantime before the stop, so that the stop is short. */
+	if (!err)
+		err = o->drain(o->ctx, f.scan, false);
+	if (!err)
+		err = o->elsewhere ? o->elsewhere(o->ctx, f.scan, l) : read_moment(&f, o);
+	if (!err)
+		err = o->aside(o->ctx, judge, &f);
+	/* Only this thread may talk to the other machine. */
+	if (!err && o->why)
+		find_whys(&f);
+	scan_free(f.scan);
+	snapshot_free(f.snap);
+	return err;
+}
+
+int leaks_find(struct leaks **out, const struct leaks_options *options)
+{
+	auto_leaks struct leaks *l = calloc(1, sizeof(*l));
+	int err;
+
+	if (!l)
+		return -ENOMEM;
+	l->max_pause_ns = options->max_pause_ns;
+	l->is_partial = options->is_partial;
+	err = find(l, options);
+	if (err && !l->why[0])
+		scan_reason_note(l->why, sizeof(l->why),
+				 scan_reason(err, options->pid, options->max_pause_ns).text);
+	l->has_verdict = !err;
+	*out = take_ptr(l);
+	return 0;
+}
+
+struct leak_row leaks_row(const struct leaks *l, u32 row)
+{
+	return l && row < l->nr_rows ? l->rows[row] : (struct leak_row){ 0 };
+}
+
+struct scan_sum leaks_lost(const struct leak_row *row)
+{
+	const struct scan_sum *definite = &row->sums.of[SCAN_DEFINITE];
+
+	return (struct scan_sum){ definite->blocks + row->through.blocks,
+				  definite->bytes + row->through.bytes };
+}

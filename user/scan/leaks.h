@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Leak verdicts on a running process, for reports: leaks_find() drains its events, stops it, scans it
+ * (user/scan/scan.h), resumes it, and keeps sums by caller. Then leaks_suppress() applies the user's rules.
+ */
+#pragma once
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "user/scan/leaks_marks.h"
+#include "user/scan/scan.h"
+
+struct heap;
+struct scan_chain;
+struct snapshot_holder;
+struct leak_why;
+struct module_table;
+struct stack_table;
+struct suppress_list;
+struct symbolizer;
+
+/* Sums of one caller (struct heap_row). */
+struct leak_row {
+	struct scan_sums sums;	    /* without suppressed blocks */
+	struct scan_sum through;    /* indirect: lost through this caller's definite blocks */
+	struct scan_sum suppressed; /* lost, but a rule leaves it out */
+};
+
+/* Indirect blocks of one caller, lost through definite blocks of another caller or of the same. */
+struct leak_link {
+	u32 row, leader; /* rows of the two callers: heap_row_get() */
+	struct scan_sum sum;
+};
+
+/* The verdicts on one process, or the reason why it has no verdict. */
+struct leaks {
+	bool has_verdict;
+	char why[160]; /* without a verdict: one sentence without full stop */
+	struct scan_result result;
+	struct scan_sum suppressed; /* taken out of result.sums by rules */
+	struct scan_sum left_out;   /* taken out of result.sums by leaks_options.kinds */
+	struct scan_sum fresh; /* lost or possibly lost now, but not at the last scan; before taking out */
+	struct scan_sum again; /* lost at the last scan, and found again now */
+	bool has_before;       /* there was a last scan */
+	u64 pause_ns;	       /* how long the process was stopped */
+	u64 max_pause_ns;      /* how long it could have been stopped */
+	bool is_partial;       /* the heap does not know all blocks */
+	struct leak_row *rows; /* owned; by number of the row */
+	size_t nr_rows;
+	struct leak_link *links; /* owned; each pair of rows once */
+	size_t nr_links;
+	struct leak_why
+		*whys; /* owned; user/scan/leaks_why.h; one example for each caller that is worth it */
+	size_t nr_whys;
+	struct leak_why *asked; /* owned; the answer to leaks_options.why_addr, NULL = nobody asked */
+	u8 word_size;		/* of the process, bytes */
+};
+
+/* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
+struct leaks_options {
+	pid_t pid;
+	const struct heap *heap;
+	u64 max_pause_ns;
+	bool is_traced;			      /* snapshot_options.is_traced */
+	const struct snapshot_holder *holder; /* snapshot_options.holder */
+	bool is_partial;		      /* scan_options.is_partial */
+	bool has_losses;		      /* allocations were lost */
+	u64 pointer_mask;
+	bool want_unaligned;
+	u32 nr_whys; /* find examples for so many callers that lost blocks possibly, and so many that hold blocks */
+	taddr_t why_addr;  /* find the chain of this block; 0 = none */
+	const u64 *before; /* live bytes of each row at the last report: rows that grew get examples first */
+	size_t nr_before;
+	enum leak_kinds kinds; /* which lost blocks to report */
+	struct leak_marks
+		*marks; /* lost blocks of the last scan, replaced by those of this one. NULL = not kept */
+	void *ctx;
+	/* Stop all threads before the snapshot, at most for @max_ns. And: resume them. NULL: the snapshot does both. */
+	int (*stop)(void *ctx, u64 max_ns);
+	void (*release)(void *ctx);
+	/*
+	 * Enter all pending events in the heap, and those of the process in @scan. Called twice, the second time while
+	 * the process is stopped (@is_stopped). -ESRCH: it has ended or is another program; -ENODATA: events were lost,
+	 * so that no verdict can be given.
+	 */
+	int (*drain)(void *ctx, struct scan *scan, bool is_stopped);
+	/*
+	 * Another machine scans the process: give its verdicts to @scan (user/scan/scan_remote.h), drained up to the
+	 * moment of the stop. Sets pause_ns, and on an error @l->why. NULL: stop and read here.
+	 */
+	int (*elsewhere)(void *ctx, struct scan *scan, struct leaks *l);
+	/* With elsewhere: scan_whys_find() of the other machine. NULL: it cannot say who holds a block. */
+	int (*why)(void *ctx, taddr_t addr, struct scan_chain **out);
+	/* Run @work(@arg), which takes long and only reads the heap. Returns its result. */
+	int (*aside)(void *ctx, int (*work)(void *arg), void *arg);
+};
+
+/*
+ * Stop the process, read it, resume it, judge. *@out is owned by the caller: leaks_free(). 0 also without a verdict,
+ * then leaks->why says why; -ENOMEM if even that does not fit.
+ */
+int leaks_find(struct leaks **out, const struct leaks_options *options) __must_check;
+
+/* Make *@out, owned by the caller, without a verdict because of @why. 0 or -ENOMEM. */
+int leaks_none(struct leaks **out, const char *why) __must_check;
+void leaks_free(struct leaks *l);
+
+/*
+ * Fill in links, and the sums @through of rows, from a scan with verdicts. @left_out: bits from leaks_compare(), or
+ * NULL. 0 or -ENOMEM.
+ */
+int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap,
+	       const u8 *left_out) __must_check;
+
+/* The sums of row @row. All zero for a row that is newer than the scan. */
+struct leak_row leaks_row(const struct leaks *l, u32 row);
+
+/* Definite blocks of the caller, and all blocks lost through them. */
+struct scan_sum leaks_lost(const struct leak_row *row);
+
+/* Where the names of stacks come from. All borrowed. */
+struct leaks_names {
+	const struct heap *heap;
+	const struct stack_table *stacks;
+	const struct module_table *modules;
+	struct symbolizer *symbolizer; /* NULL = no names */
+};
+
+/* Move blocks that a rule of @list leaves out from the sums to the suppressed sums. 0 or -ENOMEM. */
+int leaks_suppress(struct leaks *l, const struct suppress_list *list,
+		   const struct leaks_names *names) __must_check;
+
+/* Write a suppression for each caller with leaks. 0, -ENOMEM or -EIO. */
+int leaks_write_suppressions(FILE *out, const struct leaks *l, const struct leaks_names *names) __must_check;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sums for pairs of callers: blocks of one that were lost through definite blocks of the other. */
+#include <errno.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/array.h"
+#include "user/lib/hash_index.h"
+#include "user/scan/leaks.h"
+
+/* Pairs of callers found so far. */
+struct linking {
+	struct leaks *leaks;
+	const struct heap *heap;
+	const u8 *left_out; /* borrowed; one bit per block, or NULL */
+	size_t nr_seen;	    /* blocks visited so far */
+	size_t max_links;
+	struct hash_index index; /* links by their two rows */
+};
+
+static u64 hash_pair(u32 row, u32 leader)
+{
+	return hash_u64((u64)leader << 32 | row);
+}
+
+static struct leak_link *find_link(const struct linking *k, u32 row, u32 leader)
+{
+	u32 at = 0, i;
+
+	while ((i = hash_index_next(&k->index, hash_pair(row, leader), &at)) != HASH_NO_ITEM)
+		if (k->leaks->links[i].row == row && k->leaks->links[i].leader == leader)
+			return &k->leaks->links[i];
+	return NULL;
+}
+
+/* A new link without blocks, NULL without memory. */
+static struct leak_link *new_link(struct linking *k, u32 row, u32 leader)
+{
+	struct leaks *l = k->leaks;
+
+	if (array_reserve(l->links, k->max_links, l->nr_links + 1) ||
+	    hash_index_add(&k->index, hash_pair(row, leader), (u32)l->nr_links))
+		return NULL;
+	l->links[l->nr_links] = (struct leak_link){ .row = row, .leader = leader };
+	return &l->links[l->nr_links++];
+}
+
+static int add(struct linking *k, u32 row, u32 leader, u64 size)
+{
+	struct leak_link *link = find_link(k, row, leader);
+
+	if (!link)
+		link = new_link(k, row, leader);
+	if (!link)
+		return -ENOMEM;
+	link->sum.blocks++;
+	link->sum.bytes += size;
+	return 0;
+}
+
+static int visit(void *ctx, const struct scan_block_info *info)
+{
+	struct linking *k = ctx;
+	struct heap_block block, leader;
+	size_t number = k->nr_seen++;
+
+	if (k->left_out && k->left_out[number / 8] >> number % 8 & 1)
+		return 0;
+	if (info->verdict != SCAN_INDIRECT || !heap_find(k->heap, info->addr, &block) ||
+	    !heap_find(k->heap, info->leader, &leader))
+		return 0;
+	if (block.row >= k->leaks->nr_rows || leader.row >= k->leaks->nr_rows)
+		return 0;
+	return add(k, block.row, leader.row, info->size);
+}
+
+int leaks_link(struct leaks *l, const struct scan *scan, const struct heap *heap, const u8 *left_out)
+{
+	struct linking k = { .leaks = l, .heap = heap, .left_out = left_out };
+	int err = 0;
+
+	if (scan_result(scan).sums.of[SCAN_INDIRECT].blocks)
+		err = scan_for_each(scan, visit, &k);
+	hash_index_fini(&k.index);
+	for (size_t i = 0; i < l->nr_links; i++) {
+		struct scan_sum *through = &l->rows[l->links[i].leader].through;
+
+		through->blocks += l->links[i].sum.blocks;
+		through->bytes += l->links[i].sum.bytes;
+	}
+	return err;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The verdicts: which blocks are reachable along the pointers, and which block lost each of the others. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/scan/scan_spread.h"
+#include "user/scan/scan_walk.h"
+
+/*
+ * 1. Reachable: from roots along pointers to starts of blocks.
+ * 2. Possible: from roots and reachable blocks along all pointers.
+ * 3. Unsure: other blocks that are tainted or young, and blocks that only these lead to.
+ * 4. All other blocks are lost.
+ *
+ * Leaders of lost blocks: no other lost block leads to a leader, or only blocks of its own cycle, of which it is the
+ * oldest. A first search starts from each block that is not seen yet, in order of age. All leaders are such starts, but
+ * also blocks that a later start leads to. A second search goes from the starts, the last one first: a start that is
+ * seen before its turn is not a leader.
+ */
+
+enum {
+	FILTER_BITS = 20,
+	FEW = 16, /* if fewer than one block in 16 is lost, finding each is faster than visiting all blocks */
+};
+
+/* Find roots whose pointer to the middle counts as one to the start. The block was read after the root. */
+static void lift_roots(struct scan *s)
+{
+	for (size_t i = 0; i < s->nr_roots; i++)
+		if (scan_is_start(s, s->roots[i].block, s->roots[i].offset))
+			s->blocks[s->roots[i].block].flags |= BLOCK_ROOT;
+}
+
+/* The lost blocks, in order of age after sort_by_age(). */
+struct lost {
+	struct scan *s;
+	u32 *blocks; /* owned */
+	u32 nr;
+	u64 *filter; /* owned; the bit of each lost block is set, because looking up all blocks takes long */
+};
+
+static bool is_lost(const struct scan_block *b)
+{
+	return b->verdict == SCAN_NONE;
+}
+
+/* The bit of @addr in the filter. */
+static u32 filter_bit(taddr_t addr)
+{
+	return (u32)((addr >> 3) * 0x9e3779b97f4a7c15ULL >> (64 - FILTER_BITS));
+}
+
+/* Age in ms since the oldest block, saturated: 49 days. */
+static u32 age_of(const struct scan *s, const struct heap_block *block)
+{
+	u64 ms = block->time_ns < s->first_ns ? 0 : (block->time_ns - s->first_ns) / 1000000;
+
+	return ms < UINT32_MAX ? (u32)ms : UINT32_MAX;
+}
+
+static int note_age(void *ctx, const struct heap_block *block)
+{
+	const struct lost *lost = ctx;
+	u32 bit = filter_bit(block->addr), i;
+
+	if (!(lost->filter[bit / 64] >> (bit % 64) & 1))
+		return 0;
+	i = scan_find_start(lost->s, block->addr);
+	if (i != BLOCK_NONE && is_lost(&lost->s->blocks[i]))
+		lost->s->blocks[i].link = age_of(lost->s, block);
+	return 0;
+}
+
+static int note_ages(struct lost *lost)
+{
+	const struct scan_books *books = &lost->s->books;
+	struct scan_block *blocks = lost->s->blocks;
+	struct heap_block found;
+
+	if (!books->find || lost->nr > lost->s->nr / FEW)
+		return books->for_each(books->ctx, note_age, lost);
+	for (u32 i = 0; i < lost->nr; i++)
+		if (books->find(books->ctx, blocks[lost->blocks[i]].addr, &found))
+			blocks[lost->blocks[i]].link = age_of(lost->s, &found);
+	return 0;
+}
+
+static bool is_older(const struct scan *s, u32 a, u32 b)
+{
+	u32 age_a = s->blocks[a].link, age_b = s->blocks[b].link;
+
+	return age_a != age_b ? age_a < age_b : a < b;
+}
+
+/* Heapsort: in place, and n log n at worst. */
+static void sift_down(const struct scan *s, u32 *v, u32 root, u32 nr)
+{
+	u32 x = v[root];
+
+	for (u32 child; (child = 2 * root + 1) < nr; root = child) {
+		if (child + 1 < nr && is_older(s, v[child], v[child + 1]))
+			child++;
+		if (!is_older(s, x, v[child]))
+			break;
+		v[root] = v[child];
+	}
+	v[root] = x;
+}
+
+static void sort_by_age(const struct lost *lost)
+{
+	u32 *v = lost->blocks;
+
+	for (u32 i = lost->nr / 2; i-- > 0;)
+		sift_down(lost->s, v, i, lost->nr);
+	for (u32 end = lost->nr; end-- > 1;) {
+		u32 x = v[0];
+
+		v[0] = v[end];
+		v[end] = x;
+		sift_down(lost->s, v, 0, end);
+	}
+}
+
+static int find_lost(struct lost *lost)
+{
+	struct scan *s = lost->s;
+	int err;
+
+	for (u32 i = 0; i < s->nr; i++)
+		lost->nr += is_lost(&s->blocks[i]);
+	lost->blocks = calloc(lost->nr ? lost->nr : 1, sizeof(*lost->blocks));
+	lost->filter = calloc(1, (1 << FILTER_BITS) / 8);
+	if (!lost->blocks || !lost->filter)
+		return -ENOMEM;
+	lost->nr = 0;
+	for (u32 i = 0; i < s->nr; i++) {
+		u32 bit = filter_bit(s->blocks[i].addr);
+
+		if (!is_lost(&s->blocks[i]))
+			continue;
+		lost->filter[bit / 64] |= 1ULL << (bit % 64);
+		lost->blocks[lost->nr++] = i;
+		s->blocks[i].link = UINT32_MAX;
+	}
+	if (!lost->nr)
+		return 0;
+	err = note_ages(lost);
+	if (!err)
+		sort_by_age(lost);
+	return err;
+}
+
+/* Mark @start and the lost blocks that it leads to, or clear their marks. */
+static void mark_from(struct lost_walk *wk, u32 start)
+{
+	wk->s->blocks[start].is_marked = wk->kind == WALK_MARK;
+	walk_from(wk, start);
+}
+
+/* Keep only the leaders in @lost, oldest first. */
+static void find_leaders(struct lost *lost)
+{
+	struct scan *s = lost->s;
+	u32 nr = 0, first;
+	struct lost_walk wk;
+
+	walk_init(&wk, s, WALK_MARK, SCAN_NONE);
+	for (u32 i = 0; i < lost->nr; i++) {
+		if (s->blocks[lost->blocks[i]].is_marked)
+			continue;
+		mark_from(&wk, lost->blocks[i]);
+		lost->blocks[nr++] = lost->blocks[i];
+	}
+	/* Now all lost blocks are marked. */
+	walk_init(&wk, s, WALK_UNMARK, SCAN_NONE);
+	first = nr;
+	for (u32 i = nr; i-- > 0;) {
+		if (!s->blocks[lost->blocks[i]].is_marked)
+			continue;
+		mark_from(&wk, lost->blocks[i]);
+		lost->blocks[--first] = lost->blocks[i];
+	}
+	lost->nr = nr - first;
+	memmove(lost->blocks, lost->blocks + first, lost->nr * sizeof(*lost->blocks));
+}
+
+static int judge_lost(struct scan *s)
+{
+	struct lost lost = { .s = s };
+	int err = find_lost(&lost);
+	struct lost_walk wk;
+
+	if (!err && lost.nr)
+		find_leaders(&lost);
+	/* A block is lost through the oldest leader that leads to it. */
+	walk_init(&wk, s, WALK_CLAIM, SCAN_INDIRECT);
+	for (u32 i = 0; i < lost.nr && !err; i++) {
+		wk.leader = lost.blocks[i];
+		s->blocks[wk.leader].verdict = SCAN_DEFINITE;
+		walk_from(&wk, wk.leader);
+	}
+	free(lost.blocks);
+	free(lost.filter);
+	return err;
+}
+
+/* Make verdicts unsure that cannot be given, but keep the leaders. Then compute the sums. */
+static void settle_sums(struct scan *s)
+{
+	for (u32 i = 0; i < s->nr; i++) {
+		struct scan_block *b = &s->blocks[i];
+		struct scan_sum *sum;
+
+		if (b->verdict != SCAN_DEFINITE && b->verdict != SCAN_INDIRECT)
+			b->link = BLOCK_NONE;
+		else if (!s->result.is_complete)
+			b->verdict = SCAN_UNSURE;
+		if ((b->flags & BLOCK_TAINTED) || ((b->flags & BLOCK_YOUNG) && b->verdict == SCAN_POSSIBLE))
+			b->verdict = SCAN_UNSURE;
+		sum = &s->result.sums.of[b->verdict];
+		sum->blocks++;
+		sum->bytes += scan_block_size(s, i);
+	}
+}
+
+int scan_judge(struct scan *s)
+{
+	struct spread spread;
+	int err;
+
+	if (!s->nr)
+		return 0;
+	scan_use_huge_pages(s->edges.bytes, s->edges.nr, true);
+	lift_roots(s);
+	err = spread_init(&spread, s);
+	if (err)
+		return err;
+	spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
+	spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
+	spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+	spread_fini(&spread);
+	err = judge_lost(s);
+	if (!err)
+		settle_sums(s);
+	return err;
+}

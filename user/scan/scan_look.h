@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Lookers find pointers in a piece of memory and keep them until user/scan/scan_read.c collects them. One looker for
+ * each part of the snapshot. For user/scan/scan*.c only.
+ */
+#pragma once
+
+#include "user/scan/scan_regions.h"
+#include "user/scan/scan_state.h"
+#include "user/scan/snapshot.h"
+
+enum {
+	NR_CANDIDATES = 1024,
+	NR_VTABLES = 1024, /* remembered answers, a power of two */
+	NR_FILES = 4,
+};
+
+/* A word that may be a pointer to a block. */
+struct candidate {
+	u64 value;
+	u64 where; /* WHERE(): the place of the word */
+};
+
+/* The first words of a block say that pointers into it count as pointers to its start. */
+struct block_head {
+	u32 block;
+	u32 flags; /* enum block_flag */
+};
+
+/* Facts that all lookers share. */
+struct looker_facts {
+	struct snapshot *snap;		   /* borrowed */
+	const struct region_list *regions; /* borrowed */
+	u64 page;			   /* bytes */
+	u64 mask;			   /* bits of a word that are the address */
+	u32 heuristics;
+	bool is_native; /* words have 8 bytes, are aligned, and have the byte order of this machine */
+	struct {
+		taddr_t start, end;
+	} files[NR_FILES]; /* ranges that contain all mapped files, by address */
+	u32 nr_files;
+};
+
+struct looker {
+	const struct scan *s;		  /* borrowed; not changed */
+	const struct looker_facts *facts; /* borrowed */
+	/* The position in memory. */
+	bool is_begun;	/* the position is set */
+	bool is_sought; /* another looker had the bytes before the position */
+	taddr_t at;	/* end of the last chunk */
+	size_t region;	/* index of the first region that ends above the position */
+	size_t dead;	/* index of the first dead range that ends above it */
+	u32 cur;	/* index of the first block that ends above it */
+	u32 vptrs_of;	/* cur if it has BLOCK_VPTRS, else BLOCK_NONE */
+	taddr_t chunk;	/* end of the glibc chunk of the block before cur; 0 = not known */
+	/* The chunk that is being looked at. */
+	const u8 *data; /* borrowed */
+	u32 nr_found, next_found;
+	u16 found[SNAPSHOT_MAX_CHUNK / 8]; /* indexes of words that may point to blocks */
+	/* Words whose blocks are not looked up yet. */
+	struct candidate candidates[NR_CANDIDATES];
+	size_t nr;
+	/* Results. */
+	struct edge_part edges;
+	struct root_ref *hits; /* owned; in order of address */
+	size_t nr_hits, max_hits;
+	struct block_head *heads; /* owned */
+	size_t nr_heads, max_heads;
+	u64 scanned_bytes;
+	u32 nr_vtable_reads;
+	struct {
+		taddr_t addr;
+		bool is_vtable;
+	} vtables[NR_VTABLES];
+};
+
+/* @r is all zero. The edge store of @s is initialized. */
+void looker_init(struct looker *r, struct scan *s, const struct looker_facts *facts);
+void looker_fini(struct looker *r);
+
+/* Look at one chunk. Changes only @r, and the groups of the edge store that belong to it. 0 or -ENOMEM. */
+int looker_look(struct looker *r, const struct snapshot_chunk *chunk) __must_check;
+/* Look at registers, words of the kernel, and blocks that contain a thread's stack. 0 or -ENOMEM. */
+int looker_words(struct looker *r) __must_check;

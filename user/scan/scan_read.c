@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One pass over the memory of the moment. Threads look at pieces of it. The results are collected piece by piece. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/scan/scan_look.h"
+
+enum {
+	MIN_ROOT_REFS = 65536,
+	AHEAD = 16,	     /* roots */
+	FILE_HOLE = 1 << 20, /* bytes between two files that begin a new range */
+};
+
+struct scan_reading {
+	struct scan *s;
+	struct region_list regions;
+	struct looker_facts facts;
+	struct looker parts[SNAPSHOT_PARTS];
+};
+
+/* Enter a root. Only the first root of a block is kept. */
+static int enter_root(struct scan *s, const struct root_ref *hit)
+{
+	struct scan_block *b = &s->blocks[hit->block];
+	int err;
+
+	if (b->flags & BLOCK_ROOT)
+		return 0;
+	b->flags |= hit->offset ? BLOCK_SEED : BLOCK_ROOT;
+	/* A root beyond the limit counts, but no chain can name it, and no heuristic can take it for a start. */
+	if (s->nr_roots == s->max_roots &&
+	    array_room(s->max_roots, s->nr_roots + 1) > s->nr / 4 + MIN_ROOT_REFS)
+		return 0;
+	err = array_reserve(s->roots, s->max_roots, s->nr_roots + 1);
+	if (err)
+		return err;
+	s->roots[s->nr_roots++] = *hit;
+	return 0;
+}
+
+/* Collect the results of a piece. Lookers read blocks meanwhile, but not the flags that change here. */
+static int enter_part(struct scan_reading *rd, struct looker *r)
+{
+	struct scan *s = rd->s;
+	int err = edges_append(&s->edges, &r->edges);
+
+	for (size_t i = 0; i < r->nr_heads; i++)
+		s->blocks[r->heads[i].block].flags |= r->heads[i].flags;
+	for (size_t i = 0; i < r->nr_hits && !err; i++) {
+		if (i + AHEAD < r->nr_hits)
+			__builtin_prefetch(&s->blocks[r->hits[i + AHEAD].block]);
+		err = enter_root(s, &r->hits[i]);
+	}
+	s->result.scanned_bytes += r->scanned_bytes;
+	r->nr_heads = r->nr_hits = 0;
+	r->scanned_bytes = 0;
+	r->is_begun = false;
+	return err;
+}
+
+static int look(void *ctx, u32 part, const struct snapshot_chunk *chunk)
+{
+	struct scan_reading *rd = ctx;
+
+	return looker_look(&rd->parts[part], chunk);
+}
+
+static int done(void *ctx, u32 part)
+{
+	struct scan_reading *rd = ctx;
+
+	return enter_part(rd, &rd->parts[part]);
+}
+
+static int read_all(struct scan_reading *rd)
+{
+	const struct snapshot_visitor visitor = { rd, look, done };
+	int err;
+
+	if (!rd->s->nr)
+		return 0;
+	err = snapshot_read(rd->s->snap, &visitor);
+	/* Last, because a block keeps its first root, and the name of a variable says more than that of a register. */
+	if (!err)
+		err = looker_words(&rd->parts[0]);
+	if (!err)
+		err = done(rd, 0);
+	if (!err)
+		err = edges_finish(&rd->s->edges, rd->s->nr);
+	return err;
+}
+
+/* The heap lies between program and libraries, so most pointers to blocks are outside of all ranges of files. */
+static void add_file(struct looker_facts *facts, const struct snapshot_map *map)
+{
+	u32 nr = facts->nr_files;
+
+	if (nr && (nr == NR_FILES || map->start - facts->files[nr - 1].end < FILE_HOLE)) {
+		facts->files[nr - 1].end = map->end;
+		return;
+	}
+	facts->files[facts->nr_files].start = map->start;
+	facts->files[facts->nr_files++].end = map->end;
+}
+
+static void find_facts(struct looker_facts *facts, const struct scan *s)
+{
+	const u16 probe = 1;
+	bool is_little = *(const u8 *)&probe == 1;
+
+	facts->snap = s->snap;
+	facts->page = (u64)sysconf(_SC_PAGESIZE);
+	facts->mask = s->options.pointer_mask ? s->options.pointer_mask : UINT64_MAX;
+	facts->heuristics = SCAN_HEURISTICS & ~s->options.no_heuristics;
+	facts->is_native =
+		s->word_size == 8 && s->snap->is_big_endian != is_little && !s->options.want_unaligned;
+	for (size_t i = 0; i < s->snap->nr_maps; i++)
+		if (s->snap->maps[i].ino && s->snap->maps[i].is_readable)
+			add_file(facts, &s->snap->maps[i]);
+}
+
+/* The limit of bytes for pointers: more than the words in all blocks can need. */
+static u64 edge_limit(const struct scan *s)
+{
+	u64 bytes = s->bytes + (u64)s->nr * 32;
+
+	if (s->options.max_memory)
+		return s->options.max_memory;
+	return bytes * (s->word_size == 8 && !s->options.want_unaligned ? 1 : 8) + (1 << 20);
+}
+
+int scan_read(struct scan *s, struct snapshot *snap)
+{
+	auto_free struct scan_reading *rd = calloc(1, sizeof(*rd));
+	int err;
+
+	if (!rd)
+		return -ENOMEM;
+	s->snap = snap;
+	s->word_size = snap->word_size;
+	rd->s = s;
+	rd->facts.regions = &rd->regions;
+	find_facts(&rd->facts, s);
+	s->cover = s->options.is_partial && s->books.cover ? s->books.cover(s->books.ctx) : NULL;
+	err = scan_apply_drained(s);
+	if (!err)
+		err = edges_init(&s->edges, s->nr, edge_limit(s));
+	if (!err)
+		err = region_list_init(&rd->regions, s);
+	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
+		looker_init(&rd->parts[i], s, &rd->facts);
+	if (!err)
+		err = read_all(rd);
+	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
+		looker_fini(&rd->parts[i]);
+	region_list_fini(&rd->regions);
+	if (err)
+		return err;
+	for (int i = 0; i < NR_SNAPSHOT_SKIPS; i++)
+		s->result.skipped_bytes += snap->skipped_bytes[i];
+	s->result.nr_unstopped = snap->nr_unstopped;
+	s->result.is_complete = !s->result.skipped_bytes && !snap->nr_unstopped;
+	return 0;
+}

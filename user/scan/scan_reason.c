@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Why a scan gives no verdict: the only table of these texts. */
+#include "user/scan/scan_reason.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/human.h"
+#include "user/lib/proc.h"
+
+static const struct {
+	int err;
+	const char *text;
+} reasons[] = {
+	{ -ESRCH, "the process ended or became another program" },
+	{ -ENODATA, "events were lost while it went on" },
+	{ -E2BIG, "more pointers than it may have memory for" },
+	{ -ENOMEM, "not enough memory" },
+	{ -EOVERFLOW, "too many blocks or events" },
+	{ -EPROTO, "the other side sent data that cannot be understood" },
+	{ -ETIMEDOUT, "the other side did not answer in time" },
+	{ -EINTR, "interrupted" },
+};
+
+/* The process that traces a thread of @pid, 0 if there is no such process. */
+static pid_t find_tracer(pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	struct proc_status status = { 0 };
+	size_t nr = 0;
+
+	if (proc_threads(pid, &tids, &nr))
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		if (!proc_read_status(&status, tids[i]) && status.tracer_pid)
+			return status.tracer_pid;
+	return 0;
+}
+
+static void explain_denied(struct scan_reason *r, pid_t pid)
+{
+	struct proc_stat stat = { .comm = "unknown" };
+	pid_t tracer = find_tracer(pid);
+
+	if (!tracer) {
+		snprintf(r->text, sizeof(r->text), "no permission to stop the process");
+		return;
+	}
+	if (proc_read_stat(&stat, tracer))
+		snprintf(stat.comm, sizeof(stat.comm), "unknown");
+	snprintf(r->text, sizeof(r->text), "the process is traced by %s (PID %d) already", stat.comm,
+		 (int)tracer);
+}
+
+struct scan_reason scan_reason(int err, pid_t pid, u64 max_pause_ns)
+{
+	struct scan_reason r;
+
+	snprintf(r.text, sizeof(r.text), "%s", strerror(-err));
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].err == err)
+			snprintf(r.text, sizeof(r.text), "%s", reasons[i].text);
+	if (err == -ETIME)
+		snprintf(r.text, sizeof(r.text), "the process would have been stopped for longer than %s",
+			 human_duration(max_pause_ns).text);
+	if (err == -EPERM || err == -EACCES)
+		explain_denied(&r, pid);
+	return r;
+}
+
+void scan_reason_note(char *out, size_t size, const char *text)
+{
+	snprintf(out, size, "scan given up: %s", text);
+}

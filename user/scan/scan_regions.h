@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Bytes outside blocks that are not roots. For user/scan/scan*.c only. */
+#pragma once
+
+#include "user/lib/types.h"
+
+struct scan;
+struct snapshot;
+
+enum region_kind {
+	REGION_NEVER,	/* no byte is a root */
+	REGION_PAGES,	/* pages that hold a part of a block are not roots */
+	REGION_COVERED, /* bytes that blocks have covered are not roots; others may be from before the attach */
+	REGION_HEAP,	/* no byte is a root, unless a thread's stack or TLS lies there */
+};
+
+struct scan_region {
+	taddr_t start, end;
+	enum region_kind kind;
+	bool is_glibc; /* surely memory of glibc's allocator */
+};
+
+/* The stack pointer or the thread pointer of a thread. */
+struct point {
+	taddr_t addr;
+	u32 word; /* index in snapshot.words */
+};
+
+/* Bytes that surely hold nothing of use, inside or outside of blocks. */
+struct dead_range {
+	taddr_t start, end;
+};
+
+struct region_list {
+	struct scan_region *regions; /* owned; by address */
+	size_t nr, max;
+	struct point *points; /* owned; by address */
+	size_t nr_points;
+	struct dead_range *dead; /* owned; by address */
+	size_t nr_dead, max_dead;
+	taddr_t top; /* first byte that glibc's main arena has not given out yet; 0 = not known */
+};
+
+/* Find the regions of the moment. 0 or -ENOMEM. */
+int region_list_init(struct region_list *list, const struct scan *s) __must_check;
+void region_list_fini(struct region_list *list);
+/* True if the stack pointer or thread pointer of a thread lies in [start, end). */
+bool region_has_point(const struct region_list *list, taddr_t start, taddr_t end);
+
+/*
+ * user/scan/scan_chunks.c, for words of 8 bytes in the byte order of this machine. The end of the glibc chunk of the
+ * block at @block. The block's bytes are at @p, and the 8 bytes before @p are readable. 0 if it is no such chunk.
+ */
+taddr_t chunk_end(taddr_t block, const u8 *p);
+/*
+ * Find the free chunks in [from, to). The bytes of this range, and 16 more, are at @p. Fills up to @max of
+ * @free_ranges, ascending. Returns their number, or -1 if chunks do not lead from @from exactly to @to.
+ */
+s32 chunk_find_free(taddr_t from, taddr_t to, const u8 *p, struct dead_range *free_ranges, u32 max);
+
+/* The word at @p, in the word size and byte order of the process. */
+u64 region_word(const struct snapshot *snap, const u8 *p);
+
+/* user/scan/scan_threads.c: add dead ranges. The points are known already. 0 or -ENOMEM. */
+int region_find_dead(struct region_list *list, const struct scan *s) __must_check;
+/* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
+int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
+void region_sort_dead(struct region_list *list);

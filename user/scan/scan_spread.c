@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Give a verdict to all blocks that some blocks lead to. The longest part of a scan, made to spare the caches. */
+#include "user/scan/scan_spread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A bit per block says that it was seen, and the array of blocks is written only at the end. While few blocks are
+ * waiting, they are followed one by one from a stack, and each costs a cache miss. When many are waiting, they become
+ * bits too, and a sweep goes through all blocks by address, also through those that it finds ahead of itself. A sweep
+ * follows at least one block in FEW, so few sweeps are needed.
+ */
+
+enum { FEW = 16, MIN_STACK = 1024, AHEAD = 16, CACHE_LINE = 64, WORD_BITS = 64 };
+
+static bool get(const u64 *bits, u32 i)
+{
+	return bits[i / WORD_BITS] >> (i % WORD_BITS) & 1;
+}
+
+static void set(u64 *bits, u32 i)
+{
+	bits[i / WORD_BITS] |= 1ULL << (i % WORD_BITS);
+}
+
+static void clear(u64 *bits, u32 i)
+{
+	bits[i / WORD_BITS] &= ~(1ULL << (i % WORD_BITS));
+}
+
+/* True if a pointer leads to a block that was not seen yet. Now it counts as seen. */
+static inline bool is_new(struct spread *sp, u32 block, u64 offset)
+{
+	if (get(sp->seen, block))
+		return false;
+	if (sp->only_starts && offset && !scan_is_start(sp->s, block, offset)) {
+		sp->s->blocks[block].flags |= BLOCK_SEED;
+		return false;
+	}
+	set(sp->seen, block);
+	return true;
+}
+
+static void wait_later(struct spread *sp, u32 block)
+{
+	set(sp->waiting, block);
+	sp->nr_waiting++;
+}
+
+static void push(struct spread *sp, u32 block)
+{
+	__builtin_prefetch(&sp->s->edges.groups[block / EDGE_GROUP]);
+	sp->s->blocks[sp->depth++].link = block;
+}
+
+/* Begin to load the edges of the block that is @below the top of the stack. */
+static void load_ahead(const struct spread *sp, u32 below)
+{
+	const struct edge_store *e = &sp->s->edges;
+	const u8 *edges;
+
+	if (sp->depth <= below)
+		return;
+	edges = e->bytes + e->groups[sp->s->blocks[sp->depth - 1 - below].link / EDGE_GROUP];
+	__builtin_prefetch(edges);
+	__builtin_prefetch(edges + CACHE_LINE);
+}
+
+/* Follow the blocks on the stack, until it is empty or too long. */
+static void run_stack(struct spread *sp)
+{
+	struct scan *s = sp->s;
+
+	while (sp->depth && sp->depth < sp->limit) {
+		struct edge_iter it;
+
+		load_ahead(sp, AHEAD);
+		edge_begin(&it, &s->edges, s->blocks[--sp->depth].link);
+		while (edge_next(&it))
+			if (is_new(sp, it.target, it.offset))
+				push(sp, it.target);
+	}
+	while (sp->depth)
+		wait_later(sp, s->blocks[--sp->depth].link);
+}
+
+/* Follow the waiting blocks of one group. */
+static void sweep_group(struct spread *sp, u32 first, u32 end)
+{
+	struct edge_iter it;
+
+	edge_begin(&it, &sp->s->edges, first);
+	for (u32 i = first; i < end; i++) {
+		if (!get(sp->waiting, i)) {
+			edge_skip(&it);
+			continue;
+		}
+		clear(sp->waiting, i);
+		sp->nr_waiting--;
+		it.source = i;
+		while (edge_next(&it))
+			if (is_new(sp, it.target, it.offset))
+				wait_later(sp, it.target);
+	}
+}
+
+static void sweep(struct spread *sp)
+{
+	const u64 mask = (1ULL << EDGE_GROUP) - 1;
+
+	for (u32 first = 0; first < sp->s->nr; first += EDGE_GROUP) {
+		u32 left = sp->s->nr - first;
+
+		if (sp->waiting[first / WORD_BITS] >> (first % WORD_BITS) & mask)
+			sweep_group(sp, first, first + (left < EDGE_GROUP ? left : EDGE_GROUP));
+	}
+}
+
+/* Move the waiting blocks, which are few, to the stack. */
+static void take_waiting(struct spread *sp)
+{
+	u32 nr_words = sp->s->nr / WORD_BITS + 1;
+
+	for (u32 w = 0; w < nr_words && sp->nr_waiting; w++) {
+		while (sp->waiting[w]) {
+			u32 i = w * WORD_BITS + (u32)__builtin_ctzll(sp->waiting[w]);
+
+			clear(sp->waiting, i);
+			sp->nr_waiting--;
+			push(sp, i);
+		}
+	}
+}
+
+int spread_init(struct spread *sp, struct scan *s)
+{
+	size_t nr_words = s->nr / WORD_BITS + 1;
+
+	*sp = (struct spread){ .s = s, .limit = s->nr / FEW + MIN_STACK };
+	sp->seen = calloc(nr_words, sizeof(*sp->seen));
+	sp->waiting = calloc(nr_words, sizeof(*sp->waiting));
+	if (sp->seen && sp->waiting)
+		return 0;
+	spread_fini(sp);
+	return -ENOMEM;
+}
+
+void spread_fini(struct spread *sp)
+{
+	free(sp->seen);
+	free(sp->waiting);
+	memset(sp, 0, sizeof(*sp));
+}
+
+void spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
+{
+	struct scan *s = sp->s;
+	bool is_any = false;
+
+	sp->only_starts = verdict == SCAN_REACHABLE;
+	for (u32 i = 0; i < s->nr; i++) {
+		if (!(s->blocks[i].flags & flags) || get(sp->seen, i))
+			continue;
+		set(sp->seen, i);
+		wait_later(sp, i);
+		is_any = true;
+	}
+	while (sp->nr_waiting) {
+		if (sp->nr_waiting >= sp->limit) {
+			sweep(sp);
+			continue;
+		}
+		take_waiting(sp);
+		run_stack(sp);
+	}
+	for (u32 i = 0; i < s->nr && is_any; i++)
+		if (s->blocks[i].verdict == SCAN_NONE && get(sp->seen, i))
+			s->blocks[i].verdict = verdict;
+}

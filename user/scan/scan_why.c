@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Why a block has its verdict: the shortest chain of pointers from a root, or from the leader that lost it. */
+#include "user/scan/scan_why.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/scan/scan_state.h"
+
+enum { IS_START = BLOCK_NONE - 1 }; /* parent of a block that a root points to, or of a leader */
+
+/* Roots at which chains begin, in the order in which they are tried. The most telling ones come first. */
+enum seed_class { SEED_MEMORY, SEED_KERNEL, SEED_STACK, SEED_REGISTER, SEED_UNNAMED, NR_SEED_CLASSES };
+
+/* A breadth-first search, which continues when the next question asks for the same search. */
+struct scan_whys {
+	struct scan *s;
+	u32 *parents; /* owned; BLOCK_NONE = not seen */
+	u32 *queue;   /* owned */
+	u32 head, tail;
+	u32 leader;	/* the search began at this leader, BLOCK_NONE: at the roots */
+	u32 next_class; /* class of roots to begin with, when the present ones lead to no more blocks */
+	bool is_begun;
+	bool only_starts; /* follow pointers to starts only */
+	bool *has_stack; /* owned; per mapping: it contains the stack pointer or thread pointer of a thread */
+};
+
+static void see(struct scan_whys *w, u32 block, u32 parent)
+{
+	if (w->parents[block] != BLOCK_NONE)
+		return;
+	w->parents[block] = parent;
+	w->queue[w->tail++] = block;
+}
+
+/* Search until @goal is seen. */
+static bool spread(struct scan_whys *w, u32 goal)
+{
+	while (w->parents[goal] == BLOCK_NONE && w->head < w->tail) {
+		u32 block = w->queue[w->head++];
+		struct edge_iter it;
+
+		edge_begin(&it, &w->s->edges, block);
+		while (edge_next(&it))
+			if (!w->only_starts || scan_is_start(w->s, it.target, it.offset))
+				see(w, it.target, block);
+	}
+	return w->parents[goal] != BLOCK_NONE;
+}
+
+static enum seed_class class_of(const struct scan_whys *w, const struct root_ref *ref)
+{
+	const struct snapshot *snap = w->s->snap;
+	const struct snapshot_map *map;
+
+	if (WHERE_KIND(ref->where) != WHERE_MEMORY)
+		return snap->words[WHERE_VALUE(ref->where)].owner < snap->nr_threads ? SEED_REGISTER
+										     : SEED_KERNEL;
+	map = snapshot_map_find(snap, WHERE_VALUE(ref->where));
+	return map && w->has_stack[map - snap->maps] ? SEED_STACK : SEED_MEMORY;
+}
+
+/* Begin at one more class of roots. */
+static void seed(struct scan_whys *w, enum seed_class class)
+{
+	const struct scan *s = w->s;
+
+	for (size_t i = 0; class != SEED_UNNAMED && i < s->nr_roots; i++) {
+		const struct root_ref *ref = &s->roots[i];
+
+		if (w->parents[ref->block] == BLOCK_NONE && class_of(w, ref) == class &&
+		    (!w->only_starts || scan_is_start(s, ref->block, ref->offset)))
+			see(w, ref->block, IS_START);
+	}
+	/* Roots beyond a limit are not kept. Only the blocks that they point to are known. */
+	for (u32 i = 0; class == SEED_UNNAMED && i < s->nr; i++)
+		if (s->blocks[i].flags & (w->only_starts ? BLOCK_ROOT : BLOCK_ROOT | BLOCK_SEED))
+			see(w, i, IS_START);
+}
+
+static bool search_for(struct scan_whys *w, u32 goal)
+{
+	while (!spread(w, goal)) {
+		if (w->leader != BLOCK_NONE || w->next_class == NR_SEED_CLASSES)
+			return false;
+		seed(w, w->next_class++);
+	}
+	return true;
+}
+
+/* Continue the search that the verdict on @goal asks for, or begin it. */
+static void choose_search(struct scan_whys *w, u32 goal)
+{
+	const struct scan *s = w->s;
+	const struct scan_block *b = &s->blocks[goal];
+	bool is_lost = b->verdict >= SCAN_DEFINITE && b->link < s->nr;
+	u32 leader = is_lost ? b->link : BLOCK_NONE;
+	bool only_starts = b->verdict == SCAN_REACHABLE;
+
+	if (w->is_begun && w->leader == leader && w->only_starts == only_starts)
+		return;
+	memset(w->parents, 0xff, s->nr * sizeof(*w->parents));
+	w->head = w->tail = 0;
+	w->next_class = 0;
+	w->leader = leader;
+	w->only_starts = only_starts;
+	w->is_begun = true;
+	if (is_lost)
+		see(w, leader, IS_START);
+}
+
+/* Bytes from the start of @block to where the pointer from @parent points. */
+static u64 step_offset(const struct scan *s, u32 parent, u32 block)
+{
+	u64 best = UINT64_MAX;
+	struct edge_iter it;
+
+	edge_begin(&it, &s->edges, parent);
+	while (edge_next(&it))
+		if (it.target == block && it.offset < best)
+			best = it.offset;
+	return best == UINT64_MAX ? 0 : best;
+}
+
+/* A thread whose stack pointer or thread pointer lies in @map. */
+static const struct snapshot_thread *thread_at(const struct snapshot *snap, const struct snapshot_map *map)
+{
+	for (size_t i = 0; i < snap->nr_threads; i++) {
+		const struct snapshot_thread *t = &snap->threads[i];
+
+		if ((t->sp >= map->start && t->sp < map->end) || (t->tp >= map->start && t->tp < map->end))
+			return t;
+	}
+	return NULL;
+}
+
+static void describe_root(const struct scan *s, u64 where, struct scan_root *root)
+{
+	const struct snapshot *snap = s->snap;
+	const struct snapshot_thread *thread;
+	const struct snapshot_word *word;
+
+	if (WHERE_KIND(where) == WHERE_MEMORY) {
+		root->kind = ROOT_MEMORY;
+		root->addr = WHERE_VALUE(where);
+		root->map = snapshot_map_find(snap, root->addr);
+		thread = root->map ? thread_at(snap, root->map) : NULL;
+		root->tid = thread ? thread->tid : 0;
+		root->tp = thread ? thread->tp : 0;
+		return;
+	}
+	word = &snap->words[WHERE_VALUE(where)];
+	root->kind = word->owner < snap->nr_threads ? ROOT_REGISTER : ROOT_KERNEL;
+	root->where = word->where;
+	if (root->kind == ROOT_REGISTER)
+		root->tid = snap->threads[word->owner].tid;
+}
+
+/* The best known root of @block: it points to the start, and is of a telling class, if possible. */
+static const struct root_ref *root_of(const struct scan_whys *w, u32 block)
+{
+	const struct scan *s = w->s;
+	const struct root_ref *found = NULL;
+
+	for (size_t i = 0; i < s->nr_roots; i++) {
+		const struct root_ref *ref = &s->roots[i];
+
+		if (ref->block != block)
+			continue;
+		if (!found || ref->offset < found->offset ||
+		    (ref->offset == found->offset && class_of(w, ref) < class_of(w, found)))
+			found = ref;
+	}
+	return found;
+}
+
+static int make_chain(const struct scan_whys *w, u32 goal, struct scan_chain **out)
+{
+	const struct scan *s = w->s;
+	const struct root_ref *ref;
+	struct scan_chain *chain;
+	size_t nr = 1;
+	u32 first = goal;
+
+	for (; w->parents[first] != IS_START; first = w->parents[first])
+		nr++;
+	chain = calloc(1, sizeof(*chain) + nr * sizeof(chain->steps[0]));
+	if (!chain)
+		return -ENOMEM;
+	chain->nr = nr;
+	for (u32 block = goal; nr-- > 0; block = w->parents[block]) {
+		u32 parent = w->parents[block];
+
+		chain->steps[nr].addr = s->blocks[block].addr;
+		chain->steps[nr].size = scan_block_size(s, block);
+		chain->steps[nr].offset = parent == IS_START ? 0 : step_offset(s, parent, block);
+	}
+	ref = w->leader == BLOCK_NONE ? root_of(w, first) : NULL;
+	if (ref) {
+		chain->steps[0].offset = ref->offset;
+		describe_root(s, ref->where, &chain->root);
+	}
+	*out = chain;
+	return 0;
+}
+
+static bool *find_stacks(const struct snapshot *snap)
+{
+	bool *has_stack = calloc(snap->nr_maps + 1, sizeof(*has_stack));
+
+	for (size_t i = 0; has_stack && i < snap->nr_threads; i++) {
+		const struct snapshot_map *stack = snapshot_map_find(snap, snap->threads[i].sp);
+		const struct snapshot_map *own = snapshot_map_find(snap, snap->threads[i].tp);
+
+		if (stack)
+			has_stack[stack - snap->maps] = true;
+		if (own)
+			has_stack[own - snap->maps] = true;
+	}
+	return has_stack;
+}
+
+int scan_whys_new(struct scan_whys **out, struct scan *s)
+{
+	struct scan_whys *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->s = s;
+	w->parents = malloc(s->nr * sizeof(*w->parents) + 1);
+	w->queue = malloc(s->nr * sizeof(*w->queue) + 1);
+	w->has_stack = s->snap ? find_stacks(s->snap) : NULL;
+	if (!w->parents || !w->queue || (s->snap && !w->has_stack)) {
+		scan_whys_free(w);
+		return -ENOMEM;
+	}
+	*out = w;
+	return 0;
+}
+
+void scan_whys_free(struct scan_whys *w)
+{
+	if (!w)
+		return;
+	free(w->parents);
+	free(w->queue);
+	free(w->has_stack);
+	free(w);
+}
+
+int scan_whys_find(struct scan_whys *w, taddr_t addr, struct scan_chain **out)
+{
+	u32 goal = w->s->snap && !(addr >> 56) ? scan_lookup(w->s, addr) : BLOCK_NONE;
+
+	if (goal == BLOCK_NONE)
+		return -ENOENT;
+	choose_search(w, goal);
+	return search_for(w, goal) ? make_chain(w, goal, out) : -ENOENT;
+}
+
+int scan_why(struct scan *s, taddr_t addr, struct scan_chain **out)
+{
+	struct scan_whys *w;
+	int err = scan_whys_new(&w, s);
+
+	if (err)
+		return err;
+	err = scan_whys_find(w, addr, out);
+	scan_whys_free(w);
+	return err;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Parts of a snapshot that come from /proc: mappings, and words that the kernel keeps for the process. */
+#include "user/scan/snapshot_make.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/maps.h"
+
+int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor)
+{
+	return s->ops->read(s, visitor);
+}
+
+int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	return s->ops->peek(s, addr, buf, len);
+}
+
+void snapshot_resume(struct snapshot *s)
+{
+	s->ops->resume(s);
+}
+
+const char *snapshot_skip_name(enum snapshot_skip skip)
+{
+	static const char *const names[] = {
+		[SKIP_DEVICE] = "device",
+		[SKIP_UNREADABLE] = "unreadable",
+		[SKIP_FAULT] = "fault",
+	};
+
+	_Static_assert(ARRAY_SIZE(names) == NR_SNAPSHOT_SKIPS, "one name each");
+	return skip < NR_SNAPSHOT_SKIPS ? names[skip] : "unknown";
+}
+
+const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr)
+{
+	size_t lo = 0, hi = s->nr_maps;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->maps[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < s->nr_maps && s->maps[lo].start <= addr ? &s->maps[lo] : NULL;
+}
+
+/* Parse one line of /proc/PID/maps, of @len bytes without its newline. */
+static int parse_map(char *text, size_t len, struct snapshot_map *map)
+{
+	struct map_line line;
+
+	if (maps_parse_line(text, len, &line))
+		return -EINVAL;
+	map->start = line.start;
+	map->end = line.end;
+	map->file_offset = line.offset;
+	map->ino = line.inode;
+	map->is_readable = line.is_readable;
+	map->is_writable = line.is_writable;
+	map->is_executable = line.is_executable;
+	map->is_shared = line.is_shared;
+	map->path = strdup(line.path);
+	return map->path ? 0 : -ENOMEM;
+}
+
+static int add_map(struct snapshot *s, size_t *max, const struct snapshot_map *map)
+{
+	int err = array_reserve(s->maps, *max, s->nr_maps + 1);
+
+	if (!err)
+		s->maps[s->nr_maps++] = *map;
+	return err;
+}
+
+/* Field 47 of /proc/PID/stat. Field 2, the name, may contain anything, but no later field contains a parenthesis. */
+static taddr_t read_heap_start(pid_t tid)
+{
+	auto_fclose FILE *f = NULL;
+	char path[32], text[2048];
+	const char *at;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	f = fopen(path, "re");
+	len = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	text[len] = '\0';
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 47; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+int snapshot_read_maps(struct snapshot *s)
+{
+	auto_fclose FILE *f = NULL;
+	auto_free char *line = NULL;
+	size_t max = 0, size = 0;
+	taddr_t last = 0;
+	char path[32];
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", s->mem_tid);
+	f = fopen(path, "re");
+	if (!f)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((len = getline(&line, &size, f)) > 0) {
+		struct snapshot_map map = { 0 };
+		int err;
+
+		err = parse_map(line, (size_t)len - 1, &map);
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			continue;
+		err = map.start < last ? -EINVAL : add_map(s, &max, &map);
+		if (err) {
+			free(map.path);
+			return err;
+		}
+		last = map.end;
+	}
+	/* If the list ended early, memory and the roots in it would be missing. */
+	if (!feof(f))
+		return errno == ENOMEM ? -ENOMEM : -EIO;
+	s->heap_start = read_heap_start(s->mem_tid);
+	return s->nr_maps ? 0 : -ESRCH;
+}
+
+int snapshot_add_word(struct snapshot *s, const struct snapshot_word *word)
+{
+	int err = array_reserve(s->words, s->max_words, s->nr_words + 1);
+
+	if (!err)
+		s->words[s->nr_words++] = *word;
+	return err;
+}
+
+/* True if heaptap lacks memory or descriptors: then words may exist although they cannot be read. */
+static bool is_own_lack(int err)
+{
+	return err == ENOMEM || err == EMFILE || err == ENFILE;
+}
+
+/* Add the words in the lines of @file that begin with @key: hexadecimal numbers after @mark. */
+static int add_words_of(struct snapshot *s, const char *file, const char *key, const char *mark, u32 where)
+{
+	auto_fclose FILE *f = fopen(file, "re");
+	char line[512];
+
+	if (!f)
+		return is_own_lack(errno) ? -errno : 0;
+	while (fgets(line, sizeof(line), f)) {
+		struct snapshot_word word = { .owner = SNAPSHOT_KERNEL, .where = where };
+		const char *at = strncmp(line, key, strlen(key)) == 0 ? strstr(line, mark) : NULL;
+		int err;
+
+		if (!at)
+			continue;
+		word.value = strtoull(at + strlen(mark), NULL, 16);
+		err = word.value ? snapshot_add_word(s, &word) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static bool is_epoll(int dir, const char *fd)
+{
+	char link[64];
+	ssize_t len = readlinkat(dir, fd, link, sizeof(link) - 1);
+
+	if (len <= 0)
+		return false;
+	link[len] = '\0';
+	return strcmp(link, "anon_inode:[eventpoll]") == 0;
+}
+
+int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns)
+{
+	auto_closedir DIR *dir = NULL;
+	const struct dirent *entry;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/timers", s->mem_tid);
+	err = add_words_of(s, path, "signal:", "/", UINT32_MAX);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/fd", s->mem_tid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) || !is_epoll(dirfd(dir), entry->d_name))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/fdinfo/%.16s", s->mem_tid, entry->d_name);
+		err = add_words_of(s, path, "tfd:", "data:", (u32)strtoul(entry->d_name, NULL, 10));
+		if (err)
+			return err;
+		if (clock_now_ns() > deadline_ns)
+			return -ETIME;
+	}
+	return 0;
+}
+
+void snapshot_fini(struct snapshot *s)
+{
+	for (size_t i = 0; i < s->nr_maps; i++)
+		free(s->maps[i].path);
+	free(s->maps);
+	free(s->threads);
+	free(s->words);
+}
+
+void snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	snapshot_resume(s);
+	s->ops->free(s);
+}

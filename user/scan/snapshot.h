@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * One consistent moment of a process: its mappings, registers and memory.
+ *
+ * snapshot_stop_new() is the way to get it: stop the process by ptrace. Unit tests have another one.
+ * Life: snapshot_stop_new(), the process is stopped from here on; snapshot_read() once and snapshot_peek() as needed;
+ * snapshot_resume(), the process runs again; snapshot_free(). The fields keep their values until then.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+/* Why memory was not read. */
+enum snapshot_skip {
+	SKIP_DEVICE,	 /* a device's memory: reading it may have effects, or hang */
+	SKIP_UNREADABLE, /* writable, but the process itself may not read it */
+	SKIP_FAULT,	 /* the kernel could not deliver the page (userfaultfd, poisoned, truncated file) */
+	NR_SNAPSHOT_SKIPS
+};
+
+/* One line of /proc/PID/maps. */
+struct snapshot_map {
+	taddr_t start, end;
+	u64 file_offset;
+	u64 ino;    /* 0 = anonymous */
+	char *path; /* owned; as /proc/PID/maps has it; "" = anonymous */
+	bool is_readable, is_writable, is_executable, is_shared;
+};
+
+struct snapshot_thread {
+	pid_t tid;
+	taddr_t sp; /* stack pointer */
+	taddr_t tp; /* thread pointer; 0 = unknown */
+};
+
+enum { SNAPSHOT_KERNEL = UINT32_MAX }; /* owner of a word that the kernel keeps for the process */
+
+/* A word outside memory: in a register, or kept by the kernel (epoll data, timers). Zeros are left out. */
+struct snapshot_word {
+	u64 value;
+	u32 owner; /* index of the thread, or SNAPSHOT_KERNEL */
+	u32 where; /* register: offset for arch_reg_name(); kernel: file descriptor, UINT32_MAX for a timer */
+};
+
+enum {
+	/* Bytes; fits a second-level cache together with the results. */
+	SNAPSHOT_MAX_CHUNK = (IS_AGENT ? 32 : 256) << 10,
+	SNAPSHOT_PARTS = 16,
+};
+
+/* Whole pages within one mapping. Pages that were never touched are left out. */
+struct snapshot_chunk {
+	taddr_t addr;
+	const u8 *data; /* borrowed */
+	size_t len;	/* bytes, at most SNAPSHOT_MAX_CHUNK */
+	u32 map;	/* index in maps */
+};
+
+/*
+ * The reader of the memory. snapshot_read() shows it pieces of one or some chunks. Several threads do so at the same
+ * time, each with a part of its own, so the visitor needs no locks. Functions return 0 or -errno.
+ */
+struct snapshot_visitor {
+	void *ctx;
+	/* Look at one chunk. Keep the results in part @part of SNAPSHOT_PARTS. Chunks of a piece ascend. */
+	int (*look)(void *ctx, u32 part, const struct snapshot_chunk *chunk);
+	/* A piece is complete: collect its results. The part is used again. One call at a time, pieces ascend. */
+	int (*done)(void *ctx, u32 part);
+};
+
+struct snapshot;
+
+/* A way to get the moment. The functions run in the order of this list. */
+struct snapshot_ops {
+	const char *name;
+	/* Show all memory to @visitor, once. 0; -ETIME past the pause; -ESRCH it ended; or the visitor's error. */
+	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
+	/* Read @len bytes at @addr if they are in memory. 0 or -errno. In any order, by any thread. */
+	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
+	/* Resume the process. A second call does nothing. */
+	void (*resume)(struct snapshot *s);
+	void (*free)(struct snapshot *s);
+};
+
+/* Plain data. Fields that a way cannot fill stay zero. */
+struct snapshot {
+	const struct snapshot_ops *ops;
+	pid_t pid;
+	pid_t mem_tid; /* thread whose /proc entry shows the memory: that of an ended main thread is empty */
+	u8 word_size;  /* bytes: 4 or 8 */
+	bool is_big_endian;
+	taddr_t heap_start;	   /* first byte of the memory that brk gives; 0 = unknown */
+	u32 red_zone;		   /* bytes below a stack pointer that are in use */
+	struct snapshot_map *maps; /* owned; by address */
+	size_t nr_maps;
+	struct snapshot_thread *threads; /* owned; the stopped ones */
+	size_t nr_threads;
+	struct snapshot_word *words; /* owned */
+	size_t nr_words, max_words;
+	size_t nr_unstopped;		      /* threads that could not be stopped: no verdict is definite */
+	u64 skipped_bytes[NR_SNAPSHOT_SKIPS]; /* complete after read() */
+	u64 read_bytes;			      /* shown by read() */
+	u64 pause_ns;			      /* how long the process was stopped; set by resume() */
+};
+
+struct arch_regs;
+
+/* Another process is the tracer, and has stopped all threads. Only it can read their registers. */
+struct snapshot_holder {
+	void *ctx;
+	int (*read_regs)(void *ctx, pid_t tid, struct arch_regs *regs); /* 0 or -errno */
+};
+
+struct snapshot_options {
+	u64 max_pause_ns; /* 0 = 500 ms. Past it read() returns -ETIME: resume, and give no verdict */
+	/*
+	 * The calling thread already traces threads of the process (run, PTRACE_EVENT_EXIT). Threads that are stopped
+	 * stay stopped; others are stopped here and resumed later. Make, read and resume in this thread.
+	 */
+	bool is_traced;
+	const struct snapshot_holder *holder; /* borrowed; NULL: no other process has stopped the threads */
+};
+
+enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
+
+/*
+ * Stop all threads of @pid by PTRACE_SEIZE and read registers and mappings. The process is stopped when this returns
+ * 0. Resuming restores it: a process that was stopped before stays so, and signals are kept. If heaptap dies, the
+ * kernel resumes it. As after SIGCONT, system calls that Linux does not restart (epoll_wait, a sleeping semop) may
+ * return EINTR, or the part that they have read or written.
+ *
+ * *@out is owned by the caller: snapshot_free(). Blocks up to a quarter of the pause for threads that do not stop.
+ * Errors are logged, and nothing stays stopped: -EPERM no right, or another process traces it; -ESRCH; -ETIME.
+ */
+int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options) __must_check;
+
+/* Resume the process if it is still stopped, and free @s. NULL is fine. */
+void snapshot_free(struct snapshot *s);
+
+/* The functions of snapshot_ops. */
+int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor) __must_check;
+int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
+void snapshot_resume(struct snapshot *s);
+
+const char *snapshot_skip_name(enum snapshot_skip skip); /* "device", "unreadable", "fault" */
+
+/* The mapping that holds @addr, or NULL. */
+const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fill a snapshot from /proc, for every way to get the moment. For user/scan/snapshot*.c only. */
+#pragma once
+
+#include "user/scan/snapshot.h"
+
+/* Fill the mappings and heap_start. 0, -ESRCH, -ENOMEM or -errno. */
+int snapshot_read_maps(struct snapshot *s) __must_check;
+/* Add the words that the kernel keeps. 0, -ETIME past the deadline, or as above. */
+int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns) __must_check;
+/* Add one word. 0 or -ENOMEM. */
+int snapshot_add_word(struct snapshot *s, const struct snapshot_word *word) __must_check;
+/* Free what the fields own, but not @s. */
+void snapshot_fini(struct snapshot *s);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory of a process in pieces. Threads of its own read it, so that a read that hangs stops no other work. */
+#pragma once
+
+#include "user/scan/snapshot.h"
+
+struct memory_stream;
+
+/*
+ * Open the memory of the process of @s, whose mappings are known already. Read it once. *@out is owned by the
+ * caller: memory_stream_free(). Returns 0, -ESRCH, -EPERM, -ENOMEM or -errno.
+ */
+int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 deadline_ns) __must_check;
+
+/* See snapshot_ops.read and snapshot_ops.peek. */
+int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *visitor) __must_check;
+int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
+
+/* Set read_bytes and skipped_bytes of @s. */
+void memory_stream_count(struct memory_stream *m, struct snapshot *s);
+
+/* Free @m. Never blocks: a thread that is still inside a read frees the rest later. NULL is fine. */
+void memory_stream_free(struct memory_stream *m);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Signals and clocks of a running heaptap. */
+#include "user/session/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user/session/ask.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+
+struct control {
+	int fd;			      /* owned; signalfd */
+	int input;		      /* borrowed; -1 = none */
+	struct ask_server *questions; /* owned; NULL = nobody can ask */
+	bool passes_on;
+	u64 interval_ns;
+	u64 next_report_ns; /* 0 = never */
+	u64 end_ns;	    /* 0 = never */
+};
+
+static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
+
+static void handled_set(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < ARRAY_SIZE(handled); i++)
+		sigaddset(set, handled[i]);
+}
+
+void control_restart(struct control *c, const struct control_times *times)
+{
+	u64 now = clock_now_ns();
+
+	c->interval_ns = times->interval_ns;
+	c->next_report_ns = times->interval_ns ? now + times->interval_ns : 0;
+	c->end_ns = times->duration_ns ? now + times->duration_ns : 0;
+}
+
+int control_new(struct control **out, const struct control_times *times, bool passes_on)
+{
+	struct control *c = calloc(1, sizeof(*c));
+	sigset_t set;
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	handled_set(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
+		err = -errno;
+		goto undo_control;
+	}
+	c->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->fd < 0) {
+		err = -errno;
+		goto undo_control;
+	}
+	c->passes_on = passes_on;
+	c->input = -1;
+	control_restart(c, times);
+	*out = c;
+	return 0;
+undo_control:
+	free(c);
+	return err;
+}
+
+void control_free(struct control *c)
+{
+	if (!c)
+		return;
+	ask_close(c->questions);
+	close(c->fd);
+	free(c);
+}
+
+void control_listen(struct control *c)
+{
+	int err = ask_open(&c->questions);
+
+	if (err)
+		debug("scan: other heaptaps cannot ask for a verdict: %s", strerror(-err));
+}
+
+void control_watch(struct control *c, int fd)
+{
+	c->input = fd;
+}
+
+struct ask_server *control_questions(const struct control *c)
+{
+	return c->questions;
+}
+
+static enum control_event on_signal(const struct control *c, const struct signalfd_siginfo *si, int *sig)
+{
+	*sig = si->ssi_signo;
+	switch (*sig) {
+	case SIGCHLD:
+		return CONTROL_CHILD;
+	case SIGUSR1:
+		return CONTROL_REPORT;
+	case SIGUSR2:
+		return c->passes_on ? CONTROL_SIGNAL : CONTROL_NONE;
+	default:
+		break;
+	}
+	if (!c->passes_on)
+		return CONTROL_STOP;
+	/* The terminal sends its signals to the whole process group. */
+	return si->ssi_code == SI_KERNEL ? CONTROL_NONE : CONTROL_SIGNAL;
+}
+
+static enum control_event on_clock(struct control *c)
+{
+	u64 now = clock_now_ns();
+
+	if (c->end_ns && now >= c->end_ns) {
+		c->end_ns = 0;
+		return CONTROL_STOP;
+	}
+	if (!c->next_report_ns || now < c->next_report_ns)
+		return CONTROL_NONE;
+	/* Reports that were missed, because of a long report or a stopped heaptap, are skipped. */
+	c->next_report_ns += c->interval_ns * ((now - c->next_report_ns) / c->interval_ns + 1);
+	return CONTROL_REPORT;
+}
+
+enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig)
+{
+	struct pollfd fds[] = { { .fd = c->fd, .events = POLLIN },
+				{ .fd = c->questions ? ask_fd(c->questions) : -1, .events = POLLIN },
+				{ .fd = c->input, .events = POLLIN },
+				{ .fd = fd, .events = POLLIN } };
+	struct signalfd_siginfo si;
+
+	enum control_event event = CONTROL_NONE, clock;
+
+	*sig = 0;
+	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0) {
+		if (fds[0].revents && read(c->fd, &si, sizeof(si)) == sizeof(si))
+			event = on_signal(c, &si, sig);
+		if (event == CONTROL_NONE && fds[1].revents)
+			event = CONTROL_ASKED;
+		if (event == CONTROL_NONE && fds[2].revents)
+			event = CONTROL_INPUT;
+	}
+	if (event != CONTROL_NONE && event != CONTROL_CHILD && event != CONTROL_INPUT)
+		return event;
+	/* SIGCHLD may come all the time: it must not keep the clock from being looked at. */
+	clock = on_clock(c);
+	return clock == CONTROL_NONE ? event : clock;
+}
+
+/* Signals for the program that came before its end was known must not end heaptap. */
+static void forget_signals(const struct control *c)
+{
+	struct signalfd_siginfo si;
+
+	while (read(c->fd, &si, sizeof(si)) == sizeof(si))
+		;
+}
+
+void control_finish(struct control *c)
+{
+	sigset_t set;
+
+	if (c->passes_on)
+		forget_signals(c);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Signals and clocks of a running heaptap, and requests of other heaptaps. */
+#pragma once
+
+#include "user/lib/types.h"
+
+struct ask_server;
+
+enum control_event {
+	CONTROL_NONE,	/* look at the source */
+	CONTROL_REPORT, /* SIGUSR1, or --interval has passed */
+	CONTROL_STOP,	/* Ctrl-C, SIGTERM (not for run), --duration has passed: once */
+	CONTROL_SIGNAL, /* a signal to pass on to the program of run */
+	CONTROL_CHILD,	/* something happened to the program */
+	CONTROL_ASKED,	/* by another heaptap: control_listen() */
+	CONTROL_INPUT,	/* input has arrived: control_watch() */
+};
+
+struct control;
+
+struct control_times {
+	u64 interval_ns; /* between reports; 0 = none */
+	u64 duration_ns; /* of tracing; 0 = no limit */
+};
+
+/*
+ * Take signals from now on. @passes_on: signals belong to the program of run. Signals of the terminal reach
+ * the program by themselves, so they are not passed on. 0 or -errno.
+ */
+int control_new(struct control **out, const struct control_times *times, bool passes_on) __must_check;
+/* --interval and --duration count from now on. */
+void control_restart(struct control *c, const struct control_times *times);
+void control_free(struct control *c);
+
+/* Let other heaptaps ask (CONTROL_ASKED). Without a socket for it nobody can ask: no error. */
+void control_listen(struct control *c);
+/* The socket for session_answer() after CONTROL_ASKED. */
+struct ask_server *control_questions(const struct control *c);
+
+/* Wait for input on @fd too; -1 = no more. All other events come before CONTROL_INPUT. */
+void control_watch(struct control *c, int fd);
+
+/* Wait for an event, or for @fd to become readable, at most @timeout_ms. *@sig is the signal of CONTROL_SIGNAL. */
+enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig);
+
+/* heaptap is about to finish: a second Ctrl-C ends it at once from now on. */
+void control_finish(struct control *c);

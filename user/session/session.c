@@ -1,0 +1,742 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One run of heaptap: records come in, and go into the heaps of their processes. */
+#include "user/lib/clock.h"
+#include "user/session/session_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "user/source/caps.h"
+#include "user/heap/heap.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/session/session_record.h"
+#include "user/session/session_span.h"
+#include "user/session/session_unwatched.h"
+#include "user/source/record.h"
+#include "user/source/source_open.h"
+#include "user/heap/stacks.h"
+#include "user/names/symbolize.h"
+
+struct process *session_find(struct session *s, u32 pid)
+{
+	if (s->latest && !process_is_over(s->latest) && (u32)s->latest->target->pid == pid)
+		return s->latest;
+	for (size_t i = s->nr_processes; i-- > 0;)
+		if (!process_is_over(s->processes[i]) && (u32)s->processes[i]->target->pid == pid)
+			return s->latest = s->processes[i];
+	return NULL;
+}
+
+static void process_free(struct process *p)
+{
+	if (!p)
+		return;
+	if (!p->is_target_borrowed)
+		target_free(p->target);
+	heap_free(p->heap);
+	leaks_free(p->leaks);
+	leak_marks_fini(&p->marks);
+	leak_marks_fini(&p->asked_marks);
+	free(p->reported);
+	free(p);
+}
+
+int session_new_process(struct session *s, struct process **out)
+{
+	struct process *p;
+	int err = array_reserve(s->processes, s->max_processes, s->nr_processes + 1);
+
+	if (err)
+		return err;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	err = heap_new(&p->heap);
+	if (err) {
+		free(p);
+		return err;
+	}
+	session_span_new_heap(s, p->heap);
+	s->processes[s->nr_processes++] = p;
+	*out = p;
+	return 0;
+}
+
+void session_drop_last_process(struct session *s)
+{
+	process_free(s->processes[--s->nr_processes]);
+	s->latest = NULL;
+}
+
+int session_begin_check(const struct session *s, struct process *p)
+{
+	bool is_started = p->target->is_started;
+
+	if (s->options->source.check == CHECK_NEVER || session_has_span(s) ||
+	    (s->options->source.check == CHECK_STARTED && !is_started))
+		return 0;
+	return heap_check(p->heap, is_started);
+}
+
+/* Add a process of this machine. */
+static int add_process(struct session *s, struct process **out, pid_t pid, bool is_started)
+{
+	int err = session_new_process(s, out);
+
+	if (err) {
+		error("PID %d: %s", pid, strerror(-err));
+		return err;
+	}
+	err = target_new(&(*out)->target, pid);
+	if (err) {
+		session_drop_last_process(s);
+		return err;
+	}
+	(*out)->target->is_started = is_started;
+	/* The past of an attached process is not known: memory that new blocks have covered has no old block. */
+	if (!is_started && s->options->scan != SCAN_NEVER)
+		heap_keep_cover((*out)->heap);
+	err = session_begin_check(s, *out);
+	if (err)
+		session_drop_last_process(s);
+	return err;
+}
+
+u64 session_source_ns(const struct session *s)
+{
+	return s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
+}
+
+void session_blur(const struct session *s, struct process *p)
+{
+	static const char *const shared[] = { "mimalloc", "tcmalloc" };
+	struct target *t = p->target;
+
+	for (size_t i = 0; (s->ops->told || s->is_replayed) && i < t->nr_allocators; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(shared); k++)
+			if (!strcmp(t->allocators[i].kind, shared[k]))
+				memset(t->blurred, 0xff, sizeof(t->blurred));
+	heap_check_blur(p->heap, t->blurred);
+}
+
+void session_read_maps(struct session *s, struct process *p)
+{
+	int changed;
+
+	p->maps_read_ns = clock_now_ns();
+	/* The PIDs of a file belong to other processes on this machine. */
+	if (s->is_replayed)
+		return;
+	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
+	if (changed > 0) {
+		changed = s->ops->update(s->source, p->target);
+		recorder_maps(s->recorder, p->target);
+	} else if (!changed && s->ops->unchanged) {
+		s->ops->unchanged(s->source, p->target);
+	}
+	session_blur(s, p);
+	if (changed >= 0 || changed == -ESRCH)
+		return;
+	p->nr_unplaced++;
+	warn("PID %d: mappings: %s: calls of what is new there are not seen", p->target->pid,
+	     strerror(-changed));
+}
+
+static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
+{
+	struct heap_event ev = *(const struct heap_event *)rec;
+
+	ev.stack = stack_canonical(s->stacks, ev.stack);
+	if (!session_takes(s, p, &ev))
+		return 0;
+	if (s->has_lost_stacks && ev.stack >= STACK_FIRST_ID && !stack_get(s->stacks, ev.stack))
+		ev.stack = STACK_LOST;
+	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
+	p->nr_events++;
+	if (!recorder_has_stack(s->recorder, ev.stack))
+		session_record_stack(s, p, ev.stack);
+	recorder_event(s->recorder, &ev.h, sizeof(ev));
+	if (heap_event(p->heap, &ev) == -EINVAL)
+		debug("heap: event of kind %u is not for the books", rec->kind);
+	trend_add(&p->trend, ev.time_ns, heap_live_bytes(p->heap));
+	if (s->scanning)
+		session_scan_event(s, p, &ev);
+	return 0;
+}
+
+static int on_stack(struct session *s, struct process *p, const struct event_header *rec)
+{
+	const struct stack_event *ev = (const struct stack_event *)rec;
+	u16 nr = ev->nr_frames < STACK_MAX_FRAMES ? ev->nr_frames : STACK_MAX_FRAMES;
+	u64 nr_false = stack_table_false(s->stacks);
+	int err;
+
+	if (!s->ops->told && !s->is_replayed)
+		target_note_stack(p->target, ev);
+	if (target_wants_maps(p->target))
+		session_read_maps(s, p);
+	err = stack_table_add(s->stacks, ev, &p->target->maps);
+	/* The recording has only canonical stacks, because events name only those. */
+	if (!err && stack_canonical(s->stacks, ev->id) == ev->id)
+		recorder_event(s->recorder, rec, offsetof(struct stack_event, ips) + nr * sizeof(u64));
+	if (!nr_false && stack_table_false(s->stacks))
+		warn("PID %u: two stacks of one id, or one of another's: calls that name it show no stack",
+		     rec->pid);
+	if (err != -ENOMEM)
+		return err;
+	if (!s->has_lost_stacks)
+		warn("PID %u: no room for more call stacks: calls that name new ones show none", rec->pid);
+	s->has_lost_stacks = true;
+	return 0;
+}
+
+/* Record losses that are new, and @flags: their consequences for the heap. */
+static void tell_losses(struct session *s, struct process *p, const struct losses *now, u8 flags)
+{
+	struct losses l = *now;
+
+	if (!s->recorder)
+		return;
+	l.stacks += p->nr_false_stacks;
+	l.other += s->backlog.nr_dropped + p->nr_unplaced;
+	if (!flags && !memcmp(&l, &p->told, sizeof(l)))
+		return;
+	p->told = l;
+	recorder_losses(s->recorder, p->target->pid, &l, flags);
+}
+
+void session_read_losses(struct session *s, struct process *p)
+{
+	struct losses now;
+	struct heap_totals totals = heap_totals(p->heap);
+	u64 repaired = totals.collisions + totals.lost_ends;
+
+	if (process_is_over(p))
+		return;
+	now = s->ops->losses(s->source, p->target->pid);
+	tell_losses(s, p, &now, 0);
+	/* The heap has repaired lost frees that later events proved. */
+	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
+	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
+				     .frees = now.frees - p->before.frees,
+				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
+				     .other = now.other - p->before.other + s->backlog.nr_dropped +
+					      p->nr_unplaced,
+				     .unfollowed = now.unfollowed - p->before.unfollowed,
+				     .sharers = now.sharers - p->before.sharers };
+}
+
+/* Another image of the process @old. A file is all that is known of its processes. */
+static int add_image(struct session *s, const struct target *old, struct process **out)
+{
+	int err = session_new_process(s, out);
+
+	if (err)
+		return err;
+	err = s->is_replayed ? target_copy(&(*out)->target, old)
+			     : target_new_child(&(*out)->target, old, old->pid, false);
+	if (!err && s->ops->image)
+		err = s->ops->image(s->source, (*out)->target);
+	if (!err)
+		err = session_begin_check(s, *out);
+	if (err)
+		session_drop_last_process(s);
+	return err;
+}
+
+/* The old image is gone: close its heap, and open another one for the new image. */
+static int on_exec(struct session *s, struct process *p, const struct event_header *rec)
+{
+	struct losses lost = s->ops->losses(s->source, rec->pid);
+	struct process *image;
+	int err;
+
+	if (!s->ops->told && target_is_reused(p->target)) {
+		session_ended(s, rec->pid, -1);
+		return 0;
+	}
+	session_read_losses(s, p);
+	recorder_event(s->recorder, rec, sizeof(struct process_event));
+	p->life = PROCESS_REPLACED;
+	heap_end(p->heap);
+	s->latest = NULL;
+	/* The source will name the new image. */
+	if (s->ops->told)
+		return 0;
+	err = add_image(s, p->target, &image);
+	if (err)
+		return err;
+	image->origin = PROCESS_IMAGE;
+	session_hide(p);
+	session_name(s, image);
+	image->before = image->stated = lost;
+	/* Some of the later losses may be the new image's. */
+	image->nr_unseen = p->nr_unseen;
+	debug("target: PID %u executed %s", rec->pid, image->target->exe);
+	recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
+	session_read_maps(s, image);
+	session_tune_process(s, image);
+	return 0;
+}
+
+static int on_maps(struct session *s, struct process *p, const struct event_header *rec)
+{
+	(void)rec;
+	session_read_maps(s, p);
+	return 0;
+}
+
+static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = (u32)pid, .tid = (u32)pid },
+					   .time_ns = time_ns,
+					   .exit_status = (u32)status };
+	struct process *p = session_find(s, pid);
+
+	if (!p)
+		return;
+	heap_end(p->heap);
+	session_read_losses(s, p);
+	recorder_event(s->recorder, &end.h, sizeof(end));
+	p->target->has_exited = true;
+	p->target->exit_status = status;
+	p->life = PROCESS_ENDED;
+	p->is_hidden =
+		p->is_hidden || (p->origin == PROCESS_IMAGE && !p->target->exe[0] && p->nr_events == 0);
+	if (s->ops->forget)
+		s->ops->forget(s->source, pid);
+}
+
+static int on_end(struct session *s, struct process *p, const struct event_header *rec)
+{
+	const struct process_event *ev = (const struct process_event *)rec;
+
+	end_process(s, p->target->pid, (int)ev->exit_status,
+		    s->is_replayed ? ev->time_ns : session_source_ns(s));
+	return 0;
+}
+
+void session_taint(struct session *s, struct process *p)
+{
+	struct losses now = s->ops->losses(s->source, p->target->pid);
+
+	p->nr_taints++;
+	heap_taint(p->heap);
+	tell_losses(s, p, &now, STREAM_TAINT);
+}
+
+/* Make the blocks of @p unsure if more frees may have been lost, or did not fit into the heap. */
+static void taint(struct session *s, struct process *p, u64 unseen)
+{
+	u64 unentered = heap_lost(p->heap);
+
+	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
+		return;
+	if (unseen > p->nr_unseen)
+		p->nr_unseen = unseen;
+	p->nr_unentered = unentered;
+	session_taint(s, p);
+}
+
+void session_expect_gaps(struct session *s, struct process *p)
+{
+	struct losses now = s->ops->losses(s->source, p->target->pid);
+
+	heap_expect_gaps(p->heap);
+	if (!p->has_gaps)
+		tell_losses(s, p, &now, STREAM_GAPS);
+	p->has_gaps = true;
+}
+
+u64 session_count_unseen(struct session *s, struct process *p)
+{
+	struct losses lost = s->ops->losses(s->source, p->target->pid);
+
+	if (lost.allocs > p->before.allocs || p->nr_unplaced)
+		session_expect_gaps(s, p);
+	if (lost.other > p->before.other || lost.sharers)
+		heap_check_gaps(p->heap);
+	/* A process that shares its memory may free blocks, too. */
+	return lost.frees + lost.other - lost.abandoned + lost.sharers + s->backlog.nr_dropped +
+	       p->nr_unplaced;
+}
+
+static int on_losses(struct session *s, struct process *p, const struct event_header *rec)
+{
+	u64 unseen = session_count_unseen(s, p);
+
+	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
+		session_taint(s, p);
+	taint(s, p, unseen);
+	return 0;
+}
+
+static int (*const takers[NR_RECORD_ROLES])(struct session *s, struct process *p,
+					    const struct event_header *rec) = {
+	[RECORD_HEAP] = on_heap,      [RECORD_STACK] = on_stack, [RECORD_EXEC] = on_exec,
+	[RECORD_FORK] = session_fork, [RECORD_EXIT] = on_end,	 [RECORD_MAPS] = on_maps,
+	[RECORD_LOSSES] = on_losses,
+};
+
+/* Add a process, or an image of one, that the source names for the first time. */
+static struct process *adopt(struct session *s, u32 pid)
+{
+	struct losses lost = { 0 };
+	struct process *p;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if ((u32)s->processes[i]->target->pid == pid)
+			lost = s->ops->losses(s->source, pid);
+	if (session_new_process(s, &p))
+		return NULL;
+	if (s->ops->told->target(s->source, pid, &p->target)) {
+		session_drop_last_process(s);
+		return NULL;
+	}
+	p->before = lost;
+	p->tuned.has_unseen = s->tuned.nr_pauses || tuning_has_filter(&s->tuned.now);
+	if (session_begin_check(s, p))
+		warn("PID %u: not enough memory to check its releases", pid);
+	if (!s->start_ns)
+		s->start_ns = session_source_ns(s);
+	/* The clock of the other side is known only now. */
+	if (!recorder_has_begun(s->recorder))
+		recorder_begin(s->recorder, s->ops->name, s->wants_notes, s->ops->told->began_ns(s->source));
+	recorder_process(s->recorder, p->target, session_source_ns(s));
+	return p;
+}
+
+int session_enter(struct session *s, const struct event_header *rec, size_t len)
+{
+	enum record_role role = record_role(rec, len);
+	struct process *p;
+
+	if (role == RECORD_NONE)
+		return 0;
+	if (session_has_span(s) && role != RECORD_STACK) {
+		session_span_go_on(s, record_time(rec), NULL);
+		if (session_span_is_over(s))
+			return 0;
+	}
+	p = session_find(s, rec->pid);
+	if (!p && s->ops->told)
+		p = adopt(s, rec->pid);
+	if (!p) {
+		s->nr_strays++;
+		return 0;
+	}
+	return takers[role](s, p, rec);
+}
+
+void session_mark(struct session *s, u64 now_ns, const char *text)
+{
+	if (session_has_span(s))
+		session_span_go_on(s, now_ns, text);
+	recorder_mark(s->recorder, now_ns, text);
+}
+
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	return session_enter(ctx, rec, len);
+}
+
+static int make_tables(struct session *s)
+{
+	int err = module_table_new(&s->modules);
+
+	if (!err)
+		err = stack_table_new(&s->stacks);
+	return err;
+}
+
+int session_alloc(struct session **out, const struct session_options *o, struct outputs *outs)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->options = o;
+	s->tuned.now = o->tuning;
+	s->outs = outs;
+	s->sink = (struct sink){ s, on_record };
+	err = make_tables(s);
+	if (!err)
+		err = recorder_new(&s->recorder, &o->recorder);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	*out = s;
+	return 0;
+}
+
+/* The source is open, and has no target yet. */
+static void begin(struct session *s)
+{
+	s->wants_notes = s->options->scan != SCAN_NEVER;
+	if (!s->ops->told)
+		recorder_begin(s->recorder, s->ops->name, s->wants_notes, clock_now_ns());
+}
+
+int session_new(struct session **out, const struct session_options *o, struct outputs *outs, bool is_launch)
+{
+	struct session *s;
+	int err = session_alloc(&s, o, outs);
+
+	if (err) {
+		error("%s: %s", o->command, strerror(-err));
+		return err;
+	}
+	err = source_open(&s->source, &s->ops, &s->custom, &o->source, is_launch);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	stack_table_check_ids(s->stacks);
+	begin(s);
+	recorder_watch_threads(s->recorder);
+	*out = s;
+	return 0;
+}
+
+int session_new_told(struct session **out, const struct session_options *o, struct outputs *outs,
+		     const struct source_ops *ops, session_open_fn open, void *ctx)
+{
+	struct session *s;
+	int err = session_alloc(&s, o, outs);
+
+	if (err)
+		return err;
+	s->ops = ops;
+	err = open(ctx, &s->source, s->modules);
+	if (err) {
+		session_free(s);
+		return err;
+	}
+	begin(s);
+	*out = s;
+	return 0;
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		process_free(s->processes[i]);
+	if (s->source)
+		s->ops->free(s->source);
+	free(s->processes);
+	recorder_free(s->recorder);
+	backlog_fini(&s->backlog);
+	symbolizer_free(s->symbolizer);
+	stack_table_free(s->stacks);
+	module_table_free(s->modules);
+	free(s->custom);
+	free(s);
+}
+
+const struct source_tracer *session_tracer(const struct session *s, struct source **source)
+{
+	*source = s->source;
+	return s->ops->tracer;
+}
+
+int session_attach(struct session *s, pid_t pid, bool is_started)
+{
+	struct process *p;
+	int err;
+
+	if (session_find(s, pid))
+		return 0;
+	err = add_process(s, &p, pid, is_started);
+	if (err)
+		return err;
+	err = target_read_maps(p->target, s->modules);
+	if (err < 0)
+		error("%s: PID %d (%s): cannot read its mappings: %s", s->options->command, pid,
+		      p->target->comm, strerror(-err));
+	else
+		err = s->ops->attach(s->source, p->target);
+	session_blur(s, p);
+	p->maps_read_ns = clock_now_ns();
+	if (!err) {
+		recorder_process(s->recorder, p->target, p->maps_read_ns);
+		session_tune_process(s, p);
+	}
+	/* Mappings may have changed before the probe that reports changes was in place. */
+	if (!err)
+		session_read_maps(s, p);
+	if (err < 0)
+		session_drop_last_process(s);
+	else if (!s->start_ns)
+		s->start_ns = p->maps_read_ns;
+	return err < 0 ? err : 0;
+}
+
+void session_update(struct session *s, pid_t pid)
+{
+	struct process *p;
+
+	/* Stacks that were taken before belong to the old mappings. */
+	if (session_poll(s))
+		debug("source: %s is at its end", s->ops->name);
+	p = session_find(s, pid);
+	if (p)
+		session_read_maps(s, p);
+}
+
+bool session_has_no_allocator(const struct session *s)
+{
+	bool is_none = true;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct target *t = s->processes[i]->target;
+		const char *help;
+
+		if (t->nr_allocators) {
+			is_none = false;
+			continue;
+		}
+		help = session_explain_unwatched(s, s->processes[i]);
+		error("%s: PID %d (%s): nothing could be watched: %s%s%s", s->options->command, t->pid,
+		      t->comm, s->processes[i]->unwatched, help ? "; " : "", help ? help : "");
+	}
+	return is_none;
+}
+
+bool session_has_kind(const struct session *s, const char *kind)
+{
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct target *t = s->processes[i]->target;
+
+		for (size_t k = 0; k < t->nr_allocators; k++)
+			if (!strcmp(t->allocators[k].kind, kind))
+				return true;
+	}
+	return false;
+}
+
+int session_wait_fd(const struct session *s)
+{
+	return s->ops->wait_fd(s->source);
+}
+
+/*
+ * A free that was lost before the events are read belongs to a block whose allocation is among them or before them.
+ * Count the losses first, and taint all blocks that are live after reading.
+ */
+int session_poll(struct session *s)
+{
+	size_t nr_processes = s->nr_processes;
+	int nr;
+
+	for (size_t i = 0; i < nr_processes; i++)
+		s->processes[i]->may_be_unseen =
+			process_is_over(s->processes[i]) ? 0 : session_count_unseen(s, s->processes[i]);
+	nr = backlog_replay(&s->backlog, &s->sink);
+	if (nr >= 0)
+		nr = s->ops->poll(s->source, &s->sink);
+	for (size_t i = 0; i < nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		taint(s, p, p->may_be_unseen);
+		if (!process_is_over(p) && target_wants_maps(p->target))
+			session_read_maps(s, p);
+	}
+	recorder_tick(s->recorder);
+	session_record_part(s);
+	if (nr < 0 && nr != -ENODATA) {
+		/* A source that has died has logged it. */
+		if (nr != -EPIPE)
+			error("%s: cannot read events: %s", s->ops->name, strerror(-nr));
+		s->has_failed = true;
+	}
+	return nr < 0 ? nr : 0;
+}
+
+void session_ended(struct session *s, pid_t pid, int status)
+{
+	end_process(s, pid, status, session_source_ns(s));
+}
+
+size_t session_running(struct session *s)
+{
+	size_t running = 0;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (process_is_over(p))
+			continue;
+		if (s->ops->told || target_is_alive(p->target)) {
+			running++;
+			continue;
+		}
+		/* The last events of @p may still wait in the ring. */
+		if (session_poll(s))
+			continue;
+		if (!process_is_over(p))
+			session_ended(s, p->target->pid, -1);
+	}
+	return running;
+}
+
+void session_stop(struct session *s)
+{
+	if (s->stop_ns)
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			s->ops->pause(s->source, s->processes[i]->target->pid);
+	s->stop_ns = session_source_ns(s);
+	s->nr_missing = source_report_missing(s->custom, s->options->command);
+	s->ops->detach(s->source);
+	debug("%s: probes are out", s->ops->name);
+	/* Only after detach no BPF program can be writing a record. */
+	if (session_poll(s))
+		debug("source: %s is at its end", s->ops->name);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		session_read_losses(s, s->processes[i]);
+	recorder_end(s->recorder, s->stop_ns, s->start_ns ? s->stop_ns - s->start_ns : 0);
+	caps_settle();
+}
+
+int session_finish_events(struct session *s)
+{
+	int err;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		session_read_losses(s, s->processes[i]);
+	err = recorder_finish_list(s->recorder);
+	if (err)
+		error("%s: standard output: %s", s->options->command, strerror(-err));
+	return err;
+}
+
+bool session_has_losses(struct session *s)
+{
+	bool has_losses = s->has_failed || s->is_damaged;
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		session_read_losses(s, p);
+		if (p->losses.allocs || p->losses.frees || p->nr_unplaced || heap_lost(p->heap))
+			has_losses = true;
+	}
+	return has_losses;
+}
+
+int session_status(struct session *s)
+{
+	bool is_untrusted = session_has_losses(s) || recorder_has_failed(s->recorder);
+
+	return is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One run of heaptap: a source, the processes that it traces, their heaps, and the reports on them. */
+#pragma once
+
+#include "user/session/session_options.h"
+#include "user/source/source.h"
+
+struct ask_server;
+struct outputs;
+struct report;
+struct session;
+
+/*
+ * Choose a source by @o, and prepare everything but targets. @is_launch: heaptap starts the targets
+ * (user/source/launch.h). 0; or, logged, -EPERM, -EOPNOTSUPP (no source works here), -ENOMEM or another -errno.
+ * @o and @outs are borrowed for the life of *@out.
+ */
+int session_new(struct session **out, const struct session_options *o, struct outputs *outs,
+		bool is_launch) __must_check;
+
+/* Makes the source of session_new_told(); 0 or -errno, logged. Modules that it names go into @modules. */
+typedef int (*session_open_fn)(void *ctx, struct source **out, struct module_table *modules);
+
+/* A session on a source of @ops that alone knows its processes. A process joins when a record names it. */
+int session_new_told(struct session **out, const struct session_options *o, struct outputs *outs,
+		     const struct source_ops *ops, session_open_fn open, void *ctx) __must_check;
+
+/*
+ * A session on the file @path, a recording or a text list of events (user/session/source_replay.h), with all of its
+ * records entered; "-" is standard input. Records before a damage are entered too, and then
+ * session_status() reports the damage. 0; or -EINVAL or another -errno, logged, if nothing of the file can be
+ * understood. Shows progress on a terminal.
+ */
+int session_new_replay(struct session **out, const struct session_options *o, struct outputs *outs,
+		       const char *path) __must_check;
+/* The exit status for an error of session_new_replay(). */
+int session_replay_status(int err);
+void session_free(struct session *s);
+
+/* The functions of a source that traces by ptrace, NULL for other sources; *@source is their argument. Borrowed. */
+const struct source_tracer *session_tracer(const struct session *s, struct source **source);
+
+/* Trace @pid. 0, or -errno, logged: -ENOENT no allocator in it, -ESRCH, -EINVAL, -EPERM. */
+int session_attach(struct session *s, pid_t pid, bool is_started) __must_check;
+
+/* The mappings of @pid may have changed: place probes in new ones. */
+void session_update(struct session *s, pid_t pid);
+
+/* Log each process in which no allocator was found. True if no process has one. */
+bool session_has_no_allocator(const struct session *s);
+
+/* An allocator of this kind ("glibc") was found in a process. */
+bool session_has_kind(const struct session *s, const char *kind);
+
+/* A descriptor that is readable when there is something to do; -1 = do not wait. */
+int session_wait_fd(const struct session *s);
+
+/* Enter the records that have arrived. 0; -ENODATA at the end of the source; or another -errno, logged. */
+int session_poll(struct session *s) __must_check;
+
+/* How many traced processes still run. Processes that have ended meanwhile are noticed. */
+size_t session_running(struct session *s);
+
+/* @pid has ended with @status, as wait(2) gives it. */
+void session_ended(struct session *s, pid_t pid, int status);
+
+/* Remove all probes and enter the last records. The targets are as before. Calling it twice is harmless. */
+void session_stop(struct session *s);
+
+/*
+ * The events that the session takes (user/source/tuning.h), and a change of them, here or on the machine where the
+ * processes run. session_tune() returns when all earlier events are in the heaps; it waits up to 10 s for the other
+ * machine. During a pause frees are not seen, so blocks that are live then become unsure. Reports say how long the
+ * pauses were, and how much a filter left out. 0; or, logged, -EINVAL, -EOPNOTSUPP (a file; tracing is over or began
+ * without stacks), -ETIMEDOUT, -ENOTCONN.
+ */
+struct tuning session_tuning(const struct session *s);
+int session_tune(struct session *s, const struct tuning *t) __must_check;
+
+/*
+ * Ask the other machine to end the targets. A refusal is logged when it arrives. 0; -EOPNOTSUPP: the targets run here,
+ * or come from a file; or another -errno.
+ */
+int session_kill(struct session *s) __must_check;
+
+/* Stops processes that the calling thread traces already. */
+struct session_stopper {
+	void *ctx;
+	int (*stop)(void *ctx, pid_t pid, u64 max_ns); /* all threads are in ptrace stops when it returns 0 */
+	void (*release)(void *ctx, pid_t pid);
+};
+
+/*
+ * Find leak verdicts on every running process, for the next report. @stopper stops each of them for a moment; without
+ * one the session does. @is_last: events of a process are not seen after its scan. The report says why a process has
+ * no verdict.
+ */
+void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last);
+
+/* Find a verdict on one process that is about to end, and whose threads the calling thread has stopped. */
+void session_scan_exiting(struct session *s, pid_t pid);
+
+/*
+ * Answer another heaptap that asks at @questions (user/session/ask.h) for a verdict and reports on one process, or for
+ * a marker, which may also name heaptap itself. @stopper is as in session_scan(). @s may be NULL: nothing is traced.
+ * Waits for the other machine as session_tune() does.
+ */
+void session_answer(struct session *s, const struct session_stopper *stopper, struct ask_server *questions);
+
+/* Write a report on everything so far to the outputs. 0 or -errno, logged. */
+int session_report(struct session *s) __must_check;
+
+/*
+ * Make a report on process @pid (0 = all) and give it to @write with @ctx. Verdicts stay for the next report. The
+ * processes of @r are valid during the call. @write may run in another thread, which the caller waits for.
+ * 0; -ENOMEM, logged; or the result of @write.
+ */
+int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const struct report *r),
+		 void *ctx) __must_check;
+
+/* A report has been made: drop the verdicts, and count growth from now on. session_report() calls it. */
+void session_reported(struct session *s);
+
+/* Run @work(@arg) while another thread reads the ring of @ctx, a session, because long work would overflow it. */
+int session_aside(void *ctx, int (*work)(void *arg), void *arg);
+
+/*
+ * Did the last report meet a rule of --fail-on? 1 = yes; 0 = no, or there are no rules; -ENODATA, logged: not measured,
+ * because a process has no verdict, nothing in it could be watched, or no file has a function of --alloc.
+ */
+int session_findings(const struct session *s);
+
+/* True after session_stop() if no mapped file has a function that --alloc names, which was logged. */
+bool session_lacks_functions(const struct session *s);
+
+/* Complete the list of events (--events). 0 or -errno, logged. */
+int session_finish_events(struct session *s) __must_check;
+
+/* Events of a process were lost, or could not be read. */
+bool session_has_losses(struct session *s);
+
+/* An exit status: STATUS_UNTRUSTED if events were lost, or a recording is not complete, else STATUS_DONE. */
+int session_status(struct session *s);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Children of traced processes. The heap of a child begins as a copy of its parent's. */
+#include <errno.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/stream/recorder.h"
+#include "user/session/session_private.h"
+
+/* A forked child has all live blocks of its parent. */
+static int copy_books(struct session *s, struct process *child, struct process *parent)
+{
+	struct heap *heap;
+	int err = heap_clone(&heap, parent->heap);
+
+	if (err)
+		return err;
+	heap_free(child->heap);
+	child->heap = heap;
+	child->origin = PROCESS_COPY;
+	child->nr_false_stacks = 0;
+	/* A lost free of the parent's blocks is lost for the child as well. */
+	if (session_count_unseen(s, parent) > parent->nr_unseen)
+		heap_taint(heap);
+	return 0;
+}
+
+static int add_child(struct session *s, struct process *parent, pid_t pid, bool is_copy, struct process **out)
+{
+	int err = session_new_process(s, out);
+
+	if (err)
+		return err;
+	if (s->ops->fork) {
+		err = target_new_child(&(*out)->target, parent->target, pid, is_copy);
+	} else {
+		err = target_copy(&(*out)->target, parent->target);
+		if (!err)
+			(*out)->target->pid = pid;
+	}
+	if (!err)
+		err = is_copy ? copy_books(s, *out, parent) : session_begin_check(s, *out);
+	if (err)
+		session_drop_last_process(s);
+	return err;
+}
+
+/* A recording shows each child first as a copy, then perhaps its exec. */
+static void record_birth(struct session *s, const struct event_header *rec, const struct process *child,
+			 bool is_copy)
+{
+	struct process_event ev = *(const struct process_event *)rec;
+
+	recorder_event(s->recorder, &ev.h, sizeof(ev));
+	recorder_process(s->recorder, child->target, ev.time_ns);
+	if (is_copy)
+		return;
+	ev.h.kind = EVENT_EXEC;
+	ev.h.pid = ev.child_pid;
+	ev.child_pid = 0;
+	recorder_event(s->recorder, &ev.h, sizeof(ev));
+	recorder_process(s->recorder, child->target, ev.time_ns);
+}
+
+int session_fork(struct session *s, struct process *parent, const struct event_header *rec)
+{
+	pid_t pid = (pid_t)((const struct process_event *)rec)->child_pid;
+	bool is_copy = !(rec->flags & EVENT_NO_COPY);
+	struct process *child = session_find(s, pid);
+	int err;
+
+	/* A list of events has named the child before, a recording will name it later. */
+	if (!s->ops->fork && child) {
+		recorder_event(s->recorder, rec, sizeof(struct process_event));
+		return child != parent ? copy_books(s, child, parent) : 0;
+	}
+	/* The PID was reused: the older process has ended. */
+	if (child)
+		child->life = PROCESS_ENDED;
+	s->latest = NULL;
+	err = add_child(s, parent, pid, is_copy, &child);
+	if (err)
+		return err;
+	debug("target: PID %u has a child, PID %d", rec->pid, pid);
+	record_birth(s, rec, child, is_copy);
+	if (!s->ops->fork)
+		return 0;
+	if (!is_copy) {
+		session_name(s, child);
+		session_read_maps(s, child);
+		return 0;
+	}
+	child->tuned.has_unseen = parent->tuned.has_unseen;
+	session_tune_process(s, child);
+	child->maps_read_ns = clock_now_ns();
+	err = s->ops->fork(s->source, child->target);
+	/* The parent may have changed its mappings between the fork and their last reading. */
+	if (!err && ((const struct process_event *)rec)->time_ns < parent->maps_read_ns)
+		session_read_maps(s, child);
+	return err == -ENOMEM ? err : 0;
+}
+
+void session_name(struct session *s, struct process *image)
+{
+	if (!image->target->comm[0] && s->ops->comm)
+		s->ops->comm(s->source, image->target->pid, image->target->comm);
+}
+
+void session_hide(struct process *p)
+{
+	struct heap *none;
+
+	if (p->origin != PROCESS_COPY || p->nr_events || heap_new(&none))
+		return;
+	heap_free(p->heap);
+	p->heap = none;
+	p->is_hidden = true;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Fill a session from a recording. */
+#include "user/session/session_fill.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/heap/heap.h"
+#include "user/heap/stacks.h"
+#include "user/session/session_private.h"
+#include "user/session/session_span.h"
+#include "user/stream/stream_record.h"
+
+void session_fill_begin(struct session *s, bool wants_scan)
+{
+	/* A verdict is about all blocks, not about those of a part of the recording. */
+	s->wants_notes = wants_scan && !session_has_span(s);
+}
+
+void session_fill_end(struct session *s, u64 last_ns)
+{
+	if (!s->stop_ns)
+		s->stop_ns = last_ns;
+	s->span.last_ns = s->stop_ns;
+}
+
+int session_fill_process(struct session *s, u32 pid, struct process **out)
+{
+	struct target *t;
+	int err = session_new_process(s, out);
+
+	if (err)
+		return err;
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		session_drop_last_process(s);
+		return -ENOMEM;
+	}
+	t->pid = (pid_t)pid;
+	t->pidfd = t->exit_status = -1;
+	(*out)->target = t;
+	return 0;
+}
+
+int session_fill_identity(struct session *s, struct process *p, u64 time_ns)
+{
+	int err = session_begin_check(s, p);
+
+	if (err)
+		return err;
+	if (!s->start_ns)
+		s->start_ns = time_ns;
+	recorder_process(s->recorder, p->target, time_ns);
+	return 0;
+}
+
+void session_fill_maps(struct session *s, struct process *p)
+{
+	recorder_maps(s->recorder, p->target);
+}
+
+void session_fill_allocators(struct session *s, struct process *p, bool is_new)
+{
+	if (is_new)
+		recorder_maps(s->recorder, p->target);
+	session_blur(s, p);
+}
+
+void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name)
+{
+	recorder_thread(s->recorder, pid, tid, name);
+}
+
+void session_fill_losses(struct session *s, struct process *p, const struct losses *l, u8 flags)
+{
+	p->stated = *l;
+	if (flags & STREAM_GAPS)
+		session_expect_gaps(s, p);
+	if (flags & STREAM_TAINT)
+		session_taint(s, p);
+}
+
+struct losses session_filled_losses(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, (u32)pid);
+
+	return p ? p->stated : (struct losses){ 0 };
+}
+
+void session_fill_leaks(struct session *s, struct process *p, struct leaks *l, bool is_last)
+{
+	leaks_free(p->leaks);
+	p->leaks = l;
+	p->has_last_verdict |= is_last;
+	recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
+}
+
+struct target *session_target_of(struct process *p)
+{
+	return p->target;
+}
+
+const struct heap *session_heap_of(const struct process *p)
+{
+	return p->heap;
+}
+
+struct module_table *session_modules(struct session *s)
+{
+	return s->modules;
+}
+
+const struct stack_table *session_stacks(const struct session *s)
+{
+	return s->stacks;
+}
+
+size_t session_count(const struct session *s)
+{
+	return s->nr_processes;
+}
+
+u64 session_memory(const struct session *s)
+{
+	u64 bytes = stack_table_memory(s->stacks);
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		bytes += heap_memory(s->processes[i]->heap);
+	return bytes;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The interface by which a recording fills a session: processes, mappings, losses, verdicts. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/source/source.h"
+
+struct heap;
+struct leaks;
+struct process;
+struct session;
+struct stack_table;
+
+/* The stream begins; @wants_scan: the recorded session found leak verdicts. */
+void session_fill_begin(struct session *s, bool wants_scan);
+
+/* The stream has ended, its last record is of @last_ns. */
+void session_fill_end(struct session *s, u64 last_ns);
+
+/* Enter a record of at least @len bytes, as a sink does. 0 or -errno. */
+int session_enter(struct session *s, const struct event_header *rec, size_t len) __must_check;
+
+/* The process that has the PID @pid now, or NULL. Valid until session_free(). */
+struct process *session_find(struct session *s, u32 pid);
+
+/* A process with empty books and an empty target of the PID @pid. 0 or -ENOMEM. */
+int session_fill_process(struct session *s, u32 pid, struct process **out) __must_check;
+
+/* The target of @p has its identity now; @p is traced since @time_ns. 0 or -ENOMEM. */
+int session_fill_identity(struct session *s, struct process *p, u64 time_ns) __must_check;
+
+/* The mappings, or the allocators, in the target of @p have changed. */
+void session_fill_maps(struct session *s, struct process *p);
+void session_fill_allocators(struct session *s, struct process *p, bool is_new);
+
+/* The name of a thread. */
+void session_fill_thread(struct session *s, u32 pid, u32 tid, const char *name);
+
+/* The losses of @p are @l now; @flags: enum stream_losses_flag. */
+void session_fill_losses(struct session *s, struct process *p, const struct losses *l, u8 flags);
+struct losses session_filled_losses(struct session *s, pid_t pid);
+
+/* Give @p the verdicts @l, which the session owns from now on. @is_last: there will be no later ones. */
+void session_fill_leaks(struct session *s, struct process *p, struct leaks *l, bool is_last);
+
+/* Name the moment @now_ns @text. */
+void session_mark(struct session *s, u64 now_ns, const char *text);
+
+/* Target and heap of @p; borrowed. After a change of the target call the functions above. */
+struct target *session_target_of(struct process *p);
+const struct heap *session_heap_of(const struct process *p);
+
+/* The modules and stacks of all processes; borrowed. */
+struct module_table *session_modules(struct session *s);
+const struct stack_table *session_stacks(const struct session *s);
+
+/* How many processes there are or were, and the bytes that books and stacks take. */
+size_t session_count(const struct session *s);
+u64 session_memory(const struct session *s);

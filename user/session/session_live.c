@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Questions of a console to a running session, and a new start of its heaps. */
+#include "user/session/session_live.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/clock.h"
+#include "user/session/session_private.h"
+
+bool session_knows(const struct session *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (s->processes[i]->target->pid == pid)
+			return true;
+	return false;
+}
+
+u64 session_events(const struct session *s)
+{
+	u64 nr = 0;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		nr += s->processes[i]->nr_events;
+	return nr;
+}
+
+/* Give @p an empty heap. Losses so far belonged to the old one. */
+static int forget(struct session *s, struct process *p)
+{
+	struct heap *old = p->heap;
+	int err = heap_new(&p->heap);
+
+	if (err) {
+		p->heap = old;
+		return err;
+	}
+	heap_free(old);
+	session_read_losses(s, p);
+	p->target->is_started = false;
+	p->before = s->ops->losses(s->source, p->target->pid);
+	p->losses = (struct losses){ 0 };
+	p->nr_false_stacks = p->nr_unentered = p->nr_events = 0;
+	p->has_gaps = false;
+	p->trend = (struct trend){ 0 };
+	leak_marks_fini(&p->marks);
+	leak_marks_fini(&p->asked_marks);
+	p->marks = p->asked_marks = (struct leak_marks){ 0 };
+	leaks_free(p->leaks);
+	p->leaks = NULL;
+	free(p->reported);
+	p->reported = NULL;
+	p->nr_reported = 0;
+	p->tuned.nr_left_out = 0;
+	if (s->options->scan != SCAN_NEVER && !s->ops->told)
+		heap_keep_cover(p->heap);
+	err = session_begin_check(s, p);
+	session_blur(s, p);
+	/* Pause and filter apply to the new heap too. */
+	session_tune_process(s, p);
+	return err;
+}
+
+int session_reset(struct session *s)
+{
+	int err = 0;
+
+	if (s->recorder)
+		return -EBUSY;
+	for (size_t i = 0; i < s->nr_processes && !err; i++)
+		if (!process_is_over(s->processes[i]))
+			err = forget(s, s->processes[i]);
+	s->start_ns = s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
+	return err;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Questions of a console to a running session, beside session_tune() and session_show(). */
+#pragma once
+
+#include "user/session/session.h"
+
+/* Drop the verdicts of @s. */
+void session_forget_verdicts(struct session *s);
+
+/* Is there, or was there, such a process? */
+bool session_knows(const struct session *s, pid_t pid);
+
+/* Events of all processes so far. */
+u64 session_events(const struct session *s);
+
+/*
+ * Forget the heaps of running processes, as if heaptap had attached to them now. Processes that have ended keep theirs.
+ * 0; -EBUSY while events are recorded; -ENOMEM: only some heaps were forgotten.
+ */
+int session_reset(struct session *s) __must_check;
+
+/*
+ * Name this moment @text in the recording, after all earlier events; waits for the other machine as session_tune()
+ * does. 0; -ENOTCONN: nothing is recorded; or another -errno.
+ */
+int session_set_marker(struct session *s, const char *text) __must_check;
+
+/* Record from now on, into the file of the options. 0; -EBUSY: it records already; or another -errno, logged. */
+int session_record(struct session *s) __must_check;
+bool session_is_recording(const struct session *s);
+/* End the recording. 0; -ENOENT: nothing is recorded; -EIO: some events could not be written. */
+int session_record_end(struct session *s) __must_check;

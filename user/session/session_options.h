@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Options of a session. The command line fills them in (user/cli/options_rooms.c); strings and lists are borrowed. */
+#pragma once
+
+#include "user/names/symbolize.h"
+#include "user/source/source_open.h"
+#include "user/source/tuning.h"
+#include "user/stream/recorder.h"
+#include "user/stream/span.h"
+
+struct suppress_list;
+
+/* Which reports have leak verdicts. */
+enum session_scans { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
+
+/* How leak verdicts are found, and what they show. */
+struct verdict_options {
+	u64 max_pause_ns; /* 0 = as it suits the command */
+	u64 pointer_mask; /* bits of a word that make an address; 0 = all */
+	bool unaligned;	  /* look for pointers at every byte */
+	u32 leaks;	  /* enum leak_kinds */
+	u32 nr_whys;	  /* callers with an example of who holds their blocks */
+	u64 why_addr;	  /* a block to show the holder of; 0 = none */
+};
+
+/* Rules of --fail-on. */
+struct fail_rules {
+	bool on_definite; /* at least @bytes are lost for sure */
+	bool on_errors;	  /* a release was wrong */
+	u32 growth;	  /* the process grew by so many tenths of a percent; 0 = not asked for */
+	u64 bytes;
+};
+
+static inline bool fail_rules_any(const struct fail_rules *r)
+{
+	return r->on_definite || r->on_errors || r->growth;
+}
+
+struct session_options {
+	const char *command; /* its name, for messages: "run" */
+	struct source_choice source;
+	struct recorder_options recorder;
+	struct tuning tuning; /* that the session begins with */
+	u32 scan;	      /* enum session_scans */
+	struct verdict_options verdict;
+	struct fail_rules fail;
+	const struct suppress_list *suppress; /* NULL = none */
+	struct symbolizer_options names;
+	u64 max_memory;		    /* bytes, for what a recording says; 0 = the default */
+	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
+	bool shows_progress;	    /* while a recording is read */
+};

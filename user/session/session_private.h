@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of a session, for user/session/session*.c only. */
+#pragma once
+
+#include "user/source/backlog.h"
+#include "user/stream/recorder.h"
+#include "user/report/report.h"
+#include "user/session/session.h"
+#include "user/session/session_fill.h"
+#include "user/session/session_process.h"
+#include "user/stream/span.h"
+
+struct session {
+	const struct session_options *options;
+	struct outputs *outs;
+	const struct source_ops *ops;
+	struct source *source; /* owned */
+	struct sink sink;
+	struct recorder *recorder; /* owned; NULL = nothing is recorded */
+	struct session_tuned tuned;
+	struct backlog backlog;	       /* records to enter before all others */
+	struct module_table *modules;  /* owned */
+	struct stack_table *stacks;    /* owned */
+	struct symbolizer *symbolizer; /* owned; made for the first report */
+	struct process **processes;    /* owned */
+	size_t nr_processes, max_processes;
+	struct process *latest;	   /* the process of the last event */
+	struct scanning *scanning; /* borrowed; the leak scan at hand; NULL = none */
+	bool wants_notes;	   /* say why a process that has ended has no verdict */
+	bool is_damaged;	   /* the recording could not be read to its end */
+	struct span_course span;   /* --between; without one it has no span */
+	char span_note[512];
+	bool is_replayed;	     /* processes are those of a file, not of this machine */
+	struct scan_sum lost;	     /* for sure, in the last report */
+	u64 nr_misuses;		     /* wrong releases in it */
+	u32 growth;		     /* the most that a process in it grew, trend_permille() */
+	size_t nr_unjudged;	     /* processes without a verdict in it */
+	size_t nr_unwatched;	     /* processes in it in which nothing could be watched */
+	size_t nr_missing;	     /* functions of --alloc that no file defines; set by session_stop() */
+	struct probe_custom *custom; /* owned */
+	u64 start_ns;		     /* of tracing: the first target's probes are in */
+	u64 stop_ns;		     /* 0 = tracing continues */
+	bool has_lost_stacks;	     /* some were dropped for lack of memory */
+	bool has_failed;	     /* events could not be read */
+	u64 nr_strays;		     /* events of unknown processes */
+};
+
+/* The time now by the clock of the records, which may be that of another machine. */
+u64 session_source_ns(const struct session *s);
+
+/* Add a process with an empty heap and no target yet, behind the others (0 or -ENOMEM); and remove it again. */
+int session_new_process(struct session *s, struct process **out) __must_check;
+void session_drop_last_process(struct session *s);
+
+/* A session without a source. */
+int session_alloc(struct session **out, const struct session_options *o, struct outputs *outs) __must_check;
+
+/* A free of @p may have been lost, so its live blocks are unsure; or results of its calls were lost. */
+void session_taint(struct session *s, struct process *p);
+void session_expect_gaps(struct session *s, struct process *p);
+
+/* Read the mappings of @p again, and place probes in new ones. */
+void session_read_maps(struct session *s, struct process *p);
+
+/* Frees of @p that may have been lost so far. */
+u64 session_count_unseen(struct session *s, struct process *p);
+
+/* The record @rec of the birth of a child of @parent. 0 or -ENOMEM. */
+int session_fork(struct session *s, struct process *parent, const struct event_header *rec) __must_check;
+
+/* Name @image by the source if it has no name: only the source knows the name of a program that has ended. */
+void session_name(struct session *s, struct process *image);
+
+/* @p is over: drop its heap and hide it if it never made a call of its own. */
+void session_hide(struct process *p);
+
+/* Check the releases of @p, which has a target, if the options ask for it. 0 or -ENOMEM. */
+int session_begin_check(const struct session *s, struct process *p) __must_check;
+
+/* Tell the heap of @p which functions have no certain family. Other machines and recordings name only kinds. */
+void session_blur(const struct session *s, struct process *p);
+
+/* Reset the counts of findings, for the next report. */
+void session_forget_findings(struct session *s);
+/* The last report meets one of @rules. */
+bool session_has_findings(const struct session *s, const struct fail_rules *rules);
+
+/* Update the losses of @p in its present image. */
+void session_read_losses(struct session *s, struct process *p);
+
+/* A leak scan of one process. */
+struct session_scan_options {
+	const struct verdict_options *verdict;
+	const struct session_stopper *stopper; /* NULL = by itself */
+	bool is_stopped;		       /* the calling thread has stopped all its threads */
+	bool is_last;			       /* nothing of it is traced from this moment on */
+	struct leak_marks *marks;	       /* as in leaks_options */
+};
+
+/* Find a verdict on @p for the next report. */
+void session_scan_process(struct session *s, struct process *p, const struct session_scan_options *o);
+
+/* The scan at hand gets the event @ev of its process @p as well. */
+void session_scan_event(struct session *s, const struct process *p, const struct heap_event *ev);
+
+/* Make s->symbolizer, if it is not there yet. 0 or -ENOMEM. */
+int session_make_symbolizer(struct session *s) __must_check;
+
+/* @p as reports show it, counted for --fail-on. Fields of *@out are borrowed but its allocators. 0 or -ENOMEM. */
+int session_describe(struct session *s, struct process *p, u64 now_ns,
+		     struct report_process *out) __must_check;

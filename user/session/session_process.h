@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A process of a session; a part of session_private.h. */
+#pragma once
+
+#include "user/scan/leaks.h"
+#include "user/session/session_tune.h"
+#include "user/heap/trend.h"
+
+/* The life of a process. Events come only while it runs. */
+enum process_life {
+	PROCESS_RUNS,
+	PROCESS_REPLACED, /* by another program: exec */
+	PROCESS_ENDED,
+};
+
+/* How the books of a process began. */
+enum process_origin {
+	PROCESS_FIRST, /* empty: it was attached to, launched, or named by a file */
+	PROCESS_COPY,  /* as those of its parent: a fork */
+	PROCESS_IMAGE, /* empty: a program that it executed, or that another process of its PID did */
+};
+
+/* A process, or one of its images if it called exec. */
+struct process {
+	enum process_life life;
+	enum process_origin origin;
+	struct target *target; /* owned unless borrowed from the source */
+	bool is_target_borrowed;
+	struct heap *heap;    /* owned */
+	struct losses losses; /* updated by session_read_losses() */
+	struct losses before; /* lost by earlier images of the PID */
+	struct losses told;   /* as written into the recording */
+	struct losses stated; /* replay: as read from the recording */
+	u64 maps_read_ns;
+	u64 nr_unseen;	   /* frees that may have been lost when its blocks were last tainted */
+	u64 may_be_unseen; /* nr_unseen, before the events that are being read */
+	u64 nr_unentered;  /* events that did not fit into the heap then */
+	u64 nr_taints;
+	bool has_gaps;	     /* session_expect_gaps() */
+	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
+	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
+	bool has_last_verdict;
+	/*
+	 * Not in reports, and its heap is empty: a copy that only executed a program; or an image that ended before
+	 * heaptap could read its name, and that may have been another process's.
+	 */
+	bool is_hidden;
+	u64 nr_events;	      /* its own, not those of the parent */
+	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
+	const char *notes[6]; /* borrowed; for the report that is being written */
+	char child_notes[2][128];
+	char unwatched[512]; /* why nothing could be watched, for the report that is being written */
+	struct process_tuned tuned;
+	struct trend trend;
+	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
+	u64 *reported;			      /* owned; live bytes of each caller at the last report */
+	size_t nr_reported;
+};
+
+/* No more events come from @p. */
+static inline bool process_is_over(const struct process *p)
+{
+	return p->life != PROCESS_RUNS;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The next part of a recording: write all processes and live blocks again, so that each part can be read alone. */
+#include "user/session/session_record.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/log.h"
+#include "user/session/session_live.h"
+#include "user/session/session_private.h"
+#include "user/heap/stacks.h"
+
+/* The address of @ref by @list; its offset if the module is not mapped any more. */
+static taddr_t addr_of(const struct mapping_list *list, struct code_ref ref)
+{
+	for (size_t i = 0; ref.module && i < list->nr; i++)
+		if (list->maps[i].module && list->maps[i].module->id == ref.module)
+			return ref.offset + list->maps[i].bias;
+	return ref.offset;
+}
+
+void session_record_stack(struct session *s, const struct process *p, u64 id)
+{
+	const struct stack *stack = stack_get(s->stacks, id);
+	struct stack_event ev = { .h = { .kind = EVENT_STACK, .pid = (u32)p->target->pid }, .id = id };
+
+	if (!stack)
+		return;
+	ev.epoch = p->target->maps.epoch;
+	ev.nr_frames = stack->nr_frames;
+	ev.end = stack->end;
+	for (u16 i = 0; i < stack->nr_frames; i++)
+		ev.ips[i] = addr_of(&p->target->maps, stack->frames[i]);
+	recorder_event(s->recorder, &ev.h, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
+}
+
+/* Write the live blocks of one process as allocations. */
+struct carrying {
+	struct session *session;
+	const struct process *process;
+	bool is_unsure;
+};
+
+static int carry_block(void *ctx, const struct heap_block *block)
+{
+	struct carrying *c = ctx;
+	struct heap_row row = heap_row_get(c->process->heap, block->row);
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = row.fn }, .time_ns = block->time_ns };
+
+	/* Pending blocks too: the end of their realloc refers to them. */
+	ev.h.pid = ev.h.tid = (u32)c->process->target->pid;
+	ev.addr = block->addr;
+	ev.size = block->size;
+	ev.stack = row.stack;
+	c->is_unsure |= block->is_unsure && !block->is_pending;
+	if (!recorder_has_stack(c->session->recorder, ev.stack))
+		session_record_stack(c->session, c->process, ev.stack);
+	recorder_event(c->session->recorder, &ev.h, sizeof(ev));
+	return 0;
+}
+
+static void carry_process(struct session *s, struct process *p)
+{
+	struct carrying c = { .session = s, .process = p };
+	const struct losses none = { 0 };
+
+	recorder_process(s->recorder, p->target, session_source_ns(s));
+	if (heap_for_each_block(p->heap, carry_block, &c))
+		debug("record: blocks of PID %d are missing", p->target->pid);
+	p->told = none;
+	p->has_gaps = false;
+	if (c.is_unsure)
+		recorder_losses(s->recorder, p->target->pid, &none, STREAM_TAINT);
+}
+
+static void carry_all(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			carry_process(s, s->processes[i]);
+}
+
+void session_record_part(struct session *s)
+{
+	if (recorder_next_part(s->recorder, s->ops->name, s->wants_notes))
+		carry_all(s);
+}
+
+int session_record(struct session *s)
+{
+	int err;
+
+	if (s->recorder)
+		return -EBUSY;
+	err = recorder_check(&s->options->recorder);
+	if (!err)
+		err = recorder_new(&s->recorder, &s->options->recorder);
+	if (err)
+		return err;
+	recorder_join(s->recorder);
+	recorder_begin(s->recorder, s->ops->name, s->wants_notes, session_source_ns(s));
+	carry_all(s);
+	return 0;
+}
+
+bool session_is_recording(const struct session *s)
+{
+	return s->recorder;
+}
+
+int session_record_end(struct session *s)
+{
+	u64 now = session_source_ns(s);
+	bool has_failed;
+
+	if (!s->recorder)
+		return -ENOENT;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		session_read_losses(s, s->processes[i]);
+	recorder_end(s->recorder, now, s->start_ns ? now - s->start_ns : 0);
+	has_failed = recorder_has_failed(s->recorder);
+	recorder_free(s->recorder);
+	s->recorder = NULL;
+	return has_failed ? -EIO : 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The outgoing half of a session: reports on the heaps as they are now. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/report/output.h"
+#include "user/report/report.h"
+#include "user/session/session_live.h"
+#include "user/session/session_private.h"
+#include "user/session/session_span.h"
+#include "user/session/session_unwatched.h"
+#include "user/names/symbolize.h"
+
+/* The allocators of @t as reports show them; the caller owns the list. */
+static struct report_allocator *list_allocators(const struct target *t)
+{
+	struct report_allocator *list = calloc(t->nr_allocators + 1, sizeof(*list));
+
+	for (size_t i = 0; list && i < t->nr_allocators; i++)
+		list[i] = (struct report_allocator){ t->allocators[i].module->path, t->allocators[i].kind };
+	return list;
+}
+
+int session_make_symbolizer(struct session *s)
+{
+	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &s->options->names);
+}
+
+/* Count what the rules of --fail-on look at. */
+static void count_findings(struct session *s, const struct process *p)
+{
+	struct misuse_counts wrong = heap_misuse_counts(p->heap);
+	struct trend_growth growth;
+
+	if (process_is_unwatched(p)) {
+		s->nr_unwatched += p->life != PROCESS_REPLACED;
+		return;
+	}
+	for (int i = 0; i < NR_MISUSES; i++)
+		s->nr_misuses += wrong.of[i];
+	if (trend_growth(&p->trend, &growth) && trend_permille(&growth) > s->growth)
+		s->growth = trend_permille(&growth);
+	if (!p->leaks || !p->leaks->has_verdict) {
+		/* exec() frees all memory of the old program: no leak is possible. */
+		s->nr_unjudged += p->life != PROCESS_REPLACED;
+		return;
+	}
+	for (size_t i = SCAN_DEFINITE; i <= SCAN_INDIRECT; i++) {
+		s->lost.blocks += p->leaks->result.sums.of[i].blocks;
+		s->lost.bytes += p->leaks->result.sums.of[i].bytes;
+	}
+}
+
+/* Why @p has no verdict, NULL if it has one or none was asked for. */
+static const char *note_of(const struct session *s, const struct process *p)
+{
+	/* A report on such a process claims nothing. */
+	if (process_is_unwatched(p))
+		return NULL;
+	if (p->leaks)
+		return p->leaks->has_verdict ? NULL : p->leaks->why;
+	if (!process_is_over(p) || !s->wants_notes)
+		return NULL;
+	return p->life == PROCESS_REPLACED ? "no leak verdict: it became another program"
+					   : "no leak verdict: it had ended";
+}
+
+/* Notes on children that are not traced: up to two. Returns how many. */
+static size_t note_children(struct process *p, const char **notes)
+{
+	const struct {
+		u64 nr;
+		const char *one, *many, *what;
+	} all[ARRAY_SIZE(p->child_notes)] = {
+		{ p->losses.unfollowed, "child is", "children are",
+		  "not followed: more than --max-procs, or no room for their events" },
+		{ p->losses.sharers, "process shared", "processes shared",
+		  "its memory: their calls are not seen (--follow)" },
+	};
+	size_t nr = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!all[i].nr)
+			continue;
+		snprintf(p->child_notes[i], sizeof(p->child_notes[i]), "%" PRIu64 " %s %s", all[i].nr,
+			 all[i].nr == 1 ? all[i].one : all[i].many, all[i].what);
+		notes[nr++] = p->child_notes[i];
+	}
+	return nr;
+}
+
+int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
+{
+	const struct leaks_names names = { p->heap, s->stacks, s->modules, s->symbolizer };
+	struct report_allocator *allocators = list_allocators(p->target);
+	int err = 0;
+
+	if (!process_is_over(p))
+		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
+	session_read_losses(s, p);
+	*out = (struct report_process){ .target = p->target,
+					.heap = p->heap,
+					.stacks = s->stacks,
+					.losses = &p->losses,
+					.allocators = allocators,
+					.nr_allocators = allocators ? p->target->nr_allocators : 0,
+					.leaks = p->leaks,
+					.trend = &p->trend,
+					.reported = p->reported,
+					.nr_reported = p->nr_reported,
+					.is_replaced = p->life == PROCESS_REPLACED,
+					.has_unseen = p->tuned.has_unseen };
+	if (process_is_unwatched(p)) {
+		out->unwatched_help = session_explain_unwatched(s, p);
+		out->unwatched = p->unwatched;
+		out->leaks = NULL;
+	}
+	if (out->leaks && p->leaks->has_verdict && s->options->suppress)
+		err = leaks_suppress(p->leaks, s->options->suppress, &names);
+	if (note_of(s, p)) {
+		p->notes[out->nr_notes++] = note_of(s, p);
+		out->leaks = NULL;
+	}
+	if (session_has_span(s))
+		p->notes[out->nr_notes++] = session_span_note(s);
+	out->nr_notes += note_children(p, &p->notes[out->nr_notes]);
+	out->nr_notes += session_note_tuning(s, p, &p->notes[out->nr_notes]);
+	out->notes = p->notes;
+	count_findings(s, p);
+	return err;
+}
+
+/* Growth in the next report counts from now on; without memory, from the report before. */
+static void remember_report(struct process *p)
+{
+	size_t nr = heap_row_count(p->heap);
+	u64 *bytes = reallocarray(p->reported, nr + 1, sizeof(*bytes));
+
+	if (!bytes)
+		return;
+	for (size_t i = 0; i < nr; i++)
+		bytes[i] = heap_row_get(p->heap, i).live_bytes;
+	p->reported = bytes;
+	p->nr_reported = nr;
+}
+
+/* A verdict is for one report; the last one of a process that ends is kept. */
+void session_forget_verdicts(struct session *s)
+{
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (p->has_last_verdict)
+			continue;
+		leaks_free(p->leaks);
+		p->leaks = NULL;
+	}
+}
+
+void session_reported(struct session *s)
+{
+	session_forget_verdicts(s);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		remember_report(s->processes[i]);
+	recorder_mark_report(s->recorder);
+}
+
+struct writing {
+	struct session *session;
+	pid_t pid; /* 0 = all */
+	int (*write)(void *ctx, const struct report *r);
+	void *ctx;
+	struct report report;
+	struct report_process *list;
+};
+
+static int write_report(void *arg)
+{
+	struct writing *w = arg;
+	struct session *s = w->session;
+	int err = session_make_symbolizer(s);
+
+	for (size_t i = 0; !err && i < s->nr_processes; i++)
+		if (!s->processes[i]->is_hidden && (!w->pid || s->processes[i]->target->pid == w->pid))
+			err = session_describe(s, s->processes[i], w->report.time_ns,
+					       &w->list[w->report.nr_processes++]);
+	w->report.symbolizer = s->symbolizer;
+	if (err)
+		error("report: %s", strerror(-err));
+	return err ? err : w->write(w->ctx, &w->report);
+}
+
+int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const struct report *r), void *ctx)
+{
+	const struct source_told_ops *told = s->ops->told;
+	u64 now = s->stop_ns ? s->stop_ns : session_source_ns(s);
+	struct writing w = {
+		.session = s,
+		.pid = pid,
+		.write = write,
+		.ctx = ctx,
+		.list = calloc(s->nr_processes + 1, sizeof(*w.list)),
+		.report = { .backend = told ? told->backend(s->source) : s->ops->name,
+			    .time_ns = now,
+			    .duration_ns = s->start_ns ? now - s->start_ns : 0,
+			    .nr_strays = s->nr_strays,
+			    .between = session_has_span(s) ? &s->span : NULL,
+			    .is_broken_off = s->is_damaged,
+			    .modules = s->modules },
+	};
+	int err;
+
+	if (!w.list) {
+		error("report: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	w.report.processes = w.list;
+	session_forget_findings(s);
+	err = session_aside(s, write_report, &w);
+	for (size_t i = 0; i < w.report.nr_processes; i++)
+		free((void *)w.list[i].allocators);
+	free(w.list);
+	return err;
+}
+
+int session_report(struct session *s)
+{
+	int err = session_show(s, 0, outputs_write_to, s->outs);
+
+	session_reported(s);
+	return err;
+}
+
+bool session_has_findings(const struct session *s, const struct fail_rules *rules)
+{
+	if (rules->on_definite && s->lost.blocks && s->lost.bytes >= rules->bytes)
+		return true;
+	if (rules->on_errors && s->nr_misuses)
+		return true;
+	return rules->growth && s->growth >= rules->growth;
+}
+
+int session_findings(const struct session *s)
+{
+	if (session_has_findings(s, &s->options->fail))
+		return 1;
+	if (!fail_rules_any(&s->options->fail))
+		return 0;
+	if (s->nr_unwatched)
+		error("%s: --fail-on: no verdict: nothing could be watched in %zu process%s",
+		      s->options->command, s->nr_unwatched, s->nr_unwatched == 1 ? "" : "es");
+	/* The functions were logged. */
+	if (s->nr_unwatched || s->nr_missing)
+		return -ENODATA;
+	if (!s->nr_unjudged || !s->options->fail.on_definite)
+		return 0;
+	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command, s->nr_unjudged,
+	      s->nr_unjudged == 1 ? "" : "es");
+	return -ENODATA;
+}
+
+bool session_lacks_functions(const struct session *s)
+{
+	return s->nr_missing;
+}
+
+void session_forget_findings(struct session *s)
+{
+	s->lost = (struct scan_sum){ 0 };
+	s->nr_unjudged = 0;
+	s->nr_unwatched = 0;
+	s->nr_misuses = 0;
+	s->growth = 0;
+}

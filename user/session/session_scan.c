@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Leak verdicts of a session: which process, how to stop it, and its events up to the moment of the scan. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/log.h"
+#include "user/scan/scan_remote.h"
+#include "user/session/session_private.h"
+#include "user/session/session_unwatched.h"
+
+/* A process that is about to end may wait. */
+static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
+
+/* The scan at hand: the context of what leaks_find() calls. */
+struct scanning {
+	struct session *session;
+	struct process *process;
+	const struct session_scan_options *wanted;
+	struct scan *scan; /* borrowed; NULL = it takes no events yet */
+	int err;	   /* of an event that it took */
+	struct source_scan over_there;
+};
+
+void session_scan_event(struct session *s, const struct process *p, const struct heap_event *ev)
+{
+	struct scanning *n = s->scanning;
+
+	if (p == n->process && n->scan && !n->err)
+		n->err = scan_event(n->scan, ev);
+}
+
+/* Enter the events that have arrived; leaks_options. */
+static int drain(void *ctx, struct scan *scan, bool is_stopped)
+{
+	struct scanning *n = ctx;
+	struct session *s = n->session;
+	struct process *p = n->process;
+	u64 nr_taints = p->nr_taints;
+	int err;
+
+	n->scan = scan;
+	err = session_poll(s);
+	if (err && err != -ENODATA)
+		return err;
+	if (process_is_over(p))
+		return -ESRCH;
+	/* The report is to show the heap of this moment. */
+	if (is_stopped && n->wanted->is_last)
+		s->ops->pause(s->source, p->target->pid);
+	return p->nr_taints != nr_taints ? -ENODATA : n->err;
+}
+
+static int put_aside(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct session *s = ctx;
+
+	backlog_add(&s->backlog, rec, len);
+	return 0;
+}
+
+static void read_on(void *ctx)
+{
+	struct session *s = ctx;
+	const struct sink sink = { s, put_aside };
+
+	if (!backlog_is_full(&s->backlog) && s->ops->poll(s->source, &sink) < 0)
+		debug("%s: no more events", s->ops->name);
+}
+
+int session_aside(void *ctx, int (*work)(void *arg), void *arg)
+{
+	struct session *s = ctx;
+
+	if (s->stop_ns || s->is_replayed)
+		return work(arg);
+	return backlog_work(work, arg, read_on, s);
+}
+
+/* leaks_options. */
+static int aside(void *ctx, int (*work)(void *arg), void *arg)
+{
+	const struct scanning *n = ctx;
+
+	return session_aside(n->session, work, arg);
+}
+
+static int stop_target(void *ctx, u64 max_ns)
+{
+	const struct scanning *n = ctx;
+	const struct session_stopper *stopper = n->wanted->stopper;
+
+	return stopper->stop(stopper->ctx, n->process->target->pid, max_ns);
+}
+
+static void release_target(void *ctx)
+{
+	const struct scanning *n = ctx;
+	const struct session_stopper *stopper = n->wanted->stopper;
+
+	stopper->release(stopper->ctx, n->process->target->pid);
+}
+
+/* Let the machine where the process runs find the verdicts; leaks_options. */
+static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
+{
+	struct scanning *n = ctx;
+	struct session *s = n->session;
+	const struct sink aside_sink = { s, put_aside };
+	struct source_scan *o = &n->over_there;
+	int err;
+
+	o->aside = &aside_sink;
+	err = s->ops->told->scan_blocks(s->source, o, scan);
+	if (!err)
+		err = drain(n, scan, false);
+	if (!err)
+		err = scan_elsewhere(scan);
+	if (!err)
+		err = s->ops->told->scan_wait(s->source, o, scan);
+	l->pause_ns = o->pause_ns;
+	l->word_size = n->process->target->is_32bit ? 4 : 8;
+	snprintf(l->why, sizeof(l->why), "%s", o->why);
+	return err;
+}
+
+/* leaks_options. */
+static int why_elsewhere(void *ctx, taddr_t addr, struct scan_chain **out)
+{
+	struct scanning *n = ctx;
+	struct session *s = n->session;
+	const struct sink aside_sink = { s, put_aside };
+
+	n->over_there.aside = &aside_sink;
+	return s->ops->told->scan_why(s->source, &n->over_there, addr, out);
+}
+
+/* Records up to the moment of the scan are entered; the blocks are sent later. */
+static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
+{
+	const struct verdict_options *v = n->wanted->verdict;
+	struct source_scan *o = &n->over_there;
+	struct session *s = n->session;
+	struct process *p = n->process;
+	int err;
+
+	if (!s->ops->told->scan_begin)
+		return -EOPNOTSUPP;
+	lo->elsewhere = elsewhere;
+	*o = (struct source_scan){ .pid = lo->pid,
+				   .sink = &s->sink,
+				   .heap = lo->heap,
+				   .max_pause_ns = v->max_pause_ns,
+				   .pointer_mask = v->pointer_mask,
+				   .want_unaligned = v->unaligned,
+				   .is_partial = lo->is_partial,
+				   .is_last = n->wanted->is_last,
+				   .wants_whys = s->ops->told->scan_why && (lo->nr_whys || lo->why_addr) };
+	lo->why = o->wants_whys ? why_elsewhere : NULL;
+	err = s->ops->told->scan_begin(s->source, o);
+	if (err)
+		return leaks_none(&p->leaks, o->why) ? -ENOMEM : err;
+	return process_is_over(p) ? -ESRCH : 0;
+}
+
+static int hold_target(void *ctx, u64 max_ns)
+{
+	const struct scanning *n = ctx;
+
+	return n->session->ops->tracer->hold(n->session->source, n->process->target->pid, max_ns);
+}
+
+static void unhold_target(void *ctx)
+{
+	const struct scanning *n = ctx;
+
+	n->session->ops->tracer->release(n->session->source, n->process->target->pid);
+}
+
+static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
+{
+	const struct scanning *n = ctx;
+
+	return n->session->ops->tracer->read_regs(n->session->source, tid, regs);
+}
+
+/* Only the source can stop its targets. A process that is about to end is stopped already. */
+static void stop_by_source(struct leaks_options *lo, const struct snapshot_holder *holder)
+{
+	bool is_stopped = lo->is_traced && !lo->stop;
+
+	lo->holder = holder;
+	lo->is_traced = true;
+	lo->stop = is_stopped ? NULL : hold_target;
+	lo->release = is_stopped ? NULL : unhold_target;
+}
+
+static void set_pause(struct leaks_options *lo, const struct session_scan_options *o)
+{
+	bool is_ending = o->is_stopped && !o->stopper;
+
+	lo->max_pause_ns = o->verdict->max_pause_ns;
+	if (!lo->max_pause_ns)
+		lo->max_pause_ns = is_ending ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
+}
+
+/* Events so far are entered; find the verdict. */
+static void find_leaks(struct scanning *n, struct leaks_options *lo)
+{
+	struct session *s = n->session;
+	struct process *p = n->process;
+
+	session_read_losses(s, p);
+	lo->has_losses = p->losses.allocs || p->losses.other || heap_lost(p->heap);
+	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
+	leaks_free(p->leaks);
+	p->leaks = NULL;
+	if (s->ops->told && begin_elsewhere(n, lo))
+		return;
+	s->scanning = n;
+	if (leaks_find(&p->leaks, lo))
+		warn("scan: PID %d: out of memory", p->target->pid);
+	s->scanning = NULL;
+	if (lo->why)
+		s->ops->told->scan_over(s->source);
+}
+
+void session_scan_process(struct session *s, struct process *p, const struct session_scan_options *o)
+{
+	const struct verdict_options *v = o->verdict;
+	struct scanning n = { .session = s, .process = p, .wanted = o };
+	struct leaks_options lo = {
+		.pid = p->target->pid,
+		.heap = p->heap,
+		.is_traced = o->is_stopped || o->stopper,
+		.pointer_mask = v->pointer_mask,
+		.want_unaligned = v->unaligned,
+		.nr_whys = v->nr_whys,
+		.why_addr = v->why_addr,
+		.before = p->reported,
+		.nr_before = p->nr_reported,
+		.kinds = v->leaks,
+		.marks = o->marks,
+		.ctx = &n,
+		.stop = o->stopper ? stop_target : NULL,
+		.release = o->stopper ? release_target : NULL,
+		.drain = drain,
+		.aside = aside,
+	};
+	const struct snapshot_holder holder = { &n, read_regs };
+
+	set_pause(&lo, o);
+	if (s->ops->tracer)
+		stop_by_source(&lo, &holder);
+	/* A block is too young for a verdict if its event is entered only after the scan has begun. */
+	if (session_poll(s))
+		debug("scan: no more events");
+	/* Without known blocks there is nothing to judge: do not stop the process. */
+	if (!process_is_over(p) && !process_is_unwatched(p))
+		find_leaks(&n, &lo);
+}
+
+static void scan_and_record(struct session *s, struct process *p, struct session_scan_options *o)
+{
+	o->verdict = &s->options->verdict;
+	o->marks = &p->marks;
+	session_scan_process(s, p, o);
+	if (p->leaks)
+		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
+}
+
+void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
+{
+	struct session_scan_options o = { .stopper = stopper, .is_last = is_last };
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (process_is_over(p) || p->has_last_verdict)
+			continue;
+		p->marks.is_last = is_last;
+		scan_and_record(s, p, &o);
+	}
+}
+
+void session_scan_exiting(struct session *s, pid_t pid)
+{
+	struct session_scan_options o = { .is_stopped = true };
+	struct process *p = session_find(s, pid);
+
+	if (!p || p->has_last_verdict)
+		return;
+	p->has_last_verdict = p->marks.is_last = true;
+	scan_and_record(s, p, &o);
+}

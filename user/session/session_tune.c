@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pause, resume, depth of stacks and filter of a running session, here or on another machine. */
+#include "user/session/session_tune.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/session/session_private.h"
+
+struct tuning session_tuning(const struct session *s)
+{
+	return s->tuned.now;
+}
+
+/* From now on there may be live blocks whose allocation was not seen. */
+static void expect_unseen(struct session *s, struct process *p)
+{
+	p->tuned.has_unseen = true;
+	session_expect_gaps(s, p);
+}
+
+void session_tune_process(struct session *s, struct process *p)
+{
+	const struct tuning *t = &s->tuned.now;
+
+	if (!t->is_paused && !tuning_has_filter(t))
+		return;
+	if (t->is_paused)
+		s->ops->pause(s->source, p->target->pid);
+	expect_unseen(s, p);
+}
+
+bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev)
+{
+	/* The other machine has filtered already. */
+	if (s->ops->told || s->is_replayed)
+		return true;
+	/* A child that was born during the pause may not be paused yet. */
+	if (s->tuned.now.is_paused)
+		return false;
+	if (tuning_takes(&s->tuned.now, ev))
+		return true;
+	p->tuned.nr_left_out++;
+	return false;
+}
+
+/* Enter all events so far. */
+static int catch_up(struct session *s)
+{
+	int err = session_poll(s);
+
+	return err == -ENODATA ? 0 : err;
+}
+
+/* Frees of live blocks may go unseen from now on. Events in the ring are older than the pause. */
+static int pause_here(struct session *s)
+{
+	int err;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			s->ops->pause(s->source, s->processes[i]->target->pid);
+	err = catch_up(s);
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (process_is_over(p))
+			continue;
+		session_taint(s, p);
+		expect_unseen(s, p);
+	}
+	return err;
+}
+
+static int resume_here(struct session *s)
+{
+	/* Events that were on their way when the pause began. */
+	int err = catch_up(s);
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			s->ops->resume(s->source, s->processes[i]->target->pid);
+	return err;
+}
+
+static int filter_here(struct session *s, const struct tuning *t)
+{
+	int err = catch_up(s);
+
+	for (size_t i = 0; i < s->nr_processes && tuning_has_filter(t); i++)
+		if (!process_is_over(s->processes[i]))
+			expect_unseen(s, s->processes[i]);
+	return err;
+}
+
+static int set_depth(struct session *s, u32 depth)
+{
+	int err = s->ops->set_depth ? s->ops->set_depth(s->source, depth) : -EOPNOTSUPP;
+
+	if (err == -EOPNOTSUPP)
+		error("%s: tracing began without stacks: they cannot be had now", s->ops->name);
+	else if (err)
+		error("%s: depth of stacks: %s", s->ops->name, strerror(-err));
+	return err;
+}
+
+static int tune_here(struct session *s, const struct tuning *t)
+{
+	const struct tuning *now = &s->tuned.now;
+	int err = 0;
+
+	if (t->depth != now->depth)
+		err = set_depth(s, t->depth);
+	if (!err && (t->min_size != now->min_size || t->max_size != now->max_size))
+		err = filter_here(s, t);
+	if (!err && t->is_paused != now->is_paused)
+		err = t->is_paused ? pause_here(s) : resume_here(s);
+	return err;
+}
+
+static int tune_there(struct session *s, const struct tuning *t)
+{
+	const struct source_told_ops *told = s->ops->told;
+	char why[160] = "its source takes no commands";
+	int err = told->tune ? told->tune(s->source, t, &s->sink, why, sizeof(why)) : -EOPNOTSUPP;
+
+	if (err) {
+		error("%s: %s", s->ops->name, why);
+		return err;
+	}
+	for (size_t i = 0; i < s->nr_processes; i++)
+		s->processes[i]->tuned.has_unseen |= t->is_paused || tuning_has_filter(t);
+	return 0;
+}
+
+/* Count pauses, and how long they were. */
+static void count_pauses(struct session *s, bool is_paused)
+{
+	struct session_tuned *d = &s->tuned;
+
+	if (is_paused == d->now.is_paused)
+		return;
+	d->nr_pauses += is_paused;
+	if (!is_paused)
+		d->paused_ns += clock_now_ns() - d->pause_ns;
+	d->pause_ns = is_paused ? clock_now_ns() : 0;
+}
+
+int session_tune(struct session *s, const struct tuning *t)
+{
+	int err;
+
+	if (!tuning_is_sane(t))
+		return -EINVAL;
+	if (s->is_replayed || s->stop_ns) {
+		error("%s: %s", s->ops->name, s->is_replayed ? "a file cannot be told" : "tracing is over");
+		return -EOPNOTSUPP;
+	}
+	err = s->ops->told ? tune_there(s, t) : tune_here(s, t);
+	if (err)
+		return err;
+	count_pauses(s, t->is_paused);
+	s->tuned.now = *t;
+	return 0;
+}
+
+int session_kill(struct session *s)
+{
+	const struct source_told_ops *told = s->ops->told;
+
+	return told && told->kill ? told->kill(s->source) : -EOPNOTSUPP;
+}
+
+size_t session_note_tuning(const struct session *s, struct process *p, const char **notes)
+{
+	const struct session_tuned *d = &s->tuned;
+	u64 left_out = p->tuned.nr_left_out, paused_ns = d->paused_ns;
+	size_t nr = 0;
+
+	if (s->ops->told && s->ops->told->left_out)
+		left_out = s->ops->told->left_out(s->source, p->target->pid);
+	if (d->pause_ns)
+		paused_ns += (s->stop_ns && !s->ops->told ? s->stop_ns : clock_now_ns()) - d->pause_ns;
+	if (d->nr_pauses) {
+		snprintf(p->tuned.notes[nr], sizeof(p->tuned.notes[nr]),
+			 "stopped %" PRIu64 " time%s, for %s in all: calls of that time were not seen",
+			 d->nr_pauses, d->nr_pauses == 1 ? "" : "s", human_duration(paused_ns).text);
+		notes[nr] = p->tuned.notes[nr];
+		nr++;
+	}
+	if (left_out) {
+		snprintf(p->tuned.notes[nr], sizeof(p->tuned.notes[nr]),
+			 "%s allocation%s left out for %s size, in all sums", human_count(left_out).text,
+			 left_out == 1 ? "" : "s", left_out == 1 ? "its" : "their");
+		notes[nr] = p->tuned.notes[nr];
+		nr++;
+	}
+	return nr;
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the stream of a recording to processes, heaps and verdicts of a session. */
+#include "user/session/source_recording.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/human.h"
+#include "user/lib/array.h"
+#include "user/session/kind_list.h"
+#include "user/session/session.h"
+#include "user/session/session_fill.h"
+#include "user/session/session_span.h"
+#include "user/session/source_recording_scan.h"
+#include "user/heap/stacks.h"
+#include "user/stream/stream_losses.h"
+#include "user/stream/stream_read.h"
+#include "user/stream/stream_zstd.h"
+
+enum {
+	MAX_PROCESSES = 1 << 16,
+	MAX_MAPPINGS = 1 << 16,
+	NAME_COST = 64,	      /* bytes, beside the text */
+	PROCESS_COST = 16384, /* bytes, with its first heap */
+	BYTES_PER_BYTE = 64,
+	CHECK_EVENTS = 1 << 16, /* between looks at the memory used */
+};
+
+static const u64 DEFAULT_MEMORY = 160 << 20; /* heaptap as a whole takes 256 MiB then */
+
+struct source {
+	struct session *session;      /* borrowed; owns this */
+	struct stream_reader *reader; /* owned */
+	char why[256];
+	char backend[32], machine[32];
+	u32 part; /* of several files */
+	u64 max_memory;
+	u64 name_bytes;		 /* used by records, beside heaps and stacks */
+	u64 nr_bytes, nr_events; /* that came in */
+	u64 last_ns;		 /* time of the last record */
+	u16 fn_of[ALLOC_MAX_FNS];
+	struct module **modules; /* owned list of borrowed modules, by number */
+	u32 nr_modules, max_modules;
+	struct kind_list kinds; /* of allocators */
+	struct process *mapped; /* the process whose mappings arrive */
+	struct mapping *maps;	/* owned */
+	u32 nr_maps, nr_maps_wanted, epoch;
+	struct stream_scan_state scan;
+};
+
+/* Explain what is wrong with a record that could be read. */
+static int refuse(struct source *src, const char *what)
+{
+	struct stream_progress p = stream_progress(src->reader);
+
+	snprintf(src->why, sizeof(src->why), "chunk %" PRIu64 ", at byte %" PRIu64 ": %s", p.nr_chunks,
+		 p.bytes, what);
+	return -EBADMSG;
+}
+
+/* Charge @bytes of memory for the content of records. */
+static int charge(struct source *src, u64 bytes)
+{
+	src->name_bytes += bytes;
+	return src->name_bytes > src->max_memory ? refuse(src, "more names than there may be memory for") : 0;
+}
+
+static int on_hello(struct source *src, const void *rec)
+{
+	const struct stream_hello *hello = rec;
+
+	snprintf(src->backend, sizeof(src->backend), "%s", hello->backend);
+	snprintf(src->machine, sizeof(src->machine), "%s", hello->machine);
+	session_fill_begin(src->session, hello->wants_scan);
+	src->part = hello->part;
+	return 0;
+}
+
+static int on_function(struct source *src, const void *rec)
+{
+	const struct stream_function *f = rec;
+	const struct alloc_fn row = {
+		.symbol = f->symbol, .name = f->name, .kind = f->kind, .family = f->family
+	};
+	int fn = *f->symbol ? alloc_fn_find(f->symbol) : 0;
+
+	if (f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
+		return refuse(src, "an allocator function of a kind that is not known");
+	if (*f->symbol && (!fn || alloc_fn((u16)fn)->kind != row.kind))
+		fn = alloc_fn_add(&row);
+	if (fn < 0)
+		return fn == -ENOSPC ? refuse(src, "too many allocator functions") : fn;
+	src->fn_of[f->fn] = (u16)fn;
+	return 0;
+}
+
+/* Set the identity of @t by @rec. 0 or -errno. */
+static int set_identity(struct source *src, struct target *t, const struct stream_process *rec)
+{
+	char *exe = strdup(rec->exe);
+
+	if (!exe)
+		return -ENOMEM;
+	free(t->exe);
+	t->exe = exe;
+	snprintf(t->comm, sizeof(t->comm), "%s", rec->comm);
+	t->start_time = rec->start_time;
+	t->is_started = rec->flags & STREAM_STARTED && !src->part;
+	t->is_32bit = rec->word_size == 4;
+	return charge(src, strlen(exe));
+}
+
+static int add_process(struct source *src, u32 pid, struct process **out)
+{
+	int err = charge(src, PROCESS_COST);
+
+	if (!err && session_count(src->session) >= MAX_PROCESSES)
+		err = refuse(src, "too many processes");
+	return err ? err : session_fill_process(src->session, pid, out);
+}
+
+static int on_process(struct source *src, const void *rec)
+{
+	const struct stream_process *pr = rec;
+	struct process *p = session_find(src->session, pr->pid);
+	int err = 0;
+
+	if (pr->pid > INT32_MAX)
+		return refuse(src, "a pid out of range");
+	if (!p)
+		err = add_process(src, pr->pid, &p);
+	if (!err)
+		err = set_identity(src, session_target_of(p), pr);
+	return err ? err : session_fill_identity(src->session, p, pr->time_ns);
+}
+
+static int on_module(struct source *src, const void *rec)
+{
+	const struct stream_module *m = rec;
+	struct module known = { .path = (char *)m->path,
+				.dev = m->dev,
+				.ino = m->ino,
+				.build_id_len = m->build_id_len,
+				.is_deleted = m->is_deleted };
+	int err = charge(src, NAME_COST + strlen(m->path));
+
+	memcpy(known.build_id, m->build_id, sizeof(known.build_id));
+	if (!err)
+		err = array_reserve(src->modules, src->max_modules, src->nr_modules + 1);
+	if (!err)
+		err = module_add_known(session_modules(src->session), &known, &src->modules[src->nr_modules]);
+	if (!err)
+		src->nr_modules++;
+	return err;
+}
+
+static int install_maps(struct source *src)
+{
+	struct mapping_list *list = &session_target_of(src->mapped)->maps;
+
+	src->name_bytes -= list->nr * sizeof(*list->maps);
+	free(list->maps);
+	list->maps = src->maps;
+	list->nr = src->nr_maps;
+	list->epoch = src->epoch;
+	src->maps = NULL;
+	session_fill_maps(src->session, src->mapped);
+	src->mapped = NULL;
+	return 0;
+}
+
+static int on_maps(struct source *src, const void *rec)
+{
+	const struct stream_maps *m = rec;
+	int err;
+
+	if (m->nr > MAX_MAPPINGS)
+		return refuse(src, "too many mappings");
+	err = charge(src, m->nr * sizeof(*src->maps));
+	if (err)
+		return err;
+	free(src->maps);
+	src->maps = calloc(m->nr + 1, sizeof(*src->maps));
+	if (!src->maps)
+		return -ENOMEM;
+	src->mapped = session_find(src->session, m->pid);
+	src->nr_maps = 0;
+	src->nr_maps_wanted = m->nr;
+	src->epoch = m->epoch;
+	if (!src->mapped)
+		return refuse(src, "mappings of a process that is not there");
+	return m->nr ? 0 : install_maps(src);
+}
+
+static int on_mapping(struct source *src, const void *rec)
+{
+	const struct stream_mapping *m = rec;
+
+	if (!src->mapped || m->start >= m->end ||
+	    (src->nr_maps && m->start < src->maps[src->nr_maps - 1].end))
+		return refuse(src, "a mapping out of place");
+	src->maps[src->nr_maps++] =
+		(struct mapping){ .start = m->start,
+				  .end = m->end,
+				  .file_offset = m->file_offset,
+				  .bias = m->bias,
+				  .module = m->module ? src->modules[m->module - 1] : NULL };
+	return src->nr_maps == src->nr_maps_wanted ? install_maps(src) : 0;
+}
+
+static int on_allocator(struct source *src, const void *rec)
+{
+	const struct stream_allocator *a = rec;
+	struct process *p = session_find(src->session, a->pid);
+	const char *kind = kind_list_keep(&src->kinds, a->kind);
+	struct target *t;
+	size_t nr;
+	int err = charge(src, NAME_COST + strlen(a->kind));
+
+	if (!p)
+		return refuse(src, "an allocator of a process that is not there");
+	if (err || !kind)
+		return err ? err : -ENOMEM;
+	t = session_target_of(p);
+	nr = t->nr_allocators;
+	err = target_add_allocator(t, src->modules[a->module - 1], kind);
+	session_fill_allocators(src->session, p, t->nr_allocators > nr);
+	return err;
+}
+
+static int on_thread(struct source *src, const void *rec)
+{
+	const struct stream_thread *t = rec;
+
+	session_fill_thread(src->session, t->pid, t->tid, t->comm);
+	return 0;
+}
+
+static int on_losses(struct source *src, const void *rec)
+{
+	const struct stream_losses *l = rec;
+	struct process *p = session_find(src->session, l->pid);
+	struct losses now;
+
+	if (!p)
+		return refuse(src, "losses of a process that is not there");
+	now = stream_losses_take(l);
+	session_fill_losses(src->session, p, &now, l->flags);
+	return 0;
+}
+
+static int on_mark(struct source *src, const void *rec)
+{
+	const struct stream_mark_record *m = rec;
+
+	src->last_ns = m->time_ns;
+	if (m->what == STREAM_MARK_REPORT)
+		session_reported(src->session);
+	else if (m->what == STREAM_MARK_USER)
+		session_mark(src->session, m->time_ns, m->text);
+	return 0;
+}
+
+static int on_end(struct source *src, const void *rec)
+{
+	const struct stream_end *end = rec;
+
+	src->last_ns = end->time_ns;
+	if (end->reason != STREAM_END_ERROR)
+		return 0;
+	snprintf(src->why, sizeof(src->why), "its recording was broken off: %s", end->text);
+	return -ENODATA;
+}
+
+static int check_memory(struct source *src)
+{
+	u64 allowed = BYTES_PER_BYTE * src->nr_bytes;
+
+	if (allowed < src->max_memory)
+		allowed = src->max_memory;
+	if (session_memory(src->session) <= allowed)
+		return 0;
+	snprintf(src->why, sizeof(src->why), "its books need more than %s of memory: see --max-memory",
+		 human_bytes(allowed).text);
+	return -ENOMEM;
+}
+
+static int on_life(struct source *src, const void *rec)
+{
+	const struct process_event *ev = rec;
+	struct process *p = session_find(src->session, ev->h.pid);
+	int err = 0;
+
+	src->last_ns = ev->time_ns;
+	/* A child and an image begin with a copy of the mappings. */
+	if (ev->h.kind != EVENT_EXIT)
+		err = charge(src,
+			     PROCESS_COST + (p ? session_target_of(p)->maps.nr * sizeof(struct mapping) : 0));
+	if (!err && session_count(src->session) >= MAX_PROCESSES)
+		err = refuse(src, "too many processes");
+	if (!err)
+		err = session_enter(src->session, &ev->h, sizeof(*ev));
+	/* A child has a copy of its parent's heap: a short record takes much memory. */
+	return err || ev->h.kind != EVENT_FORK ? err : check_memory(src);
+}
+
+static int on_event(struct source *src, const void *rec)
+{
+	struct heap_event ev = *(const struct heap_event *)rec;
+
+	if (++src->nr_events % CHECK_EVENTS == 0 && check_memory(src))
+		return -ENOMEM;
+	src->last_ns = ev.time_ns;
+	ev.h.fn = src->fn_of[ev.h.fn];
+	return session_enter(src->session, &ev.h, sizeof(ev));
+}
+
+static int on_stack(struct source *src, const void *rec)
+{
+	const struct stack_event *ev = rec;
+
+	return session_enter(src->session, &ev->h, sizeof(*ev));
+}
+
+static int on_scan(struct source *src, const void *rec)
+{
+	const struct stream_scan *scan = rec;
+	struct process *p = session_find(src->session, scan->pid);
+
+	if (!p)
+		return refuse(src, "verdicts on a process that is not there");
+	return stream_scan_begin(&src->scan, src->session, p, scan);
+}
+
+static int checked(struct source *src, int err)
+{
+	return err == -EBADMSG ? refuse(src, "verdicts that cannot be") : err;
+}
+
+static int on_scan_row(struct source *src, const void *rec)
+{
+	return checked(src, stream_scan_row(&src->scan, src->fn_of, rec));
+}
+
+static int on_scan_link(struct source *src, const void *rec)
+{
+	int err = charge(src, sizeof(struct leak_link));
+
+	return err ? err : checked(src, stream_scan_link(&src->scan, src->fn_of, rec));
+}
+
+static int on_scan_why(struct source *src, const void *rec)
+{
+	int err = charge(src, sizeof(struct leak_why) + WHY_MAX_STEPS * sizeof(struct why_step));
+
+	return err ? err : checked(src, stream_scan_why(&src->scan, src->fn_of, rec));
+}
+
+static int on_scan_step(struct source *src, const void *rec)
+{
+	return checked(src, stream_scan_step(&src->scan, src->fn_of, rec));
+}
+
+static int on_scan_end(struct source *src, const void *rec)
+{
+	(void)rec;
+	return checked(src, stream_scan_end(&src->scan, src->session));
+}
+
+static int (*const takers[NR_STREAM_KINDS])(struct source *src, const void *rec) = {
+	[STREAM_HELLO] = on_hello,	   [STREAM_FUNCTION] = on_function,
+	[STREAM_STACK] = on_stack,	   [STREAM_PROCESS] = on_process,
+	[STREAM_MODULE] = on_module,	   [STREAM_MAPS] = on_maps,
+	[STREAM_MAPPING] = on_mapping,	   [STREAM_ALLOCATOR] = on_allocator,
+	[STREAM_EXEC] = on_life,	   [STREAM_FORK] = on_life,
+	[STREAM_EXIT] = on_life,	   [STREAM_LOSSES] = on_losses,
+	[STREAM_SCAN] = on_scan,	   [STREAM_SCAN_ROW] = on_scan_row,
+	[STREAM_SCAN_LINK] = on_scan_link, [STREAM_SCAN_WHY] = on_scan_why,
+	[STREAM_SCAN_STEP] = on_scan_step, [STREAM_SCAN_END] = on_scan_end,
+	[STREAM_MARK] = on_mark,	   [STREAM_END] = on_end,
+	[STREAM_THREAD] = on_thread,	   [STREAM_EVENT] = on_event,
+};
+
+static int on_record(void *ctx, enum stream_kind kind, const void *rec)
+{
+	const struct source *src = ctx;
+	bool is_verdict = kind >= STREAM_SCAN && kind <= STREAM_SCAN_END;
+
+	/* Verdicts are about all blocks, not only about those of a span. */
+	if (session_has_span(src->session) && (is_verdict || session_span_is_over(src->session)))
+		return 0;
+	return takers[kind] ? takers[kind](ctx, rec) : 0;
+}
+
+int source_recording_new(struct source **out, struct session *s, u64 max_memory)
+{
+	struct source *src = calloc(1, sizeof(*src));
+	const struct stream_handler handler = { .ctx = src, .record = on_record };
+	int err;
+
+	if (!src)
+		return -ENOMEM;
+	src->session = s;
+	src->max_memory = max_memory ? max_memory : DEFAULT_MEMORY;
+	err = stream_reader_new(&src->reader, &handler, &stream_zstd);
+	if (err) {
+		free(src);
+		return err;
+	}
+	*out = src;
+	return 0;
+}
+
+int source_recording_feed(struct source *src, const void *data, size_t len)
+{
+	src->nr_bytes += len;
+	return stream_feed(src->reader, data, len);
+}
+
+int source_recording_finish(struct source *src)
+{
+	int err = stream_finish(src->reader);
+
+	session_fill_end(src->session, src->last_ns);
+	return err;
+}
+
+const char *source_recording_why(const struct source *src)
+{
+	return src->why[0] ? src->why : stream_why(src->reader);
+}
+
+const char *source_recording_backend(const struct source *src)
+{
+	return src->backend;
+}
+
+const char *source_recording_machine(const struct source *src)
+{
+	return src->machine;
+}
+
+struct stream_progress source_recording_progress(const struct source *src)
+{
+	return stream_progress(src->reader);
+}
+
+static int update(struct source *src, struct target *t)
+{
+	(void)src;
+	(void)t;
+	return 0;
+}
+
+static int wait_fd(struct source *src)
+{
+	(void)src;
+	return -1;
+}
+
+static int poll_records(struct source *src, const struct sink *sink)
+{
+	(void)src;
+	(void)sink;
+	return 0;
+}
+
+static void ignore_pid(struct source *src, pid_t pid)
+{
+	(void)src;
+	(void)pid;
+}
+
+static struct losses losses_of(struct source *src, pid_t pid)
+{
+	return session_filled_losses(src->session, pid);
+}
+
+static void detach(struct source *src)
+{
+	(void)src;
+}
+
+static void free_source(struct source *src)
+{
+	if (!src)
+		return;
+	kind_list_fini(&src->kinds);
+	stream_scan_fini(&src->scan);
+	stream_reader_free(src->reader);
+	free(src->modules);
+	free(src->maps);
+	free(src);
+}
+
+const struct source_ops source_recording = {
+	.name = "replay",
+	.update = update,
+	.wait_fd = wait_fd,
+	.poll = poll_records,
+	.pause = ignore_pid,
+	.resume = ignore_pid,
+	.losses = losses_of,
+	.detach = detach,
+	.free = free_source,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A recording as a source: its stream fills a session. */
+#pragma once
+
+#include "user/source/source.h"
+
+struct session;
+
+/*
+ * Made by source_recording_new() instead of create(). Nothing is attached: processes, mappings, verdicts appear in the
+ * session as the stream brings them. poll() delivers nothing; source_recording_feed() does.
+ */
+extern const struct source_ops source_recording;
+
+/*
+ * A source for @s, which owns *@out; all processes of @s come from the stream. @max_memory limits the bytes of heaps,
+ * stacks and names, but 64 for each byte of the stream are always allowed; 0 = 160 MiB. 0 or -ENOMEM.
+ */
+int source_recording_new(struct source **out, struct session *s, u64 max_memory) __must_check;
+
+/* Enter the records in these bytes. 0, or as stream_feed(); source_recording_why() explains an error. */
+int source_recording_feed(struct source *src, const void *data, size_t len) __must_check;
+
+/* The stream has ended. 0, -ENODATA or an earlier error. */
+int source_recording_finish(struct source *src) __must_check;
+
+/* One line without full stop about the last error. */
+const char *source_recording_why(const struct source *src);
+
+/* Backend and machine that the stream names; "" before it does. */
+const char *source_recording_backend(const struct source *src);
+const char *source_recording_machine(const struct source *src);
+
+struct stream_progress source_recording_progress(const struct source *src);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records put aside while a thread works on the heap. */
+#include "user/source/backlog.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "user/lib/array.h"
+
+enum {
+	FIRST_BYTES = 1 << 16,
+	FULL_BYTES = 256 << 20, /* a few seconds of the busiest target */
+	MEANWHILE_NS = 5 * 1000 * 1000,
+};
+
+void backlog_fini(struct backlog *b)
+{
+	free(b->bytes);
+	memset(b, 0, sizeof(*b));
+}
+
+static size_t space_of(size_t len)
+{
+	return sizeof(u64) + (len + 7) / 8 * 8;
+}
+
+void backlog_add(struct backlog *b, const struct event_header *rec, size_t len)
+{
+	u64 head = len;
+
+	if (array_reserve(b->bytes, b->size, b->used + space_of(len))) {
+		b->nr_dropped++;
+		return;
+	}
+	memcpy(b->bytes + b->used, &head, sizeof(head));
+	memcpy(b->bytes + b->used + sizeof(head), rec, len);
+	b->used += space_of(len);
+}
+
+bool backlog_is_full(const struct backlog *b)
+{
+	return b->used >= FULL_BYTES;
+}
+
+int backlog_replay(struct backlog *b, const struct sink *sink)
+{
+	int err = 0;
+
+	for (size_t at = 0; at < b->used && !err;) {
+		u64 len;
+
+		memcpy(&len, b->bytes + at, sizeof(len));
+		err = sink->record(sink->ctx, (const void *)(b->bytes + at + sizeof(len)), len);
+		at += space_of(len);
+	}
+	b->used = 0;
+	if (b->size > FIRST_BYTES) {
+		free(b->bytes);
+		b->bytes = NULL;
+		b->size = 0;
+	}
+	return err;
+}
+
+struct job {
+	int (*work)(void *arg);
+	void *arg;
+	int result;
+};
+
+static void *job_main(void *arg)
+{
+	struct job *job = arg;
+
+	job->result = job->work(job->arg);
+	return NULL;
+}
+
+/* Signals are for the thread that started heaptap. */
+static int start(pthread_t *thread, struct job *job)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(thread, NULL, job_main, job);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+/* True once the thread has ended, false after a few ms. */
+static bool join(pthread_t thread)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_nsec += MEANWHILE_NS;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	return pthread_timedjoin_np(thread, NULL, &end) != ETIMEDOUT;
+}
+
+int backlog_work(int (*work)(void *arg), void *arg, void (*meanwhile)(void *ctx), void *ctx)
+{
+	struct job job = { work, arg, 0 };
+	pthread_t thread;
+
+	if (start(&thread, &job))
+		return work(arg);
+	while (!join(thread))
+		meanwhile(ctx);
+	return job.result;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Compares functions in a target's memory with the file that they come from. */
+#include "user/source/changed_code.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arch/insn.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+
+enum { MAX_BYTES = 128 };
+
+/* x86's int3, arm64's brk: a breakpoint of ours in another trace, or of a debugger. */
+static size_t breakpoint_len(u16 machine, const u8 *code)
+{
+	if (machine == EM_AARCH64)
+		return code[3] == 0xd4 && (code[2] & 0xe0) == 0x20 && !(code[0] & 0x1f) ? 4 : 0;
+	return code[0] == 0xcc ? 1 : 0;
+}
+
+static bool is_same(u16 machine, const u8 *memory, const u8 *file, size_t len)
+{
+	size_t step = machine == EM_AARCH64 ? 4 : 1;
+
+	for (size_t i = 0; i + step <= len; i += step)
+		if (memcmp(memory + i, file + i, step) && !breakpoint_len(machine, memory + i))
+			return false;
+	return true;
+}
+
+/* Bytes of the instruction at @place in the file. One that cannot be decoded counts as one byte. */
+static size_t insn_len(const struct elf *elf, u64 place)
+{
+	u8 code[INSN_MAX_LENGTH];
+	struct insn insn;
+
+	if (elf_read_vaddr(elf, place, code, sizeof(code)) ||
+	    insn_decode(&insn, elf->machine, place, code, sizeof(code)))
+		return 1;
+	return insn.length;
+}
+
+/* Compares code from @start up to the end of the instruction at @place. Unreadable code counts as unchanged. */
+static bool is_unchanged(int mem, const struct mapping *map, const struct elf *elf, u64 start, u64 place)
+{
+	u8 memory[MAX_BYTES], file[MAX_BYTES];
+	size_t len;
+
+	/* Far from the entry only the instruction itself is compared. */
+	if (place - start > MAX_BYTES - INSN_MAX_LENGTH)
+		start = place;
+	len = place - start + insn_len(elf, place);
+	if (elf_read_vaddr(elf, start, file, len) ||
+	    pread(mem, memory, len, (off_t)(start + map->bias)) != (ssize_t)len)
+		return true;
+	return is_same(elf->machine, memory, file, len);
+}
+
+const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
+			      const struct elf *elf)
+{
+	char path[32];
+	auto_close int mem = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	for (size_t i = 0; mem >= 0 && i < f->list.nr; i++) {
+		const struct probe_site *site = &f->list.sites[i];
+		bool is_ours = is_unchanged(mem, map, elf, site->start, site->place);
+
+		for (size_t k = 0; is_ours && k < site->nr_rets; k++)
+			is_ours = is_unchanged(mem, map, elf, site->rets[k], site->rets[k]);
+		if (!is_ours)
+			return alloc_fn(site->fn)->name;
+	}
+	return NULL;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Has somebody changed the code that probes go to? A hooked function in memory is not the function of the file. */
+#pragma once
+
+#include "user/source/placing.h"
+
+/*
+ * Under a uprobe the kernel runs the instruction that the file has, not the one in memory: a target whose allocator was
+ * hooked (a jump written over its first bytes) would crash or run old code. Compares the code of @f's functions in @t
+ * with the file, from the beginning of each function to its probe. Breakpoints of other tracers are no difference.
+ * Reads the target's memory, does not stop it. NULL: no difference, or the memory cannot be read; else the name of the
+ * first function that differs.
+ */
+const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
+			      const struct elf *elf);

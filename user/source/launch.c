@@ -1,0 +1,751 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A program that heaptap starts, from exec to its end. */
+#include "user/source/launch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arch/tracee.h"
+#include "fallback/program.h"
+#include "fallback/stop.h"
+#include "user/source/launch_child.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/source.h"
+
+/* A process that we trace: the program, or a child of it. */
+struct launched {
+	pid_t pid;
+	struct program program;
+	long entry_code; /* the word under the breakpoint at the program's entry point */
+	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
+};
+
+struct launch {
+	pid_t pid;
+	struct launch_hooks hooks;
+	struct source *source;		    /* borrowed, as tracer */
+	const struct source_tracer *tracer; /* NULL = we are */
+	u32 max_children;
+	struct launched **processes; /* owned, and each; the program first */
+	size_t nr;
+	int nr_unborn; /* children that were reported and have not stopped yet; below 0 if some stopped first */
+	bool is_left; /* we have detached: another process may trace it */
+	bool has_ended;
+	int status;
+};
+
+enum {
+	HOLD_POLL_NS = 50 * 1000,
+	PERMIT_NS = 500 * 1000 * 1000,
+	LEAVE_NS = 500 * 1000 * 1000, /* for a thread to stop, so that it can be detached */
+};
+
+/* Threads are watched too: the one that ends the process need not be the first. */
+static const long trace_options =
+	PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD;
+static const long child_options = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK;
+/* While our breakpoint is in it: whoever has a copy of it must not run on without us. */
+static const long start_options = PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK;
+
+static bool is_starting(const struct launched *p)
+{
+	return p->program.state == PROGRAM_STARTING;
+}
+
+static void set_options(const struct launch *l, pid_t pid, long more)
+{
+	ptrace(PTRACE_SETOPTIONS, pid, 0, trace_options | (l->max_children ? child_options : 0) | more);
+}
+
+static void set_entry_code(const struct launched *p, pid_t pid, long code)
+{
+	if (ptrace(PTRACE_POKETEXT, pid, p->program.entry, code))
+		warn("run: cannot watch the start of PID %d: %s", pid, strerror(errno));
+}
+
+/*
+ * A new image is stopped at its first instruction. A static program is ready; in others the dynamic linker runs first,
+ * and is followed to the entry point of the program.
+ */
+static void new_image(const struct launch *l, struct launched *p)
+{
+	bool is_32bit = false;
+	taddr_t pc;
+
+	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
+	p->has_forked = false;
+	l->hooks.exec(l->hooks.ctx, p->pid);
+	l->hooks.mapped(l->hooks.ctx, p->pid);
+	if (proc_is_32bit(&is_32bit, p->pid) || !program_find_entry(&p->program, p->pid, is_32bit) ||
+	    tracee_get_pc(p->pid, &pc)) {
+		/*
+		 * A static program, or 32-bit ARM code, which our breakpoint does not stop: do not follow its start.
+		 * EXITKILL is only for the time while a breakpoint is in it.
+		 */
+		set_options(l, p->pid, 0);
+		return;
+	}
+	set_options(l, p->pid, start_options);
+	errno = 0;
+	p->entry_code = ptrace(PTRACE_PEEKTEXT, p->pid, p->program.entry, 0);
+	if (errno) {
+		warn("run: cannot read the entry point of PID %d: %s", p->pid, strerror(errno));
+		return;
+	}
+	program_set_state(&p->program, p->pid, PROGRAM_STARTING);
+	set_entry_code(p, p->pid, tracee_breakpoint(p->entry_code));
+}
+
+/* If the program is stopped at our breakpoint, take that out. */
+static bool reached_entry(const struct launch *l, struct launched *p)
+{
+	taddr_t pc;
+
+	if (tracee_get_pc(p->pid, &pc) || pc != tracee_after_breakpoint(p->program.entry))
+		return false;
+	set_entry_code(p, p->pid, p->entry_code);
+	if (tracee_set_pc(p->pid, p->program.entry))
+		warn("run: cannot set the program counter of PID %d: %s", p->pid, strerror(errno));
+	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
+	set_options(l, p->pid, 0);
+	l->hooks.mapped(l->hooks.ctx, p->pid);
+	return true;
+}
+
+/* The dynamic linker makes a system call: report new code before any of it can run. */
+static void startup_syscall(const struct launch *l, struct launched *p)
+{
+	if (tracee_has_loaded(p->pid, &p->program.has_new_code))
+		l->hooks.mapped(l->hooks.ctx, p->pid);
+}
+
+static void resume(const struct launched *p, pid_t tid, int sig)
+{
+	ptrace(program_resume_request(&p->program, p->pid, tid), tid, 0, sig);
+}
+
+static struct launched *find_process(const struct launch *l, pid_t pid)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		if (l->processes[i]->pid == pid)
+			return l->processes[i];
+	return NULL;
+}
+
+static u32 thread_count(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return proc_read_stat(&stat, pid) ? 0 : stat.nr_threads;
+}
+
+/* Is thread @tid in a ptrace stop, whether wait(2) has reported that or not? EINVAL: a group stop has no siginfo. */
+static bool is_stopped(pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || errno == EINVAL;
+}
+
+static bool is_dead(pid_t tid)
+{
+	struct proc_stat stat;
+
+	return proc_read_stat(&stat, tid) || stat.state == 'Z' || stat.state == 'X';
+}
+
+/* Count threads of process @pid that are not stopped. @is_asking: ask them to stop. -errno. */
+static int count_running(pid_t pid, bool is_asking)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+	int running = 0;
+	int err = proc_threads(pid, &tids, &nr);
+
+	for (size_t i = 0; !err && i < nr; i++) {
+		if (is_stopped(tids[i]) || is_dead(tids[i]))
+			continue;
+		running++;
+		if (is_asking)
+			ptrace(PTRACE_INTERRUPT, tids[i], 0, 0);
+	}
+	return err ? err : running;
+}
+
+/* Wait until all threads are stopped or @end_ns has come. 0, -ETIME or -errno. */
+static int wait_until_stopped(pid_t pid, u64 end_ns, bool is_asking)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	int running;
+
+	while ((running = count_running(pid, is_asking)) > 0) {
+		if (clock_now_ns() >= end_ns)
+			return -ETIME;
+		nanosleep(&pause, NULL);
+	}
+	return running;
+}
+
+/* Stopped threads stay so, because only launch_poll() handles their stops. */
+int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
+{
+	int err = find_process(l, pid) ? wait_until_stopped(pid, clock_now_ns() + max_ns, true) : -ESRCH;
+
+	if (err)
+		launch_release(l, pid);
+	return err;
+}
+
+/* Resume threads that stopped only because they were asked to. launch_poll() handles all other stops. */
+void launch_release(struct launch *l, pid_t pid)
+{
+	const struct launched *p = find_process(l, pid);
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (!p || proc_threads(pid, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++) {
+		siginfo_t si = { .si_pid = 0 };
+		int status;
+
+		if (waitid(P_PID, tids[i], &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || !si.si_pid ||
+		    si.si_status != (PTRACE_EVENT_STOP << 8 | SIGTRAP))
+			continue;
+		if (waitpid(tids[i], &status, WNOHANG | __WALL) == tids[i])
+			resume(p, tids[i], 0);
+	}
+}
+
+/* A thread that is stopped where it ends the whole process, or 0. */
+static pid_t find_exiting(pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(pid, &tids, &nr))
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		if (is_stopped(tids[i]) && tracee_call(tids[i]) == TRACEE_CALL_EXITS_ALL)
+			return tids[i];
+	return 0;
+}
+
+/*
+ * A thread was killed, but not by a signal: another one ended the process, or executes a program. In the first case
+ * wait for that one, so that all threads are stopped when the end is reported. Returns its TID, or 0.
+ */
+static pid_t wait_for_exiting(struct launched *p)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = clock_now_ns() + PROGRAM_KILLER_NS;
+	pid_t tid = 0;
+
+	while (!tid && clock_now_ns() < end_ns) {
+		tid = find_exiting(p->pid);
+		nanosleep(&pause, NULL);
+	}
+	if (!tid)
+		program_has_no_killer(&p->program);
+	return tid;
+}
+
+/* Is it a thread of the process? Clones that are processes of their own are traced, too. */
+static bool is_own_thread(const struct launched *p, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", p->pid, tid);
+	return tid == p->pid || !access(path, F_OK);
+}
+
+/* Detach from a copy that the program made of itself. vfork and posix_spawn make no copy, and do not get here. */
+static void detach_copy(const struct launched *p, pid_t pid)
+{
+	set_entry_code(p, pid, p->entry_code);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, 0);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+}
+
+/* Thread @tid is about to end; does the whole process end with it, its memory still there? */
+static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
+{
+	enum program_exit kind;
+	unsigned long status = 0;
+
+	if ((p->program.state != PROGRAM_RUNNING && p->program.state != PROGRAM_STARTING) ||
+	    !is_own_thread(p, tid) || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+		return;
+	kind = program_exit_kind(&p->program, tid, (int)status, thread_count(p->pid) <= 1);
+	if (kind == PROGRAM_EXIT_KILLED)
+		tid = wait_for_exiting(p);
+	if (kind == PROGRAM_EXIT_THREAD || !tid || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+		return;
+	program_set_state(&p->program, p->pid, PROGRAM_AT_END);
+	/* The other threads are on their way to their ends. */
+	if (wait_until_stopped(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, false))
+		debug("run: PID %d: not all threads are stopped at its end", p->pid);
+	l->hooks.exiting(l->hooks.ctx, p->pid, (int)status);
+	program_set_state(&p->program, p->pid, PROGRAM_ENDING);
+}
+
+/*
+ * The programs stop a thread that has changed the mappings by a SIGCHLD of the kernel's (bpf/heaptap.bpf.c,
+ * maps_changed); real ones say what became of the child.
+ */
+static bool is_from_probe(pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code == SI_KERNEL;
+}
+
+static int add_process(struct launch *l, pid_t pid, struct launched **out)
+{
+	struct launched *p = array_extend(l->processes, l->nr) ? NULL : calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	l->processes[l->nr++] = p;
+	*out = p;
+	(*out)->pid = pid;
+	return 0;
+}
+
+/* A child that @parent (NULL = not known) has made is stopped before its first instruction. */
+static struct launched *adopt(struct launch *l, pid_t pid, const struct launched *parent)
+{
+	struct launched *p;
+
+	l->nr_unborn--;
+	if (l->nr > l->max_children || add_process(l, pid, &p)) {
+		if (parent && (is_starting(parent) || parent->has_forked))
+			detach_copy(parent, pid);
+		else
+			ptrace(PTRACE_DETACH, pid, 0, 0);
+		return NULL;
+	}
+	if (!parent || !parent->program.entry)
+		return p;
+	p->program.entry = parent->program.entry;
+	p->entry_code = parent->entry_code;
+	/* The child runs the rest of the way to the entry point, too. */
+	if (ptrace(PTRACE_PEEKTEXT, pid, p->program.entry, 0) == tracee_breakpoint(p->entry_code))
+		program_set_state(&p->program, pid, PROGRAM_STARTING);
+	return p;
+}
+
+/* The process of thread @tid, which is stopped; NULL if it was detached. */
+static struct launched *process_of(struct launch *l, pid_t tid)
+{
+	struct launched *p = l->max_children ? find_process(l, tid) : l->processes[0];
+	struct proc_status status;
+
+	if (p || proc_read_status(&status, tid))
+		return p ? p : l->processes[0];
+	p = find_process(l, status.tgid);
+	return p || status.tgid != tid ? p : adopt(l, tid, find_process(l, status.ppid));
+}
+
+/* A stop that is no event: a signal, or the program's way to its entry point. */
+static void handle_signal(const struct launch *l, struct launched *p, pid_t tid, int sig)
+{
+	if (sig == (SIGTRAP | 0x80)) {
+		startup_syscall(l, p);
+		sig = 0;
+	} else if (sig == SIGTRAP && is_starting(p) && tid == p->pid && reached_entry(l, p)) {
+		sig = 0;
+	} else if (sig == SIGCHLD && is_from_probe(tid)) {
+		l->hooks.mapped(l->hooks.ctx, p->pid);
+		sig = 0;
+	}
+	resume(p, tid, sig);
+}
+
+/* The stop of thread @tid reports a child: a process, or a thread. */
+static void note_birth(struct launch *l, pid_t tid)
+{
+	struct proc_status status;
+	unsigned long pid;
+
+	if (l->max_children && !ptrace(PTRACE_GETEVENTMSG, tid, 0, &pid) &&
+	    !proc_read_status(&status, (pid_t)pid) && status.tgid == (pid_t)pid)
+		l->nr_unborn++;
+}
+
+/* One ptrace stop of thread @tid. */
+static void handle_stop(struct launch *l, pid_t tid, int status)
+{
+	struct launched *p = process_of(l, tid);
+
+	if (!p)
+		return;
+	switch (stop_of(status)) {
+	case STOP_EXEC:
+		if (tid != p->pid) { /* a clone that is no thread */
+			ptrace(PTRACE_DETACH, tid, 0, 0);
+			return;
+		}
+		new_image(l, p);
+		break;
+	case STOP_CHILD:
+		/* Threads, and processes that share the memory, are reported as clones. */
+		p->has_forked |= status >> 16 == PTRACE_EVENT_FORK && is_starting(p);
+		note_birth(l, tid);
+		break;
+	case STOP_VFORK:
+		note_birth(l, tid);
+		break;
+	case STOP_EXIT:
+		thread_ends(l, p, tid);
+		break;
+	case STOP_GROUP:
+		ptrace(PTRACE_LISTEN, tid, 0, 0);
+		return;
+	case STOP_ASKED:
+		if ((is_starting(p) || p->has_forked) && !is_own_thread(p, tid)) {
+			detach_copy(p, tid);
+			return;
+		}
+		break;
+	case STOP_SYSCALL:
+	case STOP_TRAP:
+	case STOP_SIGNAL:
+		handle_signal(l, p, tid, WSTOPSIG(status));
+		return;
+	default:
+		break;
+	}
+	resume(p, tid, 0);
+}
+
+/* The child has ended before its exec: why. */
+static int read_failure(struct launch *l, int status, int report, struct launch_failure *f)
+{
+	l->has_ended = true;
+	l->status = status;
+	return read(report, f, sizeof(*f)) == sizeof(*f) ? f->err : -ECHILD;
+}
+
+/* Like wait_for_exec(), for a program that the source traces. */
+static int wait_for_tracer(struct launch *l, int report, struct launch_failure *f)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	int status, is_launched;
+
+	while (!(is_launched = l->tracer->is_launched(l->source, l->pid))) {
+		if (waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid)
+			return read_failure(l, status, report, f);
+		nanosleep(&pause, NULL);
+	}
+	if (is_launched < 0)
+		return is_launched;
+	l->hooks.exec(l->hooks.ctx, l->pid);
+	l->hooks.mapped(l->hooks.ctx, l->pid);
+	return 0;
+}
+
+/* Wait for the exec of the child, handling what comes before. 0, or @f says what went wrong. */
+static int wait_for_exec(struct launch *l, int report, struct launch_failure *f)
+{
+	int status;
+
+	for (;;) {
+		if (waitpid(l->pid, &status, __WALL) < 0) {
+			if (errno == EINTR)
+				continue;
+			return -errno;
+		}
+		if (WIFEXITED(status) || WIFSIGNALED(status))
+			return read_failure(l, status, report, f);
+		if (status >> 16 == PTRACE_EVENT_EXEC) {
+			new_image(l, l->processes[0]);
+			return 0;
+		}
+		handle_stop(l, l->pid, status);
+	}
+}
+
+static int seize(const struct launch *l)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = clock_now_ns() + PERMIT_NS;
+	int err = -EPERM;
+
+	/* The child may not have permitted it yet. */
+	while (l->tracer && err == -EPERM) {
+		err = l->tracer->launch(l->source, l->pid);
+		if (err == -EPERM && clock_now_ns() >= end_ns)
+			return err;
+		nanosleep(&pause, NULL);
+	}
+	if (l->tracer)
+		return err;
+	return ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL) ? -errno : 0;
+}
+
+static int fork_child(struct launch *l, const struct launch_options *options, int go[2], int report[2])
+{
+	struct launched *p;
+	int err;
+
+	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+		return -errno;
+	l->pid = fork();
+	if (l->pid < 0)
+		return -errno;
+	if (!l->pid) {
+		/* With a copy of our end of the pipe the child would wait for ever after our death. */
+		close(go[1]);
+		launch_child(options, go[0], report[1]);
+	}
+	close(report[1]);
+	report[1] = -1;
+	if (add_process(l, l->pid, &p))
+		return -ENOMEM;
+	/* The end of the child before its exec is not reported. */
+	program_set_state(&p->program, p->pid, PROGRAM_WAITING);
+	err = seize(l);
+	if (err)
+		return err;
+	return write(go[1], "", 1) == 1 ? 0 : -errno;
+}
+
+static void close_pair(int fds[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static void complain(const struct launch_options *o, enum launch_step step, int err)
+{
+	const char *what[] = { [LAUNCH_USER] = o->user, [LAUNCH_CWD] = o->cwd, [LAUNCH_EXEC] = o->argv[0] };
+
+	error("run: %s: %s", what[step],
+	      step == LAUNCH_USER && err == -EINVAL ? "unknown user" : strerror(-err));
+}
+
+int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
+{
+	struct launch *l = calloc(1, sizeof(*l));
+	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
+	struct launch_failure f = { .step = LAUNCH_EXEC };
+	int err = -ENOMEM;
+
+	if (!l) {
+		complain(options, f.step, err);
+		goto undo_fds;
+	}
+	l->hooks = *hooks;
+	l->source = options->source;
+	l->tracer = options->tracer;
+	l->max_children = options->tracer ? 0 : options->max_children;
+	err = fork_child(l, options, go, report);
+	if (!err)
+		err = l->tracer ? wait_for_tracer(l, report[0], &f) : wait_for_exec(l, report[0], &f);
+	if (err) {
+		complain(options, f.step, err);
+		launch_free(l);
+		goto undo_fds;
+	}
+	*out = l;
+undo_fds:
+	close_pair(go);
+	close_pair(report);
+	return err;
+}
+
+void launch_start(struct launch *l)
+{
+	if (l->tracer)
+		l->tracer->start(l->source, l->pid);
+	else
+		resume(l->processes[0], l->pid, 0);
+}
+
+pid_t launch_pid(const struct launch *l)
+{
+	return l->pid;
+}
+
+/* Take the status of the program, as its parent. */
+static bool poll_end(struct launch *l)
+{
+	int status;
+
+	if (!l->has_ended && waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid) {
+		l->has_ended = true;
+		l->status = status;
+	}
+	return l->has_ended;
+}
+
+/* The source reports that the program is about to end, the kernel that it has ended. */
+static bool poll_tracer(struct launch *l)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = l->tracer->exiting(l->source, &status))) {
+		l->hooks.exiting(l->hooks.ctx, pid, status);
+		l->tracer->let_end(l->source, pid);
+	}
+	return poll_end(l);
+}
+
+/* A thread has ended: was it the last one of a child? */
+static void child_ended(struct launch *l, pid_t pid, int status)
+{
+	for (size_t i = 1; i < l->nr; i++) {
+		if (l->processes[i]->pid != pid)
+			continue;
+		free(l->processes[i]);
+		l->processes[i] = l->processes[--l->nr];
+		l->hooks.ended(l->hooks.ctx, pid, status);
+		return;
+	}
+}
+
+static void handle_status(struct launch *l, pid_t tid, int status)
+{
+	if (WIFSTOPPED(status)) {
+		handle_stop(l, tid, status);
+	} else if (tid == l->pid) {
+		l->has_ended = true;
+		l->status = status;
+	} else {
+		child_ended(l, tid, status);
+	}
+}
+
+bool launch_poll(struct launch *l)
+{
+	int status;
+	pid_t tid;
+
+	if (l->tracer)
+		return poll_tracer(l);
+	if (l->is_left)
+		return poll_end(l);
+	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+		handle_status(l, tid, status);
+	return l->has_ended;
+}
+
+int launch_status(const struct launch *l)
+{
+	return l->status;
+}
+
+void launch_signal(const struct launch *l, int sig)
+{
+	if (!l->has_ended)
+		kill(l->pid, sig);
+}
+
+/* Detach from thread @tid of @p. */
+static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = clock_now_ns() + LEAVE_NS;
+	int status = 0, sig = 0;
+	pid_t seen;
+
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	while (!(seen = waitpid(tid, &status, __WALL | WNOHANG)) && clock_now_ns() < end_ns)
+		nanosleep(&pause, NULL);
+	if (seen != tid || !WIFSTOPPED(status))
+		return;
+	if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80))
+		sig = WSTOPSIG(status);
+	if (is_starting(p) && tid == p->pid) {
+		if (sig == SIGTRAP && reached_entry(l, p))
+			sig = 0;
+		else
+			set_entry_code(p, tid, p->entry_code);
+	}
+	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
+	ptrace(PTRACE_DETACH, tid, 0, sig);
+}
+
+static void leave_process(const struct launch *l, struct launched *p)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(p->pid, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		leave_thread(l, p, tids[i]);
+	if (p->program.state == PROGRAM_STARTING)
+		program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
+}
+
+bool launch_leave(struct launch *l)
+{
+	if (l->tracer || l->has_ended)
+		return false;
+	if (!l->is_left)
+		leave_process(l, l->processes[0]);
+	l->is_left = true;
+	return true;
+}
+
+/* Children that were made last may not have stopped when the program ended. Only this detaches from them. */
+static void await_births(struct launch *l)
+{
+	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
+	u64 end_ns = clock_now_ns() + LEAVE_NS;
+	int status;
+	pid_t tid;
+
+	while (l->nr_unborn > 0 && clock_now_ns() < end_ns) {
+		tid = waitpid(-1, &status, __WALL | WNOHANG);
+		if (tid > 0)
+			handle_status(l, tid, status);
+		else if (tid < 0 && errno == ECHILD)
+			break;
+		else
+			nanosleep(&pause, NULL);
+	}
+	l->nr_unborn = 0;
+}
+
+void launch_leave_children(struct launch *l)
+{
+	await_births(l);
+	for (size_t i = 1; i < l->nr; i++)
+		leave_process(l, l->processes[i]);
+	while (l->nr > 1)
+		free(l->processes[--l->nr]);
+}
+
+void launch_free(struct launch *l)
+{
+	if (!l)
+		return;
+	/* A program that was not even started must be ended here. */
+	if (!l->has_ended && l->nr && is_starting(l->processes[0])) {
+		kill(l->pid, SIGKILL);
+		waitpid(l->pid, NULL, __WALL);
+	}
+	launch_leave_children(l);
+	while (l->nr)
+		free(l->processes[--l->nr]);
+	free(l->processes);
+	free(l);
+}

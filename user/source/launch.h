@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A program that heaptap starts: stopped before its first instruction and after each library that the
+ * dynamic linker maps, so that no allocation is missed; watched by ptrace (no breakpoints stay in it)
+ * until it ends, so that its end and its exec can be looked at while its memory is still there.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+struct launch;
+struct source;
+struct source_tracer;
+
+struct launch_options {
+	char *const *argv; /* program and arguments, NULL-terminated */
+	const char *user;  /* run as this user, NULL = as we are */
+	const char *cwd;   /* NULL = here */
+	char *const *env;  /* NULL = ours */
+	/* The source that traces it, if that is not this thread: then launch_hold() must not be used. */
+	struct source *source;		    /* borrowed */
+	const struct source_tracer *tracer; /* NULL = this thread */
+	u32 max_children; /* most at a time, theirs included, that are watched too; 0 = none */
+};
+
+/* Reports to the owner of a launch. The process is stopped during each call. */
+struct launch_hooks {
+	void *ctx;
+	/* A new image, of which no code has run. */
+	void (*exec)(void *ctx, pid_t pid);
+	/* Perhaps new mappings, none of whose code has run. */
+	void (*mapped)(void *ctx, pid_t pid);
+	/* The process is about to end; its memory is still there. @status as wait(2) gives it. */
+	void (*exiting)(void *ctx, pid_t pid, int status);
+	/* A child, or a child's child, has ended; not needed without max_children. */
+	void (*ended)(void *ctx, pid_t pid, int status);
+};
+
+/*
+ * Start the program. When this returns 0, the program is stopped at its first instruction, and hooks->exec and
+ * hooks->mapped were called. Errors, with one logged line: -errno of the exec or the change of directory (-ENOENT,
+ * -EACCES, ...), -EINVAL for an unknown user, -EPERM if heaptap may not become that user.
+ */
+int launch_new(struct launch **out, const struct launch_options *options,
+	       const struct launch_hooks *hooks) __must_check;
+
+/* Let it run. */
+void launch_start(struct launch *l);
+
+pid_t launch_pid(const struct launch *l);
+
+/* Handle what happened to the program, without waiting. True once it has ended. */
+bool launch_poll(struct launch *l);
+
+/* As wait(2) gives it; valid after launch_poll() returned true. */
+int launch_status(const struct launch *l);
+
+/*
+ * Stop all threads of the program, or of the child @pid, by ptrace within @max_ns. 0: they stay stopped until
+ * launch_release(). -ETIME, -ESRCH, -ENOMEM: they run on.
+ */
+int launch_hold(struct launch *l, pid_t pid, u64 max_ns) __must_check;
+void launch_release(struct launch *l, pid_t pid);
+
+/* Detach from all children. Blocks until each of their threads has stopped for that, 500 ms at most. */
+void launch_leave_children(struct launch *l);
+
+/*
+ * Detach from the program, so that another process may trace it. The end is still seen. Blocks like
+ * launch_leave_children(). False if another process traces it already, or it has ended.
+ */
+bool launch_leave(struct launch *l);
+
+/* Pass @sig on to the program. */
+void launch_signal(const struct launch *l, int sig);
+
+/* Detach from a program that may still run, and free @l. */
+void launch_free(struct launch *l);

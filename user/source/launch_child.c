@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A program that heaptap starts, between fork and exec. */
+#include "user/source/launch_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "user/source/limits.h"
+#include "user/source/source.h"
+
+/* Runs in the child: become @user. 0 or -errno. */
+static int become(const char *user)
+{
+	const struct passwd *pw = getpwnam(user);
+
+	if (!pw)
+		return -EINVAL;
+	if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) || setuid(pw->pw_uid))
+		return -errno;
+	return 0;
+}
+
+void launch_child(const struct launch_options *o, int go, int report)
+{
+	sigset_t none;
+	struct launch_failure f = { .step = LAUNCH_USER };
+	char c;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* Without this Yama permits only parents to trace the program. */
+	if (o->tracer)
+		prctl(PR_SET_PTRACER, (unsigned long)o->tracer->pid(o->source), 0, 0, 0);
+	if (read(go, &c, 1) != 1)
+		_exit(127);
+	limits_restore_all();
+	if (o->user)
+		f.err = become(o->user);
+	if (!f.err && o->cwd && chdir(o->cwd))
+		f = (struct launch_failure){ LAUNCH_CWD, -errno };
+	if (!f.err) {
+		execvpe(o->argv[0], o->argv, o->env ? o->env : environ);
+		f = (struct launch_failure){ LAUNCH_EXEC, -errno };
+	}
+	if (write(report, &f, sizeof(f)) < 0)
+		_exit(126);
+	_exit(127);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Resource limits, raised for heaptap and put back for the programs that it starts. */
+#include "user/source/limits.h"
+
+#include <stdbool.h>
+
+static struct {
+	bool is_raised;
+	struct rlimit before;
+} limits[RLIM_NLIMITS];
+
+static bool keep(int resource)
+{
+	if (!limits[resource].is_raised)
+		limits[resource].is_raised = !getrlimit(resource, &limits[resource].before);
+	return limits[resource].is_raised;
+}
+
+void limits_raise(int resource, rlim_t wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit) || limit.rlim_cur >= wanted || !keep(resource))
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(resource, &limit);
+}
+
+void limits_lift(int resource)
+{
+	const struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (keep(resource) && setrlimit(resource, &limit))
+		limits_raise(resource, RLIM_INFINITY);
+}
+
+void limits_restore(int resource)
+{
+	if (limits[resource].is_raised)
+		setrlimit(resource, &limits[resource].before);
+	limits[resource].is_raised = false;
+}
+
+void limits_restore_all(void)
+{
+	for (int i = 0; i < RLIM_NLIMITS; i++)
+		limits_restore(i);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The keeper of links. Runs after a fork without exec: system calls only, no malloc. */
+#include "user/source/link_keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
+enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
+
+/* Links end side by side, because the kernel waits some 50 ms for each. More processes gain nothing. */
+enum { MAX_LINKS = 1 << 17, MAX_ENDERS = 16 };
+
+struct kept_link {
+	int fd;	      /* of the link, or of a perf event that runs the program by itself; -1 = ended */
+	int event_fd; /* perf event of the link; -1 = none */
+	pid_t pid;    /* whose calls alone are seen; 0 = of all processes */
+};
+
+struct keeper {
+	int fd; /* socket */
+	const struct keeper_places *places;
+	struct kept_link *links; /* MAX_LINKS, most of them without memory */
+	size_t nr;
+	int pmu_type;	 /* of uprobes as perf events */
+	u64 return_flag; /* in perf_event_attr.config: a uretprobe */
+};
+
+/* The decimal number behind @prefix in the short file @path; or -1. */
+static int read_number(const char *path, const char *prefix)
+{
+	char text[64] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (len <= 0 || strncmp(text, prefix, strlen(prefix)))
+		return -1;
+	return atoi(text + strlen(prefix));
+}
+
+static int keep(struct keeper *k, int fd, int event_fd, pid_t pid)
+{
+	if (k->nr == MAX_LINKS)
+		return -ENOSPC;
+	k->links[k->nr++] = (struct kept_link){ .fd = fd, .event_fd = event_fd, .pid = pid };
+	return 0;
+}
+
+/* union bpf_attr of Linux 6.6, link_create. */
+struct link_attr {
+	u32 prog_fd, target_fd, attach_type, flags;
+	union {
+		struct {
+			u64 path, offsets, ref_ctr_offsets, cookies;
+			u32 cnt, flags, pid, pad;
+		} multi;
+		struct {
+			u64 cookie;
+		} perf;
+	};
+};
+
+static int create_link(struct link_attr *attr)
+{
+	int fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int add_multi(struct keeper *k, const struct keeper_request *r, int prog_fd, const char *path)
+{
+	struct link_attr attr = { .prog_fd = (u32)prog_fd,
+				  .attach_type = TRACE_UPROBE_MULTI,
+				  .multi = { .path = (uintptr_t)path,
+					     .offsets = (uintptr_t)k->places->offsets,
+					     .cookies = r->has_cookies ? (uintptr_t)k->places->cookies : 0,
+					     .cnt = r->nr,
+					     .flags = r->is_return ? UPROBE_MULTI_RETURN : 0,
+					     .pid = (u32)r->pid } };
+	int fd = create_link(&attr);
+
+	return fd < 0 ? fd : keep(k, fd, -1, r->pid);
+}
+
+static int open_event(const struct keeper *k, const struct keeper_request *r, const char *path, u64 offset)
+{
+	struct perf_event_attr attr = { .type = (u32)k->pmu_type,
+					.size = sizeof(attr),
+					.config = r->is_return ? k->return_flag : 0,
+					.config1 = (uintptr_t)path,
+					.config2 = offset };
+	int fd = (int)syscall(SYS_perf_event_open, &attr, r->pid ? r->pid : -1, r->pid ? -1 : 0, -1,
+			      PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Run the program at each hit of @event_fd. Before Linux 5.15 there are no links to perf events: then the event runs
+ * the program until it is closed, and *@link_fd stays -1.
+ */
+static int run_on_event(const struct keeper_request *r, int prog_fd, int event_fd, u64 cookie, int *link_fd)
+{
+	struct link_attr attr = { .prog_fd = (u32)prog_fd,
+				  .target_fd = (u32)event_fd,
+				  .attach_type = BPF_PERF_EVENT,
+				  .perf.cookie = r->has_cookies ? cookie : 0 };
+	int fd = create_link(&attr);
+
+	if (fd >= 0)
+		*link_fd = fd;
+	else if (fd != -EINVAL || r->has_cookies)
+		return fd;
+	else if (ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, prog_fd))
+		return -errno;
+	return ioctl(event_fd, PERF_EVENT_IOC_ENABLE, 0) ? -errno : 0;
+}
+
+static int add_perf(struct keeper *k, const struct keeper_request *r, int prog_fd, const char *path)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < r->nr && !err; i++) {
+		int event_fd = open_event(k, r, path, k->places->offsets[i]);
+
+		if (event_fd < 0)
+			return event_fd;
+		err = keep(k, -1, event_fd, r->pid);
+		if (!err)
+			err = run_on_event(r, prog_fd, event_fd, k->places->cookies[i],
+					   &k->links[k->nr - 1].fd);
+	}
+	return err;
+}
+
+static int add(struct keeper *k, const struct keeper_request *r, const int *fds)
+{
+	char path[32];
+
+	if (fds[0] < 0 || fds[1] < 0 || r->nr > KEEPER_MAX_PLACES)
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[1]);
+	return r->is_multi ? add_multi(k, r, fds[0], path) : add_perf(k, r, fds[0], path);
+}
+
+static void close_link(struct kept_link *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->event_fd >= 0)
+		close(l->event_fd);
+	l->fd = l->event_fd = -1;
+}
+
+/*
+ * Make an ender: a copy of the keeper, so each link has one reference more. An ender gives up the links that belong
+ * to the shares of others, reports that to the keeper, and exits when the keeper has given up its own references.
+ * False: no memory for another process.
+ */
+static bool fork_ender(struct keeper *k, size_t nr_ending, size_t nr_enders, size_t share, const int *ready,
+		       const int *go)
+{
+	pid_t pid = fork();
+	char byte = 0;
+
+	if (pid)
+		return pid > 0;
+	close(k->fd);
+	close(ready[0]);
+	close(go[1]);
+	for (size_t i = 0; i < nr_ending; i++)
+		if (i % nr_enders != share)
+			close_link(&k->links[i]);
+	if (write(ready[1], &byte, 1) == 1)
+		(void)!read(go[0], &byte, 1);
+	_exit(0);
+}
+
+/*
+ * End the first @nr links. The last reference to each is given up by the exit of a process, never by close(): see
+ * user/source/link_keeper.h. Without memory for these processes the links stay.
+ */
+static void end_first(struct keeper *k, size_t nr)
+{
+	size_t wanted = nr < MAX_ENDERS ? nr : MAX_ENDERS, nr_ready = 0;
+	int ready[2], go[2];
+	char bytes[MAX_ENDERS];
+	ssize_t got;
+
+	if (!nr || pipe2(ready, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
+		return;
+	for (size_t i = 0; i < wanted && fork_ender(k, nr, wanted, i, ready, go); i++)
+		;
+	close(ready[1]);
+	close(go[0]);
+	while (nr_ready < wanted && (got = read(ready[0], bytes, sizeof(bytes))) > 0)
+		nr_ready += (size_t)got;
+	/* Each link now has an ender that exits with it. */
+	for (size_t i = 0; i < nr && nr_ready == wanted; i++)
+		close_link(&k->links[i]);
+	close(ready[0]);
+	close(go[1]);
+	while (wait(NULL) > 0)
+		;
+}
+
+static void drop(struct keeper *k, pid_t pid)
+{
+	size_t nr_ending = 0, nr = 0;
+
+	/* Move the links of @pid to the front. */
+	for (size_t i = 0; i < k->nr; i++)
+		if (k->links[i].pid == pid) {
+			struct kept_link l = k->links[nr_ending];
+
+			k->links[nr_ending++] = k->links[i];
+			k->links[i] = l;
+		}
+	end_first(k, nr_ending);
+	for (size_t i = 0; i < k->nr; i++)
+		if (k->links[i].fd >= 0 || k->links[i].event_fd >= 0)
+			k->links[nr++] = k->links[i];
+	k->nr = nr;
+}
+
+/* Descriptors that came with the message, or -1. */
+static void take_fds(struct msghdr *msg, int *fds)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+
+	fds[0] = fds[1] = -1;
+	if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(2 * sizeof(int)))
+		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+}
+
+/* False when heaptap has closed the socket, or is dead. */
+static bool serve(struct keeper *k)
+{
+	struct keeper_request r = { 0 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+	struct iovec iov = { &r, sizeof(r) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
+	ssize_t len = recvmsg(k->fd, &msg, MSG_CMSG_CLOEXEC);
+	int fds[2], err = 0;
+
+	if (len < 0 && errno == EINTR)
+		return true;
+	if (len != sizeof(r))
+		return false;
+	take_fds(&msg, fds);
+	if (r.op == KEEPER_ADD)
+		err = add(k, &r, fds);
+	else
+		drop(k, r.pid);
+	/* The program and the file: links hold them by themselves. */
+	if (fds[0] >= 0)
+		close(fds[0]);
+	if (fds[1] >= 0)
+		close(fds[1]);
+	return send(k->fd, &err, sizeof(err), MSG_NOSIGNAL) == sizeof(err);
+}
+
+/* Close all descriptors but @fd: the keeper must not hold heaptap's outputs and pipes open. */
+static void close_others(int fd)
+{
+	struct rlimit limit;
+
+	/* @fd is 0 if heaptap was started without standard input. */
+	if ((!fd || !syscall(SYS_close_range, 0, fd - 1, 0)) && !syscall(SYS_close_range, fd + 1, ~0U, 0))
+		return;
+	/* Before Linux 5.9. */
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	for (int i = 0; i < (int)limit.rlim_cur; i++)
+		if (i != fd)
+			close(i);
+}
+
+/* Out of the way of signals for heaptap's terminal and process group, and of the killer of processes without memory. */
+static void become_keeper(void)
+{
+	sigset_t all;
+	int fd;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	prctl(PR_SET_NAME, "links-of-heaptap");
+	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!write(fd, "-1000", 5);
+		close(fd);
+	}
+}
+
+void keeper_main(int fd, const struct keeper_places *places)
+{
+	struct keeper k = { .fd = fd, .places = places };
+
+	become_keeper();
+	close_others(fd);
+	k.pmu_type = read_number("/sys/bus/event_source/devices/uprobe/type", "");
+	k.return_flag =
+		1ULL << (read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") & 63);
+	k.links = mmap(NULL, MAX_LINKS * sizeof(*k.links), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (k.links == MAP_FAILED)
+		_exit(1);
+	while (serve(&k))
+		;
+	end_first(&k, k.nr);
+	_exit(0);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The keeper: a process that owns all links of BPF programs to probed places.
+ *
+ * The kernel takes a breakpoint out of a process when the last reference to its link is closed. This fails, and the
+ * breakpoint stays for ever ("failed to unregister, leaking uprobe"), when the closing thread has a fatal signal
+ * pending: get_user_pages_remote() gives up then. A SIGKILL that arrives while links are being closed did that.
+ * Therefore heaptap itself never holds a link. The keeper creates the links, and they end only when a process that
+ * holds them exits: an exiting process takes no more signals.
+ *
+ * The keeper ignores all signals but SIGKILL, and exits when heaptap closes the socket or dies.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+enum { KEEPER_MAX_PLACES = 8192 };
+
+/* Memory that heaptap and the keeper share: the places of the request that is under way. */
+struct keeper_places {
+	u64 offsets[KEEPER_MAX_PLACES]; /* in the file */
+	u64 cookies[KEEPER_MAX_PLACES];
+};
+
+enum keeper_op { KEEPER_ADD, KEEPER_DROP };
+
+/*
+ * One packet. KEEPER_ADD comes with two descriptors, of the program and of the file. The answer is an int: 0 or -errno.
+ */
+struct keeper_request {
+	u32 op; /* enum keeper_op */
+	pid_t pid; /* ADD: the process whose calls alone are seen, 0 = all processes. DROP: links of this one end */
+	u32 nr;		  /* places */
+	bool is_multi;	  /* one uprobe_multi link for all places; else a perf event for each */
+	bool is_return;	  /* uretprobes */
+	bool has_cookies; /* else the programs have fixed ones */
+};
+
+/* Run the keeper in this process, which was forked for it. @fd is its end of the socket. Does not return. */
+void keeper_main(int fd, const struct keeper_places *places) __attribute__((noreturn));

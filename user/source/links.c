@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Links as heaptap has them: requests to the process that holds them. */
+#include "user/source/links.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "user/source/link_keeper.h"
+
+enum { MAX_TRACEPOINTS = 3 };
+
+struct link_set {
+	int fd; /* socket to the keeper */
+	pid_t keeper;
+	struct keeper_places *places;		       /* owned; shared with the keeper */
+	struct bpf_link *tracepoints[MAX_TRACEPOINTS]; /* owned */
+	size_t nr_tracepoints;
+};
+
+/* Signals are blocked over the fork, because those for heaptap are not for the keeper. */
+static pid_t fork_keeper(const int *fds, const struct keeper_places *places)
+{
+	sigset_t all, old;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (!pid)
+		keeper_main(fds[1], places);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+static int start(struct link_set *set)
+{
+	int fds[2];
+	int err = 0;
+
+	set->places =
+		mmap(NULL, sizeof(*set->places), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (set->places == MAP_FAILED) {
+		set->places = NULL;
+		return -errno;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	set->fd = fds[0];
+	set->keeper = fork_keeper(fds, set->places);
+	if (set->keeper < 0)
+		err = -errno;
+	close(fds[1]);
+	return err;
+}
+
+int link_set_new(struct link_set **out)
+{
+	struct link_set *set = calloc(1, sizeof(*set));
+	int err;
+
+	if (!set)
+		return -ENOMEM;
+	set->fd = -1;
+	err = start(set);
+	if (err) {
+		link_set_free(set);
+		return err;
+	}
+	*out = set;
+	return 0;
+}
+
+void link_set_free(struct link_set *set)
+{
+	if (!set)
+		return;
+	if (set->fd >= 0)
+		close(set->fd);
+	for (size_t i = 0; i < set->nr_tracepoints; i++)
+		bpf_link__destroy(set->tracepoints[i]);
+	while (set->keeper > 0 && waitpid(set->keeper, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (set->places)
+		munmap(set->places, sizeof(*set->places));
+	free(set);
+}
+
+/* Send @r, with @fds if there are any, and wait for the answer. */
+static int ask(const struct link_set *set, const struct keeper_request *r, const int *fds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = { 0 };
+	struct iovec iov = { (void *)r, sizeof(*r) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	ssize_t len;
+	int answer;
+
+	if (fds) {
+		msg.msg_control = control;
+		msg.msg_controllen = sizeof(control);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(2 * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, 2 * sizeof(int));
+	}
+	do
+		len = sendmsg(set->fd, &msg, MSG_NOSIGNAL);
+	while (len < 0 && errno == EINTR);
+	if (len < 0)
+		return -errno;
+	do
+		len = recv(set->fd, &answer, sizeof(answer), 0);
+	while (len < 0 && errno == EINTR);
+	return len == sizeof(answer) ? answer : -EPIPE;
+}
+
+int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
+{
+	const int fds[2] = { programs_fd(p, g->program), g->fd };
+	int err = 0;
+
+	for (size_t done = 0, nr; done < g->nr && !err; done += nr) {
+		struct keeper_request r = { .op = KEEPER_ADD,
+					    .pid = g->pid,
+					    .is_multi = is_multi,
+					    .is_return = g->is_return,
+					    .has_cookies = g->cookies };
+
+		nr = g->nr - done < KEEPER_MAX_PLACES ? g->nr - done : KEEPER_MAX_PLACES;
+		r.nr = (u32)nr;
+		memcpy(set->places->offsets, g->offsets + done, nr * sizeof(u64));
+		if (g->cookies)
+			memcpy(set->places->cookies, g->cookies + done, nr * sizeof(u64));
+		err = ask(set, &r, fds);
+	}
+	return err;
+}
+
+void link_set_drop(struct link_set *set, pid_t pid)
+{
+	const struct keeper_request r = { .op = KEEPER_DROP, .pid = pid };
+
+	/* A keeper that is dead has dropped all. */
+	if (ask(set, &r, NULL))
+		return;
+}
+
+bool link_set_is_alive(const struct link_set *set)
+{
+	struct pollfd p = { .fd = set->fd, .events = 0 };
+
+	return poll(&p, 1, 0) <= 0;
+}
+
+int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
+{
+	static const struct {
+		enum program program;
+		const char *name;
+	} points[] = {
+		{ PROGRAM_THREAD_EXIT, "sched_process_exit" },
+		{ PROGRAM_PROCESS_EXEC, "sched_process_exec" },
+		{ PROGRAM_TASK_NEW, "task_newtask" },
+	};
+
+	_Static_assert(ARRAY_SIZE(points) == MAX_TRACEPOINTS, "room for each");
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+		struct bpf_link *link =
+			bpf_program__attach_raw_tracepoint(p->prog[points[i].program], points[i].name);
+
+		if (!link)
+			return -errno;
+		set->tracepoints[set->nr_tracepoints++] = link;
+	}
+	return 0;
+}

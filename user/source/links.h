@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Links of BPF programs to places in files: made for a process, ended with it or all at once. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/source/programs.h"
+
+/* Places in one file, all for one program. */
+struct link_group {
+	enum program program;
+	bool is_return;	    /* uretprobes */
+	int fd;		    /* of the file */
+	pid_t pid;	    /* whose calls alone are seen; 0 = calls of all processes */
+	const u64 *offsets; /* in the file */
+	const u64 *cookies; /* NULL: the program has a fixed one */
+	size_t nr;
+};
+
+struct link_set;
+
+/*
+ * Start the process that holds the links (user/source/link_keeper.h). Links end with the set, or when this process
+ * dies, however it dies. *@out is owned by the caller: link_set_free(). 0 or -errno.
+ */
+int link_set_new(struct link_set **out) __must_check;
+
+/* End all links; returns when no probe is left in any process. NULL is fine. */
+void link_set_free(struct link_set *set);
+
+/*
+ * Make one uprobe_multi link for the whole group, or one perf event for each place. Blocks until the probes are in. 0,
+ * -EPIPE if the keeper was killed, or -errno.
+ */
+int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g,
+		 bool is_multi) __must_check;
+
+/* End the links of @pid alone; returns when its probes are out. */
+void link_set_drop(struct link_set *set, pid_t pid);
+
+/* False: the keeper was killed, and all probes are out. */
+bool link_set_is_alive(const struct link_set *set);
+
+/* The raw tracepoints: ends of threads, exec, children. 0 or -errno. */
+int link_set_add_tracepoints(struct link_set *set, const struct programs *p) __must_check;

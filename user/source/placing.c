@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From mapped files to probes: each file is searched once, each process gets the probes of the files that it maps. */
+#include "user/source/placing.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/probe/ifunc.h"
+#include "user/source/changed_code.h"
+
+/* A file with probes for a process. */
+struct placement {
+	pid_t pid; /* 0 = for all processes */
+	u32 module;
+	taddr_t bias, start, end; /* with is_per_mapping */
+};
+
+void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
+		  const struct placing_options *options)
+{
+	*p = (struct placing){ .ops = ops, .ctx = ctx, .options = *options };
+}
+
+void placing_fini(struct placing *p)
+{
+	for (size_t i = 0; i < p->nr_files; i++) {
+		probe_list_fini(&p->files[i].list);
+		free(p->files[i].points);
+	}
+	free(p->files);
+	free(p->placements);
+	*p = (struct placing){ 0 };
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool is_omitted(const struct placing *p, const char *path)
+{
+	const char *const *omit = p->options.omit;
+
+	for (size_t i = 0; omit && omit[i]; i++)
+		if (!strcmp(omit[i], path) || !strcmp(omit[i], base_name(path)))
+			return true;
+	return false;
+}
+
+/* Make room for the file of module @id. */
+static int grow_files(struct placing *p, u32 id)
+{
+	int err = array_reserve(p->files, p->max_files, (size_t)id + 1);
+
+	if (err || id < p->nr_files)
+		return err;
+	memset(p->files + p->nr_files, 0, (id + 1 - p->nr_files) * sizeof(*p->files));
+	p->nr_files = id + 1;
+	return 0;
+}
+
+/* Give the functions of @f their indexes, and describe them to the source. */
+static int register_probes(struct placing *p, struct probed_file *f)
+{
+	auto_free struct call_probe *probes = calloc(f->list.nr + 1, sizeof(*probes));
+
+	if (!probes)
+		return -ENOMEM;
+	if (p->nr_probes + f->list.nr > p->ops->max_probes)
+		return -ENOSPC;
+	for (size_t i = 0; i < f->list.nr; i++)
+		probes[i] = probe_site_describe(&f->list.sites[i]);
+	f->first_probe = p->nr_probes;
+	p->nr_probes += f->list.nr;
+	return f->list.nr ? p->ops->add_probes(p->ctx, f->first_probe, probes, (u32)f->list.nr) : 0;
+}
+
+static void add_point(struct probed_file *f, enum probe_point_kind kind, u64 vaddr, size_t site)
+{
+	f->points[f->nr_points++] =
+		(struct probe_point){ .vaddr = vaddr, .probe = f->first_probe + (u32)site, .kind = kind };
+}
+
+static bool is_release(const struct probe_site *site)
+{
+	enum alloc_kind kind = alloc_fn(site->fn)->kind;
+
+	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP;
+}
+
+/* Points of @kind of function number @i. */
+static void add_site_points(const struct placing *p, struct probed_file *f, enum probe_point_kind kind,
+			    size_t i)
+{
+	const struct probe_site *site = &f->list.sites[i];
+
+	if (kind == (is_release(site) ? POINT_FREE : POINT_ALLOC))
+		add_point(f, kind, site->place, i);
+	if (kind == POINT_RETURN && site->flags & PROBE_RETURNS && !site->nr_rets &&
+	    !p->options.probes.has_return_places)
+		add_point(f, kind, site->place, i);
+	for (size_t k = 0; kind == POINT_RET && k < site->nr_rets; k++)
+		add_point(f, kind, site->rets[k], i);
+}
+
+static int list_points(const struct placing *p, struct probed_file *f)
+{
+	const struct probe_list *list = &f->list;
+	size_t most = 1 + 2 * list->nr + list->nr_internal_calls;
+
+	for (size_t i = 0; i < list->nr; i++)
+		most += list->sites[i].nr_rets;
+	f->points = calloc(most, sizeof(*f->points));
+	if (!f->points)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->nr_internal_calls; i++)
+		add_point(f, POINT_INTERNAL_CALL, list->internal_calls[i], list->internal_site);
+	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_HOOK; kind++)
+		for (size_t i = 0; i < list->nr; i++)
+			add_site_points(p, f, kind, i);
+	if (list->linker_hook)
+		add_point(f, POINT_HOOK, list->linker_hook, 0);
+	return 0;
+}
+
+/* Search the file of @map for allocators, once for all processes. @elf is open. */
+static int scan_file(struct placing *p, const struct target *t, const struct mapping *map, struct elf *elf)
+{
+	struct probed_file *f = &p->files[map->module->id];
+	int err = probe_list_init(&f->list, elf, base_name(map->module->path), &p->options.probes);
+
+	if (err)
+		return err;
+	err = ifunc_resolve(&f->list, elf, t, map, &p->options.probes);
+	if (!err)
+		err = register_probes(p, f);
+	if (!err)
+		err = list_points(p, f);
+	if (err)
+		probe_list_fini(&f->list);
+	return err;
+}
+
+/* Why nothing in @elf is probed. */
+static const char *skip_reason(const struct elf *elf, int err)
+{
+	if (err != -ENOTSUP)
+		return strerror(-err);
+	return elf->machine == EM_ARM ? "32-bit ARM code, which the kernel would corrupt under probes"
+				      : "code of another CPU";
+}
+
+/* Like scan_file(). A damaged file, or one of another CPU, is no error: the others can still be probed. */
+static int scan_if_new(struct placing *p, const struct target *t, const struct mapping *map, struct elf *elf)
+{
+	struct probed_file *f = &p->files[map->module->id];
+	int err = f->is_scanned ? 0 : scan_file(p, t, map, elf);
+
+	if (err == -ENOMEM || err == -ENOSPC || err == -EPIPE)
+		return err;
+	if (err)
+		warn("probe: %s: not searched for allocators: %s", map->module->path, skip_reason(elf, err));
+	f->is_scanned = true;
+	return 0;
+}
+
+static int note_allocator(const struct placing *p, struct target *t, const struct module *m)
+{
+	const struct probed_file *f = m->id < p->nr_files ? &p->files[m->id] : NULL;
+
+	if (!f || !f->list.nr)
+		return 0;
+	probe_list_note_blurred(&f->list, t->blurred);
+	return target_add_allocator(t, m, f->list.kind);
+}
+
+/* 0, or -EOPNOTSUPP, logged, if the code of the target is not that of the file. */
+static int refuse_changed(const struct target *t, const struct mapping *map, const struct probed_file *f,
+			  const struct elf *elf)
+{
+	const char *function = changed_code_find(t, map, f, elf);
+
+	if (!function)
+		return 0;
+	error("probe: %s: PID %d: %s was changed in memory (hooked?), and a probe would run the code of the file: "
+	      "use --backend ptrace",
+	      map->module->path, t->pid, function);
+	return -EOPNOTSUPP;
+}
+
+/* @map's file is new in @t. @elf is open. */
+static int put_in_file(struct placing *p, struct target *t, const struct mapping *map, struct elf *elf)
+{
+	const struct module *m = map->module;
+	struct probed_file *f = &p->files[m->id];
+	int err = f->is_known || !p->ops->new_file ? 0 : p->ops->new_file(p->ctx, m, elf);
+
+	f->is_known = true;
+	if (err || is_omitted(p, m->path))
+		return err;
+	err = scan_if_new(p, t, map, elf);
+	if (err || !f->nr_points)
+		return err;
+	if (f->list.nr)
+		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
+	/* Breakpoints in memory run the code of memory. */
+	err = p->ops->is_per_mapping ? 0 : refuse_changed(t, map, f, elf);
+	if (!err)
+		err = p->ops->put_in(p->ctx, t, map, f, elf);
+	return err ? err : note_allocator(p, t, m);
+}
+
+/* The process whose calls the probes of @pid see, 0 = all processes. */
+static pid_t scope_of(const struct placing *p, pid_t pid)
+{
+	return p->options.is_shared ? 0 : pid;
+}
+
+static struct placement *find_placement(const struct placing *p, pid_t pid, const struct mapping *map)
+{
+	for (size_t i = 0; i < p->nr_placements; i++) {
+		struct placement *at = &p->placements[i];
+
+		if (at->pid == scope_of(p, pid) && at->module == map->module->id &&
+		    (!p->ops->is_per_mapping || at->bias == map->bias))
+			return at;
+	}
+	return NULL;
+}
+
+static int add_placement(struct placing *p, const struct placement *at)
+{
+	int err = array_reserve(p->placements, p->max_placements, p->nr_placements + 1);
+
+	if (!err)
+		p->placements[p->nr_placements++] = *at;
+	return err;
+}
+
+static int place_new(struct placing *p, struct target *t, const struct mapping *map)
+{
+	const struct placement at = { scope_of(p, t->pid), map->module->id, map->bias, map->start, map->end };
+	struct elf *elf;
+	int err = add_placement(p, &at);
+
+	if (!err)
+		err = grow_files(p, at.module);
+	if (err)
+		return err;
+	err = elf_open(&elf, map->module->fd);
+	if (err) {
+		debug("probe: %s: %s", map->module->path, strerror(-err));
+		return err == -ENOMEM ? err : 0;
+	}
+	err = put_in_file(p, t, map, elf);
+	elf_close(elf);
+	return err;
+}
+
+/* A file may have several executable mappings. */
+static void widen(struct placement *at, const struct mapping *map)
+{
+	at->start = map->start < at->start ? map->start : at->start;
+	at->end = map->end > at->end ? map->end : at->end;
+}
+
+static int update_mapping(struct placing *p, struct target *t, const struct mapping *map)
+{
+	struct placement *at;
+	int err;
+
+	if (!map->module || map->module->fd < 0 || (!p->ops->new_file && is_omitted(p, map->module->path)))
+		return 0;
+	at = find_placement(p, t->pid, map);
+	if (at) {
+		widen(at, map);
+		/* The probes may be those of an earlier image of the process, or shared. */
+		err = note_allocator(p, t, map->module);
+	} else {
+		err = place_new(p, t, map);
+	}
+	if (err && err != -ESRCH && err != -EOPNOTSUPP)
+		error("probe: %s: PID %d: %s", map->module->path, t->pid, strerror(-err));
+	return err;
+}
+
+static bool is_mapped(const struct placement *at, const struct mapping_list *maps)
+{
+	for (size_t i = 0; i < maps->nr; i++)
+		if (maps->maps[i].module && maps->maps[i].module->id == at->module &&
+		    maps->maps[i].bias == at->bias)
+			return true;
+	return false;
+}
+
+/* Probes in what is no longer mapped are gone, and other code may be mapped there. */
+static int forget_unmapped(struct placing *p, const struct target *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->nr_placements && !err;) {
+		const struct placement *at = &p->placements[i];
+
+		if (at->pid != t->pid || is_mapped(at, &t->maps)) {
+			i++;
+			continue;
+		}
+		err = p->ops->forget_range(p->ctx, t->pid, at->start, at->end);
+		p->placements[i] = p->placements[--p->nr_placements];
+	}
+	if (err && err != -ESRCH)
+		error("probe: PID %d: %s", t->pid, strerror(-err));
+	return err;
+}
+
+int placing_update(struct placing *p, struct target *t)
+{
+	int err = p->ops->is_per_mapping ? forget_unmapped(p, t) : 0;
+
+	for (size_t i = 0; i < t->maps.nr && !err; i++)
+		err = update_mapping(p, t, &t->maps.maps[i]);
+	return err;
+}
+
+int placing_note_allocators(const struct placing *p, struct target *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->maps.nr && !err; i++)
+		if (t->maps.maps[i].module)
+			err = note_allocator(p, t, t->maps.maps[i].module);
+	return err;
+}
+
+int placing_copy(struct placing *p, pid_t parent, pid_t child)
+{
+	size_t nr = p->nr_placements;
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct placement at = p->placements[i];
+
+		if (at.pid != parent)
+			continue;
+		at.pid = child;
+		err = add_placement(p, &at);
+	}
+	return err;
+}
+
+void placing_forget(struct placing *p, pid_t pid)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < p->nr_placements; i++)
+		if (p->placements[i].pid != pid)
+			p->placements[nr++] = p->placements[i];
+	p->nr_placements = nr;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which mapped files of a target get probes, and where: common to the sources that trace processes of this machine.
+ * Each file is searched for allocators once. A source only puts probes in and takes them out (struct placing_ops).
+ */
+#pragma once
+
+#include "user/probe/probe.h"
+#include "user/target/target.h"
+
+struct elf;
+
+/* The purpose of a probe in a file. Probes are put in in this order, because no release may be missed. */
+enum probe_point_kind {
+	POINT_INTERNAL_CALL, /* a call of free that the C library makes for itself */
+	POINT_FREE,	     /* entry of a function that releases */
+	POINT_RETURN,	     /* entry of a function whose end is seen at its return address */
+	POINT_RET,	     /* a ret instruction */
+	POINT_ALLOC,	     /* entry of a function that allocates */
+	POINT_HOOK,	     /* where the dynamic linker reports changes */
+	NR_POINT_KINDS
+};
+
+struct probe_point {
+	u64 vaddr; /* ELF virtual address */
+	u32 probe; /* index of the probed function among all of the source; of no meaning for POINT_HOOK */
+	u32 kind;  /* enum probe_point_kind */
+};
+
+/* A file and its probes, for all processes that map it. */
+struct probed_file {
+	bool is_known, is_scanned;
+	struct probe_list list;
+	u32 first_probe;	    /* index of its first function */
+	struct probe_point *points; /* owned; sorted by kind */
+	u32 nr_points;
+};
+
+/* The source's part. Functions return 0 or -errno; @ctx is the one of placing_init(). */
+struct placing_ops {
+	/* Probes lie in mappings, not in files: each mapping of a file gets its own. */
+	bool is_per_mapping;
+	u32 max_probes; /* functions */
+
+	/* @nr functions, the first one of index @first. */
+	int (*add_probes)(void *ctx, u32 first, const struct call_probe *probes, u32 nr);
+	/* A file is seen for the first time, also one that --omit names. May be NULL. */
+	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
+	/* Put the probes of @f, at least one, into @t, where @map is a mapping of the file. */
+	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
+		      const struct probed_file *f, const struct elf *elf);
+	/* [@start, @end) is no longer mapped in @pid: probes in it are gone. Only with is_per_mapping. */
+	int (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
+};
+
+struct placing_options {
+	struct probe_options probes;
+	const char *const *omit; /* NULL-terminated, or NULL: no probes in files of these names; borrowed */
+	bool is_shared;		 /* probes in a file see the calls of all processes */
+};
+
+struct placing {
+	const struct placing_ops *ops;
+	void *ctx;
+	struct placing_options options;
+	struct probed_file *files; /* owned; by module id */
+	size_t nr_files, max_files;
+	struct placement *placements; /* owned */
+	size_t nr_placements, max_placements;
+	u32 nr_probes; /* functions of all files */
+};
+
+void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
+		  const struct placing_options *options);
+void placing_fini(struct placing *p);
+
+/*
+ * The mappings of @t have been read: put probes into files that are new in it, and note allocators in @t. 0, -ESRCH
+ * without a message (the process has ended), or another -errno, logged.
+ */
+int placing_update(struct placing *p, struct target *t) __must_check;
+
+/* @t has probes already, from its parent or because they are shared: note its allocators. 0 or -ENOMEM. */
+int placing_note_allocators(const struct placing *p, struct target *t) __must_check;
+
+/* @child has a copy of the memory of @parent, with the probes in it. 0 or -ENOMEM. */
+int placing_copy(struct placing *p, pid_t parent, pid_t child) __must_check;
+
+/* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
+void placing_forget(struct placing *p, pid_t pid);

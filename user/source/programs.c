@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The BPF programs, loaded. */
+#include "user/source/programs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+
+extern const char bpf_object_start[], bpf_object_end[];
+
+/* linux/bpf.h of Debian 12 has no uprobe_multi yet; the value of Linux 6.6. */
+enum { TRACE_UPROBE_MULTI = 48 };
+
+static const char *const program_names[] = {
+	[PROGRAM_ENTER_ALLOC] = "enter_alloc",
+	[PROGRAM_LEAVE_CALL] = "leave_call",
+	[PROGRAM_AT_RET] = "at_ret",
+	[PROGRAM_ENTER_FREE] = "enter_free",
+	[PROGRAM_INTERNAL_CALL] = "internal_call",
+	[PROGRAM_MAPS_CHANGED] = "maps_changed",
+	[PROGRAM_THREAD_EXIT] = "thread_exit",
+	[PROGRAM_PROCESS_EXEC] = "process_exec",
+	[PROGRAM_TASK_NEW] = "task_new",
+};
+_Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
+
+/* Log messages of libbpf line by line, only with -v, because those of the verifier are long. */
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	auto_free char *text = NULL;
+	char *line, *rest;
+
+	if (level == LIBBPF_DEBUG || log_level() < LOG_DEBUG || vasprintf(&text, fmt, ap) < 0)
+		return 0;
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		debug("bpf: %s", line);
+	return 0;
+}
+
+/* The size of a ring is a power of two and at least a page. */
+static u32 ring_size(u64 bytes)
+{
+	u64 size = sysconf(_SC_PAGESIZE);
+
+	while (size < bytes && size < 1U << 30)
+		size *= 2;
+	return size;
+}
+
+static struct bpf_map *find_map(const struct bpf_object *obj, const char *suffix)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, obj)
+	{
+		const char *name = bpf_map__name(map);
+		size_t len = strlen(name), tail = strlen(suffix);
+
+		if (len >= tail && !strcmp(name + len - tail, suffix))
+			return map;
+	}
+	return NULL;
+}
+
+/* The settings have a section of their own, so that they are found without debug information. */
+static int set_config(const struct bpf_object *obj, const struct source_config *config)
+{
+	struct bpf_map *map = find_map(obj, ".rodata.config");
+	size_t size;
+	void *data = map ? (void *)bpf_map__initial_value(map, &size) : NULL;
+
+	if (!data || size < sizeof(*config))
+		return -EINVAL;
+	memcpy(data, config, sizeof(*config));
+	return 0;
+}
+
+static int reuse_maps(const struct bpf_object *obj, const struct bpf_object *base)
+{
+	struct bpf_map *map, *other;
+	int err = 0;
+
+	bpf_object__for_each_map(map, obj)
+	{
+		const char *name = bpf_map__name(map);
+
+		other = bpf_object__find_map_by_name(base, name);
+		if (other && !strstr(name, ".rodata"))
+			err = bpf_map__reuse_fd(map, bpf_map__fd(other));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/*
+ * Allocate memory of a thread at its first call, where the kernel has an allocator for BPF (6.1; uprobe_multi came
+ * later). On older kernels memory is reserved at the start, so there is room for fewer threads.
+ */
+static int allocate_late(const struct bpf_object *obj)
+{
+	static const struct {
+		const char *name;
+		u32 max_entries;
+	} maps[] = { { "threads", 65536 }, { "walks", 4096 } };
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps) && !err; i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(obj, maps[i].name);
+
+		err = bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
+		if (!err)
+			err = bpf_map__set_max_entries(map, maps[i].max_entries);
+	}
+	return err;
+}
+
+/*
+ * Programs that walk stacks have two forms, one of them for kernels without bpf_loop(). The program on releases walks
+ * only if the user wants stacks of releases.
+ */
+static const char *const alternatives[] = { "enter_alloc", "enter_alloc_unrolled", "enter_free",
+					    "enter_free_stack", "enter_free_stack_unrolled" };
+
+static const char *program_name(enum program i, const struct source_config *config, bool has_loop)
+{
+	if (i == PROGRAM_ENTER_ALLOC && !has_loop)
+		return "enter_alloc_unrolled";
+	if (i == PROGRAM_ENTER_FREE && config->has_free_stacks)
+		return has_loop ? "enter_free_stack" : "enter_free_stack_unrolled";
+	return program_names[i];
+}
+
+/* Choose the programs whose bits are in @wanted. */
+static int choose_programs(struct programs *p, const struct source_config *config, u32 wanted, bool is_multi)
+{
+	int err = set_config(p->obj, config);
+
+	for (size_t i = 0; i < ARRAY_SIZE(alternatives) && !err; i++)
+		err = bpf_program__set_autoload(bpf_object__find_program_by_name(p->obj, alternatives[i]),
+						false);
+	for (int i = 0; i < NR_PROGRAMS && !err; i++) {
+		p->prog[i] = bpf_object__find_program_by_name(p->obj, program_name(i, config, p->has_loop));
+		if (!p->prog[i])
+			return -ENOENT;
+		err = bpf_program__set_autoload(p->prog[i], wanted >> i & 1);
+		if (!err && is_multi && i < PROGRAM_THREAD_EXIT)
+			err = bpf_program__set_expected_attach_type(p->prog[i],
+								    (enum bpf_attach_type)TRACE_UPROBE_MULTI);
+	}
+	return err;
+}
+
+static int open_object(struct programs *p)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "heaptap");
+
+	libbpf_set_print(print_libbpf);
+	p->obj = bpf_object__open_mem(bpf_object_start, bpf_object_end - bpf_object_start, &opts);
+	return p->obj ? 0 : -errno;
+}
+
+static int give_up(struct programs *p, const char *what, int err)
+{
+	error("bpf: cannot %s the programs: %s", what, strerror(-err));
+	bpf_object__close(p->obj);
+	return err;
+}
+
+/* The programs' variables, shared with the kernel (BPF_F_MMAPABLE, Linux 5.5). */
+static int map_state(struct programs *p)
+{
+	const struct bpf_map *map = find_map(p->obj, ".bss");
+	void *mem = map ? mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE, MAP_SHARED,
+			       bpf_map__fd(map), 0)
+			: MAP_FAILED;
+
+	if (mem == MAP_FAILED)
+		return map ? -errno : -ENOENT;
+	p->state = mem;
+	return 0;
+}
+
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
+{
+	/* With fixed cookies programs on probes are loaded later, each by itself. */
+	u32 wanted = config->is_cookie_fixed ? ~0U << PROGRAM_THREAD_EXIT : ~0U;
+	struct programs p = { 0 };
+	int err = open_object(&p);
+
+	if (err)
+		return give_up(&p, "open", err);
+	p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
+	err = choose_programs(&p, config, wanted, is_multi);
+	if (!err && is_multi)
+		err = allocate_late(p.obj);
+	if (!err)
+		err = bpf_map__set_max_entries(bpf_object__find_map_by_name(p.obj, "ring"),
+					       ring_size(ring_bytes));
+	if (!err)
+		err = bpf_object__load(p.obj);
+	if (err)
+		return give_up(&p, "load", err);
+	err = map_state(&p);
+	if (err)
+		return give_up(&p, "share memory with", err);
+	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
+	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
+	p.paused_fd = bpf_object__find_map_fd_by_name(p.obj, "paused");
+	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
+	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
+	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
+	p.stacks_seen_fd = bpf_object__find_map_fd_by_name(p.obj, "stacks_seen");
+	p.task_copies_fd = bpf_object__find_map_fd_by_name(p.obj, "task_copies");
+	*out = p;
+	return 0;
+}
+
+int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
+		      bool is_multi, const struct programs *base)
+{
+	struct programs p = { .has_loop = base->has_loop };
+	int err = open_object(&p);
+
+	if (err)
+		return give_up(&p, "open", err);
+	err = choose_programs(&p, config, 1U << which, is_multi);
+	if (!err)
+		err = reuse_maps(p.obj, base->obj);
+	if (!err)
+		err = bpf_object__load(p.obj);
+	if (err)
+		return give_up(&p, "load", err);
+	*out = p;
+	return 0;
+}
+
+void programs_unload(struct programs *p)
+{
+	if (p->state)
+		munmap(p->state, sysconf(_SC_PAGESIZE));
+	bpf_object__close(p->obj);
+	memset(p, 0, sizeof(*p));
+}
+
+int programs_fd(const struct programs *p, enum program which)
+{
+	return bpf_program__fd(p->prog[which]);
+}

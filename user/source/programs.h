@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The BPF programs, loaded into the kernel: handles and maps. user/source/links.h attaches them to places in files. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+#include "bpf/event.h"
+#include "bpf/maps.h"
+
+struct bpf_object;
+struct bpf_program;
+
+enum program {
+	PROGRAM_ENTER_ALLOC,
+	PROGRAM_LEAVE_CALL,
+	PROGRAM_AT_RET,
+	PROGRAM_ENTER_FREE,
+	PROGRAM_INTERNAL_CALL,
+	PROGRAM_MAPS_CHANGED,
+	PROGRAM_THREAD_EXIT,
+	PROGRAM_PROCESS_EXEC,
+	PROGRAM_TASK_NEW,
+	NR_PROGRAMS
+};
+
+/* One load of the object, which owns all descriptors. */
+struct programs {
+	struct bpf_object *obj;		       /* owned */
+	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
+	struct source_state *state; /* shared with the kernel; owned; NULL after programs_load_one() */
+	bool has_loop;		    /* the kernel has bpf_loop() */
+	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd, stacks_seen_fd,
+		task_copies_fd;
+};
+
+/*
+ * Load the programs. @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi
+ * links. Returns 0 or -errno, logged.
+ */
+int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes,
+		  bool is_multi) __must_check;
+
+/*
+ * Load only @which once more, with the maps of @base, which must outlive *@out. No descriptor of a map is set in *@out.
+ * For kernels that give a program no cookie. Returns 0 or -errno, logged.
+ */
+int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
+		      bool is_multi, const struct programs *base) __must_check;
+void programs_unload(struct programs *p);
+
+/* The descriptor of a loaded program; owned by @p. */
+int programs_fd(const struct programs *p, enum program which);

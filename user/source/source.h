@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A source of events: BPF, ptrace, the replay of a recording, or a remote server. */
+#pragma once
+
+#include "bpf/event.h"
+#include "user/source/caps.h"
+#include "user/probe/probe.h"
+#include "user/target/target.h"
+
+struct arch_regs;
+struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
+struct source_told_ops; /* user/source/source_told.h */
+
+/* Where records go, in the order of the calls of each process. */
+struct sink {
+	void *ctx;
+	/* @rec is one record of bpf/event.h, @len its bytes; valid during the call. 0, or -errno to stop polling. */
+	int (*record)(void *ctx, const struct event_header *rec, size_t len);
+};
+
+/* Losses of a source, per process, counted by kinds, because a lost free makes a false leak. */
+struct losses {
+	u64 allocs; /* results of calls */
+	u64 frees;
+	u64 stacks;	/* events whose stack was not kept */
+	u64 other;	/* calls that never returned (longjmp, killed threads), process events */
+	u64 abandoned;	/* of other: the calls that never returned; no free is among them */
+	u64 unfollowed; /* children that were to be traced and are not; not known of their own children */
+	u64 sharers;	/* processes that ran in its memory beside it, unseen */
+};
+
+struct source_options {
+	u32 depth;	/* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
+	u64 ring_bytes; /* 0 = default */
+	bool want_free_stacks;
+	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
+	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
+	struct probe_options probes; /* which functions; what it points to outlives the source */
+	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
+};
+
+/*
+ * For a source that traces its targets by ptrace: nobody else can do so then, and these functions do for others what
+ * they need ptrace for. Functions wait for an answer. None of them changes the target in another way than it says.
+ */
+struct source_tracer {
+	/* The process that traces. */
+	pid_t (*pid)(const struct source *s);
+
+	/* Trace @pid, a child of the caller that waits before its exec. 0 or -errno. */
+	int (*launch)(struct source *s, pid_t pid);
+
+	/* Has @pid executed the program, and stopped at its first instruction? 1, 0, or -errno: it never will. */
+	int (*is_launched)(struct source *s, pid_t pid);
+	void (*start)(struct source *s, pid_t pid);
+
+	/* Stop all threads within @max_ns: 0, -ETIME or -ESRCH. And resume them. */
+	int (*hold)(struct source *s, pid_t pid, u64 max_ns);
+	void (*release)(struct source *s, pid_t pid);
+
+	/* Registers of a stopped thread. */
+	int (*read_regs)(struct source *s, pid_t tid, struct arch_regs *regs);
+
+	/*
+	 * A launched process, or a child of one, that is about to end and is stopped, 0 = none. *@status as wait(2)
+	 * gives it. And: let it end.
+	 */
+	pid_t (*exiting)(struct source *s, int *status);
+	void (*let_end)(struct source *s, pid_t pid);
+};
+
+/* The life of a source, in order. */
+struct source_ops {
+	const char *name;		    /* "bpf", "ptrace", "replay" */
+	const struct source_told_ops *told; /* NULL = its processes are this machine's */
+
+	/*
+	 * probe, create, attach: NULL in a source that is opened by a function of its own, and whose records name its
+	 * processes.
+	 */
+	/* Is it usable here? 0, or -errno with the reason in @caps. Touches no target. */
+	int (*probe)(struct caps *caps);
+
+	/* Nothing is attached yet. */
+	int (*create)(struct source **out, const struct source_options *options, const struct caps *caps);
+
+	/*
+	 * Start tracing @t, whose mappings have been read: events flow when it returns 0. The target is not
+	 * stopped. On error nothing of it stays attached.
+	 */
+	int (*attach)(struct source *s, struct target *t);
+
+	/* The mappings of @t were read again: place probes in new files. Notes allocators in the target. */
+	int (*update)(struct source *s, struct target *t);
+
+	/* Readable when many records have come in; -1 = do not wait, all records are there already. */
+	int (*wait_fd)(struct source *s);
+
+	/* Deliver the records that have come in, without waiting. Returns how many, or -errno. */
+	int (*poll)(struct source *s, const struct sink *sink);
+
+	/* The mappings of @t were read again and have not changed. May be NULL. */
+	void (*unchanged)(struct source *s, const struct target *t);
+
+	/* From now on calls of the process are not seen / are seen again. */
+	void (*pause)(struct source *s, pid_t pid);
+	void (*resume)(struct source *s, pid_t pid);
+
+	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
+	int (*set_depth)(struct source *s, u32 depth);
+
+	/* @t, a new child with these mappings, has been born (EVENT_FORK). NULL: there are no children. */
+	int (*fork)(struct source *s, struct target *t);
+	/* The name of the program that @pid, which may have ended, executed last. May be NULL. */
+	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
+	/* Fill in the program of @t, a new image, from the recording, where only that knows it. 0 or -ENOMEM. */
+	int (*image)(struct source *s, struct target *t);
+	/* @pid has ended, and its last record was delivered. May be NULL. */
+	void (*forget)(struct source *s, pid_t pid);
+	/* Totals since attach. */
+	struct losses (*losses)(struct source *s, pid_t pid);
+
+	/* Send each stack again before the next event that names it. NULL = it cannot. */
+	void (*forget_stacks)(struct source *s);
+
+	/* Take every probe out; the target is as before. Records not yet polled stay readable. */
+	void (*detach)(struct source *s);
+	void (*free)(struct source *s);
+
+	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
+};
+
+/* In order of preference. */
+extern const struct source_ops source_bpf, source_ptrace;

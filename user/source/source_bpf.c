@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The BPF source: uprobes on the allocators of each target, events through one ring. */
+#include "user/source/source.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/links.h"
+#include "user/source/placing.h"
+#include "user/source/programs.h"
+#include "user/source/task_layout.h"
+#include "user/unwind/unwind_tables.h"
+
+enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
+
+struct bpf_source {
+	struct source_options options;
+	bool is_multi;	      /* uprobe_multi links */
+	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
+	struct programs programs;
+	struct source_config config;
+	struct ring_buffer *ring;     /* owned */
+	struct link_set *links;	      /* owned */
+	struct unwind_tables *tables; /* owned; NULL without stacks */
+	struct placing placing;
+	struct bpf_process *processes; /* owned */
+	size_t nr_processes, max_processes;
+	const struct sink *sink; /* during poll */
+};
+
+/* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
+struct bpf_process {
+	pid_t pid;
+	u32 removals, execs; /* as struct process_state */
+};
+
+static struct bpf_source *self(const struct source *s)
+{
+	return (struct bpf_source *)(uintptr_t)s;
+}
+
+/* Take all probes out that are for @pid alone: the next update puts them in again. */
+static void forget(struct bpf_source *s, pid_t pid)
+{
+	/* After detach no link is left, but records of exec may still come. */
+	if (s->links)
+		link_set_drop(s->links, pid);
+	placing_forget(&s->placing, pid);
+}
+
+static struct bpf_process *find_process(const struct bpf_source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].pid == pid)
+			return &s->processes[i];
+	return NULL;
+}
+
+/* Begin with process @pid. A copy of @parent (NULL = of none) has the mappings that were reported of that. */
+static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process *parent)
+{
+	const struct bpf_process p = { .pid = pid, .removals = parent ? parent->removals : 0 };
+	struct bpf_process *old = find_process(s, pid);
+	int err = old ? 0 : array_reserve(s->processes, s->max_processes, s->nr_processes + 1);
+
+	if (!err)
+		*(old ? old : &s->processes[s->nr_processes++]) = p;
+	return err;
+}
+
+/* The mappings have changed, or are those of another program. From now on newer ones are read. */
+static void note_change(struct bpf_source *s, pid_t pid, bool is_exec)
+{
+	struct bpf_process *t = find_process(s, pid);
+	struct process_state process;
+	u32 key = pid;
+
+	if (!t)
+		return;
+	t->execs += is_exec;
+	if (!bpf_map_lookup_elem(s->programs.processes_fd, &key, &process))
+		t->removals = process.removals;
+}
+
+/* Has the process executed an emulator, which must not see probes? */
+static bool becomes_emulator(pid_t pid)
+{
+	auto_free char *exe = NULL;
+
+	return !proc_exe(&exe, pid) && target_is_emulator(exe);
+}
+
+/*
+ * If a thread that was not the first one has called exec, the links, which hold the first one, see nothing of the new
+ * image. The caller updates or forgets the process after this.
+ */
+static int on_exec(struct bpf_source *s, const struct process_event *rec)
+{
+	struct process_event ev = *rec;
+
+	note_change(s, ev.h.pid, true);
+	if ((ev.child_pid && ev.child_pid != ev.h.pid) || becomes_emulator(ev.h.pid))
+		forget(s, ev.h.pid);
+	ev.child_pid = 0;
+	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+}
+
+static int on_record(void *ctx, void *data, size_t len)
+{
+	const struct event_header *rec = data;
+	struct bpf_source *s = ctx;
+
+	if (rec->kind == EVENT_EXEC && len >= sizeof(struct process_event))
+		return on_exec(s, data);
+	if (rec->kind == EVENT_MAPS)
+		note_change(s, rec->pid, false);
+	if (rec->kind == EVENT_FORK &&
+	    add_process(s, ((const struct process_event *)data)->child_pid, find_process(s, rec->pid)))
+		return -ENOMEM;
+	return s->sink->record(s->sink->ctx, data, len);
+}
+
+/* Describe functions to the programs. */
+static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+{
+	const struct bpf_source *s = ctx;
+
+	for (u32 i = 0; i < nr; i++) {
+		u32 index = first + i;
+
+		if (bpf_map_update_elem(s->programs.probes_fd, &index, &probes[i], BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
+/* With fixed cookies: each cookie has a load of the program of its own, which its links keep. */
+static int link_fixed(struct bpf_source *s, const struct link_group *group)
+{
+	struct source_config config = s->config;
+	struct link_group g = *group;
+	struct programs one;
+	size_t next = 0;
+	int err = 0;
+
+	g.cookies = NULL;
+	while (next < group->nr && !err) {
+		g.offsets = &group->offsets[next];
+		config.fixed_cookie = group->cookies[next];
+		g.nr = 0;
+		while (next < group->nr && group->cookies[next] == config.fixed_cookie) {
+			next++;
+			g.nr++;
+		}
+		err = programs_load_one(&one, g.program, &config, s->is_multi, &s->programs);
+		if (err)
+			break;
+		err = link_set_add(s->links, &one, &g, s->is_multi);
+		programs_unload(&one);
+	}
+	return err;
+}
+
+/* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
+static pid_t scope_of(const struct bpf_source *s, pid_t pid)
+{
+	return s->config.max_followed ? 0 : pid;
+}
+
+/* The argument of the program at @point. For the hook: the distance from there to the state of the linker. */
+static u64 cookie_of(const struct probed_file *f, const struct probe_point *point, pid_t scope)
+{
+	u64 hook = f->list.linker_hook, state = f->list.linker_state;
+	u32 low = point->probe;
+
+	if (point->kind == POINT_HOOK)
+		low = (u32)(state ? state - hook : 0);
+	return (u64)scope << 32 | low;
+}
+
+/* Put probes in at @nr points of one kind. @offsets and @cookies have room for them. */
+static int link_points(struct bpf_source *s, const struct probed_file *f, const struct elf *elf,
+		       const struct probe_point *points, size_t nr, struct link_group *g)
+{
+	static const enum program programs[NR_POINT_KINDS] = {
+		[POINT_INTERNAL_CALL] = PROGRAM_INTERNAL_CALL, [POINT_FREE] = PROGRAM_ENTER_FREE,
+		[POINT_RETURN] = PROGRAM_LEAVE_CALL,	       [POINT_RET] = PROGRAM_AT_RET,
+		[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_HOOK] = PROGRAM_MAPS_CHANGED,
+	};
+	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies));
+
+	if (!offsets || !cookies)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		int err = elf_vaddr_to_offset(elf, points[i].vaddr, &offsets[i]);
+
+		if (err)
+			return err;
+		cookies[i] = cookie_of(f, &points[i], g->pid);
+	}
+	g->program = programs[points->kind];
+	g->is_return = points->kind == POINT_RETURN;
+	g->offsets = offsets;
+	g->cookies = cookies;
+	g->nr = nr;
+	return s->is_cookie_fixed ? link_fixed(s, g) : link_set_add(s->links, &s->programs, g, s->is_multi);
+}
+
+/* Put the probes of a file in: for each kind of points one group of links. */
+static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
+		  const struct elf *elf)
+{
+	struct bpf_source *s = ctx;
+	u32 next = 0;
+	int err = 0;
+
+	while (next < f->nr_points && !err) {
+		struct link_group g = { .fd = map->module->fd, .pid = scope_of(s, t->pid) };
+		u32 first = next;
+
+		while (next < f->nr_points && f->points[next].kind == f->points[first].kind)
+			next++;
+		err = link_points(s, f, elf, f->points + first, next - first, &g);
+	}
+	return err;
+}
+
+static const struct placing_ops placing_ops = {
+	.max_probes = MAX_PROBES,
+	.add_probes = add_probes,
+	.put_in = put_in,
+};
+
+static int source_bpf_probe(struct caps *caps)
+{
+	return caps_probe(caps, CAPS_QUICK);
+}
+
+/* Children are followed by their PIDs: find out where the kernel keeps those. */
+static int find_layout(const struct bpf_source *s)
+{
+	int err = task_layout_find(&s->programs);
+
+	if (err)
+		error("--follow: cannot find the PIDs of new processes here: %s", strerror(-err));
+	return err;
+}
+
+/* In a container the PIDs of the kernel are not ours. */
+static void find_pid_namespace(struct source_config *config)
+{
+	enum { FIRST_PID_NS = 0xEFFFFFFC }; /* inode: PROC_PID_INIT_INO of the kernel */
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_PID_NS)
+		return;
+	/* As the kernel encodes devices. */
+	config->pid_ns_dev = (u64)major(st.st_dev) << 20 | minor(st.st_dev);
+	config->pid_ns_ino = st.st_ino;
+}
+
+static int source_bpf_create(struct source **out, const struct source_options *options,
+			     const struct caps *caps)
+{
+	struct bpf_source *s = calloc(1, sizeof(*s));
+	struct placing_options placing = { .probes = options->probes, .omit = options->omit };
+	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	placing.probes.no_uretprobe = !caps->is_uretprobe_safe;
+	/* Where the multi link's pid filter is wrong, perf links are right. */
+	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
+	s->is_cookie_fixed = !caps->has_cookie;
+	s->config.depth = options->depth;
+	find_pid_namespace(&s->config);
+	s->config.stops_at_maps = options->stops_at_maps;
+	s->config.max_followed = options->max_followed;
+	if (s->config.pid_ns_ino && options->max_followed) {
+		warn("bpf: children are not followed: heaptap is in a PID namespace, where PIDs are others");
+		s->config.max_followed = 0;
+	}
+	s->config.has_free_stacks = options->want_free_stacks;
+	s->config.wake_bytes = ring_bytes / WAKE_FRACTION;
+	s->config.is_cookie_fixed = s->is_cookie_fixed;
+	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
+	if (err)
+		goto undo_source;
+	err = link_set_new(&s->links);
+	if (err)
+		goto undo_programs;
+	if (options->depth)
+		err = unwind_tables_new(&s->tables, s->programs.shards_fd, s->programs.process_maps_fd);
+	if (err)
+		goto undo_links;
+	s->ring = ring_buffer__new(s->programs.ring_fd, on_record, s, NULL);
+	if (!s->ring) {
+		err = -errno;
+		goto undo_tables;
+	}
+	err = link_set_add_tracepoints(s->links, &s->programs);
+	if (!err && s->config.max_followed)
+		err = find_layout(s);
+	if (err)
+		goto undo_ring;
+	s->programs.state->depth = options->depth;
+	s->programs.state->is_on = 1;
+	placing.is_shared = s->config.max_followed != 0;
+	placing_init(&s->placing, &placing_ops, s, &placing);
+	*out = (struct source *)s;
+	return 0;
+undo_ring:
+	ring_buffer__free(s->ring);
+undo_tables:
+	unwind_tables_free(s->tables);
+undo_links:
+	link_set_free(s->links);
+undo_programs:
+	programs_unload(&s->programs);
+undo_source:
+	free(s);
+	return err;
+}
+
+/* Make tables for walks through the code that @t has mapped now. */
+static int update_tables(struct bpf_source *s, const struct target *t)
+{
+	const struct bpf_process *known = find_process(s, t->pid);
+	struct proc_stat stat;
+	const struct unwind_mappings maps = { .list = &t->maps,
+					      .start_sp = proc_read_stat(&stat, t->pid) ? 0 : stat.start_sp,
+					      .word = t->is_32bit ? 4 : 8,
+					      .removals = known ? known->removals : 0,
+					      .execs = known ? known->execs : 0 };
+	int err = unwind_tables_set(s->tables, t->pid, &maps);
+
+	/* The last walk of a thread, which the programs remember, may have ended where there was no table yet. */
+	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+	if (err)
+		error("unwind: PID %d: %s", t->pid, strerror(-err));
+	return err;
+}
+
+static int source_bpf_update(struct source *source, struct target *t)
+{
+	struct bpf_source *s = self(source);
+	int err = s->tables ? update_tables(s, t) : 0;
+
+	/* No probes after detach, nor in a child that has become an emulator: as a target it would be refused. */
+	if (err || !s->links || target_is_emulator(t->exe))
+		return err;
+	err = placing_update(&s->placing, t);
+	if (err == -ESRCH)
+		error("bpf: PID %d: %s", t->pid, strerror(-err));
+	return err;
+}
+
+static void source_bpf_unchanged(struct source *source, const struct target *t)
+{
+	struct bpf_source *s = self(source);
+	const struct bpf_process *known = find_process(s, t->pid);
+
+	/* Earlier stacks are doubtful, stacks from now on are not. */
+	if (s->tables && known && unwind_tables_confirm(s->tables, t->pid, known->removals))
+		__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+}
+
+static int source_bpf_attach(struct source *source, struct target *t)
+{
+	struct bpf_source *s = self(source);
+	struct process_state process = { 0 };
+	u32 pid = t->pid;
+	int err = add_process(s, t->pid, NULL);
+
+	if (err)
+		error("bpf: PID %d: %s", t->pid, strerror(-err));
+	else
+		err = source_bpf_update(source, t);
+	if (err) {
+		forget(s, t->pid);
+		return err;
+	}
+	/* All probes are in: from here on its calls are seen. */
+	if (!bpf_map_update_elem(s->programs.processes_fd, &pid, &process, BPF_ANY))
+		return 0;
+	err = -errno;
+	error("bpf: PID %d: %s", t->pid,
+	      err == -E2BIG ? "as many processes as can be are traced" : strerror(-err));
+	return err;
+}
+
+static int source_bpf_fork(struct source *source, struct target *t)
+{
+	struct bpf_source *s = self(source);
+	int err = s->tables ? update_tables(s, t) : 0;
+
+	return err ? err : placing_note_allocators(&s->placing, t);
+}
+
+static void source_bpf_comm(struct source *source, pid_t pid, char comm[TARGET_COMM_LEN])
+{
+	struct bpf_source *s = self(source);
+	struct process_state p;
+	u32 key = pid;
+
+	if (!bpf_map_lookup_elem(s->programs.processes_fd, &key, &p))
+		snprintf(comm, TARGET_COMM_LEN, "%.*s", TARGET_COMM_LEN - 1, p.comm);
+}
+
+static void source_bpf_forget(struct source *source, pid_t pid)
+{
+	struct bpf_source *s = self(source);
+	u32 key = pid;
+
+	struct bpf_process *t = find_process(s, pid);
+
+	bpf_map_delete_elem(s->programs.processes_fd, &key);
+	if (s->tables)
+		unwind_tables_forget(s->tables, pid);
+	if (t)
+		*t = s->processes[--s->nr_processes];
+}
+
+static int source_bpf_wait_fd(struct source *source)
+{
+	struct bpf_source *s = self(source);
+	return ring_buffer__epoll_fd(s->ring);
+}
+
+static int source_bpf_poll(struct source *source, const struct sink *sink)
+{
+	struct bpf_source *s = self(source);
+	int nr;
+
+	s->sink = sink;
+	nr = ring_buffer__consume(s->ring);
+	if (nr < 0 || !s->links || link_set_is_alive(s->links))
+		return nr;
+	error("bpf: the process that held the probes was killed: nothing is traced any more");
+	link_set_free(s->links);
+	s->links = NULL;
+	return -EPIPE;
+}
+
+static void source_bpf_pause(struct source *source, pid_t pid)
+{
+	struct bpf_source *s = self(source);
+	u32 key = pid;
+	u8 yes = 1;
+
+	if (!bpf_map_update_elem(s->programs.paused_fd, &key, &yes, BPF_NOEXIST))
+		s->programs.state->nr_paused++;
+}
+
+static void source_bpf_resume(struct source *source, pid_t pid)
+{
+	struct bpf_source *s = self(source);
+	u32 key = pid;
+
+	if (!bpf_map_delete_elem(s->programs.paused_fd, &key))
+		s->programs.state->nr_paused--;
+}
+
+static int source_bpf_set_depth(struct source *source, u32 depth)
+{
+	struct bpf_source *s = self(source);
+	if (depth && !s->tables)
+		return -EOPNOTSUPP;
+	s->programs.state->depth = depth;
+	/* The last stacks of threads, which the programs remember, have the former depth. */
+	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static struct losses source_bpf_losses(struct source *source, pid_t pid)
+{
+	struct bpf_source *s = self(source);
+	struct process_state p;
+	u32 key = pid;
+
+	if (bpf_map_lookup_elem(s->programs.processes_fd, &key, &p))
+		return (struct losses){ 0 };
+	return (struct losses){ .allocs = p.lost_allocs,
+				.frees = p.lost_frees,
+				.stacks = p.lost_stacks,
+				.other = p.lost_other + p.abandoned,
+				.abandoned = p.abandoned,
+				.unfollowed = p.unfollowed,
+				.sharers = p.sharers };
+}
+
+static void source_bpf_forget_stacks(struct source *source)
+{
+	struct bpf_source *s = self(source);
+	u64 id;
+
+	for (u32 i = 0; i < MAX_STACKS_SEEN; i++)
+		if (bpf_map_get_next_key(s->programs.stacks_seen_fd, NULL, &id) ||
+		    bpf_map_delete_elem(s->programs.stacks_seen_fd, &id))
+			break;
+	/* A thread that repeats its last stack does not look into that map: make it forget the stack. */
+	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+}
+
+static void source_bpf_detach(struct source *source)
+{
+	struct bpf_source *s = self(source);
+	struct unwind_stats stats = s->tables ? unwind_tables_stats(s->tables) : (struct unwind_stats){ 0 };
+
+	s->programs.state->is_on = 0;
+	link_set_free(s->links);
+	s->links = NULL;
+	debug("unwind: %" PRIu64 " files, %" PRIu64 " rows, %" PRIu64 " KiB in the kernel", stats.nr_files,
+	      stats.nr_rows, stats.kernel_bytes >> 10);
+}
+
+static void source_bpf_free(struct source *source)
+{
+	struct bpf_source *s = self(source);
+	if (!s)
+		return;
+	link_set_free(s->links);
+	ring_buffer__free(s->ring);
+	unwind_tables_free(s->tables);
+	programs_unload(&s->programs);
+	placing_fini(&s->placing);
+	free(s->processes);
+	free(s);
+}
+
+const struct source_ops source_bpf = {
+	.name = "bpf",
+	.probe = source_bpf_probe,
+	.create = source_bpf_create,
+	.attach = source_bpf_attach,
+	.update = source_bpf_update,
+	.unchanged = source_bpf_unchanged,
+	.fork = source_bpf_fork,
+	.comm = source_bpf_comm,
+	.forget = source_bpf_forget,
+	.wait_fd = source_bpf_wait_fd,
+	.poll = source_bpf_poll,
+	.pause = source_bpf_pause,
+	.resume = source_bpf_resume,
+	.set_depth = source_bpf_set_depth,
+	.losses = source_bpf_losses,
+	.forget_stacks = source_bpf_forget_stacks,
+	.detach = source_bpf_detach,
+	.free = source_bpf_free,
+};

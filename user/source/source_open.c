@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From options to a source that is ready. */
+#include "user/source/source_open.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/target/alloc_spec.h"
+
+/* Rows of the allocator table for --alloc. */
+static int add_custom(struct probe_custom *custom, struct source_options *so, const struct source_choice *c)
+{
+	so->probes.custom = custom;
+	for (size_t i = 0; i < c->nr_allocs; i++) {
+		size_t fn = alloc_fn_count();
+		int err = alloc_spec_add(&c->allocs[i]);
+
+		if (err)
+			return err;
+		for (; fn < alloc_fn_count(); fn++)
+			custom[so->probes.nr_custom++] =
+				(struct probe_custom){ .fn = fn, .object = c->allocs[i].object };
+	}
+	return 0;
+}
+
+/* @err: the result of source_bpf.probe(). */
+static int open_bpf(struct source **source, struct source_options *so, const struct source_choice *c,
+		    const struct caps *caps, int err)
+{
+	if (err) {
+		caps_explain(caps, c->command);
+		return err;
+	}
+	if (!caps->is_uretprobe_safe)
+		info("%s: this kernel kills programs under seccomp at uretprobes: probes on ret instructions "
+		     "instead, which are slower",
+		     c->command);
+	err = source_bpf.create(source, so, caps);
+	if (err)
+		error("%s: bpf: %s", c->command, strerror(-err));
+	return err;
+}
+
+static int open_ptrace(struct source **source, struct source_options *so, const struct source_choice *c)
+{
+	struct caps caps;
+	int err;
+
+	if (source_ptrace.probe(&caps)) {
+		error("%s: ptrace: %s", c->command, caps.reason);
+		return -EOPNOTSUPP;
+	}
+	err = source_ptrace.create(source, so, &caps);
+	if (err)
+		error("%s: ptrace: %s", c->command, strerror(-err));
+	return err;
+}
+
+/* BPF where it works, unless something else is asked for. */
+static int open_any(struct source **source, const struct source_ops **ops, struct source_options *so,
+		    const struct source_choice *c)
+{
+	struct caps caps;
+	int err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
+
+	if (!err || c->backend == BACKEND_BPF) {
+		*ops = &source_bpf;
+		return open_bpf(source, so, c, &caps, err);
+	}
+	if (c->backend == BACKEND_AUTO)
+		info("%s: by ptrace, which is slower: %s", c->command, caps.reason);
+	*ops = &source_ptrace;
+	return open_ptrace(source, so, c);
+}
+
+int source_open(struct source **source, const struct source_ops **ops, struct probe_custom **custom,
+		const struct source_choice *c, bool is_launch)
+{
+	auto_free struct probe_custom *list = calloc(ALLOC_MAX_FNS, sizeof(*list));
+	struct source_options so = {
+		.depth = c->depth,
+		.ring_bytes = c->ring_bytes,
+		.omit = c->omit,
+		.stops_at_maps = is_launch,
+		.max_followed = c->max_followed,
+		.want_free_stacks = c->check == CHECK_ALWAYS || (c->check == CHECK_STARTED && is_launch),
+		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp },
+	};
+	const struct source_ops *chosen;
+	int err = list ? add_custom(list, &so, c) : -ENOMEM;
+
+	if (err)
+		error("%s: %s", c->command, strerror(-err));
+	else
+		err = open_any(source, &chosen, &so, c);
+	if (err)
+		return err;
+	*ops = chosen;
+	*custom = take_ptr(list);
+	return 0;
+}
+
+size_t source_report_missing(const struct probe_custom *custom, const char *command)
+{
+	size_t nr = 0;
+
+	for (const struct probe_custom *c = custom; c && c->fn; c++) {
+		if (alloc_fn_is_found(c->fn))
+			continue;
+		nr++;
+		if (c->object)
+			error("%s: --alloc: no function '%s' in any mapped file called %s: its calls were not seen",
+			      command, alloc_fn(c->fn)->symbol, c->object);
+		else
+			error("%s: --alloc: no function '%s' in any mapped file: its calls were not seen",
+			      command, alloc_fn(c->fn)->symbol);
+	}
+	return nr;
+}

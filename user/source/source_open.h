@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chooses a source of events by options and by what works here. */
+#pragma once
+
+#include "user/source/source.h"
+
+struct alloc_spec;
+
+enum source_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE };
+
+/* In which programs releases are checked. */
+enum source_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };
+
+/* The demands on a source. Strings and lists are borrowed. */
+struct source_choice {
+	const char *command; /* its name, for messages: "run" */
+	u32 backend;	     /* enum source_backend */
+	u32 check;	     /* enum source_check */
+	u32 depth;	     /* frames per stack */
+	u32 max_followed;    /* most children that are traced too; 0 = none */
+	u64 ring_bytes;	     /* 0 = the source's own choice */
+	bool want_mmap, no_cpp;
+	const char *const *omit; /* no probes in these files; NULL-terminated, or NULL */
+	const struct alloc_spec *allocs;
+	size_t nr_allocs;
+};
+
+/*
+ * Choose a source by @c and prepare it; nothing is attached yet. @is_launch: targets are started by us. *@source is
+ * freed with (*@ops)->free(), then *@custom, which it uses, with free(); both are set on success only. Logs why
+ * not: -EPERM, -EOPNOTSUPP (no source works here), -ENOMEM or another -errno.
+ */
+int source_open(struct source **source, const struct source_ops **ops, struct probe_custom **custom,
+		const struct source_choice *c, bool is_launch) __must_check;
+
+/* Log each function of @custom (NULL = none) that no mapped file of this machine defines. Returns how many. */
+size_t source_report_missing(const struct probe_custom *custom, const char *command);

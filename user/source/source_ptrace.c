@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ptrace source: breakpoints on the allocators of each target, planted and served by the guardian. */
+#include "user/source/source.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "fallback/guardian.h"
+#include "fallback/ring.h"
+#include "fallback/trial.h"
+#include "user/unwind/cfi.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/placing.h"
+#include "user/source/source_ptrace_watch.h"
+
+enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
+static const u64 launch_wait_ns = 10ULL * 1000 * 1000 * 1000;
+
+/* A process that is traced. */
+struct attached {
+	pid_t pid;
+	struct trap_watch watch;
+};
+
+struct ptrace_source {
+	struct source_options options;
+	struct guardian *guardian; /* owned */
+	struct placing placing;
+	struct attached *attached; /* owned */
+	size_t nr_attached;
+	u32 nr_polls;
+	bool is_detached, is_death_reported;
+};
+
+static struct ptrace_source *self(const struct source *s)
+{
+	return (struct ptrace_source *)(uintptr_t)s;
+}
+
+/* Describe functions to the guardian. */
+static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+{
+	const struct ptrace_source *s = ctx;
+
+	return guardian_set_probes(s->guardian, first, probes, nr);
+}
+
+static void explain_place(const struct target *t, const struct module *m, const struct place *place, int err)
+{
+	warn("probe: %s: PID %d: no breakpoint at 0x%" PRIx64 ": %s", m->path, t->pid, place->addr,
+	     err == -EEXIST ? "there is one of somebody else's"
+	     : err == -EIO  ? "the code is shared with other processes, or cannot be written"
+			    : strerror(-err));
+}
+
+/* Put breakpoints in. A place where there can be none is left out, with a message. */
+static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
+		  const struct elf *elf)
+{
+	static const enum place_kind kinds[NR_POINT_KINDS] = {
+		[POINT_INTERNAL_CALL] = PLACE_INTERNAL_CALL,
+		[POINT_FREE] = PLACE_ENTER_FREE,
+		[POINT_RET] = PLACE_RET,
+		[POINT_ALLOC] = PLACE_ENTER_ALLOC,
+		[POINT_HOOK] = PLACE_HOOK,
+	};
+	const struct ptrace_source *s = ctx;
+	auto_free struct place *places = calloc(f->nr_points, sizeof(*places));
+	u32 done = 0, nr;
+	int err = 0;
+
+	(void)elf;
+	if (!places)
+		return -ENOMEM;
+	for (u32 i = 0; i < f->nr_points; i++)
+		places[i] = (struct place){ .addr = map->bias + f->points[i].vaddr,
+					    .probe = f->points[i].probe,
+					    .kind = kinds[f->points[i].kind] };
+	while (!err && done < f->nr_points) {
+		err = guardian_add_places(s->guardian, t->pid, places + done, f->nr_points - done, &nr);
+		done += nr;
+		if (!err || err == -EPIPE || err == -ESRCH || err == -ENOMEM)
+			continue;
+		explain_place(t, map->module, &places[done++], err);
+		err = 0;
+	}
+	return err;
+}
+
+/* Give the guardian the rows for walks through @m. A file without rows is no error. */
+static int give_table(void *ctx, const struct module *m, struct elf *elf)
+{
+	const struct ptrace_source *s = ctx;
+	struct cfi_table *cfi;
+	struct command_table table = { .id = m->id };
+	int err = s->options.depth ? cfi_load(&cfi, elf) : -ENOENT;
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	table.machine = cfi->machine;
+	table.word_size = cfi->word_size;
+	table.text_base = cfi->text_base;
+	table.nr_rows = cfi->nr_rows;
+	err = guardian_set_table(s->guardian, &table, cfi->rows, cfi->nr_rows * sizeof(*cfi->rows));
+	cfi_free(cfi);
+	return err;
+}
+
+static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct ptrace_source *s = ctx;
+
+	return guardian_do(s->guardian, COMMAND_REMOVE, pid, start, end);
+}
+
+static const struct placing_ops placing_ops = {
+	.is_per_mapping = true,
+	.max_probes = MAX_PROBED,
+	.add_probes = add_probes,
+	.new_file = give_table,
+	.put_in = put_in,
+	.forget_range = forget_range,
+};
+
+static int source_ptrace_probe(struct caps *caps)
+{
+	int err = trial_ptrace();
+
+	memset(caps, 0, sizeof(*caps));
+	if (err)
+		snprintf(caps->reason, sizeof(caps->reason), "%s",
+			 err == -EPERM ? "ptrace(2) is not permitted here (a seccomp filter?)"
+			 : err == -EACCES
+				 ? "code cannot be written through /proc/PID/mem (proc_mem.force_override?)"
+				 : strerror(-err));
+	return err;
+}
+
+static int source_ptrace_create(struct source **out, const struct source_options *options,
+				const struct caps *caps)
+{
+	/* The libraries of a program that we start are read while it is stopped, which takes long on slow machines. */
+	const struct tracer_options to = { .depth = options->depth,
+					   .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
+					   .has_free_stacks = options->want_free_stacks,
+					   .max_followed = options->max_followed };
+	struct placing_options placing = { .probes = options->probes, .omit = options->omit };
+	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
+	struct ptrace_source *s = calloc(1, sizeof(*s));
+	int err;
+
+	(void)caps;
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	/* Calls whose ret instructions are not known are seen to end at their return addresses. */
+	placing.probes.no_uretprobe = true;
+	placing.probes.has_return_places = true;
+	placing_init(&s->placing, &placing_ops, s, &placing);
+	err = guardian_new(&s->guardian, &to, ring_bytes);
+	if (err) {
+		free(s);
+		return err;
+	}
+	*out = (struct source *)s;
+	return 0;
+}
+
+static int give_maps(struct ptrace_source *s, const struct target *t)
+{
+	auto_free struct tracer_map *maps = calloc(t->maps.nr + 1, sizeof(*maps));
+
+	if (!maps)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->maps.nr; i++) {
+		const struct mapping *m = &t->maps.maps[i];
+
+		maps[i] = (struct tracer_map){ .start = m->start,
+					       .end = m->end,
+					       .bias = m->bias,
+					       .table = m->module ? m->module->id : 0 };
+	}
+	return guardian_set_maps(s->guardian, t->pid, maps, (u32)t->maps.nr);
+}
+
+static struct attached *find_attached(const struct ptrace_source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_attached; i++)
+		if (s->attached[i].pid == pid)
+			return &s->attached[i];
+	return NULL;
+}
+
+static int source_ptrace_update(struct source *source, struct target *t)
+{
+	struct ptrace_source *s = self(source);
+	int err = placing_update(&s->placing, t);
+
+	if (!err) {
+		err = give_maps(s, t);
+		if (err && err != -ESRCH)
+			error("ptrace: PID %d: %s", t->pid, strerror(-err));
+	}
+	if (find_attached(s, t->pid))
+		trap_watch_check(&find_attached(s, t->pid)->watch);
+	return err;
+}
+
+/* The process has executed another program. */
+static void forget_image(struct ptrace_source *s, pid_t pid)
+{
+	struct attached *a = find_attached(s, pid);
+
+	placing_forget(&s->placing, pid);
+	if (a)
+		trap_watch_new_image(&a->watch);
+}
+
+/* Report why @pid may not be traced. */
+static void explain_denied(pid_t pid)
+{
+	struct proc_status status = { 0 };
+	struct proc_stat tracer = { .comm = "unknown" };
+	struct caps_env env;
+
+	if (!proc_read_status(&status, pid) && status.tracer_pid) {
+		if (proc_read_stat(&tracer, status.tracer_pid))
+			debug("ptrace: PID %d: its tracer has ended", pid);
+		error("target: PID %d: the process is traced by %s (PID %d) already, and Linux allows one tracer; "
+		      "--backend bpf needs none",
+		      pid, tracer.comm, status.tracer_pid);
+		return;
+	}
+	caps_read_env(&env);
+	if (env.ptrace_scope > 0 && !env.is_root)
+		error("target: PID %d: not permitted to trace it: kernel.yama.ptrace_scope is %d: be root, or "
+		      "start it with \"heaptap run\"",
+		      pid, env.ptrace_scope);
+	else
+		error("target: PID %d: not permitted to trace it: it is another user's, or its program may not "
+		      "be read; be root",
+		      pid);
+}
+
+static int note_attached(struct ptrace_source *s, pid_t pid)
+{
+	int err = array_extend(s->attached, s->nr_attached);
+
+	if (err)
+		return err;
+	s->attached[s->nr_attached].pid = pid;
+	trap_watch_begin(&s->attached[s->nr_attached++].watch, pid);
+	return 0;
+}
+
+static int source_ptrace_attach(struct source *source, struct target *t)
+{
+	struct ptrace_source *s = self(source);
+	int err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0);
+
+	if (err == -EPERM)
+		explain_denied(t->pid);
+	else if (err)
+		error("target: PID %d: %s", t->pid,
+		      err == -ENOTSUP ? "a CPU that is not known" : strerror(-err));
+	if (err)
+		return err;
+	err = note_attached(s, t->pid);
+	if (!err)
+		err = source_ptrace_update(source, t);
+	if (!err)
+		err = guardian_do(s->guardian, COMMAND_OPEN, t->pid, 0, 0);
+	if (err && guardian_do(s->guardian, COMMAND_DETACH, t->pid, 0, 0))
+		debug("ptrace: PID %d: cannot be detached", t->pid);
+	return err;
+}
+
+static int source_ptrace_wait_fd(struct source *source)
+{
+	struct ptrace_source *s = self(source);
+	return ring_fd(guardian_ring(s->guardian));
+}
+
+static bool is_alive(const struct ptrace_source *s)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	return !waitid(P_PID, (id_t)guardian_pid(s->guardian), &si, WEXITED | WNOHANG | WNOWAIT) &&
+	       !si.si_pid;
+}
+
+/* Targets that run into breakpoints now end by SIGTRAP. Report it once, which ends the trace: -EPIPE; else 0. */
+static int report_death(struct ptrace_source *s)
+{
+	if (s->is_death_reported || s->is_detached)
+		return 0;
+	s->is_death_reported = true;
+	error("ptrace: the guardian (PID %d) has died: breakpoints are left in the targets, which end at them",
+	      guardian_pid(s->guardian));
+	return -EPIPE;
+}
+
+/* A change was handled for which a thread is stopped. */
+static void settle_change(struct ptrace_source *s, pid_t pid)
+{
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_ANSWERED, pid, 0, 0))
+		debug("ptrace: PID %d: has gone", pid);
+}
+
+/* Uprobes of others may have come to our places, and gone again with our breakpoints. */
+static void check_places(struct ptrace_source *s)
+{
+	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++) {
+		trap_watch_check(&s->attached[i].watch);
+		if (guardian_do(s->guardian, COMMAND_CHECK, s->attached[i].pid, 0, 0))
+			debug("ptrace: PID %d: has gone", s->attached[i].pid);
+	}
+}
+
+static void forget_attached(struct ptrace_source *s, pid_t pid)
+{
+	struct attached *a = find_attached(s, pid);
+
+	placing_forget(&s->placing, pid);
+	if (a)
+		*a = s->attached[--s->nr_attached];
+}
+
+static void source_ptrace_forget(struct source *source, pid_t pid)
+{
+	forget_attached(self(source), pid);
+}
+
+/* @birth reports a new child, which is stopped until we have answered. A copy has its parent's breakpoints. */
+static int note_child(struct ptrace_source *s, const struct process_event *birth)
+{
+	pid_t parent = (pid_t)birth->h.pid, pid = (pid_t)birth->child_pid;
+	int err;
+
+	/* Another process may have had its PID. */
+	forget_attached(s, pid);
+	err = note_attached(s, pid);
+	if (err || birth->h.flags & EVENT_NO_COPY)
+		return err;
+	return placing_copy(&s->placing, parent, pid);
+}
+
+static int source_ptrace_fork(struct source *source, struct target *t)
+{
+	struct ptrace_source *s = self(source);
+	int err = give_maps(s, t);
+
+	if (!err)
+		err = placing_note_allocators(&s->placing, t);
+	return err == -ESRCH ? 0 : err;
+}
+
+static int source_ptrace_poll(struct source *source, const struct sink *sink)
+{
+	struct ptrace_source *s = self(source);
+	struct ring *ring = guardian_ring(s->guardian);
+	_Alignas(8) u8 buf[RING_MAX_RECORD];
+	int nr = 0, err = 0;
+	ssize_t len;
+
+	ring_quiet(ring);
+	while (!err && (len = ring_take(ring, buf)) > 0) {
+		const struct event_header *h = (const void *)buf;
+		const struct process_event *change = (const void *)buf;
+		u8 kind = h->kind;
+		/* The process of the stopped thread. The record itself may be changed on its way. */
+		pid_t pid = (pid_t)(kind == EVENT_FORK ? change->child_pid : h->pid);
+		int noted = kind == EVENT_FORK ? note_child(s, change) : 0;
+
+		if (kind == EVENT_EXEC)
+			forget_image(s, pid);
+		err = sink->record(sink->ctx, h, (size_t)len);
+		err = err ? err : noted;
+		if (kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK)
+			settle_change(s, pid);
+		nr++;
+	}
+	if (!is_alive(s))
+		err = err ? err : report_death(s);
+	else if (++s->nr_polls % CHECK_POLLS == 0)
+		check_places(s);
+	return err ? err : nr;
+}
+
+static void set_paused(struct ptrace_source *s, pid_t pid, bool is_paused)
+{
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_PAUSE, pid, is_paused, 0))
+		debug("ptrace: PID %d: has gone", pid);
+}
+
+static void source_ptrace_pause(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	set_paused(s, pid, true);
+}
+
+static void source_ptrace_resume(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	set_paused(s, pid, false);
+}
+
+/* Without stacks no tables were made, so stacks cannot begin now. */
+static int source_ptrace_set_depth(struct source *source, u32 depth)
+{
+	struct ptrace_source *s = self(source);
+	if (depth && !s->options.depth)
+		return -EOPNOTSUPP;
+	return s->is_detached ? -ESRCH : guardian_do(s->guardian, COMMAND_DEPTH, 0, depth, 0);
+}
+
+static struct losses source_ptrace_losses(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	struct call_losses l = guardian_losses(s->guardian, pid);
+	const struct attached *a = find_attached(s, pid);
+
+	l.other += a && a->watch.is_overlaid;
+	return (struct losses){ .allocs = l.allocs,
+				.frees = l.frees,
+				.stacks = l.stacks,
+				.other = l.other + l.abandoned,
+				.abandoned = l.abandoned,
+				.unfollowed = l.unfollowed };
+}
+
+static void source_ptrace_forget_stacks(struct source *source)
+{
+	struct ptrace_source *s = self(source);
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_FORGET_STACKS, 0, 0, 0))
+		debug("ptrace: stacks are not sent again");
+}
+
+static void source_ptrace_detach(struct source *source)
+{
+	struct ptrace_source *s = self(source);
+	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++)
+		trap_watch_check(&s->attached[i].watch);
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_DETACH, 0, 0, 0))
+		debug("ptrace: nobody is traced any more");
+	s->is_detached = true;
+}
+
+static void source_ptrace_free(struct source *source)
+{
+	struct ptrace_source *s = self(source);
+	if (!s)
+		return;
+	guardian_free(s->guardian);
+	placing_fini(&s->placing);
+	free(s->attached);
+	free(s);
+}
+
+static int hold(struct source *source, pid_t pid, u64 max_ns)
+{
+	struct ptrace_source *s = self(source);
+	return s->is_detached ? -ESRCH : guardian_do(s->guardian, COMMAND_HOLD, pid, max_ns, 0);
+}
+
+static void release(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	if (!s->is_detached && guardian_do(s->guardian, COMMAND_RELEASE, pid, 0, 0))
+		debug("ptrace: PID %d: has gone", pid);
+}
+
+static int read_regs(struct source *source, pid_t tid, struct arch_regs *regs)
+{
+	struct ptrace_source *s = self(source);
+	return guardian_regs(s->guardian, tid, regs);
+}
+
+static pid_t tracer_pid(const struct source *source)
+{
+	const struct ptrace_source *s = self(source);
+	return guardian_pid(s->guardian);
+}
+
+static int launch(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	return guardian_do(s->guardian, COMMAND_LAUNCH, pid, 0, 0);
+}
+
+static int is_launched(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	if (__atomic_load_n(&guardian_state(s->guardian)->launched_pid, __ATOMIC_ACQUIRE) == pid)
+		return 1;
+	return is_alive(s) ? 0 : -EPIPE;
+}
+
+static void start(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	if (guardian_do(s->guardian, COMMAND_START, pid, 0, 0))
+		debug("ptrace: PID %d: has gone", pid);
+}
+
+static pid_t exiting(struct source *source, int *status)
+{
+	struct ptrace_source *s = self(source);
+	return s->is_detached ? 0 : guardian_exiting(s->guardian, status);
+}
+
+static void let_end(struct source *source, pid_t pid)
+{
+	struct ptrace_source *s = self(source);
+	if (guardian_do(s->guardian, COMMAND_LET_END, pid, 0, 0))
+		debug("ptrace: PID %d: has gone", pid);
+}
+
+static const struct source_tracer tracer = {
+	.pid = tracer_pid,
+	.launch = launch,
+	.is_launched = is_launched,
+	.start = start,
+	.hold = hold,
+	.release = release,
+	.read_regs = read_regs,
+	.exiting = exiting,
+	.let_end = let_end,
+};
+
+const struct source_ops source_ptrace = {
+	.name = "ptrace",
+	.probe = source_ptrace_probe,
+	.create = source_ptrace_create,
+	.attach = source_ptrace_attach,
+	.update = source_ptrace_update,
+	.fork = source_ptrace_fork,
+	.forget = source_ptrace_forget,
+	.wait_fd = source_ptrace_wait_fd,
+	.poll = source_ptrace_poll,
+	.pause = source_ptrace_pause,
+	.resume = source_ptrace_resume,
+	.set_depth = source_ptrace_set_depth,
+	.losses = source_ptrace_losses,
+	.forget_stacks = source_ptrace_forget_stacks,
+	.detach = source_ptrace_detach,
+	.free = source_ptrace_free,
+	.tracer = &tracer,
+};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Watches for things that disturb breakpoints: uprobes of others, and a process that blocks SIGTRAP. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+struct trap_watch {
+	pid_t pid;
+	bool had_uprobes; /* of others, before us */
+	bool is_overlaid; /* uprobes came while we trace: they may have taken calls from our breakpoints */
+	bool had_handler; /* of SIGTRAP, when last looked */
+	u32 nr_missed;	  /* looks in a row that found it gone */
+	bool is_told;	  /* that the handler is in danger, or gone */
+};
+
+/*
+ * Before the first breakpoint of @pid. Warns if it has a handler of SIGTRAP and a thread that blocks the signal: the
+ * kernel takes the handler away when that thread runs into a breakpoint.
+ */
+void trap_watch_begin(struct trap_watch *w, pid_t pid);
+
+/* To be called now and then. Warns once of each trouble. */
+void trap_watch_check(struct trap_watch *w);
+
+/* The process has executed another program: uprobes of its former memory have gone. */
+void trap_watch_new_image(struct trap_watch *w);

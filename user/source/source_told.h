@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* More functions of a source whose processes are not on this machine: a recording, or a remote server. */
+#pragma once
+
+#include "user/source/source.h"
+#include "user/source/tuning.h"
+
+struct heap;
+struct scan;
+struct scan_chain;
+
+/* A leak scan over there. */
+struct source_scan {
+	pid_t pid;
+	const struct sink *sink;  /* for records up to the moment when the process was stopped */
+	const struct sink *aside; /* for later records */
+	const struct heap *heap;
+	u64 max_pause_ns, pause_ns;
+	u64 pointer_mask;    /* as in struct scan_options */
+	bool want_unaligned; /* the same */
+	bool is_partial, is_last;
+	bool wants_whys; /* scan_why() will be called; then scan_over() */
+	char why[160];	 /* after an error */
+};
+
+/* Only the source knows its processes. Records name them first. */
+struct source_told_ops {
+	/* Describe @pid, owned by the caller; update() brings it up to date. 0, -ESRCH: it is not known, or -errno. */
+	int (*target)(struct source *s, pid_t pid, struct target **out);
+	u64 (*now_ns)(struct source *s);   /* the clock of its records, now */
+	u64 (*began_ns)(struct source *s); /* by it, a moment before the first of them */
+	/* The name of the source over there: "bpf", ... */
+	const char *(*backend)(struct source *s);
+	/*
+	 * A leak scan where the process is; NULL = there can be none. begin: records stop at a moment; blocks: those of
+	 * @scan are sent, records continue to the moment when the process was stopped; wait: its verdicts have come.
+	 */
+	int (*scan_begin)(struct source *s, struct source_scan *o);
+	int (*scan_blocks)(struct source *s, struct source_scan *o, struct scan *scan);
+	int (*scan_wait)(struct source *s, struct source_scan *o, struct scan *scan);
+	/* As scan_whys_find(), over there. Pointers in *@out are borrowed until the next call. */
+	int (*scan_why)(struct source *s, struct source_scan *o, taddr_t addr, struct scan_chain **out);
+	/* scan_why() will not be called any more. */
+	void (*scan_over)(struct source *s);
+
+	/*
+	 * Trace as @t says from now on. Waits for the answer over there: 10 s if nothing comes, and 2 s if a signal
+	 * wants us to end. Earlier records have gone to @sink then. 0, or -errno with the reason in @why. NULL: it
+	 * takes no commands.
+	 */
+	int (*tune)(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
+		    size_t size);
+	/* Allocations of @pid that the filter has left out over there. May be NULL. */
+	u64 (*left_out)(struct source *s, pid_t pid);
+	/* Ask for the end of the processes; a refusal is logged when it comes. 0 or -errno. NULL: no commands. */
+	int (*kill)(struct source *s);
+};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Settings that can be changed while events flow: pause, depth of stacks, filter. */
+#pragma once
+
+#include "bpf/event.h"
+
+struct tuning {
+	bool is_paused; /* calls are not seen */
+	u32 depth;	/* frames per stack, 0 = none */
+	/* Bytes. Allocations outside are left out; releases are not, as their size is not known. max 0 = no limit. */
+	u64 min_size, max_size;
+};
+
+/* Is there a filter? */
+bool tuning_has_filter(const struct tuning *t);
+
+/* Does @ev, a heap event, pass the filter? Results of realloc always do, because they end the life of a block. */
+bool tuning_takes(const struct tuning *t, const struct heap_event *ev);
+
+/* Are the values possible? */
+bool tuning_is_sane(const struct tuning *t);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Make the name of a file from the name that the user typed. */
+#include "user/stream/out_name.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user/lib/parse.h"
+
+void out_values_set_time(struct out_values *v)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t len;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	len = strftime(v->time, sizeof(v->time), "%Y%m%d-%H%M%S", &tm);
+	snprintf(v->time + len, sizeof(v->time) - len, "-%03ld", now.tv_nsec / 1000000 % 1000);
+}
+
+static int placeholder(char letter, const struct out_values *v, char text[32])
+{
+	switch (letter) {
+	case 'p':
+		snprintf(text, 32, "%d", (int)v->pid);
+		return 0;
+	case 'n':
+		snprintf(text, 32, "%" PRIu64, v->number);
+		return 0;
+	case 't':
+		memcpy(text, v->time, 32);
+		return 0;
+	case '%':
+		strcpy(text, "%");
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int out_expand(const char *pattern, const struct out_values *v, char out[NAME_MAX + 1])
+{
+	size_t used = 0;
+
+	*out = '\0';
+	for (const char *p = pattern; *p; p++) {
+		char text[32] = { *p };
+
+		if (*p == '%' && placeholder(*++p, v, text))
+			return -EINVAL;
+		used += snprintf(out + used, NAME_MAX + 1 - used, "%s", text);
+		if (used > NAME_MAX)
+			return -ENAMETOOLONG;
+	}
+	return 0;
+}
+
+/* The user who typed sudo, if this program runs under it. */
+static bool find_caller(uid_t *uid, gid_t *gid)
+{
+	const char *uid_text = getenv("SUDO_UID");
+	const char *gid_text = getenv("SUDO_GID");
+	u64 u, g;
+
+	if (geteuid() || !uid_text || !gid_text)
+		return false;
+	if (parse_u64(uid_text, &u) || parse_u64(gid_text, &g) || u >= UINT32_MAX || g >= UINT32_MAX)
+		return false;
+	*uid = (uid_t)u;
+	*gid = (gid_t)g;
+	return true;
+}
+
+int out_give_to_caller(int fd)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (!find_caller(&uid, &gid))
+		return 0;
+	return fchown(fd, uid, gid) ? -errno : 0;
+}
+
+bool out_is_trusted_owner(uid_t owner)
+{
+	uid_t uid;
+	gid_t gid;
+
+	return owner == 0 || owner == geteuid() || (find_caller(&uid, &gid) && owner == uid);
+}

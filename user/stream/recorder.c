@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turn the events of a session into records of a stream, and write them to a file. */
+#include "user/stream/recorder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "user/stream/event_list.h"
+#include "user/heap/heap.h"
+#include "user/scan/leaks.h"
+#include "user/scan/leaks_why.h"
+#include "user/lib/clock.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/stream/record_file.h"
+#include "user/source/source.h"
+#include "user/stream/stream_losses.h"
+#include "user/stream/stream_target.h"
+#include "user/stream/stream_write.h"
+#include "user/stream/stream_zstd.h"
+#include "user/target/thread_names.h"
+
+enum { TIME_SHIFT = 10 /* about a microsecond */ };
+
+struct recorder {
+	struct event_list *list;      /* owned; not NULL: --events, and nothing below is used */
+	struct thread_names *threads; /* owned; NULL = names of threads are not recorded */
+	struct record_file *file;     /* owned */
+	struct stream_writer *writer; /* owned */
+	u32 depth;
+	bool is_open; /* has begun, and has not ended */
+	bool has_failed;
+	struct stream_modules modules; /* of the present part */
+	u64 part_bytes, part_ns;       /* 0 = no limit */
+	u64 part_start_ns;
+	s64 ahead_ns; /* the clock of the events minus ours */
+	u64 id;	      /* 0 = has not begun */
+	u32 part;
+	u64 nr_events, nr_bytes; /* in earlier parts */
+};
+
+_Static_assert(STREAM_NR_VERDICTS == (int)NR_SCAN_VERDICTS, "sums of each verdict");
+_Static_assert(STREAM_BUILD_ID_MAX == (int)BUILD_ID_MAX, "build IDs are copied");
+
+/* The time now, by the clock of the events. */
+static u64 now_ns(const struct recorder *r)
+{
+	return clock_now_ns() + (u64)r->ahead_ns;
+}
+
+static int write_chunk(void *ctx, const void *data, size_t len)
+{
+	struct recorder *r = ctx;
+
+	return record_file_write(r->file, data, len);
+}
+
+int recorder_new(struct recorder **out, const struct recorder_options *o)
+{
+	struct stream_writer_options wo = { .write = write_chunk, .codec = &stream_zstd };
+	struct recorder *r;
+	int err;
+
+	*out = NULL;
+	if (!o->path && !o->is_list)
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	if (o->is_list) {
+		err = event_list_new(&r->list, stdout);
+		if (err)
+			free(r);
+		else
+			*out = r;
+		return err;
+	}
+	wo.ctx = r;
+	r->depth = o->depth;
+	r->part_bytes = o->part_bytes;
+	r->part_ns = o->part_ns;
+	err = record_file_new(&r->file, o->path, o->force);
+	if (!err)
+		err = stream_writer_new(&r->writer, &wo);
+	if (err) {
+		recorder_free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+int recorder_check(const struct recorder_options *o)
+{
+	struct record_file *f = NULL;
+	bool has_parts = o->part_bytes || o->part_ns;
+	int err = o->path ? record_file_new(&f, o->path, o->force) : 0;
+
+	record_file_free(f);
+	if (!err && has_parts && (!o->path || (!strstr(o->path, "%n") && !strstr(o->path, "%t")))) {
+		error("--record-%s: --record needs %%n or %%t in its name", o->part_bytes ? "size" : "time");
+		return -EINVAL;
+	}
+	return err;
+}
+
+/* The file has an error: report it, and try to write an end. */
+static void give_up(struct recorder *r, int err)
+{
+	const struct stream_end end = { .time_ns = now_ns(r),
+					.reason = STREAM_END_ERROR,
+					.text = strerror(-err) };
+
+	r->has_failed = true;
+	r->is_open = false;
+	error("record: %s: %s: the recording ends here, after %s", record_file_name(r->file), strerror(-err),
+	      human_bytes(stream_written(r->writer).bytes).text);
+	stream_writer_resume(r->writer);
+	if (stream_write(r->writer, STREAM_END, &end) || stream_flush(r->writer))
+		debug("record: the end could not be written either");
+	if (record_file_next(r->file))
+		debug("record: close");
+}
+
+static bool is_open(const struct recorder *r)
+{
+	return r && r->is_open;
+}
+
+static void check(struct recorder *r, int err)
+{
+	if (err == -EINVAL)
+		debug("record: a record that the format cannot hold");
+	else if (err && r->is_open)
+		give_up(r, err);
+}
+
+static void put(struct recorder *r, enum stream_kind kind, const void *rec)
+{
+	if (r->is_open)
+		check(r, stream_write(r->writer, kind, rec));
+}
+
+void recorder_free(struct recorder *r)
+{
+	if (!r)
+		return;
+	event_list_free(r->list);
+	thread_names_free(r->threads);
+	if (r->is_open) {
+		put(r, STREAM_END,
+		    &(struct stream_end){
+			    .time_ns = now_ns(r), .reason = STREAM_END_ERROR, .text = "broken off" });
+		if (r->is_open)
+			check(r, stream_flush(r->writer));
+	}
+	stream_writer_free(r->writer);
+	record_file_free(r->file);
+	stream_modules_fini(&r->modules);
+	free(r);
+}
+
+void recorder_join(struct recorder *r)
+{
+	r->part = 1;
+}
+
+void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u64 mono_ns)
+{
+	struct stream_hello hello = { .role = STREAM_ROLE_FILE,
+				      .time_shift = TIME_SHIFT,
+				      .mono_ns = mono_ns,
+				      .real_ns = clock_ns(CLOCK_REALTIME),
+				      .wants_scan = wants_scan,
+				      .producer = "heaptap " HEAPTAP_VERSION,
+				      .backend = backend };
+	struct utsname names;
+
+	if (!r || r->list)
+		return;
+	r->is_open = true;
+	r->part_start_ns = mono_ns;
+	if (!r->id)
+		r->ahead_ns = (s64)(mono_ns - clock_now_ns());
+	hello.depth = r->depth;
+	hello.part = r->part;
+	if (!r->id && getrandom(&r->id, sizeof(r->id), 0) != sizeof(r->id))
+		r->id = hello.real_ns;
+	hello.id = r->id;
+	if (!uname(&names)) {
+		hello.machine = names.machine;
+		hello.release = names.release;
+	}
+	put(r, STREAM_HELLO, &hello);
+}
+
+void recorder_maps(struct recorder *r, const struct target *t)
+{
+	if (r && r->list)
+		event_list_process(r->list, t);
+	if (is_open(r))
+		check(r, stream_write_maps(r->writer, &r->modules, t));
+}
+
+void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
+{
+	struct stream_process rec = stream_process_of(t, time_ns);
+	struct proc_status status;
+
+	if (r && r->list)
+		event_list_process(r->list, t);
+	if (!is_open(r))
+		return;
+	/* The PID of a process on another machine is another process here. */
+	if (r->threads && !proc_read_status(&status, t->pid)) {
+		rec.ppid = (u32)status.ppid;
+		rec.uid = status.uid;
+	}
+	record_file_set_pid(r->file, t->pid);
+	put(r, STREAM_PROCESS, &rec);
+	recorder_maps(r, t);
+	/* If the recording breaks off later, it has at least the process. */
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
+}
+
+void recorder_event(struct recorder *r, const struct event_header *rec, size_t len)
+{
+	if (r && r->list)
+		event_list_event(r->list, rec);
+	if (!is_open(r))
+		return;
+	if (r->threads && rec->kind <= EVENT_REALLOC_END)
+		thread_names_note(r->threads, rec->pid, rec->tid);
+	check(r, stream_write_event(r->writer, rec, len));
+}
+
+void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
+{
+	const struct stream_losses rec = stream_losses_put(pid, l, flags);
+
+	if (r && r->list)
+		event_list_losses(r->list, pid, l);
+	else if (is_open(r))
+		put(r, STREAM_LOSSES, &rec);
+}
+
+static struct stream_sum sum_of(const struct scan_sum *sum)
+{
+	return (struct stream_sum){ sum->blocks, sum->bytes };
+}
+
+/* True if a sum is not 0. */
+static bool copy_sums(struct stream_sum *out, const struct scan_sums *sums)
+{
+	bool is_any = false;
+
+	for (size_t i = 0; i < NR_SCAN_VERDICTS; i++) {
+		out[i] = sum_of(&sums->of[i]);
+		is_any |= out[i].blocks || out[i].bytes;
+	}
+	return is_any;
+}
+
+static void put_scan_rows(struct recorder *r, const struct leaks *l, const struct heap *heap)
+{
+	for (u32 i = 0; i < l->nr_rows; i++) {
+		struct heap_row row = heap_row_get(heap, i);
+		struct stream_scan_row rec = { .stack = stream_stack_number(r->writer, row.stack),
+					       .fn = row.fn,
+					       .through = sum_of(&l->rows[i].through) };
+
+		if (copy_sums(rec.sums, &l->rows[i].sums) || rec.through.blocks)
+			put(r, STREAM_SCAN_ROW, &rec);
+	}
+	for (size_t i = 0; i < l->nr_links; i++) {
+		struct heap_row row = heap_row_get(heap, l->links[i].row);
+		struct heap_row leader = heap_row_get(heap, l->links[i].leader);
+
+		put(r, STREAM_SCAN_LINK,
+		    &(struct stream_scan_link){ .stack = stream_stack_number(r->writer, row.stack),
+						.fn = row.fn,
+						.leader_stack = stream_stack_number(r->writer, leader.stack),
+						.leader_fn = leader.fn,
+						.sum = sum_of(&l->links[i].sum) });
+	}
+}
+
+static void put_why(struct recorder *r, const struct leak_why *why, const struct heap *heap, u8 flags)
+{
+	struct heap_row row = heap_row_get(heap, why->row);
+	const struct stream_scan_why rec = { .stack = stream_stack_number(r->writer, row.stack),
+					     .fn = row.fn,
+					     .flags = flags |
+						      (why->row != WHY_NO_ROW ? STREAM_WHY_HAS_ROW : 0) |
+						      (why->root_path ? STREAM_WHY_HAS_PATH : 0),
+					     .verdict = why->verdict,
+					     .word_size = why->word_size,
+					     .root = why->root,
+					     .addr = why->addr,
+					     .root_addr = why->root_addr,
+					     .root_tp = why->root_tp,
+					     .root_tid = (u32)why->root_tid,
+					     .root_where = why->root_where,
+					     .nr_steps = (u32)why->nr_steps,
+					     .nr_left_out = why->nr_left_out,
+					     .root_path = why->root_path };
+
+	put(r, STREAM_SCAN_WHY, &rec);
+	for (size_t i = 0; i < why->nr_steps; i++) {
+		const struct why_step *s = &why->steps[i];
+
+		row = heap_row_get(heap, s->row);
+		put(r, STREAM_SCAN_STEP,
+		    &(struct stream_scan_step){ .addr = s->addr,
+						.size = s->size,
+						.offset = s->offset,
+						.nr = s->nr,
+						.stack = stream_stack_number(r->writer, row.stack),
+						.fn = row.fn,
+						.flags = s->row != WHY_NO_ROW ? STREAM_WHY_HAS_ROW : 0 });
+	}
+}
+
+void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,
+		   bool is_exiting)
+{
+	struct stream_scan rec = { .pid = (u32)pid };
+
+	if (!is_open(r))
+		return;
+	rec.flags = (l->has_verdict ? STREAM_SCAN_VERDICT : 0) |
+		    (l->result.is_complete ? STREAM_SCAN_COMPLETE : 0) |
+		    (l->is_partial ? STREAM_SCAN_PARTIAL : 0) | (is_exiting ? STREAM_SCAN_EXITING : 0) |
+		    (l->has_before ? STREAM_SCAN_BEFORE : 0);
+	rec.pause_ns = l->pause_ns;
+	rec.max_pause_ns = l->max_pause_ns;
+	rec.word_size = l->word_size;
+	rec.scanned_bytes = l->result.scanned_bytes;
+	rec.skipped_bytes = l->result.skipped_bytes;
+	rec.nr_unstopped = l->result.nr_unstopped;
+	rec.nr_overlaps = l->result.nr_overlaps;
+	rec.why = l->why;
+	rec.left_out = sum_of(&l->left_out);
+	rec.fresh = sum_of(&l->fresh);
+	rec.again = sum_of(&l->again);
+	copy_sums(rec.sums, &l->result.sums);
+	put(r, STREAM_SCAN, &rec);
+	put_scan_rows(r, l, heap);
+	for (size_t i = 0; i < l->nr_whys; i++)
+		put_why(r, &l->whys[i], heap, 0);
+	if (l->asked)
+		put_why(r, l->asked, heap, STREAM_WHY_ASKED);
+	put(r, STREAM_SCAN_END, &(struct stream_pid){ (u32)pid });
+}
+
+void recorder_mark_report(struct recorder *r)
+{
+	if (is_open(r))
+		put(r, STREAM_MARK,
+		    &(struct stream_mark_record){ .time_ns = now_ns(r), .what = STREAM_MARK_REPORT });
+}
+
+void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
+{
+	if (r && r->list)
+		event_list_mark(r->list, time_ns, text);
+	else if (is_open(r))
+		put(r, STREAM_MARK,
+		    &(struct stream_mark_record){
+			    .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
+}
+
+bool recorder_has_begun(const struct recorder *r)
+{
+	return !r || r->list || r->id;
+}
+
+bool recorder_is_open(const struct recorder *r)
+{
+	return is_open(r);
+}
+
+static void say_thread(void *ctx, u32 pid, u32 tid, const char *name)
+{
+	put(ctx, STREAM_THREAD, &(struct stream_thread){ .pid = pid, .tid = tid, .comm = name });
+}
+
+void recorder_watch_threads(struct recorder *r)
+{
+	if (is_open(r) && thread_names_new(&r->threads))
+		debug("record: no memory for names of threads");
+}
+
+void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name)
+{
+	if (r && r->list)
+		event_list_thread(r->list, (pid_t)pid, (pid_t)tid, name);
+}
+
+void recorder_tick(struct recorder *r)
+{
+	u64 now = clock_now_ns();
+
+	if (!is_open(r))
+		return;
+	if (r->threads)
+		thread_names_look(r->threads, now, false, say_thread, r);
+	if (r->is_open)
+		check(r, stream_tick(r->writer, now));
+}
+
+bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan)
+{
+	struct stream_written w;
+	u64 now;
+
+	if (!is_open(r) || (!r->part_bytes && !r->part_ns))
+		return false;
+	now = now_ns(r);
+	if (!(r->part_bytes && record_file_size(r->file) >= r->part_bytes) &&
+	    !(r->part_ns && now - r->part_start_ns >= r->part_ns))
+		return false;
+	w = stream_written(r->writer);
+	put(r, STREAM_END,
+	    &(struct stream_end){ .time_ns = now,
+				  .duration_ns = now - r->part_start_ns,
+				  .reason = STREAM_END_PART,
+				  .nr_events = w.nr_events });
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
+	if (!r->is_open)
+		return false;
+	check(r, record_file_next(r->file));
+	if (!r->is_open)
+		return false;
+	r->nr_events += w.nr_events;
+	r->nr_bytes += stream_written(r->writer).bytes;
+	r->part++;
+	stream_modules_clear(&r->modules);
+	stream_writer_restart(r->writer);
+	if (r->threads)
+		thread_names_forget(r->threads);
+	recorder_begin(r, backend, wants_scan, now);
+	return true;
+}
+
+bool recorder_has_stack(const struct recorder *r, u64 stack)
+{
+	return !r || !r->part || !r->is_open || stack < STACK_FIRST_ID ||
+	       stream_stack_number(r->writer, stack) != STACK_LOST;
+}
+
+void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)
+{
+	struct stream_written written;
+	int err;
+
+	if (!is_open(r))
+		return;
+	if (r->threads)
+		thread_names_look(r->threads, time_ns, true, say_thread, r);
+	put(r, STREAM_END,
+	    &(struct stream_end){ .time_ns = time_ns,
+				  .duration_ns = duration_ns,
+				  .reason = STREAM_END_DONE,
+				  .nr_events = stream_written(r->writer).nr_events });
+	if (r->is_open)
+		check(r, stream_flush(r->writer));
+	if (!r->is_open)
+		return;
+	r->is_open = false;
+	written = stream_written(r->writer);
+	err = record_file_next(r->file);
+	r->has_failed |= err != 0;
+	if (err)
+		error("record: %s: %s", record_file_name(r->file), strerror(-err));
+	else
+		info("record: %s: %s events, %s", record_file_name(r->file),
+		     human_count(r->nr_events + written.nr_events).text,
+		     human_bytes(r->nr_bytes + written.bytes).text);
+	if (written.nr_dropped_stacks)
+		warn("record: %s stacks were left out: a recording has a limit",
+		     human_count(written.nr_dropped_stacks).text);
+}
+
+int recorder_finish_list(struct recorder *r)
+{
+	return r && r->list ? event_list_finish(r->list) : 0;
+}
+
+bool recorder_has_failed(const struct recorder *r)
+{
+	return r && r->has_failed;
+}

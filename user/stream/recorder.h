@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Write the events of a session into a recording (--record) or a list (--events). */
+#pragma once
+
+#include <sys/types.h>
+
+#include "bpf/event.h"
+#include "user/stream/stream_record.h"
+
+struct heap;
+struct leaks;
+struct losses;
+struct target;
+
+/* Options of a recorder. Strings are borrowed. */
+struct recorder_options {
+	const char *path;	 /* --record; NULL = nothing is recorded */
+	bool is_list;		 /* --events: list the events on standard output instead */
+	bool force;		 /* overwrite the file */
+	u32 depth;		 /* frames per stack, for STREAM_HELLO */
+	u64 part_bytes, part_ns; /* size and time of a part; 0 = no limit */
+};
+
+/*
+ * NULL: nothing is recorded; all functions but recorder_new() do nothing then. An error of the file ends the recording,
+ * not the trace, and is logged once.
+ */
+struct recorder;
+
+/*
+ * Prepare a recording, or a list (user/stream/event_list.h). Creates no file yet. *@out is NULL if @o asks for neither.
+ * 0, or -errno, logged.
+ */
+int recorder_new(struct recorder **out, const struct recorder_options *o) __must_check;
+
+/* Check the name of the file like recorder_new(), and do nothing else. 0, or -errno, logged. */
+int recorder_check(const struct recorder_options *o) __must_check;
+
+/* A recording that recorder_end() has not ended gets an end that says "broken off". */
+void recorder_free(struct recorder *r);
+
+/* Call before recorder_begin() if tracing began earlier: the first part begins like those of recorder_next_part(). */
+void recorder_join(struct recorder *r);
+
+/* Write the first record: heaptap and its source. @mono_ns: the time now, by the clock of the events. */
+void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u64 mono_ns);
+bool recorder_has_begun(const struct recorder *r);
+
+/* The processes run on this machine: record names of threads, parents and users, too. */
+void recorder_watch_threads(struct recorder *r);
+
+/* The name of a thread, from a recording that is replayed. */
+void recorder_thread(struct recorder *r, u32 pid, u32 tid, const char *name);
+
+/* A process that is traced since @time_ns, a new image of one, or a child; with its mappings and allocators. */
+void recorder_process(struct recorder *r, const struct target *t, u64 time_ns);
+
+/* The mappings or allocators of @t have changed. */
+void recorder_maps(struct recorder *r, const struct target *t);
+
+/* Any record of bpf/event.h, in order. */
+void recorder_event(struct recorder *r, const struct event_header *rec, size_t len);
+
+/* Total losses of @pid; @flags: enum stream_losses_flag. */
+void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags);
+
+/* Verdicts on @pid, or the reason why it has no verdict. @is_exiting: @pid is at its end. */
+void recorder_scan(struct recorder *r, pid_t pid, const struct leaks *l, const struct heap *heap,
+		   bool is_exiting);
+
+/* A report has been written; the moment @time_ns has the name @text. */
+void recorder_mark_report(struct recorder *r);
+void recorder_mark(struct recorder *r, u64 time_ns, const char *text);
+
+/* Call often: writes records that are one second old to the file. */
+void recorder_tick(struct recorder *r);
+
+/*
+ * Begin another part if the present one is long or old enough: true if so. The caller must then write all processes
+ * and their live blocks again, and stacks when events need them.
+ */
+bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan);
+
+/* Does the present part have @stack? Always true in the first part, where a stack comes before its events. */
+bool recorder_has_stack(const struct recorder *r, u64 stack);
+
+/* Tracing has ended at @time_ns, after @duration_ns. No more records can be added. */
+void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns);
+
+/* Flush the list of --events. 0, or the -errno of the first write that failed. */
+int recorder_finish_list(struct recorder *r) __must_check;
+
+/* Is a recording open? */
+bool recorder_is_open(const struct recorder *r);
+
+/* Has an error ended the recording? */
+bool recorder_has_failed(const struct recorder *r);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Read a stream: bytes come in, in any portions, records go out. The bytes are not trusted. */
+#pragma once
+
+#include "user/stream/stream_record.h"
+#include "user/stream/stream_write.h"
+
+struct stream_reader;
+
+struct stream_handler {
+	void *ctx;
+	/*
+	 * Called for each record, except STREAM_CONTEXT and unknown kinds. @rec is valid during the call: the struct of
+	 * @kind in user/stream/stream_record.h; struct process_event for exec, fork and exit; struct stack_event;
+	 * struct heap_event for STREAM_EVENT. Stacks have the ids of their source, and come before the records that
+	 * name them. 0, or -errno to stop.
+	 */
+	int (*record)(void *ctx, enum stream_kind kind, const void *rec);
+	/* Called for chunks of other kinds. NULL = skip them. */
+	int (*chunk)(void *ctx, u8 kind, const u8 *data, size_t len);
+};
+
+/*
+ * @handler is copied; @codec NULL: packed chunks are refused. The caller owns *@out. 0 or -ENOMEM. Whatever bytes
+ * come, a reader takes at most 4 MiB and 48 bytes for each stack, of which there are at most STREAM_MAX_STACKS.
+ */
+int stream_reader_new(struct stream_reader **out, const struct stream_handler *handler,
+		      const struct stream_codec *codec) __must_check;
+void stream_reader_free(struct stream_reader *r);
+
+/* Begin a new stream: forget the records before. */
+void stream_reader_restart(struct stream_reader *r);
+
+/*
+ * Read @len more bytes, and call the handler for each whole record. 0; -EBADMSG: damaged, or no stream of heaptap;
+ * -EPROTONOSUPPORT: another version; -EOPNOTSUPP: packed, and there is no codec; -ENOMEM; or the handler's -errno.
+ * stream_why() then has the reason, and all later calls return the error again.
+ */
+int stream_feed(struct stream_reader *r, const void *data, size_t len) __must_check;
+
+/* There are no more bytes: 0 if the stream has its end, -ENODATA if it breaks off. */
+int stream_finish(struct stream_reader *r) __must_check;
+
+/* One line without full stop about the last error: "chunk 12, at byte 70312: checksum does not match". */
+const char *stream_why(const struct stream_reader *r);
+
+/* True when STREAM_END has been read. */
+bool stream_is_over(const struct stream_reader *r);
+
+struct stream_progress {
+	u64 bytes; /* of whole chunks */
+	u64 nr_chunks;
+	u64 nr_events;	/* heap events */
+	u64 nr_unknown; /* records and chunks of unknown kinds */
+};
+
+struct stream_progress stream_progress(const struct stream_reader *r);

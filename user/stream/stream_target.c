@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Turn a target into records of a stream. */
+#include "user/stream/stream_target.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+#include "user/stream/stream_write.h"
+#include "user/target/target.h"
+
+void stream_modules_fini(struct stream_modules *m)
+{
+	free(m->numbers);
+	*m = (struct stream_modules){ 0 };
+}
+
+void stream_modules_clear(struct stream_modules *m)
+{
+	m->nr = 0;
+	if (m->numbers)
+		memset(m->numbers, 0, m->max_numbers * sizeof(*m->numbers));
+}
+
+struct stream_process stream_process_of(const struct target *t, u64 time_ns)
+{
+	return (struct stream_process){ .pid = (u32)t->pid,
+					.flags = t->is_started ? STREAM_STARTED : 0,
+					.word_size = t->is_32bit ? 4 : 8,
+					.time_ns = time_ns,
+					.start_time = t->start_time,
+					.comm = t->comm,
+					.exe = t->exe };
+}
+
+static int introduce(struct stream_writer *w, struct stream_modules *m, const struct module *module)
+{
+	struct stream_module rec = { .is_deleted = module->is_deleted,
+				     .dev = module->dev,
+				     .ino = module->ino,
+				     .build_id_len = module->build_id_len,
+				     .path = module->path };
+	size_t had = m->max_numbers;
+
+	if (array_reserve(m->numbers, m->max_numbers, module->id + 1UL))
+		return -ENOMEM;
+	if (m->max_numbers > had)
+		memset(m->numbers + had, 0, (m->max_numbers - had) * sizeof(*m->numbers));
+	if (m->numbers[module->id])
+		return 0;
+	m->numbers[module->id] = rec.module = ++m->nr;
+	memcpy(rec.build_id, module->build_id, module->build_id_len);
+	return stream_write(w, STREAM_MODULE, &rec);
+}
+
+static int introduce_all(struct stream_writer *w, struct stream_modules *m, const struct target *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->maps.nr && !err; i++)
+		if (t->maps.maps[i].module)
+			err = introduce(w, m, t->maps.maps[i].module);
+	for (size_t i = 0; i < t->nr_allocators && !err; i++)
+		err = introduce(w, m, t->allocators[i].module);
+	return err;
+}
+
+int stream_write_maps(struct stream_writer *w, struct stream_modules *m, const struct target *t)
+{
+	const struct mapping_list *list = &t->maps;
+	const struct stream_maps maps = { (u32)t->pid, list->epoch, (u32)list->nr };
+	int err = introduce_all(w, m, t);
+
+	if (!err)
+		err = stream_write(w, STREAM_MAPS, &maps);
+	for (size_t i = 0; i < list->nr && !err; i++) {
+		const struct mapping *map = &list->maps[i];
+		const struct stream_mapping rec = { map->start, map->end, map->file_offset, map->bias,
+						    map->module ? m->numbers[map->module->id] : 0 };
+
+		err = stream_write(w, STREAM_MAPPING, &rec);
+	}
+	for (size_t i = 0; i < t->nr_allocators && !err; i++) {
+		const struct target_allocator *a = &t->allocators[i];
+		const struct stream_allocator rec = { (u32)t->pid, m->numbers[a->module->id], a->kind };
+
+		err = stream_write(w, STREAM_ALLOCATOR, &rec);
+	}
+	return err;
+}

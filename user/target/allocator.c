@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of allocator functions. */
+#include "user/target/allocator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Rows may be in any order: events carry the row, recordings the name. The C++ names are those of the Itanium C++ ABI,
+ * with size_t as unsigned long (m) and, on 32-bit targets, unsigned int (j).
+ */
+static const struct alloc_fn builtin[] = {
+	{ "", "unknown", ALLOC_MALLOC, FAMILY_CUSTOM, .size_arg = 0 },
+	{ "malloc", "malloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 1 },
+	{ "calloc", "calloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 2, .count_arg = 1 },
+	{ "realloc", "realloc", ALLOC_REALLOC, FAMILY_MALLOC, .size_arg = 2, .old_arg = 1 },
+	{ "reallocarray", "reallocarray", ALLOC_REALLOC, FAMILY_MALLOC, .size_arg = 3, .count_arg = 2,
+	  .old_arg = 1 },
+	{ "free", "free", ALLOC_FREE, FAMILY_MALLOC, .old_arg = 1 },
+	{ "cfree", "cfree", ALLOC_FREE, FAMILY_MALLOC, .old_arg = 1 },
+	{ "free_sized", "free_sized", ALLOC_FREE, FAMILY_MALLOC, .old_arg = 1 },
+	{ "free_aligned_sized", "free_aligned_sized", ALLOC_FREE, FAMILY_MALLOC, .old_arg = 1 },
+	{ "posix_memalign", "posix_memalign", ALLOC_OUT, FAMILY_MALLOC, .size_arg = 3, .out_arg = 1 },
+	{ "aligned_alloc", "aligned_alloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 2 },
+	{ "memalign", "memalign", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 2 },
+	{ "valloc", "valloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 1 },
+	{ "pvalloc", "pvalloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 1 },
+	{ "_Znwm", "operator new(size)", ALLOC_MALLOC, FAMILY_NEW, .size_arg = 1, .can_throw = true },
+	{ "_ZnwmRKSt9nothrow_t", "operator new(size, nothrow)", ALLOC_MALLOC, FAMILY_NEW, .size_arg = 1 },
+	{ "_ZnwmSt11align_val_t", "operator new(size, align)", ALLOC_MALLOC, FAMILY_NEW, .size_arg = 1,
+	  .can_throw = true },
+	{ "_ZnwmSt11align_val_tRKSt9nothrow_t", "operator new(size, align, nothrow)", ALLOC_MALLOC,
+	  FAMILY_NEW, .size_arg = 1 },
+	{ "_Znwj", "operator new(size)", ALLOC_MALLOC, FAMILY_NEW, .size_arg = 1, .can_throw = true },
+	{ "_ZnwjRKSt9nothrow_t", "operator new(size, nothrow)", ALLOC_MALLOC, FAMILY_NEW, .size_arg = 1 },
+	{ "_ZnwjSt11align_val_t", "operator new(size, align)", ALLOC_MALLOC, FAMILY_NEW, .size_arg = 1,
+	  .can_throw = true },
+	{ "_ZnwjSt11align_val_tRKSt9nothrow_t", "operator new(size, align, nothrow)", ALLOC_MALLOC,
+	  FAMILY_NEW, .size_arg = 1 },
+	{ "_Znam", "operator new[](size)", ALLOC_MALLOC, FAMILY_NEW_ARRAY, .size_arg = 1, .can_throw = true },
+	{ "_ZnamRKSt9nothrow_t", "operator new[](size, nothrow)", ALLOC_MALLOC, FAMILY_NEW_ARRAY,
+	  .size_arg = 1 },
+	{ "_ZnamSt11align_val_t", "operator new[](size, align)", ALLOC_MALLOC, FAMILY_NEW_ARRAY,
+	  .size_arg = 1, .can_throw = true },
+	{ "_ZnamSt11align_val_tRKSt9nothrow_t", "operator new[](size, align, nothrow)", ALLOC_MALLOC,
+	  FAMILY_NEW_ARRAY, .size_arg = 1 },
+	{ "_Znaj", "operator new[](size)", ALLOC_MALLOC, FAMILY_NEW_ARRAY, .size_arg = 1, .can_throw = true },
+	{ "_ZnajRKSt9nothrow_t", "operator new[](size, nothrow)", ALLOC_MALLOC, FAMILY_NEW_ARRAY,
+	  .size_arg = 1 },
+	{ "_ZnajSt11align_val_t", "operator new[](size, align)", ALLOC_MALLOC, FAMILY_NEW_ARRAY,
+	  .size_arg = 1, .can_throw = true },
+	{ "_ZnajSt11align_val_tRKSt9nothrow_t", "operator new[](size, align, nothrow)", ALLOC_MALLOC,
+	  FAMILY_NEW_ARRAY, .size_arg = 1 },
+	{ "_ZdlPv", "operator delete(ptr)", ALLOC_FREE, FAMILY_NEW, .old_arg = 1 },
+	{ "_ZdlPvRKSt9nothrow_t", "operator delete(ptr, nothrow)", ALLOC_FREE, FAMILY_NEW, .old_arg = 1 },
+	{ "_ZdlPvSt11align_val_t", "operator delete(ptr, align)", ALLOC_FREE, FAMILY_NEW, .old_arg = 1 },
+	{ "_ZdlPvSt11align_val_tRKSt9nothrow_t", "operator delete(ptr, align, nothrow)", ALLOC_FREE,
+	  FAMILY_NEW, .old_arg = 1 },
+	{ "_ZdlPvm", "operator delete(ptr, size)", ALLOC_FREE, FAMILY_NEW, .old_arg = 1 },
+	{ "_ZdlPvj", "operator delete(ptr, size)", ALLOC_FREE, FAMILY_NEW, .old_arg = 1 },
+	{ "_ZdlPvmSt11align_val_t", "operator delete(ptr, size, align)", ALLOC_FREE, FAMILY_NEW,
+	  .old_arg = 1 },
+	{ "_ZdlPvjSt11align_val_t", "operator delete(ptr, size, align)", ALLOC_FREE, FAMILY_NEW,
+	  .old_arg = 1 },
+	{ "_ZdaPv", "operator delete[](ptr)", ALLOC_FREE, FAMILY_NEW_ARRAY, .old_arg = 1 },
+	{ "_ZdaPvRKSt9nothrow_t", "operator delete[](ptr, nothrow)", ALLOC_FREE, FAMILY_NEW_ARRAY,
+	  .old_arg = 1 },
+	{ "_ZdaPvSt11align_val_t", "operator delete[](ptr, align)", ALLOC_FREE, FAMILY_NEW_ARRAY,
+	  .old_arg = 1 },
+	{ "_ZdaPvSt11align_val_tRKSt9nothrow_t", "operator delete[](ptr, align, nothrow)", ALLOC_FREE,
+	  FAMILY_NEW_ARRAY, .old_arg = 1 },
+	{ "_ZdaPvm", "operator delete[](ptr, size)", ALLOC_FREE, FAMILY_NEW_ARRAY, .old_arg = 1 },
+	{ "_ZdaPvj", "operator delete[](ptr, size)", ALLOC_FREE, FAMILY_NEW_ARRAY, .old_arg = 1 },
+	{ "_ZdaPvmSt11align_val_t", "operator delete[](ptr, size, align)", ALLOC_FREE, FAMILY_NEW_ARRAY,
+	  .old_arg = 1 },
+	{ "_ZdaPvjSt11align_val_t", "operator delete[](ptr, size, align)", ALLOC_FREE, FAMILY_NEW_ARRAY,
+	  .old_arg = 1 },
+	{ "mmap", "mmap", ALLOC_MMAP, FAMILY_MMAP, .size_arg = 2 },
+	{ "mmap64", "mmap64", ALLOC_MMAP, FAMILY_MMAP, .size_arg = 2 },
+	{ "munmap", "munmap", ALLOC_MUNMAP, FAMILY_MMAP, .size_arg = 2, .old_arg = 1 },
+	{ "mremap", "mremap", ALLOC_MREMAP, FAMILY_MMAP, .size_arg = 3, .old_arg = 1 },
+};
+
+#define NR_BUILTIN ARRAY_SIZE(builtin)
+_Static_assert(NR_BUILTIN < (size_t)ALLOC_MAX_FNS, "rows must fit in an event's fn");
+
+static struct alloc_fn custom[ALLOC_MAX_FNS - NR_BUILTIN];
+static bool is_custom_found[ALLOC_MAX_FNS - NR_BUILTIN];
+static size_t nr_custom;
+
+size_t alloc_fn_count(void)
+{
+	return NR_BUILTIN + nr_custom;
+}
+
+const struct alloc_fn *alloc_fn(u16 fn)
+{
+	if (fn < NR_BUILTIN)
+		return &builtin[fn];
+	if (fn - NR_BUILTIN < nr_custom)
+		return &custom[fn - NR_BUILTIN];
+	return &builtin[0];
+}
+
+u16 alloc_fn_find(const char *symbol)
+{
+	for (size_t fn = 1; fn < alloc_fn_count(); fn++)
+		if (!strcmp(alloc_fn(fn)->symbol, symbol))
+			return fn;
+	return 0;
+}
+
+int alloc_fn_add(const struct alloc_fn *row)
+{
+	struct alloc_fn copy = *row;
+
+	if (nr_custom == ARRAY_SIZE(custom))
+		return -ENOSPC;
+	copy.symbol = strdup(row->symbol);
+	copy.name = strdup(row->name);
+	if (!copy.symbol || !copy.name) {
+		free((char *)copy.symbol);
+		free((char *)copy.name);
+		return -ENOMEM;
+	}
+	custom[nr_custom] = copy;
+	return NR_BUILTIN + nr_custom++;
+}
+
+void alloc_fn_note_found(u16 fn)
+{
+	if (fn >= NR_BUILTIN && fn - NR_BUILTIN < nr_custom)
+		is_custom_found[fn - NR_BUILTIN] = true;
+}
+
+bool alloc_fn_is_found(u16 fn)
+{
+	return fn >= NR_BUILTIN && fn - NR_BUILTIN < nr_custom && is_custom_found[fn - NR_BUILTIN];
+}
+
+const char *alloc_family_name(enum alloc_family family)
+{
+	static const char *const names[] = {
+		[FAMILY_MALLOC] = "malloc", [FAMILY_NEW] = "new",	[FAMILY_NEW_ARRAY] = "new[]",
+		[FAMILY_MMAP] = "mmap",	    [FAMILY_CUSTOM] = "custom",
+	};
+	_Static_assert(ARRAY_SIZE(names) == NR_FAMILIES, "a name for each family");
+
+	return names[family];
+}

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Translates addresses into places in files, by the table of modules and the executable mappings of each process. */
+#include "user/target/module.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/hash.h"
+#include "user/lib/hash_index.h"
+#include "user/lib/log.h"
+#include "user/lib/maps.h"
+#include "user/target/mapped_file.h"
+
+enum {
+	MODULES_MAX = 1 << 16,
+	MAPPINGS_MAX = 1 << 20,
+	VDSO_MAX = 1 << 20,
+	READS_MAX = 3,
+};
+
+_Static_assert((int)IMAGE_BUILD_ID_MAX == (int)BUILD_ID_MAX, "a build ID is copied between the two");
+
+static const char deleted[] = " (deleted)";
+
+struct module_entry {
+	struct module module; /* must stay first: module_get() hands it out */
+	struct file_identity id;
+	struct image image;
+};
+
+struct module_table {
+	struct module_entry **entries; /* owned, and each of them; by id - 1 */
+	size_t nr, max;
+	struct hash_index by_file; /* entries, by device and inode as the maps of a process have them */
+	size_t nr_fds, max_fds; /* open descriptors are limited, because other parts of heaptap need some */
+	size_t nr_skipped;
+	bool is_remote;
+};
+
+/* One read of the maps of one process. */
+struct maps_reading {
+	struct module_table *table;
+	struct file_source source;
+	struct mapping *maps; /* owned */
+	size_t nr, max;
+	u64 hash; /* of all executable lines */
+	struct {
+		u32 dev_major, dev_minor;
+		u64 inode;
+		taddr_t start;
+	} header; /* the last mapping of a file's first byte: its ELF header */
+};
+
+int module_table_new(struct module_table **out)
+{
+	struct module_table *t = calloc(1, sizeof(*t));
+	struct rlimit limit;
+
+	if (!t)
+		return -ENOMEM;
+	t->max_fds = 128;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		t->max_fds = limit.rlim_cur / 2;
+	*out = t;
+	return 0;
+}
+
+static void entry_free(struct module_entry *e)
+{
+	if (!e)
+		return;
+	cleanup_close(&e->module.fd);
+	free(e->module.path);
+	free(e->module.root);
+	free(e);
+}
+
+void module_table_free(struct module_table *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->nr; i++)
+		entry_free(t->entries[i]);
+	free(t->entries);
+	hash_index_fini(&t->by_file);
+	free(t);
+}
+
+struct module *module_get(const struct module_table *t, u32 id)
+{
+	return id > 0 && id <= t->nr ? &t->entries[id - 1]->module : NULL;
+}
+
+size_t module_count(const struct module_table *t)
+{
+	return t->nr;
+}
+
+size_t module_skipped(const struct module_table *t)
+{
+	return t->nr_skipped;
+}
+
+void module_table_set_remote(struct module_table *t)
+{
+	t->is_remote = true;
+}
+
+bool module_table_is_remote(const struct module_table *t)
+{
+	return t->is_remote;
+}
+
+static u64 hash_of(u64 dev, u64 ino)
+{
+	u64 key[] = { dev, ino };
+
+	return hash_bytes(key, sizeof(key), 0);
+}
+
+/* The next entry, after those that @at has counted, of a file with this device and inode. NULL at the end. */
+static struct module_entry *next_entry(const struct module_table *t, u64 dev, u64 ino, u32 *at)
+{
+	u32 item;
+
+	while ((item = hash_index_next(&t->by_file, hash_of(dev, ino), at)) != HASH_NO_ITEM)
+		if (t->entries[item]->module.dev == dev && t->entries[item]->module.ino == ino)
+			return t->entries[item];
+	return NULL;
+}
+
+/* @text without its last @cut bytes; NULL without memory. */
+static char *copy_without_end(const char *text, size_t cut)
+{
+	return strndup(text, strlen(text) - cut);
+}
+
+static int make_room(struct module_table *t)
+{
+	return t->nr == MODULES_MAX ? -ENOSPC : array_reserve(t->entries, t->max, t->nr + 1);
+}
+
+/* Add an entry without a file at the end of the table. Takes @path over. -ENOSPC if the table is full. */
+static int entry_new(struct module_table *t, char *path, const char *root, u64 dev, u64 ino,
+		     struct module_entry **out)
+{
+	struct module_entry *e = calloc(1, sizeof(*e));
+	int err = -ENOMEM;
+
+	if (!e)
+		goto undo_path;
+	e->module.fd = -1;
+	e->module.path = path;
+	e->module.root = strdup(root);
+	if (!path || !e->module.root)
+		goto undo_entry;
+	err = make_room(t);
+	if (!err)
+		err = hash_index_add(&t->by_file, hash_of(dev, ino), (u32)t->nr);
+	if (err)
+		goto undo_entry;
+	e->module.dev = dev;
+	e->module.ino = ino;
+	t->entries[t->nr] = e;
+	e->module.id = ++t->nr;
+	*out = e;
+	return 0;
+
+undo_entry:
+	entry_free(e);
+	return err;
+undo_path:
+	free(path);
+	return err;
+}
+
+static void set_image(struct module_entry *e, const struct image *image)
+{
+	e->image = *image;
+	e->module.build_id_len = image->build_id_len;
+	memcpy(e->module.build_id, image->build_id, image->build_id_len);
+}
+
+/* Keep *@fd open in @e if there are descriptors left. */
+static void set_fd(struct module_table *t, struct module_entry *e, int *fd)
+{
+	if (*fd < 0 || t->nr_fds >= t->max_fds)
+		return;
+	t->nr_fds++;
+	e->module.fd = take_fd(*fd);
+}
+
+int module_add(struct module_table *t, const char *path, const u8 *build_id, size_t build_id_len,
+	       struct module **out)
+{
+	struct image image = { 0 };
+	auto_close int fd = -1;
+	struct module_entry *e;
+	int err;
+
+	if (build_id_len > BUILD_ID_MAX)
+		return -EINVAL;
+	err = entry_new(t, strdup(path), "", 0, 0, &e);
+	if (err)
+		return err;
+	if (path[0] == '/' && !t->is_remote && mapped_file_open_path(path, &fd, &image) == 0)
+		set_fd(t, e, &fd);
+	if (build_id_len > 0)
+		memcpy(image.build_id, build_id, build_id_len);
+	image.build_id_len = build_id_len;
+	set_image(e, &image);
+	*out = &e->module;
+	return 0;
+}
+
+static bool is_known_file(const struct module *known, int fd, const struct image *image)
+{
+	struct stat st;
+
+	if (known->build_id_len)
+		return image->build_id_len == known->build_id_len &&
+		       !memcmp(image->build_id, known->build_id, known->build_id_len);
+	return known->ino && !fstat(fd, &st) && st.st_dev == known->dev && st.st_ino == known->ino;
+}
+
+int module_add_known(struct module_table *t, const struct module *known, struct module **out)
+{
+	struct image image = { 0 };
+	auto_close int fd = -1;
+	struct module_entry *e;
+	int err;
+
+	if (known->build_id_len > BUILD_ID_MAX)
+		return -EINVAL;
+	err = entry_new(t, strdup(known->path), "", known->dev, known->ino, &e);
+	if (err)
+		return err;
+	if (known->path[0] == '/' && !t->is_remote && mapped_file_open_path(known->path, &fd, &image) == 0) {
+		if (is_known_file(known, fd, &image))
+			set_fd(t, e, &fd);
+		else
+			image = (struct image){ 0 };
+	}
+	if (known->build_id_len > 0)
+		memcpy(image.build_id, known->build_id, known->build_id_len);
+	image.build_id_len = known->build_id_len;
+	set_image(e, &image);
+	e->module.is_deleted = known->is_deleted;
+	*out = &e->module;
+	return 0;
+}
+
+/* Make the entry of the vDSO in @line. Its image is copied from the target, because no file has it. */
+static int vdso_entry(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
+{
+	u64 size = line->end - line->start;
+	auto_close int fd = memfd_create("vdso", MFD_CLOEXEC);
+	struct image image = { 0 };
+	auto_free void *copy = NULL;
+	u32 at = 0;
+	int err;
+
+	if (size > VDSO_MAX)
+		return -EINVAL;
+	copy = malloc(size);
+	if (!copy)
+		return -ENOMEM;
+	if (fd < 0 || r->source.mem_fd < 0 ||
+	    pread(r->source.mem_fd, copy, size, line->start) != (ssize_t)size ||
+	    write(fd, copy, size) != (ssize_t)size || image_read_file(&image, fd) != 0) {
+		cleanup_close(&fd);
+		fd = -1;
+		image = (struct image){ 0 };
+	}
+	while ((*out = next_entry(r->table, 0, 0, &at)))
+		if (!strcmp((*out)->module.path, line->path) && image_is_same(&(*out)->image, &image))
+			return 0;
+	err = entry_new(r->table, strdup(line->path), "", 0, 0, out);
+	if (err)
+		return err;
+	set_image(*out, &image);
+	set_fd(r->table, *out, &fd);
+	return 0;
+}
+
+static u64 line_dev(const struct map_line *line)
+{
+	return makedev(line->dev_major, line->dev_minor);
+}
+
+/* Read the headers of the file in @line from the memory of the target. */
+static int read_from_memory(const struct maps_reading *r, const struct map_line *line, struct image *image)
+{
+	if (r->source.mem_fd < 0 || r->header.inode != line->inode ||
+	    r->header.dev_major != line->dev_major || r->header.dev_minor != line->dev_minor)
+		return -ENOENT;
+	return image_read_memory(image, r->source.mem_fd, r->header.start);
+}
+
+/*
+ * Find the entry of a file with this inode: by @id if it has not changed since (removing a link is a change), or by
+ * @image if its headers are equal. @id is NULL if the file itself cannot be reached.
+ */
+static struct module_entry *find_entry(struct module_table *t, const struct map_line *line,
+				       const struct file_identity *id, const struct image *image)
+{
+	struct module_entry *e, *newest = NULL;
+	u32 at = 0;
+
+	while ((e = next_entry(t, line_dev(line), line->inode, &at))) {
+		if (id && (e->id.dev != id->dev || e->id.ino != id->ino))
+			continue;
+		if (image ? image_is_same(&e->image, image) : e->id.changed_ns == id->changed_ns)
+			newest = !newest || e->module.id > newest->module.id ? e : newest;
+	}
+	return newest;
+}
+
+static bool ends_in_deleted(const char *path)
+{
+	size_t len = strlen(path), end = sizeof(deleted) - 1;
+
+	return len > end && strcmp(path + len - end, deleted) == 0;
+}
+
+/* True if the kernel added " (deleted)" to the path of @line, and the name itself does not end so. */
+static bool is_deleted(const struct maps_reading *r, const struct map_line *line,
+		       const struct file_identity *id)
+{
+	if (!ends_in_deleted(line->path))
+		return false;
+	return !id || id->nr_links == 0 || !mapped_file_has_path(&r->source, line, id);
+}
+
+/* The path of @line as the target's file system has it. */
+static char *true_path(const struct maps_reading *r, const struct map_line *line, bool is_gone)
+{
+	char link[80], exact[4096 + sizeof(deleted)];
+	const char *path = line->path;
+	ssize_t n = -1;
+
+	if (line->is_ambiguous) {
+		snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", r->source.pid,
+			 (unsigned long long)line->start, (unsigned long long)line->end);
+		n = readlink(link, exact, sizeof(exact) - 1);
+	}
+	if (n > 0) {
+		exact[n] = '\0';
+		path = exact;
+	}
+	return copy_without_end(path, is_gone && ends_in_deleted(path) ? sizeof(deleted) - 1 : 0);
+}
+
+static int add_entry(struct maps_reading *r, const struct map_line *line, const struct file_identity *id,
+		     const struct image *image, int *fd, struct module_entry **out)
+{
+	bool is_gone = is_deleted(r, line, id);
+	int err;
+
+	err = entry_new(r->table, true_path(r, line, is_gone), r->source.root, line_dev(line), line->inode,
+			out);
+	if (err)
+		return err;
+	(*out)->module.is_deleted = is_gone;
+	if (id)
+		(*out)->id = *id;
+	set_image(*out, image);
+	set_fd(r->table, *out, fd);
+	return 0;
+}
+
+/* Without a file: the headers in memory identify it at least. */
+static int entry_from_memory(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
+{
+	struct image image;
+	int no_fd = -1;
+
+	if (read_from_memory(r, line, &image) != 0)
+		image = (struct image){ 0 };
+	*out = find_entry(r->table, line, NULL, &image);
+	return *out ? 0 : add_entry(r, line, NULL, &image, &no_fd, out);
+}
+
+/*
+ * Find or make the entry of the file in @line. A file found by path is the mapped one if device and inode are equal.
+ * Both may differ (overlayfs, btrfs, a race): then it is the mapped one if its headers are those in the memory of the
+ * target.
+ */
+static int file_entry(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
+{
+	auto_close int path_fd = -1, fd = -1;
+	struct file_identity id;
+	struct image image, mapped;
+	int err;
+
+	if (mapped_file_find(&r->source, line, &path_fd, &id) != 0)
+		return entry_from_memory(r, line, out);
+	*out = find_entry(r->table, line, &id, NULL);
+	if (*out)
+		return 0;
+	err = mapped_file_open(path_fd, &fd, &image);
+	if (err)
+		return err == -ENOMEM ? err : entry_from_memory(r, line, out);
+	if ((id.dev != line_dev(line) || id.ino != line->inode) &&
+	    (read_from_memory(r, line, &mapped) != 0 || !image_is_same(&image, &mapped)))
+		return entry_from_memory(r, line, out);
+	*out = find_entry(r->table, line, &id, &image);
+	if (!*out)
+		return add_entry(r, line, &id, &image, &fd, out);
+	(*out)->id = id;
+	(*out)->module.is_deleted = is_deleted(r, line, &id);
+	if ((*out)->module.fd < 0)
+		set_fd(r->table, *out, &fd);
+	return 0;
+}
+
+/* Find or make the module of @line. *@out is NULL for code that is in no file, or if the table is full. */
+static int entry_of(struct maps_reading *r, const struct map_line *line, struct module_entry **out)
+{
+	int err = 0;
+
+	*out = NULL;
+	if (line->inode != 0)
+		err = file_entry(r, line, out);
+	else if (strcmp(line->path, "[vdso]") == 0)
+		err = vdso_entry(r, line, out);
+	if (err == -ENOSPC) {
+		if (r->table->nr_skipped++ == 0)
+			warn("module: more than %d files: the rest stays without names", MODULES_MAX);
+		*out = NULL;
+		err = 0;
+	}
+	return err;
+}
+
+static int add_mapping(struct maps_reading *r, const struct map_line *line)
+{
+	struct module_entry *e;
+	int err;
+
+	if (r->nr == MAPPINGS_MAX)
+		return -E2BIG;
+	err = array_reserve(r->maps, r->max, r->nr + 1);
+	if (err)
+		return err;
+	err = entry_of(r, line, &e);
+	if (err)
+		return err;
+	r->maps[r->nr++] = (struct mapping){ .start = line->start,
+					     .end = line->end,
+					     .file_offset = line->offset,
+					     .bias = e ? image_bias(&e->image, line->start, line->offset) : 0,
+					     .module = e ? &e->module : NULL };
+	return 0;
+}
+
+static u64 hash_line(u64 hash, const struct map_line *line)
+{
+	u64 numbers[] = { line->start, line->end, line->offset, line_dev(line), line->inode };
+
+	return hash_bytes(line->path, strlen(line->path), hash_bytes(numbers, sizeof(numbers), hash));
+}
+
+/*
+ * Read all lines of @pid once, and fill r->maps if @want_mappings. Returns 0, or -ESRCH if the process gave up its
+ * memory meanwhile.
+ */
+static int read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
+{
+	struct maps_reader *reader;
+	struct map_line line;
+	int more;
+
+	r->hash = 0;
+	more = maps_open(&reader, pid);
+	if (more)
+		return more;
+	while ((more = maps_next(reader, &line)) == 1) {
+		if (line.offset == 0 && line.inode != 0) {
+			r->header.dev_major = line.dev_major;
+			r->header.dev_minor = line.dev_minor;
+			r->header.inode = line.inode;
+			r->header.start = line.start;
+		}
+		if (!line.is_executable)
+			continue;
+		r->hash = hash_line(r->hash, &line);
+		more = want_mappings ? add_mapping(r, &line) : 0;
+		if (more)
+			break;
+	}
+	if (more == 0 && !maps_is_complete(reader))
+		more = -ESRCH;
+	maps_close(reader);
+	return more;
+}
+
+static int read_mappings(struct maps_reading *r, pid_t pid)
+{
+	int err;
+
+	r->nr = 0;
+	file_source_init(&r->source, pid);
+	err = read_lines(r, pid, true);
+	file_source_fini(&r->source);
+	return err;
+}
+
+int mapping_list_read(struct mapping_list *list, struct module_table *t, pid_t pid)
+{
+	struct maps_reading r = { .table = t };
+	int err;
+
+	err = read_lines(&r, pid, false);
+	if (!err && list->epoch > 0 && r.hash == list->hash)
+		return 0;
+	/* An exec during the read looks like the end of the process. The next attempt finds the new program. */
+	for (int i = 0; i < READS_MAX; i++) {
+		err = read_mappings(&r, pid);
+		if (err != -ESRCH)
+			break;
+	}
+	if (err) {
+		free(r.maps);
+		return err;
+	}
+	free(list->maps);
+	list->maps = r.maps;
+	list->nr = r.nr;
+	list->hash = r.hash;
+	list->epoch++;
+	return 1;
+}
+
+void mapping_list_fini(struct mapping_list *list)
+{
+	free(list->maps);
+	*list = (struct mapping_list){ 0 };
+}
+
+const struct mapping *mapping_find(const struct mapping_list *list, taddr_t addr)
+{
+	size_t low = 0, high = list->nr;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (addr < list->maps[mid].start)
+			high = mid;
+		else if (addr >= list->maps[mid].end)
+			low = mid + 1;
+		else
+			return &list->maps[mid];
+	}
+	return NULL;
+}
+
+struct code_ref mapping_ref(const struct mapping_list *list, taddr_t addr)
+{
+	const struct mapping *m = mapping_find(list, addr);
+
+	/* A return address may be one byte behind a mapping that ends with a call. */
+	if (!m)
+		m = mapping_find(list, addr - 1);
+	if (!m || !m->module)
+		return (struct code_ref){ .module = 0, .offset = addr };
+	return (struct code_ref){ .module = m->module->id, .offset = addr - m->bias };
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Fills the kernel maps that the BPF walk reads: the rows of each file once, the mappings of processes at each
+ * change.
+ */
+#include "user/unwind/unwind_tables.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "bpf/event.h"
+#include "bpf/maps.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/unwind/cfi.h"
+
+/* Rows of a file in one shard. */
+struct unwind_piece {
+	u64 start, end; /* ELF virtual addresses */
+	u32 shard, first, nr;
+};
+
+/* The rows of a file. */
+struct unwind_file {
+	bool is_known;
+	u64 text_base;		     /* ELF virtual address of pc 0 */
+	struct unwind_piece *pieces; /* owned; by address; NULL without information */
+	size_t nr_pieces;
+	bool is_cut; /* the rest of its rows did not fit */
+};
+
+/* The pieces of the code of a process, by address, without a limit. */
+struct map_list {
+	struct unwind_map *maps; /* owned */
+	size_t nr, max;
+};
+
+/* The mappings of a process, in memory shared with the kernel. */
+struct process_entry {
+	pid_t pid;
+	struct unwind_maps *maps; /* owned; mapped */
+};
+
+struct unwind_tables {
+	int shards_fd, process_maps_fd; /* borrowed */
+	struct unwind_file *files;	/* owned; by module id */
+	size_t nr_files, max_files;
+	struct process_entry *processes; /* owned */
+	size_t nr_processes;
+	struct shard *shard; /* the one being filled, mapped; NULL = none yet */
+	u32 nr_shards, used; /* shards made; rows used in the last */
+	u32 seq; /* of the mappings published last, of any process: each publication has its own */
+	struct unwind_stats stats;
+};
+
+int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd)
+{
+	const struct unwind_mappings none = { .list = &(struct mapping_list){ 0 } };
+	struct unwind_tables *u = calloc(1, sizeof(*u));
+	int err;
+
+	if (!u)
+		return -ENOMEM;
+	u->shards_fd = shards_fd;
+	u->process_maps_fd = process_maps_fd;
+	err = unwind_tables_set(u, NO_MAPS_PID, &none);
+	if (err) {
+		unwind_tables_free(u);
+		return err;
+	}
+	*out = u;
+	return 0;
+}
+
+void unwind_tables_free(struct unwind_tables *u)
+{
+	if (!u)
+		return;
+	if (u->shard)
+		munmap(u->shard, sizeof(*u->shard));
+	for (size_t i = 0; i < u->nr_files; i++)
+		free(u->files[i].pieces);
+	free(u->files);
+	for (size_t i = 0; i < u->nr_processes; i++)
+		munmap(u->processes[i].maps, sizeof(*u->processes[i].maps));
+	free(u->processes);
+	free(u);
+}
+
+/* Make a map with one value of @size bytes, mapped at *@mem. Returns its descriptor, or -errno. */
+static int new_inner_map(const char *name, size_t size, void **mem)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), size, 1, &opts);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*mem != MAP_FAILED)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+/* Make an empty shard, and add it to the shards of the programs. -ENOSPC: their number is limited. */
+static int next_shard(struct unwind_tables *u)
+{
+	auto_close int fd = -1;
+	void *mem;
+	int err;
+
+	fd = new_inner_map("shard", sizeof(struct shard), &mem);
+	if (fd < 0)
+		return fd;
+	if (bpf_map_update_elem(u->shards_fd, &u->nr_shards, &fd, BPF_ANY)) {
+		err = errno == E2BIG ? -ENOSPC : -errno;
+		munmap(mem, sizeof(struct shard));
+		return err;
+	}
+	if (u->shard)
+		munmap(u->shard, sizeof(*u->shard));
+	u->shard = mem;
+	u->nr_shards++;
+	u->used = 0;
+	u->stats.kernel_bytes += sizeof(struct shard);
+	return 0;
+}
+
+static int add_piece(struct unwind_file *f, const struct unwind_piece *p)
+{
+	if (array_extend(f->pieces, f->nr_pieces))
+		return -ENOMEM;
+	f->pieces[f->nr_pieces++] = *p;
+	return 0;
+}
+
+/* Copy the rows of @table to shards. Each shard that gets some of them gives a piece. */
+static int store_rows(struct unwind_tables *u, struct unwind_file *f, const struct cfi_table *table)
+{
+	size_t done = 0;
+	int err = 0;
+
+	f->text_base = table->text_base;
+	while (done < table->nr_rows && !err) {
+		size_t nr = table->nr_rows - done;
+		struct unwind_piece p;
+
+		if (!u->shard || u->used == SHARD_ROWS) {
+			err = next_shard(u);
+			if (err)
+				break;
+		}
+		if (nr > SHARD_ROWS - u->used)
+			nr = SHARD_ROWS - u->used;
+		memcpy(&u->shard->rows[u->used], &table->rows[done], nr * sizeof(*table->rows));
+		p = (struct unwind_piece){ .start = table->text_base + table->rows[done].pc,
+					   .end = done + nr < table->nr_rows
+							  ? table->text_base + table->rows[done + nr].pc
+							  : UINT64_MAX,
+					   .shard = u->nr_shards - 1,
+					   .first = u->used,
+					   .nr = nr };
+		u->used += nr;
+		u->stats.nr_rows += nr;
+		done += nr;
+		err = add_piece(f, &p);
+	}
+	u->stats.nr_skipped_rows += table->nr_rows - done;
+	f->is_cut = done < table->nr_rows;
+	return err == -ENOSPC ? 0 : err;
+}
+
+static int load_file(struct unwind_tables *u, struct unwind_file *f, const struct module *m)
+{
+	struct cfi_table *table = NULL;
+	struct elf *elf;
+	int err;
+
+	f->is_known = true;
+	err = m->fd < 0 ? -ENOENT : elf_open(&elf, m->fd);
+	if (!err) {
+		err = cfi_load(&table, elf);
+		elf_close(elf);
+	}
+	if (err) {
+		debug("unwind: %s: no call frame information: %s", m->path, strerror(-err));
+		u->stats.nr_without++;
+		return err == -ENOMEM ? err : 0;
+	}
+	err = store_rows(u, f, table);
+	if (!err)
+		u->stats.nr_files++;
+	if (f->is_cut)
+		warn("unwind: %s: no room for its call frame information: stacks through it end early",
+		     m->path);
+	cfi_free(table);
+	return err;
+}
+
+static int file_of(struct unwind_tables *u, const struct module *m, struct unwind_file **out)
+{
+	if (m->id >= u->nr_files) {
+		size_t nr = (size_t)m->id + 1;
+
+		if (array_reserve(u->files, u->max_files, nr))
+			return -ENOMEM;
+		memset(u->files + u->nr_files, 0, (nr - u->nr_files) * sizeof(*u->files));
+		u->nr_files = nr;
+	}
+	*out = &u->files[m->id];
+	return (*out)->is_known ? 0 : load_file(u, *out, m);
+}
+
+static int add_map(struct map_list *list, const struct unwind_map *map)
+{
+	if (array_reserve(list->maps, list->max, list->nr + 1))
+		return -ENOMEM;
+	list->maps[list->nr++] = *map;
+	return 0;
+}
+
+/* Add one mapping: a piece for each shard with rows of its file, and for the parts between them, without rows. */
+static int add_mapping(struct unwind_tables *u, struct map_list *list, const struct mapping *m)
+{
+	struct unwind_map map = { .start = m->start, .end = m->end, .shard = NO_SHARD };
+	struct unwind_file *f = NULL;
+	int err;
+
+	/* The vsyscall page lies in the kernel's half of the addresses, where the comparisons of the programs end. */
+	if (m->start > INT64_MAX)
+		return 0;
+	err = m->module ? file_of(u, m->module, &f) : 0;
+	for (size_t i = 0; !err && f && i < f->nr_pieces; i++) {
+		const struct unwind_piece *p = &f->pieces[i];
+		u64 start = p->start + m->bias, end = p->end == UINT64_MAX ? m->end : p->end + m->bias;
+
+		if (end <= map.start || start >= m->end)
+			continue;
+		if (start > map.start) {
+			map.end = start;
+			err = add_map(list, &map);
+			map.start = start;
+		}
+		map.end = end < m->end ? end : m->end;
+		map.base = f->text_base + m->bias;
+		map.shard = p->shard;
+		map.first = p->first;
+		map.nr = p->nr;
+		if (!err)
+			err = add_map(list, &map);
+		map = (struct unwind_map){ .start = map.end, .shard = NO_SHARD };
+	}
+	map.end = m->end;
+	if (f && f->is_cut)
+		map.shard = LIMIT_SHARD;
+	return !err && map.start < map.end ? add_map(list, &map) : err;
+}
+
+/*
+ * Copy all pieces of @list, or as many as fit. If too many, the middle ones become one: libraries that were loaded
+ * late lie there. The program is at the beginning, the C library and the linker are at the end.
+ */
+static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const struct map_list *list)
+{
+	const size_t first = MAX_UNWIND_MAPS / 2 - 1, last = MAX_UNWIND_MAPS / 2;
+	size_t nr = list->nr;
+
+	if (nr <= MAX_UNWIND_MAPS) {
+		if (nr)
+			memcpy(maps->maps, list->maps, nr * sizeof(*list->maps));
+		maps->nr = nr;
+		return;
+	}
+	memcpy(maps->maps, list->maps, first * sizeof(*list->maps));
+	maps->maps[first] = (struct unwind_map){ .start = list->maps[first].start,
+						 .end = list->maps[nr - last - 1].end,
+						 .shard = LIMIT_SHARD };
+	memcpy(&maps->maps[first + 1], &list->maps[nr - last], last * sizeof(*list->maps));
+	maps->nr = MAX_UNWIND_MAPS;
+	u->stats.nr_skipped_maps += nr - first - last;
+}
+
+/*
+ * Copy @from, and @nr of its mappings, to memory that the programs may read at any moment. A walk during the copy is
+ * lost. Use it only for changes.
+ */
+static void publish(struct unwind_tables *u, struct unwind_maps *to, const struct unwind_maps *from, u32 nr)
+{
+	u->seq += 2;
+	__atomic_store_n(&to->seq, u->seq - 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	to->word = from->word;
+	to->nr = from->nr;
+	to->removals = from->removals;
+	to->execs = from->execs;
+	to->start_sp = from->start_sp;
+	memcpy(to->maps, from->maps, nr * sizeof(*to->maps));
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->seq, u->seq, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Add a process. The map is complete before the programs see it, because walks use the mappings of the parent until
+ * then.
+ */
+static int add_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
+{
+	auto_close int fd = -1;
+	u32 key = pid;
+	void *mem;
+	int err;
+
+	if (array_extend(u->processes, u->nr_processes))
+		return -ENOMEM;
+	fd = new_inner_map("unwind_maps", sizeof(struct unwind_maps), &mem);
+	if (fd < 0)
+		return fd;
+	publish(u, mem, maps, MAX_UNWIND_MAPS);
+	if (bpf_map_update_elem(u->process_maps_fd, &key, &fd, BPF_ANY)) {
+		err = -errno;
+		munmap(mem, sizeof(struct unwind_maps));
+		return err;
+	}
+	u->processes[u->nr_processes++] = (struct process_entry){ pid, mem };
+	return 0;
+}
+
+static bool is_published(const struct unwind_maps *now, const struct unwind_maps *maps)
+{
+	return now->word == maps->word && now->nr == maps->nr && now->removals == maps->removals &&
+	       now->execs == maps->execs && now->start_sp == maps->start_sp &&
+	       !memcmp(now->maps, maps->maps, maps->nr * sizeof(*maps->maps));
+}
+
+static int set_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
+{
+	struct unwind_maps *now;
+
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid)
+			continue;
+		now = u->processes[i].maps;
+		if (!is_published(now, maps))
+			publish(u, now, maps, now->nr > maps->nr ? now->nr : maps->nr);
+		return 0;
+	}
+	return add_process(u, pid, maps);
+}
+
+int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_mappings *from)
+{
+	auto_free struct unwind_maps *maps = calloc(1, sizeof(*maps));
+	struct map_list pieces = { 0 };
+	int err = maps ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < from->list->nr && !err; i++)
+		err = add_mapping(u, &pieces, &from->list->maps[i]);
+	if (!err) {
+		fill_maps(u, maps, &pieces);
+		if (pieces.nr > MAX_UNWIND_MAPS)
+			warn("unwind: PID %d: %zu pieces of code, more than %d: stacks through the others "
+			     "end early",
+			     pid, pieces.nr, MAX_UNWIND_MAPS);
+		maps->word = from->word;
+		maps->removals = from->removals;
+		maps->execs = from->execs;
+		maps->start_sp = from->start_sp;
+		for (u32 i = maps->nr; i < MAX_UNWIND_MAPS; i++)
+			maps->maps[i].start = maps->maps[i].end = INT64_MAX;
+		err = set_process(u, pid, maps);
+	}
+	free(pieces.maps);
+	return err;
+}
+
+bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals)
+{
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid || u->processes[i].maps->removals == removals)
+			continue;
+		__atomic_store_n(&u->processes[i].maps->removals, removals, __ATOMIC_RELEASE);
+		return true;
+	}
+	return false;
+}
+
+void unwind_tables_forget(struct unwind_tables *u, pid_t pid)
+{
+	u32 key = pid;
+
+	for (size_t i = 0; i < u->nr_processes; i++) {
+		if (u->processes[i].pid != pid)
+			continue;
+		bpf_map_delete_elem(u->process_maps_fd, &key);
+		munmap(u->processes[i].maps, sizeof(*u->processes[i].maps));
+		u->processes[i] = u->processes[--u->nr_processes];
+		return;
+	}
+}
+
+struct unwind_stats unwind_tables_stats(const struct unwind_tables *u)
+{
+	return u->stats;
+}
