@@ -43,7 +43,7 @@ static int make_request(struct ask_request *r, const struct options *o, const st
 	}
 	for (u32 i = 0; i < r->nr_formats; i++) {
 		r->formats[i] = (struct ask_format){ .width = formats[i].width, .color = formats[i].color };
-		snprintf(r->formats[i].ending, sizeof(r->formats[i].ending), "%s", formats[i].ending);
+		snprintf(r->formats[i].name, sizeof(r->formats[i].name), "%s", formats[i].name);
 	}
 	return 0;
 }

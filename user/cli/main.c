@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/source/limits.h"
@@ -52,11 +53,13 @@ static int open_standard_files(void)
 /* All output must have been written, or scripts would take a part of it for all. */
 static int finish_stdout(int status)
 {
-	int err = fflush(stdout) ? errno : ferror(stdout) ? EIO : 0;
+	int err = flush_stream(stdout);
 
 	if (!err)
 		return status;
-	error("stdout: %s", strerror(err));
+	/* The reader of the pipe has what it wants. */
+	if (err != -EPIPE)
+		error("stdout: %s", strerror(-err));
 	return status ? status : STATUS_UNTRUSTED;
 }
 

@@ -60,6 +60,7 @@ static int take_list(struct options *o, const struct option_row *row, const char
 static int take_choice(struct options *o, const struct option_row *row, const char *text);
 static int take_alloc(struct options *o, const struct option_row *row, const char *text);
 
+static int take_format(struct options *o, const struct option_row *row, const char *text);
 static int take_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_check(struct options *o, const struct option_row *row, const char *text);
@@ -108,6 +109,11 @@ static const char *output_choice(size_t i)
 	return report_formats[i].ending;
 }
 
+static const char *format_choice(size_t i)
+{
+	return report_formats[i].name;
+}
+
 #define FIELD(f) offsetof(struct options, f)
 #define IN(c)	 (1U << (c))
 #define TRACING	 (IN(RUN) | IN(ATTACH) | IN(CONSOLE))
@@ -137,6 +143,10 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "write the report to FILE, may be repeated; the ending of its name chooses the format; "
 		  "- = text to stdout; %p becomes the PID, %n the number of the report, %t the time" },
+	{ "format", 0, "NAME", take_format, FIELD(format), .choice = format_choice,
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .help = "format of the printed report, and of files whose ending names none (default text); "
+		  "list = list the formats" },
 	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
 	  .help = "record all events in FILE, for `heaptap report`; placeholders as in --output" },
 	{ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
@@ -385,6 +395,16 @@ static int take_choice(struct options *o, const struct option_row *row, const ch
 			break;
 	}
 	return options_bad_value(o, row, "%s: must be one of%s", text, words);
+}
+
+static int take_format(struct options *o, const struct option_row *row, const char *text)
+{
+	if (!strcmp(text, "list") && !o->config_line) {
+		o->want_formats = true;
+		return 0;
+	}
+	o->format = report_format_named(text);
+	return o->format ? 0 : options_bad_value(o, row, "%s: no such format; see --format list", text);
 }
 
 static int take_alloc(struct options *o, const struct option_row *row, const char *text)

@@ -8,6 +8,7 @@
 #include "user/lib/types.h"
 #include "user/stream/span.h"
 
+struct report_format;
 struct suppress_list;
 
 struct option_list {
@@ -28,8 +29,9 @@ struct options {
 	u32 depth;		      /* frames per stack */
 	u64 interval_ns, duration_ns; /* 0 = none */
 	struct option_list outputs;
-	bool events;	  /* report: list the events instead */
-	bool has_between; /* report: count only what was allocated then */
+	const struct report_format *format; /* of outputs without a known ending; NULL = not said */
+	bool events;			    /* report: list the events instead */
+	bool has_between;		    /* report: count only what was allocated then */
 	struct span between;
 	const char *record;	    /* file of events */
 	u64 record_size, record_ns; /* of a part, bytes and time; 0 = one part */
@@ -67,7 +69,7 @@ struct options {
 	bool is_program; /* there was a -- before the arguments */
 	bool thin;	 /* connect: the other side leaves out allocations outside min_size, max_size */
 	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
-	bool quiet, verbose, want_help, want_version;
+	bool quiet, verbose, want_help, want_version, want_formats;
 	u32 color; /* enum output_color */
 
 	const char *config; /* named by --config */
@@ -113,7 +115,7 @@ const struct option_row *option_row_find(const char *name, size_t len);
 
 /*
  * Parse a command line, over the options of the config file; @argv is permuted. Returns 0 (run the command),
- * 1 (help or version was printed), -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in
+ * 1 (help, version or formats were printed), -EINVAL (one line was printed on stderr), or -ENOMEM. options_fini() in
  * any case.
  */
 int options_parse(struct options *o, int argc, char **argv) __must_check;

@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
 #include "user/cli/options_private.h"
+#include "user/report/format.h"
 #include "user/source/source_open.h"
 #include "user/scan/suppress.h"
 
@@ -188,8 +189,9 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 	config = typed.config;
 	o->want_help = typed.want_help;
 	o->want_version = typed.want_version;
+	o->want_formats = typed.want_formats;
 	options_fini(&typed);
-	if (err || o->want_help || o->want_version || o->command->run == cmd_help)
+	if (err || o->want_help || o->want_version || o->want_formats || o->command->run == cmd_help)
 		return err;
 	err = config_read(config, &o->config_text, &o->config_path);
 	if (!err)
@@ -307,6 +309,10 @@ int options_parse(struct options *o, int argc, char **argv)
 		return without_command("--version");
 	if (o->want_help) {
 		options_help(stdout, o->command);
+		return 1;
+	}
+	if (o->want_formats) {
+		report_formats_list(stdout);
 		return 1;
 	}
 	err = check_args(o, argc - 1 - end, argv + 1 + end);

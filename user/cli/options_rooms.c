@@ -6,6 +6,7 @@ struct output_options options_output(const struct options *o)
 {
 	return (struct output_options){ .names = o->outputs.items,
 					.nr_names = o->outputs.nr,
+					.format = o->format,
 					.force = o->force,
 					.color = o->color,
 					.report = { .sort = &report_keys[o->sort],

@@ -37,7 +37,8 @@ struct output {
 	const char *pattern; /* borrowed; as the user typed it */
 	const char *name;    /* borrowed; its last part */
 	const struct report_format *format;
-	FILE *stream;	   /* borrowed; for standard output, else NULL */
+	FILE *stream;	   /* borrowed; for standard output, and @device; else NULL */
+	FILE *device;	   /* owned; /dev/null and the like; else NULL */
 	int dir;	   /* owned; where the file goes */
 	bool has_pid;	   /* %p: a file per process */
 	bool is_varying;   /* %n or %t: a name per report */
@@ -92,17 +93,21 @@ static int refuse(const struct output *o, const char *why, int err)
 	return err;
 }
 
-static int choose_format(struct output *o)
+/* The ending of the name chooses, else @format, which may be NULL. */
+static int choose_format(struct output *o, const struct report_format *format)
 {
-	char endings[128] = "";
+	char endings[256] = "";
 	size_t used = 0;
+	const struct report_format *by_name = report_format_find(o->name);
 
-	o->format = report_format_find(o->name);
+	o->format = by_name ? by_name : format;
 	if (o->format)
 		return 0;
-	for (const struct report_format *f = report_formats; f->ending && used < sizeof(endings); f++)
-		used += snprintf(endings + used, sizeof(endings) - used, " %s", f->ending);
-	error("--output: %s: unknown ending, must be one of%s", o->pattern, endings);
+	for (const struct report_format *f = report_formats; f->name && used < sizeof(endings); f++)
+		if (f->write)
+			used += snprintf(endings + used, sizeof(endings) - used, " %s", f->ending);
+	error("--output: %s: unknown ending, must be one of%s; or name a format with --format", o->pattern,
+	      endings);
 	return -EINVAL;
 }
 
@@ -139,8 +144,32 @@ static int check_existing(const struct output *o, const char *name, bool force)
 	return 0;
 }
 
-static int output_init(struct output *o, const char *pattern, bool force)
+/*
+ * Open @o if it is a device: 1; 0 if it is none; or -errno, logged. A device is written in place, because a file cannot
+ * take its place. FIFOs and sockets are none: their readers may be somebody else's.
+ */
+static int open_device(struct output *o)
 {
+	struct stat st;
+	int fd;
+
+	if (lstat(o->pattern, &st) || !S_ISCHR(st.st_mode))
+		return 0;
+	fd = open(o->pattern, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISCHR(st.st_mode))
+		o->device = fdopen(fd, "w");
+	if (o->device) {
+		o->stream = o->device;
+		return 1;
+	}
+	if (fd >= 0)
+		close(fd);
+	return refuse(o, strerror(errno), -errno);
+}
+
+static int output_init(struct output *o, const char *pattern, const struct output_options *options)
+{
+	const struct report_format *format = options->format ? options->format : report_formats;
 	static const struct out_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
 	const char *slash = strrchr(pattern, '/');
 	char name[NAME_MAX + 1];
@@ -149,10 +178,15 @@ static int output_init(struct output *o, const char *pattern, bool force)
 	*o = (struct output){ .pattern = pattern, .name = slash ? slash + 1 : pattern, .dir = -1 };
 	if (!strcmp(pattern, "-")) {
 		o->stream = stdout;
-		o->format = report_format_find("-.txt");
+		o->format = format;
 		return 0;
 	}
-	err = choose_format(o);
+	err = open_device(o);
+	if (err < 0)
+		return err;
+	if (err)
+		return choose_format(o, format);
+	err = choose_format(o, options->format);
 	if (err)
 		return err;
 	err = out_expand(o->name, &sample, name);
@@ -163,7 +197,7 @@ static int output_init(struct output *o, const char *pattern, bool force)
 	o->has_pid = strstr(o->name, "%p");
 	o->is_varying = strstr(o->name, "%n") || strstr(o->name, "%t");
 	err = open_directory(o);
-	return err ? err : check_existing(o, name, force);
+	return err ? err : check_existing(o, name, options->force);
 }
 
 int outputs_status(int err)
@@ -183,14 +217,14 @@ int outputs_new(struct outputs **out, const struct output_options *options, FILE
 	}
 	outs->options = options;
 	for (size_t i = 0; i < nr && !err; i++)
-		err = output_init(&outs->list[outs->nr++], options->names[i], options->force);
+		err = output_init(&outs->list[outs->nr++], options->names[i], options);
 	if (err) {
 		outputs_free(outs);
 		return err;
 	}
 	if (!nr) {
 		outs->nr = 1;
-		err = output_init(&outs->list[0], "-", false);
+		err = output_init(&outs->list[0], "-", options);
 		outs->list[0].stream = standard;
 	}
 	*out = outs;
@@ -219,6 +253,8 @@ void outputs_free(struct outputs *outs)
 	for (size_t i = 0; i < outs->nr; i++) {
 		if (outs->list[i].dir >= 0)
 			close(outs->list[i].dir);
+		if (outs->list[i].device)
+			fclose(outs->list[i].device);
 		free(outs->list[i].made);
 	}
 	free(outs);
@@ -357,6 +393,9 @@ static int tell(struct output *o, const char *name, int err)
 {
 	int len = o->name - o->pattern; /* of the directory */
 
+	/* The reader of a pipe has what it wants. */
+	if (err == -EPIPE && o->stream)
+		o->has_failed = true;
 	if (err && !o->has_failed)
 		error("report: %.*s%s: %s", len, o->pattern, name,
 		      err == -EEXIST ? "existing output file is not overwritten without --force"
@@ -447,7 +486,7 @@ size_t outputs_describe(const struct outputs *outs, struct output_format *format
 		const struct output *o = &outs->list[i];
 		struct report_options ro = output_look(outs->options, o->stream);
 
-		formats[i] = (struct output_format){ o->format->ending, ro.width, ro.color };
+		formats[i] = (struct output_format){ o->format->name, ro.width, ro.color };
 	}
 	return outs->nr;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "user/report/format.h"
 #include "user/report/report.h"
 
 struct outputs;
@@ -15,8 +16,10 @@ enum output_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct output_options {
 	const char *const *names; /* of --output */
 	size_t nr_names;
-	bool force;		      /* overwrite existing files */
-	u32 color;		      /* enum output_color */
+	const struct report_format
+		*format; /* of streams, and of files whose ending names none; NULL = text, and none */
+	bool force;	 /* overwrite existing files */
+	u32 color;	 /* enum output_color */
 	struct report_options report; /* width and color are set for each output */
 };
 
@@ -24,7 +27,7 @@ struct output_options {
 struct report_options output_look(const struct output_options *o, FILE *out);
 
 /*
- * Prepare the outputs of @o, or text on @standard if it names none. All mistakes in a name are found now, before
+ * Prepare the outputs of @o, or one on @standard if it names none. All mistakes in a name are found now, before
  * anything is attached: an unknown ending, a directory that is missing or not writable, a file that exists without
  * --force. The directories stay open, so a later chdir() does no harm. @o is borrowed for the life of *@out.
  * Returns 0, or -errno after one line on stderr.
@@ -51,8 +54,8 @@ int outputs_write_to(void *outs, const struct report *r) __must_check;
 
 /* Format and look of one output. */
 struct output_format {
-	const char *ending; /* a row of report_formats, ".txt" */
-	u32 width;	    /* struct report_options */
+	const char *name; /* of a row of report_formats */
+	u32 width;	  /* struct report_options */
 	bool color;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by all report formats: the rows and their order, stacks, names, the table of formats. */
+/* Shared by all report formats: the rows and their order, stacks, names. */
 #include "user/report/report.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include "user/scan/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 #include "user/source/source.h"
@@ -17,25 +18,6 @@
 #include "user/target/target.h"
 
 enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200 };
-
-const struct report_format report_formats[] = {
-	{ ".txt", report_text },
-	{ ".json", report_json },
-	{ NULL },
-};
-
-const struct report_format *report_format_find(const char *path)
-{
-	size_t len = strlen(path);
-
-	for (const struct report_format *f = report_formats; f->ending; f++) {
-		size_t ending = strlen(f->ending);
-
-		if (len > ending && !strcmp(path + len - ending, f->ending))
-			return f;
-	}
-	return NULL;
-}
 
 static double live_bytes(const struct report_row *r)
 {
@@ -358,9 +340,7 @@ int report_symbols(const struct report *r, struct code_ref ref, const struct sym
 
 int report_flush(FILE *out)
 {
-	if (fflush(out))
-		return -errno;
-	return ferror(out) ? -EIO : 0;
+	return flush_stream(out);
 }
 
 /* Show the offset of a function without a name: readers would take the name of a function further out for it. */

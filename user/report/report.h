@@ -73,22 +73,12 @@ struct report {
 };
 
 /*
- * Write @r to @out and flush it. Names are looked up on the way, which may block on disk I/O; no target is
- * touched. Returns 0, -ENOMEM, or -errno of the first write that failed (-EIO if it is not known).
+ * The formats of user/report/format.h. Write @r to @out and flush it. Names are looked up on the way, which may block
+ * on disk I/O; no target is touched. Returns 0, -ENOMEM, or -errno of the first write that failed (-EIO if it is not
+ * known).
  */
 int report_text(FILE *out, const struct report *r) __must_check;
 int report_json(FILE *out, const struct report *r) __must_check;
-
-/* A format that a file's name ends in. */
-struct report_format {
-	const char *ending; /* ".json" */
-	int (*write)(FILE *out, const struct report *r);
-};
-
-extern const struct report_format report_formats[]; /* the last row has no ending */
-
-/* The format that the ending of @path names, or NULL. */
-const struct report_format *report_format_find(const char *path);
 
 /* One caller, as all formats see it. */
 struct report_row {

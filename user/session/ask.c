@@ -172,7 +172,7 @@ static int read_request(int fd, struct ask_request *request)
 		return -EPROTO;
 	request->marker[ASK_MARK_LEN - 1] = '\0';
 	for (u32 i = 0; i < request->nr_formats; i++)
-		request->formats[i].ending[ASK_ENDING_LEN - 1] = '\0';
+		request->formats[i].name[ASK_FORMAT_LEN - 1] = '\0';
 	return 0;
 }
 

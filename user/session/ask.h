@@ -12,12 +12,12 @@
  * nobody waits for a slow reader.
  */
 
-enum { ASK_MAX_FORMATS = 8, ASK_ENDING_LEN = 16, ASK_MARK_LEN = 64 };
+enum { ASK_MAX_FORMATS = 8, ASK_FORMAT_LEN = 16, ASK_MARK_LEN = 64 };
 
 /* A report that is wanted. */
 struct ask_format {
-	char ending[ASK_ENDING_LEN]; /* a row of report_formats, ".txt" */
-	u32 width;		     /* struct report_options */
+	char name[ASK_FORMAT_LEN]; /* of a row of report_formats */
+	u32 width;		   /* struct report_options */
 	u32 color;
 };
 

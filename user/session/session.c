@@ -715,7 +715,7 @@ int session_finish_events(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
 	err = recorder_finish_list(s->recorder);
-	if (err)
+	if (err && err != -EPIPE)
 		error("%s: standard output: %s", s->options->command, strerror(-err));
 	return err;
 }

@@ -10,6 +10,7 @@
 #include "user/session/ask.h"
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
+#include "user/report/format.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/source/source_told.h"
@@ -26,13 +27,10 @@ struct answering {
 /* Write the report as @wanted says into a file in memory, and add the file to the reply. */
 static int write_format(struct answering *a, const struct ask_format *wanted)
 {
-	char name[ASK_ENDING_LEN + 1];
-	const struct report_format *format;
+	const struct report_format *format = report_format_named(wanted->name);
 	FILE *out;
 	int fd, err;
 
-	snprintf(name, sizeof(name), "-%s", wanted->ending);
-	format = report_format_find(name);
 	if (!format)
 		return -EINVAL;
 	fd = memfd_create("heaptap-report", MFD_CLOEXEC);

@@ -10,6 +10,7 @@
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/target/target.h"
@@ -365,7 +366,5 @@ int event_list_finish(struct event_list *l)
 
 	for (size_t i = 0; i < l->nr; i++)
 		settle_exec(l, &l->processes[i]);
-	if (!err && (fflush(l->out) || ferror(l->out)))
-		err = errno ? -errno : -EIO;
-	return err;
+	return err ? err : flush_stream(l->out);
 }

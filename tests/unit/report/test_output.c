@@ -127,6 +127,38 @@ static void ending_chooses_format(void **state)
 	assert_true(contains("b.txt", "pid 12"));
 }
 
+static void format_of_other_names(void **state)
+{
+	(void)state;
+	options.format = report_format_named("json");
+	assert_int_equal(prepares(false, "a", "b.txt", "c.%p"), 0);
+	assert_int_equal(write_report(), 0);
+	assert_true(contains("a", "heaptap-report/1"));
+	assert_false(contains("b.txt", "heaptap-report/1"));
+	assert_true(contains("c.12", "heaptap-report/1"));
+	assert_int_equal(nr_files(), 4);
+	options.format = NULL;
+}
+
+static void device_is_written_in_place(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(prepares(false, "/dev/null", "a.json"), 0);
+	assert_int_equal(write_report(), 0);
+	assert_int_equal(write_report(), 0);
+	assert_int_equal(stat("/dev/null", &st), 0);
+	assert_true(S_ISCHR(st.st_mode));
+	assert_int_equal(prepares(false, "/dev/full"), 0);
+	assert_int_equal(write_report(), -ENOSPC);
+	assert_int_equal(symlink("/dev/null", "link.json"), 0);
+	assert_int_equal(prepares(true, "link.json"), -EEXIST);
+	assert_int_equal(mkfifo("fifo.json", 0600), 0);
+	assert_int_equal(prepares(true, "fifo.json"), -EEXIST);
+	assert_int_equal(nr_files(), 3);
+}
+
 static void nonsense_is_refused_early(void **state)
 {
 	(void)state;
@@ -315,6 +347,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(ending_chooses_format),
+		TEST(format_of_other_names),
+		TEST(device_is_written_in_place),
 		TEST(nonsense_is_refused_early),
 		TEST(existing_files_are_kept),
 		TEST(file_made_meanwhile_is_kept),

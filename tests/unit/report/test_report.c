@@ -12,6 +12,7 @@
 
 #include "user/scan/leaks_why.h"
 #include "user/target/module.h"
+#include "user/report/format.h"
 #include "user/report/report_parts.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
@@ -683,6 +684,22 @@ static void formats_by_ending(void **state)
 	assert_null(report_format_find(""));
 }
 
+/* The format of an ending is the one that has no longer ending of another format in it. */
+static void formats_by_name(void **state)
+{
+	char name[64];
+
+	(void)state;
+	for (const struct report_format *f = report_formats; f->name; f++) {
+		assert_ptr_equal(report_format_named(f->name), f);
+		snprintf(name, sizeof(name), "x%s", f->ending);
+		assert_ptr_equal(report_format_find(name), f);
+		assert_true(*f->help && f->write);
+	}
+	assert_null(report_format_named("list"));
+	assert_null(report_format_named(""));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -711,6 +728,7 @@ int main(void)
 		TEST(holders_are_shown),
 		TEST(errors_are_returned),
 		TEST(formats_by_ending),
+		TEST(formats_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

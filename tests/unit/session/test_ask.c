@@ -100,7 +100,7 @@ static pid_t start_server(s32 pid, int nr)
 			reply.has_verdict = 1;
 			reply.error = 1000 + (int)request.why_addr;
 			for (u32 i = 0; i < request.nr_formats; i++)
-				reply.fds[reply.nr_fds++] = memory_file(request.formats[i].ending);
+				reply.fds[reply.nr_fds++] = memory_file(request.formats[i].name);
 		}
 		ask_answer(fd, &reply);
 	}
@@ -123,8 +123,8 @@ static void right_one(void)
 	bool other;
 	char text[16] = "";
 
-	strcpy(request.formats[0].ending, ".txt");
-	strcpy(request.formats[1].ending, ".json");
+	strcpy(request.formats[0].name, "text");
+	strcpy(request.formats[1].name, "json");
 	must(ask_send(&request, &reply, &other) == -ESRCH && !other);
 	wait_for(one);
 	wait_for(two);
@@ -132,8 +132,8 @@ static void right_one(void)
 	one = start_server(22, 1);
 	request.pid = 22;
 	must(!ask_send(&request, &reply, &other) && reply.status == ASK_DONE && reply.error == 1005);
-	must(reply.nr_fds == 2 && pread(reply.fds[1], text, sizeof(text) - 1, 0) == 5 &&
-	     !strcmp(text, ".json"));
+	must(reply.nr_fds == 2 && pread(reply.fds[1], text, sizeof(text) - 1, 0) == 4 &&
+	     !strcmp(text, "json"));
 	wait_for(one);
 }
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of report formats, and its look-ups by name and by the ending of a file's name. */
+#include "user/report/format.h"
+
+#include <string.h>
+
+#include "user/report/report.h"
+
+/* clang-format off: one row, one look */
+const struct report_format report_formats[] = {
+	{ "text", ".txt", "for people", report_text },
+	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
+	{ NULL },
+};
+/* clang-format on */
+
+const struct report_format *report_format_find(const char *path)
+{
+	const struct report_format *found = NULL;
+	size_t len = strlen(path);
+
+	for (const struct report_format *f = report_formats; f->name; f++) {
+		size_t ending = strlen(f->ending);
+
+		if (!f->write || len <= ending || strcmp(path + len - ending, f->ending))
+			continue;
+		if (!found || ending > strlen(found->ending))
+			found = f;
+	}
+	return found;
+}
+
+const struct report_format *report_format_named(const char *name)
+{
+	for (const struct report_format *f = report_formats; f->name; f++)
+		if (f->write && !strcmp(f->name, name))
+			return f;
+	return NULL;
+}
+
+void report_formats_list(FILE *out)
+{
+	for (const struct report_format *f = report_formats; f->name; f++)
+		if (f->write)
+			fprintf(out, "%-12s %-18s %s\n", f->name, f->ending, f->help);
+}

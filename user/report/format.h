@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The formats of reports: one table, for --output, --format, the help and the checks. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/lib/types.h"
+
+struct report;
+
+/* One format. */
+struct report_format {
+	const char *name;   /* for --format: "json" */
+	const char *ending; /* of the names of its files: ".json" */
+	const char *help;   /* one line: what it holds, or who reads it */
+	/* Write a report and flush it. 0, -ENOMEM, or -errno of the first failed write. NULL = not in this program. */
+	int (*write)(FILE *out, const struct report *r);
+};
+
+/* The table of formats, text first; the last row has no name. */
+extern const struct report_format report_formats[];
+
+/* The format whose ending @path has, or NULL. Of several the one with the longest ending. */
+const struct report_format *report_format_find(const char *path);
+
+/* The format @name, or NULL. */
+const struct report_format *report_format_named(const char *name);
+
+/* Write the table: one line for each format with its name, its ending and its help. */
+void report_formats_list(FILE *out);
