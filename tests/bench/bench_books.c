@@ -140,7 +140,7 @@ static int run(u32 nr_live, bool is_prefetching)
 	double fill_seconds;
 	int err;
 
-	if (!batch || !live || !spare || heap_new(&p.heap))
+	if (!batch || !live || !spare || heap_new(&p.heap, NULL))
 		return -1;
 	p.batch = batch;
 	p.live = live;

@@ -58,7 +58,7 @@ static int add_link(const struct bench *b, u64 offset, bool is_return)
 
 static int add_site(const struct bench *b, const struct elf *elf, const struct probe_site *site)
 {
-	const struct alloc_fn *fn = alloc_fn(site->fn);
+	const struct alloc_fn *fn = site->row;
 	u64 offset;
 	int err = elf_vaddr_to_offset(elf, site->place, &offset);
 

@@ -71,12 +71,12 @@ static void child(void)
 /* The books of the child: its blocks in the order of a hash table. */
 static struct heap *make_books(void)
 {
-	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .tid = 1 },
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(NULL, "malloc"), .tid = 1 },
 				 .size = block_bytes,
 				 .stack = 1 };
 	struct heap *heap;
 
-	if (heap_new(&heap))
+	if (heap_new(&heap, NULL))
 		return NULL;
 	for (size_t i = 0; i < nr_blocks; i++) {
 		ev.addr = shared->addr[i];

@@ -597,6 +597,21 @@ lying() {
 	ended "$SERVE" 0
 }
 
+@test "remote: --alloc of serve: each client gets its calls" {
+	serving --wait --alloc malloc=spin_allocates,free=free -- "$T/spin"
+	watching "unix:$SOCKET"
+	wait_for reports_allocs 100
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	[ "$(field .functions.spin_allocates)" -gt 0 ]
+	TARGET=$(field .pid)
+	watched -t 1s "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; false; }
+	[ "$(field .functions.spin_allocates)" -gt 0 ]
+	kill "$TARGET"
+	ended "$SERVE" 0
+}
+
 @test "remote: the server is told to end: the report is whole; a second target" {
 	spinning
 	start_as other "$T/spin"

@@ -30,12 +30,13 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 static void stream(const uint8_t *data, size_t size)
 {
 	struct module_table *modules;
+	struct alloc_table *fns;
 	struct remote_stream *s;
 	struct sink sink = { &s, on_record };
 
 	if (module_table_new(&modules))
 		return;
-	if (!remote_stream_new(&s, modules, &stream_zstd)) {
+	if (!alloc_table_new(&fns) && !remote_stream_new(&s, modules, fns, &stream_zstd)) {
 		size_t half = size / 2;
 
 		if (!remote_stream_feed(s, data, half, &sink)) {
@@ -44,6 +45,7 @@ static void stream(const uint8_t *data, size_t size)
 		}
 		remote_stream_free(s);
 	}
+	alloc_table_free(fns);
 	module_table_free(modules);
 }
 

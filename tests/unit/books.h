@@ -21,12 +21,12 @@ static u16 fn_malloc, fn_realloc, fn_free, fn_mmap, fn_munmap, fn_mremap;
 static inline int find_functions(void **state)
 {
 	(void)state;
-	fn_malloc = alloc_fn_find("malloc");
-	fn_realloc = alloc_fn_find("realloc");
-	fn_free = alloc_fn_find("free");
-	fn_mmap = alloc_fn_find("mmap");
-	fn_munmap = alloc_fn_find("munmap");
-	fn_mremap = alloc_fn_find("mremap");
+	fn_malloc = alloc_fn_find(NULL, "malloc");
+	fn_realloc = alloc_fn_find(NULL, "realloc");
+	fn_free = alloc_fn_find(NULL, "free");
+	fn_mmap = alloc_fn_find(NULL, "mmap");
+	fn_munmap = alloc_fn_find(NULL, "munmap");
+	fn_mremap = alloc_fn_find(NULL, "mremap");
 	return !fn_malloc || !fn_realloc || !fn_free || !fn_mmap || !fn_munmap || !fn_mremap;
 }
 
@@ -34,7 +34,7 @@ static inline struct heap *new_heap(void)
 {
 	struct heap *h;
 
-	assert_int_equal(heap_new(&h), 0);
+	assert_int_equal(heap_new(&h, NULL), 0);
 	return h;
 }
 

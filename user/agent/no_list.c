@@ -4,9 +4,10 @@
 
 #include "user/stream/event_list.h"
 
-int event_list_new(struct event_list **list, FILE *out)
+int event_list_new(struct event_list **list, FILE *out, const struct alloc_table *fns)
 {
 	(void)out;
+	(void)fns;
 	*list = NULL;
 	return -ENOTSUP;
 }

@@ -115,7 +115,7 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 		fprintf(out, "  %12s  %12s  ",
 			human_bytes(key->is_of_live ? h->live_bytes : h->alloc_bytes).text,
 			human_count(key->is_of_live ? h->live_blocks : h->allocs).text);
-		report_function(out, h->fn);
+		report_function(out, p, h->fn);
 		fprintf(out, "%s%s\n", *names ? " < " : "", names);
 	}
 	if (shown < nr)
@@ -245,7 +245,7 @@ static int print_block(FILE *out, const struct report *r, const struct report_pr
 
 	fprintf(out, "  0x%-14llx  %12s  %10s  %6u  ", (unsigned long long)b->addr, human_bytes(b->size).text,
 		human_duration(r->time_ns > b->time_ns ? r->time_ns - b->time_ns : 0).text, b->row + 1);
-	report_function(out, heap_row_get(p->heap, b->row).fn);
+	report_function(out, p, heap_row_get(p->heap, b->row).fn);
 	fprintf(out, "%s%s%s%s\n", *names ? " < " : "", names, b->is_unsure ? "; perhaps free" : "",
 		b->is_pending ? ", in a realloc" : "");
 	return err;

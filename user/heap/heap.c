@@ -24,12 +24,13 @@ static u64 random_seed(void)
 	return seed;
 }
 
-int heap_new(struct heap **out)
+int heap_new(struct heap **out, const struct alloc_table *fns)
 {
 	struct heap *h = calloc(1, sizeof(*h));
 
 	if (!h)
 		return -ENOMEM;
+	h->fns = fns;
 	h->budget.used = sizeof(*h);
 	h->epoch = EPOCH_UNSURE + 1;
 	h->end_row = UINT32_MAX;
@@ -120,9 +121,9 @@ static void region_gone(void *ctx, const struct heap_region *region, u64 bytes, 
 	account_free(ctx, region->row, bytes, is_last);
 }
 
-static bool is_mapping_fn(u16 fn)
+static bool is_mapping_fn(const struct heap *h, u16 fn)
 {
-	enum alloc_kind kind = alloc_fn(fn)->kind;
+	enum alloc_kind kind = alloc_fn(h->fns, fn)->kind;
 
 	return kind == ALLOC_MMAP || kind == ALLOC_MREMAP;
 }
@@ -265,7 +266,7 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 	err = row_table_get(&h->rows, ev->stack, ev->h.fn, &row);
 	if (err)
 		return err;
-	if (is_mapping_fn(ev->h.fn))
+	if (is_mapping_fn(h, ev->h.fn))
 		return add_region(h, ev, row);
 	return add_block(h, ev, row);
 }
@@ -400,7 +401,7 @@ static int take_block(struct heap *h, struct pending *p, u16 fn)
 	struct block *b;
 	int err;
 
-	if (is_mapping_fn(fn)) {
+	if (is_mapping_fn(h, fn)) {
 		err = region_table_reserve(&h->regions);
 		if (!err && region_table_take(&h->regions, p->old_addr, &p->piece))
 			p->kind = PENDING_REGION;
@@ -434,7 +435,7 @@ static int enter_realloc_begin(struct heap *h, const struct heap_event *ev)
 		return 0;
 	if (new.kind == PENDING_BLOCK)
 		check_release(h, ev->old_addr, new.block.row, ev);
-	else if (new.kind == PENDING_UNKNOWN && !is_mapping_fn(ev->h.fn))
+	else if (new.kind == PENDING_UNKNOWN && !is_mapping_fn(h, ev->h.fn))
 		check_unknown(h, ev->old_addr, ev);
 	if (known && h->is_lossy)
 		settle_lost_end(h, known);
@@ -458,7 +459,7 @@ static int free_old(struct heap *h, const struct heap_event *ev)
 		return 0;
 	}
 	/* The entry was lost or not sent, so the block is not pending. */
-	if (!is_mapping_fn(ev->h.fn)) {
+	if (!is_mapping_fn(h, ev->h.fn)) {
 		free_block(h, ev->old_addr, ev);
 		return 0;
 	}
@@ -472,7 +473,7 @@ static int free_old(struct heap *h, const struct heap_event *ev)
 static int enter_realloc_end(struct heap *h, const struct heap_event *ev)
 {
 	/* glibc: realloc(p, 0) frees p */
-	bool is_free = !ev->addr && !ev->size && !is_mapping_fn(ev->h.fn);
+	bool is_free = !ev->addr && !ev->size && !is_mapping_fn(h, ev->h.fn);
 	struct pending *p;
 	int err = 0;
 	int add_err;

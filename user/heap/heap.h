@@ -62,8 +62,11 @@ struct heap_block {
 	bool is_pending; /* in a realloc that has not returned */
 };
 
-/* A heap without blocks. *@out is owned by the caller: heap_free(). 0 or -ENOMEM. */
-int heap_new(struct heap **out) __must_check;
+/*
+ * A heap without blocks. *@out is owned by the caller: heap_free(). Events name functions by their rows in @fns, which
+ * is borrowed for the life of the heap. 0 or -ENOMEM.
+ */
+int heap_new(struct heap **out, const struct alloc_table *fns) __must_check;
 void heap_free(struct heap *h);
 
 /*
@@ -114,6 +117,7 @@ void heap_span_end(struct heap *h);
 
 /* Reading. */
 
+const struct alloc_table *heap_functions(const struct heap *h);
 struct heap_totals heap_totals(const struct heap *h);
 u64 heap_live_bytes(const struct heap *h);
 u64 heap_calls(const struct heap *h, u16 fn); /* calls of one allocator function */

@@ -68,14 +68,14 @@ static void add(struct heap *h, struct misuse *m, const struct heap_event *ev)
 static bool is_blurred(const struct heap *h, u16 fn)
 {
 	/* Functions that the user has named may belong to any family. */
-	return alloc_fn(fn)->family == FAMILY_CUSTOM || fn >= ALLOC_MAX_FNS ||
+	return alloc_fn(h->fns, fn)->family == FAMILY_CUSTOM || fn >= ALLOC_MAX_FNS ||
 	       h->blurred[fn / 64] >> fn % 64 & 1;
 }
 
 static bool is_mismatch(const struct heap *h, u16 alloc, u16 release)
 {
-	return alloc_fn(alloc)->family != alloc_fn(release)->family && !is_blurred(h, alloc) &&
-	       !is_blurred(h, release);
+	return alloc_fn(h->fns, alloc)->family != alloc_fn(h->fns, release)->family &&
+	       !is_blurred(h, alloc) && !is_blurred(h, release);
 }
 
 void check_release(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev)

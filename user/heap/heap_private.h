@@ -35,6 +35,7 @@ struct pending {
 };
 
 struct heap {
+	const struct alloc_table *fns; /* borrowed */
 	struct budget budget;
 	struct heap_totals totals;
 	u64 lost;

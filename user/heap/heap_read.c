@@ -18,6 +18,11 @@ u64 heap_pending(const struct heap *h)
 	return nr;
 }
 
+const struct alloc_table *heap_functions(const struct heap *h)
+{
+	return h->fns;
+}
+
 struct heap_totals heap_totals(const struct heap *h)
 {
 	return h->totals;

@@ -68,7 +68,7 @@ static taddr_t bound_address(const struct target *t, const struct mapping *code,
 			continue;
 		s.elf = elf;
 		s.bias = map->bias;
-		if (probe_got_slots(elf, alloc_fn(site->fn)->symbol, resolver, see_slot, &s) < 0)
+		if (probe_got_slots(elf, site->row->symbol, resolver, see_slot, &s) < 0)
 			debug("probe: %s: relocations cannot be read", map->module->path);
 		elf_close(elf);
 	}
@@ -143,7 +143,7 @@ int ifunc_resolve(struct probe_list *list, struct elf *elf, const struct target 
 			continue;
 		list->nr_skipped++;
 		warn("probe: %s: no probe in %s: its code is chosen at run time and not known yet",
-		     map->module->path, alloc_fn(list->sites[i].fn)->symbol);
+		     map->module->path, list->sites[i].row->symbol);
 	}
 	free(list->sites);
 	list->sites = sites;

@@ -45,25 +45,29 @@ static bool is_object(const char *object, const char *name)
 	return !strcmp(slash ? slash + 1 : object, name);
 }
 
+/* Is the custom function @fn wanted in this file? Then note that it is found. */
+static bool is_custom_wanted(const struct finder *f, u16 fn)
+{
+	for (size_t i = 0; i < f->options->nr_custom; i++) {
+		struct probe_custom *c = &f->options->custom[i];
+
+		if (c->fn == fn && (!c->object || is_object(c->object, f->name)))
+			return c->is_found = true;
+	}
+	return false;
+}
+
 /* Is row @fn wanted in this file? */
 static bool is_wanted(const struct finder *f, u16 fn)
 {
-	const struct alloc_fn *row = alloc_fn(fn);
-
-	switch (row->family) {
+	switch (alloc_fn(f->list->fns, fn)->family) {
 	case FAMILY_MMAP:
 		return f->options->want_mmap;
 	case FAMILY_NEW:
 	case FAMILY_NEW_ARRAY:
 		return f->options->want_cpp;
 	case FAMILY_CUSTOM:
-		for (size_t i = 0; i < f->options->nr_custom; i++) {
-			const struct probe_custom *c = &f->options->custom[i];
-
-			if (c->fn == fn && (!c->object || is_object(c->object, f->name)))
-				return true;
-		}
-		return false;
+		return is_custom_wanted(f, fn);
 	default:
 		return true;
 	}
@@ -79,13 +83,16 @@ static struct probe_site *site_at(const struct probe_list *list, u64 start)
 
 static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 {
+	const struct alloc_fn *row = alloc_fn(f->list->fns, fn);
 	struct probe_site *s = site_at(f->list, sym->value);
 
 	if (s) {
 		/* Aliases and weak names: one probe, under the name that comes first in the table. */
-		if (fn < s->fn)
+		if (fn < s->fn) {
 			s->fn = fn;
-		s->families |= 1 << alloc_fn(fn)->family;
+			s->row = row;
+		}
+		s->families |= 1 << row->family;
 		if (sym->size && s->end == s->start)
 			s->end = s->start + sym->size;
 		return 0;
@@ -95,7 +102,8 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 	s = &f->list->sites[f->list->nr++];
 	memset(s, 0, sizeof(*s));
 	s->fn = fn;
-	s->families = 1 << alloc_fn(fn)->family;
+	s->row = row;
+	s->families = 1 << row->family;
 	s->start = sym->value;
 	s->end = sym->value + sym->size;
 	s->is_ifunc = sym->type == STT_GNU_IFUNC;
@@ -134,11 +142,8 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	}
 	if (!strcmp(sym->name, "_dl_debug_state"))
 		f->list->linker_hook = sym->value;
-	fn = alloc_fn_find(sym->name);
-	if (!fn || !is_wanted(f, fn))
-		return 0;
-	alloc_fn_note_found(fn);
-	return add_site(f, sym, fn);
+	fn = alloc_fn_find(f->list->fns, sym->name);
+	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
 }
 
 /* The dynamic linker has a small allocator of its own, for the time before libc is loaded. */
@@ -174,7 +179,7 @@ static int place_all(struct finder *f)
 		}
 		if (err) {
 			list->nr_skipped++;
-			warn("probe: %s: no probe in %s: %s", f->name, alloc_fn(s.fn)->symbol,
+			warn("probe: %s: no probe in %s: %s", f->name, s.row->symbol,
 			     err == -EILSEQ ? "no function begins where its symbol says" : strerror(-err));
 			continue;
 		}
@@ -206,7 +211,7 @@ static int find_internal_calls(struct probe_list *list, struct elf *elf)
 	struct probe_site range = { 0 };
 	size_t i = 0;
 
-	while (i < list->nr && strcmp(alloc_fn(list->sites[i].fn)->symbol, "free"))
+	while (i < list->nr && strcmp(list->sites[i].row->symbol, "free"))
 		i++;
 	if (i == list->nr || strcmp(list->kind, "glibc"))
 		return 0;
@@ -231,6 +236,7 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	int err;
 
 	memset(out, 0, sizeof(*out));
+	out->fns = options->fns;
 	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
 	if (err)
 		goto undo_sites;
@@ -263,6 +269,7 @@ int probe_site_init(struct probe_site *out, struct elf *elf, u16 fn, u64 start, 
 {
 	memset(out, 0, sizeof(*out));
 	out->fn = fn;
+	out->row = alloc_fn(options->fns, fn);
 	out->start = start;
 	out->end = end;
 	return probe_place(out, elf, list, options);
@@ -309,7 +316,7 @@ int probe_got_slots(struct elf *elf, const char *symbol, u64 resolver, int (*fn)
 
 struct call_probe probe_site_describe(const struct probe_site *site)
 {
-	const struct alloc_fn *fn = alloc_fn(site->fn);
+	const struct alloc_fn *fn = site->row;
 	bool throws = fn->can_throw && !site->has_unseen_end;
 	bool ends_at_return = site->flags & PROBE_RETURNS && !site->nr_rets;
 

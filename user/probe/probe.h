@@ -8,22 +8,24 @@ struct elf;
 
 /* One function to probe. Addresses are ELF virtual addresses. */
 struct probe_site {
-	u16 fn;			/* row of the allocator table */
-	u8 flags;		/* enum probe_flag, call/probe.h */
-	u8 families;		/* bits of enum alloc_family: of all names that the function has */
-	bool is_emulated;	/* the kernel emulates the instruction at place, without a single step */
-	bool has_unseen_end;	/* some calls may end elsewhere than at rets */
-	bool is_ifunc;		/* start is a resolver: ifunc_resolve() must find the function */
-	u64 start, end;		/* of the function */
-	u64 place;		/* of the probe at entry */
-	u8 arg_at[5];		/* at the place, argument n is where argument arg_at[n] of a call is */
-	u64 own_start, own_end; /* calls that return into this code are part of the request */
-	u64 *rets;		/* owned; return instructions, where the end cannot be seen by a uretprobe */
+	u16 fn;			    /* row of the allocator table */
+	const struct alloc_fn *row; /* borrowed; row number fn */
+	u8 flags;		    /* enum probe_flag, call/probe.h */
+	u8 families;		    /* bits of enum alloc_family: of all names that the function has */
+	bool is_emulated;	    /* the kernel emulates the instruction at place, without a single step */
+	bool has_unseen_end;	    /* some calls may end elsewhere than at rets */
+	bool is_ifunc;		    /* start is a resolver: ifunc_resolve() must find the function */
+	u64 start, end;		    /* of the function */
+	u64 place;		    /* of the probe at entry */
+	u8 arg_at[5];		    /* at the place, argument n is where argument arg_at[n] of a call is */
+	u64 own_start, own_end;	    /* calls that return into this code are part of the request */
+	u64 *rets; /* owned; return instructions, where the end cannot be seen by a uretprobe */
 	size_t nr_rets;
 };
 
 struct probe_list {
-	struct probe_site *sites; /* owned; one for each address */
+	const struct alloc_table *fns; /* borrowed; of the options */
+	struct probe_site *sites;      /* owned; one for each address */
 	size_t nr;
 	const char *kind; /* "glibc", "jemalloc", ..., "custom"; NULL = no allocator in it */
 	bool is_runtime;  /* its operators new and delete return the blocks of malloc, without a header */
@@ -42,8 +44,9 @@ struct probe_list {
 
 /* A custom allocator's function: --alloc. */
 struct probe_custom {
-	u16 fn;		    /* row made by alloc_fn_add() */
+	u16 fn;		    /* row of probe_options.fns */
 	const char *object; /* only in files of this name; NULL = in any */
+	bool is_found;	    /* a mapped file defines it */
 };
 
 struct probe_options {
@@ -51,7 +54,8 @@ struct probe_options {
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool no_uretprobe;	/* see the end of calls by probes on ret instructions (slower) */
-	const struct probe_custom *custom;
+	const struct alloc_table *fns; /* borrowed for the life of each list */
+	struct probe_custom *custom;   /* borrowed; is_found is set by probe_list_init() */
 	size_t nr_custom;
 };
 

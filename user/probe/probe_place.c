@@ -124,7 +124,7 @@ static void find_place(struct probe_site *site, const struct body *b)
 		}
 		if (insn.kind != INSN_OTHER && insn.kind != INSN_NOP)
 			return;
-		if (insn.moves_return || !follow_args(held, alloc_fn(site->fn), &insn))
+		if (insn.moves_return || !follow_args(held, site->row, &insn))
 			return;
 	}
 }
@@ -152,10 +152,12 @@ static const char *slot_symbol(struct elf *elf, u64 slot)
 	return slot && elf_each_reloc(elf, see_slot, &s) == 1 ? s.symbol : "";
 }
 
-/* Row of the allocator function whose address is in the GOT slot @slot, 0 if it holds another function. */
-static u16 fn_of_slot(struct elf *elf, u64 slot)
+/* The allocator function whose address is in the GOT slot @slot, NULL if it holds another function. */
+static const struct alloc_fn *fn_of_slot(struct elf *elf, const struct probe_list *list, u64 slot)
 {
-	return alloc_fn_find(slot_symbol(elf, slot));
+	u16 fn = alloc_fn_find(list->fns, slot_symbol(elf, slot));
+
+	return fn ? alloc_fn(list->fns, fn) : NULL;
 }
 
 /* The GOT slot through which the code at @target jumps, if the code is a PLT entry; else 0. */
@@ -168,26 +170,26 @@ static u64 stub_slot(struct elf *elf, u64 target)
 	return insn_stub_slot(elf->machine, target, code, sizeof(code));
 }
 
-/* Row of the allocator function that a call of @target reaches, directly or through the PLT; else 0. */
-static u16 fn_at(struct elf *elf, const struct probe_list *list, u64 target)
+/* The allocator function that a call of @target reaches, directly or through the PLT; else NULL. */
+static const struct alloc_fn *fn_at(struct elf *elf, const struct probe_list *list, u64 target)
 {
 	for (size_t i = 0; i < list->nr; i++)
 		if (list->sites[i].start == target)
-			return list->sites[i].fn;
-	return fn_of_slot(elf, stub_slot(elf, target));
+			return list->sites[i].row;
+	return fn_of_slot(elf, list, stub_slot(elf, target));
 }
 
 /* Does @insn call or jump to another probed function of the same sort, outside this function? */
 static bool leads_to_same_sort(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
 			       const struct insn *insn)
 {
-	u16 fn = 0;
+	const struct alloc_fn *fn = NULL;
 
 	if (insn->target && (insn->target < site->start || insn->target >= site->end))
 		fn = fn_at(elf, list, insn->target);
 	else if (insn->slot)
-		fn = fn_of_slot(elf, insn->slot);
-	return fn && (alloc_fn(fn)->kind == ALLOC_FREE) == (alloc_fn(site->fn)->kind == ALLOC_FREE);
+		fn = fn_of_slot(elf, list, insn->slot);
+	return fn && (fn->kind == ALLOC_FREE) == (site->row->kind == ALLOC_FREE);
 }
 
 /* Does the function hand its work on by an instruction of kind @kind: to another function of the same sort? */
@@ -365,7 +367,7 @@ static bool is_leaf_free(const struct probe_list *list)
 static u8 find_flags(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		     const struct probe_options *options, const struct body *b)
 {
-	const struct alloc_fn *fn = alloc_fn(site->fn);
+	const struct alloc_fn *fn = site->row;
 	bool is_cpp = fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY;
 	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
 
@@ -448,7 +450,7 @@ static int place_unread(struct probe_site *site, const struct elf *elf, const st
 			const struct probe_options *options)
 {
 	const struct elf_segment *seg = elf_segment_at(elf, site->start);
-	const struct alloc_fn *fn = alloc_fn(site->fn);
+	const struct alloc_fn *fn = site->row;
 	bool is_leaf = fn->kind == ALLOC_MUNMAP ||
 		       (fn->kind == ALLOC_FREE && is_leaf_free(list) && !options->want_mmap);
 
@@ -483,7 +485,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	find_place(site, &b);
 	site->flags = find_flags(site, elf, list, options, &b);
 	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
-	if (site->flags & PROBE_RETURNS && (alloc_fn(site->fn)->can_throw || options->no_uretprobe))
+	if (site->flags & PROBE_RETURNS && (site->row->can_throw || options->no_uretprobe))
 		err = see_ends(site, elf, list, options, &b);
 	else if (site->flags & PROBE_RETURNS && list->walks_stack)
 		err = try_ends(site, elf, list, options, &b);

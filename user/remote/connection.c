@@ -18,10 +18,10 @@ bool connection_is_address(const char *text)
 	return !strncmp(text, "ssh://", 6) || !strncmp(text, "unix:", 5) || !strncmp(text, "tcp://", 6);
 }
 
-static int open_source(void *ctx, struct source **out, struct module_table *modules)
+static int open_source(void *ctx, struct source **out, struct module_table *modules, struct alloc_table *fns)
 {
 	struct connection *c = ctx;
-	int err = source_remote_open(out, &c->remote, modules);
+	int err = source_remote_open(out, &c->remote, modules, fns);
 
 	c->source = err ? NULL : *out;
 	return err;

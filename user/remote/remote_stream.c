@@ -37,6 +37,7 @@ struct remote_process {
 
 struct remote_stream {
 	struct module_table *modules; /* borrowed */
+	struct alloc_table *fns_here; /* borrowed; our table */
 	struct stream_reader *reader; /* owned */
 	const struct sink *sink;      /* during remote_stream_feed() */
 	struct remote_stream_hello hello;
@@ -106,11 +107,11 @@ static int on_function(struct remote_stream *s, const void *rec)
 	s->fns[f->fn] = 0;
 	if (!is_name(f->symbol) || !is_name(f->name) || f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
 		return 0;
-	fn = alloc_fn_find(f->symbol);
-	if (!fn || alloc_fn(fn)->kind != (enum alloc_kind)f->kind) {
+	fn = alloc_fn_find(s->fns_here, f->symbol);
+	if (!fn || alloc_fn(s->fns_here, fn)->kind != (enum alloc_kind)f->kind) {
 		row.kind = f->kind;
 		row.family = f->family;
-		added = alloc_fn_add(&row);
+		added = alloc_fn_add(s->fns_here, &row);
 		if (added == -ENOMEM)
 			return added;
 		fn = added > 0 ? added : 0;
@@ -378,7 +379,7 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 	return takers[kind](s, rec);
 }
 
-int remote_stream_new(struct remote_stream **out, struct module_table *modules,
+int remote_stream_new(struct remote_stream **out, struct module_table *modules, struct alloc_table *fns,
 		      const struct stream_codec *codec)
 {
 	struct remote_stream *s = calloc(1, sizeof(*s));
@@ -388,6 +389,7 @@ int remote_stream_new(struct remote_stream **out, struct module_table *modules,
 	if (!s)
 		return -ENOMEM;
 	s->modules = modules;
+	s->fns_here = fns;
 	module_table_set_remote(modules);
 	err = stream_reader_new(&s->reader, &handler, codec);
 	if (err) {

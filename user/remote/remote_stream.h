@@ -8,10 +8,11 @@
 struct remote_stream;
 
 /*
- * Modules go into @modules, whose paths are those of another machine (module_table_set_remote()). The caller owns
- * *@out. 0 or -ENOMEM. Memory is bounded, whatever bytes come: 1,024 processes with 65,536 mappings each.
+ * Modules go into @modules, whose paths are those of another machine (module_table_set_remote()), and functions
+ * into @fns. The caller owns *@out. 0 or -ENOMEM. Memory is bounded, whatever bytes come: 1,024 processes with 65,536
+ * mappings each.
  */
-int remote_stream_new(struct remote_stream **out, struct module_table *modules,
+int remote_stream_new(struct remote_stream **out, struct module_table *modules, struct alloc_table *fns,
 		      const struct stream_codec *codec) __must_check;
 void remote_stream_free(struct remote_stream *s);
 

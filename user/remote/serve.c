@@ -55,6 +55,8 @@ static void close_trace(struct serve *s)
 	s->ops = NULL;
 	free(s->custom);
 	s->custom = NULL;
+	alloc_table_free(s->fns);
+	s->fns = NULL;
 	s->client = 0;
 	s->lost_ms = 0;
 }
@@ -72,12 +74,15 @@ void serve_stop(struct serve *s, enum wire_end why, const char *text)
 static int open_trace(struct serve *s, bool is_launch)
 {
 	struct serve_trace_options to = { .tuning = s->tuning, .producer = "heaptap " HEAPTAP_VERSION };
-	int err = source_open(&s->source, &s->ops, &s->custom, &s->wanted, is_launch);
+	int err = alloc_table_new(&s->fns);
 
+	if (!err)
+		err = source_open(&s->source, &s->ops, &s->custom, s->fns, &s->wanted, is_launch);
 	if (err)
 		return err;
 	to.ops = s->ops;
 	to.source = s->source;
+	to.fns = s->fns;
 	err = serve_trace_new(&s->trace, &to);
 	if (!err && s->ops->wait_fd(s->source) >= 0)
 		err = serve_link_watch(s->link, s->ops->wait_fd(s->source));

@@ -30,6 +30,7 @@ struct serve {
 	/* NULL unless something is traced. */
 	const struct source_ops *ops;
 	struct source *source;
+	struct alloc_table *fns;
 	struct probe_custom *custom;
 	struct serve_trace *trace;
 	u64 lost_ms;  /* when the connection to the client was lost; 0 = it is up */

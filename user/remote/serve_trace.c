@@ -283,9 +283,9 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 int serve_trace_new(struct serve_trace **out, const struct serve_trace_options *o)
 {
 	struct serve_trace *t = calloc(1, sizeof(*t));
-	const struct stream_writer_options wo = { .ctx = t,
-						  .write = put_in_queue,
-						  .chunk_bytes = CHUNK_BYTES };
+	const struct stream_writer_options wo = {
+		.fns = o->fns, .ctx = t, .write = put_in_queue, .chunk_bytes = CHUNK_BYTES
+	};
 	int err;
 
 	if (!t)

@@ -10,9 +10,10 @@ struct serve_trace;
 
 struct serve_trace_options {
 	const struct source_ops *ops;
-	struct source *source; /* borrowed; outlives the trace */
-	struct tuning tuning;  /* at the start */
-	const char *producer;  /* "heaptap 0.1.0" */
+	struct source *source;	       /* borrowed; outlives the trace */
+	const struct alloc_table *fns; /* borrowed; its records name rows of this table */
+	struct tuning tuning;	       /* at the start */
+	const char *producer;	       /* "heaptap 0.1.0" */
 };
 
 /* Heap events of one process that a client had received when it lost its connection. */

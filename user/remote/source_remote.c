@@ -245,7 +245,7 @@ static void free_source(struct source *s)
 }
 
 int source_remote_open(struct source **out, const struct source_remote_options *o,
-		       struct module_table *modules)
+		       struct module_table *modules, struct alloc_table *fns)
 {
 	struct source *s = calloc(1, sizeof(*s));
 	int err;
@@ -254,7 +254,7 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 		return -ENOMEM;
 	s->options = *o;
 	s->tuning.now = o->tuning;
-	err = remote_stream_new(&s->stream, modules, &stream_zstd);
+	err = remote_stream_new(&s->stream, modules, fns, &stream_zstd);
 	if (!err)
 		err = remote_link_new(&s->link, &o->link);
 	if (err)

@@ -19,7 +19,7 @@ extern const struct source_ops source_remote;
  * connection is lost for good (see source_remote_why()). The caller owns *@out. 0 or -errno, logged.
  */
 int source_remote_open(struct source **out, const struct source_remote_options *o,
-		       struct module_table *modules) __must_check;
+		       struct module_table *modules, struct alloc_table *fns) __must_check;
 
 /* Why the trace ended, for the user; "" = as wanted. */
 const char *source_remote_why(const struct source *s);

@@ -306,11 +306,12 @@ const struct stack *report_stack(const struct report_process *p, const struct re
 
 u64 report_calls(const struct heap *heap, u16 fn)
 {
-	const char *name = alloc_fn(fn)->name;
+	const struct alloc_table *fns = heap_functions(heap);
+	const char *name = alloc_fn(fns, fn)->name;
 	u64 calls = 0;
 
-	for (size_t i = 1; i < alloc_fn_count(); i++) {
-		if (strcmp(alloc_fn(i)->name, name))
+	for (size_t i = 1; i < alloc_fn_count(fns); i++) {
+		if (strcmp(alloc_fn(fns, i)->name, name))
 			continue;
 		if (i < fn)
 			return 0;
@@ -392,7 +393,7 @@ void report_name(FILE *out, const struct target *t)
 	fprintf(out, "%s (pid %d)\n", escape_buf(comm, sizeof(comm), t->comm), (int)t->pid);
 }
 
-void report_function(FILE *out, u16 fn)
+void report_function(FILE *out, const struct report_process *p, u16 fn)
 {
-	escape_text(out, alloc_fn(fn)->name);
+	escape_text(out, alloc_fn(heap_functions(p->heap), fn)->name);
 }

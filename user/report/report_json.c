@@ -86,12 +86,14 @@ static void json_totals(struct json *j, const struct heap *heap)
 
 static void json_functions(struct json *j, const struct heap *heap)
 {
+	const struct alloc_table *fns = heap_functions(heap);
+
 	json_object_begin(j, "functions");
-	for (size_t fn = 1; fn < alloc_fn_count(); fn++) {
+	for (size_t fn = 1; fn < alloc_fn_count(fns); fn++) {
 		u64 calls = report_calls(heap, fn);
 
 		if (calls)
-			json_u64(j, alloc_fn(fn)->name, calls);
+			json_u64(j, alloc_fn(fns, fn)->name, calls);
 	}
 	json_object_end(j);
 }
@@ -207,7 +209,7 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 		    const struct report_row *row)
 {
 	const struct heap_row *h = &row->row;
-	const struct alloc_fn *fn = alloc_fn(h->fn);
+	const struct alloc_fn *fn = alloc_fn(heap_functions(p->heap), h->fn);
 	const char *truncated;
 	const struct stack *s = report_stack(p, row, &truncated);
 	int err;
@@ -292,7 +294,7 @@ static void json_errors(struct json *j, const struct report_process *p)
 	for (const struct misuse *m = list; m < list + nr; m++) {
 		json_object_begin(j, NULL);
 		json_string(j, "kind", misuse_name(m->kind));
-		json_string(j, "function", alloc_fn(m->fn)->name);
+		json_string(j, "function", alloc_fn(heap_functions(heap), m->fn)->name);
 		json_hex(j, "address", m->addr);
 		json_u64(j, "count", m->count);
 		json_stack_of(j, "alloc_stack", heap, m->alloc_row);

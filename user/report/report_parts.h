@@ -22,4 +22,4 @@ int report_callers(const struct report *r, const struct report_process *p, u32 i
 
 /* Write a process as "redis-server (pid 26933)", and the name of allocator function @fn. Both escaped. */
 void report_name(FILE *out, const struct target *t);
-void report_function(FILE *out, u16 fn);
+void report_function(FILE *out, const struct report_process *p, u16 fn);

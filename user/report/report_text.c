@@ -366,19 +366,20 @@ static void text_stacks(struct text *t, const struct report_process *p, const st
 
 static void text_calls(struct text *t, const struct heap *heap)
 {
+	const struct alloc_table *fns = heap_functions(heap);
 	u64 calls[ALLOC_MAX_FNS] = { 0 };
 	size_t best;
 
-	for (size_t fn = 1; fn < alloc_fn_count(); fn++)
+	for (size_t fn = 1; fn < alloc_fn_count(fns); fn++)
 		calls[fn] = report_calls(heap, fn);
 	line_begin(t, "calls");
 	do {
 		best = 0;
-		for (size_t fn = 1; fn < alloc_fn_count(); fn++)
+		for (size_t fn = 1; fn < alloc_fn_count(fns); fn++)
 			if (calls[fn] > calls[best])
 				best = fn;
 		if (best)
-			item(t, "%s %s", alloc_fn(best)->name, human_count(calls[best]).text);
+			item(t, "%s %s", alloc_fn(fns, best)->name, human_count(calls[best]).text);
 		calls[best] = 0;
 	} while (best);
 	if (!t->has_items)
@@ -427,8 +428,8 @@ static void text_mark(struct text *t, const struct leak_row *row)
 	}
 }
 
-static void text_row_head(struct text *t, const struct heap_totals *totals, const struct report_row *row,
-			  size_t number, const struct report_key *key, bool has_before)
+static void text_row_head(struct text *t, const struct report_process *p, const struct heap_totals *totals,
+			  const struct report_row *row, size_t number, const struct report_key *key)
 {
 	const struct heap_row *h = &row->row;
 	bool is_of_live = key->is_of_live;
@@ -449,16 +450,17 @@ static void text_row_head(struct text *t, const struct heap_totals *totals, cons
 	else if (!is_of_live && h->live_blocks)
 		fprintf(t->out, ", %s in %s live", human_bytes(h->live_bytes).text,
 			human_count(h->live_blocks).text);
-	if (has_before && row->grown && strcmp(key->name, "growth"))
+	if (p->reported && row->grown && strcmp(key->name, "growth"))
 		fprintf(t->out, ", %s%s since the last report", row->grown < 0 ? "-" : "+",
 			human_bytes(row->grown < 0 ? -row->grown : row->grown).text);
 	fputs(", by ", t->out);
-	escape_text(t->out, alloc_fn(h->fn)->name);
+	report_function(t->out, p, h->fn);
 	text_mark(t, &row->leaks);
 	putc('\n', t->out);
 }
 
-static void leak_row_head(struct text *t, const struct report_row *row, size_t number)
+static void leak_row_head(struct text *t, const struct report_process *p, const struct report_row *row,
+			  size_t number)
 {
 	const struct scan_sum *definite = &row->leaks.sums.of[SCAN_DEFINITE];
 	const struct scan_sum *possible = &row->leaks.sums.of[SCAN_POSSIBLE];
@@ -484,7 +486,7 @@ static void leak_row_head(struct text *t, const struct report_row *row, size_t n
 		fprintf(t->out, " in %s block%s", human_count(possible->blocks).text,
 			plural(possible->blocks));
 	fputs(", by ", t->out);
-	escape_text(t->out, alloc_fn(row->row.fn)->name);
+	report_function(t->out, p, row->row.fn);
 	putc('\n', t->out);
 }
 
@@ -537,7 +539,7 @@ static int text_leaks(struct text *t, struct section *s, const struct report_row
 		fprintf(t->out, "\n%s caller%s with leaks\n", human_count(count).text, plural(count));
 	for (size_t i = 0; i < shown && !err; i++) {
 		putc('\n', t->out);
-		leak_row_head(t, &leaks[i], ++s->nr_shown);
+		leak_row_head(t, s->process, &leaks[i], ++s->nr_shown);
 		err = text_row(t, s->process, &leaks[i], s->nr_shown, &s->anchors);
 		if (!err)
 			err = text_why(t, s->process, &leaks[i], SCAN_POSSIBLE);
@@ -600,7 +602,7 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 	text_rows_title(t, shown, nr, key, nr_lost);
 	for (size_t i = 0; i < shown && !err; i++) {
 		putc('\n', t->out);
-		text_row_head(t, &totals, &rows[i], ++s->nr_shown, key, s->process->reported);
+		text_row_head(t, s->process, &totals, &rows[i], ++s->nr_shown, key);
 		err = text_row(t, s->process, &rows[i], s->nr_shown, &s->anchors);
 		if (!err)
 			err = text_why(t, s->process, &rows[i], SCAN_REACHABLE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Wrong releases in the text report: the error, and the stacks of the release, the allocation and the first release. */
+#include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 
 #include "user/lib/escape.h"
@@ -14,17 +15,17 @@ static int stack_of(struct text *t, const struct report_process *p, u32 row, siz
 
 static const char *name_of(const struct report_process *p, u32 row)
 {
-	return alloc_fn(heap_row_get(p->heap, row).fn)->name;
+	return alloc_fn(heap_functions(p->heap), heap_row_get(p->heap, row).fn)->name;
 }
 
-static void misuse_head(struct text *t, const struct misuse *m, size_t number)
+static void misuse_head(struct text *t, const struct report_process *p, const struct misuse *m, size_t number)
 {
 	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "#%-3zu %s", number, misuse_what(m->kind));
 	text_tone_end(t);
 	fprintf(t->out, ", %s time%s, %s0x%llx, by ", human_count(m->count).text, plural(m->count),
 		m->count > 1 ? "first " : "", (unsigned long long)m->addr);
-	escape_text(t->out, alloc_fn(m->fn)->name);
+	report_function(t->out, p, m->fn);
 	putc('\n', t->out);
 }
 
@@ -33,7 +34,7 @@ static int text_misuse(struct text *t, const struct report_process *p, const str
 {
 	int err = 0;
 
-	misuse_head(t, m, number);
+	misuse_head(t, p, m, number);
 	if (m->free_row != MISUSE_NO_ROW)
 		err = stack_of(t, p, m->free_row, number, anchors);
 	if (!err && m->earlier_row != MISUSE_NO_ROW) {

@@ -41,7 +41,7 @@ static int add_place(struct frames *f, const struct leaks_names *names, struct c
 static int make_frames(struct frames *f, const struct leaks_names *names, u32 row)
 {
 	struct heap_row h = heap_row_get(names->heap, row);
-	const struct alloc_fn *fn = alloc_fn(h.fn);
+	const struct alloc_fn *fn = alloc_fn(heap_functions(names->heap), h.fn);
 	const struct stack *stack = stack_get(names->stacks, h.stack);
 	int err = 0;
 

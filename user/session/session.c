@@ -56,7 +56,7 @@ int session_new_process(struct session *s, struct process **out)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	err = heap_new(&p->heap);
+	err = heap_new(&p->heap, s->fns);
 	if (err) {
 		free(p);
 		return err;
@@ -447,8 +447,10 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 
 static int make_tables(struct session *s)
 {
-	int err = module_table_new(&s->modules);
+	int err = alloc_table_new(&s->fns);
 
+	if (!err)
+		err = module_table_new(&s->modules);
 	if (!err)
 		err = stack_table_new(&s->stacks);
 	return err;
@@ -467,7 +469,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 	s->sink = (struct sink){ s, on_record };
 	err = make_tables(s);
 	if (!err)
-		err = recorder_new(&s->recorder, &o->recorder);
+		err = recorder_new(&s->recorder, &o->recorder, s->fns);
 	if (err) {
 		session_free(s);
 		return err;
@@ -493,7 +495,7 @@ int session_new(struct session **out, const struct session_options *o, struct ou
 		error("%s: %s", o->command, strerror(-err));
 		return err;
 	}
-	err = source_open(&s->source, &s->ops, &s->custom, &o->source, is_launch);
+	err = source_open(&s->source, &s->ops, &s->custom, s->fns, &o->source, is_launch);
 	if (err) {
 		session_free(s);
 		return err;
@@ -514,7 +516,7 @@ int session_new_told(struct session **out, const struct session_options *o, stru
 	if (err)
 		return err;
 	s->ops = ops;
-	err = open(ctx, &s->source, s->modules);
+	err = open(ctx, &s->source, s->modules, s->fns);
 	if (err) {
 		session_free(s);
 		return err;
@@ -539,6 +541,7 @@ void session_free(struct session *s)
 	stack_table_free(s->stacks);
 	module_table_free(s->modules);
 	free(s->custom);
+	alloc_table_free(s->fns);
 	free(s);
 }
 
@@ -696,7 +699,7 @@ void session_stop(struct session *s)
 		if (!process_is_over(s->processes[i]))
 			s->ops->pause(s->source, s->processes[i]->target->pid);
 	s->stop_ns = session_source_ns(s);
-	s->nr_missing = source_report_missing(s->custom, s->options->command);
+	s->nr_missing = source_report_missing(s->custom, s->fns, s->options->command);
 	s->ops->detach(s->source);
 	debug("%s: probes are out", s->ops->name);
 	/* Only after detach no BPF program can be writing a record. */

@@ -18,8 +18,9 @@ struct session;
 int session_new(struct session **out, const struct session_options *o, struct outputs *outs,
 		bool is_launch) __must_check;
 
-/* Makes the source of session_new_told(); 0 or -errno, logged. Modules that it names go into @modules. */
-typedef int (*session_open_fn)(void *ctx, struct source **out, struct module_table *modules);
+/* Makes the source of session_new_told(); 0 or -errno, logged. Its modules and functions go into @modules and @fns. */
+typedef int (*session_open_fn)(void *ctx, struct source **out, struct module_table *modules,
+			       struct alloc_table *fns);
 
 /* A session on a source of @ops that alone knows its processes. A process joins when a record names it. */
 int session_new_told(struct session **out, const struct session_options *o, struct outputs *outs,

@@ -111,7 +111,7 @@ void session_hide(struct process *p)
 {
 	struct heap *none;
 
-	if (p->origin != PROCESS_COPY || p->nr_events || heap_new(&none))
+	if (p->origin != PROCESS_COPY || p->nr_events || heap_new(&none, heap_functions(p->heap)))
 		return;
 	heap_free(p->heap);
 	p->heap = none;

@@ -110,6 +110,11 @@ struct module_table *session_modules(struct session *s)
 	return s->modules;
 }
 
+struct alloc_table *session_functions(struct session *s)
+{
+	return s->fns;
+}
+
 const struct stack_table *session_stacks(const struct session *s)
 {
 	return s->stacks;

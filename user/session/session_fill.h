@@ -53,6 +53,7 @@ const struct heap *session_heap_of(const struct process *p);
 
 /* The modules and stacks of all processes; borrowed. */
 struct module_table *session_modules(struct session *s);
+struct alloc_table *session_functions(struct session *s);
 const struct stack_table *session_stacks(const struct session *s);
 
 /* How many processes there are or were, and the bytes that books and stacks take. */

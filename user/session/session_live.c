@@ -30,7 +30,7 @@ u64 session_events(const struct session *s)
 static int forget(struct session *s, struct process *p)
 {
 	struct heap *old = p->heap;
-	int err = heap_new(&p->heap);
+	int err = heap_new(&p->heap, s->fns);
 
 	if (err) {
 		p->heap = old;

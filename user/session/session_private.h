@@ -19,6 +19,7 @@ struct session {
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
 	struct backlog backlog;	       /* records to enter before all others */
+	struct alloc_table *fns;       /* owned; allocator functions that its records name */
 	struct module_table *modules;  /* owned */
 	struct stack_table *stacks;    /* owned */
 	struct symbolizer *symbolizer; /* owned; made for the first report */

@@ -95,7 +95,7 @@ int session_record(struct session *s)
 		return -EBUSY;
 	err = recorder_check(&s->options->recorder);
 	if (!err)
-		err = recorder_new(&s->recorder, &s->options->recorder);
+		err = recorder_new(&s->recorder, &s->options->recorder, s->fns);
 	if (err)
 		return err;
 	recorder_join(s->recorder);

@@ -135,7 +135,7 @@ static int read_words(struct session *s, FILE *in, const char *path)
 	int err;
 
 	s->ops = &source_replay;
-	err = source_replay_read(&s->source, in, path, s->modules);
+	err = source_replay_read(&s->source, in, path, s->modules, s->fns);
 	if (!err)
 		source_replay_set_marker(s->source, on_mark, s);
 	if (!err)

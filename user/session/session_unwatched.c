@@ -13,7 +13,7 @@ bool process_is_unwatched(const struct process *p)
 {
 	if (p->target->nr_allocators || p->nr_events)
 		return false;
-	for (size_t fn = 1; fn < alloc_fn_count(); fn++)
+	for (size_t fn = 1; fn < alloc_fn_count(heap_functions(p->heap)); fn++)
 		if (heap_calls(p->heap, fn))
 			return false;
 	return true;

@@ -84,12 +84,13 @@ static int on_function(struct source *src, const void *rec)
 	const struct alloc_fn row = {
 		.symbol = f->symbol, .name = f->name, .kind = f->kind, .family = f->family
 	};
-	int fn = *f->symbol ? alloc_fn_find(f->symbol) : 0;
+	struct alloc_table *fns = session_functions(src->session);
+	int fn = *f->symbol ? alloc_fn_find(fns, f->symbol) : 0;
 
 	if (f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
 		return refuse(src, "an allocator function of a kind that is not known");
-	if (*f->symbol && (!fn || alloc_fn((u16)fn)->kind != row.kind))
-		fn = alloc_fn_add(&row);
+	if (*f->symbol && (!fn || alloc_fn(fns, (u16)fn)->kind != row.kind))
+		fn = alloc_fn_add(fns, &row);
 	if (fn < 0)
 		return fn == -ENOSPC ? refuse(src, "too many allocator functions") : fn;
 	src->fn_of[f->fn] = (u16)fn;

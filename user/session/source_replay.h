@@ -18,11 +18,12 @@ extern const struct source_ops source_replay;
  * by the caller: source_replay.free(). A bad line is logged with its number: -EINVAL; else -ENOMEM or
  * -errno, logged.
  */
-int source_replay_open(struct source **out, const char *path, struct module_table *modules) __must_check;
+int source_replay_open(struct source **out, const char *path, struct module_table *modules,
+		       struct alloc_table *fns) __must_check;
 
 /* Like source_replay_open(), from @in, which is at its beginning and stays open; @path is its name. */
-int source_replay_read(struct source **out, FILE *in, const char *path,
-		       struct module_table *modules) __must_check;
+int source_replay_read(struct source **out, FILE *in, const char *path, struct module_table *modules,
+		       struct alloc_table *fns) __must_check;
 
 /* Process number @i of the file with its mappings, NULL behind the last. Owned by the source. */
 struct target *source_replay_target(struct source *s, size_t i);

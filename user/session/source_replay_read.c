@@ -54,6 +54,7 @@ enum {
 struct parser {
 	struct source *source;
 	struct module_table *modules;
+	struct alloc_table *fns;
 	char *words[MAX_WORDS];
 	size_t nr_words;
 	u32 process; /* index of the one that the line is about */
@@ -309,7 +310,7 @@ static struct heap_event begin_event(struct parser *p, enum event_kind kind)
 
 	ev.h.pid = known_pid(p, 1);
 	ev.h.tid = number(p, 2, INT32_MAX);
-	ev.h.fn = alloc_fn_find(p->words[3]);
+	ev.h.fn = alloc_fn_find(p->fns, p->words[3]);
 	if (!ev.h.fn)
 		fail(p, "'%.40s' is no allocator function", p->words[3]);
 	return ev;
@@ -451,7 +452,7 @@ static void parse_function(struct parser *p)
 				      .family = (enum alloc_family)number(p, 2, NR_FAMILIES - 1),
 				      .symbol = text(p, 3),
 				      .name = text(p, 4) };
-	int fn = p->why[0] || alloc_fn_find(row.symbol) ? 0 : alloc_fn_add(&row);
+	int fn = p->why[0] || alloc_fn_find(p->fns, row.symbol) ? 0 : alloc_fn_add(p->fns, &row);
 
 	fail_errno(p, fn < 0 ? fn : 0);
 }
@@ -559,7 +560,8 @@ static int read_lines(struct parser *p, FILE *in, const char *path)
 	return 0;
 }
 
-int source_replay_open(struct source **out, const char *path, struct module_table *modules)
+int source_replay_open(struct source **out, const char *path, struct module_table *modules,
+		       struct alloc_table *fns)
 {
 	auto_fclose FILE *in = fopen(path, "re");
 	int err = -errno;
@@ -568,10 +570,11 @@ int source_replay_open(struct source **out, const char *path, struct module_tabl
 		error("replay: %s: %s", path, strerror(-err));
 		return err;
 	}
-	return source_replay_read(out, in, path, modules);
+	return source_replay_read(out, in, path, modules, fns);
 }
 
-int source_replay_read(struct source **out, FILE *in, const char *path, struct module_table *modules)
+int source_replay_read(struct source **out, FILE *in, const char *path, struct module_table *modules,
+		       struct alloc_table *fns)
 {
 	auto_free struct parser *p = calloc(1, sizeof(*p));
 	int err;
@@ -582,6 +585,7 @@ int source_replay_read(struct source **out, FILE *in, const char *path, struct m
 	if (!p->source)
 		return -ENOMEM;
 	p->modules = modules;
+	p->fns = fns;
 	err = read_lines(p, in, path);
 	if (err)
 		source_replay_free(p->source);

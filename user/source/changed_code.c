@@ -75,7 +75,7 @@ const char *changed_code_find(const struct target *t, const struct mapping *map,
 		for (size_t k = 0; is_ours && k < site->nr_rets; k++)
 			is_ours = is_unchanged(mem, map, elf, site->rets[k], site->rets[k]);
 		if (!is_ours)
-			return alloc_fn(site->fn)->name;
+			return site->row->name;
 	}
 	return NULL;
 }

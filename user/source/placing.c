@@ -91,7 +91,7 @@ static void add_point(struct probed_file *f, enum probe_point_kind kind, u64 vad
 
 static bool is_release(const struct probe_site *site)
 {
-	enum alloc_kind kind = alloc_fn(site->fn)->kind;
+	enum alloc_kind kind = site->row->kind;
 
 	return kind == ALLOC_FREE || kind == ALLOC_MUNMAP;
 }

@@ -10,16 +10,18 @@
 #include "user/target/alloc_spec.h"
 
 /* Rows of the allocator table for --alloc. */
-static int add_custom(struct probe_custom *custom, struct source_options *so, const struct source_choice *c)
+static int add_custom(struct probe_custom *custom, struct alloc_table *fns, struct source_options *so,
+		      const struct source_choice *c)
 {
+	so->probes.fns = fns;
 	so->probes.custom = custom;
 	for (size_t i = 0; i < c->nr_allocs; i++) {
-		size_t fn = alloc_fn_count();
-		int err = alloc_spec_add(&c->allocs[i]);
+		size_t fn = alloc_fn_count(fns);
+		int err = alloc_spec_add(fns, &c->allocs[i]);
 
 		if (err)
 			return err;
-		for (; fn < alloc_fn_count(); fn++)
+		for (; fn < alloc_fn_count(fns); fn++)
 			custom[so->probes.nr_custom++] =
 				(struct probe_custom){ .fn = fn, .object = c->allocs[i].object };
 	}
@@ -77,7 +79,7 @@ static int open_any(struct source **source, const struct source_ops **ops, struc
 }
 
 int source_open(struct source **source, const struct source_ops **ops, struct probe_custom **custom,
-		const struct source_choice *c, bool is_launch)
+		struct alloc_table *fns, const struct source_choice *c, bool is_launch)
 {
 	auto_free struct probe_custom *list = calloc(ALLOC_MAX_FNS, sizeof(*list));
 	struct source_options so = {
@@ -90,7 +92,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp },
 	};
 	const struct source_ops *chosen;
-	int err = list ? add_custom(list, &so, c) : -ENOMEM;
+	int err = list ? add_custom(list, fns, &so, c) : -ENOMEM;
 
 	if (err)
 		error("%s: %s", c->command, strerror(-err));
@@ -103,20 +105,21 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 	return 0;
 }
 
-size_t source_report_missing(const struct probe_custom *custom, const char *command)
+size_t source_report_missing(const struct probe_custom *custom, const struct alloc_table *fns,
+			     const char *command)
 {
 	size_t nr = 0;
 
 	for (const struct probe_custom *c = custom; c && c->fn; c++) {
-		if (alloc_fn_is_found(c->fn))
+		if (c->is_found)
 			continue;
 		nr++;
 		if (c->object)
 			error("%s: --alloc: no function '%s' in any mapped file called %s: its calls were not seen",
-			      command, alloc_fn(c->fn)->symbol, c->object);
+			      command, alloc_fn(fns, c->fn)->symbol, c->object);
 		else
 			error("%s: --alloc: no function '%s' in any mapped file: its calls were not seen",
-			      command, alloc_fn(c->fn)->symbol);
+			      command, alloc_fn(fns, c->fn)->symbol);
 	}
 	return nr;
 }

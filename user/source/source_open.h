@@ -26,12 +26,14 @@ struct source_choice {
 };
 
 /*
- * Choose a source by @c and prepare it; nothing is attached yet. @is_launch: targets are started by us. *@source is
- * freed with (*@ops)->free(), then *@custom, which it uses, with free(); both are set on success only. Logs why
- * not: -EPERM, -EOPNOTSUPP (no source works here), -ENOMEM or another -errno.
+ * Choose a source by @c and prepare it; nothing is attached yet. @is_launch: targets are started by us. Functions of
+ * --alloc become rows of @fns, which is borrowed. *@source is freed with (*@ops)->free(), then *@custom, which it uses,
+ * with free(); both are set on success only. Logs why not: -EPERM, -EOPNOTSUPP (no source works here), -ENOMEM or
+ * another -errno.
  */
 int source_open(struct source **source, const struct source_ops **ops, struct probe_custom **custom,
-		const struct source_choice *c, bool is_launch) __must_check;
+		struct alloc_table *fns, const struct source_choice *c, bool is_launch) __must_check;
 
 /* Log each function of @custom (NULL = none) that no mapped file of this machine defines. Returns how many. */
-size_t source_report_missing(const struct probe_custom *custom, const char *command);
+size_t source_report_missing(const struct probe_custom *custom, const struct alloc_table *fns,
+			     const char *command);

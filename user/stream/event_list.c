@@ -41,19 +41,19 @@ struct event_list {
 	struct listed *processes; /* owned */
 	size_t nr, max;
 	size_t latest;
-	u32 nr_known; /* functions that the reader knows without a line */
+	const struct alloc_table *fns; /* borrowed */
 	bool has_fn[ALLOC_MAX_FNS];
 	int err;
 };
 
-int event_list_new(struct event_list **list, FILE *out)
+int event_list_new(struct event_list **list, FILE *out, const struct alloc_table *fns)
 {
 	struct event_list *l = calloc(1, sizeof(*l));
 
 	if (!l)
 		return -ENOMEM;
 	l->out = out;
-	l->nr_known = (u32)alloc_fn_count();
+	l->fns = fns;
 	fputs("# Events in the order in which they were entered; times in ns. Frames in files are addresses "
 	      "in the\n"
 	      "# ranges that the map lines give these files here, not where they were mapped.\n",
@@ -248,9 +248,9 @@ static void put_stack(struct event_list *l, const struct listed *p, const struct
 /* Write a line for a function that the reader does not know. */
 static void put_function(struct event_list *l, u16 fn)
 {
-	const struct alloc_fn *row = alloc_fn(fn);
+	const struct alloc_fn *row = alloc_fn(l->fns, fn);
 
-	if (fn < l->nr_known || l->has_fn[fn % ALLOC_MAX_FNS])
+	if (fn < alloc_fn_count(NULL) || l->has_fn[fn % ALLOC_MAX_FNS])
 		return;
 	l->has_fn[fn % ALLOC_MAX_FNS] = true;
 	fprintf(l->out, "function %u %u", row->kind, row->family);
@@ -270,7 +270,7 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 
 	put_function(l, rec->fn);
 	fprintf(l->out, "%s %u %u", is_unmap ? "unmap" : words[rec->kind], p->pid, rec->tid);
-	put_word(l, alloc_fn(rec->fn)->symbol);
+	put_word(l, alloc_fn(l->fns, rec->fn)->symbol);
 	if (rec->kind == EVENT_REALLOC_BEGIN || rec->kind == EVENT_REALLOC_END)
 		fprintf(l->out, " %#" PRIx64, ev->old_addr);
 	if (rec->kind != EVENT_REALLOC_BEGIN)

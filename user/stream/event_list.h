@@ -7,14 +7,15 @@
 
 #include "bpf/event.h"
 
+struct alloc_table;
 struct losses;
 struct target;
 
 /* A list of events. Errors of writing are remembered for event_list_finish(). */
 struct event_list;
 
-/* Write to @out, which is borrowed. The caller owns *@list. 0 or -ENOMEM. */
-int event_list_new(struct event_list **list, FILE *out) __must_check;
+/* Write to @out. Events name rows of @fns. Both are borrowed. The caller owns *@list. 0 or -ENOMEM. */
+int event_list_new(struct event_list **list, FILE *out, const struct alloc_table *fns) __must_check;
 void event_list_free(struct event_list *l);
 
 /* A process is new, or its program, mappings or allocators have changed. */

@@ -61,9 +61,9 @@ static int write_chunk(void *ctx, const void *data, size_t len)
 	return record_file_write(r->file, data, len);
 }
 
-int recorder_new(struct recorder **out, const struct recorder_options *o)
+int recorder_new(struct recorder **out, const struct recorder_options *o, const struct alloc_table *fns)
 {
-	struct stream_writer_options wo = { .write = write_chunk, .codec = &stream_zstd };
+	struct stream_writer_options wo = { .fns = fns, .write = write_chunk, .codec = &stream_zstd };
 	struct recorder *r;
 	int err;
 
@@ -74,7 +74,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o)
 	if (!r)
 		return -ENOMEM;
 	if (o->is_list) {
-		err = event_list_new(&r->list, stdout);
+		err = event_list_new(&r->list, stdout, fns);
 		if (err)
 			free(r);
 		else

@@ -7,6 +7,7 @@
 #include "bpf/event.h"
 #include "user/stream/stream_record.h"
 
+struct alloc_table;
 struct heap;
 struct leaks;
 struct losses;
@@ -29,9 +30,10 @@ struct recorder;
 
 /*
  * Prepare a recording, or a list (user/stream/event_list.h). Creates no file yet. *@out is NULL if @o asks for neither.
- * 0, or -errno, logged.
+ * Events name rows of @fns, which is borrowed. 0, or -errno, logged.
  */
-int recorder_new(struct recorder **out, const struct recorder_options *o) __must_check;
+int recorder_new(struct recorder **out, const struct recorder_options *o,
+		 const struct alloc_table *fns) __must_check;
 
 /* Check the name of the file like recorder_new(), and do nothing else. 0, or -errno, logged. */
 int recorder_check(const struct recorder_options *o) __must_check;

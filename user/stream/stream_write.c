@@ -249,7 +249,7 @@ int stream_write(struct stream_writer *w, enum stream_kind kind, const void *rec
 /* Write STREAM_FUNCTION for @fn, once. */
 static int introduce_fn(struct stream_writer *w, u16 fn)
 {
-	const struct alloc_fn *row = alloc_fn(fn);
+	const struct alloc_fn *row = alloc_fn(w->options.fns, fn);
 	const struct stream_function rec = {
 		.fn = fn, .kind = row->kind, .family = row->family, .symbol = row->symbol, .name = row->name
 	};

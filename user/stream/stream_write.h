@@ -5,6 +5,7 @@
 #include "bpf/event.h"
 #include "user/stream/stream_format.h"
 
+struct alloc_table;
 struct stream_writer;
 
 /*
@@ -17,6 +18,7 @@ struct stream_codec {
 };
 
 struct stream_writer_options {
+	const struct alloc_table *fns; /* borrowed; events name its rows */
 	void *ctx;
 	/* Called with the preamble and with each whole chunk. After an error it is not called again. 0 or -errno. */
 	int (*write)(void *ctx, const void *data, size_t len);

@@ -85,7 +85,7 @@ void alloc_spec_fini(struct alloc_spec *spec)
 	*spec = (struct alloc_spec){ .text = NULL };
 }
 
-int alloc_spec_add(const struct alloc_spec *spec)
+int alloc_spec_add(struct alloc_table *table, const struct alloc_spec *spec)
 {
 	u8 arg = spec->arg;
 	const struct alloc_fn rows[] = {
@@ -100,9 +100,9 @@ int alloc_spec_add(const struct alloc_spec *spec)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		int err;
 
-		if (!rows[i].symbol || alloc_fn_find(rows[i].symbol))
+		if (!rows[i].symbol || alloc_fn_find(table, rows[i].symbol))
 			continue;
-		err = alloc_fn_add(&rows[i]);
+		err = alloc_fn_add(table, &rows[i]);
 		if (err < 0)
 			return err;
 	}

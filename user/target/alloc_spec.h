@@ -4,6 +4,8 @@
 
 #include "user/lib/types.h"
 
+struct alloc_table;
+
 /* ELF symbols; NULL = the allocator has no such function. All strings point into text. */
 struct alloc_spec {
 	char *text; /* owned */
@@ -22,5 +24,5 @@ struct alloc_spec {
 int alloc_spec_parse(struct alloc_spec *spec, const char *text, const char **why) __must_check;
 void alloc_spec_fini(struct alloc_spec *spec);
 
-/* Add the functions of @spec to the table of allocator functions. Known symbols stay unchanged. 0 or -errno. */
-int alloc_spec_add(const struct alloc_spec *spec) __must_check;
+/* Add the functions of @spec to @table. Known symbols stay unchanged. 0 or -errno. */
+int alloc_spec_add(struct alloc_table *table, const struct alloc_spec *spec) __must_check;

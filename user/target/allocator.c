@@ -85,58 +85,64 @@ static const struct alloc_fn builtin[] = {
 #define NR_BUILTIN ARRAY_SIZE(builtin)
 _Static_assert(NR_BUILTIN < (size_t)ALLOC_MAX_FNS, "rows must fit in an event's fn");
 
-static struct alloc_fn custom[ALLOC_MAX_FNS - NR_BUILTIN];
-static bool is_custom_found[ALLOC_MAX_FNS - NR_BUILTIN];
-static size_t nr_custom;
+struct alloc_table {
+	struct alloc_fn custom[ALLOC_MAX_FNS - NR_BUILTIN]; /* strings are owned */
+	size_t nr_custom;
+};
 
-size_t alloc_fn_count(void)
+int alloc_table_new(struct alloc_table **out)
 {
-	return NR_BUILTIN + nr_custom;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
 }
 
-const struct alloc_fn *alloc_fn(u16 fn)
+static void free_strings(const struct alloc_fn *row)
+{
+	free((char *)row->symbol);
+	free((char *)row->name);
+}
+
+void alloc_table_free(struct alloc_table *t)
+{
+	for (size_t i = 0; t && i < t->nr_custom; i++)
+		free_strings(&t->custom[i]);
+	free(t);
+}
+
+size_t alloc_fn_count(const struct alloc_table *t)
+{
+	return NR_BUILTIN + (t ? t->nr_custom : 0);
+}
+
+const struct alloc_fn *alloc_fn(const struct alloc_table *t, u16 fn)
 {
 	if (fn < NR_BUILTIN)
 		return &builtin[fn];
-	if (fn - NR_BUILTIN < nr_custom)
-		return &custom[fn - NR_BUILTIN];
-	return &builtin[0];
+	return fn < alloc_fn_count(t) ? &t->custom[fn - NR_BUILTIN] : &builtin[0];
 }
 
-u16 alloc_fn_find(const char *symbol)
+u16 alloc_fn_find(const struct alloc_table *t, const char *symbol)
 {
-	for (size_t fn = 1; fn < alloc_fn_count(); fn++)
-		if (!strcmp(alloc_fn(fn)->symbol, symbol))
+	for (size_t fn = 1; fn < alloc_fn_count(t); fn++)
+		if (!strcmp(alloc_fn(t, fn)->symbol, symbol))
 			return fn;
 	return 0;
 }
 
-int alloc_fn_add(const struct alloc_fn *row)
+int alloc_fn_add(struct alloc_table *t, const struct alloc_fn *row)
 {
 	struct alloc_fn copy = *row;
 
-	if (nr_custom == ARRAY_SIZE(custom))
+	if (t->nr_custom == ARRAY_SIZE(t->custom))
 		return -ENOSPC;
 	copy.symbol = strdup(row->symbol);
 	copy.name = strdup(row->name);
 	if (!copy.symbol || !copy.name) {
-		free((char *)copy.symbol);
-		free((char *)copy.name);
+		free_strings(&copy);
 		return -ENOMEM;
 	}
-	custom[nr_custom] = copy;
-	return NR_BUILTIN + nr_custom++;
-}
-
-void alloc_fn_note_found(u16 fn)
-{
-	if (fn >= NR_BUILTIN && fn - NR_BUILTIN < nr_custom)
-		is_custom_found[fn - NR_BUILTIN] = true;
-}
-
-bool alloc_fn_is_found(u16 fn)
-{
-	return fn >= NR_BUILTIN && fn - NR_BUILTIN < nr_custom && is_custom_found[fn - NR_BUILTIN];
+	t->custom[t->nr_custom] = copy;
+	return NR_BUILTIN + t->nr_custom++;
 }
 
 const char *alloc_family_name(enum alloc_family family)

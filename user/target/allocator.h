@@ -22,24 +22,27 @@ struct alloc_fn {
 
 enum { ALLOC_MAX_FNS = 256 }; /* fn of an event is a row number; row 0 is "none" */
 
-/* Number of rows, row 0 included. Grows by alloc_fn_add(). */
-size_t alloc_fn_count(void);
+/* The built-in rows, which all tables share, then rows of custom allocators. NULL: the built-in rows alone. */
+struct alloc_table;
 
-/* Row @fn; row 0 ("unknown") for a number beyond the table. Never NULL. */
-const struct alloc_fn *alloc_fn(u16 fn);
+/* A table without custom rows. *@out is owned by the caller: alloc_table_free(). 0 or -ENOMEM. */
+int alloc_table_new(struct alloc_table **out) __must_check;
+void alloc_table_free(struct alloc_table *t);
+
+/* Number of rows, row 0 included. Grows by alloc_fn_add(). */
+size_t alloc_fn_count(const struct alloc_table *t);
+
+/* Row @fn; row 0 ("unknown") for a number beyond the table. Never NULL; valid as long as @t. */
+const struct alloc_fn *alloc_fn(const struct alloc_table *t, u16 fn);
 
 /* Row of the ELF symbol @symbol, of any kind, family and origin; 0 = not in the table. */
-u16 alloc_fn_find(const char *symbol);
+u16 alloc_fn_find(const struct alloc_table *t, const char *symbol);
 
 /*
- * Add a function of a custom allocator, which stays until the program ends. @row and its strings are copied.
+ * Add a function of a custom allocator. @row and its strings are copied.
  * Returns its row, or -ENOSPC when the table is full, -ENOMEM.
  */
-int alloc_fn_add(const struct alloc_fn *row) __must_check;
-
-/* Note that a mapped file defines the custom allocator's function @fn; and ask whether one does. */
-void alloc_fn_note_found(u16 fn);
-bool alloc_fn_is_found(u16 fn);
+int alloc_fn_add(struct alloc_table *t, const struct alloc_fn *row) __must_check;
 
 /* "malloc", "new", ...: the JSON report's word. */
 const char *alloc_family_name(enum alloc_family family);

@@ -189,6 +189,7 @@ static void terminal_escapes_are_not_echoed(void **state)
 
 static void alloc_specs(void **state)
 {
+	struct alloc_table *fns;
 	const struct alloc_spec *s;
 
 	(void)state;
@@ -205,11 +206,13 @@ static void alloc_specs(void **state)
 	assert_string_equal(s->object, "libp.so");
 	assert_int_equal(s->arg, 2);
 	assert_int_equal(o.allocs[1].arg, 1);
-	assert_int_equal(alloc_spec_add(s), 0);
-	assert_int_equal(alloc_fn(alloc_fn_find("pool_alloc"))->size_arg, 2);
-	assert_int_equal(alloc_fn(alloc_fn_find("pool_calloc"))->count_arg, 2);
-	assert_int_equal(alloc_fn(alloc_fn_find("pool_calloc"))->size_arg, 3);
-	assert_int_equal(alloc_fn(alloc_fn_find("pool_free"))->kind, ALLOC_FREE);
+	assert_int_equal(alloc_table_new(&fns), 0);
+	assert_int_equal(alloc_spec_add(fns, s), 0);
+	assert_int_equal(alloc_fn(fns, alloc_fn_find(fns, "pool_alloc"))->size_arg, 2);
+	assert_int_equal(alloc_fn(fns, alloc_fn_find(fns, "pool_calloc"))->count_arg, 2);
+	assert_int_equal(alloc_fn(fns, alloc_fn_find(fns, "pool_calloc"))->size_arg, 3);
+	assert_int_equal(alloc_fn(fns, alloc_fn_find(fns, "pool_free"))->kind, ALLOC_FREE);
+	alloc_table_free(fns);
 
 	refuses("--alloc: malloc=m: must name free, or nothing would ever be freed", "run", "--alloc",
 		"malloc=m", "x");

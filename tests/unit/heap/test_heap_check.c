@@ -15,7 +15,7 @@ static int begin(void **state)
 {
 	(void)state;
 	now_ns = 1000;
-	return heap_new(&heap);
+	return heap_new(&heap, NULL);
 }
 
 static int end(void **state)
@@ -27,12 +27,14 @@ static int end(void **state)
 
 static void event(u8 kind, const char *fn, taddr_t addr, taddr_t old, u64 size, u64 stack)
 {
-	const struct heap_event ev = { .h = { .kind = kind, .fn = alloc_fn_find(fn), .pid = 1, .tid = 1 },
-				       .time_ns = now_ns++,
-				       .addr = addr,
-				       .old_addr = old,
-				       .size = size,
-				       .stack = stack };
+	const struct heap_event ev = {
+		.h = { .kind = kind, .fn = alloc_fn_find(NULL, fn), .pid = 1, .tid = 1 },
+		.time_ns = now_ns++,
+		.addr = addr,
+		.old_addr = old,
+		.size = size,
+		.stack = stack
+	};
 
 	assert_int_equal(heap_event(heap, &ev), 0);
 }
@@ -169,7 +171,7 @@ static void not_asked_for(void **state)
 static void families_of_one_function(void **state)
 {
 	u64 blurred[ALLOC_MAX_FNS / 64] = { 0 };
-	u16 fn = alloc_fn_find("free");
+	u16 fn = alloc_fn_find(NULL, "free");
 
 	(void)state;
 	assert_int_equal(heap_check(heap, true), 0);

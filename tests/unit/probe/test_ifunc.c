@@ -54,6 +54,7 @@ void *no_alloc(size_t size) __attribute__((ifunc("choose_nothing")));
 
 struct world {
 	struct module_table *modules;
+	struct alloc_table *fns;
 	struct target *target;
 	const struct mapping *map;
 	struct elf *elf;
@@ -62,13 +63,13 @@ struct world {
 	struct probe_options options;
 };
 
-static u16 row(const char *symbol)
+static u16 row(struct alloc_table *fns, const char *symbol)
 {
 	struct alloc_fn fn = { symbol, symbol, ALLOC_MALLOC, FAMILY_CUSTOM, .size_arg = 1 };
-	int nr = alloc_fn_find(symbol);
+	int nr = alloc_fn_find(fns, symbol);
 
 	if (!nr)
-		nr = alloc_fn_add(&fn);
+		nr = alloc_fn_add(fns, &fn);
 	assert_true(nr > 0);
 	return nr;
 }
@@ -80,9 +81,11 @@ static void look(struct world *w, pid_t pid, const char *const *names)
 	struct target *self;
 
 	memset(w, 0, sizeof(*w));
+	assert_int_equal(alloc_table_new(&w->fns), 0);
+	w->options.fns = w->fns;
 	w->options.custom = w->custom;
 	for (; names[w->options.nr_custom]; w->options.nr_custom++)
-		w->custom[w->options.nr_custom].fn = row(names[w->options.nr_custom]);
+		w->custom[w->options.nr_custom].fn = row(w->fns, names[w->options.nr_custom]);
 	assert_int_equal(module_table_new(&w->modules), 0);
 	assert_int_equal(target_new(&w->target, pid), 0);
 	assert_true(target_read_maps(w->target, w->modules) >= 0);
@@ -104,6 +107,7 @@ static void look_away(struct world *w)
 	elf_close(w->elf);
 	target_free(w->target);
 	module_table_free(w->modules);
+	alloc_table_free(w->fns);
 }
 
 static int see(void *ctx, const struct elf_symbol *sym)

@@ -97,7 +97,8 @@ struct fixture {
 	struct elf *elf;
 };
 
-static const struct probe_options plain = { .want_cpp = true };
+static struct alloc_table *fns; /* of all tests; with the functions that they name */
+static struct probe_options plain = { .want_cpp = true };
 
 static u64 value_of(struct elf *elf, const char *name);
 
@@ -105,7 +106,7 @@ static u64 value_of(struct elf *elf, const char *name);
 static u16 row(const char *symbol, enum alloc_kind kind, enum alloc_family family, u8 arg)
 {
 	struct alloc_fn fn = { symbol, symbol, kind, family };
-	u16 known = alloc_fn_find(symbol);
+	u16 known = alloc_fn_find(fns, symbol);
 	int nr;
 
 	if (known)
@@ -115,7 +116,7 @@ static u16 row(const char *symbol, enum alloc_kind kind, enum alloc_family famil
 	else
 		fn.size_arg = arg;
 	fn.can_throw = family == FAMILY_NEW && kind == ALLOC_MALLOC;
-	nr = alloc_fn_add(&fn);
+	nr = alloc_fn_add(fns, &fn);
 	assert_true(nr > 0);
 	return nr;
 }
@@ -341,7 +342,7 @@ static void test_runtime_operators_delegate(void **state)
 static void test_delegate_in_same_file(void **state)
 {
 	struct fixture *f = *state;
-	struct probe_site target = { .fn = row("t_local_free", ALLOC_FREE, FAMILY_MALLOC, 1),
+	struct probe_site target = { .row = alloc_fn(fns, row("t_local_free", ALLOC_FREE, FAMILY_MALLOC, 1)),
 				     .start = value_of(f->elf, "t_push") };
 	struct probe_list list = { .sites = &target, .nr = 1, .is_runtime = true };
 	struct probe_site s;
@@ -461,7 +462,7 @@ static void test_mostly_seen_ends(void **state)
 /* Where uretprobes kill programs, all ends are seen by rets. */
 static void test_without_uretprobes(void **state)
 {
-	static const struct probe_options options = { .want_cpp = true, .no_uretprobe = true };
+	const struct probe_options options = { .fns = fns, .want_cpp = true, .no_uretprobe = true };
 	static const struct probe_list none;
 	struct fixture *f = *state;
 	struct probe_site s;
@@ -498,7 +499,7 @@ static const struct probe_site *site_of(const struct probe_list *list, u64 start
 static void list_of(struct probe_list *list, struct elf *elf, const char *const *names, const char *object)
 {
 	struct probe_custom custom[16];
-	struct probe_options options = { .custom = custom };
+	struct probe_options options = { .fns = fns, .custom = custom };
 
 	for (; names[options.nr_custom]; options.nr_custom++)
 		custom[options.nr_custom] =
@@ -518,7 +519,7 @@ static void test_aliases(void **state)
 	s = site_of(&list, value_of(f->elf, "t_first"));
 	assert_non_null(s);
 	/* The name that comes first in the table. */
-	assert_string_equal(alloc_fn(s->fn)->symbol, "t_alias");
+	assert_string_equal(s->row->symbol, "t_alias");
 	assert_string_equal(list.kind, "custom");
 	probe_list_fini(&list);
 }
@@ -588,7 +589,7 @@ static void test_middle_of_instruction(void **state)
 
 static void test_failed_site_leaves_others(void **state)
 {
-	static const struct probe_options options = { .want_cpp = true };
+	const struct probe_options options = { .fns = fns, .want_cpp = true };
 	struct fixture *f = *state;
 	struct probe_list list;
 
@@ -649,7 +650,7 @@ static bool path_of(char path[4096], const char *soname)
 static const struct probe_site *site_named(const struct probe_list *list, const char *symbol)
 {
 	for (size_t i = 0; i < list->nr; i++)
-		if (!strcmp(alloc_fn(list->sites[i].fn)->symbol, symbol))
+		if (!strcmp(list->sites[i].row->symbol, symbol))
 			return &list->sites[i];
 	return NULL;
 }
@@ -746,6 +747,22 @@ static void test_libstdcxx(void **state)
 	probe_list_fini(&list);
 }
 
+static int make_table(void **state)
+{
+	int err = alloc_table_new(&fns);
+
+	(void)state;
+	plain.fns = fns;
+	return err;
+}
+
+static int free_table(void **state)
+{
+	(void)state;
+	alloc_table_free(fns);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -779,5 +796,5 @@ int main(void)
 		cmocka_unit_test(test_libstdcxx),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_table, free_table);
 }

@@ -19,6 +19,7 @@ struct world {
 	struct stream_writer *writer;
 	struct remote_stream *source;
 	struct module_table *modules;
+	struct alloc_table *fns;
 	u8 bytes[MAX_BYTES];
 	size_t len;
 	union {
@@ -63,8 +64,9 @@ static int begin(void **state)
 
 	assert_non_null(w);
 	assert_int_equal(module_table_new(&w->modules), 0);
+	assert_int_equal(alloc_table_new(&w->fns), 0);
 	assert_int_equal(stream_writer_new(&w->writer, &o), 0);
-	assert_int_equal(remote_stream_new(&w->source, w->modules, NULL), 0);
+	assert_int_equal(remote_stream_new(&w->source, w->modules, w->fns, NULL), 0);
 	write_hello(w);
 	*state = w;
 	return 0;
@@ -77,6 +79,7 @@ static int end(void **state)
 	stream_writer_free(w->writer);
 	remote_stream_free(w->source);
 	module_table_free(w->modules);
+	alloc_table_free(w->fns);
 	free(w);
 	return 0;
 }
@@ -126,7 +129,7 @@ static void write_losses(struct world *w, u64 allocs, u64 frees, u8 flags)
 static void write_alloc(struct world *w, u64 addr)
 {
 	const struct heap_event ev = {
-		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .pid = 9, .tid = 9 },
+		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(NULL, "malloc"), .pid = 9, .tid = 9 },
 		.time_ns = 2000,
 		.addr = addr,
 		.size = 16
@@ -172,7 +175,7 @@ static void in_order(void **state)
 	saw(w, 0, EVENT_MAPS, 0);
 	saw(w, 1, EVENT_LOSSES, EVENT_TAINT);
 	saw(w, 2, EVENT_ALLOC, 0);
-	assert_string_equal(alloc_fn(w->seen[2].h.fn)->symbol, "malloc");
+	assert_string_equal(alloc_fn(NULL, w->seen[2].h.fn)->symbol, "malloc");
 	assert_int_equal(remote_stream_losses(w->source, 9).frees, 2);
 	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
 	assert_true(t->is_started && t->is_32bit && t->pidfd < 0);
@@ -262,7 +265,6 @@ static void names_from_outside(void **state)
 	const struct stream_function f = { .fn = 3, .kind = 0, .symbol = "mal\033[31mloc", .name = "malloc" };
 	const struct stream_allocator a = { .pid = 9, .module = 1, .kind = "\033]0;x" };
 	struct world *w = *state;
-	size_t nr = alloc_fn_count();
 	struct target *t;
 
 	write_rec(w, STREAM_FUNCTION, &f);
@@ -271,7 +273,7 @@ static void names_from_outside(void **state)
 	write_maps(w, 0x10000);
 	write_rec(w, STREAM_ALLOCATOR, &a);
 	assert_int_equal(feed(w), 0);
-	assert_int_equal(alloc_fn_count(), nr);
+	assert_int_equal(alloc_fn_count(w->fns), alloc_fn_count(NULL));
 	assert_int_equal(remote_stream_target(w->source, 9, &t), 0);
 	assert_string_equal(t->allocators[0].kind, "other");
 	target_free(t);

@@ -327,7 +327,7 @@ static int end(void **state)
 static int begin_all(void **state)
 {
 	(void)state;
-	if (heap_new(&heap))
+	if (heap_new(&heap, NULL))
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(processes); i++)
 		processes[i] = (struct report_process){ &targets[i], heap, .losses = &losses };

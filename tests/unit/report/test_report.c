@@ -93,7 +93,7 @@ static char *text;
 
 static u16 fn(const char *name)
 {
-	return alloc_fn_find(name);
+	return alloc_fn_find(NULL, name);
 }
 
 static void event(u8 kind, u8 flags, const char *function, u64 addr, u64 size, u64 stack)
@@ -137,7 +137,7 @@ static int begin(void **state)
 	static struct symbolizer *const any = (struct symbolizer *)&places;
 
 	(void)state;
-	if (heap_new(&heap) || stack_table_new(&stacks) || module_table_new(&modules) ||
+	if (heap_new(&heap, NULL) || stack_table_new(&stacks) || module_table_new(&modules) ||
 	    module_add(modules, "/usr/bin/prog", build_id, sizeof(build_id), &mapping.module))
 		return -1;
 	target = (struct target){ .pid = PID, .comm = "prog", .exe = "/usr/bin/prog", .exit_status = -1 };
@@ -433,7 +433,7 @@ static void nothing_live(void **state)
 	has("\nNothing is live.\n2 callers by bytes allocated\n\n#1   7,000 B (98.6 %) allocated in 1 block, "
 	    "by malloc\n");
 	heap_free(heap);
-	assert_int_equal(heap_new(&heap), 0);
+	assert_int_equal(heap_new(&heap, NULL), 0);
 	process.heap = heap;
 	write_report(report_text);
 	has("  live        0 B in 0 blocks\n");
@@ -564,7 +564,7 @@ static void several_processes(void **state)
 
 	(void)state;
 	fill();
-	assert_int_equal(heap_new(&empty), 0);
+	assert_int_equal(heap_new(&empty, NULL), 0);
 	both[0] = process;
 	both[1] = process;
 	both[1].target = &other;

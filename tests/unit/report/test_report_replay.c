@@ -103,7 +103,7 @@ static void replay(void)
 	write_events(file);
 	assert_int_equal(fflush(file), 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	assert_int_equal(source_replay_open(&source, path, modules), 0);
+	assert_int_equal(source_replay_open(&source, path, modules, NULL), 0);
 	fclose(file);
 	sink.ctx = source_replay_target(source, 0);
 	assert_non_null(sink.ctx);
@@ -117,7 +117,7 @@ static int begin(void **state)
 	static const struct symbolizer_options no_options;
 
 	(void)state;
-	if (module_table_new(&modules) || heap_new(&heap) || stack_table_new(&stacks) ||
+	if (module_table_new(&modules) || heap_new(&heap, NULL) || stack_table_new(&stacks) ||
 	    symbolizer_new(&symbolizer, modules, &no_options))
 		return -1;
 	replay();

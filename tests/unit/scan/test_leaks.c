@@ -26,7 +26,7 @@ static struct leak_link links[2];
 static int alloc(const char *fn, taddr_t addr)
 {
 	const struct heap_event ev = {
-		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(fn), .pid = 1, .tid = 1 },
+		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(NULL, fn), .pid = 1, .tid = 1 },
 		.time_ns = 1000000,
 		.addr = addr,
 		.size = 10
@@ -42,7 +42,7 @@ static int alloc(const char *fn, taddr_t addr)
 static int begin(void **state)
 {
 	(void)state;
-	if (heap_new(&heap) || stack_table_new(&stacks) || module_table_new(&modules) ||
+	if (heap_new(&heap, NULL) || stack_table_new(&stacks) || module_table_new(&modules) ||
 	    alloc("malloc", 0x1000) || alloc("calloc", 0x2000))
 		return -1;
 	memset(rows, 0, sizeof(rows));

@@ -11,11 +11,13 @@ static struct leak_marks marks;
 static taddr_t block_of_age(unsigned int n, u64 stack, u64 ms)
 {
 	taddr_t addr = HEAP + 0x100 * (n + 1);
-	const struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .tid = 1 },
-				       .time_ns = ms * 1000000,
-				       .addr = addr,
-				       .size = 64,
-				       .stack = stack };
+	const struct heap_event ev = {
+		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(NULL, "malloc"), .tid = 1 },
+		.time_ns = ms * 1000000,
+		.addr = addr,
+		.size = 64,
+		.stack = stack
+	};
 
 	assert_int_equal(heap_event(heap, &ev), 0);
 	return addr;
@@ -28,16 +30,18 @@ static taddr_t block(unsigned int n, u64 stack)
 
 static void release(taddr_t addr)
 {
-	const struct heap_event ev = { .h = { .kind = EVENT_FREE, .fn = alloc_fn_find("free"), .tid = 1 },
-				       .time_ns = 1,
-				       .addr = addr };
+	const struct heap_event ev = {
+		.h = { .kind = EVENT_FREE, .fn = alloc_fn_find(NULL, "free"), .tid = 1 },
+		.time_ns = 1,
+		.addr = addr
+	};
 
 	assert_int_equal(heap_event(heap, &ev), 0);
 }
 
 static int begin(void **state)
 {
-	return setup(state) || heap_new(&heap) ? -1 : 0;
+	return setup(state) || heap_new(&heap, NULL) ? -1 : 0;
 }
 
 static int end(void **state)
@@ -163,11 +167,13 @@ static void oldest_of_ring(void **state)
 static void addresses_come_back(void **state)
 {
 	taddr_t lost = block(0, 10);
-	const struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .tid = 1 },
-				       .time_ns = 900 * 1000000ULL,
-				       .addr = lost,
-				       .size = 64,
-				       .stack = 10 };
+	const struct heap_event ev = {
+		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(NULL, "malloc"), .tid = 1 },
+		.time_ns = 900 * 1000000ULL,
+		.addr = lost,
+		.size = 64,
+		.stack = 10
+	};
 
 	(void)state;
 	expect(LEAKS_ALL, 1, 0, 1, 0, 0);

@@ -111,7 +111,7 @@ static void queue(const struct session *s, u8 kind, taddr_t addr, u64 size)
 	static u64 time_ns;
 
 	*ev = (struct heap_event){
-		.h = { .kind = kind, .fn = alloc_fn_find("malloc"), .pid = PID, .tid = PID },
+		.h = { .kind = kind, .fn = alloc_fn_find(NULL, "malloc"), .pid = PID, .tid = PID },
 		.time_ns = ++time_ns,
 		.addr = addr,
 		.size = size

@@ -21,6 +21,7 @@ enum { PARENT = 9, NR_BLOCKS = 20000, MAX_MEMORY = 16 << 20 };
 struct world {
 	struct session_options options;
 	struct session *session;
+	struct alloc_table *fns; /* of the writer */
 	struct stream_writer *writer;
 	int err; /* of what came in */
 };
@@ -37,7 +38,7 @@ static int feed(void *ctx, const void *data, size_t len)
 static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	const struct stream_writer_options o = { .ctx = w, .write = feed, .chunk_bytes = 4096 };
+	struct stream_writer_options o = { .ctx = w, .write = feed, .chunk_bytes = 4096 };
 
 	*state = w;
 	log_set_level(LOG_ERROR);
@@ -46,6 +47,9 @@ static int setup(void **state)
 	w->options.command = "report";
 	if (session_alloc(&w->session, &w->options, NULL))
 		return -1;
+	if (alloc_table_new(&w->fns))
+		return -1;
+	o.fns = w->fns;
 	w->session->is_replayed = true;
 	w->session->ops = &source_recording;
 	return source_recording_new(&w->session->source, w->session, MAX_MEMORY) ||
@@ -58,6 +62,7 @@ static int teardown(void **state)
 
 	stream_writer_free(w->writer);
 	session_free(w->session);
+	alloc_table_free(w->fns);
 	free(w);
 	return 0;
 }
@@ -68,7 +73,7 @@ static void write_beginning(struct world *w)
 	const struct stream_process p = { .pid = PARENT, .word_size = 8, .comm = "x", .exe = "/bin/x" };
 	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .pid = PARENT, .tid = PARENT }, .size = 16 };
 
-	ev.h.fn = alloc_fn_find("malloc");
+	ev.h.fn = alloc_fn_find(NULL, "malloc");
 	assert_int_equal(stream_write(w->writer, STREAM_HELLO, &hello), 0);
 	assert_int_equal(stream_write(w->writer, STREAM_PROCESS, &p), 0);
 	for (int i = 1; i <= NR_BLOCKS; i++) {
@@ -78,6 +83,51 @@ static void write_beginning(struct world *w)
 	}
 	assert_int_equal(stream_flush(w->writer), 0);
 	assert_int_equal(w->err, 0);
+}
+
+/* A recording of a process whose one call is of @symbol. */
+static void write_custom(struct world *w, const char *symbol, enum alloc_kind kind)
+{
+	const struct alloc_fn row = { symbol, symbol, kind, FAMILY_CUSTOM, .size_arg = 1 };
+	const struct stream_hello hello = { .id = 7, .mono_ns = 1000, .backend = "bpf" };
+	const struct stream_process p = { .pid = PARENT, .word_size = 8, .comm = "x", .exe = "/bin/x" };
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .pid = PARENT, .tid = PARENT },
+				 .addr = 0x10000,
+				 .size = 16 };
+
+	ev.h.fn = (u16)alloc_fn_add(w->fns, &row);
+	assert_int_equal(stream_write(w->writer, STREAM_HELLO, &hello), 0);
+	assert_int_equal(stream_write(w->writer, STREAM_PROCESS, &p), 0);
+	assert_int_equal(stream_write_event(w->writer, &ev.h, sizeof(ev)), 0);
+	assert_int_equal(stream_flush(w->writer), 0);
+	assert_int_equal(w->err, 0);
+}
+
+static const struct alloc_fn *first_caller(const struct session *s)
+{
+	const struct heap *heap = s->processes[0]->heap;
+
+	return alloc_fn(heap_functions(heap), heap_row_get(heap, 0).fn);
+}
+
+/* Two recordings in one process of heaptap, each with a function of its own, as in a diff. */
+static void two_with_custom_functions(void **state)
+{
+	struct world *w = *state;
+	struct world *other;
+	void *second;
+
+	assert_int_equal(setup(&second), 0);
+	other = second;
+	write_custom(w, "pool_get", ALLOC_MALLOC);
+	write_custom(other, "map_arena", ALLOC_MMAP);
+	assert_string_equal(first_caller(w->session)->name, "pool_get");
+	assert_string_equal(first_caller(other->session)->name, "map_arena");
+	assert_int_equal(first_caller(other->session)->kind, ALLOC_MMAP);
+	assert_int_equal(alloc_fn_find(w->session->fns, "map_arena"), 0);
+	assert_int_equal(alloc_fn_find(other->session->fns, "pool_get"), 0);
+	teardown(&second);
+	assert_string_equal(first_caller(w->session)->name, "pool_get");
 }
 
 static u64 books(const struct session *s)
@@ -141,6 +191,7 @@ static void programs_with_many_mappings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(two_with_custom_functions, setup, teardown),
 		cmocka_unit_test_setup_teardown(children_with_large_books, setup, teardown),
 		cmocka_unit_test_setup_teardown(programs_with_many_mappings, setup, teardown),
 	};

@@ -70,7 +70,7 @@ static int open_bytes(struct replay *r, const char *text, size_t len)
 	assert_int_equal(module_table_new(&r->modules), 0);
 	fflush(stderr);
 	dup2(fileno(log), STDERR_FILENO);
-	err = source_replay_open(&r->source, path, r->modules);
+	err = source_replay_open(&r->source, path, r->modules, NULL);
 	fflush(stderr);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
@@ -163,7 +163,7 @@ static void test_records(void **state)
 	assert_int_equal(seen.records[0].stack.ips[1], 0x1020);
 	assert_int_equal(seen.sizes[1], sizeof(struct heap_event));
 	assert_int_equal(seen.records[1].h.kind, EVENT_ALLOC);
-	assert_int_equal(seen.records[1].h.fn, alloc_fn_find("malloc"));
+	assert_int_equal(seen.records[1].h.fn, alloc_fn_find(NULL, "malloc"));
 	assert_int_equal(seen.records[1].h.tid, 100);
 	assert_int_equal(seen.records[1].heap.size, 24);
 	assert_int_equal(seen.records[1].heap.stack, 2);
@@ -215,7 +215,7 @@ static void test_to_books(void **state)
 
 	(void)state;
 	assert_int_equal(open_text(&r, good), 0);
-	assert_int_equal(heap_new(&h), 0);
+	assert_int_equal(heap_new(&h, NULL), 0);
 	assert_int_equal(stack_table_new(&stacks), 0);
 	assert_int_equal(source_replay.poll(r.source, &sink), 10);
 	assert_int_equal(
@@ -305,8 +305,8 @@ static void test_bad_files(void **state)
 	assert_int_equal(source_replay.poll(r.source, &sink), 0);
 	close_replay(&r);
 	assert_int_equal(module_table_new(&r.modules), 0);
-	assert_int_equal(source_replay_open(&r.source, "/no/such/file", r.modules), -ENOENT);
-	assert_int_equal(source_replay_open(&r.source, "/", r.modules), -EISDIR);
+	assert_int_equal(source_replay_open(&r.source, "/no/such/file", r.modules, NULL), -ENOENT);
+	assert_int_equal(source_replay_open(&r.source, "/", r.modules, NULL), -EISDIR);
 	module_table_free(r.modules);
 }
 

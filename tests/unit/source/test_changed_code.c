@@ -32,7 +32,9 @@ static void patch(size_t at, u8 byte)
 static const char *compared(void)
 {
 	u64 vaddr = (u64)((uintptr_t)c_function - (uintptr_t)__executable_start);
-	struct probe_site site = { .fn = alloc_fn_find("malloc"), .start = vaddr, .place = vaddr + 1 };
+	struct probe_site site = { .row = alloc_fn(NULL, alloc_fn_find(NULL, "malloc")),
+				   .start = vaddr,
+				   .place = vaddr + 1 };
 	struct probed_file file = { .list = { .sites = &site, .nr = 1 } };
 	struct mapping map = { .bias = (uintptr_t)__executable_start };
 	struct target t = { .pid = getpid() };

@@ -91,7 +91,7 @@ static struct target target = { .pid = PID,
 static void put_event(struct recorder *r, u64 addr)
 {
 	struct heap_event ev = {
-		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find("malloc"), .pid = PID, .tid = PID },
+		.h = { .kind = EVENT_ALLOC, .fn = alloc_fn_find(NULL, "malloc"), .pid = PID, .tid = PID },
 		.addr = addr,
 		.size = 8
 	};
@@ -123,7 +123,7 @@ static struct recorder *new_recorder(struct recorder_options o)
 	struct recorder *r;
 
 	o.force = true;
-	assert_int_equal(recorder_new(&r, &o), 0);
+	assert_int_equal(recorder_new(&r, &o, NULL), 0);
 	assert_non_null(r);
 	recorder_begin(r, "bpf", true, 1);
 	return r;
@@ -220,7 +220,7 @@ static void nothing(void **state)
 	struct recorder_options none = { .depth = 1 }, bad = { .path = "/no/such/folder/r.heaptap" };
 
 	(void)state;
-	assert_int_equal(recorder_new(&r, &none), 0);
+	assert_int_equal(recorder_new(&r, &none, NULL), 0);
 	assert_null(r);
 	recorder_begin(r, "bpf", true, 1);
 	recorder_watch_threads(r);
@@ -237,7 +237,7 @@ static void nothing(void **state)
 	recorder_end(r, 1, 1);
 	assert_false(recorder_has_failed(r) || recorder_is_open(r));
 	recorder_free(r);
-	assert_int_not_equal(recorder_new(&r, &bad), 0);
+	assert_int_not_equal(recorder_new(&r, &bad, NULL), 0);
 	assert_int_not_equal(recorder_check(&bad), 0);
 }
 

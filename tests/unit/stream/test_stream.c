@@ -152,7 +152,7 @@ static struct heap_event random_event(u64 *time)
 	struct heap_event ev = { .h.kind = EVENT_ALLOC + below(4), .h.pid = 5 + below(2) };
 
 	ev.h.tid = 100 + (below(50) ? below(3) : below(3000));
-	ev.h.fn = below(20) ? 1 + below(2) : below(alloc_fn_count());
+	ev.h.fn = below(20) ? 1 + below(2) : below(alloc_fn_count(NULL));
 	ev.h.flags = below(10) ? 0 : below(8);
 	*time += below(100) ? below(500) : 1ULL << below(40);
 	ev.time_ns = *time;

@@ -19,10 +19,10 @@ static bool is_operator(const struct alloc_fn *fn)
 
 static void check_row(u16 i)
 {
-	const struct alloc_fn *fn = alloc_fn(i);
+	const struct alloc_fn *fn = alloc_fn(NULL, i);
 	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
 
-	if (alloc_fn_find(fn->symbol) != i || !*fn->name)
+	if (alloc_fn_find(NULL, fn->symbol) != i || !*fn->name)
 		fail_msg("row %d: %s is there twice, or has no name", i, fn->symbol);
 	/* Each kind needs certain arguments. */
 	if ((fn->kind != ALLOC_FREE && !fn->size_arg) || (is_release && !fn->old_arg) ||
@@ -47,9 +47,9 @@ static void test_rows(void **state)
 	size_t nr_operators = 0;
 
 	(void)state;
-	for (u16 i = 1; i < alloc_fn_count(); i++) {
+	for (u16 i = 1; i < alloc_fn_count(NULL); i++) {
 		check_row(i);
-		nr_operators += is_operator(alloc_fn(i));
+		nr_operators += is_operator(alloc_fn(NULL, i));
 	}
 	/* 8 news and 8 sized deletes for each of two size_t, 8 deletes without a size. */
 	assert_int_equal(nr_operators, 8 * 2 + 4 * 2 + 8);
@@ -58,12 +58,12 @@ static void test_rows(void **state)
 static void test_numbers(void **state)
 {
 	(void)state;
-	assert_string_equal(alloc_fn(0)->name, "unknown");
-	assert_ptr_equal(alloc_fn(alloc_fn_count()), alloc_fn(0));
-	assert_ptr_equal(alloc_fn(0xffff), alloc_fn(0));
-	assert_int_equal(alloc_fn_find("printf"), 0);
-	assert_int_equal(alloc_fn_find(""), 0);
-	assert_int_equal(alloc_fn(alloc_fn_find("malloc"))->size_arg, 1);
+	assert_string_equal(alloc_fn(NULL, 0)->name, "unknown");
+	assert_ptr_equal(alloc_fn(NULL, alloc_fn_count(NULL)), alloc_fn(NULL, 0));
+	assert_ptr_equal(alloc_fn(NULL, 0xffff), alloc_fn(NULL, 0));
+	assert_int_equal(alloc_fn_find(NULL, "printf"), 0);
+	assert_int_equal(alloc_fn_find(NULL, ""), 0);
+	assert_int_equal(alloc_fn(NULL, alloc_fn_find(NULL, "malloc"))->size_arg, 1);
 }
 
 static void test_families(void **state)
@@ -78,33 +78,63 @@ static void test_families(void **state)
 /* Copied, found, until the table is full. */
 static void test_custom(void **state)
 {
-	size_t before = alloc_fn_count();
+	struct alloc_table *t;
+	size_t before = alloc_fn_count(NULL);
 	char symbol[16];
 	struct alloc_fn row = { symbol, symbol, ALLOC_MALLOC, FAMILY_CUSTOM, .size_arg = 1 };
 	int nr;
 
 	(void)state;
+	assert_int_equal(alloc_table_new(&t), 0);
+	assert_int_equal(alloc_fn_count(t), before);
 	for (size_t i = before; i < ALLOC_MAX_FNS; i++) {
 		snprintf(symbol, sizeof(symbol), "custom%zu", i);
-		nr = alloc_fn_add(&row);
+		nr = alloc_fn_add(t, &row);
 		assert_int_equal(nr, i);
 	}
 	snprintf(symbol, sizeof(symbol), "custom");
-	assert_int_equal(alloc_fn_add(&row), -ENOSPC);
-	assert_int_equal(alloc_fn_count(), ALLOC_MAX_FNS);
+	assert_int_equal(alloc_fn_add(t, &row), -ENOSPC);
+	assert_int_equal(alloc_fn_count(t), ALLOC_MAX_FNS);
 	snprintf(symbol, sizeof(symbol), "custom%zu", before);
-	assert_int_equal(alloc_fn_find(symbol), before);
-	assert_string_equal(alloc_fn(before)->name, symbol);
-	assert_ptr_not_equal(alloc_fn(before)->symbol, symbol);
+	assert_int_equal(alloc_fn_find(t, symbol), before);
+	assert_string_equal(alloc_fn(t, before)->name, symbol);
+	assert_ptr_not_equal(alloc_fn(t, before)->symbol, symbol);
+	alloc_table_free(t);
+}
+
+/* The custom rows of one table are not in another, nor among the built-in rows. */
+static void test_two_tables(void **state)
+{
+	const struct alloc_fn pool = { "pool_free", "pool_free", ALLOC_FREE, FAMILY_CUSTOM, .old_arg = 1 };
+	const struct alloc_fn arena = { "arena_get", "arena_get", ALLOC_MALLOC, FAMILY_CUSTOM,
+					.size_arg = 2 };
+	size_t nr = alloc_fn_count(NULL);
+	struct alloc_table *a, *b;
+
+	(void)state;
+	assert_int_equal(alloc_table_new(&a), 0);
+	assert_int_equal(alloc_table_new(&b), 0);
+	assert_int_equal(alloc_fn_add(a, &pool), nr);
+	assert_int_equal(alloc_fn_add(b, &arena), nr);
+	assert_int_equal(alloc_fn_add(b, &pool), nr + 1);
+	assert_string_equal(alloc_fn(a, nr)->name, "pool_free");
+	assert_string_equal(alloc_fn(b, nr)->name, "arena_get");
+	assert_int_equal(alloc_fn_find(a, "arena_get"), 0);
+	assert_int_equal(alloc_fn_find(b, "pool_free"), nr + 1);
+	assert_ptr_equal(alloc_fn(a, nr + 1), alloc_fn(NULL, 0));
+	assert_int_equal(alloc_fn_count(NULL), nr);
+	assert_ptr_equal(alloc_fn(a, 1), alloc_fn(b, 1));
+	alloc_table_free(a);
+	assert_string_equal(alloc_fn(b, nr + 1)->symbol, "pool_free");
+	alloc_table_free(b);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_families),
-		cmocka_unit_test(test_custom),
+		cmocka_unit_test(test_rows),	   cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_families),   cmocka_unit_test(test_custom),
+		cmocka_unit_test(test_two_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
