@@ -100,7 +100,13 @@ int console_baseline(struct console *c, size_t nr, char **words);
 int console_diff(struct console *c, size_t nr, char **words);
 int console_processes(struct console *c, size_t nr, char **words);
 int console_set(struct console *c, size_t nr, char **words);
+
+/* Print all settings. */
+int console_settings(struct console *c);
+
+/* Memory of running processes. */
 int console_show(struct console *c, size_t nr, char **words);
+int console_print(struct console *c, size_t nr, char **words);
 
 /* Start the counters again that `status` shows of heaptap itself. */
 void console_begin_cost(struct console *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The commands `set` and `show`: options that can change while the console runs. */
+/* The command `set`, and `show` without a block: options that can change while the console runs. */
 #include "user/console/console.h"
 
 #include <errno.h>
@@ -135,7 +135,7 @@ int console_set(struct console *c, size_t nr, char **words)
 	const char *nearest;
 
 	if (!nr)
-		return console_show(c, 0, words);
+		return console_settings(c);
 	if (nr == 1)
 		return console_refuse(c, -EINVAL, "set: %s: needs a value", words[0]);
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
@@ -151,10 +151,8 @@ int console_set(struct console *c, size_t nr, char **words)
 			      words[0], nearest);
 }
 
-int console_show(struct console *c, size_t nr, char **words)
+int console_settings(struct console *c)
 {
-	(void)nr;
-	(void)words;
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
 		fprintf(c->out, "  %-10s  ", settings[i].name);
 		settings[i].print(c->out, c);

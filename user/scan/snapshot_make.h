@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fill a snapshot from /proc, for every way to get the moment. For user/scan/snapshot*.c only. */
+/* Fill a snapshot from /proc, for every way to get the moment. For user/scan/ only. */
 #pragma once
 
 #include "user/scan/snapshot.h"

@@ -113,8 +113,7 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* True if @map may be the memory of a device. */
-static bool is_device(const struct snapshot_map *map)
+bool memory_is_device(const struct snapshot_map *map)
 {
 	static const char *const devices[] = { "/dev/", "/sys/", "/proc/", "/dmabuf:", "anon_inode:" };
 	static const char *const plain[] = { "/dev/zero", "/dev/shm/", "/dev/hugepages/",
@@ -154,7 +153,7 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 	if (map->is_shared && is_shmem(map))
 		span->mode = SPAN_SHMEM;
 	span->offset = map->file_offset;
-	if (is_device(map)) {
+	if (memory_is_device(map)) {
 		span->mode = SPAN_SKIP;
 		span->skip = SKIP_DEVICE;
 		return map->is_writable;

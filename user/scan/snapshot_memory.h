@@ -21,3 +21,6 @@ void memory_stream_count(struct memory_stream *m, struct snapshot *s);
 
 /* Free @m. Never blocks: a thread that is still inside a read frees the rest later. NULL is fine. */
 void memory_stream_free(struct memory_stream *m);
+
+/* May @map be the memory of a device? Reading that may have effects, or hang. */
+bool memory_is_device(const struct snapshot_map *map);
