@@ -31,7 +31,7 @@ LDLIBS   += $(if $(READLINE),-lreadline)
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
-ROOMS := lib target names probe unwind heap source scan stream report session remote console cli
+ROOMS := lib target names probe unwind heap source scan stream report session remote console top cli
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)

@@ -53,7 +53,8 @@ user/report: user/lib arch user/target user/names user/heap user/source user/sca
 user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report
 user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
 user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote
-user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console
+user/top: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
+user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console user/top
 user/agent: user/lib user/names user/scan user/source user/stream user/cli
 '
 

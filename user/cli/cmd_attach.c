@@ -14,6 +14,7 @@
 #include "user/report/output.h"
 #include "user/stream/recorder.h"
 #include "user/session/session.h"
+#include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
 
@@ -30,9 +31,13 @@ static void report(const struct options *o, struct session *s)
 /* Trace until something ends it. */
 static void trace(const struct options *o, struct session *s, struct control *c)
 {
+	struct status_line line = { 0 };
+	bool has_line = !o->quiet && status_line_is_possible();
 	int round = 0, sig;
 
 	for (;;) {
+		if (has_line)
+			status_line_round(&line, s);
 		switch (control_wait(c, session_wait_fd(s), POLL_MS, &sig)) {
 		case CONTROL_STOP:
 			return;
@@ -64,6 +69,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
 	trace(o, s, c);
+	log_status(NULL);
 	control_finish(c);
 	if (o->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);

@@ -17,6 +17,7 @@
 #include "user/source/perturb.h"
 #include "user/stream/recorder.h"
 #include "user/session/session.h"
+#include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
 
@@ -106,6 +107,7 @@ static void finish(struct run *r)
 	if (r->is_finished || !r->is_attached)
 		return;
 	r->is_finished = true;
+	log_status(NULL);
 	if (r->options->scan != SCAN_NEVER)
 		scan(r, true);
 	session_stop(r->session);
@@ -158,6 +160,8 @@ static void handle(struct run *r, struct control *c, enum control_event event, i
 /* From its first instruction to its end. */
 static void follow(struct run *r, struct control *c)
 {
+	struct status_line line = { 0 };
+	bool has_line = r->options->status && !r->options->quiet && status_line_is_possible();
 	int sig;
 
 	if (r->options->scan != SCAN_NEVER || r->options->record)
@@ -170,7 +174,10 @@ static void follow(struct run *r, struct control *c)
 		if (!r->is_finished && session_poll(r->session))
 			debug("run: no more events");
 		handle(r, c, event, sig);
+		if (has_line && r->is_attached && !r->is_finished)
+			status_line_round(&line, r->session);
 	}
+	log_status(NULL);
 	/* Daemons run on when the program has ended. */
 	launch_leave_children(r->launch);
 	if (r->is_finished)

@@ -274,6 +274,8 @@ const struct option_row option_rows[] = {
 	  .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
 	  .commands = ALL & ~IN(HELP), .help = "colours" },
+	{ "status", 0, NULL, take_flag, FIELD(status), .commands = IN(RUN),
+	  .help = "show a status line on the terminal, although output of the program may mix with it" },
 	{ "quiet", 'q', NULL, take_flag, FIELD(quiet), .commands = ALL,
 	  .help = "print only warnings and errors" },
 	{ "verbose", 'v', NULL, take_flag, FIELD(verbose), .commands = ALL,

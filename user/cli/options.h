@@ -66,6 +66,7 @@ struct options {
 	const char *sysroot, *debug_path;
 	const char *user, *cwd;
 	const char *listen, *to, *token_file;
+	bool status;	 /* run: show the status line */
 	bool is_program; /* there was a -- before the arguments */
 	bool thin;	 /* connect: the other side leaves out allocations outside min_size, max_size */
 	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;

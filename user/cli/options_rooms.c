@@ -9,6 +9,7 @@ struct output_options options_output(const struct options *o)
 					.format = o->format,
 					.force = o->force,
 					.color = o->color,
+					.is_numbered = o->interval_ns != 0,
 					.report = { .sort = &report_keys[o->sort],
 						    .top = o->top,
 						    .min_size = o->min_size,

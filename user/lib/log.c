@@ -5,10 +5,22 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "user/lib/escape.h"
 
+enum { DEFAULT_COLUMNS = 80 };
+
 static enum log_level shown = LOG_INFO;
+static int status_columns; /* of the status line on the terminal, 0 = none */
+
+/* Takes messages; NULL = they are printed. */
+static struct {
+	void (*take)(void *ctx, enum log_level level, const char *line);
+	void *ctx;
+} taker;
 
 void log_set_level(enum log_level level)
 {
@@ -18,6 +30,59 @@ void log_set_level(enum log_level level)
 enum log_level log_level(void)
 {
 	return shown;
+}
+
+void log_divert(void (*take)(void *ctx, enum log_level level, const char *line), void *ctx)
+{
+	taker.take = take;
+	taker.ctx = ctx;
+}
+
+u32 log_status_columns(void)
+{
+	struct winsize size;
+	pid_t front;
+
+	if (!isatty(STDERR_FILENO))
+		return 0;
+	/* -1: a terminal that controls nobody. */
+	front = tcgetpgrp(STDERR_FILENO);
+	if (front >= 0 && front != getpgrp())
+		return 0;
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+		return DEFAULT_COLUMNS - 1;
+	/* Behind the last column the terminal would begin another line. */
+	return size.ws_col - 1U;
+}
+
+/* Cut @text to @columns bytes, not inside a character. */
+static int cut(char *text, int columns)
+{
+	int len = (int)strlen(text);
+
+	if (len <= columns)
+		return len;
+	while (columns > 0 && ((unsigned char)text[columns] & 0xc0) == 0x80)
+		columns--;
+	text[columns] = '\0';
+	return columns;
+}
+
+void log_status(const char *text)
+{
+	int columns, len, rest;
+	char safe[1024];
+
+	if (taker.take || (!text && !status_columns))
+		return;
+	columns = (int)log_status_columns();
+	len = text ? cut(escape_buf(safe, sizeof(safe), text), columns) : 0;
+	/* The terminal may be narrower now than the line was. */
+	rest = status_columns < columns ? status_columns - len : columns - len;
+	if (columns)
+		fprintf(stderr, "\r%s%*s%s", len ? safe : "", rest > 0 ? rest : 0, "", len ? "" : "\r");
+	fflush(stderr);
+	status_columns = len;
 }
 
 void log_line(enum log_level level, const char *fmt, ...)
@@ -38,6 +103,12 @@ void log_line(enum log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "heaptap: %s%s\n", prefix[level], escape_buf(safe, sizeof(safe), text));
+	escape_buf(safe, sizeof(safe), text);
+	if (taker.take) {
+		taker.take(taker.ctx, level, safe);
+	} else {
+		log_status(NULL);
+		fprintf(stderr, "heaptap: %s%s\n", prefix[level], safe);
+	}
 	errno = saved_errno;
 }

@@ -13,6 +13,18 @@ enum log_level log_level(void);
 /* Print one line; bytes of the formatted text that a terminal could act on are escaped. Never fails. */
 void log_line(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
+/*
+ * Show @text in one line of the terminal, in place of the one before; NULL = no more. Cut to the width of the terminal,
+ * escaped, without escape codes. Nothing happens if stderr is no terminal or heaptap runs in its background.
+ * log_line() removes the line first, and whoever else prints must do so too.
+ */
+void log_status(const char *text);
+/* The columns that such a line may have; 0 = none is shown. */
+u32 log_status_columns(void);
+
+/* Give messages to @take with @ctx instead of printing them; NULL = print them again. Any thread may call @take. */
+void log_divert(void (*take)(void *ctx, enum log_level level, const char *line), void *ctx);
+
 #define error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define warn(...)  log_line(LOG_WARN, __VA_ARGS__)
 #define info(...)  log_line(LOG_INFO, __VA_ARGS__)

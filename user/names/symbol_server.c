@@ -28,7 +28,6 @@ struct symbol_server {
 /* The callback of the library has no argument for a context of the caller. */
 static struct {
 	char name[128];
-	bool is_shown;
 } current;
 
 static bool is_called_off(void)
@@ -41,12 +40,13 @@ static bool is_called_off(void)
 
 static int on_progress(void *client, long done, long size)
 {
+	char text[320];
+
 	(void)client;
-	if (isatty(STDERR_FILENO) && log_level() >= LOG_INFO) {
-		fprintf(stderr, "\r\033[K%s: %s", current.name, human_bytes(done > 0 ? (u64)done : 0).text);
-		if (size > 0)
-			fprintf(stderr, " of %s", human_bytes((u64)size).text);
-		current.is_shown = true;
+	if (log_level() >= LOG_INFO) {
+		snprintf(text, sizeof(text), "%s%s%s  %s", human_bytes(done > 0 ? (u64)done : 0).text,
+			 size > 0 ? " of " : "", size > 0 ? human_bytes((u64)size).text : "", current.name);
+		log_status(text);
 	}
 	return is_called_off();
 }
@@ -121,9 +121,7 @@ int symbol_server_fetch(struct symbol_server *s, enum symbol_server_file kind, c
 		return -EINTR;
 	escape_buf(current.name, sizeof(current.name), base ? base + 1 : name);
 	got = s->fetch[kind](s->client, build_id, (int)len, NULL);
-	if (current.is_shown)
-		fputs("\r\033[K", stderr);
-	current.is_shown = false;
+	log_status(NULL);
 	if (got < 0) {
 		debug("symbol: debuginfod: %s: %s", current.name, strerror(-got));
 		return got;

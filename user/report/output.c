@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "user/lib/array.h"
@@ -426,6 +427,7 @@ static int write_stream(struct output *o, struct content *c, u64 number, const s
 	int err;
 
 	c->report.options = output_look(options, o->stream);
+	log_status(NULL);
 	if (number > 1)
 		putc('\n', o->stream);
 	err = write_content(o, o->stream, c);
@@ -460,14 +462,31 @@ static int write_output(struct output *o, const struct report *r, struct out_val
 	return first_err;
 }
 
-int outputs_write(struct outputs *outs, const struct report *r)
+/* "Report 3, 2026-01-31 23:59:59" */
+static void write_title(char *text, size_t size, u64 number)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	size_t len = (size_t)snprintf(text, size, "Report %s, ", human_count(number).text);
+
+	if (!localtime_r(&now, &tm) || !strftime(text + len, size - len, "%Y-%m-%d %H:%M:%S", &tm))
+		text[len - 2] = '\0';
+}
+
+int outputs_write(struct outputs *outs, const struct report *report)
 {
 	struct out_values values = { .number = ++outs->nr_reports };
+	struct report r = *report;
+	char title[64];
 	int first_err = 0;
 
 	out_values_set_time(&values);
+	if (outs->options->is_numbered) {
+		write_title(title, sizeof(title), values.number);
+		r.title = title;
+	}
 	for (size_t i = 0; i < outs->nr; i++) {
-		int err = write_output(&outs->list[i], r, &values, outs->options);
+		int err = write_output(&outs->list[i], &r, &values, outs->options);
 
 		if (!first_err)
 			first_err = err;

@@ -17,9 +17,10 @@ struct output_options {
 	const char *const *names; /* of --output */
 	size_t nr_names;
 	const struct report_format
-		*format; /* of streams, and of files whose ending names none; NULL = text, and none */
-	bool force;	 /* overwrite existing files */
-	u32 color;	 /* enum output_color */
+		*format;  /* of streams, and of files whose ending names none; NULL = text, and none */
+	bool force;	  /* overwrite existing files */
+	u32 color;	  /* enum output_color */
+	bool is_numbered; /* each report says its number and the time of day */
 	struct report_options report; /* width and color are set for each output */
 };
 

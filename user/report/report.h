@@ -64,6 +64,7 @@ struct report {
 	u64 duration_ns;		   /* since tracing began */
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	bool is_broken_off;		   /* the recording ends before the processes did */
+	const char *title;		   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
 	u64 nr_strays; /* events left out, because they are of processes that nobody asked for */
 	const struct report_process *processes;
 	size_t nr_processes;

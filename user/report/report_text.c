@@ -748,6 +748,8 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	struct text t = { .out = out, .report = r };
 	int err = 0;
 
+	if (r->title && (parts & PART_HEAD))
+		fprintf(out, "%s\n\n", r->title);
 	if (r->nr_processes > 1 && parts == (PART_HEAD | PART_CALLERS))
 		text_overview(&t);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {

@@ -26,6 +26,26 @@ u64 session_events(const struct session *s)
 	return nr;
 }
 
+struct session_totals session_totals(struct session *s)
+{
+	struct session_totals sums = { .events = session_events(s) };
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		sums.nr_running += !process_is_over(s->processes[i]);
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		session_read_losses(s, p);
+		sums.lost += p->losses.allocs + p->losses.frees + p->losses.stacks + p->losses.other +
+			     heap_lost(p->heap);
+		if (p->is_hidden || (sums.nr_running && process_is_over(p)))
+			continue;
+		sums.live_bytes += heap_totals(p->heap).live_bytes;
+		sums.live_blocks += heap_totals(p->heap).live_blocks;
+	}
+	return sums;
+}
+
 /* Give @p an empty heap. Losses so far belonged to the old one. */
 static int forget(struct session *s, struct process *p)
 {

@@ -13,6 +13,16 @@ bool session_knows(const struct session *s, pid_t pid);
 /* Events of all processes so far. */
 u64 session_events(const struct session *s);
 
+/* Sums over the processes that run. Once none runs: over all. */
+struct session_totals {
+	u64 live_bytes, live_blocks;
+	u64 events, lost; /* of all processes, also of those that have ended */
+	size_t nr_running;
+};
+
+/* The sums now. Asks the source for losses; costs little. */
+struct session_totals session_totals(struct session *s);
+
 /*
  * Forget the heaps of running processes, as if heaptap had attached to them now. Processes that have ended keep theirs.
  * 0; -EBUSY while events are recorded; -ENOMEM: only some heaps were forgotten.

@@ -37,6 +37,7 @@ static void progress_init(struct progress *p, const struct session_options *o, F
 
 static void progress_add(struct progress *p, size_t bytes)
 {
+	char text[256];
 	u64 now;
 
 	p->done += bytes;
@@ -46,16 +47,12 @@ static void progress_add(struct progress *p, size_t bytes)
 	if (now - p->shown_ns < PROGRESS_NS)
 		return;
 	/* A short file is read before the second call: do not show it. */
-	if (p->shown_ns)
-		fprintf(stderr, "\r%s: %3u %%", p->path,
-			(unsigned int)(p->done < p->size ? p->done * 100 / p->size : 100));
+	if (p->shown_ns) {
+		snprintf(text, sizeof(text), "%3u %%  %s",
+			 (unsigned int)(p->done < p->size ? p->done * 100 / p->size : 100), p->path);
+		log_status(text);
+	}
 	p->shown_ns = now;
-}
-
-static void progress_end(struct progress *p)
-{
-	if (p->shown_ns)
-		fputs("\r\033[K", stderr);
 }
 
 /* Read all of @in into the session; source_recording_why() explains an error. */
@@ -71,7 +68,7 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 		err = source_recording_feed(s->source, buf, n);
 		progress_add(&progress, n);
 	}
-	progress_end(&progress);
+	log_status(NULL);
 	if (!err && ferror(in)) {
 		err = errno ? -errno : -EIO;
 		error("%s: %s: %s", s->options->command, path, strerror(-err));

@@ -174,12 +174,44 @@ static void test_one_line(void **state)
 	}
 }
 
+/* Messages that somebody else takes, safe for a terminal. */
+struct taken {
+	enum log_level level;
+	char line[64];
+	int nr;
+};
+
+static void take(void *ctx, enum log_level level, const char *line)
+{
+	struct taken *t = ctx;
+
+	t->level = level;
+	t->nr++;
+	snprintf(t->line, sizeof(t->line), "%s", line);
+}
+
+static void test_diverted(void **state)
+{
+	struct taken t = { 0 };
+
+	(void)state;
+	log_set_level(LOG_INFO);
+	log_divert(take, &t);
+	warn("PID %d: %s", 7, "\033[2J");
+	debug("not shown");
+	log_status("not shown either");
+	log_divert(NULL, NULL);
+	assert_int_equal(t.nr, 1);
+	assert_int_equal(t.level, LOG_WARN);
+	assert_string_equal(t.line, "PID 7: \\x1b[2J");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_nothing_behind_the_end),
 		cmocka_unit_test(test_cut),	 cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_one_line),
+		cmocka_unit_test(test_one_line), cmocka_unit_test(test_diverted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
