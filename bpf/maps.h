@@ -45,9 +45,12 @@ struct source_state {
 	u32 nr_paused;	 /* processes in the map of paused ones */
 	u32 nr_followed; /* children that are or were traced */
 	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
-	u32 layout_pid;	 /* process whose next child's task_struct is copied, to find task_pid_at; 0 = none */
-	u32 depth;	 /* frames per stack, 0 = none */
-	u64 generation;	 /* grows with each change of any process's mappings or tables */
+	u32 layout_pid; /* process whose next child's task_struct is copied, to find fields in it; 0 = none */
+	u32 depth;	/* frames per stack, 0 = none */
+	u32 task_blocked_at,
+		task_ptrace_at; /* offsets of blocked, ptrace in struct task_struct; 0 = not known */
+	u64 nr_sigstops;	/* threads that a probe stopped by SIGSTOP */
+	u64 generation;		/* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };

@@ -94,6 +94,25 @@ blocks_of() {
 	wait_for untouched "$TARGET"
 }
 
+is_ptrace_stopped() { grep -q '^State:.t' "/proc/$1/status"; }
+
+@test "faults: kill -9 while a thread that blocks SIGCHLD is stopped at its dlopen (A3)" {
+	mkfifo "$BATS_TEST_TMPDIR/go"
+	exec 4<>"$BATS_TEST_TMPDIR/go"
+	start "$HEAPTAP" run -q -- "$T/dlopen" "$T" blocked wait <&4
+	TAP=$PID
+	wait_for says heaptap ready
+	TARGET=$(pgrep -P "$TAP" -x dlopen)
+	STARTED+=("$TARGET")
+	kill -STOP "$TAP"
+	echo >&4
+	# Heaptap cannot resume the thread, and then dies.
+	wait_for is_ptrace_stopped "$TARGET"
+	kill -KILL "$TAP"
+	wait_for says heaptap 'expect live 0 0'
+	exec 4>&-
+}
+
 # reused SECOND: is traced until its end, and its number then given to SECOND
 reused() {
 	# In a PID namespace the next number can be chosen without others taking it.

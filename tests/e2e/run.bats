@@ -45,6 +45,7 @@ told_static() {
 @test "run: before and after main (B17, B18)" { told "$T/early"; }
 # bats test_tags=core
 @test "run: dlopen and dlclose, a library with its own malloc (B13)" { told "$T/dlopen" "$T"; }
+@test "run: dlopen in a thread that blocks all signals and reads SIGCHLD (B13)" { told "$T/dlopen" "$T" blocked; }
 @test "run: a program with its own malloc (B13)" { told "$T/ownalloc"; }
 @test "run: children are not followed, the parent's books stay right" { told "$T/fork"; }
 @test "run: not position-independent" { told_variant leak-nopie --expect; }

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* dlopen FOLDER: loads and unloads a library that allocates and one that brings an allocator of its own. */
+/*
+ * dlopen FOLDER [blocked [wait]]: loads and unloads a library that allocates, and one with an allocator of its own.
+ * With "blocked", all signals are blocked meanwhile, and a SIGCHLD, which nobody sent, is an error.
+ * With "wait", the program says "ready" and begins when it can read a byte.
+ */
 #include "tests/targets/truth.h"
 
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 
 enum { NR_ROUNDS = 10 };
 
@@ -23,14 +29,41 @@ static void use(const char *folder, const char *name, const char *function)
 	dlclose(lib);
 }
 
+/* Block all signals; returns a descriptor from which pending ones of the kind SIGCHLD can be read. */
+static int block_signals(void)
+{
+	sigset_t all, child;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	return signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
+	struct signalfd_siginfo info;
+	int fd = -1;
+
 	if (argc < 2)
 		return 2;
 	truth_begin();
+	if (argc > 2)
+		fd = block_signals();
+	if (argc > 3) {
+		puts("ready");
+		fflush(stdout);
+		if (read(0, &info, 1) != 1)
+			return 1;
+	}
 	for (int i = 0; i < NR_ROUNDS; i++) {
 		use(argv[1], "plug_alloc.so", "plug_allocates");
 		use(argv[1], "plug_own.so", "plug_own_allocates");
+	}
+	if (argc > 2 && read(fd, &info, sizeof(info)) > 0) {
+		fprintf(stderr, "a SIGCHLD of PID %u\n", info.ssi_pid);
+		return 1;
 	}
 	expect("live %d %d plug_allocates", NR_ROUNDS * 5, NR_ROUNDS * 5 * 72);
 	expect("allocs %d %d plug_own_allocates", NR_ROUNDS * 5, NR_ROUNDS * 5 * 56);

@@ -303,14 +303,15 @@ static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
 }
 
 /*
- * The programs stop a thread that has changed the mappings by a SIGCHLD of the kernel's (bpf/heaptap.bpf.c,
- * maps_changed); real ones say what became of the child.
+ * The programs stop a thread that has changed the mappings by a SIGCHLD or a SIGSTOP of the kernel's
+ * (bpf/heaptap.bpf.c, maps_changed). Real ones have another si_code: that of the child, or of their sender.
  */
-static bool is_from_probe(pid_t tid)
+static bool is_from_probe(pid_t tid, int sig)
 {
 	siginfo_t si;
 
-	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code == SI_KERNEL;
+	return (sig == SIGCHLD || sig == SIGSTOP) && !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) &&
+	       si.si_code == SI_KERNEL;
 }
 
 static int add_process(struct launch *l, pid_t pid, struct launched **out)
@@ -368,7 +369,7 @@ static void handle_signal(const struct launch *l, struct launched *p, pid_t tid,
 		sig = 0;
 	} else if (sig == SIGTRAP && is_starting(p) && tid == p->pid && reached_entry(l, p)) {
 		sig = 0;
-	} else if (sig == SIGCHLD && is_from_probe(tid)) {
+	} else if (is_from_probe(tid, sig)) {
 		l->hooks.mapped(l->hooks.ctx, p->pid);
 		sig = 0;
 	}
@@ -657,20 +658,43 @@ void launch_signal(const struct launch *l, int sig)
 		kill(l->pid, sig);
 }
 
-/* Detach from thread @tid of @p. */
-static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
+/* A SIGSTOP of a probe waits for thread @tid, which is stopped by something else. */
+static bool has_pending_stop(pid_t tid)
+{
+	siginfo_t pending[8];
+	struct __ptrace_peeksiginfo_args range = { .nr = (int)ARRAY_SIZE(pending) };
+	long nr = ptrace(PTRACE_PEEKSIGINFO, tid, &range, pending);
+
+	for (long i = 0; i < nr; i++)
+		if (pending[i].si_signo == SIGSTOP && pending[i].si_code == SI_KERNEL)
+			return true;
+	return false;
+}
+
+/* Wait until thread @tid stops, and fill in *@status. False if that takes too long, or if the thread has ended. */
+static bool await_stop(pid_t tid, int *status)
 {
 	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	u64 end_ns = clock_now_ns() + LEAVE_NS;
-	int status = 0, sig = 0;
 	pid_t seen;
 
-	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	while (!(seen = waitpid(tid, &status, __WALL | WNOHANG)) && clock_now_ns() < end_ns)
+	while (!(seen = waitpid(tid, status, __WALL | WNOHANG)) && clock_now_ns() < end_ns)
 		nanosleep(&pause, NULL);
-	if (seen != tid || !WIFSTOPPED(status))
+	return seen == tid && WIFSTOPPED(*status);
+}
+
+/* Detach from thread @tid of @p. */
+static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
+{
+	int status = 0, sig = 0;
+
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	if (!await_stop(tid, &status))
 		return;
-	if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80))
+	/* Without us the signal would stop the thread for ever. */
+	if (has_pending_stop(tid) && (ptrace(PTRACE_CONT, tid, 0, 0) || !await_stop(tid, &status)))
+		return;
+	if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80) && !is_from_probe(tid, WSTOPSIG(status)))
 		sig = WSTOPSIG(status);
 	if (is_starting(p) && tid == p->pid) {
 		if (sig == SIGTRAP && reached_entry(l, p))

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf/maps.h"
+
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
 
@@ -311,7 +313,37 @@ static void become_keeper(void)
 	}
 }
 
-void keeper_main(int fd, const struct keeper_places *places)
+/* Is the process stopped by a signal, and not by a tracer? */
+static bool is_stopped(pid_t pid)
+{
+	char path[32], text[256];
+	const char *end;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	/* The state comes after the name, which is in parentheses. */
+	end = strrchr(text, ')');
+	return end && end[1] == ' ' && end[2] == 'T';
+}
+
+/* Heaptap has died. A thread that a probe had stopped by SIGSTOP has nobody who resumes it. */
+static void resume_wards(const struct keeper_places *places, const struct source_state *state)
+{
+	if (!state || !state->nr_sigstops)
+		return;
+	for (size_t i = 0; i < KEEPER_MAX_WARDS; i++)
+		if (places->wards[i] > 0 && is_stopped(places->wards[i]))
+			kill(places->wards[i], SIGCONT);
+}
+
+void keeper_main(int fd, const struct keeper_places *places, struct source_state *state)
 {
 	struct keeper k = { .fd = fd, .places = places };
 
@@ -326,6 +358,9 @@ void keeper_main(int fd, const struct keeper_places *places)
 		_exit(1);
 	while (serve(&k))
 		;
+	if (state)
+		state->is_on = 0;
 	end_first(&k, k.nr);
+	resume_wards(places, state);
 	_exit(0);
 }

@@ -16,13 +16,21 @@
 
 #include "user/lib/types.h"
 
-enum { KEEPER_MAX_PLACES = 8192 };
+enum { KEEPER_MAX_PLACES = 8192, KEEPER_MAX_WARDS = 4096 };
 
-/* Memory that heaptap and the keeper share: the places of the request that is under way. */
+/* Memory that heaptap and the keeper share. */
 struct keeper_places {
+	/* The places of the request that is under way. */
 	u64 offsets[KEEPER_MAX_PLACES]; /* in the file */
 	u64 cookies[KEEPER_MAX_PLACES];
+	/*
+	 * Processes that a probe may have stopped when heaptap dies. The keeper then resumes them. 0 = a free entry.
+	 * All entries are 0 when heaptap ends as usual.
+	 */
+	pid_t wards[KEEPER_MAX_WARDS];
 };
+
+struct source_state;
 
 enum keeper_op { KEEPER_ADD, KEEPER_DROP };
 
@@ -38,5 +46,9 @@ struct keeper_request {
 	bool has_cookies; /* else the programs have fixed ones */
 };
 
-/* Run the keeper in this process, which was forked for it. @fd is its end of the socket. Does not return. */
-void keeper_main(int fd, const struct keeper_places *places) __attribute__((noreturn));
+/*
+ * Run the keeper in this process, which was forked for it. @fd is its end of the socket. @state of the programs; NULL
+ * = they stop nobody. Does not return.
+ */
+void keeper_main(int fd, const struct keeper_places *places, struct source_state *state)
+	__attribute__((noreturn));

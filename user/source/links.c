@@ -27,7 +27,7 @@ struct link_set {
 };
 
 /* Signals are blocked over the fork, because those for heaptap are not for the keeper. */
-static pid_t fork_keeper(const int *fds, const struct keeper_places *places)
+static pid_t fork_keeper(const int *fds, const struct keeper_places *places, struct source_state *state)
 {
 	sigset_t all, old;
 	pid_t pid;
@@ -36,12 +36,12 @@ static pid_t fork_keeper(const int *fds, const struct keeper_places *places)
 	sigprocmask(SIG_SETMASK, &all, &old);
 	pid = fork();
 	if (!pid)
-		keeper_main(fds[1], places);
+		keeper_main(fds[1], places, state);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return pid;
 }
 
-static int start(struct link_set *set)
+static int start(struct link_set *set, const struct programs *p)
 {
 	int fds[2];
 	int err = 0;
@@ -55,14 +55,14 @@ static int start(struct link_set *set)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -errno;
 	set->fd = fds[0];
-	set->keeper = fork_keeper(fds, set->places);
+	set->keeper = fork_keeper(fds, set->places, p->state);
 	if (set->keeper < 0)
 		err = -errno;
 	close(fds[1]);
 	return err;
 }
 
-int link_set_new(struct link_set **out)
+int link_set_new(struct link_set **out, const struct programs *p)
 {
 	struct link_set *set = calloc(1, sizeof(*set));
 	int err;
@@ -70,7 +70,7 @@ int link_set_new(struct link_set **out)
 	if (!set)
 		return -ENOMEM;
 	set->fd = -1;
-	err = start(set);
+	err = start(set, p);
 	if (err) {
 		link_set_free(set);
 		return err;
@@ -83,6 +83,9 @@ void link_set_free(struct link_set *set)
 {
 	if (!set)
 		return;
+	/* From here on a process that is stopped was stopped by somebody else. */
+	if (set->places)
+		memset(set->places->wards, 0, sizeof(set->places->wards));
 	if (set->fd >= 0)
 		close(set->fd);
 	for (size_t i = 0; i < set->nr_tracepoints; i++)
@@ -145,10 +148,30 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 	return err;
 }
 
+/* The entry of @pid, or NULL. 0: a free entry. */
+static pid_t *find_ward(const struct link_set *set, pid_t pid)
+{
+	for (size_t i = 0; i < KEEPER_MAX_WARDS; i++)
+		if (set->places->wards[i] == pid)
+			return &set->places->wards[i];
+	return NULL;
+}
+
+void link_set_guard(struct link_set *set, pid_t pid)
+{
+	pid_t *ward = find_ward(set, pid) ? NULL : find_ward(set, 0);
+
+	if (ward)
+		*ward = pid;
+}
+
 void link_set_drop(struct link_set *set, pid_t pid)
 {
 	const struct keeper_request r = { .op = KEEPER_DROP, .pid = pid };
+	pid_t *ward = pid ? find_ward(set, pid) : NULL;
 
+	if (ward)
+		*ward = 0;
 	/* A keeper that is dead has dropped all. */
 	if (ask(set, &r, NULL))
 		return;

@@ -20,10 +20,10 @@ struct link_group {
 struct link_set;
 
 /*
- * Start the process that holds the links (user/source/link_keeper.h). Links end with the set, or when this process
- * dies, however it dies. *@out is owned by the caller: link_set_free(). 0 or -errno.
+ * Start the process that holds the links of @p (user/source/link_keeper.h). Links end with the set, or when this
+ * process dies, however it dies. *@out is owned by the caller: link_set_free(). 0 or -errno.
  */
-int link_set_new(struct link_set **out) __must_check;
+int link_set_new(struct link_set **out, const struct programs *p) __must_check;
 
 /* End all links; returns when no probe is left in any process. NULL is fine. */
 void link_set_free(struct link_set *set);
@@ -34,6 +34,9 @@ void link_set_free(struct link_set *set);
  */
 int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g,
 		 bool is_multi) __must_check;
+
+/* If heaptap dies while a probe has stopped process @pid by SIGSTOP, resume @pid. Until link_set_drop(). */
+void link_set_guard(struct link_set *set, pid_t pid);
 
 /* End the links of @pid alone; returns when its probes are out. */
 void link_set_drop(struct link_set *set, pid_t pid);

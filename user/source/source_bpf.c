@@ -79,6 +79,8 @@ static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process
 
 	if (!err)
 		*(old ? old : &s->processes[s->nr_processes++]) = p;
+	if (!err && s->config.stops_at_maps && s->links)
+		link_set_guard(s->links, pid);
 	return err;
 }
 
@@ -302,7 +304,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	err = programs_load(&s->programs, &s->config, ring_bytes, s->is_multi);
 	if (err)
 		goto undo_source;
-	err = link_set_new(&s->links);
+	err = link_set_new(&s->links, &s->programs);
 	if (err)
 		goto undo_programs;
 	if (options->depth)
@@ -319,6 +321,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		err = find_layout(s);
 	if (err)
 		goto undo_ring;
+	if (s->config.stops_at_maps && task_layout_find_stop(&s->programs))
+		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
 	s->programs.state->depth = options->depth;
 	s->programs.state->is_on = 1;
 	placing.is_shared = s->config.max_followed != 0;
