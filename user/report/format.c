@@ -10,6 +10,7 @@
 const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
+	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", IS_AGENT ? NULL : report_pprof },
 	{ NULL },
 };
 /* clang-format on */

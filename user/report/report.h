@@ -62,6 +62,7 @@ struct report {
 	const char *backend;		   /* "bpf", "ptrace", "replay" */
 	u64 time_ns;			   /* when the report was made, CLOCK_MONOTONIC */
 	u64 duration_ns;		   /* since tracing began */
+	u64 real_ns;			   /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	bool is_broken_off;		   /* the recording ends before the processes did */
 	const char *title;		   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
@@ -80,6 +81,7 @@ struct report {
  */
 int report_text(FILE *out, const struct report *r) __must_check;
 int report_json(FILE *out, const struct report *r) __must_check;
+int report_pprof(FILE *out, const struct report *r) __must_check;
 
 /* One caller, as all formats see it. */
 struct report_row {

@@ -112,6 +112,13 @@ u64 session_source_ns(const struct session *s)
 	return s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
 }
 
+u64 session_real_ns(const struct session *s, u64 now_ns)
+{
+	if (s->epoch_ns)
+		return s->epoch_ns + now_ns;
+	return s->is_replayed || s->ops->told ? 0 : clock_ns(CLOCK_REALTIME) - (clock_now_ns() - now_ns);
+}
+
 void session_blur(const struct session *s, struct process *p)
 {
 	static const char *const shared[] = { "mimalloc", "tcmalloc" };

@@ -120,6 +120,7 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 	a->report = (struct report){ .backend = s->ops->name,
 				     .time_ns = now,
 				     .duration_ns = s->start_ns ? now - s->start_ns : 0,
+				     .real_ns = session_real_ns(s, now),
 				     .nr_strays = s->nr_strays,
 				     .modules = s->modules };
 	err = session_aside(s, write_answer, a);

@@ -11,10 +11,12 @@
 #include "user/session/session_span.h"
 #include "user/stream/stream_record.h"
 
-void session_fill_begin(struct session *s, bool wants_scan)
+void session_fill_begin(struct session *s, const struct stream_hello *hello)
 {
 	/* A verdict is about all blocks, not about those of a part of the recording. */
-	s->wants_notes = wants_scan && !session_has_span(s);
+	s->wants_notes = hello->wants_scan && !session_has_span(s);
+	if (!s->epoch_ns && hello->real_ns > hello->mono_ns)
+		s->epoch_ns = hello->real_ns - hello->mono_ns;
 }
 
 void session_fill_end(struct session *s, u64 last_ns)

@@ -11,9 +11,10 @@ struct leaks;
 struct process;
 struct session;
 struct stack_table;
+struct stream_hello;
 
-/* The stream begins; @wants_scan: the recorded session found leak verdicts. */
-void session_fill_begin(struct session *s, bool wants_scan);
+/* A file of the recording begins with @hello. */
+void session_fill_begin(struct session *s, const struct stream_hello *hello);
 
 /* The stream has ended, its last record is of @last_ns. */
 void session_fill_end(struct session *s, u64 last_ns);

@@ -39,6 +39,7 @@ struct session {
 	size_t nr_unwatched;	     /* processes in it in which nothing could be watched */
 	size_t nr_missing;	     /* functions of --alloc that no file defines; set by session_stop() */
 	struct probe_custom *custom; /* owned */
+	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
 	u64 start_ns;		     /* of tracing: the first target's probes are in */
 	u64 stop_ns;		     /* 0 = tracing continues */
 	bool has_lost_stacks;	     /* some were dropped for lack of memory */
@@ -48,6 +49,9 @@ struct session {
 
 /* The time now by the clock of the records, which may be that of another machine. */
 u64 session_source_ns(const struct session *s);
+
+/* The moment @now_ns of that clock by CLOCK_REALTIME, 0 if it is not known. */
+u64 session_real_ns(const struct session *s, u64 now_ns);
 
 /* Add a process with an empty heap and no target yet, behind the others (0 or -ENOMEM); and remove it again. */
 int session_new_process(struct session *s, struct process **out) __must_check;

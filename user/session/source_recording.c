@@ -73,7 +73,7 @@ static int on_hello(struct source *src, const void *rec)
 
 	snprintf(src->backend, sizeof(src->backend), "%s", hello->backend);
 	snprintf(src->machine, sizeof(src->machine), "%s", hello->machine);
-	session_fill_begin(src->session, hello->wants_scan);
+	session_fill_begin(src->session, hello);
 	src->part = hello->part;
 	return 0;
 }

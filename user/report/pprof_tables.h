@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The tables of a pprof profile: strings, functions, locations, mappings. For user/report/report_pprof.c only. */
+#pragma once
+
+#include "user/lib/protobuf.h"
+#include "user/report/intern.h"
+#include "user/report/report.h"
+
+/* Fields of the outermost message (profile.proto). */
+enum pprof_field {
+	PPROF_SAMPLE_TYPE = 1,
+	PPROF_SAMPLE = 2,
+	PPROF_MAPPING = 3,
+	PPROF_LOCATION = 4,
+	PPROF_FUNCTION = 5,
+	PPROF_STRING = 6,
+	PPROF_TIME_NS = 9,
+	PPROF_DURATION_NS = 10,
+	PPROF_PERIOD_TYPE = 11,
+	PPROF_PERIOD = 12,
+	PPROF_COMMENT = 13,
+	PPROF_DEFAULT_TYPE = 14,
+};
+
+/* Ids in the file are the numbers of the items, plus one. */
+struct pprof_tables {
+	const struct report *report; /* borrowed */
+	struct intern_strings strings;
+	struct intern_table functions, locations, mappings;
+};
+
+/* Tables for @r, with the string "". Call pprof_tables_fini() also after -ENOMEM. 0 or -ENOMEM. */
+int pprof_tables_init(struct pprof_tables *t, const struct report *r) __must_check;
+void pprof_tables_fini(struct pprof_tables *t);
+
+/* The number of the string @text, escaped; of "" for NULL. 0 or -ENOMEM. */
+int pprof_string(struct pprof_tables *t, const char *text, u64 *number) __must_check;
+
+/* The id of the location of return address @ref in process @p. 0 or -ENOMEM. */
+int pprof_location(struct pprof_tables *t, const struct report_process *p, struct code_ref ref,
+		   u64 *id) __must_check;
+
+/* The id of a location without address, which shows @text in place of a function. 0 or -ENOMEM. */
+int pprof_location_text(struct pprof_tables *t, const char *text, u64 *id) __must_check;
+
+/* Write item @i of a table to @out, as a field of the outermost message. */
+void pprof_put_mapping(const struct pprof_tables *t, struct protobuf *out, size_t i);
+void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, size_t i);
+void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, size_t i);
+void pprof_put_string(const struct pprof_tables *t, struct protobuf *out, size_t i);
