@@ -51,6 +51,18 @@ list_events() {
 	HEAPTAP_CONFIG=$PWD/config "$HEAPTAP" report events.txt | jq -e .schema
 }
 
+@test "formats: JSON: live bytes over time, with the exact peak, also of a span of time" {
+	list_events >events.txt
+	"$HEAPTAP" report --format json events.txt >r.json
+	jq -e '.processes[0] | .totals as $t | .timeline | length > 100 and length <= 1025
+		and (map(.max_bytes) | max) == $t.peak_bytes and last.bytes == $t.live_bytes
+		and last.blocks == $t.live_blocks and (map(.time_ns) | . == sort)
+		and all(.min_bytes <= .bytes and .bytes <= .max_bytes)' r.json
+	"$HEAPTAP" report --format json --between 1500ms,end events.txt >part.json
+	jq -e '.processes[0] | .totals as $t | .timeline | length > 100 and first.time_ns >= 2500000000
+		and (map(.max_bytes) | max) == $t.peak_bytes' part.json
+}
+
 @test "formats: --format: run prints on stderr" {
 	"$HEAPTAP" run -q --format json -- "$T/leak" 2>err >out
 	jq -e .schema err

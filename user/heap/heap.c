@@ -38,6 +38,7 @@ int heap_new(struct heap **out, const struct alloc_table *fns)
 	block_table_init(&h->blocks, random_seed(), &h->budget);
 	region_table_init(&h->regions, &h->budget);
 	cover_map_init(&h->cover, &h->budget);
+	timeline_init(&h->timeline, &h->budget);
 	*out = h;
 	return 0;
 }
@@ -50,6 +51,7 @@ void heap_free(struct heap *h)
 	block_table_fini(&h->blocks);
 	region_table_fini(&h->regions);
 	cover_map_fini(&h->cover);
+	timeline_fini(&h->timeline);
 	free(h->pending);
 	misuse_table_free(h->misuses);
 	free(h);
@@ -92,6 +94,9 @@ static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
 	t->alloc_bytes += bytes;
 	t->live_blocks++;
 	t->live_bytes += bytes;
+	if (t->live_bytes <= h->timeline.max_bytes)
+		return;
+	h->timeline.max_bytes = t->live_bytes;
 	if (t->live_bytes > t->peak_bytes) {
 		t->peak_bytes = t->live_bytes;
 		t->peak_time_ns = time_ns;
@@ -520,21 +525,31 @@ static void settle_lost_ends(struct heap *h, const struct heap_event *ev)
 	}
 }
 
+/* The first event at all, or the first one of a slot of the timeline. */
+static void __attribute__((cold, noinline)) begin_slot(struct heap *h, u64 now_ns)
+{
+	if (!h->totals.first_time_ns) {
+		h->totals.first_time_ns = now_ns;
+		h->base_ms = now_ns / NS_PER_MS;
+	}
+	timeline_go_on(&h->timeline, now_ns, now_in_time(h));
+}
+
 int heap_event(struct heap *h, const struct heap_event *ev)
 {
 	int err;
 
 	if (ev->h.kind >= ARRAY_SIZE(enter) || !enter[ev->h.kind])
 		return -EINVAL;
-	if (!h->totals.first_time_ns) {
-		h->totals.first_time_ns = ev->time_ns;
-		h->base_ms = ev->time_ns / NS_PER_MS;
-	}
+	if (ev->time_ns >= h->timeline.end_ns)
+		begin_slot(h, ev->time_ns);
 	if (ev->time_ns > h->totals.last_time_ns)
 		h->totals.last_time_ns = ev->time_ns;
 	if (h->is_lossy && h->nr_pending)
 		settle_lost_ends(h, ev);
 	err = enter[ev->h.kind](h, ev);
+	if (h->totals.live_bytes < h->timeline.min_bytes)
+		h->timeline.min_bytes = h->totals.live_bytes;
 	h->lost += err == -ENOMEM;
 	return err;
 }
@@ -628,16 +643,21 @@ int heap_clone(struct heap **out, const struct heap *h)
 	err = region_table_copy(&copy->regions, &h->regions, &copy->budget);
 	if (err)
 		goto undo_blocks;
+	err = timeline_copy(&copy->timeline, &h->timeline, &copy->budget);
+	if (err)
+		goto undo_regions;
 	err = copy_pending(copy, h);
 	if (!err && h->misuses)
 		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
 	if (err)
-		goto undo_regions;
+		goto undo_timeline;
 	*out = copy;
 	return 0;
 
-undo_regions:
+undo_timeline:
 	free(copy->pending);
+	timeline_fini(&copy->timeline);
+undo_regions:
 	region_table_fini(&copy->regions);
 undo_blocks:
 	block_table_fini(&copy->blocks);

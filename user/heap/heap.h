@@ -27,6 +27,7 @@
  */
 struct heap;
 struct cover_map;
+struct timeline_point;
 
 /* Sums over all callers. Bytes are the bytes that the program asked for. */
 struct heap_totals {
@@ -120,6 +121,8 @@ void heap_span_end(struct heap *h);
 const struct alloc_table *heap_functions(const struct heap *h);
 struct heap_totals heap_totals(const struct heap *h);
 u64 heap_live_bytes(const struct heap *h);
+/* Point @i of live bytes over time (user/heap/timeline.h), from 0. False behind the last one. */
+bool heap_timeline(const struct heap *h, size_t i, struct timeline_point *out);
 u64 heap_calls(const struct heap *h, u16 fn); /* calls of one allocator function */
 u64 heap_lost(const struct heap *h);	      /* events that got -ENOMEM */
 u64 heap_pending(const struct heap *h);	      /* blocks in reallocs that have not returned */

@@ -8,6 +8,7 @@
 #include "user/heap/misuse.h"
 #include "user/heap/region_table.h"
 #include "user/heap/row_table.h"
+#include "user/heap/timeline.h"
 
 enum {
 	EPOCH_UNSURE = 0, /* of blocks that stay unsure */
@@ -38,6 +39,7 @@ struct heap {
 	const struct alloc_table *fns; /* borrowed */
 	struct budget budget;
 	struct heap_totals totals;
+	struct timeline timeline; /* its maximum is at most peak_bytes of the totals */
 	u64 lost;
 	u64 peak_nr;   /* number of the latest peak */
 	u64 base_ms;   /* times of blocks count from here */
@@ -73,6 +75,14 @@ void check_unknown(struct heap *h, taddr_t addr, const struct heap_event *ev);
 static inline bool is_counted(const struct heap *h, u32 row)
 {
 	return row - h->first_row < h->end_row - h->first_row;
+}
+
+/* The end of the slot of time that the last event was in. */
+static inline struct timeline_point now_in_time(const struct heap *h)
+{
+	return (struct timeline_point){ .time_ns = h->totals.last_time_ns,
+					.live_bytes = h->totals.live_bytes,
+					.live_blocks = h->totals.live_blocks };
 }
 
 static inline bool pending_is_live(const struct pending *p)

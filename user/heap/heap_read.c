@@ -28,6 +28,11 @@ struct heap_totals heap_totals(const struct heap *h)
 	return h->totals;
 }
 
+bool heap_timeline(const struct heap *h, size_t i, struct timeline_point *out)
+{
+	return timeline_point(&h->timeline, i, now_in_time(h), out);
+}
+
 u64 heap_live_bytes(const struct heap *h)
 {
 	return h->totals.live_bytes;

@@ -13,6 +13,7 @@ void heap_span_begin(struct heap *h)
 	h->outside_bytes = h->totals.live_bytes;
 	h->totals = (struct heap_totals){ .first_time_ns = h->totals.first_time_ns,
 					  .last_time_ns = h->totals.last_time_ns };
+	timeline_reset(&h->timeline);
 	memset(h->calls, 0, sizeof(h->calls));
 	row_table_begin_anew(&h->rows);
 	h->first_row = h->rows.first;

@@ -14,6 +14,11 @@ void json_init(struct json *j, FILE *out, u32 fold_depth)
 	__fsetlocking(out, FSETLOCKING_BYCALLER);
 }
 
+void json_fold(struct json *j, u32 fold_depth)
+{
+	j->fold_depth = fold_depth;
+}
+
 static void new_line(struct json *j)
 {
 	putc('\n', j->out);

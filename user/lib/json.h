@@ -18,6 +18,8 @@ struct json {
 };
 
 void json_init(struct json *j, FILE *out, u32 fold_depth);
+/* Print containers deeper than @fold_depth on one line, from now on. */
+void json_fold(struct json *j, u32 fold_depth);
 
 void json_object_begin(struct json *j, const char *key);
 void json_object_end(struct json *j);

@@ -13,12 +13,13 @@
 #include "user/source/source.h"
 #include "user/stream/span.h"
 #include "user/heap/stacks.h"
+#include "user/heap/timeline.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
 
-/* Break lines down to the frames: each frame has a line. */
-enum { FOLD_DEPTH = 6 };
+/* Break lines down to the frames: each frame has a line, and so has each point of a timeline. */
+enum { FOLD_DEPTH = 6, FOLD_POINTS = 4 };
 
 static void json_exit(struct json *j, const struct target *t)
 {
@@ -82,6 +83,26 @@ static void json_totals(struct json *j, const struct heap *heap)
 	json_u64(j, "collisions", t.collisions);
 	json_u64(j, "pending_blocks", heap_pending(heap)); /* in reallocs that have not returned */
 	json_object_end(j);
+}
+
+/* Live bytes over time. The extremes are those since the point before. */
+static void json_timeline(struct json *j, const struct heap *heap)
+{
+	struct timeline_point p;
+
+	json_array_begin(j, "timeline");
+	json_fold(j, FOLD_POINTS);
+	for (size_t i = 0; heap_timeline(heap, i, &p); i++) {
+		json_object_begin(j, NULL);
+		json_u64(j, "time_ns", p.time_ns);
+		json_u64(j, "bytes", p.live_bytes);
+		json_u64(j, "blocks", p.live_blocks);
+		json_u64(j, "min_bytes", p.min_bytes);
+		json_u64(j, "max_bytes", p.max_bytes);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_fold(j, FOLD_DEPTH);
 }
 
 static void json_functions(struct json *j, const struct heap *heap)
@@ -317,6 +338,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_target(j, p);
 	json_allocators(j, p);
 	json_totals(j, p->heap);
+	json_timeline(j, p->heap);
 	json_growth(j, p->trend);
 	json_functions(j, p->heap);
 	json_lost(j, p);
