@@ -11,13 +11,14 @@
 
 #include "user/remote/connection.h"
 #include "user/console/console_input.h"
+#include "user/console/console_output.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/report/report.h"
 #include "user/session/session.h"
 
-enum { POLL_MS = 20, IDLE_MS = 1000, ALIVE_ROUNDS = 5, PORTION = 64 * 1024 };
+enum { POLL_MS = 20, IDLE_MS = 1000, ALIVE_ROUNDS = 5 };
 
 static const char PROMPT[] = "heaptap> ";
 
@@ -109,37 +110,6 @@ int console_refuse(const struct console *c, int err, const char *fmt, ...)
 	return err;
 }
 
-/* A piece of the output of a command. The reader of the output may be slow. */
-struct piece {
-	const char *text;
-	size_t len;
-};
-
-static int write_piece(void *arg)
-{
-	const struct piece *p = arg;
-
-	return fwrite(p->text, 1, p->len, stdout) == p->len && !fflush(stdout) ? 0 : -EIO;
-}
-
-/* Print the output of a command, until a Ctrl-C. */
-static void print(struct console *c, const char *text, size_t len)
-{
-	while (len && !c->is_interrupted && !c->is_over) {
-		struct piece piece = { text, len < PORTION ? len : PORTION };
-
-		if (session_aside(c->session, write_piece, &piece)) {
-			/* main() reports the error of stdout. */
-			c->is_over = true;
-			return;
-		}
-		text += piece.len;
-		len -= piece.len;
-		if (len)
-			console_round(c, WAIT_NOT);
-	}
-}
-
 /* The command @name, if it exists and can be used here; else NULL, logged. */
 static const struct console_command *find(struct console *c, const char *name, size_t nr_args)
 {
@@ -179,6 +149,25 @@ static const struct console_command *find(struct console *c, const char *name, s
 	return cmd;
 }
 
+/* Give out what the command wrote, unless it was to go to a file and the command has failed. */
+static void give_out(struct console *c, const char *text, size_t len, int err)
+{
+	/* The output of the last command is given out, too: printing stops when the console is over. */
+	bool was_over = c->is_over;
+
+	c->is_over = false;
+	/* A Ctrl-C that came while the command ran drops its output. */
+	if (c->is_terminal)
+		console_round(c, WAIT_NOT);
+	if (!c->file || !err)
+		err = console_output_write(c, text, len);
+	else
+		err = 0;
+	c->nr_bad += err == -EINVAL;
+	c->nr_failed += err && err != -EINVAL;
+	c->is_over |= was_over;
+}
+
 static void run_words(struct console *c, char **words, size_t nr)
 {
 	const struct console_command *cmd = find(c, words[0], nr - 1);
@@ -186,7 +175,7 @@ static void run_words(struct console *c, char **words, size_t nr)
 	size_t len = 0;
 	int err;
 
-	if (!cmd) {
+	if (!cmd || (c->file && console_output_check(c))) {
 		c->nr_bad++;
 		return;
 	}
@@ -194,32 +183,33 @@ static void run_words(struct console *c, char **words, size_t nr)
 	err = c->out ? cmd->run(c, nr - 1, words + 1) : console_refuse(c, -ENOMEM, "out of memory");
 	c->nr_bad += err == -EINVAL;
 	c->nr_failed += err && err != -EINVAL;
-	if (c->out && fclose(c->out))
+	if (c->out && fclose(c->out)) {
 		c->nr_failed++;
+		err = -ENOMEM;
+	}
 	c->out = NULL;
-	/* Print the output of the last command, too: print() stops when the console is over. */
-	bool was_over = c->is_over;
-
-	c->is_over = false;
-	/* A Ctrl-C that came while the command ran drops its output. */
-	if (c->is_terminal)
-		console_round(c, WAIT_NOT);
-	print(c, text, len);
-	c->is_over |= was_over;
+	give_out(c, text, len, err);
 }
 
 void console_run(struct console *c, char *line)
 {
-	char *words[CONSOLE_MAX_WORDS];
-	int nr = console_split(line, words);
+	char *words[CONSOLE_MAX_WORDS], *file;
+	int nr = console_cut_file(line, &file, &c->appends);
 
+	c->file = file;
 	c->is_interrupted = false;
+	if (!nr)
+		nr = console_split(line, words);
 	if (nr > 0)
 		run_words(c, words, (size_t)nr);
+	c->file = NULL;
 	if (nr >= 0)
 		return;
 	c->nr_bad++;
-	console_refuse(c, 0, "%s", nr == -E2BIG ? "too many words" : "a quote is not closed");
+	console_refuse(c, 0, "%s",
+		       nr == -E2BIG    ? "too many words"
+		       : nr == -ENOENT ? "'>' needs the name of one file behind it"
+				       : "a quote is not closed");
 }
 
 /* The next typed line or line of a script. The caller owns *@line. False at the end of the input. */

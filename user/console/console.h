@@ -40,6 +40,8 @@ struct console {
 	const char *path;	     /* of the recording; NULL = the processes run */
 	struct connection *remote;   /* borrowed; the machine of the processes, NULL = this one */
 	FILE *out;		     /* output of the command that runs */
+	const char *file;	     /* borrowed; that the output goes to. NULL = standard output */
+	bool appends;		     /* to the file */
 	bool is_terminal;
 	bool is_over;	     /* no more commands */
 	bool is_interrupted; /* Ctrl-C: leave the command */
@@ -75,6 +77,9 @@ void console_run(struct console *c, char *line);
 
 /* Run all commands: of --execute, of a script, or typed. */
 void console_serve(struct console *c);
+
+/* How reports look where the output of the command goes. */
+struct report_options console_look(const struct console *c);
 
 /* Log why the command failed, with the line of the script. Returns @err. */
 int __printf(3, 4) console_refuse(const struct console *c, int err, const char *fmt, ...);

@@ -66,7 +66,7 @@ static int write_status(void *ctx, const struct report *r)
 	struct console *c = ctx;
 	struct report shown = *r;
 
-	shown.options = output_look(&c->options.output, stdout);
+	shown.options = console_look(c);
 	return report_text_head(c->out, &shown);
 }
 
@@ -128,12 +128,12 @@ int console_monitor(struct console *c, size_t nr, char **words)
 				      words[0]);
 	if (nr > 1 && (parse_u64(words[1], &times) || !times))
 		return console_refuse(c, -EINVAL, "monitor: %s: must be a number of times", words[1]);
-	/* Print each line at once. */
-	c->out = stdout;
+	/* Print each line at once, unless a file takes all of them. */
+	c->out = c->file ? shown : stdout;
 	for (u64 i = 0; goes_on && !err && (!times || i < times); i++) {
 		goes_on = wait_for(c, interval);
 		err = session_show(c->session, c->pid, write_line, c);
-		if (fflush(stdout))
+		if (fflush(c->out))
 			goes_on = false;
 	}
 	c->out = shown;
@@ -147,7 +147,7 @@ static int write_leaks(void *ctx, const struct report *r)
 	struct report shown = *r;
 	bool is_any = false;
 
-	shown.options = output_look(&c->options.output, stdout);
+	shown.options = console_look(c);
 	if (!shown.options.sort->wants_scan)
 		shown.options.sort = report_key_find("leaked-bytes");
 	for (size_t i = 0; i < r->nr_processes; i++)
@@ -200,7 +200,7 @@ static int write_asked(void *ctx, const struct report *r)
 	struct report shown = *r;
 	int err = 0;
 
-	shown.options = output_look(&c->options.output, stdout);
+	shown.options = console_look(c);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		const struct report_process *p = &r->processes[i];
 		const struct leak_why *why =
@@ -226,7 +226,7 @@ static int write_whys(void *ctx, const struct report *r)
 	struct report shown = *r;
 	bool is_any = false;
 
-	shown.options = output_look(&c->options.output, stdout);
+	shown.options = console_look(c);
 	for (size_t i = 0; i < r->nr_processes; i++)
 		is_any |= r->processes[i].leaks != NULL;
 	if (is_any)

@@ -50,6 +50,51 @@ int console_split(char *line, char *words[CONSOLE_MAX_WORDS])
 	}
 }
 
+/* The first > of @line that begins a word, or NULL. */
+static char *find_redirect(char *line)
+{
+	char quote = '\0';
+	bool is_start = true;
+
+	for (; *line; line++) {
+		if (!quote && is_start && *line == '>')
+			return line;
+		is_start = !quote && is_blank(*line);
+		if (quote ? *line == quote : *line == '\'' || *line == '"')
+			quote = quote ? '\0' : *line;
+		else if (*line == '\\' && quote != '\'' && line[1])
+			line++;
+	}
+	return NULL;
+}
+
+int console_cut_file(char *line, char **file, bool *appends)
+{
+	char *words[CONSOLE_MAX_WORDS], *at;
+	int nr;
+
+	*file = NULL;
+	*appends = false;
+	while (is_blank(*line))
+		line++;
+	at = *line == '#' ? NULL : find_redirect(line);
+	if (!at)
+		return 0;
+	*appends = at[1] == '>';
+	*at = '\0';
+	at += *appends ? 2 : 1;
+	/* A name may begin with #, which would be a comment at the start of a line. */
+	while (is_blank(*at))
+		at++;
+	if (*at == '#')
+		return -ENOENT;
+	nr = console_split(at, words);
+	if (nr == -EINVAL)
+		return nr;
+	*file = words[0];
+	return nr == 1 && *words[0] ? 0 : -ENOENT;
+}
+
 const struct console_command *console_matches(const char *text, size_t i)
 {
 	size_t len = strlen(text);

@@ -39,6 +39,12 @@ enum { CONSOLE_MAX_WORDS = 16 };
 int console_split(char *line, char *words[CONSOLE_MAX_WORDS]) __must_check;
 
 /*
+ * Cut "> FILE" or ">> FILE" off the end of @line, which is changed. The > begins a word and is in no quotes. *@file is
+ * the name, in @line, or NULL if there is none. 0; -EINVAL: a quote is open; -ENOENT: no name, or more than one.
+ */
+int console_cut_file(char *line, char **file, bool *appends) __must_check;
+
+/*
  * Find the command @name, or the only command whose name begins with @name. 0; -ENOENT: no command, and *@out is a
  * similar one or NULL; -EEXIST: several commands, and *@out is the first one. console_matches() lists them all.
  */

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "user/report/diff.h"
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/parse.h"
 #include "user/report/output.h"
+#include "user/report/format.h"
+#include "user/report/report_blocks.h"
 #include "user/report/report_parts.h"
 #include "user/session/session.h"
 
@@ -23,9 +24,7 @@ struct view {
 
 static void view_init(struct view *v, struct console *c, int (*write)(FILE *out, const struct report *r))
 {
-	*v = (struct view){ .console = c,
-			    .options = output_look(&c->options.output, stdout),
-			    .write = write };
+	*v = (struct view){ .console = c, .options = console_look(c), .write = write };
 }
 
 static int write_view(void *ctx, const struct report *r)
@@ -71,6 +70,9 @@ int console_report(struct console *c, size_t nr, char **words)
 	int err;
 
 	view_init(&v, c, report_text);
+	/* "report > x.json" is "report x.json". */
+	if (c->file && report_format_find(c->file))
+		v.write = report_format_find(c->file)->write;
 	if (!nr || !strcmp(words[0], "-"))
 		return show(&v);
 	o.names = (const char *const *)words;
@@ -191,98 +193,15 @@ int console_caller(struct console *c, size_t nr, char **words)
 	return err;
 }
 
-/* The largest blocks so far. */
-struct blocks {
-	const struct report *report;
-	struct heap_block *list;
-	size_t nr, max, room;
-	u32 only; /* ID of a caller, 0 = all */
-	u64 nr_all;
-};
-
-static int compare_blocks(const void *pa, const void *pb)
-{
-	const struct heap_block *a = pa, *b = pb;
-
-	if (a->size != b->size)
-		return a->size < b->size ? 1 : -1;
-	return (a->addr > b->addr) - (a->addr < b->addr);
-}
-
-static void keep_largest(struct blocks *b)
-{
-	if (b->nr)
-		qsort(b->list, b->nr, sizeof(*b->list), compare_blocks);
-	if (b->max && b->nr > b->max)
-		b->nr = b->max;
-}
-
-static int visit_block(void *ctx, const struct heap_block *block)
-{
-	struct blocks *b = ctx;
-
-	if ((b->only && block->row + 1 != b->only) || !report_has_block(b->report, block))
-		return 0;
-	b->nr_all++;
-	if (b->nr == b->room && b->max)
-		keep_largest(b);
-	if (b->nr == b->room) {
-		/* Much room at once, because keep_largest() sorts each time that the room is full. */
-		int err = array_reserve(b->list, b->room, 2 * b->nr + 64);
-
-		if (err)
-			return err;
-	}
-	b->list[b->nr++] = *block;
-	return 0;
-}
-
-static int print_block(FILE *out, const struct report *r, const struct report_process *p,
-		       const struct heap_block *b)
-{
-	char names[512];
-	int err = report_callers(r, p, b->row, names, sizeof(names));
-
-	fprintf(out, "  0x%-14llx  %12s  %10s  %6u  ", (unsigned long long)b->addr, human_bytes(b->size).text,
-		human_duration(r->time_ns > b->time_ns ? r->time_ns - b->time_ns : 0).text, b->row + 1);
-	report_function(out, p, heap_row_get(p->heap, b->row).fn);
-	fprintf(out, "%s%s%s%s\n", *names ? " < " : "", names, b->is_unsure ? "; perhaps free" : "",
-		b->is_pending ? ", in a realloc" : "");
-	return err;
-}
-
-static int blocks_process(FILE *out, const struct report *r, const struct report_process *p)
-{
-	struct blocks b = { .report = r, .max = r->options.top, .only = r->options.only };
-	int err = heap_for_each_block(p->heap, visit_block, &b);
-
-	keep_largest(&b);
-	fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
-	for (size_t i = 0; i < b.nr && !err; i++)
-		err = print_block(out, r, p, &b.list[i]);
-	if (b.nr < b.nr_all)
-		fprintf(out, "%s more\n", human_count(b.nr_all - b.nr).text);
-	free(b.list);
-	return err;
-}
-
-static int write_blocks(FILE *out, const struct report *r)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < r->nr_processes && !err; i++) {
-		print_name(out, r, i);
-		err = blocks_process(out, r, &r->processes[i]);
-	}
-	return err;
-}
-
 int console_blocks(struct console *c, size_t nr, char **words)
 {
 	struct view v;
 	int err = 0;
 
-	view_init(&v, c, write_blocks);
+	view_init(&v, c, c->file ? report_blocks_writer(c->file) : report_blocks_text);
+	/* A file for other programs gets all of them. */
+	if (v.write != report_blocks_text)
+		v.options.top = 0;
 	/* The argument 0 means all callers. */
 	if (nr && strcmp(words[0], "0"))
 		err = take_id(c, "blocks", words[0], &v.options.only);

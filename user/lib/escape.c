@@ -138,3 +138,17 @@ void escape_json(FILE *out, const char *text)
 	}
 	putc('"', out);
 }
+
+void escape_csv(FILE *out, const char *text)
+{
+	char unit[8];
+
+	putc('"', out);
+	if (*text && strchr("=+-@", *text))
+		putc('\'', out);
+	for (const u8 *s = (const u8 *)text; *s;) {
+		s += escape_unit(s, unit);
+		fputs(*unit == '"' ? "\"\"" : unit, out);
+	}
+	putc('"', out);
+}

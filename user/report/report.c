@@ -3,6 +3,7 @@
 #include "user/report/report.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -361,14 +362,16 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	return buf;
 }
 
-int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
+/* Join the names of the innermost @max functions of row @id. */
+static int join_callers(const struct report *r, const struct report_process *p, u32 id, int max, char *text,
+			size_t size)
 {
 	const struct stack *stack = stack_get(p->stacks, heap_row_get(p->heap, id).stack);
 	size_t used = 0;
 	int shown = 0;
 
 	*text = '\0';
-	for (size_t i = 0; stack && i < stack->nr_frames && shown < MAX_CALLERS; i++) {
+	for (size_t i = 0; stack && i < stack->nr_frames && shown < max; i++) {
 		const struct symbol *symbols;
 		char name[MAX_CALLER_NAME + 32];
 		size_t nr;
@@ -376,7 +379,7 @@ int report_callers(const struct report *r, const struct report_process *p, u32 i
 
 		if (err)
 			return err;
-		for (size_t k = 0; k < nr && shown < MAX_CALLERS && used < size; k++) {
+		for (size_t k = 0; k < nr && shown < max && used < size; k++) {
 			used += (size_t)snprintf(
 				text + used, size - used, "%s%s", shown ? " < " : "",
 				caller_name(r, stack->frames[i], &symbols[k], name, sizeof(name)));
@@ -384,6 +387,17 @@ int report_callers(const struct report *r, const struct report_process *p, u32 i
 		}
 	}
 	return 0;
+}
+
+int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
+{
+	return join_callers(r, p, id, MAX_CALLERS, text, size);
+}
+
+int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
+		       size_t size)
+{
+	return join_callers(r, p, id, INT_MAX, text, size);
 }
 
 void report_name(FILE *out, const struct target *t)

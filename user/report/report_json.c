@@ -9,6 +9,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
+#include "user/report/report_parts.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
@@ -215,7 +216,7 @@ static int json_frame(struct json *j, const struct report *r, struct code_ref re
 	return 0;
 }
 
-static int json_frames(struct json *j, const struct report *r, const struct stack *s)
+int report_json_frames(struct json *j, const struct report *r, const struct stack *s)
 {
 	int err = 0;
 
@@ -258,7 +259,7 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	}
 	json_bool(j, "complete", !truncated);
 	json_string(j, "truncated", truncated);
-	err = json_frames(j, r, s);
+	err = report_json_frames(j, r, s);
 	json_object_end(j);
 	return err;
 }

@@ -2,6 +2,7 @@
 /* Pieces of reports for the console, so that it shows the numbers of reports. */
 #pragma once
 
+#include "user/lib/json.h"
 #include "user/report/report.h"
 
 /* Write parts of the text on each process: the head; the callers, with leaks and wrong releases. */
@@ -19,6 +20,13 @@ bool report_has_block(const struct report *r, const struct heap_block *b);
  */
 int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		   size_t size) __must_check;
+
+/* All functions on that stack, as many as fit. Otherwise as report_callers(). */
+int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
+		       size_t size) __must_check;
+
+/* Write the frames of @s (NULL: none) as the array "frames" of the JSON report. 0 or -ENOMEM. */
+int report_json_frames(struct json *j, const struct report *r, const struct stack *s) __must_check;
 
 /* Write a process as "redis-server (pid 26933)", and the name of allocator function @fn. Both escaped. */
 void report_name(FILE *out, const struct target *t);

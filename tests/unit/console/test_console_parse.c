@@ -67,6 +67,46 @@ static void test_wrong(void **state)
 	assert_int_equal(console_split(many, words), -E2BIG);
 }
 
+/* @line is the command @rest with its output in @file, "" = none. */
+static void cuts(const char *line, const char *rest, const char *file, bool appends)
+{
+	char copy[512], *name;
+	bool has_two;
+
+	snprintf(copy, sizeof(copy), "%s", line);
+	assert_int_equal(console_cut_file(copy, &name, &has_two), 0);
+	assert_string_equal(name ? name : "", file);
+	assert_int_equal(has_two, appends);
+	splits(copy, rest);
+}
+
+static void test_files(void **state)
+{
+	static const char *const wrong[] = { "top >",	"top > ",     "> ",	  "top > a b",
+					     "top >''", "top > >b c", "top >> #a" };
+	char open_quote[] = "top > 'a", *name;
+	bool appends;
+
+	(void)state;
+	cuts("top 5", "top|5|", "", false);
+	cuts("top 5 > a", "top|5|", "a", false);
+	cuts("top 5 >a", "top|5|", "a", false);
+	cuts("top 5 >> 'a b'", "top|5|", "a b", true);
+	cuts("top 5 >>a\\ b", "top|5|", "a b", true);
+	/* Not at the beginning of a word, or in quotes. */
+	cuts("wait live>10M", "wait|live>10M|", "", false);
+	cuts("wait 'live > 10M' > a", "wait|live > 10M|", "a", false);
+	cuts("save \\> \">\" '>'", "save|>|>|>|", "", false);
+	cuts("# top > a b c", "", "", false);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		char copy[64];
+
+		snprintf(copy, sizeof(copy), "%s", wrong[i]);
+		assert_int_equal(console_cut_file(copy, &name, &appends), -ENOENT);
+	}
+	assert_int_equal(console_cut_file(open_quote, &name, &appends), -EINVAL);
+}
+
 static void finds(const char *name, const char *expected)
 {
 	const struct console_command *c = NULL;
@@ -136,10 +176,10 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_words),	  cmocka_unit_test(test_quotes),
-		cmocka_unit_test(test_wrong),	  cmocka_unit_test(test_abbreviations),
-		cmocka_unit_test(test_ambiguous), cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_words),	      cmocka_unit_test(test_quotes),
+		cmocka_unit_test(test_wrong),	      cmocka_unit_test(test_files),
+		cmocka_unit_test(test_abbreviations), cmocka_unit_test(test_ambiguous),
+		cmocka_unit_test(test_unknown),	      cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

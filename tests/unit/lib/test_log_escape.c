@@ -73,6 +73,29 @@ static void test_forms(void **state)
 	}
 }
 
+static void test_csv(void **state)
+{
+	static const struct {
+		const char *text, *csv;
+	} fields[] = {
+		{ "", "\"\"" },
+		{ "a,b < c", "\"a,b < c\"" },
+		{ "say \"x\"", "\"say \"\"x\"\"\"" },
+		{ "a\nb\033", "\"a\\x0ab\\x1b\"" },
+		{ "=cmd()", "\"'=cmd()\"" },
+		{ "-1", "\"'-1\"" },
+		{ "a=b", "\"a=b\"" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		char *csv = written(escape_csv, fields[i].text);
+
+		assert_string_equal(csv, fields[i].csv);
+		free(csv);
+	}
+}
+
 /* A text of exactly its bytes on the heap: the sanitizer sees a read behind its end. */
 static void test_nothing_behind_the_end(void **state)
 {
@@ -212,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_nothing_behind_the_end),
 		cmocka_unit_test(test_cut),	 cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_one_line), cmocka_unit_test(test_diverted),
+		cmocka_unit_test(test_csv),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

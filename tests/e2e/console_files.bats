@@ -1,0 +1,117 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The console: output of commands in files, lists of blocks for other programs.
+
+load ../lib/common
+load ../lib/console
+
+setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+	STARTED=()
+	cd "$BATS_TEST_TMPDIR" || return 1
+	local made=$BATS_FILE_TMPDIR/r.heaptap
+	[ -f "$made" ] || "$HEAPTAP" run -q -w "$made" "$T/leak_kinds" >/dev/null 2>&1
+	cp "$made" r.heaptap
+}
+
+# console -x CMD...: on the recording; $output, $status
+console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
+
+# bats test_tags=core
+@test "files: > and >> take the output of a command, as the terminal would have it" {
+	"$HEAPTAP" console -q r.heaptap -x status -x 'top 3' >wanted
+	console -x 'status > a' -x 'top 3 >> a'
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	diff wanted a
+	[ "$(stat -c %a a)" = 600 ]
+	[ -s wanted ]
+	console -x 'status >"a b"'
+	[ "$status" -eq 0 ]
+	[ -s 'a b' ]
+	console -x 'status > /dev/null'
+	[ "$status" -eq 0 ]
+}
+
+@test "files: one that is there is kept without force, and one is made only by a command that worked" {
+	echo mine >a
+	console -x 'status > a'
+	[ "$status" -eq 2 ]
+	has 'not overwritten'
+	[ "$(cat a)" = mine ]
+	ln -s a link
+	console -x 'set force on' -x 'status > link' -x 'status >> link'
+	[ "$status" -eq 2 ]
+	[ "$(cat a)" = mine ]
+	console -x 'set force on' -x 'status > a'
+	[ "$status" -eq 0 ]
+	grep -q exited a
+	console -x 'caller 99999 > b' -x 'top nonsense > b' -x 'status >' -x 'status > b c'
+	[ "$status" -eq 2 ]
+	[ "${#lines[@]}" -eq 4 ]
+	[ ! -e b ]
+	console -x 'status > ./none/b'
+	[ "$status" -ne 0 ]
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+@test "files: a full disk leaves no half of a file" {
+	[ "$(id -u)" -eq 0 ] || skip "not root: cannot mount"
+	mkdir small
+	mount -t tmpfs -o size=4k none small || skip "cannot mount a tmpfs"
+	head -c 4096 /dev/zero >small/full
+	console -x 'status > small/a'
+	left=$(ls small)
+	umount small
+	[ "$status" -eq 5 ]
+	has 'No space left'
+	[ "$left" = full ]
+}
+
+@test "files: another user's file is not appended to (S9)" {
+	[ "$(id -u)" -eq 0 ] || skip "not root: cannot give a file away"
+	echo theirs >a
+	chown nobody a
+	console -x 'status >> a'
+	[ "$status" -eq 2 ]
+	[ "$(cat a)" = theirs ]
+}
+
+# bats test_tags=core
+@test "files: blocks as CSV and JSON are those of the text" {
+	console -x 'blocks > b.csv' -x 'blocks > b.json' -x 'blocks 0 0 > b.txt'
+	[ "$status" -eq 0 ]
+	python3 - b.csv b.json b.txt <<-'PYTHON'
+		import csv, json, sys
+		text = {}
+		for line in open(sys.argv[3]):
+		    words = line.split()
+		    if words[0].startswith("0x"):
+		        text[words[0]] = int(words[1].replace(",", "")) if words[2] == "B" else None
+		rows = list(csv.DictReader(open(sys.argv[1])))
+		book = json.load(open(sys.argv[2]))
+		assert book["schema"] == "heaptap-blocks/1"
+		blocks = book["processes"][0]["blocks"]
+		assert len(text) > 20 and len(rows) == len(text) == len(blocks)
+		assert [r["address"] for r in rows] == [b["address"] for b in blocks] == list(text)
+		assert [int(r["size"]) for r in rows] == [b["size"] for b in blocks]
+		assert all(s in (None, int(r["size"])) for s, r in zip(text.values(), rows))
+		stacks = {s["caller"]: s for s in book["processes"][0]["stacks"]}
+		for r, b in zip(rows, blocks):
+		    stack = stacks[b["caller"]]
+		    assert int(r["caller"]) == b["caller"] and r["function"] == stack["function"]
+		    assert r["stack"].split(" < ")[0] == stack["frames"][0]["function"]
+		    assert int(r["age_ns"]) == b["age_ns"] and int(r["pid"]) == book["processes"][0]["pid"]
+	PYTHON
+}
+
+@test "files: blocks with the whole stack, some blocks, a report in its format" {
+	console -x 'blocks 0 3 > b.csv' -x 'set verbose on' -x 'blocks 0 3 > v.csv'
+	[ "$(wc -l <b.csv)" -eq 4 ]
+	grep -q ' < main < ' v.csv
+	run ! grep -q ' < main < ' b.csv
+	console -x 'report > r.json'
+	jq -e '.schema == "heaptap-report/1"' r.json
+	"$HEAPTAP" report -q -o wanted.json r.heaptap
+	cmp r.json wanted.json
+}

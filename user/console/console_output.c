@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes the output of a command when the command is over. */
+#include "user/console/console_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "user/console/console.h"
+#include "user/lib/cleanup.h"
+#include "user/session/session.h"
+#include "user/stream/out_name.h"
+
+enum { PORTION = 64 * 1024 };
+
+/* A piece of the output. Whoever reads the output may be slow. */
+struct piece {
+	int fd; /* -1 = standard output */
+	const char *text;
+	size_t len;
+};
+
+static int write_piece(void *arg)
+{
+	const struct piece *p = arg;
+
+	return fwrite(p->text, 1, p->len, stdout) == p->len && !fflush(stdout) ? 0 : -EIO;
+}
+
+static void print(struct console *c, const char *text, size_t len)
+{
+	while (len && !c->is_interrupted && !c->is_over) {
+		struct piece piece = { -1, text, len < PORTION ? len : PORTION };
+
+		if (session_aside(c->session, write_piece, &piece)) {
+			/* main() reports the error of stdout. */
+			c->is_over = true;
+			return;
+		}
+		text += piece.len;
+		len -= piece.len;
+		if (len)
+			console_round(c, WAIT_NOT);
+	}
+}
+
+struct report_options console_look(const struct console *c)
+{
+	return output_look(&c->options.output, c->file ? NULL : stdout);
+}
+
+static int refuse(const struct console *c, const char *why)
+{
+	return console_refuse(c, -EINVAL, "%s: %s", c->file, why);
+}
+
+/* A pipe or a device loses nothing when it is written to. */
+static bool is_channel(const struct stat *st)
+{
+	return S_ISFIFO(st->st_mode) || S_ISCHR(st->st_mode);
+}
+
+/* Another user's file in a directory such as /tmp may lie there to catch what root writes. */
+static bool is_foreign(const struct stat *st)
+{
+	return !S_ISCHR(st->st_mode) && !out_is_trusted_owner(st->st_uid);
+}
+
+static int check(const struct console *c, const struct stat *st)
+{
+	bool force = c->options.output.force;
+
+	if (!is_channel(st) && !S_ISREG(st->st_mode))
+		return refuse(c, "exists and is not a regular file");
+	if ((c->appends || is_channel(st)) && is_foreign(st) && !force)
+		return refuse(c, "another user's file is not written to without 'set force on'");
+	if (S_ISREG(st->st_mode) && !c->appends && !force)
+		return refuse(c, "existing file is not overwritten without 'set force on'; '>>' appends");
+	return 0;
+}
+
+int console_output_check(const struct console *c)
+{
+	struct stat st;
+
+	if (!lstat(c->file, &st))
+		return check(c, &st);
+	return errno == ENOENT ? 0 : refuse(c, strerror(errno));
+}
+
+/* Open a file that is there, and look again: it may have been replaced since the check. */
+static int open_existing(const struct console *c)
+{
+	auto_close int fd =
+		open(c->file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (check(c, &st))
+		return -EEXIST;
+	if (fcntl(fd, F_SETFL, O_APPEND))
+		return -errno;
+	return take_fd(fd);
+}
+
+static int open_file(const struct console *c, bool *is_new)
+{
+	struct stat st;
+	int fd, err;
+
+	*is_new = false;
+	if (!lstat(c->file, &st)) {
+		err = check(c, &st);
+		if (err)
+			return err;
+		if (c->appends || is_channel(&st))
+			return open_existing(c);
+		if (unlink(c->file))
+			return -errno;
+	}
+	fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	*is_new = true;
+	err = out_give_to_caller(fd);
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static int write_all(void *arg)
+{
+	struct piece *p = arg;
+
+	while (p->len) {
+		ssize_t n = write(p->fd, p->text, p->len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		p->text += n;
+		p->len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int write_file(struct console *c, const char *text, size_t len)
+{
+	bool is_new;
+	struct piece piece = { .fd = open_file(c, &is_new), .text = text, .len = len };
+	int err = piece.fd < 0 ? piece.fd : session_aside(c->session, write_all, &piece);
+
+	if (piece.fd >= 0 && close(piece.fd) && !err)
+		err = -errno;
+	/* A file is whole, or it is not there. */
+	if (err && is_new)
+		unlink(c->file);
+	return err == -EINVAL || !err ? err : console_refuse(c, err, "%s: %s", c->file, strerror(-err));
+}
+
+int console_output_write(struct console *c, const char *text, size_t len)
+{
+	if (!c->file) {
+		print(c, text, len);
+		return 0;
+	}
+	return c->is_interrupted ? 0 : write_file(c, text, len);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where the output of a command goes: the terminal, or a file ("COMMAND > FILE"). */
+#pragma once
+
+#include "user/lib/types.h"
+
+struct console;
+
+/* Can c->file be made, or appended to if c->appends? By the rules of --output. 0; or -EINVAL, logged. */
+int console_output_check(const struct console *c) __must_check;
+
+/* Print the output of a command, until a Ctrl-C; or write it to c->file. 0, or -errno, logged. */
+int console_output_write(struct console *c, const char *text, size_t len) __must_check;

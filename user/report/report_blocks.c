@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Collects the live blocks of each process, the largest first, and writes them as lines, CSV or JSON. */
+#include "user/report/report_blocks.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/stacks.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/lib/json.h"
+#include "user/report/report_parts.h"
+#include "user/target/target.h"
+
+enum { MAX_NAMES = 512, MAX_STACK = 16 * 1024 };
+
+/* The largest blocks so far. */
+struct blocks {
+	const struct report *report;
+	struct heap_block *list; /* owned */
+	size_t nr, room;
+	size_t max; /* 0 = all */
+	u64 nr_all;
+};
+
+static int compare_blocks(const void *pa, const void *pb)
+{
+	const struct heap_block *a = pa, *b = pb;
+
+	if (a->size != b->size)
+		return a->size < b->size ? 1 : -1;
+	return (a->addr > b->addr) - (a->addr < b->addr);
+}
+
+static void keep_largest(struct blocks *b)
+{
+	if (b->nr)
+		qsort(b->list, b->nr, sizeof(*b->list), compare_blocks);
+	if (b->max && b->nr > b->max)
+		b->nr = b->max;
+}
+
+static int visit_block(void *ctx, const struct heap_block *block)
+{
+	struct blocks *b = ctx;
+	u32 only = b->report->options.only;
+
+	if ((only && block->row + 1 != only) || !report_has_block(b->report, block))
+		return 0;
+	b->nr_all++;
+	if (b->nr == b->room && b->max)
+		keep_largest(b);
+	if (b->nr == b->room) {
+		/* Much room at once, because keep_largest() sorts each time that the room is full. */
+		int err = array_reserve(b->list, b->room, 2 * b->nr + 64);
+
+		if (err)
+			return err;
+	}
+	b->list[b->nr++] = *block;
+	return 0;
+}
+
+/* Fill @b, whose list the caller frees. */
+static int collect(struct blocks *b, const struct report *r, const struct report_process *p)
+{
+	int err;
+
+	*b = (struct blocks){ .report = r, .max = r->options.top };
+	err = heap_for_each_block(p->heap, visit_block, b);
+	keep_largest(b);
+	return err;
+}
+
+static u64 age_of(const struct report *r, const struct heap_block *b)
+{
+	return r->time_ns > b->time_ns ? r->time_ns - b->time_ns : 0;
+}
+
+/* The names of callers, two of them or all. */
+static int name_callers(const struct report *r, const struct report_process *p, u32 row, char text[MAX_STACK])
+{
+	if (r->options.verbose)
+		return report_all_callers(r, p, row, text, MAX_STACK);
+	return report_callers(r, p, row, text, MAX_NAMES);
+}
+
+static int text_block(FILE *out, const struct report *r, const struct report_process *p,
+		      const struct heap_block *b)
+{
+	char names[MAX_STACK];
+	int err = name_callers(r, p, b->row, names);
+
+	fprintf(out, "  0x%-14" PRIx64 "  %12s  %10s  %6u  ", b->addr, human_bytes(b->size).text,
+		human_duration(age_of(r, b)).text, b->row + 1);
+	report_function(out, p, heap_row_get(p->heap, b->row).fn);
+	fprintf(out, "%s%s%s%s\n", *names ? " < " : "", names, b->is_unsure ? "; perhaps free" : "",
+		b->is_pending ? ", in a realloc" : "");
+	return err;
+}
+
+static int text_process(FILE *out, const struct report *r, const struct report_process *p)
+{
+	struct blocks b;
+	int err = collect(&b, r, p);
+
+	if (r->nr_processes > 1)
+		report_name(out, p->target);
+	fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
+	for (size_t i = 0; i < b.nr && !err; i++)
+		err = text_block(out, r, p, &b.list[i]);
+	if (b.nr < b.nr_all)
+		fprintf(out, "%s more\n", human_count(b.nr_all - b.nr).text);
+	free(b.list);
+	return err;
+}
+
+int report_blocks_text(FILE *out, const struct report *r)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < r->nr_processes && !err; i++)
+		err = text_process(out, r, &r->processes[i]);
+	return err ? err : report_flush(out);
+}
+
+static int csv_block(FILE *out, const struct report *r, const struct report_process *p,
+		     const struct heap_block *b)
+{
+	u16 fn = heap_row_get(p->heap, b->row).fn;
+	char names[MAX_STACK];
+	int err = name_callers(r, p, b->row, names);
+
+	fprintf(out, "%d,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%u,", (int)p->target->pid, b->addr, b->size,
+		age_of(r, b), b->row + 1);
+	escape_csv(out, alloc_fn(heap_functions(p->heap), fn)->name);
+	putc(',', out);
+	escape_csv(out, names);
+	fputs(b->is_unsure ? ",true\n" : ",false\n", out);
+	return err;
+}
+
+int report_blocks_csv(FILE *out, const struct report *r)
+{
+	int err = 0;
+
+	fputs("pid,address,size,age_ns,caller,function,stack,unsure\n", out);
+	for (size_t i = 0; i < r->nr_processes && !err; i++) {
+		struct blocks b;
+
+		err = collect(&b, r, &r->processes[i]);
+		for (size_t k = 0; k < b.nr && !err; k++)
+			err = csv_block(out, r, &r->processes[i], &b.list[k]);
+		free(b.list);
+	}
+	return err ? err : report_flush(out);
+}
+
+static void json_block(struct json *j, const struct report *r, const struct heap_block *b)
+{
+	json_object_begin(j, NULL);
+	json_hex(j, "address", b->addr);
+	json_u64(j, "size", b->size);
+	json_u64(j, "time_ns", b->time_ns);
+	json_u64(j, "age_ns", age_of(r, b));
+	json_u64(j, "caller", b->row + 1);
+	json_bool(j, "unsure", b->is_unsure);
+	json_object_end(j);
+}
+
+static int json_caller(struct json *j, const struct report *r, const struct report_process *p, u32 row)
+{
+	struct heap_row h = heap_row_get(p->heap, row);
+	int err;
+
+	json_object_begin(j, NULL);
+	json_u64(j, "caller", row + 1);
+	json_u64(j, "id", h.stack);
+	json_string(j, "function", alloc_fn(heap_functions(p->heap), h.fn)->name);
+	err = report_json_frames(j, r, stack_get(p->stacks, h.stack));
+	json_object_end(j);
+	return err;
+}
+
+/* The callers of the blocks, each once. */
+static int json_callers(struct json *j, const struct report *r, const struct report_process *p,
+			const struct blocks *b)
+{
+	size_t nr = heap_row_count(p->heap);
+	auto_free bool *is_there = calloc(nr + 1, sizeof(*is_there));
+	int err = is_there ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < b->nr && !err; i++)
+		is_there[b->list[i].row] = true;
+	json_array_begin(j, "stacks");
+	for (size_t i = 0; i < nr && !err; i++)
+		if (is_there[i])
+			err = json_caller(j, r, p, (u32)i);
+	json_array_end(j);
+	return err;
+}
+
+static int json_process(struct json *j, const struct report *r, const struct report_process *p)
+{
+	struct blocks b;
+	int err = collect(&b, r, p);
+
+	json_object_begin(j, NULL);
+	json_u64(j, "pid", (u64)p->target->pid);
+	json_string(j, "comm", p->target->comm);
+	json_array_begin(j, "blocks");
+	for (size_t i = 0; i < b.nr && !err; i++)
+		json_block(j, r, &b.list[i]);
+	json_array_end(j);
+	if (!err)
+		err = json_callers(j, r, p, &b);
+	json_object_end(j);
+	free(b.list);
+	return err;
+}
+
+int report_blocks_json(FILE *out, const struct report *r)
+{
+	struct json j;
+	int err = 0;
+
+	json_init(&j, out, 4);
+	json_object_begin(&j, NULL);
+	json_string(&j, "schema", "heaptap-blocks/1");
+	json_u64(&j, "time_ns", r->time_ns);
+	json_array_begin(&j, "processes");
+	for (size_t i = 0; i < r->nr_processes && !err; i++)
+		err = json_process(&j, r, &r->processes[i]);
+	json_array_end(&j);
+	json_object_end(&j);
+	putc('\n', out);
+	return err ? err : report_flush(out);
+}
+
+report_blocks_fn report_blocks_writer(const char *path)
+{
+	static const struct {
+		const char *ending;
+		report_blocks_fn write;
+	} writers[] = { { ".csv", report_blocks_csv }, { ".json", report_blocks_json } };
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < ARRAY_SIZE(writers); i++) {
+		size_t ending = strlen(writers[i].ending);
+
+		if (len > ending && !strcmp(path + len - ending, writers[i].ending))
+			return writers[i].write;
+	}
+	return report_blocks_text;
+}
