@@ -16,14 +16,14 @@ enum { KEEP_MS = 60000, ROUND_BYTES = 8 << 20, MAX_NOTES = 100 };
 
 static const char lost_for_good[] = "connection lost; what is known until then is reported";
 
-int source_remote_put(struct source *s, u8 kind, const void *data, size_t len)
+int source_remote_put(struct remote_source *s, u8 kind, const void *data, size_t len)
 {
 	struct wire_out *out = remote_link_out(s->link);
 
 	return out ? wire_put(out, kind, data, len) : -ENOTCONN;
 }
 
-static void end(struct source *s, enum remote_life life, const char *why)
+static void end(struct remote_source *s, enum remote_life life, const char *why)
 {
 	if (source_remote_is_over(s))
 		return;
@@ -32,7 +32,7 @@ static void end(struct source *s, enum remote_life life, const char *why)
 }
 
 /* Ask for a stream, and say which events of the last stream have come. */
-static void ask(struct source *s)
+static void ask(struct remote_source *s)
 {
 	auto_free struct wire_start *start = calloc(1, sizeof(*start));
 	u8 data[WIRE_START_MAX];
@@ -54,7 +54,7 @@ static void ask(struct source *s)
 		s->trace.start = START_ASKED;
 }
 
-static void on_started(struct source *s, struct wire_view *v)
+static void on_started(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_trace *t = &s->trace;
 	u64 id = wire_get_number(v, 8);
@@ -76,7 +76,7 @@ static void on_started(struct source *s, struct wire_view *v)
 	t->lost_ms = 0;
 }
 
-static void on_stopped(struct source *s, struct wire_view *v)
+static void on_stopped(struct remote_source *s, struct wire_view *v)
 {
 	bool has_failed = wire_get_number(v, 1) == WIRE_END_ERROR;
 	char text[sizeof(s->trace.why)];
@@ -89,7 +89,7 @@ static void on_stopped(struct source *s, struct wire_view *v)
 	remote_link_drop(s->link, "");
 }
 
-static void on_note(struct source *s, struct wire_view *v)
+static void on_note(struct remote_source *s, struct wire_view *v)
 {
 	char text[WIRE_MAX_TEXT];
 
@@ -101,7 +101,7 @@ static void on_note(struct source *s, struct wire_view *v)
 }
 
 /* Handlers of frames, by kind. WIRE_STREAM goes to on_stream(), and WIRE_PING needs no handler. */
-static void (*const handlers[NR_WIRE_KINDS])(struct source *s, struct wire_view *v) = {
+static void (*const handlers[NR_WIRE_KINDS])(struct remote_source *s, struct wire_view *v) = {
 	[WIRE_STARTED] = on_started,
 	[WIRE_STOPPED] = on_stopped,
 	[WIRE_NOTE] = on_note,
@@ -118,7 +118,7 @@ static void (*const handlers[NR_WIRE_KINDS])(struct source *s, struct wire_view 
  * The latest event is from the past, so the server's clock is at least as far ahead of ours as its time says. The way
  * here delays each event; the shortest delay until now gives the best estimate. On one trace our estimate only grows.
  */
-static void compare_clocks(struct source *s)
+static void compare_clocks(struct remote_source *s)
 {
 	struct remote_clock *c = &s->clock;
 	s64 ahead_ns = (s64)(remote_stream_last_ns(s->stream) - clock_now_ns());
@@ -133,7 +133,7 @@ static void compare_clocks(struct source *s)
 	c->hello_trace = s->trace.id;
 }
 
-static int on_stream(struct source *s, const struct wire_frame *f, const struct sink *sink)
+static int on_stream(struct remote_source *s, const struct wire_frame *f, const struct sink *sink)
 {
 	char why[160];
 	int err;
@@ -149,7 +149,7 @@ static int on_stream(struct source *s, const struct wire_frame *f, const struct 
 	return err == -ENOMEM ? err : 0;
 }
 
-static int on_frame(struct source *s, const struct wire_frame *f, const struct sink *sink)
+static int on_frame(struct remote_source *s, const struct wire_frame *f, const struct sink *sink)
 {
 	struct wire_view v = { f->data, f->len, false };
 
@@ -160,7 +160,7 @@ static int on_frame(struct source *s, const struct wire_frame *f, const struct s
 	return 0;
 }
 
-static void on_lost(struct source *s)
+static void on_lost(struct remote_source *s)
 {
 	struct remote_trace *t = &s->trace;
 	u64 now = clock_now_ms();
@@ -187,7 +187,7 @@ static void on_lost(struct source *s)
 }
 
 /* Keep the connection up. True if frames may have come. */
-static bool poll_link(struct source *s)
+static bool poll_link(struct remote_source *s)
 {
 	bool was_tracing = s->trace.was_started && s->trace.life != REMOTE_STOPPING;
 
@@ -207,7 +207,7 @@ static bool poll_link(struct source *s)
 	}
 }
 
-int source_remote_take(struct source *s, const struct sink *sink, bool is_past)
+int source_remote_take(struct remote_source *s, const struct sink *sink, bool is_past)
 {
 	size_t bytes = 0;
 	int nr = 0, before = -1, err = 0;
@@ -227,13 +227,17 @@ int source_remote_take(struct source *s, const struct sink *sink, bool is_past)
 	return nr || !source_remote_is_over(s) ? nr : -ENODATA;
 }
 
-static int poll_records(struct source *s, const struct sink *sink)
+static int poll_records(struct source *source, const struct sink *sink)
 {
+	struct remote_source *s = remote_self(source);
+
 	return source_remote_take(s, sink, false);
 }
 
-static void free_source(struct source *s)
+static void free_source(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	if (!s)
 		return;
 	remote_link_free(s->link);
@@ -247,7 +251,7 @@ static void free_source(struct source *s)
 int source_remote_open(struct source **out, const struct source_remote_options *o,
 		       struct module_table *modules, struct alloc_table *fns)
 {
-	struct source *s = calloc(1, sizeof(*s));
+	struct remote_source *s = calloc(1, sizeof(*s));
 	int err;
 
 	if (!s)
@@ -258,19 +262,22 @@ int source_remote_open(struct source **out, const struct source_remote_options *
 	if (!err)
 		err = remote_link_new(&s->link, &o->link);
 	if (err)
-		free_source(s);
+		free_source((struct source *)s);
 	else
-		*out = s;
+		*out = (struct source *)s;
 	return err;
 }
 
-const char *source_remote_why(const struct source *s)
+const char *source_remote_why(const struct source *source)
 {
+	const struct remote_source *s = remote_self(source);
+
 	return s->trace.why;
 }
 
-bool source_remote_is_started(const struct source *s)
+bool source_remote_is_started(const struct source *source)
 {
+	const struct remote_source *s = remote_self(source);
 	u64 allocs, frees;
 	pid_t pid;
 
@@ -278,13 +285,17 @@ bool source_remote_is_started(const struct source *s)
 	       remote_stream_count(s->stream, 0, &pid, &allocs, &frees);
 }
 
-bool source_remote_is_complete(const struct source *s)
+bool source_remote_is_complete(const struct source *source)
 {
+	const struct remote_source *s = remote_self(source);
+
 	return s->trace.life == REMOTE_COMPLETE;
 }
 
-void source_remote_stop(struct source *s)
+void source_remote_stop(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	if (s->trace.life != REMOTE_TRACING)
 		return;
 	s->trace.life = REMOTE_STOPPING;
@@ -292,57 +303,72 @@ void source_remote_stop(struct source *s)
 		end(s, REMOTE_BROKEN, s->trace.was_started ? lost_for_good : "");
 }
 
-int source_remote_kill(struct source *s)
+int source_remote_kill(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	return source_remote_put(s, WIRE_KILL, NULL, 0);
 }
 
-static int update(struct source *s, struct target *t)
+static int update(struct source *source, struct target *t)
 {
+	struct remote_source *s = remote_self(source);
+
 	return remote_stream_update(s->stream, t);
 }
 
-static int wait_fd(struct source *s)
+static int wait_fd(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	return remote_link_fd(s->link);
 }
 
 /* The server pauses its processes itself. */
-static void pause_process(struct source *s, pid_t pid)
+static void pause_process(struct source *source, pid_t pid)
 {
-	(void)s;
+	(void)source;
 	(void)pid;
 }
 
-static struct losses losses_of(struct source *s, pid_t pid)
+static struct losses losses_of(struct source *source, pid_t pid)
 {
+	struct remote_source *s = remote_self(source);
+
 	return remote_stream_losses(s->stream, pid);
 }
 
-static void detach(struct source *s)
+static void detach(struct source *source)
 {
-	source_remote_stop(s);
+	source_remote_stop(source);
 }
 
-static int describe(struct source *s, pid_t pid, struct target **out)
+static int describe(struct source *source, pid_t pid, struct target **out)
 {
+	struct remote_source *s = remote_self(source);
+
 	return remote_stream_target(s->stream, pid, out);
 }
 
-static u64 clock_over_there(struct source *s)
+static u64 clock_over_there(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	compare_clocks(s);
 	return clock_now_ns() + (u64)s->clock.ahead_ns;
 }
 
 /* The stream began before all of its events. */
-static u64 began_over_there(struct source *s)
+static u64 began_over_there(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	return remote_stream_hello(s->stream)->mono_ns;
 }
 
-static const char *backend(struct source *s)
+static const char *backend(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
 	const char *name = remote_stream_hello(s->stream)->backend;
 
 	return name[0] ? name : "remote";

@@ -10,7 +10,7 @@
 
 enum { ANSWER_MS = 10000, MAX_PROCESSES = 1024 };
 
-void source_remote_on_tuned(struct source *s, struct wire_view *v)
+void source_remote_on_tuned(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_tuning *t = &s->tuning;
 
@@ -28,7 +28,7 @@ static struct remote_left_out *find(const struct remote_tuning *t, pid_t pid)
 	return NULL;
 }
 
-void source_remote_on_left_out(struct source *s, struct wire_view *v)
+void source_remote_on_left_out(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_tuning *t = &s->tuning;
 	pid_t pid = (pid_t)wire_get_number(v, 4);
@@ -44,7 +44,7 @@ void source_remote_on_left_out(struct source *s, struct wire_view *v)
 	l->nr = nr;
 }
 
-void source_remote_keep_left_out(struct source *s)
+void source_remote_keep_left_out(struct remote_source *s)
 {
 	for (size_t i = 0; i < s->tuning.nr_left_out; i++) {
 		s->tuning.left_out[i].before += s->tuning.left_out[i].nr;
@@ -52,8 +52,9 @@ void source_remote_keep_left_out(struct source *s)
 	}
 }
 
-u64 source_remote_left_out(struct source *s, pid_t pid)
+u64 source_remote_left_out(struct source *source, pid_t pid)
 {
+	struct remote_source *s = remote_self(source);
 	const struct remote_left_out *l = find(&s->tuning, pid);
 
 	return l ? l->before + l->nr : 0;
@@ -63,7 +64,7 @@ u64 source_remote_left_out(struct source *s, pid_t pid)
  * Is there nothing to wait for any more? The server does not answer without a connection, nor while a program at its
  * end waits for its verdict.
  */
-static bool is_tuned(const struct source *s)
+static bool is_tuned(const struct remote_source *s)
 {
 	return !s->tuning.nr_unanswered || s->mark.is_reached || s->trace.start != START_DONE;
 }
@@ -74,7 +75,7 @@ static int fail(int err, const char *text, char *why, size_t size)
 	return err;
 }
 
-static int ask(struct source *s, const struct tuning *t, const struct sink *sink)
+static int ask(struct remote_source *s, const struct tuning *t, const struct sink *sink)
 {
 	u8 data[WIRE_TUNE_LEN];
 	struct wire_body b = { data, 0, sizeof(data), false };
@@ -92,9 +93,10 @@ static int ask(struct source *s, const struct tuning *t, const struct sink *sink
 	return s->mark.is_reached ? -EBUSY : -ENOTCONN;
 }
 
-int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
+int source_remote_tune(struct source *source, const struct tuning *t, const struct sink *sink, char *why,
 		       size_t size)
 {
+	struct remote_source *s = remote_self(source);
 	int err;
 
 	if (source_remote_is_over(s) || s->trace.start != START_DONE)

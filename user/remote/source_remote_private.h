@@ -6,7 +6,7 @@
 #include "user/remote/wire.h"
 #include "user/source/source_told.h"
 
-static inline bool source_remote_is_over(const struct source *s)
+static inline bool source_remote_is_over(const struct remote_source *s)
 {
 	return s->trace.life >= REMOTE_COMPLETE;
 }
@@ -15,24 +15,24 @@ static inline bool source_remote_is_over(const struct source *s)
  * Handle the frames that have come, without waiting. Stops at a mark, unless @is_past. Returns the number of frames,
  * -ENODATA after the last one, or -errno.
  */
-int source_remote_take(struct source *s, const struct sink *sink, bool is_past);
+int source_remote_take(struct remote_source *s, const struct sink *sink, bool is_past);
 
 /* Put a frame into the queue. 0 or -errno. */
-int source_remote_put(struct source *s, u8 kind, const void *data, size_t len) __must_check;
+int source_remote_put(struct remote_source *s, u8 kind, const void *data, size_t len) __must_check;
 
 /*
  * Handle frames, as source_remote_take(), until @is_done. Returns 0, the scan's error, -ETIMEDOUT after @silence_ms
  * without a frame, -EINTR 2 s after a signal that wants heaptap to end, or -errno.
  */
-int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
-		       bool (*is_done)(const struct source *s)) __must_check;
+int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is_past, u64 silence_ms,
+		       bool (*is_done)(const struct remote_source *s)) __must_check;
 
 /* WIRE_TUNED and WIRE_LEFT_OUT. */
-void source_remote_on_tuned(struct source *s, struct wire_view *v);
-void source_remote_on_left_out(struct source *s, struct wire_view *v);
+void source_remote_on_tuned(struct remote_source *s, struct wire_view *v);
+void source_remote_on_left_out(struct remote_source *s, struct wire_view *v);
 
 /* A new trace begins over there: add its counts of left-out allocations to those of the old one. */
-void source_remote_keep_left_out(struct source *s);
+void source_remote_keep_left_out(struct remote_source *s);
 
 /* The functions of struct source_told_ops for commands. */
 int source_remote_tune(struct source *s, const struct tuning *t, const struct sink *sink, char *why,
@@ -40,14 +40,14 @@ int source_remote_tune(struct source *s, const struct tuning *t, const struct si
 u64 source_remote_left_out(struct source *s, pid_t pid);
 
 /* Frames of a scan. */
-void source_remote_on_mark(struct source *s, struct wire_view *v);
-void source_remote_on_verdicts(struct source *s, struct wire_view *v);
-void source_remote_on_scanned(struct source *s, struct wire_view *v);
-void source_remote_on_chain(struct source *s, struct wire_view *v);
-void source_remote_on_chain_end(struct source *s, struct wire_view *v);
+void source_remote_on_mark(struct remote_source *s, struct wire_view *v);
+void source_remote_on_verdicts(struct remote_source *s, struct wire_view *v);
+void source_remote_on_scanned(struct remote_source *s, struct wire_view *v);
+void source_remote_on_chain(struct remote_source *s, struct wire_view *v);
+void source_remote_on_chain_end(struct remote_source *s, struct wire_view *v);
 
 /* The connection was lost: a scan under way fails. */
-void source_remote_lose_scan(struct source *s);
+void source_remote_lose_scan(struct remote_source *s);
 
 /* The functions of struct source_told_ops for scans. */
 int source_remote_scan_begin(struct source *s, struct source_scan *o) __must_check;

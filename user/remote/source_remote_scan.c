@@ -21,7 +21,7 @@ static bool is_under_way(const struct remote_scan *n)
 	return n->state == REMOTE_SCAN_RUNNING || n->state == REMOTE_SCAN_ANSWERED;
 }
 
-void source_remote_on_mark(struct source *s, struct wire_view *v)
+void source_remote_on_mark(struct remote_source *s, struct wire_view *v)
 {
 	u32 pid = wire_get_number(v, 4), kind = wire_get_number(v, 1);
 
@@ -33,7 +33,7 @@ void source_remote_on_mark(struct source *s, struct wire_view *v)
 	s->mark = (struct remote_mark){ .is_reached = true, .kind = kind, .pid = pid };
 }
 
-void source_remote_on_verdicts(struct source *s, struct wire_view *v)
+void source_remote_on_verdicts(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_scan *n = &s->scan;
 	struct scan_block_info info;
@@ -48,7 +48,7 @@ void source_remote_on_verdicts(struct source *s, struct wire_view *v)
 	}
 }
 
-void source_remote_on_scanned(struct source *s, struct wire_view *v)
+void source_remote_on_scanned(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_scan *n = &s->scan;
 	struct scan_result *r = &n->result;
@@ -73,7 +73,7 @@ void source_remote_on_scanned(struct source *s, struct wire_view *v)
 		n->err = -EPROTO;
 }
 
-void source_remote_lose_scan(struct source *s)
+void source_remote_lose_scan(struct remote_source *s)
 {
 	struct remote_scan *n = &s->scan;
 
@@ -87,7 +87,7 @@ void source_remote_lose_scan(struct source *s)
 	snprintf(n->why, sizeof(n->why), "the connection was lost");
 }
 
-static int fail(struct source *s, struct source_scan *o, int err)
+static int fail(struct remote_source *s, struct source_scan *o, int err)
 {
 	bool is_given_up = err == -EINTR || err == -ETIMEDOUT || s->scan.state == REMOTE_SCAN_GIVEN_UP;
 	char text[144];
@@ -120,8 +120,8 @@ static bool is_called_off(u64 began_ms)
 	return false;
 }
 
-int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, u64 silence_ms,
-		       bool (*is_done)(const struct source *s))
+int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is_past, u64 silence_ms,
+		       bool (*is_done)(const struct remote_source *s))
 {
 	u64 began_ms = clock_now_ms(), heard_ms = began_ms;
 
@@ -145,27 +145,28 @@ int source_remote_wait(struct source *s, const struct sink *sink, bool is_past, 
 }
 
 /* Like source_remote_wait(), and returns the error of a scan that has failed. */
-static int wait_until(struct source *s, const struct sink *sink, bool is_past,
-		      bool (*is_done)(const struct source *s))
+static int wait_until(struct remote_source *s, const struct sink *sink, bool is_past,
+		      bool (*is_done)(const struct remote_source *s))
 {
 	int err = source_remote_wait(s, sink, is_past, SILENCE_MS, is_done);
 
 	return !err && s->scan.state == REMOTE_SCAN_ANSWERED ? s->scan.err : err;
 }
 
-static bool is_scanned(const struct source *s)
+static bool is_scanned(const struct remote_source *s)
 {
 	return s->scan.state == REMOTE_SCAN_ANSWERED;
 }
 
-static bool is_at_mark(const struct source *s)
+static bool is_at_mark(const struct remote_source *s)
 {
 	return s->mark.is_reached || is_scanned(s);
 }
 
 /* Wait for the last frames of a scan that was given up: they come before the answer to a command. */
-static int forget_scan(struct source *s, const struct source_scan *o)
+static int forget_scan(struct source *source, const struct source_scan *o)
 {
+	struct remote_source *s = remote_self(source);
 	char why[160];
 	int err;
 
@@ -173,18 +174,19 @@ static int forget_scan(struct source *s, const struct source_scan *o)
 		return 0;
 	err = source_remote_put(s, WIRE_SCAN_OVER, NULL, 0);
 	if (!err)
-		err = source_remote_tune(s, &s->tuning.now, o->sink, why, sizeof(why));
+		err = source_remote_tune(source, &s->tuning.now, o->sink, why, sizeof(why));
 	if (!err)
 		s->scan.state = REMOTE_SCAN_NONE;
 	return err;
 }
 
-int source_remote_scan_begin(struct source *s, struct source_scan *o)
+int source_remote_scan_begin(struct source *source, struct source_scan *o)
 {
+	struct remote_source *s = remote_self(source);
 	u8 data[4];
 	struct wire_body b = { data, 0, sizeof(data), false };
-	bool is_exiting = source_remote_exiting(s) == o->pid;
-	int err = is_exiting ? 0 : forget_scan(s, o);
+	bool is_exiting = source_remote_exiting(source) == o->pid;
+	int err = is_exiting ? 0 : forget_scan(source, o);
 
 	if (err) {
 		s->scan.why[0] = '\0';
@@ -201,7 +203,7 @@ int source_remote_scan_begin(struct source *s, struct source_scan *o)
 
 /* Blocks on their way. */
 struct sending {
-	struct source *source;
+	struct remote_source *source;
 	const struct sink *sink;
 	struct wire_body body;
 	struct wire_scan_at at;
@@ -211,7 +213,7 @@ struct sending {
 /* Put the blocks into the queue. While it is full, wait for the server to read. */
 static int send_body(struct sending *n)
 {
-	struct source *s = n->source;
+	struct remote_source *s = n->source;
 	u64 began_ms = clock_now_ms();
 	int err;
 
@@ -241,7 +243,7 @@ static int send_block(void *ctx, const struct heap_block *block)
 }
 
 /* Send the blocks of @o, and how they are to be judged. */
-static int send_blocks(struct source *s, const struct source_scan *o, struct scan *scan)
+static int send_blocks(struct remote_source *s, const struct source_scan *o, struct scan *scan)
 {
 	auto_free u8 *data = malloc(WIRE_SCAN_BODY);
 	struct sending n = { .source = s, .sink = o->sink, .body = { data, 0, WIRE_SCAN_BODY, false } };
@@ -262,8 +264,9 @@ static int send_blocks(struct source *s, const struct source_scan *o, struct sca
 	return err ? err : source_remote_put(s, WIRE_BLOCKS_END, b.data, b.len);
 }
 
-int source_remote_scan_blocks(struct source *s, struct source_scan *o, struct scan *scan)
+int source_remote_scan_blocks(struct source *source, struct source_scan *o, struct scan *scan)
 {
+	struct remote_source *s = remote_self(source);
 	int err = send_blocks(s, o, scan);
 
 	s->mark.is_reached = false;
@@ -274,8 +277,9 @@ int source_remote_scan_blocks(struct source *s, struct source_scan *o, struct sc
 	return err ? fail(s, o, err) : 0;
 }
 
-int source_remote_scan_wait(struct source *s, struct source_scan *o, struct scan *scan)
+int source_remote_scan_wait(struct source *source, struct source_scan *o, struct scan *scan)
 {
+	struct remote_source *s = remote_self(source);
 	int err = wait_until(s, o->aside, true, is_scanned);
 
 	if (err)
@@ -289,14 +293,18 @@ int source_remote_scan_wait(struct source *s, struct source_scan *o, struct scan
 	return 0;
 }
 
-pid_t source_remote_exiting(const struct source *s)
+pid_t source_remote_exiting(const struct source *source)
 {
+	const struct remote_source *s = remote_self(source);
+
 	return s->mark.is_reached && s->mark.kind == WIRE_MARK_EXITING ? s->mark.pid : 0;
 }
 
-void source_remote_let_exit(struct source *s)
+void source_remote_let_exit(struct source *source)
 {
-	if (!source_remote_exiting(s))
+	struct remote_source *s = remote_self(source);
+
+	if (!source_remote_exiting(source))
 		return;
 	s->mark.is_reached = false;
 	if (source_remote_put(s, WIRE_SCAN_OVER, NULL, 0))

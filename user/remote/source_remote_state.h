@@ -98,7 +98,7 @@ struct remote_answer {
 	char root_name[WIRE_MAX_TEXT];
 };
 
-struct source {
+struct remote_source {
 	struct source_remote_options options;
 	struct remote_link *link;     /* owned */
 	struct remote_stream *stream; /* owned */
@@ -109,3 +109,8 @@ struct source {
 	struct remote_scan scan;
 	struct remote_answer answer;
 };
+
+static inline struct remote_source *remote_self(const struct source *s)
+{
+	return (struct remote_source *)(uintptr_t)s;
+}

@@ -23,12 +23,12 @@ static int add_step(struct remote_answer *a, const struct scan_step *step)
 }
 
 /* Is an answer expected, and not complete yet? */
-static bool is_asked(const struct source *s)
+static bool is_asked(const struct remote_source *s)
 {
 	return s->scan.state == REMOTE_SCAN_KEPT && !s->answer.chain && !s->answer.err;
 }
 
-void source_remote_on_chain(struct source *s, struct wire_view *v)
+void source_remote_on_chain(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_answer *a = &s->answer;
 	struct scan_step step;
@@ -63,7 +63,7 @@ static int build_chain(struct remote_answer *a, const struct scan_root *root)
 	return 0;
 }
 
-void source_remote_on_chain_end(struct source *s, struct wire_view *v)
+void source_remote_on_chain_end(struct remote_source *s, struct wire_view *v)
 {
 	struct remote_answer *a = &s->answer;
 	struct scan_chain end;
@@ -81,13 +81,15 @@ void source_remote_on_chain_end(struct source *s, struct wire_view *v)
 		a->err = build_chain(a, &end.root);
 }
 
-static bool is_answered(const struct source *s)
+static bool is_answered(const struct remote_source *s)
 {
 	return !is_asked(s);
 }
 
-int source_remote_scan_why(struct source *s, struct source_scan *o, taddr_t addr, struct scan_chain **out)
+int source_remote_scan_why(struct source *source, struct source_scan *o, taddr_t addr,
+			   struct scan_chain **out)
 {
+	struct remote_source *s = remote_self(source);
 	struct remote_answer *a = &s->answer;
 	u8 data[8];
 	struct wire_body b = { data, 0, sizeof(data), false };
@@ -112,8 +114,10 @@ int source_remote_scan_why(struct source *s, struct source_scan *o, taddr_t addr
 	return 0;
 }
 
-void source_remote_scan_over(struct source *s)
+void source_remote_scan_over(struct source *source)
 {
+	struct remote_source *s = remote_self(source);
+
 	if (s->scan.state != REMOTE_SCAN_KEPT)
 		return;
 	s->scan.state = REMOTE_SCAN_NONE;

@@ -30,7 +30,7 @@ enum {
 
 static const u64 DEFAULT_MEMORY = 160 << 20; /* heaptap as a whole takes 256 MiB then */
 
-struct source {
+struct recording_source {
 	struct session *session;      /* borrowed; owns this */
 	struct stream_reader *reader; /* owned */
 	char why[256];
@@ -50,8 +50,13 @@ struct source {
 	struct stream_scan_state scan;
 };
 
+static struct recording_source *self(const struct source *s)
+{
+	return (struct recording_source *)(uintptr_t)s;
+}
+
 /* Explain what is wrong with a record that could be read. */
-static int refuse(struct source *src, const char *what)
+static int refuse(struct recording_source *src, const char *what)
 {
 	struct stream_progress p = stream_progress(src->reader);
 
@@ -61,13 +66,13 @@ static int refuse(struct source *src, const char *what)
 }
 
 /* Charge @bytes of memory for the content of records. */
-static int charge(struct source *src, u64 bytes)
+static int charge(struct recording_source *src, u64 bytes)
 {
 	src->name_bytes += bytes;
 	return src->name_bytes > src->max_memory ? refuse(src, "more names than there may be memory for") : 0;
 }
 
-static int on_hello(struct source *src, const void *rec)
+static int on_hello(struct recording_source *src, const void *rec)
 {
 	const struct stream_hello *hello = rec;
 
@@ -78,7 +83,7 @@ static int on_hello(struct source *src, const void *rec)
 	return 0;
 }
 
-static int on_function(struct source *src, const void *rec)
+static int on_function(struct recording_source *src, const void *rec)
 {
 	const struct stream_function *f = rec;
 	const struct alloc_fn row = {
@@ -98,7 +103,7 @@ static int on_function(struct source *src, const void *rec)
 }
 
 /* Set the identity of @t by @rec. 0 or -errno. */
-static int set_identity(struct source *src, struct target *t, const struct stream_process *rec)
+static int set_identity(struct recording_source *src, struct target *t, const struct stream_process *rec)
 {
 	char *exe = strdup(rec->exe);
 
@@ -113,7 +118,7 @@ static int set_identity(struct source *src, struct target *t, const struct strea
 	return charge(src, strlen(exe));
 }
 
-static int add_process(struct source *src, u32 pid, struct process **out)
+static int add_process(struct recording_source *src, u32 pid, struct process **out)
 {
 	int err = charge(src, PROCESS_COST);
 
@@ -122,7 +127,7 @@ static int add_process(struct source *src, u32 pid, struct process **out)
 	return err ? err : session_fill_process(src->session, pid, out);
 }
 
-static int on_process(struct source *src, const void *rec)
+static int on_process(struct recording_source *src, const void *rec)
 {
 	const struct stream_process *pr = rec;
 	struct process *p = session_find(src->session, pr->pid);
@@ -137,7 +142,7 @@ static int on_process(struct source *src, const void *rec)
 	return err ? err : session_fill_identity(src->session, p, pr->time_ns);
 }
 
-static int on_module(struct source *src, const void *rec)
+static int on_module(struct recording_source *src, const void *rec)
 {
 	const struct stream_module *m = rec;
 	struct module known = { .path = (char *)m->path,
@@ -157,7 +162,7 @@ static int on_module(struct source *src, const void *rec)
 	return err;
 }
 
-static int install_maps(struct source *src)
+static int install_maps(struct recording_source *src)
 {
 	struct mapping_list *list = &session_target_of(src->mapped)->maps;
 
@@ -172,7 +177,7 @@ static int install_maps(struct source *src)
 	return 0;
 }
 
-static int on_maps(struct source *src, const void *rec)
+static int on_maps(struct recording_source *src, const void *rec)
 {
 	const struct stream_maps *m = rec;
 	int err;
@@ -195,7 +200,7 @@ static int on_maps(struct source *src, const void *rec)
 	return m->nr ? 0 : install_maps(src);
 }
 
-static int on_mapping(struct source *src, const void *rec)
+static int on_mapping(struct recording_source *src, const void *rec)
 {
 	const struct stream_mapping *m = rec;
 
@@ -211,7 +216,7 @@ static int on_mapping(struct source *src, const void *rec)
 	return src->nr_maps == src->nr_maps_wanted ? install_maps(src) : 0;
 }
 
-static int on_allocator(struct source *src, const void *rec)
+static int on_allocator(struct recording_source *src, const void *rec)
 {
 	const struct stream_allocator *a = rec;
 	struct process *p = session_find(src->session, a->pid);
@@ -231,7 +236,7 @@ static int on_allocator(struct source *src, const void *rec)
 	return err;
 }
 
-static int on_thread(struct source *src, const void *rec)
+static int on_thread(struct recording_source *src, const void *rec)
 {
 	const struct stream_thread *t = rec;
 
@@ -239,7 +244,7 @@ static int on_thread(struct source *src, const void *rec)
 	return 0;
 }
 
-static int on_losses(struct source *src, const void *rec)
+static int on_losses(struct recording_source *src, const void *rec)
 {
 	const struct stream_losses *l = rec;
 	struct process *p = session_find(src->session, l->pid);
@@ -252,7 +257,7 @@ static int on_losses(struct source *src, const void *rec)
 	return 0;
 }
 
-static int on_mark(struct source *src, const void *rec)
+static int on_mark(struct recording_source *src, const void *rec)
 {
 	const struct stream_mark_record *m = rec;
 
@@ -264,7 +269,7 @@ static int on_mark(struct source *src, const void *rec)
 	return 0;
 }
 
-static int on_end(struct source *src, const void *rec)
+static int on_end(struct recording_source *src, const void *rec)
 {
 	const struct stream_end *end = rec;
 
@@ -275,7 +280,7 @@ static int on_end(struct source *src, const void *rec)
 	return -ENODATA;
 }
 
-static int check_memory(struct source *src)
+static int check_memory(struct recording_source *src)
 {
 	u64 allowed = BYTES_PER_BYTE * src->nr_bytes;
 
@@ -288,7 +293,7 @@ static int check_memory(struct source *src)
 	return -ENOMEM;
 }
 
-static int on_life(struct source *src, const void *rec)
+static int on_life(struct recording_source *src, const void *rec)
 {
 	const struct process_event *ev = rec;
 	struct process *p = session_find(src->session, ev->h.pid);
@@ -307,7 +312,7 @@ static int on_life(struct source *src, const void *rec)
 	return err || ev->h.kind != EVENT_FORK ? err : check_memory(src);
 }
 
-static int on_event(struct source *src, const void *rec)
+static int on_event(struct recording_source *src, const void *rec)
 {
 	struct heap_event ev = *(const struct heap_event *)rec;
 
@@ -318,14 +323,14 @@ static int on_event(struct source *src, const void *rec)
 	return session_enter(src->session, &ev.h, sizeof(ev));
 }
 
-static int on_stack(struct source *src, const void *rec)
+static int on_stack(struct recording_source *src, const void *rec)
 {
 	const struct stack_event *ev = rec;
 
 	return session_enter(src->session, &ev->h, sizeof(*ev));
 }
 
-static int on_scan(struct source *src, const void *rec)
+static int on_scan(struct recording_source *src, const void *rec)
 {
 	const struct stream_scan *scan = rec;
 	struct process *p = session_find(src->session, scan->pid);
@@ -335,42 +340,42 @@ static int on_scan(struct source *src, const void *rec)
 	return stream_scan_begin(&src->scan, src->session, p, scan);
 }
 
-static int checked(struct source *src, int err)
+static int checked(struct recording_source *src, int err)
 {
 	return err == -EBADMSG ? refuse(src, "verdicts that cannot be") : err;
 }
 
-static int on_scan_row(struct source *src, const void *rec)
+static int on_scan_row(struct recording_source *src, const void *rec)
 {
 	return checked(src, stream_scan_row(&src->scan, src->fn_of, rec));
 }
 
-static int on_scan_link(struct source *src, const void *rec)
+static int on_scan_link(struct recording_source *src, const void *rec)
 {
 	int err = charge(src, sizeof(struct leak_link));
 
 	return err ? err : checked(src, stream_scan_link(&src->scan, src->fn_of, rec));
 }
 
-static int on_scan_why(struct source *src, const void *rec)
+static int on_scan_why(struct recording_source *src, const void *rec)
 {
 	int err = charge(src, sizeof(struct leak_why) + WHY_MAX_STEPS * sizeof(struct why_step));
 
 	return err ? err : checked(src, stream_scan_why(&src->scan, src->fn_of, rec));
 }
 
-static int on_scan_step(struct source *src, const void *rec)
+static int on_scan_step(struct recording_source *src, const void *rec)
 {
 	return checked(src, stream_scan_step(&src->scan, src->fn_of, rec));
 }
 
-static int on_scan_end(struct source *src, const void *rec)
+static int on_scan_end(struct recording_source *src, const void *rec)
 {
 	(void)rec;
 	return checked(src, stream_scan_end(&src->scan, src->session));
 }
 
-static int (*const takers[NR_STREAM_KINDS])(struct source *src, const void *rec) = {
+static int (*const takers[NR_STREAM_KINDS])(struct recording_source *src, const void *rec) = {
 	[STREAM_HELLO] = on_hello,	   [STREAM_FUNCTION] = on_function,
 	[STREAM_STACK] = on_stack,	   [STREAM_PROCESS] = on_process,
 	[STREAM_MODULE] = on_module,	   [STREAM_MAPS] = on_maps,
@@ -386,7 +391,7 @@ static int (*const takers[NR_STREAM_KINDS])(struct source *src, const void *rec)
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
-	const struct source *src = ctx;
+	const struct recording_source *src = ctx;
 	bool is_verdict = kind >= STREAM_SCAN && kind <= STREAM_SCAN_END;
 
 	/* Verdicts are about all blocks, not only about those of a span. */
@@ -397,7 +402,7 @@ static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 
 int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 {
-	struct source *src = calloc(1, sizeof(*src));
+	struct recording_source *src = calloc(1, sizeof(*src));
 	const struct stream_handler handler = { .ctx = src, .record = on_record };
 	int err;
 
@@ -410,82 +415,97 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 		free(src);
 		return err;
 	}
-	*out = src;
+	*out = (struct source *)src;
 	return 0;
 }
 
-int source_recording_feed(struct source *src, const void *data, size_t len)
+int source_recording_feed(struct source *source, const void *data, size_t len)
 {
+	struct recording_source *src = self(source);
+
 	src->nr_bytes += len;
 	return stream_feed(src->reader, data, len);
 }
 
-int source_recording_finish(struct source *src)
+int source_recording_finish(struct source *source)
 {
+	struct recording_source *src = self(source);
 	int err = stream_finish(src->reader);
 
 	session_fill_end(src->session, src->last_ns);
 	return err;
 }
 
-const char *source_recording_why(const struct source *src)
+const char *source_recording_why(const struct source *source)
 {
+	const struct recording_source *src = self(source);
+
 	return src->why[0] ? src->why : stream_why(src->reader);
 }
 
-const char *source_recording_backend(const struct source *src)
+const char *source_recording_backend(const struct source *source)
 {
+	const struct recording_source *src = self(source);
+
 	return src->backend;
 }
 
-const char *source_recording_machine(const struct source *src)
+const char *source_recording_machine(const struct source *source)
 {
+	const struct recording_source *src = self(source);
+
 	return src->machine;
 }
 
-struct stream_progress source_recording_progress(const struct source *src)
+struct stream_progress source_recording_progress(const struct source *source)
 {
+	const struct recording_source *src = self(source);
+
 	return stream_progress(src->reader);
 }
 
-static int update(struct source *src, struct target *t)
+static int update(struct source *source, struct target *t)
 {
-	(void)src;
+	(void)source;
 	(void)t;
 	return 0;
 }
 
-static int wait_fd(struct source *src)
+static int wait_fd(struct source *source)
 {
-	(void)src;
+	(void)source;
 	return -1;
 }
 
-static int poll_records(struct source *src, const struct sink *sink)
+static int poll_records(struct source *source, const struct sink *sink)
 {
-	(void)src;
+	(void)source;
 	(void)sink;
 	return 0;
 }
 
-static void ignore_pid(struct source *src, pid_t pid)
+static void ignore_pid(struct source *source, pid_t pid)
 {
-	(void)src;
+	(void)source;
 	(void)pid;
 }
 
-static struct losses losses_of(struct source *src, pid_t pid)
+static struct losses losses_of(struct source *source, pid_t pid)
 {
+	struct recording_source *src = self(source);
+
 	return session_filled_losses(src->session, pid);
 }
 
-static void detach(struct source *src)
+static void detach(struct source *source)
 {
-	(void)src;
+	(void)source;
 }
 
-static void free_source(struct source *src)
+static void free_source(struct source *source)
 {
+	struct recording_source *src = self(source);
+
 	if (!src)
 		return;
 	kind_list_fini(&src->kinds);

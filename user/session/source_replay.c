@@ -11,8 +11,10 @@
 
 enum { POLL_RECORDS = 4096 };
 
-void source_replay_free(struct source *s)
+void source_replay_free(struct source *source)
 {
+	struct replay_source *s = replay_self(source);
+
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->nr_processes; i++) {
@@ -32,17 +34,21 @@ void source_replay_free(struct source *s)
 	free(s);
 }
 
-struct target *source_replay_target(struct source *s, size_t i)
+struct target *source_replay_target(struct source *source, size_t i)
 {
+	struct replay_source *s = replay_self(source);
+
 	return i < s->nr_processes ? &s->processes[i]->target : NULL;
 }
 
-bool source_replay_is_done(const struct source *s)
+bool source_replay_is_done(const struct source *source)
 {
+	const struct replay_source *s = replay_self(source);
+
 	return s->next == s->nr_words;
 }
 
-static struct listed_process *find_process(struct source *s, pid_t pid)
+static struct listed_process *find_process(struct replay_source *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if (s->processes[i]->target.pid == pid)
@@ -50,21 +56,23 @@ static struct listed_process *find_process(struct source *s, pid_t pid)
 	return NULL;
 }
 
-static int attach(struct source *s, struct target *t)
+static int attach(struct source *source, struct target *t)
 {
+	struct replay_source *s = replay_self(source);
+
 	return find_process(s, t->pid) ? 0 : -ESRCH;
 }
 
-static int update(struct source *s, struct target *t)
+static int update(struct source *source, struct target *t)
 {
-	(void)s;
+	(void)source;
 	(void)t;
 	return 0;
 }
 
-static int wait_fd(struct source *s)
+static int wait_fd(struct source *source)
 {
-	(void)s;
+	(void)source;
 	return -1;
 }
 
@@ -74,7 +82,7 @@ static bool is_heap_event(const struct event_header *h)
 }
 
 /* Deliver the record of one entry. Number of records, or -errno of the sink. */
-static int deliver(struct source *s, struct listed_process *process, const struct event_header *rec,
+static int deliver(struct replay_source *s, struct listed_process *process, const struct event_header *rec,
 		   u32 bytes, const struct sink *sink)
 {
 	const struct mark_record *mark = (const struct mark_record *)rec;
@@ -101,8 +109,9 @@ static int deliver(struct source *s, struct listed_process *process, const struc
 	return err ? err : 1;
 }
 
-static int poll_records(struct source *s, const struct sink *sink)
+static int poll_records(struct source *source, const struct sink *sink)
 {
+	struct replay_source *s = replay_self(source);
 	int nr = 0;
 
 	while (nr < POLL_RECORDS && s->next < s->nr_words) {
@@ -118,7 +127,7 @@ static int poll_records(struct source *s, const struct sink *sink)
 	return nr;
 }
 
-static void set_paused(struct source *s, pid_t pid, bool is_paused)
+static void set_paused(struct replay_source *s, pid_t pid, bool is_paused)
 {
 	struct listed_process *p = find_process(s, pid);
 
@@ -126,25 +135,31 @@ static void set_paused(struct source *s, pid_t pid, bool is_paused)
 		p->is_paused = is_paused;
 }
 
-static void pause_process(struct source *s, pid_t pid)
+static void pause_process(struct source *source, pid_t pid)
 {
+	struct replay_source *s = replay_self(source);
+
 	set_paused(s, pid, true);
 }
 
-static void resume_process(struct source *s, pid_t pid)
+static void resume_process(struct source *source, pid_t pid)
 {
+	struct replay_source *s = replay_self(source);
+
 	set_paused(s, pid, false);
 }
 
-static struct losses losses_of(struct source *s, pid_t pid)
+static struct losses losses_of(struct source *source, pid_t pid)
 {
+	struct replay_source *s = replay_self(source);
 	struct listed_process *p = find_process(s, pid);
 
 	return p ? p->losses : (struct losses){ 0 };
 }
 
-static int name_image(struct source *s, struct target *t)
+static int name_image(struct source *source, struct target *t)
 {
+	struct replay_source *s = replay_self(source);
 	const struct listed_process *p = find_process(s, t->pid);
 	const struct replay_image *image;
 	char *exe;
@@ -166,15 +181,17 @@ static int name_image(struct source *s, struct target *t)
 	return 0;
 }
 
-void source_replay_set_marker(struct source *s, source_replay_mark_fn on_mark, void *ctx)
+void source_replay_set_marker(struct source *source, source_replay_mark_fn on_mark, void *ctx)
 {
+	struct replay_source *s = replay_self(source);
+
 	s->on_mark = on_mark;
 	s->mark_ctx = ctx;
 }
 
-static void detach(struct source *s)
+static void detach(struct source *source)
 {
-	(void)s;
+	(void)source;
 }
 
 const struct source_ops source_replay = {

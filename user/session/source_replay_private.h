@@ -38,7 +38,7 @@ struct replay_image {
 	char *comm, *exe; /* owned */
 };
 
-struct source {
+struct replay_source {
 	struct listed_process **processes; /* owned, each too */
 	size_t nr_processes;
 	u64 *stream; /* owned; entries, each with its record */
@@ -50,5 +50,10 @@ struct source {
 	source_replay_mark_fn on_mark;
 	void *mark_ctx;
 };
+
+static inline struct replay_source *replay_self(const struct source *s)
+{
+	return (struct replay_source *)(uintptr_t)s;
+}
 
 void source_replay_free(struct source *s);

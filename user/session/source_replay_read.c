@@ -52,7 +52,7 @@ enum {
 };
 
 struct parser {
-	struct source *source;
+	struct replay_source *source;
 	struct module_table *modules;
 	struct alloc_table *fns;
 	char *words[MAX_WORDS];
@@ -140,7 +140,7 @@ static const char *text(struct parser *p, size_t i)
 
 static void append(struct parser *p, const void *rec, u32 bytes)
 {
-	struct source *s = p->source;
+	struct replay_source *s = p->source;
 	struct entry entry = { .bytes = bytes, .process = p->process };
 	size_t nr = 1 + (bytes + sizeof(u64) - 1) / sizeof(u64);
 
@@ -159,7 +159,7 @@ static void append(struct parser *p, const void *rec, u32 bytes)
 
 static void parse_process(struct parser *p)
 {
-	struct source *s = p->source;
+	struct replay_source *s = p->source;
 	pid_t pid = number(p, 1, INT32_MAX);
 	struct listed_process *new;
 
@@ -394,7 +394,7 @@ static void parse_exec(struct parser *p)
 {
 	struct process_event ev = { .h.kind = EVENT_EXEC };
 	bool has_names = p->nr_words > 3;
-	struct source *s = p->source;
+	struct replay_source *s = p->source;
 
 	if (has_names) {
 		if (array_extend(s->images, s->nr_images)) {
@@ -423,7 +423,7 @@ static void parse_exit(struct parser *p)
 
 static void parse_allocator(struct parser *p)
 {
-	struct source *s = p->source;
+	struct replay_source *s = p->source;
 	const char *kind = kind_list_keep(&s->kinds, text(p, 2));
 	const struct mapping_list *maps;
 	const char *path = text(p, 3);
@@ -588,8 +588,8 @@ int source_replay_read(struct source **out, FILE *in, const char *path, struct m
 	p->fns = fns;
 	err = read_lines(p, in, path);
 	if (err)
-		source_replay_free(p->source);
+		source_replay_free((struct source *)p->source);
 	else
-		*out = p->source;
+		*out = (struct source *)p->source;
 	return err;
 }
