@@ -34,9 +34,11 @@ struct guarded {
 	size_t len; /* of its data */
 	int fd;	    /* that came with the message, -1 = none */
 	struct arch_regs regs;
-	bool has_regs; /* regs is part of the answer */
+	bool has_regs;		   /* regs is part of the answer */
+	struct call_losses beyond; /* of processes beyond those of the state; nobody reads them */
 };
 
+/* Static, because signal handlers set it. */
 static volatile sig_atomic_t has_mail;
 
 /*
@@ -67,7 +69,6 @@ static bool record(void *ctx, const void *rec, size_t len, bool is_urgent)
 
 static struct call_losses *losses(void *ctx, pid_t pid)
 {
-	static struct call_losses beyond;
 	struct guarded *g = ctx;
 	struct guardian_state *s = g->start.state;
 	u32 nr = s->nr_processes;
@@ -80,7 +81,7 @@ static struct call_losses *losses(void *ctx, pid_t pid)
 		return &s->processes[i].losses;
 	}
 	if (nr == GUARDIAN_MAX_PROCESSES)
-		return &beyond;
+		return &g->beyond;
 	s->processes[nr].pid = pid;
 	__atomic_store_n(&s->nr_processes, nr + 1, __ATOMIC_RELEASE);
 	return &s->processes[nr].losses;

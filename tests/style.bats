@@ -93,6 +93,42 @@ finds() {
 	[ "$(grep -c 'comment opens' <<<"$output")" -eq 2 ]
 }
 
+@test "style: a tag that is defined twice" {
+	printf '\nstruct piece;\n\nstruct piece {\n\tint start;\n};\n' >>user/lib/good.h
+	printf '\nenum piece { PIECE };\n\nstruct piece {\n\tint end;\n};\n' >>user/heap/good.c
+	finds 'struct piece is defined in user/'
+	[ "$(grep -c 'is defined in' <<<"$output")" -eq 1 ]
+}
+
+@test "style: variables that can change and outlive a call" {
+	cat >>user/heap/good.c <<'END'
+
+static int counter;
+int other = 2;
+static const char *names[2] = { "a", "b" };
+static int (*hook)(void);
+static struct {
+	int field;
+} state;
+
+static const char *const fixed[] = { "a" };
+static int (*const hooks[])(int) = { 0 };
+static const int limit = 3;
+static int good(int n);
+
+static int good(int n)
+{
+	static int calls;
+
+	return n + calls++ + counter;
+}
+END
+	finds 'user/heap/good.c:4: counter can change and is static' 'user/heap/good.c:5: other can' \
+		'user/heap/good.c:6: names can' 'user/heap/good.c:7: hook can' 'user/heap/good.c:8: state can' \
+		'user/heap/good.c:19: calls can'
+	[ "$(grep -c 'can change' <<<"$output")" -eq 6 ]
+}
+
 @test "style: subjects of commits after the check came" {
 	command -v git >/dev/null || skip "git is not installed"
 	git init -q

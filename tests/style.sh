@@ -160,6 +160,64 @@ check_names() {
 	}' "${sources[@]}"
 }
 
+# One tag means one thing. The agent has stand-ins for modules that it lacks.
+check_tags() {
+	printf '%s\n' "${sources[@]}" | grep -vE '^(tests|user/agent)/' | xargs awk '
+	/^(static |const )*(struct|union|enum) [a-z_0-9]+ \{/ {
+		sub(/^(static |const )*/, "")
+		tag = $1 " " $2
+		if (tag in at)
+			printf "%s:%d: %s is defined in %s too: one tag, one meaning\n", FILENAME, FNR, tag, at[tag]
+		else
+			at[tag] = FILENAME
+	}'
+}
+
+# Variables that outlive a call and can change. Each one has a comment that says why: a signal handler or a callback
+# without a context needs the variable, or it belongs to the process as a whole.
+variables='
+fallback/guardian_main.c:has_mail
+user/console/console_edit.c:edit
+user/lib/crc32c.c:tables
+user/lib/log.c:shown
+user/lib/log.c:status_columns
+user/lib/log.c:taker
+user/names/symbol_server.c:current
+user/names/symbolize.c:out_of_memory
+user/source/caps_trial.c:lab_pids
+user/source/limits.c:limits
+'
+
+check_variables() {
+	printf '%s\n' "${sources[@]}" | grep -vE '^(tests|bpf)/' | xargs awk -v variables="$variables" '
+	function found(line, name) {
+		if (index(variables, "\n" FILENAME ":" name "\n") == 0)
+			printf "%s:%d: %s can change and is static: pass it instead (variables in tests/style.sh)\n",
+				FILENAME, line, name
+	}
+	function is_const(text) {
+		return text ~ /\*/ ? text ~ /\* *const [^*]*$/ : text ~ /(^| )const /
+	}
+	start && /^\t*\} [a-z]/ { name = $2; sub(/[^a-z0-9_].*/, "", name); found(start, name); start = 0 }
+	/^(\t*static |[a-z])/ {
+		text = $0
+		gsub(/\/\*.*/, "", text)
+		gsub(/\[[^]]*\]/, "", text)
+		sub(/ = .*/, ";", text)
+		if (text ~ /^\t*static struct \{/) { start = FNR; next }
+		if (text ~ /^(extern|typedef|return|goto|struct [a-z_0-9]+;|enum [a-z_0-9]+;|union [a-z_0-9]+;)/) next
+		if (text ~ /^(struct|enum|union) [^=]*\{/) next
+		if (text !~ /;[ \t]*$/ || (text ~ /\(/ && text !~ /\(\*/)) next
+		if (text ~ /^[a-z]/ && text !~ /^static / && text ~ /[(]|^[a-z_0-9]+;/) next
+		if (text ~ /\(\*/) sub(/\)\(.*/, ";", text)
+		if (is_const(text)) next
+		sub(/;[ \t]*$/, "", text)
+		sub(/\).*/, "", text)
+		sub(/.*[ *]/, "", text)
+		found(FNR, text)
+	}'
+}
+
 # The layout breaks code at 110; comments may be a little longer.
 check_columns() {
 	for f in "${sources[@]}"; do
@@ -209,6 +267,8 @@ report "$(check_layers)"
 report "$(check_licence)"
 report "$(check_sizes)"
 report "$(check_names)"
+report "$(check_tags)"
+report "$(check_variables)"
 report "$(check_columns)"
 report "$(check_comments)"
 report "$(check_subjects)"

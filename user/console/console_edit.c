@@ -62,6 +62,7 @@ static struct {
 	console_words_fn words;
 	char *line; /* owned; a complete line, not taken yet */
 	bool is_at_end;
+	size_t next_word; /* number of the word that is completed next */
 } edit;
 
 bool console_edit_is_there(void)
@@ -84,12 +85,11 @@ static void on_line(char *line)
 
 static char *next_word(const char *text, int state)
 {
-	static size_t i;
 	const char *word;
 
 	if (!state)
-		i = 0;
-	word = edit.words(rl_line_buffer, rl_point - strlen(text), text, i++);
+		edit.next_word = 0;
+	word = edit.words(rl_line_buffer, rl_point - strlen(text), text, edit.next_word++);
 	return word ? strdup(word) : NULL;
 }
 

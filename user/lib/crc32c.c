@@ -6,7 +6,7 @@ enum { NR_SLICES = 8 };
 
 static const u32 POLYNOMIAL = 0x82f63b78; /* lowest bit first */
 
-/* tables[k][b]: the effect of byte b on the checksum k bytes later. */
+/* tables[k][b]: the effect of byte b on the checksum k bytes later. Filled before main(), constant from then on. */
 static u32 tables[NR_SLICES][256];
 
 static void __attribute__((constructor)) fill_tables(void)

@@ -13,6 +13,7 @@
 
 enum { DEFAULT_COLUMNS = 80 };
 
+/* Static: messages come from everywhere, and all of them have one standard error. */
 static enum log_level shown = LOG_INFO;
 static int status_columns; /* of the status line on the terminal, 0 = none */
 

@@ -25,7 +25,7 @@ struct symbol_server {
 	fetch_fn *fetch[2]; /* by enum symbol_server_file */
 };
 
-/* The callback of the library has no argument for a context of the caller. */
+/* Static: the callback of the library has no argument for a context of the caller. */
 static struct {
 	char name[128];
 } current;

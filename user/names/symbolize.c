@@ -71,7 +71,10 @@ struct module_context {
 
 static const struct symbol unknown;
 
-/* Where to continue when libdw runs out of memory: its default is to end the process. */
+/*
+ * Where to continue when libdw runs out of memory: its default is to end the process. The callback has no context
+ * argument.
+ */
 static _Thread_local jmp_buf out_of_memory;
 
 static void __attribute__((noreturn)) leave_libdw(void)

@@ -27,7 +27,7 @@ enum line_field { LINE_FUNCTION = 1, LINE_LINE };
 enum function_field { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
 
 /* A function in a source file: numbers of strings. */
-struct function {
+struct pprof_function {
 	u64 name, file;
 };
 
@@ -41,7 +41,7 @@ struct mapping_item {
 	bool has_functions, has_files;
 };
 
-struct line {
+struct pprof_line {
 	u64 function; /* id */
 	u64 line;
 };
@@ -53,7 +53,7 @@ struct location {
 		u64 address; /* of the call: one byte before the return address */
 		u64 text;    /* number of a string, else 0 */
 	} key;
-	struct line *lines; /* owned, innermost first */
+	struct pprof_line *lines; /* owned, innermost first */
 	size_t nr_lines;
 };
 
@@ -63,7 +63,8 @@ int pprof_tables_init(struct pprof_tables *t, const struct report *r)
 
 	*t = (struct pprof_tables){
 		.report = r,
-		.functions = { .item_size = sizeof(struct function), .key_size = sizeof(struct function) },
+		.functions = { .item_size = sizeof(struct pprof_function),
+			       .key_size = sizeof(struct pprof_function) },
 		.locations = { .item_size = sizeof(struct location),
 			       .key_size = sizeof(((struct location *)0)->key) },
 		.mappings = { .item_size = sizeof(struct mapping_item),
@@ -144,10 +145,10 @@ static int find_mapping(struct pprof_tables *t, const struct report_process *p, 
 }
 
 /* The line of function @name, a string, in @file at @number. 0 or -ENOMEM. */
-static int make_line(struct pprof_tables *t, struct line *line, const char *name, const char *file,
+static int make_line(struct pprof_tables *t, struct pprof_line *line, const char *name, const char *file,
 		     u64 number)
 {
-	struct function f = { 0 };
+	struct pprof_function f = { 0 };
 	size_t at;
 	bool is_new;
 	int err = pprof_string(t, name, &f.name);
@@ -158,7 +159,7 @@ static int make_line(struct pprof_tables *t, struct line *line, const char *name
 		err = intern_item(&t->functions, &f, &at, &is_new);
 	if (err)
 		return err;
-	*line = (struct line){ .function = at + 1, .line = number };
+	*line = (struct pprof_line){ .function = at + 1, .line = number };
 	return 0;
 }
 
@@ -257,7 +258,7 @@ void pprof_put_location(const struct pprof_tables *t, struct protobuf *out, size
 
 void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, size_t i)
 {
-	const struct function *f = intern_get(&t->functions, i);
+	const struct pprof_function *f = intern_get(&t->functions, i);
 	size_t start = protobuf_begin(out, PPROF_FUNCTION);
 
 	protobuf_u64(out, FUNCTION_ID, i + 1);

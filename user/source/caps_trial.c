@@ -303,6 +303,7 @@ static struct trial_result lab_run(enum caps_bpf_link link, bool has_cookie)
 
 /* ---- the laboratory: a process of its own, because taking a probe out waits for the kernel's grace periods ---- */
 
+/* Static, because they are children of the process, whoever asked for the trial: each one must be waited for once. */
 static pid_t lab_pids[MAX_LABS];
 
 /*

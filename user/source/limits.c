@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+/* Static, because limits belong to the process. The index is the resource. */
 static struct {
 	bool is_raised;
 	struct rlimit before;

@@ -105,12 +105,12 @@ int task_layout_find(const struct programs *p)
 }
 
 /* Which words of a task_struct, each of @size bytes, hold the value that they are expected to hold. */
-struct search {
+struct field_search {
 	size_t size;
 	u8 nr_rounds, nr_equal[TASK_COPY_BYTES / 4]; /* rounds in which word i had the value */
 };
 
-static void search_round(struct search *s, const void *copy, u64 value)
+static void search_round(struct field_search *s, const void *copy, u64 value)
 {
 	for (size_t i = 0; i < TASK_COPY_BYTES / s->size; i++)
 		s->nr_equal[i] += !memcmp((const char *)copy + i * s->size, &value, s->size);
@@ -118,7 +118,7 @@ static void search_round(struct search *s, const void *copy, u64 value)
 }
 
 /* The offset of the only word that had its value in each round. 0, or -EOPNOTSUPP. */
-static int search_result(const struct search *s, u32 *offset)
+static int search_result(const struct field_search *s, u32 *offset)
 {
 	size_t nr = 0, at = 0;
 
@@ -152,7 +152,7 @@ static int find_blocked(const struct programs *p, u32 *offset, u64 *words)
 	/* Masks that no other field holds by chance. SIGKILL and SIGSTOP cannot be blocked. */
 	static const u64 masks[] = { 0x5a96c3693ca5f00fULL, 0xc33c5aa5960f69f0ULL, 0x0ff0a5c33c695a96ULL };
 	const u64 never = 1ULL << (SIGKILL - 1) | 1ULL << (SIGSTOP - 1);
-	struct search search = { .size = sizeof(u64) };
+	struct field_search search = { .size = sizeof(u64) };
 
 	for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
 		int err = copy_with_mask(p, masks[i] & ~never, words);
@@ -229,7 +229,7 @@ static int find_ptrace(const struct programs *p, u32 *offset, u32 *words)
 	enum { PTRACED = 1, SEIZED = 0x10000, OPTION_SHIFT = 3 };
 	static const long options[] = { PTRACE_O_TRACECLONE, PTRACE_O_TRACECLONE | PTRACE_O_TRACEVFORKDONE,
 					PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD };
-	struct search search = { .size = sizeof(u32) };
+	struct field_search search = { .size = sizeof(u32) };
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		int err = copy_traced(p, options[i], words);

@@ -15,7 +15,16 @@
 enum { PERIOD_NS = 1000000000, WIDEST = 200 };
 
 /* A part of the line, in the order of the line. */
-enum part { PART_TIME, PART_LIVE, PART_BLOCKS, PART_GROWTH, PART_LOST, PART_EVENTS, PART_COST, NR_PARTS };
+enum status_part {
+	PART_TIME,
+	PART_LIVE,
+	PART_BLOCKS,
+	PART_GROWTH,
+	PART_LOST,
+	PART_EVENTS,
+	PART_COST,
+	NR_PARTS
+};
 
 struct part_text {
 	char text[96];
@@ -67,8 +76,8 @@ static const char *before_part(size_t part)
 void status_line_text(const struct meter *m, u32 columns, char *text, size_t size)
 {
 	/* Losses come early, because the numbers mean less with them. */
-	static const enum part order[] = { PART_LIVE,	PART_TIME,   PART_LOST, PART_GROWTH,
-					   PART_BLOCKS, PART_EVENTS, PART_COST };
+	static const enum status_part order[] = { PART_LIVE,   PART_TIME,   PART_LOST, PART_GROWTH,
+						  PART_BLOCKS, PART_EVENTS, PART_COST };
 	struct part_text parts[NR_PARTS] = { 0 };
 	size_t used = 0;
 
