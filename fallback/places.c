@@ -6,15 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "fallback/code_memory.h"
 #include "user/lib/array.h"
 
 enum { MAX_BREAKPOINTS = 65536 };
 
-void places_init(struct places *p, const struct cpu *cpu, int mem_fd)
+void places_init(struct places *p, const struct cpu *cpu, struct cpu_memory memory)
 {
-	*p = (struct places){ .cpu = cpu, .mem_fd = mem_fd };
+	*p = (struct places){ .cpu = cpu, .memory = memory };
 }
 
 void places_fini(struct places *p)
@@ -22,7 +22,7 @@ void places_fini(struct places *p)
 	free(p->list);
 	hash_index_fini(&p->index);
 	free(p->ghosts);
-	*p = (struct places){ .mem_fd = -1 };
+	*p = (struct places){ .memory = code_by_file(-1) };
 }
 
 int places_copy(struct places *p, const struct places *from)
@@ -54,12 +54,29 @@ struct breakpoint *places_find(const struct places *p, taddr_t addr)
 	return NULL;
 }
 
-bool places_is_ghost(const struct places *p, taddr_t addr)
+/* Was there a breakpoint at @addr before? */
+static bool is_ghost(const struct places *p, taddr_t addr)
 {
 	for (size_t i = 0; i < p->nr_ghosts; i++)
 		if (p->ghosts[i] == addr)
 			return true;
 	return false;
+}
+
+taddr_t places_address(const struct places *p, taddr_t pc)
+{
+	return p->cpu->machine == EM_ARM ? pc & ~1ULL : pc;
+}
+
+bool places_hit(const struct places *p, struct cpu_regs *regs, taddr_t *addr)
+{
+	taddr_t pc = cpu_get(p->cpu, regs, CPU_PC) - p->cpu->trap_skip;
+
+	*addr = places_address(p, pc);
+	if (!places_find(p, *addr) && !is_ghost(p, *addr))
+		return false;
+	cpu_set(p->cpu, regs, CPU_PC, pc);
+	return true;
 }
 
 /* Room for one more, so that adding it cannot fail. */
@@ -83,39 +100,33 @@ static void hide(const struct breakpoint *b, taddr_t addr, u8 *code, size_t len)
 
 size_t places_read_code(const struct places *p, taddr_t addr, u8 *code, size_t len)
 {
-	ssize_t nr = pread(p->mem_fd, code, len, (off_t)addr);
+	size_t in_page = 4096 - (addr & 4095);
+	int err = p->memory.read(p->memory.ctx, addr, code, len);
 
 	/* The rest may be in a page that is not mapped. */
-	if (nr <= 0 && (addr & 4095) + len > 4096)
-		nr = pread(p->mem_fd, code, 4096 - (addr & 4095), (off_t)addr);
-	if (nr <= 0)
+	if (err && len > in_page) {
+		len = in_page;
+		err = p->memory.read(p->memory.ctx, addr, code, len);
+	}
+	if (err)
 		return 0;
-	for (size_t at = 0; at < (size_t)nr + CPU_BREAKPOINT_BYTES - 1; at++) {
+	for (size_t at = 0; at < len + CPU_BREAKPOINT_BYTES - 1; at++) {
 		const struct breakpoint *b = places_find(p, addr + at - (CPU_BREAKPOINT_BYTES - 1));
 
 		if (b)
-			hide(b, addr, code, (size_t)nr);
+			hide(b, addr, code, len);
 	}
-	return (size_t)nr;
-}
-
-static int write_code(int mem_fd, taddr_t addr, const u8 *code, size_t len)
-{
-	ssize_t nr = pwrite(mem_fd, code, len, (off_t)addr);
-
-	if (nr < 0)
-		return -errno;
-	return nr == (ssize_t)len ? 0 : -EIO;
+	return len;
 }
 
 int places_lift(const struct places *p, const struct breakpoint *b)
 {
-	return write_code(p->mem_fd, b->addr, b->original, b->length);
+	return p->memory.write(p->memory.ctx, b->addr, b->original, b->length);
 }
 
 int places_lower(const struct places *p, const struct breakpoint *b)
 {
-	return write_code(p->mem_fd, b->addr, b->code, b->length);
+	return p->memory.write(p->memory.ctx, b->addr, b->code, b->length);
 }
 
 static int add_use(struct breakpoint *b, u32 kind, u32 probe)
@@ -194,19 +205,25 @@ static void forget(struct places *p, struct breakpoint *b)
 	*b = *last;
 }
 
-/* Is our breakpoint still in the code? */
-static bool is_in_code(const struct breakpoint *b, int mem_fd)
+/* Is @code, of the length of @b, where @b is? */
+static bool is_code(const struct breakpoint *b, const u8 *code, const struct cpu_memory *memory)
 {
-	u8 code[CPU_BREAKPOINT_BYTES];
+	u8 there[CPU_BREAKPOINT_BYTES];
 
-	return pread(mem_fd, code, b->length, (off_t)b->addr) == b->length &&
-	       !memcmp(code, b->code, b->length);
+	return !memory->read(memory->ctx, b->addr, there, b->length) && !memcmp(there, code, b->length);
+}
+
+bool places_is_in_code(const struct places *p, taddr_t addr)
+{
+	const struct breakpoint *b = p->nr ? places_find(p, places_address(p, addr)) : NULL;
+
+	return b && is_code(b, b->code, &p->memory);
 }
 
 /* Code that cannot be written was unmapped. */
-static void put_back(const struct breakpoint *b, int mem_fd)
+static void put_back(const struct breakpoint *b, const struct cpu_memory *memory)
 {
-	if (is_in_code(b, mem_fd) && write_code(mem_fd, b->addr, b->original, b->length))
+	if (is_code(b, b->code, memory) && memory->write(memory->ctx, b->addr, b->original, b->length))
 		return;
 }
 
@@ -223,7 +240,7 @@ void places_remove(struct places *p, taddr_t addr, u32 kind, u32 probe)
 	}
 	if (!b || b->nr_uses)
 		return;
-	put_back(b, p->mem_fd);
+	put_back(b, &p->memory);
 	forget(p, b);
 }
 
@@ -236,7 +253,7 @@ void places_remove_range(struct places *p, taddr_t start, taddr_t end)
 			i++;
 			continue;
 		}
-		put_back(b, p->mem_fd);
+		put_back(b, &p->memory);
 		/* Another breakpoint may have taken its place. */
 		forget(p, b);
 	}
@@ -244,21 +261,19 @@ void places_remove_range(struct places *p, taddr_t start, taddr_t end)
 
 u32 places_repair(const struct places *p)
 {
-	u8 code[CPU_BREAKPOINT_BYTES];
 	u32 nr = 0;
 
 	for (size_t i = 0; i < p->nr; i++) {
 		const struct breakpoint *b = &p->list[i];
 
-		if (pread(p->mem_fd, code, b->length, (off_t)b->addr) == b->length &&
-		    !memcmp(code, b->original, b->length) && !places_lower(p, b))
+		if (is_code(b, b->original, &p->memory) && !places_lower(p, b))
 			nr++;
 	}
 	return nr;
 }
 
-void places_clean(const struct places *p, int mem_fd)
+void places_clean(const struct places *p, const struct cpu_memory *memory)
 {
 	for (size_t i = 0; i < p->nr; i++)
-		put_back(&p->list[i], mem_fd);
+		put_back(&p->list[i], memory);
 }

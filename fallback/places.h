@@ -27,15 +27,16 @@ struct breakpoint {
 
 struct places {
 	const struct cpu *cpu;
-	int mem_fd;		 /* /proc/PID/mem; borrowed */
-	struct breakpoint *list; /* owned */
+	struct cpu_memory memory; /* the code of the process */
+	struct breakpoint *list;  /* owned */
 	size_t nr, max;
 	struct hash_index index; /* numbers in list, by address */
 	taddr_t *ghosts; /* owned; addresses of former breakpoints: threads may still report a hit of one */
 	size_t nr_ghosts, max_ghosts;
 };
 
-void places_init(struct places *p, const struct cpu *cpu, int mem_fd);
+/* @memory: of fallback/code_memory.h. */
+void places_init(struct places *p, const struct cpu *cpu, struct cpu_memory memory);
 /* Frees the table; the code of the process stays as it is. */
 void places_fini(struct places *p);
 
@@ -51,8 +52,17 @@ int places_add(struct places *p, const struct place *place) __must_check;
 /* The breakpoint at @addr, or NULL. Valid until the next change. */
 struct breakpoint *places_find(const struct places *p, taddr_t addr);
 
-/* Was there a breakpoint at @addr before? */
-bool places_is_ghost(const struct places *p, taddr_t addr);
+/* Is our breakpoint at @addr, which may have the mark of Thumb code, still in the code? */
+bool places_is_in_code(const struct places *p, taddr_t addr);
+
+/*
+ * A thread with @regs has reported SIGTRAP. True: it has hit our breakpoint at *@addr, which may have been taken out
+ * meanwhile; its pc in @regs is set back to the breakpoint.
+ */
+bool places_hit(const struct places *p, struct cpu_regs *regs, taddr_t *addr);
+
+/* @pc without the mark of Thumb code. */
+taddr_t places_address(const struct places *p, taddr_t pc);
 
 /* Take one purpose away. The breakpoint is taken out together with its last purpose. */
 void places_remove(struct places *p, taddr_t addr, u32 kind, u32 probe);
@@ -66,8 +76,8 @@ void places_remove_range(struct places *p, taddr_t start, taddr_t end);
  */
 u32 places_repair(const struct places *p);
 
-/* Put all code back, through @mem_fd (of the process or of a copy of it). The breakpoints stay in the table. */
-void places_clean(const struct places *p, int mem_fd);
+/* Put all code back in @memory, of the process or of a copy of it. The breakpoints stay in the table. */
+void places_clean(const struct places *p, const struct cpu_memory *memory);
 
 /* Read code at @addr without our breakpoints. Returns the bytes read, 0 if the code cannot be read. */
 size_t places_read_code(const struct places *p, taddr_t addr, u8 *code, size_t len);

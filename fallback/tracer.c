@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "arch/regs.h"
+#include "fallback/code_memory.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -157,7 +158,7 @@ struct tracer_process *tracer_add_process(struct tracer *t, pid_t pid)
 	p->mem_fd = -1;
 	p->epoch = 1;
 	p->losses = t->host.losses ? t->host.losses(t->host.ctx, pid) : &t->no_losses;
-	places_init(&p->places, NULL, -1);
+	places_init(&p->places, NULL, code_by_file(-1));
 	p->next = t->processes;
 	t->processes = p;
 	return p;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fallback/code_memory.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
@@ -29,6 +30,7 @@ static bool shares_memory(const struct tracer_process *p, pid_t pid, int event)
 /* Take the breakpoints of @p out of process @pid, which may have a copy of them. */
 static void clean_copy(const struct tracer_process *p, pid_t pid)
 {
+	struct cpu_memory memory;
 	char path[32];
 	int fd;
 
@@ -36,7 +38,8 @@ static void clean_copy(const struct tracer_process *p, pid_t pid)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	places_clean(&p->places, fd);
+	memory = code_by_file(fd);
+	places_clean(&p->places, &memory);
 	close(fd);
 }
 
@@ -237,7 +240,7 @@ void tracer_copy_executes(struct tracer *t, struct tracer_thread *th)
 	if (!first || !report_birth(t, p, first, EVENT_NO_COPY)) {
 		p->losses->unfollowed += c != NULL;
 		if (first)
-			places_clean(&c->places, c->mem_fd);
+			places_clean(&c->places, &c->places.memory);
 		if (c)
 			tracer_drop_process(t, c);
 		ptrace(PTRACE_DETACH, tid, 0, 0);
@@ -278,7 +281,7 @@ struct tracer_process *tracer_part(struct tracer *t, struct tracer_process *p)
 	left->mem_fd = p->mem_fd;
 	left->places = p->places;
 	p->mem_fd = -1;
-	places_init(&p->places, NULL, -1);
+	places_init(&p->places, NULL, code_by_file(-1));
 	for (struct tracer_thread *th = p->threads, *next; th; th = next) {
 		next = th->next;
 		if (th->role == ROLE_MEMBER)

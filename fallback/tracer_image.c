@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "arch/tracee.h"
+#include "fallback/code_memory.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
@@ -35,7 +36,7 @@ int tracer_open_image(struct tracer_process *p)
 	if (!p->cpu)
 		return -ENOTSUP;
 	p->start_sp = proc_read_stat(&stat, p->pid) ? 0 : stat.start_sp;
-	places_init(&p->places, p->cpu, p->mem_fd);
+	places_init(&p->places, p->cpu, code_by_file(p->mem_fd));
 	p->nr_maps = 0;
 	return 0;
 }
@@ -83,7 +84,7 @@ void tracer_at_start(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_process *p = th->process;
 
-	places_remove(&p->places, tracer_code_address(p->cpu, p->program.entry), PLACE_START, 0);
+	places_remove(&p->places, places_address(&p->places, p->program.entry), PLACE_START, 0);
 	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
 	tracer_report(t, th, EVENT_MAPS);
 }

@@ -175,19 +175,14 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_process *p = th->process;
-	const struct cpu *cpu = p->cpu;
 	const struct breakpoint *found;
 	struct breakpoint b;
-	taddr_t pc, addr;
+	taddr_t addr;
 
-	if (!cpu || cpu_regs_read(&t->regs, th->tid) || !is_trap(th->tid))
+	if (!p->cpu || cpu_regs_read(&t->regs, th->tid) || !is_trap(th->tid) ||
+	    !places_hit(&p->places, &t->regs, &addr))
 		return false;
-	pc = cpu_get(cpu, &t->regs, CPU_PC) - cpu->trap_skip;
-	addr = tracer_code_address(cpu, pc);
 	found = places_find(&p->places, addr);
-	if (!found && !places_is_ghost(&p->places, addr))
-		return false;
-	cpu_set(cpu, &t->regs, CPU_PC, pc);
 	if (found) {
 		b = *found;
 		tracer_look_at(t, th);

@@ -2,8 +2,6 @@
 /* Functions that the tracer's files share. */
 #pragma once
 
-#include <elf.h>
-
 #include "fallback/tracer_private.h"
 
 /* tracer.c: processes and threads. */
@@ -52,12 +50,6 @@ void tracer_report_end(struct tracer *t, struct tracer_process *p, int status);
 /* tracer_place.c: @th has reported SIGTRAP. False: it is not at a breakpoint of ours. */
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th);
 void tracer_send_end(struct tracer *t, struct tracer_thread *th);
-
-/* Without the mark of Thumb code. */
-static inline taddr_t tracer_code_address(const struct cpu *cpu, taddr_t pc)
-{
-	return cpu->machine == EM_ARM ? pc & ~1ULL : pc;
-}
 
 /*
  * tracer_stop.c: stop all threads, until tracer_unhold(), also after -ETIME. -ESRCH: @p has ended, and is freed. Other

@@ -113,16 +113,18 @@ static int await(pid_t tid, int *status)
 /* For CPUs without a single step: run to a breakpoint behind the instruction. Waits for the next stop. */
 static int run_to(struct tracer_process *p, struct tracer_thread *th, taddr_t addr, int *status)
 {
-	struct places one = { .cpu = p->cpu, .mem_fd = p->mem_fd };
 	struct place place = { .addr = addr };
-	int err = places_add(&one, &place);
+	struct places one;
+	int err;
 
+	places_init(&one, p->cpu, p->places.memory);
+	err = places_add(&one, &place);
 	/* A breakpoint that is there already does as well. */
 	if (err && err != -EEXIST)
 		return err;
 	if (ptrace(PTRACE_CONT, th->tid, 0, 0) || await(th->tid, status))
 		err = -ESRCH;
-	places_clean(&one, p->mem_fd);
+	places_clean(&one, &one.memory);
 	places_fini(&one);
 	return err == -EEXIST ? 0 : err;
 }
@@ -243,7 +245,7 @@ static void step_over(struct tracer *t, struct tracer_thread *th)
 	th->needs_step = false;
 	if (cpu_regs_read(&t->regs, th->tid))
 		return;
-	found = places_find(&p->places, tracer_code_address(p->cpu, cpu_get(p->cpu, &t->regs, CPU_PC)));
+	found = places_find(&p->places, places_address(&p->places, cpu_get(p->cpu, &t->regs, CPU_PC)));
 	if (!found)
 		return;
 	b = *found;
@@ -325,8 +327,7 @@ void tracer_detach_process(struct tracer *t, struct tracer_process *p)
 		return;
 	take_traps(t, p);
 	tracer_check(t, p->pid);
-	if (p->mem_fd >= 0)
-		places_clean(&p->places, p->mem_fd);
+	places_clean(&p->places, &p->places.memory);
 	for (struct tracer_thread *th = p->threads; th; th = th->next)
 		if (thread_state_is_stopped(th->state))
 			ptrace(PTRACE_DETACH, th->tid, 0, th->sig);

@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "fallback/code_memory.h"
 
 enum { CODE_BYTES = 8192, NR = 300, STEP = 16 };
 
@@ -43,7 +46,7 @@ static void begin(struct world *w)
 	snprintf(path, sizeof(path), "/proc/%d/mem", w->pid);
 	w->mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(w->mem_fd >= 0);
-	places_init(&w->places, cpu_native(sizeof(void *)), w->mem_fd);
+	places_init(&w->places, cpu_native(sizeof(void *)), code_by_file(w->mem_fd));
 	assert_non_null(w->places.cpu);
 }
 
@@ -83,14 +86,27 @@ static struct breakpoint *find(const struct world *w, size_t at)
 	return places_find(&w->places, (taddr_t)(uintptr_t)w->code + at);
 }
 
-static void in_and_out(void **state)
+/* Does a thread that reports SIGTRAP behind @addr count as one that hit our breakpoint there? */
+static bool is_hit(const struct places *p, taddr_t addr)
+{
+	struct cpu_regs regs = { .size = 0 };
+	taddr_t at = 0;
+
+	cpu_set(p->cpu, &regs, CPU_PC, addr + p->cpu->trap_skip);
+	if (!places_hit(p, &regs, &at))
+		return false;
+	assert_int_equal(cpu_get(p->cpu, &regs, CPU_PC), addr);
+	return at == addr;
+}
+
+static void check_in_and_out(struct cpu_memory (*memory_of)(const struct world *w))
 {
 	struct world w;
 	u8 code[CPU_CODE_BYTES];
 	taddr_t start;
 
-	(void)state;
 	begin(&w);
+	w.places.memory = memory_of(&w);
 	start = (taddr_t)(uintptr_t)w.code;
 	for (size_t i = 0; i < NR; i++)
 		assert_int_equal(add(&w, i * STEP, PLACE_RET, (u32)i), 0);
@@ -105,11 +121,41 @@ static void in_and_out(void **state)
 	places_remove_range(&w.places, start, start + CODE_BYTES / 2);
 	for (size_t i = 0; i < NR; i++)
 		assert_int_equal(find(&w, i * STEP) != NULL, i * STEP >= CODE_BYTES / 2);
-	assert_true(places_is_ghost(&w.places, start));
-	assert_false(places_is_ghost(&w.places, start + 1));
-	places_clean(&w.places, w.mem_fd);
+	assert_true(is_hit(&w.places, start));
+	assert_false(is_hit(&w.places, start + 1));
+	assert_false(places_is_in_code(&w.places, start));
+	assert_true(places_is_in_code(&w.places, start + CODE_BYTES / 2));
+	places_clean(&w.places, &w.places.memory);
 	assert_true(is_as_before(&w));
 	end(&w);
+}
+
+static struct cpu_memory by_file(const struct world *w)
+{
+	return code_by_file(w->mem_fd);
+}
+
+static void in_and_out(void **state)
+{
+	(void)state;
+	check_in_and_out(by_file);
+}
+
+static struct cpu_memory by_ptrace(const struct world *w)
+{
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_SEIZE, w->pid, 0, 0), 0);
+	assert_int_equal(ptrace(PTRACE_INTERRUPT, w->pid, 0, 0), 0);
+	assert_int_equal(waitpid(w->pid, &status, __WALL), w->pid);
+	return code_by_ptrace(w->pid);
+}
+
+/* Words begin and end elsewhere than breakpoints. */
+static void in_and_out_by_words(void **state)
+{
+	(void)state;
+	check_in_and_out(by_ptrace);
 }
 
 /* One breakpoint for several things: ends of calls first, the code is put back with the last. */
@@ -159,7 +205,7 @@ static void of_others(void **state)
 	assert_int_equal(places_repair(&w.places), 0);
 	/* Code in which our breakpoint was overwritten is not touched. */
 	assert_int_equal(pwrite(w.mem_fd, "\x12\x34\x56\x78", len, (off_t)start + 128), len);
-	places_clean(&w.places, w.mem_fd);
+	places_clean(&w.places, &w.places.memory);
 	assert_int_equal(pread(w.mem_fd, code, len, (off_t)start + 128), len);
 	assert_memory_equal(code, "\x12\x34\x56\x78", len);
 	end(&w);
@@ -175,22 +221,22 @@ static void copied(void **state)
 	(void)state;
 	begin(&w);
 	start = (taddr_t)(uintptr_t)w.code;
-	places_init(&copy, w.places.cpu, w.mem_fd);
+	places_init(&copy, w.places.cpu, w.places.memory);
 	assert_int_equal(places_copy(&copy, &w.places), 0);
 	assert_null(places_find(&copy, start));
 	places_fini(&copy);
 	for (size_t i = 0; i < NR; i++)
 		assert_int_equal(add(&w, i * STEP, PLACE_RET, (u32)i), 0);
 	places_remove(&w.places, start, PLACE_RET, 0);
-	places_init(&copy, w.places.cpu, w.mem_fd);
+	places_init(&copy, w.places.cpu, w.places.memory);
 	assert_int_equal(places_copy(&copy, &w.places), 0);
 	places_fini(&w.places);
-	assert_true(places_is_ghost(&copy, start));
+	assert_true(is_hit(&copy, start));
 	assert_null(places_find(&copy, start));
 	for (size_t i = 1; i < NR; i++)
 		assert_int_equal(places_find(&copy, start + i * STEP)->uses[0].probe, i);
 	assert_false(is_as_before(&w));
-	places_clean(&copy, w.mem_fd);
+	places_clean(&copy, &copy.memory);
 	assert_true(is_as_before(&w));
 	places_fini(&copy);
 	end(&w);
@@ -213,8 +259,9 @@ static void lifted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_and_out), cmocka_unit_test(several_uses), cmocka_unit_test(of_others),
-		cmocka_unit_test(copied),     cmocka_unit_test(lifted),
+		cmocka_unit_test(in_and_out),	cmocka_unit_test(in_and_out_by_words),
+		cmocka_unit_test(several_uses), cmocka_unit_test(of_others),
+		cmocka_unit_test(copied),	cmocka_unit_test(lifted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
