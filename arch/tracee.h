@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A stopped, ptraced thread on each CPU: program counter, breakpoint, and system calls of interest. */
+/* A stopped, ptraced thread on each CPU: system calls of interest. */
 #pragma once
 
 #include <sys/types.h>
 
 #include "user/lib/types.h"
-
-/* Program counter of @tid, which must be stopped. 0, -ENOTSUP for code without a known breakpoint, or -errno. */
-int tracee_get_pc(pid_t tid, taddr_t *pc) __must_check;
-int tracee_set_pc(pid_t tid, taddr_t pc) __must_check;
-
-/* @word of code with a breakpoint instruction in place of its first bytes. */
-long tracee_breakpoint(long word);
-
-/* The program counter of a thread that has hit the breakpoint at @addr. */
-taddr_t tracee_after_breakpoint(taddr_t addr);
 
 /* The meaning of a system call for code that follows the start and the end of a program. */
 enum tracee_call {

@@ -3,7 +3,6 @@
 #include "arch/tracee.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -39,54 +38,6 @@ enum {
 	ARM_STATX = 397,
 	ARM_SET_TLS = 0xf0005,
 };
-
-static const u32 brk_0 = 0xd4200000;
-
-/*
- * Registers of a thread with 64-bit code. -ENOTSUP for 32-bit code: its registers have another layout, and the
- * breakpoint below is no instruction there. Only BPF asks here, and BPF cannot trace such code. Other callers use
- * struct cpu.
- */
-static int get_regs(pid_t tid, struct user_regs_struct *regs)
-{
-	struct iovec iov = { .iov_base = regs, .iov_len = sizeof(*regs) };
-
-	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_PRSTATUS, &iov))
-		return -errno;
-	return iov.iov_len == sizeof(*regs) ? 0 : -ENOTSUP;
-}
-
-int tracee_get_pc(pid_t tid, taddr_t *pc)
-{
-	struct user_regs_struct regs;
-	int err = get_regs(tid, &regs);
-
-	if (!err)
-		*pc = regs.pc;
-	return err;
-}
-
-int tracee_set_pc(pid_t tid, taddr_t pc)
-{
-	struct user_regs_struct regs;
-	struct iovec iov = { .iov_base = &regs, .iov_len = sizeof(regs) };
-	int err = get_regs(tid, &regs);
-
-	if (err)
-		return err;
-	regs.pc = pc;
-	return ptrace(PTRACE_SETREGSET, tid, (void *)NT_PRSTATUS, &iov) ? -errno : 0;
-}
-
-long tracee_breakpoint(long word)
-{
-	return (word & ~0xffffffffL) | brk_0;
-}
-
-taddr_t tracee_after_breakpoint(taddr_t addr)
-{
-	return addr;
-}
 
 static enum tracee_call call_64(const struct user_regs_struct *regs, int number)
 {

@@ -2,8 +2,6 @@
 /* A stopped, ptraced thread, on CPUs that need nothing but arch/cpu.h and two words of a system call. */
 #include "arch/tracee.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -67,40 +65,6 @@ static const struct system_call {
 	{ SYS_faccessat, TRACEE_CALL_LOADING },	   { SYS_exit, TRACEE_CALL_EXITS },
 	{ SYS_exit_group, TRACEE_CALL_EXITS_ALL },
 };
-
-int tracee_get_pc(pid_t tid, taddr_t *pc)
-{
-	struct cpu_regs regs;
-	int err = cpu_regs_read(&regs, tid);
-
-	if (!err)
-		*pc = cpu_get(&NATIVE, &regs, CPU_PC);
-	return err;
-}
-
-int tracee_set_pc(pid_t tid, taddr_t pc)
-{
-	struct cpu_regs regs;
-	int err = cpu_regs_read(&regs, tid);
-
-	if (err)
-		return err;
-	cpu_set(&NATIVE, &regs, CPU_PC, pc);
-	return cpu_regs_write(&regs, tid);
-}
-
-long tracee_breakpoint(long word)
-{
-	u8 code[CPU_BREAKPOINT_BYTES];
-
-	memcpy(&word, code, cpu_breakpoint(&NATIVE, 0, code));
-	return word;
-}
-
-taddr_t tracee_after_breakpoint(taddr_t addr)
-{
-	return addr + NATIVE.trap_skip;
-}
 
 enum tracee_call tracee_call(pid_t tid)
 {

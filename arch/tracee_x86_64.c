@@ -2,7 +2,6 @@
 /* x86_64, and i386 processes on it: a stopped, ptraced thread. */
 #include "arch/tracee.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -31,36 +30,6 @@ enum {
 	I386_FSTATAT64 = 300,
 	I386_STATX = 383,
 };
-
-int tracee_get_pc(pid_t tid, taddr_t *pc)
-{
-	struct user_regs_struct regs;
-
-	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
-		return -errno;
-	*pc = regs.rip;
-	return 0;
-}
-
-int tracee_set_pc(pid_t tid, taddr_t pc)
-{
-	struct user_regs_struct regs;
-
-	if (ptrace(PTRACE_GETREGS, tid, 0, &regs))
-		return -errno;
-	regs.rip = pc;
-	return ptrace(PTRACE_SETREGS, tid, 0, &regs) ? -errno : 0;
-}
-
-long tracee_breakpoint(long word)
-{
-	return (word & ~0xffL) | 0xcc; /* int3 */
-}
-
-taddr_t tracee_after_breakpoint(taddr_t addr)
-{
-	return addr + 1;
-}
 
 static enum tracee_call call_64(const struct user_regs_struct *regs)
 {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "arch/tracee.h"
+#include "fallback/places.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
@@ -44,6 +45,30 @@ bool program_find_entry(struct program *p, pid_t pid, bool is_32bit)
 	p->has_new_code = false;
 	return !proc_auxv(&interp, pid, is_32bit, AT_BASE) && interp &&
 	       !proc_auxv(&p->entry, pid, is_32bit, AT_ENTRY);
+}
+
+int program_follow_start(struct program *p, struct places *places, pid_t pid)
+{
+	const struct place place = { .addr = p->entry, .kind = PLACE_START };
+	int err = places_add(places, &place);
+
+	if (!err)
+		program_set_state(p, pid, PROGRAM_STARTING);
+	return err;
+}
+
+int program_copy(struct program *p, struct places *places, pid_t pid, const struct program *parent,
+		 const struct places *from)
+{
+	int err = places_copy(places, from);
+
+	if (err)
+		return err;
+	p->entry = parent->entry;
+	p->has_new_code = parent->has_new_code;
+	if (p->entry && places_is_in_code(places, p->entry))
+		program_set_state(p, pid, PROGRAM_STARTING);
+	return 0;
 }
 
 int program_resume_request(const struct program *p, pid_t pid, pid_t tid)

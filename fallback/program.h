@@ -32,6 +32,8 @@ enum {
 	PROGRAM_EXIT_HOLD_NS = 1000 * 1000 * 1000, /* and for its other threads to stop at their ends */
 };
 
+struct places;
+
 struct program {
 	enum program_state state;
 	bool has_new_code; /* STARTING: it mapped code that was not reported yet */
@@ -47,6 +49,19 @@ void program_set_state(struct program *p, pid_t pid, enum program_state state);
 
 /* @pid has executed a program. False if that has no dynamic linker; else p->entry is set, for PROGRAM_STARTING. */
 bool program_find_entry(struct program *p, pid_t pid, bool is_32bit);
+
+/*
+ * Put a breakpoint in at p->entry -> STARTING. @places: of process @pid, which is at its first instruction. 0, or the
+ * error of places_add(): then the start is not followed.
+ */
+int program_follow_start(struct program *p, struct places *places, pid_t pid) __must_check;
+
+/*
+ * Process @pid has a copy of the memory of @parent, and goes the rest of the way to the entry point if the breakpoint
+ * is in there. @places: of @pid, still empty; @from: of @parent. 0 or -ENOMEM.
+ */
+int program_copy(struct program *p, struct places *places, pid_t pid, const struct program *parent,
+		 const struct places *from) __must_check;
 
 /* PTRACE_SYSCALL or PTRACE_CONT: how to resume thread @tid of the program. */
 int program_resume_request(const struct program *p, pid_t pid, pid_t tid);

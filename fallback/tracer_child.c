@@ -99,7 +99,7 @@ static int copy_image(struct tracer_process *c, const struct tracer_process *par
 	int err = tracer_open_image(c);
 
 	if (!err)
-		err = places_copy(&c->places, &parent->places);
+		err = program_copy(&c->program, &c->places, c->pid, &parent->program, &parent->places);
 	if (err)
 		return err;
 	c->maps = calloc(parent->nr_maps + 1, sizeof(*c->maps));
@@ -109,10 +109,6 @@ static int copy_image(struct tracer_process *c, const struct tracer_process *par
 		memcpy(c->maps, parent->maps, parent->nr_maps * sizeof(*c->maps));
 	c->nr_maps = parent->nr_maps;
 	c->epoch = parent->epoch;
-	c->program.entry = parent->program.entry;
-	c->program.has_new_code = parent->program.has_new_code;
-	if (parent->program.state == PROGRAM_STARTING)
-		program_set_state(&c->program, c->pid, PROGRAM_STARTING);
 	return 0;
 }
 

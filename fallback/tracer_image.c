@@ -13,6 +13,7 @@
 #include "fallback/code_memory.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
+#include "user/lib/log.h"
 #include "user/lib/proc.h"
 
 int tracer_open_image(struct tracer_process *p)
@@ -41,18 +42,6 @@ int tracer_open_image(struct tracer_process *p)
 	return 0;
 }
 
-/* The dynamic linker runs first: follow it to the entry point of the program. */
-static void watch_start(struct tracer_process *p)
-{
-	struct place place = { .kind = PLACE_START };
-
-	if (!program_find_entry(&p->program, p->pid, p->cpu->word_size == 4))
-		return;
-	place.addr = p->program.entry;
-	if (!places_add(&p->places, &place))
-		program_set_state(&p->program, p->pid, PROGRAM_STARTING);
-}
-
 void tracer_enter_image(struct tracer_process *p)
 {
 	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
@@ -60,8 +49,9 @@ void tracer_enter_image(struct tracer_process *p)
 		/* The calls of this process can no longer be seen. */
 		p->losses->other++;
 		p->cpu = NULL;
-	} else {
-		watch_start(p);
+	} else if (program_find_entry(&p->program, p->pid, p->cpu->word_size == 4) &&
+		   program_follow_start(&p->program, &p->places, p->pid)) {
+		debug("ptrace: PID %d: the start is not followed", p->pid);
 	}
 }
 

@@ -14,7 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/cpu.h"
 #include "arch/tracee.h"
+#include "fallback/code_memory.h"
+#include "fallback/places.h"
 #include "fallback/program.h"
 #include "fallback/stop.h"
 #include "user/source/launch_child.h"
@@ -29,7 +32,8 @@
 struct launched {
 	pid_t pid;
 	struct program program;
-	long entry_code; /* the word under the breakpoint at the program's entry point */
+	/* The breakpoint at the entry point. It stays in the table, because a copy of the process may still have it. */
+	struct places places;
 	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
 };
 
@@ -70,55 +74,53 @@ static void set_options(const struct launch *l, pid_t pid, long more)
 	ptrace(PTRACE_SETOPTIONS, pid, 0, trace_options | (l->max_children ? child_options : 0) | more);
 }
 
-static void set_entry_code(const struct launched *p, pid_t pid, long code)
+/* Is there a start to follow? Not in a static program, nor in 32-bit ARM code, which BPF cannot trace. */
+static bool find_start(struct launched *p)
 {
-	if (ptrace(PTRACE_POKETEXT, pid, p->program.entry, code))
-		warn("run: cannot watch the start of PID %d: %s", pid, strerror(errno));
+	const struct cpu *cpu;
+	bool is_32bit = false;
+
+	places_fini(&p->places);
+	if (cpu_of_thread(&cpu, p->pid) || cpu->machine == EM_ARM || proc_is_32bit(&is_32bit, p->pid))
+		return false;
+	places_init(&p->places, cpu, code_by_ptrace(p->pid));
+	return program_find_entry(&p->program, p->pid, is_32bit);
 }
 
-/*
- * A new image is stopped at its first instruction. A static program is ready; in others the dynamic linker runs first,
- * and is followed to the entry point of the program.
- */
+/* A new image is stopped at its first instruction. If its dynamic linker runs first, follow that to the entry point. */
 static void new_image(const struct launch *l, struct launched *p)
 {
-	bool is_32bit = false;
-	taddr_t pc;
+	int err;
 
 	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
 	p->has_forked = false;
 	l->hooks.exec(l->hooks.ctx, p->pid);
 	l->hooks.mapped(l->hooks.ctx, p->pid);
-	if (proc_is_32bit(&is_32bit, p->pid) || !program_find_entry(&p->program, p->pid, is_32bit) ||
-	    tracee_get_pc(p->pid, &pc)) {
-		/*
-		 * A static program, or 32-bit ARM code, which our breakpoint does not stop: do not follow its start.
-		 * EXITKILL is only for the time while a breakpoint is in it.
-		 */
+	if (!find_start(p)) {
 		set_options(l, p->pid, 0);
 		return;
 	}
 	set_options(l, p->pid, start_options);
-	errno = 0;
-	p->entry_code = ptrace(PTRACE_PEEKTEXT, p->pid, p->program.entry, 0);
-	if (errno) {
-		warn("run: cannot read the entry point of PID %d: %s", p->pid, strerror(errno));
-		return;
+	err = program_follow_start(&p->program, &p->places, p->pid);
+	if (err) {
+		warn("run: cannot watch the start of PID %d: %s", p->pid, strerror(-err));
+		set_options(l, p->pid, 0);
 	}
-	program_set_state(&p->program, p->pid, PROGRAM_STARTING);
-	set_entry_code(p, p->pid, tracee_breakpoint(p->entry_code));
 }
 
 /* If the program is stopped at our breakpoint, take that out. */
 static bool reached_entry(const struct launch *l, struct launched *p)
 {
-	taddr_t pc;
+	struct cpu_regs regs;
+	taddr_t addr;
+	int err;
 
-	if (tracee_get_pc(p->pid, &pc) || pc != tracee_after_breakpoint(p->program.entry))
+	if (cpu_regs_read(&regs, p->pid) || !places_hit(&p->places, &regs, &addr))
 		return false;
-	set_entry_code(p, p->pid, p->entry_code);
-	if (tracee_set_pc(p->pid, p->program.entry))
-		warn("run: cannot set the program counter of PID %d: %s", p->pid, strerror(errno));
+	places_clean(&p->places, &p->places.memory);
+	err = cpu_regs_write(&regs, p->pid);
+	if (err)
+		warn("run: cannot set the program counter of PID %d: %s", p->pid, strerror(-err));
 	program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
 	set_options(l, p->pid, 0);
 	l->hooks.mapped(l->hooks.ctx, p->pid);
@@ -275,7 +277,9 @@ static bool is_own_thread(const struct launched *p, pid_t tid)
 /* Detach from a copy that the program made of itself. vfork and posix_spawn make no copy, and do not get here. */
 static void detach_copy(const struct launched *p, pid_t pid)
 {
-	set_entry_code(p, pid, p->entry_code);
+	const struct cpu_memory memory = code_by_ptrace(pid);
+
+	places_clean(&p->places, &memory);
 	ptrace(PTRACE_SETOPTIONS, pid, 0, 0);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
 }
@@ -321,9 +325,34 @@ static int add_process(struct launch *l, pid_t pid, struct launched **out)
 	if (!p)
 		return -ENOMEM;
 	l->processes[l->nr++] = p;
+	p->pid = pid;
+	places_init(&p->places, NULL, code_by_ptrace(pid));
 	*out = p;
-	(*out)->pid = pid;
 	return 0;
+}
+
+static void free_process(struct launched *p)
+{
+	places_fini(&p->places);
+	free(p);
+}
+
+/* Watch child @pid of @parent (NULL = not known), too. It may have a copy of the breakpoint. */
+static int add_child(struct launch *l, pid_t pid, const struct launched *parent, struct launched **out)
+{
+	struct launched *p;
+	int err = l->nr > l->max_children ? -ENOSPC : add_process(l, pid, &p);
+
+	if (err)
+		return err;
+	*out = p;
+	if (!parent)
+		return 0;
+	p->places.cpu = parent->places.cpu;
+	err = program_copy(&p->program, &p->places, pid, &parent->program, &parent->places);
+	if (err)
+		free_process(l->processes[--l->nr]);
+	return err;
 }
 
 /* A child that @parent (NULL = not known) has made is stopped before its first instruction. */
@@ -332,21 +361,13 @@ static struct launched *adopt(struct launch *l, pid_t pid, const struct launched
 	struct launched *p;
 
 	l->nr_unborn--;
-	if (l->nr > l->max_children || add_process(l, pid, &p)) {
-		if (parent && (is_starting(parent) || parent->has_forked))
-			detach_copy(parent, pid);
-		else
-			ptrace(PTRACE_DETACH, pid, 0, 0);
-		return NULL;
-	}
-	if (!parent || !parent->program.entry)
+	if (!add_child(l, pid, parent, &p))
 		return p;
-	p->program.entry = parent->program.entry;
-	p->entry_code = parent->entry_code;
-	/* The child runs the rest of the way to the entry point, too. */
-	if (ptrace(PTRACE_PEEKTEXT, pid, p->program.entry, 0) == tracee_breakpoint(p->entry_code))
-		program_set_state(&p->program, pid, PROGRAM_STARTING);
-	return p;
+	if (parent && (is_starting(parent) || parent->has_forked))
+		detach_copy(parent, pid);
+	else
+		ptrace(PTRACE_DETACH, pid, 0, 0);
+	return NULL;
 }
 
 /* The process of thread @tid, which is stopped; NULL if it was detached. */
@@ -614,7 +635,7 @@ static void child_ended(struct launch *l, pid_t pid, int status)
 	for (size_t i = 1; i < l->nr; i++) {
 		if (l->processes[i]->pid != pid)
 			continue;
-		free(l->processes[i]);
+		free_process(l->processes[i]);
 		l->processes[i] = l->processes[--l->nr];
 		l->hooks.ended(l->hooks.ctx, pid, status);
 		return;
@@ -700,7 +721,7 @@ static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
 		if (sig == SIGTRAP && reached_entry(l, p))
 			sig = 0;
 		else
-			set_entry_code(p, tid, p->entry_code);
+			places_clean(&p->places, &p->places.memory);
 	}
 	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
 	ptrace(PTRACE_DETACH, tid, 0, sig);
@@ -755,7 +776,7 @@ void launch_leave_children(struct launch *l)
 	for (size_t i = 1; i < l->nr; i++)
 		leave_process(l, l->processes[i]);
 	while (l->nr > 1)
-		free(l->processes[--l->nr]);
+		free_process(l->processes[--l->nr]);
 }
 
 void launch_free(struct launch *l)
@@ -769,7 +790,7 @@ void launch_free(struct launch *l)
 	}
 	launch_leave_children(l);
 	while (l->nr)
-		free(l->processes[--l->nr]);
+		free_process(l->processes[--l->nr]);
 	free(l->processes);
 	free(l);
 }
