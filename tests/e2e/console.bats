@@ -157,7 +157,7 @@ live_blocks() {
 @test "console: help explains each command" {
 	recording
 	console -x help
-	for command in status report top stacks caller blocks scan why baseline diff set show print processes monitor stop start depth filter reset save record mark kill goto quit; do
+	for command in status report top stacks caller blocks scan why baseline diff set show print processes monitor wait stop start depth filter reset save record mark kill goto quit; do
 		has "  $command "
 	done
 	console -x 'help bl'
@@ -390,6 +390,37 @@ live_blocks() {
 	[ "$(jq .processes[0].totals.live_blocks now.json)" -eq 10 ]
 	[ "$(jq .processes[0].totals.live_blocks end.json)" -eq 11 ]
 	jq -e '.processes[0].scan.definite' end.json
+}
+
+# bats test_tags=core
+@test "console: wait: for a number, a time, the end" {
+	stepping
+	asking "$TARGET" -q
+	printf 'wait blocks>9\nprocesses\nwait live<500\nprocesses\n' >&"${CON[1]}"
+	step 'alloc 10 100'
+	wait_for fate_line 'in 10 blocks'
+	step 'free 6'
+	wait_for fate_line 'in 4 blocks'
+	ask 'wait 10ms'
+	[ -z "$output" ]
+	ask 'wait live>10M 20ms'
+	has 'wait: live>10M: not in the time'
+	for bad in 'wait live' 'wait live>' 'wait live>x' 'wait soon' 'wait 1s 1s' 'wait end never' 'wait size>3'; do
+		ask "$bad"
+		has 'wait: '
+	done
+	printf 'wait end\nprocesses\nwait blocks>100\n' >&"${CON[1]}"
+	echo quit >&"${STEP[1]}"
+	wait_for fate_line 'has ended'
+	ask status
+	has 'wait: blocks>100: the processes have ended'
+	leave 2
+}
+
+# fate_line WORDS: the next line that the console says has them
+fate_line() {
+	local line
+	read -r -t 120 line <&"${CON[0]}" && [[ $line == *$1* ]]
 }
 
 @test "console: scan and why: verdicts on a process that waits" {

@@ -72,6 +72,18 @@ enum console_wait {
 /* Wait as @wait says, enter events and answer requests. NEWS_END sets c->is_over. */
 enum console_news console_round(struct console *c, enum console_wait wait);
 
+/* Why console_wait_for() returned. */
+enum wait_end {
+	WAIT_ENOUGH,
+	WAIT_TIMED_OUT,
+	WAIT_ENDED,	 /* no process runs any more */
+	WAIT_BROKEN_OFF, /* Ctrl-C, or the console is to end */
+};
+
+/* Enter events for @ns (0: without a limit), or until @is_enough (may be NULL) is true. */
+enum wait_end console_wait_for(struct console *c, u64 ns,
+			       bool (*is_enough)(const struct console *c, void *arg), void *arg);
+
 /* Run one line, which is changed. Errors are logged and counted. */
 void console_run(struct console *c, char *line);
 
@@ -119,6 +131,7 @@ void console_begin_cost(struct console *c);
 /* Commands to running processes. */
 int console_scan(struct console *c, size_t nr, char **words);
 int console_why(struct console *c, size_t nr, char **words);
+int console_wait(struct console *c, size_t nr, char **words);
 int console_monitor(struct console *c, size_t nr, char **words);
 int console_start(struct console *c, size_t nr, char **words);
 int console_stop(struct console *c, size_t nr, char **words);

@@ -105,17 +105,6 @@ static int write_line(void *ctx, const struct report *r)
 	return 0;
 }
 
-/* Wait and enter events. False if something ends the wait early. */
-static bool wait_for(struct console *c, u64 ns)
-{
-	u64 end = clock_now_ns() + ns;
-
-	while (clock_now_ns() < end && c->has_source && c->nr_running)
-		if (console_round(c, WAIT_A_BIT) != NEWS_NONE)
-			return false;
-	return c->has_source && c->nr_running;
-}
-
 int console_monitor(struct console *c, size_t nr, char **words)
 {
 	u64 interval = 1000000000, times = 0;
@@ -131,7 +120,7 @@ int console_monitor(struct console *c, size_t nr, char **words)
 	/* Print each line at once, unless a file takes all of them. */
 	c->out = c->file ? shown : stdout;
 	for (u64 i = 0; goes_on && !err && (!times || i < times); i++) {
-		goes_on = wait_for(c, interval);
+		goes_on = console_wait_for(c, interval, NULL, NULL) == WAIT_TIMED_OUT;
 		err = session_show(c->session, c->pid, write_line, c);
 		if (fflush(c->out))
 			goes_on = false;

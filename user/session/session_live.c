@@ -46,6 +46,25 @@ struct session_totals session_totals(struct session *s)
 	return sums;
 }
 
+struct session_sums session_sums(const struct session *s, pid_t pid)
+{
+	struct session_sums sums = { 0 };
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct process *p = s->processes[i];
+		struct heap_totals t = heap_totals(p->heap);
+
+		if (p->is_hidden || (pid && p->target->pid != pid))
+			continue;
+		sums.live_bytes += t.live_bytes;
+		sums.live_blocks += t.live_blocks;
+		sums.peak_bytes += t.peak_bytes;
+		sums.allocs += t.allocs;
+		sums.frees += t.frees + t.unknown_frees;
+	}
+	return sums;
+}
+
 /* Give @p an empty heap. Losses so far belonged to the old one. */
 static int forget(struct session *s, struct process *p)
 {

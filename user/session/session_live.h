@@ -23,6 +23,14 @@ struct session_totals {
 /* The sums now. Asks the source for losses; costs little. */
 struct session_totals session_totals(struct session *s);
 
+/* Sums over processes. A peak is the sum of the peaks, which need not have been at one time. */
+struct session_sums {
+	u64 live_bytes, live_blocks, peak_bytes, allocs, frees;
+};
+
+/* The sums of process @pid with all its programs, or of all processes (0). */
+struct session_sums session_sums(const struct session *s, pid_t pid);
+
 /*
  * Forget the heaps of running processes, as if heaptap had attached to them now. Processes that have ended keep theirs.
  * 0; -EBUSY while events are recorded; -ENOMEM: only some heaps were forgotten.
