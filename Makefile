@@ -36,7 +36,7 @@ ROOMS := lib target names probe unwind heap source scan stream report session re
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
-LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o
+LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/report/html_template.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
 BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
@@ -73,6 +73,10 @@ $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 $(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
+
+$(O)/user/report/html_template.o: user/report/html_template.S $(wildcard user/report/html/*)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c -o $@ $<
 
 $(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
 	@mkdir -p $(@D)

@@ -105,38 +105,56 @@ char *escape_buf(char *buf, size_t size, const char *text)
 	return buf;
 }
 
-/* The number of bytes at @s that need no escape in JSON. Most bytes need none. */
-static size_t plain_len(const u8 *s)
+/* The number of bytes at @s that need no escape in JSON, and are not @special. Most bytes need none. */
+static size_t plain_len(const u8 *s, u8 special)
 {
 	size_t n = 0;
 
-	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' && s[n] != special)
 		n++;
 	return n;
 }
 
-void escape_json(FILE *out, const char *text)
+/* Write the character of @len bytes at @s, 0 = invalid, which plain_len() stopped at. */
+static void write_character(FILE *out, const u8 *s, size_t len, u8 special)
+{
+	if (!len)
+		fputs("\\ufffd", out);
+	else if (*s == '"' || *s == '\\')
+		fprintf(out, "\\%c", *s);
+	else if (*s < 0x20 || *s == 0x7f || *s == special)
+		fprintf(out, "\\u%04x", *s);
+	else if (is_invisible_control(s, len))
+		fprintf(out, "\\u%04x", character(s, len));
+	else
+		fwrite(s, 1, len, out);
+}
+
+/* Write @text as a JSON string. @special: a character that is escaped too; '"' adds none. */
+static void write_json(FILE *out, const char *text, u8 special)
 {
 	putc('"', out);
 	for (const u8 *s = (const u8 *)text; *s;) {
-		size_t plain = plain_len(s);
+		size_t plain = plain_len(s, special);
 		size_t len = plain ? plain : utf8_len(s);
 
 		if (plain)
 			fwrite(s, 1, plain, out);
-		else if (!len)
-			fputs("\\ufffd", out);
-		else if (*s == '"' || *s == '\\')
-			fprintf(out, "\\%c", *s);
-		else if (*s < 0x20 || *s == 0x7f)
-			fprintf(out, "\\u%04x", *s);
-		else if (is_invisible_control(s, len))
-			fprintf(out, "\\u%04x", character(s, len));
 		else
-			fwrite(s, 1, len, out);
+			write_character(out, s, len, special);
 		s += len ? len : 1;
 	}
 	putc('"', out);
+}
+
+void escape_json(FILE *out, const char *text)
+{
+	write_json(out, text, '"');
+}
+
+void escape_script(FILE *out, const char *text)
+{
+	write_json(out, text, '<');
 }
 
 void escape_csv(FILE *out, const char *text)

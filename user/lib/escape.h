@@ -18,6 +18,9 @@ char *escape_buf(char *buf, size_t size, const char *text);
 /* Write @text as a JSON string with its quotes; invalid UTF-8 bytes become U+FFFD. */
 void escape_json(FILE *out, const char *text);
 
+/* Like escape_json(), for the inside of a <script> element of HTML: '<' becomes \u003c too. */
+void escape_script(FILE *out, const char *text);
+
 /*
  * Write @text as one field of CSV, in quotes, with escapes as escape_text(). A spreadsheet would take a text that
  * begins with = + - or @ for a formula: such a text gets a ' in front.

@@ -26,18 +26,26 @@ static void new_line(struct json *j)
 		putc(' ', j->out);
 }
 
+static void write_text(struct json *j, const char *text)
+{
+	if (j->in_page)
+		escape_script(j->out, text);
+	else
+		escape_json(j->out, text);
+}
+
 /* Write the text before a value: the comma, the line break, the key. */
 static void item(struct json *j, const char *key)
 {
 	if (j->has_items)
 		putc(',', j->out);
-	if (j->depth && j->depth <= j->fold_depth)
+	if (j->depth && j->depth <= j->fold_depth && !j->in_page)
 		new_line(j);
-	else if (j->has_items)
+	else if (j->has_items && !j->in_page)
 		putc(' ', j->out);
 	if (key) {
-		escape_json(j->out, key);
-		fputs(": ", j->out);
+		write_text(j, key);
+		fputs(j->in_page ? ":" : ": ", j->out);
 	}
 	j->has_items = true;
 }
@@ -53,7 +61,7 @@ static void open_container(struct json *j, const char *key, char bracket)
 static void close_container(struct json *j, char bracket)
 {
 	j->depth--;
-	if (j->has_items && j->depth < j->fold_depth)
+	if (j->has_items && j->depth < j->fold_depth && !j->in_page)
 		new_line(j);
 	putc(bracket, j->out);
 	j->has_items = true;
@@ -85,7 +93,7 @@ void json_string(struct json *j, const char *key, const char *value)
 {
 	item(j, key);
 	if (value)
-		escape_json(j->out, value);
+		write_text(j, value);
 	else
 		fputs("null", j->out);
 }

@@ -11,6 +11,8 @@ const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
 	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", IS_AGENT ? NULL : report_pprof },
+	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
+	  IS_AGENT ? NULL : report_html },
 	{ NULL },
 };
 /* clang-format on */

@@ -82,6 +82,7 @@ struct report {
 int report_text(FILE *out, const struct report *r) __must_check;
 int report_json(FILE *out, const struct report *r) __must_check;
 int report_pprof(FILE *out, const struct report *r) __must_check;
+int report_html(FILE *out, const struct report *r) __must_check;
 
 /* One caller, as all formats see it. */
 struct report_row {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The report for scripts: "heaptap-report/1". */
-#include "user/report/report.h"
+#include "user/report/report_json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -177,7 +177,7 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	return err;
 }
 
-static void json_build_id(struct json *j, const struct module *m)
+void report_json_build_id(struct json *j, const struct module *m)
 {
 	char hex[2 * BUILD_ID_MAX + 1] = "";
 
@@ -208,7 +208,7 @@ static int json_frame(struct json *j, const struct report *r, struct code_ref re
 		else
 			json_null(j, "line");
 		json_string(j, "module", m ? m->path : NULL);
-		json_build_id(j, m);
+		report_json_build_id(j, m);
 		json_hex(j, "offset", ref.offset);
 		json_bool(j, "inlined", symbols[i].is_inlined);
 		json_object_end(j);
@@ -331,11 +331,10 @@ static void json_errors(struct json *j, const struct report_process *p)
 	json_u64(j, "errors_unsure", counts.nr_unsure); /* releases that may have been right */
 }
 
-static int json_process(struct json *j, const struct report *r, const struct report_process *p)
+int report_json_process(struct json *j, const struct report *r, const struct report_process *p)
 {
 	int err;
 
-	json_object_begin(j, NULL);
 	json_target(j, p);
 	json_allocators(j, p);
 	json_totals(j, p->heap);
@@ -349,6 +348,15 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_array_end(j);
 	err = json_scan(j, r, p);
 	json_errors(j, p);
+	return err;
+}
+
+static int json_process(struct json *j, const struct report *r, const struct report_process *p)
+{
+	int err;
+
+	json_object_begin(j, NULL);
+	err = report_json_process(j, r, p);
 	if (!err)
 		err = json_stacks(j, r, p);
 	json_object_end(j);
@@ -367,6 +375,28 @@ static void json_between(struct json *j, const struct span_course *c)
 	json_object_end(j);
 }
 
+void report_json_head(struct json *j, const struct report *r)
+{
+	json_string(j, "version", HEAPTAP_VERSION);
+	json_string(j, "backend", r->backend);
+	json_u64(j, "time_ns", r->time_ns);
+	json_u64(j, "duration_ns", r->duration_ns);
+	json_bool(j, "broken_off", r->is_broken_off);
+	json_between(j, r->between);
+	if (!r->options.min_size && !r->options.max_size)
+		return;
+	json_object_begin(j, "filter");
+	json_u64(j, "min_size", r->options.min_size);
+	json_u64(j, "max_size", r->options.max_size);
+	json_object_end(j);
+}
+
+void report_json_tail(struct json *j, const struct report *r)
+{
+	json_u64(j, "stray_events", r->nr_strays); /* of processes that nobody asked for */
+	json_u64(j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
+}
+
 int report_json(FILE *out, const struct report *r)
 {
 	struct json j;
@@ -375,25 +405,12 @@ int report_json(FILE *out, const struct report *r)
 	json_init(&j, out, FOLD_DEPTH);
 	json_object_begin(&j, NULL);
 	json_string(&j, "schema", "heaptap-report/1");
-	json_string(&j, "version", HEAPTAP_VERSION);
-	json_string(&j, "backend", r->backend);
-	json_u64(&j, "time_ns", r->time_ns);
-	json_u64(&j, "duration_ns", r->duration_ns);
-	json_bool(&j, "broken_off", r->is_broken_off);
-	json_between(&j, r->between);
-	if (r->options.min_size || r->options.max_size) {
-		json_object_begin(&j, "filter");
-		json_u64(&j, "min_size", r->options.min_size);
-		json_u64(&j, "max_size", r->options.max_size);
-		json_object_end(&j);
-	}
+	report_json_head(&j, r);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = json_process(&j, r, &r->processes[i]);
 	json_array_end(&j);
-	json_u64(&j, "stray_events", r->nr_strays); /* of processes that nobody asked for */
-	/* Only now all names were looked up, so the counters are final. */
-	json_u64(&j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
+	report_json_tail(&j, r);
 	json_object_end(&j);
 	return err ? err : report_flush(out);
 }

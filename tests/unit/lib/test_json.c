@@ -64,6 +64,24 @@ static void hostile_text(void **state)
 	expect("{\"a\\\"b\": \"\\\"\\\\\\u000a\\u001b[31m\\ufffd\\u009b\"}\n");
 }
 
+/* In a page: no '<' that could end its element, no spaces, no lines. */
+static void in_page(void **state)
+{
+	struct json j;
+
+	(void)state;
+	json_init(&j, out, 6);
+	j.in_page = true;
+	json_object_begin(&j, NULL);
+	json_string(&j, "<!--", "</script>\n\"");
+	json_array_begin(&j, "list");
+	json_u64(&j, NULL, 1);
+	json_u64(&j, NULL, 2);
+	json_array_end(&j);
+	json_object_end(&j);
+	expect("{\"\\u003c!--\":\"\\u003c/script>\\u000a\\\"\",\"list\":[1,2]}\n");
+}
+
 static void lines(void **state)
 {
 	struct json j;
@@ -94,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(values, begin, end),
 		cmocka_unit_test_setup_teardown(hostile_text, begin, end),
+		cmocka_unit_test_setup_teardown(in_page, begin, end),
 		cmocka_unit_test_setup_teardown(lines, begin, end),
 	};
 

@@ -1,0 +1,106 @@
+"use strict";
+/* The data of the report: frames, stacks, and the callers of each process with their numbers. */
+
+const report = JSON.parse(document.getElementById("report").textContent);
+const INLINED = 1, MARK = 2;
+
+/* Stacks are paths in a tree; a parent has a smaller number than its children. */
+const nodeFrame = Int32Array.from(report.nodes.frame);
+const nodeParent = Int32Array.from(report.nodes.up, (up, i) => i - up);
+
+const baseName = path => path.slice(path.lastIndexOf("/", path.length - 2) + 1);
+
+const modules = report.modules.map(m => ({ path: m.path, buildId: m.build_id, name: baseName(m.path) }));
+
+const WHY_CUT = {
+	"depth": "more frames than were asked for",
+	"no-unwind-info": "no unwind information",
+	"unsupported": "unwind information not supported",
+	"unreadable": "stack memory not readable",
+	"not-growing": "the stack did not go on",
+	"unmapped": "code in no known file",
+	"limit": "a table was full",
+	"frame-pointers": "found by frame pointers: functions may be left out",
+	"stale-mappings": "files were mapped meanwhile",
+	"lost": "lost",
+	"none": "not taken",
+};
+
+const whyCut = word => WHY_CUT[word] || word;
+
+const frames = report.frames.map(([fn, file, line, module, kind, offset]) => {
+	const frame = { file: file < 0 ? "" : report.texts[file], line, module, kind, known: fn >= 0 && kind !== MARK };
+	if (kind === MARK)
+		frame.name = (report.texts[fn] === "frame-pointers" ? "[" : "[cut: ") + whyCut(report.texts[fn]) + "]";
+	else if (fn >= 0)
+		frame.name = report.texts[fn];
+	else
+		frame.name = module < 0 ? `${offset} in no file` : `${modules[module].name}+${offset}`;
+	return frame;
+});
+
+/* The frames of a stack, innermost first. */
+function stackOf(node) {
+	const list = [];
+	for (; node >= 0; node = nodeParent[node])
+		list.push(frames[nodeFrame[node]]);
+	return list;
+}
+
+/* Numbers that a caller has; columns of zeros are not in the file. */
+const COLUMNS = ["allocs", "frees", "alloc_bytes", "live_blocks", "live_bytes", "peak_bytes", "temporary", "grown",
+	"mismatched", "bad", "definite_blocks", "definite_bytes", "indirect_blocks", "indirect_bytes",
+	"possible_blocks", "possible_bytes", "reachable_blocks", "reachable_bytes", "unsure_blocks", "unsure_bytes",
+	"through_blocks", "through_bytes", "suppressed_blocks", "suppressed_bytes"];
+
+class Process {
+	constructor(data) {
+		const nr = data.callers.nr;
+		const zeros = new Float64Array(nr);
+		this.data = data;
+		this.nr = nr;
+		this.node = data.callers.node;
+		for (const name of COLUMNS)
+			this[name] = data.callers[name] ? Float64Array.from(data.callers[name]) : zeros;
+		/* Indirect blocks count for the caller whose lost block led to them: that is where the mistake is. */
+		this.leaked_bytes = this.definite_bytes.map((n, i) => n + this.through_bytes[i]);
+		this.leaked_blocks = this.definite_blocks.map((n, i) => n + this.through_blocks[i]);
+		/* Ids have 64 bits, and lose some of them here: in both places the same. */
+		this.stacks = new Map(data.stacks);
+		this.whys = new Map(data.whys.map(w => [w.caller, w.why]));
+	}
+
+	get name() {
+		return `${this.data.comm} (pid ${this.data.pid})`;
+	}
+
+	functionOf(caller) {
+		return report.texts[this.data.callers.function[caller]];
+	}
+
+	/* Why the stack of a caller is cut, or "". */
+	cutOf(caller) {
+		const text = this.data.callers.truncated[caller];
+		return text < 0 ? "" : report.texts[text];
+	}
+}
+
+const processes = report.processes.map(p => new Process(p));
+
+/* What can be counted, in the order of the tabs. */
+const KINDS = [
+	{ id: "leaked", label: "Leaked", column: "leaked_bytes", bytes: true,
+	  help: "Bytes of definitely lost blocks, and of blocks lost with them" },
+	{ id: "possible", label: "Possibly leaked", column: "possible_bytes", bytes: true,
+	  help: "Bytes that only pointers into the middle of a block lead to" },
+	{ id: "live", label: "Live", column: "live_bytes", bytes: true, help: "Bytes not freed at the time of the report" },
+	{ id: "peak", label: "At the peak", column: "peak_bytes", bytes: true,
+	  help: "Bytes that were live when the process had most" },
+	{ id: "total", label: "Allocated", column: "alloc_bytes", bytes: true, help: "Bytes of all allocations" },
+	{ id: "calls", label: "Calls", column: "allocs", help: "Number of all allocations" },
+	{ id: "temporary", label: "Temporary", column: "temporary",
+	  help: "Blocks that were freed before their thread allocated another one" },
+	{ id: "blocks", label: "Live blocks", column: "live_blocks", help: "Number of blocks not freed" },
+];
+
+const sum = list => list.reduce((a, b) => a + b, 0);

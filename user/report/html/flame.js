@@ -1,0 +1,228 @@
+/* The graph: draws one tree on a canvas, and follows pointer and keys. */
+
+const ROW = 21, MIN_WIDTH = 0.6, TEXT_FROM = 26, PAD = 5;
+
+const SHAPES = [
+	{ id: "icicle", label: "icicle: main on top" },
+	{ id: "flame", label: "flame: main at the bottom", isUp: true },
+	{ id: "inverted", label: "inverted: allocating function on top", isInverted: true },
+];
+
+class Flame {
+	constructor(canvas, callbacks) {
+		this.canvas = canvas;
+		this.box = canvas.parentElement;
+		this.context = canvas.getContext("2d");
+		this.callbacks = callbacks; /* zoomed(), pointed(id or -1, event) */
+		this.root = 0;
+		this.focus = -1;
+		this.rects = [];
+		canvas.addEventListener("mousemove", e => this.point(e));
+		canvas.addEventListener("mouseleave", e => this.callbacks.pointed(this.focus, null));
+		canvas.addEventListener("click", e => this.click(e));
+		canvas.addEventListener("keydown", e => this.press(e));
+		canvas.addEventListener("focus", () => this.draw());
+		canvas.addEventListener("blur", () => this.draw());
+	}
+
+	show(tree, shape) {
+		this.tree = tree;
+		this.shape = shape;
+		this.root = 0;
+		this.focus = -1;
+		this.draw();
+		if (shape.isUp)
+			this.box.scrollTop = this.box.scrollHeight;
+	}
+
+	mark(matches) {
+		this.matches = matches;
+		this.draw();
+	}
+
+	zoom(id) {
+		this.root = id;
+		this.focus = id;
+		this.draw();
+		this.box.scrollTop = this.shape.isUp ? this.box.scrollHeight : 0;
+		this.callbacks.zoomed();
+	}
+
+	/* From the whole to @id. */
+	pathTo(id) {
+		const path = [];
+		for (; id >= 0; id = this.tree.parent[id])
+			path.unshift(id);
+		return path;
+	}
+
+	nameOf(id) {
+		return id ? this.tree.keys.list[this.tree.key[id]].name : "everything";
+	}
+
+	/* Rectangles that are wide enough to be seen: [id, row, x, width]. */
+	layOut(width) {
+		const { tree } = this;
+		const todo = [[this.root, 0, 0, width]];
+		this.rects = [];
+		this.rows = 0;
+		while (todo.length) {
+			const rect = todo.pop();
+			const [id, row, x, w] = rect;
+			let at = x;
+			this.rects.push(rect);
+			this.rows = Math.max(this.rows, row + 1);
+			for (const child of tree.children(id)) {
+				const part = w * tree.total[child] / tree.total[id];
+				if (part < MIN_WIDTH)
+					break;
+				todo.push([child, row + 1, at, part]);
+				at += part;
+			}
+		}
+	}
+
+	draw() {
+		const width = this.box.clientWidth;
+		if (!this.tree || !width)
+			return;
+		const ratio = window.devicePixelRatio || 1;
+		const style = getComputedStyle(document.documentElement);
+		const colour = name => style.getPropertyValue(name).trim();
+		this.layOut(width);
+		this.height = this.rows * ROW;
+		this.canvas.width = Math.round(width * ratio);
+		this.canvas.height = Math.round(this.height * ratio);
+		this.canvas.style.height = this.height + "px";
+		this.canvas.dataset.frames = this.rects.length;
+		this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		this.context.font = "12px " + colour("--sans");
+		this.context.textBaseline = "middle";
+		this.letter = this.context.measureText("abcdefghijklmnopqrstuvwxyz_:").width / 28;
+		this.ink = { text: colour("--flame-text"), root: colour("--flame-root"), dim: colour("--flame-dim"),
+			dimText: colour("--muted"), match: colour("--flame-match"), matchText: colour("--flame-match-text"),
+			edge: colour("--panel"), focus: colour("--text"), isDark: document.documentElement.dataset.look === "dark" };
+		for (const rect of this.rects)
+			this.drawRect(rect);
+		this.drawFocus();
+	}
+
+	top(row) {
+		return this.shape.isUp ? this.height - (row + 1) * ROW : row * ROW;
+	}
+
+	drawRect([id, row, x, w]) {
+		const { context, ink, tree } = this;
+		const key = id ? tree.keys.list[tree.key[id]] : null;
+		const isMatch = this.matches && id && this.matches[tree.key[id]];
+		const isDim = this.matches && !isMatch;
+		const gap = w > 3 ? 1 : 0;
+		context.fillStyle = isMatch ? ink.match : isDim ? ink.dim : key ? colourOf(key, tree.key[id], ink.isDark) : ink.root;
+		context.fillRect(x, this.top(row), w - gap, ROW - 1);
+		if (w < TEXT_FROM)
+			return;
+		const name = id ? this.label(key) : this.callbacks.title();
+		const room = Math.floor((w - 2 * PAD) / this.letter);
+		context.fillStyle = isMatch ? ink.matchText : isDim ? ink.dimText : ink.text;
+		context.fillText(name.length > room ? name.slice(0, Math.max(1, room - 1)) + "\u2026" : name, x + PAD,
+			this.top(row) + ROW / 2, w - 2 * PAD + 4);
+	}
+
+	label(key) {
+		return shortName(key.name.startsWith("/") ? baseName(key.name) : key.name);
+	}
+
+	drawFocus() {
+		const rect = this.rects.find(r => r[0] === this.focus);
+		if (!rect || document.activeElement !== this.canvas)
+			return;
+		this.context.strokeStyle = this.ink.focus;
+		this.context.lineWidth = 2;
+		this.context.strokeRect(rect[2] + 1, this.top(rect[1]) + 1, Math.max(2, rect[3] - 3), ROW - 3);
+	}
+
+	at(event) {
+		const box = this.canvas.getBoundingClientRect();
+		const x = event.clientX - box.left, y = event.clientY - box.top;
+		const row = Math.floor(this.shape.isUp ? (this.height - y) / ROW : y / ROW);
+		const rect = this.rects.find(r => r[1] === row && x >= r[2] && x < r[2] + r[3]);
+		return rect ? rect[0] : -1;
+	}
+
+	point(event) {
+		const id = this.at(event);
+		this.canvas.classList.toggle("hit", id >= 0);
+		this.callbacks.pointed(id, event);
+	}
+
+	/* A click on the frame that fills the graph goes one step out. */
+	click(event) {
+		const id = this.at(event);
+		if (id < 0)
+			return;
+		this.zoom(id === this.root ? Math.max(0, this.tree.parent[id]) : id);
+		this.callbacks.pointed(this.focus, null);
+	}
+
+	press(event) {
+		const id = this.focus < 0 ? this.root : this.focus;
+		const inwards = this.shape.isUp ? "ArrowUp" : "ArrowDown";
+		const outwards = this.shape.isUp ? "ArrowDown" : "ArrowUp";
+		const siblings = id === this.root ? [id] : this.tree.children(this.tree.parent[id]);
+		const here = siblings.indexOf(id);
+		const steps = {
+			[inwards]: () => this.move(this.tree.children(id)[0]),
+			[outwards]: () => this.move(id === this.root ? id : this.tree.parent[id]),
+			ArrowLeft: () => this.move(siblings[here - 1]),
+			ArrowRight: () => this.move(siblings[here + 1]),
+			Enter: () => this.zoom(id),
+			Backspace: () => this.zoom(Math.max(0, this.tree.parent[this.root])),
+			Escape: () => this.zoom(Math.max(0, this.tree.parent[this.root])),
+			Home: () => this.zoom(0),
+		};
+		if (!steps[event.key] || event.ctrlKey || event.metaKey || event.altKey)
+			return;
+		event.preventDefault();
+		steps[event.key]();
+		this.callbacks.pointed(this.focus, null);
+	}
+
+	move(id) {
+		if (id === undefined || !this.rects.some(r => r[0] === id))
+			return;
+		this.focus = id;
+		this.draw();
+	}
+}
+
+/* Modules have colours in the order of what they hold, so that the legend is short. Further ones are grey. */
+const HUES = [[204, 36], [154, 26], [28, 46], [268, 30], [336, 34], [52, 40], [182, 32], [232, 34]];
+let moduleRank = [];
+
+function rankModules(process, column) {
+	const held = new Float64Array(modules.length);
+
+	for (let i = 0; i < process.nr; i++) {
+		for (let node = process.node[i], last = -1; node >= 0; node = nodeParent[node]) {
+			const { module } = frames[nodeFrame[node]];
+			if (module >= 0 && module !== last)
+				held[module] += Math.max(0, process[column][i]);
+			last = module;
+		}
+	}
+	const order = modules.map((m, i) => i).filter(i => held[i] > 0).sort((a, b) => held[b] - held[a]);
+	moduleRank = new Array(modules.length).fill(-1);
+	order.slice(0, HUES.length).forEach((module, rank) => { moduleRank[module] = rank; });
+	return order;
+}
+
+/* The lightness differs a little from key to key, so that neighbours can be told apart. */
+function colourOf(key, number, isDark) {
+	const rank = key.module >= 0 ? moduleRank[key.module] : -1;
+	const step = (number * 2654435761 >>> 0) % 5;
+
+	if (key.isMark)
+		return isDark ? "hsl(30 4% 32%)" : "hsl(30 6% 80%)";
+	const [hue, saturation] = rank >= 0 && rank !== undefined ? HUES[rank] : [210, 6];
+	return isDark ? `hsl(${hue} ${saturation}% ${29 + 2 * step}%)` : `hsl(${hue} ${saturation + 20}% ${75 + 2.2 * step}%)`;
+}

@@ -1,0 +1,202 @@
+/* The head of the page: the verdict in words, the main numbers, what to doubt; wrong releases; about the report. */
+
+/* The caller with the largest number in a column, as "make_node (list.c:42)". */
+function worstPlace(process, column) {
+	let best = -1;
+
+	for (let i = 0; i < process.nr; i++)
+		if (process[column][i] > 0 && (best < 0 || process[column][i] > process[column][best]))
+			best = i;
+	return best < 0 ? null : placeOf(stackOf(process.node[best]));
+}
+
+function nameOfPlace(place) {
+	const where = whereShort(place);
+	return [el("code", { text: shortName(place.name) }), where ? ` (${where})` : ""];
+}
+
+/* The sentence that the report is about: tone, sentence, the place that it names. */
+function verdictOf(process) {
+	const { data } = process, { scan, totals } = data;
+	const live = totals.live_blocks ? `${inBlocks(totals.live_bytes, totals.live_blocks)} live` : "nothing is live";
+
+	if (!data.watched)
+		return { tone: "unknown", text: "No verdict: nothing could be watched" };
+	if (!scan)
+		return { tone: "unknown", text: `No leak verdict; ${live}`, place: worstPlace(process, "live_bytes"), link: "most of it from" };
+	const lost = { blocks: scan.definite.blocks + scan.indirect.blocks, bytes: scan.definite.bytes + scan.indirect.bytes };
+	if (lost.blocks)
+		return { tone: "bad", text: `${inBlocks(lost.bytes, lost.blocks)} leaked`, place: worstPlace(process, "leaked_bytes"),
+			link: process.leaked_bytes.filter(n => n > 0).length > 1 ? "most of it from" : "from" };
+	if (scan.possible.blocks)
+		return { tone: "maybe", text: `No definite leak; ${inBlocks(scan.possible.bytes, scan.possible.blocks)} possibly leaked`,
+			place: worstPlace(process, "possible_bytes"), link: "most of it from" };
+	return { tone: "good", text: `No leaks; ${live}` };
+}
+
+function scanLine(scan) {
+	const names = [["definite", "definite"], ["indirect", "indirect"], ["possible", "possible"], ["reachable", "reachable"],
+		["unsure", "without a verdict"], ["suppressed", "suppressed"], ["left_out", "left out by --leaks"],
+		["new", "new since the last verdict"], ["found_again", "found again"]];
+	return names.filter(([key]) => scan[key] && scan[key].blocks).map(([key, label]) =>
+		el("li", { class: "verdict-" + key, "data-verdict": key, "data-bytes": scan[key].bytes, "data-blocks": scan[key].blocks },
+			el("b", { text: label }), " " + inBlocks(scan[key].bytes, scan[key].blocks)));
+}
+
+function fateOf(data) {
+	if (data.replaced)
+		return "became another program";
+	if (!data.ended)
+		return report.broken_off ? "its recording breaks off" : "still running";
+	if (!data.exit)
+		return "has ended";
+	return data.exit.signal === undefined ? `exited with status ${data.exit.code}` : `killed by signal ${data.exit.signal}`;
+}
+
+const SOURCES = { bpf: "BPF uprobes", ptrace: "ptrace", replay: "a recording" };
+
+function factsOf(process) {
+	const { totals } = process.data;
+	const start = report.time_ns - report.duration_ns;
+	const peakAt = totals.peak_bytes && totals.peak_time_ns >= start ? `after ${duration(totals.peak_time_ns - start)}` : "";
+
+	return [
+		["live_bytes", "Live", totals.live_bytes, bytes, plural(totals.live_blocks, "block")],
+		["peak_bytes", "Peak", totals.peak_bytes, bytes, peakAt],
+		["alloc_bytes", "Allocated", totals.alloc_bytes, bytes, plural(totals.allocs, "block")],
+		["temporary", "Temporary", totals.temporary, count, percent(totals.temporary, totals.allocs) + " of the blocks"],
+		["duration_ns", "Traced", report.duration_ns, duration, `by ${SOURCES[report.backend] || report.backend}`],
+	];
+}
+
+/* What a reader must know before trusting the numbers. */
+function doubtsOf(process) {
+	const { data } = process, { lost, scan, totals } = data;
+	const list = [];
+	const lostItems = [["allocs", "allocation"], ["frees", "free"], ["stacks", "stack"], ["other", "other event"]]
+		.filter(([key]) => lost[key]).map(([key, word]) => plural(lost[key], word));
+
+	if (data.unwatched_reason)
+		list.push(`Nothing could be watched: ${data.unwatched_reason}.` + (data.unwatched_help ? ` What helps: ${data.unwatched_help}.` : ""));
+	if (lostItems.length)
+		list.push(`Lost: ${lostItems.join(", ")}` + (lost.frees ? ", so blocks shown as live may be free."
+			: lost.allocs ? ", so there are more blocks than the numbers say." : "."));
+	if (totals.collisions)
+		list.push(`${plural(totals.collisions, "free")} noticed late and made good.`);
+	if (scan && scan.unsure.blocks)
+		list.push(`${plural(scan.unsure.blocks, "block")} (${bytes(scan.unsure.bytes)}) ${scan.unsure.blocks === 1 ? "has" : "have"} no verdict, because an event may be missing.`);
+	if (scan && scan.skipped_bytes)
+		list.push(`${bytes(scan.skipped_bytes)} of memory could not be read, so nothing is called definite.`);
+	if (scan && scan.unstopped_threads)
+		list.push(`${plural(scan.unstopped_threads, "thread")} ran on during the scan, so nothing is called definite.`);
+	if (data.errors_unsure)
+		list.push(`${plural(data.errors_unsure, "release")} of unknown blocks that may have been lost.`);
+	for (const note of data.notes)
+		list.push(note[0].toUpperCase() + note.slice(1) + ".");
+	if (report.broken_off)
+		list.push("The recording ends before the process did.");
+	if (report.filter)
+		list.push(`Callers count only live blocks of ${report.filter.min_size ? `at least ${bytes(report.filter.min_size)}` : ""}` +
+			`${report.filter.max_size ? ` at most ${bytes(report.filter.max_size)}` : ""}.`);
+	if (report.stale_modules)
+		list.push(`${plural(report.stale_modules, "file")} on disk ${report.stale_modules === 1 ? "is" : "are"} not what was mapped: no names from there.`);
+	const cut = cutShare(process);
+	if (cut)
+		list.push(cut);
+	return list;
+}
+
+/* A sentence if stacks of more than one percent of the blocks are not complete. */
+function cutShare(process) {
+	const all = sum(process.allocs);
+	const words = new Map();
+	let cut = 0;
+
+	for (let i = 0; i < process.nr; i++) {
+		const word = process.cutOf(i);
+		if (!word)
+			continue;
+		cut += process.allocs[i];
+		words.set(word, (words.get(word) || 0) + process.allocs[i]);
+	}
+	if (cut * 100 < all || !cut)
+		return "";
+	const [most] = Array.from(words).sort((a, b) => b[1] - a[1])[0];
+	return `The stacks of ${percent(cut, all)} of the blocks are not complete, most of them: ${whyCut(most)}.`;
+}
+
+const hasLosses = ({ lost }) => lost.allocs || lost.frees || lost.stacks || lost.other;
+
+function showVerdict(process) {
+	const { data } = process;
+	const verdict = verdictOf(process);
+	const errors = sum(data.errors.map(e => e.count)) + data.errors_dropped;
+	const doubts = doubtsOf(process);
+	const headline = el("p", { class: "headline" }, verdict.text);
+
+	if (verdict.place)
+		headline.append(`, ${verdict.link} `, ...nameOfPlace(verdict.place));
+	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : verdict.tone), "data-tone": verdict.tone },
+		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` })),
+		headline,
+		errors ? el("p", { class: "wrong" }, el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
+			data.errors.length ? `: ${errorKinds(data)}` : "") : null,
+		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null),
+	el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>
+		el("div", { "data-fact": id, "data-value": value }, el("dt", { text: label }),
+			el("dd", {}, el("b", { text: format(value) }), el("span", { text: more }))))),
+	doubts.length ? el("ul", { class: "doubts", "aria-label": "What to know about these numbers" },
+		...doubts.map(text => el("li", { text }))) : null,
+	hasLosses(data) ? null : el("p", { class: "sure", text: data.watched ? "No event was lost." : "" }));
+}
+
+const ERROR_NAMES = {
+	"mismatched-free": "release by a function of another family",
+	"double-free": "double free",
+	"bad-free": "free of an address that is no block",
+	"bad-realloc": "realloc of an address that is no block",
+};
+
+function errorKinds(data) {
+	const kinds = new Map();
+	for (const e of data.errors)
+		kinds.set(e.kind, (kinds.get(e.kind) || 0) + e.count);
+	return Array.from(kinds, ([kind, n]) => `${count(n)} \u00d7 ${ERROR_NAMES[kind] || kind}`).join(", ");
+}
+
+function showErrors(process) {
+	const { errors, errors_dropped: dropped } = process.data;
+	byId("errors").hidden = !errors.length;
+	replace(byId("errors-list"), ...errors.map(e => {
+		const stacks = [["Released by", e.free_stack], ["Released before by", e.earlier_free_stack],
+			[e.inside ? `${count(e.inside)} bytes into a block allocated by` : "Allocated by", e.alloc_stack]]
+			.filter(([, id]) => id !== null && process.stacks.has(id));
+		const place = stacks.length ? placeOf(stackOf(process.stacks.get(stacks[0][1]))) : null;
+		return el("details", { class: "error", open: errors.length === 1 },
+			el("summary", {}, el("b", { text: ERROR_NAMES[e.kind] || e.kind }), place ? el("i", {}, "in ", ...nameOfPlace(place)) : null,
+				el("span", { text: `${count(e.count)} \u00d7, by ${e.function}, ${e.address}` })),
+			el("div", { class: "stacks" }, ...stacks.map(([title, id]) =>
+				el("div", {}, el("h4", { text: title }), stackList(stackOf(process.stacks.get(id)))))));
+	}), dropped ? el("p", { class: "note", text: `${count(dropped)} more, by other callers.` }) : null);
+}
+
+function showAbout(process) {
+	const { data } = process, { scan } = data;
+	const functions = Object.entries(data.functions).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${name} ${count(n)}`);
+	const rows = [
+		["Program", data.exe || data.comm],
+		["Traced", `${duration(report.duration_ns)}, ${data.started ? "started by heaptap" : "attached to"}, by ${SOURCES[report.backend] || report.backend}`],
+		["Allocators", data.allocators.map(a => `${a.kind} (${a.object})`).join(", ")],
+		["Calls", functions.join(", ")],
+		["Freed", plural(data.totals.frees, "block") + (data.totals.unknown_frees
+			? `, and ${count(data.totals.unknown_frees)} that heaptap never saw allocated` : "")],
+		["Failed", data.totals.failed_allocs && plural(data.totals.failed_allocs, "allocation")],
+		["Growth", data.growth && data.growth.after_bytes > data.growth.before_bytes &&
+			`never below ${bytes(data.growth.after_bytes)} in the last third of the time, ${bytes(data.growth.before_bytes)} in the third before`],
+		["Leak scan", scan && `${bytes(scan.scanned_bytes)} scanned, the process stopped for ${duration(scan.pause_ns)}`],
+		["Releases", data.checked ? "checked" : "not checked"],
+	].filter(r => r[1]);
+	replace(byId("about-panel"), el("dl", { class: "about" }, ...rows.map(([label, text]) =>
+		el("div", {}, el("dt", { text: label }), el("dd", { text })))));
+	replace(byId("footer"), el("p", {}, `Made by heaptap ${report.version}. This file needs no network.`));
+}

@@ -1,0 +1,226 @@
+/* The page: what is shown now, and the controls that change it. */
+
+const state = {
+	process: null, kind: null, by: "function", shape: SHAPES[0], group: "stack",
+	search: new Search(""),
+};
+
+const flame = new Flame(byId("canvas"), {
+	title: () => `${state.kind.label}: ${amount(state.kind, flame.tree.total[0])}`,
+	zoomed: () => { showCrumbs(); showDetail(flame.root); },
+	pointed: (id, event) => { showDetail(id < 0 ? flame.root : id); showTip(id, event); },
+});
+
+const table = new Table(byId("table"), byId("more"), byId("rows-note"), text => {
+	byId("search").value = text;
+	find(text);
+});
+
+/* A button for each item of a list; the one that is chosen is pressed. */
+function showTabs(id, items, chosen, choose) {
+	replace(byId(id), ...items.map(item => el("button", { type: "button", "aria-pressed": String(item === chosen),
+		"data-id": item.id, title: item.help, click: () => choose(item) },
+		el("b", { text: item.label }), item.note ? el("span", { text: item.note }) : null)));
+}
+
+function showKinds() {
+	const { process } = state;
+	const totals = KINDS.map(k => process[k.column].reduce((a, b) => a + Math.max(0, b), 0));
+	const kinds = KINDS.filter((k, i) => totals[i] > 0);
+	KINDS.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
+	if (!kinds.includes(state.kind))
+		state.kind = kinds[0] || KINDS.find(k => k.id === "total");
+	showTabs("kinds", kinds, state.kind, kind => {
+		state.kind = kind;
+		showKinds();
+		showFlame();
+	});
+}
+
+function showFlame() {
+	const { process, kind, by, shape } = state;
+	const merged = mergedTree(by);
+	const tree = new (shape.isInverted ? BottomUp : TopDown)(merged, process, kind.column);
+	const ranked = rankModules(process, kind.column);
+	const canvas = byId("canvas");
+
+	flame.matches = state.search.isActive ? state.search.keysOf(merged.keys) : null;
+	flame.show(tree, shape);
+	canvas.setAttribute("aria-label", `Graph of ${kind.label.toLowerCase()}, ${amount(kind, tree.total[0])} in all`);
+	canvas.dataset.total = tree.total[0];
+	canvas.dataset.kind = kind.id;
+	showLegend(ranked);
+	showCrumbs();
+	showDetail(0);
+	showFound();
+}
+
+function showLegend(ranked) {
+	const isDark = document.documentElement.dataset.look === "dark";
+	const items = ranked.slice(0, HUES.length).map(m => {
+		const [hue, saturation] = HUES[moduleRank[m]];
+		return el("li", { title: modules[m].path }, svg("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" },
+			svg("rect", { width: 10, height: 10, rx: 2,
+				fill: isDark ? `hsl(${hue} ${saturation}% 38%)` : `hsl(${hue} ${saturation + 20}% 76%)` })), modules[m].name);
+	});
+	if (ranked.length > HUES.length)
+		items.push(el("li", { class: "muted", text: `and ${ranked.length - HUES.length} more in grey` }));
+	replace(byId("legend"), ...items);
+}
+
+/* The path to the zoomed frame; a long one shows its ends. */
+function showCrumbs() {
+	const path = flame.pathTo(flame.root);
+	const crumb = (id, isLast) => isLast ? el("b", { "aria-current": "true", text: shortName(flame.nameOf(id)) })
+		: el("button", { type: "button", text: id ? shortName(flame.nameOf(id)) : "all", click: () => flame.zoom(id) });
+	const shown = path.length > 6 ? [path[0], null, ...path.slice(-4)] : path;
+
+	byId("crumbs").hidden = path.length < 2;
+	byId("crumbs").dataset.depth = path.length - 1;
+	replace(byId("crumbs"), ...shown.map((id, i) => id === null ? el("span", { text: "\u2026" }) : crumb(id, i === shown.length - 1)));
+}
+
+/* [name, module, where, numbers] of a frame of the graph. */
+function describe(id) {
+	const { tree } = flame, { kind, by } = state;
+	const key = id ? tree.keys.list[tree.key[id]] : null;
+	const frame = key && key.frame >= 0 ? frames[key.frame] : null;
+	const outer = tree.parent[id];
+	const numbers = [`${amount(kind, tree.total[id])}, ${percent(tree.total[id], tree.total[0])} of all`];
+
+	if (outer > 0)
+		numbers.push(`${percent(tree.total[id], tree.total[outer])} of ${shortName(flame.nameOf(outer))}`);
+	if (tree.self[id] && tree.self[id] !== tree.total[id])
+		numbers.push(`${amount(kind, tree.self[id])} directly`);
+	return {
+		name: id ? key.name : "Everything", numbers,
+		where: frame && by === "function" ? whereIs(frame) : key && key.module >= 0 ? modules[key.module].path : "",
+	};
+}
+
+function showDetail(id) {
+	const about = describe(id);
+	replace(byId("detail"), el("b", { text: about.name.length > 200 ? shortName(about.name) : about.name }),
+		el("span", { text: about.numbers.join(" \u00b7 ") }), about.where ? el("span", { class: "muted", text: about.where }) : null);
+}
+
+function showTip(id, event) {
+	const tip = byId("tip");
+	tip.hidden = id < 0 || !event;
+	if (tip.hidden)
+		return;
+	const about = describe(id);
+	replace(tip, el("b", { text: about.name.slice(0, 400) }), ...about.numbers.map(text => el("span", { text })),
+		about.where ? el("span", { class: "muted", text: about.where }) : null);
+	const box = tip.getBoundingClientRect();
+	tip.style.left = Math.max(8, Math.min(event.clientX + 14, document.documentElement.clientWidth - box.width - 8)) + "px";
+	tip.style.top = (event.clientY + 20 + box.height < window.innerHeight ? event.clientY + 18
+		: Math.max(8, event.clientY - box.height - 12)) + "px";
+}
+
+function showFound() {
+	const { search, process, kind } = state;
+	const found = byId("found");
+
+	found.textContent = "";
+	delete found.dataset.share;
+	if (!search.isActive)
+		return;
+	const share = search.share(process, kind.column);
+	const whole = flame.tree.total[0];
+	found.textContent = `${percent(share, whole)} of ${kind.label.toLowerCase()}`;
+	found.title = `${amount(kind, share)} of ${amount(kind, whole)} has a match on its stack`;
+	found.dataset.share = share;
+}
+
+/* data-took: milliseconds, for measurements. */
+function find(text) {
+	const begin = performance.now();
+	state.search = new Search(text);
+	flame.mark(state.search.isActive ? state.search.keysOf(flame.tree.keys) : null);
+	table.find(state.search);
+	showFound();
+	byId("found").dataset.took = (performance.now() - begin).toFixed(1);
+}
+
+function showTable() {
+	showTabs("groups", TABLE_GROUPS, TABLE_GROUPS.find(g => g.id === state.group), group => {
+		state.group = group.id;
+		showTable();
+	});
+	table.show(state.process, state.group, state.search);
+}
+
+function showProcess(index) {
+	state.process = processes[index];
+	document.title = `${state.process.data.comm} \u2013 heaptap report`;
+	document.body.dataset.process = state.process.data.pid;
+	showVerdict(state.process);
+	showErrors(state.process);
+	showKinds();
+	showFlame();
+	showTable();
+	showHistograms(state.process);
+	showAbout(state.process);
+}
+
+/* Colours as the system has them, or as chosen. */
+const LOOKS = [["", "Colours: system", "\u25d0"], ["light", "Colours: light", "\u2600"], ["dark", "Colours: dark", "\u263e"]];
+let look = 0;
+
+function showLook(index) {
+	const isDark = LOOKS[index][0] ? LOOKS[index][0] === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+	look = index;
+	document.documentElement.dataset.look = isDark ? "dark" : "light";
+	byId("theme").textContent = LOOKS[index][2];
+	byId("theme").setAttribute("aria-label", LOOKS[index][1]);
+	byId("theme").title = LOOKS[index][1];
+}
+
+function redraw() {
+	flame.draw();
+	showLegend(rankModules(state.process, state.kind.column));
+}
+
+function fill(select, items, label, choose) {
+	replace(select, ...items.map((item, i) => el("option", { value: String(i), text: label(item) })));
+	select.addEventListener("change", () => choose(items[select.value], Number(select.value)));
+}
+
+function listen() {
+	let timer = 0;
+	byId("search").addEventListener("input", () => {
+		clearTimeout(timer);
+		timer = setTimeout(() => find(byId("search").value), 60);
+	});
+	document.addEventListener("keydown", e => {
+		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+		if (e.key === "/" && !isTyping && !e.ctrlKey && !e.metaKey) {
+			e.preventDefault();
+			byId("search").focus();
+		}
+	});
+	byId("theme").addEventListener("click", () => { showLook((look + 1) % LOOKS.length); redraw(); });
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showLook(look); redraw(); });
+	new ResizeObserver(() => flame.draw()).observe(byId("graph"));
+	/* Paper is white. */
+	window.addEventListener("beforeprint", () => { document.documentElement.dataset.look = "light"; flame.draw(); });
+	window.addEventListener("afterprint", () => { showLook(look); flame.draw(); });
+	fill(byId("process"), processes, p => p.name, (p, i) => showProcess(i));
+	fill(byId("by"), GROUPINGS, g => g.label, g => { state.by = g.id; showFlame(); });
+	fill(byId("shape"), SHAPES, s => s.label, s => { state.shape = s; showFlame(); });
+	byId("process").closest("label").hidden = processes.length < 2;
+}
+
+showLook(0);
+listen();
+/* The process with the worst verdict first; the list has the order of the report. */
+if (processes.length) {
+	const worth = p => sum(p.leaked_bytes) * 1e6 + p.data.totals.live_bytes;
+	const first = processes.reduce((best, p, i) => worth(p) > worth(processes[best]) ? i : best, 0);
+	byId("process").value = String(first);
+	showProcess(first);
+} else {
+	replace(byId("verdict"), el("p", { class: "headline", text: "The report has no process." }));
+}
+document.documentElement.dataset.ready = performance.now().toFixed(0);

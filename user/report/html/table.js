@@ -1,0 +1,264 @@
+/* The table of callers, or of the functions, files and modules on their stacks: sorted, searched, opened. */
+
+const FIRST_ROWS = 15, MORE_ROWS = 100;
+
+/* Columns of the table. A caller of "direct" columns is the innermost frame itself. */
+const TABLE_COLUMNS = [
+	{ id: "leaked_bytes", label: "Leaked", format: bytes, class: "bad", isScan: true },
+	{ id: "possible_bytes", label: "Possibly", format: bytes, class: "maybe", isScan: true },
+	{ id: "live_bytes", label: "Live", format: bytes, bar: true },
+	{ id: "live_blocks", label: "Blocks", format: count, wide: true },
+	{ id: "peak_bytes", label: "At the peak", format: bytes, wide: true },
+	{ id: "alloc_bytes", label: "Allocated", format: bytes, wide: true },
+	{ id: "allocs", label: "Calls", format: count, wide: true },
+	{ id: "temporary", label: "Temporary", format: count, wide: true },
+];
+
+const TABLE_GROUPS = [
+	{ id: "stack", label: "Stacks" },
+	{ id: "function", label: "Functions" },
+	{ id: "file", label: "Source files" },
+	{ id: "module", label: "Modules" },
+];
+
+/* Sums by key over all frames of each stack; each stack counts once for a key. */
+function sumsByKey(process, by) {
+	const { keys } = mergedTree(by);
+	const rows = new Map();
+	const seen = new Int32Array(keys.list.length).fill(-1);
+
+	for (let i = 0; i < process.nr; i++) {
+		for (let node = process.node[i]; node >= 0; node = nodeParent[node]) {
+			const key = keys.of[nodeFrame[node]];
+			if (seen[key] === i || keys.list[key].isMark)
+				continue;
+			seen[key] = i;
+			if (!rows.has(key))
+				rows.set(key, { key, sums: new Float64Array(TABLE_COLUMNS.length) });
+			const { sums } = rows.get(key);
+			TABLE_COLUMNS.forEach((c, k) => { sums[k] += process[c.id][i]; });
+		}
+	}
+	return Array.from(rows.values());
+}
+
+class Table {
+	constructor(table, more, note, search) {
+		this.head = table.tHead;
+		this.body = table.tBodies[0];
+		this.table = table;
+		this.more = more;
+		this.note = note;
+		this.askFor = search; /* put a text into the search */
+		more.addEventListener("click", () => { this.limit += MORE_ROWS; this.draw(); });
+	}
+
+	show(process, group, search) {
+		this.process = process;
+		this.group = group;
+		this.search = search;
+		this.limit = FIRST_ROWS;
+		this.columns = TABLE_COLUMNS.filter(c => !c.isScan || process[c.id].some(n => n > 0));
+		this.columns = this.columns.filter(c => c.id !== "temporary" || process.temporary.some(n => n > 0));
+		if (!this.columns.includes(this.sortedBy))
+			this.sortedBy = this.columns.find(c => process[c.id].some(n => n > 0)) || this.columns[0];
+		this.makeRows();
+		this.drawHead();
+		this.draw();
+	}
+
+	find(search) {
+		this.search = search;
+		this.limit = FIRST_ROWS;
+		this.makeRows();
+		this.draw();
+	}
+
+	makeRows() {
+		const { process, search, group } = this;
+		if (group === "stack") {
+			this.rows = Array.from({ length: process.nr }, (x, i) => i);
+			if (search.isActive)
+				this.rows = this.rows.filter(i => search.hasCaller(process, i));
+			this.value = (i, column) => process[column.id][i];
+		} else {
+			const { keys } = mergedTree(group);
+			const matches = search.isActive ? search.keysOf(keys) : null;
+			this.keys = keys;
+			this.rows = sumsByKey(process, group).filter(row => !matches || matches[row.key]);
+			this.value = (row, column) => row.sums[TABLE_COLUMNS.indexOf(column)];
+		}
+		this.sort();
+	}
+
+	/* By the chosen column; equal rows by what is live, then by what was allocated. */
+	sort() {
+		const order = [this.sortedBy, TABLE_COLUMNS[0], TABLE_COLUMNS[2], TABLE_COLUMNS[5]];
+		const sign = this.isUp ? -1 : 1;
+		this.rows.sort((a, b) => {
+			for (const column of order) {
+				const difference = this.value(b, column) - this.value(a, column);
+				if (difference)
+					return sign * difference;
+			}
+			return 0;
+		});
+	}
+
+	sortBy(column) {
+		this.isUp = this.sortedBy === column && !this.isUp;
+		this.sortedBy = column;
+		this.sort();
+		this.drawHead();
+		this.draw();
+		this.head.querySelector(`[data-column=${column.id}] button`).focus();
+	}
+
+	drawHead() {
+		const title = { stack: "Caller", function: "Function", file: "Source file", module: "Module" }[this.group];
+		const cells = this.columns.map(c => {
+			const isSorted = c === this.sortedBy;
+			return el("th", { scope: "col", class: "number" + (c.wide ? " wide" : ""), "data-column": c.id,
+				"aria-sort": isSorted ? this.isUp ? "ascending" : "descending" : "none" },
+				el("button", { type: "button", class: "sort", click: () => this.sortBy(c), text: c.label }));
+		});
+		replace(this.head, el("tr", {}, el("th", { scope: "col", text: title }), ...cells));
+	}
+
+	draw() {
+		const shown = this.rows.slice(0, this.limit);
+		const left = this.rows.length - shown.length;
+		const what = { stack: "caller", function: "function", file: "source file", module: "module" }[this.group];
+		this.totals = this.columns.map(c => sum(this.process[c.id]));
+		replace(this.body, ...shown.map(row => this.drawRow(row)));
+		if (!shown.length)
+			replace(this.body, el("tr", {}, el("td", { class: "empty", colspan: this.columns.length + 1,
+				text: this.search.isActive ? "Nothing matches the search." : "Nothing was allocated." })));
+		this.more.parentElement.hidden = !left;
+		this.more.textContent = `Show ${Math.min(left, MORE_ROWS)} of ${count(left)} more`;
+		this.note.textContent = plural(this.rows.length, what) +
+			(this.group === "stack" ? "" : ", each with all that is below it on a stack");
+		this.table.dataset.rows = this.rows.length;
+	}
+
+	drawRow(row) {
+		const cells = this.columns.map((column, i) => {
+			const value = this.value(row, column);
+			const cell = el("td", { class: "number" + (column.wide ? " wide" : "") + (value && column.class ? " " + column.class : ""),
+				"data-value": value, text: value ? column.format(value) : "\u2013" });
+			if (value && this.totals[i] && column === this.sortedBy)
+				cell.append(el("small", { text: percent(value, this.totals[i]) }));
+			return cell;
+		});
+		return el("tr", {}, el("th", { scope: "row" }, this.group === "stack" ? this.drawCaller(row) : this.drawKey(row)), ...cells);
+	}
+
+	drawKey(row) {
+		const { name, module } = this.keys.list[row.key];
+		const field = this.group;
+		const path = field === "module" && module >= 0 ? modules[module].path : name;
+		const button = el("button", { type: "button", class: "caller", title: "Search for it",
+			click: () => this.askFor(`${field}:${path}`) }, el("b", { text: field === "function" ? shortName(name) : name }));
+		button.append(el("span", { text: field === "function" ? module >= 0 ? modules[module].name : ""
+			: field === "module" && module >= 0 ? modules[module].path : "" }));
+		return button;
+	}
+
+	drawCaller(caller) {
+		const stack = stackOf(this.process.node[caller]);
+		const place = placeOf(stack);
+		const cut = this.process.cutOf(caller);
+		const name = place ? shortName(place.name) : `[stack ${whyCut(cut)}]`;
+		const next = place ? stack.slice(stack.indexOf(place) + 1).find(f => f.kind !== MARK) : null;
+		const button = el("button", { type: "button", class: "caller opens", "aria-expanded": "false" },
+			el("b", { text: name }), next ? el("i", { text: "\u2190 " + shortName(next.name) }) : null,
+			el("span", { text: place ? whereShort(place) : "" }));
+		button.addEventListener("click", () => this.open(button, caller));
+		return button;
+	}
+
+	open(button, caller) {
+		const row = button.closest("tr");
+		const isOpen = button.getAttribute("aria-expanded") === "true";
+		button.setAttribute("aria-expanded", String(!isOpen));
+		if (isOpen)
+			row.nextElementSibling.remove();
+		else
+			row.after(el("tr", { class: "opened" }, el("td", { colspan: this.columns.length + 1 },
+				callerDetails(this.process, caller))));
+	}
+}
+
+/* The frames of a stack as a list. */
+function stackList(stack) {
+	return el("ol", { class: "stack" }, ...stack.map(f => el("li", { class: f.kind === MARK ? "mark" : f.known ? "" : "unknown" },
+		el("code", { text: f.name, title: f.name.length > 120 ? f.name : null }),
+		el("span", { text: whereIs(f) + (f.kind === INLINED ? " (inlined)" : "") }))));
+}
+
+function callerDetails(process, caller) {
+	const n = name => process[name][caller];
+	const facts = [
+		["Leaked", n("leaked_bytes") && inBlocks(n("leaked_bytes"), n("leaked_blocks"))],
+		["of it indirectly", n("through_bytes") && inBlocks(n("through_bytes"), n("through_blocks"))],
+		["Possibly leaked", n("possible_blocks") && inBlocks(n("possible_bytes"), n("possible_blocks"))],
+		["Lost with blocks of others", n("indirect_blocks") && inBlocks(n("indirect_bytes"), n("indirect_blocks"))],
+		["No verdict", n("unsure_blocks") && inBlocks(n("unsure_bytes"), n("unsure_blocks"))],
+		["Suppressed", n("suppressed_blocks") && inBlocks(n("suppressed_bytes"), n("suppressed_blocks"))],
+		["Live", n("live_blocks") && inBlocks(n("live_bytes"), n("live_blocks"))],
+		["At the peak", n("peak_bytes") && bytes(n("peak_bytes"))],
+		["Allocated", inBlocks(n("alloc_bytes"), n("allocs"))],
+		["Freed", plural(n("frees"), "block")],
+		["Average size", n("allocs") && bytes(n("alloc_bytes") / n("allocs"))],
+		["Temporary", n("temporary") && `${plural(n("temporary"), "block")} (${percent(n("temporary"), n("allocs"))})`],
+		["Since the last report", n("grown") && bytes(n("grown"))],
+		["By", process.functionOf(caller)],
+	].filter(f => f[1]);
+	const list = el("dl", { class: "facts-list" }, ...facts.map(([label, text]) => el("div", {}, el("dt", { text: label }), el("dd", { text }))));
+	const cut = process.cutOf(caller);
+	const stack = process.node[caller] >= 0 ? stackList(stackOf(process.node[caller]).filter(f => f.kind !== MARK)) : null;
+	return el("div", { class: "details" }, el("div", {}, stack,
+		cut ? el("p", { class: "note", text: `Stack: ${whyCut(cut)}.` }) : null, whyList(process, process.whys.get(caller))), list);
+}
+
+/* Who holds a block: from the root to the block. */
+function whyList(process, why) {
+	if (!why || !why.chain.length)
+		return null;
+	const steps = why.chain.map(step => {
+		const place = process.stacks.has(step.stack) ? placeOf(stackOf(process.stacks.get(step.stack))) : null;
+		return el("li", {}, (step.blocks > 1 ? `${count(step.blocks)} blocks, the last ` : "") + bytes(step.size) +
+			(place ? ` of ${shortName(place.name)}` : ""),
+			el("span", { text: step.address + (step.offset ? `, by a pointer to its byte ${count(step.offset)}` : "") }));
+	});
+	if (why.left_out)
+		steps.splice(Math.floor(steps.length / 2), 0, el("li", { text: `\u2026 ${count(why.left_out)} more blocks \u2026` }));
+	return el("div", { class: "why" }, el("h4", { text: `One of its blocks (${why.verdict}) is held by ${rootName(why.root)}` }),
+		el("ol", {}, ...steps));
+}
+
+function rootName(root) {
+	const object = root.object ? baseName(root.object) : "";
+	const offset = root.offset && root.offset !== "0x0" ? "+" + root.offset : "";
+
+	switch (root.kind) {
+	case "global":
+	case "tls":
+		return (root.variable ? `${root.variable}${offset} in ${object}` : `the data of ${object} (${root.offset})`) +
+			(root.kind === "tls" ? `, thread-local, thread ${root.thread}` : "");
+	case "stack":
+		return `the stack of thread ${root.thread}`;
+	case "thread":
+		return `data of thread ${root.thread}`;
+	case "register":
+		return `register ${root.register} of thread ${root.thread}`;
+	case "kernel":
+		return root.descriptor === undefined ? "a timer, in the kernel" : `the kernel, for descriptor ${root.descriptor}`;
+	case "lost":
+		return "nothing any more";
+	case "memory":
+		return `memory at ${root.address}${object ? " in " + object : ""}`;
+	default:
+		return "a root that was not kept";
+	}
+}

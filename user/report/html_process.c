@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes one process into the data of the HTML report: sums, callers, chains of pointers, sizes and ages of blocks. */
+#include "user/report/html_process.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "user/heap/stacks.h"
+#include "user/lib/cleanup.h"
+#include "user/report/report_json.h"
+#include "user/report/report_parts.h"
+#include "user/report/report_why.h"
+
+/* The callers of a process, in the order of the report. */
+struct callers {
+	struct report_row *rows; /* owned */
+	size_t nr;
+	u32 *nodes, *truncated; /* owned; of each row: its stack, and why the stack is cut */
+};
+
+static void callers_fini(struct callers *c)
+{
+	free(c->rows);
+	free(c->nodes);
+	free(c->truncated);
+}
+
+static int callers_init(struct callers *c, struct html_tables *t, const struct report *r,
+			const struct report_process *p)
+{
+	int err = report_rows(r, p, &c->rows, &c->nr, NULL);
+
+	if (err)
+		return err;
+	c->nodes = calloc(c->nr + 1, sizeof(*c->nodes));
+	c->truncated = calloc(c->nr + 1, sizeof(*c->truncated));
+	if (!c->nodes || !c->truncated)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->nr && !err; i++) {
+		const char *truncated;
+
+		err = html_stack(t, r, p, &c->rows[i], &c->nodes[i], &truncated);
+		if (!err)
+			err = html_text(t, truncated, &c->truncated[i]);
+	}
+	return err;
+}
+
+/* A column of numbers. Each is a u64 or s64 of struct report_row. */
+struct column {
+	const char *name;
+	size_t field;
+};
+
+#define SUM(verdict, name)                                                                                   \
+	{ name "_blocks", offsetof(struct report_row, leaks.sums.of[verdict].blocks) },                      \
+	{                                                                                                    \
+		name "_bytes", offsetof(struct report_row, leaks.sums.of[verdict].bytes)                     \
+	}
+#define FIELD(name, field)                                                                                   \
+	{                                                                                                    \
+		name, offsetof(struct report_row, field)                                                     \
+	}
+
+static const struct column columns[] = {
+	FIELD("allocs", row.allocs),
+	FIELD("frees", row.frees),
+	FIELD("alloc_bytes", row.alloc_bytes),
+	FIELD("live_blocks", row.live_blocks),
+	FIELD("live_bytes", row.live_bytes),
+	FIELD("peak_bytes", row.peak_bytes),
+	FIELD("temporary", row.temporary),
+	FIELD("grown", grown),
+	FIELD("mismatched", mismatched),
+	FIELD("bad", bad),
+	SUM(SCAN_DEFINITE, "definite"),
+	SUM(SCAN_INDIRECT, "indirect"),
+	SUM(SCAN_POSSIBLE, "possible"),
+	SUM(SCAN_REACHABLE, "reachable"),
+	SUM(SCAN_UNSURE, "unsure"),
+	FIELD("through_blocks", leaks.through.blocks),
+	FIELD("through_bytes", leaks.through.bytes),
+	FIELD("suppressed_blocks", leaks.suppressed.blocks),
+	FIELD("suppressed_bytes", leaks.suppressed.bytes),
+};
+
+static s64 field_of(const struct report_row *row, const struct column *c)
+{
+	return *(const s64 *)((const char *)row + c->field);
+}
+
+/* Leave out a column of zeros. */
+static void write_column(struct json *j, const struct callers *c, const struct column *column)
+{
+	size_t i = 0;
+
+	while (i < c->nr && !field_of(&c->rows[i], column))
+		i++;
+	if (i == c->nr)
+		return;
+	json_array_begin(j, column->name);
+	for (i = 0; i < c->nr; i++)
+		json_s64(j, NULL, field_of(&c->rows[i], column));
+	json_array_end(j);
+}
+
+static void write_numbers(struct json *j, const char *key, const u32 *numbers, size_t nr)
+{
+	json_array_begin(j, key);
+	for (size_t i = 0; i < nr; i++)
+		json_s64(j, NULL, numbers[i] == HTML_NONE ? -1 : (s64)numbers[i]);
+	json_array_end(j);
+}
+
+static int write_functions(struct json *j, struct html_tables *t, const struct report_process *p,
+			   const struct callers *c)
+{
+	auto_free u32 *names = calloc(2 * c->nr + 1, sizeof(*names));
+	int err = names ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < c->nr && !err; i++) {
+		const struct alloc_fn *fn = alloc_fn(heap_functions(p->heap), c->rows[i].row.fn);
+
+		err = html_text(t, fn->name, &names[i]);
+		if (!err)
+			err = html_text(t, alloc_family_name(fn->family), &names[c->nr + i]);
+	}
+	if (err)
+		return err;
+	write_numbers(j, "function", names, c->nr);
+	write_numbers(j, "family", names + c->nr, c->nr);
+	return 0;
+}
+
+static int write_callers(struct json *j, struct html_tables *t, const struct report_process *p,
+			 const struct callers *c)
+{
+	int err;
+
+	json_object_begin(j, "callers");
+	json_u64(j, "nr", c->nr);
+	write_numbers(j, "node", c->nodes, c->nr);
+	write_numbers(j, "truncated", c->truncated, c->nr);
+	err = write_functions(j, t, p, c);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		write_column(j, c, &columns[i]);
+	json_object_end(j);
+	return err;
+}
+
+static int write_whys(struct json *j, const struct report *r, const struct report_process *p,
+		      const struct callers *c)
+{
+	int err = 0;
+
+	json_array_begin(j, "whys");
+	for (size_t i = 0; i < c->nr && !err; i++) {
+		if (!c->rows[i].why)
+			continue;
+		json_object_begin(j, NULL);
+		json_u64(j, "caller", i);
+		err = report_why_json(j, "why", r, p, c->rows[i].why);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return err;
+}
+
+/* Write the node of the stack of @row, which an error or a chain names by its id. */
+static int write_id(struct json *j, struct html_tables *t, const struct report *r,
+		    const struct report_process *p, u32 row)
+{
+	struct report_row of = { .row = heap_row_get(p->heap, row) };
+	const char *truncated;
+	u32 node;
+	int err;
+
+	if (row == MISUSE_NO_ROW || of.row.stack < STACK_FIRST_ID)
+		return 0;
+	err = html_stack(t, r, p, &of, &node, &truncated);
+	if (err || node == HTML_NONE)
+		return err;
+	json_array_begin(j, NULL);
+	json_u64(j, NULL, of.row.stack);
+	json_u64(j, NULL, node);
+	json_array_end(j);
+	return 0;
+}
+
+static int write_why_ids(struct json *j, struct html_tables *t, const struct report *r,
+			 const struct report_process *p, const struct leak_why *why)
+{
+	int err = 0;
+
+	for (size_t i = 0; why && i < why->nr_steps && !err; i++)
+		if (why->steps[i].row != WHY_NO_ROW)
+			err = write_id(j, t, r, p, why->steps[i].row);
+	return err;
+}
+
+/* The stacks that errors and chains of pointers name. Some ids come more than once. */
+static int write_ids(struct json *j, struct html_tables *t, const struct report *r,
+		     const struct report_process *p)
+{
+	size_t nr;
+	const struct misuse *list = heap_misuses(p->heap, &nr);
+	int err = p->leaks ? write_why_ids(j, t, r, p, p->leaks->asked) : 0;
+
+	for (size_t i = 0; p->leaks && i < p->leaks->nr_whys && !err; i++)
+		err = write_why_ids(j, t, r, p, &p->leaks->whys[i]);
+	for (const struct misuse *m = list; m < list + nr && !err; m++) {
+		err = write_id(j, t, r, p, m->alloc_row);
+		if (!err)
+			err = write_id(j, t, r, p, m->free_row);
+		if (!err)
+			err = write_id(j, t, r, p, m->earlier_row);
+	}
+	return err;
+}
+
+enum { NR_SIZES = 65, NR_AGES = 10 };
+
+/* Live blocks by size and by age. */
+struct histogram {
+	const struct report *report;
+	struct scan_sum sizes[NR_SIZES]; /* [i]: from 2^(i-1) to 2^i - 1 bytes */
+	struct scan_sum ages[NR_AGES];
+};
+
+/* Where each class of ages begins. */
+static const u64 age_starts_ns[NR_AGES] = {
+	0,	     1000000,	  10000000,	100000000,     1000000000,
+	10000000000, 60000000000, 600000000000, 3600000000000, 86400000000000
+};
+
+static void add_block(struct scan_sum *sum, u64 size)
+{
+	sum->blocks++;
+	sum->bytes += size;
+}
+
+static int visit_block(void *ctx, const struct heap_block *b)
+{
+	struct histogram *h = ctx;
+	u64 age_ns = h->report->time_ns > b->time_ns ? h->report->time_ns - b->time_ns : 0;
+	size_t age = NR_AGES - 1;
+
+	if (!report_has_block(h->report, b))
+		return 0;
+	while (age && age_ns < age_starts_ns[age])
+		age--;
+	add_block(&h->ages[age], b->size);
+	add_block(&h->sizes[b->size ? 64 - __builtin_clzll(b->size) : 0], b->size);
+	return 0;
+}
+
+/* Write [start, blocks, bytes] of each class that has blocks. */
+static void write_class(struct json *j, u64 start, const struct scan_sum *sum)
+{
+	if (!sum->blocks)
+		return;
+	json_array_begin(j, NULL);
+	json_u64(j, NULL, start);
+	json_u64(j, NULL, sum->blocks);
+	json_u64(j, NULL, sum->bytes);
+	json_array_end(j);
+}
+
+static void write_histograms(struct json *j, const struct report *r, const struct report_process *p)
+{
+	struct histogram h = { .report = r };
+
+	heap_for_each_block(p->heap, visit_block, &h);
+	json_array_begin(j, "sizes");
+	for (size_t i = 0; i < NR_SIZES; i++)
+		write_class(j, i ? 1ULL << (i - 1) : 0, &h.sizes[i]);
+	json_array_end(j);
+	json_array_begin(j, "ages");
+	for (size_t i = 0; i < NR_AGES; i++)
+		write_class(j, age_starts_ns[i], &h.ages[i]);
+	json_array_end(j);
+}
+
+int html_process(struct json *j, struct html_tables *t, const struct report *r,
+		 const struct report_process *p)
+{
+	struct callers c = { .rows = NULL };
+	int err = callers_init(&c, t, r, p);
+
+	json_object_begin(j, NULL);
+	if (!err)
+		err = report_json_process(j, r, p);
+	if (!err)
+		err = write_callers(j, t, p, &c);
+	if (!err)
+		err = write_whys(j, r, p, &c);
+	json_array_begin(j, "stacks");
+	if (!err)
+		err = write_ids(j, t, r, p);
+	json_array_end(j);
+	write_histograms(j, r, p);
+	json_object_end(j);
+	callers_fini(&c);
+	return err;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Parts of the JSON report, which other formats contain too. Each call adds keys to the object that is open in @j. */
+#pragma once
+
+#include "user/lib/json.h"
+#include "user/report/report.h"
+
+/* Keys of the whole report: where its numbers come from. */
+void report_json_head(struct json *j, const struct report *r);
+/* Keys that are final only after all names were looked up. */
+void report_json_tail(struct json *j, const struct report *r);
+
+/* Keys of one process, all but "stacks". 0 or -ENOMEM. */
+int report_json_process(struct json *j, const struct report *r, const struct report_process *p) __must_check;
+
+/* The key "build_id" of @m, which may be NULL. */
+void report_json_build_id(struct json *j, const struct module *m);
