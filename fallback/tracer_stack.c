@@ -8,6 +8,7 @@
 #include "arch/unwind.h"
 #include "fallback/tracer_steps.h"
 #include "fallback/unwind.h"
+#include "user/lib/array.h"
 
 static const u64 stack_distance = 16 << 20; /* memory so far from the stack pointer is hardly stack */
 
@@ -68,21 +69,13 @@ static bool find_place(void *ctx, taddr_t pc, struct unwind_place *place)
 {
 	const struct tracer *t = ctx;
 	const struct tracer_process *p = t->thread->process;
-	u32 low = 0, high = p->nr_maps;
+	size_t at = array_search(i, 0, p->nr_maps, p->maps[i].end <= pc);
 
-	while (low < high) {
-		u32 middle = low + (high - low) / 2;
-
-		if (p->maps[middle].end <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == p->nr_maps || p->maps[low].start > pc)
+	if (at == p->nr_maps || p->maps[at].start > pc)
 		return false;
-	place->bias = p->maps[low].bias;
-	place->table = p->maps[low].table < t->nr_tables && t->tables[p->maps[low].table].is_used
-			       ? &t->tables[p->maps[low].table].cfi
+	place->bias = p->maps[at].bias;
+	place->table = p->maps[at].table < t->nr_tables && t->tables[p->maps[at].table].is_used
+			       ? &t->tables[p->maps[at].table].cfi
 			       : NULL;
 	return true;
 }

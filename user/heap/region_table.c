@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/array.h"
+
 void region_table_init(struct region_table *t, struct budget *budget)
 {
 	*t = (struct region_table){ .budget = budget };
@@ -54,18 +56,7 @@ int region_table_copy(struct region_table *out, const struct region_table *t, st
 /* Index of the first piece that begins below @addr. The highest piece comes first. */
 static size_t first_below(const struct region_table *t, taddr_t addr)
 {
-	size_t low = 0;
-	size_t high = t->nr_pieces;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->pieces[mid].start < addr)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return array_search(i, 0, t->nr_pieces, t->pieces[i].start >= addr);
 }
 
 /* Replace @nr_old pieces from index @at on by @nr_new others. */

@@ -38,3 +38,20 @@ size_t array_room(size_t max, size_t wanted);
 		array_grow_exact(&(items), exact_ + 1, sizeof(*(items)));                                    \
 	})
 int array_grow_exact(void *items, size_t wanted, size_t size) __must_check;
+
+/*
+ * Binary search: the first index from @from to @to - 1 for which @is_before is false, or @to. @is_before is an
+ * expression of @i, an index that the macro declares. Items for which it is true come before all others.
+ */
+#define array_search(i, from, to, is_before)                                                                 \
+	({                                                                                                   \
+		size_t low_ = (from), high_ = (to);                                                          \
+		while (low_ < high_) {                                                                       \
+			const size_t i = low_ + (high_ - low_) / 2;                                          \
+			if (is_before)                                                                       \
+				low_ = i + 1;                                                                \
+			else                                                                                 \
+				high_ = i;                                                                   \
+		}                                                                                            \
+		low_;                                                                                        \
+	})

@@ -84,17 +84,9 @@ static void range_fini(struct range_table *t)
 /* The innermost range with @addr, or NULL. */
 static const struct dwarf_range *range_find(const struct range_table *t, u64 addr)
 {
-	size_t low = 0, high = t->nr;
+	size_t end = array_search(i, 0, t->nr, t->ranges[i].start <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->ranges[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (size_t i = low; i > 0 && t->reach[i - 1] > addr; i--)
+	for (size_t i = end; i > 0 && t->reach[i - 1] > addr; i--)
 		if (addr < t->ranges[i - 1].end)
 			return &t->ranges[i - 1];
 	return NULL;

@@ -204,17 +204,7 @@ static bool is_same_section(Dwfl_Module *module, u64 a, u64 b)
 /* The number of functions that begin at or below @addr. */
 static size_t count_below(const struct function_index *index, u64 addr)
 {
-	size_t low = 0, high = index->nr;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (index->functions[mid].start <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return array_search(i, 0, index->nr, index->functions[i].start <= addr);
 }
 
 const char *function_index_find_data(const struct function_index *index, u64 addr, u64 *offset)

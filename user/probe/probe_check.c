@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include "arch/insn.h"
+#include "user/lib/array.h"
 #include "user/lib/elf.h"
 #include "user/probe/probe_place.h"
 
@@ -73,21 +74,9 @@ static struct described described_at(const struct starts *s, u32 i)
 /* The last function with call frame information that begins at or before @vaddr. */
 static struct described described_before(const struct starts *s, u64 vaddr)
 {
-	struct described found = { 0 };
-	u32 low = 0, high = s->nr;
+	size_t nr = array_search(i, 0, s->nr, described_at(s, (u32)i).start <= vaddr);
 
-	while (low < high) {
-		u32 mid = low + (high - low) / 2;
-		struct described d = described_at(s, mid);
-
-		if (d.start > vaddr) {
-			high = mid;
-		} else {
-			found = d;
-			low = mid + 1;
-		}
-	}
-	return found;
+	return nr ? described_at(s, (u32)nr - 1) : (struct described){ 0 };
 }
 
 enum reached { REACHED, STEPPED_OVER, NOT_CODE };

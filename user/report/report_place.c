@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/array.h"
 #include "user/lib/escape.h"
 #include "user/names/data_ref.h"
 #include "user/names/symbolize.h"
@@ -30,17 +31,7 @@ static int by_addr(const void *pa, const void *pb)
 /* The index of the first address that is not below @addr. */
 static size_t first_from(const struct wanted *w, taddr_t addr)
 {
-	size_t lo = 0, hi = w->nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->list[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return array_search(i, 0, w->nr, w->list[i].addr < addr);
 }
 
 /* A pointer to a block of size 0 points to its start. */

@@ -20,20 +20,13 @@ enum {
 
 u64 scan_block_size(const struct scan *s, u32 block)
 {
-	size_t lo = 0, hi = s->nr_big;
+	size_t at;
 	taddr_t addr = s->blocks[block].addr;
 
 	if (s->blocks[block].size != BLOCK_BIG)
 		return s->blocks[block].size;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->big[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->nr_big && s->big[lo].addr == addr ? s->big[lo].size : BLOCK_BIG;
+	at = array_search(i, 0, s->nr_big, s->big[i].addr < addr);
+	return at < s->nr_big && s->big[at].addr == addr ? s->big[at].size : BLOCK_BIG;
 }
 
 void scan_use_huge_pages(void *p, size_t len, bool is_filled)
@@ -290,32 +283,14 @@ int scan_index(struct scan *s)
 
 u32 scan_lower_bound(const struct scan *s, taddr_t addr)
 {
-	u32 lo = 0, hi = s->nr;
-
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (s->blocks[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return (u32)array_search(i, 0, s->nr, s->blocks[i].addr < addr);
 }
 
 const struct scan_span *scan_span_find(const struct scan *s, taddr_t p)
 {
-	size_t lo = 0, hi = s->nr_spans;
+	size_t at = array_search(i, 0, s->nr_spans, s->spans[i].end <= p);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->spans[mid].end <= p)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->nr_spans && s->spans[lo].start <= p ? &s->spans[lo] : NULL;
+	return at < s->nr_spans && s->spans[at].start <= p ? &s->spans[at] : NULL;
 }
 
 u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, u32 guess, taddr_t p)
@@ -332,15 +307,7 @@ u32 scan_last_below(const struct scan *s, u32 lo, u32 hi, u32 guess, taddr_t p)
 		if (blocks[hi - 1].addr <= p)
 			return hi - 1;
 	}
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (blocks[mid].addr <= p)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo - 1;
+	return (u32)array_search(i, lo, hi, blocks[i].addr <= p) - 1;
 }
 
 u32 scan_lookup(const struct scan *s, taddr_t p)

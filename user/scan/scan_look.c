@@ -506,17 +506,7 @@ static int look_at_hole(struct looker *r, taddr_t addr, taddr_t end, const u8 *p
 /* Index of the first of @nr ranges by address that ends above @addr. @size: bytes from one end to the next. */
 static size_t first_above(const taddr_t *ends, size_t nr, size_t size, taddr_t addr)
 {
-	size_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (*(const taddr_t *)((const u8 *)ends + mid * size) <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return array_search(i, 0, nr, *(const taddr_t *)((const u8 *)ends + i * size) <= addr);
 }
 
 /* Set the position to @addr. */

@@ -49,17 +49,7 @@ static int by_addr(const void *a, const void *b)
 /* Index of the first point at or above @addr. */
 static size_t point_at(const struct region_list *list, taddr_t addr)
 {
-	size_t lo = 0, hi = list->nr_points;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (list->points[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return array_search(i, 0, list->nr_points, list->points[i].addr < addr);
 }
 
 bool region_has_point(const struct region_list *list, taddr_t start, taddr_t end)

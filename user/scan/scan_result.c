@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/scan/scan_state.h"
 
@@ -85,17 +86,7 @@ int scan_for_each(const struct scan *s, int (*visit)(void *ctx, const struct sca
 /* The leader at @addr in @leaders, which are by address. */
 static struct scan_block_info *leader_of(struct scan_block_info *leaders, size_t nr, taddr_t addr)
 {
-	size_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (leaders[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return &leaders[lo];
+	return &leaders[array_search(i, 0, nr, leaders[i].addr < addr)];
 }
 
 int scan_leaders(const struct scan *s, struct scan_block_info **out, size_t *nr)

@@ -44,17 +44,9 @@ const char *snapshot_skip_name(enum snapshot_skip skip)
 
 const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr)
 {
-	size_t lo = 0, hi = s->nr_maps;
+	size_t at = array_search(i, 0, s->nr_maps, s->maps[i].end <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->maps[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < s->nr_maps && s->maps[lo].start <= addr ? &s->maps[lo] : NULL;
+	return at < s->nr_maps && s->maps[at].start <= addr ? &s->maps[at] : NULL;
 }
 
 /* Parse one line of /proc/PID/maps, of @len bytes without its newline. */

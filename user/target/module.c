@@ -547,19 +547,9 @@ void mapping_list_fini(struct mapping_list *list)
 
 const struct mapping *mapping_find(const struct mapping_list *list, taddr_t addr)
 {
-	size_t low = 0, high = list->nr;
+	size_t at = array_search(i, 0, list->nr, list->maps[i].end <= addr);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (addr < list->maps[mid].start)
-			high = mid;
-		else if (addr >= list->maps[mid].end)
-			low = mid + 1;
-		else
-			return &list->maps[mid];
-	}
-	return NULL;
+	return at < list->nr && list->maps[at].start <= addr ? &list->maps[at] : NULL;
 }
 
 struct code_ref mapping_ref(const struct mapping_list *list, taddr_t addr)

@@ -74,13 +74,24 @@ static void test_extends_by_one(void **state)
 	free(items);
 }
 
+/* Every length up to 9, every place of the boundary, and a range that begins behind 0. */
+static void test_search(void **state)
+{
+	(void)state;
+	for (size_t nr = 0; nr < 10; nr++)
+		for (size_t boundary = 0; boundary <= nr; boundary++)
+			assert_int_equal(array_search(i, 0, nr, i < boundary), boundary);
+	assert_int_equal(array_search(i, 3, 7, i < 2), 3);
+	assert_int_equal(array_search(i, 3, 7, i < 5), 5);
+	assert_int_equal(array_search(i, 3, 7, i < 99), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grows_by_half),
-		cmocka_unit_test(test_takes_what_is_wanted),
-		cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_extends_by_one),
+		cmocka_unit_test(test_grows_by_half), cmocka_unit_test(test_takes_what_is_wanted),
+		cmocka_unit_test(test_too_large),     cmocka_unit_test(test_extends_by_one),
+		cmocka_unit_test(test_search),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
