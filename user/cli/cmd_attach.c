@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap attach: trace running processes until Ctrl-C, the end of the time, or theirs. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "user/cli/attach.h"
 #include "user/cli/commands.h"
 #include "user/session/control.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
-#include "user/cli/options_rooms.h"
-#include "user/report/output.h"
-#include "user/stream/recorder.h"
+#include "user/cli/tracing.h"
 #include "user/session/session.h"
 #include "user/top/status_line.h"
 
@@ -81,30 +75,5 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 
 int cmd_attach(const struct options *o)
 {
-	struct session *s = NULL;
-	struct control *c = NULL;
-	struct outputs *outs = NULL;
-	const struct session_options so = options_session(o);
-	const struct output_options oo = options_output(o);
-	const struct control_times times = options_times(o);
-	int status, err = outputs_new(&outs, &oo, stdout);
-
-	if (err)
-		return outputs_status(err);
-	status = STATUS_USAGE;
-	if (recorder_check(&so.recorder))
-		goto out;
-	status = STATUS_IMPOSSIBLE;
-	if (session_new(&s, &so, outs, false))
-		goto out;
-	err = control_new(&c, &times, false);
-	if (err)
-		error("attach: signals: %s", strerror(-err));
-	else
-		status = attach_and_trace(o, s, c);
-out:
-	session_free(s);
-	control_free(c);
-	outputs_free(outs);
-	return status;
+	return tracing_run(o, false, attach_and_trace);
 }

@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap run: start a program, trace it from its first allocation, report at its end. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "user/cli/commands.h"
+#include "user/cli/options.h"
 #include "user/session/control.h"
 #include "user/source/launch.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
-#include "user/cli/options_rooms.h"
-#include "user/report/output.h"
+#include "user/cli/tracing.h"
 #include "user/source/perturb.h"
-#include "user/stream/recorder.h"
 #include "user/session/session.h"
 #include "user/top/status_line.h"
 
@@ -218,8 +215,9 @@ static int judged_status(const struct run *r, int status)
 }
 
 /* With a session and a control: the program's exit status, or ours. */
-static int run_program(const struct options *o, struct run *r, struct control *c)
+static int run_program(const struct options *o, struct session *s, struct control *c)
 {
+	struct run r = { .options = o, .session = s };
 	auto_free char **env = NULL;
 	struct launch_options lo = {
 		.argv = o->args,
@@ -228,52 +226,27 @@ static int run_program(const struct options *o, struct run *r, struct control *c
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
 	};
-	struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended };
+	struct launch_hooks hooks = { &r, on_exec, on_mapped, on_exiting, on_ended };
 	int status, err;
 
 	if (o->perturb && perturb_env(&env, environ))
 		return launch_error(-ENOMEM);
 	lo.env = env;
-	lo.tracer = session_tracer(r->session, &lo.source);
-	err = launch_new(&r->launch, &lo, &hooks);
+	lo.tracer = session_tracer(s, &lo.source);
+	err = launch_new(&r.launch, &lo, &hooks);
 	if (err)
 		return launch_error(err);
-	if (!r->is_attached)
+	if (!r.is_attached)
 		warn("run: %s: not traced", o->args[0]);
-	follow(r, c);
+	follow(&r, c);
 	control_finish(c);
-	status = program_status(launch_status(r->launch));
-	finish(r);
-	launch_free(r->launch);
-	return judged_status(r, status);
+	status = program_status(launch_status(r.launch));
+	finish(&r);
+	launch_free(r.launch);
+	return judged_status(&r, status);
 }
 
 int cmd_run(const struct options *o)
 {
-	struct run r = { .options = o };
-	struct control *c = NULL;
-	struct outputs *outs = NULL;
-	const struct session_options so = options_session(o);
-	const struct output_options oo = options_output(o);
-	const struct control_times times = options_times(o);
-	int status, err = outputs_new(&outs, &oo, stderr);
-
-	if (err)
-		return outputs_status(err);
-	status = STATUS_USAGE;
-	if (recorder_check(&so.recorder))
-		goto out;
-	status = STATUS_IMPOSSIBLE;
-	if (session_new(&r.session, &so, outs, true))
-		goto out;
-	err = control_new(&c, &times, true);
-	if (err)
-		error("run: signals: %s", strerror(-err));
-	else
-		status = run_program(o, &r, c);
-out:
-	session_free(r.session);
-	control_free(c);
-	outputs_free(outs);
-	return status;
+	return tracing_run(o, true, run_program);
 }
