@@ -91,3 +91,106 @@ by_function() {
 	HOME=$PWD go tool pprof -raw r.pb.gz >raw
 	grep -q '\[FN\]\[FL\]\[LN\]\[IN\]' raw
 }
+
+# leaking: the counts of leaks in r.json as "definite possible indirect"
+leaking() {
+	jq -r '[.processes[].stacks[]] | [(map(select(.definite.blocks > 0)) | length),
+		(map(select(.possible.blocks > 0)) | length), (map(select(.indirect.blocks > 0)) | length)] | @tsv' r.json
+}
+
+# bats test_tags=core
+@test "CI: junit, sarif and annotations have each leak of JSON" {
+	cd "$ROOT"
+	local out=$BATS_TEST_TMPDIR definite possible indirect
+	"$HEAPTAP" run -q --annotate github -o "$out/r.json" -o "$out/r.junit.xml" -o "$out/r.sarif" -- "$T/leak" \
+		2>"$out/err" >"$out/out"
+	cd "$out"
+	read -r definite possible indirect <<<"$(leaking)"
+	[ "$definite" -gt 0 ] && [ "$indirect" -gt 0 ]
+	xmllint --noout r.junit.xml
+	[ "$(grep -c '<failure type="definite-leak"' r.junit.xml)" -eq "$definite" ]
+	[ "$(grep -c '<skipped' r.junit.xml)" -eq "$possible" ]
+	xmllint --xpath "string(//testcase[contains(@name, 'load_settings')]/@file)" r.junit.xml |
+		grep -qx tests/targets/leak.c
+	xmllint --xpath "string(//testcase[contains(@name, 'load_settings')]/failure)" r.junit.xml |
+		grep -q 'main at tests/targets/leak.c:'
+	xmllint --xpath "string(//testcase[@name = 'no wrong releases']/@classname)" r.junit.xml | grep -qx leak
+	python3 "$ROOT/tests/lib/sarif.py" r.sarif
+	jq -e --argjson n "$((definite + possible + indirect))" '.runs[0].results | length == $n' r.sarif
+	jq -e '[.runs[0].results[] | select(.ruleId == "definite-leak").properties.bytes] | add' r.sarif |
+		grep -qx "$(jq '.processes[0].scan.definite.bytes' r.json)"
+	jq -e '.runs[0].results | any(.locations[0].physicalLocation | .artifactLocation.uri == "tests/targets/leak.c"
+		and .artifactLocation.uriBaseId == "SRCROOT" and .region.startLine == 23)' r.sarif
+	jq -e '.runs[0].invocations[0].executionSuccessful' r.sarif
+	[ "$(grep -c '^::error title=definite leak in .*,file=tests/targets/leak.c,line=' out)" -eq "$definite" ]
+	grep -q '^served 200 requests' out # of the program itself
+}
+
+@test "CI: wrong releases, each once" {
+	"$HEAPTAP" run -q --no-scan --annotate github -o r.json -o r.junit.xml -o r.sarif -- "$T/misuse" 2>err >out
+	n=$(jq '.processes[0].errors | length' r.json)
+	[ "$n" -gt 0 ]
+	[ "$(grep -c '^::error ' out)" -eq "$n" ]
+	[ "$(xmllint --xpath 'count(//failure)' r.junit.xml)" -eq "$n" ]
+	xmllint --xpath '//testcase[@name = "no leaks"]/skipped' r.junit.xml
+	python3 "$ROOT/tests/lib/sarif.py" r.sarif
+	diff <(jq -r '.processes[0].errors[].kind' r.json | sort) <(jq -r '.runs[0].results[].ruleId' r.sarif | sort)
+	jq -e '.runs[0].results | any(.stacks[].message.text == "allocated by")' r.sarif
+}
+
+@test "CI: no verdict is an error, not a success" {
+	printf '%s\n' 'process 77 prog /nowhere/prog' 'alloc 77 1 malloc 0x1000 100 2 1000000000' \
+		'lost 77 0 2 0 0' 'exit 77 0' >events.txt
+	run "$HEAPTAP" report -q -o r.junit.xml -o r.sarif --annotate github events.txt
+	[ "$status" -eq 5 ]
+	[[ $output == *"::warning title=heaptap::events were lost: 0 allocations, 2 frees (pid 77)"* ]]
+	[ "$(xmllint --xpath 'count(//error)' r.junit.xml)" -eq 1 ]
+	python3 "$ROOT/tests/lib/sarif.py" r.sarif
+	jq -e '.runs[0].invocations[0].executionSuccessful == false' r.sarif
+}
+
+@test "CI: a clean program passes" {
+	printf '%s\n' '#include <stdlib.h>' 'int main(void) { void *volatile p = malloc(9); free(p); return 0; }' >clean.c
+	gcc -g -o clean clean.c
+	"$HEAPTAP" run -q --annotate github -o r.junit.xml -o r.sarif -- ./clean 2>err >out
+	[ ! -s out ]
+	[ "$(xmllint --xpath 'count(//testcase[not(*)])' r.junit.xml)" -eq 2 ]
+	[ "$(xmllint --xpath 'count(//testcase)' r.junit.xml)" -eq 2 ]
+	jq -e '.runs[0] | .results == [] and .invocations[0].executionSuccessful' r.sarif
+}
+
+# A program with a leak in functions and in a file whose names try to break out of each format.
+hostile_program() {
+	local name=$'</x>]]>"\'&\n::error::%0A\e[2J'
+	local long
+	long=$(head -c 100000 /dev/zero | tr '\0' A)
+	# shellcheck disable=SC1003
+	printf '%s\n' '#include <stdlib.h>' 'void evil(void); void endless(void);' \
+		'#line 7 "</x>]]>\"'"'"'&%0A::error::,x\n.c"' \
+		'int main(void) { evil(); endless(); return 0; }' >main.c
+	printf '%s\n' '#include <stdlib.h>' 'void *volatile gone;' \
+		'void endless(void) { gone = malloc(7); gone = 0; }' \
+		'void evil(void) { gone = malloc(9); gone = 0; endless(); }' >evil.c
+	gcc -g -c main.c
+	gcc -O0 -c evil.c
+	printf 'endless %s\n' "$long" >names
+	objcopy --redefine-syms names evil.o
+	objcopy --redefine-syms names main.o
+	objcopy --redefine-sym "evil=$name" evil.o
+	objcopy --redefine-sym "evil=$name" main.o
+	gcc -o hostile main.o evil.o
+}
+
+@test "CI, pprof: names of a target do not break out of a format" {
+	hostile_program
+	"$HEAPTAP" run -q --annotate github -o r.json -o r.junit.xml -o r.sarif -o r.pb.gz -- ./hostile 2>err >out
+	jq -e '[.processes[0].stacks[].frames[].function] | any(startswith("</x>")) and any(test("^A{4000}"))' r.json
+	[ "$(grep -vc '^::' out)" -eq 0 ]
+	[ "$(wc -l <out)" -eq "$(jq '[.processes[0].stacks[] | select(.definite.blocks + .possible.blocks > 0)] | length' r.json)" ]
+	xmllint --noout --huge r.junit.xml
+	[ "$(xmllint --huge --xpath 'count(//x)' r.junit.xml)" -eq 0 ]
+	python3 "$ROOT/tests/lib/sarif.py" r.sarif
+	same_sums r.json r.pb.gz
+	profile r.pb.gz | jq -e '[.samples[].frames[].function] | any(startswith("</x>]]>\"\u0027&\\x0a"))'
+	! grep -lP '\e' out r.junit.xml r.sarif
+}

@@ -18,7 +18,8 @@ AGENT_LESS := user/cli/cmd_connect.c user/cli/cmd_report.c user/cli/cmd_diff.c u
 AGENT_OUT  := user/cli/main.c user/source/programs.c user/source/links.c user/source/link_keeper.c user/source/source_bpf.c user/unwind/unwind_tables.c user/source/caps_bpf.c user/source/caps_trial.c \
               user/names/symbolize.c \
               user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c user/names/decompress.c \
-              user/report/report_pprof.c user/report/pprof_tables.c user/report/gzip.c \
+              user/report/report_pprof.c user/report/pprof_tables.c user/report/gzip.c user/report/intern.c \
+              user/report/findings.c user/report/report_junit.c user/report/report_sarif.c user/report/report_github.c \
               user/stream/stream_zstd.c user/names/symbol_server.c arch/insn_x86.c \
               $(AGENT_LESS) \
               $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c))

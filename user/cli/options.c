@@ -99,6 +99,13 @@ static const char *leaks_choice(size_t i)
 	return words[i];
 }
 
+static const char *annotate_choice(size_t i)
+{
+	static const char *const words[] = { "none", "github", NULL };
+
+	return words[i];
+}
+
 static const char *sort_choice(size_t i)
 {
 	return report_keys[i].name;
@@ -154,6 +161,10 @@ const struct option_row option_rows[] = {
 	  .help = "begin another file of the recording when one has this size; needs %n or %t in the name" },
 	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
 	  .help = "begin another file of the recording after DUR; needs %n or %t in the name" },
+	{ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .is_left_out = true,
+	  .help = "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
+		  "at its source line" },
 	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,

@@ -71,7 +71,8 @@ struct options {
 	bool thin;	 /* connect: the other side leaves out allocations outside min_size, max_size */
 	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
 	bool quiet, verbose, want_help, want_version, want_formats;
-	u32 color; /* enum output_color */
+	u32 color;    /* enum output_color */
+	u32 annotate; /* 0 = none, 1 = as GitHub wants it */
 
 	const char *config; /* named by --config */
 	char *config_path;  /* owned; of the file that was read, NULL = none */

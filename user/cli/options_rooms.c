@@ -2,11 +2,14 @@
 /* From the options of the command line to those of each room. */
 #include "user/cli/options_rooms.h"
 
+#include "user/report/format.h"
+
 struct output_options options_output(const struct options *o)
 {
 	return (struct output_options){ .names = o->outputs.items,
 					.nr_names = o->outputs.nr,
 					.format = o->format,
+					.annotations = o->annotate ? report_format_named("github") : NULL,
 					.force = o->force,
 					.color = o->color,
 					.is_numbered = o->interval_ns != 0,

@@ -2,7 +2,10 @@
 /* Makes text from a target safe for terminals and JSON. */
 #include "user/lib/escape.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { UNIT_MAX = 4 /* bytes that one byte becomes */ };
 
 /* Length of the valid UTF-8 sequence at @s, 0 if invalid (overlong, surrogate, beyond U+10FFFF). */
 static size_t utf8_len(const u8 *s)
@@ -103,6 +106,19 @@ char *escape_buf(char *buf, size_t size, const char *text)
 	if (size)
 		buf[used] = '\0';
 	return buf;
+}
+
+char *escape_new(const char *text)
+{
+	size_t size = UNIT_MAX * strlen(text) + 1;
+	char *escaped = malloc(size);
+	char *fitting;
+
+	if (!escaped)
+		return NULL;
+	escape_buf(escaped, size, text);
+	fitting = realloc(escaped, strlen(escaped) + 1);
+	return fitting ? fitting : escaped;
 }
 
 /* The number of bytes at @s that need no escape in JSON, and are not @special. Most bytes need none. */

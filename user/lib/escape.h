@@ -15,6 +15,9 @@ void escape_text(FILE *out, const char *text);
 /* Like escape_text(), into @buf of @size bytes: always terminated, cut if it does not fit. Returns @buf. */
 char *escape_buf(char *buf, size_t size, const char *text);
 
+/* Like escape_text(), into memory that the caller owns. NULL: out of memory. */
+char *escape_new(const char *text);
+
 /* Write @text as a JSON string with its quotes; invalid UTF-8 bytes become U+FFFD. */
 void escape_json(FILE *out, const char *text);
 

@@ -13,6 +13,9 @@ const struct report_format report_formats[] = {
 	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", IS_AGENT ? NULL : report_pprof },
 	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
 	  IS_AGENT ? NULL : report_html },
+	{ "junit", ".junit.xml", "test results for CI systems", IS_AGENT ? NULL : report_junit },
+	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", IS_AGENT ? NULL : report_sarif },
+	{ "github", ".github", "annotations for GitHub's workflows", IS_AGENT ? NULL : report_github },
 	{ NULL },
 };
 /* clang-format on */

@@ -11,8 +11,6 @@
 #include "user/lib/escape.h"
 #include "user/lib/hash.h"
 
-enum { ESCAPED_MAX = 4 /* bytes that one byte becomes */ };
-
 int intern_item(struct intern_table *t, const void *key, size_t *number, bool *is_new)
 {
 	u64 hash = hash_bytes(key, t->key_size, 0);
@@ -45,19 +43,6 @@ void intern_fini(struct intern_table *t)
 	free(t->items);
 	hash_index_fini(&t->index);
 	*t = (struct intern_table){ .item_size = t->item_size, .key_size = t->key_size };
-}
-
-static char *escape_new(const char *text)
-{
-	size_t size = ESCAPED_MAX * strlen(text) + 1;
-	char *escaped = malloc(size);
-	char *fitting;
-
-	if (!escaped)
-		return NULL;
-	escape_buf(escaped, size, text);
-	fitting = realloc(escaped, strlen(escaped) + 1);
-	return fitting ? fitting : escaped;
 }
 
 int intern_string(struct intern_strings *s, const char *text, size_t *number, bool *is_new)

@@ -209,7 +209,7 @@ int outputs_status(int err)
 int outputs_new(struct outputs **out, const struct output_options *options, FILE *standard)
 {
 	size_t nr = options->nr_names;
-	struct outputs *outs = calloc(1, sizeof(*outs) + (nr + 1) * sizeof(*outs->list));
+	struct outputs *outs = calloc(1, sizeof(*outs) + (nr + 2) * sizeof(*outs->list));
 	int err = 0;
 
 	if (!outs) {
@@ -228,6 +228,12 @@ int outputs_new(struct outputs **out, const struct output_options *options, FILE
 		err = output_init(&outs->list[0], "-", options);
 		outs->list[0].stream = standard;
 	}
+	if (options->annotations)
+		outs->list[outs->nr++] = (struct output){ .pattern = "-",
+							  .name = "-",
+							  .dir = -1,
+							  .stream = stdout,
+							  .format = options->annotations };
 	*out = outs;
 	return err;
 }

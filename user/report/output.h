@@ -17,20 +17,22 @@ struct output_options {
 	const char *const *names; /* of --output */
 	size_t nr_names;
 	const struct report_format
-		*format;  /* of streams, and of files whose ending names none; NULL = text, and none */
-	bool force;	  /* overwrite existing files */
-	u32 color;	  /* enum output_color */
-	bool is_numbered; /* each report says its number and the time of day */
-	struct report_options report; /* width and color are set for each output */
+		*format; /* of streams, and of files whose ending names none; NULL = text, and none */
+	const struct report_format *annotations; /* of one output more, standard output; NULL = none */
+	bool force;				 /* overwrite existing files */
+	u32 color;				 /* enum output_color */
+	bool is_numbered;			 /* each report says its number and the time of day */
+	struct report_options report;		 /* width and color are set for each output */
 };
 
 /* How reports to @out (NULL: a file, never coloured) look: as the terminal and the environment say. */
 struct report_options output_look(const struct output_options *o, FILE *out);
 
 /*
- * Prepare the outputs of @o, or one on @standard if it names none. All mistakes in a name are found now, before
- * anything is attached: an unknown ending, a directory that is missing or not writable, a file that exists without
- * --force. The directories stay open, so a later chdir() does no harm. @o is borrowed for the life of *@out.
+ * Prepare the outputs of @o, or one on @standard if it names none; and its annotations. All mistakes in a name are
+ * found now, before anything is attached: an unknown ending, a directory that is missing or not writable, a file that
+ * exists without --force. The directories stay open, so a later chdir() does no harm. @o is borrowed for the life of
+ * *@out.
  * Returns 0, or -errno after one line on stderr.
  */
 int outputs_new(struct outputs **out, const struct output_options *o, FILE *standard) __must_check;

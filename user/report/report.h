@@ -83,6 +83,9 @@ int report_text(FILE *out, const struct report *r) __must_check;
 int report_json(FILE *out, const struct report *r) __must_check;
 int report_pprof(FILE *out, const struct report *r) __must_check;
 int report_html(FILE *out, const struct report *r) __must_check;
+int report_junit(FILE *out, const struct report *r) __must_check;
+int report_sarif(FILE *out, const struct report *r) __must_check;
+int report_github(FILE *out, const struct report *r) __must_check;
 
 /* One caller, as all formats see it. */
 struct report_row {
