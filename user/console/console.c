@@ -11,6 +11,7 @@
 
 #include "user/remote/connection.h"
 #include "user/console/console_input.h"
+#include "user/console/console_log.h"
 #include "user/console/console_output.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
@@ -80,6 +81,8 @@ enum console_news console_round(struct console *c, enum console_wait wait)
 	control_watch(c->control, input);
 	event = control_wait(c->control, fd, timeout_ms, &sig);
 	take_events(c);
+	if (wait != WAIT_NOT)
+		console_log_flush(c, false);
 	switch (event) {
 	case CONTROL_STOP:
 		return on_stop(c, sig);
@@ -179,6 +182,7 @@ static void run_words(struct console *c, char **words, size_t nr)
 		c->nr_bad++;
 		return;
 	}
+	console_log_flush(c, true);
 	c->out = open_memstream(&text, &len);
 	err = c->out ? cmd->run(c, nr - 1, words + 1) : console_refuse(c, -ENOMEM, "out of memory");
 	c->nr_bad += err == -EINVAL;
@@ -278,4 +282,6 @@ void console_serve(struct console *c)
 	}
 	if (c->input)
 		console_input_hide(c->input);
+	console_log_flush(c, true);
+	console_log_free(c);
 }

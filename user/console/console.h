@@ -12,6 +12,7 @@
 
 struct connection;
 struct console_input;
+struct console_log;
 struct control;
 struct session;
 
@@ -49,11 +50,12 @@ struct console {
 	u32 line_nr;	     /* of a script, 0 = none */
 	u32 round;
 	size_t nr_running;
-	pid_t pid;	       /* the process that commands show, 0 = all */
-	u64 nr_bad, nr_failed; /* commands that were wrong; commands that failed */
-	char *record;	       /* owned; the file of `record` */
-	struct span between;   /* of `goto` */
-	char *baseline;	       /* owned; a JSON report. NULL = none yet */
+	pid_t pid;		 /* the process that commands show, 0 = all */
+	u64 nr_bad, nr_failed;	 /* commands that were wrong; commands that failed */
+	char *record;		 /* owned; the file of `record` */
+	struct console_log *log; /* owned; calls to print, NULL = none */
+	struct span between;	 /* of `goto` */
+	char *baseline;		 /* owned; a JSON report. NULL = none yet */
 	size_t baseline_len;
 	struct console_cost {
 		u64 time_ns, cpu_ns, events;
@@ -132,6 +134,7 @@ void console_begin_cost(struct console *c);
 int console_scan(struct console *c, size_t nr, char **words);
 int console_why(struct console *c, size_t nr, char **words);
 int console_wait(struct console *c, size_t nr, char **words);
+int console_log(struct console *c, size_t nr, char **words);
 int console_monitor(struct console *c, size_t nr, char **words);
 int console_start(struct console *c, size_t nr, char **words);
 int console_stop(struct console *c, size_t nr, char **words);

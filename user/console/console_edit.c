@@ -60,7 +60,9 @@ enum { MAX_HISTORY = 1000 };
 /* Static, because the callbacks of readline have no context argument. */
 static struct {
 	console_words_fn words;
-	char *line; /* owned; a complete line, not taken yet */
+	char *line;   /* owned; a complete line, not taken yet */
+	char *hidden; /* owned; the unfinished line of a prompt that is hidden. NULL = empty */
+	int hidden_point;
 	bool is_at_end;
 	size_t next_word; /* number of the word that is completed next */
 } edit;
@@ -130,16 +132,27 @@ void console_edit_end(void)
 	console_history_save(line_at);
 	clear_history();
 	free(edit.line);
-	edit.line = NULL;
+	free(edit.hidden);
+	edit.line = edit.hidden = NULL;
 }
 
 void console_edit_show(const char *prompt)
 {
 	rl_callback_handler_install(prompt, on_line);
+	if (!edit.hidden)
+		return;
+	rl_insert_text(edit.hidden);
+	rl_point = edit.hidden_point;
+	rl_redisplay();
+	free(edit.hidden);
+	edit.hidden = NULL;
 }
 
 void console_edit_hide(void)
 {
+	free(edit.hidden);
+	edit.hidden = rl_end ? strdup(rl_line_buffer) : NULL;
+	edit.hidden_point = rl_point;
 	rl_clear_visible_line();
 	rl_callback_handler_remove();
 }

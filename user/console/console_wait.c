@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "user/console/console_log.h"
 #include "user/lib/clock.h"
 #include "user/lib/parse.h"
 #include "user/session/session_live.h"
@@ -62,8 +63,8 @@ static bool is_met(const struct console *c, const struct condition *cond)
 	return cond->is_less ? value < cond->value : value > cond->value;
 }
 
-enum wait_end console_wait_for(struct console *c, u64 ns,
-			       bool (*is_enough)(const struct console *c, void *arg), void *arg)
+static enum wait_end wait_for(struct console *c, u64 ns,
+			      bool (*is_enough)(const struct console *c, void *arg), void *arg)
 {
 	u64 end = ns ? clock_now_ns() + ns : UINT64_MAX;
 
@@ -77,6 +78,15 @@ enum wait_end console_wait_for(struct console *c, u64 ns,
 		if (console_round(c, WAIT_A_BIT) != NEWS_NONE)
 			return WAIT_BROKEN_OFF;
 	}
+}
+
+enum wait_end console_wait_for(struct console *c, u64 ns,
+			       bool (*is_enough)(const struct console *c, void *arg), void *arg)
+{
+	enum wait_end end = wait_for(c, ns, is_enough, arg);
+
+	console_log_flush(c, true);
+	return end;
 }
 
 static bool is_condition_met(const struct console *c, void *arg)

@@ -362,11 +362,11 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	return buf;
 }
 
-/* Join the names of the innermost @max functions of row @id. */
-static int join_callers(const struct report *r, const struct report_process *p, u32 id, int max, char *text,
+/* Join the names of the innermost @max functions of the stack @id. */
+static int join_callers(const struct report *r, const struct report_process *p, u64 id, int max, char *text,
 			size_t size)
 {
-	const struct stack *stack = stack_get(p->stacks, heap_row_get(p->heap, id).stack);
+	const struct stack *stack = stack_get(p->stacks, id);
 	size_t used = 0;
 	int shown = 0;
 
@@ -391,13 +391,19 @@ static int join_callers(const struct report *r, const struct report_process *p, 
 
 int report_callers(const struct report *r, const struct report_process *p, u32 id, char *text, size_t size)
 {
-	return join_callers(r, p, id, MAX_CALLERS, text, size);
+	return join_callers(r, p, heap_row_get(p->heap, id).stack, MAX_CALLERS, text, size);
 }
 
 int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		       size_t size)
 {
-	return join_callers(r, p, id, INT_MAX, text, size);
+	return join_callers(r, p, heap_row_get(p->heap, id).stack, INT_MAX, text, size);
+}
+
+int report_stack_callers(const struct report *r, const struct report_process *p, u64 stack, char *text,
+			 size_t size)
+{
+	return join_callers(r, p, stack, MAX_CALLERS, text, size);
 }
 
 void report_name(FILE *out, const struct target *t)

@@ -25,6 +25,10 @@ int report_callers(const struct report *r, const struct report_process *p, u32 i
 int report_all_callers(const struct report *r, const struct report_process *p, u32 id, char *text,
 		       size_t size) __must_check;
 
+/* As report_callers(), of the stack with the id @stack. */
+int report_stack_callers(const struct report *r, const struct report_process *p, u64 stack, char *text,
+			 size_t size) __must_check;
+
 /* Write the frames of @s (NULL: none) as the array "frames" of the JSON report. 0 or -ENOMEM. */
 int report_json_frames(struct json *j, const struct report *r, const struct stack *s) __must_check;
 

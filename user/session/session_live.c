@@ -46,6 +46,11 @@ struct session_totals session_totals(struct session *s)
 	return sums;
 }
 
+void session_listen(struct session *s, const struct session_listener *l)
+{
+	s->listener = l ? *l : (struct session_listener){ 0 };
+}
+
 struct session_sums session_sums(const struct session *s, pid_t pid)
 {
 	struct session_sums sums = { 0 };

@@ -23,6 +23,15 @@ struct session_totals {
 /* The sums now. Asks the source for losses; costs little. */
 struct session_totals session_totals(struct session *s);
 
+/* Gets each event of heaps after it was entered, also those of a scan or a report that runs aside, later. */
+struct session_listener {
+	void *ctx;
+	void (*event)(void *ctx, const struct heap_event *ev); /* must not wait, nor call the session */
+};
+
+/* Give events to @l, which is copied, from now on; NULL = to nobody. */
+void session_listen(struct session *s, const struct session_listener *l);
+
 /* Sums over processes. A peak is the sum of the peaks, which need not have been at one time. */
 struct session_sums {
 	u64 live_bytes, live_blocks, peak_bytes, allocs, frees;

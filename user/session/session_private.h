@@ -7,6 +7,7 @@
 #include "user/report/report.h"
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
+#include "user/session/session_live.h"
 #include "user/session/session_process.h"
 #include "user/stream/span.h"
 
@@ -25,7 +26,8 @@ struct session {
 	struct symbolizer *symbolizer; /* owned; made for the first report */
 	struct process **processes;    /* owned */
 	size_t nr_processes, max_processes;
-	struct process *latest;	   /* the process of the last event */
+	struct process *latest; /* the process of the last event */
+	struct session_listener listener;
 	struct scanning *scanning; /* borrowed; the leak scan at hand; NULL = none */
 	bool wants_notes;	   /* say why a process that has ended has no verdict */
 	bool is_damaged;	   /* the recording could not be read to its end */

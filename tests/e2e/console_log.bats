@@ -1,0 +1,132 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The console: calls of allocator functions, printed as they come.
+
+load ../lib/common
+load ../lib/console
+
+setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+	STARTED=()
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# lines_of TEXT: of $output
+lines_of() { grep -cF -- "$1" <<<"$output" || true; }
+
+# bats test_tags=core
+@test "log: size, address, result, thread and callers of each call" {
+	stepping
+	asking "$TARGET" -q --check
+	ask log
+	has 'No function is logged.'
+	ask 'log malloc'
+	ask log
+	has 'malloc: 100 calls a second at most'
+	step 'alloc 3 100'
+	step 'free 1'
+	ask 'wait frees>0 60s'
+	[ "$(lines_of "thread $TARGET  malloc(100) = 0x")" -eq 3 ]
+	[ "$(lines_of 'step_allocates < main')" -eq 3 ]
+	lacks 'free('
+	newest=$(grep -o '= 0x[0-9a-f]*' <<<"$output" | tail -n 1)
+	ask 'log malloc off'
+	ask 'log free'
+	step 'alloc 1 100'
+	step 'free 2'
+	ask 'wait frees>2 60s'
+	lacks 'malloc('
+	[ "$(lines_of "thread $TARGET  free(0x")" -eq 2 ]
+	[ "$(lines_of '  step_frees < main')" -eq 2 ]
+	ask 'log all off'
+	ask log
+	has 'No function is logged.'
+	step 'free 1'
+	ask 'wait frees>3 60s'
+	[ -z "$output" ]
+	# The blocks are those that the list has.
+	[ -n "$newest" ]
+	leave
+	untouched "$TARGET"
+}
+
+@test "log: reallocs and failures" {
+	mkfifo in
+	exec 7<>in
+	for program in order failed; do
+		start bash -c "read -r _ <'$PWD/in'; exec '$T/$program'"
+		asking "$PID" -q
+		ask "log all 10000"
+		printf 'wait end\nreport > %s.json\n' "$program" >&"${CON[1]}"
+		echo >&7
+		wait_for gone "$PID"
+		ask status
+		echo "$output" >"$program.log"
+		leave
+	done
+	exec 7>&-
+	grep -q '  realloc(0x[0-9a-f]*, [0-9]*) = 0x' order.log
+	grep -q '  malloc([0-9]*) = NULL' failed.log
+}
+
+# bats test_tags=core
+@test "log: no more than asked for, and the others counted" {
+	stepping
+	asking "$TARGET" -q
+	ask 'log malloc 5'
+	step 'burst 1000'
+	ask 'wait allocs>999 60s'
+	shown=$(lines_of '  malloc(32)')
+	left_out=$(sed -n 's/^ *\([0-9,]*\) more: .*/\1/p' <<<"$output" | tr -d , | paste -sd+ | bc)
+	[ "$shown" -ge 5 ]
+	[ $((shown + left_out)) -eq 1000 ]
+	leave
+}
+
+@test "log: what is no function, no number, no running process" {
+	stepping
+	asking "$TARGET" -q
+	for bad in 'log mallog' 'log malloc 0' 'log malloc never' 'log malloc 1000000'; do
+		ask "$bad"
+		has 'log: '
+	done
+	ask log
+	has 'No function is logged.'
+	leave 2
+}
+
+@test "log: into a file, and from another machine" {
+	stepping
+	mkdir -m 700 sock
+	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
+	wait_for test -S sock/s
+	asking "unix:$PWD/sock/s" -q --sysroot /
+	ask 'log malloc'
+	printf 'wait allocs>1 60s > calls\n' >&"${CON[1]}"
+	step 'alloc 2 70'
+	ask log
+	has 'malloc: 100'
+	lacks 'malloc(70)'
+	[ "$(grep -c "thread $TARGET  malloc(70) = 0x[0-9a-f]*  step_allocates < main" calls)" -eq 2 ]
+	leave
+}
+
+@test "log: by hand, above the prompt" {
+	spinning
+	"$ROOT/tests/lib/talk.py" "$HEAPTAP" console "$TARGET" <<SCRIPT
+expect heaptap> 
+send log malloc
+expect malloc(
+expect = 0x
+expect heaptap> 
+type stat
+expect malloc(
+expect heaptap> stat
+send us
+expect still running
+expect heaptap> 
+send quit
+end 0
+SCRIPT
+	untouched "$TARGET"
+}
