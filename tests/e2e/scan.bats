@@ -30,7 +30,7 @@ scanned() {
 	[ "$status" -eq 42 ]
 	# By name, and as text.
 	run --separate-stderr "$HEAPTAP" scan -n 1 leak_kinds
-	[[ $output == *'1,442 B in 10 blocks definite'*'Top 1 of '*' callers with leaks'* ]]
+	[[ $output == 'leaks 1,442 B in 10 blocks, '*'Top 1 of '*' callers with leaks'*'1,442 B in 10 blocks definite'* ]]
 	report=$BATS_TEST_TMPDIR/report.json
 	detach
 	is .scan.definite.blocks 10

@@ -46,7 +46,7 @@ claims_nothing() {
 	is '.unwatched_help | test("dynamically")' true
 	is .scan null
 	is .checked false
-	sed -n 2p report.txt | grep -q '^  no verdict  nothing could be watched: a static, stripped program'
+	head -1 report.txt | grep -q '^no verdict: nothing could be watched: a static, stripped program'
 	sed -n 3p report.txt | grep -q '^  what helps  link it dynamically'
 	claims_nothing report.txt
 }
@@ -55,7 +55,7 @@ claims_nothing() {
 	traced -o report.txt --fail-on definite -- ./gopher
 	no_verdict
 	is '.unwatched_reason | test("^a static Go program")' true
-	sed -n 2p report.txt | grep -q 'nothing could be watched: a static Go program'
+	head -1 report.txt | grep -q '^no verdict: nothing could be watched: a static Go program'
 	claims_nothing report.txt
 }
 
@@ -79,7 +79,7 @@ claims_nothing() {
 @test "unwatched: a recording of it has no verdict either (B12)" {
 	traced -w r.heaptap -o live.txt -- ./hidden
 	"$HEAPTAP" report r.heaptap >replayed.txt
-	sed -n 2p replayed.txt | grep -q '^  no verdict  nothing could be watched: '
+	head -1 replayed.txt | grep -q '^no verdict: nothing could be watched: '
 	claims_nothing replayed.txt
 	run -6 "$HEAPTAP" console --fail-on definite -x top r.heaptap
 }

@@ -203,6 +203,9 @@ const struct option_row option_rows[] = {
 	  .is_left_out = true,
 	  .help = "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
 		  "may be repeated" },
+	{ "no-default-suppressions", 0, NULL, take_flag, FIELD(no_default_suppressions), .commands = WATCHING,
+	  .is_left_out = true,
+	  .help = "report also the known leaks of allocators and C libraries themselves" },
 	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING, .is_left_out = true,
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" },
 	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),

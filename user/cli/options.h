@@ -50,6 +50,7 @@ struct options {
 	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
+	bool no_default_suppressions;
 	bool gen_suppressions, unaligned, perturb;
 	bool follow;	  /* trace children, and their children */
 	u32 max_procs;	  /* most children that are traced */

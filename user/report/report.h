@@ -36,6 +36,8 @@ struct report_process {
 	const struct report_allocator *allocators;
 	size_t nr_allocators;
 	const struct leaks *leaks; /* with a verdict; NULL = not scanned */
+	const char
+		*no_verdict; /* why it was searched without a verdict; one of the notes; NULL = see leaks */
 	const struct trend *trend; /* NULL = not known */
 	const u64 *reported; /* live bytes of the first rows at the last report; NULL = this is the first */
 	size_t nr_reported;
@@ -52,7 +54,7 @@ struct report_options {
 	u32 only;		       /* the one caller that is wanted, its id + 1; 0 = all */
 	u64 min_size, max_size;	       /* live blocks outside are not counted for callers; max 0 = no limit */
 	u64 older_ns;		       /* younger live blocks are not counted for callers */
-	u32 width;		       /* columns of a text line where there is a choice, 0 = 100 */
+	u32 width;		       /* columns of a text line where there is a choice, 0 = 80 */
 	bool color;
 	bool verbose;	       /* full paths, nothing folded */
 	bool gen_suppressions; /* text: a suppression for each caller with leaks */

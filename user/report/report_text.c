@@ -25,390 +25,6 @@ enum {
 	MAX_ITEM_BYTES = PATH_MAX + 128,
 };
 
-static void toned(struct text *t, enum tone tone, const char *s)
-{
-	text_tone_begin(t, tone);
-	escape_text(t->out, s);
-	text_tone_end(t);
-}
-
-/* Begin a line of the head: "  live        ". Then call item() for each item, and line_end(). */
-static void line_begin(struct text *t, const char *label)
-{
-	fprintf(t->out, "  %-*s", LABEL_WIDTH - 2, label);
-	t->column = LABEL_WIDTH;
-	t->has_items = false;
-}
-
-/* Write one item of a line of the head: after a comma if it is not the first, on a new line if it does not fit. */
-static __printf(2, 3) void item(struct text *t, const char *fmt, ...)
-{
-	u32 width = t->report->options.width ? t->report->options.width : DEFAULT_WIDTH;
-	char s[MAX_ITEM_BYTES];
-	va_list ap;
-	size_t len;
-
-	va_start(ap, fmt);
-	vsnprintf(s, sizeof(s), fmt, ap);
-	va_end(ap);
-	len = strlen(s);
-	if (t->has_items && t->column + 2 + len >= width) {
-		fprintf(t->out, ",\n%*s", LABEL_WIDTH, "");
-		t->column = LABEL_WIDTH;
-	} else if (t->has_items) {
-		fputs(", ", t->out);
-		t->column += 2;
-	}
-	escape_text(t->out, s);
-	t->column += len;
-	t->has_items = true;
-}
-
-static void line_end(struct text *t)
-{
-	putc('\n', t->out);
-}
-
-static void text_fate(struct text *t, const struct report_process *p)
-{
-	const struct target *target = p->target;
-	int status = target->exit_status;
-
-	if (p->is_replaced)
-		item(t, "became another program");
-	else if (!target->has_exited && t->report->is_broken_off)
-		item(t, "its recording breaks off here");
-	else if (!target->has_exited)
-		item(t, "still running");
-	else if (status < 0)
-		item(t, "has ended");
-	else if (WIFSIGNALED(status))
-		item(t, "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else
-		item(t, "exited with status %d", WEXITSTATUS(status));
-}
-
-static void text_name(struct text *t, const struct target *target)
-{
-	char comm[4 * TARGET_COMM_LEN];
-
-	text_tone_begin(t, TONE_STRONG);
-	fprintf(t->out, "%s (pid %d)", escape_buf(comm, sizeof(comm), target->comm), (int)target->pid);
-	text_tone_end(t);
-	if (target->exe && *target->exe) {
-		fputs("  ", t->out);
-		toned(t, TONE_FAINT, target->exe);
-	}
-	putc('\n', t->out);
-}
-
-/* Nothing is known of the heap: say so before anything else, and claim nothing. */
-static void text_unwatched(struct text *t, const struct report_process *p)
-{
-	line_begin(t, "no verdict");
-	text_tone_begin(t, TONE_WARN);
-	item(t, "nothing could be watched: %s", p->unwatched);
-	text_tone_end(t);
-	line_end(t);
-	if (!p->unwatched_help)
-		return;
-	line_begin(t, "what helps");
-	item(t, "%s", p->unwatched_help);
-	line_end(t);
-}
-
-static void text_target(struct text *t, const struct report_process *p)
-{
-	const struct target *target = p->target;
-
-	text_name(t, target);
-	if (p->unwatched)
-		text_unwatched(t, p);
-	line_begin(t, "traced");
-	item(t, "%s", human_duration(t->report->duration_ns).text);
-	item(t, "%s", target->is_started ? "started by heaptap" : "attached to");
-	item(t, "source %s", t->report->backend);
-	text_fate(t, p);
-	line_end(t);
-}
-
-static void text_allocators(struct text *t, const struct report_process *p)
-{
-	if (!p->nr_allocators)
-		return;
-	line_begin(t, "allocators");
-	for (size_t i = 0; i < p->nr_allocators; i++)
-		item(t, "%s (%s)", p->allocators[i].kind, p->allocators[i].object);
-	line_end(t);
-}
-
-static void text_peak(struct text *t, const struct heap_totals *totals)
-{
-	const struct report *r = t->report;
-	u64 start_ns = r->time_ns > r->duration_ns ? r->time_ns - r->duration_ns : 0;
-
-	line_begin(t, "peak");
-	fputs(human_bytes_exact(totals->peak_bytes).text, t->out);
-	if (totals->peak_bytes && totals->peak_time_ns >= start_ns)
-		fprintf(t->out, " after %s", human_duration(totals->peak_time_ns - start_ns).text);
-	line_end(t);
-}
-
-static void text_totals(struct text *t, const struct report_process *p)
-{
-	struct heap_totals totals = heap_totals(p->heap);
-	u64 pending = heap_pending(p->heap);
-
-	line_begin(t, "live");
-	text_tone_begin(t, TONE_STRONG);
-	fputs(human_bytes_exact(totals.live_bytes).text, t->out);
-	text_tone_end(t);
-	fprintf(t->out, " in %s block%s", human_count(totals.live_blocks).text, plural(totals.live_blocks));
-	if (pending)
-		fprintf(t->out, ", %s of them in a realloc that has not returned", human_count(pending).text);
-	line_end(t);
-	text_peak(t, &totals);
-
-	line_begin(t, "allocated");
-	item(t, "%s in %s block%s", human_bytes_exact(totals.alloc_bytes).text,
-	     human_count(totals.allocs).text, plural(totals.allocs));
-	if (totals.temporary)
-		item(t, "%s of them temporary", human_percent(totals.temporary, totals.allocs).text);
-	line_end(t);
-
-	line_begin(t, "freed");
-	item(t, "%s block%s", human_count(totals.frees).text, plural(totals.frees));
-	if (totals.unknown_frees)
-		item(t, "and %s that heaptap never saw allocated%s", human_count(totals.unknown_frees).text,
-		     p->target->is_started || p->has_unseen ? "" : ": from before the attach");
-	line_end(t);
-	if (!totals.failed_allocs)
-		return;
-	line_begin(t, "failed");
-	item(t, "%s allocation%s", human_count(totals.failed_allocs).text, plural(totals.failed_allocs));
-	line_end(t);
-}
-
-/* Report only growth. A short run shows none. */
-static void text_growth(struct text *t, const struct trend *trend)
-{
-	struct trend_growth g;
-
-	if (!trend || !trend_growth(trend, &g) || g.after <= g.before)
-		return;
-	line_begin(t, "growth");
-	item(t, "never below %s in the last third of the time", human_bytes(g.after).text);
-	item(t, "%s in the third before", human_bytes(g.before).text);
-	line_end(t);
-}
-
-static void lost_item(struct text *t, u64 n, const char *what)
-{
-	if (n)
-		item(t, "%s %s%s", human_count(n).text, what, plural(n));
-}
-
-/* Always write the line: without it a reader would think that nothing was lost. */
-static void text_lost(struct text *t, const struct report_process *p)
-{
-	struct losses lost = report_losses(p);
-	u64 repaired = heap_totals(p->heap).collisions;
-
-	line_begin(t, "lost");
-	if (!lost.allocs && !lost.frees && !lost.stacks && !lost.other && !repaired) {
-		item(t, "nothing");
-		line_end(t);
-		return;
-	}
-	text_tone_begin(t, TONE_WARN);
-	lost_item(t, lost.allocs, "allocation");
-	lost_item(t, lost.frees, "free");
-	lost_item(t, lost.stacks, "stack");
-	lost_item(t, lost.other, "other event");
-	/* An allocation returned the address of a live block, so its free was lost. The heap is right again. */
-	if (repaired)
-		item(t, "%s free%s noticed late and made good", human_count(repaired).text, plural(repaired));
-	if (lost.frees)
-		item(t, "so blocks shown as live may be free");
-	else if (lost.allocs)
-		item(t, "so there are more blocks than the numbers say");
-	text_tone_end(t);
-	line_end(t);
-}
-
-static void sum_item(struct text *t, const struct scan_sum *sum, const char *what)
-{
-	item(t, "%s in %s block%s %s", human_bytes(sum->bytes).text, human_count(sum->blocks).text,
-	     plural(sum->blocks), what);
-}
-
-/* Differences to the verdicts of the scan before. */
-static void text_changes(struct text *t, const struct leaks *l)
-{
-	if (l->left_out.blocks || l->has_before) {
-		line_begin(t, "changed");
-		if (l->has_before)
-			sum_item(t, &l->fresh, "lost since the last verdict");
-		if (l->again.blocks)
-			sum_item(t, &l->again, "found again");
-		if (l->left_out.blocks)
-			sum_item(t, &l->left_out, "left out here by --leaks");
-		line_end(t);
-	}
-}
-
-/* The verdicts, and the cost of the scan. */
-static void text_scan(struct text *t, const struct leaks *l)
-{
-	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
-						      SCAN_REACHABLE, SCAN_UNSURE };
-
-	if (!l)
-		return;
-	line_begin(t, "leaks");
-	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
-		const struct scan_sum *sum = &l->result.sums.of[verdicts[i]];
-
-		if (sum->blocks)
-			sum_item(t, sum, scan_verdict_name(verdicts[i]));
-		else if (verdicts[i] == SCAN_DEFINITE)
-			item(t, "none definite");
-	}
-	if (l->suppressed.blocks)
-		item(t, "suppressed: %s block%s (%s)", human_count(l->suppressed.blocks).text,
-		     plural(l->suppressed.blocks), human_bytes(l->suppressed.bytes).text);
-	line_end(t);
-	text_changes(t, l);
-	line_begin(t, "scan");
-	item(t, "%s was stopped for %s", t->report->nr_processes > 1 ? "the process" : "the target",
-	     human_duration(l->pause_ns).text);
-	item(t, "%s scanned", human_bytes(l->result.scanned_bytes).text);
-	if (l->result.skipped_bytes)
-		item(t, "%s not readable, so nothing is definite", human_bytes(l->result.skipped_bytes).text);
-	if (l->result.nr_unstopped)
-		item(t, "%s thread%s ran on, so nothing is definite",
-		     human_count(l->result.nr_unstopped).text, plural(l->result.nr_unstopped));
-	line_end(t);
-}
-
-/* Always write the line: without it a reader would not know whether releases were checked. */
-static void text_checked(struct text *t, const struct heap *heap)
-{
-	struct misuse_counts c = heap_misuse_counts(heap);
-	bool is_any = false;
-
-	if (!heap_is_checked(heap))
-		return;
-	line_begin(t, "checked");
-	for (int i = 0; i < NR_MISUSES; i++) {
-		if (c.of[i])
-			item(t, "%s %s%s", human_count(c.of[i]).text, misuse_what(i), plural(c.of[i]));
-		is_any |= c.of[i] != 0;
-	}
-	if (!is_any)
-		item(t, "no release was wrong");
-	if (heap_is_blurred(heap))
-		item(t, "families are not told apart where an allocator has one function for several");
-	if (c.nr_unsure)
-		item(t, "%s release%s of unknown blocks that may have been lost",
-		     human_count(c.nr_unsure).text, plural(c.nr_unsure));
-	line_end(t);
-}
-
-/* Allocated blocks by how their stacks end. The last two slots: no stack was taken, the stack was lost. */
-enum { MAX_ENDS = NR_STACK_ENDS + 2 };
-
-struct ends {
-	const char *words[MAX_ENDS];
-	u64 allocs[MAX_ENDS];
-	size_t nr;
-};
-
-static void count_end(struct ends *e, const char *word, u64 allocs)
-{
-	size_t i = 0;
-
-	while (i < e->nr && strcmp(e->words[i], word))
-		i++;
-	if (i == MAX_ENDS)
-		return;
-	if (i == e->nr)
-		e->words[e->nr++] = word;
-	e->allocs[i] += allocs;
-}
-
-static void text_stacks(struct text *t, const struct report_process *p, const struct report_row *rows,
-			size_t nr)
-{
-	struct ends ends = { .nr = 0 };
-	u64 complete = 0;
-	u64 all = 0;
-
-	for (size_t i = 0; i < nr; i++) {
-		const char *truncated;
-
-		report_stack(p, &rows[i], &truncated);
-		all += rows[i].row.allocs;
-		if (truncated)
-			count_end(&ends, truncated, rows[i].row.allocs);
-		else
-			complete += rows[i].row.allocs;
-	}
-	if (!all)
-		return;
-	line_begin(t, "stacks");
-	item(t, "complete for %s of the blocks", human_percent(complete, all).text);
-	for (size_t i = 0; i < ends.nr; i++)
-		item(t, "%s for %s (%s)", ends.words[i], human_count(ends.allocs[i]).text,
-		     human_percent(ends.allocs[i], all).text);
-	line_end(t);
-}
-
-static void text_calls(struct text *t, const struct heap *heap)
-{
-	const struct alloc_table *fns = heap_functions(heap);
-	u64 calls[ALLOC_MAX_FNS] = { 0 };
-	size_t best;
-
-	for (size_t fn = 1; fn < alloc_fn_count(fns); fn++)
-		calls[fn] = report_calls(heap, fn);
-	line_begin(t, "calls");
-	do {
-		best = 0;
-		for (size_t fn = 1; fn < alloc_fn_count(fns); fn++)
-			if (calls[fn] > calls[best])
-				best = fn;
-		if (best)
-			item(t, "%s %s", alloc_fn(fns, best)->name, human_count(calls[best]).text);
-		calls[best] = 0;
-	} while (best);
-	if (!t->has_items)
-		item(t, "none seen");
-	line_end(t);
-}
-
-static void text_notes(struct text *t, const struct report_process *p)
-{
-	const struct report_options *o = &t->report->options;
-
-	for (size_t i = 0; i < p->nr_notes; i++) {
-		line_begin(t, "note");
-		item(t, "%s", p->notes[i]);
-		line_end(t);
-	}
-	if (!o->min_size && !o->max_size && !o->older_ns)
-		return;
-	line_begin(t, "filter");
-	fputs("callers count only live blocks of ", t->out);
-	if (o->min_size)
-		item(t, "at least %s", human_bytes(o->min_size).text);
-	if (o->max_size)
-		item(t, "at most %s", human_bytes(o->max_size).text);
-	if (o->older_ns)
-		item(t, "at least %s of age", human_duration(o->older_ns).text);
-	line_end(t);
-}
-
 /* "; 3 blocks definite, 2 possible" */
 static void text_mark(struct text *t, const struct leak_row *row)
 {
@@ -459,46 +75,6 @@ static void text_row_head(struct text *t, const struct report_process *p, const 
 	putc('\n', t->out);
 }
 
-static void leak_row_head(struct text *t, const struct report_process *p, const struct report_row *row,
-			  size_t number)
-{
-	const struct scan_sum *definite = &row->leaks.sums.of[SCAN_DEFINITE];
-	const struct scan_sum *possible = &row->leaks.sums.of[SCAN_POSSIBLE];
-	const struct scan_sum *through = &row->leaks.through;
-	struct scan_sum lost = leaks_lost(&row->leaks);
-
-	text_tone_begin(t, TONE_STRONG);
-	fprintf(t->out, "#%-3zu ", number);
-	if (lost.blocks)
-		fprintf(t->out, "%s leaked", human_bytes(lost.bytes).text);
-	else
-		fprintf(t->out, "%s possibly leaked", human_bytes(possible->bytes).text);
-	text_tone_end(t);
-	if (lost.blocks)
-		fprintf(t->out, " in %s block%s", human_count(definite->blocks).text,
-			plural(definite->blocks));
-	if (through->blocks)
-		fprintf(t->out, " and %s more (%s) lost with %s", human_count(through->blocks).text,
-			human_bytes(through->bytes).text, definite->blocks == 1 ? "it" : "them");
-	if (lost.blocks && possible->blocks)
-		fprintf(t->out, ", possibly another %s", human_bytes(possible->bytes).text);
-	if (possible->blocks)
-		fprintf(t->out, " in %s block%s", human_count(possible->blocks).text,
-			plural(possible->blocks));
-	fputs(", by ", t->out);
-	report_function(t->out, p, row->row.fn);
-	putc('\n', t->out);
-}
-
-/* Name the holder of one block of @row with @verdict, as an example. */
-static int text_why(struct text *t, const struct report_process *p, const struct report_row *row,
-		    enum scan_verdict verdict)
-{
-	if (!row->why || row->why->verdict != verdict)
-		return 0;
-	return report_why_text(t->out, t->report, p, row->why);
-}
-
 /* Sum up the rows that are not shown. */
 static void text_rest(struct text *t, const struct heap_totals *totals, const struct report_row *rows,
 		      size_t nr, const struct report_key *key)
@@ -507,44 +83,13 @@ static void text_rest(struct text *t, const struct heap_totals *totals, const st
 
 	if (!nr)
 		return;
+	putc('\n', t->out);
 	for (size_t i = 0; i < nr; i++)
 		bytes += key->is_of_live ? rows[i].row.live_bytes : rows[i].row.alloc_bytes;
 	fprintf(t->out, "%s more caller%s: %s (%s) %s\n", human_count(nr).text, plural(nr),
 		human_bytes(bytes).text,
 		human_percent(bytes, key->is_of_live ? totals->live_bytes : totals->alloc_bytes).text,
 		key->is_of_live ? "live" : "allocated");
-}
-
-/* A section of the report. Numbers of rows continue through all sections. */
-struct section {
-	const struct report_process *process;
-	struct anchors anchors;
-	size_t nr_shown; /* so far */
-};
-
-static int text_leaks(struct text *t, struct section *s, const struct report_row *rows, size_t nr,
-		      const struct report_key *key)
-{
-	auto_free struct report_row *leaks = NULL;
-	u32 top = t->report->options.top;
-	size_t count, shown;
-	int err = report_leak_rows(rows, nr, key, &leaks, &count);
-
-	if (err || !count)
-		return err;
-	shown = top && top < count ? top : count;
-	if (shown < count)
-		fprintf(t->out, "\nTop %zu of %s callers with leaks\n", shown, human_count(count).text);
-	else
-		fprintf(t->out, "\n%s caller%s with leaks\n", human_count(count).text, plural(count));
-	for (size_t i = 0; i < shown && !err; i++) {
-		putc('\n', t->out);
-		leak_row_head(t, s->process, &leaks[i], ++s->nr_shown);
-		err = text_row(t, s->process, &leaks[i], s->nr_shown, &s->anchors);
-		if (!err)
-			err = text_why(t, s->process, &leaks[i], SCAN_POSSIBLE);
-	}
-	return err;
 }
 
 static void text_rows_title(struct text *t, size_t shown, size_t nr, const struct report_key *key,
@@ -607,43 +152,12 @@ static int text_rows(struct text *t, struct section *s, struct report_row *rows,
 		if (!err)
 			err = text_why(t, s->process, &rows[i], SCAN_REACHABLE);
 	}
-	putc('\n', t->out);
 	text_rest(t, &totals, rows + shown, nr - shown, key);
 	return err;
 }
 
-static int text_suppressions(struct text *t, const struct report_process *p)
-{
-	const struct report *r = t->report;
-	const struct leaks_names names = { p->heap, p->stacks, r->modules, r->symbolizer };
-
-	if (!r->options.gen_suppressions || !p->leaks)
-		return 0;
-	putc('\n', t->out);
-	return leaks_write_suppressions(t->out, p->leaks, &names);
-}
-
 /* Parts of the text on a process. */
 enum part { PART_HEAD = 1, PART_CALLERS = 2 };
-
-static void text_head(struct text *t, const struct report_process *p, const struct report_row *rows,
-		      size_t nr)
-{
-	text_target(t, p);
-	if (p->unwatched) {
-		text_notes(t, p);
-		return;
-	}
-	text_allocators(t, p);
-	text_totals(t, p);
-	text_growth(t, p->trend);
-	text_scan(t, p->leaks);
-	text_lost(t, p);
-	text_checked(t, p->heap);
-	text_stacks(t, p, rows, nr);
-	text_calls(t, p->heap);
-	text_notes(t, p);
-}
 
 static int text_callers(struct text *t, const struct report_process *p, struct report_row *rows, size_t nr,
 			const struct report_key *key)
@@ -657,6 +171,7 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 		err = text_misuses(t, p, &s.nr_shown, &s.anchors);
 	if (!err && p->leaks)
 		err = text_leaks(t, &s, rows, nr, key);
+	text_growth(t, p->trend);
 	/* The section on leaks showed rows that are sorted by leaks. */
 	if (!err && !key->wants_scan)
 		err = text_rows(t, &s, rows, nr, key);
@@ -672,13 +187,24 @@ static int text_process(struct text *t, const struct report_process *p, u32 part
 
 	if (err)
 		return err;
-	if (parts & PART_HEAD)
-		text_head(t, p, rows, nr);
-	else if (t->report->nr_processes > 1)
+	/* Of several processes, the name says whose verdict follows. */
+	if (t->report->nr_processes > 1)
 		text_name(t, p->target);
-	if (p->unwatched)
-		return 0;
-	return parts & PART_CALLERS ? text_callers(t, p, rows, nr, key) : 0;
+	if (parts & PART_HEAD)
+		err = text_verdict(t, p, rows, nr);
+	if (err)
+		return err;
+	if (parts & PART_HEAD && t->report->nr_processes == 1)
+		text_name(t, p->target);
+	if (parts & PART_CALLERS && !p->unwatched)
+		err = text_callers(t, p, rows, nr, key);
+	if (parts == PART_HEAD)
+		text_growth(t, p->trend);
+	else if (parts & PART_HEAD && !p->unwatched)
+		fputs("\nDetails\n", t->out);
+	if (!err && parts & PART_HEAD)
+		text_details(t, p, rows, nr);
+	return err;
 }
 
 static void text_overview_row(FILE *out, const struct report_process *p)
@@ -694,6 +220,10 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 	fprintf(out, "  %7d  %-16s %10s in %s block%s", (int)p->target->pid,
 		escape_buf(comm, sizeof(comm), p->target->comm), human_bytes(totals.live_bytes).text,
 		human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	if (p->leaks && p->leaks->result.sums.of[SCAN_DEFINITE].blocks)
+		fprintf(out, ", leaks %s in %s",
+			human_bytes(p->leaks->result.sums.of[SCAN_DEFINITE].bytes).text,
+			human_count(p->leaks->result.sums.of[SCAN_DEFINITE].blocks).text);
 }
 
 /* With several processes: one line for each, before the details. */

@@ -20,6 +20,20 @@ struct text {
 void text_tone_begin(struct text *t, enum tone tone);
 void text_tone_end(struct text *t);
 
+/* Write a process as "redis-server (pid 26933)  /usr/bin/redis-server". And how it ended, as item() of a line. */
+void text_name(struct text *t, const struct target *target);
+void text_fate(struct text *t, const struct report_process *p);
+
+/* The answer in one or two lines: leaks, or none, or what prevents a verdict; wrong releases, losses. 0 or -ENOMEM. */
+int text_verdict(struct text *t, const struct report_process *p, const struct report_row *rows,
+		 size_t nr) __must_check;
+
+/* A line about growth, if there was any. @trend may be NULL. */
+void text_growth(struct text *t, const struct trend *trend);
+
+/* The details of a process: a table of labels. @rows as report_rows() gives them. */
+void text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr);
+
 #define plural(n) ((n) == 1 ? "" : "s")
 
 /* The last part of a path. */
@@ -34,6 +48,13 @@ struct anchors {
 	size_t nr; /* so far; the newest is list[(nr - 1) % TEXT_MAX_ANCHORS] */
 };
 
+/* A section of the report. Numbers of rows continue through all sections. */
+struct section {
+	const struct report_process *process;
+	struct anchors anchors;
+	size_t nr_shown; /* so far */
+};
+
 /*
  * Write the frames of @row, number @number of the report. If a stack of @anchors has the same outer frames, a reference
  * to its row replaces them. 0 or -ENOMEM.
@@ -44,3 +65,14 @@ int text_row(struct text *t, const struct report_process *p, const struct report
 /* Write each wrong release with its stacks, numbered from *@nr_shown + 1. 0 or -ENOMEM. */
 int text_misuses(struct text *t, const struct report_process *p, size_t *nr_shown,
 		 struct anchors *anchors) __must_check;
+
+/* Write the callers with leaks of @rows, worst first. 0 or -ENOMEM. */
+int text_leaks(struct text *t, struct section *s, const struct report_row *rows, size_t nr,
+	       const struct report_key *key) __must_check;
+
+/* Name the holder of one block of @row with @verdict, as an example, if one was found. 0 or -ENOMEM. */
+int text_why(struct text *t, const struct report_process *p, const struct report_row *row,
+	     enum scan_verdict verdict) __must_check;
+
+/* With --gen-suppressions, write a suppression for each caller with leaks. 0 or -ENOMEM. */
+int text_suppressions(struct text *t, const struct report_process *p) __must_check;

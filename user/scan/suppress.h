@@ -36,6 +36,9 @@ int suppress_add_file(struct suppress_list *list, const char *path) __must_check
 int suppress_add_text(struct suppress_list *list, const char *name, const char *text,
 		      size_t len) __must_check;
 
+/* Rules for suppress_add_text(): leaks of allocators and C libraries themselves, which no program can mend. */
+extern const char suppress_builtin[];
+
 /*
  * Add "ignore @regex": a POSIX extended expression that matches function, source file or object of any frame. Messages
  * call it @where. Errors like suppress_add_file().

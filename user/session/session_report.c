@@ -8,6 +8,7 @@
 
 #include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/report/output.h"
 #include "user/report/report.h"
@@ -124,7 +125,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	if (out->leaks && p->leaks->has_verdict && s->options->suppress)
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
 	if (note_of(s, p)) {
-		p->notes[out->nr_notes++] = note_of(s, p);
+		out->no_verdict = note_of(s, p);
+		p->notes[out->nr_notes++] = out->no_verdict;
 		out->leaks = NULL;
 	}
 	if (session_has_span(s))
@@ -247,10 +249,56 @@ bool session_has_findings(const struct session *s, const struct fail_rules *rule
 	return rules->growth && s->growth >= rules->growth;
 }
 
+/* Each rule that was asked for, after what was measured for it. */
+static void describe_findings(const struct session *s, FILE *out)
+{
+	const struct fail_rules *rules = &s->options->fail;
+	const char *before = "";
+
+	if (rules->on_definite) {
+		if (s->lost.blocks)
+			fprintf(out, "%s in %s block%s lost", human_bytes(s->lost.bytes).text,
+				human_count(s->lost.blocks).text, s->lost.blocks == 1 ? "" : "s");
+		else
+			fputs("nothing lost", out);
+		fputs(" (--fail-on definite", out);
+		if (rules->bytes)
+			fprintf(out, ", limit %s", human_bytes(rules->bytes).text);
+		putc(')', out);
+		before = "; ";
+	}
+	if (rules->on_errors) {
+		fprintf(out, "%s%s wrong release%s (--fail-on errors)", before,
+			human_count(s->nr_misuses).text, s->nr_misuses == 1 ? "" : "s");
+		before = "; ";
+	}
+	if (rules->growth)
+		fprintf(out, "%sgrowth %s (--fail-on growth, limit %s)", before,
+			human_percent(s->growth, 1000).text, human_percent(rules->growth, 1000).text);
+}
+
+/* The last line of a run in a test or a build: why it failed, or what was measured. */
+static void log_findings(const struct session *s, bool has_failed)
+{
+	char text[256] = "";
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	if (!out)
+		return;
+	describe_findings(s, out);
+	fclose(out);
+	if (has_failed)
+		error("%s: FAILED: %s", s->options->command, text);
+	else
+		info("%s: passed: %s", s->options->command, text);
+}
+
 int session_findings(const struct session *s)
 {
-	if (session_has_findings(s, &s->options->fail))
+	if (session_has_findings(s, &s->options->fail)) {
+		log_findings(s, true);
 		return 1;
+	}
 	if (!fail_rules_any(&s->options->fail))
 		return 0;
 	if (s->nr_unwatched)
@@ -259,8 +307,10 @@ int session_findings(const struct session *s)
 	/* The functions were logged. */
 	if (s->nr_unwatched || s->nr_missing)
 		return -ENODATA;
-	if (!s->nr_unjudged || !s->options->fail.on_definite)
+	if (!s->nr_unjudged || !s->options->fail.on_definite) {
+		log_findings(s, false);
 		return 0;
+	}
 	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command, s->nr_unjudged,
 	      s->nr_unjudged == 1 ? "" : "es");
 	return -ENODATA;

@@ -193,6 +193,12 @@ static void has(const char *part)
 		fail_msg("no \"%s\" in:\n%s", part, text);
 }
 
+static void starts(const char *part)
+{
+	if (strncmp(text, part, strlen(part)) != 0)
+		fail_msg("does not begin with \"%s\":\n%s", part, text);
+}
+
 static void lacks(const char *part)
 {
 	if (strstr(text, part))
@@ -321,8 +327,11 @@ static void text_head(void **state)
 	fill();
 	process.allocators = allocators;
 	process.nr_allocators = 2;
+	report.options.width = 100;
 	write_report(report_text);
-	has("prog (pid 1234)  /usr/bin/prog\n"
+	starts("no leak verdict: the memory was not searched; 100.6 KiB live in 4 blocks\n"
+	       "prog (pid 1234)  /usr/bin/prog\n\n2 callers by live bytes\n");
+	has("\n\nDetails\n"
 	    "  traced      20.0 s, attached to, source bpf, still running\n"
 	    "  allocators  glibc (/lib/libc.so.6), libstdc++ (/usr/lib/libstdc++.so.6)\n"
 	    "  live        100.6 KiB (103,000 B) in 4 blocks\n"
@@ -381,6 +390,7 @@ static void text_says_where_stacks_were_cut(void **state)
 	alloc("malloc", 0x2000, 50, STACK_NONE);
 	alloc("malloc", 0x3000, 10, STACK_LOST);
 	alloc("malloc", 0x4000, 5, 101);
+	report.options.width = 100;
 	write_report(report_text);
 	has("  stacks      complete for 25.0 % of the blocks, no-unwind-info for 1 (25.0 %), none for 1 "
 	    "(25.0 %),\n"
@@ -388,6 +398,58 @@ static void text_says_where_stacks_were_cut(void **state)
 	has("        bare in prog\n        in prog+0x999\n        (cut here: no-unwind-info)\n");
 	has("        (stack not taken)\n");
 	has("        (stack lost)\n");
+}
+
+/* Blocks of the first caller with a verdict, and of all. */
+static void set_sum(struct leaks *l, enum scan_verdict verdict, u64 blocks, u64 bytes)
+{
+	const struct scan_sum sum = { .blocks = blocks, .bytes = bytes };
+
+	l->rows[0].sums.of[verdict] = sum;
+	l->result.sums.of[verdict] = sum;
+}
+
+static void verdict_comes_first(void **state)
+{
+	struct leak_row rows[1] = { 0 };
+	struct leaks leaks = { .has_verdict = true, .rows = rows, .nr_rows = 1 };
+
+	(void)state;
+	fill();
+	process.leaks = &leaks;
+	write_report(report_text);
+	starts("no leaks; 100.6 KiB live in 4 blocks\nprog (pid 1234)");
+	set_sum(&leaks, SCAN_UNSURE, 1, 10);
+	write_report(report_text);
+	starts("no definite leaks; 10 B in 1 block unsure; 100.6 KiB live in 4 blocks\n");
+	set_sum(&leaks, SCAN_POSSIBLE, 2, 20);
+	write_report(report_text);
+	starts("no definite leaks; 20 B in 2 blocks possibly leaked; 10 B in 1 block unsure; 100.6 KiB");
+	set_sum(&leaks, SCAN_DEFINITE, 3, 2048);
+	write_report(report_text);
+	losses.frees = 2;
+	write_report(report_text);
+	starts("leaks 2,048 B in 3 blocks, 1 place (make_node at list.c:42)\nnot exact: 2 events were lost\nprog");
+	process.unwatched = "no allocator found";
+	write_report(report_text);
+	starts("no verdict: nothing could be watched: no allocator found\nprog");
+}
+
+static void possible_leaks_are_one_line(void **state)
+{
+	struct leak_row rows[1] = { 0 };
+	struct leaks leaks = { .has_verdict = true, .rows = rows, .nr_rows = 1 };
+
+	(void)state;
+	fill();
+	process.leaks = &leaks;
+	set_sum(&leaks, SCAN_POSSIBLE, 2, 20);
+	write_report(report_text);
+	has("\nPossibly leaked (-v lists the callers)\n  prog: 20 B in 2 blocks of 1 caller\n");
+	lacks("callers with leaks");
+	report.options.verbose = true;
+	write_report(report_text);
+	has("\n1 caller with leaks\n\n#1   20 B possibly leaked in 2 blocks, by ");
 }
 
 static void text_losses(void **state)
@@ -713,6 +775,8 @@ int main(void)
 		TEST(text_callers),
 		TEST(text_folds_what_is_common),
 		TEST(text_says_where_stacks_were_cut),
+		TEST(verdict_comes_first),
+		TEST(possible_leaks_are_one_line),
 		TEST(text_losses),
 		TEST(pending_blocks_are_said),
 		TEST(nothing_live),

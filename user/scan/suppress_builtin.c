@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Suppressions that apply unless --no-default-suppressions is given. Each was seen, and says where. */
+#include "user/scan/suppress.h"
+
+const char suppress_builtin[] =
+	/* gperftools 2.10 (libtcmalloc of Debian 12) registers its extension object and forgets the old one. */
+	"leak:MallocExtension::Register\n";
