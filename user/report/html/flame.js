@@ -1,11 +1,12 @@
 /* The graph: draws one tree on a canvas, and follows pointer and keys. */
 
 const ROW = 21, MIN_WIDTH = 0.6, TEXT_FROM = 26, PAD = 5;
+const FOLD_FROM = 8, FOLD_KEEPS = 2; /* frames of a chain: fewer are not folded; so many stay at each end */
 
 const SHAPES = [
-	{ id: "icicle", label: "icicle: main on top" },
-	{ id: "flame", label: "flame: main at the bottom", isUp: true },
-	{ id: "inverted", label: "inverted: allocating function on top", isInverted: true },
+	{ id: "icicle", label: "icicle", help: "main on top" },
+	{ id: "flame", label: "flame graph", help: "main at the bottom", isUp: true },
+	{ id: "inverted", label: "inverted", help: "the function that allocates on top", isInverted: true },
 ];
 
 class Flame {
@@ -30,6 +31,8 @@ class Flame {
 		this.shape = shape;
 		this.root = 0;
 		this.focus = -1;
+		this.folds = new Map();
+		this.unfolded = new Set();
 		this.draw();
 		if (shape.isUp)
 			this.box.scrollTop = this.box.scrollHeight;
@@ -38,6 +41,17 @@ class Flame {
 	mark(matches) {
 		this.matches = matches;
 		this.draw();
+	}
+
+	/* Zoom in, or open what is folded. */
+	enter(id) {
+		if (this.folds.has(id)) {
+			this.unfolded.add(id);
+			this.focus = id;
+			this.draw();
+		} else {
+			this.zoom(id);
+		}
 	}
 
 	zoom(id) {
@@ -60,23 +74,49 @@ class Flame {
 		return id ? this.tree.keys.list[this.tree.key[id]].name : "everything";
 	}
 
-	/* Rectangles that are wide enough to be seen: [id, row, x, width]. */
+	/* The frames from @id on of which each has one callee, and that callee has all of its bytes. */
+	chainFrom(id) {
+		const { tree } = this;
+		const chain = [id];
+		for (;;) {
+			const children = tree.children(id);
+			if (children.length !== 1 || tree.total[children[0]] < tree.total[id])
+				return chain;
+			id = children[0];
+			chain.push(id);
+		}
+	}
+
+	/* Rectangles that are wide enough to be seen: [id, row, x, width, frames folded into it or null]. */
 	layOut(width) {
 		const { tree } = this;
-		const todo = [[this.root, 0, 0, width]];
+		const todo = [[this.root, 0, 0, width, null]];
+		const isInChain = new Set();
+		this.folds.clear();
 		this.rects = [];
 		this.rows = 0;
 		while (todo.length) {
 			const rect = todo.pop();
-			const [id, row, x, w] = rect;
+			const [id, row, x, w, folded] = rect;
 			let at = x;
 			this.rects.push(rect);
 			this.rows = Math.max(this.rows, row + 1);
+			if (folded) {
+				todo.push([tree.children(folded[folded.length - 1])[0], row + 1, x, w, null]);
+				continue;
+			}
+			if (id !== this.root && !isInChain.has(id)) {
+				const chain = this.chainFrom(id);
+				const inner = chain.slice(FOLD_KEEPS, -FOLD_KEEPS);
+				chain.forEach(c => isInChain.add(c));
+				if (chain.length >= FOLD_FROM && !this.unfolded.has(inner[0]))
+					this.folds.set(inner[0], inner);
+			}
 			for (const child of tree.children(id)) {
 				const part = w * tree.total[child] / tree.total[id];
 				if (part < MIN_WIDTH)
 					break;
-				todo.push([child, row + 1, at, part]);
+				todo.push([child, row + 1, at, part, this.folds.get(child) || null]);
 				at += part;
 			}
 		}
@@ -111,19 +151,19 @@ class Flame {
 		return this.shape.isUp ? this.height - (row + 1) * ROW : row * ROW;
 	}
 
-	drawRect([id, row, x, w]) {
+	drawRect([id, row, x, w, folded]) {
 		const { context, ink, tree } = this;
 		const key = id ? tree.keys.list[tree.key[id]] : null;
-		const isMatch = this.matches && id && this.matches[tree.key[id]];
+		const isMatch = this.matches && id && (folded || [id]).some(i => this.matches[tree.key[i]]);
 		const isDim = this.matches && !isMatch;
 		const gap = w > 3 ? 1 : 0;
-		context.fillStyle = isMatch ? ink.match : isDim ? ink.dim : key ? colourOf(key, tree.key[id], ink.isDark) : ink.root;
+		context.fillStyle = isMatch ? ink.match : isDim ? ink.dim : key && !folded ? colourOf(key, tree.key[id], ink.isDark) : ink.root;
 		context.fillRect(x, this.top(row), w - gap, ROW - 1);
 		if (w < TEXT_FROM)
 			return;
-		const name = id ? this.label(key) : this.callbacks.title();
+		const name = folded ? `\u22ef ${folded.length} frames \u22ef` : id ? this.label(key) : this.callbacks.title();
 		const room = Math.floor((w - 2 * PAD) / this.letter);
-		context.fillStyle = isMatch ? ink.matchText : isDim ? ink.dimText : ink.text;
+		context.fillStyle = isMatch ? ink.matchText : isDim || folded ? ink.dimText : ink.text;
 		context.fillText(name.length > room ? name.slice(0, Math.max(1, room - 1)) + "\u2026" : name, x + PAD,
 			this.top(row) + ROW / 2, w - 2 * PAD + 4);
 	}
@@ -160,7 +200,10 @@ class Flame {
 		const id = this.at(event);
 		if (id < 0)
 			return;
-		this.zoom(id === this.root ? Math.max(0, this.tree.parent[id]) : id);
+		if (id === this.root)
+			this.zoom(Math.max(0, this.tree.parent[id]));
+		else
+			this.enter(id);
 		this.callbacks.pointed(this.focus, null);
 	}
 
@@ -171,11 +214,11 @@ class Flame {
 		const siblings = id === this.root ? [id] : this.tree.children(this.tree.parent[id]);
 		const here = siblings.indexOf(id);
 		const steps = {
-			[inwards]: () => this.move(this.tree.children(id)[0]),
-			[outwards]: () => this.move(id === this.root ? id : this.tree.parent[id]),
+			[inwards]: () => this.move(this.tree.children((this.folds.get(id) || [id]).at(-1))[0]),
+			[outwards]: () => this.move(id === this.root ? id : this.shownParent(id)),
 			ArrowLeft: () => this.move(siblings[here - 1]),
 			ArrowRight: () => this.move(siblings[here + 1]),
-			Enter: () => this.zoom(id),
+			Enter: () => this.enter(id),
 			Backspace: () => this.zoom(Math.max(0, this.tree.parent[this.root])),
 			Escape: () => this.zoom(Math.max(0, this.tree.parent[this.root])),
 			Home: () => this.zoom(0),
@@ -185,6 +228,15 @@ class Flame {
 		event.preventDefault();
 		steps[event.key]();
 		this.callbacks.pointed(this.focus, null);
+	}
+
+	/* The frame outside of @id, or the fold that contains it. */
+	shownParent(id) {
+		const parent = this.tree.parent[id];
+		for (const [first, folded] of this.folds)
+			if (folded.at(-1) === parent)
+				return first;
+		return parent;
 	}
 
 	move(id) {

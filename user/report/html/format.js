@@ -87,9 +87,8 @@ function shortName(name) {
 }
 
 /* Functions that only pass on what others want: the place of an allocation is the first function that is none. */
-const PLUMBING = new RegExp("^(std::|__gnu_cxx::|operator new|boost::|alloc::|core::|hashbrown::|" +
-	"<?(alloc|core|std)::|_?_?(x|z|g_|je_|mi_|tc_|lm)?(malloc|calloc|realloc|strdup|strndup|memdup|memalign)[0-9_a-z]*$|" +
-	"(safe|check|must)_?(malloc|calloc|realloc|alloc)$)");
+const PLUMBING = new RegExp("^(std::|__gnu_cxx::|operator new|boost::|alloc::|core::|hashbrown::|<?(alloc|core|std)::)|" +
+	"^[^:]*(malloc|calloc|realloc|strn?dup|memdup)[^:]*$", "i");
 
 /* The frame that names a stack: a function of the program, if there is one. */
 function placeOf(stack) {

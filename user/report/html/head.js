@@ -53,7 +53,7 @@ function fateOf(data) {
 	return data.exit.signal === undefined ? `exited with status ${data.exit.code}` : `killed by signal ${data.exit.signal}`;
 }
 
-const SOURCES = { bpf: "BPF uprobes", ptrace: "ptrace", replay: "a recording" };
+const SOURCES = { bpf: "by BPF uprobes", ptrace: "by ptrace", replay: "from a recording" };
 
 function factsOf(process) {
 	const { totals } = process.data;
@@ -65,7 +65,7 @@ function factsOf(process) {
 		["peak_bytes", "Peak", totals.peak_bytes, bytes, peakAt],
 		["alloc_bytes", "Allocated", totals.alloc_bytes, bytes, plural(totals.allocs, "block")],
 		["temporary", "Temporary", totals.temporary, count, percent(totals.temporary, totals.allocs) + " of the blocks"],
-		["duration_ns", "Traced", report.duration_ns, duration, `by ${SOURCES[report.backend] || report.backend}`],
+		["duration_ns", "Traced", report.duration_ns, duration, SOURCES[report.backend] || report.backend],
 	];
 }
 
@@ -185,7 +185,7 @@ function showAbout(process) {
 	const functions = Object.entries(data.functions).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${name} ${count(n)}`);
 	const rows = [
 		["Program", data.exe || data.comm],
-		["Traced", `${duration(report.duration_ns)}, ${data.started ? "started by heaptap" : "attached to"}, by ${SOURCES[report.backend] || report.backend}`],
+		["Traced", `${duration(report.duration_ns)}, ${data.started ? "started by heaptap" : "attached to"}, ${SOURCES[report.backend] || report.backend}`],
 		["Allocators", data.allocators.map(a => `${a.kind} (${a.object})`).join(", ")],
 		["Calls", functions.join(", ")],
 		["Freed", plural(data.totals.frees, "block") + (data.totals.unknown_frees

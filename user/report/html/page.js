@@ -16,6 +16,8 @@ const table = new Table(byId("table"), byId("more"), byId("rows-note"), text => 
 	find(text);
 });
 
+const timeline = new Timeline(byId("timeline-panel"));
+
 /* A button for each item of a list; the one that is chosen is pressed. */
 function showTabs(id, items, chosen, choose) {
 	replace(byId(id), ...items.map(item => el("button", { type: "button", "aria-pressed": String(item === chosen),
@@ -29,7 +31,7 @@ function showKinds() {
 	const kinds = KINDS.filter((k, i) => totals[i] > 0);
 	KINDS.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
 	if (!kinds.includes(state.kind))
-		state.kind = kinds[0] || KINDS.find(k => k.id === "total");
+		state.kind = kinds.find(k => k.id !== "possible") || KINDS.find(k => k.id === "total");
 	showTabs("kinds", kinds, state.kind, kind => {
 		state.kind = kind;
 		showKinds();
@@ -86,12 +88,16 @@ function describe(id) {
 	const key = id ? tree.keys.list[tree.key[id]] : null;
 	const frame = key && key.frame >= 0 ? frames[key.frame] : null;
 	const outer = tree.parent[id];
+	const folded = flame.folds.get(id);
 	const numbers = [`${amount(kind, tree.total[id])}, ${percent(tree.total[id], tree.total[0])} of all`];
 
 	if (outer > 0)
 		numbers.push(`${percent(tree.total[id], tree.total[outer])} of ${shortName(flame.nameOf(outer))}`);
 	if (tree.self[id] && tree.self[id] !== tree.total[id])
 		numbers.push(`${amount(kind, tree.self[id])} directly`);
+	if (folded)
+		return { name: `${folded.length} frames, each the only callee of the one before`, numbers,
+			where: folded.map(i => shortName(flame.nameOf(i))).slice(0, 8).join(" \u203a ") + (folded.length > 8 ? " \u2026" : "") };
 	return {
 		name: id ? key.name : "Everything", numbers,
 		where: frame && by === "function" ? whereIs(frame) : key && key.module >= 0 ? modules[key.module].path : "",
@@ -105,13 +111,19 @@ function showDetail(id) {
 }
 
 function showTip(id, event) {
-	const tip = byId("tip");
-	tip.hidden = id < 0 || !event;
-	if (tip.hidden)
+	byId("tip").hidden = true;
+	if (id < 0 || !event)
 		return;
 	const about = describe(id);
-	replace(tip, el("b", { text: about.name.slice(0, 400) }), ...about.numbers.map(text => el("span", { text })),
+	showFloating(event, el("b", { text: about.name.slice(0, 400) }), ...about.numbers.map(text => el("span", { text })),
 		about.where ? el("span", { class: "muted", text: about.where }) : null);
+}
+
+/* A small box beside the pointer. */
+function showFloating(event, ...content) {
+	const tip = byId("tip");
+	tip.hidden = false;
+	replace(tip, ...content);
 	const box = tip.getBoundingClientRect();
 	tip.style.left = Math.max(8, Math.min(event.clientX + 14, document.documentElement.clientWidth - box.width - 8)) + "px";
 	tip.style.top = (event.clientY + 20 + box.height < window.innerHeight ? event.clientY + 18
@@ -156,6 +168,7 @@ function showProcess(index) {
 	document.title = `${state.process.data.comm} \u2013 heaptap report`;
 	document.body.dataset.process = state.process.data.pid;
 	showVerdict(state.process);
+	timeline.show(state.process);
 	showErrors(state.process);
 	showKinds();
 	showFlame();
@@ -183,7 +196,7 @@ function redraw() {
 }
 
 function fill(select, items, label, choose) {
-	replace(select, ...items.map((item, i) => el("option", { value: String(i), text: label(item) })));
+	replace(select, ...items.map((item, i) => el("option", { value: String(i), text: label(item), title: item.help })));
 	select.addEventListener("change", () => choose(items[select.value], Number(select.value)));
 }
 

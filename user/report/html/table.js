@@ -189,11 +189,27 @@ class Table {
 	}
 }
 
-/* The frames of a stack as a list. */
+const STACK_SHOWN = 32, STACK_OUTER = 6; /* frames of a long stack that are shown, and those of its outer end */
+
+function stackItem(frame, number) {
+	return el("li", { class: frame.kind === MARK ? "mark" : frame.known ? "" : "unknown", value: number },
+		el("i", { text: frame.kind === MARK ? "" : String(number) }),
+		el("code", { text: frame.name }), el("span", { text: whereIs(frame) + (frame.kind === INLINED ? " (inlined)" : "") }));
+}
+
+/* The frames of a stack as a list; the middle of a long one is folded. */
 function stackList(stack) {
-	return el("ol", { class: "stack" }, ...stack.map(f => el("li", { class: f.kind === MARK ? "mark" : f.known ? "" : "unknown" },
-		el("code", { text: f.name, title: f.name.length > 120 ? f.name : null }),
-		el("span", { text: whereIs(f) + (f.kind === INLINED ? " (inlined)" : "") }))));
+	const items = stack.map(stackItem);
+	const list = el("ol", { class: "stack" }, ...items);
+
+	if (items.length > STACK_SHOWN + 4) {
+		const folded = items.slice(STACK_SHOWN - STACK_OUTER, -STACK_OUTER);
+		const button = el("button", { type: "button", text: `\u22ef ${folded.length} frames \u22ef`,
+			click: () => button.parentElement.replaceWith(...folded) });
+		folded[0].before(el("li", { class: "fold" }, button));
+		folded.forEach(item => item.remove());
+	}
+	return list;
 }
 
 function callerDetails(process, caller) {

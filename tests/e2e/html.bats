@@ -1,0 +1,153 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The HTML report in a browser: it opens, shows the numbers of JSON, and can be used by pointer and keyboard.
+
+load ../lib/common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
+}
+
+page() { python3 "$ROOT/tests/lib/page.py" "$@"; }
+
+# shown CSS: JavaScript for the text of an element
+shown() { printf 'document.querySelector("%s").textContent.replace(/\\u00a0/g, " ")' "$1"; }
+
+# value CSS KEY: JavaScript for data of an element, as a number
+value() { printf 'Number(document.querySelector("%s").dataset.%s)' "$1" "$2"; }
+
+# Two callers of two functions each; the process grows to 5,600 bytes and keeps 600. Names come from offsets.
+list_events() {
+	echo 'process 77 prog /nowhere/prog'
+	echo 'map 77 0x400000 0x500000 0x400000 /nowhere/prog'
+	echo 'stack 2 77 complete 0x400100 0x400200 0x400300'
+	echo 'stack 3 77 complete 0x400110 0x400200 0x400300'
+	echo 'stack 4 77 depth 0x400120 0x400200'
+	echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+	echo 'alloc 77 1 malloc 0x2000 5000 3 2000000000'
+	echo 'free 77 1 free 0x2000 0 3000000000'
+	echo 'alloc 77 1 calloc 0x3000 500 4 4000000000'
+	echo 'exit 77 0'
+}
+
+# bats test_tags=core
+@test "html: the numbers of JSON, kind by kind" {
+	"$HEAPTAP" run -q -o r.json -o r.html -- "$T/leak" 2>err >out
+	page r.html eval "$(value '[data-fact=live_bytes]' value)" eval "$(value '[data-fact=peak_bytes]' value)" \
+		eval "$(value '[data-verdict=definite]' bytes)" eval "$(value '[data-verdict=reachable]' blocks)" \
+		eval "$(value '#table' rows)" eval "$(value '#canvas' total)" \
+		click '[data-id=total]' eval "$(value '#canvas' total)" click '[data-id=calls]' eval "$(value '#canvas' total)" \
+		click '[data-id=peak]' eval "$(value '#canvas' total)" click '[data-id=live]' eval "$(value '#canvas' total)" \
+		click '[data-id=temporary]' eval "$(value '#canvas' total)" >got
+	jq '.processes[0] | .totals.live_bytes, .totals.peak_bytes, .scan.definite.bytes, .scan.reachable.blocks,
+		(.stacks | length), .scan.definite.bytes + .scan.indirect.bytes, .totals.alloc_bytes, .totals.allocs,
+		([.stacks[].peak_bytes] | add), .totals.live_bytes, .totals.temporary' r.json | diff - got
+}
+
+@test "html: verdict and worst place in words" {
+	"$HEAPTAP" run -q -o r.html -- "$T/leak" 2>err >out
+	page r.html eval "$(shown .headline)" >got
+	grep -q 'leaked, most of it from open_session (leak.c:' got
+	list_events >l.txt
+	"$HEAPTAP" report -q -o none.html l.txt
+	page none.html eval "$(shown .headline)" >got
+	grep -q 'No leak verdict; 600 B in 2 blocks live' got
+}
+
+@test "html: zoom by click and keys, path back" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	# Everything; 0x300 and 0x200 with their two callees; the mark of the cut stack, 0x200 and its callee.
+	page r.html click '[data-id=total]' eval "$(value '#canvas' frames)" \
+		eval 'document.querySelector("#canvas").focus()' key ArrowDown key Enter eval "$(value '#crumbs' depth)" \
+		eval "$(shown '#detail b')" eval "$(value '#canvas' frames)" \
+		click '#crumbs button' eval "$(value '#crumbs' depth)" eval "$(value '#canvas' frames)" >got
+	printf '%s\n' 8 null 1 '"prog+0x300"' 4 0 8 | diff - got
+	# The middle of the graph is 0x200.
+	page r.html click '[data-id=total]' click '#canvas' eval "$(shown '#detail b')" eval "$(value '#crumbs' depth)" \
+		key Escape eval "$(shown '#detail b')" >got
+	printf '%s\n' '"prog+0x200"' 2 '"prog+0x300"' | diff - got
+}
+
+@test "html: search marks a share, and filters callers" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html click '[data-id=total]' type '#search' 'prog+0x110' wait 'document.querySelector("#found").dataset.share' \
+		eval "$(value '#found' share)" eval "$(value '#table' rows)" eval "$(shown '#found')" \
+		type '#search' 'file:nothing' wait 'document.querySelector("#found").dataset.share === "0"' eval "$(value '#table' rows)" \
+		type '#search' '/0x1[01]0$/' wait 'document.querySelector("#found").dataset.share === "5100"' \
+		eval "$(value '#table' rows)" >got
+	printf '%s\n' 5000 1 '"89.3 % of allocated"' 0 2 | diff - got
+}
+
+@test "html: all shapes and groups have one sum" {
+	"$HEAPTAP" run -q -o r.json -o r.html -- "$T/leak" 2>err >out
+	page r.html click '[data-id=total]' choose '#shape' inverted eval "$(value '#canvas' total)" \
+		choose '#shape' 'flame graph' eval "$(value '#canvas' total)" choose '#by' module eval "$(value '#canvas' total)" \
+		choose '#by' 'source file' choose '#shape' inverted eval "$(value '#canvas' total)" >got
+	[ "$(sort -u got)" = "$(jq '.processes[0].totals.alloc_bytes' r.json)" ]
+	[ "$(wc -l <got)" -eq 4 ]
+}
+
+@test "html: the table is sorted, opened, and grouped" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html eval 'document.querySelector("#table tbody td").dataset.value' \
+		click '[data-column=alloc_bytes] button' \
+		eval 'document.querySelector("[data-column=alloc_bytes]").getAttribute("aria-sort")' \
+		eval 'document.querySelector("#table tbody tr").textContent.includes("0x110")' \
+		click '#table tbody .opens' eval 'document.querySelectorAll(".opened .stack li").length' \
+		click '[data-id=function]' eval "$(value '#table' rows)" click '[data-id=module]' eval "$(value '#table' rows)" \
+		eval "$(shown '#table tbody th b')" >got
+	printf '%s\n' '"500"' '"descending"' true 3 5 1 '"prog"' | diff - got
+}
+
+@test "html: several processes" {
+	"$HEAPTAP" run -q -f -o r.json -o r.html -- "$T/fork" 3 2>err >out
+	jq -r '.processes[] | "\(.comm) (pid \(.pid))"' r.json >want
+	page r.html eval 'Array.from(document.querySelector("#process").options, o => o.textContent).join("\n")' >got
+	jq -r . got | diff want -
+	while read -r name; do
+		page r.html choose '#process' "$name" eval "$(value '[data-fact=alloc_bytes]' value)"
+	done <want >got
+	jq '.processes[].totals.alloc_bytes' r.json | diff - got
+}
+
+@test "html: wrong releases with both stacks" {
+	"$HEAPTAP" run -q -o r.json -o r.html -- "$T/misuse" 2>err >out || true
+	[ "$(jq '.processes[0].errors | length' r.json)" -gt 0 ]
+	page r.html eval 'document.querySelectorAll("#errors .error").length' \
+		eval 'document.querySelectorAll("#errors .error .stack").length' >got
+	jq '.processes[0].errors | length, ([.[] | .alloc_stack, .free_stack, .earlier_free_stack | select(. != null)] | length)' \
+		r.json | diff - got
+}
+
+@test "html: live memory over time, with its peak" {
+	list_events >l.txt
+	"$HEAPTAP" report -q -o r.html -o r.json l.txt
+	page r.html eval "$(value '#timeline' points)" eval "$(shown .peak-text)" >got
+	[ "$(head -n 1 got)" -eq "$(jq '.processes[0].timeline | length' r.json)" ]
+	grep -q 'peak 5,100 B' got
+}
+
+@test "html: hostile names do nothing (S9)" {
+	{
+		echo 'process 77 </script><b> /nowhere/prog'
+		echo 'map 77 0x400000 0x500000 0x400000 /x</script><script>document.title=1</script>"'
+		echo 'stack 2 77 complete 0x400100'
+		echo 'alloc 77 1 malloc 0x1000 100 2 1000000000'
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html eval 'document.scripts.length' eval 'document.title' eval 'document.querySelectorAll("main b script").length' >got
+	[ "$(head -n 1 got)" -eq 2 ]
+	! sed -n 2p got | grep -qx '"1"'
+}
+
+@test "html: no sideways scrolling at 400 and at 1,600 pixels, in dark and light" {
+	"$HEAPTAP" run -q -o r.html -- "$T/leak" 2>err >out
+	page r.html size 400 800 eval 'document.documentElement.scrollWidth' media prefers-color-scheme=dark \
+		eval 'document.documentElement.dataset.look' size 1600 900 eval 'document.documentElement.scrollWidth' \
+		click '#theme' eval 'document.documentElement.dataset.look' >got
+	printf '%s\n' 400 '"dark"' 1600 '"light"' | diff - got
+}

@@ -1,0 +1,129 @@
+/* Live bytes and live blocks over time, with the peak and the markers. */
+
+const LINES = [
+	{ id: "bytes", label: "Live bytes", height: 170, format: bytes, base: 1024 },
+	{ id: "blocks", label: "Live blocks", height: 84, format: count, base: 1000 },
+];
+const LEFT = 76, RIGHT = 14, TOP = 24;
+
+/* About @wanted steps up to @most, at round numbers. */
+function ticks(most, wanted, base) {
+	const unit = base ** Math.floor(Math.log(Math.max(most, 1)) / Math.log(base));
+	const rough = most / wanted / unit;
+	const steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500];
+	const step = (steps.find(s => s >= rough) || 1000) * unit;
+	const list = [];
+	for (let at = 0; at <= most * 1.0001; at += step)
+		list.push(at);
+	return list;
+}
+
+class Timeline {
+	constructor(panel) {
+		this.panel = panel;
+		new ResizeObserver(() => this.draw()).observe(panel);
+		panel.addEventListener("mousemove", e => this.point(e));
+		panel.addEventListener("mouseleave", () => this.leave());
+	}
+
+	show(process) {
+		const { timeline, totals, marks } = process.data;
+		this.start = report.time_ns - report.duration_ns;
+		this.points = timeline || [];
+		if (this.points.length && this.points[0].time_ns < this.start)
+			this.start = this.points[0].time_ns;
+		this.length = Math.max(1, ...this.points.map(p => p.time_ns - this.start), report.time_ns - this.start);
+		this.peak = totals.peak_bytes ? { at: totals.peak_time_ns - this.start, bytes: totals.peak_bytes } : null;
+		this.marks = marks || [];
+		byId("timeline").hidden = this.points.length < 2;
+		this.draw();
+	}
+
+	/* x of a time since the start, in pixels. */
+	x(ns) {
+		return LEFT + (this.width - LEFT - RIGHT) * ns / this.length;
+	}
+
+	draw() {
+		this.width = this.panel.clientWidth - 36;
+		if (!this.points || this.points.length < 2 || this.width < 100)
+			return;
+		replace(this.panel, ...LINES.map((line, i) => this.drawLine(line, i === LINES.length - 1)));
+		byId("timeline").dataset.points = this.points.length;
+	}
+
+	drawLine(line, isLast) {
+		const value = line.id === "bytes" ? p => p.bytes : p => p.blocks;
+		const highest = line.id === "bytes" ? Math.max(this.peak ? this.peak.bytes : 0, ...this.points.map(p => p.max_bytes))
+			: Math.max(...this.points.map(value));
+		const most = Math.max(1, highest) * 1.04;
+		const bottom = TOP + line.height;
+		const y = n => bottom - line.height * n / most;
+		const picture = svg("svg", { class: "line", width: this.width, height: bottom + (isLast ? 24 : 14), role: "img",
+			"aria-label": `${line.label} over ${duration(this.length)}, at most ${line.format(highest)}` });
+		picture.append(svg("text", { x: 0, y: 11, class: "line-title" }, line.label));
+		for (const at of ticks(most, line.height / 45, line.base))
+			picture.append(svg("line", { x1: LEFT, x2: this.width - RIGHT, y1: y(at), y2: y(at), class: "grid" }),
+				svg("text", { x: LEFT - 9, y: y(at) + 4, class: "tick", "text-anchor": "end" }, line.format(at)));
+		this.drawArea(picture, value, y, line);
+		if (isLast)
+			for (const at of ticks(this.length, this.width / 130, 1000))
+				picture.append(svg("text", { x: this.x(at), y: bottom + 17, class: "tick",
+					"text-anchor": at ? "middle" : "start" }, at ? duration(at) : "0"));
+		for (const mark of this.marks)
+			this.drawMark(picture, mark, bottom, !isLast);
+		if (this.peak && line.id === "bytes")
+			this.drawPeak(picture, y);
+		picture.append(svg("line", { class: "cursor", y1: TOP, y2: bottom, x1: -9, x2: -9 }));
+		return picture;
+	}
+
+	/* Values hold until the next point. Behind them is the band from the least to the most. */
+	drawArea(picture, value, y, line) {
+		const at = p => this.x(p.time_ns - this.start).toFixed(1);
+		const end = this.x(this.length).toFixed(1);
+		const last = this.points[this.points.length - 1];
+		const path = `M${LEFT} ${y(0).toFixed(1)}` + this.points.map(p => `H${at(p)}V${y(value(p)).toFixed(1)}`).join("") + `H${end}`;
+		picture.append(svg("path", { class: "area", d: `${path}V${y(0).toFixed(1)}Z` }));
+		if (line.id === "bytes")
+			picture.append(svg("path", { class: "band", d: this.points.map(p =>
+				`M${at(p)} ${y(p.min_bytes).toFixed(1)}V${y(p.max_bytes).toFixed(1)}`).join("") }));
+		picture.append(svg("path", { class: "stroke", d: path }),
+			svg("circle", { class: "dot", r: 2.5, cx: end, cy: y(value(last)) }));
+	}
+
+	drawPeak(picture, y) {
+		const x = this.x(this.peak.at);
+		const middle = Math.max(175, Math.min(x, this.width - RIGHT - 90));
+		picture.append(svg("circle", { class: "peak", r: 4, cx: x, cy: y(this.peak.bytes) }),
+			svg("text", { class: "peak-text", x: middle, y: 11, "text-anchor": "middle" },
+				`peak ${bytes(this.peak.bytes)} after ${duration(this.peak.at)}`));
+	}
+
+	drawMark(picture, mark, bottom, hasText) {
+		const x = this.x(mark.time_ns - this.start);
+		picture.append(svg("line", { class: "mark-line", x1: x, x2: x, y1: TOP - 4, y2: bottom }));
+		if (hasText)
+			picture.append(svg("text", { class: "mark-text", x: x + 4, y: TOP + 4 }, mark.name));
+	}
+
+	point(event) {
+		const box = this.panel.getBoundingClientRect();
+		const x = event.clientX - box.left - 19;
+		const ns = (x - LEFT) / (this.width - LEFT - RIGHT) * this.length;
+		if (!this.points || ns < 0 || ns > this.length)
+			return this.leave();
+		let here = null;
+		for (const p of this.points)
+			if (p.time_ns - this.start <= ns)
+				here = p;
+		this.panel.querySelectorAll(".cursor").forEach(c => { c.setAttribute("x1", x); c.setAttribute("x2", x); });
+		showFloating(event, el("b", { text: duration(ns) }), el("span", { text: here ? inBlocks(here.bytes, here.blocks) : "nothing yet" }),
+			here ? el("span", { class: "muted", text: `${bytes(here.min_bytes)} to ${bytes(here.max_bytes)} around here` }) : null);
+	}
+
+	leave() {
+		byId("tip").hidden = true;
+		this.panel.querySelectorAll(".cursor").forEach(c => { c.setAttribute("x1", -9); c.setAttribute("x2", -9); });
+	}
+}
