@@ -95,3 +95,126 @@ list_events() {
 	"$HEAPTAP" help run 2>err | true
 	[ ! -s err ]
 }
+
+# all_formats REPORT: r.json and each other format of REPORT (a recording or a list); a file for each kind where a
+# format has one kind
+all_formats() {
+	local kind
+	"$HEAPTAP" report -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json "$1"
+	for kind in live-bytes live-blocks total-bytes total-blocks leaked-bytes leaked-blocks peak temporary; do
+		"$HEAPTAP" report -q --force -s $kind -o $kind.folded -o $kind.dot "$1"
+	done
+}
+
+# same_sums FILE...: as the JSON report r.json says
+same_sums() {
+	local file kind number
+	python3 "$ROOT/tests/lib/formats.py" r.json "$@" >sums || return 1
+	while read -r file kind number; do
+		grep -qx "r.json $kind $number" sums || { echo "$file: $kind $number"; grep "^r.json $kind" sums; return 1; }
+	done <sums
+	# Each file has some sum.
+	[ "$(cut -d ' ' -f 1 sums | sort -u | wc -l)" -eq $(($# + 1)) ] || { cat sums; return 1; }
+}
+
+ALL="r.csv r.speedscope.json r.massif r.trace.json"
+
+# bats test_tags=core
+@test "formats: each has the sums of JSON: a recording with a verdict" {
+	"$HEAPTAP" run -q -w r.heaptap -o /dev/null -- "$T/leak_kinds" >out 2>err
+	all_formats r.heaptap
+	[ "$(jq '[.processes[0].stacks[].definite.bytes] | add' r.json)" -gt 0 ]
+	# shellcheck disable=SC2086
+	same_sums $ALL live-bytes.folded live-blocks.folded total-bytes.folded total-blocks.folded leaked-bytes.folded \
+		leaked-blocks.folded peak.folded temporary.folded live-bytes.dot total-bytes.dot leaked-bytes.dot \
+		peak.dot live-blocks.dot total-blocks.dot leaked-blocks.dot temporary.dot
+	# And as the run itself writes them.
+	"$HEAPTAP" run -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json \
+		-o live-bytes.folded -o live-bytes.dot -- "$T/leak_kinds" >out 2>err
+	# shellcheck disable=SC2086
+	same_sums $ALL live-bytes.folded live-bytes.dot
+}
+
+@test "formats: each has the sums of JSON: several processes, nothing judged" {
+	"$HEAPTAP" run -q -f --no-scan -w r.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
+	all_formats r.heaptap
+	[ "$(jq '.processes | length' r.json)" -gt 1 ]
+	same_sums r.csv r.speedscope.json r.trace.json live-bytes.folded total-bytes.folded peak.folded live-bytes.dot
+	[ "$(cut -d ';' -f 1 total-bytes.folded | sort -u | wc -l)" -gt 1 ]
+	cmp leaked-bytes.folded live-bytes.folded
+	# A file of massif has one process.
+	"$HEAPTAP" report -o all.massif r.heaptap 2>err
+	grep -q 'massif: a file holds one process' err
+	grep -q '^desc: .* other processes are not in this file' all.massif
+	"$HEAPTAP" report -q -o 'each-%p.massif' r.heaptap 2>err
+	[ "$(find . -name 'each-*' | wc -l)" -eq "$(jq '.processes | length' r.json)" ]
+	[ ! -s err ]
+}
+
+@test "formats: each has the sums of JSON: nothing is live, everything is freed" {
+	{ list_events | grep -v '^alloc .* 0x\|^exit'; } >events.txt
+	all_formats events.txt
+	[ "$(jq '.processes[0].totals.live_blocks' r.json)" -eq 0 ]
+	# shellcheck disable=SC2086
+	same_sums $ALL total-bytes.folded peak.folded peak.dot
+	# As in the text, what was ever allocated stands for what is live.
+	cmp live-bytes.folded total-bytes.folded
+	cmp leaked-blocks.dot total-bytes.dot
+}
+
+@test "formats: folded: from the outermost function to the allocator" {
+	"$HEAPTAP" run -q --no-scan -o r.folded -o r.json -- "$T/leak" >out 2>err
+	grep -q '^_start;.*main;.*load_settings;malloc [0-9]*$' r.folded || { cat r.folded; return 1; }
+	"$HEAPTAP" run -q --no-scan -d 2 --force -o r.folded -- "$T/deep" 30 >out 2>err
+	grep -q '^\[cut: depth\];recurse;' r.folded || { cat r.folded; return 1; }
+}
+
+@test "formats: massif: ms_print shows the peak and the end" {
+	command -v ms_print >/dev/null || skip "ms_print is not installed"
+	"$HEAPTAP" run -q -o r.massif -o r.json -- "$T/leak" >out 2>err
+	ms_print r.massif >printed
+	grep -q 'Detailed snapshots: \[.*(peak)' printed
+	grep -q 'load_settings (leak.c:' printed || grep -q 'load_settings (.*leak.c:' printed
+	list_events >events.txt
+	"$HEAPTAP" report -q -o e.massif events.txt
+	ms_print e.massif >printed
+	grep -q '98.04% (5,000B) 0x110' printed
+	echo 'process 77 prog /nowhere/prog' >none.txt # and no event
+	"$HEAPTAP" report -q -o none.massif none.txt
+	ms_print none.massif | grep -q 'Number of snapshots: 1$'
+}
+
+@test "formats: dot: Graphviz draws it, however many functions there are" {
+	local i
+	command -v dot >/dev/null || skip "dot is not installed"
+	{
+		echo 'process 77 prog /nowhere/prog'
+		echo 'map 77 0x400000 0x500000 0x400000 /nowhere/prog'
+		for ((i = 0; i < 1000; i++)); do
+			echo "stack $((i + 10)) 77 complete 0x$(printf %x $((0x400400 + i))) 0x$(printf %x $((0x410400 + i / 10))) 0x400100"
+			echo "alloc 77 1 malloc $((0x900000 + i * 16)) $((i + 1)) $((i + 10)) 4000000000"
+		done
+	} >events.txt
+	"$HEAPTAP" report -q -o r.dot events.txt
+	[ "$(grep -c 'tooltip' r.dot)" -eq 80 ]
+	[ "$(grep -c -e '->' r.dot)" -le 160 ]
+	grep -q '80 of 1101 functions are shown' r.dot
+	dot -Tsvg r.dot >r.svg 2>err
+	[ ! -s err ]
+	grep -q '</svg>' r.svg
+}
+
+@test "formats: hostile names break no format" {
+	name=$(printf 'evil\033[31m;"\\<&\nname,%%#\303')
+	cp "$T/leak" "./$name"
+	"$HEAPTAP" run -q -w r.heaptap -o /dev/null -- "./$name" >out 2>err
+	strip -s -o "./bare" "$T/leak"
+	mv ./bare "./$name"
+	all_formats r.heaptap
+	# shellcheck disable=SC2086
+	same_sums $ALL live-bytes.folded live-bytes.dot
+	# shellcheck disable=SC2086
+	run ! grep -q -a -e "$(printf '\033')" -e "$(printf '\r')" $ALL live-bytes.folded live-bytes.dot
+	command -v dot >/dev/null || skip "the rest of it: dot is not installed"
+	dot -Tsvg live-bytes.dot >r.svg
+}

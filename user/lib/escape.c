@@ -91,6 +91,20 @@ void escape_text(FILE *out, const char *text)
 	}
 }
 
+void escape_text_and(FILE *out, const char *text, char also)
+{
+	char unit[8];
+
+	for (const u8 *s = (const u8 *)text; *s;) {
+		if (*s == (u8)also) {
+			fprintf(out, "\\x%02x", *s++);
+			continue;
+		}
+		s += escape_unit(s, unit);
+		fputs(unit, out);
+	}
+}
+
 char *escape_buf(char *buf, size_t size, const char *text)
 {
 	char unit[8];

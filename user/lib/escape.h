@@ -12,6 +12,9 @@
  */
 void escape_text(FILE *out, const char *text);
 
+/* Like escape_text(), and the character @also becomes \xNN too, because it means something in the format. */
+void escape_text_and(FILE *out, const char *text, char also);
+
 /* Like escape_text(), into @buf of @size bytes: always terminated, cut if it does not fit. Returns @buf. */
 char *escape_buf(char *buf, size_t size, const char *text);
 

@@ -6,16 +6,26 @@
 
 #include "user/report/report.h"
 
+/* The agent leaves out what is made of names, which another machine has. */
+#define HERE(format) (IS_AGENT ? NULL : (format))
+
 /* clang-format off: one row, one look */
 const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
-	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", IS_AGENT ? NULL : report_pprof },
+	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", HERE(report_pprof) },
+	{ "csv", ".csv", "table of all callers", HERE(report_csv) },
+	{ "folded", ".folded", "flame graph: flamegraph.pl, inferno, speedscope", HERE(report_folded) },
+	{ "speedscope", ".speedscope.json", "profiles for https://www.speedscope.app",
+	  HERE(report_speedscope) },
+	{ "massif", ".massif", "heap over time: ms_print, massif-visualizer", HERE(report_massif) },
+	{ "dot", ".dot", "graph of callers: dot -Tsvg", HERE(report_dot) },
+	{ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", HERE(report_trace) },
 	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
-	  IS_AGENT ? NULL : report_html },
-	{ "junit", ".junit.xml", "test results for CI systems", IS_AGENT ? NULL : report_junit },
-	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", IS_AGENT ? NULL : report_sarif },
-	{ "github", ".github", "annotations for GitHub's workflows", IS_AGENT ? NULL : report_github },
+	  HERE(report_html) },
+	{ "junit", ".junit.xml", "test results for CI systems", HERE(report_junit) },
+	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", HERE(report_sarif) },
+	{ "github", ".github", "annotations for GitHub's workflows", HERE(report_github) },
 	{ NULL },
 };
 /* clang-format on */

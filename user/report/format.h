@@ -17,6 +17,14 @@ struct report_format {
 	int (*write)(FILE *out, const struct report *r);
 };
 
+/* The formats that report.h does not have: as report_json(). */
+int report_csv(FILE *out, const struct report *r) __must_check;
+int report_folded(FILE *out, const struct report *r) __must_check;
+int report_speedscope(FILE *out, const struct report *r) __must_check;
+int report_massif(FILE *out, const struct report *r) __must_check;
+int report_dot(FILE *out, const struct report *r) __must_check;
+int report_trace(FILE *out, const struct report *r) __must_check;
+
 /* The table of formats, text first; the last row has no name. */
 extern const struct report_format report_formats[];
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Reads report formats by their public descriptions and checks them: python3 formats.py FILE...
+# Prints the sums that each file has, one a line: FILE KIND NUMBER. Nothing of heaptap is used.
+import csv
+import json
+import re
+import sys
+
+VERDICTS = "definite", "indirect"
+
+
+def of_json(path):
+    stacks = [s for p in json.load(open(path))["processes"] for s in p["stacks"]]
+    totals = [p["totals"] for p in json.load(open(path))["processes"]]
+    yield "live-bytes", sum(t["live_bytes"] for t in totals)
+    yield "live-blocks", sum(t["live_blocks"] for t in totals)
+    yield "total-bytes", sum(t["alloc_bytes"] for t in totals)
+    yield "total-blocks", sum(t["allocs"] for t in totals)
+    yield "temporary", sum(t["temporary"] for t in totals)
+    yield "peak", sum(t["peak_bytes"] for t in totals)
+    if any("definite" in s for s in stacks):
+        yield "leaked-bytes", sum(s[v]["bytes"] for s in stacks for v in VERDICTS)
+        yield "leaked-blocks", sum(s[v]["blocks"] for s in stacks for v in VERDICTS)
+
+
+def of_csv(path):
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    assert all(None not in r and None not in r.values() for r in rows), "a row of another length"
+    for kind, column in (("live-bytes", "live_bytes"), ("live-blocks", "live_blocks"), ("peak", "peak_bytes"),
+                         ("total-bytes", "alloc_bytes"), ("total-blocks", "allocs"), ("temporary", "temporary")):
+        yield kind, sum(int(r[column]) for r in rows)
+    if any(r["definite_blocks"] for r in rows):
+        yield "leaked-bytes", sum(int(r[v + "_bytes"]) for r in rows for v in VERDICTS)
+        yield "leaked-blocks", sum(int(r[v + "_blocks"]) for r in rows for v in VERDICTS)
+
+
+# The kind is a part of the name: KIND.folded, KIND.dot.
+def of_folded(path):
+    total = 0
+    for line in open(path):
+        stack, value = line.rstrip("\n").rsplit(" ", 1)
+        assert stack and all(stack.split(";")), line
+        total += int(value)
+    yield kind_of(path), total
+
+
+def of_dot(path):
+    text = open(path).read()
+    yield kind_of(path), int(re.search(r'label=".*: (\d+) [a-z ]+(\\n.*)?"\n', text).group(1))
+
+
+def kind_of(path):
+    return path.split("/")[-1].split(".")[0]
+
+
+SPEEDSCOPE_KINDS = {"live bytes": "live-bytes", "live blocks": "live-blocks", "bytes allocated": "total-bytes",
+                    "blocks allocated": "total-blocks", "bytes leaked": "leaked-bytes",
+                    "blocks leaked": "leaked-blocks", "bytes at the peak": "peak", "temporary blocks": "temporary"}
+
+
+def of_speedscope(path):
+    data = json.load(open(path))
+    sums = {}
+    assert data["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = data["shared"]["frames"]
+    for frame in frames:
+        assert frame["name"] and set(frame) <= {"name", "file", "line", "col"}, frame
+    assert 0 <= data["activeProfileIndex"] < len(data["profiles"])
+    for profile in data["profiles"]:
+        assert profile["type"] == "sampled" and profile["unit"] in ("bytes", "none")
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert all(0 <= i < len(frames) for sample in profile["samples"] for i in sample)
+        assert profile["startValue"] == 0 and profile["endValue"] == sum(profile["weights"])
+        kind = SPEEDSCOPE_KINDS[profile["name"].split(",")[0]]
+        sums[kind] = sums.get(kind, 0) + profile["endValue"]
+    yield from sums.items()
+
+
+def of_massif(path):
+    lines = open(path).read().split("\n")
+    for name in "desc", "cmd", "time_unit":
+        assert lines.pop(0).startswith(name + ": ")
+    at = -1
+    time = -1
+    for i, line in enumerate(lines):
+        key, _, value = line.partition("=")
+        if key == "snapshot":
+            at += 1
+            assert int(value) == at
+        elif key == "time":
+            assert int(value) >= time
+            time = int(value)
+        elif key == "mem_heap_B":
+            heap = int(value)
+        elif key == "heap_tree" and value != "empty":
+            check_tree(lines[i + 1:], heap)
+            yield ("peak" if value == "peak" else "live-bytes"), heap
+
+
+# Each node has as many children as it says, and those of the root add up to it.
+def check_tree(lines, total):
+    def node(depth):
+        line = lines.pop(0)
+        match = re.fullmatch(r"( *)n(\d+): (\d+) .+", line)
+        assert match and len(match.group(1)) == depth, line
+        return int(match.group(3)), [node(depth + 1)[0] for _ in range(int(match.group(2)))]
+    value, children = node(0)
+    assert value == total == sum(children) or not children, (value, total, children)
+
+
+def of_trace(path):
+    last, most = {}, {}
+    for event in json.load(open(path))["traceEvents"]:
+        assert event["ph"] in "CM" and event["pid"] >= 0
+        if event["ph"] == "C":
+            key = event["pid"], event["name"]
+            last[key] = event["args"]["value"]
+            most[key] = max(most.get(key, 0), event["args"]["value"])
+    yield "live-bytes", sum(v for (_, name), v in last.items() if name == "live bytes")
+    yield "live-blocks", sum(v for (_, name), v in last.items() if name == "live blocks")
+    yield "peak", sum(v for (_, name), v in most.items() if name == "live bytes")
+
+
+READERS = ((".speedscope.json", of_speedscope), (".trace.json", of_trace), (".json", of_json), (".csv", of_csv),
+           (".folded", of_folded), (".dot", of_dot), (".massif", of_massif))
+
+for path in sys.argv[1:]:
+    reader = next(reader for ending, reader in READERS if path.endswith(ending))
+    for kind, number in reader(path):
+        print(path, kind, number)
