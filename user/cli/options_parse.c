@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "user/cli/commands.h"
 #include "user/cli/config.h"
@@ -251,17 +252,41 @@ static int check_args(struct options *o, int argc, char **argv)
 	return 0;
 }
 
+static bool is_one_of(const char *text, const char *const *words)
+{
+	while (*words && strcmp(text, *words) != 0)
+		words++;
+	return *words;
+}
+
 /* --help and --version in place of a command; 0 if @text is neither. */
 static int without_command(const char *text)
 {
-	if (!strcmp(text, "--version")) {
+	static const char *const version[] = { "--version", "-V", "version", NULL };
+	static const char *const help[] = { "--help", "-h", NULL };
+
+	if (is_one_of(text, version)) {
 		puts("heaptap " HEAPTAP_VERSION);
 		return 1;
 	}
-	if (strcmp(text, "--help") && strcmp(text, "-h"))
+	if (!is_one_of(text, help))
 		return 0;
 	options_help(stdout, NULL);
 	return 1;
+}
+
+/* The command that takes what was typed in its place: a PID, a recording, a program. NULL: no idea. */
+static const char *command_for(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (strspn(text, "0123456789") == len)
+		return "attach";
+	if (access(text, F_OK))
+		return NULL;
+	if (len > 8 && !strcmp(text + len - 8, ".heaptap"))
+		return "report";
+	return access(text, X_OK) ? NULL : "run";
 }
 
 static int refuse_command(const char *text)
@@ -273,7 +298,9 @@ static int refuse_command(const char *text)
 	for (; commands[nr].name; nr++)
 		names[nr] = commands[nr].name;
 	nearest = parse_nearest(text, names, nr);
-	if (*text == '-')
+	if (command_for(text))
+		error("%s: no such command; did you mean 'heaptap %s %s'", text, command_for(text), text);
+	else if (*text == '-')
 		error("%s: the command comes first; see 'heaptap help'", text);
 	else if (nearest)
 		error("%s: no such command; did you mean '%s'", text, nearest);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "bpf/event.h"
@@ -370,13 +371,29 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Keep those of @pids that run @name. Returns their number, or -errno. */
+/* Does the process run this file, under whatever path? A script runs its interpreter. */
+static bool runs_file(pid_t pid, const struct stat *file)
+{
+	char path[32];
+	struct stat exe;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return !stat(path, &exe) && exe.st_dev == file->st_dev && exe.st_ino == file->st_ino;
+}
+
+/* Keep those of @pids that run @name, which is a path if it has a slash in it. Returns their number, or -errno. */
 static ssize_t filter_by_name(pid_t *pids, size_t nr, const char *name)
 {
+	bool is_path = strchr(name, '/');
+	struct stat file;
 	size_t kept = 0;
 
+	if (is_path && stat(name, &file))
+		return -errno;
 	for (size_t i = 0; i < nr; i++) {
-		int found = pids[i] == getpid() ? 0 : is_named(pids[i], name);
+		int found = pids[i] == getpid() ? 0
+			    : is_path		? runs_file(pids[i], &file)
+						: is_named(pids[i], name);
 
 		if (found < 0)
 			return found;
@@ -427,7 +444,8 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
 		return (int)kept;
 	}
 	if (!kept) {
-		error("target: %s: no such process", name_or_pid);
+		error("target: %s: %s", name_or_pid,
+		      strchr(name_or_pid, '/') ? "no process runs this file" : "no such process");
 		return -ESRCH;
 	}
 	*pids = take_ptr(all);

@@ -78,7 +78,8 @@ void target_note_stack(struct target *t, const struct stack_event *ev);
 bool target_wants_maps(const struct target *t);
 
 /*
- * Find the processes of @name_or_pid: a PID, or else the name of the program. The name is comm, or the last part of
+ * Find the processes of @name_or_pid: a PID, else the path of a file that they execute (with a slash), else the name of
+ * the program. The name is comm, or the last part of
  * exe, or, if neither is known (comm holds 15 bytes, exe needs permission), the last part of the first word of the
  * command line. heaptap itself and zombies are never found by name. *@pids is owned by the caller, in ascending
  * order. 0, -ESRCH with one logged line if no process fits, or -errno.

@@ -169,6 +169,8 @@ static void commands_and_arguments(void **state)
 	(void)state;
 	refuses("attacx: no such command; did you mean 'attach'", "attacx", "1");
 	refuses("xyzzy: no such command; see 'heaptap help'", "xyzzy");
+	refuses("1234: no such command; did you mean 'heaptap attach 1234'", "1234");
+	refuses("/bin/true: no such command; did you mean 'heaptap run /bin/true'", "/bin/true");
 	refuses("-v: the command comes first; see 'heaptap help'", "-v", "run", "x");
 	refuses("run: needs [--] PROGRAM [ARG...]; see 'heaptap help run'", "run", "-v");
 	refuses("attach: needs PID|NAME...; see 'heaptap help attach'", "attach");
@@ -343,6 +345,8 @@ static void help_lists_options(void **state)
 {
 	(void)state;
 	assert_int_equal(parse("--version"), 1);
+	assert_int_equal(parse("-V"), 1);
+	assert_int_equal(parse("version"), 1);
 	assert_string_equal(message, "heaptap " HEAPTAP_VERSION "\n");
 	assert_int_equal(parse("run", "--version"), 1);
 	assert_string_equal(message, "heaptap " HEAPTAP_VERSION "\n");

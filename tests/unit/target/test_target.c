@@ -319,6 +319,12 @@ static void find_by_name(void **state)
 	free(pids);
 	assert_int_equal(target_find("a_program_with", &pids, &nr), -ESRCH);
 	assert_int_equal(target_find("x", &pids, &nr), -ESRCH);
+	/* A path means the file. */
+	assert_int_equal(target_find(path, &pids, &nr), 0);
+	assert_int_equal(nr, 2);
+	free(pids);
+	assert_int_equal(target_find("/bin/true", &pids, &nr), -ESRCH);
+	assert_int_equal(target_find("/nosuch/file", &pids, &nr), -ENOENT);
 	child_stop(&a);
 	child_stop(&b);
 	child_stop(&z);
