@@ -3,6 +3,7 @@
 #include "fallback/program.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
@@ -74,6 +75,21 @@ int program_copy(struct program *p, struct places *places, pid_t pid, const stru
 int program_resume_request(const struct program *p, pid_t pid, pid_t tid)
 {
 	return p->state == PROGRAM_STARTING && tid == pid ? PTRACE_SYSCALL : PTRACE_CONT;
+}
+
+bool program_is_alive(const struct program *p)
+{
+	return p->state == PROGRAM_RUNNING || p->state == PROGRAM_STARTING;
+}
+
+int program_exit_status(pid_t tid, int *status)
+{
+	unsigned long message = 0;
+
+	if (ptrace(PTRACE_GETEVENTMSG, tid, 0, &message))
+		return -ESRCH;
+	*status = (int)message;
+	return 0;
 }
 
 enum program_exit program_exit_kind(const struct program *p, pid_t tid, int status, bool is_last)

@@ -66,6 +66,12 @@ int program_copy(struct program *p, struct places *places, pid_t pid, const stru
 /* PTRACE_SYSCALL or PTRACE_CONT: how to resume thread @tid of the program. */
 int program_resume_request(const struct program *p, pid_t pid, pid_t tid);
 
+/* Is the end of the program still to come, and to be reported? */
+bool program_is_alive(const struct program *p);
+
+/* The status, as wait(2) will give it, of @tid, which has stopped at PTRACE_EVENT_EXIT. 0 or -ESRCH. */
+int program_exit_status(pid_t tid, int *status) __must_check;
+
 /* The meaning of the exit of one thread. */
 enum program_exit {
 	PROGRAM_EXIT_THREAD, /* the program runs on */

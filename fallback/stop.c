@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The meaning of a status of wait(2). */
+/* The meaning of a status of wait(2), and of a signal in a stop. */
 #include "fallback/stop.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -32,4 +33,43 @@ enum stop stop_of(int status)
 			return STOP_SYSCALL;
 		return sig == SIGTRAP ? STOP_TRAP : STOP_SIGNAL;
 	}
+}
+
+int stop_signal(int status)
+{
+	enum stop stop = stop_of(status);
+
+	return stop == STOP_SIGNAL || stop == STOP_TRAP ? WSTOPSIG(status) : 0;
+}
+
+int stop_code(pid_t tid)
+{
+	siginfo_t si;
+
+	return ptrace(PTRACE_GETSIGINFO, tid, 0, &si) ? 0 : si.si_code;
+}
+
+/* EINVAL: a group stop has no siginfo. */
+bool stop_is_there(pid_t tid)
+{
+	siginfo_t si;
+
+	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || errno == EINVAL;
+}
+
+bool stop_hides_signal(pid_t tid, int sig)
+{
+	enum { MOST = 8 };
+	struct __ptrace_peeksiginfo_args args = { .off = 0, .flags = 0, .nr = MOST };
+	siginfo_t si[MOST];
+	long nr = MOST;
+
+	/* The signal is behind all signals that the thread blocks. */
+	for (; nr == MOST; args.off += MOST) {
+		nr = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
+		for (long i = 0; i < nr; i++)
+			if (si[i].si_signo == sig && si[i].si_code > 0)
+				return true;
+	}
+	return false;
 }

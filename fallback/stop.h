@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The events that wait(2) reports of a thread that is traced by ptrace. */
+/* The events that wait(2) reports of a thread that is traced by ptrace, and the signals behind them. */
 #pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
 
 /* One comment each says what the tracer owes. A stopped thread must be resumed, now or later. */
 enum stop {
@@ -19,3 +23,18 @@ enum stop {
 };
 
 enum stop stop_of(int status);
+
+/* The signal that is on its way in a stop with @status, 0 = the stop is an event. */
+int stop_signal(int status);
+
+/* The si_code of what thread @tid has stopped for: above 0 if the kernel itself has sent the signal. 0 = not known. */
+int stop_code(pid_t tid);
+
+/* Is thread @tid in a ptrace stop of the caller, whether wait(2) has reported that or not? */
+bool stop_is_there(pid_t tid);
+
+/*
+ * Thread @tid is stopped. Does a signal @sig that the kernel has sent to it wait behind that stop? After a detach
+ * nobody would take the signal away: SIGTRAP of a breakpoint would kill the process.
+ */
+bool stop_hides_signal(pid_t tid, int sig);

@@ -122,17 +122,16 @@ void tracer_thread_exits(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_process *p = th->process;
 	enum program_exit kind;
-	unsigned long status = 0;
+	int status;
 
-	if (th->role != ROLE_MEMBER || !p->is_launched ||
-	    (p->program.state != PROGRAM_RUNNING && p->program.state != PROGRAM_STARTING) ||
-	    ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &status)) {
+	if (th->role != ROLE_MEMBER || !p->is_launched || !program_is_alive(&p->program) ||
+	    program_exit_status(th->tid, &status)) {
 		tracer_resume(t, th);
 		return;
 	}
-	kind = program_exit_kind(&p->program, th->tid, (int)status, !count_alive(p));
+	kind = program_exit_kind(&p->program, th->tid, status, !count_alive(p));
 	if (kind == PROGRAM_EXIT_ALL) {
-		report_exit(t, p, (int)status);
+		report_exit(t, p, status);
 		return;
 	}
 	if (kind == PROGRAM_EXIT_KILLED) {

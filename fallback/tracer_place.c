@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
+#include "fallback/stop.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
@@ -149,14 +150,6 @@ static void pass_over(struct tracer *t, struct tracer_thread *th, const struct b
 	th->needs_step = cpu_emulate(cpu, &t->regs, b->original, b->nr_original, &t->memory) != 0;
 }
 
-/* Was the SIGTRAP sent by the kernel, because of an instruction? */
-static bool is_trap(pid_t tid)
-{
-	siginfo_t si;
-
-	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) && si.si_code > 0;
-}
-
 /* @b is a copy, because other breakpoints may come and go meanwhile. */
 static void do_uses(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b)
 {
@@ -172,6 +165,7 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 	}
 }
 
+/* The kernel itself sends SIGTRAP because of an instruction. */
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_process *p = th->process;
@@ -179,7 +173,7 @@ bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 	struct breakpoint b;
 	taddr_t addr;
 
-	if (!p->cpu || cpu_regs_read(&t->regs, th->tid) || !is_trap(th->tid) ||
+	if (!p->cpu || cpu_regs_read(&t->regs, th->tid) || stop_code(th->tid) <= 0 ||
 	    !places_hit(&p->places, &t->regs, &addr))
 		return false;
 	found = places_find(&p->places, addr);

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "fallback/stop.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 
@@ -35,23 +35,20 @@ static void ask_all(const struct tracer_process *p)
 /* Processes may end meanwhile: so @p is looked up by its PID. */
 int tracer_stop_all(struct tracer *t, struct tracer_process *p, u64 max_ns)
 {
-	const struct timespec pause = { .tv_nsec = POLL_NS };
 	u64 end = clock_now_ns() + max_ns;
 	pid_t pid = p->pid;
 
 	p->nr_holds++;
 	ask_all(p);
-	for (;;) {
+	do {
 		while (tracer_pump(t))
 			;
 		if (tracer_find_process(t, pid) != p)
 			return -ESRCH;
 		if (all_rest(p))
 			return 0;
-		if (clock_now_ns() >= end)
-			return -ETIME;
-		nanosleep(&pause, NULL);
-	}
+	} while (clock_pause(POLL_NS, end));
+	return -ETIME;
 }
 
 void tracer_unhold(struct tracer *t, struct tracer_process *p)
@@ -199,11 +196,11 @@ static bool step_one(struct tracer *t, struct tracer_thread *th, const struct br
 			tracer_dispatch(t, tid, status);
 			return false;
 		}
-		if (status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP)
+		if (stop_signal(status) == SIGTRAP)
 			break;
 		/* A signal came first, or the instruction caused it. */
-		if (status >> 16 == 0)
-			sig = WSTOPSIG(status);
+		if (stop_signal(status))
+			sig = stop_signal(status);
 		if (!is_at(t, th, b) || is_fault(sig))
 			break;
 	}
@@ -279,31 +276,13 @@ void tracer_step(struct tracer *t, struct tracer_process *p)
 		tracer_unhold(t, p);
 }
 
-/* Has @tid hit a breakpoint, but stopped for another reason before it could report SIGTRAP? */
-static bool has_trap_waiting(pid_t tid)
-{
-	enum { MOST = 8 };
-	struct __ptrace_peeksiginfo_args args = { .off = 0, .flags = 0, .nr = MOST };
-	siginfo_t si[MOST];
-	long nr = MOST;
-
-	/* SIGTRAP is behind all signals that the thread blocks. */
-	for (; nr == MOST; args.off += MOST) {
-		nr = ptrace(PTRACE_PEEKSIGINFO, tid, &args, si);
-		for (long i = 0; i < nr; i++)
-			if (si[i].si_signo == SIGTRAP && si[i].si_code > 0)
-				return true;
-	}
-	return false;
-}
-
 /* Make @th report the breakpoint that it has hit: after a detach the SIGTRAP would kill it. */
 static void take_trap(struct tracer *t, struct tracer_thread *th)
 {
 	pid_t tid = th->tid;
 	int status, sig = th->sig;
 
-	if (th->state != THREAD_STOPPED || !has_trap_waiting(tid))
+	if (th->state != THREAD_STOPPED || !stop_hides_signal(tid, SIGTRAP))
 		return;
 	if (ptrace(PTRACE_CONT, tid, 0, 0) || await(tid, &status))
 		return;

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "arch/regs.h"
 #include "user/lib/array.h"
@@ -150,10 +149,8 @@ static size_t poll_waiting(struct held_threads *h)
 
 static void wait_stopped(struct held_threads *h, u64 deadline_ns)
 {
-	const struct timespec pause = { .tv_nsec = POLL_NS };
-
-	while (poll_waiting(h) && clock_now_ns() < deadline_ns)
-		nanosleep(&pause, NULL);
+	while (poll_waiting(h) && clock_pause(POLL_NS, deadline_ns))
+		;
 }
 
 int held_stop(struct held_threads *h, u64 deadline_ns)

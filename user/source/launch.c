@@ -6,12 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "arch/cpu.h"
@@ -26,6 +24,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/launch_threads.h"
 #include "user/source/source.h"
 
 /* A process that we trace: the program, or a child of it. */
@@ -52,7 +51,7 @@ struct launch {
 };
 
 enum {
-	HOLD_POLL_NS = 50 * 1000,
+	POLL_NS = 50 * 1000,
 	PERMIT_NS = 500 * 1000 * 1000,
 	LEAVE_NS = 500 * 1000 * 1000, /* for a thread to stop, so that it can be detached */
 };
@@ -108,14 +107,15 @@ static void new_image(const struct launch *l, struct launched *p)
 	}
 }
 
-/* If the program is stopped at our breakpoint, take that out. */
-static bool reached_entry(const struct launch *l, struct launched *p)
+/* Thread @tid gets signal @sig. If the reason is our breakpoint at the entry point, take that out. */
+static bool reached_entry(const struct launch *l, struct launched *p, pid_t tid, int sig)
 {
 	struct cpu_regs regs;
 	taddr_t addr;
 	int err;
 
-	if (cpu_regs_read(&regs, p->pid) || !places_hit(&p->places, &regs, &addr))
+	if (sig != SIGTRAP || !is_starting(p) || tid != p->pid || cpu_regs_read(&regs, tid) ||
+	    !places_hit(&p->places, &regs, &addr))
 		return false;
 	places_clean(&p->places, &p->places.memory);
 	err = cpu_regs_write(&regs, p->pid);
@@ -147,131 +147,37 @@ static struct launched *find_process(const struct launch *l, pid_t pid)
 	return NULL;
 }
 
-static u32 thread_count(pid_t pid)
-{
-	struct proc_stat stat;
-
-	return proc_read_stat(&stat, pid) ? 0 : stat.nr_threads;
-}
-
-/* Is thread @tid in a ptrace stop, whether wait(2) has reported that or not? EINVAL: a group stop has no siginfo. */
-static bool is_stopped(pid_t tid)
-{
-	siginfo_t si;
-
-	return !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) || errno == EINVAL;
-}
-
-static bool is_dead(pid_t tid)
-{
-	struct proc_stat stat;
-
-	return proc_read_stat(&stat, tid) || stat.state == 'Z' || stat.state == 'X';
-}
-
-/* Count threads of process @pid that are not stopped. @is_asking: ask them to stop. -errno. */
-static int count_running(pid_t pid, bool is_asking)
-{
-	auto_free pid_t *tids = NULL;
-	size_t nr = 0;
-	int running = 0;
-	int err = proc_threads(pid, &tids, &nr);
-
-	for (size_t i = 0; !err && i < nr; i++) {
-		if (is_stopped(tids[i]) || is_dead(tids[i]))
-			continue;
-		running++;
-		if (is_asking)
-			ptrace(PTRACE_INTERRUPT, tids[i], 0, 0);
-	}
-	return err ? err : running;
-}
-
-/* Wait until all threads are stopped or @end_ns has come. 0, -ETIME or -errno. */
-static int wait_until_stopped(pid_t pid, u64 end_ns, bool is_asking)
-{
-	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	int running;
-
-	while ((running = count_running(pid, is_asking)) > 0) {
-		if (clock_now_ns() >= end_ns)
-			return -ETIME;
-		nanosleep(&pause, NULL);
-	}
-	return running;
-}
-
 /* Stopped threads stay so, because only launch_poll() handles their stops. */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 {
-	int err = find_process(l, pid) ? wait_until_stopped(pid, clock_now_ns() + max_ns, true) : -ESRCH;
+	int err = find_process(l, pid) ? launch_threads_stop(pid, clock_now_ns() + max_ns, true) : -ESRCH;
 
 	if (err)
 		launch_release(l, pid);
 	return err;
 }
 
-/* Resume threads that stopped only because they were asked to. launch_poll() handles all other stops. */
+/* launch_poll() handles all stops but those that launch_hold() has asked for. */
 void launch_release(struct launch *l, pid_t pid)
 {
 	const struct launched *p = find_process(l, pid);
-	auto_free pid_t *tids = NULL;
-	size_t nr = 0;
 
-	if (!p || proc_threads(pid, &tids, &nr))
-		return;
-	for (size_t i = 0; i < nr; i++) {
-		siginfo_t si = { .si_pid = 0 };
-		int status;
-
-		if (waitid(P_PID, tids[i], &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || !si.si_pid ||
-		    si.si_status != (PTRACE_EVENT_STOP << 8 | SIGTRAP))
-			continue;
-		if (waitpid(tids[i], &status, WNOHANG | __WALL) == tids[i])
-			resume(p, tids[i], 0);
-	}
-}
-
-/* A thread that is stopped where it ends the whole process, or 0. */
-static pid_t find_exiting(pid_t pid)
-{
-	auto_free pid_t *tids = NULL;
-	size_t nr = 0;
-
-	if (proc_threads(pid, &tids, &nr))
-		return 0;
-	for (size_t i = 0; i < nr; i++)
-		if (is_stopped(tids[i]) && tracee_call(tids[i]) == TRACEE_CALL_EXITS_ALL)
-			return tids[i];
-	return 0;
+	if (p)
+		launch_threads_resume(pid, &p->program);
 }
 
 /*
  * A thread was killed, but not by a signal: another one ended the process, or executes a program. In the first case
- * wait for that one, so that all threads are stopped when the end is reported. Returns its TID, or 0.
+ * wait for that one, so that all threads are stopped when the end is reported. Returns its TID, or 0. The tracer, which
+ * has a list of its threads, handles other events meanwhile (WAIT_KILLER).
  */
 static pid_t wait_for_exiting(struct launched *p)
 {
-	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	u64 end_ns = clock_now_ns() + PROGRAM_KILLER_NS;
-	pid_t tid = 0;
+	pid_t tid = launch_threads_exiting(p->pid, clock_now_ns() + PROGRAM_KILLER_NS);
 
-	while (!tid && clock_now_ns() < end_ns) {
-		tid = find_exiting(p->pid);
-		nanosleep(&pause, NULL);
-	}
 	if (!tid)
 		program_has_no_killer(&p->program);
 	return tid;
-}
-
-/* Is it a thread of the process? Clones that are processes of their own are traced, too. */
-static bool is_own_thread(const struct launched *p, pid_t tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", p->pid, tid);
-	return tid == p->pid || !access(path, F_OK);
 }
 
 /* Detach from a copy that the program made of itself. vfork and posix_spawn make no copy, and do not get here. */
@@ -288,21 +194,21 @@ static void detach_copy(const struct launched *p, pid_t pid)
 static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
 {
 	enum program_exit kind;
-	unsigned long status = 0;
+	int status;
 
-	if ((p->program.state != PROGRAM_RUNNING && p->program.state != PROGRAM_STARTING) ||
-	    !is_own_thread(p, tid) || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+	if (!program_is_alive(&p->program) || !launch_threads_have(p->pid, tid) ||
+	    program_exit_status(tid, &status))
 		return;
-	kind = program_exit_kind(&p->program, tid, (int)status, thread_count(p->pid) <= 1);
+	kind = program_exit_kind(&p->program, tid, status, launch_threads_count(p->pid) <= 1);
 	if (kind == PROGRAM_EXIT_KILLED)
 		tid = wait_for_exiting(p);
-	if (kind == PROGRAM_EXIT_THREAD || !tid || ptrace(PTRACE_GETEVENTMSG, tid, 0, &status))
+	if (kind == PROGRAM_EXIT_THREAD || !tid || program_exit_status(tid, &status))
 		return;
 	program_set_state(&p->program, p->pid, PROGRAM_AT_END);
 	/* The other threads are on their way to their ends. */
-	if (wait_until_stopped(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, false))
+	if (launch_threads_stop(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, false))
 		debug("run: PID %d: not all threads are stopped at its end", p->pid);
-	l->hooks.exiting(l->hooks.ctx, p->pid, (int)status);
+	l->hooks.exiting(l->hooks.ctx, p->pid, status);
 	program_set_state(&p->program, p->pid, PROGRAM_ENDING);
 }
 
@@ -312,10 +218,7 @@ static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
  */
 static bool is_from_probe(pid_t tid, int sig)
 {
-	siginfo_t si;
-
-	return (sig == SIGCHLD || sig == SIGSTOP) && !ptrace(PTRACE_GETSIGINFO, tid, 0, &si) &&
-	       si.si_code == SI_KERNEL;
+	return (sig == SIGCHLD || sig == SIGSTOP) && stop_code(tid) == SI_KERNEL;
 }
 
 static int add_process(struct launch *l, pid_t pid, struct launched **out)
@@ -355,7 +258,10 @@ static int add_child(struct launch *l, pid_t pid, const struct launched *parent,
 	return err;
 }
 
-/* A child that @parent (NULL = not known) has made is stopped before its first instruction. */
+/*
+ * A child that @parent (NULL = not known) has made is stopped before its first instruction. The tracer adopts a child
+ * when the parent reports it, because that record must come before those of the child. Here BPF records the birth.
+ */
 static struct launched *adopt(struct launch *l, pid_t pid, const struct launched *parent)
 {
 	struct launched *p;
@@ -382,13 +288,9 @@ static struct launched *process_of(struct launch *l, pid_t tid)
 	return p || status.tgid != tid ? p : adopt(l, tid, find_process(l, status.ppid));
 }
 
-/* A stop that is no event: a signal, or the program's way to its entry point. */
 static void handle_signal(const struct launch *l, struct launched *p, pid_t tid, int sig)
 {
-	if (sig == (SIGTRAP | 0x80)) {
-		startup_syscall(l, p);
-		sig = 0;
-	} else if (sig == SIGTRAP && is_starting(p) && tid == p->pid && reached_entry(l, p)) {
+	if (reached_entry(l, p, tid, sig)) {
 		sig = 0;
 	} else if (is_from_probe(tid, sig)) {
 		l->hooks.mapped(l->hooks.ctx, p->pid);
@@ -438,15 +340,17 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 		ptrace(PTRACE_LISTEN, tid, 0, 0);
 		return;
 	case STOP_ASKED:
-		if ((is_starting(p) || p->has_forked) && !is_own_thread(p, tid)) {
+		if ((is_starting(p) || p->has_forked) && !launch_threads_have(p->pid, tid)) {
 			detach_copy(p, tid);
 			return;
 		}
 		break;
 	case STOP_SYSCALL:
+		startup_syscall(l, p);
+		break;
 	case STOP_TRAP:
 	case STOP_SIGNAL:
-		handle_signal(l, p, tid, WSTOPSIG(status));
+		handle_signal(l, p, tid, stop_signal(status));
 		return;
 	default:
 		break;
@@ -465,13 +369,12 @@ static int read_failure(struct launch *l, int status, int report, struct launch_
 /* Like wait_for_exec(), for a program that the source traces. */
 static int wait_for_tracer(struct launch *l, int report, struct launch_failure *f)
 {
-	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	int status, is_launched;
 
 	while (!(is_launched = l->tracer->is_launched(l->source, l->pid))) {
 		if (waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid)
 			return read_failure(l, status, report, f);
-		nanosleep(&pause, NULL);
+		clock_pause(POLL_NS, UINT64_MAX);
 	}
 	if (is_launched < 0)
 		return is_launched;
@@ -503,19 +406,15 @@ static int wait_for_exec(struct launch *l, int report, struct launch_failure *f)
 
 static int seize(const struct launch *l)
 {
-	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	u64 end_ns = clock_now_ns() + PERMIT_NS;
-	int err = -EPERM;
+	int err;
 
 	/* The child may not have permitted it yet. */
-	while (l->tracer && err == -EPERM) {
+	while (l->tracer) {
 		err = l->tracer->launch(l->source, l->pid);
-		if (err == -EPERM && clock_now_ns() >= end_ns)
+		if (err != -EPERM || !clock_pause(POLL_NS, end_ns))
 			return err;
-		nanosleep(&pause, NULL);
 	}
-	if (l->tracer)
-		return err;
 	return ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL) ? -errno : 0;
 }
 
@@ -679,52 +578,33 @@ void launch_signal(const struct launch *l, int sig)
 		kill(l->pid, sig);
 }
 
-/* A SIGSTOP of a probe waits for thread @tid, which is stopped by something else. */
-static bool has_pending_stop(pid_t tid)
+/* The signal that thread @tid stopped for and that it is to get. */
+static int signal_to_pass(const struct launch *l, struct launched *p, pid_t tid, int status)
 {
-	siginfo_t pending[8];
-	struct __ptrace_peeksiginfo_args range = { .nr = (int)ARRAY_SIZE(pending) };
-	long nr = ptrace(PTRACE_PEEKSIGINFO, tid, &range, pending);
+	int sig = stop_signal(status);
 
-	for (long i = 0; i < nr; i++)
-		if (pending[i].si_signo == SIGSTOP && pending[i].si_code == SI_KERNEL)
-			return true;
-	return false;
-}
-
-/* Wait until thread @tid stops, and fill in *@status. False if that takes too long, or if the thread has ended. */
-static bool await_stop(pid_t tid, int *status)
-{
-	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
-	u64 end_ns = clock_now_ns() + LEAVE_NS;
-	pid_t seen;
-
-	while (!(seen = waitpid(tid, status, __WALL | WNOHANG)) && clock_now_ns() < end_ns)
-		nanosleep(&pause, NULL);
-	return seen == tid && WIFSTOPPED(*status);
+	return reached_entry(l, p, tid, sig) || is_from_probe(tid, sig) ? 0 : sig;
 }
 
 /* Detach from thread @tid of @p. */
 static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
 {
-	int status = 0, sig = 0;
+	int status = 0, sig, later = 0;
 
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	if (!await_stop(tid, &status))
+	if (!launch_threads_await(tid, LEAVE_NS, &status))
 		return;
-	/* Without us the signal would stop the thread for ever. */
-	if (has_pending_stop(tid) && (ptrace(PTRACE_CONT, tid, 0, 0) || !await_stop(tid, &status)))
-		return;
-	if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80) && !is_from_probe(tid, WSTOPSIG(status)))
-		sig = WSTOPSIG(status);
-	if (is_starting(p) && tid == p->pid) {
-		if (sig == SIGTRAP && reached_entry(l, p))
-			sig = 0;
-		else
-			places_clean(&p->places, &p->places.memory);
+	sig = signal_to_pass(l, p, tid, status);
+	/* Without us the signal of a probe would stop the thread for ever, that of our breakpoint would kill it. */
+	if (stop_hides_signal(tid, SIGSTOP) || stop_hides_signal(tid, SIGTRAP)) {
+		if (ptrace(PTRACE_CONT, tid, 0, 0) || !launch_threads_await(tid, LEAVE_NS, &status))
+			return;
+		later = signal_to_pass(l, p, tid, status);
 	}
+	if (is_starting(p) && tid == p->pid)
+		places_clean(&p->places, &p->places.memory);
 	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
-	ptrace(PTRACE_DETACH, tid, 0, sig);
+	ptrace(PTRACE_DETACH, tid, 0, later ? later : sig);
 }
 
 static void leave_process(const struct launch *l, struct launched *p)
@@ -753,7 +633,6 @@ bool launch_leave(struct launch *l)
 /* Children that were made last may not have stopped when the program ended. Only this detaches from them. */
 static void await_births(struct launch *l)
 {
-	const struct timespec pause = { .tv_nsec = HOLD_POLL_NS };
 	u64 end_ns = clock_now_ns() + LEAVE_NS;
 	int status;
 	pid_t tid;
@@ -762,10 +641,8 @@ static void await_births(struct launch *l)
 		tid = waitpid(-1, &status, __WALL | WNOHANG);
 		if (tid > 0)
 			handle_status(l, tid, status);
-		else if (tid < 0 && errno == ECHILD)
+		else if ((tid < 0 && errno == ECHILD) || !clock_pause(POLL_NS, end_ns))
 			break;
-		else
-			nanosleep(&pause, NULL);
 	}
 	l->nr_unborn = 0;
 }
