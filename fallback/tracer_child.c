@@ -45,7 +45,6 @@ static void clean_copy(const struct tracer_process *p, pid_t pid)
 
 void tracer_detach_copy(struct tracer *t, struct tracer_thread *th)
 {
-	clean_copy(th->process, th->tid);
 	ptrace(PTRACE_DETACH, th->tid, 0, 0);
 	tracer_drop_thread(t, th);
 }
@@ -161,6 +160,9 @@ void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int eve
 		role = shares_memory(p, status.tgid, event) ? ROLE_SHARER : ROLE_COPY;
 	if (role == ROLE_COPY && status.tgid == tid && follow_copy(t, p, tid, is_stopped))
 		return;
+	/* At once: the copy has breakpoints that may be taken out of @p before the copy stops. */
+	if (role == ROLE_COPY)
+		clean_copy(p, tid);
 	th = tracer_add_thread(t, p, tid);
 	if (!th)
 		return;

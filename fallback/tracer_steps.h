@@ -32,7 +32,7 @@ void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int eve
 void tracer_at_unknown(struct tracer *t, pid_t tid);
 /* Take in or detach children that stopped before @before_ns and were not reported by their parents. */
 void tracer_settle_orphans(struct tracer *t, u64 before_ns);
-/* @th is stopped and has a copy of our breakpoints: put its code back and detach. */
+/* @th is stopped, and its code was put back when it was adopted as a copy: detach. */
 void tracer_detach_copy(struct tracer *t, struct tracer_thread *th);
 /* @p has ended: put the code of children back that it has not reported. */
 void tracer_clean_orphans(const struct tracer *t, const struct tracer_process *p);
