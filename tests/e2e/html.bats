@@ -9,6 +9,8 @@ setup() {
 	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
 }
 
+teardown() { [ -z "${OPEN_TO_ALL:-}" ] || rm -rf "$OPEN_TO_ALL"; }
+
 page() { python3 "$ROOT/tests/lib/page.py" "$@"; }
 
 # shown CSS: JavaScript for the text of an element
@@ -43,6 +45,43 @@ list_events() {
 	jq '.processes[0] | .totals.live_bytes, .totals.peak_bytes, .scan.definite.bytes, .scan.reachable.blocks,
 		(.stacks | length), .scan.definite.bytes + .scan.indirect.bytes, .totals.alloc_bytes, .totals.allocs,
 		([.stacks[].peak_bytes] | add), .totals.live_bytes, .totals.temporary' r.json | diff - got
+}
+
+@test "html: --html is --output, --open shows the page" {
+	list_events >l.txt
+	mkdir bin
+	printf '#!/bin/sh\necho "$1" >>%q\n' "$PWD/opened" >bin/xdg-open
+	chmod 755 bin/xdg-open
+	PATH=$PWD/bin:$PATH "$HEAPTAP" report -q --html r.html --open l.txt
+	[ "$(cat opened)" = "$PWD/r.html" ]
+	mkdir tmp
+	: >opened
+	TMPDIR=$PWD/tmp PATH=$PWD/bin:$PATH "$HEAPTAP" report -q -o r.json --open l.txt
+	[ "$(cat opened)" = "$(echo "$PWD"/tmp/heaptap-*/report.html)" ]
+	grep -q '<title>heaptap report' "$(cat opened)"
+	jq -e .version r.json
+	run "$HEAPTAP" report --html r.txt l.txt
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--html: r.txt: must end in .html"* ]]
+	rm opened
+	PATH=/nowhere run "$HEAPTAP" report -q --open l.txt
+	[ "$status" -eq 3 ]
+	[[ "$output" == *"xdg-open: cannot be run: open /tmp/heaptap-"* ]]
+	rm -r "$(dirname "$(sed -n 's/.*open \(\/tmp\/heaptap-.*\) in a browser/\1/p' <<<"$output")")"
+}
+
+@test "html: --open under sudo runs the browser as the caller" {
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	list_events >l.txt
+	# The directory of the tests is closed to others.
+	OPEN_TO_ALL=$(mktemp -d)
+	mkdir "$OPEN_TO_ALL/bin" "$OPEN_TO_ALL/tmp"
+	printf '#!/bin/sh\nid -u >%q\ncat "$1" >%q\n' "$OPEN_TO_ALL/tmp/user" "$OPEN_TO_ALL/tmp/read" >"$OPEN_TO_ALL/bin/xdg-open"
+	chmod 755 "$OPEN_TO_ALL" "$OPEN_TO_ALL/bin" "$OPEN_TO_ALL/bin/xdg-open"
+	chmod 777 "$OPEN_TO_ALL/tmp"
+	SUDO_UID=65534 SUDO_GID=65534 TMPDIR=$OPEN_TO_ALL/tmp PATH=$OPEN_TO_ALL/bin:$PATH "$HEAPTAP" report -q --open l.txt
+	[ "$(cat "$OPEN_TO_ALL/tmp/user")" = 65534 ]
+	grep -q '<title>heaptap report' "$OPEN_TO_ALL/tmp/read"
 }
 
 @test "html: verdict and worst place in words" {

@@ -7,6 +7,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/cli/options_rooms.h"
+#include "user/cli/page_file.h"
 #include "user/report/output.h"
 #include "user/session/session.h"
 
@@ -15,17 +16,24 @@ int cmd_report(const struct options *o)
 	struct session *s = NULL;
 	struct outputs *outs = NULL;
 	const struct session_options so = options_session(o);
-	const struct output_options oo = options_output(o);
+	struct output_options oo = options_output(o);
+	struct page_file page = { .path = NULL };
 	int status, err;
 
-	if (o->events && (o->has_between || o->outputs.nr)) {
+	if (o->events && (o->has_between || o->outputs.nr || o->open)) {
 		error("report: --events: lists all of them on standard output: not with --%s",
-		      o->has_between ? "between" : "output");
+		      o->has_between ? "between"
+		      : o->open	     ? "open"
+				     : "output");
 		return STATUS_USAGE;
 	}
-	err = outputs_new(&outs, &oo, stdout);
-	if (err)
+	err = o->open ? page_file_init(&page, &oo) : 0;
+	if (!err)
+		err = outputs_new(&outs, &oo, stdout);
+	if (err) {
+		page_file_fini(&page);
 		return outputs_status(err);
+	}
 	err = session_new_replay(&s, &so, outs, o->args[0]);
 	if (err) {
 		status = session_replay_status(err);
@@ -33,8 +41,11 @@ int cmd_report(const struct options *o)
 	}
 	err = o->events ? session_finish_events(s) : session_report(s);
 	status = err ? STATUS_UNTRUSTED : session_status(s);
+	if (o->open && !err && page_file_open(&page))
+		status = STATUS_IMPOSSIBLE;
 out:
 	session_free(s);
 	outputs_free(outs);
+	page_file_fini(&page);
 	return status;
 }

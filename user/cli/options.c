@@ -61,6 +61,7 @@ static int take_choice(struct options *o, const struct option_row *row, const ch
 static int take_alloc(struct options *o, const struct option_row *row, const char *text);
 
 static int take_format(struct options *o, const struct option_row *row, const char *text);
+static int take_html(struct options *o, const struct option_row *row, const char *text);
 static int take_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_no_scan(struct options *o, const struct option_row *row, const char *text);
 static int take_check(struct options *o, const struct option_row *row, const char *text);
@@ -165,6 +166,11 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .is_left_out = true,
 	  .help = "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
 		  "at its source line" },
+	{ "html", 0, "FILE", take_html, FIELD(outputs), .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .is_left_out = true,
+	  .help = "write the report to FILE.html, a page for a browser: the same as --output" },
+	{ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
+	  .help = "show the report as a page in the browser, by xdg-open" },
 	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
@@ -393,6 +399,15 @@ static int take_list(struct options *o, const struct option_row *row, const char
 {
 	if (!*text)
 		return options_bad_value(o, row, "must not be empty");
+	return options_list_add(field_of(o, row), text);
+}
+
+static int take_html(struct options *o, const struct option_row *row, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len <= 5 || strcmp(text + len - 5, ".html"))
+		return options_bad_value(o, row, "%s: must end in .html", text);
 	return options_list_add(field_of(o, row), text);
 }
 

@@ -31,6 +31,7 @@ struct options {
 	struct option_list outputs;
 	const struct report_format *format; /* of outputs without a known ending; NULL = not said */
 	bool events;			    /* report: list the events instead */
+	bool open;			    /* report: show the HTML page in a browser */
 	bool has_between;		    /* report: count only what was allocated then */
 	struct span between;
 	const char *record;	    /* file of events */

@@ -3,6 +3,7 @@
 #include "user/stream/out_name.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,16 @@ int out_give_to_caller(int fd)
 	if (!find_caller(&uid, &gid))
 		return 0;
 	return fchown(fd, uid, gid) ? -errno : 0;
+}
+
+int out_become_caller(void)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (!find_caller(&uid, &gid))
+		return 0;
+	return setgroups(0, NULL) || setgid(gid) || setuid(uid) ? -errno : 0;
 }
 
 bool out_is_trusted_owner(uid_t owner)

@@ -23,5 +23,8 @@ int out_expand(const char *pattern, const struct out_values *v, char out[NAME_MA
 /* Under sudo, give the file @fd to the user who typed the command. 0 or -errno. */
 int out_give_to_caller(int fd) __must_check;
 
+/* Under sudo, become the user who typed the command, for good: for a child that runs their program. 0 or -errno. */
+int out_become_caller(void) __must_check;
+
 /* May data of ours go to a pipe that @owner has made? Yes for root, for our user, and for who typed sudo. */
 bool out_is_trusted_owner(uid_t owner);
