@@ -203,8 +203,11 @@ static int parse_all(struct options *o, int argc, char **argv, int *end)
 /* Read suppressions before anything is traced, so that a mistake in a rule (logged) ends heaptap now. */
 static int read_suppressions(struct options *o)
 {
-	int err = o->suppress ? 0 : suppress_new(&o->suppress);
+	int err;
 
+	if (IS_AGENT)
+		return 0;
+	err = o->suppress ? 0 : suppress_new(&o->suppress);
 	if (!err && !o->no_default_suppressions)
 		err = suppress_add_text(o->suppress, "default", suppress_builtin, strlen(suppress_builtin));
 	for (size_t i = 0; i < o->suppressions.nr && !err; i++)
