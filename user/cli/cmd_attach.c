@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap attach: trace running processes until Ctrl-C, the end of the time, or theirs. */
-
 #include "user/cli/attach.h"
 #include "user/cli/commands.h"
 #include "user/session/control.h"

@@ -9,12 +9,12 @@
 
 #include "user/target/allocator.h"
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/stream/stream_losses.h"
+#include "user/stream/stream_names.h"
+#include "user/stream/stream_target.h"
 
 enum {
 	MAX_PROCESSES = 1024,
-	MAX_MAPPINGS = 65536,
 	MAX_ALLOCATORS = 256,
 	MAX_MODULES = 16384,
 	MAX_TOTAL = 1 << 20,
@@ -27,17 +27,14 @@ static const u64 MAX_TARGET_BYTES = 128 << 20;
 /* A process of the stream. */
 struct remote_process {
 	struct target target;
-	struct mapping_list next; /* is coming; replaces target.maps when all mappings have come */
-	u32 nr_expected;
 	struct losses losses, before; /* before: of earlier streams that this one does not continue */
 	u64 allocs, frees;	      /* events of this stream and of those that it continues */
-	bool is_replaced;	      /* after an exec, until STREAM_PROCESS names the new program */
+	bool is_replaced;	      /* STREAM_PROCESS has not named its program yet, or not since an exec */
 	bool has_gap;		      /* events before this stream were missed; their number is not known */
 };
 
 struct remote_stream {
-	struct module_table *modules; /* borrowed */
-	struct alloc_table *fns_here; /* borrowed; our table */
+	struct stream_names names;
 	struct stream_reader *reader; /* owned */
 	const struct sink *sink;      /* during remote_stream_feed() */
 	struct remote_stream_hello hello;
@@ -46,9 +43,6 @@ struct remote_stream {
 	struct remote_process *latest;
 	struct remote_process *mapped; /* its mappings are coming; NULL = none */
 	size_t nr_mappings;	       /* of all processes */
-	struct module **numbered;      /* owned; by number in the stream - 1 */
-	size_t nr_numbered, max_numbered;
-	u16 fns[ALLOC_MAX_FNS]; /* rows of our table by number in the stream */
 	u64 last_ns;
 	u64 nr_breaks; /* number of streams that did not continue the one before */
 	u64 target_bytes;
@@ -97,27 +91,17 @@ static bool is_name(const char *name)
 		       len;
 }
 
+/* A function that cannot be ours becomes row 0. */
 static int on_function(struct remote_stream *s, const void *rec)
 {
 	const struct stream_function *f = rec;
-	struct alloc_fn row = { .symbol = f->symbol, .name = f->name };
-	u16 fn;
-	int added;
+	int err;
 
-	s->fns[f->fn] = 0;
-	if (!is_name(f->symbol) || !is_name(f->name) || f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
+	s->names.fn_of[f->fn] = 0;
+	if (!is_name(f->symbol) || !is_name(f->name))
 		return 0;
-	fn = alloc_fn_find(s->fns_here, f->symbol);
-	if (!fn || alloc_fn(s->fns_here, fn)->kind != (enum alloc_kind)f->kind) {
-		row.kind = f->kind;
-		row.family = f->family;
-		added = alloc_fn_add(s->fns_here, &row);
-		if (added == -ENOMEM)
-			return added;
-		fn = added > 0 ? added : 0;
-	}
-	s->fns[f->fn] = fn;
-	return 0;
+	err = stream_names_function(&s->names, f);
+	return err == -ENOMEM ? err : 0;
 }
 
 static void process_free(struct remote_process *p)
@@ -125,7 +109,6 @@ static void process_free(struct remote_process *p)
 	if (!p)
 		return;
 	mapping_list_fini(&p->target.maps);
-	mapping_list_fini(&p->next);
 	free(p->target.allocators);
 	free(p->target.exe);
 	free(p);
@@ -143,6 +126,7 @@ static int add_process(struct remote_stream *s, u32 pid, struct remote_process *
 	if (!p)
 		return -ENOMEM;
 	p->target = (struct target){ .pid = pid, .pidfd = -1, .exit_status = -1 };
+	p->is_replaced = true;
 	s->processes[s->nr_processes++] = p;
 	*out = p;
 	return 0;
@@ -152,29 +136,22 @@ static int on_process(struct remote_stream *s, const void *rec)
 {
 	const struct stream_process *in = rec;
 	struct remote_process *p = find(s, in->pid);
-	const char *exe = in->exe ? in->exe : "";
-	auto_free char *copy = strdup(exe);
 	int err = 0;
 
 	if (!in->pid || in->pid > INT32_MAX)
 		return -EPROTO;
-	if (!copy)
-		return -ENOMEM;
 	/* The process may have executed another program while the connection was lost. */
-	if (p && !p->is_replaced && (p->target.start_time != in->start_time || strcmp(p->target.exe, exe)))
+	if (p && !p->is_replaced &&
+	    (p->target.start_time != in->start_time || strcmp(p->target.exe, in->exe)))
 		err = note(s, EVENT_EXEC, 0, in->pid);
 	if (!p)
 		err = add_process(s, in->pid, &p);
+	if (!err)
+		err = stream_process_take(&p->target, in);
 	if (err)
 		return err;
 	p->is_replaced = false;
-	free(p->target.exe);
-	p->target.exe = take_ptr(copy);
 	p->target.nr_allocators = 0;
-	p->target.start_time = in->start_time;
-	p->target.is_started = in->flags & STREAM_STARTED;
-	p->target.is_32bit = in->word_size == 4;
-	snprintf(p->target.comm, sizeof(p->target.comm), "%s", in->comm ? in->comm : "");
 	if (!p->has_gap)
 		return 0;
 	p->has_gap = false;
@@ -185,14 +162,13 @@ static int on_process(struct remote_stream *s, const void *rec)
 }
 
 /* Find a module that an earlier stream has introduced. */
-static struct module *find_module(const struct remote_stream *s, const struct stream_module *in,
-				  const char *path)
+static struct module *find_module(const struct remote_stream *s, const struct stream_module *in)
 {
-	for (u32 id = module_count(s->modules); id > 0; id--) {
-		struct module *m = module_get(s->modules, id);
+	for (u32 id = module_count(s->names.modules); id > 0; id--) {
+		struct module *m = module_get(s->names.modules, id);
 
 		if (m->build_id_len == in->build_id_len && m->ino == in->ino && m->dev == in->dev &&
-		    !memcmp(m->build_id, in->build_id, in->build_id_len) && !strcmp(m->path, path))
+		    !memcmp(m->build_id, in->build_id, in->build_id_len) && !strcmp(m->path, in->path))
 			return m;
 	}
 	return NULL;
@@ -201,40 +177,33 @@ static struct module *find_module(const struct remote_stream *s, const struct st
 static int on_module(struct remote_stream *s, const void *rec)
 {
 	const struct stream_module *in = rec;
-	const char *path = in->path ? in->path : "";
 	struct module *m;
 	int err;
 
-	m = find_module(s, in, path);
+	m = find_module(s, in);
 	/* The limit is for all streams of a connection that breaks again and again. */
-	if (s->nr_numbered == MAX_MODULES || (!m && module_count(s->modules) >= MAX_MODULES))
+	if (s->names.nr_numbered == MAX_MODULES || (!m && module_count(s->names.modules) >= MAX_MODULES))
 		return -E2BIG;
 	if (!m) {
-		err = module_add(s->modules, path, in->build_id, in->build_id_len, &m);
+		err = module_add(s->names.modules, in->path, in->build_id, in->build_id_len, &m);
 		if (err)
 			return err;
 		m->is_deleted = in->is_deleted;
 		m->dev = in->dev;
 		m->ino = in->ino;
 	}
-	if (array_reserve(s->numbered, s->max_numbered, s->nr_numbered + 1))
-		return -ENOMEM;
-	s->numbered[s->nr_numbered++] = m;
-	return 0;
+	return stream_names_module(&s->names, m);
 }
 
 /* All mappings have come. */
 static int finish_maps(struct remote_stream *s)
 {
 	struct remote_process *p = s->mapped;
-	u32 epoch = p->target.maps.epoch;
 
 	s->mapped = NULL;
 	s->nr_mappings -= p->target.maps.nr;
-	mapping_list_fini(&p->target.maps);
-	p->target.maps = p->next;
-	p->target.maps.epoch = epoch + 1;
-	p->next = (struct mapping_list){ 0 };
+	stream_names_install(&s->names, &p->target.maps);
+	p->target.maps.epoch++;
 	p->target.nr_allocators = 0;
 	return note(s, EVENT_MAPS, 0, p->target.pid);
 }
@@ -244,32 +213,20 @@ static int on_maps(struct remote_stream *s, const void *rec)
 	const struct stream_maps *in = rec;
 	struct remote_process *p = find(s, in->pid);
 
-	if (!p || s->mapped || in->nr > MAX_MAPPINGS || in->nr > MAX_TOTAL - s->nr_mappings)
+	if (!p || s->mapped || in->nr > STREAM_MAX_MAPPINGS || in->nr > MAX_TOTAL - s->nr_mappings)
 		return -EPROTO;
-	p->next.maps = calloc(in->nr + 1, sizeof(*p->next.maps));
-	if (!p->next.maps)
+	if (stream_names_expect(&s->names, in->nr))
 		return -ENOMEM;
 	s->mapped = p;
 	s->nr_mappings += in->nr;
-	p->nr_expected = in->nr;
 	return in->nr ? 0 : finish_maps(s);
 }
 
 static int on_mapping(struct remote_stream *s, const void *rec)
 {
-	const struct stream_mapping *in = rec;
-	struct mapping_list *list = s->mapped ? &s->mapped->next : NULL;
-
-	if (!list || in->start >= in->end || (list->nr && list->maps[list->nr - 1].end > in->start) ||
-	    in->module > s->nr_numbered)
+	if (!s->mapped || stream_names_mapping(&s->names, rec))
 		return -EPROTO;
-	list->maps[list->nr++] =
-		(struct mapping){ .start = in->start,
-				  .end = in->end,
-				  .file_offset = in->file_offset,
-				  .bias = in->bias,
-				  .module = in->module ? s->numbered[in->module - 1] : NULL };
-	return list->nr == s->mapped->nr_expected ? finish_maps(s) : 0;
+	return stream_names_have_all(&s->names) ? finish_maps(s) : 0;
 }
 
 /* Accept only kinds that heaptap itself uses. */
@@ -288,11 +245,12 @@ static int on_allocator(struct remote_stream *s, const void *rec)
 {
 	const struct stream_allocator *in = rec;
 	struct remote_process *p = find(s, in->pid);
+	struct module *m = stream_names_get(&s->names, in->module);
 	int err;
 
-	if (!p || !in->module || in->module > s->nr_numbered || p->target.nr_allocators == MAX_ALLOCATORS)
+	if (!p || !m || p->target.nr_allocators == MAX_ALLOCATORS)
 		return -EPROTO;
-	err = target_add_allocator(&p->target, s->numbered[in->module - 1], allocator_kind(in->kind));
+	err = target_add_allocator(&p->target, m, allocator_kind(in->kind));
 	return err ? err : note(s, EVENT_MAPS, 0, in->pid);
 }
 
@@ -355,7 +313,7 @@ static int on_event(struct remote_stream *s, const void *rec)
 		s->last_ns = ev.time_ns;
 	p->allocs += is_end || ev.h.kind == EVENT_ALLOC;
 	p->frees += ev.h.kind == EVENT_FREE || (is_end && ev.old_addr && (ev.addr || !ev.size));
-	ev.h.fn = s->fns[ev.h.fn];
+	ev.h.fn = s->names.fn_of[ev.h.fn];
 	ev.stack = stack_id(s, ev.stack);
 	return pass(s, &ev, sizeof(ev));
 }
@@ -388,8 +346,8 @@ int remote_stream_new(struct remote_stream **out, struct module_table *modules, 
 
 	if (!s)
 		return -ENOMEM;
-	s->modules = modules;
-	s->fns_here = fns;
+	s->names.modules = modules;
+	s->names.fns = fns;
 	module_table_set_remote(modules);
 	err = stream_reader_new(&s->reader, &handler, codec);
 	if (err) {
@@ -407,7 +365,7 @@ void remote_stream_free(struct remote_stream *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		process_free(s->processes[i]);
 	free(s->processes);
-	free(s->numbered);
+	stream_names_fini(&s->names);
 	stream_reader_free(s->reader);
 	free(s);
 }
@@ -418,12 +376,9 @@ void remote_stream_restart(struct remote_stream *s, bool is_continued)
 		s->processes[i]->has_gap |= !is_continued;
 	stream_reader_restart(s->reader);
 	s->nr_breaks += !is_continued;
-	s->nr_numbered = 0;
-	memset(s->fns, 0, sizeof(s->fns));
-	if (!s->mapped)
-		return;
-	mapping_list_fini(&s->mapped->next);
-	s->nr_mappings -= s->mapped->nr_expected;
+	if (s->mapped)
+		s->nr_mappings -= s->names.nr_expected;
+	stream_names_clear(&s->names);
 	s->mapped = NULL;
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "user/lib/human.h"
-#include "user/lib/array.h"
 #include "user/session/kind_list.h"
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
@@ -16,12 +15,13 @@
 #include "user/session/source_recording_scan.h"
 #include "user/heap/stacks.h"
 #include "user/stream/stream_losses.h"
+#include "user/stream/stream_names.h"
 #include "user/stream/stream_read.h"
+#include "user/stream/stream_target.h"
 #include "user/stream/stream_zstd.h"
 
 enum {
 	MAX_PROCESSES = 1 << 16,
-	MAX_MAPPINGS = 1 << 16,
 	NAME_COST = 64,	      /* bytes, beside the text */
 	PROCESS_COST = 16384, /* bytes, with its first heap */
 	BYTES_PER_BYTE = 64,
@@ -40,13 +40,10 @@ struct recording_source {
 	u64 name_bytes;		 /* used by records, beside heaps and stacks */
 	u64 nr_bytes, nr_events; /* that came in */
 	u64 last_ns;		 /* time of the last record */
-	u16 fn_of[ALLOC_MAX_FNS];
-	struct module **modules; /* owned list of borrowed modules, by number */
-	u32 nr_modules, max_modules;
+	struct stream_names names;
 	struct kind_list kinds; /* of allocators */
 	struct process *mapped; /* the process whose mappings arrive */
-	struct mapping *maps;	/* owned */
-	u32 nr_maps, nr_maps_wanted, epoch;
+	u32 epoch;		/* of these mappings */
 	struct stream_scan_state scan;
 };
 
@@ -85,37 +82,22 @@ static int on_hello(struct recording_source *src, const void *rec)
 
 static int on_function(struct recording_source *src, const void *rec)
 {
-	const struct stream_function *f = rec;
-	const struct alloc_fn row = {
-		.symbol = f->symbol, .name = f->name, .kind = f->kind, .family = f->family
-	};
-	struct alloc_table *fns = session_functions(src->session);
-	int fn = *f->symbol ? alloc_fn_find(fns, f->symbol) : 0;
+	int err = stream_names_function(&src->names, rec);
 
-	if (f->kind > ALLOC_MUNMAP || f->family >= NR_FAMILIES)
+	if (err == -EINVAL)
 		return refuse(src, "an allocator function of a kind that is not known");
-	if (*f->symbol && (!fn || alloc_fn(fns, (u16)fn)->kind != row.kind))
-		fn = alloc_fn_add(fns, &row);
-	if (fn < 0)
-		return fn == -ENOSPC ? refuse(src, "too many allocator functions") : fn;
-	src->fn_of[f->fn] = (u16)fn;
-	return 0;
+	return err == -ENOSPC ? refuse(src, "too many allocator functions") : err;
 }
 
 /* Set the identity of @t by @rec. 0 or -errno. */
 static int set_identity(struct recording_source *src, struct target *t, const struct stream_process *rec)
 {
-	char *exe = strdup(rec->exe);
+	int err = stream_process_take(t, rec);
 
-	if (!exe)
-		return -ENOMEM;
-	free(t->exe);
-	t->exe = exe;
-	snprintf(t->comm, sizeof(t->comm), "%s", rec->comm);
-	t->start_time = rec->start_time;
-	t->is_started = rec->flags & STREAM_STARTED && !src->part;
-	t->is_32bit = rec->word_size == 4;
-	return charge(src, strlen(exe));
+	if (err)
+		return err;
+	t->is_started = t->is_started && !src->part;
+	return charge(src, strlen(t->exe));
 }
 
 static int add_process(struct recording_source *src, u32 pid, struct process **out)
@@ -151,15 +133,12 @@ static int on_module(struct recording_source *src, const void *rec)
 				.build_id_len = m->build_id_len,
 				.is_deleted = m->is_deleted };
 	int err = charge(src, NAME_COST + strlen(m->path));
+	struct module *here;
 
 	memcpy(known.build_id, m->build_id, sizeof(known.build_id));
 	if (!err)
-		err = array_reserve(src->modules, src->max_modules, src->nr_modules + 1);
-	if (!err)
-		err = module_add_known(session_modules(src->session), &known, &src->modules[src->nr_modules]);
-	if (!err)
-		src->nr_modules++;
-	return err;
+		err = module_add_known(src->names.modules, &known, &here);
+	return err ? err : stream_names_module(&src->names, here);
 }
 
 static int install_maps(struct recording_source *src)
@@ -167,11 +146,8 @@ static int install_maps(struct recording_source *src)
 	struct mapping_list *list = &session_target_of(src->mapped)->maps;
 
 	src->name_bytes -= list->nr * sizeof(*list->maps);
-	free(list->maps);
-	list->maps = src->maps;
-	list->nr = src->nr_maps;
+	stream_names_install(&src->names, list);
 	list->epoch = src->epoch;
-	src->maps = NULL;
 	session_fill_maps(src->session, src->mapped);
 	src->mapped = NULL;
 	return 0;
@@ -182,18 +158,14 @@ static int on_maps(struct recording_source *src, const void *rec)
 	const struct stream_maps *m = rec;
 	int err;
 
-	if (m->nr > MAX_MAPPINGS)
+	if (m->nr > STREAM_MAX_MAPPINGS)
 		return refuse(src, "too many mappings");
-	err = charge(src, m->nr * sizeof(*src->maps));
+	err = charge(src, m->nr * sizeof(struct mapping));
+	if (!err)
+		err = stream_names_expect(&src->names, m->nr);
 	if (err)
 		return err;
-	free(src->maps);
-	src->maps = calloc(m->nr + 1, sizeof(*src->maps));
-	if (!src->maps)
-		return -ENOMEM;
 	src->mapped = session_find(src->session, m->pid);
-	src->nr_maps = 0;
-	src->nr_maps_wanted = m->nr;
 	src->epoch = m->epoch;
 	if (!src->mapped)
 		return refuse(src, "mappings of a process that is not there");
@@ -202,18 +174,9 @@ static int on_maps(struct recording_source *src, const void *rec)
 
 static int on_mapping(struct recording_source *src, const void *rec)
 {
-	const struct stream_mapping *m = rec;
-
-	if (!src->mapped || m->start >= m->end ||
-	    (src->nr_maps && m->start < src->maps[src->nr_maps - 1].end))
+	if (!src->mapped || stream_names_mapping(&src->names, rec))
 		return refuse(src, "a mapping out of place");
-	src->maps[src->nr_maps++] =
-		(struct mapping){ .start = m->start,
-				  .end = m->end,
-				  .file_offset = m->file_offset,
-				  .bias = m->bias,
-				  .module = m->module ? src->modules[m->module - 1] : NULL };
-	return src->nr_maps == src->nr_maps_wanted ? install_maps(src) : 0;
+	return stream_names_have_all(&src->names) ? install_maps(src) : 0;
 }
 
 static int on_allocator(struct recording_source *src, const void *rec)
@@ -231,7 +194,7 @@ static int on_allocator(struct recording_source *src, const void *rec)
 		return err ? err : -ENOMEM;
 	t = session_target_of(p);
 	nr = t->nr_allocators;
-	err = target_add_allocator(t, src->modules[a->module - 1], kind);
+	err = target_add_allocator(t, stream_names_get(&src->names, a->module), kind);
 	session_fill_allocators(src->session, p, t->nr_allocators > nr);
 	return err;
 }
@@ -319,7 +282,7 @@ static int on_event(struct recording_source *src, const void *rec)
 	if (++src->nr_events % CHECK_EVENTS == 0 && check_memory(src))
 		return -ENOMEM;
 	src->last_ns = ev.time_ns;
-	ev.h.fn = src->fn_of[ev.h.fn];
+	ev.h.fn = src->names.fn_of[ev.h.fn];
 	return session_enter(src->session, &ev.h, sizeof(ev));
 }
 
@@ -347,26 +310,26 @@ static int checked(struct recording_source *src, int err)
 
 static int on_scan_row(struct recording_source *src, const void *rec)
 {
-	return checked(src, stream_scan_row(&src->scan, src->fn_of, rec));
+	return checked(src, stream_scan_row(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_link(struct recording_source *src, const void *rec)
 {
 	int err = charge(src, sizeof(struct leak_link));
 
-	return err ? err : checked(src, stream_scan_link(&src->scan, src->fn_of, rec));
+	return err ? err : checked(src, stream_scan_link(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_why(struct recording_source *src, const void *rec)
 {
 	int err = charge(src, sizeof(struct leak_why) + WHY_MAX_STEPS * sizeof(struct why_step));
 
-	return err ? err : checked(src, stream_scan_why(&src->scan, src->fn_of, rec));
+	return err ? err : checked(src, stream_scan_why(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_step(struct recording_source *src, const void *rec)
 {
-	return checked(src, stream_scan_step(&src->scan, src->fn_of, rec));
+	return checked(src, stream_scan_step(&src->scan, src->names.fn_of, rec));
 }
 
 static int on_scan_end(struct recording_source *src, const void *rec)
@@ -409,6 +372,8 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 	if (!src)
 		return -ENOMEM;
 	src->session = s;
+	src->names.modules = session_modules(s);
+	src->names.fns = session_functions(s);
 	src->max_memory = max_memory ? max_memory : DEFAULT_MEMORY;
 	err = stream_reader_new(&src->reader, &handler, &stream_zstd);
 	if (err) {
@@ -511,8 +476,7 @@ static void free_source(struct source *source)
 	kind_list_fini(&src->kinds);
 	stream_scan_fini(&src->scan);
 	stream_reader_free(src->reader);
-	free(src->modules);
-	free(src->maps);
+	stream_names_fini(&src->names);
 	free(src);
 }
 

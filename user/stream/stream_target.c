@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Turn a target into records of a stream. */
+/* Turn a target into records of a stream, and a record into the identity of a target. */
 #include "user/stream/stream_target.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,21 @@ struct stream_process stream_process_of(const struct target *t, u64 time_ns)
 					.start_time = t->start_time,
 					.comm = t->comm,
 					.exe = t->exe };
+}
+
+int stream_process_take(struct target *t, const struct stream_process *rec)
+{
+	char *exe = strdup(rec->exe);
+
+	if (!exe)
+		return -ENOMEM;
+	free(t->exe);
+	t->exe = exe;
+	snprintf(t->comm, sizeof(t->comm), "%s", rec->comm);
+	t->start_time = rec->start_time;
+	t->is_started = rec->flags & STREAM_STARTED;
+	t->is_32bit = rec->word_size == 4;
+	return 0;
 }
 
 static int introduce(struct stream_writer *w, struct stream_modules *m, const struct module *module)

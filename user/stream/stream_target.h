@@ -22,6 +22,9 @@ void stream_modules_clear(struct stream_modules *m);
 /* The record of @t, which is traced since @time_ns. Strings are borrowed from @t. Parent and user are 0. */
 struct stream_process stream_process_of(const struct target *t, u64 time_ns);
 
+/* Set the program of @t, and how it began, by @rec. 0 or -ENOMEM. */
+int stream_process_take(struct target *t, const struct stream_process *rec) __must_check;
+
 /*
  * Write mappings and allocators of @t, and before them each module that @m does not have yet. 0, -ENOMEM, or the result
  * of stream_write().
