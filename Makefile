@@ -209,6 +209,7 @@ faults-doc:                      ## write doc/faults.md from tests/faults.tsv an
 
 install: all                     ## install heaptap and its manual under $(DESTDIR)$(prefix)
 	$(Q)install -D -m 755 $(O)/heaptap $(DESTDIR)$(prefix)/bin/heaptap
+	$(Q)install -D -m 644 include/heaptap.h $(DESTDIR)$(prefix)/include/heaptap.h
 	$(Q)install -D -m 644 man/heaptap-agent.1 $(DESTDIR)$(prefix)/share/man/man1/heaptap-agent.1
 	$(Q)install -D -m 644 man/heaptap.1 $(DESTDIR)$(prefix)/share/man/man1/heaptap.1
 	$(Q)install -D -m 644 man/heaptap-recording.5 $(DESTDIR)$(prefix)/share/man/man5/heaptap-recording.5

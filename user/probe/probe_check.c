@@ -153,3 +153,17 @@ bool probe_is_start(const struct elf *elf, u64 vaddr)
 
 	return !find_starts(&starts, elf) && described_before(&starts, vaddr).start == vaddr;
 }
+
+bool probe_is_instruction(struct elf *elf, u64 vaddr)
+{
+	struct neighbour n = { .vaddr = vaddr + 1 };
+	struct described d = { 0 };
+	struct starts starts;
+
+	if (!find_starts(&starts, elf))
+		d = described_before(&starts, vaddr);
+	/* Newer symbols are nearer: some functions have one entry for several parts. */
+	if (!elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_neighbour, &n) && n.start > d.start)
+		d.start = n.start;
+	return !d.start || vaddr - d.start > MAX_DISTANCE || reach(elf, d.start, vaddr) != STEPPED_OVER;
+}

@@ -17,6 +17,8 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
  * change what the program does, above all a return probe.
  */
 bool probe_is_entry(struct elf *elf, u64 vaddr);
+/* False if decoding from the beginning of the function around @vaddr shows that no instruction begins there. */
+bool probe_is_instruction(struct elf *elf, u64 vaddr);
 /* True if the file says that a function begins there. */
 bool probe_is_start(const struct elf *elf, u64 vaddr);
 
