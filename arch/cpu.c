@@ -120,6 +120,25 @@ taddr_t cpu_get(const struct cpu *cpu, const struct cpu_regs *regs, enum cpu_reg
 	return cpu->words[reg] == CPU_NO_WORD ? 0 : cpu_regs_word(regs, cpu->word_size, cpu->words[reg]);
 }
 
+taddr_t cpu_get_word(const struct cpu *cpu, const struct cpu_regs *regs, u8 word)
+{
+	return (u32)(word + 1) * cpu->word_size <= cpu->regs_size ? cpu_regs_word(regs, cpu->word_size, word)
+								  : 0;
+}
+
+u8 cpu_kernel_word(u8 word_size, u8 word)
+{
+#ifdef __x86_64__
+	/* ebx, ecx, edx, esi, edi, ebp, eax; further on esp */
+	static const u8 words[] = { 5, 11, 12, 13, 14, 4, 10, [15] = 19 };
+
+	if (word_size == 4)
+		return word < ARRAY_SIZE(words) ? words[word] : 0;
+#endif
+	(void)word_size;
+	return word;
+}
+
 void cpu_set(const struct cpu *cpu, struct cpu_regs *regs, enum cpu_reg reg, taddr_t value)
 {
 	if (reg == CPU_PC && cpu->set_pc)

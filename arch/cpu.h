@@ -91,6 +91,15 @@ int cpu_regs_write(const struct cpu_regs *regs, pid_t tid) __must_check;
 taddr_t cpu_get(const struct cpu *cpu, const struct cpu_regs *regs, enum cpu_reg reg);
 void cpu_set(const struct cpu *cpu, struct cpu_regs *regs, enum cpu_reg reg, taddr_t value);
 
+/* The word @word of the registers, in the kernel's order; 0 if there are not so many. */
+taddr_t cpu_get_word(const struct cpu *cpu, const struct cpu_regs *regs, u8 word);
+
+/*
+ * Where the kernel of this machine keeps the word @word of a thread that runs code with addresses of @word_size bytes:
+ * a number among the words of its own struct pt_regs.
+ */
+u8 cpu_kernel_word(u8 word_size, u8 word);
+
 /* A word of @cpu's in memory, from @bytes. */
 taddr_t cpu_word(const struct cpu *cpu, const u8 *bytes);
 

@@ -19,6 +19,7 @@ typedef _Bool bool;
 
 #include "bpf/event.h"
 #include "bpf/maps.h"
+#include "call/note.h"
 #include "call/probe.h"
 
 extern const volatile struct source_config config;

@@ -17,6 +17,7 @@ enum event_kind {
 	EVENT_EXIT,   /* struct process_event; the last thread of pid has ended */
 	EVENT_MAPS,   /* struct process_event; the dynamic linker changed the mappings */
 	EVENT_LOSSES, /* struct process_event; the source has counted more losses; flag EVENT_TAINT */
+	EVENT_NOTE,   /* struct note_event; a thread has come to a marker of the program */
 	NR_EVENT_KINDS
 };
 
@@ -111,7 +112,31 @@ struct process_event {
 	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, if the source knows it */
 };
 
+/* The purpose of a marker (include/heaptap.h). Those of pools become heap events. */
+enum note_what {
+	NOTE_NONE,
+	NOTE_MARK,	 /* a name for the moment */
+	NOTE_PAUSE,	 /* allocations are not counted from here on */
+	NOTE_RESUME,	 /* and are counted again */
+	NOTE_ALLOC,	 /* a pool hands out a block */
+	NOTE_FREE,	 /* a pool takes a block back */
+	NOTE_LEAK_CHECK, /* a report with leak verdicts */
+	NR_NOTES
+};
+
+enum { NOTE_NAME_BYTES = 64 };
+
+/* A marker: all but those of pools, which are heap events. */
+struct note_event {
+	struct event_header h;
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u32 what;    /* enum note_what */
+	u32 reserved;
+	char name[NOTE_NAME_BYTES]; /* of a mark, cut; "" = it could not be read */
+};
+
 _Static_assert(sizeof(struct event_header) == 16, "wire format");
 _Static_assert(sizeof(struct heap_event) == 56, "wire format");
 _Static_assert(sizeof(struct stack_event) == 32 + 8 * STACK_MAX_FRAMES, "wire format");
 _Static_assert(sizeof(struct process_event) == 32, "wire format");
+_Static_assert(sizeof(struct note_event) == 96, "wire format");

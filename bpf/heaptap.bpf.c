@@ -2,9 +2,7 @@
 /* The probes: allocator calls of the traced processes become events. */
 #include "bpf/call.bpf.h"
 #include "bpf/children.bpf.h"
-
-/* SIGCHLD and SIGSTOP, on all CPUs but mips and alpha. */
-enum { SIGNAL_CHILD = 17, SIGNAL_STOP = 19 };
+#include "bpf/note.bpf.h"
 
 const volatile struct source_config config SEC(".rodata.config") = {};
 struct source_state state = {};
@@ -122,19 +120,6 @@ static __always_inline bool may_remove(const struct pt_regs *ctx, struct process
 	return now == LINKER_REMOVES || (now != LINKER_ADDS && before != LINKER_ADDS);
 }
 
-/* The current thread is ptraced and blocks SIGCHLD. False if that cannot be found out. */
-static __always_inline bool wants_sigstop(void)
-{
-	const char *task = (const char *)bpf_get_current_task();
-	u64 blocked = 0;
-	u32 ptraced = 0;
-
-	return state.task_blocked_at &&
-	       !bpf_probe_read_kernel(&blocked, sizeof(blocked), task + state.task_blocked_at) &&
-	       !bpf_probe_read_kernel(&ptraced, sizeof(ptraced), task + state.task_ptrace_at) &&
-	       blocked & 1ULL << (SIGNAL_CHILD - 1) && ptraced;
-}
-
 /* The dynamic linker has changed the list of loaded objects (r_debug, _dl_debug_state). */
 SEC("uprobe")
 int maps_changed(struct pt_regs *ctx)
@@ -150,19 +135,21 @@ int maps_changed(struct pt_regs *ctx)
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
 	send_process(EVENT_MAPS, 0, pid, 0);
-	/*
-	 * Stop the thread by a signal, which user/source/launch.c discards. SIGCHLD does nothing by default, should the
-	 * ptracer have died. A thread that blocks it, and may read it from a signalfd, gets a SIGSTOP.
-	 */
-	if (!config.stops_at_maps)
-		return 0;
-	if (wants_sigstop()) {
-		__sync_fetch_and_add(&state.nr_sigstops, 1);
-		bpf_send_signal_thread(SIGNAL_STOP);
-	} else {
-		bpf_send_signal_thread(SIGNAL_CHILD);
-	}
+	if (config.stops_at_maps)
+		stop_thread();
 	return 0;
+}
+
+SEC("uprobe")
+int at_note(struct pt_regs *ctx)
+{
+	return note_at(ctx, true);
+}
+
+SEC("uprobe")
+int at_note_unrolled(struct pt_regs *ctx)
+{
+	return note_at(ctx, false);
 }
 
 SEC("raw_tracepoint/sched_process_exit")

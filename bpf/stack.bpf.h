@@ -50,8 +50,12 @@ static __always_inline const struct unwind_maps *maps_of(u32 pid)
 	return published_maps(maps || process->execs ? NO_MAPS_PID : process->maps_pid);
 }
 
-/* The walk begins at the return address of the call, which is still where the call instruction left it. */
-static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx, u32 pid, u32 word)
+/*
+ * The walk begins at the return address of the call, which is still where the call instruction left it. With
+ * @is_inside it begins at the instruction itself, like that of a function that a signal interrupted.
+ */
+static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx, u32 pid, u32 word,
+				       bool is_inside)
 {
 	struct process_state *process;
 
@@ -72,6 +76,12 @@ static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx
 	w->candidate = w->nr;
 	w->sp = REGS_SP(ctx);
 	w->fp = to_word(w, REGS_FP(ctx));
+	if (is_inside) {
+		w->pc = REGS_IP(ctx) + 1;
+		w->lr = REGS_LINK(ctx);
+		w->has_lr = HAS_LINK;
+		return;
+	}
 	if (HAS_LINK) {
 		w->pc = CODE_ADDRESS(REGS_LINK(ctx));
 		w->has_lr = 0;
@@ -227,9 +237,12 @@ static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u
 	return w->nr - 1 < WALK_FRAMES;
 }
 
-/* The id of the stack above the call at ctx. The stack itself is sent first if user space does not have it. */
+/*
+ * The id of the stack above the call at ctx, or with @is_inside of the stack at ctx. The stack itself is sent first if
+ * user space does not have it.
+ */
 static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct inflight *t, u32 word,
-				      bool has_loop)
+				      bool has_loop, bool is_inside)
 {
 	struct walk_loop loop = { .depth = state.depth, .pid = t->pid };
 	struct walk *w;
@@ -242,7 +255,7 @@ static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct in
 	if (!w)
 		return stack_lost(t);
 	loop.w = w;
-	walk_begin(w, ctx, t->pid, word);
+	walk_begin(w, ctx, t->pid, word, is_inside);
 	/* Most calls have exactly the last stack. */
 	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(w, &loop, has_loop))
 		return w->last_id;

@@ -42,6 +42,14 @@ struct {
 	__type(value, struct call_probe);
 } probes SEC(".maps");
 
+/* Markers of programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_PROBES);
+	__type(key, u32);
+	__type(value, struct note_probe);
+} notes SEC(".maps");
+
 /* Zeroed data of a thread, which is too large for the stack of a program. */
 static const struct inflight empty_thread;
 
@@ -80,8 +88,8 @@ static __noinline struct inflight *thread_new(u32 tid, u32 pid, u32 filter_pid)
 	return t;
 }
 
-/* The current thread, NULL if it is not traced or paused. */
-static __always_inline struct inflight *thread_current(u64 cookie)
+/* The current thread, NULL if it is not traced. */
+static __always_inline struct inflight *thread_any(u64 cookie)
 {
 	u64 both = current_ids();
 	u32 tid = (u32)both;
@@ -92,9 +100,20 @@ static __always_inline struct inflight *thread_current(u64 cookie)
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t)
 		t = thread_new(tid, both >> 32, cookie >> 32);
-	if (t && state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid))
-		return NULL;
 	return t;
+}
+
+static __always_inline bool thread_is_paused(const struct inflight *t)
+{
+	return state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid);
+}
+
+/* The current thread, NULL if it is not traced or paused. */
+static __always_inline struct inflight *thread_current(u64 cookie)
+{
+	struct inflight *t = thread_any(cookie);
+
+	return t && !thread_is_paused(t) ? t : NULL;
 }
 
 /*
@@ -112,5 +131,5 @@ static __always_inline struct inflight *thread_returning(u64 cookie)
 	t = bpf_map_lookup_elem(&threads, &tid);
 	if (!t || (pid && pid != t->pid))
 		return NULL;
-	return state.nr_paused && bpf_map_lookup_elem(&paused, &t->pid) ? NULL : t;
+	return thread_is_paused(t) ? NULL : t;
 }

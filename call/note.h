@@ -2,20 +2,7 @@
 /* One marker of a program: what it asks for, and where its arguments are when a thread is there. */
 #pragma once
 
-#ifndef __bpf__ /* the BPF programs define these types in bpf/compat.bpf.h */
-#include "user/lib/types.h"
-#endif
-
-enum note_what {
-	NOTE_NONE,
-	NOTE_MARK,	 /* a name for the moment */
-	NOTE_PAUSE,	 /* allocations are not counted from here on */
-	NOTE_RESUME,	 /* and are counted again */
-	NOTE_ALLOC,	 /* a pool hands out a block */
-	NOTE_FREE,	 /* a pool takes a block back */
-	NOTE_LEAK_CHECK, /* a report with leak verdicts */
-	NR_NOTES
-};
+#include "bpf/event.h"
 
 enum note_arg_kind {
 	NOTE_ARG_UNKNOWN,
@@ -34,7 +21,7 @@ struct note_arg {
 	s64 value;
 };
 
-enum { NOTE_MAX_ARGS = 2, NOTE_NAME_BYTES = 64 };
+enum { NOTE_MAX_ARGS = 2 };
 
 /* A marker, as the sources need it. */
 struct note_probe {

@@ -11,6 +11,7 @@ enum command_op {
 	COMMAND_LAUNCH,	  /* pid, which waits before its exec */
 	COMMAND_START,	  /* pid */
 	COMMAND_PROBES,	  /* first, data: struct call_probe */
+	COMMAND_NOTES,	  /* first, data: struct note_probe */
 	COMMAND_PLACES,	  /* pid, data: struct place. Answer: first = how many are in */
 	COMMAND_REMOVE,	  /* pid, start, end */
 	COMMAND_TABLE,	  /* struct command_table; a descriptor of the rows comes along */

@@ -205,19 +205,32 @@ int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start_at,
 	return ask(g, &c, NULL, 0);
 }
 
-int guardian_set_probes(struct guardian *g, u32 first, const struct call_probe *probes, u32 nr)
+/* Send the items [@first, @first + @nr) of a table, each of @size bytes. */
+static int set_items(struct guardian *g, enum command_op op, u32 first, const void *items, u32 nr,
+		     size_t size)
 {
-	const u32 most = COMMAND_MAX_DATA / sizeof(*probes);
+	const u32 most = (u32)(COMMAND_MAX_DATA / size);
+	const u8 *bytes = items;
 	int err = 0;
 
 	for (u32 at = 0; at < nr && !err;) {
-		struct guardian_command c = { .op = COMMAND_PROBES, .first = first + at };
+		struct guardian_command c = { .op = op, .first = first + at };
 		u32 now = nr - at < most ? nr - at : most;
 
-		err = ask(g, &c, probes + at, now * sizeof(*probes));
+		err = ask(g, &c, bytes + at * size, now * size);
 		at += now;
 	}
 	return err;
+}
+
+int guardian_set_probes(struct guardian *g, u32 first, const struct call_probe *probes, u32 nr)
+{
+	return set_items(g, COMMAND_PROBES, first, probes, nr, sizeof(*probes));
+}
+
+int guardian_set_notes(struct guardian *g, u32 first, const struct note_probe *notes, u32 nr)
+{
+	return set_items(g, COMMAND_NOTES, first, notes, nr, sizeof(*notes));
 }
 
 int guardian_add_places(struct guardian *g, pid_t pid, const struct place *places, u32 nr, u32 *nr_done)

@@ -32,6 +32,7 @@ int guardian_do(struct guardian *g, enum command_op op, pid_t pid, u64 start, u6
 
 /* With data, in as many messages as it takes. */
 int guardian_set_probes(struct guardian *g, u32 first, const struct call_probe *probes, u32 nr) __must_check;
+int guardian_set_notes(struct guardian *g, u32 first, const struct note_probe *notes, u32 nr) __must_check;
 int guardian_add_places(struct guardian *g, pid_t pid, const struct place *places, u32 nr,
 			u32 *nr_done) __must_check;
 int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *maps, u32 nr) __must_check;

@@ -147,6 +147,12 @@ static int do_probes(struct guarded *g)
 				 (u32)(g->len / sizeof(struct call_probe)));
 }
 
+static int do_notes(struct guarded *g)
+{
+	return tracer_set_notes(g->tracer, g->command.first, (const void *)g->data,
+				(u32)(g->len / sizeof(struct note_probe)));
+}
+
 static int do_places(struct guarded *g)
 {
 	return tracer_add_places(g->tracer, g->command.pid, (const void *)g->data,
@@ -269,25 +275,16 @@ static int do_detach(struct guarded *g)
 }
 
 static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
-	[COMMAND_ATTACH] = do_attach,
-	[COMMAND_LAUNCH] = do_launch,
-	[COMMAND_START] = do_start,
-	[COMMAND_PROBES] = do_probes,
-	[COMMAND_PLACES] = do_places,
-	[COMMAND_REMOVE] = do_remove,
-	[COMMAND_TABLE] = do_table,
-	[COMMAND_MAPS] = do_maps,
-	[COMMAND_OPEN] = do_open,
-	[COMMAND_PAUSE] = do_pause,
-	[COMMAND_ANSWERED] = do_answered,
-	[COMMAND_LET_END] = do_let_end,
-	[COMMAND_HOLD] = do_hold,
-	[COMMAND_RELEASE] = do_release,
-	[COMMAND_REGS] = do_regs,
-	[COMMAND_DETACH] = do_detach,
-	[COMMAND_FORGET_STACKS] = do_forget_stacks,
-	[COMMAND_DEPTH] = do_depth,
-	[COMMAND_CHECK] = do_check,
+	[COMMAND_ATTACH] = do_attach,	[COMMAND_LAUNCH] = do_launch,
+	[COMMAND_START] = do_start,	[COMMAND_PROBES] = do_probes,
+	[COMMAND_NOTES] = do_notes,	[COMMAND_PLACES] = do_places,
+	[COMMAND_REMOVE] = do_remove,	[COMMAND_TABLE] = do_table,
+	[COMMAND_MAPS] = do_maps,	[COMMAND_OPEN] = do_open,
+	[COMMAND_PAUSE] = do_pause,	[COMMAND_ANSWERED] = do_answered,
+	[COMMAND_LET_END] = do_let_end, [COMMAND_HOLD] = do_hold,
+	[COMMAND_RELEASE] = do_release, [COMMAND_REGS] = do_regs,
+	[COMMAND_DETACH] = do_detach,	[COMMAND_FORGET_STACKS] = do_forget_stacks,
+	[COMMAND_DEPTH] = do_depth,	[COMMAND_CHECK] = do_check,
 };
 
 /* Take the next message: 1, 0 if no message has come, -EPIPE when heaptap has ended. */

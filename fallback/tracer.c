@@ -63,6 +63,7 @@ void tracer_free(struct tracer *t)
 		free(o);
 	}
 	free(t->probes);
+	free(t->notes);
 	free(t->tables);
 	free(t->stacks_seen);
 	free(t->threads);
@@ -323,13 +324,11 @@ void tracer_rearm(struct tracer *t)
 	tracer_arm(t);
 }
 
-bool tracer_report_event(struct tracer *t, struct tracer_thread *th, struct process_event *ev)
+bool tracer_send_urgent(struct tracer *t, struct tracer_thread *th, const void *rec, size_t len)
 {
 	struct tracer_process *p = th->process;
 
-	ev->h.tid = (u32)th->tid;
-	ev->time_ns = clock_now_ns();
-	if (!t->host.record || !t->host.record(t->host.ctx, ev, sizeof(*ev), true))
+	if (!t->host.record || !t->host.record(t->host.ctx, rec, len, true))
 		return false;
 	p->nr_urgent++;
 	/* The receiver has not answered in time before: do not wait for it again. */
@@ -337,9 +336,16 @@ bool tracer_report_event(struct tracer *t, struct tracer_thread *th, struct proc
 		return true;
 	th->wait = WAIT_ANSWER;
 	th->waits_for = p->nr_urgent;
-	th->wait_end_ns = ev->time_ns + t->options.max_wait_ns;
+	th->wait_end_ns = clock_now_ns() + t->options.max_wait_ns;
 	tracer_arm(t);
 	return true;
+}
+
+bool tracer_report_event(struct tracer *t, struct tracer_thread *th, struct process_event *ev)
+{
+	ev->h.tid = (u32)th->tid;
+	ev->time_ns = clock_now_ns();
+	return tracer_send_urgent(t, th, ev, sizeof(*ev));
 }
 
 void tracer_report(struct tracer *t, struct tracer_thread *th, u8 kind)
@@ -398,6 +404,18 @@ int tracer_set_probes(struct tracer *t, u32 first, const struct call_probe *prob
 	if (first + nr > t->nr_probes)
 		t->nr_probes = first + nr;
 	memcpy(t->probes + first, probes, nr * sizeof(*probes));
+	return 0;
+}
+
+int tracer_set_notes(struct tracer *t, u32 first, const struct note_probe *notes, u32 nr)
+{
+	int err = first <= t->nr_notes ? array_reserve(t->notes, t->max_notes, first + nr) : -EINVAL;
+
+	if (err)
+		return err;
+	if (first + nr > t->nr_notes)
+		t->nr_notes = first + nr;
+	memcpy(t->notes + first, notes, nr * sizeof(*notes));
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "arch/cpu.h"
+#include "call/note.h"
 #include "call/probe.h"
 #include "fallback/probe.h"
 
@@ -66,6 +67,9 @@ void tracer_start(struct tracer *t, pid_t pid);
 
 /* Set functions [@first, @first + @nr) of the table that all processes share. 0, -ENOMEM or -EINVAL. */
 int tracer_set_probes(struct tracer *t, u32 first, const struct call_probe *probes, u32 nr) __must_check;
+
+/* Set markers [@first, @first + @nr), as tracer_set_probes() does. */
+int tracer_set_notes(struct tracer *t, u32 first, const struct note_probe *notes, u32 nr) __must_check;
 
 /* Put breakpoints in, as places_add() does. After an error the first *@nr_done of them are in. */
 int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u32 nr,

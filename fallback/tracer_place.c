@@ -160,6 +160,8 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 			tracer_report(t, th, EVENT_MAPS);
 		else if (b->uses[i].kind == PLACE_START)
 			tracer_at_start(t, th);
+		else if (b->uses[i].kind == PLACE_NOTE)
+			tracer_at_note(t, th, b->uses[i].probe);
 		else if (p->calls == CALLS_SEEN)
 			use_call(t, th, &b->uses[i]);
 	}

@@ -106,6 +106,8 @@ struct tracer {
 	struct hash_index tids;	   /* numbers in threads, by TID */
 	struct call_probe *probes; /* owned */
 	u32 nr_probes, max_probes;
+	struct note_probe *notes; /* owned */
+	u32 nr_notes, max_notes;
 	struct cfi_slot *tables; /* owned */
 	size_t nr_tables, max_tables;
 	struct orphan *orphans; /* owned */

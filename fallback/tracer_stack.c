@@ -93,7 +93,9 @@ static bool send_stack(struct tracer *t, struct stack_event *ev)
 	return true;
 }
 
-u64 tracer_take_stack(struct tracer *t, struct tracer_process *p)
+/* Walk into @ips, which has room for the frames that are wanted. Returns their number. */
+static size_t walk(struct tracer *t, const struct tracer_process *p, bool is_at_entry, u64 *ips,
+		   enum stack_end *end)
 {
 	const struct cpu *cpu = p->cpu;
 	const struct unwinder u = {
@@ -109,16 +111,26 @@ u64 tracer_take_stack(struct tracer *t, struct tracer_process *p)
 					  .sp = cpu_get(cpu, &t->regs, CPU_SP),
 					  .fp = cpu_get(cpu, &t->regs, CPU_FP),
 					  .lr = cpu_get(cpu, &t->regs, CPU_LINK),
-					  .is_at_entry = true };
+					  .is_at_entry = is_at_entry };
+
+	if (!u.arch)
+		return 0;
+	if (is_at_entry)
+		return unwind_walk(&u, &regs, ips, t->options.depth, end);
+	ips[0] = (cpu->code_mask ? regs.pc & cpu->code_mask : regs.pc) + 1;
+	return 1 + unwind_walk(&u, &regs, ips + 1, t->options.depth - 1, end);
+}
+
+static u64 take(struct tracer *t, struct tracer_process *p, bool is_at_entry)
+{
+	enum stack_end end = STACK_NO_INFO;
 	struct stack_event ev;
-	enum stack_end end;
 
 	if (!t->options.depth)
 		return STACK_NONE;
 	memset(&ev, 0, offsetof(struct stack_event, ips));
 	ev.h = (struct event_header){ .kind = EVENT_STACK, .pid = (u32)p->pid, .tid = (u32)t->thread->tid };
-	if (u.arch)
-		ev.nr_frames = (u16)unwind_walk(&u, &regs, ev.ips, t->options.depth, &end);
+	ev.nr_frames = (u16)walk(t, p, is_at_entry, ev.ips, &end);
 	if (!ev.nr_frames) {
 		p->losses->stacks++;
 		return STACK_LOST;
@@ -131,4 +143,14 @@ u64 tracer_take_stack(struct tracer *t, struct tracer_process *p)
 		return ev.id;
 	p->losses->stacks++;
 	return STACK_LOST;
+}
+
+u64 tracer_take_stack(struct tracer *t, struct tracer_process *p)
+{
+	return take(t, p, true);
+}
+
+u64 tracer_take_stack_here(struct tracer *t, struct tracer_process *p)
+{
+	return take(t, p, false);
 }

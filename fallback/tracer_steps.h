@@ -18,6 +18,8 @@ void tracer_resume_all(struct tracer *t, struct tracer_process *p);
 void tracer_report(struct tracer *t, struct tracer_thread *th, u8 kind);
 /* Like tracer_report(), with the caller's record; time and thread are filled in. False if the record is lost. */
 bool tracer_report_event(struct tracer *t, struct tracer_thread *th, struct process_event *ev);
+/* Send a record. @th stays stopped until the answer. False if the record is lost. */
+bool tracer_send_urgent(struct tracer *t, struct tracer_thread *th, const void *rec, size_t len);
 /* A thread is stopped for a limited time: start the timer. */
 void tracer_arm(struct tracer *t);
 
@@ -51,6 +53,9 @@ void tracer_report_end(struct tracer *t, struct tracer_process *p, int status);
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th);
 void tracer_send_end(struct tracer *t, struct tracer_thread *th);
 
+/* tracer_note.c: @th has come to marker number @index. */
+void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index);
+
 /*
  * tracer_stop.c: stop all threads, until tracer_unhold(), also after -ETIME. -ESRCH: @p has ended, and is freed. Other
  * processes may have ended, too.
@@ -71,5 +76,7 @@ void tracer_thread_exits(struct tracer *t, struct tracer_thread *th);
 
 /* tracer_stack.c */
 u64 tracer_take_stack(struct tracer *t, struct tracer_process *p);
+/* From inside a function: the instruction itself is in the innermost frame. */
+u64 tracer_take_stack_here(struct tracer *t, struct tracer_process *p);
 /* Begin with @th, whose memory is read anew. */
 void tracer_look_at(struct tracer *t, struct tracer_thread *th);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, quit. At rest
- * between the commands, so that an attach in between sees all or nothing of each.
+ * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, mark NAME,
+ * pause, resume, quit. At rest between the commands, so that an attach in between sees all or nothing of each.
  */
+#include "include/heaptap.h"
 #include "tests/targets/truth.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 enum { MAX_BLOCKS = 1 << 20 };
 
@@ -52,6 +54,21 @@ static void start_threads(int nr, int n)
 		pthread_join(threads[i], NULL);
 }
 
+/* "mark NAME", "pause", "resume": a marker. False for other lines. */
+static bool mark(char *line)
+{
+	line[strcspn(line, "\n")] = '\0';
+	if (!strncmp(line, "mark ", 5))
+		HEAPTAP_MARK(line + 5);
+	else if (!strcmp(line, "pause"))
+		HEAPTAP_PAUSE();
+	else if (!strcmp(line, "resume"))
+		HEAPTAP_RESUME();
+	else
+		return false;
+	return true;
+}
+
 int main(void)
 {
 	static char in[4096];
@@ -71,7 +88,7 @@ int main(void)
 			step_burst(a);
 		else if (sscanf(line, "threads %d %d", &a, &b) == 2)
 			start_threads(a, b);
-		else
+		else if (!mark(line))
 			break;
 		printf("ok\n");
 		fflush(stdout);

@@ -57,6 +57,7 @@ static int take_size(struct options *o, const struct option_row *row, const char
 static int take_duration(struct options *o, const struct option_row *row, const char *text);
 static int take_text(struct options *o, const struct option_row *row, const char *text);
 static int take_list(struct options *o, const struct option_row *row, const char *text);
+static int take_usdt(struct options *o, const struct option_row *row, const char *text);
 static int take_choice(struct options *o, const struct option_row *row, const char *text);
 static int take_alloc(struct options *o, const struct option_row *row, const char *text);
 
@@ -242,6 +243,12 @@ const struct option_row option_rows[] = {
 	  .help = "count operators new and delete as the malloc and free inside them" },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH,
 	  .help = "trace mmap, munmap and mremap too" },
+	{ "start-paused", 0, NULL, take_flag, FIELD(start_paused), .commands = TRACING,
+	  .help = "count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
+		  "or from `start` of the console on" },
+	{ "mark-usdt", 0, "PROVIDER:NAME", take_usdt, FIELD(usdt), .commands = SERVING,
+	  .help = "take this static probe of the program or a library as a marker (libstdcxx:throw); "
+		  "may be repeated" },
 	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING,
 	  .help = "place no probes in this library; may be repeated" },
 	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING,
@@ -411,6 +418,17 @@ static int take_html(struct options *o, const struct option_row *row, const char
 	return options_list_add(field_of(o, row), text);
 }
 
+static int take_usdt(struct options *o, const struct option_row *row, const char *text)
+{
+	enum { MAX_PROVIDER = 23, MAX_NAME = 39 };
+	const char *colon = strchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+
+	if (!len || len > MAX_PROVIDER || !colon[1] || strlen(colon + 1) > MAX_NAME)
+		return options_bad_value(o, row, "%s: must be PROVIDER:NAME", text);
+	return take_list(o, row, text);
+}
+
 static int take_choice(struct options *o, const struct option_row *row, const char *text)
 {
 	char words[512] = "";
@@ -567,6 +585,7 @@ void options_fini(struct options *o)
 	free(o->outputs.items);
 	free(o->execute.items);
 	free(o->omit.items);
+	free(o->usdt.items);
 	free(o->suppressions.items);
 	suppress_free(o->suppress);
 	free(o->config_path);

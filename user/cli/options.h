@@ -40,6 +40,8 @@ struct options {
 	u32 sort;		    /* row of report_keys */
 	u32 top;		    /* 0 = all */
 	bool no_cpp, want_mmap, force, json;
+	bool start_paused;	 /* allocations count from the first HEAPTAP_RESUME on */
+	struct option_list usdt; /* notes of other programs that are marks: PROVIDER:NAME */
 	struct option_list omit;
 	struct alloc_spec *allocs; /* owned */
 	size_t nr_allocs;

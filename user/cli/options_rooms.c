@@ -43,6 +43,7 @@ struct source_choice options_source(const struct options *o)
 				       .want_mmap = o->want_mmap,
 				       .no_cpp = o->no_cpp,
 				       .omit = o->omit.items,
+				       .usdt = o->usdt.items,
 				       .allocs = o->allocs,
 				       .nr_allocs = o->nr_allocs };
 }
@@ -70,6 +71,7 @@ struct session_options options_session(const struct options *o)
 		.suppress = o->suppress,
 		.names = { o->sysroot, o->debug_path, o->debuginfod },
 		.max_memory = o->max_memory,
+		.start_paused = o->start_paused,
 		.between = o->has_between ? &o->between : NULL,
 		.shows_progress = !o->quiet,
 	};

@@ -266,7 +266,7 @@ int console_start(struct console *c, size_t nr, char **words)
 
 	(void)nr;
 	(void)words;
-	if (!t.is_paused)
+	if (!session_note_resume_all(c->session) && !t.is_paused)
 		return console_refuse(c, -EINVAL, "start: calls are seen already");
 	t.is_paused = false;
 	return tune(c, &t);

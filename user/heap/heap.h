@@ -134,6 +134,8 @@ struct heap_row heap_row_get(const struct heap *h, u32 row);
 
 /* The live block that begins at @addr and is not pending. False if no block begins there. */
 bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out);
+/* Is the block at @addr in a realloc of thread @tid that has not returned, and was it live before? */
+bool heap_is_pending(const struct heap *h, u32 tid, taddr_t addr);
 /* Visit each live block once, in no order. Stops when @visit returns another value than 0, and returns that value. */
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
 			void *ctx);

@@ -23,6 +23,14 @@ const struct alloc_table *heap_functions(const struct heap *h)
 	return h->fns;
 }
 
+bool heap_is_pending(const struct heap *h, u32 tid, taddr_t addr)
+{
+	for (u32 i = 0; i < h->nr_pending; i++)
+		if (h->pending[i].old_addr == addr && h->pending[i].tid == tid)
+			return h->pending[i].kind != PENDING_UNKNOWN;
+	return false;
+}
+
 struct heap_totals heap_totals(const struct heap *h)
 {
 	return h->totals;

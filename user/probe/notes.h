@@ -10,7 +10,7 @@ struct elf;
 struct note {
 	u64 vaddr;     /* ELF virtual address of the marker's instruction */
 	u64 semaphore; /* of a counter that the program looks at before it comes to the marker; 0 = none */
-	char provider[32], name[64];
+	char provider[24], name[40];
 	u8 nr_args; /* also those that args has no room for */
 	struct note_arg args[NOTE_MAX_ARGS];
 };

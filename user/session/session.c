@@ -387,9 +387,9 @@ static int on_losses(struct session *s, struct process *p, const struct event_he
 
 static int (*const takers[NR_RECORD_ROLES])(struct session *s, struct process *p,
 					    const struct event_header *rec) = {
-	[RECORD_HEAP] = on_heap,      [RECORD_STACK] = on_stack, [RECORD_EXEC] = on_exec,
-	[RECORD_FORK] = session_fork, [RECORD_EXIT] = on_end,	 [RECORD_MAPS] = on_maps,
-	[RECORD_LOSSES] = on_losses,
+	[RECORD_HEAP] = on_heap,      [RECORD_STACK] = on_stack,    [RECORD_EXEC] = on_exec,
+	[RECORD_FORK] = session_fork, [RECORD_EXIT] = on_end,	    [RECORD_MAPS] = on_maps,
+	[RECORD_LOSSES] = on_losses,  [RECORD_NOTE] = session_note,
 };
 
 /* Add a process, or an image of one, that the source names for the first time. */
@@ -442,10 +442,15 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 	return takers[role](s, p, rec);
 }
 
-void session_mark(struct session *s, u64 now_ns, const char *text)
+void session_pass_mark(struct session *s, u64 now_ns, const char *text)
 {
 	if (session_has_span(s))
 		session_span_go_on(s, now_ns, text);
+}
+
+void session_mark(struct session *s, u64 now_ns, const char *text)
+{
+	session_pass_mark(s, now_ns, text);
 	recorder_mark(s->recorder, now_ns, text);
 }
 

@@ -93,6 +93,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	}
 	child->tuned.has_unseen = parent->tuned.has_unseen;
 	session_tune_process(s, child);
+	child->notes.is_paused = parent->notes.is_paused;
 	child->maps_read_ns = clock_now_ns();
 	err = s->ops->fork(s->source, child->target);
 	/* The parent may have changed its mappings between the fork and their last reading. */

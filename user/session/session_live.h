@@ -52,6 +52,9 @@ int session_reset(struct session *s) __must_check;
  */
 int session_set_marker(struct session *s, const char *text) __must_check;
 
+/* Count the allocations of all processes whose programs have paused that. True if there was one. */
+bool session_note_resume_all(struct session *s);
+
 /* Record from now on, into the file of the options. 0; -EBUSY: it records already; or another -errno, logged. */
 int session_record(struct session *s) __must_check;
 bool session_is_recording(const struct session *s);

@@ -47,6 +47,7 @@ struct session_options {
 	const struct suppress_list *suppress; /* NULL = none */
 	struct symbolizer_options names;
 	u64 max_memory;		    /* bytes, for what a recording says; 0 = the default */
+	bool start_paused;	    /* allocations count from the first HEAPTAP_RESUME on */
 	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
 	bool shows_progress;	    /* while a recording is read */
 };

@@ -47,6 +47,8 @@ struct session {
 	bool has_lost_stacks;	     /* some were dropped for lack of memory */
 	bool has_failed;	     /* events could not be read */
 	u64 nr_strays;		     /* events of unknown processes */
+	u64 nr_marks;		     /* of programs, with a name */
+	bool is_resumed;	     /* --start-paused is over for all processes */
 };
 
 /* The time now by the clock of the records, which may be that of another machine. */
@@ -58,6 +60,9 @@ u64 session_real_ns(const struct session *s, u64 now_ns);
 /* Add a process with an empty heap and no target yet, behind the others (0 or -ENOMEM); and remove it again. */
 int session_new_process(struct session *s, struct process **out) __must_check;
 void session_drop_last_process(struct session *s);
+
+/* A mark that is not recorded. */
+void session_pass_mark(struct session *s, u64 now_ns, const char *text);
 
 /* A session without a source. */
 int session_alloc(struct session **out, const struct session_options *o, struct outputs *outs) __must_check;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/scan/leaks.h"
+#include "user/session/session_notes.h"
 #include "user/session/session_tune.h"
 #include "user/heap/trend.h"
 
@@ -47,10 +48,11 @@ struct process {
 	bool is_hidden;
 	u64 nr_events;	      /* its own, not those of the parent */
 	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
-	const char *notes[6]; /* borrowed; for the report that is being written */
+	const char *texts[8]; /* borrowed; notes for the report that is being written */
 	char child_notes[2][128];
 	char unwatched[512]; /* why nothing could be watched, for the report that is being written */
 	struct process_tuned tuned;
+	struct process_notes notes;
 	struct trend trend;
 	struct leak_marks marks, asked_marks; /* of the last scan for a report, for another heaptap */
 	u64 *reported;			      /* owned; live bytes of each caller at the last report */

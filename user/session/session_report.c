@@ -126,14 +126,16 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
 	if (note_of(s, p)) {
 		out->no_verdict = note_of(s, p);
-		p->notes[out->nr_notes++] = out->no_verdict;
+		p->texts[out->nr_notes++] = out->no_verdict;
 		out->leaks = NULL;
 	}
 	if (session_has_span(s))
-		p->notes[out->nr_notes++] = session_span_note(s);
-	out->nr_notes += note_children(p, &p->notes[out->nr_notes]);
-	out->nr_notes += session_note_tuning(s, p, &p->notes[out->nr_notes]);
-	out->notes = p->notes;
+		p->texts[out->nr_notes++] = session_span_note(s);
+	out->nr_notes += note_children(p, &p->texts[out->nr_notes]);
+	out->nr_notes += session_note_tuning(s, p, &p->texts[out->nr_notes]);
+	if (session_note_text(p))
+		p->texts[out->nr_notes++] = session_note_text(p);
+	out->notes = p->texts;
 	count_findings(s, p);
 	return err;
 }

@@ -28,6 +28,9 @@ void session_tune_process(struct session *s, struct process *p)
 {
 	const struct tuning *t = &s->tuned.now;
 
+	session_note_begin(s, p);
+	if (p->notes.is_paused)
+		session_expect_gaps(s, p);
 	if (!t->is_paused && !tuning_has_filter(t))
 		return;
 	if (t->is_paused)
@@ -37,6 +40,8 @@ void session_tune_process(struct session *s, struct process *p)
 
 bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev)
 {
+	if (session_note_leaves_out(p, ev))
+		return false;
 	/* The other machine has filtered already. */
 	if (s->ops->told || s->is_replayed)
 		return true;

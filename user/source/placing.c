@@ -13,6 +13,7 @@
 #include "user/lib/log.h"
 #include "user/probe/ifunc.h"
 #include "user/source/changed_code.h"
+#include "user/source/placing_notes.h"
 
 /* A file with probes for a process. */
 struct placement {
@@ -32,6 +33,8 @@ void placing_fini(struct placing *p)
 	for (size_t i = 0; i < p->nr_files; i++) {
 		probe_list_fini(&p->files[i].list);
 		free(p->files[i].points);
+		free(p->files[i].notes);
+		free(p->files[i].note_places);
 	}
 	free(p->files);
 	free(p->placements);
@@ -114,7 +117,7 @@ static void add_site_points(const struct placing *p, struct probed_file *f, enum
 static int list_points(const struct placing *p, struct probed_file *f)
 {
 	const struct probe_list *list = &f->list;
-	size_t most = 1 + 2 * list->nr + list->nr_internal_calls;
+	size_t most = 1 + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
 
 	for (size_t i = 0; i < list->nr; i++)
 		most += list->sites[i].nr_rets;
@@ -123,9 +126,13 @@ static int list_points(const struct placing *p, struct probed_file *f)
 		return -ENOMEM;
 	for (size_t i = 0; i < list->nr_internal_calls; i++)
 		add_point(f, POINT_INTERNAL_CALL, list->internal_calls[i], list->internal_site);
-	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_HOOK; kind++)
+	for (int kind = POINT_INTERNAL_CALL + 1; kind < POINT_NOTE; kind++)
 		for (size_t i = 0; i < list->nr; i++)
 			add_site_points(p, f, kind, i);
+	for (u32 i = 0; i < f->nr_notes; i++)
+		f->points[f->nr_points++] = (struct probe_point){ .vaddr = f->note_places[i],
+								  .probe = f->first_note + i,
+								  .kind = POINT_NOTE };
 	if (list->linker_hook)
 		add_point(f, POINT_HOOK, list->linker_hook, 0);
 	return 0;
@@ -142,6 +149,8 @@ static int scan_file(struct placing *p, const struct target *t, const struct map
 	err = ifunc_resolve(&f->list, elf, t, map, &p->options.probes);
 	if (!err)
 		err = register_probes(p, f);
+	if (!err)
+		err = placing_find_notes(p, f, elf, map->module->path);
 	if (!err)
 		err = list_points(p, f);
 	if (err)

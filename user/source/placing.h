@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "call/note.h"
 #include "user/probe/probe.h"
 #include "user/target/target.h"
 
@@ -17,22 +18,26 @@ enum probe_point_kind {
 	POINT_RETURN,	     /* entry of a function whose end is seen at its return address */
 	POINT_RET,	     /* a ret instruction */
 	POINT_ALLOC,	     /* entry of a function that allocates */
+	POINT_NOTE,	     /* a marker of the program; probe is the index of the marker */
 	POINT_HOOK,	     /* where the dynamic linker reports changes */
 	NR_POINT_KINDS
 };
 
 struct probe_point {
 	u64 vaddr; /* ELF virtual address */
-	u32 probe; /* index of the probed function among all of the source; of no meaning for POINT_HOOK */
-	u32 kind;  /* enum probe_point_kind */
+	u32 probe; /* index of the probed function or marker among all of the source; of no meaning for POINT_HOOK */
+	u32 kind; /* enum probe_point_kind */
 };
 
 /* A file and its probes, for all processes that map it. */
 struct probed_file {
 	bool is_known, is_scanned;
 	struct probe_list list;
-	u32 first_probe;	    /* index of its first function */
-	struct probe_point *points; /* owned; sorted by kind */
+	struct note_probe *notes; /* owned; its markers, note_places says where */
+	u64 *note_places;	  /* owned */
+	u32 nr_notes;
+	u32 first_probe, first_note; /* index of its first function and marker */
+	struct probe_point *points;  /* owned; sorted by kind */
 	u32 nr_points;
 };
 
@@ -40,10 +45,12 @@ struct probed_file {
 struct placing_ops {
 	/* Probes lie in mappings, not in files: each mapping of a file gets its own. */
 	bool is_per_mapping;
-	u32 max_probes; /* functions */
+	u32 max_probes; /* functions; and markers */
 
 	/* @nr functions, the first one of index @first. */
 	int (*add_probes)(void *ctx, u32 first, const struct call_probe *probes, u32 nr);
+	/* @nr markers, the first one of index @first. */
+	int (*add_notes)(void *ctx, u32 first, const struct note_probe *notes, u32 nr);
 	/* A file is seen for the first time, also one that --omit names. May be NULL. */
 	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
 	/* Put the probes of @f, at least one, into @t, where @map is a mapping of the file. */
@@ -56,7 +63,9 @@ struct placing_ops {
 struct placing_options {
 	struct probe_options probes;
 	const char *const *omit; /* NULL-terminated, or NULL: no probes in files of these names; borrowed */
-	bool is_shared;		 /* probes in a file see the calls of all processes */
+	const char *const
+		*usdt;	/* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too; borrowed */
+	bool is_shared; /* probes in a file see the calls of all processes */
 };
 
 struct placing {
@@ -67,7 +76,8 @@ struct placing {
 	size_t nr_files, max_files;
 	struct placement *placements; /* owned */
 	size_t nr_placements, max_placements;
-	u32 nr_probes; /* functions of all files */
+	u32 nr_probes, nr_notes; /* functions and markers of all files */
+	u64 usdt_found;		 /* bits of options.usdt, of the first 64 */
 };
 
 void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
@@ -85,6 +95,9 @@ int placing_note_allocators(const struct placing *p, struct target *t) __must_ch
 
 /* @child has a copy of the memory of @parent, with the probes in it. 0 or -ENOMEM. */
 int placing_copy(struct placing *p, pid_t parent, pid_t child) __must_check;
+
+/* Log what options.usdt names and no file has. */
+void placing_report_missing(const struct placing *p);
 
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
 void placing_forget(struct placing *p, pid_t pid);

@@ -27,6 +27,7 @@ static const char *const program_names[] = {
 	[PROGRAM_ENTER_FREE] = "enter_free",
 	[PROGRAM_INTERNAL_CALL] = "internal_call",
 	[PROGRAM_MAPS_CHANGED] = "maps_changed",
+	[PROGRAM_AT_NOTE] = "at_note",
 	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",
 	[PROGRAM_TASK_NEW] = "task_new",
@@ -128,13 +129,16 @@ static int allocate_late(const struct bpf_object *obj)
  * Programs that walk stacks have two forms, one of them for kernels without bpf_loop(). The program on releases walks
  * only if the user wants stacks of releases.
  */
-static const char *const alternatives[] = { "enter_alloc", "enter_alloc_unrolled", "enter_free",
-					    "enter_free_stack", "enter_free_stack_unrolled" };
+static const char *const alternatives[] = { "enter_alloc",	"enter_alloc_unrolled",	     "enter_free",
+					    "enter_free_stack", "enter_free_stack_unrolled", "at_note",
+					    "at_note_unrolled" };
 
 static const char *program_name(enum program i, const struct source_config *config, bool has_loop)
 {
 	if (i == PROGRAM_ENTER_ALLOC && !has_loop)
 		return "enter_alloc_unrolled";
+	if (i == PROGRAM_AT_NOTE && !has_loop)
+		return "at_note_unrolled";
 	if (i == PROGRAM_ENTER_FREE && config->has_free_stacks)
 		return has_loop ? "enter_free_stack" : "enter_free_stack_unrolled";
 	return program_names[i];
@@ -217,6 +221,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
 	p.paused_fd = bpf_object__find_map_fd_by_name(p.obj, "paused");
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
+	p.notes_fd = bpf_object__find_map_fd_by_name(p.obj, "notes");
 	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
 	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
 	p.stacks_seen_fd = bpf_object__find_map_fd_by_name(p.obj, "stacks_seen");

@@ -19,6 +19,7 @@ enum program {
 	PROGRAM_ENTER_FREE,
 	PROGRAM_INTERNAL_CALL,
 	PROGRAM_MAPS_CHANGED,
+	PROGRAM_AT_NOTE,
 	PROGRAM_THREAD_EXIT,
 	PROGRAM_PROCESS_EXEC,
 	PROGRAM_TASK_NEW,
@@ -31,7 +32,7 @@ struct programs {
 	struct bpf_program *prog[NR_PROGRAMS]; /* borrowed from obj */
 	struct source_state *state; /* shared with the kernel; owned; NULL after programs_load_one() */
 	bool has_loop;		    /* the kernel has bpf_loop() */
-	int ring_fd, processes_fd, paused_fd, probes_fd, shards_fd, process_maps_fd, stacks_seen_fd,
+	int ring_fd, processes_fd, paused_fd, probes_fd, notes_fd, shards_fd, process_maps_fd, stacks_seen_fd,
 		task_copies_fd;
 };
 

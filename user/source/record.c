@@ -17,6 +17,7 @@ static const struct {
 	[EVENT_EXIT] = { RECORD_EXIT, sizeof(struct process_event) },
 	[EVENT_MAPS] = { RECORD_MAPS, sizeof(struct process_event) },
 	[EVENT_LOSSES] = { RECORD_LOSSES, sizeof(struct process_event) },
+	[EVENT_NOTE] = { RECORD_NOTE, sizeof(struct note_event) },
 };
 
 enum record_role record_role(const struct event_header *rec, size_t len)

@@ -14,6 +14,7 @@ enum record_role {
 	RECORD_EXIT,
 	RECORD_MAPS,
 	RECORD_LOSSES,
+	RECORD_NOTE, /* struct note_event */
 	NR_RECORD_ROLES
 };
 

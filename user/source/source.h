@@ -37,6 +37,7 @@ struct source_options {
 	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
+	const char *const *usdt; /* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too */
 };
 
 /*

@@ -14,6 +14,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "arch/cpu.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
@@ -150,6 +151,23 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 	return 0;
 }
 
+static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
+{
+	const struct bpf_source *s = ctx;
+
+	for (u32 i = 0; i < nr; i++) {
+		struct note_probe note = notes[i];
+		u32 index = first + i;
+
+		for (size_t k = 0; k < NOTE_MAX_ARGS; k++)
+			note.args[k].reg =
+				cpu_kernel_word(note.flags & PROBE_32BIT ? 4 : 8, note.args[k].reg);
+		if (bpf_map_update_elem(s->programs.notes_fd, &index, &note, BPF_ANY))
+			return -errno;
+	}
+	return 0;
+}
+
 /* With fixed cookies: each cookie has a load of the program of its own, which its links keep. */
 static int link_fixed(struct bpf_source *s, const struct link_group *group)
 {
@@ -201,7 +219,8 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 	static const enum program programs[NR_POINT_KINDS] = {
 		[POINT_INTERNAL_CALL] = PROGRAM_INTERNAL_CALL, [POINT_FREE] = PROGRAM_ENTER_FREE,
 		[POINT_RETURN] = PROGRAM_LEAVE_CALL,	       [POINT_RET] = PROGRAM_AT_RET,
-		[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_HOOK] = PROGRAM_MAPS_CHANGED,
+		[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_NOTE] = PROGRAM_AT_NOTE,
+		[POINT_HOOK] = PROGRAM_MAPS_CHANGED,
 	};
 	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies));
 
@@ -244,6 +263,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 static const struct placing_ops placing_ops = {
 	.max_probes = MAX_PROBES,
 	.add_probes = add_probes,
+	.add_notes = add_notes,
 	.put_in = put_in,
 };
 
@@ -279,7 +299,9 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 			     const struct caps *caps)
 {
 	struct bpf_source *s = calloc(1, sizeof(*s));
-	struct placing_options placing = { .probes = options->probes, .omit = options->omit };
+	struct placing_options placing = { .probes = options->probes,
+					   .omit = options->omit,
+					   .usdt = options->usdt };
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	int err;
 
@@ -527,6 +549,8 @@ static void source_bpf_detach(struct source *source)
 	struct bpf_source *s = self(source);
 	struct unwind_stats stats = s->tables ? unwind_tables_stats(s->tables) : (struct unwind_stats){ 0 };
 
+	if (s->links)
+		placing_report_missing(&s->placing);
 	s->programs.state->is_on = 0;
 	link_set_free(s->links);
 	s->links = NULL;

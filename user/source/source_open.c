@@ -86,6 +86,7 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.depth = c->depth,
 		.ring_bytes = c->ring_bytes,
 		.omit = c->omit,
+		.usdt = c->usdt,
 		.stops_at_maps = is_launch,
 		.max_followed = c->max_followed,
 		.want_free_stacks = c->check == CHECK_ALWAYS || (c->check == CHECK_STARTED && is_launch),

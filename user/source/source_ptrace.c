@@ -55,6 +55,13 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 	return guardian_set_probes(s->guardian, first, probes, nr);
 }
 
+static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
+{
+	const struct ptrace_source *s = ctx;
+
+	return guardian_set_notes(s->guardian, first, notes, nr);
+}
+
 static void explain_place(const struct target *t, const struct module *m, const struct place *place, int err)
 {
 	warn("probe: %s: PID %d: no breakpoint at 0x%" PRIx64 ": %s", m->path, t->pid, place->addr,
@@ -72,6 +79,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		[POINT_FREE] = PLACE_ENTER_FREE,
 		[POINT_RET] = PLACE_RET,
 		[POINT_ALLOC] = PLACE_ENTER_ALLOC,
+		[POINT_NOTE] = PLACE_NOTE,
 		[POINT_HOOK] = PLACE_HOOK,
 	};
 	const struct ptrace_source *s = ctx;
@@ -127,6 +135,7 @@ static const struct placing_ops placing_ops = {
 	.is_per_mapping = true,
 	.max_probes = MAX_PROBED,
 	.add_probes = add_probes,
+	.add_notes = add_notes,
 	.new_file = give_table,
 	.put_in = put_in,
 	.forget_range = forget_range,
@@ -154,7 +163,9 @@ static int source_ptrace_create(struct source **out, const struct source_options
 					   .max_wait_ns = options->stops_at_maps ? launch_wait_ns : 0,
 					   .has_free_stacks = options->want_free_stacks,
 					   .max_followed = options->max_followed };
-	struct placing_options placing = { .probes = options->probes, .omit = options->omit };
+	struct placing_options placing = { .probes = options->probes,
+					   .omit = options->omit,
+					   .usdt = options->usdt };
 	u64 ring_bytes = options->ring_bytes ? options->ring_bytes : DEFAULT_RING_BYTES;
 	struct ptrace_source *s = calloc(1, sizeof(*s));
 	int err;
@@ -451,6 +462,8 @@ static void source_ptrace_detach(struct source *source)
 	struct ptrace_source *s = self(source);
 	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++)
 		trap_watch_check(&s->attached[i].watch);
+	if (!s->is_detached)
+		placing_report_missing(&s->placing);
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_DETACH, 0, 0, 0))
 		debug("ptrace: nobody is traced any more");
 	s->is_detached = true;

@@ -79,6 +79,9 @@ static const struct alloc_fn builtin[] = {
 	{ "mmap", "mmap", ALLOC_MMAP, FAMILY_MMAP, .size_arg = 2 },
 	{ "mmap64", "mmap64", ALLOC_MMAP, FAMILY_MMAP, .size_arg = 2 },
 	{ "munmap", "munmap", ALLOC_MUNMAP, FAMILY_MMAP, .size_arg = 2, .old_arg = 1 },
+	/* Markers of include/heaptap.h; no symbol has such a name. */
+	{ "heaptap:alloc", "HEAPTAP_ALLOC", ALLOC_MALLOC, FAMILY_POOL, .size_arg = 2 },
+	{ "heaptap:free", "HEAPTAP_FREE", ALLOC_FREE, FAMILY_POOL, .old_arg = 1 },
 	{ "mremap", "mremap", ALLOC_MREMAP, FAMILY_MMAP, .size_arg = 3, .old_arg = 1 },
 };
 
@@ -149,7 +152,7 @@ const char *alloc_family_name(enum alloc_family family)
 {
 	static const char *const names[] = {
 		[FAMILY_MALLOC] = "malloc", [FAMILY_NEW] = "new",	[FAMILY_NEW_ARRAY] = "new[]",
-		[FAMILY_MMAP] = "mmap",	    [FAMILY_CUSTOM] = "custom",
+		[FAMILY_MMAP] = "mmap",	    [FAMILY_CUSTOM] = "custom", [FAMILY_POOL] = "pool",
 	};
 	_Static_assert(ARRAY_SIZE(names) == NR_FAMILIES, "a name for each family");
 

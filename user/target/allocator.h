@@ -5,7 +5,15 @@
 #include "call/probe.h"
 #include "user/lib/types.h"
 
-enum alloc_family { FAMILY_MALLOC, FAMILY_NEW, FAMILY_NEW_ARRAY, FAMILY_MMAP, FAMILY_CUSTOM, NR_FAMILIES };
+enum alloc_family {
+	FAMILY_MALLOC,
+	FAMILY_NEW,
+	FAMILY_NEW_ARRAY,
+	FAMILY_MMAP,
+	FAMILY_CUSTOM,
+	FAMILY_POOL,
+	NR_FAMILIES
+};
 
 /* One row. Argument positions count from 1; 0 = the function does not have the argument. */
 struct alloc_fn {

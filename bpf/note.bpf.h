@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A thread at a marker of its program: what the marker asks for becomes a record. */
+#pragma once
+
+#include "bpf/call.bpf.h"
+#include "bpf/stop.bpf.h"
+#include "call/note.h"
+
+/* Word @i of the registers. An offset that is not known beforehand is allowed to helpers only. */
+static __always_inline u64 note_reg(const struct pt_regs *ctx, u8 i)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), (const void *)ctx + 8 * (u64)i);
+	return word;
+}
+
+/* The argument @a, 0 if it cannot be read. */
+static __always_inline u64 note_arg(const struct pt_regs *ctx, const struct note_arg *a)
+{
+	u32 bits = 64 - 8 * (a->size & 7);
+	u64 value = a->value;
+
+	if (a->kind == NOTE_ARG_UNKNOWN)
+		return 0;
+	if (a->kind != NOTE_ARG_CONST)
+		value = note_reg(ctx, a->reg);
+	if (a->kind == NOTE_ARG_MEMORY) {
+		u64 addr = value + a->value;
+
+		value = 0;
+		/* Little-endian, as all CPUs that have BPF programs here. */
+		bpf_probe_read_user(&value, a->size & 15, (void *)addr);
+	}
+	if (a->size > 7)
+		return value;
+	return a->is_signed ? (u64)((s64)(value << bits) >> bits) : value << bits >> bits;
+}
+
+/* A block of a pool. */
+static __always_inline void note_block(struct pt_regs *ctx, struct inflight *t, const struct note_probe *n,
+				       bool has_loop)
+{
+	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = n->fn } };
+	bool is_free = n->what == NOTE_FREE;
+
+	ev.addr = note_arg(ctx, &n->args[0]);
+	if (!ev.addr)
+		return;
+	ev.size = note_arg(ctx, &n->args[1]);
+	if (is_free) {
+		ev.h.kind = EVENT_FREE;
+		ev.h.flags = ev.addr == t->last_alloc ? EVENT_TEMPORARY : 0;
+		ev.size = 0;
+	}
+	t->last_alloc = is_free ? 0 : ev.addr;
+	if (!is_free || config.has_free_stacks)
+		ev.stack = stack_take(ctx, t, n->flags & PROBE_32BIT ? 4 : 8, has_loop, true);
+	life_send((const struct call *)ctx, t, &ev);
+}
+
+static __always_inline void note_send(struct pt_regs *ctx, const struct inflight *t,
+				      const struct note_probe *n)
+{
+	bool is_check = n->what == NOTE_LEAK_CHECK;
+	struct note_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
+	struct process_state *process;
+
+	if (!out) {
+		process = process_of(t->pid);
+		if (process)
+			__sync_fetch_and_add(&process->lost_other, 1);
+		return;
+	}
+	__builtin_memcpy(out->name, n->name, sizeof(out->name));
+	if (n->what == NOTE_MARK && !n->name[0] &&
+	    bpf_probe_read_user_str(out->name, sizeof(out->name), (void *)note_arg(ctx, &n->args[0])) < 0)
+		out->name[0] = '\0';
+	__builtin_memset(&out->h, 0, sizeof(out->h));
+	out->h.kind = EVENT_NOTE;
+	out->h.pid = t->pid;
+	out->h.tid = (u32)current_ids();
+	out->time_ns = bpf_ktime_get_ns();
+	out->what = n->what;
+	out->reserved = 0;
+	bpf_ringbuf_submit(out, is_check ? BPF_RB_FORCE_WAKEUP : wake_flag());
+	/* As in maps_changed(): the thread waits for the verdict. */
+	if (is_check && config.stops_at_maps)
+		stop_thread();
+}
+
+static __always_inline int note_at(struct pt_regs *ctx, bool has_loop)
+{
+	u64 cookie = probe_cookie(ctx);
+	u32 index = (u32)cookie;
+	struct inflight *t = thread_any(cookie);
+	const struct note_probe *n = bpf_map_lookup_elem(&notes, &index);
+
+	if (!t || !n)
+		return 0;
+	if (n->what != NOTE_ALLOC && n->what != NOTE_FREE)
+		note_send(ctx, t, n);
+	else if (!thread_is_paused(t))
+		note_block(ctx, t, n, has_loop);
+	return 0;
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Markers in the program (include/heaptap.h): marks, pauses, pools, leak checks, and static probes of other files.
+
+load ../lib/common
+
+# marked [VARIANT] [OPTIONS --] ARGS...: run the target of this variant and record it
+marked() {
+	local variant=$1
+	shift
+	[ -x "$T/marked$variant" ] || skip "marked$variant was not built here: see make targets"
+	rec=$BATS_TEST_TMPDIR/marked.heaptap
+	rm -f "$rec"
+	traced --record "$rec" -- "$T/marked$variant" "$@"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+}
+
+# marks: those of the recording, in order
+marks() { "$HEAPTAP" report --events "$rec" | awk '$1 == "mark" { print $3 }'; }
+
+# part FROM,TO: $report is that of a part of the recording
+part() {
+	report=$BATS_TEST_TMPDIR/part.json
+	rm -f "$report"
+	"$HEAPTAP" report --between "$1" -o "$report" "$rec"
+}
+
+# bats test_tags=core
+@test "markers: a pause leaves out what is allocated then, and counts what is released" {
+	marked "" sections
+	is .totals.allocs 9
+	is .totals.alloc_bytes 440
+	is .totals.live_blocks 8
+	is .totals.live_bytes 410
+	is .scan.definite.blocks 0
+	is .scan.reachable.blocks 8
+	jq -e '.processes[0].notes | any(contains("3 allocations of that time"))' "$report"
+	[ "$(of_function sections allocs)" -eq 9 ]
+	is '.errors | length' 0
+}
+
+@test "markers: in static, stripped and 32-bit programs" {
+	for variant in -nopie -stripped; do
+		marked "$variant" sections
+		is .totals.live_bytes 410
+	done
+	for variant in -static -static-pie -32 -32-static; do
+		[ -x "$T/marked$variant" ] || continue
+		marked "$variant" sections
+		[ "$(of_function keep live_bytes)" -eq 410 ]
+		[ "$(marks)" = "$(printf 'before\nafter')" ]
+	done
+}
+
+# bats test_tags=core
+@test "markers: marks of the program are moments of --between" {
+	marked "" sections
+	[ "$(marks)" = "$(printf 'before\nafter')" ]
+	part before,after
+	is .totals.allocs 3
+	is .totals.live_blocks 2
+	is .totals.live_bytes 60
+	part after,end
+	is .totals.allocs 5
+	is .totals.live_bytes 250
+}
+
+@test "markers: a recording tells the same as the run" {
+	marked "" sections
+	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/again.json" "$rec"
+	diff <(jq '.processes[0] | (.totals | del(.peak_time_ns)), .functions, [.stacks[] | {allocs, frees, live_bytes}]' "$report") \
+		<(jq '.processes[0] | (.totals | del(.peak_time_ns)), .functions, [.stacks[] | {allocs, frees, live_bytes}]' \
+			"$BATS_TEST_TMPDIR/again.json")
+}
+
+@test "markers: --start-paused counts from the first resume on" {
+	traced --start-paused -- "$T/marked" sections
+	is .totals.allocs 5
+	is .totals.live_bytes 250
+	jq -e '.processes[0].notes | any(contains("counting began late (--start-paused): 7 allocations"))' "$report"
+	traced --start-paused -- "$T/leak"
+	is .totals.allocs 0
+	jq -e '.processes[0].notes | any(contains("counting began never"))' "$report"
+}
+
+@test "markers: a child begins paused if its parent is" {
+	report=$BATS_TEST_TMPDIR/fork.json
+	"$HEAPTAP" run -f -q -o "$report" "$T/marked" fork
+	[ "$(jq '[.processes[] | select(.started)][0].totals.alloc_bytes' "$report")" -eq 55 ]
+	[ "$(jq '[.processes[] | .totals.alloc_bytes] | sort | first' "$report")" -eq 33 ]
+}
+
+@test "markers: a million marks are bounded, and events stay complete" {
+	times=1000000
+	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || times=70000
+	marked "" repeat "$times"
+	is .totals.allocs 1
+	[ "$(marks | sort | uniq -c | awk '{ print $1, $2 }')" = "65536 again" ]
+	grep -q 'more than 65536 marks' "$err"
+	[ "$(stat -c %s "$rec")" -lt 4000000 ]
+}
+
+@test "markers: names are cut and escaped" {
+	marked "" odd
+	"$HEAPTAP" report --events "$rec" >"$BATS_TEST_TMPDIR/events"
+	! grep -q "$(printf '\033')" "$BATS_TEST_TMPDIR/events"
+	[ "$(marks | wc -l)" -eq 2 ]
+	[ "$(marks | tail -1)" = "$(printf 'x%.0s' {1..63})" ]
+	is .totals.allocs 1
+}
+
+@test "markers: of C++, and libstdc++'s own probes by --mark-usdt" {
+	rec=$BATS_TEST_TMPDIR/cxx.heaptap
+	traced --record "$rec" --mark-usdt libstdcxx:throw --mark-usdt nowhere:none -- "$T/marked_cxx"
+	[ "$status" -eq 0 ]
+	grep -q 'nowhere:none: no mapped file has such a probe' "$err"
+	if ! readelf -n "$(ldd "$T/marked_cxx" | awk '/libstdc/ { print $3 }')" | grep -q 'Name: throw'; then
+		skip "the libstdc++ of this machine has no probes"
+	fi
+	[ "$(marks)" = "$(printf 'first\nsecond\nlibstdcxx:throw')" ]
+	part first,second
+	is .totals.allocs 2
+	part libstdcxx:throw,end
+	[ "$(of_function main allocs)" -ge 1 ]
+	run "$HEAPTAP" run --mark-usdt nocolon true
+	[ "$status" -eq 2 ]
+}
+
+@test "markers: attach sees them, and leaves the program as it was" {
+	stepping
+	attached "$TARGET" --record "$BATS_TEST_TMPDIR/a.heaptap"
+	step "alloc 3 10"
+	step "mark here"
+	step "pause"
+	step "alloc 4 10"
+	step "resume"
+	step "alloc 5 10"
+	detach
+	rec=$BATS_TEST_TMPDIR/a.heaptap
+	is .totals.allocs 8
+	[ "$(marks)" = here ]
+	untouched "$TARGET"
+	step "mark ends"
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Markers of heaptap.h: prints what of its blocks is counted. "marked repeat N" marks N times; "marked odd" oddly. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "include/heaptap.h"
+
+static void *kept[64];
+static size_t nr_kept;
+
+static void keep(size_t size)
+{
+	kept[nr_kept] = malloc(size);
+	memset(kept[nr_kept++], 1, size);
+}
+
+/* 1 + 3 + 5 blocks that are counted; 2 + 4 that are not, one of which grows. */
+static void sections(void)
+{
+	void *grown;
+
+	keep(100);
+	HEAPTAP_MARK("before");
+	for (int i = 0; i < 3; i++)
+		keep(30);
+	HEAPTAP_PAUSE();
+	keep(1000);
+	grown = malloc(2000);
+	/* A counted block that is released while nothing is counted. */
+	free(kept[--nr_kept - 1]);
+	kept[nr_kept - 1] = kept[nr_kept];
+	grown = realloc(grown, 200000);
+	HEAPTAP_MARK("after");
+	HEAPTAP_RESUME();
+	for (int i = 0; i < 5; i++)
+		keep(50);
+	free(grown);
+	puts("counted 9 blocks, 440 bytes, 8 live; between 3 blocks, 2 live");
+}
+
+static void repeat(long times)
+{
+	for (long i = 0; i < times; i++)
+		HEAPTAP_MARK("again");
+	keep(10);
+}
+
+/* Names that are hostile, too long, or not there. */
+static void odd(void)
+{
+	char name[200];
+
+	HEAPTAP_MARK("escape \033[31m\n");
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	HEAPTAP_MARK(name);
+	HEAPTAP_MARK("");
+	keep(10);
+}
+
+/* The child begins as its parent: paused. */
+static void fork_paused(void)
+{
+	HEAPTAP_PAUSE();
+	keep(11);
+	if (!fork()) {
+		keep(22);
+		HEAPTAP_RESUME();
+		keep(33);
+		_exit(0);
+	}
+	wait(NULL);
+	keep(44);
+	HEAPTAP_RESUME();
+	keep(55);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "sections";
+
+	/* The stream allocates its buffer. */
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (!strcmp(what, "sections"))
+		sections();
+	else if (!strcmp(what, "repeat"))
+		repeat(argc > 2 ? atol(argv[2]) : 1000);
+	else if (!strcmp(what, "odd"))
+		odd();
+	else if (!strcmp(what, "fork"))
+		fork_paused();
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Acts on markers of the traced programs: marks, and pauses of counting. */
+#include "user/session/session_notes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/session/session_live.h"
+#include "user/session/session_private.h"
+
+/* A recording gets no more marks of programs than these. */
+enum { MAX_MARKS = 65536 };
+
+static void on_mark(struct session *s, struct process *p, const struct note_event *ev)
+{
+	char name[NOTE_NAME_BYTES];
+
+	snprintf(name, sizeof(name), "%.*s", NOTE_NAME_BYTES - 1, ev->name);
+	if (!name[0]) {
+		p->notes.nr_unread++;
+		return;
+	}
+	s->nr_marks++;
+	if (s->nr_marks == MAX_MARKS + 1)
+		warn("PID %u: more than %d marks: the recording gets no more of them", ev->h.pid, MAX_MARKS);
+	if (s->nr_marks > MAX_MARKS)
+		session_pass_mark(s, ev->time_ns, name);
+	else
+		session_mark(s, ev->time_ns, name);
+}
+
+static void on_pause(struct session *s, struct process *p, const struct note_event *ev)
+{
+	(void)ev;
+	if (p->notes.is_paused)
+		return;
+	p->notes.is_paused = true;
+	p->notes.nr_pauses++;
+	/* From now on there may be live blocks that the heap does not know. */
+	p->tuned.has_unseen = true;
+	session_expect_gaps(s, p);
+}
+
+static void on_resume(struct session *s, struct process *p, const struct note_event *ev)
+{
+	(void)s;
+	(void)ev;
+	p->notes.is_paused = false;
+}
+
+static void (*const takers[NR_NOTES])(struct session *s, struct process *p, const struct note_event *ev) = {
+	[NOTE_MARK] = on_mark,
+	[NOTE_PAUSE] = on_pause,
+	[NOTE_RESUME] = on_resume,
+};
+
+int session_note(struct session *s, struct process *p, const struct event_header *rec)
+{
+	const struct note_event *ev = (const struct note_event *)rec;
+
+	if (ev->what < NR_NOTES && takers[ev->what])
+		takers[ev->what](s, p, ev);
+	return 0;
+}
+
+void session_note_begin(const struct session *s, struct process *p)
+{
+	if (!s->options->start_paused || s->is_resumed)
+		return;
+	p->notes.is_paused = true;
+	p->notes.is_from_start = true;
+	p->tuned.has_unseen = true;
+}
+
+/* Does @ev make a block that was not counted before? Results of failed calls count. */
+static bool makes_block(const struct process *p, const struct heap_event *ev)
+{
+	struct heap_block block;
+
+	switch (ev->h.kind) {
+	case EVENT_ALLOC:
+		return ev->addr && !(ev->h.flags & EVENT_RETRY);
+	case EVENT_REALLOC_BEGIN:
+		return !heap_find(p->heap, ev->old_addr, &block);
+	case EVENT_REALLOC_END:
+		return !heap_is_pending(p->heap, ev->h.tid, ev->old_addr);
+	default:
+		return false;
+	}
+}
+
+bool session_note_leaves_out(struct process *p, const struct heap_event *ev)
+{
+	if (!p->notes.is_paused || !makes_block(p, ev))
+		return false;
+	p->notes.nr_left_out += ev->h.kind != EVENT_REALLOC_BEGIN;
+	return true;
+}
+
+bool session_note_resume_all(struct session *s)
+{
+	bool was_paused = false;
+
+	/* Events that came before. */
+	if (session_poll(s))
+		debug("start: no more events");
+	s->is_resumed = true;
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		was_paused |= s->processes[i]->notes.is_paused && !process_is_over(s->processes[i]);
+		s->processes[i]->notes.is_paused = false;
+	}
+	return was_paused;
+}
+
+const char *session_note_text(struct process *p)
+{
+	struct process_notes *n = &p->notes;
+
+	if (!n->nr_pauses && !n->is_from_start)
+		return NULL;
+	if (!n->nr_pauses)
+		snprintf(n->text, sizeof(n->text), "counting began %s: %s allocation%s before %s left out",
+			 n->is_paused ? "never (--start-paused)" : "late (--start-paused)",
+			 human_count(n->nr_left_out).text, n->nr_left_out == 1 ? "" : "s",
+			 n->nr_left_out == 1 ? "is" : "are");
+	else
+		snprintf(n->text, sizeof(n->text),
+			 "the program paused counting %" PRIu64
+			 " time%s%s: %s allocation%s of that time %s left out",
+			 n->nr_pauses, n->nr_pauses == 1 ? "" : "s",
+			 n->is_from_start ? ", and began paused" : "", human_count(n->nr_left_out).text,
+			 n->nr_left_out == 1 ? "" : "s", n->nr_left_out == 1 ? "is" : "are");
+	return n->text;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which notes of a file are markers: those of heaptap.h, and those that --mark-usdt names. */
+#include "user/source/placing_notes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/probe/notes.h"
+
+/* The notes of include/heaptap.h. */
+static const struct {
+	const char *name;
+	u8 what; /* enum note_what */
+	u8 nr_args;
+	const char *symbol; /* row of the table of allocator functions */
+} own_notes[] = {
+	{ "mark", NOTE_MARK, 1, NULL },		  { "pause", NOTE_PAUSE, 0, NULL },
+	{ "resume", NOTE_RESUME, 0, NULL },	  { "alloc", NOTE_ALLOC, 2, "heaptap:alloc" },
+	{ "free", NOTE_FREE, 1, "heaptap:free" }, { "leak_check", NOTE_LEAK_CHECK, 0, NULL },
+};
+
+static bool is_own(const char *provider)
+{
+	return !strcmp(provider, "heaptap");
+}
+
+/* Is the note named by --mark-usdt? */
+static bool is_named(struct placing *p, const char *provider, const char *name)
+{
+	const char *const *usdt = p->options.usdt;
+	size_t len = strlen(provider);
+
+	for (size_t i = 0; usdt && usdt[i]; i++) {
+		if (strncmp(usdt[i], provider, len) || usdt[i][len] != ':' || strcmp(usdt[i] + len + 1, name))
+			continue;
+		p->usdt_found |= i < 64 ? 1ULL << i : 0;
+		return true;
+	}
+	return false;
+}
+
+static bool is_wanted(void *ctx, const char *provider, const char *name)
+{
+	return is_own(provider) || is_named(ctx, provider, name);
+}
+
+static bool describe_own(struct note_probe *out, const struct note *note)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own_notes); i++) {
+		if (strcmp(own_notes[i].name, note->name))
+			continue;
+		for (u8 k = 0; k < own_notes[i].nr_args; k++)
+			if (note->nr_args <= k || note->args[k].kind == NOTE_ARG_UNKNOWN)
+				return false;
+		out->what = own_notes[i].what;
+		out->fn = own_notes[i].symbol ? alloc_fn_find(NULL, own_notes[i].symbol) : 0;
+		return true;
+	}
+	return false;
+}
+
+/* The marker that @note asks for. False: its name or arguments are not known. */
+static bool describe(struct note_probe *out, const struct note *note, const struct elf *elf)
+{
+	*out = (struct note_probe){ .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
+	memcpy(out->args, note->args, sizeof(out->args));
+	if (is_own(note->provider))
+		return describe_own(out, note);
+	out->what = NOTE_MARK;
+	snprintf(out->name, sizeof(out->name), "%s:%s", note->provider, note->name);
+	return true;
+}
+
+/* Take over those of @list that can be markers. Returns how many cannot. */
+static size_t choose(struct probed_file *f, const struct note_list *list, struct elf *elf)
+{
+	size_t nr_bad = 0;
+
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct note *note = &list->notes[i];
+
+		if (note->semaphore || !describe(&f->notes[f->nr_notes], note, elf) ||
+		    !note_is_probed(elf, note->vaddr)) {
+			nr_bad += !note->semaphore;
+			continue;
+		}
+		f->note_places[f->nr_notes++] = note->vaddr;
+	}
+	return nr_bad;
+}
+
+/* Markers behind a counter that only a tracer increases. */
+static void warn_silent(const struct note_list *list, const char *path)
+{
+	for (size_t i = 0; i < list->nr; i++) {
+		if (!list->notes[i].semaphore)
+			continue;
+		warn("probe: %s: %s:%s: guarded by a semaphore, so it stays silent", path,
+		     list->notes[i].provider, list->notes[i].name);
+		return;
+	}
+}
+
+int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf, const char *path)
+{
+	struct note_list list;
+	size_t nr_bad;
+	int err = notes_read(&list, elf, is_wanted, p);
+
+	if (err)
+		return err;
+	nr_bad = list.nr_damaged + list.nr_more;
+	if (!list.nr && !nr_bad)
+		return 0;
+	f->notes = calloc(list.nr + 1, sizeof(*f->notes));
+	f->note_places = calloc(list.nr + 1, sizeof(*f->note_places));
+	err = f->notes && f->note_places ? 0 : -ENOMEM;
+	if (!err)
+		nr_bad += choose(f, &list, elf);
+	if (!err && p->nr_notes + f->nr_notes > p->ops->max_probes)
+		err = -ENOSPC;
+	if (!err) {
+		warn_silent(&list, path);
+		f->first_note = p->nr_notes;
+		p->nr_notes += f->nr_notes;
+	}
+	if (!err && nr_bad)
+		warn("probe: %s: %zu marker%s left out: no probe can lie there, or the note is damaged", path,
+		     nr_bad, nr_bad == 1 ? "" : "s");
+	if (!err && f->nr_notes)
+		err = p->ops->add_notes(p->ctx, f->first_note, f->notes, f->nr_notes);
+	notes_fini(&list);
+	return err;
+}
+
+void placing_report_missing(const struct placing *p)
+{
+	const char *const *usdt = p->options.usdt;
+
+	for (size_t i = 0; usdt && usdt[i] && i < 64; i++)
+		if (!(p->usdt_found >> i & 1))
+			warn("probe: --mark-usdt: %s: no mapped file has such a probe", usdt[i]);
+}
