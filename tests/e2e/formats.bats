@@ -96,6 +96,19 @@ list_events() {
 	[ ! -s err ]
 }
 
+@test "formats: reports in turn end when nobody reads them any more" {
+	spinning
+	start bash -c '"$HEAPTAP" attach -q -i 100ms "$1" | head -n 1' - "$TARGET"
+	wait_for gone "$PID"
+	is_running "$TARGET"
+	[ ! -s bash.err ] || { cat bash.err; return 1; }
+	# A file still takes reports.
+	start bash -c '"$HEAPTAP" attach -q -i 100ms -o - -o "r%n.txt" "$1" | head -n 1' - "$TARGET"
+	wait_for test -s r9.txt
+	kill -TERM "$(pgrep -P "$PID" -f attach)"
+	ended "$PID" 0
+}
+
 # all_formats REPORT: r.json and each other format of REPORT (a recording or a list); a file for each kind where a
 # format has one kind
 all_formats() {

@@ -46,6 +46,11 @@ int attach_targets(struct session *s, const struct options *o)
 	return session_running(s) ? STATUS_NO_VERDICT : STATUS_NO_TARGET;
 }
 
+bool attach_is_unread(const struct options *o, int err)
+{
+	return err == -EPIPE && o->outputs.nr <= 1 && !o->record;
+}
+
 int attach_status(const struct options *o, struct session *s)
 {
 	int found = session_findings(s);

@@ -12,5 +12,8 @@ struct session;
  */
 int attach_targets(struct session *s, const struct options *o) __must_check;
 
+/* @err is of session_report(): does nobody read the only output any more, and nothing is recorded? */
+bool attach_is_unread(const struct options *o, int err);
+
 /* The exit status after the last report. */
 int attach_status(const struct options *o, struct session *s) __must_check;

@@ -11,14 +11,19 @@
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
 
-static void report(const struct options *o, struct session *s)
+/* False: nobody reads reports any more. */
+static bool report(const struct options *o, struct session *s)
 {
+	int err;
+
 	if (session_poll(s))
-		return;
+		return true;
 	if (o->scan == SCAN_ALWAYS)
 		session_scan(s, NULL, false);
-	if (session_report(s))
+	err = session_report(s);
+	if (err)
 		debug("attach: report not written");
+	return !attach_is_unread(o, err);
 }
 
 /* Trace until something ends it. */
@@ -35,7 +40,8 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
-			report(o, s);
+			if (!report(o, s))
+				return;
 			break;
 		case CONTROL_ASKED:
 			session_answer(s, NULL, control_questions(c));

@@ -36,14 +36,19 @@ static void look(struct connect *c, struct control *control)
 		info("connected; Ctrl-C stops tracing and reports");
 }
 
-static void report(const struct connect *c, struct session *s)
+/* False: nobody reads reports any more. */
+static bool report(const struct connect *c, struct session *s)
 {
+	int err;
+
 	if (!c->is_told || session_poll(s))
-		return;
+		return true;
 	if (c->options->scan == SCAN_ALWAYS)
 		session_scan(s, NULL, false);
-	if (session_report(s))
+	err = session_report(s);
+	if (err)
 		debug("connect: report not written");
+	return !attach_is_unread(c->options, err);
 }
 
 /* Until something ends it. True if that is the other side. */
@@ -59,7 +64,8 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 				break;
 			return false;
 		case CONTROL_REPORT:
-			report(c, s);
+			if (!report(c, s))
+				return false;
 			break;
 		case CONTROL_ASKED:
 			session_answer(s, NULL, control_questions(control));
