@@ -28,6 +28,10 @@ LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthre
 READLINE ?= $(if $(wildcard $(SYSROOT)/usr/include/readline/readline.h),1)
 CPPFLAGS += $(if $(READLINE),,-DWITHOUT_READLINE)
 LDLIBS   += $(if $(READLINE),-lreadline)
+# The screen of top: without the library there is none. NCURSES= leaves it out.
+NCURSES  ?= $(if $(wildcard $(SYSROOT)/usr/include/ncurses.h $(SYSROOT)/usr/include/curses.h),1)
+CPPFLAGS += $(if $(NCURSES),,-DWITHOUT_NCURSES)
+LDLIBS   += $(if $(NCURSES),-lncursesw -ltinfo)
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
@@ -219,6 +223,6 @@ clean:                           ## remove what was built
 
 help:                            ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  READLINE= (a plain prompt)  prefix=, DESTDIR="
+	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  READLINE= (a plain prompt)  NCURSES= (no top)  prefix=, DESTDIR="
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

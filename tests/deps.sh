@@ -13,7 +13,7 @@ need_root() {
 # Package lists. "a|b" = the first one that this release has; "?a" = only if it has one.
 apt_packages=(
 	# to build
-	gcc make clang llvm libbpf-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev libzydis-dev libzstd-dev libreadline-dev pkg-config
+	gcc make clang llvm libbpf-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev libzydis-dev libzstd-dev libreadline-dev libncurses-dev pkg-config
 	# to test
 	g++ libcmocka-dev bats perl jq gdb valgrind graphviz musl-tools libjemalloc2 'libtcmalloc-minimal4|libtcmalloc-minimal4t64'
 	'?libmimalloc2.0|libmimalloc3|libmimalloc2.1' redis-server redis-tools sqlite3 python3 git codespell
@@ -26,13 +26,13 @@ apt_packages=(
 )
 dnf_packages=(
 	gcc make clang llvm libbpf-devel elfutils-libelf-devel elfutils-devel binutils-devel zlib-devel zydis-devel
-	libzstd-devel readline-devel pkgconf-pkg-config glibc-static libstdc++-static
+	libzstd-devel readline-devel ncurses-devel pkgconf-pkg-config glibc-static libstdc++-static
 	gcc-c++ libcmocka-devel bats perl-Test-Harness jq gdb valgrind graphviz '?musl-gcc' jemalloc gperftools-libs mimalloc
 	'redis|valkey' sqlite python3 git codespell clang-tools-extra procps-ng util-linux file binutils xz '?bpftrace'
 	'?chromium' '?chromedriver' openssh-server openssh-clients iproute strace tmux libxml2 '?glibc-devel(x86-32)' '?libgcc(x86-32)'
 )
 pacman_packages=(
-	gcc make clang llvm libbpf libelf binutils zlib zydis zstd readline pkgconf
+	gcc make clang llvm libbpf libelf binutils zlib zydis zstd readline ncurses pkgconf
 	cmocka bats perl jq gdb valgrind graphviz musl jemalloc gperftools mimalloc 'redis|valkey' sqlite python git codespell
 	'?chromium' procps-ng util-linux file xz openssh iproute2 strace tmux libxml2 '?bpftrace' '?lib32-glibc' '?lib32-gcc-libs'
 )

@@ -11,7 +11,7 @@ OUT32     := user/source/programs.c user/source/source_bpf.c user/source/links.c
 SRCS32    := $(filter-out $(OUT32),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
              user/agent/no_libraries.c user/agent/no_bpf.c user/agent/no_names.c
 OBJS32    := $(SRCS32:%.c=$(O32)/%.o)
-CFLAGS32  := $(M32_FLAGS) -isystem tests/unit32 -D_FILE_OFFSET_BITS=64 -DWITHOUT_ZYDIS -DWITHOUT_READLINE \
+CFLAGS32  := $(M32_FLAGS) -isystem tests/unit32 -D_FILE_OFFSET_BITS=64 -DWITHOUT_ZYDIS -DWITHOUT_READLINE -DWITHOUT_NCURSES \
              -std=gnu11 $(OPT) -Wall -Wextra -Wno-missing-field-initializers
 
 # Left out: test_elf needs libelf, test_stream zstd; test_cpu and test_snapshot have code for 64-bit registers.

@@ -99,3 +99,192 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	"$HEAPTAP" attach -q -n 1 -t 1s "$TARGET" >out
 	never_in out '^Report'
 }
+
+# ---- top ----
+
+# topping [COLUMNSxROWS] -- [OPTIONS] TARGET...: heaptap top on it, as soon as it shows callers or says why not
+topping() {
+	local size=120x40
+	[ "$1" = -- ] || { size=$1; shift; }
+	shift
+	with_top
+	on_screen "$size" "$HEAPTAP" top --max-pause 60s "$@"
+	shows 'q quit'
+}
+
+with_top() {
+	with_tmux
+	"$HEAPTAP" top 1 2>&1 </dev/null | grep -q 'without ncurses' && skip "heaptap was built without ncurses" || true
+}
+
+# row_of FUNCTION: the first line of the list that has it
+row_of() { screen_now | grep -m1 -- " < $1"; }
+
+# row_is_first FUNCTION: the line below the heading has it
+row_is_first() { screen_now | grep -A1 'CALLER' | tail -1 | grep -q -- "$1"; }
+
+# terminal_is_back: echo and lines, as a shell needs them, and the alternate screen is left
+terminal_is_back() {
+	local tty=$BATS_TEST_TMPDIR/on_screen.stty
+	wait_for grep -Eqs '(^| )icanon ' "$tty"
+	grep -Eq '(^| )isig ' "$tty" && grep -Eq '(^| )echo ' "$tty" &&
+		[ "$(tm display-message -p '#{alternate_on}')" = 0 ]
+}
+
+# bats test_tags=core
+@test "top: shows callers with the numbers of the report, finds the planted leak, leaves all as it was" {
+	kinds
+	topping -- "$TARGET"
+	built
+	shows ' < lose_plain'
+	screen_lacks 'definite'
+	keys l
+	shows ' definite '
+	# 5 blocks of 100 bytes, by construction.
+	shows '^ *500 B .*  500 B  malloc < lose_plain'
+	keys s
+	shows 'save a report as:'
+	keys "$BATS_TEST_TMPDIR/saved.json" Enter
+	shows "report: $BATS_TEST_TMPDIR/saved.json"
+	report=$BATS_TEST_TMPDIR/saved.json
+	as_told definite
+	[ "$(of_function lose_plain live_bytes)" -eq 500 ]
+	row_of lose_plain | grep -q ' 5 .* 500 B '
+	keys q
+	left 0
+	terminal_is_back
+	untouched "$TARGET"
+}
+
+@test "top: sort keys, filter, stack, why, help and freeze" {
+	kinds
+	topping -- "$TARGET"
+	built
+	shows ' < lose_plain'
+	keys o
+	shows 'sort by: .*live-blocks'
+	keys total-blo
+	shows 'sort by: total-blo  *total-blocks'
+	keys Enter
+	shows 'by blocks allocated'
+	shows 'TOTAL'
+	keys '<'
+	shows 'by bytes allocated'
+
+	keys / lose_plain Enter
+	shows '1 by .*/lose_plain'
+	[ "$(screen_now | grep -c ' < ')" -eq 1 ]
+	keys Enter
+	shows '^500 B .*allocated in 5 blocks'
+	shows '^ *main '
+	keys w
+	shows 'Who holds the oldest block of malloc < lose_plain'
+	shows 'is in a block of 100 B, definite'
+	keys q
+	shows 'q quit'
+
+	keys '?'
+	shows 'Ctrl-C'
+	keys Escape
+	hides 'Ctrl-C'
+	keys Space
+	shows 'FROZEN'
+	keys Space
+	hides 'FROZEN'
+	keys / C-u Enter
+	hides '/lose_plain'
+	keys q
+	left 0
+	untouched "$TARGET"
+}
+
+@test "top: any size of the terminal, changed while it runs" {
+	kinds
+	topping -- "$TARGET"
+	built
+	shows ' < lose_plain'
+	for size in 20x12 300x60 20x2 12x1 80x24 20x40; do
+		resize "$size"
+		keys Enter
+		keys '?'
+		keys Escape Escape
+	done
+	# The heading is gone and back: all was drawn anew.
+	shows ' *LIVE .*CALLER'
+	shows '^ *500 B malloc <'
+	[ "$(screen_now | awk 'length > 20' | wc -l)" -eq 0 ]
+	keys C-c
+	left 0
+	terminal_is_back
+}
+
+@test "top: growth counts from b on; SIGTERM and the end of the time give the terminal back" {
+	kinds
+	topping -- "$TARGET"
+	built
+	shows '+500 B .* < lose_plain'
+	keys b
+	shows ' 0  .* < lose_plain'
+	kill -TERM "$(screen_pid)"
+	left 0
+	terminal_is_back
+	untouched "$TARGET"
+	end_screen
+	on_screen 100x30 "$HEAPTAP" top -t 2s -o last.json "$TARGET"
+	left 0
+	terminal_is_back
+	jq -e '.processes[0].scan != null' last.json
+}
+
+@test "top: processes that end stay on the screen; text of theirs cannot act on the terminal" {
+	with_top
+	cp "$T/leak_kinds" "$BATS_TEST_TMPDIR/"$'a\033[7mb'
+	mkfifo lines
+	start bash -c 'exec "$0" wait <lines >told' "$BATS_TEST_TMPDIR/"$'a\033[7mb'
+	local named=$PID
+	exec 7>lines
+	wait_for grep -qs ready told
+	spinning
+	topping 100x30 -- "$named" "$TARGET"
+	shows '2 processes'
+	screen_lacks 'ENDED'
+	shows ' PID .*CALLER'
+	kill -TERM "$TARGET"
+	shows 'a\\x1b\[7mb (pid '
+	echo >&7
+	shows ' < lose_plain'
+	echo >&7
+	shows 'ENDED'
+	shows ' < lose_plain'
+	keys q
+	left 0
+}
+
+@test "top: says what is missing: a terminal, a terminal that can place text, a process" {
+	with_top
+	run "$HEAPTAP" top $$ </dev/null
+	[ "$status" -eq 2 ]
+	[[ $output == *'top: needs a terminal'* ]]
+	spinning
+	on_screen 80x20 env TERM=dumb "$HEAPTAP" top "$TARGET"
+	left 3
+	shows "top: terminal type 'dumb'"
+	untouched "$TARGET"
+	end_screen
+	on_screen 80x20 "$HEAPTAP" top no-such-program
+	left 4
+	drawn 'no-such-program'
+}
+
+@test "top: NO_COLOR and --color never have no colours, and all words" {
+	kinds
+	with_top
+	built
+	on_screen 100x30 env NO_COLOR=1 "$HEAPTAP" top --max-pause 60s "$TARGET"
+	shows 'q quit'
+	keys l
+	shows ' leaks .*definite'
+	keys q
+	left 0
+	never_drawn $'\033\[[0-9;]*3[13]m'
+}

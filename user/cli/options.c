@@ -17,7 +17,7 @@
 #include "user/session/session_options.h"
 #include "user/scan/suppress.h"
 
-enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, CONSOLE, DOCTOR, HELP, NR_COMMANDS };
+enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, CONSOLE, TOP, DOCTOR, HELP, NR_COMMANDS };
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -44,6 +44,9 @@ const struct command commands[] = {
 	[CONSOLE] = { "console", "PID|NAME|FILE|ADDRESS",
 		      "ask a running process, here or elsewhere, or a recording, command by command",
 		      IS_AGENT ? NULL : cmd_console, 1, SIZE_MAX, .is_left_out = true },
+	[TOP] = { "top", "PID|NAME...|ADDRESS",
+		  "show on the whole screen who holds memory in running processes, here or elsewhere",
+		  IS_AGENT ? NULL : cmd_top, 1, SIZE_MAX, .is_left_out = true },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
@@ -125,7 +128,7 @@ static const char *format_choice(size_t i)
 
 #define FIELD(f) offsetof(struct options, f)
 #define IN(c)	 (1U << (c))
-#define TRACING	 (IN(RUN) | IN(ATTACH) | IN(CONSOLE))
+#define TRACING	 (IN(RUN) | IN(ATTACH) | IN(CONSOLE) | IN(TOP))
 #define SERVING	 (TRACING | IN(SERVE))
 #define WATCHING (TRACING | IN(CONNECT))
 #define BOTH	 (TRACING | IN(SERVE) | IN(CONNECT))
@@ -134,7 +137,7 @@ static const char *format_choice(size_t i)
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
 	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets),
-	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE), .is_only_typed = true,
+	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP), .is_only_typed = true,
 	  .help = "a target: the same as the argument; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = SERVING, .help = "source of events" },
@@ -283,7 +286,7 @@ const struct option_row option_rows[] = {
 	{ "to", 0, "ADDRESS", take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
 	  .help = "connect to `heaptap connect --listen ADDRESS`, again and again" },
 	{ "token-file", 0, "FILE", take_text, FIELD(token_file),
-	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE),
+	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE) | IN(TOP),
 	  .help = "64 hexadecimal digits that both sides must know; TCP needs them" },
 	{ "announce", 0, NULL, take_flag, FIELD(announce), .commands = IN(SERVE), .is_only_typed = true,
 	  .help = "let clients on the same network find this server (multicast)" },

@@ -225,7 +225,8 @@ static int check_args(struct options *o, int argc, char **argv)
 	o->nr_args = argc;
 	/* getopt leaves a -- in front of the arguments. */
 	o->is_program = argc && !strcmp(argv[-1], "--");
-	if (c->run == cmd_attach || c->run == cmd_scan || (!IS_AGENT && c->run == cmd_console) ||
+	if (c->run == cmd_attach || c->run == cmd_scan ||
+	    (!IS_AGENT && (c->run == cmd_console || c->run == cmd_top)) ||
 	    (c->run == cmd_serve && !o->is_program)) {
 		for (int i = 0; i < argc; i++)
 			if (options_list_add(&o->targets, argv[i]))

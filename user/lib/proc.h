@@ -35,8 +35,9 @@ struct proc_status {
 	u32 ns_depth;	 /* PID namespaces between ours and its own */
 	uid_t uid, euid; /* real, effective; in our user namespace */
 	gid_t gid, egid;
-	u32 seccomp;	 /* 0 none, 1 strict, 2 filter */
-	bool has_memory; /* has an address space: is no kernel thread, and is not exiting */
+	u32 seccomp;	    /* 0 none, 1 strict, 2 filter */
+	bool has_memory;    /* has an address space: is no kernel thread, and is not exiting */
+	u64 resident_bytes; /* RSS; 0 if it has no memory */
 	u64 caps_effective;
 	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;
