@@ -186,7 +186,7 @@ list_events() {
 @test "html: no sideways scrolling at 400 and at 1,600 pixels, in dark and light" {
 	"$HEAPTAP" run -q -o r.html -- "$T/leak" 2>err >out
 	page r.html size 400 800 eval 'document.documentElement.scrollWidth' media prefers-color-scheme=dark \
-		eval 'document.documentElement.dataset.look' size 1600 900 eval 'document.documentElement.scrollWidth' \
+		wait 'document.documentElement.dataset.look === "dark"' eval 'document.documentElement.dataset.look' size 1600 900 eval 'document.documentElement.scrollWidth' \
 		click '#theme' eval 'document.documentElement.dataset.look' >got
 	printf '%s\n' 400 '"dark"' 1600 '"light"' | diff - got
 }

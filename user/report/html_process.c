@@ -85,32 +85,43 @@ static const struct column columns[] = {
 	FIELD("suppressed_bytes", leaks.suppressed.bytes),
 };
 
-static s64 field_of(const struct report_row *row, const struct column *c)
+/* Write the @nr numbers that @get gives: none if all are zero, one if all are equal, else a list. */
+static void write_numbers(struct json *j, const char *key, size_t nr, s64 (*get)(const void *ctx, size_t i),
+			  const void *ctx)
 {
-	return *(const s64 *)((const char *)row + c->field);
-}
-
-/* Leave out a column of zeros. */
-static void write_column(struct json *j, const struct callers *c, const struct column *column)
-{
+	s64 first = nr ? get(ctx, 0) : 0;
 	size_t i = 0;
 
-	while (i < c->nr && !field_of(&c->rows[i], column))
+	while (i < nr && get(ctx, i) == first)
 		i++;
-	if (i == c->nr)
+	if (i == nr && first)
+		json_s64(j, key, first);
+	if (i == nr)
 		return;
-	json_array_begin(j, column->name);
-	for (i = 0; i < c->nr; i++)
-		json_s64(j, NULL, field_of(&c->rows[i], column));
+	json_array_begin(j, key);
+	for (i = 0; i < nr; i++)
+		json_s64(j, NULL, get(ctx, i));
 	json_array_end(j);
 }
 
-static void write_numbers(struct json *j, const char *key, const u32 *numbers, size_t nr)
+/* A column, and the callers that have it. */
+struct column_of {
+	const struct column *column;
+	const struct report_row *rows;
+};
+
+static s64 get_field(const void *ctx, size_t i)
 {
-	json_array_begin(j, key);
-	for (size_t i = 0; i < nr; i++)
-		json_s64(j, NULL, numbers[i] == HTML_NONE ? -1 : (s64)numbers[i]);
-	json_array_end(j);
+	const struct column_of *c = ctx;
+
+	return *(const s64 *)((const char *)&c->rows[i] + c->column->field);
+}
+
+static s64 get_number(const void *ctx, size_t i)
+{
+	u32 number = ((const u32 *)ctx)[i];
+
+	return number == HTML_NONE ? -1 : (s64)number;
 }
 
 static int write_functions(struct json *j, struct html_tables *t, const struct report_process *p,
@@ -128,8 +139,8 @@ static int write_functions(struct json *j, struct html_tables *t, const struct r
 	}
 	if (err)
 		return err;
-	write_numbers(j, "function", names, c->nr);
-	write_numbers(j, "family", names + c->nr, c->nr);
+	write_numbers(j, "function", c->nr, get_number, names);
+	write_numbers(j, "family", c->nr, get_number, names + c->nr);
 	return 0;
 }
 
@@ -140,11 +151,16 @@ static int write_callers(struct json *j, struct html_tables *t, const struct rep
 
 	json_object_begin(j, "callers");
 	json_u64(j, "nr", c->nr);
-	write_numbers(j, "node", c->nodes, c->nr);
-	write_numbers(j, "truncated", c->truncated, c->nr);
+	write_numbers(j, "node", c->nr, get_number, c->nodes);
+	write_numbers(j, "truncated", c->nr, get_number, c->truncated);
 	err = write_functions(j, t, p, c);
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
-		write_column(j, c, &columns[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+		const struct column_of of = { &columns[i], c->rows };
+
+		/* Without an earlier report, this is live_bytes again. */
+		if (p->reported || columns[i].field != offsetof(struct report_row, grown))
+			write_numbers(j, columns[i].name, c->nr, get_field, &of);
+	}
 	json_object_end(j);
 	return err;
 }

@@ -29,7 +29,7 @@ const WHY_CUT = {
 const whyCut = word => WHY_CUT[word] || word;
 
 const frames = report.frames.map(([fn, file, line, module, kind, offset]) => {
-	const frame = { file: file < 0 ? "" : report.texts[file], line, module, kind, known: fn >= 0 && kind !== MARK };
+	const frame = { lower: null, file: file < 0 ? "" : report.texts[file], line, module, kind, known: fn >= 0 && kind !== MARK };
 	if (kind === MARK)
 		frame.name = (report.texts[fn] === "frame-pointers" ? "[" : "[cut: ") + whyCut(report.texts[fn]) + "]";
 	else if (fn >= 0)
@@ -53,15 +53,21 @@ const COLUMNS = ["allocs", "frees", "alloc_bytes", "live_blocks", "live_bytes", 
 	"possible_blocks", "possible_bytes", "reachable_blocks", "reachable_bytes", "unsure_blocks", "unsure_bytes",
 	"through_blocks", "through_bytes", "suppressed_blocks", "suppressed_bytes"];
 
+/* A column of the file: a list, one number for all callers, or nothing for zeros. */
+function column(data, nr, Type) {
+	return Array.isArray(data) ? Type.from(data) : new Type(nr).fill(data || 0);
+}
+
 class Process {
 	constructor(data) {
-		const nr = data.callers.nr;
-		const zeros = new Float64Array(nr);
+		const { nr } = data.callers;
 		this.data = data;
 		this.nr = nr;
-		this.node = data.callers.node;
+		for (const name of ["node", "truncated", "function"])
+			this[name] = column(data.callers[name], nr, Int32Array);
 		for (const name of COLUMNS)
-			this[name] = data.callers[name] ? Float64Array.from(data.callers[name]) : zeros;
+			this[name] = column(data.callers[name], nr, Float64Array);
+		this.sums = new Map();
 		/* Indirect blocks count for the caller whose lost block led to them: that is where the mistake is. */
 		this.leaked_bytes = this.definite_bytes.map((n, i) => n + this.through_bytes[i]);
 		this.leaked_blocks = this.definite_blocks.map((n, i) => n + this.through_blocks[i]);
@@ -75,12 +81,31 @@ class Process {
 	}
 
 	functionOf(caller) {
-		return report.texts[this.data.callers.function[caller]];
+		return report.texts[this.function[caller]];
+	}
+
+	/* The sum of a column. Callers that shrank since the last report do not count. */
+	sum(name) {
+		if (!this.sums.has(name))
+			this.sums.set(name, this[name].reduce((all, n) => n > 0 ? all + n : all, 0));
+		return this.sums.get(name);
+	}
+
+	/* For each node of the tree of stacks: what a column has there and further in. */
+	nodeTotals(name) {
+		const totals = new Float64Array(nodeFrame.length);
+		for (let i = 0; i < this.nr; i++)
+			if (this.node[i] >= 0 && this[name][i] > 0)
+				totals[this.node[i]] += this[name][i];
+		for (let i = totals.length; i-- > 0;)
+			if (nodeParent[i] >= 0)
+				totals[nodeParent[i]] += totals[i];
+		return totals;
 	}
 
 	/* Why the stack of a caller is cut, or "". */
 	cutOf(caller) {
-		const text = this.data.callers.truncated[caller];
+		const text = this.truncated[caller];
 		return text < 0 ? "" : report.texts[text];
 	}
 }

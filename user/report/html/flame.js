@@ -254,13 +254,11 @@ let moduleRank = [];
 function rankModules(process, column) {
 	const held = new Float64Array(modules.length);
 
-	for (let i = 0; i < process.nr; i++) {
-		for (let node = process.node[i], last = -1; node >= 0; node = nodeParent[node]) {
-			const { module } = frames[nodeFrame[node]];
-			if (module >= 0 && module !== last)
-				held[module] += Math.max(0, process[column][i]);
-			last = module;
-		}
+	const totals = process.nodeTotals(column);
+	for (let i = 0; i < totals.length; i++) {
+		const { module } = frames[nodeFrame[i]];
+		if (module >= 0 && (nodeParent[i] < 0 || frames[nodeFrame[nodeParent[i]]].module !== module))
+			held[module] += totals[i];
 	}
 	const order = modules.map((m, i) => i).filter(i => held[i] > 0).sort((a, b) => held[b] - held[a]);
 	moduleRank = new Array(modules.length).fill(-1);

@@ -108,7 +108,7 @@ function doubtsOf(process) {
 
 /* A sentence if stacks of more than one percent of the blocks are not complete. */
 function cutShare(process) {
-	const all = sum(process.allocs);
+	const all = process.sum("allocs");
 	const words = new Map();
 	let cut = 0;
 

@@ -27,7 +27,7 @@ function showTabs(id, items, chosen, choose) {
 
 function showKinds() {
 	const { process } = state;
-	const totals = KINDS.map(k => process[k.column].reduce((a, b) => a + Math.max(0, b), 0));
+	const totals = KINDS.map(k => process.sum(k.column));
 	const kinds = KINDS.filter((k, i) => totals[i] > 0);
 	KINDS.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
 	if (!kinds.includes(state.kind))
@@ -229,7 +229,7 @@ showLook(0);
 listen();
 /* The process with the worst verdict first; the list has the order of the report. */
 if (processes.length) {
-	const worth = p => sum(p.leaked_bytes) * 1e6 + p.data.totals.live_bytes;
+	const worth = p => p.sum("leaked_bytes") * 1e6 + p.data.totals.live_bytes;
 	const first = processes.reduce((best, p, i) => worth(p) > worth(processes[best]) ? i : best, 0);
 	byId("process").value = String(first);
 	showProcess(first);

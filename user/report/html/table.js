@@ -21,25 +21,28 @@ const TABLE_GROUPS = [
 	{ id: "module", label: "Modules" },
 ];
 
-/* Sums by key over all frames of each stack; each stack counts once for a key. */
+/* Sums by key over all frames of each stack; of a key that comes twice on a stack, the outer frame counts. */
 function sumsByKey(process, by) {
-	const { keys } = mergedTree(by);
+	const { keys, parent, key, nr } = mergedTree(by);
+	const trees = TABLE_COLUMNS.map(c => process.sum(c.id) ? new TopDown(mergedTree(by), process, c.id).total : null);
 	const rows = new Map();
-	const seen = new Int32Array(keys.list.length).fill(-1);
 
-	for (let i = 0; i < process.nr; i++) {
-		for (let node = process.node[i]; node >= 0; node = nodeParent[node]) {
-			const key = keys.of[nodeFrame[node]];
-			if (seen[key] === i || keys.list[key].isMark)
-				continue;
-			seen[key] = i;
-			if (!rows.has(key))
-				rows.set(key, { key, sums: new Float64Array(TABLE_COLUMNS.length) });
-			const { sums } = rows.get(key);
-			TABLE_COLUMNS.forEach((c, k) => { sums[k] += process[c.id][i]; });
-		}
+	for (let id = 1; id < nr; id++) {
+		let up = parent[id];
+		if (keys.list[key[id]].isMark)
+			continue;
+		while (up > 0 && key[up] !== key[id])
+			up = parent[up];
+		if (up > 0)
+			continue;
+		if (!rows.has(key[id]))
+			rows.set(key[id], { key: key[id], sums: new Float64Array(TABLE_COLUMNS.length) });
+		const { sums } = rows.get(key[id]);
+		for (let k = 0; k < trees.length; k++)
+			if (trees[k])
+				sums[k] += trees[k][id];
 	}
-	return Array.from(rows.values());
+	return Array.from(rows.values()).filter(row => row.sums[5] || row.sums[6]);
 }
 
 class Table {
@@ -58,10 +61,11 @@ class Table {
 		this.group = group;
 		this.search = search;
 		this.limit = FIRST_ROWS;
-		this.columns = TABLE_COLUMNS.filter(c => !c.isScan || process[c.id].some(n => n > 0));
-		this.columns = this.columns.filter(c => c.id !== "temporary" || process.temporary.some(n => n > 0));
+		this.columns = TABLE_COLUMNS.filter(c => !c.isScan || process.sum(c.id));
+		this.columns = this.columns.filter(c => c.id !== "temporary" || process.sum("temporary"));
 		if (!this.columns.includes(this.sortedBy))
-			this.sortedBy = this.columns.find(c => process[c.id].some(n => n > 0)) || this.columns[0];
+			this.sortedBy = this.columns.find(c => process.sum(c.id)) || this.columns[0];
+		this.totals = this.columns.map(c => process.sum(c.id));
 		this.makeRows();
 		this.drawHead();
 		this.draw();
@@ -70,32 +74,36 @@ class Table {
 	find(search) {
 		this.search = search;
 		this.limit = FIRST_ROWS;
-		this.makeRows();
+		this.filter();
 		this.draw();
 	}
 
 	makeRows() {
-		const { process, search, group } = this;
+		const { process, group } = this;
 		if (group === "stack") {
-			this.rows = Array.from({ length: process.nr }, (x, i) => i);
-			if (search.isActive)
-				this.rows = this.rows.filter(i => search.hasCaller(process, i));
+			this.all = Array.from({ length: process.nr }, (x, i) => i);
 			this.value = (i, column) => process[column.id][i];
 		} else {
-			const { keys } = mergedTree(group);
-			const matches = search.isActive ? search.keysOf(keys) : null;
-			this.keys = keys;
-			this.rows = sumsByKey(process, group).filter(row => !matches || matches[row.key]);
+			this.keys = mergedTree(group).keys;
+			this.all = sumsByKey(process, group);
 			this.value = (row, column) => row.sums[TABLE_COLUMNS.indexOf(column)];
 		}
 		this.sort();
+	}
+
+	/* The rows that the search lets through, in the order of all. */
+	filter() {
+		const { process, search, group } = this;
+		const matches = search.isActive && group !== "stack" ? search.keysOf(this.keys) : null;
+		this.rows = !search.isActive ? this.all
+			: this.all.filter(matches ? row => matches[row.key] : i => search.hasCaller(process, i));
 	}
 
 	/* By the chosen column; equal rows by what is live, then by what was allocated. */
 	sort() {
 		const order = [this.sortedBy, TABLE_COLUMNS[0], TABLE_COLUMNS[2], TABLE_COLUMNS[5]];
 		const sign = this.isUp ? -1 : 1;
-		this.rows.sort((a, b) => {
+		this.all.sort((a, b) => {
 			for (const column of order) {
 				const difference = this.value(b, column) - this.value(a, column);
 				if (difference)
@@ -103,6 +111,7 @@ class Table {
 			}
 			return 0;
 		});
+		this.filter();
 	}
 
 	sortBy(column) {
@@ -129,7 +138,6 @@ class Table {
 		const shown = this.rows.slice(0, this.limit);
 		const left = this.rows.length - shown.length;
 		const what = { stack: "caller", function: "function", file: "source file", module: "module" }[this.group];
-		this.totals = this.columns.map(c => sum(this.process[c.id]));
 		replace(this.body, ...shown.map(row => this.drawRow(row)));
 		if (!shown.length)
 			replace(this.body, el("tr", {}, el("td", { class: "empty", colspan: this.columns.length + 1,

@@ -36,40 +36,47 @@ class Keys {
 /* The merged tree of all stacks; it is the same for each process and kind. */
 class Merged {
 	constructor(keys) {
-		const numbers = new Map();
+		const room = nodeFrame.length + 3;
 		this.keys = keys;
-		this.parent = [-1];
-		this.key = [-1];
+		this.parent = new Int32Array(room);
+		this.key = new Int32Array(room);
+		this.parent[0] = this.key[0] = -1;
+		this.nr = 1;
+		/* A hash table of ids by parent and key; 0 is an empty slot. */
+		this.bits = Math.ceil(Math.log2(2 * room));
+		this.slots = new Int32Array(1 << this.bits);
 		this.of = new Int32Array(nodeFrame.length);
 		for (let i = 0; i < nodeFrame.length; i++) {
 			const parent = nodeParent[i] < 0 ? 0 : this.of[nodeParent[i]];
 			const key = keys.of[nodeFrame[i]];
-			if (keys.merges && this.key[parent] === key)
-				this.of[i] = parent;
-			else
-				this.of[i] = this.child(numbers, parent, key);
+			this.of[i] = keys.merges && this.key[parent] === key ? parent : this.child(parent, key);
 		}
-		this.lost = this.child(numbers, 0, keys.lost);
-		this.none = this.child(numbers, 0, keys.none);
+		this.lost = this.child(0, keys.lost);
+		this.none = this.child(0, keys.none);
+		this.slots = null;
 		this.group();
 	}
 
-	child(numbers, parent, key) {
-		const code = parent * this.keys.list.length + key;
-		let id = numbers.get(code);
+	child(parent, key) {
+		const mask = this.slots.length - 1;
+		let slot = (Math.imul(parent, 0x9e3779b1) ^ Math.imul(key + 1, 0x85ebca6b)) >>> (32 - this.bits);
 
-		if (id === undefined) {
-			id = this.parent.length;
-			numbers.set(code, id);
-			this.parent.push(parent);
-			this.key.push(key);
+		for (;; slot = (slot + 1) & mask) {
+			const id = this.slots[slot];
+			if (!id)
+				break;
+			if (this.parent[id] === parent && this.key[id] === key)
+				return id;
 		}
-		return id;
+		this.slots[slot] = this.nr;
+		this.parent[this.nr] = parent;
+		this.key[this.nr] = key;
+		return this.nr++;
 	}
 
 	/* children[start[id]] to children[start[id + 1] - 1] are the children of id. */
 	group() {
-		const nr = this.parent.length;
+		const { nr } = this;
 		this.start = new Int32Array(nr + 1);
 		for (let id = 1; id < nr; id++)
 			this.start[this.parent[id] + 1]++;
@@ -90,11 +97,12 @@ class TopDown {
 		this.keys = merged.keys;
 		this.parent = merged.parent;
 		this.key = merged.key;
-		this.self = new Float64Array(merged.parent.length);
+		this.self = new Float64Array(merged.nr);
 		for (let i = 0; i < process.nr; i++) {
 			const node = process.node[i];
 			const id = node >= 0 ? merged.of[node] : process.cutOf(i) === "none" ? merged.none : merged.lost;
-			this.self[id] += Math.max(0, values[i]);
+			if (values[i] > 0)
+				this.self[id] += values[i];
 		}
 		this.total = this.self.slice();
 		for (let id = this.total.length; --id > 0;)
@@ -202,22 +210,24 @@ class Search {
 		this.isActive = Boolean(test);
 		if (!this.isActive)
 			return;
-		const memo = new Map();
-		const matches = words => {
-			if (!memo.has(words))
-				memo.set(words, test(words));
-			return memo.get(words);
-		};
-		const paths = modules.map(m => test(m.path));
-		this.frame = Uint8Array.from(frames, f =>
-			(!field || field[1] === "function") && matches(f.name) ||
-			(!field || field[1] === "file") && f.file && matches(f.file) ||
-			(!field || field[1] === "module") && f.module >= 0 && paths[f.module] ? 1 : 0);
+		const inField = name => !field || field[1] === name;
+		const paths = modules.map(m => inField("module") && test(m.path.toLowerCase()));
+		const inFunction = inField("function"), inFile = inField("file");
+		this.frame = new Uint8Array(frames.length);
+		for (let i = 0; i < frames.length; i++) {
+			const f = frames[i];
+			f.lower = f.lower || [f.name.toLowerCase(), f.file.toLowerCase()];
+			if (inFunction && test(f.lower[0]) || inFile && f.file && test(f.lower[1]) || f.module >= 0 && paths[f.module])
+				this.frame[i] = 1;
+		}
 		this.node = new Uint8Array(nodeFrame.length);
-		for (let i = 0; i < nodeFrame.length; i++)
-			this.node[i] = this.frame[nodeFrame[i]] || (nodeParent[i] >= 0 && this.node[nodeParent[i]]);
+		for (let i = 0; i < nodeFrame.length; i++) {
+			const up = nodeParent[i];
+			this.node[i] = up >= 0 ? this.frame[nodeFrame[i]] | this.node[up] : this.frame[nodeFrame[i]];
+		}
 	}
 
+	/* A test of texts in lower case, or null for an empty search. */
 	static tester(text) {
 		const regex = /^\/(.+)\/$/.exec(text);
 		const lower = text.trim().toLowerCase();
@@ -225,7 +235,7 @@ class Search {
 		if (!lower)
 			return null;
 		if (!regex)
-			return words => words.toLowerCase().includes(lower);
+			return words => words.includes(lower);
 		try {
 			const compiled = new RegExp(regex[1], "i");
 			return words => compiled.test(words);
@@ -249,8 +259,8 @@ class Search {
 	share(process, column) {
 		let total = 0;
 		for (let i = 0; i < process.nr; i++)
-			if (this.hasCaller(process, i))
-				total += Math.max(0, process[column][i]);
+			if (process[column][i] > 0 && this.hasCaller(process, i))
+				total += process[column][i];
 		return total;
 	}
 }
