@@ -48,7 +48,7 @@ BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
 .PHONY: all deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
-        check-leaks check-arch check-board check-kernels check-style check-headers agent-musl bench install clean help targets
+        check-leaks check-arch check-board check-kernels check-style check-headers agent-musl bench install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -211,12 +211,25 @@ flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
 	$(Q)tests/faults.sh >doc/faults.md
 
-install: all                     ## install heaptap and its manual under $(DESTDIR)$(prefix)
-	$(Q)install -D -m 755 $(O)/heaptap $(DESTDIR)$(prefix)/bin/heaptap
-	$(Q)install -D -m 644 include/heaptap.h $(DESTDIR)$(prefix)/include/heaptap.h
-	$(Q)install -D -m 644 man/heaptap-agent.1 $(DESTDIR)$(prefix)/share/man/man1/heaptap-agent.1
-	$(Q)install -D -m 644 man/heaptap.1 $(DESTDIR)$(prefix)/share/man/man1/heaptap.1
-	$(Q)install -D -m 644 man/heaptap-recording.5 $(DESTDIR)$(prefix)/share/man/man5/heaptap-recording.5
+STRIP    ?= strip
+DESTINATION = $(DESTDIR)$(prefix)
+SHELLS   := bash zsh fish
+COMPLETION_bash := share/bash-completion/completions/heaptap
+COMPLETION_zsh  := share/zsh/site-functions/_heaptap
+COMPLETION_fish := share/fish/vendor_completions.d/heaptap.fish
+MANUALS  := man1/heaptap.1 man1/heaptap-agent.1 man5/heaptap-recording.5
+
+# Built for another CPU, heaptap cannot print the completions, and they are left out.
+install: all                     ## install heaptap, its manuals and completions under $(DESTDIR)$(prefix)
+	$(Q)install -D -m 755 -s --strip-program=$(STRIP) $(O)/heaptap $(DESTINATION)/bin/heaptap
+	$(Q)install -D -m 644 include/heaptap.h $(DESTINATION)/include/heaptap.h
+	$(Q)$(foreach m,$(MANUALS),install -D -m 644 man/$(notdir $(m)) $(DESTINATION)/share/man/$(m) &&) true
+	$(Q)! $(O)/heaptap --version >/dev/null 2>&1 || { $(foreach s,$(SHELLS),mkdir -p $(dir $(DESTINATION)/$(COMPLETION_$(s))) && \
+		$(O)/heaptap completion $(s) >$(DESTINATION)/$(COMPLETION_$(s)) &&) true; }
+
+uninstall:                       ## remove what make install has put there
+	$(Q)rm -f $(DESTINATION)/bin/heaptap $(DESTINATION)/include/heaptap.h $(MANUALS:%=$(DESTINATION)/share/man/%) \
+		$(foreach s,$(SHELLS),$(DESTINATION)/$(COMPLETION_$(s)))
 
 clean:                           ## remove what was built
 	$(Q)rm -rf $(O)

@@ -21,6 +21,8 @@ apt_packages=(
 	libxml2-utils
 	# to open HTML reports
 	'?chromium' '?chromium-driver'
+	# to read completions
+	'?zsh' '?fish'
 	# for make bench to compare with; without it those rows are not measured
 	'?bpftrace'
 )

@@ -17,7 +17,22 @@
 #include "user/session/session_options.h"
 #include "user/scan/suppress.h"
 
-enum { RUN, ATTACH, SCAN, MARK, SERVE, CONNECT, REPORT, DIFF, CONSOLE, TOP, DOCTOR, HELP, NR_COMMANDS };
+enum {
+	RUN,
+	ATTACH,
+	SCAN,
+	MARK,
+	SERVE,
+	CONNECT,
+	REPORT,
+	DIFF,
+	CONSOLE,
+	TOP,
+	DOCTOR,
+	COMPLETION,
+	HELP,
+	NR_COMMANDS
+};
 
 const struct command commands[] = {
 	[RUN] = { "run", "[--] PROGRAM [ARG...]",
@@ -50,6 +65,9 @@ const struct command commands[] = {
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
+	[COMPLETION] = { "completion", "bash|zsh|fish",
+			 "print a script that completes command lines in this shell",
+			 IS_AGENT ? NULL : cmd_completion, 1, 1, .is_left_out = true },
 	[HELP] = { "help", "[COMMAND]", "explain a command and its options", cmd_help, 0, 1 },
 	[NR_COMMANDS] = { NULL },
 };
