@@ -49,11 +49,12 @@ user/unwind: user/lib arch bpf fallback user/target user/names
 user/heap: user/lib bpf user/target
 user/source: user/lib arch bpf call fallback user/target user/probe user/unwind
 user/scan: user/lib arch user/target user/names user/heap
+user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan
 user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream
-user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report
+user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report user/core
 user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
-user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote
+user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote user/core
 user/top: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
 user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console user/top
 user/agent: user/lib user/names user/scan user/source user/stream user/cli

@@ -157,7 +157,7 @@ live_blocks() {
 @test "console: help explains each command" {
 	recording
 	console -x help
-	for command in status report top stacks caller blocks scan why baseline diff set show print processes monitor wait log stop start depth filter reset save record mark kill goto quit; do
+	for command in status report top stacks caller blocks scan why baseline diff set show print processes monitor wait log stop start depth filter reset save record mark core kill goto quit; do
 		has "  $command "
 	done
 	console -x 'help bl'

@@ -77,7 +77,7 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 	step 'burst 1000'
 	ask 'wait allocs>999 60s'
 	shown=$(lines_of '  malloc(32)')
-	left_out=$(sed -n 's/^ *\([0-9,]*\) more: .*/\1/p' <<<"$output" | tr -d , | paste -sd+ | bc)
+	left_out=$(sed -n 's/^ *\([0-9,]*\) more: .*/\1/p' <<<"$output" | tr -d , | awk '{ n += $1 } END { print n + 0 }')
 	[ "$shown" -ge 5 ]
 	[ $((shown + left_out)) -eq 1000 ]
 	leave

@@ -78,6 +78,8 @@ enum console_news console_round(struct console *c, enum console_wait wait)
 	int timeout_ms = is_ready || wait == WAIT_NOT ? 0 : c->has_source ? POLL_MS : IDLE_MS;
 	enum control_event event;
 
+	if (c->is_eager && timeout_ms)
+		timeout_ms = 1;
 	control_watch(c->control, input);
 	event = control_wait(c->control, fd, timeout_ms, &sig);
 	take_events(c);
@@ -178,7 +180,7 @@ static void run_words(struct console *c, char **words, size_t nr)
 	size_t len = 0;
 	int err;
 
-	if (!cmd || (c->file && console_output_check(c))) {
+	if (!cmd || (c->file && console_file_check(c, c->file, c->appends))) {
 		c->nr_bad++;
 		return;
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "user/console/console_commands.h"
 #include "user/console/console_parse.h"
 #include "user/report/output.h"
 #include "user/session/session_options.h"
@@ -52,6 +53,8 @@ struct console {
 	size_t nr_running;
 	pid_t pid;		 /* the process that commands show, 0 = all */
 	u64 nr_bad, nr_failed;	 /* commands that were wrong; commands that failed */
+	bool is_eager;		 /* rounds wait for no more than a moment */
+	u64 core_limit;		 /* bytes of memory in a core, 0 = all */
 	char *record;		 /* owned; the file of `record` */
 	struct console_log *log; /* owned; calls to print, NULL = none */
 	struct span between;	 /* of `goto` */
@@ -107,42 +110,14 @@ const char *console_words(const char *line, size_t start, const char *text, size
 /* The name of setting number @i of `set`, or NULL behind the last one. */
 const char *console_setting(size_t i);
 
-/* Commands that show something; see the table for what they do. */
-int console_help(struct console *c, size_t nr, char **words);
-int console_status(struct console *c, size_t nr, char **words);
-int console_report(struct console *c, size_t nr, char **words);
-int console_top(struct console *c, size_t nr, char **words);
-int console_stacks(struct console *c, size_t nr, char **words);
-int console_caller(struct console *c, size_t nr, char **words);
-int console_blocks(struct console *c, size_t nr, char **words);
-int console_baseline(struct console *c, size_t nr, char **words);
-int console_diff(struct console *c, size_t nr, char **words);
-int console_processes(struct console *c, size_t nr, char **words);
-int console_set(struct console *c, size_t nr, char **words);
+/*
+ * The one process of @r that runs here, for @command; else NULL, logged: 'set process' chooses one.
+ */
+const struct report_process *console_only_process(const struct console *c, const char *command,
+						  const struct report *r);
 
 /* Print all settings. */
 int console_settings(struct console *c);
 
-/* Memory of running processes. */
-int console_show(struct console *c, size_t nr, char **words);
-int console_print(struct console *c, size_t nr, char **words);
-
 /* Start the counters again that `status` shows of heaptap itself. */
 void console_begin_cost(struct console *c);
-
-/* Commands to running processes. */
-int console_scan(struct console *c, size_t nr, char **words);
-int console_why(struct console *c, size_t nr, char **words);
-int console_wait(struct console *c, size_t nr, char **words);
-int console_log(struct console *c, size_t nr, char **words);
-int console_monitor(struct console *c, size_t nr, char **words);
-int console_start(struct console *c, size_t nr, char **words);
-int console_stop(struct console *c, size_t nr, char **words);
-int console_depth(struct console *c, size_t nr, char **words);
-int console_filter(struct console *c, size_t nr, char **words);
-int console_mark(struct console *c, size_t nr, char **words);
-int console_reset(struct console *c, size_t nr, char **words);
-int console_record(struct console *c, size_t nr, char **words);
-int console_kill(struct console *c, size_t nr, char **words);
-int console_goto(struct console *c, size_t nr, char **words);
-int console_quit(struct console *c, size_t nr, char **words);

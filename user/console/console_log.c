@@ -32,6 +32,7 @@ enum {
 };
 
 struct console_log {
+	struct session_listener listener; /* first: an event comes by its address */
 	bool wants[ALLOC_MAX_FNS];
 	u64 rate;		 /* calls a second */
 	u64 second_ns;		 /* when the present second of the events began */
@@ -44,9 +45,9 @@ struct console_log {
 };
 
 /* A realloc is one call: its result comes with its end. */
-static void take_event(void *ctx, const struct heap_event *ev)
+static void take_event(struct session_listener *listener, const struct heap_event *ev)
 {
-	struct console_log *l = ctx;
+	struct console_log *l = (struct console_log *)listener;
 
 	if (ev->h.fn >= ALLOC_MAX_FNS || !l->wants[ev->h.fn] || ev->h.kind == EVENT_REALLOC_BEGIN)
 		return;
@@ -165,7 +166,7 @@ void console_log_flush(struct console *c, bool at_once)
 void console_log_free(struct console *c)
 {
 	if (c->log && c->session)
-		session_listen(c->session, NULL);
+		session_unlisten(c->session, &c->log->listener);
 	free(c->log);
 	c->log = NULL;
 }
@@ -229,16 +230,14 @@ static void list(struct console *c)
 
 static int begin(struct console *c)
 {
-	struct session_listener listener = { .event = take_event };
-
 	if (c->log)
 		return 0;
 	c->log = calloc(1, sizeof(*c->log));
 	if (!c->log)
 		return console_refuse(c, -ENOMEM, "log: %s", strerror(ENOMEM));
 	c->log->rate = RATE;
-	listener.ctx = c->log;
-	session_listen(c->session, &listener);
+	c->log->listener.event = take_event;
+	session_listen(c->session, &c->log->listener);
 	return 0;
 }
 

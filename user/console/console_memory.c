@@ -112,8 +112,8 @@ int console_show(struct console *c, size_t nr, char **words)
 	return console_refuse(c, -EINVAL, "show: %s: in no live block; 'print' shows any memory", words[0]);
 }
 
-/* The one process that runs and is shown, or NULL, logged. */
-static const struct report_process *only_process(const struct look *l, const struct report *r)
+const struct report_process *console_only_process(const struct console *c, const char *command,
+						  const struct report *r)
 {
 	const struct report_process *found = NULL;
 	size_t nr = 0;
@@ -127,10 +127,9 @@ static const struct report_process *only_process(const struct look *l, const str
 	if (nr == 1)
 		return found;
 	if (nr)
-		console_refuse(l->console, 0, "%s: which process? 'set process PID' chooses one of %zu",
-			       l->command, nr);
+		console_refuse(c, 0, "%s: which process? 'set process PID' chooses one of %zu", command, nr);
 	else
-		console_refuse(l->console, 0, "%s: no such process runs", l->command);
+		console_refuse(c, 0, "%s: no such process runs", command);
 	return NULL;
 }
 
@@ -208,7 +207,7 @@ static int print_values(const struct look *l, const struct report *r, const stru
 static int write_memory(void *ctx, const struct report *r)
 {
 	const struct look *l = ctx;
-	const struct report_process *p = only_process(l, r);
+	const struct report_process *p = console_only_process(l->console, l->command, r);
 	struct print_format f;
 	struct memory_view *v;
 	int err;

@@ -51,9 +51,9 @@ struct report_options console_look(const struct console *c)
 	return output_look(&c->options.output, c->file ? NULL : stdout);
 }
 
-static int refuse(const struct console *c, const char *why)
+static int refuse(const struct console *c, const char *name, const char *why)
 {
-	return console_refuse(c, -EINVAL, "%s: %s", c->file, why);
+	return console_refuse(c, -EINVAL, "%s: %s", name, why);
 }
 
 /* A pipe or a device loses nothing when it is written to. */
@@ -68,60 +68,60 @@ static bool is_foreign(const struct stat *st)
 	return !S_ISCHR(st->st_mode) && !out_is_trusted_owner(st->st_uid);
 }
 
-static int check(const struct console *c, const struct stat *st)
+static int check(const struct console *c, const char *name, bool appends, const struct stat *st)
 {
 	bool force = c->options.output.force;
 
 	if (!is_channel(st) && !S_ISREG(st->st_mode))
-		return refuse(c, "exists and is not a regular file");
-	if ((c->appends || is_channel(st)) && is_foreign(st) && !force)
-		return refuse(c, "another user's file is not written to without 'set force on'");
-	if (S_ISREG(st->st_mode) && !c->appends && !force)
-		return refuse(c, "existing file is not overwritten without 'set force on'; '>>' appends");
+		return refuse(c, name, "exists and is not a regular file");
+	if ((appends || is_channel(st)) && is_foreign(st) && !force)
+		return refuse(c, name, "another user's file is not written to without 'set force on'");
+	if (S_ISREG(st->st_mode) && !appends && !force)
+		return refuse(c, name,
+			      "existing file is not overwritten without 'set force on'; '>>' appends");
 	return 0;
 }
 
-int console_output_check(const struct console *c)
+int console_file_check(const struct console *c, const char *name, bool appends)
 {
 	struct stat st;
 
-	if (!lstat(c->file, &st))
-		return check(c, &st);
-	return errno == ENOENT ? 0 : refuse(c, strerror(errno));
+	if (!lstat(name, &st))
+		return check(c, name, appends, &st);
+	return errno == ENOENT ? 0 : refuse(c, name, strerror(errno));
 }
 
 /* Open a file that is there, and look again: it may have been replaced since the check. */
-static int open_existing(const struct console *c)
+static int open_existing(const struct console *c, const char *name, bool appends)
 {
-	auto_close int fd =
-		open(c->file, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	auto_close int fd = open(name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	if (check(c, &st))
+	if (check(c, name, appends, &st))
 		return -EEXIST;
 	if (fcntl(fd, F_SETFL, O_APPEND))
 		return -errno;
 	return take_fd(fd);
 }
 
-static int open_file(const struct console *c, bool *is_new)
+int console_file_open(const struct console *c, const char *name, bool appends, bool *is_new)
 {
 	struct stat st;
 	int fd, err;
 
 	*is_new = false;
-	if (!lstat(c->file, &st)) {
-		err = check(c, &st);
+	if (!lstat(name, &st)) {
+		err = check(c, name, appends, &st);
 		if (err)
 			return err;
-		if (c->appends || is_channel(&st))
-			return open_existing(c);
-		if (unlink(c->file))
+		if (appends || is_channel(&st))
+			return open_existing(c, name, appends);
+		if (unlink(name))
 			return -errno;
 	}
-	fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	*is_new = true;
@@ -151,7 +151,9 @@ static int write_all(void *arg)
 static int write_file(struct console *c, const char *text, size_t len)
 {
 	bool is_new;
-	struct piece piece = { .fd = open_file(c, &is_new), .text = text, .len = len };
+	struct piece piece = { .fd = console_file_open(c, c->file, c->appends, &is_new),
+			       .text = text,
+			       .len = len };
 	int err = piece.fd < 0 ? piece.fd : session_aside(c->session, write_all, &piece);
 
 	if (piece.fd >= 0 && close(piece.fd) && !err)

@@ -80,30 +80,6 @@ static void print_process(FILE *out, const struct console *c)
 		fputs("all", out);
 }
 
-static const struct {
-	const char *name; /* also the name of the option, if there is one */
-	void (*print)(FILE *out, const struct console *c);
-	bool is_no_option;
-	bool is_flag; /* on or off */
-} settings[] = {
-	{ "sort", print_sort },
-	{ "top", print_top },
-	{ "min-size", print_min },
-	{ "max-size", print_max },
-	{ "older", print_older },
-	{ "process", print_process, .is_no_option = true },
-	{ "leaks", print_leaks },
-	{ "why", print_why },
-	{ "max-pause", print_pause },
-	{ "verbose", print_verbose, .is_flag = true },
-	{ "force", print_force, .is_flag = true },
-};
-
-const char *console_setting(size_t i)
-{
-	return i < ARRAY_SIZE(settings) ? settings[i].name : NULL;
-}
-
 static int set_process(struct console *c, const char *value)
 {
 	u64 pid = 0;
@@ -114,6 +90,46 @@ static int set_process(struct console *c, const char *value)
 		return console_refuse(c, -EINVAL, "set: process: %s: is not traced here", value);
 	c->pid = (pid_t)pid;
 	return 0;
+}
+
+static void print_core_limit(FILE *out, const struct console *c)
+{
+	fputs(c->core_limit ? human_bytes(c->core_limit).text : "none", out);
+}
+
+static int set_core_limit(struct console *c, const char *value)
+{
+	if (!strcmp(value, "none"))
+		c->core_limit = 0;
+	else if (parse_size(value, &c->core_limit))
+		return console_refuse(c, -EINVAL, "set: core-limit: %s: must be a size such as 512M, or none",
+				      value);
+	return 0;
+}
+
+static const struct {
+	const char *name; /* also the name of the option, if there is one */
+	void (*print)(FILE *out, const struct console *c);
+	int (*set)(struct console *c, const char *value); /* NULL = it is an option */
+	bool is_flag;					  /* on or off */
+} settings[] = {
+	{ "sort", print_sort },
+	{ "top", print_top },
+	{ "min-size", print_min },
+	{ "max-size", print_max },
+	{ "older", print_older },
+	{ "process", print_process, set_process },
+	{ "leaks", print_leaks },
+	{ "why", print_why },
+	{ "max-pause", print_pause },
+	{ "verbose", print_verbose, .is_flag = true },
+	{ "force", print_force, .is_flag = true },
+	{ "core-limit", print_core_limit, set_core_limit },
+};
+
+const char *console_setting(size_t i)
+{
+	return i < ARRAY_SIZE(settings) ? settings[i].name : NULL;
 }
 
 /* The parser of the option checks the value. */
@@ -142,7 +158,7 @@ int console_set(struct console *c, size_t nr, char **words)
 		names[i] = settings[i].name;
 		if (strcmp(settings[i].name, words[0]))
 			continue;
-		return settings[i].is_no_option ? set_process(c, words[1]) : set_option(c, i, words[1]);
+		return settings[i].set ? settings[i].set(c, words[1]) : set_option(c, i, words[1]);
 	}
 	nearest = parse_nearest(words[0], names, ARRAY_SIZE(names));
 	return console_refuse(c, -EINVAL,

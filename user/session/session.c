@@ -173,8 +173,8 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	trend_add(&p->trend, ev.time_ns, heap_live_bytes(p->heap));
 	if (s->scanning)
 		session_scan_event(s, p, &ev);
-	if (s->listener.event)
-		s->listener.event(s->listener.ctx, &ev);
+	for (struct session_listener *l = s->listeners; l; l = l->next)
+		l->event(l, &ev);
 	return 0;
 }
 

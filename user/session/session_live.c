@@ -46,9 +46,20 @@ struct session_totals session_totals(struct session *s)
 	return sums;
 }
 
-void session_listen(struct session *s, const struct session_listener *l)
+void session_listen(struct session *s, struct session_listener *l)
 {
-	s->listener = l ? *l : (struct session_listener){ 0 };
+	l->next = s->listeners;
+	s->listeners = l;
+}
+
+void session_unlisten(struct session *s, const struct session_listener *l)
+{
+	for (struct session_listener **at = &s->listeners; *at; at = &(*at)->next) {
+		if (*at != l)
+			continue;
+		*at = l->next;
+		return;
+	}
 }
 
 struct session_sums session_sums(const struct session *s, pid_t pid)

@@ -25,12 +25,14 @@ struct session_totals session_totals(struct session *s);
 
 /* Gets each event of heaps after it was entered, also those of a scan or a report that runs aside, later. */
 struct session_listener {
-	void *ctx;
-	void (*event)(void *ctx, const struct heap_event *ev); /* must not wait, nor call the session */
+	void (*event)(struct session_listener *l,
+		      const struct heap_event *ev); /* must not wait, nor use the session */
+	struct session_listener *next;		    /* of the session */
 };
 
-/* Give events to @l, which is copied, from now on; NULL = to nobody. */
-void session_listen(struct session *s, const struct session_listener *l);
+/* Give events to @l, which is borrowed, from now on; and no more. */
+void session_listen(struct session *s, struct session_listener *l);
+void session_unlisten(struct session *s, const struct session_listener *l);
 
 /* Sums over processes. A peak is the sum of the peaks, which need not have been at one time. */
 struct session_sums {

@@ -26,12 +26,12 @@ struct session {
 	struct symbolizer *symbolizer; /* owned; made for the first report */
 	struct process **processes;    /* owned */
 	size_t nr_processes, max_processes;
-	struct process *latest; /* the process of the last event */
-	struct session_listener listener;
-	struct scanning *scanning; /* borrowed; the leak scan at hand; NULL = none */
-	bool wants_notes;	   /* say why a process that has ended has no verdict */
-	bool is_damaged;	   /* the recording could not be read to its end */
-	struct span_course span;   /* --between; without one it has no span */
+	struct process *latest;		    /* the process of the last event */
+	struct session_listener *listeners; /* borrowed */
+	struct scanning *scanning;	    /* borrowed; the leak scan at hand; NULL = none */
+	bool wants_notes;		    /* say why a process that has ended has no verdict */
+	bool is_damaged;		    /* the recording could not be read to its end */
+	struct span_course span;	    /* --between; without one it has no span */
 	char span_note[512];
 	bool is_replayed;	     /* processes are those of a file, not of this machine */
 	struct scan_sum lost;	     /* for sure, in the last report */
