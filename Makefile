@@ -204,9 +204,12 @@ check-headers:
 	$(Q)for h in user/*/*.h arch/*.h fallback/*.h $(filter-out call/life.h,$(wildcard call/*.h)); do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc
+.PHONY: flow-picture faults-doc screenshot
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
+
+screenshot: all                  ## make doc/report.png: the HTML report on redis-server (root)
+	$(Q)doc/screenshot.sh $(abspath $(O))/heaptap doc/report.png
 
 faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
 	$(Q)tests/faults.sh >doc/faults.md

@@ -87,7 +87,7 @@ function shortName(name) {
 }
 
 /* Functions that only pass on what others want: the place of an allocation is the first function that is none. */
-const PLUMBING = new RegExp("^(std::|__gnu_cxx::|operator new|boost::|alloc::|core::|hashbrown::|<?(alloc|core|std)::)|" +
+const PLUMBING = new RegExp("(^|::)operator new|^(std::|__gnu_cxx::|boost::|alloc::|core::|hashbrown::|<?(alloc|core|std)::)|" +
 	"^[^:]*(malloc|calloc|realloc|strn?dup|memdup)[^:]*$", "i");
 
 /* The frame that names a stack: a function of the program, if there is one. */

@@ -11,6 +11,8 @@ function worstPlace(process, column) {
 }
 
 function nameOfPlace(place) {
+	if (!place)
+		return ["a place without a stack"];
 	const where = whereShort(place);
 	return [el("code", { text: shortName(place.name) }), where ? ` (${where})` : ""];
 }
@@ -29,8 +31,9 @@ function verdictOf(process) {
 		return { tone: "bad", text: `${inBlocks(lost.bytes, lost.blocks)} leaked`, place: worstPlace(process, "leaked_bytes"),
 			link: process.leaked_bytes.filter(n => n > 0).length > 1 ? "most of it from" : "from" };
 	if (scan.possible.blocks)
-		return { tone: "maybe", text: `No definite leak; ${inBlocks(scan.possible.bytes, scan.possible.blocks)} possibly leaked`,
-			place: worstPlace(process, "possible_bytes"), link: "most of it from" };
+		return { tone: "maybe", text: `No definite leak; ${live}`,
+			more: [`${inBlocks(scan.possible.bytes, scan.possible.blocks)} possibly leaked, most of it from `,
+				...nameOfPlace(worstPlace(process, "possible_bytes")), ": only pointers into their middle lead to them."] };
 	return { tone: "good", text: `No leaks; ${live}` };
 }
 
@@ -138,7 +141,7 @@ function showVerdict(process) {
 		headline.append(`, ${verdict.link} `, ...nameOfPlace(verdict.place));
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : verdict.tone), "data-tone": verdict.tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` })),
-		headline,
+		headline, verdict.more ? el("p", { class: "more-of-it" }, ...verdict.more) : null,
 		errors ? el("p", { class: "wrong" }, el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
 			data.errors.length ? `: ${errorKinds(data)}` : "") : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null),
