@@ -127,6 +127,31 @@ part() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=core
+@test "markers: a leak check finds what is lost at its moment" {
+	"$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/check-%n.json" "$T/marked" check
+	report=$BATS_TEST_TMPDIR/check-1.json
+	# Stale words may still hold a block or two.
+	[ "$(field .scan.definite.blocks)" -ge 17 ]
+	report=$BATS_TEST_TMPDIR/check-2.json
+	is .scan.definite.blocks 0
+	is .scan.reachable.blocks 20
+	nothing_lost
+}
+
+@test "markers: leak checks in a loop of attached threads hold nothing up" {
+	stepping
+	attached "$TARGET" --record "$BATS_TEST_TMPDIR/c.heaptap"
+	step "alloc 3 10"
+	for i in 1 2 3; do step "check"; done
+	step "alloc 2 10"
+	detach
+	is .totals.live_blocks 5
+	is .scan.definite.blocks 0
+	nothing_lost
+	untouched "$TARGET"
+}
+
 @test "markers: attach sees them, and leaves the program as it was" {
 	stepping
 	attached "$TARGET" --record "$BATS_TEST_TMPDIR/a.heaptap"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Markers of heaptap.h: prints what of its blocks is counted. "marked repeat N" marks N times; "marked odd" oddly. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,22 @@ static void fork_paused(void)
 	keep(55);
 }
 
+static __attribute__((noipa)) void hide(uintptr_t mask)
+{
+	for (size_t i = 0; i < nr_kept; i++)
+		kept[i] = (void *)((uintptr_t)kept[i] ^ mask);
+}
+
+/* Blocks are lost at the moment of the check, and found again behind it. */
+static void check(void)
+{
+	for (int i = 0; i < 20; i++)
+		keep(40);
+	hide(UINTPTR_MAX);
+	HEAPTAP_LEAK_CHECK();
+	hide(UINTPTR_MAX);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "sections";
@@ -90,6 +107,8 @@ int main(int argc, char **argv)
 		repeat(argc > 2 ? atol(argv[2]) : 1000);
 	else if (!strcmp(what, "odd"))
 		odd();
+	else if (!strcmp(what, "check"))
+		check();
 	else if (!strcmp(what, "fork"))
 		fork_paused();
 	return 0;

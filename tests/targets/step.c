@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, mark NAME,
- * pause, resume, quit. At rest between the commands, so that an attach in between sees all or nothing of each.
+ * pause, resume, check, quit. At rest between the commands, so that an attach in between sees all or nothing of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
@@ -54,7 +54,7 @@ static void start_threads(int nr, int n)
 		pthread_join(threads[i], NULL);
 }
 
-/* "mark NAME", "pause", "resume": a marker. False for other lines. */
+/* "mark NAME", "pause", "resume", "check": a marker. False for other lines. */
 static bool mark(char *line)
 {
 	line[strcspn(line, "\n")] = '\0';
@@ -64,6 +64,8 @@ static bool mark(char *line)
 		HEAPTAP_PAUSE();
 	else if (!strcmp(line, "resume"))
 		HEAPTAP_RESUME();
+	else if (!strcmp(line, "check"))
+		HEAPTAP_LEAK_CHECK();
 	else
 		return false;
 	return true;

@@ -51,6 +51,7 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 		}
 		if (session_poll(s))
 			return;
+		session_check(s, NULL);
 		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
 			return;
 	}

@@ -45,12 +45,36 @@ static void on_exec(void *ctx, pid_t pid)
 		debug("run: no more events");
 }
 
+static int stop_process(void *ctx, pid_t pid, u64 max_ns)
+{
+	const struct run *r = ctx;
+
+	return launch_hold(r->launch, pid, max_ns);
+}
+
+static void release_process(void *ctx, pid_t pid)
+{
+	const struct run *r = ctx;
+
+	launch_release(r->launch, pid);
+}
+
+/* Make the leak check that the program has asked for. */
+static void check(struct run *r)
+{
+	const struct session_stopper stopper = { r, stop_process, release_process };
+
+	session_check(r->session, &stopper);
+}
+
 static void on_mapped(void *ctx, pid_t pid)
 {
 	struct run *r = ctx;
 
-	if (r->is_attached && !r->is_finished)
-		session_update(r->session, pid);
+	if (!r->is_attached || r->is_finished)
+		return;
+	session_update(r->session, pid);
+	check(r);
 }
 
 static void on_exiting(void *ctx, pid_t pid, int status)
@@ -75,20 +99,6 @@ static void on_ended(void *ctx, pid_t pid, int status)
 	if (session_poll(r->session))
 		debug("run: no more events");
 	session_ended(r->session, pid, status);
-}
-
-static int stop_process(void *ctx, pid_t pid, u64 max_ns)
-{
-	const struct run *r = ctx;
-
-	return launch_hold(r->launch, pid, max_ns);
-}
-
-static void release_process(void *ctx, pid_t pid)
-{
-	const struct run *r = ctx;
-
-	launch_release(r->launch, pid);
 }
 
 static void scan(struct run *r, bool is_last)
@@ -170,6 +180,8 @@ static void follow(struct run *r, struct control *c)
 
 		if (!r->is_finished && session_poll(r->session))
 			debug("run: no more events");
+		if (!r->is_finished)
+			check(r);
 		handle(r, c, event, sig);
 		if (has_line && r->is_attached && !r->is_finished)
 			status_line_round(&line, r->session);

@@ -16,7 +16,7 @@
 int tracing_run(const struct options *o, bool is_launch,
 		int (*work)(const struct options *o, struct session *s, struct control *c))
 {
-	const struct session_options so = options_session(o);
+	struct session_options so = options_session(o);
 	const struct output_options oo = options_output(o);
 	const struct control_times times = options_times(o);
 	struct session *s = NULL;
@@ -26,6 +26,7 @@ int tracing_run(const struct options *o, bool is_launch,
 
 	if (err)
 		return outputs_status(err);
+	so.source.stops_at_checks = true;
 	status = STATUS_USAGE;
 	if (recorder_check(&so.recorder))
 		goto out;

@@ -98,6 +98,12 @@ struct session_stopper {
  */
 void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last);
 
+/*
+ * If a program has asked for a leak check since the last call: a report with verdicts, as far as the options want them.
+ * @stopper as in session_scan(). With stops_at_checks a thread may wait for this.
+ */
+void session_check(struct session *s, const struct session_stopper *stopper);
+
 /* Find a verdict on one process that is about to end, and whose threads the calling thread has stopped. */
 void session_scan_exiting(struct session *s, pid_t pid);
 

@@ -51,10 +51,36 @@ static void on_resume(struct session *s, struct process *p, const struct note_ev
 	p->notes.is_paused = false;
 }
 
+/* session_check() does it: a verdict reads events itself, which cannot be done from inside of one. */
+static void on_leak_check(struct session *s, struct process *p, const struct note_event *ev)
+{
+	(void)p;
+	(void)ev;
+	s->wants_check = true;
+}
+
+void session_check(struct session *s, const struct session_stopper *stopper)
+{
+	struct source *source;
+	const struct source_tracer *tracer = session_tracer(s, &source);
+
+	if (!s->wants_check)
+		return;
+	if (s->options->scan != SCAN_NEVER)
+		session_scan(s, stopper, false);
+	/* Threads that have come to a marker meanwhile waited there, too. */
+	s->wants_check = false;
+	if (session_report(s))
+		debug("%s: report not written", s->options->command);
+	if (tracer && tracer->checked)
+		tracer->checked(source);
+}
+
 static void (*const takers[NR_NOTES])(struct session *s, struct process *p, const struct note_event *ev) = {
 	[NOTE_MARK] = on_mark,
 	[NOTE_PAUSE] = on_pause,
 	[NOTE_RESUME] = on_resume,
+	[NOTE_LEAK_CHECK] = on_leak_check,
 };
 
 int session_note(struct session *s, struct process *p, const struct event_header *rec)

@@ -48,6 +48,7 @@ struct session {
 	bool has_failed;	     /* events could not be read */
 	u64 nr_strays;		     /* events of unknown processes */
 	u64 nr_marks;		     /* of programs, with a name */
+	bool wants_check;	     /* a program has asked for a leak check */
 	bool is_resumed;	     /* --start-paused is over for all processes */
 };
 

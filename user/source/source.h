@@ -34,6 +34,7 @@ struct source_options {
 	u64 ring_bytes; /* 0 = default */
 	bool want_free_stacks;
 	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
+	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
@@ -61,6 +62,9 @@ struct source_tracer {
 
 	/* Registers of a stopped thread. */
 	int (*read_regs)(struct source *s, pid_t tid, struct arch_regs *regs);
+
+	/* With stops_at_checks: the leak check was made, and threads that wait for it are resumed. */
+	void (*checked)(struct source *s);
 
 	/*
 	 * A launched process, or a child of one, that is about to end and is stopped, 0 = none. *@status as wait(2)

@@ -39,6 +39,8 @@ struct ptrace_source {
 	struct attached *attached; /* owned */
 	size_t nr_attached;
 	u32 nr_polls;
+	pid_t *checked; /* owned; for each thread that waits for the end of a leak check, its process */
+	size_t nr_checked, max_checked;
 	bool is_detached, is_death_reported;
 };
 
@@ -328,6 +330,15 @@ static void settle_change(struct ptrace_source *s, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
+/* A thread of @pid waits for a leak check. */
+static void begin_check(struct ptrace_source *s, pid_t pid)
+{
+	if (!s->options.stops_at_checks || array_reserve(s->checked, s->max_checked, s->nr_checked + 1))
+		settle_change(s, pid);
+	else
+		s->checked[s->nr_checked++] = pid;
+}
+
 /* Uprobes of others may have come to our places, and gone again with our breakpoints. */
 static void check_places(struct ptrace_source *s)
 {
@@ -399,6 +410,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 		err = err ? err : noted;
 		if (kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK)
 			settle_change(s, pid);
+		if (kind == EVENT_NOTE && ((const struct note_event *)h)->what == NOTE_LEAK_CHECK)
+			begin_check(s, pid);
 		nr++;
 	}
 	if (!is_alive(s))
@@ -477,6 +490,7 @@ static void source_ptrace_free(struct source *source)
 	guardian_free(s->guardian);
 	placing_fini(&s->placing);
 	free(s->attached);
+	free(s->checked);
 	free(s);
 }
 
@@ -539,6 +553,15 @@ static void let_end(struct source *source, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
+static void checked(struct source *source)
+{
+	struct ptrace_source *s = self(source);
+
+	for (size_t i = 0; i < s->nr_checked; i++)
+		settle_change(s, s->checked[i]);
+	s->nr_checked = 0;
+}
+
 static const struct source_tracer tracer = {
 	.pid = tracer_pid,
 	.launch = launch,
@@ -547,6 +570,7 @@ static const struct source_tracer tracer = {
 	.hold = hold,
 	.release = release,
 	.read_regs = read_regs,
+	.checked = checked,
 	.exiting = exiting,
 	.let_end = let_end,
 };
