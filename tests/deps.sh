@@ -18,7 +18,7 @@ apt_packages=(
 	g++ libcmocka-dev bats perl jq gdb valgrind graphviz musl-tools libjemalloc2 'libtcmalloc-minimal4|libtcmalloc-minimal4t64'
 	'?libmimalloc2.0|libmimalloc3|libmimalloc2.1' redis-server redis-tools sqlite3 python3 git codespell
 	'clang-format-14|clang-format' procps util-linux file binutils xz-utils openssh-server openssh-client iproute2 strace tmux
-	libxml2-utils
+	libxml2-utils '?heaptrack'
 	# to open HTML reports
 	'?chromium' '?chromium-driver'
 	# to read completions
@@ -31,12 +31,12 @@ dnf_packages=(
 	libzstd-devel readline-devel ncurses-devel pkgconf-pkg-config glibc-static libstdc++-static
 	gcc-c++ libcmocka-devel bats perl-Test-Harness jq gdb valgrind graphviz '?musl-gcc' jemalloc gperftools-libs mimalloc
 	'redis|valkey' sqlite python3 git codespell clang-tools-extra procps-ng util-linux file binutils xz '?bpftrace'
-	'?chromium' '?chromedriver' openssh-server openssh-clients iproute strace tmux libxml2 '?glibc-devel(x86-32)' '?libgcc(x86-32)'
+	'?chromium' '?chromedriver' openssh-server openssh-clients iproute strace tmux libxml2 '?heaptrack' '?glibc-devel(x86-32)' '?libgcc(x86-32)'
 )
 pacman_packages=(
 	gcc make clang llvm libbpf libelf binutils zlib zydis zstd readline ncurses pkgconf
 	cmocka bats perl jq gdb valgrind graphviz musl jemalloc gperftools mimalloc 'redis|valkey' sqlite python git codespell
-	'?chromium' procps-ng util-linux file xz openssh iproute2 strace tmux libxml2 '?bpftrace' '?lib32-glibc' '?lib32-gcc-libs'
+	'?chromium' procps-ng util-linux file xz openssh iproute2 strace tmux libxml2 '?heaptrack' '?bpftrace' '?lib32-glibc' '?lib32-gcc-libs'
 )
 
 # 32-bit targets: the compiler's other half, whose name has its version in it.

@@ -194,3 +194,82 @@ hostile_program() {
 	profile r.pb.gz | jq -e '[.samples[].frames[].function] | any(startswith("</x>]]>\"\u0027&\\x0a"))'
 	! grep -lP '\e' out r.junit.xml r.sarif
 }
+
+# printed FILE: what heaptrack_print finds in it as "calls peak leaked", bytes exact; nothing it could not read
+printed() {
+	heaptrack_print --disable-builtin-suppressions -f "$1" -F leaked --flamegraph-cost-type leaked >print 2>print.err
+	[ ! -s print.err ] || { cat print.err >&2; return 1; }
+	heaptrack_print --disable-builtin-suppressions -f "$1" -F allocations --flamegraph-cost-type allocations \
+		>/dev/null
+	heaptrack_print --disable-builtin-suppressions -f "$1" -F peak --flamegraph-cost-type peak >/dev/null
+	echo "$(awk '/^calls to allocation functions:/ { print $5 }' print)" \
+		"$(awk '{ sum += $NF } END { print sum + 0 }' peak)" \
+		"$(awk '{ sum += $NF } END { print sum + 0 }' leaked)"
+}
+
+with_heaptrack() { command -v heaptrack_print >/dev/null || skip "no heaptrack_print here"; }
+
+# of_totals JSON: the same
+of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_bytes)"' "$1"; }
+
+@test "heaptrack: calls, peak and leaks of JSON, live and from a recording" {
+	with_heaptrack
+	for target in leak leak_cpp threads; do
+		"$HEAPTAP" run -q --force -w r.heaptap -o r.json -o r.heaptrack.gz -- "$T/$target" 2>err >out
+		[ "$(printed r.heaptrack.gz)" = "$(of_totals r.json)" ] ||
+			{ echo "$target: $(printed r.heaptrack.gz), not $(of_totals r.json)"; return 1; }
+		"$HEAPTAP" report -q --force -o s.heaptrack.gz r.heaptap
+		# Times of a recording are rounded.
+		diff <(zcat s.heaptrack.gz | grep -v ^c) <(zcat r.heaptrack.gz | grep -v ^c)
+		zcat s.heaptrack.gz | grep -q ^c
+	done
+	"$HEAPTAP" run -q --force -o r.heaptrack.gz -- "$T/leak" 2>err >out
+	printed r.heaptrack.gz
+	grep -q 'load_settings.* 768$' leaked
+	grep -q 'open_session.*copy_name.* 480$' leaked
+}
+
+@test "heaptrack: mappings that go in pieces, blocks from before an attach" {
+	with_heaptrack
+	"$HEAPTAP" run -q --mmap -o r.json -o r.heaptrack.gz -- "$T/mmap" 2>err >out
+	[ "$(printed r.heaptrack.gz)" = "$(of_totals r.json)" ]
+	spinning
+	"$HEAPTAP" attach -q -t 1s -o a.json -o a.heaptrack.gz "$TARGET"
+	[ "$(jq '.processes[0].totals.allocs' a.json)" -gt 0 ]
+	[ "$(printed a.heaptrack.gz)" = "$(of_totals a.json)" ]
+	zcat a.heaptrack.gz | sed -n 3p | grep -qx A
+}
+
+@test "heaptrack: --between has the blocks of the span only" {
+	with_heaptrack
+	list_of_spans >events.txt
+	"$HEAPTAP" report -q --between from,to -o r.json -o r.heaptrack.gz events.txt
+	[ "$(of_totals r.json)" = "2 60 50" ]
+	[ "$(printed r.heaptrack.gz)" = "2 60 50" ]
+}
+
+list_of_spans() {
+	printf '%s\n' 'process 77 prog /nowhere/prog' 'alloc 77 1 malloc 0x1000 100 0 1000000000' \
+		'mark 1500000000 from' 'alloc 77 1 calloc 0x2000 50 0 2000000000' \
+		'alloc 77 1 malloc 0x3000 10 0 2100000000' 'free 77 1 free 0x1000 0 2200000000' \
+		'free 77 1 free 0x3000 0 2300000000' 'mark 2500000000 to' \
+		'alloc 77 1 malloc 0x4000 7 0 3000000000' 'exit 77 0'
+}
+
+@test "heaptrack: children of fork, in one file or in a file each" {
+	with_heaptrack
+	"$HEAPTAP" run -q -f -o r.json -o r.heaptrack.gz -o 'each-%p.heaptrack.gz' -- "$T/fork" 3 2>err >out
+	[ "$(jq '.processes | length' r.json)" -gt 1 ]
+	read -r calls _ leaked <<<"$(printed r.heaptrack.gz)"
+	[ "$calls $leaked" = "$(jq -r '[.processes[].totals] | "\(map(.allocs) | add) \(map(.live_bytes) | add)"' r.json)" ]
+	for pid in $(jq '.processes[].pid' r.json); do
+		[ "$(printed "each-$pid.heaptrack.gz")" = "$(jq -r --argjson pid "$pid" \
+			'.processes[] | select(.pid == $pid).totals | "\(.allocs) \(.peak_bytes) \(.live_bytes)"' r.json)" ]
+	done
+}
+
+@test "heaptrack: a tape that does not fit on the disk is no report" {
+	run bash -c "ulimit -f 1; trap '' XFSZ; '$HEAPTAP' run -q -o r.heaptrack.gz -- '$T/leak'"
+	[ ! -e r.heaptrack.gz ] && [ "$status" -eq 5 ]
+	[[ $output == *"r.heaptrack.gz: File too large"* ]]
+}

@@ -48,6 +48,18 @@ struct source_choice options_source(const struct options *o)
 				       .nr_allocs = o->nr_allocs };
 }
 
+static bool wants_tape(const struct options *o)
+{
+	bool wants = o->format && o->format->wants_tape;
+
+	for (size_t i = 0; i < o->outputs.nr && !wants; i++) {
+		const struct report_format *f = report_format_find(o->outputs.items[i]);
+
+		wants = f && f->wants_tape;
+	}
+	return wants;
+}
+
 struct session_options options_session(const struct options *o)
 {
 	return (struct session_options){
@@ -58,6 +70,7 @@ struct session_options options_session(const struct options *o)
 			    .min_size = o->thin ? o->min_size : 0,
 			    .max_size = o->thin ? o->max_size : 0 },
 		.scan = o->scan,
+		.wants_tape = wants_tape(o),
 		.verdict = { .max_pause_ns = o->max_pause_ns,
 			     .pointer_mask = o->pointer_mask,
 			     .unaligned = o->unaligned,

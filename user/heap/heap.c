@@ -52,6 +52,7 @@ void heap_free(struct heap *h)
 	region_table_fini(&h->regions);
 	cover_map_fini(&h->cover);
 	timeline_fini(&h->timeline);
+	tape_free(h->tape);
 	free(h->pending);
 	misuse_table_free(h->misuses);
 	free(h);
@@ -76,6 +77,19 @@ static u64 event_ms(const struct heap *h, const struct heap_event *ev)
 	return ms < BLOCK_MAX_TIME_MS ? ms : BLOCK_MAX_TIME_MS;
 }
 
+int heap_keep_tape(struct heap *h)
+{
+	return h->tape ? 0 : tape_new(&h->tape);
+}
+
+static void __attribute__((cold, noinline)) put_on_tape(struct heap *h, u32 row, u64 bytes, bool is_free)
+{
+	const struct tape_entry e = { h->totals.last_time_ns / NS_PER_MS, bytes, row - h->first_row,
+				      is_free };
+
+	tape_put(h->tape, &e);
+}
+
 /* Count a new block of @bytes. */
 static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
 {
@@ -86,6 +100,8 @@ static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
 		h->outside_bytes += bytes;
 		return;
 	}
+	if (h->tape)
+		put_on_tape(h, row_nr, bytes, false);
 	row_keep_peak(row, h->peak_nr);
 	row->allocs++;
 	row->alloc_bytes += bytes;
@@ -113,6 +129,8 @@ static void account_free(struct heap *h, u32 row_nr, u64 bytes, bool is_whole)
 		h->outside_bytes -= bytes;
 		return;
 	}
+	if (h->tape)
+		put_on_tape(h, row_nr, bytes, true);
 	row_keep_peak(row, h->peak_nr);
 	row->live_bytes -= bytes;
 	row->frees += is_whole;
@@ -634,6 +652,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 	cover_map_init(&copy->cover,
 		       &copy->budget); /* begins empty: the scan is less sure then, but never wrong */
 	copy->misuses = NULL;
+	copy->tape = NULL;
 	err = row_table_copy(&copy->rows, &h->rows, &copy->budget);
 	if (err)
 		goto undo_copy;
@@ -649,12 +668,15 @@ int heap_clone(struct heap **out, const struct heap *h)
 	err = copy_pending(copy, h);
 	if (!err && h->misuses)
 		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
+	if (!err && h->tape)
+		err = tape_copy(&copy->tape, h->tape);
 	if (err)
 		goto undo_timeline;
 	*out = copy;
 	return 0;
 
 undo_timeline:
+	misuse_table_free(copy->misuses);
 	free(copy->pending);
 	timeline_fini(&copy->timeline);
 undo_regions:

@@ -41,6 +41,11 @@ bool heap_timeline(const struct heap *h, size_t i, struct timeline_point *out)
 	return timeline_point(&h->timeline, i, now_in_time(h), out);
 }
 
+struct tape *heap_tape(const struct heap *h)
+{
+	return h->tape;
+}
+
 u64 heap_live_bytes(const struct heap *h)
 {
 	return h->totals.live_bytes;

@@ -14,6 +14,8 @@ void heap_span_begin(struct heap *h)
 	h->totals = (struct heap_totals){ .first_time_ns = h->totals.first_time_ns,
 					  .last_time_ns = h->totals.last_time_ns };
 	timeline_reset(&h->timeline);
+	if (h->tape)
+		tape_reset(h->tape);
 	memset(h->calls, 0, sizeof(h->calls));
 	row_table_begin_anew(&h->rows);
 	h->first_row = h->rows.first;

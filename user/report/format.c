@@ -23,6 +23,8 @@ const struct report_format report_formats[] = {
 	{ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", HERE(report_trace) },
 	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
 	  HERE(report_html) },
+	{ "heaptrack", ".heaptrack.gz", "all events, for heaptrack_gui and heaptrack_print",
+	  HERE(report_heaptrack), .wants_tape = true },
 	{ "junit", ".junit.xml", "test results for CI systems", HERE(report_junit) },
 	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", HERE(report_sarif) },
 	{ "github", ".github", "annotations for GitHub's workflows", HERE(report_github) },

@@ -15,9 +15,11 @@ struct report_format {
 	const char *help;   /* one line: what it holds, or who reads it */
 	/* Write a report and flush it. 0, -ENOMEM, or -errno of the first failed write. NULL = not in this program. */
 	int (*write)(FILE *out, const struct report *r);
+	bool wants_tape; /* it shows events: heap_keep_tape() */
 };
 
 /* The formats that report.h does not have: as report_json(). */
+int report_heaptrack(FILE *out, const struct report *r) __must_check;
 int report_csv(FILE *out, const struct report *r) __must_check;
 int report_folded(FILE *out, const struct report *r) __must_check;
 int report_speedscope(FILE *out, const struct report *r) __must_check;

@@ -10,6 +10,7 @@
 
 #include "user/source/caps.h"
 #include "user/heap/heap.h"
+#include "user/heap/tape.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -46,6 +47,18 @@ static void process_free(struct process *p)
 	free(p);
 }
 
+int session_new_heap(const struct session *s, struct heap **out)
+{
+	int err = heap_new(out, s->fns);
+
+	if (err || !s->options->wants_tape)
+		return err;
+	err = heap_keep_tape(*out);
+	if (err)
+		heap_free(*out);
+	return err;
+}
+
 int session_new_process(struct session *s, struct process **out)
 {
 	struct process *p;
@@ -56,7 +69,7 @@ int session_new_process(struct session *s, struct process **out)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	err = heap_new(&p->heap, s->fns);
+	err = session_new_heap(s, &p->heap);
 	if (err) {
 		free(p);
 		return err;

@@ -85,7 +85,7 @@ struct session_sums session_sums(const struct session *s, pid_t pid)
 static int forget(struct session *s, struct process *p)
 {
 	struct heap *old = p->heap;
-	int err = heap_new(&p->heap, s->fns);
+	int err = session_new_heap(s, &p->heap);
 
 	if (err) {
 		p->heap = old;

@@ -49,5 +49,6 @@ struct session_options {
 	u64 max_memory;		    /* bytes, for what a recording says; 0 = the default */
 	bool start_paused;	    /* allocations count from the first HEAPTAP_RESUME on */
 	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
+	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
 	bool shows_progress;	    /* while a recording is read */
 };

@@ -58,6 +58,9 @@ u64 session_source_ns(const struct session *s);
 /* The moment @now_ns of that clock by CLOCK_REALTIME, 0 if it is not known. */
 u64 session_real_ns(const struct session *s, u64 now_ns);
 
+/* An empty heap. *@out is owned by the caller: heap_free(). 0 or -ENOMEM. */
+int session_new_heap(const struct session *s, struct heap **out) __must_check;
+
 /* Add a process with an empty heap and no target yet, behind the others (0 or -ENOMEM); and remove it again. */
 int session_new_process(struct session *s, struct process **out) __must_check;
 void session_drop_last_process(struct session *s);

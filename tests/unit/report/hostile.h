@@ -40,6 +40,8 @@ static struct {
 	size_t len;
 } hostile;
 
+static u64 hostile_now_ns;
+
 static inline void hostile_event(u8 kind, const char *function, u64 addr, u64 size, u64 stack)
 {
 	const struct heap_event ev = {
@@ -47,7 +49,7 @@ static inline void hostile_event(u8 kind, const char *function, u64 addr, u64 si
 		       .fn = alloc_fn_find(NULL, function),
 		       .pid = HOSTILE_PID,
 		       .tid = HOSTILE_PID },
-		.time_ns = 1000000000,
+		.time_ns = hostile_now_ns,
 		.addr = addr,
 		.size = size,
 		.stack = stack,
@@ -87,6 +89,7 @@ static inline int hostile_begin(void **state)
 	(void)state;
 	memset(&hostile, 0, sizeof(hostile));
 	hostile_symbolize_err = 0;
+	hostile_now_ns = 1000000000;
 	if (heap_new(&hostile.heap, NULL) || stack_table_new(&hostile.stacks) ||
 	    module_table_new(&hostile.modules) ||
 	    module_add(hostile.modules, "/bin/" HOSTILE_NAME, build_id, sizeof(build_id),
