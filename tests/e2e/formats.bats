@@ -175,6 +175,25 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json"
 	cmp leaked-blocks.dot total-bytes.dot
 }
 
+@test "formats: callers by file: the sums are those of the process, in text and JSON" {
+	"$HEAPTAP" run -q -o r.json -o r.txt -- "$T/dlopen" "$T" >out 2>err
+	jq -e '.processes[0] | (.modules | length) > 2
+		and ([.modules[].live.bytes] | add) == .totals.live_bytes
+		and ([.modules[].live.blocks] | add) == .totals.live_blocks
+		and ([.modules[].allocated.bytes] | add) == .totals.alloc_bytes
+		and ([.modules[].allocated.blocks] | add) == .totals.allocs
+		and ([.modules[].at_peak_bytes] | add) == .totals.peak_bytes
+		and ([.modules[].leaked.bytes] | add) == ([.stacks[] | .definite.bytes + .indirect.bytes] | add)
+		and ([.modules[].callers] | add) == (.stacks | length)
+		and ([.modules[].live.bytes] | . == (sort | reverse))' r.json
+	[ "$(jq '[.processes[0].modules[] | select(.module | endswith("plug_alloc.so")).allocated.blocks] | add' r.json)" -eq \
+		"$(jq '[.processes[0].stacks[] | select(.frames[0].module // "" | endswith("plug_alloc.so")).allocs] | add' r.json)" ]
+	grep -q '^  modules  .* (.* %)' r.txt
+	# One file alone says nothing.
+	"$HEAPTAP" run -q -o one.txt -- "$T/leak" >out 2>err
+	run ! grep -q '^  modules' one.txt
+}
+
 @test "formats: folded: from the outermost function to the allocator" {
 	"$HEAPTAP" run -q --no-scan -o r.folded -o r.json -- "$T/leak" >out 2>err
 	grep -q '^_start;.*main;.*load_settings;malloc [0-9]*$' r.folded || { cat r.folded; return 1; }

@@ -9,6 +9,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
+#include "user/report/modules.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
@@ -264,12 +265,46 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	return err;
 }
 
-static int json_stacks(struct json *j, const struct report *r, const struct report_process *p)
+static void json_module(struct json *j, const struct report_module *m, bool is_scanned)
+{
+	json_object_begin(j, NULL);
+	json_string(j, "module", m->module ? m->module->path : NULL);
+	json_u64(j, "callers", m->nr_callers);
+	json_sum(j, "allocated", &m->allocated);
+	json_sum(j, "live", &m->live);
+	if (is_scanned)
+		json_sum(j, "leaked", &m->leaked);
+	json_u64(j, "at_peak_bytes", m->peak_bytes);
+	json_object_end(j);
+}
+
+/* Callers by the file of their first frame. */
+static int json_modules(struct json *j, const struct report *r, const struct report_process *p,
+			const struct report_row *rows, size_t nr_rows)
+{
+	auto_free struct report_module *list = NULL;
+	size_t nr;
+	int err = report_modules(r, p, rows, nr_rows, &list, &nr);
+
+	if (err)
+		return err;
+	json_array_begin(j, "modules");
+	json_fold(j, FOLD_POINTS);
+	for (size_t i = 0; i < nr; i++)
+		json_module(j, &list[i], p->leaks);
+	json_array_end(j);
+	json_fold(j, FOLD_DEPTH);
+	return 0;
+}
+
+static int json_callers(struct json *j, const struct report *r, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr;
 	int err = report_rows(r, p, &rows, &nr, NULL);
 
+	if (!err && !IS_AGENT) /* to keep it small */
+		err = json_modules(j, r, p, rows, nr);
 	if (err)
 		return err;
 	json_array_begin(j, "stacks");
@@ -358,7 +393,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_object_begin(j, NULL);
 	err = report_json_process(j, r, p);
 	if (!err)
-		err = json_stacks(j, r, p);
+		err = json_callers(j, r, p);
 	json_object_end(j);
 	return err;
 }

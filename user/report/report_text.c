@@ -203,7 +203,7 @@ static int text_process(struct text *t, const struct report_process *p, u32 part
 	else if (parts & PART_HEAD && !p->unwatched)
 		fputs("\nDetails\n", t->out);
 	if (!err && parts & PART_HEAD)
-		text_details(t, p, rows, nr);
+		err = text_details(t, p, rows, nr);
 	return err;
 }
 

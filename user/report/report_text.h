@@ -32,7 +32,8 @@ int text_verdict(struct text *t, const struct report_process *p, const struct re
 void text_growth(struct text *t, const struct trend *trend);
 
 /* The details of a process: a table of labels. @rows as report_rows() gives them. */
-void text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr);
+int text_details(struct text *t, const struct report_process *p, const struct report_row *rows,
+		 size_t nr) __must_check;
 
 #define plural(n) ((n) == 1 ? "" : "s")
 

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/report/modules.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/target/target.h"
@@ -17,6 +19,7 @@ enum {
 	DEFAULT_WIDTH = 80,
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
 	MAX_ITEM_BYTES = PATH_MAX + 128,
+	MAX_MODULES = 5, /* in the text; JSON has all */
 };
 
 static void toned(struct text *t, enum tone tone, const char *s)
@@ -396,12 +399,55 @@ static void text_notes(struct text *t, const struct report_process *p)
 	line_end(t);
 }
 
-void text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
+static u64 module_bytes(const struct report_module *m, bool is_live)
 {
+	return is_live ? m->live.bytes : m->allocated.bytes;
+}
+
+/* Which files hold what is live; if nothing is, which ones allocated. One file alone says nothing. */
+static int text_modules(struct text *t, const struct report_process *p, const struct report_row *rows,
+			size_t nr_rows)
+{
+	auto_free struct report_module *list = NULL;
+	u64 all = 0, rest = 0;
+	bool is_live;
+	size_t nr, shown;
+	int err = report_modules(t->report, p, rows, nr_rows, &list, &nr);
+
+	if (err || nr < 2)
+		return err;
+	is_live = list[0].live.bytes;
+	shown = nr > MAX_MODULES ? MAX_MODULES : nr;
+	for (size_t i = 0; i < nr; i++)
+		all += module_bytes(&list[i], is_live);
+	line_begin(t, "modules");
+	for (size_t i = 0; i < nr; i++) {
+		const struct report_module *m = &list[i];
+		u64 bytes = module_bytes(m, is_live);
+
+		if (i < shown && bytes)
+			item(t, "%s %s (%s)", m->module ? text_base_name(m->module->path) : "no file",
+			     human_bytes(bytes).text, human_percent(bytes, all).text);
+		else
+			rest += bytes;
+	}
+	if (rest)
+		item(t, "%zu others %s (%s)", nr - shown, human_bytes(rest).text,
+		     human_percent(rest, all).text);
+	if (!is_live)
+		fputs(" of what was allocated", t->out);
+	line_end(t);
+	return 0;
+}
+
+int text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
+{
+	int err;
+
 	text_target(t, p);
 	if (p->unwatched) {
 		text_notes(t, p);
-		return;
+		return 0;
 	}
 	text_allocators(t, p);
 	text_totals(t, p);
@@ -410,5 +456,7 @@ void text_details(struct text *t, const struct report_process *p, const struct r
 	text_checked(t, p->heap);
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
+	err = IS_AGENT ? 0 : text_modules(t, p, rows, nr);
 	text_notes(t, p);
+	return err;
 }

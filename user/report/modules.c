@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Adds up the callers of a process file by file. */
+#include "user/report/modules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/heap/stacks.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+
+static const struct module *module_of(const struct report *r, const struct report_process *p,
+				      const struct report_row *row)
+{
+	const char *truncated;
+	const struct stack *s = report_stack(p, row, &truncated);
+
+	return s && s->nr_frames ? module_get(r->modules, s->frames[0].module) : NULL;
+}
+
+static void add_sum(struct scan_sum *sum, u64 blocks, u64 bytes)
+{
+	sum->blocks += blocks;
+	sum->bytes += bytes;
+}
+
+static void add_row(struct report_module *m, const struct report_row *row)
+{
+	const struct scan_sum *lost = row->leaks.sums.of;
+
+	m->nr_callers++;
+	add_sum(&m->allocated, row->row.allocs, row->row.alloc_bytes);
+	add_sum(&m->live, row->row.live_blocks, row->row.live_bytes);
+	add_sum(&m->leaked, lost[SCAN_DEFINITE].blocks, lost[SCAN_DEFINITE].bytes);
+	add_sum(&m->leaked, lost[SCAN_INDIRECT].blocks, lost[SCAN_INDIRECT].bytes);
+	m->peak_bytes += row->row.peak_bytes;
+}
+
+/* Equal files in the order of their names, so that reports of one recording are equal. */
+static int compare_modules(const void *pa, const void *pb)
+{
+	const struct report_module *a = pa, *b = pb;
+
+	if (a->live.bytes != b->live.bytes)
+		return a->live.bytes < b->live.bytes ? 1 : -1;
+	if (a->allocated.bytes != b->allocated.bytes)
+		return a->allocated.bytes < b->allocated.bytes ? 1 : -1;
+	return strcmp(a->module ? a->module->path : "", b->module ? b->module->path : "");
+}
+
+/* A process has tens of files, and their rows come in long runs: a search from the last one is short. */
+static struct report_module *find(struct report_module *list, size_t nr, const struct module *module)
+{
+	for (size_t i = nr; i-- > 0;)
+		if (list[i].module == module)
+			return &list[i];
+	return NULL;
+}
+
+int report_modules(const struct report *r, const struct report_process *p, const struct report_row *rows,
+		   size_t nr_rows, struct report_module **out, size_t *nr)
+{
+	auto_free struct report_module *list = NULL;
+	size_t count = 0, max = 0;
+
+	for (size_t i = 0; i < nr_rows; i++) {
+		const struct module *module = module_of(r, p, &rows[i]);
+		struct report_module *m = find(list, count, module);
+
+		if (!m) {
+			if (array_reserve(list, max, count + 1))
+				return -ENOMEM;
+			m = &list[count++];
+			*m = (struct report_module){ .module = module };
+		}
+		add_row(m, &rows[i]);
+	}
+	if (count)
+		qsort(list, count, sizeof(*list), compare_modules);
+	*out = take_ptr(list);
+	*nr = count;
+	return 0;
+}
