@@ -227,17 +227,26 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 }
 
 /* With several processes: one line for each, before the details. */
-static void text_overview(struct text *t)
+static void text_overview(struct text *t, const struct report_process *const *order)
 {
 	const struct report *r = t->report;
 	u64 live_bytes = 0;
+	size_t nr = 0;
 
-	for (size_t i = 0; i < r->nr_processes; i++)
-		live_bytes += heap_totals(r->processes[i].heap).live_bytes;
-	fprintf(t->out, "%zu processes, %s live\n", r->nr_processes, human_bytes(live_bytes).text);
+	/* The memory of a program is gone when its process executes another one. */
 	for (size_t i = 0; i < r->nr_processes; i++) {
-		text_overview_row(t->out, &r->processes[i]);
-		putc('\n', t->out);
+		if (r->processes[i].is_replaced)
+			continue;
+		live_bytes += heap_live_bytes(r->processes[i].heap);
+		nr++;
+	}
+	fprintf(t->out, "%zu process%s", nr, nr == 1 ? "" : "es");
+	if (nr < r->nr_processes)
+		fprintf(t->out, " with %zu programs", r->nr_processes);
+	fprintf(t->out, ", %s live\n", human_bytes(live_bytes).text);
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		text_overview_row(t->out, order[i]);
+		fputs(order[i]->is_replaced ? ", became another program\n" : "\n", t->out);
 	}
 	putc('\n', t->out);
 }
@@ -273,20 +282,62 @@ static void text_end(struct text *t)
 	text_tone_end(t);
 }
 
+/* The order of processes: those that were replaced at the end, and those that hold most first. */
+static int by_interest(const void *a, const void *b)
+{
+	const struct report_process *left = *(const struct report_process *const *)a;
+	const struct report_process *right = *(const struct report_process *const *)b;
+	u64 left_bytes = heap_live_bytes(left->heap), right_bytes = heap_live_bytes(right->heap);
+
+	if (left->is_replaced != right->is_replaced)
+		return left->is_replaced ? 1 : -1;
+	if (left_bytes != right_bytes)
+		return left_bytes < right_bytes ? 1 : -1;
+	return left < right ? -1 : left > right;
+}
+
+/* A shell or a wrapper that executed the program is rarely of interest: its line in the overview is enough. */
+static bool is_folded(const struct report *r, const struct report_process *p)
+{
+	return p->is_replaced && r->nr_processes > 1 && !r->options.verbose;
+}
+
+static int text_processes(struct text *t, const struct report_process *const *order, u32 parts)
+{
+	size_t nr_folded = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < t->report->nr_processes && !err; i++) {
+		if (parts & PART_HEAD && is_folded(t->report, order[i])) {
+			nr_folded++;
+			continue;
+		}
+		if (i)
+			putc('\n', t->out);
+		err = text_process(t, order[i], parts);
+	}
+	if (nr_folded)
+		fprintf(t->out, "\n%zu program%s that became another one: see above; -v has %s details\n",
+			nr_folded, plural(nr_folded), nr_folded == 1 ? "its" : "their");
+	return err;
+}
+
 static int text_parts(FILE *out, const struct report *r, u32 parts)
 {
 	struct text t = { .out = out, .report = r };
-	int err = 0;
+	auto_free const struct report_process **order = calloc(r->nr_processes + 1, sizeof(*order));
+	int err;
 
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->nr_processes; i++)
+		order[i] = &r->processes[i];
+	qsort(order, r->nr_processes, sizeof(*order), by_interest);
 	if (r->title && (parts & PART_HEAD))
 		fprintf(out, "%s\n\n", r->title);
 	if (r->nr_processes > 1 && parts == (PART_HEAD | PART_CALLERS))
-		text_overview(&t);
-	for (size_t i = 0; i < r->nr_processes && !err; i++) {
-		if (i)
-			putc('\n', out);
-		err = text_process(&t, &r->processes[i], parts);
-	}
+		text_overview(&t, order);
+	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)
 		text_end(&t);
 	return err ? err : report_flush(out);
