@@ -325,6 +325,39 @@ for i in range(2000): json.loads(json.dumps({str(k): [k, str(k), str(decimal.Dec
 	rm -f "$tmp/r.heaptap"
 }
 
+# A list of events with 100,000 stacks of 2 to 40 frames, of which many share their outer frames.
+list_stacks() {
+	awk 'BEGIN {
+		srand(7)
+		print "process 77 big /nowhere/big\nmap 77 0x400000 0x8400000 0x400000 /nowhere/big"
+		for (id = 2; id < 100002; id++) {
+			nr = 1 + int(rand() * (nr < 24 ? nr : 24))
+			for (new = 2 + int(rand() * 12); new--; nr++)
+				frame[nr] = sprintf("%#x", 4194816 + 64 * int(rand() * 20000))
+			line = "stack " id " 77 complete"
+			for (i = nr - 1; i >= 0; i--)
+				line = line " " (i ? frame[i] : "0x400100")
+			print line "\nalloc 77 1 malloc " sprintf("%#x", id * 4096) " " 2 ^ int(rand() * 12) " " id " " id * 10000
+		}
+	}'
+}
+
+bench_page() {
+	progress "a page of 100,000 stacks"
+	local with got what="HTML of 100,000 stacks"
+	list_stacks >"$tmp/stacks.txt"
+	with=$({ TIMEFORMAT=%R; time "$heaptap" report -q -o "$tmp/stacks.html" "$tmp/stacks.txt" >>"$tmp/log" 2>&1; } 2>&1)
+	row "$what: read the list and write" "$with s" "3 s" "$(($(stat -c %s "$tmp/stacks.html") / 1048576)) MiB"
+	if ! command -v chromedriver >/dev/null; then
+		missing "$what: open, search" "2 s, 0.1 s" "no chromedriver"
+		return
+	fi
+	mapfile -t got < <(tests/lib/page.py "$tmp/stacks.html" eval 'Number(document.documentElement.dataset.ready)' \
+		eval '[find("0x4"), find("0x40f")] && Number(document.querySelector("#found").dataset.took)' 2>>"$tmp/log")
+	row "$what: open in Chromium" "$(reading '%.2f s' "${got[0]:-0} / 1000")" "2 s" ""
+	row "$what: search" "${got[1]:--} ms" "100 ms" ""
+}
+
 start=$SECONDS
 mkdir -p "$out"
 {
@@ -342,6 +375,7 @@ bench_books
 bench_tables
 bench_scan
 bench_recording
+bench_page
 progress ""
 echo "took $((SECONDS - start)) s" >>"$table"
 cat "$table"

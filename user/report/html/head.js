@@ -135,15 +135,17 @@ function showVerdict(process) {
 	const verdict = verdictOf(process);
 	const errors = sum(data.errors.map(e => e.count)) + data.errors_dropped;
 	const doubts = doubtsOf(process);
-	const headline = el("p", { class: "headline" }, verdict.text);
-
-	if (verdict.place)
-		headline.append(`, ${verdict.link} `, ...nameOfPlace(verdict.place));
+	const sentence = [verdict.text, ...verdict.place ? [`, ${verdict.link} `, ...nameOfPlace(verdict.place)] : []];
+	const wrong = errors ? [el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
+		data.errors.length ? `: ${errorKinds(data)}` : ""] : null;
+	/* The worse of the two comes first. */
+	const isWrongFirst = errors && verdict.tone !== "bad";
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : verdict.tone), "data-tone": verdict.tone },
 		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` })),
-		headline, verdict.more ? el("p", { class: "more-of-it" }, ...verdict.more) : null,
-		errors ? el("p", { class: "wrong" }, el("a", { href: "#errors", text: `${plural(errors, "wrong release")} of memory` }),
-			data.errors.length ? `: ${errorKinds(data)}` : "") : null,
+		el("p", { class: "headline" }, ...isWrongFirst ? wrong : sentence),
+		isWrongFirst ? el("p", { class: "also" }, ...sentence) : null,
+		verdict.more ? el("p", { class: "more-of-it" }, ...verdict.more) : null,
+		errors && !isWrongFirst ? el("p", { class: "wrong" }, ...wrong) : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null),
 	el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>
 		el("div", { "data-fact": id, "data-value": value }, el("dt", { text: label }),

@@ -236,7 +236,7 @@ function callerDetails(process, caller) {
 		["Average size", n("allocs") && bytes(n("alloc_bytes") / n("allocs"))],
 		["Temporary", n("temporary") && `${plural(n("temporary"), "block")} (${percent(n("temporary"), n("allocs"))})`],
 		["Since the last report", n("grown") && bytes(n("grown"))],
-		["By", process.functionOf(caller)],
+		["Allocated by", process.functionOf(caller)],
 	].filter(f => f[1]);
 	const list = el("dl", { class: "facts-list" }, ...facts.map(([label, text]) => el("div", {}, el("dt", { text: label }), el("dd", { text }))));
 	const cut = process.cutOf(caller);
