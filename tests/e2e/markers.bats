@@ -127,6 +127,41 @@ part() {
 	[ "$status" -eq 2 ]
 }
 
+@test "markers: --between counts a part of a run" {
+	traced --between before,after -- "$T/marked" sections
+	[ "$status" -eq 0 ]
+	is .totals.allocs 3
+	is .totals.live_blocks 2
+	is .totals.live_bytes 60
+	is .scan null
+	is .exit.code 0
+	nothing_lost
+	traced --between before,end -- "$T/marked" sections
+	is .totals.allocs 8
+	is .totals.live_bytes 310
+	traced --between before,never -- "$T/marked" sections
+	[ "$status" -eq 5 ]
+	grep -q -- '--between: never: this moment has not come behind the moment before it' "$err"
+	[ ! -e "$report" ]
+}
+
+@test "markers: --between ends an attach, and takes marks of heaptap mark, too" {
+	stepping
+	attached "$TARGET" --between from,to
+	step "alloc 10 10"
+	"$HEAPTAP" mark "$TARGET" from
+	step "alloc 3 100"
+	step "free 1"
+	step "alloc 2 100"
+	step "free 1"
+	step "mark to"
+	ended "$TAP" 0
+	is .totals.allocs 5
+	is .totals.live_blocks 3
+	untouched "$TARGET"
+	step "alloc 1 1"
+}
+
 # bats test_tags=core
 @test "markers: a leak check finds what is lost at its moment" {
 	"$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/check-%n.json" "$T/marked" check

@@ -7,6 +7,7 @@
 #include "user/lib/status.h"
 #include "user/cli/tracing.h"
 #include "user/session/session.h"
+#include "user/session/session_span.h"
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
@@ -52,6 +53,8 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 		if (session_poll(s))
 			return;
 		session_check(s, NULL);
+		if (o->has_between && session_span_is_over(s))
+			return;
 		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
 			return;
 	}
@@ -63,7 +66,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 
 	if (status != STATUS_DONE)
 		return status;
-	if (o->scan != SCAN_NEVER || o->record)
+	if (o->scan != SCAN_NEVER || o->record || o->has_between)
 		control_listen(c);
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),

@@ -281,8 +281,8 @@ const struct option_row option_rows[] = {
 	  .help = "run the program as this user" },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this directory" },
-	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between), .commands = IN(REPORT) | IN(CONSOLE),
-	  .is_only_typed = true,
+	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between),
+	  .commands = IN(REPORT) | IN(CONSOLE) | IN(RUN) | IN(ATTACH), .is_only_typed = true,
 	  .help = "count only blocks allocated from FROM to TO, as they were at AT (default TO); "
 		  "each is a time since the start (10s, 1m30s), the name of a marker, start, or end" },
 	{ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,

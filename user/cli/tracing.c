@@ -11,6 +11,7 @@
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/session/session_span.h"
 #include "user/stream/recorder.h"
 
 int tracing_run(const struct options *o, bool is_launch,
@@ -33,6 +34,8 @@ int tracing_run(const struct options *o, bool is_launch,
 	status = STATUS_IMPOSSIBLE;
 	if (session_new(&s, &so, outs, is_launch))
 		goto out;
+	if (so.between)
+		session_span_set(s, so.between);
 	err = control_new(&c, &times, is_launch);
 	if (err)
 		error("%s: signals: %s", so.command, strerror(-err));

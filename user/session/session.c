@@ -442,7 +442,8 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 		return 0;
 	if (session_has_span(s) && role != RECORD_STACK) {
 		session_span_go_on(s, record_time(rec), NULL);
-		if (session_span_is_over(s))
+		/* Processes go on: they may execute programs and end. */
+		if (session_span_is_over(s) && (s->is_replayed || role == RECORD_HEAP))
 			return 0;
 	}
 	p = session_find(s, rec->pid);

@@ -13,6 +13,7 @@
 #include "user/report/format.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_span.h"
 #include "user/source/source_told.h"
 
 struct answering {
@@ -148,7 +149,7 @@ int session_set_marker(struct session *s, const char *text)
 {
 	int err = 0;
 
-	if (!recorder_is_open(s->recorder))
+	if (!recorder_is_open(s->recorder) && !session_has_span(s))
 		return -ENOTCONN;
 	if (!s->ops->told || !catch_up_over_there(s))
 		err = session_poll(s);

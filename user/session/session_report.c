@@ -236,8 +236,19 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 
 int session_report(struct session *s)
 {
-	int err = session_show(s, 0, outputs_write_to, s->outs);
+	int err = 0;
 
+	/* A recording has been checked when it was read. */
+	if (session_has_span(s) && !s->is_replayed && !session_span_is_over(s)) {
+		if (!s->stop_ns) {
+			info("%s: no report yet: the part that --between names is not over",
+			     s->options->command);
+			return 0;
+		}
+		err = session_span_finish(s, NULL);
+	}
+	if (!err)
+		err = session_show(s, 0, outputs_write_to, s->outs);
 	session_reported(s);
 	return err;
 }

@@ -9,6 +9,7 @@
 #include "user/lib/log.h"
 #include "user/scan/scan_remote.h"
 #include "user/session/session_private.h"
+#include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
 
 /* A process that is about to end may wait. */
@@ -275,6 +276,8 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 {
 	struct session_scan_options o = { .stopper = stopper, .is_last = is_last };
 
+	if (session_has_span(s))
+		return;
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
 
@@ -290,7 +293,7 @@ void session_scan_exiting(struct session *s, pid_t pid)
 	struct session_scan_options o = { .is_stopped = true };
 	struct process *p = session_find(s, pid);
 
-	if (!p || p->has_last_verdict)
+	if (!p || p->has_last_verdict || session_has_span(s))
 		return;
 	p->has_last_verdict = p->marks.is_last = true;
 	scan_and_record(s, p, &o);

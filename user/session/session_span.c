@@ -66,7 +66,7 @@ static void act(struct session *s)
 		begin(s, now_ns);
 	else if (s->span.nr - 1 == SPAN_TO)
 		end(s);
-	else
+	else if (s->is_replayed)
 		s->stop_ns = now_ns;
 }
 
@@ -102,7 +102,10 @@ int session_span_finish(struct session *s, const char *path)
 	if (session_span_is_over(s))
 		return 0;
 	m = &s->span.span->marks[s->span.nr];
-	if (m->kind == SPAN_AT_TIME)
+	if (!s->is_replayed)
+		error("%s: --between: %s: this moment has not come%s", s->options->command, m->name,
+		      s->span.nr ? " behind the moment before it" : "");
+	else if (m->kind == SPAN_AT_TIME)
 		error("%s: %s: --between: %s: the recording ends after %s ('end' is its end)",
 		      s->options->command, path, m->name,
 		      human_duration(s->span.last_ns - s->span.start_ns).text);

@@ -20,7 +20,7 @@ void session_span_go_on(struct session *s, u64 now_ns, const char *marker);
 /* @heap belongs to a process that begins now. */
 void session_span_new_heap(const struct session *s, struct heap *heap);
 
-/* The file @path has ended. 0, or -ERANGE, logged: a moment is not in the file. */
+/* The file @path, or tracing (NULL), has ended. 0, or -ERANGE, logged: a moment is not in the file. */
 int session_span_finish(struct session *s, const char *path) __must_check;
 
 /* The note for reports that says which blocks are counted; valid as long as @s. */
