@@ -86,6 +86,7 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 	end_screen
 	on_screen 120x40 "$HEAPTAP" run --status -n 1 "$T/spin"
 	shows ' live .* events/s'
+	shows ready
 	kill -TERM "$(pgrep -x -P "$(screen_pid)" spin)"
 	left 0
 	shows '^spin (pid '
@@ -258,6 +259,37 @@ terminal_is_back() {
 	shows ' < lose_plain'
 	keys q
 	left 0
+}
+
+@test "top: the head says what the target pays, and its resident memory" {
+	spinning
+	topping 160x30 -- "$TARGET"
+	shows 'resident [0-9]'
+	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
+		shows "target's cost not measured"
+	else
+		shows 'target pays [0-9]* [nu]s a call, .* of a CPU, and traps'
+	fi
+	keys q
+	left 0
+}
+
+@test "top: an address shows the processes of another machine" {
+	with_top
+	kinds
+	mkdir -m 700 served
+	start "$HEAPTAP" serve --listen "unix:$BATS_TEST_TMPDIR/served/s" "$TARGET"
+	wait_for test -S served/s
+	topping -- --sysroot / "unix:$BATS_TEST_TMPDIR/served/s"
+	shows 'leak_kinds (pid '
+	built
+	shows '^ *500 B .* malloc < lose_plain'
+	keys l
+	shows '^ *500 B .*  500 B  malloc < lose_plain'
+	screen_lacks resident
+	keys q
+	left 0
+	untouched "$TARGET"
 }
 
 @test "top: says what is missing: a terminal, a terminal that can place text, a process" {

@@ -81,6 +81,11 @@ struct session_sums session_sums(const struct session *s, pid_t pid)
 	return sums;
 }
 
+int session_measure(struct session *s, bool is_on, u64 *time_ns)
+{
+	return s->ops->measure && !s->stop_ns ? s->ops->measure(s->source, is_on, time_ns) : -EOPNOTSUPP;
+}
+
 /* Give @p an empty heap. Losses so far belonged to the old one. */
 static int forget(struct session *s, struct process *p)
 {

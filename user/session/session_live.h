@@ -43,6 +43,12 @@ struct session_sums {
 struct session_sums session_sums(const struct session *s, pid_t pid);
 
 /*
+ * Begin (@is_on) or end to measure how long probes run in the targets; at the end *@time_ns is the sum. The traps that
+ * lead to them are not in it. Measuring makes probes a little slower. 0; -EOPNOTSUPP: this source cannot; or -errno.
+ */
+int session_measure(struct session *s, bool is_on, u64 *time_ns) __must_check;
+
+/*
  * Forget the heaps of running processes, as if heaptap had attached to them now. Processes that have ended keep theirs.
  * 0; -EBUSY while events are recorded; -ENOMEM: only some heaps were forgotten.
  */

@@ -261,3 +261,31 @@ int programs_fd(const struct programs *p, enum program which)
 {
 	return bpf_program__fd(p->prog[which]);
 }
+
+int programs_measure(int *fd)
+{
+	int got = bpf_enable_stats(BPF_STATS_RUN_TIME);
+
+	if (got < 0)
+		return got;
+	*fd = got;
+	return 0;
+}
+
+int programs_run_ns(const struct programs *p, u64 *time_ns)
+{
+	*time_ns = 0;
+	for (int i = 0; i < NR_PROGRAMS; i++) {
+		struct bpf_prog_info info = { 0 };
+		u32 len = sizeof(info);
+		int fd = p->prog[i] ? bpf_program__fd(p->prog[i]) : -1;
+
+		/* A program that this kernel does not need is not loaded. */
+		if (fd < 0)
+			continue;
+		if (bpf_obj_get_info_by_fd(fd, &info, &len))
+			return -errno;
+		*time_ns += info.run_time_ns;
+	}
+	return 0;
+}

@@ -51,5 +51,12 @@ int programs_load_one(struct programs *out, enum program which, const struct sou
 		      bool is_multi, const struct programs *base) __must_check;
 void programs_unload(struct programs *p);
 
+/*
+ * Let the kernel measure all BPF programs from now on, until *@fd is closed. And: the time that the programs of @p have
+ * run while it did so. 0 or -errno.
+ */
+int programs_measure(int *fd) __must_check;
+int programs_run_ns(const struct programs *p, u64 *time_ns) __must_check;
+
 /* The descriptor of a loaded program; owned by @p. */
 int programs_fd(const struct programs *p, enum program which);

@@ -125,6 +125,12 @@ struct source_ops {
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
 
+	/*
+	 * Begin (@is_on) or end to measure how long the probes run in all targets, without the traps that lead to
+	 * them. *@time_ns is the sum at the end. -EOPNOTSUPP or another -errno: not here. NULL: it cannot.
+	 */
+	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
+
 	/* Send each stack again before the next event that names it. NULL = it cannot. */
 	void (*forget_stacks)(struct source *s);
 

@@ -41,6 +41,8 @@ struct bpf_source {
 	struct bpf_process *processes; /* owned */
 	size_t nr_processes, max_processes;
 	const struct sink *sink; /* during poll */
+	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
+	u64 stats_ns;		 /* that they had run before */
 };
 
 /* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
@@ -312,6 +314,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	/* Where the multi link's pid filter is wrong, perf links are right. */
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
+	s->stats_fd = -1;
 	s->config.depth = options->depth;
 	find_pid_namespace(&s->config);
 	s->config.stops_at_maps = options->stops_at_maps;
@@ -531,6 +534,32 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 				.sharers = p.sharers };
 }
 
+static void stop_measuring(struct bpf_source *s)
+{
+	if (s->stats_fd >= 0)
+		close(s->stats_fd);
+	s->stats_fd = -1;
+}
+
+static int source_bpf_measure(struct source *source, bool is_on, u64 *time_ns)
+{
+	struct bpf_source *s = self(source);
+	u64 now_ns;
+	int err;
+
+	/* Each place has a program of its own, which nobody keeps. */
+	if (s->is_cookie_fixed || (!is_on && s->stats_fd < 0))
+		return -EOPNOTSUPP;
+	err = programs_run_ns(&s->programs, &now_ns);
+	if (!is_on)
+		stop_measuring(s);
+	if (err)
+		return err;
+	*time_ns = now_ns - s->stats_ns;
+	s->stats_ns = now_ns;
+	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
+}
+
 static void source_bpf_forget_stacks(struct source *source)
 {
 	struct bpf_source *s = self(source);
@@ -563,6 +592,7 @@ static void source_bpf_free(struct source *source)
 	struct bpf_source *s = self(source);
 	if (!s)
 		return;
+	stop_measuring(s);
 	link_set_free(s->links);
 	ring_buffer__free(s->ring);
 	unwind_tables_free(s->tables);
@@ -588,6 +618,7 @@ const struct source_ops source_bpf = {
 	.resume = source_bpf_resume,
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
+	.measure = source_bpf_measure,
 	.forget_stacks = source_bpf_forget_stacks,
 	.detach = source_bpf_detach,
 	.free = source_bpf_free,

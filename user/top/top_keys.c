@@ -32,7 +32,9 @@ static const char HELP[] =
 	"Head\n"
 	"  resident is the memory of the process that is in RAM, by /proc. It holds older blocks, code and\n"
 	"  free memory of the allocator too.\n"
-	"  Events are calls of the allocator that heaptap sees. Lost ones make the numbers inexact.\n";
+	"  Events are calls of the allocator that heaptap sees. Lost ones make the numbers inexact.\n"
+	"  The target pays for each call: the probes run for the time that is shown, which is measured each\n"
+	"  ten seconds, with BPF only. The traps that lead to the probes are not in it.\n";
 
 void top_state_fini(struct top_state *t)
 {
