@@ -82,12 +82,22 @@ by_function() {
 	profile r.pb.gz | jq -e '.comments | any(test("lost: 1 allocations, 2 frees"))'
 }
 
+@test "pprof: a terminal gets no compressed data" {
+	"$HEAPTAP" run -q -w r.heaptap -- "$T/leak" 2>err >out
+	run script -qec "'$HEAPTAP' report --format pprof r.heaptap" /dev/null
+	[ "$status" -eq 2 ]
+	[[ $output == *"no text for a terminal: name a file"* ]]
+	"$HEAPTAP" report -q --format pprof r.heaptap >r.pb.gz
+	profile r.pb.gz | jq -e '.mappings[0].filename | endswith("/leak")'
+}
+
 @test "pprof: go reads it" {
 	command -v go >/dev/null || skip "no go here: its pprof is not tried"
 	"$HEAPTAP" run -q -o r.json -o r.pb.gz -- "$T/leak" 2>err >out
 	HOME=$PWD go tool pprof -top -unit=B -sample_index=leak_space r.pb.gz >top
 	grep -q "^ *768B .* load_settings" top
 	grep -q "^ *10240B .* open_session" top
+	grep -qx "File: leak" top
 	HOME=$PWD go tool pprof -raw r.pb.gz >raw
 	grep -q '\[FN\]\[FL\]\[LN\]\[IN\]' raw
 }

@@ -13,7 +13,7 @@
 const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
-	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", HERE(report_pprof) },
+	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", HERE(report_pprof), .is_binary = true },
 	{ "csv", ".csv", "table of all callers", HERE(report_csv) },
 	{ "folded", ".folded", "flame graph: flamegraph.pl, inferno, speedscope", HERE(report_folded) },
 	{ "speedscope", ".speedscope.json", "profiles for https://www.speedscope.app",
@@ -24,7 +24,7 @@ const struct report_format report_formats[] = {
 	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
 	  HERE(report_html) },
 	{ "heaptrack", ".heaptrack.gz", "all events, for heaptrack_gui and heaptrack_print",
-	  HERE(report_heaptrack), .wants_tape = true },
+	  HERE(report_heaptrack), .wants_tape = true, .is_binary = true },
 	{ "junit", ".junit.xml", "test results for CI systems", HERE(report_junit) },
 	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", HERE(report_sarif) },
 	{ "github", ".github", "annotations for GitHub's workflows", HERE(report_github) },

@@ -16,6 +16,7 @@ struct report_format {
 	/* Write a report and flush it. 0, -ENOMEM, or -errno of the first failed write. NULL = not in this program. */
 	int (*write)(FILE *out, const struct report *r);
 	bool wants_tape; /* it shows events: heap_keep_tape() */
+	bool is_binary;	 /* no text: nothing for a terminal */
 };
 
 /* The formats that report.h does not have: as report_json(). */

@@ -206,6 +206,14 @@ int outputs_status(int err)
 	return err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 }
 
+/* Compressed data would only disturb a terminal. */
+static int check_terminal(const struct output *o)
+{
+	if (!o->stream || !o->format->is_binary || !isatty(fileno(o->stream)))
+		return 0;
+	return refuse(o, "no text for a terminal: name a file", -EINVAL);
+}
+
 int outputs_new(struct outputs **out, const struct output_options *options, FILE *standard)
 {
 	size_t nr = options->nr_names;
@@ -219,14 +227,16 @@ int outputs_new(struct outputs **out, const struct output_options *options, FILE
 	outs->options = options;
 	for (size_t i = 0; i < nr && !err; i++)
 		err = output_init(&outs->list[outs->nr++], options->names[i], options);
-	if (err) {
-		outputs_free(outs);
-		return err;
-	}
 	if (!nr) {
 		outs->nr = 1;
 		err = output_init(&outs->list[0], "-", options);
 		outs->list[0].stream = standard;
+	}
+	for (size_t i = 0; i < outs->nr && !err; i++)
+		err = check_terminal(&outs->list[i]);
+	if (err) {
+		outputs_free(outs);
+		return err;
 	}
 	if (options->annotations)
 		outs->list[outs->nr++] = (struct output){ .pattern = "-",
@@ -235,7 +245,7 @@ int outputs_new(struct outputs **out, const struct output_options *options, FILE
 							  .stream = stdout,
 							  .format = options->annotations };
 	*out = outs;
-	return err;
+	return 0;
 }
 
 int outputs_new_stream(struct outputs **out, const struct output_options *o, FILE *stream, const char *name)

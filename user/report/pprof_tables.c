@@ -113,35 +113,53 @@ static const struct mapping *mapping_of(const struct report_process *p, struct c
 	return NULL;
 }
 
-/* The mapping of @ref, and the address of the call in it. Without a module, *@id is 0. 0 or -ENOMEM. */
-static int find_mapping(struct pprof_tables *t, const struct report_process *p, struct code_ref ref, u64 *id,
-			u64 *address)
+/* The id of the mapping @m of @module. @m NULL: it is mapped no more. 0 or -ENOMEM. */
+static int add_mapping(struct pprof_tables *t, const struct module *module, const struct mapping *m, u64 *id)
 {
-	const struct module *module = module_get(t->report->modules, ref.module);
-	const struct mapping *m = mapping_of(p, ref);
-	struct mapping_item item = { .key = { .module = ref.module } };
+	struct mapping_item item = { .key = { .module = module->id } };
 	struct mapping_item *added;
 	size_t number;
 	bool is_new;
 	int err;
 
-	*address = ref.offset + (m ? m->bias : 0);
-	*address -= *address > 0;
-	*id = 0;
-	if (!module)
-		return 0;
 	if (m) {
 		item.key.start = m->start;
 		item.key.end = m->end;
 		item.key.offset = m->file_offset;
 	}
 	err = intern_item(&t->mappings, &item.key, &number, &is_new);
-	*id = number + 1;
-	if (err || !is_new)
+	if (err)
 		return err;
+	*id = number + 1;
+	if (!is_new)
+		return 0;
 	added = intern_get(&t->mappings, number);
 	err = pprof_string(t, module->path, &added->file);
 	return err ? err : build_id_string(t, module, &added->build_id);
+}
+
+int pprof_main_mapping(struct pprof_tables *t, const struct report_process *p)
+{
+	const struct mapping_list *list = &p->target->maps;
+	u64 id;
+
+	for (const struct mapping *m = list->maps; m < list->maps + list->nr; m++)
+		if (m->module && !strcmp(m->module->path, p->target->exe))
+			return add_mapping(t, m->module, m, &id);
+	return 0;
+}
+
+/* The mapping of @ref, and the address of the call in it. Without a module, *@id is 0. 0 or -ENOMEM. */
+static int find_mapping(struct pprof_tables *t, const struct report_process *p, struct code_ref ref, u64 *id,
+			u64 *address)
+{
+	const struct module *module = module_get(t->report->modules, ref.module);
+	const struct mapping *m = mapping_of(p, ref);
+
+	*address = ref.offset + (m ? m->bias : 0);
+	*address -= *address > 0;
+	*id = 0;
+	return module ? add_mapping(t, module, m, id) : 0;
 }
 
 /* The line of function @name, a string, in @file at @number. 0 or -ENOMEM. */

@@ -36,6 +36,9 @@ void pprof_tables_fini(struct pprof_tables *t);
 /* The number of the string @text, escaped; of "" for NULL. 0 or -ENOMEM. */
 int pprof_string(struct pprof_tables *t, const char *text, u64 *number) __must_check;
 
+/* Make the program of @p the first mapping, which pprof takes for the main one. For empty tables. 0 or -ENOMEM. */
+int pprof_main_mapping(struct pprof_tables *t, const struct report_process *p) __must_check;
+
 /* The id of the location of return address @ref in process @p. 0 or -ENOMEM. */
 int pprof_location(struct pprof_tables *t, const struct report_process *p, struct code_ref ref,
 		   u64 *id) __must_check;

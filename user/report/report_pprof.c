@@ -292,6 +292,8 @@ int report_pprof(FILE *out, const struct report *r)
 	err = pprof_tables_init(&pr.tables, r);
 	if (!err)
 		err = put_head(&pr);
+	if (!err && r->nr_processes)
+		err = pprof_main_mapping(&pr.tables, &r->processes[0]);
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = put_process(&pr, &r->processes[i]);
 	if (!err)
