@@ -163,9 +163,11 @@ list_events() {
 }
 
 @test "html: live memory over time, with its peak" {
-	list_events >l.txt
+	list_events | sed 's/^free/mark 2500000000 half-way\n&/' >l.txt
 	"$HEAPTAP" report -q -o r.html -o r.json l.txt
-	page r.html eval "$(value '#timeline' points)" eval "$(shown .peak-text)" >got
+	[ "$(jq -c '.marks, .marks_left_out' r.json | paste -sd ' ')" = '[{"time_ns":2500000000,"name":"half-way"}] 0' ]
+	page r.html eval "$(value '#timeline' points)" eval "$(shown .peak-text)" eval "$(shown .mark-text)" >got
+	grep -qx '"half-way"' got
 	[ "$(head -n 1 got)" -eq "$(jq '.processes[0].timeline | length' r.json)" ]
 	grep -q 'peak 5,100 B' got
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "user/lib/types.h"
-
 #include "user/heap/heap.h"
 #include "user/scan/leaks.h"
 #include "user/lib/human.h"
@@ -13,6 +12,7 @@
 
 struct losses;
 struct report_key;
+struct report_marks;
 struct span_course;
 struct stack;
 struct stack_table;
@@ -66,6 +66,7 @@ struct report {
 	u64 duration_ns;		   /* since tracing began */
 	u64 real_ns;			   /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
+	const struct report_marks *marks;  /* moments with names; NULL = not known */
 	bool is_broken_off;		   /* the recording ends before the processes did */
 	const char *title;		   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
 	u64 nr_strays; /* events left out, because they are of processes that nobody asked for */

@@ -86,6 +86,7 @@ static int write_data(FILE *out, const struct report *r)
 	j.in_page = true;
 	json_object_begin(&j, NULL);
 	report_json_head(&j, r);
+	json_u64(&j, "real_ns", r->real_ns); /* 0 = not known */
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = html_process(&j, &tables, r, &r->processes[i]);

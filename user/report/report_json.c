@@ -11,6 +11,7 @@
 #include "user/lib/json.h"
 #include "user/report/modules.h"
 #include "user/report/report_parts.h"
+#include "user/report/report_marks.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
@@ -410,6 +411,19 @@ static void json_between(struct json *j, const struct span_course *c)
 	json_object_end(j);
 }
 
+static void json_marks(struct json *j, const struct report_marks *m)
+{
+	json_array_begin(j, "marks");
+	for (size_t i = 0; m && i < m->nr; i++) {
+		json_object_begin(j, NULL);
+		json_u64(j, "time_ns", m->list[i].time_ns);
+		json_string(j, "name", m->list[i].name);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_u64(j, "marks_left_out", m ? m->nr_left_out : 0);
+}
+
 void report_json_head(struct json *j, const struct report *r)
 {
 	json_string(j, "version", HEAPTAP_VERSION);
@@ -418,6 +432,7 @@ void report_json_head(struct json *j, const struct report *r)
 	json_u64(j, "duration_ns", r->duration_ns);
 	json_bool(j, "broken_off", r->is_broken_off);
 	json_between(j, r->between);
+	json_marks(j, r->marks);
 	if (!r->options.min_size && !r->options.max_size)
 		return;
 	json_object_begin(j, "filter");

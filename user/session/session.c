@@ -456,18 +456,6 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 	return takers[role](s, p, rec);
 }
 
-void session_pass_mark(struct session *s, u64 now_ns, const char *text)
-{
-	if (session_has_span(s))
-		session_span_go_on(s, now_ns, text);
-}
-
-void session_mark(struct session *s, u64 now_ns, const char *text)
-{
-	session_pass_mark(s, now_ns, text);
-	recorder_mark(s->recorder, now_ns, text);
-}
-
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
 	return session_enter(ctx, rec, len);
@@ -569,6 +557,7 @@ void session_free(struct session *s)
 	stack_table_free(s->stacks);
 	module_table_free(s->modules);
 	free(s->custom);
+	free(s->marks.list);
 	alloc_table_free(s->fns);
 	free(s);
 }

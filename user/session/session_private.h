@@ -5,6 +5,7 @@
 #include "user/source/backlog.h"
 #include "user/stream/recorder.h"
 #include "user/report/report.h"
+#include "user/report/report_marks.h"
 #include "user/session/session.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_live.h"
@@ -48,6 +49,7 @@ struct session {
 	bool has_failed;	     /* events could not be read */
 	u64 nr_strays;		     /* events of unknown processes */
 	u64 nr_marks;		     /* of programs, with a name */
+	struct report_marks marks;   /* for reports */
 	bool wants_check;	     /* a program has asked for a leak check */
 	bool is_resumed;	     /* --start-paused is over for all processes */
 };

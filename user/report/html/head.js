@@ -141,7 +141,8 @@ function showVerdict(process) {
 	/* The worse of the two comes first. */
 	const isWrongFirst = errors && verdict.tone !== "bad";
 	replace(byId("verdict"), el("div", { class: "hero " + (errors ? "bad" : verdict.tone), "data-tone": verdict.tone },
-		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` })),
+		el("h1", {}, el("span", { text: data.comm }), el("small", { text: `pid ${data.pid}, ${fateOf(data)}` + (report.real_ns
+			? ` \u00b7 ${new Date(report.real_ns / 1e6).toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}` : "") })),
 		el("p", { class: "headline" }, ...isWrongFirst ? wrong : sentence),
 		isWrongFirst ? el("p", { class: "also" }, ...sentence) : null,
 		verdict.more ? el("p", { class: "more-of-it" }, ...verdict.more) : null,
@@ -191,6 +192,7 @@ function showAbout(process) {
 	const rows = [
 		["Program", data.exe || data.comm],
 		["Traced", `${duration(report.duration_ns)}, ${data.started ? "started by heaptap" : "attached to"}, ${SOURCES[report.backend] || report.backend}`],
+		["When", report.real_ns && new Date(report.real_ns / 1e6).toLocaleString()],
 		["Allocators", data.allocators.map(a => `${a.kind} (${a.object})`).join(", ")],
 		["Calls", functions.join(", ")],
 		["Freed", plural(data.totals.frees, "block") + (data.totals.unknown_frees

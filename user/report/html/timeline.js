@@ -27,14 +27,14 @@ class Timeline {
 	}
 
 	show(process) {
-		const { timeline, totals, marks } = process.data;
+		const { timeline, totals } = process.data;
 		this.start = report.time_ns - report.duration_ns;
 		this.points = timeline || [];
 		if (this.points.length && this.points[0].time_ns < this.start)
 			this.start = this.points[0].time_ns;
 		this.length = Math.max(1, ...this.points.map(p => p.time_ns - this.start), report.time_ns - this.start);
 		this.peak = totals.peak_bytes ? { at: totals.peak_time_ns - this.start, bytes: totals.peak_bytes } : null;
-		this.marks = marks || [];
+		this.marks = report.marks.filter(m => m.time_ns >= this.start && m.time_ns <= this.start + this.length);
 		byId("timeline").hidden = this.points.length < 2;
 		this.draw();
 	}
@@ -70,6 +70,7 @@ class Timeline {
 			for (const at of ticks(this.length, this.width / 130, 1000))
 				picture.append(svg("text", { x: this.x(at), y: bottom + 17, class: "tick",
 					"text-anchor": at ? "middle" : "start" }, at ? duration(at) : "0"));
+		this.lastMark = -Infinity;
 		for (const mark of this.marks)
 			this.drawMark(picture, mark, bottom, !isLast);
 		if (this.peak && line.id === "bytes")
@@ -103,8 +104,13 @@ class Timeline {
 	drawMark(picture, mark, bottom, hasText) {
 		const x = this.x(mark.time_ns - this.start);
 		picture.append(svg("line", { class: "mark-line", x1: x, x2: x, y1: TOP - 4, y2: bottom }));
-		if (hasText)
-			picture.append(svg("text", { class: "mark-text", x: x + 4, y: TOP + 4 }, mark.name));
+		picture.lastChild.append(svg("title", {}, mark.name));
+		/* Names that would lie on the one before are left out; the line has a title. */
+		if (hasText && x - this.lastMark > 90) {
+			const name = mark.name.length > 24 ? mark.name.slice(0, 23) + "\u2026" : mark.name;
+			picture.append(svg("text", { class: "mark-text", x: x + 4, y: TOP + 4 }, name));
+			this.lastMark = x;
+		}
 	}
 
 	point(event) {

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Moments with names: ends of a span, entries of the recording, and a list for reports. */
+#include <stdio.h>
+
+#include "user/lib/array.h"
+#include "user/session/session_fill.h"
+#include "user/session/session_private.h"
+#include "user/session/session_span.h"
+
+static void keep_mark(struct report_marks *m, u64 now_ns, const char *text)
+{
+	struct report_mark *mark;
+
+	if (m->nr == REPORT_MAX_MARKS || array_reserve(m->list, m->max, m->nr + 1)) {
+		m->nr_left_out++;
+		return;
+	}
+	mark = &m->list[m->nr++];
+	mark->time_ns = now_ns;
+	snprintf(mark->name, sizeof(mark->name), "%s", text);
+}
+
+void session_pass_mark(struct session *s, u64 now_ns, const char *text)
+{
+	if (session_has_span(s))
+		session_span_go_on(s, now_ns, text);
+	keep_mark(&s->marks, now_ns, text);
+}
+
+void session_mark(struct session *s, u64 now_ns, const char *text)
+{
+	session_pass_mark(s, now_ns, text);
+	recorder_mark(s->recorder, now_ns, text);
+}
