@@ -127,6 +127,32 @@ part() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=core
+@test "markers: blocks of a pool are blocks, with stacks and verdicts" {
+	traced -- "$T/marked" pool
+	[ "$status" -eq 0 ]
+	nothing_lost
+	is .totals.allocs 14
+	is .totals.frees 1
+	is .totals.live_bytes $((4096 + 12 * 48))
+	is '.functions.HEAPTAP_ALLOC' 13
+	[ "$(of_function lose live_blocks)" -eq 10 ]
+	[ "$(jq '[.processes[0].stacks[] | select(.frames[0].function == "take").family] | unique == ["pool"]' "$report")" = true ]
+	is '.errors | length' 0
+	# A stale word of the stack may hold the last one; what is kept is never called lost.
+	[ "$(of_function lose definite.blocks)" -ge 9 ]
+	is .scan.definite.blocks "$(of_function lose definite.blocks)"
+}
+
+@test "markers: a pool ends, and wrong releases are seen" {
+	traced -- "$T/marked" pool_ends
+	is .totals.live_blocks 0
+	is .totals.unknown_frees 0
+	is '.errors | length' 1
+	is '.errors[0].kind' mismatched-free
+	is '.errors[0].function' HEAPTAP_FREE
+}
+
 @test "markers: --between counts a part of a run" {
 	traced --between before,after -- "$T/marked" sections
 	[ "$status" -eq 0 ]

@@ -79,6 +79,54 @@ static void fork_paused(void)
 	keep(55);
 }
 
+/* A pool of blocks of 64 bytes, the first of which begins where the memory of the pool does. */
+static char *arena;
+static size_t nr_taken;
+
+static __attribute__((noipa)) void *take(void)
+{
+	void *block = arena + 64 * nr_taken++;
+
+	HEAPTAP_ALLOC(block, 48);
+	return block;
+}
+
+static __attribute__((noipa)) void give(void *block)
+{
+	HEAPTAP_FREE(block);
+}
+
+static __attribute__((noipa)) void lose(int nr)
+{
+	while (nr-- > 0)
+		take();
+}
+
+static void pool(void)
+{
+	arena = malloc(4096);
+	memset(arena, 0, 4096);
+	kept[nr_kept++] = take();
+	kept[nr_kept++] = take();
+	give(take());
+	lose(10);
+}
+
+/* All blocks come back, then the memory does; and one block goes to the wrong function. */
+static void pool_ends(void)
+{
+	void *wrong;
+
+	arena = malloc(4096);
+	for (int i = 0; i < 3; i++)
+		kept[nr_kept++] = take();
+	while (nr_kept)
+		give(kept[--nr_kept]);
+	free(arena);
+	wrong = malloc(10);
+	give(wrong);
+}
+
 static __attribute__((noipa)) void hide(uintptr_t mask)
 {
 	for (size_t i = 0; i < nr_kept; i++)
@@ -107,6 +155,10 @@ int main(int argc, char **argv)
 		repeat(argc > 2 ? atol(argv[2]) : 1000);
 	else if (!strcmp(what, "odd"))
 		odd();
+	else if (!strcmp(what, "pool"))
+		pool();
+	else if (!strcmp(what, "pool_ends"))
+		pool_ends();
 	else if (!strcmp(what, "check"))
 		check();
 	else if (!strcmp(what, "fork"))

@@ -36,6 +36,7 @@ int heap_new(struct heap **out, const struct alloc_table *fns)
 	h->end_row = UINT32_MAX;
 	row_table_init(&h->rows, random_seed(), &h->budget);
 	block_table_init(&h->blocks, random_seed(), &h->budget);
+	block_table_init(&h->covered, random_seed(), &h->budget);
 	region_table_init(&h->regions, &h->budget);
 	cover_map_init(&h->cover, &h->budget);
 	timeline_init(&h->timeline, &h->budget);
@@ -49,6 +50,7 @@ void heap_free(struct heap *h)
 		return;
 	row_table_fini(&h->rows);
 	block_table_fini(&h->blocks);
+	block_table_fini(&h->covered);
 	region_table_fini(&h->regions);
 	cover_map_fini(&h->cover);
 	timeline_fini(&h->timeline);
@@ -255,10 +257,10 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 
 	if (is_known < 0)
 		return is_known;
-	if (is_known) {
+	if (is_known && !pool_cover(h, ev->addr, b, ev->h.fn)) {
 		h->totals.collisions += is_counted(h, b->row);
 		account_free(h, b->row, b->size, true);
-	} else {
+	} else if (!is_known) {
 		gone = find_pending_block(h, ev->addr);
 	}
 	if (gone) {
@@ -312,7 +314,8 @@ static int enter_alloc(struct heap *h, const struct heap_event *ev)
 /* Free the block at @addr, by free() or by a realloc whose entry was not seen. */
 static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev)
 {
-	struct block *b = block_table_find(&h->blocks, addr);
+	struct block *under = h->covered.nr ? pool_under(h, addr, ev->h.fn) : NULL;
+	struct block *b = under ? under : block_table_find(&h->blocks, addr);
 	bool is_temporary = ev->h.kind == EVENT_FREE && ev->h.flags & EVENT_TEMPORARY;
 	struct pending *p;
 
@@ -324,7 +327,10 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 			h->totals.temporary++;
 		}
 		account_free(h, b->row, b->size, true);
-		block_table_del(&h->blocks, b);
+		if (under)
+			block_table_del(&h->covered, under);
+		else if (!h->covered.nr || !pool_uncover(h, addr, b))
+			block_table_del(&h->blocks, b);
 		return;
 	}
 	p = find_pending_block(h, addr);
@@ -429,6 +435,15 @@ static int take_block(struct heap *h, struct pending *p, u16 fn)
 		if (!err && region_table_take(&h->regions, p->old_addr, &p->piece))
 			p->kind = PENDING_REGION;
 		return err;
+	}
+	b = h->covered.nr ? pool_under(h, p->old_addr, fn) : NULL;
+	if (b) {
+		p->kind = PENDING_BLOCK;
+		p->block = *b;
+		block_table_del(&h->covered, b);
+		b = block_table_find(&h->blocks, p->old_addr);
+		p->block.key = b ? b->key : 0;
+		return 0;
 	}
 	b = block_table_find(&h->blocks, p->old_addr);
 	if (b) {
@@ -659,9 +674,12 @@ int heap_clone(struct heap **out, const struct heap *h)
 	err = block_table_copy(&copy->blocks, &h->blocks, &copy->budget);
 	if (err)
 		goto undo_rows;
-	err = region_table_copy(&copy->regions, &h->regions, &copy->budget);
+	err = block_table_copy(&copy->covered, &h->covered, &copy->budget);
 	if (err)
 		goto undo_blocks;
+	err = region_table_copy(&copy->regions, &h->regions, &copy->budget);
+	if (err)
+		goto undo_covered;
 	err = timeline_copy(&copy->timeline, &h->timeline, &copy->budget);
 	if (err)
 		goto undo_regions;
@@ -681,6 +699,8 @@ undo_timeline:
 	timeline_fini(&copy->timeline);
 undo_regions:
 	region_table_fini(&copy->regions);
+undo_covered:
+	block_table_fini(&copy->covered);
 undo_blocks:
 	block_table_fini(&copy->blocks);
 undo_rows:

@@ -23,7 +23,7 @@
  * returns (thread killed, longjmp) leaves its block pending until the address is allocated or freed again.
  *
  * A mapping made by mmap or mremap is a block too. munmap may take parts of it: then each piece that is left is
- * visited by itself, and the block is freed with its last piece.
+ * visited by itself, and the block is freed with its last piece. heap_pool.c: two blocks may begin at one address.
  */
 struct heap;
 struct cover_map;

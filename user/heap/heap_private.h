@@ -49,6 +49,8 @@ struct heap {
 	bool is_lossy; /* heap_expect_gaps(): the return of a call may be missing */
 	struct row_table rows;
 	struct block_table blocks;
+	struct block_table
+		covered; /* blocks that hold a pool, one of whose blocks is in blocks at their address */
 	struct region_table regions;
 	struct cover_map cover;
 	bool has_cover;
@@ -64,6 +66,14 @@ struct heap {
 	u64 blurred[ALLOC_MAX_FNS / 64]; /* heap_check_blur() */
 	bool has_check_gaps;		 /* heap_check_gaps(): unknown blocks may exist after all */
 };
+
+/* heap_pool.c */
+/* A block of @fn is allocated at @addr, where @b is: if @b is a pool's memory, keep it aside, and return true. */
+bool pool_cover(struct heap *h, taddr_t addr, const struct block *b, u16 fn);
+/* The block at @addr that @fn releases, if another one of a pool lies over it; else NULL. */
+struct block *pool_under(const struct heap *h, taddr_t addr, u16 fn);
+/* The block @b at @addr is released: put back the block below, and return true; false if there is none. */
+bool pool_uncover(struct heap *h, taddr_t addr, struct block *b);
 
 /* heap_check.c. Without heap_check() these functions do nothing. @ev is the release. */
 /* Check the release of the block at @addr, which row @row allocated. Call it before the release is entered. */

@@ -138,6 +138,20 @@ bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out)
 	return is_counted(h, h->regions.regions[piece->region].row);
 }
 
+/* The part of a pool's memory behind the block that begins with it. False if nothing is left of it. */
+static bool describe_covered(const struct heap *h, const struct block *under, struct heap_block *out)
+{
+	taddr_t addr = block_table_addr(&h->covered, under);
+	const struct block *over = block_table_find(&h->blocks, addr);
+	u64 over_size = over && over->size ? over->size : 1;
+
+	*out = describe_block(h, addr, under);
+	out->addr += over_size;
+	out->size -= over_size < out->size ? over_size : out->size;
+	out->is_unsure = true;
+	return is_counted(h, under->row) && out->size;
+}
+
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
 			void *ctx)
 {
@@ -150,6 +164,11 @@ int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const stru
 			continue;
 		block = describe_block(h, block_table_addr(&h->blocks, b), b);
 		ret = visit(ctx, &block);
+	}
+	b = NULL;
+	while (!ret && (b = block_table_next(&h->covered, b))) {
+		if (describe_covered(h, b, &block))
+			ret = visit(ctx, &block);
 	}
 	for (size_t i = 0; !ret && i < h->regions.nr_pieces; i++) {
 		if (!is_counted(h, h->regions.regions[h->regions.pieces[i].region].row))

@@ -551,10 +551,55 @@ static void test_lost_end(void **state)
 	heap_free(h);
 }
 
+/* The first block of a pool lies at the beginning of the memory that the pool got from malloc. */
+static void test_pool(void **state)
+{
+	u16 fn_take = alloc_fn_find(NULL, "heaptap:alloc"), fn_give = alloc_fn_find(NULL, "heaptap:free");
+	struct heap *h = new_heap(), *copy;
+	struct heap_event ev = event(EVENT_FREE, fn_give);
+	struct heap_block b;
+
+	(void)state;
+	assert_int_equal(heap_check(h, true), 0);
+	do_alloc(h, fn_malloc, 0x1000, 100);
+	do_alloc(h, fn_take, 0x1000, 30);
+	assert_true(heap_find(h, 0x1000, &b));
+	assert_int_equal(b.size, 30);
+	assert_int_equal(heap_totals(h).live_bytes, 130);
+	assert_int_equal(heap_totals(h).collisions, 0);
+	assert_int_equal(heap_clone(&copy, h), 0);
+	/* In order: the block, then the memory. */
+	ev.addr = 0x1000;
+	assert_int_equal(heap_event(h, &ev), 0);
+	assert_true(heap_find(h, 0x1000, &b));
+	assert_int_equal(b.size, 100);
+	do_free(h, 0x1000);
+	expect(h, 2, 2, 0);
+	/* The memory first: the block stays. */
+	do_free(copy, 0x1000);
+	assert_int_equal(heap_totals(copy).live_bytes, 30);
+	assert_int_equal(heap_event(copy, &ev), 0);
+	expect(copy, 2, 2, 0);
+	/* realloc of the memory. */
+	do_alloc(h, fn_malloc, 0x1000, 100);
+	do_alloc(h, fn_take, 0x1000, 30);
+	do_begin(h, fn_realloc, 1, 0x1000);
+	do_end(h, fn_realloc, 1, 0x1000, 0x2000, 200);
+	assert_int_equal(heap_totals(h).live_bytes, 230);
+	assert_true(heap_find(h, 0x1000, &b));
+	assert_int_equal(b.size, 30);
+	assert_int_equal(heap_misuse_counts(h).of[MISUSE_MISMATCHED], 0);
+	do_free(h, 0x1000);
+	assert_int_equal(heap_misuse_counts(h).of[MISUSE_MISMATCHED], 1);
+	heap_free(h);
+	heap_free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alloc_free),
+		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_failure_and_retry),
 		cmocka_unit_test(test_collision_and_temporary),
 		cmocka_unit_test(test_size_limit),
