@@ -3,12 +3,10 @@
 #pragma once
 
 #include "bpf/stack.bpf.h"
+#include "bpf/stop.bpf.h"
 
-enum {
-	SHARES_MEMORY = 0x100,
-	PARENT_WAITS = 0x4000,
-	IS_THREAD = 0x10000
-}; /* CLONE_VM, CLONE_VFORK, CLONE_THREAD */
+/* CLONE_VM, CLONE_VFORK, CLONE_THREAD, CLONE_UNTRACED. */
+enum { SHARES_MEMORY = 0x100, PARENT_WAITS = 0x4000, IS_THREAD = 0x10000, IS_UNTRACED = 0x800000 };
 
 /* The beginning of a task_struct, in which user space finds the offset of the PID (user/source/task_layout.c). */
 struct task_copy {
@@ -80,6 +78,15 @@ static __always_inline void copy_layout(const void *task)
 		state.layout_pid = 0;
 }
 
+/*
+ * LeakSanitizer makes such a task at the end of its program, and others do in a crash: to trace the program by ptrace.
+ * The task does not touch its heap. It waits for the current thread, so this one may stop first.
+ */
+static __always_inline bool is_observer(u64 flags)
+{
+	return flags & IS_UNTRACED && !(flags & PARENT_WAITS);
+}
+
 /* The current process makes @task by clone(@flags). */
 static __always_inline int child_begins(const void *task, u64 flags)
 {
@@ -92,6 +99,13 @@ static __always_inline int child_begins(const void *task, u64 flags)
 		return 0;
 	owner = owner_of(pid);
 	process = process_of(owner);
+	if (process && is_observer(flags)) {
+		const struct thread_stop why = { .why = THREAD_STOP_UNTRACED };
+
+		stop_thread_for(&why);
+		if (flags & SHARES_MEMORY && !config.max_followed)
+			return 0;
+	}
 	if (!config.max_followed) {
 		if (process && flags & SHARES_MEMORY && !(flags & PARENT_WAITS))
 			__sync_fetch_and_add(&process->sharers, 1);

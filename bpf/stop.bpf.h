@@ -3,33 +3,67 @@
 #pragma once
 
 #include "bpf/thread.bpf.h"
+#include "bpf/thread_stop.h"
 
 /* SIGCHLD and SIGSTOP, on all CPUs but mips and alpha. */
 enum { SIGNAL_CHILD = 17, SIGNAL_STOP = 19 };
 
-/* The current thread is ptraced and blocks SIGCHLD. False if that cannot be found out. */
+/* Threads that are stopped for another reason than THREAD_STOP_LOOK, until user space has read the reason. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, struct thread_stop);
+} stops SEC(".maps");
+
+/* Is the current thread ptraced? @or_else: if that cannot be found out. */
+static __always_inline bool thread_is_ptraced(bool or_else)
+{
+	const char *task = (const char *)bpf_get_current_task();
+	u32 ptraced = 0;
+
+	if (!state.task_ptrace_at ||
+	    bpf_probe_read_kernel(&ptraced, sizeof(ptraced), task + state.task_ptrace_at))
+		return or_else;
+	return ptraced;
+}
+
+/* The current thread blocks SIGCHLD. False if that cannot be found out. */
 static __always_inline bool wants_sigstop(void)
 {
 	const char *task = (const char *)bpf_get_current_task();
 	u64 blocked = 0;
-	u32 ptraced = 0;
 
 	return state.task_blocked_at &&
 	       !bpf_probe_read_kernel(&blocked, sizeof(blocked), task + state.task_blocked_at) &&
-	       !bpf_probe_read_kernel(&ptraced, sizeof(ptraced), task + state.task_ptrace_at) &&
-	       blocked & 1ULL << (SIGNAL_CHILD - 1) && ptraced;
+	       blocked & 1ULL << (SIGNAL_CHILD - 1);
 }
 
 /*
  * By a signal, which user/source/launch.c discards. SIGCHLD does nothing by default, should the ptracer have died. A
- * thread that blocks it, and may read it from a signalfd, gets a SIGSTOP.
+ * thread that blocks it, and may read it from a signalfd, gets a SIGSTOP. A thread that launch.c has detached from gets
+ * no signal, because nobody would discard that.
  */
 static __always_inline void stop_thread(void)
 {
-	if (wants_sigstop()) {
+	if (!thread_is_ptraced(true))
+		return;
+	if (wants_sigstop() && thread_is_ptraced(false)) {
 		__sync_fetch_and_add(&state.nr_sigstops, 1);
 		bpf_send_signal_thread(SIGNAL_STOP);
 	} else {
 		bpf_send_signal_thread(SIGNAL_CHILD);
 	}
+}
+
+/* Stop it for the reason @why. SIGSTOP cannot be blocked, so the thread stops before it returns to its program. */
+static __always_inline void stop_thread_for(const struct thread_stop *why)
+{
+	u32 tid = (u32)current_ids();
+
+	if (!config.stops_at_maps || !thread_is_ptraced(false) ||
+	    bpf_map_update_elem(&stops, &tid, why, BPF_ANY))
+		return;
+	__sync_fetch_and_add(&state.nr_sigstops, 1);
+	bpf_send_signal_thread(SIGNAL_STOP);
 }

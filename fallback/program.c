@@ -15,16 +15,17 @@
 
 #define TO(state)    (1U << (state))
 #define TO_NEW_IMAGE (TO(PROGRAM_STARTING) | TO(PROGRAM_RUNNING))
+#define TO_LEFT	     TO(PROGRAM_LEFT)
 
 static const u64 no_killer_ns = 1000 * 1000 * 1000;
 
 /* An exec may come after the end was reported, when one thread ended the process and another one was faster. */
 static const u16 followers[NR_PROGRAM_STATES] = {
-	[PROGRAM_RUNNING] = TO_NEW_IMAGE | TO(PROGRAM_AT_END) | TO(PROGRAM_WAITING) /* a new one */,
+	[PROGRAM_RUNNING] = TO_NEW_IMAGE | TO(PROGRAM_AT_END) | TO_LEFT | TO(PROGRAM_WAITING) /* a new one */,
 	[PROGRAM_WAITING] = TO_NEW_IMAGE,
-	[PROGRAM_STARTING] = TO_NEW_IMAGE | TO(PROGRAM_AT_END),
+	[PROGRAM_STARTING] = TO_NEW_IMAGE | TO(PROGRAM_AT_END) | TO_LEFT,
 	[PROGRAM_AT_END] = TO_NEW_IMAGE | TO(PROGRAM_ENDING),
-	[PROGRAM_ENDING] = TO_NEW_IMAGE,
+	[PROGRAM_ENDING] = TO_NEW_IMAGE | TO_LEFT,
 };
 
 bool program_state_may_follow(enum program_state from, enum program_state to)

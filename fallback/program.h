@@ -24,6 +24,8 @@ enum program_state {
 	PROGRAM_AT_END,
 	/* The end was reported, and the threads run to their ends. */
 	PROGRAM_ENDING,
+	/* Detached, because another process is to trace it: nothing of it is reported any more. */
+	PROGRAM_LEFT,
 	NR_PROGRAM_STATES
 };
 

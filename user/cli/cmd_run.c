@@ -14,6 +14,7 @@
 #include "user/cli/tracing.h"
 #include "user/source/perturb.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
@@ -90,6 +91,23 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 		session_scan_exiting(r->session, pid);
 }
 
+static struct thread_stop reason(void *ctx, pid_t tid)
+{
+	const struct run *r = ctx;
+
+	return session_stop_reason(r->session, tid);
+}
+
+/* The last moment at which its threads can be stopped for a verdict. */
+static void on_leaving(void *ctx, pid_t pid)
+{
+	struct run *r = ctx;
+
+	on_exiting(ctx, pid, 0);
+	if (r->is_attached && !r->is_finished)
+		session_left(r->session, pid);
+}
+
 static void on_ended(void *ctx, pid_t pid, int status)
 {
 	struct run *r = ctx;
@@ -158,6 +176,9 @@ static void handle(struct run *r, struct control *c, enum control_event event, i
 		break;
 	case CONTROL_STOP: /* --duration: the program runs on untraced */
 		finish(r);
+		launch_leave_children(r->launch);
+		if (!launch_leave(r->launch))
+			debug("run: the source has detached");
 		break;
 	default:
 		break;
@@ -238,7 +259,7 @@ static int run_program(const struct options *o, struct session *s, struct contro
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
 	};
-	struct launch_hooks hooks = { &r, on_exec, on_mapped, on_exiting, on_ended };
+	struct launch_hooks hooks = { &r, on_exec, on_mapped, on_exiting, on_ended, reason, on_leaving };
 	int status, err;
 
 	if (o->perturb && perturb_env(&env, environ))

@@ -142,6 +142,19 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 	serve_scan_exiting(s, pid);
 }
 
+static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
+{
+	const struct serve *s = ctx;
+
+	return s->source && s->ops->stop_reason ? s->ops->stop_reason(s->source, tid)
+						: (struct thread_stop){ .why = THREAD_STOP_LOOK };
+}
+
+static void on_leaving(void *ctx, pid_t pid)
+{
+	on_exiting(ctx, pid, 0);
+}
+
 int serve_launch(struct serve *s)
 {
 	const struct launch_options lo = { .argv = s->options.program,
@@ -149,7 +162,12 @@ int serve_launch(struct serve *s)
 					   .cwd = s->options.cwd,
 					   .tracer = s->ops ? s->ops->tracer : NULL,
 					   .source = s->source };
-	const struct launch_hooks hooks = { s, on_exec, on_mapped, on_exiting };
+	const struct launch_hooks hooks = { .ctx = s,
+					    .exec = on_exec,
+					    .mapped = on_mapped,
+					    .exiting = on_exiting,
+					    .reason = reason_of_stop,
+					    .leaving = on_leaving };
 	int err;
 
 	s->status = 0;

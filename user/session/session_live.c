@@ -134,3 +134,17 @@ int session_reset(struct session *s)
 	s->start_ns = s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
 	return err;
 }
+
+struct thread_stop session_stop_reason(const struct session *s, pid_t tid)
+{
+	return s->ops->stop_reason ? s->ops->stop_reason(s->source, tid)
+				   : (struct thread_stop){ .why = THREAD_STOP_LOOK };
+}
+
+void session_left(struct session *s, pid_t pid)
+{
+	struct process *p = session_find(s, pid);
+
+	if (p)
+		p->is_left = true;
+}

@@ -68,3 +68,9 @@ int session_record(struct session *s) __must_check;
 bool session_is_recording(const struct session *s);
 /* End the recording. 0; -ENOENT: nothing is recorded; -EIO: some events could not be written. */
 int session_record_end(struct session *s) __must_check;
+
+/* Why the source has stopped thread @tid of a process that heaptap started. */
+struct thread_stop session_stop_reason(const struct session *s, pid_t tid);
+
+/* The caller has detached @pid, after session_scan_exiting(), because another process is to trace it by ptrace. */
+void session_left(struct session *s, pid_t pid);

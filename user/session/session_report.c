@@ -133,6 +133,10 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		p->texts[out->nr_notes++] = session_span_note(s);
 	out->nr_notes += note_children(p, &p->texts[out->nr_notes]);
 	out->nr_notes += session_note_tuning(s, p, &p->texts[out->nr_notes]);
+	if (p->is_left && !note_of(s, p))
+		p->texts[out->nr_notes++] =
+			"the leak verdict is of the moment when another task began to trace it "
+			"(LeakSanitizer does so at exit): only one can";
 	if (session_note_text(p))
 		p->texts[out->nr_notes++] = session_note_text(p);
 	out->notes = p->texts;

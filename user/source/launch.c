@@ -15,46 +15,18 @@
 #include "arch/cpu.h"
 #include "arch/tracee.h"
 #include "fallback/code_memory.h"
-#include "fallback/places.h"
-#include "fallback/program.h"
 #include "fallback/stop.h"
-#include "user/source/launch_child.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/launch_child.h"
+#include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
 #include "user/source/source.h"
 
-/* A process that we trace: the program, or a child of it. */
-struct launched {
-	pid_t pid;
-	struct program program;
-	/* The breakpoint at the entry point. It stays in the table, because a copy of the process may still have it. */
-	struct places places;
-	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
-};
-
-struct launch {
-	pid_t pid;
-	struct launch_hooks hooks;
-	struct source *source;		    /* borrowed, as tracer */
-	const struct source_tracer *tracer; /* NULL = we are */
-	u32 max_children;
-	struct launched **processes; /* owned, and each; the program first */
-	size_t nr;
-	int nr_unborn; /* children that were reported and have not stopped yet; below 0 if some stopped first */
-	bool is_left; /* we have detached: another process may trace it */
-	bool has_ended;
-	int status;
-};
-
-enum {
-	POLL_NS = 50 * 1000,
-	PERMIT_NS = 500 * 1000 * 1000,
-	LEAVE_NS = 500 * 1000 * 1000, /* for a thread to stop, so that it can be detached */
-};
+enum { PERMIT_NS = 500 * 1000 * 1000 };
 
 /* Threads are watched too: the one that ends the process need not be the first. */
 static const long trace_options =
@@ -107,8 +79,7 @@ static void new_image(const struct launch *l, struct launched *p)
 	}
 }
 
-/* Thread @tid gets signal @sig. If the reason is our breakpoint at the entry point, take that out. */
-static bool reached_entry(const struct launch *l, struct launched *p, pid_t tid, int sig)
+bool launch_reached_entry(const struct launch *l, struct launched *p, pid_t tid, int sig)
 {
 	struct cpu_regs regs;
 	taddr_t addr;
@@ -139,7 +110,7 @@ static void resume(const struct launched *p, pid_t tid, int sig)
 	ptrace(program_resume_request(&p->program, p->pid, tid), tid, 0, sig);
 }
 
-static struct launched *find_process(const struct launch *l, pid_t pid)
+struct launched *launch_find(const struct launch *l, pid_t pid)
 {
 	for (size_t i = 0; i < l->nr; i++)
 		if (l->processes[i]->pid == pid)
@@ -150,8 +121,12 @@ static struct launched *find_process(const struct launch *l, pid_t pid)
 /* Stopped threads stay so, because only launch_poll() handles their stops. */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 {
-	int err = find_process(l, pid) ? launch_threads_stop(pid, clock_now_ns() + max_ns, true) : -ESRCH;
+	const struct launched *p = launch_find(l, pid);
+	int err;
 
+	if (!p || launch_is_left(p))
+		return p ? -EPERM : -ESRCH;
+	err = launch_threads_stop(pid, clock_now_ns() + max_ns, true);
 	if (err)
 		launch_release(l, pid);
 	return err;
@@ -160,9 +135,9 @@ int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 /* launch_poll() handles all stops but those that launch_hold() has asked for. */
 void launch_release(struct launch *l, pid_t pid)
 {
-	const struct launched *p = find_process(l, pid);
+	const struct launched *p = launch_find(l, pid);
 
-	if (p)
+	if (p && !launch_is_left(p))
 		launch_threads_resume(pid, &p->program);
 }
 
@@ -216,7 +191,7 @@ static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
  * The programs stop a thread that has changed the mappings by a SIGCHLD or a SIGSTOP of the kernel's
  * (bpf/heaptap.bpf.c, maps_changed). Real ones have another si_code: that of the child, or of their sender.
  */
-static bool is_from_probe(pid_t tid, int sig)
+bool launch_is_from_probe(pid_t tid, int sig)
 {
 	return (sig == SIGCHLD || sig == SIGSTOP) && stop_code(tid) == SI_KERNEL;
 }
@@ -240,6 +215,11 @@ static void free_process(struct launched *p)
 	free(p);
 }
 
+void launch_forget_last(struct launch *l)
+{
+	free_process(l->processes[--l->nr]);
+}
+
 /* Watch child @pid of @parent (NULL = not known), too. It may have a copy of the breakpoint. */
 static int add_child(struct launch *l, pid_t pid, const struct launched *parent, struct launched **out)
 {
@@ -254,7 +234,7 @@ static int add_child(struct launch *l, pid_t pid, const struct launched *parent,
 	p->places.cpu = parent->places.cpu;
 	err = program_copy(&p->program, &p->places, pid, &parent->program, &parent->places);
 	if (err)
-		free_process(l->processes[--l->nr]);
+		launch_forget_last(l);
 	return err;
 }
 
@@ -279,28 +259,35 @@ static struct launched *adopt(struct launch *l, pid_t pid, const struct launched
 /* The process of thread @tid, which is stopped; NULL if it was detached. */
 static struct launched *process_of(struct launch *l, pid_t tid)
 {
-	struct launched *p = l->max_children ? find_process(l, tid) : l->processes[0];
+	struct launched *p = l->max_children ? launch_find(l, tid) : l->processes[0];
 	struct proc_status status;
 
 	if (p || proc_read_status(&status, tid))
 		return p ? p : l->processes[0];
-	p = find_process(l, status.tgid);
-	return p || status.tgid != tid ? p : adopt(l, tid, find_process(l, status.ppid));
+	p = launch_find(l, status.tgid);
+	return p || status.tgid != tid ? p : adopt(l, tid, launch_find(l, status.ppid));
 }
 
-static void handle_signal(const struct launch *l, struct launched *p, pid_t tid, int sig)
+static void handle_signal(struct launch *l, struct launched *p, pid_t tid, int sig)
 {
-	if (reached_entry(l, p, tid, sig)) {
+	struct thread_stop why = { .why = THREAD_STOP_LOOK };
+
+	if (launch_reached_entry(l, p, tid, sig)) {
 		sig = 0;
-	} else if (is_from_probe(tid, sig)) {
+	} else if (launch_is_from_probe(tid, sig)) {
+		if (l->hooks.reason)
+			why = l->hooks.reason(l->hooks.ctx, tid);
+		if (why.why != THREAD_STOP_LOOK) {
+			launch_stopped_for(l, p, tid, &why);
+			return;
+		}
 		l->hooks.mapped(l->hooks.ctx, p->pid);
 		sig = 0;
 	}
 	resume(p, tid, sig);
 }
 
-/* The stop of thread @tid reports a child: a process, or a thread. */
-static void note_birth(struct launch *l, pid_t tid)
+void launch_note_birth(struct launch *l, pid_t tid)
 {
 	struct proc_status status;
 	unsigned long pid;
@@ -328,10 +315,10 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 	case STOP_CHILD:
 		/* Threads, and processes that share the memory, are reported as clones. */
 		p->has_forked |= status >> 16 == PTRACE_EVENT_FORK && is_starting(p);
-		note_birth(l, tid);
+		launch_note_birth(l, tid);
 		break;
 	case STOP_VFORK:
-		note_birth(l, tid);
+		launch_note_birth(l, tid);
 		break;
 	case STOP_EXIT:
 		thread_ends(l, p, tid);
@@ -374,7 +361,7 @@ static int wait_for_tracer(struct launch *l, int report, struct launch_failure *
 	while (!(is_launched = l->tracer->is_launched(l->source, l->pid))) {
 		if (waitpid(l->pid, &status, __WALL | WNOHANG) == l->pid)
 			return read_failure(l, status, report, f);
-		clock_pause(POLL_NS, UINT64_MAX);
+		clock_pause(LAUNCH_POLL_NS, UINT64_MAX);
 	}
 	if (is_launched < 0)
 		return is_launched;
@@ -412,7 +399,7 @@ static int seize(const struct launch *l)
 	/* The child may not have permitted it yet. */
 	while (l->tracer) {
 		err = l->tracer->launch(l->source, l->pid);
-		if (err != -EPERM || !clock_pause(POLL_NS, end_ns))
+		if (err != -EPERM || !clock_pause(LAUNCH_POLL_NS, end_ns))
 			return err;
 	}
 	return ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL) ? -errno : 0;
@@ -541,7 +528,7 @@ static void child_ended(struct launch *l, pid_t pid, int status)
 	}
 }
 
-static void handle_status(struct launch *l, pid_t tid, int status)
+void launch_handle_status(struct launch *l, pid_t tid, int status)
 {
 	if (WIFSTOPPED(status)) {
 		handle_stop(l, tid, status);
@@ -560,10 +547,11 @@ bool launch_poll(struct launch *l)
 
 	if (l->tracer)
 		return poll_tracer(l);
-	if (l->is_left)
+	/* Stops of a program that was left belong to its new tracer, which may be our child. */
+	if (l->nr == 1 && launch_is_left(l->processes[0]))
 		return poll_end(l);
 	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
-		handle_status(l, tid, status);
+		launch_handle_status(l, tid, status);
 	return l->has_ended;
 }
 
@@ -578,84 +566,6 @@ void launch_signal(const struct launch *l, int sig)
 		kill(l->pid, sig);
 }
 
-/* The signal that thread @tid stopped for and that it is to get. */
-static int signal_to_pass(const struct launch *l, struct launched *p, pid_t tid, int status)
-{
-	int sig = stop_signal(status);
-
-	return reached_entry(l, p, tid, sig) || is_from_probe(tid, sig) ? 0 : sig;
-}
-
-/* Detach from thread @tid of @p. */
-static void leave_thread(const struct launch *l, struct launched *p, pid_t tid)
-{
-	int status = 0, sig, later = 0;
-
-	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	if (!launch_threads_await(tid, LEAVE_NS, &status))
-		return;
-	sig = signal_to_pass(l, p, tid, status);
-	/* Without us the signal of a probe would stop the thread for ever, that of our breakpoint would kill it. */
-	if (stop_hides_signal(tid, SIGSTOP) || stop_hides_signal(tid, SIGTRAP)) {
-		if (ptrace(PTRACE_CONT, tid, 0, 0) || !launch_threads_await(tid, LEAVE_NS, &status))
-			return;
-		later = signal_to_pass(l, p, tid, status);
-	}
-	if (is_starting(p) && tid == p->pid)
-		places_clean(&p->places, &p->places.memory);
-	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
-	ptrace(PTRACE_DETACH, tid, 0, later ? later : sig);
-}
-
-static void leave_process(const struct launch *l, struct launched *p)
-{
-	auto_free pid_t *tids = NULL;
-	size_t nr = 0;
-
-	if (proc_threads(p->pid, &tids, &nr))
-		return;
-	for (size_t i = 0; i < nr; i++)
-		leave_thread(l, p, tids[i]);
-	if (p->program.state == PROGRAM_STARTING)
-		program_set_state(&p->program, p->pid, PROGRAM_RUNNING);
-}
-
-bool launch_leave(struct launch *l)
-{
-	if (l->tracer || l->has_ended)
-		return false;
-	if (!l->is_left)
-		leave_process(l, l->processes[0]);
-	l->is_left = true;
-	return true;
-}
-
-/* Children that were made last may not have stopped when the program ended. Only this detaches from them. */
-static void await_births(struct launch *l)
-{
-	u64 end_ns = clock_now_ns() + LEAVE_NS;
-	int status;
-	pid_t tid;
-
-	while (l->nr_unborn > 0 && clock_now_ns() < end_ns) {
-		tid = waitpid(-1, &status, __WALL | WNOHANG);
-		if (tid > 0)
-			handle_status(l, tid, status);
-		else if ((tid < 0 && errno == ECHILD) || !clock_pause(POLL_NS, end_ns))
-			break;
-	}
-	l->nr_unborn = 0;
-}
-
-void launch_leave_children(struct launch *l)
-{
-	await_births(l);
-	for (size_t i = 1; i < l->nr; i++)
-		leave_process(l, l->processes[i]);
-	while (l->nr > 1)
-		free_process(l->processes[--l->nr]);
-}
-
 void launch_free(struct launch *l)
 {
 	if (!l)
@@ -667,7 +577,7 @@ void launch_free(struct launch *l)
 	}
 	launch_leave_children(l);
 	while (l->nr)
-		free_process(l->processes[--l->nr]);
+		launch_forget_last(l);
 	free(l->processes);
 	free(l);
 }

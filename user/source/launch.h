@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include "bpf/thread_stop.h"
 #include "user/lib/types.h"
 
 struct launch;
@@ -36,6 +37,10 @@ struct launch_hooks {
 	void (*exiting)(void *ctx, pid_t pid, int status);
 	/* A child, or a child's child, has ended; not needed without max_children. */
 	void (*ended)(void *ctx, pid_t pid, int status);
+	/* Why has a probe stopped thread @tid? NULL: always THREAD_STOP_LOOK. */
+	struct thread_stop (*reason)(void *ctx, pid_t tid);
+	/* Another process is about to trace this one: nothing of it is reported from now on. May be NULL. */
+	void (*leaving)(void *ctx, pid_t pid);
 };
 
 /*
@@ -59,7 +64,7 @@ int launch_status(const struct launch *l);
 
 /*
  * Stop all threads of the program, or of the child @pid, by ptrace within @max_ns. 0: they stay stopped until
- * launch_release(). -ETIME, -ESRCH, -ENOMEM: they run on.
+ * launch_release(). -ETIME, -ESRCH, -ENOMEM, -EPERM (another process traces it): they run on.
  */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns) __must_check;
 void launch_release(struct launch *l, pid_t pid);

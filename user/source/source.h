@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/event.h"
+#include "bpf/thread_stop.h"
 #include "user/source/caps.h"
 #include "user/probe/probe.h"
 #include "user/target/target.h"
@@ -130,6 +131,9 @@ struct source_ops {
 	 * them. *@time_ns is the sum at the end. -EOPNOTSUPP or another -errno: not here. NULL: it cannot.
 	 */
 	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
+
+	/* Why it has stopped @tid of a program that heaptap started; later, THREAD_STOP_LOOK. NULL: it never did. */
+	struct thread_stop (*stop_reason)(struct source *s, pid_t tid);
 
 	/* Send each stack again before the next event that names it. NULL = it cannot. */
 	void (*forget_stacks)(struct source *s);

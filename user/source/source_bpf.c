@@ -560,6 +560,17 @@ static int source_bpf_measure(struct source *source, bool is_on, u64 *time_ns)
 	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
 }
 
+static struct thread_stop source_bpf_stop_reason(struct source *source, pid_t tid)
+{
+	struct bpf_source *s = self(source);
+	struct thread_stop why = { .why = THREAD_STOP_LOOK };
+	u32 key = tid;
+
+	if (!bpf_map_lookup_elem(s->programs.stops_fd, &key, &why))
+		bpf_map_delete_elem(s->programs.stops_fd, &key);
+	return why;
+}
+
 static void source_bpf_forget_stacks(struct source *source)
 {
 	struct bpf_source *s = self(source);
@@ -619,6 +630,7 @@ const struct source_ops source_bpf = {
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
 	.measure = source_bpf_measure,
+	.stop_reason = source_bpf_stop_reason,
 	.forget_stacks = source_bpf_forget_stacks,
 	.detach = source_bpf_detach,
 	.free = source_bpf_free,

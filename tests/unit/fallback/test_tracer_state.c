@@ -30,7 +30,7 @@ static void exec_leads_to_a_stop_from_everywhere(void **state)
 	(void)state;
 	for (int s = 0; s < NR_THREAD_STATES; s++)
 		assert_true(thread_state_may_follow(s, THREAD_STOPPED));
-	for (int s = 0; s < NR_PROGRAM_STATES; s++) {
+	for (int s = 0; s < PROGRAM_LEFT; s++) {
 		assert_true(program_state_may_follow(s, PROGRAM_STARTING));
 		assert_true(program_state_may_follow(s, PROGRAM_RUNNING));
 	}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The end of tracing a program that heaptap started, while it runs on: at the end of heaptap, or for another tracer. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "fallback/stop.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/launch_private.h"
+#include "user/source/launch_threads.h"
+
+/* The signal that thread @tid stopped for and that it is to get. */
+static int signal_to_pass(const struct launch *l, struct launched *p, pid_t tid, int status)
+{
+	int sig = stop_signal(status);
+
+	return launch_reached_entry(l, p, tid, sig) || launch_is_from_probe(tid, sig) ? 0 : sig;
+}
+
+/* Thread @tid is stopped. Detach from it, and deliver @sig to it. */
+static void detach(struct launched *p, pid_t tid, int sig)
+{
+	if (p->program.state == PROGRAM_STARTING && tid == p->pid)
+		places_clean(&p->places, &p->places.memory);
+	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
+	ptrace(PTRACE_DETACH, tid, 0, sig);
+}
+
+static bool is_birth(int status)
+{
+	return stop_of(status) == STOP_CHILD || stop_of(status) == STOP_VFORK;
+}
+
+/* Detach from thread @tid of @p. */
+static void leave_thread(struct launch *l, struct launched *p, pid_t tid)
+{
+	int status = 0, sig, later = 0;
+
+	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	if (!launch_threads_await(tid, LAUNCH_LEAVE_NS, &status))
+		return;
+	if (is_birth(status))
+		launch_note_birth(l, tid);
+	sig = signal_to_pass(l, p, tid, status);
+	/* Without us the signal of a probe would stop the thread for ever, that of our breakpoint would kill it. */
+	if (stop_hides_signal(tid, SIGSTOP) || stop_hides_signal(tid, SIGTRAP)) {
+		if (ptrace(PTRACE_CONT, tid, 0, 0) || !launch_threads_await(tid, LAUNCH_LEAVE_NS, &status))
+			return;
+		later = signal_to_pass(l, p, tid, status);
+	}
+	detach(p, tid, later ? later : sig);
+}
+
+/* Detach from the threads of @p but @stopped, which wait(2) has reported as stopped (0 = none), and then from that. */
+static void leave_process(struct launch *l, struct launched *p, pid_t stopped)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (proc_threads(p->pid, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		if (tids[i] != stopped)
+			leave_thread(l, p, tids[i]);
+	if (stopped)
+		detach(p, stopped, 0);
+	program_set_state(&p->program, p->pid, PROGRAM_LEFT);
+}
+
+bool launch_leave(struct launch *l)
+{
+	if (l->tracer || l->has_ended)
+		return false;
+	if (!launch_is_left(l->processes[0]))
+		leave_process(l, l->processes[0], 0);
+	return true;
+}
+
+/* Children that were made last may not have stopped when the program ended. Only this detaches from them. */
+static void await_births(struct launch *l)
+{
+	u64 end_ns = clock_now_ns() + LAUNCH_LEAVE_NS;
+	int status;
+	pid_t tid;
+
+	while (l->nr_unborn > 0 && clock_now_ns() < end_ns) {
+		tid = waitpid(-1, &status, __WALL | WNOHANG);
+		if (tid > 0)
+			launch_handle_status(l, tid, status);
+		else if ((tid < 0 && errno == ECHILD) || !clock_pause(LAUNCH_POLL_NS, end_ns))
+			break;
+	}
+	l->nr_unborn = 0;
+}
+
+void launch_leave_children(struct launch *l)
+{
+	await_births(l);
+	for (size_t i = 1; i < l->nr; i++)
+		if (!launch_is_left(l->processes[i]))
+			leave_process(l, l->processes[i], 0);
+	while (l->nr > 1)
+		launch_forget_last(l);
+}
+
+void launch_stopped_for(struct launch *l, struct launched *p, pid_t tid, const struct thread_stop *why)
+{
+	debug("run: PID %d: stopped for reason %u, which ends tracing it by ptrace", p->pid, why->why);
+	if (launch_threads_stop(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, true))
+		debug("run: PID %d: not all threads are stopped", p->pid);
+	if (l->hooks.leaving)
+		l->hooks.leaving(l->hooks.ctx, p->pid);
+	leave_process(l, p, tid);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of a launch, for user/source/launch*.c only. */
+#pragma once
+
+#include "fallback/places.h"
+#include "fallback/program.h"
+#include "user/source/launch.h"
+
+enum {
+	LAUNCH_POLL_NS = 50 * 1000,
+	LAUNCH_LEAVE_NS = 500 * 1000 * 1000, /* for a thread to stop, so that it can be detached */
+};
+
+/* A process that we trace, or have left: the program, or a child of it. */
+struct launched {
+	pid_t pid;
+	struct program program;
+	/* The breakpoint at the entry point. It stays in the table, because a copy of the process may still have it. */
+	struct places places;
+	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
+};
+
+struct launch {
+	pid_t pid;
+	struct launch_hooks hooks;
+	struct source *source;		    /* borrowed, as tracer */
+	const struct source_tracer *tracer; /* NULL = we are */
+	u32 max_children;
+	struct launched **processes; /* owned, and each; the program first */
+	size_t nr;
+	int nr_unborn; /* children that were reported and have not stopped yet; below 0 if some stopped first */
+	bool has_ended;
+	int status;
+};
+
+static inline bool launch_is_left(const struct launched *p)
+{
+	return p->program.state == PROGRAM_LEFT;
+}
+
+/* The process @pid, NULL = it is none of ours. */
+struct launched *launch_find(const struct launch *l, pid_t pid);
+
+/* Thread @tid gets signal @sig. If the reason is our breakpoint at the entry point, take that out. */
+bool launch_reached_entry(const struct launch *l, struct launched *p, pid_t tid, int sig);
+
+/* Was signal @sig of thread @tid sent by a probe? */
+bool launch_is_from_probe(pid_t tid, int sig);
+
+/* The stop of thread @tid reports a child: a process, or a thread. */
+void launch_note_birth(struct launch *l, pid_t tid);
+
+/* Handle @status, which wait(2) has reported of thread @tid. */
+void launch_handle_status(struct launch *l, pid_t tid, int status);
+
+/* Free the process that was added last. */
+void launch_forget_last(struct launch *l);
+
+/*
+ * A probe has stopped thread @tid of @p for the reason @why, which is not THREAD_STOP_LOOK, and wait(2) has reported
+ * that: do what the thread needs, and resume it.
+ */
+void launch_stopped_for(struct launch *l, struct launched *p, pid_t tid, const struct thread_stop *why);
