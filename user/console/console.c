@@ -187,6 +187,8 @@ static void run_words(struct console *c, char **words, size_t nr)
 	console_log_flush(c, true);
 	c->out = open_memstream(&text, &len);
 	err = c->out ? cmd->run(c, nr - 1, words + 1) : console_refuse(c, -ENOMEM, "out of memory");
+	if (err == -ECANCELED)
+		c->is_interrupted = true;
 	c->nr_bad += err == -EINVAL;
 	c->nr_failed += err && err != -EINVAL;
 	if (c->out && fclose(c->out)) {

@@ -10,6 +10,7 @@
 
 #include "user/console/console.h"
 #include "user/lib/cleanup.h"
+#include "user/session/control.h"
 #include "user/session/session.h"
 #include "user/stream/out_name.h"
 
@@ -48,7 +49,10 @@ static void print(struct console *c, const char *text, size_t len)
 
 struct report_options console_look(const struct console *c)
 {
-	return output_look(&c->options.output, c->file ? NULL : stdout);
+	struct report_options o = output_look(&c->options.output, c->file ? NULL : stdout);
+
+	o.is_unwanted = control_is_stop_pending;
+	return o;
 }
 
 static int refuse(const struct console *c, const char *name, const char *why)

@@ -55,9 +55,9 @@ struct report_options {
 	u64 min_size, max_size;	       /* live blocks outside are not counted for callers; max 0 = no limit */
 	u64 older_ns;		       /* younger live blocks are not counted for callers */
 	u32 width;		       /* columns of a text line where there is a choice, 0 = 80 */
-	bool color;
-	bool verbose;	       /* full paths, nothing folded */
-	bool gen_suppressions; /* text: a suppression for each caller with leaks */
+	bool color, verbose;	       /* verbose: full paths, nothing folded */
+	bool gen_suppressions;	       /* text: a suppression for each caller with leaks */
+	bool (*is_unwanted)(void);     /* break a list of blocks off, by -ECANCELED? Any thread; NULL = no */
 };
 
 struct report {

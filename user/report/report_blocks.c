@@ -15,7 +15,7 @@
 #include "user/report/report_parts.h"
 #include "user/target/target.h"
 
-enum { MAX_NAMES = 512, MAX_STACK = 16 * 1024 };
+enum { MAX_NAMES = 512, MAX_STACK = 16 * 1024, ASK_EACH = 4096 };
 
 /* The largest blocks so far. */
 struct blocks {
@@ -23,7 +23,11 @@ struct blocks {
 	struct heap_block *list; /* owned */
 	size_t nr, room;
 	size_t max; /* 0 = all */
-	u64 nr_all;
+	u64 nr_all, nr_seen;
+	/* The names of the row that was named last. */
+	char names[MAX_STACK];
+	u32 named; /* row + 1; 0 = none */
+	char *csv; /* owned; its function and names as fields of CSV */
 };
 
 static int compare_blocks(const void *pa, const void *pb)
@@ -43,11 +47,19 @@ static void keep_largest(struct blocks *b)
 		b->nr = b->max;
 }
 
+/* Ask, for some of the blocks @i. */
+static bool is_unwanted(const struct report *r, u64 i)
+{
+	return i % ASK_EACH == 0 && r->options.is_unwanted && r->options.is_unwanted();
+}
+
 static int visit_block(void *ctx, const struct heap_block *block)
 {
 	struct blocks *b = ctx;
 	u32 only = b->report->options.only;
 
+	if (is_unwanted(b->report, b->nr_seen++))
+		return -ECANCELED;
 	if ((only && block->row + 1 != only) || !report_has_block(b->report, block))
 		return 0;
 	b->nr_all++;
@@ -80,22 +92,39 @@ static u64 age_of(const struct report *r, const struct heap_block *b)
 	return r->time_ns > b->time_ns ? r->time_ns - b->time_ns : 0;
 }
 
-/* The names of callers, two of them or all. */
-static int name_callers(const struct report *r, const struct report_process *p, u32 row, char text[MAX_STACK])
+/* Find the names of callers, two of them or all, for b->names. Blocks of one size are often of one caller. */
+static int name_callers(struct blocks *b, const struct report_process *p, u32 row)
 {
+	const struct report *r = b->report;
+
+	if (b->named == row + 1)
+		return 0;
+	b->named = row + 1;
 	if (r->options.verbose)
-		return report_all_callers(r, p, row, text, MAX_STACK);
-	return report_callers(r, p, row, text, MAX_NAMES);
+		return report_all_callers(r, p, row, b->names, sizeof(b->names));
+	return report_callers(r, p, row, b->names, MAX_NAMES);
 }
 
-static int text_block(FILE *out, const struct report *r, const struct report_process *p,
+/* Write the blocks of @b by @write. */
+static int for_each(struct blocks *b, FILE *out, const struct report_process *p,
+		    int (*write)(FILE *out, struct blocks *all, const struct report_process *p,
+				 const struct heap_block *b))
+{
+	int err = 0;
+
+	for (size_t i = 0; i < b->nr && !err; i++)
+		err = is_unwanted(b->report, i) ? -ECANCELED : write(out, b, p, &b->list[i]);
+	return err;
+}
+
+static int text_block(FILE *out, struct blocks *all, const struct report_process *p,
 		      const struct heap_block *b)
 {
-	char names[MAX_STACK];
-	int err = name_callers(r, p, b->row, names);
+	const char *names = all->names;
+	int err = name_callers(all, p, b->row);
 
 	fprintf(out, "  0x%-14" PRIx64 "  %12s  %10s  %6u  ", b->addr, human_bytes(b->size).text,
-		human_duration(age_of(r, b)).text, b->row + 1);
+		human_duration(age_of(all->report, b)).text, b->row + 1);
 	report_function(out, p, heap_row_get(p->heap, b->row).fn);
 	fprintf(out, "%s%s%s%s\n", *names ? " < " : "", names, b->is_unsure ? "; perhaps free" : "",
 		b->is_pending ? ", in a realloc" : "");
@@ -110,8 +139,8 @@ static int text_process(FILE *out, const struct report *r, const struct report_p
 	if (r->nr_processes > 1)
 		report_name(out, p->target);
 	fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
-	for (size_t i = 0; i < b.nr && !err; i++)
-		err = text_block(out, r, p, &b.list[i]);
+	if (!err)
+		err = for_each(&b, out, p, text_block);
 	if (b.nr < b.nr_all)
 		fprintf(out, "%s more\n", human_count(b.nr_all - b.nr).text);
 	free(b.list);
@@ -127,19 +156,37 @@ int report_blocks_text(FILE *out, const struct report *r)
 	return err ? err : report_flush(out);
 }
 
-static int csv_block(FILE *out, const struct report *r, const struct report_process *p,
-		     const struct heap_block *b)
+/* The escaping of names takes longer than all else: do that once for each row. */
+static int name_csv(struct blocks *all, const struct report_process *p, u32 row)
 {
-	u16 fn = heap_row_get(p->heap, b->row).fn;
-	char names[MAX_STACK];
-	int err = name_callers(r, p, b->row, names);
+	u16 fn = heap_row_get(p->heap, row).fn;
+	size_t len;
+	FILE *out;
+	int err;
 
-	fprintf(out, "%d,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%u,", (int)p->target->pid, b->addr, b->size,
-		age_of(r, b), b->row + 1);
+	if (all->named == row + 1)
+		return 0;
+	err = name_callers(all, p, row);
+	free(all->csv);
+	all->csv = NULL;
+	out = err ? NULL : open_memstream(&all->csv, &len);
+	if (!out)
+		return err ? err : -ENOMEM;
 	escape_csv(out, alloc_fn(heap_functions(p->heap), fn)->name);
 	putc(',', out);
-	escape_csv(out, names);
-	fputs(b->is_unsure ? ",true\n" : ",false\n", out);
+	escape_csv(out, all->names);
+	return fclose(out) ? -ENOMEM : 0;
+}
+
+static int csv_block(FILE *out, struct blocks *all, const struct report_process *p,
+		     const struct heap_block *b)
+{
+	int err = name_csv(all, p, b->row);
+
+	if (!err)
+		fprintf(out, "%d,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%u,%s,%s\n", (int)p->target->pid,
+			b->addr, b->size, age_of(all->report, b), b->row + 1, all->csv,
+			b->is_unsure ? "true" : "false");
 	return err;
 }
 
@@ -152,9 +199,10 @@ int report_blocks_csv(FILE *out, const struct report *r)
 		struct blocks b;
 
 		err = collect(&b, r, &r->processes[i]);
-		for (size_t k = 0; k < b.nr && !err; k++)
-			err = csv_block(out, r, &r->processes[i], &b.list[k]);
+		if (!err)
+			err = for_each(&b, out, &r->processes[i], csv_block);
 		free(b.list);
+		free(b.csv);
 	}
 	return err ? err : report_flush(out);
 }
@@ -212,8 +260,10 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_u64(j, "pid", (u64)p->target->pid);
 	json_string(j, "comm", p->target->comm);
 	json_array_begin(j, "blocks");
-	for (size_t i = 0; i < b.nr && !err; i++)
+	for (size_t i = 0; i < b.nr && !err; i++) {
+		err = is_unwanted(r, i) ? -ECANCELED : 0;
 		json_block(j, r, &b.list[i]);
+	}
 	json_array_end(j);
 	if (!err)
 		err = json_callers(j, r, p, &b);

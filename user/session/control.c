@@ -80,6 +80,14 @@ void control_free(struct control *c)
 	free(c);
 }
 
+/* Signals that are blocked stay pending until the descriptor is read. */
+bool control_is_stop_pending(void)
+{
+	sigset_t set;
+
+	return !sigpending(&set) && (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
+}
+
 void control_listen(struct control *c)
 {
 	int err = ask_open(&c->questions);

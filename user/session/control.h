@@ -32,6 +32,9 @@ int control_new(struct control **out, const struct control_times *times, bool pa
 void control_restart(struct control *c, const struct control_times *times);
 void control_free(struct control *c);
 
+/* Has a Ctrl-C or SIGTERM come that control_wait() has not returned yet? For any thread. */
+bool control_is_stop_pending(void);
+
 /* Let other heaptaps ask (CONTROL_ASKED). Without a socket for it nobody can ask: no error. */
 void control_listen(struct control *c);
 /* The socket for session_answer() after CONTROL_ASKED. */

@@ -78,6 +78,27 @@ static void attach_signals(void)
 	control_free(c);
 }
 
+/* A stop that nobody has looked at yet can be seen without being taken. */
+static void pending_stop(void)
+{
+	static const int stops[] = { SIGINT, SIGTERM };
+	struct control *c = started(false, 0, 0);
+	int sig;
+
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++) {
+		NEED(!control_is_stop_pending());
+		NEED(kill(getpid(), SIGUSR1) == 0);
+		NEED(!control_is_stop_pending());
+		NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_REPORT);
+		NEED(kill(getpid(), stops[i]) == 0);
+		NEED(control_is_stop_pending());
+		NEED(control_is_stop_pending());
+		NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_STOP);
+	}
+	NEED(!control_is_stop_pending());
+	control_free(c);
+}
+
 /* Signals that somebody sent are the program's; SIGUSR1 alone is ours. */
 static void run_signals(void)
 {
@@ -222,8 +243,15 @@ static void interrupt_during_report_of_run(void)
 static void test_events(void **state)
 {
 	static void (*const all[])(void) = {
-		attach_signals, run_signals,	     run_terminal_signals, attach_terminal_signals,
-		clocks,		clock_under_signals, source_wakes,	   interrupt_that_was_the_programs,
+		attach_signals,
+		pending_stop,
+		run_signals,
+		run_terminal_signals,
+		attach_terminal_signals,
+		clocks,
+		clock_under_signals,
+		source_wakes,
+		interrupt_that_was_the_programs,
 	};
 
 	(void)state;
