@@ -194,6 +194,20 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json"
 	run ! grep -q '^  modules' one.txt
 }
 
+@test "formats: threads: what each allocated adds up to the process, in text and JSON" {
+	"$HEAPTAP" run -q --no-scan -w r.heaptap -o r.json -o r.txt -- "$T/threads" 4 1000 >out 2>err
+	jq -e '.processes[0] | (.threads | length) >= 5 and (.threads | map(.tid) | . == unique or (sort == unique))
+		and ([.threads[].allocated.bytes] | add) == .totals.alloc_bytes
+		and ([.threads[].allocated.blocks] | add) == .totals.allocs
+		and ([.threads[] | select(.allocated.blocks >= 1000)] | length) >= 4' r.json
+	grep -q '^  threads  .*tid [0-9]* .* (.* %)' r.txt
+	# A recording has the same.
+	"$HEAPTAP" report -q -o recorded.json r.heaptap
+	diff <(jq '.processes[0].threads | sort_by(.tid)' r.json) <(jq '.processes[0].threads | sort_by(.tid)' recorded.json)
+	"$HEAPTAP" run -q --no-scan -o one.txt -- "$T/leak" >out 2>err
+	run ! grep -q '^  threads' one.txt
+}
+
 @test "formats: folded: from the outermost function to the allocator" {
 	"$HEAPTAP" run -q --no-scan -o r.folded -o r.json -- "$T/leak" >out 2>err
 	grep -q '^_start;.*main;.*load_settings;malloc [0-9]*$' r.folded || { cat r.folded; return 1; }

@@ -40,6 +40,7 @@ int heap_new(struct heap **out, const struct alloc_table *fns)
 	region_table_init(&h->regions, &h->budget);
 	cover_map_init(&h->cover, &h->budget);
 	timeline_init(&h->timeline, &h->budget);
+	thread_table_init(&h->threads, &h->budget);
 	*out = h;
 	return 0;
 }
@@ -54,6 +55,7 @@ void heap_free(struct heap *h)
 	region_table_fini(&h->regions);
 	cover_map_fini(&h->cover);
 	timeline_fini(&h->timeline);
+	thread_table_fini(&h->threads);
 	tape_free(h->tape);
 	free(h->pending);
 	misuse_table_free(h->misuses);
@@ -92,8 +94,8 @@ static void __attribute__((cold, noinline)) put_on_tape(struct heap *h, u32 row,
 	tape_put(h->tape, &e);
 }
 
-/* Count a new block of @bytes. */
-static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
+/* Count the new block of @ev, which has @bytes. */
+static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct heap_event *ev)
 {
 	struct row *row = &h->rows.rows[row_nr];
 	struct heap_totals *t = &h->totals;
@@ -108,6 +110,7 @@ static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
 	row->allocs++;
 	row->alloc_bytes += bytes;
 	row->live_bytes += bytes;
+	thread_table_count(&h->threads, ev->h.tid, bytes);
 	t->allocs++;
 	t->alloc_bytes += bytes;
 	t->live_blocks++;
@@ -117,7 +120,7 @@ static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, u64 time_ns)
 	h->timeline.max_bytes = t->live_bytes;
 	if (t->live_bytes > t->peak_bytes) {
 		t->peak_bytes = t->live_bytes;
-		t->peak_time_ns = time_ns;
+		t->peak_time_ns = ev->time_ns;
 		h->peak_nr++;
 	}
 }
@@ -170,7 +173,7 @@ static int add_region(struct heap *h, const struct heap_event *ev, u32 row)
 	/* by MAP_FIXED, or after a lost munmap: in both cases the old mapping is gone */
 	region_table_cut(&h->regions, start, end, region_gone, h);
 	region_table_add(&h->regions, start, end, &region);
-	account_alloc(h, row, end - start, ev->time_ns);
+	account_alloc(h, row, end - start, ev);
 	return 0;
 }
 
@@ -272,7 +275,7 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	b->row = row;
 	b->time_low = ms;
 	b->time_high = ms >> 32;
-	account_alloc(h, row, b->size, ev->time_ns);
+	account_alloc(h, row, b->size, ev);
 	if (h->has_cover)
 		cover_map_add(&h->cover, ev->addr, ev->size);
 	return 0;
@@ -683,19 +686,24 @@ int heap_clone(struct heap **out, const struct heap *h)
 	err = timeline_copy(&copy->timeline, &h->timeline, &copy->budget);
 	if (err)
 		goto undo_regions;
+	err = thread_table_copy(&copy->threads, &h->threads, &copy->budget);
+	if (err)
+		goto undo_timeline;
 	err = copy_pending(copy, h);
 	if (!err && h->misuses)
 		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
 	if (!err && h->tape)
 		err = tape_copy(&copy->tape, h->tape);
 	if (err)
-		goto undo_timeline;
+		goto undo_threads;
 	*out = copy;
 	return 0;
 
-undo_timeline:
+undo_threads:
 	misuse_table_free(copy->misuses);
 	free(copy->pending);
+	thread_table_fini(&copy->threads);
+undo_timeline:
 	timeline_fini(&copy->timeline);
 undo_regions:
 	region_table_fini(&copy->regions);

@@ -9,6 +9,7 @@
 #include "user/heap/region_table.h"
 #include "user/heap/row_table.h"
 #include "user/heap/tape.h"
+#include "user/heap/thread_table.h"
 #include "user/heap/timeline.h"
 
 enum {
@@ -58,6 +59,7 @@ struct heap {
 	u32 nr_pending, max_pending;
 	u64 pending_filter; /* the pending_bit() of each pending block is set, perhaps other bits too */
 	u64 calls[ALLOC_MAX_FNS];
+	struct thread_table threads;
 	u32 first_row, end_row;	      /* blocks of these rows are counted: heap_span_begin() */
 	bool is_past;		      /* heap_span_end() */
 	u64 outside_bytes;	      /* live bytes in blocks that are not counted */

@@ -46,6 +46,16 @@ struct tape *heap_tape(const struct heap *h)
 	return h->tape;
 }
 
+bool heap_thread(const struct heap *h, size_t i, struct thread_row *out)
+{
+	const struct thread_table *t = &h->threads;
+
+	if (i > t->nr || (i == t->nr && !t->others.allocs))
+		return false;
+	*out = i < t->nr ? t->rows[i] : t->others;
+	return true;
+}
+
 u64 heap_live_bytes(const struct heap *h)
 {
 	return h->totals.live_bytes;

@@ -14,6 +14,7 @@ void heap_span_begin(struct heap *h)
 	h->totals = (struct heap_totals){ .first_time_ns = h->totals.first_time_ns,
 					  .last_time_ns = h->totals.last_time_ns };
 	timeline_reset(&h->timeline);
+	thread_table_fini(&h->threads);
 	if (h->tape)
 		tape_reset(h->tape);
 	memset(h->calls, 0, sizeof(h->calls));

@@ -16,6 +16,7 @@
 #include "user/source/source.h"
 #include "user/stream/span.h"
 #include "user/heap/stacks.h"
+#include "user/heap/thread_table.h"
 #include "user/heap/timeline.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
@@ -266,6 +267,28 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	return err;
 }
 
+/* The allocations of each thread, in order of first use. */
+static void json_threads(struct json *j, const struct heap *heap)
+{
+	struct thread_row row;
+
+	json_array_begin(j, "threads");
+	json_fold(j, FOLD_POINTS);
+	for (size_t i = 0; heap_thread(heap, i, &row); i++) {
+		const struct scan_sum sum = { row.allocs, row.alloc_bytes };
+
+		json_object_begin(j, NULL);
+		if (row.tid)
+			json_u64(j, "tid", row.tid);
+		else
+			json_null(j, "tid"); /* threads without a row */
+		json_sum(j, "allocated", &sum);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_fold(j, FOLD_DEPTH);
+}
+
 static void json_module(struct json *j, const struct report_module *m, bool is_scanned)
 {
 	json_object_begin(j, NULL);
@@ -304,8 +327,10 @@ static int json_callers(struct json *j, const struct report *r, const struct rep
 	size_t nr;
 	int err = report_rows(r, p, &rows, &nr, NULL);
 
-	if (!err && !IS_AGENT) /* to keep it small */
+	if (!err && !IS_AGENT) { /* to keep it small */
+		json_threads(j, p->heap);
 		err = json_modules(j, r, p, rows, nr);
+	}
 	if (err)
 		return err;
 	json_array_begin(j, "stacks");

@@ -2,16 +2,20 @@
 /* The details of a process in the report for people: a table of labels and what belongs to them. */
 #include "user/report/report_text.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/report/modules.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
+#include "user/heap/thread_table.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
 
@@ -20,6 +24,7 @@ enum {
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
 	MAX_ITEM_BYTES = PATH_MAX + 128,
 	MAX_MODULES = 5, /* in the text; JSON has all */
+	MAX_THREADS = 5,
 };
 
 static void toned(struct text *t, enum tone tone, const char *s)
@@ -440,6 +445,44 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 	return 0;
 }
 
+static int compare_threads(const void *pa, const void *pb)
+{
+	const struct thread_row *a = pa, *b = pb;
+
+	if (a->alloc_bytes != b->alloc_bytes)
+		return a->alloc_bytes < b->alloc_bytes ? 1 : -1;
+	return (a->tid > b->tid) - (a->tid < b->tid);
+}
+
+/* Which threads allocated most. One thread alone says nothing. */
+static int text_threads(struct text *t, const struct heap *heap)
+{
+	auto_free struct thread_row *list = NULL;
+	u64 all = heap_totals(heap).alloc_bytes, rest = all;
+	struct thread_row row;
+	size_t nr = 0, max = 0;
+
+	for (; heap_thread(heap, nr, &row); nr++) {
+		if (array_reserve(list, max, nr + 1))
+			return -ENOMEM;
+		list[nr] = row;
+	}
+	if (nr < 2)
+		return 0;
+	qsort(list, nr, sizeof(*list), compare_threads);
+	line_begin(t, "threads");
+	for (size_t i = 0; i < nr && i < MAX_THREADS && list[i].tid; i++) {
+		item(t, "tid %u %s (%s)", list[i].tid, human_bytes(list[i].alloc_bytes).text,
+		     human_percent(list[i].alloc_bytes, all).text);
+		rest -= list[i].alloc_bytes;
+	}
+	if (rest)
+		item(t, "others %s (%s)", human_bytes(rest).text, human_percent(rest, all).text);
+	fputs(" of what was allocated", t->out);
+	line_end(t);
+	return 0;
+}
+
 int text_details(struct text *t, const struct report_process *p, const struct report_row *rows, size_t nr)
 {
 	int err;
@@ -457,6 +500,8 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
 	err = IS_AGENT ? 0 : text_modules(t, p, rows, nr);
+	if (!err && !IS_AGENT)
+		err = text_threads(t, p->heap);
 	text_notes(t, p);
 	return err;
 }
