@@ -71,6 +71,26 @@ static const struct report_process *find_process(const struct report *r, const s
 	return NULL;
 }
 
+/* Write a name once that follows itself, as those of inlined parts of a function do. */
+static void drop_repeated(char *names)
+{
+	static const char between[] = " < ";
+	const size_t gap = sizeof(between) - 1;
+	char *name = names, *next;
+
+	while ((next = strstr(name, between))) {
+		size_t len = (size_t)(next - name);
+		char *after = next + gap;
+		bool is_same =
+			!strncmp(name, after, len) && (!after[len] || !strncmp(after + len, between, gap));
+
+		if (is_same)
+			memmove(name, after, strlen(after) + 1);
+		else
+			name = after;
+	}
+}
+
 /* Look up the names of the caller @k of @p, unless that was done. */
 static int name_caller(struct top_known *k, const struct report *r, const struct report_process *p, u16 fn)
 {
@@ -88,6 +108,7 @@ static int name_caller(struct top_known *k, const struct report *r, const struct
 		return err;
 	if (!names[len + 3])
 		names[len] = '\0';
+	drop_repeated(names);
 	k->names = strdup(names);
 	return k->names ? 0 : -ENOMEM;
 }

@@ -131,10 +131,10 @@ static const struct top_column {
 	bool (*is_wanted)(const struct top_state *t); /* NULL = always */
 } columns[] = {
 	{ "LIVE", "TOTAL", 9, 0, { "live-bytes", "total-bytes" }, cell_bytes, NULL },
-	{ "%", "%", 7, 90, { NULL }, cell_share, NULL },
+	{ "%", "%", 7, 110, { NULL }, cell_share, NULL },
 	{ "BLOCKS", "BLOCKS", 10, 56, { "live-blocks", "total-blocks" }, cell_blocks, NULL },
 	{ "GROWTH", "GROWTH", 10, 70, { "growth" }, cell_growth, NULL },
-	{ "ALLOCS/S", "ALLOCS/S", 10, 80, { NULL }, cell_rate, NULL },
+	{ "ALLOCS/S", "ALLOCS/S", 10, 96, { NULL }, cell_rate, NULL },
 	{ "LEAKED", "LEAKED", 10, 40, { "leaked-bytes", "leaked-blocks" }, cell_leaked, NULL },
 	{ NULL, NULL, 12, 36, { NULL }, cell_key, has_own_column },
 	{ "PID", "PID", 8, 64, { NULL }, cell_pid, has_processes },
@@ -231,6 +231,17 @@ static struct top_line *next_line(struct top_screen *s)
 	return &s->lines[s->nr++];
 }
 
+/* The list has no rows. */
+static void why_empty(const struct top_state *t, struct top_line *l)
+{
+	if (!t->head.allocs)
+		top_line_put(l, TOP_FAINT, "  nothing was allocated yet");
+	else if (*t->filter)
+		top_line_put(l, TOP_FAINT, "  no caller has this in its names");
+	else
+		top_line_printf(l, TOP_FAINT, "  no caller has any: %s", t->rows.key->what);
+}
+
 static void draw_list(const struct top_state *t, u32 nr, struct top_screen *s)
 {
 	for (u32 i = 0; i < nr; i++) {
@@ -239,9 +250,7 @@ static void draw_list(const struct top_state *t, u32 nr, struct top_screen *s)
 		if (t->rows.key && t->first + i < t->rows.nr)
 			row_line(t, t->first + i, l);
 		else if (!i)
-			top_line_put(l, TOP_FAINT,
-				     *t->filter ? "  no caller has this in its names"
-						: "  nothing was allocated yet");
+			why_empty(t, l);
 	}
 }
 

@@ -22,7 +22,7 @@ static const char EVENTS[] = "process 100 on\\x1b[2Je /one\n"
 			     "map 100 0x5000 0x6000 0x5000 /no/such/e\\x1b[31mvil\\x0a\n"
 			     "stack 2 100 complete 0x1101 0x1201\n"
 			     "stack 3 100 complete 0x5101 0x1201\n"
-			     "stack 4 100 complete 0x1301\n"
+			     "stack 4 100 complete 0x1301 0x1301 0x1301 0x1302\n"
 			     "alloc 100 1 malloc 0x10000 5000 2\n"
 			     "alloc 100 1 malloc 0x20000 300 3\n"
 			     "alloc 100 1 malloc 0x21000 300 3\n"
@@ -72,7 +72,7 @@ static void open_list(struct world *w, const char *events)
 	assert_int_equal(session_new_replay(&w->session, &w->options, NULL, file), 0);
 	unlink(file);
 	w->top.sort = report_key_find("live-bytes");
-	w->top.columns = 100;
+	w->top.columns = 120;
 	w->top.lines = 30;
 }
 
@@ -132,7 +132,8 @@ static void test_rows(void **state)
 	assert_int_equal(w->top.rows.list[1].row.row.live_blocks, 2);
 	assert_int_equal(w->top.rows.list[2].row.row.allocs, 3);
 	assert_int_equal(w->top.rows.whole, 5680);
-	assert_string_equal(top_rows_names(&w->top.rows, &w->top.rows.list[2]), "calloc < prog+0x301");
+	assert_string_equal(top_rows_names(&w->top.rows, &w->top.rows.list[2]),
+			    "calloc < prog+0x301 < prog+0x302");
 	assert_true(shows(
 		w, "  5,000 B  88.0 %          1   +5,000 B          0             malloc < prog+0x101"));
 	assert_true(shows(w, "5,680 B in 5 blocks"));
@@ -248,6 +249,11 @@ static void test_filter(void **state)
 	strcpy(w->top.filter, "nobody");
 	look(w, false);
 	assert_true(shows(w, "no caller has this in its names"));
+	w->top.filter[0] = '\0';
+	w->top.sort = report_key_find("mismatched");
+	look(w, false);
+	assert_int_equal(w->top.rows.nr, 0);
+	assert_true(shows(w, "no caller has any: mismatched releases"));
 }
 
 /* The first row is selected whoever is first; another one stays selected when the order changes. */
