@@ -94,6 +94,17 @@ list_events() {
 	grep -q 'No leak verdict; 600 B in 2 blocks live' got
 }
 
+@test "html: a process that could not be watched has a reason and no numbers" {
+	strip -o stripped "$T/leak-static"
+	"$HEAPTAP" run -q -o r.json -o r.html -- ./stripped 2>err >out || true
+	[ "$(jq '.processes[0].watched' r.json)" = false ]
+	page r.html eval "$(shown .headline)" eval "$(shown .doubts)" eval 'document.querySelector(".facts")' \
+		eval 'document.querySelector("#flame").hidden && document.querySelector("#callers").hidden' >got
+	head -n 1 got | grep -q 'No verdict: nothing could be watched'
+	sed -n 2p got | grep -qF "$(jq -r '.processes[0].unwatched_reason' r.json)"
+	printf '%s\n' null true | diff - <(tail -n 2 got)
+}
+
 @test "html: zoom by click and keys, path back" {
 	list_events >l.txt
 	"$HEAPTAP" report -q -o r.html l.txt

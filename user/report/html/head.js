@@ -69,7 +69,7 @@ function factsOf(process) {
 		["alloc_bytes", "Allocated", totals.alloc_bytes, bytes, plural(totals.allocs, "block")],
 		["temporary", "Temporary", totals.temporary, count, percent(totals.temporary, totals.allocs) + " of the blocks"],
 		["duration_ns", "Traced", report.duration_ns, duration, SOURCES[report.backend] || report.backend],
-	];
+	].slice(0, report.duration_ns ? 5 : 4);
 }
 
 /* What a reader must know before trusting the numbers. */
@@ -148,7 +148,7 @@ function showVerdict(process) {
 		verdict.more ? el("p", { class: "more-of-it" }, ...verdict.more) : null,
 		errors && !isWrongFirst ? el("p", { class: "wrong" }, ...wrong) : null,
 		data.scan ? el("ul", { class: "sums" }, ...scanLine(data.scan)) : null),
-	el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>
+	!data.watched ? null : el("dl", { class: "facts" }, ...factsOf(process).map(([id, label, value, format, more]) =>
 		el("div", { "data-fact": id, "data-value": value }, el("dt", { text: label }),
 			el("dd", {}, el("b", { text: format(value) }), el("span", { text: more }))))),
 	doubts.length ? el("ul", { class: "doubts", "aria-label": "What to know about these numbers" },

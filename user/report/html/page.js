@@ -170,6 +170,7 @@ function showProcess(index) {
 	showVerdict(state.process);
 	timeline.show(state.process);
 	showErrors(state.process);
+	byId("flame").hidden = byId("callers").hidden = !state.process.nr;
 	showKinds();
 	showFlame();
 	showTable();

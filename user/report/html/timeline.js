@@ -6,17 +6,23 @@ const LINES = [
 ];
 const LEFT = 76, RIGHT = 14, TOP = 24;
 
+/* From 0 up to @most, each @step. */
+function stepsTo(most, step) {
+	return Array.from({ length: Math.floor(most / step * 1.0001) + 1 }, (x, i) => i * step);
+}
+
 /* About @wanted steps up to @most, at round numbers. */
 function ticks(most, wanted, base) {
 	const unit = base ** Math.floor(Math.log(Math.max(most, 1)) / Math.log(base));
-	const rough = most / wanted / unit;
 	const steps = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500];
-	const step = (steps.find(s => s >= rough) || 1000) * unit;
-	const list = [];
-	for (let at = 0; at <= most * 1.0001; at += step)
-		list.push(at);
-	return list;
+	return stepsTo(most, (steps.find(s => s * unit >= most / wanted) || 1000) * unit);
 }
+
+const TIME_STEPS = [1, 1e3, 1e6].flatMap(unit => [1, 2, 5, 10, 20, 50, 100, 200, 500].map(n => n * unit))
+	.concat([1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800]
+		.map(s => s * 1e9));
+
+const timeTicks = (most, wanted) => stepsTo(most, TIME_STEPS.find(s => s >= most / wanted) || 30 * 86400e9);
 
 class Timeline {
 	constructor(panel) {
@@ -28,11 +34,13 @@ class Timeline {
 
 	show(process) {
 		const { timeline, totals } = process.data;
-		this.start = report.time_ns - report.duration_ns;
 		this.points = timeline || [];
-		if (this.points.length && this.points[0].time_ns < this.start)
-			this.start = this.points[0].time_ns;
-		this.length = Math.max(1, ...this.points.map(p => p.time_ns - this.start), report.time_ns - this.start);
+		const [first, last] = [this.points[0], this.points[this.points.length - 1]];
+		/* A list of events has no duration: only the times of the events. */
+		this.start = report.duration_ns ? report.time_ns - report.duration_ns : first ? first.time_ns : 0;
+		if (first)
+			this.start = Math.min(this.start, first.time_ns);
+		this.length = Math.max(1, last ? last.time_ns - this.start : 0, report.duration_ns ? report.time_ns - this.start : 0);
 		this.peak = totals.peak_bytes ? { at: totals.peak_time_ns - this.start, bytes: totals.peak_bytes } : null;
 		this.marks = report.marks.filter(m => m.time_ns >= this.start && m.time_ns <= this.start + this.length);
 		byId("timeline").hidden = this.points.length < 2;
@@ -67,7 +75,7 @@ class Timeline {
 				svg("text", { x: LEFT - 9, y: y(at) + 4, class: "tick", "text-anchor": "end" }, line.format(at)));
 		this.drawArea(picture, value, y, line);
 		if (isLast)
-			for (const at of ticks(this.length, this.width / 130, 1000))
+			for (const at of timeTicks(this.length, this.width / 130))
 				picture.append(svg("text", { x: this.x(at), y: bottom + 17, class: "tick",
 					"text-anchor": at ? "middle" : "start" }, at ? duration(at) : "0"));
 		this.lastMark = -Infinity;
