@@ -13,7 +13,9 @@ struct text {
 	FILE *out;
 	const struct report *report;
 	u32 column;
-	bool has_items; /* in the line of the head that is being written */
+	u32 nameless;	 /* module of which most frames were shown without a name, so far */
+	u32 nr_nameless; /* how many more than of others: a vote */
+	bool has_items;	 /* in the line of the head that is being written */
 };
 
 /* Write in a colour, if colours are wanted, until text_tone_end(). */

@@ -16,6 +16,7 @@
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
+#include "user/names/debug_package.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
 
@@ -382,6 +383,22 @@ static void text_calls(struct text *t, const struct heap *heap)
 	line_end(t);
 }
 
+/* Say how to get the names that most frames lack. */
+static void text_names(struct text *t)
+{
+	const struct module *m = t->nr_nameless ? module_get(t->report->modules, t->nameless) : NULL;
+	char hint[MAX_ITEM_BYTES];
+
+	if (!m)
+		return;
+	debug_package_hint(hint, sizeof(hint), "/", m->path);
+	line_begin(t, "names");
+	item(t, "missing for %s", text_base_name(m->path));
+	item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
+	line_end(t);
+	t->nr_nameless = 0;
+}
+
 static void text_notes(struct text *t, const struct report_process *p)
 {
 	const struct report_options *o = &t->report->options;
@@ -502,6 +519,8 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 	err = IS_AGENT ? 0 : text_modules(t, p, rows, nr);
 	if (!err && !IS_AGENT)
 		err = text_threads(t, p->heap);
+	if (!IS_AGENT)
+		text_names(t);
 	text_notes(t, p);
 	return err;
 }

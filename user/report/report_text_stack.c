@@ -55,12 +55,23 @@ static void text_place(struct text *t, struct code_ref ref, bool want_offset)
 		fprintf(t->out, "+0x%llx", (unsigned long long)ref.offset);
 }
 
+/* Vote for the module that lacks most names: a module that has more than half of them wins. */
+static void note_nameless(struct text *t, u32 module)
+{
+	if (!module)
+		return;
+	if (!t->nr_nameless)
+		t->nameless = module;
+	t->nr_nameless += t->nameless == module ? 1 : -1;
+}
+
 static void text_symbol(struct text *t, struct code_ref ref, const struct symbol *s)
 {
 	char name[MAX_NAME_BYTES];
 
 	fputs("        ", t->out);
 	if (!s->function) {
+		note_nameless(t, ref.module);
 		text_place(t, ref, true);
 	} else {
 		if (t->report->options.verbose)
