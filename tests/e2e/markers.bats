@@ -3,6 +3,7 @@
 # Markers in the program (include/heaptap.h): marks, pauses, pools, leak checks, and static probes of other files.
 
 load ../lib/common
+load ../lib/remote
 
 # marked [VARIANT] [OPTIONS --] ARGS...: run the target of this variant and record it
 marked() {
@@ -186,6 +187,20 @@ part() {
 	is .totals.live_blocks 3
 	untouched "$TARGET"
 	step "alloc 1 1"
+}
+
+@test "markers: over a connection, as on this machine" {
+	with_bpf_only "the connection does not depend on the source"
+	same_as_local "$T/marked" sections
+	is .totals.live_bytes 410
+	serving --wait -- "$T/marked" sections
+	rec=$BATS_TEST_TMPDIR/remote.heaptap
+	watched --record "$rec" "unix:$SOCKET"
+	[ "$status" -eq 0 ]
+	[ "$(marks)" = "$(printf 'before\nafter')" ]
+	part before,after
+	is .totals.allocs 3
+	is .totals.live_bytes 60
 }
 
 # bats test_tags=core

@@ -318,12 +318,33 @@ static int on_event(struct remote_stream *s, const void *rec)
 	return pass(s, &ev, sizeof(ev));
 }
 
+/* A marker of a program over there. */
+static int on_mark(struct remote_stream *s, const void *rec)
+{
+	static const u8 notes[] = { [STREAM_MARK_PROGRAM] = NOTE_MARK,
+				    [STREAM_MARK_PAUSE] = NOTE_PAUSE,
+				    [STREAM_MARK_RESUME] = NOTE_RESUME,
+				    [STREAM_MARK_CHECK] = NOTE_LEAK_CHECK };
+	const struct stream_mark_record *in = rec;
+	struct note_event ev = { .h = { .kind = EVENT_NOTE, .pid = in->pid, .tid = in->pid },
+				 .time_ns = in->time_ns,
+				 .what = in->what < ARRAY_SIZE(notes) ? notes[in->what] : NOTE_NONE };
+
+	if (ev.what == NOTE_NONE || !find(s, in->pid))
+		return 0;
+	snprintf(ev.name, sizeof(ev.name), "%s", in->text);
+	if (ev.time_ns > s->last_ns)
+		s->last_ns = ev.time_ns;
+	return pass(s, &ev, sizeof(ev));
+}
+
 /* Handlers by kind. STREAM_FORK needs no handler, because servers do not follow children. */
 static int (*const takers[])(struct remote_stream *s, const void *rec) = {
 	[STREAM_HELLO] = on_hello,   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
 	[STREAM_MODULE] = on_module, [STREAM_MAPS] = on_maps,	      [STREAM_MAPPING] = on_mapping,
 	[STREAM_EXEC] = on_life,     [STREAM_EXIT] = on_life,	      [STREAM_LOSSES] = on_losses,
 	[STREAM_STACK] = on_stack,   [STREAM_EVENT] = on_event,	      [STREAM_ALLOCATOR] = on_allocator,
+	[STREAM_MARK] = on_mark,
 };
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)

@@ -259,11 +259,35 @@ static void on_exec(struct serve_trace *t, struct served *p, const struct event_
 		debug("serve: PID %u: the new program is not known well", rec->pid);
 }
 
+/* A marker of the program: the client acts on it. */
+static void on_note(struct serve_trace *t, struct served *p, const struct event_header *rec, size_t len)
+{
+	static const u8 marks[NR_NOTES] = { [NOTE_MARK] = STREAM_MARK_PROGRAM,
+					    [NOTE_PAUSE] = STREAM_MARK_PAUSE,
+					    [NOTE_RESUME] = STREAM_MARK_RESUME,
+					    [NOTE_LEAK_CHECK] = STREAM_MARK_CHECK };
+	const struct note_event *ev = (const struct note_event *)rec;
+	char name[NOTE_NAME_BYTES];
+	const struct stream_mark_record mark = { .time_ns = ev->time_ns,
+						 .what = ev->what < NR_NOTES ? marks[ev->what] : 0,
+						 .text = name,
+						 .pid = rec->pid };
+
+	(void)len;
+	snprintf(name, sizeof(name), "%.*s", NOTE_NAME_BYTES - 1, ev->name);
+	if (!mark.what)
+		return;
+	if (is_filled(t, 7))
+		p->dropped.other++;
+	else
+		tell(t, STREAM_MARK, &mark);
+}
+
 /* Handlers by role. Serve follows no children, and reads losses from the source itself. */
 static void (*const takers[NR_RECORD_ROLES])(struct serve_trace *t, struct served *p,
 					     const struct event_header *rec, size_t len) = {
 	[RECORD_HEAP] = on_heap, [RECORD_STACK] = on_stack, [RECORD_EXEC] = on_exec,
-	[RECORD_MAPS] = on_maps, [RECORD_EXIT] = on_end,
+	[RECORD_MAPS] = on_maps, [RECORD_EXIT] = on_end,    [RECORD_NOTE] = on_note,
 };
 
 static int on_record(void *ctx, const struct event_header *rec, size_t len)

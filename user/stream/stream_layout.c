@@ -145,6 +145,7 @@ static const struct stream_field mark_fields[] = {
 	NUMBER(stream_mark_record, time_ns),
 	NUMBER(stream_mark_record, what),
 	STRING(stream_mark_record, text),
+	NUMBER(stream_mark_record, pid),
 };
 
 static const struct stream_field end_fields[] = {

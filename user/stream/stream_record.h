@@ -91,12 +91,22 @@ struct stream_losses {
 	u64 allocs, frees, stacks, other, abandoned, unfollowed, sharers;
 };
 
-enum stream_mark { STREAM_MARK_USER, STREAM_MARK_REPORT, STREAM_MARK_STOP };
+/* The last four are markers of a program, in connections only: its own marks, too, have the process. */
+enum stream_mark {
+	STREAM_MARK_USER,
+	STREAM_MARK_REPORT,
+	STREAM_MARK_STOP,
+	STREAM_MARK_PROGRAM,
+	STREAM_MARK_PAUSE,
+	STREAM_MARK_RESUME,
+	STREAM_MARK_CHECK,
+};
 
 struct stream_mark_record {
 	u64 time_ns;
 	u8 what; /* enum stream_mark */
 	const char *text;
+	u32 pid; /* of a marker of a program; else 0 */
 };
 
 enum stream_end_reason { STREAM_END_DONE, STREAM_END_PART, STREAM_END_ERROR };
