@@ -157,7 +157,7 @@ live_blocks() {
 @test "console: help explains each command" {
 	recording
 	console -x help
-	for command in status report top stacks caller blocks scan why baseline diff set show print processes monitor wait log stop start depth filter reset save record mark core kill goto quit; do
+	for command in status report top stacks caller blocks scan why baseline diff set show print processes monitor wait watch log stop start depth filter reset save record mark core kill goto quit; do
 		has "  $command "
 	done
 	console -x 'help bl'
@@ -391,6 +391,38 @@ live_blocks() {
 	[ "$(jq .processes[0].totals.live_blocks now.json)" -eq 10 ]
 	[ "$(jq .processes[0].totals.live_blocks end.json)" -eq 11 ]
 	jq -e '.processes[0].scan.definite' end.json
+}
+
+@test "console: watch: a command again and again" {
+	stepping
+	asking "$TARGET" -q
+	step 'alloc 10 100'
+	ask 'watch 10ms 3 top live-bytes 1'
+	[ "$(grep -c 'step_allocates < main' <<<"$output")" -eq 3 ]
+	ask 'watch 10ms 2 processes > seen'
+	[ -z "$output" ]
+	[ "$(grep -c 'in 10 blocks' seen)" -eq 2 ]
+	for bad in 'watch 1s' 'watch kill' 'watch watch top' 'watch 1s 2 nonsense' 'watch caller' 'watch 0s top'; do
+		ask "$bad"
+		has 'watch: '
+	done
+	leave 2
+	spinning
+	"$ROOT/tests/lib/talk.py" "$HEAPTAP" console -q "$TARGET" <<SCRIPT
+expect heaptap> 
+send watch 10ms top
+expect until Ctrl-C or Enter
+expect spin_allocates
+expect until Ctrl-C or Enter
+send 
+expect heaptap> 
+send watch 10ms status
+expect until Ctrl-C or Enter
+type \\x03
+expect heaptap> 
+send quit
+end 0
+SCRIPT
 }
 
 # bats test_tags=core

@@ -23,6 +23,7 @@ int console_scan(struct console *c, size_t nr, char **words);
 int console_why(struct console *c, size_t nr, char **words);
 int console_wait(struct console *c, size_t nr, char **words);
 int console_log(struct console *c, size_t nr, char **words);
+int console_watch(struct console *c, size_t nr, char **words);
 int console_monitor(struct console *c, size_t nr, char **words);
 int console_start(struct console *c, size_t nr, char **words);
 int console_stop(struct console *c, size_t nr, char **words);

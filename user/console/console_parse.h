@@ -24,6 +24,7 @@ struct console_command {
 	u8 min_args, max_args;
 	u8 where;      /* enum console_where */
 	u8 first_word; /* enum console_words */
+	bool repeats;  /* `watch` can run it */
 };
 
 /* In the order of the help; the last row has no name. */
