@@ -3,6 +3,8 @@
 #include "user/cli/doctor.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,9 +53,30 @@ static struct doctor_finding *add(struct doctor *d, enum doctor_group group, con
 
 /* ---- privileges ---- */
 
+/* Capabilities of heaptap's own file are enough: no root. CAP_SYS_ADMIN only where there are no multi links. */
+static void advise_setcap(struct doctor *d)
+{
+	const char *admin = d->caps.has_uprobe_multi || !d->caps.has_bpf ? "" : "cap_sys_admin,";
+	char exe[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	if (len <= 0)
+		return;
+	exe[len] = '\0';
+	doctor_add_help(d, "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,%scap_dac_read_search+ep %s",
+			admin, exe);
+}
+
+/* Reading files is no condition of tracing, and CAP_SYS_ADMIN is one only where there are no multi links. */
+static bool is_needed(const struct doctor *d, const struct caps_privilege *p)
+{
+	return p->bit != CAP_SYS_ADMIN || !d->caps.has_uprobe_multi;
+}
+
 static void examine_privileges(struct doctor *d)
 {
 	bool is_missing = false;
+	struct doctor_finding *reading;
 
 	for (size_t i = 0; i < CAPS_NR_PRIVILEGES; i++) {
 		const struct caps_privilege *p = &caps_privileges[i];
@@ -62,10 +85,17 @@ static void examine_privileges(struct doctor *d)
 		f->type = DOCTOR_BOOL;
 		f->number = caps_has_privilege(&d->caps.env, p);
 		f->note = p->use;
-		is_missing |= !f->number;
+		is_missing |= !f->number && is_needed(d, p);
 	}
+	reading = add(d, DOCTOR_PRIVILEGES, "CAP_DAC_READ_SEARCH", "CAP_DAC_READ_SEARCH");
+	reading->type = DOCTOR_BOOL;
+	reading->number = !!(d->caps.env.privileges & (1ULL << CAP_DAC_READ_SEARCH));
+	reading->note = reading->number ? "read program files that only their owners may read"
+					: "frames of program files that are not ours to read have no names";
 	if (is_missing && !d->caps.env.is_root)
 		doctor_add_help(d, "sudo heaptap ...");
+	if (!d->caps.env.is_root && (is_missing || !reading->number))
+		advise_setcap(d);
 	else if (is_missing)
 		doctor_add_help(d, "start the container with --privileged, or run heaptap on the host");
 }

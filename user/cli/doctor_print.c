@@ -8,7 +8,8 @@
  * JSON, schema "heaptap-doctor/1": new keys may be added, none changes its meaning.
  * { "schema", "version", "kernel", "arch",
  *   "backend": "bpf" or "ptrace" or null, "reason": the backend in words, or why none works,
- *   "privileges": { "CAP_BPF": bool, "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE" },
+ *   "privileges": { "CAP_BPF": bool, "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE",
+ *                   "CAP_DAC_READ_SEARCH" },
  *   "features": { "bpf": bool, "ring_buffer", "uprobes", "perf_uprobes", "uprobe_multi",
  *                 "multi_pid_filter", "cookie", "safe_uretprobes" }   null = could not be tried,
  *   "settings": { "lockdown": text, "ptrace_scope": N, "perf_event_paranoid": N,

@@ -14,6 +14,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/proc_memory.h"
 #include "user/probe/probe.h"
 #include "user/target/target.h"
 
@@ -159,12 +160,11 @@ static int examine_modules(struct doctor_target *dt, struct target *t)
 /* Reading memory asks for the right that attaching needs; nothing is read. */
 static bool can_open_memory(pid_t pid)
 {
-	char path[32];
-	auto_close int fd = -1;
+	struct proc_memory memory;
+	int err = proc_memory_open(&memory, pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0;
+	proc_memory_close(&memory);
+	return !err;
 }
 
 static void fill_status(struct doctor_target *dt)

@@ -3,23 +3,22 @@
 #include "user/probe/ifunc.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/proc_memory.h"
 #include "user/probe/probe_place.h"
 
 enum { MAX_CHOICES = 16 }; /* of one resolver */
 
 /* The search for one function's address in one module's GOT. */
 struct search {
-	int mem_fd;
-	const struct elf *elf;	    /* that has the GOT */
-	taddr_t bias;		    /* of elf */
-	const struct mapping *code; /* where the function must lie */
+	const struct proc_memory *memory; /* of the target */
+	const struct elf *elf;		  /* that has the GOT */
+	taddr_t bias;			  /* of elf */
+	const struct mapping *code;	  /* where the function must lie */
 	taddr_t found;
 };
 
@@ -38,7 +37,7 @@ static int see_slot(void *ctx, u64 vaddr)
 	u8 word[8] = { 0 };
 	taddr_t addr;
 
-	if (pread(s->mem_fd, word, s->elf->word_size, (off_t)(s->bias + vaddr)) != s->elf->word_size)
+	if (proc_memory_read(s->memory, s->bias + vaddr, word, s->elf->word_size) != s->elf->word_size)
 		return 0;
 	addr = elf_word(s->elf, word);
 	/* A slot that is bound at the first call holds an address in the PLT until then. */
@@ -53,13 +52,12 @@ static taddr_t bound_address(const struct target *t, const struct mapping *code,
 			     const struct probe_site *site)
 {
 	struct search s = { .code = code };
-	auto_close int mem_fd = -1;
-	char path[32];
+	struct proc_memory memory;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
-	mem_fd = open(path, O_RDONLY | O_CLOEXEC);
-	s.mem_fd = mem_fd;
-	for (size_t i = 0; mem_fd >= 0 && !s.found && i < t->maps.nr; i++) {
+	if (proc_memory_open(&memory, t->pid))
+		return 0;
+	s.memory = &memory;
+	for (size_t i = 0; !s.found && i < t->maps.nr; i++) {
 		const struct mapping *map = &t->maps.maps[i];
 		u64 resolver = map->module == code->module ? site->start : 0;
 		struct elf *elf;
@@ -72,6 +70,7 @@ static taddr_t bound_address(const struct target *t, const struct mapping *code,
 			debug("probe: %s: relocations cannot be read", map->module->path);
 		elf_close(elf);
 	}
+	proc_memory_close(&memory);
 	return s.found;
 }
 

@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the memory of a running process through /proc/PID/mem, as far as its mappings allow. */
+/* Reads the memory of a process that runs on, as far as its mappings allow. */
 #include "user/scan/memory_view.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include "user/lib/proc_memory.h"
 #include "user/scan/snapshot_make.h"
 #include "user/scan/snapshot_memory.h"
 
 struct memory_view {
-	struct snapshot snapshot; /* its mappings alone */
-	int mem;		  /* owned */
+	struct snapshot snapshot;  /* its mappings alone */
+	struct proc_memory memory; /* owned */
 };
 
 int memory_view_new(struct memory_view **out, pid_t pid)
 {
 	struct memory_view *v = calloc(1, sizeof(*v));
-	char path[32];
 	int err;
 
 	if (!v)
 		return -ENOMEM;
 	v->snapshot.pid = v->snapshot.mem_tid = pid;
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	v->mem = open(path, O_RDONLY | O_CLOEXEC);
-	if (v->mem < 0)
-		err = errno == ENOENT ? -ESRCH : -errno;
-	else
+	err = proc_memory_open(&v->memory, pid);
+	if (!err)
 		err = snapshot_read_maps(&v->snapshot);
 	if (err) {
 		memory_view_free(v);
@@ -43,8 +37,7 @@ void memory_view_free(struct memory_view *v)
 {
 	if (!v)
 		return;
-	if (v->mem >= 0)
-		close(v->mem);
+	proc_memory_close(&v->memory);
 	snapshot_fini(&v->snapshot);
 	free(v);
 }
@@ -60,7 +53,7 @@ static size_t read_some(const struct memory_view *v, taddr_t addr, u8 *buf, size
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = pread(v->mem, buf + done, len - done, (off_t)(addr + done));
+		ssize_t n = proc_memory_read(&v->memory, addr + done, buf + done, len - done);
 
 		if (n <= 0)
 			break;

@@ -169,13 +169,31 @@ static int add_words_of(struct snapshot *s, const char *file, const char *key, c
 	return 0;
 }
 
+/*
+ * The directory whose entries are the descriptors of @tid. fd/ belongs to the user of the process. fdinfo/ asks for the
+ * right to trace only, since Linux 5.14.
+ */
+static DIR *open_descriptors(pid_t tid)
+{
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	dir = opendir(path);
+	if (dir || errno != EACCES)
+		return dir;
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo", tid);
+	return opendir(path);
+}
+
+/* May the descriptor be an epoll? Entries of fdinfo/ are no links, and do not say. */
 static bool is_epoll(int dir, const char *fd)
 {
 	char link[64];
 	ssize_t len = readlinkat(dir, fd, link, sizeof(link) - 1);
 
 	if (len <= 0)
-		return false;
+		return errno == EINVAL;
 	link[len] = '\0';
 	return strcmp(link, "anon_inode:[eventpoll]") == 0;
 }
@@ -191,8 +209,7 @@ int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns)
 	err = add_words_of(s, path, "signal:", "/", UINT32_MAX);
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "/proc/%d/fd", s->mem_tid);
-	dir = opendir(path);
+	dir = open_descriptors(s->mem_tid);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while ((entry = readdir(dir))) {

@@ -15,6 +15,8 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/proc_memory.h"
+#include "user/scan/snapshot_resident.h"
 
 enum {
 	PIECE_RUNS = 16, /* most runs of a piece; where memory is dense it has few */
@@ -94,7 +96,8 @@ struct memory_stream {
 	struct snapshot_visitor visitor;
 	u64 deadline_ns;
 	pid_t tid;
-	int mem, pagemap;	   /* owned; pagemap = -1: not known which pages are populated, read all */
+	struct proc_memory memory; /* owned */
+	int pagemap;		   /* owned; -1: not known which pages are populated, read all */
 	u64 page;		   /* bytes */
 	struct memory_span *spans; /* owned; workers may change the mode, under plan_lock */
 	size_t nr_spans;
@@ -180,6 +183,38 @@ static int make_spans(struct memory_stream *m, const struct snapshot *s)
 	return 0;
 }
 
+/* Narrow @span to what exists, where nobody tells which pages do. False: nothing of it exists. */
+static bool narrow_span(struct memory_span *span, const struct resident_map *map)
+{
+	u64 bytes = span->mode == SPAN_PRIVATE ? map->private_bytes : map->bytes;
+
+	/* A read would make missing pages of shared memory, and pages that another process has filled do not count. */
+	if (span->mode == SPAN_SHMEM && bytes < span->end - span->start) {
+		span->mode = SPAN_SKIP;
+		span->skip = SKIP_UNREADABLE;
+	}
+	return bytes || span->mode == SPAN_SKIP;
+}
+
+/* Without pagemap: drop the spans of which nothing is in memory. Without smaps too, all are read. */
+static int narrow_spans(struct memory_stream *m)
+{
+	auto_free struct resident_map *maps = NULL;
+	size_t nr_maps, nr = 0;
+	int err = resident_read(&maps, &nr_maps, m->tid);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (size_t i = 0; i < m->nr_spans; i++) {
+		const struct resident_map *map = resident_find(maps, nr_maps, m->spans[i].start);
+
+		if (!map || narrow_span(&m->spans[i], map))
+			m->spans[nr++] = m->spans[i];
+	}
+	m->nr_spans = nr;
+	return 0;
+}
+
 static void stream_put(struct memory_stream *m)
 {
 	bool is_last;
@@ -189,8 +224,7 @@ static void stream_put(struct memory_stream *m)
 	pthread_mutex_unlock(&m->lock);
 	if (!is_last)
 		return;
-	if (m->mem >= 0)
-		close(m->mem);
+	proc_memory_close(&m->memory);
 	if (m->pagemap >= 0)
 		close(m->pagemap);
 	pthread_cond_destroy(&m->changed);
@@ -202,15 +236,14 @@ static void stream_put(struct memory_stream *m)
 
 static int open_files(struct memory_stream *m, pid_t tid)
 {
+	int err = proc_memory_open(&m->memory, tid);
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", tid);
-	m->mem = open(path, O_RDONLY | O_CLOEXEC);
-	if (m->mem < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid);
 	m->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	return 0;
+	return m->pagemap < 0 ? narrow_spans(m) : 0;
 }
 
 static int init_sync(struct memory_stream *m)
@@ -243,7 +276,7 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 
 		return err;
 	}
 	m->refs = 1;
-	m->mem = m->pagemap = -1;
+	m->pagemap = -1;
 	m->tid = s->mem_tid;
 	m->plan.has_scan = true;
 	m->page = (u64)sysconf(_SC_PAGESIZE);
@@ -387,7 +420,7 @@ static int check_alive(const struct memory_stream *m)
 {
 	u8 byte;
 
-	return m->nr_spans && pread(m->mem, &byte, 1, (off_t)m->spans[0].start) == 0 ? -ESRCH : 0;
+	return m->nr_spans && proc_memory_read(&m->memory, m->spans[0].start, &byte, 1) == 0 ? -ESRCH : 0;
 }
 
 /* Advance to the next run that is to be read. 1; 0 at the end; or -errno. */
@@ -519,7 +552,7 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 	int err = 0;
 
 	while (at < end && !err) {
-		ssize_t len = pread(m->mem, buffer, end - at, (off_t)at);
+		ssize_t len = proc_memory_read(&m->memory, at, buffer, end - at);
 		struct snapshot_chunk chunk = { .addr = at, .data = buffer, .map = run->map };
 
 		if (len == 0)
@@ -651,7 +684,7 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 		    !(entry & ENTRY_PRESENT))
 			return -ENODATA;
 	}
-	return pread(m->mem, buf, len, (off_t)addr) == (ssize_t)len ? 0 : -EIO;
+	return proc_memory_read(&m->memory, addr, buf, len) == (ssize_t)len ? 0 : -EIO;
 }
 
 void memory_stream_count(struct memory_stream *m, struct snapshot *s)

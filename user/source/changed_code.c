@@ -3,14 +3,12 @@
 #include "user/source/changed_code.h"
 
 #include <elf.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "arch/insn.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/proc_memory.h"
 
 enum { MAX_BYTES = 128 };
 
@@ -45,7 +43,8 @@ static size_t insn_len(const struct elf *elf, u64 place)
 }
 
 /* Compares code from @start up to the end of the instruction at @place. Unreadable code counts as unchanged. */
-static bool is_unchanged(int mem, const struct mapping *map, const struct elf *elf, u64 start, u64 place)
+static bool is_unchanged(const struct proc_memory *mem, const struct mapping *map, const struct elf *elf,
+			 u64 start, u64 place)
 {
 	u8 memory[MAX_BYTES], file[MAX_BYTES];
 	size_t len;
@@ -55,7 +54,7 @@ static bool is_unchanged(int mem, const struct mapping *map, const struct elf *e
 		start = place;
 	len = place - start + insn_len(elf, place);
 	if (elf_read_vaddr(elf, start, file, len) ||
-	    pread(mem, memory, len, (off_t)(start + map->bias)) != (ssize_t)len)
+	    proc_memory_read(mem, start + map->bias, memory, len) != (ssize_t)len)
 		return true;
 	return is_same(elf->machine, memory, file, len);
 }
@@ -63,19 +62,20 @@ static bool is_unchanged(int mem, const struct mapping *map, const struct elf *e
 const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
 			      const struct elf *elf)
 {
-	char path[32];
-	auto_close int mem = -1;
+	struct proc_memory mem;
+	const char *changed = NULL;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
-	mem = open(path, O_RDONLY | O_CLOEXEC);
-	for (size_t i = 0; mem >= 0 && i < f->list.nr; i++) {
+	if (proc_memory_open(&mem, t->pid))
+		return NULL;
+	for (size_t i = 0; !changed && i < f->list.nr; i++) {
 		const struct probe_site *site = &f->list.sites[i];
-		bool is_ours = is_unchanged(mem, map, elf, site->start, site->place);
+		bool is_ours = is_unchanged(&mem, map, elf, site->start, site->place);
 
 		for (size_t k = 0; is_ours && k < site->nr_rets; k++)
-			is_ours = is_unchanged(mem, map, elf, site->rets[k], site->rets[k]);
+			is_ours = is_unchanged(&mem, map, elf, site->rets[k], site->rets[k]);
 		if (!is_ours)
-			return site->row->name;
+			changed = site->row->name;
 	}
-	return NULL;
+	proc_memory_close(&mem);
+	return changed;
 }

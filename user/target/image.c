@@ -8,15 +8,16 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
+#include "user/lib/proc_memory.h"
 
 enum { PHDRS_MAX = 2048, NOTES_MAX = 64 << 10, NOTE_SEGMENTS_MAX = 8 };
 
 /* Where the bytes come from. */
 struct bytes {
-	int fd;
-	u64 base; /* of the file's first byte in fd */
-	bool is_memory;
-	bool is_swapped; /* byte order other than ours */
+	int fd;				  /* of the file */
+	const struct proc_memory *memory; /* NULL = read the file */
+	u64 base;			  /* address of the file's first byte in memory, else 0 */
+	bool is_swapped;		  /* byte order other than ours */
 };
 
 /* A program header of a 32-bit or 64-bit file. */
@@ -28,14 +29,17 @@ struct phdr {
 static int read_at(const struct bytes *b, u64 pos, void *buf, size_t size)
 {
 	ssize_t n;
+	int err;
 
 	if (pos > (u64)INT64_MAX - size)
 		return -ENOEXEC;
 	do {
-		n = pread(b->fd, buf, size, pos);
-	} while (n < 0 && errno == EINTR);
+		n = b->memory ? proc_memory_read(b->memory, pos, buf, size)
+			      : pread(b->fd, buf, size, (off_t)pos);
+		err = n < 0 && !b->memory ? -errno : (int)n;
+	} while (err == -EINTR);
 	if (n < 0)
-		return -errno;
+		return err;
 	return (size_t)n == size ? 0 : -ENOEXEC;
 }
 
@@ -119,7 +123,7 @@ static void read_notes(struct image *image, const struct bytes *b, const struct 
 
 	if (!notes)
 		return;
-	if (read_at(b, b->is_memory ? memory_bias + p->vaddr : b->base + p->offset, notes, size))
+	if (read_at(b, b->memory ? memory_bias + p->vaddr : b->base + p->offset, notes, size))
 		return;
 	find_build_id(image, b, notes, size, p->align == 8 ? 8 : 4);
 }
@@ -227,9 +231,9 @@ int image_read_file(struct image *image, int fd)
 	return read_image(image, &b);
 }
 
-int image_read_memory(struct image *image, int fd, taddr_t start)
+int image_read_memory(struct image *image, const struct proc_memory *memory, taddr_t start)
 {
-	struct bytes b = { .fd = fd, .base = start, .is_memory = true };
+	struct bytes b = { .fd = -1, .memory = memory, .base = start };
 
 	return read_image(image, &b);
 }

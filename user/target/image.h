@@ -4,6 +4,8 @@
 
 #include "user/lib/types.h"
 
+struct proc_memory;
+
 enum { IMAGE_BUILD_ID_MAX = 32, IMAGE_LOADS_MAX = 32 };
 
 /* A segment to be mapped. */
@@ -29,10 +31,10 @@ struct image {
 int image_read_file(struct image *image, int fd) __must_check;
 
 /*
- * Like image_read_file(), for an image in the memory of a target: its ELF header is at @start, and @fd is
- * /proc/PID/mem. Does not stop the target.
+ * Like image_read_file(), for an image in the memory of a target: its ELF header is at @start; @memory is that
+ * memory. Does not stop the target.
  */
-int image_read_memory(struct image *image, int fd, taddr_t start) __must_check;
+int image_read_memory(struct image *image, const struct proc_memory *memory, taddr_t start) __must_check;
 
 /* True if both belong to one file: their build IDs are equal, or, without build IDs, their headers. */
 bool image_is_same(const struct image *a, const struct image *b);

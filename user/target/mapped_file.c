@@ -33,8 +33,6 @@ static bool is_same_mounts(pid_t pid)
 
 void file_source_init(struct file_source *s, pid_t pid)
 {
-	char path[32];
-
 	s->pid = pid;
 	s->root[0] = '\0';
 	if (!is_same_mounts(pid))
@@ -44,15 +42,14 @@ void file_source_init(struct file_source *s, pid_t pid)
 	 * matter.
 	 */
 	s->root_fd = open(s->root[0] ? s->root : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	s->mem_fd = open(path, O_RDONLY | O_CLOEXEC);
+	(void)!proc_memory_open(&s->memory, pid); /* not open: reads fail */
 }
 
 void file_source_fini(struct file_source *s)
 {
 	cleanup_close(&s->root_fd);
-	cleanup_close(&s->mem_fd);
-	s->root_fd = s->mem_fd = -1;
+	proc_memory_close(&s->memory);
+	s->root_fd = -1;
 }
 
 /* Identity of @fd, from the kernel alone, without asking a file server. */

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "user/lib/proc_memory.h"
 #include "user/target/image.h"
 
 struct map_line;
@@ -21,8 +22,8 @@ struct file_identity {
 /* The places where the files of one process are searched. */
 struct file_source {
 	pid_t pid;
-	int root_fd;   /* owned; the root of the paths in maps; -1 = none */
-	int mem_fd;    /* owned; -1 = not readable */
+	int root_fd;		   /* owned; the root of the paths in maps; -1 = none */
+	struct proc_memory memory; /* owned; not open = not readable */
 	char root[32]; /* prefix of paths to this root: "" in our mount namespace, else "/proc/PID/root" */
 };
 

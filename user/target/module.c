@@ -272,8 +272,7 @@ static int vdso_entry(struct maps_reading *r, const struct map_line *line, struc
 	copy = malloc(size);
 	if (!copy)
 		return -ENOMEM;
-	if (fd < 0 || r->source.mem_fd < 0 ||
-	    pread(r->source.mem_fd, copy, size, line->start) != (ssize_t)size ||
+	if (fd < 0 || proc_memory_read(&r->source.memory, line->start, copy, size) != (ssize_t)size ||
 	    write(fd, copy, size) != (ssize_t)size || image_read_file(&image, fd) != 0) {
 		cleanup_close(&fd);
 		fd = -1;
@@ -298,10 +297,10 @@ static u64 line_dev(const struct map_line *line)
 /* Read the headers of the file in @line from the memory of the target. */
 static int read_from_memory(const struct maps_reading *r, const struct map_line *line, struct image *image)
 {
-	if (r->source.mem_fd < 0 || r->header.inode != line->inode ||
+	if (!r->source.memory.pid || r->header.inode != line->inode ||
 	    r->header.dev_major != line->dev_major || r->header.dev_minor != line->dev_minor)
 		return -ENOENT;
-	return image_read_memory(image, r->source.mem_fd, r->header.start);
+	return image_read_memory(image, &r->source.memory, r->header.start);
 }
 
 /*

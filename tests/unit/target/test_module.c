@@ -19,6 +19,7 @@
 
 #include "user/target/image.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/proc_memory.h"
 
 enum { PAGE = 4096 };
 
@@ -139,22 +140,24 @@ static void own_functions(void **state)
 /* Equal headers in memory and in the file decide when device and inode cannot. */
 static void headers_in_memory(void **state)
 {
-	auto_close int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	struct proc_memory mem;
 	const void *places[] = { (const void *)(uintptr_t)own_functions, dlsym(RTLD_DEFAULT, "puts") };
 	struct fixture *f = *state;
 	struct image mapped[2], file;
 
+	assert_int_equal(proc_memory_open(&mem, getpid()), 0);
 	read_own(f, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		Dl_info info;
 
 		assert_true(dladdr(places[i], &info));
-		assert_int_equal(image_read_memory(&mapped[i], mem, (uintptr_t)info.dli_fbase), 0);
+		assert_int_equal(image_read_memory(&mapped[i], &mem, (uintptr_t)info.dli_fbase), 0);
 		assert_int_equal(image_read_file(&file, mapping_of(f, places[i])->module->fd), 0);
 		assert_true(mapped[i].build_id_len == 20 && image_is_same(&mapped[i], &file));
 	}
 	assert_false(image_is_same(&mapped[0], &mapped[1]));
-	assert_true(image_read_memory(&file, mem, 0x1000) < 0);
+	assert_true(image_read_memory(&file, &mem, 0x1000) < 0);
+	proc_memory_close(&mem);
 }
 
 static void unchanged_maps_keep_epoch(void **state)
