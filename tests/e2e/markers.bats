@@ -111,6 +111,18 @@ part() {
 	is .totals.allocs 1
 }
 
+@test "markers: notes that lie get no probe, and are reported" {
+	rec=$BATS_TEST_TMPDIR/wrong.heaptap
+	traced --record "$rec" --mark-usdt other:guarded -- "$T/marked_wrong"
+	[ "$status" -eq 0 ]
+	[ "$(cat "$out")" = 1 ]
+	nothing_lost
+	[ "$(marks)" = right ]
+	[ "$(of_function main allocs)" -ge 1 ]
+	grep -q 'marked_wrong: 3 markers left out' "$err"
+	grep -q 'other:guarded: guarded by a semaphore, so it stays silent' "$err"
+}
+
 @test "markers: of C++, and libstdc++'s own probes by --mark-usdt" {
 	rec=$BATS_TEST_TMPDIR/cxx.heaptap
 	traced --record "$rec" --mark-usdt libstdcxx:throw --mark-usdt nowhere:none -- "$T/marked_cxx"
