@@ -47,7 +47,7 @@ const struct console_command console_commands[] = {
 	  1, 2, CONSOLE_LIVE },
 	{ "watch", "[DUR] [N] COMMAND...",
 	  "run a command that shows something each DUR (2s), N times or until Ctrl-C", console_watch, 1,
-	  CONSOLE_MAX_WORDS, CONSOLE_LIVE, WORDS_COMMANDS },
+	  CONSOLE_MAX_WORDS - 1, CONSOLE_LIVE, WORDS_COMMANDS },
 	{ "log", "[FUNCTION] [on|off|N]",
 	  "print each call of an allocator function (malloc, free, new, all), at most N (100) a second",
 	  console_log, 0, 2, CONSOLE_LIVE },
