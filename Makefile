@@ -126,6 +126,7 @@ check-unit: $(UNITS)             ## unit tests only
 -include tests/targets/targets.mk
 include tests/unit32.mk
 include user/agent/agent.mk
+include packaging/packaging.mk
 
 # With a small C library, as tests/e2e/agent.bats has its limits.
 agent-musl:                      ## the agent with musl, for its tests

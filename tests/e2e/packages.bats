@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Packages: what is in them, that they can be installed, and that the installed program traces.
+
+load ../lib/common
+
+bats_require_minimum_version 1.5.0
+
+setup() { cd "$BATS_TEST_TMPDIR" || return; }
+
+# need_dpkg: $deb is a package of the program that is built already
+need_dpkg() {
+	command -v dpkg-shlibdeps >/dev/null || skip "no dpkg-shlibdeps here (dpkg-dev)"
+	deb=$BATS_TEST_TMPDIR/heaptap.deb
+	MAINTAINER="Test <test@example.com>" O="$O" VERSION=1.2.3 OUT="$deb" "$ROOT/packaging/deb.sh"
+}
+
+@test "packages: the deb has the program, its manuals and what it needs" {
+	local page
+	need_dpkg
+	[ "$(dpkg-deb -f "$deb" Package Version)" = "Package: heaptap
+Version: 1.2.3-1" ]
+	[[ "$(dpkg-deb -f "$deb" Depends)" == *"libbpf"*"libc6 (>= "*"libelf1"* ]]
+	dpkg-deb -x "$deb" root
+	dpkg-deb -e "$deb" root/DEBIAN
+	(cd root && md5sum -c --quiet DEBIAN/md5sums)
+	[ "$(wc -l <root/DEBIAN/md5sums)" -eq "$(find root/usr -type f | wc -l)" ]
+	for page in "$ROOT"/man/*.[0-9]; do
+		gzip -t "root/usr/share/man/man${page##*.}/$(basename "$page").gz"
+	done
+	zcat root/usr/share/doc/heaptap/changelog.Debian.gz | head -1 | grep -qF 'heaptap (1.2.3-1)'
+	[ -s root/usr/share/doc/heaptap/copyright ]
+	root/usr/bin/heaptap run -q -o r.json -- "$T/leak"
+	jq -e '.processes[0].scan.definite.blocks == 32' r.json
+}
+
+@test "packages: dpkg installs the deb, and removes it again" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	need_dpkg
+	mkdir -p root/var/lib/dpkg/{updates,info,triggers}
+	: >root/var/lib/dpkg/status
+	dpkg --root="$PWD/root" --force-not-root --force-depends --install "$deb"
+	[ -x root/usr/bin/heaptap ]
+	dpkg --root="$PWD/root" --verify heaptap
+	dpkg --root="$PWD/root" --purge heaptap
+	[ ! -e root/usr/bin/heaptap ]
+	[ -z "$(find root/usr -type f)" ]
+}
+
+@test "packages: lintian finds no error in the deb" {
+	command -v lintian >/dev/null || skip "no lintian here"
+	need_dpkg
+	run lintian --allow-root --fail-on error "$deb"
+	[ "$status" -eq 0 ] || { echo "$output"; return 1; }
+}
+
+@test "packages: the spec file is one for rpm" {
+	command -v rpmspec >/dev/null || skip "no rpmspec here (rpm-build, or rpm)"
+	mkdir o
+	: >o/heaptap-1.2.3.tar.gz
+	run -0 env O="$PWD/o" VERSION=1.2.3 RPM_STEP=--parse "$ROOT/packaging/rpm.sh"
+	[[ "$output" == *"Version:        1.2.3"* ]]
+	[[ "$output" == *"%files"*"/usr/bin/heaptap"* ]]
+}
+
+@test "packages: the source archive is the last commit" {
+	git -C "$ROOT" rev-parse HEAD >/dev/null 2>&1 || skip "not a git clone"
+	make -s -C "$ROOT" O="$PWD/o" dist
+	tar -tzf o/heaptap-*.tar.gz >files
+	[ "$(grep -cv '/$' files)" -eq "$(git -C "$ROOT" ls-tree -r --name-only HEAD | wc -l)" ]
+	grep -q '^heaptap-[0-9.]*/user/cli/main.c$' files
+}
