@@ -3,6 +3,7 @@
 # Formats that other tools read: profiles of pprof, results for CI systems, data of heaptrack.
 
 load ../lib/common
+load ../lib/remote
 
 setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
@@ -282,4 +283,27 @@ list_of_spans() {
 	run bash -c "ulimit -f 1; trap '' XFSZ; '$HEAPTAP' run -q -o r.heaptrack.gz -- '$T/leak'"
 	[ ! -e r.heaptrack.gz ] && [ "$status" -eq 5 ]
 	[[ $output == *"r.heaptrack.gz: File too large"* ]]
+}
+
+@test "heaptrack, pprof, CI: of a program on another machine" {
+	with_heaptrack
+	serving --wait -- "$T/leak"
+	watched --annotate github -o r.heaptrack.gz -o r.pb.gz -o r.junit.xml "unix:$SOCKET"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	ended "$SERVE" 0
+	[ "$(printed r.heaptrack.gz)" = "$(of_totals "$report")" ]
+	same_sums "$report" r.pb.gz
+	[ "$(xmllint --xpath 'count(//failure)' r.junit.xml)" -eq 2 ]
+}
+
+@test "heaptrack, pprof: a verdict on a process that another heaptap traces has the live blocks" {
+	with_heaptrack
+	spinning
+	attached "$TARGET"
+	works "$TARGET"
+	"$HEAPTAP" scan -q -o r.json -o r.heaptrack.gz -o r.pb.gz "$TARGET"
+	detach
+	same_sums r.json r.pb.gz
+	read -r _ _ leaked <<<"$(printed r.heaptrack.gz)"
+	[ "$leaked" -eq "$(jq '.processes[0].totals.live_bytes' r.json)" ]
 }
