@@ -52,6 +52,11 @@ by_function() {
 	jq -e '[.processes[].stacks[].frames[] | select(.inlined)] | length > 0' r.json
 	diff <(jq -c '.processes[].stacks[] | [.frames[].function]' r.json | sort -u) \
 		<(profile r.pb.gz | jq -c '.samples[] | [.frames[].function]' | sort -u)
+	profile r.pb.gz | jq -e '[.samples[].frames[] | select(.system_name | startswith("_Z"))]
+		| length > 0 and all(.function | startswith("_Z") | not)'
+	start=$(grep -n '^int main' "$ROOT/tests/targets/leak_cpp.cc" | cut -d: -f1)
+	profile r.pb.gz | jq -e --argjson start "$start" \
+		'[.samples[].frames[] | select(.function == "main").start_line] | unique == [$start]'
 }
 
 @test "pprof: several processes in one profile, or a profile each" {

@@ -112,8 +112,10 @@ def read(path):
         known = {"module": m and m["filename"], "build_id": m and m["build_id"], "address": at["address"]}
         lines = [message(data, {1: "function", 2: "line", 3: "column"}) for data in at["line"]]
         if not lines:
-            return [dict(known, function=None, file=None, line=0)]
+            return [dict(known, function=None, system_name="", start_line=0, file=None, line=0)]
         return [dict(known, function=strings[functions[i["function"]]["name"]],
+                     system_name=strings[functions[i["function"]]["system_name"]],
+                     start_line=functions[i["function"]]["start_line"],
                      file=strings[functions[i["function"]]["filename"]], line=i["line"]) for i in lines]
 
     types = [value_type(data) for data in top["sample_type"]]

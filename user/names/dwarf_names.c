@@ -266,6 +266,18 @@ static u32 unsigned_attr(Dwarf_Die *die, unsigned int name)
 	return value;
 }
 
+/* The line of the declaration, which a function without a place of its own has from another entry. */
+static u32 start_line_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (dwarf_formudata(dwarf_attr_integrate(die, DW_AT_decl_line, &attr), &value) != 0 ||
+	    value > UINT32_MAX)
+		return 0;
+	return value;
+}
+
 /* Set the source line of the call that was inlined as @die. */
 static void set_call_site(struct dwarf_frame *frame, Dwarf_Die *unit_die, Dwarf_Die *die)
 {
@@ -332,6 +344,7 @@ size_t dwarf_names_find(struct dwarf_names *names, u64 addr, struct dwarf_frame 
 	set_line(&frames[0], &unit_die, addr);
 	for (size_t i = 0; i < nr; i++) {
 		frames[i].function = name_of(&chain[nr - 1 - i]);
+		frames[i].start_line = start_line_of(&chain[nr - 1 - i]);
 		if (i > 0)
 			set_call_site(&frames[i], &unit_die, &chain[nr - i]);
 	}

@@ -12,6 +12,7 @@ struct dwarf_frame {
 	const char *file;      /* NULL = unknown */
 	const char *directory; /* the directory of a relative file; NULL = unknown */
 	u32 line;	       /* 0 = unknown */
+	u32 start_line;	       /* where the function is declared; 0 = unknown */
 };
 
 enum { DWARF_FRAMES_MAX = 64 };

@@ -310,7 +310,10 @@ static int set_function(struct symbolizer *s, struct symbol *symbol, const char 
 		return 0;
 	demangle(readable, linker_symbol);
 	symbol->function = keep_text(s, readable);
-	return symbol->function ? 0 : -ENOMEM;
+	if (!symbol->function || !strcmp(readable, linker_symbol))
+		return symbol->function ? 0 : -ENOMEM;
+	symbol->linked = keep_text(s, linker_symbol);
+	return symbol->linked ? 0 : -ENOMEM;
 }
 
 /* Name the address @addr of a file. The address is inside of the call instruction. */
@@ -336,6 +339,7 @@ static int look_up(struct symbolizer *s, struct module_names *n, u64 addr, struc
 		if (set_function(s, &symbols[i], frames[i].function) || set_file(s, &symbols[i], &frames[i]))
 			return -ENOMEM;
 		symbols[i].is_inlined = i + 1 < nr;
+		symbols[i].start_line = frames[i].start_line;
 	}
 	found->symbols = symbols;
 	found->nr = nr;

@@ -12,6 +12,8 @@ struct symbol {
 	const char *file;     /* NULL = unknown */
 	u32 line;	      /* 0 = unknown */
 	bool is_inlined;      /* into the next one */
+	const char *linked;   /* name of the function for linkers; NULL = that of function */
+	u32 start_line;	      /* where the function is declared; 0 = unknown */
 };
 
 struct symbolizer_options {

@@ -24,11 +24,12 @@ enum mapping_field {
 };
 enum location_field { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum line_field { LINE_FUNCTION = 1, LINE_LINE };
-enum function_field { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
+enum function_field { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE, FUNCTION_START };
 
-/* A function in a source file: numbers of strings. */
+/* A function in a source file; numbers of strings. */
 struct pprof_function {
-	u64 name, file;
+	u64 name, linked, file;
+	u64 start; /* line */
 };
 
 /* An executable mapping. All addresses 0: the module is mapped no more. */
@@ -162,22 +163,23 @@ static int find_mapping(struct pprof_tables *t, const struct report_process *p, 
 	return module ? add_mapping(t, module, m, id) : 0;
 }
 
-/* The line of function @name, a string, in @file at @number. 0 or -ENOMEM. */
-static int make_line(struct pprof_tables *t, struct pprof_line *line, const char *name, const char *file,
-		     u64 number)
+/* The line of the function that @s names. 0 or -ENOMEM. */
+static int make_line(struct pprof_tables *t, struct pprof_line *line, const struct symbol *s)
 {
-	struct pprof_function f = { 0 };
+	struct pprof_function f = { .start = s->start_line };
 	size_t at;
 	bool is_new;
-	int err = pprof_string(t, name, &f.name);
+	int err = pprof_string(t, s->function, &f.name);
 
 	if (!err)
-		err = pprof_string(t, file, &f.file);
+		err = pprof_string(t, s->linked ? s->linked : s->function, &f.linked);
+	if (!err)
+		err = pprof_string(t, s->file, &f.file);
 	if (!err)
 		err = intern_item(&t->functions, &f, &at, &is_new);
 	if (err)
 		return err;
-	*line = (struct pprof_line){ .function = at + 1, .line = number };
+	*line = (struct pprof_line){ .function = at + 1, .line = s->line };
 	return 0;
 }
 
@@ -194,7 +196,7 @@ static int name_location(struct pprof_tables *t, size_t number, const struct sym
 	for (const struct symbol *s = symbols; s < symbols + nr && !err; s++) {
 		if (!s->function)
 			continue;
-		err = make_line(t, &l->lines[l->nr_lines++], s->function, s->file, s->line);
+		err = make_line(t, &l->lines[l->nr_lines++], s);
 		if (m) {
 			m->has_functions = true;
 			m->has_files |= s->file != NULL;
@@ -281,8 +283,9 @@ void pprof_put_function(const struct pprof_tables *t, struct protobuf *out, size
 
 	protobuf_u64(out, FUNCTION_ID, i + 1);
 	protobuf_u64(out, FUNCTION_NAME, f->name);
-	protobuf_u64(out, FUNCTION_SYSTEM_NAME, f->name);
+	protobuf_u64(out, FUNCTION_SYSTEM_NAME, f->linked);
 	protobuf_u64(out, FUNCTION_FILE, f->file);
+	protobuf_u64(out, FUNCTION_START, f->start);
 	protobuf_end(out, start);
 }
 
