@@ -150,7 +150,7 @@ E2E_TESTS := $(E2E_LONG:%=tests/e2e/%.bats)
 E2E_TESTS += $(filter-out $(E2E_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
 
 # Tests of heaptap's own parts do not depend on the source and are left out: reports, names, options, recordings, serve.
-PTRACE_TESTS := stacks counts leaks attach run follow programs losses faults_lifecycle faults_memory faults_allocators markers
+PTRACE_TESTS := stacks counts leaks attach run follow programs losses faults_lifecycle faults_memory faults_allocators markers sanitizers
 PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
 
 is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }

@@ -13,6 +13,7 @@ enum tracee_call {
 	TRACEE_CALL_LOADING,   /* a step of mapping a library, before any of its code runs */
 	TRACEE_CALL_EXITS_ALL, /* exit_group */
 	TRACEE_CALL_EXITS,     /* exit: this thread only */
+	TRACEE_CALL_OBSERVED,  /* clone with CLONE_UNTRACED: the new task may want to trace this process */
 };
 
 /*

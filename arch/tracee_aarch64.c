@@ -3,6 +3,7 @@
 #include "arch/tracee.h"
 
 #include <elf.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -25,6 +26,7 @@ enum {
 	ARM_BRK = 45,
 	ARM_READLINK = 85,
 	ARM_MUNMAP = 91,
+	ARM_CLONE = 120,
 	ARM_MPROTECT = 125,
 	ARM_PREAD64 = 180,
 	ARM_MMAP2 = 192,
@@ -61,6 +63,8 @@ static enum tracee_call call_64(const struct user_regs_struct *regs, int number)
 		return TRACEE_CALL_EXITS_ALL;
 	case SYS_exit:
 		return TRACEE_CALL_EXITS;
+	case SYS_clone:
+		return regs->regs[0] & CLONE_UNTRACED ? TRACEE_CALL_OBSERVED : TRACEE_CALL_OTHER;
 	default:
 		return TRACEE_CALL_OTHER;
 	}
@@ -93,6 +97,8 @@ static enum tracee_call call_32(const u32 *words)
 		return TRACEE_CALL_EXITS_ALL;
 	case ARM_EXIT:
 		return TRACEE_CALL_EXITS;
+	case ARM_CLONE:
+		return words[0] & CLONE_UNTRACED ? TRACEE_CALL_OBSERVED : TRACEE_CALL_OTHER;
 	default:
 		return TRACEE_CALL_OTHER;
 	}

@@ -2,6 +2,7 @@
 /* x86_64, and i386 processes on it: a stopped, ptraced thread. */
 #include "arch/tracee.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@ enum {
 	I386_BRK = 45,
 	I386_READLINK = 85,
 	I386_MUNMAP = 91,
+	I386_CLONE = 120,
 	I386_MPROTECT = 125,
 	I386_PREAD64 = 180,
 	I386_MMAP2 = 192,
@@ -55,6 +57,8 @@ static enum tracee_call call_64(const struct user_regs_struct *regs)
 		return TRACEE_CALL_EXITS_ALL;
 	case SYS_exit:
 		return TRACEE_CALL_EXITS;
+	case SYS_clone:
+		return regs->rdi & CLONE_UNTRACED ? TRACEE_CALL_OBSERVED : TRACEE_CALL_OTHER;
 	default:
 		return TRACEE_CALL_OTHER;
 	}
@@ -84,6 +88,8 @@ static enum tracee_call call_32(const struct user_regs_struct *regs)
 		return TRACEE_CALL_EXITS_ALL;
 	case I386_EXIT:
 		return TRACEE_CALL_EXITS;
+	case I386_CLONE:
+		return regs->rbx & CLONE_UNTRACED ? TRACEE_CALL_OBSERVED : TRACEE_CALL_OTHER;
 	default:
 		return TRACEE_CALL_OTHER;
 	}

@@ -54,6 +54,15 @@ struct breakpoint *places_find(const struct places *p, taddr_t addr)
 	return NULL;
 }
 
+bool places_have(const struct places *p, u32 kind)
+{
+	for (size_t i = 0; i < p->nr; i++)
+		for (u8 k = 0; k < p->list[i].nr_uses; k++)
+			if (p->list[i].uses[k].kind == kind)
+				return true;
+	return false;
+}
+
 /* Was there a breakpoint at @addr before? */
 static bool is_ghost(const struct places *p, taddr_t addr)
 {

@@ -52,6 +52,9 @@ int places_add(struct places *p, const struct place *place) __must_check;
 /* The breakpoint at @addr, or NULL. Valid until the next change. */
 struct breakpoint *places_find(const struct places *p, taddr_t addr);
 
+/* Is there a breakpoint for this purpose? */
+bool places_have(const struct places *p, u32 kind);
+
 /* Is our breakpoint at @addr, which may have the mark of Thumb code, still in the code? */
 bool places_is_in_code(const struct places *p, taddr_t addr);
 

@@ -11,8 +11,10 @@ enum place_kind {
 	PLACE_INTERNAL_CALL, /* a call of free that the C library makes for itself; probe is the free's */
 	PLACE_ENTER_FREE,
 	PLACE_ENTER_ALLOC,
-	PLACE_NOTE,  /* a marker of the program; probe is the index of the marker */
-	PLACE_HOOK,  /* where the dynamic linker reports changes */
+	PLACE_NOTE,	  /* a marker of the program; probe is the index of the marker */
+	PLACE_HOOK,	  /* where the dynamic linker reports changes */
+	PLACE_EXIT,	  /* exit() */
+	PLACE_LEAK_CHECK, /* LeakSanitizer, which is going to trace the process, begins to look for leaks */
 	PLACE_START, /* the program's entry point, while the dynamic linker works; made by the tracer itself */
 	NR_PLACE_KINDS
 };

@@ -291,6 +291,8 @@ void tracer_resume(struct tracer *t, struct tracer_thread *th)
 	(void)t;
 	if (!thread_state_is_stopped(th->state) || is_held(th))
 		return;
+	if (th->is_watched)
+		request = PTRACE_SYSCALL;
 	if (th->state == THREAD_GROUP_STOPPED)
 		request = PTRACE_LISTEN;
 	tracer_set_thread_state(th, resumed[th->state]);
@@ -380,7 +382,10 @@ void tracer_let_end(struct tracer *t, pid_t pid)
 		return;
 	if (p->program.state == PROGRAM_AT_END)
 		program_set_state(&p->program, p->pid, PROGRAM_ENDING);
-	tracer_resume_all(t, p);
+	if (p->is_leaving)
+		tracer_detach_process(t, p);
+	else
+		tracer_resume_all(t, p);
 }
 
 void tracer_start(struct tracer *t, pid_t pid)

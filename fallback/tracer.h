@@ -15,6 +15,8 @@
 struct arch_regs;
 struct tracer;
 
+enum { TRACER_LEAVES = -1 };
+
 /* The receiver of records and events. All functions but losses may be NULL. */
 struct tracer_host {
 	void *ctx;
@@ -29,7 +31,8 @@ struct tracer_host {
 	void (*launched)(void *ctx, pid_t pid);
 	/*
 	 * A launched process, or a child of one, is about to end. All its threads stay stopped until tracer_let_end().
-	 * @status as wait(2) gives it. False: nobody will look at it.
+	 * @status as wait(2) gives it; TRACER_LEAVES: it runs on, but tracer_let_end() detaches from it, because
+	 * another process is going to trace it. False: nobody will look at it.
 	 */
 	bool (*exiting)(void *ctx, pid_t pid, int status);
 	/* The last thread of a process has ended. */

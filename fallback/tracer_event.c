@@ -3,6 +3,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "arch/tracee.h"
 #include "fallback/stop.h"
 #include "fallback/tracer_steps.h"
 
@@ -93,7 +94,7 @@ static void at_exec(struct tracer *t, struct tracer_thread *th, int status)
 		tracer_send_end(t, th);
 	th->inflight.nr = 0;
 	th->wait = WAIT_NONE;
-	th->needs_step = false;
+	th->needs_step = th->is_watched = false;
 	tracer_new_image(t, p, th);
 	tracer_resume(t, th);
 	/* Comes last, because other events are handled meanwhile. */
@@ -110,6 +111,10 @@ static void at_exit(struct tracer *t, struct tracer_thread *th, int status)
 static void at_syscall(struct tracer *t, struct tracer_thread *th, int status)
 {
 	(void)status;
+	if (th->is_watched && tracee_call(th->tid) == TRACEE_CALL_OBSERVED) {
+		tracer_leave(t, th->process);
+		return;
+	}
 	if (th->process->program.state == PROGRAM_STARTING)
 		tracer_at_syscall(t, th);
 	tracer_resume(t, th);

@@ -118,6 +118,18 @@ static void report_exit(struct tracer *t, struct tracer_process *p, int status)
 		tracer_let_end(t, pid);
 }
 
+void tracer_leave(struct tracer *t, struct tracer_process *p)
+{
+	p->is_leaving = true;
+	if (p->is_launched && program_is_alive(&p->program)) {
+		report_exit(t, p, TRACER_LEAVES);
+		return;
+	}
+	/* Calls of @p are not seen any more. */
+	p->losses->other++;
+	tracer_detach_process(t, p);
+}
+
 void tracer_thread_exits(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_process *p = th->process;

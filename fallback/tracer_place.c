@@ -158,6 +158,8 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 	for (u8 i = 0; i < b->nr_uses; i++) {
 		if (b->uses[i].kind == PLACE_HOOK)
 			tracer_report(t, th, EVENT_MAPS);
+		else if (b->uses[i].kind == PLACE_EXIT || b->uses[i].kind == PLACE_LEAK_CHECK)
+			th->is_watched = places_have(&p->places, PLACE_LEAK_CHECK);
 		else if (b->uses[i].kind == PLACE_START)
 			tracer_at_start(t, th);
 		else if (b->uses[i].kind == PLACE_NOTE)

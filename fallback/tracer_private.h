@@ -40,6 +40,7 @@ struct tracer_thread {
 	enum tracer_thread_state state;
 	enum tracer_wait wait;
 	bool needs_step; /* over the breakpoint at its pc, while all other threads are stopped */
+	bool is_watched; /* it stops at system calls, because it may make a task that traces the process */
 	int sig;	 /* to be delivered when it is resumed */
 	u64 waits_for;	 /* WAIT_ANSWER: number of the urgent record */
 	u64 wait_end_ns;
@@ -72,6 +73,7 @@ struct tracer_process {
 	enum tracer_calls calls;
 	bool is_child;	  /* of a traced process: its end is reported by a record */
 	bool is_launched; /* started by heaptap, or by such a process: it is held when it is about to end */
+	bool is_leaving;  /* PROGRAM_AT_END leads to a detach, because another process is to trace it */
 	u32 nr_holds;	  /* reasons to keep all threads stopped */
 	u64 hold_end_ns;  /* of a hold by tracer_hold(); 0 = not held so */
 	taddr_t start_sp; /* struct unwinder */

@@ -72,6 +72,8 @@ void tracer_enter_image(struct tracer_process *p);
 int tracer_open_image(struct tracer_process *p) __must_check;
 void tracer_at_start(struct tracer *t, struct tracer_thread *th);
 void tracer_at_syscall(struct tracer *t, struct tracer_thread *th);
+/* @p has a task that is going to trace it. @p may be freed. */
+void tracer_leave(struct tracer *t, struct tracer_process *p);
 void tracer_thread_exits(struct tracer *t, struct tracer_thread *th);
 
 /* tracer_stack.c */

@@ -41,7 +41,6 @@ has_verdict_note() {
 # with_leaks COMPILER KIND
 with_leaks() {
 	local what options=()
-	with_bpf_only "by ptrace such a program is not traced at its end"
 	sanitized "$@"
 	for what in clean leak threads; do
 		as_alone "$program" "$what"
@@ -60,7 +59,6 @@ with_leaks() {
 
 @test "sanitizers: followed children with LeakSanitizer end as alone, each with a verdict" {
 	local options=(-f)
-	with_bpf_only "by ptrace such a program is not traced at its end"
 	sanitized gcc leak
 	as_alone "$program" fork
 	jq -e '.processes | length == 2' "$report"
@@ -72,7 +70,6 @@ with_leaks() {
 
 @test "sanitizers: a program that heaptap has left after --duration ends as alone" {
 	local alone=0 gate=$BATS_TEST_TMPDIR/gate
-	with_bpf_only "by ptrace such a program is not traced at its end"
 	sanitized gcc leak
 	"$program" leak >"$BATS_TEST_TMPDIR/alone.out" 2>&1 || alone=$?
 	mkfifo "$gate"

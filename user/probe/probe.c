@@ -123,6 +123,17 @@ static bool walks_stack(const struct elf_symbol *sym)
 	return false;
 }
 
+/* Breakpoints must be out before LeakSanitizer looks for leaks: at exit, or when its functions are called. */
+static void see_exit(struct probe_list *list, const struct elf_symbol *sym)
+{
+	if (!strcmp(sym->name, "exit"))
+		list->exit = sym->value;
+	else if (!strcmp(sym->name, "__lsan_do_leak_check"))
+		list->leak_checks[0] = sym->value;
+	else if (!strcmp(sym->name, "__lsan_do_recoverable_leak_check"))
+		list->leak_checks[1] = sym->value;
+}
+
 static int see_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct finder *f = ctx;
@@ -142,6 +153,8 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	}
 	if (!strcmp(sym->name, "_dl_debug_state"))
 		f->list->linker_hook = sym->value;
+	if (f->options->has_return_places && sym->type == STT_FUNC)
+		see_exit(f->list, sym);
 	fn = alloc_fn_find(f->list->fns, sym->name);
 	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
 }

@@ -32,6 +32,8 @@ struct probe_list {
 	bool walks_stack; /* the allocator walks its own call stack, and would stop at a uretprobe */
 	u64 linker_hook; /* the dynamic linker calls it when mappings change (_dl_debug_state); 0 = not in this file */
 	u64 linker_state; /* says what the linker changes then (r_state of _r_debug); 0 = not known */
+	/* With has_return_places, else 0: exit(), and the functions of LeakSanitizer that look for leaks. */
+	u64 exit, leak_checks[2];
 	/*
 	 * Calls of free (site internal_site) that the C library makes for itself, without the PLT. When a thread ends,
 	 * its caches release blocks that the program has freed long before.

@@ -16,6 +16,7 @@
 #include "arch/tracee.h"
 #include "fallback/code_memory.h"
 #include "fallback/stop.h"
+#include "fallback/tracer.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
@@ -509,7 +510,10 @@ static bool poll_tracer(struct launch *l)
 	pid_t pid;
 
 	while ((pid = l->tracer->exiting(l->source, &status))) {
-		l->hooks.exiting(l->hooks.ctx, pid, status);
+		if (status == TRACER_LEAVES)
+			l->hooks.leaving(l->hooks.ctx, pid);
+		else
+			l->hooks.exiting(l->hooks.ctx, pid, status);
 		l->tracer->let_end(l->source, pid);
 	}
 	return poll_end(l);

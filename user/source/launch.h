@@ -39,7 +39,7 @@ struct launch_hooks {
 	void (*ended)(void *ctx, pid_t pid, int status);
 	/* Why has a probe stopped thread @tid? NULL: always THREAD_STOP_LOOK. */
 	struct thread_stop (*reason)(void *ctx, pid_t tid);
-	/* Another process is about to trace this one: nothing of it is reported from now on. May be NULL. */
+	/* Another process is about to trace this one: nothing of it is reported from now on. */
 	void (*leaving)(void *ctx, pid_t pid);
 };
 

@@ -112,7 +112,6 @@ void launch_stopped_for(struct launch *l, struct launched *p, pid_t tid, const s
 	debug("run: PID %d: stopped for reason %u, which ends tracing it by ptrace", p->pid, why->why);
 	if (launch_threads_stop(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, true))
 		debug("run: PID %d: not all threads are stopped", p->pid);
-	if (l->hooks.leaving)
-		l->hooks.leaving(l->hooks.ctx, p->pid);
+	l->hooks.leaving(l->hooks.ctx, p->pid);
 	leave_process(l, p, tid);
 }

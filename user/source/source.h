@@ -69,7 +69,7 @@ struct source_tracer {
 
 	/*
 	 * A launched process, or a child of one, that is about to end and is stopped, 0 = none. *@status as wait(2)
-	 * gives it. And: let it end.
+	 * gives it, or TRACER_LEAVES. And: let it end.
 	 */
 	pid_t (*exiting)(struct source *s, int *status);
 	void (*let_end)(struct source *s, pid_t pid);

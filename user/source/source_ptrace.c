@@ -83,6 +83,8 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		[POINT_ALLOC] = PLACE_ENTER_ALLOC,
 		[POINT_NOTE] = PLACE_NOTE,
 		[POINT_HOOK] = PLACE_HOOK,
+		[POINT_EXIT] = PLACE_EXIT,
+		[POINT_LEAK_CHECK] = PLACE_LEAK_CHECK,
 	};
 	const struct ptrace_source *s = ctx;
 	auto_free struct place *places = calloc(f->nr_points, sizeof(*places));
