@@ -255,7 +255,7 @@ terminal_is_back() {
 	echo >&7
 	shows ' < lose_plain'
 	echo >&7
-	shows 'ENDED'
+	shows ' ENDED  '
 	shows ' < lose_plain'
 	keys q
 	left 0

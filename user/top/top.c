@@ -104,25 +104,6 @@ static void drop_heading(char *text)
 	memmove(text, first, strlen(first) + 1);
 }
 
-/* Of a line that is too long, leave out the directories: the name of the file says more. */
-static void shorten_paths(char *text, u32 columns)
-{
-	for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		size_t len = strcspn(line, "\n");
-		char *path = memmem(line, len, " at /", 5), *end, *name;
-
-		if (len <= columns || !path)
-			continue;
-		path += 4;
-		end = path + strcspn(path, " \n");
-		name = memrchr(path, '/', (size_t)(end - path));
-		if (name - path < 4)
-			continue;
-		memcpy(path, "...", 3);
-		memmove(path + 3, name, strlen(name) + 1);
-	}
-}
-
 static int show_stack(struct top_session *run, const struct report *r)
 {
 	char *text = NULL;
@@ -137,7 +118,7 @@ static int show_stack(struct top_session *run, const struct report *r)
 		return err;
 	}
 	drop_heading(text);
-	shorten_paths(text, run->state.columns);
+	top_shorten_paths(text, run->state.columns);
 	top_state_show(&run->state, TOP_STACK_PANE, text);
 	return 0;
 }

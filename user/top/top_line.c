@@ -79,6 +79,24 @@ size_t top_wrap(const char *text, u32 columns)
 	return len;
 }
 
+void top_shorten_paths(char *text, u32 columns)
+{
+	for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t len = strcspn(line, "\n");
+		char *path = memmem(line, len, " at ", 4), *end, *name;
+
+		if (len <= columns || !path)
+			continue;
+		path += 4;
+		end = path + strcspn(path, " \n");
+		name = memrchr(path, '/', (size_t)(end - path));
+		if (!name || name - path < 4)
+			continue;
+		memcpy(path, "...", 3);
+		memmove(path + 3, name, strlen(name) + 1);
+	}
+}
+
 void top_line_init(struct top_line *l, u32 columns)
 {
 	l->len = l->columns = l->nr_parts = 0;

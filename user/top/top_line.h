@@ -47,3 +47,6 @@ u32 top_columns(const char *text);
 
 /* The bytes of the first line of @text when it is wrapped at @columns, at a space if there is one; at least 1. */
 size_t top_wrap(const char *text, u32 columns);
+
+/* In lines of @text that are too long leave out the directories of "at /src/list.c:7": the file's name says more. */
+void top_shorten_paths(char *text, u32 columns);

@@ -363,6 +363,18 @@ static void test_wrap(void **state)
 	assert_int_equal(top_columns("a\344\270\255b"), 4);
 }
 
+static void test_shorten(void **state)
+{
+	char text[] = "f at /src/a/long/way/list.c:7 (inlined)\ng at ./b/c/d/e/f/g/h.c:8\nh at /a.c\n"
+		      "no path in this line, which is long too\nlook at this, which is no path, but long";
+
+	(void)state;
+	top_shorten_paths(text, 20);
+	assert_string_equal(text, "f at .../list.c:7 (inlined)\ng at .../h.c:8\nh at /a.c\n"
+				  "no path in this line, which is long too\n"
+				  "look at this, which is no path, but long");
+}
+
 /* Rates are those between two ticks; a look between them changes nothing. */
 static void test_rates(void **state)
 {
@@ -398,6 +410,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_panes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rates, setup, teardown),
 		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_shorten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
