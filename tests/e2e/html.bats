@@ -203,3 +203,27 @@ list_events() {
 		click '#theme' eval 'document.documentElement.dataset.look' >got
 	printf '%s\n' 400 '"dark"' 1600 '"light"' | diff - got
 }
+
+@test "html: a comparison has the numbers of diff --json" {
+	list_events >a.txt
+	sed 's/0x2000 5000/0x2000 7000/; s/^free.*/alloc 77 1 malloc 0x5000 40 2 3000000000/' a.txt >b.txt
+	"$HEAPTAP" diff -q -o d.html a.txt b.txt
+	"$HEAPTAP" diff --json a.txt b.txt >d.json
+	page d.html eval "$(value '[data-change=live_bytes]' value)" eval "$(value '[data-change=alloc_bytes]' value)" \
+		eval "$(value '#canvas' total)" click '[data-id=more_allocs]' eval "$(value '#canvas' total)" \
+		eval "$(value '#table' rows)" eval "$(shown .headline)" click '#table .opens' \
+		eval 'document.querySelectorAll(".opened .stack li").length' >got
+	jq '(.b.totals.live_bytes - .a.totals.live_bytes), (.b.totals.alloc_bytes - .a.totals.alloc_bytes),
+		([.callers[].live_bytes | select(. > 0)] | add), ([.callers[] | .b.allocs - .a.allocs | select(. > 0)] | add)' \
+		d.json | diff - <(head -n 4 got)
+	# The third caller held more at the peak.
+	[ "$(sed -n 5p got)" -eq 3 ]
+	sed -n 6p got | grep -q '7,040 B more live'
+	[ "$(sed -n 7p got)" -eq 3 ]
+	run "$HEAPTAP" diff -o d.txt a.txt b.txt
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"diff: --output: d.txt: must end in .html"* ]]
+	run "$HEAPTAP" diff -o d.html a.txt b.txt
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"not overwritten without --force"* ]]
+}

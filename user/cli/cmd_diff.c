@@ -6,6 +6,7 @@
 
 #include "user/cli/commands.h"
 #include "user/report/diff.h"
+#include "user/report/format.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -111,10 +112,59 @@ static int add(const struct options *o, struct diff *d, u32 side, int *status)
 	return err ? session_replay_status(err) : STATUS_DONE;
 }
 
-int cmd_diff(const struct options *o)
+/* Only a page is written to a file: what is printed can be redirected. */
+static int check_outputs(const struct options *o)
+{
+	for (size_t i = 0; i < o->outputs.nr; i++) {
+		const struct report_format *f = report_format_find(o->outputs.items[i]);
+
+		if (f && f->write == report_html)
+			continue;
+		error("diff: --output: %s: must end in .html", o->outputs.items[i]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Write one page to all outputs. Logs. */
+static int write_pages(struct diff *d, const char *const names[2], struct outputs *outs, size_t nr)
+{
+	auto_fclose FILE *page = tmpfile();
+	auto_free int *fds = calloc(nr, sizeof(*fds));
+	int err = page ? 0 : -errno;
+
+	if (!fds)
+		err = -ENOMEM;
+	if (!err)
+		err = diff_write_html(page, d, names);
+	if (err) {
+		error("diff: %s", strerror(-err));
+		return err;
+	}
+	for (size_t i = 0; i < nr; i++)
+		fds[i] = fileno(page);
+	return outputs_copy(outs, 0, fds, nr);
+}
+
+static int write_diff(const struct options *o, struct diff *d, enum diff_key key, struct outputs *outs)
 {
 	const char *const names[] = { o->args[0], o->args[1] };
+	int err;
+
+	if (o->outputs.nr)
+		return write_pages(d, names, outs, o->outputs.nr);
+	err = o->json ? diff_write_json(stdout, d, key, names)
+		      : diff_write_text(stdout, d, key, o->top, names);
+	if (err)
+		error("diff: %s", strerror(-err));
+	return err;
+}
+
+int cmd_diff(const struct options *o)
+{
+	const struct output_options oo = options_output(o);
 	enum diff_key key = diff_key_find(report_keys[o->sort].name);
+	struct outputs *outs = NULL;
 	struct diff *d = NULL;
 	int status = STATUS_DONE, err = 0;
 
@@ -123,21 +173,20 @@ int cmd_diff(const struct options *o)
 		      "leaked-bytes peak");
 		return STATUS_USAGE;
 	}
+	if (check_outputs(o))
+		return STATUS_USAGE;
+	err = outputs_new(&outs, &oo, stdout);
+	if (err)
+		return outputs_status(err);
 	if (diff_new(&d)) {
 		error("diff: %s", strerror(ENOMEM));
-		return STATUS_IMPOSSIBLE;
+		err = STATUS_IMPOSSIBLE;
 	}
 	for (u32 side = 0; side < 2 && !err; side++)
 		err = add(o, d, side, &status);
-	if (!err) {
-		int failed = o->json ? diff_write_json(stdout, d, key, names)
-				     : diff_write_text(stdout, d, key, o->top, names);
-
-		if (failed) {
-			error("diff: %s", strerror(-failed));
-			err = STATUS_UNTRUSTED;
-		}
-	}
+	if (!err && write_diff(o, d, key, outs))
+		err = STATUS_UNTRUSTED;
 	diff_free(d);
+	outputs_free(outs);
 	return err ? err : status;
 }

@@ -338,6 +338,17 @@ int diff_add(struct diff *d, u32 side, const char *text, size_t len, const char 
 	return err;
 }
 
+int diff_all(const struct diff *d, const struct diff_row ***rows, size_t *nr)
+{
+	*rows = calloc(d->nr + 1, sizeof(**rows));
+	if (!*rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < d->nr; i++)
+		(*rows)[i] = &d->rows[i];
+	*nr = d->nr;
+	return 0;
+}
+
 struct diff_totals diff_totals(const struct diff *d, u32 side)
 {
 	return d->totals[side];

@@ -30,6 +30,7 @@ struct diff_totals {
 };
 
 struct diff;
+struct json;
 
 int diff_new(struct diff **out) __must_check;
 void diff_free(struct diff *d);
@@ -62,6 +63,9 @@ enum diff_key diff_key_find(const char *name);
  */
 const struct diff_row *const *diff_rows(struct diff *d, enum diff_key key, size_t *nr);
 
+/* All rows, changed or not, in no order; the caller owns *@rows, and @d what it points to. 0 or -ENOMEM. */
+int diff_all(const struct diff *d, const struct diff_row ***rows, size_t *nr) __must_check;
+
 struct diff_totals diff_totals(const struct diff *d, u32 side);
 
 /* The number in the second report minus the number in the first one. */
@@ -80,3 +84,8 @@ enum diff_key diff_key_for(struct diff *d, enum diff_key key);
 int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top,
 		    const char *const names[2]) __must_check;
 int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *const names[2]) __must_check;
+/* A page for a browser. */
+int diff_write_html(FILE *out, struct diff *d, const char *const names[2]) __must_check;
+
+/* Write the keys "a" and "b" with the totals of both reports into the object that is open in @j. */
+void diff_json_sides(struct json *j, const struct diff *d, const char *const names[2]);

@@ -225,6 +225,12 @@ static void json_side(struct json *j, const char *key, const struct diff *d, u32
 	json_object_end(j);
 }
 
+void diff_json_sides(struct json *j, const struct diff *d, const char *const names[2])
+{
+	json_side(j, "a", d, 0, names[0]);
+	json_side(j, "b", d, 1, names[1]);
+}
+
 static void json_frames(struct json *j, const char *frames)
 {
 	json_array_begin(j, "frames");
@@ -249,8 +255,7 @@ int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *co
 	json_object_begin(&j, NULL);
 	json_string(&j, "schema", "heaptap-diff/1");
 	json_string(&j, "version", HEAPTAP_VERSION);
-	json_side(&j, "a", d, 0, names[0]);
-	json_side(&j, "b", d, 1, names[1]);
+	diff_json_sides(&j, d, names);
 	json_array_begin(&j, "callers");
 	for (size_t i = 0; i < nr; i++) {
 		json_object_begin(&j, NULL);

@@ -167,6 +167,23 @@ int html_stack(struct html_tables *t, const struct report *r, const struct repor
 	return err;
 }
 
+int html_named(struct html_tables *t, const char *name, u32 *node)
+{
+	u32 text;
+	int err = html_text(t, name, &text);
+
+	/* Each text has the frame of its number. */
+	while (!err && t->nr_frames <= text) {
+		err = array_reserve(t->frames, t->max_frames, (size_t)t->nr_frames + 1);
+		if (!err)
+			t->frames[t->nr_frames] = (struct html_frame){ .function = t->nr_frames,
+								       .file = HTML_NONE,
+								       .module = HTML_NONE };
+		t->nr_frames += !err;
+	}
+	return err ? err : step(t, text, node);
+}
+
 /* Numbers that may be HTML_NONE are -1 then. */
 static s64 number(u32 n)
 {

@@ -54,5 +54,11 @@ int html_text(struct html_tables *t, const char *text, u32 *out) __must_check;
 int html_stack(struct html_tables *t, const struct report *r, const struct report_process *p,
 	       const struct report_row *row, u32 *node, const char **truncated) __must_check;
 
+/*
+ * Go from *@node, HTML_NONE for the start, to its child of the function @name, of which nothing else is known. Not in
+ * tables that html_stack() fills. 0 or -ENOMEM.
+ */
+int html_named(struct html_tables *t, const char *name, u32 *node) __must_check;
+
 /* Write the tables: keys "texts", "modules", "frames" and "nodes". */
 void html_tables_write(struct json *j, const struct html_tables *t);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "user/lib/sha256.h"
+#include "user/report/html_page.h"
 #include "user/report/html_process.h"
 #include "user/report/report_json.h"
 
@@ -19,22 +20,9 @@ extern const char html_page_start[], html_page_end[];
 extern const char html_style_start[], html_style_end[];
 extern const char html_script_start[], html_script_end[];
 
-static int write_text(FILE *out, const char *start, const char *end)
+static void write_text(FILE *out, const char *start, const char *end)
 {
 	fwrite(start, 1, (size_t)(end - start), out);
-	return 0;
-}
-
-static int write_style(FILE *out, const struct report *r)
-{
-	(void)r;
-	return write_text(out, html_style_start, html_style_end);
-}
-
-static int write_script(FILE *out, const struct report *r)
-{
-	(void)r;
-	return write_text(out, html_script_start, html_script_end);
 }
 
 static void write_base64(FILE *out, const u8 *bytes, size_t nr)
@@ -65,18 +53,17 @@ static void write_hash(FILE *out, const char *start, const char *end)
 	putc('\'', out);
 }
 
-static int write_policy(FILE *out, const struct report *r)
+static void write_policy(FILE *out)
 {
-	(void)r;
 	fputs("default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src ", out);
 	write_hash(out, html_style_start, html_style_end);
 	fputs("; script-src ", out);
 	write_hash(out, html_script_start, html_script_end);
-	return 0;
 }
 
-static int write_data(FILE *out, const struct report *r)
+static int write_data(FILE *out, const void *ctx)
 {
+	const struct report *r = ctx;
 	struct html_tables tables;
 	struct json j;
 	int err = 0;
@@ -98,42 +85,50 @@ static int write_data(FILE *out, const struct report *r)
 	return err;
 }
 
-/* A place in page.html, and what comes there. */
-struct page_slot {
-	const char *mark;
-	int (*write)(FILE *out, const struct report *r);
-};
+/* The places in page.html. */
+enum { SLOT_POLICY, SLOT_STYLE, SLOT_DATA, SLOT_SCRIPT, NR_SLOTS };
 
-static const struct page_slot slots[] = {
-	{ "{{policy}}", write_policy },
-	{ "{{style}}", write_style },
-	{ "{{data}}", write_data },
-	{ "{{script}}", write_script },
-};
-
-static const struct page_slot *slot_at(const char *text, size_t len)
+static int slot_at(const char *text, size_t len)
 {
-	for (const struct page_slot *s = slots; s < slots + ARRAY_SIZE(slots); s++)
-		if (len >= strlen(s->mark) && !memcmp(text, s->mark, strlen(s->mark)))
-			return s;
-	return NULL;
+	static const char *const slots[] = { [SLOT_POLICY] = "{{policy}}",
+					     [SLOT_STYLE] = "{{style}}",
+					     [SLOT_DATA] = "{{data}}",
+					     [SLOT_SCRIPT] = "{{script}}" };
+	int slot = 0;
+
+	while (slot < NR_SLOTS &&
+	       (len < strlen(slots[slot]) || memcmp(text, slots[slot], strlen(slots[slot]))))
+		slot++;
+	return slot;
 }
 
-int report_html(FILE *out, const struct report *r)
+int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *ctx)
 {
 	const char *done = html_page_start;
 	int err = 0;
 
 	for (const char *p = done; p < html_page_end && !err; p++) {
-		const struct page_slot *slot = *p == '{' ? slot_at(p, (size_t)(html_page_end - p)) : NULL;
+		int slot = *p == '{' ? slot_at(p, (size_t)(html_page_end - p)) : NR_SLOTS;
 
-		if (!slot)
+		if (slot == NR_SLOTS)
 			continue;
 		write_text(out, done, p);
-		err = slot->write(out, r);
-		done = p + strlen(slot->mark);
-		p = done - 1;
+		if (slot == SLOT_POLICY)
+			write_policy(out);
+		else if (slot == SLOT_STYLE)
+			write_text(out, html_style_start, html_style_end);
+		else if (slot == SLOT_SCRIPT)
+			write_text(out, html_script_start, html_script_end);
+		else
+			err = write(out, ctx);
+		p = strstr(p, "}}") + 1;
+		done = p + 1;
 	}
 	write_text(out, done, html_page_end);
 	return err ? err : report_flush(out);
+}
+
+int report_html(FILE *out, const struct report *r)
+{
+	return html_page(out, write_data, r);
 }

@@ -193,11 +193,41 @@ static void wrong(void **state)
 	}
 }
 
+/* The page has each frame once, the numbers of both sides, and no name that could leave its data. */
+static void page(void **state)
+{
+	static const char *const evil = HEAD "\"processes\": [" PROCESS(
+		STACK("malloc", 10, 1000, 3, FRAME("</script><b>") ", " FRAME("main"))) "]}";
+	static const char *const names[] = { "</script>", "b" };
+	static const char tag[] = "id=\"report\">";
+	struct diff *d = new_diff(evil, first);
+	char *text = NULL, *start, *end;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	assert_int_equal(diff_write_html(out, d, names), 0);
+	fclose(out);
+	start = strstr(text, tag);
+	assert_non_null(start);
+	start += strlen(tag);
+	end = strstr(start, "</script>");
+	assert_null(memchr(start, '<', (size_t)(end - start)));
+	*end = '\0';
+	/* Rows: main, </script>; then main, a; the unnamed frame; main, a by calloc. */
+	assert_non_null(strstr(start, "\"node\":[1,2,3,2],\"function\":["));
+	assert_non_null(strstr(start, "\"a_live_bytes\":[300,0,0,0],\"b_live_bytes\":[0,300,100,400],"));
+	assert_non_null(strstr(start, "\"nodes\":{\"up\":[1,1,2,4],"));
+	assert_non_null(strstr(start, "\\u003c/script>\\u003cb>"));
+	free(text);
+	diff_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows),	      cmocka_unit_test(totals), cmocka_unit_test(texts),
-		cmocka_unit_test(falls_back), cmocka_unit_test(wrong),
+		cmocka_unit_test(falls_back), cmocka_unit_test(wrong),	cmocka_unit_test(page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

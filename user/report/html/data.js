@@ -91,6 +91,10 @@ class Process {
 		return this.sums.get(name);
 	}
 
+	has(name) {
+		return this.sum(name) > 0 || this[name].some(n => n);
+	}
+
 	/* For each node of the tree of stacks: what a column has there and further in. */
 	nodeTotals(name) {
 		const totals = new Float64Array(nodeFrame.length);
@@ -110,10 +114,8 @@ class Process {
 	}
 }
 
-const processes = report.processes.map(p => new Process(p));
-
 /* What can be counted, in the order of the tabs. */
-const KINDS = [
+const REPORT_KINDS = [
 	{ id: "leaked", label: "Leaked", column: "leaked_bytes", bytes: true,
 	  help: "Bytes of definitely lost blocks, and of blocks lost with them" },
 	{ id: "possible", label: "Possibly leaked", column: "possible_bytes", bytes: true,
@@ -126,6 +128,7 @@ const KINDS = [
 	{ id: "temporary", label: "Temporary", column: "temporary",
 	  help: "Blocks that were freed before their thread allocated another one" },
 	{ id: "blocks", label: "Live blocks", column: "live_blocks", help: "Number of blocks not freed" },
+	{ id: "grown", label: "Grown", column: "grown", bytes: true, help: "Bytes more than at the last report" },
 ];
 
 const sum = list => list.reduce((a, b) => a + b, 0);

@@ -250,6 +250,7 @@ class Flame {
 /* Modules have colours in the order of what they hold, so that the legend is short. Further ones are grey. */
 const HUES = [[204, 36], [154, 26], [28, 46], [268, 30], [336, 34], [52, 40], [182, 32], [232, 34]];
 let moduleRank = [];
+let plainColour = [210, 6]; /* of modules without a rank */
 
 function rankModules(process, column) {
 	const held = new Float64Array(modules.length);
@@ -273,6 +274,6 @@ function colourOf(key, number, isDark) {
 
 	if (key.isMark)
 		return isDark ? "hsl(30 4% 32%)" : "hsl(30 6% 80%)";
-	const [hue, saturation] = rank >= 0 && rank !== undefined ? HUES[rank] : [210, 6];
+	const [hue, saturation] = rank >= 0 && rank !== undefined ? HUES[rank] : plainColour;
 	return isDark ? `hsl(${hue} ${saturation}% ${29 + 2 * step}%)` : `hsl(${hue} ${saturation + 20}% ${75 + 2.2 * step}%)`;
 }

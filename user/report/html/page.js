@@ -1,5 +1,8 @@
 /* The page: what is shown now, and the controls that change it. */
 
+const processes = isDiff ? [new Comparison(report)] : report.processes.map(p => new Process(p));
+const KINDS = isDiff ? DIFF_KINDS : REPORT_KINDS;
+
 const state = {
 	process: null, kind: null, by: "function", shape: SHAPES[0], group: "stack",
 	search: new Search(""),
@@ -31,7 +34,7 @@ function showKinds() {
 	const kinds = KINDS.filter((k, i) => totals[i] > 0);
 	KINDS.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
 	if (!kinds.includes(state.kind))
-		state.kind = kinds.find(k => k.id !== "possible") || KINDS.find(k => k.id === "total");
+		state.kind = kinds.find(k => k.id !== "possible") || KINDS.find(k => k.column === "alloc_bytes") || KINDS[0];
 	showTabs("kinds", kinds, state.kind, kind => {
 		state.kind = kind;
 		showKinds();
@@ -46,6 +49,8 @@ function showFlame() {
 	const ranked = rankModules(process, kind.column);
 	const canvas = byId("canvas");
 
+	if (isDiff)
+		plainColour = kind.id.startsWith("more") ? [14, 38] : [152, 26];
 	flame.matches = state.search.isActive ? state.search.keysOf(merged.keys) : null;
 	flame.show(tree, shape);
 	canvas.setAttribute("aria-label", `Graph of ${kind.label.toLowerCase()}, ${amount(kind, tree.total[0])} in all`);
@@ -156,7 +161,9 @@ function find(text) {
 }
 
 function showTable() {
-	showTabs("groups", TABLE_GROUPS, TABLE_GROUPS.find(g => g.id === state.group), group => {
+	/* A comparison knows the names of functions only. */
+	const shown = isDiff ? TABLE_GROUPS.slice(0, 2) : TABLE_GROUPS;
+	showTabs("groups", shown, TABLE_GROUPS.find(g => g.id === state.group), group => {
 		state.group = group.id;
 		showTable();
 	});
@@ -165,17 +172,23 @@ function showTable() {
 
 function showProcess(index) {
 	state.process = processes[index];
-	document.title = `${state.process.data.comm} \u2013 heaptap report`;
+	document.title = `${state.process.data.comm} \u2013 heaptap ${isDiff ? "diff" : "report"}`;
 	document.body.dataset.process = state.process.data.pid;
-	showVerdict(state.process);
-	timeline.show(state.process);
-	showErrors(state.process);
+	if (!isDiff) {
+		showVerdict(state.process);
+		timeline.show(state.process);
+		showErrors(state.process);
+	}
 	byId("flame").hidden = byId("callers").hidden = !state.process.nr;
 	showKinds();
 	showFlame();
 	showTable();
-	showHistograms(state.process);
-	showAbout(state.process);
+	if (isDiff) {
+		showComparison();
+	} else {
+		showHistograms(state.process);
+		showAbout(state.process);
+	}
 }
 
 /* Colours as the system has them, or as chosen. */
@@ -224,6 +237,7 @@ function listen() {
 	fill(byId("by"), GROUPINGS, g => g.label, g => { state.by = g.id; showFlame(); });
 	fill(byId("shape"), SHAPES, s => s.label, s => { state.shape = s; showFlame(); });
 	byId("process").closest("label").hidden = processes.length < 2;
+	byId("by").closest("label").hidden = isDiff;
 }
 
 showLook(0);

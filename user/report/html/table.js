@@ -3,7 +3,7 @@
 const FIRST_ROWS = 15, MORE_ROWS = 100;
 
 /* Columns of the table. A caller of "direct" columns is the innermost frame itself. */
-const TABLE_COLUMNS = [
+const REPORT_COLUMNS = [
 	{ id: "leaked_bytes", label: "Leaked", format: bytes, class: "bad", isScan: true },
 	{ id: "possible_bytes", label: "Possibly", format: bytes, class: "maybe", isScan: true },
 	{ id: "live_bytes", label: "Live", format: bytes, bar: true },
@@ -12,7 +12,10 @@ const TABLE_COLUMNS = [
 	{ id: "alloc_bytes", label: "Allocated", format: bytes, wide: true },
 	{ id: "allocs", label: "Calls", format: count, wide: true },
 	{ id: "temporary", label: "Temporary", format: count, wide: true },
+	{ id: "grown", label: "Grown", format: bytes, wide: true, isScan: true },
 ];
+
+const TABLE_COLUMNS = isDiff ? DIFF_COLUMNS : REPORT_COLUMNS;
 
 const TABLE_GROUPS = [
 	{ id: "stack", label: "Stacks" },
@@ -24,7 +27,7 @@ const TABLE_GROUPS = [
 /* Sums by key over all frames of each stack; of a key that comes twice on a stack, the outer frame counts. */
 function sumsByKey(process, by) {
 	const { keys, parent, key, nr } = mergedTree(by);
-	const trees = TABLE_COLUMNS.map(c => process.sum(c.id) ? new TopDown(mergedTree(by), process, c.id).total : null);
+	const trees = TABLE_COLUMNS.map(c => process.has(c.id) ? new TopDown(mergedTree(by), process, c.id, true).total : null);
 	const rows = new Map();
 
 	for (let id = 1; id < nr; id++) {
@@ -42,7 +45,7 @@ function sumsByKey(process, by) {
 			if (trees[k])
 				sums[k] += trees[k][id];
 	}
-	return Array.from(rows.values()).filter(row => row.sums[5] || row.sums[6]);
+	return Array.from(rows.values()).filter(row => row.sums.some(n => n));
 }
 
 class Table {
@@ -61,10 +64,10 @@ class Table {
 		this.group = group;
 		this.search = search;
 		this.limit = FIRST_ROWS;
-		this.columns = TABLE_COLUMNS.filter(c => !c.isScan || process.sum(c.id));
+		this.columns = TABLE_COLUMNS.filter(c => !c.isScan || process.has(c.id));
 		this.columns = this.columns.filter(c => c.id !== "temporary" || process.sum("temporary"));
 		if (!this.columns.includes(this.sortedBy))
-			this.sortedBy = this.columns.find(c => process.sum(c.id)) || this.columns[0];
+			this.sortedBy = this.columns.find(c => !c.isSide && process.has(c.id)) || this.columns[0];
 		this.totals = this.columns.map(c => process.sum(c.id));
 		this.makeRows();
 		this.drawHead();
@@ -82,6 +85,8 @@ class Table {
 		const { process, group } = this;
 		if (group === "stack") {
 			this.all = Array.from({ length: process.nr }, (x, i) => i);
+			if (isDiff)
+				this.all = this.all.filter(i => DIFF_NUMBERS.some(name => process["change_" + name][i]));
 			this.value = (i, column) => process[column.id][i];
 		} else {
 			this.keys = mergedTree(group).keys;
@@ -101,7 +106,7 @@ class Table {
 
 	/* By the chosen column; equal rows by what is live, then by what was allocated. */
 	sort() {
-		const order = [this.sortedBy, TABLE_COLUMNS[0], TABLE_COLUMNS[2], TABLE_COLUMNS[5]];
+		const order = [this.sortedBy, TABLE_COLUMNS[0], ...TABLE_COLUMNS.filter(c => /^(live|alloc|change_live)_bytes$/.test(c.id))];
 		const sign = this.isUp ? -1 : 1;
 		this.all.sort((a, b) => {
 			for (const column of order) {
@@ -152,9 +157,9 @@ class Table {
 	drawRow(row) {
 		const cells = this.columns.map((column, i) => {
 			const value = this.value(row, column);
-			const cell = el("td", { class: "number" + (column.wide ? " wide" : "") + (value && column.class ? " " + column.class : ""),
+			const cell = el("td", { class: "number" + (column.wide ? " wide" : "") + (value > 0 && column.class ? " " + column.class : ""),
 				"data-value": value, text: value ? column.format(value) : "\u2013" });
-			if (value && this.totals[i] && column === this.sortedBy)
+			if (value > 0 && this.totals[i] && column === this.sortedBy)
 				cell.append(el("small", { text: percent(value, this.totals[i]) }));
 			return cell;
 		});
@@ -193,7 +198,7 @@ class Table {
 			row.nextElementSibling.remove();
 		else
 			row.after(el("tr", { class: "opened" }, el("td", { colspan: this.columns.length + 1 },
-				callerDetails(this.process, caller))));
+				(isDiff ? comparisonDetails : callerDetails)(this.process, caller))));
 	}
 }
 

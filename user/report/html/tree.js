@@ -91,7 +91,8 @@ class Merged {
 
 /* The outermost function first: 0 is everything. */
 class TopDown {
-	constructor(merged, process, column) {
+	/* Without @isSigned, numbers below 0 do not count. */
+	constructor(merged, process, column, isSigned) {
 		const values = process[column];
 		this.merged = merged;
 		this.keys = merged.keys;
@@ -101,7 +102,7 @@ class TopDown {
 		for (let i = 0; i < process.nr; i++) {
 			const node = process.node[i];
 			const id = node >= 0 ? merged.of[node] : process.cutOf(i) === "none" ? merged.none : merged.lost;
-			if (values[i] > 0)
+			if (values[i] > 0 || isSigned)
 				this.self[id] += values[i];
 		}
 		this.total = this.self.slice();

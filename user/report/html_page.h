@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The page that reports and comparisons are written into. */
+#pragma once
+
+#include <stdio.h>
+
+/*
+ * Write the page to @out and flush it, with what @write_data writes between its tags: one JSON text, as struct json
+ * writes it with in_page. 0, -ENOMEM, or -errno of the first write that failed.
+ */
+int html_page(FILE *out, int (*write_data)(FILE *out, const void *ctx), const void *ctx) __must_check;
