@@ -33,6 +33,17 @@ list_events() {
 	"$HEAPTAP" run --format list | cmp - list
 }
 
+@test "formats: .gz behind an ending compresses" {
+	list_events >events.txt
+	"$HEAPTAP" report -q -o r.json -o r.json.gz -o r.folded.gz events.txt
+	# Reports of one command are made at the same moment.
+	gzip -dc r.json.gz | cmp - r.json
+	[ "$(gzip -dc r.folded.gz | wc -l)" -eq 2 ]
+	run "$HEAPTAP" report -o r.gz events.txt
+	[ "$status" -eq 2 ]
+	[[ $output == *'r.gz: unknown ending'* ]]
+}
+
 # bats test_tags=core
 @test "formats: --format: for what is printed, and for files of other names" {
 	list_events >events.txt

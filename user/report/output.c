@@ -19,6 +19,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/report/gzip.h"
 #include "user/stream/out_name.h"
 #include "user/target/target.h"
 
@@ -45,6 +46,7 @@ struct output {
 	bool is_varying;   /* %n or %t: a name per report */
 	bool has_failed;   /* which was logged */
 	bool has_told;	   /* its name was logged */
+	bool is_packed;	   /* .gz behind the ending of the format: compressed */
 	struct made *made; /* owned */
 	size_t nr_made;
 };
@@ -94,6 +96,18 @@ static int refuse(const struct output *o, const char *why, int err)
 	return err;
 }
 
+/* The format of a name such as "x.json.gz", or NULL. The agent cannot compress. */
+static const struct report_format *find_packed(const char *name)
+{
+	char stem[NAME_MAX + 1];
+	size_t len = strlen(name);
+
+	if (IS_AGENT || len < 4 || len > NAME_MAX || strcmp(name + len - 3, ".gz") != 0)
+		return NULL;
+	snprintf(stem, sizeof(stem), "%.*s", (int)len - 3, name);
+	return report_format_find(stem);
+}
+
 /* The ending of the name chooses, else @format, which may be NULL. */
 static int choose_format(struct output *o, const struct report_format *format)
 {
@@ -101,14 +115,19 @@ static int choose_format(struct output *o, const struct report_format *format)
 	size_t used = 0;
 	const struct report_format *by_name = report_format_find(o->name);
 
+	if (!by_name) {
+		by_name = find_packed(o->name);
+		o->is_packed = by_name;
+	}
 	o->format = by_name ? by_name : format;
 	if (o->format)
 		return 0;
 	for (const struct report_format *f = report_formats; f->name && used < sizeof(endings); f++)
 		if (f->write)
 			used += snprintf(endings + used, sizeof(endings) - used, " %s", f->ending);
-	error("--output: %s: unknown ending, must be one of%s; or name a format with --format", o->pattern,
-	      endings);
+	error("--output: %s: unknown ending, must be one of%s (with or without .gz behind it); "
+	      "or name a format with --format",
+	      o->pattern, endings);
 	return -EINVAL;
 }
 
@@ -306,9 +325,27 @@ static int copy_file(FILE *out, int fd)
 	return 0;
 }
 
-static int write_content(const struct output *o, FILE *out, const struct content *c)
+static int write_plain(const struct output *o, FILE *out, const struct content *c)
 {
 	return c->fd < 0 ? o->format->write(out, &c->report) : copy_file(out, c->fd);
+}
+
+static int write_packed(const struct output *o, FILE *out, const struct content *c)
+{
+	struct gzip *z;
+	int err = gzip_new(&z, out);
+	int end_err;
+
+	if (err)
+		return err;
+	err = write_plain(o, gzip_file(z), c);
+	end_err = gzip_end(z);
+	return err ? err : end_err;
+}
+
+static int write_content(const struct output *o, FILE *out, const struct content *c)
+{
+	return !IS_AGENT && o->is_packed ? write_packed(o, out, c) : write_plain(o, out, c);
 }
 
 static int write_fd(const struct output *o, const struct content *c, int fd)
