@@ -112,7 +112,7 @@ def check_tree(lines, total):
 def of_trace(path):
     last, most = {}, {}
     for event in json.load(open(path))["traceEvents"]:
-        assert event["ph"] in "CM" and event["pid"] >= 0
+        assert event["ph"] in "CMi" and event["pid"] >= 0
         if event["ph"] == "C":
             key = event["pid"], event["name"]
             last[key] = event["args"]["value"]

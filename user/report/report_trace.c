@@ -6,6 +6,7 @@
 #include "user/lib/json.h"
 #include "user/report/format.h"
 #include "user/report/report.h"
+#include "user/report/report_marks.h"
 #include "user/target/target.h"
 
 /* One event a line. */
@@ -55,6 +56,18 @@ static void put_process(struct json *j, const struct report_process *p)
 	}
 }
 
+/* A named moment, across all processes. */
+static void put_mark(struct json *j, const struct report_mark *m, pid_t pid)
+{
+	json_object_begin(j, NULL);
+	json_string(j, "ph", "i");
+	json_string(j, "name", m->name);
+	json_string(j, "s", "g");
+	json_u64(j, "pid", (u64)pid);
+	json_u64(j, "ts", m->time_ns / NS_PER_US);
+	json_object_end(j);
+}
+
 int report_trace(FILE *out, const struct report *r)
 {
 	struct json j;
@@ -65,6 +78,8 @@ int report_trace(FILE *out, const struct report *r)
 	json_array_begin(&j, "traceEvents");
 	for (size_t i = 0; i < r->nr_processes; i++)
 		put_process(&j, &r->processes[i]);
+	for (size_t i = 0; r->marks && r->nr_processes && i < r->marks->nr; i++)
+		put_mark(&j, &r->marks->list[i], r->processes[0].target->pid);
 	json_array_end(&j);
 	json_object_end(&j);
 	return report_flush(out);

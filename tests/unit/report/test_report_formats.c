@@ -5,6 +5,7 @@
 #include "user/lib/escape.h"
 #include "user/report/format.h"
 #include "user/report/measure.h"
+#include "user/report/report_marks.h"
 
 /* HOSTILE_NAME as escape_text() writes it. */
 #define ESCAPED "</x>]]>\"'&\\x0a\\x0d%0A::,%\\\\\\x09\\x1b[2J\\xff\\xc0\\x80\\xe2\\x80\\xae"
@@ -197,10 +198,15 @@ static void recursion_counts_once(void **state)
 
 static void trace_counters(void **state)
 {
+	struct report_mark mark = { 1500000000, "a\"\033" };
+
 	(void)state;
 	hostile_write(report_trace);
 	has("{\"ph\": \"C\", \"name\": \"live bytes\", \"pid\": 1234, \"ts\": 1000000, \"args\": {\"value\": 5227}}");
 	has("\"name\": \"live blocks\", \"pid\": 1234, \"ts\": 1000000, \"args\": {\"value\": 6}}");
+	hostile.report.marks = &(struct report_marks){ &mark, 1, 1, 0 };
+	hostile_write(report_trace);
+	has("{\"ph\": \"i\", \"name\": \"a\\\"\\u001b\", \"s\": \"g\", \"pid\": 1234, \"ts\": 1500000}");
 }
 
 static void no_process_at_all(void **state)
