@@ -13,5 +13,5 @@ dist:                            ## build/heaptap-VERSION.tar.gz of the last com
 deb: all                         ## build/heaptap_VERSION_ARCH.deb for Debian and Ubuntu (no root)
 	$(Q)$(PACK_ENV) MAKE="$(MAKE)" packaging/deb.sh
 
-rpm: dist                        ## build/rpm/RPMS/ARCH/heaptap-VERSION.rpm for Fedora, of the last commit (no root)
+rpm: dist                        ## build/heaptap-VERSION.ARCH.rpm for Fedora, of the last commit (no root)
 	$(Q)$(PACK_ENV) packaging/rpm.sh

@@ -36,17 +36,18 @@ static void catch_write_signals(void)
 			sigaction(signals[i], &caught, NULL);
 }
 
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
 /* A file opened later must not become descriptor 0, 1 or 2 and get what is printed. */
 static int open_standard_files(void)
 {
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd < 0)
-		return -errno;
-	close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		/* The lowest free number is taken, which is this one. */
+		if (!is_open(fd) && open("/dev/null", O_RDWR) < 0)
+			return -errno;
 	return 0;
 }
 
@@ -83,8 +84,13 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (open_standard_files())
+	int err = open_standard_files();
+
+	if (err) {
+		/* If stderr is open. */
+		error("/dev/null: %s: it is needed where stdin, stdout or stderr is closed", strerror(-err));
 		return STATUS_IMPOSSIBLE;
+	}
 	catch_write_signals();
 	limits_raise(RLIMIT_NOFILE, MANY_FILES);
 	return finish_stdout(run_command(argc, argv));
