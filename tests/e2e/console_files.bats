@@ -115,3 +115,38 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 	"$HEAPTAP" report -q -o wanted.json r.heaptap
 	cmp r.json wanted.json
 }
+
+@test "files: long output on a terminal goes through the pager" {
+	printf '#!/bin/sh\nsed "s/^/paged: /"\n' >pager
+	chmod +x pager
+	PAGER="$PWD/pager" TALK_ROWS=10 "$ROOT/tests/lib/talk.py" "$HEAPTAP" console r.heaptap <<-'SCRIPT'
+		expect heaptap> 
+		send help
+		expect paged:   help
+		expect paged:   quit
+		expect heaptap> 
+		send help quit
+		expect leave; processes
+		expect heaptap> 
+		send set pager off
+		expect heaptap> 
+		send help
+		expect leave; processes
+		expect heaptap> 
+		send quit
+		end 0
+	SCRIPT
+	# The user leaves early; there is no such pager.
+	for pager in 'head -n 1' true ./no-such-pager; do
+		PAGER=$pager TALK_ROWS=10 "$ROOT/tests/lib/talk.py" "$HEAPTAP" console r.heaptap <<-'SCRIPT'
+			expect heaptap> 
+			send help
+			expect heaptap> 
+			send help quit
+			expect leave; processes
+			expect heaptap> 
+			send quit
+			end 0
+		SCRIPT
+	done
+}

@@ -4,15 +4,18 @@
 
 Lines of the script: "expect TEXT" waits for it in what comes, behind what was found before; "send TEXT" types it and
 Enter; "type TEXT" without Enter, with \\t and \\xNN; "run COMMAND" runs it in a shell; "end STATUS" waits for the end.
-Waits two minutes at most: then something hangs.
+Waits two minutes at most: then something hangs. TALK_ROWS: lines of the terminal, else it has no size.
 """
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 LIMIT = int(os.environ.get("TALK_LIMIT", "120"))
@@ -26,6 +29,9 @@ class Talk:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ["TERM"] = "vt100"
+            if "TALK_ROWS" in os.environ:
+                size = struct.pack("HHHH", int(os.environ["TALK_ROWS"]), 80, 0, 0)
+                fcntl.ioctl(0, termios.TIOCSWINSZ, size)
             os.execvp(command[0], command)
 
     def read(self, until):

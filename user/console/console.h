@@ -44,7 +44,7 @@ struct console {
 	FILE *out;		     /* output of the command that runs */
 	const char *file;	     /* borrowed; that the output goes to. NULL = standard output */
 	bool appends;		     /* to the file */
-	bool is_terminal;
+	bool is_terminal, has_no_pager;
 	bool is_over;	     /* no more commands */
 	bool is_interrupted; /* Ctrl-C: leave the command */
 	bool has_source;     /* events may still come */

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "user/console/console.h"
+#include "user/console/console_pager.h"
 #include "user/lib/cleanup.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
@@ -170,6 +171,9 @@ static int write_file(struct console *c, const char *text, size_t len)
 
 int console_output_write(struct console *c, const char *text, size_t len)
 {
+	if (!c->file && !c->is_interrupted && console_pager_is_wanted(c, text, len) &&
+	    !console_pager_show(c, text, len))
+		return 0;
 	if (!c->file) {
 		print(c, text, len);
 		return 0;

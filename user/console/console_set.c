@@ -107,6 +107,17 @@ static int set_core_limit(struct console *c, const char *value)
 	return 0;
 }
 
+static void print_pager(FILE *out, const struct console *c)
+{
+	fputs(c->has_no_pager ? "off" : "on", out);
+}
+
+static int set_pager(struct console *c, const char *value)
+{
+	c->has_no_pager = !strcmp(value, "off");
+	return 0;
+}
+
 static const struct {
 	const char *name; /* also the name of the option, if there is one */
 	void (*print)(FILE *out, const struct console *c);
@@ -119,6 +130,7 @@ static const struct {
 	{ "max-size", print_max },
 	{ "older", print_older },
 	{ "process", print_process, set_process },
+	{ "pager", print_pager, set_pager, .is_flag = true },
 	{ "leaks", print_leaks },
 	{ "why", print_why },
 	{ "max-pause", print_pause },
@@ -132,13 +144,15 @@ const char *console_setting(size_t i)
 	return i < ARRAY_SIZE(settings) ? settings[i].name : NULL;
 }
 
-/* The parser of the option checks the value. */
-static int set_option(struct console *c, size_t i, const char *value)
+/* The parser of an option checks the value. */
+static int set_value(struct console *c, size_t i, const char *value)
 {
 	int err;
 
 	if (settings[i].is_flag && strcmp(value, "on") && strcmp(value, "off"))
 		return console_refuse(c, -EINVAL, "set: %s: %s: must be on or off", settings[i].name, value);
+	if (settings[i].set)
+		return settings[i].set(c, value);
 	err = c->options.set(c->options.ctx, settings[i].name, value);
 	if (err == -ERANGE)
 		return console_refuse(c, -EINVAL, "set: min-size must not be larger than max-size");
@@ -158,7 +172,7 @@ int console_set(struct console *c, size_t nr, char **words)
 		names[i] = settings[i].name;
 		if (strcmp(settings[i].name, words[0]))
 			continue;
-		return settings[i].set ? settings[i].set(c, words[1]) : set_option(c, i, words[1]);
+		return set_value(c, i, words[1]);
 	}
 	nearest = parse_nearest(words[0], names, ARRAY_SIZE(names));
 	return console_refuse(c, -EINVAL,
