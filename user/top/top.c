@@ -30,7 +30,8 @@ struct top_session {
 	struct top_screen screen;
 	u64 next_tick_ns;
 	u32 nr_ticks;
-	u64 calls;	     /* when the measurement of their cost began */
+	u64 calls; /* when the measurement of their cost began */
+	bool is_measuring;
 	u32 nr_empty_inputs; /* in a row: a terminal that has gone is always ready */
 	bool is_over;
 };
@@ -174,17 +175,19 @@ static void draw(struct top_session *run)
 		top_view_draw(run->view, &run->screen);
 }
 
-/* Measure the cost of a call between two of ten ticks, because measuring has a cost, too. */
+/* Measure the cost of a call in one second of ten, because measuring has a cost, too. Without calls it goes on. */
 static void measure(struct top_session *run)
 {
 	struct top_head *h = &run->state.head;
-	u32 phase = run->nr_ticks++ % MEASURE_EVERY;
-	u64 time_ns, nr;
+	bool is_due = run->nr_ticks++ % MEASURE_EVERY == 0 || !h->call_cost_ns;
+	u64 time_ns, nr = h->calls - run->calls;
 
-	if (phase > 1 || session_measure(run->top->session, phase == 0, &time_ns))
+	if (run->is_measuring ? !nr : !is_due)
 		return;
-	nr = h->calls - run->calls;
-	if (phase == 1 && nr)
+	run->is_measuring = !run->is_measuring;
+	if (session_measure(run->top->session, run->is_measuring, &time_ns))
+		run->is_measuring = false;
+	else if (!run->is_measuring)
 		h->call_cost_ns = time_ns / nr;
 	run->calls = h->calls;
 }

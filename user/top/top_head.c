@@ -182,8 +182,8 @@ static void title_line(const struct top_head *h, const struct top_head_look *loo
 	top_line_put(l, TOP_BAR, l->max_columns >= 50 ? " heaptap  " : " ");
 	top_line_put(l, TOP_BAR, *h->names ? h->names : "no process yet");
 	snprintf(right, sizeof(right), " %s%s  %llu:%02llu:%02llu ",
-		 look->is_frozen		     ? "FROZEN"
-		 : h->nr_processes && !h->nr_running ? "ENDED"
+		 look->is_frozen		     ? "FROZEN  "
+		 : h->nr_processes && !h->nr_running ? "ENDED  "
 						     : "",
 		 l->max_columns >= 50 && h->backend ? h->backend : "", (unsigned long long)(s / 3600),
 		 (unsigned long long)(s / 60 % 60), (unsigned long long)(s % 60));
