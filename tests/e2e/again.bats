@@ -189,3 +189,15 @@ lost() { of_function "$1" definite.blocks; }
 	traced --perturb -- "$T/leak-musl"
 	grep -q -- '--perturb: no effect' "$err"
 }
+
+@test "again: --keep removes the files of old reports, but none that was changed" {
+	began --keep 2
+	says_ok "lose 3"
+	for ((i = 1; i <= 2; i++)); do reported; done
+	echo changed >>"$BATS_TEST_TMPDIR/r.2.json"
+	for ((i = 3; i <= 5; i++)); do reported; done
+	# The last report comes at the end.
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	[ "$(cd "$BATS_TEST_TMPDIR" && ls r.*.json | paste -sd ' ')" = "r.2.json r.5.json r.6.json" ]
+}

@@ -167,6 +167,8 @@ const struct option_row option_rows[] = {
 	  .help = "trace at most N children with --follow; the report counts the others" },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
 	  .commands = WATCHING, .help = "write a report every DUR" },
+	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING,
+	  .help = "keep the files of the last N reports, and remove older ones; 0: keep all" },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
 	  .commands = WATCHING, .help = "stop tracing after DUR" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,

@@ -12,6 +12,7 @@ struct output_options options_output(const struct options *o)
 					.annotations = o->annotate ? report_format_named("github") : NULL,
 					.force = o->force,
 					.color = o->color,
+					.keep = o->keep,
 					.is_numbered = o->interval_ns != 0,
 					.report = { .sort = &report_keys[o->sort],
 						    .top = o->top,

@@ -20,6 +20,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/report/gzip.h"
+#include "user/report/kept.h"
 #include "user/stream/out_name.h"
 #include "user/target/target.h"
 
@@ -49,6 +50,7 @@ struct output {
 	bool is_packed;	   /* .gz behind the ending of the format: compressed */
 	struct made *made; /* owned */
 	size_t nr_made;
+	struct kept kept; /* with --keep and a name per report */
 };
 
 struct outputs {
@@ -292,6 +294,7 @@ void outputs_free(struct outputs *outs)
 		if (outs->list[i].device)
 			fclose(outs->list[i].device);
 		free(outs->list[i].made);
+		kept_fini(&outs->list[i].kept);
 	}
 	free(outs);
 }
@@ -442,6 +445,17 @@ static int write_file(struct output *o, const struct content *c, const char *nam
 	return err;
 }
 
+/* Remove the files of reports before the last @nr, of which @number is the newest. */
+static void keep_last(struct output *o, const char *name, u64 number, u64 nr)
+{
+	struct stat st;
+
+	if (!fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) && kept_add(&o->kept, name, number, &st))
+		warn("report: %s: no memory to remove it later", name);
+	if (number > nr)
+		kept_remove(&o->kept, o->dir, number - nr);
+}
+
 /* Log a failure once, and the name of the first report. */
 static int tell(struct output *o, const char *name, int err)
 {
@@ -472,6 +486,8 @@ static int write_named(struct output *o, struct content *c, struct out_values *v
 	c->report.options = output_look(options, NULL);
 	if (!err)
 		err = write_file(o, c, name, options->force);
+	if (!err && options->keep && o->is_varying)
+		keep_last(o, name, v->number, options->keep);
 	return tell(o, err ? o->name : name, err);
 }
 

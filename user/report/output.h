@@ -21,8 +21,9 @@ struct output_options {
 	const struct report_format *annotations; /* of one output more, standard output; NULL = none */
 	bool force;				 /* overwrite existing files */
 	u32 color;				 /* enum output_color */
-	bool is_numbered;			 /* each report says its number and the time of day */
-	struct report_options report;		 /* width and color are set for each output */
+	u64 keep;		      /* of names with %n or %t, the files of so many reports; 0 = all */
+	bool is_numbered;	      /* each report says its number and the time of day */
+	struct report_options report; /* width and color are set for each output */
 };
 
 /* How reports to @out (NULL: a file, never coloured) look: as the terminal and the environment say. */

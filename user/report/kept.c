@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Removes the files of old reports, if they are still those that heaptap made. */
+#include "user/report/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/lib/array.h"
+#include "user/lib/log.h"
+
+void kept_fini(struct kept *k)
+{
+	for (size_t i = 0; i < k->nr; i++)
+		free(k->files[i].name);
+	free(k->files);
+	*k = (struct kept){ 0 };
+}
+
+int kept_add(struct kept *k, const char *name, u64 number, const struct stat *st)
+{
+	struct kept_file file = { strdup(name), number, st->st_dev, st->st_ino, st->st_size, st->st_mtim };
+
+	if (!file.name || array_reserve(k->files, k->max, k->nr + 1)) {
+		free(file.name);
+		return -ENOMEM;
+	}
+	k->files[k->nr++] = file;
+	return 0;
+}
+
+static bool is_ours(const struct kept_file *f, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && f->dev == st->st_dev && f->ino == st->st_ino &&
+	       f->size == st->st_size && f->mtime.tv_sec == st->st_mtim.tv_sec &&
+	       f->mtime.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+static void remove_one(const struct kept_file *f, int dir)
+{
+	struct stat st;
+
+	if (fstatat(dir, f->name, &st, AT_SYMLINK_NOFOLLOW))
+		return; /* somebody else removed or moved it */
+	if (!is_ours(f, &st))
+		info("report: %s: is not the file that was written: it stays", f->name);
+	else if (unlinkat(dir, f->name, 0))
+		warn("report: %s: cannot be removed: %s", f->name, strerror(errno));
+}
+
+void kept_remove(struct kept *k, int dir, u64 last)
+{
+	size_t nr_old = 0;
+
+	while (nr_old < k->nr && k->files[nr_old].number <= last) {
+		remove_one(&k->files[nr_old], dir);
+		free(k->files[nr_old].name);
+		nr_old++;
+	}
+	k->nr -= nr_old;
+	memmove(k->files, k->files + nr_old, k->nr * sizeof(*k->files));
+}
