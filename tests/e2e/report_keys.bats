@@ -1,0 +1,46 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The manual of the JSON report has each key of real reports, and no other.
+
+load ../lib/common
+
+setup() { cd "$BATS_TEST_TMPDIR" || return; }
+
+# documented: the keys of the manual, one a line, as processes[].totals.allocs
+documented() {
+	awk '/^\.SS / { section = $0; gsub(/^\.SS "|"$/, "", section)
+			prefix = section == "The report" ? "" : section "." }
+		/^\.SH EXAMPLES/ { exit }
+		section && /^\.BR? / { print prefix $2 }
+		section && / \(sum\)"$/ { print prefix $2 ".blocks"; print prefix $2 ".bytes" }' \
+		"$ROOT/man/heaptap-report.5" | LC_ALL=C sort -u
+}
+
+# keys FILE...: the keys of these reports; names of functions are no keys
+keys() {
+	jq -r '[paths | map(if type == "number" then "[]" else "." + . end) | join("")] | unique[]' "$@" |
+		sed -E 's/^\.//; s/^(processes\[\]\.functions)\..*/\1/; s/scan\.why/stacks[].why/' | grep -v '\[\]$' | LC_ALL=C sort -u
+}
+
+@test "report: each key of real reports is in the manual, and each of the main ones in a report" {
+	"$HEAPTAP" run -q -o leak.json -w leak.heaptap -- "$T/leak" >out 2>&1
+	"$HEAPTAP" run -q --check --min-size 1 -o misuse.json -- "$T/misuse" >out 2>&1 || true
+	"$HEAPTAP" run -q -i 100ms --scan -o kinds-%n.json -- "$T/leak_kinds" >out 2>&1 || true
+	"$HEAPTAP" run -q -w marked.heaptap -- "$T/marked" >out 2>&1
+	"$HEAPTAP" report -q --between 0s,end -o between.json marked.heaptap
+	documented >in_manual
+	[ "$(wc -l <in_manual)" -gt 150 ]
+	keys ./*.json >in_reports
+	run comm -13 in_manual in_reports
+	[ -z "$output" ] || { echo "not in the manual: $output"; return 1; }
+	# Some keys depend on growth, signals, roots and later reports, which a report may lack.
+	run bash -c 'comm -23 in_manual in_reports | grep -vE "growth\.|exit\.signal|root\.|\.why|\.grown|scan\.(new|found_again)|marks\[\]"'
+	[ -z "$output" ] || { echo "in no report: $output"; return 1; }
+}
+
+@test "report: the manual names no key that the source does not have" {
+	local key
+	for key in $(documented | sed 's/.*\.//' | sort -u); do
+		grep -qrE "\"$key\"" "$ROOT/user/report" "$ROOT/user/scan" || { echo "no such key: $key"; return 1; }
+	done
+}
