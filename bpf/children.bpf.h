@@ -102,7 +102,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	if (process && is_observer(flags)) {
 		const struct thread_stop why = { .why = THREAD_STOP_UNTRACED };
 
-		stop_thread_for(&why);
+		stop_thread_for(&why, pid);
 		if (flags & SHARES_MEMORY && !config.max_followed)
 			return 0;
 	}
@@ -116,6 +116,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	/* An earlier process with this PID has ended. */
 	bpf_map_delete_elem(&processes, &child);
 	bpf_map_delete_elem(&sharers, &child);
+	bpf_map_delete_elem(&left, &child);
 	if (!process)
 		return 0;
 	if (flags & SHARES_MEMORY)

@@ -152,6 +152,24 @@ int at_note_unrolled(struct pt_regs *ctx)
 	return note_at(ctx, false);
 }
 
+/* A followed process calls ptrace() of the C library, which fails as long as heaptap is the tracer. */
+SEC("uprobe")
+int before_ptrace(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+	u32 pid = current_ids() >> 32;
+	struct thread_stop why = { .why = THREAD_STOP_TRACER };
+
+	(void)cookie;
+	why.request = (u32)REGS_ARG1(ctx);
+	why.pid = (s32)REGS_ARG2(ctx);
+	if (state.is_on && process_of(owner_of(pid)) &&
+	    (why.request == THREAD_STOP_TRACEME || why.request == THREAD_STOP_ATTACH ||
+	     why.request == THREAD_STOP_SEIZE))
+		stop_thread_for(&why, why.request == THREAD_STOP_TRACEME ? pid : (u32)why.pid);
+	return 0;
+}
+
 SEC("raw_tracepoint/sched_process_exit")
 int thread_exit(void *ctx)
 {

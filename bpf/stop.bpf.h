@@ -16,6 +16,14 @@ struct {
 	__type(value, struct thread_stop);
 } stops SEC(".maps");
 
+/* Processes whose ptracer is not heaptap any more, by PID. They are not stopped. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, u32);
+	__type(value, u8);
+} left SEC(".maps");
+
 /* Is the current thread ptraced? @or_else: if that cannot be found out. */
 static __always_inline bool thread_is_ptraced(bool or_else)
 {
@@ -46,7 +54,9 @@ static __always_inline bool wants_sigstop(void)
  */
 static __always_inline void stop_thread(void)
 {
-	if (!thread_is_ptraced(true))
+	u32 pid = current_ids() >> 32;
+
+	if (!thread_is_ptraced(true) || bpf_map_lookup_elem(&left, &pid))
 		return;
 	if (wants_sigstop() && thread_is_ptraced(false)) {
 		__sync_fetch_and_add(&state.nr_sigstops, 1);
@@ -56,14 +66,20 @@ static __always_inline void stop_thread(void)
 	}
 }
 
-/* Stop it for the reason @why. SIGSTOP cannot be blocked, so the thread stops before it returns to its program. */
-static __always_inline void stop_thread_for(const struct thread_stop *why)
+/*
+ * Stop it for the reason @why: heaptap will detach from process @pid. SIGSTOP cannot be blocked, so the thread stops
+ * before it returns to its program.
+ */
+static __always_inline void stop_thread_for(const struct thread_stop *why, u32 pid)
 {
-	u32 tid = (u32)current_ids();
+	u64 both = current_ids();
+	u32 tid = (u32)both, own = both >> 32;
+	u8 yes = 1;
 
-	if (!config.stops_at_maps || !thread_is_ptraced(false) ||
+	if (!config.stops_at_maps || !thread_is_ptraced(false) || bpf_map_lookup_elem(&left, &own) ||
 	    bpf_map_update_elem(&stops, &tid, why, BPF_ANY))
 		return;
+	bpf_map_update_elem(&left, &pid, &yes, BPF_ANY);
 	__sync_fetch_and_add(&state.nr_sigstops, 1);
 	bpf_send_signal_thread(SIGNAL_STOP);
 }

@@ -9,9 +9,15 @@
 enum thread_stop_why {
 	THREAD_STOP_LOOK, /* its mappings have changed, or it asks for a verdict: look at it, then let it go on */
 	THREAD_STOP_UNTRACED, /* it has made a task that cannot be traced, and that may want to trace it */
+	THREAD_STOP_TRACER, /* it is about to call ptrace(), to trace another one or to be traced by its parent */
 };
 
+/* Requests of ptrace(2), on all CPUs. */
+enum { THREAD_STOP_TRACEME = 0, THREAD_STOP_ATTACH = 16, THREAD_STOP_SEIZE = 0x4206 };
+
 struct thread_stop {
-	u32 why; /* enum thread_stop_why */
+	u32 why;     /* enum thread_stop_why */
+	u32 request; /* THREAD_STOP_TRACER: one of the above */
+	s32 pid;     /* and the thread that it wants to trace, if that is not the parent's business */
 	u32 reserved;
 };

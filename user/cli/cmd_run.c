@@ -99,13 +99,14 @@ static struct thread_stop reason(void *ctx, pid_t tid)
 }
 
 /* The last moment at which its threads can be stopped for a verdict. */
-static void on_leaving(void *ctx, pid_t pid)
+static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 {
 	struct run *r = ctx;
 
-	on_exiting(ctx, pid, 0);
+	if (why == THREAD_STOP_UNTRACED)
+		on_exiting(ctx, pid, 0);
 	if (r->is_attached && !r->is_finished)
-		session_left(r->session, pid);
+		session_left(r->session, pid, why);
 }
 
 static void on_ended(void *ctx, pid_t pid, int status)
@@ -133,6 +134,9 @@ static void finish(struct run *r)
 		return;
 	r->is_finished = true;
 	log_status(NULL);
+	/* The ends of children that were left for another tracer. */
+	if (!session_running(r->session))
+		debug("run: no process is left");
 	if (r->options->scan != SCAN_NEVER)
 		scan(r, true);
 	session_stop(r->session);

@@ -153,6 +153,9 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	}
 	if (!strcmp(sym->name, "_dl_debug_state"))
 		f->list->linker_hook = sym->value;
+	if (f->options->wants_tracers && f->elf->word_size == 8 && sym->type == STT_FUNC &&
+	    !strcmp(sym->name, "ptrace"))
+		f->list->ptrace = sym->value;
 	if (f->options->has_return_places && sym->type == STT_FUNC)
 		see_exit(f->list, sym);
 	fn = alloc_fn_find(f->list->fns, sym->name);

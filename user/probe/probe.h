@@ -32,6 +32,7 @@ struct probe_list {
 	bool walks_stack; /* the allocator walks its own call stack, and would stop at a uretprobe */
 	u64 linker_hook; /* the dynamic linker calls it when mappings change (_dl_debug_state); 0 = not in this file */
 	u64 linker_state; /* says what the linker changes then (r_state of _r_debug); 0 = not known */
+	u64 ptrace;	  /* ptrace(), if wants_tracers; 0 = not in this file */
 	/* With has_return_places, else 0: exit(), and the functions of LeakSanitizer that look for leaks. */
 	u64 exit, leak_checks[2];
 	/*
@@ -55,6 +56,7 @@ struct probe_options {
 	bool want_mmap;
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
+	bool wants_tracers;	/* find ptrace() */
 	bool no_uretprobe;	/* see the end of calls by probes on ret instructions (slower) */
 	const struct alloc_table *fns; /* borrowed for the life of each list */
 	struct probe_custom *custom;   /* borrowed; is_found is set by probe_list_init() */

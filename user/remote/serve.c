@@ -150,8 +150,9 @@ static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
 						: (struct thread_stop){ .why = THREAD_STOP_LOOK };
 }
 
-static void on_leaving(void *ctx, pid_t pid)
+static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 {
+	(void)why;
 	on_exiting(ctx, pid, 0);
 }
 

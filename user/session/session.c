@@ -558,6 +558,7 @@ void session_free(struct session *s)
 	module_table_free(s->modules);
 	free(s->custom);
 	free(s->marks.list);
+	free(s->left);
 	alloc_table_free(s->fns);
 	free(s);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "user/heap/heap.h"
+#include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/session/session_private.h"
 
@@ -141,10 +142,18 @@ struct thread_stop session_stop_reason(const struct session *s, pid_t tid)
 				   : (struct thread_stop){ .why = THREAD_STOP_LOOK };
 }
 
-void session_left(struct session *s, pid_t pid)
+void session_left(struct session *s, pid_t pid, enum thread_stop_why why)
 {
-	struct process *p = session_find(s, pid);
+	/* Without memory a note is missing. A child in the memory of its parent has no books yet. */
+	if (array_extend(s->left, s->nr_left))
+		return;
+	s->left[s->nr_left++] = (struct left_process){ pid, why };
+}
 
-	if (p)
-		p->is_left = true;
+enum thread_stop_why session_why_left(const struct session *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_left; i++)
+		if (s->left[i].pid == pid)
+			return s->left[i].why;
+	return THREAD_STOP_LOOK;
 }

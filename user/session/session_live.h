@@ -72,5 +72,11 @@ int session_record_end(struct session *s) __must_check;
 /* Why the source has stopped thread @tid of a process that heaptap started. */
 struct thread_stop session_stop_reason(const struct session *s, pid_t tid);
 
-/* The caller has detached @pid, after session_scan_exiting(), because another process is to trace it by ptrace. */
-void session_left(struct session *s, pid_t pid);
+/*
+ * The caller has detached @pid because another process is to trace it by ptrace: itself, after session_scan_exiting(),
+ * or a debugger.
+ */
+void session_left(struct session *s, pid_t pid, enum thread_stop_why why);
+
+/* Why @pid was left so; THREAD_STOP_LOOK: it was not. */
+enum thread_stop_why session_why_left(const struct session *s, pid_t pid);

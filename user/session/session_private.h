@@ -12,6 +12,12 @@
 #include "user/session/session_process.h"
 #include "user/stream/span.h"
 
+/* A process that another one began to trace by ptrace. */
+struct left_process {
+	pid_t pid;
+	enum thread_stop_why why;
+};
+
 struct session {
 	const struct session_options *options;
 	struct outputs *outs;
@@ -27,6 +33,8 @@ struct session {
 	struct symbolizer *symbolizer; /* owned; made for the first report */
 	struct process **processes;    /* owned */
 	size_t nr_processes, max_processes;
+	struct left_process *left; /* owned */
+	size_t nr_left;
 	struct process *latest;		    /* the process of the last event */
 	struct session_listener *listeners; /* borrowed */
 	struct scanning *scanning;	    /* borrowed; the leak scan at hand; NULL = none */

@@ -41,7 +41,6 @@ struct process {
 	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
 	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
 	bool has_last_verdict;
-	bool is_left; /* another process began to trace it by ptrace, after its last verdict */
 	/*
 	 * Not in reports, and its heap is empty: a copy that only executed a program; or an image that ended before
 	 * heaptap could read its name, and that may have been another process's.

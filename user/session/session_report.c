@@ -68,6 +68,9 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
 	if (!process_is_over(p) || !s->wants_notes)
 		return NULL;
+	if (p->life != PROCESS_REPLACED && session_why_left(s, p->target->pid) == THREAD_STOP_TRACER)
+		return "no leak verdict: another followed process (a debugger?) traced it, and only one can; "
+		       "calls in libraries that it alone loaded may be missing";
 	return p->life == PROCESS_REPLACED ? "no leak verdict: it became another program"
 					   : "no leak verdict: it had ended";
 }
@@ -133,7 +136,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		p->texts[out->nr_notes++] = session_span_note(s);
 	out->nr_notes += note_children(p, &p->texts[out->nr_notes]);
 	out->nr_notes += session_note_tuning(s, p, &p->texts[out->nr_notes]);
-	if (p->is_left && !note_of(s, p))
+	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		p->texts[out->nr_notes++] =
 			"the leak verdict is of the moment when another task began to trace it "
 			"(LeakSanitizer does so at exit): only one can";

@@ -511,7 +511,7 @@ static bool poll_tracer(struct launch *l)
 
 	while ((pid = l->tracer->exiting(l->source, &status))) {
 		if (status == TRACER_LEAVES)
-			l->hooks.leaving(l->hooks.ctx, pid);
+			l->hooks.leaving(l->hooks.ctx, pid, THREAD_STOP_UNTRACED);
 		else
 			l->hooks.exiting(l->hooks.ctx, pid, status);
 		l->tracer->let_end(l->source, pid);

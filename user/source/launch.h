@@ -40,7 +40,7 @@ struct launch_hooks {
 	/* Why has a probe stopped thread @tid? NULL: always THREAD_STOP_LOOK. */
 	struct thread_stop (*reason)(void *ctx, pid_t tid);
 	/* Another process is about to trace this one: nothing of it is reported from now on. */
-	void (*leaving)(void *ctx, pid_t pid);
+	void (*leaving)(void *ctx, pid_t pid, enum thread_stop_why why);
 };
 
 /*

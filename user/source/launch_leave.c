@@ -107,11 +107,35 @@ void launch_leave_children(struct launch *l)
 		launch_forget_last(l);
 }
 
-void launch_stopped_for(struct launch *l, struct launched *p, pid_t tid, const struct thread_stop *why)
+/* Nothing of @p is reported from now on. Its thread @stopped is in a stop that wait(2) has reported; 0 = none is. */
+static void leave_for(struct launch *l, struct launched *p, pid_t stopped, enum thread_stop_why why)
 {
-	debug("run: PID %d: stopped for reason %u, which ends tracing it by ptrace", p->pid, why->why);
+	debug("run: PID %d: detached, because another process is to trace it", p->pid);
 	if (launch_threads_stop(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, true))
 		debug("run: PID %d: not all threads are stopped", p->pid);
-	l->hooks.leaving(l->hooks.ctx, p->pid);
-	leave_process(l, p, tid);
+	l->hooks.leaving(l->hooks.ctx, p->pid, why);
+	leave_process(l, p, stopped);
+}
+
+/* The process of @tid, which another one wants to trace, if we trace it. */
+static struct launched *find_wanted(const struct launch *l, pid_t tid)
+{
+	struct proc_status status;
+	struct launched *p = proc_read_status(&status, tid) ? NULL : launch_find(l, status.tgid);
+
+	return p && !launch_is_left(p) ? p : NULL;
+}
+
+void launch_stopped_for(struct launch *l, struct launched *p, pid_t tid, const struct thread_stop *why)
+{
+	struct launched *wanted;
+
+	if (why->why == THREAD_STOP_UNTRACED || why->request == THREAD_STOP_TRACEME) {
+		leave_for(l, p, tid, why->why);
+		return;
+	}
+	wanted = find_wanted(l, why->pid);
+	if (wanted && wanted != p)
+		leave_for(l, wanted, 0, why->why);
+	ptrace(program_resume_request(&p->program, p->pid, tid), tid, 0, 0);
 }

@@ -118,7 +118,7 @@ static int list_points(const struct placing *p, struct probed_file *f)
 {
 	const struct probe_list *list = &f->list;
 	size_t most =
-		2 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
+		3 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
 
 	for (size_t i = 0; i < list->nr; i++)
 		most += list->sites[i].nr_rets;
@@ -136,6 +136,8 @@ static int list_points(const struct placing *p, struct probed_file *f)
 								  .kind = POINT_NOTE };
 	if (list->linker_hook)
 		add_point(f, POINT_HOOK, list->linker_hook, 0);
+	if (list->ptrace)
+		add_point(f, POINT_PTRACE, list->ptrace, 0);
 	if (list->exit)
 		add_point(f, POINT_EXIT, list->exit, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(list->leak_checks); i++)

@@ -20,6 +20,7 @@ enum probe_point_kind {
 	POINT_ALLOC,	     /* entry of a function that allocates */
 	POINT_NOTE,	     /* a marker of the program; probe is the index of the marker */
 	POINT_HOOK,	     /* where the dynamic linker reports changes */
+	POINT_PTRACE,	     /* ptrace() of the C library; BPF only */
 	POINT_EXIT,	     /* exit(); ptrace only, like the next one */
 	POINT_LEAK_CHECK,    /* LeakSanitizer begins to look for leaks */
 	NR_POINT_KINDS

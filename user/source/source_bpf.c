@@ -222,7 +222,7 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 		[POINT_INTERNAL_CALL] = PROGRAM_INTERNAL_CALL, [POINT_FREE] = PROGRAM_ENTER_FREE,
 		[POINT_RETURN] = PROGRAM_LEAVE_CALL,	       [POINT_RET] = PROGRAM_AT_RET,
 		[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_NOTE] = PROGRAM_AT_NOTE,
-		[POINT_HOOK] = PROGRAM_MAPS_CHANGED,
+		[POINT_HOOK] = PROGRAM_MAPS_CHANGED,	       [POINT_PTRACE] = PROGRAM_BEFORE_PTRACE,
 	};
 	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies));
 
@@ -310,6 +310,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	if (!s)
 		return -ENOMEM;
 	s->options = *options;
+	placing.probes.wants_tracers = options->stops_at_maps && options->max_followed;
 	placing.probes.no_uretprobe = !caps->is_uretprobe_safe;
 	/* Where the multi link's pid filter is wrong, perf links are right. */
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;

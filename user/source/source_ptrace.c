@@ -109,6 +109,25 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	return err;
 }
 
+static int is_ptrace_call(void *ctx, const struct elf_symbol *sym)
+{
+	bool *calls = ctx;
+
+	*calls |= sym->shndx == SHN_UNDEF && !strcmp(sym->name, "ptrace");
+	return 0;
+}
+
+/* A debugger that is followed cannot trace what the guardian traces. */
+static void warn_of_tracer(const struct module *m, struct elf *elf)
+{
+	bool calls = false;
+
+	if (!elf_each_symbol(elf, ELF_DYNSYM, is_ptrace_call, &calls) && calls)
+		warn("ptrace: %s: it calls ptrace(), which fails for processes that --follow traces by ptrace; use "
+		     "--backend bpf",
+		     m->path);
+}
+
 /* Give the guardian the rows for walks through @m. A file without rows is no error. */
 static int give_table(void *ctx, const struct module *m, struct elf *elf)
 {
@@ -117,6 +136,8 @@ static int give_table(void *ctx, const struct module *m, struct elf *elf)
 	struct command_table table = { .id = m->id };
 	int err = s->options.depth ? cfi_load(&cfi, elf) : -ENOENT;
 
+	if (s->options.max_followed)
+		warn_of_tracer(m, elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
 	table.machine = cfi->machine;
