@@ -118,6 +118,9 @@ untouched_but_probed() {
 	attached --no-scan --force "$TARGET"
 	scanned "$TARGET"
 	[ "$status" -eq 3 ]
+	run --separate-stderr "$HEAPTAP" scan "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $stderr == *"PID $TARGET"*"the heaptap that traces it was started with --no-scan"* ]]
 	report=$BATS_TEST_TMPDIR/report.json
 	detach
 }

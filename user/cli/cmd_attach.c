@@ -66,8 +66,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 
 	if (status != STATUS_DONE)
 		return status;
-	if (o->scan != SCAN_NEVER || o->record || o->has_between)
-		control_listen(c);
+	control_listen(c);
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");

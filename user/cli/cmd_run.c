@@ -196,8 +196,7 @@ static void follow(struct run *r, struct control *c)
 	bool has_line = r->options->status && !r->options->quiet && status_line_is_possible();
 	int sig;
 
-	if (r->options->scan != SCAN_NEVER || r->options->record || r->options->has_between)
-		control_listen(c);
+	control_listen(c);
 	launch_start(r->launch);
 	while (!launch_poll(r->launch)) {
 		int fd = r->is_finished ? -1 : session_wait_fd(r->session);

@@ -48,14 +48,26 @@ static int make_request(struct ask_request *r, const struct options *o, const st
 	return 0;
 }
 
+/* Why no process was scanned. */
+struct refusal {
+	bool is_other;	   /* a heaptap of another version is running */
+	bool without_scan; /* a heaptap traces one, with --no-scan */
+};
+
 /* The blocks of a process are known only from its events: nothing can be said of one that is not traced. */
-static int refuse(pid_t pid, bool other)
+static int refuse(pid_t pid, const struct refusal *why)
 {
 	struct proc_stat stat = { .comm = "?" };
 
 	if (proc_read_stat(&stat, pid))
 		debug("scan: PID %d has ended", (int)pid);
-	if (other)
+	if (why->without_scan) {
+		error("scan: PID %d (%s): the heaptap that traces it was started with --no-scan; end it, and start "
+		      "it without this option",
+		      (int)pid, stat.comm);
+		return STATUS_IMPOSSIBLE;
+	}
+	if (why->is_other)
 		info("scan: a heaptap of another version is running; only one of its own can ask it");
 	error("scan: PID %d (%s): no heaptap of yours traces it, so nothing is known of its blocks; "
 	      "type 'heaptap attach %d', let it run for a while, then scan again",
@@ -72,16 +84,19 @@ static int judged_status(const struct options *o, const struct ask_reply *reply)
 	return reply->is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
 }
 
-/* *@is_traced: a heaptap traces the process; if none does, the caller logs it. */
+/* *@is_asked: a heaptap could be asked for a verdict; if none could, @why says why, and the caller logs it. */
 static int scan_one(const struct options *o, struct outputs *outs, struct ask_request *request,
-		    bool *is_traced, bool *other)
+		    bool *is_asked, struct refusal *why)
 {
 	struct ask_reply reply;
 	pid_t pid = request->pid;
-	int status, err = ask_send(request, &reply, other);
+	bool is_other;
+	int status, err = ask_send(request, &reply, &is_other);
 
-	*is_traced = err != -ESRCH;
-	if (err == -ESRCH)
+	why->is_other |= is_other;
+	why->without_scan |= err == -EOPNOTSUPP;
+	*is_asked = err != -ESRCH && err != -EOPNOTSUPP;
+	if (!*is_asked)
 		return STATUS_IMPOSSIBLE;
 	if (err || reply.status == ASK_FAILED) {
 		error("scan: PID %d: the heaptap that traces it: %s", (int)pid,
@@ -99,22 +114,25 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 static int scan_all(const struct options *o, struct outputs *outs, struct ask_request *request,
 		    const pid_t *pids, size_t nr)
 {
-	bool is_any = false, other = false;
+	struct refusal why = { 0 };
+	bool is_any = false;
+	pid_t named = pids[0];
 	int status = STATUS_DONE;
 
 	for (size_t i = 0; i < nr; i++) {
-		bool is_traced, is_other;
+		bool is_asked, was_refused = why.without_scan;
 		int one;
 
 		request->pid = pids[i];
-		one = scan_one(o, outs, request, &is_traced, &is_other);
-		other |= is_other;
-		if (!is_traced)
+		one = scan_one(o, outs, request, &is_asked, &why);
+		if (why.without_scan && !was_refused)
+			named = pids[i];
+		if (!is_asked)
 			continue;
 		is_any = true;
 		status = one > status ? one : status;
 	}
-	return is_any ? status : refuse(pids[0], other);
+	return is_any ? status : refuse(named, &why);
 }
 
 int cmd_scan(const struct options *o)

@@ -264,7 +264,7 @@ static int read_reply(int fd, struct ask_reply *reply)
 	return -EPROTO;
 }
 
-/* Ask the heaptap whose socket has this name. -ESRCH: it does not trace that process. */
+/* Ask the heaptap whose socket has this name. -ESRCH, -EOPNOTSUPP: see ask_send(). */
 static int ask_one(int dir, const char *name, const struct ask_request *request, struct ask_reply *reply,
 		   bool *other)
 {
@@ -288,6 +288,8 @@ static int ask_one(int dir, const char *name, const struct ask_request *request,
 	if (err)
 		return err == -ECONNRESET ? -ESRCH : err;
 	*other |= reply->status == ASK_OTHER_VERSION;
+	if (reply->status == ASK_WITHOUT_SCAN)
+		return -EOPNOTSUPP;
 	return reply->status == ASK_DONE || reply->status == ASK_FAILED ? 0 : -ESRCH;
 }
 
@@ -308,11 +310,15 @@ int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other)
 	request->magic = ASK_MAGIC;
 	request->size = sizeof(*request);
 	set_version(request->version);
-	while (err == -ESRCH && (entry = readdir(list))) {
+	/* Two heaptaps may trace one process, and only one of them scans. */
+	while ((err == -ESRCH || err == -EOPNOTSUPP) && (entry = readdir(list))) {
 		u64 number;
+		int one;
 
-		if (!parse_u64(entry->d_name, &number))
-			err = ask_one(dir, entry->d_name, request, reply, other);
+		if (parse_u64(entry->d_name, &number))
+			continue;
+		one = ask_one(dir, entry->d_name, request, reply, other);
+		err = one == -ESRCH ? err : one;
 	}
 	closedir(list);
 	close(dir);

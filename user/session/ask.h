@@ -40,6 +40,7 @@ enum ask_status {
 	ASK_OTHER_VERSION,
 	ASK_FAILED, /* error says why */
 	ASK_DONE,
+	ASK_WITHOUT_SCAN, /* traced with --no-scan */
 };
 
 struct ask_reply {
@@ -77,6 +78,7 @@ void ask_answer(int fd, struct ask_reply *reply);
 
 /*
  * Ask each heaptap of this user in turn, until one traces @request->pid. Blocks until it has answered.
- * 0; -ESRCH: no heaptap traces it (*@other: a heaptap of another version is running); or another -errno.
+ * 0; -ESRCH: no heaptap traces it (*@other: a heaptap of another version is running); -EOPNOTSUPP: one does, with
+ * --no-scan; or another -errno.
  */
 int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other) __must_check;

@@ -158,21 +158,21 @@ int session_set_marker(struct session *s, const char *text)
 	return err;
 }
 
-/* Is the request about this heaptap, or a process that it traces? */
-static bool is_asked(struct answering *a)
+/* ASK_DONE: the request is about this heaptap, or a process that it traces. Else why it is not done. */
+static enum ask_status may_answer(struct answering *a)
 {
 	struct session *s = a->session;
 	const struct ask_request *request = a->request;
 
 	if (s->stop_ns)
-		return false;
+		return ASK_NOT_TRACED;
 	if (*request->marker && request->pid == getpid())
-		return true;
+		return ASK_DONE;
 	/* PIDs of another machine belong to other processes here. */
 	a->process = s->ops->told ? NULL : session_find(s, (u32)request->pid);
 	if (!a->process || a->process->has_last_verdict)
-		return false;
-	return *request->marker || s->options->scan != SCAN_NEVER;
+		return ASK_NOT_TRACED;
+	return *request->marker || s->options->scan != SCAN_NEVER ? ASK_DONE : ASK_WITHOUT_SCAN;
 }
 
 static void answer(struct session *s, const struct session_stopper *stopper,
@@ -180,7 +180,8 @@ static void answer(struct session *s, const struct session_stopper *stopper,
 {
 	struct answering a = { .session = s, .request = request, .reply = reply };
 
-	if (!is_asked(&a))
+	reply->status = may_answer(&a);
+	if (reply->status != ASK_DONE)
 		return;
 	reply->error =
 		*request->marker ? session_set_marker(s, request->marker) : scan_and_write(&a, stopper);
