@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # heaptap doctor: with everything there, as nobody, without BPF; with too little (A13, E1, E3, E5).
 
-bats_require_minimum_version 1.5.0
+load ../lib/common
 
 setup() {
 	nobpf=$O/tests/targets/nobpf
@@ -134,6 +134,62 @@ json() {
 		run -4 "$HEAPTAP" doctor 2
 		[[ "$output" == "heaptap: target: PID 2 (kthreadd): is a kernel thread" ]]
 	fi
+}
+
+# poke PID PLACES...: write int3 at these places of the process, as a kernel does that cannot take its probes out
+poke() {
+	python3 -c '
+import sys
+with open("/proc/%s/mem" % sys.argv[1], "r+b", buffering=0) as memory:
+    for place in sys.argv[2:]:
+        memory.seek(int(place))
+        memory.write(b"\xcc")' "$@"
+}
+
+# probed_places PID: the addresses in its C library where memory and file differ
+probed_places() {
+	local range path byte
+	while read -r range _ _ _ _ path; do
+		while read -r byte; do
+			echo $((16#${range%-*} + byte - 1))
+		done < <(text_differs "$1" | sed -n "s|^$path: byte \([0-9]*\) .*|\1|p")
+	done < <(grep ' ..x. .*/libc[.-].*so' "/proc/$1/maps")
+}
+
+# A process leaves breakpoints behind, and nobody else is to be seen here: other heaptaps trace on this machine.
+breakpoints_left() {
+	local places
+	out=$BATS_TEST_TMPDIR/doctor.json
+	stepping
+	attached --mmap --no-scan "$TARGET"
+	mapfile -t places < <(probed_places "$TARGET")
+	[ "${#places[@]}" -gt 10 ]
+	# Probes of a heaptap that traces are not called left behind.
+	"$HEAPTAP" doctor --json "$TARGET" >"$out"
+	jq -e --argjson h "$TAP" '.breakpoints | .heaptap_pid == $h and .processes[0].left_behind == false' "$out"
+	detach
+	untouched "$TARGET"
+	"$HEAPTAP" doctor --json "$TARGET" >"$out"
+	jq -e '.breakpoints == { processes_read: 1, processes_unread: 0, heaptap_pid: null, processes: [] }' "$out"
+	poke "$TARGET" "${places[@]}"
+	"$HEAPTAP" doctor --json >"$out"
+	jq -e --argjson t "$TARGET" --argjson n "${#places[@]}" '.breakpoints.processes | length == 1
+		and (.[0] | .pid == $t and .count == $n and .left_behind and (.path | contains("libc")))' "$out"
+	cure=$(jq -r '.help[] | select(startswith("heaptap attach"))' "$out")
+	[[ $cure == *" $TARGET" ]]
+	"$HEAPTAP" ${cure#heaptap } >"$BATS_TEST_TMPDIR/cure.out" 2>&1
+	untouched "$TARGET"
+	"$HEAPTAP" doctor --json "$TARGET" | jq -e '.breakpoints.processes == []'
+	step "alloc 10 10"
+}
+
+@test "doctor: breakpoints that were left behind are found, and the command that it prints removes them (A3)" {
+	need_bpf
+	[ "$(uname -m)" = x86_64 ] || skip "pokes an instruction of x86"
+	unshare -fp --mount-proc true 2>/dev/null || skip "no PID namespaces here"
+	unshare -fp --mount-proc bash -c "bats_require_minimum_version() { :; }; . '$ROOT/tests/lib/common.bash'
+		$(declare -f poke probed_places breakpoints_left)
+		set -e; setup; breakpoints_left; end_started" >"$out" 2>&1 || { cat "$out"; false; }
 }
 
 @test "doctor: a full disk is noticed" {

@@ -287,12 +287,13 @@ static int examine_targets(struct doctor *d, const char *name_or_pid)
 		err = err ? err : ret;
 	}
 	/* Some of several processes may have ended meanwhile. */
-	return d->nr_targets ? 0 : err;
+	return d->nr_targets ? doctor_find_breakpoints(d, pids, nr) : err;
 }
 
 static void doctor_free(struct doctor *d)
 {
 	doctor_object_fini(&d->libc);
+	doctor_breakpoints_fini(&d->breakpoints);
 	for (size_t i = 0; i < d->nr_targets; i++) {
 		struct doctor_target *t = &d->targets[i];
 
@@ -330,6 +331,8 @@ int doctor_run(FILE *out, const char *name_or_pid, bool want_json)
 	examine_machine(d);
 	if (name_or_pid)
 		err = examine_targets(d, name_or_pid);
+	else
+		err = doctor_find_breakpoints(d, NULL, 0);
 	if (!err) {
 		(want_json ? doctor_print_json : doctor_print_text)(out, d);
 		if (fflush(out) != 0 || ferror(out))

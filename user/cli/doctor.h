@@ -52,6 +52,23 @@ struct doctor_target {
 	size_t nr_objects;
 };
 
+/* Breakpoints in a process, at places of allocator functions where the file has other code. */
+struct doctor_left {
+	pid_t pid;
+	pid_t tracer_pid; /* 0 = nobody traces it by ptrace */
+	char comm[64];
+	char *path;	      /* owned; of the first file with one */
+	const char *function; /* the first one; static */
+	size_t nr;
+};
+
+struct doctor_breakpoints {
+	struct doctor_left *left; /* owned */
+	size_t nr;
+	size_t nr_read, nr_unread; /* processes */
+	pid_t heaptap; /* traces by BPF now, so that breakpoints may be its probes; 0 = none does */
+};
+
 struct doctor {
 	char release[DOCTOR_TEXT_LEN], machine[DOCTOR_TEXT_LEN];
 	struct caps caps;
@@ -62,12 +79,14 @@ struct doctor {
 	struct doctor_object libc; /* heaptap's own; path NULL = linked statically */
 	struct doctor_target targets[DOCTOR_MAX_TARGETS];
 	size_t nr_targets, nr_left_out;
+	struct doctor_breakpoints breakpoints; /* in the targets; without targets, in all processes */
 	char help[DOCTOR_MAX_FINDINGS][DOCTOR_TEXT_LEN]; /* commands that would help, each once */
 	size_t nr_help;
 };
 
 /*
- * Examine the machine and, unless @name_or_pid is NULL, these processes; print it to @out. Tries on
+ * Examine the machine and, unless @name_or_pid is NULL, these processes; print it to @out. Also looks for
+ * breakpoints in these, or in all, processes. Tries on
  * children of our own, never stops or changes a target, blocks for some 0.5 s. Returns 0 if a backend
  * works, -EOPNOTSUPP if none does, -ESRCH for no such process (logged), -EIO when @out cannot be written,
  * or -ENOMEM.
@@ -78,6 +97,13 @@ int doctor_run(FILE *out, const char *name_or_pid, bool want_json) __must_check;
 void doctor_print_text(FILE *out, const struct doctor *d);
 void doctor_print_json(FILE *out, const struct doctor *d);
 int doctor_examine_target(struct doctor *d, pid_t pid) __must_check; /* 0, -ESRCH and others logged */
+/*
+ * Find breakpoints in the processes @pids, or in all (NULL) that are ours to read. Only reads. 0 or -ENOMEM.
+ */
+int doctor_find_breakpoints(struct doctor *d, const pid_t *pids, size_t nr) __must_check;
+void doctor_breakpoints_fini(struct doctor_breakpoints *b);
+void doctor_print_breakpoints(FILE *out, const struct doctor_breakpoints *b);
+void doctor_json_breakpoints(FILE *out, const struct doctor_breakpoints *b);
 void doctor_examine_libc(struct doctor *d);
 void doctor_object_fini(struct doctor_object *o);
 void doctor_add_help(struct doctor *d, const char *fmt, ...) __printf(2, 3);

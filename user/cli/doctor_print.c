@@ -19,6 +19,9 @@
  *   "targets": [ { "pid", "comm", "exe", "is_32bit", "uid", "threads", "seccomp", "pid_namespace_depth",
  *                  "tracer_pid": N | null, "readable": bool, "objects": [ { object } ] } ],
  *   "targets_left_out": N,
+ *   "breakpoints": { "processes_read": N, "processes_unread": N, "heaptap_pid": N | null (traces by BPF now),
+ *                    "processes": [ { "pid", "comm", "count": N, "function": the first one, "path": its file,
+ *                                     "left_behind": bool (nobody is known to trace it) } ] },
  *   "help": [ commands ] }
  * object: { "path", "kind": "glibc" | ... | null, "functions": N, "build_id": hex | null,
  *           "debug_file": path | null, "has_symbols": bool }
@@ -118,6 +121,7 @@ void doctor_print_text(FILE *out, const struct doctor *d)
 		print_target(out, d, &d->targets[i]);
 	if (d->nr_left_out)
 		fprintf(out, "\n%zu more processes of that name\n", d->nr_left_out);
+	doctor_print_breakpoints(out, &d->breakpoints);
 	if (d->nr_help)
 		fprintf(out, "\nThis would help\n");
 	for (size_t i = 0; i < d->nr_help; i++) {
@@ -223,7 +227,9 @@ void doctor_print_json(FILE *out, const struct doctor *d)
 		fprintf(out, "%s\n", i ? "," : "");
 		json_target(out, &d->targets[i]);
 	}
-	fprintf(out, "],\n  \"targets_left_out\": %zu,\n  \"help\": [", d->nr_left_out);
+	fprintf(out, "],\n  \"targets_left_out\": %zu,\n", d->nr_left_out);
+	doctor_json_breakpoints(out, &d->breakpoints);
+	fprintf(out, "  \"help\": [");
 	for (size_t i = 0; i < d->nr_help; i++) {
 		fprintf(out, "%s\n    ", i ? "," : "");
 		escape_json(out, d->help[i]);

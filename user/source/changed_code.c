@@ -79,3 +79,50 @@ const char *changed_code_find(const struct target *t, const struct mapping *map,
 	proc_memory_close(&mem);
 	return changed;
 }
+
+/* A search for breakpoints in one mapping. */
+struct breakpoint_search {
+	const struct proc_memory *mem;
+	const struct mapping *map;
+	const struct elf *elf;
+	const char *function; /* with the first breakpoint */
+	size_t nr;
+};
+
+static void search_place(struct breakpoint_search *s, u64 place, const char *function)
+{
+	const size_t len = s->elf->machine == EM_AARCH64 ? 4 : 1;
+	const taddr_t addr = place + s->map->bias;
+	u8 memory[4], file[4];
+
+	if (addr < s->map->start || addr + len > s->map->end || elf_read_vaddr(s->elf, place, file, len) ||
+	    proc_memory_read(s->mem, addr, memory, len) != (ssize_t)len)
+		return;
+	if (!memcmp(memory, file, len) || !breakpoint_len(s->elf->machine, memory))
+		return;
+	if (!s->nr++)
+		s->function = function;
+}
+
+size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapping *map,
+				const struct probe_list *list, const struct elf *elf, const char **function)
+{
+	struct breakpoint_search s = { .mem = mem, .map = map, .elf = elf };
+
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct probe_site *site = &list->sites[i];
+
+		/* The place is not known from the file alone. */
+		if (site->is_ifunc)
+			continue;
+		search_place(&s, site->place, site->row->name);
+		for (size_t k = 0; k < site->nr_rets; k++)
+			search_place(&s, site->rets[k], site->row->name);
+	}
+	for (size_t i = 0; i < list->nr_internal_calls; i++)
+		search_place(&s, list->internal_calls[i], "free");
+	if (list->linker_hook)
+		search_place(&s, list->linker_hook, "_dl_debug_state");
+	*function = s.function;
+	return s.nr;
+}

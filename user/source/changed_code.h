@@ -13,3 +13,13 @@
  */
 const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
 			      const struct elf *elf);
+
+struct proc_memory;
+
+/*
+ * How many places of @list's probes, and of the linker's hook, have a breakpoint in @mem where @elf, the file of @map,
+ * has other code. *@function is the name of the first such function, static. Places that cannot be read count as
+ * unchanged.
+ */
+size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapping *map,
+				const struct probe_list *list, const struct elf *elf, const char **function);

@@ -305,7 +305,7 @@ static void become_keeper(void)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
-	prctl(PR_SET_NAME, "links-of-heaptap");
+	prctl(PR_SET_NAME, KEEPER_COMM);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		(void)!write(fd, "-1000", 5);

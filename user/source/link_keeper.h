@@ -16,6 +16,8 @@
 
 #include "user/lib/types.h"
 
+#define KEEPER_COMM "links-of-heapta" /* its name; the kernel keeps 15 bytes */
+
 enum { KEEPER_MAX_PLACES = 8192, KEEPER_MAX_WARDS = 4096 };
 
 /* Memory that heaptap and the keeper share. */

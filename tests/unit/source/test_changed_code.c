@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "user/lib/elf.h"
+#include "user/lib/proc_memory.h"
 
 #ifdef __x86_64__
 /* The probe's place is the instruction with the constant, behind a nop. */
@@ -29,6 +30,9 @@ static void patch(size_t at, u8 byte)
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
 }
 
+static size_t nr_breakpoints;
+
+/* Also fills nr_breakpoints. */
 static const char *compared(void)
 {
 	u64 vaddr = (u64)((uintptr_t)c_function - (uintptr_t)__executable_start);
@@ -36,13 +40,19 @@ static const char *compared(void)
 				   .start = vaddr,
 				   .place = vaddr + 1 };
 	struct probed_file file = { .list = { .sites = &site, .nr = 1 } };
-	struct mapping map = { .bias = (uintptr_t)__executable_start };
+	struct mapping map = { .bias = (uintptr_t)__executable_start, .end = UINT64_MAX };
 	struct target t = { .pid = getpid() };
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	const char *changed;
+	const char *changed, *function;
+	struct proc_memory mem;
 	struct elf *elf;
 
 	assert_int_equal(elf_open(&elf, fd), 0);
+	assert_int_equal(proc_memory_open(&mem, t.pid), 0);
+	nr_breakpoints = changed_code_breakpoints(&mem, &map, &file.list, elf, &function);
+	if (nr_breakpoints)
+		assert_string_equal(function, "malloc");
+	proc_memory_close(&mem);
 	changed = changed_code_find(&t, &map, &file, elf);
 	elf_close(elf);
 	close(fd);
@@ -65,6 +75,7 @@ static void test_same(void **state)
 {
 	(void)state;
 	assert_null(compared());
+	assert_int_equal(nr_breakpoints, 0);
 }
 
 static void test_entry(void **state)
@@ -84,6 +95,17 @@ static void test_breakpoint(void **state)
 {
 	(void)state;
 	assert_null(patched(1, 0xcc));
+	assert_int_equal(nr_breakpoints, 1);
+}
+
+/* Something else than a breakpoint is at the probe's place, or a breakpoint is elsewhere. */
+static void test_no_breakpoint(void **state)
+{
+	(void)state;
+	assert_non_null(patched(1, 0xe9));
+	assert_int_equal(nr_breakpoints, 0);
+	assert_null(patched(0, 0xcc));
+	assert_int_equal(nr_breakpoints, 0);
 }
 
 static void test_behind(void **state)
@@ -99,7 +121,7 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(test_same),	 cmocka_unit_test(test_entry),
 		cmocka_unit_test(test_constant), cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_behind),
+		cmocka_unit_test(test_behind),	 cmocka_unit_test(test_no_breakpoint),
 #endif
 	};
 
