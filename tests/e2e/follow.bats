@@ -243,3 +243,50 @@ tracer_alone() {
 	traced -q -f -b ptrace -- strace -o "$BATS_TEST_TMPDIR/calls" true
 	grep -q 'strace: it calls ptrace(), which fails' "$err"
 }
+
+# daemon [OPTIONS]: heaptap on a program that leaves a child behind, which waits at the gate; its pid is in $CHILD
+daemon() {
+	gate=$BATS_TEST_TMPDIR/gate
+	report=$BATS_TEST_TMPDIR/report.json
+	rm -rf "$report" "$gate" "$gate.pid"
+	mkfifo "$gate"
+	# shellcheck disable=SC2016 # the shell that is traced expands this
+	start "$HEAPTAP" run -f -o "$report" "$@" -- bash -c '
+		setsid bash -c "echo \$\$ >\"$0.new\"; mv \"$0.new\" \"$0.pid\"; read -r _ <\"$0\"; exec \"$1\"" "$0" "$1" >/dev/null 2>&1 </dev/null &
+		while [ ! -e "$0.pid" ]; do sleep 0.05; done
+		exit 3' "$gate" "$T/leak"
+	TAP=$PID
+	wait_for test -e "$gate.pid"
+	CHILD=$(cat "$gate.pid")
+	STARTED+=("$CHILD")
+}
+
+waits_for_child() { grep -q 'the program has ended; waiting for' "$BATS_TEST_TMPDIR/heaptap.err"; }
+
+@test "follow: a daemon is traced until it ends" {
+	daemon
+	wait_for waits_for_child
+	is_running "$CHILD"
+	echo go >"$gate"
+	ended "$TAP" 3
+	jq -e --argjson c "$CHILD" '.processes[] | select(.pid == $c and (.exe | endswith("/leak"))) | .scan.definite.blocks > 0' "$report"
+	nothing_lost
+}
+
+@test "follow: --no-wait ends with the program, a daemon runs on" {
+	daemon --no-wait
+	ended "$TAP" 3
+	untouched "$CHILD"
+	jq -e --argjson c "$CHILD" '[.processes[].pid] | index($c) != null' "$report"
+	echo go >"$gate"
+}
+
+@test "follow: Ctrl-C ends the wait for a daemon, which runs on" {
+	daemon
+	wait_for waits_for_child
+	kill -INT "$TAP"
+	ended "$TAP" 3
+	untouched "$CHILD"
+	jq -e --argjson c "$CHILD" '[.processes[].pid] | index($c) != null' "$report"
+	echo go >"$gate"
+}

@@ -189,35 +189,61 @@ static void handle(struct run *r, struct control *c, enum control_event event, i
 	}
 }
 
+/* The line on the terminal while the program runs. */
+struct run_line {
+	struct status_line line;
+	bool has_line;
+};
+
+/* One round: wait for a moment, enter the events, do what was asked for. */
+static enum control_event go_on(struct run *r, struct control *c, struct run_line *p)
+{
+	int sig, fd = r->is_finished ? -1 : session_wait_fd(r->session);
+	enum control_event event = control_wait(c, fd, POLL_MS, &sig);
+
+	if (!r->is_finished && session_poll(r->session))
+		debug("run: no more events");
+	if (!r->is_finished)
+		check(r);
+	handle(r, c, event, sig);
+	if (p->has_line && r->is_attached && !r->is_finished)
+		status_line_round(&p->line, r->session);
+	return event;
+}
+
+/* The program has ended. Daemons are children that run on. */
+static void await_children(struct run *r, struct control *c, struct run_line *p)
+{
+	size_t nr = session_running(r->session);
+
+	if (!nr)
+		return;
+	control_keep_signals(c);
+	info("run: the program has ended; waiting for %zu followed process%s; Ctrl-C ends tracing", nr,
+	     nr == 1 ? "" : "es");
+	while (!r->is_finished && session_running(r->session) && go_on(r, c, p) != CONTROL_STOP)
+		launch_poll(r->launch);
+}
+
 /* From its first instruction to its end. */
 static void follow(struct run *r, struct control *c)
 {
-	struct status_line line = { 0 };
-	bool has_line = r->options->status && !r->options->quiet && status_line_is_possible();
-	int sig;
+	struct run_line p = { .has_line =
+				      r->options->status && !r->options->quiet && status_line_is_possible() };
 
 	control_listen(c);
 	launch_start(r->launch);
-	while (!launch_poll(r->launch)) {
-		int fd = r->is_finished ? -1 : session_wait_fd(r->session);
-		enum control_event event = control_wait(c, fd, POLL_MS, &sig);
-
-		if (!r->is_finished && session_poll(r->session))
+	while (!launch_poll(r->launch))
+		go_on(r, c, &p);
+	if (!r->is_finished) {
+		if (session_poll(r->session))
 			debug("run: no more events");
-		if (!r->is_finished)
-			check(r);
-		handle(r, c, event, sig);
-		if (has_line && r->is_attached && !r->is_finished)
-			status_line_round(&line, r->session);
+		session_ended(r->session, launch_pid(r->launch), launch_status(r->launch));
 	}
+	if (r->is_attached && !r->is_finished && r->options->follow && !r->options->no_wait)
+		await_children(r, c, &p);
 	log_status(NULL);
-	/* Daemons run on when the program has ended. */
 	launch_leave_children(r->launch);
-	if (r->is_finished)
-		return;
-	if (session_poll(r->session))
-		debug("run: no more events");
-	session_ended(r->session, launch_pid(r->launch), launch_status(r->launch));
 }
 
 static int launch_error(int err)

@@ -175,6 +175,12 @@ static void forget_signals(const struct control *c)
 		;
 }
 
+void control_keep_signals(struct control *c)
+{
+	forget_signals(c);
+	c->passes_on = false;
+}
+
 void control_finish(struct control *c)
 {
 	sigset_t set;

@@ -46,5 +46,8 @@ void control_watch(struct control *c, int fd);
 /* Wait for an event, or for @fd to become readable, at most @timeout_ms. *@sig is the signal of CONTROL_SIGNAL. */
 enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig);
 
+/* The program of run has ended: from now on signals are for heaptap. */
+void control_keep_signals(struct control *c);
+
 /* heaptap is about to finish: a second Ctrl-C ends it at once from now on. */
 void control_finish(struct control *c);

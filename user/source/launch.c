@@ -554,7 +554,7 @@ bool launch_poll(struct launch *l)
 	/* Stops of a program that was left belong to its new tracer, which may be our child. */
 	if (l->nr == 1 && launch_is_left(l->processes[0]))
 		return poll_end(l);
-	while (!l->has_ended && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
 		launch_handle_status(l, tid, status);
 	return l->has_ended;
 }

@@ -56,7 +56,7 @@ void launch_start(struct launch *l);
 
 pid_t launch_pid(const struct launch *l);
 
-/* Handle what happened to the program, without waiting. True once it has ended. */
+/* Handle what happened to the program and its children, without waiting. True once the program has ended. */
 bool launch_poll(struct launch *l);
 
 /* As wait(2) gives it; valid after launch_poll() returned true. */
