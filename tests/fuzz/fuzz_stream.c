@@ -11,6 +11,7 @@
 #include "tests/fuzz/stream_shape.h"
 #include "user/lib/log.h"
 #include "user/report/output.h"
+#include "user/report/report_rows.h"
 #include "user/session/session_private.h"
 #include "user/session/source_recording.h"
 

@@ -14,6 +14,7 @@
 #include "user/cli/options_rooms.h"
 #include "user/report/output.h"
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 #include "user/session/session.h"
 
 enum { PORTION = 65536 };

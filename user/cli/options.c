@@ -14,6 +14,7 @@
 #include "user/lib/parse.h"
 #include "user/cli/options_private.h"
 #include "user/report/output.h"
+#include "user/report/report_rows.h"
 #include "user/session/session_options.h"
 #include "user/scan/suppress.h"
 

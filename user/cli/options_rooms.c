@@ -3,6 +3,7 @@
 #include "user/cli/options_rooms.h"
 
 #include "user/report/format.h"
+#include "user/report/report_rows.h"
 
 struct output_options options_output(const struct options *o)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 /* clang-format off: one line for each row */
 const struct console_command console_commands[] = {

@@ -9,6 +9,7 @@
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 #include "user/session/session_live.h"
 
 static void print_sort(FILE *out, const struct console *c)

@@ -13,6 +13,7 @@
 #include "user/report/format.h"
 #include "user/report/report_blocks.h"
 #include "user/report/report_parts.h"
+#include "user/report/report_rows.h"
 #include "user/session/session.h"
 
 /* A report, or a part of one, that a command shows. */

@@ -6,6 +6,7 @@
 
 #include "user/report/diff.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/lib/json.h"
 #include "user/report/report.h"
@@ -195,7 +196,7 @@ int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const
 		fputs("\nNo caller changed.\n", out);
 	print_rows(out, rows, nr_gains, key, top, true);
 	print_rows(out, rows + nr_gains, nr - nr_gains, key, top, false);
-	return report_flush(out);
+	return flush_stream(out);
 }
 
 static void json_numbers(struct json *j, const char *key, const struct diff_numbers *n)
@@ -271,5 +272,5 @@ int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *co
 	json_array_end(&j);
 	json_object_end(&j);
 	fputc('\n', out);
-	return report_flush(out);
+	return flush_stream(out);
 }

@@ -14,6 +14,7 @@
 #include "user/lib/escape.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_parts.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/allocator.h"
 #include "user/target/target.h"

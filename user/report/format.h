@@ -13,13 +13,23 @@ struct report_format {
 	const char *name;   /* for --format: "json" */
 	const char *ending; /* of the names of its files: ".json" */
 	const char *help;   /* one line: what it holds, or who reads it */
-	/* Write a report and flush it. 0, -ENOMEM, or -errno of the first failed write. NULL = not in this program. */
+	/* One of the functions below. NULL = not in this program. */
 	int (*write)(FILE *out, const struct report *r);
 	bool wants_tape; /* it shows events: heap_keep_tape() */
 	bool is_binary;	 /* no text: nothing for a terminal */
 };
 
-/* The formats that report.h does not have: as report_json(). */
+/*
+ * The functions of the rows. Write @r to @out and flush it. Names are looked up on the way, which may block on disk
+ * I/O; no target is touched. 0, -ENOMEM, or -errno of the first write that failed (-EIO if it is not known).
+ */
+int report_text(FILE *out, const struct report *r) __must_check;
+int report_json(FILE *out, const struct report *r) __must_check;
+int report_pprof(FILE *out, const struct report *r) __must_check;
+int report_html(FILE *out, const struct report *r) __must_check;
+int report_junit(FILE *out, const struct report *r) __must_check;
+int report_sarif(FILE *out, const struct report *r) __must_check;
+int report_github(FILE *out, const struct report *r) __must_check;
 int report_heaptrack(FILE *out, const struct report *r) __must_check;
 int report_csv(FILE *out, const struct report *r) __must_check;
 int report_folded(FILE *out, const struct report *r) __must_check;

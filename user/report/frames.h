@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 /* One frame. Borrowed from the symbolizer and the modules. */
 struct report_frame {

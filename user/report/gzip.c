@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "user/lib/flush.h"
 #include "user/report/report.h"
 
 enum { GZIP_WINDOW = 15 + 16 /* the largest window, and the head of a gzip file */, CHUNK = 32768 };
@@ -87,7 +88,7 @@ int gzip_end(struct gzip *z)
 	if (!z->err)
 		pump(z, Z_FINISH);
 	deflateEnd(&z->stream);
-	err = z->err ? z->err : report_flush(z->out);
+	err = z->err ? z->err : flush_stream(z->out);
 	free(z);
 	return err;
 }

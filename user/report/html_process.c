@@ -10,6 +10,7 @@
 #include "user/lib/cleanup.h"
 #include "user/report/report_json.h"
 #include "user/report/report_parts.h"
+#include "user/report/report_rows.h"
 #include "user/report/report_why.h"
 
 /* The callers of a process, in the order of the report. */

@@ -11,6 +11,7 @@
 #include "user/lib/json.h"
 #include "user/report/intern.h"
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 enum { HTML_NONE = UINT32_MAX /* no text, no file, no node */ };
 

@@ -11,6 +11,7 @@
 #include "user/lib/escape.h"
 #include "user/names/symbolize.h"
 #include "user/report/frames.h"
+#include "user/report/report_rows.h"
 
 /* One caller with a value. */
 struct leaf {

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "user/report/report_rows.h"
+
 static u64 live_bytes(const struct report_row *r)
 {
 	return r->row.live_bytes;

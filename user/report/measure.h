@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 /* One number; its sum over all callers is the one of the JSON report. */
 struct report_measure {

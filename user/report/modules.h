@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 /* One file. A caller counts for the file of its first frame, which called the allocator. */
 struct report_module {

@@ -17,6 +17,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/report/gzip.h"

@@ -10,7 +10,6 @@
 #include "user/scan/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
-#include "user/lib/flush.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 #include "user/source/source.h"
@@ -338,11 +337,6 @@ int report_symbols(const struct report *r, struct code_ref ref, const struct sym
 	*symbols = &unknown;
 	*nr = 1;
 	return 0;
-}
-
-int report_flush(FILE *out)
-{
-	return flush_stream(out);
 }
 
 /* Show the offset of a function without a name: readers would take the name of a function further out for it. */

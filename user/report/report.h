@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports: the heaps of one or more processes, written for people and for scripts. */
+/*
+ * One report: the heaps of one or more processes, as each format gets them. It owns nothing: all pointers are borrowed.
+ *
+ * user/session/session_report.c fills it in. user/report/format.h has the formats, user/report/report_rows.h the
+ * callers and their order, user/report/report_parts.h pieces of the text.
+ */
 #pragma once
 
-#include <stdio.h>
-
-#include "user/lib/types.h"
 #include "user/heap/heap.h"
+#include "user/lib/types.h"
 #include "user/scan/leaks.h"
-#include "user/lib/human.h"
 #include "user/target/module.h"
 
 struct losses;
 struct report_key;
 struct report_marks;
+struct report_row;
 struct span_course;
 struct stack;
 struct stack_table;
@@ -27,112 +30,82 @@ struct report_allocator {
 	const char *kind; /* "glibc", "musl", "jemalloc", "tcmalloc", "mimalloc", "libstdc++", "program"... */
 };
 
-/* One process; all pointers borrowed. */
+/* One process. */
 struct report_process {
 	const struct target *target;
+
+	/* Events. */
 	const struct heap *heap;
 	const struct stack_table *stacks;
-	const struct losses *losses;
+	const struct losses *losses; /* of the source; report_losses() adds those of the heap */
+
+	/* Allocators; or why nothing could be watched, NULL = watched; and what would help, NULL = not known. */
 	const struct report_allocator *allocators;
 	size_t nr_allocators;
-	const struct leaks *leaks; /* with a verdict; NULL = not scanned */
-	const char
-		*no_verdict; /* why it was searched without a verdict; one of the notes; NULL = see leaks */
-	const struct trend *trend; /* NULL = not known */
-	const u64 *reported; /* live bytes of the first rows at the last report; NULL = this is the first */
+	const char *unwatched, *unwatched_help;
+
+	/* A leak scan with a verdict; or why it has none, which is one of the notes. Both NULL = not scanned. */
+	const struct leaks *leaks;
+	const char *no_verdict;
+
+	/* Live bytes of rows 0 to nr_reported - 1 at the last report; later rows had none. NULL: no last report. */
+	const u64 *reported;
 	size_t nr_reported;
-	const char *const *notes; /* one sentence each, no full stop; shown in every format */
+	const struct trend *trend; /* does it grow? NULL = not known */
+
+	/* Remarks for readers of the numbers: one sentence each, no full stop. Every format shows them. */
+	const char *const *notes;
 	size_t nr_notes;
-	const char *unwatched;	      /* why nothing could be watched; NULL = watched */
-	const char *unwatched_help;   /* what would help; NULL = not known */
-	bool is_replaced, has_unseen; /* another process of the report replaced it; heaptap left out calls */
+
+	bool is_replaced; /* it executed a program, which is another process of the report */
+	bool has_unseen;  /* calls were left out on purpose: a pause, a filter */
 };
 
 struct report_options {
+	/* Which callers, in which order. The last three say which live blocks count for them. */
 	const struct report_key *sort; /* NULL = live-bytes */
 	u32 top;		       /* callers in the text, 0 = all */
 	u32 only;		       /* the one caller that is wanted, its id + 1; 0 = all */
-	u64 min_size, max_size;	       /* live blocks outside are not counted for callers; max 0 = no limit */
-	u64 older_ns;		       /* younger live blocks are not counted for callers */
-	u32 width;		       /* columns of a text line where there is a choice, 0 = 80 */
-	bool color, verbose;	       /* verbose: full paths, nothing folded */
-	bool gen_suppressions;	       /* text: a suppression for each caller with leaks */
-	bool (*is_unwanted)(void);     /* break a list of blocks off, by -ECANCELED? Any thread; NULL = no */
+	u64 min_size, max_size;	       /* bytes, both included; max_size 0 = no limit */
+	u64 older_ns;		       /* at least so old */
+
+	/* The look of the text. */
+	u32 width;	       /* columns of a line where there is a choice, 0 = 80 */
+	bool color, verbose;   /* verbose: full paths, nothing folded */
+	bool gen_suppressions; /* a suppression for each caller with leaks */
+
+	/* Break a list of blocks off, by -ECANCELED? Called in any thread. NULL = no. */
+	bool (*is_unwanted)(void);
 };
 
 struct report {
-	const char *backend;		   /* "bpf", "ptrace", "replay" */
+	const char *title;   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
+	const char *backend; /* "bpf", "ptrace", "replay" */
+
+	/* Times. */
 	u64 time_ns;			   /* when the report was made, CLOCK_MONOTONIC */
 	u64 duration_ns;		   /* since tracing began */
 	u64 real_ns;			   /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
 	bool is_broken_off;		   /* the recording ends before the processes did */
-	const char *title;		   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
-	u64 nr_strays; /* events left out, because they are of processes that nobody asked for */
+
+	/* Processes. */
 	const struct report_process *processes;
 	size_t nr_processes;
-	struct symbolizer *symbolizer; /* NULL = no names */
+	u64 nr_strays; /* events left out, because they are of processes that nobody asked for */
+
+	/* Names of places. */
 	const struct module_table *modules;
+	struct symbolizer *symbolizer; /* NULL = no names */
+
 	struct report_options options;
 };
 
 /*
- * The formats of user/report/format.h. Write @r to @out and flush it. Names are looked up on the way, which may block
- * on disk I/O; no target is touched. Returns 0, -ENOMEM, or -errno of the first write that failed (-EIO if it is not
- * known).
+ * The stack of @row, a caller of @p, borrowed. NULL without one; then, and where frames are missing, *@truncated is one
+ * word that says why, else NULL.
  */
-int report_text(FILE *out, const struct report *r) __must_check;
-int report_json(FILE *out, const struct report *r) __must_check;
-int report_pprof(FILE *out, const struct report *r) __must_check;
-int report_html(FILE *out, const struct report *r) __must_check;
-int report_junit(FILE *out, const struct report *r) __must_check;
-int report_sarif(FILE *out, const struct report *r) __must_check;
-int report_github(FILE *out, const struct report *r) __must_check;
-
-/* One caller, as all formats see it. */
-struct report_row {
-	u32 id;		     /* of the row in the heap: equal in each report of a session */
-	struct heap_row row; /* live_* only of blocks within min_size and max_size */
-	u64 mismatched,
-		bad; /* wrong releases: of blocks of this caller; by this caller, of an address that is no block */
-	s64 grown;     /* change of live bytes since the last report; all live bytes in the first report */
-	u64 oldest_ns; /* age of its oldest live block; only for the sort key "age" */
-	struct leak_row leaks; /* all zero when not scanned */
-	const struct leak_why
-		*why; /* who holds one of its blocks; NULL = not asked, or not one of the first callers */
-};
-
-/* A sort key for rows, largest first. */
-struct report_key {
-	const char *name;
-	const char *what; /* in a heading: "callers by live bytes" */
-	double (*value)(const struct report_row *row);
-	bool is_of_live;   /* all zero when nothing is live */
-	bool wants_blocks; /* needs a look at each live block */
-	bool wants_scan;   /* all zero without a scan */
-	struct human (*human)(u64 value);
-	const char *label; /* behind the value: "at the peak"; NULL = every format shows the value anyway */
-};
-
-extern const struct report_key report_keys[];
-const struct report_key *report_key_find(const char *name); /* NULL: no key @name */
-
-/*
- * The callers of @p by the sort key of @r. Without live blocks a key of live blocks becomes total-bytes, without a scan
- * a key of leaks becomes live-bytes; *@key (may be NULL) is the one used. The caller owns *@rows. 0 or -ENOMEM.
- */
-int report_rows(const struct report *r, const struct report_process *p, struct report_row **rows, size_t *nr,
-		const struct report_key **key) __must_check;
-
-/*
- * The rows of @rows that leak, worst first: by @key if that is about leaks, else by definitely, then by possibly lost
- * bytes. The caller owns *@leaks. 0 or -ENOMEM.
- */
-int report_leak_rows(const struct report_row *rows, size_t nr, const struct report_key *key,
-		     struct report_row **leaks, size_t *nr_leaks) __must_check;
-
-/* The stack of @row, or NULL. *@truncated: NULL for a complete stack, else one word that says why it is cut. */
 const struct stack *report_stack(const struct report_process *p, const struct report_row *row,
 				 const char **truncated);
 
@@ -142,9 +115,9 @@ u64 report_calls(const struct heap *heap, u16 fn);
 /* Events of @p that were lost before they were entered, and entries that the heap lost. */
 struct losses report_losses(const struct report_process *p);
 
-/* The names of one frame, at least one, innermost first. Like symbolize(). */
+/*
+ * The names of the place @ref, borrowed as those of symbolize(): at least one, innermost first. Without a symbolizer
+ * one symbol that knows nothing. May block on disk I/O. 0 or -ENOMEM.
+ */
 int report_symbols(const struct report *r, struct code_ref ref, const struct symbol **symbols,
 		   size_t *nr) __must_check;
-
-/* Flush @out. 0, or -errno of the write that failed. */
-int report_flush(FILE *out) __must_check;

@@ -11,6 +11,8 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
+#include "user/lib/human.h"
 #include "user/lib/json.h"
 #include "user/report/report_parts.h"
 #include "user/target/target.h"
@@ -153,7 +155,7 @@ int report_blocks_text(FILE *out, const struct report *r)
 
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		err = text_process(out, r, &r->processes[i]);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }
 
 /* The escaping of names takes longer than all else: do that once for each row. */
@@ -204,7 +206,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 		free(b.list);
 		free(b.csv);
 	}
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }
 
 static void json_block(struct json *j, const struct report *r, const struct heap_block *b)
@@ -287,7 +289,7 @@ int report_blocks_json(FILE *out, const struct report *r)
 	json_array_end(&j);
 	json_object_end(&j);
 	putc('\n', out);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }
 
 report_blocks_fn report_blocks_writer(const char *path)

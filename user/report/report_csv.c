@@ -6,9 +6,11 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/names/symbolize.h"
 #include "user/report/format.h"
 #include "user/report/frames.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 
@@ -117,5 +119,5 @@ int report_csv(FILE *out, const struct report *r)
 			err = put_row(out, r, &r->processes[i], &rows[k], &f);
 	}
 	report_frames_fini(&f);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

@@ -8,11 +8,13 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/report/format.h"
 #include "user/report/frames.h"
 #include "user/report/intern.h"
 #include "user/report/measure.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 
@@ -292,5 +294,5 @@ int report_dot(FILE *out, const struct report *r)
 	report_frames_fini(&g.stack);
 	intern_fini(&g.edges);
 	intern_strings_fini(&g.names);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

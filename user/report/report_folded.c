@@ -6,9 +6,11 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/report/format.h"
 #include "user/report/frames.h"
 #include "user/report/measure.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 
@@ -65,5 +67,5 @@ int report_folded(FILE *out, const struct report *r)
 		}
 	}
 	report_frames_fini(&f);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

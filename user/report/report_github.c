@@ -7,7 +7,9 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/report/findings.h"
+#include "user/report/format.h"
 #include "user/target/target.h"
 
 enum { DOUBT_MAX = 512 };
@@ -82,5 +84,5 @@ int report_github(FILE *out, const struct report *r)
 	findings_fini(&f);
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
 		put_doubts(out, &r->processes[i]);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

@@ -18,6 +18,7 @@
 #include "user/report/gzip.h"
 #include "user/report/intern.h"
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 

@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "user/lib/flush.h"
 #include "user/lib/sha256.h"
+#include "user/report/format.h"
 #include "user/report/html_page.h"
 #include "user/report/html_process.h"
 #include "user/report/report_json.h"
@@ -125,7 +127,7 @@ int html_page(FILE *out, int (*write)(FILE *out, const void *ctx), const void *c
 		done = p + 1;
 	}
 	write_text(out, done, html_page_end);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }
 
 int report_html(FILE *out, const struct report *r)

@@ -8,10 +8,12 @@
 #include <sys/wait.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/report/modules.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_marks.h"
+#include "user/report/report_rows.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
@@ -21,6 +23,7 @@
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
+#include "user/report/format.h"
 
 /* Break lines down to the frames: each frame has a line, and so has each point of a timeline. */
 enum { FOLD_DEPTH = 6, FOLD_POINTS = 4 };
@@ -487,5 +490,5 @@ int report_json(FILE *out, const struct report *r)
 	json_array_end(&j);
 	report_json_tail(&j, r);
 	json_object_end(&j);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

@@ -8,7 +8,9 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/report/findings.h"
+#include "user/report/format.h"
 #include "user/target/target.h"
 
 enum { DOUBT_MAX = 512, NS_PER_MS = 1000000, MS_PER_S = 1000 };
@@ -202,5 +204,5 @@ int report_junit(FILE *out, const struct report *r)
 		err = put_suite(out, &f, &r->processes[i]);
 	fputs("</testsuites>\n", out);
 	findings_fini(&f);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

@@ -5,6 +5,7 @@
 
 #include "user/heap/timeline.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/report/format.h"
 #include "user/report/massif_tree.h"
@@ -99,11 +100,11 @@ int report_massif(FILE *out, const struct report *r)
 	int err;
 
 	if (!r->nr_processes)
-		return report_flush(out);
+		return flush_stream(out);
 	m.process = choose(r);
 	if (r->nr_processes > 1)
 		warn("report: massif: a file holds one process, here PID %d; use %%p in its name for a file each",
 		     (int)m.process->target->pid);
 	err = put_process(&m);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

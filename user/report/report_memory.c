@@ -8,6 +8,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/human.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_place.h"
 #include "user/target/target.h"

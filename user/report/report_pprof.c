@@ -11,8 +11,10 @@
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/report/format.h"
 #include "user/report/gzip.h"
 #include "user/report/pprof_tables.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 

@@ -10,10 +10,12 @@
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/lib/hash.h"
 #include "user/lib/json.h"
 #include "user/names/symbolize.h"
 #include "user/report/findings.h"
+#include "user/report/format.h"
 #include "user/target/target.h"
 
 /* Break lines down to the parts of a result. */
@@ -313,5 +315,5 @@ int report_sarif(FILE *out, const struct report *r)
 	json_array_end(&s.json);
 	json_object_end(&s.json);
 	findings_fini(&f);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

@@ -6,12 +6,14 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/names/symbolize.h"
 #include "user/report/format.h"
 #include "user/report/frames.h"
 #include "user/report/intern.h"
 #include "user/report/measure.h"
+#include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 
@@ -207,5 +209,5 @@ int report_speedscope(FILE *out, const struct report *r)
 	report_frames_fini(&sc.stack);
 	intern_fini(&sc.frames);
 	intern_strings_fini(&sc.strings);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }

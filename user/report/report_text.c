@@ -11,6 +11,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/flush.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
@@ -18,6 +19,7 @@
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
+#include "user/report/format.h"
 
 enum {
 	DEFAULT_WIDTH = 100,
@@ -263,7 +265,7 @@ int report_text_processes(FILE *out, const struct report *r)
 		text_fate(&t, &r->processes[i]);
 		putc('\n', out);
 	}
-	return report_flush(out);
+	return flush_stream(out);
 }
 
 static void text_end(struct text *t)
@@ -340,7 +342,7 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)
 		text_end(&t);
-	return err ? err : report_flush(out);
+	return err ? err : flush_stream(out);
 }
 
 int report_text(FILE *out, const struct report *r)

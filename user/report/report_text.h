@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 enum { TEXT_MAX_ANCHORS = 16 }; /* stacks that others may refer to */
 

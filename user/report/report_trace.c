@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "user/heap/timeline.h"
+#include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/report/format.h"
 #include "user/report/report.h"
@@ -82,5 +83,5 @@ int report_trace(FILE *out, const struct report *r)
 		put_mark(&j, &r->marks->list[i], r->processes[0].target->pid);
 	json_array_end(&j);
 	json_object_end(&j);
-	return report_flush(out);
+	return flush_stream(out);
 }

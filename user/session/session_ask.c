@@ -11,6 +11,7 @@
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
 #include "user/report/format.h"
+#include "user/report/report_rows.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"

@@ -12,6 +12,7 @@
 #include "user/lib/proc.h"
 #include "user/remote/connection.h"
 #include "user/report/report_parts.h"
+#include "user/report/report_rows.h"
 #include "user/report/report_why.h"
 #include "user/session/control.h"
 #include "user/session/session_live.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "user/lib/escape.h"
+#include "user/lib/human.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 #include "user/top/top_rows.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/report/report_rows.h"
 #include "user/top/top_state.h"
 
 static const char HELP[] =

@@ -4,6 +4,7 @@
 
 #include "user/lib/hash_index.h"
 #include "user/report/report.h"
+#include "user/report/report_rows.h"
 
 /* A caller of one process. */
 struct top_row {

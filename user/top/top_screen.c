@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "user/lib/array.h"
+#include "user/report/report_rows.h"
 #include "user/top/top_state.h"
 
 /* A row of the list, as cells see it. */

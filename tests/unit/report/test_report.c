@@ -2,6 +2,9 @@
 /* Reports of real heaps: exact numbers, right order, names of stacks, cut stacks marked, hostile text escaped. */
 #include "tests/unit/report/report_fixture.c"
 
+#include "user/report/format.h"
+#include "user/report/report_rows.h"
+
 static void json_numbers(void **state)
 {
 	(void)state;

@@ -2,6 +2,8 @@
 /* Formats of CI systems: every leak and every wrong release is there, doubts never pass, text cannot break out. */
 #include "tests/unit/report/hostile_write.h"
 
+#include "user/report/format.h"
+
 static int begin(void **state)
 {
 	unsetenv("GITHUB_WORKSPACE");

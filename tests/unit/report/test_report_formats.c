@@ -6,6 +6,7 @@
 #include "user/report/format.h"
 #include "user/report/measure.h"
 #include "user/report/report_marks.h"
+#include "user/report/report_rows.h"
 
 /* HOSTILE_NAME as escape_text() writes it. */
 #define ESCAPED "</x>]]>\"'&\\x0a\\x0d%0A::,%\\\\\\x09\\x1b[2J\\xff\\xc0\\x80\\xe2\\x80\\xae"

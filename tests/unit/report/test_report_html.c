@@ -13,6 +13,7 @@
 #include "user/lib/json_read.h"
 #include "user/lib/sha256.h"
 #include "user/names/symbolize.h"
+#include "user/report/format.h"
 #include "user/report/html_tables.h"
 #include "user/source/source.h"
 #include "user/target/target.h"

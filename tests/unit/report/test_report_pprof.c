@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "user/report/format.h"
 #include "user/report/gzip.h"
 
 enum { MAX_PLAIN = 1 << 22 };

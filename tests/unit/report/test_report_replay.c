@@ -15,6 +15,7 @@
 #include "user/session/source_replay.h"
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"
+#include "user/report/format.h"
 #include "user/target/target.h"
 
 enum { PID = 4321 };

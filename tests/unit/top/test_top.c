@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "user/report/report_rows.h"
 #include "user/session/session.h"
 
 static const u64 S = 1000000000;
