@@ -221,7 +221,7 @@ SHELLS   := bash zsh fish
 COMPLETION_bash := share/bash-completion/completions/heaptap
 COMPLETION_zsh  := share/zsh/site-functions/_heaptap
 COMPLETION_fish := share/fish/vendor_completions.d/heaptap.fish
-MANUALS  := man1/heaptap.1 man1/heaptap-agent.1 man5/heaptap-recording.5 man5/heaptap-report.5 man7/heaptap-containers.7
+MANUALS  := man1/heaptap.1 man1/heaptap-agent.1 man5/heaptap-recording.5 man5/heaptap-report.5 man7/heaptap-containers.7 man7/heaptap-leaks.7
 
 # Built for another CPU, heaptap cannot print the completions, and they are left out.
 install: all                     ## install heaptap, its manuals and completions under $(DESTDIR)$(prefix)
