@@ -54,7 +54,7 @@ all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default),
 
 $(O)/heaptap: $(O)/user/cli/main.o $(O)/libheaptap.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=user/cli/demo.list -o $@ $^ $(LDLIBS)
 
 $(O)/libheaptap.a: $(LIB_OBJS)
 	@echo "  AR      $@"

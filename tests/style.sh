@@ -179,6 +179,7 @@ check_tags() {
 # without a context needs the variable, or it belongs to the process as a whole.
 variables='
 fallback/guardian_main.c:has_mail
+user/cli/cmd_demo.c:demo_kept
 user/console/console_edit.c:edit
 user/lib/crc32c.c:tables
 user/lib/log.c:shown

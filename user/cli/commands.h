@@ -16,5 +16,6 @@ int cmd_console(const struct options *o);
 int cmd_top(const struct options *o);
 int cmd_mark(const struct options *o);
 int cmd_doctor(const struct options *o);
+int cmd_demo(const struct options *o);
 int cmd_completion(const struct options *o);
 int cmd_help(const struct options *o);

@@ -30,6 +30,7 @@ enum {
 	CONSOLE,
 	TOP,
 	DOCTOR,
+	DEMO,
 	COMPLETION,
 	HELP,
 	NR_COMMANDS
@@ -66,6 +67,8 @@ const struct command commands[] = {
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
+	[DEMO] = { "demo", "", "trace a small leaking program, and explain the lines of its report",
+		   IS_AGENT ? NULL : cmd_demo, 0, 1, .is_left_out = true },
 	[COMPLETION] = { "completion", "bash|zsh|fish",
 			 "print a script that completes command lines in this shell",
 			 IS_AGENT ? NULL : cmd_completion, 1, 1, .is_left_out = true },
