@@ -196,19 +196,30 @@ static bool fork_ender(struct keeper *k, size_t nr_ending, size_t nr_enders, siz
 
 /*
  * End the first @nr links. The last reference to each is given up by the exit of a process, never by close(): see
- * user/source/link_keeper.h. Without memory for these processes the links stay.
+ * user/source/link_keeper.h. Without memory for these processes the links stay. 0 or -errno.
  */
-static void end_first(struct keeper *k, size_t nr)
+static int end_first(struct keeper *k, size_t nr)
 {
-	size_t wanted = nr < MAX_ENDERS ? nr : MAX_ENDERS, nr_ready = 0;
+	size_t wanted = nr < MAX_ENDERS ? nr : MAX_ENDERS, nr_forked = 0, nr_ready = 0;
 	int ready[2], go[2];
 	char bytes[MAX_ENDERS];
 	ssize_t got;
+	int err = 0;
 
-	if (!nr || pipe2(ready, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
-		return;
-	for (size_t i = 0; i < wanted && fork_ender(k, nr, wanted, i, ready, go); i++)
-		;
+	if (!nr)
+		return 0;
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	if (pipe2(go, O_CLOEXEC)) {
+		err = -errno;
+		close(ready[0]);
+		close(ready[1]);
+		return err;
+	}
+	while (nr_forked < wanted && fork_ender(k, nr, wanted, nr_forked, ready, go))
+		nr_forked++;
+	if (nr_forked < wanted)
+		err = -errno;
 	close(ready[1]);
 	close(go[0]);
 	while (nr_ready < wanted && (got = read(ready[0], bytes, sizeof(bytes))) > 0)
@@ -220,11 +231,14 @@ static void end_first(struct keeper *k, size_t nr)
 	close(go[1]);
 	while (wait(NULL) > 0)
 		;
+	/* An ender that was killed. */
+	return err || nr_ready == wanted ? err : -ECHILD;
 }
 
-static void drop(struct keeper *k, pid_t pid)
+static int drop(struct keeper *k, pid_t pid)
 {
 	size_t nr_ending = 0, nr = 0;
+	int err;
 
 	/* Move the links of @pid to the front. */
 	for (size_t i = 0; i < k->nr; i++)
@@ -234,11 +248,12 @@ static void drop(struct keeper *k, pid_t pid)
 			k->links[nr_ending++] = k->links[i];
 			k->links[i] = l;
 		}
-	end_first(k, nr_ending);
+	err = end_first(k, nr_ending);
 	for (size_t i = 0; i < k->nr; i++)
 		if (k->links[i].fd >= 0 || k->links[i].event_fd >= 0)
 			k->links[nr++] = k->links[i];
 	k->nr = nr;
+	return err;
 }
 
 /* Descriptors that came with the message, or -1. */
@@ -271,7 +286,7 @@ static bool serve(struct keeper *k)
 	if (r.op == KEEPER_ADD)
 		err = add(k, &r, fds);
 	else
-		drop(k, r.pid);
+		err = drop(k, r.pid);
 	/* The program and the file: links hold them by themselves. */
 	if (fds[0] >= 0)
 		close(fds[0]);
@@ -360,7 +375,8 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 		;
 	if (state)
 		state->is_on = 0;
-	end_first(&k, k.nr);
+	/* Links that cannot end so end with this process. */
+	(void)end_first(&k, k.nr);
 	resume_wards(places, state);
 	_exit(0);
 }

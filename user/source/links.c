@@ -165,16 +165,17 @@ void link_set_guard(struct link_set *set, pid_t pid)
 		*ward = pid;
 }
 
-void link_set_drop(struct link_set *set, pid_t pid)
+int link_set_drop(struct link_set *set, pid_t pid)
 {
 	const struct keeper_request r = { .op = KEEPER_DROP, .pid = pid };
 	pid_t *ward = pid ? find_ward(set, pid) : NULL;
+	int err;
 
 	if (ward)
 		*ward = 0;
+	err = ask(set, &r, NULL);
 	/* A keeper that is dead has dropped all. */
-	if (ask(set, &r, NULL))
-		return;
+	return link_set_is_alive(set) ? err : 0;
 }
 
 bool link_set_is_alive(const struct link_set *set)

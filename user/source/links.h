@@ -38,8 +38,11 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 /* If heaptap dies while a probe has stopped process @pid by SIGSTOP, resume @pid. Until link_set_drop(). */
 void link_set_guard(struct link_set *set, pid_t pid);
 
-/* End the links of @pid alone; returns when its probes are out. */
-void link_set_drop(struct link_set *set, pid_t pid);
+/*
+ * End the links of @pid alone; returns when its probes are out. 0, or -errno (no memory for the processes that end
+ * them): its probes stay until the set ends.
+ */
+int link_set_drop(struct link_set *set, pid_t pid) __must_check;
 
 /* False: the keeper was killed, and all probes are out. */
 bool link_set_is_alive(const struct link_set *set);

@@ -60,8 +60,10 @@ static struct bpf_source *self(const struct source *s)
 static void forget(struct bpf_source *s, pid_t pid)
 {
 	/* After detach no link is left, but records of exec may still come. */
-	if (s->links)
-		link_set_drop(s->links, pid);
+	int err = s->links ? link_set_drop(s->links, pid) : 0;
+
+	if (err)
+		warn("bpf: PID %d: its probes stay until heaptap ends: %s", pid, strerror(-err));
 	placing_forget(&s->placing, pid);
 }
 
