@@ -45,8 +45,8 @@ struct heap_event {
 	u64 time_ns;  /* CLOCK_MONOTONIC */
 	u64 addr;     /* block: returned (alloc) or handed in (free); 0 = the call failed */
 	u64 old_addr; /* realloc, mremap: block handed in, else 0 */
-	u64 size;     /* bytes asked for, after nmemb * size; U64_MAX when that overflows */
-	u64 stack;    /* id of a stack sent before; 0 = none taken, 1 = lost */
+	u64 size; /* bytes asked for, after nmemb * size; U64_MAX when that overflows; free: bytes said, or 0 */
+	u64 stack; /* id of a stack sent before; 0 = none taken, 1 = lost */
 };
 
 enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127 };

@@ -449,9 +449,10 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	}
 	ev.h.kind = EVENT_FREE;
 	ev.h.fn = p->fn;
+	if (p->size_arg)
+		ev.size = call_arg(c, p, p->size_arg);
 	if (p->kind == ALLOC_MUNMAP) {
 		ev.h.flags = EVENT_UNMAP;
-		ev.size = call_arg(c, p, p->size_arg);
 	} else if (ev.addr == t->last_alloc) {
 		ev.h.flags = EVENT_TEMPORARY;
 	}

@@ -49,6 +49,43 @@ as_told_wrong() {
 	[ "$(wrong double-free second_free by_malloc)" -eq 1 ]
 }
 
+# bats test_tags=core
+@test "errors: wrong sizes and alignments of delete: each with both stacks, right ones are none" {
+	traced -- "$T/sized"
+	[ "$status" -eq 0 ]
+	as_told_wrong
+	is '.errors | map(select(.kind == "size-mismatch") | [.said_bytes, .block_bytes]) | tostring' '[[8,40],[99,100],[104,100],[64,256]]'
+	traced --backend ptrace --fail-on errors -- "$T/sized"
+	[ "$status" -eq 99 ]
+	as_told_wrong
+	traced -- "$T/sized" right
+	is '.errors | length' 0
+	[ "$(jq '.processes[0].functions | to_entries | map(select(.key | startswith("operator delete(ptr, size"))) | length' "$report")" -eq 2 ]
+}
+
+@test "errors: wrong sizes by clang++: as by g++" {
+	command -v clang++ >/dev/null || skip "clang++ is not installed"
+	clang++ -std=c++17 -fsized-deallocation -O1 -g -I"$ROOT" -o "$BATS_TEST_TMPDIR/sized" "$ROOT/tests/targets/sized.cc" 2>"$BATS_TEST_TMPDIR/why" ||
+		skip "clang++ does not compile it: $(head -1 "$BATS_TEST_TMPDIR/why")"
+	traced -- "$BATS_TEST_TMPDIR/sized"
+	as_told_wrong
+}
+
+@test "errors: wrong sizes in recordings, lists of events and the formats" {
+	traced --record "$BATS_TEST_TMPDIR/r" -- "$T/sized"
+	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/r.json" "$BATS_TEST_TMPDIR/r"
+	jq -e --slurpfile a "$report" '($a[0].processes[0].errors | map(.kind, .count, .said_bytes, .address)) == (.processes[0].errors | map(.kind, .count, .said_bytes, .address))' "$BATS_TEST_TMPDIR/r.json"
+	"$HEAPTAP" report --events "$BATS_TEST_TMPDIR/r" >"$BATS_TEST_TMPDIR/events"
+	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/e.json" "$BATS_TEST_TMPDIR/events"
+	jq -e --slurpfile a "$report" '($a[0].processes[0].errors | map(.kind, .count, .said_bytes, .address)) == (.processes[0].errors | map(.kind, .count, .said_bytes, .address))' "$BATS_TEST_TMPDIR/e.json"
+	run --separate-stderr "$HEAPTAP" report -o "$BATS_TEST_TMPDIR/r.junit.xml" -o "$BATS_TEST_TMPDIR/r.sarif" "$BATS_TEST_TMPDIR/r"
+	jq -e '[.runs[0].results[].ruleId] | map(select(. == "size-mismatch" or . == "alignment-mismatch")) | length == 8' "$BATS_TEST_TMPDIR/r.sarif"
+	grep -q 'type="alignment-mismatch"' "$BATS_TEST_TMPDIR/r.junit.xml"
+	run --separate-stderr "$HEAPTAP" run -- "$T/sized"
+	[[ $stderr == *'checked     6 wrong sizes, 4 wrong alignments'* ]]
+	[[ $stderr == *'wrong size (first 99, not 100 bytes), 3 times, first 0x'*', by operator delete(ptr, size)'*'too_small at '*'allocated by operator new(size)'* ]]
+}
+
 @test "errors: free inside a block, of no block, realloc of a freed one" {
 	traced -- "$T/misuse" inside
 	[ "$(wrong bad-free free_inside by_malloc)" -eq 1 ]

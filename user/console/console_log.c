@@ -74,13 +74,15 @@ static void print_size(FILE *out, u64 size)
 static void print_arguments(FILE *out, const struct alloc_fn *fn, const struct heap_event *ev)
 {
 	u64 old = ev->h.kind == EVENT_FREE ? ev->addr : ev->old_addr;
+	/* Recordings of older versions do not have the sizes of releases. */
+	bool has_size = fn->size_arg && (ev->size || fn->kind != ALLOC_FREE);
 
 	putc('(', out);
 	if (fn->old_arg)
 		fprintf(out, old ? "0x%" PRIx64 : "NULL", old);
-	if (fn->old_arg && fn->size_arg)
+	if (fn->old_arg && has_size)
 		fputs(", ", out);
-	if (fn->size_arg)
+	if (has_size)
 		print_size(out, ev->size);
 	putc(')', out);
 }

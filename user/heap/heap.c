@@ -323,7 +323,7 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 	struct pending *p;
 
 	if (b) {
-		check_release(h, addr, b->row, ev);
+		check_release(h, addr, b, ev);
 		check_freed(h, addr, b->row, ev);
 		if (is_temporary && is_counted(h, b->row)) {
 			h->rows.rows[b->row].temporary++;
@@ -475,7 +475,7 @@ static int enter_realloc_begin(struct heap *h, const struct heap_event *ev)
 	if (known && pending_is_live(known) && new.kind == PENDING_UNKNOWN)
 		return 0;
 	if (new.kind == PENDING_BLOCK)
-		check_release(h, ev->old_addr, new.block.row, ev);
+		check_release(h, ev->old_addr, &new.block, ev);
 	else if (new.kind == PENDING_UNKNOWN && !is_mapping_fn(h, ev->h.fn))
 		check_unknown(h, ev->old_addr, ev);
 	if (known && h->is_lossy)

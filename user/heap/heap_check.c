@@ -78,16 +78,53 @@ static bool is_mismatch(const struct heap *h, u16 alloc, u16 release)
 	       !is_blurred(h, alloc) && !is_blurred(h, release);
 }
 
-void check_release(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev)
+/* Does the delete @ev have an alignment, and the new @alloc of the same family none, or the reverse? */
+static bool is_misaligned(const struct heap *h, u16 alloc, u16 release)
+{
+	const struct alloc_fn *a = alloc_fn(h->fns, alloc), *r = alloc_fn(h->fns, release);
+
+	return a->family == r->family && a->is_aligned != r->is_aligned && !is_blurred(h, alloc) &&
+	       !is_blurred(h, release);
+}
+
+/* @ev says a size that is not the one of @b. */
+static void add_wrong_size(struct heap *h, struct misuse *m, const struct block *b,
+			   const struct heap_event *ev)
+{
+	/* After a loss another block may be there, which nobody saw. */
+	if (h->is_lossy || b->epoch != h->epoch) {
+		h->misuses->counts.nr_unsure++;
+		return;
+	}
+	m->kind = MISUSE_SIZE;
+	m->size = b->size;
+	m->said = ev->size;
+	add(h, m, ev);
+}
+
+void check_release(struct heap *h, taddr_t addr, const struct block *b, const struct heap_event *ev)
 {
 	struct misuse m = {
-		.kind = MISUSE_MISMATCHED, .addr = addr, .alloc_row = row, .earlier_row = MISUSE_NO_ROW
+		.kind = MISUSE_MISMATCHED, .addr = addr, .alloc_row = b->row, .earlier_row = MISUSE_NO_ROW
 	};
+	u16 fn = h->misuses ? h->rows.rows[b->row].fn : 0;
 
 	if (!h->misuses)
 		return;
-	if (is_mismatch(h, h->rows.rows[row].fn, ev->h.fn))
+	if (is_mismatch(h, fn, ev->h.fn)) {
 		add(h, &m, ev);
+		return;
+	}
+	if (ev->h.kind != EVENT_FREE)
+		return;
+	if (is_misaligned(h, fn, ev->h.fn)) {
+		m.kind = MISUSE_ALIGNMENT;
+		add(h, &m, ev);
+	}
+	/* Sizes above the maximum were cut, and a custom function is not known to say the size it was asked for. */
+	if (ev->size && ev->size != b->size && b->size < BLOCK_MAX_SIZE && !is_blurred(h, fn) &&
+	    !is_blurred(h, ev->h.fn))
+		add_wrong_size(h, &m, b, ev);
 }
 
 void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev)

@@ -10,11 +10,14 @@ enum { MIN_BITS = 10, MAX_BITS = 16 };
 
 static const struct {
 	const char *name, *what;
+	bool is_mismatch;
 } kinds[] = {
-	[MISUSE_MISMATCHED] = { "mismatched-free", "mismatched release" },
+	[MISUSE_MISMATCHED] = { "mismatched-free", "mismatched release", true },
 	[MISUSE_DOUBLE] = { "double-free", "double release" },
 	[MISUSE_BAD_FREE] = { "bad-free", "release of no block" },
 	[MISUSE_BAD_REALLOC] = { "bad-realloc", "realloc of no block" },
+	[MISUSE_SIZE] = { "size-mismatch", "wrong size", true },
+	[MISUSE_ALIGNMENT] = { "alignment-mismatch", "wrong alignment", true },
 };
 _Static_assert(ARRAY_SIZE(kinds) == NR_MISUSES, "one name each");
 
@@ -26,6 +29,11 @@ const char *misuse_name(enum misuse_kind kind)
 const char *misuse_what(enum misuse_kind kind)
 {
 	return kinds[kind].what;
+}
+
+bool misuse_is_mismatch(enum misuse_kind kind)
+{
+	return kinds[kind].is_mismatch;
 }
 
 static struct misuse_freed *slot_of(const struct misuse_table *t, taddr_t addr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Wrong releases: of a block of another family, of a block that was released before, or of no block. Filled by
- * user/heap/heap_check.c.
+ * Wrong releases: of a block of another family, with another size or alignment than it has, of a block that was
+ * released before, or of no block. Filled by user/heap/heap_check.c.
  */
 #pragma once
 
@@ -13,6 +13,8 @@ enum misuse_kind {
 	MISUSE_DOUBLE,	    /* of a block that was released before */
 	MISUSE_BAD_FREE,    /* of an address that no allocator gave */
 	MISUSE_BAD_REALLOC, /* realloc of such an address, or of a released block */
+	MISUSE_SIZE,	    /* by a delete that says another size than new was asked for */
+	MISUSE_ALIGNMENT,   /* of a block of an aligned new by an unaligned delete, or the reverse */
 	NR_MISUSES
 };
 
@@ -26,9 +28,10 @@ struct misuse {
 	u32 free_row;	 /* caller that released it wrongly */
 	u32 earlier_row; /* caller that had released it before */
 	u64 count;
-	taddr_t addr; /* of the first one */
-	u64 time_ns;  /* of the last one */
-	u64 inside;   /* bytes from the start of the live block that contains addr; 0 = no block does */
+	taddr_t addr;	/* of the first one */
+	u64 time_ns;	/* of the last one */
+	u64 inside;	/* bytes from the start of the live block that contains addr; 0 = no block does */
+	u64 size, said; /* MISUSE_SIZE: of the first block, and what its release said */
 };
 
 struct misuse_counts {
@@ -77,3 +80,6 @@ void misuse_add(struct misuse_table *t, const struct misuse *m);
 /* Names: for JSON ("mismatched-free"), and for people ("mismatched release"). */
 const char *misuse_name(enum misuse_kind kind);
 const char *misuse_what(enum misuse_kind kind);
+
+/* Does the release not fit to the allocation? Then reports count it for the caller that allocated. */
+bool misuse_is_mismatch(enum misuse_kind kind);

@@ -88,11 +88,12 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 
 	if (s) {
 		/* Aliases and weak names: one probe, under the name that comes first in the table. */
+		s->is_vague |= row->size_arg != s->row->size_arg;
+		s->is_blurred |= row->family != s->row->family || row->is_aligned != s->row->is_aligned;
 		if (fn < s->fn) {
 			s->fn = fn;
 			s->row = row;
 		}
-		s->families |= 1 << row->family;
 		if (sym->size && s->end == s->start)
 			s->end = s->start + sym->size;
 		return 0;
@@ -103,7 +104,6 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 	memset(s, 0, sizeof(*s));
 	s->fn = fn;
 	s->row = row;
-	s->families = 1 << row->family;
 	s->start = sym->value;
 	s->end = sym->value + sym->size;
 	s->is_ifunc = sym->type == STT_GNU_IFUNC;
@@ -334,13 +334,15 @@ struct call_probe probe_site_describe(const struct probe_site *site)
 {
 	const struct alloc_fn *fn = site->row;
 	bool throws = fn->can_throw && !site->has_unseen_end;
+	/* A release under several names has a size only in some calls. */
+	bool has_size = !(site->is_vague && fn->kind == ALLOC_FREE);
 	bool ends_at_return = site->flags & PROBE_RETURNS && !site->nr_rets;
 
 	return (struct call_probe){
 		.fn = site->fn,
 		.kind = fn->kind,
 		.flags = site->flags | (throws ? PROBE_THROWS : 0) | (ends_at_return ? PROBE_AT_RETURN : 0),
-		.size_arg = site->arg_at[fn->size_arg],
+		.size_arg = has_size ? site->arg_at[fn->size_arg] : 0,
 		.count_arg = site->arg_at[fn->count_arg],
 		.old_arg = site->arg_at[fn->old_arg],
 		.out_arg = site->arg_at[fn->out_arg],
@@ -362,7 +364,7 @@ void probe_list_note_blurred(const struct probe_list *list, u64 blurred[ALLOC_MA
 	for (size_t i = 0; i < list->nr; i++) {
 		const struct probe_site *s = &list->sites[i];
 
-		if (s->families & (s->families - 1))
+		if (s->is_blurred)
 			blurred[s->fn / 64] |= 1ULL << s->fn % 64;
 	}
 }

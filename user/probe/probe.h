@@ -11,15 +11,16 @@ struct probe_site {
 	u16 fn;			    /* row of the allocator table */
 	const struct alloc_fn *row; /* borrowed; row number fn */
 	u8 flags;		    /* enum probe_flag, call/probe.h */
-	u8 families;		    /* bits of enum alloc_family: of all names that the function has */
-	bool is_emulated;	    /* the kernel emulates the instruction at place, without a single step */
-	bool has_unseen_end;	    /* some calls may end elsewhere than at rets */
-	bool is_ifunc;		    /* start is a resolver: ifunc_resolve() must find the function */
-	u64 start, end;		    /* of the function */
-	u64 place;		    /* of the probe at entry */
-	u8 arg_at[5];		    /* at the place, argument n is where argument arg_at[n] of a call is */
-	u64 own_start, own_end;	    /* calls that return into this code are part of the request */
-	u64 *rets; /* owned; return instructions, where the end cannot be seen by a uretprobe */
+	bool is_blurred;	    /* it has names of several families, or with and without an alignment */
+	bool is_vague;		/* its names differ in arguments: a call does not show which one was meant */
+	bool is_emulated;	/* the kernel emulates the instruction at place, without a single step */
+	bool has_unseen_end;	/* some calls may end elsewhere than at rets */
+	bool is_ifunc;		/* start is a resolver: ifunc_resolve() must find the function */
+	u64 start, end;		/* of the function */
+	u64 place;		/* of the probe at entry */
+	u8 arg_at[5];		/* at the place, argument n is where argument arg_at[n] of a call is */
+	u64 own_start, own_end; /* calls that return into this code are part of the request */
+	u64 *rets;		/* owned; return instructions, where the end cannot be seen by a uretprobe */
 	size_t nr_rets;
 };
 
@@ -73,8 +74,8 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 void probe_list_fini(struct probe_list *list);
 
 /*
- * Set the bits in @blurred of the functions of @list that have names of several families: mimalloc's free is its
- * operator delete too, so a call does not show which one the program meant.
+ * Set the bits in @blurred of the functions of @list that have names of several families, or with and without an
+ * alignment: mimalloc's free is its operator delete too, so a call does not show which one the program meant.
  */
 void probe_list_note_blurred(const struct probe_list *list, u64 blurred[ALLOC_MAX_FNS / 64]);
 

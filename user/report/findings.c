@@ -39,6 +39,11 @@ const struct finding_rule finding_rules[NR_FINDING_KINDS] = {
 	[FINDING_BAD_REALLOC] = { "bad-realloc", "BadRealloc", "bad realloc",
 				  "No block begins at this address, or it was released before.",
 				  LEVEL_ERROR },
+	[FINDING_SIZE] = { "size-mismatch", "SizeMismatch", "wrong size",
+			   "The release said another size than the allocation asked for.", LEVEL_ERROR },
+	[FINDING_ALIGNMENT] = { "alignment-mismatch", "AlignmentMismatch", "wrong alignment",
+				"The block came from an aligned new, and went to an unaligned delete, or the reverse.",
+				LEVEL_ERROR },
 };
 
 static const struct {
@@ -53,6 +58,8 @@ static const enum finding_kind misuse_kinds[NR_MISUSES] = {
 	[MISUSE_DOUBLE] = FINDING_DOUBLE,
 	[MISUSE_BAD_FREE] = FINDING_BAD_FREE,
 	[MISUSE_BAD_REALLOC] = FINDING_BAD_REALLOC,
+	[MISUSE_SIZE] = FINDING_SIZE,
+	[MISUSE_ALIGNMENT] = FINDING_ALIGNMENT,
 };
 
 static int add(struct findings *f, size_t *max, const struct finding_item *item)
@@ -296,8 +303,11 @@ static void write_misuse(FILE *out, const struct finding_item *item)
 	const struct misuse *m = item->misuse;
 	const struct heap *heap = item->process->heap;
 
-	fprintf(out, "%s, %s time%s, by ", finding_rules[item->kind].what, human_count(m->count).text,
-		m->count == 1 ? "" : "s");
+	fputs(finding_rules[item->kind].what, out);
+	if (m->kind == MISUSE_SIZE)
+		fprintf(out, " (%s%llu, not %llu bytes)", m->count > 1 ? "first " : "",
+			(unsigned long long)m->said, (unsigned long long)m->size);
+	fprintf(out, ", %s time%s, by ", human_count(m->count).text, m->count == 1 ? "" : "s");
 	escape_text(out, alloc_fn(heap_functions(heap), m->fn)->name);
 	if (m->alloc_row == MISUSE_NO_ROW)
 		return;

@@ -167,16 +167,16 @@ static void look_at_blocks(const struct report *r, const struct heap *heap, stru
 	heap_for_each_block(heap, visit_block, &pass);
 }
 
-/* Count a mismatch for the caller that allocated, and any other wrong release for the caller that released. */
+/* Count mismatches for the caller that allocated, and any other wrong release for the caller that released. */
 static void count_misuses(const struct heap *heap, struct report_row *rows, size_t nr)
 {
 	size_t nr_misuses;
 	const struct misuse *list = heap_misuses(heap, &nr_misuses);
 
 	for (const struct misuse *m = list; m < list + nr_misuses; m++) {
-		if (m->kind == MISUSE_MISMATCHED && m->alloc_row < nr)
+		if (misuse_is_mismatch(m->kind) && m->alloc_row < nr)
 			rows[m->alloc_row].mismatched += m->count;
-		if (m->kind != MISUSE_MISMATCHED && m->free_row < nr)
+		if (!misuse_is_mismatch(m->kind) && m->free_row < nr)
 			rows[m->free_row].bad += m->count;
 	}
 }

@@ -387,6 +387,10 @@ static void json_errors(struct json *j, const struct report_process *p)
 		json_stack_of(j, "free_stack", heap, m->free_row);
 		json_stack_of(j, "earlier_free_stack", heap, m->earlier_row);
 		json_u64(j, "inside", m->inside); /* bytes into the block of alloc_stack */
+		if (m->kind == MISUSE_SIZE) {
+			json_u64(j, "block_bytes", m->size);
+			json_u64(j, "said_bytes", m->said); /* by the release */
+		}
 		json_object_end(j);
 	}
 	json_array_end(j);

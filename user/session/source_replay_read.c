@@ -12,7 +12,7 @@
  *						depth no-unwind-info unsupported unreadable not-growing unmapped limit
  *						frame-pointers stale-mappings
  *	alloc PID TID FN ADDR SIZE STACK [TIME] [retry]		ADDR 0: the call failed
- *	free PID TID FN ADDR STACK [TIME] [temporary]
+ *	free PID TID FN ADDR STACK [TIME] [temporary] [size=N]	N: bytes that a sized delete says
  *	realloc-begin PID TID FN OLD_ADDR SIZE STACK [TIME]
  *	realloc-end PID TID FN OLD_ADDR ADDR SIZE STACK [TIME]
  *	unmap PID TID FN ADDR SIZE STACK [TIME]
@@ -333,11 +333,27 @@ static void parse_alloc(struct parser *p)
 	end_event(p, &ev, 6, EVENT_RETRY);
 }
 
+/* The last word "size=N", if it is there: take it off. 0 = the release says no size. */
+static u64 said_size(struct parser *p)
+{
+	static const char key[] = "size=";
+	size_t last = p->nr_words - 1;
+	u64 size;
+
+	if (strncmp(p->words[last], key, strlen(key)))
+		return 0;
+	p->words[last] += strlen(key);
+	size = number(p, last, UINT64_MAX);
+	p->nr_words--;
+	return size;
+}
+
 static void parse_free(struct parser *p)
 {
 	struct heap_event ev = begin_event(p, EVENT_FREE);
 
 	ev.addr = number(p, 4, UINT64_MAX);
+	ev.size = said_size(p);
 	end_event(p, &ev, 5, EVENT_TEMPORARY);
 }
 
@@ -483,7 +499,7 @@ static const struct line_kind {
 	{ "map", 5, 6, parse_map },
 	{ "stack", 3, 3 + STACK_MAX_FRAMES, parse_stack },
 	{ "alloc", 6, 8, parse_alloc },
-	{ "free", 5, 7, parse_free },
+	{ "free", 5, 8, parse_free },
 	{ "realloc-begin", 6, 7, parse_realloc_begin },
 	{ "realloc-end", 7, 9, parse_realloc_end },
 	{ "unmap", 6, 7, parse_unmap },

@@ -282,6 +282,8 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 		fputs(" temporary", l->out);
 	else if (rec->kind != EVENT_FREE && rec->flags & EVENT_RETRY)
 		fputs(" retry", l->out);
+	if (rec->kind == EVENT_FREE && !is_unmap && ev->size)
+		fprintf(l->out, " size=%" PRIu64, ev->size);
 	putc('\n', l->out);
 }
 

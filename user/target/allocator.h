@@ -21,11 +21,12 @@ struct alloc_fn {
 	const char *name;   /* as reports print it */
 	enum alloc_kind kind;
 	enum alloc_family family;
-	u8 size_arg;  /* bytes */
+	u8 size_arg;  /* bytes; of a release: the size that the caller says */
 	u8 count_arg; /* times this */
 	u8 old_arg;   /* block handed in */
 	u8 out_arg;   /* where the block's address is stored */
 	bool can_throw; /* operator new: gets no return probe, because the unwinder would stop at its trampoline */
+	bool is_aligned; /* operator new or delete with an alignment */
 };
 
 enum { ALLOC_MAX_FNS = 256 }; /* fn of an event is a row number; row 0 is "none" */

@@ -33,7 +33,12 @@ static const struct call_probe probes[NR_FNS] = {
 		  .flags = PROBE_DELEGATES | PROBE_THROWS,
 		  .size_arg = 1,
 		  .own_after = 256 },
-	[DELETE] = { .fn = 7, .kind = ALLOC_FREE, .flags = PROBE_DELEGATES, .old_arg = 1, .own_after = 256 },
+	[DELETE] = { .fn = 7,
+		     .kind = ALLOC_FREE,
+		     .flags = PROBE_DELEGATES,
+		     .size_arg = 2,
+		     .old_arg = 1,
+		     .own_after = 256 },
 	[MEMALIGN] = { RETURNS(8, ALLOC_MALLOC), .size_arg = 2, OWN(MEMALIGN) },
 	[MAP] = { RETURNS(9, ALLOC_MMAP), .size_arg = 2, OWN(MAP) },
 	[REMAP] = { RETURNS(10, ALLOC_MREMAP), .size_arg = 3, .old_arg = 1, OWN(REMAP) },
@@ -310,10 +315,10 @@ static void calls_new(void **state)
 	check(&w, 1, EVENT_ALLOC, 6, 0x5000, 24);
 	assert_int_equal(w.events[1].h.flags, EVENT_RETRY);
 	assert_int_equal(w.thread.nr, 0);
-	enter(&w, DELETE, top, CODE, 0x5000, 0);
+	enter(&w, DELETE, top, CODE, 0x5000, 24);
 	enter(&w, FREE, top - 24, LIBRARY + DELETE * 256 + 10, 0x5000, 0);
 	assert_int_equal(w.nr_events, 3);
-	check(&w, 2, EVENT_FREE, 7, 0x5000, 0);
+	check(&w, 2, EVENT_FREE, 7, 0x5000, 24);
 	assert_int_equal(w.thread.nr, 0);
 }
 

@@ -97,7 +97,7 @@ static void mismatches(void **state)
 	resize(0x1000, 0x1000, 24);
 	release("free", 0x1000, 25);
 	alloc("_ZnwmSt11align_val_t", 0x1000, 14);
-	release("_ZdlPvm", 0x1000, 26);
+	release("_ZdlPvSt11align_val_t", 0x1000, 26);
 	assert_int_equal(count(), 3);
 	expect(0, MISUSE_MISMATCHED, 3, 10, 20, 0);
 	expect(1, MISUSE_MISMATCHED, 1, 11, 21, 0);
@@ -185,6 +185,54 @@ static void families_of_one_function(void **state)
 	assert_int_equal(count(), 1);
 }
 
+static void sizes_and_alignments(void **state)
+{
+	size_t nr;
+
+	(void)state;
+	assert_int_equal(heap_check(heap, true), 0);
+	for (int i = 0; i < 2; i++) {
+		alloc("_Znwm", 0x1000, 10);
+		event(EVENT_FREE, "_ZdlPvm", 0x1000, 0, 24, 20);
+	}
+	alloc("_Znam", 0x1000, 11);
+	event(EVENT_FREE, "_ZdaPvm", 0x1000, 0, 32, 21);
+	alloc("_Znwm", 0x1000, 12);
+	release("_ZdlPvm", 0x1000, 22); /* by a recording without sizes */
+	alloc("_ZnwmSt11align_val_t", 0x1000, 13);
+	event(EVENT_FREE, "_ZdlPvm", 0x1000, 0, 32, 23);
+	alloc("_Znam", 0x1000, 14);
+	release("_ZdaPvSt11align_val_t", 0x1000, 24);
+	/* One error is enough where the family is wrong. */
+	alloc("malloc", 0x1000, 15);
+	event(EVENT_FREE, "_ZdlPvmSt11align_val_t", 0x1000, 0, 8, 25);
+	alloc("malloc", 0x1000, 16);
+	resize(0x1000, 0x2000, 26);
+	event(EVENT_FREE, "free_sized", 0x2000, 0, 64, 27);
+	assert_int_equal(count(), 4);
+	expect(0, MISUSE_SIZE, 2, 10, 20, 0);
+	expect(1, MISUSE_ALIGNMENT, 1, 13, 23, 0);
+	expect(2, MISUSE_ALIGNMENT, 1, 14, 24, 0);
+	expect(3, MISUSE_MISMATCHED, 1, 15, 25, 0);
+	assert_int_equal(heap_misuses(heap, &nr)[0].size, 32);
+	assert_int_equal(heap_misuses(heap, &nr)[0].said, 24);
+}
+
+/* The release of the first block and the second block itself may have been lost. */
+static void sizes_after_losses(void **state)
+{
+	(void)state;
+	assert_int_equal(heap_check(heap, true), 0);
+	alloc("_Znwm", 0x1000, 10);
+	heap_taint(heap);
+	event(EVENT_FREE, "_ZdlPvm", 0x1000, 0, 24, 20);
+	assert_int_equal(count(), 0);
+	assert_int_equal(heap_misuse_counts(heap).nr_unsure, 1);
+	alloc("_Znwm", 0x1000, 10);
+	event(EVENT_FREE, "_ZdlPvm", 0x1000, 0, 24, 20);
+	assert_int_equal(count(), 1);
+}
+
 static void bounded(void **state)
 {
 	(void)state;
@@ -231,10 +279,16 @@ static void copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(mismatches),    TEST(doubles),
-		TEST(bad_ones),	     TEST(unknown_is_not_wrong),
-		TEST(not_asked_for), TEST(families_of_one_function),
-		TEST(bounded),	     TEST(copies),
+		TEST(mismatches),
+		TEST(doubles),
+		TEST(bad_ones),
+		TEST(unknown_is_not_wrong),
+		TEST(not_asked_for),
+		TEST(families_of_one_function),
+		TEST(sizes_and_alignments),
+		TEST(sizes_after_losses),
+		TEST(bounded),
+		TEST(copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,7 @@ static const char *const good = "# all kinds of lines\n"
 				"stack 2 10 no-unwind-info 0x5010 0x1020\n"
 				"  alloc  10 100\tmalloc 0x10 24 2\n"
 				"alloc 11 110 _Znwm 0x20 010 0 5000 retry\n"
-				"free 10 100 free 0x10 1 temporary\n"
+				"free 10 100 free 0x10 1 temporary size=24\n"
 				"realloc-begin 10 101 realloc 0x30 99 0 6000\n"
 				"realloc-end 10 101 realloc 0x30 0x40 99 0\n"
 				"lost 10 1 2 3 4\n"
@@ -171,6 +171,7 @@ static void test_records(void **state)
 	assert_int_equal(seen.records[2].heap.size, 8);
 	assert_int_equal(seen.records[2].heap.time_ns, 5000);
 	assert_int_equal(seen.records[3].h.flags, EVENT_TEMPORARY);
+	assert_int_equal(seen.records[3].heap.size, 24);
 	assert_int_equal(seen.records[3].heap.time_ns, 5001);
 	assert_int_equal(seen.records[4].heap.old_addr, 0x30);
 	assert_int_equal(seen.records[5].heap.old_addr, 0x30);
@@ -257,7 +258,7 @@ static void test_bad_lines(void **state)
 
 	(void)state;
 	refuse("bogus 1 2", "'bogus' is no kind of record");
-	refuse("free 10 1 free 0x10", "takes 5 to 7 words, not 4");
+	refuse("free 10 1 free 0x10", "takes 5 to 8 words, not 4");
 	refuse("exit 10 0 1 2", "takes 2 to 3 words, not 4");
 	refuse("alloc 11 1 malloc 0x10 1 0", "no process line for pid 11");
 	refuse("alloc 10 1 mallok 0x10 1 0", "'mallok' is no allocator function");

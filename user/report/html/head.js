@@ -158,6 +158,8 @@ function showVerdict(process) {
 
 const ERROR_NAMES = {
 	"mismatched-free": "release by a function of another family",
+	"size-mismatch": "release with a wrong size",
+	"alignment-mismatch": "release with a wrong alignment",
 	"double-free": "double free",
 	"bad-free": "free of an address that is no block",
 	"bad-realloc": "realloc of an address that is no block",
@@ -180,7 +182,8 @@ function showErrors(process) {
 		const place = stacks.length ? placeOf(stackOf(process.stacks.get(stacks[0][1]))) : null;
 		return el("details", { class: "error", open: errors.length === 1 },
 			el("summary", {}, el("b", { text: ERROR_NAMES[e.kind] || e.kind }), place ? el("i", {}, "in ", ...nameOfPlace(place)) : null,
-				el("span", { text: `${count(e.count)} \u00d7, by ${e.function}, ${e.address}` })),
+				el("span", { text: `${count(e.count)} \u00d7, by ${e.function}, ${e.address}${e.said_bytes === undefined ? ""
+					: `, ${count(e.said_bytes)}, not ${count(e.block_bytes)} bytes`}` })),
 			el("div", { class: "stacks" }, ...stacks.map(([title, id]) =>
 				el("div", {}, el("h4", { text: title }), stackList(stackOf(process.stacks.get(id)))))));
 	}), dropped ? el("p", { class: "note", text: `${count(dropped)} more, by other callers.` }) : null);
