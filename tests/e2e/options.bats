@@ -58,6 +58,23 @@ load ../lib/common
 	traced --omit plug_own.so -- "$T/dlopen" "$T"
 	[ "$(of_function plug_own_allocates allocs)" -eq 0 ]
 	[ "$(of_function plug_allocates allocs)" -eq 50 ]
+	! grep -e '--omit' "$err"
+}
+
+@test "options: --omit: a link, a relative path and a link beside the library; a name of no file" {
+	local name dir=$BATS_TEST_TMPDIR/d
+	mkdir "$dir"
+	cp "$T/dlopen" "$T"/plug*.so "$dir"
+	ln -s plug_own.so "$dir/beside.so"
+	ln -s "$dir/plug_own.so" "$BATS_TEST_TMPDIR/link.so"
+	cd "$dir"
+	for name in "$BATS_TEST_TMPDIR/link.so" ./plug_own.so ../link.so beside.so; do
+		traced --omit "$name" --omit libnone.so -- "$dir/dlopen" "$dir"
+		[ "$(of_function plug_own_allocates allocs)" -eq 0 ]
+		[ "$(of_function plug_allocates allocs)" -eq 50 ]
+		[ "$(grep -c -e '--omit' "$err")" -eq 1 ]
+		grep -q -e '--omit: libnone.so: no file of this name is mapped' "$err"
+	done
 }
 
 # bats test_tags=core

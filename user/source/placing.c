@@ -4,8 +4,11 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -48,14 +51,44 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_omitted(const struct placing *p, const char *path)
+static bool leads_to(const char *path, const struct stat *file)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* Is @name of --omit @m: its path, its name, a path or link to it from here, or a link beside it? */
+static bool is_name_of(const char *name, const struct module *m)
+{
+	const char *base = base_name(m->path);
+	char beside[PATH_MAX];
+	struct stat file;
+	int len;
+
+	if (!strcmp(name, m->path) || !strcmp(name, base))
+		return true;
+	if (m->fd < 0 || fstat(m->fd, &file))
+		return false;
+	if (leads_to(name, &file))
+		return true;
+	len = snprintf(beside, sizeof(beside), "%s%.*s%s", m->root, (int)(base - m->path), m->path, name);
+	return !strchr(name, '/') && len < (int)sizeof(beside) && leads_to(beside, &file);
+}
+
+/* Also notes which names of --omit have their file. */
+static bool is_omitted(struct placing *p, const struct module *m)
 {
 	const char *const *omit = p->options.omit;
+	bool is_any = false;
 
-	for (size_t i = 0; omit && omit[i]; i++)
-		if (!strcmp(omit[i], path) || !strcmp(omit[i], base_name(path)))
-			return true;
-	return false;
+	for (size_t i = 0; omit && omit[i]; i++) {
+		if (!is_name_of(omit[i], m))
+			continue;
+		is_any = true;
+		p->omit_found |= i < 64 ? 1ULL << i : 0;
+	}
+	return is_any;
 }
 
 /* Make room for the file of module @id. */
@@ -221,7 +254,7 @@ static int put_in_file(struct placing *p, struct target *t, const struct mapping
 	int err = f->is_known || !p->ops->new_file ? 0 : p->ops->new_file(p->ctx, m, elf);
 
 	f->is_known = true;
-	if (err || is_omitted(p, m->path))
+	if (err || is_omitted(p, m))
 		return err;
 	err = scan_if_new(p, t, map, elf);
 	if (err || !f->nr_points)
@@ -292,9 +325,13 @@ static void widen(struct placement *at, const struct mapping *map)
 static int update_mapping(struct placing *p, struct target *t, const struct mapping *map)
 {
 	struct placement *at;
+	bool is_left_out;
 	int err;
 
-	if (!map->module || map->module->fd < 0 || (!p->ops->new_file && is_omitted(p, map->module->path)))
+	if (!map->module)
+		return 0;
+	is_left_out = is_omitted(p, map->module);
+	if (map->module->fd < 0 || (!p->ops->new_file && is_left_out))
 		return 0;
 	at = find_placement(p, t->pid, map);
 	if (at) {

@@ -65,7 +65,8 @@ struct placing_ops {
 
 struct placing_options {
 	struct probe_options probes;
-	const char *const *omit; /* NULL-terminated, or NULL: no probes in files of these names; borrowed */
+	const char *const
+		*omit; /* NULL-terminated, or NULL: no probes in these files, by name or path; borrowed */
 	const char *const
 		*usdt;	/* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too; borrowed */
 	bool is_shared; /* probes in a file see the calls of all processes */
@@ -81,6 +82,7 @@ struct placing {
 	size_t nr_placements, max_placements;
 	u32 nr_probes, nr_notes; /* functions and markers of all files */
 	u64 usdt_found;		 /* bits of options.usdt, of the first 64 */
+	u64 omit_found;		 /* like it, of options.omit */
 };
 
 void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
@@ -99,7 +101,7 @@ int placing_note_allocators(const struct placing *p, struct target *t) __must_ch
 /* @child has a copy of the memory of @parent, with the probes in it. 0 or -ENOMEM. */
 int placing_copy(struct placing *p, pid_t parent, pid_t child) __must_check;
 
-/* Log what options.usdt names and no file has. */
+/* Log what options.usdt names and no file has, and what options.omit names and no mapping is. */
 void placing_report_missing(const struct placing *p);
 
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */

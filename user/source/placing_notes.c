@@ -139,9 +139,12 @@ int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf
 
 void placing_report_missing(const struct placing *p)
 {
-	const char *const *usdt = p->options.usdt;
+	const char *const *usdt = p->options.usdt, *const *omit = p->options.omit;
 
 	for (size_t i = 0; usdt && usdt[i] && i < 64; i++)
 		if (!(p->usdt_found >> i & 1))
 			warn("probe: --mark-usdt: %s: no mapped file has such a probe", usdt[i]);
+	for (size_t i = 0; omit && omit[i] && i < 64; i++)
+		if (!(p->omit_found >> i & 1))
+			warn("probe: --omit: %s: no file of this name is mapped", omit[i]);
 }
