@@ -641,3 +641,12 @@ lying() {
 	ended "$SERVE" 0
 	[ ! -e "/run/heaptap/$SERVE" ]
 }
+
+@test "ssh: messages of ssh come without the end of line of a terminal" {
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	printf '#!/bin/sh\nprintf "Connection closed by nobody.\\r\\n" >&2\nexit 255\n' >"$BATS_TEST_TMPDIR/bin/ssh"
+	chmod 755 "$BATS_TEST_TMPDIR/bin/ssh"
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH run "$HEAPTAP" connect ssh://nowhere.invalid/1
+	[[ "$output" == *"ssh: Connection closed by nobody."* ]]
+	[[ "$output" != *x0d* ]]
+}

@@ -153,6 +153,9 @@ void remote_ssh_poll(struct remote_ssh *s)
 			s->len++;
 			continue;
 		}
+		/* ssh ends its own messages as a raw terminal needs them. */
+		if (s->len && s->line[s->len - 1] == '\r')
+			s->len--;
 		s->line[s->len] = '\0';
 		s->len = 0;
 		if (s->line[0])
