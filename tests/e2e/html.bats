@@ -66,7 +66,7 @@ list_events() {
 	rm opened
 	PATH=/nowhere run "$HEAPTAP" report -q --open l.txt
 	[ "$status" -eq 3 ]
-	[[ "$output" == *"xdg-open: cannot be run: open /tmp/heaptap-"* ]]
+	[[ "$output" == *"cannot run xdg-open; open /tmp/heaptap-"* ]]
 	rm -r "$(dirname "$(sed -n 's/.*open \(\/tmp\/heaptap-.*\) in a browser/\1/p' <<<"$output")")"
 }
 

@@ -120,7 +120,7 @@ part() {
 	[ "$(marks)" = right ]
 	[ "$(of_function main allocs)" -ge 1 ]
 	grep -q 'marked_wrong: 3 markers left out' "$err"
-	grep -q 'other:guarded: guarded by a semaphore, so it stays silent' "$err"
+	grep -q 'other:guarded: guarded by a semaphore, so it makes no markers' "$err"
 }
 
 @test "markers: of C++, and libstdc++'s own probes by --mark-usdt" {

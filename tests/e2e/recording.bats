@@ -100,7 +100,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	status=0
 	"$HEAPTAP" report -o r.json r.heaptap 2>err || status=$?
 	[ "$status" -eq 5 ]
-	grep -q 'r.heaptap: chunk [0-9]*, at byte [0-9]*: it breaks off .*: the report is on what comes before$' err
+	grep -q 'r.heaptap: chunk [0-9]*, at byte [0-9]*: it breaks off .*: the report covers only the events before it$' err
 	jq -e '.broken_off and (.processes[0].ended | not)' r.json
 	"$HEAPTAP" report r.heaptap >text 2>err || [ "$?" -eq 5 ]
 	grep -q '^  traced .* its recording breaks off here$' text

@@ -123,7 +123,7 @@ deeper_and_back() {
 	stepping
 	steered "$TARGET"
 	watching -d 0 "unix:$WHEEL"
-	steer "tune 0 8 0 0" "tracing began without stacks: they cannot be had now"
+	steer "tune 0 8 0 0" "tracing began without stacks (--depth 0); they cannot be switched on now"
 	step "alloc 4 16"
 	kill -INT "$TAP"
 	ended "$TAP" 0

@@ -21,7 +21,7 @@ int cmd_report(const struct options *o)
 	int status, err;
 
 	if (o->events && (o->has_between || o->outputs.nr || o->open)) {
-		error("report: --events: lists all of them on standard output: not with --%s",
+		error("report: --events lists all events on standard output; remove --%s",
 		      o->has_between ? "between"
 		      : o->open	     ? "open"
 				     : "output");

@@ -68,7 +68,7 @@ static int refuse(pid_t pid, const struct refusal *why)
 		return STATUS_IMPOSSIBLE;
 	}
 	if (why->is_other)
-		info("scan: a heaptap of another version is running; only one of its own can ask it");
+		info("scan: a heaptap of another version is running; only heaptap of that version can ask it");
 	error("scan: PID %d (%s): no heaptap of yours traces it, so nothing is known of its blocks; "
 	      "type 'heaptap attach %d', let it run for a while, then scan again",
 	      (int)pid, stat.comm, (int)pid);

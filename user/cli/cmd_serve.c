@@ -50,7 +50,7 @@ static int parse_addr(struct net_addr *a, const char *text)
 	}
 	if (a->kind != NET_SSH)
 		return 0;
-	error("serve: %s: ssh goes the other way: heaptap connect %s", text, text);
+	error("serve: %s: serve cannot connect by ssh; run 'heaptap connect %s' on the host", text, text);
 	return -EINVAL;
 }
 

@@ -164,7 +164,7 @@ const struct option_row option_rows[] = {
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = SERVING, .help = "source of events" },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING,
-	  .help = "frames per stack, 0 = none" },
+	  .help = "frames per stack; 0 = no stacks" },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,
 	  .help = "trace children too (fork, vfork, exec), and their children" },
 	{ "no-wait", 0, NULL, take_flag, FIELD(no_wait), .commands = IN(RUN),
@@ -179,17 +179,17 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING, .help = "stop tracing after DUR" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
-	  .help = "write the report to FILE, may be repeated; the ending of its name chooses the format; "
-		  "- = text to stdout; %p becomes the PID, %n the number of the report, %t the time" },
+	  .help = "write the report to FILE; may be repeated; the ending of its name chooses the format; "
+		  "- = standard output; in the name %p becomes the PID, %n the number of the report, %t the time" },
 	{ "format", 0, "NAME", take_format, FIELD(format), .choice = format_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
-	  .help = "format of the printed report, and of files whose ending names none (default text); "
-		  "list = list the formats" },
+	  .help = "format of the printed report, and of files whose ending names no format (default text); "
+		  "list = list the formats and end" },
 	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
 	  .help = "record all events in FILE, for `heaptap report`; placeholders as in --output" },
 	{ "record-size", 0, "BYTES", take_size, FIELD(record_size), NULL, "64K", "1024T",
 	  .commands = WATCHING,
-	  .help = "begin another file of the recording when one has this size; needs %n or %t in the name" },
+	  .help = "begin another file of the recording when the file has this size; needs %n or %t in the name" },
 	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
 	  .help = "begin another file of the recording after DUR; needs %n or %t in the name" },
 	{ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
@@ -215,10 +215,10 @@ const struct option_row option_rows[] = {
 	  .help = "find no leak verdicts, and do not stop the target for them" },
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = BOTH,
 	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; "
-		  "no limit while a program of run ends)" },
+		  "no limit at the end of a program of run)" },
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "check releases: by the right family of functions, only once, and of a block; "
-		  "report wrong ones with their stacks (default in run)" },
+		  "report wrong releases with their stacks (default in run)" },
 	{ "no-check", 0, NULL, take_no_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "do not check releases (cheaper)" },
 	{ "leaks", 0, "KIND", take_choice, FIELD(leaks), "all", .choice = leaks_choice,
@@ -231,7 +231,7 @@ const struct option_row option_rows[] = {
 	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
 	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
 	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = WATCHING,
-	  .help = "bits of a word that make an address, for programs that keep marks in pointers: "
+	  .help = "bits of a word that make an address, for programs that keep marks in pointers, such as "
 		  "0x0000fffffffffff8" },
 	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING,
 	  .help = "look for pointers at every byte, not only at aligned words (slow)" },
@@ -248,8 +248,8 @@ const struct option_row option_rows[] = {
 	  .is_left_out = true, .help = "print a suppression for each leak at the end of the text report" },
 	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
 	  .help = "exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
-		  "definite:64K: at least so many bytes are; errors: a release was wrong; "
-		  "growth:5%: the least that was live in the last third of the time is so much more "
+		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
+		  "growth:5%: the least live bytes in the last third of the time are so much more "
 		  "than in the third before" },
 	{ "error-exitcode", 0, "N", take_exitcode, FIELD(error_exitcode), NULL, "1", "255",
 	  .commands = WATCHING | IN(SCAN),
@@ -262,7 +262,7 @@ const struct option_row option_rows[] = {
 	  .help = "count only live blocks of at most this size for each caller" },
 	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
 	  .help = "let the other side send only allocations of --min-size to --max-size, for slow lines; "
-		  "the report says how many are left out, and its sums are without them" },
+		  "the report says how many are left out, and its sums do not include them" },
 	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
 	  .commands = WATCHING | IN(REPORT),
 	  .help = "count only live blocks of at least this age for each caller" },
@@ -276,7 +276,7 @@ const struct option_row option_rows[] = {
 	  .help = "count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
 		  "or from `start` of the console on" },
 	{ "mark-usdt", 0, "PROVIDER:NAME", take_usdt, FIELD(usdt), .commands = SERVING,
-	  .help = "take this static probe of the program or a library as a marker (libstdcxx:throw); "
+	  .help = "take this static probe of the program or a library as a marker, such as libstdcxx:throw; "
 		  "may be repeated" },
 	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING,
 	  .help = "place no probes in this library; may be repeated" },
@@ -310,7 +310,7 @@ const struct option_row option_rows[] = {
 	  .help = "wait here for the other side: unix:/path, or tcp://number:port with a token "
 		  "(default in serve: a UNIX socket in a directory of its own)" },
 	{ "to", 0, "ADDRESS", take_text, FIELD(to), .commands = IN(SERVE), .is_only_typed = true,
-	  .help = "connect to `heaptap connect --listen ADDRESS`, again and again" },
+	  .help = "connect to `heaptap connect --listen ADDRESS`; try again every two seconds" },
 	{ "token-file", 0, "FILE", take_text, FIELD(token_file),
 	  .commands = IN(SERVE) | IN(CONNECT) | IN(CONSOLE) | IN(TOP),
 	  .help = "64 hexadecimal digits that both sides must know; TCP needs them" },
@@ -329,7 +329,7 @@ const struct option_row option_rows[] = {
 	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF), .is_only_typed = true,
 	  .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
-	  .commands = ALL & ~IN(HELP), .help = "colours" },
+	  .commands = ALL & ~IN(HELP), .help = "use colours; auto: on a terminal, unless NO_COLOR is set" },
 	{ "status", 0, NULL, take_flag, FIELD(status), .commands = IN(RUN),
 	  .help = "show a status line on the terminal, although output of the program may mix with it" },
 	{ "quiet", 'q', NULL, take_flag, FIELD(quiet), .commands = ALL,

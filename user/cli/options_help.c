@@ -94,10 +94,13 @@ static void help_command(FILE *out, const struct command *command)
 static void help_summary(FILE *out, const struct command *c)
 {
 	struct wrap w = { out, SUMMARY_COLUMN - 1, SUMMARY_COLUMN };
-	int len = fprintf(out, "  %-8s %-*s", c->name, SUMMARY_COLUMN - 12, c->synopsis);
+	int len = fprintf(out, "  %-8s %s", c->name, c->synopsis);
 
-	if (len >= SUMMARY_COLUMN)
-		fprintf(out, "\n%*s", SUMMARY_COLUMN - 1, "");
+	if (len >= SUMMARY_COLUMN) {
+		putc('\n', out);
+		len = 0;
+	}
+	fprintf(out, "%*s", SUMMARY_COLUMN - 1 - len, "");
 	wrap_text(&w, c->help);
 	putc('\n', out);
 }
@@ -109,7 +112,7 @@ void options_help(FILE *out, const struct command *command)
 		return;
 	}
 	fputs("Usage: heaptap COMMAND [OPTIONS] [ARGUMENTS]\n\n"
-	      "Watches the heap of any process, and says who holds the memory.\n\n",
+	      "Watch the heap of any process, and report who holds the memory.\n\n",
 	      out);
 	for (const struct command *c = commands; c->name; c++)
 		if (!(IS_AGENT && c->is_left_out))

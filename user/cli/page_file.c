@@ -119,7 +119,7 @@ int page_file_open(const struct page_file *f)
 	if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
 	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		error("--open: xdg-open: cannot be run: open %s in a browser", f->path);
+		error("--open: cannot run xdg-open; open %s in a browser", f->path);
 	else
 		error("--open: xdg-open: failed: open %s in a browser", f->path);
 	return -EIO;

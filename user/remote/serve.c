@@ -315,7 +315,7 @@ static void on_tune(struct serve *s, struct wire_view *v)
 	}
 	err = serve_trace_tune(s->trace, &t);
 	if (err == -EOPNOTSUPP)
-		tell_tuned(s, "tracing began without stacks: they cannot be had now");
+		tell_tuned(s, "tracing began without stacks (--depth 0); they cannot be switched on now");
 	else if (err)
 		serve_link_drop(s->link, "the stream to it is broken");
 	else

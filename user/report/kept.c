@@ -45,7 +45,7 @@ static void remove_one(const struct kept_file *f, int dir)
 	if (fstatat(dir, f->name, &st, AT_SYMLINK_NOFOLLOW))
 		return; /* somebody else removed or moved it */
 	if (!is_ours(f, &st))
-		info("report: %s: is not the file that was written: it stays", f->name);
+		info("report: %s: not removed, because the file was changed or replaced", f->name);
 	else if (unlinkat(dir, f->name, 0))
 		warn("report: %s: cannot be removed: %s", f->name, strerror(errno));
 }

@@ -274,7 +274,7 @@ static void text_end(struct text *t)
 	size_t stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
 
 	if (r->nr_strays)
-		fprintf(t->out, "%s event%s of processes that nobody asked for: left out\n",
+		fprintf(t->out, "%s event%s of processes that are no targets: left out\n",
 			human_count(r->nr_strays).text, plural(r->nr_strays));
 	if (!stale)
 		return;

@@ -223,7 +223,7 @@ static void text_lost(struct text *t, const struct report_process *p)
 	lost_item(t, lost.other, "other event");
 	/* An allocation returned the address of a live block, so its free was lost. The heap is right again. */
 	if (repaired)
-		item(t, "%s free%s noticed late and made good", human_count(repaired).text, plural(repaired));
+		item(t, "%s free%s noticed late and corrected", human_count(repaired).text, plural(repaired));
 	if (lost.frees)
 		item(t, "so blocks shown as live may be free");
 	else if (lost.allocs)

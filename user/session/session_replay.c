@@ -95,7 +95,7 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 		error("%s: %s: %s", s->options->command, path, source_recording_why(s->source));
 		return err;
 	}
-	error("%s: %s: %s: the report is on what comes before", s->options->command, path,
+	error("%s: %s: %s: the report covers only the events before it", s->options->command, path,
 	      source_recording_why(s->source));
 	s->is_damaged = true;
 	return session_span_finish(s, path);

@@ -249,7 +249,7 @@ int session_report(struct session *s)
 	/* A recording has been checked when it was read. */
 	if (session_has_span(s) && !s->is_replayed && !session_span_is_over(s)) {
 		if (!s->stop_ns) {
-			info("%s: no report yet: the part that --between names is not over",
+			info("%s: no report yet: the last moment of --between has not come",
 			     s->options->command);
 			return 0;
 		}

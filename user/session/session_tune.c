@@ -108,7 +108,8 @@ static int set_depth(struct session *s, u32 depth)
 	int err = s->ops->set_depth ? s->ops->set_depth(s->source, depth) : -EOPNOTSUPP;
 
 	if (err == -EOPNOTSUPP)
-		error("%s: tracing began without stacks: they cannot be had now", s->ops->name);
+		error("%s: tracing began without stacks (--depth 0); they cannot be switched on now",
+		      s->ops->name);
 	else if (err)
 		error("%s: depth of stacks: %s", s->ops->name, strerror(-err));
 	return err;

@@ -99,7 +99,7 @@ static void warn_silent(const struct note_list *list, const char *path)
 	for (size_t i = 0; i < list->nr; i++) {
 		if (!list->notes[i].semaphore)
 			continue;
-		warn("probe: %s: %s:%s: guarded by a semaphore, so it stays silent", path,
+		warn("probe: %s: %s:%s: guarded by a semaphore, so it makes no markers", path,
 		     list->notes[i].provider, list->notes[i].name);
 		return;
 	}

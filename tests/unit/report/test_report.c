@@ -195,7 +195,7 @@ static void text_losses(void **state)
 	alloc("malloc", 0x1000, 100, 100);
 	alloc("malloc", 0x1000, 100, 100);
 	write_report(report_text);
-	has("  lost        1,200 allocations, 1 free, 1 free noticed late and made good,\n"
+	has("  lost        1,200 allocations, 1 free, 1 free noticed late and corrected,\n"
 	    "              so blocks shown as live may be free\n");
 	lacks("nothing");
 }

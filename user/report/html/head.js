@@ -85,7 +85,7 @@ function doubtsOf(process) {
 		list.push(`Lost: ${lostItems.join(", ")}` + (lost.frees ? ", so blocks shown as live may be free."
 			: lost.allocs ? ", so there are more blocks than the numbers say." : "."));
 	if (totals.collisions)
-		list.push(`${plural(totals.collisions, "free")} noticed late and made good.`);
+		list.push(`${plural(totals.collisions, "free")} noticed late and corrected.`);
 	if (scan && scan.unsure.blocks)
 		list.push(`${plural(scan.unsure.blocks, "block")} (${bytes(scan.unsure.bytes)}) ${scan.unsure.blocks === 1 ? "has" : "have"} no verdict, because an event may be missing.`);
 	if (scan && scan.skipped_bytes)
