@@ -25,6 +25,7 @@ keys() {
 @test "report: each key of real reports is in the manual, and each of the main ones in a report" {
 	"$HEAPTAP" run -q -o leak.json -w leak.heaptap -- "$T/leak" >out 2>&1
 	"$HEAPTAP" run -q --check --min-size 1 -o misuse.json -- "$T/misuse" >out 2>&1 || true
+	"$HEAPTAP" run -q -o sized.json -- "$T/sized" >out 2>&1
 	"$HEAPTAP" run -q -i 100ms --scan -o kinds-%n.json -- "$T/leak_kinds" >out 2>&1 || true
 	"$HEAPTAP" run -q -w marked.heaptap -- "$T/marked" >out 2>&1
 	"$HEAPTAP" report -q --between 0s,end -o between.json marked.heaptap
