@@ -23,7 +23,7 @@ ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
 CPPFLAGS += $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
 LDFLAGS  += $(ROOTFLAG) $(SANFLAGS)
-LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread -ldl
+LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread -ldl -lm
 # The console's prompt: without the library it is a plain one. READLINE= leaves it out.
 READLINE ?= $(if $(wildcard $(SYSROOT)/usr/include/readline/readline.h),1)
 CPPFLAGS += $(if $(READLINE),,-DWITHOUT_READLINE)

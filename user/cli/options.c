@@ -56,8 +56,9 @@ const struct command commands[] = {
 		      "on the host: trace what a 'heaptap serve' elsewhere serves, "
 		      "at ssh://[user@]host/PID|NAME, unix:/path or tcp://host[:port]",
 		      IS_AGENT ? NULL : cmd_connect, 0, SIZE_MAX, .is_left_out = true },
-	[DIFF] = { "diff", "A B", "compare two recordings or two saved JSON reports, caller by caller",
-		   IS_AGENT ? NULL : cmd_diff, 2, 2, .is_left_out = true },
+	[DIFF] = { "diff", "A B [C...] | DIRECTORY",
+		   "compare two recordings or saved JSON reports, caller by caller; of more, show the growth",
+		   IS_AGENT ? NULL : cmd_diff, 1, SIZE_MAX, .is_left_out = true },
 	[CONSOLE] = { "console", "PID|NAME|FILE|ADDRESS",
 		      "ask a running process, here or elsewhere, or a recording, command by command",
 		      IS_AGENT ? NULL : cmd_console, 1, SIZE_MAX, .is_left_out = true },

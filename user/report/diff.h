@@ -5,28 +5,13 @@
 #include <stdio.h>
 
 #include "user/lib/types.h"
-
-/* Numbers of one caller, or of all callers. */
-struct diff_numbers {
-	u64 live_bytes, live_blocks;
-	u64 alloc_bytes, allocs;
-	u64 leaked_bytes, leaked_blocks; /* definite and indirect */
-	u64 peak_bytes;			 /* held when the process had its peak */
-};
+#include "user/report/saved.h"
 
 /* A caller in both reports. If only one report has it, the numbers of the other one are zero. */
 struct diff_row {
 	char *function; /* owned; "malloc" */
 	char *frames;	/* owned; one per line, innermost first: a function, or file+0xoffset */
-	struct diff_numbers of[2];
-};
-
-struct diff_totals {
-	struct diff_numbers numbers;
-	size_t nr_processes, nr_scanned;
-	char comm[32]; /* of the first process */
-	u64 duration_ns;
-	u64 lost; /* events */
+	struct saved_numbers of[2];
 };
 
 struct diff;
@@ -66,7 +51,7 @@ const struct diff_row *const *diff_rows(struct diff *d, enum diff_key key, size_
 /* All rows, changed or not, in no order; the caller owns *@rows, and @d what it points to. 0 or -ENOMEM. */
 int diff_all(const struct diff *d, const struct diff_row ***rows, size_t *nr) __must_check;
 
-struct diff_totals diff_totals(const struct diff *d, u32 side);
+struct saved_totals diff_totals(const struct diff *d, u32 side);
 
 /* The number in the second report minus the number in the first one. */
 s64 diff_change(const struct diff_row *row, enum diff_key key);
@@ -89,3 +74,7 @@ int diff_write_html(FILE *out, struct diff *d, const char *const names[2]) __mus
 
 /* Write the keys "a" and "b" with the totals of both reports into the object that is open in @j. */
 void diff_json_sides(struct json *j, const struct diff *d, const char *const names[2]);
+
+/* Write @frames, one per line (struct diff_row): as lines of text; as the array "frames" of the object open in @j. */
+void diff_print_frames(FILE *out, const char *frames);
+void diff_json_frames(struct json *j, const char *frames);

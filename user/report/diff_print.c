@@ -78,7 +78,7 @@ static void print_peak(FILE *out, u64 before, u64 after)
 }
 
 /* The traced programs and how long: the reader must see whether the two runs can be compared. */
-static void print_traced(FILE *out, const struct diff_totals t[2])
+static void print_traced(FILE *out, const struct saved_totals t[2])
 {
 	fprintf(out, "  %-11s ", "traced");
 	for (u32 i = 0; i < 2; i++) {
@@ -90,9 +90,9 @@ static void print_traced(FILE *out, const struct diff_totals t[2])
 	}
 }
 
-static void print_totals(FILE *out, const struct diff_totals t[2], const char *const names[2])
+static void print_totals(FILE *out, const struct saved_totals t[2], const char *const names[2])
 {
-	const struct diff_numbers *a = &t[0].numbers, *b = &t[1].numbers;
+	const struct saved_numbers *a = &t[0].numbers, *b = &t[1].numbers;
 
 	escape_text(out, names[0]);
 	fputs(" and then ", out);
@@ -115,7 +115,7 @@ static void print_totals(FILE *out, const struct diff_totals t[2], const char *c
 }
 
 /* The bytes and blocks of a row for @key. A peak has no number of blocks. */
-static void numbers_of(const struct diff_numbers *n, enum diff_key key, u64 *bytes, u64 *blocks)
+static void numbers_of(const struct saved_numbers *n, enum diff_key key, u64 *bytes, u64 *blocks)
 {
 	bool is_total = key == DIFF_TOTAL_BYTES || key == DIFF_TOTAL_BLOCKS;
 
@@ -124,6 +124,20 @@ static void numbers_of(const struct diff_numbers *n, enum diff_key key, u64 *byt
 	if (key == DIFF_PEAK) {
 		*bytes = n->peak_bytes;
 		*blocks = 0;
+	}
+}
+
+void diff_print_frames(FILE *out, const char *frames)
+{
+	for (const char *p = frames; *p;) {
+		size_t len = strcspn(p, "\n");
+		char line[1024];
+
+		snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1), p);
+		fputs("        ", out);
+		escape_text(out, line);
+		fputc('\n', out);
+		p += len + (p[len] == '\n');
 	}
 }
 
@@ -145,16 +159,7 @@ static void print_row(FILE *out, const struct diff_row *row, enum diff_key key, 
 	}
 	escape_text(out, row->function);
 	fputc('\n', out);
-	for (const char *p = row->frames; *p;) {
-		size_t len = strcspn(p, "\n");
-		char line[1024];
-
-		snprintf(line, sizeof(line), "%.*s", (int)(len < sizeof(line) ? len : sizeof(line) - 1), p);
-		fputs("        ", out);
-		escape_text(out, line);
-		fputc('\n', out);
-		p += len + (p[len] == '\n');
-	}
+	diff_print_frames(out, row->frames);
 }
 
 /* Write the rows with gains or those with losses, the largest change first. */
@@ -183,7 +188,7 @@ static void print_rows(FILE *out, const struct diff_row *const *rows, size_t nr,
 
 int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const char *const names[2])
 {
-	const struct diff_totals totals[2] = { diff_totals(d, 0), diff_totals(d, 1) };
+	const struct saved_totals totals[2] = { diff_totals(d, 0), diff_totals(d, 1) };
 	const struct diff_row *const *rows;
 	size_t nr, nr_gains = 0;
 
@@ -199,7 +204,7 @@ int diff_write_text(FILE *out, struct diff *d, enum diff_key key, u32 top, const
 	return flush_stream(out);
 }
 
-static void json_numbers(struct json *j, const char *key, const struct diff_numbers *n)
+static void json_numbers(struct json *j, const char *key, const struct saved_numbers *n)
 {
 	json_object_begin(j, key);
 	json_u64(j, "live_bytes", n->live_bytes);
@@ -214,7 +219,7 @@ static void json_numbers(struct json *j, const char *key, const struct diff_numb
 
 static void json_side(struct json *j, const char *key, const struct diff *d, u32 side, const char *name)
 {
-	const struct diff_totals t = diff_totals(d, side);
+	const struct saved_totals t = diff_totals(d, side);
 
 	json_object_begin(j, key);
 	json_string(j, "file", name);
@@ -232,7 +237,7 @@ void diff_json_sides(struct json *j, const struct diff *d, const char *const nam
 	json_side(j, "b", d, 1, names[1]);
 }
 
-static void json_frames(struct json *j, const char *frames)
+void diff_json_frames(struct json *j, const char *frames)
 {
 	json_array_begin(j, "frames");
 	for (const char *p = frames; *p;) {
@@ -266,7 +271,7 @@ int diff_write_json(FILE *out, struct diff *d, enum diff_key key, const char *co
 		json_s64(&j, "leaked_bytes", diff_change(rows[i], DIFF_LEAKED_BYTES));
 		json_numbers(&j, "a", &rows[i]->of[0]);
 		json_numbers(&j, "b", &rows[i]->of[1]);
-		json_frames(&j, rows[i]->frames);
+		diff_json_frames(&j, rows[i]->frames);
 		json_object_end(&j);
 	}
 	json_array_end(&j);

@@ -60,12 +60,12 @@ static void write_columns(struct json *j, const struct diff_row *const *rows, si
 		const char *name;
 		size_t at;
 	} all[] = {
-		{ "live_bytes", offsetof(struct diff_numbers, live_bytes) },
-		{ "live_blocks", offsetof(struct diff_numbers, live_blocks) },
-		{ "alloc_bytes", offsetof(struct diff_numbers, alloc_bytes) },
-		{ "allocs", offsetof(struct diff_numbers, allocs) },
-		{ "leaked_bytes", offsetof(struct diff_numbers, leaked_bytes) },
-		{ "peak_bytes", offsetof(struct diff_numbers, peak_bytes) },
+		{ "live_bytes", offsetof(struct saved_numbers, live_bytes) },
+		{ "live_blocks", offsetof(struct saved_numbers, live_blocks) },
+		{ "alloc_bytes", offsetof(struct saved_numbers, alloc_bytes) },
+		{ "allocs", offsetof(struct saved_numbers, allocs) },
+		{ "leaked_bytes", offsetof(struct saved_numbers, leaked_bytes) },
+		{ "peak_bytes", offsetof(struct saved_numbers, peak_bytes) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {

@@ -89,7 +89,7 @@ static void rows(void **state)
 static void totals(void **state)
 {
 	struct diff *d = new_diff(first, second);
-	struct diff_totals t = diff_totals(d, 1);
+	struct saved_totals t = diff_totals(d, 1);
 
 	(void)state;
 	assert_int_equal(t.nr_processes, 2);

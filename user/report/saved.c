@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads a JSON report token by token, and its file, which may be compressed. Keeps no report. */
+#include "user/report/saved.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/json_read.h"
+
+enum { MAX_FRAMES_TEXT = 1 << 18, PORTION = 65536 };
+
+static const u64 MAX_REPORT = 1ULL << 30; /* bytes of a JSON report */
+
+/* A frame as a report has it. */
+struct frame {
+	char function[512], module[512], offset[32];
+};
+
+/* The reading of a report. */
+struct reading {
+	const struct saved_sink *sink;
+	struct saved_totals *totals;
+	struct json_reader json;
+	const char *why;
+	struct saved_process process; /* that is being read */
+	struct saved_caller caller;   /* that is being read; its texts are the two below */
+	char function[256];
+	char *frames; /* owned; a line per frame */
+	size_t used;  /* bytes of @frames */
+	struct frame frame;
+};
+
+void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
+{
+	to->live_bytes += n->live_bytes;
+	to->live_blocks += n->live_blocks;
+	to->alloc_bytes += n->alloc_bytes;
+	to->allocs += n->allocs;
+	to->leaked_bytes += n->leaked_bytes;
+	to->leaked_blocks += n->leaked_blocks;
+	to->peak_bytes += n->peak_bytes;
+}
+
+static int wrong(struct reading *r, const char *why)
+{
+	if (!r->why)
+		r->why = why;
+	return -EBADMSG;
+}
+
+/* Copy as much of @text as fits. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+	size_t len = strnlen(text, size - 1);
+
+	memcpy(out, text, len);
+	out[len] = '\0';
+}
+
+/* Read the value of member @key of an object, or skip the value; @token is its first one. 0 or -errno. */
+typedef int (*member_fn)(struct reading *r, const char *key, enum json_token token);
+
+static int read_object(struct reading *r, enum json_token token, member_fn member)
+{
+	char key[64];
+
+	if (token != JSON_OBJECT_BEGIN)
+		return wrong(r, "an object was expected");
+	while ((token = json_next(&r->json)) == JSON_KEY) {
+		int err;
+
+		copy_text(key, sizeof(key), r->json.text);
+		err = member(r, key, json_next(&r->json));
+		if (err)
+			return err;
+	}
+	return token == JSON_OBJECT_END ? 0 : wrong(r, "not well-formed");
+}
+
+static int read_array(struct reading *r, enum json_token token,
+		      int (*item)(struct reading *, enum json_token))
+{
+	if (token != JSON_ARRAY_BEGIN)
+		return wrong(r, "an array was expected");
+	while ((token = json_next(&r->json)) != JSON_ARRAY_END) {
+		int err = token == JSON_ERROR ? wrong(r, "not well-formed") : item(r, token);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int skip(struct reading *r, enum json_token token)
+{
+	return json_skip(&r->json, token) == JSON_ERROR ? wrong(r, "not well-formed") : 0;
+}
+
+static int read_number(struct reading *r, enum json_token token, u64 *value)
+{
+	return token == JSON_NUMBER && json_number(&r->json, value) ? 0 : wrong(r, "a number was expected");
+}
+
+static int on_frame_member(struct reading *r, const char *key, enum json_token token)
+{
+	static const struct {
+		const char *key;
+		size_t at, size;
+	} fields[] = {
+		{ "function", offsetof(struct frame, function), sizeof(r->frame.function) },
+		{ "module", offsetof(struct frame, module), sizeof(r->frame.module) },
+		{ "offset", offsetof(struct frame, offset), sizeof(r->frame.offset) },
+	};
+
+	for (size_t i = 0; token == JSON_STRING && i < ARRAY_SIZE(fields); i++)
+		if (!strcmp(key, fields[i].key)) {
+			copy_text((char *)&r->frame + fields[i].at, fields[i].size, r->json.text);
+			return 0;
+		}
+	return skip(r, token);
+}
+
+static int on_frame(struct reading *r, enum json_token token)
+{
+	struct frame *f = &r->frame;
+	const char *slash, *base;
+	int err, n;
+
+	*f = (struct frame){ .function = "" };
+	err = read_object(r, token, on_frame_member);
+	if (err)
+		return err;
+	slash = strrchr(f->module, '/');
+	base = slash ? slash + 1 : f->module;
+	n = snprintf(r->frames + r->used, MAX_FRAMES_TEXT - r->used, f->function[0] ? "%s\n" : "%s%s%s\n",
+		     f->function[0] ? f->function : base, *base ? "+" : "", f->offset);
+	if (n < 0 || (size_t)n >= MAX_FRAMES_TEXT - r->used)
+		return wrong(r, "a stack is too long");
+	r->used += (size_t)n;
+	return 0;
+}
+
+static int on_leaked_member(struct reading *r, const char *key, enum json_token token)
+{
+	u64 value = 0;
+	int err = read_number(r, token, &value);
+
+	if (!strcmp(key, "blocks"))
+		r->caller.numbers.leaked_blocks += value;
+	else if (!strcmp(key, "bytes"))
+		r->caller.numbers.leaked_bytes += value;
+	return err;
+}
+
+static int on_stack_member(struct reading *r, const char *key, enum json_token token)
+{
+	static const struct {
+		const char *key;
+		size_t at;
+	} fields[] = {
+		{ "live_bytes", offsetof(struct saved_numbers, live_bytes) },
+		{ "live_blocks", offsetof(struct saved_numbers, live_blocks) },
+		{ "alloc_bytes", offsetof(struct saved_numbers, alloc_bytes) },
+		{ "allocs", offsetof(struct saved_numbers, allocs) },
+		{ "peak_bytes", offsetof(struct saved_numbers, peak_bytes) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (!strcmp(key, fields[i].key))
+			return read_number(r, token, (u64 *)((char *)&r->caller.numbers + fields[i].at));
+	if (!strcmp(key, "definite") || !strcmp(key, "indirect"))
+		return read_object(r, token, on_leaked_member);
+	if (!strcmp(key, "frames"))
+		return read_array(r, token, on_frame);
+	if (!strcmp(key, "function") && token == JSON_STRING) {
+		copy_text(r->function, sizeof(r->function), r->json.text);
+		return 0;
+	}
+	return skip(r, token);
+}
+
+static int on_stack(struct reading *r, enum json_token token)
+{
+	int err;
+
+	r->caller.numbers = (struct saved_numbers){ 0 };
+	r->function[0] = r->frames[0] = '\0';
+	r->used = 0;
+	err = read_object(r, token, on_stack_member);
+	if (err)
+		return err;
+	saved_add(&r->totals->numbers, &r->caller.numbers);
+	saved_add(&r->process.numbers, &r->caller.numbers);
+	return r->sink->caller(r->sink->ctx, &r->process, &r->caller);
+}
+
+static int on_lost_member(struct reading *r, const char *key, enum json_token token)
+{
+	u64 value = 0;
+	int err = read_number(r, token, &value);
+
+	r->totals->lost += strcmp(key, "stacks") ? value : 0;
+	return err;
+}
+
+static int on_process_member(struct reading *r, const char *key, enum json_token token)
+{
+	if (!strcmp(key, "stacks"))
+		return read_array(r, token, on_stack);
+	if (!strcmp(key, "lost"))
+		return read_object(r, token, on_lost_member);
+	if (!strcmp(key, "scan"))
+		r->totals->nr_scanned += token == JSON_OBJECT_BEGIN;
+	if (!strcmp(key, "pid"))
+		return read_number(r, token, &r->process.pid);
+	if (!strcmp(key, "comm") && token == JSON_STRING)
+		copy_text(r->process.comm, sizeof(r->process.comm), r->json.text);
+	return skip(r, token);
+}
+
+static int on_process(struct reading *r, enum json_token token)
+{
+	int err;
+
+	r->process = (struct saved_process){ .pid = 0 };
+	r->totals->nr_processes++;
+	err = read_object(r, token, on_process_member);
+	if (err)
+		return err;
+	if (r->totals->nr_processes == 1)
+		copy_text(r->totals->comm, sizeof(r->totals->comm), r->process.comm);
+	return r->sink->process ? r->sink->process(r->sink->ctx, &r->process) : 0;
+}
+
+static int on_report_member(struct reading *r, const char *key, enum json_token token)
+{
+	if (!strcmp(key, "schema") && (token != JSON_STRING || strcmp(r->json.text, "heaptap-report/1")))
+		return wrong(r, "is no report of the schema heaptap-report/1");
+	if (!strcmp(key, "processes"))
+		return read_array(r, token, on_process);
+	if (!strcmp(key, "time_ns"))
+		return read_number(r, token, &r->totals->time_ns);
+	if (!strcmp(key, "duration_ns"))
+		return read_number(r, token, &r->totals->duration_ns);
+	return skip(r, token);
+}
+
+int saved_read(const char *text, size_t len, const struct saved_sink *sink, struct saved_totals *totals,
+	       const char **why, size_t *at)
+{
+	auto_free struct reading *r = calloc(1, sizeof(*r));
+	auto_free char *frames = malloc(MAX_FRAMES_TEXT);
+	int err;
+
+	if (!r || !frames)
+		return -ENOMEM;
+	r->sink = sink;
+	r->totals = totals;
+	r->frames = frames;
+	r->caller.function = r->function;
+	r->caller.frames = frames;
+	json_reader_init(&r->json, text, len);
+	err = read_object(r, json_next(&r->json), on_report_member);
+	if (!err && json_next(&r->json) != JSON_END)
+		err = wrong(r, "more follows the report");
+	if (!err && !totals->nr_processes)
+		err = wrong(r, "is no report of heaptap");
+	*why = r->why;
+	*at = json_position(&r->json);
+	return err;
+}
+
+/* The error of the last call on @in, as -errno. */
+static int error_of(gzFile in)
+{
+	int err = 0;
+
+	gzerror(in, &err);
+	if (err == Z_ERRNO)
+		return errno ? -errno : -EIO;
+	return err == Z_OK || err == Z_STREAM_END ? 0 : err == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+}
+
+int saved_is_json(const char *path)
+{
+	gzFile in;
+	int c, err;
+
+	errno = 0;
+	in = gzopen(path, "re");
+	if (!in)
+		return errno ? -errno : -ENOMEM;
+	do
+		c = gzgetc(in);
+	while (c == ' ' || c == '\n' || c == '\t' || c == '\r');
+	err = c < 0 ? error_of(in) : 0;
+	gzclose_r(in);
+	return err ? err : c == '{';
+}
+
+/* Read @in to its end. */
+static int read_all(gzFile in, char **text, size_t *len)
+{
+	auto_free char *buf = NULL;
+	size_t used = 0, room = 0;
+	int n;
+
+	do {
+		if (used > MAX_REPORT)
+			return -EFBIG;
+		if (array_reserve(buf, room, used + PORTION))
+			return -ENOMEM;
+		errno = 0;
+		n = gzread(in, buf + used, PORTION);
+		used += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	if (n < 0)
+		return error_of(in);
+	*text = take_ptr(buf);
+	*len = used;
+	return 0;
+}
+
+int saved_load(const char *path, char **text, size_t *len)
+{
+	gzFile in;
+	int err;
+
+	errno = 0;
+	in = gzopen(path, "re");
+	if (!in)
+		return errno ? -errno : -ENOMEM;
+	err = read_all(in, text, len);
+	/* A file that was cut is only found when it is closed. */
+	if (gzclose_r(in) == Z_BUF_ERROR && !err) {
+		free(take_ptr(*text));
+		err = -EBADMSG;
+	}
+	return err;
+}
