@@ -65,6 +65,19 @@ finds() {
 	finds 'user/heap/good.c:4: function of 81 lines, more than 80: void long_one(void)'
 }
 
+@test "style: a file that the table of its room does not name" {
+	printf '%s\n' '# user/heap' '' '| file | what it does |' '|---|---|' '| `heap.h`, `row_*` | the heap |' >user/heap/README.md
+	for f in good.c good.h goods.c heap.c row_table.c grow_table.h; do good "user/heap/$f"; done
+	finds 'user/heap/README.md: the table has no row for good' \
+		'user/heap/README.md: the table has no row for goods' \
+		'user/heap/README.md: the table has no row for grow_table'
+	[ "$(grep -c 'has no row for' <<<"$output")" -eq 3 ]
+	echo '| `good`, `goods.c`, `grow_table.h` | more |' >>user/heap/README.md
+	run tests/style.sh
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
+
 @test "style: comments that name a file, a function or a fault which does not exist" {
 	printf '# id\tfault\nA1\tends\n' >tests/faults.tsv
 	cat >>user/heap/good.c <<-'END'

@@ -175,6 +175,44 @@ check_tags() {
 	}'
 }
 
+# Files that the README.md of their room does not name in its table. `names*` there stands for all that begin so.
+check_readmes() {
+	printf '%s\n' "${sources[@]}" | grep -E '^(user/[a-z]+|fallback|arch|call|bpf)/[^/]*$' | awk '
+	# A pattern of the table as a regular expression: with or without the ending of the file.
+	function regex(word) {
+		gsub(/\./, "\\.", word)
+		gsub(/\*|<[a-z]+>/, ".*", word)
+		return "^" word "(\\.[a-z.]+)?$"
+	}
+	function read_table(room,   file, line, words, n, i) {
+		file = room "/README.md"
+		while ((getline line < file) > 0) {
+			if (line !~ /^\|/)
+				continue
+			n = split(line, words, "`")
+			for (i = 2; i <= n; i += 2)
+				tables[room, nr[room]++] = regex(words[i])
+		}
+		close(file)
+	}
+	{
+		room = $0
+		sub(/\/[^\/]*$/, "", room)
+		file = substr($0, length(room) + 2)
+		base = file
+		sub(/\..*/, "", base)
+		if (!(room in nr)) {
+			nr[room] = 0
+			read_table(room)
+		}
+		for (i = 0; i < nr[room]; i++)
+			if (file ~ tables[room, i] || base ~ tables[room, i] || tables[room, i] ~ "^\\^" base "\\\\\\.[a-z]")
+				next
+		if (nr[room] && !told[room, base]++)
+			printf "%s/README.md: the table has no row for %s\n", room, base
+	}'
+}
+
 # Variables that outlive a call and can change. Each one has a comment that says why: a signal handler or a callback
 # without a context needs the variable, or it belongs to the process as a whole.
 variables='
@@ -271,6 +309,7 @@ report "$(check_licence)"
 report "$(check_sizes)"
 report "$(check_names)"
 report "$(check_tags)"
+report "$(check_readmes)"
 report "$(check_variables)"
 report "$(check_columns)"
 report "$(check_comments)"
