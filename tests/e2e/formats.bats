@@ -25,6 +25,15 @@ list_events() {
 }
 
 # bats test_tags=core
+@test "formats: the cost of heaptap itself, and none of a recording" {
+	cd "$BATS_TEST_TMPDIR"
+	"$HEAPTAP" run -q -b bpf -w r.heaptap -o r.json -o r.txt -- "$T/leak" >out 2>err
+	jq -e '.cost.events > 0 and .cost.cpu_ns > 0' r.json
+	grep -qE '^  heaptap +[0-9,]+ events, .* of CPU time, .* for an event' <(tr '\n' ' ' <r.txt | sed 's/  heaptap/\n&/')
+	"$HEAPTAP" report -q -o again.json r.heaptap
+	jq -e 'has("cost") | not' again.json
+}
+
 @test "formats: --format list needs no file" {
 	"$HEAPTAP" report --format list >list
 	[ "$(head -n 1 list | awk '{ print $1, $2 }')" = "text .txt" ]

@@ -8,7 +8,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 # Both reports without what may differ: the source's name, and times, which recordings keep to 256 ns.
 # shellcheck disable=SC2016
-SAME='del(.backend, .time_ns, .duration_ns, .recorded) | .processes[] |= del(.totals.peak_time_ns, .timeline)'
+SAME='del(.backend, .time_ns, .duration_ns, .recorded, .cost) | .processes[] |= del(.totals.peak_time_ns, .timeline)'
 
 # same_report LIVE REPLAYED
 same_report() {

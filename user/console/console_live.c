@@ -69,6 +69,8 @@ static int write_status(void *ctx, const struct report *r)
 	struct report shown = *r;
 
 	shown.options = console_look(c);
+	/* The line that follows has the cost since the last status. */
+	shown.cost = (struct report_cost){ 0 };
 	return report_text_head(c->out, &shown);
 }
 

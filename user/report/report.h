@@ -78,6 +78,11 @@ struct report_options {
 	bool (*is_unwanted)(void);
 };
 
+/* The cost of heaptap itself, without that of its probes in targets. cpu_ns 0 = not known. */
+struct report_cost {
+	u64 events, cpu_ns;
+};
+
 struct report {
 	const char *title;   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
 	const char *backend; /* "bpf", "ptrace", "replay" */
@@ -93,7 +98,8 @@ struct report {
 	/* Processes. */
 	const struct report_process *processes;
 	size_t nr_processes;
-	u64 nr_strays; /* events left out, because they are of processes that nobody asked for */
+	struct report_cost cost; /* of the session so far */
+	u64 nr_strays;		 /* events left out, because they are of processes that nobody asked for */
 
 	/* Names of places. */
 	const struct module_table *modules;

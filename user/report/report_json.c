@@ -473,8 +473,19 @@ void report_json_head(struct json *j, const struct report *r)
 	json_object_end(j);
 }
 
+static void json_cost(struct json *j, const struct report_cost *cost)
+{
+	if (!cost->cpu_ns)
+		return;
+	json_object_begin(j, "cost");
+	json_u64(j, "events", cost->events);
+	json_u64(j, "cpu_ns", cost->cpu_ns);
+	json_object_end(j);
+}
+
 void report_json_tail(struct json *j, const struct report *r)
 {
+	json_cost(j, &r->cost);
 	json_u64(j, "stray_events", r->nr_strays); /* of processes that nobody asked for */
 	json_u64(j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
 }

@@ -383,6 +383,24 @@ static void text_calls(struct text *t, const struct heap *heap)
 	line_end(t);
 }
 
+/* The cost of heaptap itself, once in a report. */
+static void text_cost(struct text *t, const struct report_process *p)
+{
+	const struct report *r = t->report;
+	const struct report_cost *cost = &r->cost;
+
+	if (!cost->cpu_ns || p != r->processes)
+		return;
+	line_begin(t, "heaptap");
+	item(t, "%s event%s", human_count(cost->events).text, plural(cost->events));
+	item(t, "%s of CPU time", human_duration(cost->cpu_ns).text);
+	if (cost->events)
+		item(t, "%s for an event", human_duration(cost->cpu_ns / cost->events).text);
+	if (r->duration_ns)
+		item(t, "%s of a CPU", human_percent(cost->cpu_ns, r->duration_ns).text);
+	line_end(t);
+}
+
 /* Say how to get the names that most frames lack. */
 static void text_names(struct text *t)
 {
@@ -516,6 +534,7 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 	text_checked(t, p->heap);
 	text_stacks(t, p, rows, nr);
 	text_calls(t, p->heap);
+	text_cost(t, p);
 	err = IS_AGENT ? 0 : text_modules(t, p, rows, nr);
 	if (!err && !IS_AGENT)
 		err = text_threads(t, p->heap);

@@ -124,6 +124,7 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 				     .duration_ns = s->start_ns ? now - s->start_ns : 0,
 				     .real_ns = session_real_ns(s, now),
 				     .nr_strays = s->nr_strays,
+				     .cost = session_cost(s),
 				     .modules = s->modules };
 	err = session_aside(s, write_answer, a);
 	sum_up(a);

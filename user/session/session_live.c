@@ -27,6 +27,14 @@ u64 session_events(const struct session *s)
 	return nr;
 }
 
+struct report_cost session_cost(const struct session *s)
+{
+	bool is_known = !s->is_replayed && !s->ops->tracer;
+
+	return (struct report_cost){ .events = session_events(s),
+				     .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) : 0 };
+}
+
 struct session_totals session_totals(struct session *s)
 {
 	struct session_totals sums = { .events = session_events(s) };

@@ -2,6 +2,7 @@
 /* Questions of a console to a running session, beside session_tune() and session_show(). */
 #pragma once
 
+#include "user/report/report.h"
 #include "user/session/session.h"
 
 /* Drop the verdicts of @s. */
@@ -12,6 +13,9 @@ bool session_knows(const struct session *s, pid_t pid);
 
 /* Events of all processes so far. */
 u64 session_events(const struct session *s);
+
+/* The cost of this heaptap so far. Not known of a recording, and by ptrace, where another process does the work. */
+struct report_cost session_cost(const struct session *s);
 
 /* Sums over the processes that run. Once none runs: over all. */
 struct session_totals {

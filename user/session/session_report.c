@@ -222,6 +222,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 			    .duration_ns = s->start_ns ? now - s->start_ns : 0,
 			    .real_ns = session_real_ns(s, now),
 			    .nr_strays = s->nr_strays,
+			    .cost = session_cost(s),
 			    .marks = &s->marks,
 			    .between = session_has_span(s) ? &s->span : NULL,
 			    .is_broken_off = s->is_damaged,
