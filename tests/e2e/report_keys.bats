@@ -26,7 +26,6 @@ keys() {
 	"$HEAPTAP" run -q -o leak.json -w leak.heaptap -- "$T/leak" >out 2>&1
 	"$HEAPTAP" run -q --check --min-size 1 -o misuse.json -- "$T/misuse" >out 2>&1 || true
 	"$HEAPTAP" run -q -o sized.json -- "$T/sized" >out 2>&1
-	"$HEAPTAP" run -q --check -o sized.json -- "$T/sized" >out 2>&1 || true
 	"$HEAPTAP" run -q -i 100ms --scan -o kinds-%n.json -- "$T/leak_kinds" >out 2>&1 || true
 	"$HEAPTAP" run -q -w marked.heaptap -- "$T/marked" >out 2>&1
 	"$HEAPTAP" report -q --between 0s,end -o between.json marked.heaptap
