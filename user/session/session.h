@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One run of heaptap: a source, the processes that it traces, their heaps, and the reports on them. */
+/*
+ * One run of heaptap: a source, the processes that it traces, their heaps, and the reports on them. In this order:
+ * opening, processes, records, leak verdicts, reports, the result.
+ */
 #pragma once
 
 #include "user/session/session_options.h"
@@ -41,32 +44,34 @@ void session_free(struct session *s);
 /* The functions of a source that traces by ptrace, NULL for other sources; *@source is their argument. Borrowed. */
 const struct source_tracer *session_tracer(const struct session *s, struct source **source);
 
-/* Trace @pid. 0, or -errno, logged: -ENOENT no allocator in it, -ESRCH, -EINVAL, -EPERM. */
+/*
+ * Trace @pid. @is_started: heaptap has started it and it has not run yet, so all of its blocks will be seen. 0, or
+ * -errno, logged: -ENOENT no allocator in it, -ESRCH, -EINVAL, -EPERM.
+ */
 int session_attach(struct session *s, pid_t pid, bool is_started) __must_check;
-
 /* The mappings of @pid may have changed: place probes in new ones. */
 void session_update(struct session *s, pid_t pid);
 
 /* Log each process in which no allocator was found. True if no process has one. */
 bool session_has_no_allocator(const struct session *s);
-
 /* An allocator of this kind ("glibc") was found in a process. */
 bool session_has_kind(const struct session *s, const char *kind);
 
-/* A descriptor that is readable when there is something to do; -1 = do not wait. */
-int session_wait_fd(const struct session *s);
-
-/* Enter the records that have arrived. 0; -ENODATA at the end of the source; or another -errno, logged. */
-int session_poll(struct session *s) __must_check;
-
 /* How many traced processes still run. Processes that have ended meanwhile are noticed. */
 size_t session_running(struct session *s);
-
 /* @pid has ended with @status, as wait(2) gives it. */
 void session_ended(struct session *s, pid_t pid, int status);
 
-/* Remove all probes and enter the last records. The targets are as before. Calling it twice is harmless. */
-void session_stop(struct session *s);
+/*
+ * Ask the other machine to end the targets. A refusal is logged when it arrives. 0; -EOPNOTSUPP: the targets run here,
+ * or come from a file; or another -errno.
+ */
+int session_kill(struct session *s) __must_check;
+
+/* A descriptor that is readable when there is something to do; -1 = do not wait. */
+int session_wait_fd(const struct session *s);
+/* Enter the records that have arrived. 0; -ENODATA at the end of the source; or another -errno, logged. */
+int session_poll(struct session *s) __must_check;
 
 /*
  * The events that the session takes (user/source/tuning.h), and a change of them, here or on the machine where the
@@ -78,11 +83,11 @@ void session_stop(struct session *s);
 struct tuning session_tuning(const struct session *s);
 int session_tune(struct session *s, const struct tuning *t) __must_check;
 
-/*
- * Ask the other machine to end the targets. A refusal is logged when it arrives. 0; -EOPNOTSUPP: the targets run here,
- * or come from a file; or another -errno.
- */
-int session_kill(struct session *s) __must_check;
+/* Run @work(@arg), which may take long. Records of @ctx, a session, are put aside meanwhile for session_poll(). */
+int session_aside(void *ctx, int (*work)(void *arg), void *arg);
+
+/* Remove all probes and enter the last records. The targets are as before. Calling it twice is harmless. */
+void session_stop(struct session *s);
 
 /* Stops processes that the calling thread traces already. */
 struct session_stopper {
@@ -128,23 +133,18 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 /* A report has been made: drop the verdicts, and count growth from now on. session_report() calls it. */
 void session_reported(struct session *s);
 
-/* Run @work(@arg) while another thread reads the ring of @ctx, a session, because long work would overflow it. */
-int session_aside(void *ctx, int (*work)(void *arg), void *arg);
+/* Complete the list of events (--events). 0 or -errno, logged. */
+int session_finish_events(struct session *s) __must_check;
 
 /*
  * Did the last report meet a rule of --fail-on? 1 = yes; 0 = no, or there are no rules; -ENODATA, logged: not measured,
  * because a process has no verdict, nothing in it could be watched, or no file has a function of --alloc.
  */
 int session_findings(const struct session *s);
-
 /* True after session_stop() if no mapped file has a function that --alloc names, which was logged. */
 bool session_lacks_functions(const struct session *s);
 
-/* Complete the list of events (--events). 0 or -errno, logged. */
-int session_finish_events(struct session *s) __must_check;
-
 /* Events of a process were lost, or could not be read. */
 bool session_has_losses(struct session *s);
-
 /* An exit status: STATUS_UNTRUSTED if events were lost, or a recording is not complete, else STATUS_DONE. */
 int session_status(struct session *s);

@@ -75,70 +75,64 @@ struct source_tracer {
 	void (*let_end)(struct source *s, pid_t pid);
 };
 
-/* The life of a source, in order. */
+/* The functions of a source, by subject. One thread at a time calls them. */
 struct source_ops {
 	const char *name;		    /* "bpf", "ptrace", "replay" */
 	const struct source_told_ops *told; /* NULL = its processes are this machine's */
 
 	/*
-	 * probe, create, attach: NULL in a source that is opened by a function of its own, and whose records name its
-	 * processes.
+	 * Opening. NULL in a source that is opened by a function of its own, and whose records name its processes.
+	 * probe: is it usable here? 0, or -errno with the reason in @caps. Touches no target.
+	 * create: nothing is attached yet. *@out is owned by the caller: free().
+	 * attach: start tracing @t, whose mappings have been read: events flow when it returns 0. The target is not
+	 * stopped. After an error nothing of it stays attached.
 	 */
-	/* Is it usable here? 0, or -errno with the reason in @caps. Touches no target. */
 	int (*probe)(struct caps *caps);
-
-	/* Nothing is attached yet. */
 	int (*create)(struct source **out, const struct source_options *options, const struct caps *caps);
-
-	/*
-	 * Start tracing @t, whose mappings have been read: events flow when it returns 0. The target is not
-	 * stopped. On error nothing of it stays attached.
-	 */
 	int (*attach)(struct source *s, struct target *t);
 
-	/* The mappings of @t were read again: place probes in new files. Notes allocators in the target. */
-	int (*update)(struct source *s, struct target *t);
-
-	/* Readable when many records have come in; -1 = do not wait, all records are there already. */
+	/* Records. The descriptor is readable when many have come in; -1 = do not wait, all are there already. */
 	int (*wait_fd)(struct source *s);
-
-	/* Deliver the records that have come in, without waiting. Returns how many, or -errno. */
+	/*
+	 * Deliver the records that have come in, without waiting. Returns how many; -ENODATA: the end, no more will
+	 * come; -EPIPE: the source has died, logged; or another -errno.
+	 */
 	int (*poll)(struct source *s, const struct sink *sink);
+	/* Send each stack again before the next event that names it. NULL = it cannot. */
+	void (*forget_stacks)(struct source *s);
+	/* Totals since attach. */
+	struct losses (*losses)(struct source *s, pid_t pid);
 
+	/*
+	 * Processes. The mappings of @t were read again: place probes in new files, and note allocators in @t. 0,
+	 * -ESRCH: it has ended; or another -errno.
+	 */
+	int (*update)(struct source *s, struct target *t);
 	/* The mappings of @t were read again and have not changed. May be NULL. */
 	void (*unchanged)(struct source *s, const struct target *t);
-
-	/* From now on calls of the process are not seen / are seen again. */
-	void (*pause)(struct source *s, pid_t pid);
-	void (*resume)(struct source *s, pid_t pid);
-
-	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
-	int (*set_depth)(struct source *s, u32 depth);
-
-	/* @t, a new child with these mappings, has been born (EVENT_FORK). NULL: there are no children. */
+	/* @t, a new child with these mappings, has been born (EVENT_FORK). 0 or -errno. NULL: there are no children. */
 	int (*fork)(struct source *s, struct target *t);
 	/* The name of the program that @pid, which may have ended, executed last. May be NULL. */
 	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
 	/* Fill in the program of @t, a new image, from the recording, where only that knows it. 0 or -ENOMEM. */
 	int (*image)(struct source *s, struct target *t);
+	/* Why it has stopped @tid of a program that heaptap started; later, THREAD_STOP_LOOK. NULL: it never did. */
+	struct thread_stop (*stop_reason)(struct source *s, pid_t tid);
 	/* @pid has ended, and its last record was delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
-	/* Totals since attach. */
-	struct losses (*losses)(struct source *s, pid_t pid);
 
+	/* Settings. From now on calls of the process are not seen / are seen again. */
+	void (*pause)(struct source *s, pid_t pid);
+	void (*resume)(struct source *s, pid_t pid);
+	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
+	int (*set_depth)(struct source *s, u32 depth);
 	/*
 	 * Begin (@is_on) or end to measure how long the probes run in all targets, without the traps that lead to
 	 * them. *@time_ns is the sum at the end. -EOPNOTSUPP or another -errno: not here. NULL: it cannot.
 	 */
 	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
 
-	/* Why it has stopped @tid of a program that heaptap started; later, THREAD_STOP_LOOK. NULL: it never did. */
-	struct thread_stop (*stop_reason)(struct source *s, pid_t tid);
-
-	/* Send each stack again before the next event that names it. NULL = it cannot. */
-	void (*forget_stacks)(struct source *s);
-
-	/* Take every probe out; the target is as before. Records not yet polled stay readable. */
+	/* The end. Take every probe out; the target is as before. Records not yet polled stay readable. */
 	void (*detach)(struct source *s);
 	void (*free)(struct source *s);
 
