@@ -169,7 +169,8 @@ const struct option_row option_rows[] = {
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,
 	  .help = "trace children too (fork, vfork, exec), and their children" },
 	{ "no-wait", 0, NULL, take_flag, FIELD(no_wait), .commands = IN(RUN),
-	  .help = "end with the program itself; without it, --follow goes on until all traced processes have ended" },
+	  .help = "end with the program itself; without this option, --follow goes on until all traced "
+		  "processes have ended" },
 	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = TRACING,
 	  .help = "trace at most N children with --follow; the report counts the others" },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",

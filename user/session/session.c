@@ -163,8 +163,8 @@ void session_read_maps(struct session *s, struct process *p)
 	if (changed >= 0 || changed == -ESRCH)
 		return;
 	p->nr_unplaced++;
-	warn("PID %d: mappings: %s: calls of what is new there are not seen", p->target->pid,
-	     strerror(-changed));
+	warn("PID %d: cannot update its mappings or probes: %s: calls in new libraries are not seen",
+	     p->target->pid, strerror(-changed));
 }
 
 static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
@@ -207,12 +207,12 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	if (!err && stack_canonical(s->stacks, ev->id) == ev->id)
 		recorder_event(s->recorder, rec, offsetof(struct stack_event, ips) + nr * sizeof(u64));
 	if (!nr_false && stack_table_false(s->stacks))
-		warn("PID %u: two stacks of one id, or one of another's: calls that name it show no stack",
+		warn("PID %u: two stacks, or two processes, use the same stack id: calls with this id show no stack",
 		     rec->pid);
 	if (err != -ENOMEM)
 		return err;
 	if (!s->has_lost_stacks)
-		warn("PID %u: no room for more call stacks: calls that name new ones show none", rec->pid);
+		warn("PID %u: no room for more call stacks: calls with new stacks show no stack", rec->pid);
 	s->has_lost_stacks = true;
 	return 0;
 }
@@ -423,7 +423,7 @@ static struct process *adopt(struct session *s, u32 pid)
 	p->before = lost;
 	p->tuned.has_unseen = s->tuned.nr_pauses || tuning_has_filter(&s->tuned.now);
 	if (session_begin_check(s, p))
-		warn("PID %u: not enough memory to check its releases", pid);
+		warn("PID %u: not enough memory: the releases of this process are not checked", pid);
 	if (!s->start_ns)
 		s->start_ns = session_source_ns(s);
 	/* The clock of the other side is known only now. */
