@@ -27,10 +27,14 @@ static __always_inline u64 note_arg(const struct pt_regs *ctx, const struct note
 		value = note_reg(ctx, a->reg);
 	if (a->kind == NOTE_ARG_MEMORY) {
 		u64 addr = value + a->value;
+		u32 size = a->size & 15;
 
+		/* For the verifier: reading notes lets no larger ones through. */
+		if (size > sizeof(value))
+			return 0;
 		value = 0;
 		/* Little-endian, as all CPUs that have BPF programs here. */
-		bpf_probe_read_user(&value, a->size & 15, (void *)addr);
+		bpf_probe_read_user(&value, size, (void *)addr);
 	}
 	if (a->size > 7)
 		return value;
