@@ -107,11 +107,11 @@ static void long_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(numbers, end),
-		cmocka_unit_test_teardown(strings, end),
-		cmocka_unit_test_teardown(lists, end),
-		cmocka_unit_test_teardown(messages_within_messages, end),
-		cmocka_unit_test_teardown(long_messages, end),
+		cmocka_unit_test_setup_teardown(numbers, NULL, end),
+		cmocka_unit_test_setup_teardown(strings, NULL, end),
+		cmocka_unit_test_setup_teardown(lists, NULL, end),
+		cmocka_unit_test_setup_teardown(messages_within_messages, NULL, end),
+		cmocka_unit_test_setup_teardown(long_messages, NULL, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
