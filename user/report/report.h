@@ -78,7 +78,7 @@ struct report_options {
 	bool (*is_unwanted)(void);
 };
 
-/* The cost of heaptap itself, without that of its probes in targets. cpu_ns 0 = not known. */
+/* The cost of heaptap itself since tracing began, without that of its probes in targets. cpu_ns 0 = not known. */
 struct report_cost {
 	u64 events, cpu_ns;
 };

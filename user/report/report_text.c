@@ -335,6 +335,7 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	for (size_t i = 0; i < r->nr_processes; i++)
 		order[i] = &r->processes[i];
 	qsort(order, r->nr_processes, sizeof(*order), by_interest);
+	t.first = order[0];
 	if (r->title && (parts & PART_HEAD))
 		fprintf(out, "%s\n\n", r->title);
 	if (r->nr_processes > 1 && parts == (PART_HEAD | PART_CALLERS))

@@ -13,6 +13,7 @@ enum tone { TONE_STRONG, TONE_FAINT, TONE_WARN, NR_TONES };
 struct text {
 	FILE *out;
 	const struct report *report;
+	const struct report_process *first; /* the process that is written first */
 	u32 column;
 	u32 nameless;	 /* module of which most frames were shown without a name, so far */
 	u32 nr_nameless; /* how many more than of others: a vote */

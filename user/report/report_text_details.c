@@ -24,7 +24,8 @@ enum {
 	DEFAULT_WIDTH = 80,
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
 	MAX_ITEM_BYTES = PATH_MAX + 128,
-	MAX_MODULES = 5, /* in the text; JSON has all */
+	SHARE_MIN_NS = 1000 * 1000 * 1000, /* shorter traces have no share of a CPU */
+	MAX_MODULES = 5,		   /* in the text; JSON has all */
 	MAX_THREADS = 5,
 };
 
@@ -389,14 +390,15 @@ static void text_cost(struct text *t, const struct report_process *p)
 	const struct report *r = t->report;
 	const struct report_cost *cost = &r->cost;
 
-	if (!cost->cpu_ns || p != r->processes)
+	if (!cost->cpu_ns || p != t->first)
 		return;
 	line_begin(t, "heaptap");
 	item(t, "%s event%s", human_count(cost->events).text, plural(cost->events));
 	item(t, "%s of CPU time", human_duration(cost->cpu_ns).text);
 	if (cost->events)
 		item(t, "%s for an event", human_duration(cost->cpu_ns / cost->events).text);
-	if (r->duration_ns)
+	/* In a short time names and the verdict are most of the cost. */
+	if (r->duration_ns >= SHARE_MIN_NS)
 		item(t, "%s of a CPU", human_percent(cost->cpu_ns, r->duration_ns).text);
 	line_end(t);
 }

@@ -425,7 +425,7 @@ static struct process *adopt(struct session *s, u32 pid)
 	if (session_begin_check(s, p))
 		warn("PID %u: not enough memory: the releases of this process are not checked", pid);
 	if (!s->start_ns)
-		s->start_ns = session_source_ns(s);
+		session_set_start(s, session_source_ns(s));
 	/* The clock of the other side is known only now. */
 	if (!recorder_has_begun(s->recorder))
 		recorder_begin(s->recorder, s->ops->name, s->wants_notes, s->ops->told->began_ns(s->source));
@@ -597,7 +597,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 	if (err < 0)
 		session_drop_last_process(s);
 	else if (!s->start_ns)
-		s->start_ns = p->maps_read_ns;
+		session_set_start(s, p->maps_read_ns);
 	return err < 0 ? err : 0;
 }
 

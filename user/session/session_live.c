@@ -32,7 +32,14 @@ struct report_cost session_cost(const struct session *s)
 	bool is_known = !s->is_replayed && !s->ops->tracer;
 
 	return (struct report_cost){ .events = session_events(s),
-				     .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) : 0 };
+				     .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu_ns
+							: 0 };
+}
+
+void session_set_start(struct session *s, u64 start_ns)
+{
+	s->start_ns = start_ns;
+	s->start_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 struct session_totals session_totals(struct session *s)
@@ -140,7 +147,7 @@ int session_reset(struct session *s)
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
 		if (!process_is_over(s->processes[i]))
 			err = forget(s, s->processes[i]);
-	s->start_ns = s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
+	session_set_start(s, s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns());
 	return err;
 }
 

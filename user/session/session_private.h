@@ -52,6 +52,7 @@ struct session {
 	struct probe_custom *custom; /* owned */
 	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
 	u64 start_ns;		     /* of tracing: the first target's probes are in */
+	u64 start_cpu_ns;	     /* CPU time of heaptap until then */
 	u64 stop_ns;		     /* 0 = tracing continues */
 	bool has_lost_stacks;	     /* some were dropped for lack of memory */
 	bool has_failed;	     /* events could not be read */
@@ -64,6 +65,8 @@ struct session {
 
 /* The time now by the clock of the records, which may be that of another machine. */
 u64 session_source_ns(const struct session *s);
+/* Tracing begins at @start_ns. From now on the CPU time of heaptap counts as the cost of tracing. */
+void session_set_start(struct session *s, u64 start_ns);
 
 /* The moment @now_ns of that clock by CLOCK_REALTIME, 0 if it is not known. */
 u64 session_real_ns(const struct session *s, u64 now_ns);

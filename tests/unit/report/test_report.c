@@ -377,7 +377,10 @@ static void several_processes(void **state)
 	has("\nother (pid 99)\n");
 	/* A program that its process replaced is one line, after the others. */
 	both[0].is_replaced = true;
+	report.cost = (struct report_cost){ .events = 4, .cpu_ns = 8000000 };
+	report.duration_ns = SECOND_NS;
 	write_report(report_text);
+	has("  heaptap     4 events, 8 ms of CPU time, 2 ms for an event, 0.8 % of a CPU\n");
 	has("1 process with 2 programs, 0 B live\n"
 	    "       99  other                   0 B in 0 blocks\n"
 	    "     1234  prog              100.6 KiB in 4 blocks, became another program\n"
