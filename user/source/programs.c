@@ -197,8 +197,8 @@ static int map_state(struct programs *p)
 
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
 {
-	/* With fixed cookies programs on probes are loaded later, each by itself. */
-	u32 wanted = config->is_cookie_fixed ? ~0U << PROGRAM_THREAD_EXIT : ~0U;
+	/* With fixed cookies programs on probes are loaded later, each by itself; that of markers always is. */
+	u32 wanted = config->is_cookie_fixed ? ~0U << PROGRAM_THREAD_EXIT : ~(1U << PROGRAM_AT_NOTE);
 	struct programs p = { 0 };
 	int err = open_object(&p);
 

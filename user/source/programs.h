@@ -38,15 +38,15 @@ struct programs {
 };
 
 /*
- * Load the programs. @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi
- * links. Returns 0 or -errno, logged.
+ * Load the programs, but that of markers (PROGRAM_AT_NOTE). @ring_bytes is rounded up to a size that the kernel
+ * accepts. @is_multi: for uprobe_multi links. Returns 0 or -errno, logged.
  */
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes,
 		  bool is_multi) __must_check;
 
 /*
  * Load only @which once more, with the maps of @base, which must outlive *@out. No descriptor of a map is set in *@out.
- * For kernels that give a program no cookie. Returns 0 or -errno, logged.
+ * For kernels that give a program no cookie, and for programs that few targets need. Returns 0 or -errno, logged.
  */
 int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
 		      bool is_multi, const struct programs *base) __must_check;

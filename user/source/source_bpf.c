@@ -33,6 +33,7 @@ struct bpf_source {
 	bool is_multi;	      /* uprobe_multi links */
 	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
 	struct programs programs;
+	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
 	struct source_config config;
 	struct ring_buffer *ring;     /* owned */
 	struct link_set *links;	      /* owned */
@@ -199,6 +200,16 @@ static int link_fixed(struct bpf_source *s, const struct link_group *group)
 	return err;
 }
 
+/* Few programs have markers, and to verify the program for them takes the kernel 50 ms: load it for the first one. */
+static int link_notes(struct bpf_source *s, const struct link_group *group)
+{
+	int err = s->for_notes.obj ? 0
+				   : programs_load_one(&s->for_notes, PROGRAM_AT_NOTE, &s->config,
+						       s->is_multi, &s->programs);
+
+	return err ? err : link_set_add(s->links, &s->for_notes, group, s->is_multi);
+}
+
 /* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
 static pid_t scope_of(const struct bpf_source *s, pid_t pid)
 {
@@ -242,7 +253,11 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 	g->offsets = offsets;
 	g->cookies = cookies;
 	g->nr = nr;
-	return s->is_cookie_fixed ? link_fixed(s, g) : link_set_add(s->links, &s->programs, g, s->is_multi);
+	if (s->is_cookie_fixed)
+		return link_fixed(s, g);
+	if (g->program == PROGRAM_AT_NOTE)
+		return link_notes(s, g);
+	return link_set_add(s->links, &s->programs, g, s->is_multi);
 }
 
 /* Put the probes of a file in: for each kind of points one group of links. */
@@ -547,17 +562,20 @@ static void stop_measuring(struct bpf_source *s)
 static int source_bpf_measure(struct source *source, bool is_on, u64 *time_ns)
 {
 	struct bpf_source *s = self(source);
-	u64 now_ns;
+	u64 now_ns, notes_ns;
 	int err;
 
 	/* Each place has a program of its own, which nobody keeps. */
 	if (s->is_cookie_fixed || (!is_on && s->stats_fd < 0))
 		return -EOPNOTSUPP;
 	err = programs_run_ns(&s->programs, &now_ns);
+	if (!err)
+		err = programs_run_ns(&s->for_notes, &notes_ns);
 	if (!is_on)
 		stop_measuring(s);
 	if (err)
 		return err;
+	now_ns += notes_ns;
 	*time_ns = now_ns - s->stats_ns;
 	s->stats_ns = now_ns;
 	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
@@ -610,6 +628,7 @@ static void source_bpf_free(struct source *source)
 	link_set_free(s->links);
 	ring_buffer__free(s->ring);
 	unwind_tables_free(s->tables);
+	programs_unload(&s->for_notes);
 	programs_unload(&s->programs);
 	placing_fini(&s->placing);
 	free(s->processes);
