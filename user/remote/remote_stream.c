@@ -419,11 +419,6 @@ u64 remote_stream_last_ns(const struct remote_stream *s)
 	return s->last_ns;
 }
 
-bool remote_stream_is_over(const struct remote_stream *s)
-{
-	return stream_is_over(s->reader);
-}
-
 int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out)
 {
 	const struct remote_process *p = find(s, pid);

@@ -29,8 +29,6 @@ void remote_stream_restart(struct remote_stream *s, bool is_continued);
 int remote_stream_feed(struct remote_stream *s, const void *data, size_t len,
 		       const struct sink *sink) __must_check;
 const char *remote_stream_why(const struct remote_stream *s);
-/* Has the last record come? */
-bool remote_stream_is_over(const struct remote_stream *s);
 
 /*
  * A new target for @pid, with mappings; the caller owns it: target_free(). -ESRCH: the stream has not named @pid;

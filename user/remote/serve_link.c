@@ -458,8 +458,3 @@ void serve_link_wait(const struct serve_link *l, int timeout_ms)
 
 	poll(&p, 1, timeout_ms);
 }
-
-u64 serve_link_refused(const struct serve_link *l)
-{
-	return l->nr_refused;
-}

@@ -59,6 +59,3 @@ void serve_link_finish(struct serve_link *l, int timeout_ms);
 
 /* Sleep until there is something to do, at most @timeout_ms. */
 void serve_link_wait(const struct serve_link *l, int timeout_ms);
-
-/* Number of peers that were refused. */
-u64 serve_link_refused(const struct serve_link *l);

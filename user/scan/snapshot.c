@@ -30,18 +30,6 @@ void snapshot_resume(struct snapshot *s)
 	s->ops->resume(s);
 }
 
-const char *snapshot_skip_name(enum snapshot_skip skip)
-{
-	static const char *const names[] = {
-		[SKIP_DEVICE] = "device",
-		[SKIP_UNREADABLE] = "unreadable",
-		[SKIP_FAULT] = "fault",
-	};
-
-	_Static_assert(ARRAY_SIZE(names) == NR_SNAPSHOT_SKIPS, "one name each");
-	return skip < NR_SNAPSHOT_SKIPS ? names[skip] : "unknown";
-}
-
 const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr)
 {
 	size_t at = array_search(i, 0, s->nr_maps, s->maps[i].end <= addr);

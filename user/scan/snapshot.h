@@ -144,7 +144,5 @@ int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor) __
 int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
 void snapshot_resume(struct snapshot *s);
 
-const char *snapshot_skip_name(enum snapshot_skip skip); /* "device", "unreadable", "fault" */
-
 /* The mapping that holds @addr, or NULL. */
 const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr);

@@ -135,3 +135,15 @@ u64 session_memory(const struct session *s)
 		bytes += heap_memory(s->processes[i]->heap);
 	return bytes;
 }
+
+int session_fill_update(struct source *source, struct target *t)
+{
+	(void)source, (void)t;
+	return 0;
+}
+
+int session_fill_wait_fd(struct source *source)
+{
+	(void)source;
+	return -1;
+}

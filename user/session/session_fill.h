@@ -60,3 +60,7 @@ const struct stack_table *session_stacks(const struct session *s);
 /* How many processes there are or were, and the bytes that books and stacks take. */
 size_t session_count(const struct session *s);
 u64 session_memory(const struct session *s);
+
+/* Functions of struct source_ops: a source that fills has the mappings in its records, and never waits for events. */
+int session_fill_update(struct source *source, struct target *t) __must_check;
+int session_fill_wait_fd(struct source *source);

@@ -34,7 +34,6 @@ struct recording_source {
 	struct session *session;      /* borrowed; owns this */
 	struct stream_reader *reader; /* owned */
 	char why[256];
-	char backend[32], machine[32];
 	u32 part; /* of several files */
 	u64 max_memory;
 	u64 name_bytes;		 /* used by records, beside heaps and stacks */
@@ -73,8 +72,6 @@ static int on_hello(struct recording_source *src, const void *rec)
 {
 	const struct stream_hello *hello = rec;
 
-	snprintf(src->backend, sizeof(src->backend), "%s", hello->backend);
-	snprintf(src->machine, sizeof(src->machine), "%s", hello->machine);
 	session_fill_begin(src->session, hello);
 	src->part = hello->part;
 	return 0;
@@ -408,40 +405,6 @@ const char *source_recording_why(const struct source *source)
 	return src->why[0] ? src->why : stream_why(src->reader);
 }
 
-const char *source_recording_backend(const struct source *source)
-{
-	const struct recording_source *src = self(source);
-
-	return src->backend;
-}
-
-const char *source_recording_machine(const struct source *source)
-{
-	const struct recording_source *src = self(source);
-
-	return src->machine;
-}
-
-struct stream_progress source_recording_progress(const struct source *source)
-{
-	const struct recording_source *src = self(source);
-
-	return stream_progress(src->reader);
-}
-
-static int update(struct source *source, struct target *t)
-{
-	(void)source;
-	(void)t;
-	return 0;
-}
-
-static int wait_fd(struct source *source)
-{
-	(void)source;
-	return -1;
-}
-
 static int poll_records(struct source *source, const struct sink *sink)
 {
 	(void)source;
@@ -482,8 +445,8 @@ static void free_source(struct source *source)
 
 const struct source_ops source_recording = {
 	.name = "replay",
-	.update = update,
-	.wait_fd = wait_fd,
+	.update = session_fill_update,
+	.wait_fd = session_fill_wait_fd,
 	.poll = poll_records,
 	.pause = ignore_pid,
 	.resume = ignore_pid,

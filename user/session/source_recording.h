@@ -26,9 +26,3 @@ int source_recording_finish(struct source *src) __must_check;
 
 /* One line without full stop about the last error. */
 const char *source_recording_why(const struct source *src);
-
-/* Backend and machine that the stream names; "" before it does. */
-const char *source_recording_backend(const struct source *src);
-const char *source_recording_machine(const struct source *src);
-
-struct stream_progress source_recording_progress(const struct source *src);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/session/session_fill.h"
 #include "user/lib/log.h"
 #include "user/session/source_replay_private.h"
 
@@ -61,19 +62,6 @@ static int attach(struct source *source, struct target *t)
 	struct replay_source *s = replay_self(source);
 
 	return find_process(s, t->pid) ? 0 : -ESRCH;
-}
-
-static int update(struct source *source, struct target *t)
-{
-	(void)source;
-	(void)t;
-	return 0;
-}
-
-static int wait_fd(struct source *source)
-{
-	(void)source;
-	return -1;
 }
 
 static bool is_heap_event(const struct event_header *h)
@@ -197,8 +185,8 @@ static void detach(struct source *source)
 const struct source_ops source_replay = {
 	.name = "replay",
 	.attach = attach,
-	.update = update,
-	.wait_fd = wait_fd,
+	.update = session_fill_update,
+	.wait_fd = session_fill_wait_fd,
 	.poll = poll_records,
 	.pause = pause_process,
 	.resume = resume_process,

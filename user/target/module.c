@@ -103,11 +103,6 @@ size_t module_count(const struct module_table *t)
 	return t->nr;
 }
 
-size_t module_skipped(const struct module_table *t)
-{
-	return t->nr_skipped;
-}
-
 void module_table_set_remote(struct module_table *t)
 {
 	t->is_remote = true;

@@ -44,8 +44,6 @@ void module_table_free(struct module_table *t);
 /* The module with number @id, or NULL. */
 struct module *module_get(const struct module_table *t, u32 id);
 size_t module_count(const struct module_table *t);
-/* The number of mappings without a module, because the table was full. */
-size_t module_skipped(const struct module_table *t);
 
 /* Add a module (tests, replay). @path and @build_id are copied. The file is opened if it exists here. */
 int module_add(struct module_table *t, const char *path, const u8 *build_id, size_t build_id_len,
