@@ -28,6 +28,11 @@ said_why() {
 	[ -s "$report" ] || { echo "no report and no word"; return 1; }
 }
 
+# is_unwritten: the report could not be written, which is no success (5), is said, and leaves no half of a file
+is_unwritten() {
+	[ "$status" -eq 5 ] && grep -Eq '^heaptap: report: (.*: )?Cannot allocate memory$' "$BATS_TEST_TMPDIR/err" && [ ! -e "$report" ]
+}
+
 # bats test_tags=rounds
 @test "faults: run, its N-th allocation fails: the program is as without it, what is reported is right (A7)" {
 	report=$BATS_TEST_TMPDIR/report.json
@@ -38,7 +43,7 @@ said_why() {
 		rm -f "$report"
 		status=0
 		at "$n" run -q -o "$report" -- "$T/leak" >"$BATS_TEST_TMPDIR/out" || status=$?
-		[[ $status =~ ^(0|3|126)$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		[[ $status =~ ^(0|3|126)$ ]] || is_unwritten || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
 		[ "$status" -ne 0 ] || cmp "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/control"
 		said_why || { echo "N=$n: $status"; return 1; }
 		[ -s "$report" ] && [ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ] || continue

@@ -189,6 +189,12 @@ static int ask(struct leak_why *why, struct scan_whys *w, const struct leaks_opt
 	return keep_chain(why, chain, o->heap);
 }
 
+/* An answer that memory did not suffice for has a root without its name: nobody may read it. */
+static void drop_last_why(struct leaks *l)
+{
+	leak_why_fini(&l->whys[--l->nr_whys]);
+}
+
 static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, const struct leaks_options *o)
 {
 	int err = 0;
@@ -209,6 +215,8 @@ static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, 
 					  .word_size = l->word_size };
 		l->nr_whys++;
 		err = ask(why, w, o, why->addr);
+		if (err)
+			drop_last_why(l);
 	}
 	return err;
 }
@@ -230,16 +238,12 @@ static int find_examples(struct leaks *l, struct scan *scan, struct scan_whys *w
 }
 
 /* Answer for the block that contains the address of the user. */
-static int find_asked(struct leaks *l, const struct scan *scan, struct scan_whys *w,
-		      const struct leaks_options *o)
+static int answer_asked(struct leak_why *why, const struct leaks *l, const struct scan *scan,
+			struct scan_whys *w, const struct leaks_options *o)
 {
-	struct leak_why *why = calloc(1, sizeof(*why));
 	struct scan_block_info info;
 	int err;
 
-	if (!why)
-		return -ENOMEM;
-	l->asked = why;
 	*why = (struct leak_why){ .row = WHY_NO_ROW, .addr = o->why_addr, .word_size = l->word_size };
 	if (!scan_find_around(scan, o->why_addr, &info))
 		return 0;
@@ -255,6 +259,22 @@ static int find_asked(struct leaks *l, const struct scan *scan, struct scan_whys
 			return -ENOMEM;
 		keep_step(why, &step, why->row);
 	}
+	return err;
+}
+
+static int find_asked(struct leaks *l, const struct scan *scan, struct scan_whys *w,
+		      const struct leaks_options *o)
+{
+	struct leak_why *why = calloc(1, sizeof(*why));
+	int err = why ? answer_asked(why, l, scan, w, o) : -ENOMEM;
+
+	if (!err) {
+		l->asked = why;
+		return 0;
+	}
+	if (why)
+		leak_why_fini(why);
+	free(why);
 	return err;
 }
 

@@ -195,7 +195,8 @@ static int start_opener(struct opening *o)
 	err = pthread_create(&thread, &attr, opener, o);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	return -err;
+	/* EAGAIN of a thread is lack of memory or of threads, and nothing that the file could mend. */
+	return err == EAGAIN ? -ENOMEM : -err;
 }
 
 /* The time limit must not use a clock that users can set. */
