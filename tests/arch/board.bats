@@ -101,7 +101,7 @@ is_connected() { gone "$TAP" || grep -q 'connected;' "$err"; }
 
 # serving_board [OPTIONS] TARGET...: the board serves in the background, as "agent"
 serving_board() {
-	order start agent /agent serve --max-pause 60s --listen tcp://10.0.2.15 --token-file /token "$@"
+	order start agent /agent serve --max-pause 60s --insecure-tcp --listen tcp://10.0.2.15 --token-file /token "$@"
 	wait_long heard 'heaptap connect tcp'
 }
 
@@ -180,7 +180,7 @@ free_again() {
 }
 
 @test "board: a program from its start, over TCP: counts, function, file, line, leaks" {
-	send /agent serve --max-pause 60s --listen tcp://10.0.2.15 --token-file /token --wait -- /leak --expect
+	send /agent serve --max-pause 60s --insecure-tcp --listen tcp://10.0.2.15 --token-file /token --wait -- /leak --expect
 	wait_long heard 'heaptap connect tcp'
 	connecting -w "$BATS_TEST_TMPDIR/r.heaptap" --token-file "$BOARD/token" tcp://127.0.0.1
 	wait_long gone "$TAP"

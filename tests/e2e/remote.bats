@@ -123,8 +123,26 @@ reports_allocs() {
 	[ "$status" -eq 2 ]
 	[[ $output == *"nobody else can read"* ]]
 	chmod 600 "$TOKEN"
-	start_as open "$HEAPTAP" serve --token-file "$TOKEN" --listen "tcp://0.0.0.0:$((PORT + 1))" "$TARGET"
+	start_as open "$HEAPTAP" serve --insecure-tcp --token-file "$TOKEN" --listen "tcp://0.0.0.0:$((PORT + 1))" "$TARGET"
 	wait_for grep -q "unencrypted" "$BATS_TEST_TMPDIR/open.err"
+}
+
+@test "remote: TCP beyond this machine is refused unless --insecure-tcp, on both sides (S4)" {
+	local why="TCP does not encrypt: use ssh://, or add --insecure-tcp on both sides"
+	(umask 077 && printf '%064d' 7 >"$BATS_TEST_TMPDIR/token")
+	for side in "serve --listen" "serve --to" connect "connect --listen" "console -x status"; do
+		for address in tcp://192.0.2.9:1 tcp://0.0.0.0:1 "tcp://[2001:db8::1]:1" tcp://board.example:1; do
+			[ "$side" != "serve --to" ] || [ "$address" != tcp://0.0.0.0:1 ] || continue
+			# shellcheck disable=SC2086 # an option of its own
+			run timeout 60 "$HEAPTAP" ${side%% *} --token-file "$BATS_TEST_TMPDIR/token" \
+				$([[ $side == *" "* ]] && echo "${side#* }") "$address" $([[ $side != serve* ]] || echo $$)
+			[ "$status" -eq 2 ]
+			[ "$output" = "heaptap: ${side%% *}: $address: $why" ] || { echo "$side: $output"; false; }
+		done
+	done
+	run "$HEAPTAP" connect --token-file "$BATS_TEST_TMPDIR/token" --discover
+	[ "$status" -eq 2 ]
+	[[ $output == *"--discover: finds servers of TCP"*--insecure-tcp ]]
 }
 
 @test "remote: another user is turned away (S3, G6)" {
@@ -532,7 +550,7 @@ lying() {
 	spinning
 	serving_board --listen tcp://192.0.2.1 "$TARGET"
 	wait_for is_listening
-	run ip netns exec "$HOST" "$HEAPTAP" connect --token-file "$TOKEN" --discover
+	run ip netns exec "$HOST" "$HEAPTAP" connect --insecure-tcp --token-file "$TOKEN" --discover
 	[ "$status" -eq 2 ]
 	[[ $output == *"no server answered"* ]]
 	kill "$SERVE"

@@ -128,13 +128,13 @@ on_board() { ip netns exec "$BOARD" "$@"; }
 
 # The PID is that of the program itself, because ip netns exec executes it.
 serving_board() {
-	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 60s --token-file "$TOKEN" "$@"
+	start_as serve ip netns exec "$BOARD" "$HEAPTAP" serve --max-pause 60s --insecure-tcp --token-file "$TOKEN" "$@"
 	SERVE=$PID
 }
 
 watching_host() {
 	report=$BATS_TEST_TMPDIR/report.json
 	err=$BATS_TEST_TMPDIR/connect.err
-	start_as connect ip netns exec "$HOST" "$HEAPTAP" connect --token-file "$TOKEN" -o "$report" "$@"
+	start_as connect ip netns exec "$HOST" "$HEAPTAP" connect --insecure-tcp --token-file "$TOKEN" -o "$report" "$@"
 	TAP=$PID
 }

@@ -54,17 +54,22 @@ static int parse_addr(struct net_addr *a, const char *text)
 	return -EINVAL;
 }
 
-/* TCP asks for a token: other users of this machine can connect too. */
-static int check_token(struct listen_place *p, const struct options *o)
+/* TCP asks for a token: other users of this machine can connect too. Beyond loopback the user must have allowed it. */
+static int check_tcp(struct listen_place *p, const struct options *o)
 {
 	char text[NET_PATH_MAX];
+	const char *why;
 
+	net_addr_text(&p->addr, text, sizeof(text));
+	if (net_addr_check_tcp(&p->addr, o->insecure_tcp, &why)) {
+		error("serve: %s: %s", text, why);
+		return -EPERM;
+	}
 	if (o->token_file && wire_token_read(p->token, o->token_file))
 		return -EINVAL;
 	p->link.token = o->token_file ? p->token : NULL;
 	if (p->addr.kind != NET_TCP)
 		return 0;
-	net_addr_text(&p->addr, text, sizeof(text));
 	if (!p->link.token) {
 		error("serve: %s: needs --token-file FILE", text);
 		return -EINVAL;
@@ -98,7 +103,7 @@ static int choose_address(struct listen_place *p, const struct options *o)
 		net_private_path(p->addr.path, sizeof(p->addr.path), name);
 		p->link.listen = &p->addr;
 	}
-	return err ? err : check_token(p, o);
+	return err ? err : check_tcp(p, o);
 }
 
 /* Print it only now, because a reader may connect at once. */

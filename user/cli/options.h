@@ -72,9 +72,10 @@ struct options {
 	const char *sysroot, *debug_path;
 	const char *user, *cwd;
 	const char *listen, *to, *token_file;
-	bool status;	 /* run: show the status line */
-	bool is_program; /* there was a -- before the arguments */
-	bool thin;	 /* connect: the other side leaves out allocations outside min_size, max_size */
+	bool status;	   /* run: show the status line */
+	bool is_program;   /* there was a -- before the arguments */
+	bool thin;	   /* connect: the other side leaves out allocations outside min_size, max_size */
+	bool insecure_tcp; /* tcp:// may leave this machine */
 	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
 	bool quiet, verbose, want_help, want_version, want_formats;
 	u32 color;    /* enum output_color */

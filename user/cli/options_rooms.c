@@ -117,6 +117,7 @@ struct connection_options options_connection(const struct options *o, const stru
 					    .listen = o->listen,
 					    .token_file = o->token_file,
 					    .discover = o->discover,
+					    .is_insecure_fine = o->insecure_tcp,
 					    .thin = o->thin,
 					    .want_kill = o->want_kill,
 					    .want_mmap = o->want_mmap,

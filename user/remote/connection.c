@@ -61,6 +61,27 @@ static int check_ssh(struct connection *c, const char *text)
 	return 0;
 }
 
+/* TCP asks for a token, even on loopback. Beyond loopback the user must have allowed it. */
+static int check_tcp(struct connection *c, const char *text)
+{
+	const struct connection_options *o = &c->options;
+	struct remote_link_options *l = &c->remote.link;
+	const char *why;
+
+	if (net_addr_check_tcp(&l->addr, o->is_insecure_fine, &why)) {
+		error("%s: %s: %s", command_of(c), text, why);
+		return -EPERM;
+	}
+	if (o->token_file && wire_token_read(c->token, o->token_file))
+		return -EINVAL;
+	l->token = o->token_file ? c->token : NULL;
+	if (l->addr.kind == NET_TCP && !l->token) {
+		error("%s: %s: needs --token-file FILE", command_of(c), text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int find_address(struct connection *c)
 {
 	const struct connection_options *o = &c->options;
@@ -76,6 +97,11 @@ static int find_address(struct connection *c)
 		error("%s: --thin needs --min-size or --max-size", command_of(c));
 		return -EINVAL;
 	}
+	if (o->discover && !o->is_insecure_fine) {
+		error("%s: --discover: finds servers of TCP, which does not encrypt: add --insecure-tcp",
+		      command_of(c));
+		return -EINVAL;
+	}
 	if (o->discover ? discover_find(&l->addr) : parse(c, text) || check_ssh(c, text))
 		return -EINVAL;
 	l->is_listening = o->listen;
@@ -83,14 +109,7 @@ static int find_address(struct connection *c)
 		error("%s: %s: cannot listen at ssh", command_of(c), text);
 		return -EINVAL;
 	}
-	if (o->token_file && wire_token_read(c->token, o->token_file))
-		return -EINVAL;
-	l->token = o->token_file ? c->token : NULL;
-	if (l->addr.kind == NET_TCP && !l->token) {
-		error("%s: %s: needs --token-file FILE", command_of(c), text ? text : "--discover");
-		return -EINVAL;
-	}
-	return 0;
+	return check_tcp(c, text ? text : "--discover") ? -EINVAL : 0;
 }
 
 int connection_init(struct connection *c, const struct connection_options *o)

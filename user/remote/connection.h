@@ -16,6 +16,7 @@ struct connection_options {
 	char **program; /* the program to start over there, NULL-terminated; NULL = none */
 	const char *listen, *token_file;
 	bool discover, thin, want_kill;
+	bool is_insecure_fine; /* TCP may leave this machine */
 	bool want_mmap, no_cpp;
 };
 

@@ -163,3 +163,11 @@ bool net_addr_is_local(const struct net_addr *a)
 		return IN6_IS_ADDR_LOOPBACK(&v6);
 	return !strcmp(a->host, "localhost");
 }
+
+int net_addr_check_tcp(const struct net_addr *a, bool is_insecure_fine, const char **why)
+{
+	if (a->kind != NET_TCP || is_insecure_fine || net_addr_is_local(a))
+		return 0;
+	*why = "TCP does not encrypt: use ssh://, or add --insecure-tcp on both sides";
+	return -EPERM;
+}

@@ -25,3 +25,9 @@ char *net_addr_text(const struct net_addr *a, char *buf, size_t size);
 
 /* Do connections to @a stay on this machine? */
 bool net_addr_is_local(const struct net_addr *a);
+
+/*
+ * May heaptap use @a? TCP encrypts nothing, so that it leaves this machine only if @is_insecure_fine. 0, or -EPERM with
+ * the reason in *@why.
+ */
+int net_addr_check_tcp(const struct net_addr *a, bool is_insecure_fine, const char **why) __must_check;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Addresses that are accepted or refused, for the same reasons as ssh and the kernel have. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,6 +47,10 @@ static void taken(void **state)
 		assert_string_equal(a.path, rows[i].path);
 		assert_string_equal(net_addr_text(&a, text, sizeof(text)), rows[i].again);
 		assert_int_equal(net_addr_is_local(&a), rows[i].is_local);
+		/* Only TCP beyond this machine needs to be allowed. */
+		assert_int_equal(net_addr_check_tcp(&a, true, &why), 0);
+		assert_int_equal(net_addr_check_tcp(&a, false, &why),
+				 a.kind == NET_TCP && !rows[i].is_local ? -EPERM : 0);
 	}
 }
 
