@@ -270,6 +270,25 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json"
 	grep -q '</svg>' r.svg
 }
 
+@test "formats: a caller has the same id in each run and each format, and no reader rounds it" {
+	local i
+	for i in 1 2; do
+		"$HEAPTAP" run -q --check -o r$i.json -o r$i.csv -w r$i.heaptap -- "$T/misuse" >out 2>err || true
+		jq -c '.processes[0] | (.errors[] | [.kind, .alloc_stack, .free_stack]), (.stacks[] | [.id, .function, .frames[0].offset])' \
+			r$i.json | sort >ids$i
+	done
+	[ "$(wc -l <ids1)" -gt 8 ]
+	diff ids1 ids2
+	# The source itself numbers stacks by their addresses, which differ.
+	run ! cmp -s <("$HEAPTAP" report --events r1.heaptap | grep ^stack | cut -d ' ' -f 2 | sort) \
+		<("$HEAPTAP" report --events r2.heaptap | grep ^stack | cut -d ' ' -f 2 | sort)
+	jq -e '.processes[0] | .changed_ids == 0 and (.stacks | map(.id) | length == (unique | length) and all(. < 9007199254740992))' r1.json
+	# jq keeps numbers as JavaScript does.
+	diff <(grep -o '"id": [0-9]*' r1.json) <(jq -r '.processes[0].stacks[] | "\"id\": \(.id + 0)"' r1.json)
+	diff <(jq '.processes[0].stacks[].id' r1.json | sort) \
+		<(python3 -c 'import csv, sys; [print(r["id"]) for r in csv.DictReader(open(sys.argv[1]))]' r1.csv | sort)
+}
+
 @test "formats: hostile names break no format" {
 	name=$(printf 'evil\033[31m;"\\<&\nname,%%#\303')
 	cp "$T/leak" "./$name"

@@ -14,6 +14,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/lib/json.h"
+#include "user/report/caller_id.h"
 #include "user/report/report_parts.h"
 #include "user/target/target.h"
 
@@ -221,14 +222,15 @@ static void json_block(struct json *j, const struct report *r, const struct heap
 	json_object_end(j);
 }
 
-static int json_caller(struct json *j, const struct report *r, const struct report_process *p, u32 row)
+static int json_caller(struct json *j, const struct report *r, const struct report_process *p,
+		       const struct caller_ids *ids, u32 row)
 {
 	struct heap_row h = heap_row_get(p->heap, row);
 	int err;
 
 	json_object_begin(j, NULL);
 	json_u64(j, "caller", row + 1);
-	json_u64(j, "id", h.stack);
+	json_u64(j, "id", caller_number(ids, row));
 	json_string(j, "function", alloc_fn(heap_functions(p->heap), h.fn)->name);
 	err = report_json_frames(j, r, stack_get(p->stacks, h.stack));
 	json_object_end(j);
@@ -241,15 +243,17 @@ static int json_callers(struct json *j, const struct report *r, const struct rep
 {
 	size_t nr = heap_row_count(p->heap);
 	auto_free bool *is_there = calloc(nr + 1, sizeof(*is_there));
-	int err = is_there ? 0 : -ENOMEM;
+	struct caller_ids ids = { .list = NULL };
+	int err = is_there ? caller_ids_init(&ids, r, p) : -ENOMEM;
 
 	for (size_t i = 0; i < b->nr && !err; i++)
 		is_there[b->list[i].row] = true;
 	json_array_begin(j, "stacks");
 	for (size_t i = 0; i < nr && !err; i++)
 		if (is_there[i])
-			err = json_caller(j, r, p, (u32)i);
+			err = json_caller(j, r, p, &ids, (u32)i);
 	json_array_end(j);
+	caller_ids_fini(&ids);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "user/lib/escape.h"
 #include "user/lib/flush.h"
 #include "user/names/symbolize.h"
+#include "user/report/caller_id.h"
 #include "user/report/format.h"
 #include "user/report/frames.h"
 #include "user/report/report_rows.h"
@@ -86,7 +87,7 @@ static int put_stack(FILE *out, const struct report *r, struct report_frames *f)
 }
 
 static int put_row(FILE *out, const struct report *r, const struct report_process *p,
-		   const struct report_row *row, struct report_frames *f)
+		   const struct caller_ids *ids, const struct report_row *row, struct report_frames *f)
 {
 	const struct alloc_fn *fn = report_alloc_fn(p, row);
 	int err = report_frames(f, r, p, row);
@@ -95,7 +96,7 @@ static int put_row(FILE *out, const struct report *r, const struct report_proces
 		return err;
 	fprintf(out, "%d", (int)p->target->pid);
 	put_text(out, p->target->comm);
-	fprintf(out, ",%" PRIu64, row->row.stack);
+	fprintf(out, ",%" PRIu64, caller_number(ids, row->id));
 	put_text(out, fn->name);
 	put_text(out, alloc_family_name(fn->family));
 	put_numbers(out, p, row);
@@ -112,11 +113,15 @@ int report_csv(FILE *out, const struct report *r)
 	put_head(out);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		auto_free struct report_row *rows = NULL;
+		struct caller_ids ids = { .list = NULL };
 		size_t nr = 0;
 
 		err = report_rows(r, &r->processes[i], &rows, &nr, NULL);
+		if (!err)
+			err = caller_ids_init(&ids, r, &r->processes[i]);
 		for (size_t k = 0; k < nr && !err; k++)
-			err = put_row(out, r, &r->processes[i], &rows[k], &f);
+			err = put_row(out, r, &r->processes[i], &ids, &rows[k], &f);
+		caller_ids_fini(&ids);
 	}
 	report_frames_fini(&f);
 	return err ? err : flush_stream(out);

@@ -3,6 +3,8 @@
 #include "user/report/report_json.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -92,6 +94,28 @@ static void json_totals(struct json *j, const struct heap *heap)
 	json_object_end(j);
 }
 
+/* One column of the points. */
+static void json_column(struct json *j, const struct heap *heap, const char *name, size_t field)
+{
+	struct timeline_point p;
+
+	json_array_begin(j, name);
+	for (size_t i = 0; heap_timeline(heap, i, &p); i++)
+		json_u64(j, NULL, *(const u64 *)((const char *)&p + field));
+	json_array_end(j);
+}
+
+static void json_columns(struct json *j, const struct heap *heap)
+{
+	json_object_begin(j, "timeline");
+	json_column(j, heap, "time_ns", offsetof(struct timeline_point, time_ns));
+	json_column(j, heap, "bytes", offsetof(struct timeline_point, live_bytes));
+	json_column(j, heap, "blocks", offsetof(struct timeline_point, live_blocks));
+	json_column(j, heap, "min_bytes", offsetof(struct timeline_point, min_bytes));
+	json_column(j, heap, "max_bytes", offsetof(struct timeline_point, max_bytes));
+	json_object_end(j);
+}
+
 /* Live bytes over time. The extremes are those since the point before. */
 static void json_timeline(struct json *j, const struct heap *heap)
 {
@@ -138,7 +162,7 @@ static void json_lost(struct json *j, const struct report_process *p)
 	json_object_end(j);
 }
 
-static void json_sum(struct json *j, const char *name, const struct scan_sum *sum)
+void report_json_sum(struct json *j, const char *name, const struct scan_sum *sum)
 {
 	json_object_begin(j, name);
 	json_u64(j, "blocks", sum->blocks);
@@ -152,10 +176,11 @@ static void json_sums(struct json *j, const struct scan_sums *sums)
 						      SCAN_REACHABLE, SCAN_UNSURE };
 
 	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
-		json_sum(j, scan_verdict_name(verdicts[i]), &sums->of[verdicts[i]]);
+		report_json_sum(j, scan_verdict_name(verdicts[i]), &sums->of[verdicts[i]]);
 }
 
-static int json_scan(struct json *j, const struct report *r, const struct report_process *p)
+static int json_scan(struct json *j, const struct report *r, const struct report_process *p,
+		     const struct json_style *s)
 {
 	const struct leaks *l = p->leaks;
 	int err;
@@ -166,11 +191,11 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	}
 	json_object_begin(j, "scan");
 	json_sums(j, &l->result.sums);
-	json_sum(j, "suppressed", &l->suppressed);
-	json_sum(j, "left_out", &l->left_out); /* by --leaks */
+	report_json_sum(j, "suppressed", &l->suppressed);
+	report_json_sum(j, "left_out", &l->left_out); /* by --leaks */
 	if (l->has_before) {
-		json_sum(j, "new", &l->fresh);
-		json_sum(j, "found_again", &l->again);
+		report_json_sum(j, "new", &l->fresh);
+		report_json_sum(j, "found_again", &l->again);
 	}
 	json_u64(j, "pause_ns", l->pause_ns);
 	json_u64(j, "scanned_bytes", l->result.scanned_bytes);
@@ -178,9 +203,21 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 	json_u64(j, "unstopped_threads", l->result.nr_unstopped);
 	json_u64(j, "overlapping_blocks", l->result.nr_overlaps);
 	json_bool(j, "partial", l->is_partial); /* blocks may be alive that nobody saw allocated */
-	err = l->asked ? report_why_json(j, "why", r, p, l->asked) : 0;
+	err = l->asked ? report_why_json(j, "why", r, p, s, l->asked) : 0;
 	json_object_end(j);
 	return err;
+}
+
+void report_json_id(struct json *j, const char *key, const struct json_style *s, u32 row)
+{
+	char hex[2 * sizeof(u64) + 1];
+
+	if (!s->is_compact) {
+		json_u64(j, key, caller_number(&s->ids, row));
+		return;
+	}
+	snprintf(hex, sizeof(hex), "%016" PRIx64, caller_id(&s->ids, row));
+	json_string(j, key, hex);
 }
 
 void report_json_build_id(struct json *j, const struct module *m)
@@ -234,7 +271,7 @@ int report_json_frames(struct json *j, const struct report *r, const struct stac
 }
 
 static int json_row(struct json *j, const struct report *r, const struct report_process *p,
-		    const struct report_row *row)
+		    const struct json_style *style, const struct report_row *row)
 {
 	const struct heap_row *h = &row->row;
 	const struct alloc_fn *fn = alloc_fn(heap_functions(p->heap), h->fn);
@@ -243,7 +280,7 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	int err;
 
 	json_object_begin(j, NULL);
-	json_u64(j, "id", h->stack);
+	report_json_id(j, "id", style, row->id);
 	json_string(j, "function", fn->name);
 	json_string(j, "family", alloc_family_name(fn->family));
 	json_u64(j, "allocs", h->allocs);
@@ -257,9 +294,9 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 		json_s64(j, "grown", row->grown); /* change of live bytes since the last report */
 	if (p->leaks) {
 		json_sums(j, &row->leaks.sums);
-		json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
-		json_sum(j, "suppressed", &row->leaks.suppressed);
-		err = report_why_json(j, "why", r, p, row->why);
+		report_json_sum(j, "indirect_through", &row->leaks.through); /* of other callers too */
+		report_json_sum(j, "suppressed", &row->leaks.suppressed);
+		err = report_why_json(j, "why", r, p, style, row->why);
 		if (err)
 			return err;
 	}
@@ -285,7 +322,7 @@ static void json_threads(struct json *j, const struct heap *heap)
 			json_u64(j, "tid", row.tid);
 		else
 			json_null(j, "tid"); /* threads without a row */
-		json_sum(j, "allocated", &sum);
+		report_json_sum(j, "allocated", &sum);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -297,10 +334,10 @@ static void json_module(struct json *j, const struct report_module *m, bool is_s
 	json_object_begin(j, NULL);
 	json_string(j, "module", m->module ? m->module->path : NULL);
 	json_u64(j, "callers", m->nr_callers);
-	json_sum(j, "allocated", &m->allocated);
-	json_sum(j, "live", &m->live);
+	report_json_sum(j, "allocated", &m->allocated);
+	report_json_sum(j, "live", &m->live);
 	if (is_scanned)
-		json_sum(j, "leaked", &m->leaked);
+		report_json_sum(j, "leaked", &m->leaked);
 	json_u64(j, "at_peak_bytes", m->peak_bytes);
 	json_object_end(j);
 }
@@ -324,21 +361,27 @@ static int json_modules(struct json *j, const struct report *r, const struct rep
 	return 0;
 }
 
-static int json_callers(struct json *j, const struct report *r, const struct report_process *p)
+int report_json_sums(struct json *j, const struct report *r, const struct report_process *p,
+		     const struct report_row *rows, size_t nr_rows)
+{
+	json_threads(j, p->heap);
+	return json_modules(j, r, p, rows, nr_rows);
+}
+
+static int json_callers(struct json *j, const struct report *r, const struct report_process *p,
+			const struct json_style *s)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr;
 	int err = report_rows(r, p, &rows, &nr, NULL);
 
-	if (!err && !IS_AGENT) { /* to keep it small */
-		json_threads(j, p->heap);
-		err = json_modules(j, r, p, rows, nr);
-	}
+	if (!err && !IS_AGENT) /* to keep it small */
+		err = report_json_sums(j, r, p, rows, nr);
 	if (err)
 		return err;
 	json_array_begin(j, "stacks");
 	for (size_t i = 0; i < nr && !err; i++)
-		err = json_row(j, r, p, &rows[i]);
+		err = json_row(j, r, p, s, &rows[i]);
 	json_array_end(j);
 	return err;
 }
@@ -358,18 +401,19 @@ static void json_growth(struct json *j, const struct trend *trend)
 	json_object_end(j);
 }
 
-/* Write the id of a stack of this report, or null if no stack was taken. */
-static void json_stack_of(struct json *j, const char *key, const struct heap *heap, u32 row)
+/* Write the id of a caller of this report, or null if no stack was taken. */
+static void json_stack_of(struct json *j, const char *key, const struct heap *heap,
+			  const struct json_style *s, u32 row)
 {
 	u64 stack = row == MISUSE_NO_ROW ? STACK_NONE : heap_row_get(heap, row).stack;
 
 	if (stack < STACK_FIRST_ID)
 		json_null(j, key);
 	else
-		json_u64(j, key, stack);
+		report_json_id(j, key, s, row);
 }
 
-static void json_errors(struct json *j, const struct report_process *p)
+static void json_errors(struct json *j, const struct report_process *p, const struct json_style *s)
 {
 	const struct heap *heap = p->heap;
 	struct misuse_counts counts = heap_misuse_counts(heap);
@@ -383,9 +427,9 @@ static void json_errors(struct json *j, const struct report_process *p)
 		json_string(j, "function", alloc_fn(heap_functions(heap), m->fn)->name);
 		json_hex(j, "address", m->addr);
 		json_u64(j, "count", m->count);
-		json_stack_of(j, "alloc_stack", heap, m->alloc_row);
-		json_stack_of(j, "free_stack", heap, m->free_row);
-		json_stack_of(j, "earlier_free_stack", heap, m->earlier_row);
+		json_stack_of(j, "alloc_stack", heap, s, m->alloc_row);
+		json_stack_of(j, "free_stack", heap, s, m->free_row);
+		json_stack_of(j, "earlier_free_stack", heap, s, m->earlier_row);
 		json_u64(j, "inside", m->inside); /* bytes into the block of alloc_stack */
 		if (m->kind == MISUSE_SIZE) {
 			json_u64(j, "block_bytes", m->size);
@@ -399,14 +443,18 @@ static void json_errors(struct json *j, const struct report_process *p)
 	json_u64(j, "errors_unsure", counts.nr_unsure); /* releases that may have been right */
 }
 
-int report_json_process(struct json *j, const struct report *r, const struct report_process *p)
+int report_json_process(struct json *j, const struct report *r, const struct report_process *p,
+			const struct json_style *s)
 {
 	int err;
 
 	json_target(j, p);
 	json_allocators(j, p);
 	json_totals(j, p->heap);
-	json_timeline(j, p->heap);
+	if (s->is_compact)
+		json_columns(j, p->heap);
+	else
+		json_timeline(j, p->heap);
 	json_growth(j, p->trend);
 	json_functions(j, p->heap);
 	json_lost(j, p);
@@ -414,20 +462,24 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	for (size_t i = 0; i < p->nr_notes; i++)
 		json_string(j, NULL, p->notes[i]);
 	json_array_end(j);
-	err = json_scan(j, r, p);
-	json_errors(j, p);
+	err = json_scan(j, r, p, s);
+	json_errors(j, p, s);
+	json_u64(j, "changed_ids", s->ids.nr_changed); /* callers whose id was taken */
 	return err;
 }
 
 static int json_process(struct json *j, const struct report *r, const struct report_process *p)
 {
-	int err;
+	struct json_style style = { .is_compact = false };
+	int err = caller_ids_init(&style.ids, r, p);
 
 	json_object_begin(j, NULL);
-	err = report_json_process(j, r, p);
 	if (!err)
-		err = json_callers(j, r, p);
+		err = report_json_process(j, r, p, &style);
+	if (!err)
+		err = json_callers(j, r, p, &style);
 	json_object_end(j);
+	caller_ids_fini(&style.ids);
 	return err;
 }
 

@@ -6,6 +6,8 @@
 #include "user/scan/leaks_why.h"
 #include "user/report/report.h"
 
+struct json_style;
+
 /* Write lines of the text report, below the stack of a caller. 0 or -ENOMEM. */
 int report_why_text(FILE *out, const struct report *r, const struct report_process *p,
 		    const struct leak_why *why) __must_check;
@@ -14,6 +16,6 @@ int report_why_text(FILE *out, const struct report *r, const struct report_proce
 int report_asked_text(FILE *out, const struct report *r, const struct report_process *p,
 		      const struct leak_why *why) __must_check;
 
-/* Write an object with the key @key, or null if @why is NULL. 0 or -ENOMEM. */
+/* Write an object with the key @key, or null if @why is NULL. @s has the ids of callers. 0 or -ENOMEM. */
 int report_why_json(struct json *j, const char *key, const struct report *r, const struct report_process *p,
-		    const struct leak_why *why) __must_check;
+		    const struct json_style *s, const struct leak_why *why) __must_check;

@@ -5,6 +5,15 @@
 #include "user/report/format.h"
 #include "user/report/report_rows.h"
 
+static size_t count(const char *part)
+{
+	size_t nr = 0;
+
+	for (const char *at = text; (at = strstr(at, part)); at++)
+		nr++;
+	return nr;
+}
+
 static void json_numbers(void **state)
 {
 	(void)state;
@@ -61,7 +70,7 @@ static void json_stacks(void **state)
 	alloc("malloc", 0x200020, 3, STACK_LOST);
 	alloc("malloc", 0x200030, 4, 555);
 	write_report(report_json);
-	has("\"id\": 101,\n     \"function\": \"operator new(size)\",\n     \"family\": \"new\",\n"
+	has(",\n     \"function\": \"operator new(size)\",\n     \"family\": \"new\",\n"
 	    "     \"allocs\": 1,\n     \"frees\": 0,\n     \"alloc_bytes\": 100000,\n     "
 	    "\"live_blocks\": 1,\n"
 	    "     \"live_bytes\": 100000,\n     \"peak_bytes\": 100000,\n     \"temporary\": 0,\n"
@@ -73,11 +82,9 @@ static void json_stacks(void **state)
 	    "\"/usr/bin/prog\", "
 	    "\"build_id\": \"ab1200ff\", \"offset\": \"0x110\", \"inlined\": false},");
 	has("\"complete\": false,\n     \"truncated\": \"depth\",");
-	has("\"id\": 0,");
 	has("\"truncated\": \"none\",\n     \"frames\": []");
-	has("\"id\": 1,");
 	has("\"truncated\": \"lost\",\n     \"frames\": []");
-	has("\"id\": 555,");
+	assert_int_equal(count("\"id\": "), 6);
 }
 
 static void hostile_names_are_escaped(void **state)
@@ -253,8 +260,7 @@ static void top_leaves_a_rest(void **state)
 	lacks("#11");
 	has("\n20 more callers: 19.7 KiB (66.3 %) live\n");
 	write_report(report_json);
-	has("\"id\": 1000,");
-	has("\"id\": 1029,");
+	assert_int_equal(count("\"id\": "), 30);
 }
 
 /* The order of stacks under one key, as their ids. */
