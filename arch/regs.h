@@ -27,6 +27,15 @@ struct arch_regs {
  */
 int arch_regs_read(struct arch_regs *regs, pid_t tid) __must_check;
 
+/* Where the code of a thread is: enough to find its callers. */
+struct arch_frame {
+	taddr_t pc, fp;
+	taddr_t lr; /* link register; 0 on CPUs without one */
+};
+
+/* Take the frame from @regs. False on CPUs, or for code of a word size, that are not known here. */
+bool arch_regs_frame(const struct arch_regs *regs, struct arch_frame *out);
+
 /* Bytes below the stack pointer that code may use without moving it. */
 u32 arch_red_zone(u8 word_size);
 

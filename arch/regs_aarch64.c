@@ -61,6 +61,14 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	return 0;
 }
 
+bool arch_regs_frame(const struct arch_regs *regs, struct arch_frame *out)
+{
+	const u64 *r64 = (const u64 *)(const void *)regs->bytes;
+
+	*out = (struct arch_frame){ .pc = r64[SP + 1], .fp = r64[SP - 2], .lr = r64[SP - 1] };
+	return regs->word_size == 8;
+}
+
 u32 arch_red_zone(u8 word_size)
 {
 	(void)word_size;

@@ -34,7 +34,8 @@ static const char *const names_64[] = { "r15",	   "r14",      "r13", "r12", "rbp
 static const char *const names_32[] = { "ebx", "ecx", "edx",	"esi", "edi", "ebp",
 					"eax", "ds",  "es",	"fs",  "gs",  "orig_eax",
 					"eip", "cs",  "eflags", "esp", "ss",  "gs_base" };
-enum { RSP_64 = 19, FS_BASE_64 = 21, GS_32 = 10, ESP_32 = 15 };
+enum { RBP_64 = 4, RIP_64 = 16, RSP_64 = 19, FS_BASE_64 = 21 };
+enum { EBP_32 = 5, GS_32 = 10, EIP_32 = 12, ESP_32 = 15 };
 
 static int get_set(pid_t tid, unsigned int set, void *buf, size_t size, u32 *len)
 {
@@ -78,6 +79,17 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	    get_set(tid, NT_PRFPREG, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0)
 		regs->nr_vector = 0;
 	return 0;
+}
+
+bool arch_regs_frame(const struct arch_regs *regs, struct arch_frame *out)
+{
+	const u64 *r64 = (const u64 *)(const void *)regs->bytes;
+	const u32 *r32 = (const u32 *)(const void *)regs->bytes;
+	bool is_64 = regs->word_size == 8;
+
+	*out = (struct arch_frame){ .pc = is_64 ? r64[RIP_64] : r32[EIP_32],
+				    .fp = is_64 ? r64[RBP_64] : r32[EBP_32] };
+	return true;
 }
 
 u32 arch_red_zone(u8 word_size)

@@ -48,7 +48,7 @@ user/probe: user/lib arch call user/target
 user/unwind: user/lib arch bpf fallback user/target user/names
 user/heap: user/lib bpf user/target
 user/source: user/lib arch bpf call fallback user/target user/probe user/unwind
-user/scan: user/lib arch user/target user/names user/heap
+user/scan: user/lib arch user/target user/names user/unwind user/heap
 user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan
 user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream

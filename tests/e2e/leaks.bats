@@ -62,6 +62,15 @@ patient() { attached --max-pause 60s "$@"; }
 @test "leaks: run: every kind, at a deadly signal" { told_kinds segv 139; }
 @test "leaks: run: every kind, at SIGKILL" { told_kinds kill 137; }
 
+@test "leaks: run: pointers that the frames of exit() cover are no roots" {
+	local how
+	for how in return exit abort handler; do
+		traced -- "$T/leak_exit" "$how"
+		nothing_lost
+		judged || { echo "at the end by $how"; return 1; }
+	done
+}
+
 @test "leaks: run: every kind, static, position-dependent, stripped, 32 bits, musl" {
 	local v tried=0
 	for v in -static -static-pie -nopie -32 -32-static -musl -musl-static; do

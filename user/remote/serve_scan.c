@@ -317,6 +317,7 @@ static int read_stopped(struct serve_scan *n)
 	const struct snapshot_holder holder = { s, read_regs };
 	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
 					     .is_traced = n->is_exiting || s->launch || s->ops->tracer,
+					     .is_ending = n->is_exiting,
 					     .holder = s->ops->tracer ? &holder : NULL };
 	int err = snapshot_stop_new(&n->snap, n->pid, &so);
 

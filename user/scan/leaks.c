@@ -112,6 +112,7 @@ static int read_stopped(struct snapshot **snap, struct scan *scan, const struct 
 {
 	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns,
 					     .is_traced = o->is_traced,
+					     .is_ending = o->is_ending,
 					     .holder = o->holder };
 	int err = snapshot_stop_new(snap, o->pid, &so);
 

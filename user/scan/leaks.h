@@ -63,6 +63,7 @@ struct leaks_options {
 	const struct heap *heap;
 	u64 max_pause_ns;
 	bool is_traced;			      /* snapshot_options.is_traced */
+	bool is_ending;			      /* snapshot_options.is_ending */
 	const struct snapshot_holder *holder; /* snapshot_options.holder */
 	bool is_partial;		      /* scan_options.is_partial */
 	bool has_losses;		      /* allocations were lost */

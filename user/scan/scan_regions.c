@@ -395,6 +395,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 	err = find_points(list, s->snap);
 	if (!err)
 		err = region_find_dead(list, s);
+	if (!err)
+		err = region_find_exit(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
 		err = add_map(list, s, i);
 	for (size_t i = 0; i < list->nr; i++)

@@ -63,6 +63,8 @@ u64 region_word(const struct snapshot *snap, const u8 *p);
 
 /* user/scan/scan_threads.c: add dead ranges. The points are known already. 0 or -ENOMEM. */
 int region_find_dead(struct region_list *list, const struct scan *s) __must_check;
+/* user/scan/scan_exit.c: add the frames of exit(). Errors mean that it stays a root. 0 or -ENOMEM. */
+int region_find_exit(struct region_list *list, const struct scan *s) __must_check;
 /* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
 int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
 void region_sort_dead(struct region_list *list);

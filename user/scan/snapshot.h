@@ -31,8 +31,9 @@ struct snapshot_map {
 
 struct snapshot_thread {
 	pid_t tid;
-	taddr_t sp; /* stack pointer */
-	taddr_t tp; /* thread pointer; 0 = unknown */
+	taddr_t sp;	    /* stack pointer */
+	taddr_t tp;	    /* thread pointer; 0 = unknown */
+	taddr_t pc, fp, lr; /* 0 = unknown */
 };
 
 enum { SNAPSHOT_KERNEL = UINT32_MAX }; /* owner of a word that the kernel keeps for the process */
@@ -90,10 +91,10 @@ struct snapshot {
 	pid_t pid;
 	pid_t mem_tid; /* thread whose /proc entry shows the memory: that of an ended main thread is empty */
 	u8 word_size;  /* bytes: 4 or 8 */
-	bool is_big_endian;
-	taddr_t heap_start;	   /* first byte of the memory that brk gives; 0 = unknown */
-	u32 red_zone;		   /* bytes below a stack pointer that are in use */
-	struct snapshot_map *maps; /* owned; by address */
+	bool is_big_endian, is_ending; /* is_ending: as snapshot_options has it */
+	taddr_t heap_start;	       /* first byte of the memory that brk gives; 0 = unknown */
+	u32 red_zone;		       /* bytes below a stack pointer that are in use */
+	struct snapshot_map *maps;     /* owned; by address */
 	size_t nr_maps;
 	struct snapshot_thread *threads; /* owned; the stopped ones */
 	size_t nr_threads;
@@ -120,6 +121,7 @@ struct snapshot_options {
 	 * stay stopped; others are stopped here and resumed later. Make, read and resume in this thread.
 	 */
 	bool is_traced;
+	bool is_ending;			      /* the process is stopped at its end (PTRACE_EVENT_EXIT) */
 	const struct snapshot_holder *holder; /* borrowed; NULL: no other process has stopped the threads */
 };
 

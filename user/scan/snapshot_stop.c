@@ -202,6 +202,7 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->base.pid = st->held.pid = pid;
 	st->held.may_be_traced = options->is_traced;
 	st->held.holder = options->holder;
+	st->base.is_ending = options->is_ending;
 	st->started_ns = clock_now_ns();
 	st->deadline_ns = st->started_ns + max_pause_ns;
 	err = options->is_traced ? stop_here(st) : start_tracer(st);

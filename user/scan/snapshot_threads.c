@@ -202,6 +202,19 @@ static int read_regs(const struct held_threads *h, pid_t tid, struct arch_regs *
 	return h->holder ? h->holder->read_regs(h->holder->ctx, tid, regs) : arch_regs_read(regs, tid);
 }
 
+static struct snapshot_thread thread_of(const struct arch_regs *regs, pid_t tid)
+{
+	struct snapshot_thread thread = { .tid = tid, .sp = regs->sp, .tp = regs->tp };
+	struct arch_frame frame;
+
+	if (arch_regs_frame(regs, &frame)) {
+		thread.pc = frame.pc;
+		thread.fp = frame.fp;
+		thread.lr = frame.lr;
+	}
+	return thread;
+}
+
 int held_read_registers(const struct held_threads *h, struct snapshot *s)
 {
 	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
@@ -217,8 +230,7 @@ int held_read_registers(const struct held_threads *h, struct snapshot *s)
 			continue;
 		if (read_regs(h, h->threads[i].tid, regs) != 0)
 			continue; /* killed since the stop: its stack counts as plain memory */
-		s->threads[s->nr_threads++] =
-			(struct snapshot_thread){ .tid = h->threads[i].tid, .sp = regs->sp, .tp = regs->tp };
+		s->threads[s->nr_threads++] = thread_of(regs, h->threads[i].tid);
 		s->word_size = s->word_size > regs->word_size ? s->word_size : regs->word_size;
 		err = add_registers(s, regs, owner, 0, regs->nr_general);
 		if (!err)

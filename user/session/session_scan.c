@@ -202,6 +202,7 @@ static void set_pause(struct leaks_options *lo, const struct session_scan_option
 {
 	bool is_ending = o->is_stopped && !o->stopper;
 
+	lo->is_ending = is_ending;
 	lo->max_pause_ns = o->verdict->max_pause_ns;
 	if (!lo->max_pause_ns)
 		lo->max_pause_ns = is_ending ? EXIT_PAUSE_NS : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;

@@ -40,6 +40,7 @@ struct cfi_register {
 };
 
 enum { REG_SP, REG_FP, REG_RA, NR_REGS };
+enum { CFI_MAX_SAVED = 32 }; /* general registers have lower numbers on the CPUs of arch/unwind.h */
 
 /* The state that the instructions so far lead to. */
 struct cfi_state {
@@ -47,6 +48,8 @@ struct cfi_state {
 	s64 cfa_offset;
 	struct cfi_expression cfa_expression; /* size 0 = register and offset */
 	struct cfi_register regs[NR_REGS];
+	s16 saved[CFI_MAX_SAVED]; /* by DWARF number: saved at CFA + this many bytes; 0 = not saved */
+	bool is_elsewhere;	  /* a register is saved in a way that saved[] cannot tell */
 };
 
 struct cfi_cie {

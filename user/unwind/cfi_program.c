@@ -33,10 +33,22 @@ static struct cfi_register *find_register(const struct machine *m, struct cfi_st
 	return NULL;
 }
 
+static void note_saved(struct cfi_state *state, u64 number, const struct cfi_register *value)
+{
+	bool is_saved = value->how == HOW_OFFSET;
+
+	if (value->how == HOW_EXPRESSION || value->how == HOW_OTHER ||
+	    (is_saved && value->offset != (s16)value->offset))
+		state->is_elsewhere = true;
+	else if (number < CFI_MAX_SAVED)
+		state->saved[number] = is_saved ? (s16)value->offset : 0;
+}
+
 static void set_register(struct machine *m, u64 number, struct cfi_register value)
 {
 	struct cfi_register *reg = find_register(m, m->state, number);
 
+	note_saved(m->state, number, &value);
 	if (!reg)
 		return;
 	*reg = value;
@@ -97,11 +109,13 @@ static int op_negative_offset(struct machine *m, const struct operands *o)
 
 static int op_restore(struct machine *m, const struct operands *o)
 {
-	struct cfi_state initial = m->run->cie->initial;
-	struct cfi_register *reg = find_register(m, &initial, o->a);
+	const struct cfi_state *initial = &m->run->cie->initial;
+	const struct cfi_register *reg = find_register(m, (struct cfi_state *)(uintptr_t)initial, o->a);
 
 	if (reg)
 		set_register(m, o->a, *reg);
+	else if (o->a < CFI_MAX_SAVED)
+		m->state->saved[o->a] = initial->saved[o->a];
 	return m->run->row ? 0 : -EINVAL; /* a CIE has no initial state yet */
 }
 

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The frames of exit() and abort() at the end of a process are no roots. For user/scan/scan_regions.c. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/lib/maps.h"
+#include "user/scan/scan_regions.h"
+#include "user/scan/scan_state.h"
+#include "user/target/mapped_file.h"
+#include "user/unwind/cfi_frame.h"
+
+/*
+ * When a process ends, the innermost frames of a thread are those of exit(), _exit() or abort(). They cover the frame
+ * of main() that has returned, or of calls before, and old pointers survive in their unused slots. Dead is what lies
+ * below the stack pointer at the call of the outermost of these functions, as far as all frames up to it belong to the
+ * C library. Exceptions are the slots in which these frames keep registers of their callers: they may hold pointers
+ * that a caller uses.
+ */
+
+enum {
+	MAX_FRAMES = 24,
+	MAX_THREADS = 64, /* threads whose stacks are walked */
+	MAX_FRAME_BYTES = 1 << 20,
+	MAX_SLOTS = MAX_FRAMES * CFI_FRAME_REGISTERS,
+	MAX_ENDS = 16,
+};
+
+static const char *const end_names[] = { "exit", "_exit", "_Exit", "quick_exit", "abort" };
+
+/* The C library of the process. */
+struct c_library {
+	const struct snapshot_map *map; /* borrowed; its code */
+	int fd;				/* owned */
+	struct elf *elf;		/* owned */
+	struct cfi_frames *frames;	/* owned */
+	u64 bias;			/* address - ELF virtual address */
+	u64 ends[MAX_ENDS];		/* ELF virtual addresses of end_names */
+	size_t nr_ends;
+};
+
+/* A walk up the stack of one thread. */
+struct exit_walk {
+	const struct scan *s;
+	taddr_t pc, sp, fp, lr;
+	taddr_t slots[MAX_SLOTS]; /* with registers of callers, ascending by frame */
+	size_t nr_slots;
+	taddr_t end; /* stack pointer at the call of the outermost function of end_names so far; 0 = none */
+	size_t nr_kept; /* slots below end */
+};
+
+static void library_fini(struct c_library *c)
+{
+	cfi_frames_free(c->frames);
+	elf_close(c->elf);
+	if (c->fd >= 0)
+		close(c->fd);
+}
+
+static int take_end(void *ctx, const struct elf_symbol *sym)
+{
+	struct c_library *c = ctx;
+
+	for (size_t i = 0; i < ARRAY_SIZE(end_names); i++)
+		if (sym->shndx != SHN_UNDEF && c->nr_ends < MAX_ENDS && strcmp(sym->name, end_names[i]) == 0)
+			c->ends[c->nr_ends++] = sym->value;
+	return 0;
+}
+
+static int open_file(struct c_library *c, const struct snapshot *snap)
+{
+	const struct map_line line = { .start = c->map->start, .end = c->map->end, .path = c->map->path };
+	struct file_source source;
+	struct file_identity id;
+	struct image image;
+	int path_fd, err;
+
+	file_source_init(&source, snap->mem_tid);
+	err = mapped_file_find(&source, &line, &path_fd, &id);
+	file_source_fini(&source);
+	if (err)
+		return err;
+	err = mapped_file_open(path_fd, &c->fd, &image);
+	close(path_fd);
+	return err;
+}
+
+static int library_open(struct c_library *c, const struct snapshot *snap, const struct snapshot_map *map)
+{
+	int err;
+
+	*c = (struct c_library){ .map = map, .fd = -1 };
+	err = open_file(c, snap);
+	if (!err)
+		err = elf_open(&c->elf, c->fd);
+	if (!err)
+		err = elf_bias(c->elf, map->start, map->end, map->file_offset, &c->bias);
+	if (!err)
+		err = elf_each_symbol(c->elf, ELF_DYNSYM, take_end, c);
+	if (!err)
+		err = cfi_frames_new(&c->frames, c->elf);
+	if (err)
+		library_fini(c);
+	return err;
+}
+
+static bool is_end(const struct c_library *c, u64 start)
+{
+	for (size_t i = 0; i < c->nr_ends; i++)
+		if (c->ends[i] == start)
+			return true;
+	return false;
+}
+
+static bool read_word(const struct exit_walk *w, taddr_t addr, u64 *value)
+{
+	u8 bytes[8];
+
+	if (addr % w->s->word_size || snapshot_peek(w->s->snap, addr, bytes, w->s->word_size) != 0)
+		return false;
+	*value = region_word(w->s->snap, bytes);
+	return true;
+}
+
+static int by_addr(const void *a, const void *b)
+{
+	const taddr_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Go to the caller of the frame at @pc of the C library. False at the end of what is known. */
+static bool step(struct exit_walk *w, const struct c_library *c, bool is_first)
+{
+	struct cfi_frame frame;
+	taddr_t cfa;
+	u64 ra = w->lr;
+
+	if (w->pc - c->map->start >= c->map->end - c->map->start ||
+	    cfi_frames_find(c->frames, w->pc - c->bias - !is_first, &frame))
+		return false;
+	cfa = (frame.is_cfa_of_fp ? w->fp : w->sp) + (u64)frame.cfa_offset;
+	if (cfa < w->sp || cfa - w->sp > MAX_FRAME_BYTES || (!frame.ra && !is_first))
+		return false;
+	for (size_t i = 0; i < CFI_FRAME_REGISTERS; i++)
+		if (frame.saved[i])
+			w->slots[w->nr_slots++] = cfa + (u64)(s64)frame.saved[i];
+	if (is_end(c, frame.start)) {
+		w->end = cfa;
+		w->nr_kept = w->nr_slots;
+	}
+	if ((frame.ra && !read_word(w, cfa + (u64)(s64)frame.ra, &ra)) ||
+	    (frame.fp && !read_word(w, cfa + (u64)(s64)frame.fp, &w->fp)))
+		return false;
+	w->pc = ra;
+	w->sp = cfa;
+	return true;
+}
+
+/* Add [start, walk->end) without the slots. */
+static int add_frames(struct region_list *list, struct exit_walk *w, taddr_t start)
+{
+	int err = 0;
+
+	qsort(w->slots, w->nr_kept, sizeof(*w->slots), by_addr);
+	for (size_t i = 0; i < w->nr_kept && !err; i++) {
+		if (w->slots[i] < start || w->slots[i] >= w->end)
+			continue;
+		err = region_add_dead(list, start, w->slots[i]);
+		start = w->slots[i] + w->s->word_size;
+	}
+	return err ? err : region_add_dead(list, start, w->end);
+}
+
+static bool is_c_library(const struct snapshot_map *map)
+{
+	const char *name = map ? strrchr(map->path, '/') : NULL;
+
+	return name && map->is_executable && map->ino &&
+	       (strncmp(name, "/libc.", 6) == 0 || strncmp(name, "/libc-", 6) == 0);
+}
+
+static int walk(struct region_list *list, const struct scan *s, const struct c_library *c,
+		const struct snapshot_thread *thread)
+{
+	auto_free struct exit_walk *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->s = s;
+	w->pc = thread->pc;
+	w->sp = thread->sp;
+	w->fp = thread->fp;
+	w->lr = thread->lr;
+	for (size_t i = 0; i < MAX_FRAMES && step(w, c, i == 0); i++)
+		;
+	return w->end ? add_frames(list, w, thread->sp - s->snap->red_zone) : 0;
+}
+
+int region_find_exit(struct region_list *list, const struct scan *s)
+{
+	const struct snapshot *snap = s->snap;
+	struct c_library c = { .map = NULL };
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < snap->nr_threads && snap->is_ending && !err && nr < MAX_THREADS; i++) {
+		const struct snapshot_map *map = snapshot_map_find(snap, snap->threads[i].pc);
+
+		if (!is_c_library(map) || (c.map && c.map != map))
+			continue;
+		err = c.map ? 0 : library_open(&c, snap, map);
+		if (err) {
+			debug("scan: PID %d: frames of exit() are not known: %s", snap->pid, strerror(-err));
+			return err == -ENOMEM ? err : 0;
+		}
+		err = walk(list, s, &c, &snap->threads[i]);
+		nr++;
+	}
+	if (c.map)
+		library_fini(&c);
+	return err;
+}
