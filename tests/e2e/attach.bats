@@ -176,6 +176,27 @@ end_while_closing() {
 	end_while_closing INT
 }
 
+# The kernel waits 50 ms for the end of each link. For 3,000 links one after the other these are minutes.
+@test "attach: the probes of 800 libraries are out soon after Ctrl-C (A5, E9)" {
+	local i start_s
+	for ((i = 0; i < 800; i++)); do
+		cp "$T/plug_own.so" "$BATS_TEST_TMPDIR/plug$i.so"
+	done
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/stack_dlopen' many '$BATS_TEST_TMPDIR'/plug*.so <'$BATS_TEST_TMPDIR/lines'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for says bash ready
+	attached --no-scan -d 0 "$TARGET"
+	start_s=$SECONDS
+	kill -INT "$TAP"
+	ended "$TAP" 0 || { cat "$err"; false; }
+	# One after the other, in 16 processes: 10 s. Side by side: half a second.
+	[ $((SECONDS - start_s)) -lt 6 ] || { echo "$((SECONDS - start_s)) s"; false; }
+	untouched "$TARGET"
+	exec 7>&-
+}
+
 @test "attach: the process that holds the probes is killed: heaptap says so and ends" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	spinning 0 4

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <signal.h>
@@ -24,8 +25,14 @@
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
 
-/* Links end side by side, because the kernel waits some 50 ms for each. More processes gain nothing. */
-enum { MAX_LINKS = 1 << 17, MAX_ENDERS = 16 };
+/*
+ * Links end side by side, because the kernel waits some 50 ms for each: 16 processes for up to 64 links, one more for
+ * each 4 further links.
+ */
+enum { MAX_LINKS = 1 << 17, MIN_ENDERS = 16, MAX_ENDERS = 512, LINKS_PER_ENDER = 4 };
+
+/* Descriptors of the keeper and of its enders. Those of links are above. */
+enum { SOCKET_FD, READY_FD, GO_FD, FIRST_LINK_FD };
 
 struct kept_link {
 	int fd;	      /* of the link, or of a perf event that runs the program by itself; -1 = ended */
@@ -170,12 +177,36 @@ static void close_link(struct kept_link *l)
 	l->fd = l->event_fd = -1;
 }
 
+/* Give up all links but @nr, which begin at @links, and some whose descriptors lie between those of them. */
+static void give_up_others(const struct keeper *k, const struct kept_link *links, size_t nr)
+{
+	int low = INT_MAX, high = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		const int fds[] = { links[i].fd, links[i].event_fd };
+
+		for (size_t n = 0; n < ARRAY_SIZE(fds); n++) {
+			if (fds[n] < 0)
+				continue;
+			low = fds[n] < low ? fds[n] : low;
+			high = fds[n] > high ? fds[n] : high;
+		}
+	}
+	if ((low <= FIRST_LINK_FD || !syscall(SYS_close_range, FIRST_LINK_FD, low - 1, 0)) &&
+	    !syscall(SYS_close_range, high + 1, ~0U, 0))
+		return;
+	/* Before Linux 5.9. */
+	for (struct kept_link *l = k->links; l < k->links + k->nr; l++)
+		if (l < links || l >= links + nr)
+			close_link(l);
+}
+
 /*
  * Make an ender: a copy of the keeper, so each link has one reference more. An ender gives up the links that belong
  * to the shares of others, reports that to the keeper, and exits when the keeper has given up its own references.
  * False: no memory for another process.
  */
-static bool fork_ender(struct keeper *k, size_t nr_ending, size_t nr_enders, size_t share, const int *ready,
+static bool fork_ender(const struct keeper *k, const struct kept_link *links, size_t nr, const int *ready,
 		       const int *go)
 {
 	pid_t pid = fork();
@@ -183,31 +214,27 @@ static bool fork_ender(struct keeper *k, size_t nr_ending, size_t nr_enders, siz
 
 	if (pid)
 		return pid > 0;
-	close(k->fd);
-	close(ready[0]);
-	close(go[1]);
-	for (size_t i = 0; i < nr_ending; i++)
-		if (i % nr_enders != share)
-			close_link(&k->links[i]);
-	if (write(ready[1], &byte, 1) == 1)
-		(void)!read(go[0], &byte, 1);
+	dup2(ready[1], READY_FD);
+	dup2(go[0], GO_FD);
+	close(SOCKET_FD);
+	give_up_others(k, links, nr);
+	if (write(READY_FD, &byte, 1) == 1)
+		(void)!read(GO_FD, &byte, 1);
 	_exit(0);
 }
 
 /*
- * End the first @nr links. The last reference to each is given up by the exit of a process, never by close(): see
- * user/source/link_keeper.h. Without memory for these processes the links stay. 0 or -errno.
+ * End the first @nr links by @nr_enders processes. 0; or -errno, and all links are as before: there cannot be so many
+ * processes, or one of them was killed (-ECHILD).
  */
-static int end_first(struct keeper *k, size_t nr)
+static int end_by(struct keeper *k, size_t nr, size_t nr_enders)
 {
-	size_t wanted = nr < MAX_ENDERS ? nr : MAX_ENDERS, nr_forked = 0, nr_ready = 0;
+	size_t nr_forked = 0, nr_ready = 0;
 	int ready[2], go[2];
 	char bytes[MAX_ENDERS];
+	int err = -ECHILD;
 	ssize_t got;
-	int err = 0;
 
-	if (!nr)
-		return 0;
 	if (pipe2(ready, O_CLOEXEC))
 		return -errno;
 	if (pipe2(go, O_CLOEXEC)) {
@@ -216,23 +243,47 @@ static int end_first(struct keeper *k, size_t nr)
 		close(ready[1]);
 		return err;
 	}
-	while (nr_forked < wanted && fork_ender(k, nr, wanted, nr_forked, ready, go))
+	while (nr_forked < nr_enders) {
+		size_t first = nr * nr_forked / nr_enders, next = nr * (nr_forked + 1) / nr_enders;
+
+		if (!fork_ender(k, k->links + first, next - first, ready, go)) {
+			err = -errno;
+			break;
+		}
 		nr_forked++;
-	if (nr_forked < wanted)
-		err = -errno;
+	}
 	close(ready[1]);
 	close(go[0]);
-	while (nr_ready < wanted && (got = read(ready[0], bytes, sizeof(bytes))) > 0)
+	while (nr_forked == nr_enders && nr_ready < nr_enders &&
+	       (got = read(ready[0], bytes, sizeof(bytes))) > 0)
 		nr_ready += (size_t)got;
 	/* Each link now has an ender that exits with it. */
-	for (size_t i = 0; i < nr && nr_ready == wanted; i++)
+	for (size_t i = 0; i < nr && nr_ready == nr_enders; i++)
 		close_link(&k->links[i]);
 	close(ready[0]);
 	close(go[1]);
 	while (wait(NULL) > 0)
 		;
-	/* An ender that was killed. */
-	return err || nr_ready == wanted ? err : -ECHILD;
+	return nr_ready == nr_enders ? 0 : err;
+}
+
+/*
+ * End the first @nr links. The last reference to each is given up by the exit of a process, never by close(): see
+ * user/source/link_keeper.h. Without memory for a single process the links stay. 0 or -errno.
+ */
+static int end_first(struct keeper *k, size_t nr)
+{
+	size_t wanted = nr / LINKS_PER_ENDER;
+	int err = 0;
+
+	if (!nr)
+		return 0;
+	wanted = wanted < MIN_ENDERS ? MIN_ENDERS : wanted > MAX_ENDERS ? MAX_ENDERS : wanted;
+	wanted = wanted < nr ? wanted : nr;
+	do
+		err = end_by(k, nr, wanted);
+	while (err && (wanted /= 2));
+	return err;
 }
 
 static int drop(struct keeper *k, pid_t pid)
@@ -364,6 +415,12 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 
 	become_keeper();
 	close_others(fd);
+	/* Links get the descriptors from FIRST_LINK_FD on. */
+	if (dup2(fd, SOCKET_FD) < 0 || dup2(fd, READY_FD) < 0 || dup2(fd, GO_FD) < 0)
+		_exit(1);
+	if (fd > GO_FD)
+		close(fd);
+	k.fd = SOCKET_FD;
 	k.pmu_type = read_number("/sys/bus/event_source/devices/uprobe/type", "");
 	k.return_flag =
 		1ULL << (read_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:") & 63);

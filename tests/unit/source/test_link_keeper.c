@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of the keeper of links without memory for more processes: it says that the links stay (A7). */
+/* Tests of the keeper of links without memory for more processes: fewer do, and without any the links stay (A7). */
 #include "user/source/link_keeper.h"
 
 #include <errno.h>
@@ -20,7 +20,8 @@
 
 /* Shared with the keeper. */
 struct common {
-	bool no_memory;
+	int max_forks; /* at a time */
+	int nr_forks;  /* since the last request */
 	struct keeper_places places;
 };
 
@@ -34,8 +35,9 @@ static pid_t new_process(void)
 /* In place of libc's: the keeper's. */
 pid_t fork(void)
 {
-	if (!common->no_memory)
+	if (common->nr_forks++ < common->max_forks)
 		return new_process();
+	common->nr_forks = 0;
 	errno = ENOMEM;
 	return -1;
 }
@@ -59,16 +61,12 @@ static int ask(int fd, const struct keeper_request *r, const int *fds)
 	return answer;
 }
 
-static void test_drop_without_memory(void **state)
+/* Start a keeper. *@fd is the socket to it. */
+static pid_t start_keeper(int *fd)
 {
-	const struct keeper_request add = { .op = KEEPER_ADD, .pid = getpid(), .nr = 1 };
-	const struct keeper_request drop = { .op = KEEPER_DROP, .pid = getpid() };
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	const int files[2] = { fd, fd };
-	int fds[2], status, err;
+	int fds[2];
 	pid_t pid;
 
-	(void)state;
 	common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(common, MAP_FAILED);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
@@ -76,30 +74,80 @@ static void test_drop_without_memory(void **state)
 	if (!pid)
 		keeper_main(fds[1], &common->places, NULL);
 	close(fds[1]);
-	/* In no function that is called here: the ELF header. A file is no program, but the event stays. */
-	err = ask(fds[0], &add, files);
-	common->no_memory = true;
-	status = ask(fds[0], &drop, files);
-	if (err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENODEV)
-		print_message("skipped: no right to make perf events: %s\n", strerror(-err));
-	else
-		assert_int_equal(status, -ENOMEM);
-	common->no_memory = false;
-	assert_int_equal(ask(fds[0], &drop, files), 0);
-	common->no_memory = true;
-	/* None is left. */
-	assert_int_equal(ask(fds[0], &drop, files), 0);
-	close(fds[0]);
+	*fd = fds[0];
+	return pid;
+}
+
+static void end_keeper(pid_t pid, int fd)
+{
+	int status;
+
+	close(fd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	close(fd);
 	munmap(common, sizeof(*common));
+}
+
+static bool is_not_permitted(int err)
+{
+	bool is_so = err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENODEV;
+
+	if (is_so)
+		print_message("skipped: no right to make perf events: %s\n", strerror(-err));
+	return is_so;
+}
+
+static void test_drop_without_memory(void **state)
+{
+	const struct keeper_request add = { .op = KEEPER_ADD, .pid = getpid(), .nr = 1 };
+	const struct keeper_request drop = { .op = KEEPER_DROP, .pid = getpid() };
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd, err, status;
+	const int files[2] = { file, file };
+	pid_t pid = start_keeper(&fd);
+
+	(void)state;
+	/* In no function that is called here: the ELF header. A file is no program, but the event stays. */
+	err = ask(fd, &add, files);
+	status = ask(fd, &drop, files);
+	if (!is_not_permitted(err))
+		assert_int_equal(status, -ENOMEM);
+	common->max_forks = 100;
+	common->nr_forks = 0;
+	assert_int_equal(ask(fd, &drop, files), 0);
+	common->max_forks = 0;
+	/* None is left. */
+	assert_int_equal(ask(fd, &drop, files), 0);
+	end_keeper(pid, fd);
+	close(file);
+}
+
+static void test_drop_with_few_processes(void **state)
+{
+	enum { NR = 40, MAX = 3 };
+	const struct keeper_request add = { .op = KEEPER_ADD, .pid = getpid(), .nr = 1 };
+	const struct keeper_request drop = { .op = KEEPER_DROP, .pid = getpid() };
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd, err = 0;
+	const int files[2] = { file, file };
+	pid_t pid = start_keeper(&fd);
+
+	(void)state;
+	for (int i = 0; i < NR; i++)
+		err = ask(fd, &add, files);
+	common->max_forks = MAX;
+	assert_int_equal(ask(fd, &drop, files), 0);
+	if (!is_not_permitted(err))
+		assert_int_equal(common->nr_forks, 2);
+	common->max_forks = 0;
+	assert_int_equal(ask(fd, &drop, files), 0);
+	end_keeper(pid, fd);
+	close(file);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_drop_without_memory),
+		cmocka_unit_test(test_drop_with_few_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
