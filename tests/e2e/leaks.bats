@@ -71,6 +71,17 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+@test "leaks: run: jemalloc: its caches, its own memory and what it has free hold no lost block" {
+	local lib nr
+	lib=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+	[ -n "$lib" ] || skip "libjemalloc is not installed"
+	for nr in 1 100 1000; do
+		LD_PRELOAD=$lib traced -- "$T/leak_cached" "$nr"
+		nothing_lost
+		judged || { echo "with $nr blocks"; return 1; }
+	done
+}
+
 @test "leaks: run: every kind, static, position-dependent, stripped, 32 bits, musl" {
 	local v tried=0
 	for v in -static -static-pie -nopie -32 -32-static -musl -musl-static; do

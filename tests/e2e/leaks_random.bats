@@ -15,6 +15,14 @@ random_heaps() {
 	[ "${BASH_REMATCH[1]}" -ge "$least" ]
 }
 
+on_jemalloc() {
+	PRELOAD=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+	[ -n "$PRELOAD" ] || skip "libjemalloc is not installed"
+	export PRELOAD
+}
+
 @test "leaks: random heaps, run: nothing false, most found" { least=90 random_heaps run 101 102 103; }
 @test "leaks: random heaps, run, freed memory overwritten: nothing false, nearly all found" { least=96 random_heaps perturb 104 105 106; }
 @test "leaks: random heaps, attach: nothing false, most found" { least=85 random_heaps attach 107 108 109; }
+@test "leaks: random heaps on jemalloc, run: nothing false, most found" { on_jemalloc; least=80 random_heaps run 110 111; }
+@test "leaks: random heaps on jemalloc, attach: nothing false, most found" { on_jemalloc; least=75 random_heaps attach 112 113; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Random heaps with known verdicts: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed runs three times: run, run with
-# freed memory overwritten, attach; or in the ways that HOW lists. Fails if a block is called lost that is not lost.
-# Prints a line of sums for each.
+# freed memory overwritten, attach; or in the ways that HOW lists. PRELOAD: an allocator to use
+# instead of that of libc. Fails if a block is called lost that is not lost. Prints a line of sums for each.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 : "${O:=$root/build}"
 : "${HEAPTAP:=$O/heaptap}"
+: "${PRELOAD:=}"
 seeds=${1:-20}
 blocks=${2:-100000}
 first=${3:-1}
@@ -34,7 +35,7 @@ waits() {
 
 # by_run SEED [OPTION]
 by_run() {
-	timeout -k 5 300 "$HEAPTAP" run -q --depth 8 --max-pause 10s ${2:+"$2"} -o "$dir/report.json" -- \
+	LD_PRELOAD=$PRELOAD timeout -k 5 300 "$HEAPTAP" run -q --depth 8 --max-pause 10s ${2:+"$2"} -o "$dir/report.json" -- \
 		"$program" "$1" "$blocks" >"$dir/out" 2>"$dir/err"
 }
 by_perturb() { by_run "$1" --perturb; }
@@ -43,7 +44,7 @@ by_attach() {
 	local tap status=0
 	rm -f "$dir/lines"
 	mkfifo "$dir/lines"
-	"$program" "$1" "$blocks" wait <"$dir/lines" >"$dir/out" &
+	LD_PRELOAD=$PRELOAD "$program" "$1" "$blocks" wait <"$dir/lines" >"$dir/out" &
 	target=$!
 	exec 8>"$dir/lines"
 	waits grep -qs ready "$dir/out" || return

@@ -17,8 +17,9 @@
  * - a glibc arena: it is aligned, and its first words are those of an arena;
  * - glibc's main arena in the data of libc, because the free chunks that it lists begin in the last bytes of the block
  *   before;
- * - in other anonymous memory, pages that hold a part of a live block, because allocators take whole pages. Not
- *   directly behind the data of a file: that is .bss, and musl gives its last page to malloc.
+ * - in other anonymous memory, pages that hold a part of a live block, because allocators take whole pages, and the
+ *   runs of pages that jemalloc has for small blocks (user/scan/scan_jemalloc.c). Not directly behind the data of a
+ *   file: that is .bss, and musl gives its last page to malloc.
  * In this memory, a hole between two blocks is a root nevertheless if it contains a thread's stack pointer or thread
  * pointer. Static programs have their TLS in brk memory, and stacks may lie anywhere.
  *
@@ -236,6 +237,24 @@ static int add_arena(struct region_list *list, const struct scan *s, taddr_t bas
 	return base == from ? add_header(list, s, base) : 0;
 }
 
+/* Memory [from, to) between arenas: pages with blocks are the allocator's, and the whole of a slab is. */
+static int add_pages(struct region_list *list, taddr_t from, taddr_t to)
+{
+	size_t i = array_search(k, 0, list->nr_slabs, list->slabs[k].end <= from);
+	int err = 0;
+
+	for (; i < list->nr_slabs && list->slabs[i].start < to && !err; i++) {
+		taddr_t start = list->slabs[i].start > from ? list->slabs[i].start : from;
+		taddr_t end = list->slabs[i].end < to ? list->slabs[i].end : to;
+
+		err = add_region(list, from, start, REGION_PAGES);
+		if (!err)
+			err = add_region(list, start, end, REGION_HEAP);
+		from = end;
+	}
+	return err ? err : add_region(list, from, to, REGION_PAGES);
+}
+
 /*
  * Regions of the anonymous mapping [start, end) that holds blocks: arenas, and pages between them. An arena may have
  * begun in the mapping before: after a fork the kernel does not join what is added to it.
@@ -255,14 +274,14 @@ static int add_anonymous(struct region_list *list, const struct scan *s, taddr_t
 			taddr_t from = base > pos ? base : pos, to = base + size < end ? base + size : end;
 
 			if (!s->cover)
-				err = add_region(list, pos, from, REGION_PAGES);
+				err = add_pages(list, pos, from);
 			if (!err)
 				err = add_arena(list, s, base, from, to);
 			pos = to;
 		}
 		i = scan_lower_bound(s, base + align);
 	}
-	return err || s->cover ? err : add_region(list, pos, end, REGION_PAGES);
+	return err || s->cover ? err : add_pages(list, pos, end);
 }
 
 /* True if @map is the .bss behind the data of a file. */
@@ -397,6 +416,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_dead(list, s);
 	if (!err)
 		err = region_find_exit(list, s);
+	if (!err)
+		err = region_find_jemalloc(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
 		err = add_map(list, s, i);
 	for (size_t i = 0; i < list->nr; i++)
@@ -414,5 +435,6 @@ void region_list_fini(struct region_list *list)
 	free(list->regions);
 	free(list->points);
 	free(list->dead);
+	free(list->slabs);
 	memset(list, 0, sizeof(*list));
 }

@@ -38,6 +38,9 @@ struct region_list {
 	size_t nr_points;
 	struct dead_range *dead; /* owned; by address */
 	size_t nr_dead, max_dead;
+	struct dead_range
+		*slabs; /* owned; by address; memory of jemalloc's for small blocks, with a known block */
+	size_t nr_slabs, max_slabs;
 	taddr_t top; /* first byte that glibc's main arena has not given out yet; 0 = not known */
 };
 
@@ -65,6 +68,8 @@ u64 region_word(const struct snapshot *snap, const u8 *p);
 int region_find_dead(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_exit.c: add the frames of exit(). Errors mean that it stays a root. 0 or -ENOMEM. */
 int region_find_exit(struct region_list *list, const struct scan *s) __must_check;
+/* user/scan/scan_jemalloc.c: add what jemalloc has for itself, or has free; fill the slabs. 0 or -ENOMEM. */
+int region_find_jemalloc(struct region_list *list, const struct scan *s) __must_check;
 /* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
 int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
 void region_sort_dead(struct region_list *list);

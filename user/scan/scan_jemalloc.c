@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory that jemalloc 5 has for itself or has free: no roots. For user/scan/scan_regions.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/scan/scan_regions.h"
+#include "user/scan/scan_state.h"
+
+/*
+ * jemalloc keeps a tree of the pages that it manages. The tree has two levels. The root is an array in the data of
+ * jemalloc, whose leaves are arrays with a word for each page. This word leads to the description of the extent that
+ * the page belongs to, and its low bits say whether small blocks lie there and whether the extent is in use. The tree
+ * is believed if it leads from a known block to a description with the address of the block.
+ *
+ * Dead are:
+ * - extents that are not in use. The words of their first and last page are the same but for flags;
+ * - jemalloc's own memory, where the descriptions lie: they hold the addresses of extents, so of large blocks. It
+ *   consists of pieces that begin at multiples of 2 MiB, with a header that says how much of the piece is used;
+ * - the arrays of threads with blocks that are free. Words stay there when their blocks are given out. Thread-local
+ *   data has a table of these arrays, which lie side by side.
+ * Extents of small blocks are memory of the allocator alone if they hold a known block.
+ */
+
+enum {
+	PIECE = 4096,
+	LEVEL_WORDS = 1 << 18, /* of 48 bits of an address, 12 are in a page */
+	PAGE_SHIFT = 12,
+	ROOT_SHIFT = 30,
+	IS_SLAB = 1,
+	STATE_SHIFT = 2,
+	STATE_MASK = 7,
+	MAX_DATA = 8 << 20,  /* bytes of a file's data in which the root is searched */
+	MAX_SAMPLES = 16,    /* known blocks with which it is searched */
+	UNIT_SHIFT = 21,     /* pieces of its own memory are multiples of 2 MiB */
+	MAX_UNITS = 4096,    /* of these 2 MiB */
+	MAX_UNITS_BACK = 64, /* to the header of a piece */
+	HEADER_WORDS = 5,
+	NR_BIN_WORDS = 3, /* of an entry of the table: next free block, counter, four halves of an address */
+	MIN_BINS = 16,
+	MAX_BINS = 256,
+	TLS_BYTES = 32 << 10,
+};
+#define WORD_BITS   48
+#define EXTENT_MASK ((1ULL << WORD_BITS) - 64)
+
+/* A page of memory that was read last. */
+struct page_reader {
+	struct snapshot *snap;
+	taddr_t addr; /* multiple of PIECE; 1 = none */
+	bool is_there;
+	u64 words[PIECE / 8];
+};
+
+/* Pages that have the same extent, so far. */
+struct extent_run {
+	taddr_t start, end; /* of the pages with this extent; start 0 = none */
+	u64 bits;	    /* of the word of the first page */
+};
+
+struct jemalloc {
+	const struct scan *s;
+	struct region_list *list;
+	struct page_reader reader;
+	taddr_t samples[MAX_SAMPLES]; /* known blocks */
+	size_t nr_samples;
+	taddr_t root;
+	u64 units[MAX_UNITS]; /* of 2 MiB, that have descriptions */
+	size_t nr_units;
+	struct extent_run run;
+};
+
+/* The page at @addr; NULL if it is not in memory. */
+static const u64 *read_page(struct page_reader *r, taddr_t addr)
+{
+	if (r->addr != addr)
+		r->is_there = snapshot_peek(r->snap, addr, r->words, PIECE) == 0;
+	r->addr = addr;
+	return r->is_there ? r->words : NULL;
+}
+
+static u64 read_at(struct page_reader *r, taddr_t addr)
+{
+	const u64 *words = addr % 8 ? NULL : read_page(r, addr & ~(taddr_t)(PIECE - 1));
+
+	return words ? words[addr % PIECE / 8] : 0;
+}
+
+static bool is_own_memory(const struct snapshot *snap, taddr_t addr)
+{
+	const struct snapshot_map *map = addr ? snapshot_map_find(snap, addr) : NULL;
+
+	return map && !map->ino && map->is_writable && !map->is_shared;
+}
+
+/* Does @leaf, a word of the root, lead to the extent of the known block at @block? */
+static bool leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
+{
+	u64 bits, extent, start, size;
+
+	bits = read_at(&j->reader, leaf + (block >> PAGE_SHIFT) % LEVEL_WORDS * 8);
+	extent = bits & EXTENT_MASK;
+	if (!extent || !is_own_memory(j->s->snap, extent))
+		return false;
+	start = read_at(&j->reader, extent + 8) & ~(u64)(PIECE - 1);
+	size = read_at(&j->reader, extent + 16) & ~(u64)(PIECE - 1);
+	return size && block - start < size;
+}
+
+/* Is the root there that would have @leaf at @at? */
+static bool try_samples(struct jemalloc *j, taddr_t start, taddr_t at, u64 leaf)
+{
+	if (leaf % 64 || !is_own_memory(j->s->snap, leaf))
+		return false;
+	for (size_t i = 0; i < j->nr_samples; i++) {
+		u64 before = (j->samples[i] >> ROOT_SHIFT) * 8;
+
+		if (at < start + before || !leads_to(j, leaf, j->samples[i]))
+			continue;
+		j->root = at - before;
+		return true;
+	}
+	return false;
+}
+
+static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
+{
+	struct page_reader *data = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
+
+	if (end - start > MAX_DATA)
+		end = start + MAX_DATA;
+	for (taddr_t page = start; page < end; page += PIECE) {
+		const u64 *words = read_page(data, page);
+
+		for (size_t i = 0; words && i < PIECE / 8; i++)
+			if (words[i] && try_samples(j, start, page + i * 8, words[i]))
+				return true;
+	}
+	return false;
+}
+
+/* Data of files, with the .bss behind it. */
+static bool find_root(struct jemalloc *j)
+{
+	const struct snapshot *snap = j->s->snap;
+
+	for (size_t i = 0; i + 1 < snap->nr_maps; i++) {
+		const struct snapshot_map *map = &snap->maps[i], *next = map + 1;
+
+		if (map->ino && map->is_writable && !map->is_shared && next->start == map->end &&
+		    !next->ino && next->is_writable && find_root_in(j, map->start, next->end))
+			return true;
+	}
+	return false;
+}
+
+/* The allocators of glibc leave 16 bytes before a block of its own mapping. */
+static bool may_be_jemalloc(const struct scan *s, taddr_t block)
+{
+	const struct snapshot_map *map = snapshot_map_find(s->snap, block);
+
+	return map && !map->ino && map->is_writable && strcmp(map->path, "[heap]") != 0 &&
+	       block % PIECE != 16 && block >> WORD_BITS == 0;
+}
+
+/* By the first blocks of some mappings. */
+static bool find_tree(struct jemalloc *j)
+{
+	const struct scan *s = j->s;
+
+	for (size_t i = 0; i < s->snap->nr_maps && j->nr_samples < MAX_SAMPLES; i++) {
+		const struct snapshot_map *map = &s->snap->maps[i];
+		u32 first = map->ino || !map->is_writable ? s->nr : scan_lower_bound(s, map->start);
+
+		if (first < s->nr && s->blocks[first].addr < map->end &&
+		    may_be_jemalloc(s, s->blocks[first].addr))
+			j->samples[j->nr_samples++] = s->blocks[first].addr;
+	}
+	return j->nr_samples && find_root(j);
+}
+
+static void note_unit(struct jemalloc *j, u64 extent)
+{
+	u64 unit = extent >> UNIT_SHIFT;
+
+	for (size_t i = j->nr_units; i > 0; i--)
+		if (j->units[i - 1] == unit)
+			return;
+	if (j->nr_units < MAX_UNITS)
+		j->units[j->nr_units++] = unit;
+}
+
+static bool has_block(const struct scan *s, taddr_t start, taddr_t end)
+{
+	u32 first = scan_lower_bound(s, start);
+
+	return first < s->nr && s->blocks[first].addr < end;
+}
+
+static int add_slab(struct region_list *list, taddr_t start, taddr_t end)
+{
+	struct dead_range *last = list->nr_slabs ? &list->slabs[list->nr_slabs - 1] : NULL;
+	int err;
+
+	if (last && last->end == start) {
+		last->end = end;
+		return 0;
+	}
+	err = array_reserve(list->slabs, list->max_slabs, list->nr_slabs + 1);
+	if (!err)
+		list->slabs[list->nr_slabs++] = (struct dead_range){ start, end };
+	return err;
+}
+
+/* The pages of an extent are known. */
+static int end_run(struct jemalloc *j)
+{
+	const struct extent_run run = j->run;
+	bool is_free = run.bits >> STATE_SHIFT & STATE_MASK;
+
+	j->run.start = 0;
+	if (!run.start)
+		return 0;
+	note_unit(j, run.bits & EXTENT_MASK);
+	if (is_free)
+		return region_has_point(j->list, run.start, run.end) || has_block(j->s, run.start, run.end)
+			       ? 0
+			       : region_add_dead(j->list, run.start, run.end);
+	return run.bits & IS_SLAB && has_block(j->s, run.start, run.end)
+		       ? add_slab(j->list, run.start, run.end)
+		       : 0;
+}
+
+/* The page at @addr has the word @bits. */
+static int take_page(struct jemalloc *j, taddr_t addr, u64 bits)
+{
+	int err = 0;
+
+	if (j->run.start && (j->run.bits & EXTENT_MASK) != (bits & EXTENT_MASK))
+		err = end_run(j);
+	if (!j->run.start)
+		j->run = (struct extent_run){ .start = addr, .bits = bits };
+	j->run.end = addr + PIECE;
+	return err;
+}
+
+static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
+{
+	int err = 0;
+
+	for (size_t at = 0; at < LEVEL_WORDS && !err;) {
+		/* A leaf need not begin at a page. */
+		taddr_t addr = leaf + at * 8;
+		size_t nr = (PIECE - addr % PIECE) / 8;
+		const u64 *words = read_page(&j->reader, addr & ~(taddr_t)(PIECE - 1));
+
+		for (size_t i = 0; i < nr && at + i < LEVEL_WORDS && words && !err; i++) {
+			u64 bits = words[addr % PIECE / 8 + i];
+
+			if (bits & EXTENT_MASK)
+				err = take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
+		}
+		at += nr;
+	}
+	return err;
+}
+
+static int take_extents(struct jemalloc *j)
+{
+	struct page_reader *root = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
+	int err = 0;
+
+	for (size_t i = 0; i < LEVEL_WORDS / 2 && !err; i++) {
+		u64 leaf = read_at(root, j->root + i * 8);
+
+		if (leaf && leaf % 8 == 0 && is_own_memory(j->s->snap, leaf)) {
+			note_unit(j, leaf);
+			err = take_leaf(j, leaf, (taddr_t)i << ROOT_SHIFT);
+		}
+	}
+	return err ? err : end_run(j);
+}
+
+/*
+ * The size of the piece of jemalloc's own memory at @addr, and *@next, the one before it. 0 if there is none: the
+ * unused rest that the header describes must end where the piece ends.
+ */
+static u64 own_piece(struct jemalloc *j, taddr_t addr, taddr_t *next)
+{
+	u64 words[HEADER_WORDS], unit = 1ULL << UNIT_SHIFT;
+
+	for (size_t i = 0; i < HEADER_WORDS; i++)
+		words[i] = read_at(&j->reader, addr + i * 8);
+	*next = words[1];
+	if (!words[0] || words[0] % unit || words[1] % unit || words[3] <= addr ||
+	    words[3] - addr > words[0] || words[3] + words[4] != addr + words[0])
+		return 0;
+	return is_own_memory(j->s->snap, addr) && is_own_memory(j->s->snap, addr + words[0] - 1) ? words[0]
+												 : 0;
+}
+
+/* Add the piece that contains @unit, and those that its header leads to. */
+static int add_own_memory(struct jemalloc *j, u64 unit)
+{
+	taddr_t addr = unit << UNIT_SHIFT, next;
+	u64 size = 0;
+	int err = 0;
+
+	for (int back = 0; back < MAX_UNITS_BACK && !size && addr; back++, addr -= 1ULL << UNIT_SHIFT) {
+		size = own_piece(j, addr, &next);
+		if (size)
+			break;
+	}
+	if (!size || (unit << UNIT_SHIFT) - addr >= size)
+		return 0;
+	for (size_t nr = 0; size && nr < MAX_UNITS && !err; nr++) {
+		if (!has_block(j->s, addr, addr + size) && !region_has_point(j->list, addr, addr + size))
+			err = region_add_dead(j->list, addr, addr + size);
+		addr = next;
+		size = addr ? own_piece(j, addr, &next) : 0;
+	}
+	return err;
+}
+
+/* The array of the table's entry @words: [*start, *end). False if it is no entry. */
+static bool array_of(const u64 *words, taddr_t *start, taddr_t *end)
+{
+	u16 full = (u16)(words[2] >> 16), empty = (u16)(words[2] >> 32), head = (u16)words[0];
+	u16 nr_free = (u16)(empty - head), size = (u16)(empty - full);
+
+	*end = words[0] + nr_free;
+	*start = *end - size;
+	return words[0] % 8 == 0 && nr_free % 8 == 0 && size % 8 == 0 && nr_free <= size && words[0] > size;
+}
+
+/* Add the arrays of the table at @words, of at most @nr words. */
+static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
+{
+	taddr_t first, last, start, end;
+	size_t nr_bins = 1;
+
+	if (!array_of(words, &first, &last) || !is_own_memory(j->s->snap, first))
+		return 0;
+	while (nr_bins < MAX_BINS && (nr_bins + 1) * NR_BIN_WORDS <= nr &&
+	       array_of(words + nr_bins * NR_BIN_WORDS, &start, &end) && start == last) {
+		last = end;
+		nr_bins++;
+	}
+	if (nr_bins < MIN_BINS || last - first < MIN_BINS * 8 || has_block(j->s, first, last))
+		return 0;
+	return region_add_dead(j->list, first, last);
+}
+
+/* Thread-local data lies next to the thread pointer: below it on x86_64, above it on aarch64. */
+static int search_thread(struct jemalloc *j, taddr_t tp, u64 *words)
+{
+	const struct snapshot_map *map = tp ? snapshot_map_find(j->s->snap, tp) : NULL;
+	taddr_t start, end;
+	int err = 0;
+
+	if (!map)
+		return 0;
+	start = tp - map->start > TLS_BYTES ? (tp & ~(taddr_t)7) - TLS_BYTES : map->start;
+	end = map->end - tp > TLS_BYTES ? tp + TLS_BYTES : map->end;
+	for (taddr_t at = start; at < end; at += 8)
+		words[(at - start) / 8] = read_at(&j->reader, at);
+	for (size_t i = 0; i + (size_t)MIN_BINS * NR_BIN_WORDS <= (end - start) / 8 && !err; i++)
+		if (words[i])
+			err = add_arrays(j, words + i, (end - start) / 8 - i);
+	return err;
+}
+
+static int search_threads(struct jemalloc *j)
+{
+	auto_free u64 *words = calloc(2 * TLS_BYTES / 8 + 1, sizeof(*words));
+	int err = words ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < j->s->snap->nr_threads && !err; i++)
+		err = search_thread(j, j->s->snap->threads[i].tp, words);
+	return err;
+}
+
+int region_find_jemalloc(struct region_list *list, const struct scan *s)
+{
+	auto_free struct jemalloc *j = NULL;
+	int err;
+
+	if (s->word_size != 8 || s->snap->is_big_endian)
+		return 0;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	j->s = s;
+	j->list = list;
+	j->reader = (struct page_reader){ .snap = s->snap, .addr = 1 };
+	if (!find_tree(j))
+		return 0;
+	err = take_extents(j);
+	for (size_t i = 0; i < j->nr_units && !err; i++)
+		err = add_own_memory(j, j->units[i]);
+	return err ? err : search_threads(j);
+}
