@@ -133,7 +133,7 @@ list_events() {
 # format has one kind
 all_formats() {
 	local kind
-	"$HEAPTAP" report -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json "$1"
+	"$HEAPTAP" report -q --force -o r.json -o r.compact.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json "$1"
 	for kind in live-bytes live-blocks total-bytes total-blocks leaked-bytes leaked-blocks peak temporary; do
 		"$HEAPTAP" report -q --force -s $kind -o $kind.folded -o $kind.dot "$1"
 	done
@@ -150,7 +150,7 @@ same_sums() {
 	[ "$(cut -d ' ' -f 1 sums | sort -u | wc -l)" -eq $(($# + 1)) ] || { cat sums; return 1; }
 }
 
-ALL="r.csv r.speedscope.json r.massif r.trace.json"
+ALL="r.compact.json r.csv r.speedscope.json r.massif r.trace.json"
 
 # bats test_tags=core
 @test "formats: each has the sums of JSON: a recording with a verdict" {
@@ -162,7 +162,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json"
 		leaked-blocks.folded peak.folded temporary.folded live-bytes.dot total-bytes.dot leaked-bytes.dot \
 		peak.dot live-blocks.dot total-blocks.dot leaked-blocks.dot temporary.dot
 	# And as the run itself writes them.
-	"$HEAPTAP" run -q --force -o r.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json \
+	"$HEAPTAP" run -q --force -o r.json -o r.compact.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json \
 		-o live-bytes.folded -o live-bytes.dot -- "$T/leak_kinds" >out 2>err
 	# shellcheck disable=SC2086
 	same_sums $ALL live-bytes.folded live-bytes.dot
@@ -172,7 +172,7 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json"
 	"$HEAPTAP" run -q -f --no-scan -w r.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
 	all_formats r.heaptap
 	[ "$(jq '.processes | length' r.json)" -gt 1 ]
-	same_sums r.csv r.speedscope.json r.trace.json live-bytes.folded total-bytes.folded peak.folded live-bytes.dot
+	same_sums r.compact.json r.csv r.speedscope.json r.trace.json live-bytes.folded total-bytes.folded peak.folded live-bytes.dot
 	[ "$(cut -d ';' -f 1 total-bytes.folded | sort -u | wc -l)" -gt 1 ]
 	cmp leaked-bytes.folded live-bytes.folded
 	# A file of massif has one process.
@@ -193,6 +193,69 @@ ALL="r.csv r.speedscope.json r.massif r.trace.json"
 	# As in the text, what was ever allocated stands for what is live.
 	cmp live-bytes.folded total-bytes.folded
 	cmp leaked-blocks.dot total-bytes.dot
+}
+
+# expanded REPORT: a compact report as heaptap-report/1, without the keys that may be left out
+expanded() {
+	jq '. as $r | def item($table): if . == null then null else $table[.] end;
+		def frame: $r.frames[.] | (.function | item($r.functions)) as $f | (.module | item($r.modules)) as $m
+			| {function: $f.name, file: ($f.source | item($r.sources)), line, module: $m.path,
+				build_id: $m.build_id, offset, inlined: (.inlined // false)};
+		.schema = "heaptap-report/1" | del(.modules, .sources, .functions, .frames, .backtraces)
+		| .processes[] |= (.timeline |= (. as $t | [range(.time_ns | length) as $i | $t | map_values(.[$i])])
+			| .stacks[] |= (.complete = (.truncated == null) | .frames = (if .backtrace then $r.backtraces[.backtrace] | map(frame) else [] end)
+				| del(.backtrace)))' "$1" | without_ids
+}
+
+# without_ids: keys without a value are removed, and ids become 0
+without_ids() {
+	jq -S 'def bare: with_entries(select(.value != 0 and .value != null and .value != {"blocks": 0, "bytes": 0}));
+		.processes[].stacks[] |= (bare | .id = 0 | if .why then .why.chain[].stack |= (. != null) else . end)
+		| .processes[].errors[] |= map_values(if type == "string" and test("^[0-9a-f]{16}$") then 0 else . end)
+		| .processes[].errors[] |= with_entries(if .key | endswith("stack") then .value |= (. != null) else . end)'
+}
+
+# bats test_tags=core
+@test "formats: compact JSON says all that JSON says, in a third of its size" {
+	"$HEAPTAP" run -q -f -w r.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
+	"$HEAPTAP" run -q --check -w misuse.heaptap -o /dev/null -- "$T/misuse" >out 2>err || true
+	"$HEAPTAP" run -q -w kinds.heaptap -o /dev/null -- "$T/leak_kinds" >out 2>err
+	for f in r misuse kinds; do
+		"$HEAPTAP" report -q --force -o r.json -o r.compact.json $f.heaptap
+		jq -e '.schema == "heaptap-report/2"' r.compact.json
+		diff <(without_ids <r.json) <(expanded r.compact.json)
+		[ $((3 * $(wc -c <r.compact.json))) -le "$(wc -c <r.json)" ]
+	done
+	# A number of one schema is the number of the other one.
+	diff <(jq -r '.processes[].stacks[].id' r.json) \
+		<(jq -r '.processes[].stacks[].id' r.compact.json | while read -r id; do echo $((0x$id / 2048)); done)
+	"$HEAPTAP" report -q --format compact r.heaptap | jq -e '.schema == "heaptap-report/2"'
+}
+
+@test "formats: readers of JSON reports give the same for both schemas" {
+	local f
+	for f in leak leak_kinds; do
+		"$HEAPTAP" run -q -w $f.heaptap -o /dev/null -- "$T/$f" >out 2>err
+		mkdir -p plain compact
+		"$HEAPTAP" report -q -o plain/$f.json -o compact/$f.json.gz --format compact $f.heaptap
+		"$HEAPTAP" report -q -o compact/$f.compact.json $f.heaptap
+		rm compact/$f.json.gz
+		mv compact/$f.compact.json compact/$f.json
+	done
+	for args in "-n 0" "-s leaked-bytes" "-s total-bytes --json"; do
+		# shellcheck disable=SC2086
+		diff <(cd plain && "$HEAPTAP" diff $args leak.json leak_kinds.json) <(cd compact && "$HEAPTAP" diff $args leak.json leak_kinds.json)
+	done
+	for d in plain compact; do
+		(cd $d && "$HEAPTAP" diff -q -o ../$d.html leak.json leak_kinds.json && cp leak.json later.json)
+	done
+	cmp plain.html compact.html
+	diff <(cd plain && "$HEAPTAP" diff --json .) <(cd compact && "$HEAPTAP" diff --json .)
+	diff <(cd plain && "$HEAPTAP" diff leak.json ../compact/leak_kinds.json | tail -n +2) \
+		<(cd compact && "$HEAPTAP" diff leak.json ../plain/leak_kinds.json | tail -n +2)
+	# jq sorts keys, and the tables come first.
+	diff <(cd compact && jq -S . leak.json >sorted.json && "$HEAPTAP" diff sorted.json leak_kinds.json | tail -n +2) \
+		<(cd compact && "$HEAPTAP" diff leak.json leak_kinds.json | tail -n +2)
 }
 
 @test "formats: callers by file: the sums are those of the process, in text and JSON" {

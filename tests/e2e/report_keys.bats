@@ -6,13 +6,17 @@ load ../lib/common
 
 setup() { cd "$BATS_TEST_TMPDIR" || return; }
 
-# documented: the keys of the manual, one a line, as processes[].totals.allocs
-documented() {
-	awk '/^\.SS / { section = $0; gsub(/^\.SS "|"$/, "", section)
-			prefix = section == "The report" ? "" : section "." }
-		/^\.SH EXAMPLES/ { exit }
-		section && /^\.BR? / { print prefix $2 }
-		section && / \(sum\)"$/ { print prefix $2 ".blocks"; print prefix $2 ".bytes" }' \
+# documented: the keys of heaptap-report/1 in the manual, one a line, as processes[].totals.allocs
+documented() { in_section "^.SH KEYS" "^.SH COMPACT"; }
+
+# in_section FROM TO: the keys between these headings
+in_section() {
+	awk -v from="$1" -v to="$2" '$0 ~ from { is_in = 1; section = "" }
+		$0 ~ to { exit }
+		/^\.SS / { section = $0; gsub(/^\.SS "|"$/, "", section)
+			prefix = section ~ /^The / ? "" : section "." }
+		is_in && section && /^\.BR? / { print prefix $2 }
+		is_in && section && / \(sum\)"$/ { print prefix $2 ".blocks"; print prefix $2 ".bytes" }' \
 		"$ROOT/man/heaptap-report.5" | LC_ALL=C sort -u
 }
 
@@ -36,6 +40,20 @@ keys() {
 	[ -z "$output" ] || { echo "not in the manual: $output"; return 1; }
 	# Some keys depend on growth, signals, roots and later reports, which a report may lack.
 	run bash -c 'comm -23 in_manual in_reports | grep -vE "growth\.|exit\.signal|root\.|\.why|\.grown|scan\.(new|found_again)|marks\[\]"'
+	[ -z "$output" ] || { echo "in no report: $output"; return 1; }
+}
+
+@test "report: each key of compact reports is in the manual" {
+	"$HEAPTAP" run -q -o leak.compact.json -- "$T/leak_kinds" >out 2>&1
+	"$HEAPTAP" run -q --check -o misuse.compact.json -- "$T/misuse" >out 2>&1 || true
+	{ documented; in_section "^.SH COMPACT" "^.SH EXAMPLES"; } | sed 's/timeline\[\]/timeline/' | LC_ALL=C sort -u >in_manual
+	keys ./*.json >in_reports
+	grep -qx 'frames\[\]\.offset' in_reports
+	run comm -13 in_manual in_reports
+	[ -z "$output" ] || { echo "not in the manual: $output"; return 1; }
+	in_section "^.SH COMPACT" "^.SH EXAMPLES" | LC_ALL=C sort -u >new
+	[ "$(wc -l <new)" -ge 14 ]
+	run comm -23 new in_reports
 	[ -z "$output" ] || { echo "in no report: $output"; return 1; }
 }
 

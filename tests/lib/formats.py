@@ -23,6 +23,35 @@ def of_json(path):
         yield "leaked-blocks", sum(s[v]["blocks"] for s in stacks for v in VERDICTS)
 
 
+# Refers to tables by numbers, and leaves out what is zero.
+def of_compact(path):
+    report = json.load(open(path))
+    tables = {name: len(report[name]) for name in ("modules", "sources", "functions", "frames", "backtraces")}
+
+    def check(item, key, table):
+        assert 0 <= item.get(key, 0) < max(tables[table], 1) and (key not in item or tables[table]), item
+    for function in report["functions"]:
+        check(function, "source", "sources")
+    for frame in report["frames"]:
+        check(frame, "function", "functions")
+        check(frame, "module", "modules")
+    assert all(0 <= i < tables["frames"] for b in report["backtraces"] for i in b)
+    for name in ("modules", "sources", "functions", "backtraces"):
+        assert len({json.dumps(item) for item in report[name]}) == tables[name], name + " has an item twice"
+    stacks = [s for p in report["processes"] for s in p["stacks"]]
+    for stack in stacks:
+        check(stack, "backtrace", "backtraces")
+        assert re.fullmatch("[0-9a-f]{16}", stack["id"])
+        assert all(v not in (0, None, False, {"blocks": 0, "bytes": 0})
+                   for key, v in stack.items() if key != "backtrace"), stack
+    for kind, key in (("live-bytes", "live_bytes"), ("live-blocks", "live_blocks"), ("total-bytes", "alloc_bytes"),
+                      ("total-blocks", "allocs"), ("temporary", "temporary"), ("peak", "peak_bytes")):
+        yield kind, sum(s.get(key, 0) for s in stacks)
+    if any(p["scan"] for p in report["processes"]):
+        yield "leaked-bytes", sum(s.get(v, {}).get("bytes", 0) for s in stacks for v in VERDICTS)
+        yield "leaked-blocks", sum(s.get(v, {}).get("blocks", 0) for s in stacks for v in VERDICTS)
+
+
 def of_csv(path):
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file, strict=True))
@@ -122,7 +151,7 @@ def of_trace(path):
     yield "peak", sum(v for (_, name), v in most.items() if name == "live bytes")
 
 
-READERS = ((".speedscope.json", of_speedscope), (".trace.json", of_trace), (".json", of_json), (".csv", of_csv),
+READERS = ((".compact.json", of_compact), (".speedscope.json", of_speedscope), (".trace.json", of_trace), (".json", of_json), (".csv", of_csv),
            (".folded", of_folded), (".dot", of_dot), (".massif", of_massif))
 
 for path in sys.argv[1:]:

@@ -22,7 +22,7 @@ void json_fold(struct json *j, u32 fold_depth)
 static void new_line(struct json *j)
 {
 	putc('\n', j->out);
-	for (u32 i = 0; i < j->depth; i++)
+	for (u32 i = 0; i < j->depth && !j->is_dense; i++)
 		putc(' ', j->out);
 }
 
@@ -41,11 +41,11 @@ static void item(struct json *j, const char *key)
 		putc(',', j->out);
 	if (j->depth && j->depth <= j->fold_depth && !j->in_page)
 		new_line(j);
-	else if (j->has_items && !j->in_page)
+	else if (j->has_items && !j->in_page && !j->is_dense)
 		putc(' ', j->out);
 	if (key) {
 		write_text(j, key);
-		fputs(j->in_page ? ":" : ": ", j->out);
+		fputs(j->in_page || j->is_dense ? ":" : ": ", j->out);
 	}
 	j->has_items = true;
 }

@@ -15,6 +15,7 @@ struct json {
 	u32 depth;	/* containers open */
 	u32 fold_depth; /* containers deeper than this are printed on one line */
 	bool has_items; /* the open container has a value already */
+	bool is_dense;	/* no spaces */
 	bool in_page; /* the document goes into a <script> element: no '<' in it, no spaces, no line breaks */
 };
 

@@ -27,12 +27,12 @@ static void skip_space(struct json_reader *r)
 		r->p++;
 }
 
+/* Cut off the bytes that do not fit: names of targets may have any length. */
 static bool put(struct json_reader *r, size_t *used, u32 byte)
 {
-	if (*used == JSON_MAX_STRING || !byte)
-		return false;
-	r->text[(*used)++] = (char)byte;
-	return true;
+	if (*used < JSON_MAX_STRING)
+		r->text[(*used)++] = (char)byte;
+	return byte;
 }
 
 /* A code point as UTF-8. */
@@ -114,7 +114,7 @@ static bool get_number(struct json_reader *r)
 	size_t used = 0;
 
 	while (r->p < r->end && *r->p && strchr("+-.0123456789eE", *r->p))
-		if (!put(r, &used, (u8)*r->p++))
+		if (used == JSON_MAX_STRING || !put(r, &used, (u8)*r->p++))
 			return false;
 	r->text[used] = '\0';
 	return used > 0;

@@ -28,7 +28,8 @@ struct json_reader {
 	bool is_object[JSON_MAX_DEPTH]; /* kinds of the open containers */
 	bool wants_value, wants_comma;
 	bool is_over, is_bad;
-	char text[JSON_MAX_STRING + 1]; /* of a key or string, unescaped; of a number, unchanged */
+	/* Of a key or string, unescaped, its first JSON_MAX_STRING bytes; of a number, unchanged. */
+	char text[JSON_MAX_STRING + 1];
 };
 
 /* @text is borrowed. */

@@ -13,6 +13,8 @@
 const struct report_format report_formats[] = {
 	{ "text", ".txt", "for people", report_text },
 	{ "json", ".json", "for scripts: all numbers, \"heaptap-report/1\"", report_json },
+	{ "compact", ".compact.json", "for scripts, small: \"heaptap-report/2\", names and stacks once",
+	  HERE(report_compact) },
 	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", HERE(report_pprof), .is_binary = true },
 	{ "csv", ".csv", "table of all callers", HERE(report_csv) },
 	{ "folded", ".folded", "flame graph: flamegraph.pl, inferno, speedscope", HERE(report_folded) },

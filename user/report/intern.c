@@ -47,7 +47,7 @@ void intern_fini(struct intern_table *t)
 
 int intern_string(struct intern_strings *s, const char *text, size_t *number, bool *is_new)
 {
-	auto_free char *escaped = escape_new(text);
+	auto_free char *escaped = s->is_raw ? strdup(text) : escape_new(text);
 	u64 hash;
 	u32 item, at = 0;
 	int err;
@@ -82,5 +82,5 @@ void intern_strings_fini(struct intern_strings *s)
 		free(s->list[i]);
 	free(s->list);
 	hash_index_fini(&s->index);
-	*s = (struct intern_strings){ 0 };
+	*s = (struct intern_strings){ .is_raw = s->is_raw };
 }

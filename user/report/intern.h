@@ -25,8 +25,9 @@ static inline void *intern_get(const struct intern_table *t, size_t number)
 
 void intern_fini(struct intern_table *t);
 
-/* Strings, escaped as by escape_text(). All zero: none. */
+/* Strings, escaped as by escape_text(), or with @is_raw as they come. Otherwise all zero: none. */
 struct intern_strings {
+	bool is_raw;
 	char **list; /* owned, and its strings */
 	size_t nr, max;
 	struct hash_index index;

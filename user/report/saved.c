@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reads a JSON report token by token, and its file, which may be compressed. Keeps no report. */
-#include "user/report/saved.h"
+#include "user/report/saved_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,30 +10,10 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
-#include "user/lib/json_read.h"
 
 enum { MAX_FRAMES_TEXT = 1 << 18, PORTION = 65536 };
 
 static const u64 MAX_REPORT = 1ULL << 30; /* bytes of a JSON report */
-
-/* A frame as a report has it. */
-struct frame {
-	char function[512], module[512], offset[32];
-};
-
-/* The reading of a report. */
-struct reading {
-	const struct saved_sink *sink;
-	struct saved_totals *totals;
-	struct json_reader json;
-	const char *why;
-	struct saved_process process; /* that is being read */
-	struct saved_caller caller;   /* that is being read; its texts are the two below */
-	char function[256];
-	char *frames; /* owned; a line per frame */
-	size_t used;  /* bytes of @frames */
-	struct frame frame;
-};
 
 void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
 {
@@ -46,15 +26,14 @@ void saved_add(struct saved_numbers *to, const struct saved_numbers *n)
 	to->peak_bytes += n->peak_bytes;
 }
 
-static int wrong(struct reading *r, const char *why)
+int saved_wrong(struct saved_reading *r, const char *why)
 {
 	if (!r->why)
 		r->why = why;
 	return -EBADMSG;
 }
 
-/* Copy as much of @text as fits. */
-static void copy_text(char *out, size_t size, const char *text)
+void saved_copy_text(char *out, size_t size, const char *text)
 {
 	size_t len = strnlen(text, size - 1);
 
@@ -62,33 +41,30 @@ static void copy_text(char *out, size_t size, const char *text)
 	out[len] = '\0';
 }
 
-/* Read the value of member @key of an object, or skip the value; @token is its first one. 0 or -errno. */
-typedef int (*member_fn)(struct reading *r, const char *key, enum json_token token);
-
-static int read_object(struct reading *r, enum json_token token, member_fn member)
+int saved_object(struct saved_reading *r, enum json_token token, saved_member_fn member)
 {
 	char key[64];
 
 	if (token != JSON_OBJECT_BEGIN)
-		return wrong(r, "an object was expected");
+		return saved_wrong(r, "an object was expected");
 	while ((token = json_next(&r->json)) == JSON_KEY) {
 		int err;
 
-		copy_text(key, sizeof(key), r->json.text);
+		saved_copy_text(key, sizeof(key), r->json.text);
 		err = member(r, key, json_next(&r->json));
 		if (err)
 			return err;
 	}
-	return token == JSON_OBJECT_END ? 0 : wrong(r, "not well-formed");
+	return token == JSON_OBJECT_END ? 0 : saved_wrong(r, "not well-formed");
 }
 
-static int read_array(struct reading *r, enum json_token token,
-		      int (*item)(struct reading *, enum json_token))
+int saved_array(struct saved_reading *r, enum json_token token,
+		int (*item)(struct saved_reading *, enum json_token))
 {
 	if (token != JSON_ARRAY_BEGIN)
-		return wrong(r, "an array was expected");
+		return saved_wrong(r, "an array was expected");
 	while ((token = json_next(&r->json)) != JSON_ARRAY_END) {
-		int err = token == JSON_ERROR ? wrong(r, "not well-formed") : item(r, token);
+		int err = token == JSON_ERROR ? saved_wrong(r, "not well-formed") : item(r, token);
 
 		if (err)
 			return err;
@@ -96,59 +72,61 @@ static int read_array(struct reading *r, enum json_token token,
 	return 0;
 }
 
-static int skip(struct reading *r, enum json_token token)
+int saved_skip(struct saved_reading *r, enum json_token token)
 {
-	return json_skip(&r->json, token) == JSON_ERROR ? wrong(r, "not well-formed") : 0;
+	return json_skip(&r->json, token) == JSON_ERROR ? saved_wrong(r, "not well-formed") : 0;
 }
 
-static int read_number(struct reading *r, enum json_token token, u64 *value)
+int saved_number(struct saved_reading *r, enum json_token token, u64 *value)
 {
-	return token == JSON_NUMBER && json_number(&r->json, value) ? 0 : wrong(r, "a number was expected");
+	return token == JSON_NUMBER && json_number(&r->json, value) ? 0
+								    : saved_wrong(r, "a number was expected");
 }
 
-static int on_frame_member(struct reading *r, const char *key, enum json_token token)
+static int on_frame_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	static const struct {
 		const char *key;
 		size_t at, size;
 	} fields[] = {
-		{ "function", offsetof(struct frame, function), sizeof(r->frame.function) },
-		{ "module", offsetof(struct frame, module), sizeof(r->frame.module) },
-		{ "offset", offsetof(struct frame, offset), sizeof(r->frame.offset) },
+		{ "function", offsetof(struct saved_frame, function), sizeof(r->frame.function) },
+		{ "module", offsetof(struct saved_frame, module), sizeof(r->frame.module) },
+		{ "offset", offsetof(struct saved_frame, offset), sizeof(r->frame.offset) },
 	};
 
 	for (size_t i = 0; token == JSON_STRING && i < ARRAY_SIZE(fields); i++)
 		if (!strcmp(key, fields[i].key)) {
-			copy_text((char *)&r->frame + fields[i].at, fields[i].size, r->json.text);
+			saved_copy_text((char *)&r->frame + fields[i].at, fields[i].size, r->json.text);
 			return 0;
 		}
-	return skip(r, token);
+	return saved_skip(r, token);
 }
 
-static int on_frame(struct reading *r, enum json_token token)
+int saved_add_frame(struct saved_reading *r, const struct saved_frame *f)
 {
-	struct frame *f = &r->frame;
-	const char *slash, *base;
-	int err, n;
-
-	*f = (struct frame){ .function = "" };
-	err = read_object(r, token, on_frame_member);
-	if (err)
-		return err;
-	slash = strrchr(f->module, '/');
-	base = slash ? slash + 1 : f->module;
-	n = snprintf(r->frames + r->used, MAX_FRAMES_TEXT - r->used, f->function[0] ? "%s\n" : "%s%s%s\n",
-		     f->function[0] ? f->function : base, *base ? "+" : "", f->offset);
+	const char *slash = strrchr(f->module, '/');
+	const char *base = slash ? slash + 1 : f->module;
+	int n = snprintf(r->frames + r->used, MAX_FRAMES_TEXT - r->used, f->function[0] ? "%s\n" : "%s%s%s\n",
+			 f->function[0] ? f->function : base, *base ? "+" : "", f->offset);
 	if (n < 0 || (size_t)n >= MAX_FRAMES_TEXT - r->used)
-		return wrong(r, "a stack is too long");
+		return saved_wrong(r, "a stack is too long");
 	r->used += (size_t)n;
 	return 0;
 }
 
-static int on_leaked_member(struct reading *r, const char *key, enum json_token token)
+static int on_frame(struct saved_reading *r, enum json_token token)
+{
+	int err;
+
+	r->frame = (struct saved_frame){ .function = "" };
+	err = saved_object(r, token, on_frame_member);
+	return err ? err : saved_add_frame(r, &r->frame);
+}
+
+static int on_leaked_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	u64 value = 0;
-	int err = read_number(r, token, &value);
+	int err = saved_number(r, token, &value);
 
 	if (!strcmp(key, "blocks"))
 		r->caller.numbers.leaked_blocks += value;
@@ -157,7 +135,15 @@ static int on_leaked_member(struct reading *r, const char *key, enum json_token 
 	return err;
 }
 
-static int on_stack_member(struct reading *r, const char *key, enum json_token token)
+static int on_backtrace(struct saved_reading *r, enum json_token token)
+{
+	u64 number = 0;
+	int err = saved_number(r, token, &number);
+
+	return err ? err : saved_tables_stack(r, number);
+}
+
+static int on_stack_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	static const struct {
 		const char *key;
@@ -172,26 +158,28 @@ static int on_stack_member(struct reading *r, const char *key, enum json_token t
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		if (!strcmp(key, fields[i].key))
-			return read_number(r, token, (u64 *)((char *)&r->caller.numbers + fields[i].at));
+			return saved_number(r, token, (u64 *)((char *)&r->caller.numbers + fields[i].at));
 	if (!strcmp(key, "definite") || !strcmp(key, "indirect"))
-		return read_object(r, token, on_leaked_member);
+		return saved_object(r, token, on_leaked_member);
 	if (!strcmp(key, "frames"))
-		return read_array(r, token, on_frame);
+		return saved_array(r, token, on_frame);
+	if (r->tables && !strcmp(key, "backtrace"))
+		return on_backtrace(r, token);
 	if (!strcmp(key, "function") && token == JSON_STRING) {
-		copy_text(r->function, sizeof(r->function), r->json.text);
+		saved_copy_text(r->function, sizeof(r->function), r->json.text);
 		return 0;
 	}
-	return skip(r, token);
+	return saved_skip(r, token);
 }
 
-static int on_stack(struct reading *r, enum json_token token)
+static int on_stack(struct saved_reading *r, enum json_token token)
 {
 	int err;
 
 	r->caller.numbers = (struct saved_numbers){ 0 };
 	r->function[0] = r->frames[0] = '\0';
 	r->used = 0;
-	err = read_object(r, token, on_stack_member);
+	err = saved_object(r, token, on_stack_member);
 	if (err)
 		return err;
 	saved_add(&r->totals->numbers, &r->caller.numbers);
@@ -199,61 +187,59 @@ static int on_stack(struct reading *r, enum json_token token)
 	return r->sink->caller(r->sink->ctx, &r->process, &r->caller);
 }
 
-static int on_lost_member(struct reading *r, const char *key, enum json_token token)
+static int on_lost_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	u64 value = 0;
-	int err = read_number(r, token, &value);
+	int err = saved_number(r, token, &value);
 
 	r->totals->lost += strcmp(key, "stacks") ? value : 0;
 	return err;
 }
 
-static int on_process_member(struct reading *r, const char *key, enum json_token token)
+static int on_process_member(struct saved_reading *r, const char *key, enum json_token token)
 {
 	if (!strcmp(key, "stacks"))
-		return read_array(r, token, on_stack);
+		return saved_array(r, token, on_stack);
 	if (!strcmp(key, "lost"))
-		return read_object(r, token, on_lost_member);
+		return saved_object(r, token, on_lost_member);
 	if (!strcmp(key, "scan"))
 		r->totals->nr_scanned += token == JSON_OBJECT_BEGIN;
 	if (!strcmp(key, "pid"))
-		return read_number(r, token, &r->process.pid);
+		return saved_number(r, token, &r->process.pid);
 	if (!strcmp(key, "comm") && token == JSON_STRING)
-		copy_text(r->process.comm, sizeof(r->process.comm), r->json.text);
-	return skip(r, token);
+		saved_copy_text(r->process.comm, sizeof(r->process.comm), r->json.text);
+	return saved_skip(r, token);
 }
 
-static int on_process(struct reading *r, enum json_token token)
+static int on_process(struct saved_reading *r, enum json_token token)
 {
 	int err;
 
 	r->process = (struct saved_process){ .pid = 0 };
 	r->totals->nr_processes++;
-	err = read_object(r, token, on_process_member);
+	err = saved_object(r, token, on_process_member);
 	if (err)
 		return err;
 	if (r->totals->nr_processes == 1)
-		copy_text(r->totals->comm, sizeof(r->totals->comm), r->process.comm);
+		saved_copy_text(r->totals->comm, sizeof(r->totals->comm), r->process.comm);
 	return r->sink->process ? r->sink->process(r->sink->ctx, &r->process) : 0;
 }
 
-static int on_report_member(struct reading *r, const char *key, enum json_token token)
+static int on_report_member(struct saved_reading *r, const char *key, enum json_token token)
 {
-	if (!strcmp(key, "schema") && (token != JSON_STRING || strcmp(r->json.text, "heaptap-report/1")))
-		return wrong(r, "is no report of the schema heaptap-report/1");
 	if (!strcmp(key, "processes"))
-		return read_array(r, token, on_process);
+		return saved_array(r, token, on_process);
 	if (!strcmp(key, "time_ns"))
-		return read_number(r, token, &r->totals->time_ns);
+		return saved_number(r, token, &r->totals->time_ns);
 	if (!strcmp(key, "duration_ns"))
-		return read_number(r, token, &r->totals->duration_ns);
-	return skip(r, token);
+		return saved_number(r, token, &r->totals->duration_ns);
+	return saved_skip(r, token);
 }
 
 int saved_read(const char *text, size_t len, const struct saved_sink *sink, struct saved_totals *totals,
 	       const char **why, size_t *at)
 {
-	auto_free struct reading *r = calloc(1, sizeof(*r));
+	auto_free struct saved_reading *r = calloc(1, sizeof(*r));
 	auto_free char *frames = malloc(MAX_FRAMES_TEXT);
 	int err;
 
@@ -264,12 +250,16 @@ int saved_read(const char *text, size_t len, const struct saved_sink *sink, stru
 	r->frames = frames;
 	r->caller.function = r->function;
 	r->caller.frames = frames;
-	json_reader_init(&r->json, text, len);
-	err = read_object(r, json_next(&r->json), on_report_member);
+	err = saved_tables_read(r, text, len);
+	if (!err) {
+		json_reader_init(&r->json, text, len);
+		err = saved_object(r, json_next(&r->json), on_report_member);
+	}
 	if (!err && json_next(&r->json) != JSON_END)
-		err = wrong(r, "more follows the report");
+		err = saved_wrong(r, "more follows the report");
 	if (!err && !totals->nr_processes)
-		err = wrong(r, "is no report of heaptap");
+		err = saved_wrong(r, "is no report of heaptap");
+	saved_tables_free(r->tables);
 	*why = r->why;
 	*at = json_position(&r->json);
 	return err;

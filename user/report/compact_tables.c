@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Numbers the files, functions, frames and stacks of the compact JSON report, and writes each once. */
+#include "user/report/compact_tables.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "user/heap/stacks.h"
+#include "user/lib/array.h"
+#include "user/names/symbolize.h"
+#include "user/report/report_json.h"
+
+enum { NONE = UINT32_MAX /* no function, no file */, FOLD_ITEMS = 2 };
+
+struct compact_function {
+	u32 name, source; /* the key; NONE = unknown */
+};
+
+struct compact_module {
+	u64 id; /* the key */
+};
+
+/* A place in a file, and the frames that it has. */
+struct compact_place {
+	u64 module, offset; /* the key */
+	u32 first, nr;	    /* frames, innermost first */
+};
+
+/* One function on a stack. */
+struct compact_frame {
+	u64 offset;
+	u32 function, module; /* numbers; NONE = unknown */
+	u32 line;	      /* 0 = unknown */
+	bool is_inlined;
+};
+
+/* A stack of this process, or of all processes that share a table of stacks. */
+struct compact_stack {
+	u64 table, id; /* the key: address of the table, id in it */
+};
+
+void compact_tables_init(struct compact_tables *t, const struct report *r)
+{
+	*t = (struct compact_tables){
+		.report = r,
+		.names = { .is_raw = true },
+		.sources = { .is_raw = true },
+		.functions = { .item_size = sizeof(struct compact_function),
+			       .key_size = sizeof(struct compact_function) },
+		.modules = { .item_size = sizeof(struct compact_module),
+			     .key_size = sizeof(struct compact_module) },
+		.places = { .item_size = sizeof(struct compact_place),
+			    .key_size = offsetof(struct compact_place, first) },
+		.stacks = { .item_size = sizeof(struct compact_stack),
+			    .key_size = sizeof(struct compact_stack) },
+	};
+}
+
+void compact_tables_fini(struct compact_tables *t)
+{
+	intern_strings_fini(&t->names);
+	intern_strings_fini(&t->sources);
+	intern_fini(&t->functions);
+	intern_fini(&t->modules);
+	intern_fini(&t->places);
+	intern_fini(&t->stacks);
+	free(t->frames);
+}
+
+static int add_text(struct intern_strings *s, const char *text, u32 *out)
+{
+	size_t number = NONE;
+	int err = text ? intern_string(s, text, &number, NULL) : 0;
+
+	*out = (u32)number;
+	return err;
+}
+
+static int add_item(struct intern_table *t, const void *key, u32 *out)
+{
+	size_t number = NONE;
+	bool is_new;
+	int err = intern_item(t, key, &number, &is_new);
+
+	*out = (u32)number;
+	return err;
+}
+
+static int add_function(struct compact_tables *t, const struct symbol *s, u32 *out)
+{
+	struct compact_function f;
+	int err = add_text(&t->names, s->function, &f.name);
+
+	if (!err)
+		err = add_text(&t->sources, s->file, &f.source);
+	*out = NONE;
+	return err || (!s->function && !s->file) ? err : add_item(&t->functions, &f, out);
+}
+
+static int add_frame(struct compact_tables *t, struct code_ref ref, const struct symbol *s)
+{
+	const struct compact_module key = { ref.module };
+	struct compact_frame f = {
+		.offset = ref.offset, .line = s->line, .module = NONE, .is_inlined = s->is_inlined
+	};
+	int err = module_get(t->report->modules, ref.module) ? add_item(&t->modules, &key, &f.module) : 0;
+
+	if (!err)
+		err = add_function(t, s, &f.function);
+	if (!err)
+		err = array_reserve(t->frames, t->max_frames, (size_t)t->nr_frames + 1);
+	if (!err)
+		t->frames[t->nr_frames++] = f;
+	return err;
+}
+
+static int add_place(struct compact_tables *t, struct code_ref ref)
+{
+	const struct compact_place key = { .module = ref.module, .offset = ref.offset };
+	const struct symbol *symbols;
+	struct compact_place *place;
+	size_t number, nr;
+	bool is_new;
+	int err = intern_item(&t->places, &key, &number, &is_new);
+
+	if (err || !is_new)
+		return err;
+	place = intern_get(&t->places, number);
+	place->first = t->nr_frames;
+	err = report_symbols(t->report, ref, &symbols, &nr);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = add_frame(t, ref, &symbols[i]);
+	place->nr = t->nr_frames - place->first;
+	return err;
+}
+
+int compact_stack(struct compact_tables *t, const struct report_process *p, const struct stack *s,
+		  u32 *number)
+{
+	const struct compact_stack key = { (u64)(uintptr_t)p->stacks, s->id };
+	size_t nr = 0;
+	bool is_new = false;
+	int err = intern_item(&t->stacks, &key, &nr, &is_new);
+
+	for (size_t i = 0; is_new && i < s->nr_frames && !err; i++)
+		err = add_place(t, s->frames[i]);
+	*number = (u32)nr;
+	return err;
+}
+
+static void write_text(struct json *j, const char *key, const struct intern_strings *s, u32 number)
+{
+	if (number != NONE)
+		json_string(j, key, s->list[number]);
+}
+
+static void write_number(struct json *j, const char *key, u32 number)
+{
+	if (number != NONE)
+		json_u64(j, key, number);
+}
+
+static void write_modules(struct json *j, const struct compact_tables *t)
+{
+	json_array_begin(j, "modules");
+	for (size_t i = 0; i < t->modules.nr; i++) {
+		const struct compact_module *key = intern_get(&t->modules, i);
+		const struct module *m = module_get(t->report->modules, (u32)key->id);
+
+		json_object_begin(j, NULL);
+		json_string(j, "path", m->path);
+		if (m->build_id_len)
+			report_json_build_id(j, m);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void write_functions(struct json *j, const struct compact_tables *t)
+{
+	json_array_begin(j, "sources");
+	for (size_t i = 0; i < t->sources.nr; i++)
+		json_string(j, NULL, t->sources.list[i]);
+	json_array_end(j);
+	json_array_begin(j, "functions");
+	for (size_t i = 0; i < t->functions.nr; i++) {
+		const struct compact_function *f = intern_get(&t->functions, i);
+
+		json_object_begin(j, NULL);
+		write_text(j, "name", &t->names, f->name);
+		write_number(j, "source", f->source);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void write_frames(struct json *j, const struct compact_tables *t)
+{
+	json_array_begin(j, "frames");
+	for (const struct compact_frame *f = t->frames; f < t->frames + t->nr_frames; f++) {
+		json_object_begin(j, NULL);
+		write_number(j, "function", f->function);
+		if (f->line)
+			json_u64(j, "line", f->line);
+		write_number(j, "module", f->module);
+		json_hex(j, "offset", f->offset);
+		if (f->is_inlined)
+			json_bool(j, "inlined", true);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+/* Write the numbers of the frames of @s. Each place is in its table already. */
+static int write_stack(struct json *j, struct intern_table *places, const struct stack *s)
+{
+	int err = 0;
+
+	json_array_begin(j, NULL);
+	for (size_t i = 0; i < s->nr_frames && !err; i++) {
+		const struct compact_place key = { .module = s->frames[i].module,
+						   .offset = s->frames[i].offset };
+		const struct compact_place *place;
+		size_t number;
+		bool is_new;
+
+		err = intern_item(places, &key, &number, &is_new);
+		place = err ? NULL : intern_get(places, number);
+		for (u32 k = 0; place && k < place->nr; k++)
+			json_u64(j, NULL, place->first + k);
+	}
+	json_array_end(j);
+	return err;
+}
+
+int compact_tables_write(struct json *j, struct compact_tables *t)
+{
+	int err = 0;
+
+	json_fold(j, FOLD_ITEMS);
+	write_modules(j, t);
+	write_functions(j, t);
+	write_frames(j, t);
+	json_array_begin(j, "backtraces");
+	for (size_t i = 0; i < t->stacks.nr && !err; i++) {
+		const struct compact_stack *key = intern_get(&t->stacks, i);
+
+		err = write_stack(j, &t->places,
+				  stack_get((const struct stack_table *)(uintptr_t)key->table, key->id));
+	}
+	json_array_end(j);
+	return err;
+}

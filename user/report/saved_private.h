@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state of the reading of a saved report, and the steps into objects and arrays, for its two readers. */
+#pragma once
+
+#include "user/lib/json_read.h"
+#include "user/report/saved.h"
+
+/* A frame as a report has it. */
+struct saved_frame {
+	char function[512], module[512], offset[32];
+};
+
+struct saved_tables;
+
+/* The reading of a report. */
+struct saved_reading {
+	const struct saved_sink *sink;
+	struct saved_totals *totals;
+	struct json_reader json;
+	const char *why;
+	struct saved_tables *tables;  /* owned; of heaptap-report/2; NULL = heaptap-report/1 */
+	struct saved_process process; /* that is being read */
+	struct saved_caller caller;   /* that is being read; its texts are the two below */
+	char function[256];
+	char *frames; /* owned; a line per frame */
+	size_t used;  /* bytes of @frames */
+	struct saved_frame frame;
+};
+
+/* Remember why the report cannot be read. -EBADMSG. */
+int saved_wrong(struct saved_reading *r, const char *why) __must_check;
+
+/* Copy as much of @text as fits. */
+void saved_copy_text(char *out, size_t size, const char *text);
+
+/* Read the value of member @key of an object, or skip the value; @token is its first one. 0 or -errno. */
+typedef int (*saved_member_fn)(struct saved_reading *r, const char *key, enum json_token token);
+
+int saved_object(struct saved_reading *r, enum json_token token, saved_member_fn member) __must_check;
+int saved_array(struct saved_reading *r, enum json_token token,
+		int (*item)(struct saved_reading *, enum json_token)) __must_check;
+int saved_skip(struct saved_reading *r, enum json_token token) __must_check;
+int saved_number(struct saved_reading *r, enum json_token token, u64 *value) __must_check;
+
+/* Append @frame to the frames of the caller. */
+int saved_add_frame(struct saved_reading *r, const struct saved_frame *frame) __must_check;
+
+/*
+ * Find out which schema @text has. For heaptap-report/2 read its tables, wherever they are, to r->tables. 0, -ENOMEM,
+ * or -EBADMSG as from saved_read().
+ */
+int saved_tables_read(struct saved_reading *r, const char *text, size_t len) __must_check;
+void saved_tables_free(struct saved_tables *t);
+
+/* Append the frames of stack @number of the tables to those of the caller. */
+int saved_tables_stack(struct saved_reading *r, u64 number) __must_check;
