@@ -56,7 +56,8 @@ user/session: user/lib user/target user/names user/heap user/source user/scan us
 user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
 user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote user/core
 user/top: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
-user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console user/top
+user/system: user/lib user/target user/heap user/source user/scan user/report user/session user/top
+user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console user/top user/system
 user/agent: user/lib user/names user/scan user/source user/stream user/cli
 '
 

@@ -13,6 +13,7 @@ int cmd_serve(const struct options *o);
 int cmd_connect(const struct options *o);
 int cmd_diff(const struct options *o);
 int cmd_console(const struct options *o);
+int cmd_system(const struct options *o);
 int cmd_top(const struct options *o);
 int cmd_mark(const struct options *o);
 int cmd_doctor(const struct options *o);

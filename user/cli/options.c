@@ -29,6 +29,7 @@ enum {
 	DIFF,
 	CONSOLE,
 	TOP,
+	SYSTEM,
 	DOCTOR,
 	DEMO,
 	COMPLETION,
@@ -65,6 +66,9 @@ const struct command commands[] = {
 	[TOP] = { "top", "PID|NAME...|ADDRESS",
 		  "show on the whole screen who holds memory in running processes, here or elsewhere",
 		  IS_AGENT ? NULL : cmd_top, 1, SIZE_MAX, .is_left_out = true },
+	[SYSTEM] = { "system", "",
+		     "watch all processes of this machine: which one grows, how fast, until when",
+		     IS_AGENT ? NULL : cmd_system, 0, 0, .is_left_out = true },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
 		     1 },
@@ -160,8 +164,8 @@ static const char *format_choice(size_t i)
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
 	{ "pid", 'p', "PID|NAME", take_list, FIELD(targets),
-	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP), .is_only_typed = true,
-	  .help = "a target: the same as the argument; may be repeated" },
+	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM),
+	  .is_only_typed = true, .help = "a target: the same as the argument; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = SERVING, .help = "source of events" },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING,
@@ -173,12 +177,26 @@ const struct option_row option_rows[] = {
 		  "processes have ended" },
 	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = TRACING,
 	  .help = "trace at most N children with --follow; the report counts the others" },
+	{ "watch", 0, "N", take_u32, FIELD(max_watched), "4000", "1", "60000", .commands = IN(SYSTEM),
+	  .is_left_out = true,
+	  .help = "watch at most N processes at a time: those that grow, then the largest" },
+	{ "comm", 0, "PATTERN", take_list, FIELD(comms), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "watch processes of this name, such as redis-server or 'php*'; may be repeated" },
+	{ "exe", 0, "PATTERN", take_list, FIELD(exes), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "watch processes of this program: a path, or its last part; may be repeated" },
+	{ "uid", 0, "USER", take_list, FIELD(uids), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "watch processes of this user, a name or a number; may be repeated" },
+	{ "cgroup", 0, "PART", take_list, FIELD(cgroups), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "watch processes whose control group has PART in its path; may be repeated" },
+	{ "container", 0, "NAME", take_list, FIELD(containers), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "watch processes of this container: its name, at least 4 digits of its id, or the UID of a pod; "
+		  "may be repeated" },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
-	  .commands = WATCHING, .help = "write a report every DUR" },
+	  .commands = WATCHING | IN(SYSTEM), .help = "write a report every DUR" },
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING,
 	  .help = "keep the files of the last N reports, and remove older ones; 0: keep all" },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
-	  .commands = WATCHING, .help = "stop tracing after DUR" },
+	  .commands = WATCHING | IN(SYSTEM), .help = "stop tracing after DUR" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
 	  .help = "write the report to FILE; may be repeated; the ending of its name chooses the format; "
@@ -208,8 +226,8 @@ const struct option_row option_rows[] = {
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF), .help = "order of the callers" },
 	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
-	  .help = "callers in the text report, 0 = all" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
+	  .help = "callers in the text report, or processes in a row of system, 0 = all" },
 	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
 	  .help = "find leak verdicts for each report, not only for the last one; "
 		  "each scan stops the target for a moment" },
@@ -331,8 +349,8 @@ const struct option_row option_rows[] = {
 	  .help = "let the client end the target" },
 	{ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
 	  .help = "end the target after the last report; the other side must allow it" },
-	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF), .is_only_typed = true,
-	  .help = "print JSON" },
+	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF) | IN(SYSTEM),
+	  .is_only_typed = true, .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
 	  .commands = ALL & ~IN(HELP), .help = "use colours; auto: on a terminal, unless NO_COLOR is set" },
 	{ "status", 0, NULL, take_flag, FIELD(status), .commands = IN(RUN),
@@ -620,6 +638,11 @@ void options_fini(struct options *o)
 	free(o->execute.items);
 	free(o->omit.items);
 	free(o->usdt.items);
+	free(o->comms.items);
+	free(o->exes.items);
+	free(o->uids.items);
+	free(o->cgroups.items);
+	free(o->containers.items);
 	free(o->suppressions.items);
 	suppress_free(o->suppress);
 	free(o->config_path);

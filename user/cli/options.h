@@ -23,7 +23,7 @@ struct options {
 	const struct command *command;
 	char **args; /* arguments that are no options, NULL-terminated: the program of run, the file of report */
 	size_t nr_args;
-	struct option_list targets; /* attach: --pid, then args */
+	struct option_list targets; /* --pid; attach: then args */
 
 	u32 backend;		      /* enum source_backend */
 	u32 depth;		      /* frames per stack */
@@ -77,6 +77,9 @@ struct options {
 	bool thin;	   /* connect: the other side leaves out allocations outside min_size, max_size */
 	bool insecure_tcp; /* tcp:// may leave this machine */
 	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
+	/* system: which processes it watches, and how many. */
+	struct option_list comms, exes, uids, cgroups, containers;
+	u32 max_watched;
 	bool quiet, verbose, want_help, want_version, want_formats;
 	u32 color;    /* enum output_color */
 	u32 annotate; /* 0 = none, 1 = as GitHub wants it */

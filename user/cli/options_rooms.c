@@ -97,6 +97,22 @@ struct control_times options_times(const struct options *o)
 	return (struct control_times){ .interval_ns = o->interval_ns, .duration_ns = o->duration_ns };
 }
 
+struct system_options options_system(const struct options *o)
+{
+	const u64 interval_ns = 10000000000ULL;
+
+	return (struct system_options){ .choice = { .comms = o->comms.items,
+						    .exes = o->exes.items,
+						    .uids = o->uids.items,
+						    .cgroups = o->cgroups.items,
+						    .containers = o->containers.items,
+						    .pids = o->targets.items },
+					.max_procs = o->max_watched,
+					.interval_ns = o->interval_ns ? o->interval_ns : interval_ns,
+					.top = o->top,
+					.wants_json = o->json };
+}
+
 struct serve_options options_serve(const struct options *o)
 {
 	return (struct serve_options){ .source = options_source(o),

@@ -8,12 +8,14 @@
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session_options.h"
+#include "user/system/system.h"
 
 struct output_options options_output(const struct options *o);
 struct recorder_options options_recorder(const struct options *o);
 struct source_choice options_source(const struct options *o);
 struct session_options options_session(const struct options *o);
 struct control_times options_times(const struct options *o);
+struct system_options options_system(const struct options *o);
 struct serve_options options_serve(const struct options *o);
 /* @session is borrowed too. */
 struct connection_options options_connection(const struct options *o, const struct session_options *session);

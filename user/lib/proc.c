@@ -172,6 +172,8 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 		out->has_memory = true;
 	else if (!strcmp(key, "VmRSS"))
 		out->resident_bytes = strtoull(value, NULL, 10) * 1024;
+	else if (!strcmp(key, "VmSwap"))
+		out->swapped_bytes = strtoull(value, NULL, 10) * 1024;
 	else if (!strcmp(key, "Threads"))
 		out->nr_threads = (u32)strtoul(value, NULL, 10);
 	else if (!strcmp(key, "Seccomp"))

@@ -38,6 +38,7 @@ struct proc_status {
 	u32 seccomp;	    /* 0 none, 1 strict, 2 filter */
 	bool has_memory;    /* has an address space: is no kernel thread, and is not exiting */
 	u64 resident_bytes; /* RSS; 0 if it has no memory */
+	u64 swapped_bytes;
 	u64 caps_effective;
 	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;

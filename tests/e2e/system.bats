@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap system: which process of this machine grows, and where.
+
+load ../lib/common
+
+setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	STARTED=()
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() { end_started; }
+
+# swelling BYTES [MS]: a process that forgets so many bytes every MS milliseconds (100); its pid is in $TARGET
+swelling() {
+	start "$T/swell" "$@"
+	TARGET=$PID
+	wait_for says swell ready
+}
+
+# watching [OPTIONS]: heaptap system in the background; its pid is in $TAP, what it prints in $rows and $err
+watching() {
+	start "$HEAPTAP" system "$@"
+	TAP=$PID
+	rows=$BATS_TEST_TMPDIR/heaptap.out
+	err=$BATS_TEST_TMPDIR/heaptap.err
+}
+
+# of PID FILTER: the last line of JSON about a process
+of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/null 2>&1; }
+
+@test "system: a process that grows comes first, with its rate and the time until a limit" {
+	swelling 65536
+	grower=$TARGET
+	swelling 0
+	watching --json -i 1s -n 0
+	wait_for of "$grower" '.growth.state == "grows"'
+	# 640 KiB a second, or less on a busy machine. All that grows is a leak: the line through it is straight.
+	of "$grower" '.growth.bytes_per_hour > 0 and .growth.error_per_hour < .growth.bytes_per_hour'
+	of "$grower" '.limit.reached_in_ns > 0 and .growth.since_ns > 0'
+	of "$TARGET" '.growth.state == "none" and .comm == "swell"'
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+
+	"$HEAPTAP" system -t 13s -i 12s -n 5 >text
+	head -n 3 text | tail -n 1 | grep -E "^ *$grower  swell .*/min .*\(.*\)"
+	grep -Eq '^20.* [0-9]+ processes, .* resident; heaptap .* of a CPU' text
+}
+
+@test "system: processes are chosen by name, program, user and PID" {
+	swelling 0
+	for choice in "--comm swel*" "--exe $T/swell" "--exe swell" "--pid $TARGET" "-p swell"; do
+		read -ra words <<<"$choice"
+		"$HEAPTAP" system "${words[@]}" --uid "$(id -u)" --json -i 1s -t 2500ms -n 0 >one
+		[ "$(tail -n 1 one | jq .watched)" -eq 1 ] || { echo "$choice"; cat one; return 1; }
+		tail -n 1 one | jq -e ".processes[0].pid == $TARGET"
+	done
+	"$HEAPTAP" system --pid "$TARGET" --uid 12345 --json -i 1s -t 2500ms >none
+	[ "$(tail -n 1 none | jq .watched)" -eq 0 ]
+	run -2 "$HEAPTAP" system --uid 'no such user'
+}
+
+@test "system: new processes are watched, ended ones leave, and the table is bounded" {
+	watching --comm swell --json -i 1s -n 0
+	swelling 0
+	wait_for of "$TARGET" '.pid'
+	kill "$TARGET"
+	wait_for gone "$TARGET"
+	left_table() { ! of "$TARGET" '.pid'; }
+	wait_for left_table
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	swelling 0
+	swelling 0
+	"$HEAPTAP" system --comm swell --watch 1 --json -i 1s -t 2500ms -n 0 >bounded
+	[ "$(tail -n 1 bounded | jq .watched)" -eq 1 ]
+	[ "$(tail -n 1 bounded | jq .evicted)" -ge 1 ]
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The loop of heaptap system. */
+#include "user/system/system.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/flush.h"
+#include "user/lib/log.h"
+#include "user/lib/status.h"
+#include "user/session/control.h"
+#include "user/system/rows.h"
+
+static const u64 look_every_ns = 1000000000;
+
+/* One run. */
+struct system_run {
+	struct system_state state;
+	struct control *control;
+	u64 next_look_ns, next_rows_ns;
+	u64 last_look_ns, last_cpu_ns;
+	bool is_over;
+};
+
+static void measure_own_cpu(struct system_run *r)
+{
+	u64 now_ns = clock_now_ns(), cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (r->last_look_ns && now_ns > r->last_look_ns)
+		r->state.cpu_permyriad =
+			(u32)((double)(cpu_ns - r->last_cpu_ns) * 10000 / (double)(now_ns - r->last_look_ns));
+	r->last_look_ns = now_ns;
+	r->last_cpu_ns = cpu_ns;
+}
+
+/* False: nobody reads rows any more. */
+static bool print_rows(struct system_run *r)
+{
+	const struct system_options *o = r->state.options;
+	int err = o->wants_json ? rows_write_json(stdout, &r->state, o->top)
+				: rows_write(stdout, &r->state, o->top);
+
+	if (!err)
+		err = flush_stream(stdout);
+	if (err && err != -EPIPE)
+		error("system: rows: %s", strerror(-err));
+	return err != -EPIPE;
+}
+
+static void look(struct system_run *r)
+{
+	if (watch_look(&r->state.watch))
+		warn("system: not enough memory: some processes are not watched");
+	measure_own_cpu(r);
+	r->next_look_ns = r->state.watch.now_ns + look_every_ns;
+}
+
+static int timeout_ms(const struct system_run *r)
+{
+	u64 now_ns = clock_now_ns();
+
+	return now_ns >= r->next_look_ns ? 0 : (int)((r->next_look_ns - now_ns + 999999) / 1000000);
+}
+
+static void go_round(struct system_run *r)
+{
+	int sig;
+
+	switch (control_wait(r->control, -1, timeout_ms(r), &sig)) {
+	case CONTROL_STOP:
+		r->is_over = true;
+		return;
+	default:
+		break;
+	}
+	if (clock_now_ns() < r->next_look_ns)
+		return;
+	look(r);
+	if (r->state.watch.now_ns < r->next_rows_ns)
+		return;
+	r->next_rows_ns = r->state.watch.now_ns + r->state.options->interval_ns;
+	if (!print_rows(r))
+		r->is_over = true;
+}
+
+int system_run(const struct system_options *o, struct control *c)
+{
+	struct system_run r = { .state = { .options = o, .start_ns = clock_now_ns() }, .control = c };
+	int err = watch_init(&r.state.watch, &o->choice, o->max_procs);
+	int status = STATUS_DONE;
+
+	if (err == -EINVAL)
+		status = STATUS_USAGE;
+	else if (err) {
+		error("system: %s", strerror(-err));
+		status = STATUS_IMPOSSIBLE;
+	}
+	r.next_rows_ns = clock_now_ns() + o->interval_ns;
+	while (!err && !r.is_over)
+		go_round(&r);
+	watch_fini(&r.state.watch);
+	return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap system: all processes of this machine, those that grow, and where. */
+#pragma once
+
+#include "user/report/output.h"
+#include "user/session/session_options.h"
+#include "user/system/watch.h"
+
+struct control;
+
+/* Strings and lists are borrowed. */
+struct system_options {
+	struct watch_choice choice;
+	u32 max_procs;	 /* that are watched at one time */
+	u64 interval_ns; /* between rows */
+	u32 top;	 /* processes in rows; 0 = all */
+	bool wants_json; /* rows as lines of JSON */
+};
+
+/* The state, for whoever shows it. One thread owns it, and it changes between two calls of that thread. */
+struct system_state {
+	const struct system_options *options;
+	struct watch watch;
+	u32 cpu_permyriad; /* of one CPU, that heaptap used in the last second */
+	u64 start_ns;
+};
+
+/* Watch until @c says that it is over. An exit status, logged if it is not STATUS_DONE. */
+int system_run(const struct system_options *o, struct control *c);

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The table of watched processes: who is new, who has ended, what each needs. */
+#include "user/system/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/lib/array.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/system/births.h"
+#include "user/system/watch_choice.h"
+
+enum {
+	MAX_EVICTIONS = 100, /* in one look: a fork bomb must not cost more */
+	MAX_BORN = 65536,
+	STATM_BYTES = 160,
+};
+
+static const u64 scan_every_ns = 60000000000ULL, details_every_ns = 10000000000ULL,
+		 grew_for_ns = 30000000000ULL;
+
+static u64 hash_pid(pid_t pid)
+{
+	return hash_u64((u64)pid);
+}
+
+static struct watched *find(const struct watch *w, pid_t pid)
+{
+	u32 item, at = 0;
+
+	while ((item = hash_index_next(&w->index, hash_pid(pid), &at)) != HASH_NO_ITEM)
+		if (w->list[item].pid == pid)
+			return &w->list[item];
+	return NULL;
+}
+
+const struct watched *watch_find(const struct watch *w, pid_t pid)
+{
+	return find(w, pid);
+}
+
+int watch_init(struct watch *w, const struct watch_choice *choice, u32 max_procs)
+{
+	int err;
+
+	*w = (struct watch){ .choice = choice, .max_procs = max_procs, .start_ns = clock_now_ns() };
+	err = watch_choice_uids(choice, &w->uids, &w->nr_uids);
+	if (err)
+		return err;
+	err = births_new(&w->births);
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		debug("system: the kernel does not tell of new processes: %s: /proc is looked at instead",
+		      strerror(-err));
+	return 0;
+}
+
+void watch_fini(struct watch *w)
+{
+	for (size_t i = 0; i < w->nr; i++)
+		close(w->list[i].fd);
+	free(w->list);
+	free(w->uids);
+	free(w->born);
+	hash_index_fini(&w->index);
+	births_free(w->births);
+}
+
+/* ---- one process ---- */
+
+/* Bytes of address space, of resident memory, and of what it shares with files: false = it has ended. */
+static bool read_statm(int fd, u64 pages[3])
+{
+	char text[STATM_BYTES];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	char *at = text;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	for (int i = 0; i < 3; i++)
+		pages[i] = strtoull(at, &at, 10);
+	/* Kernel threads and zombies have no memory. */
+	return pages[0] != 0;
+}
+
+static bool measure(const struct watch *w, struct watched *p)
+{
+	u64 page = (u64)sysconf(_SC_PAGESIZE), pages[3];
+
+	if (!read_statm(p->fd, pages))
+		return false;
+	p->size = pages[0] * page;
+	p->resident = pages[1] * page;
+	p->anonymous = pages[1] > pages[2] ? (pages[1] - pages[2]) * page : 0;
+	growth_add(&p->growth, (u32)((w->now_ns - w->start_ns) / 100000000), watched_needs(p));
+	return true;
+}
+
+/* Read who it is. False: it is not one of those to watch, or has ended. */
+static bool identify(const struct watch *w, struct watched *p)
+{
+	struct proc_stat stat;
+
+	if (proc_read_stat(&stat, p->pid) || stat.is_kernel_thread || stat.state == 'Z')
+		return false;
+	if (p->start_time && stat.start_time != p->start_time)
+		return false;
+	p->start_time = stat.start_time;
+	memcpy(p->comm, stat.comm, sizeof(p->comm));
+	return watch_choice_fits(w->choice, w->uids, w->nr_uids, p);
+}
+
+static void read_details(struct watch *w, struct watched *p)
+{
+	struct proc_status status;
+
+	p->details_ns = w->now_ns;
+	p->limit = limit_read(p->pid, p->size);
+	/* A process that ends meanwhile is noticed at the next look. */
+	if (container_read(&p->container, p->pid) || proc_read_status(&status, p->pid))
+		return;
+	p->uid = status.uid;
+	p->swapped = status.swapped_bytes;
+}
+
+/* ---- the table ---- */
+
+static void keep_end(struct watch *w, const struct watched *p)
+{
+	if (p->state == WATCHED_QUIET)
+		return;
+	w->ends[w->nr_ends++ % WATCH_MAX_ENDS] = (struct watch_end){ .pid = p->pid,
+								     .needed = watched_needs(p),
+								     .first_ns = p->first_ns,
+								     .end_ns = w->now_ns,
+								     .line = p->line };
+	memcpy(w->ends[(w->nr_ends - 1) % WATCH_MAX_ENDS].comm, p->comm, sizeof(p->comm));
+}
+
+static void remove_at(struct watch *w, size_t i)
+{
+	struct watched *p = &w->list[i], *last = &w->list[w->nr - 1];
+
+	close(p->fd);
+	hash_index_del(&w->index, hash_pid(p->pid), (u32)i);
+	if (p != last) {
+		hash_index_renumber(&w->index, hash_pid(last->pid), (u32)(w->nr - 1), (u32)i);
+		*p = *last;
+	}
+	w->nr--;
+}
+
+/* Make room: forget the quiet process that needs least, if that is less than @needs. */
+static bool evict(struct watch *w, u64 needs)
+{
+	size_t least = w->nr;
+
+	if (!w->nr_room)
+		return false;
+	w->nr_room--;
+	for (size_t i = 0; i < w->nr; i++) {
+		const struct watched *p = &w->list[i];
+
+		if (p->is_held || p->state == WATCHED_GROWS)
+			continue;
+		if (least == w->nr || watched_needs(p) < watched_needs(&w->list[least]))
+			least = i;
+	}
+	if (least == w->nr || watched_needs(&w->list[least]) >= needs)
+		return false;
+	remove_at(w, least);
+	w->nr_evicted++;
+	return true;
+}
+
+/* 0, also if @pid is not one to watch; or -ENOMEM. */
+static int add(struct watch *w, pid_t pid)
+{
+	struct watched p = { .pid = pid, .first_ns = w->now_ns, .is_new = true, .fd = -1 };
+	char path[64];
+	int err = -ENOMEM;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	p.fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (p.fd < 0) {
+		w->nr_unseen += errno != ENOENT && errno != ESRCH;
+		return 0;
+	}
+	if (!measure(w, &p) || !identify(w, &p))
+		goto close;
+	if (w->nr >= w->max_procs && !evict(w, watched_needs(&p))) {
+		w->nr_evicted++;
+		goto close;
+	}
+	if (array_reserve(w->list, w->max, w->nr + 1) ||
+	    hash_index_add(&w->index, hash_pid(pid), (u32)w->nr)) {
+		w->nr_unseen++;
+		goto fail;
+	}
+	w->list[w->nr++] = p;
+	return 0;
+close:
+	err = 0;
+fail:
+	close(p.fd);
+	return err;
+}
+
+static void take_birth(void *ctx, enum birth_kind kind, pid_t pid)
+{
+	struct watch *w = ctx;
+	struct watched *p = kind == BIRTH_EXEC ? find(w, pid) : NULL;
+
+	w->nr_started += kind == BIRTH_FORK;
+	w->nr_ended += kind == BIRTH_END;
+	if (p)
+		p->is_new = true;
+	if (p || kind == BIRTH_END || !w->scan_ns)
+		return;
+	if (w->nr_born >= MAX_BORN || array_reserve(w->born, w->max_born, w->nr_born + 1)) {
+		w->scan_ns = 0;
+		return;
+	}
+	w->born[w->nr_born++] = pid;
+}
+
+/* The end of /proc/loadavg is the PID of the newest process: has there been one since the last scan? */
+static bool has_newborn(struct watch *w)
+{
+	char text[sizeof(w->last_born)];
+	const char *last;
+
+	if (proc_read_text("/proc/loadavg", text, sizeof(text)) < 0)
+		return true;
+	last = strrchr(text, ' ');
+	if (last && !strcmp(last, w->last_born))
+		return false;
+	snprintf(w->last_born, sizeof(w->last_born), "%s", last ? last : "");
+	return true;
+}
+
+/* Add all that /proc shows. */
+static int scan(struct watch *w)
+{
+	pid_t *pids;
+	size_t nr;
+	int err = proc_all(&pids, &nr);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	w->scan_ns = w->now_ns;
+	for (size_t i = 0; i < nr && !err; i++)
+		if (!find(w, pids[i]))
+			err = add(w, pids[i]);
+	free(pids);
+	return err;
+}
+
+static int look_for_new(struct watch *w)
+{
+	int err = 0;
+
+	w->nr_born = 0;
+	w->nr_room = MAX_EVICTIONS;
+	if (w->births && births_read(w->births, take_birth, w))
+		w->scan_ns = 0;
+	if (!w->scan_ns || w->now_ns - w->scan_ns >= scan_every_ns || (!w->births && has_newborn(w)))
+		return scan(w);
+	for (size_t i = 0; i < w->nr_born && !err; i++)
+		if (!find(w, w->born[i]))
+			err = add(w, w->born[i]);
+	return err;
+}
+
+static void judge(struct watch *w, struct watched *p)
+{
+	p->line = growth_is_possible(&p->growth) ? growth_estimate(&p->growth) : (struct growth_line){ 0 };
+	if (p->line.is_sure) {
+		p->state = WATCHED_GROWS;
+		p->grew_ns = w->now_ns;
+	} else if (p->state == WATCHED_GROWS && w->now_ns - p->grew_ns >= grew_for_ns) {
+		p->state = WATCHED_GREW;
+	}
+	if ((p->state == WATCHED_GROWS || p->is_held) &&
+	    (!p->details_ns || w->now_ns - p->details_ns >= details_every_ns))
+		read_details(w, p);
+}
+
+int watch_look(struct watch *w)
+{
+	u64 before_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err;
+
+	w->now_ns = clock_now_ns();
+	err = look_for_new(w);
+	w->resident = 0;
+	for (size_t i = 0; i < w->nr;) {
+		struct watched *p = &w->list[i];
+
+		if ((p->is_new && p->first_ns != w->now_ns && !identify(w, p)) ||
+		    (p->first_ns != w->now_ns && !measure(w, p))) {
+			keep_end(w, p);
+			remove_at(w, i);
+			continue;
+		}
+		p->is_new = p->first_ns == w->now_ns;
+		w->resident += p->resident;
+		judge(w, p);
+		i++;
+	}
+	w->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
+	return err;
+}
+
+void watch_hold(struct watch *w, pid_t pid, bool is_held)
+{
+	struct watched *p = find(w, pid);
+
+	if (p)
+		p->is_held = is_held;
+}
+
+u64 watched_growing_ns(const struct watch *w, const struct watched *p)
+{
+	u64 since_ns = w->start_ns + growth_since(&p->growth) * 100000000ULL;
+
+	return p->state == WATCHED_GROWS && w->now_ns > since_ns ? w->now_ns - since_ns : 0;
+}
+
+/* ---- the order of reports ---- */
+
+static int compare(const void *a, const void *b)
+{
+	const struct watched *p = *(const struct watched *const *)a, *q = *(const struct watched *const *)b;
+	bool p_grows = p->state == WATCHED_GROWS, q_grows = q->state == WATCHED_GROWS;
+
+	if (p_grows != q_grows)
+		return p_grows ? -1 : 1;
+	if (p_grows && p->line.bytes_per_s != q->line.bytes_per_s)
+		return p->line.bytes_per_s > q->line.bytes_per_s ? -1 : 1;
+	if (watched_needs(p) != watched_needs(q))
+		return watched_needs(p) > watched_needs(q) ? -1 : 1;
+	return p->pid < q->pid ? -1 : p->pid > q->pid;
+}
+
+int watch_rank(const struct watch *w, const struct watched ***out)
+{
+	const struct watched **list = calloc(w->nr + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->nr; i++)
+		list[i] = &w->list[i];
+	qsort(list, w->nr, sizeof(*list), compare);
+	*out = list;
+	return 0;
+}
