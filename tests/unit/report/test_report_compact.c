@@ -108,10 +108,9 @@ static void tables_in_any_order(void **state)
 {
 	static const char *const texts[] = {
 		REPORT("heaptap-report/2", "{\"live_bytes\": 5, \"backtrace\": 0}", TABLES),
-		"{\"backtraces\": [[0, 1], []], "
-		"\"frames\": [{\"offset\": \"0x1f\", \"function\": 0}, {\"offset\": "
 		"{\"backtraces\": [[0, 1], []], \"frames\": [{\"offset\": \"0x1f\", \"function\": 0}, "
-		"{\"offset\": "
+		"{\"offset\": \"0x20\", \"module\": 0}], \"functions\": [{\"name\": \"f\"}], "
+		"\"processes\": [{\"pid\": 1, \"stacks\": "
 		"[{\"backtrace\": 0, \"live_bytes\": 5}]}], \"modules\": [{\"path\": \"/lib/x\"}], "
 		"\"schema\": \"heaptap-report/2\"}",
 	};
