@@ -26,6 +26,7 @@ enum event_flag {
 	EVENT_RETRY = 2,   /* alloc: the call reported a failure before (new_handler), which did not happen */
 	EVENT_TAINT = 1,   /* losses: a free may have been missed, so blocks that live now are unsure */
 	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
+	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
 	EVENT_NO_COPY = 8, /* fork: the child shared the memory until now, when it executed a program */
 };
 

@@ -9,6 +9,7 @@
 enum {
 	INFLIGHT_LEVELS = 4 /* a power of two */,
 	INFLIGHT_INNER = 8,
+	INFLIGHT_HELD = 4,	   /* a power of two */
 	SAME_STACK_BYTES = 1 << 20 /* stack pointers farther apart belong to different stacks */
 };
 
@@ -41,7 +42,18 @@ struct inflight_level {
 	struct inflight_inner inner[INFLIGHT_INNER]; /* calls that the request is in now, outermost first */
 	u8 state;				     /* enum level_state; 0 = unused */
 	u8 flags;				     /* of the probe, enum probe_flag */
-	u8 reserved[6];
+	u8 keeper; /* 1 + number of the level that made this call, 0 = the program */
+	u8 reserved[5];
+};
+
+/* A block that a wrapper has allocated, which may be the one that it returns. */
+struct inflight_held {
+	u64 addr; /* 0 = unused */
+	u64 size; /* bytes asked for */
+	u64 stack;
+	u16 fn;
+	u8 level; /* of the wrapper */
+	u8 reserved[5];
 };
 
 /* One thread of a traced process. All zero before its first call. */
@@ -49,5 +61,8 @@ struct inflight {
 	u32 pid;	/* for the user of call/life.h: the process that the events belong to */
 	u32 nr;		/* levels in use */
 	u64 last_alloc; /* block of its latest allocation, 0 after a free of it */
+	u32 nr_held;
+	u32 next_held; /* grows; the slot for the next block */
+	struct inflight_held held[INFLIGHT_HELD];
 	struct inflight_level levels[INFLIGHT_LEVELS];
 };

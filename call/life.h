@@ -87,7 +87,7 @@ LIFE_STEP bool life_send(const struct call *c, const struct inflight *t, const s
 
 /*
  * The end of call @l was not seen: an operator new has thrown, or a jump has left another function. A failed call has
- * reported its failure already.
+ * reported its failure already. The failure of an operator inside a wrapper is reported with that one.
  */
 LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, const struct inflight_level *l)
 {
@@ -95,6 +95,8 @@ LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, cons
 	struct heap_event ev = {};
 
 	if (!t || !l || l->state != LEVEL_BUSY)
+		return;
+	if (l->keeper && l->flags & (PROBE_DELEGATES | PROBE_WRAPS))
 		return;
 	p = call_probe_at(c, l->probe);
 	if (!p || !(p->flags & PROBE_THROWS)) {
@@ -106,6 +108,87 @@ LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, cons
 	ev.size = l->size;
 	ev.stack = l->stack;
 	life_send(c, t, &ev);
+}
+
+/* Report the held block @h as a block of its own. */
+LIFE_CALL void life_send_held(const struct call *c, struct inflight *t, struct inflight_held *h)
+{
+	struct heap_event ev = {};
+
+	if (!t || !h || !h->addr)
+		return;
+	ev.h.kind = EVENT_ALLOC;
+	ev.h.fn = h->fn;
+	ev.addr = h->addr;
+	ev.size = h->size;
+	ev.stack = h->stack;
+	h->addr = 0;
+	t->nr_held--;
+	life_send(c, t, &ev);
+}
+
+/* Is a result at @addr, of @size bytes, inside the block @h? There may be a header or padding, but not a pool. */
+LIFE_STEP bool life_is_under(const struct inflight_held *h, u64 addr, u64 size)
+{
+	enum { MOST_EXTRA = 256 };
+
+	return addr == h->addr || (addr - h->addr < h->size && h->size / 2 <= size + MOST_EXTRA / 2);
+}
+
+/*
+ * The wrappers from level t->nr on have ended: report the blocks that they hold. Not the one that @addr is inside, the
+ * result of the last one, for a request of @size bytes.
+ */
+LIFE_CALL void life_settle(const struct call *c, struct inflight *t, u64 addr, u64 size)
+{
+	if (!t || !t->nr_held)
+		return;
+	LIFE_UNROLL
+	for (u32 i = 0; i < INFLIGHT_HELD; i++) {
+		struct inflight_held *h = &t->held[i];
+
+		if (!h->addr || h->level < t->nr)
+			continue;
+		if (addr && life_is_under(h, addr, size)) {
+			h->addr = 0;
+			t->nr_held--;
+		} else {
+			life_send_held(c, t, h);
+		}
+	}
+}
+
+/* Report the held block at @addr, which is released or moved. True if there is one. */
+LIFE_CALL bool life_settle_one(const struct call *c, struct inflight *t, u64 addr)
+{
+	if (!t || !t->nr_held)
+		return false;
+	LIFE_UNROLL
+	for (u32 i = 0; i < INFLIGHT_HELD; i++) {
+		if (t->held[i].addr != addr)
+			continue;
+		life_send_held(c, t, &t->held[i]);
+		return true;
+	}
+	return false;
+}
+
+/* The call @l, made by a wrapper, has returned the block @addr. */
+LIFE_STEP void life_hold(const struct call *c, struct inflight *t, const struct inflight_level *l, u16 fn,
+			 u64 addr)
+{
+	u64 slot = t->next_held++;
+	struct inflight_held *h;
+
+	LIFE_LIMIT(slot, INFLIGHT_HELD);
+	h = &t->held[slot];
+	life_send_held(c, t, h);
+	h->addr = addr;
+	h->size = l->size;
+	h->stack = l->stack;
+	h->fn = fn;
+	h->level = l->keeper - 1;
+	t->nr_held++;
 }
 
 /*
@@ -125,6 +208,7 @@ LIFE_STEP void life_drop_ended(const struct call *c, struct inflight *t, u64 sp)
 			return;
 		life_abandon(c, t, l);
 		t->nr = top;
+		life_settle(c, t, 0, 0);
 	}
 }
 
@@ -222,6 +306,12 @@ LIFE_STEP void life_note_inner(struct inflight_level *l, u64 sp, u64 ip, u64 ret
 	l->nr_inner = nr + 1;
 }
 
+/* Is the result of the call that was entered at @sp that of the request @l? */
+LIFE_STEP bool life_hands_on(const struct inflight_level *l, u64 sp)
+{
+	return l->flags & PROBE_DELEGATES && (!(l->flags & PROBE_WRAPS) || l->sp == sp);
+}
+
 /* Is the request @l in a call that was entered at @sp by @probe? */
 LIFE_STEP bool life_is_inner(const struct inflight_level *l, u64 sp, u32 probe)
 {
@@ -243,6 +333,8 @@ LIFE_STEP struct inflight_level *life_push(const struct call *c, struct inflight
 		for (u32 i = 0; i < INFLIGHT_LEVELS; i++)
 			life_abandon(c, t, &t->levels[i]);
 		nr = 0;
+		t->nr = 0;
+		life_settle(c, t, 0, 0);
 	}
 	l = life_level(t, nr);
 	t->nr = nr + 1;
@@ -253,6 +345,7 @@ LIFE_STEP struct inflight_level *life_push(const struct call *c, struct inflight
 	l->probe = probe;
 	l->state = LEVEL_BUSY;
 	l->flags = flags;
+	l->keeper = 0;
 	return l;
 }
 
@@ -280,8 +373,23 @@ LIFE_CALL struct inflight_level *life_outer(const struct call *c, struct infligh
 	if (l->sp == sp) {
 		life_abandon(c, t, l);
 		t->nr--;
+		life_settle(c, t, 0, 0);
 	}
 	return NULL;
+}
+
+/*
+ * Is the call of @p, made by the request @outer, a level of its own? A wrapper may call for itself (a log), but
+ * jumps to do its work. The result of a wrapper inside a delegate is known only at its own end.
+ */
+LIFE_STEP bool life_is_apart(const struct call *c, const struct inflight *t,
+			     const struct inflight_level *outer, const struct call_probe *p)
+{
+	if (t->nr >= INFLIGHT_LEVELS)
+		return false;
+	if (outer->flags & PROBE_WRAPS && outer->sp != call_sp(c))
+		return true;
+	return outer->flags & PROBE_DELEGATES && p->flags & PROBE_WRAPS;
 }
 
 /*
@@ -321,23 +429,31 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 {
 	u64 ret = life_return_address(c, t, p);
 	struct heap_event ev = {};
-	struct inflight_level *l;
+	struct inflight_level *l = t->nr ? life_outer(c, t, probe, ret) : NULL;
+	u8 keeper = l ? t->nr : 0;
 
-	if (t->nr && life_outer(c, t, probe, ret))
+	if (l && !life_is_apart(c, t, l, p))
 		return;
 	l = life_push(c, t, probe, p->flags, ret);
+	l->keeper = keeper;
 	l->size = life_size(c, p);
 	l->old = p->old_arg ? call_arg(c, p, p->old_arg) : 0;
 	l->out = p->out_arg ? call_arg(c, p, p->out_arg) : 0;
 	l->stack = call_take_stack(c, t, p, how);
 	if (!l->old)
 		return;
+	life_settle_one(c, t, l->old);
 	ev.h.kind = EVENT_REALLOC_BEGIN;
 	ev.h.fn = p->fn;
 	ev.old_addr = l->old;
 	ev.size = l->size;
 	ev.stack = l->stack;
 	life_send(c, t, &ev);
+}
+
+LIFE_STEP bool life_is_release(const struct call_probe *p)
+{
+	return p->kind == ALLOC_FREE || p->kind == ALLOC_MUNMAP;
 }
 
 /* The block that a finished call of @p returns, 0 if it failed. */
@@ -379,41 +495,53 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 		l->state = LEVEL_FAILED;
 }
 
+/* A call of function @p has ended, which the wrapper or release @outer made: it was @l. */
+LIFE_STEP void life_end_within(const struct call *c, struct inflight *t, const struct inflight_level *outer,
+			       struct inflight_level *l, const struct call_probe *p, u64 addr)
+{
+	if (outer->state == LEVEL_RELEASED || l->old)
+		life_finish(c, t, l, p, addr);
+	else if (addr)
+		life_hold(c, t, l, p->fn, addr);
+}
+
 /*
  * A call of function @p ends whose stack pointer at entry was @sp: the end of a request, or of the malloc inside an
- * operator new, or of a call that is not followed.
+ * operator new, or of a call that is not followed. Where a delegate made this call, its end is that of the delegate.
  */
 LIFE_STEP void life_leave(const struct call *c, struct inflight *t, u32 probe, const struct call_probe *p,
 			  u64 sp)
 {
-	const struct call_probe *outer;
-	u64 addr;
-
 	for (int i = INFLIGHT_LEVELS - 1; i >= 0; i--) {
 		/* Plain &levels[i] may become a pointer and a negative number; Linux 7.2 refuses that. */
-		struct inflight_level *l = life_level(t, i);
+		struct inflight_level *l = life_level(t, i), *outer;
+		bool is_release, is_end = l->sp == sp && l->probe == probe;
+		u64 addr;
 
-		if ((u32)i >= t->nr)
+		if ((u32)i >= t->nr || (!is_end && !(life_hands_on(l, sp) && life_is_inner(l, sp, probe))))
 			continue;
-		if (l->sp == sp && l->probe == probe) {
-			t->nr = i;
-			if (p->kind != ALLOC_FREE && p->kind != ALLOC_MUNMAP)
-				life_finish(c, t, l, p, life_block(c, p, l));
+		outer = life_level(t, l->keeper - 1);
+		addr = life_is_release(p) ? 0 : life_block(c, p, l);
+		if (!is_end)
+			p = call_probe_at(c, l->probe);
+		if (!p)
+			return;
+		is_release = life_is_release(p);
+		t->nr = is_end || is_release || addr || l->keeper ? i : i + 1;
+		if (t->nr_held)
+			life_settle(c, t, addr, l->size);
+		if (!l->keeper) {
+			if (!is_release)
+				life_finish(c, t, l, p, addr);
 			return;
 		}
-		if (!(l->flags & PROBE_DELEGATES) || !life_is_inner(l, sp, probe))
-			continue;
-		outer = call_probe_at(c, l->probe);
-		if (!outer)
-			return;
-		if (outer->kind == ALLOC_FREE) {
-			t->nr = i;
+		if (!life_hands_on(outer, l->sp)) {
+			if (!is_release)
+				life_end_within(c, t, outer, l, p, addr);
 			return;
 		}
-		addr = life_block(c, p, l);
-		life_finish(c, t, l, outer, addr);
-		t->nr = addr ? i : i + 1;
-		return;
+		sp = l->sp;
+		probe = l->probe;
 	}
 }
 
@@ -429,6 +557,39 @@ LIFE_STEP bool life_ends_with(const struct inflight_level *l, const struct call_
 	       !(p->flags & (PROBE_DELEGATES | PROBE_RETURNS));
 }
 
+/* Inside a release of @addr whose end will be seen. */
+LIFE_STEP struct inflight_level *life_push_release(const struct call *c, struct inflight *t, u32 probe,
+						   const struct call_probe *p, u64 ret, u64 addr)
+{
+	struct inflight_level *l = life_push(c, t, probe, p->flags, ret);
+
+	l->old = addr;
+	l->state = LEVEL_RELEASED;
+	return l;
+}
+
+/*
+ * The request @l makes the release @p of @addr. True: it may be another block than that of the request, which a wrapper
+ * releases for itself.
+ */
+LIFE_STEP bool life_frees_more(const struct call *c, struct inflight *t, struct inflight_level *l, u32 probe,
+			       const struct call_probe *p, u64 addr, u64 ret)
+{
+	u8 keeper = t->nr;
+
+	if (life_ends_with(l, p, addr)) {
+		t->nr--;
+		return false;
+	}
+	if (l->flags & PROBE_WRAPS) {
+		life_settle_one(c, t, addr);
+		return addr != l->old;
+	}
+	if (life_is_apart(c, t, l, p))
+		life_push_release(c, t, probe, p, ret, addr)->keeper = keeper;
+	return false;
+}
+
 /* A call begins of a function that releases. @how: 0 = without a stack, else handed on to call_take_stack(). */
 LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 probe,
 			       const struct call_probe *p, u32 how)
@@ -442,17 +603,16 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 		return;
 	ret = life_return_address(c, t, p);
 	l = t->nr ? life_outer(c, t, probe, ret) : NULL;
-	if (l) {
-		if (life_ends_with(l, p, ev.addr))
-			t->nr--;
+	if (l && !life_frees_more(c, t, l, probe, p, ev.addr, ret))
 		return;
-	}
 	ev.h.kind = EVENT_FREE;
 	ev.h.fn = p->fn;
 	if (p->size_arg)
 		ev.size = call_arg(c, p, p->size_arg);
 	if (p->kind == ALLOC_MUNMAP) {
 		ev.h.flags = EVENT_UNMAP;
+	} else if (l) {
+		ev.h.flags = EVENT_WITHIN;
 	} else if (ev.addr == t->last_alloc) {
 		ev.h.flags = EVENT_TEMPORARY;
 	}
@@ -460,11 +620,8 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	if (how)
 		ev.stack = call_take_stack(c, t, p, how);
 	life_send(c, t, &ev);
-	if (p->flags & (PROBE_DELEGATES | PROBE_RETURNS)) {
-		l = life_push(c, t, probe, p->flags, ret);
-		l->old = ev.addr;
-		l->state = LEVEL_RELEASED;
-	}
+	if (!l && p->flags & (PROBE_DELEGATES | PROBE_RETURNS))
+		life_push_release(c, t, probe, p, ret, ev.addr);
 }
 
 /* At an instruction by which the C library calls free for itself: @p is the free, @probe its index. */

@@ -24,6 +24,8 @@ enum probe_flag {
 	PROBE_32BIT = 4,      /* arguments on the stack, words of 4 bytes */
 	PROBE_THROWS = 8,     /* a call whose end is not seen has thrown an exception */
 	PROBE_AT_RETURN = 16, /* no ret instructions are known: the end is seen where the call returns to */
+	PROBE_WRAPS =
+		32, /* a program's own operator: not all that it allocates or releases inside is its request */
 };
 
 /* One probed function, as the life of a call (call/life.h) needs it. */

@@ -28,6 +28,7 @@ round_trip() {
 @test "events: their list gives the report of the recording: leaks, operators, failures" {
 	round_trip -- "$T/leak"
 	round_trip -- "$T/operators"
+	round_trip -- "$T/own_operators"
 	round_trip -- "$T/failed"
 }
 

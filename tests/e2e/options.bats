@@ -77,6 +77,14 @@ load ../lib/common
 	done
 }
 
+@test "options: --omit libc.so.6: operators that call its malloc are seen by themselves" {
+	traced --omit libc.so.6 -- "$T/operators"
+	[ "$status" -eq 0 ]
+	nothing_lost
+	[ "$(calls_of malloc)" -eq 0 ]
+	as_told calls live allocs failed unknown
+}
+
 # bats test_tags=core
 @test "options: -o by its ending, several at once, 0600" {
 	cd "$BATS_TEST_TMPDIR"

@@ -39,6 +39,7 @@ told_static() {
 # bats test_tags=core
 @test "run: every operator new and delete (B8)" { told "$T/operators"; }
 @test "run: operators that leak (B8)" { HEAPTAP_TARGET_HOLD=1 told "$T/operators"; }
+@test "run: operators of the program that allocate for themselves (B8)" { told "$T/own_operators"; }
 @test "run: handlers that allocate, on both stacks (B7)" { told "$T/signals"; }
 @test "run: cancelled, exiting and short threads (B9)" { told "$T/cancel" 50; }
 @test "run: SIZE_MAX, overflow, bad alignment (B2, B6)" { told "$T/failed"; }

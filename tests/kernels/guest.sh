@@ -64,7 +64,7 @@ test_doctor() {
 test_leak() { told "$T/leak" --expect; }
 test_order() { told "$T/order"; }
 test_threads() { told "$T/threads" 4 200; }
-more_operators() { HEAPTAP_TARGET_HOLD=1 told "$T/operators"; }
+more_operators() { HEAPTAP_TARGET_HOLD=1 told "$T/operators" && told "$T/own_operators"; }
 test_exceptions() { HEAPTAP_TARGET_HOLD=1 told "$T/exceptions"; }
 more_libraries_before_main() { told "$T/early"; }
 test_libraries_by_dlopen() { told "$T/dlopen" "$T"; }

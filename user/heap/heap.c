@@ -376,9 +376,16 @@ static int unmap_range(struct heap *h, taddr_t start, u64 size)
 	return 0;
 }
 
+/* Is the release made inside another request, of memory that was reported with that one? */
+static bool is_part_of_request(struct heap *h, const struct heap_event *ev)
+{
+	return ev->h.flags & EVENT_WITHIN && !block_table_find(&h->blocks, ev->addr) &&
+	       !find_pending_block(h, ev->addr);
+}
+
 static int enter_free(struct heap *h, const struct heap_event *ev)
 {
-	if (!ev->addr)
+	if (!ev->addr || is_part_of_request(h, ev))
 		return 0;
 	count_call(h, ev);
 	if (ev->h.flags & EVENT_UNMAP)

@@ -58,7 +58,8 @@ struct probe_options {
 	bool want_cpp;		/* operators new and delete under their own names */
 	bool has_return_places; /* calls whose ret instructions are not found are seen at their return address */
 	bool wants_tracers;	/* find ptrace() */
-	bool no_uretprobe;	/* see the end of calls by probes on ret instructions (slower) */
+	bool is_partial; /* some files get no probes: a function that hands its work on may do so to one of those */
+	bool no_uretprobe;	       /* see the end of calls by probes on ret instructions (slower) */
 	const struct alloc_table *fns; /* borrowed for the life of each list */
 	struct probe_custom *custom;   /* borrowed; is_found is set by probe_list_init() */
 	size_t nr_custom;

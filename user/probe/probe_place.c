@@ -363,16 +363,30 @@ static bool is_leaf_free(const struct probe_list *list)
 	return false;
 }
 
+static bool is_operator(const struct probe_site *site)
+{
+	return site->row->family == FAMILY_NEW || site->row->family == FAMILY_NEW_ARRAY;
+}
+
+/* An operator of a program, which may allocate for itself: a log, a table of blocks. */
+static bool is_own_operator(const struct probe_site *site, const struct probe_list *list)
+{
+	return is_operator(site) && !list->is_runtime && site->flags & PROBE_RETURNS;
+}
+
 /* How the end of a call is seen, if it must be seen. */
 static u8 find_flags(const struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		     const struct probe_options *options, const struct body *b)
 {
 	const struct alloc_fn *fn = site->row;
-	bool is_cpp = fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY;
+	bool is_cpp = is_operator(site);
 	bool is_release = fn->kind == ALLOC_FREE || fn->kind == ALLOC_MUNMAP;
 
-	/* A program's own operators may keep a header before the block: only their return tells its address. */
-	if (is_cpp && list->is_runtime &&
+	/*
+	 * A program's own operators may keep a header before the block: only their return tells its address. The work
+	 * may lie in a file without probes.
+	 */
+	if (is_cpp && list->is_runtime && !options->is_partial &&
 	    (leaves_work(site, elf, list, b, INSN_CALL) || leaves_work(site, elf, list, b, INSN_JUMP)))
 		return PROBE_DELEGATES;
 	/* A free may call munmap or the free of another allocator, which are no requests of the program. */
@@ -393,7 +407,8 @@ static void drop_rets(struct probe_site *site)
 /*
  * See the end of the function's calls without a uretprobe. If the function ends by a jump to another allocator
  * function, the end of that one is the end of both, with the same result. But a function that it *calls* may return
- * another block than it returns itself: -ENOSYS if the function does both.
+ * another block than it returns itself: -ENOSYS if the function does both. Only of an operator all blocks are known
+ * (PROBE_WRAPS).
  */
 static int see_ends(struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		    const struct probe_options *options, const struct body *b)
@@ -401,7 +416,7 @@ static int see_ends(struct probe_site *site, struct elf *elf, const struct probe
 	bool hands_on = false;
 	int err = find_rets(site, elf, list, &hands_on);
 
-	if (!err && hands_on && leaves_work(site, elf, list, b, INSN_CALL))
+	if (!err && hands_on && !is_own_operator(site, list) && leaves_work(site, elf, list, b, INSN_CALL))
 		err = -ENOSYS;
 	/* A breakpoint at the return address sees all ends. */
 	if (options->has_return_places && (err == -ENOSYS || (site->has_unseen_end && !hands_on))) {
@@ -417,8 +432,8 @@ static int see_ends(struct probe_site *site, struct elf *elf, const struct probe
 }
 
 /*
- * Like see_ends(), but accept a uretprobe where see_ends() finds no other way. A uretprobe only hides callers from the
- * allocator's own walk.
+ * Like see_ends(), but accept a uretprobe where see_ends() finds no other way. A uretprobe only hides callers: from the
+ * allocator's own walk, and from the stacks of what an operator allocates for itself.
  */
 static int try_ends(struct probe_site *site, struct elf *elf, const struct probe_list *list,
 		    const struct probe_options *options, const struct body *b)
@@ -472,6 +487,7 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 {
 	const struct elf_segment *seg = elf_segment_at(elf, site->start);
 	struct body b = { 0 };
+	bool is_own;
 	int err;
 
 	if (!insn_is_supported(elf->machine))
@@ -484,13 +500,17 @@ int probe_place(struct probe_site *site, struct elf *elf, const struct probe_lis
 	limit_end(site, seg, &b);
 	find_place(site, &b);
 	site->flags = find_flags(site, elf, list, options, &b);
+	is_own = is_own_operator(site, list);
 	/* The unwinder of an exception would meet the kernel's trampoline and end the program. */
 	if (site->flags & PROBE_RETURNS && (site->row->can_throw || options->no_uretprobe))
 		err = see_ends(site, elf, list, options, &b);
-	else if (site->flags & PROBE_RETURNS && list->walks_stack)
+	else if (site->flags & PROBE_RETURNS &&
+		 (list->walks_stack || (is_own && site->row->kind != ALLOC_FREE)))
 		err = try_ends(site, elf, list, options, &b);
 	if (elf->word_size == 4)
 		site->flags |= PROBE_32BIT;
+	if (is_own)
+		site->flags |= PROBE_WRAPS;
 	if (site->flags & PROBE_DELEGATES) {
 		site->own_start = site->start;
 		site->own_end = site->end;

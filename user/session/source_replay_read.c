@@ -287,7 +287,9 @@ static u8 parse_end(struct parser *p, size_t i, u8 allowed)
 	static const struct {
 		const char *word;
 		u8 flag;
-	} flags[] = { { "temporary", EVENT_TEMPORARY }, { "retry", EVENT_RETRY } };
+	} flags[] = { { "temporary", EVENT_TEMPORARY },
+		      { "retry", EVENT_RETRY },
+		      { "within", EVENT_WITHIN } };
 	u8 found = 0;
 
 	p->time_ns++;
@@ -354,7 +356,7 @@ static void parse_free(struct parser *p)
 
 	ev.addr = number(p, 4, UINT64_MAX);
 	ev.size = said_size(p);
-	end_event(p, &ev, 5, EVENT_TEMPORARY);
+	end_event(p, &ev, 5, EVENT_TEMPORARY | EVENT_WITHIN);
 }
 
 static void parse_realloc_begin(struct parser *p)

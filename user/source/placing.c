@@ -29,6 +29,7 @@ void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
 		  const struct placing_options *options)
 {
 	*p = (struct placing){ .ops = ops, .ctx = ctx, .options = *options };
+	p->options.probes.is_partial = options->omit && *options->omit;
 }
 
 void placing_fini(struct placing *p)

@@ -280,6 +280,8 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 	fprintf(l->out, " %" PRIu64 " %" PRIu64, ev->stack, ev->time_ns);
 	if (rec->kind == EVENT_FREE && rec->flags & EVENT_TEMPORARY)
 		fputs(" temporary", l->out);
+	else if (rec->kind == EVENT_FREE && rec->flags & EVENT_WITHIN)
+		fputs(" within", l->out);
 	else if (rec->kind != EVENT_FREE && rec->flags & EVENT_RETRY)
 		fputs(" retry", l->out);
 	if (rec->kind == EVENT_FREE && !is_unmap && ev->size)

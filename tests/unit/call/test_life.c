@@ -15,7 +15,22 @@
 
 enum { MAX_EVENTS = 256, STACK = 0x10000, STACK_WORDS = 512 };
 enum { CODE = 0x400000, LIBRARY = 0x700000, LIBRARY_BYTES = 0x10000, TRAMPOLINE = 0x900000 };
-enum { MALLOC, CALLOC, REALLOC, OUT, FREE, NEW, DELETE, MEMALIGN, MAP, REMAP, UNMAP, NR_FNS };
+enum {
+	MALLOC,
+	CALLOC,
+	REALLOC,
+	OUT,
+	FREE,
+	NEW,
+	DELETE,
+	MEMALIGN,
+	MAP,
+	REMAP,
+	UNMAP,
+	OWN_NEW,
+	OWN_DELETE,
+	NR_FNS
+};
 enum { STACK_ID = 77 };
 
 /* A library of allocators, each function 256 bytes from the last one. */
@@ -43,6 +58,17 @@ static const struct call_probe probes[NR_FNS] = {
 	[MAP] = { RETURNS(9, ALLOC_MMAP), .size_arg = 2, OWN(MAP) },
 	[REMAP] = { RETURNS(10, ALLOC_MREMAP), .size_arg = 3, .old_arg = 1, OWN(REMAP) },
 	[UNMAP] = { .fn = 11, .kind = ALLOC_MUNMAP, .size_arg = 2, .old_arg = 1, OWN(UNMAP) },
+	/* Operators of the program. Their own code is the program's. */
+	[OWN_NEW] = { .fn = 12,
+		      .kind = ALLOC_MALLOC,
+		      .flags = PROBE_RETURNS | PROBE_THROWS | PROBE_WRAPS,
+		      .size_arg = 1,
+		      .own_before = LIBRARY + OWN_NEW * 256 - CODE },
+	[OWN_DELETE] = { .fn = 13,
+			 .kind = ALLOC_FREE,
+			 .flags = PROBE_RETURNS | PROBE_WRAPS,
+			 .old_arg = 1,
+			 .own_before = LIBRARY + OWN_DELETE * 256 - CODE },
 #undef RETURNS
 #undef OWN
 };
@@ -341,6 +367,97 @@ static void calls_jumping_operators(void **state)
 	assert_int_equal(w.thread.nr, 0);
 }
 
+/* A call of malloc from inside an operator of the program. */
+static void malloc_inside(struct world *w, u64 sp, u64 size, u64 addr)
+{
+	enter(w, MALLOC, sp, CODE + 500, size, 0);
+	leave(w, MALLOC, sp, addr);
+}
+
+/* Operators of the program keep a header before the block, and blocks of their own in a list. */
+static void calls_own_operators(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, OWN_NEW, top, CODE, 100, 0);
+	malloc_inside(&w, top - 64, 24, 0x1000);
+	malloc_inside(&w, top - 32, 116, 0x2000);
+	malloc_inside(&w, top - 64, 25, 0x3000);
+	malloc_inside(&w, top - 64, 26, 0x4000);
+	enter(&w, FREE, top - 64, CODE + 600, 0x4000, 0);
+	leave(&w, OWN_NEW, top, 0x2010);
+	assert_int_equal(w.nr_events, 5);
+	check(&w, 0, EVENT_ALLOC, 1, 0x4000, 26);
+	check(&w, 1, EVENT_FREE, 5, 0x4000, 0);
+	check(&w, 2, EVENT_ALLOC, 1, 0x1000, 24);
+	check(&w, 3, EVENT_ALLOC, 1, 0x3000, 25);
+	check(&w, 4, EVENT_ALLOC, 12, 0x2010, 100);
+	/* The header's block is not known to anybody: heaps pass over this release. */
+	enter(&w, OWN_DELETE, top, CODE, 0x2010, 0);
+	enter(&w, FREE, top - 32, CODE + 700, 0x1000, 0);
+	enter(&w, FREE, top - 32, CODE + 700, 0x2000, 0);
+	leave(&w, OWN_DELETE, top, 0);
+	assert_int_equal(w.nr_events, 8);
+	check(&w, 5, EVENT_FREE, 13, 0x2010, 0);
+	check(&w, 6, EVENT_FREE, 5, 0x1000, 0);
+	check(&w, 7, EVENT_FREE, 5, 0x2000, 0);
+	assert_int_equal(w.events[6].h.flags, EVENT_WITHIN);
+	assert_int_equal(w.thread.nr + w.thread.nr_held, 0);
+}
+
+/* More blocks than are held; an exception; a pool, whose first block is not at its beginning. */
+static void calls_own_operators_odd(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, OWN_NEW, top, CODE, 100, 0);
+	for (u64 i = 1; i <= 6; i++)
+		malloc_inside(&w, top - 64, i, 0x1000 * i);
+	malloc_inside(&w, top - 32, 0, 0);
+	assert_int_equal(w.nr_events, 2);
+	enter(&w, MALLOC, top + 32, CODE, 7, 0);
+	assert_int_equal(w.nr_events, 7);
+	check(&w, 2, EVENT_ALLOC, 12, 0, 100);
+	leave(&w, MALLOC, top + 32, 0x8000);
+	check(&w, 7, EVENT_ALLOC, 1, 0x8000, 7);
+	enter(&w, OWN_NEW, top, CODE, 100, 0);
+	malloc_inside(&w, top - 64, 65536, 0x100000);
+	leave(&w, OWN_NEW, top, 0x100040);
+	check(&w, 8, EVENT_ALLOC, 1, 0x100000, 65536);
+	check(&w, 9, EVENT_ALLOC, 12, 0x100040, 100);
+	assert_int_equal(w.thread.nr + w.thread.nr_held, 0);
+}
+
+/* The library's operator asks the program's, by a call or a jump, whose result is its own. */
+static void calls_own_in_library(void **state)
+{
+	struct world w = new_world(state);
+
+	for (u64 depth = 0; depth <= 24; depth += 24) {
+		w.nr_events = 0;
+		enter(&w, NEW, top, CODE, 50, 0);
+		if (depth)
+			enter(&w, OWN_NEW, top - depth, LIBRARY + NEW * 256 + 10, 50, 0);
+		else
+			jump(&w, OWN_NEW, top, 50, 0);
+		malloc_inside(&w, top - 64, 24, 0x1000);
+		malloc_inside(&w, top - 64, 50, 0x2000);
+		leave(&w, OWN_NEW, top - depth, 0x2000);
+		assert_int_equal(w.nr_events, 2);
+		check(&w, 0, EVENT_ALLOC, 1, 0x1000, 24);
+		check(&w, 1, EVENT_ALLOC, 6, 0x2000, 50);
+		enter(&w, DELETE, top, CODE, 0x2000, 0);
+		enter(&w, OWN_DELETE, top - 24, LIBRARY + DELETE * 256 + 10, 0x2000, 0);
+		enter(&w, FREE, top - 64, CODE + 700, 0x1000, 0);
+		enter(&w, FREE, top - 64, CODE + 700, 0x2000, 0);
+		leave(&w, OWN_DELETE, top - 24, 0);
+		assert_int_equal(w.nr_events, 4);
+		check(&w, 2, EVENT_FREE, 7, 0x2000, 0);
+		check(&w, 3, EVENT_FREE, 5, 0x1000, 0);
+		assert_int_equal(w.thread.nr + w.thread.nr_held, 0);
+	}
+}
+
 /* The C library frees a block for itself: no request of the program's. */
 static void calls_internal_free(void **state)
 {
@@ -572,10 +689,21 @@ int main(void)
 #f " with trampolines", f, NULL, NULL, &exchanged                                            \
 	}
 	const struct CMUnitTest tests[] = {
-		BOTH(calls_malloc_free), BOTH(calls_calloc),   BOTH(calls_realloc),
-		BOTH(calls_out),	 BOTH(calls_mappings), BOTH(calls_new),
-		BOTH(calls_jumps),	 BOTH(calls_handler),  BOTH(calls_jumping_operators),
-		BOTH(calls_odd),	 BOTH(calls_random),   BOTH(calls_internal_free),
+		BOTH(calls_malloc_free),
+		BOTH(calls_calloc),
+		BOTH(calls_realloc),
+		BOTH(calls_out),
+		BOTH(calls_mappings),
+		BOTH(calls_new),
+		BOTH(calls_jumps),
+		BOTH(calls_handler),
+		BOTH(calls_jumping_operators),
+		BOTH(calls_odd),
+		BOTH(calls_random),
+		BOTH(calls_internal_free),
+		BOTH(calls_own_operators),
+		BOTH(calls_own_operators_odd),
+		BOTH(calls_own_in_library),
 	};
 #undef BOTH
 

@@ -87,6 +87,23 @@ static void test_collision_and_temporary(void **state)
 	heap_free(h);
 }
 
+/* A release inside another one: of a block of its own, or of memory whose block has another address. */
+static void test_release_within(void **state)
+{
+	struct heap *h = new_heap();
+	struct heap_event ev = event(EVENT_FREE, fn_free);
+
+	(void)state;
+	do_alloc(h, fn_malloc, 0x10, 100);
+	ev.h.flags = EVENT_WITHIN;
+	ev.addr = 0x10;
+	assert_int_equal(heap_event(h, &ev), 0);
+	assert_int_equal(heap_event(h, &ev), 0);
+	expect(h, 1, 1, 0);
+	assert_int_equal(heap_totals(h).unknown_frees, 0);
+	heap_free(h);
+}
+
 static void test_size_limit(void **state)
 {
 	struct heap *h = new_heap();
@@ -602,6 +619,7 @@ int main(void)
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_failure_and_retry),
 		cmocka_unit_test(test_collision_and_temporary),
+		cmocka_unit_test(test_release_within),
 		cmocka_unit_test(test_size_limit),
 		cmocka_unit_test(test_peak),
 		cmocka_unit_test(test_moves),
