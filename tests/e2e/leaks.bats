@@ -71,6 +71,15 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+@test "leaks: run: descriptors of ended threads hold no argument, and no result that was fetched" {
+	local nr
+	for nr in 1 5 100; do
+		traced -- "$T/leak_arg" "$nr"
+		nothing_lost
+		judged || { echo "with $nr threads"; return 1; }
+	done
+}
+
 @test "leaks: run: jemalloc: its caches, its own memory and what it has free hold no lost block" {
 	local lib nr
 	lib=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')

@@ -15,7 +15,9 @@
  * otherwise, is in no list.
  *
  * Dead memory of a thread that does not exist: its stack with its TLS, and its TLS blocks of modules loaded later. Not
- * its descriptor, which holds the result for pthread_join(). Dead memory of a thread that runs on its own stack: the
+ * its descriptor, which holds the result for pthread_join(). In the cache the descriptor is dead, too, but for the
+ * pointer to its table of TLS blocks: the result was fetched. The cache is the list whose head is followed by the sum
+ * of the sizes of its stacks. Dead memory of a thread that runs on its own stack: the
  * stack below the stack pointer.
  */
 
@@ -23,6 +25,7 @@ enum {
 	MAX_NODES = 4096,      /* of one list */
 	MAX_BEFORE = 1024,     /* bytes of a descriptor before its node */
 	MAX_DESCRIPTOR = 4096, /* bytes */
+	KEPT_WORDS = 3,	       /* of a descriptor in the cache: its own address and the table of TLS blocks */
 	MAX_ABOVE = 64 << 10,  /* bytes between the start of a descriptor and the end of the stack */
 	MAX_MODULES = 4096,
 	MAX_DATA = 256 << 10, /* bytes of a file's data in which heads of lists are searched */
@@ -36,6 +39,7 @@ struct thread_finder {
 	u64 page;
 	u8 w;		 /* bytes of a word */
 	u32 node_offset; /* in a descriptor; 0 = not known yet */
+	bool is_cache;	 /* the list at hand is that of stacks for later threads */
 };
 
 static u64 word_of(const struct thread_finder *f, const u8 *bytes, size_t i)
@@ -93,8 +97,14 @@ static const struct snapshot_thread *thread_of(const struct thread_finder *f, ta
 	return NULL;
 }
 
-/* The stack of the descriptor at @addr: [*start, *end), without its guard. */
-static bool find_stack(const struct thread_finder *f, taddr_t addr, taddr_t *start, taddr_t *end)
+/* The stack of a descriptor: [start, end) without its guard, and the bytes of both. */
+struct thread_stack {
+	taddr_t start, end;
+	u64 size;
+};
+
+/* Find the stack of the descriptor at @addr. */
+static bool find_stack(const struct thread_finder *f, taddr_t addr, struct thread_stack *out)
 {
 	const struct snapshot_map *map = snapshot_map_find(f->snap, addr);
 	u64 len = map && map->end - addr < MAX_DESCRIPTOR ? map->end - addr : MAX_DESCRIPTOR;
@@ -108,10 +118,9 @@ static bool find_stack(const struct thread_finder *f, taddr_t addr, taddr_t *sta
 
 		if (!block || (block | size | guard) % f->page || block > addr || guard >= size)
 			continue;
-		*start = block + guard;
-		*end = block + size;
-		if (*start >= map->start && *start<addr && * end> addr && *end <= map->end &&
-		    *end - addr <= MAX_ABOVE)
+		*out = (struct thread_stack){ block + guard, block + size, size };
+		if (out->start >= map->start && out->start < addr && out->end > addr &&
+		    out->end <= map->end && out->end - addr <= MAX_ABOVE)
 			return true;
 	}
 	return false;
@@ -144,11 +153,14 @@ static int add_tls_blocks(const struct thread_finder *f, taddr_t addr)
 static int add_thread(const struct thread_finder *f, taddr_t addr)
 {
 	const struct snapshot_thread *thread = thread_of(f, addr);
+	struct thread_stack stack;
 	taddr_t start, end;
 	int err;
 
-	if (!find_stack(f, addr, &start, &end))
+	if (!find_stack(f, addr, &stack))
 		return 0;
+	start = stack.start;
+	end = stack.end;
 	if (thread) {
 		/* The thread runs on another stack: nothing is known about this one. */
 		if (thread->sp < start + f->snap->red_zone || thread->sp >= addr)
@@ -159,6 +171,8 @@ static int add_thread(const struct thread_finder *f, taddr_t addr)
 	if (region_has_point(f->list, start, end))
 		return 0;
 	err = region_add_dead(f->list, start, addr);
+	if (!err && f->is_cache)
+		err = region_add_dead(f->list, addr + (u64)KEPT_WORDS * f->w, end);
 	return err ? err : add_tls_blocks(f, addr);
 }
 
@@ -186,11 +200,28 @@ static bool is_list(struct thread_finder *f, taddr_t head)
 	return false;
 }
 
+/* Is it the list of stacks for later threads? */
+static bool is_cache(const struct thread_finder *f, taddr_t head)
+{
+	u64 node = head, sum = 0, sizes;
+	struct thread_stack stack;
+
+	for (size_t nr = 0; nr < MAX_NODES; nr++) {
+		if (!read_words(f, node, &node, 1) || node == head)
+			break;
+		if (thread_of(f, node - f->node_offset) || !find_stack(f, node - f->node_offset, &stack))
+			return false;
+		sum += stack.size;
+	}
+	return node == head && read_words(f, head + 2U * f->w, &sizes, 1) && sizes == sum;
+}
+
 static int add_list(struct thread_finder *f, taddr_t head)
 {
 	u64 node = head;
 	int err = 0;
 
+	f->is_cache = is_cache(f, head);
 	for (size_t nr = 0; nr < MAX_NODES && !err; nr++) {
 		if (!read_words(f, node, &node, 1) || node == head)
 			break;
