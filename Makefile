@@ -38,7 +38,7 @@ Q        := $(if $(V),,@)
 ROOMS := lib target names probe unwind heap source scan core stream report session remote console top system cli
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
-OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
+OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/report/html_template.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))

@@ -137,6 +137,34 @@ patient() { attached --max-pause 60s "$@"; }
 	ended "$TARGET" 3
 }
 
+@test "leaks: attach --snapshot fork: every kind, read from a copy; the target has no child afterwards (A12)" {
+	[ "${HEAPTAP_BACKEND:-bpf}" = bpf ] || skip "a process that is traced by ptrace is not copied"
+	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
+	kinds
+	patient --snapshot fork "$TARGET"
+	built
+	detach
+	judged
+	is .scan.copied true
+	is .scan.partial true
+	[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]
+	untouched "$TARGET"
+	tell
+	ended "$TARGET" 3
+}
+
+@test "leaks: --snapshot fork of what cannot be copied: a warning, and the same verdict" {
+	kinds
+	patient --backend ptrace --snapshot fork "$TARGET"
+	built
+	detach
+	grep -q 'cannot be copied, and stands while its memory is read' "$err"
+	judged
+	is .scan.copied false
+	tell
+	ended "$TARGET" 3
+}
+
 @test "leaks: memcheck gives the same sums" {
 	local program
 	for program in leak leak_kinds leak_cpp; do

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "user/scan/scan.h"
+#include "user/scan/snapshot_make.h"
 
 enum { PAGE = 4096, MAX_BLOCKS = 4096, MAX_MAPS = 8, MAX_WORDS = 16, MAX_THREADS = 4 };
 
@@ -52,7 +52,7 @@ static int world_next(struct snapshot_chunk *chunk)
 	chunk->len = w.maps[w.next].end - chunk->addr < PAGE ? w.maps[w.next].end - chunk->addr : PAGE;
 	w.piece += PAGE;
 	if (chunk->addr + chunk->len == w.maps[w.next].end)
-		w.piece = 0, w.next++;
+		w.next++, w.piece = 0;
 	return 1;
 }
 

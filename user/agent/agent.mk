@@ -24,7 +24,7 @@ AGENT_OUT  := user/cli/main.c user/source/programs.c user/source/links.c user/so
               $(foreach f,csv folded speedscope massif dot trace,user/report/report_$(f).c) \
               user/stream/stream_zstd.c user/names/symbol_server.c arch/insn_x86.c \
               $(AGENT_LESS) \
-              $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c))
+              $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))
 AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
               user/cli/main.c
 AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)

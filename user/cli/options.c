@@ -131,6 +131,15 @@ static const char *leaks_choice(size_t i)
 	return words[i];
 }
 
+static const char *snapshot_choice(size_t i)
+{
+	static const char *const words[] = {
+		[SNAPSHOT_STOP] = "stop", [SNAPSHOT_FORK] = "fork", [SNAPSHOT_AUTO] = "auto", NULL
+	};
+
+	return words[i];
+}
+
 static const char *annotate_choice(size_t i)
 {
 	static const char *const words[] = { "none", "github", NULL };
@@ -236,6 +245,10 @@ const struct option_row option_rows[] = {
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = BOTH,
 	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; "
 		  "no limit at the end of a program of run)" },
+	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
+	  .commands = IN(ATTACH) | IN(TOP),
+	  .help = "how a verdict gets the target's memory. stop: the target stands until it is read; fork: until "
+		  "a thread of it has forked for heaptap, and the copy is read; auto: fork if that is worth it" },
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "check releases: by the right family of functions, only once, and of a block; "
 		  "report wrong releases with their stacks (default in run)" },

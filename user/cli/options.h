@@ -51,6 +51,7 @@ struct options {
 	struct option_list execute;	 /* console: commands */
 	u64 ring_bytes;			 /* 0 = the source's own choice */
 	u32 scan;			 /* enum session_scans: which reports have leak verdicts */
+	u32 snapshot;			 /* enum snapshot_way */
 	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */

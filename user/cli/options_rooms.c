@@ -74,6 +74,7 @@ struct session_options options_session(const struct options *o)
 		.scan = o->scan,
 		.wants_tape = wants_tape(o),
 		.verdict = { .max_pause_ns = o->max_pause_ns,
+			     .snapshot = o->snapshot,
 			     .pointer_mask = o->pointer_mask,
 			     .unaligned = o->unaligned,
 			     .leaks = o->leaks,

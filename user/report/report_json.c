@@ -198,6 +198,7 @@ static int json_scan(struct json *j, const struct report *r, const struct report
 		report_json_sum(j, "found_again", &l->again);
 	}
 	json_u64(j, "pause_ns", l->pause_ns);
+	json_bool(j, "copied", l->is_copied);
 	json_u64(j, "scanned_bytes", l->result.scanned_bytes);
 	json_u64(j, "skipped_bytes", l->result.skipped_bytes);
 	json_u64(j, "unstopped_threads", l->result.nr_unstopped);

@@ -279,7 +279,8 @@ static void text_scan(struct text *t, const struct leaks *l)
 	line_begin(t, "scan");
 	item(t, "%s was stopped for %s", t->report->nr_processes > 1 ? "the process" : "the target",
 	     human_duration(l->pause_ns).text);
-	item(t, "%s scanned", human_bytes(l->result.scanned_bytes).text);
+	item(t, "%s scanned%s", human_bytes(l->result.scanned_bytes).text,
+	     l->is_copied ? " in a copy of it" : "");
 	if (l->result.skipped_bytes)
 		item(t, "%s not readable, so nothing is definite", human_bytes(l->result.skipped_bytes).text);
 	if (l->result.nr_unstopped)

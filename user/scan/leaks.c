@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "user/scan/leaks_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/scan/leaks_why.h"
 #include "user/scan/scan_reason.h"
+#include "user/scan/snapshot.h"
+
+/* A process of so many bytes stands some 30 ms while its memory is read, which a fork and its end cost too. */
+enum { WORTH_A_COPY = 64 << 20 };
 
 static void leaks_freep(struct leaks **l)
 {
@@ -107,21 +112,53 @@ static int judge(void *arg)
 	return err;
 }
 
-/* Stop the process, enter its last events, read its memory, resume it. *@snap is set even on errors. */
-static int read_stopped(struct snapshot **snap, struct scan *scan, const struct leaks_options *o)
+/* Is it worth a fork? Small processes are read as quickly. */
+static bool wants_copy(const struct leaks_options *o)
+{
+	struct proc_status status = { 0 };
+
+	if (o->way != SNAPSHOT_AUTO)
+		return o->way == SNAPSHOT_FORK;
+	return !proc_read_status(&status, o->pid) && status.resident_bytes >= WORTH_A_COPY;
+}
+
+/* Let the process run on if a copy of it can be read. Otherwise it stays stopped until it is read. */
+static bool run_on(struct finding *f, const struct leaks_options *o)
+{
+	int err = wants_copy(o) ? snapshot_copy(f->snap) : -ECANCELED;
+
+	if (err && o->way == SNAPSHOT_FORK)
+		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", o->pid,
+		     scan_reason_copy(err));
+	return !err;
+}
+
+static int read_memory(void *arg)
+{
+	struct finding *f = arg;
+
+	return scan_read(f->scan, f->snap);
+}
+
+/* Stop the process, enter its last events, read its memory, resume it. The snapshot may be there after errors too. */
+static int read_stopped(struct finding *f, const struct leaks_options *o)
 {
 	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns,
 					     .is_traced = o->is_traced,
 					     .is_ending = o->is_ending,
 					     .holder = o->holder };
-	int err = snapshot_stop_new(snap, o->pid, &so);
+	int err = snapshot_stop_new(&f->snap, o->pid, &so);
 
 	if (!err)
-		err = o->drain(o->ctx, scan, true);
-	if (!err)
-		err = scan_read(scan, *snap);
-	if (*snap)
-		snapshot_resume(*snap);
+		err = o->drain(o->ctx, f->scan, true);
+	if (!err && run_on(f, o)) {
+		f->leaks->is_copied = true;
+		err = o->aside(o->ctx, read_memory, f);
+	} else if (!err) {
+		err = read_memory(f);
+	}
+	if (f->snap)
+		snapshot_resume(f->snap);
 	return err;
 }
 
@@ -132,10 +169,10 @@ static int read_moment(struct finding *f, const struct leaks_options *o)
 
 	if (err)
 		return err;
-	err = read_stopped(&f->snap, f->scan, o);
+	err = read_stopped(f, o);
 	if (o->release)
 		o->release(o->ctx);
-	f->leaks->pause_ns = clock_now_ns() - start_ns;
+	f->leaks->pause_ns = f->leaks->is_copied ? f->snap->pause_ns : clock_now_ns() - start_ns;
 	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
 	return err;
 }

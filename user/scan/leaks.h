@@ -44,6 +44,7 @@ struct leaks {
 	struct scan_sum again; /* lost at the last scan, and found again now */
 	bool has_before;       /* there was a last scan */
 	u64 pause_ns;	       /* how long the process was stopped */
+	bool is_copied;	       /* its memory was read from a copy: snapshot_copy() */
 	u64 max_pause_ns;      /* how long it could have been stopped */
 	bool is_partial;       /* the heap does not know all blocks */
 	struct leak_row *rows; /* owned; by number of the row */
@@ -57,11 +58,19 @@ struct leaks {
 	u8 word_size;		/* of the process, bytes */
 };
 
+/* How long the process stands: while its memory is read, or only until it has made a copy of itself. */
+enum snapshot_way {
+	SNAPSHOT_STOP,
+	SNAPSHOT_FORK,
+	SNAPSHOT_AUTO, /* fork where that is possible and the process is large */
+};
+
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
 struct leaks_options {
 	pid_t pid;
 	const struct heap *heap;
 	u64 max_pause_ns;
+	enum snapshot_way way;
 	bool is_traced;			      /* snapshot_options.is_traced */
 	bool is_ending;			      /* snapshot_options.is_ending */
 	const struct snapshot_holder *holder; /* snapshot_options.holder */

@@ -25,6 +25,28 @@ static const struct {
 	{ -EINTR, "interrupted" },
 };
 
+static const struct {
+	int err;
+	const char *text;
+} copy_reasons[] = {
+	{ -ENOTSUP, "it is traced by ptrace, or this CPU is not supported" },
+	{ -EBUSY, "none of its threads can fork at this moment" },
+	{ -EPERM, "a seccomp filter forbids it, and heaptap may not suspend the filter" },
+	{ -EAGAIN, "it may have no more processes" },
+	{ -ENOMEM, "not enough memory" },
+	{ -EFBIG, "it shares too much memory with other processes" },
+	{ -ETIME, "to keep its shared memory would take longer than the pause" },
+	{ -ESRCH, "it ended" },
+};
+
+const char *scan_reason_copy(int err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(copy_reasons); i++)
+		if (copy_reasons[i].err == err)
+			return copy_reasons[i].text;
+	return strerror(-err);
+}
+
 /* The process that traces a thread of @pid, 0 if there is no such process. */
 static pid_t find_tracer(pid_t pid)
 {

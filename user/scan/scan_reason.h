@@ -18,3 +18,6 @@ struct scan_reason scan_reason(int err, pid_t pid, u64 max_pause_ns);
 
 /* Write a note for reports to @out of @size bytes: "scan given up: @text". */
 void scan_reason_note(char *out, size_t size, const char *text);
+
+/* Why snapshot_copy() failed with @err. */
+const char *scan_reason_copy(int err);

@@ -20,6 +20,11 @@ int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor)
 	return s->ops->read(s, visitor);
 }
 
+int snapshot_copy(struct snapshot *s)
+{
+	return s->ops->copy ? s->ops->copy(s) : -ENOTSUP;
+}
+
 int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 {
 	return s->ops->peek(s, addr, buf, len);

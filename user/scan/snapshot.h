@@ -3,8 +3,9 @@
  * One consistent moment of a process: its mappings, registers and memory.
  *
  * snapshot_stop_new() is the way to get it: stop the process by ptrace. Unit tests have another one.
- * Life: snapshot_stop_new(), the process is stopped from here on; snapshot_read() once and snapshot_peek() as needed;
- * snapshot_resume(), the process runs again; snapshot_free(). The fields keep their values until then.
+ * Life: snapshot_stop_new(), the process is stopped from here on; snapshot_copy() if it shall run on soon;
+ * snapshot_read() once and snapshot_peek() as needed; snapshot_resume(), the process runs again; snapshot_free(). The
+ * fields keep their values until then.
  */
 #pragma once
 
@@ -71,19 +72,7 @@ struct snapshot_visitor {
 	int (*done)(void *ctx, u32 part);
 };
 
-struct snapshot;
-
-/* A way to get the moment. The functions run in the order of this list. */
-struct snapshot_ops {
-	const char *name;
-	/* Show all memory to @visitor, once. 0; -ETIME past the pause; -ESRCH it ended; or the visitor's error. */
-	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
-	/* Read @len bytes at @addr if they are in memory. 0 or -errno. In any order, by any thread. */
-	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
-	/* Resume the process. A second call does nothing. */
-	void (*resume)(struct snapshot *s);
-	void (*free)(struct snapshot *s);
-};
+struct snapshot_ops; /* user/scan/snapshot_make.h */
 
 /* Plain data. Fields that a way cannot fill stay zero. */
 struct snapshot {
@@ -103,7 +92,7 @@ struct snapshot {
 	size_t nr_unstopped;		      /* threads that could not be stopped: no verdict is definite */
 	u64 skipped_bytes[NR_SNAPSHOT_SKIPS]; /* complete after read() */
 	u64 read_bytes;			      /* shown by read() */
-	u64 pause_ns;			      /* how long the process was stopped; set by resume() */
+	u64 pause_ns;			      /* how long the process was stopped; set when it runs again */
 };
 
 struct arch_regs;
@@ -138,12 +127,22 @@ enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
  */
 int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options) __must_check;
 
+/*
+ * Copy the process by a fork that it carries out (user/scan/snapshot_fork.h), and resume it. Then snapshot_read() may
+ * take its time, in any thread. Memory that a fork does not copy is kept by heaptap before. 0, or the process is still
+ * stopped, and nothing has changed: -ENOTSUP another CPU, or another process traces it; -EBUSY; -EPERM; -EAGAIN or
+ * -ENOMEM limits; -EFBIG too much memory is shared; -ETIME past the pause.
+ */
+int snapshot_copy(struct snapshot *s) __must_check;
+
 /* Resume the process if it is still stopped, and free @s. NULL is fine. */
 void snapshot_free(struct snapshot *s);
 
-/* The functions of snapshot_ops. */
+/* Show all memory to @visitor, once. 0; -ETIME past the pause; -ESRCH it ended; or the visitor's error. */
 int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor) __must_check;
+/* Read @len bytes at @addr if they are in memory. 0 or -errno. In any order, by any thread. */
 int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
+/* Resume the process. A second call does nothing. */
 void snapshot_resume(struct snapshot *s);
 
 /* The mapping that holds @addr, or NULL. */

@@ -4,6 +4,16 @@
 
 #include "user/scan/snapshot.h"
 
+/* A way to get the moment, by the functions of user/scan/snapshot.h. They run in the order of this list. */
+struct snapshot_ops {
+	const char *name;
+	int (*copy)(struct snapshot *s); /* NULL: the process cannot be copied */
+	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
+	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
+	void (*resume)(struct snapshot *s);
+	void (*free)(struct snapshot *s);
+};
+
 /* Fill the mappings and heap_start. 0, -ESRCH, -ENOMEM or -errno. */
 int snapshot_read_maps(struct snapshot *s) __must_check;
 /* Add the words that the kernel keeps. 0, -ETIME past the deadline, or as above. */

@@ -16,6 +16,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc_memory.h"
+#include "user/scan/page_copy.h"
 #include "user/scan/snapshot_resident.h"
 
 enum {
@@ -31,6 +32,7 @@ enum span_mode {
 	SPAN_ALL,     /* all populated ones */
 	SPAN_PRIVATE, /* private copies: read-only now, but written before (relocated data) */
 	SPAN_SHMEM,   /* all pages of the file, because pagemap does not show which are swapped out */
+	SPAN_KEPT,    /* all that heaptap keeps */
 	SPAN_SKIP,    /* none; populated ones count as skipped */
 };
 
@@ -96,10 +98,11 @@ struct memory_stream {
 	struct snapshot_visitor visitor;
 	u64 deadline_ns;
 	pid_t tid;
-	struct proc_memory memory; /* owned */
-	int pagemap;		   /* owned; -1: not known which pages are populated, read all */
-	u64 page;		   /* bytes */
-	struct memory_span *spans; /* owned; workers may change the mode, under plan_lock */
+	struct proc_memory memory;    /* owned */
+	int pagemap;		      /* owned; -1: not known which pages are populated, read all */
+	u64 page;		      /* bytes */
+	const struct page_copy *kept; /* borrowed, or NULL */
+	struct memory_span *spans;    /* owned; workers may change the mode, under plan_lock */
 	size_t nr_spans;
 	pthread_mutex_t plan_lock;
 	struct plan plan;
@@ -168,17 +171,21 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 	return true;
 }
 
-static int make_spans(struct memory_stream *m, const struct snapshot *s)
+static int make_spans(struct memory_stream *m, const struct snapshot *s, const struct memory_options *o)
 {
 	m->spans = calloc(s->nr_maps ? s->nr_maps : 1, sizeof(*m->spans));
 	if (!m->spans)
 		return -ENOMEM;
 	for (size_t i = 0; i < s->nr_maps; i++) {
 		struct memory_span *span = &m->spans[m->nr_spans];
+		bool is_kept = o->is_kept && o->is_kept[i];
 
 		span->map = (u32)i;
-		if (span_of(&s->maps[i], span))
-			m->nr_spans++;
+		if ((o->is_kept && !o->kept && !is_kept) || !span_of(&s->maps[i], span))
+			continue;
+		if (is_kept && o->kept && span->mode != SPAN_SKIP)
+			span->mode = SPAN_KEPT;
+		m->nr_spans++;
 	}
 	return 0;
 }
@@ -208,7 +215,7 @@ static int narrow_spans(struct memory_stream *m)
 	for (size_t i = 0; i < m->nr_spans; i++) {
 		const struct resident_map *map = resident_find(maps, nr_maps, m->spans[i].start);
 
-		if (!map || narrow_span(&m->spans[i], map))
+		if (!map || m->spans[i].mode == SPAN_KEPT || narrow_span(&m->spans[i], map))
 			m->spans[nr++] = m->spans[i];
 	}
 	m->nr_spans = nr;
@@ -263,7 +270,7 @@ static int init_sync(struct memory_stream *m)
 	return 0;
 }
 
-int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 deadline_ns)
+int memory_stream_new(struct memory_stream **out, const struct snapshot *s, const struct memory_options *o)
 {
 	struct memory_stream *m = calloc(1, sizeof(*m));
 	int err;
@@ -277,13 +284,14 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 
 	}
 	m->refs = 1;
 	m->pagemap = -1;
-	m->tid = s->mem_tid;
+	m->tid = o->tid;
+	m->kept = o->kept;
 	m->plan.has_scan = true;
 	m->page = (u64)sysconf(_SC_PAGESIZE);
-	m->deadline_ns = deadline_ns;
-	err = make_spans(m, s);
+	m->deadline_ns = o->deadline_ns;
+	err = make_spans(m, s, o);
 	if (!err)
-		err = open_files(m, s->mem_tid);
+		err = open_files(m, o->tid);
 	if (err) {
 		stream_put(m);
 		return err;
@@ -397,11 +405,31 @@ static int find_by_seek(struct memory_stream *m, const struct memory_span *span)
 	return nr;
 }
 
+/* Like find_by_scan(): the pages that heaptap keeps. */
+static int find_kept(struct memory_stream *m, const struct memory_span *span)
+{
+	struct plan *plan = &m->plan;
+	const struct page_copy *kept = m->kept;
+	size_t at = page_copy_find(kept, plan->pos);
+	int nr = 0;
+
+	for (; at < kept->nr && kept->runs[at].start < span->end && nr < NR_RUNS; at++) {
+		plan->runs[nr++] =
+			(struct page_run){ .start = kept->runs[at].start, .end = kept->runs[at].end };
+		plan->pos = kept->runs[at].end;
+	}
+	if (nr < NR_RUNS)
+		plan->pos = span->end;
+	return nr;
+}
+
 /* Find runs of the present span from plan.pos on, and advance plan.pos. Returns how many, or -errno. */
 static int find_runs(struct memory_stream *m, struct memory_span *span)
 {
 	int nr = span->mode == SPAN_SHMEM ? find_by_seek(m, span) : -ENOTTY;
 
+	if (span->mode == SPAN_KEPT)
+		return find_kept(m, span);
 	if (nr != -ENOTTY)
 		return nr;
 	if (span->mode == SPAN_SHMEM)
@@ -545,6 +573,14 @@ static int show(struct memory_stream *m, u32 part, const struct snapshot_chunk *
 	return err;
 }
 
+/* Like proc_memory_read(). What heaptap keeps comes first. */
+static ssize_t read_some(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
+{
+	size_t nr = m->kept ? page_copy_read(m->kept, addr, buf, len) : 0;
+
+	return nr ? (ssize_t)nr : proc_memory_read(&m->memory, addr, buf, len);
+}
+
 /* Read and show one run. */
 static int show_run(struct memory_stream *m, u32 part, const struct memory_run *run, u8 *buffer)
 {
@@ -552,7 +588,7 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 	int err = 0;
 
 	while (at < end && !err) {
-		ssize_t len = proc_memory_read(&m->memory, at, buffer, end - at);
+		ssize_t len = read_some(m, at, buffer, end - at);
 		struct snapshot_chunk chunk = { .addr = at, .data = buffer, .map = run->map };
 
 		if (len == 0)
@@ -675,6 +711,8 @@ int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *v
 
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
+	if (m->kept && page_copy_read(m->kept, addr, buf, len) == len)
+		return 0;
 	/* A page that is not in memory may come from a file system that hangs. */
 	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
 		u64 entry = 0;

@@ -5,12 +5,22 @@
 #include "user/scan/snapshot.h"
 
 struct memory_stream;
+struct page_copy;
+
+struct memory_options {
+	pid_t tid; /* whose memory: a thread of the process, or a copy of it */
+	u64 deadline_ns;
+	const bool *is_kept; /* borrowed; by mapping. NULL = none */
+	const struct page_copy
+		*kept; /* borrowed; the memory of kept mappings. NULL: read kept ones, and no other */
+};
 
 /*
  * Open the memory of the process of @s, whose mappings are known already. Read it once. *@out is owned by the
- * caller: memory_stream_free(). Returns 0, -ESRCH, -EPERM, -ENOMEM or -errno.
+ * caller: memory_stream_free(). What is borrowed lives as long. Returns 0, -ESRCH, -EPERM, -ENOMEM or -errno.
  */
-int memory_stream_new(struct memory_stream **out, const struct snapshot *s, u64 deadline_ns) __must_check;
+int memory_stream_new(struct memory_stream **out, const struct snapshot *s,
+		      const struct memory_options *options) __must_check;
 
 /* See snapshot_ops.read and snapshot_ops.peek. */
 int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *visitor) __must_check;

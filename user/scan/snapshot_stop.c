@@ -14,24 +14,38 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/scan/page_copy.h"
 #include "user/scan/scan_reason.h"
+#include "user/scan/snapshot_fork.h"
 #include "user/scan/snapshot_make.h"
 #include "user/scan/snapshot_memory.h"
 #include "user/scan/snapshot_threads.h"
 
-enum { STOP_SHARE = 4 }; /* wait for threads to stop during a quarter of the pause, not longer */
+enum {
+	STOP_SHARE = 4,	      /* wait for threads to stop during a quarter of the pause, not longer */
+	MAX_KEPT = 256 << 20, /* bytes of memory that the copy does not have */
+	MAX_READ_S = 600,     /* the longest that a copy may be read */
+};
 
-/* The states of the process, in order. */
+/* The states of the process. The tracer leaves those that end with ING. */
 enum stop_state {
 	STOP_STARTING, /* its threads are being stopped */
 	STOP_STOPPED,
-	STOP_FAILED,  /* it could not be stopped, and runs */
-	STOP_RESUMED, /* it runs again, or the tracer is resuming it */
+	STOP_FAILED,   /* it could not be stopped, and runs */
+	STOP_COPYING,  /* one of its threads forks */
+	STOP_COPIED,   /* stopped, and there is a copy */
+	STOP_DROPPING, /* back to STOP_STOPPED */
+	STOP_FREEING,  /* its threads are being resumed, the copy stays */
+	STOP_FREE,     /* it runs, and there is a copy */
+	STOP_RESUMED,  /* it runs again, or the tracer is resuming it; there is no copy */
 };
 
 struct stop_snapshot {
 	struct snapshot base;
 	struct held_threads held;
+	struct process_copy copy;     /* of the tracer's thread */
+	struct page_copy kept;	      /* what the copy lacks */
+	bool *is_kept;		      /* owned; by mapping */
 	struct memory_stream *memory; /* owned */
 	u64 started_ns, deadline_ns;
 	bool has_thread; /* a thread of its own is the tracer, not the caller */
@@ -70,6 +84,27 @@ static int stop_here(struct stop_snapshot *st)
 	return err;
 }
 
+/* The work of the tracer in a state that it leaves. Returns the next state. */
+static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state state, int *err)
+{
+	switch (state) {
+	case STOP_COPYING:
+		*err = process_copy_make(&st->copy, &st->held, &st->base);
+		return *err ? STOP_STOPPED : STOP_COPIED;
+	case STOP_DROPPING:
+		process_copy_end(&st->copy);
+		return STOP_STOPPED;
+	default:
+		held_resume(&st->held);
+		return STOP_FREE;
+	}
+}
+
+static bool is_step(enum stop_state state)
+{
+	return state == STOP_COPYING || state == STOP_DROPPING || state == STOP_FREEING;
+}
+
 static void *tracer_main(void *arg)
 {
 	struct stop_snapshot *st = arg;
@@ -77,11 +112,40 @@ static void *tracer_main(void *arg)
 	if (stop_here(st))
 		return NULL;
 	pthread_mutex_lock(&st->lock);
-	while (st->state == STOP_STOPPED)
-		pthread_cond_wait(&st->changed, &st->lock);
+	while (st->state != STOP_RESUMED) {
+		enum stop_state state = st->state;
+		int err = 0;
+
+		if (!is_step(state)) {
+			pthread_cond_wait(&st->changed, &st->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&st->lock);
+		state = tracer_step(st, state, &err);
+		pthread_mutex_lock(&st->lock);
+		st->err = err;
+		st->state = state;
+		pthread_cond_broadcast(&st->changed);
+	}
 	pthread_mutex_unlock(&st->lock);
 	held_resume(&st->held);
+	process_copy_end(&st->copy);
 	return NULL;
+}
+
+/* Let the tracer do the work of @state, and wait for it. Returns its error. */
+static int ask_tracer(struct stop_snapshot *st, enum stop_state state)
+{
+	int err;
+
+	pthread_mutex_lock(&st->lock);
+	st->state = state;
+	pthread_cond_broadcast(&st->changed);
+	while (is_step(st->state))
+		pthread_cond_wait(&st->changed, &st->lock);
+	err = st->err;
+	pthread_mutex_unlock(&st->lock);
+	return err;
 }
 
 /* The new thread blocks all signals, because the main thread handles them. */
@@ -135,7 +199,8 @@ static void stop_resume(struct snapshot *s)
 		pthread_join(st->tracer, NULL);
 	else
 		held_resume(&st->held);
-	s->pause_ns = clock_now_ns() - st->started_ns;
+	if (!s->pause_ns)
+		s->pause_ns = clock_now_ns() - st->started_ns;
 }
 
 static void stop_free(struct snapshot *s)
@@ -143,14 +208,125 @@ static void stop_free(struct snapshot *s)
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
 
 	memory_stream_free(st->memory);
+	page_copy_fini(&st->kept);
+	free(st->is_kept);
 	snapshot_fini(s);
 	pthread_cond_destroy(&st->changed);
 	pthread_mutex_destroy(&st->lock);
 	free(st);
 }
 
+/* Pages that heaptap keeps, collected by parts. */
+struct keeping {
+	struct page_copy *kept;
+	struct page_copy parts[SNAPSHOT_PARTS];
+	u64 bytes;
+};
+
+static int keep_chunk(void *ctx, u32 part, const struct snapshot_chunk *chunk)
+{
+	struct keeping *k = ctx;
+
+	if (__atomic_add_fetch(&k->bytes, chunk->len, __ATOMIC_RELAXED) > MAX_KEPT)
+		return -EFBIG;
+	return page_copy_add(&k->parts[part], chunk->addr, chunk->data, chunk->len);
+}
+
+static int keep_piece(void *ctx, u32 part)
+{
+	struct keeping *k = ctx;
+
+	return page_copy_move(k->kept, &k->parts[part]);
+}
+
+/* Keep the memory of the mappings that is_kept names, while the process is stopped. */
+static int keep_memory(struct stop_snapshot *st)
+{
+	const struct memory_options mo = { .tid = st->base.mem_tid,
+					   .deadline_ns = st->deadline_ns,
+					   .is_kept = st->is_kept };
+	auto_free struct keeping *k = calloc(1, sizeof(*k));
+	const struct snapshot_visitor visitor = { k, keep_chunk, keep_piece };
+	struct memory_stream *m = NULL;
+	int err = k ? memory_stream_new(&m, &st->base, &mo) : -ENOMEM;
+
+	if (err)
+		return err;
+	k->kept = &st->kept;
+	err = memory_stream_read(m, &visitor);
+	memory_stream_count(m, &st->base);
+	memory_stream_free(m);
+	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
+		page_copy_fini(&k->parts[i]);
+	return err;
+}
+
+/* Find the mappings that the copy shares with others, or lacks (MADV_DONTFORK). Returns how many, or -errno. */
+static int find_kept(struct stop_snapshot *st)
+{
+	struct snapshot copy = { .pid = st->copy.pid, .mem_tid = st->copy.pid };
+	int err = snapshot_read_maps(&copy), nr = 0;
+
+	st->is_kept = err ? NULL : calloc(st->base.nr_maps + 1, sizeof(*st->is_kept));
+	if (!err && !st->is_kept)
+		err = -ENOMEM;
+	for (size_t i = 0; i < st->base.nr_maps && !err; i++) {
+		const struct snapshot_map *map = &st->base.maps[i], *same;
+
+		same = snapshot_map_find(&copy, map->start);
+		st->is_kept[i] = (map->is_shared && map->is_writable) || !same || same->end < map->end;
+		nr += st->is_kept[i];
+	}
+	snapshot_fini(&copy);
+	return err ? err : nr;
+}
+
+/* There is a copy: read from it instead of the process. */
+static int turn_to_copy(struct stop_snapshot *st)
+{
+	struct memory_options mo = { .tid = st->copy.pid };
+	struct memory_stream *m = NULL;
+	int err = find_kept(st);
+
+	if (err > 0)
+		err = keep_memory(st);
+	if (err)
+		return err;
+	mo.is_kept = st->is_kept;
+	mo.kept = &st->kept;
+	mo.deadline_ns = clock_now_ns() + MAX_READ_S * 1000000000ULL;
+	err = memory_stream_new(&m, &st->base, &mo);
+	if (err)
+		return err;
+	memory_stream_free(st->memory);
+	st->memory = m;
+	return 0;
+}
+
+static int stop_copy(struct snapshot *s)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+	int err;
+
+	if (IS_AGENT || !st->has_thread || st->state != STOP_STOPPED)
+		return -ENOTSUP;
+	err = ask_tracer(st, STOP_COPYING);
+	if (err)
+		return err;
+	err = turn_to_copy(st);
+	if (err) {
+		ask_tracer(st, STOP_DROPPING);
+		page_copy_fini(&st->kept);
+		return err;
+	}
+	ask_tracer(st, STOP_FREEING);
+	s->pause_ns = clock_now_ns() - st->started_ns;
+	return 0;
+}
+
 static const struct snapshot_ops stop_ops = {
 	.name = "stop",
+	.copy = stop_copy,
 	.read = stop_read,
 	.peek = stop_peek,
 	.resume = stop_resume,
@@ -177,12 +353,13 @@ static void read_elf_class(struct snapshot *s)
 /* Read all but registers and memory, while the process is stopped. */
 static int read_moment(struct stop_snapshot *st)
 {
+	const struct memory_options mo = { .tid = st->base.mem_tid, .deadline_ns = st->deadline_ns };
 	int err = snapshot_read_maps(&st->base);
 
 	if (!err)
 		err = snapshot_read_kernel_words(&st->base, st->deadline_ns);
 	if (!err)
-		err = memory_stream_new(&st->memory, &st->base, st->deadline_ns);
+		err = memory_stream_new(&st->memory, &st->base, &mo);
 	if (!err)
 		read_elf_class(&st->base);
 	return err;

@@ -121,6 +121,7 @@ static void note_wait(struct held_thread *thread, int status)
 	}
 	thread->state = HELD_STOPPED;
 	/* A stop without an event number: a signal is about to be delivered. */
+	thread->in_group_stop = status >> 16 && WSTOPSIG(status) != SIGTRAP;
 	if (status >> 16 == 0)
 		thread->signal = (u8)WSTOPSIG(status);
 }

@@ -10,8 +10,9 @@
 /* One thread that is stopped, or should be. */
 struct held_thread {
 	pid_t tid;
-	u8 state;  /* enum held_state */
-	u8 signal; /* signal that was about to be delivered: pass it on when the thread is resumed */
+	u8 state;	    /* enum held_state */
+	u8 signal;	    /* signal that was about to be delivered: pass it on when the thread is resumed */
+	bool in_group_stop; /* SIGSTOP or the like had stopped it before */
 };
 
 enum held_state {

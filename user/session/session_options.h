@@ -16,6 +16,7 @@ enum session_scans { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 /* How leak verdicts are found, and what they show. */
 struct verdict_options {
 	u64 max_pause_ns; /* 0 = as it suits the command */
+	u32 snapshot;	  /* enum snapshot_way */
 	u64 pointer_mask; /* bits of a word that make an address; 0 = all */
 	bool unaligned;	  /* look for pointers at every byte */
 	u32 leaks;	  /* enum leak_kinds */

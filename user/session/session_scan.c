@@ -236,6 +236,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	struct leaks_options lo = {
 		.pid = p->target->pid,
 		.heap = p->heap,
+		.way = (enum snapshot_way)v->snapshot,
 		.is_traced = o->is_stopped || o->stopper,
 		.pointer_mask = v->pointer_mask,
 		.want_unaligned = v->unaligned,

@@ -185,8 +185,9 @@ static int done(void *ctx, u32 part)
 static int show(struct shown *s, struct memory_stream **out, u64 deadline_ns)
 {
 	const struct snapshot_visitor visitor = { s, look, done };
+	const struct memory_options options = { .tid = snap.mem_tid, .deadline_ns = deadline_ns };
 
-	assert_int_equal(memory_stream_new(out, &snap, deadline_ns), 0);
+	assert_int_equal(memory_stream_new(out, &snap, &options), 0);
 	return memory_stream_read(*out, &visitor);
 }
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A copy of a stopped process, made by a fork that one of its threads carries out for heaptap. The copy never runs. It
+ * holds the memory of the moment while the process itself goes on.
+ *
+ * The copy shares descriptors with the process, so that a file or a connection that the process closes is closed. It
+ * sends no SIGCHLD, and a plain wait() of the process does not see it. The kernel kills it if heaptap dies, and before
+ * any other process if memory runs out. All functions belong into the thread that holds the threads of the process.
+ */
+#pragma once
+
+#include "user/scan/snapshot_threads.h"
+
+struct process_copy {
+	pid_t pid;    /* 0 = none */
+	pid_t ns_pid; /* as the process knows it */
+	pid_t parent; /* the process */
+	taddr_t insn; /* of thread_call_find() */
+};
+
+/*
+ * Make the copy. All threads are stopped; @s has their mappings. 0, or nothing was made: -EBUSY no thread can carry out
+ * the call now; -ENOTSUP on this CPU; -EPERM seccomp; -EAGAIN or -ENOMEM limits of the process; -ESRCH.
+ */
+int process_copy_make(struct process_copy *c, const struct held_threads *held,
+		      const struct snapshot *s) __must_check;
+
+/*
+ * Kill the copy, and let the process wait for it: one thread of it stops for that moment. If none can, the process
+ * keeps a zombie until it ends. Does nothing without a copy.
+ */
+void process_copy_end(struct process_copy *c);
