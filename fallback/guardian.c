@@ -3,6 +3,7 @@
 #include "fallback/guardian.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +97,11 @@ void guardian_free(struct guardian *g)
 
 	if (!g)
 		return;
-	if (g->fd >= 0)
+	if (g->fd >= 0) {
+		/* There may be a copy: guardian_lifeline(). */
+		shutdown(g->fd, SHUT_WR);
 		close(g->fd);
+	}
 	while (g->pid > 0 && waitpid(g->pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	ring_free(g->ring);
@@ -109,6 +113,13 @@ void guardian_free(struct guardian *g)
 pid_t guardian_pid(const struct guardian *g)
 {
 	return g->pid;
+}
+
+int guardian_lifeline(const struct guardian *g)
+{
+	int fd = fcntl(g->fd, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 struct ring *guardian_ring(const struct guardian *g)

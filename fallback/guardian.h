@@ -18,6 +18,12 @@ int guardian_new(struct guardian **out, const struct tracer_options *o, u64 ring
 void guardian_free(struct guardian *g);
 
 pid_t guardian_pid(const struct guardian *g);
+
+/*
+ * A copy, owned by the caller, of the socket to the guardian. When it is shut down, the guardian detaches from all
+ * targets and exits with 0. -errno.
+ */
+int guardian_lifeline(const struct guardian *g);
 struct ring *guardian_ring(const struct guardian *g);
 const struct guardian_state *guardian_state(const struct guardian *g);
 

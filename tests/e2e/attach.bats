@@ -229,6 +229,47 @@ end_while_closing() {
 	untouched "$TARGET"
 }
 
+# unread PIPE: a pipe that nobody reads; open as 8
+unread() {
+	mkfifo "$1"
+	exec 8<>"$1"
+}
+
+@test "attach: nobody reads its reports: Ctrl-C takes the probes out, the next one ends it (A5)" {
+	spinning 0 2
+	unread "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' attach --no-scan -n 0 -i 100ms $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_tracing "$TAP"
+	wait_for is_stuck "$TAP"
+	has_probes "$TARGET"
+	kill -INT "$TAP"
+	untouched "$TARGET"
+	is_running "$TAP"
+	grep -q 'attach: heaptap is busy, .*: the probes are out; another signal ends heaptap' "$err"
+	kill -INT "$TAP"
+	ended "$TAP" 130
+	untouched "$TARGET"
+	exec 8>&-
+}
+
+@test "attach: nobody reads its recording, and after Ctrl-C somebody does: it ends well (A5)" {
+	spinning 0 2
+	unread "$BATS_TEST_TMPDIR/pipe"
+	attached -w "$BATS_TEST_TMPDIR/pipe" "$TARGET"
+	wait_for is_stuck "$TAP"
+	kill -TERM "$TAP"
+	untouched "$TARGET"
+	start cat "$BATS_TEST_TMPDIR/pipe"
+	exec 8>&-
+	ended "$TAP" 0 || { cat "$err"; false; }
+	grep -q 'attach: no leak verdict: heaptap was busy when the signal came' "$err"
+	is .lost.allocs 0
+	is .lost.frees 0
+	is .scan null
+}
+
 @test "attach: the reader of its report goes away: SIGPIPE (A5)" {
 	spinning
 	"$HEAPTAP" attach -t 300ms "$TARGET" 2>/dev/null 3>&- | true

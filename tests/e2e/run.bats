@@ -222,3 +222,23 @@ told_static() {
 	[ "$status" -eq 0 ]
 	is .totals.allocs 0
 }
+
+@test "run: nobody reads its recording: the first signal is the program's, the second one ends heaptap (A5)" {
+	mkfifo "$BATS_TEST_TMPDIR/pipe"
+	exec 8<>"$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' run --no-scan -w '$BATS_TEST_TMPDIR/pipe' -- '$T/spin' 0 2 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for says bash ready
+	TARGET=$(pgrep -P "$TAP" -x spin)
+	STARTED+=("$TARGET")
+	wait_for is_stuck "$TAP"
+	kill -TERM "$TAP"
+	wait_for grep -q 'run: heaptap is busy, .*: the program has got the signal; another one ends heaptap' "$err"
+	kill -TERM "$TAP"
+	ended "$TAP" 143
+	# The program prints its sums when it gets the signal.
+	wait_for says bash total
+	wait_for gone "$TARGET"
+	exec 8>&-
+}

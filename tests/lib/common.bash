@@ -93,6 +93,9 @@ has_used() { [ "$(ticks "$1")" -ge "$2" ]; }
 # works PID [TIMES]: until a program such as spin, which sleeps again and again, has gone on for a while
 works() { wait_for has_slept "$1" $(($(switches "$1") + ${2:-100})); }
 
+# is_stuck PID: a thread of heaptap waits for the reader of a pipe
+is_stuck() { cat "/proc/$1"/task/*/wchan | grep -q pipe_write; }
+
 # spinning [ARGS]: a started spin target, its pid in $TARGET
 spinning() {
 	start "$T/spin" "$@"

@@ -66,6 +66,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 
 	if (status != STATUS_DONE)
 		return status;
+	control_begin(c, 0);
 	control_listen(c);
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
@@ -73,7 +74,9 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	trace(o, s, c);
 	log_status(NULL);
 	control_finish(c);
-	if (o->scan != SCAN_NEVER)
+	if (o->scan != SCAN_NEVER && control_is_cut(c))
+		warn("attach: no leak verdict: heaptap was busy when the signal came");
+	else if (o->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
 	session_stop(s);
 	if (session_report(s))

@@ -235,6 +235,8 @@ static void follow(struct run *r, struct control *c)
 	launch_start(r->launch);
 	while (!launch_poll(r->launch))
 		go_on(r, c, &p);
+	/* Another process may soon have the PID. */
+	control_begin(c, 0);
 	if (!r->is_finished) {
 		if (session_poll(r->session))
 			debug("run: no more events");
@@ -298,6 +300,7 @@ static int run_program(const struct options *o, struct session *s, struct contro
 	err = launch_new(&r.launch, &lo, &hooks);
 	if (err)
 		return launch_error(err);
+	control_begin(c, launch_pid(r.launch));
 	if (!r.is_attached)
 		warn("run: %s: not traced", o->args[0]);
 	follow(&r, c);

@@ -11,6 +11,7 @@
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/session/session_span.h"
 #include "user/stream/recorder.h"
 
@@ -40,6 +41,8 @@ int tracing_run(const struct options *o, bool is_launch,
 	if (err)
 		error("%s: signals: %s", so.command, strerror(-err));
 	else
+		control_guard(c, so.command, session_lifeline(s));
+	if (!err)
 		status = work(o, s, c);
 out:
 	session_free(s);

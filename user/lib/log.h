@@ -14,6 +14,12 @@ enum log_level log_level(void);
 void log_line(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
 /*
+ * Like log_line() for an error, for a thread beside the one that prints: never waits, and the line is lost if stderr
+ * takes nothing now.
+ */
+void log_now(const char *fmt, ...) __printf(1, 2);
+
+/*
  * Show @text in one line of the terminal, in place of the one before; NULL = no more. Cut to the width of the terminal,
  * escaped, without escape codes. Nothing happens if stderr is no terminal or heaptap runs in its background.
  * log_line() removes the line first, and whoever else prints must do so too.

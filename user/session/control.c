@@ -14,12 +14,15 @@
 #include "user/session/ask.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/session/busy_signals.h"
 
 struct control {
 	int fd;			      /* owned; signalfd */
 	int input;		      /* borrowed; -1 = none */
 	struct ask_server *questions; /* owned; NULL = nobody can ask */
+	struct busy_signals *busy;    /* owned; NULL = signals wait for control_wait() */
 	bool passes_on;
+	bool is_cut; /* which was returned as CONTROL_STOP, and is true for ever */
 	u64 interval_ns;
 	u64 next_report_ns; /* 0 = never */
 	u64 end_ns;	    /* 0 = never */
@@ -75,9 +78,29 @@ void control_free(struct control *c)
 {
 	if (!c)
 		return;
+	busy_signals_free(c->busy);
 	ask_close(c->questions);
 	close(c->fd);
 	free(c);
+}
+
+void control_guard(struct control *c, const char *command, int lifeline)
+{
+	int err = busy_signals_new(&c->busy, command, lifeline);
+
+	if (err)
+		debug("%s: signals wait while heaptap is busy: %s", command, strerror(-err));
+}
+
+void control_begin(struct control *c, pid_t program)
+{
+	busy_signals_pass_to(c->busy, program);
+	busy_signals_begin(c->busy);
+}
+
+bool control_is_cut(const struct control *c)
+{
+	return c->is_cut || busy_signals_cut_by(c->busy);
 }
 
 /* Signals that are blocked stay pending until the descriptor is read. */
@@ -151,6 +174,11 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 	enum control_event event = CONTROL_NONE, clock;
 
 	*sig = 0;
+	busy_signals_look(c->busy);
+	if (!c->is_cut && busy_signals_cut_by(c->busy)) {
+		c->is_cut = true;
+		return CONTROL_STOP;
+	}
 	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0) {
 		if (fds[0].revents && read(c->fd, &si, sizeof(si)) == sizeof(si))
 			event = on_signal(c, &si, sig);
@@ -185,6 +213,9 @@ void control_finish(struct control *c)
 {
 	sigset_t set;
 
+	c->is_cut = control_is_cut(c);
+	busy_signals_free(c->busy);
+	c->busy = NULL;
 	if (c->passes_on)
 		forget_signals(c);
 	sigemptyset(&set);

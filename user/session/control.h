@@ -2,6 +2,8 @@
 /* Signals and clocks of a running heaptap, and requests of other heaptaps. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "user/lib/types.h"
 
 struct ask_server;
@@ -31,6 +33,16 @@ int control_new(struct control **out, const struct control_times *times, bool pa
 /* --interval and --duration count from now on. */
 void control_restart(struct control *c, const struct control_times *times);
 void control_free(struct control *c);
+
+/*
+ * Answer signals also while this thread is busy, until control_finish(): user/session/busy_signals.h. Without memory
+ * for that, signals wait: no error. @command and @lifeline as there.
+ */
+void control_guard(struct control *c, const char *command, int lifeline);
+/* Tracing has begun. @program: the child that signals are passed on to; 0 = none. */
+void control_begin(struct control *c, pid_t program);
+/* The probes were taken out by a signal while this thread was busy. */
+bool control_is_cut(const struct control *c);
 
 /* Has a Ctrl-C or SIGTERM come that control_wait() has not returned yet? For any thread. */
 bool control_is_stop_pending(void);

@@ -15,6 +15,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/session/session_live.h"
 #include "user/session/session_record.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
@@ -707,6 +708,13 @@ size_t session_running(struct session *s)
 			session_ended(s, p->target->pid, -1);
 	}
 	return running;
+}
+
+int session_lifeline(struct session *s)
+{
+	int fd = s->ops->lifeline ? s->ops->lifeline(s->source) : -1;
+
+	return fd < 0 ? -1 : fd;
 }
 
 void session_stop(struct session *s)

@@ -3,6 +3,7 @@
 #include "user/source/links.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -86,8 +87,11 @@ void link_set_free(struct link_set *set)
 	/* From here on a process that is stopped was stopped by somebody else. */
 	if (set->places)
 		memset(set->places->wards, 0, sizeof(set->places->wards));
-	if (set->fd >= 0)
+	if (set->fd >= 0) {
+		/* There may be a copy: link_set_lifeline(). */
+		shutdown(set->fd, SHUT_WR);
 		close(set->fd);
+	}
 	for (size_t i = 0; i < set->nr_tracepoints; i++)
 		bpf_link__destroy(set->tracepoints[i]);
 	while (set->keeper > 0 && waitpid(set->keeper, NULL, 0) < 0 && errno == EINTR)
@@ -183,6 +187,23 @@ bool link_set_is_alive(const struct link_set *set)
 	struct pollfd p = { .fd = set->fd, .events = 0 };
 
 	return poll(&p, 1, 0) <= 0;
+}
+
+bool link_set_has_ended(struct link_set *set)
+{
+	int status;
+
+	if (set->keeper <= 0 || waitpid(set->keeper, &status, 0) < 0)
+		return false;
+	set->keeper = 0;
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+int link_set_lifeline(const struct link_set *set)
+{
+	int fd = fcntl(set->fd, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 int link_set_add_tracepoints(struct link_set *set, const struct programs *p)

@@ -44,8 +44,16 @@ void link_set_guard(struct link_set *set, pid_t pid);
  */
 int link_set_drop(struct link_set *set, pid_t pid) __must_check;
 
-/* False: the keeper was killed, and all probes are out. */
+/* False: the keeper has ended, and all probes are out. */
 bool link_set_is_alive(const struct link_set *set);
+/* The keeper that is not alive was asked to end, and was not killed. Takes its status: then only link_set_free(). */
+bool link_set_has_ended(struct link_set *set);
+
+/*
+ * A copy, owned by the caller, of the socket to the keeper. When it is shut down, the keeper ends all links and exits.
+ * -errno.
+ */
+int link_set_lifeline(const struct link_set *set);
 
 /* The raw tracepoints: ends of threads, exec, children. 0 or -errno. */
 int link_set_add_tracepoints(struct link_set *set, const struct programs *p) __must_check;

@@ -132,6 +132,12 @@ struct source_ops {
 	 */
 	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
 
+	/*
+	 * A copy, owned by the caller, of the socket to the process that holds the probes. When it is shut down, the
+	 * probes are taken out as by detach, and poll() returns -ENODATA. -errno without one. NULL: no other process.
+	 */
+	int (*lifeline)(struct source *s);
+
 	/* The end. Take every probe out; the target is as before. Records not yet polled stay readable. */
 	void (*detach)(struct source *s);
 	void (*free)(struct source *s);

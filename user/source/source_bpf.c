@@ -493,16 +493,26 @@ static int source_bpf_wait_fd(struct source *source)
 static int source_bpf_poll(struct source *source, const struct sink *sink)
 {
 	struct bpf_source *s = self(source);
+	bool is_alive = !s->links || link_set_is_alive(s->links), has_ended;
 	int nr;
 
 	s->sink = sink;
 	nr = ring_buffer__consume(s->ring);
-	if (nr < 0 || !s->links || link_set_is_alive(s->links))
+	if (nr < 0 || is_alive)
 		return nr;
-	error("bpf: the process that held the probes was killed: nothing is traced any more");
+	has_ended = link_set_has_ended(s->links);
+	if (!has_ended)
+		error("bpf: the process that held the probes was killed: nothing is traced any more");
 	link_set_free(s->links);
 	s->links = NULL;
-	return -EPIPE;
+	return has_ended ? -ENODATA : -EPIPE;
+}
+
+static int source_bpf_lifeline(struct source *source)
+{
+	struct bpf_source *s = self(source);
+
+	return s->links ? link_set_lifeline(s->links) : -EPIPE;
 }
 
 static void source_bpf_pause(struct source *source, pid_t pid)
@@ -654,6 +664,7 @@ const struct source_ops source_bpf = {
 	.measure = source_bpf_measure,
 	.stop_reason = source_bpf_stop_reason,
 	.forget_stacks = source_bpf_forget_stacks,
+	.lifeline = source_bpf_lifeline,
 	.detach = source_bpf_detach,
 	.free = source_bpf_free,
 };

@@ -335,11 +335,25 @@ static bool is_alive(const struct ptrace_source *s)
 	       !si.si_pid;
 }
 
-/* Targets that run into breakpoints now end by SIGTRAP. Report it once, which ends the trace: -EPIPE; else 0. */
+/* The guardian, which is dead, was asked to end, and has detached. */
+static bool has_ended(const struct ptrace_source *s)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	return !waitid(P_PID, (id_t)guardian_pid(s->guardian), &si, WEXITED | WNOHANG | WNOWAIT) &&
+	       si.si_code == CLD_EXITED && !si.si_status;
+}
+
+/*
+ * Targets that run into breakpoints now end by SIGTRAP. Report it once, which ends the trace: -EPIPE. -ENODATA: none
+ * are left.
+ */
 static int report_death(struct ptrace_source *s)
 {
 	if (s->is_death_reported || s->is_detached)
 		return 0;
+	if (has_ended(s))
+		return -ENODATA;
 	s->is_death_reported = true;
 	error("ptrace: the guardian (PID %d) has died: breakpoints are left in the targets, which end at them",
 	      guardian_pid(s->guardian));
@@ -493,6 +507,11 @@ static void source_ptrace_forget_stacks(struct source *source)
 		debug("ptrace: stacks are not sent again");
 }
 
+static int source_ptrace_lifeline(struct source *source)
+{
+	return guardian_lifeline(self(source)->guardian);
+}
+
 static void source_ptrace_detach(struct source *source)
 {
 	struct ptrace_source *s = self(source);
@@ -613,6 +632,7 @@ const struct source_ops source_ptrace = {
 	.set_depth = source_ptrace_set_depth,
 	.losses = source_ptrace_losses,
 	.forget_stacks = source_ptrace_forget_stacks,
+	.lifeline = source_ptrace_lifeline,
 	.detach = source_ptrace_detach,
 	.free = source_ptrace_free,
 	.tracer = &tracer,

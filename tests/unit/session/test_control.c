@@ -3,12 +3,14 @@
 #include "user/session/control.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +115,122 @@ static void run_signals(void)
 	NEED(event_of(c, SIGUSR1, &sig) == CONTROL_REPORT);
 	NEED(event_of(c, SIGCHLD, &sig) == CONTROL_CHILD);
 	control_free(c);
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* Begin with a lifeline. The other end becomes readable when it is cut. */
+static struct control *guarded(bool passes_on, int *other)
+{
+	struct control *c = started(passes_on, 0, 0);
+	int fds[2];
+
+	NEED(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	control_guard(c, "test", fds[0]);
+	*other = fds[1];
+	return c;
+}
+
+/* A signal that is not taken cuts the lifeline, and is a stop later. */
+static void busy_attach(void)
+{
+	int other, sig;
+	struct control *c = guarded(false, &other);
+
+	control_begin(c, 0);
+	NEED(!control_is_cut(c));
+	NEED(kill(getpid(), SIGINT) == 0);
+	NEED(is_readable(other, FOR_EVER));
+	NEED(read(other, &sig, sizeof(sig)) == 0);
+	close(other);
+	NEED(control_is_cut(c));
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_STOP);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_NONE);
+	control_finish(c);
+	NEED(control_is_cut(c));
+	control_free(c);
+}
+
+/* The second one ends the process. */
+static void busy_twice(void)
+{
+	int other;
+	struct control *c = guarded(false, &other);
+
+	control_begin(c, 0);
+	NEED(kill(getpid(), SIGINT) == 0);
+	NEED(is_readable(other, FOR_EVER));
+	close(other);
+	NEED(kill(getpid(), SIGINT) == 0);
+	pause();
+	control_free(c);
+}
+
+/* Nothing is traced yet: there is nothing to report. */
+static void busy_before(void)
+{
+	int other;
+	struct control *c = guarded(false, &other);
+
+	close(other);
+	NEED(kill(getpid(), SIGHUP) == 0);
+	pause();
+	control_free(c);
+}
+
+/* A signal that is taken is nothing for the thread beside. */
+static void not_busy(void)
+{
+	int other, sig;
+	struct control *c = guarded(false, &other);
+
+	control_begin(c, 0);
+	NEED(event_of(c, SIGINT, &sig) == CONTROL_STOP);
+	NEED(!is_readable(other, 1000));
+	NEED(!control_is_cut(c));
+	control_free(c);
+	NEED(is_readable(other, NO_WAIT));
+}
+
+/* The program gets the first signal, and nothing is cut. */
+static void busy_run(void)
+{
+	int other, status;
+	struct control *c = guarded(true, &other);
+	pid_t pid = fork();
+
+	if (!pid) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		pause();
+	}
+	control_begin(c, pid);
+	NEED(kill(getpid(), SIGTERM) == 0);
+	NEED(waitpid(pid, &status, 0) == pid);
+	NEED(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	NEED(!control_is_cut(c));
+	control_begin(c, 0);
+	close(other);
+	NEED(kill(getpid(), SIGTERM) == 0);
+	pause();
+	control_free(c);
+}
+
+static void test_busy(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(busy_attach), 0);
+	assert_int_equal(in_child(not_busy), 0);
+	assert_int_equal(in_child(busy_twice), SIGINT);
+	assert_int_equal(in_child(busy_before), SIGHUP);
+	assert_int_equal(in_child(busy_run), SIGTERM);
 }
 
 /* A terminal of our own; its keys reach this process as they reach a shell's job. */
@@ -278,6 +396,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_leaves_at_once),
+		cmocka_unit_test(test_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Takes the probes out and ends heaptap when the main thread does not answer signals. */
+#include "user/session/busy_signals.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+
+/* The main thread has GRACE_MS for a signal; the holder of the probes has HANG_UP_MS to take them out. */
+enum { GRACE_MS = 400, HANG_UP_MS = 5000, FOR_EVER = -1 };
+
+static const int answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+struct busy_signals {
+	const char *command; /* borrowed */
+	int lifeline;	     /* owned; -1 = none */
+	int signals;	     /* owned; signalfd */
+	int end;	     /* owned; eventfd: the thread shall end */
+	pthread_t thread;
+	bool has_thread;
+	/* Shared with the thread. */
+	u32 nr_looks; /* of the main thread */
+	bool has_begun;
+	int cut_by;
+	pid_t program;
+	/* Of the thread alone. */
+	bool has_missed; /* a signal was not taken, ... */
+	u32 missed_at;	 /* ... when there had been so many looks */
+};
+
+static bool is_ending(const struct busy_signals *b, int timeout_ms)
+{
+	struct pollfd p = { .fd = b->end, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* End the process that holds the probes, and wait until they are out. */
+static void cut(struct busy_signals *b, int sig)
+{
+	struct pollfd p = { .fd = b->lifeline, .events = 0 };
+
+	__atomic_store_n(&b->cut_by, sig, __ATOMIC_RELEASE);
+	if (b->lifeline < 0 || shutdown(b->lifeline, SHUT_WR))
+		return;
+	while (!(p.revents & (POLLHUP | POLLERR)) && poll(&p, 1, HANG_UP_MS) < 0 && errno == EINTR)
+		;
+}
+
+/* End heaptap by @sig, as if it had never been handled. For SIGQUIT no memory is dumped: that may block, too. */
+static void die(int sig)
+{
+	int by = sig == SIGQUIT ? SIGTERM : sig;
+	sigset_t set;
+
+	signal(by, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, by);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	kill(getpid(), by);
+}
+
+/* The main thread has not taken this signal. */
+static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
+{
+	pid_t program = __atomic_load_n(&b->program, __ATOMIC_ACQUIRE);
+	int sig = (int)si->ssi_signo;
+	u32 nr_looks = __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE);
+	bool is_first = (!b->has_missed || b->missed_at != nr_looks) &&
+			__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
+
+	b->has_missed = true;
+	b->missed_at = nr_looks;
+	/* The terminal sends its signals to the whole process group. */
+	if (program && si->ssi_code != SI_KERNEL)
+		kill(program, sig);
+	if (is_first && program) {
+		log_now("%s: heaptap is busy, perhaps because nobody reads its output: the program has got the "
+			"signal; another one ends heaptap",
+			b->command);
+		return;
+	}
+	cut(b, sig);
+	if (!is_first) {
+		die(sig);
+		return;
+	}
+	log_now("%s: heaptap is busy, perhaps because nobody reads its output: the probes are out; another signal ends "
+		"heaptap",
+		b->command);
+}
+
+static void *watch(void *arg)
+{
+	struct busy_signals *b = arg;
+	struct pollfd fds[] = { { .fd = b->signals, .events = POLLIN }, { .fd = b->end, .events = POLLIN } };
+	struct signalfd_siginfo si;
+
+	for (;;) {
+		u32 nr_looks;
+
+		if (poll(fds, ARRAY_SIZE(fds), FOR_EVER) < 0 && errno != EINTR)
+			return NULL;
+		nr_looks = __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE);
+		if (is_ending(b, fds[0].revents ? GRACE_MS : 0))
+			return NULL;
+		if (fds[0].revents && nr_looks == __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE) &&
+		    read(b->signals, &si, sizeof(si)) == sizeof(si))
+			answer(b, &si);
+	}
+}
+
+static int start(struct busy_signals *b)
+{
+	sigset_t set, all, old;
+	int err;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(answered); i++)
+		sigaddset(&set, answered[i]);
+	b->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (b->signals < 0)
+		return -errno;
+	b->end = eventfd(0, EFD_CLOEXEC);
+	if (b->end < 0)
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&b->thread, NULL, watch, b);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	b->has_thread = !err;
+	return -err;
+}
+
+int busy_signals_new(struct busy_signals **out, const char *command, int lifeline)
+{
+	struct busy_signals *b = calloc(1, sizeof(*b));
+	int err;
+
+	if (!b) {
+		cleanup_close(&lifeline);
+		return -ENOMEM;
+	}
+	b->command = command;
+	b->lifeline = lifeline;
+	b->signals = b->end = -1;
+	err = start(b);
+	if (err) {
+		busy_signals_free(b);
+		return err;
+	}
+	*out = b;
+	return 0;
+}
+
+void busy_signals_look(struct busy_signals *b)
+{
+	if (b)
+		__atomic_fetch_add(&b->nr_looks, 1, __ATOMIC_ACQ_REL);
+}
+
+void busy_signals_begin(struct busy_signals *b)
+{
+	if (b)
+		__atomic_store_n(&b->has_begun, true, __ATOMIC_RELEASE);
+}
+
+void busy_signals_pass_to(struct busy_signals *b, pid_t pid)
+{
+	if (b)
+		__atomic_store_n(&b->program, pid, __ATOMIC_RELEASE);
+}
+
+int busy_signals_cut_by(const struct busy_signals *b)
+{
+	return b ? __atomic_load_n(&b->cut_by, __ATOMIC_ACQUIRE) : 0;
+}
+
+void busy_signals_free(struct busy_signals *b)
+{
+	const u64 one = 1;
+
+	if (!b)
+		return;
+	if (b->has_thread && write(b->end, &one, sizeof(one)) == sizeof(one))
+		pthread_join(b->thread, NULL);
+	cleanup_close(&b->lifeline);
+	cleanup_close(&b->signals);
+	cleanup_close(&b->end);
+	free(b);
+}

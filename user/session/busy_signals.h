@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Answers signals while the main thread cannot, because its output blocks, a file server does not answer, or there is
+ * much to do. A thread of its own looks whether the main thread takes a signal within half a second.
+ *
+ * If not: a signal for the program of run is passed on. Else the probes are taken out, by ending the connection to
+ * the process that holds them. The next signal that is not taken in time ends heaptap. Before tracing has begun,
+ * the first one does.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+struct busy_signals;
+
+/*
+ * @command: for messages. @lifeline: a socket to the process that holds the probes, which ends when the socket is shut
+ * down; taken over; -1 = none. SIGINT, SIGTERM, SIGHUP and SIGQUIT must be blocked. 0 or -errno.
+ */
+int busy_signals_new(struct busy_signals **out, const char *command, int lifeline) __must_check;
+
+/* The main thread looks for signals now. For each look. */
+void busy_signals_look(struct busy_signals *b);
+
+/* Tracing has begun: from now on the first signal does not end heaptap. */
+void busy_signals_begin(struct busy_signals *b);
+
+/*
+ * Signals are passed on to the child @pid of heaptap, 0 = no more. Those of the terminal reach the program by
+ * themselves.
+ */
+void busy_signals_pass_to(struct busy_signals *b, pid_t pid);
+
+/* The signal that has taken the probes out; 0 = none. */
+int busy_signals_cut_by(const struct busy_signals *b);
+
+/* From now on signals are as if there were no such thread. NULL is fine. */
+void busy_signals_free(struct busy_signals *b);
