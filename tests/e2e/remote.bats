@@ -145,6 +145,17 @@ reports_allocs() {
 	[[ $output == *"--discover: finds servers of TCP"*--insecure-tcp ]]
 }
 
+@test "remote: serve of a name that no process has ends at once and says so" {
+	run timeout 60 "$HEAPTAP" serve no-such-player
+	[ "$status" -eq 4 ]
+	[ "$output" = "heaptap: target: no-such-player: no such process" ]
+	# One of two is enough.
+	spinning
+	serving "$TARGET" no-such-player
+	is_running "$SERVE"
+	grep -q "waiting; on the host: heaptap connect unix:$SOCKET" "$BATS_TEST_TMPDIR/serve.err"
+}
+
 @test "remote: another user is turned away (S3, G6)" {
 	local DIR
 	DIR=$(mktemp -d) # the test's own folder is not for others

@@ -29,6 +29,20 @@ told_static() {
 
 # bats test_tags=core
 @test "run: the bundled leaking program" { told "$T/leak" --expect; }
+@test "run: a program has the name of the link that was executed, also in its recording" {
+	ln -s "$T/leak" "$BATS_TEST_TMPDIR/player"
+	"$HEAPTAP" run -w "$BATS_TEST_TMPDIR/r.heaptap" -o "$BATS_TEST_TMPDIR/r.json" -o "$BATS_TEST_TMPDIR/live.txt" \
+		"$BATS_TEST_TMPDIR/player" >/dev/null
+	"$HEAPTAP" report "$BATS_TEST_TMPDIR/r.heaptap" >"$BATS_TEST_TMPDIR/replayed.txt"
+	for shown in live replayed; do
+		grep -q "^player (pid [0-9]*)  $BATS_TEST_TMPDIR/player$" "$BATS_TEST_TMPDIR/$shown.txt"
+		grep -q ' in player$' "$BATS_TEST_TMPDIR/$shown.txt" # the frame of _start has no line
+	done
+	# exe is the file
+	[ "$(jq -r '.processes[0].exe' "$BATS_TEST_TMPDIR/r.json")" = "$(realpath "$T/leak")" ]
+	[ "$(jq -r '[.processes[0].stacks[].frames[].module | select(endswith("/player"))] | length > 0' "$BATS_TEST_TMPDIR/r.json")" = true ]
+}
+
 # bats test_tags=core
 @test "run: realloc failing, NULL, size 0, in place, moved, concurrent (B1, B3, B4)" { told "$T/order"; }
 # bats test_tags=core

@@ -16,6 +16,7 @@
 #include "user/cli/options_rooms.h"
 #include "user/remote/serve.h"
 #include "user/remote/wire_auth.h"
+#include "user/target/target.h"
 
 enum { POLL_MS = 20, FINISH_MS = 5000, QUEUE_BYTES = 16 << 20 };
 
@@ -112,7 +113,8 @@ static void print_address(const struct listen_place *p, const struct options *o)
 	char text[NET_PATH_MAX];
 
 	if (p->link.listen && !o->quiet)
-		info("serve: heaptap connect %s", net_addr_text(&p->addr, text, sizeof(text)));
+		info("serve: waiting; on the host: heaptap connect %s",
+		     net_addr_text(&p->addr, text, sizeof(text)));
 }
 
 static int run(const struct options *o, struct serve *s, struct control *c, struct discover *discover)
@@ -151,6 +153,25 @@ static int check_targets(const struct options *o)
 	return 0;
 }
 
+/*
+ * A name without a process is most often a typing mistake: report it now, and not to the client that comes later. Over
+ * ssh the client is there already, and gets the reason. 0, or -errno, logged.
+ */
+static int find_targets(const struct options *o)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < o->targets.nr && !o->use_stdio; i++) {
+		auto_free pid_t *pids = NULL;
+		size_t nr;
+
+		err = target_find(o->targets.items[i], &pids, &nr);
+		if (!err)
+			return 0;
+	}
+	return err;
+}
+
 static const char *name_of_target(const struct options *o)
 {
 	const char *name = o->is_program ? o->args[0] : o->targets.items[0];
@@ -169,6 +190,9 @@ int cmd_serve(const struct options *o)
 
 	if (check_targets(o) || choose_address(&place, o))
 		return STATUS_USAGE;
+	err = find_targets(o);
+	if (err)
+		return err == -ESRCH ? STATUS_NO_TARGET : STATUS_IMPOSSIBLE;
 	err = serve_link_new(&s.link, &place.link);
 	if (!err && o->announce)
 		err = discover_announce(&place.discover, &place.addr, name_of_target(o));

@@ -25,6 +25,9 @@
 #include "user/target/target.h"
 #include "user/source/tuning.h"
 
+/* Of a shorter time there is no share of a CPU: attaching alone would fill it. */
+enum { SHARE_MIN_NS = 1000 * 1000 * 1000 };
+
 static u64 timeval_ns(struct timeval t)
 {
 	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_usec * 1000;
@@ -55,11 +58,13 @@ static void print_cost(struct console *c)
 	/* A reset sets the counter of events to zero. */
 	u64 events = now.events - (now.events < then->events ? 0 : then->events);
 
-	fprintf(c->out, "  heaptap     %s events in %s (%s a second), %s of a CPU, %s of memory at most\n",
-		human_count(events).text, human_duration(since_ns).text,
-		human_count((u64)((double)events * 1e9 / (double)since_ns)).text,
-		human_percent(now.cpu_ns - then->cpu_ns, since_ns).text,
-		human_bytes((u64)own.ru_maxrss * 1024).text);
+	fprintf(c->out, "  heaptap     %s events in %s", human_count(events).text,
+		human_duration(since_ns).text);
+	if (since_ns >= SHARE_MIN_NS)
+		fprintf(c->out, " (%s a second), %s of a CPU",
+			human_count((u64)((double)events * 1e9 / (double)since_ns)).text,
+			human_percent(now.cpu_ns - then->cpu_ns, since_ns).text);
+	fprintf(c->out, ", %s of memory at most\n", human_bytes((u64)own.ru_maxrss * 1024).text);
 	c->cost = now;
 }
 

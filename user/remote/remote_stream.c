@@ -191,6 +191,9 @@ static int on_module(struct remote_stream *s, const void *rec)
 		m->is_deleted = in->is_deleted;
 		m->dev = in->dev;
 		m->ino = in->ino;
+		err = module_set_link(m, in->link);
+		if (err)
+			return err;
 	}
 	return stream_names_module(&s->names, m);
 }

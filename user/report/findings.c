@@ -360,7 +360,7 @@ static void write_symbol(FILE *out, const struct findings *f, struct code_ref re
 			fprintf(out, ":%u", s->line);
 	} else {
 		fputs(" in ", out);
-		escape_text(out, m ? m->path : "no file");
+		escape_text(out, m ? module_name(m) : "no file");
 		fprintf(out, "+0x%" PRIx64, ref.offset);
 	}
 	fputs(s->is_inlined ? " (inlined)\n" : "\n", out);

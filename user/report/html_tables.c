@@ -233,7 +233,7 @@ void html_tables_write(struct json *j, const struct html_tables *t)
 	json_array_begin(j, "modules");
 	for (u32 i = 0; i < t->nr_modules; i++) {
 		json_object_begin(j, NULL);
-		json_string(j, "path", t->modules[i]->path);
+		json_string(j, "path", module_name(t->modules[i]));
 		report_json_build_id(j, t->modules[i]);
 		json_object_end(j);
 	}

@@ -110,7 +110,7 @@ static void put_place(const struct tree *t, const struct branch *b, size_t depth
 		fprintf(t->out, ":%u)", s->line);
 	} else if (m) {
 		fputs(" (in ", t->out);
-		escape_text(t->out, m->path);
+		escape_text(t->out, module_name(m));
 		putc(')', t->out);
 	}
 }

@@ -349,7 +349,8 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	if (s->function)
 		return escape_buf(buf, size, s->function);
 	if (m)
-		snprintf(buf, size, "%s+0x%llx", escape_buf(name, sizeof(name), text_base_name(m->path)),
+		snprintf(buf, size, "%s+0x%llx",
+			 escape_buf(name, sizeof(name), text_base_name(module_name(m))),
 			 (unsigned long long)ref.offset);
 	else
 		snprintf(buf, size, "0x%llx", (unsigned long long)ref.offset);

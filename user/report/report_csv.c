@@ -65,7 +65,7 @@ static void put_caller(FILE *out, const struct report *r, struct report_frames *
 	putc(',', out);
 	if (s && s->line)
 		fprintf(out, "%u", s->line);
-	put_text(out, m ? m->path : NULL);
+	put_text(out, m ? module_name(m) : NULL);
 }
 
 /* All frames in one column, innermost first. */

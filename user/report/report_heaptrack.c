@@ -83,7 +83,7 @@ static int put_place_line(struct heaptrack *h, const struct ht_place *p, const s
 	int err = numbers ? 0 : -ENOMEM;
 
 	if (!err && m)
-		err = put_string(h, m->path, &module);
+		err = put_string(h, module_name(m), &module);
 	for (size_t i = 0; i < nr && !err; i++) {
 		if (symbols[i].function)
 			err = put_string(h, symbols[i].function, &numbers[2 * i]);

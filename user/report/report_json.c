@@ -251,7 +251,7 @@ static int json_frame(struct json *j, const struct report *r, struct code_ref re
 			json_u64(j, "line", symbols[i].line);
 		else
 			json_null(j, "line");
-		json_string(j, "module", m ? m->path : NULL);
+		json_string(j, "module", m ? module_name(m) : NULL);
 		report_json_build_id(j, m);
 		json_hex(j, "offset", ref.offset);
 		json_bool(j, "inlined", symbols[i].is_inlined);
@@ -333,7 +333,7 @@ static void json_threads(struct json *j, const struct heap *heap)
 static void json_module(struct json *j, const struct report_module *m, bool is_scanned)
 {
 	json_object_begin(j, NULL);
-	json_string(j, "module", m->module ? m->module->path : NULL);
+	json_string(j, "module", m->module ? module_name(m->module) : NULL);
 	json_u64(j, "callers", m->nr_callers);
 	report_json_sum(j, "allocated", &m->allocated);
 	report_json_sum(j, "live", &m->live);

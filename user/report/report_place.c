@@ -101,7 +101,7 @@ static int name_code(const struct report *r, const struct mapping *m, taddr_t ad
 		snprintf(text, PLACE_MAX, "%s", escape_buf(name, sizeof(name), symbols[nr - 1].function));
 	else
 		snprintf(text, PLACE_MAX, "code (+0x%llx)", (unsigned long long)(addr - m->bias));
-	add_file(text, m->module->path);
+	add_file(text, module_name(m->module));
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static int name_data(const struct report *r, const struct report_process *p, tad
 		snprintf(inside, sizeof(inside), "+0x%llx", (unsigned long long)offset);
 	if (variable)
 		snprintf(text, PLACE_MAX, "%s%s", escape_buf(name, sizeof(name), variable), inside);
-	add_file(text, m->path);
+	add_file(text, module_name(m));
 	return err;
 }
 

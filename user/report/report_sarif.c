@@ -125,7 +125,7 @@ static int put_frame(struct sarif *s, struct code_ref ref)
 
 	for (size_t i = 0; i < nr && !err; i++) {
 		const char *file = symbols[i].file ? finding_file(s->findings, symbols[i].file) : NULL;
-		auto_free char *module = escape_new(m ? m->path : "");
+		auto_free char *module = escape_new(m ? module_name(m) : "");
 
 		if (!module)
 			return -ENOMEM;

@@ -101,7 +101,7 @@ void text_name(struct text *t, const struct target *target)
 	text_tone_end(t);
 	if (target->exe && *target->exe) {
 		fputs("  ", t->out);
-		toned(t, TONE_FAINT, target->exe);
+		toned(t, TONE_FAINT, target_program(target));
 	}
 	putc('\n', t->out);
 }
@@ -414,7 +414,7 @@ static void text_names(struct text *t)
 		return;
 	debug_package_hint(hint, sizeof(hint), "/", m->path);
 	line_begin(t, "names");
-	item(t, "missing for %s", text_base_name(m->path));
+	item(t, "missing for %s", text_base_name(module_name(m)));
 	item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
 	line_end(t);
 	t->nr_nameless = 0;
@@ -469,7 +469,7 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 		u64 bytes = module_bytes(m, is_live);
 
 		if (i < shown && bytes)
-			item(t, "%s %s (%s)", m->module ? text_base_name(m->module->path) : "no file",
+			item(t, "%s %s (%s)", m->module ? text_base_name(module_name(m->module)) : "no file",
 			     human_bytes(bytes).text, human_percent(bytes, all).text);
 		else
 			rest += bytes;

@@ -50,7 +50,7 @@ static void text_place(struct text *t, struct code_ref ref, bool want_offset)
 		return;
 	}
 	fputs("in ", t->out);
-	escape_text(t->out, t->report->options.verbose ? m->path : text_base_name(m->path));
+	escape_text(t->out, t->report->options.verbose ? module_name(m) : text_base_name(module_name(m)));
 	if (want_offset)
 		fprintf(t->out, "+0x%llx", (unsigned long long)ref.offset);
 }

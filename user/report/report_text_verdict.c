@@ -42,7 +42,7 @@ static void name_frame(const struct text *t, struct code_ref ref, const struct s
 {
 	const struct module *m = module_get(t->report->modules, ref.module);
 	char function[MAX_PLACE_BYTES], file[MAX_PLACE_BYTES];
-	const char *path = s->file && s->line ? s->file : m ? m->path : "";
+	const char *path = s->file && s->line ? s->file : m ? module_name(m) : "";
 
 	escape_buf(file, sizeof(file), text_base_name(path));
 	escape_buf(function, sizeof(function), s->function ? s->function : "");

@@ -59,7 +59,7 @@ static int name_memory(struct root_name *n, const struct report *r, const struct
 		n->kind = why->root_addr < why->root_tp || !strcmp(why->root_path, "[stack]") ? "stack"
 											      : "thread";
 	m = module_get(r->modules, ref.module);
-	n->path = m ? m->path : *why->root_path ? why->root_path : NULL;
+	n->path = m ? module_name(m) : *why->root_path ? why->root_path : NULL;
 	n->offset = ref.offset;
 	if (!m || !r->symbolizer)
 		return 0;

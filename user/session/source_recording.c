@@ -129,12 +129,14 @@ static int on_module(struct recording_source *src, const void *rec)
 				.ino = m->ino,
 				.build_id_len = m->build_id_len,
 				.is_deleted = m->is_deleted };
-	int err = charge(src, NAME_COST + strlen(m->path));
+	int err = charge(src, NAME_COST + strlen(m->path) + strlen(m->link));
 	struct module *here;
 
 	memcpy(known.build_id, m->build_id, sizeof(known.build_id));
 	if (!err)
 		err = module_add_known(src->names.modules, &known, &here);
+	if (!err)
+		err = module_set_link(here, m->link);
 	return err ? err : stream_names_module(&src->names, here);
 }
 

@@ -53,6 +53,7 @@ static const struct stream_field process_fields[] = {
 static const struct stream_field module_fields[] = {
 	NUMBER(stream_module, module), NUMBER(stream_module, is_deleted), NUMBER(stream_module, dev),
 	NUMBER(stream_module, ino),    BYTES(stream_module, build_id),	  STRING(stream_module, path),
+	STRING(stream_module, link),
 };
 
 static const struct stream_field maps_fields[] = {

@@ -55,6 +55,7 @@ struct stream_module {
 	u8 build_id[STREAM_BUILD_ID_MAX];
 	u8 build_id_len;
 	const char *path;
+	const char *link; /* by which its processes were started; "" = none */
 };
 
 struct stream_maps {

@@ -56,7 +56,8 @@ static int introduce(struct stream_writer *w, struct stream_modules *m, const st
 				     .dev = module->dev,
 				     .ino = module->ino,
 				     .build_id_len = module->build_id_len,
-				     .path = module->path };
+				     .path = module->path,
+				     .link = module->link ? module->link : "" };
 	size_t had = m->max_numbers;
 
 	if (array_reserve(m->numbers, m->max_numbers, module->id + 1UL))

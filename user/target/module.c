@@ -78,6 +78,7 @@ static void entry_free(struct module_entry *e)
 		return;
 	cleanup_close(&e->module.fd);
 	free(e->module.path);
+	free(e->module.link);
 	free(e->module.root);
 	free(e);
 }
@@ -91,6 +92,25 @@ void module_table_free(struct module_table *t)
 	free(t->entries);
 	hash_index_fini(&t->by_file);
 	free(t);
+}
+
+const char *module_name(const struct module *m)
+{
+	return m->link && *m->link ? m->link : m->path;
+}
+
+int module_set_link(struct module *m, const char *link)
+{
+	if (!*link)
+		return 0;
+	if (!m->link) {
+		m->link = strdup(link);
+		return m->link ? 0 : -ENOMEM;
+	}
+	/* One file, several names (busybox): none of them is right for all processes. */
+	if (strcmp(m->link, link))
+		*m->link = '\0';
+	return 0;
 }
 
 struct module *module_get(const struct module_table *t, u32 id)

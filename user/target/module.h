@@ -16,6 +16,7 @@ struct module {
 	u32 id;	    /* index in the table, from 1 */
 	int fd;	    /* owned; read only; -1 = the file could not be opened */
 	char *path; /* owned; as the target knows it, "[vdso]" for the vDSO */
+	char *link; /* owned; the link by which processes were started, "" = several; NULL = none is known */
 	char *root; /* owned; prefix that leads to the target's files, "" or "/proc/PID/root" */
 	u64 dev, ino;
 	u8 build_id[BUILD_ID_MAX];
@@ -38,6 +39,11 @@ struct mapping {
 };
 
 struct module_table;
+
+/* The path by which the user knows @m: that of its link, or its own. */
+const char *module_name(const struct module *m);
+/* A process that executes @m was started by @link, which is copied; "" is not a link. 0 or -ENOMEM. */
+int module_set_link(struct module *m, const char *link) __must_check;
 
 int module_table_new(struct module_table **out) __must_check;
 void module_table_free(struct module_table *t);

@@ -18,6 +18,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/target/program_link.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434 /* has this number on every CPU; Linux 5.3 */
@@ -285,6 +286,32 @@ bool target_is_reused(const struct target *t)
 	return t->start_time && !proc_read_stat(&stat, t->pid) && stat.start_time != t->start_time;
 }
 
+/* The file that the process executes, among its mappings; NULL = not known. */
+static struct module *program_of(const struct target *t)
+{
+	for (size_t i = 0; i < t->maps.nr; i++)
+		if (t->maps.maps[i].module && !strcmp(t->maps.maps[i].module->path, t->exe))
+			return t->maps.maps[i].module;
+	return NULL;
+}
+
+const char *target_program(const struct target *t)
+{
+	const struct module *m = program_of(t);
+
+	return m ? module_name(m) : t->exe;
+}
+
+/* Programs are named as the user knows them: by the link that was executed. */
+static int read_link(struct target *t)
+{
+	struct module *m = program_of(t);
+	auto_free char *link = NULL;
+	int err = m ? program_link(&link, t->pid, t->exe, t->comm) : 0;
+
+	return err || !link ? err : module_set_link(m, link);
+}
+
 int target_read_maps(struct target *t, struct module_table *modules)
 {
 	int ret;
@@ -292,6 +319,8 @@ int target_read_maps(struct target *t, struct module_table *modules)
 	t->maps_read_ns = clock_now_ns();
 	t->has_new_code = false;
 	ret = mapping_list_read(&t->maps, modules, t->pid);
+	if (ret > 0 && read_link(t))
+		return -ENOMEM;
 	return ret >= 0 && !target_is_alive(t) ? -ESRCH : ret;
 }
 

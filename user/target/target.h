@@ -66,6 +66,9 @@ int target_signal(const struct target *t, int sig) __must_check;
 /* True if another process has the PID of @t now. False as long as that is unknown. */
 bool target_is_reused(const struct target *t);
 
+/* The path of the program as the user knows it; "" if unknown. Known after target_read_maps(). */
+const char *target_program(const struct target *t);
+
 /* Read the mappings again. Like mapping_list_read(), but -ESRCH also if the PID was reused meanwhile. */
 int target_read_maps(struct target *t, struct module_table *modules) __must_check;
 

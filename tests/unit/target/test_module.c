@@ -595,16 +595,37 @@ static void bias_at_seams(void **state)
 	assert_true(image_bias(&fixed, 0x900000, 0x50000) == 0x900000 - 0x50000);
 }
 
+static void named_by_links(void **state)
+{
+	struct fixture *f = *state;
+	struct module *m;
+
+	assert_int_equal(module_add(f->table, "/bin/file", NULL, 0, &m), 0);
+	assert_string_equal(module_name(m), "/bin/file");
+	assert_int_equal(module_set_link(m, ""), 0);
+	assert_int_equal(module_set_link(m, "/bin/one"), 0);
+	assert_int_equal(module_set_link(m, "/bin/one"), 0);
+	assert_string_equal(module_name(m), "/bin/one");
+	/* Two names: neither is right for both processes, for good. */
+	assert_int_equal(module_set_link(m, "/bin/two"), 0);
+	assert_string_equal(module_name(m), "/bin/file");
+	assert_int_equal(module_set_link(m, "/bin/two"), 0);
+	assert_string_equal(module_name(m), "/bin/file");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(own_functions),	 TEST(headers_in_memory),     TEST(unchanged_maps_keep_epoch),
-		TEST(code_in_no_file),	 TEST(vdso_is_a_module),      TEST(odd_file_names),
-		TEST(longest_path),	 TEST(deleted_and_replaced),  TEST(deleted_with_second_link),
-		TEST(memory_file),	 TEST(other_mount_namespace), TEST(without_privilege),
-		TEST(file_on_overlayfs), TEST(gone_processes),	      TEST(added_by_hand),
-		TEST(damaged_headers),	 TEST(bias_at_seams),
+		TEST(named_by_links),	    TEST(own_functions),
+		TEST(headers_in_memory),    TEST(unchanged_maps_keep_epoch),
+		TEST(code_in_no_file),	    TEST(vdso_is_a_module),
+		TEST(odd_file_names),	    TEST(longest_path),
+		TEST(deleted_and_replaced), TEST(deleted_with_second_link),
+		TEST(memory_file),	    TEST(other_mount_namespace),
+		TEST(without_privilege),    TEST(file_on_overlayfs),
+		TEST(gone_processes),	    TEST(added_by_hand),
+		TEST(damaged_headers),	    TEST(bias_at_seams),
 	};
 	int failed;
 
