@@ -132,8 +132,13 @@ int cmd_demo(const struct options *o)
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	int status, err;
 
-	if (o->nr_args)
+	if (o->nr_args && !strcmp(o->args[0], "program"))
 		return demo_program();
+	if (o->nr_args) {
+		error("demo: %s: takes no argument; 'heaptap run %s' traces a program of yours", o->args[0],
+		      o->args[0]);
+		return STATUS_USAGE;
+	}
 	if (len < 0 || !mkdtemp(dir)) {
 		error("demo: %s: %s", len < 0 ? "/proc/self/exe" : dir, strerror(errno));
 		return STATUS_IMPOSSIBLE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The help, printed from the tables of commands and options. */
 #include "user/cli/commands.h"
+#include "user/cli/mistakes.h"
 #include "user/cli/options.h"
 
 #include <string.h>
@@ -125,7 +126,7 @@ int cmd_help(const struct options *o)
 	const struct command *command = o->nr_args ? command_find(o->args[0]) : NULL;
 
 	if (o->nr_args && !command) {
-		error("help: %s: no such command; see 'heaptap help'", o->args[0]);
+		mistake_command(o->args[0]);
 		return STATUS_USAGE;
 	}
 	options_help(stdout, command);

@@ -10,6 +10,7 @@
 
 #include "user/cli/commands.h"
 #include "user/cli/config.h"
+#include "user/cli/mistakes.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
 #include "user/cli/options_private.h"
@@ -70,42 +71,6 @@ const struct option_row *option_row_find(const char *name, size_t len)
 	return NULL;
 }
 
-/* Say why getopt refused @text: "--nmae=x", "--quiet=x", or the letter @letter of a cluster. */
-static void refuse(const struct command *command, const char *text, int letter)
-{
-	const char *names[OPTIONS_MAX];
-	size_t nr = 0;
-	const char *nearest;
-	const struct option_row *row;
-	char name[64];
-
-	if (letter > 0 && letter < FIRST_ID) {
-		row = row_of(letter);
-		if (row)
-			error("-%c: not an option of '%s'", letter, command->name);
-		else
-			error("-%c: no such option; see 'heaptap help %s'", letter, command->name);
-		return;
-	}
-	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
-	row = letter ? row_of(letter) : option_row_find(name, strlen(name));
-	if (row && is_for(row, command)) {
-		error("--%s: takes no argument", row->name);
-		return;
-	}
-	if (row) {
-		error("--%s: not an option of '%s'", row->name, command->name);
-		return;
-	}
-	for (; option_rows[nr].name && nr < OPTIONS_MAX; nr++)
-		names[nr] = is_for(&option_rows[nr], command) ? option_rows[nr].name : NULL;
-	nearest = parse_nearest(name, names, nr);
-	if (nearest)
-		error("--%s: no such option; did you mean --%s", name, nearest);
-	else
-		error("--%s: no such option; see 'heaptap help %s'", name, command->name);
-}
-
 static int take_row(struct options *o, const struct option_row *row, const char *text)
 {
 	if (IS_AGENT && row->is_left_out)
@@ -125,7 +90,8 @@ static int parse_options(struct options *o, int argc, char **argv, int *end)
 	optind = 0; /* glibc and musl: begin anew */
 	while (!err && (id = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) != -1) {
 		if (id == '?') {
-			refuse(o->command, argv[optind - 1], optopt);
+			mistake_option(o->command, optopt ? row_of(optopt) : NULL, argv[optind - 1],
+				       optopt < FIRST_ID ? optopt : 0);
 			return -EINVAL;
 		}
 		if (id == ':') {
@@ -279,40 +245,6 @@ static int without_command(const char *text)
 	return 1;
 }
 
-/* The command that takes what was typed in its place: a PID, a recording, a program. NULL: no idea. */
-static const char *command_for(const char *text)
-{
-	size_t len = strlen(text);
-
-	if (strspn(text, "0123456789") == len)
-		return "attach";
-	if (access(text, F_OK))
-		return NULL;
-	if (len > 8 && !strcmp(text + len - 8, ".heaptap"))
-		return "report";
-	return access(text, X_OK) ? NULL : "run";
-}
-
-static int refuse_command(const char *text)
-{
-	const char *names[32]; /* a bit for each in option_row.commands */
-	const char *nearest;
-	size_t nr = 0;
-
-	for (; commands[nr].name; nr++)
-		names[nr] = commands[nr].name;
-	nearest = parse_nearest(text, names, nr);
-	if (command_for(text))
-		error("%s: no such command; did you mean 'heaptap %s %s'", text, command_for(text), text);
-	else if (*text == '-')
-		error("%s: the command comes first; see 'heaptap help'", text);
-	else if (nearest)
-		error("%s: no such command; did you mean '%s'", text, nearest);
-	else
-		error("%s: no such command; see 'heaptap help'", text);
-	return -EINVAL;
-}
-
 int options_parse(struct options *o, int argc, char **argv)
 {
 	int end;
@@ -329,8 +261,10 @@ int options_parse(struct options *o, int argc, char **argv)
 	if (without_command(argv[1]))
 		return 1;
 	o->command = command_find(argv[1]);
-	if (!o->command)
-		return refuse_command(argv[1]);
+	if (!o->command) {
+		mistake_command(argv[1]);
+		return -EINVAL;
+	}
 	if (IS_AGENT && o->command->is_left_out) {
 		error("%s: is not in the agent", argv[1]);
 		return -EINVAL;
@@ -349,5 +283,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		return 1;
 	}
 	err = check_args(o, argc - 1 - end, argv + 1 + end);
+	if (!err)
+		mistake_late_options(o);
 	return err ? err : read_suppressions(o);
 }

@@ -582,8 +582,9 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		return err;
 	err = target_read_maps(p->target, s->modules);
 	if (err < 0)
-		error("%s: PID %d (%s): cannot read its mappings: %s", s->options->command, pid,
-		      p->target->comm, strerror(-err));
+		error("%s: PID %d (%s): cannot read its mappings: %s%s", s->options->command, pid,
+		      p->target->comm, strerror(-err),
+		      err == -EACCES || err == -EPERM ? "; try: sudo heaptap ..." : "");
 	else
 		err = s->ops->attach(s->source, p->target);
 	session_blur(s, p);

@@ -529,7 +529,8 @@ static void parse_words(struct parser *p)
 			kind->parse(p);
 		return;
 	}
-	fail(p, "'%.40s' is no kind of record", p->words[0]);
+	fail(p, "'%.40s' is no kind of record: 'heaptap report --events' prints a list of events",
+	     p->words[0]);
 }
 
 static void parse_line(struct parser *p, char *line)

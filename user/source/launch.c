@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -444,8 +445,17 @@ static void complain(const struct launch_options *o, enum launch_step step, int 
 {
 	const char *what[] = { [LAUNCH_USER] = o->user, [LAUNCH_CWD] = o->cwd, [LAUNCH_EXEC] = o->argv[0] };
 
-	error("run: %s: %s", what[step],
-	      step == LAUNCH_USER && err == -EINVAL ? "unknown user" : strerror(-err));
+	struct stat st;
+	const char *why = strerror(-err);
+
+	if (step == LAUNCH_USER && err == -EINVAL)
+		why = "unknown user";
+	else if (step == LAUNCH_EXEC && err == -EACCES && !stat(o->argv[0], &st))
+		why = S_ISDIR(st.st_mode) ? "is a directory"
+					  : "Permission denied: is it executable (chmod +x)";
+	else if (step == LAUNCH_EXEC && err == -ENOENT && !strchr(o->argv[0], '/'))
+		why = "no such program in PATH; a file needs its path, such as ./program";
+	error("run: %s: %s", what[step], why);
 }
 
 int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)

@@ -433,6 +433,29 @@ static ssize_t filter_by_name(pid_t *pids, size_t nr, const char *name)
 	return (ssize_t)kept;
 }
 
+/* No process has the name: perhaps a part of one was meant. */
+static void refuse_name(const char *name)
+{
+	auto_free pid_t *all = NULL;
+	struct proc_stat stat;
+	size_t nr = 0;
+
+	if (strchr(name, '/')) {
+		error("target: %s: no process runs this file; 'heaptap run %s' starts it", name, name);
+		return;
+	}
+	if (strspn(name, "0123456789") < strlen(name) && proc_all(&all, &nr))
+		nr = 0;
+	for (size_t i = 0; i < nr; i++) {
+		if (all[i] == getpid() || proc_read_stat(&stat, all[i]) || stat.is_kernel_thread ||
+		    !strcasestr(stat.comm, name))
+			continue;
+		error("target: %s: no such process; did you mean %s", name, stat.comm);
+		return;
+	}
+	error("target: %s: no such process", name);
+}
+
 static int find_by_pid(pid_t pid, pid_t **pids, size_t *nr)
 {
 	struct proc_stat stat;
@@ -473,8 +496,7 @@ int target_find(const char *name_or_pid, pid_t **pids, size_t *nr)
 		return (int)kept;
 	}
 	if (!kept) {
-		error("target: %s: %s", name_or_pid,
-		      strchr(name_or_pid, '/') ? "no process runs this file" : "no such process");
+		refuse_name(name_or_pid);
 		return -ESRCH;
 	}
 	*pids = take_ptr(all);

@@ -158,8 +158,8 @@ static void unknown_options(void **state)
 	refuses("--dpeth: no such option; did you mean --depth", "run", "--dpeth=3", "x");
 	refuses("--xyzzy: no such option; see 'heaptap help run'", "run", "--xyzzy", "x");
 	refuses("-z: no such option; see 'heaptap help attach'", "attach", "-vz", "x");
-	refuses("--user: not an option of 'attach'", "attach", "--user", "me", "x");
-	refuses("-u: not an option of 'attach'", "attach", "-u", "me", "x");
+	refuses("--user: not an option of 'attach' but of 'run'", "attach", "--user", "me", "x");
+	refuses("-u: not an option of 'attach' but of 'run'", "attach", "-u", "me", "x");
 	refuses("--depth: needs an argument, N", "run", "--depth");
 	refuses("--depth: needs an argument, N", "run", "-d");
 	refuses("--quiet: takes no argument", "run", "--quiet=1", "x");
@@ -172,7 +172,7 @@ static void commands_and_arguments(void **state)
 	refuses("xyzzy: no such command; see 'heaptap help'", "xyzzy");
 	refuses("1234: no such command; did you mean 'heaptap attach 1234'", "1234");
 	refuses("/bin/true: no such command; did you mean 'heaptap run /bin/true'", "/bin/true");
-	refuses("-v: the command comes first; see 'heaptap help'", "-v", "run", "x");
+	refuses("-v: the command comes first, as in 'heaptap run --verbose ...'", "-v", "run", "x");
 	refuses("run: needs [--] PROGRAM [ARG...]; see 'heaptap help run'", "run", "-v");
 	refuses("attach: needs PID|NAME...; see 'heaptap help attach'", "attach");
 	refuses("report: b: one argument too many; see 'heaptap help report'", "report", "a", "b");

@@ -257,7 +257,8 @@ static void test_bad_lines(void **state)
 	char line[16500] = "# ";
 
 	(void)state;
-	refuse("bogus 1 2", "'bogus' is no kind of record");
+	refuse("bogus 1 2",
+	       "'bogus' is no kind of record: 'heaptap report --events' prints a list of events");
 	refuse("free 10 1 free 0x10", "takes 5 to 8 words, not 4");
 	refuse("exit 10 0 1 2", "takes 2 to 3 words, not 4");
 	refuse("alloc 11 1 malloc 0x10 1 0", "no process line for pid 11");

@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Command lines that newcomers type wrong: each is answered in one line, which says what to type.
+
+load ../lib/common
+
+# STATUS, the words behind heaptap, and what the only line on stderr must contain, with | between them
+mistakes() {
+	cat <<-END
+		2|12345678|did you mean 'heaptap attach 12345678'
+		2|ls|did you mean 'heaptap run ls'
+		2|$T/leak|did you mean 'heaptap run $T/leak'
+		2|r.heaptap|did you mean 'heaptap report r.heaptap'
+		2|attahc 12|did you mean 'attach'
+		2|record ls|did you mean 'heaptap run -w FILE PROGRAM'
+		2|trace 12|'heaptap attach PID'
+		2|help attahc|did you mean 'attach'
+		2|-p 12|as in 'heaptap attach --pid PID|NAME ...'
+		2|--fail-on definite|as in 'heaptap run --fail-on RULE ...'
+		2|run|needs [--] PROGRAM [ARG...]; see 'heaptap help run'
+		2|attach|needs PID|NAME...; see 'heaptap help attach'
+		2|run -p 12|-p: not an option of 'run' but of 'attach'
+		2|attach --perturb 12|--perturb: not an option of 'attach' but of 'run'
+		2|run --outptu x true|did you mean --output
+		2|run -o report.xyz true|unknown ending, must be one of .txt .json
+		2|run -t 10x true|must be a duration such as 500ms, 10s or 2h
+		2|run --min-size 1Z true|must be a size such as 4096, 64K or 1M
+		2|run --depth many true|must be a number
+		2|run -b perf true|must be one of auto bpf ptrace
+		2|run --fail-on leaks true|must be definite, definite:64K
+		2|report a b|one argument too many
+		2|connect board|must begin with ssh://, unix: or tcp://
+		2|demo ls|'heaptap run ls' traces a program of yours
+		126|run $BATS_TEST_TMPDIR|is a directory
+		126|run $BATS_TEST_TMPDIR/data|is it executable
+		127|run no-such-program-anywhere|no such program in PATH
+		4|attach no-such-program-anywhere|no such process
+		4|attach $T/leak|no process runs this file; 'heaptap run $T/leak' starts it
+		4|attach spinning|did you mean spinning-it
+		4|report $BATS_TEST_TMPDIR/data|is no kind of record: 'heaptap report --events' prints
+		4|report $BATS_TEST_TMPDIR/saved.json|'heaptap diff' reads reports
+		4|report $BATS_TEST_TMPDIR/none|No such file or directory
+	END
+}
+
+@test "mistakes: each is answered in one line that says what to type" {
+	local status_wanted words text line nr=0
+	cp "$T/spin" "$BATS_TEST_TMPDIR/spinning-it"
+	start "$BATS_TEST_TMPDIR/spinning-it"
+	cd "$BATS_TEST_TMPDIR"
+	echo "some words" >data
+	echo '{ "schema": "heaptap-report/1" }' >saved.json
+	touch r.heaptap
+	while IFS= read -r line; do
+		status_wanted=${line%%|*} words=${line#*|}
+		text=${words#*|} words=${words%%|*}
+		# shellcheck disable=SC2086 # words of a command line
+		run -"$status_wanted" --separate-stderr timeout 60 "$HEAPTAP" $words </dev/null
+		[ "${#stderr_lines[@]}" -eq 1 ] && [ -z "$output" ] || { echo "$words: $output $stderr"; return 1; }
+		[[ "${stderr_lines[0]}" == heaptap:*"$text"* ]] || { echo "$words: $stderr"; return 1; }
+		nr=$((nr + 1))
+	done < <(mistakes)
+	[ "$nr" -gt 30 ]
+}
+
+@test "mistakes: an option behind the program goes to the program, and heaptap warns" {
+	run --separate-stderr "$HEAPTAP" run -q echo --fail-on definite
+	[ "$output" = "--fail-on definite" ]
+	[[ "$stderr" == *"--fail-on behind echo is an option of that program; options of heaptap come before it"* ]]
+	for words in "-- echo --fail-on definite" "echo -w file" "echo --fail-on-all"; do
+		# shellcheck disable=SC2086 # words of a command line
+		run --separate-stderr "$HEAPTAP" run -q $words
+		[[ "$stderr" != *behind* ]]
+	done
+}
+
+@test "mistakes: without rights: the message has the command that helps" {
+	local copy
+	id nobody >/dev/null 2>&1 || skip "no user nobody here"
+	copy=$(mktemp -d /tmp/heaptap-mistakes-XXXXXX)
+	cp "$HEAPTAP" "$copy/heaptap"
+	chmod -R a+rX "$copy"
+	start "$T/spin"
+	run --separate-stderr setpriv --reuid nobody --regid nogroup --clear-groups "$copy/heaptap" attach "$PID"
+	rm -r "$copy"
+	[ "$status" -eq 3 ]
+	for line in "${stderr_lines[@]}"; do [[ "$line" == *"try: sudo heaptap ..."* ]]; done
+}

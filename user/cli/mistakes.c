@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Command lines that are wrong: one line each, which names what was most likely meant. */
+#include "user/cli/mistakes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/log.h"
+#include "user/lib/parse.h"
+#include "user/cli/options_private.h"
+
+static bool is_for(const struct option_row *row, const struct command *command)
+{
+	return row->commands & 1U << (command - commands);
+}
+
+/* Words that other tools have for what heaptap calls otherwise. */
+static const struct {
+	const char *word, *meant;
+} synonyms[] = {
+	{ "record", "run -w FILE PROGRAM" },
+	{ "trace", "run PROGRAM' or 'heaptap attach PID" },
+	{ "start", "run PROGRAM" },
+	{ "exec", "run PROGRAM" },
+	{ "profile", "run PROGRAM" },
+	{ "memcheck", "run --fail-on definite PROGRAM" },
+	{ "leaks", "run PROGRAM' or 'heaptap attach PID" },
+	{ "open", "report --open FILE" },
+	{ "show", "report FILE" },
+	{ "list", "report --events FILE" },
+};
+
+/* Is @name a program of $PATH? */
+static bool is_in_path(const char *name)
+{
+	const char *dirs = getenv("PATH");
+	char path[4096];
+
+	while (dirs && *dirs && !strchr(name, '/')) {
+		size_t len = strcspn(dirs, ":");
+		int n = snprintf(path, sizeof(path), "%.*s/%s", (int)len, dirs, name);
+
+		if (len && n > 0 && (size_t)n < sizeof(path) && !access(path, X_OK))
+			return true;
+		dirs += len + (dirs[len] == ':');
+	}
+	return false;
+}
+
+/* The command that takes what was typed in its place: a PID, a recording, a program. NULL: no idea. */
+static const char *command_for(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (strspn(text, "0123456789") == len)
+		return "attach";
+	if (access(text, F_OK))
+		return is_in_path(text) ? "run" : NULL;
+	if (len > 8 && !strcmp(text + len - 8, ".heaptap"))
+		return "report";
+	return access(text, X_OK) ? NULL : "run";
+}
+
+/* An option before the command: name a command that has it. */
+static void refuse_early_option(const char *text)
+{
+	const char *name = text + strspn(text, "-");
+	bool is_long = text[1] == '-';
+
+	for (const struct option_row *row = option_rows; row->name; row++) {
+		bool is_it = is_long ? strlen(row->name) == strcspn(name, "=") &&
+					       !strncmp(row->name, name, strlen(row->name))
+				     : row->letter && row->letter == text[1];
+
+		for (const struct command *c = commands; is_it && c->name; c++) {
+			if (!is_for(row, c))
+				continue;
+			error("%s: the command comes first, as in 'heaptap %s --%s%s%s ...'", text, c->name,
+			      row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+			return;
+		}
+	}
+	error("%s: the command comes first; see 'heaptap help'", text);
+}
+
+void mistake_command(const char *text)
+{
+	const char *names[32]; /* a bit for each in option_row.commands */
+	const char *nearest, *command = command_for(text);
+	size_t nr = 0;
+
+	for (; commands[nr].name; nr++)
+		names[nr] = commands[nr].name;
+	nearest = parse_nearest(text, names, nr);
+	if (*text == '-') {
+		refuse_early_option(text);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++) {
+		if (strcmp(text, synonyms[i].word))
+			continue;
+		error("%s: no such command; did you mean 'heaptap %s'", text, synonyms[i].meant);
+		return;
+	}
+	if (nearest)
+		error("%s: no such command; did you mean '%s'", text, nearest);
+	else if (command)
+		error("%s: no such command; did you mean 'heaptap %s %s'", text, command, text);
+	else
+		error("%s: no such command; see 'heaptap help'", text);
+}
+
+/* @shown is the option as it was typed, "-p" or "--pid". */
+static void refuse_elsewhere(const struct command *command, const struct option_row *row, const char *shown)
+{
+	for (const struct command *c = commands; c->name; c++) {
+		if (!is_for(row, c))
+			continue;
+		error("%s: not an option of '%s' but of '%s'", shown, command->name, c->name);
+		return;
+	}
+	error("%s: not an option of '%s'", shown, command->name);
+}
+
+void mistake_option(const struct command *command, const struct option_row *row, const char *text, int letter)
+{
+	const char *names[OPTIONS_MAX];
+	const char *nearest;
+	char name[64], shown[72];
+	size_t nr = 0;
+
+	if (letter > 0) {
+		snprintf(shown, sizeof(shown), "-%c", letter);
+		if (row)
+			refuse_elsewhere(command, row, shown);
+		else
+			error("%s: no such option; see 'heaptap help %s'", shown, command->name);
+		return;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(text + 2, "="), text + 2);
+	snprintf(shown, sizeof(shown), "--%s", name);
+	if (!row)
+		row = option_row_find(name, strlen(name));
+	if (row && is_for(row, command)) {
+		error("--%s: takes no argument", row->name);
+		return;
+	}
+	if (row) {
+		refuse_elsewhere(command, row, shown);
+		return;
+	}
+	for (; option_rows[nr].name && nr < OPTIONS_MAX; nr++)
+		names[nr] = is_for(&option_rows[nr], command) ? option_rows[nr].name : NULL;
+	nearest = parse_nearest(name, names, nr);
+	if (nearest)
+		error("--%s: no such option; did you mean --%s", name, nearest);
+	else
+		error("--%s: no such option; see 'heaptap help %s'", name, command->name);
+}
+
+/* Options that hardly another program has. */
+static bool is_ours(const char *word, const char *next)
+{
+	static const char *const names[] = { "--fail-on", "--backend", "--no-scan", "--suppressions",
+					     "--perturb", "--alloc",   "--nocpp",   "--error-exitcode" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strncmp(word, names[i], strlen(names[i])) && strchr("=", word[strlen(names[i])]))
+			return true;
+	if (!strcmp(word, "-w") && next && strlen(next) > 8)
+		return !strcmp(next + strlen(next) - 8, ".heaptap");
+	return false;
+}
+
+void mistake_late_options(const struct options *o)
+{
+	/* Behind -- everything is meant for the program. */
+	if (!o->command->stops_at_arg || o->is_program)
+		return;
+	for (size_t i = 1; i < o->nr_args; i++) {
+		if (!is_ours(o->args[i], i + 1 < o->nr_args ? o->args[i + 1] : NULL))
+			continue;
+		warn("%s: %s behind %s is an option of that program; options of heaptap come before it",
+		     o->command->name, o->args[i], o->args[0]);
+		return;
+	}
+}
