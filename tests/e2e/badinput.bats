@@ -30,10 +30,10 @@ refuses() {
 }
 
 @test "bad input: program missing, not executable" {
-	refuses 127 'no-such-program.*(No such file|not found)' run -- no-such-program
+	refuses 127 'no-such-program: no such program in PATH' run -- no-such-program
 	refuses 127 'No such file' run -- "$BATS_TEST_TMPDIR/missing"
 	echo data >"$BATS_TEST_TMPDIR/data"
-	refuses 126 'Permission denied' run -- "$BATS_TEST_TMPDIR/data"
+	refuses 126 'Permission denied: is it executable' run -- "$BATS_TEST_TMPDIR/data"
 	refuses 126 '' run -- "$BATS_TEST_TMPDIR"
 }
 
