@@ -24,7 +24,7 @@ struct shared {
 
 static struct shared *shared;
 static size_t nr_blocks = 4 << 20, block_bytes = 240;
-static bool is_random;
+static bool is_random, wants_copy, is_writing;
 static void **table;
 
 static u64 next_random(u64 *state)
@@ -35,11 +35,32 @@ static u64 next_random(u64 *state)
 	return *state;
 }
 
+/* Write 100 MiB of pages a second into the blocks, and change nothing. The addresses are no pointers for the scan. */
+static void write_on(u64 hidden_first, u64 hidden_last)
+{
+	enum { PAGE = 4096, PAGES_A_MS = 26 };
+	const struct timespec tick = { .tv_nsec = 1000000 };
+	u64 at = ~hidden_first;
+
+	for (;;) {
+		for (int i = 0; i < PAGES_A_MS; i++, at += PAGE) {
+			volatile u8 *byte = (u8 *)(uintptr_t)at;
+
+			if (at >= ~hidden_last)
+				at = ~hidden_first;
+			else
+				*byte = *byte;
+		}
+		nanosleep(&tick, NULL);
+	}
+}
+
 /* A hash table of chains; each block has a second pointer to any other. Some are in no chain. */
 static void child(void)
 {
 	u64 state = 88172645463325252ULL;
 	size_t nr_chains = nr_blocks / 4;
+	u64 hidden_first, hidden_last;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	table = calloc(nr_chains, sizeof(*table));
@@ -62,8 +83,12 @@ static void child(void)
 		if (other % LEAK_EVERY)
 			((void **)(uintptr_t)shared->addr[i])[1] = (void *)(uintptr_t)shared->addr[other];
 	}
+	hidden_first = ~shared->addr[0];
+	hidden_last = ~shared->addr[nr_blocks - 1];
 	shared->is_ready = 1;
 	munmap(shared, sizeof(*shared) + nr_blocks * sizeof(u64));
+	if (is_writing)
+		write_on(hidden_first, hidden_last);
 	for (;;)
 		pause();
 }
@@ -130,6 +155,8 @@ static int measure(pid_t pid, const struct heap *heap)
 	cpu[1] = cpu_clock();
 	if (!err)
 		err = snapshot_stop_new(&snap, pid, &stop);
+	if (!err && wants_copy)
+		err = snapshot_copy(snap);
 	t[2] = clock_now_ns();
 	cpu[2] = cpu_clock();
 	if (!err)
@@ -170,13 +197,18 @@ static int measure(pid_t pid, const struct heap *heap)
 	return 0;
 }
 
-/* bench_scan [BLOCKS [BYTES [random]]] */
+/* bench_scan [fork|write] [BLOCKS [BYTES [random]]] */
 int main(int argc, char **argv)
 {
 	struct heap *heap;
 	pid_t pid;
 	int err;
 
+	if (argc > 1 && (!strcmp(argv[1], "fork") || !strcmp(argv[1], "write"))) {
+		wants_copy = true;
+		is_writing = argv[1][0] == 'w';
+		argc--, argv++;
+	}
 	if (argc > 1)
 		nr_blocks = strtoul(argv[1], NULL, 10);
 	if (argc > 2)
