@@ -59,6 +59,43 @@ make_reports() {
 	grep -qx 'Who grows: top 1 of 2 callers' text
 	[ "$(grep -c '^#' text)" -eq 1 ]
 	"$HEAPTAP" diff reports | grep -q '^#2 .*, not significant (300 B, then 301 B; grew in 5 of 9 steps), by calloc$'
+	# The other command gives the same, into files.
+	"$HEAPTAP" report -q -o s2.json -o s.txt reports
+	cmp s.json s2.json
+	"$HEAPTAP" diff reports | diff - s.txt
+	"$HEAPTAP" report --format json reports | cmp - s.json
+	# A picture of callers is no report.
+	"$HEAPTAP" report -q -o reports/x.speedscope.json -o reports/x.trace.json events.txt
+	"$HEAPTAP" diff --json reports | cmp - s.json
+}
+
+@test "series: a page with the growth of processes and callers, and plots" {
+	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
+	make_reports
+	"$HEAPTAP" report -q -o s.html reports
+	"$HEAPTAP" diff -q -o d.html reports
+	cmp s.html d.html
+	python3 "$ROOT/tests/lib/page.py" s.html eval 'document.querySelector(".headline").textContent.replace(/\u00a0/g, " ")' \
+		eval 'Number(document.querySelector(".headline").dataset.slope)' \
+		eval 'document.querySelectorAll("#timeline svg:first-child .dot").length' \
+		eval 'document.querySelectorAll("#timeline .trend").length' \
+		eval 'Number(document.querySelector("#table").dataset.rows)' \
+		eval 'Array.from(document.querySelectorAll("#table tbody td[data-value]"), c => Number(c.dataset.value)).slice(0, 4)' \
+		click '#table tbody .opens' eval 'document.querySelectorAll(".opened .dot").length' \
+		eval 'document.querySelectorAll(".opened .stack li").length' \
+		eval 'Number(document.querySelector("#canvas").dataset.total)' >got
+	grep -q '^"+9.77 KiB an hour .* 1 B, most of it from prog+0x100"$' got || { cat got; return 1; }
+	slope=$("$HEAPTAP" diff --json reports | jq '.processes[0].bytes_per_hour')
+	printf '%s\n' "$slope" 10 2 2 '[10000, 0, 5000, 14000]' 10 2 10000 | diff - <(tail -n +2 got)
+}
+
+@test "series: hostile names do not leave the page" {
+	make_reports
+	jq '(.processes[0].comm) = "</script><b>" | (.processes[0].stacks[0].frames[0].function) = "</script><img src=x>\"\u001b"' \
+		reports/heap-3.json >x.json
+	"$HEAPTAP" diff -q -o s.html x.json reports/heap-2.json x.json
+	[ "$(grep -c '</script>' s.html)" -eq 2 ]
+	run ! grep -q -a "$(printf '\033')" s.html
 }
 
 @test "series: a restarted process is one line, several of one name are a line for each PID" {
@@ -96,7 +133,7 @@ make_reports() {
 		done
 	done
 	"$HEAPTAP" diff heap-2.json whole.gz | grep -q 'Who holds more: 1 caller'
-	for bad in heap-2.json "-s peak heap-2.json heap-3.json heap-4.json" "-o d.html heap-2.json heap-3.json heap-4.json"; do
+	for bad in heap-2.json "-s peak heap-2.json heap-3.json heap-4.json" "-o d.csv heap-2.json heap-3.json heap-4.json"; do
 		# shellcheck disable=SC2086
 		run "$HEAPTAP" diff $bad
 		[ "$status" -eq 2 ] || { echo "status $status for $bad"; return 1; }

@@ -8,6 +8,7 @@
 #include "user/lib/status.h"
 #include "user/cli/options_rooms.h"
 #include "user/cli/page_file.h"
+#include "user/cli/series_command.h"
 #include "user/report/output.h"
 #include "user/session/session.h"
 
@@ -27,6 +28,8 @@ int cmd_report(const struct options *o)
 				     : "output");
 		return STATUS_USAGE;
 	}
+	if (!o->events && !o->has_between && series_is_directory(o->args[0]))
+		return series_command(o);
 	err = o->open ? page_file_init(&page, &oo) : 0;
 	if (!err)
 		err = outputs_new(&outs, &oo, stdout);

@@ -11,36 +11,10 @@
 #include "user/report/html_page.h"
 #include "user/report/html_tables.h"
 
-/* Longer names are cut, as in the JSON of a comparison. */
-enum { MAX_NAME = 1024 };
-
 struct page {
 	struct diff *diff;
 	const char *const *names; /* of the two files */
 };
-
-/* The node of a stack whose frames are lines, innermost first. */
-static int add_frames(struct html_tables *t, const char *frames, u32 *node)
-{
-	const char *end = frames + strlen(frames);
-	int err = 0;
-
-	*node = HTML_NONE;
-	while (end > frames && !err) {
-		const char *start = end - (end[-1] == '\n');
-		size_t len = 0;
-		char name[MAX_NAME];
-
-		while (start - len > frames && start[-(ssize_t)len - 1] != '\n')
-			len++;
-		start -= len;
-		snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name) - 1),
-			 start);
-		err = html_named(t, name, node);
-		end = start;
-	}
-	return err;
-}
 
 static void write_column(struct json *j, const char *side, const char *name, size_t at,
 			 const struct diff_row *const *rows, size_t nr, u32 which)
@@ -84,7 +58,7 @@ static int write_callers(struct json *j, struct html_tables *t, const struct dif
 	for (size_t i = 0; i < nr && !err; i++) {
 		u32 node;
 
-		err = add_frames(t, rows[i]->frames, &node);
+		err = html_lines(t, rows[i]->frames, &node);
 		json_s64(j, NULL, node == HTML_NONE ? -1 : (s64)node);
 	}
 	json_array_end(j);

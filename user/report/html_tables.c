@@ -4,12 +4,17 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_json.h"
+
+/* Longer names of html_lines() are cut, as in the JSON of a comparison. */
+enum { MAX_NAME = 1024 };
 
 /* A place in a file, and the frames that it has. */
 struct html_place {
@@ -182,6 +187,28 @@ int html_named(struct html_tables *t, const char *name, u32 *node)
 		t->nr_frames += !err;
 	}
 	return err ? err : step(t, text, node);
+}
+
+int html_lines(struct html_tables *t, const char *frames, u32 *node)
+{
+	const char *end = frames + strlen(frames);
+	int err = 0;
+
+	*node = HTML_NONE;
+	while (end > frames && !err) {
+		const char *start = end - (end[-1] == '\n');
+		size_t len = 0;
+		char name[MAX_NAME];
+
+		while (start - len > frames && start[-(ssize_t)len - 1] != '\n')
+			len++;
+		start -= len;
+		snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name) - 1),
+			 start);
+		err = html_named(t, name, node);
+		end = start;
+	}
+	return err;
 }
 
 /* Numbers that may be HTML_NONE are -1 then. */

@@ -61,5 +61,8 @@ int html_stack(struct html_tables *t, const struct report *r, const struct repor
  */
 int html_named(struct html_tables *t, const char *name, u32 *node) __must_check;
 
+/* The node of a stack whose @frames are lines, innermost first. By html_named(). 0 or -ENOMEM. */
+int html_lines(struct html_tables *t, const char *frames, u32 *node) __must_check;
+
 /* Write the tables: keys "texts", "modules", "frames" and "nodes". */
 void html_tables_write(struct json *j, const struct html_tables *t);

@@ -40,6 +40,15 @@ struct series {
 	size_t nr_processes, max_processes, nr_callers, max_callers;
 };
 
+static bool is_flat(const double *y, size_t nr)
+{
+	size_t i = 1;
+
+	while (i < nr && y[i] == y[0])
+		i++;
+	return i >= nr;
+}
+
 struct series_slope series_slope(const double *hours, const double *y, size_t nr)
 {
 	double mean_x = 0, mean_y = 0, sxx = 0, sxy = 0, rest = 0;
@@ -55,8 +64,12 @@ struct series_slope series_slope(const double *hours, const double *y, size_t nr
 	}
 	if (!(sxx > 0))
 		return slope;
+	slope.has_error = nr >= 3;
+	/* Rounding would leave a little slope in points of one height. */
+	if (is_flat(y, nr))
+		return slope;
 	slope.per_hour = sxy / sxx;
-	if (nr < 3)
+	if (!slope.has_error)
 		return slope;
 	for (size_t i = 0; i < nr; i++) {
 		double off = y[i] - mean_y - slope.per_hour * (hours[i] - mean_x);
@@ -64,7 +77,6 @@ struct series_slope series_slope(const double *hours, const double *y, size_t nr
 		rest += off * off;
 	}
 	slope.error = sqrt(rest / (double)(nr - 2) / sxx);
-	slope.has_error = true;
 	slope.is_significant = slope.per_hour != 0 && fabs(slope.per_hour) >= 2 * slope.error;
 	return slope;
 }

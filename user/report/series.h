@@ -65,3 +65,5 @@ const struct series_line *series_processes(const struct series *s, size_t *nr);
 /* Write all. The text has at most @top callers (0 = all) of each process. 0 or -errno. */
 int series_write_text(FILE *out, const struct series *s, u32 top) __must_check;
 int series_write_json(FILE *out, const struct series *s) __must_check;
+/* A page for a browser. */
+int series_write_html(FILE *out, const struct series *s) __must_check;

@@ -15,6 +15,7 @@ static void line(void **state)
 {
 	const double x[] = { 0, 1, 2, 3, 4 }, exact[] = { 7, 9, 11, 13, 15 }, near[] = { 1, 2, 4, 4, 6 },
 		     noise[] = { 5, 9, 5, 9, 5 }, same[] = { 2, 2, 2, 2, 2 };
+	double flat[64], hours[64];
 	struct series_slope s = series_slope(x, exact, 5);
 
 	(void)state;
@@ -28,6 +29,15 @@ static void line(void **state)
 	assert_true(s.has_error && !s.is_significant && s.error > 0.5);
 	s = series_slope(x, same, 5);
 	assert_true(s.per_hour == 0 && s.has_error && !s.is_significant);
+	/* Many equal values: no rounding error is called growth. */
+	for (size_t nr = 3; nr <= ARRAY_SIZE(flat); nr++) {
+		for (size_t i = 0; i < nr; i++) {
+			flat[i] = 49255;
+			hours[i] = (double)(i * i) / 7;
+		}
+		s = series_slope(hours, flat, nr);
+		assert_true(s.per_hour == 0 && s.error == 0 && s.has_error && !s.is_significant);
+	}
 	/* Two points have no uncertainty, equal times no slope. */
 	s = series_slope(x, exact, 2);
 	assert_true(s.per_hour == 2 && !s.has_error && !s.is_significant);

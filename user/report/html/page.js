@@ -1,7 +1,7 @@
 /* The page: what is shown now, and the controls that change it. */
 
-const processes = isDiff ? [new Comparison(report)] : report.processes.map(p => new Process(p));
-const KINDS = isDiff ? DIFF_KINDS : REPORT_KINDS;
+const processes = isDiff ? [new Comparison(report)] : report.processes.map(p => isSeries ? new SeriesProcess(p) : new Process(p));
+const KINDS = isDiff ? DIFF_KINDS : isSeries ? SERIES_KINDS : REPORT_KINDS;
 
 const state = {
 	process: null, kind: null, by: "function", shape: SHAPES[0], group: "stack",
@@ -49,8 +49,8 @@ function showFlame() {
 	const ranked = rankModules(process, kind.column);
 	const canvas = byId("canvas");
 
-	if (isDiff)
-		plainColour = kind.id.startsWith("more") ? [14, 38] : [152, 26];
+	if (isDiff || isSeries)
+		plainColour = /^(more|growing)/.test(kind.id) ? [14, 38] : [152, 26];
 	flame.matches = state.search.isActive ? state.search.keysOf(merged.keys) : null;
 	flame.show(tree, shape);
 	canvas.setAttribute("aria-label", `Graph of ${kind.label.toLowerCase()}, ${amount(kind, tree.total[0])} in all`);
@@ -161,8 +161,8 @@ function find(text) {
 }
 
 function showTable() {
-	/* A comparison knows the names of functions only. */
-	const shown = isDiff ? TABLE_GROUPS.slice(0, 2) : TABLE_GROUPS;
+	/* Comparisons and series know the names of functions only. */
+	const shown = isDiff || isSeries ? TABLE_GROUPS.slice(0, 2) : TABLE_GROUPS;
 	showTabs("groups", shown, TABLE_GROUPS.find(g => g.id === state.group), group => {
 		state.group = group.id;
 		showTable();
@@ -172,9 +172,9 @@ function showTable() {
 
 function showProcess(index) {
 	state.process = processes[index];
-	document.title = `${state.process.data.comm} \u2013 heaptap ${isDiff ? "diff" : "report"}`;
+	document.title = `${state.process.data.comm} \u2013 heaptap ${isDiff ? "diff" : isSeries ? "growth" : "report"}`;
 	document.body.dataset.process = state.process.data.pid;
-	if (!isDiff) {
+	if (!isDiff && !isSeries) {
 		showVerdict(state.process);
 		timeline.show(state.process);
 		showErrors(state.process);
@@ -185,6 +185,8 @@ function showProcess(index) {
 	showTable();
 	if (isDiff) {
 		showComparison();
+	} else if (isSeries) {
+		showSeries(state.process);
 	} else {
 		showHistograms(state.process);
 		showAbout(state.process);
@@ -229,7 +231,11 @@ function listen() {
 	});
 	byId("theme").addEventListener("click", () => { showLook((look + 1) % LOOKS.length); redraw(); });
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showLook(look); redraw(); });
-	new ResizeObserver(() => flame.draw()).observe(byId("graph"));
+	new ResizeObserver(() => {
+		flame.draw();
+		if (isSeries && state.process)
+			drawSeries(state.process);
+	}).observe(byId("graph"));
 	/* Paper is white. */
 	window.addEventListener("beforeprint", () => { document.documentElement.dataset.look = "light"; flame.draw(); });
 	window.addEventListener("afterprint", () => { showLook(look); flame.draw(); });
@@ -237,14 +243,14 @@ function listen() {
 	fill(byId("by"), GROUPINGS, g => g.label, g => { state.by = g.id; showFlame(); });
 	fill(byId("shape"), SHAPES, s => s.label, s => { state.shape = s; showFlame(); });
 	byId("process").closest("label").hidden = processes.length < 2;
-	byId("by").closest("label").hidden = isDiff;
+	byId("by").closest("label").hidden = isDiff || isSeries;
 }
 
 showLook(0);
 listen();
 /* The process with the worst verdict first; the list has the order of the report. */
 if (processes.length) {
-	const worth = p => p.sum("leaked_bytes") * 1e6 + p.data.totals.live_bytes;
+	const worth = p => isSeries ? (p.data.per_hour > 0 ? 1e15 + p.data.per_hour : p.data.last_bytes) : p.sum("leaked_bytes") * 1e6 + p.data.totals.live_bytes;
 	const first = processes.reduce((best, p, i) => worth(p) > worth(processes[best]) ? i : best, 0);
 	byId("process").value = String(first);
 	showProcess(first);

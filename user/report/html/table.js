@@ -15,7 +15,7 @@ const REPORT_COLUMNS = [
 	{ id: "grown", label: "Grown", format: bytes, wide: true, isScan: true },
 ];
 
-const TABLE_COLUMNS = isDiff ? DIFF_COLUMNS : REPORT_COLUMNS;
+const TABLE_COLUMNS = isDiff ? DIFF_COLUMNS : isSeries ? SERIES_COLUMNS : REPORT_COLUMNS;
 
 const TABLE_GROUPS = [
 	{ id: "stack", label: "Stacks" },
@@ -198,7 +198,7 @@ class Table {
 			row.nextElementSibling.remove();
 		else
 			row.after(el("tr", { class: "opened" }, el("td", { colspan: this.columns.length + 1 },
-				(isDiff ? comparisonDetails : callerDetails)(this.process, caller))));
+				(isDiff ? comparisonDetails : isSeries ? seriesDetails : callerDetails)(this.process, caller))));
 	}
 }
 
