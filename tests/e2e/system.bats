@@ -3,6 +3,7 @@
 # heaptap system: which process of this machine grows, and where.
 
 load ../lib/common
+load ../lib/screen
 
 setup() {
 	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
@@ -77,4 +78,72 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 	"$HEAPTAP" system --comm swell --watch 1 --json -i 1s -t 2500ms -n 0 >bounded
 	[ "$(tail -n 1 bounded | jq .watched)" -eq 1 ]
 	[ "$(tail -n 1 bounded | jq .evicted)" -ge 1 ]
+}
+
+# ---- tracing ----
+
+# told TEXT: heaptap has said so on stderr
+told() { grep -q -- "$1" "$err"; }
+
+@test "system: of 200 processes the one that leaks is found, traced and named without any option" {
+	local i
+	for ((i = 0; i < 199; i++)); do swelling 0; done
+	idle=$TARGET
+	swelling 65536
+	watching
+	wait_for told "traces swell (pid $TARGET): it grows by"
+	wait_for told "swell (pid $TARGET): leaks .*: swell_forgets < main"
+	has_probes "$TARGET"
+	untouched "$idle"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	# The report at the end names it first: the process, the function and the verdict.
+	grep -A 3 'grew, or w' "$rows" | grep -q "^swell (pid $TARGET)  by .*traced for"
+	grep -A 1 "^swell (pid $TARGET)" "$rows" | grep -q 'leaks .* in [0-9,]* blocks: swell_forgets < main'
+	never_in "$err" "pid $idle"
+}
+
+@test "system: a chosen process is traced although it does not grow, and JSON has the answer" {
+	spinning
+	watching --pid "$TARGET" --json -i 1s
+	wait_for told "traces spin (pid $TARGET): it was chosen"
+	wait_for of "$TARGET" '.zoom.finding == "held" and (.zoom.function | startswith("spin_allocates"))'
+	kill "$TARGET"
+	wait_for told "leaves spin (pid $TARGET): it has ended"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	tail -n 1 "$rows" | jq -e ".findings[] | select(.pid == $TARGET) | .traced == false"
+}
+
+@test "system: programs that are spared are never traced" {
+	swelling 65536
+	watching --spare 'swel?'
+	wait_for told "does not trace swell (pid $TARGET): named by --spare"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	grep -A 1 "^swell (pid $TARGET)" "$rows" | grep -q 'not traced'
+	never_in "$err" ': traces '
+	watching --pid $$ --pid "$TARGET" --zoom 0 -t 3s
+	ended "$TAP" 0
+	never_in "$err" trace
+	watching --pid $$
+	wait_for told "does not trace .* (pid $$): heaptap itself, or what it was started from"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+}
+
+@test "system: a process that grows no more makes room, also by its end" {
+	swelling 65536
+	first=$TARGET
+	watching --zoom 1
+	wait_for told "traces swell (pid $first)"
+	swelling 300000
+	kill "$first"
+	wait_for told "leaves swell (pid $first): it has ended"
+	wait_for told "traces swell (pid $TARGET)"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	grep "^swell (pid $first)" "$rows" | grep -q 'has ended'
 }

@@ -11,7 +11,8 @@
 
 int cmd_system(const struct options *o)
 {
-	const struct system_options so = options_system(o);
+	const struct session_options session = options_session(o);
+	const struct system_options so = options_system(o, &session);
 	const struct control_times times = { .duration_ns = o->duration_ns };
 	struct control *c = NULL;
 	int status, err = control_new(&c, &times, false);

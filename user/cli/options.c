@@ -68,7 +68,7 @@ const struct command commands[] = {
 		  "show on the whole screen who holds memory in running processes, here or elsewhere",
 		  IS_AGENT ? NULL : cmd_top, 1, SIZE_MAX, .is_left_out = true },
 	[SYSTEM] = { "system", "",
-		     "watch all processes of this machine: which one grows, how fast, until when",
+		     "watch all processes of this machine, and trace those that grow: how fast, and where",
 		     IS_AGENT ? NULL : cmd_system, 0, 0, .is_left_out = true },
 	[DOCTOR] = { "doctor", "[PID|NAME]",
 		     "say what works here, what does not, and the command that would help", cmd_doctor, 0,
@@ -177,8 +177,8 @@ const struct option_row option_rows[] = {
 	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM),
 	  .is_only_typed = true, .help = "a target: the same as the argument; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
-	  .commands = SERVING, .help = "source of events" },
-	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING,
+	  .commands = SERVING | IN(SYSTEM), .help = "source of events" },
+	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING | IN(SYSTEM),
 	  .help = "frames per stack; 0 = no stacks" },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,
 	  .help = "trace children too (fork, vfork, exec), and their children" },
@@ -201,6 +201,12 @@ const struct option_row option_rows[] = {
 	{ "container", 0, "NAME", take_list, FIELD(containers), .commands = IN(SYSTEM), .is_left_out = true,
 	  .help = "watch processes of this container: its name, at least 4 digits of its id, or the UID of a pod; "
 		  "may be repeated" },
+	{ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
+		  "or that were chosen; 0 = none" },
+	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
+		  "none = without those" },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
 	  .commands = WATCHING | IN(SYSTEM), .help = "write a report every DUR" },
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING,
@@ -241,9 +247,10 @@ const struct option_row option_rows[] = {
 	{ "scan", 0, NULL, take_scan, FIELD(scan), .commands = WATCHING,
 	  .help = "find leak verdicts for each report, not only for the last one; "
 		  "each scan stops the target for a moment" },
-	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING,
+	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING | IN(SYSTEM),
 	  .help = "find no leak verdicts, and do not stop the target for them" },
-	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h", .commands = BOTH,
+	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h",
+	  .commands = BOTH | IN(SYSTEM),
 	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; "
 		  "no limit at the end of a program of run)" },
 	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
@@ -259,24 +266,26 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SCAN),
 	  .help = "report these lost blocks. all; new: not lost at the verdict before; "
 		  "leaked: lost then and still lost" },
-	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000", .commands = WATCHING | IN(SCAN),
+	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000",
+	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "show who holds a block, for the N callers that grew most and N that have possibly lost blocks; "
 		  "or for the block at ADDRESS (0x...)" },
 	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
 	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
-	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = WATCHING,
+	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask), .commands = WATCHING | IN(SYSTEM),
 	  .help = "bits of a word that make an address, for programs that keep marks in pointers, such as "
 		  "0x0000fffffffffff8" },
-	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING,
+	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING | IN(SYSTEM),
 	  .help = "look for pointers at every byte, not only at aligned words (slow)" },
-	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING,
+	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING | IN(SYSTEM),
 	  .is_left_out = true,
 	  .help = "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
 		  "may be repeated" },
-	{ "no-default-suppressions", 0, NULL, take_flag, FIELD(no_default_suppressions), .commands = WATCHING,
-	  .is_left_out = true,
+	{ "no-default-suppressions", 0, NULL, take_flag, FIELD(no_default_suppressions),
+	  .commands = WATCHING | IN(SYSTEM), .is_left_out = true,
 	  .help = "report also the known leaks of allocators and C libraries themselves" },
-	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING, .is_left_out = true,
+	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
+	  .is_left_out = true,
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" },
 	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),
 	  .is_left_out = true, .help = "print a suppression for each leak at the end of the text report" },
@@ -302,9 +311,9 @@ const struct option_row option_rows[] = {
 	  .help = "count only live blocks of at least this age for each caller" },
 	{ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
 	  .help = "run this console command instead of reading commands; may be repeated" },
-	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH,
+	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH | IN(SYSTEM),
 	  .help = "count operators new and delete as the malloc and free inside them" },
-	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH,
+	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH | IN(SYSTEM),
 	  .help = "trace mmap, munmap and mremap too" },
 	{ "start-paused", 0, NULL, take_flag, FIELD(start_paused), .commands = TRACING,
 	  .help = "count allocations only from the program's first HEAPTAP_RESUME on (heaptap.h), "
@@ -312,12 +321,13 @@ const struct option_row option_rows[] = {
 	{ "mark-usdt", 0, "PROVIDER:NAME", take_usdt, FIELD(usdt), .commands = SERVING,
 	  .help = "take this static probe of the program or a library as a marker, such as libstdcxx:throw; "
 		  "may be repeated" },
-	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING,
+	{ "omit", 0, "FILE", take_list, FIELD(omit), .commands = SERVING | IN(SYSTEM),
 	  .help = "place no probes in this library; may be repeated" },
-	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING,
+	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING | IN(SYSTEM),
 	  .help = "a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
 		  "may be repeated" },
-	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G", .commands = SERVING,
+	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G",
+	  .commands = SERVING | IN(SYSTEM),
 	  .help = "size of the buffer for events between kernel and heaptap" },
 	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program as this user" },
@@ -332,12 +342,14 @@ const struct option_row option_rows[] = {
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE),
 	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M)" },
-	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot), .commands = WATCHING | IN(REPORT) | IN(DIFF),
+	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
+	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM),
 	  .help = "look here first for the target's binaries" },
-	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path), .commands = WATCHING | IN(REPORT) | IN(DIFF),
+	{ "debug-path", 0, "DIR", take_text, FIELD(debug_path),
+	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM),
 	  .help = "look here first for separate debug files" },
-	{ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod), .commands = WATCHING | IN(REPORT) | IN(DIFF),
-	  .is_left_out = true,
+	{ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod),
+	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM), .is_left_out = true,
 	  .help = "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs" },
 	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
 	  .is_only_typed = true,
@@ -657,6 +669,7 @@ void options_fini(struct options *o)
 	free(o->uids.items);
 	free(o->cgroups.items);
 	free(o->containers.items);
+	free(o->spare.items);
 	free(o->suppressions.items);
 	suppress_free(o->suppress);
 	free(o->config_path);

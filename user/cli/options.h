@@ -78,9 +78,9 @@ struct options {
 	bool thin;	   /* connect: the other side leaves out allocations outside min_size, max_size */
 	bool insecure_tcp; /* tcp:// may leave this machine */
 	bool wait, use_stdio, allow_kill, want_kill, announce, discover, debuginfod;
-	/* system: which processes it watches, and how many. */
-	struct option_list comms, exes, uids, cgroups, containers;
-	u32 max_watched;
+	/* system: which processes it watches and which it never traces; how many it watches, and traces at a time. */
+	struct option_list comms, exes, uids, cgroups, containers, spare;
+	u32 max_watched, zoom;
 	bool quiet, verbose, want_help, want_version, want_formats;
 	u32 color;    /* enum output_color */
 	u32 annotate; /* 0 = none, 1 = as GitHub wants it */

@@ -98,9 +98,11 @@ struct control_times options_times(const struct options *o)
 	return (struct control_times){ .interval_ns = o->interval_ns, .duration_ns = o->duration_ns };
 }
 
-struct system_options options_system(const struct options *o)
+struct system_options options_system(const struct options *o, const struct session_options *session)
 {
 	const u64 interval_ns = 10000000000ULL;
+	bool is_chosen =
+		o->comms.nr || o->exes.nr || o->uids.nr || o->cgroups.nr || o->containers.nr || o->targets.nr;
 
 	return (struct system_options){ .choice = { .comms = o->comms.items,
 						    .exes = o->exes.items,
@@ -111,7 +113,12 @@ struct system_options options_system(const struct options *o)
 					.max_procs = o->max_watched,
 					.interval_ns = o->interval_ns ? o->interval_ns : interval_ns,
 					.top = o->top,
-					.wants_json = o->json };
+					.wants_json = o->json,
+					.zoom = { .session = session,
+						  .nr = o->zoom,
+						  .is_chosen = is_chosen,
+						  .spare = o->spare.items,
+						  .wants_scan = o->scan != SCAN_NEVER } };
 }
 
 struct serve_options options_serve(const struct options *o)

@@ -38,6 +38,7 @@ static void describe_growth(const struct system_state *s, const struct watched *
 
 void row_describe(const struct system_state *s, const struct watched *p, struct row_text *out)
 {
+	const struct zoom_answer *f;
 	char box[192];
 
 	*out = (struct row_text){ 0 };
@@ -46,6 +47,9 @@ void row_describe(const struct system_state *s, const struct watched *p, struct 
 	describe_growth(s, p, out);
 	container_describe(&p->container, box, sizeof(box));
 	escape_buf(out->container, sizeof(out->container), box);
+	f = zooms_answer(&s->zooms, p->pid, p->start_time);
+	if (f)
+		answer_describe(f, out->zoom, sizeof(out->zoom));
 }
 
 static size_t count_growing(const struct system_state *s)
@@ -61,10 +65,11 @@ void rows_head(const struct system_state *s, char *text, size_t size)
 {
 	const struct watch *w = &s->watch;
 	size_t growing = count_growing(s);
-	int len = snprintf(text, size, "%s process%s, %s %s; %s resident; heaptap %s of a CPU",
+	int len = snprintf(text, size, "%s process%s, %s %s, %u traced; %s resident; heaptap %s of a CPU",
 			   human_count(w->nr).text, w->nr == 1 ? "" : "es",
 			   growing ? human_count(growing).text : "none", growing == 1 ? "grows" : "grow",
-			   human_bytes(w->resident).text, human_percent(s->cpu_permyriad, 10000).text);
+			   s->zooms.nr, human_bytes(w->resident).text,
+			   human_percent(s->cpu_permyriad, 10000).text);
 
 	if (w->nr_evicted && len > 0 && (size_t)len < size)
 		snprintf(text + len, size - (size_t)len, "; %s not watched (--max-procs)",
@@ -112,12 +117,5 @@ int rows_write(FILE *out, const struct system_state *s, u32 top)
 	for (size_t i = 0; i < s->watch.nr && (!top || i < top); i++)
 		write_row(out, s, list[i]);
 	putc('\n', out);
-	return 0;
-}
-
-int rows_write_end(FILE *out, const struct system_state *s)
-{
-	(void)out;
-	(void)s;
 	return 0;
 }

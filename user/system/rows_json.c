@@ -62,6 +62,27 @@ static void write_container(struct json *j, const struct container *c)
 	json_object_end(j);
 }
 
+/* The answer of tracing. */
+static void write_answer(struct json *j, const char *key, const struct zoom_answer *f)
+{
+	if (!f) {
+		json_null(j, key);
+		return;
+	}
+	json_object_begin(j, key);
+	json_u64(j, "pid", (u64)f->pid);
+	json_string(j, "comm", f->comm);
+	json_bool(j, "traced", !f->end_ns);
+	json_u64(j, "begin_ns", f->begin_ns);
+	json_string(j, "finding", answer_kind_name(f->kind));
+	write_text(j, "function", f->where);
+	json_u64(j, "bytes", f->bytes);
+	json_u64(j, "blocks", f->blocks);
+	json_u64(j, "verdicts", f->nr_verdicts);
+	write_text(j, "why", f->why);
+	json_object_end(j);
+}
+
 static void write_process(struct json *j, const struct system_state *s, const struct watched *p)
 {
 	json_object_begin(j, NULL);
@@ -75,6 +96,7 @@ static void write_process(struct json *j, const struct system_state *s, const st
 	write_growth(j, s, p);
 	write_limit(j, p);
 	write_container(j, &p->container);
+	write_answer(j, "zoom", zooms_answer(&s->zooms, p->pid, p->start_time));
 	json_object_end(j);
 }
 
@@ -100,6 +122,10 @@ int rows_write_json(FILE *out, const struct system_state *s, u32 top)
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < w->nr && (!top || i < top); i++)
 		write_process(&j, s, list[i]);
+	json_array_end(&j);
+	json_array_begin(&j, "findings");
+	for (u32 i = 0; i < s->zooms.nr_answers; i++)
+		write_answer(&j, NULL, &s->zooms.answers[i]);
 	json_array_end(&j);
 	json_object_end(&j);
 	return 0;

@@ -3,6 +3,7 @@
 #include "user/system/system.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "user/lib/clock.h"
@@ -12,6 +13,8 @@
 #include "user/session/control.h"
 #include "user/system/rows.h"
 
+enum { POLL_MS = 50 };
+
 static const u64 look_every_ns = 1000000000;
 
 /* One run. */
@@ -20,7 +23,7 @@ struct system_run {
 	struct control *control;
 	u64 next_look_ns, next_rows_ns;
 	u64 last_look_ns, last_cpu_ns;
-	bool is_over;
+	bool is_over, is_unread;
 };
 
 static void measure_own_cpu(struct system_run *r)
@@ -52,6 +55,7 @@ static void look(struct system_run *r)
 {
 	if (watch_look(&r->state.watch))
 		warn("system: not enough memory: some processes are not watched");
+	zooms_decide(&r->state.zooms, &r->state.watch);
 	measure_own_cpu(r);
 	r->next_look_ns = r->state.watch.now_ns + look_every_ns;
 }
@@ -59,21 +63,23 @@ static void look(struct system_run *r)
 static int timeout_ms(const struct system_run *r)
 {
 	u64 now_ns = clock_now_ns();
+	int until_look = now_ns >= r->next_look_ns ? 0 : (int)((r->next_look_ns - now_ns + 999999) / 1000000);
 
-	return now_ns >= r->next_look_ns ? 0 : (int)((r->next_look_ns - now_ns + 999999) / 1000000);
+	return r->state.zooms.nr && until_look > POLL_MS ? POLL_MS : until_look;
 }
 
 static void go_round(struct system_run *r)
 {
 	int sig;
 
-	switch (control_wait(r->control, -1, timeout_ms(r), &sig)) {
+	switch (control_wait(r->control, r->state.zooms.epoll, timeout_ms(r), &sig)) {
 	case CONTROL_STOP:
 		r->is_over = true;
 		return;
 	default:
 		break;
 	}
+	zooms_poll(&r->state.zooms);
 	if (clock_now_ns() < r->next_look_ns)
 		return;
 	look(r);
@@ -81,24 +87,59 @@ static void go_round(struct system_run *r)
 		return;
 	r->next_rows_ns = r->state.watch.now_ns + r->state.options->interval_ns;
 	if (!print_rows(r))
-		r->is_over = true;
+		r->is_over = r->is_unread = true;
+}
+
+/* The last verdicts, and the report on the whole run. */
+static void finish(struct system_run *r)
+{
+	int err;
+
+	control_finish(r->control);
+	zooms_end(&r->state.zooms, &r->state.watch);
+	if (r->is_unread)
+		return;
+	err = r->state.options->wants_json ? rows_write_json(stdout, &r->state, r->state.options->top)
+					   : rows_write_end(stdout, &r->state);
+	if (err)
+		error("system: report: %s", strerror(-err));
+}
+
+static int begin(struct system_run *r, const struct system_options *o)
+{
+	int err = watch_init(&r->state.watch, &o->choice, o->max_procs);
+
+	if (err)
+		return err;
+	r->next_rows_ns = clock_now_ns() + o->interval_ns;
+	return zooms_init(&r->state.zooms, &o->zoom);
 }
 
 int system_run(const struct system_options *o, struct control *c)
 {
-	struct system_run r = { .state = { .options = o, .start_ns = clock_now_ns() }, .control = c };
-	int err = watch_init(&r.state.watch, &o->choice, o->max_procs);
-	int status = STATUS_DONE;
+	struct system_run *r = calloc(1, sizeof(*r));
+	int status = STATUS_DONE, err = -ENOMEM;
 
+	if (r) {
+		r->state.options = o;
+		r->state.start_ns = clock_now_ns();
+		r->control = c;
+		err = begin(r, o);
+	}
 	if (err == -EINVAL)
 		status = STATUS_USAGE;
 	else if (err) {
 		error("system: %s", strerror(-err));
 		status = STATUS_IMPOSSIBLE;
 	}
-	r.next_rows_ns = clock_now_ns() + o->interval_ns;
-	while (!err && !r.is_over)
-		go_round(&r);
-	watch_fini(&r.state.watch);
+	while (!err && !r->is_over)
+		go_round(r);
+	if (!err)
+		finish(r);
+	if (r) {
+		zooms_fini(&r->state.zooms);
+		watch_fini(&r->state.watch);
+	}
+	free(r);
 	return status;
 }

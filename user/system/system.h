@@ -5,6 +5,7 @@
 #include "user/report/output.h"
 #include "user/session/session_options.h"
 #include "user/system/watch.h"
+#include "user/system/zoom.h"
 
 struct control;
 
@@ -15,12 +16,14 @@ struct system_options {
 	u64 interval_ns; /* between rows */
 	u32 top;	 /* processes in rows; 0 = all */
 	bool wants_json; /* rows as lines of JSON */
+	struct zoom_options zoom;
 };
 
 /* The state, for whoever shows it. One thread owns it, and it changes between two calls of that thread. */
 struct system_state {
 	const struct system_options *options;
 	struct watch watch;
+	struct zooms zooms;
 	u32 cpu_permyriad; /* of one CPU, that heaptap used in the last second */
 	u64 start_ns;
 };

@@ -138,6 +138,7 @@ static void keep_end(struct watch *w, const struct watched *p)
 	if (p->state == WATCHED_QUIET)
 		return;
 	w->ends[w->nr_ends++ % WATCH_MAX_ENDS] = (struct watch_end){ .pid = p->pid,
+								     .start_time = p->start_time,
 								     .needed = watched_needs(p),
 								     .first_ns = p->first_ns,
 								     .end_ns = w->now_ns,

@@ -60,6 +60,7 @@ struct watched {
 /* A process that grew and has ended. */
 struct watch_end {
 	pid_t pid;
+	u64 start_time;
 	char comm[PROC_COMM_SIZE];
 	u64 needed; /* anonymous and swapped bytes at the last look */
 	u64 first_ns, end_ns;

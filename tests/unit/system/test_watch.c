@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "user/system/spare.h"
+
 enum { MIB = 1 << 20 };
 
 /* A child of this name that has touched so many bytes, and waits for its end. */
@@ -165,12 +167,32 @@ static void the_largest_come_first(void **state)
 	end(large);
 }
 
+static void some_are_spared(void **state)
+{
+	struct watched p = { .pid = child("spared", 0), .comm = "spared" };
+	const char *names[] = { "spar*", NULL }, *none[] = { "none", NULL };
+	struct watched self = { .pid = getpid(), .comm = "test" },
+		       parent = { .pid = getppid(), .comm = "sh" };
+
+	(void)state;
+	/* A child of heaptap is its own; another process of that name is not. */
+	assert_non_null(spare_reason(NULL, &p));
+	end(p.pid);
+	assert_null(spare_reason(NULL, &p));
+	assert_non_null(spare_reason(names, &p));
+	assert_non_null(spare_reason(none, &self));
+	assert_non_null(spare_reason(none, &parent));
+	strcpy(p.comm, "ssh-agent");
+	assert_non_null(spare_reason(NULL, &p));
+	assert_null(spare_reason(none, &p));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(children_join_and_leave),   cmocka_unit_test(choices_hold),
 		cmocka_unit_test(unknown_users_are_refused), cmocka_unit_test(the_table_is_bounded),
-		cmocka_unit_test(the_largest_come_first),
+		cmocka_unit_test(the_largest_come_first),    cmocka_unit_test(some_are_spared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the report on a traced process to one caller and one verdict. */
+#include "user/system/answer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/escape.h"
+#include "user/lib/human.h"
+#include "user/report/report.h"
+#include "user/report/report_parts.h"
+#include "user/report/report_rows.h"
+#include "user/session/session.h"
+#include "user/target/target.h"
+
+enum { WORTH = 4 }; /* a leak is the answer if it is this part of what grew most, or more */
+
+const char *answer_kind_name(enum answer_kind kind)
+{
+	static const char *const names[] = {
+		[ANSWER_NONE] = "none",	  [ANSWER_UNWATCHED] = "unwatched", [ANSWER_STILL] = "still",
+		[ANSWER_GROWS] = "grows", [ANSWER_HELD] = "held",	    [ANSWER_POSSIBLE] = "possible",
+		[ANSWER_LEAKS] = "leaks",
+	};
+
+	_Static_assert(ARRAY_SIZE(names) == NR_ANSWERS, "a name for each kind");
+	return names[kind];
+}
+
+/* The program that runs now: of several the last. */
+static const struct report_process *present(const struct report *r)
+{
+	for (size_t i = r->nr_processes; i-- > 0;)
+		if (!r->processes[i].is_replaced)
+			return &r->processes[i];
+	return NULL;
+}
+
+/* The callers that say most: the one that grew most, the one that lost most. NULL = none. */
+struct worst {
+	const struct report_row *grown, *lost;
+	u64 all_grown;
+};
+
+static struct worst find_worst(const struct report_row *rows, size_t nr)
+{
+	struct worst w = { NULL };
+	u64 most = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		u64 lost = leaks_lost(&rows[i].leaks).bytes;
+
+		if (rows[i].grown > 0) {
+			w.all_grown += (u64)rows[i].grown;
+			if (!w.grown || rows[i].grown > w.grown->grown)
+				w.grown = &rows[i];
+		}
+		if (lost > most) {
+			most = lost;
+			w.lost = &rows[i];
+		}
+	}
+	return w;
+}
+
+/* The verdict on most bytes of a caller. */
+static void judge(struct zoom_answer *f, const struct report_process *p, const struct report_row *row)
+{
+	const struct scan_sum *of = row->leaks.sums.of;
+	const struct scan_sum lost = leaks_lost(&row->leaks);
+
+	f->kind = ANSWER_GROWS;
+	f->bytes = row->grown > 0 ? (u64)row->grown : row->row.live_bytes;
+	f->blocks = row->row.live_blocks;
+	if (!p->leaks)
+		return;
+	if (lost.bytes && lost.bytes >= of[SCAN_REACHABLE].bytes && lost.bytes >= of[SCAN_POSSIBLE].bytes) {
+		f->kind = ANSWER_LEAKS;
+		f->bytes = lost.bytes;
+		f->blocks = lost.blocks;
+	} else if (of[SCAN_POSSIBLE].bytes > of[SCAN_REACHABLE].bytes) {
+		f->kind = ANSWER_POSSIBLE;
+		f->bytes = of[SCAN_POSSIBLE].bytes;
+		f->blocks = of[SCAN_POSSIBLE].blocks;
+	} else if (of[SCAN_REACHABLE].bytes >= of[SCAN_UNSURE].bytes) {
+		f->kind = ANSWER_HELD;
+	}
+}
+
+static int take_worst(struct zoom_answer *f, const struct report *r, const struct report_process *p)
+{
+	auto_free struct report_row *rows = NULL;
+	struct report sorted = *r;
+	const struct report_row *row;
+	struct worst w;
+	size_t nr;
+	int err;
+
+	sorted.options = (struct report_options){ .sort = report_key_find("live-bytes") };
+	err = report_rows(&sorted, p, &rows, &nr, NULL);
+	if (err)
+		return err;
+	w = find_worst(rows, nr);
+	row = w.lost && (!w.grown || leaks_lost(&w.lost->leaks).bytes * WORTH >= (u64)w.grown->grown)
+		      ? w.lost
+		      : w.grown;
+	f->grown = w.all_grown;
+	if (!row) {
+		f->kind = ANSWER_STILL;
+		return 0;
+	}
+	judge(f, p, row);
+	return report_callers(r, p, row->id, f->where, sizeof(f->where));
+}
+
+static int take_report(void *ctx, const struct report *r)
+{
+	const struct report_process *p = present(r);
+	struct zoom_answer *f = ctx;
+
+	f->time_ns = clock_now_ns();
+	f->where[0] = f->why[0] = '\0';
+	f->bytes = f->blocks = f->grown = 0;
+	if (!p)
+		return 0;
+	if (p->unwatched) {
+		f->kind = ANSWER_UNWATCHED;
+		snprintf(f->why, sizeof(f->why), "%s", p->unwatched);
+		return 0;
+	}
+	if (p->no_verdict)
+		escape_buf(f->why, sizeof(f->why), p->no_verdict);
+	return take_worst(f, r, p);
+}
+
+int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
+{
+	int err;
+
+	if (wants_scan)
+		session_scan(s, NULL, false);
+	err = session_show(s, 0, take_report, f);
+	f->nr_verdicts++;
+	/* The first look shows what a start or a full cache took. Later ones count from here. */
+	if (f->nr_verdicts == 1 && !err)
+		session_reported(s);
+	return err;
+}
+
+void answer_describe(const struct zoom_answer *f, char *text, size_t size)
+{
+	const char *where = f->where[0] ? f->where : "no stack";
+	char sum[160];
+
+	snprintf(sum, sizeof(sum), "%s in %s block%s", human_bytes(f->bytes).text,
+		 human_count(f->blocks).text, f->blocks == 1 ? "" : "s");
+	switch (f->kind) {
+	case ANSWER_LEAKS:
+		snprintf(text, size, "leaks %s: %s", sum, where);
+		break;
+	case ANSWER_POSSIBLE:
+		snprintf(text, size, "possibly leaks %s: %s", sum, where);
+		break;
+	case ANSWER_HELD:
+		snprintf(text, size, "holds %s, still reachable: %s", sum, where);
+		break;
+	case ANSWER_GROWS:
+		snprintf(text, size, "holds %s: %s%s%s", sum, where, f->why[0] ? "; " : "", f->why);
+		break;
+	case ANSWER_STILL:
+		snprintf(text, size, "nothing that it allocated since is live");
+		break;
+	case ANSWER_UNWATCHED:
+		snprintf(text, size, "nothing could be watched: %s", f->why);
+		break;
+	default:
+		snprintf(text, size, "traced, no verdict yet");
+		break;
+	}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where a traced process grows, and what its leak verdict says: the answer to why it was traced. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/proc.h"
+
+struct session;
+
+enum answer_kind {
+	ANSWER_NONE,	  /* nothing yet */
+	ANSWER_UNWATCHED, /* it has no allocator that can be probed */
+	ANSWER_STILL,	  /* nothing of what it allocated since is live */
+	ANSWER_GROWS,	  /* a function holds more and more; there is no verdict */
+	ANSWER_HELD,	  /* likewise, and the program can still reach these blocks */
+	ANSWER_POSSIBLE,  /* they are possibly lost */
+	ANSWER_LEAKS,	  /* they are lost */
+	NR_ANSWERS
+};
+
+struct zoom_answer {
+	pid_t pid;
+	u64 start_time;
+	char comm[PROC_COMM_SIZE];
+	char container[160];  /* "" = none; not escaped */
+	u64 begin_ns, end_ns; /* of tracing, CLOCK_MONOTONIC; end 0 = it is traced now */
+
+	/* Growth, as the watch saw it last. */
+	double bytes_per_s;
+	u64 needs, needed; /* now, and when tracing began */
+
+	/* The answer, from the last verdict. */
+	enum answer_kind kind;
+	u64 time_ns;	   /* when; 0 = never */
+	char where[320];   /* functions, innermost first: "make_node < add_node"; escaped; "" = not known */
+	u64 bytes, blocks; /* of this caller, by its kind: lost, held, or grown */
+	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
+	char why[200];	   /* without a verdict, or unwatched: a reason; escaped */
+	u64 nr_verdicts;
+};
+
+/* The words of a kind, for JSON: "leaks", "held", ... */
+const char *answer_kind_name(enum answer_kind kind);
+
+/*
+ * Find a verdict on the process of @s, unless @wants_scan is false, and fill in the answer. The process is stopped for
+ * a moment. 0; or -errno, logged.
+ */
+int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan) __must_check;
+
+/* "leaks 1.20 MiB in 20 blocks: make_node < add_node" */
+void answer_describe(const struct zoom_answer *f, char *text, size_t size);

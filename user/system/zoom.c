@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Begins and ends to trace growing processes. */
+#include "user/system/zoom.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/session/session.h"
+#include "user/system/rows.h"
+#include "user/system/spare.h"
+
+#define SECOND_NS 1000000000ULL
+
+static const u64 verdict_after_ns[] = { 10 * SECOND_NS, 30 * SECOND_NS }; /* of tracing; then */
+static const u64 verdict_every_ns = 60 * SECOND_NS;
+static const u64 quiet_for_ns = 60 * SECOND_NS; /* a process that does not grow any more is left */
+static const u64 refuse_for_ns = 3600 * SECOND_NS;
+
+enum { ENOUGH_VERDICTS = 3 };
+
+int zooms_init(struct zooms *z, const struct zoom_options *options)
+{
+	*z = (struct zooms){ .options = options, .epoll = epoll_create1(EPOLL_CLOEXEC) };
+	if (z->epoll < 0)
+		return -errno;
+	z->answers = calloc(ZOOM_MAX_ANSWERS, sizeof(*z->answers));
+	if (!z->answers) {
+		close(z->epoll);
+		z->epoll = -1;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void zooms_fini(struct zooms *z)
+{
+	for (u32 i = 0; i < z->nr; i++)
+		session_free(z->list[i].session);
+	if (z->answers)
+		close(z->epoll);
+	free(z->answers);
+}
+
+const struct zoom_answer *zooms_answer(const struct zooms *z, pid_t pid, u64 start_time)
+{
+	for (u32 i = 0; i < z->nr_answers; i++)
+		if (z->answers[i].pid == pid && z->answers[i].start_time == start_time)
+			return &z->answers[i];
+	return NULL;
+}
+
+static bool is_traced(const struct zooms *z, pid_t pid)
+{
+	for (u32 i = 0; i < z->nr; i++)
+		if (z->list[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* ---- processes not to trace ---- */
+
+static void refuse(struct zooms *z, const struct watched *p, u64 until_ns)
+{
+	z->refused[z->nr_refused++ % ZOOM_MAX_REFUSED] =
+		(struct zoom_refused){ p->pid, p->start_time, until_ns };
+}
+
+static bool is_refused(const struct zooms *z, const struct watched *p, u64 now_ns)
+{
+	for (u32 i = 0; i < ZOOM_MAX_REFUSED && i < z->nr_refused; i++) {
+		const struct zoom_refused *r = &z->refused[i];
+
+		if (r->pid == p->pid && r->start_time == p->start_time && now_ns < r->until_ns)
+			return true;
+	}
+	return false;
+}
+
+/* ---- the end ---- */
+
+static struct zoom_answer *answer_of(struct zooms *z, const struct zoom *zoom)
+{
+	return &z->answers[zoom->answer];
+}
+
+static void look(struct zooms *z, struct zoom *zoom)
+{
+	struct zoom_answer *f = answer_of(z, zoom);
+	enum answer_kind kind = f->kind;
+	char where[sizeof(f->where)], text[640];
+
+	memcpy(where, f->where, sizeof(where));
+	if (answer_look(f, zoom->session, z->options->wants_scan))
+		return;
+	/* An answer is news if it is another one. */
+	if (kind == f->kind && !strcmp(where, f->where))
+		return;
+	answer_describe(f, text, sizeof(text));
+	info("system: %s (pid %d): %s", f->comm, (int)f->pid, text);
+}
+
+/* @why: "it has ended". */
+static void leave(struct zooms *z, struct watch *w, u32 i, const char *why)
+{
+	struct zoom *zoom = &z->list[i];
+	struct zoom_answer *f = answer_of(z, zoom);
+
+	/* A process that ended early: who held memory then is known, without a verdict. */
+	if (!f->nr_verdicts && answer_look(f, zoom->session, false))
+		debug("system: no answer on PID %d", (int)f->pid);
+	info("system: leaves %s (pid %d): %s", f->comm, (int)f->pid, why);
+	f->end_ns = clock_now_ns();
+	watch_hold(w, zoom->pid, false);
+	session_stop(zoom->session);
+	session_free(zoom->session);
+	z->list[i] = z->list[--z->nr];
+}
+
+/* NULL = go on. */
+static const char *why_leave(const struct zooms *z, const struct zoom *zoom, const struct watched *p,
+			     u64 now_ns)
+{
+	if (!p || p->start_time != zoom->start_time || !session_running(zoom->session))
+		return "it has ended";
+	if (z->options->is_chosen || p->state == WATCHED_GROWS || now_ns - zoom->begin_ns < quiet_for_ns)
+		return NULL;
+	return now_ns - p->grew_ns >= quiet_for_ns ? "it does not grow any more" : NULL;
+}
+
+static void leave_some(struct zooms *z, struct watch *w)
+{
+	for (u32 i = z->nr; i-- > 0;) {
+		const struct watched *p = watch_find(w, z->list[i].pid);
+		const char *why = why_leave(z, &z->list[i], p, w->now_ns);
+
+		if (p && p->start_time == z->list[i].start_time) {
+			answer_of(z, &z->list[i])->bytes_per_s = p->line.bytes_per_s;
+			answer_of(z, &z->list[i])->needs = watched_needs(p);
+		}
+		if (why)
+			leave(z, w, i, why);
+	}
+}
+
+/* ---- the beginning ---- */
+
+/* Room for an answer: of those that are over the oldest makes room. NULL = all are of now. */
+static struct zoom_answer *new_answer(struct zooms *z, const struct watched *p)
+{
+	struct zoom_answer *f = NULL;
+
+	for (u32 i = 0; i < z->nr_answers; i++)
+		if (z->answers[i].pid == p->pid && z->answers[i].start_time == p->start_time)
+			return &z->answers[i];
+	if (z->nr_answers < ZOOM_MAX_ANSWERS)
+		return &z->answers[z->nr_answers++];
+	for (u32 i = 0; i < z->nr_answers; i++)
+		if (z->answers[i].end_ns && (!f || z->answers[i].end_ns < f->end_ns))
+			f = &z->answers[i];
+	z->nr_dropped++;
+	return f;
+}
+
+static void begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_ns)
+{
+	*f = (struct zoom_answer){ .pid = p->pid,
+				   .start_time = p->start_time,
+				   .begin_ns = now_ns,
+				   .bytes_per_s = p->line.bytes_per_s,
+				   .needs = watched_needs(p),
+				   .needed = watched_needs(p) };
+	memcpy(f->comm, p->comm, sizeof(f->comm));
+	container_describe(&p->container, f->container, sizeof(f->container));
+}
+
+static void say_begin(const struct watched *p)
+{
+	char rate[80];
+
+	row_rate(p->line.bytes_per_s, rate, sizeof(rate));
+	if (p->state == WATCHED_GROWS)
+		info("system: traces %s (pid %d): it grows by %s", p->comm, (int)p->pid, rate);
+	else
+		info("system: traces %s (pid %d): it was chosen", p->comm, (int)p->pid);
+}
+
+/* Trace @p. Errors are logged. */
+static void begin(struct zooms *z, struct watch *w, const struct watched *p)
+{
+	struct zoom zoom = { .pid = p->pid, .start_time = p->start_time, .begin_ns = w->now_ns };
+	struct epoll_event event = { .events = EPOLLIN };
+	struct zoom_answer *f;
+	int err = session_new(&zoom.session, z->options->session, NULL, false);
+
+	if (err) {
+		z->is_off = true;
+		warn("system: no process is traced: only their sizes are shown");
+		return;
+	}
+	f = new_answer(z, p);
+	if (!f || session_attach(zoom.session, p->pid, false)) {
+		refuse(z, p, w->now_ns + refuse_for_ns);
+		session_free(zoom.session);
+		return;
+	}
+	say_begin(p);
+	begin_answer(f, p, w->now_ns);
+	zoom.answer = (u32)(f - z->answers);
+	if (session_has_no_allocator(zoom.session)) {
+		refuse(z, p, w->now_ns + refuse_for_ns);
+		if (answer_look(f, zoom.session, false))
+			debug("system: no answer on PID %d", (int)p->pid);
+		f->end_ns = clock_now_ns();
+		session_stop(zoom.session);
+		session_free(zoom.session);
+		return;
+	}
+	zoom.next_verdict_ns = zoom.begin_ns + verdict_after_ns[0];
+	/* Without it events wait until the next look. */
+	if (session_wait_fd(zoom.session) >= 0 &&
+	    epoll_ctl(z->epoll, EPOLL_CTL_ADD, session_wait_fd(zoom.session), &event))
+		debug("system: epoll: %s", strerror(errno));
+	z->list[z->nr++] = zoom;
+	watch_hold(w, p->pid, true);
+}
+
+/* Is @p to be traced, if there is room? A process that is spared is said once. */
+static bool is_wanted(struct zooms *z, const struct watch *w, const struct watched *p)
+{
+	const char *why;
+
+	if (p->state != WATCHED_GROWS && !z->options->is_chosen)
+		return false;
+	if (is_traced(z, p->pid) || is_refused(z, p, w->now_ns))
+		return false;
+	why = spare_reason(z->options->spare, p);
+	if (!why)
+		return true;
+	info("system: does not trace %s (pid %d): %s", p->comm, (int)p->pid, why);
+	refuse(z, p, UINT64_MAX);
+	return false;
+}
+
+/* Make room for @p: leave one that has its answer, or that grows at less than half its rate. */
+static bool make_room(struct zooms *z, struct watch *w, const struct watched *p)
+{
+	u32 slowest = 0;
+	const struct zoom_answer *f;
+
+	if (!z->nr || zooms_answer(z, p->pid, p->start_time))
+		return false;
+	for (u32 i = 1; i < z->nr; i++)
+		if (answer_of(z, &z->list[i])->bytes_per_s < answer_of(z, &z->list[slowest])->bytes_per_s)
+			slowest = i;
+	for (u32 i = 0; i < z->nr; i++)
+		if (answer_of(z, &z->list[i])->nr_verdicts >= ENOUGH_VERDICTS) {
+			leave(z, w, i, "it has its verdict, and another process grows");
+			return true;
+		}
+	f = answer_of(z, &z->list[slowest]);
+	if (!f->nr_verdicts || f->bytes_per_s * 2 >= p->line.bytes_per_s)
+		return false;
+	leave(z, w, slowest, "another process grows faster");
+	return true;
+}
+
+static void begin_one(struct zooms *z, struct watch *w)
+{
+	auto_free const struct watched **list = NULL;
+
+	if (z->is_off || !z->options->nr || watch_rank(w, &list))
+		return;
+	for (size_t i = 0; i < w->nr; i++) {
+		if (list[i]->state != WATCHED_GROWS && !z->options->is_chosen)
+			return;
+		if (!is_wanted(z, w, list[i]))
+			continue;
+		/* One in a look: it takes some 200 ms. */
+		if (z->nr < z->options->nr || make_room(z, w, list[i]))
+			begin(z, w, list[i]);
+		return;
+	}
+}
+
+static void find_verdicts(struct zooms *z, u64 now_ns)
+{
+	for (u32 i = 0; i < z->nr; i++) {
+		struct zoom *zoom = &z->list[i];
+		u64 nr;
+
+		if (now_ns < zoom->next_verdict_ns)
+			continue;
+		look(z, zoom);
+		nr = answer_of(z, zoom)->nr_verdicts;
+		zoom->next_verdict_ns = nr < ARRAY_SIZE(verdict_after_ns)
+						? zoom->begin_ns + verdict_after_ns[nr]
+						: clock_now_ns() + verdict_every_ns;
+	}
+}
+
+void zooms_decide(struct zooms *z, struct watch *w)
+{
+	leave_some(z, w);
+	find_verdicts(z, w->now_ns);
+	begin_one(z, w);
+}
+
+void zooms_poll(struct zooms *z)
+{
+	for (u32 i = 0; i < z->nr; i++)
+		if (session_poll(z->list[i].session))
+			debug("system: PID %d: no more events", (int)z->list[i].pid);
+}
+
+void zooms_end(struct zooms *z, struct watch *w)
+{
+	while (z->nr) {
+		struct zoom *zoom = &z->list[z->nr - 1];
+
+		if (session_running(zoom->session))
+			look(z, zoom);
+		answer_of(z, zoom)->end_ns = clock_now_ns();
+		watch_hold(w, zoom->pid, false);
+		session_stop(zoom->session);
+		session_free(zoom->session);
+		z->nr--;
+	}
+}

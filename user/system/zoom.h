@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Growing processes are traced exactly, a few at a time: which ones, since when, until when. */
+#pragma once
+
+#include "user/session/session_options.h"
+#include "user/system/answer.h"
+#include "user/system/watch.h"
+
+struct outputs;
+
+enum { ZOOM_MAX = 64, ZOOM_MAX_ANSWERS = 256, ZOOM_MAX_REFUSED = 256 };
+
+/* Strings, lists and options are borrowed. */
+struct zoom_options {
+	const struct session_options *session;
+	u32 nr;		/* processes at a time; 0 = none */
+	bool is_chosen; /* the watched processes were chosen: they are traced although they do not grow */
+	const char *const *spare; /* NULL-terminated names of programs not to trace, or NULL */
+	bool wants_scan;
+};
+
+/* A process that is traced. */
+struct zoom {
+	pid_t pid;
+	u64 start_time;
+	struct session *session; /* owned */
+	u64 begin_ns, next_verdict_ns;
+	u32 answer; /* number in answers */
+};
+
+/* A process that is not traced, for a while. */
+struct zoom_refused {
+	pid_t pid;
+	u64 start_time, until_ns;
+};
+
+struct zooms {
+	const struct zoom_options *options; /* borrowed */
+	struct zoom list[ZOOM_MAX];
+	u32 nr;
+	int epoll;		     /* owned; readable when events of one wait */
+	bool is_off;		     /* nothing can be traced here, which was logged */
+	struct zoom_answer *answers; /* owned; ZOOM_MAX_ANSWERS */
+	u32 nr_answers;
+	u64 nr_dropped;				       /* answers that had to make room */
+	struct zoom_refused refused[ZOOM_MAX_REFUSED]; /* in turn */
+	u64 nr_refused;
+};
+
+/* 0 or -errno. */
+int zooms_init(struct zooms *z, const struct zoom_options *options) __must_check;
+
+/* After a look at @w: leave processes, begin with others, find verdicts. Says each decision in one line. */
+void zooms_decide(struct zooms *z, struct watch *w);
+
+/* Enter the events that have arrived. */
+void zooms_poll(struct zooms *z);
+
+/* The last verdicts; then no process is traced any more. */
+void zooms_end(struct zooms *z, struct watch *w);
+void zooms_fini(struct zooms *z);
+
+/* The answer on a process, of now or of before; NULL = it was never traced. */
+const struct zoom_answer *zooms_answer(const struct zooms *z, pid_t pid, u64 start_time);
