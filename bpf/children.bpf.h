@@ -68,6 +68,37 @@ static __always_inline bool child_has_own_memory(u32 pid)
 	return true;
 }
 
+static __always_inline u64 task_word(const void *task, u32 at)
+{
+	u64 word = 0;
+
+	bpf_probe_read_kernel(&word, sizeof(word), task + at);
+	return word;
+}
+
+/*
+ * The current task executes a program, or ends, and still has its memory. If it is a child for which its parent waits
+ * (vfork), in the memory of the parent, a link with a PID filter saw none of its calls. The kernel has given it a
+ * struct uprobe_task if it has come to any probe.
+ */
+static __always_inline void sharer_ends(void)
+{
+	const void *task = (const void *)bpf_get_current_task(), *parent;
+	struct process_state *process;
+	u32 owner;
+
+	if (!state.task.mm || config.max_followed || !state.is_on ||
+	    !task_word(task, state.task.vfork_done) || !task_word(task, state.task.utask))
+		return;
+	parent = (const void *)task_word(task, state.task.real_parent);
+	owner = (u32)task_word(parent, state.task.tgid);
+	process = process_of(owner);
+	if (!process || task_word(task, state.task.mm) != task_word(parent, state.task.mm))
+		return;
+	__sync_fetch_and_add(&process->sharers, 1);
+	send_process(EVENT_LOSSES, 0, owner, 0);
+}
+
 static __always_inline void copy_layout(const void *task)
 {
 	struct task_copy *copy;

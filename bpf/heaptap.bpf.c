@@ -178,11 +178,20 @@ int thread_exit(void *ctx)
 
 	if (config.max_followed)
 		bpf_map_delete_elem(&sharers, &tid);
+	sharer_ends();
 	if (!t)
 		return 0;
 	life_end(ctx, t);
 	bpf_map_delete_elem(&threads, &tid);
 	bpf_map_delete_elem(&walks, &tid);
+	return 0;
+}
+
+/* Before the task leaves its memory (Linux 6.10). */
+SEC("raw_tracepoint/sched_prepare_exec")
+int prepare_exec(void *ctx)
+{
+	sharer_ends();
 	return 0;
 }
 

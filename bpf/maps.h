@@ -16,11 +16,11 @@ struct process_state {
 	u64 lost_other;
 	u64 abandoned;	/* calls that never returned: longjmp, killed threads, too many at once in a thread */
 	u64 unfollowed; /* children that should be traced and are not: too many, or the ring was full */
-	u64 sharers; /* other processes in its memory (CLONE_VM without CLONE_VFORK) whose calls are not seen */
-	u32 epoch;   /* of its mappings, set by user space */
-	u32 execs;   /* programs that the process executed */
-	u32 maps_pid;	  /* PID of the process whose mappings serve for walks until this one has its own */
-	u32 removals;	  /* changes of the mappings that may have removed some */
+	u64 sharers;	/* other processes in its memory (CLONE_VM) whose calls are not seen */
+	u32 epoch;	/* of its mappings, set by user space */
+	u32 execs;	/* programs that the process executed */
+	u32 maps_pid;	/* PID of the process whose mappings serve for walks until this one has its own */
+	u32 removals;	/* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
 	u32 reserved;
 	char comm[16]; /* of the last program that the process executed; "" = none yet */
@@ -39,6 +39,12 @@ struct source_config {
 	u32 reserved;
 };
 
+/* Offsets of fields in struct task_struct, as the kernel describes its types; all 0 = it does not. */
+struct task_fields {
+	u32 mm, vfork_done, utask, real_parent, tgid;
+	u32 reserved;
+};
+
 /* Shared live with user space. */
 struct source_state {
 	u32 is_on;	 /* the gate: 0 = the programs do nothing */
@@ -49,8 +55,9 @@ struct source_state {
 	u32 depth;	/* frames per stack, 0 = none */
 	u32 task_blocked_at,
 		task_ptrace_at; /* offsets of blocked, ptrace in struct task_struct; 0 = not known */
-	u64 nr_sigstops;	/* threads that a probe stopped by SIGSTOP */
-	u64 generation;		/* grows with each change of any process's mappings or tables */
+	struct task_fields task;
+	u64 nr_sigstops; /* threads that a probe stopped by SIGSTOP */
+	u64 generation;	 /* grows with each change of any process's mappings or tables */
 };
 
 enum { MAX_PROBES = 4096, MAX_PROCESSES = 4096, MAX_THREADS = 8192, MAX_STACKS_SEEN = 65536 };

@@ -56,13 +56,42 @@ same_calls() {
 # bats test_tags=core
 @test "follow: a child in its parent's memory allocates for the parent's books (A16)" {
 	local how
-	for how in vfork clone; do
+	for how in vfork handed clone; do
 		traced -f -- "$T/sharers" "$how"
 		[ "$status" -eq 0 ]
 		as_told
 		jq -e '.processes | length == 1' "$report"
 		is '.notes | length' 0
 	done
+}
+
+# linux_at_least MAJOR MINOR
+linux_at_least() {
+	local major minor
+	IFS=. read -r major minor _ < <(uname -r)
+	[ "$major" -gt "$1" ] || { [ "$major" -eq "$1" ] && [ "${minor%%[!0-9]*}" -ge "$2" ]; }
+}
+
+@test "follow: without it, so is a child that the target waits for, and what it hands over is no error (A16)" {
+	local how
+	[ "${HEAPTAP_BACKEND:-}" = ptrace ] || linux_at_least 6 16 ||
+		skip "Linux $(uname -r) tells of the end of a task only when the task has left its memory"
+	[ "${HEAPTAP_BACKEND:-}" = ptrace ] || [ -e /sys/kernel/btf/vmlinux ] ||
+		skip "this kernel does not describe its types (BTF)"
+	for how in vfork handed; do
+		traced --check --fail-on errors -- "$T/sharers" "$how"
+		if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
+			[ "$status" -eq 0 ]
+			as_told
+			continue
+		fi
+		is '.errors | length' 0
+		jq -e '.processes[0].notes[] | test("1 process shared its memory")' "$report"
+		is .scan.definite.blocks 0
+	done
+	# A child that calls no allocator is none.
+	traced -- "$T/fork"
+	is '.notes | map(select(test("shared"))) | length' 0
 }
 
 @test "follow: without it, what runs in the target's memory is told, and nothing is called leaked (A16)" {

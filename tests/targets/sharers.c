@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * sharers [vfork|clone]: a child in this memory, that this waits for or goes on beside, allocates and frees there.
+ * sharers handed: like vfork, and this frees a block of the child.
  * sharers exec: it does so when this has executed another program, and has that memory to itself.
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 
 #include "tests/targets/truth.h"
 
 enum { STACK_BYTES = 1 << 16 };
 
-static void *of_parent;
+static void *of_parent, *of_child;
 
 FN static void parent_allocates(void)
 {
@@ -21,11 +23,12 @@ FN static void parent_allocates(void)
 
 FN static void sharer_allocates(void)
 {
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 4; i++) {
 		void *p = malloc(20);
 
 		keep(p);
 	}
+	of_child = malloc(20);
 	free(of_parent);
 }
 
@@ -73,7 +76,8 @@ static int wait_for_heir(void)
 int main(int argc, char **argv)
 {
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
-	int flags = argc > 1 && !strcmp(argv[1], "vfork") ? CLONE_VFORK : 0;
+	bool is_handed = argc > 1 && !strcmp(argv[1], "handed");
+	int flags = is_handed || (argc > 1 && !strcmp(argv[1], "vfork")) ? CLONE_VFORK : 0;
 	int status;
 
 	if (argc > 1 && !strcmp(argv[1], "wait"))
@@ -87,9 +91,11 @@ int main(int argc, char **argv)
 	if (wait(&status) < 0 || status)
 		return 1;
 	expect("calls malloc 6");
-	expect("calls free 1");
+	if (is_handed)
+		free(of_child);
+	expect("calls free %d", 1 + is_handed);
 	expect("live 0 0 parent_allocates");
-	expect("live 5 100 sharer_allocates");
+	expect("live %d %d sharer_allocates", 5 - is_handed, 100 - 20 * is_handed);
 	expect("unknown 0");
 	return 0;
 }

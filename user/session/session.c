@@ -392,7 +392,10 @@ u64 session_count_unseen(struct session *s, struct process *p)
 static int on_losses(struct session *s, struct process *p, const struct event_header *rec)
 {
 	u64 unseen = session_count_unseen(s, p);
+	struct losses now = s->ops->losses(s->source, p->target->pid);
 
+	/* Where the recording has it, too: errors from here on may be none. */
+	tell_losses(s, p, &now, 0);
 	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
 		session_taint(s, p);
 	taint(s, p, unseen);

@@ -17,7 +17,7 @@
 
 #include "user/source/link_keeper.h"
 
-enum { MAX_TRACEPOINTS = 3 };
+enum { MAX_TRACEPOINTS = 4 };
 
 struct link_set {
 	int fd; /* socket to the keeper */
@@ -211,10 +211,12 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
 	static const struct {
 		enum program program;
 		const char *name;
+		bool is_optional; /* not every kernel has it */
 	} points[] = {
-		{ PROGRAM_THREAD_EXIT, "sched_process_exit" },
-		{ PROGRAM_PROCESS_EXEC, "sched_process_exec" },
-		{ PROGRAM_TASK_NEW, "task_newtask" },
+		{ PROGRAM_THREAD_EXIT, "sched_process_exit", false },
+		{ PROGRAM_PROCESS_EXEC, "sched_process_exec", false },
+		{ PROGRAM_TASK_NEW, "task_newtask", false },
+		{ PROGRAM_PREPARE_EXEC, "sched_prepare_exec", true },
 	};
 
 	_Static_assert(ARRAY_SIZE(points) == MAX_TRACEPOINTS, "room for each");
@@ -222,6 +224,8 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
 		struct bpf_link *link =
 			bpf_program__attach_raw_tracepoint(p->prog[points[i].program], points[i].name);
 
+		if (!link && points[i].is_optional)
+			continue;
 		if (!link)
 			return -errno;
 		set->tracepoints[set->nr_tracepoints++] = link;

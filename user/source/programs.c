@@ -32,6 +32,7 @@ static const char *const program_names[] = {
 	[PROGRAM_THREAD_EXIT] = "thread_exit",
 	[PROGRAM_PROCESS_EXEC] = "process_exec",
 	[PROGRAM_TASK_NEW] = "task_new",
+	[PROGRAM_PREPARE_EXEC] = "prepare_exec",
 };
 _Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
 

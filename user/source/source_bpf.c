@@ -24,6 +24,7 @@
 #include "user/source/placing.h"
 #include "user/source/programs.h"
 #include "user/source/task_layout.h"
+#include "user/source/task_types.h"
 #include "user/unwind/unwind_tables.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
@@ -366,6 +367,9 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_ring;
 	if (s->config.stops_at_maps && task_layout_find_stop(&s->programs))
 		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
+	/* Without it, a child in the memory of a target that waits for it is not counted. */
+	if (s->is_multi && !s->config.max_followed && task_types_read(&s->programs.state->task))
+		debug("bpf: the kernel does not describe its tasks");
 	s->programs.state->depth = options->depth;
 	s->programs.state->is_on = 1;
 	placing.is_shared = s->config.max_followed != 0;
