@@ -212,6 +212,26 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	wait_for test -s caught
 }
 
+@test "recording: - and /dev/stdout are standard output, /dev/fd/N is a descriptor" {
+	local name
+	cd "$BATS_TEST_TMPDIR"
+	for name in - /dev/stdout; do
+		"$HEAPTAP" attach -t 1s -w "$name" $$ 2>err | "$HEAPTAP" report -o report.json --force - || { cat err; return 1; }
+		[ "$(jq '.processes[0].pid' report.json)" = $$ ]
+		[ ! -e ./- ]
+		run "$HEAPTAP" run -w "$name" -- true
+		[ "$status" -eq 2 ]
+		[[ $output == *"standard output belongs to the program"* ]]
+	done
+	"$HEAPTAP" run -q -w /dev/fd/7 -- "$T/leak" --expect 7>out.heaptap >told 2>err
+	"$HEAPTAP" report -o report.json --force out.heaptap
+	report=report.json out=told as_told live
+	run "$HEAPTAP" run -w /dev/fd/99 -- true
+	[ "$status" -eq 2 ]
+	run "$HEAPTAP" attach -t 1s -w - -o - $$
+	[ "$status" -eq 2 ]
+}
+
 @test "recording: existing files, links and folders are not written to" {
 	echo precious >r.heaptap
 	ln -s r.heaptap link.heaptap

@@ -2,8 +2,10 @@
 /* From options to outputs, a session and a control, and to their end. */
 #include "user/cli/tracing.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "user/cli/options_rooms.h"
 #include "user/lib/log.h"
@@ -13,7 +15,28 @@
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_span.h"
+#include "user/stream/record_file.h"
 #include "user/stream/recorder.h"
+
+/* Does the recording go to standard output? Reports then go elsewhere. */
+static bool records_to_stdout(const struct options *o)
+{
+	return o->record && record_file_descriptor(o->record) == STDOUT_FILENO;
+}
+
+/* Would a recording be mixed with other output? */
+static int check_stdout(const struct options *o, bool is_launch)
+{
+	bool is_taken = is_launch || o->events;
+
+	for (size_t i = 0; i < o->outputs.nr; i++)
+		is_taken |= !strcmp(o->outputs.items[i], "-");
+	if (!is_taken || !records_to_stdout(o))
+		return 0;
+	error("--record: %s: standard output belongs to %s; name a file or another descriptor (/dev/fd/3)",
+	      o->record, is_launch ? "the program" : "a report");
+	return -EINVAL;
+}
 
 int tracing_run(const struct options *o, bool is_launch,
 		int (*work)(const struct options *o, struct session *s, struct control *c))
@@ -24,8 +47,11 @@ int tracing_run(const struct options *o, bool is_launch,
 	struct session *s = NULL;
 	struct control *c = NULL;
 	struct outputs *outs = NULL;
-	int status, err = outputs_new(&outs, &oo, is_launch ? stderr : stdout);
+	int status, err;
 
+	if (check_stdout(o, is_launch))
+		return STATUS_USAGE;
+	err = outputs_new(&outs, &oo, is_launch || records_to_stdout(o) ? stderr : stdout);
 	if (err)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;

@@ -13,14 +13,16 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/parse.h"
 #include "user/stream/out_name.h"
 
 struct record_file {
 	const char *pattern; /* borrowed; as the user typed it */
 	const char *name;    /* borrowed; its last part */
 	bool force;
-	int dir; /* owned; the directory */
-	int fd;	 /* owned; -1 = no file is open */
+	int given; /* borrowed; the descriptor that the name stands for; -1 = none */
+	int dir;   /* owned; the directory */
+	int fd;	   /* owned; -1 = no file is open */
 	bool is_regular;
 	u64 size; /* bytes written to it */
 	struct out_values values;
@@ -80,6 +82,27 @@ static int check_existing(const struct record_file *f, const char *name)
 	return 0;
 }
 
+int record_file_descriptor(const char *pattern)
+{
+	static const char directory[] = "/dev/fd/";
+	u64 number;
+
+	if (!strcmp(pattern, "-") || !strcmp(pattern, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (strncmp(pattern, directory, sizeof(directory) - 1) != 0 ||
+	    parse_u64(pattern + sizeof(directory) - 1, &number) || number > INT_MAX)
+		return -1;
+	return (int)number;
+}
+
+/* The user has opened it, so it may be anything but a terminal. */
+static int check_given(const struct record_file *f)
+{
+	if (fcntl(f->given, F_GETFD) < 0)
+		return refuse(f, strerror(errno), -errno);
+	return isatty(f->given) ? refuse(f, "is a terminal, and a recording is no text", -EINVAL) : 0;
+}
+
 static int check_name(struct record_file *f)
 {
 	static const struct out_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
@@ -106,8 +129,9 @@ int record_file_new(struct record_file **out, const char *pattern, bool force)
 	f->name = slash ? slash + 1 : pattern;
 	f->force = force;
 	f->dir = f->fd = -1;
+	f->given = record_file_descriptor(pattern);
 	snprintf(f->shown, sizeof(f->shown), "%s", pattern);
-	err = check_name(f);
+	err = f->given >= 0 ? check_given(f) : check_name(f);
 	if (err) {
 		record_file_free(f);
 		return err;
@@ -173,6 +197,10 @@ static int begin_file(struct record_file *f)
 	struct stat st;
 	int err;
 
+	if (f->given >= 0) {
+		f->fd = fcntl(f->given, F_DUPFD_CLOEXEC, 3);
+		return f->fd < 0 ? -errno : 0;
+	}
 	f->values.number++;
 	out_values_set_time(&f->values);
 	err = out_expand(f->name, &f->values, name);

@@ -9,10 +9,16 @@
 struct record_file;
 
 /*
+ * The descriptor of ours that @pattern stands for: standard output for "-" and "/dev/stdout", N for "/dev/fd/N". -1:
+ * it is the name of a file.
+ */
+int record_file_descriptor(const char *pattern);
+
+/*
  * Prepare a file named @pattern (borrowed), in which %p, %n, %t stand for the pid, the number of the part and the time.
- * Errors of the name are found now: an unknown placeholder, a directory that is missing or not
- * writable, a file that is there already without @force. A pipe or device that is there is written to. Nothing
- * is created yet. *@out is owned by the caller. 0, or -errno, logged.
+ * Errors of the name are found now: an unknown placeholder, a directory that is missing or not writable, a file that
+ * is there already without @force, a terminal. A pipe or device that is there is written to, and a descriptor
+ * (record_file_descriptor()). Nothing is created yet. *@out is owned by the caller. 0, or -errno, logged.
  */
 int record_file_new(struct record_file **out, const char *pattern, bool force) __must_check;
 
