@@ -581,6 +581,17 @@ static ssize_t read_some(struct memory_stream *m, taddr_t addr, void *buf, size_
 	return nr ? (ssize_t)nr : proc_memory_read(&m->memory, addr, buf, len);
 }
 
+/* Is the page at @at a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
+static bool is_guard(const struct memory_stream *m, taddr_t at)
+{
+	u64 entry;
+
+	return m->pagemap >= 0 &&
+	       pread(m->pagemap, &entry, sizeof(entry), (off_t)(at / m->page * sizeof(entry))) ==
+		       sizeof(entry) &&
+	       (entry & ENTRY_GUARD);
+}
+
 /* Read and show one run. */
 static int show_run(struct memory_stream *m, u32 part, const struct memory_run *run, u8 *buffer)
 {
@@ -594,8 +605,9 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 		if (len == 0)
 			return -ESRCH; /* the address space is gone */
 		if (len < 0) {
-			/* Skip one page: the read failed at the first one. */
-			skip_bytes(m, SKIP_FAULT, m->page - at % m->page);
+			/* Skip one page: the read failed at the first one. PAGEMAP_SCAN lists guards as swapped out. */
+			if (!is_guard(m, at))
+				skip_bytes(m, SKIP_FAULT, m->page - at % m->page);
 			at += m->page - at % m->page;
 			continue;
 		}
@@ -709,10 +721,15 @@ int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *v
 	return err;
 }
 
-int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
+int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
 	if (m->kept && page_copy_read(m->kept, addr, buf, len) == len)
 		return 0;
+	return proc_memory_read(&m->memory, addr, buf, len) == (ssize_t)len ? 0 : -EIO;
+}
+
+int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
+{
 	/* A page that is not in memory may come from a file system that hangs. */
 	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
 		u64 entry = 0;
@@ -722,7 +739,7 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 		    !(entry & ENTRY_PRESENT))
 			return -ENODATA;
 	}
-	return proc_memory_read(&m->memory, addr, buf, len) == (ssize_t)len ? 0 : -EIO;
+	return memory_stream_fetch(m, addr, buf, len);
 }
 
 void memory_stream_count(struct memory_stream *m, struct snapshot *s)

@@ -22,9 +22,10 @@ struct memory_options {
 int memory_stream_new(struct memory_stream **out, const struct snapshot *s,
 		      const struct memory_options *options) __must_check;
 
-/* See snapshot_ops.read and snapshot_ops.peek. */
+/* See snapshot_ops.read, snapshot_ops.peek and snapshot_ops.fetch. */
 int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *visitor) __must_check;
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
+int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
 
 /* Set read_bytes and skipped_bytes of @s. */
 void memory_stream_count(struct memory_stream *m, struct snapshot *s);
