@@ -35,7 +35,7 @@ LDLIBS   += $(if $(NCURSES),-lncursesw -ltinfo)
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
-ROOMS := lib target names probe unwind heap source scan core stream report session remote console top system cli
+ROOMS := lib target names probe unwind heap source scan core stream report census session remote console top system cli
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c)) $(if $(IS_X86),,arch/insn_x86.c)

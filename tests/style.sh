@@ -52,12 +52,13 @@ user/scan: user/lib arch user/target user/names user/unwind user/heap
 user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan
 user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream
+user/census: user/lib arch user/target user/names user/heap user/scan user/core user/report
 user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report user/core
 user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
 user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote user/core
 user/top: user/lib user/target user/heap user/source user/scan user/report user/session user/remote
 user/system: user/lib user/target user/heap user/source user/scan user/report user/session user/top
-user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/session user/remote user/console user/top user/system
+user/cli: user/lib user/target user/probe user/source user/scan user/stream user/report user/census user/session user/remote user/console user/top user/system
 user/agent: user/lib user/names user/scan user/source user/stream user/cli
 '
 

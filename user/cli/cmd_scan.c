@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heaptap scan: one leak verdict, by the heaptap that traces the process already. */
+/* heaptap scan: one leak verdict, by the heaptap that traces the process already, or by a census. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "user/session/ask.h"
+#include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -54,7 +55,7 @@ struct refusal {
 	bool without_scan; /* a heaptap traces one, with --no-scan */
 };
 
-/* The blocks of a process are known only from its events: nothing can be said of one that is not traced. */
+/* A trace could not be asked. Only the heaptap that has the process can stop it, so there is no census either. */
 static int refuse(pid_t pid, const struct refusal *why)
 {
 	struct proc_stat stat = { .comm = "?" };
@@ -110,7 +111,20 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 	return err ? STATUS_UNTRUSTED : status;
 }
 
-/* Scan all traced processes of a name. If none is traced, log it for the first one. */
+/* A census of each process. */
+static int count_all(const struct options *o, struct outputs *outs, const pid_t *pids, size_t nr)
+{
+	int status = STATUS_DONE;
+
+	for (size_t i = 0; i < nr; i++) {
+		int one = census_process(o, outs, pids[i]);
+
+		status = one > status ? one : status;
+	}
+	return status;
+}
+
+/* Scan all traced processes of a name. If none is traced, take a census of each. */
 static int scan_all(const struct options *o, struct outputs *outs, struct ask_request *request,
 		    const pid_t *pids, size_t nr)
 {
@@ -132,7 +146,13 @@ static int scan_all(const struct options *o, struct outputs *outs, struct ask_re
 		is_any = true;
 		status = one > status ? one : status;
 	}
-	return is_any ? status : refuse(named, &why);
+	if (is_any)
+		return status;
+	if (IS_AGENT || why.without_scan)
+		return refuse(named, &why);
+	if (why.is_other)
+		info("scan: a heaptap of another version is running; only heaptap of that version can ask it");
+	return count_all(o, outs, pids, nr);
 }
 
 int cmd_scan(const struct options *o)

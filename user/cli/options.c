@@ -43,7 +43,9 @@ const struct command commands[] = {
 		  SIZE_MAX, .stops_at_arg = true },
 	[ATTACH] = { "attach", "PID|NAME...", "trace running processes until Ctrl-C, --duration or their end",
 		     cmd_attach, 1, SIZE_MAX },
-	[SCAN] = { "scan", "PID|NAME", "find leak verdicts on a process that a run or attach traces already",
+	[SCAN] = { "scan", "PID|NAME",
+		   "find leak verdicts now: on a process that a run or attach traces, or from the books of its "
+		   "allocator",
 		   cmd_scan, 1, 1 },
 	[MARK] = { "mark", "PID|NAME MARKER",
 		   "name this moment in the recording of a process, or in the one that the heaptap PID makes",
@@ -250,9 +252,9 @@ const struct option_row option_rows[] = {
 	{ "no-scan", 0, NULL, take_no_scan, FIELD(scan), .commands = WATCHING | IN(SYSTEM),
 	  .help = "find no leak verdicts, and do not stop the target for them" },
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h",
-	  .commands = BOTH | IN(SYSTEM),
-	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; "
-		  "no limit at the end of a program of run)" },
+	  .commands = BOTH | IN(SYSTEM) | IN(SCAN),
+	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; 2s for a "
+		  "scan without a trace; no limit at the end of a program of run)" },
 	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
 	  .commands = IN(ATTACH) | IN(TOP),
 	  .help = "how a verdict gets the target's memory. stop: the target stands until it is read; fork: until "

@@ -30,6 +30,11 @@ int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 	return s->ops->peek(s, addr, buf, len);
 }
 
+int snapshot_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	return (s->ops->fetch ? s->ops->fetch : s->ops->peek)(s, addr, buf, len);
+}
+
 void snapshot_resume(struct snapshot *s)
 {
 	s->ops->resume(s);

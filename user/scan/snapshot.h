@@ -140,8 +140,9 @@ void snapshot_free(struct snapshot *s);
 
 /* Show all memory to @visitor, once. 0; -ETIME past the pause; -ESRCH it ended; or the visitor's error. */
 int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor) __must_check;
-/* Read @len bytes at @addr if they are in memory. 0 or -errno. In any order, by any thread. */
+/* Read memory if it is there; fetch: also what was swapped out, of anonymous memory. 0 or -errno. By any thread. */
 int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
+int snapshot_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
 /* Resume the process. A second call does nothing. */
 void snapshot_resume(struct snapshot *s);
 

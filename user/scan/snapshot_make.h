@@ -10,6 +10,7 @@ struct snapshot_ops {
 	int (*copy)(struct snapshot *s); /* NULL: the process cannot be copied */
 	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
 	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
+	int (*fetch)(struct snapshot *s, taddr_t addr, void *buf, size_t len); /* NULL: peek does that */
 	void (*resume)(struct snapshot *s);
 	void (*free)(struct snapshot *s);
 };

@@ -730,6 +730,8 @@ int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t
 
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
+	if (m->kept && page_copy_read(m->kept, addr, buf, len) == len)
+		return 0;
 	/* A page that is not in memory may come from a file system that hangs. */
 	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
 		u64 entry = 0;

@@ -185,6 +185,13 @@ static int stop_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 	return memory_stream_peek(st->memory, addr, buf, len);
 }
 
+static int stop_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+
+	return memory_stream_fetch(st->memory, addr, buf, len);
+}
+
 static void stop_resume(struct snapshot *s)
 {
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
@@ -329,6 +336,7 @@ static const struct snapshot_ops stop_ops = {
 	.copy = stop_copy,
 	.read = stop_read,
 	.peek = stop_peek,
+	.fetch = stop_fetch,
 	.resume = stop_resume,
 	.free = stop_free,
 };

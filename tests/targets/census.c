@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A heap of random blocks for the census: small, large, aligned, in several arenas, many of them freed again. Prints
+ * its live blocks and the sums that malloc itself gives, then waits until standard input ends.
+ *   census [SEED [THREADS [BLOCKS]]]
+ */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 16, MAX_BLOCKS = 1 << 22 };
+
+static void **blocks[MAX_THREADS];
+static unsigned int nr_blocks = 20000, nr_threads = 3, seed = 1;
+static pthread_barrier_t done;
+
+static unsigned int next_random(unsigned int *state)
+{
+	*state = *state * 1103515245 + 12345;
+	return *state >> 8;
+}
+
+static size_t random_size(unsigned int *state)
+{
+	unsigned int r = next_random(state) % 1000;
+
+	if (r < 900)
+		return next_random(state) % 300;
+	if (r < 990)
+		return next_random(state) % 5000;
+	if (r < 999)
+		return next_random(state) % 60000;
+	return 130000 + next_random(state) % 300000;
+}
+
+static void *make_block(unsigned int *state)
+{
+	size_t size = random_size(state);
+	unsigned int r = next_random(state) % 50;
+
+	if (r == 0)
+		return memalign(16U << next_random(state) % 9, size);
+	return r == 1 ? calloc(1, size) : malloc(size);
+}
+
+/* Make blocks, and free half of them in any order. Threads free blocks of others too. */
+static void *work(void *arg)
+{
+	unsigned int self = (unsigned int)(size_t)arg, state = seed * 7919 + self;
+
+	for (unsigned int i = 0; i < nr_blocks; i++) {
+		unsigned int at = next_random(&state) % nr_blocks;
+
+		free(blocks[self][at]);
+		blocks[self][at] = make_block(&state);
+		if (next_random(&state) % 2) {
+			at = next_random(&state) % nr_blocks;
+			free(blocks[self][at]);
+			blocks[self][at] = NULL;
+		}
+	}
+	pthread_barrier_wait(&done);
+	if (self)
+		pause();
+	return NULL;
+}
+
+/* Writes without malloc. */
+static void print_all(FILE *out)
+{
+	for (unsigned int t = 0; t < nr_threads; t++)
+		for (unsigned int i = 0; i < nr_blocks; i++)
+			if (blocks[t][i])
+				fprintf(out, "block %p %zu\n", blocks[t][i],
+					malloc_usable_size(blocks[t][i]));
+}
+
+/* Other C libraries have no sums. */
+static void print_info(void)
+{
+#ifdef __GLIBC__
+	malloc_info(0, stdout);
+#endif
+}
+
+int main(int argc, char **argv)
+{
+	static char buffer[1 << 16];
+	char byte;
+
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	seed = argc > 1 ? (unsigned int)atoi(argv[1]) : seed;
+	nr_threads = argc > 2 ? (unsigned int)atoi(argv[2]) : nr_threads;
+	nr_blocks = argc > 3 ? (unsigned int)atoi(argv[3]) : nr_blocks;
+	if (!nr_threads || nr_threads > MAX_THREADS || !nr_blocks || nr_blocks > MAX_BLOCKS)
+		return 2;
+	pthread_barrier_init(&done, NULL, nr_threads);
+	for (unsigned int t = 0; t < nr_threads; t++)
+		blocks[t] = calloc(nr_blocks, sizeof(void *));
+	for (unsigned int t = 1; t < nr_threads; t++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, work, (void *)(size_t)t))
+			return 1;
+	}
+	work(NULL);
+	print_all(stdout);
+	printf("ready\n");
+	fflush(stdout);
+	print_info();
+	fflush(stdout);
+	while (read(0, &byte, 1) > 0)
+		;
+	return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The order of a census: stop, walk, read, resume, judge. */
+#include "user/census/census.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/census/census_walk.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/scan/scan_reason.h"
+
+enum {
+	MAX_TRIES = 4, /* a thread may be in the middle of a change of the books */
+};
+
+static void census_freep(struct census **c)
+{
+	census_free(*c);
+}
+
+#define auto_census __attribute__((cleanup(census_freep)))
+
+void census_free(struct census *c)
+{
+	if (!c)
+		return;
+	scan_free(c->scan);
+	snapshot_free(c->snap);
+	census_blocks_fini(&c->blocks);
+	free(c);
+}
+
+static int for_each_live(const void *ctx, int (*visit)(void *visit_ctx, const struct heap_block *block),
+			 void *visit_ctx)
+{
+	const struct census_blocks *b = ctx;
+	int err = 0;
+
+	for (size_t i = 0; i < b->nr && !err; i++) {
+		const struct heap_block block = { .addr = b->blocks[i].addr, .size = b->blocks[i].size };
+
+		if (b->blocks[i].state == CENSUS_LIVE)
+			err = visit(visit_ctx, &block);
+	}
+	return err;
+}
+
+static bool find_live(const void *ctx, taddr_t addr, struct heap_block *out)
+{
+	const struct census_block *block = census_find(ctx, addr);
+
+	if (!block || block->state != CENSUS_LIVE)
+		return false;
+	*out = (struct heap_block){ .addr = block->addr, .size = block->size };
+	return true;
+}
+
+/* Try the walkers in turn. */
+static int walk(struct census *c, u64 deadline_ns)
+{
+	int err = -ENOENT;
+
+	for (const struct census_walker *walker = census_walkers; walker->name && err == -ENOENT; walker++) {
+		struct census_walk w;
+
+		err = census_walk_init(&w, c->snap, &c->blocks, deadline_ns);
+		if (!err)
+			err = walker->walk(&w);
+		census_walk_fini(&w);
+		if (!err)
+			c->blocks.walker = walker;
+		else
+			census_blocks_fini(&c->blocks);
+	}
+	if (!err)
+		census_add_up(&c->blocks);
+	return err;
+}
+
+/* Read the memory for verdicts. Without them the blocks are still worth showing. */
+static int read_memory(struct census *c, const struct census_options *o)
+{
+	const struct scan_books books = {
+		.ctx = &c->blocks, .nr_blocks = c->blocks.nr, .for_each = for_each_live, .find = find_live
+	};
+	/* Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
+	const struct scan_options so = { .pointer_mask = o->pointer_mask,
+					 .want_unaligned = o->want_unaligned,
+					 .is_partial = c->blocks.nr_notes != 0 };
+	int err = scan_new(&c->scan, &books, &so);
+
+	return err ? err : scan_read(c->scan, c->snap);
+}
+
+static void drop_verdicts(struct census *c, int err, u64 max_pause_ns)
+{
+	scan_free(c->scan);
+	c->scan = NULL;
+	snprintf(c->why, sizeof(c->why), "%s", scan_reason(err, c->pid, max_pause_ns).text);
+}
+
+/* One try. The books are consistent unless a thread was stopped while it changed them. */
+static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, bool is_last)
+{
+	const struct snapshot_options so = { .max_pause_ns = max_pause_ns };
+	u64 deadline_ns = clock_now_ns() + max_pause_ns;
+	int err = snapshot_stop_new(&c->snap, c->pid, &so), read_err = 0;
+
+	if (err)
+		return err;
+	c->word_size = c->snap->word_size;
+	err = walk(c, deadline_ns);
+	if (!err && (is_last || !c->blocks.nr_notes))
+		read_err = read_memory(c, o);
+	snapshot_resume(c->snap);
+	c->pause_ns = c->snap->pause_ns;
+	if (!err && !read_err && c->scan)
+		read_err = scan_judge(c->scan);
+	if (read_err)
+		drop_verdicts(c, read_err, max_pause_ns);
+	return err;
+}
+
+int census_take(struct census **out, pid_t pid, const struct census_options *options)
+{
+	auto_census struct census *c = calloc(1, sizeof(*c));
+	u64 max_pause_ns = options->max_pause_ns ? options->max_pause_ns : CENSUS_PAUSE_NS;
+	int err = 0;
+
+	if (!c)
+		return -ENOMEM;
+	c->pid = pid;
+	for (int i = 1; i <= MAX_TRIES; i++) {
+		err = take(c, options, max_pause_ns, i == MAX_TRIES);
+		if (err || !c->blocks.nr_notes || i == MAX_TRIES)
+			break;
+		snapshot_free(take_ptr(c->snap));
+		census_blocks_fini(&c->blocks);
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*out = take_ptr(c);
+	return err;
+}

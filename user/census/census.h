@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A census: the blocks of a process that nobody traced, from the books of its allocator.
+ *
+ * In comes one moment of the process (user/scan/snapshot.h). Out come its blocks with a leak verdict each, what the
+ * allocator keeps free, and what does not add up. Nothing of it needs symbols.
+ */
+#pragma once
+
+#include "user/census/census_blocks.h"
+#include "user/scan/scan.h"
+#include "user/scan/snapshot.h"
+
+struct census_options {
+	u64 max_pause_ns; /* the longest stop of the process; 0 = CENSUS_PAUSE_NS */
+	u64 pointer_mask; /* scan_options.pointer_mask */
+	bool want_unaligned;
+};
+
+#define CENSUS_PAUSE_NS 2000000000ULL
+
+/* Plain data, to be read. */
+struct census {
+	pid_t pid;
+	u8 word_size;
+	struct census_blocks blocks;
+	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */
+	struct snapshot *snap; /* owned; resumed */
+	char why[160];	       /* without verdicts: one sentence without full stop */
+	u64 pause_ns;	       /* how long the process was stopped */
+};
+
+/*
+ * Stop @pid, walk its heap, read its memory, resume it, judge. *@out is owned by the caller: census_free(). 0, also
+ * without verdicts; -ENOENT no allocator that heaptap knows was found: *@out says more; -ESRCH, -EPERM, -ETIME, which
+ * were logged; -ENOMEM.
+ */
+int census_take(struct census **out, pid_t pid, const struct census_options *options) __must_check;
+void census_free(struct census *c); /* NULL is fine */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writes a census, as text for people and as JSON. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/census/census.h"
+
+struct census_report_options {
+	const char *comm; /* name of the process */
+	u32 top;	  /* rows of each table; 0 = all */
+	bool verbose;
+};
+
+/* One format. */
+struct census_format {
+	const char *name; /* of the same row of report_formats */
+	int (*write)(FILE *out, const struct census *c,
+		     const struct census_report_options *o); /* 0 or -ENOMEM */
+};
+
+/* The table; the last row has no name. */
+extern const struct census_format census_formats[];
+
+int census_text(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;
+int census_csv(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The census for people: a line that can be quoted, then tables. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/census/census_report.h"
+#include "user/census/census_sizes.h"
+#include "user/census/census_walk.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/lib/human.h"
+
+static const char *plural(u64 n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void print_sum(FILE *out, struct census_sum sum)
+{
+	fprintf(out, "%s in %s block%s", human_bytes(sum.bytes).text, human_count(sum.blocks).text,
+		plural(sum.blocks));
+}
+
+static struct census_sum verdict_sum(const struct census *c, enum scan_verdict verdict)
+{
+	struct scan_result r = scan_result(c->scan);
+
+	return (struct census_sum){ r.sums.of[verdict].blocks, r.sums.of[verdict].bytes };
+}
+
+/* "leaks 1,442 B in 10 blocks; 3,302 B live in 35 blocks; 1.2 MiB free in the allocator" */
+static void print_head(FILE *out, const struct census *c)
+{
+	struct census_sum live = census_live(&c->blocks);
+
+	if (!c->scan) {
+		fprintf(out, "no leak verdict: %s", c->why);
+	} else {
+		struct census_sum definite = verdict_sum(c, SCAN_DEFINITE);
+		struct census_sum unsure = verdict_sum(c, SCAN_UNSURE);
+
+		if (definite.blocks) {
+			fputs("leaks ", out);
+			print_sum(out, definite);
+		} else {
+			fputs(unsure.blocks ? "no definite leaks" : "no leaks", out);
+		}
+	}
+	fprintf(out, "; %s live in %s block%s; %s free in the allocator\n", human_bytes(live.bytes).text,
+		human_count(live.blocks).text, plural(live.blocks),
+		human_bytes(census_free_bytes(&c->blocks)).text);
+}
+
+static void print_process(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	const struct census_blocks *b = &c->blocks;
+
+	fprintf(out, "\nCensus of PID %d (", (int)c->pid);
+	escape_text(out, o->comm);
+	fprintf(out, "), %d-bit, %s", c->word_size * 8, b->walker->name);
+	if (b->version[0])
+		fprintf(out, " %s", b->version);
+	fprintf(out, ": stopped for %s\n", human_duration(c->pause_ns).text);
+}
+
+static void print_row(FILE *out, const char *what, u64 bytes, u64 blocks, u64 whole)
+{
+	if (!bytes && !blocks)
+		return;
+	fprintf(out, "  %-24s %12s  %7s", what, human_bytes(bytes).text, human_percent(bytes, whole).text);
+	if (blocks)
+		fprintf(out, "  in %s block%s", human_count(blocks).text, plural(blocks));
+	putc('\n', out);
+}
+
+/* All memory that the allocator has taken from the kernel, and what became of it. */
+static void print_memory(FILE *out, const struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+	struct census_arena sum = { 0 };
+	u64 whole = b->mapped_bytes;
+
+	for (size_t i = 0; i < b->nr_arenas; i++) {
+		const struct census_arena *a = &b->arenas[i];
+
+		for (int s = 0; s < NR_CENSUS_STATES; s++) {
+			sum.of[s].blocks += a->of[s].blocks;
+			sum.of[s].bytes += a->of[s].bytes;
+		}
+		sum.bins.blocks += a->bins.blocks;
+		sum.bins.bytes += a->bins.bytes;
+		sum.top_bytes += a->top_bytes;
+		sum.unknown_bytes += a->unknown_bytes;
+		sum.foreign_bytes += a->foreign_bytes;
+		sum.other_bytes += a->other_bytes;
+		whole += a->system_bytes;
+	}
+	fprintf(out, "\nMemory of the allocator: %s\n", human_bytes(whole).text);
+	print_row(out, "live", sum.of[CENSUS_LIVE].bytes, sum.of[CENSUS_LIVE].blocks, whole);
+	print_row(out, "live, mapped alone", b->mapped.bytes, b->mapped.blocks, whole);
+	print_row(out, "free between live ones", sum.bins.bytes, sum.bins.blocks, whole);
+	print_row(out, "free in small lists", sum.of[CENSUS_FAST].bytes, sum.of[CENSUS_FAST].blocks, whole);
+	print_row(out, "free in thread caches", sum.of[CENSUS_CACHED].bytes, sum.of[CENSUS_CACHED].blocks,
+		  whole);
+	print_row(out, "free at the end", sum.top_bytes, 0, whole);
+	print_row(out, "of another user of brk", sum.foreign_bytes, 0, whole);
+	print_row(out, "not known", sum.unknown_bytes, 0, whole);
+	print_row(out, "headers and tables", sum.other_bytes + b->mapped_bytes - b->mapped.bytes, 0, whole);
+}
+
+static void print_arenas(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	const struct census_blocks *b = &c->blocks;
+	size_t nr = o->top && o->top < b->nr_arenas ? o->top : b->nr_arenas;
+
+	if (b->nr_arenas < 2)
+		return;
+	fprintf(out, "\nArenas: %s\n  arena      memory        live      blocks        free     at the end\n",
+		human_count(b->nr_arenas).text);
+	for (size_t i = 0; i < nr; i++) {
+		const struct census_arena *a = &b->arenas[i];
+		u64 idle = a->bins.bytes + a->of[CENSUS_FAST].bytes + a->of[CENSUS_CACHED].bytes;
+
+		fprintf(out, "  %-5zu  %10s  %10s  %10s  %10s     %10s%s\n", i,
+			human_bytes(a->system_bytes).text, human_bytes(a->of[CENSUS_LIVE].bytes).text,
+			human_count(a->of[CENSUS_LIVE].blocks).text, human_bytes(idle).text,
+			human_bytes(a->top_bytes).text, a->is_locked ? "  locked" : "");
+	}
+	if (nr < b->nr_arenas)
+		fprintf(out, "  ... and %s more\n", human_count(b->nr_arenas - nr).text);
+}
+
+static void print_verdicts(FILE *out, const struct census *c)
+{
+	static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN_POSSIBLE,
+						      SCAN_REACHABLE, SCAN_UNSURE };
+
+	if (!c->scan)
+		return;
+	fputs("\nVerdicts\n", out);
+	for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++) {
+		struct census_sum sum = verdict_sum(c, verdicts[i]);
+
+		print_row(out, scan_verdict_name(verdicts[i]), sum.bytes, sum.blocks,
+			  census_live(&c->blocks).bytes);
+	}
+}
+
+static int print_sizes(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	auto_free struct census_size *sizes = NULL;
+	u64 whole = census_live(&c->blocks).bytes;
+	size_t nr, shown;
+	int err = census_sizes(&sizes, &nr, c);
+
+	if (err || !nr)
+		return err;
+	shown = o->top && o->top < nr ? o->top : nr;
+	fprintf(out, "\nSizes of live blocks: %s\n        size       bytes             blocks        lost\n",
+		human_count(nr).text);
+	for (size_t i = 0; i < shown; i++)
+		fprintf(out, "  %10s  %10s  %7s  %8s  %10s\n", human_bytes(sizes[i].size).text,
+			human_bytes(sizes[i].live.bytes).text, human_percent(sizes[i].live.bytes, whole).text,
+			human_count(sizes[i].live.blocks).text,
+			sizes[i].lost.blocks ? human_count(sizes[i].lost.blocks).text : "");
+	if (shown < nr)
+		fprintf(out, "  ... and %s more\n", human_count(nr - shown).text);
+	return 0;
+}
+
+static int by_lost(const void *a, const void *b)
+{
+	const struct scan_block_info *x = a, *y = b;
+	u64 bytes_x = x->size + x->indirect_bytes, bytes_y = y->size + y->indirect_bytes;
+
+	if (bytes_x != bytes_y)
+		return bytes_x < bytes_y ? 1 : -1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static int print_leaks(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	auto_free struct scan_block_info *leaders = NULL;
+	size_t nr, shown;
+	int err = c->scan ? scan_leaders(c->scan, &leaders, &nr) : 0;
+
+	if (err || !c->scan || !nr)
+		return err;
+	qsort(leaders, nr, sizeof(*leaders), by_lost);
+	shown = o->top && o->top < nr ? o->top : nr;
+	fputs("\nBlocks that nothing points to\n", out);
+	for (size_t i = 0; i < shown; i++) {
+		fprintf(out, "  0x%llx  %s", (unsigned long long)leaders[i].addr,
+			human_bytes(leaders[i].size).text);
+		if (leaders[i].indirect_blocks)
+			fprintf(out, ", and %s in %s block%s that only it leads to",
+				human_bytes(leaders[i].indirect_bytes).text,
+				human_count(leaders[i].indirect_blocks).text,
+				plural(leaders[i].indirect_blocks));
+		putc('\n', out);
+	}
+	if (shown < nr)
+		fprintf(out, "  ... and %s more\n", human_count(nr - shown).text);
+	return 0;
+}
+
+static void print_notes(FILE *out, const struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+	size_t nr = b->nr_notes < CENSUS_MAX_NOTES ? b->nr_notes : CENSUS_MAX_NOTES;
+
+	if (!nr)
+		return;
+	putc('\n', out);
+	fputs("Does not add up\n", out);
+	for (size_t i = 0; i < nr; i++)
+		fprintf(out, "  %s\n", b->notes[i].text);
+	if (nr < b->nr_notes)
+		fprintf(out, "  ... and %s more\n", human_count(b->nr_notes - nr).text);
+}
+
+int census_text(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	int err;
+
+	print_head(out, c);
+	print_process(out, c, o);
+	print_memory(out, c);
+	print_arenas(out, c, o);
+	print_verdicts(out, c);
+	err = print_leaks(out, c, o);
+	if (!err)
+		err = print_sizes(out, c, o);
+	print_notes(out, c);
+	return err;
+}
+
+const struct census_format census_formats[] = {
+	{ "text", census_text },
+	{ "csv", census_csv },
+	{ NULL, NULL },
+};

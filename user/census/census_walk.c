@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads the memory of the moment for walkers, and tells types apart by the first word of blocks. */
+#include "user/census/census_walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/lib/array.h"
+#include "user/lib/clock.h"
+
+enum { FIRST_WINDOW = 4096 };
+
+const struct census_walker census_walkers[] = {
+	{ "glibc", glibc_walk },
+	{ NULL, NULL },
+};
+
+static void find_files(struct census_walk *w)
+{
+	const struct snapshot *snap = w->snap;
+
+	w->files_start = UINT64_MAX;
+	for (size_t i = 0; i < snap->nr_maps; i++) {
+		if (!snap->maps[i].ino)
+			continue;
+		if (snap->maps[i].start < w->files_start)
+			w->files_start = snap->maps[i].start;
+		w->files_end = snap->maps[i].end;
+	}
+}
+
+int census_walk_init(struct census_walk *w, struct snapshot *snap, struct census_blocks *out, u64 deadline_ns)
+{
+	int err;
+
+	*w = (struct census_walk){ .snap = snap,
+				   .out = out,
+				   .deadline_ns = deadline_ns,
+				   .page = (u64)sysconf(_SC_PAGESIZE),
+				   .w = snap->word_size,
+				   .window_size = FIRST_WINDOW };
+	find_files(w);
+	w->window = malloc(CENSUS_WINDOW);
+	if (!w->window)
+		return -ENOMEM;
+	err = array_reserve(out->types, out->max_types, 1);
+	if (err)
+		return err;
+	out->types[0] = (struct census_type){ 0 };
+	out->nr_types = 1;
+	return 0;
+}
+
+void census_walk_fini(struct census_walk *w)
+{
+	free(w->window);
+	hash_index_fini(&w->types);
+	w->window = NULL;
+}
+
+u64 census_word_of(const struct census_walk *w, const u8 *p)
+{
+	u64 value = 0;
+
+	for (u8 i = 0; i < w->w; i++)
+		value = value << 8 | p[w->snap->is_big_endian ? i : w->w - 1 - i];
+	return value;
+}
+
+bool census_words(const struct census_walk *w, taddr_t addr, u64 *words, u32 nr)
+{
+	u8 bytes[8 * 8];
+
+	if (addr % w->w || nr > 8 || snapshot_fetch(w->snap, addr, bytes, (size_t)nr * w->w) != 0)
+		return false;
+	for (u32 i = 0; i < nr; i++)
+		words[i] = census_word_of(w, bytes + (size_t)i * w->w);
+	return true;
+}
+
+/* Bytes from @addr to the end of its mapping, at most @max. */
+static size_t room_at(const struct census_walk *w, taddr_t addr, size_t max)
+{
+	const struct snapshot_map *map = snapshot_map_find(w->snap, addr);
+
+	if (!map || !map->is_readable)
+		return 0;
+	return map->end - addr < max ? (size_t)(map->end - addr) : max;
+}
+
+const u8 *census_window(struct census_walk *w, taddr_t addr, size_t len)
+{
+	bool goes_on = addr >= w->window_start && addr - w->window_start <= w->window_len + FIRST_WINDOW;
+	size_t room;
+
+	if (addr >= w->window_start && addr - w->window_start <= w->window_len &&
+	    len <= w->window_len - (addr - w->window_start))
+		return w->window + (addr - w->window_start);
+	if (goes_on && w->window_size < CENSUS_WINDOW)
+		w->window_size *= 2;
+	else if (!goes_on)
+		w->window_size = FIRST_WINDOW;
+	room = room_at(w, addr, w->window_size);
+	w->window_start = addr;
+	w->window_len = 0;
+	/* A page that cannot be read spoils a large window only. */
+	if (room && snapshot_fetch(w->snap, addr, w->window, room) == 0)
+		w->window_len = room;
+	else if (room >= len && snapshot_fetch(w->snap, addr, w->window, len) == 0)
+		w->window_len = len;
+	return w->window_len >= len ? w->window : NULL;
+}
+
+void census_copy_data(const struct census_walk *w, taddr_t start, u8 *buf, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		size_t part = w->page - (start + at) % w->page;
+
+		part = part < len - at ? part : len - at;
+		if (snapshot_peek(w->snap, start + at, buf + at, part) != 0)
+			memset(buf + at, 0, part);
+		at += part;
+	}
+}
+
+static bool may_be_type(struct census_walk *w, u64 word)
+{
+	const struct snapshot_map *map = w->type_map;
+
+	if (word < w->files_start || word >= w->files_end || word % w->w)
+		return false;
+	if (!map || word < map->start || word >= map->end)
+		map = snapshot_map_find(w->snap, word);
+	w->type_map = map;
+	return map && map->ino && map->is_readable && !map->is_shared;
+}
+
+int census_type_of(struct census_walk *w, u64 word, u32 *type)
+{
+	struct census_blocks *out = w->out;
+	u64 hash = hash_u64(word);
+	u32 item, at = 0;
+	int err;
+
+	*type = 0;
+	if (!may_be_type(w, word))
+		return 0;
+	while ((item = hash_index_next(&w->types, hash, &at)) != HASH_NO_ITEM)
+		if (out->types[item].addr == word) {
+			*type = item;
+			return 0;
+		}
+	if (out->nr_types >= CENSUS_MAX_TYPES)
+		return 0;
+	err = array_reserve(out->types, out->max_types, out->nr_types + 1);
+	if (!err)
+		err = hash_index_add(&w->types, hash, (u32)out->nr_types);
+	if (err)
+		return err;
+	*type = (u32)out->nr_types;
+	out->types[out->nr_types++] = (struct census_type){ .addr = word };
+	return 0;
+}
+
+int census_check_time(const struct census_walk *w)
+{
+	return w->deadline_ns && clock_now_ns() > w->deadline_ns ? -ETIME : 0;
+}
+
+bool census_is_anonymous(const struct snapshot_map *map)
+{
+	return !map->ino && map->is_writable && map->is_readable && !map->is_shared &&
+	       (!map->path[0] || strncmp(map->path, "[anon:", 6) == 0 || strcmp(map->path, "[heap]") == 0);
+}

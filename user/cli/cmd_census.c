@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* heaptap scan of a process that nobody traces: a census of its heap, and one leak verdict. */
+#include "user/cli/cmd_census.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "user/census/census.h"
+#include "user/census/census_report.h"
+#include "user/cli/options.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/flush.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/lib/status.h"
+#include "user/report/output.h"
+
+enum { MAX_OUTPUTS = 16 };
+
+static const struct census_format *format_find(const char *name)
+{
+	for (const struct census_format *f = census_formats; f->name; f++)
+		if (strcmp(f->name, name) == 0)
+			return f;
+	return NULL;
+}
+
+/* The census in one format, as a file that the caller closes. -errno: it was logged. */
+static int write_format(const struct census *c, const struct census_report_options *ro, const char *name)
+{
+	const struct census_format *format = format_find(name);
+	auto_close int fd = -1;
+	auto_fclose FILE *out = NULL;
+	int copy, err;
+
+	if (!format) {
+		error("scan: PID %d: nobody traces it, and a census has no format %s: use text or json",
+		      (int)c->pid, name);
+		return -EOPNOTSUPP;
+	}
+	fd = memfd_create("heaptap-census", MFD_CLOEXEC);
+	copy = fd >= 0 ? dup(fd) : -1;
+	out = copy >= 0 ? fdopen(copy, "w") : NULL;
+	if (!out) {
+		err = -errno;
+		if (copy >= 0)
+			close(copy);
+		error("scan: cannot write the census: %s", strerror(-err));
+		return err;
+	}
+	err = format->write(out, c, ro);
+	if (!err)
+		err = flush_stream(out);
+	if (err) {
+		error("scan: cannot write the census: %s", strerror(-err));
+		return err;
+	}
+	return take_fd(fd);
+}
+
+static int write_all(const struct census *c, const struct options *o, struct outputs *outs)
+{
+	struct output_format formats[MAX_OUTPUTS];
+	struct proc_stat stat = { .comm = "?" };
+	struct census_report_options ro = { .top = o->top, .verbose = o->verbose };
+	size_t nr = outputs_describe(outs, formats, MAX_OUTPUTS), nr_fds = 0;
+	int fds[MAX_OUTPUTS], err = 0;
+
+	if (proc_read_stat(&stat, c->pid))
+		debug("scan: PID %d has ended", (int)c->pid);
+	ro.comm = stat.comm;
+	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
+		fds[nr_fds] = write_format(c, &ro, formats[nr_fds].name);
+		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
+	}
+	if (!err)
+		err = outputs_copy(outs, c->pid, fds, nr_fds);
+	for (size_t i = 0; i < nr_fds; i++)
+		close(fds[i]);
+	return err;
+}
+
+/* Did --fail-on find something? Rules that need events of a trace have no answer here. */
+static int judged_status(const struct options *o, const struct census *c)
+{
+	struct scan_result r;
+
+	if (!c->scan || o->fail_on_errors || o->fail_growth)
+		return options_have_rule(o) || !c->scan ? STATUS_NO_VERDICT : STATUS_DONE;
+	r = scan_result(c->scan);
+	if (o->fail_on_definite && r.sums.of[SCAN_DEFINITE].blocks &&
+	    r.sums.of[SCAN_DEFINITE].bytes + r.sums.of[SCAN_INDIRECT].bytes >= o->fail_bytes)
+		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
+	return STATUS_DONE;
+}
+
+int census_process(const struct options *o, struct outputs *outs, pid_t pid)
+{
+	const struct census_options co = { .max_pause_ns = o->max_pause_ns,
+					   .pointer_mask = o->pointer_mask,
+					   .want_unaligned = o->unaligned };
+	struct census *c = NULL;
+	int status, err = census_take(&c, pid, &co);
+
+	switch (err) {
+	case 0:
+		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
+		break;
+	case -ENOENT:
+		error("scan: PID %d: no heaptap traces it, and it has no allocator whose books heaptap can read "
+		      "(glibc's malloc); type 'heaptap attach %d', let it run for a while, then scan again",
+		      (int)pid, (int)pid);
+		status = STATUS_IMPOSSIBLE;
+		break;
+	case -ETIME:
+		error("scan: PID %d: its heap could not be read within the pause; give more with --max-pause",
+		      (int)pid);
+		status = STATUS_NO_VERDICT;
+		break;
+	case -ESRCH:
+		status = STATUS_NO_TARGET;
+		break;
+	case -EPERM:
+	case -EACCES:
+		status = STATUS_IMPOSSIBLE;
+		break;
+	default:
+		error("scan: PID %d: %s", (int)pid, strerror(-err));
+		status = STATUS_UNTRUSTED;
+	}
+	census_free(c);
+	return status;
+}
