@@ -50,17 +50,22 @@ need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
 	[[ "$output" == *"/dev/null: No such file or directory"* ]]
 }
 
-@test "containers: systemd knows all lines of the unit" {
+@test "containers: systemd knows all lines of the units" {
 	command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
-	sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$ROOT/packaging/heaptap@.service" >"$BATS_TEST_TMPDIR/heaptap@.service"
-	run -0 systemd-analyze --man=no verify "$BATS_TEST_TMPDIR/heaptap@.service"
-	[[ "$output" != *heaptap@* ]]
+	local unit
+	for unit in heaptap@.service heaptap-system.service; do
+		sed 's|^ExecStart=[^ ]*|ExecStart=/bin/true|' "$ROOT/packaging/$unit" >"$BATS_TEST_TMPDIR/$unit"
+		run -0 systemd-analyze --man=no verify "$BATS_TEST_TMPDIR/$unit"
+		[[ "$output" != *"$unit"* ]]
+	done
 }
 
-@test "containers: heaptap knows all options of the unit" {
-	local option
-	for option in $(grep -oE -- ' --[a-z-]+' "$ROOT/packaging/heaptap@.service"); do
-		"$HEAPTAP" help attach | grep -q -- "$option\b"
+@test "containers: heaptap knows all options of the units" {
+	local option command
+	for command in attach:heaptap@ system:heaptap-system; do
+		for option in $(grep -oE -- ' --[a-z-]+' "$ROOT/packaging/${command#*:}.service"); do
+			"$HEAPTAP" help "${command%:*}" | grep -q -- "$option\b"
+		done
 	done
 }
 

@@ -147,3 +147,36 @@ told() { grep -q -- "$1" "$err"; }
 	untouched "$TARGET"
 	grep "^swell (pid $first)" "$rows" | grep -q 'has ended'
 }
+
+# ---- reports ----
+
+@test "system: SIGUSR1 reports now, the end reports last, and names of files are kept apart" {
+	swelling 65536
+	watching --comm swell -o '%p-%n.json' --keep 2
+	wait_for told "swell (pid $TARGET): leaks"
+	kill -USR1 "$TAP"
+	wait_for test -s "$TARGET-1.json"
+	kill -USR1 "$TAP"
+	wait_for test -s "$TARGET-2.json"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	[ -s "$TARGET-3.json" ]
+	[ ! -e "$TARGET-1.json" ]
+	jq -e '.processes[0].scan.definite.bytes > 0' "$TARGET-3.json"
+	jq -e --argjson pid "$TARGET" '.processes[0].pid == $pid' "$TARGET-2.json"
+	run -2 "$HEAPTAP" system -o one.json
+	[[ $output == *'needs %p or %n'* ]]
+}
+
+@test "system: a process over a threshold is traced and reported on once" {
+	swelling 30000000 600000
+	watching --comm swell --zoom 1 --threshold 20M --threshold growth:900%/h -o 'over-%p-%n.json'
+	wait_for test -s "over-$TARGET-1.json"
+	told "swell (pid $TARGET): --threshold: needs 2[0-9.]* MiB"
+	jq -e '.processes[0].scan.definite != null' "over-$TARGET-1.json"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	# The second one is that of the end.
+	[ -s "over-$TARGET-2.json" ]
+	[ ! -e "over-$TARGET-3.json" ]
+}

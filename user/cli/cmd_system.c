@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* heaptap system: watch all processes of this machine. */
+/* heaptap system: watch all processes of this machine, and trace those that grow. */
 #include <string.h>
 
 #include "user/cli/commands.h"
@@ -9,14 +9,29 @@
 #include "user/session/control.h"
 #include "user/system/system.h"
 
+/* Several processes have reports: each needs a name of its own. */
+static bool is_for_many(const char *name)
+{
+	if (!strcmp(name, "-") || strstr(name, "%p") || strstr(name, "%n"))
+		return true;
+	error("--output: %s: needs %%p or %%n in its name: each traced process has a report of its own",
+	      name);
+	return false;
+}
+
 int cmd_system(const struct options *o)
 {
 	const struct session_options session = options_session(o);
-	const struct system_options so = options_system(o, &session);
+	const struct output_options output = options_output(o);
+	const struct system_options so = options_system(o, &session, &output);
 	const struct control_times times = { .duration_ns = o->duration_ns };
 	struct control *c = NULL;
-	int status, err = control_new(&c, &times, false);
+	int status, err;
 
+	for (size_t i = 0; i < o->outputs.nr; i++)
+		if (!is_for_many(o->outputs.items[i]))
+			return STATUS_USAGE;
+	err = control_new(&c, &times, false);
 	if (err) {
 		error("system: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;

@@ -105,6 +105,7 @@ static int take_fail_on(struct options *o, const struct option_row *row, const c
 static int take_exitcode(struct options *o, const struct option_row *row, const char *text);
 static int take_why(struct options *o, const struct option_row *row, const char *text);
 static int take_mask(struct options *o, const struct option_row *row, const char *text);
+static int take_threshold(struct options *o, const struct option_row *row, const char *text);
 static int take_between(struct options *o, const struct option_row *row, const char *text);
 
 static const char *backend_choice(size_t i)
@@ -206,21 +207,25 @@ const struct option_row option_rows[] = {
 	{ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM), .is_left_out = true,
 	  .help = "trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
 		  "or that were chosen; 0 = none" },
+	{ "threshold", 0, "RULE", take_threshold, FIELD(threshold_bytes), .commands = IN(SYSTEM),
+	  .is_left_out = true,
+	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so many "
+		  "bytes; growth:10%/h: it grows so fast; may be repeated" },
 	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM), .is_left_out = true,
 	  .help = "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
 		  "none = without those" },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
 	  .commands = WATCHING | IN(SYSTEM), .help = "write a report every DUR" },
-	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING,
+	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
 	  .help = "keep the files of the last N reports, and remove older ones; 0: keep all" },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
 	  .commands = WATCHING | IN(SYSTEM), .help = "stop tracing after DUR" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  .help = "write the report to FILE; may be repeated; the ending of its name chooses the format; "
 		  "- = standard output; in the name %p becomes the PID, %n the number of the report, %t the time" },
 	{ "format", 0, "NAME", take_format, FIELD(format), .choice = format_choice,
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
 	  .help = "format of the printed report, and of files whose ending names no format (default text); "
 		  "list = list the formats and end" },
 	{ "record", 'w', "FILE", take_text, FIELD(record), .commands = WATCHING,
@@ -239,10 +244,12 @@ const struct option_row option_rows[] = {
 	  .help = "write the report to FILE.html, a page for a browser: the same as --output" },
 	{ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
 	  .help = "show the report as a page in the browser, by xdg-open" },
-	{ "force", 0, NULL, take_flag, FIELD(force), .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
+	{ "force", 0, NULL, take_flag, FIELD(force),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  .help = "overwrite existing output files" },
 	{ "sort", 's', "KEY", take_choice, FIELD(sort), "live-bytes", .choice = sort_choice,
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF), .help = "order of the callers" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
+	  .help = "order of the callers" },
 	{ "top", 'n', "N", take_u32, FIELD(top), "10", "0", "1000000",
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  .help = "callers in the text report, or processes in a row of system, 0 = all" },
@@ -289,8 +296,9 @@ const struct option_row option_rows[] = {
 	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
 	  .is_left_out = true,
 	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" },
-	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions), .commands = WATCHING | IN(SCAN),
-	  .is_left_out = true, .help = "print a suppression for each leak at the end of the text report" },
+	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
+	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM), .is_left_out = true,
+	  .help = "print a suppression for each leak at the end of the text report" },
 	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
 	  .help = "exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
@@ -300,16 +308,16 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SCAN),
 	  .help = "exit status if --fail-on is met (default 99 in run, else 1); alone it means --fail-on definite" },
 	{ "min-size", 0, "BYTES", take_size, FIELD(min_size), NULL, "1", "1024T",
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
 	  .help = "count only live blocks of at least this size for each caller" },
 	{ "max-size", 0, "BYTES", take_size, FIELD(max_size), NULL, "1", "1024T",
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
 	  .help = "count only live blocks of at most this size for each caller" },
 	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
 	  .help = "let the other side send only allocations of --min-size to --max-size, for slow lines; "
 		  "the report says how many are left out, and its sums do not include them" },
 	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
-	  .commands = WATCHING | IN(REPORT),
+	  .commands = WATCHING | IN(REPORT) | IN(SYSTEM),
 	  .help = "count only live blocks of at least this age for each caller" },
 	{ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
 	  .help = "run this console command instead of reading commands; may be repeated" },
@@ -641,6 +649,22 @@ static int take_between(struct options *o, const struct option_row *row, const c
 		return options_bad_value(o, row, "%s: %s", text, why);
 	o->has_between = true;
 	return 0;
+}
+
+/* A size, or a growth in an hour. */
+static int take_threshold(struct options *o, const struct option_row *row, const char *text)
+{
+	const char *slash = strrchr(text, '/');
+	char percent[16] = "";
+
+	if (!strncmp(text, "growth:", 7) && slash && !strcmp(slash, "/h"))
+		snprintf(percent, sizeof(percent), "%.*s", (int)(slash - text - 7), text + 7);
+	if (*percent && !parse_percent(percent, &o->threshold_growth) && o->threshold_growth)
+		return 0;
+	if (!parse_size(text, &o->threshold_bytes) && o->threshold_bytes)
+		return 0;
+	return options_bad_value(
+		o, row, "%s: must be a size such as 500M, or growth:10%%/h with any percentage", text);
 }
 
 bool options_have_rule(const struct options *o)

@@ -81,6 +81,8 @@ struct options {
 	/* system: which processes it watches and which it never traces; how many it watches, and traces at a time. */
 	struct option_list comms, exes, uids, cgroups, containers, spare;
 	u32 max_watched, zoom;
+	u64 threshold_bytes;  /* and rules for a report on a process: 0 = none */
+	u32 threshold_growth; /* tenths of a percent an hour */
 	bool quiet, verbose, want_help, want_version, want_formats;
 	u32 color;    /* enum output_color */
 	u32 annotate; /* 0 = none, 1 = as GitHub wants it */

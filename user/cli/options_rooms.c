@@ -98,7 +98,8 @@ struct control_times options_times(const struct options *o)
 	return (struct control_times){ .interval_ns = o->interval_ns, .duration_ns = o->duration_ns };
 }
 
-struct system_options options_system(const struct options *o, const struct session_options *session)
+struct system_options options_system(const struct options *o, const struct session_options *session,
+				     const struct output_options *output)
 {
 	const u64 interval_ns = 10000000000ULL;
 	bool is_chosen =
@@ -118,7 +119,12 @@ struct system_options options_system(const struct options *o, const struct sessi
 						  .nr = o->zoom,
 						  .is_chosen = is_chosen,
 						  .spare = o->spare.items,
-						  .wants_scan = o->scan != SCAN_NEVER } };
+						  .wants_scan = o->scan != SCAN_NEVER },
+					.dump = { .output = output,
+						  .wants_scan = o->scan != SCAN_NEVER,
+						  .max_bytes = o->threshold_bytes,
+						  .max_growth = o->threshold_growth },
+					.dumps_at_interval = o->outputs.nr && o->interval_ns };
 }
 
 struct serve_options options_serve(const struct options *o)

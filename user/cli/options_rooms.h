@@ -15,8 +15,9 @@ struct recorder_options options_recorder(const struct options *o);
 struct source_choice options_source(const struct options *o);
 struct session_options options_session(const struct options *o);
 struct control_times options_times(const struct options *o);
-/* @session is borrowed too. */
-struct system_options options_system(const struct options *o, const struct session_options *session);
+/* @session and @output are borrowed too. */
+struct system_options options_system(const struct options *o, const struct session_options *session,
+				     const struct output_options *output);
 struct serve_options options_serve(const struct options *o);
 /* @session is borrowed too. */
 struct connection_options options_connection(const struct options *o, const struct session_options *session);

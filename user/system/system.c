@@ -56,6 +56,7 @@ static void look(struct system_run *r)
 	if (watch_look(&r->state.watch))
 		warn("system: not enough memory: some processes are not watched");
 	zooms_decide(&r->state.zooms, &r->state.watch);
+	dumps_look(&r->state.dumps, &r->state.watch, &r->state.zooms);
 	measure_own_cpu(r);
 	r->next_look_ns = r->state.watch.now_ns + look_every_ns;
 }
@@ -76,6 +77,10 @@ static void go_round(struct system_run *r)
 	case CONTROL_STOP:
 		r->is_over = true;
 		return;
+	case CONTROL_REPORT:
+		dumps_write_all(&r->state.dumps, &r->state.zooms);
+		r->next_rows_ns = 0;
+		break;
 	default:
 		break;
 	}
@@ -86,6 +91,8 @@ static void go_round(struct system_run *r)
 	if (r->state.watch.now_ns < r->next_rows_ns)
 		return;
 	r->next_rows_ns = r->state.watch.now_ns + r->state.options->interval_ns;
+	if (r->state.options->dumps_at_interval)
+		dumps_write_all(&r->state.dumps, &r->state.zooms);
 	if (!print_rows(r))
 		r->is_over = r->is_unread = true;
 }
@@ -107,12 +114,18 @@ static void finish(struct system_run *r)
 
 static int begin(struct system_run *r, const struct system_options *o)
 {
-	int err = watch_init(&r->state.watch, &o->choice, o->max_procs);
+	int err = dumps_init(&r->state.dumps, &o->dump, !o->wants_json);
 
+	if (err)
+		return err == -ENOMEM ? err : -EINVAL;
+	err = watch_init(&r->state.watch, &o->choice, o->max_procs);
 	if (err)
 		return err;
 	r->next_rows_ns = clock_now_ns() + o->interval_ns;
-	return zooms_init(&r->state.zooms, &o->zoom);
+	err = zooms_init(&r->state.zooms, &o->zoom);
+	r->state.zooms.at_end = dumps_write_last;
+	r->state.zooms.end_ctx = &r->state.dumps;
+	return err;
 }
 
 int system_run(const struct system_options *o, struct control *c)
@@ -134,9 +147,13 @@ int system_run(const struct system_options *o, struct control *c)
 	}
 	while (!err && !r->is_over)
 		go_round(r);
-	if (!err)
+	if (!err) {
 		finish(r);
+		if (r->state.dumps.has_failed)
+			status = STATUS_UNTRUSTED;
+	}
 	if (r) {
+		dumps_fini(&r->state.dumps);
 		zooms_fini(&r->state.zooms);
 		watch_fini(&r->state.watch);
 	}

@@ -2,8 +2,7 @@
 /* heaptap system: all processes of this machine, those that grow, and where. */
 #pragma once
 
-#include "user/report/output.h"
-#include "user/session/session_options.h"
+#include "user/system/dump.h"
 #include "user/system/watch.h"
 #include "user/system/zoom.h"
 
@@ -17,6 +16,8 @@ struct system_options {
 	u32 top;	 /* processes in rows; 0 = all */
 	bool wants_json; /* rows as lines of JSON */
 	struct zoom_options zoom;
+	struct dump_options dump;
+	bool dumps_at_interval; /* a report on each traced process with each row */
 };
 
 /* The state, for whoever shows it. One thread owns it, and it changes between two calls of that thread. */
@@ -24,6 +25,7 @@ struct system_state {
 	const struct system_options *options;
 	struct watch watch;
 	struct zooms zooms;
+	struct dumps dumps;
 	u32 cpu_permyriad; /* of one CPU, that heaptap used in the last second */
 	u64 start_ns;
 };

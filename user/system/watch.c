@@ -329,6 +329,14 @@ void watch_hold(struct watch *w, pid_t pid, bool is_held)
 		p->is_held = is_held;
 }
 
+void watch_ask(struct watch *w, pid_t pid, bool is_asked)
+{
+	struct watched *p = find(w, pid);
+
+	if (p)
+		p->is_asked = is_asked;
+}
+
 u64 watched_growing_ns(const struct watch *w, const struct watched *p)
 {
 	u64 since_ns = w->start_ns + growth_since(&p->growth) * 100000000ULL;

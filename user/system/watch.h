@@ -38,8 +38,9 @@ struct watched {
 	int fd;		/* owned; its statm, which stays its own when the PID is reused */
 	char comm[PROC_COMM_SIZE];
 	u32 uid;
-	bool is_new;  /* it may not have called exec yet */
-	bool is_held; /* it is traced: not evicted */
+	bool is_new;   /* it may not have called exec yet */
+	bool is_held;  /* it is traced: not evicted */
+	bool is_asked; /* its report is wanted: it is traced although it does not grow */
 
 	/* Now, in bytes. */
 	u64 size, resident, anonymous, swapped;
@@ -105,6 +106,8 @@ const struct watched *watch_find(const struct watch *w, pid_t pid);
 
 /* @pid is traced (or is not any more): it is not evicted, and its details are kept up to date. */
 void watch_hold(struct watch *w, pid_t pid, bool is_held);
+/* Somebody wants a report on @pid, or does not any more. */
+void watch_ask(struct watch *w, pid_t pid, bool is_asked);
 
 /* The bytes that a process needs for itself. */
 static inline u64 watched_needs(const struct watched *p)

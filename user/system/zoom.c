@@ -107,6 +107,19 @@ static void look(struct zooms *z, struct zoom *zoom)
 	info("system: %s (pid %d): %s", f->comm, (int)f->pid, text);
 }
 
+static void end(struct zooms *z, struct watch *w, u32 i)
+{
+	struct zoom *zoom = &z->list[i];
+
+	answer_of(z, zoom)->end_ns = clock_now_ns();
+	watch_hold(w, zoom->pid, false);
+	if (z->at_end)
+		z->at_end(z->end_ctx, zoom->session);
+	session_stop(zoom->session);
+	session_free(zoom->session);
+	z->list[i] = z->list[--z->nr];
+}
+
 /* @why: "it has ended". */
 static void leave(struct zooms *z, struct watch *w, u32 i, const char *why)
 {
@@ -117,11 +130,7 @@ static void leave(struct zooms *z, struct watch *w, u32 i, const char *why)
 	if (!f->nr_verdicts && answer_look(f, zoom->session, false))
 		debug("system: no answer on PID %d", (int)f->pid);
 	info("system: leaves %s (pid %d): %s", f->comm, (int)f->pid, why);
-	f->end_ns = clock_now_ns();
-	watch_hold(w, zoom->pid, false);
-	session_stop(zoom->session);
-	session_free(zoom->session);
-	z->list[i] = z->list[--z->nr];
+	end(z, w, i);
 }
 
 /* NULL = go on. */
@@ -130,7 +139,8 @@ static const char *why_leave(const struct zooms *z, const struct zoom *zoom, con
 {
 	if (!p || p->start_time != zoom->start_time || !session_running(zoom->session))
 		return "it has ended";
-	if (z->options->is_chosen || p->state == WATCHED_GROWS || now_ns - zoom->begin_ns < quiet_for_ns)
+	if (z->options->is_chosen || p->is_asked || p->state == WATCHED_GROWS ||
+	    now_ns - zoom->begin_ns < quiet_for_ns)
 		return NULL;
 	return now_ns - p->grew_ns >= quiet_for_ns ? "it does not grow any more" : NULL;
 }
@@ -189,7 +199,8 @@ static void say_begin(const struct watched *p)
 	if (p->state == WATCHED_GROWS)
 		info("system: traces %s (pid %d): it grows by %s", p->comm, (int)p->pid, rate);
 	else
-		info("system: traces %s (pid %d): it was chosen", p->comm, (int)p->pid);
+		info("system: traces %s (pid %d): %s", p->comm, (int)p->pid,
+		     p->is_asked ? "a report on it is wanted" : "it was chosen");
 }
 
 /* Trace @p. Errors are logged. */
@@ -237,7 +248,7 @@ static bool is_wanted(struct zooms *z, const struct watch *w, const struct watch
 {
 	const char *why;
 
-	if (p->state != WATCHED_GROWS && !z->options->is_chosen)
+	if (p->state != WATCHED_GROWS && !z->options->is_chosen && !p->is_asked)
 		return false;
 	if (is_traced(z, p->pid) || is_refused(z, p, w->now_ns))
 		return false;
@@ -249,45 +260,69 @@ static bool is_wanted(struct zooms *z, const struct watch *w, const struct watch
 	return false;
 }
 
-/* Make room for @p: leave one that has its answer, or that grows at less than half its rate. */
-static bool make_room(struct zooms *z, struct watch *w, const struct watched *p)
+/* Why to leave @zoom for @p; NULL = @p has to wait. */
+static const char *why_replace(const struct zooms *z, const struct watch *w, const struct zoom *zoom,
+			       const struct watched *p)
 {
-	u32 slowest = 0;
-	const struct zoom_answer *f;
+	const struct zoom_answer *a = &z->answers[zoom->answer];
+	const struct watched *now = watch_find(w, zoom->pid);
 
-	if (!z->nr || zooms_answer(z, p->pid, p->start_time))
-		return false;
-	for (u32 i = 1; i < z->nr; i++)
-		if (answer_of(z, &z->list[i])->bytes_per_s < answer_of(z, &z->list[slowest])->bytes_per_s)
-			slowest = i;
-	for (u32 i = 0; i < z->nr; i++)
-		if (answer_of(z, &z->list[i])->nr_verdicts >= ENOUGH_VERDICTS) {
-			leave(z, w, i, "it has its verdict, and another process grows");
-			return true;
-		}
-	f = answer_of(z, &z->list[slowest]);
-	if (!f->nr_verdicts || f->bytes_per_s * 2 >= p->line.bytes_per_s)
-		return false;
-	leave(z, w, slowest, "another process grows faster");
-	return true;
+	if (now && now->is_asked)
+		return NULL;
+	if (p->is_asked)
+		return "a report on another process is wanted";
+	/* A process that was traced before has its answer. */
+	if (zooms_answer(z, p->pid, p->start_time))
+		return NULL;
+	if (a->nr_verdicts >= ENOUGH_VERDICTS)
+		return "it has its verdict, and another process grows";
+	return a->nr_verdicts && a->bytes_per_s * 2 < p->line.bytes_per_s ? "another process grows faster"
+									  : NULL;
 }
 
+/* Make room for @p: leave the slowest process that may be left. */
+static bool make_room(struct zooms *z, struct watch *w, const struct watched *p)
+{
+	const char *why = NULL;
+	u32 slowest = 0;
+
+	for (u32 i = 0; i < z->nr; i++) {
+		const char *one = why_replace(z, w, &z->list[i], p);
+
+		if (!one || (why && answer_of(z, &z->list[i])->bytes_per_s >=
+					    answer_of(z, &z->list[slowest])->bytes_per_s))
+			continue;
+		why = one;
+		slowest = i;
+	}
+	if (why)
+		leave(z, w, slowest, why);
+	return why;
+}
+
+/* The first process to trace: one that is asked for, else by rank. NULL = none. */
+static const struct watched *choose(struct zooms *z, const struct watch *w, const struct watched *const *list)
+{
+	for (size_t i = 0; i < w->nr; i++)
+		if (list[i]->is_asked && is_wanted(z, w, list[i]))
+			return list[i];
+	for (size_t i = 0; i < w->nr; i++)
+		if (is_wanted(z, w, list[i]))
+			return list[i];
+	return NULL;
+}
+
+/* One in a look: it takes some 200 ms. */
 static void begin_one(struct zooms *z, struct watch *w)
 {
 	auto_free const struct watched **list = NULL;
+	const struct watched *p;
 
 	if (z->is_off || !z->options->nr || watch_rank(w, &list))
 		return;
-	for (size_t i = 0; i < w->nr; i++) {
-		if (list[i]->state != WATCHED_GROWS && !z->options->is_chosen)
-			return;
-		if (!is_wanted(z, w, list[i]))
-			continue;
-		/* One in a look: it takes some 200 ms. */
-		if (z->nr < z->options->nr || make_room(z, w, list[i]))
-			begin(z, w, list[i]);
-		return;
-	}
+	p = choose(z, w, list);
+	if (p && (z->nr < z->options->nr || make_room(z, w, p)))
+		begin(z, w, p);
 }
 
 static void find_verdicts(struct zooms *z, u64 now_ns)
@@ -327,10 +362,6 @@ void zooms_end(struct zooms *z, struct watch *w)
 
 		if (session_running(zoom->session))
 			look(z, zoom);
-		answer_of(z, zoom)->end_ns = clock_now_ns();
-		watch_hold(w, zoom->pid, false);
-		session_stop(zoom->session);
-		session_free(zoom->session);
-		z->nr--;
+		end(z, w, z->nr - 1);
 	}
 }

@@ -6,7 +6,7 @@
 #include "user/system/answer.h"
 #include "user/system/watch.h"
 
-struct outputs;
+struct session;
 
 enum { ZOOM_MAX = 64, ZOOM_MAX_ANSWERS = 256, ZOOM_MAX_REFUSED = 256 };
 
@@ -18,6 +18,9 @@ struct zoom_options {
 	const char *const *spare; /* NULL-terminated names of programs not to trace, or NULL */
 	bool wants_scan;
 };
+
+/* Gets the session of each process that is left, before it ends. */
+typedef void (*zoom_end_fn)(void *ctx, struct session *s);
 
 /* A process that is traced. */
 struct zoom {
@@ -45,6 +48,8 @@ struct zooms {
 	u64 nr_dropped;				       /* answers that had to make room */
 	struct zoom_refused refused[ZOOM_MAX_REFUSED]; /* in turn */
 	u64 nr_refused;
+	zoom_end_fn at_end; /* NULL = none */
+	void *end_ctx;
 };
 
 /* 0 or -errno. */

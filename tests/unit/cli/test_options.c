@@ -115,6 +115,22 @@ static void every_kind_is_taken(void **state)
 	assert_string_equal(o.targets.items[2], "13");
 }
 
+static void thresholds_of_system(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("system", "--threshold", "500M", "--threshold", "growth:2.5%/h", "--comm", "a",
+			       "--comm", "b"),
+			 0);
+	assert_int_equal(o.threshold_bytes, 500 << 20);
+	assert_int_equal(o.threshold_growth, 25);
+	assert_int_equal(o.comms.nr, 2);
+	assert_int_equal(o.zoom, 3);
+	assert_int_equal(parse("system", "--threshold", "0"), -EINVAL);
+	assert_int_equal(parse("system", "--threshold", "growth:0%/h"), -EINVAL);
+	assert_int_equal(parse("system", "--threshold", "growth:5%"), -EINVAL);
+	assert_int_equal(parse("attach", "--threshold", "5M", "1"), -EINVAL);
+}
+
 static void program_keeps_its_options(void **state)
 {
 	(void)state;
@@ -443,6 +459,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(every_kind_is_taken),
+		cmocka_unit_test(thresholds_of_system),
 		cmocka_unit_test(program_keeps_its_options),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(unknown_options),
