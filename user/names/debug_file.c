@@ -17,13 +17,24 @@
 #include <zlib.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/log.h"
 #include "user/target/mapped_file.h"
 #include "user/names/symbol_server.h"
 
 #define CHECKSUM_MAX (1ULL << 30) /* bytes of a file that a checksum is worth */
-#define UNPACKED_MAX (1ULL << 30) /* bytes of all compressed sections together, unpacked */
+#define TABLES_MAX                                                                                           \
+	(256ULL << 20) /* bytes of compressed sections of a file, unpacked, but those of debug information */
 
 enum { SECTIONS_MAX = 1 << 20, BLOCK = 1 << 16 };
+
+/* Debug sections of compilers shrink to a tenth at most. zlib can make a thousandth of zeros. */
+enum { DENSITY_MAX = 100, ALWAYS_UNPACKED = 1 << 20 };
+
+/* Sizes of the compressed sections of a file when they are unpacked, in bytes. */
+struct unpacked {
+	u64 debug, tables; /* .debug_*, and all others */
+	u64 packed;	   /* size of the sections of debug */
+};
 
 /* How a file proves to be the right one. */
 struct proof {
@@ -74,36 +85,68 @@ static int copy_to_memory(int *fd, u64 size)
 	return 0;
 }
 
-/* Check the values that libelf and libdw trust: ends of string tables, sizes of compressed sections. */
-static int check_sections(int fd, Elf *elf)
+static void add(u64 *sum, u64 size)
 {
-	u64 unpacked = 0;
+	*sum = size > UINT64_MAX - *sum ? UINT64_MAX : *sum + size;
+}
+
+/* The old way of GNU: ".zdebug_info" begins with "ZLIB" and the size in 8 bytes, the highest one first. */
+static u64 zdebug_size(int fd, const GElf_Shdr *shdr)
+{
+	u8 head[12];
+	u64 size = 0;
+
+	if (pread(fd, head, sizeof(head), (off_t)shdr->sh_offset) != sizeof(head) || memcmp(head, "ZLIB", 4))
+		return 0;
+	for (size_t i = 4; i < sizeof(head); i++)
+		size = size << 8 | head[i];
+	return size;
+}
+
+/* Count the section if it is compressed. @name may be NULL. */
+static int count_unpacked(int fd, Elf_Scn *scn, const GElf_Shdr *shdr, const char *name, struct unpacked *u)
+{
+	bool is_old = name && !strncmp(name, ".zdebug", 7);
+	bool is_debug = is_old || (name && !strncmp(name, ".debug", 6));
+	GElf_Chdr chdr = { 0 };
+
+	if (shdr->sh_type == SHT_NOBITS || (!is_old && !(shdr->sh_flags & SHF_COMPRESSED)))
+		return 0;
+	if (shdr->sh_flags & SHF_COMPRESSED && !gelf_getchdr(scn, &chdr))
+		return -ENOEXEC;
+	add(is_debug ? &u->debug : &u->tables, is_old ? zdebug_size(fd, shdr) : chdr.ch_size);
+	if (is_debug)
+		add(&u->packed, shdr->sh_size);
+	return 0;
+}
+
+/* Check the values that libelf and libdw trust: ends of string tables, sizes of compressed sections. */
+static int check_sections(int fd, Elf *elf, struct unpacked *u)
+{
 	Elf_Scn *scn = NULL;
-	size_t nr;
+	size_t nr, names;
 	char last;
 
 	if (elf_kind(elf) != ELF_K_ELF || elf_getshdrnum(elf, &nr) != 0 || nr > SECTIONS_MAX)
 		return -ENOEXEC;
+	if (elf_getshdrstrndx(elf, &names))
+		names = 0;
 	while ((scn = elf_nextscn(elf, scn))) {
 		GElf_Shdr shdr;
-		GElf_Chdr chdr;
 
-		if (!gelf_getshdr(scn, &shdr))
+		if (!gelf_getshdr(scn, &shdr) ||
+		    count_unpacked(fd, scn, &shdr, names ? elf_strptr(elf, names, shdr.sh_name) : NULL, u))
 			return -ENOEXEC;
-		if ((shdr.sh_flags & SHF_COMPRESSED) && shdr.sh_type != SHT_NOBITS) {
-			if (!gelf_getchdr(scn, &chdr) || chdr.ch_size > UNPACKED_MAX - unpacked)
-				return -ENOEXEC;
-			unpacked += chdr.ch_size;
-		} else if (shdr.sh_type == SHT_STRTAB && shdr.sh_size > 0) {
+		if (shdr.sh_type == SHT_STRTAB && shdr.sh_size > 0) {
 			if (shdr.sh_offset > INT64_MAX - shdr.sh_size ||
 			    pread(fd, &last, 1, shdr.sh_offset + shdr.sh_size - 1) != 1 || last != '\0')
 				return -ENOEXEC;
 		}
 	}
-	return 0;
+	return u->tables > TABLES_MAX ? -ENOEXEC : 0;
 }
 
-static int check_file(int fd)
+static int check_file(int fd, struct unpacked *u)
 {
 	Elf *elf;
 	int err;
@@ -112,7 +155,7 @@ static int check_file(int fd)
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
 		return -ENOEXEC;
-	err = check_sections(fd, elf);
+	err = check_sections(fd, elf, u);
 	elf_end(elf);
 	return err;
 }
@@ -147,9 +190,23 @@ static bool is_proved(int fd, const struct image *image, const struct proof *pro
 	return m->ino != 0 && fstat(fd, &st) == 0 && st.st_dev == m->dev && st.st_ino == m->ino;
 }
 
+/* Take what the debug sections need from the budget of all files, or leave them out. */
+static void charge(struct debug_search *s, const struct unpacked *u)
+{
+	s->is_too_big = u->debug > s->unpack_budget ||
+			(u->debug > ALWAYS_UNPACKED && u->debug / DENSITY_MAX > u->packed);
+	if (!s->is_too_big)
+		s->unpack_budget -= u->debug;
+	else
+		debug("symbol: debug sections of %llu bytes unpack to %llu, and %llu are left for all files",
+		      (unsigned long long)u->packed, (unsigned long long)u->debug,
+		      (unsigned long long)s->unpack_budget);
+}
+
 /* Make the open file *@fd safe for libdw, or close it. */
 static int admit(struct debug_search *s, int *fd)
 {
+	struct unpacked u = { 0 };
 	struct stat st;
 	int err = 0;
 
@@ -161,7 +218,9 @@ static int admit(struct debug_search *s, int *fd)
 			s->copy_budget -= st.st_size;
 	}
 	if (!err)
-		err = check_file(*fd);
+		err = check_file(*fd, &u);
+	if (!err)
+		charge(s, &u);
 	if (err) {
 		close(*fd);
 		*fd = -1;
@@ -346,5 +405,10 @@ int debug_file_open_debug(struct debug_search *s, const struct module *m, const 
 	/* A link is a plain file name. A link with a directory would choose where to search. */
 	if (err && link && *link && strlen(link) < NAME_MAX && !strchr(link, '/'))
 		err = try_link(s, &proof, link, fd);
-	return try_server(s, &proof, SYMBOL_SERVER_DEBUG, err, fd);
+	err = try_server(s, &proof, SYMBOL_SERVER_DEBUG, err, fd);
+	if (err || !s->is_too_big)
+		return err;
+	close(*fd);
+	*fd = -1;
+	return -EFBIG;
 }

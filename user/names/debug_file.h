@@ -13,6 +13,9 @@ struct debug_search {
 	const char *debug_path;	      /* NULL = none */
 	bool is_remote;		      /* paths of modules belong to another machine: do not open them here */
 	u64 copy_budget;	      /* bytes left for copies in memory, of all files together */
+	u64 unpack_budget; /* bytes left for compressed debug sections when they are unpacked, of all files together */
+	/* The file that was opened last needs more, or its sections unpack to a hundred times their size. */
+	bool is_too_big;
 };
 
 /*
@@ -20,13 +23,14 @@ struct debug_search {
  * by the descriptor kept open, or by its path. The file must have the build ID of @m. *@fd is the caller's. Only root
  * can change or cut the file behind it; otherwise it is a copy in memory. Returns 0, -ENOENT, -ESTALE if only files
  * with another build ID were found, -EFBIG if a copy would be too big, -ENOEXEC if the tables of the file are damaged
- * or unpack to too much, or -errno.
+ * or unpack to too much, or -errno. If @s->is_too_big is set then, the DWARF of the file must not be read.
  */
 int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd) __must_check;
 
 /*
  * Like debug_file_open_main(), for the separate file with the symbols and DWARF of @m. @link is the file name in
- * .gnu_debuglink or NULL. @crc is its checksum, which decides if @m has no build ID.
+ * .gnu_debuglink or NULL. @crc is its checksum, which decides if @m has no build ID. -EFBIG: also if its DWARF must
+ * not be read.
  */
 int debug_file_open_debug(struct debug_search *s, const struct module *m, const char *link, u32 crc,
 			  int *fd) __must_check;

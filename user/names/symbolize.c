@@ -6,11 +6,13 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <elfutils/libdwfl.h>
 
 #include "user/lib/array.h"
+#include "user/lib/clock.h"
 #include "user/lib/hash.h"
 #include "user/lib/hash_index.h"
 #include "user/lib/log.h"
@@ -23,6 +25,12 @@
 enum { BLOCK_SIZE = 64 << 10 };
 
 #define COPY_BUDGET (2ULL << 30) /* bytes */
+
+/* Of all files: bytes of unpacked debug sections, which are a part of the machine's memory; and CPU time. */
+#define UNPACK_MIN (256ULL << 20)
+#define UNPACK_MAX (1ULL << 30)
+#define LOOK_UP_NS (60ULL * 1000 * 1000 * 1000)
+enum { MEMORY_PARTS = 16 };
 
 /* Where the names of one module come from. */
 struct module_names {
@@ -61,6 +69,8 @@ struct symbolizer {
 	struct hash_index places_index;
 	struct memory_block *blocks; /* owned */
 	size_t nr_stale;
+	u64 spent_ns;	  /* CPU time for names */
+	bool is_too_late; /* all of it is spent, which was logged */
 };
 
 /* Context of the libdwfl callback that finds a separate file. */
@@ -109,6 +119,13 @@ static const Dwfl_Callbacks callbacks = {
 	.section_address = dwfl_offline_section_address,
 };
 
+static u64 unpack_budget(void)
+{
+	u64 part = (u64)sysconf(_SC_PHYS_PAGES) * (u64)sysconf(_SC_PAGESIZE) / MEMORY_PARTS;
+
+	return part < UNPACK_MIN ? UNPACK_MIN : part > UNPACK_MAX ? UNPACK_MAX : part;
+}
+
 int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 		   const struct symbolizer_options *options)
 {
@@ -134,7 +151,8 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 					   .sysroot = s->sysroot,
 					   .debug_path = s->debug_path,
 					   .is_remote = module_table_is_remote(modules),
-					   .copy_budget = COPY_BUDGET };
+					   .copy_budget = COPY_BUDGET,
+					   .unpack_budget = unpack_budget() };
 	*out = s;
 	return 0;
 }
@@ -221,14 +239,14 @@ static Dwfl_Module *report_file(struct module_names *n, int fd)
 	return mod;
 }
 
-/* Index the names in the files. 0 also if the files have no names. */
-static int index_names(struct module_names *n, Dwfl_Module *mod)
+/* Index the names in the files. 0 also if the files have no names. @is_too_big: not those in DWARF. */
+static int index_names(struct module_names *n, Dwfl_Module *mod, bool is_too_big)
 {
 	Dwarf *dwarf;
 	int err = function_index_new(&n->functions, mod, SYMBOL_FUNCTIONS);
 
-	if (err == -ENOMEM)
-		return err;
+	if (err == -ENOMEM || is_too_big)
+		return err == -ENOMEM ? err : 0;
 	dwarf = dwfl_module_getdwarf(mod, &n->bias);
 	if (!dwarf)
 		return 0;
@@ -248,10 +266,12 @@ void symbolizer_open(struct symbolizer *s, struct module *m)
 static int open_names(struct symbolizer *s, struct module_names *n, const struct module *m)
 {
 	struct module_context context = { .search = &s->search, .module = m };
+	bool is_too_big;
 	Dwfl_Module *mod;
 	void **data;
 	int err, fd;
 
+	s->search.is_too_big = false;
 	err = debug_file_open_main(&s->search, m, &fd);
 	if (err) {
 		s->nr_stale += err == -ESTALE;
@@ -259,6 +279,7 @@ static int open_names(struct symbolizer *s, struct module_names *n, const struct
 			debug("symbol: no names for %s: %s", m->path, strerror(-err));
 		return err == -ENOMEM ? err : 0;
 	}
+	is_too_big = s->search.is_too_big;
 	mod = report_file(n, fd);
 	if (!mod) {
 		debug("symbol: no names for %s: %s", m->path, dwfl_errmsg(-1));
@@ -267,8 +288,11 @@ static int open_names(struct symbolizer *s, struct module_names *n, const struct
 	dwfl_module_info(mod, &data, NULL, NULL, NULL, NULL, NULL, NULL);
 	*data = &context;
 	n->module = mod;
-	err = index_names(n, mod);
+	err = index_names(n, mod, is_too_big);
 	*data = NULL;
+	/* Of this file, or of a separate one. */
+	if (is_too_big || s->search.is_too_big)
+		warn("symbol: %s: its compressed debug information is too big: names without it", m->path);
 	return err;
 }
 
@@ -373,6 +397,22 @@ static int open_and_look_up(struct symbolizer *s, const struct module *m, u64 ad
 	return n->dwfl ? look_up(s, n, addr, found) : 0;
 }
 
+/* Like open_and_look_up(), as long as there is time. Without it the place has no names. */
+static int look_up_in_time(struct symbolizer *s, const struct module *m, u64 addr, struct named_place *found)
+{
+	u64 start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err;
+
+	if (s->is_too_late)
+		return 0;
+	err = open_and_look_up(s, m, addr, found);
+	s->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	s->is_too_late = s->spent_ns > LOOK_UP_NS;
+	if (s->is_too_late)
+		warn("symbol: %s: a minute of CPU time was used for names: no more are looked up", m->path);
+	return err;
+}
+
 static u64 hash_of(struct code_ref ref)
 {
 	u64 key[2] = { ref.module, ref.offset };
@@ -411,7 +451,7 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 		found = *known;
 	} else {
 		/* One byte back: a return address may belong to the next line, or to the next function. */
-		err = m ? open_and_look_up(s, m, ref.offset - 1, &found) : 0;
+		err = m ? look_up_in_time(s, m, ref.offset - 1, &found) : 0;
 		if (!err && !found.symbols) {
 			found.symbols = (struct symbol *)&unknown;
 			found.nr = 1;
@@ -453,9 +493,10 @@ int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const
 	if (!m)
 		return 0;
 	/* Called to open the file; the names of the place are not used. */
-	err = open_and_look_up(s, m, ref.offset, &unused);
-	if (!err)
-		err = open_data(&s->names[m->id - 1], is_tls, &index);
+	err = look_up_in_time(s, m, ref.offset, &unused);
+	if (err || s->is_too_late)
+		return err;
+	err = open_data(&s->names[m->id - 1], is_tls, &index);
 	if (err)
 		return err;
 	symbol = index ? function_index_find_data(index, ref.offset, offset) : NULL;

@@ -312,6 +312,31 @@ static void bomb_in_mini_debug_info(void **state)
 	expect_unknown(f);
 }
 
+/* 300 MiB of zeros in 300 KiB, for each library: debug information stays packed, and symbols are found (D6). */
+static void bombs_in_dwarf(void **state)
+{
+	struct fixture *f = *state;
+	struct rusage before, after;
+	char name_of_file[16];
+	void *library;
+
+	need_compiler();
+	shell(f, BUILD "-o lib.so \"$SRC\"; strip -g lib.so; head -c 300M /dev/zero >bomb; "
+		       "objcopy --add-section .debug_info=bomb lib.so big.so; rm bomb; "
+		       "objcopy --compress-debug-sections=zlib big.so 0.so; "
+		       "objcopy --compress-debug-sections=zlib-gnu big.so 1.so; rm big.so; "
+		       "test $(stat -c %s 1.so) -lt 1000000");
+	getrusage(RUSAGE_SELF, &before);
+	for (int i = 0; i < 2; i++) {
+		snprintf(name_of_file, sizeof(name_of_file), "%d.so", i);
+		library = load(f, name_of_file);
+		name(f, place_in(f, library, "call_hidden"));
+		expect(f, 0, "hidden", NULL, 0);
+	}
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 100 << 10);
+}
+
 #define SPLIT                                                                                                \
 	BUILD "-o lib.so \"$SRC\"; objcopy --only-keep-debug lib.so lib.debug; strip lib.so; "               \
 	      "objcopy --add-gnu-debuglink=lib.debug lib.so; "
@@ -662,6 +687,7 @@ int main(void)
 		TEST(beyond_the_end_of_symbols),
 		TEST(mini_debug_info),
 		TEST(bomb_in_mini_debug_info),
+		TEST(bombs_in_dwarf),
 		TEST(debug_file_by_link),
 		TEST(debug_file_in_debug_path),
 		TEST(debug_file_by_build_id),
