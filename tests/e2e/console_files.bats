@@ -101,7 +101,9 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 		    stack = stacks[b["caller"]]
 		    assert int(r["caller"]) == b["caller"] and r["function"] == stack["function"]
 		    assert r["stack"].split(" < ")[0] == stack["frames"][0]["function"]
+		    assert r["tid"] == str(b["tid"])
 		    assert int(r["age_ns"]) == b["age_ns"] and int(r["pid"]) == book["processes"][0]["pid"]
+		assert any(r["tid"] == r["pid"] for r in rows)
 	PYTHON
 }
 

@@ -282,13 +282,18 @@ without_ids() {
 	jq -e '.processes[0] | (.threads | length) >= 5 and (.threads | map(.tid) | . == unique or (sort == unique))
 		and ([.threads[].allocated.bytes] | add) == .totals.alloc_bytes
 		and ([.threads[].allocated.blocks] | add) == .totals.allocs
-		and ([.threads[] | select(.allocated.blocks >= 1000)] | length) >= 4' r.json
-	grep -q '^  threads  .*tid [0-9]* .* (.* %)' r.txt
+		and ([.threads[] | select(.allocated.blocks >= 1000)] | length) >= 4
+		and ([.threads[].live.bytes] | add) == .totals.live_bytes and ([.threads[].live.blocks] | add) == .totals.live_blocks
+		and all(.threads[]; .live.blocks <= .allocated.blocks)' r.json
+	grep -q '^  threads  .*tid [0-9]* .* (.* %), .* live' r.txt
 	# A recording has the same.
 	"$HEAPTAP" report -q -o recorded.json r.heaptap
 	diff <(jq '.processes[0].threads | sort_by(.tid)' r.json) <(jq '.processes[0].threads | sort_by(.tid)' recorded.json)
 	"$HEAPTAP" run -q --no-scan -o one.txt -- "$T/leak" >out 2>err
 	run ! grep -q '^  threads' one.txt
+	# A thread of this program allocated one block of 111 bytes and keeps it.
+	"$HEAPTAP" run -q -o kinds.json -- "$T/leak_kinds" >out 2>err
+	jq -e '.processes[0].threads | map(select(.allocated.bytes == 111)) | map(.live.bytes, .live.blocks) == [111, 1]' kinds.json
 }
 
 @test "formats: folded: from the outermost function to the allocator" {

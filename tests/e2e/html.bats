@@ -164,6 +164,15 @@ list_events() {
 	jq '.processes[].totals.alloc_bytes' r.json | diff - got
 }
 
+@test "html: live blocks by thread" {
+	"$HEAPTAP" run -q --no-scan -o r.json -o r.html -- "$T/threads" 4 1000 2>err >out
+	page r.html eval 'Array.from(document.querySelectorAll("#threads tr"), r => Number(r.dataset.live))' | jq -c . >got
+	jq -c '[.processes[0].threads[].live.bytes] | sort | reverse' r.json | diff - got
+	[ "$(jq length got)" -ge 5 ]
+	"$HEAPTAP" run -q --no-scan -o one.html -- "$T/leak" 2>err >out
+	[ "$(page one.html eval 'document.querySelector("#threads").hidden')" = true ]
+}
+
 @test "html: wrong releases with both stacks" {
 	"$HEAPTAP" run -q -o r.json -o r.html -- "$T/misuse" 2>err >out || true
 	[ "$(jq '.processes[0].errors | length' r.json)" -gt 0 ]

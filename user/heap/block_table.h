@@ -11,10 +11,11 @@
 struct block {
 	u64 key;	   /* 0 = empty */
 	u64 size : 48;	   /* bytes, see BLOCK_MAX_SIZE */
-	u64 epoch : 12;	   /* epoch of the heap at its allocation */
+	u64 thread : 12;   /* that allocated it: a row of the thread table, or THREADS_MAX */
 	u64 time_high : 4; /* bits 32 to 35 of the ms since the first event: two years */
-	u32 row;
-	u32 time_low; /* bits 0 to 31 */
+	u32 row : 26;	   /* less than ROWS_MAX */
+	u32 epoch : 6;	   /* epoch of the heap at its allocation */
+	u32 time_low;	   /* bits 0 to 31 */
 };
 
 #define BLOCK_MAX_SIZE	  ((1ULL << 48) - 1)

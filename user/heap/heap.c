@@ -94,15 +94,16 @@ static void __attribute__((cold, noinline)) put_on_tape(struct heap *h, u32 row,
 	tape_put(h->tape, &e);
 }
 
-/* Count the new block of @ev, which has @bytes. */
-static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct heap_event *ev)
+/* Count the new block of @ev, which has @bytes. Returns the number of its thread, or THREADS_MAX. */
+static u32 account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct heap_event *ev)
 {
 	struct row *row = &h->rows.rows[row_nr];
 	struct heap_totals *t = &h->totals;
+	u32 thread;
 
 	if (!is_counted(h, row_nr)) {
 		h->outside_bytes += bytes;
-		return;
+		return THREADS_MAX;
 	}
 	if (h->tape)
 		put_on_tape(h, row_nr, bytes, false);
@@ -110,19 +111,20 @@ static void account_alloc(struct heap *h, u32 row_nr, u64 bytes, const struct he
 	row->allocs++;
 	row->alloc_bytes += bytes;
 	row->live_bytes += bytes;
-	thread_table_count(&h->threads, ev->h.tid, bytes);
+	thread = thread_table_count(&h->threads, ev->h.tid, bytes);
 	t->allocs++;
 	t->alloc_bytes += bytes;
 	t->live_blocks++;
 	t->live_bytes += bytes;
 	if (t->live_bytes <= h->timeline.max_bytes)
-		return;
+		return thread;
 	h->timeline.max_bytes = t->live_bytes;
 	if (t->live_bytes > t->peak_bytes) {
 		t->peak_bytes = t->live_bytes;
 		t->peak_time_ns = ev->time_ns;
 		h->peak_nr++;
 	}
+	return thread;
 }
 
 /* Count @bytes as freed, and a block if @is_whole. */
@@ -172,8 +174,8 @@ static int add_region(struct heap *h, const struct heap_event *ev, u32 row)
 		return 0;
 	/* by MAP_FIXED, or after a lost munmap: in both cases the old mapping is gone */
 	region_table_cut(&h->regions, start, end, region_gone, h);
+	region.thread = account_alloc(h, row, end - start, ev);
 	region_table_add(&h->regions, start, end, &region);
-	account_alloc(h, row, end - start, ev);
 	return 0;
 }
 
@@ -275,7 +277,7 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	b->row = row;
 	b->time_low = ms;
 	b->time_high = ms >> 32;
-	account_alloc(h, row, b->size, ev);
+	b->thread = account_alloc(h, row, b->size, ev);
 	if (h->has_cover)
 		cover_map_add(&h->cover, ev->addr, ev->size);
 	return 0;
@@ -608,6 +610,9 @@ static void forget_epochs(struct heap *h)
 	struct block *b = NULL;
 
 	while ((b = block_table_next(&h->blocks, b)))
+		b->epoch = EPOCH_UNSURE;
+	b = NULL;
+	while ((b = block_table_next(&h->covered, b)))
 		b->epoch = EPOCH_UNSURE;
 	for (size_t i = 0; i < h->regions.nr_regions; i++)
 		h->regions.regions[i].epoch = EPOCH_UNSURE;

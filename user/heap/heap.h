@@ -59,6 +59,7 @@ struct heap_block {
 	u64 size;	 /* bytes asked for, at most 2^48 - 1 */
 	u64 time_ns;	 /* of its allocation, CLOCK_MONOTONIC, exact to the millisecond */
 	u32 row;	 /* for heap_row_get() */
+	u32 thread;	 /* that allocated it, for heap_thread() */
 	bool is_unsure;	 /* its free may have been lost */
 	bool is_pending; /* in a realloc that has not returned */
 };
@@ -77,7 +78,6 @@ void heap_free(struct heap *h);
 int heap_clone(struct heap **out, const struct heap *h) __must_check;
 
 /* Settings. */
-
 /* Limit heap_memory() to @bytes; 0 = no limit, the default. Events that need more get -ENOMEM and are lost. */
 void heap_set_limit(struct heap *h, u64 bytes);
 /* Note the bytes that blocks cover, for heap_cover(). Before the first event. Takes 1/128 of these bytes in memory. */

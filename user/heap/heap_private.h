@@ -14,7 +14,7 @@
 
 enum {
 	EPOCH_UNSURE = 0, /* of blocks that stay unsure */
-	EPOCH_MAX = 4095,
+	EPOCH_MAX = 63,
 	NS_PER_MS = 1000000,
 };
 

@@ -95,6 +95,12 @@ static u64 block_ms(const struct block *b)
 	return (u64)b->time_high << 32 | b->time_low;
 }
 
+/* The number for heap_thread(). */
+static u32 thread_of(const struct heap *h, u32 thread)
+{
+	return thread < h->threads.nr ? thread : h->threads.nr;
+}
+
 static struct heap_block describe_block(const struct heap *h, taddr_t addr, const struct block *b)
 {
 	return (struct heap_block){
@@ -102,6 +108,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 		.size = b->size,
 		.time_ns = (h->base_ms + block_ms(b)) * NS_PER_MS,
 		.row = b->row - h->first_row,
+		.thread = thread_of(h, b->thread),
 		.is_unsure = b->epoch != h->epoch,
 	};
 }
@@ -115,6 +122,7 @@ static struct heap_block describe_piece(const struct heap *h, const struct regio
 		.size = piece->end - piece->start,
 		.time_ns = (h->base_ms + r->time_ms) * NS_PER_MS,
 		.row = r->row - h->first_row,
+		.thread = thread_of(h, r->thread),
 		.is_unsure = r->epoch != h->epoch,
 	};
 }

@@ -8,9 +8,10 @@
 struct heap_region {
 	u64 time_ms;
 	u32 row;
-	u32 epoch;
-	u32 nr_pieces; /* 0 = this entry is not in use */
-	u32 next_free; /* index + 1 of the next entry that is not in use */
+	u32 epoch : 6;
+	u32 thread : 12; /* row of the thread table, or THREADS_MAX */
+	u32 nr_pieces;	 /* 0 = this entry is not in use */
+	u32 next_free;	 /* index + 1 of the next entry that is not in use */
 };
 
 /* One range of addresses that is left of a region. */

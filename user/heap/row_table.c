@@ -36,7 +36,11 @@ int row_table_copy(struct row_table *out, const struct row_table *t, struct budg
 
 static int add_row(struct row_table *t, u64 stack, u16 fn, u64 hash)
 {
-	int err = budget_array(t->budget, t->rows, t->max, (size_t)t->nr + 1);
+	int err;
+
+	if (t->nr >= ROWS_MAX)
+		return -ENOMEM;
+	err = budget_array(t->budget, t->rows, t->max, (size_t)t->nr + 1);
 
 	if (!err)
 		err = budget_index(t->budget, &t->index, (size_t)t->index.nr + 1);

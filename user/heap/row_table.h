@@ -8,6 +8,8 @@
 #include "user/heap/budget.h"
 #include "user/lib/hash_index.h"
 
+enum { ROWS_MAX = 1 << 26 /* a block has so many bits for its row */ };
+
 /* One caller. Sizes are bytes. */
 struct row {
 	u64 stack; /* stack id */

@@ -50,7 +50,7 @@ static int add_row(struct thread_table *t, u32 tid)
 	return err;
 }
 
-struct thread_row *thread_table_find(struct thread_table *t, u32 tid)
+u32 thread_table_find(struct thread_table *t, u32 tid)
 {
 	u32 at = 0, row;
 
@@ -60,8 +60,8 @@ struct thread_row *thread_table_find(struct thread_table *t, u32 tid)
 	if (row == HASH_NO_ITEM) {
 		row = t->nr;
 		if (add_row(t, tid))
-			return &t->others;
+			return THREADS_MAX;
 	}
 	t->cache[tid % THREADS_CACHED] = row;
-	return &t->rows[row];
+	return row;
 }

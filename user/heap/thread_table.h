@@ -8,7 +8,7 @@
 struct heap;
 
 enum {
-	THREADS_MAX = 4096,  /* later threads share a row: a process may start threads without end */
+	THREADS_MAX = 4095,  /* later threads share a row: a process may start threads without end */
 	THREADS_CACHED = 64, /* found without a search */
 };
 
@@ -35,21 +35,21 @@ void thread_table_fini(struct thread_table *t);
 int thread_table_copy(struct thread_table *out, const struct thread_table *t,
 		      struct budget *budget) __must_check;
 
-/* For thread_table_count() only: the row of @tid, a new one for a new thread, or that of others. */
-struct thread_row *thread_table_find(struct thread_table *t, u32 tid);
+/* For thread_table_count() only: the number of the row of @tid, which may be new; or THREADS_MAX for others. */
+u32 thread_table_find(struct thread_table *t, u32 tid);
 
-/* Count a block of @bytes for @tid. */
-static inline void thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
+/* Count a block of @bytes for @tid. Returns the number of its row, or THREADS_MAX. */
+static inline u32 thread_table_count(struct thread_table *t, u32 tid, u64 bytes)
 {
-	u32 cached = t->cache[tid % THREADS_CACHED];
+	u32 number = t->cache[tid % THREADS_CACHED];
 	struct thread_row *row;
 
-	if (cached < t->nr && t->rows[cached].tid == tid)
-		row = &t->rows[cached];
-	else
-		row = thread_table_find(t, tid);
+	if (number >= t->nr || t->rows[number].tid != tid)
+		number = thread_table_find(t, tid);
+	row = number == THREADS_MAX ? &t->others : &t->rows[number];
 	row->allocs++;
 	row->alloc_bytes += bytes;
+	return number;
 }
 
 /*

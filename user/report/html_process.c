@@ -314,6 +314,8 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 	if (!err)
 		err = report_json_process(j, r, p, &c.style);
 	if (!err)
+		err = report_json_threads(j, p);
+	if (!err)
 		err = write_callers(j, t, p, &c);
 	if (!err)
 		err = write_whys(j, r, p, &c);

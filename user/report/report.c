@@ -14,6 +14,7 @@
 #include "user/report/report_text.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
+#include "user/heap/thread_table.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 
@@ -302,6 +303,38 @@ const struct stack *report_stack(const struct report_process *p, const struct re
 	else
 		*truncated = s->end == STACK_COMPLETE ? NULL : stack_end_word(s->end);
 	return s;
+}
+
+/* Sums of live blocks, by thread. */
+struct thread_pass {
+	struct scan_sum *live;
+	size_t nr;
+};
+
+static int visit_for_thread(void *ctx, const struct heap_block *block)
+{
+	const struct thread_pass *pass = ctx;
+
+	if (block->thread < pass->nr) {
+		pass->live[block->thread].blocks++;
+		pass->live[block->thread].bytes += block->size;
+	}
+	return 0;
+}
+
+int report_threads(const struct report_process *p, struct scan_sum **live)
+{
+	struct thread_pass pass = { .nr = 1 }; /* the last one may come without a row */
+	struct thread_row row;
+
+	while (heap_thread(p->heap, pass.nr - 1, &row))
+		pass.nr++;
+	pass.live = calloc(pass.nr, sizeof(*pass.live));
+	if (!pass.live)
+		return -ENOMEM;
+	heap_for_each_block(p->heap, visit_for_thread, &pass);
+	*live = pass.live;
+	return 0;
 }
 
 u64 report_calls(const struct heap *heap, u16 fn)

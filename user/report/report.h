@@ -115,6 +115,12 @@ struct report {
 const struct stack *report_stack(const struct report_process *p, const struct report_row *row,
 				 const char **truncated);
 
+/*
+ * The live blocks of each thread of @p, by the numbers of heap_thread(): all blocks, whatever the filters of the report
+ * are. The caller owns *@live. 0 or -ENOMEM.
+ */
+int report_threads(const struct report_process *p, struct scan_sum **live) __must_check;
+
 /* Calls of all functions that have the name of row @fn; 0 if an earlier row has that name. */
 u64 report_calls(const struct heap *heap, u16 fn);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "user/heap/stacks.h"
+#include "user/heap/thread_table.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
@@ -181,15 +182,28 @@ static int name_csv(struct blocks *all, const struct report_process *p, u32 row)
 	return fclose(out) ? -ENOMEM : 0;
 }
 
+/* The thread that allocated @b, "" if it is not known. */
+static const char *tid_text(const struct report_process *p, const struct heap_block *b, char text[12])
+{
+	struct thread_row row = { 0 };
+
+	if (heap_thread(p->heap, b->thread, &row) && row.tid)
+		snprintf(text, 12, "%" PRIu32, row.tid);
+	else
+		*text = '\0';
+	return text;
+}
+
 static int csv_block(FILE *out, struct blocks *all, const struct report_process *p,
 		     const struct heap_block *b)
 {
+	char tid[12];
 	int err = name_csv(all, p, b->row);
 
 	if (!err)
-		fprintf(out, "%d,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%u,%s,%s\n", (int)p->target->pid,
+		fprintf(out, "%d,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%u,%s,%s,%s\n", (int)p->target->pid,
 			b->addr, b->size, age_of(all->report, b), b->row + 1, all->csv,
-			b->is_unsure ? "true" : "false");
+			b->is_unsure ? "true" : "false", tid_text(p, b, tid));
 	return err;
 }
 
@@ -197,7 +211,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 {
 	int err = 0;
 
-	fputs("pid,address,size,age_ns,caller,function,stack,unsure\n", out);
+	fputs("pid,address,size,age_ns,caller,function,stack,unsure,tid\n", out);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		struct blocks b;
 
@@ -210,8 +224,11 @@ int report_blocks_csv(FILE *out, const struct report *r)
 	return err ? err : flush_stream(out);
 }
 
-static void json_block(struct json *j, const struct report *r, const struct heap_block *b)
+static void json_block(struct json *j, const struct report *r, const struct report_process *p,
+		       const struct heap_block *b)
 {
+	struct thread_row thread = { 0 };
+
 	json_object_begin(j, NULL);
 	json_hex(j, "address", b->addr);
 	json_u64(j, "size", b->size);
@@ -219,6 +236,10 @@ static void json_block(struct json *j, const struct report *r, const struct heap
 	json_u64(j, "age_ns", age_of(r, b));
 	json_u64(j, "caller", b->row + 1);
 	json_bool(j, "unsure", b->is_unsure);
+	if (heap_thread(p->heap, b->thread, &thread) && thread.tid)
+		json_u64(j, "tid", thread.tid);
+	else
+		json_null(j, "tid");
 	json_object_end(j);
 }
 
@@ -268,7 +289,7 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_array_begin(j, "blocks");
 	for (size_t i = 0; i < b.nr && !err; i++) {
 		err = is_unwanted(r, i) ? -ECANCELED : 0;
-		json_block(j, r, &b.list[i]);
+		json_block(j, r, p, &b.list[i]);
 	}
 	json_array_end(j);
 	if (!err)

@@ -308,14 +308,18 @@ static int json_row(struct json *j, const struct report *r, const struct report_
 	return err;
 }
 
-/* The allocations of each thread, in order of first use. */
-static void json_threads(struct json *j, const struct heap *heap)
+/* The allocations and the live blocks of each thread, in order of first use. */
+int report_json_threads(struct json *j, const struct report_process *p)
 {
+	auto_free struct scan_sum *live = NULL;
 	struct thread_row row;
+	int err = report_threads(p, &live);
 
+	if (err)
+		return err;
 	json_array_begin(j, "threads");
 	json_fold(j, FOLD_POINTS);
-	for (size_t i = 0; heap_thread(heap, i, &row); i++) {
+	for (size_t i = 0; heap_thread(p->heap, i, &row); i++) {
 		const struct scan_sum sum = { row.allocs, row.alloc_bytes };
 
 		json_object_begin(j, NULL);
@@ -324,10 +328,12 @@ static void json_threads(struct json *j, const struct heap *heap)
 		else
 			json_null(j, "tid"); /* threads without a row */
 		report_json_sum(j, "allocated", &sum);
+		report_json_sum(j, "live", &live[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_fold(j, FOLD_DEPTH);
+	return 0;
 }
 
 static void json_module(struct json *j, const struct report_module *m, bool is_scanned)
@@ -365,8 +371,9 @@ static int json_modules(struct json *j, const struct report *r, const struct rep
 int report_json_sums(struct json *j, const struct report *r, const struct report_process *p,
 		     const struct report_row *rows, size_t nr_rows)
 {
-	json_threads(j, p->heap);
-	return json_modules(j, r, p, rows, nr_rows);
+	int err = report_json_threads(j, p);
+
+	return err ? err : json_modules(j, r, p, rows, nr_rows);
 }
 
 static int json_callers(struct json *j, const struct report *r, const struct report_process *p,

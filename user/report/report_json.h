@@ -23,6 +23,9 @@ void report_json_tail(struct json *j, const struct report *r);
 int report_json_process(struct json *j, const struct report *r, const struct report_process *p,
 			const struct json_style *s) __must_check;
 
+/* The key "threads" of a process. 0 or -ENOMEM. */
+int report_json_threads(struct json *j, const struct report_process *p) __must_check;
+
 /* The keys "threads" and "modules" of a process with the callers @rows. 0 or -ENOMEM. */
 int report_json_sums(struct json *j, const struct report *r, const struct report_process *p,
 		     const struct report_row *rows, size_t nr_rows) __must_check;

@@ -483,36 +483,55 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 	return 0;
 }
 
+/* A thread, and the bytes of it that are live. */
+struct thread_item {
+	struct thread_row row;
+	u64 live_bytes;
+};
+
 static int compare_threads(const void *pa, const void *pb)
 {
-	const struct thread_row *a = pa, *b = pb;
+	const struct thread_item *a = pa, *b = pb;
 
-	if (a->alloc_bytes != b->alloc_bytes)
-		return a->alloc_bytes < b->alloc_bytes ? 1 : -1;
-	return (a->tid > b->tid) - (a->tid < b->tid);
+	if (a->row.alloc_bytes != b->row.alloc_bytes)
+		return a->row.alloc_bytes < b->row.alloc_bytes ? 1 : -1;
+	return (a->row.tid > b->row.tid) - (a->row.tid < b->row.tid);
+}
+
+/* *@list is owned by the caller. 0 or -ENOMEM. */
+static int list_threads(const struct report_process *p, struct thread_item **list, size_t *nr)
+{
+	auto_free struct scan_sum *live = NULL;
+	struct thread_row row;
+	size_t max = 0;
+	int err = heap_thread(p->heap, 1, &row) ? report_threads(p, &live) : 0;
+
+	for (*nr = 0; !err && heap_thread(p->heap, *nr, &row); ++*nr) {
+		err = array_reserve(*list, max, *nr + 1);
+		if (!err)
+			(*list)[*nr] = (struct thread_item){ row, live ? live[*nr].bytes : 0 };
+	}
+	return err;
 }
 
 /* Which threads allocated most. One thread alone says nothing. */
-static int text_threads(struct text *t, const struct heap *heap)
+static int text_threads(struct text *t, const struct report_process *p)
 {
-	auto_free struct thread_row *list = NULL;
-	u64 all = heap_totals(heap).alloc_bytes, rest = all;
-	struct thread_row row;
-	size_t nr = 0, max = 0;
+	auto_free struct thread_item *list = NULL;
+	u64 all = heap_totals(p->heap).alloc_bytes, rest = all;
+	size_t nr = 0;
+	int err = list_threads(p, &list, &nr);
 
-	for (; heap_thread(heap, nr, &row); nr++) {
-		if (array_reserve(list, max, nr + 1))
-			return -ENOMEM;
-		list[nr] = row;
-	}
-	if (nr < 2)
-		return 0;
+	if (err || nr < 2)
+		return err;
 	qsort(list, nr, sizeof(*list), compare_threads);
 	line_begin(t, "threads");
-	for (size_t i = 0; i < nr && i < MAX_THREADS && list[i].tid; i++) {
-		item(t, "tid %u %s (%s)", list[i].tid, human_bytes(list[i].alloc_bytes).text,
-		     human_percent(list[i].alloc_bytes, all).text);
-		rest -= list[i].alloc_bytes;
+	for (size_t i = 0; i < nr && i < MAX_THREADS && list[i].row.tid; i++) {
+		const struct thread_row *row = &list[i].row;
+
+		item(t, "tid %u %s (%s), %s live", row->tid, human_bytes(row->alloc_bytes).text,
+		     human_percent(row->alloc_bytes, all).text, human_bytes(list[i].live_bytes).text);
+		rest -= row->alloc_bytes;
 	}
 	if (rest)
 		item(t, "others %s (%s)", human_bytes(rest).text, human_percent(rest, all).text);
@@ -540,7 +559,7 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 	text_cost(t, p);
 	err = IS_AGENT ? 0 : text_modules(t, p, rows, nr);
 	if (!err && !IS_AGENT)
-		err = text_threads(t, p->heap);
+		err = text_threads(t, p);
 	if (!IS_AGENT)
 		text_names(t);
 	text_notes(t, p);

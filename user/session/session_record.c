@@ -10,6 +10,7 @@
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/heap/stacks.h"
+#include "user/heap/thread_table.h"
 
 /* The address of @ref by @list; its offset if the module is not mapped any more. */
 static taddr_t addr_of(const struct mapping_list *list, struct code_ref ref)
@@ -47,9 +48,12 @@ static int carry_block(void *ctx, const struct heap_block *block)
 	struct carrying *c = ctx;
 	struct heap_row row = heap_row_get(c->process->heap, block->row);
 	struct heap_event ev = { .h = { .kind = EVENT_ALLOC, .fn = row.fn }, .time_ns = block->time_ns };
+	struct thread_row thread;
 
 	/* Pending blocks too: the end of their realloc refers to them. */
-	ev.h.pid = ev.h.tid = (u32)c->process->target->pid;
+	ev.h.pid = (u32)c->process->target->pid;
+	ev.h.tid =
+		heap_thread(c->process->heap, block->thread, &thread) && thread.tid ? thread.tid : ev.h.pid;
 	ev.addr = block->addr;
 	ev.size = block->size;
 	ev.stack = row.stack;

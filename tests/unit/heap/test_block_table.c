@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "user/heap/block_table.h"
+#include "user/heap/row_table.h"
+#include "user/heap/thread_table.h"
 
 enum { SEED = 12345 };
 
@@ -76,13 +78,15 @@ static void test_fields(void **state)
 	block_table_init(&t, SEED, &budget);
 	assert_int_equal(block_table_put(&t, UINT64_MAX, &b), 0);
 	b->size = BLOCK_MAX_SIZE;
-	b->epoch = 4095;
+	b->epoch = 63;
+	b->thread = THREADS_MAX;
 	b->time_high = 15;
 	b->time_low = UINT32_MAX;
-	b->row = UINT32_MAX;
+	b->row = ROWS_MAX - 1;
 	assert_int_equal(block_table_put(&t, UINT64_MAX, &b), 1);
 	assert_int_equal(b->size, BLOCK_MAX_SIZE);
-	assert_int_equal(b->epoch, 4095);
+	assert_int_equal(b->epoch, 63);
+	assert_int_equal(b->thread, THREADS_MAX);
 	assert_int_equal(b->time_high, 15);
 	assert_int_equal(block_table_addr(&t, b), UINT64_MAX);
 	assert_null(block_table_find(&t, 0));

@@ -14,12 +14,30 @@ static void alloc_by(struct heap *h, u32 tid, taddr_t addr, u64 size)
 	assert_int_equal(heap_event(h, &ev), 0);
 }
 
+/* Live blocks of each thread. */
+static u64 live[THREADS_MAX + 1];
+
+static int count_block(void *ctx, const struct heap_block *block)
+{
+	struct thread_row row;
+
+	assert_true(heap_thread(ctx, block->thread, &row));
+	live[block->thread]++;
+	return 0;
+}
+
 /* Returns the number of rows. */
-static size_t check_threads(const struct heap *h)
+static size_t check_threads(struct heap *h)
 {
 	u64 allocs = 0, bytes = 0;
 	struct thread_row row;
 	size_t nr = 0;
+
+	memset(live, 0, sizeof(live));
+	assert_int_equal(heap_for_each_block(h, count_block, h), 0);
+	while (heap_thread(h, nr, &row))
+		assert_true(live[nr++] <= row.allocs);
+	nr = 0;
 
 	for (; heap_thread(h, nr, &row); nr++) {
 		allocs += row.allocs;
@@ -53,6 +71,13 @@ static void each_thread_has_its_own(void **state)
 	assert_int_equal(row.tid, 9);
 	assert_int_equal(row.alloc_bytes, 50);
 	assert_int_equal(check_threads(h), 4);
+	/* The block that the realloc took was one of the second thread. */
+	for (u32 i = 0; i < 4; i++)
+		assert_int_equal(live[i], i == 0 ? 99 : i < 3 ? 100 : 1);
+	/* The thread that allocated a block has it, whichever thread frees it. */
+	do_free(h, 32);
+	assert_int_equal(check_threads(h), 4);
+	assert_int_equal(live[1], 99);
 	heap_free(h);
 }
 
@@ -68,6 +93,7 @@ static void too_many_share_a_row(void **state)
 	assert_true(heap_thread(h, THREADS_MAX, &row));
 	assert_int_equal(row.tid, 0);
 	assert_int_equal(row.allocs, THREADS_MAX);
+	assert_int_equal(live[THREADS_MAX], THREADS_MAX);
 	heap_free(h);
 }
 

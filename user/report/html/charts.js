@@ -25,6 +25,28 @@ function ageLabel(start, classes) {
 	return words[start] || duration(start) + " and more";
 }
 
+const THREADS_SHOWN = 20;
+
+/* What each thread allocated and what of it is live. One thread alone says nothing. */
+function showThreads(process) {
+	const list = (process.data.threads || []).slice().sort((a, b) => b.live.bytes - a.live.bytes || b.allocated.bytes - a.allocated.bytes);
+	const most = Math.max(...list.map(t => t.live.bytes), 1);
+	const row = (label, live, allocated) => el("tr", { "data-live": live.bytes }, el("th", { scope: "row", text: label }),
+		el("td", { class: "grow" }, svg("svg", { class: "bar-cell", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: "0 0 100 10" },
+			svg("rect", { width: (100 * Math.min(1, live.bytes / most)).toFixed(2), height: 10, rx: 0 }))),
+		el("td", { class: "number", text: bytes(live.bytes) }), el("td", { class: "number muted", text: plural(live.blocks, "block") }),
+		el("td", { class: "number muted wide", text: `of ${bytes(allocated.bytes)} allocated` }));
+	const rest = list.slice(THREADS_SHOWN);
+	const add = key => ({ bytes: sum(rest.map(t => t[key].bytes)), blocks: sum(rest.map(t => t[key].blocks)) });
+
+	byId("threads").hidden = list.length < 2;
+	if (list.length < 2)
+		return;
+	replace(byId("threads-panel"), el("table", { class: "histogram" }, el("caption", { class: "unseen", text: "Live blocks by thread, most first" }),
+		el("tbody", {}, ...list.slice(0, THREADS_SHOWN).map(t => row(t.tid === null ? "others" : `thread ${t.tid}`, t.live, t.allocated)),
+			...rest.length ? [row(`${plural(rest.length, "thread")} more`, add("live"), add("allocated"))] : [])));
+}
+
 function showHistograms(process) {
 	const sets = [["sizes", process.data.sizes, sizeLabel, "Live blocks by size"],
 		["ages", process.data.ages, ageLabel, "Live blocks by age, oldest last"]];

@@ -188,6 +188,7 @@ function showProcess(index) {
 	} else if (isSeries) {
 		showSeries(state.process);
 	} else {
+		showThreads(state.process);
 		showHistograms(state.process);
 		showAbout(state.process);
 	}
