@@ -148,6 +148,23 @@ told() { grep -q -- "$1" "$err"; }
 	grep "^swell (pid $first)" "$rows" | grep -q 'has ended'
 }
 
+@test "system: tracing that costs too much is made cheaper, step by step, and each step is said" {
+	start "$T/spin" 0
+	TARGET=$PID
+	watching --pid "$TARGET" --max-cost 0.1% --json -i 1s
+	wait_for told "spin (pid $TARGET): tracing costs it .* of a CPU, more than --max-cost 0.1 %: stacks have 16 frames"
+	wait_for told "leaves spin (pid $TARGET): tracing costs it .* it is traced again in"
+	wait_for of "$TARGET" '.zoom.traced == false and .zoom.windows == 1 and .zoom.cost_permyriad > 10'
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	watching --pid "$TARGET" --max-cost 0% --json -i 1s
+	wait_for of "$TARGET" '.zoom.finding == "held" and .zoom.cost_permyriad > 10'
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	never_in "$err" max-cost
+}
+
 # ---- reports ----
 
 @test "system: SIGUSR1 reports now, the end reports last, and names of files are kept apart" {

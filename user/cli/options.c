@@ -106,6 +106,7 @@ static int take_exitcode(struct options *o, const struct option_row *row, const 
 static int take_why(struct options *o, const struct option_row *row, const char *text);
 static int take_mask(struct options *o, const struct option_row *row, const char *text);
 static int take_threshold(struct options *o, const struct option_row *row, const char *text);
+static int take_cost(struct options *o, const struct option_row *row, const char *text);
 static int take_between(struct options *o, const struct option_row *row, const char *text);
 
 static const char *backend_choice(size_t i)
@@ -209,8 +210,12 @@ const struct option_row option_rows[] = {
 		  "or that were chosen; 0 = none" },
 	{ "threshold", 0, "RULE", take_threshold, FIELD(threshold_bytes), .commands = IN(SYSTEM),
 	  .is_left_out = true,
-	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so many "
-		  "bytes; growth:10%/h: it grows so fast; may be repeated" },
+	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
+		  "many bytes; growth:10%/h: it grows so fast; may be repeated" },
+	{ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "5%", .commands = IN(SYSTEM),
+	  .is_left_out = true,
+	  .help = "let tracing cost a process, and the machine, at most so much of a CPU: with shorter stacks, "
+		  "then for a while at a time; 0% = no limit" },
 	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM), .is_left_out = true,
 	  .help = "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
 		  "none = without those" },
@@ -648,6 +653,13 @@ static int take_between(struct options *o, const struct option_row *row, const c
 	if (span_parse(&o->between, text, &why))
 		return options_bad_value(o, row, "%s: %s", text, why);
 	o->has_between = true;
+	return 0;
+}
+
+static int take_cost(struct options *o, const struct option_row *row, const char *text)
+{
+	if (parse_percent(text, field_of(o, row)))
+		return options_bad_value(o, row, "%s: must be a percentage such as 5%% or 0.5%%", text);
 	return 0;
 }
 

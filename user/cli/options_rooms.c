@@ -119,6 +119,7 @@ struct system_options options_system(const struct options *o, const struct sessi
 						  .nr = o->zoom,
 						  .is_chosen = is_chosen,
 						  .spare = o->spare.items,
+						  .max_cost = o->max_cost,
 						  .wants_scan = o->scan != SCAN_NEVER },
 					.dump = { .output = output,
 						  .wants_scan = o->scan != SCAN_NEVER,

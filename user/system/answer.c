@@ -150,7 +150,7 @@ int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
 	return err;
 }
 
-void answer_describe(const struct zoom_answer *f, char *text, size_t size)
+static void describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	const char *where = f->where[0] ? f->where : "no stack";
 	char sum[160];
@@ -180,4 +180,19 @@ void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 		snprintf(text, size, "traced, no verdict yet");
 		break;
 	}
+}
+
+void answer_describe(const struct zoom_answer *f, char *text, size_t size)
+{
+	size_t len;
+
+	describe(f, text, size);
+	len = strlen(text);
+	if (f->permyriad)
+		snprintf(text + len, size - len, "; tracing costs it %s of a CPU",
+			 human_percent(f->permyriad, 10000).text);
+	len = strlen(text);
+	if (f->nr_windows)
+		snprintf(text + len, size - len, ", in %u window%s", f->nr_windows,
+			 f->nr_windows == 1 ? "" : "s");
 }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "user/lib/proc.h"
+#include "user/system/price.h"
 
 struct session;
 
@@ -38,6 +39,11 @@ struct zoom_answer {
 	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
 	char why[200];	   /* without a verdict, or unwatched: a reason; escaped */
 	u64 nr_verdicts;
+
+	/* The price. */
+	enum price_saving saving;
+	u32 permyriad;	/* of one CPU, that tracing costs the process; the last one if it is not traced */
+	u32 nr_windows; /* times that it was traced, if it is traced in windows; else 0 */
 };
 
 /* The words of a kind, for JSON: "leaks", "held", ... */

@@ -79,6 +79,8 @@ static void write_answer(struct json *j, const char *key, const struct zoom_answ
 	json_u64(j, "bytes", f->bytes);
 	json_u64(j, "blocks", f->blocks);
 	json_u64(j, "verdicts", f->nr_verdicts);
+	json_u64(j, "cost_permyriad", f->permyriad);
+	json_u64(j, "windows", f->nr_windows);
 	write_text(j, "why", f->why);
 	json_object_end(j);
 }
@@ -119,6 +121,7 @@ int rows_write_json(FILE *out, const struct system_state *s, u32 top)
 	json_u64(&j, "unseen", w->nr_unseen);
 	json_u64(&j, "resident_bytes", w->resident);
 	json_u64(&j, "cpu_permyriad", s->cpu_permyriad);
+	json_u64(&j, "targets_permyriad", s->zooms.permyriad);
 	json_array_begin(&j, "processes");
 	for (size_t i = 0; i < w->nr && (!top || i < top); i++)
 		write_process(&j, s, list[i]);

@@ -16,6 +16,7 @@
 #include "user/session/session.h"
 #include "user/system/rows.h"
 #include "user/system/spare.h"
+#include "user/system/zoom_price.h"
 
 #define SECOND_NS 1000000000ULL
 
@@ -67,7 +68,7 @@ static bool is_traced(const struct zooms *z, pid_t pid)
 
 /* ---- processes not to trace ---- */
 
-static void refuse(struct zooms *z, const struct watched *p, u64 until_ns)
+void zoom_refuse(struct zooms *z, const struct watched *p, u64 until_ns)
 {
 	z->refused[z->nr_refused++ % ZOOM_MAX_REFUSED] =
 		(struct zoom_refused){ p->pid, p->start_time, until_ns };
@@ -86,14 +87,14 @@ static bool is_refused(const struct zooms *z, const struct watched *p, u64 now_n
 
 /* ---- the end ---- */
 
-static struct zoom_answer *answer_of(struct zooms *z, const struct zoom *zoom)
+struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom)
 {
 	return &z->answers[zoom->answer];
 }
 
 static void look(struct zooms *z, struct zoom *zoom)
 {
-	struct zoom_answer *f = answer_of(z, zoom);
+	struct zoom_answer *f = zoom_answer_of(z, zoom);
 	enum answer_kind kind = f->kind;
 	char where[sizeof(f->where)], text[640];
 
@@ -111,7 +112,7 @@ static void end(struct zooms *z, struct watch *w, u32 i)
 {
 	struct zoom *zoom = &z->list[i];
 
-	answer_of(z, zoom)->end_ns = clock_now_ns();
+	zoom_answer_of(z, zoom)->end_ns = clock_now_ns();
 	watch_hold(w, zoom->pid, false);
 	if (z->at_end)
 		z->at_end(z->end_ctx, zoom->session);
@@ -120,11 +121,10 @@ static void end(struct zooms *z, struct watch *w, u32 i)
 	z->list[i] = z->list[--z->nr];
 }
 
-/* @why: "it has ended". */
-static void leave(struct zooms *z, struct watch *w, u32 i, const char *why)
+void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why)
 {
 	struct zoom *zoom = &z->list[i];
-	struct zoom_answer *f = answer_of(z, zoom);
+	struct zoom_answer *f = zoom_answer_of(z, zoom);
 
 	/* A process that ended early: who held memory then is known, without a verdict. */
 	if (!f->nr_verdicts && answer_look(f, zoom->session, false))
@@ -152,11 +152,11 @@ static void leave_some(struct zooms *z, struct watch *w)
 		const char *why = why_leave(z, &z->list[i], p, w->now_ns);
 
 		if (p && p->start_time == z->list[i].start_time) {
-			answer_of(z, &z->list[i])->bytes_per_s = p->line.bytes_per_s;
-			answer_of(z, &z->list[i])->needs = watched_needs(p);
+			zoom_answer_of(z, &z->list[i])->bytes_per_s = p->line.bytes_per_s;
+			zoom_answer_of(z, &z->list[i])->needs = watched_needs(p);
 		}
 		if (why)
-			leave(z, w, i, why);
+			zoom_leave(z, w, i, why);
 	}
 }
 
@@ -181,6 +181,14 @@ static struct zoom_answer *new_answer(struct zooms *z, const struct watched *p)
 
 static void begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_ns)
 {
+	bool is_again = f->pid == p->pid && f->start_time == p->start_time;
+
+	/* The answer of an earlier window stays until there is a new one. */
+	if (is_again) {
+		f->begin_ns = now_ns;
+		f->end_ns = f->nr_verdicts = 0;
+		return;
+	}
 	*f = (struct zoom_answer){ .pid = p->pid,
 				   .start_time = p->start_time,
 				   .begin_ns = now_ns,
@@ -209,7 +217,10 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	struct zoom zoom = { .pid = p->pid, .start_time = p->start_time, .begin_ns = w->now_ns };
 	struct epoll_event event = { .events = EPOLLIN };
 	struct zoom_answer *f;
-	int err = session_new(&zoom.session, z->options->session, NULL, false);
+	int err;
+
+	zooms_measure_call(z);
+	err = session_new(&zoom.session, z->options->session, NULL, false);
 
 	if (err) {
 		z->is_off = true;
@@ -218,7 +229,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	}
 	f = new_answer(z, p);
 	if (!f || session_attach(zoom.session, p->pid, false)) {
-		refuse(z, p, w->now_ns + refuse_for_ns);
+		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
 		session_free(zoom.session);
 		return;
 	}
@@ -226,7 +237,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	begin_answer(f, p, w->now_ns);
 	zoom.answer = (u32)(f - z->answers);
 	if (session_has_no_allocator(zoom.session)) {
-		refuse(z, p, w->now_ns + refuse_for_ns);
+		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
 		if (answer_look(f, zoom.session, false))
 			debug("system: no answer on PID %d", (int)p->pid);
 		f->end_ns = clock_now_ns();
@@ -234,6 +245,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		session_free(zoom.session);
 		return;
 	}
+	zoom_save_again(f, zoom.session);
 	zoom.next_verdict_ns = zoom.begin_ns + verdict_after_ns[0];
 	/* Without it events wait until the next look. */
 	if (session_wait_fd(zoom.session) >= 0 &&
@@ -256,7 +268,7 @@ static bool is_wanted(struct zooms *z, const struct watch *w, const struct watch
 	if (!why)
 		return true;
 	info("system: does not trace %s (pid %d): %s", p->comm, (int)p->pid, why);
-	refuse(z, p, UINT64_MAX);
+	zoom_refuse(z, p, UINT64_MAX);
 	return false;
 }
 
@@ -289,14 +301,14 @@ static bool make_room(struct zooms *z, struct watch *w, const struct watched *p)
 	for (u32 i = 0; i < z->nr; i++) {
 		const char *one = why_replace(z, w, &z->list[i], p);
 
-		if (!one || (why && answer_of(z, &z->list[i])->bytes_per_s >=
-					    answer_of(z, &z->list[slowest])->bytes_per_s))
+		if (!one || (why && zoom_answer_of(z, &z->list[i])->bytes_per_s >=
+					    zoom_answer_of(z, &z->list[slowest])->bytes_per_s))
 			continue;
 		why = one;
 		slowest = i;
 	}
 	if (why)
-		leave(z, w, slowest, why);
+		zoom_leave(z, w, slowest, why);
 	return why;
 }
 
@@ -334,7 +346,7 @@ static void find_verdicts(struct zooms *z, u64 now_ns)
 		if (now_ns < zoom->next_verdict_ns)
 			continue;
 		look(z, zoom);
-		nr = answer_of(z, zoom)->nr_verdicts;
+		nr = zoom_answer_of(z, zoom)->nr_verdicts;
 		zoom->next_verdict_ns = nr < ARRAY_SIZE(verdict_after_ns)
 						? zoom->begin_ns + verdict_after_ns[nr]
 						: clock_now_ns() + verdict_every_ns;
@@ -345,6 +357,7 @@ void zooms_decide(struct zooms *z, struct watch *w)
 {
 	leave_some(z, w);
 	find_verdicts(z, w->now_ns);
+	zooms_price(z, w);
 	begin_one(z, w);
 }
 

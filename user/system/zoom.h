@@ -4,6 +4,7 @@
 
 #include "user/session/session_options.h"
 #include "user/system/answer.h"
+#include "user/system/price.h"
 #include "user/system/watch.h"
 
 struct session;
@@ -17,6 +18,7 @@ struct zoom_options {
 	bool is_chosen; /* the watched processes were chosen: they are traced although they do not grow */
 	const char *const *spare; /* NULL-terminated names of programs not to trace, or NULL */
 	bool wants_scan;
+	u32 max_cost; /* of tracing, tenths of a percent of a CPU; 0 = no limit */
 };
 
 /* Gets the session of each process that is left, before it ends. */
@@ -29,6 +31,8 @@ struct zoom {
 	struct session *session; /* owned */
 	u64 begin_ns, next_verdict_ns;
 	u32 answer; /* number in answers */
+	struct price price;
+	u64 saved_ns; /* when the last step to make it cheaper was taken; 0 = never */
 };
 
 /* A process that is not traced, for a while. */
@@ -48,7 +52,10 @@ struct zooms {
 	u64 nr_dropped;				       /* answers that had to make room */
 	struct zoom_refused refused[ZOOM_MAX_REFUSED]; /* in turn */
 	u64 nr_refused;
-	zoom_end_fn at_end; /* NULL = none */
+	struct price_of_call call;
+	bool is_call_measured; /* or it was tried */
+	u32 permyriad;	       /* of one CPU, that all traced processes pay */
+	zoom_end_fn at_end;    /* NULL = none */
 	void *end_ctx;
 };
 

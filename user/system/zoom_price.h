@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Inside of the zoom: the price of tracing is kept below --max-cost. */
+#pragma once
+
+#include "user/system/zoom.h"
+
+/* Measure what a call costs on this machine, once. Without success the price is that of the measured programs. */
+void zooms_measure_call(struct zooms *z);
+
+/* After a look: what each traced process pays; and a cheaper way for those that pay too much. */
+void zooms_price(struct zooms *z, struct watch *w);
+
+/* The process of @a is traced again: with what was saved before. */
+void zoom_save_again(struct zoom_answer *a, struct session *s);
+
+/* Parts of zoom.c. @why: "it has ended". */
+struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom);
+void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why);
+void zoom_refuse(struct zooms *z, const struct watched *p, u64 until_ns);
