@@ -23,6 +23,8 @@ include tests/targets/stack_variants.mk
 
 include tests/leaks/leaks.mk
 
+include tests/verdicts/verdicts.mk
+
 targets: $(PLAIN) $(LINKED) $(LEAK_PROGRAMS) $(STACK_TARGETS) $(ORACLE) targets-musl targets-32bit  ## build the programs that tests trace
 .PHONY: targets-musl targets-32bit
 
