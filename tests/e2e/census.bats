@@ -68,8 +68,91 @@ equals_truth() {
 	done
 }
 
-# the sum of a column of $list, where another one has this value
-sum_of() { awk -F, -v s="$1" '$3 == s { sum += $2 } END { print sum + 0 }' "$list"; }
+# told JQ VALUE: of the census in JSON
+told() {
+	local have
+	have=$(jq -r "$1" "$json")
+	[ "$have" = "$2" ] || { echo "census: $1 is $have, not $2"; return 1; }
+}
+
+# with_json [OPTIONS]: a census of $TARGET as JSON in $json
+with_json() {
+	json=$BATS_TEST_TMPDIR/census.json
+	"$HEAPTAP" scan -q --force -o "$json" "$@" "$TARGET"
+}
+
+# of_malloc TYPE FIELD: of the sums at the end of what malloc_info() has printed
+of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tail -1; }
+
+@test "census: the sums are those that malloc itself gives" {
+	for seed in 1 2 3; do
+		rm -f "$BATS_TEST_TMPDIR/lines"
+		counted "$T/census" "$seed" 4 5000
+		with_json
+		told .schema heaptap-census/1
+		told '[.arenas[].system_bytes] | add' "$(of_malloc current size)"
+		# malloc counts the top of each arena as free.
+		told '[.arenas[] | .bins.blocks + 1] | add' "$(of_malloc rest count)"
+		told '[.arenas[] | .fast.blocks] | add' "$(of_malloc fast count)"
+		told .mapped.blocks "$(of_malloc mmap count)"
+		told .mapped.mapping_bytes "$(of_malloc mmap size)"
+		told .nr_notes 0
+		# Each byte of the arenas has one owner.
+		told '[.arenas[] | .live.bytes + .bins.bytes + .fast.bytes + .cached.bytes + .top_bytes + .other_bytes == .system_bytes] | all' true
+		exec 7>&-
+		ended "$TARGET" 0
+	done
+}
+
+@test "census: resident memory adds up to smaps" {
+	counted "$T/census" 1 3 4000
+	with_json
+	told '.resident | .allocator + .stacks + .files + .shared + .anonymous == .rss' true
+	told .resident.rss "$(awk '/^Rss:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TARGET/smaps")"
+	told '.resident.allocator > 1000000' true
+	told '.resident.allocator <= ([.arenas[].system_bytes] | add) + .mapped.mapping_bytes + 8192 * (.arenas | length)' true
+	told '.resident.stacks > 0' true
+	told '.resident.page_tables > 0' true
+}
+
+@test "census: classes of C++ objects, also in a stripped program" {
+	strip -o "$BATS_TEST_TMPDIR/stripped" "$T/census_types"
+	for program in "$T/census_types" "$BATS_TEST_TMPDIR/stripped"; do
+		rm -f "$BATS_TEST_TMPDIR/lines"
+		counted "$program"
+		with_json
+		told '.types[] | select(.name == "zoo::Cat") | .live.blocks' 310
+		told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
+		told '.types[] | select(.name == "zoo::Dog") | .live.blocks' 21
+		told '.types[] | select(.name | startswith("zoo::Cage<")) | .live.blocks' 70
+		told .scan.definite.blocks 9
+		told '.leaks | length' 9
+		run "$HEAPTAP" scan -n 2 "$TARGET"
+		[[ $output == *'Types of live blocks'*' 310 '*' 9  class zoo::Cat'* ]]
+		exec 7>&-
+		ended "$TARGET" 0
+	done
+}
+
+@test "census: --why names the variable that holds a block, and says who is no block" {
+	local addr
+	counted "$T/census_types"
+	addr=$(awk '$1 == "favourite" { print $2 }' "$truth")
+	with_json --why "$addr"
+	told .why.verdict reachable
+	told .why.root.kind data
+	told .why.root.name favourite
+	told '.why.chain | length' 1
+	# Any address in it does.
+	run "$HEAPTAP" scan --why "$(printf '0x%x' $((addr + 40)))" "$TARGET"
+	[[ $output == *'in a block of 120 B, reachable: held by data favourite in '*'census_types'* ]]
+	run "$HEAPTAP" scan --why 0x10000 "$TARGET"
+	[[ $output == *'0x10000 is in no block of the allocator'* ]]
+	addr=$(jq -r '.leaks[0].address' "$json")
+	with_json --why "$addr"
+	told .why.root.kind lost
+	told .why.verdict definite
+}
 
 @test "census: many blocks, of many threads, again and again" {
 	counted "$T/census" 5 8 30000

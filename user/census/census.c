@@ -13,7 +13,8 @@
 #include "user/scan/scan_reason.h"
 
 enum {
-	MAX_TRIES = 4, /* a thread may be in the middle of a change of the books */
+	SLACK_WORDS = 3, /* at most so much more than the program asked for has a block */
+	MAX_TRIES = 4,	 /* a thread may be in the middle of a change of the books */
 };
 
 static void census_freep(struct census **c)
@@ -89,6 +90,7 @@ static int read_memory(struct census *c, const struct census_options *o)
 	/* Blocks that are not known may hold pointers: then all memory outside blocks is a root. */
 	const struct scan_options so = { .pointer_mask = o->pointer_mask,
 					 .want_unaligned = o->want_unaligned,
+					 .slack = SLACK_WORDS * (u32)c->word_size,
 					 .is_partial = c->blocks.nr_notes != 0 };
 	int err = scan_new(&c->scan, &books, &so);
 

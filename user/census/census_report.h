@@ -5,11 +5,13 @@
 #include <stdio.h>
 
 #include "user/census/census.h"
+#include "user/census/census_names.h"
 
 struct census_report_options {
-	const char *comm; /* name of the process */
-	u32 top;	  /* rows of each table; 0 = all */
-	bool verbose;
+	const char *comm;	    /* name of the process */
+	u32 top;		    /* rows of each table; 0 = all */
+	taddr_t why_addr;	    /* show who holds this block; 0 = none */
+	struct census_names *names; /* borrowed */
 };
 
 /* One format. */
@@ -23,4 +25,5 @@ struct census_format {
 extern const struct census_format census_formats[];
 
 int census_text(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;
+int census_json(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;
 int census_csv(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;

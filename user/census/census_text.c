@@ -2,10 +2,14 @@
 /* The census for people: a line that can be quoted, then tables. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "user/census/census_report.h"
+#include "user/census/census_resident.h"
 #include "user/census/census_sizes.h"
+#include "user/census/census_types.h"
 #include "user/census/census_walk.h"
+#include "user/census/census_why.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
@@ -168,6 +172,59 @@ static int print_sizes(FILE *out, const struct census *c, const struct census_re
 	return 0;
 }
 
+static void print_type(FILE *out, const struct census_type_row *row, const struct census_name *name)
+{
+	fprintf(out, "  %10s  %8s  %10s  %s ", human_bytes(row->live.bytes).text,
+		human_count(row->live.blocks).text,
+		row->lost.blocks ? human_count(row->lost.blocks).text : "", name->kind);
+	if (name->text[0])
+		fputs(name->text, out);
+	else
+		fprintf(out, "%s", name->object);
+	if (name->offset && strcmp(name->kind, "class") != 0)
+		fprintf(out, "+0x%llx", (unsigned long long)name->offset);
+	putc('\n', out);
+}
+
+/* Blocks by what they begin with: the table of a class, other data or code of a file. */
+static int print_types(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	auto_free struct census_type_row *rows = NULL;
+	size_t nr = 0, shown;
+	int err = census_type_rows(&rows, &nr, c);
+
+	if (err || !nr)
+		return err;
+	shown = o->top && o->top < nr ? o->top : nr;
+	fprintf(out, "\nTypes of live blocks: %s\n       bytes    blocks        lost  begin with\n",
+		human_count(nr).text);
+	for (size_t i = 0; i < shown && !err; i++) {
+		struct census_name name;
+
+		err = census_name_type(o->names, rows[i].addr, &name);
+		print_type(out, &rows[i], &name);
+	}
+	if (shown < nr)
+		fprintf(out, "  ... and %s more\n", human_count(nr - shown).text);
+	return err;
+}
+
+static void print_resident(FILE *out, const struct census *c)
+{
+	struct census_resident r;
+
+	if (census_resident_read(&r, c))
+		return;
+	fprintf(out, "\nResident memory: %s\n", human_bytes(r.rss).text);
+	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
+		print_row(out, census_resident_name(i), r.of[i], 0, r.rss);
+	if (r.swapped)
+		fprintf(out, "  swapped out: %s\n", human_bytes(r.swapped).text);
+	if (r.huge)
+		fprintf(out, "  in huge pages: %s\n", human_bytes(r.huge).text);
+	fprintf(out, "  page tables, in addition: %s\n", human_bytes(r.page_tables).text);
+}
+
 static int by_lost(const void *a, const void *b)
 {
 	const struct scan_block_info *x = a, *y = b;
@@ -227,16 +284,22 @@ int census_text(FILE *out, const struct census *c, const struct census_report_op
 	print_process(out, c, o);
 	print_memory(out, c);
 	print_arenas(out, c, o);
+	print_resident(out, c);
 	print_verdicts(out, c);
 	err = print_leaks(out, c, o);
 	if (!err)
+		err = print_types(out, c, o);
+	if (!err)
 		err = print_sizes(out, c, o);
+	if (!err && o->why_addr)
+		err = census_why_text(out, c, o->names, o->why_addr);
 	print_notes(out, c);
 	return err;
 }
 
 const struct census_format census_formats[] = {
 	{ "text", census_text },
+	{ "json", census_json },
 	{ "csv", census_csv },
 	{ NULL, NULL },
 };

@@ -65,13 +65,19 @@ static int write_all(const struct census *c, const struct options *o, struct out
 {
 	struct output_format formats[MAX_OUTPUTS];
 	struct proc_stat stat = { .comm = "?" };
-	struct census_report_options ro = { .top = o->top, .verbose = o->verbose };
+	const struct symbolizer_options so = { .sysroot = o->sysroot,
+					       .debug_path = o->debug_path,
+					       .asks_server = o->debuginfod };
+	struct census_report_options ro = { .top = o->top, .why_addr = o->why_addr };
 	size_t nr = outputs_describe(outs, formats, MAX_OUTPUTS), nr_fds = 0;
 	int fds[MAX_OUTPUTS], err = 0;
 
 	if (proc_read_stat(&stat, c->pid))
 		debug("scan: PID %d has ended", (int)c->pid);
 	ro.comm = stat.comm;
+	err = census_names_new(&ro.names, c, &so);
+	if (err)
+		error("scan: cannot prepare names: %s", strerror(-err));
 	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
 		fds[nr_fds] = write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
@@ -80,6 +86,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 		err = outputs_copy(outs, c->pid, fds, nr_fds);
 	for (size_t i = 0; i < nr_fds; i++)
 		close(fds[i]);
+	census_names_free(ro.names);
 	return err;
 }
 

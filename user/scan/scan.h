@@ -47,6 +47,7 @@ struct scan_options {
 	bool want_unaligned; /* look for pointers at every byte, not only at multiples of the word size */
 	bool is_partial; /* blocks may be live that the heap does not know: all memory outside blocks is a root */
 	u32 no_heuristics; /* bits of enum scan_heuristic to leave out */
+	u32 slack;	   /* sizes of blocks may be so many bytes more than the program asked for */
 	u64 max_memory;	   /* bytes for pointers found; 0 = as many as the bytes of the blocks can hold */
 };
 

@@ -291,7 +291,7 @@ static bool is_vtable(struct looker *r, taddr_t addr)
 static u32 head_flags(struct looker *r, u32 block, const u8 *p, size_t len)
 {
 	u64 size = scan_block_size(r->s, block), first, second;
-	u32 heuristics = r->facts->heuristics, flags = 0;
+	u32 heuristics = r->facts->heuristics, slack = r->facts->slack, flags = 0;
 	u8 w = r->facts->snap->word_size;
 
 	if (size < w || len < w)
@@ -302,9 +302,10 @@ static u32 head_flags(struct looker *r, u32 block, const u8 *p, size_t len)
 	if (len < 2U * w || (len < 8 && size >= 8))
 		return 0;
 	second = load_word(r, p + w);
-	if ((heuristics & SCAN_NEWARRAY) && first && first < size && (size - w) % first == 0)
+	if ((heuristics & SCAN_NEWARRAY) && first && first < size && (size - w) % first <= slack)
 		flags |= BLOCK_NEWARRAY;
-	if ((heuristics & SCAN_STDSTRING) && first <= second && second < size && second + 3U * w + 1 == size)
+	if ((heuristics & SCAN_STDSTRING) && first <= second && second < size &&
+	    size - second - 3U * w - 1 <= slack)
 		flags |= BLOCK_STDSTRING;
 	if ((heuristics & SCAN_MULTIPLE) && is_vtable(r, first & r->facts->mask))
 		flags |= BLOCK_VPTRS;
@@ -312,7 +313,7 @@ static u32 head_flags(struct looker *r, u32 block, const u8 *p, size_t len)
 		return flags;
 	if (w == 4)
 		first = r->facts->snap->is_big_endian ? first << 32 | second : second << 32 | first;
-	return first == size - 8 ? flags | BLOCK_LENGTH64 : flags;
+	return size - 8 - first <= slack ? flags | BLOCK_LENGTH64 : flags;
 }
 
 static int look_at_head(struct looker *r, u32 block, const u8 *p, size_t len)

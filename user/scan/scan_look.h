@@ -34,6 +34,7 @@ struct looker_facts {
 	u64 page;			   /* bytes */
 	u64 mask;			   /* bits of a word that are the address */
 	u32 heuristics;
+	u32 slack;	/* scan_options.slack */
 	bool is_native; /* words have 8 bytes, are aligned, and have the byte order of this machine */
 	struct {
 		taddr_t start, end;

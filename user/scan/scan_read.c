@@ -114,6 +114,7 @@ static void find_facts(struct looker_facts *facts, const struct scan *s)
 	facts->snap = s->snap;
 	facts->page = (u64)sysconf(_SC_PAGESIZE);
 	facts->mask = s->options.pointer_mask ? s->options.pointer_mask : UINT64_MAX;
+	facts->slack = s->options.slack;
 	facts->heuristics = SCAN_HEURISTICS & ~s->options.no_heuristics;
 	facts->is_native =
 		s->word_size == 8 && s->snap->is_big_endian != is_little && !s->options.want_unaligned;

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The census for scripts. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/census/census_report.h"
+#include "user/census/census_resident.h"
+#include "user/census/census_sizes.h"
+#include "user/census/census_types.h"
+#include "user/census/census_walk.h"
+#include "user/census/census_why.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/json.h"
+
+static void json_sum(struct json *j, const char *key, u64 blocks, u64 bytes)
+{
+	json_object_begin(j, key);
+	json_u64(j, "blocks", blocks);
+	json_u64(j, "bytes", bytes);
+	json_object_end(j);
+}
+
+static void json_census_sum(struct json *j, const char *key, struct census_sum sum)
+{
+	json_sum(j, key, sum.blocks, sum.bytes);
+}
+
+static void json_arena(struct json *j, const struct census_arena *a)
+{
+	json_object_begin(j, NULL);
+	json_hex(j, "address", a->addr);
+	json_u64(j, "system_bytes", a->system_bytes);
+	json_census_sum(j, "live", a->of[CENSUS_LIVE]);
+	json_census_sum(j, "bins", a->bins);
+	json_census_sum(j, "fast", a->of[CENSUS_FAST]);
+	json_census_sum(j, "cached", a->of[CENSUS_CACHED]);
+	json_census_sum(j, "own", a->of[CENSUS_OWN]);
+	json_u64(j, "top_bytes", a->top_bytes);
+	json_u64(j, "unknown_bytes", a->unknown_bytes);
+	json_u64(j, "foreign_bytes", a->foreign_bytes);
+	json_u64(j, "other_bytes", a->other_bytes);
+	json_u64(j, "parts", a->nr_segments);
+	json_bool(j, "locked", a->is_locked);
+	json_object_end(j);
+}
+
+static void json_memory(struct json *j, const struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+
+	json_object_begin(j, "allocator");
+	json_string(j, "name", b->walker->name);
+	json_string(j, "version", b->version[0] ? b->version : NULL);
+	json_object_end(j);
+	json_census_sum(j, "live", census_live(b));
+	json_u64(j, "free_bytes", census_free_bytes(b));
+	json_u64(j, "unknown_bytes", census_unknown_bytes(b));
+	json_object_begin(j, "mapped");
+	json_u64(j, "blocks", b->mapped.blocks);
+	json_u64(j, "bytes", b->mapped.bytes);
+	json_u64(j, "mapping_bytes", b->mapped_bytes);
+	json_object_end(j);
+	json_array_begin(j, "arenas");
+	for (size_t i = 0; i < b->nr_arenas; i++)
+		json_arena(j, &b->arenas[i]);
+	json_array_end(j);
+}
+
+static void json_verdicts(struct json *j, const struct census *c)
+{
+	struct scan_result r;
+
+	if (!c->scan) {
+		json_null(j, "scan");
+		json_string(j, "no_verdict", c->why);
+		return;
+	}
+	r = scan_result(c->scan);
+	json_object_begin(j, "scan");
+	for (enum scan_verdict v = SCAN_REACHABLE; v < NR_SCAN_VERDICTS; v++)
+		json_sum(j, scan_verdict_name(v), r.sums.of[v].blocks, r.sums.of[v].bytes);
+	json_u64(j, "scanned_bytes", r.scanned_bytes);
+	json_u64(j, "skipped_bytes", r.skipped_bytes);
+	json_object_end(j);
+}
+
+static int json_leaks(struct json *j, const struct census *c)
+{
+	auto_free struct scan_block_info *leaders = NULL;
+	size_t nr = 0;
+	int err = c->scan ? scan_leaders(c->scan, &leaders, &nr) : 0;
+
+	if (err)
+		return err;
+	json_array_begin(j, "leaks");
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(j, NULL);
+		json_hex(j, "address", leaders[i].addr);
+		json_u64(j, "size", leaders[i].size);
+		json_sum(j, "indirect", leaders[i].indirect_blocks, leaders[i].indirect_bytes);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return 0;
+}
+
+static int json_sizes(struct json *j, const struct census *c)
+{
+	auto_free struct census_size *sizes = NULL;
+	size_t nr = 0;
+	int err = census_sizes(&sizes, &nr, c);
+
+	if (err)
+		return err;
+	json_array_begin(j, "sizes");
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(j, NULL);
+		json_u64(j, "size", sizes[i].size);
+		json_census_sum(j, "live", sizes[i].live);
+		json_census_sum(j, "lost", sizes[i].lost);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return 0;
+}
+
+static int json_types(struct json *j, const struct census *c, struct census_names *names)
+{
+	auto_free struct census_type_row *rows = NULL;
+	size_t nr = 0;
+	int err = census_type_rows(&rows, &nr, c);
+
+	if (err)
+		return err;
+	json_array_begin(j, "types");
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct census_name name;
+
+		err = census_name_type(names, rows[i].addr, &name);
+		json_object_begin(j, NULL);
+		json_hex(j, "address", rows[i].addr);
+		json_string(j, "kind", name.kind);
+		json_string(j, "name", name.text[0] ? name.text : NULL);
+		json_string(j, "object", name.object[0] ? name.object : NULL);
+		json_hex(j, "offset", name.offset);
+		json_census_sum(j, "live", rows[i].live);
+		json_census_sum(j, "lost", rows[i].lost);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return err;
+}
+
+static void json_resident(struct json *j, const struct census *c)
+{
+	struct census_resident r;
+
+	if (census_resident_read(&r, c)) {
+		json_null(j, "resident");
+		return;
+	}
+	json_object_begin(j, "resident");
+	json_u64(j, "rss", r.rss);
+	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
+		json_u64(j, census_resident_key(i), r.of[i]);
+	json_u64(j, "swapped", r.swapped);
+	json_u64(j, "huge", r.huge);
+	json_u64(j, "page_tables", r.page_tables);
+	json_object_end(j);
+}
+
+static void json_notes(struct json *j, const struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+
+	json_u64(j, "nr_notes", b->nr_notes);
+	json_array_begin(j, "notes");
+	for (size_t i = 0; i < b->nr_notes && i < CENSUS_MAX_NOTES; i++) {
+		json_object_begin(j, NULL);
+		json_hex(j, "address", b->notes[i].addr);
+		json_string(j, "text", b->notes[i].text);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+int census_json(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	struct json j;
+	int err;
+
+	json_init(&j, out, 2);
+	json_object_begin(&j, NULL);
+	json_string(&j, "schema", "heaptap-census/1");
+	json_string(&j, "version", HEAPTAP_VERSION);
+	json_u64(&j, "pid", (u64)c->pid);
+	json_string(&j, "comm", o->comm);
+	json_u64(&j, "word_bits", c->word_size * 8U);
+	json_u64(&j, "pause_ns", c->pause_ns);
+	json_memory(&j, c);
+	json_resident(&j, c);
+	json_verdicts(&j, c);
+	err = json_leaks(&j, c);
+	if (!err)
+		err = json_types(&j, c, o->names);
+	if (!err)
+		err = json_sizes(&j, c);
+	if (!err && o->why_addr)
+		err = census_why_json(&j, c, o->names, o->why_addr);
+	json_notes(&j, c);
+	json_object_end(&j);
+	putc('\n', out);
+	return err;
+}

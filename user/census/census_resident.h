@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The resident memory of a process, by owner. The parts add up to Rss in /proc/PID/smaps. */
+#pragma once
+
+#include "user/census/census.h"
+
+enum resident_part {
+	RESIDENT_ALLOCATOR, /* pages of arenas and of blocks with a mapping of their own */
+	RESIDENT_STACKS,
+	RESIDENT_FILES,	    /* private mappings of files: code and data */
+	RESIDENT_SHARED,    /* shared memory and shared mappings of files */
+	RESIDENT_ANONYMOUS, /* mapped by the program itself or its libraries */
+	NR_RESIDENT_PARTS
+};
+
+struct census_resident {
+	u64 of[NR_RESIDENT_PARTS]; /* bytes */
+	u64 rss;		   /* their sum */
+	u64 swapped, huge;	   /* in swap; in huge pages, a part of rss */
+	u64 page_tables;	   /* of the kernel for the process; not a part of rss */
+};
+
+/* Read smaps of the process of @c, as it is now. 0, -ESRCH, -EACCES, -ENOMEM or -errno. */
+int census_resident_read(struct census_resident *out, const struct census *c) __must_check;
+
+const char *census_resident_name(enum resident_part part); /* "stacks of threads", ... */
+const char *census_resident_key(enum resident_part part);  /* for JSON */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sums of live and lost blocks by type. */
+#include "user/census/census_types.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/lib/cleanup.h"
+
+struct type_sums {
+	const struct census_blocks *blocks;
+	size_t at; /* index of the next block; both lists ascend */
+	struct census_type_row *rows;
+};
+
+static int add_lost(void *ctx, const struct scan_block_info *info)
+{
+	struct type_sums *s = ctx;
+	const struct census_blocks *b = s->blocks;
+	struct census_type_row *row;
+
+	if (info->verdict != SCAN_DEFINITE && info->verdict != SCAN_INDIRECT)
+		return 0;
+	while (s->at < b->nr && b->blocks[s->at].addr < info->addr)
+		s->at++;
+	if (s->at == b->nr || b->blocks[s->at].addr != info->addr)
+		return 0;
+	row = &s->rows[b->blocks[s->at].type];
+	row->lost.blocks++;
+	row->lost.bytes += info->size;
+	return 0;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct census_type_row *x = a, *y = b;
+
+	if (x->live.bytes != y->live.bytes)
+		return x->live.bytes < y->live.bytes ? 1 : -1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+int census_type_rows(struct census_type_row **out, size_t *nr, const struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+	auto_free struct census_type_row *rows = calloc(b->nr_types + 1, sizeof(*rows));
+	struct type_sums sums = { .blocks = b, .rows = rows };
+	int err;
+
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 1; i < b->nr_types; i++) {
+		rows[i].addr = b->types[i].addr;
+		rows[i].live = b->types[i].live;
+	}
+	err = c->scan ? scan_for_each(c->scan, add_lost, &sums) : 0;
+	if (err)
+		return err;
+	*nr = 0;
+	/* rows[0] has the blocks without a type. */
+	for (size_t i = 1; i < b->nr_types; i++)
+		if (rows[i].live.blocks)
+			rows[(*nr)++] = rows[i];
+	if (*nr)
+		qsort(rows, *nr, sizeof(*rows), by_bytes);
+	*out = take_ptr(rows);
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The chain of pointers to a block of a census, from its root or from the block that lost it. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/census/census_names.h"
+#include "user/lib/json.h"
+
+/* Write the chain of pointers to the block that contains @addr. 0 or -ENOMEM. */
+int census_why_text(FILE *out, const struct census *c, struct census_names *n, taddr_t addr) __must_check;
+int census_why_json(struct json *j, const struct census *c, struct census_names *n,
+		    taddr_t addr) __must_check;
+
+/* The owner of @addr in the allocator's words: "live", "free, in the cache of a thread", ... NULL = no block. */
+const char *census_state_of(const struct census *c, taddr_t addr);
