@@ -371,3 +371,22 @@ without_ids() {
 	command -v dot >/dev/null || skip "the rest of it: dot is not installed"
 	dot -Tsvg live-bytes.dot >r.svg
 }
+
+@test "formats: heaptap is killed before its report has a name: no file stays (F7)" {
+	local dir=$BATS_TEST_TMPDIR/reports
+	mkdir "$dir"
+	strace -qq -o /dev/null -e inject=linkat,renameat,renameat2:error=EIO:signal=KILL \
+		"$HEAPTAP" run -q -o "$dir/report.txt" -- true || [ $? -eq 137 ]
+	[ -z "$(ls -A "$dir")" ] || { ls -lA "$dir"; false; }
+}
+
+@test "formats: a report that is replaced is whole, and has the same name" {
+	local dir=$BATS_TEST_TMPDIR/reports
+	mkdir "$dir"
+	for i in 1 2; do
+		"$HEAPTAP" run -q --force -o "$dir/report.json" -- true
+		jq -e .schema "$dir/report.json"
+		[ "$(ls -A "$dir")" = report.json ]
+		[ "$(stat -c %a "$dir/report.json")" = 600 ]
+	done
+}

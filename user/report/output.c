@@ -300,15 +300,33 @@ void outputs_free(struct outputs *outs)
 	free(outs);
 }
 
-/* Make a file with a random name in the directory of @o. */
-static int open_temporary(const struct output *o, char name[32])
+/* A file whose report is being written. */
+struct temporary {
+	int fd;	       /* owned */
+	char name[32]; /* in the directory of the output; "" = the file has no name, and goes if heaptap is killed */
+};
+
+static int choose_name(char name[32])
 {
 	u64 random;
-	int fd;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
 	snprintf(name, 32, ".heaptap-%016" PRIx64, random);
+	return 0;
+}
+
+/* Make a file without a name in the directory of @o; or, where the file system cannot, with a random name. */
+static int open_temporary(const struct output *o, char name[32])
+{
+	int fd = openat(o->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600), err;
+
+	*name = '\0';
+	if (fd >= 0)
+		return fd;
+	err = choose_name(name);
+	if (err)
+		return err;
 	fd = openat(o->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return fd < 0 ? -errno : fd;
 }
@@ -397,6 +415,15 @@ static int remember(struct output *o, struct made *old, const struct stat *st)
 	return 0;
 }
 
+/* Give the file @fd, which has none, a name that nothing has. */
+static int link_as(const struct output *o, int fd, const char *name)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, o->dir, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
 /* Give @tmp the name @name, which nothing has. */
 static int publish_new(const struct output *o, const char *tmp, const char *name)
 {
@@ -410,39 +437,64 @@ static int publish_new(const struct output *o, const char *tmp, const char *name
 	return unlinkat(o->dir, tmp, 0) ? -errno : 0;
 }
 
-/* Give the finished file @tmp its name. */
-static int publish(struct output *o, const char *tmp, const char *name, bool force)
+/* Put @t in the place of the file @name. Only rename() replaces a file, and needs a name. */
+static int replace(const struct output *o, struct temporary *t, const char *name)
+{
+	int err = *t->name ? 0 : choose_name(t->name);
+
+	if (!err && t->fd >= 0) {
+		err = link_as(o, t->fd, t->name);
+		if (err)
+			*t->name = '\0';
+	}
+	if (err)
+		return err;
+	return renameat(o->dir, t->name, o->dir, name) ? -errno : 0;
+}
+
+/* Give the finished file @t its name. */
+static int publish(struct output *o, struct temporary *t, const char *name, bool force)
 {
 	struct stat st;
 	struct stat old;
 	int err;
 
-	if (fstatat(o->dir, tmp, &st, AT_SYMLINK_NOFOLLOW))
+	if (*t->name ? fstatat(o->dir, t->name, &st, AT_SYMLINK_NOFOLLOW) : fstat(t->fd, &st))
 		return -errno;
 	if (fstatat(o->dir, name, &old, AT_SYMLINK_NOFOLLOW)) {
-		err = errno == ENOENT ? publish_new(o, tmp, name) : -errno;
+		if (errno != ENOENT)
+			return -errno;
+		err = *t->name ? publish_new(o, t->name, name) : link_as(o, t->fd, name);
 		return err ? err : remember(o, NULL, &st);
 	}
 	if (!S_ISREG(old.st_mode) || !(force || find_made(o, &old)))
 		return -EEXIST;
-	if (renameat(o->dir, tmp, o->dir, name))
-		return -errno;
-	return remember(o, find_made(o, &old), &st);
+	err = replace(o, t, name);
+	return err ? err : remember(o, find_made(o, &old), &st);
 }
 
 static int write_file(struct output *o, const struct content *c, const char *name, bool force)
 {
-	char tmp[32];
-	int fd = open_temporary(o, tmp);
-	int err;
+	struct temporary t = { .fd = -1 };
+	int fd = open_temporary(o, t.name);
+	int err = 0;
 
 	if (fd < 0)
 		return fd;
-	err = write_fd(o, c, fd);
-	if (!err)
-		err = publish(o, tmp, name, force);
+	/* Writing closes the file, and a file without a name would be gone then. */
+	if (!*t.name) {
+		t.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		err = t.fd < 0 ? -errno : 0;
+	}
 	if (err)
-		unlinkat(o->dir, tmp, 0);
+		close(fd);
+	else
+		err = write_fd(o, c, fd);
+	if (!err)
+		err = publish(o, &t, name, force);
+	if (err && *t.name)
+		unlinkat(o->dir, t.name, 0);
+	cleanup_close(&t.fd);
 	return err;
 }
 
