@@ -86,3 +86,14 @@ seen() {
 	is .scan.reason null
 	[ "$(field .scan.definite.blocks)" -gt 0 ]
 }
+
+@test "rights: a set-user-ID program is without its privilege by ptrace, and heaptap says so (A14)" {
+	cp "$(command -v id)" "$bin/set-uid"
+	chmod 4755 "$bin/set-uid"
+	[ "$($nobody -- "$bin/set-uid" -u)" -eq 0 ] || skip "set-user-ID files do not work in $bin"
+	run -0 $nobody -- "$bin/heaptap" run -b ptrace -q --no-scan -- "$bin/set-uid" -u
+	[[ "$output" == *"its file is set-user-ID or set-group-ID, and traced by a user it runs without that privilege"* ]]
+	[[ "$output" == *"$(id -u nobody)"* ]]
+	run -0 $nobody -- "$bin/heaptap" run -b ptrace -q --no-scan -- id -u
+	[[ "$output" != *"set-user-ID"* ]]
+}

@@ -256,3 +256,31 @@ told_static() {
 	wait_for gone "$TARGET"
 	exec 8>&-
 }
+
+@test "run: --user has the home and the name of that user" {
+	[ "$EUID" -eq 0 ] || skip "needs root"
+	HOME=/root USER=root LOGNAME=root traced -u nobody -- sh -c 'echo "$(id -un) $HOME $USER $LOGNAME $SHELL"'
+	[ "$status" -eq 0 ]
+	[ "$(cat "$out")" = "nobody $(getent passwd nobody | awk -F: '{ print $6, $1, $1, $7 }')" ] || { cat "$out"; false; }
+}
+
+@test "run: under sudo the program is root's with a message, and the caller's with --as-caller" {
+	[ "$EUID" -eq 0 ] || skip "needs root"
+	export SUDO_UID SUDO_GID
+	SUDO_UID=$(id -u nobody) SUDO_GID=$(id -g nobody)
+	traced -- id -un
+	[ "$(cat "$out")" = root ]
+	grep -q 'run: the program runs as root; --as-caller runs it as nobody' "$err"
+	rm "$report"
+	traced --as-caller -- id -un
+	[ "$status" -eq 0 ]
+	[ "$(cat "$out")" = nobody ]
+	! grep -q 'runs as root' "$err"
+	rm -f "$report"
+	traced --as-caller -u root -- id -un
+	[ "$status" -eq 2 ]
+	unset SUDO_UID
+	traced --as-caller -- id -un
+	[ "$status" -eq 2 ]
+	grep -q 'run: --as-caller: heaptap was not started by sudo' "$err"
+}

@@ -128,3 +128,16 @@ untouched_but_probed() {
 	[[ $output == *"Census of PID $TARGET"* ]]
 	wait_for untouched "$TARGET"
 }
+
+@test "scan and mark: a heaptap that is stopped cannot answer: they say so and end (A8)" {
+	spinning
+	attached -w "$BATS_TEST_TMPDIR/spin.heaptap" "$TARGET"
+	kill -STOP "$TAP"
+	for command in "scan $TARGET" "mark $TARGET here"; do
+		# shellcheck disable=SC2086
+		run -"$([ "${command%% *}" = scan ] && echo 5 || echo 3)" timeout 60 "$HEAPTAP" $command
+		[[ $output == *"heaptap (PID $TAP) is stopped and cannot answer; 'kill -CONT $TAP' resumes it"* ]]
+	done
+	kill -CONT "$TAP"
+	detach
+}

@@ -42,6 +42,8 @@ static const char *why(int err)
 		return "no heaptap of yours traces it";
 	if (err == -ENOTCONN)
 		return "the heaptap that traces it records nothing (--record)";
+	if (err == -ETIME)
+		return "the heaptap that traces it is stopped";
 	return strerror(-err);
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap run: start a program, trace it from its first allocation, report at its end. */
 #include <errno.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 #include "user/source/perturb.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
+#include "user/stream/out_name.h"
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
@@ -29,6 +33,21 @@ struct run {
 	bool is_unwritten; /* a report could not be written, which was logged */
 };
 
+/* The kernel gives a traced program the privilege of its file only if the tracer has that, too. */
+static void warn_of_privilege(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (geteuid() && !stat(path, &st) &&
+	    ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+	     (st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP)))
+		warn("run: PID %d: its file is set-user-ID or set-group-ID, and traced by a user it runs without that "
+		     "privilege: trace it as root",
+		     (int)pid);
+}
+
 /* The program has a new image; nothing of it has run. */
 static void on_exec(void *ctx, pid_t pid)
 {
@@ -36,6 +55,7 @@ static void on_exec(void *ctx, pid_t pid)
 
 	if (r->is_finished)
 		return;
+	warn_of_privilege(pid);
 	if (!r->is_attached) {
 		r->attach_err = session_attach(r->session, pid, true);
 		r->is_attached = !r->attach_err;
@@ -278,14 +298,36 @@ static int judged_status(const struct run *r, int status)
 	return status == STATUS_DONE && r->is_unwritten ? STATUS_UNTRUSTED : status;
 }
 
+/* *@user: who shall run the program, NULL = as we are; owned by the caller. 0, -EINVAL or -ENOMEM, logged. */
+static int choose_user(const struct options *o, char **user)
+{
+	uid_t uid;
+	gid_t gid;
+	const struct passwd *caller = out_find_caller(&uid, &gid) && uid ? getpwuid(uid) : NULL;
+	const char *name = o->as_caller && caller ? caller->pw_name : o->user;
+
+	if (o->as_caller && (!caller || o->user)) {
+		error("run: --as-caller: %s",
+		      caller ? "goes without --user" : "heaptap was not started by sudo of another user");
+		return -EINVAL;
+	}
+	if (caller && !name && !o->quiet)
+		info("run: the program runs as root; --as-caller runs it as %s", caller->pw_name);
+	*user = name ? strdup(name) : NULL;
+	if (!name || *user)
+		return 0;
+	error("run: %s", strerror(ENOMEM));
+	return -ENOMEM;
+}
+
 /* With a session and a control: the program's exit status, or ours. */
 static int run_program(const struct options *o, struct session *s, struct control *c)
 {
 	struct run r = { .options = o, .session = s };
 	auto_free char **env = NULL;
+	auto_free char *user = NULL;
 	struct launch_options lo = {
 		.argv = o->args,
-		.user = o->user,
 		.cwd = o->cwd,
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
@@ -295,7 +337,11 @@ static int run_program(const struct options *o, struct session *s, struct contro
 
 	if (o->perturb && perturb_env(&env, environ))
 		return launch_error(-ENOMEM);
+	err = choose_user(o, &user);
+	if (err)
+		return launch_error(err);
 	lo.env = env;
+	lo.user = user;
 	lo.tracer = session_tracer(s, &lo.source);
 	err = launch_new(&r.launch, &lo, &hooks);
 	if (err)

@@ -101,7 +101,7 @@ static int scan_one(const struct options *o, struct outputs *outs, struct ask_re
 		return STATUS_IMPOSSIBLE;
 	if (err || reply.status == ASK_FAILED) {
 		error("scan: PID %d: the heaptap that traces it: %s", (int)pid,
-		      strerror(err ? -err : -reply.error));
+		      err == -ETIME ? "is stopped" : strerror(err ? -err : -reply.error));
 		return STATUS_UNTRUSTED;
 	}
 	err = outputs_copy(outs, pid, reply.fds, reply.nr_fds);

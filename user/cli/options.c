@@ -346,6 +346,8 @@ const struct option_row option_rows[] = {
 	  .help = "size of the buffer for events between kernel and heaptap" },
 	{ "user", 'u', "NAME", take_text, FIELD(user), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program as this user" },
+	{ "as-caller", 0, NULL, take_flag, FIELD(as_caller), .commands = IN(RUN), .is_only_typed = true,
+	  .help = "under sudo, run the program as the user who typed it" },
 	{ "cwd", 'C', "DIR", take_text, FIELD(cwd), .commands = IN(RUN) | IN(SERVE),
 	  .help = "run the program in this directory" },
 	{ "between", 0, "FROM,TO[,AT]", take_between, FIELD(between),

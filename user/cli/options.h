@@ -58,6 +58,7 @@ struct options {
 	bool no_default_suppressions;
 	bool gen_suppressions, unaligned, perturb;
 	bool follow;	  /* trace children, and their children */
+	bool as_caller;	  /* run: the program runs as the user who typed sudo */
 	bool no_wait;	  /* run: end with the program, though followed children run on */
 	u32 max_procs;	  /* most children that are traced */
 	u32 nr_whys;	  /* callers with an example of who holds their blocks */

@@ -302,8 +302,9 @@ void outputs_free(struct outputs *outs)
 
 /* A file whose report is being written. */
 struct temporary {
-	int fd;	       /* owned */
-	char name[32]; /* in the directory of the output; "" = the file has no name, and goes if heaptap is killed */
+	int fd; /* owned */
+	char name
+		[32]; /* in the directory of the output; "" = the file has no name, and goes if heaptap is killed */
 };
 
 static int choose_name(char name[32])

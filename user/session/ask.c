@@ -15,11 +15,14 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/lib/proc.h"
 
 enum {
 	ASK_MAGIC = 0x68656170, /* "heap" */
 	SLOW_MS = 200,
+	STOPPED_MS = 500,
 	MAX_WAITING = 8,
 };
 
@@ -239,6 +242,37 @@ static u32 take_fds(struct msghdr *msg, int fds[ASK_MAX_FORMATS])
 	return nr;
 }
 
+/* Is the process at the other end stopped, by a signal or a debugger? */
+static bool is_stopped(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	struct proc_stat stat;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid > 0 &&
+	       !proc_read_stat(&stat, peer.pid) && (stat.state == 'T' || stat.state == 't');
+}
+
+/* Wait for an answer, which may take long. -ETIME: the other heaptap is stopped, which is logged. */
+static int wait_for_reply(int fd)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+
+	while (!wait_readable(fd, STOPPED_MS)) {
+		if (!is_stopped(fd))
+			continue;
+		/* Perhaps only for a moment. */
+		if (wait_readable(fd, STOPPED_MS) || !is_stopped(fd))
+			continue;
+		(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+		warn("heaptap (PID %d) is stopped and cannot answer; 'kill -CONT %d' resumes it",
+		     (int)peer.pid, (int)peer.pid);
+		return -ETIME;
+	}
+	return 0;
+}
+
 static int read_reply(int fd, struct ask_reply *reply)
 {
 	struct iovec iov = { .iov_base = reply, .iov_len = offsetof(struct ask_reply, fds) };
@@ -264,15 +298,17 @@ static int read_reply(int fd, struct ask_reply *reply)
 	return -EPROTO;
 }
 
-/* Ask the heaptap whose socket has this name. -ESRCH, -EOPNOTSUPP: see ask_send(). */
+/* Ask the heaptap whose socket has this name. -ESRCH, -EOPNOTSUPP, -ETIME: see ask_send(). */
 static int ask_one(int dir, const char *name, const struct ask_request *request, struct ask_reply *reply,
 		   bool *other)
 {
 	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* A stopped heaptap takes a few connections, and lets others wait. */
+	const struct timeval limit = { .tv_sec = 5 };
 	struct sockaddr_un addr;
 	int err;
 
-	if (fd < 0)
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)))
 		return -errno;
 	set_address(&addr, dir, name);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
@@ -283,7 +319,9 @@ static int ask_one(int dir, const char *name, const struct ask_request *request,
 	}
 	if (!is_same_user(fd) || send(fd, request, sizeof(*request), MSG_NOSIGNAL) != sizeof(*request))
 		return -ESRCH;
-	err = read_reply(fd, reply);
+	err = wait_for_reply(fd);
+	if (!err)
+		err = read_reply(fd, reply);
 	/* The other heaptap has ended meanwhile. */
 	if (err)
 		return err == -ECONNRESET ? -ESRCH : err;
@@ -296,6 +334,7 @@ static int ask_one(int dir, const char *name, const struct ask_request *request,
 int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other)
 {
 	int dir = open_directory(false), err = -ESRCH;
+	bool is_any_stopped = false;
 	struct dirent *entry;
 	DIR *list;
 
@@ -318,9 +357,10 @@ int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other)
 		if (parse_u64(entry->d_name, &number))
 			continue;
 		one = ask_one(dir, entry->d_name, request, reply, other);
-		err = one == -ESRCH ? err : one;
+		is_any_stopped |= one == -ETIME;
+		err = one == -ESRCH || one == -ETIME ? err : one;
 	}
 	closedir(list);
 	close(dir);
-	return err;
+	return err == -ESRCH && is_any_stopped ? -ETIME : err;
 }

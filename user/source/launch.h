@@ -17,9 +17,9 @@ struct source_tracer;
 
 struct launch_options {
 	char *const *argv; /* program and arguments, NULL-terminated */
-	const char *user;  /* run as this user, NULL = as we are */
-	const char *cwd;   /* NULL = here */
-	char *const *env;  /* NULL = ours */
+	const char *user; /* run as this user, with HOME, USER, LOGNAME and SHELL of them; NULL = as we are */
+	const char *cwd;  /* NULL = here */
+	char *const *env; /* NULL = ours */
 	/* The source that traces it, if that is not this thread: then launch_hold() must not be used. */
 	struct source *source;		    /* borrowed */
 	const struct source_tracer *tracer; /* NULL = this thread */

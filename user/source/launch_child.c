@@ -7,6 +7,8 @@
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -21,6 +23,10 @@ static int become(const char *user)
 	if (!pw)
 		return -EINVAL;
 	if (initgroups(pw->pw_name, pw->pw_gid) || setgid(pw->pw_gid) || setuid(pw->pw_uid))
+		return -errno;
+	/* Programs look for their files where these say, and must not write into those of root. */
+	if (setenv("HOME", pw->pw_dir, 1) || setenv("USER", pw->pw_name, 1) ||
+	    setenv("LOGNAME", pw->pw_name, 1) || setenv("SHELL", pw->pw_shell, 1))
 		return -errno;
 	return 0;
 }
@@ -39,12 +45,14 @@ void launch_child(const struct launch_options *o, int go, int report)
 	if (read(go, &c, 1) != 1)
 		_exit(127);
 	limits_restore_all();
+	if (o->env)
+		environ = (char **)(uintptr_t)o->env;
 	if (o->user)
 		f.err = become(o->user);
 	if (!f.err && o->cwd && chdir(o->cwd))
 		f = (struct launch_failure){ LAUNCH_CWD, -errno };
 	if (!f.err) {
-		execvpe(o->argv[0], o->argv, o->env ? o->env : environ);
+		execvp(o->argv[0], o->argv);
 		f = (struct launch_failure){ LAUNCH_EXEC, -errno };
 	}
 	if (write(report, &f, sizeof(f)) < 0)

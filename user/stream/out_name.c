@@ -62,8 +62,7 @@ int out_expand(const char *pattern, const struct out_values *v, char out[NAME_MA
 	return 0;
 }
 
-/* The user who typed sudo, if this program runs under it. */
-static bool find_caller(uid_t *uid, gid_t *gid)
+bool out_find_caller(uid_t *uid, gid_t *gid)
 {
 	const char *uid_text = getenv("SUDO_UID");
 	const char *gid_text = getenv("SUDO_GID");
@@ -83,7 +82,7 @@ int out_give_to_caller(int fd)
 	uid_t uid;
 	gid_t gid;
 
-	if (!find_caller(&uid, &gid))
+	if (!out_find_caller(&uid, &gid))
 		return 0;
 	return fchown(fd, uid, gid) ? -errno : 0;
 }
@@ -93,7 +92,7 @@ int out_become_caller(void)
 	uid_t uid;
 	gid_t gid;
 
-	if (!find_caller(&uid, &gid))
+	if (!out_find_caller(&uid, &gid))
 		return 0;
 	return setgroups(0, NULL) || setgid(gid) || setuid(uid) ? -errno : 0;
 }
@@ -103,5 +102,5 @@ bool out_is_trusted_owner(uid_t owner)
 	uid_t uid;
 	gid_t gid;
 
-	return owner == 0 || owner == geteuid() || (find_caller(&uid, &gid) && owner == uid);
+	return owner == 0 || owner == geteuid() || (out_find_caller(&uid, &gid) && owner == uid);
 }

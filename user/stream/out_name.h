@@ -20,6 +20,9 @@ void out_values_set_time(struct out_values *v);
 /* @pattern with its placeholders filled in; %% is %. 0, -EINVAL for an unknown one, -ENAMETOOLONG. */
 int out_expand(const char *pattern, const struct out_values *v, char out[NAME_MAX + 1]) __must_check;
 
+/* The user who typed sudo; false: this program does not run under it as root. */
+bool out_find_caller(uid_t *uid, gid_t *gid);
+
 /* Under sudo, give the file @fd to the user who typed the command. 0 or -errno. */
 int out_give_to_caller(int fd) __must_check;
 
