@@ -10,9 +10,6 @@
 /* Not static: the compiler would drop what is never read. */
 void *global;
 
-namespace
-{
-
 /* Memory by a role; never freed. */
 template <class T, void *(*role)(size_t)> struct by_role {
 	using value_type = T;
