@@ -208,12 +208,18 @@ check-headers:
 	$(Q)for h in user/*/*.h arch/*.h fallback/*.h $(filter-out call/life.h,$(wildcard call/*.h)); do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc screenshot
+.PHONY: flow-picture faults-doc screenshot signatures
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
 
 screenshot: all                  ## make doc/report.png: the HTML report on redis-server (root)
 	$(Q)doc/screenshot.sh $(abspath $(O))/heaptap doc/report.png
+
+# Each build of a library that is installed here is added to the table, or replaced in it.
+signatures:                      ## add the installed libc.a and musl's to user/probe/signatures.c (--guess)
+	$(Q)user/probe/signatures.py user/probe/signatures.c \
+		"glibc $$(dpkg-query -W -f '$${Version}' libc6-dev)=/usr/lib/x86_64-linux-gnu/libc.a" \
+		"musl $$(dpkg-query -W -f '$${Version}' musl-dev)=/usr/lib/x86_64-linux-musl/libc.a"
 
 faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
 	$(Q)tests/faults.sh >doc/faults.md

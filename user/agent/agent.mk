@@ -19,7 +19,7 @@ AGENT_OUT  := user/cli/main.c user/source/programs.c user/source/links.c user/so
               user/names/symbolize.c \
               user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c user/names/decompress.c user/names/debug_package.c \
               user/report/report_compact.c user/report/compact_tables.c user/report/report_pprof.c user/report/pprof_tables.c user/report/report_heaptrack.c user/report/gzip.c user/report/intern.c \
-              user/report/findings.c user/report/report_junit.c user/report/report_sarif.c user/report/report_github.c \
+              user/probe/guess.c user/probe/signatures.c user/report/findings.c user/report/report_junit.c user/report/report_sarif.c user/report/report_github.c \
               user/report/frames.c user/report/measure.c user/report/massif_tree.c \
               $(foreach f,csv folded speedscope massif dot trace,user/report/report_$(f).c) \
               user/stream/stream_zstd.c user/names/symbol_server.c arch/insn_x86.c \

@@ -46,10 +46,14 @@ struct process {
 	 * heaptap could read its name, and that may have been another process's.
 	 */
 	bool is_hidden;
-	u64 nr_events;	      /* its own, not those of the parent */
-	struct leaks *leaks;  /* owned; for the next report, NULL = not scanned */
-	const char *texts[8]; /* borrowed; notes for the report that is being written */
+	u64 nr_events;	       /* its own, not those of the parent */
+	struct leaks *leaks;   /* owned; for the next report, NULL = not scanned */
+	const char *texts[10]; /* borrowed; notes for the report that is being written */
 	char child_notes[2][128];
+	struct {
+		u64 nr_checked,
+			nr_outside; /* live blocks that were looked for in the heap, and not found there */
+	} guess;
 	char unwatched[512]; /* why nothing could be watched, for the report that is being written */
 	struct process_tuned tuned;
 	struct process_notes notes;

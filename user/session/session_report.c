@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/report/output.h"
 #include "user/report/report.h"
+#include "user/session/session_guess.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
@@ -105,8 +106,10 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	struct report_allocator *allocators = list_allocators(p->target);
 	int err = 0;
 
-	if (!process_is_over(p))
+	if (!process_is_over(p)) {
 		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
+		session_check_guess(s, p);
+	}
 	session_read_losses(s, p);
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
@@ -140,6 +143,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		p->texts[out->nr_notes++] =
 			"the leak verdict is of the moment when another task began to trace it "
 			"(LeakSanitizer does so at exit): only one can";
+	if (process_is_guessed(p) && !out->unwatched)
+		p->texts[out->nr_notes++] = "malloc and free are guessed by their code (--guess)";
 	if (session_note_text(p))
 		p->texts[out->nr_notes++] = session_note_text(p);
 	out->notes = p->texts;

@@ -8,6 +8,7 @@
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_remote.h"
+#include "user/session/session_guess.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
@@ -260,6 +261,8 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	/* A block is too young for a verdict if its event is entered only after the scan has begun. */
 	if (session_poll(s))
 		debug("scan: no more events");
+	if (!process_is_over(p))
+		session_check_guess(s, p);
 	/* Without known blocks there is nothing to judge: do not stop the process. */
 	if (!process_is_over(p) && !process_is_unwatched(p))
 		find_leaks(&n, &lo);

@@ -6,11 +6,14 @@
 #include <string.h>
 
 #include "user/heap/heap.h"
+#include "user/session/session_guess.h"
 #include "user/session/session_private.h"
 #include "user/target/program_build.h"
 
 bool process_is_unwatched(const struct process *p)
 {
+	if (process_guess_doubt(p))
+		return true;
 	if (p->target->nr_allocators || p->nr_events)
 		return false;
 	for (size_t fn = 1; fn < alloc_fn_count(heap_functions(p->heap)); fn++)
@@ -57,7 +60,7 @@ static struct kind kind_of(const struct mapped_files *f)
 				      "Go's profiler (runtime/pprof) shows its heap" };
 	if (b.is_static && b.is_stripped)
 		return (struct kind){ "a static, stripped program: ",
-				      "link it dynamically, or keep its symbol table" };
+				      "try --guess, link it dynamically, or keep its symbol table" };
 	return (struct kind){ b.is_static ? "a static program: " : "",
 			      "name its own allocator with --alloc malloc=NAME,free=NAME" };
 }
@@ -68,6 +71,12 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	struct mapped_files f = { 0 };
 	struct kind kind;
 
+	if (process_guess_doubt(p)) {
+		snprintf(p->unwatched, sizeof(p->unwatched),
+			 "functions that look like malloc and free (--guess) do not behave so: %s",
+			 process_guess_doubt(p));
+		return "link it dynamically, or keep its symbol table";
+	}
 	count_files(&f, t);
 	if (target_is_emulator(t->exe)) {
 		snprintf(p->unwatched, sizeof(p->unwatched),

@@ -20,6 +20,7 @@ struct source_choice {
 	u32 max_followed;    /* most children that are traced too; 0 = none */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
+	bool guess;		 /* find allocators of static programs by their code */
 	bool stops_at_checks;	 /* the session makes leak checks that programs ask for: session_check() */
 	const char *const *usdt; /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */
 	const char *const *omit; /* no probes in these files; NULL-terminated, or NULL */
