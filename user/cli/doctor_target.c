@@ -193,10 +193,10 @@ int doctor_examine_target(struct doctor *d, pid_t pid)
 		return err;
 	*dt = (struct doctor_target){ .pid = pid, .is_32bit = t->is_32bit };
 	memcpy(dt->comm, t->comm, sizeof(dt->comm));
-	dt->exe = take_ptr(t->exe);
 	d->nr_targets++;
 	fill_status(dt);
 	err = examine_modules(dt, t);
+	dt->exe = take_ptr(t->exe);
 	dt->is_readable = dt->is_readable && can_open_memory(pid);
 	if (err == -ESRCH)
 		error("doctor: PID %d (%s): has ended", pid, t->comm);
