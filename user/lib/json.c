@@ -2,9 +2,9 @@
 /* A JSON document written as it comes. */
 #include "user/lib/json.h"
 
-#include <inttypes.h>
 #include <stdio_ext.h>
 
+#include "user/lib/digits.h"
 #include "user/lib/escape.h"
 
 void json_init(struct json *j, FILE *out, u32 fold_depth)
@@ -98,22 +98,37 @@ void json_string(struct json *j, const char *key, const char *value)
 		fputs("null", j->out);
 }
 
+static void write_number(struct json *j, u64 value)
+{
+	char text[DIGITS_MAX];
+
+	fwrite(text, 1, digits_u64(text, value), j->out);
+}
+
 void json_u64(struct json *j, const char *key, u64 value)
 {
 	item(j, key);
-	fprintf(j->out, "%" PRIu64, value);
+	write_number(j, value);
 }
 
 void json_s64(struct json *j, const char *key, s64 value)
 {
 	item(j, key);
-	fprintf(j->out, "%" PRId64, value);
+	if (value < 0)
+		putc('-', j->out);
+	write_number(j, value < 0 ? 0 - (u64)value : (u64)value);
 }
 
 void json_hex(struct json *j, const char *key, u64 value)
 {
+	char text[DIGITS_MAX + 2];
+	size_t len;
+
 	item(j, key);
-	fprintf(j->out, "\"0x%" PRIx64 "\"", value);
+	text[0] = '"';
+	len = digits_hex(text + 1, value);
+	text[len + 1] = '"';
+	fwrite(text, 1, len + 2, j->out);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

@@ -4,51 +4,52 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
-#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/digits.h"
 #include "user/lib/escape.h"
 #include "user/lib/flush.h"
 #include "user/lib/human.h"
 #include "user/lib/json.h"
+#include "user/report/block_list.h"
 #include "user/report/caller_id.h"
 #include "user/report/report_parts.h"
 #include "user/target/target.h"
 
 enum { MAX_NAMES = 512, MAX_STACK = 16 * 1024, ASK_EACH = 4096 };
 
-/* The largest blocks so far. */
+static const u64 MAX_FIELDS = 256 << 20; /* bytes */
+
+/* The blocks of a process, and the names of callers. */
 struct blocks {
 	const struct report *report;
-	struct heap_block *list; /* owned */
-	size_t nr, room;
-	size_t max; /* 0 = all */
-	u64 nr_all, nr_seen;
+	struct sorted_blocks list;
 	/* The names of the row that was named last. */
 	char names[MAX_STACK];
 	u32 named; /* row + 1; 0 = none */
-	char *csv; /* owned; its function and names as fields of CSV */
+	/* Fields of CSV of each row, so that names are found and escaped once. */
+	struct field *fields; /* owned */
+	size_t nr_fields;
+	u64 bytes; /* of all fields */
 };
 
-static int compare_blocks(const void *pa, const void *pb)
-{
-	const struct heap_block *a = pa, *b = pb;
+/* Function and names of a row as fields of CSV. */
+struct field {
+	char *text; /* owned; NULL = not made yet */
+	size_t len;
+};
 
-	if (a->size != b->size)
-		return a->size < b->size ? 1 : -1;
-	return (a->addr > b->addr) - (a->addr < b->addr);
-}
-
-static void keep_largest(struct blocks *b)
+static void blocks_fini(struct blocks *b)
 {
-	if (b->nr)
-		qsort(b->list, b->nr, sizeof(*b->list), compare_blocks);
-	if (b->max && b->nr > b->max)
-		b->nr = b->max;
+	block_list_fini(&b->list);
+	for (size_t i = 0; i < b->nr_fields; i++)
+		free(b->fields[i].text);
+	free(b->fields);
 }
 
 /* Ask, for some of the blocks @i. */
@@ -57,38 +58,11 @@ static bool is_unwanted(const struct report *r, u64 i)
 	return i % ASK_EACH == 0 && r->options.is_unwanted && r->options.is_unwanted();
 }
 
-static int visit_block(void *ctx, const struct heap_block *block)
-{
-	struct blocks *b = ctx;
-	u32 only = b->report->options.only;
-
-	if (is_unwanted(b->report, b->nr_seen++))
-		return -ECANCELED;
-	if ((only && block->row + 1 != only) || !report_has_block(b->report, block))
-		return 0;
-	b->nr_all++;
-	if (b->nr == b->room && b->max)
-		keep_largest(b);
-	if (b->nr == b->room) {
-		/* Much room at once, because keep_largest() sorts each time that the room is full. */
-		int err = array_reserve(b->list, b->room, 2 * b->nr + 64);
-
-		if (err)
-			return err;
-	}
-	b->list[b->nr++] = *block;
-	return 0;
-}
-
-/* Fill @b, whose list the caller frees. */
+/* Fill @b, for blocks_fini(). */
 static int collect(struct blocks *b, const struct report *r, const struct report_process *p)
 {
-	int err;
-
-	*b = (struct blocks){ .report = r, .max = r->options.top };
-	err = heap_for_each_block(p->heap, visit_block, b);
-	keep_largest(b);
-	return err;
+	*b = (struct blocks){ .report = r };
+	return block_list_init(&b->list, r, p);
 }
 
 static u64 age_of(const struct report *r, const struct heap_block *b)
@@ -116,8 +90,8 @@ static int for_each(struct blocks *b, FILE *out, const struct report_process *p,
 {
 	int err = 0;
 
-	for (size_t i = 0; i < b->nr && !err; i++)
-		err = is_unwanted(b->report, i) ? -ECANCELED : write(out, b, p, &b->list[i]);
+	for (size_t i = 0; i < b->list.nr && !err; i++)
+		err = is_unwanted(b->report, i) ? -ECANCELED : write(out, b, p, block_list_get(&b->list, i));
 	return err;
 }
 
@@ -145,9 +119,9 @@ static int text_process(FILE *out, const struct report *r, const struct report_p
 	fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
 	if (!err)
 		err = for_each(&b, out, p, text_block);
-	if (b.nr < b.nr_all)
-		fprintf(out, "%s more\n", human_count(b.nr_all - b.nr).text);
-	free(b.list);
+	if (b.list.nr < b.list.nr_all)
+		fprintf(out, "%s more\n", human_count(b.list.nr_all - b.list.nr).text);
+	blocks_fini(&b);
 	return err;
 }
 
@@ -160,57 +134,102 @@ int report_blocks_text(FILE *out, const struct report *r)
 	return err ? err : flush_stream(out);
 }
 
-/* The escaping of names takes longer than all else: do that once for each row. */
-static int name_csv(struct blocks *all, const struct report_process *p, u32 row)
+/* Make @f for @row. */
+static int make_field(struct blocks *all, const struct report_process *p, u32 row, struct field *f)
 {
 	u16 fn = heap_row_get(p->heap, row).fn;
-	size_t len;
+	char *text = NULL;
+	size_t len = 0;
 	FILE *out;
-	int err;
+	int err = name_callers(all, p, row);
 
-	if (all->named == row + 1)
-		return 0;
-	err = name_callers(all, p, row);
-	free(all->csv);
-	all->csv = NULL;
-	out = err ? NULL : open_memstream(&all->csv, &len);
+	out = err ? NULL : open_memstream(&text, &len);
 	if (!out)
 		return err ? err : -ENOMEM;
 	escape_csv(out, alloc_fn(heap_functions(p->heap), fn)->name);
 	putc(',', out);
 	escape_csv(out, all->names);
-	return fclose(out) ? -ENOMEM : 0;
+	if (fclose(out)) {
+		free(text);
+		return -ENOMEM;
+	}
+	*f = (struct field){ text, len };
+	all->bytes += len;
+	return 0;
 }
 
-/* The thread that allocated @b, "" if it is not known. */
-static const char *tid_text(const struct report_process *p, const struct heap_block *b, char text[12])
+/* With more text than that, keep the fields of the last row only. */
+static void forget_fields(struct blocks *all)
 {
-	struct thread_row row = { 0 };
+	for (size_t i = 0; i < all->nr_fields && all->bytes > MAX_FIELDS; i++) {
+		free(all->fields[i].text);
+		all->fields[i] = (struct field){ .text = NULL };
+	}
+	all->bytes = all->bytes > MAX_FIELDS ? 0 : all->bytes;
+}
 
-	if (heap_thread(p->heap, b->thread, &row) && row.tid)
-		snprintf(text, 12, "%" PRIu32, row.tid);
-	else
-		*text = '\0';
-	return text;
+/* The fields of @row. The escaping of names takes longer than all else: do that once for each row. */
+static int field_of(struct blocks *all, const struct report_process *p, u32 row, const struct field **out)
+{
+	int err = 0;
+
+	if (!all->fields) {
+		all->nr_fields = heap_row_count(p->heap) + 1;
+		all->fields = calloc(all->nr_fields, sizeof(*all->fields));
+	}
+	if (!all->fields)
+		return -ENOMEM;
+	*out = &all->fields[row < all->nr_fields ? row : all->nr_fields - 1];
+	if ((*out)->text)
+		return 0;
+	forget_fields(all);
+	err = make_field(all, p, row, &all->fields[*out - all->fields]);
+	return err;
+}
+
+/* The thread that allocated @b, 0 if it is not known. */
+static u32 tid_of(const struct report_process *p, const struct heap_block *b)
+{
+	struct thread_row row;
+
+	return heap_thread(p->heap, b->thread, &row) ? row.tid : 0;
 }
 
 static int csv_block(FILE *out, struct blocks *all, const struct report_process *p,
 		     const struct heap_block *b)
 {
-	char tid[12];
-	int err = name_csv(all, p, b->row);
+	char head[5 * (DIGITS_MAX + 1)], tail[DIGITS_MAX + 16], *to = head;
+	const struct field *f = NULL;
+	const u64 numbers[] = { b->size, age_of(all->report, b), b->row + 1 };
+	u32 tid = tid_of(p, b);
+	int err = field_of(all, p, b->row, &f);
 
-	if (!err)
-		fprintf(out, "%d,0x%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%u,%s,%s,%s\n", (int)p->target->pid,
-			b->addr, b->size, age_of(all->report, b), b->row + 1, all->csv,
-			b->is_unsure ? "true" : "false", tid_text(p, b, tid));
-	return err;
+	if (err)
+		return err;
+	to += digits_u64(to, (u64)p->target->pid);
+	*to++ = ',';
+	to += digits_hex(to, b->addr);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		*to++ = ',';
+		to += digits_u64(to, numbers[i]);
+	}
+	*to++ = ',';
+	fwrite(head, 1, (size_t)(to - head), out);
+	fwrite(f->text, 1, f->len, out);
+	to = stpcpy(tail, b->is_unsure ? ",true," : ",false,");
+	if (tid)
+		to += digits_u64(to, tid);
+	*to++ = '\n';
+	fwrite(tail, 1, (size_t)(to - tail), out);
+	return 0;
 }
 
 int report_blocks_csv(FILE *out, const struct report *r)
 {
 	int err = 0;
 
+	/* Unlocked: there may be millions of lines. No other thread writes here. */
+	__fsetlocking(out, FSETLOCKING_BYCALLER);
 	fputs("pid,address,size,age_ns,caller,function,stack,unsure,tid\n", out);
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		struct blocks b;
@@ -218,8 +237,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 		err = collect(&b, r, &r->processes[i]);
 		if (!err)
 			err = for_each(&b, out, &r->processes[i], csv_block);
-		free(b.list);
-		free(b.csv);
+		blocks_fini(&b);
 	}
 	return err ? err : flush_stream(out);
 }
@@ -227,7 +245,7 @@ int report_blocks_csv(FILE *out, const struct report *r)
 static void json_block(struct json *j, const struct report *r, const struct report_process *p,
 		       const struct heap_block *b)
 {
-	struct thread_row thread = { 0 };
+	u32 tid = tid_of(p, b);
 
 	json_object_begin(j, NULL);
 	json_hex(j, "address", b->addr);
@@ -236,8 +254,8 @@ static void json_block(struct json *j, const struct report *r, const struct repo
 	json_u64(j, "age_ns", age_of(r, b));
 	json_u64(j, "caller", b->row + 1);
 	json_bool(j, "unsure", b->is_unsure);
-	if (heap_thread(p->heap, b->thread, &thread) && thread.tid)
-		json_u64(j, "tid", thread.tid);
+	if (tid)
+		json_u64(j, "tid", tid);
 	else
 		json_null(j, "tid");
 	json_object_end(j);
@@ -267,8 +285,8 @@ static int json_callers(struct json *j, const struct report *r, const struct rep
 	struct caller_ids ids = { .list = NULL };
 	int err = is_there ? caller_ids_init(&ids, r, p) : -ENOMEM;
 
-	for (size_t i = 0; i < b->nr && !err; i++)
-		is_there[b->list[i].row] = true;
+	for (size_t i = 0; i < b->list.nr && !err; i++)
+		is_there[b->list.blocks[i].row] = true;
 	json_array_begin(j, "stacks");
 	for (size_t i = 0; i < nr && !err; i++)
 		if (is_there[i])
@@ -287,15 +305,15 @@ static int json_process(struct json *j, const struct report *r, const struct rep
 	json_u64(j, "pid", (u64)p->target->pid);
 	json_string(j, "comm", p->target->comm);
 	json_array_begin(j, "blocks");
-	for (size_t i = 0; i < b.nr && !err; i++) {
+	for (size_t i = 0; i < b.list.nr && !err; i++) {
 		err = is_unwanted(r, i) ? -ECANCELED : 0;
-		json_block(j, r, p, &b.list[i]);
+		json_block(j, r, p, block_list_get(&b.list, i));
 	}
 	json_array_end(j);
 	if (!err)
 		err = json_callers(j, r, p, &b);
 	json_object_end(j);
-	free(b.list);
+	blocks_fini(&b);
 	return err;
 }
 

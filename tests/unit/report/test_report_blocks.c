@@ -115,6 +115,29 @@ static void all_of_them(void **state)
 	assert_int_equal(count("\n42,0x"), NR_BLOCKS / 5 + 1);
 }
 
+/* Sizes and addresses of any length: a list of all blocks has the order of a list of some. */
+static void in_order(void **state)
+{
+	u64 last_size = UINT64_MAX, last_addr = 0, random = 1;
+	size_t nr = 0;
+
+	(void)state;
+	for (u32 i = 0; i < 3000; i++) {
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		alloc(((random >> (i % 40)) | 1ULL << 40) & ~15ULL, (random >> 17) >> (i % 47));
+	}
+	assert_int_equal(list(report_blocks_csv), 0);
+	for (char *at = text; (at = strstr(at, "\n42,0x"));) {
+		u64 addr = strtoull(at + 4, &at, 16), size = strtoull(at + 1, NULL, 10);
+
+		assert_true(size < last_size || (size == last_size && addr > last_addr));
+		last_size = size;
+		last_addr = addr;
+		nr++;
+	}
+	assert_int_equal(nr, heap_totals(heap).live_blocks);
+}
+
 static int nr_asked;
 
 static bool is_unwanted_late(void)
@@ -141,6 +164,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(formats_by_ending, begin, end),
 		cmocka_unit_test_setup_teardown(largest_first, begin, end),
 		cmocka_unit_test_setup_teardown(all_of_them, begin, end),
+		cmocka_unit_test_setup_teardown(in_order, begin, end),
 		cmocka_unit_test_setup_teardown(broken_off, begin, end),
 	};
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Numbers as digits: each as printf writes it. */
+#include "user/lib/digits.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void check(u64 n)
+{
+	char text[DIGITS_MAX + 1], want[2 * DIGITS_MAX];
+
+	text[digits_u64(text, n)] = '\0';
+	snprintf(want, sizeof(want), "%" PRIu64, n);
+	assert_string_equal(text, want);
+	text[digits_hex(text, n)] = '\0';
+	snprintf(want, sizeof(want), "0x%" PRIx64, n);
+	assert_string_equal(text, want);
+}
+
+static void as_printf(void **state)
+{
+	(void)state;
+	check(0);
+	for (int bit = 0; bit < 64; bit++) {
+		check(1ULL << bit);
+		check((1ULL << bit) - 1);
+		check(UINT64_MAX >> bit);
+	}
+	for (u64 n = 1; n < UINT64_MAX / 10; n *= 10) {
+		check(n);
+		check(n - 1);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(as_printf) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Numbers as digits without printf, for files of millions of lines. */
+#pragma once
+
+#include <string.h>
+
+#include "user/lib/types.h"
+
+enum { DIGITS_MAX = 20 }; /* of a u64; the hexadecimal form with its prefix is shorter */
+
+/* Write @n as decimal digits to @out, without an end. Returns their number, at most DIGITS_MAX. */
+static inline size_t digits_u64(char *out, u64 n)
+{
+	char text[DIGITS_MAX], *at = text + sizeof(text);
+	size_t len;
+
+	do {
+		*--at = (char)('0' + n % 10);
+		n /= 10;
+	} while (n);
+	len = (size_t)(text + sizeof(text) - at);
+	memcpy(out, at, len);
+	return len;
+}
+
+/* Write @n as "0x1f" to @out, without an end. Returns the number of characters, at most DIGITS_MAX. */
+static inline size_t digits_hex(char *out, u64 n)
+{
+	int nr = n ? (67 - __builtin_clzll(n)) / 4 : 1;
+
+	out[0] = '0';
+	out[1] = 'x';
+	for (int i = nr; i--; n >>= 4)
+		out[2 + i] = "0123456789abcdef"[n & 15];
+	return 2 + (size_t)nr;
+}
