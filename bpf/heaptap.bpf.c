@@ -195,6 +195,17 @@ int prepare_exec(void *ctx)
 	return 0;
 }
 
+/* An emulator (memcheck-amd64-linux, qemu-arm) would take probes for code of its program: user space warns of it. */
+static __always_inline int untraced_exec(u32 pid)
+{
+	char comm[16];
+
+	if (!state.is_shared || bpf_get_current_comm(comm, sizeof(comm)))
+		return 0;
+	_Pragma("unroll") for (int i = 0; i < 15; i++) if (comm[i] == '-') state.hyphen_pid = pid;
+	return 0;
+}
+
 SEC("raw_tracepoint/sched_process_exec")
 int process_exec(const u64 *args /* the task, the PID that it had before, the program */)
 {
@@ -212,7 +223,7 @@ int process_exec(const u64 *args /* the task, the PID that it had before, the pr
 	}
 	process = process_of(pid);
 	if (!process)
-		return 0;
+		return untraced_exec(pid);
 	process->execs++;
 	bpf_get_current_comm(process->comm, sizeof(process->comm));
 	__sync_fetch_and_add(&state.generation, 1);

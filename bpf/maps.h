@@ -51,6 +51,8 @@ struct source_state {
 	u32 nr_paused;	 /* processes in the map of paused ones */
 	u32 nr_followed; /* children that are or were traced */
 	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
+	u32 is_shared;	 /* links without a PID filter: probes are in processes that nobody traces, too */
+	u32 hyphen_pid; /* with is_shared: an untraced process whose new program has a '-' in its name, 0 = none */
 	u32 layout_pid; /* process whose next child's task_struct is copied, to find fields in it; 0 = none */
 	u32 depth;	/* frames per stack, 0 = none */
 	u32 task_blocked_at,

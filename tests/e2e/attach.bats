@@ -68,6 +68,31 @@ load ../lib/common
 	untouched "$two"
 }
 
+@test "attach: 33 targets share one link for each file; two have their own" {
+	local other one pids=()
+	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no links"
+	start "$T/spin" 1
+	other=$PID
+	for _ in {1..33}; do
+		start "$T/spin" 1
+		pids+=("$PID")
+	done
+	one=$PID
+	wait_for says spin ready
+	attached "${pids[0]}" "$one"
+	! has_probes "$other"
+	detach
+	attached "${pids[@]}"
+	has_probes "$other"
+	works "$one"
+	works "${pids[0]}"
+	detach
+	jq -e --argjson other "$other" '(.processes | length == 33) and all(.processes[]; .pid != $other and .totals.allocs > 0)' "$report"
+	jq -e 'all(.processes[]; .lost.allocs + .lost.frees == 0)' "$report"
+	untouched "$one"
+	untouched "$other"
+}
+
 @test "attach: two instances on one target, both right (A11)" {
 	with_bpf_only "Linux allows one tracer by ptrace"
 	stepping

@@ -211,6 +211,24 @@ untouched_but_hooked() { is_running "$1" && wait_for is_untraced "$1"; }
 	is_running "$TARGET"
 }
 
+@test "faults: --follow says which emulators get the probes, those that run and those that begin (B12)" {
+	local emulator
+	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace puts probes into its targets only"
+	valgrind -q "$T/exitcodes" exit 3 >/dev/null 2>&1 || [ $? -eq 3 ] || skip "valgrind does not work here"
+	start "$T/spin" 1
+	TARGET=$PID
+	wait_for says spin ready
+	start valgrind -q --log-file=/dev/null "$T/spin" 1
+	emulator=$PID
+	wait_for says valgrind ready
+	attached -f "$TARGET"
+	grep "PID $emulator: it runs the code of its program by itself" "$err"
+	start valgrind -q --log-file=/dev/null "$T/spin" 1
+	emulator=$PID
+	wait_for grep -q "PID $emulator: it runs the code of its program by itself" "$err"
+	detach
+}
+
 @test "faults: numbers of processes of 22 bits: live, from a recording" {
 	local d=$BATS_TEST_TMPDIR same
 	# In a PID namespace the next number can be chosen.

@@ -3,26 +3,51 @@
 #include "user/cli/attach.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/target/target.h"
 
-/* Attach to all processes that one name or PID means. */
-static int attach_target(struct session *s, const char *name)
-{
-	auto_free pid_t *pids = NULL;
-	size_t nr = 0, attached = 0;
-	int err = target_find(name, &pids, &nr);
+/* The processes that one name or PID means. */
+struct found {
+	pid_t *pids; /* owned */
+	size_t nr;
+};
 
-	for (size_t i = 0; !err && i < nr; i++) {
-		int one = session_attach(s, pids[i], false);
+static int attach_found(struct session *s, const struct found *f)
+{
+	size_t attached = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < f->nr; i++) {
+		int one = session_attach(s, f->pids[i], false);
 
 		attached += !one;
-		if (one && i + 1 == nr && !attached)
+		if (one && i + 1 == f->nr && !attached)
 			err = one;
 	}
+	return err;
+}
+
+/* The number of processes decides how probes are placed: find all before the first one is attached. */
+static int attach_all(struct session *s, const struct options *o, struct found *found)
+{
+	size_t nr = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < o->targets.nr && !err; i++) {
+		err = target_find(o->targets.items[i], &found[i].pids, &found[i].nr);
+		nr += found[i].nr;
+	}
+	if (!err)
+		session_expect(s, nr);
+	for (size_t i = 0; i < o->targets.nr && !err; i++)
+		err = attach_found(s, &found[i]);
 	return err;
 }
 
@@ -35,12 +60,16 @@ static int attach_error(int err)
 
 int attach_targets(struct session *s, const struct options *o)
 {
-	for (size_t i = 0; i < o->targets.nr; i++) {
-		int err = attach_target(s, o->targets.items[i]);
+	struct found *found = calloc(o->targets.nr + 1, sizeof(*found));
+	int err = found ? attach_all(s, o, found) : -ENOMEM;
 
-		if (err)
-			return attach_error(err);
-	}
+	if (!found)
+		error("%s: %s", o->command->name, strerror(ENOMEM));
+	for (size_t i = 0; found && i < o->targets.nr; i++)
+		free(found[i].pids);
+	free(found);
+	if (err)
+		return attach_error(err);
 	if (!session_has_no_allocator(s))
 		return STATUS_DONE;
 	return session_running(s) ? STATUS_NO_VERDICT : STATUS_NO_TARGET;

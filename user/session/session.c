@@ -573,6 +573,12 @@ const struct source_tracer *session_tracer(const struct session *s, struct sourc
 	return s->ops->tracer;
 }
 
+void session_expect(struct session *s, size_t nr)
+{
+	if (s->ops->expect)
+		s->ops->expect(s->source, nr);
+}
+
 int session_attach(struct session *s, pid_t pid, bool is_started)
 {
 	struct process *p;

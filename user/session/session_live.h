@@ -85,5 +85,8 @@ void session_left(struct session *s, pid_t pid, enum thread_stop_why why);
 /* Why @pid was left so; THREAD_STOP_LOOK: it was not. */
 enum thread_stop_why session_why_left(const struct session *s, pid_t pid);
 
+/* @nr processes will be attached: before the first one. */
+void session_expect(struct session *s, size_t nr);
+
 /* As lifeline of struct source_ops (user/source/source.h); -1 without one. */
 int session_lifeline(struct session *s);

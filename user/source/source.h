@@ -103,10 +103,10 @@ struct source_ops {
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
 
-	/*
-	 * Processes. The mappings of @t were read again: place probes in new files, and note allocators in @t. 0,
-	 * -ESRCH: it has ended; or another -errno.
-	 */
+	/* @nr processes will be attached, the first one after this. May be NULL. */
+	void (*expect)(struct source *s, size_t nr);
+
+	/* Processes. The mappings of @t were read again: place probes, note allocators. 0, -ESRCH (ended), -errno. */
 	int (*update)(struct source *s, struct target *t);
 	/* The mappings of @t were read again and have not changed. May be NULL. */
 	void (*unchanged)(struct source *s, const struct target *t);

@@ -29,6 +29,12 @@
 
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
 
+/*
+ * Links with a PID filter spare all other processes, but each adds 35 to 45 ns to a pair of malloc and free in every
+ * process with such a link on the file. From so many on, a pair costs half more than with one link for all.
+ */
+enum { SHARED_FROM = 32, MAX_EMULATORS_TOLD = 3 };
+
 struct bpf_source {
 	struct source_options options;
 	bool is_multi;	      /* uprobe_multi links */
@@ -45,6 +51,9 @@ struct bpf_source {
 	const struct sink *sink; /* during poll */
 	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
 	u64 stats_ns;		 /* that they had run before */
+	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
+	bool has_told_bystanders;
+	u32 nr_emulators; /* bystanders that the user was told of, and those after them */
 };
 
 /* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
@@ -113,6 +122,33 @@ static bool becomes_emulator(pid_t pid)
 	return !proc_exe(&exe, pid) && target_is_emulator(exe);
 }
 
+/* Links without a PID filter put probes into all processes that map the file, also into emulators. */
+static void tell_emulator(struct bpf_source *s, pid_t pid)
+{
+	if (!s->is_shared || s->nr_emulators++ >= MAX_EMULATORS_TOLD)
+		return;
+	warn("bpf: PID %d: it runs the code of its program by itself (valgrind, qemu), and gets the probes of the "
+	     "traced processes: they may end it by SIGTRAP",
+	     pid);
+}
+
+/* Before the first such link: warn of the emulators that run now. */
+static void tell_bystanders(struct bpf_source *s)
+{
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0;
+
+	if (s->has_told_bystanders || !s->is_shared)
+		return;
+	s->has_told_bystanders = true;
+	s->programs.state->is_shared = 1;
+	if (proc_all(&pids, &nr))
+		return;
+	for (size_t i = 0; i < nr; i++)
+		if (becomes_emulator(pids[i]))
+			tell_emulator(s, pids[i]);
+}
+
 /*
  * If a thread that was not the first one has called exec, the links, which hold the first one, see nothing of the new
  * image. The caller updates or forgets the process after this.
@@ -122,8 +158,12 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
 	struct process_event ev = *rec;
 
 	note_change(s, ev.h.pid, true);
-	if ((ev.child_pid && ev.child_pid != ev.h.pid) || becomes_emulator(ev.h.pid))
+	if (becomes_emulator(ev.h.pid)) {
+		tell_emulator(s, ev.h.pid);
 		forget(s, ev.h.pid);
+	} else if (ev.child_pid && ev.child_pid != ev.h.pid) {
+		forget(s, ev.h.pid);
+	}
 	ev.child_pid = 0;
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
@@ -214,7 +254,7 @@ static int link_notes(struct bpf_source *s, const struct link_group *group)
 /* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
 static pid_t scope_of(const struct bpf_source *s, pid_t pid)
 {
-	return s->config.max_followed ? 0 : pid;
+	return s->is_shared ? 0 : pid;
 }
 
 /* The argument of the program at @point. For the hook: the distance from there to the state of the linker. */
@@ -269,6 +309,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	u32 next = 0;
 	int err = 0;
 
+	tell_bystanders(s);
 	while (next < f->nr_points && !err) {
 		struct link_group g = { .fd = map->module->fd, .pid = scope_of(s, t->pid) };
 		u32 first = next;
@@ -372,7 +413,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		debug("bpf: the kernel does not describe its tasks");
 	s->programs.state->depth = options->depth;
 	s->programs.state->is_on = 1;
-	placing.is_shared = s->config.max_followed != 0;
+	s->is_shared = s->config.max_followed != 0;
+	placing.is_shared = s->is_shared;
 	placing_init(&s->placing, &placing_ops, s, &placing);
 	*out = (struct source *)s;
 	return 0;
@@ -430,6 +472,16 @@ static void source_bpf_unchanged(struct source *source, const struct target *t)
 	/* Earlier stacks are doubtful, stacks from now on are not. */
 	if (s->tables && known && unwind_tables_confirm(s->tables, t->pid, known->removals))
 		__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+}
+
+static void source_bpf_expect(struct source *source, size_t nr)
+{
+	struct bpf_source *s = self(source);
+
+	if (nr < SHARED_FROM || s->placing.nr_placements)
+		return;
+	s->is_shared = true;
+	s->placing.options.is_shared = true;
 }
 
 static int source_bpf_attach(struct source *source, struct target *t)
@@ -498,9 +550,14 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 {
 	struct bpf_source *s = self(source);
 	bool is_alive = !s->links || link_set_is_alive(s->links), has_ended;
+	u32 pid;
 	int nr;
 
 	s->sink = sink;
+	pid = s->programs.state->hyphen_pid;
+	s->programs.state->hyphen_pid = 0;
+	if (pid && becomes_emulator((pid_t)pid))
+		tell_emulator(s, (pid_t)pid);
 	nr = ring_buffer__consume(s->ring);
 	if (nr < 0 || is_alive)
 		return nr;
@@ -653,6 +710,7 @@ const struct source_ops source_bpf = {
 	.name = "bpf",
 	.probe = source_bpf_probe,
 	.create = source_bpf_create,
+	.expect = source_bpf_expect,
 	.attach = source_bpf_attach,
 	.update = source_bpf_update,
 	.unchanged = source_bpf_unchanged,
