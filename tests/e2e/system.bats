@@ -11,7 +11,10 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-teardown() { end_started; }
+teardown() {
+	end_screen
+	end_started
+}
 
 # swelling BYTES [MS]: a process that forgets so many bytes every MS milliseconds (100); its pid is in $TARGET
 swelling() {
@@ -196,4 +199,22 @@ told() { grep -q -- "$1" "$err"; }
 	# The second one is that of the end.
 	[ -s "over-$TARGET-2.json" ]
 	[ ! -e "over-$TARGET-3.json" ]
+}
+
+# ---- the screen ----
+
+@test "system: on a terminal it has a screen, with growers at the top, decisions below, and a report at its end" {
+	with_tmux
+	swelling 65536
+	on_screen 120x40 "$HEAPTAP" system --comm swell
+	shows '^ *1 process, .* resident; heaptap .* of a CPU'
+	shows "^ *$TARGET  swell .*/min"
+	shows "system: traces swell (pid $TARGET)"
+	shows 'leaks .* in [0-9,]* blocks: swell_forgets < main'
+	keys Down
+	shows '^ *swell (pid .*resident .* left of'
+	keys q
+	left 0
+	shows "^swell (pid $TARGET)  by"
+	untouched "$TARGET"
 }

@@ -12,6 +12,7 @@
 #include "user/lib/status.h"
 #include "user/session/control.h"
 #include "user/system/rows.h"
+#include "user/system/screen_live.h"
 
 enum { POLL_MS = 50 };
 
@@ -21,6 +22,7 @@ static const u64 look_every_ns = 1000000000;
 struct system_run {
 	struct system_state state;
 	struct control *control;
+	struct screen_live *screen; /* owned; NULL = rows */
 	u64 next_look_ns, next_rows_ns;
 	u64 last_look_ns, last_cpu_ns;
 	bool is_over, is_unread;
@@ -69,32 +71,57 @@ static int timeout_ms(const struct system_run *r)
 	return r->state.zooms.nr && until_look > POLL_MS ? POLL_MS : until_look;
 }
 
-static void go_round(struct system_run *r)
+/* SIGUSR1, or a key. */
+static void report_now(struct system_run *r)
 {
-	int sig;
+	dumps_write_all(&r->state.dumps, &r->state.zooms);
+	if (!r->screen && !print_rows(r))
+		r->is_over = r->is_unread = true;
+}
 
-	switch (control_wait(r->control, r->state.zooms.epoll, timeout_ms(r), &sig)) {
-	case CONTROL_STOP:
+static void take_keys(struct system_run *r, bool is_ready)
+{
+	enum screen_action action = screen_live_keys(r->screen, &r->state, is_ready);
+
+	if (action == SCREEN_QUIT)
 		r->is_over = true;
-		return;
-	case CONTROL_REPORT:
-		dumps_write_all(&r->state.dumps, &r->state.zooms);
-		r->next_rows_ns = 0;
-		break;
-	default:
-		break;
-	}
-	zooms_poll(&r->state.zooms);
-	if (clock_now_ns() < r->next_look_ns)
-		return;
+	if (action == SCREEN_REPORT)
+		report_now(r);
+	if (action != SCREEN_NOTHING)
+		screen_live_draw(r->screen, &r->state);
+}
+
+/* Each second. */
+static void go_on(struct system_run *r)
+{
 	look(r);
+	if (r->screen)
+		screen_live_draw(r->screen, &r->state);
 	if (r->state.watch.now_ns < r->next_rows_ns)
 		return;
 	r->next_rows_ns = r->state.watch.now_ns + r->state.options->interval_ns;
 	if (r->state.options->dumps_at_interval)
 		dumps_write_all(&r->state.dumps, &r->state.zooms);
-	if (!print_rows(r))
+	if (!r->screen && !print_rows(r))
 		r->is_over = r->is_unread = true;
+}
+
+static void go_round(struct system_run *r)
+{
+	int sig;
+	enum control_event event = control_wait(r->control, r->state.zooms.epoll, timeout_ms(r), &sig);
+
+	if (event == CONTROL_STOP)
+		r->is_over = true;
+	else if (event == CONTROL_REPORT)
+		report_now(r);
+	if (r->screen)
+		take_keys(r, event == CONTROL_INPUT);
+	if (r->is_over)
+		return;
+	zooms_poll(&r->state.zooms);
+	if (clock_now_ns() >= r->next_look_ns)
+		go_on(r);
 }
 
 /* The last verdicts, and the report on the whole run. */
@@ -102,6 +129,7 @@ static void finish(struct system_run *r)
 {
 	int err;
 
+	screen_live_close(r->screen, r->control);
 	control_finish(r->control);
 	zooms_end(&r->state.zooms, &r->state.watch);
 	if (r->is_unread)
@@ -114,7 +142,8 @@ static void finish(struct system_run *r)
 
 static int begin(struct system_run *r, const struct system_options *o)
 {
-	int err = dumps_init(&r->state.dumps, &o->dump, !o->wants_json);
+	bool has_screen = !o->wants_json && screen_is_possible();
+	int err = dumps_init(&r->state.dumps, &o->dump, !o->wants_json && !has_screen);
 
 	if (err)
 		return err == -ENOMEM ? err : -EINVAL;
@@ -125,7 +154,11 @@ static int begin(struct system_run *r, const struct system_options *o)
 	err = zooms_init(&r->state.zooms, &o->zoom);
 	r->state.zooms.at_end = dumps_write_last;
 	r->state.zooms.end_ctx = &r->state.dumps;
-	return err;
+	if (err || !has_screen)
+		return err;
+	/* A terminal that cannot place text gets rows. */
+	err = screen_live_open(&r->screen, o->dump.output, r->control);
+	return err == -ENOMEM ? err : 0;
 }
 
 int system_run(const struct system_options *o, struct control *c)
