@@ -68,6 +68,21 @@ is_unwritten() {
 	ended "$TARGET" 0
 }
 
+# bats test_tags=rounds
+@test "faults: system, its N-th allocation fails: status and reason, the target untouched (A7)" {
+	start "$T/swell" 65536
+	TARGET=$PID
+	wait_for says swell ready
+	report=$BATS_TEST_TMPDIR/rows
+	for n in $(numbers); do
+		status=0
+		at "$n" system -q --pid "$TARGET" --json -i 1s -t 1500ms >"$report" || status=$?
+		[[ $status =~ ^[03]$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		said_why || { echo "N=$n: $status"; return 1; }
+	done
+	untouched "$TARGET"
+}
+
 @test "faults: no memory at all from the N-th allocation on (A7)" {
 	export HEAPTAP_FAIL_ON=1
 	report=$BATS_TEST_TMPDIR/report.json

@@ -222,6 +222,10 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	zooms_measure_call(z);
 	err = session_new(&zoom.session, z->options->session, NULL, false);
 
+	if (err == -ENOMEM) {
+		zoom_refuse(z, p, w->now_ns + quiet_for_ns);
+		return;
+	}
 	if (err) {
 		z->is_off = true;
 		warn("system: no process is traced: only their sizes are shown");
