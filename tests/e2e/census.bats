@@ -202,3 +202,79 @@ of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tai
 	[ "$status" -eq 3 ]
 	[[ $stderr == *"no allocator whose books heaptap can read"*"heaptap attach $TARGET"* ]]
 }
+
+# cored: make a core of $TARGET by gdb, with its path in $core
+cored() {
+	command -v gcore >/dev/null || skip "no gcore here: install gdb"
+	gcore -o "$BATS_TEST_TMPDIR/core" "$TARGET" >/dev/null 2>&1
+	core=$BATS_TEST_TMPDIR/core.$TARGET
+	[ -s "$core" ]
+}
+
+@test "census: of a core: the blocks and verdicts of the process, also compressed" {
+	counted "$T/census" 1 3 4000
+	census
+	cp "$list" "$BATS_TEST_TMPDIR/live.csv"
+	cored
+	exec 7>&-
+	ended "$TARGET" 0
+	TARGET=$core
+	census
+	cmp "$list" "$BATS_TEST_TMPDIR/live.csv"
+	grep -q 'from a core file$' "$text"
+	command -v zstd >/dev/null || skip "no zstd here"
+	zstd -q --rm "$core"
+	TARGET=$core.zst
+	census
+	cmp "$list" "$BATS_TEST_TMPDIR/live.csv"
+}
+
+@test "census: of a core of the kernel, without the program's file and with --sysroot" {
+	[[ $(cat /proc/sys/kernel/core_pattern) != [/\|]* ]] || skip "core_pattern gives cores to another program here"
+	mkdir -p "$BATS_TEST_TMPDIR/there" "$BATS_TEST_TMPDIR/root$BATS_TEST_TMPDIR/there"
+	strip -o "$BATS_TEST_TMPDIR/there/zoo" "$T/census_types"
+	cd "$BATS_TEST_TMPDIR"
+	ulimit -c unlimited
+	counted "$BATS_TEST_TMPDIR/there/zoo"
+	kill -SEGV "$TARGET"
+	wait "$TARGET" || true
+	set -- "$BATS_TEST_TMPDIR"/core*
+	[ -s "$1" ] || skip "the kernel wrote no core here"
+	TARGET=$1
+	with_json
+	told .scan.definite.blocks 9
+	told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
+	mv there/zoo "root$BATS_TEST_TMPDIR/there/"
+	with_json --sysroot "$BATS_TEST_TMPDIR/root"
+	told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
+	# Another file of this name is not taken for it.
+	cp /bin/true there/zoo
+	with_json
+	told '[.types[] | select(.name == "zoo::Cat")] | length' 0
+	told .live.blocks "$(jq .live.blocks "$json")"
+}
+
+@test "census: of cores that are cut or damaged, and of other files" {
+	local size
+	counted "$T/census" 2 2 2000
+	cored
+	exec 7>&-
+	ended "$TARGET" 0
+	size=$(stat -c %s "$core")
+	for part in 10 40 60 90 99; do
+		head -c $((size * part / 100)) "$core" >"$BATS_TEST_TMPDIR/cut"
+		run timeout 60 "$HEAPTAP" scan "$BATS_TEST_TMPDIR/cut"
+		# Nothing is called lost, because memory is missing.
+		[[ $status -le 6 && $output != leaks* ]]
+		[[ $output == *'file is cut'* ]]
+	done
+	# Each size word of the headers and notes in turn is nonsense.
+	for at in 32 54 56 64 72 96 104 120 160; do
+		cp "$core" "$BATS_TEST_TMPDIR/bad"
+		printf '\377\377\377\177' | dd of="$BATS_TEST_TMPDIR/bad" bs=1 seek="$at" conv=notrunc status=none
+		run timeout 60 "$HEAPTAP" scan "$BATS_TEST_TMPDIR/bad"
+		[ "$status" -le 6 ]
+	done
+	run --separate-stderr "$HEAPTAP" scan "$BATS_TEST_TMPDIR/truth"
+	[ "$status" -eq 4 ]
+}

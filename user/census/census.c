@@ -104,6 +104,64 @@ static void drop_verdicts(struct census *c, int err, u64 max_pause_ns)
 	snprintf(c->why, sizeof(c->why), "%s", scan_reason(err, c->pid, max_pause_ns).text);
 }
 
+/* A core does not say which mapping is the heap of brk. The walk does. */
+static int name_heap(struct census *c)
+{
+	const struct census_blocks *b = &c->blocks;
+
+	for (size_t i = 0; i < b->nr_segments; i++) {
+		const struct census_segment *s = &b->segments[i];
+		const struct snapshot_map *found = snapshot_map_find(c->snap, s->start);
+		struct snapshot_map *map = found ? &c->snap->maps[found - c->snap->maps] : NULL;
+
+		if (s->is_mapped || s->arena || !map || map->ino || map->path[0])
+			continue;
+		free(map->path);
+		map->path = strdup("[heap]");
+		c->snap->heap_start = s->start;
+		if (!map->path)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Nothing changes in a core, so there is one try, and no hurry. */
+static int take_core(struct census *c, const struct census_options *o)
+{
+	int err = walk(c, 0), read_err;
+
+	if (!err)
+		err = name_heap(c);
+	if (err)
+		return err;
+	read_err = read_memory(c, o);
+	if (!read_err)
+		read_err = scan_judge(c->scan);
+	if (read_err)
+		drop_verdicts(c, read_err, 0);
+	return read_err == -ENOMEM ? read_err : 0;
+}
+
+int census_of_core(struct census **out, int fd, const struct census_options *options)
+{
+	auto_census struct census *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	c->is_core = true;
+	err = snapshot_core_new(&c->snap, fd, options->sysroot, &c->core);
+	if (err)
+		return err;
+	c->pid = c->snap->pid;
+	c->word_size = c->snap->word_size;
+	err = take_core(c, options);
+	if (err && err != -ENOENT)
+		return err;
+	*out = take_ptr(c);
+	return err;
+}
+
 /* One try. The books are consistent unless a thread was stopped while it changed them. */
 static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, bool is_last)
 {

@@ -9,11 +9,12 @@
 
 #include "user/census/census_blocks.h"
 #include "user/scan/scan.h"
-#include "user/scan/snapshot.h"
+#include "user/scan/snapshot_core.h"
 
 struct census_options {
-	u64 max_pause_ns; /* the longest stop of the process; 0 = CENSUS_PAUSE_NS */
-	u64 pointer_mask; /* scan_options.pointer_mask */
+	const char *sysroot; /* for files of a core */
+	u64 max_pause_ns;    /* the longest stop of the process; 0 = CENSUS_PAUSE_NS */
+	u64 pointer_mask;    /* scan_options.pointer_mask */
 	bool want_unaligned;
 };
 
@@ -22,6 +23,8 @@ struct census_options {
 /* Plain data, to be read. */
 struct census {
 	pid_t pid;
+	bool is_core;
+	struct core_facts core; /* with is_core */
 	u8 word_size;
 	struct census_blocks blocks;
 	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */
@@ -36,4 +39,10 @@ struct census {
  * were logged; -ENOMEM.
  */
 int census_take(struct census **out, pid_t pid, const struct census_options *options) __must_check;
+
+/*
+ * Take a census of the core file behind @fd, which stays the caller's and open as long as *@out. -ENOEXEC: it is none;
+ * -EINVAL: it is damaged; -EIO.
+ */
+int census_of_core(struct census **out, int fd, const struct census_options *options) __must_check;
 void census_free(struct census *c); /* NULL is fine */

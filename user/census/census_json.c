@@ -66,6 +66,21 @@ static void json_memory(struct json *j, const struct census *c)
 	json_array_end(j);
 }
 
+static void json_core(struct json *j, const struct census *c)
+{
+	if (!c->is_core) {
+		json_null(j, "core");
+		return;
+	}
+	json_object_begin(j, "core");
+	json_u64(j, "truncated_bytes", c->core.truncated_bytes);
+	json_u64(j, "missing_bytes", c->core.missing_bytes);
+	json_u64(j, "files_missing", c->core.nr_files_missing);
+	json_bool(j, "registers", c->core.has_registers);
+	json_u64(j, "threads", c->snap->nr_threads);
+	json_object_end(j);
+}
+
 static void json_verdicts(struct json *j, const struct census *c)
 {
 	struct scan_result r;
@@ -197,6 +212,7 @@ int census_json(FILE *out, const struct census *c, const struct census_report_op
 	json_string(&j, "comm", o->comm);
 	json_u64(&j, "word_bits", c->word_size * 8U);
 	json_u64(&j, "pause_ns", c->pause_ns);
+	json_core(&j, c);
 	json_memory(&j, c);
 	json_resident(&j, c);
 	json_verdicts(&j, c);

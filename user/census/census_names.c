@@ -10,6 +10,7 @@
 
 #include "arch/regs.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/elf.h"
 #include "user/lib/escape.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
@@ -44,6 +45,36 @@ void census_names_free(struct census_names *n)
 	free(n);
 }
 
+/* The executable mappings of a core, with the files that are here. */
+static int read_core_maps(struct census_names *n)
+{
+	const struct snapshot *snap = n->census->snap;
+
+	n->maps.maps = calloc(snap->nr_maps + 1, sizeof(*n->maps.maps));
+	if (!n->maps.maps)
+		return -ENOMEM;
+	for (size_t i = 0; i < snap->nr_maps; i++) {
+		const struct snapshot_map *m = &snap->maps[i];
+		struct mapping *map = &n->maps.maps[n->maps.nr];
+		struct elf *elf;
+		int err;
+
+		if (!m->is_executable || !m->ino || !m->path[0])
+			continue;
+		*map = (struct mapping){ .start = m->start, .end = m->end, .file_offset = m->file_offset };
+		err = module_add(n->modules, m->path, NULL, 0, &map->module);
+		if (err)
+			return err;
+		symbolizer_open(n->symbolizer, map->module);
+		if (map->module->fd < 0 || elf_open(&elf, map->module->fd))
+			continue;
+		if (!elf_bias(elf, m->start, m->end, m->file_offset, &map->bias))
+			n->maps.nr++;
+		elf_close(elf);
+	}
+	return 0;
+}
+
 int census_names_new(struct census_names **out, const struct census *c,
 		     const struct symbolizer_options *options)
 {
@@ -57,10 +88,12 @@ int census_names_new(struct census_names **out, const struct census *c,
 		return err;
 	}
 	n->census = c;
-	err = mapping_list_read(&n->maps, n->modules, c->pid);
+	err = c->is_core ? read_core_maps(n) : mapping_list_read(&n->maps, n->modules, c->pid);
 	if (err < 0)
 		debug("scan: PID %d: names of files: %s", (int)c->pid, strerror(-err));
-	if (proc_exe(&n->exe, c->pid))
+	if (c->is_core)
+		n->exe = c->snap->nr_maps ? strdup(c->snap->maps[0].path) : NULL;
+	else if (proc_exe(&n->exe, c->pid))
 		n->exe = NULL;
 	*out = n;
 	return 0;

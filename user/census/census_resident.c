@@ -185,6 +185,8 @@ int census_resident_read(struct census_resident *out, const struct census *c)
 	int err;
 
 	*out = (struct census_resident){ 0 };
+	if (c->is_core)
+		return -ESRCH;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", c->snap->mem_tid);
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	r.pagemap = pagemap;

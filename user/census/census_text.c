@@ -55,6 +55,29 @@ static void print_head(FILE *out, const struct census *c)
 		human_bytes(census_free_bytes(&c->blocks)).text);
 }
 
+/* The parts of the process that the core does not have. */
+static void print_core(FILE *out, const struct census *c)
+{
+	const struct core_facts *f = &c->core;
+
+	if (!c->is_core)
+		return;
+	fputs("  a core has no data of epoll and timers: a block that only these hold is called lost\n", out);
+	if (f->truncated_bytes)
+		fprintf(out, "  the file is cut: %s at its end are missing\n",
+			human_bytes(f->truncated_bytes).text);
+	if (f->missing_bytes)
+		fprintf(out,
+			"  %s of writable memory are not in the file, so no block is called lost; see "
+			"coredump_filter in core(5)\n",
+			human_bytes(f->missing_bytes).text);
+	if (f->nr_files_missing)
+		fprintf(out, "  %s mapped files are not here in the version of the core; give --sysroot\n",
+			human_count(f->nr_files_missing).text);
+	if (!f->has_registers)
+		fputs("  the registers of its threads are not known\n", out);
+}
+
 static void print_process(FILE *out, const struct census *c, const struct census_report_options *o)
 {
 	const struct census_blocks *b = &c->blocks;
@@ -64,7 +87,11 @@ static void print_process(FILE *out, const struct census *c, const struct census
 	fprintf(out, "), %d-bit, %s", c->word_size * 8, b->walker->name);
 	if (b->version[0])
 		fprintf(out, " %s", b->version);
-	fprintf(out, ": stopped for %s\n", human_duration(c->pause_ns).text);
+	if (c->is_core)
+		fputs(": from a core file\n", out);
+	else
+		fprintf(out, ": stopped for %s\n", human_duration(c->pause_ns).text);
+	print_core(out, c);
 }
 
 static void print_row(FILE *out, const char *what, u64 bytes, u64 blocks, u64 whole)

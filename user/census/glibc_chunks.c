@@ -87,8 +87,10 @@ static int note_table(struct glibc *g, const struct glibc_chunk *c)
 static int enter_used(struct segment_walk *sw, const struct glibc_chunk *c)
 {
 	struct glibc *g = sw->g;
-	u32 type;
-	int err = census_type_of(g->w, c->first, &type);
+	/* Blocks that the program has not written have old links of the bins. */
+	bool is_link = c->first - g->main < (u64)g->layout.bins + 2ULL * NR_BINS * g->layout.w;
+	u32 type = 0;
+	int err = is_link ? 0 : census_type_of(g->w, c->first, &type);
 
 	if (!err)
 		err = census_add_block(g->out, c->addr + glibc_header(g), c->size - g->w->w, type);

@@ -2,13 +2,17 @@
 /* heaptap scan of a process that nobody traces: a census of its heap, and one leak verdict. */
 #include "user/cli/cmd_census.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "user/census/census.h"
 #include "user/census/census_report.h"
+#include "user/census/census_unpack.h"
 #include "user/cli/options.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -72,9 +76,9 @@ static int write_all(const struct census *c, const struct options *o, struct out
 	size_t nr = outputs_describe(outs, formats, MAX_OUTPUTS), nr_fds = 0;
 	int fds[MAX_OUTPUTS], err = 0;
 
-	if (proc_read_stat(&stat, c->pid))
+	if (!c->is_core && proc_read_stat(&stat, c->pid))
 		debug("scan: PID %d has ended", (int)c->pid);
-	ro.comm = stat.comm;
+	ro.comm = c->is_core ? c->core.comm : stat.comm;
 	err = census_names_new(&ro.names, c, &so);
 	if (err)
 		error("scan: cannot prepare names: %s", strerror(-err));
@@ -137,6 +141,56 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 	default:
 		error("scan: PID %d: %s", (int)pid, strerror(-err));
 		status = STATUS_UNTRUSTED;
+	}
+	census_free(c);
+	return status;
+}
+
+bool census_open_core(const char *name, int *fd)
+{
+	static const u8 zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	auto_close int file = -1;
+	u8 head[18] = { 0 };
+	struct stat st;
+
+	if (name[strspn(name, "0123456789")] == '\0')
+		return false;
+	file = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (file < 0 || fstat(file, &st) || !S_ISREG(st.st_mode) ||
+	    pread(file, head, sizeof(head), 0) != sizeof(head))
+		return false;
+	if (!memcmp(head, zstd_magic, sizeof(zstd_magic))) {
+		*fd = census_unpack(file);
+		if (*fd < 0)
+			error("scan: %s: cannot unpack it: %s", name, strerror(-*fd));
+		return true;
+	}
+	if (memcmp(head, ELFMAG, SELFMAG) != 0 || (head[16] != ET_CORE && head[17] != ET_CORE))
+		return false;
+	*fd = take_fd(file);
+	return true;
+}
+
+int census_core(const struct options *o, struct outputs *outs, const char *name, int fd)
+{
+	const struct census_options co = { .sysroot = o->sysroot,
+					   .pointer_mask = o->pointer_mask,
+					   .want_unaligned = o->unaligned };
+	struct census *c = NULL;
+	int status = STATUS_UNTRUSTED, err = fd < 0 ? fd : census_of_core(&c, fd, &co);
+
+	if (!err) {
+		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
+	} else if (err == -ENOENT) {
+		error("scan: %s: it has no allocator whose books heaptap can read (glibc's malloc)%s", name,
+		      c->core.truncated_bytes ? "; the file is cut" : "");
+		status = STATUS_IMPOSSIBLE;
+	} else if (fd >= 0) {
+		error("scan: %s: %s", name,
+		      err == -ENOEXEC  ? "no core file"
+		      : err == -EINVAL ? "a damaged core file"
+		      : err == -EIO    ? "the file is cut"
+				       : strerror(-err));
 	}
 	census_free(c);
 	return status;

@@ -160,16 +160,20 @@ int cmd_scan(const struct options *o)
 	auto_free pid_t *pids = NULL;
 	struct outputs *outs = NULL;
 	struct ask_request request;
-	int status = STATUS_USAGE;
+	int status = STATUS_USAGE, core = -1;
 	size_t nr;
 	const struct output_options oo = options_output(o);
 	int err = outputs_new(&outs, &oo, stdout);
 
 	if (err)
 		return outputs_status(err);
-	if (!make_request(&request, o, outs))
+	if (!IS_AGENT && census_open_core(o->targets.items[0], &core))
+		status = census_core(o, outs, o->targets.items[0], core);
+	else if (!make_request(&request, o, outs))
 		status = target_find(o->targets.items[0], &pids, &nr) ? STATUS_NO_TARGET
 								      : scan_all(o, outs, &request, pids, nr);
+	if (core >= 0)
+		close(core);
 	outputs_free(outs);
 	return status;
 }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Unpacks a core file that is compressed by zstd. */
+#include "user/census/census_unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "user/lib/cleanup.h"
+
+enum { BUFFER = 256 << 10, MAX_WINDOW_BITS = 31 };
+#define MAX_BYTES (1ULL << 40)
+
+struct unpacking {
+	ZSTD_DCtx *zstd; /* owned */
+	u8 *in, *out;	 /* owned */
+	int to;
+	u64 nr; /* bytes so far */
+};
+
+static bool is_zero(const u8 *p, size_t len)
+{
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+/* Runs of zeros become holes. */
+static int put(struct unpacking *u, size_t len)
+{
+	if (len > MAX_BYTES - u->nr)
+		return -EFBIG;
+	if (!is_zero(u->out, len) && pwrite(u->to, u->out, len, (off_t)u->nr) != (ssize_t)len)
+		return errno ? -errno : -ENOSPC;
+	u->nr += len;
+	return 0;
+}
+
+static int unpack(struct unpacking *u, int fd)
+{
+	size_t state = 1;
+	int err = 0;
+	ssize_t len;
+
+	while (!err && (len = read(fd, u->in, BUFFER)) > 0) {
+		ZSTD_inBuffer in = { u->in, (size_t)len, 0 };
+
+		/* A full buffer may have more behind it, although all input is taken. */
+		for (bool is_full = true; !err && (in.pos < in.size || is_full);) {
+			ZSTD_outBuffer out = { u->out, BUFFER, 0 };
+
+			state = ZSTD_decompressStream(u->zstd, &out, &in);
+			err = ZSTD_isError(state) ? -EINVAL : put(u, out.pos);
+			is_full = out.pos == BUFFER;
+		}
+	}
+	if (!err && len < 0)
+		return -errno;
+	/* A file that ends in the middle is a core that ends there. */
+	return !err && ftruncate(u->to, (off_t)u->nr) ? -errno : err;
+}
+
+int census_unpack(int fd)
+{
+	const char *dir = getenv("TMPDIR");
+	auto_close int to = open(dir && *dir == '/' ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct unpacking u = {
+		.zstd = ZSTD_createDCtx(), .in = malloc(BUFFER), .out = malloc(BUFFER), .to = to
+	};
+	int err = !u.zstd || !u.in || !u.out ? -ENOMEM : to < 0 ? -errno : 0;
+
+	if (!err && ZSTD_isError(ZSTD_DCtx_setParameter(u.zstd, ZSTD_d_windowLogMax, MAX_WINDOW_BITS)))
+		err = -EINVAL;
+	if (!err && lseek(fd, 0, SEEK_SET) < 0)
+		err = -errno;
+	if (!err)
+		err = unpack(&u, fd);
+	ZSTD_freeDCtx(u.zstd);
+	free(u.in);
+	free(u.out);
+	return err ? err : take_fd(to);
+}
