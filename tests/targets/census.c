@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 16, MAX_BLOCKS = 1 << 22 };
+enum { MAX_THREADS = 16, MAX_ALIGNED = 12, MAX_BLOCKS = 1 << 22 };
 
 static void **blocks[MAX_THREADS];
 static unsigned int nr_blocks = 20000, nr_threads = 3, seed = 1;
@@ -68,9 +68,20 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* Large blocks at aligned addresses, which are cut out of larger mappings. */
+static void *aligned[MAX_ALIGNED];
+
+static void make_aligned(void)
+{
+	for (unsigned int i = 0; i < MAX_ALIGNED; i++)
+		aligned[i] = memalign(64U << i, 400000 + 1000 * i);
+}
+
 /* Writes without malloc. */
 static void print_all(FILE *out)
 {
+	for (unsigned int i = 0; i < MAX_ALIGNED; i++)
+		fprintf(out, "block %p %zu\n", aligned[i], malloc_usable_size(aligned[i]));
 	for (unsigned int t = 0; t < nr_threads; t++)
 		for (unsigned int i = 0; i < nr_blocks; i++)
 			if (blocks[t][i])
@@ -106,6 +117,7 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread, NULL, work, (void *)(size_t)t))
 			return 1;
 	}
+	make_aligned();
 	work(NULL);
 	print_all(stdout);
 	printf("ready\n");

@@ -50,6 +50,31 @@ static bool is_mapped_chunk(const struct glibc *g, taddr_t chunk, const u8 *p, t
 	return true;
 }
 
+/*
+ * An aligned block was cut out of a block that began earlier, whose header is still there. If @segment has such a cut
+ * chunk, at an aligned place and with the same end, take this one.
+ */
+static void take_aligned(const struct glibc *g, struct census_segment *segment)
+{
+	taddr_t first = segment->first, mem = first + glibc_header(g), end = segment->end;
+
+	for (u64 align = 2 * g->align; align && align < end - mem; align *= 2) {
+		taddr_t aligned = (mem + align - 1) / align * align;
+
+		for (u32 i = 0; i < 2 && aligned < end; i++, aligned += align) {
+			struct census_segment cut;
+			u8 head[2 * 8];
+
+			if (aligned - mem < glibc_min_chunk(g) ||
+			    snapshot_peek(g->w->snap, aligned - glibc_header(g), head, glibc_header(g)) != 0)
+				continue;
+			if (is_mapped_chunk(g, aligned - glibc_header(g), head, segment->start, end, &cut) &&
+			    cut.start == segment->start && cut.end == end)
+				segment->first = cut.first;
+		}
+	}
+}
+
 /* Find a chunk in the page at @at. Its program's bytes are aligned to a power of two. */
 static bool find_chunk(struct glibc *g, taddr_t at, taddr_t floor, taddr_t end,
 		       struct census_segment *segment)
@@ -66,8 +91,10 @@ static bool find_chunk(struct glibc *g, taddr_t at, taddr_t floor, taddr_t end,
 	for (u64 mem = glibc_header(g); mem <= g->w->page; mem *= 2) {
 		u64 off = mem - glibc_header(g);
 
-		if (is_mapped_chunk(g, at + off, page + off, floor, end, segment))
-			return true;
+		if (!is_mapped_chunk(g, at + off, page + off, floor, end, segment))
+			continue;
+		take_aligned(g, segment);
+		return true;
 	}
 	return false;
 }
