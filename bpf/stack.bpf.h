@@ -173,27 +173,23 @@ static __always_inline u8 stack_end(const struct walk *w)
 	return w->end == STACK_COMPLETE && innermost(w)->is_guessed ? STACK_GUESSED : w->end;
 }
 
-/* Send the last stack. False if there is no room. */
-static __noinline bool stack_send(const struct inflight *t, struct walk *w, u64 id)
+/* Send the last stack, of at most @max frames, a number that the verifier knows. False if there is no room. */
+static __always_inline bool stack_send_up_to(const struct inflight *t, struct walk *w, u64 id, u32 max)
 {
-	struct stack_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
+	struct stack_event *out = bpf_ringbuf_reserve(&ring, offsetof(struct stack_event, ips) + 8 * max, 0);
 	u64 k;
 
 	if (!out)
 		return false;
-	if (!t || !w) {
-		bpf_ringbuf_discard(out, 0);
-		return false;
-	}
-	__builtin_memset(out, 0, sizeof(*out) - sizeof(out->ips));
+	__builtin_memset(out, 0, offsetof(struct stack_event, ips));
 	out->h.kind = EVENT_STACK;
 	out->h.pid = t->pid;
 	out->h.tid = (u32)current_ids();
 	out->id = id;
 	out->epoch = w->epoch;
 	out->end = stack_end(w);
-	out->nr_frames = w->nr < STACK_MAX_FRAMES ? w->nr : STACK_MAX_FRAMES;
-	for (u32 i = 0; i < STACK_MAX_FRAMES; i++) {
+	out->nr_frames = w->nr < max ? w->nr : max;
+	for (u32 i = 0; i < max; i++) {
 		if (i >= w->nr)
 			break;
 		k = w->nr - 1 - i;
@@ -202,6 +198,20 @@ static __noinline bool stack_send(const struct inflight *t, struct walk *w, u64 
 	}
 	bpf_ringbuf_submit(out, wake_flag());
 	return true;
+}
+
+/* Send the last stack. The ring has room for more stacks if each takes hardly more than it needs. */
+static __noinline bool stack_send(const struct inflight *t, struct walk *w, u64 id)
+{
+	enum { FEW_FRAMES = 16, SOME_FRAMES = 40 };
+
+	if (!t || !w)
+		return false;
+	if (w->nr <= FEW_FRAMES)
+		return stack_send_up_to(t, w, id, FEW_FRAMES);
+	if (w->nr <= SOME_FRAMES)
+		return stack_send_up_to(t, w, id, SOME_FRAMES);
+	return stack_send_up_to(t, w, id, STACK_MAX_FRAMES);
 }
 
 /* Count a stack that could not be taken or sent. */

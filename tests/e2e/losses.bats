@@ -83,6 +83,19 @@ drowned() {
 	ended "$TAP" 5
 }
 
+@test "losses: a stack takes the room in the ring that it needs: 128 of 11 frames fit into 64 KiB" {
+	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no ring"
+	stepping
+	attached --ring-size 64K "$TARGET"
+	kill -STOP "$TAP"
+	step "paths 7"
+	kill -CONT "$TAP"
+	detach
+	is .totals.allocs 128
+	nothing_lost
+	jq -e '[.processes[0].stacks[] | select(.allocs == 1)] | length == 128' "$report"
+}
+
 @test "losses: full disk (F3)" {
 	mkdir "$BATS_TEST_TMPDIR/small"
 	mount -t tmpfs -o size=4k none "$BATS_TEST_TMPDIR/small" || skip "cannot mount a tmpfs here"

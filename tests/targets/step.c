@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, mark NAME,
+ * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, paths BITS, mark NAME,
  * pause, resume, check, quit. At rest between the commands, so that an attach in between sees all or nothing of each.
  */
 #include "include/heaptap.h"
@@ -35,6 +35,24 @@ FN static void step_burst(int n)
 		keep(p);
 		free(p);
 	}
+}
+
+/* Calls itself from one of two places for each bit of @path, so each path has a call stack of its own. */
+FN static void step_path(unsigned path, int nr_bits)
+{
+	if (!nr_bits)
+		step_burst(1);
+	else if (path & 1)
+		step_path(path >> 1, nr_bits - 1);
+	else
+		step_path(path / 2, nr_bits - 1);
+	__asm__ volatile("");
+}
+
+static void step_paths(int nr_bits)
+{
+	for (unsigned path = 0; path < 1U << nr_bits; path++)
+		step_path(path, nr_bits);
 }
 
 static void *burst(void *arg)
@@ -88,6 +106,8 @@ int main(void)
 			step_frees(a);
 		else if (sscanf(line, "burst %d", &a) == 1)
 			step_burst(a);
+		else if (sscanf(line, "paths %d", &a) == 1)
+			step_paths(a);
 		else if (sscanf(line, "threads %d %d", &a, &b) == 2)
 			start_threads(a, b);
 		else if (!mark(line))
