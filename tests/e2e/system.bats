@@ -201,6 +201,29 @@ told() { grep -q -- "$1" "$err"; }
 	[ ! -e "over-$TARGET-3.json" ]
 }
 
+@test "system: --everything traces all chosen processes at once, also new ones, and loses nothing" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	swelling 65536
+	leaking=$TARGET
+	swelling 4096
+	watching --everything --comm swell -i 1s -o '%p-%n.json'
+	wait_for told '2 processes are traced'
+	swelling 1024
+	wait_for told '3 processes are traced'
+	wait_for has_probes "$TARGET"
+	wait_for grep -Eq "^ *$leaking  swell .*/min" "$rows"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	for pid in "${STARTED[@]:0:2}"; do
+		# A register may still hold the newest block.
+		jq -e '.processes[0] | .scan.definite.blocks >= .totals.live_blocks - 1 and .totals.live_blocks > 1' "$pid-1.json"
+		jq -e '.processes[0].lost | .allocs + .frees + .stacks + .other == 0' "$pid-1.json"
+	done
+	[ -s "$TARGET-1.json" ]
+	grep -A 1 "^swell (pid $leaking)" "$rows" | grep -q 'leaks .*: swell_forgets < main'
+}
+
 # ---- the screen ----
 
 @test "system: on a terminal it has a screen, with growers at the top, decisions below, and a report at its end" {

@@ -208,6 +208,8 @@ const struct option_row option_rows[] = {
 	{ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM), .is_left_out = true,
 	  .help = "trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
 		  "or that were chosen; 0 = none" },
+	{ "everything", 0, NULL, take_flag, FIELD(everything), .commands = IN(SYSTEM), .is_left_out = true,
+	  .help = "trace all watched processes at once, and their children, at most 4000; --zoom is 0 then" },
 	{ "threshold", 0, "RULE", take_threshold, FIELD(threshold_bytes), .commands = IN(SYSTEM),
 	  .is_left_out = true,
 	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "

@@ -117,7 +117,7 @@ struct system_options options_system(const struct options *o, const struct sessi
 					.top = o->top,
 					.wants_json = o->json,
 					.zoom = { .session = session,
-						  .nr = o->zoom,
+						  .nr = o->everything ? 0 : o->zoom,
 						  .is_chosen = is_chosen,
 						  .spare = o->spare.items,
 						  .max_cost = o->max_cost,
@@ -126,6 +126,7 @@ struct system_options options_system(const struct options *o, const struct sessi
 						  .wants_scan = o->scan != SCAN_NEVER,
 						  .max_bytes = o->threshold_bytes,
 						  .max_growth = o->threshold_growth },
+					.wants_everything = o->everything,
 					.dumps_at_interval = o->outputs.nr && o->interval_ns };
 }
 

@@ -136,14 +136,21 @@ static int take_report(void *ctx, const struct report *r)
 	return take_worst(f, r, p);
 }
 
+int answer_take(struct zoom_answer *f, struct session *s, pid_t pid)
+{
+	int err = session_show(s, pid, take_report, f);
+
+	f->nr_verdicts++;
+	return err;
+}
+
 int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan)
 {
 	int err;
 
 	if (wants_scan)
 		session_scan(s, NULL, false);
-	err = session_show(s, 0, take_report, f);
-	f->nr_verdicts++;
+	err = answer_take(f, s, 0);
 	/* The first look shows what a start or a full cache took. Later ones count from here. */
 	if (f->nr_verdicts == 1 && !err)
 		session_reported(s);

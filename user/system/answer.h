@@ -55,5 +55,8 @@ const char *answer_kind_name(enum answer_kind kind);
  */
 int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan) __must_check;
 
+/* Fill in the answer on process @pid of @s (0 = the only one) from the verdicts that there are. As answer_look(). */
+int answer_take(struct zoom_answer *f, struct session *s, pid_t pid) __must_check;
+
 /* "leaks 1.20 MiB in 20 blocks: make_node < add_node" */
 void answer_describe(const struct zoom_answer *f, char *text, size_t size);

@@ -68,7 +68,7 @@ void rows_head(const struct system_state *s, char *text, size_t size)
 	int len = snprintf(text, size, "%s process%s, %s %s, %u traced; %s resident; heaptap %s of a CPU",
 			   human_count(w->nr).text, w->nr == 1 ? "" : "es",
 			   growing ? human_count(growing).text : "none", growing == 1 ? "grows" : "grow",
-			   s->zooms.nr, human_bytes(w->resident).text,
+			   s->zooms.nr + s->everything.nr_traced, human_bytes(w->resident).text,
 			   human_percent(s->cpu_permyriad, 10000).text);
 
 	if (w->nr_evicted && len > 0 && (size_t)len < size)

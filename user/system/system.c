@@ -58,6 +58,7 @@ static void look(struct system_run *r)
 	if (watch_look(&r->state.watch))
 		warn("system: not enough memory: some processes are not watched");
 	zooms_decide(&r->state.zooms, &r->state.watch);
+	everything_look(&r->state.everything, &r->state.watch);
 	dumps_look(&r->state.dumps, &r->state.watch, &r->state.zooms);
 	measure_own_cpu(r);
 	r->next_look_ns = r->state.watch.now_ns + look_every_ns;
@@ -68,7 +69,8 @@ static int timeout_ms(const struct system_run *r)
 	u64 now_ns = clock_now_ns();
 	int until_look = now_ns >= r->next_look_ns ? 0 : (int)((r->next_look_ns - now_ns + 999999) / 1000000);
 
-	return r->state.zooms.nr && until_look > POLL_MS ? POLL_MS : until_look;
+	return (r->state.zooms.nr || r->state.everything.session) && until_look > POLL_MS ? POLL_MS
+											  : until_look;
 }
 
 /* SIGUSR1, or a key. */
@@ -120,6 +122,7 @@ static void go_round(struct system_run *r)
 	if (r->is_over)
 		return;
 	zooms_poll(&r->state.zooms);
+	everything_poll(&r->state.everything);
 	if (clock_now_ns() >= r->next_look_ns)
 		go_on(r);
 }
@@ -132,6 +135,9 @@ static void finish(struct system_run *r)
 	screen_live_close(r->screen, r->control);
 	control_finish(r->control);
 	zooms_end(&r->state.zooms, &r->state.watch);
+	if (everything_end(&r->state.everything, &r->state.watch,
+			   r->state.options->dump.output->nr_names ? r->state.dumps.outs : NULL))
+		r->state.dumps.has_failed = true;
 	if (r->is_unread)
 		return;
 	err = r->state.options->wants_json ? rows_write_json(stdout, &r->state, r->state.options->top)
@@ -154,6 +160,8 @@ static int begin(struct system_run *r, const struct system_options *o)
 	err = zooms_init(&r->state.zooms, &o->zoom);
 	r->state.zooms.at_end = dumps_write_last;
 	r->state.zooms.end_ctx = &r->state.dumps;
+	if (!err && o->wants_everything)
+		err = everything_init(&r->state.everything, &r->state.zooms, o->max_procs);
 	if (err || !has_screen)
 		return err;
 	/* A terminal that cannot place text gets rows. */
@@ -187,6 +195,7 @@ int system_run(const struct system_options *o, struct control *c)
 	}
 	if (r) {
 		dumps_fini(&r->state.dumps);
+		everything_fini(&r->state.everything);
 		zooms_fini(&r->state.zooms);
 		watch_fini(&r->state.watch);
 	}

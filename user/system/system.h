@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/system/dump.h"
+#include "user/system/everything.h"
 #include "user/system/watch.h"
 #include "user/system/zoom.h"
 
@@ -17,6 +18,7 @@ struct system_options {
 	bool wants_json; /* rows as lines of JSON */
 	struct zoom_options zoom;
 	struct dump_options dump;
+	bool wants_everything;	/* trace all processes at once, and none alone */
 	bool dumps_at_interval; /* a report on each traced process with each row */
 };
 
@@ -26,6 +28,7 @@ struct system_state {
 	struct watch watch;
 	struct zooms zooms;
 	struct dumps dumps;
+	struct everything everything;
 	u32 cpu_permyriad; /* of one CPU, that heaptap used in the last second */
 	u64 start_ns;
 };

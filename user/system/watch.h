@@ -41,6 +41,7 @@ struct watched {
 	bool is_new;   /* it may not have called exec yet */
 	bool is_held;  /* it is traced: not evicted */
 	bool is_asked; /* its report is wanted: it is traced although it does not grow */
+	bool is_tried; /* it was to be traced with all others (everything.h) */
 
 	/* Now, in bytes. */
 	u64 size, resident, anonymous, swapped;

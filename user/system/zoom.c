@@ -162,8 +162,7 @@ static void leave_some(struct zooms *z, struct watch *w)
 
 /* ---- the beginning ---- */
 
-/* Room for an answer: of those that are over the oldest makes room. NULL = all are of now. */
-static struct zoom_answer *new_answer(struct zooms *z, const struct watched *p)
+struct zoom_answer *zoom_new_answer(struct zooms *z, const struct watched *p)
 {
 	struct zoom_answer *f = NULL;
 
@@ -179,7 +178,7 @@ static struct zoom_answer *new_answer(struct zooms *z, const struct watched *p)
 	return f;
 }
 
-static void begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_ns)
+void zoom_begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_ns)
 {
 	bool is_again = f->pid == p->pid && f->start_time == p->start_time;
 
@@ -231,14 +230,14 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		warn("system: no process is traced: only their sizes are shown");
 		return;
 	}
-	f = new_answer(z, p);
+	f = zoom_new_answer(z, p);
 	if (!f || session_attach(zoom.session, p->pid, false)) {
 		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
 		session_free(zoom.session);
 		return;
 	}
 	say_begin(p);
-	begin_answer(f, p, w->now_ns);
+	zoom_begin_answer(f, p, w->now_ns);
 	zoom.answer = (u32)(f - z->answers);
 	if (session_has_no_allocator(zoom.session)) {
 		zoom_refuse(z, p, w->now_ns + refuse_for_ns);

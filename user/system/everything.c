@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Traces all processes of the watch with one set of probes for each file. */
+#include "user/system/everything.h"
+
+#include <errno.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/report/output.h"
+#include "user/session/session.h"
+#include "user/system/spare.h"
+#include "user/system/zoom_price.h"
+
+static const u64 budget_ns = 500000000, answers_every_ns = 60000000000ULL;
+
+int everything_init(struct everything *e, struct zooms *z, u32 max)
+{
+	int err;
+
+	*e = (struct everything){ .zooms = z, .options = *z->options->session };
+	/* Processes that share probes are told apart by their PIDs, as followed children are. */
+	e->options.source.max_followed = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
+	zooms_measure_call(z);
+	err = session_new(&e->session, &e->options, NULL, false);
+	if (err)
+		e->session = NULL;
+	return err;
+}
+
+void everything_fini(struct everything *e)
+{
+	session_free(e->session);
+}
+
+/* Trace @p, unless it is spared. A child of a traced process is traced already. */
+static void begin(struct everything *e, const struct watched *p)
+{
+	if (spare_reason(e->zooms->options->spare, p))
+		return;
+	if (e->nr_traced >= e->options.source.max_followed) {
+		e->nr_left_out++;
+		return;
+	}
+	/* A failure was logged. */
+	if (!session_attach(e->session, p->pid, false))
+		e->nr_traced++;
+}
+
+static void answer(struct everything *e, const struct watched *p)
+{
+	struct zoom_answer *a = p->state == WATCHED_QUIET ? NULL : zoom_new_answer(e->zooms, p);
+
+	if (!a)
+		return;
+	if (a->pid != p->pid || a->start_time != p->start_time)
+		zoom_begin_answer(a, p, p->first_ns);
+	a->needs = watched_needs(p);
+	a->bytes_per_s = p->line.bytes_per_s;
+	if (answer_take(a, e->session, p->pid))
+		debug("system: no answer on PID %d", (int)p->pid);
+}
+
+void everything_look(struct everything *e, struct watch *w)
+{
+	u64 end_ns = clock_now_ns() + budget_ns;
+	u32 before = e->nr_traced;
+
+	if (!e->session)
+		return;
+	for (size_t i = 0; i < w->nr && clock_now_ns() < end_ns; i++) {
+		struct watched *p = &w->list[i];
+
+		/* A new process may be about to execute a program. */
+		if (p->is_tried || p->is_new)
+			continue;
+		p->is_tried = true;
+		begin(e, p);
+	}
+	if (before != e->nr_traced)
+		info("system: %u processes are traced", e->nr_traced);
+	session_running(e->session);
+	price_look(&e->price, e->session, &e->zooms->call, w->now_ns);
+	e->zooms->permyriad = e->price.permyriad;
+	if (w->now_ns < e->next_answers_ns)
+		return;
+	e->next_answers_ns = w->now_ns + answers_every_ns;
+	for (size_t i = 0; i < w->nr; i++)
+		answer(e, &w->list[i]);
+}
+
+void everything_poll(struct everything *e)
+{
+	if (e->session && session_poll(e->session))
+		debug("system: no more events");
+}
+
+int everything_end(struct everything *e, const struct watch *w, struct outputs *outs)
+{
+	int err = 0;
+
+	if (!e->session)
+		return 0;
+	if (e->nr_left_out)
+		warn("system: %u processes were not traced: at most %u can be", e->nr_left_out,
+		     e->options.source.max_followed);
+	if (e->zooms->options->wants_scan)
+		session_scan(e->session, NULL, true);
+	session_stop(e->session);
+	for (size_t i = 0; i < w->nr; i++)
+		answer(e, &w->list[i]);
+	if (outs)
+		err = session_show(e->session, 0, outputs_write_to, outs);
+	return err;
+}

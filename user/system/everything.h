@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* All processes of the watch traced at once, by one session whose probes they share. */
+#pragma once
+
+#include "user/system/zoom.h"
+
+struct outputs;
+
+enum {
+	EVERYTHING_MAX = 4000
+}; /* processes, with those that have ended: as many as the programs have room for */
+
+struct everything {
+	struct zooms *zooms; /* borrowed: its options, answers and price of a call */
+	struct session_options options;
+	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
+	struct price price;
+	u32 nr_traced, nr_left_out;
+	u64 next_answers_ns;
+};
+
+/* Open the session for at most @max processes. 0; -EOPNOTSUPP: one process at a time can be traced here; or -errno. */
+int everything_init(struct everything *e, struct zooms *z, u32 max) __must_check;
+
+/* After a look at @w: trace the processes that are new in it, as many as half a second is enough for. */
+void everything_look(struct everything *e, struct watch *w);
+
+/* Enter the events that have arrived. */
+void everything_poll(struct everything *e);
+
+/* Find verdicts on all processes, and answers on those that grew; write the heap reports. 0 or -errno, logged. */
+int everything_end(struct everything *e, const struct watch *w, struct outputs *outs) __must_check;
+void everything_fini(struct everything *e);
