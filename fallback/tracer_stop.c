@@ -11,7 +11,7 @@
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 
-enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64 };
+enum { POLL_NS = 50 * 1000, HOLD_SHARE = 4, STEP_TRIES = 64, OTHERS = 16 };
 enum { MASK_BYTES = _NSIG / 8 }; /* of the kernel's signal masks */
 
 static const u64 detach_ns = 2000ULL * 1000 * 1000;
@@ -32,6 +32,26 @@ static void ask_all(const struct tracer_process *p)
 			ptrace(PTRACE_INTERRUPT, th->tid, 0, 0);
 }
 
+/*
+ * Take what has happened to the threads of @p that are not at rest. To wait for any thread the kernel looks at all
+ * of them: with 10,000 threads, one wait for each stop took 3 s.
+ */
+static void pump_each(struct tracer *t, const struct tracer_process *p)
+{
+	pid_t pid = p->pid;
+
+	/* A thread that ends takes the last one to its place, which the next round looks at. */
+	for (size_t i = 0; i < t->nr_threads && tracer_find_process(t, pid) == p; i++) {
+		const struct tracer_thread *th = t->threads[i];
+		pid_t tid = th->tid;
+		int status;
+
+		if (th->process == p && !thread_state_is_at_rest(th->state) &&
+		    waitpid(tid, &status, __WALL | WNOHANG) == tid)
+			tracer_dispatch(t, tid, status);
+	}
+}
+
 /* Processes may end meanwhile: so @p is looked up by its PID. */
 int tracer_stop_all(struct tracer *t, struct tracer_process *p, u64 max_ns)
 {
@@ -41,8 +61,11 @@ int tracer_stop_all(struct tracer *t, struct tracer_process *p, u64 max_ns)
 	p->nr_holds++;
 	ask_all(p);
 	do {
-		while (tracer_pump(t))
-			;
+		pump_each(t, p);
+		/* Children that are new, and other processes. */
+		for (int i = 0; i < OTHERS && tracer_find_process(t, pid) == p && !all_rest(p); i++)
+			if (!tracer_pump(t))
+				break;
 		if (tracer_find_process(t, pid) != p)
 			return -ESRCH;
 		if (all_rest(p))

@@ -259,3 +259,15 @@ same_reports() {
 	kill -TERM "$TARGET"
 	ended "$TARGET" 0
 }
+
+# The kernel looks at all threads to find one that has stopped: asked once for each stop, this takes 4 s of CPU time.
+@test "ptrace: to stop 8,000 threads takes time in proportion to them (A18)" {
+	local TIMEFORMAT='%S'
+	start "$T/idle" 8000
+	TARGET=$PID
+	wait_for says idle ready
+	says idle 'ready 8000' || skip "no room for 8,000 threads here: $(cat "$BATS_TEST_TMPDIR/idle.out")"
+	{ time "$HEAPTAP" attach -b ptrace -q --no-scan -t 100ms "$TARGET" >"$BATS_TEST_TMPDIR/report" 2>&1; } 2>"$BATS_TEST_TMPDIR/seconds"
+	awk '{ exit !($1 < 2) }' "$BATS_TEST_TMPDIR/seconds" || { cat "$BATS_TEST_TMPDIR/seconds"; false; }
+	untouched "$TARGET"
+}

@@ -65,7 +65,9 @@ static int stop_and_read(struct stop_snapshot *st)
 	if (err)
 		return err;
 	st->base.nr_unstopped = held_unstopped(&st->held);
-	err = held_read_registers(&st->held, &st->base);
+	/* To resume thousands of threads takes as long as to stop them, and is a part of the pause. */
+	st->deadline_ns -= clock_now_ns() - st->started_ns;
+	err = held_read_registers(&st->held, &st->base, st->deadline_ns);
 	if (err)
 		held_resume(&st->held);
 	return err;

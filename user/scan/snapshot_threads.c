@@ -84,8 +84,8 @@ static int seize(struct held_threads *h, pid_t tid)
 	return 1;
 }
 
-/* Seize the threads that are not in the list yet. Returns how many, -ESRCH, or -errno. */
-static int seize_new(struct held_threads *h)
+/* Seize the threads that are not in the list yet. Returns how many, -ESRCH, -ETIME, or -errno. */
+static int seize_new(struct held_threads *h, u64 deadline_ns)
 {
 	auto_closedir DIR *dir = NULL;
 	const struct dirent *entry;
@@ -103,7 +103,7 @@ static int seize_new(struct held_threads *h)
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
 		    (known && bsearch(&key, h->threads, known, sizeof(key), by_tid)))
 			continue;
-		err = seize(h, key.tid);
+		err = clock_now_ns() > deadline_ns ? -ETIME : seize(h, key.tid);
 		if (err < 0)
 			return err;
 	}
@@ -159,7 +159,7 @@ int held_stop(struct held_threads *h, u64 deadline_ns)
 	int nr = 1;
 
 	for (int pass = 0; pass < MAX_PASSES && nr > 0; pass++) {
-		nr = seize_new(h);
+		nr = seize_new(h, deadline_ns);
 		wait_stopped(h, deadline_ns);
 	}
 	h->is_growing = nr > 0;
@@ -216,7 +216,7 @@ static struct snapshot_thread thread_of(const struct arch_regs *regs, pid_t tid)
 	return thread;
 }
 
-int held_read_registers(const struct held_threads *h, struct snapshot *s)
+int held_read_registers(const struct held_threads *h, struct snapshot *s, u64 deadline_ns)
 {
 	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
 
@@ -229,6 +229,8 @@ int held_read_registers(const struct held_threads *h, struct snapshot *s)
 
 		if (h->threads[i].state != HELD_STOPPED && h->threads[i].state != HELD_BEFORE)
 			continue;
+		if (clock_now_ns() > deadline_ns)
+			return -ETIME;
 		if (read_regs(h, h->threads[i].tid, regs) != 0)
 			continue; /* killed since the stop: its stack counts as plain memory */
 		s->threads[s->nr_threads++] = thread_of(regs, h->threads[i].tid);

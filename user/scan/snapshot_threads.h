@@ -34,16 +34,16 @@ struct held_threads {
 
 /*
  * Stop every thread. Blocks until @deadline_ns at most. 0 even if some threads do not stop (held_unstopped()); -ETIME
- * if none does; -ESRCH no such process; -EPERM no right, or another process traces it; -ENOMEM. On an error all
- * threads are resumed.
+ * if none does, or there is no time to ask all of them; -ESRCH no such process; -EPERM no right, or another process
+ * traces it; -ENOMEM. On an error all threads are resumed.
  */
 int held_stop(struct held_threads *h, u64 deadline_ns) __must_check;
 
 /* Threads that did not stop. */
 size_t held_unstopped(const struct held_threads *h);
 
-/* Fill the threads and the words of registers of @s. 0; -ESRCH if all threads have ended; -ENOMEM. */
-int held_read_registers(const struct held_threads *h, struct snapshot *s) __must_check;
+/* Fill the threads and the words of registers of @s. 0; -ESRCH if all threads have ended; -ETIME, -ENOMEM. */
+int held_read_registers(const struct held_threads *h, struct snapshot *s, u64 deadline_ns) __must_check;
 
 /*
  * Detach from all threads, with their signals, so that they run again. The kernel detaches from a thread that never

@@ -672,6 +672,18 @@ static void many_threads(void **state)
 	assert_goes_on(pid, 3);
 }
 
+/* There is no time to ask all threads to stop: none stays stopped (H5). */
+static void too_many_threads(void **state)
+{
+	struct snapshot_options options = { .max_pause_ns = 4 * 50000ULL };
+	pid_t pid = start(crowd_child);
+	struct snapshot *snap = NULL;
+
+	(void)state;
+	assert_int_equal(snapshot_stop_new(&snap, pid, &options), -ETIME);
+	assert_goes_on(pid, 3);
+}
+
 /* The main thread has ended, others still run (B18). */
 static void leaderless(void **state)
 {
@@ -740,6 +752,7 @@ int main(void)
 		cmocka_unit_test(unreadable_is_counted),
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(many_threads),
+		cmocka_unit_test(too_many_threads),
 		cmocka_unit_test(leaderless),
 		cmocka_unit_test(unstoppable),
 		cmocka_unit_test(before_the_end),
