@@ -97,3 +97,18 @@ seen() {
 	run -0 $nobody -- "$bin/heaptap" run -b ptrace -q --no-scan -- id -u
 	[[ "$output" != *"set-user-ID"* ]]
 }
+
+@test "rights: attach keeps only the privileges that it needs (S10)" {
+	local caps
+	spinning
+	attached --no-scan "$TARGET"
+	grep -qx 'NoNewPrivs:	1' "/proc/$TAP/status"
+	grep -qx 'Seccomp:	2' "/proc/$TAP/status" || echo "# no filter of system calls on this CPU" >&3
+	caps=$((16#$(awk '/^CapPrm/ { print $2 }' "/proc/$TAP/status")))
+	# CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_BOOT, CAP_MKNOD
+	[ $((caps & (1 << 13 | 1 << 16 | 1 << 22 | 1 << 27))) -eq 0 ]
+	# CAP_SYS_PTRACE
+	[ $((caps & 1 << 19)) -ne 0 ]
+	detach
+	untouched "$TARGET"
+}
