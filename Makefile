@@ -35,12 +35,12 @@ LDLIBS   += $(if $(NCURSES),-lncursesw -ltinfo)
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
-ROOMS := lib target names probe unwind heap source scan core stream report census session remote console top system cli
+ROOMS := lib target names probe unwind inject heap source scan core stream report census session remote console top system cli
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
-OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
+OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
-LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/report/html_template.o
+LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/inject/piece_object.o $(O)/user/report/html_template.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
 BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
@@ -77,6 +77,20 @@ $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 $(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
+
+# The piece of code for targets: freestanding, without data, at home at any address.
+PIECE_FLAGS := -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
+               -fno-asynchronous-unwind-tables -fcf-protection=none -mgeneral-regs-only -mfsgsbase
+$(O)/inline/piece.bin: inline/piece.c inline/entry_x86_64.S inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h)
+	@mkdir -p $(@D)
+	@echo "  PIECE   $@"
+	$(Q)$(CC) $(ROOTFLAG) -I. $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
+		-Wl,-T,inline/piece.lds -o $@.elf inline/entry_x86_64.S inline/piece.c
+	$(Q)objcopy -O binary -j .text $@.elf $@
+
+$(O)/user/inject/piece_object.o: user/inject/piece_object.S $(if $(IS_X86),$(O)/inline/piece.bin)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(if $(IS_X86),-DOBJECT='"$(O)/inline/piece.bin"') -c -o $@ $<
 
 $(O)/user/report/html_template.o: user/report/html_template.S $(wildcard user/report/html/*)
 	@mkdir -p $(@D)

@@ -81,3 +81,10 @@ size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, t
 			return at;
 	return len;
 }
+
+int insn_move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out)
+{
+	const struct insn_decoder *d = decoder_of(elf_machine);
+
+	return d && d->move ? d->move(elf_machine, pc, code, len, to, out) : -ENOTSUP;
+}

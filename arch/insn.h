@@ -27,7 +27,7 @@ struct insn {
 	taddr_t slot;	 /* jump or call through memory at a fixed address (GOT): that address; else 0 */
 };
 
-enum { INSN_MAX_LENGTH = 16, INSN_STUB_BYTES = 32 };
+enum { INSN_MAX_LENGTH = 16, INSN_STUB_BYTES = 32, INSN_MAX_MOVED = 16 };
 
 /* ELF machines that these functions know. */
 bool insn_is_supported(u16 elf_machine);
@@ -58,3 +58,10 @@ taddr_t insn_stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len);
  * the middle of another instruction is not excluded.
  */
 size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t target);
+
+/*
+ * Write to @out, of INSN_MAX_MOVED bytes, an instruction at @to that does what the one at @pc does. Returns its length.
+ * -ENOTSUP: not possible (a call, whose return address would show the new place), or not on this machine; -ERANGE: an
+ * address that it names is too far away; -EINVAL: no instruction.
+ */
+int insn_move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out) __must_check;

@@ -177,10 +177,64 @@ static bool may_call(taddr_t pc, const u8 *code, size_t len, taddr_t target)
 	return pc + CALL_BYTES + (u64)(s64)distance == target;
 }
 
+/* Write @distance, that from the end of an instruction to its target, to the last four bytes of it. */
+static int put_distance(u8 *at, u64 distance)
+{
+	s32 low = (s32)distance;
+
+	if ((s64)distance != low)
+		return -ERANGE;
+	memcpy(at, &low, sizeof(low));
+	return 0;
+}
+
+/* A relative jump or branch gets its longest form. */
+static int move_branch(const ZydisDecodedInstruction *in, taddr_t target, taddr_t to, u8 *out)
+{
+	bool is_jump = in->mnemonic == ZYDIS_MNEMONIC_JMP;
+	int len = is_jump ? 5 : 6, err;
+
+	/* Not loop, jrcxz, call. */
+	if (!is_jump && (in->meta.category != ZYDIS_CATEGORY_COND_BR || (in->opcode & 0xf0) == 0xe0))
+		return -ENOTSUP;
+	out[0] = is_jump ? 0xe9 : 0x0f;
+	out[1] = 0x80 | (in->opcode & 0x0f);
+	err = put_distance(out + len - 4, target - (to + (u64)len));
+	return err ? err : len;
+}
+
+static int move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out)
+{
+	ZydisDecoder decoder;
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+	s32 distance;
+	int err;
+
+	if (elf_machine != EM_X86_64)
+		return -ENOTSUP;
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	if (ZYAN_FAILED(ZydisDecoderDecodeFull(&decoder, code, len, &in, ops)))
+		return -EINVAL;
+	if (in.meta.category == ZYDIS_CATEGORY_CALL || in.length > INSN_MAX_MOVED)
+		return -ENOTSUP;
+	if (in.raw.imm[0].is_relative && in.raw.imm[0].size)
+		return move_branch(&in, pc + in.length + (u64)in.raw.imm[0].value.s, to, out);
+	memcpy(out, code, in.length);
+	if (!(in.attributes & ZYDIS_ATTRIB_IS_RELATIVE))
+		return in.length;
+	if (in.raw.disp.size != 32)
+		return -ENOTSUP;
+	memcpy(&distance, code + in.raw.disp.offset, sizeof(distance));
+	err = put_distance(out + in.raw.disp.offset, pc - to + (u64)(s64)distance);
+	return err ? err : in.length;
+}
+
 const struct insn_decoder insn_x86 = {
 	.step = 1,
 	.is_known = is_known,
 	.decode = decode,
 	.stub_slot = stub_slot,
 	.may_call = may_call,
+	.move = move,
 };

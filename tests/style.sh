@@ -42,12 +42,14 @@ call: user/lib bpf/event.h
 bpf: user/lib call vmlinux
 arch: user/lib
 fallback: user/lib arch bpf call
+inline: user/lib bpf call
 user/target: user/lib bpf call
 user/names: user/lib arch user/target
 user/probe: user/lib arch call user/target
 user/unwind: user/lib arch bpf fallback user/target user/names
+user/inject: user/lib arch bpf call fallback inline
 user/heap: user/lib bpf user/target
-user/source: user/lib arch bpf call fallback user/target user/probe user/unwind
+user/source: user/lib arch bpf call fallback inline user/target user/probe user/unwind user/inject
 user/scan: user/lib arch user/target user/names user/unwind user/heap
 user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan

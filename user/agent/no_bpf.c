@@ -14,6 +14,7 @@ static int probe(struct caps *caps)
 
 /* No other function of an unusable source is called. */
 const struct source_ops source_bpf = { .name = "bpf", .probe = probe };
+const struct source_ops source_inline = { .name = "inline", .probe = probe };
 
 /* For doctor: the first trial of caps_probe() fails with this error, and the others are skipped. */
 int caps_bpf_counters(u32 nr)

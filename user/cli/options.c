@@ -111,9 +111,11 @@ static int take_between(struct options *o, const struct option_row *row, const c
 
 static const char *backend_choice(size_t i)
 {
-	static const char *const words[] = {
-		[BACKEND_AUTO] = "auto", [BACKEND_BPF] = "bpf", [BACKEND_PTRACE] = "ptrace", NULL
-	};
+	static const char *const words[] = { [BACKEND_AUTO] = "auto",
+					     [BACKEND_BPF] = "bpf",
+					     [BACKEND_PTRACE] = "ptrace",
+					     [BACKEND_INLINE] = "inline",
+					     NULL };
 
 	return words[i];
 }
@@ -181,7 +183,7 @@ const struct option_row option_rows[] = {
 	  .commands = IN(ATTACH) | IN(SERVE) | IN(SCAN) | IN(CONSOLE) | IN(TOP) | IN(SYSTEM),
 	  .is_only_typed = true, .help = "a target: the same as the argument; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
-	  .commands = SERVING | IN(SYSTEM), .help = "source of events" },
+	  .commands = SERVING | IN(SYSTEM), .help = "source of events; inline puts code into the target" },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING | IN(SYSTEM),
 	  .help = "frames per stack; 0 = no stacks" },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,

@@ -151,6 +151,9 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 {
 	if (starts_with(map->path, "[v")) /* vdso, vvar, vsyscall: memory of the kernel */
 		return false;
+	/* Ours, of the inline source: it names blocks that the program itself has forgotten. */
+	if (starts_with(map->path, "/memfd:heaptap-inline"))
+		return false;
 	if (!map->is_writable && (!map->is_readable || map->is_shared))
 		return false;
 	span->start = map->start;

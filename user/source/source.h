@@ -40,6 +40,7 @@ struct source_options {
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 	const char *const *usdt; /* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too */
+	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = BPF does it */
 };
 
 /*
@@ -145,5 +146,5 @@ struct source_ops {
 	const struct source_tracer *tracer; /* NULL: it traces nothing by ptrace */
 };
 
-/* In order of preference. */
-extern const struct source_ops source_bpf, source_ptrace;
+/* In order of preference. The last one only where it is asked for. */
+extern const struct source_ops source_bpf, source_ptrace, source_inline;

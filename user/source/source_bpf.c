@@ -22,6 +22,7 @@
 #include "user/lib/proc.h"
 #include "user/source/links.h"
 #include "user/source/placing.h"
+#include "user/source/probe_taker.h"
 #include "user/source/programs.h"
 #include "user/source/task_layout.h"
 #include "user/source/task_types.h"
@@ -161,7 +162,7 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
 	if (becomes_emulator(ev.h.pid)) {
 		tell_emulator(s, ev.h.pid);
 		forget(s, ev.h.pid);
-	} else if (ev.child_pid && ev.child_pid != ev.h.pid) {
+	} else if ((ev.child_pid && ev.child_pid != ev.h.pid) || s->options.taker) {
 		forget(s, ev.h.pid);
 	}
 	ev.child_pid = 0;
@@ -188,6 +189,8 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 {
 	const struct bpf_source *s = ctx;
 
+	if (s->options.taker)
+		return s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr);
 	for (u32 i = 0; i < nr; i++) {
 		u32 index = first + i;
 
@@ -306,10 +309,13 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		  const struct elf *elf)
 {
 	struct bpf_source *s = ctx;
+	const struct probe_taker *taker = s->options.taker;
+	int err = taker ? taker->put_in(taker->ctx, t, map, f, elf) : 0;
 	u32 next = 0;
-	int err = 0;
 
 	tell_bystanders(s);
+	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
+		next++;
 	while (next < f->nr_points && !err) {
 		struct link_group g = { .fd = map->module->fd, .pid = scope_of(s, t->pid) };
 		u32 first = next;
@@ -326,6 +332,32 @@ static const struct placing_ops placing_ops = {
 	.add_probes = add_probes,
 	.add_notes = add_notes,
 	.put_in = put_in,
+};
+
+static int new_file(void *ctx, const struct module *m, struct elf *elf)
+{
+	const struct bpf_source *s = ctx;
+
+	return s->options.taker->new_file(s->options.taker->ctx, m, elf);
+}
+
+static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct bpf_source *s = ctx;
+
+	s->options.taker->forget_range(s->options.taker->ctx, pid, start, end);
+	return 0;
+}
+
+/* With a taker. */
+static const struct placing_ops taker_ops = {
+	.is_per_mapping = true,
+	.max_probes = MAX_PROBES,
+	.add_probes = add_probes,
+	.add_notes = add_notes,
+	.new_file = new_file,
+	.put_in = put_in,
+	.forget_range = forget_range,
 };
 
 static int source_bpf_probe(struct caps *caps)
@@ -370,7 +402,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		return -ENOMEM;
 	s->options = *options;
 	placing.probes.wants_tracers = options->stops_at_maps && options->max_followed;
-	placing.probes.no_uretprobe = !caps->is_uretprobe_safe;
+	placing.probes.no_uretprobe = !options->taker && !caps->is_uretprobe_safe;
+	placing.probes.is_at_entry = options->taker;
 	/* Where the multi link's pid filter is wrong, perf links are right. */
 	s->is_multi = caps->has_uprobe_multi && caps->is_multi_pid_exact;
 	s->is_cookie_fixed = !caps->has_cookie;
@@ -415,7 +448,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->programs.state->is_on = 1;
 	s->is_shared = s->config.max_followed != 0;
 	placing.is_shared = s->is_shared;
-	placing_init(&s->placing, &placing_ops, s, &placing);
+	placing_init(&s->placing, options->taker ? &taker_ops : &placing_ops, s, &placing);
 	*out = (struct source *)s;
 	return 0;
 undo_ring:

@@ -61,13 +61,33 @@ static int open_ptrace(struct source **source, struct source_options *so, const 
 	return err;
 }
 
+static int open_inline(struct source **source, struct source_options *so, const struct source_choice *c)
+{
+	struct caps caps;
+	int err = source_inline.probe(&caps);
+
+	if (err) {
+		error("%s: inline: %s", c->command, caps.reason);
+		return -EOPNOTSUPP;
+	}
+	err = source_inline.create(source, so, &caps);
+	if (err && err != -EOPNOTSUPP)
+		error("%s: inline: %s", c->command, strerror(-err));
+	return err;
+}
+
 /* BPF where it works, unless something else is asked for. */
 static int open_any(struct source **source, const struct source_ops **ops, struct source_options *so,
 		    const struct source_choice *c)
 {
 	struct caps caps;
-	int err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
+	int err;
 
+	if (c->backend == BACKEND_INLINE) {
+		*ops = &source_inline;
+		return open_inline(source, so, c);
+	}
+	err = c->backend == BACKEND_PTRACE ? -EOPNOTSUPP : source_bpf.probe(&caps);
 	if (!err || c->backend == BACKEND_BPF) {
 		*ops = &source_bpf;
 		return open_bpf(source, so, c, &caps, err);

@@ -6,7 +6,7 @@
 
 struct alloc_spec;
 
-enum source_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE };
+enum source_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE, BACKEND_INLINE };
 
 /* In which programs releases are checked. */
 enum source_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };

@@ -159,7 +159,7 @@ static void limits(void **state)
 	refuses("--ring-size: 1K: must be between 4K and 1G", "run", "--ring-size", "1K", "x");
 	refuses("--ring-size: much: must be a size such as 4096, 64K or 1M", "run", "--ring-size", "much",
 		"x");
-	refuses("--backend: magic: must be one of auto bpf ptrace", "run", "-b", "magic", "x");
+	refuses("--backend: magic: must be one of auto bpf ptrace inline", "run", "-b", "magic", "x");
 	refuses("--omit: must not be empty", "run", "--omit", "", "x");
 	refuses("--min-size: must not be larger than --max-size", "run", "--min-size", "2", "--max-size", "1",
 		"x");

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The two ways into the piece of code: from the stub of a function, and from a function that returns. */
+
+	.macro save
+	push	%rax
+	push	%rcx
+	push	%rdx
+	push	%rsi
+	push	%rdi
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	.endm
+
+	.macro restore
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdi
+	pop	%rsi
+	pop	%rdx
+	pop	%rcx
+	pop	%rax
+	.endm
+
+	.section .text.head, "ax"
+	.hidden	piece_head
+	.global	piece_head
+piece_head:
+	.long	enter - piece_head
+	.long	piece_returned - piece_head
+
+/* On the stack: where the stub goes on, the index of the function, the return address of the call. */
+	.balign	64
+enter:
+	save
+	mov	%rsp, %rdi
+	call	piece_enter
+	restore
+	ret
+
+/*
+ * A call has returned to here, in place of its caller. The word below the stack pointer, where the return address was,
+ * gets it again.
+ */
+	.balign	64
+	.hidden	piece_returned
+	.global	piece_returned
+piece_returned:
+	lea	-8(%rsp), %rsp
+	save
+	mov	%rsp, %rdi
+	call	piece_leave
+	mov	%rax, 72(%rsp)
+	restore
+	ret
+	.section .note.GNU-stack,"",@progbits

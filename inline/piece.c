@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
+ * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
+ */
+#include "inline/piece.h"
+
+#include "call/life.h"
+
+/* Registers as entry_x86_64.S saves them. */
+struct piece_regs {
+	u64 r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
+	u64 stub;  /* where the stub goes on; of a call that returns: room for its return address */
+	u64 index; /* of the probe */
+	u64 ret;   /* return address of the call */
+};
+
+/* A thread in a hook. */
+struct hook {
+	u64 sp, ip, ret;
+	const struct piece_regs *regs;
+	struct piece_ring *ring;
+};
+
+/* struct call is never defined: it stands for struct hook. */
+static const struct call *call_of(const struct hook *h)
+{
+	return (const struct call *)h;
+}
+
+static const struct hook *hook_of(const struct call *c)
+{
+	return (const struct hook *)c;
+}
+
+static void *at_offset(u64 offset)
+{
+	u64 head = (u64)(uintptr_t)piece_head;
+
+	/* The compiler must not see where this comes from: what lies behind the constant code is no constant. */
+	asm("" : "+r"(head));
+	return (void *)(uintptr_t)(head + offset);
+}
+
+static struct piece_control *control(void)
+{
+	return at_offset(PIECE_CONTROL_OFFSET);
+}
+
+static struct piece_private *private(void)
+{
+	return at_offset(PIECE_PRIVATE_OFFSET);
+}
+
+static struct piece_shared *shared(void)
+{
+	return at_offset(PIECE_SHARED_OFFSET);
+}
+
+/* The compiler makes calls of these. */
+void *memset(void *to, int value, size_t len)
+{
+	void *at = to;
+
+	asm volatile("rep stosb" : "+D"(at), "+c"(len) : "a"(value) : "memory");
+	return to;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t len)
+{
+	void *at = to;
+
+	asm volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(len) : : "memory");
+	return to;
+}
+
+/* ---- the adaptor of call/life.h ---- */
+
+static u64 call_sp(const struct call *c)
+{
+	return hook_of(c)->sp;
+}
+
+static u64 call_ip(const struct call *c)
+{
+	return hook_of(c)->ip;
+}
+
+static u64 call_return_address(const struct call *c, const struct call_probe *p)
+{
+	(void)p;
+	return hook_of(c)->ret;
+}
+
+static u64 call_arg(const struct call *c, const struct call_probe *p, u8 n)
+{
+	(void)p;
+	if (n == 1)
+		return hook_of(c)->regs->rdi;
+	if (n == 2)
+		return hook_of(c)->regs->rsi;
+	return n == 3 ? hook_of(c)->regs->rdx : hook_of(c)->regs->rcx;
+}
+
+static u64 call_result(const struct call *c, const struct call_probe *p)
+{
+	(void)p;
+	return hook_of(c)->regs->rax;
+}
+
+static u64 call_sp_inside(const struct call *c, const struct call_probe *p)
+{
+	(void)p;
+	return hook_of(c)->sp;
+}
+
+/* Only a call that was successful has its result read, from where the function itself has written it. */
+static u64 call_read_word(const struct call *c, const struct call_probe *p, u64 addr)
+{
+	(void)c;
+	(void)p;
+	return *(const u64 *)(uintptr_t)addr;
+}
+
+static bool call_has_trampolines(const struct call *c)
+{
+	(void)c;
+	return true;
+}
+
+static bool call_is_trampoline(const struct call *c, u64 ret)
+{
+	(void)c;
+	return ret == (u64)(uintptr_t)piece_returned;
+}
+
+static const struct call_probe *call_probe_at(const struct call *c, u32 index)
+{
+	(void)c;
+	return index < PIECE_MAX_PROBES ? &shared()->probes[index].call : NULL;
+}
+
+static u64 counter(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static bool is_on(void)
+{
+	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
+}
+
+/* Is there room for @nr records? Waits for it, but not for ever: the reader may be stopped, dead, or leaving. */
+static bool has_room(const struct piece_ring *r, u64 nr)
+{
+	struct piece_shared *s = shared();
+	u64 begin = 0, progress, last = 0;
+
+	for (;;) {
+		if (r->written + nr - __atomic_load_n(&r->read, __ATOMIC_ACQUIRE) <= PIECE_RING_RECORDS) {
+			if (begin || s->is_dropping)
+				s->is_dropping = 0;
+			return true;
+		}
+		if (s->is_dropping || !is_on())
+			return false;
+		progress = __atomic_load_n(&s->progress, __ATOMIC_RELAXED);
+		if (!begin || progress != last)
+			begin = counter();
+		last = progress;
+		if (counter() - begin > s->max_wait) {
+			s->is_dropping = 1;
+			return false;
+		}
+		__builtin_ia32_pause();
+	}
+}
+
+/*
+ * Stamps order the records of all threads. Whoever is handed a block sees the record of its release, or allocation,
+ * before its own stamp is taken: the fence keeps the counter from being read before the allocator's loads.
+ */
+static u64 next_stamp(void)
+{
+	struct piece_shared *s = shared();
+
+	if (s->is_sequence)
+		return __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
+	asm volatile("lfence" : : : "memory");
+	return counter();
+}
+
+static bool call_send(const struct call *c, const struct inflight *t, const struct heap_event *ev)
+{
+	struct piece_ring *r = hook_of(c)->ring;
+	struct piece_record *rec = &r->records[r->written % PIECE_RING_RECORDS];
+
+	(void)t;
+	/* A call after the end of the trace is no loss. */
+	if (!has_room(r, 1))
+		return !is_on();
+	rec->kind = ev->h.kind;
+	rec->flags = ev->h.flags;
+	rec->fn = ev->h.fn;
+	rec->nr = 0;
+	rec->addr = ev->addr;
+	rec->old_addr = ev->old_addr;
+	rec->size = ev->size;
+	rec->stack = ev->stack;
+	rec->stamp = next_stamp();
+	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static u64 call_take_stack(const struct call *c, const struct inflight *t, const struct call_probe *p,
+			   u32 how)
+{
+	(void)c;
+	(void)t;
+	(void)p;
+	(void)how;
+	return STACK_NONE;
+}
+
+static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
+{
+	(void)t;
+	if (loss == CALL_LOSS_ALLOC)
+		hook_of(c)->ring->lost_allocs++;
+	else if (loss == CALL_LOSS_FREE)
+		hook_of(c)->ring->lost_frees++;
+	else
+		hook_of(c)->ring->abandoned++;
+}
+
+/* ---- threads ---- */
+
+enum { NO_THREAD = PIECE_MAX_THREADS };
+
+/* The number of the thread with @key; NO_THREAD if it is not in the table, and @is_new false or no room left. */
+static u32 find_thread(u64 key, bool is_new)
+{
+	u64 *keys = private()->keys;
+	u32 at = (u32)((key * 0x9e3779b97f4a7c15) >> 51);
+
+	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
+	for (u32 i = 0; i < PIECE_MAX_THREADS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
+		u64 seen = __atomic_load_n(&keys[at], __ATOMIC_ACQUIRE);
+		u32 nr;
+
+		if (seen == key)
+			return at;
+		if (seen)
+			continue;
+		if (!is_new)
+			return NO_THREAD;
+		if (!__atomic_compare_exchange_n(&keys[at], &seen, key, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_SEQ_CST)) {
+			if (seen == key)
+				return at;
+			continue;
+		}
+		nr = __atomic_fetch_add(&shared()->nr_used, 1, __ATOMIC_SEQ_CST);
+		if (nr < PIECE_MAX_THREADS)
+			__atomic_store_n(&shared()->used[nr], at + 1, __ATOMIC_SEQ_CST);
+		return at;
+	}
+	return NO_THREAD;
+}
+
+/* The thread pointer names the thread. Bit 0 keeps the key from being 0. */
+static u64 thread_key(void)
+{
+	return __builtin_ia32_rdfsbase64() | 1;
+}
+
+/*
+ * The state of this thread: a state of its own for a hook that runs in a signal handler while the thread is inside
+ * another hook. Such a hook is over before the other one goes on.
+ */
+static u32 thread_begin(struct piece_thread **base, bool is_new)
+{
+	u64 key = thread_key();
+	u32 at = find_thread(key, is_new);
+	u32 nr;
+
+	if (at == NO_THREAD)
+		return at;
+	*base = &private()->threads[at];
+	nr = (*base)->nr_active;
+	if (nr > PIECE_MAX_NESTED)
+		return NO_THREAD;
+	(*base)->nr_active = nr + 1;
+	asm volatile("" : : : "memory");
+	if (nr)
+		at = find_thread(key + 2 * nr, is_new);
+	if (at == NO_THREAD)
+		(*base)->nr_active = nr;
+	return at;
+}
+
+static void thread_end(struct piece_thread *base)
+{
+	asm volatile("" : : : "memory");
+	base->nr_active--;
+}
+
+/* ---- return addresses ---- */
+
+/*
+ * Have the call return to the piece. Calls that this one proves to have ended, because its frame takes the place of
+ * theirs, are forgotten. False if there are too many that may not have ended.
+ */
+static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 sp, u32 probe)
+{
+	u64 ours = (u64)(uintptr_t)piece_returned;
+	bool is_jump = regs->ret == ours;
+	struct piece_pending *p;
+
+	while (t->nr_pending) {
+		p = &t->pending[t->nr_pending - 1];
+		if (p->sp > sp || (p->sp == sp && is_jump) || sp - p->sp > SAME_STACK_BYTES)
+			break;
+		t->nr_pending--;
+	}
+	if (t->nr_pending == PIECE_MAX_PENDING)
+		return false;
+	p = &t->pending[t->nr_pending];
+	p->sp = sp;
+	p->ret = regs->ret;
+	p->probe = probe;
+	asm volatile("" : : : "memory");
+	t->nr_pending++;
+	asm volatile("" : : : "memory");
+	regs->ret = ours;
+	return true;
+}
+
+/* Take the latest call that was entered at @sp. NULL if @t has none. */
+static const struct piece_pending *take_pending(struct piece_thread *t, u64 sp)
+{
+	for (u32 i = t->nr_pending; i-- > 0;) {
+		if (i < PIECE_MAX_PENDING && t->pending[i].sp == sp) {
+			t->nr_pending = i;
+			return &t->pending[i];
+		}
+	}
+	return NULL;
+}
+
+/* The thread pointer, or the number of active hooks, is not the one of the entry: look at all threads. */
+static const struct piece_pending *take_pending_anywhere(u64 sp)
+{
+	struct piece_private *all = private();
+
+	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
+		const struct piece_pending *p = all->keys[i] ? take_pending(&all->threads[i], sp) : NULL;
+
+		if (p)
+			return p;
+	}
+	__builtin_trap();
+}
+
+/* ---- hooks ---- */
+
+static bool is_seen(void)
+{
+	return is_on() && !shared()->is_paused;
+}
+
+static void count_lost_thread(void)
+{
+	__atomic_fetch_add(&shared()->lost_threads, 1, __ATOMIC_RELAXED);
+}
+
+static void enter(struct piece_thread *t, const struct hook *h, u32 index, const struct piece_probe *p,
+		  u32 kind)
+{
+	const struct call *c = call_of(h);
+
+	if (kind == PIECE_INTERNAL_CALL)
+		life_internal_call(c, &t->calls, index, &p->call);
+	else if (kind == PIECE_RET)
+		life_leave(c, &t->calls, index, &p->call, h->sp);
+	else if (kind == PIECE_FREE)
+		life_enter_free(c, &t->calls, index, &p->call, shared()->has_free_stacks);
+	else
+		life_enter_alloc(c, &t->calls, index, &p->call, 1);
+}
+
+/* A function is entered, or is about to return, or the C library calls free for itself. */
+void piece_enter(struct piece_regs *regs)
+{
+	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
+	const struct piece_probe *p = &shared()->probes[index];
+	struct hook h = { .sp = (u64)(uintptr_t)&regs->ret, .regs = regs };
+	struct piece_thread *base, *t;
+	u32 at;
+
+	if (!is_seen())
+		return;
+	at = thread_begin(&base, true);
+	if (at == NO_THREAD) {
+		count_lost_thread();
+		return;
+	}
+	t = &private()->threads[at];
+	h.ring = &shared()->rings[at];
+	h.ip = p->ip;
+	h.ret = regs->ret;
+	enter(t, &h, index, p, kind);
+	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
+	if (kind <= PIECE_FREE && p->call.flags & PROBE_AT_RETURN && !replace_return(t, regs, h.sp, index))
+		call_count_loss(call_of(&h), NULL, kind == PIECE_FREE ? CALL_LOSS_FREE : CALL_LOSS_ALLOC);
+	thread_end(base);
+}
+
+static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs)
+{
+	struct piece_shared *s = shared();
+	u32 probe = pending->probe % PIECE_MAX_PROBES;
+	const struct piece_probe *p = &s->probes[probe];
+	struct hook h = { .sp = pending->sp, .ip = p->ip, .regs = regs, .ring = &s->rings[at] };
+
+	life_leave(call_of(&h), &private()->threads[at].calls, probe, &p->call, h.sp);
+}
+
+/* A call has returned. The result is where it returns to. */
+u64 piece_leave(struct piece_regs *regs)
+{
+	u64 sp = (u64)(uintptr_t)&regs->stub, ret;
+	const struct piece_pending *p;
+	struct piece_thread *base;
+	bool is_traced = is_seen();
+	u32 at = thread_begin(&base, is_traced);
+
+	do {
+		p = at == NO_THREAD ? NULL : take_pending(&private()->threads[at], sp);
+		if (!p)
+			p = take_pending_anywhere(sp);
+		ret = p->ret;
+		if (is_traced && at != NO_THREAD)
+			leave(at, p, regs);
+	} while (ret == (u64)(uintptr_t)piece_returned);
+	if (at != NO_THREAD)
+		thread_end(base);
+	return ret;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Functions whose first bytes become a jump: they still do the same, or are refused. */
+#include "user/inject/code.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+enum { ROOM = 4096, FUNCTION = 0, STUB = 2048, WAY_IN = 3072, PIECE = 3200 };
+
+#if defined(__x86_64__)
+
+/* mov 8(%rsp),%rax; add %rax,0xfe(%rip) -> the sum at PIECE + 256; ret: adds up what stubs push. */
+static const u8 piece[] = { 0x48, 0x8b, 0x44, 0x24, 0x08, 0x48, 0x01, 0x05, 0xf4, 0x00, 0x00, 0x00, 0xc3 };
+
+struct place {
+	u8 *room; /* executable */
+	u64 *sum;
+};
+
+static void place_init(struct place *p, const u8 *code, size_t len)
+{
+	u64 piece_at;
+
+	p->room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(p->room, MAP_FAILED);
+	memcpy(p->room + FUNCTION, code, len);
+	memcpy(p->room + PIECE, piece, sizeof(piece));
+	piece_at = (u64)(uintptr_t)(p->room + PIECE);
+	memcpy(p->room + WAY_IN, &piece_at, sizeof(piece_at));
+	p->sum = (u64 *)(uintptr_t)(p->room + PIECE + 256);
+}
+
+static int hook(struct place *p, enum code_kind kind, size_t at, size_t len, u32 index, const char **why)
+{
+	const taddr_t base = (u64)(uintptr_t)p->room;
+	const struct code_site site = { .kind = kind,
+					.addr = base + at,
+					.start = kind == CODE_RET ? base : base + at,
+					.body = p->room + (kind == CODE_RET ? 0 : at),
+					.len = len,
+					.index = index };
+	struct code_hook h;
+	int err = code_hook(&h, &site, base + STUB, base + WAY_IN, why);
+
+	if (err)
+		return err;
+	memcpy(p->room + STUB, h.stub, sizeof(h.stub));
+	memcpy((u8 *)(uintptr_t)h.addr, h.new, sizeof(h.new));
+	return 0;
+}
+
+typedef u64 function(u64 a, u64 b);
+
+static u64 run(const struct place *p, u64 a, u64 b)
+{
+	function *f = (function *)(uintptr_t)p->room;
+
+	return f(a, b);
+}
+
+/* endbr64; test %rdi,%rdi; je +4; lea (%rdi,%rsi),%rax; ret; mov 8(%rip),%eax; ret; ...: 7 */
+static const u8 branching[] = {
+	0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x04, 0x37,
+	0xc3, 0x8b, 0x05, 0x02, 0x00, 0x00, 0x00, 0xc3, 0x90, 0x07, 0x00, 0x00, 0x00
+};
+
+static void test_entry(void **state)
+{
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, branching, sizeof(branching));
+	assert_int_equal(hook(&p, CODE_ENTRY, 0, 21, 5, &why), 0);
+	assert_int_equal(run(&p, 3, 4), 7);
+	assert_int_equal(run(&p, 40, 2), 42);
+	assert_int_equal(run(&p, 0, 4), 7);
+	assert_int_equal(*p.sum, 15);
+}
+
+/* A branch and a memory operand relative to the instruction are among the first bytes. */
+static void test_moved(void **state)
+{
+	/* test %edi,%edi; je +7; mov 8(%rip),%eax; ret; mov $9,%eax; ret; 7 */
+	static const u8 code[] = { 0x85, 0xff, 0x74, 0x07, 0x8b, 0x05, 0x07, 0x00, 0x00, 0x00, 0xc3,
+				   0xb8, 0x09, 0x00, 0x00, 0x00, 0xc3, 0x07, 0x00, 0x00, 0x00 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook(&p, CODE_ENTRY, 0, 17, 3, &why), 0);
+	assert_int_equal(run(&p, 1, 0), 7);
+	assert_int_equal(run(&p, 0, 0), 9);
+	assert_int_equal(*p.sum, 6);
+}
+
+static void refused(const u8 *code, size_t len, const char *reason)
+{
+	struct place p;
+	const char *why = "";
+
+	place_init(&p, code, len);
+	assert_int_equal(hook(&p, CODE_ENTRY, 0, len, 1, &why), -ENOTSUP);
+	assert_string_equal(why, reason);
+}
+
+static void test_refused(void **state)
+{
+	static const u8 too_short[] = { 0x31, 0xc0, 0xc3, 0x90, 0x90, 0x90 };
+	/* call 0; ret */
+	static const u8 calls[] = { 0xe8, 0xfb, 0xff, 0xff, 0xff, 0xc3 };
+	/* dec %edi (2 bytes); jne -4 + 2: to the second instruction; ... */
+	static const u8 loops[] = { 0x31, 0xc0, 0xff, 0xcf, 0x85, 0xff, 0x75, 0xfa, 0xc3 };
+	/* jrcxz +0; ret */
+	static const u8 odd[] = { 0xe3, 0x00, 0x90, 0x90, 0x90, 0xc3 };
+
+	(void)state;
+	refused(too_short, sizeof(too_short), "it is too short");
+	refused(calls, sizeof(calls), "its first instructions cannot be moved");
+	refused(loops, sizeof(loops), "it jumps to its first instructions");
+	refused(odd, sizeof(odd), "its first instructions cannot be moved");
+}
+
+/* The ret and what is before it are moved; both ways out are seen. */
+static void test_ret(void **state)
+{
+	/* push %rbx; push %rbp; mov %rdi,%rax; add %rsi,%rax; pop %rbp; pop %rbx; ret */
+	static const u8 code[] = { 0x53, 0x55, 0x48, 0x89, 0xf8, 0x48, 0x01, 0xf0, 0x5d, 0x5b, 0xc3 };
+	/* test; je to the ret; ...: the ret has no room before it that is not jumped into */
+	static const u8 jumped[] = { 0x85, 0xff, 0x74, 0x04, 0x31, 0xc0, 0x31, 0xd2,
+				     0xc3, 0xb8, 0,    0,    0,	   0,	 0xc3 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook(&p, CODE_RET, 10, sizeof(code), 7, &why), 0);
+	assert_int_equal(run(&p, 3, 4), 7);
+	assert_int_equal(*p.sum, 7);
+	place_init(&p, jumped, sizeof(jumped));
+	assert_int_equal(hook(&p, CODE_RET, 8, sizeof(jumped), 7, &why), -ENOTSUP);
+}
+
+/* A call instruction leads to the stub, which goes on to the function that was meant. */
+static void test_call(void **state)
+{
+	/* sub $8,%rsp; call +5; add $8,%rsp; ret; mov $5,%eax; ret */
+	static const u8 code[] = { 0x48, 0x83, 0xec, 0x08, 0xe8, 0x05, 0x00, 0x00, 0x00, 0x48,
+				   0x83, 0xc4, 0x08, 0xc3, 0xb8, 0x05, 0x00, 0x00, 0x00, 0xc3 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook(&p, CODE_CALL, 4, 5, 9, &why), 0);
+	assert_int_equal(run(&p, 0, 0), 5);
+	assert_int_equal(*p.sum, 9);
+}
+
+#else
+
+static void test_entry(void **state)
+{
+	(void)state;
+	print_message("skipped: code of x86_64\n");
+}
+#define test_moved   test_entry
+#define test_refused test_entry
+#define test_ret     test_entry
+#define test_call    test_entry
+
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_entry), cmocka_unit_test(test_moved), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_ret),   cmocka_unit_test(test_call),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Records of many threads in one order, and rings that a hostile target has filled. */
+#include "user/inject/rings.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "bpf/event.h"
+
+enum { NR_THREADS = 4, NR_BLOCKS = 16, NR_ROUNDS = 20000 };
+
+struct world {
+	struct piece_shared *shared;
+	struct rings *rings;
+	u64 seen;
+	bool is_live[NR_BLOCKS];
+	u64 nr_wrong;
+};
+
+static void world_init(struct world *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->shared = mmap(NULL, sizeof(*w->shared), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(w->shared, MAP_FAILED);
+	w->shared->is_sequence = 1;
+	assert_int_equal(rings_new(&w->rings, w->shared), 0);
+}
+
+static void world_fini(struct world *w)
+{
+	rings_free(w->rings);
+	munmap(w->shared, sizeof(*w->shared));
+}
+
+static void use_ring(struct piece_shared *s, u32 ring)
+{
+	s->used[s->nr_used++] = ring + 1;
+}
+
+/* As the piece does. */
+static void put(struct piece_shared *s, u32 ring, u8 kind, u64 addr)
+{
+	struct piece_ring *r = &s->rings[ring];
+	struct piece_record *rec = &r->records[r->written % PIECE_RING_RECORDS];
+
+	while (r->written - __atomic_load_n(&r->read, __ATOMIC_ACQUIRE) >= PIECE_RING_RECORDS)
+		;
+	memset(rec, 0, sizeof(*rec));
+	rec->kind = kind;
+	rec->addr = addr;
+	rec->stamp = __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
+}
+
+/* A block that is handed out must have been released, and the other way round. */
+static int check(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec, const u64 *frames)
+{
+	struct world *w = ctx;
+	bool is_alloc = rec->kind == EVENT_ALLOC;
+
+	(void)ring;
+	(void)time_ns;
+	(void)frames;
+	w->seen++;
+	w->nr_wrong += w->is_live[rec->addr % NR_BLOCKS] == is_alloc;
+	w->is_live[rec->addr % NR_BLOCKS] = is_alloc;
+	return 0;
+}
+
+static int poll_all(struct world *w)
+{
+	const struct rings_sink sink = { .ctx = w, .record = check };
+
+	return rings_poll(w->rings, &sink, false);
+}
+
+struct worker {
+	struct piece_shared *shared;
+	u32 ring;
+	u8 *owners; /* shared; 1 = somebody has the block */
+};
+
+/* Take free blocks and release them: the next owner is mostly another thread. */
+static void *work(void *ctx)
+{
+	const struct worker *me = ctx;
+
+	for (u32 i = 0; i < NR_ROUNDS; i++) {
+		u32 block = (i * 7 + me->ring) % NR_BLOCKS;
+
+		if (__atomic_exchange_n(&me->owners[block], 1, __ATOMIC_SEQ_CST))
+			continue;
+		put(me->shared, me->ring, EVENT_ALLOC, block);
+		put(me->shared, me->ring, EVENT_FREE, block);
+		__atomic_store_n(&me->owners[block], 0, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+/* Threads that hand blocks over at full speed: the merged order is that of the blocks. */
+static void test_order(void **state)
+{
+	struct world w;
+	pthread_t threads[NR_THREADS];
+	struct worker workers[NR_THREADS];
+	u8 owners[NR_BLOCKS] = { 0 };
+	u64 written = 0;
+
+	(void)state;
+	world_init(&w);
+	for (u32 i = 0; i < NR_THREADS; i++) {
+		use_ring(w.shared, 100 * i);
+		workers[i] = (struct worker){ w.shared, 100 * i, owners };
+		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+	}
+	while (w.seen < NR_ROUNDS)
+		assert_true(poll_all(&w) >= 0);
+	/* Whoever waits for room goes on while we read. */
+	for (u32 i = 0; i < NR_THREADS; i++)
+		while (pthread_tryjoin_np(threads[i], NULL))
+			assert_true(poll_all(&w) >= 0);
+	assert_true(poll_all(&w) >= 0);
+	for (u32 i = 0; i < NR_THREADS; i++)
+		written += w.shared->rings[100 * i].written;
+	assert_int_equal(w.seen, written);
+	assert_int_equal(w.nr_wrong, 0);
+	world_fini(&w);
+}
+
+static int count_one(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec, const u64 *frames)
+{
+	(void)ring;
+	(void)time_ns;
+	(void)frames;
+	assert_true(rec->kind != EVENT_STACK || rec->nr <= STACK_MAX_FRAMES);
+	++*(u64 *)ctx;
+	return 0;
+}
+
+/* Positions, numbers of rings, kinds and lengths that make no sense. */
+static void test_hostile(void **state)
+{
+	struct world w;
+	u64 nr = 0;
+	const struct rings_sink sink = { .ctx = &nr, .record = count_one };
+
+	(void)state;
+	world_init(&w);
+	for (u32 i = 0; i < 4; i++)
+		use_ring(w.shared, i);
+	w.shared->rings[0].written = 1ULL << 40;
+	put(w.shared, 1, 200, 1);
+	put(w.shared, 2, EVENT_STACK, 1);
+	w.shared->rings[2].records[0].nr = 4000000000U;
+	put(w.shared, 3, EVENT_ALLOC, 1);
+	w.shared->used[4] = 0xffffffff;
+	w.shared->used[5] = 2; /* ring 1 again */
+	w.shared->nr_used = 0xffffffff;
+	assert_true(rings_poll(w.rings, &sink, true) >= 0);
+	assert_int_equal(nr, 1);
+	assert_int_equal(rings_losses(w.rings).allocs, 3);
+	assert_true(rings_fill(w.rings) <= 100);
+	put(w.shared, 3, EVENT_ALLOC, 1);
+	assert_int_equal(rings_poll(w.rings, &sink, false), 1);
+	world_fini(&w);
+}
+
+/* A record that comes after the poll has begun waits for the next one. */
+static void test_later(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	use_ring(w.shared, 5);
+	put(w.shared, 5, EVENT_ALLOC, 3);
+	put(w.shared, 5, EVENT_FREE, 3);
+	w.shared->sequence = 1;
+	assert_int_equal(poll_all(&w), 1);
+	w.shared->sequence = 2;
+	assert_int_equal(poll_all(&w), 1);
+	assert_int_equal(w.nr_wrong, 0);
+	world_fini(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_later),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

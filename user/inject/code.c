@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Makes the jump at the entry of a function, and the stub that it leads to. */
+#include "user/inject/code.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "arch/insn.h"
+
+enum { OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_INT3 = 0xcc };
+
+static const char far[] = "no room for code is near it";
+
+/* The bytes of a stub, as they are written. */
+struct stub_writer {
+	u8 *bytes;
+	taddr_t addr; /* of bytes[0] */
+	size_t len;
+};
+
+static void put(struct stub_writer *w, const void *bytes, size_t len)
+{
+	memcpy(w->bytes + w->len, bytes, len);
+	w->len += len;
+}
+
+/* The distance from the end of the four bytes at @at to @target. */
+static bool distance_to(taddr_t at, taddr_t target, s32 *out)
+{
+	*out = (s32)(target - (at + sizeof(*out)));
+	return (s64)(target - (at + sizeof(*out))) == *out;
+}
+
+static bool put_distance(struct stub_writer *w, taddr_t target)
+{
+	s32 distance;
+
+	if (!distance_to(w->addr + w->len, target, &distance))
+		return false;
+	put(w, &distance, sizeof(distance));
+	return true;
+}
+
+static bool put_jump(struct stub_writer *w, taddr_t target)
+{
+	put(w, &(u8){ OPCODE_JUMP }, 1);
+	return put_distance(w, target);
+}
+
+/* Push the number of the probe, call the piece, drop the number again. No flag and no register is changed. */
+static bool put_visit(struct stub_writer *w, u32 index, taddr_t way_in)
+{
+	static const u8 push = 0x68, call[] = { 0xff, 0x15 }, drop[] = { 0x48, 0x8d, 0x64, 0x24, 0x08 };
+
+	put(w, &push, 1);
+	put(w, &index, sizeof(index));
+	put(w, call, sizeof(call));
+	if (!put_distance(w, way_in))
+		return false;
+	put(w, drop, sizeof(drop));
+	return true;
+}
+
+/* Does a jump in the function lead into [@from, @to)? Also if it has jumps whose targets are not known. */
+static bool is_jumped_into(const struct code_site *site, taddr_t from, taddr_t to, bool wants_all)
+{
+	struct insn insn;
+
+	for (size_t at = 0; at < site->len; at += insn.length) {
+		if (insn_decode(&insn, EM_X86_64, site->start + at, site->body + at, site->len - at))
+			return wants_all;
+		if (insn.target >= from && insn.target < to)
+			return true;
+		if (wants_all && insn.kind == INSN_JUMP && !insn.target && !insn.slot)
+			return true;
+	}
+	return false;
+}
+
+/* Move the instructions that the jump takes the place of. */
+static int move_entry(struct stub_writer *w, const struct code_site *site, u32 *displaced, const char **why)
+{
+	u8 moved[INSN_MAX_MOVED];
+	struct insn insn;
+	size_t at = 0;
+
+	while (at < CODE_JUMP_BYTES) {
+		const u8 *code = site->body + at;
+		int len;
+
+		*why = "its first instructions cannot be decoded";
+		if (at >= site->len || insn_decode(&insn, EM_X86_64, site->addr + at, code, site->len - at))
+			return -ENOTSUP;
+		*why = "its first instructions cannot be moved";
+		len = insn_move(EM_X86_64, site->addr + at, code, site->len - at, w->addr + w->len, moved);
+		if (len < 0 || insn.kind == INSN_TRAP)
+			return -ENOTSUP;
+		put(w, moved, (size_t)len);
+		at += insn.length;
+		*why = "it is too short";
+		if ((insn.kind == INSN_RETURN || insn.kind == INSN_JUMP) && at < CODE_JUMP_BYTES)
+			return -ENOTSUP;
+	}
+	*displaced = (u32)at;
+	*why = "it jumps to its first instructions";
+	return is_jumped_into(site, site->addr + 1, site->addr + at, false) ? -ENOTSUP : 0;
+}
+
+/* ---- ret instructions ---- */
+
+enum { MAX_BLOCK = 16, RET_BYTES = 8 };
+
+/* Instructions that run one after the other, up to a ret; the last one is the ret. */
+struct ret_block {
+	size_t at[MAX_BLOCK]; /* offsets in the body */
+	u32 nr;
+	size_t end; /* behind the ret, and behind padding that no code runs */
+};
+
+static bool goes_on(const struct insn *insn)
+{
+	return insn->kind == INSN_OTHER || insn->kind == INSN_NOP || insn->kind == INSN_PUSH;
+}
+
+/* Find the instructions before the ret at offset @ret. False: the function cannot be decoded up to there. */
+static bool find_block(const struct code_site *site, size_t ret, struct ret_block *b)
+{
+	struct insn insn;
+	size_t at = 0;
+
+	b->nr = 0;
+	for (; at <= ret; at += insn.length) {
+		if (insn_decode(&insn, EM_X86_64, site->start + at, site->body + at, site->len - at))
+			return false;
+		if (b->nr == MAX_BLOCK)
+			memmove(b->at, b->at + 1, --b->nr * sizeof(b->at[0]));
+		b->at[b->nr++] = at;
+		if (!goes_on(&insn) && at < ret)
+			b->nr = 0;
+	}
+	if (insn.kind != INSN_RETURN || !b->nr || b->at[b->nr - 1] != ret)
+		return false;
+	for (; at < site->len; at += insn.length)
+		if (insn_decode(&insn, EM_X86_64, site->start + at, site->body + at, site->len - at) ||
+		    insn.kind != INSN_NOP)
+			break;
+	b->end = at;
+	return true;
+}
+
+/* Drop instructions from the front of @b that the jump does not need. False: it needs more than there are. */
+static bool trim_block(const struct code_site *site, struct ret_block *b)
+{
+	u32 first = b->nr;
+
+	while (first-- > 0) {
+		if (b->end - b->at[first] >= CODE_JUMP_BYTES) {
+			b->nr -= first;
+			memmove(b->at, b->at + first, b->nr * sizeof(b->at[0]));
+			return !is_jumped_into(site, site->start + b->at[0] + 1, site->start + b->end, true);
+		}
+	}
+	return false;
+}
+
+/* Write the stub of a ret: the instructions before it, the visit, the ret itself. */
+static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+		    taddr_t way_in, const char **why)
+{
+	size_t ret = site->addr - site->start;
+	u8 moved[INSN_MAX_MOVED];
+	struct ret_block b;
+
+	*why = "a jump leads to where it returns, or no room is there";
+	if (!find_block(site, ret, &b) || !trim_block(site, &b))
+		return -ENOTSUP;
+	out->addr = site->start + b.at[0];
+	out->displaced = (u32)(ret + 1 - b.at[0]);
+	*why = "the instructions before it returns cannot be moved";
+	for (u32 i = 0; i + 1 < b.nr; i++) {
+		int len = insn_move(EM_X86_64, site->start + b.at[i], site->body + b.at[i],
+				    site->len - b.at[i], w->addr + w->len, moved);
+
+		if (len < 0)
+			return -ENOTSUP;
+		put(w, moved, (size_t)len);
+	}
+	if (!put_visit(w, site->index, way_in))
+		return -ENOTSUP;
+	put(w, site->body + ret, b.end - ret < RET_BYTES ? b.end - ret : RET_BYTES);
+	return 0;
+}
+
+/* ---- entries and calls ---- */
+
+static int hook_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+		      taddr_t way_in, const char **why)
+{
+	int err;
+
+	*why = "it is too short";
+	if (site->len < CODE_JUMP_BYTES)
+		return -ENOTSUP;
+	*why = far;
+	if (!put_visit(w, site->index, way_in))
+		return -ENOTSUP;
+	err = move_entry(w, site, &out->displaced, why);
+	if (err)
+		return err;
+	*why = far;
+	return put_jump(w, site->addr + out->displaced) ? 0 : -ENOTSUP;
+}
+
+static int hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
+		     taddr_t way_in, const char **why)
+{
+	s32 distance;
+
+	*why = "it is no call";
+	if (site->len < CODE_JUMP_BYTES || site->body[0] != OPCODE_CALL)
+		return -ENOTSUP;
+	memcpy(&distance, site->body + 1, sizeof(distance));
+	out->displaced = CODE_JUMP_BYTES;
+	*why = far;
+	if (!put_visit(w, site->index, way_in) ||
+	    !put_jump(w, site->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
+		return -ENOTSUP;
+	return 0;
+}
+
+int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t way_in,
+	      const char **why)
+{
+	static int (*const kinds[])(struct code_hook *, struct stub_writer *, const struct code_site *,
+				    taddr_t, const char **) = {
+		[CODE_ENTRY] = hook_entry, [CODE_CALL] = hook_call, [CODE_RET] = hook_ret
+	};
+	struct stub_writer w = { .bytes = out->stub, .addr = stub };
+	s32 distance;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	memset(out->stub, OPCODE_INT3, sizeof(out->stub));
+	out->addr = site->addr;
+	err = kinds[site->kind](out, &w, site, way_in, why);
+	if (err)
+		return err;
+	*why = "its code crosses a page";
+	if (out->addr / 4096 != (out->addr + CODE_JUMP_BYTES - 1) / 4096)
+		return -ENOTSUP;
+	*why = far;
+	if (!distance_to(out->addr + 1, stub, &distance))
+		return -ENOTSUP;
+	memcpy(out->old, site->body + (out->addr - site->start), sizeof(out->old));
+	out->new[0] = site->kind == CODE_CALL ? OPCODE_CALL : OPCODE_JUMP;
+	memcpy(out->new + 1, &distance, sizeof(distance));
+	return 0;
+}

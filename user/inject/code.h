@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Machine code of x86_64 that leads from a function to the piece: a jump over its first bytes, and a stub. */
+#pragma once
+
+#include "user/lib/types.h"
+
+enum {
+	CODE_JUMP_BYTES = 5,
+	CODE_STUB_BYTES = 128, /* room for one stub; the first one of an island is its head */
+	CODE_REACH = 1 << 30,  /* bytes that an island is away at most: jumps reach 2 GiB */
+};
+
+enum code_kind {
+	CODE_ENTRY, /* of a function */
+	CODE_CALL,  /* a call instruction: the stub goes on to its target */
+	CODE_RET,   /* a ret instruction; those before it are moved, too */
+};
+
+/* A place that is to lead to the piece. */
+struct code_site {
+	enum code_kind kind;
+	taddr_t addr;	/* of the instruction */
+	taddr_t start;	/* of the function, for CODE_RET; else addr */
+	const u8 *body; /* from start on, to the end of the function */
+	size_t len;
+	u32 index; /* what the stub tells the piece */
+};
+
+struct code_hook {
+	taddr_t addr;				       /* where the jump is written */
+	u8 old[CODE_JUMP_BYTES], new[CODE_JUMP_BYTES]; /* the bytes there */
+	u32 displaced; /* bytes of the instructions that were moved: no thread may stand in the middle of them */
+	u8 stub[CODE_STUB_BYTES];
+};
+
+/*
+ * Make the hook of @site, whose stub will be at @stub. @way_in: where the address of the piece's entry lies, near the
+ * stub. 0, or -ENOTSUP with the reason in *@why, a constant.
+ */
+int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t way_in,
+	      const char **why) __must_check;

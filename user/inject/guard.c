@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Starts the guard, and the processes that change targets. */
+#include "user/inject/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "user/lib/proc.h"
+
+#define GUARD_COMM "guard-of-heapta" /* the kernel keeps 15 bytes */
+
+enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
+
+/* Memory that heaptap, the guard and its helpers share. */
+struct guard_memory {
+	s32 result; /* of the change that was made last */
+	struct injection targets[GUARD_MAX_TARGETS];
+};
+
+struct guard {
+	struct guard_memory *shared;
+	int fd; /* of the pipe whose end tells the guard of ours */
+	pid_t pid;
+};
+
+/* In a new process: no signal that heaptap gets, or its terminal sends, ends it. */
+static void become_helper(void)
+{
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	prctl(PR_SET_NAME, GUARD_COMM);
+}
+
+static bool is_same_process(const struct injection *in)
+{
+	struct proc_stat stat;
+
+	return !proc_read_stat(&stat, in->pid) && stat.start_time == in->start_time;
+}
+
+static void guard_main(struct guard_memory *shared, int fd) __attribute__((noreturn));
+static void guard_main(struct guard_memory *shared, int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char byte;
+
+	become_helper();
+	/* The end of a socket or pipe that we hold would not be seen by others. */
+	for (int i = 0; null >= 0 && i < FIRST_FD; i++)
+		dup2(null, i);
+	fd = dup2(fd, FIRST_FD);
+	close_range(FIRST_FD + 1, ~0U, 0);
+	while (read(fd, &byte, 1) < 0 && errno == EINTR)
+		;
+	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
+		struct injection *in = &shared->targets[i];
+
+		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in))
+			continue;
+	}
+	_exit(0);
+}
+
+static int start(struct guard *g)
+{
+	int fds[2];
+	void *mem = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return -errno;
+	g->shared = mem;
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	g->fd = fds[1];
+	g->pid = fork();
+	if (!g->pid) {
+		close(fds[1]);
+		guard_main(g->shared, fds[0]);
+	}
+	close(fds[0]);
+	return g->pid < 0 ? -errno : 0;
+}
+
+int guard_new(struct guard **out)
+{
+	struct guard *g = calloc(1, sizeof(*g));
+	int err;
+
+	if (!g)
+		return -ENOMEM;
+	g->fd = -1;
+	err = start(g);
+	if (err) {
+		guard_free(g);
+		return err;
+	}
+	*out = g;
+	return 0;
+}
+
+void guard_free(struct guard *g)
+{
+	int status;
+
+	if (!g)
+		return;
+	if (g->fd >= 0)
+		close(g->fd);
+	while (g->pid > 0 && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (g->shared)
+		munmap(g->shared, sizeof(*g->shared));
+	free(g);
+}
+
+struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
+{
+	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
+		struct injection *in = &g->shared->targets[i];
+
+		if (in->state != INJECT_FREE)
+			continue;
+		memset(in, 0, sizeof(*in));
+		in->pid = pid;
+		in->start_time = start_time;
+		in->state = INJECT_NOTHING;
+		return in;
+	}
+	return NULL;
+}
+
+void guard_drop(struct injection *in)
+{
+	in->state = INJECT_FREE;
+}
+
+/* A change of a target. @sites NULL: take the piece out. */
+struct change {
+	struct injection *in;
+	const struct inject_site *sites;
+	size_t nr;
+	taddr_t near;
+};
+
+static int make_change(const struct change *c)
+{
+	return c->sites ? inject_put_in(c->in, c->sites, c->nr, c->near) : inject_take_out(c->in);
+}
+
+/* The tracer of a program that heaptap has started is heaptap itself. */
+static bool is_traced_by_us(pid_t pid)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, pid) && status.tracer_pid == getpid();
+}
+
+static int change(struct guard *g, const struct change *c)
+{
+	int status;
+	pid_t pid;
+
+	*c->in->why = '\0';
+	if (is_traced_by_us(c->in->pid))
+		return make_change(c);
+	g->shared->result = -EIO;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (!pid) {
+		become_helper();
+		g->shared->result = make_change(c);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return g->shared->result;
+}
+
+int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
+		 taddr_t near)
+{
+	const struct change c = { .in = in, .sites = sites, .nr = nr, .near = near };
+
+	return change(g, &c);
+}
+
+int guard_take_out(struct guard *g, struct injection *in)
+{
+	const struct change c = { .in = in };
+
+	return in->state == INJECT_IN ? change(g, &c) : 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guard: a process that takes the piece of code out of all targets when heaptap ends without doing so. Changes of
+ * targets are made by processes of their own, too, so that none is left half done when heaptap is killed.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/inject/process.h"
+
+enum { GUARD_MAX_TARGETS = 64 };
+
+struct guard;
+
+/* Start the guard. 0 or -errno. */
+int guard_new(struct guard **out) __must_check;
+/* Ends the guard, which first takes the piece out of targets that still have it. */
+void guard_free(struct guard *g);
+
+/* A new target in memory that the guard sees. NULL: there are GUARD_MAX_TARGETS. Valid until guard_drop(). */
+struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time);
+/* The target has ended, has executed another program, or the piece was taken out. */
+void guard_drop(struct injection *in);
+
+/* inject_put_in() and inject_take_out(), which a signal to heaptap cannot interrupt. */
+int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
+		 taddr_t near) __must_check;
+int guard_take_out(struct guard *g, struct injection *in) __must_check;

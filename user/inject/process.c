@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Brings the piece of code into a target, and leads functions to it. */
+#include "user/inject/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "user/inject/code.h"
+#include "user/inject/piece_object.h"
+#include "user/inject/process_private.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/maps.h"
+
+enum { MAX_BODY = 4096 };
+
+int inject_fail(struct injection *in, int err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(in->why, sizeof(in->why), fmt, args);
+	va_end(args);
+	return err;
+}
+
+int inject_open_memory(pid_t pid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int inject_write(int mem, taddr_t addr, const void *bytes, size_t len)
+{
+	ssize_t put = pwrite(mem, bytes, len, (off_t)addr);
+
+	return put == (ssize_t)len ? 0 : put < 0 ? -errno : -EIO;
+}
+
+int inject_read(int mem, taddr_t addr, void *bytes, size_t len)
+{
+	ssize_t got = pread(mem, bytes, len, (off_t)addr);
+
+	return got == (ssize_t)len ? 0 : got < 0 ? -errno : -EIO;
+}
+
+int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], u64 *out)
+{
+	s64 result = 0;
+	int err = threads_call(s, nr, args, &result);
+
+	if (!err && result < 0 && result > -4096)
+		err = (int)result;
+	*out = (u64)result;
+	return err;
+}
+
+/* mmap of a stopped target. */
+static int map(struct stopped *s, taddr_t addr, u64 len, int prot, int flags, u64 fd, u64 offset)
+{
+	const u64 args[REMOTE_MAX_ARGS] = { addr, len, (u64)prot, (u64)flags, fd, offset };
+	u64 got;
+	int err = inject_syscall(s, SYS_mmap, args, &got);
+
+	return err ? err : got == addr ? 0 : -EEXIST;
+}
+
+static int advise(struct stopped *s, taddr_t addr, u64 len, int advice)
+{
+	const u64 args[REMOTE_MAX_ARGS] = { addr, len, (u64)advice };
+	u64 got;
+
+	return inject_syscall(s, SYS_madvise, args, &got);
+}
+
+/* Give the file behind descriptor @fd of the target its size, which nobody can change later. */
+static int size_file(pid_t pid, u64 fd, u64 bytes)
+{
+	auto_close int ours = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, (int)fd);
+	ours = open(path, O_RDWR | O_CLOEXEC);
+	if (ours < 0 || ftruncate(ours, (off_t)bytes) ||
+	    fcntl(ours, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+		return -errno;
+	return 0;
+}
+
+/* The target makes a memfd, whose name is written below its stack for the moment. */
+static int make_file(struct stopped *s, int mem, u64 *fd)
+{
+	u64 args[REMOTE_MAX_ARGS] = { 0, MFD_CLOEXEC | MFD_ALLOW_SEALING };
+	char name[] = INJECT_MEMORY_NAME, old[sizeof(name)];
+	int err = threads_scratch(s, &args[0]), ret;
+
+	args[0] = (args[0] - 1024) & ~15ULL;
+	if (!err)
+		err = inject_read(mem, args[0], old, sizeof(old));
+	if (!err)
+		err = inject_write(mem, args[0], name, sizeof(name));
+	if (err)
+		return err;
+	err = inject_syscall(s, SYS_memfd_create, args, fd);
+	ret = inject_write(mem, args[0], old, sizeof(old));
+	return err ? err : ret;
+}
+
+static int map_file(struct stopped *s, int mem, taddr_t region)
+{
+	u64 close_args[REMOTE_MAX_ARGS] = { 0 }, fd, ignored;
+	int err = make_file(s, mem, &fd), ret;
+
+	if (err)
+		return err;
+	err = size_file(s->pid, fd, PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
+	if (!err)
+		err = map(s, region + PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
+	if (!err)
+		err = map(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, PIECE_PRIVATE_BYTES);
+	close_args[0] = fd;
+	ret = inject_syscall(s, SYS_close, close_args, &ignored);
+	return err ? err : ret;
+}
+
+static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t region)
+{
+	size_t len = piece_object_bytes();
+	const struct piece_head *head = (const void *)piece_object_start;
+	int err = map(s, region, PIECE_CODE_BYTES, PROT_READ | PROT_EXEC,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
+
+	if (!err)
+		err = inject_write(mem, region, piece_object_start, len);
+	if (!err)
+		err = map(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
+	if (!err)
+		err = advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
+	if (!err)
+		err = map_file(s, mem, region);
+	/* A child would write to our rings. */
+	if (!err)
+		err = advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, MADV_DONTFORK);
+	if (!err)
+		err = advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
+	if (err)
+		return err;
+	in->enter = region + head->enter;
+	in->returned = region + head->returned;
+	in->region = region;
+	return 0;
+}
+
+static int unmap(struct stopped *s, taddr_t addr, u64 len)
+{
+	const u64 args[REMOTE_MAX_ARGS] = { addr, len };
+	u64 got;
+
+	return inject_syscall(s, SYS_munmap, args, &got);
+}
+
+static int make_region(struct injection *in, struct stopped *s, int mem)
+{
+	const u64 args[REMOTE_MAX_ARGS] = { 0,	       PIECE_REGION_BYTES,
+					    PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+					    (u64)-1,   0 };
+	u64 region;
+	int err = inject_syscall(s, SYS_mmap, args, &region);
+
+	if (err)
+		return err;
+	err = fill_region(in, s, mem, region);
+	if (err && unmap(s, region, PIECE_REGION_BYTES))
+		inject_fail(in, err, "its memory cannot be unmapped");
+	return err;
+}
+
+/* ---- islands ---- */
+
+/* A hole of @bytes in the address space, near @near. 0 = none. */
+static taddr_t find_hole(pid_t pid, taddr_t near, u64 bytes)
+{
+	taddr_t end = 65536, best = 0;
+	struct maps_reader *maps;
+	struct map_line line;
+	u64 nearest = CODE_REACH;
+
+	if (maps_open(&maps, pid))
+		return 0;
+	while (maps_next(maps, &line) == 1) {
+		/* One page on either side stays free: a stack may grow, a guard may be meant. */
+		u64 size = line.start > end ? line.start - end : 0;
+		taddr_t low = end + PIECE_PAGE, high = line.start - PIECE_PAGE - bytes;
+		taddr_t at = high < near ? high : low;
+		u64 away = at < near ? near - at : at - near;
+
+		end = line.end;
+		if (size < bytes + 2 * PIECE_PAGE || away >= nearest)
+			continue;
+		best = at;
+		nearest = away;
+	}
+	maps_close(maps);
+	return best;
+}
+
+static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr_t near,
+		       struct inject_island *out)
+{
+	u64 bytes = ((nr + 1) * CODE_STUB_BYTES + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1);
+
+	out->start = find_hole(s->pid, near, bytes);
+	out->bytes = bytes;
+	if (!out->start || in->nr_islands == INJECT_MAX_ISLANDS)
+		return -ENOSPC;
+	return map(s, out->start, bytes, PROT_READ | PROT_EXEC,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+}
+
+/* ---- functions ---- */
+
+/* Make the hook of @site, whose code is read from the target. */
+static int make_hook(struct injection *in, int mem, const struct inject_site *site, taddr_t stub,
+		     taddr_t way_in, struct code_hook *out)
+{
+	u8 body[MAX_BODY];
+	static const enum code_kind kinds[] = { [PIECE_ALLOC] = CODE_ENTRY,
+						[PIECE_FREE] = CODE_ENTRY,
+						[PIECE_INTERNAL_CALL] = CODE_CALL,
+						[PIECE_RET] = CODE_RET };
+	struct code_site code = { .kind = kinds[site->kind],
+				  .addr = site->addr,
+				  .start = site->start,
+				  .body = body,
+				  .len = site->len < MAX_BODY ? site->len : MAX_BODY,
+				  .index = site->index | site->kind << PIECE_KIND_SHIFT };
+	const char *why;
+	int err = inject_read(mem, site->start, body, code.len);
+
+	if (err)
+		return inject_fail(in, err, "%s: its code cannot be read", site->name);
+	if (memcmp(body, site->code, sizeof(site->code)))
+		return inject_fail(in, -EOPNOTSUPP, "%s: its code was changed in memory (another tracer?)",
+				   site->name);
+	err = code_hook(out, &code, stub, way_in, &why);
+	return err ? inject_fail(in, -EOPNOTSUPP, "%s: %s", site->name, why) : 0;
+}
+
+static int write_probe(const struct injection *in, int mem, const struct inject_site *site)
+{
+	const struct piece_probe probe = { .call = site->call, .ip = site->addr };
+
+	if (site->kind >= PIECE_INTERNAL_CALL)
+		return 0;
+	return inject_write(mem,
+			    in->region + PIECE_SHARED_OFFSET + offsetof(struct piece_shared, probes) +
+				    site->index * sizeof(probe),
+			    &probe, sizeof(probe));
+}
+
+/* The stubs of an island, and the patches that lead to them. */
+struct hook_plan {
+	u8 *stubs;		      /* owned; the bytes of the island */
+	struct inject_patch *patches; /* owned */
+};
+
+/* Does @p change bytes that one of the @nr patches changes? */
+static bool overlaps(const struct inject_patch *patches, size_t nr, const struct inject_patch *p)
+{
+	for (size_t i = 0; i < nr; i++) {
+		const struct inject_patch *q = &patches[i];
+		u32 mine = p->displaced > CODE_JUMP_BYTES ? p->displaced : CODE_JUMP_BYTES;
+		u32 its = q->displaced > CODE_JUMP_BYTES ? q->displaced : CODE_JUMP_BYTES;
+
+		if (p->addr < q->addr + its && q->addr < p->addr + mine)
+			return true;
+	}
+	return false;
+}
+
+static int make_plan(struct hook_plan *plan, struct injection *in, int mem, const struct inject_site *sites,
+		     size_t nr, const struct inject_island *island)
+{
+	plan->stubs = calloc(1, island->bytes);
+	plan->patches = calloc(nr, sizeof(*plan->patches));
+	if (!plan->stubs || !plan->patches)
+		return -ENOMEM;
+	memcpy(plan->stubs, &in->enter, sizeof(in->enter));
+	for (size_t i = 0; i < nr; i++) {
+		u64 offset = (i + 1) * CODE_STUB_BYTES;
+		struct inject_patch *p = &plan->patches[i];
+		struct code_hook hook;
+		int err = make_hook(in, mem, &sites[i], island->start + offset, island->start, &hook);
+
+		if (err)
+			return err;
+		memcpy(plan->stubs + offset, hook.stub, sizeof(hook.stub));
+		p->addr = hook.addr;
+		p->displaced = hook.displaced;
+		memcpy(p->old, hook.old, sizeof(p->old));
+		memcpy(p->new, hook.new, sizeof(p->new));
+		if (overlaps(plan->patches, i, p))
+			return inject_fail(in, -EOPNOTSUPP, "%s: it is too short", sites[i].name);
+	}
+	return 0;
+}
+
+/* Write the plan to the target. The list of patches is complete before the first one is in. */
+static int carry_out(const struct hook_plan *plan, struct injection *in, int mem,
+		     const struct inject_site *sites, size_t nr, const struct inject_island *island)
+{
+	int err = inject_write(mem, island->start, plan->stubs, island->bytes);
+	u32 first = in->nr_patches;
+
+	for (size_t i = 0; i < nr && !err; i++)
+		err = write_probe(in, mem, &sites[i]);
+	if (err)
+		return err;
+	memcpy(&in->patches[first], plan->patches, nr * sizeof(*plan->patches));
+	__atomic_store_n(&in->nr_patches, first + (u32)nr, __ATOMIC_RELEASE);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, CODE_JUMP_BYTES);
+	if (!err)
+		return 0;
+	inject_restore_code(in, mem, first);
+	return inject_fail(in, err, "its code cannot be written: %s", strerror(-err));
+}
+
+static int put_in(struct injection *in, struct stopped *s, int mem, const struct inject_site *sites,
+		  size_t nr, taddr_t near)
+{
+	struct inject_island island = { 0 };
+	struct hook_plan plan = { 0 };
+	int err = in->region ? 0 : make_region(in, s, mem);
+
+	in->state = INJECT_IN;
+	if (err)
+		return inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
+	err = make_island(in, s, nr, near, &island);
+	if (err)
+		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
+	err = make_plan(&plan, in, mem, sites, nr, &island);
+	if (!err && inject_is_inside(s, mem, plan.patches, nr))
+		err = -EAGAIN;
+	if (!err)
+		err = carry_out(&plan, in, mem, sites, nr, &island);
+	if (!err)
+		in->islands[in->nr_islands++] = island;
+	else if (unmap(s, island.start, island.bytes))
+		in->islands[in->nr_islands++] = island;
+	free(plan.stubs);
+	free(plan.patches);
+	return err;
+}
+
+static int try_put_in(struct injection *in, const struct inject_site *sites, size_t nr, taddr_t near)
+{
+	u64 begin = clock_now_ns(), took;
+	auto_close int mem = inject_open_memory(in->pid);
+	struct stopped s;
+	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
+
+	if (err)
+		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
+	err = put_in(in, &s, mem, sites, nr, near);
+	threads_resume(&s);
+	took = clock_now_ns() - begin;
+	in->stopped_ns = took > in->stopped_ns ? took : in->stopped_ns;
+	return err;
+}
+
+int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr, taddr_t near)
+{
+	u64 end_ns = clock_now_ns() + INJECT_TRY_NS;
+	int err = inject_refuse(in);
+
+	if (err)
+		return err;
+	if (nr > INJECT_MAX_PATCHES - in->nr_patches)
+		return inject_fail(in, -ENOSPC, "it has too many allocator functions");
+	do
+		err = try_put_in(in, sites, nr, near);
+	while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
+	return err == -EAGAIN
+		       ? inject_fail(in, -EBUSY, "a thread stays inside the code that is to be changed")
+		       : err;
+}
+
+int inject_set_on(struct injection *in, bool is_on)
+{
+	auto_close int mem = in->region ? inject_open_memory(in->pid) : -1;
+	u64 value = is_on ? piece_is_on : 0;
+
+	if (!in->region)
+		return 0;
+	return mem < 0 ? mem
+		       : inject_write(mem,
+				      in->region + PIECE_CONTROL_OFFSET +
+					      offsetof(struct piece_control, is_on),
+				      &value, sizeof(value));
+}
+
+void inject_forget_range(struct injection *in, taddr_t start, taddr_t end)
+{
+	u32 nr = 0;
+
+	for (u32 i = 0; i < in->nr_patches; i++)
+		if (in->patches[i].addr < start || in->patches[i].addr >= end)
+			in->patches[nr++] = in->patches[i];
+	in->nr_patches = nr;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The piece of code (inline/) in one target: brought in, led to from entries of functions, and taken out. Everything
+ * that is needed to take it out is plain data in memory that heaptap shares with its guard.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "inline/layout.h"
+
+enum { INJECT_MAX_PATCHES = 1024, INJECT_MAX_ISLANDS = 32, INJECT_WHY_LEN = 192 };
+
+/* The name of the target's memory in /proc/PID/maps. */
+#define INJECT_MEMORY_NAME "heaptap-inline"
+
+struct inject_patch {
+	taddr_t addr;
+	u32 displaced; /* bytes whose instructions were moved */
+	u8 old[5], new[5];
+};
+
+/* Code near a library. */
+struct inject_island {
+	taddr_t start;
+	u64 bytes;
+};
+
+enum inject_state {
+	INJECT_FREE,	/* the entry is not used */
+	INJECT_NOTHING, /* nothing is in the target */
+	INJECT_IN,
+	INJECT_LEFT, /* the functions are as before, but memory of ours stays in the target */
+};
+
+/* One target. */
+struct injection {
+	u32 state; /* enum inject_state */
+	pid_t pid;
+	u64 start_time; /* as struct target */
+	taddr_t region; /* 0 = none yet */
+	taddr_t enter, returned;
+	u32 nr_patches, nr_islands;
+	struct inject_patch patches[INJECT_MAX_PATCHES];
+	struct inject_island islands[INJECT_MAX_ISLANDS];
+	u64 stopped_ns;		  /* the longest time that the target was stopped */
+	char why[INJECT_WHY_LEN]; /* the reason of the last error */
+};
+
+/* A function, or a call that the C library makes for itself. */
+struct inject_site {
+	taddr_t addr;  /* of the instruction */
+	taddr_t start; /* of the function, for PIECE_RET; else addr */
+	u64 len;       /* bytes of code from start */
+	u32 index;
+	u32 kind; /* enum piece_kind */
+	struct call_probe call;
+	u8 code[5];	  /* the bytes at start as the file has them */
+	const char *name; /* of the function */
+};
+
+/*
+ * Lead the functions at @sites to the piece, which is brought in first if it is not there. @near: an address in their
+ * file. The target is stopped for that. 0, or -errno with the reason in in->why: then nothing was changed, except that
+ * the piece may be there. Of no effect until inject_set_on().
+ */
+int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
+		  taddr_t near) __must_check;
+
+/* Forget the functions in [@start, @end), which is no longer mapped. */
+void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);
+
+/* Calls are seen from now on, or no longer. Does not stop the target. 0 or -errno. */
+int inject_set_on(struct injection *in, bool is_on) __must_check;
+
+/*
+ * Restore all functions and return addresses, and unmap the piece. The target is stopped for that. 0, -EBUSY: the
+ * memory of the piece stays (INJECT_LEFT), or -errno: nothing was changed, in->why says why.
+ */
+int inject_take_out(struct injection *in) __must_check;

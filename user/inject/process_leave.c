@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* When a target may be changed, and how it is left. */
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+#include "arch/cpu.h"
+#include "user/inject/code.h"
+#include "user/inject/piece_object.h"
+#include "user/inject/process_private.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/proc.h"
+
+enum { MAX_STACK = 64 << 10 };
+
+/* A line of /proc/PID/status that has @word behind @key. */
+static bool status_has(pid_t pid, const char *key, const char *word)
+{
+	auto_fclose FILE *f = NULL;
+	char path[32], line[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, key, strlen(key)))
+			return strstr(line, word);
+	return false;
+}
+
+int inject_refuse(struct injection *in)
+{
+	struct proc_status status;
+	bool is_32bit = false;
+	int err = proc_read_status(&status, in->pid);
+
+	if (!piece_object_bytes())
+		return inject_fail(in, -EOPNOTSUPP, "not on this CPU yet");
+	if (err)
+		return inject_fail(in, err, "%s", strerror(-err));
+	if (!proc_is_32bit(&is_32bit, in->pid) && is_32bit)
+		return inject_fail(in, -EOPNOTSUPP, "it is a 32-bit program");
+	if (status.seccomp)
+		return inject_fail(in, -EOPNOTSUPP, "it is under seccomp, which may forbid mmap");
+	if (status_has(in->pid, "x86_Thread_features:", "shstk"))
+		return inject_fail(in, -EOPNOTSUPP,
+				   "it has a shadow stack, so no return address can be replaced");
+	return 0;
+}
+
+/* ---- threads ---- */
+
+static bool is_in_patch(const struct inject_patch *patches, size_t nr, u64 word)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (word > patches[i].addr && word < patches[i].addr + patches[i].displaced)
+			return true;
+	return false;
+}
+
+/* Words of code of ours; not the address that replaces return addresses. */
+static bool is_in_piece(const struct injection *in, u64 word)
+{
+	if (word == in->returned)
+		return false;
+	if (word >= in->region && word < in->region + PIECE_CODE_BYTES)
+		return true;
+	for (u32 i = 0; i < in->nr_islands; i++)
+		if (word >= in->islands[i].start && word < in->islands[i].start + in->islands[i].bytes)
+			return true;
+	return false;
+}
+
+/* A look at the program counters and stacks of all threads, for addresses that matter. */
+struct stack_look {
+	const struct injection *in; /* NULL = look at patches */
+	const struct inject_patch *patches;
+	size_t nr;
+};
+
+static bool matters(const struct stack_look *l, u64 word)
+{
+	return l->in ? is_in_piece(l->in, word) : is_in_patch(l->patches, l->nr, word);
+}
+
+/* Registers as they were when @t was stopped. */
+static int thread_regs(const struct stopped *s, const struct stopped_thread *t, taddr_t *pc, taddr_t *sp)
+{
+	const struct cpu *cpu;
+	struct cpu_regs regs;
+	int err;
+
+	if (t == s->worker) {
+		*pc = s->saved.pc;
+		*sp = s->saved.sp;
+		return 0;
+	}
+	err = cpu_of_thread(&cpu, t->tid);
+	if (!err)
+		err = cpu_regs_read(&regs, t->tid);
+	if (err)
+		return err;
+	*pc = cpu_get(cpu, &regs, CPU_PC);
+	*sp = cpu_get(cpu, &regs, CPU_SP);
+	return 0;
+}
+
+/* Does the program counter of @t, or a word on its stack, matter? A signal handler returns to such a word. */
+static bool sees(const struct stack_look *l, const struct stopped *s, const struct stopped_thread *t, int mem,
+		 u64 *stack)
+{
+	taddr_t pc = 0, sp = 0;
+	size_t nr = 0;
+
+	if (thread_regs(s, t, &pc, &sp))
+		return true;
+	if (matters(l, pc))
+		return true;
+	sp &= ~7ULL;
+	/* The stack may end earlier. */
+	while (nr < MAX_STACK / sizeof(*stack) && !inject_read(mem, sp + nr * sizeof(*stack), stack + nr,
+							       PIECE_PAGE - (sp + nr * 8) % PIECE_PAGE))
+		nr += (PIECE_PAGE - (sp + nr * 8) % PIECE_PAGE) / sizeof(*stack);
+	for (size_t i = 0; i < nr; i++)
+		if (matters(l, stack[i]))
+			return true;
+	return false;
+}
+
+static bool any_sees(const struct stack_look *l, const struct stopped *s, int mem)
+{
+	auto_free u64 *stack = malloc(MAX_STACK + PIECE_PAGE);
+
+	for (size_t i = 0; stack && i < s->nr; i++)
+		if (sees(l, s, &s->threads[i], mem, stack))
+			return true;
+	return !stack;
+}
+
+bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patch *patches, size_t nr)
+{
+	const struct stack_look l = { .patches = patches, .nr = nr };
+
+	return any_sees(&l, s, mem);
+}
+
+/* ---- leaving ---- */
+
+void inject_restore_code(struct injection *in, int mem, u32 first)
+{
+	for (u32 i = first; i < in->nr_patches; i++) {
+		const struct inject_patch *p = &in->patches[i];
+		u8 now[CODE_JUMP_BYTES];
+
+		/* Something else may be mapped there by now. */
+		if (inject_read(mem, p->addr, now, sizeof(now)) || memcmp(now, p->new, sizeof(now)))
+			continue;
+		if (inject_write(mem, p->addr, p->old, sizeof(p->old)))
+			continue;
+	}
+	in->nr_patches = first;
+}
+
+/* Calls of @t that are under way return to the program again, not to the piece. */
+static void restore_returns(const struct injection *in, int mem, const struct piece_thread *t)
+{
+	u32 nr = t->nr_pending < PIECE_MAX_PENDING ? t->nr_pending : PIECE_MAX_PENDING;
+
+	/* The latest call at a place is the one whose address is there. */
+	for (u32 i = nr; i-- > 0;) {
+		const struct piece_pending *p = &t->pending[i];
+		u64 now;
+
+		if (p->ret == in->returned || inject_read(mem, p->sp, &now, sizeof(now)) ||
+		    now != in->returned)
+			continue;
+		if (inject_write(mem, p->sp, &p->ret, sizeof(p->ret)))
+			continue;
+	}
+}
+
+/* Restore the return addresses of all threads. False: a thread is inside the piece. */
+static bool restore_all_returns(const struct injection *in, int mem, bool is_dry)
+{
+	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
+	auto_free u64 *keys = malloc(PIECE_MAX_THREADS * sizeof(*keys));
+	auto_free struct piece_thread *t = malloc(sizeof(*t));
+
+	if (!keys || !t || inject_read(mem, private, keys, PIECE_MAX_THREADS * sizeof(*keys)))
+		return false;
+	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
+		if (!keys[i])
+			continue;
+		if (inject_read(mem, private + offsetof(struct piece_private, threads) + i * sizeof(*t), t,
+				sizeof(*t)))
+			return false;
+		if (is_dry && t->nr_active)
+			return false;
+		if (!is_dry)
+			restore_returns(in, mem, t);
+	}
+	return true;
+}
+
+static int unmap_all(struct injection *in, struct stopped *s)
+{
+	u64 args[REMOTE_MAX_ARGS] = { in->region, PIECE_REGION_BYTES }, got;
+	int err = inject_syscall(s, SYS_munmap, args, &got);
+
+	for (u32 i = 0; i < in->nr_islands && !err; i++) {
+		args[0] = in->islands[i].start;
+		args[1] = in->islands[i].bytes;
+		err = inject_syscall(s, SYS_munmap, args, &got);
+	}
+	return err;
+}
+
+/* All threads are stopped. -EAGAIN: the functions are as before, but the memory must stay for now. */
+static int take_out(struct injection *in, struct stopped *s, int mem)
+{
+	const struct stack_look l = { .in = in };
+
+	inject_restore_code(in, mem, 0);
+	/* A hook that is under way reads its list of calls. */
+	if (!restore_all_returns(in, mem, true) || any_sees(&l, s, mem))
+		return -EAGAIN;
+	if (!restore_all_returns(in, mem, false))
+		return -EAGAIN;
+	if (unmap_all(in, s))
+		return -EBUSY;
+	return 0;
+}
+
+static int try_take_out(struct injection *in)
+{
+	u64 begin = clock_now_ns(), took;
+	auto_close int mem = inject_open_memory(in->pid);
+	struct stopped s;
+	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
+
+	if (err)
+		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
+	err = take_out(in, &s, mem);
+	threads_resume(&s);
+	took = clock_now_ns() - begin;
+	in->stopped_ns = took > in->stopped_ns ? took : in->stopped_ns;
+	return err;
+}
+
+int inject_take_out(struct injection *in)
+{
+	u64 end_ns = clock_now_ns() + INJECT_TRY_NS;
+	int err;
+
+	if (in->state != INJECT_IN)
+		return 0;
+	if (!in->region) {
+		in->state = INJECT_NOTHING;
+		return 0;
+	}
+	err = inject_set_on(in, false);
+	if (err)
+		return inject_fail(in, err, "%s", strerror(-err));
+	do
+		err = try_take_out(in);
+	while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
+	if (!err)
+		in->state = INJECT_NOTHING;
+	else if (err == -EAGAIN || err == -EBUSY)
+		in->state = INJECT_LEFT;
+	return err == -EAGAIN ? -EBUSY : err;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Steps that the files of an injection share: user/inject/process*.c only. */
+#pragma once
+
+#include "user/inject/process.h"
+#include "user/inject/threads.h"
+
+enum {
+	INJECT_STOP_NS = 1000 * 1000 * 1000, /* for all threads to stop */
+	INJECT_TRY_NS = 500 * 1000 * 1000,   /* for threads to leave the code that is to be changed */
+	INJECT_PAUSE_NS = 10 * 1000 * 1000,
+};
+
+/* Note the reason of @err, which is returned. */
+int inject_fail(struct injection *in, int err, const char *fmt, ...) __printf(3, 4);
+
+/* Memory of the target: a descriptor, or -errno; 0 or -errno. */
+int inject_open_memory(pid_t pid) __must_check;
+int inject_write(int mem, taddr_t addr, const void *bytes, size_t len) __must_check;
+int inject_read(int mem, taddr_t addr, void *bytes, size_t len) __must_check;
+
+/* Like threads_call(), but the -errno of the system call is returned. */
+int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], u64 *out) __must_check;
+
+/* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
+int inject_refuse(struct injection *in) __must_check;
+
+/* Is a thread in the middle of the bytes that @patches change, now or when its signal handlers return? */
+bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patch *patches, size_t nr);
+
+/* Write the bytes of patches @first and on as they were, where our jump is. They are forgotten. */
+void inject_restore_code(struct injection *in, int mem, u32 first);

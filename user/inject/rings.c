@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Merges the rings of a target. */
+#include "user/inject/rings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/event.h"
+#include "user/lib/array.h"
+#include "user/lib/clock.h"
+
+enum { MASK = PIECE_RING_RECORDS - 1, PUBLISH_EVERY = 1024 };
+
+struct ring_reader {
+	u32 ring;      /* number */
+	bool is_known; /* its records are read */
+	bool is_bad;   /* what it said made no sense: it is read no more */
+	u64 read;      /* records */
+	u64 end;       /* of the records that this poll reads */
+	u64 stamp;     /* of the next record */
+};
+
+struct rings {
+	struct piece_shared *shared; /* borrowed */
+	bool is_sequence;
+	struct ring_reader *readers; /* owned; PIECE_MAX_THREADS */
+	u32 nr_readers;
+	u8 *seen;  /* owned; for each ring: it has a reader */
+	u32 *heap; /* owned; readers with records, that of the smallest stamp first */
+	u32 nr_heap;
+	u64 first_stamp, first_ns; /* for the time of records */
+	double ns_per_tick;
+	u64 last_ns;
+	u64 nr_bad;
+};
+
+static u64 counter(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+	return clock_now_ns();
+#endif
+}
+
+static u64 now_stamp(const struct rings *r)
+{
+	return r->is_sequence ? __atomic_load_n(&r->shared->sequence, __ATOMIC_ACQUIRE) : counter();
+}
+
+int rings_new(struct rings **out, struct piece_shared *shared)
+{
+	struct rings *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->shared = shared;
+	r->is_sequence = shared->is_sequence;
+	r->readers = calloc(PIECE_MAX_THREADS, sizeof(*r->readers));
+	r->seen = calloc(PIECE_MAX_THREADS, sizeof(*r->seen));
+	r->heap = calloc(PIECE_MAX_THREADS, sizeof(*r->heap));
+	if (!r->readers || !r->seen || !r->heap) {
+		rings_free(r);
+		return -ENOMEM;
+	}
+	r->first_ns = clock_now_ns();
+	r->first_stamp = counter();
+	*out = r;
+	return 0;
+}
+
+void rings_free(struct rings *r)
+{
+	if (!r)
+		return;
+	free(r->readers);
+	free(r->seen);
+	free(r->heap);
+	free(r);
+}
+
+/* ---- time ---- */
+
+/* The speed of the counter, better with each poll. */
+static void measure_counter(struct rings *r)
+{
+	u64 now = clock_now_ns(), ticks = counter() - r->first_stamp;
+
+	r->ns_per_tick = ticks ? (double)(now - r->first_ns) / (double)ticks : 0;
+	r->last_ns = now;
+}
+
+/* The time of a stamp: never before the trace, nor in the future. */
+static u64 time_of(const struct rings *r, u64 stamp)
+{
+	u64 ticks = stamp - r->first_stamp, limit = r->last_ns - r->first_ns;
+	double ns;
+
+	if (r->is_sequence || (s64)ticks < 0)
+		return r->is_sequence ? r->last_ns : r->first_ns;
+	ns = (double)ticks * r->ns_per_tick;
+	return r->first_ns + (ns < (double)limit ? (u64)ns : limit);
+}
+
+/* ---- readers ---- */
+
+static struct piece_ring *ring_of(const struct rings *r, const struct ring_reader *reader)
+{
+	return &r->shared->rings[reader->ring];
+}
+
+/* Rings that threads have begun since the last poll. */
+static void find_new(struct rings *r)
+{
+	u32 nr = __atomic_load_n(&r->shared->nr_used, __ATOMIC_ACQUIRE);
+
+	for (u32 i = r->nr_readers; i < nr && i < PIECE_MAX_THREADS; i++) {
+		u32 ring = __atomic_load_n(&r->shared->used[i], __ATOMIC_ACQUIRE) - 1;
+
+		/* Not written yet: this one and those behind it come with the next poll. */
+		if (ring == (u32)-1)
+			return;
+		r->readers[i] = (struct ring_reader){ .ring = ring % PIECE_MAX_THREADS };
+		r->readers[i].is_bad = ring >= PIECE_MAX_THREADS || r->seen[r->readers[i].ring];
+		r->seen[r->readers[i].ring] = 1;
+		r->nr_readers++;
+	}
+}
+
+static const struct piece_record *record_at(const struct rings *r, const struct ring_reader *reader, u64 at)
+{
+	return &ring_of(r, reader)->records[at & MASK];
+}
+
+/* Has the reader another record? Sets its stamp. */
+static bool peek(const struct rings *r, struct ring_reader *reader)
+{
+	if (reader->read == reader->end)
+		return false;
+	reader->stamp = *(volatile const u64 *)&record_at(r, reader, reader->read)->stamp;
+	return true;
+}
+
+static void publish(const struct rings *r, const struct ring_reader *reader)
+{
+	__atomic_store_n(&ring_of(r, reader)->read, reader->read, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&r->shared->progress, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- the heap of readers ---- */
+
+static bool is_before(const struct rings *r, u32 a, u32 b)
+{
+	return r->readers[a].stamp < r->readers[b].stamp;
+}
+
+static void sift_down(struct rings *r, u32 at)
+{
+	for (;;) {
+		u32 best = at, left = 2 * at + 1, tmp;
+
+		for (u32 child = left; child < left + 2 && child < r->nr_heap; child++)
+			if (is_before(r, r->heap[child], r->heap[best]))
+				best = child;
+		if (best == at)
+			return;
+		tmp = r->heap[at];
+		r->heap[at] = r->heap[best];
+		r->heap[best] = tmp;
+		at = best;
+	}
+}
+
+static void begin(struct rings *r)
+{
+	r->nr_heap = 0;
+	for (u32 i = 0; i < r->nr_readers; i++) {
+		struct ring_reader *reader = &r->readers[i];
+
+		if (reader->is_bad)
+			continue;
+		reader->end = __atomic_load_n(&ring_of(r, reader)->written, __ATOMIC_ACQUIRE);
+		if (reader->end - reader->read > PIECE_RING_RECORDS) {
+			reader->is_bad = true;
+			r->nr_bad++;
+		} else if (peek(r, reader)) {
+			r->heap[r->nr_heap++] = i;
+		}
+	}
+	for (u32 i = r->nr_heap / 2; i-- > 0;)
+		sift_down(r, i);
+}
+
+/* ---- records ---- */
+
+/* Copy the frames of a stack, which lie behind @rec. False: they are not there. */
+static bool copy_frames(const struct rings *r, struct ring_reader *reader, const struct piece_record *rec,
+			u64 *frames)
+{
+	u64 nr = (rec->nr + PIECE_RECORD_FRAMES - 1) / PIECE_RECORD_FRAMES;
+
+	if (rec->nr > STACK_MAX_FRAMES || reader->end - reader->read < nr)
+		return false;
+	for (u64 i = 0; i < nr; i++)
+		memcpy(frames + i * PIECE_RECORD_FRAMES, record_at(r, reader, reader->read + i),
+		       sizeof(*rec));
+	reader->read += nr;
+	return true;
+}
+
+static bool is_known_kind(u8 kind)
+{
+	return kind >= EVENT_ALLOC && kind <= EVENT_STACK;
+}
+
+/* Take the next record of @reader. */
+static int take(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink)
+{
+	u64 frames[(STACK_MAX_FRAMES / PIECE_RECORD_FRAMES + 1) * PIECE_RECORD_FRAMES];
+	struct piece_record rec;
+
+	memcpy(&rec, record_at(r, reader, reader->read++), sizeof(rec));
+	if (!is_known_kind(rec.kind) || (rec.kind == EVENT_STACK && !copy_frames(r, reader, &rec, frames))) {
+		reader->is_bad = true;
+		r->nr_bad++;
+		return 0;
+	}
+	return sink->record(sink->ctx, reader->ring, time_of(r, reader->stamp), &rec, frames);
+}
+
+/*
+ * A record that depends on another one (the block that it names was released, or handed out, by another thread) has its
+ * stamp after that other one is in its ring. So all that a record before @last depends on is there when the rings are
+ * looked at after @last was taken.
+ */
+int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over)
+{
+	u64 last = now_stamp(r);
+	int nr = 0, err = 0;
+
+	measure_counter(r);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	find_new(r);
+	begin(r);
+	while (!err && r->nr_heap) {
+		struct ring_reader *reader = &r->readers[r->heap[0]];
+
+		if (!is_over && reader->stamp > last)
+			break;
+		err = take(r, reader, sink);
+		nr++;
+		if (reader->is_bad || !peek(r, reader))
+			r->heap[0] = r->heap[--r->nr_heap];
+		else if (reader->read % PUBLISH_EVERY)
+			goto next;
+		if (!reader->is_bad)
+			publish(r, reader);
+	next:
+		sift_down(r, 0);
+	}
+	for (u32 i = 0; i < r->nr_heap; i++)
+		publish(r, &r->readers[r->heap[i]]);
+	return err ? err : nr;
+}
+
+struct rings_losses rings_losses(const struct rings *r)
+{
+	struct rings_losses sum = { .allocs = r->shared->lost_threads + r->nr_bad, .frees = r->nr_bad };
+
+	for (u32 i = 0; i < r->nr_readers; i++) {
+		const struct piece_ring *ring = ring_of(r, &r->readers[i]);
+
+		sum.allocs += ring->lost_allocs;
+		sum.frees += ring->lost_frees;
+		sum.stacks += ring->lost_stacks;
+		sum.abandoned += ring->abandoned;
+	}
+	sum.frees += r->shared->lost_threads;
+	return sum;
+}
+
+u64 rings_bytes(const struct rings *r)
+{
+	return (u64)r->nr_readers * sizeof(struct piece_ring);
+}
+
+u32 rings_fill(const struct rings *r)
+{
+	u32 nr = __atomic_load_n(&r->shared->nr_used, __ATOMIC_ACQUIRE);
+	u64 most = 0;
+
+	for (u32 i = 0; i < nr && i < PIECE_MAX_THREADS; i++) {
+		u32 at = __atomic_load_n(&r->shared->used[i], __ATOMIC_RELAXED) - 1;
+		const struct piece_ring *ring = &r->shared->rings[at % PIECE_MAX_THREADS];
+		u64 waits = __atomic_load_n(&ring->written, __ATOMIC_RELAXED) -
+			    __atomic_load_n(&ring->read, __ATOMIC_RELAXED);
+
+		if (at < PIECE_MAX_THREADS && waits > most)
+			most = waits;
+	}
+	return most >= PIECE_RING_RECORDS ? 100 : (u32)(most * 100 / PIECE_RING_RECORDS);
+}

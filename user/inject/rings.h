@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The rings of one target, as heaptap reads them: records of all threads in the order of their stamps. The target can
+ * write anything there, at any time: no number in it is believed.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "inline/layout.h"
+
+struct rings;
+
+/* Calls of the target that left no record. */
+struct rings_losses {
+	u64 allocs, frees, stacks, abandoned;
+};
+
+/* The receiver of records, which are a copy. Nonzero: stop. */
+struct rings_sink {
+	void *ctx;
+	/* @ring is the number of the thread, @time_ns CLOCK_MONOTONIC. @frames: of an EVENT_STACK, rec->nr of them. */
+	int (*record)(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec, const u64 *frames);
+};
+
+/* Read @shared, of sizeof(struct piece_shared), which stays the caller's. 0 or -ENOMEM. */
+int rings_new(struct rings **out, struct piece_shared *shared) __must_check;
+void rings_free(struct rings *r);
+
+/*
+ * Deliver all records that were written before this call. @is_over: nobody writes any more, so records with a later
+ * stamp come, too. Returns their number, or what the sink returned.
+ */
+int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over);
+
+struct rings_losses rings_losses(const struct rings *r);
+
+/* Bytes that the rings that are in use take of the target's memory. */
+u64 rings_bytes(const struct rings *r);
+
+/* The share of the fullest ring that waits, in percent. Any thread may call it. */
+u32 rings_fill(const struct rings *r);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A target that has the piece of code inside: its rings, its threads, its losses. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/inject/guard.h"
+#include "user/source/source.h"
+
+struct rings;
+
+struct inline_target {
+	pid_t pid;
+	bool is_open;		     /* its calls are seen */
+	struct injection *in;	     /* borrowed from the guard */
+	struct piece_shared *shared; /* mapped; NULL = the piece is not in it yet */
+	struct rings *rings;	     /* owned */
+	int mem;		     /* owned; /proc/PID/mem */
+	u32 *tids;		     /* owned; of each ring; 0 = not known */
+	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
+	struct losses past; /* of earlier programs of this process */
+};
+
+/*
+ * Begin with the process @pid; nothing is changed in it. *@out is the caller's: inline_target_free(). -ENOMEM,
+ * -ENOSPC.
+ */
+int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time) __must_check;
+/* Ends reading. Takes nothing out. */
+void inline_target_free(struct inline_target *t);
+
+/* The piece is in: map what it shares, with these settings. 0 or -errno. */
+int inline_target_map(struct inline_target *t, const struct source_options *o) __must_check;
+
+/* The program has ended, or executed another one: its memory is gone. Losses are kept. */
+void inline_target_lose(struct inline_target *t);
+
+/* Deliver what its threads have written. @is_over: it writes no more. Returns how many records, or an error. */
+int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over);
+
+struct losses inline_target_losses(const struct inline_target *t);

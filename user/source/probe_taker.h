@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The part of the BPF source that another source may take over: the probes of functions. */
+#pragma once
+
+#include "user/source/placing.h"
+
+struct elf;
+
+/*
+ * Another way than BPF to see the calls of functions, for a source that leaves all else to the BPF source. Functions as
+ * in struct placing_ops (user/source/placing.h).
+ */
+struct probe_taker {
+	void *ctx; /* borrowed */
+	int (*add_probes)(void *ctx, u32 first, const struct call_probe *probes, u32 nr);
+	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
+	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
+		      const struct probed_file *f, const struct elf *elf);
+	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
+};

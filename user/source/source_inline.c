@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The inline source: calls of functions are seen by a piece of code inside the target (inline/), all else (births,
+ * ends, new libraries, markers) by the BPF source.
+ */
+#include "user/source/source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "user/inject/piece_object.h"
+#include "user/inject/rings.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/source/inline_target.h"
+#include "user/source/placing.h"
+#include "user/source/probe_taker.h"
+
+enum { WAKE_PERCENT = 12, WAKE_NS = 1000 * 1000, CALL_BYTES = 5 };
+
+struct inline_source {
+	struct source_options options;
+	struct probe_taker taker;
+	struct source *bpf; /* owned */
+	struct guard *guard;
+	struct call_probe *probes;	/* owned; PIECE_MAX_PROBES */
+	struct inline_target **targets; /* owned, and each; changed under the lock */
+	size_t nr_targets;
+	const struct sink *sink; /* during poll */
+	bool is_detached;
+	/* A thread of its own looks whether rings get full, because the piece makes no system call to wake us. */
+	pthread_t waker;
+	pthread_mutex_t lock;
+	bool has_waker, is_ending;
+	int event_fd, wait_fd; /* owned; wait_fd shows both event_fd and the BPF source's */
+};
+
+static struct inline_source *self(const struct source *s)
+{
+	return (struct inline_source *)(uintptr_t)s;
+}
+
+/* ---- targets ---- */
+
+static struct inline_target *find_target(const struct inline_source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_targets; i++)
+		if (s->targets[i]->pid == pid)
+			return s->targets[i];
+	return NULL;
+}
+
+static int add_target(struct inline_source *s, const struct target *t)
+{
+	struct inline_target *new;
+	int err = inline_target_new(&new, s->guard, t->pid, t->start_time);
+
+	if (err)
+		return err;
+	pthread_mutex_lock(&s->lock);
+	err = array_extend(s->targets, s->nr_targets);
+	if (!err)
+		s->targets[s->nr_targets++] = new;
+	pthread_mutex_unlock(&s->lock);
+	if (err)
+		inline_target_free(new);
+	return err;
+}
+
+static void drop_target(struct inline_source *s, pid_t pid)
+{
+	struct inline_target *t = find_target(s, pid);
+
+	if (!t)
+		return;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->nr_targets; i++)
+		if (s->targets[i] == t)
+			s->targets[i] = s->targets[--s->nr_targets];
+	pthread_mutex_unlock(&s->lock);
+	inline_target_free(t);
+}
+
+/* Take the piece out of @t. Records that it has written stay readable. */
+static void take_out(struct inline_source *s, struct inline_target *t)
+{
+	int err = guard_take_out(s->guard, t->in);
+
+	t->is_open = false;
+	if (err == -EBUSY)
+		info("inline: PID %d: its functions are as before, but some of our memory stays in it: a thread may "
+		     "still return through it",
+		     t->pid);
+	else if (err && err != -ESRCH)
+		warn("inline: PID %d: the probes stay in it, without effect: %s", t->pid,
+		     *t->in->why ? t->in->why : strerror(-err));
+	debug("inline: PID %d: stopped for %" PRIu64 " us at most", t->pid, t->in->stopped_ns / 1000);
+}
+
+/* ---- the taker of probes ---- */
+
+static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
+{
+	struct inline_source *s = ctx;
+
+	if (first + nr > PIECE_MAX_PROBES)
+		return -ENOSPC;
+	memcpy(s->probes + first, probes, nr * sizeof(*probes));
+	return 0;
+}
+
+static int new_file(void *ctx, const struct module *m, struct elf *elf)
+{
+	(void)ctx;
+	(void)m;
+	(void)elf;
+	return 0;
+}
+
+/* Fill in *@out as @point asks for. False: the piece needs nothing there. */
+static bool site_of(const struct inline_source *s, const struct probed_file *f,
+		    const struct probe_point *point, struct inject_site *out)
+{
+	static const enum piece_kind kinds[] = { [POINT_INTERNAL_CALL] = PIECE_INTERNAL_CALL,
+						 [POINT_FREE] = PIECE_FREE,
+						 [POINT_RET] = PIECE_RET,
+						 [POINT_ALLOC] = PIECE_ALLOC };
+	bool is_call = point->kind == POINT_INTERNAL_CALL, is_ret = point->kind == POINT_RET;
+	u32 nr = is_call ? (u32)f->list.internal_site : point->probe - f->first_probe;
+	const struct probe_site *site = &f->list.sites[nr];
+
+	/* The piece itself sees to return addresses. */
+	if (point->kind == POINT_RETURN || point->kind >= POINT_NOTE)
+		return false;
+	*out = (struct inject_site){ .addr = point->vaddr,
+				     .start = is_ret ? site->start : point->vaddr,
+				     .len = is_call ? CALL_BYTES : site->end - site->start,
+				     .index = f->first_probe + nr,
+				     .kind = kinds[point->kind],
+				     .call = s->probes[f->first_probe + nr],
+				     .name = site->row->name };
+	return true;
+}
+
+static int list_sites(const struct inline_source *s, const struct probed_file *f, const struct mapping *map,
+		      const struct elf *elf, struct inject_site *sites, size_t *nr)
+{
+	for (u32 i = 0; i < f->nr_points; i++) {
+		struct inject_site *site = &sites[*nr];
+		int err;
+
+		if (!site_of(s, f, &f->points[i], site))
+			continue;
+		err = elf_read_vaddr(elf, site->start, site->code, sizeof(site->code));
+		if (err)
+			return err;
+		site->addr += map->bias;
+		site->start += map->bias;
+		(*nr)++;
+	}
+	return 0;
+}
+
+static int explain(const struct inline_target *t, const struct mapping *map, int err)
+{
+	if (err && err != -ESRCH)
+		error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid,
+		      *t->in->why ? t->in->why : strerror(-err));
+	return err && err != -ESRCH && err != -ENOMEM ? -EOPNOTSUPP : err;
+}
+
+static int put_in(void *ctx, const struct target *target, const struct mapping *map,
+		  const struct probed_file *f, const struct elf *elf)
+{
+	struct inline_source *s = ctx;
+	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
+	struct inline_target *t = find_target(s, target->pid);
+	size_t nr = 0;
+	int err = sites ? list_sites(s, f, map, elf, sites, &nr) : -ENOMEM;
+
+	if (err || !nr)
+		return err;
+	if (!t)
+		err = add_target(s, target);
+	t = find_target(s, target->pid);
+	if (err)
+		return err;
+	err = guard_put_in(s->guard, t->in, sites, nr, map->start);
+	if (!err) {
+		pthread_mutex_lock(&s->lock);
+		err = inline_target_map(t, &s->options);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return explain(t, map, err);
+}
+
+static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct inline_source *s = ctx;
+	const struct inline_target *t = find_target(s, pid);
+
+	if (t)
+		inject_forget_range(t->in, start, end);
+}
+
+/* ---- waking ---- */
+
+static bool is_getting_full(const struct inline_source *s)
+{
+	for (size_t i = 0; i < s->nr_targets; i++)
+		if (s->targets[i]->rings && rings_fill(s->targets[i]->rings) >= WAKE_PERCENT)
+			return true;
+	return false;
+}
+
+static void *wake_reader(void *ctx)
+{
+	struct inline_source *s = ctx;
+
+	while (!__atomic_load_n(&s->is_ending, __ATOMIC_ACQUIRE)) {
+		bool is_full;
+
+		clock_pause(WAKE_NS, UINT64_MAX);
+		pthread_mutex_lock(&s->lock);
+		is_full = is_getting_full(s);
+		pthread_mutex_unlock(&s->lock);
+		if (is_full && eventfd_write(s->event_fd, 1))
+			break;
+	}
+	return NULL;
+}
+
+static int start_waker(struct inline_source *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	sigset_t all, old;
+
+	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->event_fd < 0 || s->wait_fd < 0 || epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->event_fd, &ev) ||
+	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, source_bpf.wait_fd(s->bpf), &ev))
+		return -errno;
+	/* Signals are for the thread that reads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	s->has_waker = !pthread_create(&s->waker, NULL, wake_reader, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return s->has_waker ? 0 : -EAGAIN;
+}
+
+static void stop_waker(struct inline_source *s)
+{
+	__atomic_store_n(&s->is_ending, true, __ATOMIC_RELEASE);
+	if (s->has_waker)
+		pthread_join(s->waker, NULL);
+	s->has_waker = false;
+	if (s->event_fd >= 0)
+		close(s->event_fd);
+	if (s->wait_fd >= 0)
+		close(s->wait_fd);
+}
+
+/* ---- life ---- */
+
+static int source_inline_probe(struct caps *caps)
+{
+	int err = source_bpf.probe(caps);
+
+	if (!piece_object_bytes()) {
+		snprintf(caps->reason, sizeof(caps->reason), "not on this CPU yet; use --backend bpf");
+		return -EOPNOTSUPP;
+	}
+	return err;
+}
+
+static int source_inline_create(struct source **out, const struct source_options *options,
+				const struct caps *caps)
+{
+	struct inline_source *s = options->max_followed ? NULL : calloc(1, sizeof(*s));
+	struct source_options to_bpf = *options;
+	int err = -ENOMEM;
+
+	if (options->max_followed) {
+		error("inline: children are not followed yet: leave --follow out, or use --backend bpf");
+		return -EOPNOTSUPP;
+	}
+	if (!s)
+		return -ENOMEM;
+	if (options->depth)
+		info("inline: call stacks are not taken yet: --backend bpf takes them");
+	s->event_fd = s->wait_fd = -1;
+	s->options = *options;
+	s->taker = (struct probe_taker){ .ctx = s,
+					 .add_probes = add_probes,
+					 .new_file = new_file,
+					 .put_in = put_in,
+					 .forget_range = forget_range };
+	pthread_mutex_init(&s->lock, NULL);
+	to_bpf.taker = &s->taker;
+	to_bpf.depth = 0;
+	s->probes = calloc(PIECE_MAX_PROBES, sizeof(*s->probes));
+	if (s->probes)
+		err = source_bpf.create(&s->bpf, &to_bpf, caps);
+	if (!err)
+		err = guard_new(&s->guard);
+	if (!err)
+		err = start_waker(s);
+	if (err) {
+		source_inline.free((struct source *)s);
+		return err;
+	}
+	*out = (struct source *)s;
+	return 0;
+}
+
+/* Calls of @pid are seen from now on. */
+static int open_target(const struct inline_source *s, pid_t pid)
+{
+	struct inline_target *t = find_target(s, pid);
+	int err = t && t->shared ? inject_set_on(t->in, true) : 0;
+
+	if (t && !err)
+		t->is_open = true;
+	return err;
+}
+
+static int source_inline_attach(struct source *source, struct target *t)
+{
+	struct inline_source *s = self(source);
+	int err = source_bpf.attach(s->bpf, t);
+
+	if (!err)
+		err = open_target(s, t->pid);
+	if (err && find_target(s, t->pid)) {
+		take_out(s, find_target(s, t->pid));
+		drop_target(s, t->pid);
+	}
+	return err;
+}
+
+static int source_inline_update(struct source *source, struct target *t)
+{
+	struct inline_source *s = self(source);
+	int err = s->is_detached ? 0 : source_bpf.update(s->bpf, t);
+
+	return err ? err : open_target(s, t->pid);
+}
+
+static void source_inline_unchanged(struct source *source, const struct target *t)
+{
+	struct inline_source *s = self(source);
+	source_bpf.unchanged(s->bpf, t);
+}
+
+/* ---- records ---- */
+
+/* A record of the BPF source. Calls of the target that came before it are delivered before it. */
+static int on_record(void *ctx, const struct event_header *rec, size_t len)
+{
+	struct inline_source *s = ctx;
+	struct inline_target *t = find_target(s, (pid_t)rec->pid);
+	bool is_over = rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC;
+	int nr = t ? inline_target_poll(t, s->sink, is_over) : 0;
+
+	if (nr < 0)
+		return nr;
+	if (t && is_over) {
+		pthread_mutex_lock(&s->lock);
+		inline_target_lose(t);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return s->sink->record(s->sink->ctx, rec, len);
+}
+
+static int source_inline_wait_fd(struct source *source)
+{
+	return self(source)->wait_fd;
+}
+
+static int source_inline_poll(struct source *source, const struct sink *sink)
+{
+	struct inline_source *s = self(source);
+	const struct sink ours = { .ctx = s, .record = on_record };
+	eventfd_t ignored;
+	int nr, more;
+
+	if (eventfd_read(s->event_fd, &ignored))
+		ignored = 0;
+	s->sink = sink;
+	nr = source_bpf.poll(s->bpf, &ours);
+	for (size_t i = 0; i < s->nr_targets && nr >= 0; i++) {
+		more = inline_target_poll(s->targets[i], sink, s->is_detached);
+		nr = more < 0 ? more : nr + more;
+	}
+	return nr;
+}
+
+static struct losses source_inline_losses(struct source *source, pid_t pid)
+{
+	struct inline_source *s = self(source);
+	struct losses sum = source_bpf.losses(s->bpf, pid);
+	const struct inline_target *t = find_target(s, pid);
+	struct losses ours = t ? inline_target_losses(t) : (struct losses){ 0 };
+
+	sum.allocs += ours.allocs;
+	sum.frees += ours.frees;
+	sum.stacks += ours.stacks;
+	sum.other += ours.other;
+	sum.abandoned += ours.abandoned;
+	/* A process that shares the memory is seen like a thread. */
+	sum.sharers = 0;
+	return sum;
+}
+
+static void source_inline_comm(struct source *source, pid_t pid, char comm[TARGET_COMM_LEN])
+{
+	struct inline_source *s = self(source);
+	source_bpf.comm(s->bpf, pid, comm);
+}
+
+static struct thread_stop source_inline_stop_reason(struct source *source, pid_t tid)
+{
+	struct inline_source *s = self(source);
+	return source_bpf.stop_reason(s->bpf, tid);
+}
+
+static void source_inline_forget(struct source *source, pid_t pid)
+{
+	struct inline_source *s = self(source);
+	source_bpf.forget(s->bpf, pid);
+	drop_target(s, pid);
+}
+
+/* ---- settings ---- */
+
+static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
+{
+	const struct inline_target *t = find_target(s, pid);
+
+	if (t && t->shared)
+		__atomic_store_n(&t->shared->is_paused, is_paused, __ATOMIC_SEQ_CST);
+}
+
+static void source_inline_pause(struct source *source, pid_t pid)
+{
+	struct inline_source *s = self(source);
+	source_bpf.pause(s->bpf, pid);
+	set_paused(s, pid, true);
+}
+
+static void source_inline_resume(struct source *source, pid_t pid)
+{
+	struct inline_source *s = self(source);
+	source_bpf.resume(s->bpf, pid);
+	set_paused(s, pid, false);
+}
+
+static int source_inline_set_depth(struct source *source, u32 depth)
+{
+	(void)source;
+	return depth ? -EOPNOTSUPP : 0;
+}
+
+/* ---- the end ---- */
+
+static void source_inline_detach(struct source *source)
+{
+	struct inline_source *s = self(source);
+
+	if (s->is_detached)
+		return;
+	for (size_t i = 0; i < s->nr_targets; i++)
+		take_out(s, s->targets[i]);
+	s->is_detached = true;
+	source_bpf.detach(s->bpf);
+}
+
+static void source_inline_free(struct source *source)
+{
+	struct inline_source *s = self(source);
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
+		take_out(s, s->targets[i]);
+	stop_waker(s);
+	while (s->nr_targets)
+		inline_target_free(s->targets[--s->nr_targets]);
+	guard_free(s->guard);
+	if (s->bpf)
+		source_bpf.free(s->bpf);
+	pthread_mutex_destroy(&s->lock);
+	free(s->targets);
+	free(s->probes);
+	free(s);
+}
+
+const struct source_ops source_inline = {
+	.name = "inline",
+	.probe = source_inline_probe,
+	.create = source_inline_create,
+	.attach = source_inline_attach,
+	.update = source_inline_update,
+	.unchanged = source_inline_unchanged,
+	.comm = source_inline_comm,
+	.forget = source_inline_forget,
+	.wait_fd = source_inline_wait_fd,
+	.poll = source_inline_poll,
+	.pause = source_inline_pause,
+	.resume = source_inline_resume,
+	.set_depth = source_inline_set_depth,
+	.losses = source_inline_losses,
+	.stop_reason = source_inline_stop_reason,
+	.detach = source_inline_detach,
+	.free = source_inline_free,
+};
