@@ -67,6 +67,7 @@ static int open_processes(struct console_run *r)
 	struct console *c = &r->console;
 	int status;
 
+	c->options.session.is_unwanted = control_is_stop_pending;
 	if (session_new(&c->session, &c->options.session, c->outs, false))
 		return STATUS_IMPOSSIBLE;
 	status = attach_targets(c->session, &r->options);

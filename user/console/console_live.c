@@ -19,6 +19,7 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
 #include "user/report/report_why.h"
+#include "user/session/control.h"
 #include "user/session/session_live.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
@@ -167,6 +168,11 @@ static int with_verdict(struct console *c, int (*show)(void *ctx, const struct r
 
 	if (!c->path)
 		session_scan(c->session, NULL, false);
+	/* The console drops what a command has written when Ctrl-C breaks it off. */
+	if (control_is_stop_pending()) {
+		session_forget_verdicts(c->session);
+		return -ECANCELED;
+	}
 	err = session_show(c->session, c->pid, show, c);
 	/* The verdict is valid for this moment only. */
 	if (!c->path)

@@ -86,7 +86,8 @@ static int begin(void *arg)
 	struct finding *f = arg;
 	const struct scan_options so = { .is_partial = f->options->is_partial,
 					 .pointer_mask = f->options->pointer_mask,
-					 .want_unaligned = f->options->want_unaligned };
+					 .want_unaligned = f->options->want_unaligned,
+					 .is_unwanted = f->options->is_unwanted };
 	const struct scan_books books = scan_books_of(f->options->heap, !f->options->has_losses);
 
 	return scan_new(&f->scan, &books, &so);
@@ -96,7 +97,7 @@ static void find_whys(struct finding *f)
 {
 	int err = leaks_find_whys(f->leaks, f->scan, f->options);
 
-	if (err)
+	if (err && err != -ECANCELED)
 		warn("scan: PID %d: cannot find who holds blocks: %s", f->options->pid, strerror(-err));
 }
 

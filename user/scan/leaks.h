@@ -82,7 +82,8 @@ struct leaks_options {
 	taddr_t why_addr;  /* find the chain of this block; 0 = none */
 	const u64 *before; /* live bytes of each row at the last report: rows that grew get examples first */
 	size_t nr_before;
-	enum leak_kinds kinds; /* which lost blocks to report */
+	bool (*is_unwanted)(void); /* scan_options.is_unwanted */
+	enum leak_kinds kinds;	   /* which lost blocks to report */
 	struct leak_marks
 		*marks; /* lost blocks of the last scan, replaced by those of this one. NULL = not kept */
 	void *ctx;

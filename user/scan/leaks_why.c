@@ -214,7 +214,7 @@ static int ask_examples(struct leaks *l, struct scan_whys *w, struct choice *c, 
 					  .addr = c->list[i].addr,
 					  .word_size = l->word_size };
 		l->nr_whys++;
-		err = ask(why, w, o, why->addr);
+		err = o->is_unwanted && o->is_unwanted() ? -ECANCELED : ask(why, w, o, why->addr);
 		if (err)
 			drop_last_why(l);
 	}

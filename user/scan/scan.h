@@ -49,6 +49,7 @@ struct scan_options {
 	u32 no_heuristics; /* bits of enum scan_heuristic to leave out */
 	u32 slack;	   /* sizes of blocks may be so many bytes more than the program asked for */
 	u64 max_memory;	   /* bytes for pointers found; 0 = as many as the bytes of the blocks can hold */
+	bool (*is_unwanted)(void); /* break the scan off, by -ECANCELED? Called in any thread. NULL = no */
 };
 
 /* Where a scan gets its blocks. scan_books_of() makes this for a heap. */
@@ -97,7 +98,7 @@ struct scan_books scan_books_of(const struct heap *heap, bool has_all);
 /*
  * Take the blocks of @books and sort them. @books must live as long as the scan. From now on to the stop, each event
  * that changes the heap must come to scan_event() too. Takes 16 bytes per block, later 1 to 3 per pointer. *@out is
- * owned by the caller: scan_free(). 0; -ENOMEM; -EOVERFLOW for more than 2^32 blocks.
+ * owned by the caller: scan_free(). 0; -ENOMEM; -ECANCELED; -EOVERFLOW for more than 2^32 blocks.
  */
 int scan_new(struct scan **out, const struct scan_books *books,
 	     const struct scan_options *options) __must_check;

@@ -11,6 +11,7 @@
 
 enum {
 	FIRST_BLOCKS = 1024,
+	ASK_EACH = 1 << 14,   /* whether the scan is wanted */
 	INSERTION = 48,	      /* insertion sorts so few blocks faster */
 	SPAN_HOLE = 32 << 20, /* bytes between two blocks that begin a new span */
 	BLOCKS_PER_BUCKET = 8,
@@ -85,6 +86,8 @@ static int add_block(void *ctx, const struct heap_block *block)
 	struct scan *s = a->s;
 	u8 flags = block->is_unsure ? BLOCK_TAINTED : 0;
 
+	if (s->nr % ASK_EACH == 0 && scan_is_unwanted(s))
+		return -ECANCELED;
 	if (s->nr == a->capacity && make_room(a))
 		return -ENOMEM;
 	if (s->nr == BLOCK_NONE - 1)
@@ -132,16 +135,22 @@ static void distribute(struct scan_block *b, u32 next[256], const u32 end[256], 
 	}
 }
 
-/* Sort by digits of 8 bits from the top, in place, so that no second array is needed. At most 7 levels deep. */
-static void sort_blocks(struct scan_block *b, u32 nr, int shift)
+/*
+ * Sort by digits of 8 bits from the top, in place, so that no second array is needed. At most 7 levels deep. 0 or
+ * -ECANCELED.
+ */
+static int sort_blocks(const struct scan *s, struct scan_block *b, u32 nr, int shift)
 {
 	u32 next[256] = { 0 }, end[256];
 	u32 at = 0;
+	int err = 0;
 
 	if (nr <= INSERTION) {
 		insertion_sort(b, nr);
-		return;
+		return 0;
 	}
+	if (nr >= ASK_EACH && scan_is_unwanted(s))
+		return -ECANCELED;
 	for (u32 i = 0; i < nr; i++)
 		next[(b[i].addr >> shift) & 255]++;
 	for (int d = 0; d < 256; d++) {
@@ -152,12 +161,13 @@ static void sort_blocks(struct scan_block *b, u32 nr, int shift)
 		end[d] = at;
 	}
 	distribute(b, next, end, shift);
-	for (int d = 0; d < 256 && shift; d++) {
+	for (int d = 0; d < 256 && shift && !err; d++) {
 		u32 start = d ? end[d - 1] : 0;
 
 		if (end[d] > start + 1)
-			sort_blocks(b + start, end[d] - start, shift - 8);
+			err = sort_blocks(s, b + start, end[d] - start, shift - 8);
 	}
+	return err;
 }
 
 static int by_addr_big(const void *a, const void *b)
@@ -270,11 +280,14 @@ static int make_spans(struct scan *s)
 int scan_index(struct scan *s)
 {
 	bool is_sorted = true;
+	int err = 0;
 
 	for (u32 i = 1; i < s->nr && is_sorted; i++)
 		is_sorted = s->blocks[i - 1].addr <= s->blocks[i].addr;
 	if (!is_sorted)
-		sort_blocks(s->blocks, s->nr, 48);
+		err = sort_blocks(s, s->blocks, s->nr, 48);
+	if (err)
+		return err;
 	if (s->nr_big)
 		qsort(s->big, s->nr_big, sizeof(*s->big), by_addr_big);
 	tidy(s);
@@ -355,6 +368,11 @@ int scan_new(struct scan **out, const struct scan_books *books, const struct sca
 	scan_use_huge_pages(s->blocks, s->nr * sizeof(*s->blocks), true);
 	*out = s;
 	return 0;
+}
+
+bool scan_is_unwanted(const struct scan *s)
+{
+	return s->options.is_unwanted && s->options.is_unwanted();
 }
 
 void scan_free(struct scan *s)

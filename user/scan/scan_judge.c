@@ -193,6 +193,8 @@ static int judge_lost(struct scan *s)
 	int err = find_lost(&lost);
 	struct lost_walk wk;
 
+	if (!err && scan_is_unwanted(s))
+		err = -ECANCELED;
 	if (!err && lost.nr)
 		find_leaders(&lost);
 	/* A block is lost through the oldest leader that leads to it. */
@@ -238,11 +240,14 @@ int scan_judge(struct scan *s)
 	err = spread_init(&spread, s);
 	if (err)
 		return err;
-	spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
-	spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
-	spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+	err = spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
+	if (!err)
+		err = spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
+	if (!err)
+		err = spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
 	spread_fini(&spread);
-	err = judge_lost(s);
+	if (!err)
+		err = judge_lost(s);
 	if (!err)
 		settle_sums(s);
 	return err;

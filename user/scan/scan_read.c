@@ -65,7 +65,7 @@ static int look(void *ctx, u32 part, const struct snapshot_chunk *chunk)
 {
 	struct scan_reading *rd = ctx;
 
-	return looker_look(&rd->parts[part], chunk);
+	return scan_is_unwanted(rd->s) ? -ECANCELED : looker_look(&rd->parts[part], chunk);
 }
 
 static int done(void *ctx, u32 part)

@@ -23,6 +23,7 @@ static const struct {
 	{ -EPROTO, "the other side sent data that cannot be understood" },
 	{ -ETIMEDOUT, "the other side did not answer in time" },
 	{ -EINTR, "interrupted" },
+	{ -ECANCELED, "it was broken off" },
 };
 
 static const struct {

@@ -154,7 +154,7 @@ void spread_fini(struct spread *sp)
 	memset(sp, 0, sizeof(*sp));
 }
 
-void spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
+int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 {
 	struct scan *s = sp->s;
 	bool is_any = false;
@@ -168,6 +168,8 @@ void spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 		is_any = true;
 	}
 	while (sp->nr_waiting) {
+		if (scan_is_unwanted(s))
+			return -ECANCELED;
 		if (sp->nr_waiting >= sp->limit) {
 			sweep(sp);
 			continue;
@@ -178,4 +180,5 @@ void spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 	for (u32 i = 0; i < s->nr && is_any; i++)
 		if (s->blocks[i].verdict == SCAN_NONE && get(sp->seen, i))
 			s->blocks[i].verdict = verdict;
+	return 0;
 }

@@ -21,6 +21,6 @@ void spread_fini(struct spread *sp);
 /*
  * Give @verdict to all blocks that have one of @flags and no verdict yet, and to all blocks without a verdict that
  * they lead to. SCAN_REACHABLE follows only pointers to starts; other pointers set BLOCK_SEED. Overwrites the links of
- * blocks.
+ * blocks. 0 or -ECANCELED.
  */
-void spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict);
+int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict) __must_check;

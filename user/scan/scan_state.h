@@ -97,6 +97,7 @@ struct scan {
 	u8 word_size;
 	struct scan_result result;
 };
+bool scan_is_unwanted(const struct scan *s); /* by scan_options */
 
 /* scan_blocks.c */
 /* Sort the blocks by address, drop duplicates, build the index. 0 or -ENOMEM. */

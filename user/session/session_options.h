@@ -52,4 +52,5 @@ struct session_options {
 	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
 	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
 	bool shows_progress;	    /* while a recording is read */
+	bool (*is_unwanted)(void);  /* break verdicts off? Called in any thread. NULL = no */
 };

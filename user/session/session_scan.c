@@ -245,6 +245,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.why_addr = v->why_addr,
 		.before = p->reported,
 		.nr_before = p->nr_reported,
+		.is_unwanted = s->options->is_unwanted,
 		.kinds = v->leaks,
 		.marks = o->marks,
 		.ctx = &n,

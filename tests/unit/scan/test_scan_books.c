@@ -48,6 +48,49 @@ static void drained_events(void **state)
 	assert_verdict(lost, SCAN_DEFINITE);
 }
 
+static int nr_asked, asked_at;
+
+static bool is_unwanted_now(void)
+{
+	return ++nr_asked == asked_at;
+}
+
+/* A scan can be broken off at each place where it asks, in both halves. */
+static void broken_off(void **state)
+{
+	int nr_new = 0, nr_read = 0, nr_judge = 0, err = -ECANCELED;
+	taddr_t held = block(0);
+
+	(void)state;
+	for (unsigned int i = 1; i < 9; i++)
+		block(i);
+	put(GLOBALS, held);
+	w.options.is_unwanted = is_unwanted_now;
+	for (asked_at = 1; err; asked_at++) {
+		nr_asked = 0;
+		w.next = w.piece = 0; /* the memory is read from its begin */
+		err = scan_new(&w.scan, &books, &w.options);
+		nr_new += err != 0;
+		assert_true(!err || err == -ECANCELED);
+		if (err)
+			continue;
+		err = scan_read(w.scan, &w.snap);
+		nr_read += err != 0;
+		if (!err) {
+			err = scan_judge(w.scan);
+			nr_judge += err != 0;
+		}
+		assert_true(!err || err == -ECANCELED);
+		if (err) {
+			scan_free(w.scan);
+			w.scan = NULL;
+		}
+	}
+	assert_true(nr_new > 0 && nr_read > 0);
+	assert_true(nr_judge > 1);
+	assert_verdict(held, SCAN_REACHABLE);
+}
+
 static void rows_and_sums(void **state)
 {
 	struct scan_sums rows[2];
@@ -196,8 +239,9 @@ static void random_graphs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(drained_events),	 TEST(rows_and_sums), TEST(wrong_books), TEST(given_up),
-		TEST(too_many_pointers), TEST(no_blocks),     TEST(long_chain),	 TEST(random_graphs),
+		TEST(drained_events), TEST(rows_and_sums), TEST(broken_off),
+		TEST(wrong_books),    TEST(given_up),	   TEST(too_many_pointers),
+		TEST(no_blocks),      TEST(long_chain),	   TEST(random_graphs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
