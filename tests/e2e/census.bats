@@ -278,3 +278,20 @@ cored() {
 	run --separate-stderr "$HEAPTAP" scan "$BATS_TEST_TMPDIR/truth"
 	[ "$status" -eq 4 ]
 }
+
+@test "census: doctor says whether one is possible" {
+	counted "$T/census" 1 2 2000
+	run "$HEAPTAP" doctor "$TARGET"
+	[[ $output == *"'heaptap scan $TARGET' can take a census of it now, from the books of glibc"* ]]
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = glibc ]
+	untouched "$TARGET"
+	exec 7>&-
+	ended "$TARGET" 0
+	[ -x "$T/leak_kinds-musl" ] || skip "leak_kinds-musl was not built here: see make targets"
+	"$T/leak_kinds-musl" wait <"$BATS_TEST_TMPDIR/lines" >"$BATS_TEST_TMPDIR/musl.out" &
+	TARGET=$!
+	STARTED+=("$TARGET")
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$BATS_TEST_TMPDIR/musl.out"
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = null ]
+}

@@ -11,6 +11,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/scan/scan_reason.h"
+#include "user/scan/snapshot_running.h"
 
 enum {
 	SLACK_WORDS = 3, /* at most so much more than the program asked for has a block */
@@ -57,6 +58,29 @@ static bool find_live(const void *ctx, taddr_t addr, struct heap_block *out)
 		return false;
 	*out = (struct heap_block){ .addr = block->addr, .size = block->size };
 	return true;
+}
+
+int census_look(const char **name, pid_t pid, u8 word_size)
+{
+	struct census_blocks blocks = { 0 };
+	struct snapshot *snap = NULL;
+	int err = snapshot_running_new(&snap, pid, word_size);
+
+	if (err)
+		return err;
+	err = -ENOENT;
+	for (const struct census_walker *walker = census_walkers; walker->name && err == -ENOENT; walker++) {
+		struct census_walk w;
+
+		err = census_walk_init(&w, snap, &blocks, 0);
+		if (!err)
+			err = walker->find(&w);
+		census_walk_fini(&w);
+		census_blocks_fini(&blocks);
+		*name = walker->name;
+	}
+	snapshot_free(snap);
+	return err;
 }
 
 /* Try the walkers in turn. */

@@ -20,6 +20,12 @@ struct census_options {
 
 #define CENSUS_PAUSE_NS 2000000000ULL
 
+/*
+ * Has the process @pid, whose words have @word_size bytes, an allocator for a census? Nothing is stopped. *@name is
+ * static. 0; -ENOENT none was found; -ESRCH, -EPERM, -EACCES, -ENOMEM or -errno.
+ */
+int census_look(const char **name, pid_t pid, u8 word_size) __must_check;
+
 /* Plain data, to be read. */
 struct census {
 	pid_t pid;

@@ -13,8 +13,8 @@
 enum { FIRST_WINDOW = 4096 };
 
 const struct census_walker census_walkers[] = {
-	{ "glibc", glibc_walk },
-	{ NULL, NULL },
+	{ "glibc", glibc_is_there, glibc_walk },
+	{ NULL, NULL, NULL },
 };
 
 static void find_files(struct census_walk *w)

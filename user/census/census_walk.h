@@ -28,6 +28,8 @@ struct census_walk {
 /* One allocator. */
 struct census_walker {
 	const char *name;
+	/* Are the books there? 0, -ENOENT or -ENOMEM. */
+	int (*find)(struct census_walk *w);
 	/*
 	 * Find the books and fill @w->out. 0: everything was read, and notes say what does not add up; -ENOENT: the
 	 * process has no such allocator; -ETIME past the deadline; -ENOMEM.
@@ -68,4 +70,5 @@ int census_check_time(const struct census_walk *w) __must_check;
 bool census_is_anonymous(const struct snapshot_map *map);
 
 /* The rows. */
+int glibc_is_there(struct census_walk *w) __must_check;
 int glibc_walk(struct census_walk *w) __must_check;

@@ -92,6 +92,14 @@ static void name_version(struct census_blocks *out, const struct glibc *g)
 		 g->layout.nr_fast ? "2.27 to 2.42" : "2.43 or later");
 }
 
+int glibc_is_there(struct census_walk *w)
+{
+	struct glibc g = { .w = w, .out = w->out };
+	size_t map = 0;
+
+	return glibc_find(&g, &map);
+}
+
 int glibc_walk(struct census_walk *w)
 {
 	auto_free struct glibc_copies *copies = calloc(1, sizeof(*copies));

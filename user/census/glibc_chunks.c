@@ -219,7 +219,8 @@ static int step(struct segment_walk *sw, struct step *st)
 	fault = is_fence(sw, &c) ? NULL : fault_of(sw, &c, flags);
 	if (fault) {
 		note_fault(sw, st->at, fault, flags);
-		return 0;
+		/* Whether the chunk before is free is not known, so it counts as live. */
+		return judge_last(sw, st, 0, CHUNK_PREV_IN_USE);
 	}
 	err = judge_last(sw, st, previous, flags);
 	st->is_over = false;

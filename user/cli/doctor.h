@@ -43,7 +43,8 @@ struct doctor_target {
 	char comm[16];
 	char *exe; /* owned */
 	bool is_32bit;
-	bool is_readable; /* its maps and memory are ours to see */
+	const char *census; /* allocator whose books 'heaptap scan' can read; static; NULL = none */
+	bool is_readable;   /* its maps and memory are ours to see */
 	uid_t uid;
 	u32 seccomp, ns_depth, nr_threads;
 	pid_t tracer_pid; /* 0 = nobody traces it */

@@ -99,6 +99,11 @@ static void print_target(FILE *out, const struct doctor *d, const struct doctor_
 		has_allocator |= t->objects[i].kind != NULL;
 		print_object(out, &t->objects[i]);
 	}
+	if (!IS_AGENT && t->is_readable && t->census)
+		fprintf(out, "  'heaptap scan %d' can take a census of it now, from the books of %s\n",
+			t->pid, t->census);
+	else if (!IS_AGENT && t->is_readable)
+		fprintf(out, "  no census: the books of its allocator are not glibc's\n");
 	if (t->is_readable && !has_allocator)
 		fprintf(out, "  no allocator found: try --alloc for a custom one\n");
 }
@@ -181,7 +186,9 @@ static void json_target(FILE *out, const struct doctor_target *t)
 		fprintf(out, "%d", t->tracer_pid);
 	else
 		fprintf(out, "null");
-	fprintf(out, ", \"readable\": %s,\n      \"objects\": [", t->is_readable ? "true" : "false");
+	fprintf(out, ", \"readable\": %s, ", t->is_readable ? "true" : "false");
+	json_text(out, "census", t->census);
+	fprintf(out, ",\n      \"objects\": [");
 	for (size_t i = 0; i < t->nr_objects; i++) {
 		fprintf(out, "%s\n        ", i ? "," : "");
 		json_object(out, &t->objects[i]);

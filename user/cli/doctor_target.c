@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/census/census.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
@@ -198,6 +199,8 @@ int doctor_examine_target(struct doctor *d, pid_t pid)
 	err = examine_modules(dt, t);
 	dt->exe = take_ptr(t->exe);
 	dt->is_readable = dt->is_readable && can_open_memory(pid);
+	if (!IS_AGENT && dt->is_readable && census_look(&dt->census, pid, dt->is_32bit ? 4 : 8))
+		dt->census = NULL;
 	if (err == -ESRCH)
 		error("doctor: PID %d (%s): has ended", pid, t->comm);
 	for (size_t i = 0; i < dt->nr_objects; i++)
