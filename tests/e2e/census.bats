@@ -8,6 +8,7 @@ load ../lib/common
 counted() {
 	mkfifo "$BATS_TEST_TMPDIR/lines"
 	truth=$BATS_TEST_TMPDIR/truth
+	rm -f "$truth"
 	"$@" <"$BATS_TEST_TMPDIR/lines" >"$truth" 2>/dev/null &
 	TARGET=$!
 	STARTED+=("$TARGET")
@@ -294,4 +295,21 @@ cored() {
 	exec 7>"$BATS_TEST_TMPDIR/lines"
 	wait_for grep -qs ready "$BATS_TEST_TMPDIR/musl.out"
 	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = null ]
+}
+
+@test "census: of a copy that the process forks: the same blocks, and nothing is left" {
+	counted "$T/census" 4 3 4000
+	census --snapshot fork
+	grep -q ', read from a copy$' "$text" || skip "no copy here: $(cat "$text" | sed -n 3p)"
+	equals_truth 5
+	! grep -q 'Does not add up' "$text"
+	[ -z "$(pgrep -P "$TARGET")" ]
+	untouched "$TARGET"
+	exec 7>&-
+	ended "$TARGET" 0
+	rm -f "$BATS_TEST_TMPDIR/lines"
+	counted "$T/census_types"
+	with_json --snapshot fork
+	told .copied true
+	told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
 }

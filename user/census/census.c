@@ -10,6 +10,7 @@
 #include "user/census/census_walk.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_running.h"
 
@@ -186,6 +187,17 @@ int census_of_core(struct census **out, int fd, const struct census_options *opt
 	return err;
 }
 
+/* Let the process run on if a copy of it can be read. Otherwise it stays stopped until it is read. */
+static void run_on(struct census *c, const struct census_options *o)
+{
+	int err = snapshot_wants_copy(o->way, c->pid) ? snapshot_copy(c->snap) : -ECANCELED;
+
+	c->is_copied = !err;
+	if (err && o->way == SNAPSHOT_FORK)
+		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s",
+		     (int)c->pid, scan_reason_copy(err));
+}
+
 /* One try. The books are consistent unless a thread was stopped while it changed them. */
 static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, bool is_last)
 {
@@ -196,10 +208,13 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	if (err)
 		return err;
 	c->word_size = c->snap->word_size;
-	err = walk(c, deadline_ns);
+	run_on(c, o);
+	err = walk(c, c->is_copied ? 0 : deadline_ns);
 	if (!err && (is_last || !c->blocks.nr_notes))
 		read_err = read_memory(c, o);
-	snapshot_resume(c->snap);
+	/* The copy ends with the snapshot, because names are read from it. The process runs already. */
+	if (!c->is_copied)
+		snapshot_resume(c->snap);
 	c->pause_ns = c->snap->pause_ns;
 	if (!err && !read_err && c->scan)
 		read_err = scan_judge(c->scan);

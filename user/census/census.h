@@ -8,10 +8,12 @@
 #pragma once
 
 #include "user/census/census_blocks.h"
+#include "user/scan/leaks.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_core.h"
 
 struct census_options {
+	enum snapshot_way way;
 	const char *sysroot; /* for files of a core */
 	u64 max_pause_ns;    /* the longest stop of the process; 0 = CENSUS_PAUSE_NS */
 	u64 pointer_mask;    /* scan_options.pointer_mask */
@@ -31,6 +33,7 @@ struct census {
 	pid_t pid;
 	bool is_core;
 	struct core_facts core; /* with is_core */
+	bool is_copied;		/* its memory was read from a copy: snapshot_copy() */
 	u8 word_size;
 	struct census_blocks blocks;
 	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */

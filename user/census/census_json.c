@@ -212,6 +212,7 @@ int census_json(FILE *out, const struct census *c, const struct census_report_op
 	json_string(&j, "comm", o->comm);
 	json_u64(&j, "word_bits", c->word_size * 8U);
 	json_u64(&j, "pause_ns", c->pause_ns);
+	json_bool(&j, "copied", c->is_copied);
 	json_core(&j, c);
 	json_memory(&j, c);
 	json_resident(&j, c);

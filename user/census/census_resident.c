@@ -177,6 +177,12 @@ static void read_page_tables(struct census_resident *out, pid_t tid)
 			out->page_tables = strtoull(line + 6, NULL, 10) << 10;
 }
 
+/* The thread whose files in /proc show the memory. That of a copy shows the copy. */
+static pid_t tid_of(const struct census *c)
+{
+	return c->is_copied ? c->pid : c->snap->mem_tid;
+}
+
 int census_resident_read(struct census_resident *out, const struct census *c)
 {
 	struct reading r = { .census = c, .out = out, .page = (u64)sysconf(_SC_PAGESIZE), .end = 1 };
@@ -187,11 +193,11 @@ int census_resident_read(struct census_resident *out, const struct census *c)
 	*out = (struct census_resident){ 0 };
 	if (c->is_core)
 		return -ESRCH;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", c->snap->mem_tid);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid_of(c));
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	r.pagemap = pagemap;
-	err = read_maps(&r, c->snap->mem_tid);
+	err = read_maps(&r, tid_of(c));
 	if (!err)
-		read_page_tables(out, c->snap->mem_tid);
+		read_page_tables(out, tid_of(c));
 	return err ? err : out->rss ? 0 : -ESRCH;
 }

@@ -90,7 +90,8 @@ static void print_process(FILE *out, const struct census *c, const struct census
 	if (c->is_core)
 		fputs(": from a core file\n", out);
 	else
-		fprintf(out, ": stopped for %s\n", human_duration(c->pause_ns).text);
+		fprintf(out, ": stopped for %s%s\n", human_duration(c->pause_ns).text,
+			c->is_copied ? ", read from a copy" : "");
 	print_core(out, c);
 }
 

@@ -110,7 +110,8 @@ static int judged_status(const struct options *o, const struct census *c)
 
 int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 {
-	const struct census_options co = { .max_pause_ns = o->max_pause_ns,
+	const struct census_options co = { .way = o->snapshot,
+					   .max_pause_ns = o->max_pause_ns,
 					   .pointer_mask = o->pointer_mask,
 					   .want_unaligned = o->unaligned };
 	struct census *c = NULL;

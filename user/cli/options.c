@@ -272,7 +272,7 @@ const struct option_row option_rows[] = {
 	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; 2s for a "
 		  "scan without a trace; no limit at the end of a program of run)" },
 	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
-	  .commands = IN(ATTACH) | IN(TOP),
+	  .commands = IN(ATTACH) | IN(TOP) | IN(SCAN),
 	  .help = "how a verdict gets the target's memory. stop: the target stands until it is read; fork: until "
 		  "a thread of it has forked for heaptap, and the copy is read; auto: fork if that is worth it" },
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),

@@ -113,20 +113,19 @@ static int judge(void *arg)
 	return err;
 }
 
-/* Is it worth a fork? Small processes are read as quickly. */
-static bool wants_copy(const struct leaks_options *o)
+bool snapshot_wants_copy(enum snapshot_way way, pid_t pid)
 {
 	struct proc_status status = { 0 };
 
-	if (o->way != SNAPSHOT_AUTO)
-		return o->way == SNAPSHOT_FORK;
-	return !proc_read_status(&status, o->pid) && status.resident_bytes >= WORTH_A_COPY;
+	if (way != SNAPSHOT_AUTO)
+		return way == SNAPSHOT_FORK;
+	return !proc_read_status(&status, pid) && status.resident_bytes >= WORTH_A_COPY;
 }
 
 /* Let the process run on if a copy of it can be read. Otherwise it stays stopped until it is read. */
 static bool run_on(struct finding *f, const struct leaks_options *o)
 {
-	int err = wants_copy(o) ? snapshot_copy(f->snap) : -ECANCELED;
+	int err = snapshot_wants_copy(o->way, o->pid) ? snapshot_copy(f->snap) : -ECANCELED;
 
 	if (err && o->way == SNAPSHOT_FORK)
 		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", o->pid,

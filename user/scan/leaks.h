@@ -65,6 +65,9 @@ enum snapshot_way {
 	SNAPSHOT_AUTO, /* fork where that is possible and the process is large */
 };
 
+/* Is a copy of @pid worth its fork? Small processes are read as quickly. */
+bool snapshot_wants_copy(enum snapshot_way way, pid_t pid);
+
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
 struct leaks_options {
 	pid_t pid;
