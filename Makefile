@@ -48,7 +48,7 @@ BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
 .PHONY: all deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
-        check-leaks check-verdicts check-arch check-board check-kernels check-style check-headers agent-musl bench install uninstall clean help targets
+        check-leaks check-verdicts check-peers check-arch check-board check-kernels check-style check-headers agent-musl bench install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -201,6 +201,10 @@ check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with v
 
 check-verdicts: all $(VERDICT_PROGRAMS)  ## shapes of leaks: the verdicts of heaptap, memcheck and LeakSanitizer, as a table (root)
 	$(Q)$(TEST_ENV) tests/verdicts/run.pl
+
+check-peers: all $(ORACLE)         ## counts of 40 programs against memcheck, stacks against gdb (installs the programs; root; some 5 minutes)
+	$(Q)tests/deps.sh
+	$(Q)$(TEST_ENV) tests/peers/run.sh
 
 check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time)
 	$(Q)tests/arch/run.sh $(abspath $(O))

@@ -19,6 +19,8 @@ apt_packages=(
 	'?libmimalloc2.0|libmimalloc3|libmimalloc2.1' redis-server redis-tools sqlite3 python3 git codespell
 	'clang-format-14|clang-format' procps util-linux file binutils xz-utils openssh-server openssh-client iproute2 strace tmux
 	libxml2-utils '?heaptrack'
+	# for make check-peers to compare
+	bzip2 mawk '?ripgrep'
 	# to open HTML reports
 	'?chromium' '?chromium-driver'
 	# to read completions

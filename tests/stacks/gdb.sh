@@ -15,6 +15,8 @@ by_gdb() {
 	local calls=$1 name=$2 seen missing
 	shift 2
 	command -v "$1" >/dev/null || { echo "gdb.sh: skipped: $1 is not installed" >&2; return; }
+	# Both must name the file itself, not a link to it.
+	set -- "$(readlink -f "$(command -v "$1")")" "${@:2}"
 	CALLS=$calls timeout -k 5 600 gdb -nx -batch -x "$root/tests/stacks/gdb_stacks.py" --args "$@" >"$dir/gdb.out" 2>"$dir/gdb.err" </dev/null || true
 	sed -n 's/^STACK //p' "$dir/gdb.out" >"$dir/gdb.stacks"
 	timeout -k 5 120 "$heaptap" run -q -d 127 --force -o "$dir/report.json" -- "$@" >"$dir/out" 2>"$dir/err" </dev/null ||
@@ -42,5 +44,11 @@ json.dumps([str(i) * 200 for i in range(300)]); decimal.Decimal(2).sqrt(decimal.
 by_gdb "$few" sqlite3 sqlite3 -batch -init "$dir/query.sql" :memory: .quit
 by_gdb "$few" perl perl -MPOSIX -e 'my %h = map { $_ => "x" x $_ } 1 .. 300; print scalar keys %h'
 by_gdb "$few" ripgrep rg --no-config -j1 -c 'stru[ck]t' "$root/user/heap/heap.c"
+by_gdb "$few" tar tar cf "$dir/out.tar" -C "$root" user
+by_gdb "$few" find find "$root/user" -name '*.h'
+by_gdb "$few" file file "$root/HACKING.md"
+by_gdb "$few" ls ls -lR "$root/user"
+printf 'all: ;\n' >"$dir/Makefile"
+by_gdb "$few" make make -np -C "$dir"
 by_gdb "$(seq -s ' ' 100 661 40000)" "clang compiling a file" clang -O1 -c -x c -o "$dir/o.o" "$root/tests/targets/deep.c" -I"$root" -D_GNU_SOURCE
 exit "$wrong"
