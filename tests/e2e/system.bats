@@ -107,6 +107,20 @@ told() { grep -q -- "$1" "$err"; }
 	never_in "$err" "pid $idle"
 }
 
+# bats test_tags=rounds
+@test "system: a leak of 1 MiB a minute in one of 200 processes is found and named" {
+	local i
+	[ "$HEAPTAP_ROUNDS" -ge 100 ] || skip "takes a minute: make soak runs it"
+	for ((i = 0; i < 199; i++)); do swelling 0; done
+	swelling 1747
+	watching
+	wait_for told "traces swell (pid $TARGET): it grows by"
+	wait_for told "swell (pid $TARGET): leaks .*: swell_forgets < main"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
 @test "system: a chosen process is traced although it does not grow, and JSON has the answer" {
 	spinning
 	watching --pid "$TARGET" --json -i 1s
@@ -166,6 +180,19 @@ told() { grep -q -- "$1" "$err"; }
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	never_in "$err" max-cost
+}
+
+@test "system: a process in a PID namespace has both of its PIDs" {
+	unshare -p true 2>/dev/null || skip "no PID namespaces here"
+	start unshare -p -f "$T/swell" 0
+	wait_for says unshare ready
+	TARGET=$(pgrep -P "$PID")
+	STARTED+=("$TARGET")
+	watching --comm swell --json -i 1s
+	wait_for of "$TARGET" '.pid_inside == 1'
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
 }
 
 # ---- reports ----
