@@ -16,6 +16,8 @@
 #include "user/session/session.h"
 #include "user/target/target.h"
 
+enum { NAMES = 5 };
+
 enum { WORTH = 4 }; /* a leak is the answer if it is this part of what grew most, or more */
 
 const char *answer_kind_name(enum answer_kind kind)
@@ -90,6 +92,21 @@ static void judge(struct zoom_answer *f, const struct report_process *p, const s
 	}
 }
 
+/* The innermost functions may belong to wrappers of the allocator: some more tell who asked. */
+static void cut_names(char *where)
+{
+	char *end = where;
+
+	for (u32 i = 0; i < NAMES && end; i++)
+		end = strstr(end + (i > 0), " < ");
+	if (end)
+		*end = '\0';
+	/* The start of each program says nothing. */
+	end = strstr(where, " < __libc_start");
+	if (end)
+		*end = '\0';
+}
+
 static int take_worst(struct zoom_answer *f, const struct report *r, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
@@ -113,7 +130,9 @@ static int take_worst(struct zoom_answer *f, const struct report *r, const struc
 		return 0;
 	}
 	judge(f, p, row);
-	return report_callers(r, p, row->id, f->where, sizeof(f->where));
+	err = report_all_callers(r, p, row->id, f->where, sizeof(f->where));
+	cut_names(f->where);
+	return err;
 }
 
 static int take_report(void *ctx, const struct report *r)
@@ -169,7 +188,7 @@ static void describe(const struct zoom_answer *f, char *text, size_t size)
 		snprintf(text, size, "leaks %s: %s", sum, where);
 		break;
 	case ANSWER_POSSIBLE:
-		snprintf(text, size, "possibly leaks %s: %s", sum, where);
+		snprintf(text, size, "holds %s, possibly lost: %s", sum, where);
 		break;
 	case ANSWER_HELD:
 		snprintf(text, size, "holds %s, still reachable: %s", sum, where);

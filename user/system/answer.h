@@ -15,7 +15,7 @@ enum answer_kind {
 	ANSWER_STILL,	  /* nothing of what it allocated since is live */
 	ANSWER_GROWS,	  /* a function holds more and more; there is no verdict */
 	ANSWER_HELD,	  /* likewise, and the program can still reach these blocks */
-	ANSWER_POSSIBLE,  /* they are possibly lost */
+	ANSWER_POSSIBLE,  /* likewise, but only by pointers into the middle of blocks */
 	ANSWER_LEAKS,	  /* they are lost */
 	NR_ANSWERS
 };
