@@ -141,5 +141,5 @@ make_reports() {
 	mkdir empty
 	run "$HEAPTAP" diff empty
 	[ "$status" -eq 4 ]
-	[[ $output == *'has 0 files'* ]]
+	[[ $output == *'has 0 reports'* ]]
 }

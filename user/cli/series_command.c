@@ -69,7 +69,7 @@ static int add_directory(const struct options *o, struct series *s, const char *
 	if (nr < 0)
 		return report_file_refuse(o, path, -errno, NULL, 0);
 	if (nr < 2) {
-		error("%s: %s: has %d files of the names *.json and *.json.gz; 2 or more are needed",
+		error("%s: %s: the directory has %d reports (*.json, *.json.gz); 2 or more are needed",
 		      o->command->name, path, nr);
 		err = STATUS_NO_TARGET;
 	}

@@ -89,6 +89,8 @@ static int stop_here(struct stop_snapshot *st)
 /* The work of the tracer in a state that it leaves. Returns the next state. */
 static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state state, int *err)
 {
+	if (IS_AGENT) /* which makes no copies */
+		return STOP_RESUMED;
 	switch (state) {
 	case STOP_COPYING:
 		*err = process_copy_make(&st->copy, &st->held, &st->base);
@@ -131,7 +133,8 @@ static void *tracer_main(void *arg)
 	}
 	pthread_mutex_unlock(&st->lock);
 	held_resume(&st->held);
-	process_copy_end(&st->copy);
+	if (!IS_AGENT)
+		process_copy_end(&st->copy);
 	return NULL;
 }
 

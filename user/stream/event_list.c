@@ -158,7 +158,7 @@ static void put_map(struct event_list *l, struct listed *p, const struct module 
 	p->has_module[m->id] = 1;
 	fprintf(l->out, "map %u %#" PRIx64 " %#" PRIx64 " %#" PRIx64, p->pid, start, start + FILE_ROOM,
 		start);
-	put_word(l, m->path);
+	put_word(l, module_name(m));
 	putc(m->build_id_len ? ' ' : '\n', l->out);
 	for (u32 i = 0; i < m->build_id_len; i++)
 		fprintf(l->out, "%02x%s", m->build_id[i], i + 1 == m->build_id_len ? "\n" : "");
@@ -216,7 +216,7 @@ void event_list_process(struct event_list *l, const struct target *t)
 
 		fprintf(l->out, "allocator %u", p->pid);
 		put_word(l, a->kind);
-		put_word(l, a->module->path);
+		put_word(l, module_name(a->module));
 		putc('\n', l->out);
 	}
 }
