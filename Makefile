@@ -78,9 +78,11 @@ $(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
 
-# The piece of code for targets: freestanding, without data, at home at any address.
+comma := ,
+# The piece of code for targets: freestanding, without data, at home at any address. gcc would clear records by rep stos.
 PIECE_FLAGS := -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
-               -fno-asynchronous-unwind-tables -fcf-protection=none -mgeneral-regs-only -mfsgsbase
+               -fno-asynchronous-unwind-tables -fcf-protection=none -mgeneral-regs-only -mfsgsbase \
+               $(if $(findstring gcc,$(CC)),-mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign)
 $(O)/inline/piece.bin: inline/piece.c inline/entry_x86_64.S inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h)
 	@mkdir -p $(@D)
 	@echo "  PIECE   $@"

@@ -100,3 +100,16 @@ equals_oracle() {
 	traced --backend inline -- "$T/leak-32"
 	grep -q "32-bit" "$err"
 }
+
+@test "inline: a program that locks all of its memory is refused" {
+	start python3 -c 'import ctypes, time
+libc = ctypes.CDLL(None)
+print("locked", libc.mlockall(3), flush=True)
+time.sleep(100)'
+	wait_for says python3 locked
+	says python3 "locked 0" || skip "mlockall is not permitted here"
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$PID"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"locks all of its memory"* ]]
+	untouched "$PID"
+}

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +138,24 @@ static int map_file(struct stopped *s, int mem, taddr_t region)
 	return err ? err : ret;
 }
 
+/* Does the target lock all memory that it maps from now on (mlockall)? Then all rings would be in memory at once. */
+static bool locks_new_memory(pid_t pid, taddr_t region)
+{
+	auto_fclose FILE *f = NULL;
+	char path[32], line[512], start[32];
+	bool is_ours = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
+	snprintf(start, sizeof(start), "%" PRIx64 "-", region);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		is_ours |= !strncmp(line, start, strlen(start));
+		if (is_ours && !strncmp(line, "VmFlags:", strlen("VmFlags:")))
+			return strstr(line, " lo");
+	}
+	return false;
+}
+
 static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t region)
 {
 	size_t len = piece_object_bytes();
@@ -184,7 +203,9 @@ static int make_region(struct injection *in, struct stopped *s, int mem)
 
 	if (err)
 		return err;
-	err = fill_region(in, s, mem, region);
+	err = locks_new_memory(s->pid, region) ? -EOPNOTSUPP : fill_region(in, s, mem, region);
+	if (err == -EOPNOTSUPP)
+		inject_fail(in, err, "it locks all of its memory (mlockall)");
 	if (err && unmap(s, region, PIECE_REGION_BYTES))
 		inject_fail(in, err, "its memory cannot be unmapped");
 	return err;
@@ -350,7 +371,9 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 
 	in->state = INJECT_IN;
 	if (err)
-		return inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
+		return err == -EOPNOTSUPP
+			       ? err
+			       : inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
 	err = make_island(in, s, nr, near, &island);
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
