@@ -368,6 +368,20 @@ bench_page() {
 	row "$what: search" "${got[1]:--} ms" "100 ms" ""
 }
 
+# The sizes of both JSON reports on a program with deep stacks, and the time to write the compact one.
+bench_compact() {
+	local what="compact JSON of 100,000 stacks" begin json compact
+	progress "$what"
+	[ -s "$tmp/stacks.txt" ] || { missing "$what: size beside JSON" "0.33 x" "no list of stacks"; return; }
+	"$heaptap" report -q --force -o "$tmp/stacks.json" "$tmp/stacks.txt" 2>>"$tmp/log"
+	begin=$(date +%s%N)
+	"$heaptap" report -q --force -o "$tmp/stacks.compact.json" "$tmp/stacks.txt" 2>>"$tmp/log"
+	row "$what: write, with the reading of the list" "$(reading '%.2f s' "($(date +%s%N) - $begin) / 1e9")" "" ""
+	json=$(stat -c %s "$tmp/stacks.json") compact=$(stat -c %s "$tmp/stacks.compact.json")
+	row "$what: size beside JSON" "$(reading '%.2f x' "$compact / $json")" "0.33 x" "$compact / $json bytes"
+	rm -f "$tmp/stacks.json" "$tmp/stacks.compact.json"
+}
+
 start=$SECONDS
 mkdir -p "$out"
 {
@@ -386,6 +400,7 @@ bench_tables
 bench_scan
 bench_recording
 bench_page
+bench_compact
 progress ""
 echo "took $((SECONDS - start)) s" >>"$table"
 cat "$table"
