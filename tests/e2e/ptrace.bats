@@ -52,6 +52,25 @@ same_reports() {
 	same_reports -- "$T/stack_dlopen"
 }
 
+@test "ptrace: a target that BPF has left, while BPF traces another one on its libraries: heaptap says so" {
+	local other one tap
+	start "$T/spin" 1
+	other=$PID
+	start "$T/spin" 1
+	one=$PID
+	wait_for says spin ready
+	HEAPTAP_BACKEND= timeout 60 "$HEAPTAP" attach -q -b bpf --no-scan -t 300ms "$one" >/dev/null 3>&-
+	grep -q '\[uprobes\]' "/proc/$one/maps" || skip "this kernel keeps no page of uprobes"
+	start "$HEAPTAP" attach -b bpf --no-scan -o "$BATS_TEST_TMPDIR/other.json" "$other"
+	tap=$PID
+	wait_for has_probes "$other"
+	attached -b ptrace "$one"
+	grep -q "PID $one: it had uprobes, and a heaptap that runs may have some" "$err"
+	detach
+	kill -INT "$tap"
+	ended "$tap" 0
+}
+
 @test "ptrace: same reports as by BPF: children with copies of the memory, with their parent's, with their own (A14, A16)" {
 	same_reports -f -- "$T/fork" 5
 	same_reports -f --max-procs 2 -- "$T/fork" 5

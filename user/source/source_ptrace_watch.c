@@ -9,6 +9,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/link_keeper.h"
 
 /* Has the kernel made its page for uprobes that were hit? The page stays as long as the memory of the process. */
 static bool has_uprobes(pid_t pid)
@@ -53,9 +54,31 @@ static bool is_trap_blocked(pid_t pid)
 	return false;
 }
 
+/* Does a heaptap hold uprobes now, in whatever process? */
+static bool is_keeper_there(void)
+{
+	auto_free pid_t *pids = NULL;
+	struct proc_stat stat;
+	size_t nr = 0;
+
+	if (proc_all(&pids, &nr))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!proc_read_stat(&stat, pids[i]) && !strcmp(stat.comm, KEEPER_COMM))
+			return true;
+	return false;
+}
+
 void trap_watch_begin(struct trap_watch *w, pid_t pid)
 {
 	*w = (struct trap_watch){ .pid = pid, .had_uprobes = has_uprobes(pid) };
+	/* The page was made before. Uprobes on its files that serve other processes would take the breakpoints. */
+	if (w->had_uprobes && is_keeper_there()) {
+		w->is_overlaid = true;
+		warn("ptrace: PID %d: it had uprobes, and a heaptap that runs may have some in its files: calls may be "
+		     "missed",
+		     pid);
+	}
 	w->had_handler = has_handler(pid) > 0;
 	if (!w->had_handler || !is_trap_blocked(pid))
 		return;
