@@ -313,3 +313,21 @@ cored() {
 	told .copied true
 	told '.types[] | select(.name == "zoo::Cat") | .lost.blocks' 9
 }
+
+@test "census: --baseline shows what has grown, and refuses other files" {
+	counted "$T/census_types"
+	with_json
+	run "$HEAPTAP" scan --baseline "$json" "$TARGET"
+	[[ $output == *'Growth since the baseline'*'+0 B, from '*': all live blocks'* ]]
+	[[ $output != *': zoo::Cat'* ]]
+	# As if there had been only 10 of 310.
+	jq '(.types[] | select(.name == "zoo::Cat") | .live) = {"blocks": 10, "bytes": 1200}' "$json" >"$BATS_TEST_TMPDIR/less.json"
+	run "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/less.json" "$TARGET"
+	[[ $output == *'from 10 to 310 blocks: zoo::Cat'* ]]
+	for text in '' '{' '[]' '{"schema": "heaptap-report/1"}' '{"schema": "heaptap-census/1", "live": 7}'; do
+		echo "$text" >"$BATS_TEST_TMPDIR/bad.json"
+		run --separate-stderr "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/bad.json" "$TARGET"
+		[ "$status" -eq 5 ]
+		[[ $stderr == *'--baseline: '*'no census in JSON'* ]]
+	done
+}

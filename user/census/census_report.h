@@ -5,13 +5,15 @@
 #include <stdio.h>
 
 #include "user/census/census.h"
+#include "user/census/census_baseline.h"
 #include "user/census/census_names.h"
 
 struct census_report_options {
-	const char *comm;	    /* name of the process */
-	u32 top;		    /* rows of each table; 0 = all */
-	taddr_t why_addr;	    /* show who holds this block; 0 = none */
-	struct census_names *names; /* borrowed */
+	const char *comm;			/* name of the process */
+	u32 top;				/* rows of each table; 0 = all */
+	taddr_t why_addr;			/* show who holds this block; 0 = none */
+	struct census_names *names;		/* borrowed */
+	const struct census_baseline *baseline; /* borrowed; NULL = none */
 };
 
 /* One format. */

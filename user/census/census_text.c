@@ -319,6 +319,8 @@ int census_text(FILE *out, const struct census *c, const struct census_report_op
 		err = print_types(out, c, o);
 	if (!err)
 		err = print_sizes(out, c, o);
+	if (!err && o->baseline)
+		err = census_baseline_text(out, o->baseline, c, o->names, o->top);
 	if (!err && o->why_addr)
 		err = census_why_text(out, c, o->names, o->why_addr);
 	print_notes(out, c);

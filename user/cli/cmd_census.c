@@ -74,6 +74,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 					       .asks_server = o->debuginfod };
 	struct census_report_options ro = { .top = o->top, .why_addr = o->why_addr };
 	size_t nr = outputs_describe(outs, formats, MAX_OUTPUTS), nr_fds = 0;
+	struct census_baseline *baseline = NULL;
 	int fds[MAX_OUTPUTS], err = 0;
 
 	if (!c->is_core && proc_read_stat(&stat, c->pid))
@@ -82,6 +83,13 @@ static int write_all(const struct census *c, const struct options *o, struct out
 	err = census_names_new(&ro.names, c, &so);
 	if (err)
 		error("scan: cannot prepare names: %s", strerror(-err));
+	if (!err && o->baseline) {
+		err = census_baseline_new(&baseline, o->baseline);
+		if (err)
+			error("scan: --baseline: %s: %s", o->baseline,
+			      err == -EBADMSG ? "no census in JSON" : strerror(-err));
+	}
+	ro.baseline = baseline;
 	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
 		fds[nr_fds] = write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
@@ -91,6 +99,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 	for (size_t i = 0; i < nr_fds; i++)
 		close(fds[i]);
 	census_names_free(ro.names);
+	census_baseline_free(baseline);
 	return err;
 }
 

@@ -367,6 +367,8 @@ const struct option_row option_rows[] = {
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE),
 	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M)" },
+	{ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN), .is_left_out = true,
+	  .help = "show the growth since the census in this file, which was written as JSON" },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for the target's binaries" },

@@ -72,6 +72,7 @@ struct options {
 	u64 fail_bytes;
 	u32 error_exitcode; /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
+	const char *baseline; /* scan: an earlier census in JSON */
 	const char *user, *cwd;
 	const char *listen, *to, *token_file;
 	bool status;	   /* run: show the status line */

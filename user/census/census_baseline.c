@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Compares a census with an earlier one. Types are compared by name, because addresses change with each start. */
+#include "user/census/census_baseline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "user/census/census_sizes.h"
+#include "user/census/census_types.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
+#include "user/lib/human.h"
+#include "user/lib/json_read.h"
+
+enum { MAX_FILE = 256 << 20, MAX_KEY = 300 };
+
+/* One size or one type: what it had before, and what it has now. */
+struct baseline_row {
+	char *key; /* owned */
+	struct census_sum before, now;
+};
+
+struct growth_list {
+	struct baseline_row *rows; /* owned */
+	size_t nr, max;
+};
+
+struct census_baseline {
+	struct census_sum live;
+	struct growth_list sizes, types;
+};
+
+static void list_fini(struct growth_list *l)
+{
+	for (size_t i = 0; i < l->nr; i++)
+		free(l->rows[i].key);
+	free(l->rows);
+}
+
+void census_baseline_free(struct census_baseline *b)
+{
+	if (!b)
+		return;
+	list_fini(&b->sizes);
+	list_fini(&b->types);
+	free(b);
+}
+
+static int add(struct growth_list *l, const char *key, struct census_sum before, struct census_sum now)
+{
+	int err = array_reserve(l->rows, l->max, l->nr + 1);
+	char *copy = err ? NULL : strdup(key);
+
+	if (!copy)
+		return -ENOMEM;
+	l->rows[l->nr++] = (struct baseline_row){ .key = copy, .before = before, .now = now };
+	return 0;
+}
+
+/* ---- reading ---- */
+
+/* Read an object of blocks and bytes. */
+static int read_sum(struct json_reader *r, struct census_sum *sum)
+{
+	enum json_token token = json_next(r);
+
+	if (token != JSON_OBJECT_BEGIN)
+		return -EBADMSG;
+	while ((token = json_next(r)) == JSON_KEY) {
+		u64 *to = !strcmp(r->text, "blocks")  ? &sum->blocks
+			  : !strcmp(r->text, "bytes") ? &sum->bytes
+						      : NULL;
+
+		token = json_next(r);
+		if (to && (token != JSON_NUMBER || !json_number(r, to)))
+			return -EBADMSG;
+		if (!to && json_skip(r, token) == JSON_ERROR)
+			return -EBADMSG;
+	}
+	return token == JSON_OBJECT_END ? 0 : -EBADMSG;
+}
+
+/* Read one object of "sizes" or "types", whose first token was read. */
+static int read_row(struct json_reader *r, struct growth_list *l)
+{
+	char size[MAX_KEY] = "", name[MAX_KEY] = "", object[MAX_KEY] = "", offset[MAX_KEY] = "",
+	     key[2 * MAX_KEY + 4];
+	const struct {
+		const char *key;
+		char *to;
+	} texts[] = { { "size", size }, { "name", name }, { "object", object }, { "offset", offset } };
+	struct census_sum live = { 0 };
+	enum json_token token;
+
+	while ((token = json_next(r)) == JSON_KEY) {
+		char *to = NULL;
+
+		if (!strcmp(r->text, "live")) {
+			if (read_sum(r, &live))
+				return -EBADMSG;
+			continue;
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+			to = !strcmp(r->text, texts[i].key) ? texts[i].to : to;
+		token = json_next(r);
+		if (to && (token == JSON_STRING || token == JSON_NUMBER))
+			snprintf(to, MAX_KEY, "%.*s", MAX_KEY - 1, r->text);
+		else if (json_skip(r, token) == JSON_ERROR)
+			return -EBADMSG;
+	}
+	if (token != JSON_OBJECT_END)
+		return -EBADMSG;
+	if (*size || *name)
+		snprintf(key, sizeof(key), "%s", *size ? size : name);
+	else
+		snprintf(key, sizeof(key), "%s+%s", object, offset);
+	return add(l, key, live, (struct census_sum){ 0 });
+}
+
+static int read_rows(struct json_reader *r, struct growth_list *l)
+{
+	enum json_token token = json_next(r);
+	int err = 0;
+
+	if (token != JSON_ARRAY_BEGIN)
+		return -EBADMSG;
+	while (!err && (token = json_next(r)) == JSON_OBJECT_BEGIN)
+		err = read_row(r, l);
+	return err ? err : token == JSON_ARRAY_END ? 0 : -EBADMSG;
+}
+
+static int read_census(struct census_baseline *b, struct json_reader *r)
+{
+	enum json_token token = json_next(r);
+	bool is_census = false;
+	int err = token == JSON_OBJECT_BEGIN ? 0 : -EBADMSG;
+
+	while (!err && (token = json_next(r)) == JSON_KEY) {
+		if (!strcmp(r->text, "live")) {
+			err = read_sum(r, &b->live);
+		} else if (!strcmp(r->text, "sizes")) {
+			err = read_rows(r, &b->sizes);
+		} else if (!strcmp(r->text, "types")) {
+			err = read_rows(r, &b->types);
+		} else {
+			bool is_schema = !strcmp(r->text, "schema");
+
+			token = json_next(r);
+			is_census |= is_schema && !strncmp(r->text, "heaptap-census/", 15);
+			err = json_skip(r, token) == JSON_ERROR ? -EBADMSG : 0;
+		}
+	}
+	return err ? err : is_census && token == JSON_OBJECT_END ? 0 : -EBADMSG;
+}
+
+int census_baseline_new(struct census_baseline **out, const char *path)
+{
+	struct census_baseline *b = calloc(1, sizeof(*b));
+	auto_free struct json_reader *r = malloc(sizeof(*r));
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	auto_free char *text = NULL;
+	struct stat st = { 0 };
+	int err = !b || !r ? -ENOMEM : fd < 0 || fstat(fd, &st) ? -errno : st.st_size > MAX_FILE ? -EFBIG : 0;
+
+	if (!err) {
+		text = malloc((size_t)st.st_size + 1);
+		err = !text ? -ENOMEM : read(fd, text, (size_t)st.st_size) != st.st_size ? -EIO : 0;
+	}
+	if (!err) {
+		json_reader_init(r, text, (size_t)st.st_size);
+		err = read_census(b, r);
+	}
+	if (err) {
+		census_baseline_free(b);
+		return err;
+	}
+	*out = b;
+	return 0;
+}
+
+/* ---- comparing ---- */
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct baseline_row *)a)->key, ((const struct baseline_row *)b)->key);
+}
+
+/* Several types may have one name: add them up. */
+static void join_equal(struct growth_list *l)
+{
+	size_t nr = 0;
+
+	if (!l->nr)
+		return;
+	qsort(l->rows, l->nr, sizeof(*l->rows), by_key);
+	for (size_t i = 1; i < l->nr; i++) {
+		struct baseline_row *to = &l->rows[nr], *from = &l->rows[i];
+
+		if (strcmp(to->key, from->key) != 0) {
+			l->rows[++nr] = *from;
+			continue;
+		}
+		to->before.blocks += from->before.blocks;
+		to->before.bytes += from->before.bytes;
+		to->now.blocks += from->now.blocks;
+		to->now.bytes += from->now.bytes;
+		free(from->key);
+	}
+	l->nr = nr + 1;
+}
+
+static s64 bytes_of(const struct baseline_row *g)
+{
+	return (s64)(g->now.bytes - g->before.bytes);
+}
+
+static int by_growth(const void *a, const void *b)
+{
+	s64 x = bytes_of(a), y = bytes_of(b);
+
+	return (x < y) - (x > y);
+}
+
+static int copy_before(struct growth_list *to, const struct growth_list *from)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < from->nr && !err; i++)
+		err = add(to, from->rows[i].key, from->rows[i].before, (struct census_sum){ 0 });
+	return err;
+}
+
+static int add_sizes(struct growth_list *l, const struct census *c)
+{
+	auto_free struct census_size *sizes = NULL;
+	size_t nr = 0;
+	int err = census_sizes(&sizes, &nr, c);
+	char key[32];
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		snprintf(key, sizeof(key), "%llu", (unsigned long long)sizes[i].size);
+		err = add(l, key, (struct census_sum){ 0 }, sizes[i].live);
+	}
+	return err;
+}
+
+static int add_types(struct growth_list *l, const struct census *c, struct census_names *names)
+{
+	auto_free struct census_type_row *rows = NULL;
+	size_t nr = 0;
+	int err = census_type_rows(&rows, &nr, c);
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		struct census_name name;
+		char key[MAX_KEY + 32];
+
+		err = census_name_type(names, rows[i].addr, &name);
+		if (err)
+			break;
+		if (name.text[0])
+			snprintf(key, sizeof(key), "%s", name.text);
+		else
+			snprintf(key, sizeof(key), "%s+0x%llx", name.object, (unsigned long long)name.offset);
+		err = add(l, key, (struct census_sum){ 0 }, rows[i].live);
+	}
+	return err;
+}
+
+static void print_change(FILE *out, struct census_sum before, struct census_sum now)
+{
+	bool is_more = now.bytes >= before.bytes;
+	u64 bytes = is_more ? now.bytes - before.bytes : before.bytes - now.bytes;
+
+	fprintf(out, "%c%s, from %s to %s blocks", is_more ? '+' : '-', human_bytes(bytes).text,
+		human_count(before.blocks).text, human_count(now.blocks).text);
+}
+
+static void print_growth(FILE *out, struct growth_list *l, const char *what, u32 top)
+{
+	join_equal(l);
+	if (l->nr)
+		qsort(l->rows, l->nr, sizeof(*l->rows), by_growth);
+	for (size_t i = 0; i < l->nr && (!top || i < top) && bytes_of(&l->rows[i]) > 0; i++) {
+		fputs("  ", out);
+		print_change(out, l->rows[i].before, l->rows[i].now);
+		fprintf(out, ": %s", what);
+		escape_text(out, l->rows[i].key);
+		putc('\n', out);
+	}
+}
+
+int census_baseline_text(FILE *out, const struct census_baseline *b, const struct census *c,
+			 struct census_names *names, u32 top)
+{
+	struct growth_list sizes = { 0 }, types = { 0 };
+	int err = copy_before(&sizes, &b->sizes);
+
+	if (!err)
+		err = copy_before(&types, &b->types);
+	if (!err)
+		err = add_sizes(&sizes, c);
+	if (!err)
+		err = add_types(&types, c, names);
+	if (!err) {
+		fputs("\nGrowth since the baseline\n  ", out);
+		print_change(out, b->live, census_live(&c->blocks));
+		fputs(": all live blocks\n", out);
+		print_growth(out, &types, "", top);
+		print_growth(out, &sizes, "of size ", top);
+	}
+	list_fini(&sizes);
+	list_fini(&types);
+	return err;
+}
