@@ -32,13 +32,18 @@ LDLIBS   += $(if $(READLINE),-lreadline)
 NCURSES  ?= $(if $(wildcard $(SYSROOT)/usr/include/ncurses.h $(SYSROOT)/usr/include/curses.h),1)
 CPPFLAGS += $(if $(NCURSES),,-DWITHOUT_NCURSES)
 LDLIBS   += $(if $(NCURSES),-lncursesw -ltinfo)
+# One file that needs no library. Distributions have no static Zydis, so that Capstone decodes x86 code.
+LDFLAGS  += $(if $(STATIC),-static)
+STATIC_LIBS := $(if $(IS_X86),-lcapstone) -lbpf -ldw -lelf -lz -lzstd -llzma -lbz2 -liberty $(if $(READLINE),-lreadline) $(if $(NCURSES),-lncursesw) -ltinfo \
+               -lpthread -ldl -lm
+LDLIBS   := $(if $(STATIC),$(STATIC_LIBS),$(LDLIBS))
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
 ROOMS := lib target names probe unwind inject heap source scan core stream report census session remote console top system cli
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
-OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),,arch/insn_x86.c)
+OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),arch/insn_x86_$(if $(STATIC),zydis,capstone).c,$(wildcard arch/insn_x86*.c))
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/inject/piece_object.o $(O)/user/report/html_template.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
@@ -47,7 +52,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
 
 .DELETE_ON_ERROR:
-.PHONY: all deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
+.PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
         check-leaks check-verdicts check-peers check-arch check-board check-kernels check-style check-headers agent-musl bench install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
@@ -117,6 +122,11 @@ $(BENCH_TARGETS): $(O)/tests/bench/%: tests/bench/%.c
 	@echo "  BENCH   $@"
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -O2 -g -fno-builtin $(WARNINGS) $(if $(CI),-Werror) -pthread -o $@ $<
 
+HAS_STATIC := $(wildcard /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)/libcapstone.a)
+
+static:                          ## build/static/heaptap: one file that needs no library
+	$(Q)$(MAKE) --no-print-directory STATIC=1 O=$(O)/static
+
 deps:                            ## install what building and testing need (asks the distribution's package manager)
 	$(Q)tests/deps.sh
 
@@ -134,7 +144,7 @@ check: build-tests check-style check-unit check-thread check-unit32 check-traced
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl $(UNITS)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl $(UNITS) $(if $(HAS_STATIC),static)
 
 check-unit: $(UNITS)             ## unit tests only
 	$(Q)$(TEST_ENV) tests/prove.sh unit plain:tests/style.bats $(UNITS)
@@ -207,6 +217,9 @@ check-verdicts: all $(VERDICT_PROGRAMS)  ## shapes of leaks: the verdicts of hea
 check-peers: all $(ORACLE)         ## counts of 40 programs against memcheck, stacks against gdb (installs the programs; root; some 5 minutes)
 	$(Q)tests/deps.sh
 	$(Q)$(TEST_ENV) tests/peers/run.sh
+
+check-fresh:                     ## the commands of README.md in fresh roots of Debian 12 and 13 (root, network; some 20 minutes)
+	$(Q)tests/packages/fresh_root.sh
 
 check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time)
 	$(Q)tests/arch/run.sh $(abspath $(O))

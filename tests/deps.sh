@@ -23,6 +23,10 @@ apt_packages=(
 	bzip2 mawk '?ripgrep'
 	# to open HTML reports
 	'?chromium' '?chromium-driver'
+	# for make static, which has no Zydis
+	'?libcapstone-dev' '?libbz2-dev' '?liblzma-dev'
+	# for make check-fresh
+	'?debootstrap'
 	# to read completions
 	'?zsh' '?fish'
 	# for make bench to compare with; without it those rows are not measured
@@ -51,7 +55,8 @@ apt_32bit_packages() {
 
 # For each kind of package manager: is PACKAGE installed, can it be had, get PACKAGES.
 apt_has() { dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed; }
-apt_knows() { apt-cache show "$1" >/dev/null 2>&1; }
+# A name that only other packages mention has no candidate.
+apt_knows() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[^\(]* ]]; }
 apt_get() {
 	local policy=/usr/sbin/policy-rc.d
 	# No server that a package brings may be started: tests start their own.

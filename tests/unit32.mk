@@ -6,7 +6,7 @@ O32       := $(O)/unit32
 OUT32     := user/source/programs.c user/source/source_bpf.c user/source/links.c user/source/link_keeper.c \
              user/unwind/unwind_tables.c user/source/caps_bpf.c user/source/caps_trial.c user/names/symbolize.c \
              user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c \
-             user/names/decompress.c user/names/symbol_server.c user/stream/stream_zstd.c arch/insn_x86.c \
+             user/names/decompress.c user/names/symbol_server.c user/stream/stream_zstd.c $(wildcard arch/insn_x86*.c) \
              $(wildcard user/inject/*.c arch/remote*.c) user/source/source_inline.c user/source/inline_target.c \
              user/cli/main.c $(filter-out %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))
 SRCS32    := $(filter-out $(OUT32),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \

@@ -4,7 +4,7 @@
 #   make AGENT=1 CC=musl-gcc
 
 AGENT_CC   := $(if $(CROSS_COMPILE),$(CROSS_COMPILE)gcc,$(CC))
-AGENT_CPU  := $(firstword $(subst -, ,$(shell $(AGENT_CC) -dumpmachine)))
+AGENT_CPU  := $(firstword $(subst -, ,$(shell $(AGENT_CC) -dumpmachine 2>/dev/null)))
 AGENT_CPU  := $(patsubst arm%,arm,$(patsubst i%86,i386,$(AGENT_CPU)))
 AGENT_O    := $(O)/agent-$(AGENT_CPU)
 
@@ -23,7 +23,7 @@ AGENT_OUT  := user/cli/main.c user/source/programs.c user/source/links.c user/so
               user/probe/guess.c user/probe/signatures.c user/report/findings.c user/report/report_junit.c user/report/report_sarif.c user/report/report_github.c \
               user/report/frames.c user/report/measure.c user/report/massif_tree.c \
               $(foreach f,csv folded speedscope massif dot trace,user/report/report_$(f).c) \
-              user/stream/stream_zstd.c user/names/symbol_server.c arch/insn_x86.c \
+              user/stream/stream_zstd.c user/names/symbol_server.c $(wildcard arch/insn_x86*.c) \
               $(wildcard user/inject/*.c arch/remote*.c) user/source/source_inline.c user/source/inline_target.c \
               $(AGENT_LESS) \
               $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* x86_64 and i386 instructions, decoded by Capstone: distributions have no static Zydis (make static). */
+#include "arch/insn_private.h"
+
+#include <capstone/capstone.h>
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+enum { ENDBR_BYTES = 4 };
+
+/* Bit of the argument that @reg carries in a 64-bit call, 0 if none. */
+static u8 arg_bit(x86_reg reg)
+{
+	static const x86_reg args[] = { X86_REG_RDI, X86_REG_RSI, X86_REG_RDX, X86_REG_RCX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+		if (reg == args[i])
+			return 1 << i;
+	return 0;
+}
+
+/* The whole register of which @reg is a part; other registers are not told apart. */
+static x86_reg whole(x86_reg reg)
+{
+	static const x86_reg parts[][6] = {
+		{ X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL, X86_REG_DIL },
+		{ X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL, X86_REG_SIL },
+		{ X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH },
+		{ X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH },
+		{ X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL, X86_REG_SPL },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		for (size_t k = 0; k < 5; k++)
+			if (reg == parts[i][k])
+				return parts[i][0];
+	return X86_REG_INVALID;
+}
+
+static void note_writes(struct insn *out, csh handle, const cs_insn *in)
+{
+	cs_regs reads, writes;
+	u8 nr_reads = 0, nr_writes = 0;
+
+	if (cs_regs_access(handle, in, reads, &nr_reads, writes, &nr_writes))
+		nr_writes = 0;
+	for (u8 i = 0; i < nr_writes; i++) {
+		x86_reg reg = whole(writes[i]);
+
+		out->moves_return |= reg == X86_REG_RSP;
+		out->writes_args |= arg_bit(reg);
+	}
+}
+
+/* mov of one argument's register to another one's. */
+static void note_move(struct insn *out, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	u8 to, from;
+
+	if (in->id != X86_INS_MOV || x->op_count != 2 || x->operands[0].type != X86_OP_REG ||
+	    x->operands[1].type != X86_OP_REG)
+		return;
+	to = arg_bit(x->operands[0].reg);
+	from = arg_bit(x->operands[1].reg);
+	if (!to || !from)
+		return;
+	out->moves_to = __builtin_ctz(to) + 1;
+	out->moves_from = __builtin_ctz(from) + 1;
+}
+
+static bool is_in_group(const cs_insn *in, u8 group)
+{
+	for (u8 i = 0; i < in->detail->groups_count; i++)
+		if (in->detail->groups[i] == group)
+			return true;
+	return false;
+}
+
+static enum insn_kind kind_of(const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+
+	switch (in->id) {
+	case X86_INS_NOP:
+		return INSN_NOP;
+	case X86_INS_PUSH:
+		return x->op_count && x->operands[0].type == X86_OP_REG ? INSN_PUSH : INSN_OTHER;
+	case X86_INS_JMP:
+	case X86_INS_LJMP:
+		return INSN_JUMP;
+	case X86_INS_CALL:
+	case X86_INS_LCALL:
+		return INSN_CALL;
+	case X86_INS_UD2:
+	case X86_INS_INT3:
+	case X86_INS_HLT:
+		return INSN_TRAP;
+	default:
+		break;
+	}
+	if (is_in_group(in, X86_GRP_RET) || is_in_group(in, X86_GRP_IRET))
+		return INSN_RETURN;
+	return is_in_group(in, X86_GRP_JUMP) || is_in_group(in, X86_GRP_BRANCH_RELATIVE) ? INSN_BRANCH
+											 : INSN_OTHER;
+}
+
+/* The address that memory operand @op names itself, without other registers; else 0. */
+static taddr_t fixed_address(const cs_insn *in, const cs_x86_op *op)
+{
+	bool is_relative = op->mem.base == X86_REG_RIP || op->mem.base == X86_REG_EIP;
+
+	if (op->type != X86_OP_MEM || op->mem.index != X86_REG_INVALID)
+		return 0;
+	if (!is_relative && op->mem.base != X86_REG_INVALID)
+		return 0;
+	return op->mem.disp + (is_relative ? in->address + in->size : 0);
+}
+
+static void note_addresses(struct insn *out, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+	bool is_branch = out->kind == INSN_JUMP || out->kind == INSN_CALL || out->kind == INSN_BRANCH;
+
+	if (in->id == X86_INS_LEA && x->op_count == 2)
+		out->address = fixed_address(in, &x->operands[1]);
+	else if ((in->id == X86_INS_MOV || in->id == X86_INS_MOVABS) && x->op_count == 2 &&
+		 x->operands[0].type == X86_OP_REG && x->operands[1].type == X86_OP_IMM)
+		out->address = x->operands[1].imm;
+	if (!is_branch || x->op_count != 1)
+		return;
+	if (x->operands[0].type == X86_OP_IMM)
+		out->target = x->operands[0].imm;
+	else if (out->kind != INSN_BRANCH)
+		out->slot = fixed_address(in, &x->operands[0]);
+}
+
+/* As in arch/insn_x86_zydis.c. */
+static bool is_emulated(const struct insn *insn, const cs_insn *in)
+{
+	const cs_x86 *x = &in->detail->x86;
+
+	if (x->prefix[2] == X86_PREFIX_OPSIZE)
+		return false;
+	switch (insn->kind) {
+	case INSN_PUSH:
+		return x->opcode[0] >= 0x50 && x->opcode[0] <= 0x57;
+	case INSN_NOP:
+		return true;
+	case INSN_JUMP:
+	case INSN_CALL:
+		return insn->target;
+	case INSN_BRANCH:
+		return insn->target && (x->opcode[0] & 0xf0) != 0xe0; /* not loop, jrcxz */
+	default:
+		return false;
+	}
+}
+
+/* Older releases take endbr for a nop. */
+static bool is_landing_pad(const u8 *code, size_t len)
+{
+	return len >= ENDBR_BYTES && code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e &&
+	       (code[3] == 0xfa || code[3] == 0xfb);
+}
+
+int insn_x86_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len)
+{
+	cs_insn *in;
+	csh handle;
+	size_t nr;
+
+	*out = (struct insn){ 0 };
+	if (is_landing_pad(code, len)) {
+		out->length = ENDBR_BYTES;
+		return 0;
+	}
+	if (cs_open(CS_ARCH_X86, elf_machine == EM_X86_64 ? CS_MODE_64 : CS_MODE_32, &handle))
+		return -ENOMEM;
+	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
+	nr = cs_disasm(handle, code, len, pc, 1, &in);
+	if (nr) {
+		out->length = in->size;
+		out->kind = kind_of(in);
+		note_writes(out, handle, in);
+		note_move(out, in);
+		note_addresses(out, in);
+		out->is_emulated = is_emulated(out, in);
+		cs_free(in, nr);
+	}
+	cs_close(&handle);
+	return nr ? 0 : -EINVAL;
+}
+
+/* Only the source that puts probes into the target's own code moves any. */
+int insn_x86_move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out)
+{
+	(void)elf_machine;
+	(void)pc;
+	(void)code;
+	(void)len;
+	(void)to;
+	(void)out;
+	return -ENOTSUP;
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# make static: one file that runs where there is no library, in a root that is empty but for /proc and /sys.
+
+load ../lib/common
+
+setup() {
+	STATIC=$O/static/heaptap
+	[ -x "$STATIC" ] || skip "not built here: make static needs libcapstone.a, libdw.a and others, see make deps"
+	[ -x "$T/leak-static" ] || skip "leak-static was not built here: see make targets"
+	mkdir -p "$BATS_TEST_TMPDIR/root/proc" "$BATS_TEST_TMPDIR/root/sys"
+	cp "$STATIC" "$T/leak-static" "$BATS_TEST_TMPDIR/root"
+}
+
+# inside COMMAND...: in the root, whose mounts end with it
+inside() {
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	unshare -m bash -c 'root=$1; shift
+		mount -t proc proc "$root/proc" && mount -t sysfs sys "$root/sys" && exec chroot "$root" "$@"' - "$BATS_TEST_TMPDIR/root" "$@"
+}
+
+@test "static: the file needs no library" {
+	run file "$STATIC"
+	[[ "$output" == *"statically linked"* ]]
+	run chroot "$BATS_TEST_TMPDIR/root" /heaptap --version
+	[ "$status" -eq 0 ]
+}
+
+@test "static: in an empty root: a program, its leaks with file and line, a recording and its report" {
+	run inside /heaptap run -q -o /r.json -o /r.txt -w /r.heaptap -- /leak-static --expect
+	[ "$status" -eq 0 ] || { echo "$output"; false; }
+	head -1 "$BATS_TEST_TMPDIR/root/r.txt" | grep -q '^leaks 10.8 KiB in 32 blocks, 2 places (worst: open_session at leak.c:'
+	report=$BATS_TEST_TMPDIR/root/r.json
+	nothing_lost
+	is .scan.definite.blocks 32
+	run inside /heaptap report /r.heaptap
+	[ "$status" -eq 0 ]
+	[[ "${lines[0]}" == "leaks 10.8 KiB in 32 blocks, 2 places (worst: open_session at leak.c:"* ]]
+}
