@@ -66,10 +66,10 @@ try_release() {
 	git -C "$top" archive HEAD | tar -x -C "$root/heaptap"
 	for place in /proc /sys /dev; do attach "$root" "$place"; done
 	say "$1: make deps demo"
-	in_root "$root" make deps demo >>"$root.log" 2>&1 || { tail -20 "$root.log"; die "$1: make deps demo failed: $root.log"; }
+	in_root "$root" make deps demo >"$root.log" 2>&1 || { tail -20 "$root.log"; die "$1: make deps demo failed: $root.log"; }
 	grep -q '^leaks 10.8 KiB in 32 blocks, 2 places (worst: open_session at ' "$root.log" ||
 		{ tail -20 "$root.log"; die "$1: the demo found other leaks"; }
-	! grep -E 'warning: ' "$root.log" || die "$1: warnings"
+	! grep -E '^[a-z/_0-9.]+:[0-9]+:.* warning: ' "$root.log" || die "$1: warnings"
 	say "$1: heaptap run ls"
 	in_root "$root" build/heaptap run ls >"$root.ls" 2>&1 || { cat "$root.ls"; die "$1: heaptap run ls failed"; }
 	grep -q '^  lost        nothing$' "$root.ls" || { cat "$root.ls"; die "$1: events were lost"; }
