@@ -34,9 +34,10 @@ CPPFLAGS += $(if $(NCURSES),,-DWITHOUT_NCURSES)
 LDLIBS   += $(if $(NCURSES),-lncursesw -ltinfo)
 # One file that needs no library. Distributions have no static Zydis, so that Capstone decodes x86 code.
 LDFLAGS  += $(if $(STATIC),-static)
-STATIC_LIBS := $(if $(IS_X86),-lcapstone) -lbpf -ldw -lelf -lz -lzstd -llzma -lbz2 -liberty $(if $(READLINE),-lreadline) $(if $(NCURSES),-lncursesw) -ltinfo \
+STATIC_LIBS = $(if $(IS_X86),-lcapstone) -lbpf -ldw -lelf -lz -lzstd -llzma -lbz2 -liberty $(if $(READLINE),-lreadline) $(if $(NCURSES),-lncursesw) -ltinfo \
                -lpthread -ldl -lm
-LDLIBS   := $(if $(STATIC),$(STATIC_LIBS),$(LDLIBS))
+# Expanded when it links: make deps may have installed libraries since.
+LINK_LIBS = $(if $(STATIC),$(STATIC_LIBS),$(LDLIBS))
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
@@ -59,7 +60,7 @@ all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default),
 
 $(O)/heaptap: $(O)/user/cli/main.o $(O)/libheaptap.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=user/cli/demo.list -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=user/cli/demo.list -o $@ $^ $(LINK_LIBS)
 
 $(O)/libheaptap.a: $(LIB_OBJS)
 	@echo "  AR      $@"
@@ -106,7 +107,7 @@ $(O)/user/report/html_template.o: user/report/html_template.S $(wildcard user/re
 $(O)/tests/unit/%: tests/unit/%.c $(O)/libheaptap.a
 	@mkdir -p $(@D)
 	@echo "  TEST    $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS) -lcmocka
 
 # The test reads its own tables too: .debug_frame for its functions, .eh_frame for the library's.
 $(O)/tests/unit/unwind/test_cfi_rows: private CFLAGS += -g -fno-asynchronous-unwind-tables
@@ -114,7 +115,7 @@ $(O)/tests/unit/unwind/test_cfi_rows: private CFLAGS += -g -fno-asynchronous-unw
 $(O)/tests/bench/%: tests/bench/%.c $(O)/libheaptap.a
 	@mkdir -p $(@D)
 	@echo "  BENCH   $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LDLIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS)
 
 # Programs to measure on: other people's, no library of ours in them.
 $(BENCH_TARGETS): $(O)/tests/bench/%: tests/bench/%.c
