@@ -96,7 +96,9 @@ thaw() {
 	grep -q 'the process is traced by gdb' "$err"
 	kill -INT "$gdb"
 	wait_for gone "$gdb"
-	untouched "$TARGET"
+	# gdb gives back the byte that it read when it set its breakpoint: at times that was the kernel's breakpoint.
+	is_running "$TARGET"
+	wait_for is_untraced "$TARGET"
 	kill -TERM "$TARGET"
 	ended "$TARGET" 0
 }
