@@ -87,8 +87,6 @@ int process_copy_make(struct process_copy *c, const struct held_threads *held, c
 		if (err == -EBUSY)
 			err = -EAGAIN;
 	}
-	if (err)
-		process_copy_end(c);
 	return err;
 }
 

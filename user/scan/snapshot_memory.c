@@ -98,11 +98,11 @@ struct memory_stream {
 	struct snapshot_visitor visitor;
 	u64 deadline_ns;
 	pid_t tid;
-	struct proc_memory memory;    /* owned */
-	int pagemap;		      /* owned; -1: not known which pages are populated, read all */
-	u64 page;		      /* bytes */
-	const struct page_copy *kept; /* borrowed, or NULL */
-	struct memory_span *spans;    /* owned; workers may change the mode, under plan_lock */
+	struct proc_memory memory; /* owned */
+	int pagemap;		   /* owned; -1: not known which pages are populated, read all */
+	u64 page;		   /* bytes */
+	struct page_copy kept;	   /* owned: a worker may outlive the snapshot */
+	struct memory_span *spans; /* owned; workers may change the mode, under plan_lock */
 	size_t nr_spans;
 	pthread_mutex_t plan_lock;
 	struct plan plan;
@@ -186,7 +186,10 @@ static int make_spans(struct memory_stream *m, const struct snapshot *s, const s
 		span->map = (u32)i;
 		if ((o->is_kept && !o->kept && !is_kept) || !span_of(&s->maps[i], span))
 			continue;
-		if (is_kept && o->kept && span->mode != SPAN_SKIP)
+		/* Whoever kept the others has counted what cannot be read. */
+		if (is_kept && o->kept && span->mode == SPAN_SKIP)
+			continue;
+		if (is_kept && o->kept)
 			span->mode = SPAN_KEPT;
 		m->nr_spans++;
 	}
@@ -240,6 +243,7 @@ static void stream_put(struct memory_stream *m)
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->plan_lock);
+	page_copy_fini(&m->kept);
 	free(m->spans);
 	free(m);
 }
@@ -288,7 +292,6 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, cons
 	m->refs = 1;
 	m->pagemap = -1;
 	m->tid = o->tid;
-	m->kept = o->kept;
 	m->plan.has_scan = true;
 	m->page = (u64)sysconf(_SC_PAGESIZE);
 	m->deadline_ns = o->deadline_ns;
@@ -298,6 +301,10 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, cons
 	if (err) {
 		stream_put(m);
 		return err;
+	}
+	if (o->kept) {
+		m->kept = *o->kept;
+		*o->kept = (struct page_copy){ 0 };
 	}
 	*out = m;
 	return 0;
@@ -412,7 +419,7 @@ static int find_by_seek(struct memory_stream *m, const struct memory_span *span)
 static int find_kept(struct memory_stream *m, const struct memory_span *span)
 {
 	struct plan *plan = &m->plan;
-	const struct page_copy *kept = m->kept;
+	const struct page_copy *kept = &m->kept;
 	size_t at = page_copy_find(kept, plan->pos);
 	int nr = 0;
 
@@ -579,7 +586,7 @@ static int show(struct memory_stream *m, u32 part, const struct snapshot_chunk *
 /* Like proc_memory_read(). What heaptap keeps comes first. */
 static ssize_t read_some(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
-	size_t nr = m->kept ? page_copy_read(m->kept, addr, buf, len) : 0;
+	size_t nr = page_copy_read(&m->kept, addr, buf, len);
 
 	return nr ? (ssize_t)nr : proc_memory_read(&m->memory, addr, buf, len);
 }
@@ -726,14 +733,14 @@ int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *v
 
 int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
-	if (m->kept && page_copy_read(m->kept, addr, buf, len) == len)
+	if (page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
 	return proc_memory_read(&m->memory, addr, buf, len) == (ssize_t)len ? 0 : -EIO;
 }
 
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
-	if (m->kept && page_copy_read(m->kept, addr, buf, len) == len)
+	if (page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
 	/* A page that is not in memory may come from a file system that hangs. */
 	for (taddr_t page = addr / m->page; m->pagemap >= 0 && page <= (addr + len - 1) / m->page; page++) {
@@ -750,8 +757,9 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 void memory_stream_count(struct memory_stream *m, struct snapshot *s)
 {
 	pthread_mutex_lock(&m->lock);
-	memcpy(s->skipped_bytes, m->skipped, sizeof(m->skipped));
-	s->read_bytes = m->read_bytes;
+	for (int i = 0; i < NR_SNAPSHOT_SKIPS; i++)
+		s->skipped_bytes[i] += m->skipped[i];
+	s->read_bytes += m->read_bytes;
 	pthread_mutex_unlock(&m->lock);
 }
 

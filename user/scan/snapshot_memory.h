@@ -10,14 +10,14 @@ struct page_copy;
 struct memory_options {
 	pid_t tid; /* whose memory: a thread of the process, or a copy of it */
 	u64 deadline_ns;
-	const bool *is_kept; /* borrowed; by mapping. NULL = none */
-	const struct page_copy
-		*kept; /* borrowed; the memory of kept mappings. NULL: read kept ones, and no other */
+	const bool *is_kept; /* borrowed during the call; by mapping. NULL = none */
+	/* The memory of kept mappings, which moves into the stream. NULL: read kept mappings, and no other. */
+	struct page_copy *kept;
 };
 
 /*
  * Open the memory of the process of @s, whose mappings are known already. Read it once. *@out is owned by the
- * caller: memory_stream_free(). What is borrowed lives as long. Returns 0, -ESRCH, -EPERM, -ENOMEM or -errno.
+ * caller: memory_stream_free(). Returns 0, -ESRCH, -EPERM, -ENOMEM or -errno.
  */
 int memory_stream_new(struct memory_stream **out, const struct snapshot *s,
 		      const struct memory_options *options) __must_check;
@@ -27,7 +27,7 @@ int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *v
 int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
 int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len);
 
-/* Set read_bytes and skipped_bytes of @s. */
+/* Add to read_bytes and skipped_bytes of @s. */
 void memory_stream_count(struct memory_stream *m, struct snapshot *s);
 
 /* Free @m. Never blocks: a thread that is still inside a read frees the rest later. NULL is fine. */

@@ -31,21 +31,18 @@ enum {
 enum stop_state {
 	STOP_STARTING, /* its threads are being stopped */
 	STOP_STOPPED,
-	STOP_FAILED,   /* it could not be stopped, and runs */
-	STOP_COPYING,  /* one of its threads forks */
-	STOP_COPIED,   /* stopped, and there is a copy */
-	STOP_DROPPING, /* back to STOP_STOPPED */
-	STOP_FREEING,  /* its threads are being resumed, the copy stays */
-	STOP_FREE,     /* it runs, and there is a copy */
-	STOP_RESUMED,  /* it runs again, or the tracer is resuming it; there is no copy */
+	STOP_FAILED,  /* it could not be stopped, and runs */
+	STOP_COPYING, /* one of its threads forks */
+	STOP_COPIED,  /* stopped, and there is a copy */
+	STOP_FREEING, /* its threads are being resumed, the copy stays */
+	STOP_FREE,    /* it runs, and there is a copy */
+	STOP_RESUMED, /* it runs again, or the tracer is resuming it; there is no copy */
 };
 
 struct stop_snapshot {
 	struct snapshot base;
 	struct held_threads held;
 	struct process_copy copy;     /* of the tracer's thread */
-	struct page_copy kept;	      /* what the copy lacks */
-	bool *is_kept;		      /* owned; by mapping */
 	struct memory_stream *memory; /* owned */
 	u64 started_ns, deadline_ns;
 	bool has_thread; /* a thread of its own is the tracer, not the caller */
@@ -95,9 +92,6 @@ static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state sta
 	case STOP_COPYING:
 		*err = process_copy_make(&st->copy, &st->held, &st->base);
 		return *err ? STOP_STOPPED : STOP_COPIED;
-	case STOP_DROPPING:
-		process_copy_end(&st->copy);
-		return STOP_STOPPED;
 	default:
 		held_resume(&st->held);
 		return STOP_FREE;
@@ -106,7 +100,14 @@ static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state sta
 
 static bool is_step(enum stop_state state)
 {
-	return state == STOP_COPYING || state == STOP_DROPPING || state == STOP_FREEING;
+	return state == STOP_COPYING || state == STOP_FREEING;
+}
+
+/* The process runs again; the end of its copy is no pause. */
+static void note_pause(struct stop_snapshot *st)
+{
+	if (!st->base.pause_ns)
+		st->base.pause_ns = clock_now_ns() - st->started_ns;
 }
 
 static void *tracer_main(void *arg)
@@ -133,6 +134,7 @@ static void *tracer_main(void *arg)
 	}
 	pthread_mutex_unlock(&st->lock);
 	held_resume(&st->held);
+	note_pause(st);
 	if (!IS_AGENT)
 		process_copy_end(&st->copy);
 	return NULL;
@@ -211,8 +213,7 @@ static void stop_resume(struct snapshot *s)
 		pthread_join(st->tracer, NULL);
 	else
 		held_resume(&st->held);
-	if (!s->pause_ns)
-		s->pause_ns = clock_now_ns() - st->started_ns;
+	note_pause(st);
 }
 
 static void stop_free(struct snapshot *s)
@@ -220,8 +221,6 @@ static void stop_free(struct snapshot *s)
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
 
 	memory_stream_free(st->memory);
-	page_copy_fini(&st->kept);
-	free(st->is_kept);
 	snapshot_fini(s);
 	pthread_cond_destroy(&st->changed);
 	pthread_mutex_destroy(&st->lock);
@@ -251,12 +250,12 @@ static int keep_piece(void *ctx, u32 part)
 	return page_copy_move(k->kept, &k->parts[part]);
 }
 
-/* Keep the memory of the mappings that is_kept names, while the process is stopped. */
-static int keep_memory(struct stop_snapshot *st)
+/* Keep the memory of the mappings that @is_kept names, while the process is stopped. It counts what it skips. */
+static int keep_memory(struct stop_snapshot *st, const bool *is_kept, struct page_copy *kept)
 {
 	const struct memory_options mo = { .tid = st->base.mem_tid,
 					   .deadline_ns = st->deadline_ns,
-					   .is_kept = st->is_kept };
+					   .is_kept = is_kept };
 	auto_free struct keeping *k = calloc(1, sizeof(*k));
 	const struct snapshot_visitor visitor = { k, keep_chunk, keep_piece };
 	struct memory_stream *m = NULL;
@@ -264,9 +263,10 @@ static int keep_memory(struct stop_snapshot *st)
 
 	if (err)
 		return err;
-	k->kept = &st->kept;
+	k->kept = kept;
 	err = memory_stream_read(m, &visitor);
 	memory_stream_count(m, &st->base);
+	st->base.read_bytes = 0; /* the visitor of the whole memory will see them */
 	memory_stream_free(m);
 	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
 		page_copy_fini(&k->parts[i]);
@@ -274,20 +274,17 @@ static int keep_memory(struct stop_snapshot *st)
 }
 
 /* Find the mappings that the copy shares with others, or lacks (MADV_DONTFORK). Returns how many, or -errno. */
-static int find_kept(struct stop_snapshot *st)
+static int find_kept(const struct stop_snapshot *st, bool *is_kept)
 {
 	struct snapshot copy = { .pid = st->copy.pid, .mem_tid = st->copy.pid };
 	int err = snapshot_read_maps(&copy), nr = 0;
 
-	st->is_kept = err ? NULL : calloc(st->base.nr_maps + 1, sizeof(*st->is_kept));
-	if (!err && !st->is_kept)
-		err = -ENOMEM;
 	for (size_t i = 0; i < st->base.nr_maps && !err; i++) {
 		const struct snapshot_map *map = &st->base.maps[i], *same;
 
 		same = snapshot_map_find(&copy, map->start);
-		st->is_kept[i] = (map->is_shared && map->is_writable) || !same || same->end < map->end;
-		nr += st->is_kept[i];
+		is_kept[i] = (map->is_shared && map->is_writable) || !same || same->end < map->end;
+		nr += is_kept[i];
 	}
 	snapshot_fini(&copy);
 	return err ? err : nr;
@@ -296,20 +293,22 @@ static int find_kept(struct stop_snapshot *st)
 /* There is a copy: read from it instead of the process. */
 static int turn_to_copy(struct stop_snapshot *st)
 {
-	struct memory_options mo = { .tid = st->copy.pid };
+	auto_free bool *is_kept = calloc(st->base.nr_maps + 1, sizeof(*is_kept));
+	struct page_copy kept = { 0 };
+	struct memory_options mo = { .tid = st->copy.pid, .is_kept = is_kept, .kept = &kept };
 	struct memory_stream *m = NULL;
-	int err = find_kept(st);
+	int err = is_kept ? find_kept(st, is_kept) : -ENOMEM;
 
 	if (err > 0)
-		err = keep_memory(st);
-	if (err)
-		return err;
-	mo.is_kept = st->is_kept;
-	mo.kept = &st->kept;
+		err = keep_memory(st, is_kept, &kept);
 	mo.deadline_ns = clock_now_ns() + MAX_READ_S * 1000000000ULL;
-	err = memory_stream_new(&m, &st->base, &mo);
-	if (err)
+	if (!err)
+		err = memory_stream_new(&m, &st->base, &mo);
+	page_copy_fini(&kept);
+	if (err) {
+		memset(st->base.skipped_bytes, 0, sizeof(st->base.skipped_bytes));
 		return err;
+	}
 	memory_stream_free(st->memory);
 	st->memory = m;
 	return 0;
@@ -326,13 +325,11 @@ static int stop_copy(struct snapshot *s)
 	if (err)
 		return err;
 	err = turn_to_copy(st);
-	if (err) {
-		ask_tracer(st, STOP_DROPPING);
-		page_copy_fini(&st->kept);
+	/* The copy is there until the process runs again: only then can one of its threads wait for it. */
+	if (err)
 		return err;
-	}
 	ask_tracer(st, STOP_FREEING);
-	s->pause_ns = clock_now_ns() - st->started_ns;
+	note_pause(st);
 	return 0;
 }
 

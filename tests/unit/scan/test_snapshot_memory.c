@@ -188,6 +188,8 @@ static int show(struct shown *s, struct memory_stream **out, u64 deadline_ns)
 	const struct snapshot_visitor visitor = { s, look, done };
 	const struct memory_options options = { .tid = snap.mem_tid, .deadline_ns = deadline_ns };
 
+	snap.read_bytes = 0;
+	memset(snap.skipped_bytes, 0, sizeof(snap.skipped_bytes));
 	assert_int_equal(memory_stream_new(out, &snap, &options), 0);
 	return memory_stream_read(*out, &visitor);
 }
