@@ -199,7 +199,7 @@ check-core: all targets
 	$(is-root)
 	$(Q)$(TEST_ENV) HEAPTAP_TAGS=core tests/prove.sh e2e $$(grep -lE '^# bats (test|file)_tags=(.*,)?core' $(E2E_TESTS))
 
-ROUNDS_UNITS := $(addprefix $(O)/tests/unit/,source/test_launch stream/test_stream)
+ROUNDS_UNITS := $(addprefix $(O)/tests/unit/,source/test_launch stream/test_stream scan/test_snapshot_copy)
 
 # Tests with the tag "rounds" repeat something at random moments: here 100 times, in make check 10 times.
 soak: build-tests check-leaks    ## tests of random moments, 100 rounds each, and make check-leaks (root; about an hour)

@@ -140,7 +140,8 @@ static int measure(pid_t pid, const struct heap *heap)
 {
 	const struct scan_books books = scan_books_of(heap, true);
 	const struct scan_options options = { .is_partial = false };
-	const struct snapshot_options stop = { .max_pause_ns = MAX_PAUSE_S * 1000000000ULL };
+	const struct snapshot_options stop = { .max_pause_ns = MAX_PAUSE_S * 1000000000ULL,
+					       .way = wants_copy ? SNAPSHOT_FORK : SNAPSHOT_STOP };
 	u64 before = resident_kib(), t[6], cpu[6];
 	struct snapshot *snap = NULL;
 	struct scan *scan = NULL;

@@ -187,28 +187,17 @@ int census_of_core(struct census **out, int fd, const struct census_options *opt
 	return err;
 }
 
-/* Let the process run on if a copy of it can be read. Otherwise it stays stopped until it is read. */
-static void run_on(struct census *c, const struct census_options *o)
-{
-	int err = snapshot_wants_copy(o->way, c->pid) ? snapshot_copy(c->snap) : -ECANCELED;
-
-	c->is_copied = !err;
-	if (err && o->way == SNAPSHOT_FORK)
-		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s",
-		     (int)c->pid, scan_reason_copy(err));
-}
-
 /* One try. The books are consistent unless a thread was stopped while it changed them. */
 static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, bool is_last)
 {
-	const struct snapshot_options so = { .max_pause_ns = max_pause_ns };
+	const struct snapshot_options so = { .max_pause_ns = max_pause_ns, .way = o->way };
 	u64 deadline_ns = clock_now_ns() + max_pause_ns;
 	int err = snapshot_stop_new(&c->snap, c->pid, &so), read_err = 0;
 
 	if (err)
 		return err;
 	c->word_size = c->snap->word_size;
-	run_on(c, o);
+	c->is_copied = !snapshot_copy(c->snap);
 	err = walk(c, c->is_copied ? 0 : deadline_ns);
 	if (!err && (is_last || !c->blocks.nr_notes))
 		read_err = read_memory(c, o);

@@ -9,13 +9,9 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
-#include "user/lib/proc.h"
 #include "user/scan/leaks_why.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot.h"
-
-/* A process of so many bytes stands some 30 ms while its memory is read, which a fork and its end cost too. */
-enum { WORTH_A_COPY = 64 << 20 };
 
 static void leaks_freep(struct leaks **l)
 {
@@ -113,26 +109,6 @@ static int judge(void *arg)
 	return err;
 }
 
-bool snapshot_wants_copy(enum snapshot_way way, pid_t pid)
-{
-	struct proc_status status = { 0 };
-
-	if (way != SNAPSHOT_AUTO)
-		return way == SNAPSHOT_FORK;
-	return !proc_read_status(&status, pid) && status.resident_bytes >= WORTH_A_COPY;
-}
-
-/* Let the process run on if a copy of it can be read. Otherwise it stays stopped until it is read. */
-static bool run_on(struct finding *f, const struct leaks_options *o)
-{
-	int err = snapshot_wants_copy(o->way, o->pid) ? snapshot_copy(f->snap) : -ECANCELED;
-
-	if (err && o->way == SNAPSHOT_FORK)
-		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", o->pid,
-		     scan_reason_copy(err));
-	return !err;
-}
-
 static int read_memory(void *arg)
 {
 	struct finding *f = arg;
@@ -144,6 +120,7 @@ static int read_memory(void *arg)
 static int read_stopped(struct finding *f, const struct leaks_options *o)
 {
 	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns,
+					     .way = o->way,
 					     .is_traced = o->is_traced,
 					     .is_ending = o->is_ending,
 					     .holder = o->holder };
@@ -151,8 +128,8 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 
 	if (!err)
 		err = o->drain(o->ctx, f->scan, true);
-	if (!err && run_on(f, o)) {
-		f->leaks->is_copied = true;
+	f->leaks->is_copied = !err && !snapshot_copy(f->snap);
+	if (f->leaks->is_copied) {
 		err = o->aside(o->ctx, read_memory, f);
 	} else if (!err) {
 		err = read_memory(f);

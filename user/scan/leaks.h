@@ -10,6 +10,7 @@
 
 #include "user/scan/leaks_marks.h"
 #include "user/scan/scan.h"
+#include "user/scan/snapshot_way.h"
 
 struct heap;
 struct scan_chain;
@@ -57,16 +58,6 @@ struct leaks {
 	struct leak_why *asked; /* owned; the answer to leaks_options.why_addr, NULL = nobody asked */
 	u8 word_size;		/* of the process, bytes */
 };
-
-/* How long the process stands: while its memory is read, or only until it has made a copy of itself. */
-enum snapshot_way {
-	SNAPSHOT_STOP,
-	SNAPSHOT_FORK,
-	SNAPSHOT_AUTO, /* fork where that is possible and the process is large */
-};
-
-/* Is a copy of @pid worth its fork? Small processes are read as quickly. */
-bool snapshot_wants_copy(enum snapshot_way way, pid_t pid);
 
 /* How to scan. Functions get @ctx, and return 0 or -errno unless they say otherwise. */
 struct leaks_options {

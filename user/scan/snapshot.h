@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "user/lib/types.h"
+#include "user/scan/snapshot_way.h"
 
 /* Why memory was not read. */
 enum snapshot_skip {
@@ -110,6 +111,7 @@ struct snapshot_options {
 	 * stay stopped; others are stopped here and resumed later. Make, read and resume in this thread.
 	 */
 	bool is_traced;
+	enum snapshot_way way;
 	bool is_ending;			      /* the process is stopped at its end (PTRACE_EVENT_EXIT) */
 	const struct snapshot_holder *holder; /* borrowed; NULL: no other process has stopped the threads */
 };
@@ -128,10 +130,8 @@ enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
 int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options) __must_check;
 
 /*
- * Copy the process by a fork that it carries out (user/scan/snapshot_fork.h), and resume it. Then snapshot_read() may
- * take its time, in any thread. Memory that a fork does not copy is kept by heaptap before. 0, or the process is still
- * stopped, and nothing has changed: -ENOTSUP another CPU, or another process traces it; -EBUSY; -EPERM; -EAGAIN or
- * -ENOMEM limits; -EFBIG too much memory is shared; -ETIME past the pause.
+ * Copy the process by a fork of its own if snapshot_options.way asks for that, and resume it. Then snapshot_read() may
+ * take its time, in any thread. Or it is still stopped: -ECANCELED nobody asked; others as scan_reason_copy() has them.
  */
 int snapshot_copy(struct snapshot *s) __must_check;
 

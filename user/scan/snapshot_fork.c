@@ -80,12 +80,13 @@ int process_copy_make(struct process_copy *c, const struct held_threads *held, c
 		/* Others are in other kinds of stop, from which they must not run. */
 		if (t->state != HELD_STOPPED || t->signal || t->in_group_stop)
 			continue;
+		outliving_begin(c->outliving);
 		err = thread_call_begin(call, t->tid, c->insn);
-		if (err)
-			continue;
-		err = fork_by(c, call);
-		if (err == -EBUSY)
-			err = -EAGAIN;
+		if (!err) {
+			err = fork_by(c, call);
+			err = err == -EBUSY ? -EAGAIN : err;
+		}
+		outliving_end(c->outliving);
 	}
 	return err;
 }
@@ -124,12 +125,14 @@ static bool reap_by(const struct process_copy *c, struct thread_call *call, pid_
 
 	if (!stop_one(tid))
 		return false;
+	outliving_begin(c->outliving);
 	if (!thread_call_begin(call, tid, c->insn)) {
 		if (thread_call_make(call, SYS_wait4, args, &result, NULL))
 			result = -ESRCH;
 		if (thread_call_end(call))
 			result = -ESRCH;
 	}
+	outliving_end(c->outliving);
 	ptrace(PTRACE_DETACH, tid, 0, 0);
 	return result == c->ns_pid;
 }

@@ -14,6 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_fork.h"
@@ -25,6 +26,8 @@ enum {
 	STOP_SHARE = 4,	      /* wait for threads to stop during a quarter of the pause, not longer */
 	MAX_KEPT = 256 << 20, /* bytes of memory that the copy does not have */
 	MAX_READ_S = 600,     /* the longest that a copy may be read */
+	/* A process of so many bytes stands some 30 ms while it is read, which a fork and its end cost too. */
+	WORTH_A_COPY = 64 << 20,
 };
 
 /* The states of the process. The tracer leaves those that end with ING. */
@@ -45,7 +48,10 @@ struct stop_snapshot {
 	struct process_copy copy;     /* of the tracer's thread */
 	struct memory_stream *memory; /* owned */
 	u64 started_ns, deadline_ns;
-	bool has_thread; /* a thread of its own is the tracer, not the caller */
+	enum snapshot_way way;
+	bool wants_copy;
+	struct outliving outliving; /* the tracer of a process that shall be copied */
+	bool has_thread;	    /* a thread of its own is the tracer, not the caller */
 	pthread_t tracer;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -110,12 +116,12 @@ static void note_pause(struct stop_snapshot *st)
 		st->base.pause_ns = clock_now_ns() - st->started_ns;
 }
 
-static void *tracer_main(void *arg)
+static void trace(void *arg)
 {
 	struct stop_snapshot *st = arg;
 
 	if (stop_here(st))
-		return NULL;
+		return;
 	pthread_mutex_lock(&st->lock);
 	while (st->state != STOP_RESUMED) {
 		enum stop_state state = st->state;
@@ -137,6 +143,15 @@ static void *tracer_main(void *arg)
 	note_pause(st);
 	if (!IS_AGENT)
 		process_copy_end(&st->copy);
+}
+
+/* The tracer of a process that carries out a call for heaptap must outlive heaptap until that has its own registers. */
+static void *tracer_main(void *arg)
+{
+	struct stop_snapshot *st = arg;
+
+	if (IS_AGENT || !st->wants_copy || outliving_run(&st->outliving, trace, st))
+		trace(st);
 	return NULL;
 }
 
@@ -314,23 +329,34 @@ static int turn_to_copy(struct stop_snapshot *st)
 	return 0;
 }
 
-static int stop_copy(struct snapshot *s)
+/* After an error the copy stays until the process runs again: only then can one of its threads wait for it. */
+static int make_copy(struct stop_snapshot *st)
 {
-	struct stop_snapshot *st = (struct stop_snapshot *)s;
 	int err;
 
-	if (IS_AGENT || !st->has_thread || st->state != STOP_STOPPED)
+	if (IS_AGENT || !st->has_thread)
 		return -ENOTSUP;
+	if (!st->outliving.pid)
+		return -ENOMEM;
 	err = ask_tracer(st, STOP_COPYING);
-	if (err)
-		return err;
-	err = turn_to_copy(st);
-	/* The copy is there until the process runs again: only then can one of its threads wait for it. */
+	if (!err)
+		err = turn_to_copy(st);
 	if (err)
 		return err;
 	ask_tracer(st, STOP_FREEING);
 	note_pause(st);
 	return 0;
+}
+
+static int stop_copy(struct snapshot *s)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+	int err = st->wants_copy && st->state == STOP_STOPPED ? make_copy(st) : -ECANCELED;
+
+	if (err && st->way == SNAPSHOT_FORK)
+		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", s->pid,
+		     scan_reason_copy(err));
+	return err;
 }
 
 static const struct snapshot_ops stop_ops = {
@@ -375,6 +401,16 @@ static int read_moment(struct stop_snapshot *st)
 	return err;
 }
 
+/* Small processes are read as quickly as they fork. */
+static bool wants_copy(enum snapshot_way way, pid_t pid)
+{
+	struct proc_status status = { 0 };
+
+	if (way != SNAPSHOT_AUTO)
+		return way == SNAPSHOT_FORK;
+	return !proc_read_status(&status, pid) && status.resident_bytes >= WORTH_A_COPY;
+}
+
 int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options)
 {
 	u64 max_pause_ns = options->max_pause_ns ? options->max_pause_ns : SNAPSHOT_MAX_PAUSE_MS * 1000000ULL;
@@ -387,6 +423,9 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	pthread_cond_init(&st->changed, NULL);
 	st->base.ops = &stop_ops;
 	st->base.pid = st->held.pid = pid;
+	st->way = options->way;
+	st->wants_copy = wants_copy(options->way, pid);
+	st->copy.outliving = &st->outliving;
 	st->held.may_be_traced = options->is_traced;
 	st->held.holder = options->holder;
 	st->base.is_ending = options->is_ending;

@@ -187,7 +187,8 @@ static void assert_goes_on(pid_t pid)
 
 static struct snapshot *take(pid_t pid)
 {
-	struct snapshot_options options = { .max_pause_ns = SLOW_PAUSE_MS * 1000000ULL };
+	struct snapshot_options options = { .max_pause_ns = SLOW_PAUSE_MS * 1000000ULL,
+					    .way = SNAPSHOT_FORK };
 	struct snapshot *snap = NULL;
 
 	assert_int_equal(snapshot_stop_new(&snap, pid, &options), 0);
@@ -297,7 +298,7 @@ static void signals_are_kept(void **state)
 	assert_goes_on(pid);
 }
 
-/* It shares more memory than heaptap keeps. */
+/* This child shares more memory than heaptap keeps. */
 static void sharing_child(void)
 {
 	char *p = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE,
@@ -415,13 +416,68 @@ static void scanner_killed(void **state)
 	assert_int_equal(shared->nr_signals, 0);
 }
 
+/* The fork of this child takes some milliseconds. */
+static void large_child(void)
+{
+	char *p = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED || madvise(p, SHARED_BYTES, MADV_NOHUGEPAGE))
+		_exit(9);
+	memset(p, 1, SHARED_BYTES);
+	quiet_child();
+}
+
+static void copy_for_ever(pid_t pid)
+{
+	for (;;) {
+		struct snapshot *snap = take(pid);
+
+		shared->shall_move = 2; /* the scanner works */
+		if (snapshot_copy(snap) == -ENOTSUP)
+			_exit(0);
+		snapshot_free(snap);
+	}
+}
+
+/* kill -9 of the scanner at any moment, also while a thread of the process carries out its calls (A12). */
+static void killed_at_any_moment(void **state)
+{
+	const char *wanted = getenv("HEAPTAP_ROUNDS");
+	int nr = wanted ? atoi(wanted) : 10;
+	pid_t pid = start(large_child);
+
+	(void)state;
+	srand(1);
+	for (int i = 0; i < nr; i++) {
+		pid_t scanner;
+
+		shared->shall_move = 0;
+		scanner = fork();
+		assert_true(scanner >= 0);
+		if (scanner == 0)
+			copy_for_ever(pid);
+		for (int k = 0; k < WAIT_MS && !shared->shall_move; k++)
+			nap();
+		usleep((useconds_t)(rand() % 30000));
+		kill(scanner, SIGKILL);
+		assert_int_equal(waitpid(scanner, NULL, 0), scanner);
+		for (int before = shared->nr_rounds, k = 0; k < WAIT_MS && shared->nr_rounds == before; k++)
+			nap();
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+	}
+	shared->may_go = 1;
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(shared->nr_signals, 0);
+	assert_int_equal(shared->nr_wrong, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shows_the_moment), cmocka_unit_test(leaves_nothing),
 		cmocka_unit_test(signals_are_kept), cmocka_unit_test(given_up),
 		cmocka_unit_test(seccomp_filter),   cmocka_unit_test(stopped_stays_stopped),
-		cmocka_unit_test(scanner_killed),
+		cmocka_unit_test(scanner_killed),   cmocka_unit_test(killed_at_any_moment),
 	};
 
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
