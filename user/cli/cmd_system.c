@@ -28,6 +28,10 @@ int cmd_system(const struct options *o)
 	struct control *c = NULL;
 	int status, err;
 
+	if (o->backend == BACKEND_INLINE) {
+		error("system: --backend inline: has no call stacks to name a function by: use bpf or ptrace");
+		return STATUS_USAGE;
+	}
 	for (size_t i = 0; i < o->outputs.nr; i++)
 		if (!is_for_many(o->outputs.items[i]))
 			return STATUS_USAGE;

@@ -38,8 +38,6 @@ static void write_report(struct dumps *d, struct session *s, bool wants_scan)
 	/* The outputs have logged why. */
 	if (err)
 		d->has_failed = true;
-	else
-		d->nr_written++;
 }
 
 void dumps_write_all(struct dumps *d, struct zooms *z)
@@ -120,4 +118,6 @@ void dumps_look(struct dumps *d, struct watch *w, struct zooms *z)
 	for (size_t i = 0; i < w->nr; i++)
 		if (exceeds(d->options, &w->list[i]))
 			check(d, w, z, &w->list[i]);
+		else if (w->list[i].is_asked)
+			watch_ask(w, w->list[i].pid, false);
 }

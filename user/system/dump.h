@@ -25,7 +25,7 @@ struct dumps {
 	const struct dump_options *options;   /* borrowed */
 	struct outputs *outs;		      /* owned; NULL = no reports */
 	struct dump_over over[DUMP_MAX_OVER]; /* in turn */
-	u64 nr_over, nr_written;
+	u64 nr_over;
 	bool has_failed;
 };
 

@@ -105,6 +105,11 @@ static void take_address_space(struct limit *l, pid_t pid, u64 size)
 		take(l, LIMIT_ADDRESS_SPACE, now.rlim_cur, size);
 }
 
+void limit_take_machine(struct limit *l, u64 total, u64 available, u64 free_swap)
+{
+	take(l, LIMIT_MACHINE, total + free_swap, total > available ? total - available : 0);
+}
+
 static void take_machine(struct limit *l)
 {
 	u64 total = 0, available = 0, swap = 0;
@@ -114,7 +119,7 @@ static void take_machine(struct limit *l)
 		return;
 	if (!read_number("/proc", "meminfo", "SwapFree:", &swap))
 		swap = 0;
-	take(l, LIMIT_MACHINE, total * 1024, (total - available) * 1024 - swap * 1024);
+	limit_take_machine(l, total * 1024, available * 1024, swap * 1024);
 }
 
 struct limit limit_read(pid_t pid, u64 size)

@@ -17,6 +17,12 @@ struct limit {
 /* The limit that leaves @pid least. @size is of its address space, in bytes. LIMIT_NONE: nothing is known. */
 struct limit limit_read(pid_t pid, u64 size);
 
+/*
+ * Take the memory of the machine for the limit if it leaves less than @l. All in bytes, as /proc/meminfo has them: what
+ * is available, and free swap beside it.
+ */
+void limit_take_machine(struct limit *l, u64 total, u64 available, u64 free_swap);
+
 /* "cgroup", "address space", "RAM" */
 const char *limit_name(enum limit_kind kind);
 

@@ -155,8 +155,12 @@ int price_measure(struct price_of_call *out, const struct session_options *so)
 static void measure_programs(struct price *p, struct session *s, u64 calls)
 {
 	bool is_due = p->nr_looks++ % MEASURE_EVERY == 0 || !p->program_ns;
-	u64 time_ns, nr = calls - p->measured_calls;
+	u64 time_ns, nr;
 
+	/* Another program counts anew. */
+	if (calls < p->measured_calls)
+		p->measured_calls = calls;
+	nr = calls - p->measured_calls;
 	if (p->is_measuring ? !nr : !is_due)
 		return;
 	p->is_measuring = !p->is_measuring;

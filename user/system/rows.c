@@ -72,7 +72,7 @@ void rows_head(const struct system_state *s, char *text, size_t size)
 			   human_percent(s->cpu_permyriad, 10000).text);
 
 	if (w->nr_evicted && len > 0 && (size_t)len < size)
-		snprintf(text + len, size - (size_t)len, "; %s not watched (--max-procs)",
+		snprintf(text + len, size - (size_t)len, "; %s not watched (--watch)",
 			 human_count(w->nr_evicted).text);
 }
 

@@ -15,7 +15,7 @@ struct row_text {
 	char error[80];	     /* "+-3 %", so that columns are right in each locale */
 	char limit[96];	     /* "2d 03h (cgroup)"; "" = never */
 	char container[256]; /* "" = none */
-	char zoom[320];	     /* what tracing has found; "" = it is not traced */
+	char zoom[640];	     /* what tracing has found; "" = it is not traced */
 };
 
 void row_describe(const struct system_state *s, const struct watched *p, struct row_text *out);

@@ -141,6 +141,12 @@ int rows_write_end(FILE *out, const struct system_state *s)
 		for (size_t i = 0; i < g.nr; i++)
 			write_grower(out, &g.list[i]);
 	}
+	if (s->watch.nr_ends > WATCH_MAX_ENDS)
+		fprintf(out, "%s more have grown and ended; only the last %d are listed\n",
+			human_count(s->watch.nr_ends - WATCH_MAX_ENDS).text, WATCH_MAX_ENDS);
+	if (s->zooms.nr_dropped)
+		fprintf(out, "%s more were traced; only the last %d are listed\n",
+			human_count(s->zooms.nr_dropped).text, ZOOM_MAX_ANSWERS);
 	free(g.list);
 	return err;
 }

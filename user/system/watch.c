@@ -220,8 +220,6 @@ static void take_birth(void *ctx, enum birth_kind kind, pid_t pid)
 	struct watch *w = ctx;
 	struct watched *p = kind == BIRTH_EXEC ? find(w, pid) : NULL;
 
-	w->nr_started += kind == BIRTH_FORK;
-	w->nr_ended += kind == BIRTH_END;
 	if (p)
 		p->is_new = true;
 	if (p || kind == BIRTH_END || !w->scan_ns)

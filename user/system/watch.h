@@ -86,10 +86,9 @@ struct watch {
 	u64 start_ns, now_ns;	 /* of the watch, of the last look; CLOCK_MONOTONIC */
 	u64 scan_ns;		 /* of the last look at the whole of /proc; 0 = it is due */
 	char last_born[64];	 /* /proc/loadavg at that time names the PID of the newest process */
-	bool has_swap;
 
 	/* Sums. */
-	u64 resident, nr_started, nr_ended, nr_evicted, nr_unseen;
+	u64 resident, nr_evicted, nr_unseen;
 	u64 cpu_ns;			       /* that looks have cost heaptap */
 	struct watch_end ends[WATCH_MAX_ENDS]; /* in turn */
 	u64 nr_ends;

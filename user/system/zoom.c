@@ -230,9 +230,15 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		warn("system: no process is traced: only their sizes are shown");
 		return;
 	}
-	f = zoom_new_answer(z, p);
-	if (!f || session_attach(zoom.session, p->pid, false)) {
+	if (session_attach(zoom.session, p->pid, false)) {
 		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
+		session_free(zoom.session);
+		return;
+	}
+	f = zoom_new_answer(z, p);
+	if (!f) {
+		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
+		session_stop(zoom.session);
 		session_free(zoom.session);
 		return;
 	}

@@ -29,7 +29,7 @@ void zooms_measure_call(struct zooms *z)
 	z->is_call_measured = true;
 	err = price_measure(&z->call, z->options->session);
 	if (err)
-		debug("system: the price of a call is not known: %s", strerror(-err));
+		warn("system: --max-cost: what a call costs is not known: %s", strerror(-err));
 	else
 		debug("system: a traced call costs %s and %s in the kernel's programs",
 		      human_duration(z->call.trap_ns).text, human_duration(z->call.program_ns).text);
