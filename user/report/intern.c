@@ -47,22 +47,27 @@ void intern_fini(struct intern_table *t)
 
 int intern_string(struct intern_strings *s, const char *text, size_t *number, bool *is_new)
 {
-	auto_free char *escaped = s->is_raw ? strdup(text) : escape_new(text);
+	auto_free char *own = s->is_raw ? NULL : escape_new(text);
+	const char *wanted = s->is_raw ? text : own;
 	u64 hash;
 	u32 item, at = 0;
 	int err;
 
-	if (!escaped)
+	if (!wanted)
 		return -ENOMEM;
 	if (is_new)
 		*is_new = false;
-	hash = hash_bytes(escaped, strlen(escaped), 0);
+	hash = hash_bytes(wanted, strlen(wanted), 0);
 	while ((item = hash_index_next(&s->index, hash, &at)) != HASH_NO_ITEM) {
 		*number = item;
-		if (!strcmp(s->list[item], escaped))
+		if (!strcmp(s->list[item], wanted))
 			return 0;
 	}
 	if (s->nr >= HASH_NO_ITEM)
+		return -ENOMEM;
+	if (s->is_raw)
+		own = strdup(text);
+	if (!own)
 		return -ENOMEM;
 	err = array_reserve(s->list, s->max, s->nr + 1);
 	if (!err)
@@ -72,7 +77,7 @@ int intern_string(struct intern_strings *s, const char *text, size_t *number, bo
 	if (is_new)
 		*is_new = true;
 	*number = s->nr++;
-	s->list[*number] = take_ptr(escaped);
+	s->list[*number] = take_ptr(own);
 	return 0;
 }
 
