@@ -14,11 +14,6 @@
 #include "user/lib/parse.h"
 #include "user/cli/options_private.h"
 
-static bool is_for(const struct option_row *row, const struct command *command)
-{
-	return row->commands & 1U << (command - commands);
-}
-
 /* Words that other tools have for what heaptap calls otherwise. */
 static const struct {
 	const char *word, *meant;

@@ -20,11 +20,6 @@
 
 enum { FIRST_ID = 256 };
 
-static bool is_for(const struct option_row *row, const struct command *command)
-{
-	return row->commands & 1U << (command - commands);
-}
-
 /* getopt's tables for the options of one command. */
 struct getopt_tables {
 	struct option longs[OPTIONS_MAX + 1];

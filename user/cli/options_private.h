@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared by user/cli/options.c and user/cli/options_parse.c only. */
+/* Shared by user/cli/options.c, options_parse.c and mistakes.c only. */
 #pragma once
 
 #include "user/cli/options.h"
 
 enum { OPTIONS_MAX = 128 };
+
+/* Does @command have the option? */
+static inline bool is_for(const struct option_row *row, const struct command *command)
+{
+	return row->commands & 1U << (command - commands);
+}
 
 /* Log what is wrong with a value: place in the config file, option, reason. Returns -EINVAL. */
 int __printf(3, 4)
