@@ -103,22 +103,21 @@ struct system_options options_system(const struct options *o, const struct sessi
 				     const struct output_options *output)
 {
 	const u64 interval_ns = 10000000000ULL;
-	bool is_chosen =
-		o->comms.nr || o->exes.nr || o->uids.nr || o->cgroups.nr || o->containers.nr || o->targets.nr;
+	const struct watch_choice choice = { .comms = o->comms.items,
+					     .exes = o->exes.items,
+					     .uids = o->uids.items,
+					     .cgroups = o->cgroups.items,
+					     .containers = o->containers.items,
+					     .pids = o->targets.items };
 
-	return (struct system_options){ .choice = { .comms = o->comms.items,
-						    .exes = o->exes.items,
-						    .uids = o->uids.items,
-						    .cgroups = o->cgroups.items,
-						    .containers = o->containers.items,
-						    .pids = o->targets.items },
+	return (struct system_options){ .choice = choice,
 					.max_procs = o->max_watched,
 					.interval_ns = o->interval_ns ? o->interval_ns : interval_ns,
 					.top = o->top,
 					.wants_json = o->json,
 					.zoom = { .session = session,
 						  .nr = o->everything ? 0 : o->zoom,
-						  .is_chosen = is_chosen,
+						  .is_chosen = watch_choice_any(&choice),
 						  .spare = o->spare.items,
 						  .max_cost = o->max_cost,
 						  .wants_scan = o->scan != SCAN_NEVER },
