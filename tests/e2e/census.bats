@@ -194,11 +194,7 @@ of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tai
 	exec 7>&-
 	ended "$TARGET" 0
 	[ -x "$T/leak_kinds-musl" ] || skip "leak_kinds-musl was not built here: see make targets"
-	"$T/leak_kinds-musl" wait <"$BATS_TEST_TMPDIR/lines" >"$BATS_TEST_TMPDIR/musl.out" &
-	TARGET=$!
-	STARTED+=("$TARGET")
-	exec 7>"$BATS_TEST_TMPDIR/lines"
-	wait_for grep -qs ready "$BATS_TEST_TMPDIR/musl.out"
+	kinds leak_kinds-musl
 	run --separate-stderr "$HEAPTAP" scan "$TARGET"
 	[ "$status" -eq 3 ]
 	[[ $stderr == *"no allocator whose books heaptap can read"*"heaptap attach $TARGET"* ]]
@@ -289,11 +285,7 @@ cored() {
 	exec 7>&-
 	ended "$TARGET" 0
 	[ -x "$T/leak_kinds-musl" ] || skip "leak_kinds-musl was not built here: see make targets"
-	"$T/leak_kinds-musl" wait <"$BATS_TEST_TMPDIR/lines" >"$BATS_TEST_TMPDIR/musl.out" &
-	TARGET=$!
-	STARTED+=("$TARGET")
-	exec 7>"$BATS_TEST_TMPDIR/lines"
-	wait_for grep -qs ready "$BATS_TEST_TMPDIR/musl.out"
+	kinds leak_kinds-musl
 	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = null ]
 }
 

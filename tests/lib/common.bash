@@ -122,11 +122,13 @@ step() {
 	step_answer ok
 }
 
-# kinds: an instance of leak_kinds that waits for a line by tell; its pid is in $TARGET
+# kinds [PROGRAM]: an instance of leak_kinds, or of a variant, that waits for a line by tell; its pid is in $TARGET
 kinds() {
-	out=$BATS_TEST_TMPDIR/leak_kinds.out
+	local program=${1:-leak_kinds}
+	out=$BATS_TEST_TMPDIR/$program.out
+	rm -f "$BATS_TEST_TMPDIR/lines"
 	mkfifo "$BATS_TEST_TMPDIR/lines"
-	start bash -c "exec '$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	start bash -c "exec '$T/$program' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
 	TARGET=$PID
 	exec 7>"$BATS_TEST_TMPDIR/lines"
 	wait_for grep -qs ready "$out"
