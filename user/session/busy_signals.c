@@ -31,7 +31,8 @@ struct busy_signals {
 	/* Shared with the thread. */
 	u32 nr_looks; /* of the main thread */
 	bool has_begun;
-	int cut_by;
+	bool is_cut; /* before stops_by */
+	int stops_by;
 	pid_t program;
 	/* Of the thread alone. */
 	bool has_missed; /* a signal was not taken, ... */
@@ -45,16 +46,23 @@ static bool is_ending(const struct busy_signals *b, int timeout_ms)
 	return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* End the process that holds the probes, and wait until they are out. */
-static void cut(struct busy_signals *b, int sig)
+/* Tell the main thread to stop, end the process that holds the probes, and wait. True: the probes are out. */
+static bool cut(struct busy_signals *b, int sig)
 {
 	struct pollfd p = { .fd = b->lifeline, .events = 0 };
 
-	__atomic_store_n(&b->cut_by, sig, __ATOMIC_RELEASE);
-	if (b->lifeline < 0 || shutdown(b->lifeline, SHUT_WR))
-		return;
-	while (!(p.revents & (POLLHUP | POLLERR)) && poll(&p, 1, HANG_UP_MS) < 0 && errno == EINTR)
+	/* Both are set first: the main thread may see the end of the probes before this one. */
+	__atomic_store_n(&b->is_cut, b->lifeline >= 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->stops_by, sig, __ATOMIC_RELEASE);
+	if (b->lifeline < 0)
+		return false;
+	if (shutdown(b->lifeline, SHUT_WR)) {
+		__atomic_store_n(&b->is_cut, false, __ATOMIC_RELEASE);
+		return false;
+	}
+	while (poll(&p, 1, HANG_UP_MS) < 0 && errno == EINTR)
 		;
+	return p.revents & POLLHUP;
 }
 
 /* End heaptap by @sig, as if it had never been handled. For SIGQUIT no memory is dumped: that may block, too. */
@@ -78,6 +86,7 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 	u32 nr_looks = __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE);
 	bool is_first = (!b->has_missed || b->missed_at != nr_looks) &&
 			__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
+	bool is_out;
 
 	b->has_missed = true;
 	b->missed_at = nr_looks;
@@ -90,14 +99,13 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 			b->command);
 		return;
 	}
-	cut(b, sig);
+	is_out = cut(b, sig);
 	if (!is_first) {
 		die(sig);
 		return;
 	}
-	log_now("%s: heaptap is busy, perhaps because nobody reads its output: the probes are out; another signal ends "
-		"heaptap",
-		b->command);
+	log_now("%s: heaptap is busy, perhaps because nobody reads its output: %sanother signal ends heaptap",
+		b->command, is_out ? "the probes are out; " : "");
 }
 
 static void *watch(void *arg)
@@ -181,9 +189,14 @@ void busy_signals_pass_to(struct busy_signals *b, pid_t pid)
 		__atomic_store_n(&b->program, pid, __ATOMIC_RELEASE);
 }
 
-int busy_signals_cut_by(const struct busy_signals *b)
+int busy_signals_stops_by(const struct busy_signals *b)
 {
-	return b ? __atomic_load_n(&b->cut_by, __ATOMIC_ACQUIRE) : 0;
+	return b ? __atomic_load_n(&b->stops_by, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool busy_signals_is_cut(const struct busy_signals *b)
+{
+	return b && __atomic_load_n(&b->is_cut, __ATOMIC_ACQUIRE);
 }
 
 void busy_signals_free(struct busy_signals *b)

@@ -4,8 +4,8 @@
  * much to do. A thread of its own looks whether the main thread takes a signal within half a second.
  *
  * If not: a signal for the program of run is passed on. Else the probes are taken out, by ending the connection to
- * the process that holds them. The next signal that is not taken in time ends heaptap. Before tracing has begun,
- * the first one does.
+ * the process that holds them, if there is one. The next signal that is not taken in time ends heaptap. Before
+ * tracing has begun, the first one does.
  */
 #pragma once
 
@@ -33,8 +33,10 @@ void busy_signals_begin(struct busy_signals *b);
  */
 void busy_signals_pass_to(struct busy_signals *b, pid_t pid);
 
-/* The signal that has taken the probes out; 0 = none. */
-int busy_signals_cut_by(const struct busy_signals *b);
+/* The signal that was taken for the main thread, which shall stop; 0 = none. */
+int busy_signals_stops_by(const struct busy_signals *b);
+/* The process that holds the probes was told to end. False without a lifeline: the probes stay. */
+bool busy_signals_is_cut(const struct busy_signals *b);
 
 /* From now on signals are as if there were no such thread. NULL is fine. */
 void busy_signals_free(struct busy_signals *b);

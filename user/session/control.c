@@ -22,7 +22,8 @@ struct control {
 	struct ask_server *questions; /* owned; NULL = nobody can ask */
 	struct busy_signals *busy;    /* owned; NULL = signals wait for control_wait() */
 	bool passes_on;
-	bool is_cut; /* which was returned as CONTROL_STOP, and is true for ever */
+	bool has_stopped; /* by the signal that busy_signals took: CONTROL_STOP was returned for it */
+	bool is_cut;	  /* known when busy has gone */
 	u64 interval_ns;
 	u64 next_report_ns; /* 0 = never */
 	u64 end_ns;	    /* 0 = never */
@@ -100,7 +101,7 @@ void control_begin(struct control *c, pid_t program)
 
 bool control_is_cut(const struct control *c)
 {
-	return c->is_cut || busy_signals_cut_by(c->busy);
+	return c->is_cut || busy_signals_is_cut(c->busy);
 }
 
 /* Signals that are blocked stay pending until the descriptor is read. */
@@ -175,8 +176,8 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 
 	*sig = 0;
 	busy_signals_look(c->busy);
-	if (!c->is_cut && busy_signals_cut_by(c->busy)) {
-		c->is_cut = true;
+	if (!c->has_stopped && busy_signals_stops_by(c->busy)) {
+		c->has_stopped = true;
 		return CONTROL_STOP;
 	}
 	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0) {

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -156,6 +157,91 @@ static void busy_attach(void)
 	control_free(c);
 }
 
+/* Text that a child writes to its standard error. *@fd: its other end. */
+static void catch_messages(int *fd)
+{
+	int fds[2];
+
+	NEED(pipe2(fds, O_CLOEXEC) == 0);
+	NEED(dup2(fds[1], STDERR_FILENO) == STDERR_FILENO);
+	close(fds[1]);
+	*fd = fds[0];
+}
+
+/* Begin, let a signal be missed, and read in @text what is said of it. */
+static struct control *missed(int lifeline, char *text, size_t size)
+{
+	struct control *c = started(false, 0, 0);
+	ssize_t len;
+	int messages, sig;
+
+	catch_messages(&messages);
+	control_guard(c, "test", lifeline);
+	control_begin(c, 0);
+	NEED(kill(getpid(), SIGINT) == 0);
+	len = read(messages, text, size - 1);
+	NEED(len > 0);
+	text[len] = '\0';
+	NEED(strstr(text, "another signal ends heaptap"));
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_STOP);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_NONE);
+	return c;
+}
+
+/* No process holds the probes: none is out, and nothing is cut. */
+static void busy_without_lifeline(void)
+{
+	char text[512];
+	struct control *c = missed(-1, text, sizeof(text));
+
+	NEED(!strstr(text, "the probes are out"));
+	NEED(!control_is_cut(c));
+	control_finish(c);
+	NEED(!control_is_cut(c));
+	control_free(c);
+}
+
+/* A descriptor that cannot be shut down is not cut. */
+static void busy_without_shutdown(void)
+{
+	char text[512];
+	struct control *c = missed(open("/dev/null", O_RDONLY | O_CLOEXEC), text, sizeof(text));
+
+	NEED(!strstr(text, "the probes are out"));
+	NEED(!control_is_cut(c));
+	control_free(c);
+}
+
+/* The other end has been told, and does not close. */
+static void busy_without_answer(void)
+{
+	char text[512];
+	int fds[2];
+	struct control *c;
+
+	NEED(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	c = missed(fds[0], text, sizeof(text));
+	NEED(!strstr(text, "the probes are out"));
+	NEED(control_is_cut(c));
+	control_free(c);
+	close(fds[1]);
+}
+
+/* The other end is closed already. */
+static void busy_with_answer(void)
+{
+	char text[512];
+	int fds[2];
+	struct control *c;
+
+	NEED(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	close(fds[1]);
+	c = missed(fds[0], text, sizeof(text));
+	NEED(strstr(text, "the probes are out"));
+	NEED(control_is_cut(c));
+	control_free(c);
+}
+
 /* The second one ends the process. */
 static void busy_twice(void)
 {
@@ -227,6 +313,10 @@ static void test_busy(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(busy_attach), 0);
+	assert_int_equal(in_child(busy_without_lifeline), 0);
+	assert_int_equal(in_child(busy_without_shutdown), 0);
+	assert_int_equal(in_child(busy_without_answer), 0);
+	assert_int_equal(in_child(busy_with_answer), 0);
 	assert_int_equal(in_child(not_busy), 0);
 	assert_int_equal(in_child(busy_twice), SIGINT);
 	assert_int_equal(in_child(busy_before), SIGHUP);
