@@ -317,8 +317,13 @@ static void take_fds(struct msghdr *msg, int *fds)
 		memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
 }
 
-/* False when heaptap has closed the socket, or is dead. */
-static bool serve(struct keeper *k)
+enum serving {
+	SERVES,
+	IS_ASKED_TO_END, /* heaptap has shut the socket down, or is dead */
+	HAS_FAILED,
+};
+
+static enum serving serve(struct keeper *k)
 {
 	struct keeper_request r = { 0 };
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -330,9 +335,11 @@ static bool serve(struct keeper *k)
 	int fds[2], err = 0;
 
 	if (len < 0 && errno == EINTR)
-		return true;
+		return SERVES;
+	if (!len)
+		return IS_ASKED_TO_END;
 	if (len != sizeof(r))
-		return false;
+		return HAS_FAILED;
 	take_fds(&msg, fds);
 	if (r.op == KEEPER_ADD)
 		err = add(k, &r, fds);
@@ -343,7 +350,7 @@ static bool serve(struct keeper *k)
 		close(fds[0]);
 	if (fds[1] >= 0)
 		close(fds[1]);
-	return send(k->fd, &err, sizeof(err), MSG_NOSIGNAL) == sizeof(err);
+	return send(k->fd, &err, sizeof(err), MSG_NOSIGNAL) == sizeof(err) ? SERVES : HAS_FAILED;
 }
 
 /* Close all descriptors but @fd: the keeper must not hold heaptap's outputs and pipes open. */
@@ -412,6 +419,7 @@ static void resume_wards(const struct keeper_places *places, const struct source
 void keeper_main(int fd, const struct keeper_places *places, struct source_state *state)
 {
 	struct keeper k = { .fd = fd, .places = places };
+	enum serving serving;
 
 	become_keeper();
 	close_others(fd);
@@ -428,12 +436,13 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (k.links == MAP_FAILED)
 		_exit(1);
-	while (serve(&k))
-		;
+	do
+		serving = serve(&k);
+	while (serving == SERVES);
 	if (state)
 		state->is_on = 0;
 	/* Links that cannot end so end with this process. */
 	(void)end_first(&k, k.nr);
 	resume_wards(places, state);
-	_exit(0);
+	_exit(serving == IS_ASKED_TO_END ? 0 : 1);
 }

@@ -50,7 +50,7 @@ struct keeper_request {
 
 /*
  * Run the keeper in this process, which was forked for it. @fd is its end of the socket. @state of the programs; NULL
- * = they stop nobody. Does not return.
+ * = they stop nobody. Exits with 0 when it was asked to end, and with 1 after an error; all links have ended then, too.
  */
 void keeper_main(int fd, const struct keeper_places *places, struct source_state *state)
 	__attribute__((noreturn));

@@ -46,7 +46,10 @@ int link_set_drop(struct link_set *set, pid_t pid) __must_check;
 
 /* False: the keeper has ended, and all probes are out. */
 bool link_set_is_alive(const struct link_set *set);
-/* The keeper that is not alive was asked to end, and was not killed. Takes its status: then only link_set_free(). */
+/*
+ * The keeper that is not alive was asked to end: it was not killed and did not fail. Takes its status: then only
+ * link_set_free().
+ */
 bool link_set_has_ended(struct link_set *set);
 
 /*

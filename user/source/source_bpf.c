@@ -596,7 +596,7 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 		return nr;
 	has_ended = link_set_has_ended(s->links);
 	if (!has_ended)
-		error("bpf: the process that held the probes was killed: nothing is traced any more");
+		error("bpf: the process that held the probes was killed or has failed: nothing is traced any more");
 	link_set_free(s->links);
 	s->links = NULL;
 	return has_ended ? -ENODATA : -EPIPE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of the keeper of links without memory for more processes: fewer do, and without any the links stay (A7). */
+/* Tests of the keeper of links: without memory for more processes fewer do (A7), and its status tells of errors. */
 #include "user/source/link_keeper.h"
 
 #include <errno.h>
@@ -78,14 +78,21 @@ static pid_t start_keeper(int *fd)
 	return pid;
 }
 
-static void end_keeper(pid_t pid, int fd)
+/* Status of the keeper, which ends. */
+static int status_of(pid_t pid)
 {
 	int status;
 
-	close(fd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	assert_true(WIFEXITED(status));
 	munmap(common, sizeof(*common));
+	return WEXITSTATUS(status);
+}
+
+static void end_keeper(pid_t pid, int fd)
+{
+	close(fd);
+	assert_int_equal(status_of(pid), 0);
 }
 
 static bool is_not_permitted(int err)
@@ -143,11 +150,29 @@ static void test_drop_with_few_processes(void **state)
 	close(file);
 }
 
+/* A keeper that was asked to end says so by its status, and one that failed does not. */
+static void test_status(void **state)
+{
+	int fd;
+	pid_t pid = start_keeper(&fd);
+
+	(void)state;
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	assert_int_equal(status_of(pid), 0);
+	close(fd);
+	pid = start_keeper(&fd);
+	/* No request. */
+	assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+	assert_int_equal(status_of(pid), 1);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_drop_without_memory),
 		cmocka_unit_test(test_drop_with_few_processes),
+		cmocka_unit_test(test_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
