@@ -6,7 +6,6 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/cli/tracing.h"
-#include "user/source/privileges.h"
 #include "user/session/session.h"
 #include "user/session/session_span.h"
 #include "user/top/status_line.h"
@@ -63,10 +62,7 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 
 static int attach_and_trace(const struct options *o, struct session *s, struct control *c)
 {
-	int status;
-
-	privileges_drop();
-	status = attach_targets(s, o);
+	int status = attach_targets(s, o);
 
 	if (status != STATUS_DONE)
 		return status;

@@ -15,6 +15,7 @@
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_span.h"
+#include "user/source/privileges.h"
 #include "user/stream/record_file.h"
 #include "user/stream/recorder.h"
 
@@ -63,6 +64,9 @@ int tracing_run(const struct options *o, bool is_launch,
 		goto out;
 	if (so.between)
 		session_span_set(s, so.between);
+	/* A program that heaptap starts would have fewer rights, too. Threads begin with control_guard(). */
+	if (!is_launch)
+		privileges_drop();
 	err = control_new(&c, &times, is_launch);
 	if (err)
 		error("%s: signals: %s", so.command, strerror(-err));
