@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "user/lib/helper_process.h"
 #include "user/lib/proc.h"
 
 #define GUARD_COMM "guard-of-heapta" /* the kernel keeps 15 bytes */
@@ -30,16 +29,6 @@ struct guard {
 	pid_t pid;
 };
 
-/* In a new process: no signal that heaptap gets, or its terminal sends, ends it. */
-static void become_helper(void)
-{
-	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2 };
-
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
-	prctl(PR_SET_NAME, GUARD_COMM);
-}
-
 static bool is_same_process(const struct injection *in)
 {
 	struct proc_stat stat;
@@ -53,12 +42,12 @@ static void guard_main(struct guard_memory *shared, int fd)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	char byte;
 
-	become_helper();
+	helper_process_settle(GUARD_COMM);
 	/* The end of a socket or pipe that we hold would not be seen by others. */
 	for (int i = 0; null >= 0 && i < FIRST_FD; i++)
 		dup2(null, i);
 	fd = dup2(fd, FIRST_FD);
-	close_range(FIRST_FD + 1, ~0U, 0);
+	helper_process_close(FIRST_FD + 1, ~0U);
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
 	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
@@ -177,7 +166,7 @@ static int change(struct guard *g, const struct change *c)
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		become_helper();
+		helper_process_settle(GUARD_COMM);
 		g->shared->result = make_change(c);
 		_exit(0);
 	}

@@ -13,14 +13,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bpf/maps.h"
+#include "user/lib/helper_process.h"
 
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
@@ -353,39 +352,6 @@ static enum serving serve(struct keeper *k)
 	return send(k->fd, &err, sizeof(err), MSG_NOSIGNAL) == sizeof(err) ? SERVES : HAS_FAILED;
 }
 
-/* Close all descriptors but @fd: the keeper must not hold heaptap's outputs and pipes open. */
-static void close_others(int fd)
-{
-	struct rlimit limit;
-
-	/* @fd is 0 if heaptap was started without standard input. */
-	if ((!fd || !syscall(SYS_close_range, 0, fd - 1, 0)) && !syscall(SYS_close_range, fd + 1, ~0U, 0))
-		return;
-	/* Before Linux 5.9. */
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	for (int i = 0; i < (int)limit.rlim_cur; i++)
-		if (i != fd)
-			close(i);
-}
-
-/* Out of the way of signals for heaptap's terminal and process group, and of the killer of processes without memory. */
-static void become_keeper(void)
-{
-	sigset_t all;
-	int fd;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	setsid();
-	prctl(PR_SET_NAME, KEEPER_COMM);
-	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		(void)!write(fd, "-1000", 5);
-		close(fd);
-	}
-}
-
 /* Is the process stopped by a signal, and not by a tracer? */
 static bool is_stopped(pid_t pid)
 {
@@ -421,8 +387,11 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 	struct keeper k = { .fd = fd, .places = places };
 	enum serving serving;
 
-	become_keeper();
-	close_others(fd);
+	helper_process_settle(KEEPER_COMM);
+	/* @fd is 0 if heaptap was started without standard input. */
+	if (fd)
+		helper_process_close(0, (unsigned int)fd - 1);
+	helper_process_close((unsigned int)fd + 1, ~0U);
 	/* Links get the descriptors from FIRST_LINK_FD on. */
 	if (dup2(fd, SOCKET_FD) < 0 || dup2(fd, READY_FD) < 0 || dup2(fd, GO_FD) < 0)
 		_exit(1);

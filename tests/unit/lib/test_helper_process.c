@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tests of settling a process that heaptap has forked. */
+#include "user/lib/helper_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* In place of libc's: as before Linux 5.9, close_range(2) is missing. */
+long syscall(long nr, ...)
+{
+	(void)nr;
+	errno = ENOSYS;
+	return -1;
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* The number of the first thing that is wrong. */
+static int settled(void)
+{
+	enum { LOW = 40, KEPT = 41, HIGH = 42 };
+	char name[16] = "";
+
+	helper_process_settle("test-of-helper");
+	if (getsid(0) != getpid())
+		return 1;
+	if (prctl(PR_GET_NAME, name) || strcmp(name, "test-of-helper"))
+		return 2;
+	kill(getpid(), SIGTERM);
+	kill(getpid(), SIGINT);
+	for (int fd = LOW; fd <= HIGH; fd++)
+		if (dup2(STDERR_FILENO, fd) != fd)
+			return 3;
+	helper_process_close(3, KEPT - 1);
+	helper_process_close(KEPT + 1, ~0U);
+	return !is_open(LOW) && is_open(KEPT) && !is_open(HIGH) && is_open(STDERR_FILENO) ? 0 : 4;
+}
+
+static void test_settled(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(settled());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_settled) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
