@@ -275,7 +275,7 @@ static int make_hook(struct injection *in, int mem, const struct inject_site *si
 
 	if (err)
 		return inject_fail(in, err, "%s: its code cannot be read", site->name);
-	if (memcmp(body, site->code, sizeof(site->code)))
+	if (memcmp(body, site->code, code.len < sizeof(site->code) ? code.len : sizeof(site->code)))
 		return inject_fail(in, -EOPNOTSUPP, "%s: its code was changed in memory (another tracer?)",
 				   site->name);
 	err = code_hook(out, &code, stub, way_in, &why);
