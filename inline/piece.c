@@ -308,8 +308,10 @@ static void thread_end(struct piece_thread *base)
 /* ---- return addresses ---- */
 
 /*
- * Have the call return to the piece. Calls that this one proves to have ended, because its frame takes the place of
- * theirs, are forgotten. False if there are too many that may not have ended.
+ * Have the call return to the piece. A call that this one proves to have ended, because its return address takes the
+ * place of that one's, is forgotten. A call further down the stack seems to have ended, too, but a signal handler may
+ * have a stack above the call that it interrupts: such a call is forgotten only when there is no room. False if there
+ * are too many that may not have ended.
  */
 static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 sp, u32 probe)
 {
@@ -320,6 +322,8 @@ static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 
 	while (t->nr_pending) {
 		p = &t->pending[t->nr_pending - 1];
 		if (p->sp > sp || (p->sp == sp && is_jump) || sp - p->sp > SAME_STACK_BYTES)
+			break;
+		if (p->sp != sp && t->nr_pending < PIECE_MAX_PENDING)
 			break;
 		t->nr_pending--;
 	}

@@ -24,6 +24,15 @@ equals_oracle() {
 @test "inline: run, all operators" { equals_oracle "$T/operators"; }
 @test "inline: run, exceptions out of operator new" { equals_oracle "$T/exceptions"; }
 @test "inline: run, signal handlers that allocate" { equals_oracle "$T/signals"; }
+# The handler's stack is above the interrupted call, which has not ended, whatever the stack pointers say.
+@test "inline: run, a handler on a higher stack interrupts malloc and allocates" {
+	traced -q --backend inline -- "$T/altstack"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	grep -qx "expect calls malloc 100" "$out"
+	# A call that seems to have ended is counted as lost.
+	is " | .functions.malloc + .lost.other" 100
+}
+
 @test "inline: run, threads that are cancelled" { equals_oracle "$T/cancel"; }
 @test "inline: run, a large C++ program" { equals_oracle llvm-nm "$(command -v llvm-nm)"; }
 
