@@ -341,7 +341,10 @@ static int make_plan(struct hook_plan *plan, struct injection *in, int mem, cons
 	return 0;
 }
 
-/* Write the plan to the target. The list of patches is complete before the first one is in. */
+/*
+ * Write the plan to the target. The list of patches is complete before the first one is in. After an error patches stay
+ * in the list if their jumps cannot be taken back.
+ */
 static int carry_out(const struct hook_plan *plan, struct injection *in, int mem,
 		     const struct inject_site *sites, size_t nr, const struct inject_island *island)
 {
@@ -358,7 +361,9 @@ static int carry_out(const struct hook_plan *plan, struct injection *in, int mem
 		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, CODE_JUMP_BYTES);
 	if (!err)
 		return 0;
-	inject_restore_code(in, mem, first);
+	if (inject_restore_code(in, mem, first))
+		return inject_fail(in, err, "its code cannot be written, and jumps of ours stay: %s",
+				   strerror(-err));
 	return inject_fail(in, err, "its code cannot be written: %s", strerror(-err));
 }
 
@@ -368,6 +373,7 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 	struct inject_island island = { 0 };
 	struct hook_plan plan = { 0 };
 	int err = in->region ? 0 : make_region(in, s, mem);
+	u32 nr_before = in->nr_patches;
 
 	in->state = INJECT_IN;
 	if (err)
@@ -382,9 +388,8 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 		err = -EAGAIN;
 	if (!err)
 		err = carry_out(&plan, in, mem, sites, nr, &island);
-	if (!err)
-		in->islands[in->nr_islands++] = island;
-	else if (unmap(s, island.start, island.bytes))
+	/* Jumps that cannot be taken back need their island. */
+	if (!err || in->nr_patches > nr_before || unmap(s, island.start, island.bytes))
 		in->islands[in->nr_islands++] = island;
 	free(plan.stubs);
 	free(plan.patches);

@@ -30,7 +30,7 @@ enum inject_state {
 	INJECT_FREE,	/* the entry is not used */
 	INJECT_NOTHING, /* nothing is in the target */
 	INJECT_IN,
-	INJECT_LEFT, /* the functions are as before, but memory of ours stays in the target */
+	INJECT_LEFT, /* memory of ours stays in the target, and the jumps that are still listed */
 };
 
 /* One target. */
@@ -62,7 +62,7 @@ struct inject_site {
 /*
  * Lead the functions at @sites to the piece, which is brought in first if it is not there. @near: an address in their
  * file. The target is stopped for that. 0, or -errno with the reason in in->why: then nothing was changed, except that
- * the piece may be there. Of no effect until inject_set_on().
+ * the piece may be there, with jumps to it that cannot be taken back. -ESRCH: it has executed another program since. Of no effect until inject_set_on().
  */
 int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
 		  taddr_t near) __must_check;
@@ -70,11 +70,12 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 /* Forget the functions in [@start, @end), which is no longer mapped. */
 void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);
 
-/* Calls are seen from now on, or no longer. Does not stop the target. 0 or -errno. */
+/* Calls are seen from now on, or no longer. Does not stop the target. 0 or -errno; -ESRCH as above. */
 int inject_set_on(struct injection *in, bool is_on) __must_check;
 
 /*
  * Restore all functions and return addresses, and unmap the piece. The target is stopped for that. 0, -EBUSY: the
- * memory of the piece stays (INJECT_LEFT), or -errno: nothing was changed, in->why says why.
+ * memory of the piece stays (INJECT_LEFT), because a thread may be in it, or because of jumps that in->why tells of, or
+ * -errno: nothing was changed, in->why says why. 0 also if the process has executed another program.
  */
 int inject_take_out(struct injection *in) __must_check;

@@ -150,25 +150,35 @@ bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patc
 
 /* ---- leaving ---- */
 
-void inject_restore_code(struct injection *in, int mem, u32 first)
+/* Write the bytes of @p as they were. False: it still leads to us. */
+static bool restore_patch(int mem, const struct inject_patch *p)
 {
-	for (u32 i = first; i < in->nr_patches; i++) {
-		const struct inject_patch *p = &in->patches[i];
-		u8 now[CODE_JUMP_BYTES];
+	u8 now[CODE_JUMP_BYTES];
 
-		/* Something else may be mapped there by now. */
-		if (inject_read(mem, p->addr, now, sizeof(now)) || memcmp(now, p->new, sizeof(now)))
-			continue;
-		if (inject_write(mem, p->addr, p->old, sizeof(p->old)))
-			continue;
-	}
-	in->nr_patches = first;
+	if (inject_read(mem, p->addr, now, sizeof(now)))
+		return true;
+	if (!memcmp(now, p->new, sizeof(now)))
+		return !inject_write(mem, p->addr, p->old, sizeof(p->old));
+	/* A debugger that has its breakpoint on our jump will write the first byte back. Else it is another file's code. */
+	return memcmp(now + 1, p->new + 1, sizeof(now) - 1) != 0;
 }
 
-/* Calls of @t that are under way return to the program again, not to the piece. */
-static void restore_returns(const struct injection *in, int mem, const struct piece_thread *t)
+int inject_restore_code(struct injection *in, int mem, u32 first)
+{
+	u32 nr = first;
+
+	for (u32 i = first; i < in->nr_patches; i++)
+		if (!restore_patch(mem, &in->patches[i]))
+			in->patches[nr++] = in->patches[i];
+	in->nr_patches = nr;
+	return nr > first ? -EBUSY : 0;
+}
+
+/* Calls of @t that are under way return to the program again, not to the piece. -EBUSY: one still returns to us. */
+static int restore_returns(const struct injection *in, int mem, const struct piece_thread *t)
 {
 	u32 nr = t->nr_pending < PIECE_MAX_PENDING ? t->nr_pending : PIECE_MAX_PENDING;
+	int err = 0;
 
 	/* The latest call at a place is the one whose address is there. */
 	for (u32 i = nr; i-- > 0;) {
@@ -179,31 +189,36 @@ static void restore_returns(const struct injection *in, int mem, const struct pi
 		    now != in->returned)
 			continue;
 		if (inject_write(mem, p->sp, &p->ret, sizeof(p->ret)))
-			continue;
+			err = -EBUSY;
 	}
+	return err;
 }
 
-/* Restore the return addresses of all threads. False: a thread is inside the piece. */
-static bool restore_all_returns(const struct injection *in, int mem, bool is_dry)
+/*
+ * Restore the return addresses of all threads. 0, -EAGAIN: a thread is inside the piece, or -EBUSY: one still returns
+ * to us.
+ */
+static int restore_all_returns(const struct injection *in, int mem, bool is_dry)
 {
 	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
 	auto_free u64 *keys = malloc(PIECE_MAX_THREADS * sizeof(*keys));
 	auto_free struct piece_thread *t = malloc(sizeof(*t));
+	int err = 0;
 
 	if (!keys || !t || inject_read(mem, private, keys, PIECE_MAX_THREADS * sizeof(*keys)))
-		return false;
+		return -EAGAIN;
 	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
 		if (!keys[i])
 			continue;
 		if (inject_read(mem, private + offsetof(struct piece_private, threads) + i * sizeof(*t), t,
 				sizeof(*t)))
-			return false;
+			return -EAGAIN;
 		if (is_dry && t->nr_active)
-			return false;
-		if (!is_dry)
-			restore_returns(in, mem, t);
+			return -EAGAIN;
+		if (!is_dry && restore_returns(in, mem, t))
+			err = -EBUSY;
 	}
-	return true;
+	return err;
 }
 
 static int unmap_all(struct injection *in, struct stopped *s)
@@ -219,20 +234,24 @@ static int unmap_all(struct injection *in, struct stopped *s)
 	return err;
 }
 
-/* All threads are stopped. -EAGAIN: the functions are as before, but the memory must stay for now. */
+/*
+ * All threads are stopped. -EAGAIN: the functions are as before, but the memory must stay for now. -EBUSY: the memory
+ * must stay for ever.
+ */
 static int take_out(struct injection *in, struct stopped *s, int mem)
 {
 	const struct stack_look l = { .in = in };
+	int err = inject_restore_code(in, mem, 0);
 
-	inject_restore_code(in, mem, 0);
+	if (err)
+		return inject_fail(in, err, "%s", "a jump of ours, or a change of it, cannot be taken back");
 	/* A hook that is under way reads its list of calls. */
-	if (!restore_all_returns(in, mem, true) || any_sees(&l, s, mem))
+	if (restore_all_returns(in, mem, true) || any_sees(&l, s, mem))
 		return -EAGAIN;
-	if (!restore_all_returns(in, mem, false))
-		return -EAGAIN;
-	if (unmap_all(in, s))
-		return -EBUSY;
-	return 0;
+	err = restore_all_returns(in, mem, false);
+	if (err)
+		return err;
+	return unmap_all(in, s) ? -EBUSY : 0;
 }
 
 static int try_take_out(struct injection *in)

@@ -28,5 +28,8 @@ int inject_refuse(struct injection *in) __must_check;
 /* Is a thread in the middle of the bytes that @patches change, now or when its signal handlers return? */
 bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patch *patches, size_t nr);
 
-/* Write the bytes of patches @first and on as they were, where our jump is. They are forgotten. */
-void inject_restore_code(struct injection *in, int mem, u32 first);
+/*
+ * Write the bytes of patches @first and on as they were, where our jump is, and forget these patches. -EBUSY: those that
+ * are left in the list still lead to us, so our memory must stay.
+ */
+int inject_restore_code(struct injection *in, int mem, u32 first) __must_check;

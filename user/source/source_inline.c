@@ -98,7 +98,7 @@ static void take_out(struct inline_source *s, struct inline_target *t)
 	int err = guard_take_out(s->guard, t->in);
 
 	t->is_open = false;
-	if (err == -EBUSY)
+	if (err == -EBUSY && !*t->in->why)
 		info("inline: PID %d: its functions are as before, but some of our memory stays in it: a thread may "
 		     "still return through it",
 		     t->pid);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Jumps that are taken back: where ours are, where somebody changed them, and where nothing can be written. */
+#include "user/inject/process_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { NR_PATCHES = 4, APART = 64 };
+
+static const u8 old_code[5] = { 0x55, 0x48, 0x89, 0xe5, 0x90 }, new_code[5] = { 0xe9, 1, 2, 3, 4 };
+
+/* A file stands for the memory of a target, with a jump in each place. */
+struct world {
+	struct injection *in;
+	int mem;
+};
+
+static void world_init(struct world *w)
+{
+	w->in = calloc(1, sizeof(*w->in));
+	w->mem = memfd_create("target", MFD_CLOEXEC);
+	assert_non_null(w->in);
+	assert_true(w->mem >= 0);
+	for (u32 i = 0; i < NR_PATCHES; i++) {
+		struct inject_patch *p = &w->in->patches[w->in->nr_patches++];
+
+		p->addr = (taddr_t)i * APART;
+		p->displaced = sizeof(p->old);
+		memcpy(p->old, old_code, sizeof(p->old));
+		memcpy(p->new, new_code, sizeof(p->new));
+		assert_int_equal(inject_write(w->mem, p->addr, p->new, sizeof(p->new)), 0);
+	}
+}
+
+static void world_fini(struct world *w)
+{
+	close(w->mem);
+	free(w->in);
+}
+
+static void assert_code(const struct world *w, u32 nr, const u8 *code)
+{
+	u8 now[5];
+
+	assert_int_equal(inject_read(w->mem, (taddr_t)nr * APART, now, sizeof(now)), 0);
+	assert_memory_equal(now, code, sizeof(now));
+}
+
+/* All jumps from the second one on are taken back; the first one is another step's. */
+static void test_restores(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	assert_int_equal(inject_restore_code(w.in, w.mem, 1), 0);
+	assert_int_equal(w.in->nr_patches, 1);
+	assert_code(&w, 0, new_code);
+	for (u32 i = 1; i < NR_PATCHES; i++)
+		assert_code(&w, i, old_code);
+	world_fini(&w);
+}
+
+/* A breakpoint on a jump: the jump comes back with the byte that the debugger saved. */
+static void test_breakpoint(void **state)
+{
+	struct world w;
+	const u8 trap = 0xcc, changed[5] = { 0xcc, 1, 2, 3, 4 };
+
+	(void)state;
+	world_init(&w);
+	assert_int_equal(inject_write(w.mem, 2 * APART, &trap, 1), 0);
+	assert_int_equal(inject_restore_code(w.in, w.mem, 0), -EBUSY);
+	assert_int_equal(w.in->nr_patches, 1);
+	assert_int_equal(w.in->patches[0].addr, 2 * APART);
+	assert_code(&w, 2, changed);
+	assert_code(&w, 3, old_code);
+	world_fini(&w);
+}
+
+/* Other code, and no memory at all, are no concern of ours. */
+static void test_gone(void **state)
+{
+	struct world w;
+	const u8 other[5] = { 0xc3, 9, 9, 9, 9 };
+
+	(void)state;
+	world_init(&w);
+	assert_int_equal(inject_write(w.mem, APART, other, sizeof(other)), 0);
+	assert_int_equal(ftruncate(w.mem, 3 * APART), 0);
+	assert_int_equal(inject_restore_code(w.in, w.mem, 0), 0);
+	assert_int_equal(w.in->nr_patches, 0);
+	assert_code(&w, 1, other);
+	world_fini(&w);
+}
+
+/* A jump that cannot be overwritten stays in the list. */
+static void test_no_write(void **state)
+{
+	struct world w;
+	int writable;
+
+	(void)state;
+	world_init(&w);
+	writable = w.mem;
+	w.mem = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_true(w.mem >= 0);
+	for (u32 i = 0; i < NR_PATCHES; i++)
+		assert_int_equal(inject_read(w.mem, w.in->patches[i].addr, w.in->patches[i].new, 5), 0);
+	assert_int_equal(inject_restore_code(w.in, w.mem, 0), -EBUSY);
+	assert_int_equal(w.in->nr_patches, NR_PATCHES);
+	close(writable);
+	world_fini(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_restores),
+		cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_no_write),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
