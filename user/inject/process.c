@@ -57,6 +57,23 @@ int inject_read(int mem, taddr_t addr, void *bytes, size_t len)
 	return got == (ssize_t)len ? 0 : got < 0 ? -errno : -EIO;
 }
 
+int inject_check_region(const struct injection *in)
+{
+	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
+	struct maps_reader *maps;
+	struct map_line line;
+	bool is_there = false;
+	int err = maps_open(&maps, in->pid);
+
+	if (err)
+		return err;
+	while (!is_there && (err = maps_next(maps, &line)) == 1)
+		is_there = line.start <= private && private < line.end &&
+			   !strncmp(line.path, INJECT_MEMORY_PATH, strlen(INJECT_MEMORY_PATH));
+	maps_close(maps);
+	return is_there ? 0 : err < 0 ? err : -ESRCH;
+}
+
 int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], u64 *out)
 {
 	s64 result = 0;
@@ -372,9 +389,11 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 {
 	struct inject_island island = { 0 };
 	struct hook_plan plan = { 0 };
-	int err = in->region ? 0 : make_region(in, s, mem);
+	int err = in->region ? inject_check_region(in) : make_region(in, s, mem);
 	u32 nr_before = in->nr_patches;
 
+	if (err == -ESRCH)
+		return err;
 	in->state = INJECT_IN;
 	if (err)
 		return err == -EOPNOTSUPP
@@ -431,16 +450,18 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 
 int inject_set_on(struct injection *in, bool is_on)
 {
+	/* Opened before the look: if the process executes a program in between, this is the memory that it had. */
 	auto_close int mem = in->region ? inject_open_memory(in->pid) : -1;
 	u64 value = is_on ? piece_is_on : 0;
+	int err;
 
 	if (!in->region)
 		return 0;
-	return mem < 0 ? mem
-		       : inject_write(mem,
-				      in->region + PIECE_CONTROL_OFFSET +
-					      offsetof(struct piece_control, is_on),
-				      &value, sizeof(value));
+	err = mem < 0 ? mem : inject_check_region(in);
+	return err ? err
+		   : inject_write(mem,
+				  in->region + PIECE_CONTROL_OFFSET + offsetof(struct piece_control, is_on),
+				  &value, sizeof(value));
 }
 
 void inject_forget_range(struct injection *in, taddr_t start, taddr_t end)

@@ -13,6 +13,7 @@ enum { INJECT_MAX_PATCHES = 1024, INJECT_MAX_ISLANDS = 32, INJECT_WHY_LEN = 192 
 
 /* The name of the target's memory in /proc/PID/maps. */
 #define INJECT_MEMORY_NAME "heaptap-inline"
+#define INJECT_MEMORY_PATH "/memfd:" INJECT_MEMORY_NAME
 
 struct inject_patch {
 	taddr_t addr;

@@ -263,7 +263,9 @@ static int try_take_out(struct injection *in)
 
 	if (err)
 		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
-	err = take_out(in, &s, mem);
+	err = inject_check_region(in);
+	if (!err)
+		err = take_out(in, &s, mem);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;
 	in->stopped_ns = took > in->stopped_ns ? took : in->stopped_ns;
@@ -282,11 +284,16 @@ int inject_take_out(struct injection *in)
 		return 0;
 	}
 	err = inject_set_on(in, false);
-	if (err)
+	if (err && err != -ESRCH)
 		return inject_fail(in, err, "%s", strerror(-err));
-	do
-		err = try_take_out(in);
-	while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
+	if (!err) {
+		do
+			err = try_take_out(in);
+		while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
+	}
+	/* It has executed another program, or ended. */
+	if (err == -ESRCH)
+		err = 0;
 	if (!err)
 		in->state = INJECT_NOTHING;
 	else if (err == -EAGAIN || err == -EBUSY)

@@ -19,6 +19,12 @@ int inject_open_memory(pid_t pid) __must_check;
 int inject_write(int mem, taddr_t addr, const void *bytes, size_t len) __must_check;
 int inject_read(int mem, taddr_t addr, void *bytes, size_t len) __must_check;
 
+/*
+ * Is our region, which is not 0, still in the process? A program that it has executed since has other memory at these
+ * addresses, or none. 0, -ESRCH: it is not, or -errno.
+ */
+int inject_check_region(const struct injection *in) __must_check;
+
 /* Like threads_call(), but the -errno of the system call is returned. */
 int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], u64 *out) __must_check;
 

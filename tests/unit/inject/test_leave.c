@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Jumps that are taken back: where ours are, where somebody changed them, and where nothing can be written. */
+/* What is taken back: jumps that are ours, changed or not writable, and nothing from a process that has executed. */
 #include "user/inject/process_private.h"
 
 #include <errno.h>
@@ -121,13 +121,43 @@ static void test_no_write(void **state)
 	world_fini(&w);
 }
 
+/* Memory where the piece was, in this process: it is the piece's only while the memfd is mapped there. */
+static void test_executed(void **state)
+{
+	struct world w;
+	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
+	u8 *region = mmap(NULL, PIECE_PRIVATE_OFFSET + PIECE_PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct piece_control *control = (void *)(region + PIECE_CONTROL_OFFSET);
+	void *private = region + PIECE_PRIVATE_OFFSET;
+
+	(void)state;
+	world_init(&w);
+	assert_ptr_not_equal(region, MAP_FAILED);
+	assert_true(fd >= 0 && !ftruncate(fd, PIECE_PAGE));
+	w.in->pid = getpid();
+	w.in->region = (taddr_t)(uintptr_t)region;
+	w.in->state = INJECT_IN;
+	assert_int_equal(inject_set_on(w.in, true), -ESRCH);
+	assert_int_equal(control->is_on, 0);
+	assert_ptr_equal(mmap(private, PIECE_PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0), private);
+	assert_int_equal(inject_set_on(w.in, true), 0);
+	assert_true(control->is_on == piece_is_on);
+	munmap(private, PIECE_PAGE);
+	assert_int_equal(inject_take_out(w.in), 0);
+	assert_int_equal(w.in->state, INJECT_NOTHING);
+	assert_true(control->is_on == piece_is_on);
+	close(fd);
+	munmap(region, PIECE_PRIVATE_OFFSET);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_restores),
-		cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_no_write),
+		cmocka_unit_test(test_restores), cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_no_write),
+		cmocka_unit_test(test_executed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
