@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "user/inject/counter.h"
 #include "user/inject/rings.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -99,6 +100,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 		return -errno;
 	t->shared = mem;
 	t->shared->max_wait = max_wait_ticks;
+	t->shared->is_sequence = !counter_is_reliable(COUNTER_CLOCKSOURCE, COUNTER_CPUINFO);
 	t->shared->has_free_stacks = o->want_free_stacks;
 	t->shared->depth = o->depth;
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Can the time stamp counter order what happens on different CPUs? */
+#pragma once
+
+#include "user/lib/types.h"
+
+#define COUNTER_CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+#define COUNTER_CPUINFO	    "/proc/cpuinfo"
+
+/*
+ * Does the kernel itself tell the time by the counter (@clocksource, a file, says tsc), and does the CPU promise
+ * (@cpuinfo) that it runs at one speed and never stops? False also if a file cannot be read.
+ */
+bool counter_is_reliable(const char *clocksource, const char *cpuinfo);
