@@ -35,8 +35,8 @@ int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u6
 	t->pid = pid;
 	t->mem = -1;
 	t->in = guard_add(g, pid, start_time);
-	t->tids = calloc(PIECE_MAX_THREADS, sizeof(*t->tids));
-	if (!t->in || !t->tids) {
+	t->threads = calloc(PIECE_MAX_THREADS, sizeof(*t->threads));
+	if (!t->in || !t->threads) {
 		int err = t->in ? -ENOMEM : -ENOSPC;
 
 		inline_target_free(t);
@@ -65,7 +65,7 @@ void inline_target_free(struct inline_target *t)
 	unmap(t);
 	if (t->in)
 		guard_drop(t->in);
-	free(t->tids);
+	free(t->threads);
 	free(t);
 }
 
@@ -115,7 +115,7 @@ void inline_target_lose(struct inline_target *t)
 {
 	t->past = inline_target_losses(t);
 	unmap(t);
-	memset(t->tids, 0, PIECE_MAX_THREADS * sizeof(*t->tids));
+	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
@@ -167,16 +167,22 @@ static u32 find_tid(struct inline_target *t, u32 ring)
 	return tid;
 }
 
-/* A new thread may have the thread pointer, and so the ring, of an earlier one. */
+/*
+ * A new thread may have the thread pointer, and so the ring, of an earlier one: there is one look in each poll. A thread
+ * that has ended keeps the TID that it had.
+ */
 static u32 tid_of(struct inline_target *t, u32 ring)
 {
-	u32 tid = t->tids[ring];
+	struct ring_thread *thread = &t->threads[ring];
+	u32 tid;
 
-	if (tid && !(tid & UNKNOWN_TID))
-		return tid;
+	if (thread->nr_poll == t->nr_polls)
+		return thread->tid;
+	thread->nr_poll = t->nr_polls;
 	tid = find_tid(t, ring);
-	t->tids[ring] = tid ? tid : UNKNOWN_TID + ring;
-	return t->tids[ring];
+	if (tid || !thread->tid)
+		thread->tid = tid ? tid : UNKNOWN_TID + ring;
+	return thread->tid;
 }
 
 /* ---- records ---- */
@@ -227,7 +233,10 @@ int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is
 	struct delivery d = { .target = t, .sink = sink };
 	const struct rings_sink to = { .ctx = &d, .record = deliver };
 
-	return t->rings ? rings_poll(t->rings, &to, is_over) : 0;
+	if (!t->rings)
+		return 0;
+	t->nr_polls++;
+	return rings_poll(t->rings, &to, is_over);
 }
 
 struct losses inline_target_losses(const struct inline_target *t)

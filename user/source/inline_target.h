@@ -9,6 +9,12 @@
 
 struct rings;
 
+/* The thread that writes to a ring. */
+struct ring_thread {
+	u32 tid;     /* 0 = not known */
+	u32 nr_poll; /* of the poll in which the TID was looked for last */
+};
+
 struct inline_target {
 	pid_t pid;
 	bool is_open;		     /* its calls are seen */
@@ -16,7 +22,8 @@ struct inline_target {
 	struct piece_shared *shared; /* mapped; NULL = the piece is not in it yet */
 	struct rings *rings;	     /* owned */
 	int mem;		     /* owned; /proc/PID/mem */
-	u32 *tids;		     /* owned; of each ring; 0 = not known */
+	struct ring_thread *threads; /* owned; of each ring */
+	u32 nr_polls;
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
 };
