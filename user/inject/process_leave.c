@@ -159,7 +159,7 @@ static bool restore_patch(int mem, const struct inject_patch *p)
 		return true;
 	if (!memcmp(now, p->new, sizeof(now)))
 		return !inject_write(mem, p->addr, p->old, sizeof(p->old));
-	/* A debugger that has its breakpoint on our jump will write the first byte back. Else it is another file's code. */
+	/* A debugger that has its breakpoint on our jump will write the first byte back. Else the code is not ours. */
 	return memcmp(now + 1, p->new + 1, sizeof(now) - 1) != 0;
 }
 
@@ -291,7 +291,7 @@ int inject_take_out(struct injection *in)
 			err = try_take_out(in);
 		while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
 	}
-	/* It has executed another program, or ended. */
+	/* The process has executed another program, or ended. */
 	if (err == -ESRCH)
 		err = 0;
 	if (!err)

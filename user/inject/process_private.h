@@ -35,7 +35,7 @@ int inject_refuse(struct injection *in) __must_check;
 bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patch *patches, size_t nr);
 
 /*
- * Write the bytes of patches @first and on as they were, where our jump is, and forget these patches. -EBUSY: those that
- * are left in the list still lead to us, so our memory must stay.
+ * Write the bytes of patches @first and on as they were, where our jump is, and forget these patches. -EBUSY: those
+ * that are left in the list still lead to us, so our memory must stay.
  */
 int inject_restore_code(struct injection *in, int mem, u32 first) __must_check;

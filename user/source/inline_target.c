@@ -168,8 +168,8 @@ static u32 find_tid(struct inline_target *t, u32 ring)
 }
 
 /*
- * A new thread may have the thread pointer, and so the ring, of an earlier one: there is one look in each poll. A thread
- * that has ended keeps the TID that it had.
+ * A new thread may have the thread pointer, and so the ring, of an earlier one: there is one look in each poll. A
+ * thread that has ended keeps the TID that it had.
  */
 static u32 tid_of(struct inline_target *t, u32 ring)
 {

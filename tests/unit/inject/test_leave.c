@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is taken back: jumps that are ours, changed or not writable, and nothing from a process that has executed. */
+/* Jumps are taken back where they are ours; nothing is written to a program that was executed since. */
 #include "user/inject/process_private.h"
 
 #include <errno.h>
