@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The TIDs of records, where threads have the place of earlier ones. */
+#include "user/source/inline_target.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "bpf/event.h"
+#include "user/inject/rings.h"
+
+enum { RING = 7, TID_WORD = 4 };
+
+/* This process is the target, and thread_memory is what the thread pointer of its only thread points to. */
+struct world {
+	struct inline_target t;
+	struct injection in;
+	u32 thread_memory[8] __attribute__((aligned(8)));
+	u32 last_tid;
+};
+
+static int note_tid(void *ctx, const struct event_header *rec, size_t len)
+{
+	(void)len;
+	((struct world *)ctx)->last_tid = rec->tid;
+	return 0;
+}
+
+static void *map_zeros(size_t len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+static struct piece_private *world_init(struct world *w)
+{
+	struct piece_private *private = map_zeros(sizeof(*private));
+
+	memset(w, 0, sizeof(*w));
+	w->in.region = (taddr_t)(uintptr_t) private - PIECE_PRIVATE_OFFSET;
+	private->keys[RING] = (u64)(uintptr_t)w->thread_memory | 1;
+	w->t.pid = getpid();
+	w->t.in = &w->in;
+	w->t.shared = map_zeros(sizeof(*w->t.shared));
+	w->t.shared->is_sequence = 1;
+	w->t.shared->nr_used = 1;
+	w->t.shared->used[0] = RING + 1;
+	w->t.mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	w->t.threads = calloc(PIECE_MAX_THREADS, sizeof(*w->t.threads));
+	w->t.tid_offset = TID_WORD * sizeof(u32);
+	assert_true(w->t.mem >= 0 && w->t.threads);
+	assert_int_equal(rings_new(&w->t.rings, w->t.shared), 0);
+	return private;
+}
+
+static void world_fini(struct world *w, struct piece_private *private)
+{
+	rings_free(w->t.rings);
+	close(w->t.mem);
+	free(w->t.threads);
+	munmap(w->t.shared, sizeof(*w->t.shared));
+	munmap(private, sizeof(*private));
+}
+
+/* The thread writes a record, which is read when its memory has the TID @now. Returns the TID of the record. */
+static u32 tid_read(struct world *w, u32 now)
+{
+	const struct sink sink = { .ctx = w, .record = note_tid };
+	struct piece_ring *r = &w->t.shared->rings[RING];
+	struct piece_record *rec = &r->records[r->written];
+
+	w->thread_memory[TID_WORD] = now;
+	rec->kind = EVENT_FREE;
+	rec->stamp = ++w->t.shared->sequence;
+	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
+	assert_int_equal(inline_target_poll(&w->t, &sink, false), 1);
+	return w->last_tid;
+}
+
+static void test_later_thread(void **state)
+{
+	struct world w;
+	struct piece_private *private = world_init(&w);
+	u32 unknown;
+
+	(void)state;
+	unknown = tid_read(&w, 0);
+	assert_true(unknown > 4 << 20); /* no thread has it */
+	assert_int_equal(tid_read(&w, 100), 100);
+	assert_int_equal(tid_read(&w, 0), 100); /* it has ended */
+	assert_int_equal(tid_read(&w, 200), 200);
+	world_fini(&w, private);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
