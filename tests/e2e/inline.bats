@@ -8,6 +8,27 @@ setup_file() {
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
 }
 
+# first_jump PID: the address of the first jump (0xe9) in mapped code that is not what the file says
+first_jump() {
+	text_differs "$1" | grep 'is 0351,' | python3 -c '
+import re, sys
+line = sys.stdin.readline()
+path, byte = re.match(r"(.*): byte (\d+) of its code", line).groups()
+for mapping in open("/proc/'"$1"'/maps"):
+    field = mapping.split()
+    if len(field) == 6 and field[5] == path and "x" in field[1]:
+        print(int(field[0].split("-")[0], 16) + int(byte) - 1)
+        break'
+}
+
+# poke PID ADDRESS HEX: write one byte to its memory
+poke() {
+	python3 -c 'import sys
+with open(f"/proc/{sys.argv[1]}/mem", "r+b", 0) as memory:
+    memory.seek(int(sys.argv[2]))
+    memory.write(bytes.fromhex(sys.argv[3]))' "$@"
+}
+
 equals_oracle() {
 	counted -q --backend inline -- "$@"
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
@@ -70,11 +91,29 @@ equals_oracle() {
 	untouched "$TARGET"
 }
 
+# seeded: the moments of a test that has failed come again with the HEAPTAP_SEED that it says
+seeded() {
+	RANDOM=${HEAPTAP_SEED:=$$}
+	echo "HEAPTAP_SEED=$HEAPTAP_SEED"
+}
+
+# moment: waits for up to 0.3 s. No subshell, which would have random numbers of its own.
+moment() {
+	local fraction
+	printf -v fraction %03d $((RANDOM % 300))
+	sleep "0.$fraction"
+}
+
+# has_no_memory PID: none of ours is mapped there
+has_no_memory() { ! grep -q heaptap-inline "/proc/$1/maps"; }
+
 # bats test_tags=rounds
 @test "inline: attach and detach at random moments" {
+	seeded
 	spinning
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
 		attached --backend inline --no-scan "$TARGET"
+		moment
 		detach
 		untouched "$TARGET"
 		works "$TARGET"
@@ -83,14 +122,16 @@ equals_oracle() {
 
 # bats test_tags=rounds
 @test "inline: kill -9 of heaptap leaves the target as it was" {
+	seeded
 	spinning
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
 		start "$HEAPTAP" attach -q --backend inline --no-scan "$TARGET"
 		[ $((i % 2)) -eq 0 ] || wait_for has_probes "$TARGET"
-		sleep "0.$((RANDOM % 4))"
+		moment
 		kill -KILL "$PID"
 		wait "$PID" 2>/dev/null || true
 		untouched "$TARGET"
+		wait_for has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
 		works "$TARGET"
 	done
 }
@@ -99,6 +140,41 @@ equals_oracle() {
 	traced -q --backend inline -- "$T/fork"
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
 	nothing_lost
+	as_told calls
+}
+
+# A breakpoint over our jump: the debugger will write the byte of our jump back, so what it leads to must stay.
+@test "inline: a jump that somebody has changed keeps our memory" {
+	stepping
+	attached --backend inline --no-scan "$TARGET"
+	read -r place < <(first_jump "$TARGET")
+	[ -n "$place" ]
+	poke "$TARGET" "$place" cc
+	detach
+	grep -q "a jump of ours" "$err" || { cat "$err"; return 1; }
+	! has_no_memory "$TARGET"
+	poke "$TARGET" "$place" e9
+	step "alloc 10 100"
+	step "free 10"
+	step "threads 2 100"
+}
+
+# While nobody reads, a thread waits for a while and then goes on; what had no room is counted.
+@test "inline: a full ring holds nobody, and losses are counted" {
+	stepping
+	attached --backend inline --no-scan "$TARGET"
+	step "alloc 3 100"
+	kill -STOP "$TAP"
+	step "burst 20000" # more records than a ring has room for
+	kill -CONT "$TAP"
+	step "burst 10"
+	step "alloc 4 100"
+	kill -INT "$TAP"
+	ended "$TAP" 5 # some events were lost
+	jq -e '.processes[0] | .lost.allocs > 0 and .lost.frees > 0
+		and .totals.allocs + .lost.allocs == 20017 and .totals.frees + .lost.frees == 20010' "$report" ||
+		{ jq -c '.processes[0] | .totals, .lost' "$report"; return 1; }
+	untouched "$TARGET"
 }
 
 @test "inline: --follow and 32-bit programs are refused" {
@@ -107,6 +183,7 @@ equals_oracle() {
 	[[ $output == *"children are not followed"* ]]
 	[ -x "$T/leak-32" ] || skip "no 32-bit programs here"
 	traced --backend inline -- "$T/leak-32"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
 	grep -q "32-bit" "$err"
 }
 
