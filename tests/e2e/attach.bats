@@ -298,6 +298,14 @@ unread() {
 	is .scan null
 }
 
+@test "attach: a process that allocates nothing meanwhile: the first line says so" {
+	start sleep 1000
+	run --separate-stderr "$HEAPTAP" attach -q -t 200ms "$PID"
+	[ "$status" -eq 0 ]
+	[ "${lines[0]}" = "no leaks; nothing was allocated since the attach" ]
+	untouched "$PID"
+}
+
 @test "attach: the reader of its report goes away: SIGPIPE (A5)" {
 	spinning
 	"$HEAPTAP" attach -t 300ms "$TARGET" 2>/dev/null 3>&- | true

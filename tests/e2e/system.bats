@@ -133,6 +133,12 @@ told() { grep -q -- "$1" "$err"; }
 	tail -n 1 "$rows" | jq -e ".findings[] | select(.pid == $TARGET) | .traced == false"
 }
 
+@test "system: --backend inline, which has no stacks, is refused" {
+	run --separate-stderr "$HEAPTAP" system -t 1s --backend inline
+	[ "$status" -eq 2 ]
+	[[ "$stderr" == *'--backend inline: has no call stacks'* ]]
+}
+
 @test "system: programs that are spared are never traced" {
 	swelling 65536
 	watching --spare 'swel?'

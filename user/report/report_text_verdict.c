@@ -107,6 +107,8 @@ static void verdict_live(struct text *t, const struct report_process *p)
 	if (totals.live_blocks)
 		fprintf(t->out, "; %s live in %s block%s", human_bytes(totals.live_bytes).text,
 			human_count(totals.live_blocks).text, plural(totals.live_blocks));
+	else if (!p->target->is_started && !totals.allocs)
+		fputs("; nothing was allocated since the attach", t->out);
 	else
 		fputs("; nothing is live", t->out);
 }
