@@ -64,23 +64,20 @@ struct piece_probe {
 	u64 ip; /* of the entry */
 };
 
-/* One event. A stack is a record and as many records behind it as its frames need. */
+/* One event. */
 struct piece_record {
 	u64 stamp; /* time stamp counter */
-	u8 kind;   /* enum event_kind: one of those of struct heap_event, or EVENT_STACK */
+	u8 kind;   /* enum event_kind: one of those of struct heap_event */
 	u8 flags;  /* enum event_flag */
 	u16 fn;	   /* row of the allocator table */
-	u32 nr;	   /* EVENT_STACK: frames */
+	u32 reserved;
 	u64 addr, old_addr, size, stack;
 };
-
-/* Frames of a stack in a record that follows its EVENT_STACK. */
-enum { PIECE_RECORD_FRAMES = sizeof(struct piece_record) / 8 };
 
 /* One thread's events. Positions count records and only grow. */
 struct piece_ring {
 	u64 written; /* by the target */
-	u64 lost_allocs, lost_frees, lost_stacks, abandoned;
+	u64 lost_allocs, lost_frees, abandoned;
 	_Alignas(64) u64 read; /* by heaptap */
 	_Alignas(64) struct piece_record records[PIECE_RING_RECORDS];
 };
@@ -88,7 +85,7 @@ struct piece_ring {
 /* Shared. heaptap believes nothing of what it reads here. */
 struct piece_shared {
 	/* Written by heaptap. */
-	u32 is_paused, depth, has_free_stacks;
+	u32 is_paused, has_free_stacks;
 	u32 is_sequence; /* stamps are numbers of a sequence, because the counter is not reliable */
 	u64 max_wait;	 /* for room in a ring, while heaptap reads nothing; ticks of the counter */
 	u64 progress;	 /* grows while heaptap reads */

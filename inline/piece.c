@@ -202,7 +202,7 @@ static bool call_send(const struct call *c, const struct inflight *t, const stru
 	rec->kind = ev->h.kind;
 	rec->flags = ev->h.flags;
 	rec->fn = ev->h.fn;
-	rec->nr = 0;
+	rec->reserved = 0;
 	rec->addr = ev->addr;
 	rec->old_addr = ev->old_addr;
 	rec->size = ev->size;

@@ -194,39 +194,23 @@ static void begin(struct rings *r)
 
 /* ---- records ---- */
 
-/* Copy the frames of a stack, which lie behind @rec. False: they are not there. */
-static bool copy_frames(const struct rings *r, struct ring_reader *reader, const struct piece_record *rec,
-			u64 *frames)
-{
-	u64 nr = (rec->nr + PIECE_RECORD_FRAMES - 1) / PIECE_RECORD_FRAMES;
-
-	if (rec->nr > STACK_MAX_FRAMES || reader->end - reader->read < nr)
-		return false;
-	for (u64 i = 0; i < nr; i++)
-		memcpy(frames + i * PIECE_RECORD_FRAMES, record_at(r, reader, reader->read + i),
-		       sizeof(*rec));
-	reader->read += nr;
-	return true;
-}
-
 static bool is_known_kind(u8 kind)
 {
-	return kind >= EVENT_ALLOC && kind <= EVENT_STACK;
+	return kind >= EVENT_ALLOC && kind <= EVENT_REALLOC_END;
 }
 
 /* Take the next record of @reader. */
 static int take(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink)
 {
-	u64 frames[(STACK_MAX_FRAMES / PIECE_RECORD_FRAMES + 1) * PIECE_RECORD_FRAMES];
 	struct piece_record rec;
 
 	memcpy(&rec, record_at(r, reader, reader->read++), sizeof(rec));
-	if (!is_known_kind(rec.kind) || (rec.kind == EVENT_STACK && !copy_frames(r, reader, &rec, frames))) {
+	if (!is_known_kind(rec.kind)) {
 		reader->is_bad = true;
 		r->nr_bad++;
 		return 0;
 	}
-	return sink->record(sink->ctx, reader->ring, time_of(r, reader->stamp), &rec, frames);
+	return sink->record(sink->ctx, reader->ring, time_of(r, reader->stamp), &rec);
 }
 
 /*
@@ -273,7 +257,6 @@ struct rings_losses rings_losses(const struct rings *r)
 
 		sum.allocs += ring->lost_allocs;
 		sum.frees += ring->lost_frees;
-		sum.stacks += ring->lost_stacks;
 		sum.abandoned += ring->abandoned;
 	}
 	sum.frees += r->shared->lost_threads;

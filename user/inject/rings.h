@@ -13,14 +13,14 @@ struct rings;
 
 /* Calls of the target that left no record. */
 struct rings_losses {
-	u64 allocs, frees, stacks, abandoned;
+	u64 allocs, frees, abandoned;
 };
 
 /* The receiver of records, which are a copy. Nonzero: stop. */
 struct rings_sink {
 	void *ctx;
-	/* @ring is the number of the thread, @time_ns CLOCK_MONOTONIC. @frames: of an EVENT_STACK, rec->nr of them. */
-	int (*record)(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec, const u64 *frames);
+	/* @ring is the number of the thread, @time_ns CLOCK_MONOTONIC. */
+	int (*record)(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec);
 };
 
 /* Read @shared, of sizeof(struct piece_shared), which stays the caller's. 0 or -ENOMEM. */

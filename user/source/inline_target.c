@@ -102,7 +102,6 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->max_wait = max_wait_ticks;
 	t->shared->is_sequence = !counter_is_reliable(COUNTER_CLOCKSOURCE, COUNTER_CPUINFO);
 	t->shared->has_free_stacks = o->want_free_stacks;
-	t->shared->depth = o->depth;
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDONLY | O_CLOEXEC);
 	err = rings_new(&t->rings, t->shared);
@@ -190,28 +189,9 @@ static u32 tid_of(struct inline_target *t, u32 ring)
 struct delivery {
 	struct inline_target *target;
 	const struct sink *sink;
-	u32 ring; /* of the last record, + 1 */
 };
 
-static int deliver_stack(const struct delivery *d, const struct piece_record *rec, const u64 *frames)
-{
-	struct stack_event ev = { .h = { .kind = EVENT_STACK, .pid = (u32)d->target->pid },
-				  .epoch = (u32)rec->size,
-				  .nr_frames = (u16)rec->nr,
-				  .end = rec->flags };
-
-	if (ev.end >= NR_STACK_ENDS)
-		ev.end = STACK_NO_INFO;
-	memcpy(ev.ips, frames, rec->nr * sizeof(*frames));
-	ev.id = stack_event_id(&ev);
-	/* A target that lies must not change the stacks of others. */
-	if (ev.id != rec->stack)
-		return 0;
-	return d->sink->record(d->sink->ctx, &ev.h,
-			       offsetof(struct stack_event, ips) + rec->nr * sizeof(*ev.ips));
-}
-
-static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec, const u64 *frames)
+static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec)
 {
 	struct delivery *d = ctx;
 	struct heap_event ev = { .h = { .kind = rec->kind, .flags = rec->flags, .pid = (u32)d->target->pid },
@@ -221,8 +201,6 @@ static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *
 				 .size = rec->size,
 				 .stack = rec->stack };
 
-	if (rec->kind == EVENT_STACK)
-		return deliver_stack(d, rec, frames);
 	ev.h.fn = rec->fn < ALLOC_MAX_FNS ? rec->fn : 0;
 	ev.h.tid = tid_of(d->target, ring);
 	return d->sink->record(d->sink->ctx, &ev.h, sizeof(ev));
@@ -246,7 +224,6 @@ struct losses inline_target_losses(const struct inline_target *t)
 
 	sum.allocs += l.allocs;
 	sum.frees += l.frees;
-	sum.stacks += l.stacks;
 	sum.other += l.abandoned;
 	sum.abandoned += l.abandoned;
 	return sum;

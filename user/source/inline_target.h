@@ -17,7 +17,6 @@ struct ring_thread {
 
 struct inline_target {
 	pid_t pid;
-	bool is_open;		     /* its calls are seen */
 	struct injection *in;	     /* borrowed from the guard */
 	struct piece_shared *shared; /* mapped; NULL = the piece is not in it yet */
 	struct rings *rings;	     /* owned */

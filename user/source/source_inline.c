@@ -97,7 +97,6 @@ static void take_out(struct inline_source *s, struct inline_target *t)
 {
 	int err = guard_take_out(s->guard, t->in);
 
-	t->is_open = false;
 	if (err == -EBUSY && !*t->in->why)
 		info("inline: PID %d: its functions are as before, but some of our memory stays in it: a thread may "
 		     "still return through it",
@@ -327,12 +326,9 @@ static int source_inline_create(struct source **out, const struct source_options
 /* Calls of @pid are seen from now on. */
 static int open_target(const struct inline_source *s, pid_t pid)
 {
-	struct inline_target *t = find_target(s, pid);
-	int err = t && t->shared ? inject_set_on(t->in, true) : 0;
+	const struct inline_target *t = find_target(s, pid);
 
-	if (t && !err)
-		t->is_open = true;
-	return err;
+	return t && t->shared ? inject_set_on(t->in, true) : 0;
 }
 
 static int source_inline_attach(struct source *source, struct target *t)
