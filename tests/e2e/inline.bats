@@ -165,6 +165,7 @@ has_no_memory() { ! grep -q heaptap-inline "/proc/$1/maps"; }
 	attached --backend inline --no-scan "$TARGET"
 	step "alloc 3 100"
 	kill -STOP "$TAP"
+	wait_for grep -q '^State:	T' "/proc/$TAP/status"
 	step "burst 20000" # more records than a ring has room for
 	kill -CONT "$TAP"
 	step "burst 10"
