@@ -119,7 +119,6 @@ taddr_t arch_tls_start(u8 word_size, taddr_t tp, u64 memsz, u64 align)
 #endif
 }
 
-/* The CPUs here have no red zone. 64-bit PowerPC would have one. */
 bool arch_regs_frame(const struct arch_regs *regs, struct arch_frame *out)
 {
 	(void)regs;
@@ -127,6 +126,7 @@ bool arch_regs_frame(const struct arch_regs *regs, struct arch_frame *out)
 	return false;
 }
 
+/* The CPUs here have no red zone. 64-bit PowerPC would have one. */
 u32 arch_red_zone(u8 word_size)
 {
 	(void)word_size;

@@ -54,7 +54,7 @@ user/scan: user/lib arch user/target user/names user/unwind user/heap
 user/core: user/lib arch user/scan
 user/stream: user/lib bpf user/target user/heap user/source user/scan
 user/report: user/lib arch user/target user/names user/heap user/source user/scan user/stream
-user/census: user/lib arch user/target user/names user/heap user/scan user/core user/report
+user/census: user/lib arch user/target user/names user/heap user/scan user/report
 user/session: user/lib user/target user/names user/heap user/source user/scan user/stream user/report user/core
 user/remote: user/lib arch user/target user/source user/scan user/stream user/report user/session
 user/console: user/lib user/target user/source user/scan user/stream user/report user/session user/remote user/core
