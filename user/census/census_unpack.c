@@ -5,36 +5,59 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/zero.h"
 
-enum { BUFFER = 256 << 10, MAX_WINDOW_BITS = 31 };
+enum { BUFFER = 256 << 10, MAX_WINDOW_BITS = 31, KEPT_FREE = 16 /* one part of so many */ };
 #define MAX_BYTES (1ULL << 40)
 
 struct unpacking {
 	ZSTD_DCtx *zstd; /* owned */
 	u8 *in, *out;	 /* owned */
 	int to;
-	u64 nr; /* bytes so far */
+	u64 nr;	  /* bytes so far */
+	u64 room; /* bytes that may still be written */
 };
-
-static bool is_zero(const u8 *p, size_t len)
-{
-	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
-}
 
 /* Runs of zeros become holes. */
 static int put(struct unpacking *u, size_t len)
 {
 	if (len > MAX_BYTES - u->nr)
 		return -EFBIG;
-	if (!is_zero(u->out, len) && pwrite(u->to, u->out, len, (off_t)u->nr) != (ssize_t)len)
-		return errno ? -errno : -ENOSPC;
-	u->nr += len;
+	if (is_zero(u->out, len)) {
+		u->nr += len;
+		return 0;
+	}
+	if (len > u->room)
+		return -ENOSPC;
+	u->room -= len;
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pwrite(u->to, u->out + done, len - done, (off_t)u->nr);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENOSPC;
+		done += (size_t)n;
+		u->nr += (u64)n;
+	}
 	return 0;
+}
+
+/* The bytes that a file may take: a part of the disk stays free for others. */
+static u64 room_at(int fd)
+{
+	struct statvfs fs;
+	u64 room;
+
+	if (fstatvfs(fd, &fs) || !fs.f_blocks)
+		return MAX_BYTES;
+	room = (u64)fs.f_bavail * fs.f_frsize;
+	return room - room / KEPT_FREE;
 }
 
 static int unpack(struct unpacking *u, int fd)
@@ -74,6 +97,7 @@ int census_unpack(int fd)
 		err = -EINVAL;
 	if (!err && lseek(fd, 0, SEEK_SET) < 0)
 		err = -errno;
+	u.room = err ? 0 : room_at(to);
 	if (!err)
 		err = unpack(&u, fd);
 	ZSTD_freeDCtx(u.zstd);

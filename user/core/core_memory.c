@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/zero.h"
 #include "user/scan/snapshot_make.h"
 #include "user/scan/snapshot_memory.h"
 
@@ -196,11 +197,6 @@ int core_choose_memory(struct core *c)
 	}
 	dump_fini(&d);
 	return err;
-}
-
-static bool is_zero(const u8 *data, size_t len)
-{
-	return !len || (!data[0] && !memcmp(data, data + 1, len - 1));
 }
 
 /* The bytes at the start of @data that are pages of zeros, or pages of something else. */

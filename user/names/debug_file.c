@@ -18,6 +18,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/zero.h"
 #include "user/target/mapped_file.h"
 #include "user/names/symbol_server.h"
 
@@ -51,11 +52,6 @@ static bool is_stable(int fd, const struct stat *st)
 
 	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH)) && fstatfs(fd, &fs) == 0 &&
 	       fs.f_type != FUSE_SUPER_MAGIC;
-}
-
-static bool is_zero(const char *block, size_t size)
-{
-	return block[0] == 0 && memcmp(block, block + 1, size - 1) == 0;
 }
 
 /* Replace *@fd by a copy of the file in memory. Holes stay holes. */
