@@ -187,8 +187,28 @@ int census_of_core(struct census **out, int fd, const struct census_options *opt
 	return err;
 }
 
+/* The tries so far, and what the last one noted. */
+struct tries {
+	u32 nr;
+	bool is_over;
+	size_t nr_notes;
+	struct census_note notes[CENSUS_MAX_NOTES];
+};
+
+/* Is the walk that filled @b the last one? Notes that come again are of damage, and stay. */
+static bool is_over(struct tries *t, const struct census_blocks *b)
+{
+	bool is_same = t->nr && t->nr_notes == b->nr_notes && !memcmp(t->notes, b->notes, sizeof(t->notes));
+
+	t->nr++;
+	t->nr_notes = b->nr_notes;
+	memcpy(t->notes, b->notes, sizeof(t->notes));
+	t->is_over = !b->nr_notes || is_same || t->nr == MAX_TRIES;
+	return t->is_over;
+}
+
 /* One try. The books are consistent unless a thread was stopped while it changed them. */
-static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, bool is_last)
+static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, struct tries *tries)
 {
 	const struct snapshot_options so = { .max_pause_ns = max_pause_ns, .way = o->way };
 	u64 deadline_ns = clock_now_ns() + max_pause_ns;
@@ -199,12 +219,12 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	c->word_size = c->snap->word_size;
 	c->is_copied = !snapshot_copy(c->snap);
 	err = walk(c, c->is_copied ? 0 : deadline_ns);
-	if (!err && (is_last || !c->blocks.nr_notes))
+	if (!err && is_over(tries, &c->blocks))
 		read_err = read_memory(c, o);
 	/* The copy ends with the snapshot, because names are read from it. The process runs already. */
 	if (!c->is_copied)
 		snapshot_resume(c->snap);
-	c->pause_ns = c->snap->pause_ns;
+	c->pause_ns += c->snap->pause_ns;
 	if (!err && !read_err && c->scan)
 		read_err = scan_judge(c->scan);
 	if (read_err)
@@ -216,17 +236,16 @@ int census_take(struct census **out, pid_t pid, const struct census_options *opt
 {
 	auto_census struct census *c = calloc(1, sizeof(*c));
 	u64 max_pause_ns = options->max_pause_ns ? options->max_pause_ns : CENSUS_PAUSE_NS;
+	auto_free struct tries *tries = calloc(1, sizeof(*tries));
 	int err = 0;
 
-	if (!c)
+	if (!c || !tries)
 		return -ENOMEM;
 	c->pid = pid;
-	for (int i = 1; i <= MAX_TRIES; i++) {
-		err = take(c, options, max_pause_ns, i == MAX_TRIES);
-		if (err || !c->blocks.nr_notes || i == MAX_TRIES)
-			break;
+	while (!err && !tries->is_over) {
 		snapshot_free(take_ptr(c->snap));
 		census_blocks_fini(&c->blocks);
+		err = take(c, options, max_pause_ns, tries);
 	}
 	if (err && err != -ENOENT)
 		return err;

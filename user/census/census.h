@@ -39,7 +39,7 @@ struct census {
 	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */
 	struct snapshot *snap; /* owned; resumed */
 	char why[160];	       /* without verdicts: one sentence without full stop */
-	u64 pause_ns;	       /* how long the process was stopped */
+	u64 pause_ns;	       /* how long the process was stopped, over all tries */
 };
 
 /*
