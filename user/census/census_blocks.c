@@ -64,11 +64,12 @@ void census_sort_segments(struct census_blocks *b)
 
 void census_note(struct census_blocks *b, taddr_t addr, const char *format, ...)
 {
-	struct census_note *note = &b->notes[b->nr_notes];
+	struct census_note *note;
 	va_list args;
 
 	if (b->nr_notes++ >= CENSUS_MAX_NOTES)
 		return;
+	note = &b->notes[b->nr_notes - 1];
 	note->addr = addr;
 	va_start(args, format);
 	vsnprintf(note->text, sizeof(note->text), format, args);

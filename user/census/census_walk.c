@@ -9,6 +9,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
+#include "user/scan/snapshot_memory.h"
 
 enum { FIRST_WINDOW = 4096 };
 
@@ -69,31 +70,52 @@ u64 census_word_of(const struct census_walk *w, const u8 *p)
 	return value;
 }
 
+/*
+ * Read [@addr, @addr + @len) of @map. Shared memory and devices are left alone: reading them may hang or have effects.
+ * A page of a file that is not in memory may come from a disk that hangs.
+ */
+static bool read_map(const struct census_walk *w, const struct snapshot_map *map, taddr_t addr, u8 *buf,
+		     size_t len)
+{
+	if (map->is_shared || memory_is_device(map) || len > map->end - addr)
+		return false;
+	return !(map->ino ? snapshot_peek : snapshot_fetch)(w->snap, addr, buf, len);
+}
+
+static bool read_words(const struct census_walk *w, taddr_t addr, u8 *buf, size_t len)
+{
+	while (len) {
+		const struct snapshot_map *map = snapshot_map_find(w->snap, addr);
+		size_t part;
+
+		if (!map)
+			return false;
+		part = map->end - addr < len ? (size_t)(map->end - addr) : len;
+		if (!read_map(w, map, addr, buf, part))
+			return false;
+		addr += part;
+		buf += part;
+		len -= part;
+	}
+	return true;
+}
+
 bool census_words(const struct census_walk *w, taddr_t addr, u64 *words, u32 nr)
 {
 	u8 bytes[8 * 8];
 
-	if (addr % w->w || nr > 8 || snapshot_fetch(w->snap, addr, bytes, (size_t)nr * w->w) != 0)
+	if (addr % w->w || nr > 8 || !read_words(w, addr, bytes, (size_t)nr * w->w))
 		return false;
 	for (u32 i = 0; i < nr; i++)
 		words[i] = census_word_of(w, bytes + (size_t)i * w->w);
 	return true;
 }
 
-/* Bytes from @addr to the end of its mapping, at most @max. */
-static size_t room_at(const struct census_walk *w, taddr_t addr, size_t max)
-{
-	const struct snapshot_map *map = snapshot_map_find(w->snap, addr);
-
-	if (!map || !map->is_readable)
-		return 0;
-	return map->end - addr < max ? (size_t)(map->end - addr) : max;
-}
-
 const u8 *census_window(struct census_walk *w, taddr_t addr, size_t len)
 {
 	bool goes_on = addr >= w->window_start && addr - w->window_start <= w->window_len + FIRST_WINDOW;
-	size_t room;
+	const struct snapshot_map *map;
+	size_t room = 0;
 
 	if (addr >= w->window_start && addr - w->window_start <= w->window_len &&
 	    len <= w->window_len - (addr - w->window_start))
@@ -102,13 +124,15 @@ const u8 *census_window(struct census_walk *w, taddr_t addr, size_t len)
 		w->window_size *= 2;
 	else if (!goes_on)
 		w->window_size = FIRST_WINDOW;
-	room = room_at(w, addr, w->window_size);
+	map = snapshot_map_find(w->snap, addr);
+	if (map && map->is_readable)
+		room = map->end - addr < w->window_size ? (size_t)(map->end - addr) : w->window_size;
 	w->window_start = addr;
 	w->window_len = 0;
 	/* A page that cannot be read spoils a large window only. */
-	if (room && snapshot_fetch(w->snap, addr, w->window, room) == 0)
+	if (room && read_map(w, map, addr, w->window, room))
 		w->window_len = room;
-	else if (room >= len && snapshot_fetch(w->snap, addr, w->window, len) == 0)
+	else if (room >= len && read_map(w, map, addr, w->window, len))
 		w->window_len = len;
 	return w->window_len >= len ? w->window : NULL;
 }

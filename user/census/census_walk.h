@@ -48,11 +48,11 @@ void census_walk_fini(struct census_walk *w);
 /* The word at @p, in the size and byte order of the process. */
 u64 census_word_of(const struct census_walk *w, const u8 *p);
 
-/* Read @nr words of anonymous memory at @addr, at most 8. False if they cannot be read. */
+/* Read @nr words of private memory at @addr, at most 8. False if they cannot be read. */
 bool census_words(const struct census_walk *w, taddr_t addr, u64 *words, u32 nr);
 
 /*
- * @len bytes of anonymous memory at @addr, at most a page: NULL if they cannot be read. Cheap for rising addresses.
+ * @len bytes of private memory at @addr, at most a page: NULL if they cannot be read. Cheap for rising addresses.
  * Valid until the next call.
  */
 const u8 *census_window(struct census_walk *w, taddr_t addr, size_t len);
