@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "arch/regs.h"
@@ -20,14 +21,17 @@ enum {
 	MAX_SEGMENTS = 4 << 20,
 	MANY = 0xffff, /* PN_XNUM: the number is in the first section header */
 	HEAD = 4096,   /* bytes of a mapped file that are compared */
+	NO_HEAD = UINT32_MAX,
 };
 
 /* One PT_LOAD; the mappings of the snapshot are in the same order. */
 struct core_part {
 	u64 offset; /* in the core */
 	u64 size;   /* bytes that are in the core */
-	int file;   /* owned; the mapped file, -1 = not opened */
-	bool was_tried;
+	u32 head;   /* index of the part with the first bytes of the same file, NO_HEAD = there is none */
+	/* With a head of its own: */
+	int file; /* owned; the mapped file, -1 = not kept open */
+	bool was_refused;
 };
 
 struct core_snapshot {
@@ -35,6 +39,7 @@ struct core_snapshot {
 	struct core_file file;
 	struct core_part *parts; /* owned */
 	char *sysroot;		 /* owned; NULL = none */
+	u64 nr_open, max_open;	 /* files that are kept open */
 };
 
 u64 core_value(const struct core_file *c, const u8 *p, u32 len)
@@ -46,16 +51,30 @@ u64 core_value(const struct core_file *c, const u8 *p, u32 len)
 	return value;
 }
 
-int core_read_at(const struct core_file *c, u64 offset, void *buf, size_t len)
+/* Read up to @len bytes: fewer only at the end of the file. Their number or -errno. */
+static ssize_t read_bytes(int fd, u64 offset, void *buf, size_t len)
 {
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pread(c->fd, (u8 *)buf + done, len - done, (off_t)(offset + done));
+	size_t done = 0;
 
-		if (n <= 0)
-			return n < 0 && errno != EINTR ? -errno : -EIO;
+	while (done < len) {
+		ssize_t n = pread(fd, (u8 *)buf + done, len - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
 		done += (size_t)n;
 	}
-	return 0;
+	return (ssize_t)done;
+}
+
+int core_read_at(const struct core_file *c, u64 offset, void *buf, size_t len)
+{
+	ssize_t n = read_bytes(c->fd, offset, buf, len);
+
+	return n < 0 ? (int)n : n == (ssize_t)len ? 0 : -EIO;
 }
 
 /* ---- memory ---- */
@@ -65,21 +84,25 @@ static bool is_same_file(int fd, const u8 *head, size_t len)
 {
 	u8 bytes[HEAD];
 
-	return pread(fd, bytes, len, 0) == (ssize_t)len && memcmp(bytes, head, len) == 0;
+	return read_bytes(fd, 0, bytes, len) == (ssize_t)len && memcmp(bytes, head, len) == 0;
 }
 
-/* The mapping with the first bytes of the same file as mapping @map, or NULL. */
-static const struct snapshot_map *head_of(const struct core_snapshot *cs, size_t map)
+/* Find the heads of all parts: the first bytes of a file are mapped before its others. */
+static void find_heads(struct core_snapshot *cs)
 {
-	const struct snapshot_map *maps = cs->base.maps;
+	const struct snapshot_map *maps = cs->base.maps, *last = NULL;
+	u32 head = NO_HEAD;
 
-	for (size_t i = map + 1; i-- > 0;) {
-		if (maps[i].ino && !maps[i].file_offset && !strcmp(maps[i].path, maps[map].path))
-			return &maps[i];
-		if (maps[i].ino && strcmp(maps[i].path, maps[map].path) != 0)
-			break;
+	for (u32 i = 0; i < cs->base.nr_maps; i++) {
+		if (!maps[i].ino)
+			continue;
+		if (last && strcmp(last->path, maps[i].path) != 0)
+			head = NO_HEAD;
+		if (!maps[i].file_offset)
+			head = i;
+		cs->parts[i].head = head;
+		last = &maps[i];
 	}
-	return NULL;
 }
 
 static int open_below(const char *root, const char *path)
@@ -89,15 +112,15 @@ static int open_below(const char *root, const char *path)
 	return asprintf(&whole, "%s%s", root, path) < 0 ? -1 : open(whole, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Open the file of mapping @map if it is the one that was mapped. */
-static int open_file(struct core_snapshot *cs, size_t map)
+/* Open the file of mapping @head, which has its first bytes, if it is the one that was mapped. */
+static int open_file(const struct core_snapshot *cs, u32 head)
 {
-	const struct snapshot_map *m = &cs->base.maps[map], *head = head_of(cs, map);
-	const struct core_part *part = head ? &cs->parts[head - cs->base.maps] : NULL;
+	const struct snapshot_map *m = &cs->base.maps[head];
+	const struct core_part *part = &cs->parts[head];
 	auto_close int fd = -1;
 	struct stat st;
 	u8 bytes[HEAD];
-	size_t len = part && part->size < HEAD ? part->size : HEAD;
+	size_t len = part->size < HEAD ? part->size : HEAD;
 
 	if (m->path[0] != '/')
 		return -1;
@@ -107,8 +130,7 @@ static int open_file(struct core_snapshot *cs, size_t map)
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return -1;
 	/* Without these bytes nothing proves that the file is the same. */
-	if (!part || !len || core_read_at(&cs->file, part->offset, bytes, len) ||
-	    !is_same_file(fd, bytes, len))
+	if (!len || core_read_at(&cs->file, part->offset, bytes, len) || !is_same_file(fd, bytes, len))
 		return -1;
 	return take_fd(fd);
 }
@@ -116,21 +138,29 @@ static int open_file(struct core_snapshot *cs, size_t map)
 /* Read from the file of a mapping what the core left out. Past the end of the file are zeros. */
 static int read_file(struct core_snapshot *cs, size_t map, taddr_t addr, u8 *buf, size_t len)
 {
-	struct core_part *part = &cs->parts[map];
 	const struct snapshot_map *m = &cs->base.maps[map];
+	u32 head = cs->parts[map].head;
+	struct core_part *file = head == NO_HEAD ? NULL : &cs->parts[head];
+	auto_close int once = -1;
 	ssize_t n;
 
-	if (!m->ino || m->is_shared)
+	if (!m->ino || m->is_shared || !file || file->was_refused)
 		return -ENODATA;
-	if (!part->was_tried)
-		part->file = open_file(cs, map);
-	part->was_tried = true;
-	if (part->file < 0)
-		return -ENODATA;
-	n = pread(part->file, buf, len, (off_t)(m->file_offset + (addr - m->start)));
+	if (file->file < 0) {
+		once = open_file(cs, head);
+		file->was_refused = once < 0;
+		if (once < 0)
+			return -ENODATA;
+	}
+	n = read_bytes(once < 0 ? file->file : once, m->file_offset + (addr - m->start), buf, len);
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	memset(buf + n, 0, len - (size_t)n);
+	/* Beyond the limit a file is opened for each read. */
+	if (once >= 0 && cs->nr_open < cs->max_open) {
+		file->file = take_fd(once);
+		cs->nr_open++;
+	}
 	return 0;
 }
 
@@ -249,7 +279,7 @@ static int add_map(struct core_snapshot *cs, const struct header_layout *l, cons
 	if (start < *last || start + len < start || size > len)
 		return -EINVAL;
 	*last = start + len;
-	*part = (struct core_part){ .offset = offset, .size = size, .file = -1 };
+	*part = (struct core_part){ .offset = offset, .size = size, .head = NO_HEAD, .file = -1 };
 	if (offset >= c->size || size > c->size - offset) {
 		part->size = offset >= c->size ? 0 : c->size - offset;
 		c->facts->truncated_bytes += size - part->size;
@@ -365,6 +395,7 @@ static int name_stack(struct core_snapshot *cs)
 int snapshot_core_new(struct snapshot **out, int fd, const char *sysroot, struct core_facts *facts)
 {
 	struct core_snapshot *cs = calloc(1, sizeof(*cs));
+	struct rlimit limit;
 	int err;
 
 	if (!cs)
@@ -372,6 +403,7 @@ int snapshot_core_new(struct snapshot **out, int fd, const char *sysroot, struct
 	*facts = (struct core_facts){ .has_registers = true };
 	cs->base.ops = &core_ops;
 	cs->file = (struct core_file){ .fd = fd, .snap = &cs->base, .facts = facts };
+	cs->max_open = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur / 2;
 	cs->sysroot = sysroot ? strdup(sysroot) : NULL;
 	err = sysroot && !cs->sysroot ? -ENOMEM : read_ident(&cs->file);
 	if (!err) {
@@ -380,8 +412,10 @@ int snapshot_core_new(struct snapshot **out, int fd, const char *sysroot, struct
 		cs->base.red_zone = arch_red_zone(cs->file.w);
 		err = read_headers(cs);
 	}
-	if (!err)
+	if (!err) {
+		find_heads(cs);
 		err = name_stack(cs);
+	}
 	if (err) {
 		core_free(&cs->base);
 		return err;
