@@ -15,8 +15,9 @@
 #include "user/scan/snapshot_running.h"
 
 enum {
-	SLACK_WORDS = 3, /* at most so much more than the program asked for has a block */
-	MAX_TRIES = 4,	 /* a thread may be in the middle of a change of the books */
+	SLACK_WORDS = 3,  /* at most so much more than the program asked for has a block */
+	MAX_WALK_S = 600, /* of a copy or a core, which nothing waits for */
+	MAX_TRIES = 4,	  /* a thread may be in the middle of a change of the books */
 };
 
 static void census_freep(struct census **c)
@@ -106,6 +107,14 @@ static int walk(struct census *c, u64 deadline_ns)
 	return err;
 }
 
+/* Walk memory that no process waits for. Damaged books end it, too. */
+static int walk_calmly(struct census *c)
+{
+	int err = walk(c, clock_now_ns() + MAX_WALK_S * 1000000000ULL);
+
+	return err == -ETIME ? -ETIMEDOUT : err;
+}
+
 /* Read the memory for verdicts. Without them the blocks are still worth showing. */
 static int read_memory(struct census *c, const struct census_options *o)
 {
@@ -153,7 +162,7 @@ static int name_heap(struct census *c)
 /* Nothing changes in a core, so there is one try, and no hurry. */
 static int take_core(struct census *c, const struct census_options *o)
 {
-	int err = walk(c, 0), read_err;
+	int err = walk_calmly(c), read_err;
 
 	if (!err)
 		err = name_heap(c);
@@ -218,7 +227,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 		return err;
 	c->word_size = c->snap->word_size;
 	c->is_copied = !snapshot_copy(c->snap);
-	err = walk(c, c->is_copied ? 0 : deadline_ns);
+	err = c->is_copied ? walk_calmly(c) : walk(c, deadline_ns);
 	if (!err && is_over(tries, &c->blocks))
 		read_err = read_memory(c, o);
 	/* The copy ends with the snapshot, because names are read from it. The process runs already. */

@@ -45,13 +45,13 @@ struct census {
 /*
  * Stop @pid, walk its heap, read its memory, resume it, judge. *@out is owned by the caller: census_free(). 0, also
  * without verdicts; -ENOENT no allocator that heaptap knows was found: *@out says more; -ESRCH, -EPERM, -ETIME, which
- * were logged; -ENOMEM.
+ * were logged; -ETIMEDOUT the walk of a copy took 10 minutes; -ENOMEM.
  */
 int census_take(struct census **out, pid_t pid, const struct census_options *options) __must_check;
 
 /*
  * Take a census of the core file behind @fd, which stays the caller's and open as long as *@out. -ENOEXEC: it is none;
- * -EINVAL: it is damaged; -EIO.
+ * -EINVAL: it is damaged; -ETIMEDOUT: the walk took 10 minutes; -EIO.
  */
 int census_of_core(struct census **out, int fd, const struct census_options *options) __must_check;
 void census_free(struct census *c); /* NULL is fine */

@@ -60,13 +60,33 @@ static int add_mapped_block(const struct glibc *g, struct census_segment *segmen
 	return err ? err : census_add_block(g->out, mem, segment->end - mem - tail, type);
 }
 
+/* Sort the segments. One that begins within another is not walked: no memory has two owners. */
+static void drop_overlaps(struct census_blocks *out)
+{
+	size_t nr = 0;
+
+	census_sort_segments(out);
+	for (size_t i = 0; i < out->nr_segments; i++) {
+		const struct census_segment *segment = &out->segments[i];
+
+		if (!nr || segment->start >= out->segments[nr - 1].end) {
+			out->segments[nr++] = *segment;
+			continue;
+		}
+		census_note(out, segment->start, "two parts of memory overlap");
+		if (!segment->is_mapped)
+			out->arenas[segment->arena].nr_segments--;
+	}
+	out->nr_segments = nr;
+}
+
 static int walk_all(struct glibc_copies *copies, struct census_walk *w)
 {
 	struct census_blocks *out = w->out;
 	auto_free struct glibc_links *links = calloc(out->nr_arenas, sizeof(*links));
 	int err = links ? 0 : -ENOMEM;
 
-	census_sort_segments(out);
+	drop_overlaps(out);
 	for (size_t i = 0; i < out->nr_segments && !err; i++) {
 		struct census_segment *segment = &out->segments[i];
 		struct glibc *g = copy_of(copies, segment->arena);
@@ -81,8 +101,10 @@ static int walk_all(struct glibc_copies *copies, struct census_walk *w)
 	}
 	for (size_t i = 0; i < copies->nr && !err; i++)
 		err = glibc_mark_free(&copies->of[i]);
-	for (u32 i = 0; i < out->nr_arenas && !err; i++)
+	for (u32 i = 0; i < out->nr_arenas && !err; i++) {
 		glibc_check_bins(copy_of(copies, i), i, &links[i]);
+		err = census_check_time(w);
+	}
 	return err;
 }
 

@@ -16,7 +16,8 @@ enum {
 	FIELD_TOP = -2,
 	NOT_CONTIGUOUS = 2,
 	MAX_ARENAS = 65536,
-	MAX_HEAPS = 1 << 20,
+	MAX_HEAPS = 1 << 20, /* of all arenas */
+	CHECK_EVERY = 256,   /* heaps between two looks at the clock */
 	MIN_HEAP_BITS = 16,
 	MAX_HEAP_BITS = 32,
 	PAGE = 4096,
@@ -117,7 +118,7 @@ static taddr_t heap_of(const struct glibc *g, taddr_t arena, taddr_t chunk)
 	return 0;
 }
 
-/* Add the heaps of @arena from the last one, at @base, to the first one. */
+/* Add the heaps of @arena from the last one, at @base, to the first one. They have the bytes that the arena has. */
 static int add_heaps(struct glibc *g, u32 index, taddr_t arena, taddr_t base)
 {
 	u64 header = heap_header(g, arena),
@@ -129,16 +130,19 @@ static int add_heaps(struct glibc *g, u32 index, taddr_t arena, taddr_t base)
 		bool is_first = base == arena - header;
 		int err;
 
-		if (i == MAX_HEAPS || !census_words(g->w, base, words, 4) || words[0] != arena ||
-		    words[2] > words[3] || words[2] % PAGE || (words[1] == 0) != is_first) {
+		if (i == MAX_HEAPS || g->out->nr_segments >= MAX_HEAPS ||
+		    !census_words(g->w, base, words, 4) || words[0] != arena || words[2] > words[3] ||
+		    !words[2] || words[2] % PAGE || (words[1] == 0) != is_first) {
 			note_arena(g, index, base, "the header of a heap is damaged");
 			break;
 		}
 		err = add_segment(g, index, is_first ? arena + size : base + header, base + words[2]);
+		if (!err && i % CHECK_EVERY == 0)
+			err = census_check_time(g->w);
 		if (err)
 			return err;
 		sum += words[2];
-		base = words[1];
+		base = sum > g->out->arenas[index].system_bytes ? 0 : words[1];
 	}
 	if (sum != g->out->arenas[index].system_bytes)
 		census_note(g->out, arena, "arena %u: its heaps have %llu bytes, its books say %llu",

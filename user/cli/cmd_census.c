@@ -141,6 +141,10 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 		      (int)pid);
 		status = STATUS_NO_VERDICT;
 		break;
+	case -ETIMEDOUT:
+		error("scan: PID %d: its heap could not be read within 10 minutes", (int)pid);
+		status = STATUS_NO_VERDICT;
+		break;
 	case -ESRCH:
 		status = STATUS_NO_TARGET;
 		break;
@@ -197,10 +201,11 @@ int census_core(const struct options *o, struct outputs *outs, const char *name,
 		status = STATUS_IMPOSSIBLE;
 	} else if (fd >= 0) {
 		error("scan: %s: %s", name,
-		      err == -ENOEXEC  ? "no core file"
-		      : err == -EINVAL ? "a damaged core file"
-		      : err == -EIO    ? "the file is cut"
-				       : strerror(-err));
+		      err == -ENOEXEC	  ? "no core file"
+		      : err == -EINVAL	  ? "a damaged core file"
+		      : err == -EIO	  ? "the file is cut"
+		      : err == -ETIMEDOUT ? "its heap could not be read within 10 minutes"
+					  : strerror(-err));
 	}
 	census_free(c);
 	return status;
