@@ -11,10 +11,14 @@
  * several blocks may lie in one. The counters of glibc say how many there are, and how many bytes they have: the search
  * ends when these are found, and a sum that differs is noted.
  *
- * The first pass looks where a mapping begins, and behind each block that it finds. The second one looks at all pages.
+ * The first pass looks where a mapping begins, and behind each block that it finds. The second one looks at all pages,
+ * but at no more than MAX_PAGES of a mapping: a core may say that it has any number.
  */
 
-enum { HUGE_FLAG = 1 };
+enum {
+	HUGE_FLAG = 1,
+	MAX_PAGES = 1 << 24, /* of a mapping that are searched */
+};
 
 struct mapped_search {
 	struct glibc *g;
@@ -115,6 +119,7 @@ static int search(struct mapped_search *m, taddr_t start, taddr_t end)
 {
 	struct glibc *g = m->g;
 	taddr_t floor = start;
+	u32 left = MAX_PAGES;
 	int err = 0;
 
 	for (taddr_t at = start; at < end && m->nr < g->nr_mapped && !err;) {
@@ -131,6 +136,11 @@ static int search(struct mapped_search *m, taddr_t start, taddr_t end)
 			err = census_add_segment(g->out, &segment);
 			at = floor = segment.end;
 		} else if (!m->is_every_page) {
+			break;
+		} else if (!left--) {
+			census_note(g->out, at,
+				    "the mapping at 0x%llx is too large to be searched to its end",
+				    (unsigned long long)start);
 			break;
 		} else {
 			at += g->w->page;
