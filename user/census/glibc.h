@@ -51,7 +51,7 @@ struct glibc_links {
 };
 
 /* user/census/glibc_find.c */
-/* Find the next main arena, from mapping *@map on, and its layout. 0; -ENOENT no more; -ENOMEM. */
+/* Find the next main arena, from mapping *@map on, and its layout. 0; -ENOENT no more; -ENOMEM, -ETIME. */
 int glibc_find(struct glibc *g, size_t *map) __must_check;
 /* Find the counters of mapped blocks. Needs brk_start. */
 int glibc_find_counters(struct glibc *g) __must_check;

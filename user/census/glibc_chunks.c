@@ -17,6 +17,7 @@ enum {
 	CHECK_EVERY = 4096, /* chunks between two looks at the clock */
 	CHAIN = 64,	    /* chunks */
 	MAX_GAP = 16 << 20, /* bytes */
+	LOOK_EVERY = 4096,  /* bytes of a gap between two looks at the clock */
 };
 
 struct glibc_chunk {
@@ -124,18 +125,35 @@ static bool is_chain(struct segment_walk *sw, taddr_t at)
 	return true;
 }
 
+/* May a chunk be at @at? is_chain() would say no at once where this does. */
+static bool may_be_chunk(struct segment_walk *sw, taddr_t at)
+{
+	struct glibc *g = sw->g;
+	const u8 *p = census_window(g->w, at, 2U * g->w->w);
+
+	return p && (census_word_of(g->w, p + g->w->w) & (CHUNK_PREV_IN_USE | CHUNK_IS_MAPPED)) ==
+			    CHUNK_PREV_IN_USE;
+}
+
 /*
  * Another user of brk has taken memory behind the fence at @fence. The next part begins behind that, at the first chunk
- * from which chunks lead on. 0 = not found.
+ * from which chunks lead on: *@part, 0 = not found.
  */
-static taddr_t next_part(struct segment_walk *sw, taddr_t fence)
+static int next_part(struct segment_walk *sw, taddr_t fence, taddr_t *part)
 {
 	taddr_t start = fence + 2 * glibc_header(sw->g);
+	int err = 0;
 
-	for (taddr_t at = start; at < sw->end && at - start < MAX_GAP; at += sw->g->align)
-		if (is_chain(sw, at))
-			return at;
-	return 0;
+	*part = 0;
+	for (taddr_t at = start; at < sw->end && at - start < MAX_GAP && !err; at += sw->g->align) {
+		if (may_be_chunk(sw, at) && is_chain(sw, at)) {
+			*part = at;
+			return 0;
+		}
+		if ((at - start) % LOOK_EVERY == 0)
+			err = census_check_time(sw->g->w);
+	}
+	return err;
 }
 
 /* The fault of the chunk @c, NULL if there is none. */
@@ -181,18 +199,23 @@ static int judge_last(struct segment_walk *sw, const struct step *st, u64 previo
 }
 
 /* A fence ends the segment, or a part of the main arena. */
-static void pass_fence(struct segment_walk *sw, struct step *st, taddr_t fence)
+static int pass_fence(struct segment_walk *sw, struct step *st, taddr_t fence)
 {
+	int err;
+
 	st->last.size = 0;
 	st->is_over = true;
 	if (!sw->top || sw->end - fence <= 2 * glibc_header(sw->g))
-		return;
-	st->at = next_part(sw, fence);
+		return 0;
+	err = next_part(sw, fence, &st->at);
+	if (err)
+		return err;
 	st->is_over = !st->at;
 	if (!st->at)
 		note_fault(sw, fence, "it is the end of a part, and no part follows", glibc_header(sw->g));
 	else
 		sw->arena->foreign_bytes += st->at - fence - 2 * glibc_header(sw->g);
+	return 0;
 }
 
 static int step(struct segment_walk *sw, struct step *st)
@@ -226,8 +249,8 @@ static int step(struct segment_walk *sw, struct step *st)
 	st->is_over = false;
 	st->last = c;
 	st->at += c.size;
-	if (is_fence(sw, &c))
-		pass_fence(sw, st, c.addr);
+	if (!err && is_fence(sw, &c))
+		err = pass_fence(sw, st, c.addr);
 	return err;
 }
 
@@ -259,7 +282,7 @@ static taddr_t bin_at(const struct glibc *g, taddr_t arena, u32 i)
 	return arena + g->layout.bins + 2ULL * i * g->layout.w - glibc_header(g);
 }
 
-/* Follow the rings of the bins to the link that is wrong. */
+/* Follow the rings of the bins to the link that is wrong. Past the deadline nothing is noted. */
 static void note_bad_link(const struct glibc *g, u32 index)
 {
 	const struct census_arena *arena = &g->out->arenas[index];
@@ -282,6 +305,8 @@ static void note_bad_link(const struct glibc *g, u32 index)
 				return;
 			}
 			at = words[0];
+			if (left % CHECK_EVERY == 0 && census_check_time(g->w))
+				return;
 		} while (at != bin);
 	}
 	census_note(g->out, arena->addr, "arena %u: its lists of free blocks do not have all free blocks",

@@ -16,6 +16,7 @@
 enum {
 	MAX_DATA = 4 << 20, /* bytes of a file's data that are searched */
 	MAX_ARENAS = 65536,
+	CHECK_EVERY = 256,	  /* arenas between two looks at the clock */
 	FIELD_NEXT = 2 * NR_BINS, /* words, and 16 bytes of bits */
 	BITS = 16,
 	DEFAULT_MAX_MAPPED = 65536,
@@ -36,12 +37,14 @@ bool glibc_field(const struct glibc *g, taddr_t arena, s64 index, u64 *value)
 	return census_words(g->w, index >= FIELD_NEXT ? at + BITS : at, value, 1);
 }
 
-/* Does the ring of arenas that begins at @arena lead back to it? */
+/* Does the ring of arenas that begins at @arena lead back to it? Past the deadline: no. */
 static bool is_ring(const struct glibc *g, taddr_t arena)
 {
 	u64 at = arena;
 
 	for (u32 i = 0; i < MAX_ARENAS; i++) {
+		if (i % CHECK_EVERY == 0 && census_check_time(g->w))
+			return false;
 		if (!glibc_field(g, at, FIELD_NEXT, &at) || !at)
 			return false;
 		if (at == arena)
@@ -110,10 +113,9 @@ int glibc_find(struct glibc *g, size_t *map)
 {
 	const struct snapshot *snap = g->w->snap;
 	auto_free u8 *bytes = malloc(MAX_DATA);
+	int err = bytes ? 0 : -ENOMEM;
 
-	if (!bytes)
-		return -ENOMEM;
-	for (; *map < snap->nr_maps; ++*map) {
+	for (; *map < snap->nr_maps && !err; ++*map) {
 		const struct snapshot_map *m = &snap->maps[*map];
 		size_t len;
 
@@ -123,12 +125,13 @@ int glibc_find(struct glibc *g, size_t *map)
 		g->data_end = data_end(snap, *map);
 		len = g->data_end - m->start < MAX_DATA ? g->data_end - m->start : MAX_DATA;
 		census_copy_data(g->w, m->start, bytes, len);
-		if (!look(g, bytes, m->start, len))
-			continue;
-		++*map;
-		return 0;
+		if (look(g, bytes, m->start, len)) {
+			++*map;
+			return 0;
+		}
+		err = census_check_time(g->w);
 	}
-	return -ENOENT;
+	return err ? err : -ENOENT;
 }
 
 /* The fields around brk_start, whose place is @at: mapped blocks, their most, whether that is fixed, their bytes. */

@@ -20,6 +20,8 @@ enum {
 	MAX_LENGTH = 1 << 20,
 	MAX_TLS = 256 << 10, /* bytes below and above a thread pointer */
 	DISGUISE_BITS = 12,
+	CHECK_EVERY = 4096, /* blocks between two looks at the clock */
+	PIECE_WORDS = 512,  /* of thread-local data that are read at once */
 };
 
 static u64 chunk_for(const struct glibc *g, u64 bytes)
@@ -119,7 +121,7 @@ static taddr_t reveal(const struct glibc *g, taddr_t at, u64 word, u32 list)
 	return next;
 }
 
-/* Mark the blocks of the list @list of a table. */
+/* Mark the blocks of the list @list of a table. Ends past the deadline. */
 static void mark_list(struct glibc *g, const struct glibc_table *t, u32 list)
 {
 	taddr_t at = t->heads[list];
@@ -136,6 +138,8 @@ static void mark_list(struct glibc *g, const struct glibc_table *t, u32 list)
 		}
 		block->state = CENSUS_CACHED;
 		at = reveal(g, at, word, list);
+		if (n % CHECK_EVERY == CHECK_EVERY - 1 && census_check_time(g->w))
+			return;
 	}
 }
 
@@ -177,26 +181,64 @@ static bool may_be_table(const struct glibc *g, u64 word)
 	return at < g->nr_tables && g->tables[at] == word;
 }
 
-/* Visit the thread-local words of a thread that point to a table, until @visit returns true. */
+/* Some words that lie one behind the other. Those that cannot be read are zero. */
+struct words_piece {
+	taddr_t start, end;
+	u64 words[PIECE_WORDS];
+};
+
+static void read_piece(struct glibc *g, struct words_piece *p, taddr_t start, taddr_t end)
+{
+	u8 w = g->layout.w;
+	const u8 *bytes = start < end ? census_window(g->w, start, end - start) : NULL;
+
+	p->start = start;
+	p->end = end;
+	for (taddr_t at = start; at < end; at += w) {
+		u64 *word = &p->words[(at - start) / w];
+
+		if (bytes)
+			*word = census_word_of(g->w, bytes + (at - start));
+		else if (!census_words(g->w, at, word, 1))
+			*word = 0;
+	}
+}
+
+/* Does the word at @at point to a table? *@word: the table. */
+static bool points_to_table(const struct glibc *g, const struct words_piece *p, taddr_t at, u64 *word)
+{
+	if (at < p->start || at >= p->end)
+		return false;
+	*word = p->words[(at - p->start) / g->layout.w];
+	return may_be_table(g, *word);
+}
+
+/* Visit the thread-local words of a thread that point to a table, until @visit returns true, or past the deadline. */
 static bool for_each_pointer(struct glibc *g, taddr_t tp,
 			     bool (*visit)(struct glibc *g, s64 offset, u64 table))
 {
 	const struct snapshot_map *map = snapshot_map_find(g->w->snap, tp ? tp : 1);
-	taddr_t start, end;
+	u64 w = g->layout.w, below, above, word;
+	struct words_piece up, down;
 
-	if (!tp || tp % g->layout.w || !map || !map->is_writable)
+	if (!tp || tp % w || !map || !map->is_writable)
 		return false;
-	start = tp - map->start > MAX_TLS ? tp - MAX_TLS : map->start;
-	end = map->end - tp > MAX_TLS ? tp + MAX_TLS : map->end;
+	below = tp - map->start > MAX_TLS ? MAX_TLS : tp - map->start;
+	above = map->end - tp > MAX_TLS ? MAX_TLS : map->end - tp;
 	/* Near the thread pointer first: libc is one of the first with thread-local data. */
-	for (u64 off = 0; off < tp - start || off < end - tp; off += g->layout.w) {
-		u64 word;
+	for (u64 off = 0; off < below || off < above; off += w) {
+		u64 last = off + (PIECE_WORDS - 1) * w;
 
-		if (off < end - tp && census_words(g->w, tp + off, &word, 1) && may_be_table(g, word) &&
-		    visit(g, (s64)off, word))
+		if (off / w % PIECE_WORDS == 0) {
+			if (census_check_time(g->w))
+				return false;
+			read_piece(g, &up, tp + off, tp + (last < above ? last + w : above));
+			read_piece(g, &down, tp - (last < below ? last : below),
+				   off <= below ? tp - off + w : 0);
+		}
+		if (points_to_table(g, &up, tp + off, &word) && visit(g, (s64)off, word))
 			return true;
-		if (off && off <= tp - start && census_words(g->w, tp - off, &word, 1) &&
-		    may_be_table(g, word) && visit(g, -(s64)off, word))
+		if (off && points_to_table(g, &down, tp - off, &word) && visit(g, -(s64)off, word))
 			return true;
 	}
 	return false;
@@ -247,7 +289,7 @@ static void mark_empty_tables(struct glibc *g)
 	}
 }
 
-/* Mark the chunks of the fast bin @list of an arena. */
+/* Mark the chunks of the fast bin @list of an arena. Ends past the deadline. */
 static void mark_fast(struct glibc *g, u32 arena, u32 list, taddr_t at)
 {
 	u64 size = (list + 2ULL) << (g->layout.w == 8 ? 4 : 3), header = glibc_header(g);
@@ -265,6 +307,8 @@ static void mark_fast(struct glibc *g, u32 arena, u32 list, taddr_t at)
 		block->state = CENSUS_FAST;
 		next = word ^ ((at + header) >> DISGUISE_BITS);
 		at = !next || census_find(g->out, next + header) ? next : word;
+		if (n % CHECK_EVERY == CHECK_EVERY - 1 && census_check_time(g->w))
+			return;
 	}
 }
 
@@ -283,7 +327,8 @@ int glibc_mark_free(struct glibc *g)
 		}
 		err = census_check_time(g->w);
 	}
-	if (!err)
-		mark_empty_tables(g);
-	return err;
+	if (err)
+		return err;
+	mark_empty_tables(g);
+	return census_check_time(g->w);
 }
