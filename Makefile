@@ -16,11 +16,14 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvl
             -Wno-missing-field-initializers
 OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
-            $(if $(findstring thread,$(SAN)),-Wno-tsan)
+            $(if $(findstring thread,$(SAN)),-Wno-tsan) \
+            $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
 # For another CPU: the compiler's root, with the libraries' -dev packages unpacked in it.
 SYSROOT  ?=
 ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
-CPPFLAGS += $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
+# Two builds in different directories are equal (make check-reproducible): no names of directories in them.
+MAP_PATHS := -ffile-prefix-map=$(CURDIR)=.
+CPPFLAGS += $(MAP_PATHS) $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
 LDFLAGS  += $(ROOTFLAG) $(SANFLAGS)
 LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread -ldl -lm
@@ -32,6 +35,12 @@ LDLIBS   += $(if $(READLINE),-lreadline)
 NCURSES  ?= $(if $(wildcard $(SYSROOT)/usr/include/ncurses.h $(SYSROOT)/usr/include/curses.h),1)
 CPPFLAGS += $(if $(NCURSES),,-DWITHOUT_NCURSES)
 LDLIBS   += $(if $(NCURSES),-lncursesw -ltinfo)
+# Metrics over HTTP: the library is loaded when they are wanted. METRICS= leaves them out.
+METRICS  ?= $(if $(STATIC),,$(if $(wildcard $(SYSROOT)/usr/include/microhttpd.h),1))
+CPPFLAGS += $(if $(METRICS),,-DWITHOUT_METRICS)
+# Profiles to a server, likewise. PUSH= leaves that out.
+PUSH     ?= $(if $(STATIC),,$(if $(wildcard $(SYSROOT)/usr/include/curl/curl.h $(SYSROOT)/usr/include/*/curl/curl.h),1))
+CPPFLAGS += $(if $(PUSH),,-DWITHOUT_PUSH)
 # One file that needs no library. Distributions have no static Zydis, so that Capstone decodes x86 code.
 LDFLAGS  += $(if $(STATIC),-static)
 STATIC_LIBS = $(if $(IS_X86),-lcapstone) -lbpf -ldw -lelf -lz -lzstd -llzma -lbz2 -liberty $(if $(READLINE),-lreadline) $(if $(NCURSES),-lncursesw) -ltinfo \
@@ -41,7 +50,7 @@ LINK_LIBS = $(if $(STATIC),$(STATIC_LIBS),$(LDLIBS))
 Q        := $(if $(V),,@)
 
 # The rooms of heaptap, from the bottom up: tests/style.sh says which room may include which.
-ROOMS := lib target names probe unwind inject heap source scan core stream report census session remote console top system cli
+ROOMS := lib target names probe unwind inject heap source scan core stream report census session remote metrics console top system cli
 
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),arch/insn_x86_$(if $(STATIC),zydis,capstone).c,$(wildcard arch/insn_x86*.c))
@@ -50,11 +59,11 @@ LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/in
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
 BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
-BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep)
+BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep callers)
 
 .DELETE_ON_ERROR:
 .PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
-        check-leaks check-verdicts check-peers check-arch check-board check-kernels check-style check-headers agent-musl bench install uninstall clean help targets
+        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl bench bench-peers install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -64,7 +73,7 @@ $(O)/heaptap: $(O)/user/cli/main.o $(O)/libheaptap.a
 
 $(O)/libheaptap.a: $(LIB_OBJS)
 	@echo "  AR      $@"
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar rcsD $@ $^
 
 $(O)/%.o: %.c
 	@mkdir -p $(@D)
@@ -75,7 +84,7 @@ $(O)/%.o: %.c
 $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
-	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) $(ROOTFLAG) \
+	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) $(MAP_PATHS) -I. -Ivmlinux/$(ARCH) $(ROOTFLAG) \
 		-idirafter $(SYSROOT)/usr/include/$(shell $(CC) -print-multiarch) -O2 -g -Wall -Wno-unused-function \
 		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -c -o $@.tmp $<
 	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
@@ -89,11 +98,11 @@ comma := ,
 PIECE_FLAGS := -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
                -fno-asynchronous-unwind-tables -fcf-protection=none -mgeneral-regs-only -mfsgsbase \
                $(if $(findstring gcc,$(CC)),-mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign)
-$(O)/inline/piece.bin: inline/piece.c inline/entry_x86_64.S inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h)
+$(O)/inline/piece.bin: inline/piece.c inline/stack.c inline/entry_x86_64.S inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h vmlinux/x86_64/*.h)
 	@mkdir -p $(@D)
 	@echo "  PIECE   $@"
-	$(Q)$(CC) $(ROOTFLAG) -I. $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
-		-Wl,-T,inline/piece.lds -o $@.elf inline/entry_x86_64.S inline/piece.c
+	$(Q)$(CC) $(ROOTFLAG) -I. -Ivmlinux/x86_64 $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
+		-Wl,-T,inline/piece.lds -o $@.elf inline/entry_x86_64.S inline/piece.c inline/stack.c
 	$(Q)objcopy -O binary -j .text $@.elf $@
 
 $(O)/user/inject/piece_object.o: user/inject/piece_object.S $(if $(IS_X86),$(O)/inline/piece.bin)
@@ -141,7 +150,7 @@ TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
 quick: build-tests check-style check-unit check-core  ## style, unit tests and the core end-to-end tests (root; some 3 minutes)
 
-check: build-tests check-style check-unit check-thread check-unit32 check-traced  ## run all tests (root; some 20 minutes on two CPUs)
+check: build-tests check-style check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 20 minutes on two CPUs)
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:
@@ -152,6 +161,7 @@ check-unit: $(UNITS)             ## unit tests only
 
 -include tests/targets/targets.mk
 include tests/unit32.mk
+include tests/fuzz/fuzz.mk
 include user/agent/agent.mk
 include packaging/packaging.mk
 
@@ -205,12 +215,24 @@ ROUNDS_UNITS := $(addprefix $(O)/tests/unit/,source/test_launch stream/test_stre
 soak: build-tests check-leaks    ## tests of random moments, 100 rounds each, and make check-leaks (root; about an hour)
 	$(is-root)
 	$(Q)HEAPTAP_ROUNDS=100 $(TEST_ENV) tests/prove.sh unit $(ROUNDS_UNITS)
-	$(Q)HEAPTAP_ROUNDS=100 HEAPTAP_TAGS=rounds $(TEST_ENV) tests/prove.sh e2e \
+	$(Q)HEAPTAP_WATCH=1 HEAPTAP_ROUNDS=100 HEAPTAP_TAGS=rounds $(TEST_ENV) tests/prove.sh e2e \
 		$$(grep -l '^# bats test_tags=.*rounds' $(E2E_TESTS)) \
 		$$(grep -l '^# bats test_tags=.*rounds' $(PTRACE_TESTS:ptrace:%=%) | sed 's/^/ptrace:/')
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
 	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),9) 400000
+
+check-inject: all $(T)/steady $(T)/leak  ## each system call of heaptap fails in turn; the table is build/inject.tsv (root; about an hour; CALLS=n)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/inject.py -n $(or $(CALLS),12) -j $(JOBS) -t $(abspath $(O))/inject.tsv
+
+check-inject-memory: all $(T)/steady $(T)/leak $(T)/libfail.so  ## allocations of heaptap fail in turn; the table is build/inject-memory.tsv (root; about an hour; CALLS=n)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/inject.py -a -n $(or $(CALLS),400) -j $(JOBS) -t $(abspath $(O))/inject-memory.tsv
+
+soak-random: all $(T)/steady   ## 10,000 attaches and 2,000 kills of heaptap for each source, under memory pressure (root; some 4 hours; ATTACHES=n, KILLS=n)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/soak.py -a $(or $(ATTACHES),10000) -k $(or $(KILLS),2000)
 
 check-verdicts: all $(VERDICT_PROGRAMS)  ## shapes of leaks: the verdicts of heaptap, memcheck and LeakSanitizer, as a table (root)
 	$(Q)$(TEST_ENV) tests/verdicts/run.pl
@@ -219,8 +241,21 @@ check-peers: all $(ORACLE)         ## counts of 40 programs against memcheck, st
 	$(Q)tests/deps.sh
 	$(Q)$(TEST_ENV) tests/peers/run.sh
 
+check-collectors: all targets     ## Prometheus scrapes for a minute, go tool pprof reads over HTTP (installs them; root)
+	$(Q)tests/deps.sh
+	$(Q)$(TEST_ENV) tests/collectors/run.sh
+
 check-fresh:                     ## the commands of README.md in fresh roots of Debian 12 and 13 (root, network; some 20 minutes)
 	$(Q)tests/packages/fresh_root.sh
+
+check-viewers: all targets       ## reports in speedscope's page, and by the schema of SARIF (root; npm's registry, chromium)
+	$(Q)tests/peers/viewers.sh $(abspath $(O))
+
+check-containers: all targets    ## start what packaging/ has for Docker, Kubernetes and systemd (root, network; some 10 minutes)
+	$(Q)tests/packages/containers.sh $(abspath $(O))
+
+check-packages: all targets      ## lintian and rpmlint on the packages, each installed in a fresh root (root, network; some 3 minutes)
+	$(Q)$(PACK_ENV) tests/packages/packages.sh
 
 check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time)
 	$(Q)tests/arch/run.sh $(abspath $(O))
@@ -233,6 +268,10 @@ check-kernels: all targets       ## the main jobs on other kernels, in qemu (dow
 
 bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; some 4 minutes)
 	$(Q)tests/bench/run.sh $(abspath $(O))
+
+bench-peers: all                 ## heaptap beside heaptrack, bpftrace, memcheck, dhat and the allocators' profilers, into doc/performance.md (root; about an hour)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/bench/peers.py -r $(or $(ROUNDS),5) -w $(CURDIR)/doc/performance.md
 
 check-style: check-headers       ## layers, sizes, names, spelling
 	$(Q)tests/style.sh
@@ -283,6 +322,6 @@ clean:                           ## remove what was built
 
 help:                            ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  READLINE= (a plain prompt)  NCURSES= (no top)  prefix=, DESTDIR="
+	@echo "Options: V=1  O=dir  DEBUG=1  SAN=address,undefined  CI=1 (warnings are errors)  READLINE= (a plain prompt)  NCURSES= (no top)  METRICS= (no --metrics)  PUSH= (no --push)  prefix=, DESTDIR="
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)

@@ -18,6 +18,9 @@ enum inject_place inject_place(const struct cpu_regs *regs);
 /* The address of the next instruction of the program. */
 taddr_t inject_pc(const struct cpu_regs *regs);
 
+/* The thread has stopped before a system call, which has not begun: have it begin the call again. */
+void inject_rewind(struct cpu_regs *regs);
+
 /* Find a system call instruction in @code. 0 and its position in *@at, or -ENOENT; -ENOTSUP on this CPU. */
 int inject_find(const u8 *code, size_t len, size_t *at) __must_check;
 
@@ -29,3 +32,30 @@ void inject_call(struct cpu_regs *regs, taddr_t insn, u64 number, const u64 args
 
 /* The result of the call, -errno on errors. */
 s64 inject_result(const struct cpu_regs *regs);
+
+/*
+ * A stack from which a thread goes on with given registers, although nobody sets them: behind a system call it returns
+ * to code that makes rt_sigreturn(2), as after a signal handler.
+ */
+struct inject_way_back {
+	taddr_t insn;	  /* a system call instruction, and behind it a return */
+	taddr_t restorer; /* code that makes rt_sigreturn(2) */
+};
+
+enum { INJECT_MAX_FRAME = 16384 };
+
+/* Find in @code, which begins at @start, what @w does not have yet. True if @w is complete. */
+bool inject_find_way_back(struct inject_way_back *w, taddr_t start, const u8 *code, size_t len);
+
+/*
+ * Fill @frame, which is to lie at *@sp, with @regs, @state (NT_X86_XSTATE, @nr_state bytes) and the signal mask @mask.
+ * @top: the first byte above the frame. Returns its length, or -ENOTSUP.
+ */
+int inject_frame(u8 frame[INJECT_MAX_FRAME], taddr_t *sp, taddr_t top, const struct inject_way_back *w,
+		 const struct cpu_regs *regs, const u8 *state, size_t nr_state, u64 mask) __must_check;
+
+/* The first byte that the program uses of its stack. */
+taddr_t inject_sp(const struct cpu_regs *regs);
+/* Have the next system call of @regs end in the frame at @sp. And: go there at once. */
+void inject_set_sp(struct cpu_regs *regs, taddr_t sp);
+void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp);

@@ -18,6 +18,11 @@ taddr_t inject_pc(const struct cpu_regs *regs)
 	return 0;
 }
 
+void inject_rewind(struct cpu_regs *regs)
+{
+	(void)regs;
+}
+
 int inject_find(const u8 *code, size_t len, size_t *at)
 {
 	(void)code;
@@ -38,6 +43,48 @@ s64 inject_result(const struct cpu_regs *regs)
 {
 	(void)regs;
 	return -ENOTSUP;
+}
+
+bool inject_find_way_back(struct inject_way_back *w, taddr_t start, const u8 *code, size_t len)
+{
+	(void)w;
+	(void)start;
+	(void)code;
+	(void)len;
+	return false;
+}
+
+int inject_frame(u8 frame[INJECT_MAX_FRAME], taddr_t *sp, taddr_t top, const struct inject_way_back *w,
+		 const struct cpu_regs *regs, const u8 *state, size_t nr_state, u64 mask)
+{
+	(void)frame;
+	(void)sp;
+	(void)top;
+	(void)w;
+	(void)regs;
+	(void)state;
+	(void)nr_state;
+	(void)mask;
+	return -ENOTSUP;
+}
+
+taddr_t inject_sp(const struct cpu_regs *regs)
+{
+	(void)regs;
+	return 0;
+}
+
+void inject_set_sp(struct cpu_regs *regs, taddr_t sp)
+{
+	(void)regs;
+	(void)sp;
+}
+
+void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp)
+{
+	(void)regs;
+	(void)w;
+	(void)sp;
 }
 
 #endif

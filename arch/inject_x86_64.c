@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/user.h>
 
-enum { CS_64BIT = 0x33, NO_CALL = -1 };
+enum { CS_64BIT = 0x33, NO_CALL = -1, CALL_BYTES = 2 };
 
 static void get(struct user_regs_struct *out, const struct cpu_regs *regs)
 {
@@ -31,6 +31,17 @@ taddr_t inject_pc(const struct cpu_regs *regs)
 
 	get(&r, regs);
 	return r.rip;
+}
+
+void inject_rewind(struct cpu_regs *regs)
+{
+	struct user_regs_struct r;
+
+	get(&r, regs);
+	r.rip -= CALL_BYTES;
+	r.rax = r.orig_rax;
+	r.orig_rax = (unsigned long long)NO_CALL;
+	memcpy(regs->bytes, &r, sizeof(r));
 }
 
 int inject_find(const u8 *code, size_t len, size_t *at)
@@ -67,4 +78,172 @@ s64 inject_result(const struct cpu_regs *regs)
 
 	get(&r, regs);
 	return (s64)r.rax;
+}
+
+/* "syscall; ret", and the restorer of C libraries: "mov $15,%rax; syscall". */
+static const u8 leaf_code[] = { 0x0f, 0x05, 0xc3 };
+static const u8 restorer_code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
+
+static taddr_t find_code(taddr_t start, const u8 *code, size_t len, const u8 *wanted, size_t nr)
+{
+	const u8 *at = memmem(code, len, wanted, nr);
+
+	return at ? start + (taddr_t)(at - code) : 0;
+}
+
+bool inject_find_way_back(struct inject_way_back *w, taddr_t start, const u8 *code, size_t len)
+{
+	if (!w->insn)
+		w->insn = find_code(start, code, len, leaf_code, sizeof(leaf_code));
+	if (!w->restorer)
+		w->restorer = find_code(start, code, len, restorer_code, sizeof(restorer_code));
+	return w->insn && w->restorer;
+}
+
+/* The frame of a signal as the kernel lays it out (struct rt_sigframe, struct ucontext, struct sigcontext_64). */
+struct back_frame {
+	u64 restorer;
+	u64 flags, link;
+	u64 stack_sp;
+	u32 stack_flags, stack_pad;
+	u64 stack_size;
+	u64 r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
+	u16 cs, gs, fs, ss;
+	u64 err, trapno, oldmask, cr2, fpstate, reserved[8];
+	u64 mask;
+};
+
+enum {
+	HAS_STATE = 1,	     /* UC_FP_XSTATE */
+	HAS_SEGMENT = 2 | 4, /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
+	/* No valid flags of a signal stack: the kernel then leaves that of the thread as it is. */
+	KEEP_SIGNAL_STACK = 0x7fffffff,
+	STATE_ALIGN = 64,
+	STATE_NOTES = 464, /* position of struct _fpx_sw_bytes; ptrace has the mask of features there */
+	MIN_STATE = 512 + 64,
+	MAGIC_FIRST = 0x46505853,
+	MAGIC_LAST = 0x46505845,
+	RED_ZONE = 128,
+	CALL_RESTART = 219, /* restart_syscall(2) */
+};
+/* Tiles of AMX: their size depends on what the thread has asked the kernel for. */
+static const u64 tile_features = 3ULL << 17;
+
+/* Errors by which the kernel says how a system call that was interrupted is restarted; the last one by a call. */
+static const s64 first_restart = -514, last_restart = -512, restart_by_call = -516;
+
+/* Here: what the kernel does to the registers of an interrupted system call when the thread goes on. */
+static void restart(struct user_regs_struct *r)
+{
+	s64 result = (s64)r->rax;
+
+	if ((s64)r->orig_rax < 0)
+		return;
+	if (result == restart_by_call)
+		r->rax = CALL_RESTART;
+	else if (result >= first_restart && result <= last_restart)
+		r->rax = r->orig_rax;
+	else
+		return;
+	r->rip -= CALL_BYTES;
+}
+
+static void fill_frame(struct back_frame *f, const struct user_regs_struct *r)
+{
+	f->flags = HAS_STATE | HAS_SEGMENT;
+	f->stack_flags = KEEP_SIGNAL_STACK;
+	f->r8 = r->r8;
+	f->r9 = r->r9;
+	f->r10 = r->r10;
+	f->r11 = r->r11;
+	f->r12 = r->r12;
+	f->r13 = r->r13;
+	f->r14 = r->r14;
+	f->r15 = r->r15;
+	f->di = r->rdi;
+	f->si = r->rsi;
+	f->bp = r->rbp;
+	f->bx = r->rbx;
+	f->dx = r->rdx;
+	f->ax = r->rax;
+	f->cx = r->rcx;
+	f->sp = r->rsp;
+	f->ip = r->rip;
+	f->eflags = r->eflags;
+	f->cs = (u16)r->cs;
+	f->ss = (u16)r->ss;
+}
+
+/* Make @to, @nr bytes of ptrace, what a frame of a signal has. */
+static int fill_state(u8 *to, const u8 *state, size_t nr)
+{
+	const u32 last = MAGIC_LAST;
+	struct {
+		u32 magic, size_with_last;
+		u64 features;
+		u32 size, pad[7];
+	} notes = { .magic = MAGIC_FIRST };
+
+	memcpy(&notes.features, state + STATE_NOTES, sizeof(notes.features));
+	if (notes.features & tile_features)
+		return -ENOTSUP;
+	notes.size = (u32)nr;
+	notes.size_with_last = (u32)(nr + sizeof(last));
+	memcpy(to, state, nr);
+	memcpy(to + STATE_NOTES, &notes, sizeof(notes));
+	memcpy(to + nr, &last, sizeof(last));
+	return 0;
+}
+
+static size_t round_up(size_t len)
+{
+	return (len + STATE_ALIGN - 1) / STATE_ALIGN * STATE_ALIGN;
+}
+
+int inject_frame(u8 frame[INJECT_MAX_FRAME], taddr_t *sp, taddr_t top, const struct inject_way_back *w,
+		 const struct cpu_regs *regs, const u8 *state, size_t nr_state, u64 mask)
+{
+	struct back_frame f = { .restorer = w->restorer, .mask = mask };
+	size_t at = round_up(sizeof(f)), len = round_up(at + nr_state + sizeof(u32));
+	struct user_regs_struct r;
+
+	if (nr_state < MIN_STATE || len > INJECT_MAX_FRAME)
+		return -ENOTSUP;
+	get(&r, regs);
+	restart(&r);
+	fill_frame(&f, &r);
+	*sp = (top - len) / STATE_ALIGN * STATE_ALIGN;
+	f.fpstate = *sp + at;
+	memset(frame, 0, len);
+	memcpy(frame, &f, sizeof(f));
+	return fill_state(frame + at, state, nr_state) ? -ENOTSUP : (int)len;
+}
+
+taddr_t inject_sp(const struct cpu_regs *regs)
+{
+	struct user_regs_struct r;
+
+	get(&r, regs);
+	return r.rsp - RED_ZONE;
+}
+
+void inject_set_sp(struct cpu_regs *regs, taddr_t sp)
+{
+	struct user_regs_struct r;
+
+	get(&r, regs);
+	r.rsp = sp;
+	memcpy(regs->bytes, &r, sizeof(r));
+}
+
+void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp)
+{
+	struct user_regs_struct r;
+
+	get(&r, regs);
+	r.rip = w->restorer;
+	/* Behind the return, which has taken the address of the restorer. */
+	r.rsp = sp + sizeof(u64);
+	r.orig_rax = (unsigned long long)NO_CALL;
+	memcpy(regs->bytes, &r, sizeof(r));
 }

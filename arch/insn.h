@@ -23,8 +23,9 @@ struct insn {
 	u8 writes_args;	   /* bit n - 1: the register of argument n is written */
 	u8 moves_from, moves_to; /* a move of the whole register of one argument to that of another; else 0 */
 	taddr_t target;		 /* the destination of a direct jump, branch or call; else 0 */
-	taddr_t address; /* an address that the instruction itself names and puts into a register; else 0 */
-	taddr_t slot;	 /* jump or call through memory at a fixed address (GOT): that address; else 0 */
+	taddr_t address;  /* an address that the instruction itself names and puts into a register; else 0 */
+	bool is_below_sp; /* names memory below the stack pointer; only x86 */
+	taddr_t slot;	  /* jump or call through memory at a fixed address (GOT): that address; else 0 */
 };
 
 enum { INSN_MAX_LENGTH = 16, INSN_STUB_BYTES = 32, INSN_MAX_MOVED = 16 };

@@ -123,6 +123,10 @@ static void note_addresses(struct insn *out, const cs_insn *in)
 	const cs_x86 *x = &in->detail->x86;
 	bool is_branch = out->kind == INSN_JUMP || out->kind == INSN_CALL || out->kind == INSN_BRANCH;
 
+	for (u8 i = 0; i < x->op_count; i++)
+		if (x->operands[i].type == X86_OP_MEM && x->operands[i].mem.disp < 0 &&
+		    (x->operands[i].mem.base == X86_REG_RSP || x->operands[i].mem.base == X86_REG_ESP))
+			out->is_below_sp = true;
 	if (in->id == X86_INS_LEA && x->op_count == 2)
 		out->address = fixed_address(in, &x->operands[1]);
 	else if ((in->id == X86_INS_MOV || in->id == X86_INS_MOVABS) && x->op_count == 2 &&

@@ -133,6 +133,9 @@ int insn_x86_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *cod
 	for (u8 i = 0; i < in.operand_count_visible; i++) {
 		ZyanU64 address = 0;
 
+		if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY && ops[i].mem.disp.value < 0 &&
+		    (ops[i].mem.base == ZYDIS_REGISTER_RSP || ops[i].mem.base == ZYDIS_REGISTER_ESP))
+			out->is_below_sp = true;
 		if (ZYAN_FAILED(ZydisCalcAbsoluteAddress(&in, &ops[i], pc, &address)))
 			continue;
 		if (ops[i].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && ops[i].imm.is_relative)

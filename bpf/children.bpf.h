@@ -140,6 +140,8 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	if (!config.max_followed) {
 		if (process && flags & SHARES_MEMORY && !(flags & PARENT_WAITS))
 			__sync_fetch_and_add(&process->sharers, 1);
+		if (process && !(flags & SHARES_MEMORY))
+			__sync_fetch_and_add(&state.nr_copies, 1);
 		return 0;
 	}
 	if (!state.task_pid_at || bpf_probe_read_kernel(&child, sizeof(child), task + state.task_pid_at))
@@ -148,7 +150,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	bpf_map_delete_elem(&processes, &child);
 	bpf_map_delete_elem(&sharers, &child);
 	bpf_map_delete_elem(&left, &child);
-	if (!process)
+	if (!process || state.copied_pid == pid)
 		return 0;
 	if (flags & SHARES_MEMORY)
 		bpf_map_update_elem(&sharers, &child, &owner, BPF_ANY);

@@ -57,6 +57,8 @@ struct source_state {
 	u32 depth;	/* frames per stack, 0 = none */
 	u32 task_blocked_at,
 		task_ptrace_at; /* offsets of blocked, ptrace in struct task_struct; 0 = not known */
+	u32 copied_pid; /* process whose next child is a copy for a snapshot, and is not followed; 0 = none */
+	u32 nr_copies;	/* that traced processes have made of themselves, and that are not traced */
 	struct task_fields task;
 	u64 nr_sigstops; /* threads that a probe stopped by SIGSTOP */
 	u64 generation;	 /* grows with each change of any process's mappings or tables */
@@ -72,6 +74,11 @@ enum { TASK_COPY_BYTES = 8192 };
  * pieces, each with rows of one shard only.
  */
 enum { SHARD_ROWS = 262144, MAX_SHARDS = 256, MAX_UNWIND_MAPS = 1024 };
+/*
+ * The mappings of processes lie in slabs, because a new map inside of another map waits for a grace period of the
+ * kernel. All processes, that without mappings, and those of a slab that have ended.
+ */
+enum { SLAB_PROCESSES = 16, MAX_SLABS = MAX_PROCESSES / SLAB_PROCESSES + 2 };
 /* The map has an entry without mappings under this PID, for programs whose mappings are not known yet. */
 enum { NO_MAPS_PID = 0 };
 enum { LIMIT_SHARD = 0xfffffffe, NO_SHARD = 0xffffffff };

@@ -27,17 +27,20 @@ static __always_inline struct walk *walk_current(void)
 
 static __always_inline const struct unwind_maps *published_maps(u32 pid)
 {
-	void *inner = bpf_map_lookup_elem(&process_maps, &pid);
-	u32 zero = 0;
+	const u32 *slot = bpf_map_lookup_elem(&slots, &pid);
+	u32 slab, place;
+	void *inner;
 
-	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+	if (!slot)
+		return NULL;
+	slab = *slot / SLAB_PROCESSES;
+	place = *slot % SLAB_PROCESSES;
+	inner = bpf_map_lookup_elem(&slabs, &slab);
+	return inner ? bpf_map_lookup_elem(inner, &place) : NULL;
 }
 
-/*
- * The mappings of @pid, or before these are read those of its parent. None if the process has executed another program
- * since they were read.
- */
-static __always_inline const struct unwind_maps *maps_of(u32 pid)
+/* Before the mappings are read: those of the parent. None if the process has executed another program since. */
+static __always_inline const struct unwind_maps *walk_maps(u32 pid)
 {
 	const struct process_state *process = process_of(pid);
 	const struct unwind_maps *maps;
@@ -92,8 +95,6 @@ static __always_inline void walk_begin(struct walk *w, const struct pt_regs *ctx
 	w->sp += word;
 }
 
-enum loop { LOOP_WALK, LOOP_CHECK, LOOP_KEEP };
-
 /*
  * Before Linux 5.17 there is no bpf_loop(), and plain loops over whole rounds are too much for the verifier. The
  * verifier checks a global function only once, by itself. Global functions may get only numbers, so this one looks up
@@ -105,7 +106,7 @@ __noinline int plain_round(u32 which, u32 round, u32 pid)
 	struct walk_loop loop = { .depth = state.depth };
 
 	loop.w = bpf_map_lookup_elem(&walks, &tid);
-	loop.maps = maps_of(pid);
+	loop.maps = walk_maps(pid);
 	if (!loop.w || !loop.maps)
 		return 1;
 	if (which == LOOP_WALK)
@@ -129,48 +130,6 @@ static __always_inline void run_loop(struct walk_loop *loop, bool has_loop, enum
 	for (u32 i = 0; i < most; i++)
 		if (plain_round(which, i, loop->pid))
 			return;
-}
-
-/* Is the last stack unchanged, from the frame that the walk has reached to the outermost one? */
-static __always_inline bool is_unchanged(struct walk *w, struct walk_loop *loop, bool has_loop)
-{
-	loop->w->state = STEP_ON;
-	run_loop(loop, has_loop, LOOP_CHECK, WALK_FRAMES);
-	return loop->w->state == STEP_ON;
-}
-
-/* Bring w->last up to date: keep its outer frames if they have not changed, and walk the others. */
-static __always_inline void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
-{
-	loop->w->state = STEP_ON;
-	run_loop(loop, has_loop, LOOP_WALK, WALK_STEPS);
-	if (w->is_matched && !is_unchanged(w, loop, has_loop)) {
-		w->is_matched = 0;
-		w->candidate = 0;
-		loop->w->state = STEP_ON;
-		run_loop(loop, has_loop, LOOP_WALK, WALK_STEPS);
-	}
-	if (!w->is_matched)
-		w->end = loop->w->state < NR_STACK_ENDS ? loop->w->state : STACK_LIMIT;
-	w->nr = w->is_matched ? w->candidate : 0;
-	run_loop(loop, has_loop, LOOP_KEEP, WALK_FRAMES);
-}
-
-/* The innermost frame of the last stack. The id of this frame is a hash of the whole stack. */
-static __always_inline const struct walk_frame *innermost(const struct walk *w)
-{
-	u64 top = w->nr - 1;
-
-	asm volatile("%0 &= %1" : "+r"(top) : "i"(WALK_FRAMES - 1));
-	return &w->last[top];
-}
-
-/* How the walk of the last stack ended. A walk that reached the end by guesses may have left out functions. */
-static __always_inline u8 stack_end(const struct walk *w)
-{
-	if (w->is_stale)
-		return STACK_STALE;
-	return w->end == STACK_COMPLETE && innermost(w)->is_guessed ? STACK_GUESSED : w->end;
 }
 
 /* Send the last stack, of at most @max frames, a number that the verifier knows. False if there is no room. */
@@ -224,29 +183,6 @@ static __always_inline u64 stack_lost(const struct inflight *t)
 	return STACK_LOST;
 }
 
-/* Walk the stack, and check that the mappings do not change meanwhile. False if there is no stack. */
-static __always_inline bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool has_loop)
-{
-	u32 seq;
-
-	loop->maps = maps_of(pid);
-	if (!loop->maps)
-		return false;
-	seq = *(volatile const u32 *)&loop->maps->seq;
-	w->is_stale = (s32)(w->removals - loop->maps->removals) > 0 && loop->maps->nr;
-	/* The mappings are not those of the last walk: its frames and the known rules may be wrong now. */
-	if (w->seq != seq) {
-		w->seq = seq;
-		w->nr = 0;
-		w->candidate = 0;
-	}
-	walk_stack(w, loop, has_loop);
-	/* The mappings changed during the walk: any of its steps may be wrong. */
-	if (seq & 1 || seq != *(volatile const u32 *)&loop->maps->seq)
-		w->nr = 0;
-	return w->nr - 1 < WALK_FRAMES;
-}
-
 /*
  * The id of the stack above the call at ctx, or with @is_inside of the stack at ctx. The stack itself is sent first if
  * user space does not have it.
@@ -267,7 +203,7 @@ static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct in
 	loop.w = w;
 	walk_begin(w, ctx, t->pid, word, is_inside);
 	/* Most calls have exactly the last stack. */
-	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(w, &loop, has_loop))
+	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, has_loop))
 		return w->last_id;
 	w->last_id = 0;
 	if (!walk_again(w, &loop, t->pid, has_loop))

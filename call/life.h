@@ -23,7 +23,9 @@
 /* The compiler must not see where @value comes from. */
 #define LIFE_HIDE(value) asm volatile("" : "+r"(value))
 #else
+#ifndef LIFE_STEP /* or as the including file says */
 #define LIFE_STEP static inline
+#endif
 #define LIFE_CALL static __attribute__((noinline, unused))
 #define LIFE_UNROLL
 #define LIFE_LIMIT(i, max) ((i) &= (max)-1)

@@ -24,6 +24,7 @@ enum command_op {
 	COMMAND_RELEASE,  /* pid */
 	COMMAND_REGS,	  /* pid = thread. Answer's data: struct arch_regs */
 	COMMAND_CHECK,	  /* pid */
+	COMMAND_CALL,	  /* pid, data: struct thread_request. Answer's data: the same */
 	COMMAND_FORGET_STACKS,
 	COMMAND_DEPTH,	/* start = frames per stack */
 	COMMAND_DETACH, /* pid; 0 = all */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "arch/regs.h"
+#include "arch/thread_call.h"
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
 #include "user/lib/cleanup.h"
@@ -283,6 +284,14 @@ int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs)
 	int err = send_command(g, &c, NULL, 0, -1);
 
 	return err ? err : take_answer(g, &c, regs, sizeof(*regs));
+}
+
+int guardian_call(struct guardian *g, pid_t pid, struct thread_request *r)
+{
+	struct guardian_command c = { .op = COMMAND_CALL, .pid = pid };
+	int err = send_command(g, &c, r, sizeof(*r), -1);
+
+	return err ? err : take_answer(g, &c, r, sizeof(*r));
 }
 
 /* Copy @bytes of @rows into a memfd. Returns the descriptor or -errno. */

@@ -9,6 +9,7 @@
 #include "fallback/command.h"
 
 struct arch_regs;
+struct thread_request;
 struct ring;
 struct guardian;
 
@@ -43,6 +44,8 @@ int guardian_add_places(struct guardian *g, pid_t pid, const struct place *place
 			u32 *nr_done) __must_check;
 int guardian_set_maps(struct guardian *g, pid_t pid, const struct tracer_map *maps, u32 nr) __must_check;
 int guardian_regs(struct guardian *g, pid_t tid, struct arch_regs *regs) __must_check;
+/* Carries out @r, and fills in its result. */
+int guardian_call(struct guardian *g, pid_t pid, struct thread_request *r) __must_check;
 
 /* Rows are copied to memory that the guardian may only read. */
 int guardian_set_table(struct guardian *g, const struct command_table *table, const void *rows,

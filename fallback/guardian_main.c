@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "arch/regs.h"
+#include "arch/thread_call.h"
 #include "fallback/cfi_table.h"
 #include "fallback/guardian_private.h"
 #include "fallback/ring.h"
 #include "user/lib/array.h"
+#include "user/lib/privileges.h"
 
 enum { RETRY_US = 10000 };
 
@@ -34,7 +36,8 @@ struct guarded {
 	size_t len; /* of its data */
 	int fd;	    /* that came with the message, -1 = none */
 	struct arch_regs regs;
-	bool has_regs;		   /* regs is part of the answer */
+	struct thread_request request;
+	struct iovec more;	   /* of the answer, borrowed; length 0 = nothing */
 	struct call_losses beyond; /* of processes beyond those of the state; nobody reads them */
 };
 
@@ -246,7 +249,21 @@ static int do_regs(struct guarded *g)
 {
 	int err = tracer_regs(g->tracer, g->command.pid, &g->regs);
 
-	g->has_regs = !err;
+	if (!err)
+		g->more = (struct iovec){ &g->regs, sizeof(g->regs) };
+	return err;
+}
+
+static int do_call(struct guarded *g)
+{
+	int err = -EPROTO;
+
+	if (g->len != sizeof(g->request))
+		return err;
+	memcpy(&g->request, g->data, sizeof(g->request));
+	err = tracer_call(g->tracer, g->command.pid, &g->request);
+	if (!err)
+		g->more = (struct iovec){ &g->request, sizeof(g->request) };
 	return err;
 }
 
@@ -285,6 +302,7 @@ static int (*const commands[NR_COMMANDS])(struct guarded *g) = {
 	[COMMAND_RELEASE] = do_release, [COMMAND_REGS] = do_regs,
 	[COMMAND_DETACH] = do_detach,	[COMMAND_FORGET_STACKS] = do_forget_stacks,
 	[COMMAND_DEPTH] = do_depth,	[COMMAND_CHECK] = do_check,
+	[COMMAND_CALL] = do_call,
 };
 
 /* Take the next message: 1, 0 if no message has come, -EPIPE when heaptap has ended. */
@@ -313,8 +331,8 @@ static int take_message(struct guarded *g)
 
 static void answer(struct guarded *g)
 {
-	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, { &g->regs, sizeof(g->regs) } };
-	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = g->has_regs ? 2 : 1 };
+	struct iovec iov[2] = { { &g->command, sizeof(g->command) }, g->more };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = g->more.iov_len ? 2 : 1 };
 
 	/* If heaptap has ended, the next look at the socket shows that. */
 	if (sendmsg(g->start.fd, &msg, MSG_NOSIGNAL) < 0)
@@ -329,7 +347,7 @@ static void read_mail(struct guarded *g)
 	has_mail = 0;
 	setitimer(ITIMER_REAL, &never, NULL);
 	while ((nr = take_message(g)) == 1) {
-		g->has_regs = false;
+		g->more.iov_len = 0;
 		g->command.result = g->command.op < NR_COMMANDS ? commands[g->command.op](g) : -EPROTO;
 		if (g->fd >= 0)
 			close(g->fd);
@@ -418,6 +436,7 @@ void guardian_main(const struct guardian_start *start)
 	if (tracer_new(&g->tracer, &start->options, &host))
 		_exit(1);
 	protect();
+	privileges_drop(PRIVILEGES_GUARDING, 0);
 	g->start.state->is_ready = 1;
 	has_mail = 1;
 	while (!g->is_over) {

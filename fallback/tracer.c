@@ -139,6 +139,7 @@ void tracer_drop_thread(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_thread **link = &th->process->threads;
 
+	tracer_untie(t, th->tid);
 	unlist_thread(t, th);
 	while (*link != th)
 		link = &(*link)->next;

@@ -13,6 +13,7 @@
 #include "fallback/probe.h"
 
 struct arch_regs;
+struct thread_request;
 struct tracer;
 
 enum { TRACER_LEAVES = -1 };
@@ -109,6 +110,13 @@ int tracer_hold(struct tracer *t, pid_t pid, u64 max_ns) __must_check;
 void tracer_release(struct tracer *t, pid_t pid);
 /* Registers of a stopped thread. 0, -ESRCH, or another -errno. */
 int tracer_regs(struct tracer *t, pid_t tid, struct arch_regs *regs) __must_check;
+
+/*
+ * All threads of @pid are stopped by tracer_hold(): let one of them carry out @r (arch/thread_call.h). A process that
+ * the call makes is stopped, not traced any further, and dies with this one. 0, -EBUSY no thread can do it now,
+ * -EPERM seccomp, -ENOTSUP on this CPU, or -ESRCH.
+ */
+int tracer_call(struct tracer *t, pid_t pid, struct thread_request *r) __must_check;
 
 /* Put the code back and detach. @pid 0: from all processes, and children are no longer followed. */
 void tracer_detach(struct tracer *t, pid_t pid);

@@ -65,8 +65,10 @@ static void at_child(struct tracer *t, struct tracer_thread *th, int status)
 	unsigned long tid = 0;
 	int event = status >> 16;
 
-	if (!ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &tid) && tid)
+	if (!ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &tid) && tid) {
+		tracer_untie_child(t, th->tid, (pid_t)tid);
 		tracer_adopt(t, th->process, (pid_t)tid, event);
+	}
 	tracer_resume(t, th);
 }
 
@@ -82,6 +84,7 @@ static void at_exec(struct tracer *t, struct tracer_thread *th, int status)
 	}
 	left = tracer_part(t, p);
 	ptrace(PTRACE_GETEVENTMSG, th->tid, 0, &former);
+	tracer_untie_exec(t, (pid_t)former, th->tid);
 	for (struct tracer_thread *other = p->threads, *next; other; other = next) {
 		next = other->next;
 		if (other == th || other->role != ROLE_MEMBER)

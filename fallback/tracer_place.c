@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A thread at a breakpoint: do what the place is for, then carry out the instruction under the breakpoint. */
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +9,6 @@
 #include "fallback/stop.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
-#include "user/lib/proc.h"
-
-enum {
-	CPU_LOOK = 16,
-	CPU_LOOK_MAX = 1024,
-	CPU_LOOK_SAME = 64 /* stops between looks at where a thread runs */
-};
-enum { CPU_MOVE = 4 };
 
 static bool send_event(void *ctx, struct heap_event *ev)
 {
@@ -103,45 +94,6 @@ static void use_call(struct tracer *t, struct tracer_thread *th, const struct pl
 	}
 }
 
-/*
- * Look where @th runs. A look costs as much as a stop. Where the kernel has an idle CPU for the thread, it wakes the
- * thread there, however often the tracer moves: then looks become rare.
- */
-static void look_for_cpu(const struct tracer *t, struct tracer_thread *th)
-{
-	if (th->look_in--)
-		return;
-	th->cpu = proc_thread_cpu(th->process->pid, th->tid);
-	if (th->cpu == t->cpu)
-		th->look_all = CPU_LOOK_SAME;
-	else if (!th->look_all || th->look_all == CPU_LOOK_SAME)
-		th->look_all = CPU_LOOK;
-	else if (th->look_all < CPU_LOOK_MAX)
-		th->look_all *= 2;
-	th->look_in = th->look_all;
-}
-
-/* Run the tracer on the CPU of the threads that stop: five times cheaper than to wake another CPU. */
-static void follow_cpu(struct tracer *t, struct tracer_thread *th)
-{
-	cpu_set_t set;
-
-	look_for_cpu(t, th);
-	if (th->cpu == t->last_cpu) {
-		t->nr_same_cpu++;
-	} else {
-		t->last_cpu = th->cpu;
-		t->nr_same_cpu = 0;
-	}
-	if (th->cpu < 0 || th->cpu == t->cpu || t->nr_same_cpu < CPU_MOVE)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET(th->cpu, &set);
-	/* The tracer may not be allowed to run there. */
-	if (!sched_setaffinity(0, sizeof(set), &set))
-		t->cpu = th->cpu;
-}
-
 /* Carry out the instruction under @b. If it cannot be emulated, it must run in its place. */
 static void pass_over(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b)
 {
@@ -184,7 +136,7 @@ bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 	if (found) {
 		b = *found;
 		tracer_look_at(t, th);
-		follow_cpu(t, th);
+		tracer_follow_cpu(t, th);
 		do_uses(t, th, &b);
 		/* The breakpoint may have gone meanwhile. */
 		if (places_find(&p->places, addr))

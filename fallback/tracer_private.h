@@ -3,6 +3,7 @@
 #pragma once
 
 #include <elf.h>
+#include <sched.h>
 
 #include "arch/cpu.h"
 #include "fallback/cfi_table.h"
@@ -99,6 +100,16 @@ struct memory_copy {
 	_Alignas(8) u8 bytes[MEMORY_COPY_BYTES];
 };
 
+/* The thread that may run on the tracer's CPU only, and the one that makes stops in a row. */
+struct tracer_tie {
+	pid_t tid; /* 0 = none */
+	int cpu;
+	cpu_set_t mask; /* that the thread had */
+	pid_t busy_tid;
+	u32 nr_stops;
+	u64 since_ns; /* time of the first of them */
+};
+
 struct tracer {
 	struct tracer_options options;
 	struct tracer_host host;
@@ -120,6 +131,7 @@ struct tracer {
 	int cpu;	    /* that the tracer runs on, -1 = any */
 	int last_cpu;	    /* of the last thread that stopped; nr_same_cpu: how many in a row ran there */
 	u32 nr_same_cpu;
+	struct tracer_tie tie;
 	u32 nr_followed;    /* children so far */
 	u32 nr_waits, turn; /* thread that is asked for first: take_turn() */
 	/* About the stop that is being handled: */

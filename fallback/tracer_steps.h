@@ -53,6 +53,15 @@ void tracer_report_end(struct tracer *t, struct tracer_process *p, int status);
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th);
 void tracer_send_end(struct tracer *t, struct tracer_thread *th);
 
+/* tracer_cpu.c: @th is at a breakpoint. The tracer and a thread that stops often come to run on one CPU. */
+void tracer_follow_cpu(struct tracer *t, struct tracer_thread *th);
+/* Give @tid the mask of CPUs back that it had, if it is tied to the tracer's CPU. */
+void tracer_untie(struct tracer *t, pid_t tid);
+/* @parent has made @child, a thread or process, which has the parent's mask. */
+void tracer_untie_child(struct tracer *t, pid_t parent, pid_t child);
+/* Thread @former has executed a program and is called @tid now. */
+void tracer_untie_exec(struct tracer *t, pid_t former, pid_t tid);
+
 /* tracer_note.c: @th has come to marker number @index. */
 void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index);
 

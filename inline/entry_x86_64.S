@@ -11,9 +11,11 @@
 	push	%r9
 	push	%r10
 	push	%r11
+	push	%rbp
 	.endm
 
 	.macro restore
+	pop	%rbp
 	pop	%r11
 	pop	%r10
 	pop	%r9
@@ -43,7 +45,8 @@ enter:
 
 /*
  * A call has returned to here, in place of its caller. The word below the stack pointer, where the return address was,
- * gets it again.
+ * gets it again. The way back is a jump: one more ret than calls would have the CPU guess all later rets of the program
+ * wrongly. Signal handlers leave the word alone.
  */
 	.balign	64
 	.hidden	piece_returned
@@ -53,7 +56,8 @@ piece_returned:
 	save
 	mov	%rsp, %rdi
 	call	piece_leave
-	mov	%rax, 72(%rsp)
+	mov	%rax, 80(%rsp)
 	restore
-	ret
+	lea	8(%rsp), %rsp
+	jmp	*-8(%rsp)
 	.section .note.GNU-stack,"",@progbits

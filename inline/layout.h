@@ -5,17 +5,25 @@
  */
 #pragma once
 
+#include "bpf/maps.h"
+#include "bpf/walk_state.h"
 #include "call/inflight.h"
 #include "call/probe.h"
+#include "inline/record.h"
 
 enum {
 	PIECE_MAX_THREADS = 8192, /* a power of two; keys are never given back */
 	PIECE_MAX_PENDING = 32,
 	PIECE_MAX_PROBES = 2048,
-	PIECE_RING_RECORDS = 8192, /* a power of two */
-	PIECE_MAX_NESTED = 3,	   /* hooks that signals interrupt, one in the other */
+	PIECE_MAX_NESTED = 3,	  /* hooks that signals interrupt, one in the other */
+	PIECE_MAX_SHARDS = 128,	  /* of unwind tables: 32 million rows */
+	PIECE_MAX_STACKS = 16384, /* regions of memory that stacks may lie in */
+	PIECE_SEEN_SETS = 8192,	  /* a power of two: sets of stacks that were sent */
+	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
+	PIECE_LEFT_OFFSET =
+		PIECE_CODE_BYTES / 2, /* the record of user/inject/left.h, which the piece does not read */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
 };
@@ -48,10 +56,19 @@ struct piece_thread {
 	struct inflight calls;
 };
 
+/* The walks of one thread. */
+struct piece_walk {
+	u64 low, high; /* the stack that the thread used last; 0 = none */
+	u32 seq;       /* of the list of stacks at that time */
+	u32 reserved;
+	struct walk walk;
+};
+
 /* Private to each process; a forked child has a copy, so that its calls under way return. */
 struct piece_private {
 	u64 keys[PIECE_MAX_THREADS]; /* thread pointers, plus the number of interrupted hooks; 0 = free */
 	struct piece_thread threads[PIECE_MAX_THREADS];
+	struct piece_walk walks[PIECE_MAX_THREADS];
 };
 
 enum piece_kind { PIECE_ALLOC, PIECE_FREE, PIECE_INTERNAL_CALL, PIECE_RET /* a ret instruction */ };
@@ -64,44 +81,50 @@ struct piece_probe {
 	u64 ip; /* of the entry */
 };
 
-/* One event. */
-struct piece_record {
-	u64 stamp; /* time stamp counter */
-	u8 kind;   /* enum event_kind: one of those of struct heap_event */
-	u8 flags;  /* enum event_flag */
-	u16 fn;	   /* row of the allocator table */
-	u32 reserved;
-	u64 addr, old_addr, size, stack;
-};
-
-/* One thread's events. Positions count records and only grow. */
-struct piece_ring {
-	u64 written; /* by the target */
-	u64 lost_allocs, lost_frees, abandoned;
-	_Alignas(64) u64 read; /* by heaptap */
-	_Alignas(64) struct piece_record records[PIECE_RING_RECORDS];
-};
-
 /* Shared. heaptap believes nothing of what it reads here. */
 struct piece_shared {
 	/* Written by heaptap. */
 	u32 is_paused, has_free_stacks;
-	u32 is_sequence; /* stamps are numbers of a sequence, because the counter is not reliable */
+	u32 is_sequence; /* stamps are numbers of a sequence, not of the counter */
 	u64 max_wait;	 /* for room in a ring, while heaptap reads nothing; ticks of the counter */
 	u64 progress;	 /* grows while heaptap reads */
+	u32 pid, epoch;	 /* as in the ids of stacks */
+	u32 depth;	 /* frames per stack, 0 = none */
+	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Written by the target. */
 	_Alignas(64) u64 sequence;
 	u32 nr_used;		     /* of used; may count more than fit */
 	u32 lost_threads;	     /* calls of threads for which there was no room */
 	u32 is_dropping;	     /* nobody reads the rings */
+	u32 nr_unknown_stacks;	     /* times that a stack lay in none of piece_tables.stacks */
 	u32 used[PIECE_MAX_THREADS]; /* number of a ring + 1; 0 = not written yet */
 	struct piece_probe probes[PIECE_MAX_PROBES];
+	/* Ids of stacks that heaptap has. */
+	_Alignas(64) u64 seen[PIECE_SEEN_SETS][PIECE_SEEN_WAYS];
 	_Alignas(4096) struct piece_ring rings[PIECE_MAX_THREADS];
+};
+
+/* Memory that a stack may lie in: it can be read up to @end. */
+struct piece_region {
+	u64 start, end;
+};
+
+/* Written by heaptap; the target can only read it. */
+struct piece_tables {
+	u32 seq; /* of what follows up to regions: odd during a change */
+	u32 nr_regions;
+	/* The stack of the first thread, and the end of the mapping below it: no other memory lies between them. */
+	u64 stack_low, stack_top;
+	struct piece_region regions[PIECE_MAX_STACKS]; /* by address */
+	_Alignas(4096) struct unwind_maps maps;
+	_Alignas(4096) struct shard shards[PIECE_MAX_SHARDS];
 };
 
 #define PIECE_PRIVATE_BYTES ((sizeof(struct piece_private) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
 #define PIECE_SHARED_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
 #define PIECE_SHARED_BYTES  ((sizeof(struct piece_shared) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
-#define PIECE_REGION_BYTES  (PIECE_SHARED_OFFSET + PIECE_SHARED_BYTES)
-
-_Static_assert(sizeof(struct piece_record) == 48, "six words");
+#define PIECE_TABLES_OFFSET (PIECE_SHARED_OFFSET + PIECE_SHARED_BYTES)
+#define PIECE_TABLES_BYTES  ((sizeof(struct piece_tables) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
+#define PIECE_REGION_BYTES  (PIECE_TABLES_OFFSET + PIECE_TABLES_BYTES)
+/* Of the file behind all but the code, which begins with the private part. */
+#define PIECE_FILE_BYTES (PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES + PIECE_TABLES_BYTES)

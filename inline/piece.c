@@ -3,13 +3,15 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
-#include "inline/piece.h"
+#include "inline/region.h"
 
+/* Events are in registers until they are written. */
+#define LIFE_STEP static inline __attribute__((always_inline))
 #include "call/life.h"
 
 /* Registers as entry_x86_64.S saves them. */
 struct piece_regs {
-	u64 r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
+	u64 rbp, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
 	u64 stub;  /* where the stub goes on; of a call that returns: room for its return address */
 	u64 index; /* of the probe */
 	u64 ret;   /* return address of the call */
@@ -20,6 +22,7 @@ struct hook {
 	u64 sp, ip, ret;
 	const struct piece_regs *regs;
 	struct piece_ring *ring;
+	struct piece_walk *walk;
 };
 
 /* struct call is never defined: it stands for struct hook. */
@@ -31,30 +34,6 @@ static const struct call *call_of(const struct hook *h)
 static const struct hook *hook_of(const struct call *c)
 {
 	return (const struct hook *)c;
-}
-
-static void *at_offset(u64 offset)
-{
-	u64 head = (u64)(uintptr_t)piece_head;
-
-	/* The compiler must not see where this comes from: what lies behind the constant code is no constant. */
-	asm("" : "+r"(head));
-	return (void *)(uintptr_t)(head + offset);
-}
-
-static struct piece_control *control(void)
-{
-	return at_offset(PIECE_CONTROL_OFFSET);
-}
-
-static struct piece_private *private(void)
-{
-	return at_offset(PIECE_PRIVATE_OFFSET);
-}
-
-static struct piece_shared *shared(void)
-{
-	return at_offset(PIECE_SHARED_OFFSET);
 }
 
 /* The compiler makes calls of these. */
@@ -140,57 +119,8 @@ static const struct call_probe *call_probe_at(const struct call *c, u32 index)
 	return index < PIECE_MAX_PROBES ? &shared()->probes[index].call : NULL;
 }
 
-static u64 counter(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-
-static bool is_on(void)
-{
-	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
-}
-
-/* Is there room for @nr records? Waits for it, but not for ever: the reader may be stopped, dead, or leaving. */
-static bool has_room(const struct piece_ring *r, u64 nr)
-{
-	struct piece_shared *s = shared();
-	u64 begin = 0, progress, last = 0;
-
-	for (;;) {
-		if (r->written + nr - __atomic_load_n(&r->read, __ATOMIC_ACQUIRE) <= PIECE_RING_RECORDS) {
-			if (begin || s->is_dropping)
-				s->is_dropping = 0;
-			return true;
-		}
-		if (s->is_dropping || !is_on())
-			return false;
-		progress = __atomic_load_n(&s->progress, __ATOMIC_RELAXED);
-		if (!begin || progress != last)
-			begin = counter();
-		last = progress;
-		if (counter() - begin > s->max_wait) {
-			s->is_dropping = 1;
-			return false;
-		}
-		__builtin_ia32_pause();
-	}
-}
-
-/*
- * Stamps order the records of all threads. Whoever is handed a block sees the record of its release, or allocation,
- * before its own stamp is taken: the fence keeps the counter from being read before the allocator's loads.
- */
-static u64 next_stamp(void)
-{
-	struct piece_shared *s = shared();
-
-	if (s->is_sequence)
-		return __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
-	asm volatile("lfence" : : : "memory");
-	return counter();
-}
-
-static bool call_send(const struct call *c, const struct inflight *t, const struct heap_event *ev)
+static inline __attribute__((always_inline)) bool call_send(const struct call *c, const struct inflight *t,
+							    const struct heap_event *ev)
 {
 	struct piece_ring *r = hook_of(c)->ring;
 	struct piece_record *rec = &r->records[r->written % PIECE_RING_RECORDS];
@@ -215,11 +145,16 @@ static bool call_send(const struct call *c, const struct inflight *t, const stru
 static u64 call_take_stack(const struct call *c, const struct inflight *t, const struct call_probe *p,
 			   u32 how)
 {
-	(void)c;
+	const struct hook *h = hook_of(c);
+	u64 id = piece_take_stack(h->walk, h->ring, h->sp, h->regs->rbp, h->ret);
+
 	(void)t;
 	(void)p;
 	(void)how;
-	return STACK_NONE;
+	/* After the end of the trace there is no room for a stack, and no call that needs it. */
+	if (id == STACK_LOST && is_on())
+		h->ring->lost_stacks++;
+	return id;
 }
 
 static void call_count_loss(const struct call *c, const struct inflight *t, enum call_loss loss)
@@ -366,6 +301,23 @@ static const struct piece_pending *take_pending_anywhere(u64 sp)
 	__builtin_trap();
 }
 
+/* A call of an interrupted hook has a state of its own. */
+u64 piece_real_return(u64 sp)
+{
+	const struct piece_private *all = private();
+	u64 key = thread_key(), ours = (u64)(uintptr_t)piece_returned;
+
+	for (u32 nested = 0; nested <= PIECE_MAX_NESTED; nested++) {
+		u32 at = find_thread(key + 2 * nested, false);
+		const struct piece_thread *t = &all->threads[at % PIECE_MAX_THREADS];
+
+		for (u32 i = at == NO_THREAD ? 0 : t->nr_pending; i-- > 0;)
+			if (i < PIECE_MAX_PENDING && t->pending[i].sp == sp && t->pending[i].ret != ours)
+				return t->pending[i].ret;
+	}
+	return 0;
+}
+
 /* ---- hooks ---- */
 
 static bool is_seen(void)
@@ -411,6 +363,7 @@ void piece_enter(struct piece_regs *regs)
 	}
 	t = &private()->threads[at];
 	h.ring = &shared()->rings[at];
+	h.walk = &private()->walks[at];
 	h.ip = p->ip;
 	h.ret = regs->ret;
 	enter(t, &h, index, p, kind);

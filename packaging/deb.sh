@@ -36,6 +36,7 @@ fill_root() {
 	find "$root/usr/share/man" -type f -exec gzip -9n {} +
 	mkdir -p "$doc"
 	install -m 644 "$top/packaging/copyright" "$doc/copyright"
+	install -D -m 644 "$top/packaging/lintian-overrides" "$root/usr/share/lintian/overrides/heaptap"
 	gzip -9nc "$top/NEWS.md" >"$doc/changelog.gz"
 	printf 'heaptap (%s-1) unstable; urgency=medium\n\n  * Package of heaptap %s.\n\n -- %s  %s\n' "$VERSION" \
 		"$VERSION" "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9nc >"$doc/changelog.Debian.gz"

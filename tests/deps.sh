@@ -13,12 +13,17 @@ need_root() {
 # Package lists. "a|b" = the first one that this release has; "?a" = only if it has one.
 apt_packages=(
 	# to build
-	gcc make clang llvm libbpf-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev libzydis-dev libzstd-dev libreadline-dev libncurses-dev pkg-config
+	gcc make clang llvm libbpf-dev libelf-dev libdw-dev libiberty-dev zlib1g-dev libzydis-dev libzstd-dev libreadline-dev libncurses-dev '?libmicrohttpd-dev' '?libcurl4-gnutls-dev'
+	pkg-config
 	# to test
 	g++ libcmocka-dev bats perl jq gdb valgrind graphviz musl-tools libjemalloc2 'libtcmalloc-minimal4|libtcmalloc-minimal4t64'
 	'?libmimalloc2.0|libmimalloc3|libmimalloc2.1' redis-server redis-tools sqlite3 python3 git codespell
 	'clang-format-14|clang-format' procps util-linux file binutils xz-utils openssh-server openssh-client iproute2 strace tmux
-	libxml2-utils '?heaptrack'
+	libxml2-utils '?heaptrack' zstd curl
+	# for tests of its objects
+	'?libglib2.0-0|libglib2.0-0t64'
+	# to read metrics
+	'?python3-prometheus-client'
 	# for make check-peers to compare
 	bzip2 mawk '?ripgrep'
 	# to open HTML reports
@@ -27,6 +32,8 @@ apt_packages=(
 	'?libcapstone-dev' '?libbz2-dev' '?liblzma-dev'
 	# for make check-fresh
 	'?debootstrap'
+	# for make check-packages
+	'?lintian' '?rpm' '?rpmlint' dpkg-dev '?python3-yaml'
 	# to read completions
 	'?zsh' '?fish'
 	# for make bench to compare with; without it those rows are not measured
@@ -34,15 +41,15 @@ apt_packages=(
 )
 dnf_packages=(
 	gcc make clang llvm libbpf-devel elfutils-libelf-devel elfutils-devel binutils-devel zlib-devel zydis-devel
-	libzstd-devel readline-devel ncurses-devel pkgconf-pkg-config glibc-static libstdc++-static
+	libzstd-devel readline-devel ncurses-devel '?libmicrohttpd-devel' '?libcurl-devel' pkgconf-pkg-config zstd glibc-static libstdc++-static
 	gcc-c++ libcmocka-devel bats perl-Test-Harness jq gdb valgrind graphviz '?musl-gcc' jemalloc gperftools-libs mimalloc
 	'redis|valkey' sqlite python3 git codespell clang-tools-extra procps-ng util-linux file binutils xz '?bpftrace'
-	'?chromium' '?chromedriver' openssh-server openssh-clients iproute strace tmux libxml2 '?heaptrack' '?glibc-devel(x86-32)' '?libgcc(x86-32)'
+	'?chromium' '?chromedriver' openssh-server openssh-clients iproute strace tmux libxml2 curl '?python3-prometheus_client' '?heaptrack' '?glibc-devel(x86-32)' '?libgcc(x86-32)'
 )
 pacman_packages=(
-	gcc make clang llvm libbpf libelf binutils zlib zydis zstd readline ncurses pkgconf
+	gcc make clang llvm libbpf libelf binutils zlib zydis zstd readline ncurses '?libmicrohttpd' pkgconf
 	cmocka bats perl jq gdb valgrind graphviz musl jemalloc gperftools mimalloc 'redis|valkey' sqlite python git codespell
-	'?chromium' procps-ng util-linux file xz openssh iproute2 strace tmux libxml2 '?heaptrack' '?bpftrace' '?lib32-glibc' '?lib32-gcc-libs'
+	'?chromium' procps-ng util-linux file xz openssh iproute2 strace tmux libxml2 curl '?python-prometheus_client' '?heaptrack' '?bpftrace' '?lib32-glibc' '?lib32-gcc-libs'
 )
 
 # 32-bit targets: the compiler's other half, whose name has its version in it.

@@ -74,9 +74,18 @@ if [[ " ${tests[*]}" =~ \ (e2e|ptrace): ]] && ! unshare -m true 2>/dev/null; the
 	JOBS=1
 fi
 
+# Lines of the kernel about probes: a uprobe that is left in its file, or a fault of its own.
+kernel_says() { dmesg 2>/dev/null | grep -E 'leaking uprobe|BUG: |Oops|WARNING: .*(uprobe|bpf|ptrace)' || true; }
+said_before=$(kernel_says | wc -l)
+
 # A comment of cmocka that a test passed says nothing new.
 prove -fo --timer -j "$JOBS" -e "$here --one" "${tests[@]}" 2>&1 | grep --line-buffered -v '^# ok - '
 status=${PIPESTATUS[0]}
+if [[ $kind =~ ^(e2e|ptrace)$ && $(kernel_says | wc -l) -gt $said_before ]]; then
+	echo "prove.sh: the kernel has logged during these tests:"
+	kernel_says | tail -n "+$((said_before + 1))"
+	[ "$status" -ne 0 ] || [ -z "${HEAPTAP_WATCH:-}" ] || status=1
+fi
 [ "$status" -ne 0 ] || exit 0
 
 printf '\n%s tests that failed:\n' "$kind"

@@ -4,21 +4,22 @@
 
 O32       := $(O)/unit32
 OUT32     := user/source/programs.c user/source/source_bpf.c user/source/links.c user/source/link_keeper.c \
-             user/unwind/unwind_tables.c user/source/caps_bpf.c user/source/caps_trial.c user/names/symbolize.c \
+             user/unwind/unwind_tables.c user/unwind/unwind_kernel.c user/source/caps_bpf.c user/source/caps_trial.c user/names/symbolize.c \
              user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c \
              user/names/decompress.c user/names/symbol_server.c user/stream/stream_zstd.c $(wildcard arch/insn_x86*.c) \
-             $(wildcard user/inject/*.c arch/remote*.c) user/source/source_inline.c user/source/inline_target.c \
-             user/cli/main.c $(filter-out %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))
+             $(wildcard user/inject/*.c) user/source/source_inline.c user/source/inline_target.c user/source/inline_stacks.c \
+             user/cli/main.c $(wildcard user/cli/doctor*.c) $(filter-out %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))
 SRCS32    := $(filter-out $(OUT32),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
              user/agent/no_libraries.c user/agent/no_bpf.c user/agent/no_names.c
 OBJS32    := $(SRCS32:%.c=$(O32)/%.o)
 CFLAGS32  := $(M32_FLAGS) -isystem tests/unit32 -D_FILE_OFFSET_BITS=64 -DWITHOUT_ZYDIS -DWITHOUT_READLINE -DWITHOUT_NCURSES \
              -std=gnu11 $(OPT) -Wall -Wextra -Wno-missing-field-initializers
 
-# Left out: test_elf needs libelf, test_stream zstd; test_cpu and test_snapshot have code for 64-bit registers.
+# Left out: test_elf needs libelf, test_stream zstd, test_snapshot_copy a function that tests/unit32/cmocka.h has not;
+# test_cpu and test_snapshot have code for 64-bit registers.
 # Open: test_unwind (a signal on another stack) and test_snapshot_memory (its sums) fail as 32-bit programs.
 UNITS32   := $(patsubst %.c,$(O32)/%,$(filter-out %/test_elf.c %/test_stream.c %/test_cpu.c %/test_snapshot.c \
-             %/test_unwind.c %/test_snapshot_memory.c,\
+             %/test_unwind.c %/test_snapshot_memory.c %/test_snapshot_copy.c,\
              $(sort $(wildcard $(foreach r,arch call fallback heap lib scan stream,tests/unit/$r/test_*.c)))))
 
 check-unit32:                    ## unit tests of the lower rooms, as 32-bit programs

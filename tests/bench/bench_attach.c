@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How long attaching and detaching take, by what heaptap says and when: bench_attach HEAPTAP PID. */
+/* How long attaching and detaching take, by what heaptap says and when: bench_attach HEAPTAP PID... */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRACE_MS = 500 };
+enum { TRACE_MS = 500, MAX_ARGS = 1000 };
 
 static double now_ms(void)
 {
@@ -20,10 +20,12 @@ static double now_ms(void)
 
 static pid_t start(char **argv, int *messages)
 {
-	char *args[] = { argv[1], "attach", "-v", argv[2], NULL };
+	char *args[MAX_ARGS + 4] = { argv[1], "attach", "-v" };
 	int ends[2];
 	pid_t pid;
 
+	for (int i = 2; argv[i]; i++)
+		args[i + 1] = argv[i];
 	if (pipe(ends))
 		return -1;
 	pid = fork();
@@ -59,7 +61,7 @@ int main(int argc, char **argv)
 	pid_t pid;
 	FILE *f;
 
-	if (argc != 3)
+	if (argc < 3 || argc > MAX_ARGS)
 		return 2;
 	pid = start(argv, &messages);
 	f = pid < 0 ? NULL : fdopen(messages, "r");

@@ -14,6 +14,7 @@
 #include "user/target/allocator.h"
 #include "user/lib/clock.h"
 #include "user/scan/scan.h"
+#include "user/scan/snapshot_plan.h"
 
 enum { LEAK_EVERY = 1000, MAX_PAUSE_S = 60 };
 
@@ -24,7 +25,8 @@ struct shared {
 
 static struct shared *shared;
 static size_t nr_blocks = 4 << 20, block_bytes = 240;
-static bool is_random, wants_copy, is_writing;
+static bool is_random, is_writing;
+static enum snapshot_way way = SNAPSHOT_STOP;
 static void **table;
 
 static u64 next_random(u64 *state)
@@ -140,9 +142,12 @@ static int measure(pid_t pid, const struct heap *heap)
 {
 	const struct scan_books books = scan_books_of(heap, true);
 	const struct scan_options options = { .is_partial = false };
-	const struct snapshot_options stop = { .max_pause_ns = MAX_PAUSE_S * 1000000000ULL,
-					       .way = wants_copy ? SNAPSHOT_FORK : SNAPSHOT_STOP };
-	u64 before = resident_kib(), t[6], cpu[6];
+	const struct snapshot_plan_options po = { .pid = pid,
+						  .way = way,
+						  .max_pause_ns = MAX_PAUSE_S * 1000000000ULL };
+	struct snapshot_options stop = { .max_pause_ns = MAX_PAUSE_S * 1000000000ULL, .way = way };
+	u64 before = resident_kib(), pause_ns, t[6], cpu[6];
+	struct snapshot_plan plan;
 	struct snapshot *snap = NULL;
 	struct scan *scan = NULL;
 	struct scan_result r;
@@ -154,10 +159,17 @@ static int measure(pid_t pid, const struct heap *heap)
 	err = scan_new(&scan, &books, &options);
 	t[1] = clock_now_ns();
 	cpu[1] = cpu_clock();
+	snapshot_plan_make(&plan, &po);
+	stop.way = plan.way;
+	stop.precopy = plan.precopy;
+	t[1] = clock_now_ns();
+	cpu[1] = cpu_clock();
 	if (!err)
 		err = snapshot_stop_new(&snap, pid, &stop);
-	if (!err && wants_copy)
+	if (!err && way != SNAPSHOT_STOP)
 		err = snapshot_copy(snap);
+	pause_ns = snapshot_plan_pause(&plan);
+	snapshot_plan_free(&plan);
 	t[2] = clock_now_ns();
 	cpu[2] = cpu_clock();
 	if (!err)
@@ -177,6 +189,7 @@ static int measure(pid_t pid, const struct heap *heap)
 		return 1;
 	}
 	r = scan_result(scan);
+	pause_ns += snap->pause_ns;
 	gib = (double)r.scanned_bytes / (1 << 30);
 	printf("blocks %zu of %zu bytes, %s\n", nr_blocks, block_bytes,
 	       is_random ? "random order" : "in order");
@@ -185,7 +198,7 @@ static int measure(pid_t pid, const struct heap *heap)
 	printf("CPU: sort %.0f ms, read %.0f ms, judge %.0f ms\n", (double)(cpu[1] - cpu[0]) / 1e6,
 	       (double)(cpu[3] - cpu[2]) / 1e6, (double)(cpu[5] - cpu[4]) / 1e6);
 	printf("pause %.0f ms, %.2f GiB scanned, %.2f GiB/s in the pause, %.2f GiB/s with the verdicts\n",
-	       (double)snap->pause_ns / 1e6, gib, gib / ((double)snap->pause_ns / 1e9),
+	       (double)pause_ns / 1e6, gib, gib / ((double)pause_ns / 1e9),
 	       gib / ((double)(t[5] - t[1]) / 1e9));
 	printf("memory %.1f bytes per block, %.1f by resident size\n",
 	       (double)scan_memory(scan) / (double)nr_blocks,
@@ -198,16 +211,19 @@ static int measure(pid_t pid, const struct heap *heap)
 	return 0;
 }
 
-/* bench_scan [fork|write] [BLOCKS [BYTES [random]]] */
+/* bench_scan [fork|precopy] [write] [BLOCKS [BYTES [random]]] */
 int main(int argc, char **argv)
 {
 	struct heap *heap;
 	pid_t pid;
 	int err;
 
-	if (argc > 1 && (!strcmp(argv[1], "fork") || !strcmp(argv[1], "write"))) {
-		wants_copy = true;
-		is_writing = argv[1][0] == 'w';
+	if (argc > 1 && (!strcmp(argv[1], "fork") || !strcmp(argv[1], "precopy"))) {
+		way = argv[1][0] == 'f' ? SNAPSHOT_FORK : SNAPSHOT_PRECOPY;
+		argc--, argv++;
+	}
+	if (argc > 1 && !strcmp(argv[1], "write")) {
+		is_writing = true;
 		argc--, argv++;
 	}
 	if (argc > 1)

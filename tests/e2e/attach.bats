@@ -40,6 +40,22 @@ load ../lib/common
 	untouched "$TARGET"
 }
 
+@test "attach: children that are not followed lose the probes that fork copied (A16)" {
+	with_bpf_only "breakpoints of ptrace are taken out of a copy at once"
+	local child
+	stepping
+	attached "$TARGET"
+	step "alloc 5 100"
+	step copy
+	child=$(tr -d " " <"/proc/$TARGET/task/$TARGET/children")
+	wait_for has_own_code "$child" || { echo "code of the child differs: $(text_differs "$child")"; return 1; }
+	has_probes "$TARGET"
+	step "alloc 6 100"
+	detach
+	is .totals.allocs 11
+	nothing_lost
+}
+
 @test "attach: twice in a row, each report its own" {
 	stepping
 	for n in 11 22; do

@@ -206,3 +206,14 @@ os.waitpid(os.posix_spawn(sys.argv[1], ["misuse", "double"], os.environ), 0)' "$
 	run --separate-stderr "$HEAPTAP" run -q --no-scan -n 2 -s badfree -- "$T/misuse" double
 	[[ $stderr == *'1 bad releases'*'second_free at '* ]]
 }
+
+@test "errors: realloc to size 0 and negative sizes are notices, and no errors" {
+	traced --fail-on errors -- "$T/noticed"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	is '.errors | length' 0
+	[ "$(jq -c '.processes[0].notices | map([.kind, .count])' "$report")" = '[["realloc-zero",3],["huge-size",1]]' ]
+	jq -e '.processes[0] as $p | $p.notices | all(.stack as $id | any($p.stacks[];
+		.id == $id and (.frames[0].function == "shrinks_to_nothing" or .frames[0].function == "asks_for_a_negative_size")))' "$report"
+	run --separate-stderr "$HEAPTAP" run -- "$T/noticed"
+	[[ $stderr == *'Notice: realloc to size 0, 3 times, first by realloc'* ]]
+}

@@ -164,6 +164,28 @@ linux_at_least() {
 	same_calls_of_children
 }
 
+@test "follow: attached, programs that end before heaptap looks at them are counted (A16)" {
+	coproc SHELL { exec bash --norc --noprofile 3>&-; }
+	TARGET=$SHELL_PID
+	STARTED+=("$TARGET")
+	echo 'echo ready' >&"${SHELL[1]}"
+	read -r -t 120 _ <&"${SHELL[0]}"
+	# A file that heaptap does not know yet, with an allocator of its own.
+	cp "$T/leak-static" "$BATS_TEST_TMPDIR/unknown"
+	attached -f "$TARGET"
+	kill -STOP "$TAP"
+	echo "for i in {1..24}; do '$BATS_TEST_TMPDIR/unknown' >/dev/null; done; echo done" >&"${SHELL[1]}"
+	read -r -t 120 line <&"${SHELL[0]}"
+	[ "$line" = done ]
+	echo exit >&"${SHELL[1]}"
+	wait_for gone "$TARGET"
+	kill -CONT "$TAP"
+	ended "$TAP" 0 || { cat "$err"; return 1; }
+	jq -c '.processes[] | [.pid, .comm, .exe, .totals.allocs, .ended, .unwatched_reason, .notes]' "$report"
+	[ "$(jq '[.processes[] | select(.exe == "" or .comm == "unknown")] | length' "$report")" -eq 0 ]
+	jq -e '[.processes[].notes[]] | any(startswith("24 programs of its children ended before heaptap could look"))' "$report"
+}
+
 # As same_calls, but the first process was there before.
 same_calls_of_children() {
 	jq '.processes |= map(select(.pid != $p))' --argjson p "$TARGET" "$report" >"$report.children"

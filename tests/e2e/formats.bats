@@ -51,6 +51,10 @@ list_events() {
 	run "$HEAPTAP" report -o r.gz events.txt
 	[ "$status" -eq 2 ]
 	[[ $output == *'r.gz: unknown ending'* ]]
+	# Only heaptrack reads zstd.
+	run "$HEAPTAP" report -o r.json.zst events.txt
+	[ "$status" -eq 2 ]
+	[[ $output == *'r.json.zst: unknown ending'* ]]
 }
 
 # bats test_tags=core

@@ -234,7 +234,11 @@ of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_b
 		"$HEAPTAP" run -q --force -w r.heaptap -o r.json -o r.heaptrack.gz -- "$T/$target" 2>err >out
 		[ "$(printed r.heaptrack.gz)" = "$(of_totals r.json)" ] ||
 			{ echo "$target: $(printed r.heaptrack.gz), not $(of_totals r.json)"; return 1; }
-		"$HEAPTAP" report -q --force -o s.heaptrack.gz r.heaptap
+		"$HEAPTAP" report -q --force -o s.heaptrack.gz -o s.heaptrack -o s.heaptrack.zst r.heaptap
+		zcat s.heaptrack.gz | cmp - s.heaptrack
+		zstd -qdc s.heaptrack.zst | cmp - s.heaptrack
+		[ "$(printed s.heaptrack.zst)" = "$(of_totals r.json)" ]
+		[ "$(printed s.heaptrack)" = "$(of_totals r.json)" ]
 		# Times of a recording are rounded.
 		diff <(zcat s.heaptrack.gz | grep -v ^c) <(zcat r.heaptrack.gz | grep -v ^c)
 		zcat s.heaptrack.gz | grep -q ^c

@@ -42,6 +42,7 @@ equals_oracle() {
 
 @test "inline: run, 8 threads" { equals_oracle "$T/threads" 8 20000; }
 @test "inline: run, 2000 threads" { equals_oracle "$T/threads" 2000 20; }
+@test "inline: run, 5000 threads" { equals_oracle "$T/threads" 5000 20; }
 @test "inline: run, all operators" { equals_oracle "$T/operators"; }
 @test "inline: run, exceptions out of operator new" { equals_oracle "$T/exceptions"; }
 @test "inline: run, signal handlers that allocate" { equals_oracle "$T/signals"; }
@@ -56,6 +57,52 @@ equals_oracle() {
 
 @test "inline: run, threads that are cancelled" { equals_oracle "$T/cancel"; }
 @test "inline: run, a large C++ program" { equals_oracle llvm-nm "$(command -v llvm-nm)"; }
+
+# The operators new of both end in functions that they jump to, behind branches that leave no room for a jump.
+@test "inline: run, operators of jemalloc and mimalloc" {
+	local name file nr=0
+	for name in libjemalloc libmimalloc; do
+		file=$(ldconfig -p | awk -v name="$name.so" 'index($1, name) == 1 { print $NF; exit }')
+		[ -n "$file" ] || continue
+		LD_PRELOAD=$file HEAPTAP_TARGET_HOLD=1 traced -q --backend inline -- "$T/operators"
+		[ "$status" -eq 0 ] || { echo "$name: status $status"; cat "$err"; return 1; }
+		nothing_lost
+		as_told live allocs failed unknown || { echo "$name"; return 1; }
+		nr=$((nr + 1))
+	done
+	[ "$nr" -gt 0 ] || skip "neither is installed"
+}
+
+# same_counts PROGRAM...: what must be the same by all sources, by BPF and by inline
+same_counts() {
+	local source
+	for source in bpf inline; do
+		traced -q --no-scan --backend "$source" -- "$@"
+		[ "$(jq -r .backend "$report")" = "$source" ]
+		jq -S '[.processes[] | .totals.allocs, .totals.frees, .totals.live_blocks, .totals.failed_allocs,
+			.functions, .lost, .exit]' "$report" >"$BATS_TEST_TMPDIR/$source.counts"
+	done
+	is " | .totals.allocs > 0" true
+	diff "$BATS_TEST_TMPDIR/bpf.counts" "$BATS_TEST_TMPDIR/inline.counts" || { echo "$*"; return 1; }
+}
+
+@test "inline: the counts of BPF: programs linked in all ways" {
+	local variant
+	for variant in "" -static -static-pie -nopie -stripped -musl -musl-static; do
+		[ -x "$T/leak_kinds$variant" ] || { echo "# leak_kinds$variant is not built here" >&3; continue; }
+		same_counts "$T/leak_kinds$variant"
+		same_counts "$T/failed$variant"
+	done
+}
+
+@test "inline: the counts of BPF: longjmp, libraries that come later, exec, throws, handlers on their own stacks" {
+	same_counts "$T/longjmp"
+	same_counts "$T/stack_dlopen"
+	same_counts "$T/early"
+	same_counts "$T/exec" "$T/exec" "$T/leak"
+	same_counts "$T/stack_throw"
+	same_counts "$T/signal_stack"
+}
 
 # bats test_tags=core
 @test "inline: attach, exactly what happens between attach and detach" {
@@ -120,6 +167,34 @@ has_no_memory() { ! grep -q heaptap-inline "/proc/$1/maps"; }
 	done
 }
 
+# The handler of a timer walks the stack of whatever it interrupts, our code too.
+# bats test_tags=rounds
+@test "inline: attach, detach and kill -9 in turns, 8 threads at full speed check their blocks and walk their stacks" {
+	seeded
+	start "$T/sums" 8
+	TARGET=$PID
+	wait_for says sums ready
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		attached --backend inline --no-scan "$TARGET"
+		moment
+		if [ $((i % 4)) -eq 3 ]; then
+			kill -KILL "$TAP"
+			wait "$TAP" 2>/dev/null || true
+		else
+			detach
+			# A stack is lost now and then, and counted.
+			is " | .lost.allocs + .lost.frees + .lost.other" 0
+		fi
+		# The guard may not have begun yet.
+		wait_for has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+		wait_for is_untraced "$TARGET"
+		untouched "$TARGET"
+	done
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+	says sums 'sums are right, walks [1-9]'
+}
+
 # bats test_tags=rounds
 @test "inline: kill -9 of heaptap leaves the target as it was" {
 	seeded
@@ -130,10 +205,48 @@ has_no_memory() { ! grep -q heaptap-inline "/proc/$1/maps"; }
 		moment
 		kill -KILL "$PID"
 		wait "$PID" 2>/dev/null || true
-		untouched "$TARGET"
+		# The guard may not have begun yet.
 		wait_for has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+		wait_for is_untraced "$TARGET"
+		untouched "$TARGET"
 		works "$TARGET"
 	done
+}
+
+# guards PID: the processes that take code out when heaptap PID ends
+guards() { pgrep -P "$1" -x guard-of-heapta; }
+
+@test "inline: kill -9 of heaptap and of its guard: the program goes on, doctor says so, the next heaptap takes the code out" {
+	local guard
+	stepping
+	step "alloc 10 100"
+	attached --backend inline --no-scan "$TARGET"
+	"$HEAPTAP" doctor "$TARGET" | grep -q "heaptap (PID $TAP) traces it by code inside it"
+	guard=$(guards "$TAP")
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"heaptap (PID $TAP) has code in it already"* ]]
+	kill -STOP "$guard"
+	kill -KILL "$TAP"
+	kill -KILL "$guard"
+	wait "$TAP" || true
+	wait_for gone "$guard"
+	step "burst 100000" # more than the ring has room for
+	step "threads 8 20000"
+	! has_no_memory "$TARGET"
+	! has_own_code "$TARGET"
+	"$HEAPTAP" doctor "$TARGET" | grep -q "a killed heaptap (PID $TAP) has left code inside it"
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].inline')" = "left behind" ]
+	attached --backend inline --no-scan "$TARGET"
+	grep -q "a killed heaptap had left" "$err"
+	step "burst 1000"
+	detach
+	is .totals.allocs 1000
+	nothing_lost
+	untouched "$TARGET"
+	has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].inline')" = null ]
+	step "free 10"
 }
 
 @test "inline: a forked child works, and is not counted" {
@@ -157,6 +270,7 @@ has_no_memory() { ! grep -q heaptap-inline "/proc/$1/maps"; }
 	step "alloc 10 100"
 	step "free 10"
 	step "threads 2 100"
+	end_started # this test has changed the code
 }
 
 # While nobody reads, a thread waits for a while and then goes on; what had no room is counted.
@@ -176,6 +290,115 @@ has_no_memory() { ! grep -q heaptap-inline "/proc/$1/maps"; }
 		and .totals.allocs + .lost.allocs == 20017 and .totals.frees + .lost.frees == 20010' "$report" ||
 		{ jq -c '.processes[0] | .totals, .lost' "$report"; return 1; }
 	untouched "$TARGET"
+}
+
+# A million pairs in a burst: with drop the program never waits, so some have no room. With wait all are there.
+@test "inline: --on-full drop loses what has no room and counts it, wait loses nothing" {
+	stepping
+	attached --backend inline --no-scan --on-full drop "$TARGET"
+	step "burst 1000000"
+	step "alloc 4 100"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	jq -e '.processes[0] | .lost.allocs > 0 and .totals.allocs + .lost.allocs == 1000004 and
+		.totals.frees + .totals.unknown_frees + .lost.frees == 1000000' "$report" ||
+		{ jq -c '.processes[0] | .totals, .lost' "$report"; return 1; }
+	attached --backend inline --no-scan --on-full wait "$TARGET"
+	step "burst 100000"
+	detach
+	nothing_lost
+	is .totals.allocs 100000
+	grep -q "stopped for .* ms to put the code in, and for .* ms to take it out; up to .* of its memory were ours" "$err"
+	untouched "$TARGET"
+}
+
+# The filter kills whoever makes a memfd or unmaps memory, as heaptap has a thread do.
+@test "inline: attach to a program under seccomp is refused and harms nobody" {
+	stepping
+	step "alloc 1 100"
+	step confine
+	grep -q '^Seccomp:	2' "/proc/$TARGET/status"
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"under seccomp"* ]]
+	untouched "$TARGET"
+	step "alloc 5 10"
+}
+
+@test "inline: attach to a program that may map no more memory is refused and harms nobody" {
+	stepping
+	step "alloc 1 100"
+	prlimit --pid "$TARGET" --as=1000000000
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"memory cannot be mapped in it: Cannot allocate memory"* ]]
+	untouched "$TARGET"
+	has_no_memory "$TARGET"
+	step "alloc 5 10"
+}
+
+# The kernel's limit for the number of mappings: no two neighbours have the same rights.
+@test "inline: attach to a program that has all mappings it may have is refused and harms nobody" {
+	start python3 -c 'import ctypes, mmap, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+nr = int(open("/proc/sys/vm/max_map_count").read())
+base = libc.mmap(None, ctypes.c_size_t(nr * 4096 * 2), 1, 0x4022, -1, ctypes.c_size_t(0))
+done = 0
+while done < nr and not libc.mprotect(base + done * 8192, 4096, 0): done += 1
+print("full" if done < nr else "not full", flush=True)
+time.sleep(1000)'
+	wait_for says python3 full
+	! says python3 "not full" || skip "this kernel has no limit"
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$PID"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"memory"*"cannot be mapped"*"Cannot allocate memory"* ]] || { echo "$output"; return 1; }
+	is_untraced "$PID"
+	has_no_memory "$PID"
+}
+
+@test "inline: a stopped program is traced and stays stopped" {
+	stepping
+	step "alloc 1 100"
+	kill -STOP "$TARGET"
+	wait_for grep -q '^State:	T' "/proc/$TARGET/status"
+	attached --backend inline --no-scan "$TARGET"
+	grep -q '^State:	T' "/proc/$TARGET/status"
+	kill -CONT "$TARGET"
+	step "burst 100"
+	kill -STOP "$TARGET"
+	wait_for grep -q '^State:	T' "/proc/$TARGET/status"
+	detach
+	grep -q '^State:	T' "/proc/$TARGET/status"
+	is .totals.allocs 100
+	kill -CONT "$TARGET"
+	step "alloc 5 10"
+	untouched "$TARGET"
+}
+
+@test "inline: a program that another process traces is refused with the tracer's name" {
+	stepping
+	attached -b ptrace --no-scan "$TARGET"
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"traced by heaptap-guard"* ]] || { echo "$output"; return 1; }
+	detach
+	untouched "$TARGET"
+}
+
+@test "inline: a function that somebody has changed is refused with its name" {
+	local place
+	stepping
+	attached --backend inline --no-scan "$TARGET"
+	read -r place < <(first_jump "$TARGET")
+	detach
+	poke "$TARGET" "$place" cc
+	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"code was changed in memory"* ]]
+	has_no_memory "$TARGET"
+	end_started # this test has changed the code
 }
 
 @test "inline: --follow and 32-bit programs are refused" {

@@ -32,19 +32,56 @@ completed() {
 	[ "$(completed diff --no-scan)" = "" ]
 }
 
-@test "install: zsh and fish read their completions" {
-	local nr=0
+# commands_by_help, options_by_help COMMAND: what heaptap itself says that there is, one a line, sorted
+commands_by_help() { "$HEAPTAP" help | sed -nE 's/^  ([a-z]+) .*/\1/p' | LC_ALL=C sort; }
+options_by_help() { "$HEAPTAP" help "$1" | sed -nE 's/^  (-[A-Za-z], |    )(--[a-z-]+)( .*)?$/\2/p' | LC_ALL=C sort; }
+
+bash_offers() { completed "$@" | LC_ALL=C sort; }
+
+# zsh_offers WORD...: functions that print stand for those of zsh that ask its line editor
+zsh_offers() {
+	zsh -f -c '_arguments() { print -rl -- "$@" }
+		_describe() { print -rl -- "--${(@)^described%%:*}" }
+		words=(heaptap "$@") CURRENT=$((${#words}))
+		. root/usr/share/zsh/site-functions/_heaptap' - "$@" | sed -nE 's/^\*?(--[a-z-]+).*/\1/p' | LC_ALL=C sort
+}
+
+fish_offers() {
+	fish -c 'source root/usr/share/fish/vendor_completions.d/heaptap.fish; complete -C "heaptap $argv"' -- "$@" |
+		cut -f1 | LC_ALL=C sort
+}
+
+# offers_all SHELL: its completion has each command and each option of the help, and no other
+offers_all() {
+	local command nr=0
+	[ "$("$1_offers" "" | sed 's/^--//')" = "$(commands_by_help)" ] || { echo "$1: commands"; return 1; }
+	for command in $(commands_by_help); do
+		options_by_help "$command" >wanted
+		"$1_offers" "$command" -- >offered
+		diff wanted offered || { echo "$1: $command"; return 1; }
+		nr=$((nr + $(wc -l <wanted)))
+	done
+	[ "$nr" -gt 300 ]
+}
+
+@test "install: completions of bash have each command and each option, and no other" {
 	installed install
-	if command -v zsh >/dev/null; then
-		zsh -n root/usr/share/zsh/site-functions/_heaptap
-		nr=$((nr + 1))
-	fi
-	if command -v fish >/dev/null; then
-		run fish -c 'source root/usr/share/fish/vendor_completions.d/heaptap.fish; complete -C "heaptap run --back"'
-		[[ $output == --backend* ]]
-		nr=$((nr + 1))
-	fi
-	[ "$nr" -gt 0 ] || skip "neither zsh nor fish is installed"
+	grep -qx -- --push <(options_by_help attach)
+	offers_all bash
+}
+
+@test "install: completions of zsh have each command and each option, and no other" {
+	command -v zsh >/dev/null || skip "no zsh here"
+	installed install
+	zsh -n root/usr/share/zsh/site-functions/_heaptap
+	offers_all zsh
+}
+
+@test "install: completions of fish have each command and each option, and no other" {
+	command -v fish >/dev/null || skip "no fish here"
+	installed install
+	export HOME=$PWD
+	offers_all fish
 }
 
 @test "install: the demo of a stripped program names its functions, and explains them" {

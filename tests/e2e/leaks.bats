@@ -31,14 +31,22 @@ told_kinds() {
 # sums FILE: "definite B N indirect ..." of the report
 sums() { jq -r '.processes[0].scan | [("definite", "indirect", "possible", "reachable") as $k | $k, .[$k].bytes, .[$k].blocks] | map(tostring) | join(" ")' "$report"; }
 
-# sums_of_memcheck PROGRAM...: the same by valgrind
+# sums_of_memcheck PROGRAM...: the same by valgrind, which calls glibc's tables of threads possibly lost
 sums_of_memcheck() {
 	valgrind --run-libc-freeres=no --run-cxx-freeres=no --leak-check=full --show-leak-kinds=all \
 		--leak-check-heuristics=all --log-file="$BATS_TEST_TMPDIR/memcheck" \
 		"$@" >/dev/null 2>&1 3>&- || true
-	sed -nE 's/,//g; s/.*(definite|indirect|possib)ly lost: ([0-9]+) bytes in ([0-9]+) blocks.*/\1 \2 \3/p;
-		s/.*still (reachable): ([0-9]+) bytes in ([0-9]+) blocks.*/\1 \2 \3/p' "$BATS_TEST_TMPDIR/memcheck" |
-		sed 's/possib/possible/' | paste -sd' '
+	awk '{ gsub(",", "") }
+		/ bytes in [0-9]+ blocks are / { bytes = $2; blocks = $5; is_possible = /possibly lost/ }
+		/ (allocate_dtv|_dl_allocate_tls) / && is_possible { table_bytes += bytes; table_blocks += blocks; is_possible = 0 }
+		/ly lost: |still reachable: / { kind = /still/ ? "reachable" : /possib/ ? "possible" : /indirect/ ? "indirect" : "definite"
+			sum[kind] = $4; nr[kind] = $7; is_told = 1 }
+		END { if (!is_told) exit
+			sum["possible"] -= table_bytes; nr["possible"] -= table_blocks
+			sum["reachable"] += table_bytes; nr["reachable"] += table_blocks
+			n = split("definite indirect possible reachable", kinds, " ")
+			for (i = 1; i <= n; i++) printf "%s%s %d %d", (i > 1 ? " " : ""), kinds[i], sum[kinds[i]], nr[kinds[i]]
+			print "" }' "$BATS_TEST_TMPDIR/memcheck"
 	grep -q 'LEAK SUMMARY' "$BATS_TEST_TMPDIR/memcheck" || echo "definite 0 0 indirect 0 0 possible 0 0 reachable 0 0"
 }
 
@@ -71,6 +79,32 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+@test "leaks: run: old pointers below the stack pointer hold a block only in leaf functions" {
+	[ "$(uname -m)" = x86_64 ] || skip "no red zone on this CPU"
+	local how
+	for how in caller leaf; do
+		traced -- "$T/red_zone" "$how"
+		[ "$status" -eq 143 ] || { cat "$err"; return 1; }
+		nothing_lost
+		judged || { echo "in a $how"; return 1; }
+	done
+}
+
+@test "leaks: run and attach: signal stacks, which only the kernel knows, are in use" {
+	with_bpf_only "the kernel lists signal stacks to BPF programs"
+	traced -- "$T/signal_stack"
+	judged
+	[[ $(cat "$out") =~ reachable ]]
+	kinds signal_stack
+	patient "$TARGET"
+	built
+	detach
+	judged
+	nothing_lost
+	tell
+	ended "$TARGET" 0
+}
+
 @test "leaks: run: descriptors of ended threads hold no argument, and no result that was fetched" {
 	local nr
 	for nr in 1 5 100; do
@@ -89,6 +123,21 @@ patient() { attached --max-pause 60s "$@"; }
 		nothing_lost
 		judged || { echo "with $nr blocks"; return 1; }
 	done
+}
+
+@test "leaks: run: GLib: objects behind private data, and pointers in 32 bits in hash tables, are held" {
+	local program kind blocks function wrong=0
+	export G_SLICE=always-malloc
+	for program in glib_objects glib_objects-nopie; do
+		"$T/$program" >/dev/null || { [ $? -eq 77 ] && skip "libgobject-2.0.so.0 is not installed"; return 1; }
+		traced -- "$T/$program"
+		nothing_lost
+		[ "$(grep -c '^expect' "$out")" -eq 3 ]
+		while read -r _ kind blocks function; do
+			equal "$program: $kind blocks of $function" "$(of_function "$function" "$kind.blocks")" "$blocks"
+		done < <(grep '^expect' "$out")
+	done
+	return "$wrong"
 }
 
 @test "leaks: run: every kind, static, position-dependent, stripped, 32 bits, musl" {
@@ -137,32 +186,108 @@ patient() { attached --max-pause 60s "$@"; }
 	ended "$TARGET" 3
 }
 
-@test "leaks: attach --snapshot fork: every kind, read from a copy; the target has no child afterwards (A12)" {
-	[ "${HEAPTAP_BACKEND:-bpf}" = bpf ] || skip "a process that is traced by ptrace is not copied"
+# copied_by WAY: the verdicts come from a copy that is made this way, and nothing is left of it
+copied_by() {
 	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
 	kinds
-	patient --snapshot fork "$TARGET"
+	patient "${@:2}" --snapshot "$1" "$TARGET"
 	built
 	detach
+	! grep "no $1: .*this CPU or kernel cannot do it" "$err" || skip "this kernel cannot do it"
 	judged
 	is .scan.copied true
 	is .scan.partial true
 	[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]
+	no_line '^VmFlags:.* uw' "/proc/$TARGET/smaps"
+	no_line userfaultfd <(ls -l "/proc/$TARGET/fd")
 	untouched "$TARGET"
 	tell
 	ended "$TARGET" 3
 }
 
-@test "leaks: --snapshot fork of what cannot be copied: a warning, and the same verdict" {
-	kinds
-	patient --backend ptrace --snapshot fork "$TARGET"
+@test "leaks: attach --snapshot fork: every kind, read from a copy; the target has no child afterwards (A12)" {
+	copied_by fork
+	grep -q ': fork: it stands for about .*; pages that it writes meanwhile take up to ' "$err"
+}
+
+@test "leaks: attach --snapshot precopy: every kind, copied while it runs; the target is not watched afterwards (A12)" {
+	copied_by precopy
+	grep -q ": precopy: takes .* of heaptap's memory, of .*, and stands for the pages that it writes last" "$err"
+}
+
+@test "leaks: attach --backend ptrace --snapshot fork: the thread that traces it lets it fork (A4, A12)" {
+	copied_by fork --backend ptrace
+}
+
+@test "leaks: attach --backend ptrace --snapshot precopy: every kind (A4, A12)" {
+	copied_by precopy --backend ptrace
+}
+
+@test "leaks: attach --follow --snapshot fork: the copy is no child that is followed" {
+	copied_by fork --follow
+	[ "$(jq '.processes | length' "$report")" -eq 1 ]
+	is .lost.other 0
+}
+
+# run_copied_by WAY [OPTIONS]: a program that heaptap started is asked for a verdict while it runs, from a copy
+run_copied_by() {
+	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
+	out=$BATS_TEST_TMPDIR/leak_kinds.out err=$BATS_TEST_TMPDIR/bash.err report=$BATS_TEST_TMPDIR/asked.json
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$HEAPTAP' run ${*:2} --snapshot $1 --max-pause 60s -o '$BATS_TEST_TMPDIR/last.json' -- \
+		'$T/leak_kinds' wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TAP=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for grep -qs ready "$out"
 	built
-	detach
-	grep -q 'cannot be copied, and stands while its memory is read' "$err"
+	TARGET=$(pgrep -P "$TAP" -x leak_kinds)
+	"$HEAPTAP" scan -o "$report" "$TARGET"
+	! grep "no $1: .*this CPU or kernel cannot do it" "$err" || skip "this kernel cannot do it"
 	judged
-	is .scan.copied false
+	is .scan.copied true
+	[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]
+	no_line '^VmFlags:.* uw' "/proc/$TARGET/smaps"
+	no_line userfaultfd <(ls -l "/proc/$TARGET/fd")
 	tell
-	ended "$TARGET" 3
+	ended "$TAP" 3
+	report=$BATS_TEST_TMPDIR/last.json
+	judged
+	[ "$(jq '.processes | length' "$report")" -eq 1 ]
+}
+
+@test "leaks: run --snapshot fork: a verdict while the program runs, read from a copy (A12)" { run_copied_by fork; }
+@test "leaks: run --snapshot precopy: a verdict while the program runs, copied ahead (A12)" { run_copied_by precopy; }
+@test "leaks: run --follow --snapshot fork: the copy is no child (A12)" { run_copied_by fork --follow; }
+@test "leaks: run --backend ptrace --follow --snapshot fork: the guardian lets it fork (A12)" {
+	run_copied_by fork --backend ptrace --follow
+}
+@test "leaks: run --backend ptrace --follow --snapshot precopy: a verdict while the program runs (A12)" {
+	run_copied_by precopy --backend ptrace --follow
+}
+
+@test "leaks: --snapshot of a program whose seccomp filter kills for the call: it stands instead (E6)" {
+	local way backend
+	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
+	start "$T/confined" no-fork
+	TARGET=$PID
+	for backend in bpf ptrace; do
+		for way in fork precopy; do
+			patient --backend "$backend" --snapshot "$way" "$TARGET"
+			detach
+			untouched "$TARGET"
+		done
+	done
+	# The tracer of the last one could not suspend the filter.
+	grep -q "no precopy: a seccomp filter forbids it, and heaptap may not suspend the filter" "$err"
+}
+
+@test "leaks: --max-memory: no verdict that takes more, and a line says so before" {
+	traced --max-memory 10M -- "$T/leak"
+	[ "$status" -eq 0 ]
+	grep -q "no verdict: it takes about .* of heaptap's memory, and --max-memory is 10.0 MiB" "$err"
+	has_note 'scan given up: it takes more memory than --max-memory allows'
+	traced --max-memory 1G -- "$T/leak"
+	[ "$(field .scan.definite.blocks)" -gt 0 ]
 }
 
 @test "leaks: memcheck gives the same sums" {
@@ -256,6 +381,16 @@ patient() { attached --max-pause 60s "$@"; }
 # ---- suppressions, findings ----
 
 # bats test_tags=core
+@test "leaks: suppressions that the program has in itself for LeakSanitizer" {
+	[ "$(uname -m)" = x86_64 ] || skip "the function is read on x86_64 only"
+	traced -- "$T/own_rules"
+	judged
+	is .scan.suppressed.blocks 5
+	traced --no-default-suppressions -- "$T/own_rules"
+	is .scan.suppressed.blocks 0
+	is .scan.definite.blocks 6
+}
+
 @test "leaks: --suppressions, --ignore, the config file: left out and counted" {
 	local rules=$BATS_TEST_TMPDIR/rules
 	printf 'leak:lose_plain\n{\n  list\n  Memcheck:Leak\n  fun:calloc\n  fun:list_head\n  ...\n}\n' >"$rules"
@@ -342,6 +477,17 @@ patient() { attached --max-pause 60s "$@"; }
 	run --separate-stderr env LD_PRELOAD="$lib" "$HEAPTAP" run --no-default-suppressions --fail-on definite -- "$T/nothing"
 	[ "$status" -eq 99 ]
 	[[ $stderr == *'MallocExtension::Register'* ]]
+}
+
+@test "leaks: the loader's own list of mapped objects is suppressed, unless --no-default-suppressions is given" {
+	local imports='import bz2, ctypes, decimal, lzma, sqlite3, ssl'
+	python3 -c "$imports" || skip "this python3 lacks modules"
+	run --separate-stderr "$HEAPTAP" run --no-default-suppressions -v -- python3 -c "$imports"
+	[[ $stderr == *_dl_find_object_update* ]] || skip "no dl_find_object here (glibc before 2.35), or a loader without symbols"
+	[[ $stderr == *'possibly leaked'* ]]
+	run --separate-stderr "$HEAPTAP" run -v -- python3 -c "$imports"
+	[[ $stderr != *_dl_find_object_update* ]]
+	[[ $stderr == *'suppressed: '* ]]
 }
 
 # ---- a service ----
@@ -466,8 +612,45 @@ mapped() {
 	done
 }
 
+# bats test_tags=rounds
+@test "leaks: heaptap run is killed while it copies its program: the program goes on with its own registers (A3)" {
+	local i way
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		way=fork
+		[ $((i % 2)) -eq 0 ] || way=precopy
+		start "$HEAPTAP" run --snapshot "$way" --scan -i 100ms -o "$BATS_TEST_TMPDIR/%n.json" --force -- "$T/steady"
+		TAP=$PID
+		wait_for test -s "$BATS_TEST_TMPDIR/2.json"
+		TARGET=$(pgrep -P "$TAP" -x steady)
+		STARTED+=("$TARGET")
+		grep -h '"copied"' "$BATS_TEST_TMPDIR"/*.json >>"$BATS_TEST_TMPDIR/copied"
+		sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+		kill -KILL "$TAP"
+		wait "$TAP" || true
+		wait_for untouched "$TARGET"
+		works "$TARGET"
+		kill -TERM "$TARGET"
+		wait_for gone "$TARGET"
+		grep -qx right "$BATS_TEST_TMPDIR/heaptap.out"
+		rm -f "$BATS_TEST_TMPDIR"/*.json
+	done
+	# Now and then a thread can carry out no call.
+	grep -q true "$BATS_TEST_TMPDIR/copied" || skip "this machine makes no copies"
+}
+
 @test "leaks: lost frees: what was alive is unsure, not leaked (F1)" {
 	traced --ring-size 4K -d 0 -- "$T/threads" 8 20000
 	[ "$(field .lost.frees)" -gt 0 ] || skip "nothing was lost here"
 	is .scan.definite.blocks 0
+}
+
+@test "leaks: glibc's tables of threads that live, or were joined, are no leaks; those of forgotten threads may be" {
+	getconf GNU_LIBC_VERSION >/dev/null 2>&1 || skip "not glibc here"
+	traced -v -o "$BATS_TEST_TMPDIR/tables.txt" -- "$T/tables"
+	grep -qx 'tables 8 forgotten 2' "$out"
+	jq -e '[.processes[0].stacks[] | select([.frames[].function | strings | test("pthread_create")] | any)]
+		| map(.live_blocks) | add == 8' "$report"
+	is .scan.definite.blocks 0
+	is .scan.possible.blocks 2
+	is .scan.unsure.blocks 0
 }

@@ -17,6 +17,15 @@ mistakes() {
 		2|help attahc|did you mean 'attach'
 		2|-p 12|as in 'heaptap attach --pid PID|NAME ...'
 		2|--fail-on definite|as in 'heaptap run --fail-on RULE ...'
+		2|-v|-V prints the version
+		2|stop 12|'heaptap console PID' and its command 'stop'
+		2|status|did you mean 'heaptap doctor'
+		2|run --json ls|type -o FILE.json, or --format json
+		2|run --leak-check=full ls|type --fail-on definite
+		2|run --trace-children=yes ls|type --follow
+		2|run --o x.json ls|may be any of --on-full --output --older --omit
+		2|run -q-o x ls|a space belongs between options of one letter
+		2|system redis|'heaptap attach redis' traces one
 		2|run|needs [--] PROGRAM [ARG...]; see 'heaptap help run'
 		2|attach|needs PID|NAME...; see 'heaptap help attach'
 		2|run -p 12|-p: not an option of 'run' but of 'attach'
@@ -33,6 +42,11 @@ mistakes() {
 		2|demo ls|'heaptap run ls' traces a program of yours
 		126|run $BATS_TEST_TMPDIR|is a directory
 		126|run $BATS_TEST_TMPDIR/data|is it executable
+		127|run prog|did you mean ./prog
+		127|run VAR=1 ls|heaptap run env VAR=1 ...
+		4|attach pid=999999|did you mean 999999
+		4|attach /proc/$PID|did you mean $PID
+		4|attach 999998,999999|a space belongs between PIDs
 		127|run no-such-program-anywhere|no such program in PATH
 		4|attach no-such-program-anywhere|no such process
 		4|attach $T/leak|no process runs this file; 'heaptap run $T/leak' starts it
@@ -51,6 +65,7 @@ mistakes() {
 	echo "some words" >data
 	echo '{ "schema": "heaptap-report/1" }' >saved.json
 	touch r.heaptap
+	cp "$T/nothing" prog
 	while IFS= read -r line; do
 		status_wanted=${line%%|*} words=${line#*|}
 		text=${words#*|} words=${words%%|*}
@@ -60,7 +75,10 @@ mistakes() {
 		[[ "${stderr_lines[0]}" == heaptap:*"$text"* ]] || { echo "$words: $stderr"; return 1; }
 		nr=$((nr + 1))
 	done < <(mistakes)
-	[ "$nr" -gt 30 ]
+	[ "$nr" -gt 40 ]
+	run -127 --separate-stderr "$HEAPTAP" run "ls -l"
+	[ "$stderr" = "heaptap: run: ls -l: no program has this name: type program and arguments without quotes" ]
+	[ "$("$HEAPTAP" --help run)" = "$("$HEAPTAP" help run)" ]
 }
 
 @test "mistakes: an option behind the program goes to the program, and heaptap warns" {

@@ -132,6 +132,17 @@ load ../lib/common
 	jq -s -e '[.[] | .processes[0].totals.allocs] | . == sort' r1.json r2.json r3.json
 }
 
+@test "options: --stop-after ends tracing after so many allocations" {
+	traced --stop-after 10 --no-scan -- "$T/order"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	[ "$(field .totals.allocs)" -ge 10 ]
+	spinning 2
+	attached --stop-after 1000 --no-scan "$TARGET"
+	ended "$TAP" 0
+	[ "$(field .totals.allocs)" -ge 1000 ]
+	is_running "$TARGET"
+}
+
 @test "options: --duration ends by itself" {
 	spinning
 	run "$HEAPTAP" attach -q -t 1s -o "$BATS_TEST_TMPDIR/r.json" "$TARGET"

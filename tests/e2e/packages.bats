@@ -47,10 +47,10 @@ Version: 1.2.3-1" ]
 	[ -z "$(find root/usr -type f)" ]
 }
 
-@test "packages: lintian finds no error in the deb" {
+@test "packages: lintian finds no error and no warning in the deb" {
 	command -v lintian >/dev/null || skip "no lintian here"
 	need_dpkg
-	run lintian --allow-root --fail-on error "$deb"
+	run lintian --allow-root --fail-on error,warning "$deb"
 	[ "$status" -eq 0 ] || { echo "$output"; return 1; }
 }
 
@@ -61,6 +61,27 @@ Version: 1.2.3-1" ]
 	run -0 env O="$PWD/o" VERSION=1.2.3 RPM_STEP=--parse "$ROOT/packaging/rpm.sh"
 	[[ "$output" == *"Version:        1.2.3"* ]]
 	[[ "$output" == *"%files"*"/usr/bin/heaptap"* ]]
+}
+
+@test "packages: rpmlint finds no error and no warning in the spec file" {
+	command -v rpmlint >/dev/null || skip "no rpmlint here"
+	VERSION=1.2.3 MAINTAINER="Test <test@example.com>" RPM_STEP=--spec "$ROOT/packaging/rpm.sh" >heaptap.spec
+	grep -qE '^\* [A-Z][a-z]{2} [A-Z][a-z]{2} [0-9]{2} [0-9]{4} Test <test@example.com> - 1\.2\.3-1$' heaptap.spec
+	run rpmlint --strict -c "$ROOT/packaging/rpmlint.toml" heaptap.spec
+	[ "$status" -eq 0 ] || { echo "$output"; return 1; }
+	[[ "$output" == *" 1 specfiles checked"* ]]
+}
+
+@test "packages: the list of libraries is that of the program" {
+	"$ROOT/packaging/dependencies.sh" "$HEAPTAP" >list
+	grep -qE "^libc\.so	[0-9][^	]*	LGPL" list
+	grep -qE "^libdw\.so	[0-9][^	]*	LGPL-3\+ or GPL-2\+	" list
+	# A program with another library than those.
+	echo 'int main(void) { return 0; }' >other.c
+	"${CC:-cc}" -o other other.c -Wl,--no-as-needed -lcrypt 2>/dev/null || skip "no other library to link with"
+	run -1 "$ROOT/packaging/dependencies.sh" other
+	[[ "$output" == *"libcrypt.so.1: not in packaging/dependencies.tsv"* ]]
+	[[ "$output" == *"libdw.so: in packaging/dependencies.tsv, but not linked"* ]]
 }
 
 @test "packages: the source archive is the last commit" {

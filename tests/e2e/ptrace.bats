@@ -190,6 +190,98 @@ same_reports() {
 	untouched "$TARGET"
 }
 
+# cpus PID: the CPUs on which it may run
+cpus() { awk '/^Cpus_allowed_list:/ { print $2 }' "/proc/$1/status"; }
+has_cpus() { [ "$(cpus "$1")" = "$2" ]; }
+
+# is_tied PID: it may run on one CPU only
+is_tied() { [[ $(cpus "$1") != *[,-]* ]]; }
+
+@test "ptrace: a busy thread is kept on one CPU while it is traced, and has its CPUs back then (A4)" {
+	local before
+	stepping
+	before=$(cpus "$TARGET")
+	! is_tied "$TARGET" || skip "only one CPU"
+	attached -b ptrace --no-scan "$TARGET"
+	step "alloc 5 10"
+	has_cpus "$TARGET" "$before"
+	step "burst 2000"
+	is_tied "$TARGET"
+	step copy
+	wait_for has_cpus "$(pgrep -P "$TARGET")" "$before"
+	step "threads 3 500"
+	detach
+	has_cpus "$TARGET" "$before"
+	start "$HEAPTAP" attach -q -b ptrace --no-scan -o "$BATS_TEST_TMPDIR/killed.json" "$TARGET"
+	wait_for has_probes "$TARGET"
+	wait_for is_tied_by_burst "$TARGET"
+	kill -KILL "$PID"
+	wait "$PID" || true
+	untouched "$TARGET"
+	has_cpus "$TARGET" "$before"
+}
+
+is_tied_by_burst() { step "burst 2000" && is_tied "$1"; }
+
+@test "ptrace: a mask of CPUs that a tied thread sets stays, and new threads and programs have all CPUs" {
+	local every
+	[ "$(nproc)" -gt 1 ] || skip "only one CPU"
+	every=$(python3 -c 'import os; print(*os.sched_getaffinity(0))')
+	traced -q -b ptrace --no-scan -- python3 -c 'import ctypes, os, sys, threading, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+every = {int(cpu) for cpu in sys.argv[1].split()}
+def busy():
+    for i in range(1000): libc.free(libc.malloc(100))
+def comes_back(tid):
+    for i in range(3000):
+        if os.sched_getaffinity(tid) == every: return True
+        time.sleep(0.01)
+busy()
+print("tied", len(os.sched_getaffinity(0)) == 1)
+over = threading.Event()
+thread = threading.Thread(target=over.wait)
+thread.start()
+print("thread", comes_back(thread.native_id))
+over.set(); thread.join()
+busy()
+child = os.fork()
+if not child:
+    print("child", comes_back(0), flush=True); os._exit(0)
+os.waitpid(child, 0)
+os.sched_setaffinity(0, every)
+print("own", os.sched_getaffinity(0) == every)
+busy(); busy()
+os.sched_setaffinity(0, {int(sys.argv[2])})
+sys.stdout.flush()
+os.execvp("sh", ["sh", "-c", "while read -r a b; do echo $a $b; done </proc/self/status"])' "$every" "${every%% *}"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	grep -Ex '(child|own|thread|tied) True' "$out" | sort | tr '\n' ' ' >"$BATS_TEST_TMPDIR/said"
+	[ "$(cat "$BATS_TEST_TMPDIR/said")" = "child True own True thread True tied True " ] || { cat "$out"; return 1; }
+	[ "$(awk '/^Cpus_allowed_list:/ { print $2 }' "$out")" = "${every%% *}" ]
+}
+
+# An exec by a thread that is not the first gives the mask back under the TID of the first.
+@test "ptrace: a program that a tied thread executes has all CPUs" {
+	local every
+	[ "$(nproc)" -gt 1 ] || skip "only one CPU"
+	every=$(cpus self)
+	traced -q -b ptrace --no-scan -- python3 -c 'import ctypes, os, threading
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+def change():
+    for i in range(1000): libc.free(libc.malloc(100))
+    print("tied", len(os.sched_getaffinity(0)) == 1, flush=True)
+    os.execvp("sh", ["sh", "-c", "while read -r a b; do echo $a $b; done </proc/self/status"])
+thread = threading.Thread(target=change)
+thread.start(); thread.join()'
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	grep -qx "tied True" "$out"
+	[ "$(awk '/^Cpus_allowed_list:/ { print $2 }' "$out")" = "$every" ] || { cat "$out"; return 1; }
+}
+
 # bats test_tags=rounds
 @test "ptrace: heaptap is killed at random moments, 8 threads go on (A4)" {
 	spinning 0 8

@@ -79,6 +79,35 @@ reports_allocs() {
 	untouched "$TARGET"
 }
 
+@test "remote: serve --snapshot: verdicts from a copy, by each way and each tracer" {
+	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
+	local backend way sums stopped serve_err=$BATS_TEST_TMPDIR/serve.err
+	for backend in bpf ptrace; do
+		for way in stop fork precopy; do
+			rm -f "$BATS_TEST_TMPDIR/lines" "$BATS_TEST_TMPDIR/leak_kinds.out"
+			kinds
+			serving --backend "$backend" --snapshot "$way" "$TARGET"
+			watching -o "$BATS_TEST_TMPDIR/$backend$way.json" "unix:$SOCKET"
+			built
+			kill -INT "$TAP"
+			ended "$TAP" 0
+			report=$BATS_TEST_TMPDIR/$backend$way.json
+			sums=$(field '.scan | [.definite, .indirect, .possible, .reachable, .unsure] | tostring')
+			[ "$way" != stop ] || stopped=$sums
+			[ "$sums" = "$stopped" ] || { echo "$way: $sums, stop: $stopped"; return 1; }
+			is .scan.indirect.blocks 13
+			[ "$way" = stop ] || grep -q ": $way: " "$serve_err"
+			no_line 'cannot be copied|no (fork|precopy)' "$serve_err"
+			untouched "$TARGET"
+			[ -z "$(cat "/proc/$TARGET/task/$TARGET/children")" ]
+			tell
+			ended "$TARGET" 3
+			kill "$SERVE" 2>/dev/null || true
+			wait_for gone "$SERVE"
+		done
+	done
+}
+
 @test "remote: the other side connects (feature 40)" {
 	spinning
 	mkdir -p -m 700 "$BATS_TEST_TMPDIR/net"

@@ -3,6 +3,7 @@
 # Users who are not root and have some capabilities: what works, and what doctor says of it (E1).
 
 load ../lib/common
+load ../lib/screen
 
 bats_require_minimum_version 1.5.0
 
@@ -19,6 +20,7 @@ setup() {
 }
 
 teardown() {
+	end_screen
 	end_started
 	[ -z "${bin:-}" ] || rm -rf "$bin"
 }
@@ -87,6 +89,22 @@ seen() {
 	[ "$(field .scan.definite.blocks)" -gt 0 ]
 }
 
+@test "rights: root without capabilities, as in a container, is told which ones help, and not to use sudo (E1)" {
+	local caps
+	install -m 755 "$T/spin" "$bin/spin"
+	start $nobody -- "$bin/spin"
+	TARGET=$PID
+	wait_for says setpriv ready
+	for caps in -all -all,+perfmon,+sys_ptrace -all,+bpf,+sys_ptrace -all,+bpf,+perfmon; do
+		run setpriv --bounding-set="$caps" -- "$bin/heaptap" attach -t 1s "$TARGET"
+		[[ "$output" == *"give the container the capabilities BPF, PERFMON, SYS_PTRACE and DAC_READ_SEARCH"* ||
+			"$output" == *"scan given up: no permission to stop the process, which needs CAP_SYS_PTRACE"* ]] ||
+			{ echo "$caps: $output"; return 1; }
+		[[ "$output" != *sudo* && "$output" != *"as root"* && "$output" != *privileged* ]] || { echo "$caps: $output"; return 1; }
+	done
+	untouched "$TARGET"
+}
+
 @test "rights: a set-user-ID program is without its privilege by ptrace, and heaptap says so (A14)" {
 	cp "$(command -v id)" "$bin/set-uid"
 	chmod 4755 "$bin/set-uid"
@@ -98,31 +116,111 @@ seen() {
 	[[ "$output" != *"set-user-ID"* ]]
 }
 
-@test "rights: attach keeps only the privileges that it needs (S10)" {
-	local caps status allowed bit
-	spinning
-	attached --no-scan "$TARGET"
-	# The thread that answers signals is one of them.
-	[ "$(find "/proc/$TAP/task" -mindepth 1 -maxdepth 1 | wc -l)" -ge 2 ]
-	for status in "/proc/$TAP"/task/*/status; do
-		grep -qx 'NoNewPrivs:	1' "$status"
+# dropped PID: all threads of heaptap, and its child that keeps the links, have only what tracing needs
+dropped() {
+	local caps allowed=0 bit status
+	# The list of user/lib/privileges.c.
+	for bit in 0 1 2 3 5 6 7 14 19 21 23 24 38 39 40; do
+		allowed=$((allowed | 1 << bit))
+	done
+	for status in "/proc/$1"/task/*/status $(pgrep -P "$1" -x links-of-heapta | sed 's|.*|/proc/&/status|'); do
+		grep -qx 'NoNewPrivs:	1' "$status" || { echo "$status: may gain privileges"; return 1; }
 		case $(uname -m) in
-		x86_64 | aarch64 | riscv64) grep -qx 'Seccomp:	2' "$status" ;;
+		x86_64 | aarch64 | riscv64) grep -qx 'Seccomp:	2' "$status" || { echo "$status: no filter"; return 1; } ;;
 		*) echo "# no filter of system calls on this CPU" >&3 ;;
 		esac
-		# The list of user/source/privileges.c.
-		allowed=0
-		for bit in 0 1 2 3 5 6 7 14 19 21 23 24 38 39 40; do
-			allowed=$((allowed | 1 << bit))
-		done
 		caps=$((16#$(awk '/^CapEff/ { print $2 }' "$status")))
-		[ $((caps & ~allowed)) -eq 0 ]
+		[ $((caps & ~allowed)) -eq 0 ] || { echo "$status: capabilities $caps"; return 1; }
 	done
-	caps=$((16#$(awk '/^CapPrm/ { print $2 }' "/proc/$TAP/status")))
+	caps=$((16#$(awk '/^CapPrm/ { print $2 }' "/proc/$1/status")))
 	# CAP_NET_RAW, CAP_SYS_MODULE, CAP_SYS_BOOT, CAP_MKNOD
 	[ $((caps & (1 << 13 | 1 << 16 | 1 << 22 | 1 << 27))) -eq 0 ]
 	# CAP_SYS_PTRACE
 	[ $((caps & 1 << 19)) -ne 0 ]
+}
+
+has_dropped() { grep -qx 'NoNewPrivs:	1' "/proc/$1/status"; }
+
+# bats test_tags=core
+@test "rights: attach keeps only the privileges that it needs (S10)" {
+	spinning
+	attached --no-scan "$TARGET"
+	# The thread that answers signals is one of them.
+	[ "$(find "/proc/$TAP/task" -mindepth 1 -maxdepth 1 | wc -l)" -ge 2 ]
+	dropped "$TAP"
 	detach
 	untouched "$TARGET"
+}
+
+# rights PID: what a process may do
+rights() { grep -E '^(Uid|Gid|Groups|Cap[A-Za-z]*|NoNewPrivs|Seccomp):' "/proc/$1/status"; }
+
+# program_of PID: the program that heaptap runs
+program_of() { pgrep -P "$1" -x idle; }
+
+# bats test_tags=core
+@test "rights: run keeps only the privileges that it needs, and its program has all (S10)" {
+	start "$T/idle"
+	want=$(rights "$PID")
+	start "$HEAPTAP" run -q --no-scan -o "$BATS_TEST_TMPDIR/report.json" -- "$T/idle"
+	TAP=$PID
+	wait_for program_of "$TAP"
+	wait_for has_dropped "$TAP"
+	program=$(program_of "$TAP")
+	[ "$(rights "$program")" = "$want" ] || { diff <(echo "$want") <(rights "$program"); return 1; }
+	dropped "$TAP"
+	kill "$program"
+	ended "$TAP" 143
+}
+
+@test "rights: serve, console and system keep only the privileges that they need (S10)" {
+	spinning
+	mkdir -p -m 700 "$BATS_TEST_TMPDIR/sock"
+	start "$HEAPTAP" serve --listen "unix:$BATS_TEST_TMPDIR/sock/s" "$TARGET"
+	wait_for has_dropped "$PID"
+	dropped "$PID"
+	kill "$PID"
+	ended "$PID" 0
+	mkfifo "$BATS_TEST_TMPDIR/commands"
+	exec 8<>"$BATS_TEST_TMPDIR/commands"
+	start bash -c 'exec "$0" console --no-scan "$1" <"$2"' "$HEAPTAP" "$TARGET" "$BATS_TEST_TMPDIR/commands"
+	wait_for has_dropped "$PID"
+	wait_for has_probes "$TARGET"
+	dropped "$PID"
+	echo quit >&8
+	ended "$PID" 0
+	exec 8>&-
+	start "$HEAPTAP" system --duration 600s --interval 1s
+	wait_for has_dropped "$PID"
+	dropped "$PID"
+	kill -INT "$PID"
+	ended "$PID" 0
+	untouched "$TARGET"
+}
+
+# bats test_tags=core
+@test "rights: top keeps only the privileges that it needs (S10)" {
+	with_tmux
+	spinning
+	on_screen 120x40 "$HEAPTAP" top --no-scan "$TARGET"
+	wait_for has_probes "$TARGET"
+	TAP=$(screen_pid)
+	dropped "$TAP"
+	keys q
+	left 0
+	untouched "$TARGET"
+}
+
+@test "rights: serve of a program keeps only the privileges that it needs, and the program has all (S10)" {
+	start "$T/idle"
+	want=$(rights "$PID")
+	mkdir -p -m 700 "$BATS_TEST_TMPDIR/sock"
+	start "$HEAPTAP" serve --listen "unix:$BATS_TEST_TMPDIR/sock/s" -- "$T/idle"
+	TAP=$PID
+	wait_for program_of "$TAP"
+	wait_for has_dropped "$TAP"
+	[ "$(rights "$(program_of "$TAP")")" = "$want" ]
+	dropped "$TAP"
+	kill "$(program_of "$TAP")"
+	wait_for gone "$TAP"
 }

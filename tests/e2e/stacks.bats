@@ -85,6 +85,24 @@ linked() {
 		TRUTH_THREAD_END=no-unwind-info chains_equal 127 "$T/stack_random-musl-static" 6 2000 3
 }
 
+# The walk of the code inside the target, by the steps of the BPF programs.
+# bats test_tags=core
+@test "stacks: by the inline source as by BPF" {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
+	export BACKEND=inline
+	local program
+	for program in stack_calls-gcc-O2-nofp stack_calls-clang-O3-nofp stack_calls-static stack_bad stack_throw stack_dlopen; do
+		chains_equal 127 "$T/$program"
+	done
+	for program in gcc-O0-fp gcc-O2-nofp clang-O3-fp; do
+		chains_equal 127 "$T/stack_random-$program" 5 5000 2
+	done
+	chains_equal 127 "$T/stack_random-gcc-O2-nofp" 3 20000 8
+	chains_equal 10 "$T/stack_random-gcc-O2-nofp" 7 2000 2
+	[ ! -x "$T/stack_random-musl-static" ] ||
+		TRUTH_THREAD_END=no-unwind-info chains_equal 127 "$T/stack_random-musl-static" 6 2000 3
+}
+
 @test "stacks: a random tree of calls, 100,000 allocations" {
 	chains_equal 127 "$T/stack_random-gcc-O2-nofp" 1
 	chains_equal 127 "$T/stack_random-clang-O2-nofp" 2

@@ -156,6 +156,15 @@ told() { grep -q -- "$1" "$err"; }
 	ended "$TAP" 0
 }
 
+@test "system: --everything says that chosen processes are spared" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	swelling 4096
+	watching --everything --comm swell --spare 'swel?' -o "$BATS_TEST_TMPDIR/%p-%n.json"
+	wait_for told "does not trace swell (pid $TARGET), and processes like it: named by --spare"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+}
+
 @test "system: a process that grows no more makes room, also by its end" {
 	swelling 65536
 	first=$TARGET
@@ -239,7 +248,7 @@ told() { grep -q -- "$1" "$err"; }
 	swelling 65536
 	leaking=$TARGET
 	swelling 4096
-	watching --everything --comm swell -i 1s -o '%p-%n.json'
+	watching --everything --comm swell -o '%p-%n.json'
 	wait_for told '2 processes are traced'
 	swelling 1024
 	wait_for told '3 processes are traced'
@@ -255,6 +264,29 @@ told() { grep -q -- "$1" "$err"; }
 	done
 	[ -s "$TARGET-1.json" ]
 	grep -A 1 "^swell (pid $leaking)" "$rows" | grep -q 'leaks .*: swell_forgets < main'
+}
+
+@test "system: with --everything SIGUSR1, --interval and a threshold write reports too" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	swelling 65536
+	watching --everything --comm swell -o 'now-%p-%n.json'
+	wait_for told '1 processes are traced'
+	kill -USR1 "$TAP"
+	wait_for test -s "now-$TARGET-1.json"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	watching --everything --comm swell -i 1s -o 'each-%p-%n.json'
+	wait_for test -s "each-$TARGET-3.json"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	swelling 30000000 600000
+	watching --everything --comm swell --threshold 20M -o 'over-%p-%n.json'
+	wait_for told "swell (pid $TARGET): --threshold: needs"
+	wait_for test -s "over-$TARGET-1.json"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	run -2 "$HEAPTAP" system --zoom 0 --threshold 1G
+	[[ $output == *'nothing to report'* ]]
 }
 
 # ---- the screen ----

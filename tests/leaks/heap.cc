@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A program with a random heap, which knows the verdict of each block: heap SEED [BLOCKS [wait]]. Threads build shapes,
- * hold them in places of all kinds, lose some at once and others later. Some threads end. The program prints the
- * expected verdicts and ends by _exit. With "wait" it prints "ready", builds after the next line of input, prints
- * "built", and ends after another line.
+ * A program with a random heap, which knows the verdict of each block: heap SEED [BLOCKS [wait|list]]. Threads build
+ * shapes, hold them in places of all kinds, lose some at once and others later. Some threads end. The program prints
+ * the expected verdicts and ends by _exit. With "wait" it prints "ready", builds after the next line of input, prints
+ * "built", and ends after another line. With "list" it builds at once, prints each block and "built", and ends after a
+ * line.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -384,11 +385,13 @@ static void make_old(void)
 int main(int argc, char **argv)
 {
 	void *mine[NR_STACK_CELLS] = { NULL };
-	bool is_waiting = argc > 3;
+	bool is_listing = argc > 3 && strcmp(argv[3], "list") == 0, is_waiting = argc > 3 && !is_listing;
 
 	truth_begin();
 	prepare((uint64_t)arg_or(argc, argv, 1, 1), (size_t)arg_or(argc, argv, 2, 20000));
 	self = &workers[0];
+	if (is_listing && !shapes_list_begin())
+		return 95;
 	if (is_waiting) {
 		make_old();
 		say("ready");
@@ -402,8 +405,10 @@ int main(int argc, char **argv)
 	work(self);
 	wait_settled();
 	shapes_tell();
+	if (is_listing)
+		shapes_list_tell();
 	say("built");
-	if (is_waiting)
+	if (is_waiting || is_listing)
 		wait_line();
 	keep(*mine);
 	_exit(0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Random heaps with known verdicts: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed runs three times: run, run with
-# freed memory overwritten, attach; or in the ways that HOW lists. PRELOAD: an allocator to use
+# Random heaps with known verdicts: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed runs four times: run, run with
+# freed memory overwritten, attach, census without a trace; or in the ways that HOW lists. PRELOAD: an allocator to use
 # instead of that of libc. Fails if a block is called lost that is not lost. Prints a line of sums for each.
 set -euo pipefail
 
@@ -12,7 +12,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 seeds=${1:-20}
 blocks=${2:-100000}
 first=${3:-1}
-read -ra ways <<<"${HOW:-run perturb attach}"
+read -ra ways <<<"${HOW:-run perturb attach census}"
 dir=$(mktemp -d "${TMPDIR:-/tmp}/heaptap-leaks.XXXXXX")
 program=$O/tests/leaks/heap
 target=
@@ -61,11 +61,36 @@ by_attach() {
 	return "$status"
 }
 
+# The program runs without a trace. Its list of blocks must be that of the census, to the byte.
+by_census() {
+	local status=0
+	rm -f "$dir/lines"
+	mkfifo "$dir/lines"
+	LD_PRELOAD=$PRELOAD "$program" "$1" "$blocks" list <"$dir/lines" >"$dir/out" &
+	target=$!
+	exec 8>"$dir/lines"
+	waits grep -qsx built "$dir/out" || return
+	timeout -k 5 300 "$HEAPTAP" scan -q --max-pause 10s -o "$dir/report.csv" "$target" 2>"$dir/err" || return
+	exec 8>&-
+	wait "$target" || status=$?
+	target=
+	return "$status"
+}
+
+# judge HOW: prints a line of sums
+judge() {
+	if [ "$1" = census ]; then
+		awk -f "$root/tests/leaks/judge_census.awk" "$dir/out" "$dir/report.csv"
+	else
+		jq -c --rawfile told "$dir/out" -f "$root/tests/leaks/judge.jq" "$dir/report.json"
+	fi
+}
+
 # one HOW SEED: adds a line of sums to $dir/HOW; false at a wrong verdict
 one() {
-	rm -f "$dir/report.json" "$dir/out" "$dir/err"
+	rm -f "$dir/report.json" "$dir/report.csv" "$dir/out" "$dir/err"
 	"by_$1" "$2" || { echo "leaks: seed $2, $1: failed"; cat "$dir/err"; return 1; }
-	jq -c --rawfile told "$dir/out" -f "$root/tests/leaks/judge.jq" "$dir/report.json" >"$dir/line"
+	judge "$1" >"$dir/line"
 	cat "$dir/line" >>"$dir/$1"
 	jq -e '.wrong == 0 and .foreign == 0 and .differ == [] and (.no_verdict | not)' "$dir/line" >/dev/null ||
 		{ echo "leaks: seed $2, $1: $(cat "$dir/line")"; return 1; }

@@ -3,11 +3,13 @@
 #include "tests/leaks/shapes.h"
 
 #include <atomic>
+#include <malloc.h>
 #include <map>
 #include <new>
 #include <stdlib.h>
 #include <string.h>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
 
 #include "tests/targets/truth.h"
@@ -30,6 +32,26 @@ static struct {
 } sums[NR_SHAPES][NR_VERDICTS];
 
 static thread_local size_t made_here;
+
+enum { MAX_LISTED = 1 << 24 };
+
+/* One block of the list. Its address is inverted, so that the list holds no pointers. */
+struct listed {
+	uint64_t inverted;
+	enum verdict verdict;
+};
+
+static struct listed *list; /* mapped; NULL = no list */
+static std::atomic<size_t> nr_listed;
+
+static inline void *add_to_list(void *p, enum verdict verdict)
+{
+	size_t i = list ? nr_listed++ : 0;
+
+	if (list && i < MAX_LISTED)
+		list[i] = { ~(uint64_t)p, verdict };
+	return p;
+}
 
 /* Allocate in one of several ways. */
 static inline __attribute__((always_inline)) void *ask(struct rng *r, size_t size)
@@ -69,7 +91,7 @@ static inline __attribute__((always_inline)) void *allocate(struct rng *r, size_
 		made_here++;                                                                                 \
 		sums[SHAPE_##shape][number].blocks++;                                                        \
 		sums[SHAPE_##shape][number].bytes += size;                                                   \
-		return allocate(r, size);                                                                    \
+		return add_to_list(allocate(r, size), number);                                               \
 	}
 #define X(shape)                                                                                             \
 	SITE(shape, definite, DEFINITE)                                                                      \
@@ -109,6 +131,24 @@ void shapes_tell(void)
 			if (sums[i][v].blocks)
 				expect("%s %zu %zu %s_%s", verdict_names[v], sums[i][v].blocks.load(),
 				       sums[i][v].bytes.load(), shape_names[i], verdict_names[v]);
+}
+
+bool shapes_list_begin(void)
+{
+	void *p = mmap(NULL, MAX_LISTED * sizeof(*list), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	list = p == MAP_FAILED ? NULL : (struct listed *)p;
+	return list;
+}
+
+void shapes_list_tell(void)
+{
+	size_t nr = nr_listed.load();
+
+	for (size_t i = 0; i < nr && i < MAX_LISTED; i++)
+		printf("block 0x%llx %zu %s\n", (unsigned long long)~list[i].inverted,
+		       malloc_usable_size((void *)~list[i].inverted), verdict_names[list[i].verdict]);
 }
 
 /* The shape that is being built. */

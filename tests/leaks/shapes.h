@@ -53,3 +53,9 @@ void shapes_forget(void);
 
 /* Print "expect VERDICT BLOCKS BYTES FUNCTION" for each function that made blocks. */
 void shapes_tell(void);
+
+/* List each block from now on, for shapes_list_tell(). False if there is no memory for the list. */
+bool shapes_list_begin(void);
+
+/* Print "block ADDRESS USABLE_BYTES VERDICT" for each block of the list. */
+void shapes_list_tell(void);

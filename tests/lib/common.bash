@@ -173,6 +173,39 @@ untouched() {
 	wait_for has_own_code "$1" || { echo "code of $1 differs: $(text_differs "$1")"; return 1; }
 }
 
+# ---- nothing of heaptap is left, after each test ----
+
+is_heaptap() { [ "$(readlink "/proc/$1/exe" 2>/dev/null)" = "$HEAPTAP" ]; }
+
+# helpers_left: PIDs of processes that heaptap has made in this test
+helpers_left() {
+	local environ pid
+	for environ in $(grep -lsaF "HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run" /proc/[0-9]*/environ); do
+		pid=${environ//[!0-9]/}
+		! is_heaptap "$pid" || gone "$pid" || echo "$pid"
+	done
+}
+
+no_helpers() { [ -z "$(helpers_left)" ]; }
+
+# is_stopped PID: by the test, with SIGSTOP
+is_stopped() { grep -q '^State:	T' "/proc/$1/status" 2>/dev/null; }
+
+# nothing_is_left: heaptap, if it still runs, is killed; then its helpers end, targets are as before, no file is left
+nothing_is_left() {
+	local pid file
+	for pid in "${STARTED[@]}"; do
+		! is_heaptap "$pid" || { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
+	done
+	wait_for no_helpers || { ps -o pid,stat,args -p "$(helpers_left | paste -sd,)"; return 1; }
+	for pid in "${STARTED[@]}"; do
+		[[ $(readlink "/proc/$pid/exe" 2>/dev/null) == "$T"/* ]] || continue
+		gone "$pid" || is_stopped "$pid" || untouched "$pid" || return 1
+	done
+	file=$(find "$BATS_TEST_TMPDIR" -name '.heaptap-*' -print -quit 2>/dev/null)
+	[ -z "$file" ] || { echo "left: $file"; return 1; }
+}
+
 # ---- heaptap ----
 
 # traced [OPTIONS] -- PROGRAM...: run it; $status, $out, $err and $report (JSON) tell the rest
@@ -213,6 +246,13 @@ is() {
 	local have
 	have=$(field "$1")
 	[ "$have" = "$2" ] || { echo "report: $1 is $have, not $2"; return 1; }
+}
+
+# no_line PATTERN FILE: bats does not notice the status of "! grep" but in the last line of a test
+no_line() {
+	local nr
+	nr=$(grep -cE -- "$1" "$2") || [ -n "$nr" ]
+	[ "$nr" -eq 0 ] || { echo "$nr lines of $1"; return 1; }
 }
 
 nothing_lost() {
@@ -336,4 +376,12 @@ setup() {
 	[ -x "$HEAPTAP" ] || { echo "no heaptap at $HEAPTAP"; return 1; }
 }
 
-teardown() { end_started; }
+teardown() {
+	local harm=0
+	# A test that failed has said why.
+	[ -z "${BATS_TEST_COMPLETED:-}" ] || nothing_is_left >"$BATS_TEST_TMPDIR/left" 2>&1 || harm=1
+	end_started
+	[ "$harm" -eq 0 ] || sed 's/^/# left behind: /' "$BATS_TEST_TMPDIR/left" >&3
+	# HEAPTAP_WATCH=1, as in make soak: the test fails.
+	[ "$harm" -eq 0 ] || [ -z "${HEAPTAP_WATCH:-}" ]
+}

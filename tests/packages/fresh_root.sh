@@ -8,46 +8,10 @@ set -euo pipefail
 say() { printf 'fresh-root: %s\n' "$*"; }
 die() { printf 'fresh-root: %s\n' "$*" >&2; exit 1; }
 
-[ "$(id -u)" -eq 0 ] || die "not root: a root file system is made: type: sudo make check-fresh"
-command -v debootstrap >/dev/null || die "no debootstrap: apt install debootstrap"
+. "$(dirname "$0")/root.bash"
 
-top=$(git -C "$(dirname "$0")" rev-parse --show-toplevel)
-roots=${HEAPTAP_ROOTS:-$(mktemp -d /tmp/heaptap-roots-XXXXXX)}
-mounted=()
-
-unmount() {
-	local i
-	for ((i = ${#mounted[@]} - 1; i >= 0; i--)); do umount -l "${mounted[i]}"; done
-	mounted=()
-	[ -n "${HEAPTAP_ROOTS:-}" ] || rm -rf --one-file-system "$roots"
-}
-trap unmount EXIT
-
-# mirror: where apt of this machine has Debian's packages from
-mirror() {
-	apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' 'Created-By: Packages' |
-		awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }'
-}
-
-# attach ROOT PLACE: bind PLACE of this machine
-attach() {
-	mkdir -p "$1$2"
-	mount --rbind "$2" "$1$2"
-	mount --make-rslave "$1$2"
-	mounted+=("$1$2")
-}
-
-# make_root RELEASE ROOT MIRROR: the smallest system, make, and the settings of apt that reach the mirror
-make_root() {
-	local setting
-	[ -e "$2/etc/debian_version" ] || debootstrap --variant=minbase --include=make,ca-certificates "$1" "$2" "$3" >"$2.log" 2>&1 ||
-		{ tail -5 "$2.log"; die "$1: debootstrap failed"; }
-	apt-config dump | grep -E '^Acquire::(https?)::' >"$2/etc/apt/apt.conf.d/90this-machine" || true
-	for setting in /etc/resolv.conf /etc/hosts; do cp -L "$setting" "$2$setting"; done
-	mkdir -p "$2/usr/local/share/ca-certificates"
-	find /usr/local/share/ca-certificates -name '*.crt' -exec cp -t "$2/usr/local/share/ca-certificates" {} +
-	chroot "$2" update-ca-certificates >>"$2.log" 2>&1
-}
+begin_roots
+trap remove_roots EXIT
 
 # in_root ROOT COMMAND...: as a new user would type it
 in_root() {
@@ -60,7 +24,7 @@ in_root() {
 try_release() {
 	local root=$roots/$1
 	mkdir -p "$root"
-	make_root "$1" "$root" "$(mirror)"
+	make_root "$1" "$root" make,ca-certificates
 	rm -rf "$root/heaptap"
 	mkdir -p "$root/heaptap"
 	git -C "$top" archive HEAD | tar -x -C "$root/heaptap"
@@ -77,7 +41,6 @@ try_release() {
 	say "$1: passed"
 }
 
-[ -n "$(mirror)" ] || die "apt of this machine knows no mirror of Debian"
 [ $# -gt 0 ] || set -- bookworm trixie
 for release in "$@"; do
 	try_release "$release"

@@ -2,13 +2,16 @@
 /*
  * A heap of random blocks for the census: small, large, aligned, in several arenas, many of them freed again. Prints
  * its live blocks and the sums that malloc itself gives, then waits until standard input ends.
- *   census [SEED [THREADS [BLOCKS]]]
+ *   census [SEED [THREADS [BLOCKS [locked|undumped]]]]
+ * locked: one arena looks as if a thread were in a call. undumped: the pointers to the blocks of the first
+ * thread are in memory that cores leave out.
  */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { MAX_THREADS = 16, MAX_ALIGNED = 12, MAX_BLOCKS = 1 << 22 };
@@ -77,6 +80,33 @@ static void make_aligned(void)
 		aligned[i] = memalign(64U << i, 400000 + 1000 * i);
 }
 
+/* The lock of glibc is the first word of an arena, and each heap of an arena begins with its address. */
+static void lock_arena(void)
+{
+	enum { HEAP_MASK = (64 << 20) - 1, NOT_MAIN = 4 };
+
+	for (unsigned int i = 0; i < nr_blocks; i++) {
+		const size_t *block = nr_threads > 1 ? blocks[1][i] : NULL;
+
+		if (!block || !(block[-1] & NOT_MAIN))
+			continue;
+		**(int **)((size_t)block & ~(size_t)HEAP_MASK) = 1;
+		return;
+	}
+}
+
+static void *make_array(int is_undumped)
+{
+	size_t len = nr_blocks * sizeof(void *);
+	void *p;
+
+	if (!is_undumped)
+		return calloc(nr_blocks, sizeof(void *));
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(p, len, MADV_DONTDUMP);
+	return p;
+}
+
 /* Writes without malloc. */
 static void print_all(FILE *out)
 {
@@ -89,17 +119,19 @@ static void print_all(FILE *out)
 					malloc_usable_size(blocks[t][i]));
 }
 
-/* Other C libraries have no sums. */
+/* Other C libraries have no sums. All lines are written after this. */
 static void print_info(void)
 {
 #ifdef __GLIBC__
 	malloc_info(0, stdout);
 #endif
+	printf("end\n");
 }
 
 int main(int argc, char **argv)
 {
 	static char buffer[1 << 16];
+	const char *how = argc > 4 ? argv[4] : "";
 	char byte;
 
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
@@ -110,7 +142,7 @@ int main(int argc, char **argv)
 		return 2;
 	pthread_barrier_init(&done, NULL, nr_threads);
 	for (unsigned int t = 0; t < nr_threads; t++)
-		blocks[t] = calloc(nr_blocks, sizeof(void *));
+		blocks[t] = make_array(!t && !strcmp(how, "undumped"));
 	for (unsigned int t = 1; t < nr_threads; t++) {
 		pthread_t thread;
 
@@ -124,6 +156,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	print_info();
 	fflush(stdout);
+	if (!strcmp(how, "locked"))
+		lock_arena();
 	while (read(0, &byte, 1) > 0)
 		;
 	return 0;

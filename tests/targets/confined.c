@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * confined filter|strict|undumpable: allocates under seccomp that allows no more than to write and to end (from memory
- * that it has already); or, until it is killed, without being dumpable.
+ * confined filter|strict|undumpable|no-fork: allocates under seccomp that allows no more than to write and to end (from
+ * memory that it has already); or, until it is killed, without being dumpable, or with a filter that kills it for a
+ * fork.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,6 +16,14 @@ enum { NR = 50 };
 
 static void *kept[NR];
 
+static void enter(struct sock_filter *filter, size_t nr)
+{
+	struct sock_fprog program = { (unsigned short)nr, filter };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
 static void forbid_nearly_all(void)
 {
 	struct sock_filter filter[] = {
@@ -24,10 +33,19 @@ static void forbid_nearly_all(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof(filter) / sizeof(*filter), filter };
+	enter(filter, sizeof(filter) / sizeof(*filter));
+}
 
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+static void forbid_forks(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	enter(filter, sizeof(filter) / sizeof(*filter));
 }
 
 FN static void allocates(void)
@@ -58,6 +76,14 @@ int main(int argc, char **argv)
 			release(NR);
 			usleep(1000);
 		}
+	}
+	if (!strcmp(how, "no-fork")) {
+		forbid_forks();
+		allocates();
+		puts("ready");
+		fflush(stdout);
+		for (;;)
+			pause();
 	}
 	/* Memory of the system is taken now. */
 	allocates();

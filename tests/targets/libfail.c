@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Preloaded into heaptap: its HEAPTAP_FAIL_AT-th allocation fails; all from there on with HEAPTAP_FAIL_ON. Other
- * programs, and libdw, which crashes without memory, get all that they ask for.
+ * Preloaded into heaptap: its HEAPTAP_FAIL_AT-th allocation fails; all from there on with HEAPTAP_FAIL_ON. How many
+ * there were is added as a line to the file HEAPTAP_FAIL_COUNT. Other programs get all that they ask for. With
+ * HEAPTAP_FAIL_READER it is that of heaptap's reader of names, libdw included.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,21 +31,34 @@ static void find_libdw(void)
 	libdw_end = libdw_start + (1 << 20);
 }
 
-__attribute__((constructor)) static void fail_init(void)
+__attribute__((constructor)) static void fail_init(int argc, char **argv)
 {
+	bool is_reader = argc && !strcmp(argv[0], "heaptap-names");
 	const char *at = getenv("HEAPTAP_FAIL_AT"), *name;
 	char exe[4096];
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
-	if (len <= 0 || !at)
+	if (len <= 0 || !at || is_reader != !!getenv("HEAPTAP_FAIL_READER"))
 		return;
 	exe[len] = '\0';
 	name = strrchr(exe, '/');
 	if (!name || strcmp(name, "/heaptap") != 0)
 		return;
-	find_libdw();
+	if (!is_reader)
+		find_libdw();
 	goes_on = getenv("HEAPTAP_FAIL_ON");
 	fail_at = strtol(at, NULL, 10);
+}
+
+__attribute__((destructor)) static void fail_fini(void)
+{
+	const char *path = getenv("HEAPTAP_FAIL_COUNT");
+	FILE *f = fail_at > 0 && path && *path ? fopen(path, "a") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "%ld\n", nr);
+	fclose(f);
 }
 
 static bool fails(const void *caller)

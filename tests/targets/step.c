@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, paths BITS, mark NAME,
- * pause, resume, check, quit. At rest between the commands, so that an attach in between sees all or nothing of each.
+ * pause, resume, check, confine, copy, quit. At rest between commands, so that an attach in between sees all or nothing
+ * of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { MAX_BLOCKS = 1 << 20 };
 
@@ -89,6 +97,38 @@ static bool mark(char *line)
 	return true;
 }
 
+/* From now on nobody here may map memory, make a file of memory, or wait for another thread. */
+static void confine(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(*filter), filter };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* A child that does nothing, and ends with its parent. */
+static void copy(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		abort();
+	if (pid)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
 int main(void)
 {
 	static char in[4096];
@@ -106,6 +146,10 @@ int main(void)
 			step_frees(a);
 		else if (sscanf(line, "burst %d", &a) == 1)
 			step_burst(a);
+		else if (!strcmp(line, "confine\n"))
+			confine();
+		else if (!strcmp(line, "copy\n"))
+			copy();
 		else if (sscanf(line, "paths %d", &a) == 1)
 			step_paths(a);
 		else if (sscanf(line, "threads %d %d", &a, &b) == 2)

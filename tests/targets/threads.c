@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-enum { NR_SLOTS = 256, MAX_THREADS = 4096, BLOCK = 40 };
+enum { NR_SLOTS = 256, MAX_THREADS = 8192, BLOCK = 40 };
 
 static void *slots[NR_SLOTS];
 static long nr_operations;

@@ -17,7 +17,6 @@ my $role = qr/^(?:leader|behind|maybe|held)(?:_of_pool)?$/;
 
 # Shapes whose verdict is another one, and why.
 my %known = (
-	on_alternate_stack => 'only the kernel has the pointer',
 	lost_pool_block => 'a block around other blocks is unsure',
 );
 

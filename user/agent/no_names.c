@@ -52,3 +52,9 @@ size_t symbolizer_stale(const struct symbolizer *s)
 	(void)s;
 	return 0;
 }
+
+size_t symbolizer_unread(const struct symbolizer *s)
+{
+	(void)s;
+	return 0;
+}

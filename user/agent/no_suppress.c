@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "user/scan/leaks.h"
-#include "user/scan/suppress.h"
+#include "user/scan/suppress_program.h"
 
 int suppress_new(struct suppress_list **out)
 {
@@ -28,6 +28,13 @@ int suppress_add_ignore(struct suppress_list *list, const char *regex, const cha
 	(void)list;
 	(void)regex;
 	(void)where;
+	return -ENOTSUP;
+}
+
+int suppress_add_program(struct suppress_list *list, struct elf *elf)
+{
+	(void)list;
+	(void)elf;
 	return -ENOTSUP;
 }
 

@@ -12,6 +12,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
+#include "user/scan/snapshot_plan.h"
 #include "user/scan/snapshot_running.h"
 
 enum {
@@ -66,6 +67,7 @@ int census_look(const char **name, pid_t pid, u8 word_size)
 {
 	struct census_blocks blocks = { 0 };
 	struct snapshot *snap = NULL;
+	const char *stranger;
 	int err = snapshot_running_new(&snap, pid, word_size);
 
 	if (err)
@@ -81,8 +83,26 @@ int census_look(const char **name, pid_t pid, u8 word_size)
 		census_blocks_fini(&blocks);
 		*name = walker->name;
 	}
+	/* Whether it has any blocks is seen when its books are walked. */
+	stranger = census_stranger(snap, err ? "" : *name);
+	if (err || (stranger && !strcmp(*name, "glibc"))) {
+		*name = stranger;
+		err = err ? err : -ENOENT;
+	}
 	snapshot_free(snap);
 	return err;
+}
+
+/* Another allocator has blocks of the program, too, or all of them. */
+static int note_stranger(struct census *c)
+{
+	if (!c->stranger)
+		return 0;
+	if (!census_live(&c->blocks).blocks)
+		return -ENOENT;
+	census_note(&c->blocks, 0, "the blocks of %s are not listed, because heaptap cannot read its books",
+		    c->stranger);
+	return 0;
 }
 
 /* Try the walkers in turn. */
@@ -102,9 +122,10 @@ static int walk(struct census *c, u64 deadline_ns)
 		else
 			census_blocks_fini(&c->blocks);
 	}
+	c->stranger = census_stranger(c->snap, err ? "" : c->blocks.walker->name);
 	if (!err)
 		census_add_up(&c->blocks);
-	return err;
+	return err ? err : note_stranger(c);
 }
 
 /* Walk memory that no process waits for. Damaged books end it, too. */
@@ -199,7 +220,7 @@ int census_of_core(struct census **out, int fd, const struct census_options *opt
 /* The tries so far, and what the last one noted. */
 struct tries {
 	u32 nr;
-	bool is_over;
+	bool is_over, has_fork_failed;
 	size_t nr_notes;
 	struct census_note notes[CENSUS_MAX_NOTES];
 };
@@ -219,14 +240,39 @@ static bool is_over(struct tries *t, const struct census_blocks *b)
 /* One try. The books are consistent unless a thread was stopped while it changed them. */
 static int take(struct census *c, const struct census_options *o, u64 max_pause_ns, struct tries *tries)
 {
-	const struct snapshot_options so = { .max_pause_ns = max_pause_ns, .way = o->way };
-	u64 deadline_ns = clock_now_ns() + max_pause_ns;
-	int err = snapshot_stop_new(&c->snap, c->pid, &so), read_err = 0;
+	const struct snapshot_plan_options po = { .pid = c->pid,
+						  .way = o->way,
+						  .max_copy = o->max_copy,
+						  .max_pause_ns = max_pause_ns,
+						  .is_price_known = tries->nr,
+						  .has_fork_failed = tries->has_fork_failed };
+	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };
+	struct snapshot_plan plan;
+	u64 deadline_ns;
+	int err, read_err = 0;
 
-	if (err)
+	snapshot_plan_make(&plan, &po);
+	so.way = plan.way;
+	so.precopy = plan.precopy;
+	deadline_ns = clock_now_ns() + max_pause_ns;
+	err = snapshot_stop_new(&c->snap, c->pid, &so);
+	if (err) {
+		snapshot_plan_free(&plan);
 		return err;
+	}
 	c->word_size = c->snap->word_size;
-	c->is_copied = !snapshot_copy(c->snap);
+	err = snapshot_copy(c->snap);
+	c->is_copied = !err;
+	c->pause_ns += snapshot_plan_pause(&plan);
+	snapshot_plan_free(&plan);
+	/* There may be another way, and time for it while the process runs. */
+	if (err && err != -ECANCELED && err != -ESRCH && o->way == SNAPSHOT_AUTO && !tries->has_fork_failed) {
+		info("scan: PID %d: no fork: %s", (int)c->pid, scan_reason_copy(err));
+		tries->has_fork_failed = true;
+		snapshot_resume(c->snap);
+		c->pause_ns += c->snap->pause_ns;
+		return 0;
+	}
 	err = c->is_copied ? walk_calmly(c) : walk(c, deadline_ns);
 	if (!err && is_over(tries, &c->blocks))
 		read_err = read_memory(c, o);

@@ -14,6 +14,8 @@
 
 struct census_options {
 	enum snapshot_way way;
+	u32 nr_jobs;	     /* snapshot.nr_jobs */
+	u64 max_copy;	     /* bytes of a copy; 0 = what there is room for */
 	const char *sysroot; /* for files of a core */
 	u64 max_pause_ns;    /* the longest stop of the process; 0 = CENSUS_PAUSE_NS */
 	u64 pointer_mask;    /* scan_options.pointer_mask */
@@ -22,9 +24,13 @@ struct census_options {
 
 #define CENSUS_PAUSE_NS 2000000000ULL
 
+/* The allocators whose books are read, for messages. */
+#define CENSUS_ALLOCATORS "malloc of glibc or musl, jemalloc 5, mimalloc 2.0"
+
 /*
  * Has the process @pid, whose words have @word_size bytes, an allocator for a census? Nothing is stopped. *@name is
- * static. 0; -ENOENT none was found; -ESRCH, -EPERM, -EACCES, -ENOMEM or -errno.
+ * static. 0; -ENOENT none was found, and *@name is an allocator whose books are not known, or NULL; -ESRCH, -EPERM,
+ * -EACCES, -ENOMEM or -errno.
  */
 int census_look(const char **name, pid_t pid, u8 word_size) __must_check;
 
@@ -38,8 +44,10 @@ struct census {
 	struct census_blocks blocks;
 	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */
 	struct snapshot *snap; /* owned; resumed */
-	char why[160];	       /* without verdicts: one sentence without full stop */
-	u64 pause_ns;	       /* how long the process was stopped, over all tries */
+	const char *
+		stranger; /* an allocator that was found and whose books are not known; static. NULL = none */
+	char why[160];	  /* without verdicts: one sentence without full stop */
+	u64 pause_ns;	  /* how long the process was stopped, over all tries */
 };
 
 /*

@@ -120,8 +120,8 @@ void census_add_up(struct census_blocks *b)
 		add_segment(b, &b->segments[i]);
 	for (size_t i = 0; i < b->nr_arenas; i++) {
 		struct census_arena *arena = &b->arenas[i];
-		u64 known =
-			arena->bins.bytes + arena->top_bytes + arena->unknown_bytes + arena->foreign_bytes;
+		u64 known = arena->bins.bytes + arena->top_bytes + arena->page_bytes + arena->unknown_bytes +
+			    arena->foreign_bytes;
 
 		for (int s = 0; s < NR_CENSUS_STATES; s++)
 			known += s == CENSUS_OWN ? 0 : arena->of[s].bytes;
@@ -147,8 +147,8 @@ u64 census_free_bytes(const struct census_blocks *b)
 	for (size_t i = 0; i < b->nr_arenas; i++) {
 		const struct census_arena *arena = &b->arenas[i];
 
-		bytes += arena->bins.bytes + arena->top_bytes + arena->of[CENSUS_CACHED].bytes +
-			 arena->of[CENSUS_FAST].bytes;
+		bytes += arena->bins.bytes + arena->top_bytes + arena->page_bytes +
+			 arena->of[CENSUS_CACHED].bytes + arena->of[CENSUS_FAST].bytes;
 	}
 	return bytes;
 }

@@ -41,6 +41,7 @@ struct census_arena {
 	struct census_sum of[NR_CENSUS_STATES];
 	struct census_sum bins; /* free, to be used again */
 	u64 top_bytes;		/* free at the end, never used or given back */
+	u64 page_bytes;		/* free pages that the allocator keeps for later */
 	u64 unknown_bytes;	/* that do not add up */
 	u64 foreign_bytes;	/* taken by another user of brk */
 	u64 other_bytes;	/* headers of blocks, tables, fences */

@@ -36,6 +36,7 @@ static void json_arena(struct json *j, const struct census_arena *a)
 	json_census_sum(j, "cached", a->of[CENSUS_CACHED]);
 	json_census_sum(j, "own", a->of[CENSUS_OWN]);
 	json_u64(j, "top_bytes", a->top_bytes);
+	json_u64(j, "page_bytes", a->page_bytes);
 	json_u64(j, "unknown_bytes", a->unknown_bytes);
 	json_u64(j, "foreign_bytes", a->foreign_bytes);
 	json_u64(j, "other_bytes", a->other_bytes);
@@ -77,6 +78,7 @@ static void json_core(struct json *j, const struct census *c)
 	json_u64(j, "missing_bytes", c->core.missing_bytes);
 	json_u64(j, "files_missing", c->core.nr_files_missing);
 	json_bool(j, "registers", c->core.has_registers);
+	json_bool(j, "may_have_gaps", c->core.may_have_gaps);
 	json_u64(j, "threads", c->snap->nr_threads);
 	json_object_end(j);
 }
@@ -224,6 +226,8 @@ int census_json(FILE *out, const struct census *c, const struct census_report_op
 		err = json_sizes(&j, c);
 	if (!err && o->why_addr)
 		err = census_why_json(&j, c, o->names, o->why_addr);
+	if (o->known)
+		census_known_json(&j, o->known);
 	json_notes(&j, c);
 	json_object_end(&j);
 	putc('\n', out);

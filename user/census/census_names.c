@@ -16,6 +16,7 @@
 #include "user/lib/proc.h"
 #include "user/names/data_ref.h"
 #include "user/names/demangle.h"
+#include "user/scan/kernel_words.h"
 #include "user/target/module.h"
 
 /*
@@ -138,7 +139,7 @@ static bool read_name(const struct census_names *n, taddr_t addr, char *name, si
 }
 
 /* The class whose table of virtual functions is at @addr. */
-static bool name_class(const struct census_names *n, taddr_t addr, struct census_name *out)
+static bool name_class(struct census_names *n, taddr_t addr, struct census_name *out)
 {
 	static const char prefix[] = "typeinfo name for ";
 	char mangled[MAX_MANGLED + 8] = "_ZTS", text[DEMANGLE_MAX], *name = mangled + 4;
@@ -151,7 +152,7 @@ static bool name_class(const struct census_names *n, taddr_t addr, struct census
 	/* A star says that the name is unique to its file. */
 	if (*name == '*')
 		memmove(name, name + 1, strlen(name));
-	demangle(text, mangled);
+	symbolizer_demangle(n->symbolizer, text, sizeof(text), mangled);
 	if (strncmp(text, prefix, sizeof(prefix) - 1) != 0)
 		return false;
 	out->kind = "class";
@@ -239,7 +240,9 @@ int census_name_root(struct census_names *n, const struct scan_root *root, bool 
 		return 0;
 	case ROOT_KERNEL:
 		out->kind = "kernel";
-		if (root->where == UINT32_MAX)
+		if (root->where == KERNEL_SIGNAL_STACK)
+			snprintf(out->text, sizeof(out->text), "signal stack");
+		else if (root->where == KERNEL_TIMER)
 			snprintf(out->text, sizeof(out->text), "timer");
 		else
 			snprintf(out->text, sizeof(out->text), "epoll, descriptor %u", root->where);

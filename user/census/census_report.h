@@ -6,6 +6,7 @@
 
 #include "user/census/census.h"
 #include "user/census/census_baseline.h"
+#include "user/census/census_known.h"
 #include "user/census/census_names.h"
 
 struct census_report_options {
@@ -14,6 +15,7 @@ struct census_report_options {
 	taddr_t why_addr;			/* show who holds this block; 0 = none */
 	struct census_names *names;		/* borrowed */
 	const struct census_baseline *baseline; /* borrowed; NULL = none */
+	const struct census_known *known;	/* borrowed; joined; NULL = none */
 };
 
 /* One format. */
@@ -28,4 +30,6 @@ extern const struct census_format census_formats[];
 
 int census_text(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;
 int census_json(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;
+/* Live bytes by verdict and type, and free bytes by arena, as lines for flame graphs. */
+int census_folded(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;
 int census_csv(FILE *out, const struct census *c, const struct census_report_options *o) __must_check;

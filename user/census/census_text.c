@@ -63,6 +63,10 @@ static void print_core(FILE *out, const struct census *c)
 	if (!c->is_core)
 		return;
 	fputs("  a core has no data of epoll and timers: a block that only these hold is called lost\n", out);
+	if (f->may_have_gaps)
+		fputs("  gdb leaves out memory that the program excluded from cores (MADV_DONTDUMP): a block that only "
+		      "such memory holds is called lost\n",
+		      out);
 	if (f->truncated_bytes)
 		fprintf(out, "  the file is cut: %s at its end are missing\n",
 			human_bytes(f->truncated_bytes).text);
@@ -122,6 +126,7 @@ static void print_memory(FILE *out, const struct census *c)
 		sum.bins.blocks += a->bins.blocks;
 		sum.bins.bytes += a->bins.bytes;
 		sum.top_bytes += a->top_bytes;
+		sum.page_bytes += a->page_bytes;
 		sum.unknown_bytes += a->unknown_bytes;
 		sum.foreign_bytes += a->foreign_bytes;
 		sum.other_bytes += a->other_bytes;
@@ -135,6 +140,7 @@ static void print_memory(FILE *out, const struct census *c)
 	print_row(out, "free in thread caches", sum.of[CENSUS_CACHED].bytes, sum.of[CENSUS_CACHED].blocks,
 		  whole);
 	print_row(out, "free at the end", sum.top_bytes, 0, whole);
+	print_row(out, "free pages kept", sum.page_bytes, 0, whole);
 	print_row(out, "of another user of brk", sum.foreign_bytes, 0, whole);
 	print_row(out, "not known", sum.unknown_bytes, 0, whole);
 	print_row(out, "headers and tables", sum.other_bytes + b->mapped_bytes - b->mapped.bytes, 0, whole);
@@ -151,7 +157,8 @@ static void print_arenas(FILE *out, const struct census *c, const struct census_
 		human_count(b->nr_arenas).text);
 	for (size_t i = 0; i < nr; i++) {
 		const struct census_arena *a = &b->arenas[i];
-		u64 idle = a->bins.bytes + a->of[CENSUS_FAST].bytes + a->of[CENSUS_CACHED].bytes;
+		u64 idle =
+			a->bins.bytes + a->page_bytes + a->of[CENSUS_FAST].bytes + a->of[CENSUS_CACHED].bytes;
 
 		fprintf(out, "  %-5zu  %10s  %10s  %10s  %10s     %10s%s\n", i,
 			human_bytes(a->system_bytes).text, human_bytes(a->of[CENSUS_LIVE].bytes).text,
@@ -319,6 +326,8 @@ int census_text(FILE *out, const struct census *c, const struct census_report_op
 		err = print_types(out, c, o);
 	if (!err)
 		err = print_sizes(out, c, o);
+	if (!err && o->known)
+		census_known_text(out, o->known, o->top);
 	if (!err && o->baseline)
 		err = census_baseline_text(out, o->baseline, c, o->names, o->top);
 	if (!err && o->why_addr)
@@ -328,8 +337,6 @@ int census_text(FILE *out, const struct census *c, const struct census_report_op
 }
 
 const struct census_format census_formats[] = {
-	{ "text", census_text },
-	{ "json", census_json },
-	{ "csv", census_csv },
-	{ NULL, NULL },
+	{ "text", census_text },     { "json", census_json }, { "csv", census_csv },
+	{ "folded", census_folded }, { NULL, NULL },
 };

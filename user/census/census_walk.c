@@ -14,6 +14,9 @@
 enum { FIRST_WINDOW = 4096 };
 
 const struct census_walker census_walkers[] = {
+	{ "jemalloc", jemalloc_is_there, jemalloc_walk },
+	{ "mimalloc", mimalloc_is_there, mimalloc_walk },
+	{ "musl", musl_is_there, musl_walk },
 	{ "glibc", glibc_is_there, glibc_walk },
 	{ NULL, NULL, NULL },
 };
@@ -65,6 +68,11 @@ u64 census_word_of(const struct census_walk *w, const u8 *p)
 {
 	u64 value = 0;
 
+	/* The usual case, which is that of this machine. */
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && w->w == 8 && !w->snap->is_big_endian) {
+		memcpy(&value, p, sizeof(value));
+		return value;
+	}
 	for (u8 i = 0; i < w->w; i++)
 		value = value << 8 | p[w->snap->is_big_endian ? i : w->w - 1 - i];
 	return value;
@@ -197,4 +205,38 @@ bool census_is_anonymous(const struct snapshot_map *map)
 {
 	return !map->ino && map->is_writable && map->is_readable && !map->is_shared &&
 	       (!map->path[0] || strncmp(map->path, "[anon:", 6) == 0 || strcmp(map->path, "[heap]") == 0);
+}
+
+taddr_t census_data_end(const struct snapshot *snap, size_t map)
+{
+	const struct snapshot_map *m = &snap->maps[map], *next = m + 1;
+
+	if (!m->ino || !m->is_writable || !m->is_readable || m->is_shared)
+		return 0;
+	if (map + 1 < snap->nr_maps && next->start == m->end && census_is_anonymous(next))
+		return next->end;
+	return m->end;
+}
+
+const char *census_stranger(const struct snapshot *snap, const char *known)
+{
+	static const struct {
+		const char *file, *name;
+	} rows[] = {
+		{ "/libjemalloc", "jemalloc" },	    { "/libtcmalloc", "tcmalloc" },
+		{ "/libmimalloc", "mimalloc" },	    { "/libhoard", "Hoard" },
+		{ "/libsnmalloc", "snmalloc" },	    { "/librpmalloc", "rpmalloc" },
+		{ "/libscudo", "scudo" },	    { "/libtbbmalloc", "the malloc of TBB" },
+		{ "/libasan", "AddressSanitizer" }, { "/libhardened_malloc", "hardened_malloc" },
+	};
+
+	for (size_t i = 0; i < snap->nr_maps; i++) {
+		const char *file = strrchr(snap->maps[i].path, '/');
+
+		for (size_t r = 0; file && r < ARRAY_SIZE(rows); r++)
+			if (!strncmp(file, rows[r].file, strlen(rows[r].file)) &&
+			    strcmp(rows[r].name, known) != 0)
+				return rows[r].name;
+	}
+	return NULL;
 }

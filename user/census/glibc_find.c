@@ -99,16 +99,6 @@ static bool look(struct glibc *g, const u8 *bytes, taddr_t start, size_t len)
 	return false;
 }
 
-/* The end of the data that begins with mapping @map of a file: the .bss behind counts. */
-static taddr_t data_end(const struct snapshot *snap, size_t map)
-{
-	const struct snapshot_map *m = &snap->maps[map], *next = m + 1;
-
-	if (map + 1 < snap->nr_maps && next->start == m->end && census_is_anonymous(next))
-		return next->end;
-	return m->end;
-}
-
 int glibc_find(struct glibc *g, size_t *map)
 {
 	const struct snapshot *snap = g->w->snap;
@@ -116,16 +106,15 @@ int glibc_find(struct glibc *g, size_t *map)
 	int err = bytes ? 0 : -ENOMEM;
 
 	for (; *map < snap->nr_maps && !err; ++*map) {
-		const struct snapshot_map *m = &snap->maps[*map];
-		size_t len;
+		taddr_t start = snap->maps[*map].start, end = census_data_end(snap, *map);
+		size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
 
-		if (!m->ino || !m->is_writable || !m->is_readable || m->is_shared)
+		if (!end)
 			continue;
-		g->data_start = m->start;
-		g->data_end = data_end(snap, *map);
-		len = g->data_end - m->start < MAX_DATA ? g->data_end - m->start : MAX_DATA;
-		census_copy_data(g->w, m->start, bytes, len);
-		if (look(g, bytes, m->start, len)) {
+		g->data_start = start;
+		g->data_end = end;
+		census_copy_data(g->w, start, bytes, len);
+		if (look(g, bytes, start, len)) {
 			++*map;
 			return 0;
 		}

@@ -10,8 +10,13 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/session.h"
+#include "user/session/session_fill.h"
 #include "user/session/session_live.h"
+#include "user/source/limits.h"
 #include "user/target/target.h"
+
+/* Files that stay free for what is opened while processes are traced: reports, mapped files, /proc. */
+enum { SPARE_FILES = 24 };
 
 /* The processes that one name or PID means. */
 struct found {
@@ -19,12 +24,18 @@ struct found {
 	size_t nr;
 };
 
+/* Each process takes a descriptor. One is tried in any case. */
+static bool has_room(const struct session *s)
+{
+	return !session_count(s) || limits_has_files(SPARE_FILES);
+}
+
 static int attach_found(struct session *s, const struct found *f)
 {
 	size_t attached = 0;
 	int err = 0;
 
-	for (size_t i = 0; i < f->nr; i++) {
+	for (size_t i = 0; i < f->nr && has_room(s); i++) {
 		int one = session_attach(s, f->pids[i], false);
 
 		attached += !one;
@@ -32,6 +43,21 @@ static int attach_found(struct session *s, const struct found *f)
 			err = one;
 	}
 	return err;
+}
+
+/* Say that some of @nr processes that were found are not traced for lack of descriptors. */
+static void say_left_out(struct session *s, const struct options *o, size_t nr)
+{
+	size_t nr_running = session_running(s);
+	struct rlimit limit = { 0 };
+
+	if (nr <= nr_running || has_room(s))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	warn("%s: only %zu of %zu processes are traced: heaptap may open %llu files; raise the hard limit (ulimit "
+	     "-Hn)",
+	     o->command->name, nr_running, nr, (unsigned long long)limit.rlim_cur);
+	session_leave_out(s, nr - nr_running);
 }
 
 /* The number of processes decides how probes are placed: find all before the first one is attached. */
@@ -48,6 +74,8 @@ static int attach_all(struct session *s, const struct options *o, struct found *
 		session_expect(s, nr);
 	for (size_t i = 0; i < o->targets.nr && !err; i++)
 		err = attach_found(s, &found[i]);
+	if (!err)
+		say_left_out(s, o, nr);
 	return err;
 }
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap attach: trace running processes until Ctrl-C, the end of the time, or theirs. */
 #include "user/cli/attach.h"
+
+#include <errno.h>
+
 #include "user/cli/commands.h"
 #include "user/session/control.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/metrics/trace_metrics.h"
 #include "user/cli/tracing.h"
 #include "user/session/session.h"
 #include "user/session/session_span.h"
+#include "user/session/session_live.h"
 #include "user/top/status_line.h"
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
@@ -28,7 +33,7 @@ static bool report(const struct options *o, struct session *s)
 }
 
 /* Trace until something ends it. */
-static void trace(const struct options *o, struct session *s, struct control *c)
+static void trace(const struct options *o, struct trace_metrics *tm, struct session *s, struct control *c)
 {
 	struct status_line line = { 0 };
 	bool has_line = !o->quiet && status_line_is_possible();
@@ -53,14 +58,15 @@ static void trace(const struct options *o, struct session *s, struct control *c)
 		if (session_poll(s))
 			return;
 		session_check(s, NULL);
-		if (o->has_between && session_span_is_over(s))
+		trace_metrics_round(tm, s);
+		if ((o->has_between && session_span_is_over(s)) || session_is_enough(s))
 			return;
 		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
 			return;
 	}
 }
 
-static int attach_and_trace(const struct options *o, struct session *s, struct control *c)
+static int attach_and_trace(void *tm, const struct options *o, struct session *s, struct control *c)
 {
 	int status = attach_targets(s, o);
 
@@ -71,7 +77,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
 		     session_running(s) == 1 ? "" : "es");
-	trace(o, s, c);
+	trace(o, tm, s, c);
 	log_status(NULL);
 	control_finish(c);
 	if (o->scan != SCAN_NEVER && control_is_cut(c))
@@ -79,6 +85,7 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 	else if (o->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
 	session_stop(s);
+	trace_metrics_end(tm, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
 	return attach_status(o, s);
@@ -86,5 +93,15 @@ static int attach_and_trace(const struct options *o, struct session *s, struct c
 
 int cmd_attach(const struct options *o)
 {
-	return tracing_run(o, false, attach_and_trace);
+	struct trace_metrics tm;
+	const struct tracing_command command = { .work = attach_and_trace, .ctx = &tm };
+	int status;
+	int err = trace_metrics_init(&tm, o->metrics, o->push, o->top, o->scan == SCAN_ALWAYS);
+
+	if (err)
+		status = err == -EINVAL ? STATUS_USAGE : STATUS_IMPOSSIBLE;
+	else
+		status = tracing_run(o, &command);
+	trace_metrics_fini(&tm);
+	return status;
 }

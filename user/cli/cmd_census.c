@@ -41,7 +41,7 @@ static int write_format(const struct census *c, const struct census_report_optio
 	int copy, err;
 
 	if (!format) {
-		error("scan: PID %d: nobody traces it, and a census has no format %s: use text or json",
+		error("scan: PID %d: nobody traces it, and a census has no format %s: use text, json, csv or folded",
 		      (int)c->pid, name);
 		return -EOPNOTSUPP;
 	}
@@ -65,6 +65,22 @@ static int write_format(const struct census *c, const struct census_report_optio
 	return take_fd(fd);
 }
 
+/* The callers that a trace knows. -errno: it was logged. */
+static int read_known(struct census_known **out, const struct options *o, const struct census *c)
+{
+	int err = census_known_new(out, o->callers, c->pid);
+
+	if (!err)
+		census_known_join(*out, c);
+	else
+		error("scan: --callers: %s: %s", o->callers,
+		      err == -EBADMSG
+			      ? "no list of blocks; make one by 'heaptap console -x \"blocks 0 0 > FILE.csv\"'"
+		      : err == -ENODATA ? "no block of this process"
+					: strerror(-err));
+	return err;
+}
+
 static int write_all(const struct census *c, const struct options *o, struct outputs *outs)
 {
 	struct output_format formats[MAX_OUTPUTS];
@@ -75,6 +91,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 	struct census_report_options ro = { .top = o->top, .why_addr = o->why_addr };
 	size_t nr = outputs_describe(outs, formats, MAX_OUTPUTS), nr_fds = 0;
 	struct census_baseline *baseline = NULL;
+	struct census_known *known = NULL;
 	int fds[MAX_OUTPUTS], err = 0;
 
 	if (!c->is_core && proc_read_stat(&stat, c->pid))
@@ -90,6 +107,9 @@ static int write_all(const struct census *c, const struct options *o, struct out
 			      err == -EBADMSG ? "no census in JSON" : strerror(-err));
 	}
 	ro.baseline = baseline;
+	if (!err && o->callers)
+		err = read_known(&known, o, c);
+	ro.known = known;
 	for (; nr_fds < nr && nr_fds < MAX_OUTPUTS && !err; nr_fds += !err) {
 		fds[nr_fds] = write_format(c, &ro, formats[nr_fds].name);
 		err = fds[nr_fds] < 0 ? fds[nr_fds] : 0;
@@ -100,6 +120,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 		close(fds[i]);
 	census_names_free(ro.names);
 	census_baseline_free(baseline);
+	census_known_free(known);
 	return err;
 }
 
@@ -120,6 +141,8 @@ static int judged_status(const struct options *o, const struct census *c)
 int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 {
 	const struct census_options co = { .way = o->snapshot,
+					   .nr_jobs = o->nr_jobs,
+					   .max_copy = o->max_copy,
 					   .max_pause_ns = o->max_pause_ns,
 					   .pointer_mask = o->pointer_mask,
 					   .want_unaligned = o->unaligned };
@@ -131,9 +154,11 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
 		break;
 	case -ENOENT:
-		error("scan: PID %d: no heaptap traces it, and it has no allocator whose books heaptap can read "
-		      "(glibc's malloc); type 'heaptap attach %d', let it run for a while, then scan again",
-		      (int)pid, (int)pid);
+		error("scan: PID %d: no heaptap traces it, and it has %s%s; type 'heaptap attach %d', let it run "
+		      "for a while, then scan again",
+		      (int)pid, c->stranger ? c->stranger : "no allocator whose books heaptap can read",
+		      c->stranger ? ", whose books heaptap cannot read" : " (" CENSUS_ALLOCATORS ")",
+		      (int)pid);
 		status = STATUS_IMPOSSIBLE;
 		break;
 	case -ETIME:
@@ -160,9 +185,15 @@ int census_process(const struct options *o, struct outputs *outs, pid_t pid)
 	return status;
 }
 
-bool census_open_core(const char *name, int *fd)
+static bool is_compressed(const u8 head[18])
 {
 	static const u8 zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };
+
+	return !memcmp(head, zstd_magic, sizeof(zstd_magic));
+}
+
+bool census_open_core(const char *name, int *fd)
+{
 	auto_close int file = -1;
 	u8 head[18] = { 0 };
 	struct stat st;
@@ -173,33 +204,51 @@ bool census_open_core(const char *name, int *fd)
 	if (file < 0 || fstat(file, &st) || !S_ISREG(st.st_mode) ||
 	    pread(file, head, sizeof(head), 0) != sizeof(head))
 		return false;
-	if (!memcmp(head, zstd_magic, sizeof(zstd_magic))) {
-		*fd = census_unpack(file);
-		if (*fd < 0)
-			error("scan: %s: cannot unpack it: %s", name, strerror(-*fd));
-		return true;
-	}
-	if (memcmp(head, ELFMAG, SELFMAG) != 0 || (head[16] != ET_CORE && head[17] != ET_CORE))
+	if (!is_compressed(head) &&
+	    (memcmp(head, ELFMAG, SELFMAG) != 0 || (head[16] != ET_CORE && head[17] != ET_CORE)))
 		return false;
 	*fd = take_fd(file);
 	return true;
 }
 
-int census_core(const struct options *o, struct outputs *outs, const char *name, int fd)
+/* A copy without compression, if @file is compressed; else -1. -errno, logged, as *@err. */
+static int unpack(const char *name, int file, int *err)
+{
+	u8 head[18];
+	int fd;
+
+	*err = 0;
+	if (pread(file, head, sizeof(head), 0) != sizeof(head) || !is_compressed(head))
+		return -1;
+	fd = census_unpack(file);
+	if (fd >= 0)
+		return fd;
+	*err = fd;
+	error("scan: %s: cannot unpack it: %s", name, strerror(-fd));
+	return -1;
+}
+
+int census_core(const struct options *o, struct outputs *outs, const char *name, int file)
 {
 	const struct census_options co = { .sysroot = o->sysroot,
 					   .pointer_mask = o->pointer_mask,
 					   .want_unaligned = o->unaligned };
 	struct census *c = NULL;
-	int status = STATUS_UNTRUSTED, err = fd < 0 ? fd : census_of_core(&c, fd, &co);
+	int status = STATUS_UNTRUSTED, err;
+	auto_close int unpacked = unpack(name, file, &err);
 
+	if (err)
+		return status;
+	err = census_of_core(&c, unpacked >= 0 ? unpacked : file, &co);
 	if (!err) {
 		status = write_all(c, o, outs) ? STATUS_UNTRUSTED : judged_status(o, c);
 	} else if (err == -ENOENT) {
-		error("scan: %s: it has no allocator whose books heaptap can read (glibc's malloc)%s", name,
+		error("scan: %s: it has %s%s%s", name,
+		      c->stranger ? c->stranger : "no allocator whose books heaptap can read",
+		      c->stranger ? ", whose books heaptap cannot read" : " (" CENSUS_ALLOCATORS ")",
 		      c->core.truncated_bytes ? "; the file is cut" : "");
 		status = STATUS_IMPOSSIBLE;
-	} else if (fd >= 0) {
+	} else {
 		error("scan: %s: %s", name,
 		      err == -ENOEXEC	  ? "no core file"
 		      : err == -EINVAL	  ? "a damaged core file"

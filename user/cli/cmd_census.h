@@ -12,8 +12,8 @@ struct outputs;
 /* Take a census of @pid and write it to @outs. Returns an enum exit_status, and has said why if it is no result. */
 int census_process(const struct options *o, struct outputs *outs, pid_t pid);
 
-/* Is @name the path of a core file, perhaps compressed by zstd? Then *@fd is its content, owned by the caller. */
+/* Is @name the path of a core file, perhaps compressed by zstd? Then *@fd is this file, owned by the caller. */
 bool census_open_core(const char *name, int *fd);
 
-/* Like census_process(), for the core behind @fd. @name is for messages. */
-int census_core(const struct options *o, struct outputs *outs, const char *name, int fd);
+/* Like census_process(), for the core @file, which is unpacked first if need be. @name is for messages. */
+int census_core(const struct options *o, struct outputs *outs, const char *name, int file);

@@ -7,12 +7,14 @@
 
 #include "user/cli/attach.h"
 #include "user/cli/commands.h"
+#include "user/cli/rights.h"
 #include "user/remote/connection.h"
 #include "user/session/control.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/cli/options_rooms.h"
+#include "user/metrics/trace_metrics.h"
 #include "user/report/output.h"
 #include "user/stream/recorder.h"
 #include "user/session/session.h"
@@ -23,6 +25,7 @@ struct connect {
 	const struct options *options;
 	struct connection connection;
 	struct control_times times;
+	struct trace_metrics metrics;
 	bool is_told; /* tracing has begun, which was printed */
 };
 
@@ -77,6 +80,8 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 			return true;
 		look(c, control);
 		connection_round(&c->connection, s);
+		if (c->is_told)
+			trace_metrics_round(&c->metrics, s);
 	}
 }
 
@@ -96,6 +101,7 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 	ended = connection_status(&c->connection);
 	if (!source_remote_is_started(c->connection.source))
 		return ended;
+	trace_metrics_end(&c->metrics, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
 	status = attach_status(c->options, s);
@@ -111,7 +117,7 @@ int cmd_connect(const struct options *o)
 	struct session *s = NULL;
 	struct control *control = NULL;
 	struct outputs *outs = NULL;
-	int status = STATUS_IMPOSSIBLE, err;
+	int status = STATUS_NO_TARGET, err;
 
 	if (connection_init(&c.connection, &co))
 		return STATUS_USAGE;
@@ -122,15 +128,24 @@ int cmd_connect(const struct options *o)
 		outputs_free(outs);
 		return STATUS_USAGE;
 	}
+	err = trace_metrics_init(&c.metrics, o->metrics, o->push, o->top, o->scan == SCAN_ALWAYS);
+	if (err) {
+		trace_metrics_fini(&c.metrics);
+		outputs_free(outs);
+		return err == -EINVAL ? STATUS_USAGE : STATUS_IMPOSSIBLE;
+	}
 	err = control_new(&control, &c.times, false);
-	if (err)
+	if (err) {
 		error("connect: signals: %s", strerror(-err));
-	else if (!connection_open(&c.connection, &s, outs))
+		status = STATUS_IMPOSSIBLE;
+	} else if (!connection_open(&c.connection, &s, outs)) {
+		/* The peer has sent nothing yet that was read. */
+		rights_keep_peer(o, outs);
 		status = connect_and_trace(&c, s, control);
-	else
-		status = STATUS_NO_TARGET;
+	}
 	session_free(s);
 	control_free(control);
+	trace_metrics_fini(&c.metrics);
 	outputs_free(outs);
 	return status;
 }

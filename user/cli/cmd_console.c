@@ -14,6 +14,7 @@
 #include "user/cli/options_rooms.h"
 #include "user/session/control.h"
 #include "user/lib/log.h"
+#include "user/lib/privileges.h"
 #include "user/lib/status.h"
 #include "user/report/output.h"
 #include "user/stream/recorder.h"
@@ -49,6 +50,12 @@ static const char *find_file(const struct options *o)
 	return stat(name, &st) || S_ISDIR(st.st_mode) ? NULL : name;
 }
 
+/* Nothing is traced here. Commands make files wherever the user says. */
+static void keep_files(void)
+{
+	privileges_drop(PRIVILEGES_PEER, privileges_to_write(NULL, 0, true));
+}
+
 static int open_recording(struct console_run *r)
 {
 	struct console *c = &r->console;
@@ -58,6 +65,7 @@ static int open_recording(struct console_run *r)
 		error("console: -: the commands come from there: use --execute");
 		return STATUS_USAGE;
 	}
+	keep_files();
 	err = session_new_replay(&c->session, &c->options.session, c->outs, c->path);
 	return err ? session_replay_status(err) : STATUS_DONE;
 }
@@ -70,6 +78,7 @@ static int open_processes(struct console_run *r)
 	c->options.session.is_unwanted = control_is_stop_pending;
 	if (session_new(&c->session, &c->options.session, c->outs, false))
 		return STATUS_IMPOSSIBLE;
+	privileges_drop(PRIVILEGES_TRACING, 0);
 	status = attach_targets(c->session, &r->options);
 	if (status != STATUS_DONE)
 		return status;
@@ -110,6 +119,7 @@ static int open_address(struct console_run *r)
 		return STATUS_USAGE;
 	if (connection_open(c->remote, &c->session, c->outs))
 		return STATUS_NO_TARGET;
+	keep_files();
 	c->has_source = true;
 	control_listen(c->control);
 	while (!source_remote_is_started(c->remote->source) && c->has_source && !c->is_over)

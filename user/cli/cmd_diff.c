@@ -6,6 +6,7 @@
 
 #include "user/cli/commands.h"
 #include "user/cli/report_file.h"
+#include "user/cli/rights.h"
 #include "user/cli/series_command.h"
 #include "user/report/diff.h"
 #include "user/report/format.h"
@@ -86,6 +87,7 @@ static int compare_two(const struct options *o, enum diff_key key)
 
 	if (err)
 		return outputs_status(err);
+	rights_keep_files(o, outs);
 	if (diff_new(&d)) {
 		error("diff: %s", strerror(ENOMEM));
 		err = STATUS_IMPOSSIBLE;

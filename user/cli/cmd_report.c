@@ -8,6 +8,7 @@
 #include "user/lib/status.h"
 #include "user/cli/options_rooms.h"
 #include "user/cli/page_file.h"
+#include "user/cli/rights.h"
 #include "user/cli/series_command.h"
 #include "user/report/output.h"
 #include "user/session/session.h"
@@ -37,6 +38,7 @@ int cmd_report(const struct options *o)
 		page_file_fini(&page);
 		return outputs_status(err);
 	}
+	rights_keep_files(o, outs);
 	err = session_new_replay(&s, &so, outs, o->args[0]);
 	if (err) {
 		status = session_replay_status(err);

@@ -18,6 +18,7 @@
 #include "user/source/perturb.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
+#include "user/session/session_stopper.h"
 #include "user/stream/out_name.h"
 #include "user/top/status_line.h"
 
@@ -26,7 +27,10 @@ enum { POLL_MS = 20, ERROR_EXITCODE = 99 };
 struct run {
 	const struct options *options;
 	struct session *session;
-	struct launch *launch;
+	struct launch *launch; /* owned */
+	struct launch_options launching;
+	char **env;	/* owned; of the program; NULL = ours */
+	char *user;	/* owned; who runs the program; NULL = as we are */
 	int attach_err; /* of the first image */
 	bool is_attached;
 	bool is_finished;  /* tracing has ended, the last report is written */
@@ -80,10 +84,24 @@ static void release_process(void *ctx, pid_t pid)
 	launch_release(r->launch, pid);
 }
 
+static int call_in_process(void *ctx, pid_t pid, struct thread_request *request)
+{
+	const struct run *r = ctx;
+
+	return launch_call(r->launch, pid, request);
+}
+
+static void attend(void *ctx)
+{
+	const struct run *r = ctx;
+
+	launch_attend(r->launch);
+}
+
 /* Make the leak check that the program has asked for. */
 static void check(struct run *r)
 {
-	const struct session_stopper stopper = { r, stop_process, release_process };
+	const struct session_stopper stopper = { r, stop_process, release_process, call_in_process, attend };
 
 	session_check(r->session, &stopper);
 }
@@ -142,7 +160,7 @@ static void on_ended(void *ctx, pid_t pid, int status)
 
 static void scan(struct run *r, bool is_last)
 {
-	const struct session_stopper stopper = { r, stop_process, release_process };
+	const struct session_stopper stopper = { r, stop_process, release_process, call_in_process, attend };
 
 	session_scan(r->session, &stopper, is_last);
 }
@@ -181,7 +199,7 @@ static void report(struct run *r)
 
 static void answer(struct run *r, struct control *c)
 {
-	const struct session_stopper stopper = { r, stop_process, release_process };
+	const struct session_stopper stopper = { r, stop_process, release_process, call_in_process, attend };
 
 	session_answer(r->is_attached && !r->is_finished ? r->session : NULL, &stopper, control_questions(c));
 }
@@ -226,6 +244,8 @@ static enum control_event go_on(struct run *r, struct control *c, struct run_lin
 	if (!r->is_finished)
 		check(r);
 	handle(r, c, event, sig);
+	if (!r->is_finished && session_is_enough(r->session))
+		control_stop_soon(c);
 	if (p->has_line && r->is_attached && !r->is_finished)
 		status_line_round(&p->line, r->session);
 	return event;
@@ -320,44 +340,67 @@ static int choose_user(const struct options *o, char **user)
 	return -ENOMEM;
 }
 
-/* With a session and a control: the program's exit status, or ours. */
-static int run_program(const struct options *o, struct session *s, struct control *c)
+/* Make the process of the program while heaptap has all rights of the user: the program keeps them. */
+static int prepare(void *ctx, struct session *s)
 {
-	struct run r = { .options = o, .session = s };
-	auto_free char **env = NULL;
-	auto_free char *user = NULL;
-	struct launch_options lo = {
+	struct run *r = ctx;
+	const struct options *o = r->options;
+	int err = 0;
+
+	r->session = s;
+	r->launching = (struct launch_options){
 		.argv = o->args,
 		.cwd = o->cwd,
 		/* The source decides which children it traces; watch them all. */
 		.max_children = o->follow ? UINT32_MAX : 0,
 	};
-	struct launch_hooks hooks = { &r, on_exec, on_mapped, on_exiting, on_ended, reason, on_leaving };
+	if (o->perturb && perturb_env(&r->env, environ))
+		return launch_error(-ENOMEM);
+	err = choose_user(o, &r->user);
+	if (err)
+		return launch_error(err);
+	r->launching.env = r->env;
+	r->launching.user = r->user;
+	r->launching.tracer = session_tracer(s, &r->launching.source);
+	err = launch_prepare(&r->launch, &r->launching);
+	return err ? launch_error(err) : STATUS_DONE;
+}
+
+/* With a session and a control: the program's exit status, or ours. */
+static int run_program(void *ctx, const struct options *o, struct session *s, struct control *c)
+{
+	struct run *r = ctx;
+	const struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended, reason, on_leaving };
 	int status, err;
 
-	if (o->perturb && perturb_env(&env, environ))
-		return launch_error(-ENOMEM);
-	err = choose_user(o, &user);
-	if (err)
+	(void)s;
+	err = launch_begin(r->launch, &r->launching, &hooks);
+	if (err) {
+		launch_free(take_ptr(r->launch));
 		return launch_error(err);
-	lo.env = env;
-	lo.user = user;
-	lo.tracer = session_tracer(s, &lo.source);
-	err = launch_new(&r.launch, &lo, &hooks);
-	if (err)
-		return launch_error(err);
-	control_begin(c, launch_pid(r.launch));
-	if (!r.is_attached)
+	}
+	control_begin(c, launch_pid(r->launch));
+	if (!r->is_attached)
 		warn("run: %s: not traced", o->args[0]);
-	follow(&r, c);
+	follow(r, c);
 	control_finish(c);
-	status = program_status(launch_status(r.launch));
-	finish(&r);
-	launch_free(r.launch);
-	return judged_status(&r, status);
+	status = program_status(launch_status(r->launch));
+	finish(r);
+	launch_free(take_ptr(r->launch));
+	return judged_status(r, status);
 }
 
 int cmd_run(const struct options *o)
 {
-	return tracing_run(o, true, run_program);
+	struct run r = { .options = o };
+	const struct tracing_command command = {
+		.is_launch = true, .prepare = prepare, .work = run_program, .ctx = &r
+	};
+	int status = tracing_run(o, &command);
+
+	/* If it was not even begun. */
+	launch_free(r.launch);
+	free(r.user);
+	free(r.env);
+	return status;
 }

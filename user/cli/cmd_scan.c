@@ -9,8 +9,10 @@
 #include "user/session/ask.h"
 #include "user/cli/cmd_census.h"
 #include "user/cli/commands.h"
+#include "user/cli/rights.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/lib/privileges.h"
 #include "user/lib/status.h"
 #include "user/lib/proc.h"
 #include "user/cli/options_rooms.h"
@@ -155,6 +157,17 @@ static int scan_all(const struct options *o, struct outputs *outs, struct ask_re
 	return count_all(o, outs, pids, nr);
 }
 
+/* A filter of ours would take away the right to suspend that of a process. */
+static void drop_privileges(const pid_t *pids, size_t nr)
+{
+	struct proc_status status;
+	bool has_filter = false;
+
+	for (size_t i = 0; i < nr && !has_filter; i++)
+		has_filter = !proc_read_status(&status, pids[i]) && status.seccomp;
+	privileges_drop(has_filter ? PRIVILEGES_SUSPENDING : PRIVILEGES_SCANNING, 0);
+}
+
 int cmd_scan(const struct options *o)
 {
 	auto_free pid_t *pids = NULL;
@@ -167,11 +180,17 @@ int cmd_scan(const struct options *o)
 
 	if (err)
 		return outputs_status(err);
-	if (!IS_AGENT && census_open_core(o->targets.items[0], &core))
+	if (!IS_AGENT && census_open_core(o->targets.items[0], &core)) {
+		rights_keep_files(o, outs);
 		status = census_core(o, outs, o->targets.items[0], core);
-	else if (!make_request(&request, o, outs))
-		status = target_find(o->targets.items[0], &pids, &nr) ? STATUS_NO_TARGET
-								      : scan_all(o, outs, &request, pids, nr);
+	} else if (!make_request(&request, o, outs)) {
+		err = target_find(o->targets.items[0], &pids, &nr);
+		if (!err)
+			drop_privileges(pids, nr);
+		status = err					  ? STATUS_NO_TARGET
+			 : !IS_AGENT && (o->census || o->callers) ? count_all(o, outs, pids, nr)
+								  : scan_all(o, outs, &request, pids, nr);
+	}
 	if (core >= 0)
 		close(core);
 	outputs_free(outs);

@@ -16,6 +16,7 @@
 #include "user/cli/options_rooms.h"
 #include "user/remote/serve.h"
 #include "user/remote/wire_auth.h"
+#include "user/lib/privileges.h"
 #include "user/target/target.h"
 
 enum { POLL_MS = 20, FINISH_MS = 5000, QUEUE_BYTES = 16 << 20 };
@@ -202,6 +203,9 @@ int cmd_serve(const struct options *o)
 	}
 	print_address(&place, o);
 	err = control_new(&c, &times, false);
+	/* A program that is started later, for the client, keeps all rights, and heaptap with it until then. */
+	if (!o->is_program)
+		privileges_drop(PRIVILEGES_TRACING, 0);
 	if (err)
 		error("serve: signals: %s", strerror(-err));
 	else

@@ -32,6 +32,10 @@ int cmd_system(const struct options *o)
 		error("system: --backend inline: has no call stacks to name a function by: use bpf or ptrace");
 		return STATUS_USAGE;
 	}
+	if ((o->threshold_bytes || o->threshold_growth) && !o->zoom && !o->everything) {
+		error("system: --threshold: with --zoom 0 no process is traced, so that there is nothing to report");
+		return STATUS_USAGE;
+	}
 	for (size_t i = 0; i < o->outputs.nr; i++)
 		if (!is_for_many(o->outputs.items[i]))
 			return STATUS_USAGE;

@@ -6,12 +6,14 @@
 #include "user/cli/attach.h"
 #include "user/cli/commands.h"
 #include "user/cli/options_rooms.h"
+#include "user/cli/rights.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/remote/connection.h"
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/lib/privileges.h"
 #include "user/stream/recorder.h"
 #include "user/top/top.h"
 
@@ -28,6 +30,7 @@ static int open_processes(struct top_command *r)
 {
 	if (session_new(&r->top.session, &r->session, r->outs, false))
 		return STATUS_IMPOSSIBLE;
+	privileges_drop(PRIVILEGES_TRACING, 0);
 	return attach_targets(r->top.session, r->options);
 }
 
@@ -39,6 +42,7 @@ static int open_address(struct top_command *r)
 		return STATUS_USAGE;
 	if (connection_open(&r->remote, &r->top.session, r->outs))
 		return STATUS_NO_TARGET;
+	rights_keep_peer(r->options, r->outs);
 	r->top.remote = &r->remote;
 	return STATUS_DONE;
 }

@@ -97,7 +97,7 @@ static void examine_privileges(struct doctor *d)
 	if (!d->caps.env.is_root && (is_missing || !reading->number))
 		advise_setcap(d);
 	else if (is_missing)
-		doctor_add_help(d, "start the container with --privileged, or run heaptap on the host");
+		doctor_add_help(d, CAPS_FOR_CONTAINER);
 }
 
 /* ---- features ---- */

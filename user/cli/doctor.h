@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "user/inject/left.h"
 #include "user/source/caps.h"
 
 enum {
@@ -43,12 +44,16 @@ struct doctor_target {
 	char comm[16];
 	char *exe; /* owned */
 	bool is_32bit;
+	const char
+		*stranger;  /* without census: an allocator whose books are not known; static; NULL = none */
 	const char *census; /* allocator whose books 'heaptap scan' can read; static; NULL = none */
 	bool is_readable;   /* its maps and memory are ours to see */
 	uid_t uid;
 	u32 seccomp, ns_depth, nr_threads;
 	pid_t tracer_pid; /* 0 = nobody traces it */
 	char tracer_comm[64];
+	enum inject_left left; /* code of --backend inline in it */
+	pid_t left_owner;
 	struct doctor_object objects[DOCTOR_MAX_OBJECTS];
 	size_t nr_objects;
 };

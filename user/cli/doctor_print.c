@@ -17,7 +17,8 @@
  *                 "user_namespace": bool, "proc_mem_force_override": text }   null = not to be seen,
  *   "libc": null | { object },
  *   "targets": [ { "pid", "comm", "exe", "is_32bit", "uid", "threads", "seccomp", "pid_namespace_depth",
- *                  "tracer_pid": N | null, "readable": bool, "objects": [ { object } ] } ],
+ *                  "tracer_pid": N | null, "readable": bool, "inline": null | "in use" |
+ *                  "left behind" | "unknown" (code of --backend inline), "objects": [ { object } ] } ],
  *   "targets_left_out": N,
  *   "breakpoints": { "processes_read": N, "processes_unread": N, "heaptap_pid": N | null (traces by BPF now),
  *                    "processes": [ { "pid", "comm", "count": N, "function": the first one, "path": its file,
@@ -69,6 +70,27 @@ static void print_object(FILE *out, const struct doctor_object *o)
 	putc('\n', out);
 }
 
+static const char *const left_names[] = { [INJECT_LEFT_NOTHING] = "",
+					  [INJECT_LEFT_IN_USE] = "in use",
+					  [INJECT_LEFT_BEHIND] = "left behind",
+					  [INJECT_LEFT_UNKNOWN] = "unknown" };
+
+/* Code of --backend inline. */
+static void print_left(FILE *out, const struct doctor_target *t)
+{
+	if (t->left == INJECT_LEFT_IN_USE)
+		fprintf(out, "  heaptap (PID %d) traces it by code inside it (--backend inline)\n",
+			t->left_owner);
+	else if (t->left == INJECT_LEFT_BEHIND)
+		fprintf(out,
+			"  a killed heaptap (PID %d) has left code inside it (--backend inline), which records "
+			"nothing; the next heaptap with --backend inline takes it out\n",
+			t->left_owner);
+	else if (t->left == INJECT_LEFT_UNKNOWN)
+		fprintf(out,
+			"  code of a heaptap is inside it (--backend inline), and its record cannot be read\n");
+}
+
 static void print_target(FILE *out, const struct doctor *d, const struct doctor_target *t)
 {
 	bool has_allocator = false;
@@ -93,6 +115,7 @@ static void print_target(FILE *out, const struct doctor *d, const struct doctor_
 		escape_text(out, t->tracer_comm);
 		fprintf(out, "): only the bpf backend can trace it too\n");
 	}
+	print_left(out, t);
 	if (!t->is_readable)
 		fprintf(out, "  its maps and memory are not ours to read\n");
 	for (size_t i = 0; i < t->nr_objects; i++) {
@@ -103,7 +126,9 @@ static void print_target(FILE *out, const struct doctor *d, const struct doctor_
 		fprintf(out, "  'heaptap scan %d' can take a census of it now, from the books of %s\n",
 			t->pid, t->census);
 	else if (!IS_AGENT && t->is_readable)
-		fprintf(out, "  no census: the books of its allocator are not glibc's\n");
+		fprintf(out, "  no census: it has %s%s\n",
+			t->stranger ? t->stranger : "no allocator whose books heaptap can read",
+			t->stranger ? ", whose books heaptap cannot read" : "");
 	if (t->is_readable && !has_allocator)
 		fprintf(out, "  no allocator found: try --alloc for a custom one\n");
 }
@@ -188,6 +213,8 @@ static void json_target(FILE *out, const struct doctor_target *t)
 		fprintf(out, "null");
 	fprintf(out, ", \"readable\": %s, ", t->is_readable ? "true" : "false");
 	json_text(out, "census", t->census);
+	fprintf(out, ", ");
+	json_text(out, "inline", left_names[t->left]);
 	fprintf(out, ",\n      \"objects\": [");
 	for (size_t i = 0; i < t->nr_objects; i++) {
 		fprintf(out, "%s\n        ", i ? "," : "");

@@ -199,8 +199,15 @@ int doctor_examine_target(struct doctor *d, pid_t pid)
 	err = examine_modules(dt, t);
 	dt->exe = take_ptr(t->exe);
 	dt->is_readable = dt->is_readable && can_open_memory(pid);
-	if (!IS_AGENT && dt->is_readable && census_look(&dt->census, pid, dt->is_32bit ? 4 : 8))
+	if (!IS_AGENT && dt->is_readable)
+		dt->left = inject_find_left(pid, &dt->left_owner);
+	if (dt->left == INJECT_LEFT_BEHIND)
+		doctor_add_help(d, "heaptap attach --backend inline -t 1s %d (takes out what is left in it)",
+				pid);
+	if (!IS_AGENT && dt->is_readable && census_look(&dt->census, pid, dt->is_32bit ? 4 : 8)) {
+		dt->stranger = dt->census;
 		dt->census = NULL;
+	}
 	if (err == -ESRCH)
 		error("doctor: PID %d (%s): has ended", pid, t->comm);
 	for (size_t i = 0; i < dt->nr_objects; i++)

@@ -28,6 +28,25 @@ static const struct {
 	{ "open", "report --open FILE" },
 	{ "show", "report FILE" },
 	{ "list", "report --events FILE" },
+	{ "stop", "console PID' and its command 'stop" },
+	{ "status", "doctor" },
+};
+
+/* Options that other tools have, and newcomers type. */
+static const struct {
+	const char *name, *meant;
+} foreign_options[] = {
+	{ "json", "-o FILE.json, or --format json" },
+	{ "xml", "-o FILE.junit.xml" },
+	{ "leak-check", "--fail-on definite, which sets the exit status; leaks are shown anyway" },
+	{ "log-file", "--output FILE" },
+	{ "out", "--output FILE" },
+	{ "trace-children", "--follow" },
+	{ "follow-forks", "--follow" },
+	{ "num-callers", "--depth N" },
+	{ "stack-depth", "--depth N" },
+	{ "timeout", "--duration DUR" },
+	{ "time", "--duration DUR" },
 };
 
 /* Is @name a program of $PATH? */
@@ -75,8 +94,9 @@ static void refuse_early_option(const char *text)
 		for (const struct command *c = commands; is_it && c->name; c++) {
 			if (!is_for(row, c))
 				continue;
-			error("%s: the command comes first, as in 'heaptap %s --%s%s%s ...'", text, c->name,
-			      row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+			error("%s: the command comes first, as in 'heaptap %s --%s%s%s ...'%s", text, c->name,
+			      row->name, row->arg ? " " : "", row->arg ? row->arg : "",
+			      strcmp(text, "-v") != 0 ? "" : "; -V prints the version");
 			return;
 		}
 	}
@@ -110,6 +130,15 @@ void mistake_command(const char *text)
 		error("%s: no such command; see 'heaptap help'", text);
 }
 
+void mistake_argument(const struct command *command, const char *text)
+{
+	if (!strcmp(command->name, "system"))
+		error("system: %s: all processes are watched; 'heaptap attach %s' traces one", text, text);
+	else
+		error("%s: %s: one argument too many; see 'heaptap help %s'", command->name, text,
+		      command->name);
+}
+
 /* @shown is the option as it was typed, "-p" or "--pid". */
 static void refuse_elsewhere(const struct command *command, const struct option_row *row, const char *shown)
 {
@@ -122,6 +151,30 @@ static void refuse_elsewhere(const struct command *command, const struct option_
 	error("%s: not an option of '%s'", shown, command->name);
 }
 
+/* An option of another tool, or the first letters of several of ours. */
+static bool refuse_known(const struct command *command, const char *name)
+{
+	char all[256] = "";
+	size_t used = 0, nr = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_options); i++) {
+		if (strcmp(name, foreign_options[i].name) != 0)
+			continue;
+		error("--%s: no option of '%s'; type %s", name, command->name, foreign_options[i].meant);
+		return true;
+	}
+	for (const struct option_row *row = option_rows; *name && row->name; row++) {
+		if (!is_for(row, command) || strncmp(row->name, name, strlen(name)) != 0 ||
+		    used >= sizeof(all))
+			continue;
+		used += (size_t)snprintf(all + used, sizeof(all) - used, " --%s", row->name);
+		nr++;
+	}
+	if (nr > 1)
+		error("--%s: may be any of%s", name, all);
+	return nr > 1;
+}
+
 void mistake_option(const struct command *command, const struct option_row *row, const char *text, int letter)
 {
 	const char *names[OPTIONS_MAX];
@@ -131,7 +184,9 @@ void mistake_option(const struct command *command, const struct option_row *row,
 
 	if (letter > 0) {
 		snprintf(shown, sizeof(shown), "-%c", letter);
-		if (row)
+		if (letter == '-')
+			error("%s: no such option; a space belongs between options of one letter", text);
+		else if (row)
 			refuse_elsewhere(command, row, shown);
 		else
 			error("%s: no such option; see 'heaptap help %s'", shown, command->name);
@@ -141,6 +196,10 @@ void mistake_option(const struct command *command, const struct option_row *row,
 	snprintf(shown, sizeof(shown), "--%s", name);
 	if (!row)
 		row = option_row_find(name, strlen(name));
+	if (!row || !is_for(row, command)) {
+		if (refuse_known(command, name))
+			return;
+	}
 	if (row && is_for(row, command)) {
 		error("--%s: takes no argument", row->name);
 		return;

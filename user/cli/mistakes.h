@@ -7,6 +7,9 @@
 /* @text stands where the command should. */
 void mistake_command(const char *text);
 
+/* @text is one argument more than @command takes. */
+void mistake_argument(const struct command *command, const char *text);
+
 /*
  * getopt refused an option of @command: the long option @text, "--nmae=x" or "--quiet=x", or the one of a cluster of
  * which @letter (0 = long) is the name. @row is the option's row if getopt knows it, or that of the letter; else NULL.

@@ -86,6 +86,7 @@ const struct command commands[] = {
 
 static int take_flag(struct options *o, const struct option_row *row, const char *text);
 static int take_u32(struct options *o, const struct option_row *row, const char *text);
+static int take_u64(struct options *o, const struct option_row *row, const char *text);
 static int take_size(struct options *o, const struct option_row *row, const char *text);
 static int take_duration(struct options *o, const struct option_row *row, const char *text);
 static int take_text(struct options *o, const struct option_row *row, const char *text);
@@ -120,6 +121,13 @@ static const char *backend_choice(size_t i)
 	return words[i];
 }
 
+static const char *on_full_choice(size_t i)
+{
+	static const char *const words[] = { [ON_FULL_WAIT] = "wait", [ON_FULL_DROP] = "drop", NULL };
+
+	return words[i];
+}
+
 static const char *color_choice(size_t i)
 {
 	static const char *const words[] = {
@@ -140,9 +148,11 @@ static const char *leaks_choice(size_t i)
 
 static const char *snapshot_choice(size_t i)
 {
-	static const char *const words[] = {
-		[SNAPSHOT_STOP] = "stop", [SNAPSHOT_FORK] = "fork", [SNAPSHOT_AUTO] = "auto", NULL
-	};
+	static const char *const words[] = { [SNAPSHOT_STOP] = "stop",
+					     [SNAPSHOT_FORK] = "fork",
+					     [SNAPSHOT_AUTO] = "auto",
+					     [SNAPSHOT_PRECOPY] = "precopy",
+					     NULL };
 
 	return words[i];
 }
@@ -184,6 +194,9 @@ const struct option_row option_rows[] = {
 	  .is_only_typed = true, .help = "a target: the same as the argument; may be repeated" },
 	{ "backend", 'b', "NAME", take_choice, FIELD(backend), "auto", .choice = backend_choice,
 	  .commands = SERVING | IN(SYSTEM), .help = "source of events; inline puts code into the target" },
+	{ "on-full", 0, "WHAT", take_choice, FIELD(on_full), "wait", .choice = on_full_choice,
+	  .commands = TRACING,
+	  .help = "inline: a thread without room for its records waits while heaptap reads, or drops them" },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING | IN(SYSTEM),
 	  .help = "frames per stack; 0 = no stacks" },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,
@@ -225,10 +238,20 @@ const struct option_row option_rows[] = {
 		  "none = without those" },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
 	  .commands = WATCHING | IN(SYSTEM), .help = "write a report every DUR" },
+	{ "metrics", 0, "[ADDR:]PORT", take_text, FIELD(metrics),
+	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM), .is_left_out = true,
+	  .help = "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
+		  "ADDR, or at unix:/path; port 0 = any free one" },
+	{ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
+	  .is_left_out = true,
+	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" },
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
 	  .help = "keep the files of the last N reports, and remove older ones; 0: keep all" },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
 	  .commands = WATCHING | IN(SYSTEM), .help = "stop tracing after DUR" },
+	{ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",
+	  .commands = IN(RUN) | IN(ATTACH),
+	  .help = "stop tracing when N allocations were counted; a few more may be" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  .help = "write the report to FILE; may be repeated; the ending of its name chooses the format; "
@@ -272,9 +295,17 @@ const struct option_row option_rows[] = {
 	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; 2s for a "
 		  "scan without a trace; no limit at the end of a program of run)" },
 	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
-	  .commands = IN(ATTACH) | IN(TOP) | IN(SCAN),
+	  .commands = IN(RUN) | IN(ATTACH) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "how a verdict gets the target's memory. stop: the target stands until it is read; fork: until "
-		  "a thread of it has forked for heaptap, and the copy is read; auto: fork if that is worth it" },
+		  "a thread of it has forked for heaptap, and the copy is read; precopy: while heaptap reads what it "
+		  "wrote since its memory was copied; auto: fork or precopy if possible and worth it" },
+	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = BOTH | IN(TOP) | IN(SCAN),
+	  .help = "threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
+		  "16 at most)" },
+	{ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
+	  .commands = IN(RUN) | IN(ATTACH) | IN(TOP) | IN(SCAN) | IN(SERVE),
+	  .help = "make no copy for --snapshot that may take more memory (default what is left: in the cgroups of "
+		  "the target for fork, a half of that of heaptap for precopy)" },
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "check releases: by the right family of functions, only once, and of a block; "
 		  "report wrong releases with their stacks (default in run)" },
@@ -365,10 +396,16 @@ const struct option_row option_rows[] = {
 	{ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
 	  .help = "list the events on stdout instead of a report; `heaptap report` reads such a list too" },
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
-	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE),
-	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M)" },
+	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE) | IN(RUN) | IN(ATTACH),
+	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M), "
+		  "or a verdict that takes more memory of heaptap (no limit)" },
 	{ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN), .is_left_out = true,
 	  .help = "show the growth since the census in this file, which was written as JSON" },
+	{ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN), .is_left_out = true,
+	  .help = "take a census also of a process that a heaptap traces" },
+	{ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN), .is_left_out = true,
+	  .help = "show the callers of blocks in a census that are in this list, which the command blocks of the "
+		  "console wrote as CSV; implies --census" },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for the target's binaries" },
@@ -476,6 +513,11 @@ static int take_u32(struct options *o, const struct option_row *row, const char 
 		return -EINVAL;
 	*(u32 *)field_of(o, row) = value;
 	return 0;
+}
+
+static int take_u64(struct options *o, const struct option_row *row, const char *text)
+{
+	return take_number(o, row, text, parse_u64, "a number", field_of(o, row));
 }
 
 static int take_size(struct options *o, const struct option_row *row, const char *text)

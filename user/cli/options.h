@@ -10,7 +10,6 @@
 
 struct report_format;
 struct suppress_list;
-
 struct option_list {
 	const char **items; /* owned, NULL-terminated (NULL when empty); the strings are borrowed */
 	size_t nr;
@@ -25,10 +24,10 @@ struct options {
 	size_t nr_args;
 	struct option_list targets; /* --pid; attach: then args */
 
-	u32 backend;		      /* enum source_backend */
-	u32 depth;		      /* frames per stack */
-	u64 interval_ns, duration_ns; /* 0 = none */
-	u32 keep;		      /* files of the last reports; 0 = all */
+	u32 backend, on_full;			  /* enum source_backend, source_on_full */
+	u32 depth;				  /* frames per stack */
+	u64 interval_ns, duration_ns, stop_after; /* stop_after: allocations; 0 = none */
+	u32 keep;				  /* files of the last reports; 0 = all */
 	struct option_list outputs;
 	const struct report_format *format; /* of outputs without a known ending; NULL = not said */
 	bool events;			    /* report: list the events instead */
@@ -51,7 +50,9 @@ struct options {
 	struct option_list execute;	 /* console: commands */
 	u64 ring_bytes;			 /* 0 = the source's own choice */
 	u32 scan;			 /* enum session_scans: which reports have leak verdicts */
+	u32 nr_jobs;			 /* 0 = one for each CPU */
 	u32 snapshot;			 /* enum snapshot_way */
+	u64 max_copy;			 /* 0 = what there is room for */
 	u64 max_pause_ns;		 /* for a scan; 0 = as it suits the command */
 	struct option_list suppressions; /* files */
 	struct suppress_list *suppress;	 /* owned; the rules of all of them; NULL = none */
@@ -73,8 +74,10 @@ struct options {
 	u32 error_exitcode; /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
 	const char *baseline; /* scan: an earlier census in JSON */
+	const char *callers;  /* scan: a list of blocks in CSV */
+	bool census;	      /* scan: also of a process that is traced */
 	const char *user, *cwd;
-	const char *listen, *to, *token_file;
+	const char *listen, *to, *token_file, *metrics, *push;
 	bool status;	   /* run: show the status line */
 	bool is_program;   /* there was a -- before the arguments */
 	bool thin;	   /* connect: the other side leaves out allocations outside min_size, max_size */
@@ -88,9 +91,8 @@ struct options {
 	u64 threshold_bytes;  /* and rules for a report on a process: 0 = none */
 	u32 threshold_growth; /* tenths of a percent an hour */
 	bool quiet, verbose, want_help, want_version, want_formats;
-	u32 color;    /* enum output_color */
-	u32 annotate; /* 0 = none, 1 = as GitHub wants it */
-
+	u32 color;	    /* enum output_color */
+	u32 annotate;	    /* 0 = none, 1 = as GitHub wants it */
 	const char *config; /* named by --config */
 	char *config_path;  /* owned; of the file that was read, NULL = none */
 	char *config_text;  /* owned; values from it point into it */
@@ -139,10 +141,8 @@ const struct option_row *option_row_find(const char *name, size_t len);
  */
 int options_parse(struct options *o, int argc, char **argv) __must_check;
 void options_fini(struct options *o);
-
 /* Is there a rule of --fail-on? */
 bool options_have_rule(const struct options *o);
-
 /* Print the help of @command, or the list of commands for NULL. */
 void options_help(FILE *out, const struct command *command);
 

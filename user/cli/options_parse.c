@@ -199,8 +199,7 @@ static int check_args(struct options *o, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (given > c->max_args) {
-		error("%s: %s: one argument too many; see 'heaptap help %s'", c->name,
-		      o->targets.nr ? o->targets.items[c->max_args] : argv[c->max_args], c->name);
+		mistake_argument(c, o->targets.nr ? o->targets.items[c->max_args] : argv[c->max_args]);
 		return -EINVAL;
 	}
 	if (o->fail_on_errors && o->check == CHECK_NEVER) {
@@ -224,8 +223,8 @@ static bool is_one_of(const char *text, const char *const *words)
 	return *words;
 }
 
-/* --help and --version in place of a command; 0 if @text is neither. */
-static int without_command(const char *text)
+/* --help and --version in place of a command; 0 if @text is neither. @behind is the next word, or NULL. */
+static int without_command(const char *text, const char *behind)
 {
 	static const char *const version[] = { "--version", "-V", "version", NULL };
 	static const char *const help[] = { "--help", "-h", NULL };
@@ -236,7 +235,7 @@ static int without_command(const char *text)
 	}
 	if (!is_one_of(text, help))
 		return 0;
-	options_help(stdout, NULL);
+	options_help(stdout, behind ? command_find(behind) : NULL);
 	return 1;
 }
 
@@ -253,7 +252,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		options_help(stderr, NULL);
 		return -EINVAL;
 	}
-	if (without_command(argv[1]))
+	if (without_command(argv[1], argv[2]))
 		return 1;
 	o->command = command_find(argv[1]);
 	if (!o->command) {
@@ -268,7 +267,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	if (err)
 		return err == -ENOMEM ? err : -EINVAL;
 	if (o->want_version)
-		return without_command("--version");
+		return without_command("--version", NULL);
 	if (o->want_help) {
 		options_help(stdout, o->command);
 		return 1;

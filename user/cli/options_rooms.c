@@ -38,6 +38,7 @@ struct source_choice options_source(const struct options *o)
 {
 	return (struct source_choice){ .command = o->command->name,
 				       .backend = o->backend,
+				       .on_full = o->on_full,
 				       .check = o->check,
 				       .depth = o->depth,
 				       .max_followed = o->follow ? o->max_procs : 0,
@@ -56,7 +57,8 @@ static bool wants_tape(const struct options *o)
 	bool wants = o->format && o->format->wants_tape;
 
 	for (size_t i = 0; i < o->outputs.nr && !wants; i++) {
-		const struct report_format *f = report_format_find(o->outputs.items[i]);
+		enum packing packing;
+		const struct report_format *f = report_format_of(o->outputs.items[i], &packing);
 
 		wants = f && f->wants_tape;
 	}
@@ -76,6 +78,8 @@ struct session_options options_session(const struct options *o)
 		.wants_tape = wants_tape(o),
 		.verdict = { .max_pause_ns = o->max_pause_ns,
 			     .snapshot = o->snapshot,
+			     .nr_jobs = o->nr_jobs,
+			     .max_copy = o->max_copy,
 			     .pointer_mask = o->pointer_mask,
 			     .unaligned = o->unaligned,
 			     .leaks = o->leaks,
@@ -86,6 +90,8 @@ struct session_options options_session(const struct options *o)
 			  .growth = o->fail_growth,
 			  .bytes = o->fail_bytes },
 		.suppress = o->suppress,
+		.no_own_rules = o->no_default_suppressions,
+		.stop_after = o->stop_after,
 		.names = { o->sysroot, o->debug_path, o->debuginfod },
 		.max_memory = o->max_memory,
 		.start_paused = o->start_paused,
@@ -126,7 +132,9 @@ struct system_options options_system(const struct options *o, const struct sessi
 						  .max_bytes = o->threshold_bytes,
 						  .max_growth = o->threshold_growth },
 					.wants_everything = o->everything,
-					.dumps_at_interval = o->outputs.nr && o->interval_ns };
+					.dumps_at_interval = o->outputs.nr && o->interval_ns,
+					.metrics = o->metrics,
+					.push = o->push };
 }
 
 struct serve_options options_serve(const struct options *o)
@@ -137,6 +145,8 @@ struct serve_options options_serve(const struct options *o)
 				       .program = o->is_program ? o->args : NULL,
 				       .user = o->user,
 				       .cwd = o->cwd,
+				       .snapshot = (enum snapshot_way)o->snapshot,
+				       .max_copy = o->max_copy,
 				       .max_pause_ns = o->max_pause_ns,
 				       .allow_kill = o->allow_kill };
 }

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
@@ -64,6 +66,47 @@ static int add_own(struct page_file *f, struct output_options *o)
 	return 0;
 }
 
+/* In the child: become xdg-open, when a path comes. Ends with 127 if that is not possible. */
+static _Noreturn void run_opener(int fd)
+{
+	char path[PATH_MAX];
+	ssize_t len = read(fd, path, sizeof(path) - 1);
+	sigset_t none;
+
+	/* No page was made. */
+	if (len <= 0)
+		_exit(0);
+	path[len] = '\0';
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGINT, SIG_DFL);
+	if (!out_become_caller())
+		execlp("xdg-open", "xdg-open", path, (char *)NULL);
+	_exit(127);
+}
+
+static int start_opener(struct page_file *f)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	f->opener = fork();
+	if (!f->opener) {
+		close(fds[1]);
+		/* Ctrl-C ends heaptap; the pipe then ends the child. */
+		signal(SIGINT, SIG_IGN);
+		run_opener(fds[0]);
+	}
+	close(fds[0]);
+	f->go = fds[1];
+	if (f->opener > 0)
+		return 0;
+	close(f->go);
+	f->opener = 0;
+	return -errno;
+}
+
 int page_file_init(struct page_file *f, struct output_options *o)
 {
 	int err;
@@ -76,49 +119,52 @@ int page_file_init(struct page_file *f, struct output_options *o)
 		error("--open: %s: cannot open a name with placeholders", f->path);
 		return -EINVAL;
 	}
-	if (f->path)
-		return 0;
-	err = add_own(f, o);
-	if (err) {
+	err = f->path ? 0 : add_own(f, o);
+	if (err)
 		error("--open: cannot make a directory for the page: %s", strerror(-err));
-		page_file_fini(f);
+	if (!err) {
+		err = start_opener(f);
+		if (err)
+			error("--open: %s", strerror(-err));
 	}
+	if (err)
+		page_file_fini(f);
 	return err;
+}
+
+/* The wait status. */
+static int end_opener(struct page_file *f)
+{
+	int status = 0;
+	pid_t got;
+
+	close(f->go);
+	do
+		got = waitpid(f->opener, &status, 0);
+	while (got < 0 && errno == EINTR);
+	f->opener = 0;
+	return got < 0 ? -1 : status;
 }
 
 void page_file_fini(struct page_file *f)
 {
+	if (f->opener)
+		end_opener(f);
 	free(f->names);
 	free(f->own);
 	*f = (struct page_file){ .path = NULL };
 }
 
-/* In the child: become xdg-open. Ends with 127 if that is not possible. */
-static _Noreturn void run_opener(const char *path)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (!out_become_caller())
-		execlp("xdg-open", "xdg-open", path, (char *)NULL);
-	_exit(127);
-}
-
-int page_file_open(const struct page_file *f)
+int page_file_open(struct page_file *f)
 {
 	auto_free char *path = realpath(f->path, NULL);
-	int status = 0;
-	pid_t pid = path ? fork() : -1;
+	size_t len = path ? strlen(path) : 0;
+	bool is_sent = len && write(f->go, path, len) == (ssize_t)len;
+	int status = end_opener(f);
 
-	if (!pid)
-		run_opener(path);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			pid = -1;
-	if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+	if (is_sent && WIFEXITED(status) && !WEXITSTATUS(status))
 		return 0;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
+	if (is_sent && WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		error("--open: cannot run xdg-open; open %s in a browser", f->path);
 	else
 		error("--open: xdg-open: failed: open %s in a browser", f->path);

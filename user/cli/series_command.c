@@ -12,6 +12,7 @@
 #include "user/cli/options_rooms.h"
 #include "user/cli/page_file.h"
 #include "user/cli/report_file.h"
+#include "user/cli/rights.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
@@ -199,6 +200,8 @@ int series_command(const struct options *o)
 		oo.format = report_format_named("json");
 	if (!err)
 		err = outputs_new(&outs, &oo, stdout);
+	if (!err)
+		rights_keep_files(o, outs);
 	status = err ? outputs_status(err) : run(o, outs);
 	if (o->open && status == STATUS_DONE && page_file_open(&page))
 		status = STATUS_IMPOSSIBLE;

@@ -8,14 +8,16 @@
 #include <unistd.h>
 
 #include "user/cli/options_rooms.h"
+#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/report/output.h"
+#include "user/scan/snapshot_price.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/session/session_span.h"
-#include "user/source/privileges.h"
+#include "user/lib/privileges.h"
 #include "user/stream/record_file.h"
 #include "user/stream/recorder.h"
 
@@ -39,9 +41,21 @@ static int check_stdout(const struct options *o, bool is_launch)
 	return -EINVAL;
 }
 
-int tracing_run(const struct options *o, bool is_launch,
-		int (*work)(const struct options *o, struct session *s, struct control *c))
+/* The kernel would end heaptap while it loads the programs of BPF, and nobody would know why. */
+static void choose_backend(struct session_options *so)
 {
+	const u64 needed = 40 << 20, room = snapshot_price_room(getpid());
+
+	if (IS_AGENT || so->source.backend != BACKEND_AUTO || room >= needed)
+		return;
+	warn("%s: only %s of memory are left for heaptap, and BPF takes %s: tracing by ptrace, which is slower",
+	     so->command, human_bytes(room).text, human_bytes(needed).text);
+	so->source.backend = BACKEND_PTRACE;
+}
+
+int tracing_run(const struct options *o, const struct tracing_command *command)
+{
+	bool is_launch = command->is_launch;
 	struct session_options so = options_session(o);
 	const struct output_options oo = options_output(o);
 	const struct control_times times = options_times(o);
@@ -56,24 +70,29 @@ int tracing_run(const struct options *o, bool is_launch,
 	if (err)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;
-	status = STATUS_USAGE;
-	if (recorder_check(&so.recorder))
+	err = recorder_check(&so.recorder);
+	status = err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
+	if (err)
 		goto out;
 	status = STATUS_IMPOSSIBLE;
+	choose_backend(&so);
 	if (session_new(&s, &so, outs, is_launch))
 		goto out;
 	if (so.between)
 		session_span_set(s, so.between);
-	/* A program that heaptap starts would have fewer rights, too. Threads begin with control_guard(). */
-	if (!is_launch)
-		privileges_drop();
+	status = command->prepare ? command->prepare(command->ctx, s) : STATUS_DONE;
+	if (status != STATUS_DONE)
+		goto out;
+	status = STATUS_IMPOSSIBLE;
+	/* Threads begin with control_guard(). */
+	privileges_drop(PRIVILEGES_TRACING, 0);
 	err = control_new(&c, &times, is_launch);
 	if (err)
 		error("%s: signals: %s", so.command, strerror(-err));
 	else
 		control_guard(c, so.command, session_lifeline(s));
 	if (!err)
-		status = work(o, s, c);
+		status = command->work(command->ctx, o, s, c);
 out:
 	session_free(s);
 	control_free(c);

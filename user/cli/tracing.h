@@ -8,10 +8,17 @@ struct control;
 struct options;
 struct session;
 
+/* A command. Its functions return exit statuses. */
+struct tracing_command {
+	bool is_launch; /* it starts the program, whose standard output stays its own, and passes signals on to it */
+	/* Do what needs all rights of the user: heaptap then gives up those that it can do without. NULL = nothing. */
+	int (*prepare)(void *ctx, struct session *s);
+	int (*work)(void *ctx, const struct options *o, struct session *s, struct control *c);
+	void *ctx;
+};
+
 /*
- * Make outputs, a session and a control by @o, and give them to @work, which returns an exit status; then free them.
- * @is_launch: heaptap starts the program, whose standard output stays its own, and passes signals on to it.
- * The result of @work; or another exit status, logged.
+ * Make outputs, a session and a control by @o, and give them to @command; then free them. The result of its functions;
+ * or another exit status, logged.
  */
-int tracing_run(const struct options *o, bool is_launch,
-		int (*work)(const struct options *o, struct session *s, struct control *c));
+int tracing_run(const struct options *o, const struct tracing_command *command);

@@ -592,6 +592,8 @@ int heap_event(struct heap *h, const struct heap_event *ev)
 		h->totals.last_time_ns = ev->time_ns;
 	if (h->is_lossy && h->nr_pending)
 		settle_lost_ends(h, ev);
+	if (!ev->size || (s64)ev->size < 0)
+		check_notice(h, ev);
 	err = enter[ev->h.kind](h, ev);
 	if (h->totals.live_bytes < h->timeline.min_bytes)
 		h->timeline.min_bytes = h->totals.live_bytes;

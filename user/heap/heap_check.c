@@ -127,6 +127,28 @@ void check_release(struct heap *h, taddr_t addr, const struct block *b, const st
 		add_wrong_size(h, &m, b, ev);
 }
 
+/* Sizes of 32-bit programs are never negative here: their word size is not known. */
+void check_notice(struct heap *h, const struct heap_event *ev)
+{
+	bool is_huge = (s64)ev->size < 0, is_realloc = ev->h.kind == EVENT_REALLOC_END;
+	enum notice_kind kind = is_huge ? NOTICE_HUGE_SIZE : NOTICE_REALLOC_ZERO;
+	struct misuse_notice *n;
+
+	if (!h->misuses || (!is_huge && (!is_realloc || ev->size || !ev->old_addr)) ||
+	    (!is_realloc && ev->h.kind != EVENT_ALLOC) || ev->h.flags & EVENT_RETRY)
+		return;
+	n = &h->misuses->notices[kind];
+	if (n->count++)
+		return;
+	n->size = ev->size;
+	n->row = row_of(h, ev->stack, ev->h.fn);
+}
+
+const struct misuse_notice *heap_notices(const struct heap *h)
+{
+	return h->misuses ? h->misuses->notices : NULL;
+}
+
 void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev)
 {
 	if (h->misuses)

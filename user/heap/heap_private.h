@@ -80,6 +80,8 @@ bool pool_uncover(struct heap *h, taddr_t addr, struct block *b);
 /* heap_check.c. Without heap_check() these functions do nothing. @ev is the release. */
 /* Check the release of the block @b at @addr. Call it before the release is entered. */
 void check_release(struct heap *h, taddr_t addr, const struct block *b, const struct heap_event *ev);
+/* Note a call that is allowed, and a mistake nevertheless. */
+void check_notice(struct heap *h, const struct heap_event *ev);
 /* Remember the release of the block at @addr. */
 void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev);
 /* Check a release of @addr, where no block is. */

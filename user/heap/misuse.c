@@ -31,6 +31,24 @@ const char *misuse_what(enum misuse_kind kind)
 	return kinds[kind].what;
 }
 
+static const struct {
+	const char *name, *what;
+} notices[] = {
+	[NOTICE_REALLOC_ZERO] = { "realloc-zero", "realloc to size 0" },
+	[NOTICE_HUGE_SIZE] = { "huge-size", "allocation of a size that is most likely a negative number" },
+};
+_Static_assert(ARRAY_SIZE(notices) == NR_NOTICES_KINDS, "one name each");
+
+const char *notice_name(enum notice_kind kind)
+{
+	return notices[kind].name;
+}
+
+const char *notice_what(enum notice_kind kind)
+{
+	return notices[kind].what;
+}
+
 bool misuse_is_mismatch(enum misuse_kind kind)
 {
 	return kinds[kind].is_mismatch;

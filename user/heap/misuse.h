@@ -40,6 +40,18 @@ struct misuse_counts {
 	u64 nr_unsure;	/* releases of unknown blocks that may be right, because events were lost */
 };
 
+/* Calls that are allowed, and mistakes nevertheless. */
+enum notice_kind {
+	NOTICE_REALLOC_ZERO, /* realloc to size 0: some allocators release the block, others do not */
+	NOTICE_HUGE_SIZE,    /* a size above half of all addresses: most likely a negative number */
+	NR_NOTICES_KINDS
+};
+
+struct misuse_notice {
+	u64 count, size; /* size: that of the first call */
+	u32 row;	 /* first caller; MISUSE_NO_ROW = unknown */
+};
+
 /* An earlier release. */
 struct misuse_freed {
 	taddr_t addr; /* 0 = none */
@@ -56,6 +68,7 @@ struct misuse_table {
 	struct misuse *list; /* owned; wrong releases in order of first sight */
 	size_t nr, max;
 	struct misuse_counts counts;
+	struct misuse_notice notices[NR_NOTICES_KINDS];
 	struct budget *budget;
 };
 
@@ -76,6 +89,14 @@ const struct misuse_freed *misuse_find_freed(const struct misuse_table *t, taddr
 
 /* Add @m to the list, or its count and time to an equal entry. */
 void misuse_add(struct misuse_table *t, const struct misuse *m);
+
+/* By kind; NULL if releases are not checked. */
+struct heap;
+const struct misuse_notice *heap_notices(const struct heap *h);
+
+/* Names: for JSON ("realloc-zero"), and for people. */
+const char *notice_name(enum notice_kind kind);
+const char *notice_what(enum notice_kind kind);
 
 /* Names: for JSON ("mismatched-free"), and for people ("mismatched release"). */
 const char *misuse_name(enum misuse_kind kind);

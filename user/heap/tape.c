@@ -1,24 +1,65 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocks that came and went, as varints in a temporary file. */
+/*
+ * Blocks that came and went, in a temporary file. An entry is a head of three bytes: flags, and the number of a slot.
+ * Most events have a row and a size that were there lately: a table keeps these in slots. Else both follow the head as
+ * varints. There may be many million entries, so nothing slow is done for one.
+ */
 #include "user/heap/tape.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdio_ext.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "user/lib/varint.h"
 
-enum { COPY_CHUNK = 1 << 16 };
-enum { IS_FREE = 1, HAS_TIME = 2, FLAG_BITS = 2 };
+enum {
+	WRITE_BYTES = 1 << 14,
+	READ_BYTES = 1 << 16,
+	HEAD_BYTES = 3,
+	ENTRY_BYTES = HEAD_BYTES + 3 * VARINT_MAX
+};
+enum { IS_FREE = 1, HAS_TIME = 2, IS_NEW = 4, FLAG_BITS = 3 };
+
+/* For each slot by row there are some by row and size. */
+enum { BY_SIZE = 8, MIN_BY_ROW = 1 << 7, MAX_BY_ROW = TAPE_SLOTS_MAX / (1 + BY_SIZE) };
+_Static_assert(TAPE_SLOTS_MAX << FLAG_BITS <= 1 << 8 * HEAD_BYTES, "a head has room for each slot");
+
+#define NO_ROW UINT32_MAX
+
+/* Here: what a number in the file stands for. Larger sizes have no slot. */
+struct tape_slot {
+	u32 row; /* NO_ROW = none yet */
+	u32 bytes;
+};
+
+/* First a slot for each row, for its first size; then slots for other sizes, by a hash of row and size. */
+struct tape_slots {
+	struct tape_slot *list; /* owned; NULL = none yet */
+	u32 nr_by_row;		/* a power of two; when it grows, all slots are forgotten */
+	u32 nr_new;		/* slots that were filled, or filled anew */
+};
+
+/* One that reads a tape. */
+struct tape_reader {
+	u8 *bytes;    /* owned; READ_BYTES and one more, a part of the tape */
+	const u8 *at; /* the next entry */
+	u8 *end;      /* of the part */
+	u64 offset;   /* of that end in the tape */
+	u64 time_ms;
+};
 
 struct tape {
-	FILE *file; /* owned; NULL = no entry yet */
-	u64 last_ms, read_ms;
-	bool is_read; /* the file is not at its end */
-	int err;      /* of the first failure */
+	int fd;	     /* owned; -1 = all entries are in @bytes */
+	u64 len;     /* bytes in the file */
+	u32 nr;	     /* bytes in @bytes, which come behind those */
+	int err;     /* of the first failure */
+	u64 time_ms; /* of the last entry */
+	struct tape_slots slots;
+	struct tape_reader reader;
+	u8 bytes[WRITE_BYTES];
 };
 
 int tape_new(struct tape **out)
@@ -27,143 +68,274 @@ int tape_new(struct tape **out)
 
 	if (!t)
 		return -ENOMEM;
+	t->fd = -1;
 	*out = t;
 	return 0;
+}
+
+static void tape_fini(struct tape *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t->slots.list);
+	free(t->reader.bytes);
 }
 
 void tape_free(struct tape *t)
 {
 	if (!t)
 		return;
-	if (t->file)
-		fclose(t->file);
+	tape_fini(t);
 	free(t);
-}
-
-/* A file without a name. O_TMPFILE is not known to every file system; tmpfile() knows no TMPDIR. */
-static FILE *open_unnamed(void)
-{
-	const char *dir = getenv("TMPDIR");
-	int fd = open(dir && *dir == '/' ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? tmpfile() : fdopen(fd, "w+");
-
-	if (!file) {
-		if (fd >= 0)
-			close(fd);
-		return NULL;
-	}
-	__fsetlocking(file, FSETLOCKING_BYCALLER);
-	return file;
-}
-
-/* Make the file ready to be appended to. */
-static int begin_writing(struct tape *t)
-{
-	if (t->err)
-		return t->err;
-	if (!t->file)
-		t->file = open_unnamed();
-	if (!t->file || (t->is_read && fseeko(t->file, 0, SEEK_END)))
-		t->err = errno ? -errno : -EIO;
-	t->is_read = false;
-	return t->err;
-}
-
-void tape_put(struct tape *t, const struct tape_entry *e)
-{
-	u64 gone_ms = e->time_ms > t->last_ms ? e->time_ms - t->last_ms : 0;
-	u64 flags = (e->is_free ? IS_FREE : 0) | (gone_ms ? HAS_TIME : 0);
-	u8 bytes[3 * VARINT_MAX];
-	u8 *end;
-
-	if ((!t->file || t->is_read || t->err) && begin_writing(t))
-		return;
-	end = varint_put(bytes, (u64)e->row << FLAG_BITS | flags);
-	end = varint_put(end, e->bytes);
-	if (gone_ms)
-		end = varint_put(end, gone_ms);
-	t->last_ms += gone_ms;
-	if (fwrite(bytes, 1, (size_t)(end - bytes), t->file) != (size_t)(end - bytes))
-		t->err = errno ? -errno : -EIO;
 }
 
 void tape_reset(struct tape *t)
 {
-	if (t->file)
-		fclose(t->file);
-	*t = (struct tape){ 0 };
+	tape_fini(t);
+	memset(t, 0, sizeof(*t));
+	t->fd = -1;
+}
+
+static u32 nr_slots(const struct tape_slots *s)
+{
+	return s->nr_by_row * (1 + BY_SIZE);
+}
+
+/* Forget all slots, and have @nr by row. 0 or -ENOMEM. */
+static int slots_begin(struct tape_slots *s, u32 nr)
+{
+	free(s->list);
+	*s = (struct tape_slots){ .list = malloc(nr * (1 + BY_SIZE) * sizeof(*s->list)), .nr_by_row = nr };
+	if (!s->list)
+		return -ENOMEM;
+	for (u32 i = 0; i < nr_slots(s); i++)
+		s->list[i] = (struct tape_slot){ .row = NO_ROW };
+	return 0;
+}
+
+static bool is_in(const struct tape_slot *slot, const struct tape_entry *e)
+{
+	return slot->row == e->row && slot->bytes == e->bytes;
+}
+
+/* The slot that has @e, or that is to be filled with it. */
+static u32 slots_find(const struct tape_slots *s, const struct tape_entry *e)
+{
+	u32 nr = s->nr_by_row, first = e->row & (nr - 1), second;
+	u64 hash;
+
+	if (is_in(&s->list[first], e))
+		return first;
+	hash = (e->row * 0x9e3779b97f4a7c15ULL) ^ (e->bytes * 0xd6e8feb86659fd93ULL);
+	second = nr + ((u32)(hash >> 40) & (nr * BY_SIZE - 1));
+	return s->list[first].row == NO_ROW && !is_in(&s->list[second], e) ? first : second;
+}
+
+/* Fill slot @at. 0 or -ENOMEM. */
+static int slots_fill(struct tape_slots *s, u32 at, const struct tape_entry *e)
+{
+	s->list[at] = (struct tape_slot){ e->bytes <= UINT32_MAX ? e->row : NO_ROW, (u32)e->bytes };
+	if (++s->nr_new <= nr_slots(s) || s->nr_by_row >= MAX_BY_ROW)
+		return 0;
+	return slots_begin(s, 2 * s->nr_by_row);
+}
+
+/* A file without a name. O_TMPFILE is not known to every file system; tmpfile() knows no TMPDIR. */
+static int open_unnamed(void)
+{
+	const char *dir = getenv("TMPDIR");
+	int fd = open(dir && *dir == '/' ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	FILE *file;
+
+	if (fd >= 0)
+		return fd;
+	file = tmpfile();
+	if (!file)
+		return -errno;
+	fd = fcntl(fileno(file), F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		fd = -errno;
+	fclose(file);
+	return fd;
+}
+
+static int write_file(struct tape *t)
+{
+	if (t->fd < 0) {
+		int fd = open_unnamed();
+
+		if (fd < 0)
+			return fd;
+		t->fd = fd;
+	}
+	for (u32 done = 0; done < t->nr;) {
+		ssize_t n = pwrite(t->fd, t->bytes + done, t->nr - done, (off_t)t->len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		done += (u32)n;
+		t->len += (u64)n;
+	}
+	t->nr = 0;
+	return 0;
+}
+
+/* Make the tape ready for one more entry. False: it has failed. */
+static bool __attribute__((noinline)) make_room(struct tape *t)
+{
+	if (!t->err && !t->slots.list)
+		t->err = slots_begin(&t->slots, MIN_BY_ROW);
+	if (!t->err && t->nr > WRITE_BYTES - ENTRY_BYTES)
+		t->err = write_file(t);
+	return !t->err;
+}
+
+void tape_put(struct tape *t, const struct tape_entry *e)
+{
+	u64 gone_ms = e->time_ms > t->time_ms ? e->time_ms - t->time_ms : 0;
+	bool is_new;
+	u8 *end;
+	u32 at;
+
+	if ((t->err || !t->slots.list || t->nr > WRITE_BYTES - ENTRY_BYTES) && !make_room(t))
+		return;
+	at = slots_find(&t->slots, e);
+	is_new = !is_in(&t->slots.list[at], e);
+	le32_put(t->bytes + t->nr, at << FLAG_BITS | (is_new ? IS_NEW : 0) | (gone_ms ? HAS_TIME : 0) |
+					   (e->is_free ? IS_FREE : 0));
+	end = t->bytes + t->nr + HEAD_BYTES;
+	if (is_new) {
+		end = varint_put(end, e->row);
+		end = varint_put(end, e->bytes);
+		t->err = slots_fill(&t->slots, at, e);
+	}
+	if (gone_ms)
+		end = varint_put(end, gone_ms);
+	t->time_ms += gone_ms;
+	t->nr = (u32)(end - t->bytes);
 }
 
 int tape_rewind(struct tape *t)
 {
-	if (t->err || !t->file)
+	struct tape_reader *r = &t->reader;
+
+	if (t->err)
 		return t->err;
-	if (fflush(t->file) || fseeko(t->file, 0, SEEK_SET))
-		t->err = errno ? -errno : -EIO;
-	t->is_read = true;
-	t->read_ms = 0;
-	return t->err;
+	if (!r->bytes)
+		r->bytes = calloc(1, READ_BYTES + 1);
+	r->at = r->end = r->bytes;
+	r->offset = r->time_ms = 0;
+	return r->bytes ? 0 : -ENOMEM;
 }
 
-/* 1, 0 at the end of the file, or -EIO. */
-static int get_varint(FILE *file, u64 *value)
+/* Add the next bytes of the tape to those that are there. 0 or -EIO. */
+static int read_more(const struct tape *t, struct tape_reader *r)
 {
-	u64 v = 0;
+	u32 left = (u32)(r->end - r->at);
+	ssize_t n;
 
-	for (u32 shift = 0; shift < 64; shift += 7) {
-		int c = getc_unlocked(file);
-
-		if (c == EOF)
-			return shift || ferror(file) ? -EIO : 0;
-		v |= (u64)(c & 0x7f) << shift;
-		if (c < 0x80) {
-			*value = v;
-			return 1;
-		}
+	memmove(r->bytes, r->at, left);
+	r->at = r->bytes;
+	r->end = r->bytes + left;
+	while (r->end < r->bytes + READ_BYTES && r->offset < t->len) {
+		n = pread(t->fd, r->end, (size_t)(r->bytes + READ_BYTES - r->end), (off_t)r->offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EIO;
+		r->end += n;
+		r->offset += (u64)n;
 	}
-	return -EIO;
+	if (r->offset >= t->len) {
+		u64 from = r->offset - t->len, room = (u64)(r->bytes + READ_BYTES - r->end);
+		u64 nr = t->nr - from < room ? t->nr - from : room;
+
+		memcpy(r->end, t->bytes + from, nr);
+		r->end += nr;
+		r->offset += nr;
+	}
+	return 0;
 }
 
 int tape_next(struct tape *t, struct tape_entry *e)
 {
-	u64 head, gone_ms = 0;
-	int got = t->file ? get_varint(t->file, &head) : 0;
+	struct tape_reader *r = &t->reader;
+	u64 gone_ms = 0;
+	const u8 *p;
+	u32 head;
 
-	if (got != 1)
-		return got;
-	if (get_varint(t->file, &e->bytes) != 1 || (head & HAS_TIME && get_varint(t->file, &gone_ms) != 1))
+	if (r->end - r->at < ENTRY_BYTES && read_more(t, r))
 		return -EIO;
-	t->read_ms += gone_ms;
-	e->row = (u32)(head >> FLAG_BITS);
+	if (r->at == r->end)
+		return 0;
+	if (r->end - r->at < HEAD_BYTES)
+		return -EIO;
+	/* The buffer has room behind its end. */
+	head = le32_get(r->at) & ((1U << 8 * HEAD_BYTES) - 1);
+	p = r->at + HEAD_BYTES;
+	if (head & IS_NEW) {
+		u64 row = 0;
+
+		p = varint_get(varint_get(p, r->end, &row), r->end, &e->bytes);
+		e->row = (u32)row;
+	}
+	if (p && head & HAS_TIME)
+		p = varint_get(p, r->end, &gone_ms);
+	if (!p)
+		return -EIO;
+	r->at = p;
+	r->time_ms += gone_ms;
+	e->time_ms = r->time_ms;
+	e->slot = head >> FLAG_BITS;
+	e->is_new = head & IS_NEW;
 	e->is_free = head & IS_FREE;
-	e->time_ms = t->read_ms;
 	return 1;
 }
 
-static int copy_bytes(struct tape *to, struct tape *from)
+/* Append the file of @from to that of @to. 0 or -errno. */
+static int copy_file(struct tape *to, const struct tape *from)
 {
-	char *bytes = malloc(COPY_CHUNK);
-	size_t len;
-	int err = bytes ? tape_rewind(from) : -ENOMEM;
+	while (to->len < from->len) {
+		u64 left = from->len - to->len;
+		ssize_t n =
+			pread(from->fd, to->bytes, left < WRITE_BYTES ? left : WRITE_BYTES, (off_t)to->len);
 
-	if (!err)
-		err = begin_writing(to);
-	while (!err && (len = fread(bytes, 1, COPY_CHUNK, from->file)) > 0)
-		if (fwrite(bytes, 1, len, to->file) != len)
-			err = errno ? -errno : -EIO;
-	if (!err && ferror(from->file))
-		err = -EIO;
-	free(bytes);
-	return err;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		to->nr = (u32)n;
+		n = write_file(to);
+		if (n)
+			return (int)n;
+	}
+	return 0;
+}
+
+static int copy(struct tape *to, const struct tape *from)
+{
+	int err = from->err ? from->err : copy_file(to, from);
+
+	if (!err && from->slots.list)
+		err = slots_begin(&to->slots, from->slots.nr_by_row);
+	if (err)
+		return err;
+	if (from->slots.list)
+		memcpy(to->slots.list, from->slots.list, nr_slots(&from->slots) * sizeof(*from->slots.list));
+	to->slots.nr_new = from->slots.nr_new;
+	memcpy(to->bytes, from->bytes, from->nr);
+	to->nr = from->nr;
+	to->time_ms = from->time_ms;
+	return 0;
 }
 
 int tape_copy(struct tape **out, struct tape *t)
 {
 	int err = tape_new(out);
 
-	if (err)
-		return err;
-	(*out)->err = t->file ? copy_bytes(*out, t) : t->err;
-	(*out)->last_ms = t->last_ms;
-	return 0;
+	if (!err)
+		(*out)->err = copy(*out, t);
+	return err;
 }

@@ -120,7 +120,8 @@ struct ret_block {
 
 static bool goes_on(const struct insn *insn)
 {
-	return insn->kind == INSN_OTHER || insn->kind == INSN_NOP || insn->kind == INSN_PUSH;
+	return insn->kind == INSN_OTHER || insn->kind == INSN_NOP || insn->kind == INSN_PUSH ||
+	       insn->kind == INSN_BRANCH;
 }
 
 /* Find the instructions before the ret at offset @ret. False: the function cannot be decoded up to there. */
@@ -173,7 +174,7 @@ static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct c
 	struct ret_block b;
 
 	*why = "a jump leads to where it returns, or no room is there";
-	if (!find_block(site, ret, &b) || !trim_block(site, &b))
+	if (ret >= site->len || !find_block(site, ret, &b) || !trim_block(site, &b))
 		return -ENOTSUP;
 	out->addr = site->start + b.at[0];
 	out->displaced = (u32)(ret + 1 - b.at[0]);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 
 /* Is @word one of the words of @line? */
 static bool has_word(const char *line, const char *word)
@@ -38,4 +39,24 @@ bool counter_is_reliable(const char *clocksource, const char *cpuinfo)
 {
 	return line_has(clocksource, "", "tsc", "tsc") &&
 	       line_has(cpuinfo, "flags", "constant_tsc", "nonstop_tsc");
+}
+
+static u64 counter_now(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+	return clock_now_ns();
+#endif
+}
+
+u64 counter_ticks(u64 ns)
+{
+	enum { MEASURE_NS = 1000 * 1000 };
+	u64 begin_ns = clock_now_ns(), begin = counter_now();
+	double ticks;
+
+	clock_pause(MEASURE_NS, UINT64_MAX);
+	ticks = (double)(counter_now() - begin);
+	return (u64)((double)ns * ticks / (double)(clock_now_ns() - begin_ns));
 }

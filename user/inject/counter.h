@@ -12,3 +12,6 @@
  * (@cpuinfo) that it runs at one speed and never stops? False also if a file cannot be read.
  */
 bool counter_is_reliable(const char *clocksource, const char *cpuinfo);
+
+/* Ticks of the counter in @ns, measured at each call. Blocks for a millisecond. */
+u64 counter_ticks(u64 ns);

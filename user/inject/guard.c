@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "user/lib/helper_process.h"
+#include "user/lib/privileges.h"
 #include "user/lib/proc.h"
 
 #define GUARD_COMM "guard-of-heapta" /* the kernel keeps 15 bytes */
@@ -48,6 +49,7 @@ static void guard_main(struct guard_memory *shared, int fd)
 		dup2(null, i);
 	fd = dup2(fd, FIRST_FD);
 	helper_process_close(FIRST_FD + 1, ~0U);
+	privileges_drop(PRIVILEGES_GUARDING, 0);
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
 	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
@@ -113,12 +115,18 @@ void guard_free(struct guard *g)
 
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
 {
+	struct proc_stat stat = { 0 };
+
+	if (proc_read_stat(&stat, getpid()))
+		return NULL;
 	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
 		struct injection *in = &g->shared->targets[i];
 
 		if (in->state != INJECT_FREE)
 			continue;
 		memset(in, 0, sizeof(*in));
+		in->owner = getpid();
+		in->owner_start = stat.start_time;
 		in->pid = pid;
 		in->start_time = start_time;
 		in->state = INJECT_NOTHING;
@@ -167,6 +175,7 @@ static int change(struct guard *g, const struct change *c)
 		return -errno;
 	if (!pid) {
 		helper_process_settle(GUARD_COMM);
+		privileges_drop(PRIVILEGES_GUARDING, 0);
 		g->shared->result = make_change(c);
 		_exit(0);
 	}

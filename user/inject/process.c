@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "user/inject/code.h"
+#include "user/inject/left.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
@@ -74,7 +75,7 @@ int inject_check_region(const struct injection *in)
 	return is_there ? 0 : err < 0 ? err : -ESRCH;
 }
 
-int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], u64 *out)
+int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out)
 {
 	s64 result = 0;
 	int err = threads_call(s, nr, args, &result);
@@ -88,7 +89,7 @@ int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], 
 /* mmap of a stopped target. */
 static int map(struct stopped *s, taddr_t addr, u64 len, int prot, int flags, u64 fd, u64 offset)
 {
-	const u64 args[REMOTE_MAX_ARGS] = { addr, len, (u64)prot, (u64)flags, fd, offset };
+	const u64 args[INJECT_ARGS] = { addr, len, (u64)prot, (u64)flags, fd, offset };
 	u64 got;
 	int err = inject_syscall(s, SYS_mmap, args, &got);
 
@@ -97,7 +98,7 @@ static int map(struct stopped *s, taddr_t addr, u64 len, int prot, int flags, u6
 
 static int advise(struct stopped *s, taddr_t addr, u64 len, int advice)
 {
-	const u64 args[REMOTE_MAX_ARGS] = { addr, len, (u64)advice };
+	const u64 args[INJECT_ARGS] = { addr, len, (u64)advice };
 	u64 got;
 
 	return inject_syscall(s, SYS_madvise, args, &got);
@@ -120,7 +121,7 @@ static int size_file(pid_t pid, u64 fd, u64 bytes)
 /* The target makes a memfd, whose name is written below its stack for the moment. */
 static int make_file(struct stopped *s, int mem, u64 *fd)
 {
-	u64 args[REMOTE_MAX_ARGS] = { 0, MFD_CLOEXEC | MFD_ALLOW_SEALING };
+	u64 args[INJECT_ARGS] = { 0, MFD_CLOEXEC | MFD_ALLOW_SEALING };
 	char name[] = INJECT_MEMORY_NAME, old[sizeof(name)];
 	int err = threads_scratch(s, &args[0]), ret;
 
@@ -138,18 +139,22 @@ static int make_file(struct stopped *s, int mem, u64 *fd)
 
 static int map_file(struct stopped *s, int mem, taddr_t region)
 {
-	u64 close_args[REMOTE_MAX_ARGS] = { 0 }, fd, ignored;
+	u64 close_args[INJECT_ARGS] = { 0 }, fd, ignored;
 	int err = make_file(s, mem, &fd), ret;
 
 	if (err)
 		return err;
-	err = size_file(s->pid, fd, PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
+	err = size_file(s->pid, fd, PIECE_FILE_BYTES);
 	if (!err)
 		err = map(s, region + PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
 	if (!err)
 		err = map(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, PIECE_PRIVATE_BYTES);
+	if (!err)
+		err = map(s, region + PIECE_TABLES_OFFSET, PIECE_TABLES_BYTES, PROT_READ,
+			  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+			  PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
 	close_args[0] = fd;
 	ret = inject_syscall(s, SYS_close, close_args, &ignored);
 	return err ? err : ret;
@@ -191,7 +196,8 @@ static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t
 		err = map_file(s, mem, region);
 	/* A child would write to our rings. */
 	if (!err)
-		err = advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, MADV_DONTFORK);
+		err = advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES + PIECE_TABLES_BYTES,
+			     MADV_DONTFORK);
 	if (!err)
 		err = advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
 	if (err)
@@ -204,7 +210,7 @@ static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t
 
 static int unmap(struct stopped *s, taddr_t addr, u64 len)
 {
-	const u64 args[REMOTE_MAX_ARGS] = { addr, len };
+	const u64 args[INJECT_ARGS] = { addr, len };
 	u64 got;
 
 	return inject_syscall(s, SYS_munmap, args, &got);
@@ -212,9 +218,9 @@ static int unmap(struct stopped *s, taddr_t addr, u64 len)
 
 static int make_region(struct injection *in, struct stopped *s, int mem)
 {
-	const u64 args[REMOTE_MAX_ARGS] = { 0,	       PIECE_REGION_BYTES,
-					    PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-					    (u64)-1,   0 };
+	const u64 args[INJECT_ARGS] = { 0,	   PIECE_REGION_BYTES,
+					PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+					(u64)-1,   0 };
 	u64 region;
 	int err = inject_syscall(s, SYS_mmap, args, &region);
 
@@ -374,6 +380,7 @@ static int carry_out(const struct hook_plan *plan, struct injection *in, int mem
 		return err;
 	memcpy(&in->patches[first], plan->patches, nr * sizeof(*plan->patches));
 	__atomic_store_n(&in->nr_patches, first + (u32)nr, __ATOMIC_RELEASE);
+	err = inject_save(in, island, mem);
 	for (size_t i = 0; i < nr && !err; i++)
 		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, CODE_JUMP_BYTES);
 	if (!err)
@@ -427,7 +434,7 @@ static int try_put_in(struct injection *in, const struct inject_site *sites, siz
 	err = put_in(in, &s, mem, sites, nr, near);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;
-	in->stopped_ns = took > in->stopped_ns ? took : in->stopped_ns;
+	in->put_in_ns = took > in->put_in_ns ? took : in->put_in_ns;
 	return err;
 }
 
@@ -436,6 +443,8 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 	u64 end_ns = clock_now_ns() + INJECT_TRY_NS;
 	int err = inject_refuse(in);
 
+	if (!err && !in->region)
+		err = inject_take_left(in);
 	if (err)
 		return err;
 	if (nr > INJECT_MAX_PATCHES - in->nr_patches)

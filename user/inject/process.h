@@ -39,13 +39,16 @@ struct injection {
 	u32 state; /* enum inject_state */
 	pid_t pid;
 	u64 start_time; /* as struct target */
-	taddr_t region; /* 0 = none yet */
+	pid_t owner;	/* the heaptap, and its start time */
+	u64 owner_start;
+	bool has_taken_over; /* what a killed heaptap had left was taken out first */
+	taddr_t region;	     /* 0 = none yet */
 	taddr_t enter, returned;
 	u32 nr_patches, nr_islands;
 	struct inject_patch patches[INJECT_MAX_PATCHES];
 	struct inject_island islands[INJECT_MAX_ISLANDS];
-	u64 stopped_ns;		  /* the longest time that the target was stopped */
-	char why[INJECT_WHY_LEN]; /* the reason of the last error */
+	u64 put_in_ns, take_out_ns; /* the longest times that the target was stopped, for each */
+	char why[INJECT_WHY_LEN];   /* the reason of the last error */
 };
 
 /* A function, or a call that the C library makes for itself. */

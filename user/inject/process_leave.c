@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
-#include "arch/cpu.h"
 #include "user/inject/code.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/process_private.h"
@@ -32,6 +32,16 @@ static bool status_has(pid_t pid, const char *key, const char *word)
 	return false;
 }
 
+/* A tracer that is not us has the threads. */
+static int refuse_tracer(struct injection *in, pid_t tracer)
+{
+	struct proc_stat stat;
+
+	if (proc_read_stat(&stat, tracer))
+		return 0; /* it has ended meanwhile */
+	return inject_fail(in, -EOPNOTSUPP, "it is traced by %s (PID %d) already", stat.comm, (int)tracer);
+}
+
 int inject_refuse(struct injection *in)
 {
 	struct proc_status status;
@@ -44,6 +54,8 @@ int inject_refuse(struct injection *in)
 		return inject_fail(in, err, "%s", strerror(-err));
 	if (!proc_is_32bit(&is_32bit, in->pid) && is_32bit)
 		return inject_fail(in, -EOPNOTSUPP, "it is a 32-bit program");
+	if (status.tracer_pid && status.tracer_pid != getpid() && refuse_tracer(in, status.tracer_pid))
+		return -EOPNOTSUPP;
 	if (status.seccomp)
 		return inject_fail(in, -EOPNOTSUPP, "it is under seccomp, which may forbid mmap");
 	if (status_has(in->pid, "x86_Thread_features:", "shstk"))
@@ -87,28 +99,6 @@ static bool matters(const struct stack_look *l, u64 word)
 	return l->in ? is_in_piece(l->in, word) : is_in_patch(l->patches, l->nr, word);
 }
 
-/* Registers as they were when @t was stopped. */
-static int thread_regs(const struct stopped *s, const struct stopped_thread *t, taddr_t *pc, taddr_t *sp)
-{
-	const struct cpu *cpu;
-	struct cpu_regs regs;
-	int err;
-
-	if (t == s->worker) {
-		*pc = s->saved.pc;
-		*sp = s->saved.sp;
-		return 0;
-	}
-	err = cpu_of_thread(&cpu, t->tid);
-	if (!err)
-		err = cpu_regs_read(&regs, t->tid);
-	if (err)
-		return err;
-	*pc = cpu_get(cpu, &regs, CPU_PC);
-	*sp = cpu_get(cpu, &regs, CPU_SP);
-	return 0;
-}
-
 /* Does the program counter of @t, or a word on its stack, matter? A signal handler returns to such a word. */
 static bool sees(const struct stack_look *l, const struct stopped *s, const struct stopped_thread *t, int mem,
 		 u64 *stack)
@@ -116,7 +106,7 @@ static bool sees(const struct stack_look *l, const struct stopped *s, const stru
 	taddr_t pc = 0, sp = 0;
 	size_t nr = 0;
 
-	if (thread_regs(s, t, &pc, &sp))
+	if (threads_regs(s, t, &pc, &sp))
 		return true;
 	if (matters(l, pc))
 		return true;
@@ -223,7 +213,7 @@ static int restore_all_returns(const struct injection *in, int mem, bool is_dry)
 
 static int unmap_all(struct injection *in, struct stopped *s)
 {
-	u64 args[REMOTE_MAX_ARGS] = { in->region, PIECE_REGION_BYTES }, got;
+	u64 args[INJECT_ARGS] = { in->region, PIECE_REGION_BYTES }, got;
 	int err = inject_syscall(s, SYS_munmap, args, &got);
 
 	for (u32 i = 0; i < in->nr_islands && !err; i++) {
@@ -268,7 +258,7 @@ static int try_take_out(struct injection *in)
 		err = take_out(in, &s, mem);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;
-	in->stopped_ns = took > in->stopped_ns ? took : in->stopped_ns;
+	in->take_out_ns = took > in->take_out_ns ? took : in->take_out_ns;
 	return err;
 }
 

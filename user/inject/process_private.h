@@ -26,7 +26,7 @@ int inject_read(int mem, taddr_t addr, void *bytes, size_t len) __must_check;
 int inject_check_region(const struct injection *in) __must_check;
 
 /* Like threads_call(), but the -errno of the system call is returned. */
-int inject_syscall(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], u64 *out) __must_check;
+int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out) __must_check;
 
 /* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
 int inject_refuse(struct injection *in) __must_check;

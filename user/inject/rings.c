@@ -17,6 +17,7 @@ struct ring_reader {
 	bool is_known; /* its records are read */
 	bool is_bad;   /* what it said made no sense: it is read no more */
 	u64 read;      /* records */
+	u64 published; /* of these, what the target knows of */
 	u64 end;       /* of the records that this poll reads */
 	u64 stamp;     /* of the next record */
 };
@@ -32,6 +33,7 @@ struct rings {
 	u64 first_stamp, first_ns; /* for the time of records */
 	double ns_per_tick;
 	u64 last_ns;
+	u64 from_stamp, from_ns, to_stamp; /* of a sequence: at the last poll, and its end at this one */
 	u64 nr_bad;
 };
 
@@ -66,6 +68,7 @@ int rings_new(struct rings **out, struct piece_shared *shared)
 	}
 	r->first_ns = clock_now_ns();
 	r->first_stamp = counter();
+	r->last_ns = r->first_ns;
 	*out = r;
 	return 0;
 }
@@ -82,13 +85,28 @@ void rings_free(struct rings *r)
 
 /* ---- time ---- */
 
-/* The speed of the counter, better with each poll. */
-static void measure_counter(struct rings *r)
+/* The speed of the counter, better with each poll; that of a sequence, new with each poll, which is at @stamp. */
+static void measure_counter(struct rings *r, u64 stamp)
 {
 	u64 now = clock_now_ns(), ticks = counter() - r->first_stamp;
 
+	r->from_stamp = r->to_stamp;
+	r->from_ns = r->last_ns;
+	r->to_stamp = stamp;
 	r->ns_per_tick = ticks ? (double)(now - r->first_ns) / (double)ticks : 0;
 	r->last_ns = now;
+}
+
+/* The time of a number of the sequence: they are taken to come evenly between two polls. */
+static u64 time_in_sequence(const struct rings *r, u64 stamp)
+{
+	u64 nr = r->to_stamp - r->from_stamp, at = stamp - r->from_stamp;
+
+	if ((s64)at <= 0)
+		return r->from_ns;
+	if (at >= nr)
+		return r->last_ns;
+	return r->from_ns + (u64)((double)(r->last_ns - r->from_ns) * (double)at / (double)nr);
 }
 
 /* The time of a stamp: never before the trace, nor in the future. */
@@ -97,8 +115,10 @@ static u64 time_of(const struct rings *r, u64 stamp)
 	u64 ticks = stamp - r->first_stamp, limit = r->last_ns - r->first_ns;
 	double ns;
 
-	if (r->is_sequence || (s64)ticks < 0)
-		return r->is_sequence ? r->last_ns : r->first_ns;
+	if (r->is_sequence)
+		return time_in_sequence(r, stamp);
+	if ((s64)ticks < 0)
+		return r->first_ns;
 	ns = (double)ticks * r->ns_per_tick;
 	return r->first_ns + (ns < (double)limit ? (u64)ns : limit);
 }
@@ -142,8 +162,9 @@ static bool peek(const struct rings *r, struct ring_reader *reader)
 	return true;
 }
 
-static void publish(const struct rings *r, const struct ring_reader *reader)
+static void publish(const struct rings *r, struct ring_reader *reader)
 {
+	reader->published = reader->read;
 	__atomic_store_n(&ring_of(r, reader)->read, reader->read, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&r->shared->progress, 1, __ATOMIC_RELAXED);
 }
@@ -199,17 +220,43 @@ static bool is_known_kind(u8 kind)
 	return kind >= EVENT_ALLOC && kind <= EVENT_REALLOC_END;
 }
 
+/* Nothing in the ring of @reader can be believed. */
+static int refuse(struct rings *r, struct ring_reader *reader)
+{
+	reader->is_bad = true;
+	r->nr_bad++;
+	return 0;
+}
+
+/* Take the stack whose first record is @rec. */
+static int take_stack(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink,
+		      const struct piece_record *rec)
+{
+	u64 ips[STACK_MAX_FRAMES + PIECE_STACK_FRAMES];
+	struct piece_stack stack;
+	u64 nr;
+
+	memcpy(&stack, rec, sizeof(stack));
+	nr = (stack.nr_frames + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
+	if (stack.nr_frames > STACK_MAX_FRAMES || nr > reader->end - reader->read)
+		return refuse(r, reader);
+	for (u64 i = 0; i < nr; i++)
+		memcpy(&ips[i * PIECE_STACK_FRAMES], record_at(r, reader, reader->read + i),
+		       sizeof(struct piece_record));
+	reader->read += nr;
+	return sink->stack(sink->ctx, reader->ring, &stack, ips);
+}
+
 /* Take the next record of @reader. */
 static int take(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink)
 {
 	struct piece_record rec;
 
 	memcpy(&rec, record_at(r, reader, reader->read++), sizeof(rec));
-	if (!is_known_kind(rec.kind)) {
-		reader->is_bad = true;
-		r->nr_bad++;
-		return 0;
-	}
+	if (rec.kind == EVENT_STACK)
+		return take_stack(r, reader, sink, &rec);
+	if (!is_known_kind(rec.kind))
+		return refuse(r, reader);
 	return sink->record(sink->ctx, reader->ring, time_of(r, reader->stamp), &rec);
 }
 
@@ -223,7 +270,7 @@ int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over)
 	u64 last = now_stamp(r);
 	int nr = 0, err = 0;
 
-	measure_counter(r);
+	measure_counter(r, last);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	find_new(r);
 	begin(r);
@@ -236,7 +283,8 @@ int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over)
 		nr++;
 		if (reader->is_bad || !peek(r, reader))
 			r->heap[0] = r->heap[--r->nr_heap];
-		else if (reader->read % PUBLISH_EVERY)
+		/* A stack is several records. */
+		else if (reader->read - reader->published < PUBLISH_EVERY)
 			goto next;
 		if (!reader->is_bad)
 			publish(r, reader);
@@ -257,15 +305,16 @@ struct rings_losses rings_losses(const struct rings *r)
 
 		sum.allocs += ring->lost_allocs;
 		sum.frees += ring->lost_frees;
+		sum.stacks += ring->lost_stacks;
 		sum.abandoned += ring->abandoned;
 	}
 	sum.frees += r->shared->lost_threads;
 	return sum;
 }
 
-u64 rings_bytes(const struct rings *r)
+u32 rings_nr(const struct rings *r)
 {
-	return (u64)r->nr_readers * sizeof(struct piece_ring);
+	return r->nr_readers;
 }
 
 u32 rings_fill(const struct rings *r)

@@ -13,7 +13,7 @@ struct rings;
 
 /* Calls of the target that left no record. */
 struct rings_losses {
-	u64 allocs, frees, abandoned;
+	u64 allocs, frees, stacks, abandoned;
 };
 
 /* The receiver of records, which are a copy. Nonzero: stop. */
@@ -21,6 +21,8 @@ struct rings_sink {
 	void *ctx;
 	/* @ring is the number of the thread, @time_ns CLOCK_MONOTONIC. */
 	int (*record)(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec);
+	/* A stack that later records name; it has nr_frames, at most STACK_MAX_FRAMES. */
+	int (*stack)(void *ctx, u32 ring, const struct piece_stack *stack, const u64 *ips);
 };
 
 /* Read @shared, of sizeof(struct piece_shared), which stays the caller's. 0 or -ENOMEM. */
@@ -35,8 +37,8 @@ int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over);
 
 struct rings_losses rings_losses(const struct rings *r);
 
-/* Bytes that the rings that are in use take of the target's memory. */
-u64 rings_bytes(const struct rings *r);
+/* Rings in use. */
+u32 rings_nr(const struct rings *r);
 
 /* The share of the fullest ring that waits, in percent. Any thread may call it. */
 u32 rings_fill(const struct rings *r);

@@ -16,9 +16,8 @@
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
-#include "user/lib/proc_memory.h"
 
-enum { POLL_NS = 20 * 1000, MAX_CODE = 1 << 20, LEAVE_NS = 500 * 1000 * 1000 };
+enum { POLL_NS = 20 * 1000 };
 
 static bool is_dead(pid_t tid)
 {
@@ -131,33 +130,16 @@ int threads_stop(struct stopped *s, pid_t pid, u64 end_ns)
 	return err;
 }
 
-/* Run @t, which has made system calls, to a stop from which the kernel begins an interrupted system call again. */
-static void run_to_stop(struct stopped_thread *t)
-{
-	u64 end_ns = clock_now_ns() + LEAVE_NS;
-	int status;
-	pid_t got;
-
-	ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
-	if (ptrace(PTRACE_CONT, t->tid, 0, 0))
-		return;
-	while (!(got = waitpid(t->tid, &status, __WALL | WNOHANG)) && clock_pause(POLL_NS, end_ns))
-		;
-	if (got == t->tid && WIFSTOPPED(status))
-		t->sig = stop_signal(status);
-}
-
 /* Resume a thread that we trace anyway. Stops that we did not ask for are handled by whoever expects them. */
-static void resume_traced(const struct stopped *s, struct stopped_thread *t)
+static void resume_traced(const struct stopped_thread *t)
 {
 	siginfo_t si = { .si_pid = 0 };
 	int status;
 
 	if (t->is_held)
 		return;
-	if (t == s->worker) {
-		run_to_stop(t);
-		ptrace(PTRACE_CONT, t->tid, 0, t->sig);
+	if (t->is_taken) {
+		ptrace(PTRACE_CONT, t->tid, 0, 0);
 		return;
 	}
 	if (waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || !si.si_pid ||
@@ -172,11 +154,9 @@ static void resume(struct stopped *s, struct stopped_thread *t)
 	int status;
 
 	if (s->is_traced) {
-		resume_traced(s, t);
+		resume_traced(t);
 		return;
 	}
-	if (t == s->worker)
-		run_to_stop(t);
 	/* A thread that did not stop in time cannot be detached before it has. The kernel detaches it when we end. */
 	if (!t->is_stopped && waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid && WIFSTOPPED(status))
 		t->sig = stop_signal(status);
@@ -185,7 +165,7 @@ static void resume(struct stopped *s, struct stopped_thread *t)
 
 void threads_resume(struct stopped *s)
 {
-	if (s->worker && remote_restore(s->worker->tid, &s->saved))
+	if (s->worker && thread_call_end(&s->call))
 		s->worker = NULL;
 	for (size_t i = 0; i < s->nr; i++)
 		resume(s, &s->threads[i]);
@@ -193,92 +173,94 @@ void threads_resume(struct stopped *s)
 	*s = (struct stopped){ 0 };
 }
 
-/* Find the bytes of a system call in [@start, @end), which is code. */
-static taddr_t search_code(const struct proc_memory *mem, taddr_t start, taddr_t end)
-{
-	size_t len = end - start > MAX_CODE ? MAX_CODE : end - start;
-	auto_free u8 *code = malloc(len);
-	const u8 *at;
-	ssize_t got;
-
-	if (!code)
-		return 0;
-	got = proc_memory_read(mem, start, code, len);
-	at = got > 0 ? memmem(code, (size_t)got, remote_syscall_code, sizeof(remote_syscall_code)) : NULL;
-	return at ? start + (taddr_t)(at - code) : 0;
-}
-
-static int find_syscall(struct stopped *s)
+static int find_insn(struct stopped *s)
 {
 	struct maps_reader *maps;
-	struct proc_memory mem;
 	struct map_line line;
-	int err = maps_open(&maps, s->pid);
+	int err = s->insn ? 0 : maps_open(&maps, s->pid);
 
-	if (err)
+	if (err || s->insn)
 		return err;
-	err = proc_memory_open(&mem, s->pid);
-	while (!err && !s->syscall && maps_next(maps, &line) == 1)
-		if (line.is_executable && line.is_readable && strcmp(line.path, "[vsyscall]"))
-			s->syscall = search_code(&mem, line.start, line.end);
-	if (!err)
-		proc_memory_close(&mem);
+	while (!s->insn && maps_next(maps, &line) == 1)
+		if (line.is_executable && line.is_readable && strcmp(line.path, "[vsyscall]") != 0 &&
+		    thread_call_find_in(&s->insn, s->pid, line.start, line.end))
+			s->insn = 0;
 	maps_close(maps);
-	return err ? err : s->syscall ? 0 : -EOPNOTSUPP;
+	return s->insn ? 0 : -EOPNOTSUPP;
 }
 
-/* One whose stop the kernel has no further business with. */
-static struct stopped_thread *choose_worker(struct stopped *s)
+/* Can thread @t make system calls? The kernel has no further business with its stop. */
+static bool may_work(const struct stopped_thread *t)
 {
-	struct stopped_thread *found = NULL;
+	siginfo_t si = { .si_pid = 0 };
 
-	for (size_t i = 0; i < s->nr; i++) {
-		struct stopped_thread *t = &s->threads[i];
-		siginfo_t si = { .si_pid = 0 };
-
-		if (t->sig || !t->is_stopped)
-			continue;
-		if (t->is_held &&
-		    (waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || si.si_pid))
-			continue;
-		if (!found || (t->is_held && !found->is_held))
-			found = t;
-	}
-	return found;
+	if (t->sig || !t->is_stopped)
+		return false;
+	return !t->is_held ||
+	       (!waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) && !si.si_pid);
 }
 
+static int begin(struct stopped *s, struct stopped_thread *t)
+{
+	int status;
+
+	/* The stop that we have asked for is ours. */
+	if (s->is_traced && !t->is_held && !t->is_taken) {
+		if (waitpid(t->tid, &status, __WALL | WNOHANG) != t->tid)
+			return -EAGAIN;
+		t->is_taken = true;
+	}
+	return s->is_traced ? thread_call_begin_held(&s->call, t->tid, s->insn)
+			    : thread_call_begin(&s->call, t->tid, s->insn);
+}
+
+/* Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do. */
 static int prepare(struct stopped *s)
 {
-	struct stopped_thread *t = s->worker ? NULL : choose_worker(s);
-	int status, err;
+	int err = s->worker ? 0 : find_insn(s);
 
-	if (s->worker)
-		return 0;
-	if (!t)
-		return -EAGAIN;
-	err = find_syscall(s);
-	/* The stop that we have asked for is ours. */
-	if (!err && s->is_traced && !t->is_held && waitpid(t->tid, &status, __WALL | WNOHANG) != t->tid)
-		err = -EAGAIN;
-	if (!err)
-		err = remote_begin(&s->saved, t->tid);
-	if (!err)
-		s->worker = t;
-	return err;
+	if (s->worker || err)
+		return err;
+	err = -EAGAIN;
+	for (size_t i = 0; i < 2 * s->nr && (err == -EAGAIN || err == -EBUSY); i++) {
+		struct stopped_thread *t = &s->threads[i % s->nr];
+
+		if (t->is_held != (i < s->nr) || !may_work(t))
+			continue;
+		err = begin(s, t);
+		if (!err)
+			s->worker = t;
+	}
+	return err == -EBUSY ? -EAGAIN : err;
 }
 
-int threads_call(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], s64 *result)
+int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *result)
 {
 	int err = prepare(s);
 
-	return err ? err
-		   : remote_call(s->worker->tid, &s->saved, s->syscall, nr, args, result, &s->worker->sig);
+	return err ? err : thread_call_make(&s->call, (u64)nr, args, result, NULL);
+}
+
+int threads_regs(const struct stopped *s, const struct stopped_thread *t, taddr_t *pc, taddr_t *sp)
+{
+	const struct cpu *cpu;
+	struct cpu_regs regs;
+	int err = cpu_of_thread(&cpu, t->tid);
+
+	if (!err && t != s->worker)
+		err = cpu_regs_read(&regs, t->tid);
+	if (err)
+		return err;
+	*pc = cpu_get(cpu, t == s->worker ? &s->call.regs : &regs, CPU_PC);
+	*sp = cpu_get(cpu, t == s->worker ? &s->call.regs : &regs, CPU_SP);
+	return 0;
 }
 
 int threads_scratch(struct stopped *s, taddr_t *sp)
 {
+	taddr_t ignored;
 	int err = prepare(s);
 
-	*sp = err ? 0 : s->saved.sp;
-	return err;
+	*sp = 0;
+	return err ? err : threads_regs(s, s->worker, &ignored, sp);
 }

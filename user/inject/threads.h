@@ -4,14 +4,15 @@
 
 #include <sys/types.h>
 
-#include "arch/remote.h"
+#include "arch/thread_call.h"
 #include "user/lib/types.h"
 
 struct stopped_thread {
 	pid_t tid;
 	bool is_stopped;
-	bool is_held; /* it was stopped before, and stays so */
-	int sig;      /* to be delivered when it is resumed */
+	bool is_held;  /* it was stopped before, and stays so */
+	bool is_taken; /* the stop, which we asked for, was waited for */
+	int sig;       /* to be delivered when it is resumed */
 };
 
 struct stopped {
@@ -20,8 +21,8 @@ struct stopped {
 	struct stopped_thread *threads; /* owned */
 	size_t nr, max;
 	struct stopped_thread *worker; /* makes the system calls; NULL = none so far */
-	struct remote_regs saved;      /* of the worker */
-	taddr_t syscall;	       /* address of an instruction for that */
+	struct thread_call call;       /* of the worker */
+	taddr_t insn;		       /* that makes system calls; 0 = not looked for yet */
 };
 
 /*
@@ -32,7 +33,11 @@ int threads_stop(struct stopped *s, pid_t pid, u64 end_ns) __must_check;
 void threads_resume(struct stopped *s);
 
 /* Have a thread make a system call. 0, or -errno of the attempt; the result of the call is in *@result. */
-int threads_call(struct stopped *s, long nr, const u64 args[REMOTE_MAX_ARGS], s64 *result) __must_check;
+int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *result) __must_check;
 
 /* The stack pointer of the worker: memory far enough below it may be written. 0 or -errno. */
 int threads_scratch(struct stopped *s, taddr_t *sp) __must_check;
+
+/* The program counter and stack pointer with which the stopped thread @t goes on. 0 or -errno. */
+int threads_regs(const struct stopped *s, const struct stopped_thread *t, taddr_t *pc,
+		 taddr_t *sp) __must_check;

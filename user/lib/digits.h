@@ -23,14 +23,20 @@ static inline size_t digits_u64(char *out, u64 n)
 	return len;
 }
 
-/* Write @n as "0x1f" to @out, without an end. Returns the number of characters, at most DIGITS_MAX. */
-static inline size_t digits_hex(char *out, u64 n)
+/* Write @n as "1f" to @out, without an end. Returns the number of characters, at most DIGITS_MAX. */
+static inline size_t digits_bare_hex(char *out, u64 n)
 {
 	int nr = n ? (67 - __builtin_clzll(n)) / 4 : 1;
 
+	for (int i = nr; i--; n >>= 4)
+		out[i] = "0123456789abcdef"[n & 15];
+	return (size_t)nr;
+}
+
+/* Write @n as "0x1f" to @out, without an end. Returns the number of characters, at most DIGITS_MAX. */
+static inline size_t digits_hex(char *out, u64 n)
+{
 	out[0] = '0';
 	out[1] = 'x';
-	for (int i = nr; i--; n >>= 4)
-		out[2 + i] = "0123456789abcdef"[n & 15];
-	return 2 + (size_t)nr;
+	return 2 + digits_bare_hex(out + 2, n);
 }

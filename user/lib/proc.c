@@ -172,6 +172,10 @@ static void parse_status_line(struct proc_status *out, const char *key, const ch
 		out->has_memory = true;
 	else if (!strcmp(key, "VmRSS"))
 		out->resident_bytes = strtoull(value, NULL, 10) * 1024;
+	else if (!strcmp(key, "RssAnon"))
+		out->anonymous_bytes = strtoull(value, NULL, 10) * 1024;
+	else if (!strcmp(key, "VmPin"))
+		out->pinned_bytes = strtoull(value, NULL, 10) * 1024;
 	else if (!strcmp(key, "VmSwap"))
 		out->swapped_bytes = strtoull(value, NULL, 10) * 1024;
 	else if (!strcmp(key, "Threads"))

@@ -39,6 +39,8 @@ struct proc_status {
 	bool has_memory;    /* has an address space: is no kernel thread, and is not exiting */
 	u64 resident_bytes; /* RSS; 0 if it has no memory */
 	u64 swapped_bytes;
+	u64 anonymous_bytes; /* of resident_bytes, without memory of files */
+	u64 pinned_bytes;    /* that devices may write to */
 	u64 caps_effective;
 	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;

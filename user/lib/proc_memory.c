@@ -62,11 +62,24 @@ void proc_memory_close(struct proc_memory *m)
 ssize_t proc_memory_read(const struct proc_memory *m, taddr_t addr, void *buf, size_t len)
 {
 	ssize_t nr;
+	char byte;
 
 	if (!m->pid)
 		return -EBADF;
+	nr = read_by_call(m->pid, addr, buf, len);
 	if (m->fd < 0)
-		return read_by_call(m->pid, addr, buf, len);
+		return nr;
+	/* The page is in memory now. 0: it is that of another process or program. */
+	if (nr > 0)
+		return pread(m->fd, &byte, 1, (off_t)addr) == 0 ? 0 : nr;
+	/* Pages that the target may not read have this way only. */
 	nr = pread(m->fd, buf, len, (off_t)addr);
 	return nr < 0 ? -errno : nr;
+}
+
+ssize_t proc_memory_read_much(const struct proc_memory *m, taddr_t addr, void *buf, size_t len)
+{
+	ssize_t nr = m->fd >= 0 ? read_by_call(m->pid, addr, buf, len) : 0;
+
+	return nr > 0 ? nr : proc_memory_read(m, addr, buf, len);
 }

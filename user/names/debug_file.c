@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the files with the names of a module, and checks each before libdw reads it. */
+/* Finds the files with the names of a module, and lets the reader check each before it is used. */
 #include "user/names/debug_file.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#include <gelf.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <zlib.h>
@@ -20,22 +19,17 @@
 #include "user/lib/log.h"
 #include "user/lib/zero.h"
 #include "user/target/mapped_file.h"
+#include "user/names/reader.h"
 #include "user/names/symbol_server.h"
 
 #define CHECKSUM_MAX (1ULL << 30) /* bytes of a file that a checksum is worth */
 #define TABLES_MAX                                                                                           \
 	(256ULL << 20) /* bytes of compressed sections of a file, unpacked, but those of debug information */
 
-enum { SECTIONS_MAX = 1 << 20, BLOCK = 1 << 16 };
+enum { BLOCK = 1 << 16 };
 
 /* Debug sections of compilers shrink to a tenth at most. zlib can make a thousandth of zeros. */
 enum { DENSITY_MAX = 100, ALWAYS_UNPACKED = 1 << 20 };
-
-/* Sizes of the compressed sections of a file when they are unpacked, in bytes. */
-struct unpacked {
-	u64 debug, tables; /* .debug_*, and all others */
-	u64 packed;	   /* size of the sections of debug */
-};
 
 /* How a file proves to be the right one. */
 struct proof {
@@ -81,79 +75,19 @@ static int copy_to_memory(int *fd, u64 size)
 	return 0;
 }
 
-static void add(u64 *sum, u64 size)
+/* Let the reader look at the values that libelf and libdw trust, and at the sizes of compressed sections. */
+static int check_file(struct debug_search *s, int fd, u64 sizes[NR_READER_SIZES])
 {
-	*sum = size > UINT64_MAX - *sum ? UINT64_MAX : *sum + size;
-}
+	const struct reader_request request = { .kind = READER_CHECK };
+	struct reader_answer a;
+	int err = reader_ask(s->reader, &request, NULL, fd, &a);
 
-/* The old way of GNU: ".zdebug_info" begins with "ZLIB" and the size in 8 bytes, the highest one first. */
-static u64 zdebug_size(int fd, const GElf_Shdr *shdr)
-{
-	u8 head[12];
-	u64 size = 0;
-
-	if (pread(fd, head, sizeof(head), (off_t)shdr->sh_offset) != sizeof(head) || memcmp(head, "ZLIB", 4))
-		return 0;
-	for (size_t i = 4; i < sizeof(head); i++)
-		size = size << 8 | head[i];
-	return size;
-}
-
-/* Count the section if it is compressed. @name may be NULL. */
-static int count_unpacked(int fd, Elf_Scn *scn, const GElf_Shdr *shdr, const char *name, struct unpacked *u)
-{
-	bool is_old = name && !strncmp(name, ".zdebug", 7);
-	bool is_debug = is_old || (name && !strncmp(name, ".debug", 6));
-	GElf_Chdr chdr = { 0 };
-
-	if (shdr->sh_type == SHT_NOBITS || (!is_old && !(shdr->sh_flags & SHF_COMPRESSED)))
-		return 0;
-	if (shdr->sh_flags & SHF_COMPRESSED && !gelf_getchdr(scn, &chdr))
+	if (err)
+		return err;
+	memcpy(sizes, a.head.values, sizeof(a.head.values));
+	if (a.head.err)
 		return -ENOEXEC;
-	add(is_debug ? &u->debug : &u->tables, is_old ? zdebug_size(fd, shdr) : chdr.ch_size);
-	if (is_debug)
-		add(&u->packed, shdr->sh_size);
-	return 0;
-}
-
-/* Check the values that libelf and libdw trust: ends of string tables, sizes of compressed sections. */
-static int check_sections(int fd, Elf *elf, struct unpacked *u)
-{
-	Elf_Scn *scn = NULL;
-	size_t nr, names;
-	char last;
-
-	if (elf_kind(elf) != ELF_K_ELF || elf_getshdrnum(elf, &nr) != 0 || nr > SECTIONS_MAX)
-		return -ENOEXEC;
-	if (elf_getshdrstrndx(elf, &names))
-		names = 0;
-	while ((scn = elf_nextscn(elf, scn))) {
-		GElf_Shdr shdr;
-
-		if (!gelf_getshdr(scn, &shdr) ||
-		    count_unpacked(fd, scn, &shdr, names ? elf_strptr(elf, names, shdr.sh_name) : NULL, u))
-			return -ENOEXEC;
-		if (shdr.sh_type == SHT_STRTAB && shdr.sh_size > 0) {
-			if (shdr.sh_offset > INT64_MAX - shdr.sh_size ||
-			    pread(fd, &last, 1, shdr.sh_offset + shdr.sh_size - 1) != 1 || last != '\0')
-				return -ENOEXEC;
-		}
-	}
-	return u->tables > TABLES_MAX ? -ENOEXEC : 0;
-}
-
-static int check_file(int fd, struct unpacked *u)
-{
-	Elf *elf;
-	int err;
-
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf)
-		return -ENOEXEC;
-	err = check_sections(fd, elf, u);
-	elf_end(elf);
-	return err;
+	return sizes[READER_SIZE_TABLES] > TABLES_MAX ? -ENOEXEC : 0;
 }
 
 static bool has_crc(int fd, u32 crc)
@@ -187,22 +121,24 @@ static bool is_proved(int fd, const struct image *image, const struct proof *pro
 }
 
 /* Take what the debug sections need from the budget of all files, or leave them out. */
-static void charge(struct debug_search *s, const struct unpacked *u)
+static void charge(struct debug_search *s, const u64 sizes[NR_READER_SIZES])
 {
-	s->is_too_big = u->debug > s->unpack_budget ||
-			(u->debug > ALWAYS_UNPACKED && u->debug / DENSITY_MAX > u->packed);
+	u64 unpacked = sizes[READER_SIZE_DEBUG], packed = sizes[READER_SIZE_PACKED];
+
+	s->is_too_big = unpacked > s->unpack_budget ||
+			(unpacked > ALWAYS_UNPACKED && unpacked / DENSITY_MAX > packed);
 	if (!s->is_too_big)
-		s->unpack_budget -= u->debug;
+		s->unpack_budget -= unpacked;
 	else
 		debug("symbol: debug sections of %llu bytes unpack to %llu, and %llu are left for all files",
-		      (unsigned long long)u->packed, (unsigned long long)u->debug,
+		      (unsigned long long)packed, (unsigned long long)unpacked,
 		      (unsigned long long)s->unpack_budget);
 }
 
 /* Make the open file *@fd safe for libdw, or close it. */
 static int admit(struct debug_search *s, int *fd)
 {
-	struct unpacked u = { 0 };
+	u64 sizes[NR_READER_SIZES];
 	struct stat st;
 	int err = 0;
 
@@ -214,9 +150,9 @@ static int admit(struct debug_search *s, int *fd)
 			s->copy_budget -= st.st_size;
 	}
 	if (!err)
-		err = check_file(*fd, &u);
+		err = check_file(s, *fd, sizes);
 	if (!err)
-		charge(s, &u);
+		charge(s, sizes);
 	if (err) {
 		close(*fd);
 		*fd = -1;

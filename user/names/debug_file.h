@@ -4,11 +4,13 @@
 
 #include "user/target/module.h"
 
+struct names_reader;
 struct symbol_server;
 
 /* Where to look, and how much that may cost. Strings are borrowed. */
 struct debug_search {
 	struct symbol_server *server; /* owned by the owner of this struct; asked last; NULL = not asked */
+	struct names_reader *reader;  /* borrowed; checks files */
 	const char *sysroot;	      /* NULL = none; paths under it stay under it, whatever links say */
 	const char *debug_path;	      /* NULL = none */
 	bool is_remote;		      /* paths of modules belong to another machine: do not open them here */
@@ -23,7 +25,8 @@ struct debug_search {
  * by the descriptor kept open, or by its path. The file must have the build ID of @m. *@fd is the caller's. Only root
  * can change or cut the file behind it; otherwise it is a copy in memory. Returns 0, -ENOENT, -ESTALE if only files
  * with another build ID were found, -EFBIG if a copy would be too big, -ENOEXEC if the tables of the file are damaged
- * or unpack to too much, or -errno. If @s->is_too_big is set then, the DWARF of the file must not be read.
+ * or unpack to too much, -EPIPE or -EAGAIN of reader_ask(), or -errno. If @s->is_too_big is set then, the
+ * DWARF of the file must not be read.
  */
 int debug_file_open_main(struct debug_search *s, const struct module *m, int *fd) __must_check;
 

@@ -7,6 +7,8 @@
 
 #include <libiberty/demangle.h>
 
+#include "user/lib/cleanup.h"
+
 enum { SYMBOL_MAX = 16 << 10 };
 
 struct demangled {
@@ -100,12 +102,38 @@ static void shorten_strings(char *text)
 	}
 }
 
-/* True if @symbol is a name of C++ or Rust. */
+/*
+ * A name of D, which the library returns as a whole. Parts may refer to others: without a bound on these each could
+ * double the length.
+ */
+static bool spell_out_d(char *text, const char *symbol)
+{
+	enum { MAX_REFERENCES = 10, MAX_SYMBOL = 1024 };
+	auto_free char *name = NULL;
+	size_t nr = 0, len = strlen(symbol);
+
+	for (const char *p = symbol; *p; p++)
+		nr += *p == 'Q';
+	if (strncmp(symbol, "_D", 2) != 0 || len > MAX_SYMBOL || nr > MAX_REFERENCES)
+		return false;
+	name = dlang_demangle(symbol, DMGL_DLANG);
+	if (!name)
+		return false;
+	len = strlen(name);
+	memcpy(text, name, len < DEMANGLE_MAX ? len + 1 : DEMANGLE_MAX - 4);
+	if (len >= DEMANGLE_MAX)
+		strcpy(text + DEMANGLE_MAX - 4, "...");
+	return true;
+}
+
+/* True if @symbol is a name of C++, Rust or D. */
 static bool spell_out(char *text, const char *symbol)
 {
 	enum { OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP };
 	struct demangled out = { .text = text };
 
+	if (spell_out_d(text, symbol))
+		return true;
 	if (strncmp(symbol, "_Z", 2) != 0 && strncmp(symbol, "_R", 2) != 0 && strncmp(symbol, "__Z", 3) != 0)
 		return false;
 	if (setjmp(out.full)) {

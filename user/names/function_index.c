@@ -5,10 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
+#include "user/names/reader_jail.h"
 
 enum { FUNCTIONS_MAX = 8 << 20, LOOK_BACK = 64, UNPACKED_MAX = 128 << 20 };
 
@@ -20,6 +19,7 @@ struct function {
 
 struct function_index {
 	Dwfl_Module *module;
+	struct reader_jail *jail;   /* borrowed; NULL = no limit */
 	struct function *functions; /* owned; by start; of one start, the best last */
 	size_t nr, max;
 	u64 longest; /* size */
@@ -110,40 +110,26 @@ static bool has_packed_symbols(Dwfl_Module *module)
 	return false;
 }
 
-/* Bytes of this process's address space in use; 0 if unknown. */
-static u64 used_address_space(void)
-{
-	auto_fclose FILE *f = fopen("/proc/self/statm", "re");
-	unsigned long pages;
-
-	return f && fscanf(f, "%lu", &pages) == 1 ? (u64)pages * sysconf(_SC_PAGESIZE) : 0;
-}
-
 /*
  * libdw unpacks .gnu_debugdata of any size, but handles a lack of memory. The limit is needed: a few hundred bytes
  * may unpack to gigabytes.
  */
-static int get_symbol_table(Dwfl_Module *module)
+static int get_symbol_table(const struct function_index *index)
 {
-	struct rlimit old, limited;
-	u64 used;
+	bool is_packed = index->jail && has_packed_symbols(index->module);
 	int nr;
 
-	if (!has_packed_symbols(module) || getrlimit(RLIMIT_AS, &old) != 0)
-		return dwfl_module_getsymtab(module);
-	limited = old;
-	used = used_address_space();
-	if (used && used + UNPACKED_MAX < limited.rlim_cur)
-		limited.rlim_cur = used + UNPACKED_MAX;
-	setrlimit(RLIMIT_AS, &limited);
-	nr = dwfl_module_getsymtab(module);
-	setrlimit(RLIMIT_AS, &old);
+	if (is_packed)
+		reader_jail_tighten(index->jail, UNPACKED_MAX);
+	nr = dwfl_module_getsymtab(index->module);
+	if (is_packed)
+		reader_jail_relax(index->jail);
 	return nr;
 }
 
 static int fill(struct function_index *index, u64 mask, enum symbol_sort sort)
 {
-	int nr = get_symbol_table(index->module);
+	int nr = get_symbol_table(index);
 
 	for (int i = 1; i < nr && i < FUNCTIONS_MAX; i++) {
 		GElf_Sym sym;
@@ -165,7 +151,8 @@ static int fill(struct function_index *index, u64 mask, enum symbol_sort sort)
 	return 0;
 }
 
-int function_index_new(struct function_index **out, Dwfl_Module *module, enum symbol_sort sort)
+int function_index_new(struct function_index **out, Dwfl_Module *module, enum symbol_sort sort,
+		       struct reader_jail *jail)
 {
 	struct function_index *index = calloc(1, sizeof(*index));
 	int err;
@@ -173,6 +160,7 @@ int function_index_new(struct function_index **out, Dwfl_Module *module, enum sy
 	if (!index)
 		return -ENOMEM;
 	index->module = module;
+	index->jail = jail;
 	err = fill(index, sort == SYMBOL_FUNCTIONS ? address_mask(module) : ~0ULL, sort);
 	if (!err && index->nr == 0)
 		err = -ENOENT;

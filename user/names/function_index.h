@@ -7,6 +7,7 @@
 #include "user/lib/types.h"
 
 struct function_index;
+struct reader_jail;
 
 /* The kind of symbols in an index. */
 enum symbol_sort {
@@ -18,9 +19,11 @@ enum symbol_sort {
 
 /*
  * Index the symbol table of @module (.symtab, or else .gnu_debugdata and .dynsym), of its own file or the separate
- * one. *@out is owned by the caller, and its names live as long as @module. 0, -ENOENT without any symbol, -ENOMEM.
+ * one. *@out is owned by the caller, and its names live as long as @module. @jail limits the memory of symbols that
+ * are packed; NULL = no limit. 0, -ENOENT without any symbol, -ENOMEM.
  */
-int function_index_new(struct function_index **out, Dwfl_Module *module, enum symbol_sort sort) __must_check;
+int function_index_new(struct function_index **out, Dwfl_Module *module, enum symbol_sort sort,
+		       struct reader_jail *jail) __must_check;
 void function_index_free(struct function_index *index);
 
 /*

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Names places in modules. Opens the files of each module once, and looks each place up once. */
+/* Names places in modules: finds the files, lets the reader open them, and asks it for each place once. */
 #include "user/names/symbolize.h"
 
 #include <errno.h>
-#include <setjmp.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <elfutils/libdwfl.h>
-
 #include "user/lib/array.h"
-#include "user/lib/clock.h"
 #include "user/lib/hash.h"
 #include "user/lib/hash_index.h"
 #include "user/lib/log.h"
 #include "user/names/debug_file.h"
-#include "user/names/demangle.h"
-#include "user/names/dwarf_names.h"
-#include "user/names/function_index.h"
+#include "user/names/reader.h"
 #include "user/names/symbol_server.h"
 
 enum { BLOCK_SIZE = 64 << 10 };
@@ -32,16 +27,14 @@ enum { BLOCK_SIZE = 64 << 10 };
 #define LOOK_UP_NS (60ULL * 1000 * 1000 * 1000)
 enum { MEMORY_PARTS = 16 };
 
+/* After one death of the reader the debug information of a file is left alone, after two the file. */
+enum { FILE_DEATHS_MAX = 2, DEATHS_MAX = 32, NAMES_MAX = 64 };
+
 /* Where the names of one module come from. */
 struct module_names {
-	bool is_open;			   /* tried, at least */
-	Dwfl *dwfl;			   /* owned; NULL = no file */
-	Dwfl_Module *module;		   /* borrowed from dwfl; NULL = no file */
-	struct function_index *functions;  /* owned; NULL = none */
-	struct function_index *data, *tls; /* owned; of variables; made when first needed; NULL = none */
-	bool has_data, has_tls;		   /* that was tried, at least */
-	struct dwarf_names *dwarf;	   /* owned; NULL = none */
-	Dwarf_Addr bias;		   /* of the DWARF's addresses to the file's */
+	bool is_absent; /* there is no file with names */
+	u8 nr_deaths;	/* of the reader, by this file */
+	u32 opened_in;	/* the reader that has the file open; 0 = none */
 };
 
 /* A place, and the names that were found for it. */
@@ -68,56 +61,12 @@ struct symbolizer {
 	size_t nr_places, max_places;
 	struct hash_index places_index;
 	struct memory_block *blocks; /* owned */
-	size_t nr_stale;
-	u64 spent_ns;	  /* CPU time for names */
-	bool is_too_late; /* all of it is spent, which was logged */
-};
-
-/* Context of the libdwfl callback that finds a separate file. */
-struct module_context {
-	struct debug_search *search;
-	const struct module *module;
+	size_t nr_stale, nr_unread;
+	struct names_reader *reader; /* owned */
+	bool has_given_up;	     /* no more names are looked up, which was logged */
 };
 
 static const struct symbol unknown;
-
-/*
- * Where to continue when libdw runs out of memory: its default is to end the process. The callback has no context
- * argument.
- */
-static _Thread_local jmp_buf out_of_memory;
-
-static void __attribute__((noreturn)) leave_libdw(void)
-{
-	longjmp(out_of_memory, 1);
-}
-
-static int find_elf(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base, char **file_name,
-		    Elf **elf)
-{
-	(void)mod, (void)data, (void)name, (void)base, (void)file_name, (void)elf;
-	return -1; /* reported with its file already */
-}
-
-static int find_debuginfo(Dwfl_Module *mod, void **data, const char *name, Dwarf_Addr base,
-			  const char *file_name, const char *link, GElf_Word crc, char **debug_name)
-{
-	const struct module_context *context = *data;
-	int fd = -1;
-
-	(void)mod, (void)name, (void)base, (void)file_name;
-	if (!context || debug_file_open_debug(context->search, context->module, link, crc, &fd) != 0)
-		return -1;
-	*debug_name = strdup("separate");
-	return fd;
-}
-
-/* Not the library's standard callbacks: they may ask servers without permission. */
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = find_elf,
-	.find_debuginfo = find_debuginfo,
-	.section_address = dwfl_offline_section_address,
-};
 
 static u64 unpack_budget(void)
 {
@@ -143,11 +92,13 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 		symbolizer_free(s);
 		return -ENOMEM;
 	}
-	if (options && options->asks_server && symbol_server_new(&server) == -ENOMEM) {
+	if (reader_new(&s->reader, LOOK_UP_NS) ||
+	    (options && options->asks_server && symbol_server_new(&server) == -ENOMEM)) {
 		symbolizer_free(s);
 		return -ENOMEM;
 	}
 	s->search = (struct debug_search){ .server = server,
+					   .reader = s->reader,
 					   .sysroot = s->sysroot,
 					   .debug_path = s->debug_path,
 					   .is_remote = module_table_is_remote(modules),
@@ -157,23 +108,11 @@ int symbolizer_new(struct symbolizer **out, const struct module_table *modules,
 	return 0;
 }
 
-static void names_close(struct module_names *n)
-{
-	function_index_free(n->functions);
-	function_index_free(n->data);
-	function_index_free(n->tls);
-	dwarf_names_free(n->dwarf);
-	if (n->dwfl)
-		dwfl_end(n->dwfl);
-	*n = (struct module_names){ .is_open = true };
-}
-
 void symbolizer_free(struct symbolizer *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->nr_names; i++)
-		names_close(&s->names[i]);
+	reader_free(s->reader);
 	free(s->names);
 	free(s->places);
 	hash_index_fini(&s->places_index);
@@ -194,6 +133,11 @@ size_t symbolizer_stale(const struct symbolizer *s)
 	return s->nr_stale;
 }
 
+size_t symbolizer_unread(const struct symbolizer *s)
+{
+	return s->nr_unread;
+}
+
 static void *keep(struct symbolizer *s, size_t size)
 {
 	struct memory_block *b = s->blocks;
@@ -212,84 +156,81 @@ static void *keep(struct symbolizer *s, size_t size)
 	return b->bytes + b->used - wanted;
 }
 
-static const char *keep_text(struct symbolizer *s, const char *text)
+static const char *keep_text(struct symbolizer *s, const char *text, size_t len)
 {
-	size_t size = strlen(text) + 1;
-	char *copy = keep(s, size);
+	char *copy = keep(s, len + 1);
 
-	return copy ? memcpy(copy, text, size) : NULL;
-}
-
-/* Report the file @fd to libdwfl, at the addresses in its headers. Closes @fd. */
-static Dwfl_Module *report_file(struct module_names *n, int fd)
-{
-	Dwfl_Module *mod;
-
-	n->dwfl = dwfl_begin(&callbacks);
-	if (!n->dwfl) {
-		close(fd);
+	if (!copy)
 		return NULL;
-	}
-	dwfl_report_begin(n->dwfl);
-	mod = dwfl_report_elf(n->dwfl, "module", "module", fd, 0, true);
-	if (!mod)
-		close(fd);
-	if (dwfl_report_end(n->dwfl, NULL, NULL) != 0)
-		return NULL;
-	return mod;
-}
-
-/* Index the names in the files. 0 also if the files have no names. @is_too_big: not those in DWARF. */
-static int index_names(struct module_names *n, Dwfl_Module *mod, bool is_too_big)
-{
-	Dwarf *dwarf;
-	int err = function_index_new(&n->functions, mod, SYMBOL_FUNCTIONS);
-
-	if (err == -ENOMEM || is_too_big)
-		return err == -ENOMEM ? err : 0;
-	dwarf = dwfl_module_getdwarf(mod, &n->bias);
-	if (!dwarf)
-		return 0;
-	dwarf_new_oom_handler(dwarf, leave_libdw);
-	err = dwarf_names_new(&n->dwarf, dwarf);
-	return err == -ENOMEM ? err : 0;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return copy;
 }
 
 void symbolizer_open(struct symbolizer *s, struct module *m)
 {
 	int fd;
 
-	if (m->fd < 0 && !debug_file_open_main(&s->search, m, &fd))
+	if (m->fd < 0 && !s->has_given_up && !debug_file_open_main(&s->search, m, &fd))
 		m->fd = fd;
 }
 
+/* The reader needs the separate file of @m, which it has described in @a: find it, and go on. */
+static int pass_debug_file(struct symbolizer *s, const struct module *m, struct reader_answer *a)
+{
+	struct reader_request request = { .kind = READER_DEBUG_FILE };
+	char link[NAME_MAX + 1] = "";
+	int fd = -1, err;
+
+	if (a->head.len < sizeof(link))
+		memcpy(link, a->bytes, (size_t)a->head.len + 1);
+	request.err = debug_file_open_debug(&s->search, m, link, (u32)a->head.values[0], &fd);
+	err = reader_ask(s->reader, &request, NULL, fd, a);
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* Let the reader open the file @fd of @m. *@has_names: it can be read. */
+static int open_in_reader(struct symbolizer *s, const struct module *m, int fd, bool is_plain,
+			  bool *has_names)
+{
+	const struct reader_request request = { .kind = READER_OPEN,
+						.file = m->id,
+						.flags = is_plain ? READER_PLAIN : 0 };
+	struct reader_answer a;
+	int err = reader_ask(s->reader, &request, NULL, fd, &a);
+
+	for (int i = 0; !err && a.head.kind == READER_WANTS_DEBUG && i < READER_WANTS_MAX; i++)
+		err = pass_debug_file(s, m, &a);
+	if (!err && a.head.kind != READER_DONE)
+		err = reader_reject(s->reader);
+	*has_names = !err && !a.head.err;
+	return err;
+}
+
+/* 0, also without names; -EPIPE or -EAGAIN of reader_ask(); -ENOMEM. */
 static int open_names(struct symbolizer *s, struct module_names *n, const struct module *m)
 {
-	struct module_context context = { .search = &s->search, .module = m };
-	bool is_too_big;
-	Dwfl_Module *mod;
-	void **data;
+	bool is_too_big, has_names;
 	int err, fd;
 
 	s->search.is_too_big = false;
 	err = debug_file_open_main(&s->search, m, &fd);
 	if (err) {
+		n->is_absent = err != -EPIPE && err != -EAGAIN && err != -ENOMEM;
 		s->nr_stale += err == -ESTALE;
-		if (err != -ENOENT)
+		if (n->is_absent && err != -ENOENT)
 			debug("symbol: no names for %s: %s", m->path, strerror(-err));
-		return err == -ENOMEM ? err : 0;
+		return n->is_absent ? 0 : err;
 	}
 	is_too_big = s->search.is_too_big;
-	mod = report_file(n, fd);
-	if (!mod) {
-		debug("symbol: no names for %s: %s", m->path, dwfl_errmsg(-1));
-		return 0;
-	}
-	dwfl_module_info(mod, &data, NULL, NULL, NULL, NULL, NULL, NULL);
-	*data = &context;
-	n->module = mod;
-	err = index_names(n, mod, is_too_big);
-	*data = NULL;
+	err = open_in_reader(s, m, fd, is_too_big || n->nr_deaths, &has_names);
+	close(fd);
+	n->is_absent = !err && !has_names;
+	n->opened_in = has_names ? reader_generation(s->reader) : 0;
+	if (n->is_absent)
+		debug("symbol: no names for %s: it cannot be read", m->path);
 	/* Of this file, or of a separate one. */
 	if (is_too_big || s->search.is_too_big)
 		warn("symbol: %s: its compressed debug information is too big: names without it", m->path);
@@ -310,107 +251,148 @@ static struct module_names *names_of(struct symbolizer *s, const struct module *
 	return &s->names[m->id - 1];
 }
 
-/* The path of a source file, made absolute where the DWARF says how. */
-static int set_file(struct symbolizer *s, struct symbol *symbol, const struct dwarf_frame *frame)
+/* Take @len bytes of the @*left at *@bytes as a text: *@text, NULL = none. 0, -EPIPE if they are not there, -ENOMEM. */
+static int take_text(struct symbolizer *s, const char **bytes, size_t *left, size_t len, const char **text)
 {
-	char path[2 * 4096];
-
-	if (!frame->file)
-		return 0;
-	if (frame->file[0] != '/' && frame->directory)
-		snprintf(path, sizeof(path), "%s/%s", frame->directory, frame->file);
-	else
-		snprintf(path, sizeof(path), "%s", frame->file);
-	symbol->file = keep_text(s, path);
-	symbol->line = frame->line;
-	return symbol->file ? 0 : -ENOMEM;
+	if (len > *left)
+		return -EPIPE;
+	*text = len ? keep_text(s, *bytes, len) : NULL;
+	*bytes += len;
+	*left -= len;
+	return len && !*text ? -ENOMEM : 0;
 }
 
-static int set_function(struct symbolizer *s, struct symbol *symbol, const char *linker_symbol)
+static int take_symbol(struct symbolizer *s, const char **bytes, size_t *left, struct symbol *out)
 {
-	char readable[DEMANGLE_MAX];
+	struct reader_symbol head;
+	int err;
 
-	if (!linker_symbol || !*linker_symbol)
-		return 0;
-	demangle(readable, linker_symbol);
-	symbol->function = keep_text(s, readable);
-	if (!symbol->function || !strcmp(readable, linker_symbol))
-		return symbol->function ? 0 : -ENOMEM;
-	symbol->linked = keep_text(s, linker_symbol);
-	return symbol->linked ? 0 : -ENOMEM;
+	if (*left < sizeof(head))
+		return -EPIPE;
+	memcpy(&head, *bytes, sizeof(head));
+	*bytes += sizeof(head);
+	*left -= sizeof(head);
+	out->line = head.line;
+	out->start_line = head.start_line;
+	err = take_text(s, bytes, left, head.function_len, &out->function);
+	if (!err)
+		err = take_text(s, bytes, left, head.linked_len, &out->linked);
+	if (!err)
+		err = take_text(s, bytes, left, head.file_len, &out->file);
+	return err;
 }
 
-/* Name the address @addr of a file. The address is inside of the call instruction. */
-static int look_up(struct symbolizer *s, struct module_names *n, u64 addr, struct named_place *found)
+/* Name the address @addr of an open file. The address is inside of the call instruction. */
+static int look_up(struct symbolizer *s, const struct module *m, u64 addr, struct named_place *found)
 {
-	struct dwarf_frame frames[DWARF_FRAMES_MAX];
+	const struct reader_request request = { .kind = READER_LOOK_UP, .file = m->id, .value = addr };
+	struct reader_answer a;
 	struct symbol *symbols;
-	size_t nr = 0;
+	const char *bytes;
+	size_t left;
+	int err = reader_ask(s->reader, &request, NULL, -1, &a);
 
-	if (n->dwarf)
-		nr = dwarf_names_find(n->dwarf, addr - n->bias, frames);
-	if (nr == 0) {
-		nr = 1;
-		frames[0] = (struct dwarf_frame){ 0 };
-	}
-	if (n->functions && !frames[nr - 1].function)
-		frames[nr - 1].function = function_index_find(n->functions, addr);
-	symbols = keep(s, nr * sizeof(*symbols));
+	if (err)
+		return err;
+	if (!a.head.nr || a.head.nr > NAMES_MAX)
+		return reader_reject(s->reader);
+	symbols = keep(s, a.head.nr * sizeof(*symbols));
 	if (!symbols)
 		return -ENOMEM;
-	memset(symbols, 0, nr * sizeof(*symbols));
-	for (size_t i = 0; i < nr; i++) {
-		if (set_function(s, &symbols[i], frames[i].function) || set_file(s, &symbols[i], &frames[i]))
-			return -ENOMEM;
-		symbols[i].is_inlined = i + 1 < nr;
-		symbols[i].start_line = frames[i].start_line;
+	memset(symbols, 0, a.head.nr * sizeof(*symbols));
+	bytes = a.bytes;
+	left = a.head.len;
+	for (u32 i = 0; i < a.head.nr; i++) {
+		err = take_symbol(s, &bytes, &left, &symbols[i]);
+		if (err)
+			return err == -EPIPE ? reader_reject(s->reader) : err;
+		symbols[i].is_inlined = i + 1 < a.head.nr;
 	}
 	found->symbols = symbols;
-	found->nr = nr;
+	found->nr = a.head.nr;
 	return 0;
 }
 
-/*
- * Open and look up in one function, because libdw may leave it by longjmp(). Then the objects of libdw are abandoned
- * without being released, because their state is unknown.
- */
-static int open_and_look_up(struct symbolizer *s, const struct module *m, u64 addr, struct named_place *found)
+/* A question about a place: its names, or those of the variable there. */
+struct name_wanted {
+	u64 addr;
+	bool is_data, is_tls;
+	struct named_place *found; /* of code */
+	const char *name;	   /* of data; NULL = unknown */
+	u64 offset;
+};
+
+static int look_up_data(struct symbolizer *s, const struct module *m, struct name_wanted *w)
+{
+	const struct reader_request request = {
+		.kind = READER_DATA, .file = m->id, .value = w->addr, .flags = w->is_tls ? READER_TLS : 0
+	};
+	struct reader_answer a;
+	int err = reader_ask(s->reader, &request, NULL, -1, &a);
+
+	if (err || !a.head.len)
+		return err;
+	w->name = keep_text(s, a.bytes, a.head.len);
+	w->offset = a.head.values[0];
+	return w->name ? 0 : -ENOMEM;
+}
+
+static int open_and_look_up(struct symbolizer *s, struct module_names *n, const struct module *m,
+			    struct name_wanted *w)
+{
+	int err = 0;
+
+	if (!n->opened_in || n->opened_in != reader_generation(s->reader))
+		err = open_names(s, n, m);
+	if (err || n->is_absent)
+		return err;
+	return w->is_data ? look_up_data(s, m, w) : look_up(s, m, w->addr, w->found);
+}
+
+static void give_up(struct symbolizer *s, const char *why)
+{
+	s->has_given_up = true;
+	warn("symbol: %s: no more names are looked up", why);
+}
+
+/* The reader has died, most likely because it read @m. */
+static void blame(struct symbolizer *s, struct module_names *n, const struct module *m)
+{
+	/* The memory of all that was unpacked is free again. */
+	s->search.copy_budget = COPY_BUDGET;
+	s->search.unpack_budget = unpack_budget();
+	if (reader_is_out_of_time(s->reader) || reader_has_died_idle(s->reader))
+		return;
+	s->nr_unread += !n->nr_deaths;
+	n->nr_deaths++;
+	warn("symbol: %s: the reader of its names %s: %s", m->path, reader_last_death(s->reader),
+	     n->nr_deaths < FILE_DEATHS_MAX ? "names without its debug information" : "no names of it");
+}
+
+/* Like open_and_look_up(), as long as there is time, and not in files by which the reader dies. Else without names. */
+static int look_up_safely(struct symbolizer *s, const struct module *m, struct name_wanted *w)
 {
 	struct module_names *n = names_of(s, m);
+	bool has_died = true;
+	int err = 0;
 
 	if (!n)
 		return -ENOMEM;
-	if (setjmp(out_of_memory)) {
-		n = &s->names[m->id - 1];
-		*n = (struct module_names){ .is_open = true };
-		warn("symbol: %s: out of memory in its debug information, given up", m->path);
-		found->symbols = NULL;
-		return 0;
+	while (has_died && !s->has_given_up && !n->is_absent && n->nr_deaths < FILE_DEATHS_MAX) {
+		u32 nr_deaths = reader_nr_deaths(s->reader);
+
+		err = open_and_look_up(s, n, m, w);
+		has_died = reader_nr_deaths(s->reader) != nr_deaths;
+		if (has_died)
+			blame(s, n, m);
+		if (reader_is_out_of_time(s->reader))
+			give_up(s, "a minute of CPU time was used for names");
+		else if (err == -EAGAIN)
+			give_up(s, "the process that reads debug information cannot be started");
+		else if (reader_nr_deaths(s->reader) >= DEATHS_MAX)
+			give_up(s, "too many files are damaged");
 	}
-	if (!n->is_open) {
-		int err = open_names(s, n, m);
-
-		n->is_open = true;
-		if (err)
-			return err;
-	}
-	return n->dwfl ? look_up(s, n, addr, found) : 0;
-}
-
-/* Like open_and_look_up(), as long as there is time. Without it the place has no names. */
-static int look_up_in_time(struct symbolizer *s, const struct module *m, u64 addr, struct named_place *found)
-{
-	u64 start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	int err;
-
-	if (s->is_too_late)
-		return 0;
-	err = open_and_look_up(s, m, addr, found);
-	s->spent_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
-	s->is_too_late = s->spent_ns > LOOK_UP_NS;
-	if (s->is_too_late)
-		warn("symbol: %s: a minute of CPU time was used for names: no more are looked up", m->path);
-	return err;
+	return err == -ENOMEM ? err : 0;
 }
 
 static u64 hash_of(struct code_ref ref)
@@ -451,7 +433,9 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 		found = *known;
 	} else {
 		/* One byte back: a return address may belong to the next line, or to the next function. */
-		err = m ? look_up_in_time(s, m, ref.offset - 1, &found) : 0;
+		struct name_wanted w = { .addr = ref.offset - 1, .found = &found };
+
+		err = m ? look_up_safely(s, m, &w) : 0;
 		if (!err && !found.symbols) {
 			found.symbols = (struct symbol *)&unknown;
 			found.nr = 1;
@@ -466,43 +450,25 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 	return 0;
 }
 
-/* The index of the variables of @n, which the first call makes. */
-static int open_data(struct module_names *n, bool is_tls, const struct function_index **out)
-{
-	struct function_index **index = is_tls ? &n->tls : &n->data;
-	bool *is_tried = is_tls ? &n->has_tls : &n->has_data;
-	int err = 0;
-
-	if (!*is_tried && n->module)
-		err = function_index_new(index, n->module, is_tls ? SYMBOL_TLS : SYMBOL_DATA);
-	*is_tried = true;
-	*out = *index;
-	return err == -ENOMEM ? err : 0;
-}
-
 int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
 {
 	const struct module *m = module_get(s->modules, ref.module);
-	const struct function_index *index;
-	struct named_place unused = { .ref = ref };
-	char readable[DEMANGLE_MAX];
-	const char *symbol;
-	int err;
+	struct name_wanted w = { .addr = ref.offset, .is_data = true, .is_tls = is_tls };
+	int err = m ? look_up_safely(s, m, &w) : 0;
 
-	*name = NULL;
-	if (!m)
-		return 0;
-	/* Called to open the file; the names of the place are not used. */
-	err = look_up_in_time(s, m, ref.offset, &unused);
-	if (err || s->is_too_late)
-		return err;
-	err = open_data(&s->names[m->id - 1], is_tls, &index);
-	if (err)
-		return err;
-	symbol = index ? function_index_find_data(index, ref.offset, offset) : NULL;
-	if (!symbol)
-		return 0;
-	demangle(readable, symbol);
-	*name = keep_text(s, readable);
-	return *name ? 0 : -ENOMEM;
+	*name = w.name;
+	if (w.name)
+		*offset = w.offset;
+	return err;
+}
+
+void symbolizer_demangle(struct symbolizer *s, char *text, size_t size, const char *symbol)
+{
+	const struct reader_request request = { .kind = READER_DEMANGLE, .len = (u32)strlen(symbol) };
+	struct reader_answer a = { .bytes = symbol };
+
+	if (s->has_given_up || request.len > READER_REQUEST_MAX ||
+	    reader_ask(s->reader, &request, symbol, -1, &a))
+		a.bytes = symbol;
+	snprintf(text, size, "%s", a.bytes);
 }

@@ -47,5 +47,13 @@ int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const
 /* Open the file with the names of @m, unless it is open. The file stays closed if it cannot be found. */
 void symbolizer_open(struct symbolizer *s, struct module *m);
 
+/*
+ * Write the readable name of the linker symbol @symbol, as of user/names/demangle.h, to @text; if it is not to be had,
+ * the symbol.
+ */
+void symbolizer_demangle(struct symbolizer *s, char *text, size_t size, const char *symbol);
+
 /* Modules whose file on disk is not the mapped one (build IDs differ), so that names would be wrong. */
 size_t symbolizer_stale(const struct symbolizer *s);
+/* Modules by which the reader of names died, so that names of them are missing. */
+size_t symbolizer_unread(const struct symbolizer *s);

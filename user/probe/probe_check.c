@@ -154,6 +154,18 @@ bool probe_is_start(const struct elf *elf, u64 vaddr)
 	return !find_starts(&starts, elf) && described_before(&starts, vaddr).start == vaddr;
 }
 
+bool probe_function_of(const struct elf *elf, u64 vaddr, u64 *start, u64 *end)
+{
+	struct described d = { 0 };
+	struct starts starts;
+
+	if (!find_starts(&starts, elf))
+		d = described_before(&starts, vaddr);
+	*start = d.start;
+	*end = d.end;
+	return d.start && vaddr >= d.start && vaddr < d.end;
+}
+
 bool probe_is_instruction(struct elf *elf, u64 vaddr)
 {
 	struct neighbour n = { .vaddr = vaddr + 1 };

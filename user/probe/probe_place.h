@@ -21,6 +21,8 @@ bool probe_is_entry(struct elf *elf, u64 vaddr);
 bool probe_is_instruction(struct elf *elf, u64 vaddr);
 /* True if the file says that a function begins there. */
 bool probe_is_start(const struct elf *elf, u64 vaddr);
+/* The function around @vaddr by its call frame information. False: it has none. */
+bool probe_function_of(const struct elf *elf, u64 vaddr, u64 *start, u64 *end);
 
 /*
  * Write at most @max addresses to @out: the functions that the resolver of @site may choose, because its code names

@@ -125,7 +125,12 @@ int connection_init(struct connection *c, const struct connection_options *o)
 
 int connection_open(struct connection *c, struct session **out, struct outputs *outs)
 {
-	return session_new_told(out, c->options.session, outs, &source_remote, open_source, c);
+	int err = session_new_told(out, c->options.session, outs, &source_remote, open_source, c);
+
+	/* The source logs all others. */
+	if (err == -ENOMEM)
+		error("%s: %s", command_of(c), strerror(-err));
+	return err;
 }
 
 void connection_round(struct connection *c, struct session *s)

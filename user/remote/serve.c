@@ -14,6 +14,7 @@
 #include "user/lib/log.h"
 #include "user/remote/serve_scan.h"
 #include "user/remote/wire_command.h"
+#include "user/lib/privileges.h"
 
 enum { ALIVE_MS = 200, END_MS = 10000, ROUND_FRAMES = 256 };
 
@@ -174,6 +175,8 @@ int serve_launch(struct serve *s)
 	s->status = 0;
 	err = launch_new(&s->launch, &lo, &hooks);
 	s->is_launched = true;
+	/* The program has started with all rights of the user. */
+	privileges_drop(PRIVILEGES_TRACING, 0);
 	if (err)
 		return err;
 	launch_start(s->launch);

@@ -5,6 +5,7 @@
 #include "user/source/launch.h"
 #include "user/remote/serve_link.h"
 #include "user/remote/serve_trace.h"
+#include "user/scan/snapshot_way.h"
 #include "user/source/source_open.h"
 
 struct serve_scan;
@@ -14,9 +15,11 @@ struct serve_options {
 	struct source_choice source;
 	const char *const *targets; /* names and PIDs */
 	size_t nr_targets;
-	char **program;		/* to start, NULL-terminated, in place of targets; NULL = none */
-	const char *user, *cwd; /* of the program, or NULL */
-	u64 max_pause_ns;	/* most that a scan may stop a process; 0 = as the client asks */
+	char **program;		    /* to start, NULL-terminated, in place of targets; NULL = none */
+	const char *user, *cwd;	    /* of the program, or NULL */
+	enum snapshot_way snapshot; /* how a scan gets the memory */
+	u64 max_copy;		    /* bytes of a copy; 0 = what there is room for */
+	u64 max_pause_ns;	    /* most that a scan may stop a process; 0 = as the client asks */
 	bool allow_kill;
 };
 

@@ -339,9 +339,11 @@ static int listen_at(struct serve_link *l, const struct net_addr *a)
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = ABOUT_LISTENER };
 	int err = net_listen(&l->listener, a);
 
-	if (err)
-		return err;
-	return epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->listener.fd, &ev) ? -errno : 0;
+	if (!err && epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->listener.fd, &ev)) {
+		err = -errno;
+		error("serve: epoll: %s", strerror(-err));
+	}
+	return err;
 }
 
 int serve_link_new(struct serve_link **out, const struct serve_link_options *o)
@@ -349,8 +351,10 @@ int serve_link_new(struct serve_link **out, const struct serve_link_options *o)
 	struct serve_link *l = calloc(1, sizeof(*l));
 	int err = 0;
 
-	if (!l)
+	if (!l) {
+		error("serve: %s", strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	l->options = *o;
 	l->listener.fd = l->listener.dir_fd = -1;
 	l->client.in_fd = l->client.out_fd = -1;

@@ -14,8 +14,10 @@
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_why.h"
+#include "user/scan/snapshot_plan.h"
 #include "user/remote/wire_chain.h"
 #include "user/remote/wire_scan.h"
+#include "user/source/source_tracer.h"
 
 enum {
 	MAX_LOG = 1 << 20,
@@ -57,6 +59,7 @@ struct serve_scan {
 
 	struct scan *scan;     /* owned */
 	struct snapshot *snap; /* owned */
+	struct snapshot_plan plan;
 	struct scan_options so;
 	u64 pause_ns, max_pause_ns;
 	bool is_partial, is_last;
@@ -247,6 +250,8 @@ static void read_on(void *ctx)
 
 	if (serve_trace_poll(s->trace))
 		debug("serve: the stream is broken");
+	if (s->launch && !s->ops->tracer)
+		launch_attend(s->launch);
 	serve_link_keep(s->link);
 }
 
@@ -310,15 +315,57 @@ static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
 	return s->ops->tracer->read_regs(s->source, tid, regs);
 }
 
-/* Stop the process, take its last events, and read its memory. */
-static int read_stopped(struct serve_scan *n)
+static int stop_held(void *ctx, u64 max_ns)
+{
+	const struct serve *s = ctx;
+	pid_t pid = s->scan->pid;
+
+	if (s->ops->tracer)
+		return s->ops->tracer->hold(s->source, pid, max_ns);
+	return launch_hold(s->launch, pid, max_ns);
+}
+
+static void release_held(void *ctx)
+{
+	const struct serve *s = ctx;
+
+	if (s->ops->tracer)
+		s->ops->tracer->release(s->source, s->scan->pid);
+	else
+		launch_release(s->launch, s->scan->pid);
+}
+
+static int call_held(void *ctx, struct thread_request *request)
+{
+	const struct serve *s = ctx;
+
+	return s->ops->tracer ? s->ops->tracer->call(s->source, s->scan->pid, request)
+			      : launch_call(s->launch, s->scan->pid, request);
+}
+
+/* Does somebody here trace the process by ptrace? */
+static bool is_held(const struct serve_scan *n)
+{
+	return n->serve->launch || n->serve->ops->tracer;
+}
+
+static int read_memory(void *arg)
+{
+	struct serve_scan *n = arg;
+
+	return scan_read(n->scan, n->snap);
+}
+
+/* Stop the process, and take its last events. */
+static int stop_process(struct serve_scan *n, const struct snapshot_holder *holder)
 {
 	struct serve *s = n->serve;
-	const struct snapshot_holder holder = { s, read_regs };
 	const struct snapshot_options so = { .max_pause_ns = n->max_pause_ns,
-					     .is_traced = n->is_exiting || s->launch || s->ops->tracer,
+					     .way = n->plan.way,
+					     .precopy = n->plan.precopy,
+					     .is_traced = n->is_exiting || is_held(n),
 					     .is_ending = n->is_exiting,
-					     .holder = s->ops->tracer ? &holder : NULL };
+					     .holder = is_held(n) ? holder : NULL };
 	int err = snapshot_stop_new(&n->snap, n->pid, &so);
 
 	if (!err)
@@ -328,55 +375,87 @@ static int read_stopped(struct serve_scan *n)
 	/* The heap of the report is then the heap of this moment. */
 	if (!err && n->is_last)
 		serve_trace_pause(s->trace);
-	if (!err)
-		err = mark(s, n->pid, WIRE_MARK_MOMENT);
-	if (!err)
-		err = scan_read(n->scan, n->snap);
-	if (n->snap)
-		snapshot_resume(n->snap);
-	return err;
+	return err ? err : mark(s, n->pid, WIRE_MARK_MOMENT);
 }
 
-/* Stop the process by the tracer that it has, if there is one. */
-static int hold(const struct serve_scan *n)
+/* The process runs again, and nothing is left in it. */
+static void end_moment(struct serve_scan *n, u64 start_ns)
 {
-	const struct serve *s = n->serve;
-
-	if (n->is_exiting)
-		return 0;
-	if (s->ops->tracer)
-		return s->ops->tracer->hold(s->source, n->pid, n->max_pause_ns);
-	return s->launch ? launch_hold(s->launch, n->pid, n->max_pause_ns) : 0;
+	if (!n->is_exiting && is_held(n))
+		release_held(n->serve);
+	n->pause_ns = clock_now_ns() - start_ns;
+	if (!IS_AGENT)
+		snapshot_plan_free(&n->plan);
 }
 
-static void release(const struct serve_scan *n)
-{
-	const struct serve *s = n->serve;
-
-	if (n->is_exiting)
-		return;
-	if (s->ops->tracer)
-		s->ops->tracer->release(s->source, n->pid);
-	else if (s->launch)
-		launch_release(s->launch, n->pid);
-}
-
-static int read_moment(struct serve_scan *n)
+static int read_moment(struct serve_scan *n, const struct snapshot_holder *holder)
 {
 	u64 start_ns = clock_now_ns();
-	int err = hold(n);
+	int err = n->is_exiting || !is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
 
 	if (err)
 		return err;
-	err = read_stopped(n);
-	release(n);
-	n->pause_ns = clock_now_ns() - start_ns;
+	err = stop_process(n, holder);
+	if (!err && !snapshot_copy_stopped(n->snap)) {
+		/* Events are those of a later time from now on. */
+		serve_trace_watch(n->serve->trace, NULL, NULL);
+		snapshot_let_go(n->snap);
+		end_moment(n, start_ns);
+		err = backlog_work(read_memory, n, read_on, n->serve);
+		snapshot_resume(n->snap);
+		return err;
+	}
+	if (!err)
+		err = read_memory(n);
+	if (n->snap)
+		snapshot_resume(n->snap);
+	end_moment(n, start_ns);
 	return err;
+}
+
+static struct snapshot_plan_options plan_options(const struct serve_scan *n,
+						 const struct snapshot_holder *holder)
+{
+	return (struct snapshot_plan_options){ .pid = n->pid,
+					       .way = n->serve->options.snapshot,
+					       .max_copy = n->serve->options.max_copy,
+					       .max_pause_ns = n->max_pause_ns,
+					       .holder = is_held(n) ? holder : NULL };
+}
+
+static int copy_ahead(void *arg)
+{
+	struct serve_scan *n = arg;
+	const struct snapshot_plan_options po = plan_options(n, NULL);
+
+	snapshot_plan_copy(&n->plan, &po);
+	return 0;
+}
+
+/* Choose the way, and copy ahead what can be. A process that is going to end may stand. */
+static int make_plan(struct serve_scan *n, const struct snapshot_holder *holder)
+{
+	const struct snapshot_plan_options po = plan_options(n, holder);
+	int err;
+
+	n->plan.way = SNAPSHOT_STOP;
+	if (IS_AGENT || po.way == SNAPSHOT_STOP || n->is_exiting)
+		return 0;
+	snapshot_plan_open(&n->plan, &po);
+	err = backlog_work(copy_ahead, n, read_on, n->serve);
+	if (!err)
+		err = serve_trace_poll(n->serve->trace);
+	return err ? err : has_gaps(n);
 }
 
 static int find(struct serve_scan *n)
 {
 	struct serve *s = n->serve;
+	const struct snapshot_holder holder = { .ctx = s,
+						.read_regs = s->ops->tracer ? read_regs : NULL,
+						.stop = stop_held,
+						.release = release_held,
+						.call = IS_AGENT ? NULL : call_held };
 	int err = backlog_work(begin, n, read_on, s);
 
 	for (size_t i = 0; i < n->nr_log && !err; i++)
@@ -386,7 +465,11 @@ static int find(struct serve_scan *n)
 	if (!err)
 		err = has_gaps(n);
 	if (!err)
-		err = read_moment(n);
+		err = make_plan(n, &holder);
+	if (!err)
+		err = read_moment(n, &holder);
+	if (!IS_AGENT)
+		snapshot_plan_free(&n->plan);
 	serve_trace_watch(s->trace, NULL, NULL);
 	return err ? err : backlog_work(judge, n, read_on, s);
 }

@@ -26,6 +26,8 @@ struct collecting {
 	struct sorted_blocks *list;
 	size_t room, max; /* max: 0 = all */
 	u64 nr_seen;
+	bool has_least;
+	struct heap_block least; /* of the largest blocks so far the last: those behind it are not wanted */
 };
 
 static bool is_unwanted(const struct report *r)
@@ -50,6 +52,17 @@ static void keep_largest(struct sorted_blocks *l, size_t max)
 		l->nr = max;
 }
 
+/* The room is full: drop what is not among the first c->max. */
+static void make_room(struct collecting *c)
+{
+	struct sorted_blocks *l = c->list;
+
+	keep_largest(l, c->max);
+	c->has_least = l->nr == c->max;
+	if (c->has_least)
+		c->least = l->blocks[l->nr - 1];
+}
+
 static int visit_block(void *ctx, const struct heap_block *block)
 {
 	struct collecting *c = ctx;
@@ -61,8 +74,10 @@ static int visit_block(void *ctx, const struct heap_block *block)
 	if ((only && block->row + 1 != only) || !report_has_block(c->report, block))
 		return 0;
 	l->nr_all++;
-	if (l->nr == c->room && c->max)
-		keep_largest(l, c->max);
+	if (c->has_least && compare_blocks(&c->least, block) <= 0)
+		return 0;
+	if (l->nr && l->nr == c->room && c->max)
+		make_room(c);
 	if (l->nr == c->room) {
 		/* Much room at once, because keep_largest() sorts each time that the room is full. */
 		int err = array_reserve(l->blocks, c->room, 2 * l->nr + 64);

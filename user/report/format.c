@@ -2,6 +2,7 @@
 /* The table of report formats, and its look-ups by name and by the ending of a file's name. */
 #include "user/report/format.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "user/report/report.h"
@@ -25,8 +26,8 @@ const struct report_format report_formats[] = {
 	{ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", HERE(report_trace) },
 	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
 	  HERE(report_html) },
-	{ "heaptrack", ".heaptrack.gz", "all events, for heaptrack_gui and heaptrack_print",
-	  HERE(report_heaptrack), .wants_tape = true, .is_binary = true },
+	{ "heaptrack", ".heaptrack", "all events, for heaptrack_gui and heaptrack_print",
+	  HERE(report_heaptrack), .wants_tape = true },
 	{ "junit", ".junit.xml", "test results for CI systems", HERE(report_junit) },
 	{ "sarif", ".sarif", "SARIF 2.1.0 for code scanning", HERE(report_sarif) },
 	{ "github", ".github", "annotations for GitHub's workflows", HERE(report_github) },
@@ -48,6 +49,38 @@ const struct report_format *report_format_find(const char *path)
 			found = f;
 	}
 	return found;
+}
+
+/* Only heaptrack reads files that zstd compressed. The agent cannot compress. */
+static const struct report_format *find_packed(const char *path, enum packing *packing)
+{
+	static const char *const endings[] = { [PACK_GZIP] = ".gz", [PACK_ZSTD] = ".zst" };
+	size_t len = strlen(path);
+
+	for (enum packing p = PACK_GZIP; !IS_AGENT && p <= PACK_ZSTD; p++) {
+		size_t ending = strlen(endings[p]);
+		const struct report_format *f;
+		char stem[PATH_MAX];
+
+		if (len <= ending || len >= sizeof(stem) || strcmp(path + len - ending, endings[p]) != 0)
+			continue;
+		snprintf(stem, sizeof(stem), "%.*s", (int)(len - ending), path);
+		f = report_format_find(stem);
+		*packing = p;
+		return p == PACK_ZSTD && f && !f->wants_tape ? NULL : f;
+	}
+	return NULL;
+}
+
+const struct report_format *report_format_of(const char *path, enum packing *packing)
+{
+	const struct report_format *f = report_format_find(path);
+
+	if (!f)
+		f = find_packed(path, packing);
+	else
+		*packing = PACK_NOT;
+	return f;
 }
 
 const struct report_format *report_format_named(const char *name)

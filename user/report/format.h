@@ -45,6 +45,12 @@ extern const struct report_format report_formats[];
 /* The format whose ending @path has, or NULL. Of several the one with the longest ending. */
 const struct report_format *report_format_find(const char *path);
 
+/* How a file is compressed: what is behind the ending of its format. */
+enum packing { PACK_NOT, PACK_GZIP /* .gz */, PACK_ZSTD /* .zst, only for formats with wants_tape */ };
+
+/* As above, and the same also for files that are to be compressed ("x.json.gz"). */
+const struct report_format *report_format_of(const char *path, enum packing *packing);
+
 /* The format @name, or NULL. */
 const struct report_format *report_format_named(const char *name);
 

@@ -49,14 +49,15 @@ static ssize_t write_plain(void *cookie, const char *data, size_t len)
 	return (ssize_t)len;
 }
 
-int gzip_new(struct gzip **zip, FILE *out)
+int gzip_new(struct gzip **zip, FILE *out, bool is_fast)
 {
+	int level = is_fast ? Z_BEST_SPEED : Z_DEFAULT_COMPRESSION;
 	struct gzip *z = calloc(1, sizeof(*z));
 
 	if (!z)
 		return -ENOMEM;
 	z->out = out;
-	if (deflateInit2(&z->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY))
+	if (deflateInit2(&z->stream, level, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY))
 		goto undo_new;
 	z->file = fopencookie(z, "w", (cookie_io_functions_t){ .write = write_plain });
 	if (!z->file)

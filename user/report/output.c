@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,6 +23,7 @@
 #include "user/lib/status.h"
 #include "user/report/gzip.h"
 #include "user/report/kept.h"
+#include "user/report/zstd_out.h"
 #include "user/stream/out_name.h"
 #include "user/target/target.h"
 
@@ -41,21 +43,26 @@ struct output {
 	const char *pattern; /* borrowed; as the user typed it */
 	const char *name;    /* borrowed; its last part */
 	const struct report_format *format;
-	FILE *stream;	   /* borrowed; for standard output, and @device; else NULL */
-	FILE *device;	   /* owned; /dev/null and the like; else NULL */
-	int dir;	   /* owned; where the file goes */
-	bool has_pid;	   /* %p: a file per process */
-	bool is_varying;   /* %n or %t: a name per report */
-	bool has_failed;   /* which was logged */
-	bool has_told;	   /* its name was logged */
-	bool is_packed;	   /* .gz behind the ending of the format: compressed */
+	FILE *stream;	 /* borrowed; for standard output, and @device; else NULL */
+	FILE *device;	 /* owned; /dev/null and the like; else NULL */
+	int dir;	 /* owned; where the file goes */
+	bool has_pid;	 /* %p: a file per process */
+	bool is_varying; /* %n or %t: a name per report */
+	bool has_failed; /* which was logged */
+	bool has_told;	 /* its name was logged */
+	enum packing packing;
 	struct made *made; /* owned */
 	size_t nr_made;
 	struct kept kept; /* with --keep and a name per report */
+	void **reserve;	  /* borrowed; that of the outputs; NULL = none */
 };
+
+/* Given back when a report lacks memory, which is then written again, with less in it. */
+enum { RESERVE_BYTES = 8 << 20, SHORT_TOP = 10 };
 
 struct outputs {
 	const struct output_options *options; /* borrowed */
+	void *reserve;			      /* owned; RESERVE_BYTES of address space; NULL = none */
 	size_t nr;
 	u64 nr_reports;
 	struct output list[];
@@ -99,29 +106,13 @@ static int refuse(const struct output *o, const char *why, int err)
 	return err;
 }
 
-/* The format of a name such as "x.json.gz", or NULL. The agent cannot compress. */
-static const struct report_format *find_packed(const char *name)
-{
-	char stem[NAME_MAX + 1];
-	size_t len = strlen(name);
-
-	if (IS_AGENT || len < 4 || len > NAME_MAX || strcmp(name + len - 3, ".gz") != 0)
-		return NULL;
-	snprintf(stem, sizeof(stem), "%.*s", (int)len - 3, name);
-	return report_format_find(stem);
-}
-
 /* The ending of the name chooses, else @format, which may be NULL. */
 static int choose_format(struct output *o, const struct report_format *format)
 {
 	char endings[256] = "";
 	size_t used = 0;
-	const struct report_format *by_name = report_format_find(o->name);
+	const struct report_format *by_name = report_format_of(o->name, &o->packing);
 
-	if (!by_name) {
-		by_name = find_packed(o->name);
-		o->is_packed = by_name;
-	}
 	o->format = by_name ? by_name : format;
 	if (o->format)
 		return 0;
@@ -247,6 +238,10 @@ int outputs_new(struct outputs **out, const struct output_options *options, FILE
 		return -ENOMEM;
 	}
 	outs->options = options;
+	/* Not touched: where memory is limited by what is used, nothing is kept from others. */
+	outs->reserve = mmap(NULL, RESERVE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (outs->reserve == MAP_FAILED)
+		outs->reserve = NULL;
 	for (size_t i = 0; i < nr && !err; i++)
 		err = output_init(&outs->list[outs->nr++], options->names[i], options);
 	if (!nr) {
@@ -266,6 +261,8 @@ int outputs_new(struct outputs **out, const struct output_options *options, FILE
 							  .dir = -1,
 							  .stream = stdout,
 							  .format = options->annotations };
+	for (size_t i = 0; i < outs->nr; i++)
+		outs->list[i].reserve = &outs->reserve;
 	*out = outs;
 	return 0;
 }
@@ -297,6 +294,8 @@ void outputs_free(struct outputs *outs)
 		free(outs->list[i].made);
 		kept_fini(&outs->list[i].kept);
 	}
+	if (outs->reserve)
+		munmap(outs->reserve, RESERVE_BYTES);
 	free(outs);
 }
 
@@ -353,10 +352,11 @@ static int write_plain(const struct output *o, FILE *out, const struct content *
 	return c->fd < 0 ? o->format->write(out, &c->report) : copy_file(out, c->fd);
 }
 
-static int write_packed(const struct output *o, FILE *out, const struct content *c)
+/* A format with all events is large: its gzip is the fast one. */
+static int write_gzip(const struct output *o, FILE *out, const struct content *c)
 {
 	struct gzip *z;
-	int err = gzip_new(&z, out);
+	int err = gzip_new(&z, out, o->format->wants_tape);
 	int end_err;
 
 	if (err)
@@ -366,9 +366,26 @@ static int write_packed(const struct output *o, FILE *out, const struct content 
 	return err ? err : end_err;
 }
 
+static int write_zstd(const struct output *o, FILE *out, const struct content *c)
+{
+	struct zstd_out *z;
+	int err = zstd_out_new(&z, out);
+	int end_err;
+
+	if (err)
+		return err;
+	err = write_plain(o, zstd_out_file(z), c);
+	end_err = zstd_out_end(z);
+	return err ? err : end_err;
+}
+
 static int write_content(const struct output *o, FILE *out, const struct content *c)
 {
-	return !IS_AGENT && o->is_packed ? write_packed(o, out, c) : write_plain(o, out, c);
+	if (!IS_AGENT && o->packing == PACK_GZIP)
+		return write_gzip(o, out, c);
+	if (!IS_AGENT && o->packing == PACK_ZSTD)
+		return write_zstd(o, out, c);
+	return write_plain(o, out, c);
 }
 
 static int write_fd(const struct output *o, const struct content *c, int fd)
@@ -399,21 +416,17 @@ static struct made *find_made(const struct output *o, const struct stat *st)
 	return NULL;
 }
 
-/* Remember the file @st in place of @old, which may be NULL. */
-static int remember(struct output *o, struct made *old, const struct stat *st)
+/* Remember the file @st in place of @old; or, if that is NULL, in an entry for which there is room. */
+static void remember(struct output *o, struct made *old, const struct stat *st)
 {
 	struct made made = { st->st_dev, st->st_ino, st->st_size, st->st_mtim };
 
 	if (o->is_varying)
-		return 0;
-	if (old) {
+		return;
+	if (old)
 		*old = made;
-		return 0;
-	}
-	if (array_extend(o->made, o->nr_made))
-		return -ENOMEM;
-	o->made[o->nr_made++] = made;
-	return 0;
+	else
+		o->made[o->nr_made++] = made;
 }
 
 /* Give the file @fd, which has none, a name that nothing has. */
@@ -460,18 +473,25 @@ static int publish(struct output *o, struct temporary *t, const char *name, bool
 	struct stat old;
 	int err;
 
+	/* First: a file that has its name but is not remembered would be taken for somebody else's. */
+	if (!o->is_varying && array_extend(o->made, o->nr_made))
+		return -ENOMEM;
 	if (*t->name ? fstatat(o->dir, t->name, &st, AT_SYMLINK_NOFOLLOW) : fstat(t->fd, &st))
 		return -errno;
 	if (fstatat(o->dir, name, &old, AT_SYMLINK_NOFOLLOW)) {
 		if (errno != ENOENT)
 			return -errno;
 		err = *t->name ? publish_new(o, t->name, name) : link_as(o, t->fd, name);
-		return err ? err : remember(o, NULL, &st);
+		if (!err)
+			remember(o, NULL, &st);
+		return err;
 	}
 	if (!S_ISREG(old.st_mode) || !(force || find_made(o, &old)))
 		return -EEXIST;
 	err = replace(o, t, name);
-	return err ? err : remember(o, find_made(o, &old), &st);
+	if (!err)
+		remember(o, find_made(o, &old), &st);
+	return err;
 }
 
 static int write_file(struct output *o, const struct content *c, const char *name, bool force)
@@ -529,6 +549,22 @@ static int tell(struct output *o, const char *name, int err)
 	return err;
 }
 
+/* @err: there is not enough memory for the report @c. True: try it once more, now with less. */
+static bool is_shortened(const struct output *o, struct content *c, int err)
+{
+	if (err != -ENOMEM || c->fd >= 0 || c->report.is_short)
+		return false;
+	if (o->reserve && *o->reserve)
+		munmap(take_ptr(*o->reserve), RESERVE_BYTES);
+	c->report.is_short = true;
+	c->report.symbolizer = NULL;
+	if (!c->report.options.top || c->report.options.top > SHORT_TOP)
+		c->report.options.top = SHORT_TOP;
+	warn("report: %s: not enough memory: the report is without names, and text has %d callers", o->name,
+	     SHORT_TOP);
+	return true;
+}
+
 static int write_named(struct output *o, struct content *c, struct out_values *v,
 		       const struct output_options *options)
 {
@@ -539,6 +575,8 @@ static int write_named(struct output *o, struct content *c, struct out_values *v
 	err = out_expand(o->name, v, name);
 	c->report.options = output_look(options, NULL);
 	if (!err)
+		err = write_file(o, c, name, options->force);
+	if (is_shortened(o, c, err))
 		err = write_file(o, c, name, options->force);
 	if (!err && options->keep && o->is_varying)
 		keep_last(o, name, v->number, options->keep);
@@ -554,6 +592,10 @@ static int write_stream(struct output *o, struct content *c, u64 number, const s
 	if (number > 1)
 		putc('\n', o->stream);
 	err = write_content(o, o->stream, c);
+	if (is_shortened(o, c, err)) {
+		__fpurge(o->stream);
+		err = write_content(o, o->stream, c);
+	}
 	if (err) {
 		/* Drop the unwritten bytes, or exit() would try, and report, them again. */
 		__fpurge(o->stream);
@@ -620,6 +662,20 @@ int outputs_write(struct outputs *outs, const struct report *report)
 int outputs_write_to(void *outs, const struct report *r)
 {
 	return outputs_write(outs, r);
+}
+
+size_t outputs_directories(const struct outputs *outs, int *dirs, size_t max)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < outs->nr; i++) {
+		if (outs->list[i].dir < 0)
+			continue;
+		if (nr < max)
+			dirs[nr] = outs->list[i].dir;
+		nr++;
+	}
+	return nr;
 }
 
 size_t outputs_describe(const struct outputs *outs, struct output_format *formats, size_t max)

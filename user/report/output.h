@@ -56,6 +56,9 @@ int outputs_write(struct outputs *outs, const struct report *r) __must_check;
 /* outputs_write() for session_show(); @outs is a struct outputs. */
 int outputs_write_to(void *outs, const struct report *r) __must_check;
 
+/* The first @max directories that files are made in, borrowed. Returns how many there are. */
+size_t outputs_directories(const struct outputs *outs, int *dirs, size_t max);
+
 /* Format and look of one output. */
 struct output_format {
 	const char *name; /* of a row of report_formats */

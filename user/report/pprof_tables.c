@@ -35,7 +35,7 @@ struct pprof_function {
 /* An executable mapping. All addresses 0: the module is mapped no more. */
 struct mapping_item {
 	struct {
-		u64 module; /* id */
+		u64 module; /* id, and the number of the report above it */
 		u64 start, end, offset;
 	} key;
 	u64 file, build_id; /* numbers of strings */
@@ -58,12 +58,11 @@ struct location {
 	size_t nr_lines;
 };
 
-int pprof_tables_init(struct pprof_tables *t, const struct report *r)
+int pprof_tables_init(struct pprof_tables *t)
 {
 	u64 empty;
 
 	*t = (struct pprof_tables){
-		.report = r,
 		.functions = { .item_size = sizeof(struct pprof_function),
 			       .key_size = sizeof(struct pprof_function) },
 		.locations = { .item_size = sizeof(struct location),
@@ -72,6 +71,12 @@ int pprof_tables_init(struct pprof_tables *t, const struct report *r)
 			      .key_size = sizeof(((struct mapping_item *)0)->key) },
 	};
 	return pprof_string(t, "", &empty);
+}
+
+void pprof_tables_use(struct pprof_tables *t, const struct report *r)
+{
+	t->report = r;
+	t->nr_reports++;
 }
 
 void pprof_tables_fini(struct pprof_tables *t)
@@ -117,7 +122,7 @@ static const struct mapping *mapping_of(const struct report_process *p, struct c
 /* The id of the mapping @m of @module. @m NULL: it is mapped no more. 0 or -ENOMEM. */
 static int add_mapping(struct pprof_tables *t, const struct module *module, const struct mapping *m, u64 *id)
 {
-	struct mapping_item item = { .key = { .module = module->id } };
+	struct mapping_item item = { .key = { .module = module->id | t->nr_reports << 32 } };
 	struct mapping_item *added;
 	size_t number;
 	bool is_new;

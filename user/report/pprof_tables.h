@@ -24,14 +24,18 @@ enum pprof_field {
 
 /* Ids in the file are the numbers of the items, plus one. */
 struct pprof_tables {
-	const struct report *report; /* borrowed */
+	const struct report *report; /* borrowed: the one that is being added */
+	u64 nr_reports; /* each has modules of its own, whose ids may be equal to those of another report */
 	struct intern_strings strings;
 	struct intern_table functions, locations, mappings;
 };
 
-/* Tables for @r, with the string "". Call pprof_tables_fini() also after -ENOMEM. 0 or -ENOMEM. */
-int pprof_tables_init(struct pprof_tables *t, const struct report *r) __must_check;
+/* Tables with the string "". Call pprof_tables_fini() also after -ENOMEM. 0 or -ENOMEM. */
+int pprof_tables_init(struct pprof_tables *t) __must_check;
 void pprof_tables_fini(struct pprof_tables *t);
+
+/* From now on places of @r are added, which is borrowed until the next call. */
+void pprof_tables_use(struct pprof_tables *t, const struct report *r);
 
 /* The number of the string @text, escaped; of "" for NULL. 0 or -ENOMEM. */
 int pprof_string(struct pprof_tables *t, const char *text, u64 *number) __must_check;

@@ -12,13 +12,14 @@
 #include "user/lib/escape.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
+#include "user/report/short_name.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 
-enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200 };
+enum { MAX_CALLERS = 2, MAX_CALLER_NAME = 200, CALLER_WIDTH = 60 };
 
 static double live_bytes(const struct report_row *r)
 {
@@ -174,7 +175,10 @@ static void count_misuses(const struct heap *heap, struct report_row *rows, size
 	size_t nr_misuses;
 	const struct misuse *list = heap_misuses(heap, &nr_misuses);
 
-	for (const struct misuse *m = list; m < list + nr_misuses; m++) {
+	/* Without misuses there is no list. */
+	for (size_t i = 0; i < nr_misuses; i++) {
+		const struct misuse *m = &list[i];
+
 		if (misuse_is_mismatch(m->kind) && m->alloc_row < nr)
 			rows[m->alloc_row].mismatched += m->count;
 		if (!misuse_is_mismatch(m->kind) && m->free_row < nr)
@@ -380,7 +384,7 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	char name[MAX_CALLER_NAME];
 
 	if (s->function)
-		return escape_buf(buf, size, s->function);
+		return short_name(buf, size, s->function, CALLER_WIDTH);
 	if (m)
 		snprintf(buf, size, "%s+0x%llx",
 			 escape_buf(name, sizeof(name), text_base_name(module_name(m))),

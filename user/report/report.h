@@ -94,6 +94,7 @@ struct report {
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
 	bool is_broken_off;		   /* the recording ends before the processes did */
+	bool is_short; /* there was no memory for more: without names, and the text without most callers */
 
 	/* Processes. */
 	const struct report_process *processes;

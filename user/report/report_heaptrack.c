@@ -9,20 +9,29 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "user/heap/stacks.h"
 #include "user/heap/tape.h"
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/digits.h"
+#include "user/lib/flush.h"
 #include "user/lib/escape.h"
 #include "user/names/symbolize.h"
-#include "user/report/gzip.h"
 #include "user/report/intern.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
 
-enum { NS_PER_MS = 1000000, TIME_STEP_MS = 10 /* as heaptrack */, NAME_MAX_BYTES = 128 };
+enum {
+	NS_PER_MS = 1000000,
+	TIME_STEP_MS = 10 /* as heaptrack */,
+	NAME_MAX_BYTES = 128,
+	LINES_BYTES = 1 << 16
+};
+enum { LINE_MAX_BYTES = 2 * DIGITS_MAX + 4 };
 /* Version of heaptrack, and of the format: the last one whose strings have no length. Later readers know it too. */
 #define VERSION_LINE "v 10400 2\n"
 
@@ -41,10 +50,19 @@ struct block_kind {
 	u64 bytes, trace;
 };
 
+/* The line of a kind, "+ 1f" with its end. Numbers of kinds have 32 bits. */
+struct event_line {
+	char text[15];
+	u8 len;
+};
+
 /* The events of one process, and the entry that comes next. */
 struct feed {
 	const struct report_process *process;
-	u64 *traces; /* owned; by row */
+	struct tape *tape;	  /* borrowed; NULL = none */
+	u64 *traces;		  /* owned; by row */
+	struct event_line *slots; /* owned; by slot of the tape: the line of its kind */
+	size_t max_slots;
 	struct tape_entry entry;
 	bool has_entry;
 };
@@ -56,6 +74,8 @@ struct heaptrack {
 	struct intern_table places, traces, kinds;
 	struct feed *feeds; /* owned; one for each process */
 	u64 start_ms, now_ms;
+	char *lines; /* owned; LINES_BYTES: lines of events that are not written yet */
+	size_t nr_bytes;
 };
 
 /* The number of @text, from 1. 0 or -ENOMEM. */
@@ -164,28 +184,70 @@ static int put_trace(struct heaptrack *h, const struct report_process *p, u32 ro
 	return err;
 }
 
-static void put_time(struct heaptrack *h, u64 ms)
+/* Write the lines of events. There may be many million such lines, so nothing slow is done for one. */
+static void flush_lines(struct heaptrack *h)
 {
-	h->now_ms = ms;
-	fprintf(h->out, "c %" PRIx64 "\n", ms);
+	fwrite(h->lines, 1, h->nr_bytes, h->out);
+	h->nr_bytes = 0;
 }
 
-static int put_block(struct heaptrack *h, const struct feed *f, const struct tape_entry *e)
+static char *line_room(struct heaptrack *h)
 {
-	const struct block_kind kind = { e->bytes, f->traces[e->row] };
-	u64 ms = e->time_ms > h->start_ms ? e->time_ms - h->start_ms : 0;
-	size_t at;
+	if (h->nr_bytes > LINES_BYTES - LINE_MAX_BYTES)
+		flush_lines(h);
+	return h->lines + h->nr_bytes;
+}
+
+static size_t put_number(char *text, char letter, u64 number)
+{
+	text[0] = letter;
+	text[1] = ' ';
+	return 2 + digits_bare_hex(text + 2, number);
+}
+
+static void put_time(struct heaptrack *h, u64 ms)
+{
+	char *line = line_room(h);
+	size_t len = put_number(line, 'c', ms);
+
+	line[len++] = '\n';
+	h->nr_bytes += len;
+	h->now_ms = ms;
+}
+
+/* Make the line of @kind. A new kind gets a number, from 0, and the line that says so. 0 or -ENOMEM. */
+static int make_line(struct heaptrack *h, const struct block_kind *kind, struct event_line *line)
+{
+	char *text = line_room(h);
+	size_t at, len;
 	bool is_new;
-	int err = intern_item(&h->kinds, &kind, &at, &is_new);
+	int err = intern_item(&h->kinds, kind, &at, &is_new);
 
 	if (err)
 		return err;
+	line->len = (u8)put_number(line->text, '+', at);
+	line->text[line->len++] = '\n';
+	if (!is_new)
+		return 0;
+	len = put_number(text, 'a', kind->bytes);
+	text[len++] = ' ';
+	len += digits_bare_hex(text + len, kind->trace);
+	text[len++] = '\n';
+	h->nr_bytes += len;
+	return 0;
+}
+
+static void put_line(struct heaptrack *h, const struct event_line *line, bool is_free, u64 time_ms)
+{
+	u64 ms = time_ms > h->start_ms ? time_ms - h->start_ms : 0;
+	char *text;
+
 	if (ms >= h->now_ms + TIME_STEP_MS)
 		put_time(h, ms);
-	if (is_new)
-		fprintf(h->out, "a %" PRIx64 " %" PRIx64 "\n", kind.bytes, kind.trace);
-	fprintf(h->out, "%c %zx\n", e->is_free ? '-' : '+', at);
-	return 0;
+	text = line_room(h);
+	memcpy(text, line->text, sizeof(line->text));
+	text[0] = is_free ? '-' : '+';
+	h->nr_bytes += line->len;
 }
 
 struct visit {
@@ -196,17 +258,22 @@ struct visit {
 static int visit_block(void *ctx, const struct heap_block *b)
 {
 	const struct visit *v = ctx;
+	const struct block_kind kind = { b->size, v->feed->traces[b->row] };
+	struct event_line line;
+	int err = make_line(v->heaptrack, &kind, &line);
 
-	return put_block(v->heaptrack, v->feed, &(struct tape_entry){ .bytes = b->size, .row = b->row });
+	if (!err)
+		put_line(v->heaptrack, &line, false, 0);
+	return err;
 }
 
 /* Read the next entry of @f. 0 or -errno. */
 static int advance(struct feed *f)
 {
-	int got = tape_next(heap_tape(f->process->heap), &f->entry);
+	int got = tape_next(f->tape, &f->entry);
 
 	f->has_entry = got == 1;
-	if (got == 1 && f->entry.row >= heap_row_count(f->process->heap))
+	if (got == 1 && f->entry.is_new && f->entry.row >= heap_row_count(f->process->heap))
 		return -EIO;
 	return got < 0 ? got : 0;
 }
@@ -226,41 +293,74 @@ static int begin_feed(struct heaptrack *h, struct feed *f)
 		err = put_trace(h, f->process, (u32)i, &f->traces[i]);
 	if (err)
 		return err;
-	if (!heap_tape(heap))
+	f->tape = heap_tape(heap);
+	if (!f->tape)
 		return heap_for_each_block(heap, visit_block, &v);
-	err = tape_rewind(heap_tape(heap));
+	err = tape_rewind(f->tape);
 	return err ? err : advance(f);
 }
 
-/* The feed whose entry is the earliest, NULL at the end. */
-static struct feed *next_feed(struct heaptrack *h)
+/* The feed whose entry is the earliest, NULL at the end. *@until_ms is when the next entry of another one comes. */
+static struct feed *next_feed(struct heaptrack *h, u64 *until_ms)
 {
 	struct feed *first = NULL;
 
-	for (struct feed *f = h->feeds; f < h->feeds + h->report->nr_processes; f++)
-		if (f->has_entry && (!first || f->entry.time_ms < first->entry.time_ms))
+	*until_ms = UINT64_MAX;
+	for (struct feed *f = h->feeds; f < h->feeds + h->report->nr_processes; f++) {
+		if (!f->has_entry)
+			continue;
+		if (!first || f->entry.time_ms < first->entry.time_ms) {
+			*until_ms = first ? first->entry.time_ms : UINT64_MAX;
 			first = f;
+		} else if (f->entry.time_ms < *until_ms) {
+			*until_ms = f->entry.time_ms;
+		}
+	}
 	return first;
+}
+
+/* The line of the entry of @f is now another one. 0 or -ENOMEM. */
+static int __attribute__((noinline)) renew_line(struct heaptrack *h, struct feed *f)
+{
+	const struct tape_entry *e = &f->entry;
+	int err = array_reserve(f->slots, f->max_slots, e->slot + 1);
+
+	return err ? err
+		   : make_line(h, &(struct block_kind){ e->bytes, f->traces[e->row] }, &f->slots[e->slot]);
+}
+
+/* Write the entries of @f that come before @until_ms, and at least one. */
+static int put_entries(struct heaptrack *h, struct feed *f, u64 until_ms)
+{
+	int err;
+
+	do {
+		err = f->entry.is_new ? renew_line(h, f) : 0;
+		if (err)
+			return err;
+		put_line(h, &f->slots[f->entry.slot], f->entry.is_free, f->entry.time_ms);
+		err = advance(f);
+	} while (!err && f->has_entry && f->entry.time_ms < until_ms);
+	return err;
 }
 
 static int put_events(struct heaptrack *h)
 {
 	const struct report *r = h->report;
 	struct feed *f;
+	u64 until_ms;
 	int err = 0;
 
+	h->lines = malloc(LINES_BYTES);
 	h->feeds = calloc(r->nr_processes + 1, sizeof(*h->feeds));
-	if (!h->feeds)
+	if (!h->feeds || !h->lines)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->nr_processes && !err; i++) {
 		h->feeds[i].process = &r->processes[i];
 		err = begin_feed(h, &h->feeds[i]);
 	}
-	while (!err && (f = next_feed(h))) {
-		err = put_block(h, f, &f->entry);
-		if (!err)
-			err = advance(f);
-	}
+	while (!err && (f = next_feed(h, &until_ms)))
+		err = put_entries(h, f, until_ms);
 	return err;
 }
 
@@ -274,11 +374,18 @@ static void put_head(struct heaptrack *h)
 	fputs(t && !t->is_started ? "\nA\n" : "\n", h->out);
 }
 
+static void feed_fini(struct feed *f)
+{
+	free(f->traces);
+	free(f->slots);
+}
+
 static void fini(struct heaptrack *h)
 {
 	for (size_t i = 0; h->feeds && i < h->report->nr_processes; i++)
-		free(h->feeds[i].traces);
+		feed_fini(&h->feeds[i]);
 	free(h->feeds);
+	free(h->lines);
 	intern_strings_fini(&h->strings);
 	intern_fini(&h->places);
 	intern_fini(&h->traces);
@@ -289,23 +396,21 @@ int report_heaptrack(FILE *out, const struct report *r)
 {
 	struct heaptrack h = {
 		.report = r,
+		.out = out,
 		.places = { .item_size = sizeof(struct ht_place), .key_size = sizeof(struct ht_place) },
 		.traces = { .item_size = sizeof(struct ht_trace), .key_size = sizeof(struct ht_trace) },
 		.kinds = { .item_size = sizeof(struct block_kind), .key_size = sizeof(struct block_kind) },
 		.start_ms = (r->time_ns - r->duration_ns) / NS_PER_MS,
 	};
 	u64 duration_ms = r->duration_ns / NS_PER_MS;
-	struct gzip *zip;
-	int err = gzip_new(&zip, out), end_err;
+	int err;
 
-	if (err)
-		return err;
-	h.out = gzip_file(zip);
 	put_head(&h);
 	err = put_events(&h);
-	if (duration_ms > h.now_ms)
+	if (!err && duration_ms > h.now_ms)
 		put_time(&h, duration_ms);
+	if (!err)
+		flush_lines(&h);
 	fini(&h);
-	end_err = gzip_end(zip);
-	return err ? err : end_err;
+	return err ? err : flush_stream(out);
 }

@@ -451,6 +451,23 @@ static void json_errors(struct json *j, const struct report_process *p, const st
 	json_u64(j, "errors_unsure", counts.nr_unsure); /* releases that may have been right */
 }
 
+static void json_notices(struct json *j, const struct heap *heap, const struct json_style *s)
+{
+	const struct misuse_notice *n = heap_notices(heap);
+
+	json_array_begin(j, "notices");
+	for (int kind = 0; n && kind < NR_NOTICES_KINDS; kind++) {
+		if (!n[kind].count)
+			continue;
+		json_object_begin(j, NULL);
+		json_string(j, "kind", notice_name(kind));
+		json_u64(j, "count", n[kind].count);
+		json_stack_of(j, "stack", heap, s, n[kind].row);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 int report_json_process(struct json *j, const struct report *r, const struct report_process *p,
 			const struct json_style *s)
 {
@@ -472,6 +489,7 @@ int report_json_process(struct json *j, const struct report *r, const struct rep
 	json_array_end(j);
 	err = json_scan(j, r, p, s);
 	json_errors(j, p, s);
+	json_notices(j, p->heap, s);
 	json_u64(j, "changed_ids", s->ids.nr_changed); /* callers whose id was taken */
 	return err;
 }
@@ -548,6 +566,9 @@ void report_json_tail(struct json *j, const struct report *r)
 	json_cost(j, &r->cost);
 	json_u64(j, "stray_events", r->nr_strays); /* of processes that nobody asked for */
 	json_u64(j, "stale_modules", r->symbolizer ? symbolizer_stale(r->symbolizer) : 0);
+	if (r->is_short)
+		json_bool(j, "short", true);
+	json_u64(j, "unread_modules", r->symbolizer ? symbolizer_unread(r->symbolizer) : 0);
 }
 
 int report_json(FILE *out, const struct report *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The report for pprof: a compressed profile.proto. Each caller is a sample, or one for each verdict on its blocks. */
-#include "user/report/report.h"
+#include "user/report/pprof.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,11 @@
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/log.h"
 #include "user/report/format.h"
 #include "user/report/gzip.h"
 #include "user/report/pprof_tables.h"
+#include "user/report/report.h"
 #include "user/report/report_rows.h"
 #include "user/source/source.h"
 #include "user/target/target.h"
@@ -40,9 +42,20 @@ static const enum scan_verdict verdicts[] = { SCAN_DEFINITE, SCAN_INDIRECT, SCAN
 					      SCAN_UNSURE };
 enum { NR_LOST = 2 };
 
+/* The values that readers show first. */
+static const enum value first_values[] = {
+	[PPROF_HEAP] = INUSE_SPACE,
+	[PPROF_ALLOCS] = ALLOC_SPACE,
+	[PPROF_LEAKS] = LEAK_SPACE,
+};
+_Static_assert(ARRAY_SIZE(first_values) == NR_PPROF_KINDS, "a value for each kind");
+
 /* A profile that is being written. */
-struct profile {
+struct pprof {
+	enum pprof_kind kind;
+	struct gzip *zip;
 	const struct report *report;
+	bool has_head;
 	struct pprof_tables tables;
 	struct protobuf message; /* the field that is being written */
 	FILE *out;
@@ -64,7 +77,7 @@ struct caller {
 };
 
 /* Write out the message, and begin an empty one. 0 or -ENOMEM; errors of the file show at its end. */
-static int flush_message(struct profile *pr)
+static int flush_message(struct pprof *pr)
 {
 	int err = pr->message.err;
 
@@ -74,7 +87,7 @@ static int flush_message(struct profile *pr)
 	return err;
 }
 
-static int put_value_type(struct profile *pr, enum pprof_field field, enum value value)
+static int put_value_type(struct pprof *pr, enum pprof_field field, enum value value)
 {
 	u64 type, unit;
 	int err = pprof_string(&pr->tables, sample_types[value].type, &type);
@@ -91,7 +104,7 @@ static int put_value_type(struct profile *pr, enum pprof_field field, enum value
 	return flush_message(pr);
 }
 
-static int put_label(struct profile *pr, const struct label *l)
+static int put_label(struct pprof *pr, const struct label *l)
 {
 	u64 key, text = 0;
 	size_t start;
@@ -110,7 +123,7 @@ static int put_label(struct profile *pr, const struct label *l)
 }
 
 /* A sample of the stack in @pr. @verdict: of its blocks, NULL = none. Without values nothing is written. */
-static int put_sample(struct profile *pr, const struct caller *c, const char *verdict,
+static int put_sample(struct pprof *pr, const struct caller *c, const char *verdict,
 		      const u64 values[NR_VALUES])
 {
 	const struct label labels[] = {
@@ -124,7 +137,7 @@ static int put_sample(struct profile *pr, const struct caller *c, const char *ve
 	size_t start;
 	int err = 0;
 
-	for (size_t i = 0; i < NR_VALUES; i++)
+	for (size_t i = pr->kind == PPROF_LEAKS ? LEAK_OBJECTS : 0; i < NR_VALUES; i++)
 		has_values |= values[i] != 0;
 	if (!has_values)
 		return 0;
@@ -139,7 +152,7 @@ static int put_sample(struct profile *pr, const struct caller *c, const char *ve
 }
 
 /* Collect the locations of @s; of NULL: one that says why there is none. */
-static int find_stack(struct profile *pr, const struct report_process *p, const struct stack *s,
+static int find_stack(struct pprof *pr, const struct report_process *p, const struct stack *s,
 		      const char *truncated)
 {
 	size_t nr = s ? s->nr_frames : 0;
@@ -155,7 +168,17 @@ static int find_stack(struct profile *pr, const struct report_process *p, const 
 				   &pr->stack[0]);
 }
 
-static int put_caller(struct profile *pr, const struct report_process *p, const struct report_row *row)
+/* A profile of leaks has no row of a caller that lost nothing, and no location of its stack. */
+static bool is_left_out(const struct pprof *pr, const struct report_row *row)
+{
+	u64 lost = 0;
+
+	for (size_t i = 0; i < NR_LOST; i++)
+		lost += row->leaks.sums.of[verdicts[i]].blocks;
+	return pr->kind == PPROF_LEAKS && !lost;
+}
+
+static int put_caller(struct pprof *pr, const struct report_process *p, const struct report_row *row)
 {
 	const struct heap_row *h = &row->row;
 	struct caller c = { .function = alloc_fn(heap_functions(p->heap), h->fn)->name, .target = p->target };
@@ -183,7 +206,7 @@ static int put_caller(struct profile *pr, const struct report_process *p, const 
 	return err ? err : put_sample(pr, &c, NULL, rest);
 }
 
-static int put_comment(struct profile *pr, const char *text)
+static int put_comment(struct pprof *pr, const char *text)
 {
 	u64 number;
 	int err = pprof_string(&pr->tables, text, &number);
@@ -195,7 +218,7 @@ static int put_comment(struct profile *pr, const char *text)
 	return flush_message(pr);
 }
 
-static int __printf(2, 3) put_comment_of(struct profile *pr, const char *format, ...)
+static int __printf(2, 3) put_comment_of(struct pprof *pr, const char *format, ...)
 {
 	char text[TEXT_MAX];
 	va_list args;
@@ -207,7 +230,7 @@ static int __printf(2, 3) put_comment_of(struct profile *pr, const char *format,
 }
 
 /* Say what the numbers of @p lack. */
-static int put_remarks(struct profile *pr, const struct report_process *p)
+static int put_remarks(struct pprof *pr, const struct report_process *p)
 {
 	struct losses lost = report_losses(p);
 	int pid = (int)p->target->pid;
@@ -227,29 +250,31 @@ static int put_remarks(struct profile *pr, const struct report_process *p)
 	return err;
 }
 
-static int put_process(struct profile *pr, const struct report_process *p)
+static int put_process(struct pprof *pr, const struct report_process *p)
 {
 	auto_free struct report_row *rows = NULL;
 	size_t nr;
 	int err = report_rows(pr->report, p, &rows, &nr, NULL);
 
 	for (size_t i = 0; !err && i < nr; i++)
-		err = put_caller(pr, p, &rows[i]);
+		if (!is_left_out(pr, &rows[i]))
+			err = put_caller(pr, p, &rows[i]);
 	return err ? err : put_remarks(pr, p);
 }
 
 /* The fields before the samples. */
-static int put_head(struct profile *pr)
+static int put_head(struct pprof *pr)
 {
+	enum value first = first_values[pr->kind];
 	u64 type;
 	int err = 0;
 
 	for (size_t i = 0; i < NR_VALUES && !err; i++)
 		err = put_value_type(pr, PPROF_SAMPLE_TYPE, i);
 	if (!err)
-		err = put_value_type(pr, PPROF_PERIOD_TYPE, INUSE_SPACE);
+		err = put_value_type(pr, PPROF_PERIOD_TYPE, first);
 	if (!err)
-		err = pprof_string(&pr->tables, sample_types[INUSE_SPACE].type, &type);
+		err = pprof_string(&pr->tables, sample_types[first].type, &type);
 	if (err)
 		return err;
 	protobuf_u64(&pr->message, PPROF_PERIOD, 1); /* every byte counts: nothing is sampled */
@@ -260,7 +285,7 @@ static int put_head(struct profile *pr)
 }
 
 /* The tables, which samples have filled. */
-static int put_tables(struct profile *pr)
+static int put_tables(struct pprof *pr)
 {
 	const struct {
 		size_t nr;
@@ -282,27 +307,61 @@ static int put_tables(struct profile *pr)
 	return err;
 }
 
-int report_pprof(FILE *out, const struct report *r)
+int pprof_new(struct pprof **out, FILE *file, enum pprof_kind kind)
 {
-	struct profile pr = { .report = r };
-	struct gzip *zip;
-	int err = gzip_new(&zip, out), end_err;
+	auto_free struct pprof *pr = calloc(1, sizeof(*pr));
+	int err = pr ? gzip_new(&pr->zip, file, false) : -ENOMEM;
 
 	if (err)
 		return err;
-	pr.out = gzip_file(zip);
-	err = pprof_tables_init(&pr.tables, r);
-	if (!err)
-		err = put_head(&pr);
-	if (!err && r->nr_processes)
-		err = pprof_main_mapping(&pr.tables, &r->processes[0]);
+	pr->kind = kind;
+	pr->out = gzip_file(pr->zip);
+	err = pprof_tables_init(&pr->tables);
+	if (!err) {
+		*out = take_ptr(pr);
+		return 0;
+	}
+	pprof_tables_fini(&pr->tables);
+	if (gzip_end(pr->zip))
+		debug("pprof: no end");
+	return err;
+}
+
+int pprof_add(struct pprof *pr, const struct report *r)
+{
+	int err = 0;
+
+	pr->report = r;
+	pprof_tables_use(&pr->tables, r);
+	if (!pr->has_head)
+		err = put_head(pr);
+	if (!err && !pr->has_head && r->nr_processes)
+		err = pprof_main_mapping(&pr->tables, &r->processes[0]);
+	pr->has_head = true;
 	for (size_t i = 0; i < r->nr_processes && !err; i++)
-		err = put_process(&pr, &r->processes[i]);
-	if (!err)
-		err = put_tables(&pr);
-	pprof_tables_fini(&pr.tables);
-	protobuf_fini(&pr.message);
-	free(pr.stack);
-	end_err = gzip_end(zip);
+		err = put_process(pr, &r->processes[i]);
+	return err;
+}
+
+int pprof_end(struct pprof *pr)
+{
+	int err = put_tables(pr), end_err = gzip_end(pr->zip);
+
+	pprof_tables_fini(&pr->tables);
+	protobuf_fini(&pr->message);
+	free(pr->stack);
+	free(pr);
+	return err ? err : end_err;
+}
+
+int report_pprof(FILE *out, const struct report *r)
+{
+	struct pprof *pr;
+	int err = pprof_new(&pr, out, PPROF_HEAP), end_err;
+
+	if (err)
+		return err;
+	err = pprof_add(pr, r);
+	end_err = pprof_end(pr);
 	return err ? err : end_err;
 }

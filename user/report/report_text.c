@@ -171,9 +171,11 @@ static int text_callers(struct text *t, const struct report_process *p, struct r
 		err = report_asked_text(t->out, t->report, p, p->leaks->asked);
 	if (!err && !t->report->options.only)
 		err = text_misuses(t, p, &s.nr_shown, &s.anchors);
+	if (!err && !t->report->options.only)
+		err = text_notices(t, p, &s.nr_shown, &s.anchors);
 	if (!err && p->leaks)
 		err = text_leaks(t, &s, rows, nr, key);
-	text_growth(t, p->trend);
+	text_growth(t, p->trend, "\n");
 	/* The section on leaks showed rows that are sorted by leaks. */
 	if (!err && !key->wants_scan)
 		err = text_rows(t, &s, rows, nr, key);
@@ -201,7 +203,7 @@ static int text_process(struct text *t, const struct report_process *p, u32 part
 	if (parts & PART_CALLERS && !p->unwatched)
 		err = text_callers(t, p, rows, nr, key);
 	if (parts == PART_HEAD)
-		text_growth(t, p->trend);
+		text_growth(t, p->trend, "");
 	else if (parts & PART_HEAD && !p->unwatched)
 		fputs("\nDetails\n", t->out);
 	if (!err && parts & PART_HEAD)
@@ -272,15 +274,22 @@ static void text_end(struct text *t)
 {
 	const struct report *r = t->report;
 	size_t stale = r->symbolizer ? symbolizer_stale(r->symbolizer) : 0;
+	size_t unread = r->symbolizer ? symbolizer_unread(r->symbolizer) : 0;
 
 	if (r->nr_strays)
 		fprintf(t->out, "%s event%s of processes that are no targets: left out\n",
 			human_count(r->nr_strays).text, plural(r->nr_strays));
-	if (!stale)
+	if (!stale && !unread && !r->is_short)
 		return;
 	text_tone_begin(t, TONE_WARN);
-	fprintf(t->out, "%zu file%s on disk %s not what was mapped: no names from %s\n", stale, plural(stale),
-		stale == 1 ? "is" : "are", stale == 1 ? "it" : "them");
+	if (r->is_short)
+		fputs("there was not enough memory: no names, and few callers\n", t->out);
+	if (stale)
+		fprintf(t->out, "%zu file%s on disk %s not what was mapped: no names from %s\n", stale,
+			plural(stale), stale == 1 ? "is" : "are", stale == 1 ? "it" : "them");
+	if (unread)
+		fprintf(t->out, "%zu file%s could not be read to the end: names are missing\n", unread,
+			plural(unread));
 	text_tone_end(t);
 }
 

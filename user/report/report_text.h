@@ -5,7 +5,10 @@
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
 
-enum { TEXT_MAX_ANCHORS = 16 }; /* stacks that others may refer to */
+enum {
+	TEXT_MAX_ANCHORS = 16,	 /* stacks that others may refer to */
+	TEXT_DEFAULT_WIDTH = 80, /* columns */
+};
 
 enum tone { TONE_STRONG, TONE_FAINT, TONE_WARN, NR_TONES };
 
@@ -32,8 +35,8 @@ void text_fate(struct text *t, const struct report_process *p);
 int text_verdict(struct text *t, const struct report_process *p, const struct report_row *rows,
 		 size_t nr) __must_check;
 
-/* A line about growth, if there was any. @trend may be NULL. */
-void text_growth(struct text *t, const struct trend *trend);
+/* A line about growth, with @before in front of it, if there was any. @trend may be NULL. */
+void text_growth(struct text *t, const struct trend *trend, const char *before);
 
 /* The details of a process: a table of labels. @rows as report_rows() gives them. */
 int text_details(struct text *t, const struct report_process *p, const struct report_row *rows,
@@ -69,6 +72,9 @@ int text_row(struct text *t, const struct report_process *p, const struct report
 
 /* Write each wrong release with its stacks, numbered from *@nr_shown + 1. 0 or -ENOMEM. */
 int text_misuses(struct text *t, const struct report_process *p, size_t *nr_shown,
+		 struct anchors *anchors) __must_check;
+/* Calls that are allowed, and mistakes nevertheless. 0 or -errno. */
+int text_notices(struct text *t, const struct report_process *p, size_t *nr_shown,
 		 struct anchors *anchors) __must_check;
 
 /* Write the callers with leaks of @rows, worst first. 0 or -ENOMEM. */

@@ -21,7 +21,6 @@
 #include "user/heap/trend.h"
 
 enum {
-	DEFAULT_WIDTH = 80,
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
 	MAX_ITEM_BYTES = PATH_MAX + 128,
 	SHARE_MIN_NS = 1000 * 1000 * 1000, /* shorter traces have no share of a CPU */
@@ -47,7 +46,7 @@ static void line_begin(struct text *t, const char *label)
 /* Write one item of a line of the head: after a comma if it is not the first, on a new line if it does not fit. */
 static __printf(2, 3) void item(struct text *t, const char *fmt, ...)
 {
-	u32 width = t->report->options.width ? t->report->options.width : DEFAULT_WIDTH;
+	u32 width = t->report->options.width ? t->report->options.width : TEXT_DEFAULT_WIDTH;
 	char s[MAX_ITEM_BYTES];
 	va_list ap;
 	size_t len;
@@ -187,12 +186,13 @@ static void text_totals(struct text *t, const struct report_process *p)
 }
 
 /* A short run shows no growth. */
-void text_growth(struct text *t, const struct trend *trend)
+void text_growth(struct text *t, const struct trend *trend, const char *before)
 {
 	struct trend_growth g;
 
 	if (!trend || !trend_growth(trend, &g) || g.after <= g.before)
 		return;
+	fputs(before, t->out);
 	line_begin(t, "growth");
 	item(t, "never below %s in the last third of the time", human_bytes(g.after).text);
 	item(t, "%s in the third before", human_bytes(g.before).text);

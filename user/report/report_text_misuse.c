@@ -57,6 +57,27 @@ static int text_misuse(struct text *t, const struct report_process *p, const str
 	return stack_of(t, p, m->alloc_row, number, anchors);
 }
 
+int text_notices(struct text *t, const struct report_process *p, size_t *nr_shown, struct anchors *anchors)
+{
+	const struct misuse_notice *n = heap_notices(p->heap);
+	int err = 0;
+
+	for (int kind = 0; n && kind < NR_NOTICES_KINDS && !err; kind++) {
+		if (!n[kind].count)
+			continue;
+		fprintf(t->out, "\nNotice: %s, %s time%s, first by ", notice_what(kind),
+			human_count(n[kind].count).text, plural(n[kind].count));
+		if (n[kind].row == MISUSE_NO_ROW) {
+			fputs("an unknown caller\n", t->out);
+			continue;
+		}
+		escape_text(t->out, name_of(p, n[kind].row));
+		putc('\n', t->out);
+		err = stack_of(t, p, n[kind].row, ++*nr_shown, anchors);
+	}
+	return err;
+}
+
 int text_misuses(struct text *t, const struct report_process *p, size_t *nr_shown, struct anchors *anchors)
 {
 	struct misuse_counts counts = heap_misuse_counts(p->heap);

@@ -7,12 +7,14 @@
 #include "user/lib/escape.h"
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"
+#include "user/report/short_name.h"
 
 enum {
 	FOLD_MIN_FRAMES = 5, /* fewer common frames are not worth a reference */
 	MAX_FRAMES = 32,     /* of a stack; the last LAST_FRAMES are from its outer end */
 	LAST_FRAMES = 6,
 	MAX_NAME_BYTES = 240, /* of a function; names of C++ functions can be very long */
+	MIN_NAME_WIDTH = 40,  /* however long the name of the source file is */
 };
 
 void text_tone_begin(struct text *t, enum tone tone)
@@ -65,6 +67,18 @@ static void note_nameless(struct text *t, u32 module)
 	t->nr_nameless += t->nameless == module ? 1 : -1;
 }
 
+/* The columns that are left for the name of a function. */
+static size_t name_width(const struct text *t, struct code_ref ref, const struct symbol *s)
+{
+	const size_t around = strlen(s->is_inlined ? "         at :10000 (inlined)" : "         at :10000");
+	const struct module *m = module_get(t->report->modules, ref.module);
+	const char *place = s->file ? s->file : m ? text_base_name(module_name(m)) : "";
+	size_t all = t->report->options.width ? t->report->options.width : TEXT_DEFAULT_WIDTH;
+	size_t used = strlen(place) + around;
+
+	return all > used + MIN_NAME_WIDTH ? all - used : MIN_NAME_WIDTH;
+}
+
 static void text_symbol(struct text *t, struct code_ref ref, const struct symbol *s)
 {
 	char name[MAX_NAME_BYTES];
@@ -77,9 +91,7 @@ static void text_symbol(struct text *t, struct code_ref ref, const struct symbol
 		if (t->report->options.verbose)
 			escape_text(t->out, s->function);
 		else
-			fputs(escape_buf(name, sizeof(name), s->function), t->out);
-		if (strlen(s->function) >= sizeof(name) && !t->report->options.verbose)
-			fputs("...", t->out);
+			fputs(short_name(name, sizeof(name), s->function, name_width(t, ref, s)), t->out);
 		text_tone_begin(t, TONE_FAINT);
 		if (s->file) {
 			fputs(" at ", t->out);

@@ -2,14 +2,16 @@
 /* The answer with which the report for people begins: at most two lines that a reader can quote. */
 #include "user/report/report_text.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "user/heap/stacks.h"
 #include "user/lib/escape.h"
 #include "user/names/symbolize.h"
+#include "user/report/short_name.h"
 #include "user/source/source.h"
 
-enum { MAX_PLACE_BYTES = 160 };
+enum { MAX_PLACE_BYTES = 160, PLACE_WIDTH = 50 };
 
 /* The callers whose blocks are definitely lost: how many, and the one that lost most. */
 struct leaky {
@@ -45,7 +47,7 @@ static void name_frame(const struct text *t, struct code_ref ref, const struct s
 	const char *path = s->file && s->line ? s->file : m ? module_name(m) : "";
 
 	escape_buf(file, sizeof(file), text_base_name(path));
-	escape_buf(function, sizeof(function), s->function ? s->function : "");
+	short_name(function, sizeof(function), s->function ? s->function : "", PLACE_WIDTH);
 	if (!s->function)
 		snprintf(name, size, m ? "%s+0x%llx" : "%s", file, (unsigned long long)ref.offset);
 	else if (s->file && s->line)
@@ -54,23 +56,46 @@ static void name_frame(const struct text *t, struct code_ref ref, const struct s
 		snprintf(name, size, m ? "%s in %s" : "%s", function, file);
 }
 
-/* The name of the innermost frame of @row; "" without a stack. 0 or -ENOMEM. */
+/* Functions that start a program or a thread: in a program without symbols they are often the only names. */
+static bool is_start(const char *function)
+{
+	static const char *const starts[] = { "_start",	   "__libc_start_*", "__libc_csu_*",
+					      "call_init", "_dl_*",	     "clone",
+					      "clone3",	   "__clone*",	     "start_thread" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		if (!fnmatch(starts[i], function, 0))
+			return true;
+	return false;
+}
+
+/*
+ * The name of the innermost frame of @row that has one, and starts no thread: frames without a name are often parts
+ * of a wrapper around the allocator. Without such a name the innermost frame, as file and offset; "" without a stack.
+ * 0 or -ENOMEM.
+ */
 static int place_name(const struct text *t, const struct report_process *p, const struct report_row *row,
 		      char *name, size_t size)
 {
 	const char *truncated;
 	const struct stack *stack = report_stack(p, row, &truncated);
-	const struct symbol *symbols;
-	size_t nr;
-	int err;
 
 	*name = '\0';
-	if (!stack || !stack->nr_frames)
-		return 0;
-	err = report_symbols(t->report, stack->frames[0], &symbols, &nr);
-	if (!err)
-		name_frame(t, stack->frames[0], &symbols[0], name, size);
-	return err;
+	for (size_t i = 0; stack && i < stack->nr_frames; i++) {
+		const struct symbol *symbols;
+		size_t nr;
+		int err = report_symbols(t->report, stack->frames[i], &symbols, &nr);
+
+		if (err)
+			return err;
+		if (i && symbols[0].function && is_start(symbols[0].function))
+			return 0;
+		if (!i || symbols[0].function)
+			name_frame(t, stack->frames[i], &symbols[0], name, size);
+		if (symbols[0].function)
+			return 0;
+	}
+	return 0;
 }
 
 static int verdict_leaks(struct text *t, const struct report_process *p, const struct report_row *rows,

@@ -15,6 +15,7 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 #include "user/heap/stacks.h"
+#include "user/scan/kernel_words.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 
@@ -145,8 +146,10 @@ static void print_root(FILE *out, const struct report *r, const struct report_pr
 		fprintf(out, "register %s of thread %d", n->reg, (int)why->root_tid);
 		break;
 	case ROOT_KERNEL:
-		if (why->root_where == UINT32_MAX)
+		if (why->root_where == KERNEL_TIMER)
 			fputs("a timer, in the kernel", out);
+		else if (why->root_where == KERNEL_SIGNAL_STACK)
+			fputs("the kernel, as a signal stack", out);
 		else
 			fprintf(out, "the kernel, for descriptor %u (epoll)", why->root_where);
 		break;
@@ -274,7 +277,7 @@ static void json_root(struct json *j, const struct root_name *n, const struct le
 		json_string(j, "register", n->reg);
 	if (why->root_tid)
 		json_u64(j, "thread", (u64)why->root_tid);
-	if (why->root == ROOT_KERNEL && why->root_where != UINT32_MAX)
+	if (why->root == ROOT_KERNEL && why->root_where < KERNEL_SIGNAL_STACK)
 		json_u64(j, "descriptor", why->root_where);
 	json_object_end(j);
 }

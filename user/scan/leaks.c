@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/scan/leaks_why.h"
+#include "user/scan/scan_plan.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot.h"
+#include "user/scan/snapshot_plan.h"
 
 static void leaks_freep(struct leaks **l)
 {
@@ -75,6 +78,9 @@ struct finding {
 	const struct leaks_options *options;
 	struct scan *scan;     /* owned */
 	struct snapshot *snap; /* owned; names roots after the process was resumed */
+	struct snapshot_plan plan;
+	u64 start_ns; /* of the stop */
+	bool has_fork_failed;
 };
 
 static int begin(void *arg)
@@ -116,20 +122,95 @@ static int read_memory(void *arg)
 	return scan_read(f->scan, f->snap);
 }
 
+static struct snapshot_plan_options plan_options(const struct finding *f)
+{
+	const struct leaks_options *o = f->options;
+
+	return (struct snapshot_plan_options){ .pid = o->pid,
+					       .way = o->way,
+					       .max_copy = o->max_copy,
+					       .max_pause_ns = o->max_pause_ns,
+					       .is_price_known = o->is_price_known,
+					       .is_unwanted = o->is_unwanted,
+					       .has_fork_failed = f->has_fork_failed,
+					       .holder = o->holder };
+}
+
+/* Takes long where memory is copied ahead. */
+static int copy_ahead(void *arg)
+{
+	struct finding *f = arg;
+	const struct snapshot_plan_options po = plan_options(f);
+
+	snapshot_plan_copy(&f->plan, &po);
+	return 0;
+}
+
+/* Choose the way. A process that is going to end may stand. */
+static int make_plan(struct finding *f, const struct leaks_options *o)
+{
+	const struct snapshot_plan_options po = plan_options(f);
+	int err;
+
+	f->plan.way = SNAPSHOT_STOP;
+	if (IS_AGENT || o->way == SNAPSHOT_STOP || o->is_ending)
+		return 0;
+	snapshot_plan_open(&f->plan, &po);
+	err = o->aside(o->ctx, copy_ahead, f);
+	return err ? err : o->drain(o->ctx, f->scan, false);
+}
+
+/* The process runs again, and nothing is left in it. */
+static void end_moment(struct finding *f, const struct leaks_options *o)
+{
+	if (o->release)
+		o->release(o->ctx);
+	f->leaks->pause_ns = clock_now_ns() - f->start_ns;
+	if (f->leaks->is_copied && !o->release)
+		f->leaks->pause_ns = f->snap->pause_ns;
+	if (IS_AGENT)
+		return;
+	f->leaks->pause_ns += snapshot_plan_pause(&f->plan);
+	snapshot_plan_free(&f->plan);
+}
+
+/* The way is to be chosen, the process could not fork, and nothing else was tried yet. */
+static bool is_fork_failed(struct finding *f, const struct leaks_options *o, int err)
+{
+	if (IS_AGENT || o->way != SNAPSHOT_AUTO || f->has_fork_failed || !err || err == -ECANCELED ||
+	    err == -ESRCH)
+		return false;
+	info("scan: PID %d: no fork: %s", (int)o->pid, scan_reason_copy(err));
+	f->has_fork_failed = true;
+	return true;
+}
+
 /* Stop the process, enter its last events, read its memory, resume it. The snapshot may be there after errors too. */
 static int read_stopped(struct finding *f, const struct leaks_options *o)
 {
 	const struct snapshot_options so = { .max_pause_ns = o->max_pause_ns,
-					     .way = o->way,
+					     .nr_jobs = o->nr_jobs,
+					     .way = f->plan.way,
+					     .precopy = f->plan.precopy,
 					     .is_traced = o->is_traced,
 					     .is_ending = o->is_ending,
-					     .holder = o->holder };
-	int err = snapshot_stop_new(&f->snap, o->pid, &so);
+					     .holder = o->holder,
+					     .copying = o->copying,
+					     .copying_ctx = o->ctx,
+					     .kernel = o->kernel };
+	int err = snapshot_stop_new(&f->snap, o->pid, &so), copy_err = -ECANCELED;
 
 	if (!err)
+		copy_err = snapshot_copy_stopped(f->snap);
+	/* There may be another way, and time for it while the process runs. */
+	if (is_fork_failed(f, o, copy_err))
+		err = -EAGAIN;
+	if (!err)
 		err = o->drain(o->ctx, f->scan, true);
-	f->leaks->is_copied = !err && !snapshot_copy(f->snap);
+	f->leaks->is_copied = !err && !copy_err;
 	if (f->leaks->is_copied) {
+		snapshot_let_go(f->snap);
+		end_moment(f, o);
 		err = o->aside(o->ctx, read_memory, f);
 	} else if (!err) {
 		err = read_memory(f);
@@ -139,25 +220,57 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 	return err;
 }
 
-static int read_moment(struct finding *f, const struct leaks_options *o)
+/* One try. -EAGAIN: the next one is by another way. */
+static int try_moment(struct finding *f, const struct leaks_options *o)
 {
-	u64 start_ns = clock_now_ns();
-	int err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
+	int err = make_plan(f, o);
 
 	if (err)
 		return err;
+	f->start_ns = clock_now_ns();
+	err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
+	if (err)
+		return err;
 	err = read_stopped(f, o);
-	if (o->release)
-		o->release(o->ctx);
-	f->leaks->pause_ns = f->leaks->is_copied ? f->snap->pause_ns : clock_now_ns() - start_ns;
+	if (!f->leaks->is_copied)
+		end_moment(f, o);
 	f->leaks->word_size = f->snap ? f->snap->word_size : 0;
+	return err;
+}
+
+static int read_moment(struct finding *f, const struct leaks_options *o)
+{
+	int err = try_moment(f, o);
+	u64 first_ns = f->leaks->pause_ns;
+
+	if (err != -EAGAIN || !f->has_fork_failed)
+		return err;
+	snapshot_free(take_ptr(f->snap));
+	err = try_moment(f, o);
+	f->leaks->pause_ns += first_ns;
+	return err;
+}
+
+/* Say what a large scan takes, before it begins. */
+static int plan_memory(struct leaks *l, const struct leaks_options *o)
+{
+	int err = 0;
+
+	if (!IS_AGENT && !o->elsewhere)
+		err = scan_plan_check(o->pid, heap_totals(o->heap).live_blocks, o->nr_jobs, o->max_memory,
+				      o->is_price_known);
+	if (err)
+		scan_reason_note(l->why, sizeof(l->why), "it takes more memory than --max-memory allows");
 	return err;
 }
 
 static int find(struct leaks *l, const struct leaks_options *o)
 {
 	struct finding f = { .leaks = l, .options = o };
-	int err = o->aside(o->ctx, begin, &f);
+	int err = plan_memory(l, o);
+
+	if (!err)
+		err = o->aside(o->ctx, begin, &f);
 
 	/* Enter the events of the meantime before the stop, so that the stop is short. */
 	if (!err)
@@ -171,6 +284,8 @@ static int find(struct leaks *l, const struct leaks_options *o)
 		find_whys(&f);
 	scan_free(f.scan);
 	snapshot_free(f.snap);
+	if (!IS_AGENT)
+		snapshot_plan_free(&f.plan);
 	return err;
 }
 

@@ -13,6 +13,7 @@
 #include "user/scan/snapshot_way.h"
 
 struct heap;
+struct kernel_words;
 struct scan_chain;
 struct snapshot_holder;
 struct leak_why;
@@ -65,11 +66,17 @@ struct leaks_options {
 	const struct heap *heap;
 	u64 max_pause_ns;
 	enum snapshot_way way;
-	bool is_traced;			      /* snapshot_options.is_traced */
-	bool is_ending;			      /* snapshot_options.is_ending */
-	const struct snapshot_holder *holder; /* snapshot_options.holder */
-	bool is_partial;		      /* scan_options.is_partial */
-	bool has_losses;		      /* allocations were lost */
+	u32 nr_jobs;					   /* snapshot.nr_jobs */
+	u64 max_copy;					   /* snapshot_plan_options.max_copy */
+	u64 max_memory;					   /* bytes that the scan may take; 0 = no limit */
+	bool is_price_known;				   /* snapshot_plan_options.is_price_known */
+	bool is_traced;					   /* snapshot_options.is_traced */
+	bool is_ending;					   /* snapshot_options.is_ending */
+	const struct snapshot_holder *holder;		   /* snapshot_options.holder */
+	void (*copying)(void *ctx, pid_t pid, bool is_on); /* snapshot_options.copying */
+	const struct kernel_words *kernel;		   /* snapshot_options.kernel */
+	bool is_partial;				   /* scan_options.is_partial */
+	bool has_losses;				   /* allocations were lost */
 	u64 pointer_mask;
 	bool want_unaligned;
 	u32 nr_whys; /* find examples for so many callers that lost blocks possibly, and so many that hold blocks */

@@ -33,13 +33,14 @@ enum scan_verdict {
 	NR_SCAN_VERDICTS
 };
 
-/* Pointers into the middle of a block that count as pointers to its start, because C++ makes them. */
+/* Pointers into the middle of a block that count as pointers to its start, because C++ or GLib makes them. */
 enum scan_heuristic {
 	SCAN_STDSTRING = 1, /* the text of a counted string, behind length, capacity and counter */
 	SCAN_LENGTH64 = 2,  /* behind 8 bytes that hold the size of the rest */
 	SCAN_NEWARRAY = 4,  /* behind the number of elements of new T[n], also of new T[0] */
 	SCAN_MULTIPLE = 8,  /* a second base class: both words are addresses of virtual tables */
-	SCAN_HEURISTICS = 15
+	SCAN_GLIB = 16,	    /* an object behind its private data, known by its class; pointers in 32 bits */
+	SCAN_HEURISTICS = 31
 };
 
 struct scan_options {

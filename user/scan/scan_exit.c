@@ -2,15 +2,13 @@
 /* The frames of exit() and abort() at the end of a process are no roots. For user/scan/scan_regions.c. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
-#include "user/lib/maps.h"
+#include "user/scan/code_file.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
-#include "user/target/mapped_file.h"
 #include "user/unwind/cfi_frame.h"
 
 /*
@@ -34,11 +32,8 @@ static const char *const end_names[] = { "exit", "_exit", "_Exit", "quick_exit",
 /* The C library of the process. */
 struct c_library {
 	const struct snapshot_map *map; /* borrowed; its code */
-	int fd;				/* owned */
-	struct elf *elf;		/* owned */
-	struct cfi_frames *frames;	/* owned */
-	u64 bias;			/* address - ELF virtual address */
-	u64 ends[MAX_ENDS];		/* ELF virtual addresses of end_names */
+	struct code_file code;
+	u64 ends[MAX_ENDS]; /* ELF virtual addresses of end_names */
 	size_t nr_ends;
 };
 
@@ -54,10 +49,7 @@ struct exit_walk {
 
 static void library_fini(struct c_library *c)
 {
-	cfi_frames_free(c->frames);
-	elf_close(c->elf);
-	if (c->fd >= 0)
-		close(c->fd);
+	code_file_fini(&c->code);
 }
 
 static int take_end(void *ctx, const struct elf_symbol *sym)
@@ -70,38 +62,15 @@ static int take_end(void *ctx, const struct elf_symbol *sym)
 	return 0;
 }
 
-static int open_file(struct c_library *c, const struct snapshot *snap)
-{
-	const struct map_line line = { .start = c->map->start, .end = c->map->end, .path = c->map->path };
-	struct file_source source;
-	struct file_identity id;
-	struct image image;
-	int path_fd, err;
-
-	file_source_init(&source, snap->mem_tid);
-	err = mapped_file_find(&source, &line, &path_fd, &id);
-	file_source_fini(&source);
-	if (err)
-		return err;
-	err = mapped_file_open(path_fd, &c->fd, &image);
-	close(path_fd);
-	return err;
-}
-
 static int library_open(struct c_library *c, const struct snapshot *snap, const struct snapshot_map *map)
 {
 	int err;
 
-	*c = (struct c_library){ .map = map, .fd = -1 };
-	err = open_file(c, snap);
-	if (!err)
-		err = elf_open(&c->elf, c->fd);
-	if (!err)
-		err = elf_bias(c->elf, map->start, map->end, map->file_offset, &c->bias);
-	if (!err)
-		err = elf_each_symbol(c->elf, ELF_DYNSYM, take_end, c);
-	if (!err)
-		err = cfi_frames_new(&c->frames, c->elf);
+	*c = (struct c_library){ .map = map };
+	err = code_file_open(&c->code, snap, map);
+	if (err)
+		return err;
+	err = elf_each_symbol(c->code.elf, ELF_DYNSYM, take_end, c);
 	if (err)
 		library_fini(c);
 	return err;
@@ -140,7 +109,7 @@ static bool step(struct exit_walk *w, const struct c_library *c, bool is_first)
 	u64 ra = w->lr;
 
 	if (w->pc - c->map->start >= c->map->end - c->map->start ||
-	    cfi_frames_find(c->frames, w->pc - c->bias - !is_first, &frame))
+	    cfi_frames_find(c->code.frames, w->pc - c->code.bias - !is_first, &frame))
 		return false;
 	cfa = (frame.is_cfa_of_fp ? w->fp : w->sp) + (u64)frame.cfa_offset;
 	if (cfa < w->sp || cfa - w->sp > MAX_FRAME_BYTES || (!frame.ra && !is_first))
@@ -197,7 +166,7 @@ static int walk(struct region_list *list, const struct scan *s, const struct c_l
 	w->lr = thread->lr;
 	for (size_t i = 0; i < MAX_FRAMES && step(w, c, i == 0); i++)
 		;
-	return w->end ? add_frames(list, w, thread->sp - s->snap->red_zone) : 0;
+	return w->end ? add_frames(list, w, region_stack_end(s->snap, thread)) : 0;
 }
 
 int region_find_exit(struct region_list *list, const struct scan *s)

@@ -6,6 +6,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
 
@@ -95,24 +96,55 @@ static bool is_own_memory(const struct snapshot *snap, taddr_t addr)
 	return map && !map->ino && map->is_writable && !map->is_shared;
 }
 
-/* Does @leaf, a word of the root, lead to the extent of the known block at @block? */
+/* Is all of [@start, @end) such memory, in one or several mappings? */
+static bool is_all_own(const struct snapshot *snap, taddr_t start, taddr_t end)
+{
+	while (start < end) {
+		if (!is_own_memory(snap, start))
+			return false;
+		start = snapshot_map_find(snap, start)->end;
+	}
+	return true;
+}
+
+/* Is there room for a leaf? */
+static bool may_be_leaf(const struct snapshot *snap, taddr_t addr)
+{
+	return addr % 64 == 0 && is_own_memory(snap, addr) &&
+	       snapshot_map_find(snap, addr)->end - addr >= LEVEL_WORDS * 8;
+}
+
+/* The extent that @leaf has for the page at @page. */
+static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
+{
+	return read_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8) & EXTENT_MASK;
+}
+
+/*
+ * Does @leaf, a word of the root, lead to the extent of the known block at @block? It must also have this extent for
+ * the first and the last page, unless these belong to another leaf.
+ */
 static bool leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
 {
-	u64 bits, extent, start, size;
+	u64 extent = extent_of(j, leaf, block), start, size;
+	taddr_t last;
 
-	bits = read_at(&j->reader, leaf + (block >> PAGE_SHIFT) % LEVEL_WORDS * 8);
-	extent = bits & EXTENT_MASK;
 	if (!extent || !is_own_memory(j->s->snap, extent))
 		return false;
 	start = read_at(&j->reader, extent + 8) & ~(u64)(PIECE - 1);
 	size = read_at(&j->reader, extent + 16) & ~(u64)(PIECE - 1);
-	return size && block - start < size;
+	if (!size || size >> WORD_BITS || block - start >= size ||
+	    !is_all_own(j->s->snap, start, start + size))
+		return false;
+	last = start + size - PIECE;
+	return (start >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, start) == extent) &&
+	       (last >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, last) == extent);
 }
 
 /* Is the root there that would have @leaf at @at? */
 static bool try_samples(struct jemalloc *j, taddr_t start, taddr_t at, u64 leaf)
 {
-	if (leaf % 64 || !is_own_memory(j->s->snap, leaf))
+	if (!may_be_leaf(j->s->snap, leaf))
 		return false;
 	for (size_t i = 0; i < j->nr_samples; i++) {
 		u64 before = (j->samples[i] >> ROOT_SHIFT) * 8;
@@ -246,6 +278,12 @@ static int take_page(struct jemalloc *j, taddr_t addr, u64 bits)
 	return err;
 }
 
+/* Would the process be stopped for too long? */
+static bool is_late(const struct jemalloc *j)
+{
+	return j->s->snap->deadline_ns && clock_now_ns() > j->s->snap->deadline_ns;
+}
+
 static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 {
 	int err = 0;
@@ -263,6 +301,7 @@ static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 				err = take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
 		}
 		at += nr;
+		err = err ? err : is_late(j) ? -ETIME : 0;
 	}
 	return err;
 }
@@ -275,7 +314,7 @@ static int take_extents(struct jemalloc *j)
 	for (size_t i = 0; i < LEVEL_WORDS / 2 && !err; i++) {
 		u64 leaf = read_at(root, j->root + i * 8);
 
-		if (leaf && leaf % 8 == 0 && is_own_memory(j->s->snap, leaf)) {
+		if (leaf && may_be_leaf(j->s->snap, leaf)) {
 			note_unit(j, leaf);
 			err = take_leaf(j, leaf, (taddr_t)i << ROOT_SHIFT);
 		}
@@ -320,6 +359,7 @@ static int add_own_memory(struct jemalloc *j, u64 unit)
 			err = region_add_dead(j->list, addr, addr + size);
 		addr = next;
 		size = addr ? own_piece(j, addr, &next) : 0;
+		err = err ? err : is_late(j) ? -ETIME : 0;
 	}
 	return err;
 }
@@ -378,7 +418,7 @@ static int search_threads(struct jemalloc *j)
 	int err = words ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < j->s->snap->nr_threads && !err; i++)
-		err = search_thread(j, j->s->snap->threads[i].tp, words);
+		err = is_late(j) ? -ETIME : search_thread(j, j->s->snap->threads[i].tp, words);
 	return err;
 }
 

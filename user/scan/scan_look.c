@@ -366,6 +366,60 @@ static int note_vptrs(struct looker *r, u32 block, taddr_t addr, const u8 *p, si
 	return err;
 }
 
+/* The word at @offset of @block is the class of a GObject, which begins there: its address counts as a start. */
+static int note_class(struct looker *r, u32 block, u64 offset)
+{
+	u8 w = r->facts->snap->word_size;
+	int err = array_reserve(r->heads, r->max_heads, r->nr_heads + 1);
+
+	if (!err)
+		err = flush(r); /* pointers of earlier blocks come first */
+	if (err)
+		return err;
+	r->heads[r->nr_heads++] = (struct block_head){ block, BLOCK_VPTRS };
+	return edges_add_vptr(&r->edges, block, offset / w);
+}
+
+/* Look for objects of GLib in @block, behind private data, whose size is a multiple of two words. */
+static int note_classes(struct looker *r, u32 block, taddr_t addr, const u8 *p, size_t len)
+{
+	const struct glib_facts *glib = &r->facts->glib;
+	size_t step = 2U * r->facts->snap->word_size;
+	u64 start = r->s->blocks[block].addr, offset = addr - start;
+	int err = 0;
+
+	if (!offset && glib_is_fundamental(glib, r->s, block))
+		err = note_class(r, block, step / 2);
+	offset = offset ? (offset + step - 1) / step * step : step;
+	for (; offset < GLIB_MAX_PRIVATE && start + offset + step <= addr + len && !err; offset += step) {
+		u64 word = load_word(r, p + (start + offset - addr)) & r->facts->mask;
+
+		if (glib_is_class(glib, r->s, word))
+			err = note_class(r, block, offset);
+	}
+	return err;
+}
+
+/* Take pairs of pointers in 32 bits, where the two together do not make a pointer. */
+static int take_packed(struct looker *r, u32 block, const u8 *p, size_t len)
+{
+	const struct scan *s = r->s;
+	u64 length = s->hi - s->lo;
+	int err = 0;
+
+	for (size_t at = 0; at + 4 <= len && !err; at += 4) {
+		u32 value;
+
+		memcpy(&value, p + at, sizeof(value));
+		if (value - s->lo >= length)
+			continue;
+		r->candidates[r->nr++] =
+			(struct candidate){ .value = value, .where = WHERE(WHERE_BLOCK, (u64)block) };
+		err = r->nr == NR_CANDIDATES ? flush(r) : 0;
+	}
+	return err;
+}
+
 /* Look at bytes [addr, addr + len) of @block. @is_first: the position was set just before. */
 static int look_at_block(struct looker *r, u32 block, taddr_t addr, const u8 *p, size_t len, bool is_first)
 {
@@ -377,6 +431,10 @@ static int look_at_block(struct looker *r, u32 block, taddr_t addr, const u8 *p,
 		look_back(r, block, p, len);
 	if (!err && r->vptrs_of == block)
 		err = note_vptrs(r, block, addr, p, len);
+	if (!err && r->facts->glib.nr_classes)
+		err = note_classes(r, block, addr, p, len);
+	if (!err && r->facts->glib.has_packed && glib_is_packed(r->s, block, r->facts->slack))
+		err = take_packed(r, block, p, len);
 	return err ? err : take(r, addr, p, len, block);
 }
 

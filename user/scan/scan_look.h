@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "user/scan/scan_glib.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
 #include "user/scan/snapshot.h"
@@ -31,8 +32,9 @@ struct block_head {
 struct looker_facts {
 	struct snapshot *snap;		   /* borrowed */
 	const struct region_list *regions; /* borrowed */
-	u64 page;			   /* bytes */
-	u64 mask;			   /* bits of a word that are the address */
+	struct glib_facts glib;
+	u64 page; /* bytes */
+	u64 mask; /* bits of a word that are the address */
 	u32 heuristics;
 	u32 slack;	/* scan_options.slack */
 	bool is_native; /* words have 8 bytes, are aligned, and have the byte order of this machine */

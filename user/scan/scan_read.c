@@ -133,6 +133,41 @@ static u64 edge_limit(const struct scan *s)
 	return bytes * (s->word_size == 8 && !s->options.want_unaligned ? 1 : 8) + (1 << 20);
 }
 
+/* Enter the table of TLS blocks of the thread of glibc whose thread pointer is @tp. */
+static int enter_thread_table(struct scan *s, taddr_t tp)
+{
+	u32 w = s->word_size;
+	u8 bytes[2 * 8];
+	int err = 0;
+
+	if (!tp || tp % w || snapshot_peek(s->snap, tp, bytes, 2U * w) != 0)
+		return 0;
+	for (u32 at = 0; at < 2 * w && !err; at += w) {
+		u64 table = region_word(s->snap, bytes + at);
+		u32 block = scan_lookup(s, table);
+
+		if (block != BLOCK_NONE && table - s->blocks[block].addr == 2U * w)
+			err = enter_root(s, &(struct root_ref){ WHERE(WHERE_MEMORY, tp + at), block, 0 });
+	}
+	return err;
+}
+
+/*
+ * glibc points to the table of a thread behind its first entry of two words: by the word at the thread pointer
+ * (aarch64), or by the next one (x86). No program writes there, so that this holds the table for sure, as long as the
+ * thread lives, or glibc keeps its stack and table for a later one.
+ */
+static int enter_thread_tables(struct scan *s, const struct region_list *regions)
+{
+	int err = 0;
+
+	for (size_t i = 0; s->nr && i < s->snap->nr_threads && !err; i++)
+		err = enter_thread_table(s, s->snap->threads[i].tp);
+	for (size_t i = 0; s->nr && i < regions->nr_cached && !err; i++)
+		err = enter_thread_table(s, regions->cached[i]);
+	return err;
+}
+
 int scan_read(struct scan *s, struct snapshot *snap)
 {
 	auto_free struct scan_reading *rd = calloc(1, sizeof(*rd));
@@ -151,13 +186,18 @@ int scan_read(struct scan *s, struct snapshot *snap)
 		err = edges_init(&s->edges, s->nr, edge_limit(s));
 	if (!err)
 		err = region_list_init(&rd->regions, s);
+	if (!err && (rd->facts.heuristics & SCAN_GLIB))
+		err = glib_find(&rd->facts.glib, s);
 	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
 		looker_init(&rd->parts[i], s, &rd->facts);
 	if (!err)
 		err = read_all(rd);
+	if (!err)
+		err = enter_thread_tables(s, &rd->regions);
 	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
 		looker_fini(&rd->parts[i]);
 	region_list_fini(&rd->regions);
+	glib_fini(&rd->facts.glib);
 	if (err)
 		return err;
 	for (int i = 0; i < NR_SNAPSHOT_SKIPS; i++)

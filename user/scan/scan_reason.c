@@ -30,14 +30,19 @@ static const struct {
 	int err;
 	const char *text;
 } copy_reasons[] = {
-	{ -ENOTSUP, "it is traced by ptrace, or this CPU is not supported" },
-	{ -EBUSY, "none of its threads can fork at this moment" },
+	{ -ENOTSUP, "it is traced by another process, or this CPU or kernel cannot do it" },
+	{ -EBUSY, "none of its threads can carry out the call at this moment" },
 	{ -EPERM, "a seccomp filter forbids it, and heaptap may not suspend the filter" },
 	{ -EAGAIN, "it may have no more processes" },
 	{ -ENOMEM, "not enough memory" },
 	{ -EFBIG, "it shares too much memory with other processes" },
 	{ -ETIME, "to keep its shared memory would take longer than the pause" },
 	{ -ESRCH, "it ended" },
+	{ -EUSERS, "its cgroup allows no more processes" },
+	{ -EALREADY, "it uses userfaultfd itself" },
+	{ -EMFILE, "it may open no more files" },
+	{ -E2BIG, "it has grown beyond the room for a copy" },
+	{ -EOPNOTSUPP, "devices write to pages that it has pinned" },
 };
 
 const char *scan_reason_copy(int err)
@@ -69,7 +74,8 @@ static void explain_denied(struct scan_reason *r, pid_t pid)
 	pid_t tracer = find_tracer(pid);
 
 	if (!tracer) {
-		snprintf(r->text, sizeof(r->text), "no permission to stop the process");
+		snprintf(r->text, sizeof(r->text),
+			 "no permission to stop the process, which needs CAP_SYS_PTRACE");
 		return;
 	}
 	if (proc_read_stat(&stat, tracer))

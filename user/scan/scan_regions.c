@@ -323,17 +323,20 @@ static u32 stack_owner(const struct region_list *list, const struct snapshot *sn
 											     : BLOCK_NONE;
 }
 
+taddr_t region_stack_end(const struct snapshot *snap, const struct snapshot_thread *thread)
+{
+	return thread->sp - (thread->has_no_red_zone ? 0 : snap->red_zone);
+}
+
 static int add_stack(struct region_list *list, const struct snapshot *snap, size_t map)
 {
 	u32 owner = stack_owner(list, snap, map);
-	taddr_t sp;
+	taddr_t end;
 
 	if (owner == BLOCK_NONE)
 		return 0;
-	sp = snap->threads[owner].sp;
-	return sp - snap->maps[map].start > snap->red_zone
-		       ? add_region(list, snap->maps[map].start, sp - snap->red_zone, REGION_NEVER)
-		       : 0;
+	end = region_stack_end(snap, &snap->threads[owner]);
+	return end > snap->maps[map].start ? add_region(list, snap->maps[map].start, end, REGION_NEVER) : 0;
 }
 
 static bool may_be_libc(const struct snapshot *snap, const struct snapshot_map *map)
@@ -413,6 +416,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 	memset(list, 0, sizeof(*list));
 	err = find_points(list, s->snap);
 	if (!err)
+		err = region_find_callers(s->snap);
+	if (!err)
 		err = region_find_dead(list, s);
 	if (!err)
 		err = region_find_exit(list, s);
@@ -436,5 +441,6 @@ void region_list_fini(struct region_list *list)
 	free(list->points);
 	free(list->dead);
 	free(list->slabs);
+	free(list->cached);
 	memset(list, 0, sizeof(*list));
 }

@@ -6,6 +6,7 @@
 
 struct scan;
 struct snapshot;
+struct snapshot_thread;
 
 enum region_kind {
 	REGION_NEVER,	/* no byte is a root */
@@ -41,6 +42,9 @@ struct region_list {
 	struct dead_range
 		*slabs; /* owned; by address; memory of jemalloc's for small blocks, with a known block */
 	size_t nr_slabs, max_slabs;
+	taddr_t *
+		cached; /* owned; descriptors of threads that have ended, whose stacks glibc keeps for later ones */
+	size_t nr_cached, max_cached;
 	taddr_t top; /* first byte that glibc's main arena has not given out yet; 0 = not known */
 };
 
@@ -64,11 +68,16 @@ s32 chunk_find_free(taddr_t from, taddr_t to, const u8 *p, struct dead_range *fr
 /* The word at @p, in the word size and byte order of the process. */
 u64 region_word(const struct snapshot *snap, const u8 *p);
 
+/* The lowest address of the stack of @thread that is in use. */
+taddr_t region_stack_end(const struct snapshot *snap, const struct snapshot_thread *thread);
+
+/* user/scan/scan_leaf.c: find the threads whose function calls others, and so has no red zone. 0 or -ENOMEM. */
+int region_find_callers(struct snapshot *snap) __must_check;
 /* user/scan/scan_threads.c: add dead ranges. The points are known already. 0 or -ENOMEM. */
 int region_find_dead(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_exit.c: add the frames of exit(). Errors mean that it stays a root. 0 or -ENOMEM. */
 int region_find_exit(struct region_list *list, const struct scan *s) __must_check;
-/* user/scan/scan_jemalloc.c: add what jemalloc has for itself, or has free; fill the slabs. 0 or -ENOMEM. */
+/* user/scan/scan_jemalloc.c: add what jemalloc has for itself, or has free; fill the slabs. 0, -ETIME or -ENOMEM. */
 int region_find_jemalloc(struct region_list *list, const struct scan *s) __must_check;
 /* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
 int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;

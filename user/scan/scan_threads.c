@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "user/lib/array.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
 
@@ -165,7 +166,7 @@ static int add_thread(const struct thread_finder *f, taddr_t addr)
 		/* The thread runs on another stack: nothing is known about this one. */
 		if (thread->sp < start + f->snap->red_zone || thread->sp >= addr)
 			return 0;
-		end = thread->sp - f->snap->red_zone;
+		end = region_stack_end(f->snap, thread);
 		return region_has_point(f->list, start, end) ? 0 : region_add_dead(f->list, start, end);
 	}
 	if (region_has_point(f->list, start, end))
@@ -173,6 +174,10 @@ static int add_thread(const struct thread_finder *f, taddr_t addr)
 	err = region_add_dead(f->list, start, addr);
 	if (!err && f->is_cache)
 		err = region_add_dead(f->list, addr + (u64)KEPT_WORDS * f->w, end);
+	if (!err && f->is_cache)
+		err = array_reserve(f->list->cached, f->list->max_cached, f->list->nr_cached + 1);
+	if (!err && f->is_cache)
+		f->list->cached[f->list->nr_cached++] = addr;
 	return err ? err : add_tls_blocks(f, addr);
 }
 

@@ -15,7 +15,7 @@ struct scan_root {
 	pid_t tid;	  /* ROOT_REGISTER; ROOT_MEMORY: thread whose stack or TLS holds the word, or 0 */
 	taddr_t tp;	  /* ROOT_MEMORY with a tid: thread pointer of that thread, 0 = unknown */
 	const char *name; /* name of mapping or register on another machine; borrowed, or NULL */
-	u32 where; /* ROOT_REGISTER: for arch_reg_name(); ROOT_KERNEL: file descriptor, UINT32_MAX = a timer */
+	u32 where;	  /* ROOT_REGISTER: for arch_reg_name(); ROOT_KERNEL: as snapshot_word.where */
 };
 
 struct scan_step {

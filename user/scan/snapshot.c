@@ -14,15 +14,30 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
+#include "user/scan/kernel_words.h"
 
 int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor)
 {
 	return s->ops->read(s, visitor);
 }
 
-int snapshot_copy(struct snapshot *s)
+int snapshot_copy_stopped(struct snapshot *s)
 {
 	return s->ops->copy ? s->ops->copy(s) : -ENOTSUP;
+}
+
+void snapshot_let_go(struct snapshot *s)
+{
+	s->ops->let_go(s);
+}
+
+int snapshot_copy(struct snapshot *s)
+{
+	int err = snapshot_copy_stopped(s);
+
+	if (!err)
+		snapshot_let_go(s);
+	return err;
 }
 
 int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
@@ -196,7 +211,14 @@ static bool is_epoll(int dir, const char *fd)
 	return strcmp(link, "anon_inode:[eventpoll]") == 0;
 }
 
-int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns)
+static int add_signal_stack(void *ctx, taddr_t start)
+{
+	const struct snapshot_word word = { start, SNAPSHOT_KERNEL, KERNEL_SIGNAL_STACK };
+
+	return snapshot_add_word(ctx, &word);
+}
+
+int snapshot_read_kernel_words(struct snapshot *s, const struct snapshot_options *o, u64 deadline_ns)
 {
 	auto_closedir DIR *dir = NULL;
 	const struct dirent *entry;
@@ -204,7 +226,9 @@ int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns)
 	int err;
 
 	snprintf(path, sizeof(path), "/proc/%d/timers", s->mem_tid);
-	err = add_words_of(s, path, "signal:", "/", UINT32_MAX);
+	err = add_words_of(s, path, "signal:", "/", KERNEL_TIMER);
+	if (!err && o->kernel)
+		err = o->kernel->read(o->kernel->ctx, add_signal_stack, s);
 	if (err)
 		return err;
 	dir = open_descriptors(s->mem_tid);

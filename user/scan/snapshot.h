@@ -2,7 +2,6 @@
 /*
  * One consistent moment of a process: its mappings, registers and memory.
  *
- * snapshot_stop_new() is the way to get it: stop the process by ptrace. Unit tests have another one.
  * Life: snapshot_stop_new(), the process is stopped from here on; snapshot_copy() if it shall run on soon;
  * snapshot_read() once and snapshot_peek() as needed; snapshot_resume(), the process runs again; snapshot_free(). The
  * fields keep their values until then.
@@ -12,6 +11,7 @@
 #include <sys/types.h>
 
 #include "user/lib/types.h"
+#include "user/scan/snapshot_holder.h"
 #include "user/scan/snapshot_way.h"
 
 /* Why memory was not read. */
@@ -33,9 +33,10 @@ struct snapshot_map {
 
 struct snapshot_thread {
 	pid_t tid;
-	taddr_t sp;	    /* stack pointer */
-	taddr_t tp;	    /* thread pointer; 0 = unknown */
-	taddr_t pc, fp, lr; /* 0 = unknown */
+	taddr_t sp;	      /* stack pointer */
+	taddr_t tp;	      /* thread pointer; 0 = unknown */
+	taddr_t pc, fp, lr;   /* 0 = unknown */
+	bool has_no_red_zone; /* nothing below sp is in use: user/scan/scan_leaf.c */
 };
 
 enum { SNAPSHOT_KERNEL = UINT32_MAX }; /* owner of a word that the kernel keeps for the process */
@@ -44,7 +45,7 @@ enum { SNAPSHOT_KERNEL = UINT32_MAX }; /* owner of a word that the kernel keeps 
 struct snapshot_word {
 	u64 value;
 	u32 owner; /* index of the thread, or SNAPSHOT_KERNEL */
-	u32 where; /* register: offset for arch_reg_name(); kernel: file descriptor, UINT32_MAX for a timer */
+	u32 where; /* register: offset for arch_reg_name(); kernel: file descriptor, or of user/scan/kernel_words.h */
 };
 
 enum {
@@ -73,14 +74,11 @@ struct snapshot_visitor {
 	int (*done)(void *ctx, u32 part);
 };
 
-struct snapshot_ops; /* user/scan/snapshot_make.h */
-
 /* Plain data. Fields that a way cannot fill stay zero. */
 struct snapshot {
-	const struct snapshot_ops *ops;
-	pid_t pid;
-	pid_t mem_tid; /* thread whose /proc entry shows the memory: that of an ended main thread is empty */
-	u8 word_size;  /* bytes: 4 or 8 */
+	const struct snapshot_ops *ops; /* user/scan/snapshot_make.h */
+	pid_t pid, mem_tid; /* mem_tid: not an ended thread, so that its /proc entry shows the memory */
+	u8 word_size;	    /* bytes: 4 or 8 */
 	bool is_big_endian, is_ending; /* is_ending: as snapshot_options has it */
 	taddr_t heap_start;	       /* first byte of the memory that brk gives; 0 = unknown */
 	u32 red_zone;		       /* bytes below a stack pointer that are in use */
@@ -93,15 +91,9 @@ struct snapshot {
 	size_t nr_unstopped;		      /* threads that could not be stopped: no verdict is definite */
 	u64 skipped_bytes[NR_SNAPSHOT_SKIPS]; /* complete after read() */
 	u64 read_bytes;			      /* shown by read() */
+	u32 nr_jobs;			      /* threads that read() uses; 0 = one for each CPU */
+	u64 deadline_ns;		      /* walks of the stopped process end then; 0 = no hurry */
 	u64 pause_ns;			      /* how long the process was stopped; set when it runs again */
-};
-
-struct arch_regs;
-
-/* Another process is the tracer, and has stopped all threads. Only it can read their registers. */
-struct snapshot_holder {
-	void *ctx;
-	int (*read_regs)(void *ctx, pid_t tid, struct arch_regs *regs); /* 0 or -errno */
 };
 
 struct snapshot_options {
@@ -111,11 +103,17 @@ struct snapshot_options {
 	 * stay stopped; others are stopped here and resumed later. Make, read and resume in this thread.
 	 */
 	bool is_traced;
+	u32 nr_jobs; /* snapshot.nr_jobs */
 	enum snapshot_way way;
-	bool is_ending;			      /* the process is stopped at its end (PTRACE_EVENT_EXIT) */
-	const struct snapshot_holder *holder; /* borrowed; NULL: no other process has stopped the threads */
+	struct precopy *precopy; /* borrowed; what was copied before (user/scan/precopy.h), or NULL */
+	bool is_ending;		 /* the process is stopped at its end (PTRACE_EVENT_EXIT) */
+	const struct kernel_words *kernel; /* borrowed; NULL: nobody can ask it */
+	const struct snapshot_holder
+		*holder; /* borrowed; user/scan/snapshot_holder.h. NULL: nobody traces it */
+	/* Called around the moment in which the process may have a copy that is no child of it. NULL: nobody asks. */
+	void (*copying)(void *ctx, pid_t pid, bool is_on);
+	void *copying_ctx;
 };
-
 enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
 
 /*
@@ -130,10 +128,13 @@ enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
 int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options) __must_check;
 
 /*
- * Copy the process by a fork of its own if snapshot_options.way asks for that, and resume it. Then snapshot_read() may
- * take its time, in any thread. Or it is still stopped: -ECANCELED nobody asked; others as scan_reason_copy() has them.
+ * Copy the process as snapshot_options asks, by a fork of its own or the rest of its precopy, and resume it. Then
+ * snapshot_read() may take its time, in any thread. Or it is still stopped: -ECANCELED nobody asked; others as
+ * scan_reason_copy() has them. Or in two steps: copy, and if that returned 0, resume.
  */
 int snapshot_copy(struct snapshot *s) __must_check;
+int snapshot_copy_stopped(struct snapshot *s) __must_check;
+void snapshot_let_go(struct snapshot *s);
 
 /* Resume the process if it is still stopped, and free @s. NULL is fine. */
 void snapshot_free(struct snapshot *s);
@@ -145,6 +146,5 @@ int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __mus
 int snapshot_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
 /* Resume the process. A second call does nothing. */
 void snapshot_resume(struct snapshot *s);
-
 /* The mapping that holds @addr, or NULL. */
 const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t addr);

@@ -322,6 +322,8 @@ static int read_headers(struct core_snapshot *cs)
 		nr = core_value(c, section + l->info, 4);
 	if (core_value(c, head + l->phentsize, 2) != l->segment || !nr || nr > MAX_SEGMENTS)
 		return -EINVAL;
+	/* Only gdb describes the parts by sections, too. The kernel has one at most, heaptap none. */
+	c->facts->may_have_gaps = core_value(c, head + l->phnum + 4, 2) > 1;
 	headers = malloc(nr * l->segment);
 	cs->base.maps = calloc(nr, sizeof(*cs->base.maps));
 	cs->parts = calloc(nr, sizeof(*cs->parts));

@@ -10,6 +10,7 @@ struct core_facts {
 	u64 missing_bytes;   /* of writable memory that was not written to the file */
 	u64 nr_files_missing; /* mapped files that are not in the core, and not here either, or another version */
 	bool has_registers; /* of all threads */
+	bool may_have_gaps; /* its writer leaves memory out without saying so: MADV_DONTDUMP in cores of gdb */
 };
 
 /*

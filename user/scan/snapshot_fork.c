@@ -17,7 +17,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
-#include "user/scan/thread_call.h"
+#include "user/scan/held_call.h"
 
 enum {
 	/*
@@ -41,54 +41,32 @@ static void die_first(pid_t pid)
 		debug("scan: cannot let the copy die first: %s", strerror(errno));
 }
 
-static int fork_by(struct process_copy *c, struct thread_call *call)
+static int fork_by(struct held_caller *by, void *ctx)
 {
 	/* exit signal 0: the process hears nothing of the end of the copy. */
-	const u64 args[INJECT_ARGS] = { CLONE_FILES | CLONE_FS, NO_STACK };
-	s64 result = 0;
-	pid_t child = 0;
-	int err = thread_call_make(call, SYS_clone, args, &result, &child);
-	int status;
+	struct thread_request r = { .number = SYS_clone, .args = { CLONE_FILES | CLONE_FS, NO_STACK } };
+	struct process_copy *c = ctx;
+	int err = held_make(by, &r);
 
-	if (child && waitpid(child, &status, __WALL) == child && WIFSTOPPED(status) &&
-	    ptrace(PTRACE_SETOPTIONS, child, 0, PTRACE_O_EXITKILL) == 0)
-		c->pid = child;
-	c->ns_pid = (pid_t)result;
-	if (thread_call_end(call))
-		err = -ESRCH;
 	if (err)
 		return err;
+	c->pid = r.child;
+	c->ns_pid = (pid_t)r.result;
 	if (c->pid) {
 		die_first(c->pid);
 		return 0;
 	}
-	return result < 0 ? (int)result : -ESRCH;
+	return r.result < 0 ? (int)r.result : -ESRCH;
 }
 
 int process_copy_make(struct process_copy *c, const struct held_threads *held, const struct snapshot *s)
 {
-	auto_free struct thread_call *call = malloc(sizeof(*call));
-	int err = call ? thread_call_find(&c->insn, s) : -ENOMEM;
+	struct held_caller by = { .held = held, .holder = c->holder, .outliving = c->outliving };
+	int err = thread_call_places(&by.places, s, c->holder != NULL);
 
 	c->parent = held->pid;
-	if (err)
-		return err;
-	err = -EBUSY;
-	for (size_t i = 0; i < held->nr && err == -EBUSY; i++) {
-		const struct held_thread *t = &held->threads[i];
-
-		/* Others are in other kinds of stop, from which they must not run. */
-		if (t->state != HELD_STOPPED || t->signal || t->in_group_stop)
-			continue;
-		outliving_begin(c->outliving);
-		err = thread_call_begin(call, t->tid, c->insn);
-		if (!err) {
-			err = fork_by(c, call);
-			err = err == -EBUSY ? -EAGAIN : err;
-		}
-		outliving_end(c->outliving);
-	}
-	return err;
+	c->places = by.places;
+	return err ? err : held_call(&by, fork_by, c);
 }
 
 /* Stop one thread of the process. False if that takes too long; then the thread is free again when the caller ends. */
@@ -117,24 +95,51 @@ static bool stop_one(pid_t tid)
 	return false;
 }
 
+static struct thread_request wait_request(const struct process_copy *c)
+{
+	return (struct thread_request){ .insn = c->places.insn,
+					.back = c->places.back,
+					.number = SYS_wait4,
+					.args = { (u64)c->ns_pid, 0, __WALL | WNOHANG, 0 } };
+}
+
 /* Let thread @tid wait for the copy, which is dead. */
 static bool reap_by(const struct process_copy *c, struct thread_call *call, pid_t tid)
 {
-	const u64 args[INJECT_ARGS] = { (u64)c->ns_pid, 0, __WALL | WNOHANG, 0 };
-	s64 result = 0;
+	struct thread_request r = wait_request(c);
 
 	if (!stop_one(tid))
 		return false;
 	outliving_begin(c->outliving);
-	if (!thread_call_begin(call, tid, c->insn)) {
-		if (thread_call_make(call, SYS_wait4, args, &result, NULL))
-			result = -ESRCH;
+	if (!thread_call_begin(call, tid, c->places.insn)) {
+		if (thread_call_do(call, &r))
+			r.result = -ESRCH;
 		if (thread_call_end(call))
-			result = -ESRCH;
+			r.result = -ESRCH;
 	}
 	outliving_end(c->outliving);
 	ptrace(PTRACE_DETACH, tid, 0, 0);
-	return result == c->ns_pid;
+	return r.result == c->ns_pid;
+}
+
+/* Let the holder do it. The tracer of the copy, which may be another process, sees its end first. */
+static void reap_by_holder(const struct process_copy *c)
+{
+	const struct snapshot_holder *h = c->holder;
+	u64 end_ns = clock_now_ns() + REAP_NS;
+	int err = h->stop(h->ctx, REAP_NS), made;
+	struct thread_request r;
+
+	if (err && err != -EBUSY)
+		return;
+	do {
+		r = wait_request(c);
+		/* Nothing, where another process is its tracer. */
+		waitpid(c->pid, NULL, __WALL | WNOHANG);
+		made = h->call(h->ctx, &r);
+	} while (!made && !r.result && clock_pause(POLL_NS, end_ns));
+	if (!err)
+		h->release(h->ctx);
 }
 
 static bool is_zombie(pid_t pid)
@@ -144,21 +149,31 @@ static bool is_zombie(pid_t pid)
 	return !proc_read_stat(&stat, pid) && stat.state == 'Z';
 }
 
-void process_copy_end(struct process_copy *c)
+/* Let any thread of the process wait for the copy. */
+static void reap(const struct process_copy *c)
 {
 	auto_free struct thread_call *call = malloc(sizeof(*call));
 	auto_free pid_t *tids = NULL;
 	size_t nr = 0;
 
+	while (waitpid(c->pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	if (!call || !is_zombie(c->pid) || proc_threads(c->parent, &tids, &nr))
+		return;
+	for (size_t i = 0; i < nr && is_zombie(c->pid); i++)
+		if (reap_by(c, call, tids[i]))
+			break;
+}
+
+void process_copy_end(struct process_copy *c)
+{
 	if (!c->pid)
 		return;
 	kill(c->pid, SIGKILL);
-	while (waitpid(c->pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
-	if (call && is_zombie(c->pid) && !proc_threads(c->parent, &tids, &nr))
-		for (size_t i = 0; i < nr && is_zombie(c->pid); i++)
-			if (reap_by(c, call, tids[i]))
-				break;
+	if (c->holder)
+		reap_by_holder(c);
+	else
+		reap(c);
 	if (is_zombie(c->pid))
 		warn("scan: PID %d: its copy, PID %d, stays a zombie until the process ends", (int)c->parent,
 		     (int)c->pid);

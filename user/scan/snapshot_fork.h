@@ -5,21 +5,23 @@
  *
  * The copy shares descriptors with the process, so that a file or a connection that the process closes is closed. It
  * sends no SIGCHLD, and a plain wait() of the process does not see it. The kernel kills it if heaptap dies, and before
- * any other process if memory runs out. All functions belong into the thread that holds the threads of the process. It
- * must be the process of outliving_run(): if it ended while a thread of the target carries out a call, that thread
- * would run on with foreign registers.
+ * any other process if memory runs out. All functions belong into the thread that holds the threads of the process, or
+ * that talks to their holder. Without a holder it must be the process of outliving_run(): if it ended while a thread of
+ * the target carries out a call, that thread would run on with foreign registers.
  */
 #pragma once
 
 #include "user/scan/outliving.h"
 #include "user/scan/snapshot_threads.h"
+#include "user/scan/thread_call.h"
 
 struct process_copy {
-	const struct outliving *outliving; /* borrowed; whose process the caller is */
-	pid_t pid;			   /* 0 = none */
-	pid_t ns_pid;			   /* as the process knows it */
-	pid_t parent;			   /* the process */
-	taddr_t insn;			   /* of thread_call_find() */
+	const struct outliving *outliving;    /* borrowed; whose process the caller is */
+	const struct snapshot_holder *holder; /* borrowed; NULL: the caller holds the threads */
+	pid_t pid;			      /* 0 = none */
+	pid_t ns_pid;			      /* as the process knows it */
+	pid_t parent;			      /* the process */
+	struct thread_request places;	      /* of thread_call_places() */
 };
 
 /*

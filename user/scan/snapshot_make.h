@@ -7,7 +7,8 @@
 /* A way to get the moment, by the functions of user/scan/snapshot.h. They run in the order of this list. */
 struct snapshot_ops {
 	const char *name;
-	int (*copy)(struct snapshot *s); /* NULL: the process cannot be copied */
+	int (*copy)(struct snapshot *s);    /* NULL: the process cannot be copied */
+	void (*let_go)(struct snapshot *s); /* NULL as copy */
 	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
 	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
 	int (*fetch)(struct snapshot *s, taddr_t addr, void *buf, size_t len); /* NULL: peek does that */
@@ -18,7 +19,8 @@ struct snapshot_ops {
 /* Fill the mappings and heap_start. 0, -ESRCH, -ENOMEM or -errno. */
 int snapshot_read_maps(struct snapshot *s) __must_check;
 /* Add the words that the kernel keeps. 0, -ETIME past the deadline, or as above. */
-int snapshot_read_kernel_words(struct snapshot *s, u64 deadline_ns) __must_check;
+int snapshot_read_kernel_words(struct snapshot *s, const struct snapshot_options *o,
+			       u64 deadline_ns) __must_check;
 /* Add one word. 0 or -ENOMEM. */
 int snapshot_add_word(struct snapshot *s, const struct snapshot_word *word) __must_check;
 /* Free what the fields own, but not @s. */

@@ -10,21 +10,23 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc_memory.h"
 #include "user/scan/page_copy.h"
+#include "user/scan/page_scan.h"
 #include "user/scan/snapshot_resident.h"
 
 enum {
 	PIECE_RUNS = 16, /* most runs of a piece; where memory is dense it has few */
 	NR_RUNS = 256,
 	NR_ENTRIES = 4096, /* pagemap entries per read */
-	MAX_WORKERS = 4,   /* more gain little, because of locks in the kernel */
-	PARTS_EACH = SNAPSHOT_PARTS / MAX_WORKERS,
+	/* One for each part at most. */
+	MAX_WORKERS = SNAPSHOT_PARTS,
+	PARTS_EACH = 4,
 };
 
 /* Which pages of a mapping are read. */
@@ -58,17 +60,6 @@ struct memory_piece {
 	struct memory_run runs[PIECE_RUNS];
 };
 
-/* The ioctl PAGEMAP_SCAN of Linux 6.7. Older <linux/fs.h> lack it. */
-struct page_run {
-	u64 start, end, categories;
-};
-struct page_scan {
-	u64 size, flags, start, end, walk_end, vec, vec_len, max_pages;
-	u64 category_inverted, category_mask, category_anyof_mask, return_mask;
-};
-#define PAGE_SCAN _IOWR('f', 16, struct page_scan)
-enum { RUN_FILE = 1 << 2, RUN_PRESENT = 1 << 3, RUN_SWAPPED = 1 << 4, RUN_ZERO = 1 << 5 };
-
 /* Where the next piece is. Under plan_lock, which only workers take. */
 struct plan {
 	size_t span; /* index of the present span */
@@ -97,6 +88,7 @@ struct memory_stream {
 	/* Do not change while workers run. After is_over the visitor may not exist any more. */
 	struct snapshot_visitor visitor;
 	u64 deadline_ns;
+	u32 nr_jobs; /* 0 = one for each CPU */
 	pid_t tid;
 	struct proc_memory memory; /* owned */
 	int pagemap;		   /* owned; -1: not known which pages are populated, read all */
@@ -112,7 +104,6 @@ struct memory_stream {
 #define ENTRY_PRESENT (1ULL << 63)
 #define ENTRY_SWAPPED (1ULL << 62)
 #define ENTRY_FILE    (1ULL << 61)
-#define ENTRY_GUARD   (1ULL << 58)
 
 static bool starts_with(const char *text, const char *prefix)
 {
@@ -295,6 +286,7 @@ int memory_stream_new(struct memory_stream **out, const struct snapshot *s, cons
 	m->plan.has_scan = true;
 	m->page = (u64)sysconf(_SC_PAGESIZE);
 	m->deadline_ns = o->deadline_ns;
+	m->nr_jobs = s->nr_jobs;
 	err = make_spans(m, s, o);
 	if (!err)
 		err = open_files(m, o->tid);
@@ -583,12 +575,14 @@ static int show(struct memory_stream *m, u32 part, const struct snapshot_chunk *
 	return err;
 }
 
-/* Like proc_memory_read(). What heaptap keeps comes first. */
-static ssize_t read_some(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
+/* Like proc_memory_read(), into @buffer or elsewhere: *@data. What heaptap keeps comes first, and stays where it is. */
+static ssize_t read_some(struct memory_stream *m, taddr_t addr, u8 *buffer, size_t len, const u8 **data)
 {
-	size_t nr = page_copy_read(&m->kept, addr, buf, len);
-
-	return nr ? (ssize_t)nr : proc_memory_read(&m->memory, addr, buf, len);
+	*data = page_copy_at(&m->kept, addr, &len);
+	if (*data)
+		return (ssize_t)len;
+	*data = buffer;
+	return proc_memory_read_much(&m->memory, addr, buffer, len);
 }
 
 /* Is the page at @at a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
@@ -609,8 +603,8 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 	int err = 0;
 
 	while (at < end && !err) {
-		ssize_t len = read_some(m, at, buffer, end - at);
-		struct snapshot_chunk chunk = { .addr = at, .data = buffer, .map = run->map };
+		struct snapshot_chunk chunk = { .addr = at, .map = run->map };
+		ssize_t len = read_some(m, at, buffer, end - at, &chunk.data);
 
 		if (len == 0)
 			return -ESRCH; /* the address space is gone */
@@ -674,7 +668,10 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Start one worker per CPU, because each reads into its own cache. All signals go to the main thread. */
+/*
+ * Start one worker per CPU that heaptap may use, or as many as the user wants. Each reads into its own cache. All
+ * signals go to the main thread.
+ */
 static int start_workers(struct memory_stream *m)
 {
 	int err = 0, nr_cpus = 1;
@@ -686,6 +683,8 @@ static int start_workers(struct memory_stream *m)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_mutex_lock(&m->lock);
+	if (m->nr_jobs)
+		nr_cpus = (int)m->nr_jobs;
 	for (int i = 0; i < nr_cpus && i < MAX_WORKERS && !err; i++) {
 		pthread_t thread;
 
@@ -697,7 +696,10 @@ static int start_workers(struct memory_stream *m)
 		m->nr_workers++;
 	}
 	/* Later pieces may wait for the oldest one, because its worker may be slow or wait for a CPU. */
-	m->nr_parts = m->nr_workers > 1 ? m->nr_workers * PARTS_EACH : 1;
+	m->nr_parts =
+		m->nr_workers * PARTS_EACH < SNAPSHOT_PARTS ? m->nr_workers * PARTS_EACH : SNAPSHOT_PARTS;
+	if (m->nr_workers == 1)
+		m->nr_parts = 1;
 	err = m->nr_workers ? 0 : -err;
 	pthread_mutex_unlock(&m->lock);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -731,10 +733,20 @@ int memory_stream_read(struct memory_stream *m, const struct snapshot_visitor *v
 	return err;
 }
 
+/* Is @addr in a mapping of which heaptap keeps all there is? The memory of the process is of a later moment. */
+static bool is_kept(const struct memory_stream *m, taddr_t addr)
+{
+	size_t at = array_search(i, 0, m->nr_spans, m->spans[i].end <= addr);
+
+	return m->kept.nr && at < m->nr_spans && m->spans[at].start <= addr && m->spans[at].mode == SPAN_KEPT;
+}
+
 int memory_stream_fetch(struct memory_stream *m, taddr_t addr, void *buf, size_t len)
 {
 	if (page_copy_read(&m->kept, addr, buf, len) == len)
 		return 0;
+	if (is_kept(m, addr))
+		return -ENODATA;
 	return proc_memory_read(&m->memory, addr, buf, len) == (ssize_t)len ? 0 : -EIO;
 }
 

@@ -16,6 +16,8 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/scan/page_copy.h"
+#include "user/scan/page_scan.h"
+#include "user/scan/precopy.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_fork.h"
 #include "user/scan/snapshot_make.h"
@@ -26,8 +28,6 @@ enum {
 	STOP_SHARE = 4,	      /* wait for threads to stop during a quarter of the pause, not longer */
 	MAX_KEPT = 256 << 20, /* bytes of memory that the copy does not have */
 	MAX_READ_S = 600,     /* the longest that a copy may be read */
-	/* A process of so many bytes stands some 30 ms while it is read, which a fork and its end cost too. */
-	WORTH_A_COPY = 64 << 20,
 };
 
 /* The states of the process. The tracer leaves those that end with ING. */
@@ -50,6 +50,9 @@ struct stop_snapshot {
 	u64 started_ns, deadline_ns;
 	enum snapshot_way way;
 	bool wants_copy;
+	struct precopy *precopy;			   /* borrowed; NULL = none, or used up */
+	void (*copying)(void *ctx, pid_t pid, bool is_on); /* snapshot_options */
+	void *copying_ctx;
 	struct outliving outliving; /* the tracer of a process that shall be copied */
 	bool has_thread;	    /* a thread of its own is the tracer, not the caller */
 	pthread_t tracer;
@@ -89,6 +92,19 @@ static int stop_here(struct stop_snapshot *st)
 	return err;
 }
 
+/* Let the process fork, by the thread that holds it or that may talk to its holder. */
+static int fork_process(struct stop_snapshot *st)
+{
+	int err;
+
+	if (st->copying)
+		st->copying(st->copying_ctx, st->base.pid, true);
+	err = process_copy_make(&st->copy, &st->held, &st->base);
+	if (st->copying)
+		st->copying(st->copying_ctx, st->base.pid, false);
+	return err;
+}
+
 /* The work of the tracer in a state that it leaves. Returns the next state. */
 static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state state, int *err)
 {
@@ -96,7 +112,7 @@ static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state sta
 		return STOP_RESUMED;
 	switch (state) {
 	case STOP_COPYING:
-		*err = process_copy_make(&st->copy, &st->held, &st->base);
+		*err = fork_process(st);
 		return *err ? STOP_STOPPED : STOP_COPIED;
 	default:
 		held_resume(&st->held);
@@ -229,6 +245,8 @@ static void stop_resume(struct snapshot *s)
 	else
 		held_resume(&st->held);
 	note_pause(st);
+	if (!IS_AGENT && !st->has_thread)
+		process_copy_end(&st->copy);
 }
 
 static void stop_free(struct snapshot *s)
@@ -288,10 +306,42 @@ static int keep_memory(struct stop_snapshot *st, const bool *is_kept, struct pag
 	return err;
 }
 
-/* Find the mappings that the copy shares with others, or lacks (MADV_DONTFORK). Returns how many, or -errno. */
+/* Does process @pagemap have a page in @map? Where nobody can tell it has. */
+static bool has_pages(int pagemap, const struct snapshot_map *map)
+{
+	struct page_run run;
+	struct page_scan arg = {
+		.size = sizeof(arg),
+		.start = map->start,
+		.end = map->end,
+		.vec = (u64)(uintptr_t)&run,
+		.vec_len = 1,
+		.max_pages = 1,
+		.category_inverted = RUN_ZERO | RUN_FILE,
+		.category_mask = RUN_ZERO | RUN_FILE,
+		.category_anyof_mask = RUN_PRESENT | RUN_SWAPPED,
+		.return_mask = RUN_PRESENT,
+	};
+
+	return ioctl(pagemap, PAGE_SCAN, &arg) != 0;
+}
+
+static int open_pagemap(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/*
+ * Find the mappings that the copy shares with others, or lacks (MADV_DONTFORK, MADV_WIPEONFORK). Returns how many, or
+ * -errno.
+ */
 static int find_kept(const struct stop_snapshot *st, bool *is_kept)
 {
 	struct snapshot copy = { .pid = st->copy.pid, .mem_tid = st->copy.pid };
+	auto_close int theirs = open_pagemap(st->base.mem_tid), own = open_pagemap(st->copy.pid);
 	int err = snapshot_read_maps(&copy), nr = 0;
 
 	for (size_t i = 0; i < st->base.nr_maps && !err; i++) {
@@ -299,10 +349,30 @@ static int find_kept(const struct stop_snapshot *st, bool *is_kept)
 
 		same = snapshot_map_find(&copy, map->start);
 		is_kept[i] = (map->is_shared && map->is_writable) || !same || same->end < map->end;
+		if (!is_kept[i] && map->is_writable && !map->ino)
+			is_kept[i] = has_pages(theirs, map) && !has_pages(own, map);
 		nr += is_kept[i];
 	}
 	snapshot_fini(&copy);
 	return err ? err : nr;
+}
+
+/* Read @kept, which is taken, and for the rest the memory of @tid, instead of the process. */
+static int turn_to(struct stop_snapshot *st, pid_t tid, const bool *is_kept, struct page_copy *kept)
+{
+	const struct memory_options mo = { .tid = tid,
+					   .deadline_ns = clock_now_ns() + MAX_READ_S * 1000000000ULL,
+					   .is_kept = is_kept,
+					   .kept = kept };
+	struct memory_stream *m = NULL;
+	int err = memory_stream_new(&m, &st->base, &mo);
+
+	if (err)
+		return err;
+	memory_stream_free(st->memory);
+	st->memory = m;
+	st->base.deadline_ns = 0;
+	return 0;
 }
 
 /* There is a copy: read from it instead of the process. */
@@ -310,23 +380,53 @@ static int turn_to_copy(struct stop_snapshot *st)
 {
 	auto_free bool *is_kept = calloc(st->base.nr_maps + 1, sizeof(*is_kept));
 	struct page_copy kept = { 0 };
-	struct memory_options mo = { .tid = st->copy.pid, .is_kept = is_kept, .kept = &kept };
-	struct memory_stream *m = NULL;
 	int err = is_kept ? find_kept(st, is_kept) : -ENOMEM;
 
 	if (err > 0)
 		err = keep_memory(st, is_kept, &kept);
-	mo.deadline_ns = clock_now_ns() + MAX_READ_S * 1000000000ULL;
 	if (!err)
-		err = memory_stream_new(&m, &st->base, &mo);
+		err = turn_to(st, st->copy.pid, is_kept, &kept);
 	page_copy_fini(&kept);
-	if (err) {
+	if (err)
 		memset(st->base.skipped_bytes, 0, sizeof(st->base.skipped_bytes));
+	return err;
+}
+
+/* Complete @kept by all memory that was not copied before, and keep that instead of the process. */
+static int keep_rest(struct stop_snapshot *st, const bool *is_done, struct page_copy *kept)
+{
+	auto_free bool *is_kept = calloc(st->base.nr_maps + 1, sizeof(*is_kept));
+	struct page_copy rest = { 0 };
+	int err = is_kept ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < st->base.nr_maps && !err; i++)
+		is_kept[i] = !is_done[i];
+	if (!err)
+		err = keep_memory(st, is_kept, &rest);
+	if (!err)
+		err = page_copy_move(kept, &rest);
+	page_copy_fini(&rest);
+	if (err)
 		return err;
-	}
-	memory_stream_free(st->memory);
-	st->memory = m;
-	return 0;
+	page_copy_sort(kept);
+	memset(is_kept, true, st->base.nr_maps * sizeof(*is_kept));
+	return turn_to(st, st->base.mem_tid, is_kept, kept);
+}
+
+/* The process was copied while it ran: copy what it has written since. */
+static int finish_precopy(struct stop_snapshot *st)
+{
+	auto_free bool *is_done = calloc(st->base.nr_maps + 1, sizeof(*is_done));
+	struct page_copy kept = { 0 };
+	int err = is_done ? precopy_finish(st->precopy, &st->base, st->deadline_ns, &kept, is_done) : -ENOMEM;
+
+	st->precopy = NULL;
+	if (!err)
+		err = keep_rest(st, is_done, &kept);
+	page_copy_fini(&kept);
+	if (err)
+		memset(st->base.skipped_bytes, 0, sizeof(st->base.skipped_bytes));
+	return err;
 }
 
 /* After an error the copy stays until the process runs again: only then can one of its threads wait for it. */
@@ -334,26 +434,42 @@ static int make_copy(struct stop_snapshot *st)
 {
 	int err;
 
-	if (IS_AGENT || !st->has_thread)
+	if (IS_AGENT || (!st->has_thread && !st->copy.holder))
 		return -ENOTSUP;
-	if (!st->outliving.pid)
+	if (st->has_thread && !st->outliving.pid)
 		return -ENOMEM;
-	err = ask_tracer(st, STOP_COPYING);
-	if (!err)
-		err = turn_to_copy(st);
-	if (err)
-		return err;
-	ask_tracer(st, STOP_FREEING);
+	err = st->has_thread ? ask_tracer(st, STOP_COPYING) : fork_process(st);
+	return err ? err : turn_to_copy(st);
+}
+
+/* There is a copy: the process may run. Its holder, if there is one, lets it do so after this. */
+static void stop_let_go(struct snapshot *s)
+{
+	struct stop_snapshot *st = (struct stop_snapshot *)s;
+
+	if (!st->copy.pid) {
+		snapshot_resume(s);
+		return;
+	}
+	if (st->has_thread) {
+		ask_tracer(st, STOP_FREEING);
+	} else {
+		held_resume(&st->held);
+		st->state = STOP_FREE; /* there is no other thread */
+	}
 	note_pause(st);
-	return 0;
 }
 
 static int stop_copy(struct snapshot *s)
 {
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
-	int err = st->wants_copy && st->state == STOP_STOPPED ? make_copy(st) : -ECANCELED;
+	int err = -ECANCELED;
 
-	if (err && st->way == SNAPSHOT_FORK)
+	if (!IS_AGENT && st->precopy && st->state == STOP_STOPPED)
+		err = finish_precopy(st);
+	else if (st->wants_copy && st->state == STOP_STOPPED)
+		err = make_copy(st);
+	if (err && err != -ECANCELED && st->way != SNAPSHOT_AUTO)
 		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", s->pid,
 		     scan_reason_copy(err));
 	return err;
@@ -362,6 +478,7 @@ static int stop_copy(struct snapshot *s)
 static const struct snapshot_ops stop_ops = {
 	.name = "stop",
 	.copy = stop_copy,
+	.let_go = stop_let_go,
 	.read = stop_read,
 	.peek = stop_peek,
 	.fetch = stop_fetch,
@@ -387,28 +504,19 @@ static void read_elf_class(struct snapshot *s)
 }
 
 /* Read all but registers and memory, while the process is stopped. */
-static int read_moment(struct stop_snapshot *st)
+static int read_moment(struct stop_snapshot *st, const struct snapshot_options *options)
 {
 	const struct memory_options mo = { .tid = st->base.mem_tid, .deadline_ns = st->deadline_ns };
 	int err = snapshot_read_maps(&st->base);
 
+	st->base.deadline_ns = st->deadline_ns;
 	if (!err)
-		err = snapshot_read_kernel_words(&st->base, st->deadline_ns);
+		err = snapshot_read_kernel_words(&st->base, options, st->deadline_ns);
 	if (!err)
 		err = memory_stream_new(&st->memory, &st->base, &mo);
 	if (!err)
 		read_elf_class(&st->base);
 	return err;
-}
-
-/* Small processes are read as quickly as they fork. */
-static bool wants_copy(enum snapshot_way way, pid_t pid)
-{
-	struct proc_status status = { 0 };
-
-	if (way != SNAPSHOT_AUTO)
-		return way == SNAPSHOT_FORK;
-	return !proc_read_status(&status, pid) && status.resident_bytes >= WORTH_A_COPY;
 }
 
 int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_options *options)
@@ -424,8 +532,13 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->base.ops = &stop_ops;
 	st->base.pid = st->held.pid = pid;
 	st->way = options->way;
-	st->wants_copy = wants_copy(options->way, pid);
+	st->precopy = options->precopy;
+	st->base.nr_jobs = options->nr_jobs;
+	st->wants_copy = !st->precopy && (st->way == SNAPSHOT_FORK || st->way == SNAPSHOT_AUTO);
 	st->copy.outliving = &st->outliving;
+	st->copy.holder = options->holder && options->holder->call ? options->holder : NULL;
+	st->copying = options->copying;
+	st->copying_ctx = options->copying_ctx;
 	st->held.may_be_traced = options->is_traced;
 	st->held.holder = options->holder;
 	st->base.is_ending = options->is_ending;
@@ -433,7 +546,7 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->deadline_ns = st->started_ns + max_pause_ns;
 	err = options->is_traced ? stop_here(st) : start_tracer(st);
 	if (!err)
-		err = read_moment(st);
+		err = read_moment(st, options);
 	if (err) {
 		error("scan: PID %d: %s", pid, scan_reason(err, pid, max_pause_ns).text);
 		snapshot_free(&st->base);

@@ -51,7 +51,7 @@ static bool is_stopped_before(const struct held_threads *h, pid_t tid)
 {
 	siginfo_t info;
 
-	if (h->holder)
+	if (h->holder && h->holder->read_regs)
 		return !is_dead(tid);
 	/* EINVAL: stopped by a group stop, which has no siginfo. */
 	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 || errno == EINVAL;
@@ -200,7 +200,10 @@ static int add_registers(struct snapshot *s, const struct arch_regs *regs, u32 o
 
 static int read_regs(const struct held_threads *h, pid_t tid, struct arch_regs *regs)
 {
-	return h->holder ? h->holder->read_regs(h->holder->ctx, tid, regs) : arch_regs_read(regs, tid);
+	const struct snapshot_holder *holder = h->holder;
+
+	return holder && holder->read_regs ? holder->read_regs(holder->ctx, tid, regs)
+					   : arch_regs_read(regs, tid);
 }
 
 static struct snapshot_thread thread_of(const struct arch_regs *regs, pid_t tid)

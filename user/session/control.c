@@ -47,6 +47,11 @@ void control_restart(struct control *c, const struct control_times *times)
 	c->end_ns = times->duration_ns ? now + times->duration_ns : 0;
 }
 
+void control_stop_soon(struct control *c)
+{
+	c->end_ns = 1;
+}
+
 int control_new(struct control **out, const struct control_times *times, bool passes_on)
 {
 	struct control *c = calloc(1, sizeof(*c));

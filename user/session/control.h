@@ -32,6 +32,8 @@ struct control_times {
 int control_new(struct control **out, const struct control_times *times, bool passes_on) __must_check;
 /* --interval and --duration count from now on. */
 void control_restart(struct control *c, const struct control_times *times);
+/* Let control_wait() return CONTROL_STOP soon, as at the end of --duration. */
+void control_stop_soon(struct control *c);
 void control_free(struct control *c);
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One run of heaptap: records come in, and go into the heaps of their processes. */
 #include "user/lib/clock.h"
+#include "user/scan/suppress.h"
 #include "user/session/session_private.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@
 #include "user/source/source_open.h"
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"
+#include "user/source/source_tracer.h"
 
 struct process *session_find(struct session *s, u32 pid)
 {
@@ -42,6 +44,7 @@ static void process_free(struct process *p)
 		target_free(p->target);
 	heap_free(p->heap);
 	leaks_free(p->leaks);
+	suppress_free(p->own_rules);
 	leak_marks_fini(&p->marks);
 	leak_marks_fini(&p->asked_marks);
 	free(p->reported);
@@ -295,6 +298,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	if (err)
 		return err;
 	image->origin = PROCESS_IMAGE;
+	image->parent = p->parent;
 	session_hide(p);
 	session_name(s, image);
 	image->before = image->stated = lost;
@@ -329,8 +333,7 @@ static void end_process(struct session *s, pid_t pid, int status, u64 time_ns)
 	p->target->has_exited = true;
 	p->target->exit_status = status;
 	p->life = PROCESS_ENDED;
-	p->is_hidden =
-		p->is_hidden || (p->origin == PROCESS_IMAGE && !p->target->exe[0] && p->nr_events == 0);
+	session_hide_unseen(s, p);
 	if (s->ops->forget)
 		s->ops->forget(s->source, pid);
 }
@@ -579,6 +582,14 @@ void session_expect(struct session *s, size_t nr)
 		s->ops->expect(s->source, nr);
 }
 
+static void refuse_process(const struct session *s, const struct process *p, int err)
+{
+	const char *advice = err == -EACCES || err == -EPERM ? caps_ptrace_advice() : NULL;
+
+	error("%s: PID %d (%s): cannot read its mappings: %s%s%s", s->options->command, p->target->pid,
+	      p->target->comm, strerror(-err), advice ? "; try: " : "", advice ? advice : "");
+}
+
 int session_attach(struct session *s, pid_t pid, bool is_started)
 {
 	struct process *p;
@@ -591,9 +602,7 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		return err;
 	err = target_read_maps(p->target, s->modules);
 	if (err < 0)
-		error("%s: PID %d (%s): cannot read its mappings: %s%s", s->options->command, pid,
-		      p->target->comm, strerror(-err),
-		      err == -EACCES || err == -EPERM ? "; try: sudo heaptap ..." : "");
+		refuse_process(s, p, err);
 	else
 		err = s->ops->attach(s->source, p->target);
 	session_blur(s, p);
@@ -672,6 +681,7 @@ int session_poll(struct session *s)
 	for (size_t i = 0; i < nr_processes; i++)
 		s->processes[i]->may_be_unseen =
 			process_is_over(s->processes[i]) ? 0 : session_count_unseen(s, s->processes[i]);
+	session_bound_memory(s);
 	nr = backlog_replay(&s->backlog, &s->sink);
 	if (nr >= 0)
 		nr = s->ops->poll(s->source, &s->sink);
@@ -775,7 +785,7 @@ bool session_has_losses(struct session *s)
 
 int session_status(struct session *s)
 {
-	bool is_untrusted = session_has_losses(s) || recorder_has_failed(s->recorder);
+	bool is_untrusted = session_has_losses(s) || recorder_has_failed(s->recorder) || s->nr_left_out;
 
 	return is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
 }

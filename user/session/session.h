@@ -89,12 +89,7 @@ int session_aside(void *ctx, int (*work)(void *arg), void *arg);
 /* Remove all probes and enter the last records. The targets are as before. Calling it twice is harmless. */
 void session_stop(struct session *s);
 
-/* Stops processes that the calling thread traces already. */
-struct session_stopper {
-	void *ctx;
-	int (*stop)(void *ctx, pid_t pid, u64 max_ns); /* all threads are in ptrace stops when it returns 0 */
-	void (*release)(void *ctx, pid_t pid);
-};
+struct session_stopper; /* user/session/session_stopper.h */
 
 /*
  * Find leak verdicts on every running process, for the next report. @stopper stops each of them for a moment; without

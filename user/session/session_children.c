@@ -26,12 +26,36 @@ static int copy_books(struct session *s, struct process *child, struct process *
 	return 0;
 }
 
+/* The number of @p in the session, from 1 on. */
+static size_t number_of(const struct session *s, const struct process *p)
+{
+	size_t i = s->nr_processes;
+
+	while (i && s->processes[i - 1] != p)
+		i--;
+	return i;
+}
+
+void session_hide_unseen(struct session *s, struct process *p)
+{
+	size_t i = p->parent;
+
+	if (p->is_hidden || p->origin != PROCESS_IMAGE || p->target->exe[0] || p->nr_events)
+		return;
+	p->is_hidden = true;
+	while (i && s->processes[i - 1]->is_hidden && s->processes[i - 1]->parent)
+		i = s->processes[i - 1]->parent;
+	if (i)
+		s->processes[i - 1]->nr_unlisted++;
+}
+
 static int add_child(struct session *s, struct process *parent, pid_t pid, bool is_copy, struct process **out)
 {
 	int err = session_new_process(s, out);
 
 	if (err)
 		return err;
+	(*out)->parent = number_of(s, parent);
 	if (s->ops->fork) {
 		err = target_new_child(&(*out)->target, parent->target, pid, is_copy);
 	} else {

@@ -6,6 +6,7 @@
 
 #include "user/scan/snapshot.h"
 #include "user/session/session_private.h"
+#include "user/source/source_tracer.h"
 
 /* The ptrace source resumes what it holds at some time after this. */
 #define HOLD_NS (60 * 1000000000ULL)

@@ -172,3 +172,17 @@ enum thread_stop_why session_why_left(const struct session *s, pid_t pid)
 			return s->left[i].why;
 	return THREAD_STOP_LOOK;
 }
+
+bool session_is_enough(const struct session *s)
+{
+	u64 nr = 0;
+
+	for (size_t i = 0; s->options->stop_after && i < s->nr_processes; i++)
+		nr += heap_totals(s->processes[i]->heap).allocs;
+	return s->options->stop_after && nr >= s->options->stop_after;
+}
+
+void session_leave_out(struct session *s, size_t nr)
+{
+	s->nr_left_out += nr;
+}

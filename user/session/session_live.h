@@ -88,5 +88,11 @@ enum thread_stop_why session_why_left(const struct session *s, pid_t pid);
 /* @nr processes will be attached: before the first one. */
 void session_expect(struct session *s, size_t nr);
 
+/* @nr processes were asked for and cannot be traced: session_status() is STATUS_UNTRUSTED from now on. */
+void session_leave_out(struct session *s, size_t nr);
+
 /* As lifeline of struct source_ops (user/source/source.h); -1 without one. */
 int session_lifeline(struct session *s);
+
+/* Were as many allocations counted as session_options.stop_after says? */
+bool session_is_enough(const struct session *s);

@@ -10,6 +10,7 @@
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/source/source_tracer.h"
 
 /* A recording gets no more marks of programs than these. */
 enum { MAX_MARKS = 65536 };

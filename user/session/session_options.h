@@ -17,6 +17,8 @@ enum session_scans { SCAN_AT_END, SCAN_ALWAYS, SCAN_NEVER };
 struct verdict_options {
 	u64 max_pause_ns; /* 0 = as it suits the command */
 	u32 snapshot;	  /* enum snapshot_way */
+	u32 nr_jobs;	  /* threads that read memory; 0 = one for each CPU */
+	u64 max_copy;	  /* bytes of a copy for it; 0 = what there is room for */
 	u64 pointer_mask; /* bits of a word that make an address; 0 = all */
 	bool unaligned;	  /* look for pointers at every byte */
 	u32 leaks;	  /* enum leak_kinds */
@@ -46,6 +48,8 @@ struct session_options {
 	struct verdict_options verdict;
 	struct fail_rules fail;
 	const struct suppress_list *suppress; /* NULL = none */
+	bool no_own_rules; /* leave out the suppressions that programs have in themselves */
+	u64 stop_after;	   /* allocations; 0 = no limit */
 	struct symbolizer_options names;
 	u64 max_memory;		    /* bytes, for what a recording says; 0 = the default */
 	bool start_paused;	    /* allocations count from the first HEAPTAP_RESUME on */

@@ -26,6 +26,8 @@ struct session {
 	struct sink sink;
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
+	u64 memory_looked_ns; /* for session_bound_memory() */
+	bool is_memory_short, is_shortage_told;
 	struct backlog backlog;	       /* records to enter before all others */
 	struct alloc_table *fns;       /* owned; allocator functions that its records name */
 	struct module_table *modules;  /* owned */
@@ -35,12 +37,13 @@ struct session {
 	size_t nr_processes, max_processes;
 	struct left_process *left; /* owned */
 	size_t nr_left;
-	struct process *latest;		    /* the process of the last event */
-	struct session_listener *listeners; /* borrowed */
-	struct scanning *scanning;	    /* borrowed; the leak scan at hand; NULL = none */
-	bool wants_notes;		    /* say why a process that has ended has no verdict */
-	bool is_damaged;		    /* the recording could not be read to its end */
-	struct span_course span;	    /* --between; without one it has no span */
+	struct process *latest;			 /* the process of the last event */
+	struct session_listener *listeners;	 /* borrowed */
+	struct scanning *scanning;		 /* borrowed; the leak scan at hand; NULL = none */
+	const struct session_stopper *attending; /* borrowed, during a verdict; NULL = none */
+	bool wants_notes;			 /* say why a process that has ended has no verdict */
+	bool is_damaged;			 /* the recording could not be read to its end */
+	struct span_course span;		 /* --between; without one it has no span */
 	char span_note[512];
 	bool is_replayed;	     /* processes are those of a file, not of this machine */
 	struct scan_sum lost;	     /* for sure, in the last report */
@@ -48,6 +51,7 @@ struct session {
 	u32 growth;		     /* the most that a process in it grew, trend_permille() */
 	size_t nr_unjudged;	     /* processes without a verdict in it */
 	size_t nr_unwatched;	     /* processes in it in which nothing could be watched */
+	size_t nr_left_out;	     /* session_leave_out() */
 	size_t nr_missing;	     /* functions of --alloc that no file defines; set by session_stop() */
 	struct probe_custom *custom; /* owned */
 	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
@@ -81,6 +85,9 @@ void session_drop_last_process(struct session *s);
 /* A mark that is not recorded. */
 void session_pass_mark(struct session *s, u64 now_ns, const char *text);
 
+/* Limit the books of @s if little memory is left for heaptap. Looks four times a second; costs little. */
+void session_bound_memory(struct session *s);
+
 /* A session without a source. */
 int session_alloc(struct session **out, const struct session_options *o, struct outputs *outs) __must_check;
 
@@ -102,6 +109,9 @@ void session_name(struct session *s, struct process *image);
 
 /* @p is over: drop its heap and hide it if it never made a call of its own. */
 void session_hide(struct process *p);
+
+/* @p has ended: hide it if it is an image that nothing is known of, and count that for its parent. */
+void session_hide_unseen(struct session *s, struct process *p);
 
 /* Check the releases of @p, which has a target, if the options ask for it. 0 or -ENOMEM. */
 int session_begin_check(const struct session *s, struct process *p) __must_check;

@@ -41,15 +41,20 @@ struct process {
 	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
 	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
 	bool has_last_verdict;
+	bool is_price_known; /* of the copies for its verdicts */
 	/*
 	 * Not in reports, and its heap is empty: a copy that only executed a program; or an image that ended before
 	 * heaptap could read its name, and that may have been another process's.
 	 */
 	bool is_hidden;
-	u64 nr_events;	       /* its own, not those of the parent */
-	struct leaks *leaks;   /* owned; for the next report, NULL = not scanned */
-	const char *texts[10]; /* borrowed; notes for the report that is being written */
-	char child_notes[2][128];
+	u64 nr_events;			 /* its own, not those of the parent */
+	struct leaks *leaks;		 /* owned; for the next report, NULL = not scanned */
+	struct suppress_list *own_rules; /* owned; of its program; NULL = none */
+	bool has_own_rules;		 /* its program was looked at */
+	size_t parent;			 /* its number in the session, from 1 on; 0 = not known */
+	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
+	const char *texts[11];		 /* borrowed; notes for the report that is being written */
+	char child_notes[3][128];
 	struct {
 		u64 nr_checked,
 			nr_outside; /* live blocks that were looked for in the heap, and not found there */

@@ -15,6 +15,7 @@
 #include "user/session/session_guess.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_rules.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
 #include "user/names/symbolize.h"
@@ -76,7 +77,7 @@ static const char *note_of(const struct session *s, const struct process *p)
 					   : "no leak verdict: it had ended";
 }
 
-/* Notes on children that are not traced: up to two. Returns how many. */
+/* Notes on children that are not traced: up to three. Returns how many. */
 static size_t note_children(struct process *p, const char **notes)
 {
 	const struct {
@@ -87,6 +88,8 @@ static size_t note_children(struct process *p, const char **notes)
 		  "not followed: more than --max-procs, or no room for their events" },
 		{ p->losses.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
+		{ p->nr_unlisted, "program of a child", "programs of its children",
+		  "ended before heaptap could look: nothing was seen, and none is listed" },
 	};
 	size_t nr = 0;
 
@@ -130,6 +133,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	if (out->leaks && p->leaks->has_verdict && s->options->suppress)
 		err = leaks_suppress(p->leaks, s->options->suppress, &names);
+	if (out->leaks && p->leaks->has_verdict && !err)
+		err = leaks_suppress(p->leaks, session_own_rules(s, p), &names);
 	if (note_of(s, p)) {
 		out->no_verdict = note_of(s, p);
 		p->texts[out->nr_notes++] = out->no_verdict;
@@ -202,6 +207,12 @@ static int write_report(void *arg)
 	struct session *s = w->session;
 	int err = session_make_symbolizer(s);
 
+	/* Numbers without names are better than nothing. */
+	if (err == -ENOMEM) {
+		warn("report: not enough memory: the report is without names");
+		w->report.is_short = true;
+		err = 0;
+	}
 	for (size_t i = 0; !err && i < s->nr_processes; i++)
 		if (!s->processes[i]->is_hidden && (!w->pid || s->processes[i]->target->pid == w->pid))
 			err = session_describe(s, s->processes[i], w->report.time_ns,

@@ -7,11 +7,14 @@
 
 #include "user/heap/heap.h"
 #include "user/lib/log.h"
+#include "user/scan/kernel_words.h"
 #include "user/scan/scan_remote.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
+#include "user/session/session_stopper.h"
 #include "user/session/session_unwatched.h"
+#include "user/source/source_tracer.h"
 
 /* A process that is about to end may wait. */
 static const u64 EXIT_PAUSE_NS = 10ULL * 60 * 1000000000;
@@ -68,6 +71,8 @@ static void read_on(void *ctx)
 	struct session *s = ctx;
 	const struct sink sink = { s, put_aside };
 
+	if (s->attending && s->attending->attend)
+		s->attending->attend(s->attending->ctx);
 	if (!backlog_is_full(&s->backlog) && s->ops->poll(s->source, &sink) < 0)
 		debug("%s: no more events", s->ops->name);
 }
@@ -188,15 +193,57 @@ static int read_regs(void *ctx, pid_t tid, struct arch_regs *regs)
 	return n->session->ops->tracer->read_regs(n->session->source, tid, regs);
 }
 
+static int call_by_source(void *ctx, struct thread_request *request)
+{
+	const struct scanning *n = ctx;
+
+	return n->session->ops->tracer->call(n->session->source, n->process->target->pid, request);
+}
+
+static int call_by_stopper(void *ctx, struct thread_request *request)
+{
+	const struct scanning *n = ctx;
+	const struct session_stopper *stopper = n->wanted->stopper;
+
+	return stopper->call(stopper->ctx, n->process->target->pid, request);
+}
+
 /* Only the source can stop its targets. A process that is about to end is stopped already. */
-static void stop_by_source(struct leaks_options *lo, const struct snapshot_holder *holder)
+static void stop_by_source(struct leaks_options *lo, struct snapshot_holder *holder, struct scanning *n)
 {
 	bool is_stopped = lo->is_traced && !lo->stop;
 
+	*holder = (struct snapshot_holder){ .ctx = n,
+					    .read_regs = read_regs,
+					    .stop = hold_target,
+					    .release = unhold_target,
+					    .call = n->session->ops->tracer->call ? call_by_source : NULL };
 	lo->holder = holder;
 	lo->is_traced = true;
 	lo->stop = is_stopped ? NULL : hold_target;
 	lo->release = is_stopped ? NULL : unhold_target;
+}
+
+/* The calling thread is the tracer, as in run. */
+static void stop_by_stopper(struct leaks_options *lo, struct snapshot_holder *holder, struct scanning *n)
+{
+	*holder = (struct snapshot_holder){ .ctx = n,
+					    .stop = stop_target,
+					    .release = release_target,
+					    .call = n->wanted->stopper->call ? call_by_stopper : NULL };
+	lo->holder = holder;
+	lo->stop = stop_target;
+	lo->release = release_target;
+}
+
+/* leaks_options. */
+static void copying(void *ctx, pid_t pid, bool is_on)
+{
+	const struct scanning *n = ctx;
+	struct session *s = n->session;
+
+	if (s->ops->copying)
+		s->ops->copying(s->source, pid, is_on);
 }
 
 static void set_pause(struct leaks_options *lo, const struct session_scan_options *o)
@@ -225,19 +272,37 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	s->scanning = n;
 	if (leaks_find(&p->leaks, lo))
 		warn("scan: PID %d: out of memory", p->target->pid);
+	p->is_price_known = true;
 	s->scanning = NULL;
 	if (lo->why)
 		s->ops->told->scan_over(s->source);
+}
+
+/* struct kernel_words. */
+static int kernel_words(void *ctx, int (*add)(void *add_ctx, taddr_t word), void *add_ctx)
+{
+	const struct scanning *n = ctx;
+	const struct session *s = n->session;
+	int err = s->ops->kernel_words(s->source, n->process->target->pid, add, add_ctx);
+
+	if (err && err != -ENOMEM)
+		debug("scan: PID %d: cannot list signal stacks: %s", n->process->target->pid, strerror(-err));
+	return err == -ENOMEM ? err : 0;
 }
 
 void session_scan_process(struct session *s, struct process *p, const struct session_scan_options *o)
 {
 	const struct verdict_options *v = o->verdict;
 	struct scanning n = { .session = s, .process = p, .wanted = o };
+	const struct kernel_words kernel = { &n, kernel_words };
 	struct leaks_options lo = {
 		.pid = p->target->pid,
 		.heap = p->heap,
 		.way = (enum snapshot_way)v->snapshot,
+		.nr_jobs = v->nr_jobs,
+		.max_copy = v->max_copy,
+		.max_memory = s->options->max_memory,
+		.is_price_known = p->is_price_known,
 		.is_traced = o->is_stopped || o->stopper,
 		.pointer_mask = v->pointer_mask,
 		.want_unaligned = v->unaligned,
@@ -249,16 +314,19 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		.kinds = v->leaks,
 		.marks = o->marks,
 		.ctx = &n,
-		.stop = o->stopper ? stop_target : NULL,
-		.release = o->stopper ? release_target : NULL,
 		.drain = drain,
+		.copying = copying,
 		.aside = aside,
+		.kernel = s->ops->kernel_words ? &kernel : NULL,
 	};
-	const struct snapshot_holder holder = { &n, read_regs };
+	struct snapshot_holder holder;
 
 	set_pause(&lo, o);
+	s->attending = o->stopper;
+	if (o->stopper)
+		stop_by_stopper(&lo, &holder, &n);
 	if (s->ops->tracer)
-		stop_by_source(&lo, &holder);
+		stop_by_source(&lo, &holder, &n);
 	/* A block is too young for a verdict if its event is entered only after the scan has begun. */
 	if (session_poll(s))
 		debug("scan: no more events");
@@ -267,6 +335,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 	/* Without known blocks there is nothing to judge: do not stop the process. */
 	if (!process_is_over(p) && !process_is_unwatched(p))
 		find_leaks(&n, &lo);
+	s->attending = NULL;
 }
 
 static void scan_and_record(struct session *s, struct process *p, struct session_scan_options *o)

@@ -8,6 +8,7 @@
 #include "user/heap/heap.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_private.h"
+#include "user/source/caps.h"
 #include "user/target/program_build.h"
 
 bool process_is_unwatched(const struct process *p)
@@ -38,7 +39,7 @@ static void count_files(struct mapped_files *f, const struct target *t)
 			continue;
 		f->nr++;
 		f->nr_unopened += m->fd < 0;
-		if (!f->program || !strcmp(m->path, t->exe))
+		if (!f->program || (t->exe && !strcmp(m->path, t->exe)))
 			f->program = m;
 	}
 }
@@ -78,7 +79,8 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 		return "link it dynamically, or keep its symbol table";
 	}
 	count_files(&f, t);
-	if (target_is_emulator(t->exe)) {
+	/* A recording that memory did not suffice to read leaves it out. */
+	if (t->exe && target_is_emulator(t->exe)) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
 			 "an emulator, which runs the code of another program by itself");
 		return "trace the program without the emulator";
@@ -91,7 +93,7 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 	if (!s->is_replayed && !s->ops->told && f.nr_unopened) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
 			 "%zu of its %zu mapped files could not be opened", f.nr_unopened, f.nr);
-		return "allow more open files (ulimit -n), or run as root";
+		return caps_ptrace_advice() ? caps_ptrace_advice() : "allow more open files (ulimit -n)";
 	}
 	kind = kind_of(&f);
 	if (f.nr == 1)

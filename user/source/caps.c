@@ -220,7 +220,7 @@ static bool is_any(const struct failure *f)
 #define FOR_BPF	    (1ULL << CAP_BPF | 1ULL << CAP_PERFMON)
 #define FOR_UPROBES (FOR_BPF | 1ULL << CAP_SYS_ADMIN)
 #define SUDO	    "sudo heaptap ..."
-#define OPEN_UP	    "start the container with --privileged, or run heaptap on the host"
+#define ON_HOST	    "run heaptap on the host, as its root"
 
 /*
  * The first that applies explains the failure. A user namespace comes before missing privileges: there
@@ -233,11 +233,11 @@ static const struct rule {
 	const char *advice; /* "" = nothing to type */
 } rules[] = {
 	{ is_denied_in_namespace, -EPERM,
-	  "forbidden in a user namespace (rootless container): its root is not the machine's", OPEN_UP },
-	{ root_lacks_privilege, -EPERM, "no permission", OPEN_UP },
+	  "forbidden in a user namespace (rootless container): its root is not the machine's", ON_HOST },
+	{ root_lacks_privilege, -EPERM, "no permission", CAPS_FOR_CONTAINER },
 	{ lacks_privilege, -EPERM, "no permission", SUDO },
 	{ is_filtered, -EPERM, "forbidden by the seccomp filter that heaptap runs under",
-	  "docker run --security-opt seccomp=unconfined --privileged ..." },
+	  "docker run --security-opt seccomp=unconfined ..." },
 	{ is_locked_down, -EPERM, "forbidden by kernel lockdown",
 	  "boot without lockdown= and without Secure Boot" },
 	{ is_out_of_memlock, -EPERM, "forbidden, and RLIMIT_MEMLOCK is too low and cannot be raised",
@@ -268,6 +268,18 @@ static void list_missing(const struct caps_env *env, char *buf, size_t size)
 		used += (size_t)snprintf(buf + used, size - used, "%s%s%s", before, names[i],
 					 i + 1 == nr ? " missing)" : "");
 	}
+}
+
+const char *caps_ptrace_advice(void)
+{
+	struct caps_env env;
+
+	caps_read_env(&env);
+	if (env.is_confined)
+		return ON_HOST;
+	if (env.privileges & (1ULL << CAP_SYS_PTRACE))
+		return NULL;
+	return env.is_root ? CAPS_FOR_CONTAINER : SUDO;
 }
 
 /* Fill reason and advice from the first rule that applies; what caps_probe() returns. */

@@ -61,6 +61,14 @@ void caps_explain(const struct caps *caps, const char *what);
 /* Read only the surroundings. Tries nothing. */
 void caps_read_env(struct caps_env *env);
 
+/* Advice for a root whose container has not the capabilities. */
+#define CAPS_FOR_CONTAINER                                                                                   \
+	"give the container the capabilities BPF, PERFMON, SYS_PTRACE and DAC_READ_SEARCH "                  \
+	"(before Linux 6.6 also SYS_ADMIN), or run heaptap on the host"
+
+/* Advice if the kernel has refused access to a process; static text. NULL: no right is missing. */
+const char *caps_ptrace_advice(void);
+
 /* A capability that tracing asks for. */
 struct caps_privilege {
 	const char *name; /* "CAP_BPF" */

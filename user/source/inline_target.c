@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,32 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/inline_stacks.h"
 
 /* A thread without a known TID gets a number that no thread has. */
 enum { UNKNOWN_TID = 1 << 30, TID_SEARCH_BYTES = 2048 };
 
 /*
- * How long a thread waits for room while nothing is read, in ticks: 500 ms of a counter of 3 GHz. On a machine where 17
- * threads wanted two CPUs heaptap sometimes did not run for 100 ms.
+ * Stamps by a sequence that all threads share, where the counter cannot order records, or where a few CPUs share the
+ * sequence: a stamp then takes 2 ns. By the counter, which must wait for earlier loads, it takes 19 ns on a virtual
+ * machine.
  */
-static const u64 max_wait_ticks = 1500 * 1000 * 1000;
+enum { FEW_CPUS = 4, MAX_WAIT_NS = 500 * 1000 * 1000 };
+
+static bool wants_sequence(void)
+{
+	return sysconf(_SC_NPROCESSORS_ONLN) <= FEW_CPUS ||
+	       !counter_is_reliable(COUNTER_CLOCKSOURCE, COUNTER_CPUINFO);
+}
+
+/*
+ * How long a thread waits for room while nothing is read, in ticks of the counter. With 100 ms, records were lost where
+ * 8 threads at full speed shared two CPUs with a load of 25: heaptap sometimes does not run for so long.
+ */
+static u64 max_wait_ticks(const struct source_options *o)
+{
+	return o->drops_when_full ? 0 : counter_ticks(MAX_WAIT_NS);
+}
 
 int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time)
 {
@@ -50,6 +68,11 @@ static void unmap(struct inline_target *t)
 {
 	rings_free(t->rings);
 	t->rings = NULL;
+	inline_stacks_free(t->stacks);
+	t->stacks = NULL;
+	if (t->tables)
+		munmap(t->tables, PIECE_TABLES_BYTES);
+	t->tables = NULL;
 	if (t->shared)
 		munmap(t->shared, PIECE_SHARED_BYTES);
 	t->shared = NULL;
@@ -82,11 +105,26 @@ static int open_shared(const struct inline_target *t)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Map @bytes of the file behind @fd. NULL: no room. */
+static void *map_part(int fd, u64 bytes, u64 offset)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, (off_t)offset);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static int map_tables(struct inline_target *t, int fd)
+{
+	t->tables = map_part(fd, PIECE_TABLES_BYTES, PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
+	if (!t->tables)
+		return -ENOMEM;
+	return inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables);
+}
+
 int inline_target_map(struct inline_target *t, const struct source_options *o)
 {
 	auto_close int fd = -1;
 	char path[32];
-	void *mem;
 	int err;
 
 	if (t->shared)
@@ -94,20 +132,55 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	fd = open_shared(t);
 	if (fd < 0)
 		return fd;
-	mem = mmap(NULL, PIECE_SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		   (off_t)PIECE_PRIVATE_BYTES);
-	if (mem == MAP_FAILED)
-		return -errno;
-	t->shared = mem;
-	t->shared->max_wait = max_wait_ticks;
-	t->shared->is_sequence = !counter_is_reliable(COUNTER_CLOCKSOURCE, COUNTER_CPUINFO);
+	t->shared = map_part(fd, PIECE_SHARED_BYTES, PIECE_PRIVATE_BYTES);
+	if (!t->shared)
+		return -ENOMEM;
+	t->shared->max_wait = max_wait_ticks(o);
+	t->shared->is_sequence = wants_sequence();
 	t->shared->has_free_stacks = o->want_free_stacks;
+	t->shared->pid = (u32)t->pid;
+	t->shared->depth = o->depth;
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDONLY | O_CLOEXEC);
-	err = rings_new(&t->rings, t->shared);
+	err = o->depth ? map_tables(t, fd) : 0;
+	if (!err)
+		err = rings_new(&t->rings, t->shared);
 	if (err)
 		unmap(t);
 	return err;
+}
+
+int inline_target_update(struct inline_target *t, const struct target *target)
+{
+	return t->stacks ? inline_stacks_set(t->stacks, target) : 0;
+}
+
+int inline_target_set_depth(struct inline_target *t, u32 depth)
+{
+	if (!t->stacks)
+		return depth ? -EOPNOTSUPP : 0;
+	t->shared->depth = depth;
+	inline_stacks_renew(t->stacks);
+	return 0;
+}
+
+void inline_target_forget_stacks(struct inline_target *t)
+{
+	if (!t->stacks)
+		return;
+	memset(t->shared->seen, 0, sizeof(t->shared->seen));
+	inline_stacks_renew(t->stacks);
+}
+
+u64 inline_target_bytes(const struct inline_target *t)
+{
+	u64 per_thread = sizeof(struct piece_ring) + sizeof(struct piece_thread) +
+			 (t->stacks ? sizeof(struct piece_walk) : 0);
+
+	if (!t->rings)
+		return 0;
+	return PIECE_CODE_BYTES + rings_nr(t->rings) * per_thread +
+	       (t->stacks ? inline_stacks_bytes(t->stacks) : 0);
 }
 
 void inline_target_lose(struct inline_target *t)
@@ -119,6 +192,8 @@ void inline_target_lose(struct inline_target *t)
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,
+				     .owner = t->in->owner,
+				     .owner_start = t->in->owner_start,
 				     .start_time = t->in->start_time };
 }
 
@@ -206,14 +281,35 @@ static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *
 	return d->sink->record(d->sink->ctx, &ev.h, sizeof(ev));
 }
 
+/* The id must be that of the stack: another stack may have it already. */
+static int deliver_stack(void *ctx, u32 ring, const struct piece_stack *stack, const u64 *ips)
+{
+	struct delivery *d = ctx;
+	struct stack_event ev = { .h = { .kind = EVENT_STACK, .pid = (u32)d->target->pid },
+				  .id = stack->id,
+				  .epoch = stack->epoch,
+				  .nr_frames = stack->nr_frames,
+				  .end = stack->end };
+
+	ev.h.tid = tid_of(d->target, ring);
+	memcpy(ev.ips, ips, stack->nr_frames * sizeof(*ips));
+	if (ev.end >= NR_STACK_ENDS || stack_event_id(&ev) != ev.id) {
+		d->target->past.stacks++;
+		return 0;
+	}
+	return d->sink->record(d->sink->ctx, &ev.h, offsetof(struct stack_event, ips) + ev.nr_frames * 8);
+}
+
 int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over)
 {
 	struct delivery d = { .target = t, .sink = sink };
-	const struct rings_sink to = { .ctx = &d, .record = deliver };
+	const struct rings_sink to = { .ctx = &d, .record = deliver, .stack = deliver_stack };
 
 	if (!t->rings)
 		return 0;
 	t->nr_polls++;
+	if (t->stacks)
+		inline_stacks_look(t->stacks);
 	return rings_poll(t->rings, &to, is_over);
 }
 
@@ -224,6 +320,7 @@ struct losses inline_target_losses(const struct inline_target *t)
 
 	sum.allocs += l.allocs;
 	sum.frees += l.frees;
+	sum.stacks += l.stacks;
 	sum.other += l.abandoned;
 	sum.abandoned += l.abandoned;
 	return sum;

@@ -7,6 +7,7 @@
 #include "user/inject/guard.h"
 #include "user/source/source.h"
 
+struct inline_stacks;
 struct rings;
 
 /* The thread that writes to a ring. */
@@ -17,11 +18,13 @@ struct ring_thread {
 
 struct inline_target {
 	pid_t pid;
-	struct injection *in;	     /* borrowed from the guard */
-	struct piece_shared *shared; /* mapped; NULL = the piece is not in it yet */
-	struct rings *rings;	     /* owned */
-	int mem;		     /* owned; /proc/PID/mem */
-	struct ring_thread *threads; /* owned; of each ring */
+	struct injection *in;	      /* borrowed from the guard */
+	struct piece_shared *shared;  /* mapped; NULL = the piece is not in it yet */
+	struct piece_tables *tables;  /* mapped; NULL without stacks */
+	struct inline_stacks *stacks; /* owned; NULL without stacks */
+	struct rings *rings;	      /* owned */
+	int mem;		      /* owned; /proc/PID/mem */
+	struct ring_thread *threads;  /* owned; of each ring */
 	u32 nr_polls;
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
@@ -37,6 +40,17 @@ void inline_target_free(struct inline_target *t);
 
 /* The piece is in: map what it shares, with these settings. 0 or -errno. */
 int inline_target_map(struct inline_target *t, const struct source_options *o) __must_check;
+
+/* The mappings of the target, which has the piece, were read again. 0 or -errno. */
+int inline_target_update(struct inline_target *t, const struct target *target) __must_check;
+
+/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
+int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;
+/* Send each stack again. */
+void inline_target_forget_stacks(struct inline_target *t);
+
+/* Bytes of its memory that may be in use for us, at most. */
+u64 inline_target_bytes(const struct inline_target *t);
 
 /* The program has ended, or executed another one: its memory is gone. Losses are kept. */
 void inline_target_lose(struct inline_target *t);

@@ -27,6 +27,7 @@
 #include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
 #include "user/source/source.h"
+#include "user/source/source_tracer.h"
 
 enum { PERMIT_NS = 500 * 1000 * 1000 };
 
@@ -407,31 +408,27 @@ static int seize(const struct launch *l)
 	return ptrace(PTRACE_SEIZE, l->pid, 0, trace_options | PTRACE_O_EXITKILL) ? -errno : 0;
 }
 
-static int fork_child(struct launch *l, const struct launch_options *options, int go[2], int report[2])
+static int fork_child(struct launch *l, const struct launch_options *options)
 {
 	struct launched *p;
-	int err;
 
-	if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+	if (pipe2(l->go, O_CLOEXEC) || pipe2(l->report, O_CLOEXEC))
 		return -errno;
 	l->pid = fork();
 	if (l->pid < 0)
 		return -errno;
 	if (!l->pid) {
 		/* With a copy of our end of the pipe the child would wait for ever after our death. */
-		close(go[1]);
-		launch_child(options, go[0], report[1]);
+		close(l->go[1]);
+		launch_child(options, l->go[0], l->report[1]);
 	}
-	close(report[1]);
-	report[1] = -1;
+	close(l->report[1]);
+	l->report[1] = -1;
 	if (add_process(l, l->pid, &p))
 		return -ENOMEM;
 	/* The end of the child before its exec is not reported. */
 	program_set_state(&p->program, p->pid, PROGRAM_WAITING);
-	err = seize(l);
-	if (err)
-		return err;
-	return write(go[1], "", 1) == 1 ? 0 : -errno;
+	return 0;
 }
 
 static void close_pair(int fds[2])
@@ -439,6 +436,22 @@ static void close_pair(int fds[2])
 	for (int i = 0; i < 2; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	fds[0] = fds[1] = -1;
+}
+
+/* The program was not found in $PATH. @command is what was typed for it. */
+static void complain_of_name(const char *command)
+{
+	if (!access(command, X_OK))
+		error("run: %s: no such program in PATH; did you mean ./%s", command, command);
+	else if (strchr(command, ' '))
+		error("run: %s: no program has this name: type program and arguments without quotes",
+		      command);
+	else if (strchr(command, '='))
+		error("run: %s: no such program in PATH; to set a variable, type: heaptap run env %s ...",
+		      command, command);
+	else
+		error("run: %s: no such program in PATH; a file needs its path, such as ./program", command);
 }
 
 static void complain(const struct launch_options *o, enum launch_step step, int err)
@@ -453,38 +466,61 @@ static void complain(const struct launch_options *o, enum launch_step step, int 
 	else if (step == LAUNCH_EXEC && err == -EACCES && !stat(o->argv[0], &st))
 		why = S_ISDIR(st.st_mode) ? "is a directory"
 					  : "Permission denied: is it executable (chmod +x)";
-	else if (step == LAUNCH_EXEC && err == -ENOENT && !strchr(o->argv[0], '/'))
-		why = "no such program in PATH; a file needs its path, such as ./program";
+	else if (step == LAUNCH_EXEC && err == -ENOENT && !strchr(o->argv[0], '/')) {
+		complain_of_name(o->argv[0]);
+		return;
+	}
 	error("run: %s: %s", what[step], why);
+}
+
+int launch_prepare(struct launch **out, const struct launch_options *options)
+{
+	struct launch *l = calloc(1, sizeof(*l));
+	int err = -ENOMEM;
+
+	if (l) {
+		*l = (struct launch){ .go = { -1, -1 }, .report = { -1, -1 } };
+		l->source = options->source;
+		l->tracer = options->tracer;
+		l->max_children = options->tracer ? 0 : options->max_children;
+		err = fork_child(l, options);
+	}
+	if (err) {
+		complain(options, LAUNCH_EXEC, err);
+		launch_free(l);
+		return err;
+	}
+	*out = l;
+	return 0;
+}
+
+int launch_begin(struct launch *l, const struct launch_options *options, const struct launch_hooks *hooks)
+{
+	struct launch_failure f = { .step = LAUNCH_EXEC };
+	int err;
+
+	l->hooks = *hooks;
+	err = seize(l);
+	if (!err && write(l->go[1], "", 1) != 1)
+		err = -errno;
+	if (!err)
+		err = l->tracer ? wait_for_tracer(l, l->report[0], &f) : wait_for_exec(l, l->report[0], &f);
+	if (err)
+		complain(options, f.step, err);
+	close_pair(l->go);
+	close_pair(l->report);
+	return err;
 }
 
 int launch_new(struct launch **out, const struct launch_options *options, const struct launch_hooks *hooks)
 {
-	struct launch *l = calloc(1, sizeof(*l));
-	int go[2] = { -1, -1 }, report[2] = { -1, -1 };
-	struct launch_failure f = { .step = LAUNCH_EXEC };
-	int err = -ENOMEM;
+	int err = launch_prepare(out, options);
 
-	if (!l) {
-		complain(options, f.step, err);
-		goto undo_fds;
-	}
-	l->hooks = *hooks;
-	l->source = options->source;
-	l->tracer = options->tracer;
-	l->max_children = options->tracer ? 0 : options->max_children;
-	err = fork_child(l, options, go, report);
-	if (!err)
-		err = l->tracer ? wait_for_tracer(l, report[0], &f) : wait_for_exec(l, report[0], &f);
-	if (err) {
-		complain(options, f.step, err);
-		launch_free(l);
-		goto undo_fds;
-	}
-	*out = l;
-undo_fds:
-	close_pair(go);
-	close_pair(report);
+	if (err)
+		return err;
+	err = launch_begin(*out, options, hooks);
+	if (err)
+		launch_free(take_ptr(*out));
 	return err;
 }
 
@@ -564,6 +600,7 @@ bool launch_poll(struct launch *l)
 	/* Stops of a program that was left belong to its new tracer, which may be our child. */
 	if (l->nr == 1 && launch_is_left(l->processes[0]))
 		return poll_end(l);
+	launch_attend_later(l);
 	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
 		launch_handle_status(l, tid, status);
 	return l->has_ended;
@@ -585,13 +622,16 @@ void launch_free(struct launch *l)
 	if (!l)
 		return;
 	/* A program that was not even started must be ended here. */
-	if (!l->has_ended && l->nr && is_starting(l->processes[0])) {
+	if (!l->has_ended && l->nr && (is_starting(l->processes[0]) || l->go[1] >= 0)) {
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, __WALL);
 	}
 	launch_leave_children(l);
 	while (l->nr)
 		launch_forget_last(l);
+	close_pair(l->go);
+	close_pair(l->report);
 	free(l->processes);
+	free(l->later);
 	free(l);
 }

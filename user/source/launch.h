@@ -14,6 +14,7 @@
 struct launch;
 struct source;
 struct source_tracer;
+struct thread_request;
 
 struct launch_options {
 	char *const *argv; /* program and arguments, NULL-terminated */
@@ -44,10 +45,20 @@ struct launch_hooks {
 };
 
 /*
+ * Make the process of the program, which waits for launch_begin(): it keeps the rights that heaptap has now. @options
+ * are those of launch_begin(), too. 0 or -errno, logged.
+ */
+int launch_prepare(struct launch **out, const struct launch_options *options) __must_check;
+
+/*
  * Start the program. When this returns 0, the program is stopped at its first instruction, and hooks->exec and
  * hooks->mapped were called. Errors, with one logged line: -errno of the exec or the change of directory (-ENOENT,
  * -EACCES, ...), -EINVAL for an unknown user, -EPERM if heaptap may not become that user.
  */
+int launch_begin(struct launch *l, const struct launch_options *options,
+		 const struct launch_hooks *hooks) __must_check;
+
+/* launch_prepare() and launch_begin() in one. */
 int launch_new(struct launch **out, const struct launch_options *options,
 	       const struct launch_hooks *hooks) __must_check;
 
@@ -59,6 +70,12 @@ pid_t launch_pid(const struct launch *l);
 /* Handle what happened to the program and its children, without waiting. True once the program has ended. */
 bool launch_poll(struct launch *l);
 
+/*
+ * While nobody has time for hooks: resume threads that stopped for signals or births, or end. All else waits for
+ * launch_poll().
+ */
+void launch_attend(struct launch *l);
+
 /* As wait(2) gives it; valid after launch_poll() returned true. */
 int launch_status(const struct launch *l);
 
@@ -68,6 +85,9 @@ int launch_status(const struct launch *l);
  */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns) __must_check;
 void launch_release(struct launch *l, pid_t pid);
+
+/* All threads of @pid are held: let one of them carry out a call, as snapshot_holder.call. */
+int launch_call(struct launch *l, pid_t pid, struct thread_request *r) __must_check;
 
 /* Detach from all children. Blocks until each of their threads has stopped for that, 500 ms at most. */
 void launch_leave_children(struct launch *l);

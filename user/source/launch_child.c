@@ -14,6 +14,7 @@
 
 #include "user/source/limits.h"
 #include "user/source/source.h"
+#include "user/source/source_tracer.h"
 
 /* Runs in the child: become @user. 0 or -errno. */
 static int become(const char *user)

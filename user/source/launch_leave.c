@@ -75,6 +75,7 @@ bool launch_leave(struct launch *l)
 {
 	if (l->tracer || l->has_ended)
 		return false;
+	launch_attend_later(l);
 	if (!launch_is_left(l->processes[0]))
 		leave_process(l, l->processes[0], 0);
 	return true;
@@ -99,6 +100,7 @@ static void await_births(struct launch *l)
 
 void launch_leave_children(struct launch *l)
 {
+	launch_attend_later(l);
 	await_births(l);
 	for (size_t i = 1; i < l->nr; i++)
 		if (!launch_is_left(l->processes[i]))

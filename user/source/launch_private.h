@@ -20,6 +20,12 @@ struct launched {
 	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
 };
 
+/* The report of wait(2) of a thread. */
+struct launch_event {
+	pid_t tid;
+	int status;
+};
+
 struct launch {
 	pid_t pid;
 	struct launch_hooks hooks;
@@ -31,6 +37,10 @@ struct launch {
 	int nr_unborn; /* children that were reported and have not stopped yet; below 0 if some stopped first */
 	bool has_ended;
 	int status;
+	struct launch_event *later; /* owned; taken by launch_attend() */
+	size_t nr_later, max_later;
+	/* Pipes to the child and from it, until its exec; owned. */
+	int go[2], report[2];
 };
 
 static inline bool launch_is_left(const struct launched *p)
@@ -49,6 +59,9 @@ bool launch_is_from_probe(pid_t tid, int sig);
 
 /* The stop of thread @tid reports a child: a process, or a thread. */
 void launch_note_birth(struct launch *l, pid_t tid);
+
+/* Handle what launch_attend() has left. */
+void launch_attend_later(struct launch *l);
 
 /* Handle @status, which wait(2) has reported of thread @tid. */
 void launch_handle_status(struct launch *l, pid_t tid, int status);

@@ -2,7 +2,9 @@
 /* Resource limits, raised for heaptap and put back for the programs that it starts. */
 #include "user/source/limits.h"
 
-#include <stdbool.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
 
 /* Static, because limits belong to the process. The index is the resource. */
 static struct {
@@ -33,6 +35,23 @@ void limits_lift(int resource)
 
 	if (keep(resource) && setrlimit(resource, &limit))
 		limits_raise(resource, RLIM_INFINITY);
+}
+
+bool limits_has_files(unsigned int nr)
+{
+	struct rlimit limit;
+	int fd;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX)
+		return true;
+	if (limit.rlim_cur < nr)
+		return false;
+	/* The kernel gives out the lowest free number: those below are taken, those above are free. */
+	fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return (rlim_t)fd + nr <= limit.rlim_cur;
 }
 
 void limits_restore(int resource)

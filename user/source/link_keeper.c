@@ -20,6 +20,7 @@
 
 #include "bpf/maps.h"
 #include "user/lib/helper_process.h"
+#include "user/lib/privileges.h"
 
 /* linux/bpf.h of Debian 12 has no uprobe_multi yet; values of Linux 6.6. */
 enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
@@ -177,7 +178,7 @@ static void close_link(struct kept_link *l)
 }
 
 /* Give up all links but @nr, which begin at @links, and some whose descriptors lie between those of them. */
-static void give_up_others(const struct keeper *k, const struct kept_link *links, size_t nr)
+static void give_up_others(const struct kept_link *links, size_t nr)
 {
 	int low = INT_MAX, high = 0;
 
@@ -191,13 +192,10 @@ static void give_up_others(const struct keeper *k, const struct kept_link *links
 			high = fds[n] > high ? fds[n] : high;
 		}
 	}
-	if ((low <= FIRST_LINK_FD || !syscall(SYS_close_range, FIRST_LINK_FD, low - 1, 0)) &&
-	    !syscall(SYS_close_range, high + 1, ~0U, 0))
-		return;
-	/* Before Linux 5.9. */
-	for (struct kept_link *l = k->links; l < k->links + k->nr; l++)
-		if (l < links || l >= links + nr)
-			close_link(l);
+	/* Among them are the keeper's ends of pipes: an ender that kept one would wait for ever. */
+	if (low > FIRST_LINK_FD)
+		helper_process_close(FIRST_LINK_FD, (unsigned int)low - 1);
+	helper_process_close((unsigned int)high + 1, ~0U);
 }
 
 /*
@@ -205,8 +203,7 @@ static void give_up_others(const struct keeper *k, const struct kept_link *links
  * to the shares of others, reports that to the keeper, and exits when the keeper has given up its own references.
  * False: no memory for another process.
  */
-static bool fork_ender(const struct keeper *k, const struct kept_link *links, size_t nr, const int *ready,
-		       const int *go)
+static bool fork_ender(const struct kept_link *links, size_t nr, const int *ready, const int *go)
 {
 	pid_t pid = fork();
 	char byte = 0;
@@ -216,7 +213,7 @@ static bool fork_ender(const struct keeper *k, const struct kept_link *links, si
 	dup2(ready[1], READY_FD);
 	dup2(go[0], GO_FD);
 	close(SOCKET_FD);
-	give_up_others(k, links, nr);
+	give_up_others(links, nr);
 	if (write(READY_FD, &byte, 1) == 1)
 		(void)!read(GO_FD, &byte, 1);
 	_exit(0);
@@ -245,7 +242,7 @@ static int end_by(struct keeper *k, size_t nr, size_t nr_enders)
 	while (nr_forked < nr_enders) {
 		size_t first = nr * nr_forked / nr_enders, next = nr * (nr_forked + 1) / nr_enders;
 
-		if (!fork_ender(k, k->links + first, next - first, ready, go)) {
+		if (!fork_ender(k->links + first, next - first, ready, go)) {
 			err = -errno;
 			break;
 		}
@@ -282,6 +279,53 @@ static int end_first(struct keeper *k, size_t nr)
 	do
 		err = end_by(k, nr, wanted);
 	while (err && (wanted /= 2));
+	return err;
+}
+
+/* Make a link to the places of @r that sees this process only, and exit with it: see add_multi(), fork_ender(). */
+static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const struct keeper_request *r,
+						     const int *fds, const int *ready)
+{
+	struct keeper_request own = *r;
+	int err;
+
+	own.pid = getpid();
+	own.is_multi = true;
+	k->nr = 0;
+	k->links = &(struct kept_link){ 0 };
+	err = add(k, &own, fds);
+	dup2(ready[1], READY_FD);
+	close(SOCKET_FD);
+	close(GO_FD);
+	if (err)
+		helper_process_close(FIRST_LINK_FD, ~0U);
+	else
+		give_up_others(k->links, 1);
+	_exit(write(READY_FD, &err, sizeof(err)) == sizeof(err) ? 0 : 1);
+}
+
+/*
+ * Returns when the link has been made, and does not wait for its end. The process that holds it has given up all other
+ * links by then.
+ */
+static int touch(struct keeper *k, const struct keeper_request *r, const int *fds)
+{
+	int ready[2], err = 0;
+	pid_t pid;
+
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+	if (pipe2(ready, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (!pid)
+		touch_and_exit(k, r, fds, ready);
+	if (pid < 0)
+		err = -errno;
+	close(ready[1]);
+	if (!err && read(ready[0], &err, sizeof(err)) != sizeof(err))
+		err = -ECHILD;
+	close(ready[0]);
 	return err;
 }
 
@@ -342,6 +386,8 @@ static enum serving serve(struct keeper *k)
 	take_fds(&msg, fds);
 	if (r.op == KEEPER_ADD)
 		err = add(k, &r, fds);
+	else if (r.op == KEEPER_TOUCH)
+		err = touch(k, &r, fds);
 	else
 		err = drop(k, r.pid);
 	/* The program and the file: links hold them by themselves. */
@@ -388,6 +434,7 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 	enum serving serving;
 
 	helper_process_settle(KEEPER_COMM);
+	privileges_drop(PRIVILEGES_LINKS, 0);
 	/* @fd is 0 if heaptap was started without standard input. */
 	if (fd)
 		helper_process_close(0, (unsigned int)fd - 1);

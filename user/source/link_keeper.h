@@ -34,14 +34,19 @@ struct keeper_places {
 
 struct source_state;
 
-enum keeper_op { KEEPER_ADD, KEEPER_DROP };
+enum keeper_op { KEEPER_ADD, KEEPER_DROP, KEEPER_TOUCH };
 
 /*
- * One packet. KEEPER_ADD comes with two descriptors, of the program and of the file. The answer is an int: 0 or -errno.
+ * One packet. KEEPER_ADD and KEEPER_TOUCH come with two descriptors, of the program and of the file. The answer is an
+ * int: 0 or -errno.
  */
 struct keeper_request {
 	u32 op; /* enum keeper_op */
-	pid_t pid; /* ADD: the process whose calls alone are seen, 0 = all processes. DROP: links of this one end */
+	/*
+	 * ADD: the process whose calls alone are seen, 0 = all processes. DROP: links of this one end. TOUCH: a link to
+	 * the places is made and ends at once, so that the kernel looks at them anew in all processes.
+	 */
+	pid_t pid;
 	u32 nr;		  /* places */
 	bool is_multi;	  /* one uprobe_multi link for all places; else a perf event for each */
 	bool is_return;	  /* uretprobes */

@@ -130,18 +130,14 @@ static int ask(const struct link_set *set, const struct keeper_request *r, const
 	return len == sizeof(answer) ? answer : -EPIPE;
 }
 
-int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
+/* Ask for @r with the places of @g. */
+static int ask_for_places(struct link_set *set, const struct programs *p, const struct link_group *g,
+			  struct keeper_request r)
 {
 	const int fds[2] = { programs_fd(p, g->program), g->fd };
 	int err = 0;
 
 	for (size_t done = 0, nr; done < g->nr && !err; done += nr) {
-		struct keeper_request r = { .op = KEEPER_ADD,
-					    .pid = g->pid,
-					    .is_multi = is_multi,
-					    .is_return = g->is_return,
-					    .has_cookies = g->cookies };
-
 		nr = g->nr - done < KEEPER_MAX_PLACES ? g->nr - done : KEEPER_MAX_PLACES;
 		r.nr = (u32)nr;
 		memcpy(set->places->offsets, g->offsets + done, nr * sizeof(u64));
@@ -150,6 +146,21 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 		err = ask(set, &r, fds);
 	}
 	return err;
+}
+
+int link_set_add(struct link_set *set, const struct programs *p, const struct link_group *g, bool is_multi)
+{
+	return ask_for_places(set, p, g,
+			      (struct keeper_request){ .op = KEEPER_ADD,
+						       .pid = g->pid,
+						       .is_multi = is_multi,
+						       .is_return = g->is_return,
+						       .has_cookies = g->cookies });
+}
+
+int link_set_touch(struct link_set *set, const struct programs *p, const struct link_group *g)
+{
+	return ask_for_places(set, p, g, (struct keeper_request){ .op = KEEPER_TOUCH });
 }
 
 /* The entry of @pid, or NULL. 0: a free entry. */

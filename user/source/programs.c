@@ -225,7 +225,8 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
 	p.notes_fd = bpf_object__find_map_fd_by_name(p.obj, "notes");
 	p.shards_fd = bpf_object__find_map_fd_by_name(p.obj, "shards");
-	p.process_maps_fd = bpf_object__find_map_fd_by_name(p.obj, "process_maps");
+	p.slabs_fd = bpf_object__find_map_fd_by_name(p.obj, "slabs");
+	p.slots_fd = bpf_object__find_map_fd_by_name(p.obj, "slots");
 	p.stacks_seen_fd = bpf_object__find_map_fd_by_name(p.obj, "stacks_seen");
 	p.stops_fd = bpf_object__find_map_fd_by_name(p.obj, "stops");
 	p.task_copies_fd = bpf_object__find_map_fd_by_name(p.obj, "task_copies");

@@ -8,9 +8,9 @@
 #include "user/probe/probe.h"
 #include "user/target/target.h"
 
-struct arch_regs;
 struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
 struct source_told_ops; /* user/source/source_told.h */
+struct source_tracer;	/* user/source/source_tracer.h */
 
 /* Where records go, in the order of the calls of each process. */
 struct sink {
@@ -33,7 +33,7 @@ struct losses {
 struct source_options {
 	u32 depth;	/* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes; /* 0 = default */
-	bool want_free_stacks;
+	bool want_free_stacks, drops_when_full;
 	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
@@ -41,39 +41,6 @@ struct source_options {
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 	const char *const *usdt; /* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too */
 	const struct probe_taker *taker; /* user/source/probe_taker.h; NULL = BPF does it */
-};
-
-/*
- * For a source that traces its targets by ptrace: nobody else can do so then, and these functions do for others what
- * they need ptrace for. Functions wait for an answer. None of them changes the target in another way than it says.
- */
-struct source_tracer {
-	/* The process that traces. */
-	pid_t (*pid)(const struct source *s);
-
-	/* Trace @pid, a child of the caller that waits before its exec. 0 or -errno. */
-	int (*launch)(struct source *s, pid_t pid);
-
-	/* Has @pid executed the program, and stopped at its first instruction? 1, 0, or -errno: it never will. */
-	int (*is_launched)(struct source *s, pid_t pid);
-	void (*start)(struct source *s, pid_t pid);
-
-	/* Stop all threads within @max_ns: 0, -ETIME or -ESRCH. And resume them. */
-	int (*hold)(struct source *s, pid_t pid, u64 max_ns);
-	void (*release)(struct source *s, pid_t pid);
-
-	/* Registers of a stopped thread. */
-	int (*read_regs)(struct source *s, pid_t tid, struct arch_regs *regs);
-
-	/* With stops_at_checks: the leak check was made, and threads that wait for it are resumed. */
-	void (*checked)(struct source *s);
-
-	/*
-	 * A launched process, or a child of one, that is about to end and is stopped, 0 = none. *@status as wait(2)
-	 * gives it, or TRACER_LEAVES. And: let it end.
-	 */
-	pid_t (*exiting)(struct source *s, int *status);
-	void (*let_end)(struct source *s, pid_t pid);
 };
 
 /* The functions of a source, by subject. One thread at a time calls them. */
@@ -122,6 +89,9 @@ struct source_ops {
 	/* @pid has ended, and its last record was delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
 
+	/* From now on until @is_on is false, what @pid forks is a copy for a snapshot and no child. NULL: no need. */
+	void (*copying)(struct source *s, pid_t pid, bool is_on);
+
 	/* Settings. From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
@@ -133,6 +103,8 @@ struct source_ops {
 	 */
 	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
 
+	/* user/scan/kernel_words.h, read. NULL: it cannot. */
+	int (*kernel_words)(const struct source *s, pid_t pid, int (*add)(void *ctx, taddr_t), void *ctx);
 	/*
 	 * A copy, owned by the caller, of the socket to the process that holds the probes. When it is shut down, the
 	 * probes are taken out as by detach, and poll() returns -ENODATA. -errno without one. NULL: no other process.

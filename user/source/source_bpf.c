@@ -20,6 +20,8 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/alt_stacks.h"
+#include "user/source/copies.h"
 #include "user/source/links.h"
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
@@ -43,10 +45,12 @@ struct bpf_source {
 	struct programs programs;
 	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
 	struct source_config config;
-	struct ring_buffer *ring;     /* owned */
-	struct link_set *links;	      /* owned */
-	struct unwind_tables *tables; /* owned; NULL without stacks */
+	struct ring_buffer *ring;      /* owned */
+	struct link_set *links;	       /* owned */
+	struct unwind_tables *tables;  /* owned; NULL without stacks */
+	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
 	struct placing placing;
+	struct copies copies;
 	struct bpf_process *processes; /* owned */
 	size_t nr_processes, max_processes;
 	const struct sink *sink; /* during poll */
@@ -299,6 +303,8 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 	g->nr = nr;
 	if (s->is_cookie_fixed)
 		return link_fixed(s, g);
+	if (s->is_multi && g->pid && copies_note(&s->copies, g))
+		return -ENOMEM;
 	if (g->program == PROGRAM_AT_NOTE)
 		return link_notes(s, g);
 	return link_set_add(s->links, &s->programs, g, s->is_multi);
@@ -426,7 +432,9 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	if (err)
 		goto undo_programs;
 	if (options->depth)
-		err = unwind_tables_new(&s->tables, s->programs.shards_fd, s->programs.process_maps_fd);
+		err = unwind_tables_new(&s->tables, &(struct unwind_kernel_maps){ s->programs.shards_fd,
+										  s->programs.slabs_fd,
+										  s->programs.slots_fd });
 	if (err)
 		goto undo_links;
 	s->ring = ring_buffer__new(s->programs.ring_fd, on_record, s, NULL);
@@ -444,6 +452,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	/* Without it, a child in the memory of a target that waits for it is not counted. */
 	if (s->is_multi && !s->config.max_followed && task_types_read(&s->programs.state->task))
 		debug("bpf: the kernel does not describe its tasks");
+	if (alt_stacks_new(&s->alt_stacks))
+		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
 	s->programs.state->depth = options->depth;
 	s->programs.state->is_on = 1;
 	s->is_shared = s->config.max_followed != 0;
@@ -592,6 +602,8 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 	if (pid && becomes_emulator((pid_t)pid))
 		tell_emulator(s, (pid_t)pid);
 	nr = ring_buffer__consume(s->ring);
+	if (s->links && is_alive)
+		copies_sweep(&s->copies, s->links, &s->programs, s->programs.state->nr_copies);
 	if (nr < 0 || is_alive)
 		return nr;
 	has_ended = link_set_has_ended(s->links);
@@ -626,6 +638,13 @@ static void source_bpf_resume(struct source *source, pid_t pid)
 
 	if (!bpf_map_delete_elem(s->programs.paused_fd, &key))
 		s->programs.state->nr_paused--;
+}
+
+static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
+{
+	struct bpf_source *s = self(source);
+
+	__atomic_store_n(&s->programs.state->copied_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
 }
 
 static int source_bpf_set_depth(struct source *source, u32 depth)
@@ -709,6 +728,14 @@ static void source_bpf_forget_stacks(struct source *source)
 	__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
 }
 
+static int source_bpf_kernel_words(const struct source *source, pid_t pid,
+				   int (*add)(void *ctx, taddr_t word), void *ctx)
+{
+	const struct bpf_source *s = self(source);
+
+	return s->alt_stacks ? alt_stacks_read(s->alt_stacks, pid, s->config.pid_ns_ino != 0, add, ctx) : 0;
+}
+
 static void source_bpf_detach(struct source *source)
 {
 	struct bpf_source *s = self(source);
@@ -732,9 +759,11 @@ static void source_bpf_free(struct source *source)
 	link_set_free(s->links);
 	ring_buffer__free(s->ring);
 	unwind_tables_free(s->tables);
+	alt_stacks_free(s->alt_stacks);
 	programs_unload(&s->for_notes);
 	programs_unload(&s->programs);
 	placing_fini(&s->placing);
+	copies_fini(&s->copies);
 	free(s->processes);
 	free(s);
 }
@@ -754,11 +783,13 @@ const struct source_ops source_bpf = {
 	.poll = source_bpf_poll,
 	.pause = source_bpf_pause,
 	.resume = source_bpf_resume,
+	.copying = source_bpf_copying,
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
 	.measure = source_bpf_measure,
 	.stop_reason = source_bpf_stop_reason,
 	.forget_stacks = source_bpf_forget_stacks,
+	.kernel_words = source_bpf_kernel_words,
 	.lifeline = source_bpf_lifeline,
 	.detach = source_bpf_detach,
 	.free = source_bpf_free,

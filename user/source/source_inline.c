@@ -23,7 +23,9 @@
 #include "user/lib/clock.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/source/inline_stacks.h"
 #include "user/source/inline_target.h"
+#include "user/probe/probe_place.h"
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
 
@@ -104,7 +106,11 @@ static void take_out(struct inline_source *s, struct inline_target *t)
 	else if (err && err != -ESRCH)
 		warn("inline: PID %d: the probes stay in it, without effect: %s", t->pid,
 		     *t->in->why ? t->in->why : strerror(-err));
-	debug("inline: PID %d: stopped for %" PRIu64 " us at most", t->pid, t->in->stopped_ns / 1000);
+	if (t->rings)
+		info("inline: PID %d: stopped for %.1f ms to put the code in, and for %.1f ms to take it out; "
+		     "up to %.1f MiB of its memory were ours",
+		     t->pid, (double)t->in->put_in_ns / 1e6, (double)t->in->take_out_ns / 1e6,
+		     (double)inline_target_bytes(t) / (1 << 20));
 }
 
 /* ---- the taker of probes ---- */
@@ -152,6 +158,19 @@ static bool site_of(const struct inline_source *s, const struct probed_file *f,
 	return true;
 }
 
+/* A function may end by a ret of another one, to which it has jumped. */
+static void move_to_function_of_ret(const struct elf *elf, struct inject_site *site)
+{
+	u64 start, end;
+
+	if (site->kind != PIECE_RET || (site->addr >= site->start && site->addr < site->start + site->len))
+		return;
+	if (!probe_function_of(elf, site->addr, &start, &end))
+		return;
+	site->start = start;
+	site->len = end - start;
+}
+
 static int list_sites(const struct inline_source *s, const struct probed_file *f, const struct mapping *map,
 		      const struct elf *elf, struct inject_site *sites, size_t *nr)
 {
@@ -161,6 +180,7 @@ static int list_sites(const struct inline_source *s, const struct probed_file *f
 
 		if (!site_of(s, f, &f->points[i], site))
 			continue;
+		move_to_function_of_ret(elf, site);
 		err = elf_read_vaddr(elf, site->start, site->code, sizeof(site->code));
 		if (err)
 			return err;
@@ -196,6 +216,9 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 	if (err)
 		return err;
 	err = guard_put_in(s->guard, t->in, sites, nr, map->start);
+	if (t->in->has_taken_over)
+		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);
+	t->in->has_taken_over = false;
 	if (!err) {
 		pthread_mutex_lock(&s->lock);
 		err = inline_target_map(t, &s->options);
@@ -215,10 +238,16 @@ static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 
 /* ---- waking ---- */
 
+static bool needs_poll(const struct inline_target *t)
+{
+	return t->rings &&
+	       (rings_fill(t->rings) >= WAKE_PERCENT || (t->stacks && inline_stacks_wants_look(t->stacks)));
+}
+
 static bool is_getting_full(const struct inline_source *s)
 {
 	for (size_t i = 0; i < s->nr_targets; i++)
-		if (s->targets[i]->rings && rings_fill(s->targets[i]->rings) >= WAKE_PERCENT)
+		if (needs_poll(s->targets[i]))
 			return true;
 	return false;
 }
@@ -296,8 +325,6 @@ static int source_inline_create(struct source **out, const struct source_options
 	}
 	if (!s)
 		return -ENOMEM;
-	if (options->depth)
-		info("inline: call stacks are not taken yet: --backend bpf takes them");
 	s->event_fd = s->wait_fd = -1;
 	s->options = *options;
 	s->taker = (struct probe_taker){ .ctx = s,
@@ -307,7 +334,6 @@ static int source_inline_create(struct source **out, const struct source_options
 					 .forget_range = forget_range };
 	pthread_mutex_init(&s->lock, NULL);
 	to_bpf.taker = &s->taker;
-	to_bpf.depth = 0;
 	s->probes = calloc(PIECE_MAX_PROBES, sizeof(*s->probes));
 	if (s->probes)
 		err = source_bpf.create(&s->bpf, &to_bpf, caps);
@@ -323,12 +349,19 @@ static int source_inline_create(struct source **out, const struct source_options
 	return 0;
 }
 
-/* Calls of @pid are seen from now on. */
-static int open_target(const struct inline_source *s, pid_t pid)
+/* The mappings of @target were read. Its calls are seen from now on. */
+static int open_target(const struct inline_source *s, const struct target *target)
 {
-	const struct inline_target *t = find_target(s, pid);
+	struct inline_target *t = find_target(s, target->pid);
+	int err;
 
-	return t && t->shared ? inject_set_on(t->in, true) : 0;
+	if (!t || !t->shared)
+		return 0;
+	err = inline_target_update(t, target);
+	err = err ? err : inject_set_on(t->in, true);
+	if (err)
+		error("inline: PID %d: its probes cannot be switched on: %s", t->pid, strerror(-err));
+	return err;
 }
 
 static int source_inline_attach(struct source *source, struct target *t)
@@ -337,7 +370,7 @@ static int source_inline_attach(struct source *source, struct target *t)
 	int err = source_bpf.attach(s->bpf, t);
 
 	if (!err)
-		err = open_target(s, t->pid);
+		err = open_target(s, t);
 	if (err && find_target(s, t->pid)) {
 		take_out(s, find_target(s, t->pid));
 		drop_target(s, t->pid);
@@ -350,7 +383,7 @@ static int source_inline_update(struct source *source, struct target *t)
 	struct inline_source *s = self(source);
 	int err = s->is_detached ? 0 : source_bpf.update(s->bpf, t);
 
-	return err ? err : open_target(s, t->pid);
+	return err || s->is_detached ? err : open_target(s, t);
 }
 
 static void source_inline_unchanged(struct source *source, const struct target *t)
@@ -464,8 +497,30 @@ static void source_inline_resume(struct source *source, pid_t pid)
 
 static int source_inline_set_depth(struct source *source, u32 depth)
 {
-	(void)source;
-	return depth ? -EOPNOTSUPP : 0;
+	struct inline_source *s = self(source);
+	int err = source_bpf.set_depth(s->bpf, depth);
+
+	for (size_t i = 0; i < s->nr_targets && !err; i++)
+		if (s->targets[i]->shared)
+			err = inline_target_set_depth(s->targets[i], depth);
+	if (!err)
+		s->options.depth = depth;
+	return err;
+}
+
+static void source_inline_forget_stacks(struct source *source)
+{
+	struct inline_source *s = self(source);
+
+	source_bpf.forget_stacks(s->bpf);
+	for (size_t i = 0; i < s->nr_targets; i++)
+		inline_target_forget_stacks(s->targets[i]);
+}
+
+static int source_inline_kernel_words(const struct source *source, pid_t pid,
+				      int (*add)(void *ctx, taddr_t word), void *ctx)
+{
+	return source_bpf.kernel_words(self(source)->bpf, pid, add, ctx);
 }
 
 /* ---- the end ---- */
@@ -516,8 +571,10 @@ const struct source_ops source_inline = {
 	.pause = source_inline_pause,
 	.resume = source_inline_resume,
 	.set_depth = source_inline_set_depth,
+	.forget_stacks = source_inline_forget_stacks,
 	.losses = source_inline_losses,
 	.stop_reason = source_inline_stop_reason,
+	.kernel_words = source_inline_kernel_words,
 	.detach = source_inline_detach,
 	.free = source_inline_free,
 };

@@ -8,6 +8,12 @@ struct alloc_spec;
 
 enum source_backend { BACKEND_AUTO, BACKEND_BPF, BACKEND_PTRACE, BACKEND_INLINE };
 
+/* Says how a thread of a target acts when its records find no room. Only the inline source gives the choice. */
+enum source_on_full {
+	ON_FULL_WAIT, /* for a bounded time */
+	ON_FULL_DROP, /* the records, which are counted as lost */
+};
+
 /* In which programs releases are checked. */
 enum source_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };
 
@@ -17,6 +23,7 @@ struct source_choice {
 	u32 backend;	     /* enum source_backend */
 	u32 check;	     /* enum source_check */
 	u32 depth;	     /* frames per stack */
+	u32 on_full;	     /* enum source_on_full */
 	u32 max_followed;    /* most children that are traced too; 0 = none */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;

@@ -22,6 +22,7 @@
 #include "user/lib/proc.h"
 #include "user/source/placing.h"
 #include "user/source/source_ptrace_watch.h"
+#include "user/source/source_tracer.h"
 
 enum { DEFAULT_RING_BYTES = 8 << 20, MAX_PROBED = 65536, CHECK_POLLS = 50 /* a second */ };
 static const u64 launch_wait_ns = 10ULL * 1000 * 1000 * 1000;
@@ -268,6 +269,7 @@ static void explain_denied(pid_t pid)
 	struct proc_status status = { 0 };
 	struct proc_stat tracer = { .comm = "unknown" };
 	struct caps_env env;
+	const char *advice = caps_ptrace_advice();
 
 	if (!proc_read_status(&status, pid) && status.tracer_pid) {
 		if (proc_read_stat(&tracer, status.tracer_pid))
@@ -284,8 +286,8 @@ static void explain_denied(pid_t pid)
 		      pid, env.ptrace_scope);
 	else
 		error("target: PID %d: not permitted to trace it: it is another user's, or its program may not "
-		      "be read; be root",
-		      pid);
+		      "be read%s%s",
+		      pid, advice ? "; try: " : "", advice ? advice : "");
 }
 
 static int note_attached(struct ptrace_source *s, pid_t pid)
@@ -549,6 +551,12 @@ static void release(struct source *source, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
+static int call(struct source *source, pid_t pid, struct thread_request *request)
+{
+	struct ptrace_source *s = self(source);
+	return s->is_detached ? -ESRCH : guardian_call(s->guardian, pid, request);
+}
+
 static int read_regs(struct source *source, pid_t tid, struct arch_regs *regs)
 {
 	struct ptrace_source *s = self(source);
@@ -611,6 +619,7 @@ static const struct source_tracer tracer = {
 	.start = start,
 	.hold = hold,
 	.release = release,
+	.call = call,
 	.read_regs = read_regs,
 	.checked = checked,
 	.exiting = exiting,

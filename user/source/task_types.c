@@ -36,28 +36,53 @@ static int find_member(const struct btf *btf, u32 id, const char *name, u32 dept
 	return -ENOENT;
 }
 
+/* An offset in a task_struct. */
+struct wanted_field {
+	const char *name;
+	u32 *offset;
+};
+
+static int find_fields(const struct btf *btf, const struct wanted_field *fields, size_t nr)
+{
+	int id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT), err = id > 0 ? 0 : -ENOENT;
+
+	for (size_t i = 0; i < nr && !err; i++)
+		err = find_member(btf, (u32)id, fields[i].name, 0, fields[i].offset);
+	return err;
+}
+
 int task_types_read(struct task_fields *out)
 {
 	struct task_fields f = { 0 };
-	const struct {
-		const char *name;
-		u32 *offset;
-	} fields[] = { { "mm", &f.mm },
-		       { "vfork_done", &f.vfork_done },
-		       { "utask", &f.utask },
-		       { "real_parent", &f.real_parent },
-		       { "tgid", &f.tgid } };
+	const struct wanted_field fields[] = { { "mm", &f.mm },
+					       { "vfork_done", &f.vfork_done },
+					       { "utask", &f.utask },
+					       { "real_parent", &f.real_parent },
+					       { "tgid", &f.tgid } };
 	struct btf *btf = btf__load_vmlinux_btf();
-	int err = btf ? 0 : -errno, id;
+	int err = btf ? 0 : -errno;
 
 	memset(out, 0, sizeof(*out));
 	if (err)
 		return err;
-	id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT);
-	for (size_t i = 0; i < ARRAY_SIZE(fields) && !err; i++)
-		err = id > 0 ? find_member(btf, (u32)id, fields[i].name, 0, fields[i].offset) : -ENOENT;
+	err = find_fields(btf, fields, ARRAY_SIZE(fields));
 	btf__free(btf);
 	if (!err)
 		*out = f;
 	return err;
+}
+
+int task_types_alt_stack(struct alt_stack_fields *out)
+{
+	const struct wanted_field fields[] = { { "sas_ss_sp", &out->start }, { "tgid", &out->tgid } };
+	struct btf *btf = btf__load_vmlinux_btf();
+	int err = btf ? 0 : -errno, id;
+
+	if (err)
+		return err;
+	id = btf__find_by_name_kind(btf, "bpf_iter_task", BTF_KIND_FUNC);
+	out->iterator = id > 0 ? (u32)id : 0;
+	err = id > 0 ? find_fields(btf, fields, ARRAY_SIZE(fields)) : -ENOENT;
+	btf__free(btf);
+	return err || (out->start <= INT16_MAX && out->tgid <= INT16_MAX) ? err : -ERANGE;
 }

@@ -6,3 +6,12 @@
 
 /* Fill in *@out. 0; -ENOENT: no description, or a field is not in it; or -errno. Not logged; *@out is 0 then. */
 int task_types_read(struct task_fields *out) __must_check;
+
+/* For an iterator over tasks: its id, and offsets of fields of a task. */
+struct alt_stack_fields {
+	u32 iterator;
+	u32 start, tgid;
+};
+
+/* Like task_types_read(), for the signal stacks of tasks. */
+int task_types_alt_stack(struct alt_stack_fields *out) __must_check;

@@ -123,8 +123,10 @@ int record_file_new(struct record_file **out, const char *pattern, bool force)
 	struct record_file *f = calloc(1, sizeof(*f));
 	int err;
 
-	if (!f)
+	if (!f) {
+		error("record: %s: %s", pattern, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	f->pattern = pattern;
 	f->name = slash ? slash + 1 : pattern;
 	f->force = force;
@@ -132,6 +134,8 @@ int record_file_new(struct record_file **out, const char *pattern, bool force)
 	f->given = record_file_descriptor(pattern);
 	snprintf(f->shown, sizeof(f->shown), "%s", pattern);
 	err = f->given >= 0 ? check_given(f) : check_name(f);
+	if (err == -ENOMEM)
+		error("record: %s: %s", pattern, strerror(ENOMEM));
 	if (err) {
 		record_file_free(f);
 		return err;

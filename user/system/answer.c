@@ -150,6 +150,10 @@ static int take_report(void *ctx, const struct report *r)
 		snprintf(f->why, sizeof(f->why), "%s", p->unwatched);
 		return 0;
 	}
+	if (p->leaks && p->leaks->has_verdict) {
+		f->sums = p->leaks->result.sums;
+		f->verdict_ns = f->time_ns;
+	}
 	if (p->no_verdict)
 		escape_buf(f->why, sizeof(f->why), p->no_verdict);
 	return take_worst(f, r, p);

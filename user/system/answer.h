@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "user/lib/proc.h"
+#include "user/scan/scan.h"
 #include "user/system/price.h"
 
 struct session;
@@ -39,6 +40,10 @@ struct zoom_answer {
 	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
 	char why[200];	   /* without a verdict, or unwatched: a reason; escaped */
 	u64 nr_verdicts;
+
+	/* The last leak verdict, of all callers together. */
+	struct scan_sums sums;
+	u64 verdict_ns; /* CLOCK_MONOTONIC; 0 = there was none */
 
 	/* The price. */
 	enum price_saving saving;

@@ -9,8 +9,9 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
+#include "user/system/cgroup.h"
 
-enum { ID_DIGITS = 64, SHORT_ID = 12, MAX_FILE = 256 << 10 };
+enum { ID_DIGITS = 64, SHORT_ID = 12, MAX_FILE = 256 << 10, PATH_BYTES = 4096 };
 
 /* Texts that runtimes write before the id in the name of a group, and of a group above. The first match wins. */
 static const struct {
@@ -100,29 +101,6 @@ void container_parse(struct container *c, const char *cgroup)
 	find_pod(c, cgroup);
 }
 
-/* The path of the group that counts memory: of that controller, or of the one hierarchy. */
-static const char *path_of(char *text)
-{
-	const char *best = "";
-	char *rest = NULL;
-
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *controllers = strchr(line, ':'),
-		     *path = controllers ? strchr(controllers + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*path++ = '\0';
-		controllers++;
-		if (!strcmp(controllers, "memory") || !strncmp(controllers, "memory,", 7) ||
-		    strstr(controllers, ",memory"))
-			return path;
-		if (!*controllers || !*best)
-			best = path;
-	}
-	return best;
-}
-
 static void set_name(struct container *c, const char *text, size_t len)
 {
 	if (!len || len >= sizeof(c->name))
@@ -188,20 +166,15 @@ static void name_by_host(struct container *c, pid_t pid)
 
 int container_read(struct container *c, pid_t pid)
 {
-	auto_free char *text = malloc(MAX_FILE);
 	struct proc_status status;
-	const char *path, *part, *id;
-	char file[64];
-	ssize_t len;
+	const char *part, *id;
+	char path[PATH_BYTES] = "";
+	int err;
 
 	*c = (struct container){ 0 };
-	if (!text)
-		return -ENOMEM;
-	snprintf(file, sizeof(file), "/proc/%d/cgroup", pid);
-	len = proc_read_text(file, text, MAX_FILE);
-	if (len < 0)
-		return len == -ENOENT ? -ESRCH : (int)len;
-	path = path_of(text);
+	err = cgroup_read(pid, CGROUP_ANY, path, sizeof(path));
+	if (err && err != -ENOENT)
+		return err;
 	container_parse(c, path);
 	if (find_id(path, &part, &id))
 		name_by_runtime(c, id);

@@ -9,6 +9,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/system/rows.h"
 
 static const u64 again_after_ns = 3600000000000ULL;
@@ -26,7 +27,8 @@ void dumps_fini(struct dumps *d)
 	outputs_free(d->outs);
 }
 
-static void write_report(struct dumps *d, struct session *s, bool wants_scan)
+/* On process @pid, 0 = all of @s. */
+static void write_report(struct dumps *d, struct session *s, pid_t pid, bool wants_scan)
 {
 	int err;
 
@@ -34,7 +36,7 @@ static void write_report(struct dumps *d, struct session *s, bool wants_scan)
 		return;
 	if (wants_scan)
 		session_scan(s, NULL, false);
-	err = session_show(s, 0, outputs_write_to, d->outs);
+	err = session_show(s, pid, outputs_write_to, d->outs);
 	/* The outputs have logged why. */
 	if (err)
 		d->has_failed = true;
@@ -43,7 +45,9 @@ static void write_report(struct dumps *d, struct session *s, bool wants_scan)
 void dumps_write_all(struct dumps *d, struct zooms *z)
 {
 	for (u32 i = 0; i < z->nr; i++)
-		write_report(d, z->list[i].session, d->options->wants_scan);
+		write_report(d, z->list[i].session, 0, d->options->wants_scan);
+	if (d->all && session_running(d->all))
+		write_report(d, d->all, 0, d->options->wants_scan);
 }
 
 void dumps_write_last(void *ctx, struct session *s)
@@ -51,7 +55,7 @@ void dumps_write_last(void *ctx, struct session *s)
 	struct dumps *d = ctx;
 
 	if (d->options->output->nr_names)
-		write_report(d, s, false);
+		write_report(d, s, 0, false);
 }
 
 /* ---- rules ---- */
@@ -64,25 +68,14 @@ static bool exceeds(const struct dump_options *o, const struct watched *p)
 	       p->line.bytes_per_s * 3600 * 1000 >= (double)watched_needs(p) * o->max_growth;
 }
 
-static struct dump_over *find_over(struct dumps *d, const struct watched *p)
+/* A process meets a rule for the first time. */
+static void say_over(const struct watched *p)
 {
-	for (u32 i = 0; i < DUMP_MAX_OVER && i < d->nr_over; i++)
-		if (d->over[i].pid == p->pid && d->over[i].start_time == p->start_time)
-			return &d->over[i];
-	return NULL;
-}
-
-/* A process meets a rule for the first time: say so. */
-static struct dump_over *new_over(struct dumps *d, const struct watched *p)
-{
-	struct dump_over *over = &d->over[d->nr_over++ % DUMP_MAX_OVER];
 	char rate[80];
 
-	*over = (struct dump_over){ .pid = p->pid, .start_time = p->start_time };
 	row_rate(p->line.bytes_per_s, rate, sizeof(rate));
 	info("system: %s (pid %d): --threshold: needs %s, grows by %s", p->comm, (int)p->pid,
 	     human_bytes(watched_needs(p)).text, rate);
-	return over;
 }
 
 static const struct zoom *find_zoom(const struct zooms *z, const struct watched *p)
@@ -94,21 +87,29 @@ static const struct zoom *find_zoom(const struct zooms *z, const struct watched 
 }
 
 /* A report without a verdict would not say what the memory is for: wait for the first one. */
-static void check(struct dumps *d, struct watch *w, const struct zooms *z, const struct watched *p)
+static void check(struct dumps *d, struct watch *w, const struct zooms *z, struct watched *p)
 {
-	struct dump_over *over = find_over(d, p);
 	const struct zoom *zoom = find_zoom(z, p);
 
-	if (!over)
-		over = new_over(d, p);
-	if (w->now_ns < over->again_ns)
+	if (!p->is_over)
+		say_over(p);
+	p->is_over = true;
+	if (w->now_ns < p->dump_again_ns)
 		return;
-	watch_ask(w, p->pid, true);
-	if (!zoom || !z->answers[zoom->answer].nr_verdicts)
+	/* With all others it is traced soon, or never. */
+	if (d->all && !p->is_tried)
 		return;
-	write_report(d, zoom->session, d->options->wants_scan);
-	over->again_ns = w->now_ns + again_after_ns;
-	watch_ask(w, p->pid, false);
+	p->is_asked = !d->all;
+	if (d->all && session_knows(d->all, p->pid))
+		write_report(d, d->all, p->pid, d->options->wants_scan);
+	else if (d->all)
+		warn("system: %s (pid %d): --threshold: no report: it is not traced", p->comm, (int)p->pid);
+	else if (zoom && z->answers[zoom->answer].nr_verdicts)
+		write_report(d, zoom->session, 0, d->options->wants_scan);
+	else
+		return;
+	p->dump_again_ns = w->now_ns + again_after_ns;
+	p->is_asked = false;
 }
 
 void dumps_look(struct dumps *d, struct watch *w, struct zooms *z)
@@ -118,6 +119,6 @@ void dumps_look(struct dumps *d, struct watch *w, struct zooms *z)
 	for (size_t i = 0; i < w->nr; i++)
 		if (exceeds(d->options, &w->list[i]))
 			check(d, w, z, &w->list[i]);
-		else if (w->list[i].is_asked)
-			watch_ask(w, w->list[i].pid, false);
+		else
+			w->list[i].is_asked = false;
 }

@@ -5,8 +5,6 @@
 #include "user/report/output.h"
 #include "user/system/zoom.h"
 
-enum { DUMP_MAX_OVER = 256 };
-
 struct dump_options {
 	const struct output_options *output; /* borrowed */
 	bool wants_scan;
@@ -14,18 +12,10 @@ struct dump_options {
 	u32 max_growth; /* tenths of a percent an hour; 0 = no rule */
 };
 
-/* A process that has met a rule. */
-struct dump_over {
-	pid_t pid;
-	u64 start_time;
-	u64 again_ns; /* 0 = its report is not written yet; else until then no other one is */
-};
-
 struct dumps {
-	const struct dump_options *options;   /* borrowed */
-	struct outputs *outs;		      /* owned; NULL = no reports */
-	struct dump_over over[DUMP_MAX_OVER]; /* in turn */
-	u64 nr_over;
+	const struct dump_options *options; /* borrowed */
+	struct outputs *outs;		    /* owned; NULL = no reports */
+	struct session *all; /* borrowed; traces all processes (everything.h), NULL = none does */
 	bool has_failed;
 };
 

@@ -32,11 +32,23 @@ void everything_fini(struct everything *e)
 	session_free(e->session);
 }
 
+/* The user has chosen processes, and @p, one of them, is not traced. One line is enough. */
+static void tell_spared(struct everything *e, const struct watched *p, const char *why)
+{
+	if (e->zooms->options->is_chosen && !e->nr_spared++)
+		warn("system: does not trace %s (pid %d), and processes like it: %s", p->comm, (int)p->pid,
+		     why);
+}
+
 /* Trace @p, unless it is spared. A child of a traced process is traced already. */
 static void begin(struct everything *e, const struct watched *p)
 {
-	if (spare_reason(e->zooms->options->spare, p))
+	const char *why = spare_reason(e->zooms->options->spare, p);
+
+	if (why) {
+		tell_spared(e, p, why);
 		return;
+	}
 	if (e->nr_traced >= e->options.source.max_followed) {
 		e->nr_left_out++;
 		return;

@@ -16,6 +16,7 @@ struct everything {
 	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
 	struct price price;
 	u32 nr_traced, nr_left_out;
+	u32 nr_spared; /* processes that the user has chosen, and that are not traced */
 	u64 next_answers_ns;
 };
 

@@ -10,15 +10,18 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
+#include "user/system/cgroup.h"
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 16384 };
 
 /* The files of a group that counts memory, in the second and the first version of control groups. */
 static const struct version {
+	enum cgroup_kind kind;
 	const char *root, *max, *used, *cache; /* cache: the key in memory.stat of what can be taken back */
 } versions[] = {
-	{ "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
-	{ "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file " },
+	{ CGROUP_UNIFIED, "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file " },
+	{ CGROUP_MEMORY, "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+	  "total_inactive_file " },
 };
 
 /* The number in @dir/@name behind @key ("" = the first one). False: there is none. */
@@ -74,29 +77,6 @@ static void take_groups(struct limit *l, const struct version *v, const char *gr
 	}
 }
 
-/* The path of @pid in the hierarchy of @v, from /proc/PID/cgroup. */
-static bool find_group(pid_t pid, const struct version *v, char *group, size_t size)
-{
-	bool is_first = strstr(v->max, "limit");
-	auto_free char *text = malloc(TEXT_BYTES);
-	char file[64], *rest = NULL;
-
-	snprintf(file, sizeof(file), "/proc/%d/cgroup", pid);
-	if (!text || proc_read_text(file, text, TEXT_BYTES) < 0)
-		return false;
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *path = strchr(line, '/');
-		bool is_memory =
-			strstr(line, ":memory:") || strstr(line, ":memory,") || strstr(line, ",memory");
-
-		if (!path || (is_first ? !is_memory : strncmp(line, "0::", 3) != 0))
-			continue;
-		snprintf(group, size, "%s", strcmp(path, "/") ? path : "");
-		return true;
-	}
-	return false;
-}
-
 static void take_address_space(struct limit *l, pid_t pid, u64 size)
 {
 	struct rlimit now;
@@ -128,7 +108,7 @@ struct limit limit_read(pid_t pid, u64 size)
 	char group[PATH_BYTES];
 
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
-		if (find_group(pid, &versions[i], group, sizeof(group)))
+		if (!cgroup_read(pid, versions[i].kind, group, sizeof(group)))
 			take_groups(&l, &versions[i], group);
 	take_address_space(&l, pid, size);
 	take_machine(&l);

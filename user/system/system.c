@@ -5,14 +5,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "user/lib/clock.h"
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/metrics/metrics.h"
+#include "user/metrics/push.h"
 #include "user/session/control.h"
+#include "user/lib/privileges.h"
 #include "user/system/rows.h"
 #include "user/system/screen_live.h"
+#include "user/system/system_metrics.h"
 
 enum { POLL_MS = 50 };
 
@@ -23,6 +28,8 @@ struct system_run {
 	struct system_state state;
 	struct control *control;
 	struct screen_live *screen; /* owned; NULL = rows */
+	struct metrics *metrics;    /* owned; NULL = none */
+	struct push *push;	    /* owned; NULL = none */
 	u64 next_look_ns, next_rows_ns;
 	u64 last_look_ns, last_cpu_ns;
 	bool is_over, is_unread;
@@ -123,6 +130,7 @@ static void go_round(struct system_run *r)
 		return;
 	zooms_poll(&r->state.zooms);
 	everything_poll(&r->state.everything);
+	system_metrics_round(r->metrics, r->push, &r->state);
 	if (clock_now_ns() >= r->next_look_ns)
 		go_on(r);
 }
@@ -134,6 +142,7 @@ static void finish(struct system_run *r)
 
 	screen_live_close(r->screen, r->control);
 	control_finish(r->control);
+	system_metrics_end(r->push, &r->state);
 	zooms_end(&r->state.zooms, &r->state.watch);
 	if (everything_end(&r->state.everything, &r->state.watch,
 			   r->state.options->dump.output->nr_names ? r->state.dumps.outs : NULL))
@@ -144,6 +153,16 @@ static void finish(struct system_run *r)
 					   : rows_write_end(stdout, &r->state);
 	if (err)
 		error("system: report: %s", strerror(-err));
+}
+
+/* Somebody who asks must not wait for the next look. */
+static void watch_metrics(struct system_run *r)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (metrics_fd(r->metrics) >= 0 &&
+	    epoll_ctl(r->state.zooms.epoll, EPOLL_CTL_ADD, metrics_fd(r->metrics), &event))
+		debug("system: epoll: %s", strerror(errno));
 }
 
 static int begin(struct system_run *r, const struct system_options *o)
@@ -157,11 +176,21 @@ static int begin(struct system_run *r, const struct system_options *o)
 	if (err)
 		return err;
 	r->next_rows_ns = clock_now_ns() + o->interval_ns;
+	r->state.watch.wants_containers = o->metrics;
+	if (o->metrics)
+		err = metrics_open(&r->metrics, o->metrics);
+	if (!err && o->push)
+		err = push_open(&r->push, o->push, "heaptap");
+	if (err)
+		return err;
 	err = zooms_init(&r->state.zooms, &o->zoom);
 	r->state.zooms.at_end = dumps_write_last;
 	r->state.zooms.end_ctx = &r->state.dumps;
 	if (!err && o->wants_everything)
 		err = everything_init(&r->state.everything, &r->state.zooms, o->max_procs);
+	r->state.dumps.all = r->state.everything.session;
+	if (!err)
+		watch_metrics(r);
 	if (err || !has_screen)
 		return err;
 	/* A terminal that cannot place text gets rows. */
@@ -179,6 +208,8 @@ int system_run(const struct system_options *o, struct control *c)
 		r->state.start_ns = clock_now_ns();
 		r->control = c;
 		err = begin(r, o);
+		/* The kernel tells of new processes by a socket that needs a further capability when it is made. */
+		privileges_drop(PRIVILEGES_TRACING, 0);
 	}
 	if (err == -EINVAL)
 		status = STATUS_USAGE;
@@ -198,6 +229,8 @@ int system_run(const struct system_options *o, struct control *c)
 		everything_fini(&r->state.everything);
 		zooms_fini(&r->state.zooms);
 		watch_fini(&r->state.watch);
+		metrics_close(r->metrics);
+		push_free(r->push);
 	}
 	free(r);
 	return status;

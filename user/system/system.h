@@ -20,6 +20,8 @@ struct system_options {
 	struct dump_options dump;
 	bool wants_everything;	/* trace all processes at once, and none alone */
 	bool dumps_at_interval; /* a report on each traced process with each row */
+	const char *metrics;	/* where to serve them; NULL = nowhere */
+	const char *push;	/* where to send profiles; NULL = nowhere */
 };
 
 /* The state, for whoever shows it. One thread owns it, and it changes between two calls of that thread. */

@@ -18,6 +18,7 @@
 
 enum {
 	MAX_EVICTIONS = 100, /* in one look: a fork bomb must not cost more */
+	MAX_DETAILS = 50,    /* in one look, of processes that do not grow: each costs some 50 us */
 	MAX_BORN = 65536,
 	STATM_BYTES = 160,
 };
@@ -288,6 +289,10 @@ static void judge(struct watch *w, struct watched *p)
 	} else if (p->state == WATCHED_GROWS && w->now_ns - p->grew_ns >= grew_for_ns) {
 		p->state = WATCHED_GREW;
 	}
+	if (w->wants_containers && !p->details_ns && w->nr_details) {
+		w->nr_details--;
+		read_details(w, p);
+	}
 	if ((p->state == WATCHED_GROWS || p->is_held) &&
 	    (!p->details_ns || w->now_ns - p->details_ns >= details_every_ns))
 		read_details(w, p);
@@ -301,6 +306,7 @@ int watch_look(struct watch *w)
 	w->now_ns = clock_now_ns();
 	err = look_for_new(w);
 	w->resident = 0;
+	w->nr_details = MAX_DETAILS;
 	for (size_t i = 0; i < w->nr;) {
 		struct watched *p = &w->list[i];
 
@@ -327,12 +333,12 @@ void watch_hold(struct watch *w, pid_t pid, bool is_held)
 		p->is_held = is_held;
 }
 
-void watch_ask(struct watch *w, pid_t pid, bool is_asked)
+void watch_refuse(struct watch *w, pid_t pid, u64 until_ns)
 {
 	struct watched *p = find(w, pid);
 
 	if (p)
-		p->is_asked = is_asked;
+		p->refused_ns = until_ns;
 }
 
 u64 watched_growing_ns(const struct watch *w, const struct watched *p)

@@ -38,10 +38,13 @@ struct watched {
 	int fd;		/* owned; its statm, which stays its own when the PID is reused */
 	char comm[PROC_COMM_SIZE];
 	u32 uid;
-	bool is_new;   /* it may not have called exec yet */
-	bool is_held;  /* it is traced: not evicted */
-	bool is_asked; /* its report is wanted: it is traced although it does not grow */
-	bool is_tried; /* it was to be traced with all others (everything.h) */
+	bool is_new;	   /* it may not have called exec yet */
+	bool is_held;	   /* it is traced: not evicted */
+	bool is_asked;	   /* its report is wanted: it is traced although it does not grow */
+	bool is_tried;	   /* it was to be traced with all others (everything.h) */
+	bool is_over;	   /* it has met a rule of --threshold, which was said */
+	u64 dump_again_ns; /* until then no other report because of a rule; 0 = there was none yet */
+	u64 refused_ns;	   /* until then it is not traced; 0 = it may be */
 
 	/* Now, in bytes. */
 	u64 size, resident, anonymous, swapped;
@@ -78,8 +81,10 @@ struct watch {
 	size_t nr_uids;
 	pid_t *born; /* owned; since the last look, or with another program since */
 	size_t nr_born, max_born;
-	u32 nr_room;	      /* processes that may still be evicted in this look */
-	struct watched *list; /* owned */
+	bool wants_containers; /* of all processes, also of those that do not grow */
+	u32 nr_details;	       /* of these that may still be read in this look */
+	u32 nr_room;	       /* processes that may still be evicted in this look */
+	struct watched *list;  /* owned */
 	size_t nr, max;
 	struct hash_index index; /* of list, by PID */
 	struct births *births;	 /* owned; NULL = the kernel does not tell of new processes */
@@ -106,8 +111,9 @@ const struct watched *watch_find(const struct watch *w, pid_t pid);
 
 /* @pid is traced (or is not any more): it is not evicted, and its details are kept up to date. */
 void watch_hold(struct watch *w, pid_t pid, bool is_held);
-/* Somebody wants a report on @pid, or does not any more. */
-void watch_ask(struct watch *w, pid_t pid, bool is_asked);
+
+/* Process @pid is not to be traced until @until_ns. */
+void watch_refuse(struct watch *w, pid_t pid, u64 until_ns);
 
 /* The bytes that a process needs for itself. */
 static inline u64 watched_needs(const struct watched *p)

@@ -66,25 +66,6 @@ static bool is_traced(const struct zooms *z, pid_t pid)
 	return false;
 }
 
-/* ---- processes not to trace ---- */
-
-void zoom_refuse(struct zooms *z, const struct watched *p, u64 until_ns)
-{
-	z->refused[z->nr_refused++ % ZOOM_MAX_REFUSED] =
-		(struct zoom_refused){ p->pid, p->start_time, until_ns };
-}
-
-static bool is_refused(const struct zooms *z, const struct watched *p, u64 now_ns)
-{
-	for (u32 i = 0; i < ZOOM_MAX_REFUSED && i < z->nr_refused; i++) {
-		const struct zoom_refused *r = &z->refused[i];
-
-		if (r->pid == p->pid && r->start_time == p->start_time && now_ns < r->until_ns)
-			return true;
-	}
-	return false;
-}
-
 /* ---- the end ---- */
 
 struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom)
@@ -222,7 +203,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	err = session_new(&zoom.session, z->options->session, NULL, false);
 
 	if (err == -ENOMEM) {
-		zoom_refuse(z, p, w->now_ns + quiet_for_ns);
+		watch_refuse(w, p->pid, w->now_ns + quiet_for_ns);
 		return;
 	}
 	if (err) {
@@ -231,13 +212,13 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		return;
 	}
 	if (session_attach(zoom.session, p->pid, false)) {
-		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
+		watch_refuse(w, p->pid, w->now_ns + refuse_for_ns);
 		session_free(zoom.session);
 		return;
 	}
 	f = zoom_new_answer(z, p);
 	if (!f) {
-		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
+		watch_refuse(w, p->pid, w->now_ns + refuse_for_ns);
 		session_stop(zoom.session);
 		session_free(zoom.session);
 		return;
@@ -246,7 +227,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	zoom_begin_answer(f, p, w->now_ns);
 	zoom.answer = (u32)(f - z->answers);
 	if (session_has_no_allocator(zoom.session)) {
-		zoom_refuse(z, p, w->now_ns + refuse_for_ns);
+		watch_refuse(w, p->pid, w->now_ns + refuse_for_ns);
 		if (answer_look(f, zoom.session, false))
 			debug("system: no answer on PID %d", (int)p->pid);
 		f->end_ns = clock_now_ns();
@@ -265,19 +246,19 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 }
 
 /* Is @p to be traced, if there is room? A process that is spared is said once. */
-static bool is_wanted(struct zooms *z, const struct watch *w, const struct watched *p)
+static bool is_wanted(struct zooms *z, struct watch *w, const struct watched *p)
 {
 	const char *why;
 
 	if (p->state != WATCHED_GROWS && !z->options->is_chosen && !p->is_asked)
 		return false;
-	if (is_traced(z, p->pid) || is_refused(z, p, w->now_ns))
+	if (is_traced(z, p->pid) || w->now_ns < p->refused_ns)
 		return false;
 	why = spare_reason(z->options->spare, p);
 	if (!why)
 		return true;
 	info("system: does not trace %s (pid %d): %s", p->comm, (int)p->pid, why);
-	zoom_refuse(z, p, UINT64_MAX);
+	watch_refuse(w, p->pid, UINT64_MAX);
 	return false;
 }
 
@@ -322,7 +303,7 @@ static bool make_room(struct zooms *z, struct watch *w, const struct watched *p)
 }
 
 /* The first process to trace: one that is asked for, else by rank. NULL = none. */
-static const struct watched *choose(struct zooms *z, const struct watch *w, const struct watched *const *list)
+static const struct watched *choose(struct zooms *z, struct watch *w, const struct watched *const *list)
 {
 	for (size_t i = 0; i < w->nr; i++)
 		if (list[i]->is_asked && is_wanted(z, w, list[i]))

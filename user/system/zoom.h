@@ -9,7 +9,7 @@
 
 struct session;
 
-enum { ZOOM_MAX = 64, ZOOM_MAX_ANSWERS = 256, ZOOM_MAX_REFUSED = 256 };
+enum { ZOOM_MAX = 64, ZOOM_MAX_ANSWERS = 256 };
 
 /* Strings, lists and options are borrowed. */
 struct zoom_options {
@@ -35,12 +35,6 @@ struct zoom {
 	u64 saved_ns; /* when the last step to make it cheaper was taken; 0 = never */
 };
 
-/* A process that is not traced, for a while. */
-struct zoom_refused {
-	pid_t pid;
-	u64 start_time, until_ns;
-};
-
 struct zooms {
 	const struct zoom_options *options; /* borrowed */
 	struct zoom list[ZOOM_MAX];
@@ -49,9 +43,7 @@ struct zooms {
 	bool is_off;		     /* nothing can be traced here, which was logged */
 	struct zoom_answer *answers; /* owned; ZOOM_MAX_ANSWERS */
 	u32 nr_answers;
-	u64 nr_dropped;				       /* answers that had to make room */
-	struct zoom_refused refused[ZOOM_MAX_REFUSED]; /* in turn */
-	u64 nr_refused;
+	u64 nr_dropped; /* answers that had to make room */
 	struct price_of_call call;
 	bool is_call_measured; /* or it was tried */
 	u32 permyriad;	       /* of one CPU, that all traced processes pay */

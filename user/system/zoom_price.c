@@ -72,7 +72,6 @@ static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double ti
 {
 	struct zoom *zoom = &z->list[i];
 	struct zoom_answer *a = zoom_answer_of(z, zoom);
-	const struct watched *p = watch_find(w, zoom->pid);
 	u64 window_ns = w->now_ns - zoom->begin_ns;
 	double gap = (double)window_ns * (times - 1);
 	u64 gap_ns = gap > (double)longest_gap_ns ? longest_gap_ns : (u64)gap;
@@ -84,8 +83,7 @@ static void leave_for_a_while(struct zooms *z, struct watch *w, u32 i, double ti
 	if (a->saving != SAVING_WINDOWS)
 		a->nr_windows = 1;
 	a->saving = SAVING_WINDOWS;
-	if (p)
-		zoom_refuse(z, p, w->now_ns + gap_ns);
+	watch_refuse(w, zoom->pid, w->now_ns + gap_ns);
 	zoom_leave(z, w, i, why);
 }
 

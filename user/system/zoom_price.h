@@ -16,7 +16,6 @@ void zoom_save_again(struct zoom_answer *a, struct session *s);
 /* Parts of zoom.c. @why: "it has ended". */
 struct zoom_answer *zoom_answer_of(struct zooms *z, const struct zoom *zoom);
 void zoom_leave(struct zooms *z, struct watch *w, u32 i, const char *why);
-void zoom_refuse(struct zooms *z, const struct watched *p, u64 until_ns);
 
 /* The answer on @p, or room for one: of those that are over the oldest makes room. NULL = all are of now. */
 struct zoom_answer *zoom_new_answer(struct zooms *z, const struct watched *p);

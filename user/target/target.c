@@ -433,6 +433,27 @@ static ssize_t filter_by_name(pid_t *pids, size_t nr, const char *name)
 	return (ssize_t)kept;
 }
 
+/* A PID in other clothes: "pid=12", "/proc/12", "12,13"; logged. */
+static bool refuse_number(const char *name)
+{
+	static const char *const fronts[] = { "pid=", "PID=", "pid:", "/proc/" };
+	const char *digits = "0123456789";
+
+	for (size_t i = 0; i < ARRAY_SIZE(fronts); i++) {
+		size_t len = strlen(fronts[i]);
+
+		if (strncmp(name, fronts[i], len) != 0 || !name[len] ||
+		    name[len + strspn(name + len, digits)])
+			continue;
+		error("target: %s: no such process; did you mean %s", name, name + len);
+		return true;
+	}
+	if (!strchr(name, ',') || name[strspn(name, "0123456789,")])
+		return false;
+	error("target: %s: no such process; a space belongs between PIDs", name);
+	return true;
+}
+
 /* No process has the name: perhaps a part of one was meant. */
 static void refuse_name(const char *name)
 {
@@ -440,6 +461,8 @@ static void refuse_name(const char *name)
 	struct proc_stat stat;
 	size_t nr = 0;
 
+	if (refuse_number(name))
+		return;
 	if (strchr(name, '/')) {
 		error("target: %s: no process runs this file; 'heaptap run %s' starts it", name, name);
 		return;

@@ -71,15 +71,15 @@ static int describe(const struct cfi_frames *f, const struct cfi_state *state, s
 	return 0;
 }
 
-static int run(struct cfi_frames *f, u64 start, const struct cfi_cursor *program, u64 vaddr,
-	       struct cfi_frame *out)
+static int run(struct cfi_frames *f, const struct cfi_cursor *program, u64 vaddr, struct cfi_frame *out)
 {
-	struct cfi_run r = { .arch = f->arch, .cie = &f->cie, .pc = start, .end = vaddr + 1, .row = on_row };
+	struct cfi_run r = {
+		.arch = f->arch, .cie = &f->cie, .pc = out->start, .end = vaddr + 1, .row = on_row
+	};
 	struct cfi_state state = f->cie.initial;
 
 	if (cfi_program_run(&r, *program, &state))
 		return -ENOTSUP;
-	out->start = start;
 	return describe(f, &state, out);
 }
 
@@ -112,8 +112,11 @@ int cfi_frames_find(struct cfi_frames *frames, u64 vaddr, struct cfi_frame *out)
 			break;
 		budget -= cost;
 		if (frames->cie.is_valid && cfi_fde_read(&frames->cie, &body, &start, &length) &&
-		    vaddr - start < length)
-			return run(frames, start, &body, vaddr, out);
+		    vaddr - start < length) {
+			out->start = start;
+			out->end = start + length;
+			return run(frames, &body, vaddr, out);
+		}
 	}
 	return -ENOENT;
 }

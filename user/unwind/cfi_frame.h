@@ -11,7 +11,7 @@ enum { CFI_FRAME_REGISTERS = 32 };
 
 /* How a function finds its caller at one instruction. */
 struct cfi_frame {
-	u64 start;	   /* ELF virtual address of the function */
+	u64 start, end;	   /* ELF virtual addresses of the function */
 	bool is_cfa_of_fp; /* the CFA is relative to the frame pointer, else to the stack pointer */
 	s64 cfa_offset;	   /* bytes */
 	s16 ra; /* the return address is saved at CFA + this many bytes; 0 = in the link register */
@@ -29,6 +29,6 @@ void cfi_frames_free(struct cfi_frames *frames); /* NULL is fine */
 
 /*
  * Describe the frame at @vaddr. The time grows with the size of the section. -ENOENT: no entry; -ENOTSUP: the entry
- * is of a kind that struct cfi_frame cannot tell, or damaged.
+ * is of a kind that struct cfi_frame cannot tell, or damaged; only start and end are filled then.
  */
 int cfi_frames_find(struct cfi_frames *frames, u64 vaddr, struct cfi_frame *out) __must_check;

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Fills the kernel maps that the BPF walk reads: the rows of each file once, the mappings of processes at each
- * change.
- */
+/* Fills the tables that walks read: the rows of each file once, the mappings of processes at each change. */
 #include "user/unwind/unwind_tables.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <bpf/bpf.h>
 
 #include "bpf/event.h"
 #include "bpf/maps.h"
@@ -42,39 +35,32 @@ struct map_list {
 	size_t nr, max;
 };
 
-/* The mappings of a process, in memory shared with the kernel. */
+/* The mappings of a process, in memory that walks read, and that the process itself may write to. */
 struct process_entry {
 	pid_t pid;
-	struct unwind_maps *maps; /* owned; mapped */
+	u32 nr;			  /* mappings that were published */
+	struct unwind_maps *maps; /* owned */
 };
 
 struct unwind_tables {
-	int shards_fd, process_maps_fd; /* borrowed */
-	struct unwind_file *files;	/* owned; by module id */
+	struct unwind_memory memory;
+	struct unwind_file *files; /* owned; by module id */
 	size_t nr_files, max_files;
 	struct process_entry *processes; /* owned */
 	size_t nr_processes;
-	struct shard *shard; /* the one being filled, mapped; NULL = none yet */
+	struct shard *shard; /* the one being filled; NULL = none yet */
 	u32 nr_shards, used; /* shards made; rows used in the last */
 	u32 seq; /* of the mappings published last, of any process: each publication has its own */
 	struct unwind_stats stats;
 };
 
-int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd)
+int unwind_tables_new_in(struct unwind_tables **out, const struct unwind_memory *memory)
 {
-	const struct unwind_mappings none = { .list = &(struct mapping_list){ 0 } };
 	struct unwind_tables *u = calloc(1, sizeof(*u));
-	int err;
 
 	if (!u)
 		return -ENOMEM;
-	u->shards_fd = shards_fd;
-	u->process_maps_fd = process_maps_fd;
-	err = unwind_tables_set(u, NO_MAPS_PID, &none);
-	if (err) {
-		unwind_tables_free(u);
-		return err;
-	}
+	u->memory = *memory;
 	*out = u;
 	return 0;
 }
@@ -84,51 +70,26 @@ void unwind_tables_free(struct unwind_tables *u)
 	if (!u)
 		return;
 	if (u->shard)
-		munmap(u->shard, sizeof(*u->shard));
+		u->memory.close_shard(u->memory.ctx, u->shard);
 	for (size_t i = 0; i < u->nr_files; i++)
 		free(u->files[i].pieces);
 	free(u->files);
-	for (size_t i = 0; i < u->nr_processes; i++)
-		munmap(u->processes[i].maps, sizeof(*u->processes[i].maps));
 	free(u->processes);
+	u->memory.end(u->memory.ctx);
 	free(u);
 }
 
-/* Make a map with one value of @size bytes, mapped at *@mem. Returns its descriptor, or -errno. */
-static int new_inner_map(const char *name, size_t size, void **mem)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(u32), size, 1, &opts);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	*mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (*mem != MAP_FAILED)
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
-}
-
-/* Make an empty shard, and add it to the shards of the programs. -ENOSPC: their number is limited. */
+/* Make an empty shard. -ENOSPC: their number is limited. */
 static int next_shard(struct unwind_tables *u)
 {
-	auto_close int fd = -1;
-	void *mem;
-	int err;
+	struct shard *shard;
+	int err = u->memory.open_shard(u->memory.ctx, u->nr_shards, &shard);
 
-	fd = new_inner_map("shard", sizeof(struct shard), &mem);
-	if (fd < 0)
-		return fd;
-	if (bpf_map_update_elem(u->shards_fd, &u->nr_shards, &fd, BPF_ANY)) {
-		err = errno == E2BIG ? -ENOSPC : -errno;
-		munmap(mem, sizeof(struct shard));
+	if (err)
 		return err;
-	}
 	if (u->shard)
-		munmap(u->shard, sizeof(*u->shard));
-	u->shard = mem;
+		u->memory.close_shard(u->memory.ctx, u->shard);
+	u->shard = shard;
 	u->nr_shards++;
 	u->used = 0;
 	u->stats.kernel_bytes += sizeof(struct shard);
@@ -312,26 +273,19 @@ static void publish(struct unwind_tables *u, struct unwind_maps *to, const struc
  * Add a process. The map is complete before the programs see it, because walks use the mappings of the parent until
  * then.
  */
-static int add_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
+static int add_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
 {
-	auto_close int fd = -1;
-	u32 key = pid;
-	void *mem;
+	struct process_entry new = { .pid = pid, .nr = maps->nr };
 	int err;
 
 	if (array_extend(u->processes, u->nr_processes))
 		return -ENOMEM;
-	fd = new_inner_map("unwind_maps", sizeof(struct unwind_maps), &mem);
-	if (fd < 0)
-		return fd;
-	publish(u, mem, maps, MAX_UNWIND_MAPS);
-	if (bpf_map_update_elem(u->process_maps_fd, &key, &fd, BPF_ANY)) {
-		err = -errno;
-		munmap(mem, sizeof(struct unwind_maps));
-		return err;
-	}
-	u->processes[u->nr_processes++] = (struct process_entry){ pid, mem };
-	return 0;
+	u->seq += 2;
+	maps->seq = u->seq;
+	err = u->memory.add_maps(u->memory.ctx, pid, maps, &new.maps);
+	if (!err)
+		u->processes[u->nr_processes++] = new;
+	return err;
 }
 
 static bool is_published(const struct unwind_maps *now, const struct unwind_maps *maps)
@@ -341,16 +295,16 @@ static bool is_published(const struct unwind_maps *now, const struct unwind_maps
 	       !memcmp(now->maps, maps->maps, maps->nr * sizeof(*maps->maps));
 }
 
-static int set_process(struct unwind_tables *u, pid_t pid, const struct unwind_maps *maps)
+static int set_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
 {
-	struct unwind_maps *now;
-
 	for (size_t i = 0; i < u->nr_processes; i++) {
-		if (u->processes[i].pid != pid)
+		struct process_entry *p = &u->processes[i];
+
+		if (p->pid != pid)
 			continue;
-		now = u->processes[i].maps;
-		if (!is_published(now, maps))
-			publish(u, now, maps, now->nr > maps->nr ? now->nr : maps->nr);
+		if (!is_published(p->maps, maps))
+			publish(u, p->maps, maps, p->nr > maps->nr ? p->nr : maps->nr);
+		p->nr = maps->nr;
 		return 0;
 	}
 	return add_process(u, pid, maps);
@@ -395,13 +349,10 @@ bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals)
 
 void unwind_tables_forget(struct unwind_tables *u, pid_t pid)
 {
-	u32 key = pid;
-
 	for (size_t i = 0; i < u->nr_processes; i++) {
 		if (u->processes[i].pid != pid)
 			continue;
-		bpf_map_delete_elem(u->process_maps_fd, &key);
-		munmap(u->processes[i].maps, sizeof(*u->processes[i].maps));
+		u->memory.drop_maps(u->memory.ctx, pid, u->processes[i].maps);
 		u->processes[i] = u->processes[--u->nr_processes];
 		return;
 	}

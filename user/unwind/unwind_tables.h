@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Compiled call frame information in the kernel: rows of files, packed into shards, and mappings of processes. */
+/* Compiled call frame information as walks read it: rows of files, packed into shards, and mappings of processes. */
 #pragma once
 
 #include <sys/types.h>
 
 #include "user/target/module.h"
 
+struct shard;
+struct unwind_maps;
 struct unwind_tables;
 
+/* Where the tables lie that walks read. Functions return 0 or -errno. */
+struct unwind_memory {
+	void *ctx; /* owned by the tables: end() */
+	/* Room for the rows of shard @nr, from 0 on. -ENOSPC: there is no more. And: it is full. */
+	int (*open_shard)(void *ctx, u32 nr, struct shard **out);
+	void (*close_shard)(void *ctx, struct shard *shard);
+	/* Room for the mappings of @pid, with @first in it before walks can see it. And: @pid has ended. */
+	int (*add_maps)(void *ctx, pid_t pid, const struct unwind_maps *first, struct unwind_maps **out);
+	void (*drop_maps)(void *ctx, pid_t pid, struct unwind_maps *maps);
+	void (*end)(void *ctx); /* free @ctx, and all rooms that are still there */
+};
+
 struct unwind_stats {
-	u64 nr_rows;	     /* in the kernel */
+	u64 nr_rows;
 	u64 kernel_bytes;    /* memory of the rows, unused room included */
 	u64 nr_files;	     /* with rows */
 	u64 nr_without;	     /* files without information, or that could not be read */
@@ -17,8 +31,15 @@ struct unwind_stats {
 	u64 nr_skipped_rows; /* beyond the limit of all shards */
 };
 
-/* @shards_fd and @process_maps_fd are maps of the loaded programs; borrowed. 0 or -errno. */
-int unwind_tables_new(struct unwind_tables **out, int shards_fd, int process_maps_fd) __must_check;
+/* Descriptors of the maps of the loaded programs; borrowed. */
+struct unwind_kernel_maps {
+	int shards_fd, slabs_fd, slots_fd;
+};
+
+/* Tables in the kernel's memory. 0 or -errno. */
+int unwind_tables_new(struct unwind_tables **out, const struct unwind_kernel_maps *maps) __must_check;
+/* Tables in other memory than the kernel's. 0, or -ENOMEM: then memory->ctx stays the caller's. */
+int unwind_tables_new_in(struct unwind_tables **out, const struct unwind_memory *memory) __must_check;
 void unwind_tables_free(struct unwind_tables *u);
 
 /* The mappings of a process, and the state of the process when they were read. */

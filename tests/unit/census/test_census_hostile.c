@@ -1,56 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Books of glibc that are made to mislead: each walk ends, and no memory is walked twice. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-#include "user/census/census_walk.h"
+#include "tests/unit/glibc_heaps.h"
 #include "user/lib/array.h"
-#include "user/scan/snapshot_make.h"
-
-/* The layout of 2.28 with words of 8 bytes. */
-enum {
-	TOP = 96,
-	BINS = 112,
-	NEXT = BINS + 127 * 16 + 16,
-	SYSTEM = NEXT + 24,
-	ARENA_SIZE = NEXT + 40,
-	HEADER = 0x30, /* of a heap */
-	SIZE = 0x20000,
-	LIBC_SIZE = 0x10000,
-	CHUNK = 0x40,
-	NR_CHUNKS = 10,
-	GAP = 4 << 20,
-};
-
-#define LIBC	 0x7f0000000000
-#define MAIN	 (LIBC + 0x800)
-#define FIRST	 0x10000000ULL
-#define ARENA	 (FIRST + HEADER)
-#define SECOND	 0x14000000ULL
-#define THIRD	 0x18000000ULL
-#define HUGE_MAP 0x100000000000
-#define BRK	 0x20000000ULL
-
-struct region {
-	struct snapshot_map map;
-	u8 *bytes; /* owned; NULL = there is nothing */
-	u64 nr_reads;
-};
-
-struct process {
-	struct snapshot snap;
-	struct snapshot_map maps[8];
-	struct region regions[8];
-	struct census_blocks blocks;
-};
 
 static u64 clock_step_ns, now_ns, nr_looks;
 
@@ -65,129 +19,13 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 	return 0;
 }
 
-static int fake_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len)
+static int begin(void **state)
 {
-	struct process *p = (struct process *)s;
-	const struct snapshot_map *map = snapshot_map_find(s, addr);
-	struct region *r = map ? &p->regions[map - p->maps] : NULL;
-
-	if (!r)
-		return -ENODATA;
-	r->nr_reads++;
-	if (!r->bytes || len > map->end - addr)
-		return -ENODATA;
-	memcpy(buf, r->bytes + (addr - map->start), len);
-	return 0;
-}
-
-static const struct snapshot_ops fake_ops = { .name = "fake", .peek = fake_peek };
-
-/* Add a mapping; addresses ascend. */
-static struct region *add(struct process *p, taddr_t start, u64 len, bool has_bytes)
-{
-	size_t i = p->snap.nr_maps++;
-
-	assert_true(i < ARRAY_SIZE(p->maps));
-	p->maps[i] = (struct snapshot_map){ .start = start,
-					    .end = start + len,
-					    .path = (char *)(uintptr_t) "",
-					    .is_readable = true,
-					    .is_writable = true };
-	if (has_bytes) {
-		p->regions[i].bytes = calloc(1, len);
-		assert_non_null(p->regions[i].bytes);
-	}
-	return &p->regions[i];
-}
-
-static void put(struct process *p, taddr_t at, u64 word)
-{
-	const struct snapshot_map *map = snapshot_map_find(&p->snap, at);
-
-	assert_non_null(map);
-	memcpy(p->regions[map - p->maps].bytes + (at - map->start), &word, sizeof(word));
-}
-
-static struct process *process_new(void)
-{
-	struct process *p = calloc(1, sizeof(*p));
-
-	assert_non_null(p);
-	p->snap = (struct snapshot){ .ops = &fake_ops, .word_size = 8, .maps = p->maps };
+	(void)state;
 	clock_step_ns = 0;
 	now_ns = 1000000000;
 	nr_looks = 0;
-	return p;
-}
-
-static void process_free(struct process *p)
-{
-	for (size_t i = 0; i < p->snap.nr_maps; i++)
-		free(p->regions[i].bytes);
-	census_blocks_fini(&p->blocks);
-	free(p);
-}
-
-/* Add the data of libc: no mapping follows it. */
-static void add_libc(struct process *p)
-{
-	add(p, LIBC, LIBC_SIZE, true);
-	p->maps[p->snap.nr_maps - 1].ino = 1;
-}
-
-static void put_arena(struct process *p, taddr_t arena, taddr_t next, taddr_t top, u64 system)
-{
-	for (u32 i = 0; i < 127; i++) {
-		put(p, arena + BINS + 16 * i, arena + BINS + 16 * i - 16);
-		put(p, arena + BINS + 16 * i + 8, arena + BINS + 16 * i - 16);
-	}
-	put(p, arena + TOP, top ? top : arena + TOP);
-	put(p, arena + NEXT, next);
-	put(p, arena + SYSTEM, system);
-}
-
-/* A heap with NR_CHUNKS chunks behind its header, then one with the rest. Returns the address of that one. */
-static taddr_t put_heap(struct process *p, taddr_t heap, taddr_t before, taddr_t first)
-{
-	put(p, heap, ARENA);
-	put(p, heap + 8, before);
-	put(p, heap + 16, SIZE);
-	put(p, heap + 24, SIZE);
-	for (u32 i = 0; i < NR_CHUNKS; i++, first += CHUNK)
-		put(p, first + 8, CHUNK | 1);
-	put(p, first + 8, (heap + SIZE - first) | 1);
-	return first;
-}
-
-/* A second arena with heaps at FIRST, SECOND and THIRD; the heap before each is as told. */
-static struct process *with_heaps(taddr_t before_second, taddr_t before_third, u64 system)
-{
-	struct process *p = process_new();
-	taddr_t top, first = (ARENA + ARENA_SIZE + 15) / 16 * 16;
-
-	add(p, FIRST, SIZE, true);
-	add(p, SECOND, SIZE, true);
-	add(p, THIRD, SIZE, true);
-	add_libc(p);
-	put_heap(p, FIRST, 0, first);
-	put_heap(p, SECOND, before_second, SECOND + HEADER);
-	top = put_heap(p, THIRD, before_third, THIRD + HEADER);
-	put_arena(p, MAIN, ARENA, 0, 0);
-	put_arena(p, ARENA, MAIN, top, system);
-	return p;
-}
-
-static int walk(struct process *p, u64 deadline_ns)
-{
-	struct census_walk w;
-	int err = census_walk_init(&w, &p->snap, &p->blocks, deadline_ns);
-
-	assert_int_equal(err, 0);
-	err = glibc_walk(&w);
-	if (!err)
-		census_add_up(&p->blocks);
-	census_walk_fini(&w);
-	return err;
+	return 0;
 }
 
 static u32 count_notes(const struct process *p, const char *text)
@@ -361,10 +199,14 @@ static void many_notes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(healthy),	     cmocka_unit_test(heaps_in_circle),
-		cmocka_unit_test(heaps_have_bytes),  cmocka_unit_test(endless_arenas),
-		cmocka_unit_test(devices_untouched), cmocka_unit_test(gap),
-		cmocka_unit_test(huge_map),	     cmocka_unit_test(many_notes),
+		cmocka_unit_test_setup(healthy, begin),
+		cmocka_unit_test_setup(heaps_in_circle, begin),
+		cmocka_unit_test_setup(heaps_have_bytes, begin),
+		cmocka_unit_test_setup(endless_arenas, begin),
+		cmocka_unit_test_setup(devices_untouched, begin),
+		cmocka_unit_test_setup(gap, begin),
+		cmocka_unit_test_setup(huge_map, begin),
+		cmocka_unit_test_setup(many_notes, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,7 +188,8 @@ static void commands_and_arguments(void **state)
 	refuses("xyzzy: no such command; see 'heaptap help'", "xyzzy");
 	refuses("1234: no such command; did you mean 'heaptap attach 1234'", "1234");
 	refuses("/bin/true: no such command; did you mean 'heaptap run /bin/true'", "/bin/true");
-	refuses("-v: the command comes first, as in 'heaptap run --verbose ...'", "-v", "run", "x");
+	refuses("-v: the command comes first, as in 'heaptap run --verbose ...'; -V prints the version", "-v",
+		"run", "x");
 	refuses("run: needs [--] PROGRAM [ARG...]; see 'heaptap help run'", "run", "-v");
 	refuses("attach: needs PID|NAME...; see 'heaptap help attach'", "attach");
 	refuses("report: b: one argument too many; see 'heaptap help report'", "report", "a", "b");

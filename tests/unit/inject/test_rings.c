@@ -156,7 +156,7 @@ static void test_hostile(void **state)
 		use_ring(w.shared, i);
 	w.shared->rings[0].written = 1ULL << 40;
 	put(w.shared, 1, 200, 1);
-	put(w.shared, 2, EVENT_STACK, 1);
+	put(w.shared, 2, 99, 1);
 	put(w.shared, 3, EVENT_ALLOC, 1);
 	w.shared->used[4] = 0xffffffff;
 	w.shared->used[5] = 2; /* ring 1 again */
@@ -167,6 +167,103 @@ static void test_hostile(void **state)
 	assert_true(rings_fill(w.rings) <= 100);
 	put(w.shared, 3, EVENT_ALLOC, 1);
 	assert_int_equal(rings_poll(w.rings, &sink, false), 1);
+	world_fini(&w);
+}
+
+/* Begin a stack as the piece does. Its frames follow, if there are any. */
+static void put_stack(struct piece_shared *s, u32 ring, u16 nr_frames, u16 nr_written)
+{
+	struct piece_ring *r = &s->rings[ring];
+	struct piece_stack *head = (void *)&r->records[r->written % PIECE_RING_RECORDS];
+
+	*head = (struct piece_stack){ .kind = EVENT_STACK, .nr_frames = nr_frames, .id = 77, .epoch = 3 };
+	for (u64 i = 0; i < nr_written; i++) {
+		u64 at = r->written + 1 + i / PIECE_STACK_FRAMES;
+
+		((u64 *)&r->records[at % PIECE_RING_RECORDS])[i % PIECE_STACK_FRAMES] = 1000 + i;
+	}
+	head->stamp = __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
+	r->written += 1 + (nr_written + PIECE_STACK_FRAMES - 1u) / PIECE_STACK_FRAMES;
+}
+
+struct stacks_seen {
+	u64 nr, nr_frames, nr_records;
+};
+
+static int check_stack(void *ctx, u32 ring, const struct piece_stack *stack, const u64 *ips)
+{
+	struct stacks_seen *seen = ctx;
+
+	(void)ring;
+	assert_int_equal(stack->id, 77);
+	assert_int_equal(stack->epoch, 3);
+	assert_true(stack->nr_frames <= STACK_MAX_FRAMES);
+	for (u64 i = 0; i < stack->nr_frames; i++)
+		assert_int_equal(ips[i], 1000 + i);
+	seen->nr++;
+	seen->nr_frames += stack->nr_frames;
+	return 0;
+}
+
+static int count_record(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec)
+{
+	struct stacks_seen *seen = ctx;
+
+	(void)ring;
+	(void)time_ns;
+	assert_int_equal(rec->kind, EVENT_ALLOC);
+	seen->nr_records++;
+	return 0;
+}
+
+/* Stacks of all sizes, also over the end of the ring, are read with the records between them. */
+static void test_stacks(void **state)
+{
+	struct stacks_seen seen = { 0 };
+	const struct rings_sink sink = { .ctx = &seen, .record = count_record, .stack = check_stack };
+	u64 nr_stacks = 0, nr_frames = 0;
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	use_ring(w.shared, 7);
+	for (u16 i = 0; i < 2000; i++) {
+		u16 nr = (u16)(i * 13 % (STACK_MAX_FRAMES + 1));
+
+		put_stack(w.shared, 7, nr, nr);
+		put(w.shared, 7, EVENT_ALLOC, 1);
+		nr_stacks++;
+		nr_frames += nr;
+		if (i % 50 == 0)
+			assert_true(rings_poll(w.rings, &sink, false) > 0);
+	}
+	assert_true(rings_poll(w.rings, &sink, true) > 0);
+	assert_int_equal(seen.nr, nr_stacks);
+	assert_int_equal(seen.nr_frames, nr_frames);
+	assert_int_equal(seen.nr_records, nr_stacks);
+	assert_int_equal(rings_losses(w.rings).allocs, 0);
+	world_fini(&w);
+}
+
+/* Stacks with more frames than there may be, or than were written. */
+static void test_hostile_stacks(void **state)
+{
+	struct stacks_seen seen = { 0 };
+	const struct rings_sink sink = { .ctx = &seen, .record = count_record, .stack = check_stack };
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	use_ring(w.shared, 0);
+	use_ring(w.shared, 1);
+	put_stack(w.shared, 0, STACK_MAX_FRAMES + 1, STACK_MAX_FRAMES + 1);
+	put_stack(w.shared, 1, 12, 6);
+	assert_true(rings_poll(w.rings, &sink, true) >= 0);
+	put(w.shared, 0, EVENT_ALLOC, 1);
+	put(w.shared, 1, EVENT_ALLOC, 1);
+	assert_true(rings_poll(w.rings, &sink, true) >= 0);
+	assert_int_equal(seen.nr + seen.nr_records, 0);
+	assert_int_equal(rings_losses(w.rings).allocs, 2);
 	world_fini(&w);
 }
 
@@ -191,8 +288,8 @@ static void test_later(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_order),  cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_stacks), cmocka_unit_test(test_hostile_stacks),
 		cmocka_unit_test(test_later),
 	};
 

@@ -24,6 +24,10 @@ enum {
 	SECOND_NS = 1000000000,
 };
 
+#define LONG_NAME                                                                                             \
+	"std::vector<std::pair<std::string, int>, std::allocator<std::pair<std::string, int> > >::_M_insert(" \
+	"std::pair<std::string, int> const&)"
+
 /* Names by offset, in place of the real symbolizer: symbols[0] is innermost. */
 static const struct place {
 	u64 offset;
@@ -34,6 +38,7 @@ static const struct place {
 	{ 0x110, 2, { { "grow", "/src/vec.h", 7, true }, { "push", "/src/vec.c", 70, false } } },
 	{ 0x120, 1, { { "evil\033[2J\n\"name", "/src/\033]0;x.c", 1, false } } },
 	{ 0x130, 1, { { "bare", NULL, 0, false } } },
+	{ 0x140, 1, { { LONG_NAME, "/src/v.h", 9, false } } },
 	{ 0x200, 1, { { "insert", "/src/list.c", 77, false } } },
 	{ 0x210, 1, { { "load", "/src/load.c", 5, false } } },
 	{ 0x220, 1, { { "serve", "/src/serve.c", 6, false } } },
@@ -41,7 +46,7 @@ static const struct place {
 	{ 0x240, 1, { { "_start", NULL, 0, false } } },
 };
 
-static size_t nr_stale;
+static size_t nr_stale, nr_unread;
 static int symbolize_err;
 
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols, size_t *nr)
@@ -76,6 +81,12 @@ size_t symbolizer_stale(const struct symbolizer *s)
 {
 	(void)s;
 	return nr_stale;
+}
+
+size_t symbolizer_unread(const struct symbolizer *s)
+{
+	(void)s;
+	return nr_unread;
 }
 
 static struct heap *heap;
@@ -153,7 +164,7 @@ static __attribute__((unused)) int begin(void **state)
 		.modules = modules,
 	};
 	now_ns = 12ULL * SECOND_NS;
-	nr_stale = 0;
+	nr_stale = nr_unread = 0;
 	symbolize_err = 0;
 	add_stack(100, STACK_COMPLETE, 0x100, 0x200, 0x210, 0x220, 0x230, 0x240);
 	add_stack(101, STACK_COMPLETE, 0x110, 0x210, 0x220, 0x230, 0x240);

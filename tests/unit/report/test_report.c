@@ -420,7 +420,18 @@ static void stale_files_are_said(void **state)
 	write_report(report_text);
 	has("2 files on disk are not what was mapped: no names from them\n");
 	write_report(report_json);
-	has("\"stale_modules\": 2\n");
+	has("\"stale_modules\": 2,\n");
+}
+
+static void unread_files_are_said(void **state)
+{
+	(void)state;
+	nr_unread = 1;
+	write_report(report_text);
+	has("1 file could not be read to the end: names are missing\n");
+	lacks("on disk");
+	write_report(report_json);
+	has("\"unread_modules\": 1\n");
 }
 
 static void places_without_names(void **state)
@@ -543,6 +554,7 @@ int main(void)
 		TEST(several_processes),
 		TEST(color_only_when_asked),
 		TEST(stale_files_are_said),
+		TEST(unread_files_are_said),
 		TEST(places_without_names),
 		TEST(holders_are_shown),
 		TEST(errors_are_returned),

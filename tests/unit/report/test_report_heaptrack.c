@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Data files for heaptrack: all events if the heap has a tape, else the live blocks; text is escaped. */
-#include <zlib.h>
-
 #include "tests/unit/report/hostile_write.h"
 #include "user/heap/tape.h"
 #include "user/report/format.h"
 
-enum { MAX_PLAIN = 1 << 20 };
-
-static char plain[MAX_PLAIN];
+static const char *plain;
 
 static void write_plain(void)
 {
-	z_stream z = { .avail_out = MAX_PLAIN - 1, .next_out = (u8 *)plain };
-
 	hostile_write(report_heaptrack);
-	z.next_in = (u8 *)hostile.text;
-	z.avail_in = (uInt)hostile.len;
-	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
-	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
-	plain[z.total_out] = '\0';
-	inflateEnd(&z);
+	plain = hostile.text;
 }
 
 static void has(const char *part)
@@ -90,7 +79,7 @@ static void with_a_tape_events_are_shown(void **state)
 	hostile_event(EVENT_ALLOC, "malloc", 0x60000, 16, 101);
 	write_plain();
 	/* Tracing began at 10 s. The row of malloc at stack 101 is new: calloc has another one, of the same trace. */
-	has("\nc 1f4\na 10 2\n+ 0\n- 0\na 20 2\n+ 1\nc 3e8\n+ 0\nc 4e20\n");
+	has("\na 10 2\nc 1f4\n+ 0\n- 0\na 20 2\n+ 1\nc 3e8\n+ 0\nc 4e20\n");
 }
 
 static void processes_have_a_root_each(void **state)

@@ -67,6 +67,12 @@ size_t symbolizer_stale(const struct symbolizer *s)
 	return 0;
 }
 
+size_t symbolizer_unread(const struct symbolizer *s)
+{
+	(void)s;
+	return 0;
+}
+
 static struct heap *heap;
 static struct stack_table *stacks;
 static struct module_table *modules;

@@ -37,7 +37,8 @@ static void test_denied(void **state)
 		for (;;)
 			pause();
 	assert_true(child > 0);
-	assert_string_equal(scan_reason(-EACCES, child, 0).text, "no permission to stop the process");
+	assert_string_equal(scan_reason(-EACCES, child, 0).text,
+			    "no permission to stop the process, which needs CAP_SYS_PTRACE");
 	assert_int_equal(ptrace(PTRACE_SEIZE, child, NULL, NULL), 0);
 	r = scan_reason(-EPERM, child, 0);
 	snprintf(expected, sizeof(expected), "the process is traced by %s (PID %d) already", name, getpid());

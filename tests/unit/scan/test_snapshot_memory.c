@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -71,16 +73,28 @@ static void wait_alone(void)
 		usleep(1000);
 }
 
+/* Hang in one read of memory, but not of page maps. */
+static void may_hang(size_t len)
+{
+	if (len < 4096 || !atomic_exchange(&want_hang, false))
+		return;
+	pthread_mutex_lock(&hang);
+	pthread_mutex_unlock(&hang);
+}
+
 ssize_t pread(int fd, void *buf, size_t len, off_t offset)
 {
 	ssize_t (*real)(int, void *, size_t, off_t) = (__typeof__(real))dlsym(RTLD_NEXT, "pread");
 
-	/* Hang in one read of memory, but not of page maps. */
-	if (len >= 4096 && atomic_exchange(&want_hang, false)) {
-		pthread_mutex_lock(&hang);
-		pthread_mutex_unlock(&hang);
-	}
+	may_hang(len);
 	return real(fd, buf, len, offset);
+}
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nr_local,
+			 const struct iovec *remote, unsigned long nr_remote, unsigned long flags)
+{
+	may_hang(local->iov_len);
+	return syscall(SYS_process_vm_readv, pid, local, nr_local, remote, nr_remote, flags);
 }
 
 int ioctl(int fd, unsigned long request, ...)

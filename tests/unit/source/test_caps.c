@@ -212,7 +212,7 @@ static void root_without_privileges(void **state)
 	probe_in_child(drop_all);
 	assert_int_equal(shared->err, -EPERM);
 	assert_reason("CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN and CAP_SYS_PTRACE missing");
-	assert_reason("--privileged");
+	assert_reason("give the container the capabilities BPF, PERFMON");
 }
 
 /* A missing feature that nobody asked for is not given as the reason. */

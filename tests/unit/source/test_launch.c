@@ -221,25 +221,38 @@ static void part_hold(char **args)
 	_exit(0);
 }
 
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
+/* Threads begin and end, and signals come. */
+static void part_busy(char **args)
+{
+	tell('b');
+	for (int i = 0; i < 20; i++) {
+		pthread_t t;
+
+		if (signal(SIGUSR1, ignore) == SIG_ERR || raise(SIGUSR1) ||
+		    pthread_create(&t, NULL, nothing, NULL) || pthread_join(t, NULL))
+			_exit(90);
+	}
+	tell('e');
+	_exit(atoi(args[0]));
+}
+
 static const struct {
 	const char *name;
 	void (*play)(char **args);
 } parts[] = {
-	{ "exit", part_exit },
-	{ "signal", part_signal },
-	{ "tell", part_tell },
-	{ "exec", part_exec },
-	{ "thread-exec", part_thread_exec },
-	{ "threads", part_threads },
-	{ "leader-ends", part_leader_ends },
-	{ "stop", part_stop },
-	{ "stdin", part_stdin },
-	{ "uid", part_uid },
-	{ "wait-signal", part_wait_signal },
-	{ "daemon", part_daemon },
-	{ "clone", part_clone },
-	{ "forked", part_forked },
-	{ "hold", part_hold },
+	{ "busy", part_busy },	     { "exit", part_exit },
+	{ "signal", part_signal },   { "tell", part_tell },
+	{ "exec", part_exec },	     { "thread-exec", part_thread_exec },
+	{ "threads", part_threads }, { "leader-ends", part_leader_ends },
+	{ "stop", part_stop },	     { "stdin", part_stdin },
+	{ "uid", part_uid },	     { "wait-signal", part_wait_signal },
+	{ "daemon", part_daemon },   { "clone", part_clone },
+	{ "forked", part_forked },   { "hold", part_hold },
 };
 
 /* ---- the side of heaptap ---- */
@@ -545,6 +558,28 @@ static void test_signal(void **state)
 	assert_int_equal(WEXITSTATUS(w->status), SIGUSR2);
 }
 
+/* While nobody has time for its end, it goes on. */
+static void test_attended(void **state)
+{
+	struct world *w = *state;
+	struct launch_options o = { .argv = (char *[]){ "/proc/self/exe", "busy", "7", NULL } };
+	struct launch *l = launched(w, &o);
+	char c = 0;
+
+	launch_start(l);
+	wait_told(w, l, 'b');
+	while (read(w->story, &c, 1) != 1 || c != 'e')
+		launch_attend(l);
+	for (int i = 0; i < 100; i++) {
+		launch_attend(l);
+		usleep(200);
+	}
+	assert_int_equal(w->nr_exiting, 0);
+	until_end(w, l);
+	assert_int_equal(w->nr_exiting, 1);
+	assert_int_equal(WEXITSTATUS(w->status), 7);
+}
+
 /* Once left, another one may trace it; its end is still ours to see. */
 static void test_left(void **state)
 {
@@ -783,6 +818,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_job_control, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stdin, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signal, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_attended, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_at_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_user, setup, teardown),

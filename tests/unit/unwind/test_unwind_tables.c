@@ -23,24 +23,30 @@ enum { PID = 4711 };
 struct world {
 	struct unwind_tables *tables;
 	struct unwind_maps *seen; /* what the programs would find */
-	int shards_fd, process_maps_fd;
+	int shards_fd, slabs_fd, slots_fd;
 };
 
-static int outer_map(enum bpf_map_type type, u32 nr, u32 value_size)
+static int outer_map(u32 nr, u32 inner_nr, u32 value_size)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "inner", 4, value_size, 1, &opts);
+	int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "inner", 4, value_size, inner_nr, &opts);
 	int fd;
 
 	if (inner < 0)
 		return -errno;
 	opts.map_flags = 0;
 	opts.inner_map_fd = inner;
-	fd = bpf_map_create(type, "outer", 4, 4, nr, &opts);
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "outer", 4, 4, nr, &opts);
 	if (fd < 0)
 		fd = -errno;
 	close(inner);
 	return fd;
+}
+
+static int new_tables(struct world *w)
+{
+	return unwind_tables_new(&w->tables,
+				 &(struct unwind_kernel_maps){ w->shards_fd, w->slabs_fd, w->slots_fd });
 }
 
 static int setup(void **state)
@@ -50,10 +56,11 @@ static int setup(void **state)
 	if (!w)
 		return -1;
 	w->seen = calloc(1, sizeof(*w->seen));
-	w->shards_fd = outer_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, MAX_SHARDS, sizeof(struct shard));
-	w->process_maps_fd = outer_map(BPF_MAP_TYPE_HASH_OF_MAPS, 8, sizeof(struct unwind_maps));
+	w->shards_fd = outer_map(MAX_SHARDS, 1, sizeof(struct shard));
+	w->slabs_fd = outer_map(MAX_SLABS, SLAB_PROCESSES, sizeof(struct unwind_maps));
+	w->slots_fd = bpf_map_create(BPF_MAP_TYPE_HASH, "slots", 4, 4, MAX_PROCESSES, NULL);
 	*state = w;
-	return w->seen ? unwind_tables_new(&w->tables, w->shards_fd, w->process_maps_fd) : -1;
+	return w->seen ? new_tables(w) : -1;
 }
 
 static int teardown(void **state)
@@ -63,8 +70,10 @@ static int teardown(void **state)
 	unwind_tables_free(w->tables);
 	if (w->shards_fd >= 0)
 		close(w->shards_fd);
-	if (w->process_maps_fd >= 0)
-		close(w->process_maps_fd);
+	if (w->slabs_fd >= 0)
+		close(w->slabs_fd);
+	if (w->slots_fd >= 0)
+		close(w->slots_fd);
 	free(w->seen);
 	free(w);
 	return 0;
@@ -74,27 +83,37 @@ static struct world *world_of(void **state)
 {
 	struct world *w = *state;
 
-	if (w->shards_fd == -EPERM || w->process_maps_fd == -EPERM) {
+	if (w->shards_fd == -EPERM || w->slabs_fd == -EPERM) {
 		print_message("skipped: no right to make BPF maps\n");
 		skip();
 	}
-	assert_true(w->shards_fd >= 0 && w->process_maps_fd >= 0);
+	assert_true(w->shards_fd >= 0 && w->slabs_fd >= 0 && w->slots_fd >= 0);
 	return w;
+}
+
+/* Read what the programs would see of @pid. */
+static void see(struct world *w, u32 pid)
+{
+	u32 id, slot, slab, place;
+	int fd;
+
+	assert_int_equal(bpf_map_lookup_elem(w->slots_fd, &pid, &slot), 0);
+	slab = slot / SLAB_PROCESSES;
+	place = slot % SLAB_PROCESSES;
+	assert_int_equal(bpf_map_lookup_elem(w->slabs_fd, &slab, &id), 0);
+	fd = bpf_map_get_fd_by_id(id);
+	assert_true(fd >= 0);
+	assert_int_equal(bpf_map_lookup_elem(fd, &place, w->seen), 0);
+	close(fd);
 }
 
 /* Set the mappings and read what the programs would see. */
 static void set_maps(struct world *w, struct mapping *maps, size_t nr)
 {
 	struct mapping_list list = { .maps = maps, .nr = nr };
-	u32 pid = PID, id, zero = 0;
-	int fd;
 
 	assert_int_equal(unwind_tables_set(w->tables, PID, &(struct unwind_mappings){ &list, 8, 3, 1 }), 0);
-	assert_int_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
-	fd = bpf_map_get_fd_by_id(id);
-	assert_true(fd >= 0);
-	assert_int_equal(bpf_map_lookup_elem(fd, &zero, w->seen), 0);
-	close(fd);
+	see(w, PID);
 }
 
 /* As the programs search: comparisons by the sign of the difference. */
@@ -207,8 +226,8 @@ static void test_more_rows_than_fit(void **state)
 
 	unwind_tables_free(w->tables);
 	close(w->shards_fd);
-	w->shards_fd = outer_map(BPF_MAP_TYPE_ARRAY_OF_MAPS, 1, sizeof(struct shard));
-	assert_int_equal(unwind_tables_new(&w->tables, w->shards_fd, w->process_maps_fd), 0);
+	w->shards_fd = outer_map(1, 1, sizeof(struct shard));
+	assert_int_equal(new_tables(w), 0);
 	for (int i = 0; i < 2; i++) {
 		modules[i].fd = open_file_of_rows(nr);
 		assert_true(modules[i].fd >= 0);
@@ -264,14 +283,54 @@ static void test_forgotten(void **state)
 {
 	struct world *w = world_of(state);
 	struct mapping map = { .start = 0x1000, .end = 0x2000 };
-	u32 pid = PID, id;
+	u32 pid = PID, slot;
 
 	set_maps(w, &map, 1);
 	unwind_tables_forget(w->tables, PID);
-	assert_int_not_equal(bpf_map_lookup_elem(w->process_maps_fd, &pid, &id), 0);
+	assert_int_not_equal(bpf_map_lookup_elem(w->slots_fd, &pid, &slot), 0);
 	/* The number may come again. */
 	set_maps(w, &map, 1);
 	assert_non_null(search(w->seen, 0x1000));
+}
+
+/* Slots of processes that have ended are used again, but not the last ones: a walk may still be in them. */
+static void test_slots_are_used_again(void **state)
+{
+	struct world *w = world_of(state);
+	u32 slot, last = ~0U, nr_slabs = 0, id;
+
+	for (u32 pid = 1; pid <= 1000; pid++) {
+		struct mapping map = { .start = pid * 0x1000, .end = pid * 0x1000 + 0x1000 };
+		const struct mapping_list list = { .maps = &map, .nr = 1 };
+
+		assert_int_equal(
+			unwind_tables_set(w->tables, (pid_t)pid, &(struct unwind_mappings){ &list, 8, 3, 1 }),
+			0);
+		see(w, pid);
+		assert_non_null(search(w->seen, pid * 0x1000));
+		assert_null(search(w->seen, (pid - 1) * 0x1000));
+		assert_int_equal(bpf_map_lookup_elem(w->slots_fd, &pid, &slot), 0);
+		assert_int_not_equal(slot, last);
+		last = slot;
+		unwind_tables_forget(w->tables, (pid_t)pid);
+	}
+	for (u32 slab = 0; slab < MAX_SLABS; slab++)
+		nr_slabs += !bpf_map_lookup_elem(w->slabs_fd, &slab, &id);
+	assert_int_equal(nr_slabs, 2);
+}
+
+/* As many processes as there can be have mappings at one time. */
+static void test_all_processes(void **state)
+{
+	struct world *w = world_of(state);
+	const struct mapping_list none = { 0 };
+
+	for (u32 pid = 1; pid < MAX_PROCESSES; pid++)
+		assert_int_equal(
+			unwind_tables_set(w->tables, (pid_t)pid, &(struct unwind_mappings){ &none, 8, 3, 1 }),
+			0);
+	see(w, MAX_PROCESSES - 1);
+	assert_int_equal(w->seen->execs, 1);
 }
 
 int main(void)
@@ -284,6 +343,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_changes_are_numbered, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_confirmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_slots_are_used_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_all_processes, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

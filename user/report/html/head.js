@@ -101,6 +101,8 @@ function doubtsOf(process) {
 	if (report.filter)
 		list.push(`Callers count only live blocks of ${report.filter.min_size ? `at least ${bytes(report.filter.min_size)}` : ""}` +
 			`${report.filter.max_size ? ` at most ${bytes(report.filter.max_size)}` : ""}.`);
+	if (report.unread_modules)
+		list.push(`${plural(report.unread_modules, "file")} could not be read to the end: names are missing.`);
 	if (report.stale_modules)
 		list.push(`${plural(report.stale_modules, "file")} on disk ${report.stale_modules === 1 ? "is" : "are"} not what was mapped: no names from there.`);
 	const cut = cutShare(process);

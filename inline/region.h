@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The memory of the piece, found by the piece itself, and room in rings. */
+#pragma once
+
+#include "inline/piece.h"
+
+static inline void *at_offset(u64 offset)
+{
+	u64 head = (u64)(uintptr_t)piece_head;
+
+	/* The compiler must not see where this comes from: what lies behind the constant code is no constant. */
+	asm("" : "+r"(head));
+	return (void *)(uintptr_t)(head + offset);
+}
+
+static inline struct piece_control *control(void)
+{
+	return at_offset(PIECE_CONTROL_OFFSET);
+}
+
+static inline struct piece_private *private(void)
+{
+	return at_offset(PIECE_PRIVATE_OFFSET);
+}
+
+static inline struct piece_shared *shared(void)
+{
+	return at_offset(PIECE_SHARED_OFFSET);
+}
+
+static inline struct piece_tables *tables(void)
+{
+	return at_offset(PIECE_TABLES_OFFSET);
+}
+
+static inline u64 counter(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static inline bool is_on(void)
+{
+	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
+}
+
+/* Is there room for @nr records? Waits for it, but not for ever: the reader may be stopped, dead, or leaving. */
+static inline bool has_room(struct piece_ring *r, u64 nr)
+{
+	struct piece_shared *s = shared();
+	u64 begin = 0, progress, last = 0;
+
+	if (r->written + nr - r->read_seen <= PIECE_RING_RECORDS)
+		return true;
+	for (;;) {
+		r->read_seen = __atomic_load_n(&r->read, __ATOMIC_ACQUIRE);
+		if (r->written + nr - r->read_seen <= PIECE_RING_RECORDS) {
+			if (begin || s->is_dropping)
+				s->is_dropping = 0;
+			return true;
+		}
+		if (s->is_dropping || !is_on())
+			return false;
+		progress = __atomic_load_n(&s->progress, __ATOMIC_RELAXED);
+		if (!begin || progress != last)
+			begin = counter();
+		last = progress;
+		if (counter() - begin > s->max_wait) {
+			s->is_dropping = 1;
+			return false;
+		}
+		__builtin_ia32_pause();
+	}
+}
+
+/*
+ * Stamps order the records of all threads. Whoever is handed a block sees the record of its release, or allocation,
+ * before its own stamp is taken: the fence keeps the counter from being read before the allocator's loads.
+ */
+static inline u64 next_stamp(void)
+{
+	struct piece_shared *s = shared();
+
+	/* On x86 this waits for earlier loads, too. */
+	if (s->is_sequence)
+		return __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
+	asm volatile("lfence" : : : "memory");
+	return counter();
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stacks of calls: the adaptor of bpf/walk.h for code that runs inside the target. A read of memory that is not mapped
+ * would end the target, so a walk reads only the stack that its thread runs on, above the call.
+ */
+#include "inline/region.h"
+
+#include <walk_cpu.h>
+
+#include "bpf/walk.h"
+
+/* ---- the stack that the thread runs on ---- */
+
+/* How stacks are found that are in no list yet: memory up to the thread's own data, or only the page. */
+enum { MAX_THREAD_STACK = 64 << 20 };
+
+/* The number of regions that begin at or below @sp. */
+static u32 search_regions(const struct piece_tables *t, u64 sp)
+{
+	u32 low = 0, high = t->nr_regions < PIECE_MAX_STACKS ? t->nr_regions : PIECE_MAX_STACKS;
+
+	while (low < high) {
+		u32 middle = (low + high) / 2;
+
+		if (t->regions[middle].start <= sp)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Find the memory around @sp in the list of heaptap. False: it is not there, or the list changes. */
+static bool find_region(struct piece_walk *pw, u64 sp)
+{
+	const struct piece_tables *t = tables();
+	u32 seq = __atomic_load_n(&t->seq, __ATOMIC_ACQUIRE), at;
+
+	pw->seq = seq;
+	pw->low = pw->high = 0;
+	if (seq & 1)
+		return false;
+	if (sp >= t->stack_low && sp < t->stack_top) {
+		pw->low = t->stack_low;
+		pw->high = t->stack_top;
+	} else {
+		at = search_regions(t, sp);
+		if (at && sp < t->regions[at - 1].end) {
+			pw->low = t->regions[at - 1].start;
+			pw->high = t->regions[at - 1].end;
+		}
+	}
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return pw->high && seq == __atomic_load_n(&t->seq, __ATOMIC_RELAXED);
+}
+
+/*
+ * Learn up to where the stack at @sp can be read. The C library puts a thread's own data, to which the thread pointer
+ * leads, at the upper end of its stack.
+ */
+static void find_stack(struct piece_walk *pw, u64 sp)
+{
+	u64 own = __builtin_ia32_rdfsbase64() & ~7ULL;
+	bool is_below = own > sp && own - sp < MAX_THREAD_STACK;
+
+	if (find_region(pw, sp)) {
+		if (is_below && own < pw->high)
+			pw->high = own;
+		return;
+	}
+	__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
+	pw->low = sp & ~(u64)(PIECE_PAGE - 1);
+	pw->high = is_below ? own : pw->low + PIECE_PAGE;
+}
+
+static struct piece_walk *walk_of(struct walk *w)
+{
+	return (struct piece_walk *)((u8 *)w - __builtin_offsetof(struct piece_walk, walk));
+}
+
+/* The stack at @sp is read from now on, from @from on. */
+static void use_stack(struct piece_walk *pw, u64 sp, u64 from)
+{
+	u64 bytes;
+
+	if (sp < pw->low || sp >= pw->high || pw->seq != __atomic_load_n(&tables()->seq, __ATOMIC_RELAXED))
+		find_stack(pw, sp);
+	bytes = pw->high - from;
+	pw->walk.copy_start = from;
+	pw->walk.copy_bytes = bytes < ~7U ? (u32)bytes & ~7U : ~7U;
+}
+
+/* A word outside of the stack: the walk may have come to another one, by the frame of a signal handler. */
+static __attribute__((noinline)) bool word_elsewhere(struct walk *w, u64 addr)
+{
+	if (w->sp - w->copy_start < w->copy_bytes || addr < w->sp || w->sp & 7)
+		return false;
+	if (!find_region(walk_of(w), w->sp)) {
+		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	use_stack(walk_of(w), w->sp, w->sp);
+	return addr - w->copy_start < w->copy_bytes;
+}
+
+/* ---- the adaptor of bpf/walk.h ---- */
+
+WALK_STEP bool word_at(struct walk *w, u64 addr, u64 *word)
+{
+	if (addr & 7 || (addr - w->copy_start >= w->copy_bytes && !word_elsewhere(w, addr)))
+		return false;
+	*word = *(const u64 *)(uintptr_t)addr;
+	if (*word == (u64)(uintptr_t)piece_returned)
+		*word = piece_real_return(addr);
+	return *word || *(const u64 *)(uintptr_t)addr == 0;
+}
+
+WALK_STEP const struct unwind_maps *walk_maps(u32 pid)
+{
+	(void)pid;
+	return &tables()->maps;
+}
+
+/* Is all of [@from, @to) code that is mapped? */
+static bool is_code(u64 from, u64 to)
+{
+	const struct unwind_map *m = find_map(&tables()->maps, from);
+
+	return holds_pc(m, from) && to - 1 >= from && holds_pc(m, to - 1);
+}
+
+static bool read_code(u64 from, u64 *code)
+{
+	if (!is_code(from, from + sizeof(*code)))
+		return false;
+	__builtin_memcpy(code, (const void *)(uintptr_t)from, sizeof(*code));
+	return true;
+}
+
+WALK_STEP bool code_before(u64 pc, u64 *code)
+{
+	u64 in_page = pc & (PIECE_PAGE - 1);
+
+	if (read_code(pc - sizeof(*code), code))
+		return true;
+	if (in_page >= sizeof(*code) || !read_code(pc - in_page, code))
+		return false;
+	*code = in_page ? *code << 8 * (sizeof(*code) - in_page) : 0;
+	return true;
+}
+
+WALK_STEP u64 code_at(u64 pc)
+{
+	u64 code;
+
+	return read_code(pc, &code) ? code : 0;
+}
+
+WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc)
+{
+	const struct cfi_row *rows = tables()->shards[m->shard % PIECE_MAX_SHARDS].rows;
+	u64 first = m->first, nr = m->nr, offset = pc - m->base;
+
+	if (!nr || first + nr > SHARD_ROWS)
+		return CFI_NONE;
+	while (nr > 1) {
+		u64 half = nr / 2;
+
+		first += rows[first + half].pc <= offset ? half : 0;
+		nr -= half;
+	}
+	return rows[first].rule;
+}
+
+WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
+{
+	(void)has_loop;
+	for (u32 i = 0; i < most; i++) {
+		long is_last = which == LOOP_WALK    ? walk_round(i, loop)
+			       : which == LOOP_CHECK ? check_round(i, loop)
+						     : keep_round(i, loop);
+		if (is_last)
+			return;
+	}
+}
+
+/* ---- stacks that heaptap has ---- */
+
+static u64 *seen_set(u64 id)
+{
+	return shared()->seen[(id >> 7) % PIECE_SEEN_SETS];
+}
+
+static bool is_seen_stack(u64 id)
+{
+	const u64 *set = seen_set(id);
+
+	for (u32 i = 0; i < PIECE_SEEN_WAYS; i++)
+		if (__atomic_load_n(&set[i], __ATOMIC_ACQUIRE) == id)
+			return true;
+	return false;
+}
+
+/* A stack that drops out of the set is sent again. */
+static void note_seen(u64 id)
+{
+	u64 *set = seen_set(id);
+	u32 at = (u32)(id >> 3);
+
+	for (u32 i = 0; i < PIECE_SEEN_WAYS; i++) {
+		if (set[i])
+			continue;
+		at = i;
+		break;
+	}
+	__atomic_store_n(&set[at % PIECE_SEEN_WAYS], id, __ATOMIC_RELEASE);
+}
+
+/* ---- taking a stack ---- */
+
+/* Write the stack that was walked to the ring. False: no room. */
+static bool send_stack(struct piece_ring *r, const struct walk *w, u64 id)
+{
+	u32 nr_records = 1 + (w->nr + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
+	struct piece_stack *head = (void *)&r->records[r->written % PIECE_RING_RECORDS];
+
+	if (!has_room(r, nr_records))
+		return false;
+	head->kind = EVENT_STACK;
+	head->end = stack_end(w);
+	head->nr_frames = (u16)w->nr;
+	head->epoch = w->epoch;
+	head->id = id;
+	for (u32 i = 0; i < w->nr; i++) {
+		u64 record = r->written + 1 + i / PIECE_STACK_FRAMES;
+		u64 *ips = (u64 *)&r->records[record % PIECE_RING_RECORDS];
+
+		ips[i % PIECE_STACK_FRAMES] = w->last[(w->nr - 1 - i) % WALK_FRAMES].pc;
+	}
+	head->stamp = next_stamp();
+	__atomic_store_n(&r->written, r->written + nr_records, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The walk begins at the return address @ret of the call whose stack pointer at entry is @sp. */
+static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
+{
+	const struct piece_shared *s = shared();
+	u64 generation = __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE);
+	struct walk *w = &pw->walk;
+
+	w->word = sizeof(u64);
+	w->nr_fresh = 0;
+	w->is_guessed = 0;
+	w->is_matched = 0;
+	w->has_fp = 1;
+	if (w->generation != generation) {
+		w->generation = generation;
+		w->epoch = s->epoch;
+		w->nr = 0;
+		w->last_id = 0;
+		pw->high = 0;
+	}
+	w->candidate = w->nr;
+	/* Our own frames lie below those of the program: a bad rule that leads there is seen as such. */
+	use_stack(pw, sp, (u64)(uintptr_t)__builtin_frame_address(0) & ~7ULL);
+	w->sp = sp + sizeof(u64);
+	w->fp = fp;
+	w->pc = ret == (u64)(uintptr_t)piece_returned ? piece_real_return(sp) : ret;
+}
+
+u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp, u64 ret)
+{
+	const struct piece_shared *s = shared();
+	struct walk_loop loop = { .w = &pw->walk, .depth = s->depth, .pid = s->pid };
+	struct walk *w = &pw->walk;
+	u64 id;
+
+	if (!loop.depth || loop.depth > STACK_MAX_FRAMES)
+		return STACK_NONE;
+	walk_begin(pw, sp, fp, ret);
+	/* Most calls have exactly the last stack. */
+	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, true))
+		return w->last_id;
+	w->last_id = 0;
+	if (!walk_again(w, &loop, s->pid, true))
+		return STACK_LOST;
+	id = stack_id_end(innermost(w)->id, s->pid, w->epoch, stack_end(w));
+	if (!is_seen_stack(id)) {
+		if (!send_stack(r, w, id))
+			return STACK_LOST;
+		note_seen(id);
+	}
+	w->last_id = id;
+	return id;
+}

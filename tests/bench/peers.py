@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""peers.py [-r ROUNDS] [-t TOOLS] [-p PROGRAMS] [-w FILE]: heaptap beside other heap profilers, on real programs (root).
+
+Each tool records all allocations of each program with their stacks; rounds (5) alternate, so that a disturbance hits all.
+  time     elapsed, as a multiple of the program alone (time of a tool's start is measured with "true" and left out);
+           of redis the requests per second of the program alone, as a multiple of those with the tool
+  p99      of redis: 99 % of the requests were answered in so many ms
+  memory   resident memory of all processes, less that of the program alone
+  output   bytes of all files that the tool wrote
+  report   time of the command that makes a text of them
+Each is "median (minimum to maximum)". -w FILE writes the table between its lines <!-- peers --> and <!-- end -->.
+A tool or program that is not installed is named and left out."""
+
+import getopt
+import glob
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HEAPTAP = os.environ.get("HEAPTAP", ROOT + "/build/heaptap")
+
+C_SOURCE = "#include <stdio.h>\n" + "".join(
+    "struct s%d { int a; char *b; struct s%d *next; }; int f%d(struct s%d *s) { int n = 0; for (; s; s = s->next) n += s->a * %d; return n; }\n"
+    % (i, i, i, i, i) for i in range(3000))
+
+PROGRAMS = {
+    "perl": ["perl", "-e", 'my %h; for my $i (1..300000) { $h{$i % 5000} = [ $i, "x$i" ]; } print scalar(keys %h), "\\n";'],
+    "python3": ["python3", "-c", "import os; d = {}\nfor i in range(400000): d[i % 7000] = [i, 'x' * (600 + i % 9)]\nprint(len(d))"],
+    "sqlite3": ["sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 150000) "
+                "insert into t select x, 'row ' || x from c; select count(*), sum(length(b)) from t where b like '%7%';"],
+    "clang": ["clang", "-O1", "-c", "-o", "/dev/null", "{dir}/source.c"],
+    "redis": ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"],
+}
+
+
+def library(pattern):
+    found = sorted(glob.glob("/usr/lib/*/" + pattern) + glob.glob("/usr/lib/" + pattern))
+    return found[0] if found else None
+
+
+def libc():
+    return library("libc.so.6")
+
+
+# name: (command before the program, environment, command that makes the report); None: not installed
+def tools():
+    probe = "u:%s:malloc { @size[tid] = arg0; } ur:%s:malloc /@size[tid]/ { @sum[ustack(16)] = sum(@size[tid]); delete(@size[tid]); }" % (libc(), libc())
+    jemalloc, tcmalloc = library("libjemalloc.so.2"), library("libtcmalloc.so.4")
+    have = {
+        "heaptap": ([HEAPTAP, "run", "-q", "-o", "{dir}/out.json", "--"], {}, None),
+        "heaptap, recording": ([HEAPTAP, "run", "-q", "--no-scan", "-w", "{dir}/out.heaptap", "-o", "{dir}/out.json", "--"], {},
+                               [HEAPTAP, "report", "-q", "{dir}/out.heaptap"]),
+        "heaptap, ptrace": ([HEAPTAP, "run", "-q", "-b", "ptrace", "-o", "{dir}/out.json", "--"], {}, None),
+        "heaptrack": (["heaptrack", "-o", "{dir}/out"], {}, ["sh", "-c", "heaptrack_print -f {dir}/out*"]),
+        "heaptrack, raw": (["heaptrack", "--raw", "-o", "{dir}/out"], {},
+                           ["sh", "-c", "heaptrack --interpret {dir}/out.raw* >/dev/null 2>&1; heaptrack_print -f $(ls {dir}/out* | grep -v raw)"]),
+        "bpftrace": (["bpftrace", "-o", "{dir}/out.txt", "-e", probe, "-c"], {}, None),
+        "memcheck": (["valgrind", "-q", "--leak-check=full", "--log-file={dir}/out.txt"], {}, None),
+        "dhat": (["valgrind", "-q", "--tool=dhat", "--dhat-out-file={dir}/out.json"], {}, None),
+        "jemalloc": ([], {"LD_PRELOAD": jemalloc, "MALLOC_CONF": "prof:true,prof_final:true,lg_prof_sample:0,prof_prefix:{dir}/out"},
+                     ["sh", "-c", "jeprof --text $(command -v {program}) {dir}/out*"]),
+        "tcmalloc": ([], {"LD_PRELOAD": tcmalloc, "HEAPPROFILE": "{dir}/out", "HEAP_PROFILE_ALLOCATION_INTERVAL": "0"},
+                     ["sh", "-c", "google-pprof --text $(command -v {program}) $(ls {dir}/out* | tail -1)"]),
+    }
+    for name, (command, env, report) in have.items():
+        lacks = (command and not shutil.which(command[0])) or env.get("LD_PRELOAD", "") is None
+        yield name, None if lacks else (command, env, report)
+
+
+def resident(session):
+    """Bytes of all processes of the session, with shared pages divided."""
+    total = 0
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            text = open(stat).read()
+            if int(text.rsplit(")", 1)[1].split()[3]) == session:
+                total += int(re.search(r"^Pss:\s+(\d+)", open(os.path.dirname(stat) + "/smaps_rollup").read(), re.M).group(1)) << 10
+        except (OSError, AttributeError, IndexError, ValueError):
+            pass
+    return total
+
+
+class Process:
+    """A command in a session of its own, whose memory is looked at ten times a second."""
+
+    def __init__(self, command, env, directory):
+        self.out = open(directory + "/said", "w+")
+        self.start = time.monotonic()
+        self.process = subprocess.Popen(command, env=dict(os.environ, **env), stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.out,
+                                        start_new_session=True, cwd=directory)
+        self.memory = 0
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+
+    def watch(self):
+        while self.process.poll() is None:
+            self.memory = max(self.memory, resident(self.process.pid))
+            time.sleep(0.1)
+
+    def wait(self):
+        status = self.process.wait()
+        elapsed = time.monotonic() - self.start
+        self.thread.join()
+        return status, elapsed
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def filled(words, **values):
+    for key, value in values.items():
+        words = [w.replace("{%s}" % key, str(value)) for w in words]
+    return words
+
+
+def redis_load(port):
+    """Requests per second and p99 in ms of SET, once the server answers."""
+    for _ in range(1200):
+        if subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, check=False).stdout == b"PONG\n":
+            break
+        time.sleep(0.05)
+    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "60000", "-r", "20000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
+                          text=True, check=False).stdout.splitlines()
+    values = dict(zip(done[0].replace('"', "").split(","), done[1].replace('"', "").split(",")))
+    subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], capture_output=True, check=False)
+    return float(values["rps"]), float(values["p99_latency_ms"])
+
+
+def run(program, tool):
+    """One run: dict of measures, or None if it failed."""
+    command, env, report = tool
+    with tempfile.TemporaryDirectory() as directory:
+        with open(directory + "/source.c", "w") as file:
+            file.write(C_SOURCE)
+        port = free_port()
+        words = filled(PROGRAMS.get(program, [program]), dir=directory, port=port)
+        words[0] = shutil.which(words[0])
+        # bpftrace takes the program as one word, and knows no quotes.
+        if command[:1] == ["bpftrace"]:
+            with open(directory + "/program", "w") as file:
+                file.write("#!/bin/sh\nexec %s\n" % shlex.join(words))
+            os.chmod(directory + "/program", 0o755)
+            words = [directory + "/program"]
+        process = Process(filled(command, dir=directory) + words, {k: v.replace("{dir}", directory) for k, v in env.items()}, directory)
+        result = {}
+        if program == "redis":
+            try:
+                result["rps"], result["p99"] = redis_load(port)
+            except (IndexError, KeyError, ValueError):
+                os.killpg(process.process.pid, signal.SIGKILL)
+        status, result["time"] = process.wait()
+        result["memory"] = process.memory
+        if status or (program == "redis" and "rps" not in result):
+            process.out.seek(0)
+            print("peers.py: %s: status %d: %s" % (program, status, process.out.read()[-200:].strip()), file=sys.stderr)
+            return None
+        result["output"] = sum(os.path.getsize(f) for f in glob.glob(directory + "/out*"))
+        result["report"] = 0.0
+        if report:
+            start = time.monotonic()
+            subprocess.run(filled(report, dir=directory, program=PROGRAMS.get(program, [program])[0]), stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=False)
+            result["report"] = time.monotonic() - start
+        return result
+
+
+def spread(values, form):
+    return "%s (%s to %s)" % tuple(form(v) for v in (statistics.median(values), min(values), max(values)))
+
+
+def mib(nr):
+    return "%.1f MiB" % (nr / (1 << 20))
+
+
+def row(program, name, results, alone, start):
+    if not results or not alone:
+        return "| %s | %s | failed | | | | |" % (program, name)
+    base = statistics.median(r["time"] for r in alone)
+    if program == "redis":
+        rps = statistics.median(r["rps"] for r in alone)
+        times = [rps / r["rps"] for r in results]
+    else:
+        times = [max(r["time"] - start, 0) / base for r in results]
+    p99 = spread([r["p99"] for r in results], lambda v: "%.1f" % v) + " ms" if program == "redis" else ""
+    own = statistics.median(r["memory"] for r in alone)
+    return "| %s | %s | %s | %s | %s | %s | %s |" % (
+        program, name, spread(times, lambda v: "%.2f" % v), p99, spread([max(r["memory"] - own, 0) for r in results], mib),
+        mib(statistics.median(r["output"] for r in results)), spread([r["report"] for r in results], lambda v: "%.1f s" % v))
+
+
+def write_into(path, lines):
+    text = open(path).read()
+    begin, end = "<!-- peers -->\n", "<!-- end -->"
+    at = text.index(begin) + len(begin)
+    with open(path, "w") as file:
+        file.write(text[:at] + "\n".join(lines) + "\n" + text[text.index(end, at):])
+
+
+def main():
+    options = dict(getopt.getopt(sys.argv[1:], "r:t:p:w:h")[0])
+    if "-h" in options:
+        print(__doc__)
+        return 0
+    rounds = int(options.get("-r", 5))
+    wanted = {"alone": ([], {}, None)}
+    for name, tool in tools():
+        if tool is None:
+            print("peers.py: %s is not installed: left out" % name)
+        elif options.get("-t", name) in ("", name) or name in options.get("-t", "").split(";"):
+            wanted[name] = tool
+    lines = ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s: %d rounds." % (
+        os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d"), rounds), "",
+        "| program | tool | time, x alone | p99 | memory of the tool | output | report |", "|---|---|---|---|---|---|---|"]
+    # "true" twice, because the first run fills caches.
+    starts = {name: [r["time"] for r in (run("true", tool), run("true", tool)) if r] for name, tool in list(wanted.items())}
+    for name in [n for n, times in starts.items() if not times]:
+        print("peers.py: %s cannot run here: left out" % name)
+        del wanted[name], starts[name]
+    starts = {name: min(times) for name, times in starts.items()}
+    for program in PROGRAMS:
+        if not shutil.which(program if program != "redis" else "redis-server"):
+            print("peers.py: %s is not installed: left out" % program)
+            continue
+        if program not in options.get("-p", program).split(","):
+            continue
+        results = {name: [] for name in wanted}
+        for _ in range(rounds):
+            for name, tool in wanted.items():
+                results[name].append(run(program, tool))
+        results = {name: [r for r in rs if r] for name, rs in results.items()}
+        for name in wanted:
+            lines.append(row(program, name, results[name], results["alone"], starts[name] - starts["alone"]))
+            print(lines[-1], flush=True)
+    if "-w" in options:
+        write_into(options["-w"], lines)
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# heaptap scan of a process that nobody traces, with another allocator than that of glibc.
+
+load ../lib/common
+load ../lib/census
+
+# on_library PATTERN: the path of the library in $PRELOAD
+on_library() {
+	PRELOAD=$(ldconfig -p | awk -v want="^$1" '$1 ~ want && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+	[ -n "$PRELOAD" ] || skip "$1 is not installed"
+}
+
+# all_equal ALLOCATOR MOST: programs with 1, 3 and 8 threads have the blocks of the census
+all_equal() {
+	local threads
+	for threads in 1 3 8; do
+		rm -f "$BATS_TEST_TMPDIR/lines"
+		counted env LD_PRELOAD="$PRELOAD" "$T/census" "$threads" "$threads" 5000
+		census
+		equals_truth "$2"
+		grep -q "64-bit, $1" "$text"
+		! grep -q 'Does not add up' "$text" || return 1
+		! grep -q ',definite' "$list" || return 1
+		untouched "$TARGET"
+		exec 7>&-
+		ended "$TARGET" 0
+	done
+}
+
+@test "census: jemalloc: the blocks of programs with 1, 3 and 8 threads are those that they have" {
+	on_library libjemalloc
+	all_equal jemalloc 24
+	[ "$(grep -c ',cached,' "$list")" -gt 500 ]
+}
+
+@test "census: jemalloc: without thread caches, with one arena" {
+	on_library libjemalloc
+	export MALLOC_CONF=narenas:1,tcache_max:64
+	all_equal jemalloc 24
+}
+
+@test "census: jemalloc: of a core" {
+	command -v gcore >/dev/null || skip "no gcore here: install gdb"
+	on_library libjemalloc
+	counted env LD_PRELOAD="$PRELOAD" "$T/census" 1 3 4000
+	census
+	cp "$list" "$BATS_TEST_TMPDIR/live.csv"
+	gcore -o "$BATS_TEST_TMPDIR/core" "$TARGET" >/dev/null 2>&1
+	TARGET=$BATS_TEST_TMPDIR/core.$TARGET
+	census
+	cmp "$list" "$BATS_TEST_TMPDIR/live.csv"
+}
+
+@test "census: redis: the blocks of each size are those that jemalloc counts" {
+	local socket=$BATS_TEST_TMPDIR/redis.sock
+	command -v redis-server >/dev/null && command -v redis-cli >/dev/null || skip "redis is not installed"
+	start redis-server --port 0 --unixsocket "$socket" --save '' --dir "$BATS_TEST_TMPDIR"
+	TARGET=$PID
+	wait_for eval "redis-cli -s $socket ping 2>/dev/null | grep -q PONG"
+	grep -q jemalloc "/proc/$TARGET/maps" || skip "this redis does not use jemalloc"
+	redis-cli -s "$socket" eval 'for i = 1, 20000 do redis.call("set", "key" .. i, ("v"):rep(i % 100)) end' 0
+	redis-cli -s "$socket" eval 'for i = 1, 3000 do redis.call("hset", "h" .. i % 50, i, ("x"):rep(i % 300)) end' 0
+	redis-cli -s "$socket" memory malloc-stats | tr -d '\r' | sed -n '/^bins:/,/^large:/p' |
+		awk '$1 ~ /^[0-9]+$/ && $11 > 0 { print $1, $11 }' >"$BATS_TEST_TMPDIR/wanted"
+	census
+	awk -F, '$2 <= 14336 && NR > 1 { nr[$2]++ } END { for (size in nr) print size, nr[size] }' "$list" | sort -n >"$BATS_TEST_TMPDIR/have"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/wanted")" -gt 10 ]
+	# Answers to clients may take a few blocks more or less.
+	paste -d ' ' "$BATS_TEST_TMPDIR/wanted" "$BATS_TEST_TMPDIR/have" |
+		awk '{ d = $2 - $4; all += $2; if ($1 != $3 || d > 40 || d < -40) bad = bad " " $0 } END { if (bad || all < 40000) { print "differ:" bad, all; exit 1 } }'
+	! grep -q 'Does not add up' "$text" || return 1
+	untouched "$TARGET"
+}
+
+@test "census: musl: programs with 1, 4 and 16 threads, static too" {
+	local program threads
+	for program in census-musl census-musl-static; do
+		[ -x "$T/$program" ] || skip "$program was not built here: see make targets"
+		for threads in 1 4 16; do
+			rm -f "$BATS_TEST_TMPDIR/lines"
+			counted "$T/$program" "$threads" "$threads" 3000
+			census
+			equals_truth 20
+			grep -q '64-bit, musl' "$text"
+			! grep -q 'Does not add up' "$text" || return 1
+			! grep -q ',definite' "$list" || return 1
+			untouched "$TARGET"
+			exec 7>&-
+			ended "$TARGET" 0
+		done
+	done
+}
+
+@test "census: musl: verdicts without a trace are those of memcheck" {
+	[ -x "$T/leak_kinds-musl" ] || skip "leak_kinds-musl was not built here: see make targets"
+	kinds leak_kinds-musl
+	built
+	census
+	[ "$(grep -c ',definite' "$list")" -eq 10 ]
+	[ "$(grep -c ',indirect' "$list")" -eq 13 ]
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = musl ]
+	tell
+	ended "$TARGET" 3
+}
+
+# ends_equal MOST: each block of the program ends where a live block of the census ends, one to one. Blocks that were
+# aligned begin within: mimalloc does not say where.
+ends_equal() {
+	perl -e 'my ($truth, $list, $most) = @ARGV; my (%wanted, $seen, $inner, $extra) = ();
+		open(my $t, "<", $truth) or die; /^block (\S+) (\d+)/ and $wanted{ hex($1) + $2 } = hex($1) while <$t>;
+		open(my $l, "<", $list) or die;
+		while (<$l>) {
+			my ($addr, $size, $state) = split /,/;
+			next if $state ne "live";
+			my $start = $wanted{ hex($addr) + $size };
+			if (!defined $start || $start < hex($addr)) { $extra++; next }
+			$seen++;
+			$inner++ if $start > hex($addr);
+		}
+		print "$seen of ", scalar(%wanted), " seen, $inner of them aligned, $extra more\n";
+		exit !($seen == %wanted && $seen > 1000 && $inner < $seen / 20 && $extra <= $most)' "$truth" "$list" "$1"
+}
+
+@test "census: mimalloc: the blocks of programs with 1, 3 and 8 threads are those that they have" {
+	local threads
+	on_library libmimalloc.so.2
+	for threads in 1 3 8; do
+		rm -f "$BATS_TEST_TMPDIR/lines"
+		counted env LD_PRELOAD="$PRELOAD" "$T/census" "$threads" "$threads" 5000
+		census
+		ends_equal 24
+		grep -q '64-bit, mimalloc' "$text"
+		! grep -q 'Does not add up' "$text" || return 1
+		! grep -q ',definite' "$list" || return 1
+		untouched "$TARGET"
+		exec 7>&-
+		ended "$TARGET" 0
+	done
+}
+
+# 23 blocks are lost. mimalloc leaves the link of a free list in the first word of a block: so some that are lost lead to
+# others, and one in freed memory may be held by such a word.
+@test "census: mimalloc: verdicts without a trace: what is lost is found" {
+	local lost
+	on_library libmimalloc.so.2
+	LD_PRELOAD=$PRELOAD kinds leak_kinds
+	built
+	census
+	grep -q '64-bit, mimalloc' "$text"
+	lost=$(grep -cE ',(definite|indirect)' "$list")
+	[ "$lost" -ge 20 ] && [ "$lost" -le 23 ]
+	[ "$(grep -c ',definite' "$list")" -ge 4 ]
+	tell
+	ended "$TARGET" 3
+}
+
+@test "census: an allocator whose books are not known is named" {
+	on_library libtcmalloc_minimal
+	start env LD_PRELOAD="$PRELOAD" sleep 600
+	TARGET=$PID
+	wait_for grep -q libtcmalloc "/proc/$TARGET/maps"
+	wait_for grep -q sleep "/proc/$TARGET/comm"
+	run --separate-stderr "$HEAPTAP" scan "$TARGET"
+	[ "$status" -eq 3 ]
+	[[ $stderr == *"it has tcmalloc, whose books heaptap cannot read"*"heaptap attach $TARGET"* ]]
+	run "$HEAPTAP" doctor "$TARGET"
+	[[ $output == *'no census: it has tcmalloc, whose books heaptap cannot read'* ]]
+	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].census')" = null ]
+	untouched "$TARGET"
+}
+
+# damaged FILE SEED: write 200 words of nonsense over FILE: small and large numbers, addresses that FILE has, shifted ones
+damaged() {
+	perl -e 'my ($path, $seed) = @ARGV;
+		srand($seed);
+		open(my $f, "+<", $path) or die;
+		binmode $f;
+		my $size = -s $f;
+		for (1 .. 200) {
+			my ($from, $to, $word) = map { int(rand($size / 8 - 64)) * 8 + 4096 < $size - 8 ? int(rand($size / 8 - 1024)) * 8 + 4096 : 4096 } 1 .. 2;
+			seek($f, $from, 0);
+			read($f, $word, 8);
+			my $kind = int(rand(6));
+			$word = pack("Q", int(rand(4096))) if $kind == 0;
+			$word = pack("Q", ~0) if $kind == 1;
+			$word = pack("Q", unpack("Q", $word) + 8 * (int(rand(64)) - 32)) if $kind == 2;
+			$word = pack("Q", unpack("Q", $word) ^ (1 << int(rand(48)))) if $kind == 3;
+			$to = $from if $kind == 2 || $kind == 3;
+			seek($f, $to, 0);
+			print $f $word;
+		}' "$1" "$2"
+}
+
+# survives PROGRAM...: the census of its core ends with a documented status, whatever the books say
+survives() {
+	local round core
+	counted "$@" 1 2 400
+	gcore -o "$BATS_TEST_TMPDIR/core" "$TARGET" >/dev/null 2>&1
+	exec 7>&-
+	ended "$TARGET" 0
+	core=$BATS_TEST_TMPDIR/core.$TARGET
+	for ((round = 1; round <= HEAPTAP_ROUNDS; round++)); do
+		cp "$core" "$BATS_TEST_TMPDIR/damaged"
+		damaged "$BATS_TEST_TMPDIR/damaged" "$round"
+		run timeout 60 "$HEAPTAP" scan -q -o "$BATS_TEST_TMPDIR/damaged.json" --force "$BATS_TEST_TMPDIR/damaged"
+		echo "$1 round $round: status $status: $output"
+		[ "$status" -le 6 ]
+	done
+	rm -f "$core" "$BATS_TEST_TMPDIR/lines" "$BATS_TEST_TMPDIR/damaged"
+}
+
+# bats test_tags=rounds
+@test "census: books of four allocators with random damage: each census ends" {
+	command -v gcore >/dev/null || skip "no gcore here: install gdb"
+	survives "$T/census"
+	[ ! -x "$T/census-musl" ] || survives "$T/census-musl"
+	for library in libjemalloc libmimalloc.so.2; do
+		PRELOAD=$(ldconfig -p | awk -v want="^$library" '$1 ~ want && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+		[ -z "$PRELOAD" ] || survives env LD_PRELOAD="$PRELOAD" "$T/census"
+	done
+}

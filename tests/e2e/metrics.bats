@@ -1,0 +1,235 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# --metrics: OpenMetrics and pprof profiles over HTTP.
+
+load ../lib/common
+
+setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
+	STARTED=()
+	cd "$BATS_TEST_TMPDIR" || return 1
+	strings "$HEAPTAP" | grep -q 'libmicrohttpd.so.12 is not there' || skip "built without libmicrohttpd"
+	# The first python3 of the path may not be that of the distribution.
+	for PYTHON in python3 /usr/bin/python3 none; do
+		[ "$PYTHON" != none ] || skip "no python3-prometheus-client here"
+		! "$PYTHON" -c 'import prometheus_client' 2>/dev/null || break
+	done
+}
+
+teardown() { end_started; }
+
+# said TEXT: heaptap has said so
+said() { grep -q -- "$1" "$err"; }
+
+# serving COMMAND [ARG...]: heaptap in the background with metrics at a free port; its pid is in $TAP, its address in $URL
+serving() {
+	start "$HEAPTAP" "$@" --metrics 0
+	TAP=$PID
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	wait_for said 'metrics: http'
+	URL=$(sed -n 's,.*metrics: \(http.*\)/metrics$,\1,p' "$err")
+}
+
+# swelling BYTES: a process that forgets so many bytes every 100 ms; its pid is in $TARGET
+swelling() {
+	start "${SWELL:-$T/swell}" "$1"
+	TARGET=$PID
+}
+
+# page PYTHON: is it true of the page now? `value(name, **labels)` is the sum of the samples with these labels, `samples` are all
+page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.out 2>&1; }
+
+@test "metrics: attach serves OpenMetrics that a strict parser takes, by process and caller" {
+	swelling 65536
+	serving attach "$TARGET" --scan
+	wait_for page "value('heaptap_heap_live_bytes', pid='$TARGET') > 0"
+	wait_for page "value('heaptap_caller_live_bytes', pid='$TARGET', function='malloc') > 0"
+	page "value('heaptap_heap_live_blocks') == value('heaptap_heap_allocations_total') - value('heaptap_heap_releases_total')"
+	page "value('heaptap_heap_lost_events_total') == 0"
+	page "any(s.labels.get('caller', '').startswith('swell_forgets < main') for s in samples)"
+	page "value('heaptap_heap_verdict_timestamp_seconds') > 0"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
+@test "metrics: system has rows of processes, growth, own cost, and verdicts of those that are traced" {
+	swelling 65536
+	serving system --comm swell -n 5
+	wait_for page "value('heaptap_process_growing', pid='$TARGET') == 1 and value('heaptap_process_growth_bytes_per_second') > 0"
+	wait_for page "value('heaptap_heap_verdict_bytes', pid='$TARGET', verdict='definite') > 0"
+	wait_for page "value('heaptap_caller_live_bytes', pid='$TARGET') > 0"
+	page "value('heaptap_processes', state='traced') == 1 and value('heaptap_own_cpu_seconds_total') > 0"
+	page "value('heaptap_own_resident_bytes') > 0 and value('heaptap_snapshot_timestamp_seconds') > 0"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
+@test "metrics: the type of the page is that of OpenMetrics, and it ends with EOF" {
+	swelling 4096
+	serving attach "$TARGET"
+	wait_for page True
+	curl -s -D head "$URL/metrics" >body
+	grep -qi '^content-type: application/openmetrics-text; version=1.0.0; charset=utf-8' head
+	[ "$(tail -n 1 body)" = '# EOF' ]
+	[ "$(curl -s -o none -w '%{http_code}' "$URL/nothing")" -eq 404 ]
+	[ "$(curl -s -o none -w '%{http_code}' -X POST -d x "$URL/metrics")" -eq 405 ]
+	curl -s "$URL/" | grep -q /debug/pprof/heap
+}
+
+@test "metrics: names of programs cannot break the page" {
+	SWELL=$BATS_TEST_TMPDIR/$'a"\\\nb\xff\x1b'
+	cp "$T/swell" "$SWELL"
+	start "$SWELL" 65536
+	TARGET=$PID
+	serving attach "$TARGET"
+	wait_for page "value('heaptap_heap_live_bytes', pid='$TARGET', comm='a\"\\\\\\\\\\\\x0ab\\\\xff\\\\x1b') > 0"
+}
+
+@test "metrics: profiles of a process, which pprof and go read" {
+	swelling 65536
+	serving attach "$TARGET" --scan
+	wait_for page "value('heaptap_heap_verdict_bytes', pid='$TARGET', verdict='definite') > 0"
+	for kind in heap allocs leaks; do
+		curl -sf "$URL/debug/pprof/$kind?pid=$TARGET" -o "$kind.pb.gz"
+		python3 "$ROOT/tests/lib/pprof.py" "$kind.pb.gz" >"$kind.txt"
+		grep -q swell_forgets "$kind.txt"
+	done
+	[ "$(curl -s -o why -w '%{http_code}' "$URL/debug/pprof/heap?pid=1")" -eq 404 ]
+	grep -q 'no such process is traced' why
+	[ "$(curl -s -o why -w '%{http_code}' "$URL/debug/pprof/heap?pid=x")" -eq 400 ]
+	[ "$(curl -s -o why -w '%{http_code}' "$URL/debug/pprof/heap?seconds=3")" -eq 400 ]
+	[ "$(curl -s -o why -w '%{http_code}' "$URL/debug/pprof/heap?container=x")" -eq 404 ]
+	if command -v go >/dev/null; then
+		HOME=$PWD go tool pprof -top "$URL/debug/pprof/heap?pid=$TARGET" >top.txt 2>go.err
+		grep -q swell_forgets top.txt
+		HOME=$PWD go tool pprof -top "$URL/debug/pprof/leaks" >top.txt 2>go.err
+		grep -q 'Type: leak_space' top.txt
+	fi
+	kill -INT "$TAP"
+	ended "$TAP" 0
+}
+
+@test "metrics: leaks without verdicts are refused with the reason" {
+	swelling 65536
+	serving attach "$TARGET"
+	[ "$(curl -s -o why -w '%{http_code}' "$URL/debug/pprof/leaks")" -eq 404 ]
+	grep -q 'start heaptap with --scan' why
+}
+
+@test "metrics: a thousand slow clients neither stop scrapes nor tracing" {
+	swelling 65536
+	serving attach "$TARGET"
+	wait_for page True
+	start python3 "$ROOT/tests/lib/slow_clients.py" "$URL" 1100
+	wait_for says python3 ready
+	page "value('heaptap_heap_live_bytes') > 0"
+	curl -sf "$URL/debug/pprof/heap" -o heap.pb.gz
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
+@test "metrics: the helper has no rights, and its end does not end tracing" {
+	swelling 65536
+	serving attach "$TARGET"
+	wait_for page True
+	helper=$(pgrep -P "$TAP" heaptap-metrics)
+	grep -Eq '^CapEff:[[:space:]]0+$' "/proc/$helper/status"
+	grep -Eq '^CapPrm:[[:space:]]0+$' "/proc/$helper/status"
+	grep -Eq '^Uid:[[:space:]]65534[[:space:]]65534' "/proc/$helper/status"
+	grep -Eq '^Seccomp:[[:space:]]2' "/proc/$helper/status"
+	kill -KILL "$helper"
+	wait_for said 'the helper process has ended'
+	has_probes "$TARGET"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
+@test "metrics: a killed heaptap leaves no helper" {
+	swelling 65536
+	serving attach "$TARGET"
+	wait_for page True
+	helper=$(pgrep -P "$TAP" heaptap-metrics)
+	kill -KILL "$TAP"
+	wait_for gone "$helper"
+	wait_for untouched "$TARGET"
+}
+
+@test "metrics: scrapes go on while heaptap ends" {
+	swelling 65536
+	serving attach "$TARGET"
+	wait_for page True
+	# Stopped, heaptap answers nothing; the helper does.
+	kill -STOP "$TAP"
+	page "value('heaptap_own_cpu_seconds_total') > 0"
+	kill -CONT "$TAP"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	run -7 curl -s "$URL/metrics"
+}
+
+@test "metrics: a UNIX socket, and addresses that cannot be" {
+	swelling 65536
+	start "$HEAPTAP" attach "$TARGET" --metrics "unix:$PWD/dir/socket"
+	TAP=$PID
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	wait_for said 'at the socket'
+	fetched() { curl -sf --unix-socket dir/socket http://heaptap/metrics | grep -q heaptap_build_info; }
+	wait_for fetched
+	[ "$(stat -c %a dir/socket)" = 600 ]
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	[ ! -e dir/socket ]
+	run -2 "$HEAPTAP" attach "$TARGET" --metrics nonsense
+	[[ $output == *'needs PORT'* ]]
+	run -2 "$HEAPTAP" system --metrics 99999
+	run -3 "$HEAPTAP" attach "$TARGET" --metrics 192.0.2.1:9
+	untouched "$TARGET"
+}
+
+# ---- push ----
+
+# taking [STATUS]: a server that takes profiles; its address is in $SERVER, what it got in $got
+taking() {
+	[ "$(strings "$HEAPTAP" | grep -cx 'libcurl.so.4')" -gt 0 ] || skip "built without libcurl"
+	start python3 "$ROOT/tests/lib/push_server.py" "$@"
+	got=$BATS_TEST_TMPDIR/python3.out
+	wait_for says python3 '^[0-9]'
+	SERVER=http://127.0.0.1:$(head -n 1 "$got")
+}
+
+@test "metrics: --push sends the last profile to Pyroscope's ingest when tracing ends" {
+	taking
+	swelling 65536
+	start "$HEAPTAP" attach "$TARGET" --push "$SERVER/ingest"
+	TAP=$PID
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	wait_for said 'attached to 1 process'
+	# After 30 pauses, in each of which a block is forgotten.
+	works "$TARGET" 30
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	tail -n +2 "$got" | jq -e '.path == "/ingest" and .query.name == "heaptap" and .query.format == "pprof"'
+	tail -n +2 "$got" | jq -e '(.query.until | tonumber) >= (.query.from | tonumber) and (.query.from | tonumber) > 1700000000'
+	tail -n +2 "$got" | jq -e '.types.leak_space.units == "bytes" and .parts == ["profile", "sample_type_config"]'
+	python3 "$ROOT/tests/lib/pprof.py" 1.pb.gz | grep -q swell_forgets
+	never_said() { ! grep -q push: "$err"; }
+	never_said
+}
+
+@test "metrics: a server that refuses profiles, or is not there, is said, and nothing else changes" {
+	taking 503
+	swelling 65536
+	for url in "$SERVER/ingest" http://127.0.0.1:1/ingest; do
+		start "$HEAPTAP" attach "$TARGET" -t 1s --push "$url"
+		ended "$PID" 0
+		grep -q "push: $url: " "$BATS_TEST_TMPDIR/heaptap.err"
+	done
+	run -2 "$HEAPTAP" attach "$TARGET" --push ftp://x/
+	[[ $output == *'needs http:// or https://'* ]]
+	untouched "$TARGET"
+}

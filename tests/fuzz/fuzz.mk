@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fuzzers, and unit tests, with AddressSanitizer and UBSan: all of heaptap is built again by clang, with coverage.
+
+FUZZERS  := $(basename $(notdir $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_S   ?= 60
+SAN_MAKE  = $(MAKE) --no-print-directory -j$(JOBS) CC="$(findstring ccache,$(CC)) $(CLANG)" SAN=address,undefined,fuzzer-no-link O=$(O)/san
+
+.PHONY: fuzz fuzz-corpus check-fuzz check-san check-san-tests
+
+fuzz:                            ## search with each fuzzer for FUZZ_S seconds (60), with AddressSanitizer and UBSan (clang)
+	$(Q)$(SAN_MAKE) $(FUZZERS:%=$(O)/san/tests/fuzz/%)
+	$(Q)JOBS=$(JOBS) tests/fuzz/run.sh $(O)/san $(FUZZ_S) $(FUZZ)
+
+fuzz-corpus:                     ## keep in tests/fuzz/corpus/ what earlier searches have found, as few small inputs as possible
+	$(Q)NEW=1 tests/fuzz/run.sh $(O)/san 0
+
+# Without -DWITH_LIBFUZZER the same files try the inputs of the repository, each once.
+check-fuzz: $(FUZZERS:%=$(O)/tests/fuzz/once/%)  ## the kept inputs of all fuzzers
+	$(Q)for f in $(FUZZERS); do echo "  FUZZ    $$f"; find tests/fuzz/corpus/$$f -type f 2>/dev/null | xargs $(O)/tests/fuzz/once/$$f >/dev/null || exit 1; done
+
+# Left out: these look for the allocator functions of their own program, which AddressSanitizer replaces (test_alias,
+# test_ifunc, test_probe), or compare their own file with their memory, which it changes (test_elf, test_module).
+# Not checked: NULL + 0, which clang 14 reports as pointer-overflow, and which is what an empty array is.
+NO_SAN_UNITS := probe/test_alias probe/test_ifunc probe/test_probe lib/test_elf target/test_module
+SAN_UNITS = $(filter-out $(NO_SAN_UNITS:%=$(O)/san/tests/unit/%),$(UNIT_SRCS:%.c=$(O)/san/%))
+
+check-san:                       ## unit and replay tests and all fuzzers for 5 s, with AddressSanitizer and UBSan (clang)
+	$(Q)$(SAN_MAKE) $(FUZZERS:%=$(O)/san/tests/fuzz/%) $(SAN_UNITS)
+	$(Q)$(TEST_ENV) tests/prove.sh unit $(SAN_UNITS)
+	$(Q)JOBS=$(JOBS) tests/fuzz/run.sh $(O)/san 5
+
+$(O)/tests/fuzz/once/%: tests/fuzz/%.c $(O)/libheaptap.a
+	@mkdir -p $(@D)
+	@echo "  FUZZER  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS) -lcmocka
+
+$(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/libheaptap.a
+	@mkdir -p $(@D)
+	@echo "  FUZZER  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DWITH_LIBFUZZER -fsanitize=fuzzer $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS) -lcmocka

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Any bytes as code: what is decoded lies within them, an instruction that is moved is one again and leads to the same
+ * place, and a hook leads back behind what it has moved (D8, S1).
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/insn.h"
+#include "tests/fuzz/replay.h"
+#include "user/inject/code.h"
+
+static const u16 machines[] = { EM_X86_64, EM_386, EM_AARCH64, EM_ARM, EM_RISCV, 0 };
+
+static void decode_all(u16 machine, taddr_t pc, const u8 *code, size_t len)
+{
+	struct insn insn;
+
+	for (size_t at = 0; at < len; at += insn.length) {
+		if (insn_decode(&insn, machine, pc + at, code + at, len - at))
+			return;
+		if (!insn.length || insn.length > len - at || insn.length > INSN_MAX_LENGTH)
+			abort();
+	}
+}
+
+static void move(taddr_t pc, const u8 *code, size_t len, taddr_t to)
+{
+	u8 *out = malloc(INSN_MAX_MOVED);
+	struct insn before, after;
+	int nr = out ? insn_move(EM_X86_64, pc, code, len, to, out) : -ENOMEM;
+
+	if (nr > INSN_MAX_MOVED)
+		abort();
+	/* A short branch may become a longer one; its target stays. */
+	if (nr > 0 &&
+	    (insn_decode(&before, EM_X86_64, pc, code, len) ||
+	     insn_decode(&after, EM_X86_64, to, out, (size_t)nr) || before.kind != after.kind ||
+	     before.target != after.target || before.address != after.address || before.slot != after.slot ||
+	     before.writes_args != after.writes_args || after.length != nr))
+		abort();
+	free(out);
+}
+
+/* Decode the stub from its end of the visit on: somewhere it must jump to what follows the moved instructions. */
+static bool leads_back(const struct code_hook *h, taddr_t stub, taddr_t back)
+{
+	struct insn insn;
+
+	for (size_t start = 0; start < CODE_STUB_BYTES; start++)
+		if (!insn_decode(&insn, EM_X86_64, stub + start, h->stub + start, CODE_STUB_BYTES - start) &&
+		    insn.kind == INSN_JUMP && insn.target == back)
+			return true;
+	return false;
+}
+
+static void hook(enum code_kind kind, taddr_t pc, const u8 *code, size_t len, size_t at)
+{
+	const taddr_t stub = pc + 0x10000;
+	const struct code_site site = { .kind = kind,
+					.addr = pc + at,
+					.start = kind == CODE_RET ? pc : pc + at,
+					.body = kind == CODE_RET ? code : code + at,
+					.len = kind == CODE_RET ? len : len - at,
+					.index = 7 };
+	struct code_hook *h = calloc(1, sizeof(*h));
+	const char *why = NULL;
+	struct insn insn;
+	int err = h ? code_hook(h, &site, stub, stub + 0x1000, &why) : -ENOMEM;
+
+	if (err == -ENOTSUP && !why)
+		abort();
+	if (!err) {
+		size_t offset = (size_t)(h->addr - pc);
+
+		/* The jump may reach into the padding behind a ret, where no thread stands. */
+		if (kind != CODE_RET && h->displaced < CODE_JUMP_BYTES)
+			abort();
+		if (h->addr < pc || offset + h->displaced > len || offset + CODE_JUMP_BYTES > len)
+			abort();
+		if (memcmp(h->old, code + offset, CODE_JUMP_BYTES) != 0)
+			abort();
+		if (insn_decode(&insn, EM_X86_64, h->addr, h->new, CODE_JUMP_BYTES) || insn.target != stub)
+			abort();
+		if (kind == CODE_ENTRY && !leads_back(h, stub, h->addr + h->displaced))
+			abort();
+	}
+	free(h);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const taddr_t pc = 0x7f0000001000;
+	size_t len, at;
+	u8 *code;
+
+	if (size < 4)
+		return 0;
+	len = size - 3;
+	at = data[1] % len;
+	/* A copy of this length only, so that a read behind it is seen. */
+	code = malloc(len);
+	if (!code)
+		return 0;
+	memcpy(code, data + 3, len);
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
+		decode_all(machines[i], pc, code, len);
+		(void)insn_stub_slot(machines[i], pc, code, len < INSN_STUB_BYTES ? len : INSN_STUB_BYTES);
+		if (insn_next_call(machines[i], pc, code, len, pc + data[2]) > len)
+			abort();
+	}
+	if (insn_is_supported(EM_X86_64)) {
+		move(pc, code, len, pc + (taddr_t)((s64)(s8)data[2] * (1 << 20)));
+		hook((enum code_kind)(data[0] % 3), pc, code, len, at);
+	}
+	free(code);
+	return 0;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* steady: allocates, fills, verifies and frees at a low rate until SIGTERM; a byte that is wrong ends it with 1. */
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "tests/targets/truth.h"
+
+enum { NR_HELD = 64, PER_MS = 10 };
+
+static volatile sig_atomic_t is_over;
+
+static void on_term(int sig)
+{
+	(void)sig;
+	is_over = 1;
+}
+
+/* The bytes of a block follow from its number alone. */
+static uint8_t byte_of(uint64_t n, size_t i)
+{
+	return (uint8_t)(n * 167 + i * 13);
+}
+
+FN static uint8_t *steady_make(uint64_t n, size_t size)
+{
+	uint8_t *p = n % 3 ? malloc(size) : calloc(1, size);
+
+	keep(p);
+	for (size_t i = 0; p && i < size; i++)
+		p[i] = byte_of(n, i);
+	return p;
+}
+
+static int is_as_filled(const uint8_t *p, uint64_t n, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (p[i] != byte_of(n, i))
+			return 0;
+	return 1;
+}
+
+int main(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	struct sigaction sa = { .sa_handler = on_term };
+	uint8_t *held[NR_HELD] = { NULL };
+	uint64_t n = 0;
+
+	truth_begin();
+	sigaction(SIGTERM, &sa, NULL);
+	printf("ready\n");
+	fflush(stdout);
+	for (; !is_over; n++) {
+		uint8_t **slot = &held[n % NR_HELD];
+
+		if (*slot && !is_as_filled(*slot, n - NR_HELD, 16 + (n - NR_HELD) % 500)) {
+			printf("wrong byte in block %llu\n", (unsigned long long)n);
+			return 1;
+		}
+		free(*slot);
+		*slot = steady_make(n, 16 + n % 500);
+		if (!*slot) {
+			printf("no memory for block %llu\n", (unsigned long long)n);
+			return 1;
+		}
+		if (n % PER_MS == 0)
+			nanosleep(&ms, NULL);
+	}
+	printf("right\n");
+	return 0;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A thread that carries out system calls goes on as before, also if its tracer dies in the middle of one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "arch/thread_call.h"
+#include "user/lib/maps.h"
+#include "user/lib/types.h"
+
+#if defined(__x86_64__)
+
+enum { REGS = 8, VECTORS = 16, WAIT_MS = 20000, STACK_BYTES = 65536, MXCSR_DOWN = 0x3f80, ROUNDS = 60 };
+
+/* The moments at which the tracer dies. LIVES: it ends the call, and detaches. */
+enum moment { AT_BEGIN, BEHIND_CALL, BEHIND_COPY, LIVES, NR_MOMENTS, AGAIN_AND_AGAIN };
+
+static struct shared {
+	volatile int is_ready, may_go; /* spin() knows their places, and those of what follows */
+	volatile int nr_signals, nr_calls;
+	u64 regs[REGS];
+	u8 vectors[VECTORS][16];
+	u32 mxcsr;
+} * shared;
+
+static u8 pattern[VECTORS][16];
+static const u64 numbers[REGS] = { 0x1111, 0x2222222222222222, 3, 0xfffffffffffffff4, 5, 6,
+				   7,	   0x8888888888888888 };
+
+static void nap(void)
+{
+	usleep(1000);
+}
+
+static void count(int sig)
+{
+	(void)sig;
+	shared->nr_signals++;
+}
+
+/* Fill registers, wait for may_go without a call, and keep what the registers have then. */
+static void spin(void)
+{
+	const u32 down = MXCSR_DOWN;
+
+	__asm__ volatile("ldmxcsr %3\n"
+			 "movdqu 0(%0), %%xmm0\n movdqu 16(%0), %%xmm1\n movdqu 32(%0), %%xmm2\n"
+			 "movdqu 112(%0), %%xmm7\n movdqu 240(%0), %%xmm15\n"
+			 "mov 0(%1), %%rax\n mov 8(%1), %%rbx\n mov 16(%1), %%rcx\n mov 24(%1), %%r8\n"
+			 "mov 32(%1), %%r9\n mov 40(%1), %%r10\n mov 48(%1), %%r11\n mov 56(%1), %%r12\n"
+			 "movl $1, 0(%2)\n"
+			 "1: cmpl $0, 4(%2)\n je 1b\n"
+			 "mov %%rax, 16(%2)\n mov %%rbx, 24(%2)\n mov %%rcx, 32(%2)\n mov %%r8, 40(%2)\n"
+			 "mov %%r9, 48(%2)\n mov %%r10, 56(%2)\n mov %%r11, 64(%2)\n mov %%r12, 72(%2)\n"
+			 "movdqu %%xmm0, 80(%2)\n movdqu %%xmm1, 96(%2)\n movdqu %%xmm2, 112(%2)\n"
+			 "movdqu %%xmm7, 192(%2)\n movdqu %%xmm15, 320(%2)\n stmxcsr 336(%2)\n"
+			 :
+			 : "r"(pattern), "D"(numbers), "S"(shared), "m"(down)
+			 : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "xmm0", "xmm1", "xmm2",
+			   "xmm7", "xmm15", "memory", "cc");
+}
+
+static void spinning_child(void)
+{
+	static const int used[] = { 0, 1, 2, 7, 15 };
+
+	spin();
+	for (size_t i = 0; i < ARRAY_SIZE(used); i++)
+		if (memcmp(shared->vectors[used[i]], pattern[used[i]], 16))
+			_exit(4);
+	if (memcmp(shared->regs, numbers, sizeof(numbers)))
+		_exit(5);
+	_exit(shared->mxcsr == MXCSR_DOWN ? 3 : 6);
+}
+
+/* A read that waits is restarted. */
+static void reading_child(void)
+{
+	int ends[2];
+	char byte = 0;
+
+	if (pipe(ends))
+		_exit(9);
+	if (!fork()) {
+		while (!shared->may_go)
+			nap();
+		_exit(write(ends[1], "x", 1) != 1);
+	}
+	shared->is_ready = 1;
+	if (read(ends[0], &byte, 1) != 1 || byte != 'x')
+		_exit(4);
+	_exit(3);
+}
+
+/* The mask and its signal stack stay, and it gets signals. */
+static void masked_child(void)
+{
+	static char stack[STACK_BYTES];
+	const stack_t own = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	sigset_t mask, now;
+	stack_t found;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR2);
+	if (sigprocmask(SIG_SETMASK, &mask, NULL) || sigaltstack(&own, NULL) ||
+	    signal(SIGUSR1, count) == SIG_ERR)
+		_exit(9);
+	shared->is_ready = 1;
+	while (!shared->may_go)
+		;
+	if (sigprocmask(SIG_SETMASK, NULL, &now) || sigaltstack(NULL, &found))
+		_exit(9);
+	if (memcmp(&mask, &now, sizeof(u64)) || found.ss_sp != stack || found.ss_size != sizeof(stack))
+		_exit(4);
+	raise(SIGUSR1);
+	_exit(shared->nr_signals == 1 ? 3 : 5);
+}
+
+struct found {
+	struct inject_way_back back;
+	pid_t pid;
+	taddr_t sp_low;
+	u64 sp;
+};
+
+/* The tracer is killed by SIGKILL, as heaptap may be. */
+static void die(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+static int find_map(void *ctx, const struct map_line *line)
+{
+	struct found *f = ctx;
+
+	if (!strcmp(line->path, "[stack]"))
+		f->sp_low = line->start;
+	if (line->is_executable && line->inode && (!f->back.insn || !f->back.restorer))
+		return thread_call_find_way_back(&f->back, f->pid, line->start, line->end) == -ENOMEM;
+	return 0;
+}
+
+static struct found find_all(pid_t pid)
+{
+	struct found f = { .pid = pid };
+	char path[40], text[1024];
+	struct map_line line;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	while (maps && fgets(text, sizeof(text), maps)) {
+		text[strcspn(text, "\n")] = '\0';
+		if (!maps_parse_line(text, strlen(text), &line) && find_map(&f, &line))
+			_exit(1);
+	}
+	if (maps)
+		fclose(maps);
+	return f;
+}
+
+static void hold(pid_t pid)
+{
+	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, options) || ptrace(PTRACE_INTERRUPT, pid, 0, 0) ||
+	    waitpid(pid, &status, __WALL) != pid || status >> 16 != PTRACE_EVENT_STOP)
+		_exit(2);
+}
+
+/* A copy of the process, as a snapshot makes it. */
+static pid_t copy(struct thread_call *c)
+{
+	struct thread_request r = { .number = SYS_clone, .args = { CLONE_FILES | CLONE_FS, 16 } };
+
+	if (thread_call_do(c, &r) || r.result <= 0 || !r.child)
+		_exit(4);
+	return r.child;
+}
+
+static void reap(struct thread_call *c, pid_t child)
+{
+	struct thread_request r = { .number = SYS_wait4, .args = { (u64)child, 0, __WALL } };
+
+	kill(child, SIGKILL);
+	waitpid(child, NULL, __WALL);
+	if (thread_call_do(c, &r) || r.result != child)
+		_exit(5);
+}
+
+/* Runs in a process of its own. Each error has a status of its own. */
+static void trace(pid_t pid, enum moment moment)
+{
+	const struct found f = find_all(pid);
+	struct thread_request ask = { .number = SYS_getppid };
+	struct thread_call c;
+
+	if (!f.back.insn || !f.back.restorer)
+		_exit(77);
+	do {
+		pid_t child;
+		int err;
+
+		hold(pid);
+		err = thread_call_begin_safe(&c, pid, &f.back, f.sp_low);
+		if (err)
+			_exit(err == -ENOTSUP ? 77 : 3);
+		if (moment == AT_BEGIN)
+			die();
+		if (thread_call_do(&c, &ask) || ask.result != getppid())
+			_exit(6);
+		if (moment == BEHIND_CALL)
+			die();
+		child = copy(&c);
+		if (moment == BEHIND_COPY)
+			die();
+		reap(&c, child);
+		if (thread_call_end(&c) || ptrace(PTRACE_DETACH, pid, 0, 0))
+			_exit(7);
+		shared->nr_calls++;
+	} while (moment == AGAIN_AND_AGAIN);
+	_exit(0);
+}
+
+static pid_t start(void (*work)(void))
+{
+	pid_t pid;
+
+	memset(shared, 0, sizeof(*shared));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work();
+		_exit(8);
+	}
+	while (!shared->is_ready)
+		nap();
+	/* The thread is in its call, or in its loop. */
+	usleep(3000);
+	return pid;
+}
+
+static pid_t start_tracer(pid_t pid, enum moment moment)
+{
+	pid_t tracer = fork();
+
+	assert_true(tracer >= 0);
+	if (tracer == 0)
+		trace(pid, moment);
+	return tracer;
+}
+
+/* The tracer has ended, or this machine has no safe way. False: skip. */
+static bool is_done(pid_t tracer)
+{
+	int status;
+
+	assert_int_equal(waitpid(tracer, &status, 0), tracer);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		return false;
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	else
+		assert_int_equal(WTERMSIG(status), SIGKILL);
+	return true;
+}
+
+static void assert_unharmed(pid_t pid)
+{
+	int status;
+
+	shared->may_go = 1;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 3);
+}
+
+/* The program goes on with its registers, its mask and its system call, at whatever moment the tracer dies. */
+static void goes_on(void **state)
+{
+	void (*const works[])(void) = { spinning_child, reading_child, masked_child };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(works); i++) {
+		for (enum moment moment = AT_BEGIN; moment < NR_MOMENTS; moment++) {
+			pid_t pid = start(works[i]);
+			bool is_safe = is_done(start_tracer(pid, moment));
+
+			assert_unharmed(pid);
+			if (!is_safe)
+				skip();
+		}
+	}
+}
+
+/* Also in the middle of a call: the tracer is killed at any moment. */
+static void tracer_killed(void **state)
+{
+	int nr_calls = 0;
+
+	(void)state;
+	srand(1);
+	for (int i = 0; i < ROUNDS; i++) {
+		pid_t pid = start(i % 2 ? spinning_child : reading_child);
+		pid_t tracer = start_tracer(pid, AGAIN_AND_AGAIN);
+
+		usleep((useconds_t)(rand() % 20000));
+		kill(tracer, SIGKILL);
+		if (!is_done(tracer)) {
+			assert_unharmed(pid);
+			skip();
+		}
+		nr_calls += shared->nr_calls;
+		assert_unharmed(pid);
+	}
+	assert_true(nr_calls > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(goes_on),
+		cmocka_unit_test(tracer_killed),
+	};
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	for (size_t i = 0; i < sizeof(pattern); i++)
+		pattern[i / 16][i % 16] = (u8)(i * 37 + 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+static void no_way(void **state)
+{
+	(void)state;
+	skip();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(no_way) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

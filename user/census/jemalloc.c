@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The walk through jemalloc's books: all extents of its tree, then the blocks by address. */
+#include "user/census/jemalloc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "user/lib/cleanup.h"
+
+enum {
+	PAGE = JEMALLOC_PAGE,
+	PAGE_WORDS = PAGE / 8,
+	MAX_ARENAS = 1 << 12,
+	MAP_AT = 64,	    /* of the map of free slots, in a description */
+	MAX_SIZE_BITS = 44, /* of census_block */
+	MAX_DAMAGED = 16,   /* damaged descriptions that are noted one by one */
+};
+
+/* The index of the arena that jemalloc calls @number. */
+static int arena_of(struct jemalloc_books *j, u32 number, u32 *index)
+{
+	const struct census_arena arena = { 0 };
+	int err = 0;
+
+	if (!j->arenas[number]) {
+		err = census_add_arena(j->w->out, &arena);
+		if (!err)
+			j->arenas[number] = (u32)j->w->out->nr_arenas;
+	}
+	*index = j->arenas[number] - 1;
+	return err;
+}
+
+static void note_damage(struct jemalloc_books *j, taddr_t addr, const char *what)
+{
+	if (j->runs.nr_damaged++ < MAX_DAMAGED)
+		census_note(j->w->out, addr, "the description of the extent at 0x%llx is damaged: %s",
+			    (unsigned long long)addr, what);
+}
+
+/* Memory that is kept for later: its pages may be resident. */
+static int add_free(struct jemalloc_books *j, struct census_arena *arena, const struct census_run *run,
+		    const struct jemalloc_extent *e)
+{
+	if (e->state == JEMALLOC_RETAINED)
+		return 0;
+	if (e->state > JEMALLOC_RETAINED)
+		note_damage(j, e->addr, "a thread is changing it");
+	arena->system_bytes += e->size;
+	arena->page_bytes += e->size;
+	return census_runs_add(&j->runs, run);
+}
+
+static int add_extent(struct jemalloc_books *j, const struct jemalloc_extent *e)
+{
+	struct census_run run = { .start = e->addr & ~(taddr_t)(PAGE - 1),
+				  .first = e->addr,
+				  .books = e->books };
+	struct census_arena *arena;
+	int err = arena_of(j, e->arena, &run.arena);
+
+	if (err)
+		return err;
+	arena = &j->w->out->arenas[run.arena];
+	run.end = run.start + e->size;
+	if (e->state != JEMALLOC_ACTIVE)
+		return add_free(j, arena, &run, e);
+	arena->system_bytes += e->size;
+	run.slot = jemalloc_class_bytes(e->class);
+	run.is_cut = e->is_slab;
+	run.nr = e->is_slab ? (u32)(e->size / run.slot) : 1;
+	if (run.nr <= JEMALLOC_MAX_SLOTS && run.slot >> MAX_SIZE_BITS == 0 &&
+	    run.first + run.nr * run.slot <= run.end)
+		return census_runs_add(&j->runs, &run);
+	note_damage(j, e->addr, "its blocks do not fit");
+	arena->unknown_bytes += e->size;
+	return 0;
+}
+
+/* All words of the leaf @leaf, whose first one is for the page at @page. */
+static int walk_leaf(struct jemalloc_books *j, taddr_t leaf, taddr_t page, taddr_t *last)
+{
+	int err = 0;
+
+	for (size_t at = 0; at < JEMALLOC_LEVEL_WORDS && !err;) {
+		u64 words[PAGE_WORDS];
+		size_t nr = jemalloc_read_words(j, leaf + at * 8, words);
+
+		for (size_t i = 0; i < nr && at + i < JEMALLOC_LEVEL_WORDS && !err; i++) {
+			taddr_t here = page + ((at + i) << JEMALLOC_PAGE_SHIFT);
+			struct jemalloc_extent e;
+
+			if (!(words[i] & JEMALLOC_EXTENT_MASK) || (words[i] & JEMALLOC_EXTENT_MASK) == *last)
+				continue;
+			*last = words[i] & JEMALLOC_EXTENT_MASK;
+			if (!jemalloc_read_extent(j, words[i], here, &e))
+				note_damage(j, here, "its size or its address is wrong");
+			else if (e.addr - here >= PAGE)
+				note_damage(j, here, "the tree has only its end");
+			else
+				err = add_extent(j, &e);
+		}
+		at += nr;
+		if (!err)
+			err = census_check_time(j->w);
+	}
+	return err;
+}
+
+static int walk_tree(struct jemalloc_books *j)
+{
+	taddr_t last = 0;
+	int err = 0;
+
+	/* User memory has the lower half of all addresses. */
+	for (size_t at = 0; at < JEMALLOC_LEVEL_WORDS / 2 && !err;) {
+		u64 words[PAGE_WORDS];
+		size_t nr = jemalloc_read_words(j, j->root + at * 8, words);
+
+		for (size_t i = 0; i < nr && at + i < JEMALLOC_LEVEL_WORDS / 2 && !err; i++) {
+			taddr_t page = (taddr_t)(at + i) << JEMALLOC_LEAF_SHIFT;
+
+			if (words[i] && jemalloc_may_be_leaf(j, words[i]))
+				err = walk_leaf(j, words[i], page, &last);
+			else if (words[i])
+				note_damage(j, page, "its part of the tree is nowhere");
+		}
+		at += nr;
+	}
+	return err;
+}
+
+/* The blocks of a slab: a bit is set for each free slot. */
+static int enter_slots(struct jemalloc_books *j, const struct census_run *run)
+{
+	struct census_arena *arena = &j->w->out->arenas[run->arena];
+	u64 map[JEMALLOC_MAP_WORDS], fields;
+	u32 nr_free = 0;
+	int err = 0;
+
+	if (!census_words(j->w, run->books + MAP_AT, map, JEMALLOC_MAP_WORDS) ||
+	    !census_words(j->w, run->books, &fields, 1)) {
+		note_damage(j, run->start, "it cannot be read");
+		return 0;
+	}
+	for (u32 i = 0; i < run->nr && !err; i++) {
+		if (map[i / 64] >> i % 64 & 1)
+			nr_free++;
+		else
+			err = census_enter_block(j->w, run->first + i * run->slot, run->slot);
+	}
+	arena->bins.blocks += nr_free;
+	arena->bins.bytes += nr_free * run->slot;
+	if (nr_free != (fields >> j->layout->free & 1023))
+		note_damage(j, run->start, "its number of free blocks differs from its map");
+	return err;
+}
+
+static int enter_run(void *ctx, const struct census_run *run)
+{
+	struct jemalloc_books *j = ctx;
+
+	return run->is_cut ? enter_slots(j, run) : census_enter_block(j->w, run->first, run->slot);
+}
+
+int jemalloc_is_there(struct census_walk *w)
+{
+	struct jemalloc_books j = { .w = w };
+
+	return jemalloc_find(&j);
+}
+
+int jemalloc_walk(struct census_walk *w)
+{
+	struct jemalloc_books j = { .w = w };
+	auto_free u32 *arenas = calloc(MAX_ARENAS, sizeof(*arenas));
+	int err = arenas ? jemalloc_find(&j) : -ENOMEM;
+
+	j.arenas = arenas;
+	if (!err)
+		err = walk_tree(&j);
+	if (!err)
+		err = census_runs_enter(&j.runs, w, enter_run, &j);
+	if (!err && j.runs.nr_damaged > MAX_DAMAGED)
+		census_note(w->out, 0, "%zu descriptions of extents are damaged", j.runs.nr_damaged);
+	if (!err)
+		err = jemalloc_mark_cached(&j);
+	if (!err)
+		snprintf(w->out->version, sizeof(w->out->version), "%s", j.layout->version);
+	census_runs_fini(&j.runs);
+	return err;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The books of jemalloc 5.0 to 5.3, for 64 bits, 4 KiB pages and 48-bit addresses. For user/census/jemalloc*.c only.
+ *
+ * A tree of two levels has a word for each page: the address of the description of the extent that the page belongs to,
+ * flags in its low bits, and the size class in its highest 16 bits. The root lies in the data of the file that has
+ * jemalloc. Each extent has words for its first and its last page; an extent of small blocks has one for each page. A
+ * description has a word of fields, then the address of the extent, and its size. An extent of small blocks has a map
+ * of its free slots there, too.
+ */
+#pragma once
+
+#include "user/census/census_runs.h"
+
+enum {
+	JEMALLOC_LEVEL_WORDS = 1 << 18, /* of a level of the tree */
+	JEMALLOC_PAGE = 4096,
+	JEMALLOC_PAGE_SHIFT = 12,
+	JEMALLOC_LEAF_SHIFT = 30,
+	JEMALLOC_NR_SMALL = 36, /* size classes of small blocks */
+	JEMALLOC_MAX_SLOTS = 512,
+	JEMALLOC_MAP_WORDS = JEMALLOC_MAX_SLOTS / 64,
+	JEMALLOC_IS_SLAB = 1, /* flag of a word of the tree */
+};
+#define JEMALLOC_EXTENT_MASK ((1ULL << 48) - 64)
+
+/* The places of fields in the first word of a description. */
+struct jemalloc_layout {
+	const char *version;
+	u8 state, state_bits, class, free;
+	bool has_table; /* the table of a thread's cache has the ends of arrays: 5.3 */
+};
+
+enum jemalloc_state { JEMALLOC_ACTIVE, JEMALLOC_DIRTY, JEMALLOC_MUZZY, JEMALLOC_RETAINED };
+
+struct jemalloc_extent {
+	taddr_t books; /* of its description */
+	taddr_t addr;  /* of the extent, or of the block in it */
+	u64 size;      /* bytes, whole pages from the page of addr on */
+	u32 state;     /* enum jemalloc_state, or higher: in between */
+	u32 class, arena, nr_free;
+	bool is_slab;
+};
+
+struct jemalloc_books {
+	struct census_walk *w;
+	const struct jemalloc_layout *layout;
+	taddr_t root;
+	struct census_runs runs;
+	u32 *arenas; /* owned; by jemalloc's number: index in out->arenas, plus 1 */
+};
+
+/* user/census/jemalloc_find.c */
+/* Find the root of the tree, and the layout. 0, -ENOENT, -ENOMEM or -ETIME. */
+int jemalloc_find(struct jemalloc_books *j) __must_check;
+/* Read the description that @word of the tree leads to, for the page at @page. False if it is none. */
+bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page,
+			  struct jemalloc_extent *out);
+/*
+ * Read the words of the tree from @at to the end of its page, at most 512. Those that are not in memory are 0. Returns
+ * their number.
+ */
+size_t jemalloc_read_words(const struct jemalloc_books *j, taddr_t at, u64 *words);
+/* Has the memory at @addr room for a leaf? */
+bool jemalloc_may_be_leaf(const struct jemalloc_books *j, taddr_t addr);
+/* Bytes of a size class. */
+u64 jemalloc_class_bytes(u32 class);
+
+/* user/census/jemalloc_cached.c */
+/* Mark the blocks in the caches of threads as free, and these caches as the allocator's own. 0, -ENOMEM, -ETIME. */
+int jemalloc_mark_cached(struct jemalloc_books *j) __must_check;

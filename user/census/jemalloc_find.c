@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the tree of jemalloc in the data of a file, by what must be true of it. */
+#include <errno.h>
+#include <string.h>
+
+#include "user/census/jemalloc.h"
+#include "user/lib/array.h"
+
+/*
+ * The root has 2 MiB, so only a file with so much data can have it. Some word there leads to a leaf, and a word of the
+ * leaf to a description. This has the address of its extent, which says which place in the root the leaf has: so the
+ * start of the root is known. Then all descriptions of one page of the leaf must be right.
+ */
+
+enum {
+	ROOT_BYTES = JEMALLOC_LEVEL_WORDS * 8,
+	MAX_DATA = 64 << 20, /* bytes of a file's data that are searched */
+	PAGE = JEMALLOC_PAGE,
+	PAGE_WORDS = PAGE / 8,
+	MIN_RIGHT = 2, /* descriptions that prove a layout */
+	MAX_TRIES = 8, /* words of a leaf */
+	ARENA_MASK = (1 << 12) - 1,
+	SLAB_SHIFT = 12,
+	CLASS_MASK = 255,
+	FREE_MASK = 1023,
+	FIRST_REGULAR = 5, /* size class; four to a doubling from here on */
+	NO_CLASS = 230,
+};
+
+static const struct jemalloc_layout layouts[] = {
+	{ "5.3", 17, 3, 20, 28, true },
+	{ "5.1 or 5.2", 16, 2, 18, 26, false },
+	{ "5.0", 15, 2, 17, 25, false },
+};
+
+u64 jemalloc_class_bytes(u32 class)
+{
+	u64 base;
+
+	if (class < FIRST_REGULAR)
+		return class ? 16ULL * class : 8;
+	class -= FIRST_REGULAR;
+	base = class / 4 < 56 ? 64ULL << class / 4 : 0;
+	return base + base / 4 * (class % 4 + 1);
+}
+
+bool jemalloc_read_extent(const struct jemalloc_books *j, u64 word, taddr_t page, struct jemalloc_extent *out)
+{
+	const struct jemalloc_layout *l = j->layout;
+	taddr_t books = word & JEMALLOC_EXTENT_MASK;
+	u64 words[3];
+	bool is_last;
+
+	if (!books || !census_words(j->w, books, words, 3))
+		return false;
+	*out = (struct jemalloc_extent){ .books = books,
+					 .addr = words[1],
+					 .size = words[2] & ~(u64)(PAGE - 1),
+					 .state = words[0] >> l->state & ((1U << l->state_bits) - 1),
+					 .class = words[0] >> l->class & CLASS_MASK,
+					 .arena = words[0] & ARENA_MASK,
+					 .nr_free = words[0] >> l->free & FREE_MASK,
+					 .is_slab = words[0] >> SLAB_SHIFT & 1 };
+	if (!out->size || out->size >> 47 || out->addr >> 47 || page < (out->addr & ~(taddr_t)(PAGE - 1)) ||
+	    page - (out->addr & ~(taddr_t)(PAGE - 1)) >= out->size)
+		return false;
+	/* An extent without blocks has no class. The word of its last page may have an old one. */
+	if (out->state != JEMALLOC_ACTIVE)
+		return out->class >= NO_CLASS;
+	is_last = !out->is_slab && page - (out->addr & ~(taddr_t)(PAGE - 1)) >= PAGE;
+	if ((out->class != word >> 48 && !is_last) || out->is_slab != (word & JEMALLOC_IS_SLAB) ||
+	    out->class >= NO_CLASS)
+		return false;
+	return jemalloc_class_bytes(out->class) <= out->size &&
+	       (!out->is_slab || out->class < JEMALLOC_NR_SMALL);
+}
+
+size_t jemalloc_read_words(const struct jemalloc_books *j, taddr_t at, u64 *words)
+{
+	size_t len = PAGE - at % PAGE;
+
+	census_copy_data(j->w, at, (u8 *)words, len);
+	return len / 8;
+}
+
+/* Are the @nr words of a leaf right, the first of which is for the page at @page? */
+static bool are_right(const struct jemalloc_books *j, const u64 *words, size_t nr, taddr_t page)
+{
+	u32 nr_right = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct jemalloc_extent e;
+
+		if (!(words[i] & JEMALLOC_EXTENT_MASK))
+			continue;
+		if (!jemalloc_read_extent(j, words[i], page + i * PAGE, &e))
+			return false;
+		nr_right++;
+	}
+	return nr_right >= MIN_RIGHT;
+}
+
+/* The page that word @i of a leaf is for, if it is the first one of its extent; 0 = it is not. */
+static taddr_t first_page(const struct jemalloc_books *j, u64 word, u64 i)
+{
+	u64 extent[2];
+
+	if (!(word & JEMALLOC_EXTENT_MASK) || !census_words(j->w, word & JEMALLOC_EXTENT_MASK, extent, 2))
+		return 0;
+	/* User memory has 47 bits of addresses. */
+	if ((extent[1] >> JEMALLOC_PAGE_SHIFT) % JEMALLOC_LEVEL_WORDS != i || extent[1] >> 47)
+		return 0;
+	return extent[1] & ~(taddr_t)(PAGE - 1);
+}
+
+/*
+ * Try the words at @at of a leaf, which lies at @slot, with each layout. -ENODATA: all are 0, so the next ones decide.
+ * Where an extent goes on from the leaf before, some words are not for a first page.
+ */
+static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr_t at)
+{
+	u64 words[PAGE_WORDS], before = (at - leaf) / 8;
+	size_t nr = jemalloc_read_words(j, at, words), i = 0;
+	taddr_t page = 0;
+	u32 nr_tries = 0;
+
+	for (; i < nr && nr_tries < MAX_TRIES; i++) {
+		if (!words[i])
+			continue;
+		nr_tries++;
+		page = first_page(j, words[i], before + i);
+		if (page)
+			break;
+	}
+	if (!page)
+		return nr_tries ? -ENOENT : -ENODATA;
+	j->root = slot - (page >> JEMALLOC_LEAF_SHIFT) * 8;
+	for (size_t k = 0; k < ARRAY_SIZE(layouts); k++) {
+		j->layout = &layouts[k];
+		if (are_right(j, words, nr, page - i * PAGE))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+bool jemalloc_may_be_leaf(const struct jemalloc_books *j, taddr_t addr)
+{
+	const struct snapshot_map *map = addr % 64 ? NULL : snapshot_map_find(j->w->snap, addr);
+
+	return map && census_is_anonymous(map) && map->end - addr >= ROOT_BYTES;
+}
+
+/* Is @leaf, which lies at @slot, a leaf? The first words in it decide. */
+static bool try_leaf(struct jemalloc_books *j, taddr_t slot, taddr_t leaf)
+{
+	int err = jemalloc_may_be_leaf(j, leaf) ? -ENODATA : -ENOENT;
+
+	for (taddr_t at = leaf; at < leaf + ROOT_BYTES && err == -ENODATA; at = (at / PAGE + 1) * PAGE)
+		err = try_words(j, slot, leaf, at);
+	return !err;
+}
+
+/* Search the data [@start, @end). */
+static int search(struct jemalloc_books *j, taddr_t start, taddr_t end)
+{
+	for (taddr_t page = start; page < end; page += PAGE) {
+		u64 words[PAGE_WORDS];
+		size_t nr = jemalloc_read_words(j, page, words);
+
+		for (size_t i = 0; i < nr; i++)
+			if (words[i] && try_leaf(j, page + i * 8, words[i]) && j->root >= start &&
+			    j->root + ROOT_BYTES <= end)
+				return 0;
+		if (census_check_time(j->w))
+			return -ETIME;
+	}
+	return -ENOENT;
+}
+
+/* The end of the data that begins with mapping @i: the .bss behind it counts, in all its parts. */
+static taddr_t data_end(const struct snapshot *snap, size_t i)
+{
+	taddr_t end = snap->maps[i].end;
+
+	while (++i < snap->nr_maps && snap->maps[i].start == end && census_is_anonymous(&snap->maps[i]) &&
+	       strcmp(snap->maps[i].path, "[heap]") != 0)
+		end = snap->maps[i].end;
+	return end;
+}
+
+int jemalloc_find(struct jemalloc_books *j)
+{
+	const struct snapshot *snap = j->w->snap;
+	int err = -ENOENT;
+
+	if (snap->word_size != 8 || snap->is_big_endian || j->w->page != PAGE)
+		return -ENOENT;
+	for (size_t i = 0; i < snap->nr_maps && err == -ENOENT; i++) {
+		const struct snapshot_map *map = &snap->maps[i];
+		taddr_t end = data_end(snap, i);
+
+		if (map->ino && map->is_writable && map->is_readable && !map->is_shared &&
+		    end - map->start >= ROOT_BYTES && end - map->start <= MAX_DATA)
+			err = search(j, map->start, end);
+	}
+	return err;
+}

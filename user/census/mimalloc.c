@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The walk through mimalloc's books: all pages of all segments, then the blocks by address. */
+#include "user/census/mimalloc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/array.h"
+
+enum {
+	ENTRIES_AT = 264,  /* in a segment */
+	DELAYED_AT = 2840, /* in a heap: blocks that other threads have freed */
+	PREFIX = 384,	   /* of a page with blocks of 8 to 1024 bytes */
+	MAX_PREFIXED = 1024,
+	MAX_BLOCKS = 1 << 16, /* of a page */
+	MAX_DELAYED = 1 << 24,
+	MAX_HEAPS = 4096,
+	MAX_DAMAGED = 16, /* damages that are noted one by one */
+	CHECK_EVERY = 4096,
+};
+#define HUGE_BLOCK (2ULL << 30)
+
+/* A bit for each block of a page. */
+struct free_blocks {
+	u64 bits[MAX_BLOCKS / 64];
+};
+
+static void note_damage(struct mimalloc *m, taddr_t addr, const char *what)
+{
+	if (m->nr_damaged++ < MAX_DAMAGED)
+		census_note(m->w->out, addr, "the page of blocks that 0x%llx describes is damaged: %s",
+			    (unsigned long long)addr, what);
+}
+
+static bool read_page(struct mimalloc *m, taddr_t entry, struct mimalloc_page *out)
+{
+	const u8 *p = census_window(m->w, entry, MIMALLOC_ENTRY);
+	u64 words[MIMALLOC_ENTRY / 8];
+
+	if (!p)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		words[i] = census_word_of(m->w, p + i * 8);
+	*out = (struct mimalloc_page){ .nr_slices = (u32)words[0],
+				       .capacity = words[1] >> 16 & 0xffff,
+				       .used = (u32)words[3],
+				       .block = words[3] >> 32,
+				       .lists = { words[2], words[4], words[5] & ~3ULL },
+				       .heap = words[6] };
+	/* A second half of other slices: not the first entry of a page. */
+	return out->nr_slices && !(words[0] >> 32);
+}
+
+static int note_heap(struct mimalloc *m, taddr_t heap)
+{
+	int err;
+
+	for (size_t i = 0; i < m->nr_heaps; i++)
+		if (m->heaps[i] == heap)
+			return 0;
+	/* No process has so many threads with heaps of their own. */
+	if (m->nr_heaps >= MAX_HEAPS) {
+		note_damage(m, heap, "its heap is one of too many");
+		return 0;
+	}
+	err = heap ? array_reserve(m->heaps, m->max_heaps, m->nr_heaps + 1) : 0;
+	if (!err && heap)
+		m->heaps[m->nr_heaps++] = heap;
+	return err;
+}
+
+/* Add the page that the entry at @entry describes, whose slices begin at @start. */
+static int add_page(struct mimalloc *m, const struct mimalloc_page *p, taddr_t entry, taddr_t start)
+{
+	struct census_arena *arena = &m->w->out->arenas[0];
+	struct census_run run = {
+		.start = start, .end = start + p->nr_slices * MIMALLOC_SLICE, .first = start, .books = entry
+	};
+	int err = 0;
+
+	if (!p->block || !p->capacity) {
+		arena->page_bytes += p->block ? run.end - start : 0;
+		arena->system_bytes += p->block ? run.end - start : 0;
+		return census_runs_add(&m->runs, &run);
+	}
+	run.slot = p->block >= HUGE_BLOCK ? run.end - start : p->block;
+	run.first += p->block >= 8 && p->block <= MAX_PREFIXED ? PREFIX : 0;
+	run.nr = p->capacity;
+	arena->system_bytes += run.end - start;
+	/* Blocks that were never prepared. */
+	if (run.nr * run.slot <= run.end - run.first)
+		arena->page_bytes += run.end - run.first - run.nr * run.slot;
+	err = note_heap(m, p->heap);
+	if (!err && run.slot % 8 == 0 && run.first + run.nr * run.slot <= run.end)
+		return census_runs_add(&m->runs, &run);
+	arena->unknown_bytes += run.end - start;
+	if (!err)
+		note_damage(m, entry, "its blocks do not fit");
+	return err;
+}
+
+static int walk_segment(struct mimalloc *m, const struct mimalloc_segment *s)
+{
+	struct census_arena *arena = &m->w->out->arenas[0];
+	int err = 0;
+
+	arena->system_bytes += (u64)s->nr_info * MIMALLOC_SLICE;
+	for (u64 i = s->nr_info; i < s->nr_entries && !err;) {
+		taddr_t entry = s->addr + ENTRIES_AT + i * MIMALLOC_ENTRY;
+		struct mimalloc_page p;
+
+		if (!read_page(m, entry, &p) || p.nr_slices > s->nr_slices - i) {
+			note_damage(m, entry, "its number of slices is wrong");
+			arena->unknown_bytes += (s->nr_entries - i) * MIMALLOC_SLICE;
+			break;
+		}
+		err = add_page(m, &p, entry, s->addr + i * MIMALLOC_SLICE);
+		i += p.nr_slices;
+	}
+	return err ? err : census_check_time(m->w);
+}
+
+/* The number of @addr among the blocks of @run; -1 if it is none. */
+static s64 block_number(const struct census_run *run, taddr_t addr)
+{
+	u64 i = (addr - run->first) / run->slot;
+
+	return addr >= run->first && i < run->nr && addr == run->first + i * run->slot ? (s64)i : -1;
+}
+
+/* Mark the blocks of the list that begins at @addr. Their number; -1 if the list is wrong. */
+static s64 mark_list(struct mimalloc *m, const struct census_run *run, taddr_t addr, struct free_blocks *fb)
+{
+	s64 nr = 0;
+
+	for (; addr; nr++) {
+		s64 i = block_number(run, addr);
+		u64 next;
+
+		if (i < 0 || fb->bits[i / 64] >> i % 64 & 1 || !census_words(m->w, addr, &next, 1))
+			return -1;
+		fb->bits[i / 64] |= 1ULL << i % 64;
+		addr = next;
+	}
+	return nr;
+}
+
+static int enter_page(void *ctx, const struct census_run *run)
+{
+	struct mimalloc *m = ctx;
+	struct free_blocks fb;
+	struct mimalloc_page p;
+	s64 nr[3] = { 0 };
+	u32 nr_free = 0;
+	int err = 0;
+
+	memset(fb.bits, 0, (run->nr + 63) / 64 * sizeof(fb.bits[0]));
+	if (!read_page(m, run->books, &p)) {
+		note_damage(m, run->books, "it cannot be read");
+		return 0;
+	}
+	for (int i = 0; i < 3; i++) {
+		nr[i] = mark_list(m, run, p.lists[i], &fb);
+		if (nr[i] < 0)
+			note_damage(m, run->books, "a list of free blocks has something else");
+	}
+	if (nr[0] >= 0 && nr[1] >= 0 && p.used + nr[0] + nr[1] != p.capacity)
+		note_damage(m, run->books, "its number of used blocks differs from its lists");
+	for (u32 i = 0; i < run->nr && !err; i++) {
+		if (fb.bits[i / 64] >> i % 64 & 1)
+			nr_free++;
+		else
+			err = census_enter_block(m->w, run->first + i * run->slot, run->slot);
+	}
+	m->w->out->arenas[0].bins.blocks += nr_free;
+	m->w->out->arenas[0].bins.bytes += nr_free * run->slot;
+	return err;
+}
+
+/* Blocks that other threads have freed wait in a list of the heap. */
+static int mark_delayed(struct mimalloc *m, taddr_t heap)
+{
+	u64 addr;
+	int err = 0;
+
+	if (!census_words(m->w, heap + DELAYED_AT, &addr, 1))
+		addr = 0;
+	for (u32 n = 1; addr && n < MAX_DELAYED && !err; n++) {
+		struct census_block *block = census_find(m->w->out, addr);
+
+		if (!block || block->state != CENSUS_LIVE || !census_words(m->w, addr, &addr, 1)) {
+			census_note(m->w->out, addr,
+				    "the list of freed blocks of the heap at 0x%llx has something else",
+				    (unsigned long long)heap);
+			break;
+		}
+		block->state = CENSUS_FAST;
+		if (n % CHECK_EVERY == 0)
+			err = census_check_time(m->w);
+	}
+	return err;
+}
+
+static int walk(struct mimalloc *m)
+{
+	const struct census_arena arena = { 0 };
+	int err = census_add_arena(m->w->out, &arena);
+
+	for (size_t i = 0; i < m->nr_segments && !err; i++)
+		err = walk_segment(m, &m->segments[i]);
+	if (!err)
+		err = census_runs_enter(&m->runs, m->w, enter_page, m);
+	for (size_t i = 0; i < m->nr_heaps && !err; i++)
+		err = mark_delayed(m, m->heaps[i]);
+	if (!err && m->nr_damaged > MAX_DAMAGED)
+		census_note(m->w->out, 0, "%zu pages of blocks are damaged", m->nr_damaged);
+	snprintf(m->w->out->version, sizeof(m->w->out->version), "2.0");
+	return err;
+}
+
+static void free_all(struct mimalloc *m)
+{
+	census_runs_fini(&m->runs);
+	free(m->segments);
+	free(m->heaps);
+}
+
+int mimalloc_is_there(struct census_walk *w)
+{
+	struct mimalloc m = { .w = w };
+	int err = mimalloc_find(&m);
+
+	free_all(&m);
+	return err;
+}
+
+int mimalloc_walk(struct census_walk *w)
+{
+	struct mimalloc m = { .w = w };
+	int err = mimalloc_find(&m);
+
+	if (!err)
+		err = walk(&m);
+	free_all(&m);
+	return err;
+}

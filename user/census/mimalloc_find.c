@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the segments of mimalloc by their cookies. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/census/mimalloc.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+
+/*
+ * Words of the header of a segment, from its start. The number that disguises the cookies lies in the data of the
+ * library, in the first heap. Thousands of places are looked at in a large process, and one page of each is read if it
+ * is in memory.
+ */
+
+enum {
+	WORD_USED = 26,
+	WORD_COOKIE = 27,
+	WORD_SLICES = 28,
+	WORD_INFO = 29,
+	WORD_KIND = 30,
+	WORD_ENTRIES = 31,
+	NR_WORDS = 33,
+	MAX_INFO = 8, /* slices */
+	MAX_SLICES = 1 << 27,
+	MAX_DATA = 16 << 20, /* bytes of a file's data that are searched */
+	CHECK_EVERY = 1024,
+};
+
+/* Is there a header at @at that may be one? *@disguise is what its cookie says. */
+static bool may_be_segment(const struct mimalloc *m, taddr_t at, struct mimalloc_segment *out, u64 *disguise)
+{
+	u64 words[NR_WORDS];
+
+	if (snapshot_peek(m->w->snap, at, words, sizeof(words)) != 0)
+		return false;
+	*disguise = words[WORD_COOKIE] ^ at;
+	*out = (struct mimalloc_segment){ .addr = at,
+					  .nr_slices = words[WORD_SLICES],
+					  .nr_info = (u32)words[WORD_INFO],
+					  .nr_entries = (u32)words[WORD_ENTRIES] };
+	return words[WORD_COOKIE] && words[WORD_SLICES] && words[WORD_SLICES] <= MAX_SLICES &&
+	       words[WORD_INFO] && words[WORD_INFO] <= MAX_INFO && (u32)words[WORD_KIND] <= 1 &&
+	       words[WORD_ENTRIES] > words[WORD_INFO] && words[WORD_ENTRIES] <= MIMALLOC_NR_SLICES &&
+	       words[WORD_ENTRIES] <= words[WORD_SLICES] && words[WORD_USED] <= words[WORD_ENTRIES];
+}
+
+static int add_segment(struct mimalloc *m, const struct mimalloc_segment *segment)
+{
+	int err = array_reserve(m->segments, m->max_segments, m->nr_segments + 1);
+
+	if (!err)
+		m->segments[m->nr_segments++] = *segment;
+	return err;
+}
+
+/* Look at all places where a segment may begin. Without m->disguise, take the disguise of the first one. */
+static int find_segments(struct mimalloc *m, taddr_t *at)
+{
+	const struct snapshot *snap = m->w->snap;
+	struct mimalloc_segment segment;
+	int err = 0;
+
+	for (size_t i = 0; i < snap->nr_maps && !err; i++) {
+		const struct snapshot_map *map = &snap->maps[i];
+		taddr_t place = (map->start + MIMALLOC_SEGMENT - 1) / MIMALLOC_SEGMENT * MIMALLOC_SEGMENT;
+
+		for (u32 n = 1; census_is_anonymous(map) && place < map->end && !err;
+		     place += MIMALLOC_SEGMENT, n++) {
+			u64 disguise;
+
+			if (n % CHECK_EVERY == 0)
+				err = census_check_time(m->w);
+			if (err || place < *at || !may_be_segment(m, place, &segment, &disguise))
+				continue;
+			if (!m->disguise) {
+				m->disguise = disguise;
+				*at = place + 1;
+				return 0;
+			}
+			if (disguise == m->disguise)
+				err = add_segment(m, &segment);
+		}
+	}
+	return err ? err : m->disguise ? 0 : -ENOENT;
+}
+
+/* Has the data of a file the number that disguises the cookies? */
+static bool is_in_data(const struct mimalloc *m, u8 *bytes)
+{
+	const struct snapshot *snap = m->w->snap;
+
+	for (size_t i = 0; i < snap->nr_maps; i++) {
+		taddr_t start = snap->maps[i].start, end = census_data_end(snap, i);
+		size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
+
+		if (!end)
+			continue;
+		census_copy_data(m->w, start, bytes, len);
+		for (size_t at = 0; at + 8 <= len; at += 8)
+			if (census_word_of(m->w, bytes + at) == m->disguise)
+				return true;
+	}
+	return false;
+}
+
+int mimalloc_find(struct mimalloc *m)
+{
+	auto_free u8 *bytes = NULL;
+	taddr_t at = 0;
+	int err = 0;
+
+	if (m->w->snap->word_size != 8 || m->w->snap->is_big_endian)
+		return -ENOENT;
+	/* A few places may look like a header and be none. */
+	for (int tries = 0; tries < 8 && !err; tries++) {
+		m->disguise = 0;
+		err = find_segments(m, &at);
+		if (!err && !bytes)
+			bytes = malloc(MAX_DATA);
+		if (!err && !bytes)
+			err = -ENOMEM;
+		if (!err && is_in_data(m, bytes)) {
+			at = 0;
+			return find_segments(m, &at);
+		}
+	}
+	return err ? err : -ENOENT;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Here: what a heaptap that was killed together with its guard has left in a target. */
+#include "user/inject/left.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user/inject/piece_object.h"
+#include "user/inject/process_private.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/maps.h"
+#include "user/lib/proc.h"
+
+_Static_assert(sizeof(struct injection) <= PIECE_CODE_BYTES - PIECE_LEFT_OFFSET, "the record fits");
+
+static bool is_alive(const struct injection *in)
+{
+	struct proc_stat stat;
+
+	return in->owner > 0 && !proc_read_stat(&stat, in->owner) && stat.start_time == in->owner_start;
+}
+
+/* The region of a piece in @pid; 0 = none. */
+static taddr_t find_region(pid_t pid)
+{
+	struct maps_reader *maps;
+	struct map_line line;
+	taddr_t region = 0;
+
+	if (maps_open(&maps, pid))
+		return 0;
+	while (!region && maps_next(maps, &line) == 1)
+		if (!strncmp(line.path, INJECT_MEMORY_PATH, strlen(INJECT_MEMORY_PATH)))
+			region = line.start - PIECE_PRIVATE_OFFSET;
+	maps_close(maps);
+	return region;
+}
+
+/* The target may have changed what is there: it can only have its own memory changed so. */
+static bool is_sound(const struct injection *in, taddr_t region)
+{
+	return in->region == region && in->state == INJECT_IN && in->nr_patches <= INJECT_MAX_PATCHES &&
+	       in->nr_islands <= INJECT_MAX_ISLANDS;
+}
+
+static int read_left(struct injection *out, pid_t pid)
+{
+	taddr_t region = find_region(pid);
+	auto_close int mem = region ? inject_open_memory(pid) : -1;
+	int err;
+
+	if (!region)
+		return 0;
+	err = mem < 0 ? mem : inject_read(mem, region + PIECE_LEFT_OFFSET, out, sizeof(*out));
+	if (!err && !is_sound(out, region))
+		err = -EBADMSG;
+	return err ? err : 1;
+}
+
+int inject_save(const struct injection *in, const struct inject_island *island, int mem)
+{
+	auto_free struct injection *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *in;
+	copy->islands[copy->nr_islands++] = *island;
+	return inject_write(mem, in->region + PIECE_LEFT_OFFSET, copy, sizeof(*copy));
+}
+
+enum inject_left inject_find_left(pid_t pid, pid_t *owner)
+{
+	auto_free struct injection *old = malloc(sizeof(*old));
+
+	*owner = 0;
+	if (!old || read_left(old, pid) != 1)
+		return find_region(pid) ? INJECT_LEFT_UNKNOWN : INJECT_LEFT_NOTHING;
+	*owner = old->owner;
+	return is_alive(old) ? INJECT_LEFT_IN_USE : INJECT_LEFT_BEHIND;
+}
+
+int inject_take_left(struct injection *in)
+{
+	auto_free struct injection *old = malloc(sizeof(*old));
+	int err = old ? read_left(old, in->pid) : -ENOMEM;
+
+	if (err <= 0)
+		return err == -EBADMSG ? inject_fail(in, -EOPNOTSUPP, "unknown code of a heaptap is in it")
+				       : err;
+	/* A forked child has a copy of its parent's code, which records nothing in it. */
+	if (old->pid == in->pid && is_alive(old))
+		return inject_fail(in, -EOPNOTSUPP, "heaptap (PID %d) has code in it already",
+				   (int)old->owner);
+	old->pid = in->pid;
+	old->start_time = in->start_time;
+	err = inject_take_out(old);
+	if (err)
+		return inject_fail(in, -EOPNOTSUPP, "code that a killed heaptap left cannot be taken out: %s",
+				   *old->why ? old->why : strerror(-err));
+	in->has_taken_over = true;
+	return 0;
+}

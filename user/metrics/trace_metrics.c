@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From a session to metrics and profiles. */
+#include "user/metrics/trace_metrics.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "user/lib/clock.h"
+#include "user/metrics/metrics_report.h"
+#include "user/metrics/metrics_table.h"
+#include "user/report/pprof.h"
+#include "user/report/report.h"
+#include "user/session/session.h"
+
+static const u64 verdict_every_ns = 60000000000ULL, verdict_again_ns = 10000000000ULL;
+
+struct trace_verdict {
+	pid_t pid;
+	struct scan_sums sums;
+	double time_s;
+};
+
+/* One call. */
+struct trace_taking {
+	struct trace_metrics *tm;
+	struct session *session;
+	struct metrics_table *table;
+	struct pprof *profile;
+	size_t nr_processes;
+};
+
+int trace_metrics_init(struct trace_metrics *tm, const char *address, const char *url, u32 top,
+		       bool wants_scan)
+{
+	int err;
+
+	*tm = (struct trace_metrics){ .top = top, .wants_scan = wants_scan };
+	if (!address && !url)
+		return 0;
+	tm->verdicts = calloc(TRACE_METRICS_VERDICTS, sizeof(*tm->verdicts));
+	if (!tm->verdicts)
+		return -ENOMEM;
+	err = address ? metrics_open(&tm->metrics, address) : 0;
+	return !err && url ? push_open(&tm->push, url, "heaptap") : err;
+}
+
+void trace_metrics_fini(struct trace_metrics *tm)
+{
+	metrics_close(tm->metrics);
+	push_free(tm->push);
+	free(tm->verdicts);
+}
+
+static void scan_if_older(const struct trace_taking *k, u64 age_ns)
+{
+	u64 now_ns = clock_now_ns();
+
+	if (!k->tm->wants_scan || (k->tm->scan_ns && now_ns - k->tm->scan_ns < age_ns))
+		return;
+	session_scan(k->session, NULL, false);
+	k->tm->scan_ns = now_ns;
+}
+
+/* ---- the table ---- */
+
+static struct trace_verdict *find_verdict(struct trace_metrics *tm, pid_t pid)
+{
+	for (u32 i = 0; i < tm->nr_verdicts; i++)
+		if (tm->verdicts[i].pid == pid)
+			return &tm->verdicts[i];
+	return NULL;
+}
+
+/* A report has dropped verdicts that the last table had: show them until there are new ones. */
+static void keep_verdict(struct trace_metrics *tm, struct metrics_process *p)
+{
+	struct trace_verdict *v = find_verdict(tm, p->pid);
+
+	if (!p->has_verdict && v) {
+		p->has_verdict = true;
+		p->leaks = v->sums;
+		p->verdict_s = v->time_s;
+		return;
+	}
+	if (!p->has_verdict)
+		return;
+	if (tm->scan_ns)
+		p->verdict_s -= (double)(clock_now_ns() - tm->scan_ns) / 1e9;
+	if (!v && tm->nr_verdicts < TRACE_METRICS_VERDICTS)
+		v = &tm->verdicts[tm->nr_verdicts++];
+	if (v)
+		*v = (struct trace_verdict){ p->pid, p->leaks, p->verdict_s };
+}
+
+static int take_table(void *ctx, const struct report *r)
+{
+	struct trace_taking *k = ctx;
+
+	return metrics_take_report(k->table, r, k->tm->top);
+}
+
+static int fill_table(void *ctx, struct metrics_table *t)
+{
+	struct trace_taking *k = ctx;
+	int err;
+
+	scan_if_older(k, verdict_every_ns);
+	k->table = t;
+	err = session_show(k->session, 0, take_table, k);
+	for (size_t i = 0; i < t->nr_processes && !err; i++)
+		keep_verdict(k->tm, &t->processes[i]);
+	return err;
+}
+
+/* ---- profiles ---- */
+
+static int take_profile(void *ctx, const struct report *r)
+{
+	struct trace_taking *k = ctx;
+
+	k->nr_processes = r->nr_processes;
+	return r->nr_processes ? pprof_add(k->profile, r) : 0;
+}
+
+static int fill_profile(void *ctx, const struct profile_key *key, struct pprof *out, const char **why)
+{
+	struct trace_taking *k = ctx;
+	int err;
+
+	if (key->container[0]) {
+		*why = "container: only heaptap system knows containers";
+		return -ESRCH;
+	}
+	if (key->kind == PPROF_LEAKS && !k->tm->wants_scan) {
+		*why = "no leak verdicts before the end: start heaptap with --scan";
+		return -ENODATA;
+	}
+	if (key->kind == PPROF_LEAKS)
+		scan_if_older(k, verdict_again_ns);
+	k->profile = out;
+	err = session_show(k->session, key->pid, take_profile, k);
+	if (!err && !k->nr_processes) {
+		*why = "no such process is traced";
+		return -ESRCH;
+	}
+	return err;
+}
+
+void trace_metrics_round(struct trace_metrics *tm, struct session *s)
+{
+	struct trace_taking k = { .tm = tm, .session = s };
+	const struct metrics_feed feed = { &k, fill_table, fill_profile };
+
+	metrics_round(tm->metrics, &feed);
+	push_round(tm->push, &feed);
+}
+
+void trace_metrics_end(struct trace_metrics *tm, struct session *s)
+{
+	struct trace_taking k = { .tm = tm, .session = s };
+	const struct metrics_feed feed = { &k, fill_table, fill_profile };
+
+	push_end(tm->push, &feed);
+}

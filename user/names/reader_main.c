@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The reader: opens files that are passed to it, and answers questions on them. Whatever goes wrong ends it. */
+#include "user/names/reader_main.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user/lib/array.h"
+#include "user/lib/clock.h"
+#include "user/lib/helper_process.h"
+#include "user/names/demangle.h"
+#include "user/names/file_check.h"
+#include "user/names/file_names.h"
+#include "user/names/reader_jail.h"
+#include "user/names/reader_wire.h"
+
+enum { FILES_MAX = 1 << 20, PATH_ROOM = 2 * 4096 };
+
+struct reader_state {
+	int fd; /* socket */
+	struct reader_jail jail;
+	struct file_names **files; /* owned; by number; NULL = not open */
+	size_t nr_files, max_files;
+	/* The reply that is being made. */
+	char *bytes; /* owned */
+	size_t len, max;
+};
+
+static void __attribute__((noreturn)) die(enum reader_exit status)
+{
+	_exit((int)status);
+}
+
+static void add_bytes(struct reader_state *r, const void *bytes, size_t len)
+{
+	if (array_reserve(r->bytes, r->max, r->len + len))
+		die(READER_EXIT_NO_MEMORY);
+	if (len)
+		memcpy(r->bytes + r->len, bytes, len);
+	r->len += len;
+}
+
+static void reply(struct reader_state *r, struct reader_reply *head)
+{
+	head->len = (u32)r->len;
+	head->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	if (reader_wire_send(r->fd, head, sizeof(*head), r->bytes, r->len, -1))
+		die(READER_EXIT_DONE);
+	r->len = 0;
+}
+
+/* The next request, and the file that came with it, or -1. */
+static void take_request(struct reader_state *r, struct reader_request *q, int *fd)
+{
+	if (reader_wire_take(r->fd, q, sizeof(*q), fd))
+		die(READER_EXIT_DONE);
+}
+
+static void check(struct reader_state *r, int fd)
+{
+	struct reader_reply head = { .kind = READER_DONE };
+	struct stat st;
+
+	if (!fstat(fd, &st) && st.st_size > 0)
+		reader_jail_expect(&r->jail, (u64)st.st_size);
+	head.err = file_check(fd, head.values);
+	close(fd);
+	reply(r, &head);
+}
+
+/* debug_finder: heaptap knows where the file may be, and has it checked here first. */
+static int find_debug(void *ctx, const char *link, u32 crc)
+{
+	struct reader_state *r = ctx;
+	struct reader_reply head = { .kind = READER_WANTS_DEBUG, .values = { crc } };
+	struct reader_request q;
+	int fd;
+
+	if (link && strlen(link) < READER_TEXT_MAX)
+		add_bytes(r, link, strlen(link));
+	reply(r, &head);
+	for (;;) {
+		take_request(r, &q, &fd);
+		if (q.kind != READER_CHECK)
+			break;
+		check(r, fd);
+	}
+	if (q.kind != READER_DEBUG_FILE)
+		die(READER_EXIT_CONFUSED);
+	return q.err ? -1 : fd;
+}
+
+static void open_file(struct reader_state *r, const struct reader_request *q, int fd)
+{
+	const struct debug_finder finder = { find_debug, r };
+	struct reader_reply head = { .kind = READER_DONE };
+	struct file_names **place;
+
+	if (fd < 0 || q->file >= FILES_MAX)
+		die(READER_EXIT_CONFUSED);
+	if (array_reserve(r->files, r->max_files, (size_t)q->file + 1))
+		die(READER_EXIT_NO_MEMORY);
+	for (; r->nr_files <= q->file; r->nr_files++)
+		r->files[r->nr_files] = NULL;
+	place = &r->files[q->file];
+	file_names_free(*place);
+	*place = NULL;
+	head.err = file_names_new(place, fd, q->flags & READER_PLAIN, &finder, &r->jail);
+	if (head.err == -ENOMEM)
+		die(READER_EXIT_NO_MEMORY);
+	reply(r, &head);
+}
+
+static struct file_names *file_of(const struct reader_state *r, const struct reader_request *q)
+{
+	if (q->file >= r->nr_files || !r->files[q->file])
+		die(READER_EXIT_CONFUSED);
+	return r->files[q->file];
+}
+
+static u32 length_of(const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	return (u32)(len < READER_TEXT_MAX ? len : READER_TEXT_MAX);
+}
+
+/* The path of a source file, made absolute where the DWARF says how. */
+static const char *path_of(const struct dwarf_frame *frame, char path[PATH_ROOM])
+{
+	if (!frame->file)
+		return NULL;
+	if (frame->file[0] == '/' || !frame->directory)
+		return frame->file;
+	snprintf(path, PATH_ROOM, "%s/%s", frame->directory, frame->file);
+	return path;
+}
+
+static void add_symbol(struct reader_state *r, const struct dwarf_frame *frame, bool is_inlined)
+{
+	char readable[DEMANGLE_MAX] = "", room[PATH_ROOM];
+	const char *linked = frame->function && *frame->function ? frame->function : NULL;
+	const char *path = path_of(frame, room);
+	struct reader_symbol s = { .line = path ? frame->line : 0,
+				   .start_line = frame->start_line,
+				   .is_inlined = is_inlined };
+
+	if (linked)
+		demangle(readable, linked);
+	if (linked && !strcmp(readable, linked))
+		linked = NULL;
+	s.function_len = length_of(readable);
+	s.linked_len = length_of(linked);
+	s.file_len = length_of(path);
+	add_bytes(r, &s, sizeof(s));
+	add_bytes(r, readable, s.function_len);
+	add_bytes(r, linked, s.linked_len);
+	add_bytes(r, path, s.file_len);
+}
+
+static void look_up(struct reader_state *r, const struct reader_request *q)
+{
+	struct dwarf_frame frames[DWARF_FRAMES_MAX];
+	size_t nr = file_names_look_up(file_of(r, q), q->value, frames);
+	struct reader_reply head = { .kind = READER_DONE, .nr = (u32)nr };
+
+	for (size_t i = 0; i < nr; i++)
+		add_symbol(r, &frames[i], i + 1 < nr);
+	reply(r, &head);
+}
+
+static void add_readable(struct reader_state *r, const char *symbol)
+{
+	char readable[DEMANGLE_MAX];
+
+	demangle(readable, symbol);
+	add_bytes(r, readable, strlen(readable));
+}
+
+static void name_data(struct reader_state *r, const struct reader_request *q)
+{
+	struct reader_reply head = { .kind = READER_DONE };
+	const char *name;
+
+	if (file_names_data(file_of(r, q), q->value, q->flags & READER_TLS, &name, &head.values[0]))
+		die(READER_EXIT_NO_MEMORY);
+	if (name)
+		add_readable(r, name);
+	reply(r, &head);
+}
+
+static void name_symbol(struct reader_state *r, const struct reader_request *q)
+{
+	struct reader_reply head = { .kind = READER_DONE };
+	char symbol[READER_REQUEST_MAX + 1];
+
+	if (q->len > READER_REQUEST_MAX)
+		die(READER_EXIT_CONFUSED);
+	if (reader_wire_take(r->fd, symbol, q->len, NULL))
+		die(READER_EXIT_DONE);
+	symbol[q->len] = '\0';
+	add_readable(r, symbol);
+	reply(r, &head);
+}
+
+static void serve(struct reader_state *r)
+{
+	struct reader_request q;
+	int fd;
+
+	take_request(r, &q, &fd);
+	switch (q.kind) {
+	case READER_CHECK:
+		check(r, fd);
+		break;
+	case READER_OPEN:
+		open_file(r, &q, fd);
+		break;
+	case READER_LOOK_UP:
+		look_up(r, &q);
+		break;
+	case READER_DATA:
+		name_data(r, &q);
+		break;
+	case READER_DEMANGLE:
+		name_symbol(r, &q);
+		break;
+	default:
+		die(READER_EXIT_CONFUSED);
+	}
+}
+
+void reader_main(int fd, u64 cpu_s)
+{
+	struct reader_state r = { .fd = fd };
+
+	prctl(PR_SET_NAME, READER_COMM);
+	helper_process_close(STDERR_FILENO + 1, ~0U);
+	reader_jail_enter(&r.jail, cpu_s);
+	for (;;)
+		serve(&r);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shortens names of functions: parameters first, then template arguments from the inside out, then the end. */
+#include "user/report/short_name.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "user/lib/escape.h"
+
+/* A longer name is only cut. */
+enum { MAX_NAME = 4096 };
+
+static const char dots[] = "...";
+
+/* Is @name[@i] a < or > of an operator, such as operator<< and operator->, or of an arrow? */
+static bool is_operator(const char *name, size_t i)
+{
+	static const char word[] = "operator";
+	const size_t len = sizeof(word) - 1;
+	size_t begin = i;
+
+	if (name[i] == '>' && i && name[i - 1] == '-')
+		return true;
+	while (begin && strchr("<>=-", name[begin - 1]))
+		begin--;
+	return begin >= len && !strncmp(name + begin - len, word, len);
+}
+
+/* Copy @name with "<...>" in place of template arguments below @depth others. False: brackets do not match. */
+static bool drop_templates(char *out, const char *name, u32 depth)
+{
+	size_t used = 0;
+	u32 open = 0;
+
+	for (size_t i = 0; name[i] && used < MAX_NAME - sizeof(dots); i++) {
+		bool is_bracket = strchr("<>", name[i]) && !is_operator(name, i);
+
+		if (is_bracket && name[i] == '>' && !open--)
+			return false;
+		if (open <= depth)
+			out[used++] = name[i];
+		if (is_bracket && name[i] == '<' && open++ == depth) {
+			memcpy(out + used, dots, sizeof(dots) - 1);
+			used += sizeof(dots) - 1;
+		}
+	}
+	out[used] = '\0';
+	return !open;
+}
+
+/* The '(' that belongs to the ')' at @end; @end if there is none. */
+static size_t find_open(const char *name, size_t end)
+{
+	u32 open = 0;
+
+	for (size_t i = end + 1; i-- > 0;) {
+		open += name[i] == ')';
+		if (name[i] == '(' && !--open)
+			return i;
+	}
+	return end;
+}
+
+/* Put "..." in place of the parameters of the function. What is no list of parameters stays: (anonymous namespace). */
+static void drop_parameters(char *name)
+{
+	char *last = strrchr(name, ')');
+	size_t end = last ? (size_t)(last - name) : 0;
+	size_t begin = last ? find_open(name, end) : 0;
+	bool is_list = begin && !strchr(": ", name[begin - 1]) && end - begin > sizeof(dots);
+
+	/* Behind the parameters there are only qualifiers, or a mark such as [clone .cold]. */
+	if (!is_list || strstr(name + end, "::"))
+		return;
+	memcpy(name + begin + 1, dots, sizeof(dots) - 1);
+	memmove(name + begin + sizeof(dots), name + end, strlen(name + end) + 1);
+}
+
+char *short_name(char *buf, size_t size, const char *name, size_t width)
+{
+	char whole[MAX_NAME], shown[MAX_NAME];
+	size_t len = strlen(name);
+
+	snprintf(whole, sizeof(whole), "%s", name);
+	snprintf(shown, sizeof(shown), "%s", name);
+	if (len > width && len < sizeof(whole)) {
+		drop_parameters(whole);
+		snprintf(shown, sizeof(shown), "%s", whole);
+		for (u32 depth = 3; strlen(shown) > width && depth-- > 0;)
+			if (!drop_templates(shown, whole, depth))
+				snprintf(shown, sizeof(shown), "%s", whole);
+	}
+	if (strlen(shown) >= size && size > sizeof(dots))
+		memcpy(shown + size - sizeof(dots), dots, sizeof(dots));
+	return escape_buf(buf, size, shown);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Long names of C++ and Rust functions, shortened for lines that people read. */
+#pragma once
+
+#include "user/lib/types.h"
+
+/*
+ * Write @name, escaped, to @buf of @size bytes. If it has more than @width bytes, these go one after the other until it
+ * has no more: its parameters ("f(...)"), template arguments of template arguments, and all template arguments
+ * ("map<...>::find(...)"). A name that does not fit into @buf even so is cut, and ends in "...". Returns @buf.
+ */
+char *short_name(char *buf, size_t size, const char *name, size_t width);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ioctl PAGEMAP_SCAN of Linux 6.7, which older headers lack: lists runs of pages, and can note what is written. */
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include "user/lib/types.h"
+
+struct page_run {
+	u64 start, end, categories;
+};
+
+struct page_scan {
+	u64 size, flags, start, end, walk_end, vec, vec_len, max_pages;
+	u64 category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+
+#define PAGE_SCAN _IOWR('f', 16, struct page_scan)
+
+/* Categories. */
+enum {
+	RUN_WATCHED = 1 << 0, /* the kernel notes whether it is written */
+	RUN_WRITTEN = 1 << 1,
+	RUN_FILE = 1 << 2,
+	RUN_PRESENT = 1 << 3,
+	RUN_SWAPPED = 1 << 4,
+	RUN_ZERO = 1 << 5,
+};
+
+/* A bit of an entry of pagemap. */
+#define ENTRY_GUARD (1ULL << 58)
+
+enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not written from now on */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Before a process is stopped: choose how to get its moment, say what that costs, and copy ahead what can be. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+#include "user/scan/snapshot_way.h"
+
+struct precopy;
+
+struct snapshot_plan_options {
+	pid_t pid;
+	enum snapshot_way way;
+	u64 max_copy; /* bytes that the copy may take; 0 = what there is room for */
+	u64 max_pause_ns;
+	bool is_price_known;		      /* do not say it again */
+	bool (*is_unwanted)(void);	      /* NULL = never */
+	bool has_fork_failed;		      /* SNAPSHOT_AUTO does not try that again */
+	const struct snapshot_holder *holder; /* borrowed; snapshot_options.holder */
+};
+
+struct snapshot_plan {
+	enum snapshot_way way;	 /* for snapshot_options */
+	struct precopy *precopy; /* owned, for snapshot_options; NULL = nothing is copied ahead */
+};
+
+/*
+ * Choose the way. Never fails: where no copy is possible, the way is SNAPSHOT_STOP, and a warning says why unless the
+ * way was SNAPSHOT_AUTO. May stop the process for a moment, by the thread that is its tracer.
+ */
+void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_options *o);
+/* Then: copy ahead, in any thread. Takes as long as reading the process. Does nothing for other ways. */
+void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o);
+/* Both. */
+void snapshot_plan_make(struct snapshot_plan *out, const struct snapshot_plan_options *o);
+/* Again is fine. */
+void snapshot_plan_free(struct snapshot_plan *p);
+
+/* How long the process was stopped for the plan. */
+u64 snapshot_plan_pause(const struct snapshot_plan *p);

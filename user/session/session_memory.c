@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Limits the books of a session to the memory that its cgroup has left: lost events are better than a dead heaptap. */
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "user/heap/heap.h"
+#include "user/lib/clock.h"
+#include "user/lib/human.h"
+#include "user/lib/log.h"
+#include "user/scan/snapshot_price.h"
+#include "user/session/session_private.h"
+
+/* Looks, in ns, and bytes: what stays free for the report; what cannot be used up between two looks. */
+static const u64 PERIOD = 250000000, FOR_REPORT = 4 << 20, PLENTY = 128 << 20;
+
+static void say_short(struct session *s, u64 room)
+{
+	bool has_lost = false;
+
+	for (size_t i = 0; i < s->nr_processes && !s->is_shortage_told; i++)
+		has_lost |= heap_lost(s->processes[i]->heap) > 0;
+	if (!has_lost)
+		return;
+	s->is_shortage_told = true;
+	warn("%s: only %s of memory are left for heaptap: events that need more are lost, and counted",
+	     s->options->command, human_bytes(room).text);
+}
+
+void session_bound_memory(struct session *s)
+{
+	u64 now_ns = clock_now_ns(), room, more;
+
+	if (s->is_replayed || now_ns < s->memory_looked_ns + PERIOD)
+		return;
+	s->memory_looked_ns = now_ns;
+	room = snapshot_price_room(getpid());
+	if (room >= PLENTY && !s->is_memory_short)
+		return;
+	s->is_memory_short = room < PLENTY;
+	more = room > FOR_REPORT ? (room - FOR_REPORT) / 2 : 0;
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+
+		if (!process_is_over(p))
+			heap_set_limit(p->heap, s->is_memory_short ? heap_memory(p->heap) + more : 0);
+	}
+	if (s->is_memory_short)
+		say_short(s, room);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The tables by which the piece of code in a target walks stacks: unwind rows, mappings of code, places of stacks. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "inline/layout.h"
+#include "user/target/target.h"
+
+struct inline_stacks;
+
+/*
+ * Begin with tables of @pid in @tables and settings in @shared, which both stay mapped until inline_stacks_free(). 0 or
+ * -ENOMEM.
+ */
+int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared *shared,
+		      struct piece_tables *tables) __must_check;
+void inline_stacks_free(struct inline_stacks *s);
+
+/* The mappings of the target were read again. Blocks for some 10 ms, longer for new large files. 0 or -errno. */
+int inline_stacks_set(struct inline_stacks *s, const struct target *t) __must_check;
+
+/* Does a thread run on a stack that is in no list yet? */
+bool inline_stacks_wants_look(const struct inline_stacks *s);
+/* Look for stacks again if so, but not too often. */
+void inline_stacks_look(struct inline_stacks *s);
+
+/* Threads forget their last stacks: the depth or the stacks that heaptap has are others. */
+void inline_stacks_renew(const struct inline_stacks *s);
+
+/* Bytes of tables. */
+u64 inline_stacks_bytes(const struct inline_stacks *s);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Events of a program that heaptap starts, while a verdict is found: only those that need no hook are handled. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "fallback/stop.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/source/launch_private.h"
+#include "user/source/launch_threads.h"
+
+/* Does only the thread end, and not its process? */
+static bool ends_alone(const struct launched *p, pid_t tid)
+{
+	int status;
+
+	return p && program_is_alive(&p->program) && launch_threads_have(p->pid, tid) &&
+	       !program_exit_status(tid, &status) &&
+	       program_exit_kind(&p->program, tid, status, launch_threads_count(p->pid) <= 1) ==
+		       PROGRAM_EXIT_THREAD;
+}
+
+/* Is the stop of @tid one that launch_handle_status() handles without a hook? */
+static bool needs_no_hook(const struct launch *l, pid_t tid, int status)
+{
+	/* Threads of children are left for later, but for their births and the like. */
+	const struct launched *p = launch_find(l, tid);
+
+	p = p ? p : l->processes[0];
+	switch (stop_of(status)) {
+	case STOP_SIGNAL:
+	case STOP_TRAP:
+		return p->program.state == PROGRAM_RUNNING && !launch_is_from_probe(tid, stop_signal(status));
+	case STOP_EXIT:
+		return ends_alone(p, tid);
+	case STOP_GROUP:
+	case STOP_ASKED:
+	case STOP_CHILD:
+	case STOP_VFORK:
+	case STOP_VFORK_DONE:
+		return p->program.state != PROGRAM_STARTING;
+	default:
+		return false;
+	}
+}
+
+void launch_attend(struct launch *l)
+{
+	pid_t tid;
+	int status;
+
+	if (l->tracer || launch_is_left(l->processes[0]))
+		return;
+	/* Room first: an event that was taken cannot be given back. */
+	while (!array_reserve(l->later, l->max_later, l->nr_later + 1) &&
+	       (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+		if (WIFSTOPPED(status) && needs_no_hook(l, tid, status))
+			launch_handle_status(l, tid, status);
+		else
+			l->later[l->nr_later++] = (struct launch_event){ tid, status };
+	}
+}
+
+void launch_attend_later(struct launch *l)
+{
+	auto_free struct launch_event *events = take_ptr(l->later);
+	size_t nr = l->nr_later;
+
+	l->nr_later = l->max_later = 0;
+	for (size_t i = 0; i < nr; i++)
+		launch_handle_status(l, events[i].tid, events[i].status);
+}

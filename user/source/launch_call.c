@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A system call that a thread of a held program carries out. If heaptap is killed meanwhile, the program goes on. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#include "arch/regs.h"
+#include "arch/thread_call.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/maps.h"
+#include "user/lib/proc.h"
+#include "user/source/launch_private.h"
+#include "user/source/launch_threads.h"
+
+enum { BACK_NS = 500 * 1000 * 1000 };
+
+/* Did @tid stop only because it was asked to? Nobody has taken that stop by wait(2). */
+static bool is_free(pid_t tid)
+{
+	siginfo_t si = { .si_pid = 0 };
+
+	return !waitid(P_PID, (id_t)tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) && si.si_pid &&
+	       si.si_status == (PTRACE_EVENT_STOP << 8 | SIGTRAP);
+}
+
+/*
+ * Find the first byte of the stack that @tid runs on: that of the program, or one with the thread pointer in the same
+ * mapping. The memory below the stack pointer is unused in those only: others may lie in a heap.
+ */
+static int find_stack(taddr_t *out, pid_t tid)
+{
+	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
+	auto_fclose FILE *f = NULL;
+	auto_free char *text = NULL;
+	struct map_line line;
+	char path[40];
+	size_t size = 0;
+	int err = regs ? arch_regs_read(regs, tid) : -ENOMEM;
+
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
+	f = fopen(path, "re");
+	while (f && getline(&text, &size, f) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		if (maps_parse_line(text, strlen(text), &line) || regs->sp < line.start ||
+		    regs->sp >= line.end)
+			continue;
+		*out = line.start;
+		return !strcmp(line.path, "[stack]") || (regs->tp >= line.start && regs->tp < line.end)
+			       ? 0
+			       : -EBUSY;
+	}
+	return -EBUSY;
+}
+
+/* The stop must be one that launch_threads_resume() finds: not taken by wait(2). */
+static int stop_again(pid_t pid, pid_t tid)
+{
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) || ptrace(PTRACE_CONT, tid, 0, 0))
+		return -ESRCH;
+	return launch_threads_stop(pid, clock_now_ns() + BACK_NS, true);
+}
+
+static int call_by(pid_t pid, pid_t tid, struct thread_request *r)
+{
+	struct thread_call call;
+	taddr_t stack;
+	int err = find_stack(&stack, tid);
+
+	if (!err)
+		err = thread_call_begin_safe(&call, tid, &r->back, stack);
+	if (err)
+		return err;
+	err = thread_call_do(&call, r);
+	if (thread_call_end(&call) || stop_again(pid, tid))
+		err = -ESRCH;
+	return err == -EBUSY ? -EAGAIN : err;
+}
+
+int launch_call(struct launch *l, pid_t pid, struct thread_request *r)
+{
+	const struct launched *p = launch_find(l, pid);
+	auto_free pid_t *tids = NULL;
+	int err = -EBUSY, last = -EBUSY;
+	size_t nr = 0;
+
+	if (!p || launch_is_left(p) || proc_threads(pid, &tids, &nr))
+		return -ESRCH;
+	for (size_t i = 0; i < nr && err == -EBUSY; i++) {
+		if (!is_free(tids[i]))
+			continue;
+		err = call_by(pid, tids[i], r);
+		/* The stack of another thread may be long enough. */
+		if (err == -ENOTSUP) {
+			last = err;
+			err = -EBUSY;
+		}
+	}
+	return err == -EBUSY ? last : err;
+}
