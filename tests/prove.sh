@@ -23,7 +23,9 @@ run_one() {
 	unit)
 		# stderr of a unit test is of interest only if the test fails.
 		said=$(mktemp)
-		CMOCKA_MESSAGE_OUTPUT=TAP "$2" 2>"$said" && rm -f "$said" && return 0
+		# cmocka 1.1.5 prints "not ok" for a skipped test, which prove counts as failed.
+		CMOCKA_MESSAGE_OUTPUT=TAP "$2" 2>"$said" | sed -u 's/^not ok \([0-9]* # SKIP\)/ok \1/'
+		[ "${PIPESTATUS[0]}" -ne 0 ] || { rm -f "$said"; return 0; }
 		cat "$said" >&2
 		rm -f "$said"
 		return 1
