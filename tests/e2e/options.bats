@@ -172,35 +172,6 @@ load ../lib/common
 	[ "$(of_function load_settings live_blocks)" -eq 12 ]
 }
 
-@test "options: --debuginfod: names from a server, and nobody is asked without it" {
-	cd "$BATS_TEST_TMPDIR"
-	ldconfig -p | grep -qF libdebuginfod.so.1 || skip "no libdebuginfod here"
-	id=$(readelf -n "$T/leak" | sed -n 's/.*Build ID: //p')
-	mkdir -p "server/buildid/$id" debug
-	objcopy --only-keep-debug "$T/leak" "server/buildid/$id/debuginfo"
-	objcopy --strip-all "$T/leak" stripped
-	start python3 "$ROOT/tests/net/files.py" server
-	wait_for says python3 port
-	DEBUGINFOD_URLS=http://127.0.0.1:$(sed -n 's/^port //p' python3.out)
-	export DEBUGINFOD_URLS DEBUGINFOD_CACHE_PATH=$BATS_TEST_TMPDIR/cache no_proxy=127.0.0.1 NO_PROXY=127.0.0.1
-	report=r.json
-	"$HEAPTAP" run -q --no-scan -w r.heaptap -o "$report" -- ./stripped 2>err >out
-	[ "$(of_function load_settings live_blocks)" -eq 0 ]
-	! grep -q buildid python3.out
-	"$HEAPTAP" report -q --force --debuginfod -o "$report" r.heaptap 2>err
-	[ "$(of_function load_settings live_blocks)" -eq 12 ]
-	[ "$(jq -r '[.processes[0].stacks[].frames[] | select(.function == "load_settings")][0].line' "$report")" -gt 0 ]
-	grep -q "/buildid/$id/debuginfo" python3.out
-	# Another file than was asked for is none.
-	objcopy --only-keep-debug "$T/spin" "server/buildid/$id/debuginfo"
-	DEBUGINFOD_CACHE_PATH=$BATS_TEST_TMPDIR/cache2 "$HEAPTAP" report -q --force --debuginfod -o "$report" r.heaptap 2>err
-	[ "$(of_function load_settings live_blocks)" -eq 0 ]
-	# No server: said once, and the report is there.
-	DEBUGINFOD_URLS='' "$HEAPTAP" report --force --debuginfod -o "$report" r.heaptap 2>err
-	[ "$(grep -c 'names no server' err)" -eq 1 ]
-	[ "$(field .totals.allocs)" -gt 0 ]
-}
-
 # bats test_tags=core
 @test "options: help, --version, doctor" {
 	run "$HEAPTAP" --version

@@ -4,7 +4,8 @@
 
 Lines of the script: "expect TEXT" waits for it in what comes, behind what was found before; "send TEXT" types it and
 Enter; "type TEXT" without Enter, with \\t and \\xNN; "run COMMAND" runs it in a shell; "end STATUS" waits for the end.
-Waits two minutes at most: then something hangs. TALK_ROWS: lines of the terminal, else it has no size.
+Waits two minutes at most: then something hangs. TALK_ROWS and TALK_COLUMNS: lines
+and columns of the terminal, else it has no size.
 """
 import fcntl
 import os
@@ -30,7 +31,8 @@ class Talk:
         if self.pid == 0:
             os.environ["TERM"] = "vt100"
             if "TALK_ROWS" in os.environ:
-                size = struct.pack("HHHH", int(os.environ["TALK_ROWS"]), 80, 0, 0)
+                columns = int(os.environ.get("TALK_COLUMNS", "80"))
+                size = struct.pack("HHHH", int(os.environ["TALK_ROWS"]), columns, 0, 0)
                 fcntl.ioctl(0, termios.TIOCSWINSZ, size)
             os.execvp(command[0], command)
 

@@ -17,8 +17,9 @@ void symbol_server_free(struct symbol_server *s);
 
 /*
  * Fetch a file by its build ID, or take it from the library's cache. Waits for the network, and shows the progress on
- * a terminal, with @name. A pending signal that ends heaptap ends the wait. *@fd is the caller's; its contents are
- * only as good as the server. 0, -ENOENT or another -errno.
+ * a terminal, with @name. SIGINT ends the wait and nothing else, also where it is blocked; no server is asked after
+ * that. Another pending signal that ends heaptap ends the wait, too. A server that cannot be reached or refuses is
+ * logged, once. *@fd is the caller's; its contents are only as good as the server. 0, -ENOENT or another -errno.
  */
 int symbol_server_fetch(struct symbol_server *s, enum symbol_server_file kind, const u8 *build_id, size_t len,
 			const char *name, int *fd) __must_check;

@@ -128,6 +128,11 @@ void symbolizer_free(struct symbolizer *s)
 	free(s);
 }
 
+bool symbolizer_asks_server(const struct symbolizer *s)
+{
+	return s->search.server;
+}
+
 size_t symbolizer_stale(const struct symbolizer *s)
 {
 	return s->nr_stale;

@@ -53,6 +53,8 @@ void symbolizer_open(struct symbolizer *s, struct module *m);
  */
 void symbolizer_demangle(struct symbolizer *s, char *text, size_t size, const char *symbol);
 
+/* Servers are asked for files that are missing here. */
+bool symbolizer_asks_server(const struct symbolizer *s);
 /* Modules whose file on disk is not the mapped one (build IDs differ), so that names would be wrong. */
 size_t symbolizer_stale(const struct symbolizer *s);
 /* Modules by which the reader of names died, so that names of them are missing. */

@@ -17,6 +17,7 @@
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 #include "user/names/debug_package.h"
+#include "user/names/symbolize.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
 
@@ -408,14 +409,18 @@ static void text_cost(struct text *t, const struct report_process *p)
 static void text_names(struct text *t)
 {
 	const struct module *m = t->nr_nameless ? module_get(t->report->modules, t->nameless) : NULL;
+	bool is_asked = t->report->symbolizer && symbolizer_asks_server(t->report->symbolizer);
 	char hint[MAX_ITEM_BYTES];
 
 	if (!m)
 		return;
 	debug_package_hint(hint, sizeof(hint), "/", m->path);
 	line_begin(t, "names");
-	item(t, "missing for %s", text_base_name(module_name(m)));
-	item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
+	item(t, "missing for %s%s", text_base_name(module_name(m)), is_asked ? " (no server gave them)" : "");
+	if (!is_asked)
+		item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
+	else if (*hint)
+		item(t, "%s may help", hint);
 	line_end(t);
 	t->nr_nameless = 0;
 }
