@@ -61,6 +61,12 @@ void symbolizer_open(struct symbolizer *s, struct module *m)
 	(void)s, (void)m;
 }
 
+bool symbolizer_asks_server(const struct symbolizer *s)
+{
+	(void)s;
+	return false;
+}
+
 size_t symbolizer_stale(const struct symbolizer *s)
 {
 	(void)s;
