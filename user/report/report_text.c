@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/flush.h"
+#include "user/lib/wrap.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_why.h"
 #include "user/source/source.h"
@@ -335,23 +336,28 @@ static int text_processes(struct text *t, const struct report_process *const *or
 
 static int text_parts(FILE *out, const struct report *r, u32 parts)
 {
-	struct text t = { .out = out, .report = r };
+	struct text t = { .report = r };
 	auto_free const struct report_process **order = calloc(r->nr_processes + 1, sizeof(*order));
 	int err;
 
 	if (!order)
+		return -ENOMEM;
+	t.out = wrap_open(out, r->options.width ? r->options.width : TEXT_DEFAULT_WIDTH);
+	if (!t.out)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->nr_processes; i++)
 		order[i] = &r->processes[i];
 	qsort(order, r->nr_processes, sizeof(*order), by_interest);
 	t.first = order[0];
 	if (r->title && (parts & PART_HEAD))
-		fprintf(out, "%s\n\n", r->title);
+		fprintf(t.out, "%s\n\n", r->title);
 	if (r->nr_processes > 1 && parts == (PART_HEAD | PART_CALLERS))
 		text_overview(&t, order);
 	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)
 		text_end(&t);
+	if (fclose(t.out) && !err)
+		err = -errno;
 	return err ? err : flush_stream(out);
 }
 

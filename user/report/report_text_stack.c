@@ -2,8 +2,10 @@
 /* Stacks in the text report: names and source lines. Frames that two stacks share are shown once. */
 #include "user/report/report_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/heap/stacks.h"
 #include "user/names/symbolize.h"
@@ -79,6 +81,13 @@ static size_t name_width(const struct text *t, struct code_ref ref, const struct
 	return all > used + MIN_NAME_WIDTH ? all - used : MIN_NAME_WIDTH;
 }
 
+static void text_source(struct text *t, const char *path)
+{
+	auto_free char *clean = calloc(1, strlen(path) + 2);
+
+	escape_text(t->out, clean ? clean_path(clean, path) : path);
+}
+
 static void text_symbol(struct text *t, struct code_ref ref, const struct symbol *s)
 {
 	char name[MAX_NAME_BYTES];
@@ -95,7 +104,7 @@ static void text_symbol(struct text *t, struct code_ref ref, const struct symbol
 		text_tone_begin(t, TONE_FAINT);
 		if (s->file) {
 			fputs(" at ", t->out);
-			escape_text(t->out, s->file);
+			text_source(t, s->file);
 			if (s->line)
 				fprintf(t->out, ":%u", s->line);
 		} else {

@@ -94,3 +94,32 @@ char *short_name(char *buf, size_t size, const char *name, size_t width)
 		memcpy(shown + size - sizeof(dots), dots, sizeof(dots));
 	return escape_buf(buf, size, shown);
 }
+
+char *clean_path(char *to, const char *path)
+{
+	char *end = to, *first = to; /* first: behind what ".." cannot leave out */
+
+	if (*path == '/')
+		*end++ = '/', first = end;
+	for (size_t n; *path; path += n) {
+		bool is_up;
+
+		n = strcspn(path, "/");
+		is_up = n == 2 && !strncmp(path, "..", 2);
+		if (is_up && end > first) {
+			for (end--; end > first && end[-1] != '/';)
+				end--;
+		} else if (n && !(n == 1 && *path == '.')) {
+			memcpy(end, path, n);
+			end += n;
+			*end++ = '/';
+			if (is_up)
+				first = end;
+		}
+		n += strspn(path + n, "/");
+	}
+	if (end - to > 1)
+		end--;
+	*end = '\0';
+	return to;
+}

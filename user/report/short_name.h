@@ -10,3 +10,9 @@
  * ("map<...>::find(...)"). A name that does not fit into @buf even so is cut, and ends in "...". Returns @buf.
  */
 char *short_name(char *buf, size_t size, const char *name, size_t width);
+
+/*
+ * Write @path without ".", and without ".." as far as a directory before it can be left out, to @to, which has
+ * strlen(path) + 2 bytes: "./csu/../sysdeps/x.h" is "sysdeps/x.h". Links are not looked at. Returns @to.
+ */
+char *clean_path(char *to, const char *path);

@@ -27,7 +27,7 @@ static void verdict_comes_first(void **state)
 	starts("no definite leaks; 10 B in 1 block unsure; 100.6 KiB live in 4 blocks\n");
 	set_sum(&leaks, SCAN_POSSIBLE, 2, 20);
 	write_report(report_text);
-	starts("no definite leaks; 20 B in 2 blocks possibly leaked; 10 B in 1 block unsure; 100.6 KiB");
+	starts("no definite leaks; 20 B in 2 blocks possibly leaked; 10 B in 1 block unsure;\n    100.6 KiB");
 	set_sum(&leaks, SCAN_DEFINITE, 3, 2048);
 	write_report(report_text);
 	losses.frees = 2;

@@ -1,0 +1,66 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Reports on a terminal and elsewhere: colours, and lines that fit.
+
+load ../lib/common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR"
+	# Without debug information no path of a source file is longer than a line.
+	objcopy --strip-debug "$T/leak_kinds" kinds
+	"$HEAPTAP" run -q -w r.heaptap -- ./kinds >/dev/null 2>err
+	unset NO_COLOR
+	export TERM=xterm
+}
+
+# on_terminal COLUMNS ARGUMENTS...: what heaptap writes to a terminal of this width, in $shown
+on_terminal() {
+	local columns=$1
+	shift
+	SHELL=/bin/bash script -qec "stty cols $columns; '$HEAPTAP' $*" /dev/null </dev/null >shown 2>&1
+	tr -d '\r' <shown >shown.plain
+	shown=$(sed 's/\x1b\[[0-9;]*m//g' shown.plain)
+	[ "$(grep -c . <<<"$shown")" -gt 20 ]
+}
+
+has_colours() { grep -q $'\x1b\\[' "$1"; }
+
+widest() { awk '{ n = length($0); if (n > most) most = n } END { print most }'; }
+
+# words FILE...: the words of reports, without the line breaks and colours
+words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
+
+@test "terminal: what is bad has a colour, and nothing has one without a terminal, with NO_COLOR or on a dumb one" {
+	on_terminal 80 report r.heaptap
+	# The verdict and the losses, if there are any, are yellow.
+	[[ "$(head -1 shown.plain)" == $'\x1b[33mleaks 1,442 B'* ]]
+	"$HEAPTAP" report r.heaptap >piped
+	! has_colours piped
+	"$HEAPTAP" report -o written.txt r.heaptap
+	! has_colours written.txt
+	"$HEAPTAP" report --color always r.heaptap >piped
+	has_colours piped
+	on_terminal 80 report --color never r.heaptap
+	! has_colours shown
+	NO_COLOR=1 on_terminal 80 report r.heaptap
+	! has_colours shown
+	TERM=dumb on_terminal 80 report r.heaptap
+	! has_colours shown
+}
+
+@test "terminal: lines fit its width, elsewhere 80 columns, and say the same" {
+	local columns
+	"$HEAPTAP" report r.heaptap >piped
+	[ "$(widest <piped)" -le 80 ]
+	[ "$(widest <piped)" -gt 60 ]
+	"$HEAPTAP" report -o written.txt r.heaptap
+	cmp piped written.txt
+	for columns in 64 79 100; do
+		on_terminal "$columns" report r.heaptap
+		[ "$(widest <<<"$shown")" -le "$columns" ] || { awk -v n="$columns" 'length($0) > n' <<<"$shown"; return 1; }
+	done
+	# At 300 columns nothing is broken: the other widths have lost no word.
+	on_terminal 300 report r.heaptap
+	diff <(words piped) <(words <<<"$shown")
+	[ "$(head -1 <<<"$shown")" = "leaks 1,442 B in 10 blocks, 6 places (worst: lose_plain in kinds, 500 B)" ]
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Breaks long lines of text reports on their way to the terminal or the file. */
+#include "user/lib/wrap.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+
+enum { MAX_LINE = 8192, HANGING = 4 };
+
+struct wrap {
+	FILE *out; /* borrowed */
+	u32 width;
+	size_t len;
+	bool is_long; /* the beginning of this line was too long to be kept, and is written */
+	char line[MAX_LINE];
+};
+
+/* The bytes of the character or escape code at @s, and whether it takes a column. */
+static size_t step(const char *s, const char *end, u32 *columns)
+{
+	const char *at = s + 1;
+
+	*columns = *s != '\033';
+	if (*s == '\033') {
+		while (at < end && *at != 'm')
+			at++;
+		return (size_t)(at < end ? at + 1 - s : at - s);
+	}
+	while (at < end && ((u8)*at & 0xc0) == 0x80)
+		at++;
+	return (size_t)(at - s);
+}
+
+static bool begins(const char *s, const char *end, const char *word)
+{
+	return (size_t)(end - s) >= strlen(word) && !strncmp(s, word, strlen(word));
+}
+
+/* How good a place the blank at @s is to break a line that ends at @end: 3 is best. */
+static u32 rank(const char *begin, const char *s, const char *end)
+{
+	char before = s > begin ? s[-1] : '\0';
+
+	if (before == ';' || (begins(s, end, " (") && end[-1] == ')'))
+		return 3;
+	if (before == ',' || begins(s, end, "  ") || begins(s, end, " < ") || begins(s, end, " at ") ||
+	    begins(s, end, " in "))
+		return 2;
+	return 1;
+}
+
+/* The blank at which the line from @s on is broken, to fit @width columns after @indent; @end = it fits, or has none. */
+static const char *find_break(const char *s, const char *end, u32 indent, u32 width)
+{
+	const char *begin = s, *best[4] = { NULL };
+	u32 column = indent, columns, first;
+
+	/* The blanks in front of a line are no place to break it, nor is one behind a short word such as "at". */
+	while (s < end && *s == ' ')
+		s++, column++;
+	first = column + HANGING;
+	for (; s < end; s += step(s, end, &columns), column += columns) {
+		if (column > width && (best[1] || best[2] || best[3]))
+			break;
+		if (*s != ' ' || s[-1] == ' ' || column < first)
+			continue;
+		if (column > width)
+			return s;
+		/* A short beginning looks worse than a break at a worse place. */
+		best[column > width / 3 ? rank(begin, s, end) : 1] = s;
+	}
+	if (column <= width)
+		return end;
+	return best[3] ? best[3] : best[2] ? best[2] : best[1] ? best[1] : end;
+}
+
+static void write_line(const struct wrap *w, const char *s, const char *end)
+{
+	u32 hanging = (u32)strspn(s, " ") + HANGING, indent = 0;
+
+	if (hanging > w->width / 2)
+		hanging = w->width / 2;
+	for (;;) {
+		const char *to = find_break(s, end, indent, w->width);
+
+		fwrite(s, 1, (size_t)(to - s), w->out);
+		if (to == end)
+			return;
+		for (s = to; s < end && *s == ' ';)
+			s++;
+		indent = hanging;
+		fprintf(w->out, "\n%*s", (int)indent, "");
+	}
+}
+
+static void end_line(struct wrap *w)
+{
+	if (w->is_long)
+		fwrite(w->line, 1, w->len, w->out);
+	else
+		write_line(w, w->line, w->line + w->len);
+	w->len = 0;
+	w->is_long = false;
+}
+
+static void take(struct wrap *w, const char *s, size_t len)
+{
+	while (len) {
+		size_t n = len < MAX_LINE - 1 - w->len ? len : MAX_LINE - 1 - w->len;
+
+		memcpy(w->line + w->len, s, n);
+		w->len += n;
+		w->line[w->len] = '\0';
+		s += n;
+		len -= n;
+		if (w->len < MAX_LINE - 1)
+			return;
+		fwrite(w->line, 1, w->len, w->out);
+		w->len = 0;
+		w->is_long = true;
+	}
+}
+
+static ssize_t wrap_write(void *cookie, const char *data, size_t size)
+{
+	struct wrap *w = cookie;
+	const char *end = data + size, *newline;
+
+	for (; (newline = memchr(data, '\n', (size_t)(end - data))); data = newline + 1) {
+		take(w, data, (size_t)(newline - data));
+		end_line(w);
+		putc('\n', w->out);
+	}
+	take(w, data, (size_t)(end - data));
+	return (ssize_t)size;
+}
+
+static int wrap_close(void *cookie)
+{
+	struct wrap *w = cookie;
+
+	end_line(w);
+	free(w);
+	return 0;
+}
+
+FILE *wrap_open(FILE *out, u32 width)
+{
+	struct wrap *w = calloc(1, sizeof(*w));
+	FILE *file;
+
+	if (!w)
+		return NULL;
+	w->out = out;
+	w->width = width;
+	file = fopencookie(w, "w", (cookie_io_functions_t){ .write = wrap_write, .close = wrap_close });
+	if (!file)
+		free(w);
+	return file;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Breaks lines that are wider than the terminal, where a reader would pause. */
+#pragma once
+
+#include <stdio.h>
+
+#include "user/lib/types.h"
+
+/*
+ * A stream whose lines are written to @out with at most @width columns each: the rest of a longer line follows,
+ * indented more than its beginning. Lines break at blanks only, so that a long path or name stays whole and is too
+ * wide. Escape codes of colours take no columns. The caller ends it by fclose(), before which @out may lack text, and
+ * looks for errors of @out after that. NULL: out of memory.
+ */
+FILE *wrap_open(FILE *out, u32 width) __must_check;
