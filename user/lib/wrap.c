@@ -10,7 +10,7 @@
 
 enum { MAX_LINE = 8192, HANGING = 4 };
 
-struct wrap {
+struct wrapped_lines {
 	FILE *out; /* borrowed */
 	u32 width;
 	size_t len;
@@ -52,7 +52,7 @@ static u32 rank(const char *begin, const char *s, const char *end)
 	return 1;
 }
 
-/* The blank at which the line from @s on is broken, to fit @width columns after @indent; @end = it fits, or has none. */
+/* The blank that ends the part of @s to @end that fits @width columns after @indent; @end = all fits, or no blank. */
 static const char *find_break(const char *s, const char *end, u32 indent, u32 width)
 {
 	const char *begin = s, *best[4] = { NULL };
@@ -77,7 +77,7 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 	return best[3] ? best[3] : best[2] ? best[2] : best[1] ? best[1] : end;
 }
 
-static void write_line(const struct wrap *w, const char *s, const char *end)
+static void write_line(const struct wrapped_lines *w, const char *s, const char *end)
 {
 	u32 hanging = (u32)strspn(s, " ") + HANGING, indent = 0;
 
@@ -96,7 +96,7 @@ static void write_line(const struct wrap *w, const char *s, const char *end)
 	}
 }
 
-static void end_line(struct wrap *w)
+static void end_line(struct wrapped_lines *w)
 {
 	if (w->is_long)
 		fwrite(w->line, 1, w->len, w->out);
@@ -106,7 +106,7 @@ static void end_line(struct wrap *w)
 	w->is_long = false;
 }
 
-static void take(struct wrap *w, const char *s, size_t len)
+static void take(struct wrapped_lines *w, const char *s, size_t len)
 {
 	while (len) {
 		size_t n = len < MAX_LINE - 1 - w->len ? len : MAX_LINE - 1 - w->len;
@@ -126,7 +126,7 @@ static void take(struct wrap *w, const char *s, size_t len)
 
 static ssize_t wrap_write(void *cookie, const char *data, size_t size)
 {
-	struct wrap *w = cookie;
+	struct wrapped_lines *w = cookie;
 	const char *end = data + size, *newline;
 
 	for (; (newline = memchr(data, '\n', (size_t)(end - data))); data = newline + 1) {
@@ -140,7 +140,7 @@ static ssize_t wrap_write(void *cookie, const char *data, size_t size)
 
 static int wrap_close(void *cookie)
 {
-	struct wrap *w = cookie;
+	struct wrapped_lines *w = cookie;
 
 	end_line(w);
 	free(w);
@@ -149,7 +149,7 @@ static int wrap_close(void *cookie)
 
 FILE *wrap_open(FILE *out, u32 width)
 {
-	struct wrap *w = calloc(1, sizeof(*w));
+	struct wrapped_lines *w = calloc(1, sizeof(*w));
 	FILE *file;
 
 	if (!w)

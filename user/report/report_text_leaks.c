@@ -98,7 +98,9 @@ static int text_possible(struct text *t, const struct report_process *p, const s
 		l->sum.bytes += rows[i].leaks.sums.of[SCAN_POSSIBLE].bytes;
 	}
 	qsort(list, nr_libraries, sizeof(*list), by_bytes);
-	fputs("\nPossibly leaked (-v lists the callers)\n", t->out);
+	fputs("\nPossibly leaked (-v lists the callers)\n"
+	      "  Pointers lead only into the middle of these blocks: in use, or lost.\n",
+	      t->out);
 	for (size_t i = 0; i < nr_libraries; i++) {
 		const struct module *m = module_get(t->report->modules, list[i].module);
 

@@ -31,7 +31,7 @@ static char *wrapped(const char *text, u32 width, size_t piece)
 	return buf;
 }
 
-/* The same, however the text comes. */
+/* However the text comes. */
 static void gives(const char *text, u32 width, const char *expected)
 {
 	static const size_t pieces[] = { 1, 3, 1000 };

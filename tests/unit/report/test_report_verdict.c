@@ -119,7 +119,9 @@ static void possible_leaks_are_one_line(void **state)
 	process.leaks = &leaks;
 	set_sum(&leaks, SCAN_POSSIBLE, 2, 20);
 	write_report(report_text);
-	has("\nPossibly leaked (-v lists the callers)\n  prog: 20 B in 2 blocks of 1 caller\n");
+	has("\nPossibly leaked (-v lists the callers)\n"
+	    "  Pointers lead only into the middle of these blocks: in use, or lost.\n"
+	    "  prog: 20 B in 2 blocks of 1 caller\n");
 	lacks("callers with leaks");
 	report.options.verbose = true;
 	write_report(report_text);
