@@ -45,7 +45,7 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 		__sync_fetch_and_add(&process->unfollowed, 1);
 		return false;
 	}
-	if (!send_process(EVENT_FORK, flags, parent, child)) {
+	if (!send_process(EVENT_FORK, flags, parent, child, 0)) {
 		bpf_map_delete_elem(&processes, &child);
 		__sync_fetch_and_add(&process->unfollowed, 1);
 		return false;
@@ -96,7 +96,7 @@ static __always_inline void sharer_ends(void)
 	if (!process || task_word(task, state.task.mm) != task_word(parent, state.task.mm))
 		return;
 	__sync_fetch_and_add(&process->sharers, 1);
-	send_process(EVENT_LOSSES, 0, owner, 0);
+	send_process(EVENT_LOSSES, 0, owner, 0, 0);
 }
 
 static __always_inline void copy_layout(const void *task)

@@ -28,6 +28,7 @@ enum event_flag {
 	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
 	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
 	EVENT_NO_COPY = 8, /* fork: the child shared the memory until now, when it executed a program */
+	EVENT_GONE = 32,   /* exec: of a program that has been replaced since: nothing can be read of it */
 };
 
 /* The first 16 bytes of every record. */
@@ -108,9 +109,9 @@ static inline u64 stack_event_id(const struct stack_event *ev)
 /* Life of a process. */
 struct process_event {
 	struct event_header h;
-	u64 time_ns;	 /* CLOCK_MONOTONIC */
-	u32 child_pid;	 /* EVENT_FORK only */
-	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, if the source knows it */
+	u64 time_ns;   /* CLOCK_MONOTONIC */
+	u32 child_pid; /* EVENT_FORK only */
+	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, if the source knows it; else, from BPF: its execs */
 };
 
 /* The purpose of a marker (include/heaptap.h). Those of pools become heap events. */

@@ -134,7 +134,7 @@ int maps_changed(struct pt_regs *ctx)
 		__sync_fetch_and_add(&process->removals, 1);
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
-	send_process(EVENT_MAPS, 0, pid, 0);
+	send_process(EVENT_MAPS, 0, pid, 0, process->execs);
 	if (config.stops_at_maps)
 		stop_thread();
 	return 0;
@@ -232,7 +232,7 @@ int process_exec(const u64 *args /* the task, the PID that it had before, the pr
 	/* A thread that is not the first one takes over the PID. user/source/source_bpf.c needs its former TID. */
 	bpf_map_delete_elem(&threads, &caller);
 	bpf_map_delete_elem(&walks, &caller);
-	send_process(EVENT_EXEC, 0, pid, caller);
+	send_process(EVENT_EXEC, 0, pid, caller, process->execs);
 	return 0;
 }
 

@@ -33,7 +33,7 @@ static __always_inline bool send(const struct inflight *t, const struct heap_eve
 }
 
 /* Send a change in the life of process @pid. False: no room; the loss is counted. */
-static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child)
+static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child, u32 execs)
 {
 	struct process_event *out = bpf_ringbuf_reserve(&ring, sizeof(*out), 0);
 	struct process_state *process;
@@ -51,6 +51,7 @@ static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child)
 	out->h.tid = (u32)current_ids();
 	out->time_ns = bpf_ktime_get_ns();
 	out->child_pid = child;
+	out->exit_status = execs;
 	bpf_ringbuf_submit(out, BPF_RB_FORCE_WAKEUP);
 	return true;
 }

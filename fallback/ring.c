@@ -152,12 +152,16 @@ static void free_room(struct ring *r, size_t end)
 	}
 }
 
-ssize_t ring_take(struct ring *r, void *buf)
+size_t ring_end(const struct ring *r)
 {
-	size_t at = r->shared->read, left, end;
+	return __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE);
+}
+
+ssize_t ring_take(struct ring *r, size_t end, void *buf)
+{
+	size_t at = r->shared->read, left = end - at;
 	u64 len;
 
-	left = __atomic_load_n(&r->shared->written, __ATOMIC_ACQUIRE) - at;
 	if (!left)
 		return 0;
 	if (left < HEAD_BYTES)
@@ -166,8 +170,8 @@ ssize_t ring_take(struct ring *r, void *buf)
 	if (len > RING_MAX_RECORD || len + HEAD_BYTES > left)
 		return -EPROTO;
 	copy_out(r, at + HEAD_BYTES, buf, len);
-	end = at + (((size_t)len + HEAD_BYTES + 7) & ~(size_t)7);
-	__atomic_store_n(&r->shared->read, end, __ATOMIC_RELAXED);
-	free_room(r, end);
+	at += ((size_t)len + HEAD_BYTES + 7) & ~(size_t)7;
+	__atomic_store_n(&r->shared->read, at, __ATOMIC_RELAXED);
+	free_room(r, at);
 	return (ssize_t)len;
 }

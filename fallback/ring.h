@@ -24,11 +24,15 @@ void ring_wake(struct ring *r);
 /* Readable when the reader was woken. */
 int ring_fd(const struct ring *r);
 
+/* The position behind the last record that is there now. */
+size_t ring_end(const struct ring *r);
+
 /*
- * Take the next record. Returns its length, 0 if the ring is empty, or -EPROTO if the ring is damaged. @buf has
- * RING_MAX_RECORD bytes and is aligned to 8.
+ * Take the next record before position @end. Returns its length, 0 if there is none, or -EPROTO if the ring is damaged.
+ * A reader that goes on until the ring is empty is kept by a writer that is faster: let it ask for the end before.
+ * @buf has RING_MAX_RECORD bytes and is aligned to 8.
  */
-ssize_t ring_take(struct ring *r, void *buf);
+ssize_t ring_take(struct ring *r, size_t end, void *buf);
 
 /* Take back all wakeups. To be called before the records are taken. */
 void ring_quiet(struct ring *r);

@@ -411,6 +411,25 @@ unread() {
 	is .totals.allocs 5
 }
 
+# execs_are MORE_THAN: the programs that targets have executed
+execs_are() { [ "$(cat "$BATS_TEST_TMPDIR"/execs.[1-9] | wc -l)" -gt "$1" ]; }
+
+@test "attach: targets execute programs faster than heaptap can look: it ends when it is asked to" {
+	local pids=() i
+	for i in 1 2 3 4 5 6; do
+		start bash -c "exec '$T/execs' >'$BATS_TEST_TMPDIR/execs.$i'"
+		pids+=("$PID")
+		wait_for grep -qs ready "$BATS_TEST_TMPDIR/execs.$i"
+	done
+	attached "${pids[@]}"
+	kill -USR1 "${pids[@]}"
+	wait_for execs_are 2000
+	detach
+	kill -KILL "${pids[@]}"
+	jq -e '[.processes[] | select(.replaced)] | length > 100' "$report"
+	jq -e 'all(.processes[]; .replaced or .scan or .notes[0] or (.watched | not))' "$report"
+}
+
 @test "attach: a target of 200 threads" {
 	stepping
 	attached "$TARGET"

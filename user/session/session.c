@@ -154,7 +154,7 @@ void session_read_maps(struct session *s, struct process *p)
 
 	p->maps_read_ns = clock_now_ns();
 	/* The PIDs of a file belong to other processes on this machine. */
-	if (s->is_replayed)
+	if (s->is_replayed || p->is_gone)
 		return;
 	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
 	if (changed > 0) {
@@ -257,15 +257,18 @@ void session_read_losses(struct session *s, struct process *p)
 				     .sharers = now.sharers - p->before.sharers };
 }
 
-/* Another image of the process @old. A file is all that is known of its processes. */
-static int add_image(struct session *s, const struct target *old, struct process **out)
+/* Another image of the process @old; @is_gone: replaced, too. A file is all that is known of its processes. */
+static int add_image(struct session *s, struct target *old, bool is_gone, struct process **out)
 {
 	int err = session_new_process(s, out);
 
 	if (err)
 		return err;
-	err = s->is_replayed ? target_copy(&(*out)->target, old)
-			     : target_new_child(&(*out)->target, old, old->pid, false);
+	(*out)->is_gone = is_gone;
+	if (s->is_replayed)
+		err = target_copy(&(*out)->target, old);
+	else
+		err = target_new_image(&(*out)->target, old, is_gone);
 	if (!err && s->ops->image)
 		err = s->ops->image(s->source, (*out)->target);
 	if (!err)
@@ -294,13 +297,14 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	/* The source will name the new image. */
 	if (s->ops->told)
 		return 0;
-	err = add_image(s, p->target, &image);
+	err = add_image(s, p->target, rec->flags & EVENT_GONE, &image);
 	if (err)
 		return err;
 	image->origin = PROCESS_IMAGE;
 	image->parent = p->parent;
 	session_hide(p);
-	session_name(s, image);
+	if (!image->is_gone)
+		session_name(s, image);
 	image->before = image->stated = lost;
 	/* Some of the later losses may be the new image's. */
 	image->nr_unseen = p->nr_unseen;

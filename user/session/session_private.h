@@ -59,7 +59,7 @@ struct session {
 	u64 start_cpu_ns;	     /* CPU time of heaptap until then */
 	u64 stop_ns;		     /* 0 = tracing continues */
 	bool has_lost_stacks;	     /* some were dropped for lack of memory */
-	bool has_failed;	     /* events could not be read */
+	bool has_failed, has_judged; /* events could not be read; the last verdicts were found */
 	u64 nr_strays;		     /* events of unknown processes */
 	u64 nr_marks;		     /* of programs, with a name */
 	struct report_marks marks;   /* for reports */

@@ -350,10 +350,12 @@ static void scan_and_record(struct session *s, struct process *p, struct session
 void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
 {
 	struct session_scan_options o = { .stopper = stopper, .is_last = is_last };
+	size_t nr = s->nr_processes;
 
 	if (session_has_span(s))
 		return;
-	for (size_t i = 0; i < s->nr_processes; i++) {
+	/* Not those that begin meanwhile: who executes programs again and again always has one that was not judged. */
+	for (size_t i = 0; i < nr; i++) {
 		struct process *p = s->processes[i];
 
 		if (process_is_over(p) || p->has_last_verdict)
@@ -361,6 +363,7 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 		p->marks.is_last = is_last;
 		scan_and_record(s, p, &o);
 	}
+	s->has_judged |= is_last;
 }
 
 void session_scan_exiting(struct session *s, pid_t pid)

@@ -22,6 +22,7 @@
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
 #include "user/source/copies.h"
+#include "user/source/kernel_ring.h"
 #include "user/source/links.h"
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
@@ -45,7 +46,7 @@ struct bpf_source {
 	struct programs programs;
 	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
 	struct source_config config;
-	struct ring_buffer *ring;      /* owned */
+	struct kernel_ring *ring;      /* owned */
 	struct link_set *links;	       /* owned */
 	struct unwind_tables *tables;  /* owned; NULL without stacks */
 	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
@@ -105,18 +106,22 @@ static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process
 	return err;
 }
 
-/* The mappings have changed, or are those of another program. From now on newer ones are read. */
-static void note_change(struct bpf_source *s, pid_t pid, bool is_exec)
+/*
+ * The mappings have changed, or are those of another program. From now on newer ones are read. False: the program has
+ * been replaced since, which a later record tells.
+ */
+static bool note_change(struct bpf_source *s, const struct process_event *rec)
 {
-	struct bpf_process *t = find_process(s, pid);
+	struct bpf_process *t = find_process(s, (pid_t)rec->h.pid);
 	struct process_state process;
-	u32 key = pid;
 
 	if (!t)
-		return;
-	t->execs += is_exec;
-	if (!bpf_map_lookup_elem(s->programs.processes_fd, &key, &process))
-		t->removals = process.removals;
+		return true;
+	t->execs = rec->exit_status;
+	if (bpf_map_lookup_elem(s->programs.processes_fd, &rec->h.pid, &process))
+		return true;
+	t->removals = process.removals;
+	return t->execs == process.execs;
 }
 
 /* Has the process executed an emulator, which must not see probes? */
@@ -162,28 +167,29 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
 {
 	struct process_event ev = *rec;
 
-	note_change(s, ev.h.pid, true);
-	if (becomes_emulator(ev.h.pid)) {
-		tell_emulator(s, ev.h.pid);
-		forget(s, ev.h.pid);
-	} else if ((ev.child_pid && ev.child_pid != ev.h.pid) || s->options.taker) {
-		forget(s, ev.h.pid);
-	}
-	ev.child_pid = 0;
+	bool is_gone = !note_change(s, rec), is_emulator = !is_gone && becomes_emulator((pid_t)ev.h.pid);
+
+	if (is_gone)
+		ev.h.flags |= EVENT_GONE;
+	if (is_emulator)
+		tell_emulator(s, (pid_t)ev.h.pid);
+	if (is_emulator || (ev.child_pid && ev.child_pid != ev.h.pid) || s->options.taker)
+		forget(s, (pid_t)ev.h.pid);
+	ev.child_pid = ev.exit_status = 0;
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
 static int on_record(void *ctx, void *data, size_t len)
 {
 	const struct event_header *rec = data;
+	const struct process_event *change = data; /* of these kinds, which only our programs send */
 	struct bpf_source *s = ctx;
 
-	if (rec->kind == EVENT_EXEC && len >= sizeof(struct process_event))
-		return on_exec(s, data);
-	if (rec->kind == EVENT_MAPS)
-		note_change(s, rec->pid, false);
-	if (rec->kind == EVENT_FORK &&
-	    add_process(s, ((const struct process_event *)data)->child_pid, find_process(s, rec->pid)))
+	if (rec->kind == EVENT_EXEC)
+		return on_exec(s, change);
+	if (rec->kind == EVENT_MAPS && !note_change(s, change))
+		return 0;
+	if (rec->kind == EVENT_FORK && add_process(s, (pid_t)change->child_pid, find_process(s, rec->pid)))
 		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);
 }
@@ -437,11 +443,9 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 										  s->programs.slots_fd });
 	if (err)
 		goto undo_links;
-	s->ring = ring_buffer__new(s->programs.ring_fd, on_record, s, NULL);
-	if (!s->ring) {
-		err = -errno;
+	err = kernel_ring_new(&s->ring, s->programs.ring_fd, on_record, s);
+	if (err)
 		goto undo_tables;
-	}
 	err = link_set_add_tracepoints(s->links, &s->programs);
 	if (!err && s->config.max_followed)
 		err = find_layout(s);
@@ -462,7 +466,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	*out = (struct source *)s;
 	return 0;
 undo_ring:
-	ring_buffer__free(s->ring);
+	kernel_ring_free(s->ring);
 undo_tables:
 	unwind_tables_free(s->tables);
 undo_links:
@@ -572,9 +576,8 @@ static void source_bpf_comm(struct source *source, pid_t pid, char comm[TARGET_C
 static void source_bpf_forget(struct source *source, pid_t pid)
 {
 	struct bpf_source *s = self(source);
-	u32 key = pid;
-
 	struct bpf_process *t = find_process(s, pid);
+	u32 key = pid;
 
 	bpf_map_delete_elem(s->programs.processes_fd, &key);
 	if (s->tables)
@@ -586,7 +589,7 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 static int source_bpf_wait_fd(struct source *source)
 {
 	struct bpf_source *s = self(source);
-	return ring_buffer__epoll_fd(s->ring);
+	return kernel_ring_fd(s->ring);
 }
 
 static int source_bpf_poll(struct source *source, const struct sink *sink)
@@ -601,7 +604,7 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 	s->programs.state->hyphen_pid = 0;
 	if (pid && becomes_emulator((pid_t)pid))
 		tell_emulator(s, (pid_t)pid);
-	nr = ring_buffer__consume(s->ring);
+	nr = kernel_ring_poll(s->ring);
 	if (s->links && is_alive)
 		copies_sweep(&s->copies, s->links, &s->programs, s->programs.state->nr_copies);
 	if (nr < 0 || is_alive)
@@ -757,7 +760,7 @@ static void source_bpf_free(struct source *source)
 		return;
 	stop_measuring(s);
 	link_set_free(s->links);
-	ring_buffer__free(s->ring);
+	kernel_ring_free(s->ring);
 	unwind_tables_free(s->tables);
 	alt_stacks_free(s->alt_stacks);
 	programs_unload(&s->for_notes);

@@ -432,10 +432,12 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 	struct ring *ring = guardian_ring(s->guardian);
 	_Alignas(8) u8 buf[RING_MAX_RECORD];
 	int nr = 0, err = 0;
+	size_t end;
 	ssize_t len;
 
 	ring_quiet(ring);
-	while (!err && (len = ring_take(ring, buf)) > 0) {
+	end = ring_end(ring);
+	while (!err && (len = ring_take(ring, end, buf)) > 0) {
 		const struct event_header *h = (const void *)buf;
 		const struct process_event *change = (const void *)buf;
 		u8 kind = h->kind;

@@ -241,6 +241,26 @@ int target_new_child(struct target **out, const struct target *parent, pid_t pid
 	return 0;
 }
 
+int target_new_image(struct target **out, struct target *old, bool is_gone)
+{
+	struct target *t;
+	int err = is_gone ? target_copy(&t, old) : target_new_child(&t, old, old->pid, false);
+
+	if (err)
+		return err;
+	if (is_gone) {
+		t->exe[0] = t->comm[0] = '\0';
+		t->maps.nr = 0;
+		t->maps.hash = 0;
+		t->pidfd = old->pidfd;
+	} else if (old->pidfd >= 0) {
+		close(old->pidfd);
+	}
+	old->pidfd = -1;
+	*out = t;
+	return 0;
+}
+
 void target_free(struct target *t)
 {
 	if (!t)

@@ -49,8 +49,10 @@ int target_new(struct target **out, pid_t pid) __must_check;
 bool target_is_emulator(const char *exe);
 /* Copy @t for replay, where nothing else is known of the process. 0 or -ENOMEM. */
 int target_copy(struct target **out, const struct target *t) __must_check;
+/* The next image of @old, which gives up what only a running process needs. @is_gone: as of a process that is gone. */
+int target_new_image(struct target **out, struct target *old, bool is_gone) __must_check;
 /*
- * Make the target of @pid, a child of @parent or its next image, alive or not. @is_copy: a fork, with the program and
+ * Make the target of @pid, a child of @parent, alive or not. @is_copy: a fork, with the program and
  * the mappings of the parent. Otherwise the program comes from /proc, "" if it is gone, and the mappings are empty.
  * Nothing is refused or logged. 0 or -ENOMEM.
  */

@@ -42,10 +42,10 @@ static void test_order(void **state)
 
 		memset(in, (int)i, len);
 		assert_true(ring_put(r, in, len, false));
-		assert_int_equal(ring_take(r, out), len);
+		assert_int_equal(ring_take(r, ring_end(r), out), len);
 		assert_memory_equal(in, out, len);
 	}
-	assert_int_equal(ring_take(r, out), 0);
+	assert_int_equal(ring_take(r, ring_end(r), out), 0);
 	ring_free(r);
 }
 
@@ -78,7 +78,7 @@ static void test_gives_back(void **state)
 		assert_true(ring_put(r, rec, 100, false));
 		if (i < BACKLOG)
 			continue;
-		assert_int_equal(ring_take(r, out), 100);
+		assert_int_equal(ring_take(r, ring_end(r), out), 100);
 		memset(rec, (int)((i - BACKLOG) % 251), 100);
 		assert_memory_equal(rec, out, 100);
 	}
@@ -102,7 +102,7 @@ static void nearly_full(u64 bytes)
 			put++;
 			continue;
 		}
-		assert_int_equal(ring_take(r, out), 100);
+		assert_int_equal(ring_take(r, ring_end(r), out), 100);
 		memset(rec, (int)(taken++ % 251), 100);
 		assert_memory_equal(rec, out, 100);
 	}
@@ -130,7 +130,7 @@ static void test_full(void **state)
 	assert_true(is_woken(r));
 	ring_quiet(r);
 	assert_false(is_woken(r));
-	assert_int_equal(ring_take(r, rec), 56);
+	assert_int_equal(ring_take(r, ring_end(r), rec), 56);
 	assert_true(ring_put(r, rec, 56, false));
 	assert_false(ring_put(r, rec, 56, false));
 	assert_false(ring_put(r, rec, sizeof(rec) + 1, false));
@@ -147,6 +147,27 @@ static void test_urgent(void **state)
 	assert_false(is_woken(r));
 	assert_true(ring_put(r, &rec, sizeof(rec), true));
 	assert_true(is_woken(r));
+	ring_free(r);
+}
+
+/* Records that come while others are taken wait for the next poll. */
+static void test_end(void **state)
+{
+	struct ring *r = new_ring();
+	u64 rec = 1, nr = 0;
+	_Alignas(8) u8 out[RING_MAX_RECORD];
+	size_t end;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		assert_true(ring_put(r, &rec, sizeof(rec), false));
+	end = ring_end(r);
+	while (ring_take(r, end, out) > 0) {
+		assert_true(ring_put(r, &rec, sizeof(rec), false));
+		assert_true(++nr <= 3);
+	}
+	assert_int_equal(nr, 3);
+	assert_int_equal(ring_take(r, ring_end(r), out), sizeof(rec));
 	ring_free(r);
 }
 
@@ -174,7 +195,7 @@ static void test_two_processes(void **state)
 	while (last < MANY) {
 		const u64 *rec = (const u64 *)(const void *)buf;
 
-		if (!ring_take(r, buf))
+		if (!ring_take(r, ring_end(r), buf))
 			continue;
 		assert_true(rec[0] > last && rec[6] == rec[0]);
 		last = rec[0];
@@ -191,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_order),	    cmocka_unit_test(test_gives_back),
 		cmocka_unit_test(test_nearly_full), cmocka_unit_test(test_full),
 		cmocka_unit_test(test_urgent),	    cmocka_unit_test(test_two_processes),
+		cmocka_unit_test(test_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
