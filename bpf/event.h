@@ -44,12 +44,17 @@ struct event_header {
 /* One step of an allocator call; the same from every source. */
 struct heap_event {
 	struct event_header h;
-	u64 time_ns;  /* CLOCK_MONOTONIC */
-	u64 addr;     /* block: returned (alloc) or handed in (free); 0 = the call failed */
-	u64 old_addr; /* realloc, mremap: block handed in, else 0 */
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u64 addr;    /* block: returned (alloc) or handed in (free); 0 = the call failed */
+	union {
+		u64 old_addr; /* realloc, mremap: block handed in */
+		u64 alignment; /* other calls: asked for or said; ALIGNMENT_ZERO = 0; 0 = the function has none */
+	};
 	u64 size; /* bytes asked for, after nmemb * size; U64_MAX when that overflows; free: bytes said, or 0 */
 	u64 stack; /* id of a stack sent before; 0 = none taken, 1 = lost */
 };
+
+#define ALIGNMENT_ZERO (~0ULL)
 
 enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127 };
 

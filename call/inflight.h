@@ -30,14 +30,15 @@ struct inflight_inner {
 
 /* One request by the program that has not ended. */
 struct inflight_level {
-	u64 sp;	   /* at entry: together with the thread this identifies the call */
-	u64 ip;	   /* of the probe */
-	u64 ret;   /* return address; 0 = not read */
-	u64 size;  /* bytes asked for */
-	u64 old;   /* block or range handed in */
-	u64 out;   /* where the result will be stored (posix_memalign) */
-	u64 stack; /* id */
-	u32 probe; /* index */
+	u64 sp;	       /* at entry: together with the thread this identifies the call */
+	u64 ip;	       /* of the probe */
+	u64 ret;       /* return address; 0 = not read */
+	u64 size;      /* bytes asked for */
+	u64 old;       /* block or range handed in */
+	u64 out;       /* where the result will be stored (posix_memalign) */
+	u64 alignment; /* as in an event (bpf/event.h) */
+	u64 stack;     /* id */
+	u32 probe;     /* index */
 	u32 nr_inner;
 	struct inflight_inner inner[INFLIGHT_INNER]; /* calls that the request is in now, outermost first */
 	u8 state;				     /* enum level_state; 0 = unused */

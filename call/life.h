@@ -107,6 +107,7 @@ LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, cons
 	}
 	ev.h.kind = EVENT_ALLOC;
 	ev.h.fn = p->fn;
+	ev.alignment = l->alignment;
 	ev.size = l->size;
 	ev.stack = l->stack;
 	life_send(c, t, &ev);
@@ -422,6 +423,14 @@ LIFE_STEP u64 life_size(const struct call *c, const struct call_probe *p)
 	return count > most ? ~0ULL : size * count;
 }
 
+/* The alignment that the call asks for or says, as in an event. */
+LIFE_STEP u64 life_alignment(const struct call *c, const struct call_probe *p)
+{
+	u64 alignment = p->align_arg ? call_arg(c, p, p->align_arg) : 0;
+
+	return alignment || !p->align_arg ? alignment : ALIGNMENT_ZERO;
+}
+
 /*
  * A call begins of a function that allocates: @p, whose index is @probe. The stack is taken now, while the return
  * address is where a call leaves it. @how is handed on to call_take_stack().
@@ -441,6 +450,7 @@ LIFE_STEP void life_enter_alloc(const struct call *c, struct inflight *t, u32 pr
 	l->size = life_size(c, p);
 	l->old = p->old_arg ? call_arg(c, p, p->old_arg) : 0;
 	l->out = p->out_arg ? call_arg(c, p, p->out_arg) : 0;
+	l->alignment = life_alignment(c, p);
 	l->stack = call_take_stack(c, t, p, how);
 	if (!l->old)
 		return;
@@ -485,7 +495,9 @@ LIFE_STEP void life_finish(const struct call *c, struct inflight *t, struct infl
 	ev.h.flags = has_failed ? EVENT_RETRY : 0;
 	ev.h.fn = p->fn;
 	ev.addr = addr;
-	ev.old_addr = l->old;
+	ev.alignment = l->alignment;
+	if (l->old)
+		ev.old_addr = l->old;
 	ev.size = l->size;
 	ev.stack = l->stack;
 	if (addr)
@@ -611,6 +623,7 @@ LIFE_STEP void life_enter_free(const struct call *c, struct inflight *t, u32 pro
 	ev.h.fn = p->fn;
 	if (p->size_arg)
 		ev.size = call_arg(c, p, p->size_arg);
+	ev.alignment = life_alignment(c, p);
 	if (p->kind == ALLOC_MUNMAP) {
 		ev.h.flags = EVENT_UNMAP;
 	} else if (l) {

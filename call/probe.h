@@ -34,6 +34,8 @@ struct call_probe {
 	u8 kind;				  /* enum alloc_kind */
 	u8 flags;				  /* enum probe_flag */
 	u8 size_arg, count_arg, old_arg, out_arg; /* positions from 1, 0 = none */
+	u8 align_arg;
+	u8 reserved[3];
 	/*
 	 * Calls from the code around the probe are made by the allocator itself: bytes from the probe back to where
 	 * this code begins, and on to where it ends. A delegate's own code is the function; else that of the module.

@@ -55,6 +55,7 @@ as_told_wrong() {
 	[ "$status" -eq 0 ]
 	as_told_wrong
 	is '.errors | map(select(.kind == "size-mismatch") | [.said_bytes, .block_bytes]) | tostring' '[[8,40],[99,100],[104,100],[64,256]]'
+	is '.errors | map(select(.said_alignment != null) | [.said_alignment, .block_alignment]) | tostring' '[[32,64],[128,64]]'
 	traced --backend ptrace --fail-on errors -- "$T/sized"
 	[ "$status" -eq 99 ]
 	as_told_wrong
@@ -74,16 +75,17 @@ as_told_wrong() {
 @test "errors: wrong sizes in recordings, lists of events and the formats" {
 	traced --record "$BATS_TEST_TMPDIR/r" -- "$T/sized"
 	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/r.json" "$BATS_TEST_TMPDIR/r"
-	jq -e --slurpfile a "$report" '($a[0].processes[0].errors | map(.kind, .count, .said_bytes, .address)) == (.processes[0].errors | map(.kind, .count, .said_bytes, .address))' "$BATS_TEST_TMPDIR/r.json"
+	jq -e --slurpfile a "$report" '($a[0].processes[0].errors | map(.kind, .count, .said_bytes, .said_alignment, .address)) == (.processes[0].errors | map(.kind, .count, .said_bytes, .said_alignment, .address))' "$BATS_TEST_TMPDIR/r.json"
 	"$HEAPTAP" report --events "$BATS_TEST_TMPDIR/r" >"$BATS_TEST_TMPDIR/events"
 	"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/e.json" "$BATS_TEST_TMPDIR/events"
-	jq -e --slurpfile a "$report" '($a[0].processes[0].errors | map(.kind, .count, .said_bytes, .address)) == (.processes[0].errors | map(.kind, .count, .said_bytes, .address))' "$BATS_TEST_TMPDIR/e.json"
+	jq -e --slurpfile a "$report" '($a[0].processes[0].errors | map(.kind, .count, .said_bytes, .said_alignment, .address)) == (.processes[0].errors | map(.kind, .count, .said_bytes, .said_alignment, .address))' "$BATS_TEST_TMPDIR/e.json"
 	run --separate-stderr "$HEAPTAP" report -o "$BATS_TEST_TMPDIR/r.junit.xml" -o "$BATS_TEST_TMPDIR/r.sarif" "$BATS_TEST_TMPDIR/r"
-	jq -e '[.runs[0].results[].ruleId] | map(select(. == "size-mismatch" or . == "alignment-mismatch")) | length == 8' "$BATS_TEST_TMPDIR/r.sarif"
+	jq -e '[.runs[0].results[].ruleId] | map(select(. == "size-mismatch" or . == "alignment-mismatch")) | length == 10' "$BATS_TEST_TMPDIR/r.sarif"
 	grep -q 'type="alignment-mismatch"' "$BATS_TEST_TMPDIR/r.junit.xml"
 	run --separate-stderr "$HEAPTAP" run -- "$T/sized"
-	[[ $stderr == *'checked     6 wrong sizes, 4 wrong alignments'* ]]
+	[[ $stderr == *'checked     6 wrong sizes, 7 wrong alignments'* ]]
 	[[ $stderr == *'wrong size (first 99, not 100 bytes), 3 times, first 0x'*', by operator delete(ptr, size)'*'too_small at '*'allocated by operator new(size)'* ]]
+	[[ $stderr == *'wrong alignment (first 32, not 64), 2 times, first 0x'*', by operator delete(ptr, align)'*'other_alignment at '* ]]
 }
 
 @test "errors: free inside a block, of no block, realloc of a freed one" {
@@ -207,13 +209,16 @@ os.waitpid(os.posix_spawn(sys.argv[1], ["misuse", "double"], os.environ), 0)' "$
 	[[ $stderr == *'1 bad releases'*'second_free at '* ]]
 }
 
-@test "errors: realloc to size 0 and negative sizes are notices, and no errors" {
+@test "errors: realloc to size 0, negative sizes and bad alignments are notices, and no errors" {
 	traced --fail-on errors -- "$T/noticed"
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
 	is '.errors | length' 0
-	[ "$(jq -c '.processes[0].notices | map([.kind, .count])' "$report")" = '[["realloc-zero",3],["huge-size",1]]' ]
+	[ "$(jq -c '.processes[0].notices | map([.kind, .count])' "$report")" = '[["realloc-zero",3],["huge-size",1],["bad-alignment",3]]' ]
 	jq -e '.processes[0] as $p | $p.notices | all(.stack as $id | any($p.stacks[];
-		.id == $id and (.frames[0].function == "shrinks_to_nothing" or .frames[0].function == "asks_for_a_negative_size")))' "$report"
+		.id == $id and (.frames[0].function == "shrinks_to_nothing" or .frames[0].function == "asks_for_a_negative_size" or .frames[0].function == "asks_for_bad_alignments")))' "$report"
 	run --separate-stderr "$HEAPTAP" run -- "$T/noticed"
 	[[ $stderr == *'Notice: realloc to size 0, 3 times, first by realloc'* ]]
+	[[ $stderr == *'Notice: bad alignment, 3 times, first by posix_memalign'* ]]
+	traced --backend ptrace -- "$T/noticed"
+	[ "$(jq -c '.processes[0].notices | map([.kind, .count])' "$report")" = '[["realloc-zero",3],["huge-size",1],["bad-alignment",3]]' ]
 }

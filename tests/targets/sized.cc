@@ -95,6 +95,15 @@ FN static void array_of_aligned()
 	operator delete[](by_aligned_array(128));
 }
 
+FN static void other_alignment()
+{
+	operator delete(by_aligned_new(160), align(32));
+}
+FN static void other_sized_alignment()
+{
+	operator delete[](by_aligned_array(160), (size_t)160, align(128));
+}
+
 FN static void right_ones()
 {
 	item *items = new item[5];
@@ -136,6 +145,9 @@ int main(int argc, char **argv)
 	aligned_of_plain();
 	sized_of_aligned();
 	array_of_aligned();
+	for (volatile int i = 0; i < 2; i++)
+		other_alignment();
+	other_sized_alignment();
 	expect("wrong size-mismatch 1 as_base by_derived");
 	expect("wrong size-mismatch 3 too_small by_new");
 	expect("wrong size-mismatch 1 array_too_large by_new_array");
@@ -144,5 +156,7 @@ int main(int argc, char **argv)
 	expect("wrong alignment-mismatch 1 aligned_of_plain by_new");
 	expect("wrong alignment-mismatch 1 sized_of_aligned by_aligned_new");
 	expect("wrong alignment-mismatch 1 array_of_aligned by_aligned_array");
+	expect("wrong alignment-mismatch 2 other_alignment by_aligned_new");
+	expect("wrong alignment-mismatch 1 other_sized_alignment by_aligned_array");
 	return 0;
 }

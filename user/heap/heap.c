@@ -283,6 +283,13 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	return 0;
 }
 
+static void note_alignment(struct row *row, u64 alignment)
+{
+	u8 log = alignment & (alignment - 1) ? ROW_ALIGNMENTS : 1 + __builtin_ctzll(alignment);
+
+	row->alignment_log = row->alignment_log && row->alignment_log != log ? ROW_ALIGNMENTS : log;
+}
+
 /* Enter the block that a call returned. */
 static int add_result(struct heap *h, const struct heap_event *ev)
 {
@@ -298,6 +305,8 @@ static int add_result(struct heap *h, const struct heap_event *ev)
 		return err;
 	if (is_mapping_fn(h, ev->h.fn))
 		return add_region(h, ev, row);
+	if (ev->h.kind == EVENT_ALLOC && ev->alignment)
+		note_alignment(&h->rows.rows[row], ev->alignment);
 	return add_block(h, ev, row);
 }
 
@@ -592,7 +601,7 @@ int heap_event(struct heap *h, const struct heap_event *ev)
 		h->totals.last_time_ns = ev->time_ns;
 	if (h->is_lossy && h->nr_pending)
 		settle_lost_ends(h, ev);
-	if (!ev->size || (s64)ev->size < 0)
+	if (!ev->size || (s64)ev->size < 0 || (ev->h.kind == EVENT_ALLOC && ev->alignment))
 		check_notice(h, ev);
 	err = enter[ev->h.kind](h, ev);
 	if (h->totals.live_bytes < h->timeline.min_bytes)

@@ -78,28 +78,40 @@ static bool is_mismatch(const struct heap *h, u16 alloc, u16 release)
 	       !is_blurred(h, alloc) && !is_blurred(h, release);
 }
 
-/* Does the delete @ev have an alignment, and the new @alloc of the same family none, or the reverse? */
-static bool is_misaligned(const struct heap *h, u16 alloc, u16 release)
+/* @ev says the size or alignment @said of @b, and its allocation asked for @asked. */
+static void add_wrong_number(struct heap *h, enum misuse_kind kind, const struct misuse *like,
+			     const struct block *b, u64 asked, u64 said, const struct heap_event *ev)
 {
-	const struct alloc_fn *a = alloc_fn(h->fns, alloc), *r = alloc_fn(h->fns, release);
+	struct misuse m = *like;
 
-	return a->family == r->family && a->is_aligned != r->is_aligned && !is_blurred(h, alloc) &&
-	       !is_blurred(h, release);
-}
-
-/* @ev says a size that is not the one of @b. */
-static void add_wrong_size(struct heap *h, struct misuse *m, const struct block *b,
-			   const struct heap_event *ev)
-{
 	/* After a loss another block may be there, which nobody saw. */
 	if (h->is_lossy || b->epoch != h->epoch) {
 		h->misuses->counts.nr_unsure++;
 		return;
 	}
-	m->kind = MISUSE_SIZE;
-	m->size = b->size;
-	m->said = ev->size;
-	add(h, m, ev);
+	m.kind = kind;
+	m.asked = asked;
+	m.said = said;
+	add(h, &m, ev);
+}
+
+/* The release @ev of @b by a function of the right family: does it say the alignment that the block has, if any? */
+static void check_alignment(struct heap *h, const struct misuse *like, const struct block *b,
+			    const struct heap_event *ev)
+{
+	const struct row *row = &h->rows.rows[b->row];
+	const struct alloc_fn *a = alloc_fn(h->fns, row->fn), *r = alloc_fn(h->fns, ev->h.fn);
+	u64 said = ev->alignment == ALIGNMENT_ZERO ? 0 : ev->alignment, asked = 0;
+	struct misuse m = *like;
+
+	if (row->alignment_log && row->alignment_log != ROW_ALIGNMENTS)
+		asked = 1ULL << (row->alignment_log - 1);
+	if (alloc_fn_is_aligned_operator(a) != alloc_fn_is_aligned_operator(r)) {
+		m.kind = MISUSE_ALIGNMENT;
+		add(h, &m, ev);
+	} else if (ev->alignment && asked && said != asked) {
+		add_wrong_number(h, MISUSE_ALIGNMENT, like, b, asked, said, ev);
+	}
 }
 
 void check_release(struct heap *h, taddr_t addr, const struct block *b, const struct heap_event *ev)
@@ -115,33 +127,48 @@ void check_release(struct heap *h, taddr_t addr, const struct block *b, const st
 		add(h, &m, ev);
 		return;
 	}
-	if (ev->h.kind != EVENT_FREE)
+	/* A custom function is not known to say the size it was asked for. */
+	if (ev->h.kind != EVENT_FREE || is_blurred(h, fn) || is_blurred(h, ev->h.fn))
 		return;
-	if (is_misaligned(h, fn, ev->h.fn)) {
-		m.kind = MISUSE_ALIGNMENT;
-		add(h, &m, ev);
-	}
-	/* Sizes above the maximum were cut, and a custom function is not known to say the size it was asked for. */
-	if (ev->size && ev->size != b->size && b->size < BLOCK_MAX_SIZE && !is_blurred(h, fn) &&
-	    !is_blurred(h, ev->h.fn))
-		add_wrong_size(h, &m, b, ev);
+	check_alignment(h, &m, b, ev);
+	/* Sizes above the maximum were cut. */
+	if (ev->size && ev->size != b->size && b->size < BLOCK_MAX_SIZE)
+		add_wrong_number(h, MISUSE_SIZE, &m, b, b->size, ev->size, ev);
+}
+
+static void add_notice(struct heap *h, enum notice_kind kind, const struct heap_event *ev)
+{
+	struct misuse_notice *n = &h->misuses->notices[kind];
+
+	if (n->count++)
+		return;
+	n->size = ev->size;
+	n->row = row_of(h, ev->stack, ev->h.fn);
+}
+
+/* Is the alignment that @ev asks for no power of two, or one that posix_memalign has refused? */
+static bool has_bad_alignment(const struct heap *h, const struct heap_event *ev)
+{
+	enum { WORD = 8 };
+
+	if (ev->alignment & (ev->alignment - 1))
+		return true;
+	return alloc_fn(h->fns, ev->h.fn)->kind == ALLOC_OUT && !ev->addr && ev->alignment < WORD;
 }
 
 /* Sizes of 32-bit programs are never negative here: their word size is not known. */
 void check_notice(struct heap *h, const struct heap_event *ev)
 {
-	bool is_huge = (s64)ev->size < 0, is_realloc = ev->h.kind == EVENT_REALLOC_END;
-	enum notice_kind kind = is_huge ? NOTICE_HUGE_SIZE : NOTICE_REALLOC_ZERO;
-	struct misuse_notice *n;
+	bool is_realloc = ev->h.kind == EVENT_REALLOC_END;
 
-	if (!h->misuses || (!is_huge && (!is_realloc || ev->size || !ev->old_addr)) ||
-	    (!is_realloc && ev->h.kind != EVENT_ALLOC) || ev->h.flags & EVENT_RETRY)
+	if (!h->misuses || (!is_realloc && ev->h.kind != EVENT_ALLOC) || ev->h.flags & EVENT_RETRY)
 		return;
-	n = &h->misuses->notices[kind];
-	if (n->count++)
-		return;
-	n->size = ev->size;
-	n->row = row_of(h, ev->stack, ev->h.fn);
+	if ((s64)ev->size < 0)
+		add_notice(h, NOTICE_HUGE_SIZE, ev);
+	else if (is_realloc && !ev->size && ev->old_addr)
+		add_notice(h, NOTICE_REALLOC_ZERO, ev);
+	if (!is_realloc && ev->alignment && has_bad_alignment(h, ev))
+		add_notice(h, NOTICE_BAD_ALIGNMENT, ev);
 }
 
 const struct misuse_notice *heap_notices(const struct heap *h)

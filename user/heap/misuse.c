@@ -35,6 +35,7 @@ static const struct {
 	const char *name, *what;
 } notices[] = {
 	[NOTICE_REALLOC_ZERO] = { "realloc-zero", "realloc to size 0" },
+	[NOTICE_BAD_ALIGNMENT] = { "bad-alignment", "bad alignment" },
 	[NOTICE_HUGE_SIZE] = { "huge-size", "allocation of a size that is most likely a negative number" },
 };
 _Static_assert(ARRAY_SIZE(notices) == NR_NOTICES_KINDS, "one name each");

@@ -14,7 +14,7 @@ enum misuse_kind {
 	MISUSE_BAD_FREE,    /* of an address that no allocator gave */
 	MISUSE_BAD_REALLOC, /* realloc of such an address, or of a released block */
 	MISUSE_SIZE,	    /* by a delete that says another size than new was asked for */
-	MISUSE_ALIGNMENT,   /* of a block of an aligned new by an unaligned delete, or the reverse */
+	MISUSE_ALIGNMENT,   /* by a delete with another alignment than new, or only one of them has one */
 	NR_MISUSES
 };
 
@@ -28,11 +28,18 @@ struct misuse {
 	u32 free_row;	 /* caller that released it wrongly */
 	u32 earlier_row; /* caller that had released it before */
 	u64 count;
-	taddr_t addr;	/* of the first one */
-	u64 time_ns;	/* of the last one */
-	u64 inside;	/* bytes from the start of the live block that contains addr; 0 = no block does */
-	u64 size, said; /* MISUSE_SIZE: of the first block, and what its release said */
+	taddr_t addr; /* of the first one */
+	u64 time_ns;  /* of the last one */
+	u64 inside;   /* bytes from the start of the live block that contains addr; 0 = no block does */
+	/* MISUSE_SIZE, MISUSE_ALIGNMENT: of the first block, and what its release said. Both 0: one has no alignment */
+	u64 asked, said;
 };
+
+/* Are there @m->asked and @m->said? */
+static inline bool misuse_has_numbers(const struct misuse *m)
+{
+	return m->kind == MISUSE_SIZE || m->asked;
+}
 
 struct misuse_counts {
 	u64 of[NR_MISUSES];
@@ -42,8 +49,9 @@ struct misuse_counts {
 
 /* Calls that are allowed, and mistakes nevertheless. */
 enum notice_kind {
-	NOTICE_REALLOC_ZERO, /* realloc to size 0: some allocators release the block, others do not */
-	NOTICE_HUGE_SIZE,    /* a size above half of all addresses: most likely a negative number */
+	NOTICE_REALLOC_ZERO,  /* realloc to size 0: some allocators release the block, others do not */
+	NOTICE_HUGE_SIZE,     /* a size above half of all addresses: most likely a negative number */
+	NOTICE_BAD_ALIGNMENT, /* an alignment that is no power of two, or too small for posix_memalign */
 	NR_NOTICES_KINDS
 };
 

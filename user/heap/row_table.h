@@ -8,7 +8,11 @@
 #include "user/heap/budget.h"
 #include "user/lib/hash_index.h"
 
-enum { ROWS_MAX = 1 << 26 /* a block has so many bits for its row */ };
+enum {
+	ROWS_MAX = 1 << 26, /* a block has so many bits for its row */
+	ROW_ALIGNMENTS =
+		255 /* alignment_log of a caller that asks for different alignments, or for a bad one */
+};
 
 /* One caller. Sizes are bytes. */
 struct row {
@@ -18,7 +22,8 @@ struct row {
 	u64 at_peak;	/* bytes that the caller held at the peak number at_peak_nr */
 	u64 at_peak_nr; /* peaks of the process are numbered from 1 */
 	u64 temporary;
-	u16 fn; /* allocator function */
+	u16 fn;		  /* allocator function */
+	u8 alignment_log; /* 1 + the binary logarithm of the alignment that its calls ask for; 0 = they ask for none */
 };
 
 /* Plain data. Only user/heap/row_table.c writes it, but user/heap/heap.c writes the counters in rows. */

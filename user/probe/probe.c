@@ -89,8 +89,9 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 
 	if (s) {
 		/* Aliases and weak names: one probe, under the name that comes first in the table. */
-		s->is_vague |= row->size_arg != s->row->size_arg;
-		s->is_blurred |= row->family != s->row->family || row->is_aligned != s->row->is_aligned;
+		s->is_vague |= row->size_arg != s->row->size_arg || row->align_arg != s->row->align_arg;
+		s->is_blurred |= row->family != s->row->family ||
+				 alloc_fn_is_aligned_operator(row) != alloc_fn_is_aligned_operator(s->row);
 		if (fn < s->fn) {
 			s->fn = fn;
 			s->row = row;
@@ -377,7 +378,7 @@ struct call_probe probe_site_describe(const struct probe_site *site)
 {
 	const struct alloc_fn *fn = site->row;
 	bool throws = fn->can_throw && !site->has_unseen_end;
-	/* A release under several names has a size only in some calls. */
+	/* A release under several names has a size only in some calls, and any function an alignment. */
 	bool has_size = !(site->is_vague && fn->kind == ALLOC_FREE);
 	bool ends_at_return = site->flags & PROBE_RETURNS && !site->nr_rets;
 
@@ -389,6 +390,7 @@ struct call_probe probe_site_describe(const struct probe_site *site)
 		.count_arg = site->arg_at[fn->count_arg],
 		.old_arg = site->arg_at[fn->old_arg],
 		.out_arg = site->arg_at[fn->out_arg],
+		.align_arg = site->is_vague ? 0 : site->arg_at[fn->align_arg],
 		.own_before = (u32)(site->place - site->own_start),
 		.own_after = (u32)(site->own_end - site->place),
 	};

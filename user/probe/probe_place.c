@@ -71,7 +71,7 @@ static bool body_insn(const struct body *b, size_t at, struct insn *insn)
  */
 static bool follow_args(u8 held[5], const struct alloc_fn *fn, const struct insn *insn)
 {
-	const u8 args[] = { fn->size_arg, fn->count_arg, fn->old_arg, fn->out_arg };
+	const u8 args[] = { fn->size_arg, fn->count_arg, fn->old_arg, fn->out_arg, fn->align_arg };
 
 	for (u8 a = 1; a < 5; a++) {
 		bool is_copied = insn->moves_from && held[a] & 1 << (insn->moves_from - 1);

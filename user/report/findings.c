@@ -304,9 +304,10 @@ static void write_misuse(FILE *out, const struct finding_item *item)
 	const struct heap *heap = item->process->heap;
 
 	fputs(finding_rules[item->kind].what, out);
-	if (m->kind == MISUSE_SIZE)
-		fprintf(out, " (%s%llu, not %llu bytes)", m->count > 1 ? "first " : "",
-			(unsigned long long)m->said, (unsigned long long)m->size);
+	if (misuse_has_numbers(m))
+		fprintf(out, " (%s%llu, not %llu%s)", m->count > 1 ? "first " : "",
+			(unsigned long long)m->said, (unsigned long long)m->asked,
+			m->kind == MISUSE_SIZE ? " bytes" : "");
 	fprintf(out, ", %s time%s, by ", human_count(m->count).text, m->count == 1 ? "" : "s");
 	escape_text(out, alloc_fn(heap_functions(heap), m->fn)->name);
 	if (m->alloc_row == MISUSE_NO_ROW)

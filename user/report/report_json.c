@@ -440,8 +440,11 @@ static void json_errors(struct json *j, const struct report_process *p, const st
 		json_stack_of(j, "earlier_free_stack", heap, s, m->earlier_row);
 		json_u64(j, "inside", m->inside); /* bytes into the block of alloc_stack */
 		if (m->kind == MISUSE_SIZE) {
-			json_u64(j, "block_bytes", m->size);
+			json_u64(j, "block_bytes", m->asked);
 			json_u64(j, "said_bytes", m->said); /* by the release */
+		} else if (misuse_has_numbers(m)) {
+			json_u64(j, "block_alignment", m->asked);
+			json_u64(j, "said_alignment", m->said);
 		}
 		json_object_end(j);
 	}

@@ -23,9 +23,10 @@ static void misuse_head(struct text *t, const struct report_process *p, const st
 	text_tone_begin(t, TONE_STRONG);
 	fprintf(t->out, "#%-3zu %s", number, misuse_what(m->kind));
 	text_tone_end(t);
-	if (m->kind == MISUSE_SIZE)
-		fprintf(t->out, " (%s%llu, not %llu bytes)", m->count > 1 ? "first " : "",
-			(unsigned long long)m->said, (unsigned long long)m->size);
+	if (misuse_has_numbers(m))
+		fprintf(t->out, " (%s%llu, not %llu%s)", m->count > 1 ? "first " : "",
+			(unsigned long long)m->said, (unsigned long long)m->asked,
+			m->kind == MISUSE_SIZE ? " bytes" : "");
 	fprintf(t->out, ", %s time%s, %s0x%llx, by ", human_count(m->count).text, plural(m->count),
 		m->count > 1 ? "first " : "", (unsigned long long)m->addr);
 	report_function(t->out, p, m->fn);

@@ -11,8 +11,8 @@
  *	stack ID PID END [ADDR...]		return addresses, innermost first; ID from 2 on; END one of complete
  *						depth no-unwind-info unsupported unreadable not-growing unmapped limit
  *						frame-pointers stale-mappings
- *	alloc PID TID FN ADDR SIZE STACK [TIME] [retry]		ADDR 0: the call failed
- *	free PID TID FN ADDR STACK [TIME] [temporary] [size=N]	N: bytes that a sized delete says
+ *	alloc PID TID FN ADDR SIZE STACK [TIME] [retry] [align=N]	ADDR 0: the call failed
+ *	free PID TID FN ADDR STACK [TIME] [temporary] [size=N] [align=N]	what a delete says
  *	realloc-begin PID TID FN OLD_ADDR SIZE STACK [TIME]
  *	realloc-end PID TID FN OLD_ADDR ADDR SIZE STACK [TIME]
  *	unmap PID TID FN ADDR SIZE STACK [TIME]
@@ -326,28 +326,35 @@ static void end_event(struct parser *p, struct heap_event *ev, size_t stack, u8 
 	append(p, ev, sizeof(*ev));
 }
 
+/* The last word, if it comes after word @stack and is a number behind @key: take it off. False if it is none. */
+static bool last_number(struct parser *p, size_t stack, const char *key, u64 *out)
+{
+	size_t last = p->nr_words - 1;
+
+	if (last <= stack || strncmp(p->words[last], key, strlen(key)))
+		return false;
+	p->words[last] += strlen(key);
+	*out = number(p, last, UINT64_MAX);
+	p->nr_words--;
+	return true;
+}
+
+/* The alignment that a call asks for or says, as in an event. */
+static u64 last_alignment(struct parser *p, size_t stack)
+{
+	u64 alignment = 0;
+
+	return last_number(p, stack, "align=", &alignment) && !alignment ? ALIGNMENT_ZERO : alignment;
+}
+
 static void parse_alloc(struct parser *p)
 {
 	struct heap_event ev = begin_event(p, EVENT_ALLOC);
 
+	ev.alignment = last_alignment(p, 6);
 	ev.addr = number(p, 4, UINT64_MAX);
 	ev.size = number(p, 5, UINT64_MAX);
 	end_event(p, &ev, 6, EVENT_RETRY);
-}
-
-/* The last word "size=N", if it is there: take it off. 0 = the release says no size. */
-static u64 said_size(struct parser *p)
-{
-	static const char key[] = "size=";
-	size_t last = p->nr_words - 1;
-	u64 size;
-
-	if (strncmp(p->words[last], key, strlen(key)))
-		return 0;
-	p->words[last] += strlen(key);
-	size = number(p, last, UINT64_MAX);
-	p->nr_words--;
-	return size;
 }
 
 static void parse_free(struct parser *p)
@@ -355,7 +362,8 @@ static void parse_free(struct parser *p)
 	struct heap_event ev = begin_event(p, EVENT_FREE);
 
 	ev.addr = number(p, 4, UINT64_MAX);
-	ev.size = said_size(p);
+	ev.alignment = last_alignment(p, 5);
+	last_number(p, 5, "size=", &ev.size);
 	end_event(p, &ev, 5, EVENT_TEMPORARY | EVENT_WITHIN);
 }
 
@@ -500,8 +508,8 @@ static const struct line_kind {
 	{ "process", 3, 4, parse_process },
 	{ "map", 5, 6, parse_map },
 	{ "stack", 3, 3 + STACK_MAX_FRAMES, parse_stack },
-	{ "alloc", 6, 8, parse_alloc },
-	{ "free", 5, 8, parse_free },
+	{ "alloc", 6, 9, parse_alloc },
+	{ "free", 5, 9, parse_free },
 	{ "realloc-begin", 6, 7, parse_realloc_begin },
 	{ "realloc-end", 7, 9, parse_realloc_end },
 	{ "unmap", 6, 7, parse_unmap },

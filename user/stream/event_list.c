@@ -286,6 +286,8 @@ static void put_heap(struct event_list *l, const struct listed *p, const struct 
 		fputs(" retry", l->out);
 	if (rec->kind == EVENT_FREE && !is_unmap && ev->size)
 		fprintf(l->out, " size=%" PRIu64, ev->size);
+	if ((rec->kind == EVENT_ALLOC || (rec->kind == EVENT_FREE && !is_unmap)) && ev->alignment)
+		fprintf(l->out, " align=%" PRIu64, ev->alignment == ALIGNMENT_ZERO ? 0 : ev->alignment);
 	putc('\n', l->out);
 }
 

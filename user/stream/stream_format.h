@@ -70,8 +70,8 @@ enum stream_chunk_flag {
  *
  * Each address in short form joins the list of recent ones. OP_REALLOC_BEGIN gives the old address, OP_REALLOC_END
  * the new one: without OP_STACK the other fields are those of the thread's OP_REALLOC_BEGIN, with it the old address
- * is 0. OP_FULL can say what short forms cannot: bytes kind and flags (bpf/event.h), then varints time (as above),
- * context, fn, addr, old_addr, size, stack.
+ * is 0. OP_FULL can say what short forms cannot, also alignments: bytes kind and flags (bpf/event.h), then varints
+ * time (as above), context, fn, addr, old_addr or alignment, size, stack.
  *
  * Otherwise the byte is 0, and a byte with enum stream_kind follows; then a varint length and a body.
  */

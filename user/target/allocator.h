@@ -25,8 +25,8 @@ struct alloc_fn {
 	u8 count_arg; /* times this */
 	u8 old_arg;   /* block handed in */
 	u8 out_arg;   /* where the block's address is stored */
+	u8 align_arg; /* alignment; of a release: the one that the caller says */
 	bool can_throw; /* operator new: gets no return probe, because the unwinder would stop at its trampoline */
-	bool is_aligned; /* operator new or delete with an alignment */
 };
 
 enum { ALLOC_MAX_FNS = 256 }; /* fn of an event is a row number; row 0 is "none" */
@@ -52,6 +52,12 @@ u16 alloc_fn_find(const struct alloc_table *t, const char *symbol);
  * Returns its row, or -ENOSPC when the table is full, -ENOMEM.
  */
 int alloc_fn_add(struct alloc_table *t, const struct alloc_fn *row) __must_check;
+
+/* Is it an operator new or delete with an alignment? */
+static inline bool alloc_fn_is_aligned_operator(const struct alloc_fn *fn)
+{
+	return fn->align_arg && (fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY);
+}
 
 /* "malloc", "new", ...: the JSON report's word. */
 const char *alloc_family_name(enum alloc_family family);

@@ -54,7 +54,7 @@ static const struct call_probe probes[NR_FNS] = {
 		     .size_arg = 2,
 		     .old_arg = 1,
 		     .own_after = 256 },
-	[MEMALIGN] = { RETURNS(8, ALLOC_MALLOC), .size_arg = 2, OWN(MEMALIGN) },
+	[MEMALIGN] = { RETURNS(8, ALLOC_MALLOC), .size_arg = 2, .align_arg = 1, OWN(MEMALIGN) },
 	[MAP] = { RETURNS(9, ALLOC_MMAP), .size_arg = 2, OWN(MAP) },
 	[REMAP] = { RETURNS(10, ALLOC_MREMAP), .size_arg = 3, .old_arg = 1, OWN(REMAP) },
 	[UNMAP] = { .fn = 11, .kind = ALLOC_MUNMAP, .size_arg = 2, .old_arg = 1, OWN(UNMAP) },
@@ -247,6 +247,26 @@ static void calls_malloc_free(void **state)
 	assert_int_equal(w.events[1].h.flags, EVENT_TEMPORARY);
 	assert_int_equal(w.events[1].stack, STACK_NONE);
 	assert_int_equal(w.thread.nr, 0);
+}
+
+static void calls_memalign(void **state)
+{
+	struct world w = new_world(state);
+
+	enter(&w, MEMALIGN, top, CODE, 64, 100);
+	leave(&w, MEMALIGN, top, 0x1000);
+	enter(&w, MEMALIGN, top, CODE, 0, 100);
+	leave(&w, MEMALIGN, top, 0);
+	/* Not the alignment of the call before. */
+	enter(&w, MALLOC, top, CODE, 40, 0);
+	leave(&w, MALLOC, top, 0x2000);
+	enter(&w, FREE, top, CODE + 9, 0x1000, 0);
+	assert_int_equal(w.nr_events, 4);
+	check(&w, 0, EVENT_ALLOC, 8, 0x1000, 100);
+	assert_int_equal(w.events[0].alignment, 64);
+	assert_int_equal(w.events[1].alignment, ALIGNMENT_ZERO);
+	assert_int_equal(w.events[2].alignment, 0);
+	assert_int_equal(w.events[3].alignment, 0);
 }
 
 /* Overflow of nmemb * size; a malloc called by calloc, and one that it jumps to. */
@@ -691,6 +711,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(calls_malloc_free),
 		BOTH(calls_calloc),
+		BOTH(calls_memalign),
 		BOTH(calls_realloc),
 		BOTH(calls_out),
 		BOTH(calls_mappings),

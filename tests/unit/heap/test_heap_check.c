@@ -214,8 +214,75 @@ static void sizes_and_alignments(void **state)
 	expect(1, MISUSE_ALIGNMENT, 1, 13, 23, 0);
 	expect(2, MISUSE_ALIGNMENT, 1, 14, 24, 0);
 	expect(3, MISUSE_MISMATCHED, 1, 15, 25, 0);
-	assert_int_equal(heap_misuses(heap, &nr)[0].size, 32);
+	assert_int_equal(heap_misuses(heap, &nr)[0].asked, 32);
 	assert_int_equal(heap_misuses(heap, &nr)[0].said, 24);
+}
+
+static void aligned(u8 kind, const char *fn, taddr_t addr, u64 alignment, u64 stack)
+{
+	event(kind, fn, addr, alignment, 32, stack);
+}
+
+static void different_alignments(void **state)
+{
+	static const char new[] = "_ZnwmSt11align_val_t", delete[] = "_ZdlPvmSt11align_val_t";
+	size_t nr;
+
+	(void)state;
+	assert_int_equal(heap_check(heap, true), 0);
+	aligned(EVENT_ALLOC, new, 0x1000, 64, 10);
+	aligned(EVENT_FREE, delete, 0x1000, 64, 20);
+	aligned(EVENT_ALLOC, new, 0x1000, 64, 10);
+	aligned(EVENT_FREE, delete, 0x1000, 32, 21);
+	aligned(EVENT_ALLOC, new, 0x1000, 64, 10);
+	aligned(EVENT_FREE, delete, 0x1000, ALIGNMENT_ZERO, 22);
+	aligned(EVENT_ALLOC, new, 0x1000, 64, 10);
+	aligned(EVENT_FREE, delete, 0x1000, 0, 23); /* by a recording without alignments */
+	/* A caller that asks for different alignments: which one the block has is not known. */
+	aligned(EVENT_ALLOC, new, 0x1000, 64, 11);
+	aligned(EVENT_ALLOC, new, 0x2000, 128, 11);
+	aligned(EVENT_FREE, delete, 0x1000, 64, 24);
+	aligned(EVENT_FREE, delete, 0x2000, 32, 24);
+	/* Nor which one an allocator makes of a bad one. */
+	aligned(EVENT_ALLOC, new, 0x1000, 48, 12);
+	aligned(EVENT_FREE, delete, 0x1000, 64, 25);
+	/* The free of C takes all. */
+	aligned(EVENT_ALLOC, "aligned_alloc", 0x1000, 64, 13);
+	release("free", 0x1000, 26);
+	aligned(EVENT_ALLOC, "aligned_alloc", 0x1000, 64, 13);
+	aligned(EVENT_FREE, "free_aligned_sized", 0x1000, 128, 27);
+	assert_int_equal(count(), 3);
+	expect(0, MISUSE_ALIGNMENT, 1, 10, 21, 0);
+	expect(1, MISUSE_ALIGNMENT, 1, 10, 22, 0);
+	expect(2, MISUSE_ALIGNMENT, 1, 13, 27, 0);
+	assert_int_equal(heap_misuses(heap, &nr)[0].asked, 64);
+	assert_int_equal(heap_misuses(heap, &nr)[0].said, 32);
+	assert_int_equal(heap_misuses(heap, &nr)[1].said, 0);
+	heap_taint(heap);
+	aligned(EVENT_ALLOC, new, 0x1000, 64, 10);
+	heap_taint(heap);
+	aligned(EVENT_FREE, delete, 0x1000, 32, 28);
+	assert_int_equal(count(), 3);
+	assert_int_equal(heap_misuse_counts(heap).nr_unsure, 1);
+}
+
+static void bad_alignments(void **state)
+{
+	(void)state;
+	assert_int_equal(heap_check(heap, true), 0);
+	aligned(EVENT_ALLOC, "aligned_alloc", 0x1000, 64, 10);
+	aligned(EVENT_ALLOC, "posix_memalign", 0x2000, 4, 10); /* a 32-bit program may */
+	aligned(EVENT_ALLOC, "aligned_alloc", 0, 4, 10);
+	assert_int_equal(heap_notices(heap)[NOTICE_BAD_ALIGNMENT].count, 0);
+	aligned(EVENT_ALLOC, "memalign", 0x3000, 48, 11);
+	aligned(EVENT_ALLOC, "aligned_alloc", 0x4000, ALIGNMENT_ZERO, 12);
+	aligned(EVENT_ALLOC, "posix_memalign", 0, 4, 13);
+	aligned(EVENT_ALLOC, "_ZnwmSt11align_val_t", 0, 24, 14);
+	/* The word is the old block of a realloc. */
+	resize(0x1000, 0x1008, 15);
+	assert_int_equal(heap_notices(heap)[NOTICE_BAD_ALIGNMENT].count, 4);
+	assert_int_equal(heap_row_get(heap, heap_notices(heap)[NOTICE_BAD_ALIGNMENT].row).stack, 11);
+	assert_int_equal(count(), 0);
 }
 
 /* The release of the first block and the second block itself may have been lost. */
@@ -287,6 +354,8 @@ int main(void)
 		TEST(families_of_one_function),
 		TEST(sizes_and_alignments),
 		TEST(sizes_after_losses),
+		TEST(different_alignments),
+		TEST(bad_alignments),
 		TEST(bounded),
 		TEST(copies),
 	};

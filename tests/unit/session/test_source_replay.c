@@ -103,9 +103,9 @@ static const char *const good = "# all kinds of lines\n"
 				"map 10 0x7000 0x8000 0 -\r\n"
 				"map 11 0x9000 0xa000 0x8000 /no/such/lib.so 0a1bff\n"
 				"stack 2 10 no-unwind-info 0x5010 0x1020\n"
-				"  alloc  10 100\tmalloc 0x10 24 2\n"
+				"  alloc  10 100\tmalloc 0x10 24 2 align=64\n"
 				"alloc 11 110 _Znwm 0x20 010 0 5000 retry\n"
-				"free 10 100 free 0x10 1 temporary size=24\n"
+				"free 10 100 free 0x10 1 temporary size=24 align=0\n"
 				"realloc-begin 10 101 realloc 0x30 99 0 6000\n"
 				"realloc-end 10 101 realloc 0x30 0x40 99 0\n"
 				"lost 10 1 2 3 4\n"
@@ -167,12 +167,14 @@ static void test_records(void **state)
 	assert_int_equal(seen.records[1].h.tid, 100);
 	assert_int_equal(seen.records[1].heap.size, 24);
 	assert_int_equal(seen.records[1].heap.stack, 2);
+	assert_int_equal(seen.records[1].heap.alignment, 64);
 	assert_int_equal(seen.records[2].h.flags, EVENT_RETRY);
 	assert_int_equal(seen.records[2].heap.size, 8);
 	assert_int_equal(seen.records[2].heap.time_ns, 5000);
 	assert_int_equal(seen.records[3].h.flags, EVENT_TEMPORARY);
 	assert_int_equal(seen.records[3].heap.size, 24);
 	assert_int_equal(seen.records[3].heap.time_ns, 5001);
+	assert_true(seen.records[3].heap.alignment == ALIGNMENT_ZERO);
 	assert_int_equal(seen.records[4].heap.old_addr, 0x30);
 	assert_int_equal(seen.records[5].heap.old_addr, 0x30);
 	assert_int_equal(seen.records[5].heap.addr, 0x40);
@@ -259,7 +261,7 @@ static void test_bad_lines(void **state)
 	(void)state;
 	refuse("bogus 1 2",
 	       "'bogus' is no kind of record: 'heaptap report --events' prints a list of events");
-	refuse("free 10 1 free 0x10", "takes 5 to 8 words, not 4");
+	refuse("free 10 1 free 0x10", "takes 5 to 9 words, not 4");
 	refuse("exit 10 0 1 2", "takes 2 to 3 words, not 4");
 	refuse("alloc 11 1 malloc 0x10 1 0", "no process line for pid 11");
 	refuse("alloc 10 1 mallok 0x10 1 0", "'mallok' is no allocator function");
@@ -268,6 +270,8 @@ static void test_bad_lines(void **state)
 	refuse("alloc 10 1 malloc 16 18446744073709551616 0", "is not a number");
 	refuse("alloc 10 4294967296 malloc 16 1 0", "4294967296 is too large");
 	refuse("alloc 10 1 malloc 16 1 0 temporary", "'temporary' does not belong here");
+	refuse("alloc 10 1 malloc 16 1 align=8", "'align=8' is not a number");
+	refuse("free 10 1 free 16 size=8", "'size=8' is not a number");
 	refuse("free 10 1 free 16 0 77 88", "'88' does not belong here");
 	refuse("free 10 1 free 16 0 temporary 88", "'88' does not belong here");
 	refuse("process 10 again -", "has a process line already");

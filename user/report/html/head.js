@@ -185,7 +185,8 @@ function showErrors(process) {
 		return el("details", { class: "error", open: errors.length === 1 },
 			el("summary", {}, el("b", { text: ERROR_NAMES[e.kind] || e.kind }), place ? el("i", {}, "in ", ...nameOfPlace(place)) : null,
 				el("span", { text: `${count(e.count)} \u00d7, by ${e.function}, ${e.address}${e.said_bytes === undefined ? ""
-					: `, ${count(e.said_bytes)}, not ${count(e.block_bytes)} bytes`}` })),
+					: `, ${count(e.said_bytes)}, not ${count(e.block_bytes)} bytes`}${e.said_alignment === undefined ? ""
+					: `, ${count(e.said_alignment)}, not ${count(e.block_alignment)}`}` })),
 			el("div", { class: "stacks" }, ...stacks.map(([title, id]) =>
 				el("div", {}, el("h4", { text: title }), stackList(stackOf(process.stacks.get(id)))))));
 	}), dropped ? el("p", { class: "note", text: `${count(dropped)} more, by other callers.` }) : null);
