@@ -181,11 +181,13 @@ static const char *format_choice(size_t i)
 
 #define FIELD(f) offsetof(struct options, f)
 #define IN(c)	 (1U << (c))
-#define TRACING	 (IN(RUN) | IN(ATTACH) | IN(CONSOLE) | IN(TOP))
-#define SERVING	 (TRACING | IN(SERVE))
-#define WATCHING (TRACING | IN(CONNECT))
-#define BOTH	 (TRACING | IN(SERVE) | IN(CONNECT))
-#define ALL	 (IN(NR_COMMANDS) - 1)
+/* The help of an option that the agent has not; its text is not in the agent either. */
+#define NOT_IN_AGENT(text) .is_left_out = true, .help = IS_AGENT ? NULL : (text)
+#define TRACING		   (IN(RUN) | IN(ATTACH) | IN(CONSOLE) | IN(TOP))
+#define SERVING		   (TRACING | IN(SERVE))
+#define WATCHING	   (TRACING | IN(CONNECT))
+#define BOTH		   (TRACING | IN(SERVE) | IN(CONNECT))
+#define ALL		   (IN(NR_COMMANDS) - 1)
 
 /* clang-format off: one row, one look */
 const struct option_row option_rows[] = {
@@ -207,44 +209,47 @@ const struct option_row option_rows[] = {
 	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = TRACING,
 	  .help = "trace at most N children with --follow; the report counts the others" },
 	{ "watch", 0, "N", take_u32, FIELD(max_watched), "4000", "1", "60000", .commands = IN(SYSTEM),
-	  .is_left_out = true,
-	  .help = "watch at most N processes at a time: those that grow, then the largest" },
-	{ "comm", 0, "PATTERN", take_list, FIELD(comms), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "watch processes of this name, such as redis-server or 'php*'; may be repeated" },
-	{ "exe", 0, "PATTERN", take_list, FIELD(exes), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "watch processes of this program: a path, or its last part; may be repeated" },
-	{ "uid", 0, "USER", take_list, FIELD(uids), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "watch processes of this user, a name or a number; may be repeated" },
-	{ "cgroup", 0, "PART", take_list, FIELD(cgroups), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "watch processes whose control group has PART in its path; may be repeated" },
-	{ "container", 0, "NAME", take_list, FIELD(containers), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "watch processes of this container: its name, at least 4 digits of its id, or the UID of a pod; "
-		  "may be repeated" },
-	{ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
-		  "or that were chosen; 0 = none" },
-	{ "everything", 0, NULL, take_flag, FIELD(everything), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "trace all watched processes at once, and their children, at most 4000; --zoom is 0 then" },
+	  NOT_IN_AGENT("watch at most N processes at a time: those that grow, then the largest") },
+	{ "comm", 0, "PATTERN", take_list, FIELD(comms), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT("watch processes of this name, such as redis-server or 'php*'; may be repeated") },
+	{ "exe", 0, "PATTERN", take_list, FIELD(exes), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT("watch processes of this program: a path, or its last part; may be repeated") },
+	{ "uid", 0, "USER", take_list, FIELD(uids), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT("watch processes of this user, a name or a number; may be repeated") },
+	{ "cgroup", 0, "PART", take_list, FIELD(cgroups), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT("watch processes whose control group has PART in its path; may be repeated") },
+	{ "container", 0, "NAME", take_list, FIELD(containers), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT(
+		  "watch processes of this container: its name, at least 4 digits of its id, or the UID of a pod; "
+		  "may be repeated") },
+	{ "zoom", 0, "N", take_u32, FIELD(zoom), "3", "0", "64", .commands = IN(SYSTEM),
+	  NOT_IN_AGENT("trace N processes at a time exactly, with stacks and leak verdicts: those that grow, "
+		       "or that were chosen; 0 = none") },
+	{ "everything", 0, NULL, take_flag, FIELD(everything), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT(
+		  "trace all watched processes at once, and their children, at most 4000; --zoom is 0 then") },
 	{ "threshold", 0, "RULE", take_threshold, FIELD(threshold_bytes), .commands = IN(SYSTEM),
-	  .is_left_out = true,
-	  .help = "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
-		  "many bytes; growth:10%/h: it grows so fast; may be repeated" },
+	  NOT_IN_AGENT(
+		  "write a report with a verdict on each process that meets RULE, once an hour: 500M: it needs so "
+		  "many bytes; growth:10%/h: it grows so fast; may be repeated") },
 	{ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "5%", .commands = IN(SYSTEM),
-	  .is_left_out = true,
-	  .help = "let tracing cost a process, and the machine, at most so much of a CPU: with shorter stacks, "
-		  "then for a while at a time; 0% = no limit" },
-	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM), .is_left_out = true,
-	  .help = "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
-		  "none = without those" },
+	  NOT_IN_AGENT(
+		  "let tracing cost a process, and the machine, at most so much of a CPU: with shorter stacks, "
+		  "then for a while at a time; 0% = no limit") },
+	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
+	  NOT_IN_AGENT(
+		  "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
+		  "none = without those") },
 	{ "interval", 'i', "DUR", take_duration, FIELD(interval_ns), NULL, "100ms", "7d",
 	  .commands = WATCHING | IN(SYSTEM), .help = "write a report every DUR" },
 	{ "metrics", 0, "[ADDR:]PORT", take_text, FIELD(metrics),
-	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM), .is_left_out = true,
-	  .help = "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
-		  "ADDR, or at unix:/path; port 0 = any free one" },
+	  .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
+	  NOT_IN_AGENT(
+		  "serve metrics for Prometheus and profiles for pprof over HTTP at this port of 127.0.0.1, or of "
+		  "ADDR, or at unix:/path; port 0 = any free one") },
 	{ "push", 0, "URL", take_text, FIELD(push), .commands = IN(ATTACH) | IN(CONNECT) | IN(SYSTEM),
-	  .is_left_out = true,
-	  .help = "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest" },
+	  NOT_IN_AGENT(
+		  "send a profile each minute, and at the end, to Pyroscope, as http://host:4040/ingest") },
 	{ "keep", 0, "N", take_u32, FIELD(keep), "0", "0", "1000000", .commands = WATCHING | IN(SYSTEM),
 	  .help = "keep the files of the last N reports, and remove older ones; 0: keep all" },
 	{ "duration", 't', "DUR", take_duration, FIELD(duration_ns), NULL, "100ms", "365d",
@@ -268,12 +273,13 @@ const struct option_row option_rows[] = {
 	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
 	  .help = "begin another file of the recording after DUR; needs %n or %t in the name" },
 	{ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN), .is_left_out = true,
-	  .help = "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
-		  "at its source line" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
+	  NOT_IN_AGENT(
+		  "print a line on stdout for each leak and each wrong release, so that the CI system shows it "
+		  "at its source line") },
 	{ "html", 0, "FILE", take_html, FIELD(outputs),
-	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF), .is_left_out = true,
-	  .help = "write the report to FILE.html, a page for a browser: the same as --output" },
+	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
+	  NOT_IN_AGENT("write the report to FILE.html, a page for a browser: the same as --output") },
 	{ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
 	  .help = "show the report as a page in the browser, by xdg-open" },
 	{ "force", 0, NULL, take_flag, FIELD(force),
@@ -328,18 +334,18 @@ const struct option_row option_rows[] = {
 	{ "unaligned", 0, NULL, take_flag, FIELD(unaligned), .commands = WATCHING | IN(SYSTEM) | IN(SCAN),
 	  .help = "look for pointers at every byte, not only at aligned words (slow)" },
 	{ "suppressions", 0, "FILE", take_list, FIELD(suppressions), .commands = WATCHING | IN(SYSTEM),
-	  .is_left_out = true,
-	  .help = "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
-		  "may be repeated" },
+	  NOT_IN_AGENT(
+		  "leave out leaks that match the rules in FILE, which are LeakSanitizer's or valgrind's; "
+		  "may be repeated") },
 	{ "no-default-suppressions", 0, NULL, take_flag, FIELD(no_default_suppressions),
-	  .commands = WATCHING | IN(SYSTEM), .is_left_out = true,
-	  .help = "report also the known leaks of allocators and C libraries themselves" },
+	  .commands = WATCHING | IN(SYSTEM),
+	  NOT_IN_AGENT("report also the known leaks of allocators and C libraries themselves") },
 	{ "ignore", 0, "REGEX", take_ignore, FIELD(suppress), .commands = WATCHING | IN(SYSTEM),
-	  .is_left_out = true,
-	  .help = "leave out leaks with a frame whose function, source file or object matches; may be repeated" },
+	  NOT_IN_AGENT(
+		  "leave out leaks with a frame whose function, source file or object matches; may be repeated") },
 	{ "gen-suppressions", 0, NULL, take_flag, FIELD(gen_suppressions),
-	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM), .is_left_out = true,
-	  .help = "print a suppression for each leak at the end of the text report" },
+	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
+	  NOT_IN_AGENT("print a suppression for each leak at the end of the text report") },
 	{ "fail-on", 0, "RULE", take_fail_on, FIELD(fail_bytes), .commands = WATCHING | IN(SCAN),
 	  .help = "exit with another status if RULE is met; may be repeated. definite: blocks are definitely lost; "
 		  "definite:64K: only if at least so many bytes are lost; errors: a release was wrong; "
@@ -377,9 +383,10 @@ const struct option_row option_rows[] = {
 	{ "alloc", 0, "SPEC", take_alloc, FIELD(allocs), .commands = SERVING | IN(SYSTEM),
 	  .help = "a custom allocator: malloc=F,free=F[,calloc=F][,realloc=F][,arg=N][,object=FILE]; "
 		  "may be repeated" },
-	{ "guess", 0, NULL, take_flag, FIELD(guess), .commands = SERVING, .is_left_out = true,
-	  .help = "find malloc and free of glibc or musl by their code in static programs without symbols; "
-		  "names of functions are then guessed" },
+	{ "guess", 0, NULL, take_flag, FIELD(guess), .commands = SERVING,
+	  NOT_IN_AGENT(
+		  "find malloc and free of glibc or musl by their code in static programs without symbols; "
+		  "names of functions are then guessed") },
 	{ "ring-size", 0, "BYTES", take_size, FIELD(ring_bytes), NULL, "4K", "1G",
 	  .commands = SERVING | IN(SYSTEM),
 	  .help = "size of the buffer for events between kernel and heaptap" },
@@ -399,13 +406,14 @@ const struct option_row option_rows[] = {
 	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE) | IN(RUN) | IN(ATTACH),
 	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M), "
 		  "or a verdict that takes more memory of heaptap (no limit)" },
-	{ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN), .is_left_out = true,
-	  .help = "show the growth since the census in this file, which was written as JSON" },
-	{ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN), .is_left_out = true,
-	  .help = "take a census also of a process that a heaptap traces" },
-	{ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN), .is_left_out = true,
-	  .help = "show the callers of blocks in a census that are in this list, which the command blocks of the "
-		  "console wrote as CSV; implies --census" },
+	{ "baseline", 0, "FILE", take_text, FIELD(baseline), .commands = IN(SCAN),
+	  NOT_IN_AGENT("show the growth since the census in this file, which was written as JSON") },
+	{ "census", 0, NULL, take_flag, FIELD(census), .commands = IN(SCAN),
+	  NOT_IN_AGENT("take a census also of a process that a heaptap traces") },
+	{ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN),
+	  NOT_IN_AGENT(
+		  "show the callers of blocks in a census that are in this list, which the command blocks of the "
+		  "console wrote as CSV; implies --census") },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for the target's binaries" },
@@ -413,8 +421,9 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for separate debug files" },
 	{ "debuginfod", 0, NULL, take_flag, FIELD(debuginfod),
-	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN), .is_left_out = true,
-	  .help = "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs" },
+	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
+	  NOT_IN_AGENT(
+		  "fetch missing debug files from the servers in DEBUGINFOD_URLS, which get the build IDs") },
 	{ "listen", 0, "ADDRESS", take_text, FIELD(listen), .commands = IN(SERVE) | IN(CONNECT),
 	  .is_only_typed = true,
 	  .help = "wait here for the other side: unix:/path, or tcp://number:port with a token "

@@ -15,6 +15,18 @@ struct reg_names {
 	const char *names[4];
 };
 
+/* A small heaptap has the names of its own CPU only, and of those that run the same programs. */
+#if !defined(ONLY_NATIVE_CPUS) || defined(__x86_64__) || defined(__i386__)
+#define HAS_X86
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__aarch64__) || defined(__arm__)
+#define HAS_ARM
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__riscv)
+#define HAS_RISCV
+#endif
+
+#ifdef HAS_X86
 static const struct reg_names x86_64_regs[] = {
 	{ 0, { "r15", "r15d", "r15w", "r15b" } }, { 1, { "r14", "r14d", "r14w", "r14b" } },
 	{ 2, { "r13", "r13d", "r13w", "r13b" } }, { 3, { "r12", "r12d", "r12w", "r12b" } },
@@ -32,6 +44,9 @@ static const struct reg_names i386_regs[] = {
 	{ 6, { "eax", "ax", "al" } }, { 15, { "esp", "sp" } },
 };
 
+#endif
+
+#ifdef HAS_ARM
 /* Registers with a name of their own, beside x0, w0, ... */
 static const struct reg_names aarch64_regs[] = {
 	{ 29, { "fp" } },
@@ -44,6 +59,9 @@ static const struct reg_names arm_regs[] = {
 	{ 13, { "sp" } }, { 14, { "lr" } }, { 15, { "pc" } },
 };
 
+#endif
+
+#ifdef HAS_RISCV
 static const struct reg_names riscv_regs[] = {
 	{ 1, { "ra" } },   { 2, { "sp" } },   { 3, { "gp" } },	     { 4, { "tp" } },  { 5, { "t0" } },
 	{ 6, { "t1" } },   { 7, { "t2" } },   { 8, { "s0", "fp" } }, { 9, { "s1" } },  { 10, { "a0" } },
@@ -53,6 +71,8 @@ static const struct reg_names riscv_regs[] = {
 	{ 26, { "s10" } }, { 27, { "s11" } }, { 28, { "t3" } },	     { 29, { "t4" } }, { 30, { "t5" } },
 	{ 31, { "t6" } },
 };
+
+#endif
 
 /* The language of an assembler: names of registers, and marks around them. */
 struct dialect {
@@ -66,11 +86,18 @@ struct dialect {
 };
 
 static const struct dialect dialects[] = {
+#ifdef HAS_X86
 	{ EM_X86_64, x86_64_regs, ARRAY_SIZE(x86_64_regs), "", 0, '$', false },
 	{ EM_386, i386_regs, ARRAY_SIZE(i386_regs), "", 0, '$', false },
+#endif
+#ifdef HAS_ARM
 	{ EM_AARCH64, aarch64_regs, ARRAY_SIZE(aarch64_regs), "xw", 31, 0, true },
 	{ EM_ARM, arm_regs, ARRAY_SIZE(arm_regs), "r", 16, '#', true },
+#endif
+#ifdef HAS_RISCV
 	{ EM_RISCV, riscv_regs, ARRAY_SIZE(riscv_regs), "", 0, 0, false },
+#endif
+	{ EM_NONE }, /* so that the table is never empty */
 };
 
 static const struct dialect *find_dialect(u16 machine)

@@ -634,8 +634,12 @@ static void write_title(char *text, size_t size, u64 number)
 	struct tm tm;
 	size_t len = (size_t)snprintf(text, size, "Report %s, ", human_count(number).text);
 
-	if (!localtime_r(&now, &tm) || !strftime(text + len, size - len, "%Y-%m-%d %H:%M:%S", &tm))
+	if (!localtime_r(&now, &tm)) {
 		text[len - 2] = '\0';
+		return;
+	}
+	snprintf(text + len, size - len, "%04d-%02d-%02d %02d:%02d:%02d", tm.tm_year + 1900, tm.tm_mon + 1,
+		 tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
 int outputs_write(struct outputs *outs, const struct report *report)

@@ -2,7 +2,6 @@
 /* The answer with which the report for people begins: at most two lines that a reader can quote. */
 #include "user/report/report_text.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
 #include "user/heap/stacks.h"
@@ -59,12 +58,14 @@ static void name_frame(const struct text *t, struct code_ref ref, const struct s
 /* Functions that start a program or a thread: in a program without symbols they are often the only names. */
 static bool is_start(const char *function)
 {
-	static const char *const starts[] = { "_start",	   "__libc_start_*", "__libc_csu_*",
-					      "call_init", "_dl_*",	     "clone",
-					      "clone3",	   "__clone*",	     "start_thread" };
+	static const char *const names[] = { "_start", "call_init", "clone", "clone3", "start_thread" };
+	static const char *const begins[] = { "__libc_start_", "__libc_csu_", "_dl_", "__clone" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
-		if (!fnmatch(starts[i], function, 0))
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], function))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
+		if (!strncmp(begins[i], function, strlen(begins[i])))
 			return true;
 	return false;
 }
