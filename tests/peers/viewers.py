@@ -5,6 +5,8 @@
 viewers.py schema FILE SCHEMA    FILE is what SCHEMA allows
 viewers.py script FILE           print the script that gives FILE to speedscope's page
 viewers.py compare PAGE REPORT   speedscope's list of profiles has the numbers of the JSON report
+viewers.py functions PAGE REPORT KEY  speedscope's table of functions has its live_bytes (KEY) and the like
+viewers.py top LIST REPORT KEY...     pprof -top has its flat and cumulated numbers; the sum of KEYs, "definite.bytes" too
 """
 import base64
 import json
@@ -47,4 +49,43 @@ def compare(page, report):
             sys.exit(f"speedscope shows {shown.get(name)} {name}, the report has {value}; all: {shown}")
 
 
-{"schema": schema, "script": script, "compare": compare}[sys.argv[1]](*sys.argv[2:])
+def add_up(report, keys):
+    """By function: in how much it is anywhere in the stack, and in how much it is the innermost."""
+    sums = {}
+    for stack in (stack for process in load(report)["processes"] for stack in process["stacks"]):
+        value = 0
+        for key in keys:
+            item = stack
+            for part in key.split("."):
+                item = item[part]
+            value += item
+        names = [frame["function"] for frame in stack["frames"]]
+        for name in set(names) if value else ():
+            total, own = sums.get(name, (0, 0))
+            sums[name] = total + value, own + (value if name == names[0] else 0)
+    return sums
+
+
+def same(shown, expected, who):
+    if not expected or shown != expected:
+        sys.exit(f"{who} shows {shown}, the report has {expected}")
+
+
+def functions(page, report, key):
+    with open(page, encoding="utf-8") as f:
+        rows = re.findall(r"<tr[^>]*><td[^>]*>([0-9,]+) .*?</td><td.*?<span[^>]*></span>([^<]*)</td></tr>", f.read())
+    shown = {name: int(total.replace(",", "")) for total, name in rows}
+    # The allocator's function, which is no frame, is the innermost one there.
+    expected = {name: total for name, (total, _) in add_up(report, [key]).items()}
+    same({name: shown.get(name) for name in expected}, expected, "speedscope")
+    if len(shown) <= len(expected):
+        sys.exit(f"speedscope shows no allocator: {shown}")
+
+
+def top(path, report, *keys):
+    with open(path, encoding="utf-8") as f:
+        rows = re.findall(r"^ *(\d+)B? +\S+ +\S+ +(\d+)B? +\S+ +(.*)$", f.read(), re.M)
+    same({name: (int(total), int(own)) for own, total, name in rows}, add_up(report, keys), "pprof")
+
+
+{"functions": functions, "top": top, "schema": schema, "script": script, "compare": compare}[sys.argv[1]](*sys.argv[2:])

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Reads reports by programs and schemas that npm packages bring: speedscope's own page in Chromium and its schema, the
-# official schema of SARIF 2.1.0 in a package of Microsoft's. Needs root, npm with its registry, chromium, python3 with
-# jsonschema.
+# Reads reports by programs and schemas of others: go tool pprof; speedscope's own page in Chromium, which also reads
+# folded stacks, and its schema; the official schema of SARIF 2.1.0 in a package of Microsoft's. Needs root, and npm with
+# its registry. What else is missing is installed.
 #   viewers.sh BUILD-FOLDER
 set -euo pipefail
 
@@ -10,8 +10,16 @@ die() { printf 'viewers: %s\n' "$*" >&2; exit 1; }
 
 out=$1
 here=$(cd "$(dirname "$0")" && pwd)
-for tool in npm chromium; do command -v "$tool" >/dev/null || die "no $tool here"; done
-python3 -c 'import jsonschema' || die "python3 has no jsonschema: apt install python3-jsonschema"
+missing=()
+for package in npm:npm chromium:chromium golang-go:go; do
+	command -v "${package#*:}" >/dev/null || missing+=("${package%:*}")
+done
+python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
+if [ "${#missing[@]}" -gt 0 ]; then
+	command -v apt-get >/dev/null || die "install by hand: ${missing[*]}"
+	echo "viewers: installing: ${missing[*]}"
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -25,18 +33,40 @@ unpack() {
 unpack speedscope speedscope@1.25.0
 unpack sarif @microsoft/jest-sarif@1.0.0-beta.0
 
-report() { "$out/heaptap" report -q --force -o r.json -o r.speedscope.json -o r.sarif "$1"; }
+report() { "$out/heaptap" report -q --force -o r.json -o r.speedscope.json -o r.sarif -o r.pb.gz -o r.folded "$1"; }
+
+# opened FILE VIEW: speedscope's page with it, in page.html. As speedscope's command line does: a script gives the file.
+opened() {
+	"$here/viewers.py" script "$1" >file.js
+	timeout 120 chromium --headless --no-sandbox --disable-gpu --allow-file-access-from-files \
+		--user-data-dir="$work/chromium" --virtual-time-budget=20000 --dump-dom \
+		"file://$work/speedscope/dist/release/index.html#view=$2&localProfilePath=$work/file.js" \
+		>page.html 2>chromium.log || { tail -3 chromium.log; die "chromium failed"; }
+}
+
+# in_pprof INDEX KEY...: what go tool pprof shows of r.pb.gz is what r.json has
+in_pprof() {
+	HOME=$work go tool pprof -top -nodefraction=0 -unit=B -sample_index="$1" r.pb.gz >top 2>go.log ||
+		{ cat go.log; die "go tool pprof failed"; }
+	"$here/viewers.py" top top r.json "${@:2}"
+}
 
 "$out/heaptap" run -q -w leak.heaptap --force -o r.json -- "$out/tests/targets/leak" >/dev/null 2>&1
 report leak.heaptap
 "$here/viewers.py" schema r.sarif sarif/lib/schemas/sarif-2.1.0-rtm.5.json
 "$here/viewers.py" schema r.speedscope.json speedscope/dist/release/file-format-schema.json
-# As speedscope's command line does: a script that gives the file to the page.
-"$here/viewers.py" script r.speedscope.json >file.js
-timeout 120 chromium --headless --no-sandbox --disable-gpu --allow-file-access-from-files --user-data-dir="$work/chromium" \
-	--virtual-time-budget=20000 --dump-dom "file://$work/speedscope/dist/release/index.html#localProfilePath=$work/file.js" \
-	>page.html 2>chromium.log || { tail -3 chromium.log; die "chromium failed"; }
+opened r.speedscope.json time-ordered
 "$here/viewers.py" compare page.html r.json
+opened r.folded sandwich
+"$here/viewers.py" functions page.html r.json live_bytes
+in_pprof inuse_space live_bytes
+in_pprof inuse_objects live_blocks
+in_pprof alloc_space alloc_bytes
+in_pprof alloc_objects allocs
+in_pprof leak_space definite.bytes indirect.bytes
+in_pprof leak_objects definite.blocks indirect.blocks
+HOME=$work go tool pprof -raw r.pb.gz >raw
+grep -q "\[FN\]\[FL\]\[LN\]\[IN\]" raw || die "go tool pprof -raw: a mapping lacks names"
 "$out/heaptap" run -q --check -o misuse.sarif -- "$out/tests/targets/misuse" >/dev/null 2>&1 || true
 "$here/viewers.py" schema misuse.sarif sarif/lib/schemas/sarif-2.1.0-rtm.5.json
 echo "viewers: passed"
