@@ -100,3 +100,43 @@ says_of() {
 	done
 	detach
 }
+
+# same_part FROM,TO: of the file, where reading begins at a seek point, and of a pipe, where it begins at the start
+same_part() {
+	rm -f part.json pipe.json
+	"$HEAPTAP" report -vv -o part.json --between "$1" r.heaptap 2>err || { cat err; return 1; }
+	"$HEAPTAP" report -q -o pipe.json --between "$1" - < <(cat r.heaptap)
+	cmp part.json pipe.json
+}
+
+@test "between: a part that is read from a seek point on is the same part (F5)" {
+	"$HEAPTAP" run -q --no-scan --record-seek 64K -w r.heaptap -- "$T/threads" 4 60000 >out 2>err
+	"$HEAPTAP" report -q -o whole.json r.heaptap
+	ns=$(jq .duration_ns whole.json)
+	for share in 3 5 8; do
+		same_part "$((ns * share / 10))ns,$((ns * (share + 1) / 10))ns"
+		[ "$(jq '.processes[0].totals.allocs > 0' part.json)" = true ]
+		grep -q 'reading begins at byte' err
+	done
+	same_part "$((ns / 2))ns,end"
+	same_part "start,$((ns / 2))ns"
+	! grep 'reading begins at byte' err
+	# A damaged state is said, and does not become another report.
+	byte=$("$HEAPTAP" report -vv --between "$((ns / 2))ns,end" r.heaptap 2>&1 >out | sed -n 's/.*begins at byte //p')
+	printf XXXX | dd of=r.heaptap bs=1 seek=$((byte - 200)) conv=notrunc status=none
+	status=0
+	"$HEAPTAP" report --between "$((ns / 2))ns,end" r.heaptap >out 2>err || status=$?
+	[ "$status" -eq 2 ] && [ ! -s out ]
+	grep -q 'checksum does not match' err
+}
+
+@test "between: seek points of several processes, between markers" {
+	"$HEAPTAP" run -q -f --no-scan --record-seek 64K -w r.heaptap -- sh -c "
+		'$T/threads' 2 20000; '$T/threads' 3 30000 & '$T/threads' 2 30000; wait" >out 2>err
+	ns=$("$HEAPTAP" report --format json r.heaptap | jq .duration_ns)
+	same_part "$((ns * 8 / 10))ns,$((ns * 9 / 10))ns"
+	grep -q 'reading begins at byte' err
+	"$HEAPTAP" run -q --no-scan --record-seek 64K -w m.heaptap -- "$T/marked" sections >out 2>err
+	mv m.heaptap r.heaptap
+	same_part before,after
+}

@@ -54,7 +54,7 @@ static size_t begin(u8 *out)
 }
 
 /* Shape the input as its first byte says. */
-static size_t shape(u8 *out, u8 how, const u8 *data, size_t size)
+__attribute__((unused)) static size_t shape(u8 *out, u8 how, const u8 *data, size_t size)
 {
 	u8 columns[STREAM_SPLIT_HEAD + MAX_INPUT];
 	size_t nr, at = STREAM_SPLIT_HEAD;

@@ -272,6 +272,9 @@ const struct option_row option_rows[] = {
 	  .help = "begin another file of the recording when the file has this size; needs %n or %t in the name" },
 	{ "record-time", 0, "DUR", take_duration, FIELD(record_ns), NULL, "1s", "365d", .commands = WATCHING,
 	  .help = "begin another file of the recording after DUR; needs %n or %t in the name" },
+	{ "record-seek", 0, "BYTES", take_size, FIELD(record_seek), "4M", "64K", "1024T",
+	  .commands = WATCHING,
+	  .help = "write a seek point after so many bytes of the recording, where reading a part of it can begin" },
 	{ "annotate", 0, "SYSTEM", take_choice, FIELD(annotate), "none", .choice = annotate_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN),
 	  NOT_IN_AGENT(

@@ -34,11 +34,11 @@ struct options {
 	bool open;			    /* report: show the HTML page in a browser */
 	bool has_between;		    /* report: count only what was allocated then */
 	struct span between;
-	const char *record;	    /* file of events */
-	u64 record_size, record_ns; /* of a part, bytes and time; 0 = one part */
-	u64 max_memory;		    /* bytes, for the content of a recording; 0 = default */
-	u32 sort;		    /* row of report_keys */
-	u32 top;		    /* 0 = all */
+	const char *record;			 /* file of events */
+	u64 record_seek, record_size, record_ns; /* bytes between seek points; a part: bytes, time; 0 = one */
+	u64 max_memory;				 /* bytes, for the content of a recording; 0 = default */
+	u32 sort;				 /* row of report_keys */
+	u32 top;				 /* 0 = all */
 	bool no_cpp, want_mmap, guess, force, json;
 	bool start_paused;	 /* allocations count from the first HEAPTAP_RESUME on */
 	struct option_list usdt; /* notes of other programs that are marks: PROVIDER:NAME */

@@ -31,6 +31,7 @@ struct recorder_options options_recorder(const struct options *o)
 					  .force = o->force,
 					  .depth = o->depth,
 					  .part_bytes = o->record_size,
+					  .seek_bytes = o->record_seek,
 					  .part_ns = o->record_ns };
 }
 

@@ -698,6 +698,7 @@ int session_poll(struct session *s)
 	}
 	recorder_tick(s->recorder);
 	session_record_part(s);
+	session_record_seek(s);
 	if (nr < 0 && nr != -ENODATA) {
 		/* A source that has died has logged it. */
 		if (nr != -EPIPE)

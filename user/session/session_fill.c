@@ -19,6 +19,11 @@ void session_fill_begin(struct session *s, const struct stream_hello *hello)
 		s->epoch_ns = hello->real_ns - hello->mono_ns;
 }
 
+void session_fill_start(struct session *s, u64 start_ns)
+{
+	s->start_ns = start_ns;
+}
+
 void session_fill_end(struct session *s, u64 last_ns)
 {
 	if (!s->stop_ns)

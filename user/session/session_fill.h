@@ -16,6 +16,9 @@ struct stream_hello;
 /* A file of the recording begins with @hello. */
 void session_fill_begin(struct session *s, const struct stream_hello *hello);
 
+/* Tracing began at @start_ns, long before the first record that comes. */
+void session_fill_start(struct session *s, u64 start_ns);
+
 /* The stream has ended, its last record is of @last_ns. */
 void session_fill_end(struct session *s, u64 last_ns);
 

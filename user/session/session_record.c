@@ -33,7 +33,8 @@ void session_record_stack(struct session *s, const struct process *p, u64 id)
 	ev.end = stack->end;
 	for (u16 i = 0; i < stack->nr_frames; i++)
 		ev.ips[i] = addr_of(&p->target->maps, stack->frames[i]);
-	recorder_event(s->recorder, &ev.h, offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
+	recorder_stack_again(s->recorder, &ev,
+			     offsetof(struct stack_event, ips) + ev.nr_frames * sizeof(u64));
 }
 
 /* Write the live blocks of one process as allocations. */
@@ -64,17 +65,25 @@ static int carry_block(void *ctx, const struct heap_block *block)
 	return 0;
 }
 
-static void carry_process(struct session *s, struct process *p)
+/* Write @p and its blocks. Returns true if some of them are unsure. */
+static bool carry_books(struct session *s, const struct process *p)
 {
 	struct carrying c = { .session = s, .process = p };
-	const struct losses none = { 0 };
 
 	recorder_process(s->recorder, p->target, session_source_ns(s));
 	if (heap_for_each_block(p->heap, carry_block, &c))
 		debug("record: blocks of PID %d are missing", p->target->pid);
+	return c.is_unsure;
+}
+
+static void carry_process(struct session *s, struct process *p)
+{
+	const struct losses none = { 0 };
+	bool is_unsure = carry_books(s, p);
+
 	p->told = none;
 	p->has_gaps = false;
-	if (c.is_unsure)
+	if (is_unsure)
 		recorder_losses(s->recorder, p->target->pid, &none, STREAM_TAINT);
 }
 
@@ -89,6 +98,35 @@ void session_record_part(struct session *s)
 {
 	if (recorder_next_part(s->recorder, s->ops->name, s->wants_notes))
 		carry_all(s);
+}
+
+/* The state of @p at a seek point: what the recording says of it goes on. */
+static void write_state(struct session *s, const struct process *p)
+{
+	bool is_unsure = carry_books(s, p);
+	u8 flags = (is_unsure ? STREAM_TAINT : 0) | (p->has_gaps ? STREAM_GAPS : 0);
+
+	recorder_losses(s->recorder, p->target->pid, &p->told, flags);
+}
+
+void session_record_seek(struct session *s)
+{
+	u64 nr_blocks = 0;
+
+	if (!recorder_wants_seek(s->recorder))
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		if (process_is_over(s->processes[i]))
+			continue;
+		nr_blocks += heap_totals(s->processes[i]->heap).live_blocks;
+		recorder_introduce(s->recorder, s->processes[i]->target);
+	}
+	if (!recorder_begin_seek(s->recorder, nr_blocks, s->ops->name, s->wants_notes))
+		return;
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			write_state(s, s->processes[i]);
+	recorder_end_seek(s->recorder);
 }
 
 int session_record(struct session *s)

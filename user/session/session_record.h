@@ -10,5 +10,8 @@ struct session;
 /* Begin another part of the recording if it is time. To be called before a record is entered. */
 void session_record_part(struct session *s);
 
+/* Write a seek point into the recording if it is time. To be called before a record is entered. */
+void session_record_seek(struct session *s);
+
 /* Write the stack @id, which this part of the recording does not have yet. */
 void session_record_stack(struct session *s, const struct process *p, u64 id);

@@ -2,6 +2,7 @@
 /* A session on a file: a recording, or a list of events in words. */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "user/session/session_span.h"
 #include "user/session/source_replay.h"
 #include "user/session/source_recording.h"
+#include "user/stream/seek.h"
 
 enum { PORTION = 256 * 1024, PROGRESS_NS = 200 * 1000 * 1000 };
 
@@ -55,6 +57,40 @@ static void progress_add(struct progress *p, size_t bytes)
 	p->shown_ns = now;
 }
 
+static int feed_state(void *ctx, const void *data, size_t len)
+{
+	const struct session *s = ctx;
+
+	return source_recording_feed(s->source, data, len);
+}
+
+static int only_check(void *ctx, const void *data, size_t len)
+{
+	(void)ctx, (void)data, (void)len;
+	return 0;
+}
+
+/* A part of a file: begin at the last seek point before the part. 0, also without one; or -errno. */
+static int skip(struct session *s, FILE *in)
+{
+	struct seek_point p;
+	struct stat st;
+	int err;
+
+	if (!s->span.span || fstat(fileno(in), &st) || !S_ISREG(st.st_mode) || ftello(in) ||
+	    !seek_find(fileno(in), s->span.span, &p))
+		return 0;
+	/* Where it is damaged, reading from the start says so. */
+	if (seek_read_state(fileno(in), &p, only_check, NULL))
+		return 0;
+	debug("record: reading begins at byte %" PRIu64, p.offset);
+	session_fill_start(s, p.start_ns);
+	err = seek_read_state(fileno(in), &p, feed_state, s);
+	if (!err)
+		err = source_recording_resume(s->source, &p);
+	return !err && fseeko(in, (off_t)p.offset, SEEK_SET) ? -errno : err;
+}
+
 /* Read all of @in into the session; source_recording_why() explains an error. */
 static int feed_all(struct session *s, FILE *in, const char *path)
 {
@@ -64,6 +100,8 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 	int err = buf ? 0 : -ENOMEM;
 
 	progress_init(&progress, s->options, in, path);
+	if (!err)
+		err = skip(s, in);
 	while (!err && !session_span_is_over(s) && (n = fread(buf, 1, PORTION, in)) > 0) {
 		err = source_recording_feed(s->source, buf, n);
 		progress_add(&progress, n);

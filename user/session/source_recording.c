@@ -14,6 +14,7 @@
 #include "user/session/session_span.h"
 #include "user/session/source_recording_scan.h"
 #include "user/heap/stacks.h"
+#include "user/stream/seek.h"
 #include "user/stream/stream_losses.h"
 #include "user/stream/stream_names.h"
 #include "user/stream/stream_read.h"
@@ -389,6 +390,11 @@ int source_recording_feed(struct source *source, const void *data, size_t len)
 
 	src->nr_bytes += len;
 	return stream_feed(src->reader, data, len);
+}
+
+int source_recording_resume(struct source *source, const struct seek_point *p)
+{
+	return stream_reader_resume(self(source)->reader, &p->cut, p->number, p->offset);
 }
 
 int source_recording_finish(struct source *source)

@@ -4,6 +4,7 @@
 
 #include "user/source/source.h"
 
+struct seek_point;
 struct session;
 
 /*
@@ -20,6 +21,9 @@ int source_recording_new(struct source **out, struct session *s, u64 max_memory)
 
 /* Enter the records in these bytes. 0, or as stream_feed(); source_recording_why() explains an error. */
 int source_recording_feed(struct source *src, const void *data, size_t len) __must_check;
+
+/* The bytes so far were the state at @p: the ones that come now are those behind that seek point. 0 or -errno. */
+int source_recording_resume(struct source *source, const struct seek_point *p) __must_check;
 
 /* The stream has ended. 0, -ENODATA or an earlier error. */
 int source_recording_finish(struct source *src) __must_check;

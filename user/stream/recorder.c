@@ -14,11 +14,13 @@
 #include "user/heap/heap.h"
 #include "user/scan/leaks.h"
 #include "user/scan/leaks_why.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/stream/record_file.h"
+#include "user/stream/seek.h"
 #include "user/source/source.h"
 #include "user/stream/stream_losses.h"
 #include "user/stream/stream_target.h"
@@ -26,7 +28,13 @@
 #include "user/stream/stream_zstd.h"
 #include "user/target/thread_names.h"
 
-enum { TIME_SHIFT = 10 /* about a microsecond */ };
+enum {
+	TIME_SHIFT = 10, /* about a microsecond */
+	/* A state takes about 6 bytes a block, and its writing some 0.2 us: neither may be much. */
+	SEEK_BYTES_PER_BLOCK = 128,
+	SEEK_MAX_BLOCKS = 400000,
+	SEEK_MAX_STACKS = STREAM_MAX_STACKS / 2,
+};
 
 struct recorder {
 	struct event_list *list;      /* owned; not NULL: --events, and nothing below is used */
@@ -42,7 +50,13 @@ struct recorder {
 	s64 ahead_ns; /* the clock of the events minus ours */
 	u64 id;	      /* 0 = has not begun */
 	u32 part;
-	u64 nr_events, nr_bytes; /* in earlier parts */
+	u64 nr_events, nr_bytes;    /* in earlier parts */
+	struct stream_hello hello;  /* of the present part; its strings are not kept */
+	struct stream_writer *main; /* owned; of the recording, while writer is that of a state; else NULL */
+	u64 seek_bytes;		    /* 0 = no seek points */
+	u64 seek_at;		    /* bytes of this part at the last one */
+	bool has_cut;		    /* stacks may have to be written again */
+	struct seek_head seek; /* of the next seek point; its start and marks are those of this part so far */
 };
 
 _Static_assert(STREAM_NR_VERDICTS == (int)NR_SCAN_VERDICTS, "sums of each verdict");
@@ -83,6 +97,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o, const 
 	}
 	wo.ctx = r;
 	r->depth = o->depth;
+	r->seek_bytes = o->seek_bytes;
 	r->part_bytes = o->part_bytes;
 	r->part_ns = o->part_ns;
 	err = record_file_new(&r->file, o->path, o->force);
@@ -137,6 +152,8 @@ static void check(struct recorder *r, int err)
 {
 	if (err == -EINVAL)
 		debug("record: a record that the format cannot hold");
+	else if (err && r->main)
+		debug("record: a seek point: %s", strerror(-err)); /* recorder_end_seek() sees it again */
 	else if (err && r->is_open)
 		give_up(r, err);
 }
@@ -152,6 +169,10 @@ void recorder_free(struct recorder *r)
 	if (!r)
 		return;
 	event_list_free(r->list);
+	if (r->main) {
+		stream_writer_free(r->writer);
+		r->writer = r->main;
+	}
 	thread_names_free(r->threads);
 	if (r->is_open) {
 		put(r, STREAM_END,
@@ -193,6 +214,11 @@ void recorder_begin(struct recorder *r, const char *backend, bool wants_scan, u6
 	if (!r->id && getrandom(&r->id, sizeof(r->id), 0) != sizeof(r->id))
 		r->id = hello.real_ns;
 	hello.id = r->id;
+	r->hello = hello;
+	r->seek.start_ns = 0;
+	r->seek.nr_marks = 0;
+	r->seek.has_all = true;
+	r->seek_at = 0;
 	if (!uname(&names)) {
 		hello.machine = names.machine;
 		hello.release = names.release;
@@ -223,6 +249,8 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 		rec.uid = status.uid;
 	}
 	record_file_set_pid(r->file, t->pid);
+	if (!r->seek.start_ns)
+		r->seek.start_ns = time_ns;
 	put(r, STREAM_PROCESS, &rec);
 	recorder_maps(r, t);
 	/* If the recording breaks off later, it has at least the process. */
@@ -239,6 +267,12 @@ void recorder_event(struct recorder *r, const struct event_header *rec, size_t l
 	if (r->threads && rec->kind <= EVENT_REALLOC_END)
 		thread_names_note(r->threads, rec->pid, rec->tid);
 	check(r, stream_write_event(r->writer, rec, len));
+}
+
+void recorder_stack_again(struct recorder *r, const struct stack_event *ev, size_t len)
+{
+	if (is_open(r))
+		check(r, stream_write_stack_again(r->writer, ev, len));
 }
 
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags)
@@ -367,14 +401,29 @@ void recorder_mark_report(struct recorder *r)
 		    &(struct stream_mark_record){ .time_ns = now_ns(r), .what = STREAM_MARK_REPORT });
 }
 
+/* Seek points name the marks before them. */
+static void keep_mark(struct seek_head *seek, u64 time_ns, const char *text)
+{
+	struct seek_mark *mark = &seek->marks[seek->nr_marks];
+
+	if (seek->nr_marks == SEEK_MAX_MARKS || strlen(text) >= sizeof(mark->name)) {
+		seek->has_all = false;
+		return;
+	}
+	mark->time_ns = time_ns;
+	snprintf(mark->name, sizeof(mark->name), "%s", text);
+	seek->nr_marks++;
+}
+
 void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
 {
 	if (r && r->list)
 		event_list_mark(r->list, time_ns, text);
-	else if (is_open(r))
-		put(r, STREAM_MARK,
-		    &(struct stream_mark_record){
-			    .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
+	if (!is_open(r))
+		return;
+	keep_mark(&r->seek, time_ns, text);
+	put(r, STREAM_MARK,
+	    &(struct stream_mark_record){ .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
 }
 
 bool recorder_has_begun(const struct recorder *r)
@@ -453,8 +502,101 @@ bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan
 
 bool recorder_has_stack(const struct recorder *r, u64 stack)
 {
-	return !r || !r->part || !r->is_open || stack < STACK_FIRST_ID ||
-	       stream_stack_number(r->writer, stack) != STACK_LOST;
+	return !r || (!r->part && !r->has_cut) || !r->is_open || stream_has_stack(r->writer, stack);
+}
+
+bool recorder_wants_seek(const struct recorder *r)
+{
+	struct stream_written w;
+
+	if (!is_open(r) || !r->seek_bytes || r->main || !r->seek.start_ns)
+		return false;
+	w = stream_written(r->writer);
+	return w.bytes - r->seek_at >= r->seek_bytes && w.nr_stacks <= SEEK_MAX_STACKS;
+}
+
+void recorder_introduce(struct recorder *r, const struct target *t)
+{
+	if (is_open(r))
+		check(r, stream_introduce(r->writer, &r->modules, t));
+}
+
+/* Chunks of the state go into chunks of the recording. */
+static int write_state(void *ctx, const void *data, size_t len)
+{
+	struct recorder *r = ctx;
+
+	return stream_write_chunk(r->main, STREAM_CHUNK_STATE, data, len);
+}
+
+/* Write what a state begins with. */
+static void begin_state(struct recorder *r, const char *backend, bool wants_scan)
+{
+	struct stream_hello hello = r->hello;
+
+	hello.mono_ns = r->seek.time_ns;
+	hello.real_ns = r->hello.real_ns + (hello.mono_ns - r->hello.mono_ns);
+	hello.backend = backend;
+	hello.producer = "heaptap " HEAPTAP_VERSION;
+	hello.wants_scan = wants_scan;
+	put(r, STREAM_HELLO, &hello);
+	check(r, stream_write_functions(r->writer, r->main));
+	check(r, stream_write_modules(r->writer, &r->modules));
+	for (u32 i = 0; i < r->seek.nr_marks; i++)
+		put(r, STREAM_MARK,
+		    &(struct stream_mark_record){ .time_ns = r->seek.marks[i].time_ns,
+						  .what = STREAM_MARK_USER,
+						  .text = r->seek.marks[i].name });
+}
+
+bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend, bool wants_scan)
+{
+	const struct stream_writer_options wo = { .fns = stream_writer_functions(r->writer),
+						  .ctx = r,
+						  .write = write_state,
+						  .codec = &stream_zstd };
+	u64 bytes = stream_written(r->writer).bytes;
+	struct stream_writer *state;
+
+	if (nr_blocks > SEEK_MAX_BLOCKS || bytes - r->seek_at < nr_blocks * SEEK_BYTES_PER_BLOCK)
+		return false;
+	r->seek_at = bytes;
+	if (stream_writer_new(&state, &wo)) {
+		debug("record: no memory for a seek point");
+		return false;
+	}
+	r->has_cut = true;
+	check(r, stream_cut(r->writer, &r->seek.cut));
+	if (!r->is_open) {
+		stream_writer_free(state);
+		return false;
+	}
+	r->seek.time_ns = r->seek.cut.time << TIME_SHIFT;
+	if (r->seek.time_ns < r->seek.start_ns)
+		r->seek.time_ns = r->seek.start_ns;
+	r->main = r->writer;
+	r->writer = state;
+	begin_state(r, backend, wants_scan);
+	return true;
+}
+
+void recorder_end_seek(struct recorder *r)
+{
+	const struct stream_end end = { .time_ns = r->seek.time_ns, .reason = STREAM_END_PART };
+	struct stream_writer *state = r->writer;
+	auto_free u8 *head = malloc(SEEK_MAX_BYTES);
+	int err = stream_write(state, STREAM_END, &end);
+
+	if (!err)
+		err = stream_flush(state);
+	stream_writer_free(state);
+	r->writer = r->main;
+	r->main = NULL;
+	/* Without this chunk the state means nothing. */
+	if (!err && head)
+		err = stream_write_chunk(r->writer, STREAM_CHUNK_SEEK, head, seek_put(head, &r->seek));
+	check(r, err);
+	r->seek_at = stream_written(r->writer).bytes;
 }
 
 void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns)

@@ -20,6 +20,7 @@ struct recorder_options {
 	bool force;		 /* overwrite the file */
 	u32 depth;		 /* frames per stack, for STREAM_HELLO */
 	u64 part_bytes, part_ns; /* size and time of a part; 0 = no limit */
+	u64 seek_bytes;		 /* between seek points; 0 = none */
 };
 
 /*
@@ -63,6 +64,9 @@ void recorder_maps(struct recorder *r, const struct target *t);
 /* Any record of bpf/event.h, in order. */
 void recorder_event(struct recorder *r, const struct event_header *rec, size_t len);
 
+/* A stack of which recorder_has_stack() says that it is not there. */
+void recorder_stack_again(struct recorder *r, const struct stack_event *ev, size_t len);
+
 /* Total losses of @pid; @flags: enum stream_losses_flag. */
 void recorder_losses(struct recorder *r, pid_t pid, const struct losses *l, u8 flags);
 
@@ -83,7 +87,17 @@ void recorder_tick(struct recorder *r);
  */
 bool recorder_next_part(struct recorder *r, const char *backend, bool wants_scan);
 
-/* Does the present part have @stack? Always true in the first part, where a stack comes before its events. */
+/*
+ * A seek point: the state of all processes, so that a reader can begin there. If recorder_wants_seek(), introduce the
+ * modules of all processes; if recorder_begin_seek() then returns true, write all processes, their live blocks, which
+ * are @nr_blocks, and their losses, as for another part; and call recorder_end_seek().
+ */
+bool recorder_wants_seek(const struct recorder *r);
+void recorder_introduce(struct recorder *r, const struct target *t);
+bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend, bool wants_scan);
+void recorder_end_seek(struct recorder *r);
+
+/* Must @stack not be written again? True in the first part as long as it has no seek point. */
 bool recorder_has_stack(const struct recorder *r, u64 stack);
 
 /* Tracing has ended at @time_ns, after @duration_ns. No more records can be added. */

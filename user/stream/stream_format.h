@@ -45,6 +45,8 @@ enum {
 
 enum stream_chunk {
 	STREAM_CHUNK_RECORDS = 1,
+	STREAM_CHUNK_STATE, /* a piece of a stream of its own: what a reader that begins here must know */
+	STREAM_CHUNK_SEEK,  /* behind such pieces: the state is whole (user/stream/seek.h) */
 	/* From here on: a reader skips unknown kinds. */
 	STREAM_CHUNK_PRIVATE = 128,
 };

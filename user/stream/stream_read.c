@@ -48,6 +48,7 @@ struct stream_reader {
 	u16 nr_ips;
 	u32 nr_modules;
 	bool has_fn[MAX_FNS];
+	u64 nr_absent; /* stacks before the place where reading began */
 };
 
 static inline bool cursor_get(struct cursor *c, u64 *value)
@@ -120,6 +121,7 @@ void stream_reader_restart(struct stream_reader *r)
 	r->nr_ips = 0;
 	r->nr_modules = 0;
 	memset(r->has_fn, 0, sizeof(r->has_fn));
+	r->nr_absent = 0;
 }
 
 static int hand_out(struct stream_reader *r, enum stream_kind kind, const void *rec)
@@ -172,12 +174,22 @@ static const char *check_allocator(struct stream_reader *r)
 	return !module || module > r->nr_modules ? "allocator in a module that is not there" : NULL;
 }
 
-/* Turn the number of a stack into its id. False if there is no such stack. */
+/* Turn the number of a stack into its place in the state. False if there is no such stack. */
+static bool place_stack(const struct stream_reader *r, u64 *stack)
+{
+	if (*stack >= STACK_FIRST_ID && *stack < STACK_FIRST_ID + r->nr_absent)
+		return false;
+	if (*stack >= STACK_FIRST_ID)
+		*stack -= r->nr_absent;
+	return *stack < r->state.nr_stacks;
+}
+
+/* Turn the number of a stack into its id; an absent stack is lost. False if there is no such stack. */
 static bool find_stack(const struct stream_reader *r, u64 *stack, u32 fn)
 {
-	if (*stack >= r->state.nr_stacks || fn >= MAX_FNS)
+	if (fn >= MAX_FNS || *stack >= r->state.nr_stacks + r->nr_absent)
 		return false;
-	*stack = r->state.stacks[*stack].id;
+	*stack = place_stack(r, stack) ? r->state.stacks[*stack].id : STACK_LOST;
 	return true;
 }
 
@@ -377,9 +389,8 @@ static bool read_rest(struct stream_reader *r, u8 op, struct heap_event *ev)
 	u64 fn = 0;
 
 	ev->stack = *guess;
-	if (op & OP_STACK && !cursor_get(r->columns[STREAM_COLUMN_STACKS], &ev->stack))
-		return false;
-	if (ev->stack >= r->state.nr_stacks)
+	if (op & OP_STACK &&
+	    (!cursor_get(r->columns[STREAM_COLUMN_STACKS], &ev->stack) || !place_stack(r, &ev->stack)))
 		return false;
 	*guess = (u32)ev->stack;
 	if (ev->stack)
@@ -450,7 +461,7 @@ static bool read_full(struct stream_reader *r, struct heap_event *ev)
 	    !cursor_get(in, &ev->addr) || !cursor_get(in, &ev->old_addr) || !cursor_get(in, &ev->size) ||
 	    !cursor_get(in, &ev->stack))
 		return false;
-	if (context >= STREAM_MAX_THREADS || fn >= MAX_FNS || ev->stack >= r->state.nr_stacks)
+	if (context >= STREAM_MAX_THREADS || fn >= MAX_FNS || !place_stack(r, &ev->stack))
 		return false;
 	if (ev->h.kind < EVENT_ALLOC || ev->h.kind > EVENT_REALLOC_END)
 		return false;
@@ -567,6 +578,8 @@ static int read_chunk(struct stream_reader *r)
 		return damaged(r, "it comes behind the end");
 	if (head[16] == STREAM_CHUNK_RECORDS)
 		err = head[17] & STREAM_SPLIT ? read_columns(r, data, len) : read_rows(r, data, len);
+	else if (head[16] == STREAM_CHUNK_STATE || head[16] == STREAM_CHUNK_SEEK)
+		err = 0;
 	else if (r->handler.chunk)
 		err = r->handler.chunk(r->handler.ctx, head[16], data, len);
 	else
@@ -588,6 +601,26 @@ static ssize_t check_header(struct stream_reader *r)
 	    (!(r->input[17] & STREAM_PACKED) && stored != len))
 		return damaged(r, "its header cannot be one");
 	return stored;
+}
+
+int stream_reader_resume(struct stream_reader *r, const struct stream_cut *cut, u64 nr_chunks, u64 offset)
+{
+	u64 shift = r->state.time_shift;
+
+	if (r->err)
+		return r->err;
+	if (!r->is_over || r->nr_input || cut->nr_stacks < STACK_FIRST_ID ||
+	    cut->nr_stacks - STACK_FIRST_ID > STREAM_MAX_STACKS)
+		return damaged(r, "its seek point cannot be one");
+	r->is_over = false;
+	stream_state_reset(&r->state);
+	r->state.time_shift = shift;
+	r->state.time = cut->time;
+	r->state.addr = cut->addr;
+	r->nr_absent = cut->nr_stacks - STACK_FIRST_ID;
+	r->nr_ips = 0;
+	r->progress = (struct stream_progress){ .bytes = offset, .nr_chunks = nr_chunks };
+	return 0;
 }
 
 static int read_preamble(struct stream_reader *r)

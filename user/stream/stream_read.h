@@ -32,6 +32,14 @@ void stream_reader_free(struct stream_reader *r);
 void stream_reader_restart(struct stream_reader *r);
 
 /*
+ * The stream that has ended was the state at @cut of another one. Go on in that one, at byte @offset, where its chunk
+ * @nr_chunks begins. Functions and modules keep their numbers. 0, or -EBADMSG: this stream has no end, or @cut is
+ * wrong.
+ */
+int stream_reader_resume(struct stream_reader *r, const struct stream_cut *cut, u64 nr_chunks,
+			 u64 offset) __must_check;
+
+/*
  * Read @len more bytes, and call the handler for each whole record. 0; -EBADMSG: damaged, or no stream of heaptap;
  * -EPROTONOSUPPORT: another version; -EOPNOTSUPP: packed, and there is no codec; -ENOMEM; or the handler's -errno.
  * stream_why() then has the reason, and all later calls return the error again.

@@ -14,6 +14,7 @@
 void stream_modules_fini(struct stream_modules *m)
 {
 	free(m->numbers);
+	free(m->list);
 	*m = (struct stream_modules){ 0 };
 }
 
@@ -50,14 +51,22 @@ int stream_process_take(struct target *t, const struct stream_process *rec)
 	return 0;
 }
 
-static int introduce(struct stream_writer *w, struct stream_modules *m, const struct module *module)
+static int write_module(struct stream_writer *w, const struct module *module, u32 number)
 {
-	struct stream_module rec = { .is_deleted = module->is_deleted,
+	struct stream_module rec = { .module = number,
+				     .is_deleted = module->is_deleted,
 				     .dev = module->dev,
 				     .ino = module->ino,
 				     .build_id_len = module->build_id_len,
 				     .path = module->path,
 				     .link = module->link ? module->link : "" };
+
+	memcpy(rec.build_id, module->build_id, module->build_id_len);
+	return stream_write(w, STREAM_MODULE, &rec);
+}
+
+static int introduce(struct stream_writer *w, struct stream_modules *m, const struct module *module)
+{
 	size_t had = m->max_numbers;
 
 	if (array_reserve(m->numbers, m->max_numbers, module->id + 1UL))
@@ -66,12 +75,23 @@ static int introduce(struct stream_writer *w, struct stream_modules *m, const st
 		memset(m->numbers + had, 0, (m->max_numbers - had) * sizeof(*m->numbers));
 	if (m->numbers[module->id])
 		return 0;
-	m->numbers[module->id] = rec.module = ++m->nr;
-	memcpy(rec.build_id, module->build_id, module->build_id_len);
-	return stream_write(w, STREAM_MODULE, &rec);
+	if (array_reserve(m->list, m->max, m->nr + 1))
+		return -ENOMEM;
+	m->list[m->nr] = module;
+	m->numbers[module->id] = ++m->nr;
+	return write_module(w, module, m->nr);
 }
 
-static int introduce_all(struct stream_writer *w, struct stream_modules *m, const struct target *t)
+int stream_write_modules(struct stream_writer *w, const struct stream_modules *m)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < m->nr && !err; i++)
+		err = write_module(w, m->list[i], i + 1);
+	return err;
+}
+
+int stream_introduce(struct stream_writer *w, struct stream_modules *m, const struct target *t)
 {
 	int err = 0;
 
@@ -87,7 +107,7 @@ int stream_write_maps(struct stream_writer *w, struct stream_modules *m, const s
 {
 	const struct mapping_list *list = &t->maps;
 	const struct stream_maps maps = { (u32)t->pid, list->epoch, (u32)list->nr };
-	int err = introduce_all(w, m, t);
+	int err = stream_introduce(w, m, t);
 
 	if (!err)
 		err = stream_write(w, STREAM_MAPS, &maps);

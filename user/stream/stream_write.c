@@ -20,7 +20,10 @@ enum {
 	SEEN_BITS = 13,			/* guesses of recent addresses */
 	THREAD_BITS = 11,		/* guesses of contexts */
 	MAX_AGE_NS = 900 * 1000 * 1000, /* ticks come every few ms */
+	FORGOTTEN_FN = 0xffff,
 };
+
+static const u32 FORGOTTEN_STACK = UINT32_MAX;
 
 struct stream_writer {
 	struct stream_writer_options options;
@@ -39,7 +42,9 @@ struct stream_writer {
 	bool has_context; /* an event has named state.context */
 	u16 context_of[1 << THREAD_BITS]; /* guess of the context by hash of its thread; checked */
 	u32 seen[1 << SEEN_BITS];	  /* guess of the number of a recent address, by its hash; checked */
+	u64 first_recent;		  /* number of the first address that may be referred to */
 	struct hash_index stacks;	  /* of state.stacks, by id */
+	u32 first_stack;		  /* number of the first stack that events may name */
 	u64 latest;			  /* number of the stack that was asked for last; 0 = none */
 	u16 nr_ips;
 	u64 ips[STACK_MAX_FRAMES]; /* frames of the last stack */
@@ -102,9 +107,36 @@ void stream_writer_restart(struct stream_writer *w)
 	memset(w->context_of, 0, sizeof(w->context_of));
 	memset(w->seen, 0, sizeof(w->seen));
 	hash_index_clear(&w->stacks);
+	w->first_recent = 0;
+	w->first_stack = STACK_FIRST_ID;
 	w->latest = 0;
 	w->nr_ips = 0;
 	memset(w->has_fn, 0, sizeof(w->has_fn));
+}
+
+int stream_cut(struct stream_writer *w, struct stream_cut *out)
+{
+	struct stream_state *s = &w->state;
+	int err = stream_flush(w);
+
+	if (err)
+		return err;
+	/* No reader has these values, so all fields are written until both ends know them again. */
+	for (size_t i = 0; i < s->nr_stacks; i++) {
+		s->stacks[i].fn[0] = s->stacks[i].fn[1] = FORGOTTEN_FN;
+		s->stacks[i].next[0] = s->stacks[i].next[1] = FORGOTTEN_STACK;
+	}
+	memset(s->contexts, 0, sizeof(s->contexts));
+	s->context = 0;
+	w->nr_contexts = 0;
+	w->has_context = false;
+	memset(w->context_of, 0, sizeof(w->context_of));
+	memset(w->seen, 0, sizeof(w->seen));
+	w->first_recent = s->nr_recent;
+	w->first_stack = (u32)s->nr_stacks;
+	w->nr_ips = 0;
+	*out = (struct stream_cut){ .time = s->time, .addr = s->addr, .nr_stacks = s->nr_stacks };
+	return 0;
 }
 
 static int hand_out(struct stream_writer *w, const void *data, size_t len)
@@ -311,14 +343,25 @@ u64 stream_stack_number(struct stream_writer *w, u64 id)
 	return w->latest ? w->latest : STACK_LOST;
 }
 
-/* Give the source's stack @id a number. False if there is no room for it. */
-static bool add_stack(struct stream_writer *w, u64 id)
+bool stream_has_stack(struct stream_writer *w, u64 id)
+{
+	u64 number = stream_stack_number(w, id);
+
+	return id < STACK_FIRST_ID || (number != STACK_LOST && number >= w->first_stack);
+}
+
+/* Give the source's stack @id a number, in place of @old (0 = none). False if there is no room for it. */
+static bool add_stack(struct stream_writer *w, u64 id, u64 old)
 {
 	u32 number = (u32)w->state.nr_stacks;
 
 	if (hash_index_reserve(&w->stacks, w->stacks.nr + 1UL) || stream_state_add_stack(&w->state, id))
 		return false;
-	return !hash_index_add(&w->stacks, hash_u64(id), number);
+	w->latest = 0;
+	if (!old)
+		return !hash_index_add(&w->stacks, hash_u64(id), number);
+	hash_index_renumber(&w->stacks, hash_u64(id), (u32)old, number);
+	return true;
 }
 
 /* Write how many outermost frames are those of the last stack, then the other frames from there inwards. */
@@ -339,32 +382,47 @@ static u8 *put_frames(struct stream_writer *w, u8 *p, const struct stack_event *
 	return p;
 }
 
-static int write_stack(struct stream_writer *w, const struct event_header *h, size_t len)
+static int put_stack(struct stream_writer *w, const struct stack_event *ev, size_t len, u64 id)
 {
-	const struct stack_event *ev = (const struct stack_event *)h;
+	u64 old;
 	u8 *p;
 
 	if (len < offsetof(struct stack_event, ips) || ev->nr_frames > STACK_MAX_FRAMES ||
 	    len < offsetof(struct stack_event, ips) + ev->nr_frames * sizeof(u64))
 		return -EINVAL;
-	if (ev->id < STACK_FIRST_ID || find_stack(w, ev->id))
+	old = find_stack(w, ev->id);
+	if (ev->id < STACK_FIRST_ID || old >= w->first_stack)
 		return 0;
-	if (!add_stack(w, ev->id)) {
+	if (!add_stack(w, ev->id, old)) {
 		w->written.nr_dropped_stacks++;
 		return 0;
 	}
 	w->written.nr_stacks++;
-	p = varint_put(begin_record(w) + HEAD_ROOM, h->pid);
+	p = varint_put(begin_record(w) + HEAD_ROOM, ev->h.pid);
 	p = varint_put(p, ev->epoch);
 	*p++ = ev->end;
 	p = put_frames(w, p, ev);
 	/* The reader can compute the usual id. */
-	if (ev->id != stack_event_id(ev)) {
-		le32_put(p, (u32)ev->id);
-		le32_put(p + 4, (u32)(ev->id >> 32));
+	if (id != stack_event_id(ev)) {
+		le32_put(p, (u32)id);
+		le32_put(p + 4, (u32)(id >> 32));
 		p += 8;
 	}
 	return close_record(w, STREAM_STACK, p);
+}
+
+static int write_stack(struct stream_writer *w, const struct event_header *h, size_t len)
+{
+	const struct stack_event *ev = (const struct stack_event *)h;
+
+	return put_stack(w, ev, len, ev->id);
+}
+
+int stream_write_stack_again(struct stream_writer *w, const struct stack_event *ev, size_t len)
+{
+	if (w->err)
+		return w->err;
+	return len < sizeof(ev->h) ? -EINVAL : put_stack(w, ev, len, stack_event_id(ev));
 }
 
 /* A short event being written. */
@@ -412,7 +470,8 @@ static u8 put_addr(struct stream_writer *w, u8 **p, u64 addr)
 	u64 distance = (u32)w->state.nr_recent - *seen, recent;
 	u8 flag = 0;
 
-	if (stream_state_recent(&w->state, distance, &recent) && recent == addr &&
+	if (distance <= w->state.nr_recent - w->first_recent &&
+	    stream_state_recent(&w->state, distance, &recent) && recent == addr &&
 	    varint_len(distance) <= varint_len(delta)) {
 		delta = distance;
 		flag = OP_RECENT;
@@ -442,6 +501,7 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 	struct stream_stack *m = &w->state.stacks[s->stack];
 	struct stream_context *c = &w->state.contexts[w->state.context];
 	u32 *guess = &w->state.stacks[c->last].next[!is_free];
+	bool is_size_known = is_free || m->fn[1] != FORGOTTEN_FN;
 
 	*op = s->op;
 	if (!is_same_thread) {
@@ -464,7 +524,7 @@ static int write_short(struct stream_writer *w, const struct heap_event *ev, con
 		p = varint_put(p, ev->h.fn);
 		m->fn[!is_free] = ev->h.fn;
 	}
-	if (is_free ? ev->size : ev->size != m->size) {
+	if (is_free ? ev->size : ev->size != m->size || !is_size_known) {
 		*op |= OP_SIZE;
 		p = varint_put(p, ev->size);
 		m->size = is_free ? m->size : ev->size;
@@ -501,6 +561,8 @@ static int write_heap(struct stream_writer *w, const struct event_header *h, siz
 	if (err)
 		return err;
 	s.stack = stream_stack_number(w, ev->stack);
+	if (s.stack >= STACK_FIRST_ID && s.stack < w->first_stack)
+		s.stack = STACK_LOST;
 	w->written.nr_events++;
 	if (shorten(w, ev, &s))
 		err = write_short(w, ev, &s, w->state.context == before && w->has_context);
@@ -535,6 +597,21 @@ int stream_write_event(struct stream_writer *w, const struct event_header *rec, 
 	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS)
 		return -EINVAL;
 	return writers[rec->kind] ? writers[rec->kind](w, rec, len) : 0;
+}
+
+const struct alloc_table *stream_writer_functions(const struct stream_writer *w)
+{
+	return w->options.fns;
+}
+
+int stream_write_functions(struct stream_writer *w, const struct stream_writer *of)
+{
+	int err = 0;
+
+	for (u32 fn = 0; fn < ALLOC_MAX_FNS && !err; fn++)
+		if (of->has_fn[fn])
+			err = introduce_fn(w, (u16)fn);
+	return err;
 }
 
 void stream_writer_resume(struct stream_writer *w)

@@ -56,6 +56,12 @@ int stream_write(struct stream_writer *w, enum stream_kind kind, const void *rec
  */
 int stream_write_event(struct stream_writer *w, const struct event_header *rec, size_t len) __must_check;
 
+/*
+ * Like stream_write_event() for the stack @ev, whose mappings may be others than when it came. Readers get it with the
+ * usual id, so that it is no other stack of the same id; events still name it by its own.
+ */
+int stream_write_stack_again(struct stream_writer *w, const struct stack_event *ev, size_t len) __must_check;
+
 /* Write a chunk of another kind, behind the records before. @len is at most STREAM_MAX_RAW. */
 int stream_write_chunk(struct stream_writer *w, u8 kind, const void *data, size_t len) __must_check;
 
@@ -67,6 +73,27 @@ int stream_tick(struct stream_writer *w, u64 now_ns) __must_check;
 
 /* The number of the source's stack @id in this stream; STACK_LOST if the stack never came. */
 u64 stream_stack_number(struct stream_writer *w, u64 id);
+
+/* As in the options. */
+const struct alloc_table *stream_writer_functions(const struct stream_writer *w);
+
+/* Does the stream have the stack @id, behind the last stream_cut()? True for ids that are no stack. */
+bool stream_has_stack(struct stream_writer *w, u64 id);
+
+/* A place where a reader can begin, with the records of a state. */
+struct stream_cut {
+	u64 time, addr; /* struct stream_state */
+	u64 nr_stacks;	/* numbers that are given out, those that are no stack included */
+};
+
+/*
+ * Flush, and make later events independent of those before: they name no older stack and no older address, and need no
+ * guess. Readers that read all notice nothing. 0 or -errno.
+ */
+int stream_cut(struct stream_writer *w, struct stream_cut *out) __must_check;
+
+/* Write the functions that @of has introduced, with their numbers. 0 or -errno. */
+int stream_write_functions(struct stream_writer *w, const struct stream_writer *of) __must_check;
 
 /*
  * Continue after an error of the sink, which has written nothing of the last chunk: that chunk is lost. Only STREAM_END
