@@ -66,17 +66,44 @@ int backlog_replay(struct backlog *b, const struct sink *sink)
 	return err;
 }
 
+/* Work in another thread. */
 struct job {
 	int (*work)(void *arg);
 	void *arg;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	bool has_ended;
 	int result;
 };
+
+static void job_init(struct job *job)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&job->lock, NULL);
+	pthread_condattr_init(&attr);
+	/* The clock of the wall may jump, and then a wait by it lasts for ever. */
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&job->ended, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void job_fini(struct job *job)
+{
+	pthread_cond_destroy(&job->ended);
+	pthread_mutex_destroy(&job->lock);
+}
 
 static void *job_main(void *arg)
 {
 	struct job *job = arg;
+	int result = job->work(job->arg);
 
-	job->result = job->work(job->arg);
+	pthread_mutex_lock(&job->lock);
+	job->result = result;
+	job->has_ended = true;
+	pthread_cond_signal(&job->ended);
+	pthread_mutex_unlock(&job->lock);
 	return NULL;
 }
 
@@ -93,26 +120,38 @@ static int start(pthread_t *thread, struct job *job)
 	return err;
 }
 
-/* True once the thread has ended, false after a few ms. */
-static bool join(pthread_t thread)
+/* True once the work has ended, false after a few ms. */
+static bool wait_a_little(struct job *job)
 {
 	struct timespec end;
+	bool has_ended;
+	int err = 0;
 
-	clock_gettime(CLOCK_REALTIME, &end);
+	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_nsec += MEANWHILE_NS;
 	end.tv_sec += end.tv_nsec / 1000000000;
 	end.tv_nsec %= 1000000000;
-	return pthread_timedjoin_np(thread, NULL, &end) != ETIMEDOUT;
+	pthread_mutex_lock(&job->lock);
+	while (!job->has_ended && !err)
+		err = pthread_cond_timedwait(&job->ended, &job->lock, &end);
+	has_ended = job->has_ended;
+	pthread_mutex_unlock(&job->lock);
+	return has_ended;
 }
 
 int backlog_work(int (*work)(void *arg), void *arg, void (*meanwhile)(void *ctx), void *ctx)
 {
-	struct job job = { work, arg, 0 };
+	struct job job = { .work = work, .arg = arg };
 	pthread_t thread;
 
-	if (start(&thread, &job))
-		return work(arg);
-	while (!join(thread))
-		meanwhile(ctx);
+	job_init(&job);
+	if (start(&thread, &job)) {
+		job.result = work(arg);
+	} else {
+		while (!wait_a_little(&job))
+			meanwhile(ctx);
+		pthread_join(thread, NULL);
+	}
+	job_fini(&job);
 	return job.result;
 }

@@ -6,6 +6,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -79,6 +82,16 @@ static void an_error_ends_it(void **state)
 	backlog_fini(&b);
 }
 
+/* By the clock of the wall that heaptap sees it is next year (F6). */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	long err = syscall(SYS_clock_gettime, clock, now);
+
+	if (!err && clock == CLOCK_REALTIME)
+		now->tv_sec += 365 * 86400;
+	return (int)err;
+}
+
 static atomic_int turns;
 
 static int wait_for_turns(void *arg)
@@ -94,13 +107,16 @@ static void take_turn(void *ctx)
 	atomic_fetch_add(&turns, 1);
 }
 
+/* Whatever the clock of the wall says. A test that hangs is ended by SIGALRM. (F6) */
 static void work_goes_on_aside(void **state)
 {
 	int result = -42;
 
 	(void)state;
+	alarm(60);
 	assert_int_equal(backlog_work(wait_for_turns, &result, take_turn, &turns), -42);
 	assert_true(atomic_load(&turns) >= 3);
+	alarm(0);
 }
 
 int main(void)
