@@ -257,6 +257,38 @@ memory_group() {
 	untouched "$TARGET"
 }
 
+# denied_by_yama SCOPE [COMMAND...]: heaptap (by the command) where Yama has this setting; a filter refuses as Yama would
+denied_by_yama() {
+	local scope=$1
+	shift
+	status=0
+	timeout 60 unshare -m bash -c 'mount -t tmpfs none /proc/sys/kernel && mkdir /proc/sys/kernel/yama || exit 99
+		echo "$1" >/proc/sys/kernel/yama/ptrace_scope
+		exec "${@:2}"' bash "$scope" python3 "$ROOT/tests/lib/deny_ptrace.py" "$TARGET" "$@" \
+		"$HEAPTAP" attach -q --backend ptrace -t 200ms "$TARGET" >/dev/null 2>"$BATS_TEST_TMPDIR/err" 3>&- ||
+		status=$?
+	[ "$status" -eq 3 ] || { echo "$status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+	grep -q 'not permitted to trace it' "$BATS_TEST_TMPDIR/err"
+}
+
+@test "faults: Yama forbids to trace: its setting is told (E2)" {
+	local told="$BATS_TEST_TMPDIR/err" nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	start "${nobody[@]}" "$T/spin"
+	TARGET=$PID
+	wait_for says setpriv ready
+	denied_by_yama 0 "${nobody[@]}"
+	no_line ptrace_scope "$told"
+	denied_by_yama 1 "${nobody[@]}"
+	grep -q 'kernel.yama.ptrace_scope is 1: be root, or start it with "heaptap run"' "$told"
+	denied_by_yama 2 "${nobody[@]}"
+	grep -q 'kernel.yama.ptrace_scope is 2, which asks for CAP_SYS_PTRACE' "$told"
+	denied_by_yama 2
+	no_line ptrace_scope "$told"
+	denied_by_yama 3
+	grep -q 'kernel.yama.ptrace_scope is 3, which forbids it to all' "$told"
+	untouched "$TARGET"
+}
+
 @test "faults: valgrind, whose client uses the same libraries, is left alone (B12)" {
 	local d=$BATS_TEST_TMPDIR
 	valgrind -q "$T/exitcodes" exit 3 >/dev/null 2>&1 || [ $? -eq 3 ] || skip "valgrind does not work here"

@@ -10,6 +10,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/proc.h"
+#include "user/lib/yama.h"
 
 static const struct {
 	int err;
@@ -71,11 +72,12 @@ static pid_t find_tracer(pid_t pid)
 static void explain_denied(struct scan_reason *r, pid_t pid)
 {
 	struct proc_stat stat = { .comm = "unknown" };
+	const char *yama = yama_reason();
 	pid_t tracer = find_tracer(pid);
 
 	if (!tracer) {
-		snprintf(r->text, sizeof(r->text),
-			 "no permission to stop the process, which needs CAP_SYS_PTRACE");
+		snprintf(r->text, sizeof(r->text), "no permission to stop the process%s%s",
+			 yama ? ": " : ", ", yama ? yama : "which needs CAP_SYS_PTRACE");
 		return;
 	}
 	if (proc_read_stat(&stat, tracer))

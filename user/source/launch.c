@@ -23,6 +23,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/yama.h"
 #include "user/source/launch_child.h"
 #include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
@@ -456,13 +457,18 @@ static void complain_of_name(const char *command)
 
 static void complain(const struct launch_options *o, enum launch_step step, int err)
 {
-	const char *what[] = { [LAUNCH_USER] = o->user, [LAUNCH_CWD] = o->cwd, [LAUNCH_EXEC] = o->argv[0] };
+	const char *what[] = { [LAUNCH_USER] = o->user,
+			       [LAUNCH_CWD] = o->cwd,
+			       [LAUNCH_EXEC] = o->argv[0],
+			       [LAUNCH_TRACE] = o->argv[0] };
 
 	struct stat st;
 	const char *why = strerror(-err);
 
 	if (step == LAUNCH_USER && err == -EINVAL)
 		why = "unknown user";
+	else if (step == LAUNCH_TRACE && err == -EPERM && yama_reason())
+		why = yama_reason();
 	else if (step == LAUNCH_EXEC && err == -EACCES && !stat(o->argv[0], &st))
 		why = S_ISDIR(st.st_mode) ? "is a directory"
 					  : "Permission denied: is it executable (chmod +x)";
@@ -496,11 +502,12 @@ int launch_prepare(struct launch **out, const struct launch_options *options)
 
 int launch_begin(struct launch *l, const struct launch_options *options, const struct launch_hooks *hooks)
 {
-	struct launch_failure f = { .step = LAUNCH_EXEC };
+	struct launch_failure f;
 	int err;
 
 	l->hooks = *hooks;
 	err = seize(l);
+	f = (struct launch_failure){ .step = err ? LAUNCH_TRACE : LAUNCH_EXEC };
 	if (!err && write(l->go[1], "", 1) != 1)
 		err = -errno;
 	if (!err)

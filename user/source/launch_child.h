@@ -5,7 +5,7 @@
 #include "user/source/launch.h"
 
 /* The step at which the child failed. */
-enum launch_step { LAUNCH_USER, LAUNCH_CWD, LAUNCH_EXEC };
+enum launch_step { LAUNCH_USER, LAUNCH_CWD, LAUNCH_EXEC, LAUNCH_TRACE };
 
 struct launch_failure {
 	enum launch_step step;

@@ -20,6 +20,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/yama.h"
 #include "user/source/placing.h"
 #include "user/source/source_ptrace_watch.h"
 #include "user/source/source_tracer.h"
@@ -268,8 +269,7 @@ static void explain_denied(pid_t pid)
 {
 	struct proc_status status = { 0 };
 	struct proc_stat tracer = { .comm = "unknown" };
-	struct caps_env env;
-	const char *advice = caps_ptrace_advice();
+	const char *advice = caps_ptrace_advice(), *yama = yama_reason();
 
 	if (!proc_read_status(&status, pid) && status.tracer_pid) {
 		if (proc_read_stat(&tracer, status.tracer_pid))
@@ -279,11 +279,8 @@ static void explain_denied(pid_t pid)
 		      pid, tracer.comm, status.tracer_pid);
 		return;
 	}
-	caps_read_env(&env);
-	if (env.ptrace_scope > 0 && !env.is_root)
-		error("target: PID %d: not permitted to trace it: kernel.yama.ptrace_scope is %d: be root, or "
-		      "start it with \"heaptap run\"",
-		      pid, env.ptrace_scope);
+	if (yama)
+		error("target: PID %d: not permitted to trace it: %s", pid, yama);
 	else
 		error("target: PID %d: not permitted to trace it: it is another user's, or its program may not "
 		      "be read%s%s",
