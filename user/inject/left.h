@@ -5,7 +5,12 @@
  */
 #pragma once
 
-#include "user/inject/process.h"
+#include <sys/types.h>
+
+#include "user/lib/types.h"
+
+struct injection; /* user/inject/process.h */
+struct inject_island;
 
 enum inject_left {
 	INJECT_LEFT_NOTHING, /* no code of a heaptap is there */
