@@ -132,7 +132,7 @@ static const u64 tile_features = 3ULL << 17;
 /* Errors by which the kernel says how a system call that was interrupted is restarted; the last one by a call. */
 static const s64 first_restart = -514, last_restart = -512, restart_by_call = -516;
 
-/* Here: what the kernel does to the registers of an interrupted system call when the thread goes on. */
+/* How the kernel changes the registers of an interrupted system call when the thread goes on. */
 static void restart(struct user_regs_struct *r)
 {
 	s64 result = (s64)r->rax;

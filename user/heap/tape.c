@@ -29,7 +29,7 @@ _Static_assert(TAPE_SLOTS_MAX << FLAG_BITS <= 1 << 8 * HEAD_BYTES, "a head has r
 
 #define NO_ROW UINT32_MAX
 
-/* Here: what a number in the file stands for. Larger sizes have no slot. */
+/* A number in the file stands for the row and the size of its slot. Larger sizes have no slot. */
 struct tape_slot {
 	u32 row; /* NO_ROW = none yet */
 	u32 bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Here: what a heaptap that was killed together with its guard has left in a target. */
+/* Finds and takes out the code that a heaptap, killed together with its guard, has left in a target. */
 #include "user/inject/left.h"
 
 #include <errno.h>

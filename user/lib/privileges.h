@@ -4,7 +4,7 @@
 
 #include "user/lib/types.h"
 
-/* Here: what the process goes on to do. */
+/* The jobs that a process of heaptap may still have. */
 enum privileges_for {
 	PRIVILEGES_TRACING,  /* attach, stop, read, write reports */
 	PRIVILEGES_LINKS,    /* own links of BPF programs */

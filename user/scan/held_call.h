@@ -6,7 +6,7 @@
 #include "user/scan/snapshot_threads.h"
 #include "user/scan/thread_call.h"
 
-/* Here: who lets a thread make calls: this process, which holds the threads, or the holder. */
+/* Lets a thread of the target make calls: this process does, which holds the threads, or a holder. */
 struct held_caller {
 	const struct held_threads *held;      /* borrowed; not used with a holder */
 	const struct snapshot_holder *holder; /* borrowed; NULL = this process */
