@@ -25,6 +25,15 @@ struct reg_names {
 #if !defined(ONLY_NATIVE_CPUS) || defined(__riscv)
 #define HAS_RISCV
 #endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__mips__)
+#define HAS_MIPS
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__powerpc__)
+#define HAS_POWERPC
+#endif
+#if !defined(ONLY_NATIVE_CPUS) || defined(__s390__)
+#define HAS_S390
+#endif
 
 #ifdef HAS_X86
 static const struct reg_names x86_64_regs[] = {
@@ -74,28 +83,50 @@ static const struct reg_names riscv_regs[] = {
 
 #endif
 
+#ifdef HAS_MIPS
+static const struct reg_names mips_regs[] = {
+	{ 34, { "gp" } },
+	{ 35, { "sp" } },
+	{ 36, { "fp" } },
+	{ 37, { "ra" } },
+};
+#endif
+
 /* The language of an assembler: names of registers, and marks around them. */
 struct dialect {
 	u16 machine;
 	const struct reg_names *regs;
 	size_t nr_regs;
-	const char *numbered; /* first letters of names like x12 */
+	const char *numbered; /* first letters of names like x12; "" = names are bare numbers */
 	u8 nr_numbered;
+	u8 first;	   /* number of the register that has number 0 in its name */
+	char mark;	   /* before a register, or not */
 	char constant;	   /* before a constant; 0 = nothing */
 	bool has_brackets; /* memory is [reg, offset]; else offset(reg) */
 };
 
+/* The kernel has six words before the registers of MIPS, and the two of the PSW before those of s390. */
 static const struct dialect dialects[] = {
 #ifdef HAS_X86
-	{ EM_X86_64, x86_64_regs, ARRAY_SIZE(x86_64_regs), "", 0, '$', false },
-	{ EM_386, i386_regs, ARRAY_SIZE(i386_regs), "", 0, '$', false },
+	{ EM_X86_64, x86_64_regs, ARRAY_SIZE(x86_64_regs), "", 0, 0, '%', '$', false },
+	{ EM_386, i386_regs, ARRAY_SIZE(i386_regs), "", 0, 0, '%', '$', false },
 #endif
 #ifdef HAS_ARM
-	{ EM_AARCH64, aarch64_regs, ARRAY_SIZE(aarch64_regs), "xw", 31, 0, true },
-	{ EM_ARM, arm_regs, ARRAY_SIZE(arm_regs), "r", 16, '#', true },
+	{ EM_AARCH64, aarch64_regs, ARRAY_SIZE(aarch64_regs), "xw", 31, 0, 0, 0, true },
+	{ EM_ARM, arm_regs, ARRAY_SIZE(arm_regs), "r", 16, 0, 0, '#', true },
 #endif
 #ifdef HAS_RISCV
-	{ EM_RISCV, riscv_regs, ARRAY_SIZE(riscv_regs), "", 0, 0, false },
+	{ EM_RISCV, riscv_regs, ARRAY_SIZE(riscv_regs), "", 0, 0, 0, 0, false },
+#endif
+#ifdef HAS_MIPS
+	{ EM_MIPS, mips_regs, ARRAY_SIZE(mips_regs), "", 32, 6, '$', 0, false },
+#endif
+#ifdef HAS_POWERPC
+	{ EM_PPC, NULL, 0, "", 32, 0, '%', 'i', false },
+	{ EM_PPC64, NULL, 0, "", 32, 0, '%', 'i', false },
+#endif
+#ifdef HAS_S390
+	{ EM_S390, NULL, 0, "r", 16, 2, '%', 0, false },
 #endif
 	{ EM_NONE }, /* so that the table is never empty */
 };
@@ -123,19 +154,26 @@ static int find_reg(const struct dialect *d, const char *name)
 		for (size_t k = 0; k < ARRAY_SIZE(d->regs[i].names) && d->regs[i].names[k]; k++)
 			if (!strcmp(d->regs[i].names[k], name))
 				return d->regs[i].reg;
-	if (!*d->numbered || !strchr(d->numbered, name[0]) || name[1] < '0' || name[1] > '9')
+	if (*d->numbered && !strchr(d->numbered, name[0]))
 		return -1;
-	nr = strtol(name + 1, &end, 10);
-	return *end || nr >= d->nr_numbered ? -1 : (int)nr;
+	name += *d->numbered != '\0';
+	if (*name < '0' || *name > '9')
+		return -1;
+	nr = strtol(name, &end, 10);
+	return *end || nr >= d->nr_numbered ? -1 : d->first + (int)nr;
 }
 
 /* A register at @text: its number, and *@text behind it; or -1. */
 static int take_reg(const struct dialect *d, const char **text)
 {
-	const char *s = *text + (**text == '%');
+	bool has_mark = d->mark && **text == d->mark;
+	const char *s = *text + has_mark;
 	char name[NAME_BYTES];
 	size_t len = 0;
 
+	/* A bare number is a constant, where constants have no mark. */
+	if (d->mark && !has_mark && !d->constant && *s >= '0' && *s <= '9')
+		return -1;
 	while (is_name(s[len]))
 		len++;
 	if (!len || len >= sizeof(name))

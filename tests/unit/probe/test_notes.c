@@ -176,7 +176,18 @@ static void test_args(void **state)
 		{ EM_AARCH64, "8@[", { .kind = NOTE_ARG_UNKNOWN } },
 		{ EM_ARM, "4@[r0, #4]", { NOTE_ARG_MEMORY, 4, 0, 0, 0, 4 } },
 		{ EM_RISCV, "8@-24(s0)", { NOTE_ARG_MEMORY, 8, 0, 8, 0, -24 } },
-		{ EM_S390, "8@%r2", { .kind = NOTE_ARG_UNKNOWN } },
+		{ EM_MIPS, "4@$4", { NOTE_ARG_REG, 4, 0, 10, 0, 0 } },
+		{ EM_MIPS, "4@$31", { NOTE_ARG_REG, 4, 0, 37, 0, 0 } },
+		{ EM_MIPS, "4@$32", { .kind = NOTE_ARG_UNKNOWN } },
+		{ EM_MIPS, "-4@7", { NOTE_ARG_CONST, 4, 1, 0, 0, 7 } },
+		{ EM_MIPS, "4@24($sp)", { NOTE_ARG_MEMORY, 4, 0, 35, 0, 24 } },
+		{ EM_PPC, "4@3", { NOTE_ARG_REG, 4, 0, 3, 0, 0 } },
+		{ EM_PPC, "-4@i7", { NOTE_ARG_CONST, 4, 1, 0, 0, 7 } },
+		{ EM_PPC64, "8@-32(31)", { NOTE_ARG_MEMORY, 8, 0, 31, 0, -32 } },
+		{ EM_S390, "8@%r2", { NOTE_ARG_REG, 8, 0, 4, 0, 0 } },
+		{ EM_S390, "8@160(%r15)", { NOTE_ARG_MEMORY, 8, 0, 17, 0, 160 } },
+		{ EM_S390, "8@%r16", { .kind = NOTE_ARG_UNKNOWN } },
+		{ EM_SPARCV9, "8@%o0", { .kind = NOTE_ARG_UNKNOWN } },
 	};
 	struct note_arg arg;
 
