@@ -41,6 +41,13 @@ finds() {
 	finds 'user/attic/old.c:1: room user/attic has no row in tests/style.sh'
 }
 
+@test "style: a negated command in a test, which cannot fail" {
+	mkdir tests/e2e
+	printf '# SPDX-License-Identifier: GPL-2.0-or-later\n\t! true\n\t! true || return 1\n' >tests/e2e/a.bats
+	finds 'tests/e2e/a.bats:2: does not fail in the middle of a test: use fails'
+	[[ $output != *a.bats:3* ]]
+}
+
 @test "style: an include against the layers, and one without its directory" {
 	printf '#include "user/heap/good.h"\n#include "good.h"\n' >>user/lib/good.h
 	finds 'user/lib/good.h:3: includes user/heap/good.h: user/lib may include only no other room, not user/heap' \

@@ -299,6 +299,12 @@ check_comments() {
 	tests/comments.py "${sources[@]}" "${others[@]}"
 }
 
+# bats ends a test at a command that fails, but not at "! command", whatever that returns.
+check_negations() {
+	printf '%s\n' "${others[@]}" | grep '\.ba\(ts\|sh\)$' | xargs -r awk '
+	/^[ \t]+! / && !/ \|\| / && !/\\$/ { printf "%s:%d: does not fail in the middle of a test: use fails\n", FILENAME, FNR }'
+}
+
 # "room: what", at most 60 columns. A copy without history, or with a part of it, has nothing to check.
 check_subjects() {
 	git merge-base --is-ancestor "$subjects_from" HEAD 2>/dev/null || return 0
@@ -317,6 +323,7 @@ report "$(check_readmes)"
 report "$(check_variables)"
 report "$(check_columns)"
 report "$(check_comments)"
+report "$(check_negations)"
 report "$(check_subjects)"
 report "$(check_layout)"
 report "$(check_spelling)"

@@ -23,7 +23,7 @@ refuses() {
 	echo "# $((bytes / 1024)) KiB" >&3
 	[ "$bytes" -le $((480 * 1024)) ]
 	readelf -l "$agent" | grep -q INTERP && { echo "it is not static"; return 1; }
-	! readelf -S "$agent" | grep -q symtab
+	fails grep -q symtab <(readelf -S "$agent")
 }
 
 @test "agent: counts, stacks and verdicts as run has them by ptrace" {
@@ -75,7 +75,7 @@ refuses() {
 	echo 'ignore = x' >"$BATS_TEST_TMPDIR/config"
 	run -2 "$agent" run --config "$BATS_TEST_TMPDIR/config" true
 	[[ "$output" == *"config:1: ignore: is not in the agent" ]]
-	! "$agent" help | grep -qE '^ *(report|diff|connect|console) '
-	! "$agent" help run | grep -qE -- '--(ignore|suppressions|gen-suppressions)'
+	fails grep -qE '^ *(report|diff|connect|console) ' <("$agent" help)
+	fails grep -qE -- '--(ignore|suppressions|gen-suppressions)' <("$agent" help run)
 	for command in run attach scan serve doctor; do "$agent" help "$command" | grep -q Usage; done
 }

@@ -96,7 +96,7 @@ load ../lib/common
 	one=$PID
 	wait_for says spin ready
 	attached "${pids[0]}" "$one"
-	! has_probes "$other"
+	fails has_probes "$other"
 	detach
 	attached "${pids[@]}"
 	has_probes "$other"

@@ -120,7 +120,7 @@ same_part() {
 	done
 	same_part "$((ns / 2))ns,end"
 	same_part "start,$((ns / 2))ns"
-	! grep 'reading begins at byte' err
+	fails grep 'reading begins at byte' err
 	# A damaged state is said, and does not become another report.
 	byte=$("$HEAPTAP" report -vv --between "$((ns / 2))ns,end" r.heaptap 2>&1 >out | sed -n 's/.*begins at byte //p')
 	printf XXXX | dd of=r.heaptap bs=1 seek=$((byte - 200)) conv=notrunc status=none

@@ -157,7 +157,7 @@ untouched_but_hooked() { is_running "$1" && wait_for is_untraced "$1"; }
 	wait_for says spin ready
 	stepping
 	attached "$TARGET"
-	! has_probes "$busy"
+	fails has_probes "$busy"
 	step "burst 300"
 	detach
 	is .totals.allocs 300

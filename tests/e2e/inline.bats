@@ -233,8 +233,8 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	wait_for gone "$guard"
 	step "burst 100000" # more than the ring has room for
 	step "threads 8 20000"
-	! has_no_memory "$TARGET"
-	! has_own_code "$TARGET"
+	fails has_no_memory "$TARGET"
+	fails has_own_code "$TARGET"
 	"$HEAPTAP" doctor "$TARGET" | grep -q "a killed heaptap (PID $TAP) has left code inside it"
 	[ "$("$HEAPTAP" doctor --json "$TARGET" | jq -r '.targets[0].inline')" = "left behind" ]
 	attached --backend inline --no-scan "$TARGET"
@@ -265,7 +265,7 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	poke "$TARGET" "$place" cc
 	detach
 	grep -q "a jump of ours" "$err" || { cat "$err"; return 1; }
-	! has_no_memory "$TARGET"
+	fails has_no_memory "$TARGET"
 	poke "$TARGET" "$place" e9
 	step "alloc 10 100"
 	step "free 10"

@@ -158,7 +158,7 @@ same_reports() {
 	wait_for says trap_blocked ready
 	attached -b bpf "$TARGET"
 	detach
-	! grep -q SIGTRAP "$err"
+	fails grep -q SIGTRAP "$err"
 	kill -TERM "$TARGET"
 	ended "$TARGET" 0
 	says trap_blocked 'handler kept'

@@ -516,10 +516,10 @@ lying() {
 		"$HEAPTAP" connect -v --sysroot "$sysroot" -t 2s -o "$BATS_TEST_TMPDIR/r.json" -o - "unix:$LIAR" \
 		>"$BATS_TEST_TMPDIR/text" 2>&1 || { cat "$BATS_TEST_TMPDIR/text"; false; }
 	grep -q 'etc/shadow' "$BATS_TEST_TMPDIR/text" # the lie arrived
-	! grep -q '</etc/shadow>' "$BATS_TEST_TMPDIR/trace"
-	! grep -q '"/etc/shadow' "$BATS_TEST_TMPDIR/trace"
-	! grep -q "$esc" "$BATS_TEST_TMPDIR/text"
-	! grep -q "$esc" "$BATS_TEST_TMPDIR/r.json"
+	fails grep -q '</etc/shadow>' "$BATS_TEST_TMPDIR/trace"
+	fails grep -q '"/etc/shadow' "$BATS_TEST_TMPDIR/trace"
+	fails grep -q "$esc" "$BATS_TEST_TMPDIR/text"
+	fails grep -q "$esc" "$BATS_TEST_TMPDIR/r.json"
 	jq -e '.processes[0].totals.allocs > 10' "$BATS_TEST_TMPDIR/r.json"
 	kill -TERM "$SERVE"
 	end_started

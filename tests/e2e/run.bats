@@ -275,7 +275,7 @@ told_static() {
 	traced --as-caller -- id -un
 	[ "$status" -eq 0 ]
 	[ "$(cat "$out")" = nobody ]
-	! grep -q 'runs as root' "$err"
+	fails grep -q 'runs as root' "$err"
 	rm -f "$report"
 	traced --as-caller -u root -- id -un
 	[ "$status" -eq 2 ]

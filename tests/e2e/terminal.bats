@@ -35,17 +35,17 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 	# The verdict and the losses, if there are any, are yellow.
 	[[ "$(head -1 shown.plain)" == $'\x1b[33mleaks 1,442 B'* ]]
 	"$HEAPTAP" report r.heaptap >piped
-	! has_colours piped
+	fails has_colours piped
 	"$HEAPTAP" report -o written.txt r.heaptap
-	! has_colours written.txt
+	fails has_colours written.txt
 	"$HEAPTAP" report --color always r.heaptap >piped
 	has_colours piped
 	on_terminal 80 report --color never r.heaptap
-	! has_colours shown
+	fails has_colours shown
 	NO_COLOR=1 on_terminal 80 report r.heaptap
-	! has_colours shown
+	fails has_colours shown
 	TERM=dumb on_terminal 80 report r.heaptap
-	! has_colours shown
+	fails has_colours shown
 }
 
 @test "terminal: lines fit its width, elsewhere 80 columns, and say the same" {

@@ -248,7 +248,14 @@ is() {
 	[ "$have" = "$2" ] || { echo "report: $1 is $have, not $2"; return 1; }
 }
 
-# no_line PATTERN FILE: bats does not notice the status of "! grep" but in the last line of a test
+# fails COMMAND...: with 1 (2 is an error of grep). bats does not notice the status of "! command" in the middle of a test
+fails() {
+	local status=0
+	"$@" || status=$?
+	[ "$status" -eq 1 ] || { echo "status $status, not 1: $*"; return 1; }
+}
+
+# no_line PATTERN FILE: and the file is there
 no_line() {
 	local nr
 	nr=$(grep -cE -- "$1" "$2") || [ -n "$nr" ]

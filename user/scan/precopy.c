@@ -124,6 +124,8 @@ static size_t drop_mirrors(struct precopy *p, const struct snapshot_map *map)
 		p->bytes -= count_pages(p, &p->mirrors[to]) * p->page;
 		mirror_fini(&p->mirrors[to]);
 	}
+	if (to == from)
+		return from;
 	memmove(&p->mirrors[from], &p->mirrors[to], (p->nr - to) * sizeof(*p->mirrors));
 	p->nr -= to - from;
 	return from;
