@@ -21,7 +21,7 @@
 
 enum { POLL_MS = 20, IDLE_MS = 1000, ALIVE_ROUNDS = 5 };
 
-static const char PROMPT[] = "heaptap> ";
+static const char PROMPT[] = "heaptap> ", HOLDING_PROMPT[] = "heaptap (holding)> ";
 
 /* Enter the events that came since the last round. */
 static void take_events(struct console *c)
@@ -277,7 +277,7 @@ void console_serve(struct console *c)
 	while (c->input && !c->is_over) {
 		auto_free char *line = NULL;
 
-		if (!next_line(c, PROMPT, &line))
+		if (!next_line(c, c->held ? HOLDING_PROMPT : PROMPT, &line))
 			break;
 		if (c->is_terminal && *line)
 			console_input_remember(c->input, line);
@@ -288,4 +288,5 @@ void console_serve(struct console *c)
 		console_input_hide(c->input);
 	console_log_flush(c, true);
 	console_log_free(c);
+	console_break_end(c);
 }

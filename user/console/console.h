@@ -15,6 +15,7 @@ struct connection;
 struct console_input;
 struct console_log;
 struct control;
+struct held_process;
 struct session;
 
 /* The options of the command line. `set` changes some of them. Strings and lists are borrowed. */
@@ -51,14 +52,15 @@ struct console {
 	u32 line_nr;	     /* of a script, 0 = none */
 	u32 round;
 	size_t nr_running;
-	pid_t pid;		 /* the process that commands show, 0 = all */
-	u64 nr_bad, nr_failed;	 /* commands that were wrong; commands that failed */
-	bool is_eager;		 /* rounds wait for no more than a moment */
-	u64 core_limit;		 /* bytes of memory in a core, 0 = all */
-	char *record;		 /* owned; the file of `record` */
-	struct console_log *log; /* owned; calls to print, NULL = none */
-	struct span between;	 /* of `goto` */
-	char *baseline;		 /* owned; a JSON report. NULL = none yet */
+	pid_t pid;		   /* the process that commands show, 0 = all */
+	u64 nr_bad, nr_failed;	   /* commands that were wrong; commands that failed */
+	bool is_eager;		   /* rounds wait for no more than a moment */
+	u64 core_limit;		   /* bytes of memory in a core, 0 = all */
+	char *record;		   /* owned; the file of `record` */
+	struct console_log *log;   /* owned; calls to print, NULL = none */
+	struct held_process *held; /* owned; that `break` has stopped, NULL = none */
+	struct span between;	   /* of `goto` */
+	char *baseline;		   /* owned; a JSON report. NULL = none yet */
 	size_t baseline_len;
 	struct console_cost {
 		u64 time_ns, cpu_ns, events;
@@ -118,6 +120,9 @@ const struct report_process *console_only_process(const struct console *c, const
 
 /* Print all settings. */
 int console_settings(struct console *c);
+
+/* Let the process run that `break` has stopped, if there is one. */
+void console_break_end(struct console *c);
 
 /* Start the counters again that `status` shows of heaptap itself. */
 void console_begin_cost(struct console *c);

@@ -33,6 +33,8 @@ int console_mark(struct console *c, size_t nr, char **words);
 int console_reset(struct console *c, size_t nr, char **words);
 int console_record(struct console *c, size_t nr, char **words);
 int console_core(struct console *c, size_t nr, char **words);
+int console_break(struct console *c, size_t nr, char **words);
+int console_continue(struct console *c, size_t nr, char **words);
 int console_kill(struct console *c, size_t nr, char **words);
 int console_goto(struct console *c, size_t nr, char **words);
 int console_quit(struct console *c, size_t nr, char **words);

@@ -104,7 +104,7 @@ static const struct report_process *find_process(const struct report *r, u32 pid
 	return NULL;
 }
 
-static int print_call(FILE *out, const struct report *r, const struct heap_event *ev)
+int console_log_print(FILE *out, const struct report *r, const struct heap_event *ev)
 {
 	const struct report_process *p = find_process(r, ev->h.pid);
 	u64 start_ns = r->time_ns - r->duration_ns;
@@ -133,7 +133,7 @@ static int print_calls(void *ctx, const struct report *r)
 	int err = 0;
 
 	for (size_t i = 0; i < l->nr_waiting && !err; i++)
-		err = print_call(out, r, &l->waiting[i]);
+		err = console_log_print(out, r, &l->waiting[i]);
 	if (l->tells)
 		fprintf(out, "%14s%s more: at most %s calls a second are printed\n", "",
 			human_count(l->nr_left_out).text, human_count(l->rate).text);
@@ -192,8 +192,7 @@ static bool is_named(const struct alloc_fn *fn, const char *text)
 	return false;
 }
 
-/* Let calls of the functions named @text be printed, or no more. Returns how many functions have the name. */
-static size_t choose(struct console *c, const char *text, bool is_wanted)
+size_t console_log_choose(const struct console *c, const char *text, bool is_wanted, bool *wants)
 {
 	const struct alloc_table *fns = session_functions(c->session);
 	size_t nr = 0;
@@ -202,8 +201,8 @@ static size_t choose(struct console *c, const char *text, bool is_wanted)
 		if (!is_named(alloc_fn(fns, (u16)i), text))
 			continue;
 		nr++;
-		if (c->log)
-			c->log->wants[i] = is_wanted;
+		if (wants)
+			wants[i] = is_wanted;
 	}
 	return nr;
 }
@@ -273,7 +272,7 @@ int console_log(struct console *c, size_t nr, char **words)
 	console_log_flush(c, true);
 	if (has_rate)
 		c->log->rate = rate;
-	if (!choose(c, words[0], !is_off))
+	if (!console_log_choose(c, words[0], !is_off, c->log->wants))
 		err = console_refuse(c, -EINVAL,
 				     "log: %s: no such allocator function: must be malloc, free, new and the "
 				     "like, or all",

@@ -1,0 +1,157 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The console: a process waits when it calls a function, or when one of its callers allocates.
+
+load ../lib/common
+load ../lib/console
+
+setup() {
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+	STARTED=()
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# waits, runs: is the target stopped? By ptrace its tracer sees to that.
+waits() { grep -qE '^State:.*(T \(stopped\)|t \(tracing stop\))' "/proc/$TARGET/status"; }
+runs() { ! waits && is_running "$TARGET"; }
+
+# is_set: the command has begun, and no call is missed from here on
+is_set() { helper=$(pgrep -P "$CON_PID" -x heaptap-hold); }
+
+# breaking AT COMMAND: 'break AT', and then COMMAND of the target, which does not answer. The reply is in $output.
+breaking() {
+	local line
+	printf 'break %s\nhelp quit\n' "$1" >&"${CON[1]}"
+	wait_for is_set
+	echo "$2" >&"${STEP[1]}"
+	output=
+	while read -r -t 120 line <&"${CON[0]}"; do
+		[[ $line != quit*leave* ]] || break
+		output+=$line$'\n'
+	done
+	wait_for waits
+}
+
+# bats test_tags=core
+@test "break: at a function: its call with arguments, and the process waits until continue" {
+	stepping
+	asking "$TARGET" -q --check
+	breaking malloc 'alloc 1 12345'
+	has "PID $TARGET was stopped "
+	has "thread $TARGET  malloc(12345) = 0x"
+	has 'step_allocates < main'
+	# The other commands work meanwhile.
+	ask 'break free'
+	has "PID $TARGET waits already"
+	ask status
+	has '1 block'
+	ask scan
+	has 'reachable'
+	waits
+	ask continue
+	[ -z "$output" ]
+	step_answer ok
+	runs
+	ask continue
+	has 'no process waits'
+	breaking free 'free 1'
+	has '  free(0x'
+	has 'step_frees < main'
+	ask continue
+	step_answer ok
+	leave 2
+	untouched "$TARGET"
+}
+
+@test "break: at a caller, not at others; gdb can look at the process" {
+	stepping
+	asking "$TARGET" -q
+	step 'burst 2'
+	step 'alloc 1 100'
+	ask 'top total-blocks'
+	id=$(awk '/step_allocates/ { print $1 }' <<<"$output" | tr -d '#')
+	[[ $id =~ ^[0-9]+$ ]]
+	printf 'break %s\nhelp quit\n' "$id" >&"${CON[1]}"
+	wait_for is_set
+	step 'burst 5'
+	runs
+	echo 'alloc 1 100' >&"${STEP[1]}"
+	wait_for waits
+	ask status
+	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
+		ask continue
+		step_answer ok
+		return
+	fi
+	DEBUGINFOD_URLS='' gdb -batch -nx -p "$TARGET" -ex 'p nr_blocks' >gdb.out 2>&1
+	grep -q '^\$1 = ' gdb.out
+	waits
+	ask continue
+	step_answer ok
+	leave
+	untouched "$TARGET"
+}
+
+@test "break: the process runs on when the console ends, by quit, SIGTERM or SIGKILL (A3)" {
+	local how
+	for how in quit TERM KILL; do
+		stepping
+		asking "$TARGET" -q
+		breaking malloc 'alloc 1 10'
+		if [ "$how" = quit ]; then
+			leave
+		else
+			kill "-$how" "$CON_PID"
+			wait_for gone "$CON_PID"
+		fi
+		wait_for runs
+		step_answer ok
+		wait_for gone "$helper"
+		echo quit >&"${STEP[1]}"
+		wait_for gone "$TARGET"
+	done
+}
+
+@test "break: Ctrl-C leaves the command, and the prompt says that a process waits" {
+	spinning
+	"$ROOT/tests/lib/talk.py" "$HEAPTAP" console "$TARGET" <<SCRIPT
+expect heaptap> 
+send break calloc
+run sleep 0.3
+type \\x03
+expect heaptap> 
+send break malloc
+expect after this call
+expect heaptap (holding)> 
+send continue
+expect heaptap> 
+send quit
+end 0
+SCRIPT
+	untouched "$TARGET"
+}
+
+@test "break: what is no function, no caller, no process, not here" {
+	stepping
+	asking "$TARGET" -q
+	for bad in 'break mallog' 'break 0' 'break 99' 'break' 'continue'; do
+		ask "$bad"
+		has 'console: '
+	done
+	printf 'break malloc\nhelp quit\n' >&"${CON[1]}"
+	wait_for is_set
+	kill -KILL "$TARGET"
+	while read -r -t 120 line <&"${CON[0]}"; do
+		output=$line
+		[[ $line != *'has ended'* ]] || break
+	done
+	has 'break: the process has ended'
+	leave 2
+	stepping
+	mkdir -m 700 sock
+	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
+	wait_for test -S sock/s
+	run "$HEAPTAP" console -q "unix:$PWD/sock/s" -x 'break malloc'
+	[ "$status" -eq 2 ]
+	has 'not stopped from here'
+}

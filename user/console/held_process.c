@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stops a process, and keeps another one ready that resumes it: the pipe to that one has its end when heaptap has gone.
+ * A debugger can attach to a process that waits by SIGSTOP, and heaptap's own commands can stop and read it.
+ */
+#include "user/console/held_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "user/lib/helper_process.h"
+#include "user/target/target.h"
+
+static const char HELPER_COMM[] = "heaptap-hold";
+
+enum { PIPE_FD = 3, PIDFD = 4 };
+
+struct held_process {
+	struct target target; /* who it is, with a descriptor of its own */
+	bool is_stopped;
+	int fd;	      /* owned; of the pipe, -1 = none. A byte in it says that the process was stopped */
+	pid_t helper; /* 0 = none */
+};
+
+/* Gives @fd the number @nr. */
+static int renumber(int fd, int nr)
+{
+	return fd < 0 || dup2(fd, nr) < 0 ? -1 : nr;
+}
+
+static void helper_main(struct held_process *h, int fd) __attribute__((noreturn));
+static void helper_main(struct held_process *h, int fd)
+{
+	/* Above the numbers that they get. */
+	int null = fcntl(open("/dev/null", O_RDWR | O_CLOEXEC), F_DUPFD, PIDFD + 1);
+	int pidfd = h->target.pidfd < 0 ? -1 : fcntl(h->target.pidfd, F_DUPFD, PIDFD + 1);
+	char bytes[16];
+	ssize_t n;
+
+	helper_process_settle(HELPER_COMM);
+	fd = fcntl(fd, F_DUPFD, PIDFD + 1);
+	for (int i = 0; null >= 0 && i < PIPE_FD; i++)
+		dup2(null, i);
+	fd = renumber(fd, PIPE_FD);
+	h->target.pidfd = renumber(pidfd, PIDFD);
+	helper_process_close(h->target.pidfd < 0 ? PIDFD : PIDFD + 1, ~0U);
+	while ((n = read(fd, bytes, sizeof(bytes))) > 0 || (n < 0 && errno == EINTR))
+		h->is_stopped |= n > 0;
+	if (h->is_stopped)
+		(void)!target_signal(&h->target, SIGCONT);
+	_exit(0);
+}
+
+static int start_helper(struct held_process *h)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	h->fd = fds[1];
+	h->helper = fork();
+	if (!h->helper) {
+		close(fds[1]);
+		helper_main(h, fds[0]);
+	}
+	close(fds[0]);
+	return h->helper < 0 ? -errno : 0;
+}
+
+int held_process_new(struct held_process **out, const struct target *t)
+{
+	struct held_process *h = calloc(1, sizeof(*h));
+	int err;
+
+	if (!h)
+		return -ENOMEM;
+	h->fd = -1;
+	h->target = (struct target){ .pid = t->pid, .start_time = t->start_time, .pidfd = -1 };
+	if (t->pidfd >= 0)
+		h->target.pidfd = fcntl(t->pidfd, F_DUPFD_CLOEXEC, 0);
+	err = t->pidfd >= 0 && h->target.pidfd < 0 ? -errno : start_helper(h);
+	if (err)
+		held_process_free(h);
+	else
+		*out = h;
+	return err;
+}
+
+int held_process_stop(struct held_process *h)
+{
+	int err;
+
+	/* First: heaptap may be killed between the two. */
+	if (write(h->fd, "s", 1) != 1)
+		return -errno;
+	err = target_signal(&h->target, SIGSTOP);
+	h->is_stopped = !err;
+	return err;
+}
+
+pid_t held_process_pid(const struct held_process *h)
+{
+	return h->target.pid;
+}
+
+void held_process_free(struct held_process *h)
+{
+	if (!h)
+		return;
+	if (h->is_stopped)
+		(void)!target_signal(&h->target, SIGCONT);
+	if (h->fd >= 0)
+		close(h->fd);
+	while (h->helper > 0 && waitpid(h->helper, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (h->target.pidfd >= 0)
+		close(h->target.pidfd);
+	free(h);
+}
