@@ -451,11 +451,28 @@ run_copied_by() {
 # bats test_tags=core
 @test "leaks: the text report: leaks first, worst first" {
 	run --separate-stderr "$HEAPTAP" run -n 2 -- "$T/leak_kinds"
-	[[ $stderr == 'leaks 1,442 B in 10 blocks, 6 places (worst: lose_plain at leak_kinds.c:'*', 500 B)'$'\n''leak_kinds (pid '* ]]
+	[[ $stderr == 'leaks 1,442 B in 10 blocks, 6 places'$'\n''    (worst: lose_plain at leak_kinds.c:'*', 500 B)'$'\n''leak_kinds (pid '* ]]
 	[[ $stderr == *'Top 2 of 6 callers with leaks'*'Possibly leaked (-v lists the callers)'*'Top 2 of '*' callers by live bytes'*'1,442 B in 10 blocks definite, 848 B in 13 blocks indirect'* ]]
 	run --separate-stderr "$HEAPTAP" run -s leaked-bytes -n 0 -- "$T/leak_kinds"
 	[[ $stderr != *'by live bytes'* ]]
 	[[ $stderr == *'48 B leaked in 1 block, and with it another 432 B in 9 blocks'* ]]
+}
+
+@test "leaks: ruby, which drops its objects at its end: the report says so, unless ruby was killed or runs" {
+	local library=$BATS_TEST_TMPDIR/libruby-9.9.so.9.9
+	objcopy "$T/libinfo.so" "$library"
+	LD_PRELOAD=$library "$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/r.txt" -o "$BATS_TEST_TMPDIR/r.json" -- "$T/leak_kinds" >/dev/null
+	head -3 "$BATS_TEST_TMPDIR/r.txt" | grep -q '^ruby leaves what its objects held when it ends: see RUBY in heaptap-leaks(7)$'
+	[ "$(grep -c 'ruby leaves' "$BATS_TEST_TMPDIR/r.txt")" -eq 1 ]
+	[ "$(jq '[.processes[0].notes[] | select(startswith("ruby leaves"))] | length' "$BATS_TEST_TMPDIR/r.json")" -eq 1 ]
+	man "$ROOT/man/heaptap-leaks.7" | grep -q '^RUBY$'
+	LD_PRELOAD=$library kinds
+	patient -o "$BATS_TEST_TMPDIR/a.txt" "$TARGET"
+	built
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	head -1 "$BATS_TEST_TMPDIR/a.txt" | grep -q '^leaks '
+	! grep -q 'ruby leaves' "$BATS_TEST_TMPDIR/a.txt"
 }
 
 @test "leaks: --fail-on says at the end what it found" {

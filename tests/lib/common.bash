@@ -90,6 +90,9 @@ ticks() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
 has_used() { [ "$(ticks "$1")" -ge "$2" ]; }
 
+# unbroken: a text report in one line, with one blank where it had blanks and line breaks
+unbroken() { tr -s ' \n' ' '; }
+
 # works PID [TIMES]: until a program such as spin, which sleeps again and again, has gone on for a while
 works() { wait_for has_slept "$1" $(($(switches "$1") + ${2:-100})); }
 

@@ -56,7 +56,7 @@ static u32 rank(const char *begin, const char *s, const char *end)
 static const char *find_break(const char *s, const char *end, u32 indent, u32 width)
 {
 	const char *begin = s, *best[4] = { NULL };
-	u32 column = indent, columns, first;
+	u32 column = indent, columns, first, how;
 
 	/* The blanks in front of a line are no place to break it, nor is one behind a short word such as "at". */
 	while (s < end && *s == ' ')
@@ -70,7 +70,8 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 		if (column > width)
 			return s;
 		/* A short beginning looks worse than a break at a worse place. */
-		best[column > width / 3 ? rank(begin, s, end) : 1] = s;
+		how = rank(begin, s, end);
+		best[column > (how == 3 ? width / 3 : width * 3 / 5) ? how : 1] = s;
 	}
 	if (column <= width)
 		return end;

@@ -47,6 +47,7 @@ struct report_process {
 	/* A leak scan with a verdict; or why it has none, which is one of the notes. Both NULL = not scanned. */
 	const struct leaks *leaks;
 	const char *no_verdict;
+	const char *ending; /* why leaks at the end need not be leaks, one of the notes; NULL = no reason */
 
 	/* Live bytes of rows 0 to nr_reported - 1 at the last report; later rows had none. NULL: no last report. */
 	const u64 *reported;

@@ -430,6 +430,8 @@ static void text_notes(struct text *t, const struct report_process *p)
 	const struct report_options *o = &t->report->options;
 
 	for (size_t i = 0; i < p->nr_notes; i++) {
+		if (p->notes[i] == p->ending)
+			continue; /* near the verdict */
 		line_begin(t, "note");
 		item(t, "%s", p->notes[i]);
 		line_end(t);

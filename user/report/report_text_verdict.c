@@ -234,5 +234,9 @@ int text_verdict(struct text *t, const struct report_process *p, const struct re
 
 	if (!err && !p->unwatched)
 		doubt_line(t, p);
+	if (!err && p->ending) {
+		escape_text(t->out, p->ending);
+		putc('\n', t->out);
+	}
 	return err;
 }

@@ -54,7 +54,7 @@ struct process {
 	bool has_own_rules;		 /* its program was looked at */
 	size_t parent;			 /* its number in the session, from 1 on; 0 = not known */
 	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
-	const char *texts[11];		 /* borrowed; notes for the report that is being written */
+	const char *texts[12];		 /* borrowed; notes for the report that is being written */
 	char child_notes[3][128];
 	struct {
 		u64 nr_checked,

@@ -12,6 +12,7 @@
 #include "user/lib/log.h"
 #include "user/report/output.h"
 #include "user/report/report.h"
+#include "user/session/session_ending.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
@@ -152,6 +153,10 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 			"(LeakSanitizer does so at exit): only one can";
 	if (process_is_guessed(p) && !out->unwatched)
 		p->texts[out->nr_notes++] = "malloc and free are guessed by their code (--guess)";
+	if (out->leaks)
+		out->ending = session_ending_note(p);
+	if (out->ending)
+		p->texts[out->nr_notes++] = out->ending;
 	if (session_note_text(p))
 		p->texts[out->nr_notes++] = session_note_text(p);
 	out->notes = p->texts;

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Interpreters that drop their objects before they end: a reader of the last verdict must know it. */
+#include "user/session/session_ending.h"
+
+#include <fnmatch.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "user/session/session_private.h"
+
+static const struct {
+	const char *file; /* glob of its name: the interpreter, or its library */
+	const char *text;
+} interpreters[] = {
+	/* ruby_vm_destruct() gives back the pages with all objects (rb_objspace_free), but frees few of their buffers. */
+	{ "libruby*.so*", "ruby leaves what its objects held when it ends: see RUBY in heaptap-leaks(7)" },
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+const char *session_ending_note(const struct process *p)
+{
+	const struct mapping_list *maps = &p->target->maps;
+	int status = p->target->exit_status;
+
+	/* A program that is killed frees nothing before. */
+	if (!p->leaks || !p->has_last_verdict || !p->target->has_exited || status == -1 ||
+	    !WIFEXITED(status) || !p->leaks->result.sums.of[SCAN_DEFINITE].blocks)
+		return NULL;
+	for (size_t i = 0; i < maps->nr; i++) {
+		const struct module *m = maps->maps[i].module;
+
+		for (size_t k = 0; m && k < ARRAY_SIZE(interpreters); k++)
+			if (!fnmatch(interpreters[k].file, base_name(module_name(m)), 0))
+				return interpreters[k].text;
+	}
+	return NULL;
+}
