@@ -84,8 +84,8 @@ as_told_wrong() {
 	grep -q 'type="alignment-mismatch"' "$BATS_TEST_TMPDIR/r.junit.xml"
 	run --separate-stderr "$HEAPTAP" run -- "$T/sized"
 	[[ $stderr == *'checked     6 wrong sizes, 7 wrong alignments'* ]]
-	[[ $stderr == *'wrong size (first 99, not 100 bytes), 3 times, first 0x'*', by operator delete(ptr, size)'*'too_small at '*'allocated by operator new(size)'* ]]
-	[[ $stderr == *'wrong alignment (first 32, not 64), 2 times, first 0x'*', by operator delete(ptr, align)'*'other_alignment at '* ]]
+	[[ $(unbroken <<<"$stderr") == *'wrong size (first 99, not 100 bytes), 3 times, first 0x'*', by operator delete(ptr, size)'*'too_small at '*'allocated by operator new(size)'* ]]
+	[[ $(unbroken <<<"$stderr") == *'wrong alignment (first 32, not 64), 2 times, first 0x'*', by operator delete(ptr, align)'*'other_alignment at '* ]]
 }
 
 @test "errors: free inside a block, of no block, realloc of a freed one" {

@@ -39,15 +39,25 @@ static bool begins(const char *s, const char *end, const char *word)
 	return (size_t)(end - s) >= strlen(word) && !strncmp(s, word, strlen(word));
 }
 
+/* " at file.c:12" or " in libx.so" at the end of a line, perhaps with " (inlined)" behind it */
+static bool is_place(const char *s, const char *end)
+{
+	const char *blank;
+
+	if (!begins(s, end, " at ") && !begins(s, end, " in "))
+		return false;
+	blank = memchr(s + 4, ' ', (size_t)(end - s) - 4);
+	return !blank || begins(blank, end, " (");
+}
+
 /* How good a place the blank at @s is to break a line that ends at @end: 3 is best. */
 static u32 rank(const char *begin, const char *s, const char *end)
 {
 	char before = s > begin ? s[-1] : '\0';
 
-	if (before == ';' || (begins(s, end, " (") && end[-1] == ')'))
+	if (before == ';' || (begins(s, end, " (") && end[-1] == ')') || is_place(s, end))
 		return 3;
-	if (before == ',' || begins(s, end, "  ") || begins(s, end, " < ") || begins(s, end, " at ") ||
-	    begins(s, end, " in "))
+	if (before == ',' || begins(s, end, "  ") || begins(s, end, " < "))
 		return 2;
 	return 1;
 }

@@ -12,7 +12,7 @@ static const struct {
 	const char *file; /* glob of its name: the interpreter, or its library */
 	const char *text;
 } interpreters[] = {
-	/* ruby_vm_destruct() gives back the pages with all objects (rb_objspace_free), but frees few of their buffers. */
+	/* ruby 3.1 gives back the pages with all objects, but frees few of the buffers that these held. */
 	{ "libruby*.so*", "ruby leaves what its objects held when it ends: see RUBY in heaptap-leaks(7)" },
 };
 

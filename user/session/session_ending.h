@@ -5,7 +5,7 @@
 struct process;
 
 /*
- * What the interpreter of @p does before it ends, if @p has ended so and its last verdict has leaks: one sentence
- * for the report. NULL: nothing of this kind.
+ * If @p has ended by itself with leaks, and its interpreter is known to drop objects before that: one sentence about
+ * it, for the report. Else NULL.
  */
 const char *session_ending_note(const struct process *p);

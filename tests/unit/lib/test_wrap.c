@@ -59,12 +59,14 @@ static void breaks_where_a_reader_pauses(void **state)
 	      "no leaks; 12 B live in 1 block,\n    or so ...\n");
 	gives("no definite leaks; 1 B possibly leaked, 2\n", 40,
 	      "no definite leaks;\n    1 B possibly leaked, 2\n");
-	gives("-> 64 B of f (0x1000), by a pointer to byte 8\n", 40,
-	      "-> 64 B of f (0x1000),\n    by a pointer to byte 8\n");
+	gives("-> 64 B of a_function (0x1000), by a pointer\n", 40,
+	      "-> 64 B of a_function (0x1000),\n    by a pointer\n");
 	gives("leaks 1 B, 2 places (worst: f at x.c:12345)\n", 40,
 	      "leaks 1 B, 2 places\n    (worst: f at x.c:12345)\n");
 	gives("        some_function at directory/file.c:12\n", 40,
 	      "        some_function\n            at directory/file.c:12\n");
+	gives("        some_function at directory/file.c:12 (inlined)\n", 50,
+	      "        some_function at directory/file.c:12\n            (inlined)\n");
 	gives("one two three four five six seven eight nine ten eleven twelve thirteen\n", 40,
 	      "one two three four five six seven eight\n    nine ten eleven twelve thirteen\n");
 }
