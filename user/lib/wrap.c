@@ -47,7 +47,7 @@ static bool is_place(const char *s, const char *end)
 	if (!begins(s, end, " at ") && !begins(s, end, " in "))
 		return false;
 	blank = memchr(s + 4, ' ', (size_t)(end - s) - 4);
-	return !blank || begins(blank, end, " (");
+	return blank ? begins(blank, end, " (") : end[-1] != ')';
 }
 
 /* How good a place the blank at @s is to break a line that ends at @end: 3 is best. */
