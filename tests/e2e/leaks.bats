@@ -458,6 +458,18 @@ run_copied_by() {
 	[[ $stderr == *'48 B leaked in 1 block, and with it another 432 B in 9 blocks'* ]]
 }
 
+@test "leaks: the text report: the verdict comes first, also behind wrappers and with several processes" {
+	local text=$BATS_TEST_TMPDIR/r.txt
+	"$HEAPTAP" run -q -o "$text" -- bash -c "exec bash -c 'exec \"$T/leak_kinds\"'" >/dev/null
+	unbroken <"$text" | grep -q '^leaks 1,442 B in 10 blocks, 6 places (worst: lose_plain .* leak_kinds (pid '
+	[ "$(grep -c '^#1 ' "$text")" -eq 1 ]
+	tail -3 "$text" | head -1 | grep -q '^2 programs that became another one; -v has their details$'
+	"$HEAPTAP" run -q --force -v -o "$text" -- bash -c "exec '$T/leak_kinds'" >/dev/null
+	[ "$(grep -c '^#1 ' "$text")" -eq 2 ]
+	"$HEAPTAP" run -q --force -f -o "$text" -- bash -c "'$T/leak_kinds'; '$T/nothing'; true" >/dev/null
+	head -1 "$text" | grep -Eq '^leaks [0-9.,]+ K?i?B in [0-9,]+ blocks, in [1-3] of 3 processes; .* live$'
+}
+
 @test "leaks: ruby, which drops its objects at its end: the report says so, unless ruby was killed or runs" {
 	local library=$BATS_TEST_TMPDIR/libruby-9.9.so.9.9
 	objcopy "$T/libinfo.so" "$library"

@@ -8,7 +8,7 @@
 
 #include "user/lib/cleanup.h"
 
-enum { MAX_LINE = 8192, HANGING = 4 };
+enum { MAX_LINE = 8192, HANGING = 4, BEST = 4 };
 
 struct wrapped_lines {
 	FILE *out; /* borrowed */
@@ -50,12 +50,14 @@ static bool is_place(const char *s, const char *end)
 	return blank ? begins(blank, end, " (") : end[-1] != ')';
 }
 
-/* How good a place the blank at @s is to break a line that ends at @end: 3 is best. */
+/* How good a place the blank at @s is to break a line that ends at @end: BEST or less. */
 static u32 rank(const char *begin, const char *s, const char *end)
 {
 	char before = s > begin ? s[-1] : '\0';
 
-	if (before == ';' || (begins(s, end, " (") && end[-1] == ')') || is_place(s, end))
+	if (is_place(s, end))
+		return BEST;
+	if (before == ';' || (begins(s, end, " (") && end[-1] == ')'))
 		return 3;
 	if (before == ',' || begins(s, end, "  ") || begins(s, end, " < "))
 		return 2;
@@ -65,15 +67,16 @@ static u32 rank(const char *begin, const char *s, const char *end)
 /* The blank that ends the part of @s to @end that fits @width columns after @indent; @end = all fits, or no blank. */
 static const char *find_break(const char *s, const char *end, u32 indent, u32 width)
 {
-	const char *begin = s, *best[4] = { NULL };
+	const char *begin = s, *best[BEST + 1] = { NULL };
 	u32 column = indent, columns, first, how;
+	bool is_any = false;
 
 	/* The blanks in front of a line are no place to break it, nor is one behind a short word such as "at". */
 	while (s < end && *s == ' ')
 		s++, column++;
 	first = column + HANGING;
 	for (; s < end; s += step(s, end, &columns), column += columns) {
-		if (column > width && (best[1] || best[2] || best[3]))
+		if (column > width && is_any)
 			break;
 		if (*s != ' ' || s[-1] == ' ' || column < first)
 			continue;
@@ -81,11 +84,14 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 			return s;
 		/* A short beginning looks worse than a break at a worse place. */
 		how = rank(begin, s, end);
-		best[column > (how == 3 ? width / 3 : width * 3 / 5) ? how : 1] = s;
+		is_any = true;
+		best[how == BEST || column > (how == 3 ? width / 3 : width * 3 / 5) ? how : 1] = s;
 	}
 	if (column <= width)
 		return end;
-	return best[3] ? best[3] : best[2] ? best[2] : best[1] ? best[1] : end;
+	for (how = BEST; how && !best[how];)
+		how--;
+	return how ? best[how] : end;
 }
 
 static void write_line(const struct wrapped_lines *w, const char *s, const char *end)

@@ -193,13 +193,13 @@ static int text_process(struct text *t, const struct report_process *p, u32 part
 	if (err)
 		return err;
 	/* Of several processes, the name says whose verdict follows. */
-	if (t->report->nr_processes > 1)
+	if (!t->is_one)
 		text_name(t, p->target);
 	if (parts & PART_HEAD)
 		err = text_verdict(t, p, rows, nr);
 	if (err)
 		return err;
-	if (parts & PART_HEAD && t->report->nr_processes == 1)
+	if (parts & PART_HEAD && t->is_one)
 		text_name(t, p->target);
 	if (parts & PART_CALLERS && !p->unwatched)
 		err = text_callers(t, p, rows, nr, key);
@@ -231,24 +231,63 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 			human_count(p->leaks->result.sums.of[SCAN_DEFINITE].blocks).text);
 }
 
+/* What the first line of a report on several processes says. */
+struct overview {
+	size_t nr, nr_judged, nr_leaky; /* processes */
+	struct scan_sum definite;
+	u64 live_bytes, nr_doubtful; /* possible and unsure blocks */
+};
+
+/* The memory of a program is gone when its process executes another one. */
+static struct overview sum_up(const struct report *r)
+{
+	struct overview o = { 0 };
+
+	for (size_t i = 0; i < r->nr_processes; i++) {
+		const struct report_process *p = &r->processes[i];
+		const struct scan_sum *of = p->leaks ? p->leaks->result.sums.of : NULL;
+
+		if (p->is_replaced)
+			continue;
+		o.nr++;
+		o.live_bytes += heap_live_bytes(p->heap);
+		if (!of || p->unwatched)
+			continue;
+		o.nr_judged++;
+		o.nr_leaky += of[SCAN_DEFINITE].blocks != 0;
+		o.definite.bytes += of[SCAN_DEFINITE].bytes;
+		o.definite.blocks += of[SCAN_DEFINITE].blocks;
+		o.nr_doubtful += of[SCAN_POSSIBLE].blocks + of[SCAN_UNSURE].blocks;
+	}
+	return o;
+}
+
+static void text_answer(struct text *t, const struct overview *o)
+{
+	if (o->nr_leaky) {
+		text_tone_begin(t, TONE_WARN);
+		fprintf(t->out, "leaks %s in %s block%s", human_bytes(o->definite.bytes).text,
+			human_count(o->definite.blocks).text, plural(o->definite.blocks));
+		text_tone_end(t);
+		fprintf(t->out, ", in %zu of %zu processes", o->nr_leaky, o->nr);
+	} else if (o->nr_judged) {
+		fprintf(t->out, "no %sleaks in %zu processes", o->nr_doubtful ? "definite " : "",
+			o->nr_judged);
+	} else {
+		fprintf(t->out, "no leak verdict on %zu processes", o->nr);
+	}
+	if (o->nr_judged && o->nr_judged < o->nr)
+		fprintf(t->out, "; no verdict on %zu", o->nr - o->nr_judged);
+	fprintf(t->out, "; %s live\n", human_bytes(o->live_bytes).text);
+}
+
 /* With several processes: one line for each, before the details. */
 static void text_overview(struct text *t, const struct report_process *const *order)
 {
 	const struct report *r = t->report;
-	u64 live_bytes = 0;
-	size_t nr = 0;
+	struct overview o = sum_up(r);
 
-	/* The memory of a program is gone when its process executes another one. */
-	for (size_t i = 0; i < r->nr_processes; i++) {
-		if (r->processes[i].is_replaced)
-			continue;
-		live_bytes += heap_live_bytes(r->processes[i].heap);
-		nr++;
-	}
-	fprintf(t->out, "%zu process%s", nr, nr == 1 ? "" : "es");
-	if (nr < r->nr_processes)
-		fprintf(t->out, " with %zu programs", r->nr_processes);
-	fprintf(t->out, ", %s live\n", human_bytes(live_bytes).text);
+	text_answer(t, &o);
 	for (size_t i = 0; i < r->nr_processes; i++) {
 		text_overview_row(t->out, order[i]);
 		fputs(order[i]->is_replaced ? ", became another program\n" : "\n", t->out);
@@ -328,9 +367,16 @@ static int text_processes(struct text *t, const struct report_process *const *or
 			putc('\n', t->out);
 		err = text_process(t, order[i], parts);
 	}
-	if (nr_folded)
-		fprintf(t->out, "\n%zu program%s that became another one: see above; -v has %s details\n",
-			nr_folded, plural(nr_folded), nr_folded == 1 ? "its" : "their");
+	if (!nr_folded)
+		return err;
+	fprintf(t->out, "\n%zu program%s that became another one; -v has %s details\n", nr_folded,
+		plural(nr_folded), nr_folded == 1 ? "its" : "their");
+	for (size_t i = 0; i < t->report->nr_processes && t->is_one; i++) {
+		if (!is_folded(t->report, order[i]))
+			continue;
+		text_overview_row(t->out, order[i]);
+		putc('\n', t->out);
+	}
 	return err;
 }
 
@@ -351,7 +397,8 @@ static int text_parts(FILE *out, const struct report *r, u32 parts)
 	t.first = order[0];
 	if (r->title && (parts & PART_HEAD))
 		fprintf(t.out, "%s\n\n", r->title);
-	if (r->nr_processes > 1 && parts == (PART_HEAD | PART_CALLERS))
+	t.is_one = r->nr_processes == 1 || (sum_up(r).nr == 1 && !r->options.verbose);
+	if (!t.is_one && parts == (PART_HEAD | PART_CALLERS))
 		text_overview(&t, order);
 	err = text_processes(&t, order, parts);
 	if (parts & PART_HEAD)

@@ -20,6 +20,7 @@ struct text {
 	u32 column;
 	u32 nameless;	 /* module of which most frames were shown without a name, so far */
 	u32 nr_nameless; /* how many more than of others: a vote */
+	bool is_one;	 /* one process, which may have executed one program after the other */
 	bool has_items;	 /* in the line of the head that is being written */
 };
 

@@ -66,7 +66,7 @@ static void breaks_where_a_reader_pauses(void **state)
 	gives("        some_function at directory/file.c:12\n", 40,
 	      "        some_function\n            at directory/file.c:12\n");
 	gives("        some_function at directory/file.c:12 (inlined)\n", 50,
-	      "        some_function at directory/file.c:12\n            (inlined)\n");
+	      "        some_function\n            at directory/file.c:12 (inlined)\n");
 	gives("one two three four five six seven eight nine ten eleven twelve thirteen\n", 40,
 	      "one two three four five six seven eight\n    nine ten eleven twelve thirteen\n");
 }
