@@ -231,7 +231,7 @@ static void text_overview_row(FILE *out, const struct report_process *p)
 			human_count(p->leaks->result.sums.of[SCAN_DEFINITE].blocks).text);
 }
 
-/* What the first line of a report on several processes says. */
+/* Sums for the first line of a report on several processes. */
 struct overview {
 	size_t nr, nr_judged, nr_leaky; /* processes */
 	struct scan_sum definite;

@@ -377,9 +377,9 @@ static void several_processes(void **state)
 	report.nr_processes = 2;
 	write_report(report_text);
 	starts("no leak verdict on 2 processes; 100.6 KiB live\n"
-	    "     1234  prog              100.6 KiB in 4 blocks\n"
-	    "       99  other                   0 B in 0 blocks\n"
-	    "\nprog (pid 1234)  /usr/bin/prog\n");
+	       "     1234  prog              100.6 KiB in 4 blocks\n"
+	       "       99  other                   0 B in 0 blocks\n"
+	       "\nprog (pid 1234)  /usr/bin/prog\n");
 	has("\nother (pid 99)\n");
 	/* A program that its process replaced is one line, after the others. */
 	both[0].is_replaced = true;
