@@ -106,7 +106,7 @@ of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tai
 	told '.why.chain | length' 1
 	# Any address in it does.
 	run "$HEAPTAP" scan --why "$(printf '0x%x' $((addr + 40)))" "$TARGET"
-	[[ $output == *'in a block of 120 B, reachable: held by data favourite in '*'census_types'* ]]
+	[[ $(unbroken <<<"$output") == *'in a block of 120 B, reachable: held by data favourite in '*'census_types'* ]]
 	run "$HEAPTAP" scan --why 0x10000 "$TARGET"
 	[[ $output == *'0x10000 is in no block of the allocator'* ]]
 	addr=$(jq -r '.leaks[0].address' "$json")
@@ -140,6 +140,15 @@ of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tai
 	untouched "$TARGET"
 	tell
 	ended "$TARGET" 3
+}
+
+@test "census: blocks that may be lost are no all-clear, and lines fit 80 columns" {
+	start "$T/middle"
+	TARGET=$PID
+	wait_for says middle ready
+	"$HEAPTAP" scan -q "$TARGET" >"$BATS_TEST_TMPDIR/text"
+	unbroken <"$BATS_TEST_TMPDIR/text" | grep -q '^no definite leaks; 2[0-9][0-9] B in 2 blocks possibly leaked; .* live in .* free in the allocator Census '
+	! awk 'length > 80' "$BATS_TEST_TMPDIR/text" | grep .
 }
 
 @test "census: a pause that is too short, a format that a census has not" {
@@ -361,7 +370,7 @@ arena_is_locked() { with_json && [ "$(jq '[.arenas[] | select(.locked)] | length
 	TARGET=$core
 	census
 	equals_truth 5
-	grep -q 'gdb leaves out memory that the program excluded from cores (MADV_DONTDUMP): a block that only such' "$text"
+	unbroken <"$text" | grep -q 'gdb leaves out memory that the program excluded from cores (MADV_DONTDUMP): a block that only such'
 	with_json
 	told .core.may_have_gaps true
 }

@@ -13,6 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
+#include "user/lib/wrap.h"
 
 static const char *plural(u64 n)
 {
@@ -32,6 +33,24 @@ static struct census_sum verdict_sum(const struct census *c, enum scan_verdict v
 	return (struct census_sum){ r.sums.of[verdict].blocks, r.sums.of[verdict].bytes };
 }
 
+/* Nothing is definitely lost. Say what else may be lost, so that nobody takes a doubt for an all-clear. */
+static void print_doubt(FILE *out, const struct census *c)
+{
+	struct census_sum possible = verdict_sum(c, SCAN_POSSIBLE), unsure = verdict_sum(c, SCAN_UNSURE);
+
+	fputs(possible.blocks || unsure.blocks ? "no definite leaks" : "no leaks", out);
+	if (possible.blocks) {
+		fputs("; ", out);
+		print_sum(out, possible);
+		fputs(" possibly leaked", out);
+	}
+	if (unsure.blocks) {
+		fputs("; ", out);
+		print_sum(out, unsure);
+		fputs(" unsure", out);
+	}
+}
+
 /* "leaks 1,442 B in 10 blocks; 3,302 B live in 35 blocks; 1.2 MiB free in the allocator" */
 static void print_head(FILE *out, const struct census *c)
 {
@@ -41,13 +60,12 @@ static void print_head(FILE *out, const struct census *c)
 		fprintf(out, "no leak verdict: %s", c->why);
 	} else {
 		struct census_sum definite = verdict_sum(c, SCAN_DEFINITE);
-		struct census_sum unsure = verdict_sum(c, SCAN_UNSURE);
 
 		if (definite.blocks) {
 			fputs("leaks ", out);
 			print_sum(out, definite);
 		} else {
-			fputs(unsure.blocks ? "no definite leaks" : "no leaks", out);
+			print_doubt(out, c);
 		}
 	}
 	fprintf(out, "; %s live in %s block%s; %s free in the allocator\n", human_bytes(live.bytes).text,
@@ -311,7 +329,7 @@ static void print_notes(FILE *out, const struct census *c)
 		fprintf(out, "  ... and %s more\n", human_count(b->nr_notes - nr).text);
 }
 
-int census_text(FILE *out, const struct census *c, const struct census_report_options *o)
+static int print_all(FILE *out, const struct census *c, const struct census_report_options *o)
 {
 	int err;
 
@@ -334,6 +352,17 @@ int census_text(FILE *out, const struct census *c, const struct census_report_op
 		err = census_why_text(out, c, o->names, o->why_addr);
 	print_notes(out, c);
 	return err;
+}
+
+int census_text(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	FILE *lines = wrap_open(out, wrap_width(out));
+	int err;
+
+	if (!lines)
+		return -ENOMEM;
+	err = print_all(lines, c, o);
+	return fclose(lines) && !err ? -EIO : err;
 }
 
 const struct census_format census_formats[] = {

@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "user/lib/cleanup.h"
 
-enum { MAX_LINE = 8192, HANGING = 4, BEST = 4 };
+enum { MAX_LINE = 8192, HANGING = 4, BEST = 4, MIN_WIDTH = 40, DEFAULT_WIDTH = 80 };
 
 struct wrapped_lines {
 	FILE *out; /* borrowed */
@@ -177,4 +178,12 @@ FILE *wrap_open(FILE *out, u32 width)
 	if (!file)
 		free(w);
 	return file;
+}
+
+u32 wrap_width(FILE *out)
+{
+	struct winsize size;
+
+	return !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col >= MIN_WIDTH ? size.ws_col
+										  : DEFAULT_WIDTH;
 }

@@ -13,3 +13,6 @@
  * looks for errors of @out after that. NULL: out of memory.
  */
 FILE *wrap_open(FILE *out, u32 width) __must_check;
+
+/* The columns of the terminal that @out is, if these are enough to read; 80 for anything else. */
+u32 wrap_width(FILE *out);

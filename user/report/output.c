@@ -9,7 +9,6 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -20,6 +19,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/wrap.h"
 #include "user/lib/status.h"
 #include "user/report/gzip.h"
 #include "user/report/kept.h"
@@ -92,11 +92,10 @@ static bool wants_color(u32 color, FILE *out)
 struct report_options output_look(const struct output_options *o, FILE *out)
 {
 	struct report_options r = o->report;
-	struct winsize size;
 
 	r.color = wants_color(o->color, out);
-	if (out && !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col >= 40)
-		r.width = size.ws_col;
+	if (out)
+		r.width = wrap_width(out);
 	return r;
 }
 
