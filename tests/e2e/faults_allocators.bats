@@ -4,6 +4,19 @@
 
 load ../lib/common
 
+# Shadow stacks need a CPU and a kernel that have them; where they are, the program has one.
+@test "faults: functions that begin with ENDBR or BTI, in a program that may have a shadow stack (C6)" {
+	objdump -d "$T/custom-cet" | grep -A1 '<my_alloc>:' | grep -qE 'endbr|bti|paciasp'
+	traced --alloc malloc=my_alloc,free=my_free,arg=2 -- "$T/custom-cet"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	as_told
+	nothing_lost
+	traced --backend ptrace --alloc malloc=my_alloc,free=my_free,arg=2 -- "$T/custom-cet"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	as_told
+	nothing_lost
+}
+
 @test "faults: arenas and caches of threads, tuned in all ways, trimmed: equal to the oracle (B10)" {
 	counted -d 4 -- "$T/arenas" 4
 	as_counted

@@ -68,6 +68,26 @@ thaw() {
 	ended "$TARGET" 0
 }
 
+@test "faults: a thread waits in vfork, where no signal reaches it: no verdict or one in time, and it goes on (A20)" {
+	mkfifo "$BATS_TEST_TMPDIR/line"
+	start bash -c "exec '$T/vforked' <'$BATS_TEST_TMPDIR/line' >'$BATS_TEST_TMPDIR/told'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/line"
+	wait_for grep -qs ready "$BATS_TEST_TMPDIR/told"
+	wait_for grep -q '^State:	D' "/proc/$TARGET/task/$TARGET/status"
+	status=0
+	timeout 60 "$HEAPTAP" attach -q --max-pause 500ms -t 500ms -o "$BATS_TEST_TMPDIR/r.json" "$TARGET" 2>"$BATS_TEST_TMPDIR/err" 3>&- ||
+		status=$?
+	[ "$status" -eq 0 ] || { echo "$status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+	jq -e '.processes[0].totals.allocs > 0 and .processes[0].scan.definite.blocks // 0 == 0' "$BATS_TEST_TMPDIR/r.json"
+	has_own_code "$TARGET"
+	is_untraced "$TARGET"
+	echo >&7
+	exec 7>&-
+	ended "$TARGET" 0
+	grep -q 'went on' "$BATS_TEST_TMPDIR/told"
+}
+
 @test "faults: a program under seccomp that may only write and end (E6)" {
 	for how in filter strict; do
 		"$T/confined" "$how" >"$BATS_TEST_TMPDIR/control" || true

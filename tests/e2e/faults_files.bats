@@ -153,6 +153,48 @@ as_untraced() {
 	is_running "$TARGET"
 }
 
+@test "faults: a library shrinks while heaptap reads it (D7)" {
+	local lib=$BATS_TEST_TMPDIR/libshrinks.so n
+	cp "$T/plug_leak.so" "$lib"
+	start env LD_PRELOAD="$lib" "$T/spin"
+	TARGET=$PID
+	wait_for says env ready
+	grep -q libshrinks "/proc/$TARGET/maps"
+	# At all moments: its length changes again and again, while heaptap comes and goes.
+	start bash -c "trap 'exit 0' TERM; while :; do truncate -s 100 '$lib'; truncate -s 0 '$lib'; cat '$T/plug_leak.so' >'$lib'; done"
+	local changer=$PID
+	for ((n = 0; n < 5; n++)); do
+		status=0
+		timeout 60 "$HEAPTAP" attach -q --max-pause 60s -t 100ms -o "$BATS_TEST_TMPDIR/$n.json" "$TARGET" 2>"$BATS_TEST_TMPDIR/err" 3>&- ||
+			status=$?
+		[ "$status" -eq 0 ] || { echo "$status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
+		jq -e '.processes[0].totals.allocs > 0' "$BATS_TEST_TMPDIR/$n.json"
+	done
+	kill -TERM "$changer"
+	ended "$changer" 0
+	cat "$T/plug_leak.so" >"$lib"
+	untouched "$TARGET"
+}
+
+@test "faults: a perf map that is a FIFO or lies is not opened (D10)" {
+	local map
+	spinning
+	map=/tmp/perf-$TARGET.map
+	mkfifo "$map"
+	attached "$TARGET"
+	works "$TARGET"
+	detach || { rm "$map"; return 1; }
+	rm "$map"
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+	printf '0 ffffffffffff false_name\n' >"$map"
+	attached "$TARGET"
+	works "$TARGET"
+	detach || { rm "$map"; return 1; }
+	rm "$map"
+	[ "$(of_function false_name allocs)" -eq 0 ]
+	[ "$(of_function spin_allocates allocs)" -gt 0 ]
+}
+
 @test "faults: a debug file of 4 GiB, nearly all of it holes (D9)" {
 	local d=$BATS_TEST_TMPDIR
 	objcopy --only-keep-debug "$T/leak" "$d/leak.debug"

@@ -15,7 +15,7 @@ M32_FLAGS    := -m32 -idirafter /usr/include/$(ARCH)-linux-gnu
 
 # Each variant is built of these; a compiler that is not there is said, and its variant left out.
 VARIED  := leak leak_kinds order threads failed nothing exec stack_calls stack_random marked census
-PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/glib_objects-nopie
+PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/libclock.so $(T)/custom-cet $(T)/glib_objects-nopie
 LINKED  := $(foreach v,static static-pie nopie stripped,$(VARIED:%=$(T)/%-$(v)))
 ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read)
 
@@ -38,6 +38,9 @@ $(T)/early: tests/targets/early.c $(T)/libearly.so
 	$(call target_rule,$(CC),-L$(T) -learly -Wl$(comma)-rpath$(comma)'$$ORIGIN')
 $(T)/libpoison.so: tests/targets/libpoison.c
 	$(call target_rule,$(CC),-shared -fPIC -ldw -lelf)
+# Functions begin with ENDBR (x86_64) or BTI (aarch64), and return addresses are signed where the CPU can.
+$(T)/custom-cet: tests/targets/custom.c
+	$(call target_rule,$(CC),$(if $(filter aarch64,$(ARCH)),-mbranch-protection=standard,-fcf-protection=full) -pthread)
 $(T)/%: tests/targets/%.c
 	$(call target_rule,$(CC),-pthread)
 $(T)/%: tests/targets/%.cc

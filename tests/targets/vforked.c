@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* vforked: its first thread waits in vfork(), where no signal reaches it, until a line comes on stdin. */
+#include "tests/targets/truth.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+static void *allocates_on(void *arg)
+{
+	for (;;) {
+		void *p = malloc(33);
+
+		keep(p);
+		free(p);
+		usleep(1000);
+	}
+	return arg;
+}
+
+FN static void wait_in_vfork(void)
+{
+	char byte;
+	pid_t pid = vfork();
+
+	if (!pid)
+		_exit(read(STDIN_FILENO, &byte, 1) != 1);
+	waitpid(pid, NULL, 0);
+}
+
+int main(void)
+{
+	pthread_t thread;
+	int go_on = 10;
+
+	truth_begin();
+	if (pthread_create(&thread, NULL, allocates_on, NULL))
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	wait_in_vfork();
+	while (go_on--)
+		usleep(1000);
+	puts("went on");
+	return 0;
+}
