@@ -27,6 +27,15 @@ load ../lib/common
 	as_told bytes
 }
 
+@test "options: --mmap: a mapping that munmap has split is one block with one verdict" {
+	local page
+	page=$(getconf PAGESIZE)
+	traced --mmap -- "$T/split_map"
+	is '.totals.live_blocks' 6
+	[ "$(jq -c '.processes[0].scan | [.definite, .indirect, .possible, .reachable] | map([.blocks, .bytes])' "$report")" = "[[1,$((6 * page))],[1,100],[1,$((6 * page))],[3,$((12 * page + 10))]]" ]
+	[ "$(jq -c '[.processes[0].stacks[] | select(any(.frames[]; .function == "lost")) | [.definite.blocks, .indirect.blocks]] | sort' "$report")" = '[[0,1],[1,0]]' ]
+}
+
 @test "options: without --mmap mappings are no blocks" {
 	traced -- "$T/mmap"
 	is .totals.allocs 0

@@ -60,6 +60,7 @@ struct heap_block {
 	u64 time_ns;	 /* of its allocation, CLOCK_MONOTONIC, exact to the millisecond */
 	u32 row;	 /* for heap_row_get() */
 	u32 thread;	 /* that allocated it, for heap_thread() */
+	u32 whole;	 /* part of a mapping that munmap has split: a number of the mapping; else 0 */
 	bool is_unsure;	 /* its free may have been lost */
 	bool is_pending; /* in a realloc that has not returned */
 };
@@ -131,7 +132,6 @@ u64 heap_memory(const struct heap *h);	      /* bytes of memory that @h uses */
 /* Rows 0 to heap_row_count() - 1, in order of first use. A row that does not exist is all zero. */
 size_t heap_row_count(const struct heap *h);
 struct heap_row heap_row_get(const struct heap *h, u32 row);
-
 /* The live block that begins at @addr and is not pending. False if no block begins there. */
 bool heap_find(const struct heap *h, taddr_t addr, struct heap_block *out);
 /* Is the block at @addr in a realloc of thread @tid that has not returned, and was it live before? */

@@ -123,6 +123,7 @@ static struct heap_block describe_piece(const struct heap *h, const struct regio
 		.time_ns = (h->base_ms + r->time_ms) * NS_PER_MS,
 		.row = r->row - h->first_row,
 		.thread = thread_of(h, r->thread),
+		.whole = r->nr_pieces > 1 ? piece->region + 1 : 0,
 		.is_unsure = r->epoch != h->epoch,
 	};
 }

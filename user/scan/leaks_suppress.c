@@ -46,7 +46,8 @@ static int make_frames(struct frames *f, const struct leaks_names *names, u32 ro
 	int err = 0;
 
 	f->nr = 1;
-	f->list[0] = (struct suppress_frame){ .function = fn->name, .linkage = fn->symbol };
+	f->list[0] = (struct suppress_frame){ .function = fn->first ? fn->first : fn->name,
+					      .linkage = fn->second ? fn->second : fn->symbol };
 	for (size_t i = 0; stack && i < stack->nr_frames && !err; i++)
 		err = add_place(f, names, stack->frames[i]);
 	return err;

@@ -7,7 +7,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
-#include "user/scan/scan_state.h"
+#include "user/scan/scan_parts.h"
 
 enum {
 	FIRST_BLOCKS = 1024,
@@ -101,6 +101,8 @@ static int add_block(void *ctx, const struct heap_block *block)
 	/* Only a hostile target has blocks that wrap around or lie beyond all user addresses. */
 	if (block->addr >> 56 || block->size >> 56)
 		return 0;
+	if (parts_note(s, block))
+		return -ENOMEM;
 	return make_block(s, &s->blocks[s->nr++], block->addr, block->size, flags);
 }
 
@@ -380,6 +382,7 @@ void scan_free(struct scan *s)
 	if (!s)
 		return;
 	edges_fini(&s->edges);
+	parts_free(s);
 	free(s->roots);
 	free(s->drained);
 	free(s->buckets);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
-#include "user/scan/scan_spread.h"
+#include "user/scan/scan_parts.h"
 #include "user/scan/scan_walk.h"
 
 /*
@@ -223,7 +223,7 @@ static void settle_sums(struct scan *s)
 		if ((b->flags & BLOCK_TAINTED) || ((b->flags & BLOCK_YOUNG) && b->verdict == SCAN_POSSIBLE))
 			b->verdict = SCAN_UNSURE;
 		sum = &s->result.sums.of[b->verdict];
-		sum->blocks++;
+		sum->blocks += !parts_has(s, i);
 		sum->bytes += scan_block_size(s, i);
 	}
 }
@@ -237,18 +237,21 @@ int scan_judge(struct scan *s)
 		return 0;
 	scan_use_huge_pages(s->edges.bytes, s->edges.nr, true);
 	lift_roots(s);
+	parts_settle(s);
 	err = spread_init(&spread, s);
 	if (err)
 		return err;
-	err = spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
+	err = parts_spread_from(&spread, BLOCK_ROOT, SCAN_REACHABLE);
 	if (!err)
-		err = spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
+		err = parts_spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
 	if (!err)
-		err = spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
+		err = parts_spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
 	spread_fini(&spread);
 	if (!err)
 		err = judge_lost(s);
-	if (!err)
+	if (!err) {
+		parts_join_lost(s);
 		settle_sums(s);
+	}
 	return err;
 }

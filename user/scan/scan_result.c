@@ -6,7 +6,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
-#include "user/scan/scan_state.h"
+#include "user/scan/scan_parts.h"
 
 const char *scan_verdict_name(enum scan_verdict verdict)
 {
@@ -97,15 +97,19 @@ int scan_leaders(const struct scan *s, struct scan_block_info **out, size_t *nr)
 	if (!leaders)
 		return -ENOMEM;
 	for (u32 i = 0; i < s->nr; i++)
-		if (s->blocks[i].verdict == SCAN_DEFINITE)
+		if (s->blocks[i].verdict == SCAN_DEFINITE && !parts_has(s, i))
 			fill(s, i, &leaders[at++]);
 	for (u32 i = 0; i < s->nr; i++) {
+		const struct scan_block *b = &s->blocks[i];
 		struct scan_block_info *leader;
 
-		if (s->blocks[i].verdict != SCAN_INDIRECT)
+		if (b->verdict == SCAN_DEFINITE && parts_has(s, i))
+			leader_of(leaders, count, s->blocks[parts_first(s, i)].addr)->size +=
+				scan_block_size(s, i);
+		if (b->verdict != SCAN_INDIRECT || parts_has(s, b->link))
 			continue;
-		leader = leader_of(leaders, count, s->blocks[s->blocks[i].link].addr);
-		leader->indirect_blocks++;
+		leader = leader_of(leaders, count, s->blocks[b->link].addr);
+		leader->indirect_blocks += !parts_has(s, i);
 		leader->indirect_bytes += scan_block_size(s, i);
 	}
 	*out = leaders;
@@ -142,7 +146,7 @@ static void add_batch(struct row_sums *sums)
 		if (found == BLOCK_NONE || block->row >= sums->nr_rows)
 			continue;
 		sum = &sums->rows[block->row].of[s->blocks[found].verdict];
-		sum->blocks++;
+		sum->blocks += !parts_has(s, found);
 		sum->bytes += block->size;
 	}
 	sums->nr = 0;

@@ -26,7 +26,7 @@ enum block_flag {
 /* One block; the array is sorted by addr. */
 struct scan_block {
 	u64 addr : 56;
-	u8 flags; /* enum block_flag; not a bit field, because a thread writes it while others read the rest */
+	u8 flags;	   /* enum block_flag; no bit field: a thread writes it while others read the rest */
 	u32 size : 28;	   /* bytes, or BLOCK_BIG */
 	u32 verdict : 3;   /* enum scan_verdict */
 	u32 is_marked : 1; /* seen by the present search */
@@ -77,10 +77,11 @@ struct scan {
 	struct scan_options options;
 	struct scan_block *blocks; /* owned */
 	u32 nr;
-	u64 bytes;	      /* sum of their sizes */
-	u64 first_ns;	      /* time of the oldest allocation */
-	bool has_pending;     /* a block is in a realloc: its contents may lie in a new copy already */
-	struct scan_big *big; /* owned; by address */
+	u64 bytes;		  /* sum of their sizes */
+	u64 first_ns;		  /* time of the oldest allocation */
+	bool has_pending;	  /* a block is in a realloc: its contents may lie in a new copy already */
+	struct scan_parts *parts; /* owned; NULL unless a mapping was split */
+	struct scan_big *big;	  /* owned; by address */
 	size_t nr_big, max_big;
 	struct scan_span *spans; /* owned */
 	size_t nr_spans;
@@ -107,7 +108,6 @@ u32 scan_lookup(const struct scan *s, taddr_t p);
 u64 scan_block_size(const struct scan *s, u32 block);
 /* Apply the events of scan_event() to the blocks. 0, -ENOMEM or -EOVERFLOW. */
 int scan_apply_drained(struct scan *s) __must_check;
-
 /* The block that starts at @addr, or BLOCK_NONE. */
 u32 scan_find_start(const struct scan *s, taddr_t addr);
 /* The span that contains @p, or NULL. */
