@@ -40,6 +40,25 @@ load ../lib/common
 	nothing_lost
 }
 
+@test "faults: memalign at the address of aligned_alloc is shown with both names, and suppressed by each" {
+	local libc places rule
+	libc=$(ldd "$T/noticed" | awk '/libc\.so/ { print $3 }')
+	places=$(readelf -W --dyn-syms "$libc" | awk '$8 ~ /^(aligned_alloc|memalign)@/ { print $2 }' | sort -u | wc -l)
+	traced -- "$T/noticed"
+	if [ "$places" -eq 1 ]; then
+		is '.functions["aligned_alloc/memalign"]' 2
+	else
+		is .functions.aligned_alloc 2
+		return
+	fi
+	for rule in aligned_alloc memalign; do
+		printf 'leak:^%s$\n' "$rule" >"$BATS_TEST_TMPDIR/rules"
+		traced --suppressions "$BATS_TEST_TMPDIR/rules" -- "$T/leak_aligned"
+		is .scan.suppressed.blocks 3
+		is .scan.definite.blocks 0
+	done
+}
+
 # bats test_tags=core
 @test "faults: malloc within malloc, 300 deep, is one request (B16)" {
 	for depth in 3 63 64 300; do

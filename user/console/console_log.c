@@ -182,6 +182,8 @@ static bool is_named(const struct alloc_fn *fn, const char *text)
 
 	if (!strcmp(text, "all") || !strcmp(text, fn->symbol))
 		return true;
+	if (fn->first && (!strcmp(text, fn->first) || !strcmp(text, fn->second)))
+		return true;
 	for (int i = 0; i < 2; i++) {
 		if (!strncmp(name, text, len) && (!name[len] || name[len] == '('))
 			return true;

@@ -88,13 +88,16 @@ static int add_site(struct finder *f, const struct elf_symbol *sym, u16 fn)
 	struct probe_site *s = site_at(f->list, sym->value);
 
 	if (s) {
-		/* Aliases and weak names: one probe, under the name that comes first in the table. */
+		/* Aliases and weak names: one probe, under both names or the one that comes first in the table. */
+		u16 joint = alloc_fn_join(f->list->fns, s->fn, fn);
+
 		s->is_vague |= row->size_arg != s->row->size_arg || row->align_arg != s->row->align_arg;
 		s->is_blurred |= row->family != s->row->family ||
 				 alloc_fn_is_aligned_operator(row) != alloc_fn_is_aligned_operator(s->row);
+		fn = joint ? joint : fn;
 		if (fn < s->fn) {
 			s->fn = fn;
-			s->row = row;
+			s->row = alloc_fn(f->list->fns, fn);
 		}
 		if (sym->size && s->end == s->start)
 			s->end = s->start + sym->size;

@@ -3,6 +3,7 @@
 #include "user/target/allocator.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,9 @@ static const struct alloc_fn builtin[] = {
 	  .align_arg = 2 },
 	{ "posix_memalign", "posix_memalign", ALLOC_OUT, FAMILY_MALLOC, .size_arg = 3, .out_arg = 1,
 	  .align_arg = 2 },
+	/* No symbol has such a name: a function with both, as in glibc. */
+	{ "aligned_alloc/memalign", "aligned_alloc/memalign", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 2,
+	  .align_arg = 1, .first = "aligned_alloc", .second = "memalign" },
 	{ "aligned_alloc", "aligned_alloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 2, .align_arg = 1 },
 	{ "memalign", "memalign", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 2, .align_arg = 1 },
 	{ "valloc", "valloc", ALLOC_MALLOC, FAMILY_MALLOC, .size_arg = 1 },
@@ -135,6 +139,15 @@ u16 alloc_fn_find(const struct alloc_table *t, const char *symbol)
 		if (!strcmp(alloc_fn(t, fn)->symbol, symbol))
 			return fn;
 	return 0;
+}
+
+u16 alloc_fn_join(const struct alloc_table *t, u16 a, u16 b)
+{
+	char both[64];
+
+	snprintf(both, sizeof(both), "%s/%s", alloc_fn(t, a < b ? a : b)->symbol,
+		 alloc_fn(t, a < b ? b : a)->symbol);
+	return alloc_fn_find(t, both);
 }
 
 int alloc_fn_add(struct alloc_table *t, const struct alloc_fn *row)

@@ -21,11 +21,12 @@ struct alloc_fn {
 	const char *name;   /* as reports print it */
 	enum alloc_kind kind;
 	enum alloc_family family;
-	u8 size_arg;  /* bytes; of a release: the size that the caller says */
-	u8 count_arg; /* times this */
-	u8 old_arg;   /* block handed in */
-	u8 out_arg;   /* where the block's address is stored */
-	u8 align_arg; /* alignment; of a release: the one that the caller says */
+	u8 size_arg;		    /* bytes; of a release: the size that the caller says */
+	u8 count_arg;		    /* times this */
+	u8 old_arg;		    /* block handed in */
+	u8 out_arg;		    /* where the block's address is stored */
+	u8 align_arg;		    /* alignment; of a release: the one that the caller says */
+	const char *first, *second; /* of a function with two names (alloc_fn_join()); else NULL */
 	bool can_throw; /* operator new: gets no return probe, because the unwinder would stop at its trampoline */
 };
 
@@ -46,6 +47,9 @@ const struct alloc_fn *alloc_fn(const struct alloc_table *t, u16 fn);
 
 /* Row of the ELF symbol @symbol, of any kind, family and origin; 0 = not in the table. */
 u16 alloc_fn_find(const struct alloc_table *t, const char *symbol);
+
+/* The row of a function that has the names of @a and @b; 0 = there is none. */
+u16 alloc_fn_join(const struct alloc_table *t, u16 a, u16 b);
 
 /*
  * Add a function of a custom allocator. @row and its strings are copied.

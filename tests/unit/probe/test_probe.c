@@ -650,7 +650,8 @@ static bool path_of(char path[4096], const char *soname)
 static const struct probe_site *site_named(const struct probe_list *list, const char *symbol)
 {
 	for (size_t i = 0; i < list->nr; i++)
-		if (!strcmp(list->sites[i].row->symbol, symbol))
+		if (!strcmp(list->sites[i].row->symbol, symbol) ||
+		    (list->sites[i].row->first && !strcmp(list->sites[i].row->first, symbol)))
 			return &list->sites[i];
 	return NULL;
 }
