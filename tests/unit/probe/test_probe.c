@@ -650,8 +650,7 @@ static bool path_of(char path[4096], const char *soname)
 static const struct probe_site *site_named(const struct probe_list *list, const char *symbol)
 {
 	for (size_t i = 0; i < list->nr; i++)
-		if (!strcmp(list->sites[i].row->symbol, symbol) ||
-		    (list->sites[i].row->first && !strcmp(list->sites[i].row->first, symbol)))
+		if (!strncmp(list->sites[i].row->symbol, symbol, strlen(symbol)))
 			return &list->sites[i];
 	return NULL;
 }
