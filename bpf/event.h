@@ -56,7 +56,7 @@ struct heap_event {
 
 #define ALIGNMENT_ZERO (~0ULL)
 
-enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127 };
+enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127, NOTE_NAME_BYTES = 64 };
 
 /* Why a walk ended. Order is part of the recording format: append only. */
 enum stack_end {
@@ -128,10 +128,11 @@ enum note_what {
 	NOTE_ALLOC,	 /* a pool hands out a block */
 	NOTE_FREE,	 /* a pool takes a block back */
 	NOTE_LEAK_CHECK, /* a report with leak verdicts */
+	NOTE_IGNORE,	 /* a block is no leak: __lsan_ignore_object() */
+	NOTE_DISABLE,	 /* nor are those that the thread allocates from here on: __lsan_disable() */
+	NOTE_ENABLE,	 /* ends one NOTE_DISABLE */
 	NR_NOTES
 };
-
-enum { NOTE_NAME_BYTES = 64 };
 
 /* A marker: all but those of pools, which are heap events. */
 struct note_event {
@@ -139,11 +140,12 @@ struct note_event {
 	u64 time_ns; /* CLOCK_MONOTONIC */
 	u32 what;    /* enum note_what */
 	u32 reserved;
-	char name[NOTE_NAME_BYTES]; /* of a mark, cut; "" = it could not be read */
+	union {
+		char name[NOTE_NAME_BYTES]; /* of a mark, cut; "" = it could not be read */
+		u64 addr;		    /* of NOTE_IGNORE */
+	};
 };
 
-_Static_assert(sizeof(struct event_header) == 16, "wire format");
-_Static_assert(sizeof(struct heap_event) == 56, "wire format");
+_Static_assert(sizeof(struct event_header) == 16 && sizeof(struct heap_event) == 56, "wire format");
 _Static_assert(sizeof(struct stack_event) == 32 + 8 * STACK_MAX_FRAMES, "wire format");
-_Static_assert(sizeof(struct process_event) == 32, "wire format");
-_Static_assert(sizeof(struct note_event) == 96, "wire format");
+_Static_assert(sizeof(struct process_event) == 32 && sizeof(struct note_event) == 96, "wire format");

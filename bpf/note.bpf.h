@@ -80,6 +80,8 @@ static __always_inline void note_send(struct pt_regs *ctx, const struct inflight
 	if (n->what == NOTE_MARK && !n->name[0] &&
 	    bpf_probe_read_user_str(out->name, sizeof(out->name), (void *)note_arg(ctx, &n->args[0])) < 0)
 		out->name[0] = '\0';
+	if (n->what == NOTE_IGNORE)
+		out->addr = note_arg(ctx, &n->args[0]);
 	__builtin_memset(&out->h, 0, sizeof(out->h));
 	out->h.kind = EVENT_NOTE;
 	out->h.pid = t->pid;

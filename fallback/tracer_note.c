@@ -91,6 +91,8 @@ void tracer_at_note(struct tracer *t, struct tracer_thread *th, u32 index)
 	memcpy(ev.name, n->name, sizeof(ev.name));
 	if (n->what == NOTE_MARK && !n->name[0])
 		read_name(p, read_arg(t, p->cpu, &n->args[0]), ev.name);
+	if (n->what == NOTE_IGNORE)
+		ev.addr = read_arg(t, p->cpu, &n->args[0]);
 	if (n->what == NOTE_LEAK_CHECK)
 		is_sent = tracer_send_urgent(t, th, &ev, sizeof(ev));
 	else

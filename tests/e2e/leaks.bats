@@ -391,6 +391,36 @@ run_copied_by() {
 	is .scan.definite.blocks 6
 }
 
+# lost_by_unknown: each block that the program did not declare to be no leak, and no other, is lost
+lost_by_unknown() {
+	judged
+	is .scan.definite.blocks 3
+	is .scan.definite.bytes 3090
+	is .scan.indirect.blocks 0
+}
+
+# lost_by_known: how many of the declared blocks are lost
+lost_by_known() {
+	jq '[.processes[0].stacks[] | select(any(.frames[]; .function == "known")) | .definite.blocks + .indirect.blocks] | add // 0' "$report"
+}
+
+# bats test_tags=core
+@test "leaks: blocks that the program declares to be no leaks (__lsan_ignore_object, __lsan_disable)" {
+	traced -- "$T/ignores"
+	lost_by_unknown
+	traced --backend ptrace -- "$T/ignores"
+	lost_by_unknown
+	traced --no-default-suppressions -- "$T/ignores"
+	is .scan.definite.blocks 6
+	is .scan.indirect.blocks 1
+	gcc -g -O1 -fsanitize=leak -DHAS_LSAN "-I$ROOT" -pthread -o "$BATS_TEST_TMPDIR/ignores" "$ROOT/tests/targets/ignores.c" 2>"$BATS_TEST_TMPDIR/why" ||
+		skip "gcc cannot link -fsanitize=leak: $(head -1 "$BATS_TEST_TMPDIR/why")"
+	traced -- "$BATS_TEST_TMPDIR/ignores"
+	[ "$(lost_by_known)" -eq 0 ]
+	traced --no-default-suppressions -- "$BATS_TEST_TMPDIR/ignores"
+	[ "$(lost_by_known)" -gt 0 ]
+}
+
 @test "leaks: --suppressions, --ignore, the config file: left out and counted" {
 	local rules=$BATS_TEST_TMPDIR/rules
 	printf 'leak:lose_plain\n{\n  list\n  Memcheck:Leak\n  fun:calloc\n  fun:list_head\n  ...\n}\n' >"$rules"

@@ -37,6 +37,7 @@ int heap_new(struct heap **out, const struct alloc_table *fns)
 	row_table_init(&h->rows, random_seed(), &h->budget);
 	block_table_init(&h->blocks, random_seed(), &h->budget);
 	block_table_init(&h->covered, random_seed(), &h->budget);
+	block_table_init(&h->ignored, random_seed(), &h->budget);
 	region_table_init(&h->regions, &h->budget);
 	cover_map_init(&h->cover, &h->budget);
 	timeline_init(&h->timeline, &h->budget);
@@ -52,6 +53,7 @@ void heap_free(struct heap *h)
 	row_table_fini(&h->rows);
 	block_table_fini(&h->blocks);
 	block_table_fini(&h->covered);
+	block_table_fini(&h->ignored);
 	region_table_fini(&h->regions);
 	cover_map_fini(&h->cover);
 	timeline_fini(&h->timeline);
@@ -603,6 +605,8 @@ int heap_event(struct heap *h, const struct heap_event *ev)
 		settle_lost_ends(h, ev);
 	if (!ev->size || (s64)ev->size < 0 || (ev->h.kind == EVENT_ALLOC && ev->alignment))
 		check_notice(h, ev);
+	if (h->ignored.nr)
+		ignored_end(h, ev);
 	err = enter[ev->h.kind](h, ev);
 	if (h->totals.live_bytes < h->timeline.min_bytes)
 		h->timeline.min_bytes = h->totals.live_bytes;
@@ -703,9 +707,12 @@ int heap_clone(struct heap **out, const struct heap *h)
 	err = block_table_copy(&copy->covered, &h->covered, &copy->budget);
 	if (err)
 		goto undo_blocks;
-	err = region_table_copy(&copy->regions, &h->regions, &copy->budget);
+	err = block_table_copy(&copy->ignored, &h->ignored, &copy->budget);
 	if (err)
 		goto undo_covered;
+	err = region_table_copy(&copy->regions, &h->regions, &copy->budget);
+	if (err)
+		goto undo_ignored;
 	err = timeline_copy(&copy->timeline, &h->timeline, &copy->budget);
 	if (err)
 		goto undo_regions;
@@ -730,6 +737,8 @@ undo_timeline:
 	timeline_fini(&copy->timeline);
 undo_regions:
 	region_table_fini(&copy->regions);
+undo_ignored:
+	block_table_fini(&copy->ignored);
 undo_covered:
 	block_table_fini(&copy->covered);
 undo_blocks:

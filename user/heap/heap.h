@@ -61,6 +61,7 @@ struct heap_block {
 	u32 row;	 /* for heap_row_get() */
 	u32 thread;	 /* that allocated it, for heap_thread() */
 	u32 whole;	 /* part of a mapping that munmap has split: a number of the mapping; else 0 */
+	bool is_ignored; /* heap_ignore() */
 	bool is_unsure;	 /* its free may have been lost */
 	bool is_pending; /* in a realloc that has not returned */
 };
@@ -93,8 +94,6 @@ void heap_check_gaps(struct heap *h);
 /* Do not compare the families of these functions, one bit each: they are not known (struct target). */
 void heap_check_blur(struct heap *h, const u64 blurred[ALLOC_MAX_FNS / 64]);
 
-/* Events. */
-
 /*
  * Enter one event, EVENT_ALLOC to EVENT_REALLOC_END. 0; -EINVAL for another kind; -ENOMEM: the event is lost and
  * counts in heap_lost(). Even then the call is counted and a pending block is settled.
@@ -118,7 +117,6 @@ void heap_span_begin(struct heap *h);
 void heap_span_end(struct heap *h);
 
 /* Reading. */
-
 const struct alloc_table *heap_functions(const struct heap *h);
 struct heap_totals heap_totals(const struct heap *h);
 u64 heap_live_bytes(const struct heap *h);
@@ -140,6 +138,8 @@ bool heap_is_pending(const struct heap *h, u32 tid, taddr_t addr);
 int heap_for_each_block(const struct heap *h, int (*visit)(void *ctx, const struct heap_block *block),
 			void *ctx);
 
+/* The program says that the block at @addr, if one is there, is no leak. 0 or -ENOMEM. */
+int heap_ignore(struct heap *h, taddr_t addr) __must_check;
 /* Wrong releases in order of first sight; borrowed until the next event. */
 const struct misuse *heap_misuses(const struct heap *h, size_t *nr);
 struct misuse_counts heap_misuse_counts(const struct heap *h);

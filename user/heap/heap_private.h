@@ -52,6 +52,7 @@ struct heap {
 	struct block_table blocks;
 	struct block_table
 		covered; /* blocks that hold a pool, one of whose blocks is in blocks at their address */
+	struct block_table ignored; /* addresses of blocks that are no leaks; only the keys are used */
 	struct region_table regions;
 	struct cover_map cover;
 	bool has_cover;
@@ -76,6 +77,11 @@ bool pool_cover(struct heap *h, taddr_t addr, const struct block *b, u16 fn);
 struct block *pool_under(const struct heap *h, taddr_t addr, u16 fn);
 /* The block @b at @addr is released: put back the block below, and return true; false if there is none. */
 bool pool_uncover(struct heap *h, taddr_t addr, struct block *b);
+
+/* heap_ignore.c */
+bool heap_is_ignored(const struct heap *h, taddr_t addr);
+/* The event @ev is about to be entered: a block that it releases is not ignored any more. */
+void ignored_end(struct heap *h, const struct heap_event *ev);
 
 /* heap_check.c. Without heap_check() these functions do nothing. @ev is the release. */
 /* Check the release of the block @b at @addr. Call it before the release is entered. */

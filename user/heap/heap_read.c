@@ -109,6 +109,7 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 		.time_ns = (h->base_ms + block_ms(b)) * NS_PER_MS,
 		.row = b->row - h->first_row,
 		.thread = thread_of(h, b->thread),
+		.is_ignored = heap_is_ignored(h, addr),
 		.is_unsure = b->epoch != h->epoch,
 	};
 }

@@ -139,6 +139,17 @@ static void see_exit(struct probe_list *list, const struct elf_symbol *sym)
 		list->leak_checks[1] = sym->value;
 }
 
+/* Functions of LeakSanitizer by which the program says what is no leak. */
+static void see_ignore(struct probe_list *list, const struct elf_symbol *sym)
+{
+	static const char *const names[] = { "__lsan_ignore_object", "__lsan_disable", "__lsan_enable" };
+
+	_Static_assert(ARRAY_SIZE(names) == ARRAY_SIZE(list->ignores), "a place for each");
+	for (size_t i = 0; !strncmp(sym->name, "__lsan_", 7) && i < ARRAY_SIZE(names); i++)
+		if (!strcmp(sym->name, names[i]))
+			list->ignores[i] = sym->value;
+}
+
 static int see_symbol(void *ctx, const struct elf_symbol *sym)
 {
 	struct finder *f = ctx;
@@ -163,6 +174,7 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 		f->list->ptrace = sym->value;
 	if (f->options->has_return_places && sym->type == STT_FUNC)
 		see_exit(f->list, sym);
+	see_ignore(f->list, sym);
 	fn = alloc_fn_find(f->list->fns, sym->name);
 	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
 }

@@ -84,7 +84,8 @@ static int add_block(void *ctx, const struct heap_block *block)
 {
 	struct adding *a = ctx;
 	struct scan *s = a->s;
-	u8 flags = block->is_unsure ? BLOCK_TAINTED : 0;
+	/* Nor is a block lost that an ignored one leads to. */
+	u8 flags = (block->is_unsure ? BLOCK_TAINTED : 0) | (block->is_ignored ? BLOCK_ROOT : 0);
 
 	if (s->nr % ASK_EACH == 0 && scan_is_unwanted(s))
 		return -ECANCELED;

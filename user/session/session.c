@@ -43,6 +43,7 @@ static void process_free(struct process *p)
 	if (!p->is_target_borrowed)
 		target_free(p->target);
 	heap_free(p->heap);
+	free(p->notes.disabled);
 	leaks_free(p->leaks);
 	suppress_free(p->own_rules);
 	leak_marks_fini(&p->marks);
@@ -187,6 +188,8 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	if (heap_event(p->heap, &ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
+	if (p->notes.nr_disabled)
+		session_note_heap(s, p, &ev);
 	trend_add(&p->trend, ev.time_ns, heap_live_bytes(p->heap));
 	if (s->scanning)
 		session_scan_event(s, p, &ev);

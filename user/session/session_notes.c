@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "user/heap/heap.h"
+#include "user/lib/array.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
@@ -13,7 +14,7 @@
 #include "user/source/source_tracer.h"
 
 /* A recording gets no more marks of programs than these. */
-enum { MAX_MARKS = 65536 };
+enum { MAX_MARKS = 65536, MAX_DISABLED = 1024 };
 
 static void on_mark(struct session *s, struct process *p, const struct note_event *ev)
 {
@@ -77,11 +78,66 @@ void session_check(struct session *s, const struct session_stopper *stopper)
 		tracer->checked(source);
 }
 
+static void ignore(struct session *s, struct process *p, taddr_t addr)
+{
+	if (!s->options->no_own_rules && heap_ignore(p->heap, addr))
+		debug("PID %d: no memory: a block is not ignored", p->target->pid);
+}
+
+static void on_ignore(struct session *s, struct process *p, const struct note_event *ev)
+{
+	ignore(s, p, ev->addr);
+}
+
+/* The place of thread @tid among those that are disabled, or behind them. */
+static u32 find_disabled(const struct process_notes *n, u32 tid)
+{
+	u32 i = 0;
+
+	while (i < n->nr_disabled && n->disabled[i].tid != tid)
+		i++;
+	return i;
+}
+
+static void on_disable(struct session *s, struct process *p, const struct note_event *ev)
+{
+	struct process_notes *n = &p->notes;
+	u32 i = find_disabled(n, ev->h.tid);
+
+	(void)s;
+	if (i == n->nr_disabled) {
+		/* Threads that have ended stay in the list. */
+		if (i == MAX_DISABLED || array_reserve(n->disabled, n->max_disabled, i + 1))
+			return;
+		n->disabled[n->nr_disabled++].tid = ev->h.tid;
+		n->disabled[i].depth = 0;
+	}
+	n->disabled[i].depth++;
+}
+
+static void on_enable(struct session *s, struct process *p, const struct note_event *ev)
+{
+	struct process_notes *n = &p->notes;
+	u32 i = find_disabled(n, ev->h.tid);
+
+	(void)s;
+	if (i < n->nr_disabled && !--n->disabled[i].depth)
+		n->disabled[i] = n->disabled[--n->nr_disabled];
+}
+
+void session_note_heap(struct session *s, struct process *p, const struct heap_event *ev)
+{
+	bool makes = ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END;
+
+	if (makes && ev->addr && find_disabled(&p->notes, ev->h.tid) < p->notes.nr_disabled)
+		ignore(s, p, ev->addr);
+}
+
 static void (*const takers[NR_NOTES])(struct session *s, struct process *p, const struct note_event *ev) = {
-	[NOTE_MARK] = on_mark,
-	[NOTE_PAUSE] = on_pause,
-	[NOTE_RESUME] = on_resume,
-	[NOTE_LEAK_CHECK] = on_leak_check,
+	[NOTE_MARK] = on_mark,	   [NOTE_PAUSE] = on_pause,
+	[NOTE_RESUME] = on_resume, [NOTE_LEAK_CHECK] = on_leak_check,
+	[NOTE_IGNORE] = on_ignore, [NOTE_DISABLE] = on_disable,
+	[NOTE_ENABLE] = on_enable,
 };
 
 int session_note(struct session *s, struct process *p, const struct event_header *rec)

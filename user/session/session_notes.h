@@ -14,7 +14,11 @@ struct process_notes {
 	u64 nr_pauses;	    /* by the program */
 	u64 nr_left_out;    /* allocations of that time */
 	u64 nr_unread;	    /* marks whose name could not be read */
-	char text[160];	    /* for the report */
+	struct {
+		u32 tid, depth;
+	} * disabled; /* owned; threads between __lsan_disable() and __lsan_enable() */
+	u32 nr_disabled, max_disabled;
+	char text[160]; /* for the report */
 };
 
 /* The record @rec of a marker of @p. Returns 0. */
@@ -25,6 +29,9 @@ void session_note_begin(const struct session *s, struct process *p);
 
 /* Is the heap event @ev left out, because the program of @p has paused counting? Counts it. */
 bool session_note_leaves_out(struct process *p, const struct heap_event *ev);
+
+/* The heap event @ev was entered: does the program say that its block is no leak? */
+void session_note_heap(struct session *s, struct process *p, const struct heap_event *ev);
 
 /* The sentence about pauses of @p, valid as long as @p; NULL = there was none. */
 const char *session_note_text(struct process *p);

@@ -2,6 +2,7 @@
 /* Which notes of a file are markers: those of heaptap.h, and those that --mark-usdt names. */
 #include "user/source/placing_notes.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,40 @@ static bool describe(struct note_probe *out, const struct note *note, const stru
 	return true;
 }
 
+/* The first argument at the entry of a function, as notes say it; NULL = not known. */
+static const char *first_argument(u16 machine)
+{
+	static const struct {
+		u16 machine;
+		const char *text;
+	} rows[] = {
+		{ EM_X86_64, "8@%rdi" }, { EM_386, "4@4(%esp)" }, { EM_AARCH64, "8@x0" },
+		{ EM_ARM, "4@r0" },	 { EM_RISCV, "8@a0" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].machine == machine)
+			return rows[i].text;
+	return NULL;
+}
+
+/* The functions of LeakSanitizer that say what is no leak: markers at their first instructions. */
+static void add_ignores(struct probed_file *f, const struct elf *elf)
+{
+	static const u8 kinds[] = { NOTE_IGNORE, NOTE_DISABLE, NOTE_ENABLE };
+	const char *arg = first_argument(elf->machine);
+
+	for (size_t i = 0; arg && i < ARRAY_SIZE(kinds); i++) {
+		struct note_probe *n = &f->notes[f->nr_notes];
+
+		if (!f->list.ignores[i])
+			continue;
+		*n = (struct note_probe){ .what = kinds[i], .flags = elf->word_size == 4 ? PROBE_32BIT : 0 };
+		note_arg_parse(&n->args[0], elf->machine, arg);
+		f->note_places[f->nr_notes++] = f->list.ignores[i];
+	}
+}
+
 /* Take over those of @list that can be markers. Returns how many cannot. */
 static size_t choose(struct probed_file *f, const struct note_list *list, struct elf *elf)
 {
@@ -107,6 +142,7 @@ static void warn_silent(const struct note_list *list, const char *path)
 
 int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf, const char *path)
 {
+	const u64 *ignores = f->list.ignores;
 	struct note_list list;
 	size_t nr_bad;
 	int err = notes_read(&list, elf, is_wanted, p);
@@ -114,13 +150,15 @@ int placing_find_notes(struct placing *p, struct probed_file *f, struct elf *elf
 	if (err)
 		return err;
 	nr_bad = list.nr_damaged + list.nr_more;
-	if (!list.nr && !nr_bad)
+	if (!list.nr && !nr_bad && !ignores[0] && !ignores[1] && !ignores[2])
 		return 0;
-	f->notes = calloc(list.nr + 1, sizeof(*f->notes));
-	f->note_places = calloc(list.nr + 1, sizeof(*f->note_places));
+	f->notes = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->notes));
+	f->note_places = calloc(list.nr + ARRAY_SIZE(f->list.ignores), sizeof(*f->note_places));
 	err = f->notes && f->note_places ? 0 : -ENOMEM;
-	if (!err)
+	if (!err) {
 		nr_bad += choose(f, &list, elf);
+		add_ignores(f, elf);
+	}
 	if (!err && p->nr_notes + f->nr_notes > p->ops->max_probes)
 		err = -ENOSPC;
 	if (!err) {
