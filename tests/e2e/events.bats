@@ -83,6 +83,23 @@ round_trip() {
 	jq -e '[.processes[0].stacks[] | select(.frames[0].function == "step_allocates") | .allocs] == [4]' part.json
 }
 
+# bats test_tags=core
+@test "events: through a pipe they are listed while the process runs" {
+	local list=$BATS_TEST_TMPDIR/list tracer
+	stepping
+	mkfifo "$BATS_TEST_TMPDIR/pipe"
+	"$HEAPTAP" report --events - <"$BATS_TEST_TMPDIR/pipe" >"$list" 2>/dev/null 3>&- &
+	STARTED+=("$!")
+	"$HEAPTAP" attach --no-scan -w - "$TARGET" >"$BATS_TEST_TMPDIR/pipe" 2>"$BATS_TEST_TMPDIR/heaptap.err" 3>&- &
+	tracer=$!
+	STARTED+=("$tracer")
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap.err"
+	step "alloc 3 1234"
+	wait_for grep -q '^alloc .* malloc 0x[0-9a-f]* 1234 ' "$list"
+	kill -0 "$tracer"
+	kill -0 "$TARGET"
+}
+
 @test "events: 2^63 bytes and more in all are counted (B15)" {
 	# Of one block 2^48 - 1 bytes at most are believed.
 	awk 'BEGIN {

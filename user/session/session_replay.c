@@ -70,7 +70,7 @@ static int only_check(void *ctx, const void *data, size_t len)
 	return 0;
 }
 
-/* A part of a file: begin at the last seek point before the part. 0, also without one; or -errno. */
+/* A part of a file: begin at the last seek point before the part. 1; 0 = at the start; or -errno. */
 static int skip(struct session *s, FILE *in)
 {
 	struct seek_point p;
@@ -88,7 +88,14 @@ static int skip(struct session *s, FILE *in)
 	err = seek_read_state(fileno(in), &p, feed_state, s);
 	if (!err)
 		err = source_recording_resume(s->source, &p);
-	return !err && fseeko(in, (off_t)p.offset, SEEK_SET) ? -errno : err;
+	if (!err && lseek(fileno(in), (off_t)p.offset, SEEK_SET) < 0)
+		err = -errno;
+	return err ? err : 1;
+}
+
+static ssize_t read_some(FILE *in, u8 *buf)
+{
+	return TEMP_FAILURE_RETRY(read(fileno(in), buf, PORTION));
 }
 
 /* Read all of @in into the session; source_recording_why() explains an error. */
@@ -96,19 +103,25 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 {
 	auto_free u8 *buf = malloc(PORTION);
 	struct progress progress;
-	size_t n;
-	int err = buf ? 0 : -ENOMEM;
+	int err = buf ? skip(s, in) : -ENOMEM;
+	ssize_t n = 0;
 
 	progress_init(&progress, s->options, in, path);
-	if (!err)
-		err = skip(s, in);
-	while (!err && !session_span_is_over(s) && (n = fread(buf, 1, PORTION, in)) > 0) {
-		err = source_recording_feed(s->source, buf, n);
-		progress_add(&progress, n);
+	/* The byte that read_file() has put back. All others are read as they come: a pipe may be slow. */
+	if (err >= 0)
+		n = err ? read_some(in, buf) : (ssize_t)fread(buf, 1, 1, in);
+	err = err < 0 ? err : 0;
+	while (!err && n > 0) {
+		err = source_recording_feed(s->source, buf, (size_t)n);
+		progress_add(&progress, (size_t)n);
+		recorder_show_list(s->recorder);
+		if (!err && session_span_is_over(s))
+			break;
+		n = read_some(in, buf);
 	}
 	log_status(NULL);
-	if (!err && ferror(in)) {
-		err = errno ? -errno : -EIO;
+	if (!err && n < 0) {
+		err = -errno;
 		error("%s: %s: %s", s->options->command, path, strerror(-err));
 	}
 	return err;
@@ -184,17 +197,19 @@ static int read_file(struct session *s, const char *path)
 {
 	bool is_stdin = !strcmp(path, "-");
 	auto_fclose FILE *in = is_stdin ? fdopen(dup(STDIN_FILENO), "r") : fopen(path, "re");
-	int first, err = -errno;
+	int err = in ? 0 : -errno;
+	ssize_t nr = -1;
+	u8 first = 0;
 
-	errno = 0;
-	first = in ? getc(in) : EOF;
-	/* A FILE without memory for its buffer returns EOF. */
-	if (!in || ferror(in) || (first == EOF && errno)) {
-		err = in && errno ? -errno : err;
+	if (!err) {
+		nr = TEMP_FAILURE_RETRY(read(fileno(in), &first, 1));
+		err = nr < 0 ? -errno : 0;
+	}
+	if (err) {
 		error("%s: %s: %s", s->options->command, path, strerror(-err));
 		return err;
 	}
-	if (first == EOF) {
+	if (!nr) {
 		error("%s: %s: is empty", s->options->command, path);
 		return -ENODATA;
 	}
@@ -208,7 +223,8 @@ static int read_file(struct session *s, const char *path)
 		      s->options->command, path);
 		return -EINVAL;
 	}
-	ungetc(first, in);
+	if (ungetc(first, in) == EOF)
+		return -ENOMEM;
 	return first == (u8)STREAM_MAGIC[0] ? read_recording(s, in, path) : read_words(s, in, path);
 }
 

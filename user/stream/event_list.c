@@ -366,6 +366,12 @@ void event_list_thread(struct event_list *l, pid_t pid, pid_t tid, const char *n
 	putc('\n', l->out);
 }
 
+void event_list_show(struct event_list *l)
+{
+	if (!l->err && fflush(l->out))
+		l->err = -errno;
+}
+
 int event_list_finish(struct event_list *l)
 {
 	int err = l->err;

@@ -33,3 +33,5 @@ void event_list_thread(struct event_list *l, pid_t pid, pid_t tid, const char *n
 
 /* Flush. 0, or the -errno of the first write that failed. */
 int event_list_finish(struct event_list *l) __must_check;
+/* Flush what is written so far. */
+void event_list_show(struct event_list *l);

@@ -637,6 +637,12 @@ int recorder_finish_list(struct recorder *r)
 	return r && r->list ? event_list_finish(r->list) : 0;
 }
 
+void recorder_show_list(const struct recorder *r)
+{
+	if (r && r->list)
+		event_list_show(r->list);
+}
+
 bool recorder_has_failed(const struct recorder *r)
 {
 	return r && r->has_failed;

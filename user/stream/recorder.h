@@ -105,6 +105,8 @@ void recorder_end(struct recorder *r, u64 time_ns, u64 duration_ns);
 
 /* Flush the list of --events. 0, or the -errno of the first write that failed. */
 int recorder_finish_list(struct recorder *r) __must_check;
+/* Let the reader of this list see what is in it now. */
+void recorder_show_list(const struct recorder *r);
 
 /* Is a recording open? */
 bool recorder_is_open(const struct recorder *r);
