@@ -55,7 +55,6 @@ struct heap_event {
 };
 
 #define ALIGNMENT_ZERO (~0ULL)
-
 enum { STACK_NONE = 0, STACK_LOST = 1, STACK_FIRST_ID = 2, STACK_MAX_FRAMES = 127, NOTE_NAME_BYTES = 64 };
 
 /* Why a walk ended. Order is part of the recording format: append only. */

@@ -439,6 +439,84 @@ static void lost_mapped_pool(void)
 	keep(pool);
 }
 
+/* ---- pools that nothing announces, as most programs have them ---- */
+
+struct cell {
+	struct cell *next;
+	void *more;
+};
+
+/* Cells of @memory, each leading to the one before it. Returns the last one. */
+static struct cell *fill_with_cells(char *memory, size_t nr)
+{
+	struct cell *last = NULL;
+
+	for (size_t i = 1; i <= nr; i++) {
+		struct cell *cell = (struct cell *)(memory + i * sizeof(*cell));
+
+		cell->next = last;
+		last = cell;
+	}
+	return last;
+}
+
+/* The pool is lost with its memory; its cells lead to each other's places in the middle, and to a block. */
+static void lost_silent_pool(void)
+{
+	struct {
+		char *memory;
+		struct cell *last;
+	} *pool = leader(sizeof(*pool));
+
+	pool->memory = behind(4096);
+	pool->last = fill_with_cells(pool->memory, 20);
+	pool->last->more = behind(100);
+	keep(pool);
+}
+
+/* The pool is lost, and its memory is left only by a cell that is in use: so is what that cell leads to. */
+static void cell_of_silent_pool(void)
+{
+	static struct cell *in_use;
+	struct {
+		char *memory;
+	} *pool = leader(sizeof(*pool));
+	char *memory = maybe(4096);
+
+	in_use = fill_with_cells(memory, 20);
+	in_use->more = maybe(100);
+	pool->memory = memory;
+	keep(pool);
+}
+
+/* A pool of several blocks, of which each leads to the next at its beginning, is lost by its first one. */
+static void lost_chained_pool(void)
+{
+	char *memory = leader(1024);
+
+	for (int i = 0; i < 3; i++) {
+		char *next = behind(1024);
+
+		*(void **)memory = next;
+		fill_with_cells(memory, 20);
+		memory = next;
+	}
+	keep(memory);
+}
+
+/* A pool of several blocks: cells of each lead into the one before, and one cell of the last is in use. */
+static void cells_of_several_blocks(void)
+{
+	static struct cell *in_use;
+
+	for (int i = 0; i < 3; i++) {
+		struct cell *last = fill_with_cells(maybe(1024), 20);
+
+		last->more = in_use;
+		in_use = last;
+	}
+}
+
 static const struct shape shapes[] = {
 	{ "plain", plain },
 	{ "empty", empty },
@@ -472,6 +550,10 @@ static const struct shape shapes[] = {
 	{ "lost_pool_block", lost_pool_block },
 	{ "lost_pool", lost_pool },
 	{ "lost_mapped_pool", lost_mapped_pool },
+	{ "lost_silent_pool", lost_silent_pool },
+	{ "cell_of_silent_pool", cell_of_silent_pool },
+	{ "lost_chained_pool", lost_chained_pool },
+	{ "cells_of_several_blocks", cells_of_several_blocks },
 };
 
 int main(int argc, char **argv)
