@@ -89,8 +89,19 @@ static void tie(struct tracer *t, const struct tracer_thread *th)
 	t->tie.cpu = cpu;
 }
 
+/* A tied thread that has set a mask of its own keeps it, and is left alone from now on. */
+static void respect_own_mask(struct tracer *t, struct tracer_thread *th)
+{
+	cpu_set_t now;
+
+	if (sched_getaffinity(th->tid, sizeof(now), &now) || is_on_one_cpu(&now, t->tie.cpu))
+		return;
+	th->has_own_mask = true;
+	t->tie.tid = 0;
+}
+
 /* Count the stops that @th makes in a row. */
-static void tie_if_busy(struct tracer *t, const struct tracer_thread *th)
+static void tie_if_busy(struct tracer *t, struct tracer_thread *th)
 {
 	struct tracer_tie *busy = &t->tie;
 
@@ -103,7 +114,9 @@ static void tie_if_busy(struct tracer *t, const struct tracer_thread *th)
 	if (busy->nr_stops < TIE_STOPS)
 		return;
 	busy->nr_stops = 0;
-	if (busy->tid != th->tid && clock_now_ns() - busy->since_ns < TIE_NS)
+	if (busy->tid == th->tid)
+		respect_own_mask(t, th);
+	else if (!th->has_own_mask && clock_now_ns() - busy->since_ns < TIE_NS)
 		tie(t, th);
 }
 

@@ -47,6 +47,7 @@ struct tracer_thread {
 	u64 wait_end_ns;
 	int cpu;	       /* where it ran when last looked, -1 = unknown */
 	u32 look_in, look_all; /* stops until the next look, and between two */
+	bool has_own_mask;     /* it has set the CPUs on which it may run itself: it is not tied again */
 	struct inflight inflight;
 };
 
