@@ -1,0 +1,87 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Ctrl-C while heaptap works on a large heap: it ends at once, or the console goes on, and the target is not held.
+
+load ../lib/common
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	make_worked
+}
+
+# A signal comes when heaptap has worked for so many ticks of CPU time since it was looked at, however fast it is.
+# The jobs take several times as long.
+make_worked() {
+	cat >worked <<'END'
+#!/bin/bash
+# worked PID begin: remember its CPU time; worked PID TICKS: wait until it has had so much more; fails if it has ended
+cpu() { awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat" 2>/dev/null; }
+if [ "$2" = begin ]; then
+	cpu "$1" >begun
+	exit
+fi
+while now=$(cpu "$1") && [ -n "$now" ] && [ "$now" -lt $(($(cat begun) + $2)) ]; do
+	sleep 0.01
+done
+[ -n "$now" ]
+END
+	chmod +x worked
+}
+
+# at_rest: no thread of the target is stopped
+at_rest() { ! grep -qE '^State:.*[tT] \(' "/proc/$TARGET"/task/*/status; }
+
+# Blocks that take a scan some 0.5 s.
+MANY=1000000
+
+@test "broken off: scan of a process that nobody traces" {
+	stepping
+	step "alloc $MANY 16"
+	# Without job control bash would have the signal ignored.
+	start perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' "$HEAPTAP" scan --max-pause 60s "$TARGET"
+	echo 0 >begun
+	./worked "$PID" 10
+	kill -INT "$PID"
+	ended "$PID" 130
+	wait_for at_rest
+	step "alloc 1 1"
+	untouched "$TARGET"
+}
+
+@test "broken off: scan and why of the console, which goes on and judges again" {
+	stepping
+	mkfifo pid
+	# The console's PID is that of the shell which becomes it.
+	"$ROOT/tests/lib/talk.py" bash -c 'echo $$ >tap; exec "$0" console --max-pause 60s "$1"' "$HEAPTAP" "$TARGET" <<SCRIPT &
+expect heaptap> 
+run echo ready >'$PWD/pid'; read -r _ <'$PWD/pid'
+send wait allocs>$((MANY - 1)) 60s
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send scan
+run ./worked \$(cat tap) 10
+type \\x03
+expect heaptap> 
+send status
+expect the memory was not searched
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send why
+run ./worked \$(cat tap) 10
+type \\x03
+expect heaptap> 
+send scan
+expect no leaks
+expect heaptap> 
+send quit
+end 0
+SCRIPT
+	local talk=$!
+	read -r _ <pid
+	step "alloc $MANY 16"
+	echo go >pid
+	wait "$talk"
+	at_rest
+	step "alloc 1 1"
+	untouched "$TARGET"
+}
