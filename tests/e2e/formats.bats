@@ -120,6 +120,36 @@ list_events() {
 	[ ! -s err ]
 }
 
+# unread ARGS...: heaptap with a standard output that nobody reads any more; its status in $status, messages in $output
+unread() {
+	output=$(python3 -c '
+import os, subprocess, sys
+reader, writer = os.pipe()
+os.close(reader)
+sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, timeout=120).returncode)
+' "$HEAPTAP" "$@" 2>&1) && status=0 || status=$?
+}
+
+@test "formats: whatever prints ends without a message when nobody reads it" {
+	local args
+	spinning
+	list_events >events.txt
+	"$HEAPTAP" report -q -o a.json events.txt
+	mkdir series
+	cp a.json series/a.json
+	cp a.json series/b.json
+	for args in "report events.txt" "report --format json events.txt" "report --format csv events.txt" \
+		"report --format pprof events.txt" "report --events events.txt" "report --format list" "diff a.json a.json" \
+		"diff --json a.json a.json" "report series" "help run" "--version" "completion bash" "doctor" "doctor $TARGET" \
+		"scan $TARGET" "console -q -x report events.txt" "console -q -x status -x report $TARGET" \
+		"attach -q -t 1s $TARGET" "system -q -t 1s"; do
+		# shellcheck disable=SC2086
+		unread $args
+		[ "$status" -eq 5 ] && [ -z "$output" ] || { echo "$args: $status: $output"; return 1; }
+	done
+	untouched "$TARGET"
+}
+
 @test "formats: reports in turn end when nobody reads them any more" {
 	spinning
 	start bash -c '"$HEAPTAP" attach -q -i 100ms "$1" | head -n 1' - "$TARGET"

@@ -73,7 +73,8 @@ static int write_diff(const struct options *o, struct diff *d, enum diff_key key
 		return write_pages(d, names, outs, o->outputs.nr);
 	err = o->json ? diff_write_json(stdout, d, key, names)
 		      : diff_write_text(stdout, d, key, o->top, names);
-	if (err)
+	/* A reader of a pipe that goes away has what it wants. */
+	if (err && err != -EPIPE)
 		error("diff: %s", strerror(-err));
 	return err;
 }

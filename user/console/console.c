@@ -62,7 +62,7 @@ static void write_outputs(struct console *c)
 static enum console_news on_stop(struct console *c, int sig)
 {
 	if (sig == SIGINT && c->is_terminal) {
-		c->is_interrupted = true;
+		c->is_interrupted = c->has_ctrl_c = true;
 		return NEWS_INTERRUPT;
 	}
 	c->is_over = true;
@@ -205,12 +205,15 @@ void console_run(struct console *c, char *line)
 	int nr = console_cut_file(line, &file, &c->appends);
 
 	c->file = file;
-	c->is_interrupted = false;
+	c->is_interrupted = c->has_ctrl_c = false;
 	if (!nr)
 		nr = console_split(line, words);
 	if (nr > 0)
 		run_words(c, words, (size_t)nr);
 	c->file = NULL;
+	/* The prompt begins a line. */
+	if (c->has_ctrl_c && c->input)
+		putchar('\n');
 	if (nr >= 0)
 		return;
 	c->nr_bad++;

@@ -48,6 +48,7 @@ struct console {
 	bool is_terminal, has_no_pager;
 	bool is_over;	     /* no more commands */
 	bool is_interrupted; /* Ctrl-C: leave the command */
+	bool has_ctrl_c;     /* since the command began: the terminal shows it as "^C" */
 	bool has_source;     /* events may still come */
 	u32 line_nr;	     /* of a script, 0 = none */
 	u32 round;
