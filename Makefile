@@ -17,7 +17,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvl
 OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(findstring thread,$(SAN)),-Wno-tsan) \
-            $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
+            $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow -D__SANITIZE_ADDRESS__=1)
 # For another CPU: the compiler's root, with the libraries' -dev packages unpacked in it.
 SYSROOT  ?=
 ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
