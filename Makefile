@@ -235,11 +235,11 @@ soak-random: all $(T)/steady   ## 10,000 attaches and 2,000 kills of heaptap for
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/soak.py -a $(or $(ATTACHES),10000) -k $(or $(KILLS),2000)
 
 check-verdicts: all $(VERDICT_PROGRAMS)  ## shapes of leaks: the verdicts of heaptap, memcheck and LeakSanitizer, as a table (root)
-	$(Q)$(TEST_ENV) tests/verdicts/run.pl
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/verdicts/run.pl
 
 check-peers: all $(ORACLE)         ## counts of 40 programs against memcheck, stacks against gdb (installs the programs; root; some 5 minutes)
 	$(Q)tests/deps.sh
-	$(Q)$(TEST_ENV) tests/peers/run.sh
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/peers/run.sh
 
 check-collectors: all targets     ## Prometheus scrapes for a minute, go tool pprof reads over HTTP (installs them; root)
 	$(Q)tests/deps.sh
