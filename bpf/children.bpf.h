@@ -35,6 +35,7 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 	if (flags & EVENT_NO_COPY)
 		bpf_get_current_comm(own.comm, sizeof(own.comm));
 	own.maps_pid = parent;
+	own.is_followed = 1;
 	maps = published_maps(parent);
 	if (maps ? maps->execs != process->execs : process->execs)
 		own.maps_pid = NO_MAPS_PID;

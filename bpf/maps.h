@@ -22,8 +22,8 @@ struct process_state {
 	u32 maps_pid;	/* PID of the process whose mappings serve for walks until this one has its own */
 	u32 removals;	/* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
-	u32 reserved;
-	char comm[16]; /* of the last program that the process executed; "" = none yet */
+	u32 is_followed;  /* a child, which counts in nr_followed */
+	char comm[16];	  /* of the last program that the process executed; "" = none yet */
 };
 
 /* Fixed when the programs are loaded. */
@@ -49,7 +49,7 @@ struct task_fields {
 struct source_state {
 	u32 is_on;	 /* the gate: 0 = the programs do nothing */
 	u32 nr_paused;	 /* processes in the map of paused ones */
-	u32 nr_followed; /* children that are or were traced */
+	u32 nr_followed; /* children that are traced; user space takes off those that have ended, if it wants */
 	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
 	u32 is_shared;	 /* links without a PID filter: probes are in processes that nobody traces, too */
 	u32 hyphen_pid; /* with is_shared: an untraced process whose new program has a '-' in its name, 0 = none */

@@ -268,6 +268,21 @@ told() { grep -q -- "$1" "$err"; }
 	grep -A 1 "^swell (pid $leaking)" "$rows" | grep -q 'leaks .*: swell_forgets < main'
 }
 
+@test "system: --everything has room for new processes when others have ended" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	swelling 65536
+	first=$TARGET
+	watching --everything --comm swell --watch 1
+	wait_for told '1 processes are traced'
+	kill -KILL "$first"
+	wait_for gone "$first"
+	swelling 4096
+	wait_for has_probes "$TARGET"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	never_in "$err" 'were not traced'
+}
+
 @test "system: with --everything SIGUSR1, --interval and a threshold write reports too" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536

@@ -36,7 +36,7 @@ struct process *session_find(struct session *s, u32 pid)
 	return NULL;
 }
 
-static void process_free(struct process *p)
+void session_free_process(struct process *p)
 {
 	if (!p)
 		return;
@@ -87,7 +87,7 @@ int session_new_process(struct session *s, struct process **out)
 
 void session_drop_last_process(struct session *s)
 {
-	process_free(s->processes[--s->nr_processes]);
+	session_free_process(s->processes[--s->nr_processes]);
 	s->latest = NULL;
 }
 
@@ -561,7 +561,7 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->nr_processes; i++)
-		process_free(s->processes[i]);
+		session_free_process(s->processes[i]);
 	if (s->source)
 		s->ops->free(s->source);
 	free(s->processes);

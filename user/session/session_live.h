@@ -91,6 +91,9 @@ void session_expect(struct session *s, size_t nr);
 /* @nr processes were asked for and cannot be traced: session_status() is STATUS_UNTRUSTED from now on. */
 void session_leave_out(struct session *s, size_t nr);
 
+/* Forget the processes that ended first, until @keep processes that have ended are left. Returns how many. */
+size_t session_drop_ended(struct session *s, size_t keep);
+
 /* As lifeline of struct source_ops (user/source/source.h); -1 without one. */
 int session_lifeline(struct session *s);
 

@@ -69,6 +69,9 @@ struct process {
 	size_t nr_reported;
 };
 
+/* NULL is nothing. */
+void session_free_process(struct process *p);
+
 /* No more events come from @p. */
 static inline bool process_is_over(const struct process *p)
 {

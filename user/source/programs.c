@@ -293,3 +293,13 @@ int programs_run_ns(const struct programs *p, u64 *time_ns)
 	}
 	return 0;
 }
+
+void programs_drop_process(const struct programs *p, pid_t pid, bool frees_place)
+{
+	struct process_state process;
+	u32 key = pid;
+
+	if (frees_place && !bpf_map_lookup_elem(p->processes_fd, &key, &process) && process.is_followed)
+		__sync_fetch_and_sub(&p->state->nr_followed, 1);
+	bpf_map_delete_elem(p->processes_fd, &key);
+}

@@ -577,9 +577,8 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 {
 	struct bpf_source *s = self(source);
 	struct bpf_process *t = find_process(s, pid);
-	u32 key = pid;
 
-	bpf_map_delete_elem(s->programs.processes_fd, &key);
+	programs_drop_process(&s->programs, pid, s->options.forgets_followed);
 	if (s->tables)
 		unwind_tables_forget(s->tables, pid);
 	if (t)

@@ -3,11 +3,13 @@
 #include "user/system/everything.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/report/output.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/system/spare.h"
 #include "user/system/zoom_price.h"
 
@@ -20,6 +22,7 @@ int everything_init(struct everything *e, struct zooms *z, u32 max)
 	*e = (struct everything){ .zooms = z, .options = *z->options->session };
 	/* Processes that share probes are told apart by their PIDs, as followed children are. */
 	e->options.source.max_followed = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
+	e->options.source.forgets_followed = true;
 	zooms_measure_call(z);
 	err = session_new(&e->session, &e->options, NULL, false);
 	if (err)
@@ -49,13 +52,19 @@ static void begin(struct everything *e, const struct watched *p)
 		tell_spared(e, p, why);
 		return;
 	}
-	if (e->nr_traced >= e->options.source.max_followed) {
-		e->nr_left_out++;
-		return;
-	}
 	/* A failure was logged. */
 	if (!session_attach(e->session, p->pid, false))
 		e->nr_traced++;
+}
+
+/* Is there no room for @p now? Then another look may trace it. */
+static bool is_too_many(struct everything *e, struct watched *p)
+{
+	bool is_full = e->nr_traced >= e->options.source.max_followed;
+
+	e->nr_left_out += is_full - p->is_left_out;
+	p->is_left_out = is_full;
+	return is_full;
 }
 
 static void answer(struct everything *e, const struct watched *p)
@@ -75,22 +84,23 @@ static void answer(struct everything *e, const struct watched *p)
 void everything_look(struct everything *e, struct watch *w)
 {
 	u64 end_ns = clock_now_ns() + budget_ns;
-	u32 before = e->nr_traced;
+	u32 before;
 
 	if (!e->session)
 		return;
+	before = e->nr_traced = (u32)session_running(e->session);
 	for (size_t i = 0; i < w->nr && clock_now_ns() < end_ns; i++) {
 		struct watched *p = &w->list[i];
 
 		/* A new process may be about to execute a program. */
-		if (p->is_tried || p->is_new)
+		if (p->is_tried || p->is_new || is_too_many(e, p))
 			continue;
 		p->is_tried = true;
 		begin(e, p);
 	}
 	if (before != e->nr_traced)
 		info("system: %u processes are traced", e->nr_traced);
-	session_running(e->session);
+	e->nr_forgotten += session_drop_ended(e->session, EVERYTHING_MAX_ENDED);
 	price_look(&e->price, e->session, &e->zooms->call, w->now_ns);
 	e->zooms->permyriad = e->price.permyriad;
 	if (w->now_ns < e->next_answers_ns)
@@ -112,8 +122,12 @@ int everything_end(struct everything *e, const struct watch *w, struct outputs *
 
 	if (!e->session)
 		return 0;
+	if (e->nr_forgotten)
+		warn("system: %" PRIu64
+		     " traced processes that have ended are not in the report: the last %d are kept",
+		     e->nr_forgotten, EVERYTHING_MAX_ENDED);
 	if (e->nr_left_out)
-		warn("system: %u processes were not traced: at most %u can be", e->nr_left_out,
+		warn("system: %u processes were not traced: at most %u can be at a time", e->nr_left_out,
 		     e->options.source.max_followed);
 	if (e->zooms->options->wants_scan)
 		session_scan(e->session, NULL, true);

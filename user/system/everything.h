@@ -7,16 +7,19 @@
 struct outputs;
 
 enum {
-	EVERYTHING_MAX = 4000
-}; /* processes, with those that have ended: as many as the programs have room for */
+	EVERYTHING_MAX = 4000,	     /* processes at a time: as many as the programs have room for */
+	EVERYTHING_MAX_ENDED = 1000, /* whose reports are kept */
+};
 
 struct everything {
 	struct zooms *zooms; /* borrowed: its options, answers and price of a call */
 	struct session_options options;
 	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
 	struct price price;
-	u32 nr_traced, nr_left_out;
-	u32 nr_spared; /* processes that the user has chosen, and that are not traced */
+	u32 nr_traced; /* at present */
+	u32 nr_left_out;
+	u64 nr_forgotten; /* processes that had ended */
+	u32 nr_spared;	  /* processes that the user has chosen, and that are not traced */
 	u64 next_answers_ns;
 };
 

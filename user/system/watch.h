@@ -42,6 +42,7 @@ struct watched {
 	bool is_held;	   /* it is traced: not evicted */
 	bool is_asked;	   /* its report is wanted: it is traced although it does not grow */
 	bool is_tried;	   /* it was to be traced with all others (everything.h) */
+	bool is_left_out;  /* by --everything: too many are traced */
 	bool is_over;	   /* it has met a rule of --threshold, which was said */
 	u64 dump_again_ns; /* until then no other report because of a rule; 0 = there was none yet */
 	u64 refused_ns;	   /* until then it is not traced; 0 = it may be */
