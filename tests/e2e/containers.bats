@@ -8,7 +8,14 @@ bats_require_minimum_version 1.5.0
 
 teardown() {
 	end_started
+	[ -z "${inner_root:-}" ] || rm -rf "$inner_root"
 	[ -z "${jail:-}" ] || { umount "$jail"/lib* "$jail/proc" 2>/dev/null || true; rmdir "$jail/proc" || true; }
+}
+
+# found_leak PID: the last line of rows has its leak, its function, and its PID inside
+found_leak() {
+	tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) |
+		.pid_inside == 1 and .zoom.finding == \"leaks\" and (.zoom.function | test(\"swell_forgets\"))" >/dev/null 2>&1
 }
 
 need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
@@ -30,6 +37,52 @@ need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
 	wait_for gone "$PID"
 	is .pid 1
 	[ "$(field .totals.allocs)" -gt 0 ]
+	untouched "$inner"
+}
+
+# with_inner_root PROGRAM: a root directory with a copy of the program and of its libraries
+with_inner_root() {
+	local lib
+	inner_root=$(mktemp -d /tmp/heaptap-rootless-XXXXXX)
+	mkdir "$inner_root/proc"
+	cp "$1" "$inner_root/"
+	for lib in $(ldd "$1" | grep -o '/[^ ]*'); do
+		mkdir -p "$inner_root${lib%/*}"
+		cp "$lib" "$inner_root$lib"
+	done
+	chmod -R a+rX "$inner_root"
+}
+
+# rootless COMMAND...: exec it as nobody, who is root in namespaces of its own with another root directory
+rootless() {
+	exec setpriv --reuid 65534 --regid 65534 --clear-groups unshare --user --map-root-user --pid --mount --fork \
+		--kill-child --mount-proc --root="$inner_root" --wd=/ "$@"
+}
+
+@test "containers: a rootless one of an ordinary user: traced from outside with its own files, zoomed, left (D5)" {
+	local inner rows=$BATS_TEST_TMPDIR/rows
+	need_root
+	setpriv --reuid 65534 --regid 65534 --clear-groups unshare --user --map-root-user --pid --mount --fork --mount-proc true ||
+		skip "an ordinary user makes no namespaces here"
+	with_inner_root "$T/swell"
+	start rootless /swell 65536
+	wait_for says rootless ready
+	inner=$(pgrep -P "$PID")
+	[ "$(readlink "/proc/$inner/ns/user")" != "$(readlink /proc/self/ns/user)" ]
+	[ "$(awk '/^Uid:/ { print $2 }' "/proc/$inner/status")" -eq 65534 ]
+	attached "$inner"
+	works "$inner"
+	detach
+	is .pid "$inner"
+	jq -e '[.processes[0].stacks[].frames[0].function] | index("swell_forgets") != null' "$report"
+	jq -e '.processes[0].scan.definite.blocks > 0' "$report"
+	untouched "$inner"
+	start "$HEAPTAP" system --comm swell --json -i 1s
+	TAP=$PID
+	rows=$BATS_TEST_TMPDIR/heaptap.out
+	wait_for found_leak "$inner"
+	kill -INT "$TAP"
+	ended "$TAP" 0
 	untouched "$inner"
 }
 
