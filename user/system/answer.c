@@ -141,6 +141,7 @@ static int take_report(void *ctx, const struct report *r)
 	struct zoom_answer *f = ctx;
 
 	f->time_ns = clock_now_ns();
+	f->window_ns = f->time_ns - f->begin_ns;
 	f->where[0] = f->why[0] = '\0';
 	f->bytes = f->blocks = f->grown = 0;
 	if (!p)
@@ -212,6 +213,15 @@ static void describe(const struct zoom_answer *f, char *text, size_t size)
 	}
 }
 
+u64 answer_scaled(const struct zoom_answer *f)
+{
+	u64 whole_ns = f->time_ns - f->first_ns;
+
+	if (f->nr_windows < 2 || !f->window_ns || whole_ns <= f->window_ns)
+		return 0;
+	return (u64)((double)f->bytes * (double)whole_ns / (double)f->window_ns);
+}
+
 void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	size_t len;
@@ -225,4 +235,8 @@ void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 	if (f->nr_windows)
 		snprintf(text + len, size - len, ", in %u window%s", f->nr_windows,
 			 f->nr_windows == 1 ? "" : "s");
+	len = strlen(text);
+	if (answer_scaled(f))
+		snprintf(text + len, size - len, "; scaled to the gaps between them about %s",
+			 human_bytes(answer_scaled(f)).text);
 }

@@ -27,6 +27,7 @@ struct zoom_answer {
 	char comm[PROC_COMM_SIZE];
 	char container[160];  /* "" = none; not escaped */
 	u64 begin_ns, end_ns; /* of tracing, CLOCK_MONOTONIC; end 0 = it is traced now */
+	u64 first_ns;	      /* begin of the first window */
 
 	/* Growth, as the watch saw it last. */
 	double bytes_per_s;
@@ -35,6 +36,7 @@ struct zoom_answer {
 	/* The answer, from the last verdict. */
 	enum answer_kind kind;
 	u64 time_ns;	   /* when; 0 = never */
+	u64 window_ns;	   /* how long it was traced then, without a gap */
 	char where[320];   /* functions, innermost first: "make_node < add_node"; escaped; "" = not known */
 	u64 bytes, blocks; /* of this caller, by its kind: lost, held, or grown */
 	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
@@ -62,6 +64,12 @@ int answer_look(struct zoom_answer *f, struct session *s, bool wants_scan) __mus
 
 /* Fill in the answer on process @pid of @s (0 = the only one) from the verdicts that there are. As answer_look(). */
 int answer_take(struct zoom_answer *f, struct session *s, pid_t pid) __must_check;
+
+/*
+ * Of a process that is traced in windows: the bytes of the answer, which are exact for its window, scaled to the time
+ * since the first window began. 0 = there was no gap.
+ */
+u64 answer_scaled(const struct zoom_answer *f);
 
 /* "leaks 1.20 MiB in 20 blocks: make_node < add_node" */
 void answer_describe(const struct zoom_answer *f, char *text, size_t size);

@@ -81,6 +81,10 @@ static void write_answer(struct json *j, const char *key, const struct zoom_answ
 	json_u64(j, "verdicts", f->nr_verdicts);
 	json_u64(j, "cost_permyriad", f->permyriad);
 	json_u64(j, "windows", f->nr_windows);
+	if (answer_scaled(f))
+		json_u64(j, "scaled_bytes", answer_scaled(f));
+	else
+		json_null(j, "scaled_bytes");
 	write_text(j, "why", f->why);
 	json_object_end(j);
 }

@@ -172,6 +172,7 @@ void zoom_begin_answer(struct zoom_answer *f, const struct watched *p, u64 now_n
 	*f = (struct zoom_answer){ .pid = p->pid,
 				   .start_time = p->start_time,
 				   .begin_ns = now_ns,
+				   .first_ns = now_ns,
 				   .bytes_per_s = p->line.bytes_per_s,
 				   .needs = watched_needs(p),
 				   .needed = watched_needs(p) };

@@ -80,10 +80,41 @@ static void the_oldest_makes_room(void **state)
 	assert_int_equal(z->nr_dropped, 5);
 }
 
+/* 30 s of 90 s were seen in the last window, which is exact; the first one has nothing to scale. */
+static void scaled_to_the_gaps(void **state)
+{
+	struct zooms *z = *state;
+	struct zoom_answer *a = begin(z, 7, 1, 4096, 1000);
+	char text[512];
+
+	a->kind = ANSWER_LEAKS;
+	a->bytes = 3 << 20;
+	a->time_ns = 31000;
+	a->window_ns = 30000;
+	assert_true(answer_scaled(a) == 0);
+	a->nr_windows = 1;
+	assert_true(answer_scaled(a) == 0);
+	a->end_ns = 31000;
+	begin(z, 7, 1, 9000, 61000);
+	a->nr_windows = 2;
+	/* The new window has no answer yet. */
+	assert_true(answer_scaled(a) == 0);
+	a->time_ns = 91000;
+	a->window_ns = 30000;
+	assert_true(answer_scaled(a) == 9 << 20);
+	answer_describe(a, text, sizeof(text));
+	assert_non_null(strstr(text, "leaks 3.00 MiB"));
+	assert_non_null(strstr(text, ", in 2 windows; scaled to the gaps between them about 9.00 MiB"));
+	a->nr_windows = 0;
+	answer_describe(a, text, sizeof(text));
+	assert_null(strstr(text, "scaled"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(another_window, setup, teardown),
+		cmocka_unit_test_setup_teardown(scaled_to_the_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_oldest_makes_room, setup, teardown),
 	};
 
