@@ -391,6 +391,29 @@ without_ids() {
 		<(python3 -c 'import csv, sys; [print(r["id"]) for r in csv.DictReader(open(sys.argv[1]))]' r1.csv | sort)
 }
 
+@test "formats: JSON has no number that a reader would round" {
+	"$HEAPTAP" run -q --check -w misuse.heaptap -o /dev/null -- "$T/misuse" >out 2>err || true
+	"$HEAPTAP" run -q -f -w fork.heaptap -o /dev/null -- "$T/fork" 3 >out 2>err
+	for f in misuse fork; do
+		"$HEAPTAP" report -q --force -o r.json -o r.compact.json -o r.speedscope.json -o r.trace.json -o r.sarif $f.heaptap
+		"$HEAPTAP" diff --json r.json r.compact.json >d.json
+		# Readers such as JavaScript keep 53 bits.
+		python3 -c '
+import json, sys
+def numbers(item):
+    if isinstance(item, (dict, list)):
+        for part in item.values() if isinstance(item, dict) else item:
+            yield from numbers(part)
+    elif isinstance(item, int):
+        yield item
+for path in sys.argv[1:]:
+    largest = max(numbers(json.load(open(path))))
+    print(path, largest)
+    assert 0 < largest < 2 ** 53, path
+' r.json r.compact.json r.speedscope.json r.trace.json r.sarif d.json
+	done
+}
+
 @test "formats: hostile names break no format" {
 	name=$(printf 'evil\033[31m;"\\<&\nname,%%#\303')
 	cp "$T/leak" "./$name"
