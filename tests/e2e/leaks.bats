@@ -500,6 +500,16 @@ lost_by_known() {
 	head -1 "$text" | grep -Eq '^leaks [0-9.,]+ K?i?B in [0-9,]+ blocks, in [1-3] of 3 processes; .* live$'
 }
 
+@test "leaks: the first example of heaptap-leaks(7) is what a reader gets" {
+	local text=$BATS_TEST_TMPDIR/r.txt line nr=0
+	"$HEAPTAP" run -q -n 1 -o "$text" -- "$T/leak" >/dev/null
+	while IFS= read -r line; do
+		grep -qxF -- "$line" "$ROOT/man/heaptap-leaks.7" || { echo "not in the manual: $line"; return 1; }
+		nr=$((nr + 1))
+	done < <(sed -n '1,2p;5p;7,8p' "$text")
+	[ "$nr" -eq 5 ]
+}
+
 @test "leaks: ruby, which drops its objects at its end: the report says so, unless ruby was killed or runs" {
 	local library=$BATS_TEST_TMPDIR/libruby-9.9.so.9.9
 	objcopy "$T/libinfo.so" "$library"
