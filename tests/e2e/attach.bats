@@ -84,6 +84,22 @@ load ../lib/common
 	untouched "$two"
 }
 
+@test "attach: by the path of its file, and of a link to this file" {
+	local player=$BATS_TEST_TMPDIR/player given
+	cp "$T/spin" "$player"
+	ln -s player "$BATS_TEST_TMPDIR/other-name"
+	start "$player"
+	one=$PID
+	wait_for says player ready
+	spinning
+	for given in "$player" "$BATS_TEST_TMPDIR/other-name"; do
+		attached --force "$given"
+		works "$one"
+		detach
+		jq -e --argjson one "$one" '[.processes[].pid] == [$one] and .processes[0].totals.allocs > 0' "$report"
+	done
+}
+
 @test "attach: 33 targets share one link for each file; two have their own" {
 	local other one pids=()
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no links"
