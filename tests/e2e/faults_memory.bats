@@ -158,3 +158,30 @@ is_unwritten() {
 	done
 	[ "$nr_untraced" -gt 0 ]
 }
+
+# a_recording: r.heaptap, of a program that leaks
+a_recording() {
+	traced -q -w "$BATS_TEST_TMPDIR/r.heaptap" -- "$T/leak"
+	[ "$status" -eq 0 ]
+}
+
+@test "faults: a report of heaptap, traced by heaptap, has no leak and no wrong release" {
+	a_recording
+	traced -q --fail-on definite --fail-on errors -- \
+		"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/again.json" "$BATS_TEST_TMPDIR/r.heaptap"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	is .scan.definite.blocks 0
+	nothing_lost
+	[ -s "$BATS_TEST_TMPDIR/again.json" ]
+}
+
+@test "faults: a report of heaptap has no error and no leak under memcheck" {
+	valgrind -q "$T/exitcodes" exit 3 >/dev/null 2>&1 || [ $? -eq 3 ] || skip "valgrind does not work here"
+	a_recording
+	# The reader of names, whose filter memcheck does not know, may die: that is said.
+	status=0
+	valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite --log-file="$BATS_TEST_TMPDIR/log" \
+		"$HEAPTAP" report -o "$BATS_TEST_TMPDIR/again.json" "$BATS_TEST_TMPDIR/r.heaptap" 2>"$err" || status=$?
+	[ "$status" -eq 0 ] || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+	[ "$(jq .processes[0].totals.allocs "$BATS_TEST_TMPDIR/again.json")" -eq "$(field .totals.allocs)" ]
+}
