@@ -477,7 +477,7 @@ static void lost_silent_pool(void)
 /* The pool is lost, and its memory is left only by a cell that is in use: so is what that cell leads to. */
 static void cell_of_silent_pool(void)
 {
-	static struct cell *in_use;
+	static struct cell *volatile in_use;
 	struct {
 		char *memory;
 	} *pool = leader(sizeof(*pool));
@@ -507,7 +507,7 @@ static void lost_chained_pool(void)
 /* A pool of several blocks: cells of each lead into the one before, and one cell of the last is in use. */
 static void cells_of_several_blocks(void)
 {
-	static struct cell *in_use;
+	static struct cell *volatile in_use;
 
 	for (int i = 0; i < 3; i++) {
 		struct cell *last = fill_with_cells(maybe(1024), 20);
