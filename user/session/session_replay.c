@@ -70,15 +70,15 @@ static int only_check(void *ctx, const void *data, size_t len)
 	return 0;
 }
 
-/* A part of a file: begin at the last seek point before the part. 1; 0 = at the start; or -errno. */
+/* Begin at the last seek point before the part that is wanted. One byte was read. 1; 0 = not done; or -errno. */
 static int skip(struct session *s, FILE *in)
 {
 	struct seek_point p;
 	struct stat st;
 	int err;
 
-	if (!s->span.span || fstat(fileno(in), &st) || !S_ISREG(st.st_mode) || ftello(in) ||
-	    !seek_find(fileno(in), s->span.span, &p))
+	if (!s->span.span || fstat(fileno(in), &st) || !S_ISREG(st.st_mode) ||
+	    lseek(fileno(in), 0, SEEK_CUR) != 1 || !seek_find(fileno(in), s->span.span, &p))
 		return 0;
 	/* Where it is damaged, reading from the start says so. */
 	if (seek_read_state(fileno(in), &p, only_check, NULL))
