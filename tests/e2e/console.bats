@@ -531,7 +531,7 @@ fate() {
 	stepping
 	mkdir -m 700 sock
 	start "$HEAPTAP" serve --max-pause 60s --listen "unix:$PWD/sock/s" --allow-kill "$TARGET"
-	wait_for test -S sock/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	asking "unix:$PWD/sock/s" -q
 	step 'alloc 10 100'
 	wait_for has_blocks 10

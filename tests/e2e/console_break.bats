@@ -150,7 +150,7 @@ SCRIPT
 	stepping
 	mkdir -m 700 sock
 	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
-	wait_for test -S sock/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	run "$HEAPTAP" console -q "unix:$PWD/sock/s" -x 'break malloc'
 	[ "$status" -eq 2 ]
 	has 'not stopped from here'

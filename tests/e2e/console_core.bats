@@ -121,9 +121,9 @@ time.sleep(1000)'
 	stepping
 	mkdir -m 700 sock
 	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
-	wait_for test -S sock/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	run "$HEAPTAP" console -q "unix:$PWD/sock/s" -x 'core a.core'
-	[ "$status" -eq 2 ]
+	[ "$status" -eq 2 ] || { echo "status $status: $output"; return 1; }
 	has 'contents of memory stay on the machine of the process'
 }
 

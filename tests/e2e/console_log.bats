@@ -99,7 +99,7 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 	stepping
 	mkdir -m 700 sock
 	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
-	wait_for test -S sock/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	asking "unix:$PWD/sock/s" -q --sysroot /
 	ask 'log malloc'
 	printf 'wait allocs>1 60s > calls\n' >&"${CON[1]}"

@@ -135,7 +135,7 @@ values() { sed -n 's/^0x[^\t]*:\t//p' <<<"$output"; }
 	planting
 	mkdir -m 700 sock
 	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
-	wait_for test -S sock/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	asking "unix:$PWD/sock/s" -q
 	plant
 	ask "show $at"

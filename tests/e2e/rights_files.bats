@@ -194,7 +194,7 @@ recorded() { "$HEAPTAP" run -q -w rec -o run.json -- "$T/leak_kinds" >/dev/null;
 	mkdir -m 700 sock
 	start "$HEAPTAP" serve --listen "unix:$PWD/sock/s" "$TARGET"
 	SERVER=$PID
-	wait_for test -S sock/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	start bash -c 'exec "$0" connect --no-scan -o of_nobody/report.json "$1"' "$HEAPTAP" "unix:$PWD/sock/s"
 	TAP=$PID
 	wait_for has_dropped "$TAP"

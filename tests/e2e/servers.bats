@@ -91,8 +91,8 @@ complained() {
 		end 0
 	SCRIPT
 	[ "$(field .totals.allocs)" -gt 0 ]
-	# The library may ask twice for the same file.
-	[ "$(grep -o 'buildid/[0-9a-f]*' python3.out | sort -u | wc -l)" -eq 1 ] || { cat python3.out; return 1; }
+	# The library may ask twice for the same file, or not yet.
+	[ "$(grep -o 'buildid/[0-9a-f]*' python3.out | sort -u | wc -l)" -le 1 ] || { cat python3.out; return 1; }
 	# A trace goes on after it, though its signals are blocked.
 	cp stripped spinning
 	objcopy --strip-all "$T/spin" spinning

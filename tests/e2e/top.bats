@@ -279,7 +279,7 @@ terminal_is_back() {
 	kinds
 	mkdir -m 700 served
 	start "$HEAPTAP" serve --listen "unix:$BATS_TEST_TMPDIR/served/s" "$TARGET"
-	wait_for test -S served/s
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
 	topping -- --sysroot / "unix:$BATS_TEST_TMPDIR/served/s"
 	shows 'leak_kinds (pid '
 	built
