@@ -166,7 +166,7 @@ told() { grep -q -- "$1" "$err"; }
 	ended "$TAP" 0
 }
 
-@test "system: a process that grows no more makes room, also by its end" {
+@test "system: a process that ends makes room for the next one" {
 	swelling 65536
 	first=$TARGET
 	# Chosen, because others on this machine may grow faster.
