@@ -148,16 +148,16 @@ static const struct {
 
 /* Heap events in each of their forms, in order of time. */
 static const struct heap_event events[] = {
-	{ .h = { EVENT_ALLOC, 0, 1, 5, 5 }, 1000100, 0x555500000010, 0, 16, FIRST_STACK },
-	{ .h = { EVENT_ALLOC, 0, 1, 5, 6 }, 1000200, 0x555500000030, 0, 16, FIRST_STACK },
-	{ .h = { EVENT_ALLOC, 0, 1, 5, 6 }, 1000300, 0x555500000050, 0, 4096, SECOND_STACK },
-	{ .h = { EVENT_FREE, 0, 2, 5, 5 }, 1000400, 0x555500000010, 0, 0, 0 },
-	{ .h = { EVENT_FREE, EVENT_TEMPORARY, 2, 5, 5 }, 1000500, 0x555500000030, 0, 0, 0 },
-	{ .h = { EVENT_REALLOC_BEGIN, 0, 3, 5, 5 }, 1000600, 0, 0x555500000050, 64, SECOND_STACK },
-	{ .h = { EVENT_REALLOC_END, 0, 3, 5, 5 }, 1000700, 0x555500000090, 0x555500000050, 64, SECOND_STACK },
-	{ .h = { EVENT_REALLOC_END, 0, 3, 5, 6 }, 1000800, 0x5555000000b0, 0, 24, FIRST_STACK },
-	{ .h = { EVENT_ALLOC, EVENT_RETRY, 1, 5, 6 }, 1000900, 0x5555000000d1, 0, 8, FIRST_STACK },
-	{ .h = { EVENT_ALLOC, 0, 1, 5, 6 }, 1001000, 0x5555000000f0, 0, 8, 0x3000 },
+	{ .h = { EVENT_ALLOC, 0, 1, 5, 5 }, 1000100, 0x555500000010, { 0 }, 16, FIRST_STACK },
+	{ .h = { EVENT_ALLOC, 0, 1, 5, 6 }, 1000200, 0x555500000030, { 0 }, 16, FIRST_STACK },
+	{ .h = { EVENT_ALLOC, 0, 1, 5, 6 }, 1000300, 0x555500000050, { 0 }, 4096, SECOND_STACK },
+	{ .h = { EVENT_FREE, 0, 2, 5, 5 }, 1000400, 0x555500000010, { 0 }, 0, 0 },
+	{ .h = { EVENT_FREE, EVENT_TEMPORARY, 2, 5, 5 }, 1000500, 0x555500000030, { 0 }, 0, 0 },
+	{ .h = { EVENT_REALLOC_BEGIN, 0, 3, 5, 5 }, 1000600, 0, { 0x555500000050 }, 64, SECOND_STACK },
+	{ .h = { EVENT_REALLOC_END, 0, 3, 5, 5 }, 1000700, 0x555500000090, { 0x555500000050 }, 64, SECOND_STACK },
+	{ .h = { EVENT_REALLOC_END, 0, 3, 5, 6 }, 1000800, 0x5555000000b0, { 0 }, 24, FIRST_STACK },
+	{ .h = { EVENT_ALLOC, EVENT_RETRY, 1, 5, 6 }, 1000900, 0x5555000000d1, { 0 }, 8, FIRST_STACK },
+	{ .h = { EVENT_ALLOC, 0, 1, 5, 6 }, 1001000, 0x5555000000f0, { 0 }, 8, 0x3000 },
 };
 
 static const struct process_event lives[] = {
