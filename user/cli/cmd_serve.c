@@ -14,6 +14,7 @@
 #include "user/lib/status.h"
 #include "user/remote/net_socket.h"
 #include "user/cli/options_rooms.h"
+#include "user/lib/path.h"
 #include "user/remote/serve.h"
 #include "user/remote/wire_auth.h"
 #include "user/lib/privileges.h"
@@ -175,10 +176,7 @@ static int find_targets(const struct options *o)
 
 static const char *name_of_target(const struct options *o)
 {
-	const char *name = o->is_program ? o->args[0] : o->targets.items[0];
-	const char *slash = strrchr(name, '/');
-
-	return slash ? slash + 1 : name;
+	return path_name(o->is_program ? o->args[0] : o->targets.items[0]);
 }
 
 int cmd_serve(const struct options *o)

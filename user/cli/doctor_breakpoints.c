@@ -11,6 +11,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/escape.h"
+#include "user/lib/path.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_memory.h"
 #include "user/probe/probe.h"
@@ -33,7 +34,6 @@ struct searched {
 
 static int search_file(struct searched_file *f, const struct module *m)
 {
-	const char *slash = strrchr(m->path, '/');
 	const struct probe_options options = { .want_cpp = true,
 					       .want_mmap = true,
 					       .has_return_places = IS_AGENT };
@@ -43,7 +43,7 @@ static int search_file(struct searched_file *f, const struct module *m)
 	f->is_searched = true;
 	if (m->fd < 0 || elf_open(&elf, m->fd))
 		return 0;
-	err = probe_list_init(&f->list, elf, slash ? slash + 1 : m->path, &options);
+	err = probe_list_init(&f->list, elf, path_name(m->path), &options);
 	if (!err && (f->list.nr || f->list.linker_hook)) {
 		f->elf = elf;
 		return 0;

@@ -14,6 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/path.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_memory.h"
 #include "user/probe/probe.h"
@@ -26,20 +27,13 @@ void doctor_object_fini(struct doctor_object *o)
 	*o = (struct doctor_object){ 0 };
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* glibc, musl, uClibc: "libc.so.6", "libc-2.31.so", "ld-musl-x86_64.so.1", "libuClibc-1.0.so". */
 static bool is_libc(const char *path)
 {
 	static const char *const prefixes[] = { "libc.so", "libc-2.", "ld-musl-", "libuClibc" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
-		if (!strncmp(last_part(path), prefixes[i], strlen(prefixes[i])))
+		if (!strncmp(path_name(path), prefixes[i], strlen(prefixes[i])))
 			return true;
 	return false;
 }
@@ -74,10 +68,10 @@ static void advise_debug_files(struct doctor *d, const struct doctor_object *o)
 		doctor_add_help(
 			d,
 			"install the debug files of %s: apt install libc6-dbg, or dnf debuginfo-install glibc",
-			last_part(o->path));
+			path_name(o->path));
 	else
 		doctor_add_help(d, "install the debug files of %s: its package's -dbg, -dbgsym or -debuginfo",
-				last_part(o->path));
+				path_name(o->path));
 }
 
 /* ---- heaptap's own C library ---- */
@@ -123,7 +117,7 @@ static int examine_module(struct doctor_target *dt, const struct module *m)
 
 	if (m->fd < 0 || dt->nr_objects == DOCTOR_MAX_OBJECTS || elf_open(&elf, m->fd) != 0)
 		return 0;
-	err = probe_list_init(&list, elf, last_part(m->path), &options);
+	err = probe_list_init(&list, elf, path_name(m->path), &options);
 	if (!err && (list.nr || is_libc(m->path))) {
 		o.path = strdup(m->path);
 		o.kind = list.nr ? list.kind : NULL;

@@ -16,6 +16,7 @@
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/path.h"
 
 typedef int fetch_fn(void *client, const unsigned char *build_id, int len, char **path);
 typedef int progress_fn(void *client, long done, long size);
@@ -216,7 +217,6 @@ static int fetch(struct symbol_server *s, enum symbol_server_file kind, const u8
 int symbol_server_fetch(struct symbol_server *s, enum symbol_server_file kind, const u8 *build_id, size_t len,
 			const char *name, int *fd)
 {
-	const char *base = strrchr(name, '/');
 	int got;
 
 	if (s->is_over)
@@ -224,7 +224,7 @@ int symbol_server_fetch(struct symbol_server *s, enum symbol_server_file kind, c
 	current.is_cancelled = 0;
 	if (is_called_off())
 		return -EINTR;
-	escape_buf(current.name, sizeof(current.name), base ? base + 1 : name);
+	escape_buf(current.name, sizeof(current.name), path_name(name));
 	got = fetch(s, kind, build_id, len);
 	log_status(NULL);
 	if (got < 0 || current.is_cancelled)

@@ -10,6 +10,7 @@
 #include "user/lib/array.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/path.h"
 #include "user/probe/guess.h"
 #include "user/probe/probe_place.h"
 
@@ -41,9 +42,7 @@ struct finder {
 /* Does @object of --alloc, a path or a file name, mean the file @name? */
 static bool is_object(const char *object, const char *name)
 {
-	const char *slash = strrchr(object, '/');
-
-	return !strcmp(slash ? slash + 1 : object, name);
+	return !strcmp(path_name(object), name);
 }
 
 /* Is the custom function @fn wanted in this file? Then note that it is found. */

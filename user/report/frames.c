@@ -8,6 +8,7 @@
 
 #include "user/heap/stacks.h"
 #include "user/lib/array.h"
+#include "user/lib/path.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_text.h"
 
@@ -62,7 +63,7 @@ const char *report_frame_name(struct report_frames *f, const struct report *r, s
 
 	if (frame->symbol->function)
 		return frame->symbol->function;
-	snprintf(f->name, sizeof(f->name), "%.400s%s0x%llx", m ? text_base_name(module_name(m)) : "",
-		 m ? "+" : "", (unsigned long long)frame->ref.offset);
+	snprintf(f->name, sizeof(f->name), "%.400s%s0x%llx", m ? path_name(module_name(m)) : "", m ? "+" : "",
+		 (unsigned long long)frame->ref.offset);
 	return f->name;
 }

@@ -19,6 +19,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/lib/path.h"
 #include "user/lib/wrap.h"
 #include "user/lib/status.h"
 #include "user/report/gzip.h"
@@ -184,11 +185,10 @@ static int output_init(struct output *o, const char *pattern, const struct outpu
 {
 	const struct report_format *format = options->format ? options->format : report_formats;
 	static const struct out_values sample = { .pid = INT_MAX, .number = UINT32_MAX, .time = "time" };
-	const char *slash = strrchr(pattern, '/');
 	char name[NAME_MAX + 1];
 	int err;
 
-	*o = (struct output){ .pattern = pattern, .name = slash ? slash + 1 : pattern, .dir = -1 };
+	*o = (struct output){ .pattern = pattern, .name = path_name(pattern), .dir = -1 };
 	if (!strcmp(pattern, "-")) {
 		o->stream = stdout;
 		o->format = format;

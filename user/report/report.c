@@ -16,6 +16,7 @@
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
+#include "user/lib/path.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 
@@ -386,8 +387,7 @@ static const char *caller_name(const struct report *r, struct code_ref ref, cons
 	if (s->function)
 		return short_name(buf, size, s->function, CALLER_WIDTH);
 	if (m)
-		snprintf(buf, size, "%s+0x%llx",
-			 escape_buf(name, sizeof(name), text_base_name(module_name(m))),
+		snprintf(buf, size, "%s+0x%llx", escape_buf(name, sizeof(name), path_name(module_name(m))),
 			 (unsigned long long)ref.offset);
 	else
 		snprintf(buf, size, "0x%llx", (unsigned long long)ref.offset);

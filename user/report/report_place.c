@@ -8,6 +8,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/escape.h"
+#include "user/lib/path.h"
 #include "user/names/data_ref.h"
 #include "user/names/symbolize.h"
 #include "user/report/report_parts.h"
@@ -81,8 +82,7 @@ static void add_file(char text[PLACE_MAX], const char *path)
 	size_t used = strlen(text);
 	char file[MAX_NAME];
 
-	snprintf(text + used, PLACE_MAX - used, " in %s",
-		 escape_buf(file, sizeof(file), text_base_name(path)));
+	snprintf(text + used, PLACE_MAX - used, " in %s", escape_buf(file, sizeof(file), path_name(path)));
 }
 
 /* The symbolizer takes an address of code for a return address: it names the call before it. */

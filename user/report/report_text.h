@@ -45,9 +45,6 @@ int text_details(struct text *t, const struct report_process *p, const struct re
 
 #define plural(n) ((n) == 1 ? "" : "s")
 
-/* The last part of a path. */
-const char *text_base_name(const char *path);
-
 /* The stacks that were shown in full last. Later stacks refer to them. */
 struct anchors {
 	struct {

@@ -20,6 +20,7 @@
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 #include "user/heap/trend.h"
+#include "user/lib/path.h"
 
 enum {
 	LABEL_WIDTH = 14, /* where the text of a line of the head begins */
@@ -416,7 +417,7 @@ static void text_names(struct text *t)
 		return;
 	debug_package_hint(hint, sizeof(hint), "/", m->path);
 	line_begin(t, "names");
-	item(t, "missing for %s%s", text_base_name(module_name(m)), is_asked ? " (no server gave them)" : "");
+	item(t, "missing for %s%s", path_name(module_name(m)), is_asked ? " (no server gave them)" : "");
 	if (!is_asked)
 		item(t, "%s%s--debuginfod may help", hint, *hint ? " or " : "");
 	else if (*hint)
@@ -476,7 +477,7 @@ static int text_modules(struct text *t, const struct report_process *p, const st
 		u64 bytes = module_bytes(m, is_live);
 
 		if (i < shown && bytes)
-			item(t, "%s %s (%s)", m->module ? text_base_name(module_name(m->module)) : "no file",
+			item(t, "%s %s (%s)", m->module ? path_name(module_name(m->module)) : "no file",
 			     human_bytes(bytes).text, human_percent(bytes, all).text);
 		else
 			rest += bytes;

@@ -9,6 +9,7 @@
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
+#include "user/lib/path.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_why.h"
 
@@ -105,7 +106,7 @@ static int text_possible(struct text *t, const struct report_process *p, const s
 		const struct module *m = module_get(t->report->modules, list[i].module);
 
 		fputs("  ", t->out);
-		escape_text(t->out, m ? text_base_name(module_name(m)) : "code in no file");
+		escape_text(t->out, m ? path_name(module_name(m)) : "code in no file");
 		fprintf(t->out, ": %s in %s block%s of %s caller%s\n", human_bytes(list[i].sum.bytes).text,
 			human_count(list[i].sum.blocks).text, plural(list[i].sum.blocks),
 			human_count(list[i].nr_callers).text, plural(list[i].nr_callers));

@@ -8,6 +8,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/heap/stacks.h"
+#include "user/lib/path.h"
 #include "user/names/symbolize.h"
 #include "user/report/short_name.h"
 
@@ -38,13 +39,6 @@ void text_tone_end(struct text *t)
 		fputs("\033[0m", t->out);
 }
 
-const char *text_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void text_place(struct text *t, struct code_ref ref, bool want_offset)
 {
 	const struct module *m = module_get(t->report->modules, ref.module);
@@ -54,7 +48,7 @@ static void text_place(struct text *t, struct code_ref ref, bool want_offset)
 		return;
 	}
 	fputs("in ", t->out);
-	escape_text(t->out, t->report->options.verbose ? module_name(m) : text_base_name(module_name(m)));
+	escape_text(t->out, t->report->options.verbose ? module_name(m) : path_name(module_name(m)));
 	if (want_offset)
 		fprintf(t->out, "+0x%llx", (unsigned long long)ref.offset);
 }
@@ -74,7 +68,7 @@ static size_t name_width(const struct text *t, struct code_ref ref, const struct
 {
 	const size_t around = strlen(s->is_inlined ? "         at :10000 (inlined)" : "         at :10000");
 	const struct module *m = module_get(t->report->modules, ref.module);
-	const char *place = s->file ? s->file : m ? text_base_name(module_name(m)) : "";
+	const char *place = s->file ? s->file : m ? path_name(module_name(m)) : "";
 	size_t all = t->report->options.width ? t->report->options.width : TEXT_DEFAULT_WIDTH;
 	size_t used = strlen(place) + around;
 

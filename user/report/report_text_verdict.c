@@ -6,6 +6,7 @@
 
 #include "user/heap/stacks.h"
 #include "user/lib/escape.h"
+#include "user/lib/path.h"
 #include "user/names/symbolize.h"
 #include "user/report/short_name.h"
 #include "user/source/source.h"
@@ -45,7 +46,7 @@ static void name_frame(const struct text *t, struct code_ref ref, const struct s
 	char function[MAX_PLACE_BYTES], file[MAX_PLACE_BYTES];
 	const char *path = s->file && s->line ? s->file : m ? module_name(m) : "";
 
-	escape_buf(file, sizeof(file), text_base_name(path));
+	escape_buf(file, sizeof(file), path_name(path));
 	short_name(function, sizeof(function), s->function ? s->function : "", PLACE_WIDTH);
 	if (!s->function)
 		snprintf(name, size, m ? "%s+0x%llx" : "%s", file, (unsigned long long)ref.offset);

@@ -15,6 +15,7 @@
 #include "user/report/report_parts.h"
 #include "user/report/report_text.h"
 #include "user/heap/stacks.h"
+#include "user/lib/path.h"
 #include "user/scan/kernel_words.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
@@ -89,7 +90,7 @@ static int name_root(struct root_name *n, const struct report *r, const struct r
 
 static void print_file(FILE *out, const struct report *r, const struct root_name *n)
 {
-	escape_text(out, r->options.verbose ? n->path : text_base_name(n->path));
+	escape_text(out, r->options.verbose ? n->path : path_name(n->path));
 }
 
 /* "server.dbs+0x10 in redis-server" */

@@ -10,6 +10,7 @@
 
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/path.h"
 
 enum { MAX_FRAMES_TEXT = 1 << 18, PORTION = 65536 };
 
@@ -104,8 +105,7 @@ static int on_frame_member(struct saved_reading *r, const char *key, enum json_t
 
 int saved_add_frame(struct saved_reading *r, const struct saved_frame *f)
 {
-	const char *slash = strrchr(f->module, '/');
-	const char *base = slash ? slash + 1 : f->module;
+	const char *base = path_name(f->module);
 	int n = snprintf(r->frames + r->used, MAX_FRAMES_TEXT - r->used, f->function[0] ? "%s\n" : "%s%s%s\n",
 			 f->function[0] ? f->function : base, *base ? "+" : "", f->offset);
 	if (n < 0 || (size_t)n >= MAX_FRAMES_TEXT - r->used)

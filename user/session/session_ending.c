@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "user/lib/path.h"
 #include "user/session/session_private.h"
 
 static const struct {
@@ -22,13 +23,6 @@ static bool is_file_of(const char *name, size_t k)
 	       strstr(name, interpreters[k].part);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 const char *session_ending_note(const struct process *p)
 {
 	const struct mapping_list *maps = &p->target->maps;
@@ -42,7 +36,7 @@ const char *session_ending_note(const struct process *p)
 		const struct module *m = maps->maps[i].module;
 
 		for (size_t k = 0; m && k < ARRAY_SIZE(interpreters); k++)
-			if (is_file_of(base_name(module_name(m)), k))
+			if (is_file_of(path_name(module_name(m)), k))
 				return interpreters[k].text;
 	}
 	return NULL;

@@ -14,6 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/path.h"
 #include "user/probe/ifunc.h"
 #include "user/source/changed_code.h"
 #include "user/source/placing_notes.h"
@@ -45,13 +46,6 @@ void placing_fini(struct placing *p)
 	*p = (struct placing){ 0 };
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool leads_to(const char *path, const struct stat *file)
 {
 	struct stat st;
@@ -62,7 +56,7 @@ static bool leads_to(const char *path, const struct stat *file)
 /* Is @name of --omit @m: its path, its name, a path or link to it from here, or a link beside it? */
 static bool is_name_of(const char *name, const struct module *m)
 {
-	const char *base = base_name(m->path);
+	const char *base = path_name(m->path);
 	char beside[PATH_MAX];
 	struct stat file;
 	int len;
@@ -184,7 +178,7 @@ static int list_points(const struct placing *p, struct probed_file *f)
 static int scan_file(struct placing *p, const struct target *t, const struct mapping *map, struct elf *elf)
 {
 	struct probed_file *f = &p->files[map->module->id];
-	int err = probe_list_init(&f->list, elf, base_name(map->module->path), &p->options.probes);
+	int err = probe_list_init(&f->list, elf, path_name(map->module->path), &p->options.probes);
 
 	if (err)
 		return err;

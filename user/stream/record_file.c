@@ -14,6 +14,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/lib/path.h"
 #include "user/stream/out_name.h"
 
 struct record_file {
@@ -119,7 +120,6 @@ static int check_name(struct record_file *f)
 
 int record_file_new(struct record_file **out, const char *pattern, bool force)
 {
-	const char *slash = strrchr(pattern, '/');
 	struct record_file *f = calloc(1, sizeof(*f));
 	int err;
 
@@ -128,7 +128,7 @@ int record_file_new(struct record_file **out, const char *pattern, bool force)
 		return -ENOMEM;
 	}
 	f->pattern = pattern;
-	f->name = slash ? slash + 1 : pattern;
+	f->name = path_name(pattern);
 	f->force = force;
 	f->dir = f->fd = -1;
 	f->given = record_file_descriptor(pattern);

@@ -12,6 +12,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/parse.h"
+#include "user/lib/path.h"
 #include "user/lib/proc.h"
 
 bool watch_choice_any(const struct watch_choice *c)
@@ -65,12 +66,10 @@ static bool fits_comm(const struct watched *p, const char *pattern)
 static bool fits_exe(const struct watched *p, const char *pattern)
 {
 	auto_free char *exe = NULL;
-	const char *slash;
 
 	if (proc_exe(&exe, p->pid))
 		return false;
-	slash = strrchr(exe, '/');
-	return !fnmatch(pattern, slash && !strchr(pattern, '/') ? slash + 1 : exe, 0);
+	return !fnmatch(pattern, strchr(pattern, '/') ? exe : path_name(exe), 0);
 }
 
 static bool fits_cgroup(const struct watched *p, const char *part)

@@ -10,14 +10,8 @@
 #include <sys/stat.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/path.h"
 #include "user/lib/proc.h"
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* Is @path, as the process sees it, the file that the process executes? */
 static bool is_program(pid_t pid, const char *path)
@@ -35,9 +29,9 @@ static int try_beside(char **out, pid_t pid, const char *exe, const char *name)
 {
 	auto_free char *path = NULL;
 
-	if (!*name || strchr(name, '/') || !strcmp(name, last_part(exe)))
+	if (!*name || strchr(name, '/') || !strcmp(name, path_name(exe)))
 		return 0;
-	if (asprintf(&path, "%.*s%s", (int)(last_part(exe) - exe), exe, name) < 0) {
+	if (asprintf(&path, "%.*s%s", (int)(path_name(exe) - exe), exe, name) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
@@ -56,10 +50,10 @@ int program_link(char **out, pid_t pid, const char *exe, const char *comm)
 		return 0;
 	if (proc_argv0(argv0, sizeof(argv0), pid))
 		argv0[0] = '\0';
-	if (argv0[0] == '/' && strcmp(last_part(argv0), last_part(exe)) && is_program(pid, argv0)) {
+	if (argv0[0] == '/' && strcmp(path_name(argv0), path_name(exe)) && is_program(pid, argv0)) {
 		*out = strdup(argv0);
 		return *out ? 0 : -ENOMEM;
 	}
-	err = try_beside(out, pid, exe, last_part(argv0));
+	err = try_beside(out, pid, exe, path_name(argv0));
 	return err || *out ? err : try_beside(out, pid, exe, comm);
 }

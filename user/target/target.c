@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/path.h"
 #include "user/lib/proc.h"
 #include "user/target/program_link.h"
 
@@ -86,7 +87,7 @@ bool target_is_emulator(const char *exe)
 	/* Programs of qemu that emulate no process. */
 	static const char *const tools[] = { "system",	"img", "io",   "nbd",	"ga",
 					     "storage", "pr",  "edid", "keymap" };
-	const char *slash = strrchr(exe, '/'), *name = slash ? slash + 1 : exe;
+	const char *name = path_name(exe);
 
 	if (strstr(exe, "/valgrind/") && strstr(name, "-linux"))
 		return true;
@@ -368,13 +369,6 @@ int target_threads(const struct target *t, pid_t **tids, size_t *nr)
 	return -ESRCH;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Does @pid run the program @name? 1 or 0, or -ENOMEM. */
 static int is_named(pid_t pid, const char *name)
 {
@@ -391,13 +385,13 @@ static int is_named(pid_t pid, const char *name)
 	if (err == -ENOMEM)
 		return err;
 	if (!err)
-		return !strcmp(last_part(exe), name) ||
+		return !strcmp(path_name(exe), name) ||
 		       (strlen(name) >= COMM_KNOWN_LEN && !proc_argv0(argv0, sizeof(argv0), pid) &&
-			!strcmp(last_part(argv0), name));
+			!strcmp(path_name(argv0), name));
 	/* A process of another user: its exe may not be read, but its command line may. */
 	if (err == -ENOENT || strncmp(stat.comm, name, COMM_KNOWN_LEN) != 0)
 		return 0;
-	return !proc_argv0(argv0, sizeof(argv0), pid) && !strcmp(last_part(argv0), name);
+	return !proc_argv0(argv0, sizeof(argv0), pid) && !strcmp(path_name(argv0), name);
 }
 
 /* The number in @text; 0 if it is not a number, or too large for a PID. */
