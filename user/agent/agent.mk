@@ -19,7 +19,7 @@ AGENT_LESS := user/cli/cmd_connect.c user/cli/cmd_report.c user/cli/page_file.c 
 AGENT_OUT  := user/cli/main.c user/cli/mistakes.c user/source/programs.c user/source/links.c user/source/link_keeper.c user/source/source_bpf.c user/unwind/unwind_tables.c user/unwind/unwind_kernel.c user/source/caps_bpf.c user/source/caps_trial.c \
               user/names/symbolize.c $(wildcard user/names/reader*.c user/names/file_*.c) \
               user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c user/names/decompress.c user/names/debug_package.c \
-              user/report/report_compact.c user/report/compact_tables.c user/report/report_pprof.c user/report/pprof_tables.c user/report/report_heaptrack.c user/report/gzip.c user/report/intern.c \
+              user/report/report_compact.c user/report/compact_tables.c user/report/report_pprof.c user/report/pprof_tables.c user/report/report_heaptrack.c user/report/compressed.c user/report/intern.c \
               user/probe/guess.c user/probe/signatures.c user/report/findings.c user/report/report_junit.c user/report/report_sarif.c user/report/report_github.c \
               user/report/frames.c user/report/measure.c user/report/massif_tree.c \
               $(foreach f,csv folded speedscope massif dot trace,user/report/report_$(f).c) \

@@ -22,9 +22,8 @@
 #include "user/lib/path.h"
 #include "user/lib/wrap.h"
 #include "user/lib/status.h"
-#include "user/report/gzip.h"
+#include "user/report/compressed.h"
 #include "user/report/kept.h"
-#include "user/report/zstd_out.h"
 #include "user/stream/out_name.h"
 #include "user/target/target.h"
 
@@ -351,39 +350,26 @@ static int write_plain(const struct output *o, FILE *out, const struct content *
 	return c->fd < 0 ? o->format->write(out, &c->report) : copy_file(out, c->fd);
 }
 
-/* A format with all events is large: its gzip is the fast one. */
-static int write_gzip(const struct output *o, FILE *out, const struct content *c)
+static int write_compressed(const struct output *o, FILE *out, const struct content *c, enum compression how)
 {
-	struct gzip *z;
-	int err = gzip_new(&z, out, o->format->wants_tape);
+	struct compressed *z;
+	int err = compressed_new(&z, out, how);
 	int end_err;
 
 	if (err)
 		return err;
-	err = write_plain(o, gzip_file(z), c);
-	end_err = gzip_end(z);
-	return err ? err : end_err;
-}
-
-static int write_zstd(const struct output *o, FILE *out, const struct content *c)
-{
-	struct zstd_out *z;
-	int err = zstd_out_new(&z, out);
-	int end_err;
-
-	if (err)
-		return err;
-	err = write_plain(o, zstd_out_file(z), c);
-	end_err = zstd_out_end(z);
+	err = write_plain(o, compressed_file(z), c);
+	end_err = compressed_end(z);
 	return err ? err : end_err;
 }
 
 static int write_content(const struct output *o, FILE *out, const struct content *c)
 {
 	if (!IS_AGENT && o->packing == PACK_GZIP)
-		return write_gzip(o, out, c);
+		return write_compressed(o, out, c,
+					o->format->wants_tape ? COMPRESSION_GZIP_FAST : COMPRESSION_GZIP);
 	if (!IS_AGENT && o->packing == PACK_ZSTD)
-		return write_zstd(o, out, c);
+		return write_compressed(o, out, c, COMPRESSION_ZSTD);
 	return write_plain(o, out, c);
 }
 

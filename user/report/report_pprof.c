@@ -13,7 +13,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/report/format.h"
-#include "user/report/gzip.h"
+#include "user/report/compressed.h"
 #include "user/report/pprof_tables.h"
 #include "user/report/report.h"
 #include "user/report/report_rows.h"
@@ -53,7 +53,7 @@ _Static_assert(ARRAY_SIZE(first_values) == NR_PPROF_KINDS, "a value for each kin
 /* A profile that is being written. */
 struct pprof {
 	enum pprof_kind kind;
-	struct gzip *zip;
+	struct compressed *zip;
 	const struct report *report;
 	bool has_head;
 	struct pprof_tables tables;
@@ -310,19 +310,19 @@ static int put_tables(struct pprof *pr)
 int pprof_new(struct pprof **out, FILE *file, enum pprof_kind kind)
 {
 	auto_free struct pprof *pr = calloc(1, sizeof(*pr));
-	int err = pr ? gzip_new(&pr->zip, file, false) : -ENOMEM;
+	int err = pr ? compressed_new(&pr->zip, file, COMPRESSION_GZIP) : -ENOMEM;
 
 	if (err)
 		return err;
 	pr->kind = kind;
-	pr->out = gzip_file(pr->zip);
+	pr->out = compressed_file(pr->zip);
 	err = pprof_tables_init(&pr->tables);
 	if (!err) {
 		*out = take_ptr(pr);
 		return 0;
 	}
 	pprof_tables_fini(&pr->tables);
-	if (gzip_end(pr->zip))
+	if (compressed_end(pr->zip))
 		debug("pprof: no end");
 	return err;
 }
@@ -345,7 +345,7 @@ int pprof_add(struct pprof *pr, const struct report *r)
 
 int pprof_end(struct pprof *pr)
 {
-	int err = put_tables(pr), end_err = gzip_end(pr->zip);
+	int err = put_tables(pr), end_err = compressed_end(pr->zip);
 
 	pprof_tables_fini(&pr->tables);
 	protobuf_fini(&pr->message);

@@ -88,7 +88,7 @@ static inline int hostile_begin(void **state)
 
 	(void)state;
 	memset(&hostile, 0, sizeof(hostile));
-	hostile_symbolize_err = 0;
+	symbolize_err = 0;
 	hostile_now_ns = 1000000000;
 	if (heap_new(&hostile.heap, NULL) || stack_table_new(&hostile.stacks) ||
 	    module_table_new(&hostile.modules) ||

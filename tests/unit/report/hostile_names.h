@@ -4,14 +4,12 @@
 
 #include <string.h>
 
-#include "user/names/symbolize.h"
+#include "tests/unit/report/symbolize_stand_in.h"
 
 enum { HOSTILE_LONG = 100000 };
 
 #define HOSTILE_NAME "</x>]]>\"'&\n\r%0A::,%\\\t\033[2J\xff\xc0\x80\xe2\x80\xae"
 #define HOSTILE_FILE "/src/]]>-->\n::error::\"x,y:z%.c"
-
-static int hostile_symbolize_err;
 
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols, size_t *nr)
 {
@@ -31,35 +29,5 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 		   : ref.offset == 0x300 ? &endless
 		   : ref.offset == 0x400 ? &bare
 					 : &unknown;
-	return hostile_symbolize_err;
-}
-
-int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
-{
-	(void)s, (void)ref, (void)is_tls, (void)offset;
-	*name = NULL;
-	return hostile_symbolize_err;
-}
-
-void symbolizer_open(struct symbolizer *s, struct module *m)
-{
-	(void)s, (void)m;
-}
-
-bool symbolizer_asks_server(const struct symbolizer *s)
-{
-	(void)s;
-	return false;
-}
-
-size_t symbolizer_stale(const struct symbolizer *s)
-{
-	(void)s;
-	return 0;
-}
-
-size_t symbolizer_unread(const struct symbolizer *s)
-{
-	(void)s;
-	return 0;
+	return symbolize_err;
 }

@@ -25,10 +25,10 @@ static inline void hostile_errors(int (*write)(FILE *, const struct report *))
 	assert_non_null(full);
 	assert_int_equal(write(full, &hostile.report), -ENOSPC);
 	fclose(full);
-	hostile_symbolize_err = -ENOMEM;
+	symbolize_err = -ENOMEM;
 	full = fopen("/dev/null", "w");
 	assert_non_null(full);
 	assert_int_equal(write(full, &hostile.report), -ENOMEM);
 	fclose(full);
-	hostile_symbolize_err = 0;
+	symbolize_err = 0;
 }

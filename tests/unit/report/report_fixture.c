@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/report/symbolize_stand_in.h"
 #include "user/report/report.h"
 #include "user/scan/leaks_why.h"
 #include "user/target/module.h"
@@ -15,7 +16,6 @@
 #include "user/report/report_parts.h"
 #include "user/source/source.h"
 #include "user/heap/stacks.h"
-#include "user/names/symbolize.h"
 #include "user/target/target.h"
 
 enum {
@@ -46,9 +46,6 @@ static const struct place {
 	{ 0x240, 1, { { "_start", NULL, 0, false } } },
 };
 
-static size_t nr_stale, nr_unread;
-static int symbolize_err;
-
 int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **symbols, size_t *nr)
 {
 	static const struct symbol unknown;
@@ -63,36 +60,6 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 		}
 	}
 	return symbolize_err;
-}
-
-int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
-{
-	(void)s, (void)ref, (void)is_tls, (void)offset;
-	*name = NULL;
-	return symbolize_err;
-}
-
-void symbolizer_open(struct symbolizer *s, struct module *m)
-{
-	(void)s, (void)m;
-}
-
-bool symbolizer_asks_server(const struct symbolizer *s)
-{
-	(void)s;
-	return false;
-}
-
-size_t symbolizer_stale(const struct symbolizer *s)
-{
-	(void)s;
-	return nr_stale;
-}
-
-size_t symbolizer_unread(const struct symbolizer *s)
-{
-	(void)s;
-	return nr_unread;
 }
 
 static struct heap *heap;

@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/report/symbolize_stand_in.h"
 #include "user/heap/stacks.h"
 #include "user/lib/json_read.h"
 #include "user/lib/sha256.h"
-#include "user/names/symbolize.h"
 #include "user/report/format.h"
 #include "user/report/html_tables.h"
 #include "user/source/source.h"
@@ -46,36 +46,6 @@ int symbolize(struct symbolizer *s, struct code_ref ref, const struct symbol **s
 			*nr = p->nr;
 		}
 	}
-	return 0;
-}
-
-int symbolize_data(struct symbolizer *s, struct code_ref ref, bool is_tls, const char **name, u64 *offset)
-{
-	(void)s, (void)ref, (void)is_tls, (void)offset;
-	*name = NULL;
-	return 0;
-}
-
-void symbolizer_open(struct symbolizer *s, struct module *m)
-{
-	(void)s, (void)m;
-}
-
-bool symbolizer_asks_server(const struct symbolizer *s)
-{
-	(void)s;
-	return false;
-}
-
-size_t symbolizer_stale(const struct symbolizer *s)
-{
-	(void)s;
-	return 0;
-}
-
-size_t symbolizer_unread(const struct symbolizer *s)
-{
-	(void)s;
 	return 0;
 }
 

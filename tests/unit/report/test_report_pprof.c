@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #include "user/report/format.h"
-#include "user/report/gzip.h"
 
 enum { MAX_PLAIN = 1 << 22 };
 
@@ -139,35 +138,6 @@ static void errors_are_returned(void **state)
 	hostile_errors(report_pprof);
 }
 
-static void a_stream_survives_any_size(void **state)
-{
-	enum { NR = 200000 };
-	struct gzip *zip;
-	FILE *out;
-
-	(void)state;
-	for (size_t step = 1; step < NR; step *= 7) {
-		free(hostile.text);
-		out = open_memstream(&hostile.text, &hostile.len);
-		assert_non_null(out);
-		assert_int_equal(gzip_new(&zip, out, false), 0);
-		for (size_t i = 0; i < NR; i += step)
-			fprintf(gzip_file(zip), "%zu,", i * 2654435761U);
-		assert_int_equal(gzip_end(zip), 0);
-		fclose(out);
-		unpack();
-		for (size_t i = 0, at = 0; i < NR; i += step) {
-			char text[32];
-			int len = snprintf(text, sizeof(text), "%zu,", i * 2654435761U);
-
-			assert_true(at + (size_t)len <= plain_len);
-			assert_memory_equal(plain + at, text, len);
-			at += (size_t)len;
-		}
-	}
-	assert_int_equal(gzip_end(NULL), 0);
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, hostile_begin, hostile_end)
 
 int main(void)
@@ -176,7 +146,6 @@ int main(void)
 		TEST(text_is_escaped_and_once),	      TEST(verdicts_split_samples),
 		TEST(a_filter_takes_nothing_twice),   TEST(losses_are_comments),
 		TEST(equal_reports_make_equal_files), TEST(errors_are_returned),
-		TEST(a_stream_survives_any_size),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
