@@ -19,11 +19,12 @@ check-fuzz: $(FUZZERS:%=$(O)/tests/fuzz/once/%)  ## the kept inputs of all fuzze
 	$(Q)for f in $(FUZZERS); do echo "  FUZZ    $$f"; find tests/fuzz/corpus/$$f -type f 2>/dev/null | xargs $(O)/tests/fuzz/once/$$f >/dev/null || exit 1; done
 
 # Left out: these look for the allocator functions of their own program, which AddressSanitizer replaces (test_alias,
-# test_ifunc, test_probe, test_scan_jemalloc), or compare their own file with their memory, which it changes (test_elf, test_module).
+# test_ifunc, test_probe, test_scan_jemalloc) or read glibc's books of their children's heaps, which it replaces as well
+# (test_census), or compare their own file with their memory, which it changes (test_elf, test_module).
 # test_snapshot_copy copies itself, and each copy walks the tables of AddressSanitizer's terabytes: some 10 minutes.
 # Not checked: NULL + 0, which clang 14 reports as pointer-overflow, and which is what an empty array is.
 NO_SAN_UNITS := probe/test_alias probe/test_ifunc probe/test_probe lib/test_elf target/test_module scan/test_scan_jemalloc \
-	scan/test_snapshot_copy
+	scan/test_snapshot_copy census/test_census
 SAN_UNITS = $(filter-out $(NO_SAN_UNITS:%=$(O)/san/tests/unit/%),$(UNIT_SRCS:%.c=$(O)/san/%))
 
 check-san:                       ## unit and replay tests and all fuzzers for 5 s, with AddressSanitizer and UBSan (clang)

@@ -363,6 +363,16 @@ static void give_up_waiting(struct server *s)
 
 /* ---- the loop ---- */
 
+/* All that can be done without waiting. */
+static void work(struct server *s)
+{
+	if (!s->is_over)
+		take_messages(s);
+	give_up_waiting(s);
+	s->http.run(s->daemon);
+	http_clients_sweep(&s->clients, clock_now_ms());
+}
+
 static void go_round(struct server *s, int epoll)
 {
 	struct pollfd wait[] = { { .fd = epoll, .events = POLLIN },
@@ -374,11 +384,7 @@ static void go_round(struct server *s, int epoll)
 	if (s->is_over && left_ms > 10)
 		left_ms = 10;
 	poll(wait, ARRAY_SIZE(wait), (int)left_ms);
-	if (!s->is_over)
-		take_messages(s);
-	give_up_waiting(s);
-	s->http.run(s->daemon);
-	http_clients_sweep(&s->clients, clock_now_ms());
+	work(s);
 }
 
 /* NULL, or why not. */
