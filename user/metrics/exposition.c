@@ -60,6 +60,11 @@ static const struct family of_processes[] = {
 	  P(totals.alloc_bytes) },
 	{ "heaptap_heap_verdict_timestamp_seconds", GAUGE, "seconds", "time of the last leak verdict",
 	  P(has_verdict), P(verdict_s), FIELD_DOUBLE },
+	{ "heaptap_heap_window_ratio", GAUGE, "ratio",
+	  "traced in windows: time since the first one by the time of this one, of which the heap is",
+	  P(is_window), P(scale), FIELD_DOUBLE },
+	{ "heaptap_heap_verdict_window_ratio", GAUGE, "ratio", "likewise, at the last leak verdict",
+	  P(is_verdict_of_window), P(verdict_scale), FIELD_DOUBLE },
 };
 
 static const struct family of_callers[] = {

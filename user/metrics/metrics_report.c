@@ -59,10 +59,14 @@ static int take_process(struct metrics_table *t, const struct report *r, const s
 	m->has_heap = true;
 	m->totals = heap_totals(p->heap);
 	m->lost = report_losses(p);
+	m->is_window = r->window.number != 0;
+	m->scale = (double)report_window_permille(&r->window) / 1000;
 	if (p->leaks && p->leaks->has_verdict) {
 		m->has_verdict = true;
 		m->leaks = p->leaks->result.sums;
 		m->verdict_s = t->time_s;
+		m->is_verdict_of_window = m->is_window;
+		m->verdict_scale = m->scale;
 	}
 	return take_callers(t, (u32)(m - t->processes), r, p, top);
 }

@@ -31,9 +31,13 @@ struct metrics_process {
 	bool has_heap;	/* the next two are known */
 	struct heap_totals totals;
 	struct losses lost;
+	bool is_window; /* other windows were before */
+	double scale;	/* from the window to the whole time */
 	bool has_verdict;
 	struct scan_sums leaks;
 	double verdict_s; /* when, seconds since 1970 */
+	bool is_verdict_of_window;
+	double verdict_scale;
 	bool has_cost;
 	double cost; /* of tracing, to the process: parts of a CPU */
 };

@@ -342,6 +342,13 @@ int report_threads(const struct report_process *p, struct scan_sum **live)
 	return 0;
 }
 
+u64 report_window_permille(const struct report_window *w)
+{
+	if (!w->number || !w->seen_ns || w->whole_ns <= w->seen_ns)
+		return 1000;
+	return (u64)((double)w->whole_ns * 1000 / (double)w->seen_ns);
+}
+
 u64 report_calls(const struct heap *heap, u16 fn)
 {
 	const struct alloc_table *fns = heap_functions(heap);

@@ -84,14 +84,21 @@ struct report_cost {
 	u64 events, cpu_ns;
 };
 
+/* One of several times that a process was traced, with gaps between them. All zero: there are no gaps. */
+struct report_window {
+	u32 number;	       /* 2 = the second time */
+	u64 seen_ns, whole_ns; /* this time so far; since the first time began */
+};
+
 struct report {
 	const char *title;   /* "Report 3, 2026-01-31 23:59:59"; NULL = none */
 	const char *backend; /* "bpf", "ptrace", "replay" */
 
 	/* Times. */
-	u64 time_ns;			   /* when the report was made, CLOCK_MONOTONIC */
-	u64 duration_ns;		   /* since tracing began */
-	u64 real_ns;			   /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
+	u64 time_ns;	 /* when the report was made, CLOCK_MONOTONIC */
+	u64 duration_ns; /* since tracing began */
+	u64 real_ns;	 /* the moment of time_ns by CLOCK_REALTIME; 0 = not known */
+	struct report_window window;
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
 	bool is_broken_off;		   /* the recording ends before the processes did */
@@ -109,6 +116,9 @@ struct report {
 
 	struct report_options options;
 };
+
+/* By how much the numbers of a window stand for the whole time, in thousandths: 1000 = there are no gaps. */
+u64 report_window_permille(const struct report_window *w);
 
 /*
  * The stack of @row, a caller of @p, borrowed. NULL without one; then, and where frames are missing, *@truncated is one

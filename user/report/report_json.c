@@ -524,6 +524,18 @@ static void json_between(struct json *j, const struct span_course *c)
 	json_object_end(j);
 }
 
+static void json_window(struct json *j, const struct report_window *w)
+{
+	if (!w->number)
+		return;
+	json_object_begin(j, "window");
+	json_u64(j, "number", w->number);
+	json_u64(j, "seen_ns", w->seen_ns);
+	json_u64(j, "whole_ns", w->whole_ns);
+	json_u64(j, "scale_permille", report_window_permille(w));
+	json_object_end(j);
+}
+
 static void json_marks(struct json *j, const struct report_marks *m)
 {
 	json_array_begin(j, "marks");
@@ -544,6 +556,7 @@ void report_json_head(struct json *j, const struct report *r)
 	json_u64(j, "time_ns", r->time_ns);
 	json_u64(j, "duration_ns", r->duration_ns);
 	json_bool(j, "broken_off", r->is_broken_off);
+	json_window(j, &r->window);
 	json_between(j, r->between);
 	json_marks(j, r->marks);
 	if (!r->options.min_size && !r->options.max_size)

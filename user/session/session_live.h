@@ -73,6 +73,12 @@ bool session_is_recording(const struct session *s);
 /* End the recording. 0; -ENOENT: nothing is recorded; -EIO: some events could not be written. */
 int session_record_end(struct session *s) __must_check;
 
+/*
+ * The targets were traced before, with gaps between: this is time @number (from 2), and the first began at @first_ns,
+ * CLOCK_MONOTONIC. Reports and profiles say so.
+ */
+void session_set_window(struct session *s, u32 number, u64 first_ns);
+
 /* Why the source has stopped thread @tid of a process that heaptap started. */
 struct thread_stop session_stop_reason(const struct session *s, pid_t tid);
 

@@ -146,7 +146,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	if (session_has_span(s))
 		p->texts[out->nr_notes++] = session_span_note(s);
 	out->nr_notes += note_children(p, &p->texts[out->nr_notes]);
-	out->nr_notes += session_note_tuning(s, p, &p->texts[out->nr_notes]);
+	out->nr_notes += session_note_tuning(s, p, now_ns, &p->texts[out->nr_notes]);
 	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		p->texts[out->nr_notes++] =
 			"the leak verdict is of the moment when another task began to trace it "
@@ -247,6 +247,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 			    .nr_strays = s->nr_strays,
 			    .cost = session_cost(s),
 			    .marks = &s->marks,
+			    .window = session_window(s, now),
 			    .between = session_has_span(s) ? &s->span : NULL,
 			    .is_broken_off = s->is_damaged,
 			    .modules = s->modules },

@@ -182,7 +182,37 @@ int session_kill(struct session *s)
 	return told && told->kill ? told->kill(s->source) : -EOPNOTSUPP;
 }
 
-size_t session_note_tuning(const struct session *s, struct process *p, const char **notes)
+void session_set_window(struct session *s, u32 number, u64 first_ns)
+{
+	s->tuned.window = number;
+	s->tuned.first_window_ns = first_ns;
+}
+
+struct report_window session_window(const struct session *s, u64 now_ns)
+{
+	const struct session_tuned *d = &s->tuned;
+
+	if (d->window < 2 || !s->start_ns || d->first_window_ns >= s->start_ns)
+		return (struct report_window){ 0 };
+	return (struct report_window){ d->window, now_ns - s->start_ns, now_ns - d->first_window_ns };
+}
+
+static size_t note_window(const struct session *s, char *note, size_t size, u64 now_ns)
+{
+	const struct report_window w = session_window(s, now_ns);
+	u64 scale = report_window_permille(&w);
+
+	if (!w.number)
+		return 0;
+	snprintf(note, size,
+		 "traced in windows, because of --max-cost: these numbers are exact for window %u, %s of %s; "
+		 "times %" PRIu64 ".%02" PRIu64 " they stand for all that time",
+		 w.number, human_duration(w.seen_ns).text, human_duration(w.whole_ns).text, scale / 1000,
+		 scale % 1000 / 10);
+	return 1;
+}
+
+size_t session_note_tuning(const struct session *s, struct process *p, u64 now_ns, const char **notes)
 {
 	const struct session_tuned *d = &s->tuned;
 	u64 left_out = p->tuned.nr_left_out, paused_ns = d->paused_ns;
@@ -206,5 +236,6 @@ size_t session_note_tuning(const struct session *s, struct process *p, const cha
 		notes[nr] = p->tuned.notes[nr];
 		nr++;
 	}
-	return nr;
+	notes[nr] = p->tuned.notes[nr];
+	return nr + note_window(s, p->tuned.notes[nr], sizeof(p->tuned.notes[nr]), now_ns);
 }

@@ -141,7 +141,7 @@ static int take_report(void *ctx, const struct report *r)
 	struct zoom_answer *f = ctx;
 
 	f->time_ns = clock_now_ns();
-	f->window_ns = f->time_ns - f->begin_ns;
+	f->window = r->window;
 	f->where[0] = f->why[0] = '\0';
 	f->bytes = f->blocks = f->grown = 0;
 	if (!p)
@@ -215,11 +215,9 @@ static void describe(const struct zoom_answer *f, char *text, size_t size)
 
 u64 answer_scaled(const struct zoom_answer *f)
 {
-	u64 whole_ns = f->time_ns - f->first_ns;
+	u64 permille = report_window_permille(&f->window);
 
-	if (f->nr_windows < 2 || !f->window_ns || whole_ns <= f->window_ns)
-		return 0;
-	return (u64)((double)f->bytes * (double)whole_ns / (double)f->window_ns);
+	return permille > 1000 ? (u64)((double)f->bytes * (double)permille / 1000) : 0;
 }
 
 void answer_describe(const struct zoom_answer *f, char *text, size_t size)

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "user/lib/proc.h"
+#include "user/report/report.h"
 #include "user/scan/scan.h"
 #include "user/system/price.h"
 
@@ -35,8 +36,8 @@ struct zoom_answer {
 
 	/* The answer, from the last verdict. */
 	enum answer_kind kind;
-	u64 time_ns;	   /* when; 0 = never */
-	u64 window_ns;	   /* how long it was traced then, without a gap */
+	u64 time_ns;		     /* when; 0 = never */
+	struct report_window window; /* then */
 	char where[320];   /* functions, innermost first: "make_node < add_node"; escaped; "" = not known */
 	u64 bytes, blocks; /* of this caller, by its kind: lost, held, or grown */
 	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */

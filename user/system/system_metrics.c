@@ -62,6 +62,8 @@ static void fill_answer(struct metrics_process *m, const struct zoom_answer *a)
 		return;
 	m->has_verdict = true;
 	m->leaks = a->sums;
+	m->is_verdict_of_window = a->window.number != 0;
+	m->verdict_scale = (double)report_window_permille(&a->window) / 1000;
 	m->verdict_s = (double)(clock_ns(CLOCK_REALTIME) - (clock_now_ns() - a->verdict_ns)) / 1e9;
 }
 

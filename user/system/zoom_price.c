@@ -9,6 +9,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 
 #define SECOND_NS 1000000000ULL
 
@@ -51,6 +52,8 @@ void zoom_save_again(struct zoom_answer *a, struct session *s)
 	if (a->saving >= SAVING_FRAMES)
 		cut_stacks(s);
 	a->nr_windows += a->saving == SAVING_WINDOWS;
+	if (a->nr_windows > 1)
+		session_set_window(s, a->nr_windows, a->first_ns);
 }
 
 /* "costs it 12.0 % of a CPU, more than --max-cost 5 %" */

@@ -152,6 +152,29 @@ static void containers_are_sums(void **state)
 	metrics_table_fini(&t);
 }
 
+/* Only a process that is traced in windows has the factor to the whole time. */
+static void windows_have_a_factor(void **state)
+{
+	struct metrics_table t = { 0 };
+	struct metrics_process *p = metrics_process(&t, 7, "a"), *q;
+	char *page;
+
+	(void)state;
+	assert_non_null(p);
+	p->is_window = true;
+	p->scale = 3.5;
+	q = metrics_process(&t, 8, "b");
+	assert_non_null(q);
+	q->is_verdict_of_window = true;
+	q->verdict_scale = 2;
+	page = page_of(&t);
+	assert_non_null(strstr(page, "\nheaptap_heap_window_ratio{pid=\"7\",comm=\"a\"} 3.500000\n# "));
+	assert_non_null(
+		strstr(page, "\nheaptap_heap_verdict_window_ratio{pid=\"8\",comm=\"b\"} 2.000000\n# "));
+	free(page);
+	metrics_table_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +182,7 @@ int main(void)
 		cmocka_unit_test(equal_callers_are_one_row),
 		cmocka_unit_test(what_is_beyond_the_bounds_is_counted),
 		cmocka_unit_test(containers_are_sums),
+		cmocka_unit_test(windows_have_a_factor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,7 +167,7 @@ static void filter(void **state)
 {
 	struct session *s = *state;
 	struct tuning t = session_tuning(s);
-	const char *notes[2];
+	const char *notes[3];
 
 	queue(s, EVENT_ALLOC, 0x1000, 10);
 	t.min_size = 100;
@@ -188,10 +188,47 @@ static void filter(void **state)
 	assert_int_equal(totals(s).failed_allocs, 1);
 	assert_int_equal(totals(s).unknown_frees, 1);
 	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).of[MISUSE_BAD_FREE], 0);
-	assert_int_equal(session_note_tuning(s, s->processes[0], notes), 1);
+	assert_int_equal(session_note_tuning(s, s->processes[0], 0, notes), 1);
 	assert_string_equal(notes[0], "2 allocations left out for their size, in all sums");
 	t.min_size = 300;
 	assert_int_equal(session_tune(s, &t), -EINVAL);
+}
+
+static int take_window(void *ctx, const struct report *r)
+{
+	struct report_window *out = ctx;
+
+	*out = r->window;
+	assert_int_equal(r->nr_processes, 1);
+	/* Every format shows notes: a profile as a comment. */
+	assert_int_equal(r->processes[0].nr_notes, out->number ? 1 : 0);
+	if (out->number)
+		assert_string_equal(r->processes[0].notes[0],
+				    "traced in windows, because of --max-cost: these numbers are exact for "
+				    "window 3, 2.0 s of 7.0 s; times 3.50 they stand for all that time");
+	return 0;
+}
+
+/* Reports on a window say so, and by how much its numbers stand for the whole time. */
+static void window(void **state)
+{
+	const u64 s_ns = 1000000000;
+	struct session *s = *state;
+	struct report_window w;
+
+	s->start_ns = 105 * s_ns;
+	s->stop_ns = 107 * s_ns;
+	assert_int_equal(session_show(s, 0, take_window, &w), 0);
+	assert_int_equal(w.number, 0);
+	assert_int_equal(report_window_permille(&w), 1000);
+	session_set_window(s, 1, 100 * s_ns);
+	assert_int_equal(session_show(s, 0, take_window, &w), 0);
+	assert_int_equal(w.number, 0);
+	session_set_window(s, 3, 100 * s_ns);
+	assert_int_equal(session_show(s, 0, take_window, &w), 0);
+	assert_int_equal(w.number, 3);
+	assert_true(w.seen_ns == 2 * s_ns && w.whole_ns == 7 * s_ns);
+	assert_int_equal(report_window_permille(&w), 3500);
 }
 
 static void depth(void **state)
@@ -217,6 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(stop_and_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(filter, setup, teardown),
+		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(depth, setup, teardown),
 	};
 

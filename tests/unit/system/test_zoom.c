@@ -89,8 +89,6 @@ static void scaled_to_the_gaps(void **state)
 
 	a->kind = ANSWER_LEAKS;
 	a->bytes = 3 << 20;
-	a->time_ns = 31000;
-	a->window_ns = 30000;
 	assert_true(answer_scaled(a) == 0);
 	a->nr_windows = 1;
 	assert_true(answer_scaled(a) == 0);
@@ -99,13 +97,12 @@ static void scaled_to_the_gaps(void **state)
 	a->nr_windows = 2;
 	/* The new window has no answer yet. */
 	assert_true(answer_scaled(a) == 0);
-	a->time_ns = 91000;
-	a->window_ns = 30000;
+	a->window = (struct report_window){ 2, 30000, 90000 };
 	assert_true(answer_scaled(a) == 9 << 20);
 	answer_describe(a, text, sizeof(text));
 	assert_non_null(strstr(text, "leaks 3.00 MiB"));
 	assert_non_null(strstr(text, ", in 2 windows; scaled to the gaps between them about 9.00 MiB"));
-	a->nr_windows = 0;
+	a->window = (struct report_window){ 0 };
 	answer_describe(a, text, sizeof(text));
 	assert_null(strstr(text, "scaled"));
 }
