@@ -244,7 +244,7 @@ static int for_each(const void *ctx, int (*visit)(void *visit_ctx, const struct 
 }
 
 /* Read events while another thread works on the scan. Otherwise the ring of the source would overflow. */
-static void read_on(void *ctx)
+static bool read_on(void *ctx)
 {
 	struct serve *s = ctx;
 
@@ -253,6 +253,7 @@ static void read_on(void *ctx)
 	if (s->launch && !s->ops->tracer)
 		launch_attend(s->launch);
 	serve_link_keep(s->link);
+	return false;
 }
 
 static int begin(void *arg)

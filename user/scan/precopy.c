@@ -11,6 +11,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc_memory.h"
 #include "user/scan/page_copy.h"
@@ -256,6 +257,8 @@ int precopy_run(struct precopy *p)
 	u64 last = UINT64_MAX;
 	int err = 0;
 
+	/* Page faults and new mappings of the process wait for locks that this takes. */
+	courtesy_end();
 	for (int i = 0; i < MAX_ROUNDS && !err; i++) {
 		err = copy_round(p);
 		debug("scan: PID %d: round %d: copied %llu bytes", (int)p->pid, i + 1,

@@ -66,7 +66,7 @@ static int put_aside(void *ctx, const struct event_header *rec, size_t len)
 	return 0;
 }
 
-static void read_on(void *ctx)
+static bool read_on(void *ctx)
 {
 	struct session *s = ctx;
 	const struct sink sink = { s, put_aside };
@@ -75,6 +75,7 @@ static void read_on(void *ctx)
 		s->attending->attend(s->attending->ctx);
 	if (!backlog_is_full(&s->backlog) && s->ops->poll(s->source, &sink) < 0)
 		debug("%s: no more events", s->ops->name);
+	return backlog_is_urgent(&s->backlog);
 }
 
 int session_aside(void *ctx, int (*work)(void *arg), void *arg)

@@ -10,11 +10,15 @@
 #include <time.h>
 
 #include "user/lib/array.h"
+#include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 
 enum {
 	FIRST_BYTES = 1 << 16,
 	FULL_BYTES = 256 << 20, /* a few seconds of the busiest target */
 	MEANWHILE_NS = 5 * 1000 * 1000,
+	LOOK_NS = 1000 * 1000 * 1000, /* so often: does the work get its time? */
+	LEAST_SHARE = 4,	      /* a quarter of a CPU */
 };
 
 void backlog_fini(struct backlog *b)
@@ -44,6 +48,11 @@ void backlog_add(struct backlog *b, const struct event_header *rec, size_t len)
 bool backlog_is_full(const struct backlog *b)
 {
 	return b->used >= FULL_BYTES;
+}
+
+bool backlog_is_urgent(const struct backlog *b)
+{
+	return b->used >= FULL_BYTES / 2;
 }
 
 int backlog_replay(struct backlog *b, const struct sink *sink)
@@ -97,8 +106,10 @@ static void job_fini(struct job *job)
 static void *job_main(void *arg)
 {
 	struct job *job = arg;
-	int result = job->work(job->arg);
+	int result;
 
+	courtesy_begin();
+	result = job->work(job->arg);
 	pthread_mutex_lock(&job->lock);
 	job->result = result;
 	job->has_ended = true;
@@ -139,8 +150,36 @@ static bool wait_a_little(struct job *job)
 	return has_ended;
 }
 
-int backlog_work(int (*work)(void *arg), void *arg, void (*meanwhile)(void *ctx), void *ctx)
+/* How the threads of a job fare that leave the CPUs to others. */
+struct patience {
+	u64 since_ns, cpu_ns; /* cpu_ns: at that time */
+	bool is_over;
+};
+
+/* CPU time of all threads but this one. */
+static u64 cpu_of_others(void)
 {
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void look_after(struct patience *p, bool is_urgent)
+{
+	u64 now_ns = clock_now_ns(), cpu_ns;
+
+	if (p->is_over || (!is_urgent && now_ns - p->since_ns < LOOK_NS))
+		return;
+	cpu_ns = cpu_of_others();
+	if (is_urgent || (cpu_ns - p->cpu_ns) * LEAST_SHARE < now_ns - p->since_ns) {
+		courtesy_end_all();
+		p->is_over = true;
+	}
+	p->since_ns = now_ns;
+	p->cpu_ns = cpu_ns;
+}
+
+int backlog_work(int (*work)(void *arg), void *arg, bool (*meanwhile)(void *ctx), void *ctx)
+{
+	struct patience patience = { .since_ns = clock_now_ns(), .cpu_ns = cpu_of_others() };
 	struct job job = { .work = work, .arg = arg };
 	pthread_t thread;
 
@@ -149,7 +188,7 @@ int backlog_work(int (*work)(void *arg), void *arg, void (*meanwhile)(void *ctx)
 		job.result = work(arg);
 	} else {
 		while (!wait_a_little(&job))
-			meanwhile(ctx);
+			look_after(&patience, meanwhile(ctx));
 		pthread_join(thread, NULL);
 	}
 	job_fini(&job);

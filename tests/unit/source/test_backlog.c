@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Records put aside come back in order and whole; work aside returns its result while the caller goes on. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,10 +104,11 @@ static int wait_for_turns(void *arg)
 	return *(int *)arg;
 }
 
-static void take_turn(void *ctx)
+static bool take_turn(void *ctx)
 {
 	assert_ptr_equal(ctx, &turns);
 	atomic_fetch_add(&turns, 1);
+	return false;
 }
 
 /* Whatever the clock of the wall says. A test that hangs is ended by SIGALRM. (F6) */
@@ -119,12 +123,82 @@ static void work_goes_on_aside(void **state)
 	alarm(0);
 }
 
+/* Tried by a child: may a process take its lowest priority back? */
+static bool may_go_back(int usual)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(setpriority(PRIO_PROCESS, 0, 19) || setpriority(PRIO_PROCESS, 0, usual));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status == 0;
+}
+
+/* The nice values of the work: at its begin, of a thread that it starts, and at last. */
+struct manners {
+	int usual, first, of_child, last;
+	atomic_bool has_begun;
+};
+
+static void *look_at_self(void *arg)
+{
+	*(int *)arg = getpriority(PRIO_PROCESS, 0);
+	return NULL;
+}
+
+static int work_until_it_is_urgent(void *arg)
+{
+	struct manners *m = arg;
+	pthread_t thread;
+
+	m->first = getpriority(PRIO_PROCESS, 0);
+	if (pthread_create(&thread, NULL, look_at_self, &m->of_child) || pthread_join(thread, NULL))
+		return -1;
+	atomic_store(&m->has_begun, true);
+	while ((m->last = getpriority(PRIO_PROCESS, 0)) != m->usual)
+		usleep(1000);
+	return 0;
+}
+
+static bool hurry(void *ctx)
+{
+	return atomic_load(&((struct manners *)ctx)->has_begun);
+}
+
+static bool wait_on(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+/* Only the work leaves the CPUs to others, until it is urgent, or gets no time, as work that sleeps. */
+static void work_leaves_the_cpus_to_others(void **state)
+{
+	bool (*const ends[])(void *ctx) = { hurry, wait_on };
+
+	(void)state;
+	alarm(60);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct manners m = { .usual = getpriority(PRIO_PROCESS, 0) };
+		int lowest = may_go_back(m.usual) ? 19 : m.usual;
+
+		assert_int_equal(backlog_work(work_until_it_is_urgent, &m, ends[i], &m), 0);
+		assert_int_equal(m.first, lowest);
+		assert_int_equal(m.of_child, lowest);
+		assert_int_equal(m.last, m.usual);
+		assert_int_equal(getpriority(PRIO_PROCESS, 0), m.usual);
+	}
+	alarm(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(in_order_and_whole),
 		cmocka_unit_test(an_error_ends_it),
 		cmocka_unit_test(work_goes_on_aside),
+		cmocka_unit_test(work_leaves_the_cpus_to_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The nice value, which is one of each thread by itself on Linux. */
+#include "user/lib/courtesy.h"
+
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/proc.h"
+
+enum {
+	LOWEST = 19,
+	ROUNDS = 2, /* a thread may start another one between two looks at it */
+};
+
+static bool may_go_back(int usual)
+{
+	struct proc_status status = { 0 };
+	struct rlimit limit;
+
+	/* The limit is 20 minus the lowest nice value that is allowed. */
+	if (getrlimit(RLIMIT_NICE, &limit) == 0 && limit.rlim_cur >= (rlim_t)(20 - usual))
+		return true;
+	return !proc_read_status(&status, getpid()) && status.caps_effective & (1ULL << CAP_SYS_NICE);
+}
+
+static int usual_nice(void)
+{
+	return getpriority(PRIO_PROCESS, (id_t)getpid());
+}
+
+void courtesy_begin(void)
+{
+	if (may_go_back(usual_nice()))
+		(void)!setpriority(PRIO_PROCESS, 0, LOWEST);
+}
+
+void courtesy_end(void)
+{
+	(void)!setpriority(PRIO_PROCESS, 0, usual_nice());
+}
+
+void courtesy_end_all(void)
+{
+	int usual = usual_nice();
+
+	for (int round = 0; round < ROUNDS; round++) {
+		auto_free pid_t *tids = NULL;
+		size_t nr;
+
+		if (proc_threads(getpid(), &tids, &nr))
+			return;
+		for (size_t i = 0; i < nr; i++)
+			(void)!setpriority(PRIO_PROCESS, (id_t)tids[i], usual);
+	}
+}
