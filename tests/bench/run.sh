@@ -488,7 +488,7 @@ bench_redis() {
 		missing "$what" "1.2 x" "no redis-benchmark"
 		return
 	fi
-	if ! read -r untraced without with nr < <(tests/bench/redis_p99.py "$heaptap" 25 --snapshot auto 2>>"$tmp/log"); then
+	if ! read -r untraced without with nr < <(tests/bench/redis_p99.py "$heaptap" 21 3 --snapshot auto 2>>"$tmp/log"); then
 		missing "$what" "1.2 x" "it failed"
 		return
 	fi

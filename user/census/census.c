@@ -244,6 +244,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 						  .way = o->way,
 						  .max_copy = o->max_copy,
 						  .max_pause_ns = max_pause_ns,
+						  .nr_jobs = o->nr_jobs,
 						  .is_price_known = tries->nr,
 						  .has_fork_failed = tries->has_fork_failed };
 	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };

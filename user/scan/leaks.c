@@ -130,6 +130,7 @@ static struct snapshot_plan_options plan_options(const struct finding *f)
 					       .way = o->way,
 					       .max_copy = o->max_copy,
 					       .max_pause_ns = o->max_pause_ns,
+					       .nr_jobs = o->nr_jobs,
 					       .is_price_known = o->is_price_known,
 					       .is_unwanted = o->is_unwanted,
 					       .has_fork_failed = f->has_fork_failed,

@@ -3,11 +3,13 @@
 #include "user/scan/scan_plan.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/scan/snapshot.h"
 #include "user/scan/snapshot_price.h"
 
 enum {
@@ -39,11 +41,14 @@ struct scan_plan scan_plan_of(u64 nr_blocks, u64 bytes, u32 nr_jobs)
 	return p;
 }
 
-static u32 count_cpus(void)
+u32 scan_plan_jobs(u32 nr_jobs)
 {
-	long nr = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t cpus;
+	int nr = sched_getaffinity(0, sizeof(cpus), &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
 
-	return nr > 16 ? 16 : nr > 0 ? (u32)nr : 1;
+	if (nr_jobs)
+		return nr_jobs;
+	return nr > SNAPSHOT_PARTS ? SNAPSHOT_PARTS : (u32)nr;
 }
 
 int scan_plan_check(pid_t pid, u64 nr_blocks, u32 nr_jobs, u64 max_memory, bool is_known)
@@ -54,7 +59,7 @@ int scan_plan_check(pid_t pid, u64 nr_blocks, u32 nr_jobs, u64 max_memory, bool 
 
 	if (proc_read_status(&status, pid))
 		return 0;
-	p = scan_plan_of(nr_blocks, status.resident_bytes, nr_jobs ? nr_jobs : count_cpus());
+	p = scan_plan_of(nr_blocks, status.resident_bytes, scan_plan_jobs(nr_jobs));
 	is_large = nr_blocks >= MANY_BLOCKS || p.bytes >= MUCH_MEMORY;
 	if (is_large)
 		log_line(

@@ -17,6 +17,9 @@ struct scan_plan {
 /* By what scans were measured to need. @nr_jobs: threads that read, at least 1. Never overflows: it saturates. */
 struct scan_plan scan_plan_of(u64 nr_blocks, u64 bytes, u32 nr_jobs);
 
+/* The threads that read: @nr_jobs, or if that is 0 one for each CPU that heaptap may use. */
+u32 scan_plan_jobs(u32 nr_jobs);
+
 /*
  * Plan a scan of @pid and say so if it is large. @is_known: it was said before. 0; -EDQUOT: it needs more than
  * @max_memory (0 = no limit), logged.

@@ -9,20 +9,31 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/scan/precopy.h"
+#include "user/scan/scan_plan.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_price.h"
 
 enum {
-	/* A process of so many bytes stands some 30 ms while it is read, which a fork and its end cost too. */
-	WORTH_A_COPY = 64 << 20,
 	FORK_NS_A_MIB = 20000,
+	/* A pause that is worth no copy, whose pages the process pays for one by one as it writes them. */
+	SHORT_NS = 10000000,
+	MAX_READERS = 4, /* more threads share the memory's speed, and the pause is not much shorter */
 };
 
-static bool is_small(pid_t pid)
+bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs)
+{
+	u32 nr = scan_plan_jobs(nr_jobs);
+
+	return scan_plan_of(0, bytes, nr < MAX_READERS ? nr : MAX_READERS).read_ns > SHORT_NS;
+}
+
+/* Memory of files and shared memory is in no copy. */
+static bool is_short(const struct snapshot_plan_options *o)
 {
 	struct proc_status status = { 0 };
 
-	return proc_read_status(&status, pid) || status.resident_bytes < WORTH_A_COPY;
+	return proc_read_status(&status, o->pid) ||
+	       !snapshot_plan_wants_copy(status.anonymous_bytes + status.swapped_bytes, o->nr_jobs);
 }
 
 static void refuse(const struct snapshot_plan_options *o, const char *way, int err,
@@ -84,7 +95,7 @@ static int plan_precopy(struct snapshot_plan *p, const struct snapshot_plan_opti
 
 void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_options *o)
 {
-	bool is_auto = o->way == SNAPSHOT_AUTO && !is_small(o->pid);
+	bool is_auto = o->way == SNAPSHOT_AUTO && !is_short(o);
 
 	*out = (struct snapshot_plan){ .way = SNAPSHOT_STOP };
 	if ((o->way == SNAPSHOT_FORK || (is_auto && !o->has_fork_failed)) && !plan_fork(out, o))

@@ -14,9 +14,10 @@ struct snapshot_plan_options {
 	enum snapshot_way way;
 	u64 max_copy; /* bytes that the copy may take; 0 = what there is room for */
 	u64 max_pause_ns;
-	bool is_price_known;		      /* do not say it again */
-	bool (*is_unwanted)(void);	      /* NULL = never */
-	bool has_fork_failed;		      /* SNAPSHOT_AUTO does not try that again */
+	u32 nr_jobs;		   /* threads that would read the stopped process; 0 = one for each CPU */
+	bool is_price_known;	   /* do not say it again */
+	bool (*is_unwanted)(void); /* NULL = never */
+	bool has_fork_failed;	   /* SNAPSHOT_AUTO does not try that again */
 	const struct snapshot_holder *holder; /* borrowed; snapshot_options.holder */
 };
 
@@ -24,6 +25,12 @@ struct snapshot_plan {
 	enum snapshot_way way;	 /* for snapshot_options */
 	struct precopy *precopy; /* owned, for snapshot_options; NULL = nothing is copied ahead */
 };
+
+/*
+ * SNAPSHOT_AUTO: would a process with @bytes of memory of its own stand for so long while it is read that a copy is
+ * better?
+ */
+bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs);
 
 /*
  * Choose the way. Never fails: where no copy is possible, the way is SNAPSHOT_STOP, and a warning says why unless the

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The choice of --snapshot auto: by how long the process would stand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "user/scan/precopy.h"
+#include "user/scan/snapshot_plan.h"
+
+#define MIB (1ULL << 20)
+
+/* One thread reads a MiB in 0.9 ms, and a pause of 10 ms is short. */
+static void a_long_stop_wants_a_copy(void **state)
+{
+	(void)state;
+	assert_false(snapshot_plan_wants_copy(0, 1));
+	assert_false(snapshot_plan_wants_copy(8 * MIB, 1));
+	assert_true(snapshot_plan_wants_copy(16 * MIB, 1));
+	assert_false(snapshot_plan_wants_copy(16 * MIB, 2));
+	assert_true(snapshot_plan_wants_copy(32 * MIB, 2));
+	assert_false(snapshot_plan_wants_copy(32 * MIB, 4));
+	assert_true(snapshot_plan_wants_copy(64 * MIB, 4));
+	/* More threads do not read so much faster. */
+	assert_true(snapshot_plan_wants_copy(64 * MIB, 16));
+	assert_true(snapshot_plan_wants_copy(UINT64_MAX, 16));
+}
+
+/* A process with @bytes of memory of its own; the way that is chosen for one reader. */
+static enum snapshot_way choose_for(size_t bytes)
+{
+	struct snapshot_plan_options o = { .way = SNAPSHOT_AUTO,
+					   .max_pause_ns = 60000000000ULL,
+					   .nr_jobs = 1 };
+	struct snapshot_plan plan;
+	char byte = 0;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	o.pid = fork();
+	if (o.pid == 0) {
+		char *p = malloc(bytes);
+
+		memset(p, 1, bytes);
+		if (write(fds[1], p, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	snapshot_plan_open(&plan, &o);
+	snapshot_plan_free(&plan);
+	kill(o.pid, SIGKILL);
+	assert_int_equal(waitpid(o.pid, NULL, 0), o.pid);
+	close(fds[0]);
+	close(fds[1]);
+	return plan.way;
+}
+
+static void small_processes_are_stopped(void **state)
+{
+	(void)state;
+	assert_int_equal(choose_for(4 * MIB), SNAPSHOT_STOP);
+	assert_int_equal(choose_for(48 * MIB), SNAPSHOT_AUTO); /* a fork, and if that fails another copy */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_long_stop_wants_a_copy),
+		cmocka_unit_test(small_processes_are_stopped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
