@@ -59,6 +59,7 @@ void heap_free(struct heap *h)
 	timeline_fini(&h->timeline);
 	thread_table_fini(&h->threads);
 	tape_free(h->tape);
+	slices_free(h->slices);
 	free(h->pending);
 	misuse_table_free(h->misuses);
 	free(h);
@@ -589,6 +590,9 @@ static void __attribute__((cold, noinline)) begin_slot(struct heap *h, u64 now_n
 		h->base_ms = now_ns / NS_PER_MS;
 	}
 	timeline_go_on(&h->timeline, now_ns, now_in_time(h));
+	if (h->slices)
+		slices_go_on(h->slices, h->timeline.start_ns, now_ns, h->timeline.shift,
+			     h->rows.rows + h->first_row, (u32)heap_row_count(h));
 }
 
 int heap_event(struct heap *h, const struct heap_event *ev)
@@ -698,6 +702,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 		       &copy->budget); /* begins empty: the scan is less sure then, but never wrong */
 	copy->misuses = NULL;
 	copy->tape = NULL;
+	copy->slices = NULL;
 	err = row_table_copy(&copy->rows, &h->rows, &copy->budget);
 	if (err)
 		goto undo_copy;
@@ -724,12 +729,15 @@ int heap_clone(struct heap **out, const struct heap *h)
 		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
 	if (!err && h->tape)
 		err = tape_copy(&copy->tape, h->tape);
+	if (!err && h->slices)
+		err = slices_copy(&copy->slices, h->slices, &copy->budget);
 	if (err)
 		goto undo_threads;
 	*out = copy;
 	return 0;
 
 undo_threads:
+	tape_free(copy->tape);
 	misuse_table_free(copy->misuses);
 	free(copy->pending);
 	thread_table_fini(&copy->threads);

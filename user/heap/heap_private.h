@@ -8,6 +8,7 @@
 #include "user/heap/misuse.h"
 #include "user/heap/region_table.h"
 #include "user/heap/row_table.h"
+#include "user/heap/slices.h"
 #include "user/heap/tape.h"
 #include "user/heap/thread_table.h"
 #include "user/heap/timeline.h"
@@ -43,6 +44,7 @@ struct heap {
 	struct heap_totals totals;
 	struct timeline timeline; /* its maximum is at most peak_bytes of the totals */
 	struct tape *tape;	  /* owned; NULL = not kept */
+	struct slices *slices;	  /* owned; NULL = not kept */
 	u64 lost;
 	u64 peak_nr;   /* number of the latest peak */
 	u64 base_ms;   /* times of blocks count from here */
