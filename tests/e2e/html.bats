@@ -192,6 +192,75 @@ list_events() {
 	grep -q 'peak 5,100 B' got
 }
 
+# Three callers that allocate and free at many times, with gaps of seconds between them.
+list_long() {
+	list_events | head -n 5
+	awk 'BEGIN {
+		for (i = 0; i < 900; i++) {
+			at = 1000000000 + i * 7000000 + (i > 500 ? 4000000000 : 0)
+			print "alloc 77 1 malloc", 4096 + 16 * i, 10 + i, 2 + i % 3, at
+			if (i % 4)
+				print "free 77 1 free", 4096 + 16 * i, 0, at + 1000000
+		}
+	}'
+	echo 'exit 77 0'
+}
+
+# part KEY: data of the chosen part of the timeline
+part() { printf 'Number(document.querySelector("#part").dataset.%s)' "$1"; }
+
+@test "html: a part of the timeline has the numbers of --between" {
+	list_long >l.txt
+	"$HEAPTAP" report -q -o r.html -o r.json l.txt
+	for range in '0.1 0.3' '0.35 0.36' '0.5 0.95'; do
+		# shellcheck disable=SC2086
+		page r.html drag '#timeline-panel' $range eval "$(part from)" eval "$(part to)" eval "$(part net)" \
+			click '[data-id=total]' eval "$(value '#canvas' total)" click '[data-id=calls]' eval "$(value '#canvas' total)" \
+			eval "$(value '#table' rows)" >got
+		{ read -r from && read -r to && read -r net; } <got
+		"$HEAPTAP" report -q --force --between "${from}ns,${to}ns" -o part.json l.txt
+		jq '.processes[0] | .totals.alloc_bytes, .totals.allocs, (.stacks | length)' part.json | diff - <(tail -n +4 got)
+		awk -v from="$from" -v to="$to" -v net="$net" '$1 == "alloc" { size[$5] = $6; at = $8 - 1e9; change = $6 }
+			$1 == "free" { at = $7 - 1e9; change = -size[$5] }
+			at >= from && at < to && /^(alloc|free)/ { sum += change } END { exit sum != net }' l.txt
+		[ "$(sed -n 4p got)" -gt 0 ]
+	done
+}
+
+@test "html: a part of the timeline by keys, and back to the whole run" {
+	list_long >l.txt
+	"$HEAPTAP" report -q -o r.html -o r.json l.txt
+	page r.html eval "$(value '#timeline-panel' slices)" eval 'document.querySelector("#timeline-panel").focus()' \
+		key ArrowRight eval "$(part from)" eval "$(value '#canvas' total)" key ArrowRight key Shift+ArrowRight \
+		eval "$(part to)" eval 'document.querySelector("#timeline-panel").getAttribute("aria-valuetext")' \
+		choose '#shape' inverted eval "$(value '#canvas' total)" key Escape eval 'document.querySelector("#part-end").hidden' \
+		click '[data-id=total]' eval "$(value '#canvas' total)" drag '#timeline-panel' 0.1 0.2 click '#part-end' \
+		eval "$(value '#canvas' total)" >got
+	mapfile -t got <got
+	[ "${got[0]}" -ge 16 ] && [ "${got[0]}" -le 65 ]
+	[ "${got[2]} ${got[7]}" = "0 true" ]
+	[ "${got[3]}" -gt 0 ] && [ "${got[6]}" -gt 0 ]
+	[[ "${got[5]}" == '"'*' to '*'"' ]]
+	[ "${got[8]} ${got[9]}" = "$(jq -r '.processes[0].totals.alloc_bytes | "\(.) \(.)"' r.json)" ]
+}
+
+# slices FILE: what callers did over time, without times and places of callers
+slices() {
+	grep -o '"slices":\[.*\]}\],"texts"' "$1" | sed 's/^/{/; s/}\],"texts"$/}/' |
+		jq -c '[.slices[] | .nr as $nr | [.allocs, .alloc_bytes, .live_bytes] | map(if type == "array" then add else (. // 0) * $nr end)] |
+			transpose | map(add)'
+}
+
+@test "html: live sessions, recordings and the console fill parts alike" {
+	"$HEAPTAP" run -q --no-scan -w r.heaptap -o live.html -o r.json -- "$T/leak" 2>err >out
+	"$HEAPTAP" report -q -o record.html r.heaptap
+	"$HEAPTAP" console -q -x 'report console.html' r.heaptap
+	slices live.html >want
+	jq -c '.processes[0].totals | [.allocs, .alloc_bytes, .live_bytes]' r.json | diff - want
+	slices record.html | diff want -
+	slices console.html | diff want -
+}
+
 @test "html: hostile names do nothing (S9)" {
 	{
 		echo 'process 77 </script><b> /nowhere/prog'

@@ -6,8 +6,9 @@ page.py FILE [STEP...], where each step is one of
   eval JS          print the value of JS as JSON
   wait JS          until JS is true; fail after a minute (a hang, not a measure of speed)
   click CSS        click into the middle of an element
+  drag CSS A B     press at A, move to B and release; A and B are parts of the element's width, 0 to 1
   type CSS TEXT    type TEXT into an element, in place of its text
-  key NAME         press a key: ArrowDown, Enter, Escape, or a character
+  key NAME         press a key: ArrowDown, Enter, Escape, or a character; Shift+ArrowDown holds the first
   choose CSS TEXT  choose the option TEXT of a select element
   size W H         of the window
   media NAME=VALUE prefers-color-scheme=dark, or media=print
@@ -26,7 +27,7 @@ import time
 import urllib.error
 import urllib.request
 
-KEYS = {"Backspace": "\ue003", "Enter": "\ue007", "Escape": "\ue00c", "Home": "\ue011", "ArrowLeft": "\ue012",
+KEYS = {"Shift": "\ue008", "Backspace": "\ue003", "Enter": "\ue007", "Escape": "\ue00c", "Home": "\ue011", "ArrowLeft": "\ue012",
         "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015"}
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -96,10 +97,20 @@ def do_type(b, css, text):
     b.send("POST", f"/element/{element}/value", {"text": text})
 
 
+def do_drag(b, css, start, end):
+    origin = {ELEMENT: b.element(css)}
+    width = b.eval(f"document.querySelector({json.dumps(css)}).getBoundingClientRect().width")
+    steps = [{"type": "pointerMove", "duration": 0, "origin": origin, "y": 0, "x": round(width * (float(at) - 0.5))}
+             for at in (start, end)]
+    b.send("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
+        steps[0], {"type": "pointerDown", "button": 0}, steps[1], {"type": "pointerUp", "button": 0}]}]})
+
+
 def do_key(b, name):
-    key = KEYS.get(name, name)
-    b.send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": [
-        {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]}]})
+    """A key, or several that are held together: Shift+ArrowRight."""
+    keys = [KEYS.get(n, n) for n in name.split("+")]
+    b.send("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions":
+        [{"type": "keyDown", "value": k} for k in keys] + [{"type": "keyUp", "value": k} for k in reversed(keys)]}]})
 
 
 def do_choose(b, css, text):
@@ -132,6 +143,7 @@ STEPS = {
     "eval": (1, lambda b, script: print(json.dumps(b.eval(script)))),
     "wait": (1, do_wait),
     "click": (1, lambda b, css: b.send("POST", f"/element/{b.element(css)}/click", {})),
+    "drag": (3, do_drag),
     "type": (2, do_type),
     "key": (1, do_key),
     "choose": (2, do_choose),

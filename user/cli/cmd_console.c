@@ -272,6 +272,7 @@ int cmd_console(const struct options *o)
 					       .quiet = o->quiet,
 					       .set = set_option,
 					       .ctx = &r };
+	c->options.session.wants_slices = true; /* a page may be asked for at any time */
 	c->remote = is_address(o) ? &remote : NULL;
 	c->is_terminal = !o->execute.nr && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	if (o->outputs.nr)

@@ -100,6 +100,7 @@ int cmd_top(const struct options *o)
 
 	if (err)
 		return err == -ENOTTY ? STATUS_USAGE : STATUS_IMPOSSIBLE;
+	r.session.wants_slices = true; /* a page may be asked for at any time */
 	r.top.output = options_output(o);
 	r.top.options = &r.session;
 	if (o->outputs.nr)

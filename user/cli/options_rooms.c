@@ -53,17 +53,28 @@ struct source_choice options_source(const struct options *o)
 				       .nr_allocs = o->nr_allocs };
 }
 
-static bool wants_tape(const struct options *o)
+/* Does one of the reports that @o asks for have this property of its format? */
+static bool any_format(const struct options *o, bool (*has)(const struct report_format *f))
 {
-	bool wants = o->format && o->format->wants_tape;
+	bool any = o->format && has(o->format);
 
-	for (size_t i = 0; i < o->outputs.nr && !wants; i++) {
+	for (size_t i = 0; i < o->outputs.nr && !any; i++) {
 		enum packing packing;
 		const struct report_format *f = report_format_of(o->outputs.items[i], &packing);
 
-		wants = f && f->wants_tape;
+		any = f && has(f);
 	}
-	return wants;
+	return any;
+}
+
+static bool wants_tape(const struct report_format *f)
+{
+	return f->wants_tape;
+}
+
+static bool wants_slices(const struct report_format *f)
+{
+	return f->wants_slices;
 }
 
 struct session_options options_session(const struct options *o)
@@ -76,7 +87,8 @@ struct session_options options_session(const struct options *o)
 			    .min_size = o->thin ? o->min_size : 0,
 			    .max_size = o->thin ? o->max_size : 0 },
 		.scan = o->scan,
-		.wants_tape = wants_tape(o),
+		.wants_tape = any_format(o, wants_tape),
+		.wants_slices = o->open || any_format(o, wants_slices),
 		.verdict = { .max_pause_ns = o->max_pause_ns,
 			     .snapshot = o->snapshot,
 			     .nr_jobs = o->nr_jobs,

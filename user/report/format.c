@@ -25,7 +25,7 @@ const struct report_format report_formats[] = {
 	{ "dot", ".dot", "graph of callers: dot -Tsvg", HERE(report_dot) },
 	{ "trace", ".trace.json", "heap over time: Perfetto, chrome://tracing", HERE(report_trace) },
 	{ "html", ".html", "one page for a browser: verdict, graphs, callers; needs no network",
-	  HERE(report_html) },
+	  HERE(report_html), .wants_slices = true },
 	{ "heaptrack", ".heaptrack", "all events, for heaptrack_gui and heaptrack_print",
 	  HERE(report_heaptrack), .wants_tape = true },
 	{ "junit", ".junit.xml", "test results for CI systems", HERE(report_junit) },

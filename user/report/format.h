@@ -15,8 +15,9 @@ struct report_format {
 	const char *help;   /* one line: what it holds, or who reads it */
 	/* One of the functions below. NULL = not in this program. */
 	int (*write)(FILE *out, const struct report *r);
-	bool wants_tape; /* it shows events: heap_keep_tape() */
-	bool is_binary;	 /* no text: nothing for a terminal */
+	bool wants_tape;   /* it shows events: heap_keep_tape() */
+	bool wants_slices; /* it shows parts of the time: heap_keep_slices() */
+	bool is_binary;	   /* no text: nothing for a terminal */
 };
 
 /*

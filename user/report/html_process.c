@@ -8,6 +8,7 @@
 
 #include "user/heap/stacks.h"
 #include "user/lib/cleanup.h"
+#include "user/report/html_slices.h"
 #include "user/report/report_json.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
@@ -90,25 +91,6 @@ static const struct column columns[] = {
 	FIELD("suppressed_bytes", leaks.suppressed.bytes),
 };
 
-/* Write the @nr numbers that @get gives: none if all are zero, one if all are equal, else a list. */
-static void write_numbers(struct json *j, const char *key, size_t nr, s64 (*get)(const void *ctx, size_t i),
-			  const void *ctx)
-{
-	s64 first = nr ? get(ctx, 0) : 0;
-	size_t i = 0;
-
-	while (i < nr && get(ctx, i) == first)
-		i++;
-	if (i == nr && first)
-		json_s64(j, key, first);
-	if (i == nr)
-		return;
-	json_array_begin(j, key);
-	for (i = 0; i < nr; i++)
-		json_s64(j, NULL, get(ctx, i));
-	json_array_end(j);
-}
-
 /* A column, and the callers that have it. */
 struct column_of {
 	const struct column *column;
@@ -144,8 +126,8 @@ static int write_functions(struct json *j, struct html_tables *t, const struct r
 	}
 	if (err)
 		return err;
-	write_numbers(j, "function", c->nr, get_number, names);
-	write_numbers(j, "family", c->nr, get_number, names + c->nr);
+	html_numbers(j, "function", c->nr, get_number, names);
+	html_numbers(j, "family", c->nr, get_number, names + c->nr);
 	return 0;
 }
 
@@ -156,15 +138,15 @@ static int write_callers(struct json *j, struct html_tables *t, const struct rep
 
 	json_object_begin(j, "callers");
 	json_u64(j, "nr", c->nr);
-	write_numbers(j, "node", c->nr, get_number, c->nodes);
-	write_numbers(j, "truncated", c->nr, get_number, c->truncated);
+	html_numbers(j, "node", c->nr, get_number, c->nodes);
+	html_numbers(j, "truncated", c->nr, get_number, c->truncated);
 	err = write_functions(j, t, p, c);
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
 		const struct column_of of = { &columns[i], c->rows };
 
 		/* Without an earlier report, this is live_bytes again. */
 		if (p->reported || columns[i].field != offsetof(struct report_row, grown))
-			write_numbers(j, columns[i].name, c->nr, get_field, &of);
+			html_numbers(j, columns[i].name, c->nr, get_field, &of);
 	}
 	json_object_end(j);
 	return err;
@@ -324,6 +306,8 @@ int html_process(struct json *j, struct html_tables *t, const struct report *r,
 		err = write_ids(j, t, r, p, &c.style);
 	json_array_end(j);
 	write_histograms(j, r, p);
+	if (!err)
+		err = html_slices(j, p, c.rows, c.nr);
 	json_object_end(j);
 	callers_fini(&c);
 	return err;

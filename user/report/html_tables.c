@@ -211,6 +211,24 @@ int html_lines(struct html_tables *t, const char *frames, u32 *node)
 	return err;
 }
 
+void html_numbers(struct json *j, const char *key, size_t nr, s64 (*get)(const void *ctx, size_t i),
+		  const void *ctx)
+{
+	s64 first = nr ? get(ctx, 0) : 0;
+	size_t i = 0;
+
+	while (i < nr && get(ctx, i) == first)
+		i++;
+	if (i == nr && first)
+		json_s64(j, key, first);
+	if (i == nr)
+		return;
+	json_array_begin(j, key);
+	for (i = 0; i < nr; i++)
+		json_s64(j, NULL, get(ctx, i));
+	json_array_end(j);
+}
+
 /* Numbers that may be HTML_NONE are -1 then. */
 static s64 number(u32 n)
 {

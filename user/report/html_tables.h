@@ -64,5 +64,9 @@ int html_named(struct html_tables *t, const char *name, u32 *node) __must_check;
 /* The node of a stack whose @frames are lines, innermost first. By html_named(). 0 or -ENOMEM. */
 int html_lines(struct html_tables *t, const char *frames, u32 *node) __must_check;
 
+/* Write the @nr numbers that @get gives: none if all are zero, one if all are equal, else a list. */
+void html_numbers(struct json *j, const char *key, size_t nr, s64 (*get)(const void *ctx, size_t i),
+		  const void *ctx);
+
 /* Write the tables: keys "texts", "modules", "frames" and "nodes". */
 void html_tables_write(struct json *j, const struct html_tables *t);

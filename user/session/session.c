@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "user/source/caps.h"
 #include "user/heap/heap.h"
+#include "user/heap/slices.h"
 #include "user/heap/tape.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -56,9 +56,10 @@ int session_new_heap(const struct session *s, struct heap **out)
 {
 	int err = heap_new(out, s->fns);
 
-	if (err || !s->options->wants_tape)
+	if (err)
 		return err;
-	err = heap_keep_tape(*out);
+	err = s->options->wants_tape ? heap_keep_tape(*out) : 0;
+	err = !err && s->options->wants_slices ? heap_keep_slices(*out) : err;
 	if (err)
 		heap_free(*out);
 	return err;
@@ -793,7 +794,7 @@ bool session_has_losses(struct session *s)
 
 int session_status(struct session *s)
 {
-	bool is_untrusted = session_has_losses(s) || recorder_has_failed(s->recorder) || s->nr_left_out;
-
-	return is_untrusted ? STATUS_UNTRUSTED : STATUS_DONE;
+	if (session_has_losses(s) || recorder_has_failed(s->recorder) || s->nr_left_out)
+		return STATUS_UNTRUSTED;
+	return STATUS_DONE;
 }

@@ -55,6 +55,7 @@ struct session_options {
 	bool start_paused;	    /* allocations count from the first HEAPTAP_RESUME on */
 	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
 	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
+	bool wants_slices;	    /* a report shows parts of the time: heap_keep_slices() */
 	bool shows_progress;	    /* while a recording is read */
 	bool (*is_unwanted)(void);  /* break verdicts off? Called in any thread. NULL = no */
 };

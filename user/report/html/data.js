@@ -23,6 +23,7 @@ const WHY_CUT = {
 	"frame-pointers": "found by frame pointers: functions may be left out",
 	"stale-mappings": "files were mapped meanwhile",
 	"lost": "lost",
+	"others": "of callers that allocated little",
 	"none": "not taken",
 };
 

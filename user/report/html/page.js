@@ -4,12 +4,15 @@ const processes = isDiff ? [new Comparison(report)] : report.processes.map(p => 
 const KINDS = isDiff ? DIFF_KINDS : isSeries ? SERIES_KINDS : REPORT_KINDS;
 
 const state = {
-	process: null, kind: null, by: "function", shape: SHAPES[0], group: "stack",
+	process: null, part: null, kind: null, wholeKind: null, by: "function", shape: SHAPES[0], group: "stack",
 	search: new Search(""),
 };
 
+/* What the graph and the table show. */
+const shown = () => state.part || state.process;
+
 const flame = new Flame(byId("canvas"), {
-	title: () => `${state.kind.label}: ${amount(state.kind, flame.tree.total[0])}`,
+	title: () => `${state.kind.label}${state.part ? ", " + timeline.brush.text() : ""}: ${amount(state.kind, flame.tree.total[0])}`,
 	zoomed: () => { showCrumbs(); showDetail(flame.root); },
 	pointed: (id, event) => { showDetail(id < 0 ? flame.root : id); showTip(id, event); },
 });
@@ -19,7 +22,13 @@ const table = new Table(byId("table"), byId("more"), byId("rows-note"), text => 
 	find(text);
 });
 
-const timeline = new Timeline(byId("timeline-panel"));
+const timeline = new Timeline(byId("timeline-panel"), (first, end) => {
+	state.part = first < 0 ? null : new Part(state.process, first, end);
+	showPart();
+	showKinds();
+	showFlame();
+	showTable();
+});
 
 /* A button for each item of a list; the one that is chosen is pressed. */
 function showTabs(id, items, chosen, choose) {
@@ -29,13 +38,18 @@ function showTabs(id, items, chosen, choose) {
 }
 
 function showKinds() {
-	const { process } = state;
-	const totals = KINDS.map(k => process.sum(k.column));
-	const kinds = KINDS.filter((k, i) => totals[i] > 0);
-	KINDS.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
+	const process = shown(), all = state.part ? PART_KINDS : KINDS;
+	const totals = all.map(k => process.sum(k.column));
+	const kinds = all.filter((k, i) => totals[i] > 0);
+	all.forEach((k, i) => { k.note = k.bytes ? bytes(totals[i]) : count(totals[i]); });
+	if (!state.part && state.wholeKind)
+		state.kind = state.wholeKind;
 	if (!kinds.includes(state.kind))
-		state.kind = kinds.find(k => k.id !== "possible") || KINDS.find(k => k.column === "alloc_bytes") || KINDS[0];
+		state.kind = kinds.find(k => k.id !== "possible") || all.find(k => k.column === "alloc_bytes") || all[0];
+	if (!state.part)
+		state.wholeKind = state.kind;
 	showTabs("kinds", kinds, state.kind, kind => {
+		state.wholeKind = state.part ? state.wholeKind : kind;
 		state.kind = kind;
 		showKinds();
 		showFlame();
@@ -43,7 +57,7 @@ function showKinds() {
 }
 
 function showFlame() {
-	const { process, kind, by, shape } = state;
+	const { kind, by, shape } = state, process = shown();
 	const merged = mergedTree(by);
 	const tree = new (shape.isInverted ? BottomUp : TopDown)(merged, process, kind.column);
 	const ranked = rankModules(process, kind.column);
@@ -60,6 +74,24 @@ function showFlame() {
 	showCrumbs();
 	showDetail(0);
 	showFound();
+}
+
+/* What the chosen part is, and how to choose one. data-net: by how many bytes live memory grew in it. */
+function showPart() {
+	const { part } = state, { brush } = timeline;
+	const box = byId("part");
+
+	box.hidden = !brush.isOn;
+	box.classList.toggle("hint", !part);
+	byId("part-end").hidden = !part;
+	byId("part-text").textContent = !part ? "Drag over the picture, or use the arrow keys in it, to see what a part of the run allocated."
+		: `${brush.text()}: ${bytes(part.sum("alloc_bytes"))} allocated in ${plural(part.sum("allocs"), "call")}, ` +
+			`live memory ${part.net < 0 ? "" : "+"}${bytes(part.net)}. The graph and the table show this part alone.`;
+	for (const [name, value] of Object.entries({ net: part && part.net, from: part && brush.from(brush.first), to: part && brush.to(brush.end) }))
+		if (part)
+			box.dataset[name] = value;
+		else
+			delete box.dataset[name];
 }
 
 function showLegend(ranked) {
@@ -136,7 +168,7 @@ function showFloating(event, ...content) {
 }
 
 function showFound() {
-	const { search, process, kind } = state;
+	const { search, kind } = state, process = shown();
 	const found = byId("found");
 
 	found.textContent = "";
@@ -162,21 +194,23 @@ function find(text) {
 
 function showTable() {
 	/* Comparisons and series know the names of functions only. */
-	const shown = isDiff || isSeries ? TABLE_GROUPS.slice(0, 2) : TABLE_GROUPS;
-	showTabs("groups", shown, TABLE_GROUPS.find(g => g.id === state.group), group => {
+	const groups = isDiff || isSeries ? TABLE_GROUPS.slice(0, 2) : TABLE_GROUPS;
+	showTabs("groups", groups, TABLE_GROUPS.find(g => g.id === state.group), group => {
 		state.group = group.id;
 		showTable();
 	});
-	table.show(state.process, state.group, state.search);
+	table.show(shown(), state.group, state.search);
 }
 
 function showProcess(index) {
 	state.process = processes[index];
+	state.part = state.wholeKind = null;
 	document.title = `${state.process.data.comm} \u2013 heaptap ${isDiff ? "diff" : isSeries ? "growth" : "report"}`;
 	document.body.dataset.process = state.process.data.pid;
 	if (!isDiff && !isSeries) {
 		showVerdict(state.process);
 		timeline.show(state.process);
+		showPart();
 		showErrors(state.process);
 	}
 	byId("flame").hidden = byId("callers").hidden = !state.process.nr;
@@ -209,7 +243,7 @@ function showLook(index) {
 
 function redraw() {
 	flame.draw();
-	showLegend(rankModules(state.process, state.kind.column));
+	showLegend(rankModules(shown(), state.kind.column));
 }
 
 function fill(select, items, label, choose) {
@@ -229,6 +263,10 @@ function listen() {
 			e.preventDefault();
 			byId("search").focus();
 		}
+	});
+	byId("part-end").addEventListener("click", () => {
+		timeline.brush.choose(-1, -1);
+		byId("timeline-panel").focus();
 	});
 	byId("theme").addEventListener("click", () => { showLook((look + 1) % LOOKS.length); redraw(); });
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showLook(look); redraw(); });

@@ -95,7 +95,7 @@ function showSeries(process) {
 
 /* The plots of the process and of the callers that grow most. */
 function drawSeries(process) {
-	const { data, times } = process, width = byId("timeline-panel").clientWidth - 36;
+	const { data, times } = process, width = byId("timeline-panel").clientWidth;
 	const grown = Array.from({ length: Math.min(3, data.callers.plots.length) }, (x, i) => i).filter(i => process.per_hour[i] > 0);
 
 	if (data.points.length < 2 || width < 100)

@@ -24,10 +24,13 @@ const TABLE_GROUPS = [
 	{ id: "module", label: "Modules" },
 ];
 
+const columnsOf = process => process.columns || TABLE_COLUMNS;
+
 /* Sums by key over all frames of each stack; of a key that comes twice on a stack, the outer frame counts. */
 function sumsByKey(process, by) {
 	const { keys, parent, key, nr } = mergedTree(by);
-	const trees = TABLE_COLUMNS.map(c => process.has(c.id) ? new TopDown(mergedTree(by), process, c.id, true).total : null);
+	const columns = columnsOf(process);
+	const trees = columns.map(c => process.has(c.id) ? new TopDown(mergedTree(by), process, c.id, true).total : null);
 	const rows = new Map();
 
 	for (let id = 1; id < nr; id++) {
@@ -39,7 +42,7 @@ function sumsByKey(process, by) {
 		if (up > 0)
 			continue;
 		if (!rows.has(key[id]))
-			rows.set(key[id], { key: key[id], sums: new Float64Array(TABLE_COLUMNS.length) });
+			rows.set(key[id], { key: key[id], sums: new Float64Array(columns.length) });
 		const { sums } = rows.get(key[id]);
 		for (let k = 0; k < trees.length; k++)
 			if (trees[k])
@@ -64,7 +67,7 @@ class Table {
 		this.group = group;
 		this.search = search;
 		this.limit = FIRST_ROWS;
-		this.columns = TABLE_COLUMNS.filter(c => !c.isScan || process.has(c.id));
+		this.columns = columnsOf(process).filter(c => !c.isScan || process.has(c.id));
 		this.columns = this.columns.filter(c => c.id !== "temporary" || process.sum("temporary"));
 		if (!this.columns.includes(this.sortedBy))
 			this.sortedBy = this.columns.find(c => !c.isSide && process.has(c.id)) || this.columns[0];
@@ -87,11 +90,13 @@ class Table {
 			this.all = Array.from({ length: process.nr }, (x, i) => i);
 			if (isDiff)
 				this.all = this.all.filter(i => DIFF_NUMBERS.some(name => process["change_" + name][i]));
+			if (process.columns)
+				this.all = this.all.filter(i => process.columns.some(c => process[c.id][i]));
 			this.value = (i, column) => process[column.id][i];
 		} else {
 			this.keys = mergedTree(group).keys;
 			this.all = sumsByKey(process, group);
-			this.value = (row, column) => row.sums[TABLE_COLUMNS.indexOf(column)];
+			this.value = (row, column) => row.sums[columnsOf(process).indexOf(column)];
 		}
 		this.sort();
 	}
@@ -106,7 +111,8 @@ class Table {
 
 	/* By the chosen column; equal rows by what is live, then by what was allocated. */
 	sort() {
-		const order = [this.sortedBy, TABLE_COLUMNS[0], ...TABLE_COLUMNS.filter(c => /^(live|alloc|change_live)_bytes$/.test(c.id))];
+		const columns = columnsOf(this.process);
+		const order = [this.sortedBy, columns[0], ...columns.filter(c => /^(live|alloc|change_live)_bytes$/.test(c.id))];
 		const sign = this.isUp ? -1 : 1;
 		this.all.sort((a, b) => {
 			for (const column of order) {
@@ -225,7 +231,10 @@ function stackList(stack) {
 	return list;
 }
 
-function callerDetails(process, caller) {
+function callerDetails(shown, caller) {
+	const process = shown.whole || shown;
+	if (caller === process.nr)
+		return el("p", { class: "note", text: "In a part of the run, callers that allocated little are counted together." });
 	const n = name => process[name][caller];
 	const facts = [
 		["Leaked", n("leaked_bytes") && inBlocks(n("leaked_bytes"), n("leaked_blocks"))],

@@ -25,25 +25,28 @@ const TIME_STEPS = [1, 1e3, 1e6].flatMap(unit => [1, 2, 5, 10, 20, 50, 100, 200,
 const timeTicks = (most, wanted) => stepsTo(most, TIME_STEPS.find(s => s >= most / wanted) || 30 * 86400e9);
 
 class Timeline {
-	constructor(panel) {
+	/* @chosen as that of Brush. */
+	constructor(panel, chosen) {
 		this.panel = panel;
+		this.brush = new Brush(this, chosen);
 		new ResizeObserver(() => this.draw()).observe(panel);
 		panel.addEventListener("mousemove", e => this.point(e));
 		panel.addEventListener("mouseleave", () => this.leave());
 	}
 
 	show(process) {
-		const { timeline, totals } = process.data;
+		const { timeline, totals, slices } = process.data;
 		this.points = timeline || [];
 		const [first, last] = [this.points[0], this.points[this.points.length - 1]];
 		/* A list of events has no duration: only the times of the events. */
 		this.start = report.duration_ns ? report.time_ns - report.duration_ns : first ? first.time_ns : 0;
 		if (first)
-			this.start = Math.min(this.start, first.time_ns);
+			this.start = Math.min(this.start, first.time_ns, slices && slices.length ? slices[0].time_ns : Infinity);
 		this.length = Math.max(1, last ? last.time_ns - this.start : 0, report.duration_ns ? report.time_ns - this.start : 0);
 		this.peak = totals.peak_bytes ? { at: totals.peak_time_ns - this.start, bytes: totals.peak_bytes } : null;
 		this.marks = report.marks.filter(m => m.time_ns >= this.start && m.time_ns <= this.start + this.length);
 		byId("timeline").hidden = this.points.length < 2;
+		this.brush.show(process);
 		this.draw();
 	}
 
@@ -53,11 +56,12 @@ class Timeline {
 	}
 
 	draw() {
-		this.width = this.panel.clientWidth - 36;
+		this.width = this.panel.clientWidth;
 		if (!this.points || this.points.length < 2 || this.width < 100)
 			return;
 		replace(this.panel, ...LINES.map((line, i) => this.drawLine(line, i === LINES.length - 1)));
 		byId("timeline").dataset.points = this.points.length;
+		this.brush.draw();
 	}
 
 	drawLine(line, isLast) {
@@ -83,7 +87,8 @@ class Timeline {
 			this.drawMark(picture, mark, bottom, !isLast);
 		if (this.peak && line.id === "bytes")
 			this.drawPeak(picture, y);
-		picture.append(svg("line", { class: "cursor", y1: TOP, y2: bottom, x1: -9, x2: -9 }));
+		picture.append(svg("rect", { class: "brush", x: -9, width: 0, y: TOP, height: line.height }),
+			svg("line", { class: "cursor", y1: TOP, y2: bottom, x1: -9, x2: -9 }));
 		return picture;
 	}
 
@@ -121,10 +126,14 @@ class Timeline {
 		}
 	}
 
+	/* Time since the start at the pointer; it may be out of the picture. */
+	timeAt(event) {
+		return (event.clientX - this.panel.getBoundingClientRect().left - LEFT) / (this.width - LEFT - RIGHT) * this.length;
+	}
+
 	point(event) {
-		const box = this.panel.getBoundingClientRect();
-		const x = event.clientX - box.left - 19;
-		const ns = (x - LEFT) / (this.width - LEFT - RIGHT) * this.length;
+		const ns = this.timeAt(event);
+		const x = this.x(ns);
 		if (!this.points || ns < 0 || ns > this.length)
 			return this.leave();
 		let here = null;

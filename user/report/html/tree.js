@@ -26,17 +26,23 @@ class Keys {
 			}
 			return key;
 		});
-		for (const word of ["lost", "none"]) {
+		for (const word of ["lost", "none", "others"]) {
 			this[word] = this.list.length;
 			this.list.push({ name: `[stack ${whyCut(word)}]`, module: -1, frame: -1, isMark: true });
 		}
 	}
 }
 
+/* Why a caller has no stack, as the trees name it. */
+function withoutStack(process, caller) {
+	const word = process.cutOf(caller);
+	return word === "none" || word === "others" ? word : "lost";
+}
+
 /* The merged tree of all stacks; it is the same for each process and kind. */
 class Merged {
 	constructor(keys) {
-		const room = nodeFrame.length + 3;
+		const room = nodeFrame.length + 4;
 		this.keys = keys;
 		this.parent = new Int32Array(room);
 		this.key = new Int32Array(room);
@@ -53,6 +59,7 @@ class Merged {
 		}
 		this.lost = this.child(0, keys.lost);
 		this.none = this.child(0, keys.none);
+		this.others = this.child(0, keys.others);
 		this.slots = null;
 		this.group();
 	}
@@ -101,7 +108,7 @@ class TopDown {
 		this.self = new Float64Array(merged.nr);
 		for (let i = 0; i < process.nr; i++) {
 			const node = process.node[i];
-			const id = node >= 0 ? merged.of[node] : process.cutOf(i) === "none" ? merged.none : merged.lost;
+			const id = node >= 0 ? merged.of[node] : merged[withoutStack(process, i)];
 			if (values[i] > 0 || isSigned)
 				this.self[id] += values[i];
 		}
@@ -139,7 +146,7 @@ class BottomUp {
 		for (let i = 0; i < process.nr; i++) {
 			if (!(values[i] > 0))
 				continue;
-			const cut = process.cutOf(i) === "none" ? this.keys.none : this.keys.lost;
+			const cut = this.keys[withoutStack(process, i)];
 			this.items[0].push([i, process.node[i] >= 0 ? process.node[i] : -2 - cut]);
 			this.total[0] += values[i];
 		}
