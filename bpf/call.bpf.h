@@ -104,9 +104,9 @@ static __always_inline void call_count_loss(const struct call *c, const struct i
 	if (!process)
 		return;
 	if (loss == CALL_LOSS_ALLOC)
-		__sync_fetch_and_add(&process->lost_allocs, 1);
+		count_loss(&process->lost_allocs);
 	else if (loss == CALL_LOSS_FREE)
-		__sync_fetch_and_add(&process->lost_frees, 1);
+		count_loss(&process->lost_frees);
 	else
-		__sync_fetch_and_add(&process->abandoned, 1);
+		count_loss(&process->abandoned);
 }

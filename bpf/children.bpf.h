@@ -43,12 +43,12 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 		own.maps_pid = process->maps_pid;
 	if (state.nr_followed >= config.max_followed ||
 	    bpf_map_update_elem(&processes, &child, &own, BPF_ANY)) {
-		__sync_fetch_and_add(&process->unfollowed, 1);
+		count_loss(&process->unfollowed);
 		return false;
 	}
 	if (!send_process(EVENT_FORK, flags, parent, child, 0)) {
 		bpf_map_delete_elem(&processes, &child);
-		__sync_fetch_and_add(&process->unfollowed, 1);
+		count_loss(&process->unfollowed);
 		return false;
 	}
 	__sync_fetch_and_add(&state.nr_followed, 1);
@@ -96,7 +96,7 @@ static __always_inline void sharer_ends(void)
 	process = process_of(owner);
 	if (!process || task_word(task, state.task.mm) != task_word(parent, state.task.mm))
 		return;
-	__sync_fetch_and_add(&process->sharers, 1);
+	count_loss(&process->sharers);
 	send_process(EVENT_LOSSES, 0, owner, 0, 0);
 }
 
@@ -140,7 +140,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 	}
 	if (!config.max_followed) {
 		if (process && flags & SHARES_MEMORY && !(flags & PARENT_WAITS))
-			__sync_fetch_and_add(&process->sharers, 1);
+			count_loss(&process->sharers);
 		if (process && !(flags & SHARES_MEMORY))
 			__sync_fetch_and_add(&state.nr_copies, 1);
 		return 0;

@@ -60,6 +60,7 @@ struct source_state {
 	u32 copied_pid; /* process whose next child is a copy for a snapshot, and is not followed; 0 = none */
 	u32 nr_copies;	/* that traced processes have made of themselves, and that are not traced */
 	struct task_fields task;
+	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
 	u64 nr_sigstops; /* threads that a probe stopped by SIGSTOP */
 	u64 generation;	 /* grows with each change of any process's mappings or tables */
 };

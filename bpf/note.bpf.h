@@ -73,7 +73,7 @@ static __always_inline void note_send(struct pt_regs *ctx, const struct inflight
 	if (!out) {
 		process = process_of(t->pid);
 		if (process)
-			__sync_fetch_and_add(&process->lost_other, 1);
+			count_loss(&process->lost_other);
 		return;
 	}
 	__builtin_memcpy(out->name, n->name, sizeof(out->name));

@@ -41,7 +41,7 @@ static __always_inline bool send_process(u8 kind, u8 flags, u32 pid, u32 child, 
 	if (!out) {
 		process = process_of(pid);
 		if (process)
-			__sync_fetch_and_add(&process->lost_other, 1);
+			count_loss(&process->lost_other);
 		return false;
 	}
 	__builtin_memset(out, 0, sizeof(*out));

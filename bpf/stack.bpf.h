@@ -179,7 +179,7 @@ static __always_inline u64 stack_lost(const struct inflight *t)
 	struct process_state *process = process_of(t->pid);
 
 	if (process)
-		__sync_fetch_and_add(&process->lost_stacks, 1);
+		count_loss(&process->lost_stacks);
 	return STACK_LOST;
 }
 

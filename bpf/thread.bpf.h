@@ -58,6 +58,13 @@ static __always_inline struct process_state *process_of(u32 pid)
 	return bpf_map_lookup_elem(&processes, &pid);
 }
 
+/* One more at @counter, which is of a process. */
+static __always_inline void count_loss(u64 *counter)
+{
+	__sync_fetch_and_add(counter, 1);
+	__sync_fetch_and_add(&state.nr_losses, 1);
+}
+
 /* The process in whose memory @pid runs. */
 static __always_inline u32 owner_of(u32 pid)
 {
@@ -84,7 +91,7 @@ static __noinline struct inflight *thread_new(u32 tid, u32 pid, u32 filter_pid)
 	if (t)
 		t->pid = pid;
 	else
-		__sync_fetch_and_add(&process->lost_other, 1);
+		count_loss(&process->lost_other);
 	return t;
 }
 

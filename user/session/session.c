@@ -17,6 +17,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/session_live.h"
+#include "user/session/session_losses.h"
 #include "user/session/session_record.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
@@ -225,42 +226,6 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	return 0;
 }
 
-/* Record losses that are new, and @flags: their consequences for the heap. */
-static void tell_losses(struct session *s, struct process *p, const struct losses *now, u8 flags)
-{
-	struct losses l = *now;
-
-	if (!s->recorder)
-		return;
-	l.stacks += p->nr_false_stacks;
-	l.other += s->backlog.nr_dropped + p->nr_unplaced;
-	if (!flags && !memcmp(&l, &p->told, sizeof(l)))
-		return;
-	p->told = l;
-	recorder_losses(s->recorder, p->target->pid, &l, flags);
-}
-
-void session_read_losses(struct session *s, struct process *p)
-{
-	struct losses now;
-	struct heap_totals totals = heap_totals(p->heap);
-	u64 repaired = totals.collisions + totals.lost_ends;
-
-	if (process_is_over(p))
-		return;
-	now = s->ops->losses(s->source, p->target->pid);
-	tell_losses(s, p, &now, 0);
-	/* The heap has repaired lost frees that later events proved. */
-	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
-	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
-				     .frees = now.frees - p->before.frees,
-				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
-				     .other = now.other - p->before.other + s->backlog.nr_dropped +
-					      p->nr_unplaced,
-				     .unfollowed = now.unfollowed - p->before.unfollowed,
-				     .sharers = now.sharers - p->before.sharers };
-}
-
 /* Another image of the process @old; @is_gone: replaced, too. A file is all that is known of its processes. */
 static int add_image(struct session *s, struct target *old, bool is_gone, struct process **out)
 {
@@ -355,69 +320,16 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 	return 0;
 }
 
-void session_taint(struct session *s, struct process *p)
-{
-	struct losses now = s->ops->losses(s->source, p->target->pid);
-
-	p->nr_taints++;
-	heap_taint(p->heap);
-	tell_losses(s, p, &now, STREAM_TAINT);
-}
-
-/* Make the blocks of @p unsure if more frees may have been lost, or did not fit into the heap. */
-static void taint(struct session *s, struct process *p, u64 unseen)
-{
-	u64 unentered = heap_lost(p->heap);
-
-	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
-		return;
-	if (unseen > p->nr_unseen)
-		p->nr_unseen = unseen;
-	p->nr_unentered = unentered;
-	session_taint(s, p);
-}
-
-void session_expect_gaps(struct session *s, struct process *p)
-{
-	struct losses now = s->ops->losses(s->source, p->target->pid);
-
-	heap_expect_gaps(p->heap);
-	if (!p->has_gaps)
-		tell_losses(s, p, &now, STREAM_GAPS);
-	p->has_gaps = true;
-}
-
-u64 session_count_unseen(struct session *s, struct process *p)
-{
-	struct losses lost = s->ops->losses(s->source, p->target->pid);
-
-	if (lost.allocs > p->before.allocs || p->nr_unplaced)
-		session_expect_gaps(s, p);
-	if (lost.other > p->before.other || lost.sharers)
-		heap_check_gaps(p->heap);
-	/* A process that shares its memory may free blocks, too. */
-	return lost.frees + lost.other - lost.abandoned + lost.sharers + s->backlog.nr_dropped +
-	       p->nr_unplaced;
-}
-
-static int on_losses(struct session *s, struct process *p, const struct event_header *rec)
-{
-	u64 unseen = session_count_unseen(s, p);
-	struct losses now = s->ops->losses(s->source, p->target->pid);
-
-	/* Where the recording has it, too: errors from here on may be none. */
-	tell_losses(s, p, &now, 0);
-	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
-		session_taint(s, p);
-	taint(s, p, unseen);
-	return 0;
-}
-
 static int (*const takers[NR_RECORD_ROLES])(struct session *s, struct process *p,
 					    const struct event_header *rec) = {
-	[RECORD_HEAP] = on_heap,      [RECORD_STACK] = on_stack,    [RECORD_EXEC] = on_exec,
-	[RECORD_FORK] = session_fork, [RECORD_EXIT] = on_end,	    [RECORD_MAPS] = on_maps,
-	[RECORD_LOSSES] = on_losses,  [RECORD_NOTE] = session_note,
+	[RECORD_HEAP] = on_heap,
+	[RECORD_STACK] = on_stack,
+	[RECORD_EXEC] = on_exec,
+	[RECORD_FORK] = session_fork,
+	[RECORD_EXIT] = on_end,
+	[RECORD_MAPS] = on_maps,
+	[RECORD_LOSSES] = session_enter_losses,
+	[RECORD_NOTE] = session_note,
 };
 
 /* Add a process, or an image of one, that the source names for the first time. */
@@ -696,7 +608,7 @@ int session_poll(struct session *s)
 	for (size_t i = 0; i < nr_processes; i++) {
 		struct process *p = s->processes[i];
 
-		taint(s, p, p->may_be_unseen);
+		session_taint_if_unseen(s, p, p->may_be_unseen);
 		if (!process_is_over(p) && target_wants_maps(p->target))
 			session_read_maps(s, p);
 	}

@@ -27,11 +27,13 @@ struct process {
 	enum process_origin origin;
 	struct target *target; /* owned unless borrowed from the source */
 	bool is_target_borrowed;
-	struct heap *heap;    /* owned */
-	struct losses losses; /* updated by session_read_losses() */
-	struct losses before; /* lost by earlier images of the PID */
-	struct losses told;   /* as written into the recording */
-	struct losses stated; /* replay: as read from the recording */
+	struct heap *heap;	     /* owned */
+	struct losses losses;	     /* updated by session_read_losses() */
+	struct losses before;	     /* lost by earlier images of the PID */
+	struct losses source_losses; /* session_source_losses() */
+	u64 source_losses_at;	     /* losses of the whole source then, + 1; 0 = never */
+	struct losses told;	     /* as written into the recording */
+	struct losses stated;	     /* replay: as read from the recording */
 	u64 maps_read_ns;
 	u64 nr_unseen;	   /* frees that may have been lost when its blocks were last tainted */
 	u64 may_be_unseen; /* nr_unseen, before the events that are being read */

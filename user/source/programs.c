@@ -294,6 +294,17 @@ int programs_run_ns(const struct programs *p, u64 *time_ns)
 	return 0;
 }
 
+void programs_pause(const struct programs *p, pid_t pid, bool is_paused)
+{
+	u32 key = pid;
+	u8 yes = 1;
+
+	if (is_paused && !bpf_map_update_elem(p->paused_fd, &key, &yes, BPF_NOEXIST))
+		p->state->nr_paused++;
+	else if (!is_paused && !bpf_map_delete_elem(p->paused_fd, &key))
+		p->state->nr_paused--;
+}
+
 void programs_drop_process(const struct programs *p, pid_t pid, bool frees_place)
 {
 	struct process_state process;

@@ -71,6 +71,8 @@ struct source_ops {
 	void (*forget_stacks)(struct source *s);
 	/* Totals since attach. */
 	struct losses (*losses)(struct source *s, pid_t pid);
+	/* Grows after each loss of any process, and costs nothing. NULL: ask for each process. */
+	u64 (*nr_losses)(struct source *s);
 
 	/* @nr processes will be attached, the first one after this. May be NULL. */
 	void (*expect)(struct source *s, size_t nr);

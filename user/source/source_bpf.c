@@ -625,21 +625,12 @@ static int source_bpf_lifeline(struct source *source)
 
 static void source_bpf_pause(struct source *source, pid_t pid)
 {
-	struct bpf_source *s = self(source);
-	u32 key = pid;
-	u8 yes = 1;
-
-	if (!bpf_map_update_elem(s->programs.paused_fd, &key, &yes, BPF_NOEXIST))
-		s->programs.state->nr_paused++;
+	programs_pause(&self(source)->programs, pid, true);
 }
 
 static void source_bpf_resume(struct source *source, pid_t pid)
 {
-	struct bpf_source *s = self(source);
-	u32 key = pid;
-
-	if (!bpf_map_delete_elem(s->programs.paused_fd, &key))
-		s->programs.state->nr_paused--;
+	programs_pause(&self(source)->programs, pid, false);
 }
 
 static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
@@ -675,6 +666,11 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 				.abandoned = p.abandoned,
 				.unfollowed = p.unfollowed,
 				.sharers = p.sharers };
+}
+
+static u64 source_bpf_nr_losses(struct source *source)
+{
+	return __atomic_load_n(&self(source)->programs.state->nr_losses, __ATOMIC_ACQUIRE);
 }
 
 static void stop_measuring(struct bpf_source *s)
@@ -788,6 +784,7 @@ const struct source_ops source_bpf = {
 	.copying = source_bpf_copying,
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
+	.nr_losses = source_bpf_nr_losses,
 	.measure = source_bpf_measure,
 	.stop_reason = source_bpf_stop_reason,
 	.forget_stacks = source_bpf_forget_stacks,

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Losses of a process, from the source to its books and into the recording. */
+#include "user/session/session_losses.h"
+
+#include <string.h>
+
+#include "user/heap/heap.h"
+#include "user/stream/recorder.h"
+#include "user/stream/stream_record.h"
+
+struct losses session_source_losses(struct session *s, struct process *p)
+{
+	u64 nr;
+
+	if (!s->ops->nr_losses)
+		return s->ops->losses(s->source, p->target->pid);
+	/* Before the losses themselves: what is counted between is asked for again. */
+	nr = s->ops->nr_losses(s->source) + 1;
+	if (p->source_losses_at != nr)
+		p->source_losses = s->ops->losses(s->source, p->target->pid);
+	p->source_losses_at = nr;
+	return p->source_losses;
+}
+
+/* Record losses that are new, and @flags: their consequences for the heap. */
+static void tell_losses(struct session *s, struct process *p, const struct losses *now, u8 flags)
+{
+	struct losses l = *now;
+
+	if (!s->recorder)
+		return;
+	l.stacks += p->nr_false_stacks;
+	l.other += s->backlog.nr_dropped + p->nr_unplaced;
+	if (!flags && !memcmp(&l, &p->told, sizeof(l)))
+		return;
+	p->told = l;
+	recorder_losses(s->recorder, p->target->pid, &l, flags);
+}
+
+void session_read_losses(struct session *s, struct process *p)
+{
+	struct losses now;
+	struct heap_totals totals = heap_totals(p->heap);
+	u64 repaired = totals.collisions + totals.lost_ends;
+
+	if (process_is_over(p))
+		return;
+	now = session_source_losses(s, p);
+	tell_losses(s, p, &now, 0);
+	/* The heap has repaired lost frees that later events proved. */
+	now.frees -= repaired < now.frees - p->before.frees ? repaired : now.frees - p->before.frees;
+	p->losses = (struct losses){ .allocs = now.allocs - p->before.allocs,
+				     .frees = now.frees - p->before.frees,
+				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
+				     .other = now.other - p->before.other + s->backlog.nr_dropped +
+					      p->nr_unplaced,
+				     .unfollowed = now.unfollowed - p->before.unfollowed,
+				     .sharers = now.sharers - p->before.sharers };
+}
+
+void session_taint(struct session *s, struct process *p)
+{
+	struct losses now = session_source_losses(s, p);
+
+	p->nr_taints++;
+	heap_taint(p->heap);
+	tell_losses(s, p, &now, STREAM_TAINT);
+}
+
+void session_taint_if_unseen(struct session *s, struct process *p, u64 unseen)
+{
+	u64 unentered = heap_lost(p->heap);
+
+	if (unseen <= p->nr_unseen && unentered == p->nr_unentered)
+		return;
+	if (unseen > p->nr_unseen)
+		p->nr_unseen = unseen;
+	p->nr_unentered = unentered;
+	session_taint(s, p);
+}
+
+void session_expect_gaps(struct session *s, struct process *p)
+{
+	struct losses now = session_source_losses(s, p);
+
+	heap_expect_gaps(p->heap);
+	if (!p->has_gaps)
+		tell_losses(s, p, &now, STREAM_GAPS);
+	p->has_gaps = true;
+}
+
+u64 session_count_unseen(struct session *s, struct process *p)
+{
+	struct losses lost = session_source_losses(s, p);
+
+	if (lost.allocs > p->before.allocs || p->nr_unplaced)
+		session_expect_gaps(s, p);
+	if (lost.other > p->before.other || lost.sharers)
+		heap_check_gaps(p->heap);
+	/* A process that shares its memory may free blocks, too. */
+	return lost.frees + lost.other - lost.abandoned + lost.sharers + s->backlog.nr_dropped +
+	       p->nr_unplaced;
+}
+
+int session_enter_losses(struct session *s, struct process *p, const struct event_header *rec)
+{
+	u64 unseen = session_count_unseen(s, p);
+	struct losses now = session_source_losses(s, p);
+
+	/* Where the recording has it, too: errors from here on may be none. */
+	tell_losses(s, p, &now, 0);
+	if (rec->flags & EVENT_TAINT && unseen <= p->nr_unseen)
+		session_taint(s, p);
+	session_taint_if_unseen(s, p, unseen);
+	return 0;
+}

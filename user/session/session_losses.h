@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Inside of a session: what of a process was lost, and what of its books is unsure because of that. */
+#pragma once
+
+#include "user/session/session_private.h"
+
+/* Losses of @p that its source has counted. Costs little as long as nothing of any process was lost. */
+struct losses session_source_losses(struct session *s, struct process *p);
+
+/* Make the blocks of @p unsure if more than @unseen frees were lost, or did not fit into the heap. */
+void session_taint_if_unseen(struct session *s, struct process *p, u64 unseen);
+
+/* The record @rec of losses of @p. Returns 0. */
+int session_enter_losses(struct session *s, struct process *p, const struct event_header *rec);
