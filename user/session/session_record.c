@@ -12,6 +12,8 @@
 #include "user/heap/stacks.h"
 #include "user/heap/thread_table.h"
 
+enum { FEW_BLOCKS = 400000 }; /* they are written in 100 ms */
+
 /* The address of @ref by @list; its offset if the module is not mapped any more. */
 static taddr_t addr_of(const struct mapping_list *list, struct code_ref ref)
 {
@@ -109,6 +111,17 @@ static void write_state(struct session *s, const struct process *p)
 	recorder_losses(s->recorder, p->target->pid, &p->told, flags);
 }
 
+static int write_states(void *arg)
+{
+	struct session *s = arg;
+
+	for (size_t i = 0; i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			write_state(s, s->processes[i]);
+	recorder_end_seek(s->recorder);
+	return 0;
+}
+
 void session_record_seek(struct session *s)
 {
 	u64 nr_blocks = 0;
@@ -123,10 +136,11 @@ void session_record_seek(struct session *s)
 	}
 	if (!recorder_begin_seek(s->recorder, nr_blocks, s->ops->name, s->wants_notes))
 		return;
-	for (size_t i = 0; i < s->nr_processes; i++)
-		if (!process_is_over(s->processes[i]))
-			write_state(s, s->processes[i]);
-	recorder_end_seek(s->recorder);
+	/* While a large state is written the ring would become full. */
+	if (nr_blocks > FEW_BLOCKS)
+		session_aside(s, write_states, s);
+	else
+		write_states(s);
 }
 
 int session_record(struct session *s)

@@ -30,9 +30,6 @@
 
 enum {
 	TIME_SHIFT = 10, /* about a microsecond */
-	/* A state takes about 6 bytes a block, and its writing some 0.2 us: neither may be much. */
-	SEEK_BYTES_PER_BLOCK = 128,
-	SEEK_MAX_BLOCKS = 400000,
 	SEEK_MAX_STACKS = STREAM_MAX_STACKS / 2,
 };
 
@@ -558,7 +555,7 @@ bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend,
 	u64 bytes = stream_written(r->writer).bytes;
 	struct stream_writer *state;
 
-	if (nr_blocks > SEEK_MAX_BLOCKS || bytes - r->seek_at < nr_blocks * SEEK_BYTES_PER_BLOCK)
+	if (!seek_is_worth(bytes - r->seek_at, nr_blocks))
 		return false;
 	r->seek_at = bytes;
 	if (stream_writer_new(&state, &wo)) {

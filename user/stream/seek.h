@@ -26,6 +26,9 @@ struct seek_head {
 
 enum { SEEK_MAX_BYTES = 64 + SEEK_MAX_MARKS * (SEEK_NAME_LEN + 12) };
 
+/* Is a seek point with @nr_blocks live blocks worth its bytes and its time, @bytes after the last one? */
+bool seek_is_worth(u64 bytes, u64 nr_blocks);
+
 /* Write @head at @out, which has room for SEEK_MAX_BYTES. Returns the number of bytes. */
 size_t seek_put(u8 *out, const struct seek_head *head);
 

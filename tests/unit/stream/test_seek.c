@@ -313,6 +313,19 @@ static void finding(void **state)
 	close(fd);
 }
 
+/* The more blocks are live, the further apart seek points are. */
+static void worth(void **state)
+{
+	(void)state;
+	assert_true(seek_is_worth(0, 0));
+	assert_true(seek_is_worth(4 << 20, 32768));
+	assert_false(seek_is_worth(4 << 20, 32769));
+	assert_false(seek_is_worth(127000000, 1000000));
+	assert_true(seek_is_worth(128000000, 1000000));
+	assert_true(seek_is_worth(2048000000, 16000000));
+	assert_false(seek_is_worth(UINT64_MAX, 16000001));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +333,7 @@ int main(void)
 		cmocka_unit_test(states_that_cannot_be),
 		cmocka_unit_test(heads),
 		cmocka_unit_test(finding),
+		cmocka_unit_test(worth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
