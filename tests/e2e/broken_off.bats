@@ -85,3 +85,47 @@ SCRIPT
 	step "alloc 1 1"
 	untouched "$TARGET"
 }
+
+# list_places NR: NR callers with ten places each of heaptap itself, whose debug information has a name for each
+list_places() {
+	echo 'process 77 big /nowhere/big'
+	echo "map 77 0x400000 0x1400000 0 $HEAPTAP"
+	awk -v nr="$1" 'BEGIN {
+		for (id = 2; id < nr + 2; id++) {
+			line = "stack " id " 77 complete"
+			for (i = 0; i < 10; i++)
+				line = line sprintf(" %#x", 4194304 + 262144 + (id * 10 + i) * 7 % 524288)
+			print line "\nalloc 77 1 malloc " sprintf("%#x", id * 4096) " 16 " id " " id * 10000
+		}
+	}'
+}
+
+@test "broken off: names of a large report of the console, as text and as files" {
+	list_places 40000 >l.txt
+	"$ROOT/tests/lib/talk.py" bash -c 'echo $$ >tap; exec "$0" console l.txt' "$HEAPTAP" <<SCRIPT
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send report x.json
+run ./worked \$(cat tap) 10
+type \x03
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send report y.html
+run ./worked \$(cat tap) 10
+type \x03
+expect heaptap> 
+send set top 0
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send report
+run ./worked \$(cat tap) 10
+type \x03
+expect heaptap> 
+send status
+expect 40,000 blocks
+expect heaptap> 
+send quit
+end 0
+SCRIPT
+	[ ! -e x.json ] && [ ! -e y.html ]
+}

@@ -78,6 +78,7 @@ int console_report(struct console *c, size_t nr, char **words)
 		return show(&v);
 	o.names = (const char *const *)words;
 	o.nr_names = 1;
+	o.report.is_unwanted = v.options.is_unwanted;
 	err = outputs_new(&outs, &o, stdout);
 	if (err)
 		return err == -ENOMEM ? err : -EINVAL;

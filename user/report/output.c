@@ -520,8 +520,8 @@ static int tell(struct output *o, const char *name, int err)
 {
 	int len = o->name - o->pattern; /* of the directory */
 
-	/* The reader of a pipe has what it wants. */
-	if (err == -EPIPE && o->stream)
+	/* The reader of a pipe has what it wants, and who breaks off knows that. */
+	if ((err == -EPIPE && o->stream) || err == -ECANCELED)
 		o->has_failed = true;
 	if (err && !o->has_failed)
 		error("report: %.*s%s: %s", len, o->pattern, name,

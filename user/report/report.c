@@ -377,6 +377,8 @@ int report_symbols(const struct report *r, struct code_ref ref, const struct sym
 {
 	static const struct symbol unknown;
 
+	if (r->options.is_unwanted && r->options.is_unwanted())
+		return -ECANCELED;
 	if (r->symbolizer)
 		return symbolize(r->symbolizer, ref, symbols, nr);
 	*symbols = &unknown;

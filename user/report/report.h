@@ -75,7 +75,7 @@ struct report_options {
 	bool color, verbose;   /* verbose: full paths, nothing folded */
 	bool gen_suppressions; /* a suppression for each caller with leaks */
 
-	/* Break a list of blocks off, by -ECANCELED? Called in any thread. NULL = no. */
+	/* Break lists of blocks and the search for names off, by -ECANCELED? Called in any thread. NULL = no. */
 	bool (*is_unwanted)(void);
 };
 
@@ -141,7 +141,7 @@ struct losses report_losses(const struct report_process *p);
 
 /*
  * The names of the place @ref, borrowed as those of symbolize(): at least one, innermost first. Without a symbolizer
- * one symbol that knows nothing. May block on disk I/O. 0 or -ENOMEM.
+ * one symbol that knows nothing. May block on disk I/O. 0, -ENOMEM, or -ECANCELED if options.is_unwanted says so.
  */
 int report_symbols(const struct report *r, struct code_ref ref, const struct symbol **symbols,
 		   size_t *nr) __must_check;
