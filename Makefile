@@ -248,7 +248,7 @@ check-collectors: all targets     ## Prometheus scrapes for a minute, go tool pp
 check-fresh:                     ## the commands of README.md in fresh roots of Debian 12 and 13 (root, network; some 20 minutes)
 	$(Q)tests/packages/fresh_root.sh
 
-check-viewers: all targets       ## reports in go tool pprof and speedscope's page, and by the schema of SARIF (root; npm's registry)
+check-viewers: all targets       ## reports in go tool pprof, google-pprof and speedscope's page, and by the schema of SARIF (root; npm's registry)
 	$(Q)tests/peers/viewers.sh $(abspath $(O))
 
 check-containers: all targets    ## start what packaging/ has for Docker, Kubernetes and systemd (root, network; some 10 minutes)

@@ -167,7 +167,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 # format has one kind
 all_formats() {
 	local kind
-	"$HEAPTAP" report -q --force -o r.json -o r.compact.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json "$1"
+	"$HEAPTAP" report -q --force -o r.json -o r.compact.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json -o r.heap "$1"
 	for kind in live-bytes live-blocks total-bytes total-blocks leaked-bytes leaked-blocks peak temporary; do
 		"$HEAPTAP" report -q --force -s $kind -o $kind.folded -o $kind.dot "$1"
 	done
@@ -184,7 +184,7 @@ same_sums() {
 	[ "$(cut -d ' ' -f 1 sums | sort -u | wc -l)" -eq $(($# + 1)) ] || { cat sums; return 1; }
 }
 
-ALL="r.compact.json r.csv r.speedscope.json r.massif r.trace.json"
+ALL="r.compact.json r.csv r.speedscope.json r.massif r.trace.json r.heap"
 
 # bats test_tags=core
 @test "formats: each has the sums of JSON: a recording with a verdict" {
@@ -196,7 +196,7 @@ ALL="r.compact.json r.csv r.speedscope.json r.massif r.trace.json"
 		leaked-blocks.folded peak.folded temporary.folded live-bytes.dot total-bytes.dot leaked-bytes.dot \
 		peak.dot live-blocks.dot total-blocks.dot leaked-blocks.dot temporary.dot
 	# And as the run itself writes them.
-	"$HEAPTAP" run -q --force -o r.json -o r.compact.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json \
+	"$HEAPTAP" run -q --force -o r.json -o r.compact.json -o r.csv -o r.speedscope.json -o r.massif -o r.trace.json -o r.heap \
 		-o live-bytes.folded -o live-bytes.dot -- "$T/leak_kinds" >out 2>err
 	# shellcheck disable=SC2086
 	same_sums $ALL live-bytes.folded live-bytes.dot

@@ -17,6 +17,8 @@ const struct report_format report_formats[] = {
 	{ "compact", ".compact.json", "for scripts, small: \"heaptap-report/2\", names and stacks once",
 	  HERE(report_compact) },
 	{ "pprof", ".pb.gz", "profile for pprof: go tool pprof FILE", HERE(report_pprof), .is_binary = true },
+	{ "heapprofile", ".heap", "profile for the older google-pprof of gperftools",
+	  HERE(report_heapprofile) },
 	{ "csv", ".csv", "table of all callers", HERE(report_csv) },
 	{ "folded", ".folded", "flame graph: flamegraph.pl, inferno, speedscope", HERE(report_folded) },
 	{ "speedscope", ".speedscope.json", "profiles for https://www.speedscope.app",
