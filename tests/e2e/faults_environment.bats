@@ -98,29 +98,68 @@ thaw() {
 	done
 }
 
-@test "faults: a gdb with a breakpoint on the same function (A11, E8)" {
-	local gdb
-	spinning
+# noted PATTERN: in the notes of the report
+noted() { field '.notes[]' | grep -qE -- "$1" || { echo "notes: $(field .notes)"; return 1; }; }
+
+# gdb_breaks PID: starts a gdb that goes on at each call of malloc, its pid in $GDB
+gdb_breaks() {
 	printf '%s\n' 'set pagination off' 'break *malloc' 'commands' 'silent' 'continue' 'end' 'continue' >"$BATS_TEST_TMPDIR/gdb.in"
-	start timeout -s INT 120 gdb -nx -batch -x "$BATS_TEST_TMPDIR/gdb.in" -p "$TARGET"
-	gdb=$PID
+	start timeout -s INT 120 gdb -nx -batch -x "$BATS_TEST_TMPDIR/gdb.in" -p "$1"
+	GDB=$PID
 	wait_for grep -q 'Breakpoint 1' "$BATS_TEST_TMPDIR/timeout.out"
-	# At each stop gdb writes the byte of the file over the kernel's breakpoint too: then an attach sees no call.
-	for ((i = 0; i < 8; i++)); do
-		attached "$TARGET"
-		works "$TARGET"
-		detach
-		[ "$(field '.functions.malloc // 0')" -le 10 ] || break
-	done
-	[ "$(field .functions.malloc)" -gt 10 ]
-	nothing_lost
+}
+
+# At each stop gdb takes its breakpoint out, and reads the byte there when it puts it in again. If that was the kernel's,
+# gdb steps from one breakpoint into the other for ever, and leaves it in the program, which ends by SIGTRAP.
+@test "faults: a gdb with a breakpoint on the same function is told of (A11, E8)" {
+	local status=0
+	spinning
+	gdb_breaks "$TARGET"
+	attached "$TARGET"
+	works "$TARGET"
+	kill -INT "$TAP"
+	wait "$TAP" || status=$?
+	grep -q "PID $TARGET: it is traced by gdb (PID [0-9]*): .* calls are missing" "$err"
 	grep -q 'the process is traced by gdb' "$err"
-	kill -INT "$gdb"
-	wait_for gone "$gdb"
-	# gdb gives back the byte that it read when it set its breakpoint: at times that was the kernel's breakpoint.
-	is_running "$TARGET"
-	wait_for is_untraced "$TARGET"
-	kill -TERM "$TARGET"
+	noted '1 other program \(a debugger\?\) traced it: where both have a breakpoint, calls are missing'
+	# Either it is by chance between two stops, or heaptap has seen what gdb did.
+	case $status in
+	0) nothing_lost ;;
+	5) noted 'breakpoints? of heaptap (was|were) overwritten in it by another program' ;;
+	*) echo "status $status"; cat "$err"; return 1 ;;
+	esac
+	kill -TERM "$GDB"
+	wait_for gone "$GDB"
+	kill -TERM "$TARGET" 2>/dev/null || true
+	status=0
+	wait "$TARGET" || status=$?
+	# By its own end, by the breakpoint, or by the SIGINT with which gdb stopped it.
+	[[ $status =~ ^(0|133|130)$ ]] || { echo "the target ended with $status"; return 1; }
+}
+
+@test "faults: a gdb that leaves writes the code of the file over a breakpoint (A11, E8)" {
+	with_bpf_only "by ptrace there is one tracer"
+	local status=0
+	stepping
+	gdb_breaks "$TARGET"
+	# Behind this call the breakpoint is in again.
+	step "alloc 1 8"
+	attached --check "$TARGET"
+	step "alloc 2 8"
+	kill -TERM "$GDB"
+	wait_for gone "$GDB"
+	step "alloc 100 32"
+	step "free 102"
+	kill -INT "$TAP"
+	wait "$TAP" || status=$?
+	[ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
+	grep -q "PID $TARGET: the breakpoint in malloc was overwritten by another program: its calls are missing" "$err"
+	noted 'breakpoints? of heaptap (was|were) overwritten in it by another program: calls are missing'
+	is .functions.malloc 2
+	[ "$(field .lost.other)" -ge 1 ]
+	# The frees of blocks that were not seen are no errors.
+	is '.errors | length' 0
+	step quit || true
 	ended "$TARGET" 0
 }
 

@@ -280,6 +280,7 @@ static int on_losses(struct remote_stream *s, const void *rec)
 	p->losses.stacks += p->before.stacks;
 	p->losses.other += p->before.other;
 	p->losses.abandoned += p->before.abandoned;
+	p->losses.overwritten += p->before.overwritten;
 	if (p->losses.abandoned > p->losses.other)
 		return -EPROTO;
 	return note(s, EVENT_LOSSES, in->flags, in->pid);

@@ -109,6 +109,13 @@ static struct losses losses_of(const struct serve_trace *t, const struct served 
 	return l;
 }
 
+/* Are the probes still in its memory? */
+static void look(const struct serve_trace *t, const struct served *p)
+{
+	if (t->options.ops->look && !p->is_over)
+		t->options.ops->look(t->options.source, p->target);
+}
+
 static void tell_losses(struct serve_trace *t, struct served *p, const struct losses *l)
 {
 	struct stream_losses rec = stream_losses_put(p->target->pid, l, 0);
@@ -117,7 +124,7 @@ static void tell_losses(struct serve_trace *t, struct served *p, const struct lo
 		return;
 	if (l->frees + l->other - l->abandoned > p->told.frees + p->told.other - p->told.abandoned)
 		rec.flags |= STREAM_TAINT;
-	if (l->allocs > p->told.allocs)
+	if (l->allocs > p->told.allocs || l->overwritten > p->told.overwritten)
 		rec.flags |= STREAM_GAPS;
 	tell(t, STREAM_LOSSES, &rec);
 	p->told = *l;
@@ -589,6 +596,8 @@ int serve_trace_stop(struct serve_trace *t)
 	if (t->is_stopped)
 		return 0;
 	t->is_stopped = true;
+	for (size_t i = 0; i < t->nr; i++)
+		look(t, &t->list[i]);
 	for (size_t i = 0; i < t->nr && !t->is_paused; i++)
 		if (!t->list[i].is_over)
 			t->options.ops->pause(t->options.source, t->list[i].target->pid);
@@ -644,5 +653,8 @@ struct losses serve_trace_losses(struct serve_trace *t, pid_t pid)
 {
 	const struct served *p = find(t, pid);
 
-	return p ? losses_of(t, p) : (struct losses){ 0 };
+	if (!p)
+		return (struct losses){ 0 };
+	look(t, p);
+	return losses_of(t, p);
 }

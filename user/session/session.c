@@ -663,6 +663,8 @@ void session_stop(struct session *s)
 	if (s->stop_ns)
 		return;
 	for (size_t i = 0; i < s->nr_processes; i++)
+		session_look(s, s->processes[i]);
+	for (size_t i = 0; i < s->nr_processes; i++)
 		if (!process_is_over(s->processes[i]))
 			s->ops->pause(s->source, s->processes[i]->target->pid);
 	s->stop_ns = session_source_ns(s);
@@ -698,7 +700,8 @@ bool session_has_losses(struct session *s)
 		struct process *p = s->processes[i];
 
 		session_read_losses(s, p);
-		if (p->losses.allocs || p->losses.frees || p->nr_unplaced || heap_lost(p->heap))
+		if (p->losses.allocs || p->losses.frees || p->losses.overwritten || p->nr_unplaced ||
+		    heap_lost(p->heap))
 			has_losses = true;
 	}
 	return has_losses;

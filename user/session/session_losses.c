@@ -55,7 +55,9 @@ void session_read_losses(struct session *s, struct process *p)
 				     .other = now.other - p->before.other + s->backlog.nr_dropped +
 					      p->nr_unplaced,
 				     .unfollowed = now.unfollowed - p->before.unfollowed,
-				     .sharers = now.sharers - p->before.sharers };
+				     .sharers = now.sharers - p->before.sharers,
+				     .overwritten = now.overwritten - p->before.overwritten,
+				     .tracers = now.tracers };
 }
 
 void session_taint(struct session *s, struct process *p)
@@ -93,7 +95,7 @@ u64 session_count_unseen(struct session *s, struct process *p)
 {
 	struct losses lost = session_source_losses(s, p);
 
-	if (lost.allocs > p->before.allocs || p->nr_unplaced)
+	if (lost.allocs > p->before.allocs || lost.overwritten > p->before.overwritten || p->nr_unplaced)
 		session_expect_gaps(s, p);
 	if (lost.other > p->before.other || lost.sharers)
 		heap_check_gaps(p->heap);
@@ -113,4 +115,12 @@ int session_enter_losses(struct session *s, struct process *p, const struct even
 		session_taint(s, p);
 	session_taint_if_unseen(s, p, unseen);
 	return 0;
+}
+
+void session_look(struct session *s, struct process *p)
+{
+	if (!s->ops->look || s->stop_ns || process_is_over(p) || p->is_gone)
+		return;
+	s->ops->look(s->source, p->target);
+	session_taint_if_unseen(s, p, session_count_unseen(s, p));
 }

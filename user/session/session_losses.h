@@ -12,3 +12,6 @@ void session_taint_if_unseen(struct session *s, struct process *p, u64 unseen);
 
 /* The record @rec of losses of @p. Returns 0. */
 int session_enter_losses(struct session *s, struct process *p, const struct event_header *rec);
+
+/* Before a verdict and before the probes go: are they still in the memory of @p? If not, that is a loss. */
+void session_look(struct session *s, struct process *p);

@@ -56,8 +56,8 @@ struct process {
 	bool has_own_rules;		 /* its program was looked at */
 	size_t parent;			 /* its number in the session, from 1 on; 0 = not known */
 	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
-	const char *texts[12];		 /* borrowed; notes for the report that is being written */
-	char child_notes[3][128];
+	const char *texts[14];		 /* borrowed; notes for the report that is being written */
+	char untraced_notes[5][128];
 	struct {
 		u64 nr_checked,
 			nr_outside; /* live blocks that were looked for in the heap, and not found there */

@@ -15,6 +15,7 @@
 #include "user/session/session_ending.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_live.h"
+#include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_rules.h"
 #include "user/session/session_span.h"
@@ -80,17 +81,21 @@ static const char *note_of(const struct session *s, const struct process *p)
 					   : "no leak verdict: it had ended";
 }
 
-/* Notes on children that are not traced: up to three. Returns how many. */
-static size_t note_children(struct process *p, const char **notes)
+/* Notes on what of it, or of its children, is not traced. Returns how many. */
+static size_t note_untraced(struct process *p, const char **notes)
 {
 	const struct {
 		u64 nr;
 		const char *one, *many, *what;
-	} all[ARRAY_SIZE(p->child_notes)] = {
+	} all[ARRAY_SIZE(p->untraced_notes)] = {
 		{ p->losses.unfollowed, "child is", "children are",
 		  "not followed: more than --max-procs, or no room for their events" },
 		{ p->losses.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
+		{ p->losses.overwritten, "breakpoint of heaptap was", "breakpoints of heaptap were",
+		  "overwritten in it by another program: calls are missing" },
+		{ p->losses.tracers, "other program (a debugger?) traced", "other programs traced",
+		  "it: where both have a breakpoint, calls are missing" },
 		{ p->nr_unlisted, "program of a child", "programs of its children",
 		  "ended before heaptap could look: nothing was seen, and none is listed" },
 	};
@@ -99,9 +104,9 @@ static size_t note_children(struct process *p, const char **notes)
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
 		if (!all[i].nr)
 			continue;
-		snprintf(p->child_notes[i], sizeof(p->child_notes[i]), "%" PRIu64 " %s %s", all[i].nr,
+		snprintf(p->untraced_notes[i], sizeof(p->untraced_notes[i]), "%" PRIu64 " %s %s", all[i].nr,
 			 all[i].nr == 1 ? all[i].one : all[i].many, all[i].what);
-		notes[nr++] = p->child_notes[i];
+		notes[nr++] = p->untraced_notes[i];
 	}
 	return nr;
 }
@@ -116,6 +121,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
 		session_check_guess(s, p);
 	}
+	session_look(s, p);
 	session_read_losses(s, p);
 	*out = (struct report_process){ .target = p->target,
 					.heap = p->heap,
@@ -145,7 +151,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	}
 	if (session_has_span(s))
 		p->texts[out->nr_notes++] = session_span_note(s);
-	out->nr_notes += note_children(p, &p->texts[out->nr_notes]);
+	out->nr_notes += note_untraced(p, &p->texts[out->nr_notes]);
 	out->nr_notes += session_note_tuning(s, p, now_ns, &p->texts[out->nr_notes]);
 	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		p->texts[out->nr_notes++] =

@@ -11,6 +11,7 @@
 #include "user/scan/scan_remote.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_private.h"
+#include "user/session/session_losses.h"
 #include "user/session/session_span.h"
 #include "user/session/session_stopper.h"
 #include "user/session/session_unwatched.h"
@@ -328,6 +329,7 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 		stop_by_stopper(&lo, &holder, &n);
 	if (s->ops->tracer)
 		stop_by_source(&lo, &holder, &n);
+	session_look(s, p);
 	/* A block is too young for a verdict if its event is entered only after the scan has begun. */
 	if (session_poll(s))
 		debug("scan: no more events");

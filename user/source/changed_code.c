@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arch/insn.h"
 #include "user/lib/cleanup.h"
@@ -125,4 +126,50 @@ size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapp
 		search_place(&s, list->linker_hook, "_dl_debug_state");
 	*function = s.function;
 	return s.nr;
+}
+
+/* Is the code at @vaddr that of the file? More bytes than a breakpoint has: others may be mapped there by now. */
+static bool is_of_file(const struct proc_memory *mem, const struct mapping *map, u64 vaddr)
+{
+	u8 memory[4], file[4];
+	const taddr_t addr = vaddr + map->bias;
+
+	return addr >= map->start && addr + sizeof(memory) <= map->end &&
+	       proc_memory_read(mem, addr, memory, sizeof(memory)) == (ssize_t)sizeof(memory) &&
+	       pread(map->module->fd, file, sizeof(file), (off_t)(addr - map->start + map->file_offset)) ==
+		       (ssize_t)sizeof(file) &&
+	       !memcmp(memory, file, sizeof(memory));
+}
+
+static const char *point_name(const struct probed_file *f, const struct probe_point *point)
+{
+	static const char *const others[NR_POINT_KINDS] = {
+		[POINT_NOTE] = "a marker",
+		[POINT_HOOK] = "_dl_debug_state",
+		[POINT_PTRACE] = "ptrace",
+		[POINT_EXIT] = "exit",
+		[POINT_LEAK_CHECK] = "__lsan_do_leak_check",
+	};
+
+	return others[point->kind] ? others[point->kind]
+				   : f->list.sites[point->probe - f->first_probe].row->name;
+}
+
+size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapping *map,
+				const struct probed_file *f, const char **function)
+{
+	size_t nr = 0;
+
+	for (u32 i = 0; i < f->nr_points; i++) {
+		const struct probe_point *point = &f->points[i];
+		bool is_known = false;
+
+		if (!is_of_file(mem, map, point->vaddr))
+			continue;
+		for (u32 k = 0; k < i && !is_known; k++)
+			is_known = f->points[k].vaddr == point->vaddr;
+		if (!is_known && !nr++)
+			*function = point_name(f, point);
+	}
+	return nr;
 }

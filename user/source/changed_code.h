@@ -23,3 +23,10 @@ struct proc_memory;
  */
 size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapping *map,
 				const struct probe_list *list, const struct elf *elf, const char **function);
+
+/*
+ * How many places of @f's probes in @map have the code of the file in @mem, and not the kernel's breakpoint. *@function
+ * names the first one.
+ */
+size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapping *map,
+				const struct probed_file *f, const char **function);

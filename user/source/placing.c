@@ -15,6 +15,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
+#include "user/lib/proc_memory.h"
 #include "user/probe/ifunc.h"
 #include "user/source/changed_code.h"
 #include "user/source/placing_notes.h"
@@ -413,4 +414,27 @@ void placing_forget(struct placing *p, pid_t pid)
 		if (p->placements[i].pid != pid)
 			p->placements[nr++] = p->placements[i];
 	p->nr_placements = nr;
+}
+
+size_t placing_look(const struct placing *p, const struct target *t, const char **function)
+{
+	struct proc_memory mem;
+	size_t nr = 0;
+
+	if (proc_memory_open(&mem, t->pid))
+		return 0;
+	for (size_t i = 0; i < t->maps.nr; i++) {
+		const struct mapping *map = &t->maps.maps[i];
+		const char *first = NULL;
+		size_t nr_before = nr;
+
+		if (!map->module || map->module->id >= p->nr_files || map->module->fd < 0 ||
+		    !find_placement(p, t->pid, map))
+			continue;
+		nr += changed_code_overwritten(&mem, map, &p->files[map->module->id], &first);
+		if (!nr_before)
+			*function = first;
+	}
+	proc_memory_close(&mem);
+	return nr;
 }

@@ -106,3 +106,9 @@ void placing_report_missing(const struct placing *p);
 
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
 void placing_forget(struct placing *p, pid_t pid);
+
+/*
+ * How many places of probes in @t, for breakpoints of the kernel, have the code of the file in memory again.
+ * *@function names the first one, static or of the file's table. Places that cannot be read do not count.
+ */
+size_t placing_look(const struct placing *p, const struct target *t, const char **function);

@@ -23,11 +23,13 @@ struct sink {
 struct losses {
 	u64 allocs; /* results of calls */
 	u64 frees;
-	u64 stacks;	/* events whose stack was not kept */
-	u64 other;	/* calls that never returned (longjmp, killed threads), process events */
-	u64 abandoned;	/* of other: the calls that never returned; no free is among them */
-	u64 unfollowed; /* children that were to be traced and are not; not known of their own children */
-	u64 sharers;	/* processes that ran in its memory beside it, unseen */
+	u64 stacks;	 /* events whose stack was not kept */
+	u64 other;	 /* calls that never returned (longjmp, killed threads), process events */
+	u64 abandoned;	 /* of other: the calls that never returned; no free is among them */
+	u64 unfollowed;	 /* children that were to be traced and are not; not known of their own children */
+	u64 sharers;	 /* processes that ran in its memory beside it, unseen */
+	u64 overwritten; /* of other: probes whose breakpoint was overwritten in its memory */
+	u64 tracers;	 /* 1: a program that is not heaptap traced it by ptrace when its trace began */
 };
 
 struct source_options {
@@ -89,6 +91,8 @@ struct source_ops {
 	int (*image)(struct source *s, struct target *t);
 	/* Why it has stopped @tid of a program that heaptap started; later, THREAD_STOP_LOOK. NULL: it never did. */
 	struct thread_stop (*stop_reason)(struct source *s, pid_t tid);
+	/* Are the probes still in the memory of @t? Those that are not count in losses(). May be NULL. */
+	void (*look)(struct source *s, const struct target *t);
 	/* @pid has ended, and its last record was delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
 

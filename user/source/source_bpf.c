@@ -2,7 +2,6 @@
 /* The BPF source: uprobes on the allocators of each target, events through one ring. */
 #include "user/source/source.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
+#include "user/source/bystanders.h"
 #include "user/source/copies.h"
 #include "user/source/kernel_ring.h"
 #include "user/source/links.h"
@@ -37,7 +37,7 @@ enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
  * Links with a PID filter spare all other processes, but each adds 35 to 45 ns to a pair of malloc and free in every
  * process with such a link on the file. From so many on, a pair costs half more than with one link for all.
  */
-enum { SHARED_FROM = 32, MAX_EMULATORS_TOLD = 3 };
+enum { SHARED_FROM = 32 };
 
 struct bpf_source {
 	struct source_options options;
@@ -58,14 +58,16 @@ struct bpf_source {
 	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
 	u64 stats_ns;		 /* that they had run before */
 	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
-	bool has_told_bystanders;
-	u32 nr_emulators; /* bystanders that the user was told of, and those after them */
+	struct bystanders bystanders;
+	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */
 };
 
 /* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
 struct bpf_process {
 	pid_t pid;
-	u32 removals, execs; /* as struct process_state */
+	u32 removals, execs;	  /* as struct process_state */
+	u32 nr_overwritten;	  /* probes of its present program whose breakpoint is gone */
+	u64 overwritten, tracers; /* as struct losses; the first without nr_overwritten */
 };
 
 static struct bpf_source *self(const struct source *s)
@@ -106,6 +108,16 @@ static int add_process(struct bpf_source *s, pid_t pid, const struct bpf_process
 	return err;
 }
 
+/* Another program has breakpoints of its own. */
+static void begin_image(struct bpf_process *t, u32 execs)
+{
+	if (t->execs != execs) {
+		t->overwritten += t->nr_overwritten;
+		t->nr_overwritten = 0;
+	}
+	t->execs = execs;
+}
+
 /*
  * The mappings have changed, or are those of another program. From now on newer ones are read. False: the program has
  * been replaced since, which a later record tells.
@@ -117,46 +129,11 @@ static bool note_change(struct bpf_source *s, const struct process_event *rec)
 
 	if (!t)
 		return true;
-	t->execs = rec->exit_status;
+	begin_image(t, rec->exit_status);
 	if (bpf_map_lookup_elem(s->programs.processes_fd, &rec->h.pid, &process))
 		return true;
 	t->removals = process.removals;
 	return t->execs == process.execs;
-}
-
-/* Has the process executed an emulator, which must not see probes? */
-static bool becomes_emulator(pid_t pid)
-{
-	auto_free char *exe = NULL;
-
-	return !proc_exe(&exe, pid) && target_is_emulator(exe);
-}
-
-/* Links without a PID filter put probes into all processes that map the file, also into emulators. */
-static void tell_emulator(struct bpf_source *s, pid_t pid)
-{
-	if (!s->is_shared || s->nr_emulators++ >= MAX_EMULATORS_TOLD)
-		return;
-	warn("bpf: PID %d: it runs the code of its program by itself (valgrind, qemu), and gets the probes of the "
-	     "traced processes: they may end it by SIGTRAP",
-	     pid);
-}
-
-/* Before the first such link: warn of the emulators that run now. */
-static void tell_bystanders(struct bpf_source *s)
-{
-	auto_free pid_t *pids = NULL;
-	size_t nr = 0;
-
-	if (s->has_told_bystanders || !s->is_shared)
-		return;
-	s->has_told_bystanders = true;
-	s->programs.state->is_shared = 1;
-	if (proc_all(&pids, &nr))
-		return;
-	for (size_t i = 0; i < nr; i++)
-		if (becomes_emulator(pids[i]))
-			tell_emulator(s, pids[i]);
 }
 
 /*
@@ -167,12 +144,12 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
 {
 	struct process_event ev = *rec;
 
-	bool is_gone = !note_change(s, rec), is_emulator = !is_gone && becomes_emulator((pid_t)ev.h.pid);
+	bool is_gone = !note_change(s, rec), is_emulator = !is_gone && bystander_is_emulator((pid_t)ev.h.pid);
 
 	if (is_gone)
 		ev.h.flags |= EVENT_GONE;
-	if (is_emulator)
-		tell_emulator(s, (pid_t)ev.h.pid);
+	if (is_emulator && s->is_shared)
+		bystanders_tell(&s->bystanders, (pid_t)ev.h.pid);
 	if (is_emulator || (ev.child_pid && ev.child_pid != ev.h.pid) || s->options.taker)
 		forget(s, (pid_t)ev.h.pid);
 	ev.child_pid = ev.exit_status = 0;
@@ -325,7 +302,9 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	int err = taker ? taker->put_in(taker->ctx, t, map, f, elf) : 0;
 	u32 next = 0;
 
-	tell_bystanders(s);
+	s->programs.state->is_shared = s->is_shared;
+	if (s->is_shared)
+		bystanders_tell_all(&s->bystanders);
 	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
 		next++;
 	while (next < f->nr_points && !err) {
@@ -541,6 +520,8 @@ static int source_bpf_attach(struct source *source, struct target *t)
 	if (err)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else
+		find_process(s, t->pid)->tracers = bystander_traces(t->pid);
+	if (!err)
 		err = source_bpf_update(source, t);
 	if (err) {
 		forget(s, t->pid);
@@ -601,8 +582,8 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 	s->sink = sink;
 	pid = s->programs.state->hyphen_pid;
 	s->programs.state->hyphen_pid = 0;
-	if (pid && becomes_emulator((pid_t)pid))
-		tell_emulator(s, (pid_t)pid);
+	if (pid && s->is_shared && bystander_is_emulator((pid_t)pid))
+		bystanders_tell(&s->bystanders, (pid_t)pid);
 	nr = kernel_ring_poll(s->ring);
 	if (s->links && is_alive)
 		copies_sweep(&s->copies, s->links, &s->programs, s->programs.state->nr_copies);
@@ -654,6 +635,8 @@ static int source_bpf_set_depth(struct source *source, u32 depth)
 static struct losses source_bpf_losses(struct source *source, pid_t pid)
 {
 	struct bpf_source *s = self(source);
+	const struct bpf_process *known = find_process(s, pid);
+	u64 overwritten = known ? known->overwritten + known->nr_overwritten : 0;
 	struct process_state p;
 	u32 key = pid;
 
@@ -662,15 +645,35 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 	return (struct losses){ .allocs = p.lost_allocs,
 				.frees = p.lost_frees,
 				.stacks = p.lost_stacks,
-				.other = p.lost_other + p.abandoned,
+				.other = p.lost_other + p.abandoned + overwritten,
 				.abandoned = p.abandoned,
 				.unfollowed = p.unfollowed,
-				.sharers = p.sharers };
+				.sharers = p.sharers,
+				.overwritten = overwritten,
+				.tracers = known ? known->tracers : 0 };
+}
+
+static void source_bpf_look(struct source *source, const struct target *t)
+{
+	struct bpf_source *s = self(source);
+	struct bpf_process *known = find_process(s, t->pid);
+	const char *function = NULL;
+	/* The probes of a taker are code of another kind. */
+	bool is_ours = known && s->links && !s->options.taker;
+	size_t nr = is_ours ? placing_look(&s->placing, t, &function) : 0;
+
+	if (!nr || nr <= known->nr_overwritten)
+		return;
+	s->nr_overwritten += nr - known->nr_overwritten;
+	known->nr_overwritten = (u32)nr;
+	bystander_tell_overwritten(t->pid, function);
 }
 
 static u64 source_bpf_nr_losses(struct source *source)
 {
-	return __atomic_load_n(&self(source)->programs.state->nr_losses, __ATOMIC_ACQUIRE);
+	struct bpf_source *s = self(source);
+
+	return __atomic_load_n(&s->programs.state->nr_losses, __ATOMIC_ACQUIRE) + s->nr_overwritten;
 }
 
 static void stop_measuring(struct bpf_source *s)
@@ -785,6 +788,7 @@ const struct source_ops source_bpf = {
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
 	.nr_losses = source_bpf_nr_losses,
+	.look = source_bpf_look,
 	.measure = source_bpf_measure,
 	.stop_reason = source_bpf_stop_reason,
 	.forget_stacks = source_bpf_forget_stacks,

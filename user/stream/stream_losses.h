@@ -15,7 +15,9 @@ static inline struct stream_losses stream_losses_put(pid_t pid, const struct los
 				       .other = l->other,
 				       .abandoned = l->abandoned,
 				       .unfollowed = l->unfollowed,
-				       .sharers = l->sharers };
+				       .sharers = l->sharers,
+				       .overwritten = l->overwritten,
+				       .tracers = l->tracers };
 }
 
 static inline struct losses stream_losses_take(const struct stream_losses *rec)
@@ -26,5 +28,7 @@ static inline struct losses stream_losses_take(const struct stream_losses *rec)
 				.other = rec->other,
 				.abandoned = rec->abandoned,
 				.unfollowed = rec->unfollowed,
-				.sharers = rec->sharers };
+				.sharers = rec->sharers,
+				.overwritten = rec->overwritten,
+				.tracers = rec->tracers };
 }

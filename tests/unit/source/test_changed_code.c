@@ -30,32 +30,43 @@ static void patch(size_t at, u8 byte)
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
 }
 
-static size_t nr_breakpoints;
+static size_t nr_breakpoints, nr_overwritten;
 
-/* Also fills nr_breakpoints. */
+/* Also fills nr_breakpoints and nr_overwritten. */
 static const char *compared(void)
 {
 	u64 vaddr = (u64)((uintptr_t)c_function - (uintptr_t)__executable_start);
 	struct probe_site site = { .row = alloc_fn(NULL, alloc_fn_find(NULL, "malloc")),
 				   .start = vaddr,
 				   .place = vaddr + 1 };
-	struct probed_file file = { .list = { .sites = &site, .nr = 1 } };
-	struct mapping map = { .bias = (uintptr_t)__executable_start, .end = UINT64_MAX };
+	/* The beginning and the end of calls are seen at one place. */
+	struct probe_point points[] = { { vaddr + 1, 3, POINT_RETURN }, { vaddr + 1, 3, POINT_ALLOC } };
+	struct probed_file file = {
+		.list = { .sites = &site, .nr = 1 }, .first_probe = 3, .points = points, .nr_points = 2
+	};
+	struct module module = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC) };
+	struct mapping map = { .start = (uintptr_t)__executable_start,
+			       .bias = (uintptr_t)__executable_start,
+			       .end = UINT64_MAX,
+			       .module = &module };
 	struct target t = { .pid = getpid() };
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	const char *changed, *function;
 	struct proc_memory mem;
 	struct elf *elf;
 
-	assert_int_equal(elf_open(&elf, fd), 0);
+	assert_int_equal(elf_open(&elf, module.fd), 0);
 	assert_int_equal(proc_memory_open(&mem, t.pid), 0);
 	nr_breakpoints = changed_code_breakpoints(&mem, &map, &file.list, elf, &function);
 	if (nr_breakpoints)
 		assert_string_equal(function, "malloc");
+	function = NULL;
+	nr_overwritten = changed_code_overwritten(&mem, &map, &file, &function);
+	if (nr_overwritten)
+		assert_string_equal(function, "malloc");
 	proc_memory_close(&mem);
 	changed = changed_code_find(&t, &map, &file, elf);
 	elf_close(elf);
-	close(fd);
+	close(module.fd);
 	return changed;
 }
 
@@ -108,6 +119,18 @@ static void test_no_breakpoint(void **state)
 	assert_int_equal(nr_breakpoints, 0);
 }
 
+/* A probe whose breakpoint is not in memory any more counts once. Code of others is no such probe. */
+static void test_overwritten(void **state)
+{
+	(void)state;
+	assert_null(compared());
+	assert_int_equal(nr_overwritten, 1);
+	assert_null(patched(1, 0xcc));
+	assert_int_equal(nr_overwritten, 0);
+	assert_non_null(patched(3, 0x99));
+	assert_int_equal(nr_overwritten, 0);
+}
+
 static void test_behind(void **state)
 {
 	(void)state;
@@ -119,9 +142,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #ifdef __x86_64__
-		cmocka_unit_test(test_same),	 cmocka_unit_test(test_entry),
-		cmocka_unit_test(test_constant), cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_behind),	 cmocka_unit_test(test_no_breakpoint),
+		cmocka_unit_test(test_same),	    cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_constant),    cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_behind),	    cmocka_unit_test(test_no_breakpoint),
+		cmocka_unit_test(test_overwritten),
 #endif
 	};
 
