@@ -206,3 +206,31 @@ as_untraced() {
 	timeout -k 5 120 bash -c "ulimit -v 4000000; exec '$HEAPTAP' run -q -o '$d/report.json' -- '$d/leak'" >/dev/null
 	jq -e '.processes[0].totals.live_blocks == 102' "$d/report.json"
 }
+
+@test "faults: a file server that no longer answers: its files are left out, all others are traced (D3)" {
+	[ -c /dev/fuse ] || skip "no FUSE here"
+	mkdir "$BATS_TEST_TMPDIR/served"
+	python3 "$BATS_TEST_DIRNAME/../net/file_server.py" "$T/plug_own.so" "$BATS_TEST_TMPDIR/served" 3 >"$BATS_TEST_TMPDIR/server" 2>&1 3>&- ||
+		skip "no FUSE here: $(cat "$BATS_TEST_TMPDIR/server")"
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/stack_dlopen' many '$BATS_TEST_TMPDIR/served/plug_own.so' <'$BATS_TEST_TMPDIR/lines'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for says bash ready
+	touch "$BATS_TEST_TMPDIR/served.hangs"
+	attached --no-scan "$TARGET"
+	grep -q 'plug_own.so: its file server does not answer: nothing in its files is probed or named' "$err"
+	rm "$BATS_TEST_TMPDIR/served.hangs"
+	detach
+	untouched "$TARGET"
+	# When it answers again, all is as usual.
+	attached --no-scan "$TARGET"
+	fails grep -q 'does not answer' "$err"
+	has_probes "$TARGET"
+	detach
+	jq -e '[.processes[0].allocators[]?] | length > 1' "$report" >/dev/null || { jq '.processes[0].allocators' "$report"; false; }
+	untouched "$TARGET"
+	end_started
+	exec 7>&-
+	umount "$BATS_TEST_TMPDIR/served"
+}

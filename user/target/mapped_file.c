@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include <linux/openat2.h>
@@ -17,7 +18,24 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
 
-enum { OPEN_TIMEOUT_S = 2, OPENER_STACK = 512 << 10 };
+enum {
+	OPEN_TIMEOUT_S = 2,
+	OPENER_STACK = 512 << 10,
+	FETCH_PIECE = 128 << 10,
+	FETCH_MAX = 64 << 20,
+};
+
+/* File systems whose server may be another machine, or a program: linux/magic.h has some of them. */
+static const u32 served[] = {
+	0x65735546, /* FUSE */
+	0x6969,	    /* NFS */
+	0xff534d42, /* CIFS */
+	0xfe534d42, /* SMB 2 and later */
+	0x01021997, /* 9p */
+	0x00c36400, /* Ceph */
+	0x5346414f, /* AFS */
+	0x73757245, /* Coda */
+};
 
 /* True if @pid has the mounts of this process, or if that cannot be known: then there is no other way to the file. */
 static bool is_same_mounts(pid_t pid)
@@ -123,6 +141,7 @@ struct opening {
 	int path_fd; /* owned; -1 = open path */
 	char *path;  /* owned */
 	int fd, err;
+	u32 nr_pieces; /* that the file server has brought */
 	struct image image;
 };
 
@@ -134,6 +153,50 @@ static void opening_free(struct opening *o)
 	pthread_cond_destroy(&o->done);
 	pthread_mutex_destroy(&o->lock);
 	free(o);
+}
+
+static bool is_served(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(served); i++)
+		if ((u32)fs.f_type == served[i])
+			return true;
+	return false;
+}
+
+/* Report the piece that has come. False: nobody waits any more. */
+static bool report_piece(struct opening *o)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&o->lock);
+	o->nr_pieces++;
+	goes_on = !o->is_abandoned;
+	pthread_cond_signal(&o->done);
+	pthread_mutex_unlock(&o->lock);
+	return goes_on;
+}
+
+/*
+ * Let a file server bring the file now, into the kernel's cache, because later reads wait for it without limit. When
+ * a probe is placed, the kernel reads the file while it holds a lock that each fork on the machine needs.
+ */
+static int fetch(struct opening *o)
+{
+	auto_free void *piece = is_served(o->fd) ? malloc(FETCH_PIECE) : NULL;
+
+	for (off_t at = 0; piece && at < FETCH_MAX; at += FETCH_PIECE) {
+		ssize_t n = pread(o->fd, piece, FETCH_PIECE, at);
+
+		if (n < 0)
+			return -errno;
+		if (n < FETCH_PIECE || !report_piece(o))
+			break;
+	}
+	return 0;
 }
 
 /* The steps that may wait for a file server. */
@@ -157,7 +220,7 @@ static int open_now(struct opening *o)
 	err = image_read_file(&o->image, o->fd);
 	if (err == -ENOEXEC)
 		o->image = (struct image){ 0 };
-	return err == -ENOEXEC ? 0 : err;
+	return err && err != -ENOEXEC ? err : fetch(o);
 }
 
 static void *opener(void *arg)
@@ -210,11 +273,31 @@ static void init_done(pthread_cond_t *done)
 	pthread_condattr_destroy(&attr);
 }
 
+/* Wait for the opener. False: it is abandoned, because nothing has come for OPEN_TIMEOUT_S. */
+static bool wait_for_opener(struct opening *o)
+{
+	struct timespec until;
+	u32 nr_pieces = 0;
+	bool is_done;
+	int err = 0;
+
+	pthread_mutex_lock(&o->lock);
+	do {
+		nr_pieces = o->nr_pieces;
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += OPEN_TIMEOUT_S;
+		while (!o->is_done && o->nr_pieces == nr_pieces && err != ETIMEDOUT)
+			err = pthread_cond_timedwait(&o->done, &o->lock, &until);
+	} while (!o->is_done && err != ETIMEDOUT);
+	is_done = o->is_done;
+	o->is_abandoned = !is_done;
+	pthread_mutex_unlock(&o->lock);
+	return is_done;
+}
+
 /* Takes @o over. */
 static int open_limited(struct opening *o, int *fd, struct image *image)
 {
-	struct timespec until;
-	bool is_done;
 	int err;
 
 	o->fd = -1;
@@ -225,15 +308,7 @@ static int open_limited(struct opening *o, int *fd, struct image *image)
 		opening_free(o);
 		return err;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += OPEN_TIMEOUT_S;
-	pthread_mutex_lock(&o->lock);
-	while (!o->is_done && err != ETIMEDOUT)
-		err = pthread_cond_timedwait(&o->done, &o->lock, &until);
-	is_done = o->is_done;
-	o->is_abandoned = !is_done;
-	pthread_mutex_unlock(&o->lock);
-	if (!is_done)
+	if (!wait_for_opener(o))
 		return -ETIMEDOUT;
 	err = o->err;
 	if (!err) {

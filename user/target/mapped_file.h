@@ -44,8 +44,8 @@ bool mapped_file_has_path(const struct file_source *s, const struct map_line *li
 
 /*
  * Open the regular file of @path_fd for reading, and read its headers. *@fd is the caller's. @image has no loads and
- * no build ID if the file is not an ELF file. Waits at most two seconds: -ETIMEDOUT if a file server (FUSE, NFS) does
- * not answer.
+ * no build ID if the file is not an ELF file. A file server (FUSE, NFS) brings the first 64 MiB, so that later reads do
+ * not wait for it. -ETIMEDOUT if it brings nothing for two seconds.
  */
 int mapped_file_open(int path_fd, int *fd, struct image *image) __must_check;
 

@@ -23,6 +23,7 @@ enum {
 	MAPPINGS_MAX = 1 << 20,
 	VDSO_MAX = 1 << 20,
 	READS_MAX = 3,
+	MAX_SILENT = 16,
 };
 
 _Static_assert((int)IMAGE_BUILD_ID_MAX == (int)BUILD_ID_MAX, "a build ID is copied between the two");
@@ -41,6 +42,9 @@ struct module_table {
 	struct hash_index by_file; /* entries, by device and inode as the maps of a process have them */
 	size_t nr_fds, max_fds; /* open descriptors are limited, because other parts of heaptap need some */
 	size_t nr_skipped;
+	/* Devices of file servers that do not answer: their files are not opened again. */
+	u64 silent[MAX_SILENT];
+	size_t nr_silent;
 	bool is_remote;
 };
 
@@ -402,6 +406,22 @@ static int entry_from_memory(struct maps_reading *r, const struct map_line *line
 	return *out ? 0 : add_entry(r, line, NULL, &image, &no_fd, out);
 }
 
+static bool is_silent(const struct module_table *t, u64 dev)
+{
+	for (size_t i = 0; i < t->nr_silent; i++)
+		if (t->silent[i] == dev)
+			return true;
+	return false;
+}
+
+static void note_silent(struct module_table *t, const struct map_line *line, const struct file_identity *id)
+{
+	warn("module: %s: its file server does not answer: nothing in its files is probed or named",
+	     line->path);
+	if (t->nr_silent < MAX_SILENT)
+		t->silent[t->nr_silent++] = id->dev;
+}
+
 /*
  * Find or make the entry of the file in @line. A file found by path is the mapped one if device and inode are equal.
  * Both may differ (overlayfs, btrfs, a race): then it is the mapped one if its headers are those in the memory of the
@@ -419,7 +439,11 @@ static int file_entry(struct maps_reading *r, const struct map_line *line, struc
 	*out = find_entry(r->table, line, &id, NULL);
 	if (*out)
 		return 0;
+	if (is_silent(r->table, id.dev))
+		return entry_from_memory(r, line, out);
 	err = mapped_file_open(path_fd, &fd, &image);
+	if (err == -ETIMEDOUT)
+		note_silent(r->table, line, &id);
 	if (err)
 		return err == -ENOMEM ? err : entry_from_memory(r, line, out);
 	if ((id.dev != line_dev(line) || id.ino != line->inode) &&
