@@ -36,7 +36,7 @@ as_untraced() {
 	as_untraced "$BATS_TEST_TMPDIR/same"
 }
 
-@test "faults: the program's file is deleted, replaced by another one (D2)" {
+@test "faults: the program's file is deleted, replaced by another one (D2, S6)" {
 	cp "$T/spin" "$BATS_TEST_TMPDIR/gone"
 	start "$BATS_TEST_TMPDIR/gone"
 	TARGET=$PID
@@ -54,7 +54,7 @@ as_untraced() {
 	is_running "$TARGET"
 }
 
-@test "faults: a library is replaced while it is in use: names are the old one's (D2)" {
+@test "faults: a library is replaced while it is in use: names are the old one's (D2, S6)" {
 	mkdir "$BATS_TEST_TMPDIR/lib"
 	cp "$T/step" "$BATS_TEST_TMPDIR/step"
 	cp "$(ldd "$T/step" | awk '/libc\.so/ { print $3 }')" "$BATS_TEST_TMPDIR/lib/libc.so.6"

@@ -127,3 +127,21 @@ slow_link() {
 		{ jq -c '[.duration_ns, .processes[0].totals]' "$BATS_TEST_TMPDIR/replayed.json"; false; }
 	untouched "$TARGET"
 }
+
+# received: bytes that have come to the host
+received() { ip netns exec "$HOST" cat /proc/net/dev | sed 's/:/ /' | awk '$1 ~ /^h/ { print $2 }'; }
+
+@test "links: two hosts: 64 MiB in the memory of the program stay there, only its verdicts travel (S2)" {
+	two_hosts
+	# Random bytes: no compression makes them small.
+	serving_board --wait --listen tcp://192.0.2.1 -- "$(python3 -c 'import sys; print(sys.executable)')" -c 'import os
+kept = [os.urandom(1 << 20) for i in range(64)]
+os._exit(0)'
+	wait_for is_listening
+	watching_host --sysroot / tcp://192.0.2.1:4576
+	ended "$TAP" 0 || { cat "$err"; false; }
+	[ "$(field .totals.live_bytes)" -gt $((64 << 20)) ] || { field .totals; field .command; false; }
+	jq -e '.processes[0].scan.reachable.bytes + .processes[0].scan.possible.bytes > 67108864' "$report"
+	[ "$(received)" -gt 10000 ]
+	[ "$(received)" -lt $((4 << 20)) ] || { echo "$(received) bytes"; false; }
+}
