@@ -16,8 +16,11 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 
-/* The main thread has GRACE_MS for a signal; the holder of the probes has HANG_UP_MS to take them out. */
-enum { GRACE_MS = 400, HANG_UP_MS = 5000, FOR_EVER = -1 };
+/*
+ * The main thread has GRACE_MS for a signal, and EARLY_GRACE_MS before tracing has begun: it seldom looks then, and
+ * there is no report to save. The holder of the probes has HANG_UP_MS to take them out.
+ */
+enum { GRACE_MS = 400, EARLY_GRACE_MS = 100, HANG_UP_MS = 5000, FOR_EVER = -1 };
 
 static const int answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
@@ -116,11 +119,13 @@ static void *watch(void *arg)
 
 	for (;;) {
 		u32 nr_looks;
+		int grace_ms;
 
 		if (poll(fds, ARRAY_SIZE(fds), FOR_EVER) < 0 && errno != EINTR)
 			return NULL;
 		nr_looks = __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE);
-		if (is_ending(b, fds[0].revents ? GRACE_MS : 0))
+		grace_ms = __atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE) ? GRACE_MS : EARLY_GRACE_MS;
+		if (is_ending(b, fds[0].revents ? grace_ms : 0))
 			return NULL;
 		if (fds[0].revents && nr_looks == __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE) &&
 		    read(b->signals, &si, sizeof(si)) == sizeof(si))
