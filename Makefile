@@ -18,14 +18,16 @@ OPT      := $(if $(DEBUG),-Og -g3,-O2 -g)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(findstring thread,$(SAN)),-Wno-tsan) \
             $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow -D__SANITIZE_ADDRESS__=1)
+# Counters lie in a file that is mapped, so that those of processes that are killed or leave by _exit() count, too (clang).
+COVFLAGS := $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation)
 # For another CPU: the compiler's root, with the libraries' -dev packages unpacked in it.
 SYSROOT  ?=
 ROOTFLAG := $(if $(SYSROOT),--sysroot=$(SYSROOT))
 # Two builds in different directories are equal (make check-reproducible): no names of directories in them.
 MAP_PATHS := -ffile-prefix-map=$(CURDIR)=.
 CPPFLAGS += $(MAP_PATHS) $(ROOTFLAG) -I. -D_GNU_SOURCE -DHEAPTAP_VERSION='"$(VERSION)"'
-CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(if $(CI),-Werror)
-LDFLAGS  += $(ROOTFLAG) $(SANFLAGS)
+CFLAGS   += -std=gnu11 $(OPT) $(WARNINGS) $(SANFLAGS) $(COVFLAGS) $(if $(CI),-Werror)
+LDFLAGS  += $(ROOTFLAG) $(SANFLAGS) $(if $(COVERAGE),-fprofile-instr-generate)
 LDLIBS   += -lbpf -ldw -lelf -lz -lzstd -liberty $(if $(IS_X86),-lZydis) -lpthread -ldl -lm
 # The console's prompt: without the library it is a plain one. READLINE= leaves it out.
 READLINE ?= $(if $(wildcard $(SYSROOT)/usr/include/readline/readline.h),1)
@@ -162,6 +164,7 @@ check-unit: $(UNITS)             ## unit tests only
 -include tests/targets/targets.mk
 include tests/unit32.mk
 include tests/fuzz/fuzz.mk
+include tests/analysis.mk
 include user/agent/agent.mk
 include packaging/packaging.mk
 
@@ -212,7 +215,7 @@ check-core: all targets
 ROUNDS_UNITS := $(addprefix $(O)/tests/unit/,source/test_launch stream/test_stream scan/test_snapshot_copy)
 
 # Tests with the tag "rounds" repeat something at random moments: here 100 times, in make check 10 times.
-soak: build-tests check-leaks    ## tests of random moments, 100 rounds each, and make check-leaks (root; about an hour)
+soak: build-tests check-leaks analyse  ## tests of random moments, 100 rounds each, make check-leaks and make analyse (root; about an hour)
 	$(is-root)
 	$(Q)HEAPTAP_ROUNDS=100 $(TEST_ENV) tests/prove.sh unit $(ROUNDS_UNITS)
 	$(Q)HEAPTAP_WATCH=1 HEAPTAP_ROUNDS=100 HEAPTAP_TAGS=rounds $(TEST_ENV) tests/prove.sh e2e \

@@ -76,7 +76,7 @@ static inline u32 cpu_bits(u64 word, u32 shift, u32 bits)
 
 static inline s64 cpu_signed_bits(u64 word, u32 shift, u32 bits)
 {
-	return (s64)(word << (64 - shift - bits)) >> (64 - bits);
+	return bits ? (s64)(word << (64 - shift - bits)) >> (64 - bits) : 0;
 }
 
 static inline u64 cpu_sign_extend(u64 value, u32 bits)

@@ -88,7 +88,7 @@ check_commands() {
 		grep -qF "\"${word#--}\"" user/cli/options*.c || echo "README.md:$where: heaptap has no option $word"
 	done
 	words '`(sudo )?make [a-z][a-z0-9-]*[` ]' | sed 's/`.*make //; s/[` ]$//' | while IFS=$'\t' read -r where word; do
-		grep -qE "^$word:" Makefile user/agent/agent.mk tests/targets/targets.mk tests/unit32.mk tests/fuzz/fuzz.mk packaging/packaging.mk || echo "$where: there is no make $word"
+		grep -qE "^$word:" Makefile user/agent/agent.mk tests/targets/targets.mk tests/unit32.mk tests/fuzz/fuzz.mk tests/analysis.mk packaging/packaging.mk || echo "$where: there is no make $word"
 	done
 }
 

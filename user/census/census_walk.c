@@ -110,7 +110,7 @@ static bool read_words(const struct census_walk *w, taddr_t addr, u8 *buf, size_
 
 bool census_words(const struct census_walk *w, taddr_t addr, u64 *words, u32 nr)
 {
-	u8 bytes[8 * 8];
+	u8 bytes[8 * 8] = { 0 };
 
 	if (addr % w->w || nr > 8 || !read_words(w, addr, bytes, (size_t)nr * w->w))
 		return false;
@@ -140,7 +140,7 @@ const u8 *census_window(struct census_walk *w, taddr_t addr, size_t len)
 	/* A page that cannot be read spoils a large window only. */
 	if (room && read_map(w, map, addr, w->window, room))
 		w->window_len = room;
-	else if (room >= len && read_map(w, map, addr, w->window, len))
+	else if (room && room >= len && read_map(w, map, addr, w->window, len))
 		w->window_len = len;
 	return w->window_len >= len ? w->window : NULL;
 }

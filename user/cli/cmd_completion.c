@@ -211,7 +211,8 @@ static void write_fish(void)
 	};
 
 	for (const struct command *c = commands; c->name; c++) {
-		const char *arguments = arguments_of(c) < ARRAY_SIZE(how) ? how[arguments_of(c)] : NULL;
+		size_t kind = arguments_of(c);
+		const char *arguments = kind < ARRAY_SIZE(how) ? how[kind] : NULL;
 
 		printf("complete -c heaptap -n __fish_use_subcommand -x -a %s -d '", c->name);
 		put_quoted(c->help, "");

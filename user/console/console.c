@@ -201,7 +201,7 @@ static void run_words(struct console *c, char **words, size_t nr)
 
 void console_run(struct console *c, char *line)
 {
-	char *words[CONSOLE_MAX_WORDS], *file;
+	char *words[CONSOLE_MAX_WORDS] = { NULL }, *file;
 	int nr = console_cut_file(line, &file, &c->appends);
 
 	c->file = file;

@@ -84,7 +84,6 @@ void console_history_load(void (*keep)(void *ctx, const char *line), void *ctx)
 	auto_free char *line = NULL;
 	size_t room = 0;
 	struct stat st;
-	ssize_t len;
 	int fd;
 
 	if (dir < 0)
@@ -99,7 +98,7 @@ void console_history_load(void (*keep)(void *ctx, const char *line), void *ctx)
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size > MAX_FILE)
 		return;
-	while ((len = getline(&line, &room, in)) > 0) {
+	while (getline(&line, &room, in) > 0) {
 		line[strcspn(line, "\n")] = '\0';
 		keep(ctx, line);
 	}

@@ -100,7 +100,7 @@ static int show(void *arg)
 {
 	const struct paged *p = arg;
 	int fds[2], status, err;
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;

@@ -89,10 +89,10 @@ int console_cut_file(char *line, char **file, bool *appends)
 	if (*at == '#')
 		return -ENOENT;
 	nr = console_split(at, words);
-	if (nr == -EINVAL)
-		return nr;
+	if (nr != 1)
+		return nr == -EINVAL ? nr : -ENOENT;
 	*file = words[0];
-	return nr == 1 && *words[0] ? 0 : -ENOENT;
+	return *words[0] ? 0 : -ENOENT;
 }
 
 const struct console_command *console_matches(const char *text, size_t i)

@@ -253,7 +253,8 @@ int console_baseline(struct console *c, size_t nr, char **words)
 static int write_diff(struct console *c, struct diff *d, const char *now, size_t len, const struct view *v)
 {
 	static const char *const names[] = { "baseline", "now" };
-	enum diff_key key = diff_key_find(v->options.sort ? v->options.sort->name : "live-bytes");
+	const char *sort = v->options.sort ? v->options.sort->name : "live-bytes";
+	enum diff_key key = diff_key_find(sort);
 	const char *why;
 	size_t at;
 	int err;
@@ -262,7 +263,7 @@ static int write_diff(struct console *c, struct diff *d, const char *now, size_t
 		return console_refuse(c, -EINVAL,
 				      "diff: %s: must be one of live-bytes live-blocks total-bytes "
 				      "total-blocks leaked-bytes",
-				      v->options.sort->name);
+				      sort);
 	err = diff_add(d, 0, c->baseline, c->baseline_len, &why, &at);
 	if (!err)
 		err = diff_add(d, 1, now, len, &why, &at);

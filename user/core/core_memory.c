@@ -338,7 +338,7 @@ static int copy_all(struct memory_dump *d)
 	struct core *c = d->core;
 	int err = 0;
 
-	for (u8 r = 0; r < NR_RANKS; r++)
+	for (int r = 0; r < NR_RANKS; r++)
 		for (size_t i = 0; i < c->nr_maps && !err; i++)
 			if (c->maps[i].rank == r)
 				err = copy_map(d, &c->maps[i]);
@@ -351,7 +351,7 @@ int core_write_memory(struct core *c, int fd, u64 offset)
 	u64 end;
 	int err = dump_init(&d, c, fd);
 
-	end = offset = (offset + d.page - 1) / d.page * d.page;
+	end = (offset + d.page - 1) / d.page * d.page;
 	for (size_t i = 0; i < c->nr_maps; i++) {
 		struct core_map *m = &c->maps[i];
 

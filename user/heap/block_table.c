@@ -299,7 +299,7 @@ int block_table_put(struct block_table *t, taddr_t addr, struct block **out)
 		*out = b;
 		return 1;
 	}
-	if (t->nr >= full_load(t)) {
+	if (!b || t->nr >= full_load(t)) {
 		int err = grow(t);
 
 		if (err)

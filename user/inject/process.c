@@ -348,7 +348,7 @@ static int make_plan(struct hook_plan *plan, struct injection *in, int mem, cons
 	for (size_t i = 0; i < nr; i++) {
 		u64 offset = (i + 1) * CODE_STUB_BYTES;
 		struct inject_patch *p = &plan->patches[i];
-		struct code_hook hook;
+		struct code_hook hook = { 0 };
 		int err = make_hook(in, mem, &sites[i], island->start + offset, island->start, &hook);
 
 		if (err)

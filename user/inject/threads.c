@@ -218,14 +218,15 @@ static int begin(struct stopped *s, struct stopped_thread *t)
 static int prepare(struct stopped *s)
 {
 	int err = s->worker ? 0 : find_insn(s);
+	const size_t nr = s->nr;
 
 	if (s->worker || err)
 		return err;
 	err = -EAGAIN;
-	for (size_t i = 0; i < 2 * s->nr && (err == -EAGAIN || err == -EBUSY); i++) {
-		struct stopped_thread *t = &s->threads[i % s->nr];
+	for (size_t i = 0; nr && i < 2 * nr && (err == -EAGAIN || err == -EBUSY); i++) {
+		struct stopped_thread *t = &s->threads[i % nr];
 
-		if (t->is_held != (i < s->nr) || !may_work(t))
+		if (t->is_held != (i < nr) || !may_work(t))
 			continue;
 		err = begin(s, t);
 		if (!err)

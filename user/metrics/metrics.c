@@ -88,6 +88,7 @@ static void learn_port(struct metrics *m)
 
 	if (m->listener.addr.kind != NET_TCP || getsockname(m->listener.fd, (struct sockaddr *)&sa, &len))
 		return;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): getsockname() has written the address. */
 	m->listener.addr.port = ntohs(sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&sa)->sin6_port
 							       : ((struct sockaddr_in *)&sa)->sin_port);
 }

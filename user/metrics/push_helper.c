@@ -173,6 +173,7 @@ static void upload(struct pusher *p, const char *data, size_t len, const char *u
 static void send_profile(struct pusher *p, int fd, struct channel_message *m)
 {
 	auto_free char *data = NULL;
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): load() has found each function. */
 	char *name = p->curl.easy_escape(p->easy, p->name, 0);
 	char url[URL_BYTES];
 	size_t len = 0;

@@ -122,7 +122,7 @@ int symbol_server_new(struct symbol_server **out)
 	s->set_progress(s->client, on_progress);
 	if (s->set_verbose_fd)
 		s->talk = memfd_create("heaptap-servers", MFD_CLOEXEC);
-	if (s->talk >= 0)
+	if (s->talk >= 0 && s->set_verbose_fd)
 		s->set_verbose_fd(s->client, s->talk);
 	*out = s;
 	return 0;

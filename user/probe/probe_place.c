@@ -108,7 +108,7 @@ static void find_place(struct probe_site *site, const struct body *b, bool is_at
 	struct insn insn;
 	u8 held[5] = { 0, 1, 2, 4, 8 };
 
-	for (u8 i = 0; i < ARRAY_SIZE(held); i++)
+	for (u32 i = 0; i < ARRAY_SIZE(held); i++)
 		site->arg_at[i] = i;
 	site->place = site->start;
 	site->is_emulated = false;
@@ -118,8 +118,8 @@ static void find_place(struct probe_site *site, const struct body *b, bool is_at
 				return;
 			site->place = b->start + at;
 			site->is_emulated = true;
-			for (u8 i = 1; i < ARRAY_SIZE(held); i++)
-				site->arg_at[i] = held[i] ? __builtin_ctz(held[i]) + 1 : i;
+			for (u32 i = 1; i < ARRAY_SIZE(held); i++)
+				site->arg_at[i] = held[i] ? (u32)__builtin_ctz(held[i]) + 1 : i;
 			return;
 		}
 		if (insn.kind != INSN_OTHER && insn.kind != INSN_NOP)
@@ -474,7 +474,7 @@ static int place_unread(struct probe_site *site, const struct elf *elf, const st
 	if (!seg || !(seg->flags & PF_X))
 		return -EINVAL;
 	site->place = site->start;
-	for (u8 i = 0; i < ARRAY_SIZE(site->arg_at); i++)
+	for (u32 i = 0; i < ARRAY_SIZE(site->arg_at); i++)
 		site->arg_at[i] = i;
 	site->flags = (is_leaf ? 0 : PROBE_RETURNS) | (elf->word_size == 4 ? PROBE_32BIT : 0);
 	site->own_start = seg->vaddr;

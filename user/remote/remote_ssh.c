@@ -146,9 +146,7 @@ int remote_ssh_start(struct remote_ssh *s, const struct net_addr *a, char *const
 
 void remote_ssh_poll(struct remote_ssh *s)
 {
-	ssize_t n;
-
-	while (s->err_fd >= 0 && (n = read(s->err_fd, s->line + s->len, 1)) > 0) {
+	while (s->err_fd >= 0 && read(s->err_fd, s->line + s->len, 1) > 0) {
 		if (s->line[s->len] != '\n' && s->len < sizeof(s->line) - 2) {
 			s->len++;
 			continue;

@@ -50,7 +50,7 @@ static void close_trace(struct serve *s)
 	s->scan = NULL;
 	serve_trace_free(s->trace);
 	s->trace = NULL;
-	if (s->source)
+	if (s->source && s->ops)
 		s->ops->free(s->source);
 	s->source = NULL;
 	s->ops = NULL;

@@ -151,7 +151,7 @@ static int add_point(struct series *s, u32 number, const struct saved_process *p
 	u32 report = (u32)s->nr_reports, pid = (u32)p->pid;
 	struct series_point *last = row->nr ? &row->points[row->nr - 1] : NULL;
 
-	if (last && last->report == report && last->pid == pid) {
+	if (row->nr && last->report == report && last->pid == pid) {
 		last->bytes += n->live_bytes;
 		last->blocks += n->live_blocks;
 		return 0;

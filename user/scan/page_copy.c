@@ -43,7 +43,7 @@ int page_copy_add_part(struct page_copy *c, taddr_t addr, const u8 *data, size_t
 	int err;
 
 	c->bytes += len;
-	if (last && last->is_part && last->end == addr && last->data + (last->end - last->start) == data) {
+	if (c->nr && last->is_part && last->end == addr && last->data + (last->end - last->start) == data) {
 		last->end += len;
 		return 0;
 	}

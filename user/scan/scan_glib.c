@@ -196,7 +196,7 @@ static int find_fundamental(struct glib_search *gs)
 	for (size_t i = 0; i < snap->nr_maps && !err; i++) {
 		const struct snapshot_map *map = &snap->maps[i];
 		const struct snapshot_map *before = i ? map - 1 : NULL;
-		bool is_rest = before && !map->ino && before->end == map->start &&
+		bool is_rest = i && !map->ino && before->end == map->start &&
 			       is_library(before, "libgobject-2.0.so");
 
 		if (map->is_writable && (is_rest || is_library(map, "libgobject-2.0.so")))

@@ -236,7 +236,7 @@ static int add_slab(struct region_list *list, taddr_t start, taddr_t end)
 	struct dead_range *last = list->nr_slabs ? &list->slabs[list->nr_slabs - 1] : NULL;
 	int err;
 
-	if (last && last->end == start) {
+	if (list->nr_slabs && last->end == start) {
 		last->end = end;
 		return 0;
 	}

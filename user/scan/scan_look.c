@@ -206,7 +206,6 @@ static int take_words(struct looker *r, taddr_t addr, const u8 *p, size_t len, u
 	if (stride == w) {
 		if (len < skip + w)
 			return 0;
-		addr += skip;
 		p += skip;
 		len = (len - skip) & ~(w - 1ULL);
 		if (is_root)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Looks at heaptap's code: lines that the tests run, and what an analyser says.
+
+COVERAGE_MAKE = $(MAKE) --no-print-directory -j$(JOBS) CC="$(findstring ccache,$(CC)) $(CLANG)" COVERAGE=1 O=$(O)/coverage
+
+.PHONY: coverage analyse analyse-files
+
+# Targets stand for other people's programs and are not counted. Nor are tests that only packages or boards need.
+coverage: agent-musl             ## lines of heaptap that unit tests and end-to-end tests run, by room (clang; root; some 40 minutes)
+	$(is-root)
+	$(Q)$(COVERAGE_MAKE) COVERAGE= targets
+	$(Q)$(COVERAGE_MAKE) all $(UNIT_SRCS:%.c=$(O)/coverage/%)
+	$(Q)O=$(abspath $(O))/coverage JOBS=$(JOBS) tests/coverage.sh $(E2E)
+
+# Files for other CPUs are left out where the headers of this machine do not have their registers.
+ANALYSED    := $(filter-out $(OTHER_CPU),$(LIB_SRCS)) user/cli/main.c
+CLANG_TIDY  ?= clang-tidy
+# Any header may matter to any file.
+ALL_HEADERS := $(wildcard user/*/*.h arch/*.h fallback/*.h call/*.h bpf/*.h inline/*.h)
+
+analyse:                         ## clang-tidy on all of heaptap, by the checks in .clang-tidy (some minutes, then only what has changed)
+	$(Q)$(MAKE) --no-print-directory -k -j$(JOBS) analyse-files
+
+analyse-files: $(ANALYSED:%.c=$(O)/analysed/%)
+
+$(O)/analysed/%: %.c .clang-tidy $(ALL_HEADERS)
+	@mkdir -p $(@D)
+	@echo "  ANALYSE $<"
+	$(Q)$(CLANG_TIDY) --quiet $< -- $(CPPFLAGS) -std=gnu11 >$@.said 2>&1 || { cat $@.said; exit 1; }
+	$(Q)touch $@
