@@ -139,6 +139,7 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->stack = ev->stack;
 	rec->stamp = next_stamp();
 	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
+	fetch_ahead(r);
 	return true;
 }
 

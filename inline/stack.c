@@ -4,6 +4,7 @@
  * would end the target, so a walk reads only the stack that its thread runs on, above the call.
  */
 #include "inline/region.h"
+#include "inline/remember.h"
 
 #include <walk_cpu.h>
 
@@ -273,15 +274,21 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 {
 	const struct piece_shared *s = shared();
 	struct walk_loop loop = { .w = &pw->walk, .depth = s->depth, .pid = s->pid };
+	u64 id, key = call_key(sp, ret);
+	const struct piece_remembered *m = find_remembered(pw, key);
 	struct walk *w = &pw->walk;
-	u64 id;
 
 	if (!loop.depth || loop.depth > STACK_MAX_FRAMES)
 		return STACK_NONE;
+	if (m && is_remembered(pw, m, __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE), sp, fp, ret))
+		return m->id;
 	walk_begin(pw, sp, fp, ret);
 	/* Most calls have exactly the last stack. */
-	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, true))
+	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, true)) {
+		if (ret != (u64)(uintptr_t)piece_returned)
+			remember(pw, key, sp, ret, w->last_id);
 		return w->last_id;
+	}
 	w->last_id = 0;
 	if (!walk_again(w, &loop, s->pid, true))
 		return STACK_LOST;
@@ -292,5 +299,7 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 		note_seen(id);
 	}
 	w->last_id = id;
+	if (ret != (u64)(uintptr_t)piece_returned)
+		remember(pw, key, sp, ret, id);
 	return id;
 }

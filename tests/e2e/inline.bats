@@ -273,6 +273,35 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	end_started # this test has changed the code
 }
 
+# The code in the target remembers several stacks of a thread, and compares the words that led to them.
+# bats test_tags=core
+@test "inline: call paths that take turns each have their own stack" {
+	traced -q --backend inline -- "$T/turns" 5000
+	[ "$status" -eq 0 ]
+	nothing_lost
+	jq -c '.processes[0].stacks[] | select(.frames | any(.function == "allocate")) |
+		[.allocs, [.frames[].function | select(. == "by_one" or . == "by_other" or . == "deeper")]]' \
+		"$report" | sed 's/"deeper"/d/g' | sort >"$BATS_TEST_TMPDIR/paths"
+	{
+		echo '[5000,["by_one"]]'
+		echo '[5000,["by_other"]]'
+		for levels in 4 41; do
+			echo "[5000,[\"by_one\"$(printf ',d%.0s' $(seq $levels))]]"
+		done
+	} | sort | diff - "$BATS_TEST_TMPDIR/paths"
+}
+
+# Threads whose rings are full spin, and only the thread that reads can help them.
+@test "inline: heaptap's reader goes before others, and the program does not" {
+	stepping
+	attached --backend inline "$TARGET"
+	step "alloc 10 100"
+	[ "$(cut -d' ' -f19 "/proc/$TAP/stat")" -eq -20 ]
+	[ "$(cut -d' ' -f19 "/proc/$TARGET/stat")" -eq "$(cut -d' ' -f19 /proc/self/stat)" ]
+	detach
+	is .totals.allocs 10
+}
+
 # While nobody reads, a thread waits for a while and then goes on; what had no room is counted.
 @test "inline: a full ring holds nobody, and losses are counted" {
 	stepping
