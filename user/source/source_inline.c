@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "user/inject/piece_object.h"
@@ -29,7 +30,20 @@
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
 
-enum { WAKE_PERCENT = 12, WAKE_NS = 1000 * 1000, CALL_BYTES = 5 };
+/*
+ * How full a ring must be to wake the reader, and how often the waker looks: often for a while after a ring was that
+ * full, because a thread at full speed fills its ring in half a millisecond. A poll with many records is followed by
+ * another one at once.
+ */
+enum {
+	WAKE_PERCENT = 12,
+	WAKE_NS = 1000 * 1000,
+	BUSY_WAKE_NS = 150 * 1000,
+	BUSY_LOOKS = 64,
+	MANY_RECORDS = 256
+};
+
+enum { CALL_BYTES = 5, READER_NICE = -20 };
 
 struct inline_source {
 	struct source_options options;
@@ -45,6 +59,8 @@ struct inline_source {
 	pthread_t waker;
 	pthread_mutex_t lock;
 	bool has_waker, is_ending;
+	bool is_first; /* the thread that polls has READER_NICE in place of old_nice */
+	int old_nice;
 	int event_fd, wait_fd; /* owned; wait_fd shows both event_fd and the BPF source's */
 };
 
@@ -255,14 +271,16 @@ static bool is_getting_full(const struct inline_source *s)
 static void *wake_reader(void *ctx)
 {
 	struct inline_source *s = ctx;
+	u32 busy_looks = 0;
 
 	while (!__atomic_load_n(&s->is_ending, __ATOMIC_ACQUIRE)) {
 		bool is_full;
 
-		clock_pause(WAKE_NS, UINT64_MAX);
+		clock_pause(busy_looks ? BUSY_WAKE_NS : WAKE_NS, UINT64_MAX);
 		pthread_mutex_lock(&s->lock);
 		is_full = is_getting_full(s);
 		pthread_mutex_unlock(&s->lock);
+		busy_looks = is_full ? BUSY_LOOKS : busy_looks - !!busy_looks;
 		if (is_full && eventfd_write(s->event_fd, 1))
 			break;
 	}
@@ -412,6 +430,26 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
+/*
+ * Threads whose rings are full spin, because they make no system call. Where they are more than CPUs, the kernel would
+ * let them spin while the reader, which alone can help them, waits for its turn.
+ */
+static void go_first(struct inline_source *s)
+{
+	if (s->is_first || !s->nr_targets || s->is_detached)
+		return;
+	errno = 0;
+	s->old_nice = getpriority(PRIO_PROCESS, 0);
+	s->is_first = !errno && s->old_nice > READER_NICE && !setpriority(PRIO_PROCESS, 0, READER_NICE);
+}
+
+static void go_as_others(struct inline_source *s)
+{
+	if (s->is_first && setpriority(PRIO_PROCESS, 0, s->old_nice))
+		debug("inline: the priority cannot be given back: %s", strerror(errno));
+	s->is_first = false;
+}
+
 static int source_inline_wait_fd(struct source *source)
 {
 	return self(source)->wait_fd;
@@ -427,11 +465,14 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 	if (eventfd_read(s->event_fd, &ignored))
 		ignored = 0;
 	s->sink = sink;
+	go_first(s);
 	nr = source_bpf.poll(s->bpf, &ours);
 	for (size_t i = 0; i < s->nr_targets && nr >= 0; i++) {
 		more = inline_target_poll(s->targets[i], sink, s->is_detached);
 		nr = more < 0 ? more : nr + more;
 	}
+	if (nr >= MANY_RECORDS && !s->is_detached && eventfd_write(s->event_fd, 1))
+		debug("inline: the reader cannot be woken: %s", strerror(errno));
 	return nr;
 }
 
@@ -534,6 +575,7 @@ static void source_inline_detach(struct source *source)
 	for (size_t i = 0; i < s->nr_targets; i++)
 		take_out(s, s->targets[i]);
 	s->is_detached = true;
+	go_as_others(s);
 	source_bpf.detach(s->bpf);
 }
 
@@ -545,6 +587,7 @@ static void source_inline_free(struct source *source)
 		return;
 	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
 		take_out(s, s->targets[i]);
+	go_as_others(s);
 	stop_waker(s);
 	while (s->nr_targets)
 		inline_target_free(s->targets[--s->nr_targets]);
