@@ -10,7 +10,8 @@
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 
-enum { MASK = PIECE_RING_RECORDS - 1, PUBLISH_EVERY = 1024 };
+/* Records are fetched some time before they are read, because they are in the cache of the target's CPU. */
+enum { MASK = PIECE_RING_RECORDS - 1, PUBLISH_EVERY = 1024, FETCH_AHEAD = 10 };
 
 struct ring_reader {
 	u32 ring;      /* number */
@@ -34,6 +35,7 @@ struct rings {
 	double ns_per_tick;
 	u64 last_ns;
 	u64 from_stamp, from_ns, to_stamp; /* of a sequence: at the last poll, and its end at this one */
+	double ns_per_number;
 	u64 nr_bad;
 };
 
@@ -93,6 +95,8 @@ static void measure_counter(struct rings *r, u64 stamp)
 	r->from_stamp = r->to_stamp;
 	r->from_ns = r->last_ns;
 	r->to_stamp = stamp;
+	r->ns_per_number =
+		stamp != r->from_stamp ? (double)(now - r->from_ns) / (double)(stamp - r->from_stamp) : 0;
 	r->ns_per_tick = ticks ? (double)(now - r->first_ns) / (double)ticks : 0;
 	r->last_ns = now;
 }
@@ -106,7 +110,7 @@ static u64 time_in_sequence(const struct rings *r, u64 stamp)
 		return r->from_ns;
 	if (at >= nr)
 		return r->last_ns;
-	return r->from_ns + (u64)((double)(r->last_ns - r->from_ns) * (double)at / (double)nr);
+	return r->from_ns + (u64)((double)at * r->ns_per_number);
 }
 
 /* The time of a stamp: never before the trace, nor in the future. */
@@ -252,6 +256,7 @@ static int take(struct rings *r, struct ring_reader *reader, const struct rings_
 {
 	struct piece_record rec;
 
+	__builtin_prefetch(record_at(r, reader, reader->read + FETCH_AHEAD));
 	memcpy(&rec, record_at(r, reader, reader->read++), sizeof(rec));
 	if (rec.kind == EVENT_STACK)
 		return take_stack(r, reader, sink, &rec);
