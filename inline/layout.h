@@ -66,8 +66,7 @@ struct piece_remembered {
 	u64 generation; /* of piece_shared when it was walked */
 	u64 high;	/* end of the words */
 	u64 fp;
-	u32 needs_fp;
-	u32 nr;
+	u32 needs_fp, nr;
 	struct {
 		u64 at, value;
 	} words[PIECE_REMEMBERED_WORDS]; /* that the walk was led by */

@@ -25,6 +25,21 @@ list_events() {
 }
 
 # bats test_tags=core
+@test "formats: a program that spends its time in probes is told what --backend inline costs" {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
+	cd "$BATS_TEST_TMPDIR"
+	"$HEAPTAP" run -q -o r.json -o r.txt -- "$T/turns" 200000
+	[ "$(jq -r .backend r.json)" = bpf ]
+	jq -e '.cost | .probes_permille > 200 and .call_ns > .inline_call_ns and .inline_call_ns > 0' r.json
+	tr "\n" " " <r.txt | tr -s " " | grep -F " probes " | grep -E "for a call, .* of the program.s CPU time, .* with --backend inline"
+	# A program that makes few calls, and one whose backend was chosen.
+	"$HEAPTAP" run -q -o few.json -- "$T/leak"
+	"$HEAPTAP" run -q --backend bpf -o chosen.json -- "$T/turns" 200000
+	jq -e '.cost | .events > 0 and (has("call_ns") | not)' few.json
+	jq -e '.cost | .events > 0 and (has("call_ns") | not)' chosen.json
+}
+
+# bats test_tags=core
 @test "formats: the cost of heaptap itself, and none of a recording" {
 	cd "$BATS_TEST_TMPDIR"
 	"$HEAPTAP" run -q -b bpf -w r.heaptap -o r.json -o r.txt -- "$T/leak" >out 2>err

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "user/cli/commands.h"
+#include "user/cli/inline_hint.h"
 #include "user/session/control.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
@@ -85,6 +86,8 @@ static int attach_and_trace(void *tm, const struct options *o, struct session *s
 	else if (o->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
 	session_stop(s);
+	if (!IS_AGENT)
+		inline_hint_measure(o, s);
 	trace_metrics_end(tm, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;

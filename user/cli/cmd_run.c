@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "user/cli/commands.h"
+#include "user/cli/inline_hint.h"
 #include "user/cli/options.h"
 #include "user/session/control.h"
 #include "user/source/launch.h"
@@ -179,6 +180,8 @@ static void finish(struct run *r)
 		scan(r, true);
 	session_stop(r->session);
 	session_has_no_allocator(r->session);
+	if (!IS_AGENT)
+		inline_hint_measure(r->options, r->session);
 	if (r->options->perturb && !session_has_kind(r->session, "glibc"))
 		warn("run: --perturb: no effect: no glibc in the program");
 	r->is_unwritten = session_report(r->session);

@@ -82,6 +82,8 @@ struct report_options {
 /* The cost of heaptap itself since tracing began, without that of its probes in targets. cpu_ns 0 = not known. */
 struct report_cost {
 	u64 events, cpu_ns;
+	/* If probes take much time, else 0: what one costs a call, and would inline; their part of the CPU time. */
+	u64 call_ns, inline_call_ns, probes_permille;
 };
 
 /* One of several times that a process was traced, with gaps between them. All zero: there are no gaps. */

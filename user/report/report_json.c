@@ -574,6 +574,11 @@ static void json_cost(struct json *j, const struct report_cost *cost)
 	json_object_begin(j, "cost");
 	json_u64(j, "events", cost->events);
 	json_u64(j, "cpu_ns", cost->cpu_ns);
+	if (cost->call_ns) {
+		json_u64(j, "call_ns", cost->call_ns);
+		json_u64(j, "inline_call_ns", cost->inline_call_ns);
+		json_u64(j, "probes_permille", cost->probes_permille);
+	}
 	json_object_end(j);
 }
 

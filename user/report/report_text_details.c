@@ -404,6 +404,13 @@ static void text_cost(struct text *t, const struct report_process *p)
 	if (r->duration_ns >= SHARE_MIN_NS)
 		item(t, "%s of a CPU", human_percent(cost->cpu_ns, r->duration_ns).text);
 	line_end(t);
+	if (!cost->call_ns)
+		return;
+	line_begin(t, "probes");
+	item(t, "%s for a call", human_duration(cost->call_ns).text);
+	item(t, "%s of the program's CPU time", human_percent(cost->probes_permille, 1000).text);
+	item(t, "about %s with --backend inline", human_duration(cost->inline_call_ns).text);
+	line_end(t);
 }
 
 /* Say how to get the names that most frames lack. */

@@ -127,18 +127,6 @@ static int add_process(struct session *s, struct process **out, pid_t pid, bool 
 	return err;
 }
 
-u64 session_source_ns(const struct session *s)
-{
-	return s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
-}
-
-u64 session_real_ns(const struct session *s, u64 now_ns)
-{
-	if (s->epoch_ns)
-		return s->epoch_ns + now_ns;
-	return s->is_replayed || s->ops->told ? 0 : clock_ns(CLOCK_REALTIME) - (clock_now_ns() - now_ns);
-}
-
 void session_blur(const struct session *s, struct process *p)
 {
 	static const char *const shared[] = { "mimalloc", "tcmalloc" };
@@ -176,27 +164,35 @@ void session_read_maps(struct session *s, struct process *p)
 
 static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
 {
-	struct heap_event ev = *(const struct heap_event *)rec;
+	const struct heap_event *ev = (const struct heap_event *)rec;
+	struct heap_event changed;
+	u64 stack = stack_canonical(s->stacks, ev->stack);
 
-	ev.stack = stack_canonical(s->stacks, ev.stack);
-	if (!session_takes(s, p, &ev))
+	if (!session_takes(s, p, ev))
 		return 0;
-	if (s->has_lost_stacks && ev.stack >= STACK_FIRST_ID && !stack_get(s->stacks, ev.stack))
-		ev.stack = STACK_LOST;
-	p->nr_false_stacks += ev.stack == STACK_LOST && ((const struct heap_event *)rec)->stack != STACK_LOST;
+	if (s->has_lost_stacks && stack >= STACK_FIRST_ID && !stack_get(s->stacks, stack))
+		stack = STACK_LOST;
+	if (stack != ev->stack) {
+		changed = *ev;
+		changed.stack = stack;
+		ev = &changed;
+		p->nr_false_stacks += stack == STACK_LOST;
+	}
 	p->nr_events++;
-	if (!recorder_has_stack(s->recorder, ev.stack))
-		session_record_stack(s, p, ev.stack);
-	recorder_event(s->recorder, &ev.h, sizeof(ev));
-	if (heap_event(p->heap, &ev) == -EINVAL)
+	if (s->recorder) {
+		if (!recorder_has_stack(s->recorder, stack))
+			session_record_stack(s, p, stack);
+		recorder_event(s->recorder, &ev->h, sizeof(*ev));
+	}
+	if (heap_event(p->heap, ev) == -EINVAL)
 		debug("heap: event of kind %u is not for the books", rec->kind);
 	if (p->notes.nr_disabled)
-		session_note_heap(s, p, &ev);
-	trend_add(&p->trend, ev.time_ns, heap_live_bytes(p->heap));
+		session_note_heap(s, p, ev);
+	trend_add(&p->trend, ev->time_ns, heap_live_bytes(p->heap));
 	if (s->scanning)
-		session_scan_event(s, p, &ev);
+		session_scan_event(s, p, ev);
 	for (struct session_listener *l = s->listeners; l; l = l->next)
-		l->event(l, &ev);
+		l->event(l, ev);
 	return 0;
 }
 
@@ -602,6 +598,7 @@ int session_poll(struct session *s)
 		s->processes[i]->may_be_unseen =
 			process_is_over(s->processes[i]) ? 0 : session_count_unseen(s, s->processes[i]);
 	session_bound_memory(s);
+	session_look_at_load(s);
 	nr = backlog_replay(&s->backlog, &s->sink);
 	if (nr >= 0)
 		nr = s->ops->poll(s->source, &s->sink);

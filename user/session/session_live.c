@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "user/heap/heap.h"
 #include "user/lib/array.h"
@@ -16,6 +17,18 @@ bool session_knows(const struct session *s, pid_t pid)
 		if (s->processes[i]->target->pid == pid)
 			return true;
 	return false;
+}
+
+u64 session_source_ns(const struct session *s)
+{
+	return s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
+}
+
+u64 session_real_ns(const struct session *s, u64 now_ns)
+{
+	if (s->epoch_ns)
+		return s->epoch_ns + now_ns;
+	return s->is_replayed || s->ops->told ? 0 : clock_ns(CLOCK_REALTIME) - (clock_now_ns() - now_ns);
 }
 
 u64 session_events(const struct session *s)
@@ -33,7 +46,58 @@ struct report_cost session_cost(const struct session *s)
 
 	return (struct report_cost){ .events = session_events(s),
 				     .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu_ns
-							: 0 };
+							: 0,
+				     .call_ns = s->prices.call_ns,
+				     .inline_call_ns = s->prices.inline_call_ns,
+				     .probes_permille = s->prices.permille };
+}
+
+/* The CPU time of @pid; 0 = not known. */
+static u64 cpu_time_ns(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) ? 0 : clock_ns(clock);
+}
+
+void session_look_at_load(struct session *s)
+{
+	static const u64 period_ns = 100000000;
+	u64 now_ns = clock_now_ns();
+
+	if (s->is_replayed || s->ops->told || now_ns < s->load_looked_ns + period_ns)
+		return;
+	s->load_looked_ns = now_ns;
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		struct process *p = s->processes[i];
+		u64 cpu_ns = process_is_over(p) ? 0 : cpu_time_ns(p->target->pid);
+
+		p->first_cpu_ns = p->first_cpu_ns ? p->first_cpu_ns : cpu_ns;
+		p->last_cpu_ns = cpu_ns ? cpu_ns : p->last_cpu_ns;
+	}
+}
+
+struct session_load session_load(const struct session *s)
+{
+	struct session_load load = { 0 };
+
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct process *p = s->processes[i];
+
+		if (p->nr_events > load.events)
+			load = (struct session_load){ p->nr_events, p->last_cpu_ns - p->first_cpu_ns };
+	}
+	return load;
+}
+
+void session_set_prices(struct session *s, const struct session_prices *prices)
+{
+	s->prices = *prices;
+}
+
+const char *session_backend(const struct session *s)
+{
+	return s->ops->name;
 }
 
 void session_set_start(struct session *s, u64 start_ns)

@@ -17,6 +17,27 @@ u64 session_events(const struct session *s);
 /* The cost of this heaptap so far. Not known of a recording, and by ptrace, where another process does the work. */
 struct report_cost session_cost(const struct session *s);
 
+/* Look at the CPU time of all processes; does nothing if the last look was just before. */
+void session_look_at_load(struct session *s);
+
+/* The events of the process that has most of them, and its CPU time meanwhile, up to the last look. */
+struct session_load {
+	u64 events, cpu_ns;
+};
+
+struct session_load session_load(const struct session *s);
+
+/* Measured prices of calls, for the cost in later reports. */
+struct session_prices {
+	u64 call_ns, inline_call_ns; /* as in struct report_cost */
+	u32 permille;
+};
+
+void session_set_prices(struct session *s, const struct session_prices *prices);
+
+/* The name of the source. */
+const char *session_backend(const struct session *s);
+
 /* Sums over the processes that run. Once none runs: over all. */
 struct session_totals {
 	u64 live_bytes, live_blocks;

@@ -26,7 +26,7 @@ struct session {
 	struct sink sink;
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
-	u64 memory_looked_ns; /* for session_bound_memory() */
+	u64 memory_looked_ns, load_looked_ns; /* for session_bound_memory(), session_look_at_load() */
 	bool is_memory_short, is_shortage_told;
 	struct backlog backlog;	       /* records to enter before all others */
 	struct alloc_table *fns;       /* owned; allocator functions that its records name */
@@ -45,26 +45,26 @@ struct session {
 	bool is_damaged;			 /* the recording could not be read to its end */
 	struct span_course span;		 /* --between; without one it has no span */
 	char span_note[512];
-	bool is_replayed;	     /* processes are those of a file, not of this machine */
-	struct scan_sum lost;	     /* for sure, in the last report */
-	u64 nr_misuses;		     /* wrong releases in it */
-	u32 growth;		     /* the most that a process in it grew, trend_permille() */
-	size_t nr_unjudged;	     /* processes without a verdict in it */
-	size_t nr_unwatched;	     /* processes in it in which nothing could be watched */
-	size_t nr_left_out;	     /* session_leave_out() */
-	size_t nr_missing;	     /* functions of --alloc that no file defines; set by session_stop() */
-	struct probe_custom *custom; /* owned */
-	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
-	u64 start_ns;		     /* of tracing: the first target's probes are in */
-	u64 start_cpu_ns;	     /* CPU time of heaptap until then */
-	u64 stop_ns;		     /* 0 = tracing continues */
-	bool has_lost_stacks;	     /* some were dropped for lack of memory */
-	bool has_failed, has_judged; /* events could not be read; the last verdicts were found */
-	u64 nr_strays;		     /* events of unknown processes */
-	u64 nr_marks;		     /* of programs, with a name */
-	struct report_marks marks;   /* for reports */
-	bool wants_check;	     /* a program has asked for a leak check */
-	bool is_resumed;	     /* --start-paused is over for all processes */
+	bool is_replayed;	      /* processes are those of a file, not of this machine */
+	struct scan_sum lost;	      /* for sure, in the last report */
+	u64 nr_misuses;		      /* wrong releases in it */
+	u32 growth;		      /* the most that a process in it grew, trend_permille() */
+	size_t nr_unjudged;	      /* processes without a verdict in it */
+	size_t nr_unwatched;	      /* processes in it in which nothing could be watched */
+	size_t nr_left_out;	      /* session_leave_out() */
+	size_t nr_missing;	      /* functions of --alloc that no file defines; set by session_stop() */
+	struct probe_custom *custom;  /* owned */
+	u64 epoch_ns;		      /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
+	u64 start_ns, start_cpu_ns;   /* the first target's probes were in; CPU time of heaptap until then */
+	struct session_prices prices; /* all zero: not measured */
+	u64 stop_ns;		      /* 0 = tracing continues */
+	bool has_lost_stacks;	      /* some were dropped for lack of memory */
+	bool has_failed, has_judged;  /* events could not be read; the last verdicts were found */
+	u64 nr_strays;		      /* events of unknown processes */
+	u64 nr_marks;		      /* of programs, with a name */
+	struct report_marks marks;    /* for reports */
+	bool wants_check;	      /* a program has asked for a leak check */
+	bool is_resumed;	      /* --start-paused is over for all processes */
 };
 
 /* The time now by the clock of the records, which may be that of another machine. */

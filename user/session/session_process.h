@@ -50,6 +50,7 @@ struct process {
 	 * heaptap could read its name, and that may have been another process's.
 	 */
 	bool is_hidden;
+	u64 first_cpu_ns, last_cpu_ns;	 /* its CPU time at looks; 0 = not known */
 	u64 nr_events;			 /* its own, not those of the parent */
 	struct leaks *leaks;		 /* owned; for the next report, NULL = not scanned */
 	struct suppress_list *own_rules; /* owned; of its program; NULL = none */

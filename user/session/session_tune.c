@@ -40,7 +40,7 @@ void session_tune_process(struct session *s, struct process *p)
 
 bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev)
 {
-	if (session_note_leaves_out(p, ev))
+	if (p->notes.is_paused && session_note_leaves_out(p, ev))
 		return false;
 	/* The other machine has filtered already. */
 	if (s->ops->told || s->is_replayed)
