@@ -103,6 +103,11 @@ bench_inline() {
 	ratio "8 threads at full speed on 2 CPUs, inline / heaptrack" "$(in_median eight.inline)" "$(in_median eight.heaptrack)" "0.3 x"
 	row "events lost by inline in these runs" "${lost:--}" "0" ""
 	in_stops
+}
+
+bench_inline_work() {
+	local has_heaptrack
+	has_heaptrack=$(command -v heaptrack || true)
 	in_work python3 /usr/bin/python3 -c 'import json, decimal
 for i in range(4000): json.loads(json.dumps({str(k): [k, str(k), str(decimal.Decimal(k) / 7)] for k in range(50)}))'
 	in_work perl perl -e 'my %h; $h{$_ % 5000} = "x" x ($_ % 97) for 1..4000000'

@@ -568,7 +568,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- pairs inline ptrace losses attach attach_many excluded memory books tables scan census recording \
+[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses attach attach_many excluded memory books tables scan census recording \
 	page compact console screen redis
 for group; do "bench_$group"; done
 progress ""
