@@ -251,7 +251,7 @@ slices() {
 			transpose | map(add)'
 }
 
-@test "html: live sessions, recordings and the console fill parts alike" {
+@test "html: live sessions, recordings, connections and the console fill parts alike" {
 	"$HEAPTAP" run -q --no-scan -w r.heaptap -o live.html -o r.json -- "$T/leak" 2>err >out
 	"$HEAPTAP" report -q -o record.html r.heaptap
 	"$HEAPTAP" console -q -x 'report console.html' r.heaptap
@@ -259,6 +259,11 @@ slices() {
 	jq -c '.processes[0].totals | [.allocs, .alloc_bytes, .live_bytes]' r.json | diff - want
 	slices record.html | diff want -
 	slices console.html | diff want -
+	mkdir -m 700 net
+	start "$HEAPTAP" serve --wait --listen "unix:$PWD/net/s" -- "$T/leak"
+	wait_for grep -qs 'heaptap connect' heaptap.err
+	"$HEAPTAP" connect -q --no-scan -o connect.html "unix:$PWD/net/s" 2>err
+	slices connect.html | diff want -
 }
 
 @test "html: hostile names do nothing (S9)" {
