@@ -114,8 +114,8 @@ list_events() {
 		eval "$(shown '#detail b')" eval "$(value '#canvas' frames)" \
 		click '#crumbs button' eval "$(value '#crumbs' depth)" eval "$(value '#canvas' frames)" >got
 	printf '%s\n' 8 null 1 '"prog+0x300"' 4 0 8 | diff - got
-	# The middle of the graph is 0x200.
-	page r.html click '[data-id=total]' click '#canvas' eval "$(shown '#detail b')" eval "$(value '#crumbs' depth)" \
+	# The third of the four rows of the graph has 0x200 in its middle.
+	page r.html click '[data-id=total]' click-at '#canvas' 0.5 0.6 eval "$(shown '#detail b')" eval "$(value '#crumbs' depth)" \
 		key Escape eval "$(shown '#detail b')" >got
 	printf '%s\n' '"prog+0x200"' 2 '"prog+0x300"' | diff - got
 }

@@ -6,6 +6,7 @@ page.py FILE [STEP...], where each step is one of
   eval JS          print the value of JS as JSON
   wait JS          until JS is true; fail after a minute (a hang, not a measure of speed)
   click CSS        click into the middle of an element
+  click-at CSS A B click at parts of the element's width and height, 0 to 1
   drag CSS A B     press at A, move to B and release; A and B are parts of the element's width, 0 to 1
   type CSS TEXT    type TEXT into an element, in place of its text
   key NAME         press a key: ArrowDown, Enter, Escape, or a character; Shift+ArrowDown holds the first
@@ -97,13 +98,16 @@ def do_type(b, css, text):
     b.send("POST", f"/element/{element}/value", {"text": text})
 
 
-def do_drag(b, css, start, end):
+def press(b, css, places):
+    """Press at the first place of an element and release at the last one; (0.5, 0.5) is its middle."""
     origin = {ELEMENT: b.element(css)}
-    width = b.eval(f"document.querySelector({json.dumps(css)}).getBoundingClientRect().width")
-    steps = [{"type": "pointerMove", "duration": 0, "origin": origin, "y": 0, "x": round(width * (float(at) - 0.5))}
-             for at in (start, end)]
+    find = f"document.querySelector({json.dumps(css)})"
+    b.eval(find + """.scrollIntoView({ behavior: "instant", block: "center" })""")
+    box = b.eval(find + ".getBoundingClientRect().toJSON()")
+    moves = [{"type": "pointerMove", "duration": 0, "origin": origin, "x": round(box["width"] * (float(x) - 0.5)),
+              "y": round(box["height"] * (float(y) - 0.5))} for x, y in places]
     b.send("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [
-        steps[0], {"type": "pointerDown", "button": 0}, steps[1], {"type": "pointerUp", "button": 0}]}]})
+        moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]}]})
 
 
 def do_key(b, name):
@@ -143,7 +147,8 @@ STEPS = {
     "eval": (1, lambda b, script: print(json.dumps(b.eval(script)))),
     "wait": (1, do_wait),
     "click": (1, lambda b, css: b.send("POST", f"/element/{b.element(css)}/click", {})),
-    "drag": (3, do_drag),
+    "click-at": (3, lambda b, css, x, y: press(b, css, [(x, y)])),
+    "drag": (3, lambda b, css, start, end: press(b, css, [(start, 0.5), (end, 0.5)])),
     "type": (2, do_type),
     "key": (1, do_key),
     "choose": (2, do_choose),
