@@ -22,7 +22,7 @@ AGENT_OUT  := user/cli/main.c user/cli/mistakes.c user/source/programs.c user/so
               user/report/report_compact.c user/report/compact_tables.c user/report/report_pprof.c user/report/pprof_tables.c user/report/report_heaptrack.c user/report/compressed.c user/report/intern.c \
               user/probe/guess.c user/probe/signatures.c user/report/findings.c user/report/report_junit.c user/report/report_sarif.c user/report/report_github.c \
               user/report/frames.c user/report/measure.c user/report/massif_tree.c \
-              $(foreach f,csv folded speedscope massif dot trace,user/report/report_$(f).c) \
+              $(foreach f,csv folded heapprofile speedscope massif dot trace,user/report/report_$(f).c) \
               user/stream/stream_zstd.c user/names/symbol_server.c $(wildcard arch/insn_x86*.c) \
               $(wildcard user/inject/*.c) user/source/source_inline.c user/source/inline_target.c user/source/inline_stacks.c \
               $(AGENT_LESS) \

@@ -59,7 +59,8 @@ void heap_free(struct heap *h)
 	timeline_fini(&h->timeline);
 	thread_table_fini(&h->threads);
 	tape_free(h->tape);
-	slices_free(h->slices);
+	if (HAS_SLICES)
+		slices_free(h->slices);
 	free(h->pending);
 	misuse_table_free(h->misuses);
 	free(h);
@@ -590,7 +591,7 @@ static void __attribute__((cold, noinline)) begin_slot(struct heap *h, u64 now_n
 		h->base_ms = now_ns / NS_PER_MS;
 	}
 	timeline_go_on(&h->timeline, now_ns, now_in_time(h));
-	if (h->slices)
+	if (HAS_SLICES && h->slices)
 		slices_go_on(h->slices, h->timeline.start_ns, now_ns, h->timeline.shift,
 			     h->rows.rows + h->first_row, (u32)heap_row_count(h));
 }
@@ -729,7 +730,7 @@ int heap_clone(struct heap **out, const struct heap *h)
 		err = misuse_table_copy(&copy->misuses, h->misuses, &copy->budget);
 	if (!err && h->tape)
 		err = tape_copy(&copy->tape, h->tape);
-	if (!err && h->slices)
+	if (HAS_SLICES && !err && h->slices)
 		err = slices_copy(&copy->slices, h->slices, &copy->budget);
 	if (err)
 		goto undo_threads;

@@ -17,7 +17,7 @@ void heap_span_begin(struct heap *h)
 	thread_table_fini(&h->threads);
 	if (h->tape)
 		tape_reset(h->tape);
-	if (h->slices)
+	if (HAS_SLICES && h->slices)
 		slices_reset(h->slices);
 	memset(h->calls, 0, sizeof(h->calls));
 	row_table_begin_anew(&h->rows);

@@ -60,7 +60,7 @@ int session_new_heap(const struct session *s, struct heap **out)
 	if (err)
 		return err;
 	err = s->options->wants_tape ? heap_keep_tape(*out) : 0;
-	err = !err && s->options->wants_slices ? heap_keep_slices(*out) : err;
+	err = HAS_SLICES && !err && s->options->wants_slices ? heap_keep_slices(*out) : err;
 	if (err)
 		heap_free(*out);
 	return err;
