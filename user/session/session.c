@@ -628,23 +628,23 @@ void session_ended(struct session *s, pid_t pid, int status)
 
 size_t session_running(struct session *s)
 {
-	size_t running = 0;
+	size_t running = 0, nr = s->nr_processes, nr_gone = 0;
 
-	for (size_t i = 0; i < s->nr_processes; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		struct process *p = s->processes[i];
 
 		if (process_is_over(p))
 			continue;
-		if (s->ops->told || target_is_alive(p->target)) {
-			running++;
-			continue;
-		}
-		/* The last events of @p may still wait in the ring. */
-		if (session_poll(s))
-			continue;
-		if (!process_is_over(p))
-			session_ended(s, p->target->pid, -1);
+		p->is_dead = !s->ops->told && !target_is_alive(p->target);
+		nr_gone += p->is_dead;
+		running += !p->is_dead;
 	}
+	/* The last events of those may still wait in the ring. Once for all: there may be thousands. */
+	if (!nr_gone || session_poll(s))
+		return running;
+	for (size_t i = 0; i < nr; i++)
+		if (s->processes[i]->is_dead && !process_is_over(s->processes[i]))
+			session_ended(s, s->processes[i]->target->pid, -1);
 	return running;
 }
 

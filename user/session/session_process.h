@@ -42,6 +42,7 @@ struct process {
 	bool has_gaps;	     /* session_expect_gaps() */
 	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
 	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
+	bool is_dead;	     /* session_running() has found that it has ended */
 	bool is_gone;	     /* replaced before heaptap looked: nothing can be read of it */
 	bool has_last_verdict;
 	bool is_price_known; /* of the copies for its verdicts */
