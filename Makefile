@@ -71,7 +71,7 @@ all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default),
 
 $(O)/heaptap: $(O)/user/cli/main.o $(O)/libheaptap.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=user/cli/demo.list -o $@ $^ $(LINK_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--dynamic-list=user/cli/demo.list -o $@ $^ $(if $(COVERAGE),tests/coverage_start.c) $(LINK_LIBS)
 
 $(O)/libheaptap.a: $(LIB_OBJS)
 	@echo "  AR      $@"

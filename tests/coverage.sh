@@ -3,7 +3,7 @@
 # coverage.sh [FILE...]: runs unit tests and end-to-end tests on an instrumented heaptap in $O, and counts its lines.
 #
 # FILEs are those of tests/e2e, without ending; none = all in "usual". $O/lines.txt has the lines of each room, and
-# $O/uncovered.txt those of each function that no test has called.
+# $O/missing.txt how many of each file no test has run.
 #   REPORT=1  only count again
 #   PIECE=1   do not count: more tests will follow
 #   UNITS=    no unit tests
@@ -53,12 +53,11 @@ merge() {
 	done
 }
 
-# by_room: lines and lines that were run, of each directory; the unit tests are programs with the same functions in them
+# by_room: lines and lines that were run, of each directory. Counters belong to functions by name and contents, so those of
+# the unit tests, which are programs of their own, are among heaptap's.
 by_room() {
-	local objects=()
-	mapfile -t objects < <(find "$O/tests/unit" -name 'test_*' -type f -executable -printf '-object=%p\n')
-	llvm-cov export -summary-only -instr-profile="$O/all.profdata" "$O/heaptap" "${objects[@]}" 2>>"$O/merge.log" |
-		jq -r --arg top "$PWD/" '.data[0].files[] | .name as $n | .summary.lines as $l |
+	llvm-cov export -summary-only -instr-profile="$O/all.profdata" "$O/heaptap" 2>>"$O/merge.log" |
+		jq -r --arg top "$PWD/" '.data[0].files[] | .filename as $n | .summary.lines as $l |
 			($n | sub("^(\\./|" + $top + ")"; "")) as $n | select($n | test("^(user|arch|fallback|call)/")) |
 			[($n | sub("/[^/]*$"; "")), $n, $l.count, $l.covered] | @tsv' >"$O/files.tsv"
 	awk -F'\t' '{ lines[$1] += $3; run[$1] += $4 }

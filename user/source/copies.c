@@ -66,8 +66,9 @@ int copies_note(struct copies *c, const struct link_group *g)
 	f = find_file(c, &st);
 	if (!f)
 		err = add_file(c, g->fd, &st, &f);
-	if (!err)
-		err = array_reserve(f->offsets, f->max, f->nr + g->nr);
+	if (err || !f)
+		return err;
+	err = array_reserve(f->offsets, f->max, f->nr + g->nr);
 	for (size_t i = 0; i < g->nr && !err; i++)
 		if (!has_place(f, g->offsets[i]))
 			f->offsets[f->nr++] = g->offsets[i];

@@ -263,9 +263,12 @@ static struct launched *adopt(struct launch *l, pid_t pid, const struct launched
 /* The process of thread @tid, which is stopped; NULL if it was detached. */
 static struct launched *process_of(struct launch *l, pid_t tid)
 {
-	struct launched *p = l->max_children ? launch_find(l, tid) : l->processes[0];
 	struct proc_status status;
+	struct launched *p;
 
+	if (!l->max_children)
+		return l->processes[0];
+	p = launch_find(l, tid);
 	if (p || proc_read_status(&status, tid))
 		return p ? p : l->processes[0];
 	p = launch_find(l, status.tgid);

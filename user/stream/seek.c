@@ -66,6 +66,7 @@ bool seek_get(struct seek_head *out, const u8 *data, size_t len)
 	const u8 *p = data, *end = data + len;
 	u64 flags = 0, nr = 0;
 
+	out->time_ns = out->start_ns = 0;
 	p = varint_get(p, end, &out->cut.time);
 	p = varint_get(p, end, &out->cut.addr);
 	p = varint_get(p, end, &out->cut.nr_stacks);

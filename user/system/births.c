@@ -131,7 +131,7 @@ int births_read(struct births *b, void (*take)(void *ctx, enum birth_kind kind, 
 	bool is_lost = false;
 
 	for (int i = 0; i < AT_ONCE; i++) {
-		struct sockaddr_nl from;
+		struct sockaddr_nl from = { .nl_pid = ~0U };
 		socklen_t len = sizeof(from);
 		struct proc_event event;
 		struct message m;

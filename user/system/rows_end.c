@@ -132,7 +132,8 @@ int rows_write_end(FILE *out, const struct system_state *s)
 	if (!err)
 		err = add_ended(&g, s);
 	if (!err) {
-		qsort(g.list, g.nr, sizeof(*g.list), compare);
+		if (g.nr)
+			qsort(g.list, g.nr, sizeof(*g.list), compare);
 		if (!g.nr)
 			fputs("No process has grown.\n", out);
 		else

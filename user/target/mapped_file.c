@@ -128,7 +128,7 @@ bool mapped_file_has_path(const struct file_source *s, const struct map_line *li
 			  const struct file_identity *id)
 {
 	auto_close int fd = open_under_root(s, line->path);
-	struct file_identity other;
+	struct file_identity other = { 0 };
 
 	return fd >= 0 && identify(fd, &other) == 0 && other.dev == id->dev && other.ino == id->ino;
 }

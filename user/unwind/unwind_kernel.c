@@ -54,7 +54,7 @@ static int open_shard(void *ctx, u32 nr, struct shard **out)
 {
 	const struct kernel_memory *k = ctx;
 	auto_close int fd = -1;
-	void *mem;
+	void *mem = NULL;
 	int err;
 
 	fd = new_inner_map("shard", sizeof(struct shard), 1, &mem);
@@ -85,7 +85,7 @@ static int add_slab(struct kernel_memory *k)
 {
 	struct slab *slab = &k->slabs[k->nr_slabs];
 	u32 nr = (u32)k->nr_slabs;
-	void *mem;
+	void *mem = NULL;
 	int err;
 
 	if (k->nr_slabs == MAX_SLABS)
