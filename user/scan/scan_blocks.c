@@ -384,7 +384,7 @@ void scan_free(struct scan *s)
 		return;
 	edges_fini(&s->edges);
 	parts_free(s);
-	free(s->roots);
+	roots_fini(&s->roots);
 	free(s->drained);
 	free(s->buckets);
 	free(s->spans);

@@ -5,28 +5,41 @@
 #include <string.h>
 
 #include "user/lib/array.h"
+#include "user/lib/varint.h"
 #include "user/scan/scan_state.h"
 
 enum {
-	CODE_END = 0,
-	CODE_VPTR = 1,
-	MAX_NUMBER = 10, /* bytes of the longest number */
+	CODE_VPTR,
+	CODE_INTERIOR,
+	CODE_FIRST, /* the least one of a pointer */
+	LEN_LONG = 255,
+	MAX_NUMBER = 1 + VARINT_MAX, /* bytes of the longest number */
+	MAX_ENTRY = 3 * MAX_NUMBER,
 	FIRST_BYTES = 64 << 10,
 };
 
 int edges_init(struct edge_store *e, u32 nr_blocks, u64 limit)
 {
-	memset(e, 0, sizeof(*e));
-	e->limit = limit;
+	*e = (struct edge_store){ .limit = limit, .nr_blocks = nr_blocks };
 	e->groups = calloc(nr_blocks / EDGE_GROUP + 2, sizeof(*e->groups));
-	return e->groups ? 0 : -ENOMEM;
+	/* An iterator looks at the length of the block behind the last one. */
+	e->lens = calloc((size_t)nr_blocks + 1, 1);
+	return e->groups && e->lens ? 0 : -ENOMEM;
 }
 
 void edges_fini(struct edge_store *e)
 {
 	free(e->bytes);
 	free(e->groups);
+	free(e->lens);
+	free(e->longs);
 	memset(e, 0, sizeof(*e));
+}
+
+u64 edges_memory(const struct edge_store *e)
+{
+	return e->nr + (e->nr_blocks / EDGE_GROUP + 2) * sizeof(*e->groups) + e->nr_blocks +
+	       e->max_longs * sizeof(*e->longs);
 }
 
 static int grow(struct edge_store *e)
@@ -54,72 +67,119 @@ static int need(struct edge_store *e, u64 nr)
 	return err;
 }
 
-/* End the blocks before @source. */
+/* End the open block of the store. */
+static int end_open(struct edge_store *e)
+{
+	int err;
+
+	if (e->open >= e->nr_blocks)
+		return 0;
+	e->lens[e->open] = e->open_len < LEN_LONG ? (u8)e->open_len : LEN_LONG;
+	if (e->open_len < LEN_LONG)
+		return 0;
+	err = array_reserve(e->longs, e->max_longs, e->nr_longs + 1);
+	if (!err)
+		e->longs[e->nr_longs++] = (struct edge_long){ e->open, e->open_len };
+	return err;
+}
+
+/* End the blocks before @source. Those between have no pointers. */
 static int advance(struct edge_store *e, u32 source)
 {
-	while (e->open < source) {
-		int err = need(e, 1);
+	int err = e->open < source ? end_open(e) : 0;
 
-		if (err)
-			return err;
-		e->bytes[e->nr++] = CODE_END;
-		e->open++;
-		if (e->open % EDGE_GROUP == 0)
-			e->groups[e->open / EDGE_GROUP] = e->nr;
-	}
+	if (err || e->open == source)
+		return err;
+	for (u32 group = e->open / EDGE_GROUP + 1; group <= source / EDGE_GROUP; group++)
+		e->groups[group] = e->nr;
+	e->open = source;
+	e->open_len = 0;
 	return 0;
 }
 
 void edge_part_init(struct edge_part *p, const struct edge_store *e)
 {
-	*p = (struct edge_part){ .groups = e->groups, .first = BLOCK_NONE, .last_target = BLOCK_NONE };
+	*p = (struct edge_part){ .groups = e->groups,
+				 .lens = e->lens,
+				 .nr_blocks = e->nr_blocks,
+				 .first = BLOCK_NONE,
+				 .last_target = BLOCK_NONE };
 }
 
 void edge_part_fini(struct edge_part *p)
 {
 	free(p->bytes);
+	free(p->longs);
 	memset(p, 0, sizeof(*p));
 }
 
 static inline void put(struct edge_part *p, u64 number)
 {
-	while (number >= 128) {
-		p->bytes[p->nr++] = (u8)(number | 128);
-		number >>= 7;
+	u8 *to = p->bytes + p->nr;
+	u32 more = (number >= 1 << 6) + (number >= 1 << 14);
+
+	if (number < 1 << 22) {
+		le32_put(to, (u32)number << 2 | more); /* there is room for all four */
+		to += 1 + more;
+	} else {
+		*to++ = (u8)(number << 2 | 3);
+		to = varint_put(to, number >> 6);
 	}
-	p->bytes[p->nr++] = (u8)number;
+	p->nr = (size_t)(to - p->bytes);
+}
+
+/* End the open block of the part. Others may have pointers of its first one, too. */
+static int part_end_open(struct edge_part *p)
+{
+	size_t len = p->nr - p->open_at;
+	int err;
+
+	if (p->open == p->first) {
+		p->first_end = p->nr;
+		return 0;
+	}
+	p->lens[p->open] = len < LEN_LONG ? (u8)len : LEN_LONG;
+	if (len < LEN_LONG)
+		return 0;
+	err = array_reserve(p->longs, p->max_longs, p->nr_longs + 1);
+	if (!err)
+		p->longs[p->nr_longs++] = (struct edge_long){ p->open, len };
+	return err;
 }
 
 /* End the blocks before @source, and make room for one more pointer. */
 static inline int part_advance(struct edge_part *p, u32 source)
 {
-	if (p->first == BLOCK_NONE)
+	if (p->first == BLOCK_NONE) {
 		p->first = p->open = source;
-	while (p->open < source) {
-		int err = array_reserve(p->bytes, p->max, p->nr + 1);
+		p->open_at = 0;
+	} else if (p->open < source) {
+		int err = part_end_open(p);
 
 		if (err)
 			return err;
-		p->bytes[p->nr++] = CODE_END;
-		p->open++;
-		if (p->open % EDGE_GROUP == 0)
-			p->groups[p->open / EDGE_GROUP] = p->nr;
+		for (u32 group = p->open / EDGE_GROUP + 1; group <= source / EDGE_GROUP; group++)
+			p->groups[group] = p->nr;
+		p->open = source;
+		p->open_at = p->nr;
 		p->last_target = BLOCK_NONE;
 	}
-	return array_reserve(p->bytes, p->max, p->nr + 2 * MAX_NUMBER);
+	return array_reserve(p->bytes, p->max, p->nr + MAX_ENTRY);
 }
 
 int edges_add(struct edge_part *p, u32 source, u32 target, u64 offset)
 {
-	s64 delta = (s64)target - (s64)source;
-	u64 zigzag = (u64)delta << 1 ^ (u64)(delta >> 63);
+	s64 delta = (s64)target - (s64)source, nr = p->nr_blocks;
 	int err = part_advance(p, source);
 
 	if (err || (p->last_target == target && p->last_offset == offset))
 		return err;
 	p->last_target = target;
 	p->last_offset = offset;
-	put(p, zigzag << 1 | (offset != 0));
+	delta += delta < -(nr / 2) ? nr : delta > nr / 2 ? -nr : 0;
+	if (offset)
+		put(p, CODE_INTERIOR);
+	put(p, CODE_FIRST + zigzag((u64)delta));
 	if (offset)
 		put(p, offset);
 	return 0;
@@ -136,6 +196,26 @@ int edges_add_vptr(struct edge_part *p, u32 source, u64 offset_words)
 	return 0;
 }
 
+/* Take the lengths of @p over: of its first block, which may have begun before, and of its last one, which is open. */
+static int append_lens(struct edge_store *e, const struct edge_part *p)
+{
+	int err;
+
+	e->open_len += p->open == p->first ? p->nr : p->first_end;
+	if (p->open == p->first)
+		return 0;
+	err = end_open(e);
+	if (!err)
+		err = array_reserve(e->longs, e->max_longs, e->nr_longs + p->nr_longs);
+	if (err)
+		return err;
+	for (size_t i = 0; i < p->nr_longs; i++)
+		e->longs[e->nr_longs++] = p->longs[i];
+	e->open = p->open;
+	e->open_len = p->nr - p->open_at;
+	return 0;
+}
+
 int edges_append(struct edge_store *e, struct edge_part *p)
 {
 	int err;
@@ -147,14 +227,15 @@ int edges_append(struct edge_store *e, struct edge_part *p)
 		err = need(e, p->nr);
 	if (err)
 		return err;
-	memcpy(e->bytes + e->nr, p->bytes, p->nr);
+	if (p->nr)
+		memcpy(e->bytes + e->nr, p->bytes, p->nr);
 	for (u32 group = p->first / EDGE_GROUP + 1; group <= p->open / EDGE_GROUP; group++)
 		e->groups[group] += e->nr;
+	err = append_lens(e, p);
 	e->nr += p->nr;
-	e->open = p->open;
-	p->nr = 0;
+	p->nr = p->nr_longs = 0;
 	p->first = p->last_target = BLOCK_NONE;
-	return 0;
+	return err;
 }
 
 int edges_finish(struct edge_store *e, u32 nr_blocks)
@@ -164,80 +245,109 @@ int edges_finish(struct edge_store *e, u32 nr_blocks)
 
 static inline u64 get(const u8 **at)
 {
-	u64 number = 0;
-	int shift = 0;
+	const u8 *p = *at;
+	u64 number = *p >> 2;
 
-	while (**at & 128) {
-		number |= (u64)(**at & 127) << shift;
-		shift += 7;
-		(*at)++;
+	switch (*p++ & 3) {
+	case 0:
+		break;
+	case 1:
+		number |= (u64)*p++ << 6;
+		break;
+	case 2:
+		number |= (u64)le16_get(p) << 6;
+		p += 2;
+		break;
+	default:
+		for (u32 shift = 6; shift < 64; shift += 7) {
+			number |= (u64)(*p & 127) << shift;
+			if (*p++ < 128)
+				break;
+		}
 	}
-	number |= (u64) * *at << shift;
-	(*at)++;
+	*at = p;
 	return number;
 }
 
-/* The number of zero bytes among the 8 bytes at @p. */
-static inline u32 nr_zeros(const u8 *p)
+/* The bytes of @block. */
+static u64 len_of(const struct edge_store *e, u32 block)
 {
-	const u64 low = 0x7f7f7f7f7f7f7f7fULL;
-	u64 v;
+	size_t at;
 
-	memcpy(&v, p, sizeof(v));
-	/* In the sum, the top bit of a byte says that a lower bit of it is set. */
-	return (u32)__builtin_popcountll(~(((v & low) + low) | v | low));
+	if (e->lens[block] < LEN_LONG)
+		return e->lens[block];
+	at = array_search(i, 0, e->nr_longs, e->longs[i].block < block);
+	return e->longs[at].bytes;
+}
+
+/* The bytes of blocks [@block, @end) of a group. */
+static u64 sum_lens(const struct edge_store *e, u32 block, u32 end)
+{
+	const u64 even = 0x00ff00ff00ff00ffULL, ones = 0x0101010101010101ULL;
+	u64 sum = 0, v;
+
+	for (; end - block >= sizeof(v); block += sizeof(v)) {
+		memcpy(&v, e->lens + block, sizeof(v));
+		if ((~v - ones) & v & ones << 7) /* one of them may be LEN_LONG */
+			break;
+		sum += (((v & even) + (v >> 8 & even)) * 0x0001000100010001ULL) >> 48;
+	}
+	for (; block < end; block++)
+		sum += len_of(e, block);
+	return sum;
 }
 
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source)
 {
-	const u8 *at = e->bytes + e->groups[source / EDGE_GROUP];
+	u32 first = source / EDGE_GROUP * EDGE_GROUP;
 
-	const u8 *end = e->bytes + e->nr;
-	u32 skip = source % EDGE_GROUP;
-
-	/* Only an end has a zero byte, because offsets are never 0. Skip eight bytes at a time. */
-	while (skip >= 8 && end - at >= 8) {
-		skip -= nr_zeros(at);
-		at += 8;
-	}
-	for (; skip; at++)
-		skip -= *at == CODE_END;
-	it->at = at;
+	it->e = e;
+	it->at = e->bytes + e->groups[source / EDGE_GROUP] + sum_lens(e, first, source);
+	it->end = it->at + len_of(e, source);
 	it->source = source;
+}
+
+void edge_next_source(struct edge_iter *it)
+{
+	it->source++;
+	it->at = it->end;
+	it->end += len_of(it->e, it->source);
 }
 
 bool edge_next(struct edge_iter *it)
 {
-	u64 code = get(&it->at);
+	s64 target = it->source, nr = it->e->nr_blocks;
+	u64 code;
 
-	while (code == CODE_VPTR) {
-		get(&it->at);
+	do {
+		if (it->at == it->end)
+			return false;
 		code = get(&it->at);
+	} while (code == CODE_VPTR && (get(&it->at), true));
+	it->offset = 0;
+	if (code == CODE_INTERIOR) {
+		code = get(&it->at);
+		it->offset = get(&it->at);
 	}
-	if (code == CODE_END)
-		return false;
-	it->target = (u32)((s64)it->source + ((s64)(code >> 2) ^ -(s64)(code >> 1 & 1)));
-	it->offset = code & 1 ? get(&it->at) : 0;
+	target += (s64)unzigzag(code - CODE_FIRST);
+	it->target = (u32)(target < 0 ? target + nr : target >= nr ? target - nr : target);
 	return true;
-}
-
-void edge_skip(struct edge_iter *it)
-{
-	while (*it->at++ != CODE_END)
-		;
 }
 
 bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words)
 {
 	struct edge_iter it;
-	u64 code;
 
 	edge_begin(&it, e, block);
-	while ((code = get(&it.at)) != CODE_END) {
-		u64 offset = code & 1 ? get(&it.at) : 0;
+	while (it.at < it.end) {
+		u64 code = get(&it.at);
 
-		if (code == CODE_VPTR && offset == offset_words)
+		if (code == CODE_VPTR && get(&it.at) == offset_words)
 			return true;
+		if (code == CODE_INTERIOR) {
+			get(&it.at);
+			get(&it.at);
+		}
 	}
 	return false;
 }

@@ -4,30 +4,50 @@
 
 #include "user/lib/types.h"
 
-enum { EDGE_GROUP = 16 }; /* blocks per entry of groups */
+enum { EDGE_GROUP = 64 }; /* blocks per entry of groups */
+
+/* The pointers of one block take so many bytes, too many for store.lens. */
+struct edge_long {
+	u32 block;
+	u64 bytes;
+};
 
 /*
- * Pointers from blocks to blocks, in the order of the source blocks, as variable-length numbers:
- * 0: end of the source block. 1, offset / word size: the address of a virtual table is there.
- * Another number is a pointer: (zigzag of target - source) << 1 | is_interior; an interior one is followed by
- * the offset in the target.
+ * Pointers from blocks to blocks, in the order of the source blocks, as numbers of variable length:
+ * 0, offset / word size: the address of a virtual table is there. 1, pointer, offset: a pointer to this offset in the
+ * target. Another number is a pointer: 2 + zigzag of target - source, modulo the number of blocks. So each number is
+ * less than that of blocks but for 2, and one of 4 million takes 22 bits.
+ * The two low bits of the first byte of a number are the number of bytes that follow; 3 means a varint. The number
+ * begins in the other bits.
  */
 struct edge_store {
 	u8 *bytes; /* owned */
 	u64 nr, capacity, limit;
-	u64 *groups; /* owned; where each EDGE_GROUP-th block begins in bytes */
-	u32 open;    /* source block that is being written */
+	u64 *groups;		 /* owned; where each EDGE_GROUP-th block begins in bytes */
+	u8 *lens;		 /* owned; bytes of each block; LEN_LONG: see longs */
+	struct edge_long *longs; /* owned; by block */
+	size_t nr_longs, max_longs;
+	u32 nr_blocks;
+	u32 open;     /* source block that is being written */
+	u64 open_len; /* its bytes so far */
 };
 
 /*
- * Pointers of some blocks in a row, written while other threads write other parts. Positions of groups go directly
- * into the array of the store, where no other part writes them. edges_append() makes them right.
+ * Pointers of some blocks in a row, written while other threads write other parts. Positions of groups and lengths of
+ * blocks go directly into the arrays of the store, where no other part writes them: all but those of the first and the
+ * last block. edges_append() makes them right.
  */
 struct edge_part {
 	u8 *bytes; /* owned */
 	size_t nr, max;
-	u64 *groups;	 /* of the store */
-	u32 first, open; /* source blocks; first = UINT32_MAX: the part is empty */
+	u64 *groups; /* of the store */
+	u8 *lens;
+	struct edge_long *longs; /* owned; of blocks between first and open */
+	size_t nr_longs, max_longs;
+	u32 nr_blocks;
+	u32 first, open;  /* source blocks; first = UINT32_MAX: the part is empty */
+	size_t first_end; /* where the bytes of first end, once open is another */
+	size_t open_at;	  /* where those of open begin */
 	u32 last_target;
 	u64 last_offset;
 };
@@ -49,14 +69,16 @@ int edges_finish(struct edge_store *e, u32 nr_blocks) __must_check;
 
 /* Go through the pointers of a block. */
 struct edge_iter {
-	const u8 *at;
+	const struct edge_store *e;
+	const u8 *at, *end;
 	u32 source;
 	u32 target;
 	u64 offset; /* 0 = start */
 };
 void edge_begin(struct edge_iter *it, const struct edge_store *e, u32 source);
 bool edge_next(struct edge_iter *it);
-/* Skip the rest of this block. Then the caller sets source to the next block. */
-void edge_skip(struct edge_iter *it);
+/* Go on with the next block, wherever in this one. */
+void edge_next_source(struct edge_iter *it);
 /* True if @block holds the address of a virtual table at @offset_words. */
 bool edge_has_vptr(const struct edge_store *e, u32 block, u64 offset_words);
+u64 edges_memory(const struct edge_store *e);

@@ -28,9 +28,12 @@ enum {
 /* Find roots whose pointer to the middle counts as one to the start. The block was read after the root. */
 static void lift_roots(struct scan *s)
 {
-	for (size_t i = 0; i < s->nr_roots; i++)
-		if (scan_is_start(s, s->roots[i].block, s->roots[i].offset))
-			s->blocks[s->roots[i].block].flags |= BLOCK_ROOT;
+	struct root_iter it = { &s->roots };
+	struct root_ref ref;
+
+	while (root_next(&it, &ref))
+		if (ref.offset && scan_is_start(s, ref.block, ref.offset))
+			s->blocks[ref.block].flags |= BLOCK_ROOT;
 }
 
 /* The lost blocks, in order of age after sort_by_age(). */

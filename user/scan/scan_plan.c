@@ -13,7 +13,7 @@
 #include "user/scan/snapshot_price.h"
 
 enum {
-	BLOCK_BYTES = 28, /* with its pointers, where they lead anywhere; 23 where most lead to neighbours */
+	BLOCK_BYTES = 26, /* with its pointers, where they lead anywhere; 21 where most lead to neighbours */
 	FIXED_BYTES = 24 << 20,
 	SORT_NS = 100,		/* a block */
 	JUDGE_NS = 80,		/* a block */

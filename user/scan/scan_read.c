@@ -25,20 +25,12 @@ struct scan_reading {
 static int enter_root(struct scan *s, const struct root_ref *hit)
 {
 	struct scan_block *b = &s->blocks[hit->block];
-	int err;
 
 	if (b->flags & BLOCK_ROOT)
 		return 0;
 	b->flags |= hit->offset ? BLOCK_SEED : BLOCK_ROOT;
 	/* A root beyond the limit counts, but no chain can name it, and no heuristic can take it for a start. */
-	if (s->nr_roots == s->max_roots &&
-	    array_room(s->max_roots, s->nr_roots + 1) > s->nr / 4 + MIN_ROOT_REFS)
-		return 0;
-	err = array_reserve(s->roots, s->max_roots, s->nr_roots + 1);
-	if (err)
-		return err;
-	s->roots[s->nr_roots++] = *hit;
-	return 0;
+	return s->roots.nr < s->nr / 4 + MIN_ROOT_REFS ? roots_add(&s->roots, hit) : 0;
 }
 
 /* Collect the results of a piece. Lookers read blocks meanwhile, but not the flags that change here. */
@@ -194,6 +186,7 @@ int scan_read(struct scan *s, struct snapshot *snap)
 		err = read_all(rd);
 	if (!err)
 		err = enter_thread_tables(s, &rd->regions);
+	roots_finish(&s->roots);
 	for (u32 i = 0; i < SNAPSHOT_PARTS; i++)
 		looker_fini(&rd->parts[i]);
 	region_list_fini(&rd->regions);

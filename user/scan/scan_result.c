@@ -32,8 +32,8 @@ u32 scan_count(const struct scan *s)
 u64 scan_memory(const struct scan *s)
 {
 	return s->nr * sizeof(*s->blocks) + s->nr_big * sizeof(*s->big) + s->nr_spans * sizeof(*s->spans) +
-	       s->nr_buckets * sizeof(*s->buckets) + s->nr_drained * sizeof(*s->drained) + s->edges.nr +
-	       (s->nr / EDGE_GROUP + 2) * sizeof(*s->edges.groups) + s->max_roots * sizeof(*s->roots);
+	       s->nr_buckets * sizeof(*s->buckets) + s->nr_drained * sizeof(*s->drained) +
+	       edges_memory(&s->edges) + s->roots.capacity;
 }
 
 static void fill(const struct scan *s, u32 block, struct scan_block_info *out)

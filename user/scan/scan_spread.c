@@ -52,6 +52,7 @@ static void wait_later(struct spread *sp, u32 block)
 static void push(struct spread *sp, u32 block)
 {
 	__builtin_prefetch(&sp->s->edges.groups[block / EDGE_GROUP]);
+	__builtin_prefetch(&sp->s->edges.lens[block]);
 	sp->s->blocks[sp->depth++].link = block;
 }
 
@@ -92,14 +93,11 @@ static void sweep_group(struct spread *sp, u32 first, u32 end)
 	struct edge_iter it;
 
 	edge_begin(&it, &sp->s->edges, first);
-	for (u32 i = first; i < end; i++) {
-		if (!get(sp->waiting, i)) {
-			edge_skip(&it);
+	for (u32 i = first; i < end; i++, edge_next_source(&it)) {
+		if (!get(sp->waiting, i))
 			continue;
-		}
 		clear(sp->waiting, i);
 		sp->nr_waiting--;
-		it.source = i;
 		while (edge_next(&it))
 			if (is_new(sp, it.target, it.offset))
 				wait_later(sp, it.target);
@@ -108,12 +106,12 @@ static void sweep_group(struct spread *sp, u32 first, u32 end)
 
 static void sweep(struct spread *sp)
 {
-	const u64 mask = (1ULL << EDGE_GROUP) - 1;
+	_Static_assert((int)EDGE_GROUP == (int)WORD_BITS, "a word of waiting for each group");
 
 	for (u32 first = 0; first < sp->s->nr; first += EDGE_GROUP) {
 		u32 left = sp->s->nr - first;
 
-		if (sp->waiting[first / WORD_BITS] >> (first % WORD_BITS) & mask)
+		if (sp->waiting[first / WORD_BITS])
 			sweep_group(sp, first, first + (left < EDGE_GROUP ? left : EDGE_GROUP));
 	}
 }

@@ -4,6 +4,7 @@
 
 #include "user/scan/scan.h"
 #include "user/scan/scan_edges.h"
+#include "user/scan/scan_roots.h"
 
 enum {
 	BLOCK_NONE = UINT32_MAX,
@@ -55,13 +56,6 @@ enum where_kind { WHERE_MEMORY, WHERE_WORD, WHERE_BLOCK };
 #define WHERE_KIND(where)  ((enum where_kind)((where) >> 56))
 #define WHERE_VALUE(where) ((where) & ((1ULL << 56) - 1))
 
-/* A pointer from a root to a block. */
-struct root_ref {
-	u64 where; /* address, or index in snapshot.words */
-	u32 block;
-	u32 offset; /* bytes from the start of the block, saturated */
-};
-
 /* Events between scan_new() and the stop. */
 enum drained_kind { DRAINED_ALLOC, DRAINED_FREE, DRAINED_BEGIN, DRAINED_FAIL, DRAINED_SETTLE, DRAINED_UNMAP };
 
@@ -91,8 +85,7 @@ struct scan {
 	struct drained *drained; /* owned */
 	size_t nr_drained, max_drained;
 	struct edge_store edges;
-	struct root_ref *roots; /* owned */
-	size_t nr_roots, max_roots;
+	struct root_store roots;
 	struct snapshot *snap;	       /* borrowed */
 	const struct cover_map *cover; /* borrowed; NULL unless is_partial and known */
 	u8 word_size;

@@ -65,14 +65,13 @@ static enum seed_class class_of(const struct scan_whys *w, const struct root_ref
 static void seed(struct scan_whys *w, enum seed_class class)
 {
 	const struct scan *s = w->s;
+	struct root_iter it = { &s->roots };
+	struct root_ref ref;
 
-	for (size_t i = 0; class != SEED_UNNAMED && i < s->nr_roots; i++) {
-		const struct root_ref *ref = &s->roots[i];
-
-		if (w->parents[ref->block] == BLOCK_NONE && class_of(w, ref) == class &&
-		    (!w->only_starts || scan_is_start(s, ref->block, ref->offset)))
-			see(w, ref->block, IS_START);
-	}
+	while (class != SEED_UNNAMED && root_next(&it, &ref))
+		if (w->parents[ref.block] == BLOCK_NONE && class_of(w, &ref) == class &&
+		    (!w->only_starts || scan_is_start(s, ref.block, ref.offset)))
+			see(w, ref.block, IS_START);
 	/* Roots beyond a limit are not kept. Only the blocks that they point to are known. */
 	for (u32 i = 0; class == SEED_UNNAMED && i < s->nr; i++)
 		if (s->blocks[i].flags & (w->only_starts ? BLOCK_ROOT : BLOCK_ROOT | BLOCK_SEED))
@@ -157,29 +156,29 @@ static void describe_root(const struct scan *s, u64 where, struct scan_root *roo
 		root->tid = snap->threads[word->owner].tid;
 }
 
-/* The best known root of @block: it points to the start, and is of a telling class, if possible. */
-static const struct root_ref *root_of(const struct scan_whys *w, u32 block)
+/* The best known root of @block: it points to the start, and is of a telling class, if possible. False: none. */
+static bool root_of(const struct scan_whys *w, u32 block, struct root_ref *out)
 {
-	const struct scan *s = w->s;
-	const struct root_ref *found = NULL;
+	struct root_iter it = { &w->s->roots };
+	struct root_ref ref;
+	bool is_found = false;
 
-	for (size_t i = 0; i < s->nr_roots; i++) {
-		const struct root_ref *ref = &s->roots[i];
-
-		if (ref->block != block)
+	while (root_next(&it, &ref)) {
+		if (ref.block != block)
 			continue;
-		if (!found || ref->offset < found->offset ||
-		    (ref->offset == found->offset && class_of(w, ref) < class_of(w, found)))
-			found = ref;
+		if (!is_found || ref.offset < out->offset ||
+		    (ref.offset == out->offset && class_of(w, &ref) < class_of(w, out)))
+			*out = ref;
+		is_found = true;
 	}
-	return found;
+	return is_found;
 }
 
 static int make_chain(const struct scan_whys *w, u32 goal, struct scan_chain **out)
 {
 	const struct scan *s = w->s;
-	const struct root_ref *ref;
 	struct scan_chain *chain;
+	struct root_ref ref;
 	size_t nr = 1;
 	u32 first = goal;
 
@@ -196,10 +195,9 @@ static int make_chain(const struct scan_whys *w, u32 goal, struct scan_chain **o
 		chain->steps[nr].size = scan_block_size(s, block);
 		chain->steps[nr].offset = parent == IS_START ? 0 : step_offset(s, parent, block);
 	}
-	ref = w->leader == BLOCK_NONE ? root_of(w, first) : NULL;
-	if (ref) {
-		chain->steps[0].offset = ref->offset;
-		describe_root(s, ref->where, &chain->root);
+	if (w->leader == BLOCK_NONE && root_of(w, first, &ref)) {
+		chain->steps[0].offset = ref.offset;
+		describe_root(s, ref.where, &chain->root);
 	}
 	*out = chain;
 	return 0;

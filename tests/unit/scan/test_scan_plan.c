@@ -19,7 +19,7 @@ static void large(void **state)
 	struct scan_plan p = scan_plan_of(100000000, 50 * gib, 2);
 
 	(void)state;
-	assert_int_equal(p.memory, 100000000ULL * 28 + (24 << 20));
+	assert_int_equal(p.memory, 100000000ULL * 26 + (24 << 20));
 	assert_true(p.memory < 3 * gib);
 	assert_int_equal(p.read_ns, 50 * gib / 1024 * 900 / 2);
 	assert_int_equal(p.time_ns, p.read_ns + 100000000ULL * 180);

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pointers from roots to blocks. Most roots are words side by side, in the order of addresses: a table of pointers. */
+#include "user/scan/scan_roots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/varint.h"
+
+enum {
+	MAX_BYTES = 2 * VARINT_MAX + 4, /* of one */
+	FIRST_BYTES = 64 << 10,
+	/* Flags of the first number. */
+	HAS_OFFSET = 1,
+	IS_LONG = 2,
+};
+
+void roots_fini(struct root_store *r)
+{
+	free(r->bytes);
+	memset(r, 0, sizeof(*r));
+}
+
+/* By an eighth, because large arrays move by remapping, and less room is wasted. */
+static int grow(struct root_store *r)
+{
+	u64 larger = r->capacity ? r->capacity + r->capacity / 8 : FIRST_BYTES;
+	u8 *bytes = realloc(r->bytes, larger);
+
+	if (!bytes)
+		return -ENOMEM;
+	r->bytes = bytes;
+	r->capacity = larger;
+	return 0;
+}
+
+int roots_add(struct root_store *r, const struct root_ref *ref)
+{
+	int err = r->capacity - r->nr_bytes < MAX_BYTES ? grow(r) : 0;
+	bool is_long = ref->block >> 24;
+	u8 *to = r->bytes + r->nr_bytes;
+
+	if (err)
+		return err;
+	to = varint_put(to, zigzag(ref->where - r->last_where) << 2 | (is_long ? IS_LONG : 0) |
+				    (ref->offset ? HAS_OFFSET : 0));
+	le32_put(to, ref->block);
+	to += is_long ? 4 : 3;
+	if (ref->offset)
+		to = varint_put(to, ref->offset);
+	r->nr_bytes = (u64)(to - r->bytes);
+	r->last_where = ref->where;
+	r->nr++;
+	return 0;
+}
+
+void roots_finish(struct root_store *r)
+{
+	u8 *bytes = r->nr_bytes ? realloc(r->bytes, r->nr_bytes) : NULL;
+
+	if (!bytes)
+		return;
+	r->bytes = bytes;
+	r->capacity = r->nr_bytes;
+}
+
+bool root_next(struct root_iter *it, struct root_ref *out)
+{
+	const u8 *at = it->roots->bytes + it->at, *end = it->roots->bytes + it->roots->nr_bytes;
+	u64 head, offset = 0;
+
+	if (it->at == it->roots->nr_bytes)
+		return false;
+	at = varint_get(at, end, &head);
+	if (!at)
+		return false;
+	it->where += unzigzag(head >> 2);
+	*out = (struct root_ref){ .where = it->where, .block = (u32)le16_get(at) | (u32)at[2] << 16 };
+	if (head & IS_LONG)
+		out->block |= (u32)at[3] << 24;
+	at += head & IS_LONG ? 4 : 3;
+	if (head & HAS_OFFSET)
+		at = varint_get(at, end, &offset);
+	if (!at)
+		return false;
+	out->offset = (u32)offset;
+	it->at = (u64)(at - it->roots->bytes);
+	return true;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pointers from roots to blocks, in few bytes each: written once, read in that order. For user/scan/scan*.c only. */
+#pragma once
+
+#include "user/lib/types.h"
+
+/* A pointer from a root to a block. */
+struct root_ref {
+	u64 where; /* WHERE() of user/scan/scan_state.h */
+	u32 block;
+	u32 offset; /* bytes from the start of the block, saturated */
+};
+
+/*
+ * For each: (zigzag of where - the where before) << 2, 2 if block has four bytes and not three, 1 if there is an
+ * offset; block; and that offset.
+ */
+struct root_store {
+	u8 *bytes; /* owned */
+	u64 nr_bytes, capacity;
+	size_t nr;
+	u64 last_where;
+};
+
+void roots_fini(struct root_store *r);
+/* 0 or -ENOMEM. */
+int roots_add(struct root_store *r, const struct root_ref *ref) __must_check;
+/* No more come: give back the room for them. */
+void roots_finish(struct root_store *r);
+
+/* Go through all. All zero but the store: before the first. */
+struct root_iter {
+	const struct root_store *roots;
+	u64 at;
+	u64 where;
+};
+bool root_next(struct root_iter *it, struct root_ref *out);
