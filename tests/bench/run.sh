@@ -5,7 +5,7 @@
 # It judges nothing: other load on the machine shows in every row.
 set -euo pipefail
 
-out=$1
+out=$(realpath "$1") # some programs run in another directory
 shift
 heaptap=$out/heaptap
 bench=$out/tests/bench
