@@ -53,6 +53,22 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	done
 }
 
+@test "names: a function of D has the name that its programmer knows, with debug information and without" {
+	local program=$BATS_TEST_TMPDIR/d_names how
+	report=$BATS_TEST_TMPDIR/report.json
+	cp "$T/d_names" "$program"
+	for how in whole stripped; do
+		[ "$how" = whole ] || strip --strip-debug "$program"
+		"$HEAPTAP" run -q --force -o "$report" -o "$program.txt" -- "$program"
+		[ "$(jq -r '[.processes[0].stacks[] | select(.alloc_bytes == 40).frames[0].function] | first' "$report")" = \
+			'list.Tree.makeNode(int)' ]
+		[ "$(jq -r '[.processes[0].stacks[] | select(.alloc_bytes == 24).frames[1].function] | first' "$report")" = \
+			'list.Tree.makeNode(int)' ]
+		grep -q 'list\.Tree\.makeNode(int)' "$program.txt"
+		fails grep -q '_D4list' "$program.txt"
+	done
+}
+
 # reader_of PID: the reader among the children of all its threads
 reader_of() {
 	local pid
