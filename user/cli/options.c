@@ -198,7 +198,8 @@ const struct option_row option_rows[] = {
 	  .commands = SERVING | IN(SYSTEM), .help = "source of events; inline puts code into the target" },
 	{ "on-full", 0, "WHAT", take_choice, FIELD(on_full), "wait", .choice = on_full_choice,
 	  .commands = TRACING,
-	  .help = "inline: a thread without room for its records waits while heaptap reads, or drops them" },
+	  NOT_IN_AGENT(
+		  "inline: a thread without room for its records waits while heaptap reads, or drops them") },
 	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING | IN(SYSTEM),
 	  .help = "frames per stack; 0 = no stacks" },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = TRACING,
@@ -284,7 +285,7 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF),
 	  NOT_IN_AGENT("write the report to FILE.html, a page for a browser: the same as --output") },
 	{ "open", 0, NULL, take_flag, FIELD(open), .commands = IN(REPORT), .is_only_typed = true,
-	  .help = "show the report as a page in the browser, by xdg-open" },
+	  NOT_IN_AGENT("show the report as a page in the browser, by xdg-open") },
 	{ "force", 0, NULL, take_flag, FIELD(force),
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  .help = "overwrite existing output files" },
@@ -364,13 +365,14 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(SYSTEM),
 	  .help = "count only live blocks of at most this size for each caller" },
 	{ "thin", 0, NULL, take_flag, FIELD(thin), .commands = IN(CONNECT),
-	  .help = "let the other side send only allocations of --min-size to --max-size, for slow lines; "
-		  "the report says how many are left out, and its sums do not include them" },
+	  NOT_IN_AGENT(
+		  "let the other side send only allocations of --min-size to --max-size, for slow lines; "
+		  "the report says how many are left out, and its sums do not include them") },
 	{ "older", 0, "DUR", take_duration, FIELD(older_ns), NULL, "1ms", "365d",
 	  .commands = WATCHING | IN(REPORT) | IN(SYSTEM),
 	  .help = "count only live blocks of at least this age for each caller" },
 	{ "execute", 'x', "CMD", take_list, FIELD(execute), .commands = IN(CONSOLE), .is_only_typed = true,
-	  .help = "run this console command instead of reading commands; may be repeated" },
+	  NOT_IN_AGENT("run this console command instead of reading commands; may be repeated") },
 	{ "nocpp", 0, NULL, take_flag, FIELD(no_cpp), .commands = BOTH | IN(SYSTEM),
 	  .help = "count operators new and delete as the malloc and free inside them" },
 	{ "mmap", 0, NULL, take_flag, FIELD(want_mmap), .commands = BOTH | IN(SYSTEM),
@@ -404,7 +406,8 @@ const struct option_row option_rows[] = {
 	  .help = "count only blocks allocated from FROM to TO, as they were at AT (default TO); "
 		  "each is a time since the start (10s, 1m30s), the name of a marker, start, or end" },
 	{ "events", 0, NULL, take_flag, FIELD(events), .commands = IN(REPORT), .is_only_typed = true,
-	  .help = "list the events on stdout instead of a report; `heaptap report` reads such a list too" },
+	  NOT_IN_AGENT(
+		  "list the events on stdout instead of a report; `heaptap report` reads such a list too") },
 	{ "max-memory", 0, "BYTES", take_size, FIELD(max_memory), NULL, "1M", "1024T",
 	  .commands = IN(REPORT) | IN(DIFF) | IN(CONSOLE) | IN(RUN) | IN(ATTACH),
 	  .help = "give up a recording that needs more memory than this and than 64 times its size (default 160M), "
@@ -442,7 +445,7 @@ const struct option_row option_rows[] = {
 	{ "announce", 0, NULL, take_flag, FIELD(announce), .commands = IN(SERVE), .is_only_typed = true,
 	  .help = "let clients on the same network find this server (multicast)" },
 	{ "discover", 0, NULL, take_flag, FIELD(discover), .commands = IN(CONNECT), .is_only_typed = true,
-	  .help = "find the server that announces itself on the network, instead of an address" },
+	  NOT_IN_AGENT("find the server that announces itself on the network, instead of an address") },
 	{ "wait", 0, NULL, take_flag, FIELD(wait), .commands = IN(SERVE),
 	  .help = "start the program only when a client is connected, so that no event is missed" },
 	{ "stdio", 0, NULL, take_flag, FIELD(use_stdio), .commands = IN(SERVE), .is_only_typed = true,
@@ -450,7 +453,7 @@ const struct option_row option_rows[] = {
 	{ "allow-kill", 0, NULL, take_flag, FIELD(allow_kill), .commands = IN(SERVE),
 	  .help = "let the client end the target" },
 	{ "kill", 0, NULL, take_flag, FIELD(want_kill), .commands = IN(CONNECT), .is_only_typed = true,
-	  .help = "end the target after the last report; the other side must allow it" },
+	  NOT_IN_AGENT("end the target after the last report; the other side must allow it") },
 	{ "json", 0, NULL, take_flag, FIELD(json), .commands = IN(DOCTOR) | IN(DIFF) | IN(SYSTEM),
 	  .is_only_typed = true, .help = "print JSON" },
 	{ "color", 0, "WHEN", take_choice, FIELD(color), "auto", .choice = color_choice,
