@@ -8,12 +8,15 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fallback/code_memory.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
+
+enum { COPY_TRIES = 200 };
 
 /*
  * Does process @pid have the memory of @p itself, and not a copy? Where the kernel has no kcmp(2), the way in which
@@ -147,6 +150,29 @@ static bool follow_copy(struct tracer *t, struct tracer_process *p, pid_t pid, b
 	return true;
 }
 
+/*
+ * Wait until the new child @tid stands at its first stop, for COPY_TRIES times 0.1 ms at most. A parent that wants to
+ * trace its child at once, as debuggers do, is refused while heaptap still holds the child.
+ */
+static bool stops_soon(pid_t tid)
+{
+	const struct timespec pause = { .tv_nsec = 100 * 1000 };
+	int status;
+
+	for (int i = 0; i < COPY_TRIES; i++) {
+		siginfo_t info = { 0 };
+
+		/* An end is left to the main loop. */
+		if (waitid(P_PID, (id_t)tid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL))
+			return false;
+		if (info.si_pid)
+			return (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) &&
+			       waitpid(tid, &status, __WALL | WNOHANG) == tid;
+		nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
 void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int event)
 {
 	struct tracer_thread *th = tracer_find_thread(t, tid);
@@ -161,8 +187,10 @@ void tracer_adopt(struct tracer *t, struct tracer_process *p, pid_t tid, int eve
 	if (role == ROLE_COPY && status.tgid == tid && follow_copy(t, p, tid, is_stopped))
 		return;
 	/* At once: the copy has breakpoints that may be taken out of @p before the copy stops. */
-	if (role == ROLE_COPY)
+	if (role == ROLE_COPY) {
 		clean_copy(p, tid);
+		is_stopped = is_stopped || stops_soon(tid);
+	}
 	th = tracer_add_thread(t, p, tid);
 	if (!th)
 		return;
