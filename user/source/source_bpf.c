@@ -661,8 +661,9 @@ static void source_bpf_look(struct source *source, const struct target *t)
 	/* The probes of a taker are code of another kind. */
 	bool is_ours = known && s->links && !s->options.taker;
 	size_t nr = is_ours ? placing_look(&s->placing, t, &function) : 0;
+	bool is_over = is_ours && (!s->programs.state->is_on || !link_set_is_alive(s->links));
 
-	if (!nr || nr <= known->nr_overwritten)
+	if (is_over || !nr || nr <= known->nr_overwritten)
 		return;
 	s->nr_overwritten += nr - known->nr_overwritten;
 	known->nr_overwritten = (u32)nr;
