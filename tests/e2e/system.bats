@@ -78,9 +78,12 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 	ended "$TAP" 0
 	swelling 0
 	swelling 0
-	"$HEAPTAP" system --comm swell --watch 1 --json -i 1s -t 2500ms -n 0 >bounded
-	[ "$(tail -n 1 bounded | jq .watched)" -eq 1 ]
-	[ "$(tail -n 1 bounded | jq .evicted)" -ge 1 ]
+	watching --comm swell --watch 1 --json -i 1s -n 0
+	is_bounded() { tail -n 1 "$rows" | jq -e '.watched == 1 and .evicted >= 1' >/dev/null 2>&1; }
+	wait_for is_bounded
+	fails jq -se 'any(.watched > 1)' "$rows"
+	kill -INT "$TAP"
+	ended "$TAP" 0
 }
 
 # ---- tracing ----
