@@ -4,10 +4,9 @@
 
 struct options;
 struct session;
-struct session_options;
 
 /*
- * Tracing by @s, with the options @so, is over, and its last report comes. If a process has spent more than a fifth of
+ * Tracing by @s, with the options @o, is over, and its last report comes. If a process has spent more than a fifth of
  * its time in probes, measure for the report what a call costs. Takes some 300 ms then. Does nothing if @o names a
  * backend.
  */

@@ -92,8 +92,11 @@ static int worker_start(struct worker *w)
 	return -EAGAIN;
 }
 
-/* The shortest of some rounds. */
-static int worker_measure(const struct worker *w, u64 *ns)
+/*
+ * The shortest of some rounds. The records of each are read at once, unless @s is NULL: while much waits in the ring,
+ * each call pays for a wake-up of its reader.
+ */
+static int worker_measure(const struct worker *w, struct session *s, u64 *ns)
 {
 	*ns = UINT64_MAX;
 	for (int i = 0; i < ROUNDS; i++) {
@@ -101,6 +104,8 @@ static int worker_measure(const struct worker *w, u64 *ns)
 
 		if (write(w->ask, "", 1) != 1 ||
 		    read(w->answer, &round_ns, sizeof(round_ns)) != sizeof(round_ns))
+			return -EPIPE;
+		if (s && session_poll(s))
 			return -EPIPE;
 		if (round_ns < *ns)
 			*ns = round_ns;
@@ -114,13 +119,13 @@ static int measure_traced(struct price_of_call *out, const struct worker *w, str
 	int err = session_attach(s, w->pid, false);
 
 	if (!err)
-		err = worker_measure(w, &ns);
+		err = worker_measure(w, s, &ns);
 	if (err)
 		return err;
 	out->trap_ns = ns > plain_ns ? (ns - plain_ns) / CALLS : 0;
 	if (session_measure(s, true, &program_ns))
 		return 0;
-	err = worker_measure(w, &ns);
+	err = worker_measure(w, s, &ns);
 	if (session_measure(s, false, &program_ns))
 		return err;
 	out->program_ns = program_ns / (ROUNDS * CALLS);
@@ -130,6 +135,7 @@ static int measure_traced(struct price_of_call *out, const struct worker *w, str
 
 int price_measure(struct price_of_call *out, const struct session_options *so)
 {
+	struct session_options options = *so;
 	struct session *s = NULL;
 	struct worker w = { .pid = -1 };
 	u64 plain_ns;
@@ -138,9 +144,11 @@ int price_measure(struct price_of_call *out, const struct session_options *so)
 	*out = (struct price_of_call){ 0 };
 	if (err)
 		return err;
-	err = worker_measure(&w, &plain_ns);
+	err = worker_measure(&w, NULL, &plain_ns);
+	/* A round fits into the usual ring. */
+	options.source.ring_bytes = 0;
 	if (!err)
-		err = session_new(&s, so, NULL, false);
+		err = session_new(&s, &options, NULL, false);
 	if (!err)
 		err = measure_traced(out, &w, s, plain_ns);
 	worker_end(&w);
