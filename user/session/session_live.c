@@ -70,10 +70,11 @@ void session_look_at_load(struct session *s)
 	s->load_looked_ns = now_ns;
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		struct process *p = s->processes[i];
-		u64 cpu_ns = process_is_over(p) ? 0 : cpu_time_ns(p->target->pid);
+		const struct session_load load = { p->nr_events,
+						   process_is_over(p) ? 0 : cpu_time_ns(p->target->pid) };
 
-		p->first_cpu_ns = p->first_cpu_ns ? p->first_cpu_ns : cpu_ns;
-		p->last_cpu_ns = cpu_ns ? cpu_ns : p->last_cpu_ns;
+		p->first = p->first.cpu_ns ? p->first : load;
+		p->last = load.cpu_ns ? load : p->last;
 	}
 }
 
@@ -84,8 +85,9 @@ struct session_load session_load(const struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		const struct process *p = s->processes[i];
 
-		if (p->nr_events > load.events)
-			load = (struct session_load){ p->nr_events, p->last_cpu_ns - p->first_cpu_ns };
+		if (p->last.events - p->first.events > load.events)
+			load = (struct session_load){ p->last.events - p->first.events,
+						      p->last.cpu_ns - p->first.cpu_ns };
 	}
 	return load;
 }

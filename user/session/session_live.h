@@ -20,11 +20,12 @@ struct report_cost session_cost(const struct session *s);
 /* Look at the CPU time of all processes; does nothing if the last look was just before. */
 void session_look_at_load(struct session *s);
 
-/* The events of the process that has most of them, and its CPU time meanwhile, up to the last look. */
+/* Events of a process, and its CPU time meanwhile. */
 struct session_load {
 	u64 events, cpu_ns;
 };
 
+/* Of the process with most events, between the first look at it and the last. */
 struct session_load session_load(const struct session *s);
 
 /* Measured prices of calls, for the cost in later reports. */

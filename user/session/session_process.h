@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/scan/leaks.h"
+#include "user/session/session_live.h"
 #include "user/session/session_notes.h"
 #include "user/session/session_tune.h"
 #include "user/heap/trend.h"
@@ -51,7 +52,7 @@ struct process {
 	 * heaptap could read its name, and that may have been another process's.
 	 */
 	bool is_hidden;
-	u64 first_cpu_ns, last_cpu_ns;	 /* its CPU time at looks; 0 = not known */
+	struct session_load first, last; /* what it had at looks: session_look_at_load() */
 	u64 nr_events;			 /* its own, not those of the parent */
 	struct leaks *leaks;		 /* owned; for the next report, NULL = not scanned */
 	struct suppress_list *own_rules; /* owned; of its program; NULL = none */
