@@ -3,7 +3,7 @@
 # both: sources that need them are left out or have a stand-in in user/agent/. tests/unit32/cmocka.h replaces cmocka.
 
 O32       := $(O)/unit32
-OUT32     := user/source/programs.c user/source/source_bpf.c user/source/links.c user/source/link_keeper.c \
+OUT32     := user/source/programs.c user/source/source_bpf.c user/source/source_bpf_place.c user/source/links.c user/source/link_keeper.c \
              user/unwind/unwind_tables.c user/unwind/unwind_kernel.c user/source/caps_bpf.c user/source/caps_trial.c user/names/symbolize.c \
              user/names/debug_file.c user/names/dwarf_names.c user/names/demangle.c user/names/function_index.c \
              user/names/decompress.c user/names/symbol_server.c user/stream/stream_zstd.c $(wildcard arch/insn_x86*.c) \

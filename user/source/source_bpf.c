@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The BPF source: uprobes on the allocators of each target, events through one ring. */
-#include "user/source/source.h"
+#include "user/source/source_bpf_private.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,24 +9,15 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
-#include "arch/cpu.h"
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
-#include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
-#include "user/source/bystanders.h"
-#include "user/source/copies.h"
 #include "user/source/kernel_ring.h"
-#include "user/source/links.h"
-#include "user/source/placing.h"
-#include "user/source/probe_taker.h"
-#include "user/source/programs.h"
 #include "user/source/task_layout.h"
 #include "user/source/task_types.h"
 #include "user/unwind/unwind_tables.h"
@@ -38,37 +29,6 @@ enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
  * process with such a link on the file. From so many on, a pair costs half more than with one link for all.
  */
 enum { SHARED_FROM = 32 };
-
-struct bpf_source {
-	struct source_options options;
-	bool is_multi;	      /* uprobe_multi links */
-	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
-	struct programs programs;
-	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
-	struct source_config config;
-	struct kernel_ring *ring;      /* owned */
-	struct link_set *links;	       /* owned */
-	struct unwind_tables *tables;  /* owned; NULL without stacks */
-	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
-	struct placing placing;
-	struct copies copies;
-	struct bpf_process *processes; /* owned */
-	size_t nr_processes, max_processes;
-	const struct sink *sink; /* during poll */
-	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
-	u64 stats_ns;		 /* that they had run before */
-	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
-	struct bystanders bystanders;
-	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */
-};
-
-/* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
-struct bpf_process {
-	pid_t pid;
-	u32 removals, execs;	  /* as struct process_state */
-	u32 nr_overwritten;	  /* probes of its present program whose breakpoint is gone */
-	u64 overwritten, tracers; /* as struct losses; the first without nr_overwritten */
-};
 
 static struct bpf_source *self(const struct source *s)
 {
@@ -171,186 +131,6 @@ static int on_record(void *ctx, void *data, size_t len)
 	return s->sink->record(s->sink->ctx, data, len);
 }
 
-/* Describe functions to the programs. */
-static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32 nr)
-{
-	const struct bpf_source *s = ctx;
-
-	if (s->options.taker)
-		return s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr);
-	for (u32 i = 0; i < nr; i++) {
-		u32 index = first + i;
-
-		if (bpf_map_update_elem(s->programs.probes_fd, &index, &probes[i], BPF_ANY))
-			return -errno;
-	}
-	return 0;
-}
-
-static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 nr)
-{
-	const struct bpf_source *s = ctx;
-
-	for (u32 i = 0; i < nr; i++) {
-		struct note_probe note = notes[i];
-		u32 index = first + i;
-
-		for (size_t k = 0; k < NOTE_MAX_ARGS; k++)
-			note.args[k].reg =
-				cpu_kernel_word(note.flags & PROBE_32BIT ? 4 : 8, note.args[k].reg);
-		if (bpf_map_update_elem(s->programs.notes_fd, &index, &note, BPF_ANY))
-			return -errno;
-	}
-	return 0;
-}
-
-/* With fixed cookies: each cookie has a load of the program of its own, which its links keep. */
-static int link_fixed(struct bpf_source *s, const struct link_group *group)
-{
-	struct source_config config = s->config;
-	struct link_group g = *group;
-	struct programs one;
-	size_t next = 0;
-	int err = 0;
-
-	g.cookies = NULL;
-	while (next < group->nr && !err) {
-		g.offsets = &group->offsets[next];
-		config.fixed_cookie = group->cookies[next];
-		g.nr = 0;
-		while (next < group->nr && group->cookies[next] == config.fixed_cookie) {
-			next++;
-			g.nr++;
-		}
-		err = programs_load_one(&one, g.program, &config, s->is_multi, &s->programs);
-		if (err)
-			break;
-		err = link_set_add(s->links, &one, &g, s->is_multi);
-		programs_unload(&one);
-	}
-	return err;
-}
-
-/* Few programs have markers, and to verify the program for them takes the kernel 50 ms: load it for the first one. */
-static int link_notes(struct bpf_source *s, const struct link_group *group)
-{
-	int err = s->for_notes.obj ? 0
-				   : programs_load_one(&s->for_notes, PROGRAM_AT_NOTE, &s->config,
-						       s->is_multi, &s->programs);
-
-	return err ? err : link_set_add(s->links, &s->for_notes, group, s->is_multi);
-}
-
-/* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
-static pid_t scope_of(const struct bpf_source *s, pid_t pid)
-{
-	return s->is_shared ? 0 : pid;
-}
-
-/* The argument of the program at @point. For the hook: the distance from there to the state of the linker. */
-static u64 cookie_of(const struct probed_file *f, const struct probe_point *point, pid_t scope)
-{
-	u64 hook = f->list.linker_hook, state = f->list.linker_state;
-	u32 low = point->probe;
-
-	if (point->kind == POINT_HOOK)
-		low = (u32)(state ? state - hook : 0);
-	return (u64)scope << 32 | low;
-}
-
-/* Put probes in at @nr points of one kind. @offsets and @cookies have room for them. */
-static int link_points(struct bpf_source *s, const struct probed_file *f, const struct elf *elf,
-		       const struct probe_point *points, size_t nr, struct link_group *g)
-{
-	static const enum program programs[NR_POINT_KINDS] = {
-		[POINT_INTERNAL_CALL] = PROGRAM_INTERNAL_CALL, [POINT_FREE] = PROGRAM_ENTER_FREE,
-		[POINT_RETURN] = PROGRAM_LEAVE_CALL,	       [POINT_RET] = PROGRAM_AT_RET,
-		[POINT_ALLOC] = PROGRAM_ENTER_ALLOC,	       [POINT_NOTE] = PROGRAM_AT_NOTE,
-		[POINT_HOOK] = PROGRAM_MAPS_CHANGED,	       [POINT_PTRACE] = PROGRAM_BEFORE_PTRACE,
-	};
-	auto_free u64 *offsets = calloc(nr, sizeof(*offsets)), *cookies = calloc(nr, sizeof(*cookies));
-
-	if (!offsets || !cookies)
-		return -ENOMEM;
-	for (size_t i = 0; i < nr; i++) {
-		int err = elf_vaddr_to_offset(elf, points[i].vaddr, &offsets[i]);
-
-		if (err)
-			return err;
-		cookies[i] = cookie_of(f, &points[i], g->pid);
-	}
-	g->program = programs[points->kind];
-	g->is_return = points->kind == POINT_RETURN;
-	g->offsets = offsets;
-	g->cookies = cookies;
-	g->nr = nr;
-	if (s->is_cookie_fixed)
-		return link_fixed(s, g);
-	if (s->is_multi && g->pid && copies_note(&s->copies, g))
-		return -ENOMEM;
-	if (g->program == PROGRAM_AT_NOTE)
-		return link_notes(s, g);
-	return link_set_add(s->links, &s->programs, g, s->is_multi);
-}
-
-/* Put the probes of a file in: for each kind of points one group of links. */
-static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  const struct elf *elf)
-{
-	struct bpf_source *s = ctx;
-	const struct probe_taker *taker = s->options.taker;
-	int err = taker ? taker->put_in(taker->ctx, t, map, f, elf) : 0;
-	u32 next = 0;
-
-	s->programs.state->is_shared = s->is_shared;
-	if (s->is_shared)
-		bystanders_tell_all(&s->bystanders);
-	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
-		next++;
-	while (next < f->nr_points && !err) {
-		struct link_group g = { .fd = map->module->fd, .pid = scope_of(s, t->pid) };
-		u32 first = next;
-
-		while (next < f->nr_points && f->points[next].kind == f->points[first].kind)
-			next++;
-		err = link_points(s, f, elf, f->points + first, next - first, &g);
-	}
-	return err;
-}
-
-static const struct placing_ops placing_ops = {
-	.max_probes = MAX_PROBES,
-	.add_probes = add_probes,
-	.add_notes = add_notes,
-	.put_in = put_in,
-};
-
-static int new_file(void *ctx, const struct module *m, struct elf *elf)
-{
-	const struct bpf_source *s = ctx;
-
-	return s->options.taker->new_file(s->options.taker->ctx, m, elf);
-}
-
-static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
-{
-	const struct bpf_source *s = ctx;
-
-	s->options.taker->forget_range(s->options.taker->ctx, pid, start, end);
-	return 0;
-}
-
-/* With a taker. */
-static const struct placing_ops taker_ops = {
-	.is_per_mapping = true,
-	.max_probes = MAX_PROBES,
-	.add_probes = add_probes,
-	.add_notes = add_notes,
-	.new_file = new_file,
-	.put_in = put_in,
-	.forget_range = forget_range,
-};
-
 static int source_bpf_probe(struct caps *caps)
 {
 	return caps_probe(caps, CAPS_QUICK);
@@ -441,7 +221,7 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->programs.state->is_on = 1;
 	s->is_shared = s->config.max_followed != 0;
 	placing.is_shared = s->is_shared;
-	placing_init(&s->placing, options->taker ? &taker_ops : &placing_ops, s, &placing);
+	placing_init(&s->placing, options->taker ? &bpf_place_for_taker : &bpf_place, s, &placing);
 	*out = (struct source *)s;
 	return 0;
 undo_ring:

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The inside of the BPF source, for user/source/source_bpf*.c only. */
+#pragma once
+
+#include "user/source/bystanders.h"
+#include "user/source/copies.h"
+#include "user/source/links.h"
+#include "user/source/placing.h"
+#include "user/source/programs.h"
+#include "user/source/source.h"
+
+struct bpf_source {
+	struct source_options options;
+	bool is_multi;	      /* uprobe_multi links */
+	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
+	struct programs programs;
+	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
+	struct source_config config;
+	struct kernel_ring *ring;      /* owned */
+	struct link_set *links;	       /* owned */
+	struct unwind_tables *tables;  /* owned; NULL without stacks */
+	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
+	struct placing placing;
+	struct copies copies;
+	struct bpf_process *processes; /* owned */
+	size_t nr_processes, max_processes;
+	const struct sink *sink; /* during poll */
+	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
+	u64 stats_ns;		 /* that they had run before */
+	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
+	struct bystanders bystanders;
+	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */
+};
+
+/* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
+struct bpf_process {
+	pid_t pid;
+	u32 removals, execs;	  /* as struct process_state */
+	u32 nr_overwritten;	  /* probes of its present program whose breakpoint is gone */
+	u64 overwritten, tracers; /* as struct losses; the first without nr_overwritten */
+};
+
+/* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
+extern const struct placing_ops bpf_place, bpf_place_for_taker;
