@@ -228,6 +228,11 @@ int maps_next(struct maps_reader *r, struct map_line *line)
 	}
 }
 
+bool maps_is_code(const struct map_line *line)
+{
+	return line->is_executable && strcmp(line->path, "[uprobes]") != 0;
+}
+
 bool maps_is_complete(const struct maps_reader *r)
 {
 	char byte;

@@ -41,6 +41,12 @@ int maps_open_fd(struct maps_reader **out, int fd) __must_check;
  */
 int maps_next(struct maps_reader *r, struct map_line *line) __must_check;
 
+/*
+ * Code of the program: executable, and not "[uprobes]". Into that page the kernel maps copies of instructions under
+ * probes, at the first call of the first probe (kernel/events/uprobes.c): no call comes from there.
+ */
+bool maps_is_code(const struct map_line *line);
+
 /* Call after the end: false if the process gave up its memory (exit, exec), so that lines may be missing. */
 bool maps_is_complete(const struct maps_reader *r);
 

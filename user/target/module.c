@@ -527,7 +527,7 @@ static int read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
 			r->header.inode = line.inode;
 			r->header.start = line.start;
 		}
-		if (!line.is_executable)
+		if (!maps_is_code(&line))
 			continue;
 		r->hash = hash_line(r->hash, &line);
 		more = want_mappings ? add_mapping(r, &line) : 0;

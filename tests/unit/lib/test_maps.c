@@ -209,6 +209,27 @@ static void own_process(void **state)
 	maps_close(r);
 }
 
+/* At the first call of a probe the kernel adds a page. A trace of which the mappings change then loses a stack. */
+static void code_of_the_program(void **state)
+{
+	auto_close int fd = text_fd("1000-2000 r-xp 0 08:01 12 /a\n"
+				    "2000-3000 r--p 0 08:01 12 /a\n"
+				    "7000-8000 r-xp 0 00:00 0 \n"
+				    "7fffffffe000-7ffffffff000 --xp 0 00:00 0 [uprobes]\n",
+				    1, "");
+	const bool is_code[] = { true, false, true, false };
+	struct maps_reader *r;
+	struct map_line line;
+
+	(void)state;
+	assert_int_equal(maps_open_fd(&r, fd), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(is_code); i++) {
+		assert_int_equal(maps_next(r, &line), 1);
+		assert_true(maps_is_code(&line) == is_code[i]);
+	}
+	maps_close(r);
+}
+
 static void no_process(void **state)
 {
 	struct maps_reader *r;
@@ -224,7 +245,7 @@ int main(void)
 		cmocka_unit_test(newline_in_name), cmocka_unit_test(no_lines),
 		cmocka_unit_test(many_long_lines), cmocka_unit_test(endless_line),
 		cmocka_unit_test(broken_file),	   cmocka_unit_test(own_process),
-		cmocka_unit_test(no_process),
+		cmocka_unit_test(no_process),	   cmocka_unit_test(code_of_the_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
