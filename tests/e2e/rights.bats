@@ -118,18 +118,20 @@ seen() {
 
 # dropped PID: all threads of heaptap, and its child that keeps the links, have only what tracing needs
 dropped() {
-	local caps allowed=0 bit status
+	local caps allowed=0 bit status words
 	# The list of user/lib/privileges.c.
 	for bit in 0 1 2 3 5 6 7 14 19 21 23 24 38 39 40; do
 		allowed=$((allowed | 1 << bit))
 	done
 	for status in "/proc/$1"/task/*/status $(pgrep -P "$1" -x links-of-heapta | sed 's|.*|/proc/&/status|'); do
-		grep -qx 'NoNewPrivs:	1' "$status" || { echo "$status: may gain privileges"; return 1; }
+		# A thread may have ended since the list was made.
+		words=$(cat "$status" 2>/dev/null) || continue
+		grep -qx 'NoNewPrivs:	1' <<<"$words" || { echo "$status: may gain privileges"; return 1; }
 		case $(uname -m) in
-		x86_64 | aarch64 | riscv64) grep -qx 'Seccomp:	2' "$status" || { echo "$status: no filter"; return 1; } ;;
+		x86_64 | aarch64 | riscv64) grep -qx 'Seccomp:	2' <<<"$words" || { echo "$status: no filter"; return 1; } ;;
 		*) echo "# no filter of system calls on this CPU" >&3 ;;
 		esac
-		caps=$((16#$(awk '/^CapEff/ { print $2 }' "$status")))
+		caps=$((16#$(awk '/^CapEff/ { print $2 }' <<<"$words")))
 		[ $((caps & ~allowed)) -eq 0 ] || { echo "$status: capabilities $caps"; return 1; }
 	done
 	caps=$((16#$(awk '/^CapPrm/ { print $2 }' "/proc/$1/status")))
