@@ -142,3 +142,27 @@ same_part() {
 	mv m.heaptap r.heaptap
 	same_part before,after
 }
+
+# begins_at NS: the byte where reading of the part from NS to the end begins; nothing if it is the start
+begins_at() {
+	"$HEAPTAP" report -vv --between "${1}ns,end" r.heaptap 2>&1 >out | sed -n 's/.*begins at byte //p'
+}
+
+@test "between: right behind a seek point with thousands of live blocks (F5)" {
+	"$HEAPTAP" run -q --no-scan --record-seek 64K -w r.heaptap -- "$T/threads" 4 80000 4000 >out 2>err
+	to=$("$HEAPTAP" report --format json r.heaptap | jq .duration_ns)
+	last=$(begins_at "$to")
+	# 128 bytes for each of them are between two points.
+	[ "$last" -gt $((4000 * 128)) ]
+	from=0
+	for ((round = 0; round < 12; round++)); do
+		at=$(((from + to) / 2))
+		if [ "$(begins_at "$at")" = "$last" ]; then to=$at; else from=$at; fi
+	done
+	of --between "start,${to}ns"
+	[ "$(number .totals.live_blocks)" -gt 3500 ]
+	same_part "${to}ns,end"
+	grep -q "reading begins at byte $last" err
+	# The frees of those blocks are known ones.
+	[ "$(number .totals.unknown_frees)" -eq 0 ]
+}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* threads [THREADS [OPERATIONS]]: full speed, blocks are handed from thread to thread and freed elsewhere. */
+/* threads [THREADS [OPERATIONS [SLOTS]]]: full speed, blocks are handed from thread to thread and freed elsewhere. */
 #include "tests/targets/truth.h"
 
 #include <pthread.h>
 #include <stdint.h>
 
-enum { NR_SLOTS = 256, MAX_THREADS = 8192, BLOCK = 40 };
+enum { NR_SLOTS = 256, MAX_SLOTS = 1 << 16, MAX_THREADS = 8192, BLOCK = 40 };
 
-static void *slots[NR_SLOTS];
-static long nr_operations;
+static void *slots[MAX_SLOTS];
+static long nr_operations, nr_slots;
 static uint64_t nr_malloc, nr_realloc;
 
 FN static void *take_block(void)
@@ -26,7 +26,7 @@ static void *exchange(void *arg)
 	uint64_t mallocs = 0, reallocs = 0;
 
 	for (long i = 0; i < nr_operations; i++) {
-		unsigned int slot = rand_r(&seed) % NR_SLOTS;
+		unsigned int slot = rand_r(&seed) % nr_slots;
 		void *p = take_block();
 
 		mallocs++;
@@ -50,14 +50,15 @@ int main(int argc, char **argv)
 
 	truth_begin();
 	nr_operations = arg_or(argc, argv, 2, 20000);
-	if (nr_threads > MAX_THREADS)
+	nr_slots = arg_or(argc, argv, 3, NR_SLOTS);
+	if (nr_threads > MAX_THREADS || nr_slots < 1 || nr_slots > MAX_SLOTS)
 		return 2;
 	for (uintptr_t i = 0; i < (uintptr_t)nr_threads; i++)
 		if (pthread_create(&threads[i], NULL, exchange, (void *)(i + 1)))
 			return 1;
 	for (long i = 0; i < nr_threads; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i < NR_SLOTS; i++)
+	for (long i = 0; i < nr_slots; i++)
 		live += slots[i] != NULL;
 	expect("calls malloc %llu", (unsigned long long)nr_malloc);
 	expect("calls realloc %llu", (unsigned long long)nr_realloc);
