@@ -90,12 +90,10 @@ int heap_keep_tape(struct heap *h)
 	return h->tape ? 0 : tape_new(&h->tape);
 }
 
-static void __attribute__((cold, noinline)) put_on_tape(struct heap *h, u32 row, u64 bytes, bool is_free)
+static void __attribute__((noinline)) put_on_tape(struct heap *h, u32 row, u64 bytes, bool is_free)
 {
-	const struct tape_entry e = { h->totals.last_time_ns / NS_PER_MS, bytes, row - h->first_row,
-				      is_free };
-
-	tape_put(h->tape, &e);
+	tape_put(h->tape, &(struct tape_entry){ h->totals.last_time_ns / NS_PER_MS, bytes, row - h->first_row,
+						is_free });
 }
 
 /* Count the new block of @ev, which has @bytes. Returns the number of its thread, or THREADS_MAX. */

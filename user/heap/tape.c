@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Blocks that came and went, in a temporary file. An entry is a head of three bytes: flags, and the number of a slot.
- * Most events have a row and a size that were there lately: a table keeps these in slots. Else both follow the head as
- * varints. There may be many million entries, so nothing slow is done for one.
+ * Blocks that came and went, in a temporary file, as the lines that the file of heaptrack has: so they need only be
+ * copied there. Between them are lines that begin with a mark: "!k 1f 20" is a new kind, of row 31 and 32 bytes, and
+ * "!t a" says that 10 ms went by. Numbers are hexadecimal.
+ *
+ * There may be many million events, so nothing slow is done for one. A table knows the lines of most kinds. Where it is
+ * needed is not in the processor's cache: so events wait until there are some, and their places are fetched together.
  */
 #include "user/heap/tape.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,53 +17,57 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "user/lib/varint.h"
+#include "user/lib/digits.h"
+#include "user/lib/hash_index.h"
 
 enum {
-	WRITE_BYTES = 1 << 14,
+	WRITE_BYTES = 1 << 15,
 	READ_BYTES = 1 << 16,
-	HEAD_BYTES = 3,
-	ENTRY_BYTES = HEAD_BYTES + 3 * VARINT_MAX
+	LINE_BYTES = 2 + 2 * DIGITS_MAX + 4, /* the longest line */
+	NR_WAITING = 64,
+	ENTRY_BYTES = 3 * LINE_BYTES /* an event, its kind and its time */
 };
-enum { IS_FREE = 1, HAS_TIME = 2, IS_NEW = 4, FLAG_BITS = 3 };
+_Static_assert(WRITE_BYTES > 2 * NR_WAITING * ENTRY_BYTES, "there is room for all events that wait");
+enum { MARK = '!', NR_WAYS = 4, MIN_BITS = 6, MAX_BITS = 16 };
+enum { ROW_BITS = 26, MAX_KINDS = 1 << 28 }; /* seven digits */
 
-/* For each slot by row there are some by row and size. */
-enum { BY_SIZE = 8, MIN_BY_ROW = 1 << 7, MAX_BY_ROW = TAPE_SLOTS_MAX / (1 + BY_SIZE) };
-_Static_assert(TAPE_SLOTS_MAX << FLAG_BITS <= 1 << 8 * HEAD_BYTES, "a head has room for each slot");
+/* No kind has all bits. */
+#define NO_KEY UINT64_MAX
 
-#define NO_ROW UINT32_MAX
-
-/* A number in the file stands for the row and the size of its slot. Larger sizes have no slot. */
-struct tape_slot {
-	u32 row; /* NO_ROW = none yet */
-	u32 bytes;
+/* A kind that was there lately. */
+struct tape_kind {
+	u64 key;      /* its bytes and row */
+	char text[8]; /* its number and a line feed; the rest is 0 */
 };
 
-/* First a slot for each row, for its first size; then slots for other sizes, by a hash of row and size. */
-struct tape_slots {
-	struct tape_slot *list; /* owned; NULL = none yet */
-	u32 nr_by_row;		/* a power of two; when it grows, all slots are forgotten */
-	u32 nr_new;		/* slots that were filled, or filled anew */
+/* By the hash of the key: one of NR_WAYS kinds, which are side by side. */
+struct tape_kinds {
+	struct tape_kind *list; /* owned; NULL = none yet; NR_WAYS << bits */
+	u32 bits;
+	u32 nr;	    /* places that were filled since it has this size */
+	u32 number; /* of the next kind */
 };
 
 /* One that reads a tape. */
 struct tape_reader {
-	u8 *bytes;    /* owned; READ_BYTES and one more, a part of the tape */
-	const u8 *at; /* the next entry */
-	u8 *end;      /* of the part */
-	u64 offset;   /* of that end in the tape */
+	char *bytes;	/* owned; READ_BYTES, a part of the tape */
+	const char *at; /* the next line */
+	char *end;	/* of the part */
+	u64 offset;	/* of that end in the tape */
 	u64 time_ms;
 };
 
 struct tape {
-	int fd;	     /* owned; -1 = all entries are in @bytes */
+	int fd;	     /* owned; -1 = all lines are in @bytes */
 	u64 len;     /* bytes in the file */
 	u32 nr;	     /* bytes in @bytes, which come behind those */
 	int err;     /* of the first failure */
-	u64 time_ms; /* of the last entry */
-	struct tape_slots slots;
+	u64 time_ms; /* of the last line */
+	struct tape_kinds kinds;
 	struct tape_reader reader;
-	u8 bytes[WRITE_BYTES];
+	u32 nr_waiting;
+	struct tape_entry waiting[NR_WAITING];
+	char bytes[WRITE_BYTES];
 };
 
 int tape_new(struct tape **out)
@@ -77,7 +85,7 @@ static void tape_fini(struct tape *t)
 {
 	if (t->fd >= 0)
 		close(t->fd);
-	free(t->slots.list);
+	free(t->kinds.list);
 	free(t->reader.bytes);
 }
 
@@ -96,48 +104,62 @@ void tape_reset(struct tape *t)
 	t->fd = -1;
 }
 
-static u32 nr_slots(const struct tape_slots *s)
+static size_t nr_places(u32 bits)
 {
-	return s->nr_by_row * (1 + BY_SIZE);
+	return (size_t)NR_WAYS << bits;
 }
 
-/* Forget all slots, and have @nr by row. 0 or -ENOMEM. */
-static int slots_begin(struct tape_slots *s, u32 nr)
+/* 0 or -ENOMEM. */
+static int kinds_begin(struct tape_kinds *k, u32 bits)
 {
-	free(s->list);
-	*s = (struct tape_slots){ .list = malloc(nr * (1 + BY_SIZE) * sizeof(*s->list)), .nr_by_row = nr };
-	if (!s->list)
+	k->list = aligned_alloc(NR_WAYS * sizeof(*k->list), nr_places(bits) * sizeof(*k->list));
+	if (!k->list)
 		return -ENOMEM;
-	for (u32 i = 0; i < nr_slots(s); i++)
-		s->list[i] = (struct tape_slot){ .row = NO_ROW };
+	for (size_t i = 0; i < nr_places(bits); i++)
+		k->list[i].key = NO_KEY;
+	k->bits = bits;
+	k->nr = 0;
 	return 0;
 }
 
-static bool is_in(const struct tape_slot *slot, const struct tape_entry *e)
+static u32 kinds_home(const struct tape_kinds *k, u64 key)
 {
-	return slot->row == e->row && slot->bytes == e->bytes;
+	return (u32)(hash_u64(key) >> (64 - k->bits)) * NR_WAYS;
 }
 
-/* The slot that has @e, or that is to be filled with it. */
-static u32 slots_find(const struct tape_slots *s, const struct tape_entry *e)
+/* Double the table. The kinds of one home go to two. 0 or -ENOMEM. */
+static int kinds_grow(struct tape_kinds *k)
 {
-	u32 nr = s->nr_by_row, first = e->row & (nr - 1), second;
-	u64 hash;
+	struct tape_kinds old = *k;
+	int err = kinds_begin(k, old.bits + 1);
 
-	if (is_in(&s->list[first], e))
-		return first;
-	hash = (e->row * 0x9e3779b97f4a7c15ULL) ^ (e->bytes * 0xd6e8feb86659fd93ULL);
-	second = nr + ((u32)(hash >> 40) & (nr * BY_SIZE - 1));
-	return s->list[first].row == NO_ROW && !is_in(&s->list[second], e) ? first : second;
+	if (err) {
+		*k = old;
+		return err;
+	}
+	for (size_t i = 0; i < nr_places(old.bits); i++) {
+		struct tape_kind *home;
+
+		if (old.list[i].key == NO_KEY)
+			continue;
+		home = &k->list[kinds_home(k, old.list[i].key)];
+		while (home->key != NO_KEY)
+			home++;
+		*home = old.list[i];
+		k->nr++;
+	}
+	free(old.list);
+	return 0;
 }
 
-/* Fill slot @at. 0 or -ENOMEM. */
-static int slots_fill(struct tape_slots *s, u32 at, const struct tape_entry *e)
+/* Have a table with room for the events that wait. Once it is large enough, new kinds replace others. 0 or -ENOMEM. */
+static int kinds_reserve(struct tape_kinds *k)
 {
-	s->list[at] = (struct tape_slot){ e->bytes <= UINT32_MAX ? e->row : NO_ROW, (u32)e->bytes };
-	if (++s->nr_new <= nr_slots(s) || s->nr_by_row >= MAX_BY_ROW)
+	if (!k->list)
+		return kinds_begin(k, MIN_BITS);
+	if (k->bits == MAX_BITS || k->nr + NR_WAITING < nr_places(k->bits) / 2)
 		return 0;
-	return slots_begin(s, 2 * s->nr_by_row);
+	return kinds_grow(k);
 }
 
 /* A file without a name. O_TMPFILE is not known to every file system; tmpfile() knows no TMPDIR. */
@@ -182,49 +204,120 @@ static int write_file(struct tape *t)
 	return 0;
 }
 
-/* Make the tape ready for one more entry. False: it has failed. */
-static bool __attribute__((noinline)) make_room(struct tape *t)
+static u64 key_of(const struct tape_entry *e)
 {
-	if (!t->err && !t->slots.list)
-		t->err = slots_begin(&t->slots, MIN_BY_ROW);
-	if (!t->err && t->nr > WRITE_BYTES - ENTRY_BYTES)
+	/* Sizes that have no room are taken as a new kind each time. */
+	return e->bytes >> (63 - ROW_BITS) ? NO_KEY : e->bytes << ROW_BITS | e->row;
+}
+
+static void put_mark(struct tape *t, char what)
+{
+	t->bytes[t->nr++] = MARK;
+	t->bytes[t->nr++] = what;
+}
+
+static void put_number(struct tape *t, u64 number)
+{
+	t->bytes[t->nr++] = ' ';
+	t->nr += (u32)digits_bare_hex(t->bytes + t->nr, number);
+}
+
+/* Write the line of the new kind of @e, and fill @kind. */
+static void __attribute__((noinline))
+put_kind(struct tape *t, struct tape_kind *kind, const struct tape_entry *e)
+{
+	size_t len;
+
+	if (t->kinds.number == MAX_KINDS) {
+		t->err = -EFBIG;
+		return;
+	}
+	put_mark(t, 'k');
+	put_number(t, e->row);
+	put_number(t, e->bytes);
+	t->bytes[t->nr++] = '\n';
+	*kind = (struct tape_kind){ .key = key_of(e) };
+	len = digits_bare_hex(kind->text, t->kinds.number++);
+	kind->text[len] = '\n';
+}
+
+static void __attribute__((noinline)) put_time(struct tape *t, u64 time_ms)
+{
+	put_mark(t, 't');
+	put_number(t, time_ms - t->time_ms);
+	t->bytes[t->nr++] = '\n';
+	t->time_ms = time_ms;
+}
+
+/* The place of @key, whose home is @home; or one to fill with it. */
+static struct tape_kind *find_kind(struct tape_kinds *k, u32 home, u64 key)
+{
+	struct tape_kind *kind = &k->list[home];
+	u32 way = (kind[1].key == key) + 2 * (kind[2].key == key) + 3 * (kind[3].key == key);
+
+	_Static_assert(NR_WAYS == 4, "all ways are looked at");
+	if (kind[way].key == key)
+		return &kind[way];
+	for (way = 0; way < NR_WAYS; way++)
+		if (kind[way].key == NO_KEY) {
+			k->nr++;
+			return &kind[way];
+		}
+	/* Frequent kinds come early: they stay, and have short numbers. */
+	return &kind[NR_WAYS - 1];
+}
+
+static void put_event(struct tape *t, const struct tape_entry *e, u32 home)
+{
+	struct tape_kind big = { .key = NO_KEY }, *kind = &big;
+	u64 key = key_of(e), text;
+
+	if (e->time_ms > t->time_ms)
+		put_time(t, e->time_ms);
+	if (key != NO_KEY)
+		kind = find_kind(&t->kinds, home, key);
+	if (kind->key != key || key == NO_KEY)
+		put_kind(t, kind, e);
+	memcpy(t->bytes + t->nr, e->is_free ? "- " : "+ ", 2);
+	memcpy(t->bytes + t->nr + 2, kind->text, sizeof(kind->text));
+	memcpy(&text, kind->text, sizeof(text));
+	t->nr += 2 + (71 - (u32)__builtin_clzll(le64toh(text))) / 8;
+}
+
+/* Write the lines of the events that wait. */
+static void __attribute__((noinline)) put_waiting(struct tape *t)
+{
+	u32 homes[NR_WAITING];
+
+	if (!t->err)
+		t->err = kinds_reserve(&t->kinds);
+	if (!t->err && t->nr > WRITE_BYTES / 2)
 		t->err = write_file(t);
-	return !t->err;
+	for (u32 i = 0; i < t->nr_waiting && !t->err; i++) {
+		homes[i] = kinds_home(&t->kinds, key_of(&t->waiting[i]));
+		__builtin_prefetch(&t->kinds.list[homes[i]]);
+	}
+	for (u32 i = 0; i < t->nr_waiting && !t->err; i++)
+		put_event(t, &t->waiting[i], homes[i]);
+	t->nr_waiting = 0;
 }
 
 void tape_put(struct tape *t, const struct tape_entry *e)
 {
-	u64 gone_ms = e->time_ms > t->time_ms ? e->time_ms - t->time_ms : 0;
-	bool is_new;
-	u8 *end;
-	u32 at;
-
-	if ((t->err || !t->slots.list || t->nr > WRITE_BYTES - ENTRY_BYTES) && !make_room(t))
-		return;
-	at = slots_find(&t->slots, e);
-	is_new = !is_in(&t->slots.list[at], e);
-	le32_put(t->bytes + t->nr, at << FLAG_BITS | (is_new ? IS_NEW : 0) | (gone_ms ? HAS_TIME : 0) |
-					   (e->is_free ? IS_FREE : 0));
-	end = t->bytes + t->nr + HEAD_BYTES;
-	if (is_new) {
-		end = varint_put(end, e->row);
-		end = varint_put(end, e->bytes);
-		t->err = slots_fill(&t->slots, at, e);
-	}
-	if (gone_ms)
-		end = varint_put(end, gone_ms);
-	t->time_ms += gone_ms;
-	t->nr = (u32)(end - t->bytes);
+	t->waiting[t->nr_waiting++] = *e;
+	if (t->nr_waiting == NR_WAITING)
+		put_waiting(t);
 }
 
 int tape_rewind(struct tape *t)
 {
 	struct tape_reader *r = &t->reader;
 
+	put_waiting(t);
 	if (t->err)
 		return t->err;
 	if (!r->bytes)
-		r->bytes = calloc(1, READ_BYTES + 1);
+		r->bytes = malloc(READ_BYTES);
 	r->at = r->end = r->bytes;
 	r->offset = r->time_ms = 0;
 	return r->bytes ? 0 : -ENOMEM;
@@ -259,38 +352,54 @@ static int read_more(const struct tape *t, struct tape_reader *r)
 	return 0;
 }
 
-int tape_next(struct tape *t, struct tape_entry *e)
+/* Read a number of the line that ends at @end, and what is before it. NULL: there is none. */
+static const char *get_number(const char *at, const char *end, u64 *number)
+{
+	return at && at < end && *at == ' ' ? digits_get_bare_hex(at + 1, end, number) : NULL;
+}
+
+/* Read a line with a mark. 1 or -EIO. */
+static int read_mark(struct tape_reader *r, struct tape_part *p)
+{
+	const char *end = memchr(r->at, '\n', (size_t)(r->end - r->at)), *at;
+	bool is_time = r->at[1] == 't';
+	u64 first, second = 0;
+
+	if (!end || end < r->at + 2)
+		return -EIO;
+	at = get_number(r->at + 2, end, &first);
+	if (!is_time)
+		at = get_number(at, end, &second);
+	if (at != end)
+		return -EIO;
+	r->at = end + 1;
+	if (is_time)
+		*p = (struct tape_part){ .what = TAPE_TIME, .time_ms = r->time_ms += first };
+	else
+		*p = (struct tape_part){ .what = TAPE_KIND, .row = (u32)first, .bytes = second };
+	return 1;
+}
+
+int tape_next(struct tape *t, struct tape_part *p)
 {
 	struct tape_reader *r = &t->reader;
-	u64 gone_ms = 0;
-	const u8 *p;
-	u32 head;
+	const char *end;
 
-	if (r->end - r->at < ENTRY_BYTES && read_more(t, r))
+	if (r->end - r->at < LINE_BYTES && read_more(t, r))
 		return -EIO;
 	if (r->at == r->end)
 		return 0;
-	if (r->end - r->at < HEAD_BYTES)
-		return -EIO;
-	/* The buffer has room behind its end. */
-	head = le32_get(r->at) & ((1U << 8 * HEAD_BYTES) - 1);
-	p = r->at + HEAD_BYTES;
-	if (head & IS_NEW) {
-		u64 row = 0;
-
-		p = varint_get(varint_get(p, r->end, &row), r->end, &e->bytes);
-		e->row = (u32)row;
+	if (*r->at == MARK)
+		return read_mark(r, p);
+	end = memchr(r->at, MARK, (size_t)(r->end - r->at));
+	if (!end) {
+		end = memrchr(r->at, '\n', (size_t)(r->end - r->at));
+		if (!end)
+			return -EIO;
+		end++;
 	}
-	if (p && head & HAS_TIME)
-		p = varint_get(p, r->end, &gone_ms);
-	if (!p)
-		return -EIO;
-	r->at = p;
-	r->time_ms += gone_ms;
-	e->time_ms = r->time_ms;
-	e->slot = head >> FLAG_BITS;
-	e->is_new = head & IS_NEW;
-	e->is_free = head & IS_FREE;
+	*p = (struct tape_part){ .what = TAPE_EVENTS, .lines = r->at, .len = (size_t)(end - r->at) };
+	r->at = end;
 	return 1;
 }
 
@@ -314,17 +423,21 @@ static int copy_file(struct tape *to, const struct tape *from)
 	return 0;
 }
 
-static int copy(struct tape *to, const struct tape *from)
+static int copy(struct tape *to, struct tape *from)
 {
-	int err = from->err ? from->err : copy_file(to, from);
+	int err;
 
-	if (!err && from->slots.list)
-		err = slots_begin(&to->slots, from->slots.nr_by_row);
+	put_waiting(from);
+	err = from->err ? from->err : copy_file(to, from);
+	if (!err && from->kinds.list)
+		err = kinds_begin(&to->kinds, from->kinds.bits);
 	if (err)
 		return err;
-	if (from->slots.list)
-		memcpy(to->slots.list, from->slots.list, nr_slots(&from->slots) * sizeof(*from->slots.list));
-	to->slots.nr_new = from->slots.nr_new;
+	if (from->kinds.list)
+		memcpy(to->kinds.list, from->kinds.list,
+		       nr_places(from->kinds.bits) * sizeof(*from->kinds.list));
+	to->kinds.nr = from->kinds.nr;
+	to->kinds.number = from->kinds.number;
 	memcpy(to->bytes, from->bytes, from->nr);
 	to->nr = from->nr;
 	to->time_ms = from->time_ms;

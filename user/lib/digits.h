@@ -33,6 +33,21 @@ static inline size_t digits_bare_hex(char *out, u64 n)
 	return (size_t)nr;
 }
 
+/* Read digits as digits_bare_hex() writes them. Returns their end; NULL without any, or if they are too many. */
+static inline const char *digits_get_bare_hex(const char *text, const char *end, u64 *n)
+{
+	const char *at = text;
+
+	for (*n = 0; at < end; at++) {
+		u32 digit = (u32)*at - '0' < 10 ? (u32)*at - '0' : (u32)*at - 'a' + 10;
+
+		if (digit > 15 || (digit >= 10 && *at < 'a'))
+			break;
+		*n = *n << 4 | digit;
+	}
+	return at == text || at - text > 16 ? NULL : at;
+}
+
 /* Write @n as "0x1f" to @out, without an end. Returns the number of characters, at most DIGITS_MAX. */
 static inline size_t digits_hex(char *out, u64 n)
 {

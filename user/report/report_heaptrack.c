@@ -50,21 +50,16 @@ struct block_kind {
 	u64 bytes, trace;
 };
 
-/* The line of a kind, "+ 1f" with its end. Numbers of kinds have 32 bits. */
-struct event_line {
-	char text[15];
-	u8 len;
-};
-
-/* The events of one process, and the entry that comes next. */
+/* The events of one process, and what comes next. */
 struct feed {
 	const struct report_process *process;
-	struct tape *tape;	  /* borrowed; NULL = none */
-	u64 *traces;		  /* owned; by row */
-	struct event_line *slots; /* owned; by slot of the tape: the line of its kind */
-	size_t max_slots;
-	struct tape_entry entry;
-	bool has_entry;
+	struct tape *tape; /* borrowed; NULL = none */
+	u64 *traces;	   /* owned; by row */
+	u32 *numbers; /* owned; by kind of the tape: its number in the file. None are kept for the only process */
+	size_t nr_kinds, max_numbers;
+	struct tape_part part;
+	bool has_part;
+	u64 time_ms; /* of the last part */
 };
 
 struct heaptrack {
@@ -215,39 +210,37 @@ static void put_time(struct heaptrack *h, u64 ms)
 	h->now_ms = ms;
 }
 
-/* Make the line of @kind. A new kind gets a number, from 0, and the line that says so. 0 or -ENOMEM. */
-static int make_line(struct heaptrack *h, const struct block_kind *kind, struct event_line *line)
+static void put_kind(struct heaptrack *h, const struct block_kind *kind)
 {
-	char *text = line_room(h);
-	size_t at, len;
+	char *line = line_room(h);
+	size_t len = put_number(line, 'a', kind->bytes);
+
+	line[len++] = ' ';
+	len += digits_bare_hex(line + len, kind->trace);
+	line[len++] = '\n';
+	h->nr_bytes += len;
+}
+
+/* The number of @kind, from 0. A new kind gets the line that says so. 0 or -ENOMEM. */
+static int number_kind(struct heaptrack *h, const struct block_kind *kind, u32 *number)
+{
+	size_t at;
 	bool is_new;
 	int err = intern_item(&h->kinds, kind, &at, &is_new);
 
-	if (err)
-		return err;
-	line->len = (u8)put_number(line->text, '+', at);
-	line->text[line->len++] = '\n';
-	if (!is_new)
-		return 0;
-	len = put_number(text, 'a', kind->bytes);
-	text[len++] = ' ';
-	len += digits_bare_hex(text + len, kind->trace);
-	text[len++] = '\n';
-	h->nr_bytes += len;
-	return 0;
+	if (!err && is_new)
+		put_kind(h, kind);
+	*number = (u32)at;
+	return err;
 }
 
-static void put_line(struct heaptrack *h, const struct event_line *line, bool is_free, u64 time_ms)
+static void put_event(struct heaptrack *h, char letter, u32 number)
 {
-	u64 ms = time_ms > h->start_ms ? time_ms - h->start_ms : 0;
-	char *text;
+	char *line = line_room(h);
+	size_t len = put_number(line, letter, number);
 
-	if (ms >= h->now_ms + TIME_STEP_MS)
-		put_time(h, ms);
-	text = line_room(h);
-	memcpy(text, line->text, sizeof(line->text));
-	text[0] = is_free ? '-' : '+';
-	h->nr_bytes += line->len;
+	line[len++] = '\n';
+	h->nr_bytes += len;
 }
 
 struct visit {
@@ -259,23 +252,27 @@ static int visit_block(void *ctx, const struct heap_block *b)
 {
 	const struct visit *v = ctx;
 	const struct block_kind kind = { b->size, v->feed->traces[b->row] };
-	struct event_line line;
-	int err = make_line(v->heaptrack, &kind, &line);
+	u32 number;
+	int err = number_kind(v->heaptrack, &kind, &number);
 
 	if (!err)
-		put_line(v->heaptrack, &line, false, 0);
+		put_event(v->heaptrack, '+', number);
 	return err;
 }
 
-/* Read the next entry of @f. 0 or -errno. */
+/* Read the next part of @f. 0 or -errno. */
 static int advance(struct feed *f)
 {
-	int got = tape_next(f->tape, &f->entry);
+	int got = tape_next(f->tape, &f->part);
 
-	f->has_entry = got == 1;
-	if (got == 1 && f->entry.is_new && f->entry.row >= heap_row_count(f->process->heap))
+	f->has_part = got == 1;
+	if (got != 1)
+		return got;
+	if (f->part.what == TAPE_KIND && f->part.row >= heap_row_count(f->process->heap))
 		return -EIO;
-	return got < 0 ? got : 0;
+	if (f->part.what == TAPE_TIME)
+		f->time_ms = f->part.time_ms;
+	return 0;
 }
 
 /* Write all traces of @f. Without a tape its live blocks are all that is known: they come first. */
@@ -300,47 +297,99 @@ static int begin_feed(struct heaptrack *h, struct feed *f)
 	return err ? err : advance(f);
 }
 
-/* The feed whose entry is the earliest, NULL at the end. *@until_ms is when the next entry of another one comes. */
+/* The feed that is the earliest, NULL at the end. *@until_ms is the time of the next one. */
 static struct feed *next_feed(struct heaptrack *h, u64 *until_ms)
 {
 	struct feed *first = NULL;
 
 	*until_ms = UINT64_MAX;
 	for (struct feed *f = h->feeds; f < h->feeds + h->report->nr_processes; f++) {
-		if (!f->has_entry)
+		if (!f->has_part)
 			continue;
-		if (!first || f->entry.time_ms < first->entry.time_ms) {
-			*until_ms = first ? first->entry.time_ms : UINT64_MAX;
+		if (!first || f->time_ms < first->time_ms) {
+			*until_ms = first ? first->time_ms : UINT64_MAX;
 			first = f;
-		} else if (f->entry.time_ms < *until_ms) {
-			*until_ms = f->entry.time_ms;
+		} else if (f->time_ms < *until_ms) {
+			*until_ms = f->time_ms;
 		}
 	}
 	return first;
 }
 
-/* The line of the entry of @f is now another one. 0 or -ENOMEM. */
-static int __attribute__((noinline)) renew_line(struct heaptrack *h, struct feed *f)
+/* There is a new kind on the tape of @f. 0 or -ENOMEM. */
+static int take_kind(struct heaptrack *h, struct feed *f)
 {
-	const struct tape_entry *e = &f->entry;
-	int err = array_reserve(f->slots, f->max_slots, e->slot + 1);
+	const struct block_kind kind = { f->part.bytes, f->traces[f->part.row] };
+	int err;
 
-	return err ? err
-		   : make_line(h, &(struct block_kind){ e->bytes, f->traces[e->row] }, &f->slots[e->slot]);
+	if (h->report->nr_processes == 1) {
+		put_kind(h, &kind);
+		return 0;
+	}
+	err = array_reserve(f->numbers, f->max_numbers, f->nr_kinds + 1);
+	return err ? err : number_kind(h, &kind, &f->numbers[f->nr_kinds++]);
 }
 
-/* Write the entries of @f that come before @until_ms, and at least one. */
-static int put_entries(struct heaptrack *h, struct feed *f, u64 until_ms)
+/* Write the lines @p as they are. */
+static void copy_lines(struct heaptrack *h, const struct tape_part *p)
+{
+	if (p->len > LINES_BYTES - h->nr_bytes)
+		flush_lines(h);
+	if (p->len > LINES_BYTES / 4) {
+		flush_lines(h);
+		fwrite(p->lines, 1, p->len, h->out);
+		return;
+	}
+	memcpy(h->lines + h->nr_bytes, p->lines, p->len);
+	h->nr_bytes += p->len;
+}
+
+/* Write the lines of @f with the numbers of the file. 0 or -EIO. */
+static int renumber_lines(struct heaptrack *h, const struct feed *f)
+{
+	const char *at = f->part.lines, *end = at + f->part.len;
+
+	while (at < end) {
+		char letter = *at;
+		u64 kind;
+
+		at = digits_get_bare_hex(at + 2, end, &kind);
+		if (!at || at == end || *at++ != '\n' || kind >= f->nr_kinds)
+			return -EIO;
+		put_event(h, letter, f->numbers[kind]);
+	}
+	return 0;
+}
+
+/* Write the part of @f. 0 or -errno. */
+static int put_part(struct heaptrack *h, struct feed *f)
+{
+	const struct tape_part *p = &f->part;
+	u64 ms = f->time_ms > h->start_ms ? f->time_ms - h->start_ms : 0;
+
+	if (p->what == TAPE_KIND)
+		return take_kind(h, f);
+	if (p->what == TAPE_TIME) {
+		if (ms >= h->now_ms + TIME_STEP_MS)
+			put_time(h, ms);
+		return 0;
+	}
+	if (h->report->nr_processes > 1)
+		return renumber_lines(h, f);
+	copy_lines(h, p);
+	return 0;
+}
+
+/* Write what comes on the tape of @f before @until_ms, and at least one part. */
+static int put_parts(struct heaptrack *h, struct feed *f, u64 until_ms)
 {
 	int err;
 
 	do {
-		err = f->entry.is_new ? renew_line(h, f) : 0;
-		if (err)
-			return err;
-		put_line(h, &f->slots[f->entry.slot], f->entry.is_free, f->entry.time_ms);
-		err = advance(f);
-	} while (!err && f->has_entry && f->entry.time_ms < until_ms);
+		err = put_part(h, f);
+		if (!err)
+			err = advance(f);
+	} while (!err && f->has_part && f->time_ms < until_ms);
 	return err;
 }
 
@@ -360,7 +409,7 @@ static int put_events(struct heaptrack *h)
 		err = begin_feed(h, &h->feeds[i]);
 	}
 	while (!err && (f = next_feed(h, &until_ms)))
-		err = put_entries(h, f, until_ms);
+		err = put_parts(h, f, until_ms);
 	return err;
 }
 
@@ -377,7 +426,7 @@ static void put_head(struct heaptrack *h)
 static void feed_fini(struct feed *f)
 {
 	free(f->traces);
-	free(f->slots);
+	free(f->numbers);
 }
 
 static void fini(struct heaptrack *h)

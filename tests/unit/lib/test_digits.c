@@ -37,9 +37,30 @@ static void as_printf(void **state)
 	}
 }
 
+static void hex_is_read(void **state)
+{
+	static const char *const wrong[] = { "", "g", "A", ":", " 1", "-1", "00000000000000001" };
+	char text[DIGITS_MAX];
+	u64 n;
+
+	(void)state;
+	for (int bit = 0; bit < 64; bit++) {
+		size_t len = digits_bare_hex(text, UINT64_MAX >> bit);
+
+		text[len] = '\n';
+		assert_ptr_equal(digits_get_bare_hex(text, text + sizeof(text), &n), text + len);
+		assert_true(n == UINT64_MAX >> bit);
+	}
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_null(digits_get_bare_hex(wrong[i], wrong[i] + strlen(wrong[i]), &n));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(as_printf) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_printf),
+		cmocka_unit_test(hex_is_read),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

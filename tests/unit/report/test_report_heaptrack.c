@@ -79,7 +79,7 @@ static void with_a_tape_events_are_shown(void **state)
 	hostile_event(EVENT_ALLOC, "malloc", 0x60000, 16, 101);
 	write_plain();
 	/* Tracing began at 10 s. The row of malloc at stack 101 is new: calloc has another one, of the same trace. */
-	has("\na 10 2\nc 1f4\n+ 0\n- 0\na 20 2\n+ 1\nc 3e8\n+ 0\nc 4e20\n");
+	has("\nc 1f4\na 10 2\n+ 0\n- 0\na 20 2\n+ 1\nc 3e8\n+ 0\nc 4e20\n");
 }
 
 static void processes_have_a_root_each(void **state)
@@ -98,6 +98,44 @@ static void processes_have_a_root_each(void **state)
 	assert_int_equal(lines('+'), 2 * heap_totals(hostile.heap).live_blocks);
 }
 
+static size_t feed_events(struct heap *heap, u64 addr, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		const struct heap_event ev = { .h = { .kind = i & 1 ? EVENT_FREE : EVENT_ALLOC,
+						      .fn = alloc_fn_find(NULL, i & 1 ? "free" : "malloc"),
+						      .pid = 1,
+						      .tid = 1 },
+					       .time_ns = 10000000000 + (u64)i * 30000000 + addr,
+					       .addr = addr,
+					       .size = 1 + addr,
+					       .stack = STACK_NONE };
+
+		assert_int_equal(heap_event(heap, &ev), 0);
+	}
+	return (size_t)nr;
+}
+
+/* The kinds of each tape have numbers of their own; the file has one order of them, by time. */
+static void tapes_are_merged(void **state)
+{
+	struct report_process both[2] = { hostile.process, hostile.process };
+	struct heap *heaps[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(heap_new(&heaps[i], NULL), 0);
+		assert_int_equal(heap_keep_tape(heaps[i]), 0);
+		feed_events(heaps[i], i ? 10000000 : 20, 4);
+		both[i].heap = heaps[i];
+	}
+	hostile.report.processes = both;
+	hostile.report.nr_processes = 2;
+	write_plain();
+	has("\na 15 2\n+ 0\nc a\na 989681 2\n+ 1\nc 1e\n- 0\nc 28\n- 1\nc 3c\n+ 0\nc 46\n+ 1\n");
+	heap_free(heaps[0]);
+	heap_free(heaps[1]);
+}
+
 static void errors_are_returned(void **state)
 {
 	(void)state;
@@ -114,6 +152,7 @@ int main(void)
 		TEST(without_a_tape_live_blocks_are_shown),
 		TEST(with_a_tape_events_are_shown),
 		TEST(processes_have_a_root_each),
+		TEST(tapes_are_merged),
 		TEST(errors_are_returned),
 	};
 
