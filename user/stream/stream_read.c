@@ -33,7 +33,8 @@ struct stream_reader {
 	char why[192];
 	struct stream_progress progress;
 	bool has_preamble, has_hello, is_over;
-	u8 *input; /* owned; the beginning of a chunk */
+	bool is_halted; /* inside of the chunk in the input buffer */
+	u8 *input;	/* owned; the beginning of a chunk */
 	size_t nr_input;
 	u8 *raw;			/* owned; an unpacked chunk; NULL until one comes */
 	char *strings;			/* owned; of the record at hand */
@@ -115,7 +116,7 @@ void stream_reader_restart(struct stream_reader *r)
 	r->err = 0;
 	r->why[0] = '\0';
 	r->progress = (struct stream_progress){ 0 };
-	r->has_preamble = r->has_hello = r->is_over = false;
+	r->has_preamble = r->has_hello = r->is_over = r->is_halted = false;
 	r->nr_input = 0;
 	stream_state_reset(&r->state);
 	r->nr_ips = 0;
@@ -128,7 +129,7 @@ static int hand_out(struct stream_reader *r, enum stream_kind kind, const void *
 {
 	int err = r->handler.record(r->handler.ctx, kind, rec);
 
-	return err ? fail(r, err, "%s", strerror(-err)) : 0;
+	return err < 0 ? fail(r, err, "%s", strerror(-err)) : err;
 }
 
 /* Check a record against the records before. Return NULL, or the error in words. */
@@ -560,6 +561,20 @@ static int unpack(struct stream_reader *r, const u8 **data, size_t stored, size_
 	return 0;
 }
 
+/* Reading the records of the chunk in the input buffer has ended with @err. */
+static int end_chunk(struct stream_reader *r, int err)
+{
+	r->is_halted = err == STREAM_HALT;
+	if (r->is_halted)
+		return err;
+	if (err)
+		return r->err ? r->err : fail(r, err, "%s", strerror(-err));
+	r->progress.nr_chunks++;
+	r->progress.bytes += STREAM_HEADER_LEN + le32_get(r->input + 4);
+	r->nr_input = 0;
+	return 0;
+}
+
 /* Read the whole chunk in the input buffer, whose header has been checked. */
 static int read_chunk(struct stream_reader *r)
 {
@@ -584,11 +599,7 @@ static int read_chunk(struct stream_reader *r)
 		err = r->handler.chunk(r->handler.ctx, head[16], data, len);
 	else
 		r->progress.nr_unknown++;
-	if (err)
-		return r->err ? r->err : fail(r, err, "%s", strerror(-err));
-	r->progress.nr_chunks++;
-	r->progress.bytes += STREAM_HEADER_LEN + stored;
-	return 0;
+	return end_chunk(r, err);
 }
 
 /* Check the header of a chunk in the input buffer. Returns the number of bytes behind it, or -errno. */
@@ -637,6 +648,7 @@ static int read_preamble(struct stream_reader *r)
 			    STREAM_MAJOR, le16_get(p + 8) > STREAM_MAJOR ? "newer" : "older");
 	r->has_preamble = true;
 	r->progress.bytes = STREAM_PREAMBLE_LEN;
+	r->nr_input = 0;
 	return 0;
 }
 
@@ -657,7 +669,7 @@ int stream_feed(struct stream_reader *r, const void *data, size_t len)
 {
 	const u8 *p = data;
 
-	while (len && !r->err) {
+	while (len && !r->err && !r->is_halted) {
 		ssize_t unit = unit_len(r);
 		size_t take;
 
@@ -674,9 +686,16 @@ int stream_feed(struct stream_reader *r, const void *data, size_t len)
 			continue;
 		if (r->has_preamble ? read_chunk(r) : read_preamble(r))
 			break;
-		r->nr_input = 0;
 	}
-	return r->err;
+	return r->is_halted ? STREAM_HALT : r->err;
+}
+
+int stream_go_on(struct stream_reader *r, u64 *offset)
+{
+	int err = r->is_halted ? end_chunk(r, read_records(r)) : r->err;
+
+	*offset = r->progress.bytes;
+	return err;
 }
 
 int stream_finish(struct stream_reader *r)

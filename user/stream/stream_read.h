@@ -7,13 +7,15 @@
 
 struct stream_reader;
 
+enum { STREAM_HALT = 1 };
+
 struct stream_handler {
 	void *ctx;
 	/*
 	 * Called for each record, except STREAM_CONTEXT and unknown kinds. @rec is valid during the call: the struct of
 	 * @kind in user/stream/stream_record.h; struct process_event for exec, fork and exit; struct stack_event;
 	 * struct heap_event for STREAM_EVENT. Stacks have the ids of their source, and come before the records that
-	 * name them. 0, or -errno to stop.
+	 * name them. 0; STREAM_HALT to stop until stream_go_on(); or -errno to stop for ever.
 	 */
 	int (*record)(void *ctx, enum stream_kind kind, const void *rec);
 	/* Called for chunks of other kinds. NULL = skip them. */
@@ -41,10 +43,16 @@ int stream_reader_resume(struct stream_reader *r, const struct stream_cut *cut, 
 
 /*
  * Read @len more bytes, and call the handler for each whole record. 0; -EBADMSG: damaged, or no stream of heaptap;
- * -EPROTONOSUPPORT: another version; -EOPNOTSUPP: packed, and there is no codec; -ENOMEM; or the handler's -errno.
+ * -EPROTONOSUPPORT: another version; -EOPNOTSUPP: packed, and there is no codec; -ENOMEM; or what the handler gives.
  * stream_why() then has the reason, and all later calls return the error again.
  */
 int stream_feed(struct stream_reader *r, const void *data, size_t len) __must_check;
+
+/*
+ * After stream_feed() has returned STREAM_HALT: read the rest of the chunk at hand. 0: *@offset is the byte of the
+ * stream that comes next, whatever had been fed; STREAM_HALT again; or as stream_feed().
+ */
+int stream_go_on(struct stream_reader *r, u64 *offset) __must_check;
 
 /* There are no more bytes: 0 if the stream has its end, -ENODATA if it breaks off. */
 int stream_finish(struct stream_reader *r) __must_check;

@@ -27,7 +27,8 @@ struct world {
 	size_t nr_events;
 	size_t nr_seen; /* by the reader */
 	size_t nr_records[NR_STREAM_KINDS];
-	bool is_exact; /* compare with events */
+	bool is_exact;	 /* compare with events */
+	u32 halts_every; /* events; 0 = never */
 	struct stack_event last_stack;
 	u64 sum; /* checksum of all records read */
 	u32 chunk_sum;
@@ -76,7 +77,7 @@ static int on_event(struct world *w, const struct heap_event *ev)
 		assert_memory_equal(ev, want, sizeof(*ev));
 	}
 	w->nr_seen++;
-	return 0;
+	return w->halts_every && w->nr_seen % w->halts_every == 0 ? STREAM_HALT : 0;
 }
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
@@ -236,6 +237,33 @@ static void round_trip(void **state)
 	all_portions(NULL, 0);
 	all_portions(&stream_zstd, 7);
 	all_portions(&stream_zstd, 0);
+}
+
+/* A reader that halts at any event goes on as if it had not. */
+static void halts(void **state)
+{
+	(void)state;
+	for (u32 every = 1; every < 600; every += 199) {
+		struct world *w = new_world(&stream_zstd, 3000);
+		struct stream_reader *r;
+		u64 at = 0, nr = 0;
+		int err;
+
+		fill(w, 3000);
+		w->is_exact = true;
+		w->halts_every = every;
+		r = new_reader(w);
+		do {
+			err = stream_feed(r, w->bytes + at, w->nr - at);
+			for (; err == STREAM_HALT; nr++)
+				err = stream_go_on(r, &at);
+			assert_int_equal(err, 0);
+		} while (!stream_is_over(r));
+		assert_int_equal(nr, w->nr_seen / every);
+		assert_int_equal(w->nr_seen, w->nr_events);
+		stream_reader_free(r);
+		free_world(w);
+	}
 }
 
 /* After a restart both ends have forgotten the stream before. */
@@ -752,6 +780,7 @@ int main(void)
 		cmocka_unit_test(restarts),
 		cmocka_unit_test(many_threads),
 		cmocka_unit_test(many_stacks),
+		cmocka_unit_test(halts),
 		cmocka_unit_test(units_of_time),
 		cmocka_unit_test(records),
 		cmocka_unit_test(private_chunks),
