@@ -166,3 +166,38 @@ begins_at() {
 	# The frees of those blocks are known ones.
 	[ "$(number .totals.unknown_frees)" -eq 0 ]
 }
+
+# moments GOTO...: what the console reports at the last one
+moments() {
+	local commands=() at
+	for at in "$@"; do
+		commands+=(-x "goto $at" -x top)
+	done
+	rm -f here.json
+	"$HEAPTAP" console -vv "${commands[@]}" -x 'report here.json' r.heaptap >out 2>err
+}
+
+@test "goto: later moments are read on, and show what the console shows that goes there at once (F5)" {
+	"$HEAPTAP" run -q -f --record-seek 64K -w r.heaptap -- sh -c "
+		'$T/threads' 2 10000; '$T/threads' 3 10000 & '$T/threads' 2 20000 1000; wait" >out 2>err
+	ns=$("$HEAPTAP" report --format json r.heaptap | jq .duration_ns)
+	for share in 2 5 8; do
+		moments "$((ns * share / 9))ns"
+		fails grep 'reading goes on' err
+		mv here.json once.json
+		jq -e '.processes[0].totals.allocs > 0' once.json
+		moments 1ns "$((ns / 9))ns" "$((ns / 9))ns" "$((ns * share / 9 - 1))ns" "$((ns * share / 9))ns"
+		[ "$(grep -c 'reading goes on' err)" -ge 1 ]
+		cmp here.json once.json
+		# Back, then on.
+		moments "$((ns * 8 / 9))ns" "$((ns / 9))ns" "$((ns * share / 9))ns"
+		[ "$(grep -c 'reading goes on' err)" -ge 1 ]
+		cmp here.json once.json
+	done
+	# A moment that does not come changes nothing.
+	status=0
+	moments "$((ns * 8 / 9))ns" 99h || status=$?
+	[ "$status" -eq 2 ]
+	grep -q 'the recording ends after' err
+	cmp here.json once.json
+}

@@ -14,6 +14,7 @@
 #include "user/report/output.h"
 #include "user/report/report_rows.h"
 #include "user/session/session.h"
+#include "user/session/session_replay.h"
 #include "user/stream/seek.h"
 #include "user/stream/span.h"
 

@@ -19,6 +19,7 @@
 #include "user/report/output.h"
 #include "user/stream/recorder.h"
 #include "user/session/session.h"
+#include "user/session/session_replay.h"
 
 /* One run of the console. */
 struct console_run {
@@ -66,6 +67,7 @@ static int open_recording(struct console_run *r)
 		return STATUS_USAGE;
 	}
 	keep_files();
+	c->options.session.keeps_place = true;
 	err = session_new_replay(&c->session, &c->options.session, c->outs, c->path);
 	return err ? session_replay_status(err) : STATUS_DONE;
 }

@@ -12,6 +12,7 @@
 #include "user/cli/series_command.h"
 #include "user/report/output.h"
 #include "user/session/session.h"
+#include "user/session/session_replay.h"
 
 int cmd_report(const struct options *o)
 {

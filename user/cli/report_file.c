@@ -12,6 +12,7 @@
 #include "user/report/output.h"
 #include "user/report/saved.h"
 #include "user/session/session.h"
+#include "user/session/session_replay.h"
 
 /* The report on the recording @path as JSON; the caller owns *@text. Logs. */
 static int replay(const struct options *o, const char *path, char **text, size_t *len, int *status)

@@ -21,6 +21,7 @@
 #include "user/report/report_why.h"
 #include "user/session/control.h"
 #include "user/session/session_live.h"
+#include "user/session/session_replay.h"
 #include "user/source/source.h"
 #include "user/stream/span.h"
 #include "user/target/target.h"
@@ -443,10 +444,25 @@ int console_kill(struct console *c, size_t nr, char **words)
 	return err ? console_refuse(c, err, "kill: PID %d: %s", (int)v.pid, strerror(-err)) : 0;
 }
 
+/* Read the recording anew, up to the end of @between (NULL = all of it). */
+static int read_anew(struct console *c, const struct span *between)
+{
+	struct session *s;
+	int err;
+
+	c->options.session.between = between;
+	err = session_new_replay(&s, &c->options.session, c->outs, c->path);
+	if (err)
+		return err;
+	session_free(c->session);
+	c->session = s;
+	return 0;
+}
+
 int console_goto(struct console *c, size_t nr, char **words)
 {
 	const struct span before = c->between, *const before_span = c->options.session.between;
-	struct session *s;
+	bool is_end = !strcmp(words[0], "end");
 	char both[3 * SPAN_NAME_LEN];
 	const char *why;
 	int err;
@@ -459,14 +475,20 @@ int console_goto(struct console *c, size_t nr, char **words)
 		c->between = before;
 		return console_refuse(c, -EINVAL, "goto: %s: %s", words[0], why);
 	}
-	c->options.session.between = strcmp(words[0], "end") ? &c->between : NULL;
-	err = session_new_replay(&s, &c->options.session, c->outs, c->path);
-	if (err) {
+	/* A session without a span has verdicts too. */
+	err = before_span && !is_end ? session_go_on(c->session, &c->between, c->path) : -EAGAIN;
+	if (!err)
+		return 0;
+	if (err == -EAGAIN) {
+		err = read_anew(c, is_end ? NULL : &c->between);
+		if (!err)
+			return 0;
 		c->between = before;
 		c->options.session.between = before_span;
-		return err == -ERANGE ? -EINVAL : err;
+	} else {
+		c->between = before;
+		if (read_anew(c, before_span))
+			c->is_over = true;
 	}
-	session_free(c->session);
-	c->session = s;
-	return 0;
+	return err == -ERANGE ? -EINVAL : err;
 }

@@ -473,6 +473,8 @@ void session_free(struct session *s)
 		session_free_process(s->processes[i]);
 	if (s->source)
 		s->ops->free(s->source);
+	if (s->halted_fd)
+		close(s->halted_fd);
 	free(s->processes);
 	recorder_free(s->recorder);
 	backlog_fini(&s->backlog);

@@ -29,16 +29,6 @@ typedef int (*session_open_fn)(void *ctx, struct source **out, struct module_tab
 int session_new_told(struct session **out, const struct session_options *o, struct outputs *outs,
 		     const struct source_ops *ops, session_open_fn open, void *ctx) __must_check;
 
-/*
- * A session on the file @path, a recording or a text list of events (user/session/source_replay.h), with all of its
- * records entered; "-" is standard input. Records before a damage are entered too, and then
- * session_status() reports the damage. 0; or -EINVAL or another -errno, logged, if nothing of the file can be
- * understood. Shows progress on a terminal.
- */
-int session_new_replay(struct session **out, const struct session_options *o, struct outputs *outs,
-		       const char *path) __must_check;
-/* The exit status for an error of session_new_replay(). */
-int session_replay_status(int err);
 void session_free(struct session *s);
 
 /* The functions of a source that traces by ptrace, NULL for other sources; *@source is their argument. Borrowed. */

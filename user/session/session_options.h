@@ -54,6 +54,7 @@ struct session_options {
 	u64 max_memory;		    /* bytes, for what a recording says; 0 = the default */
 	bool start_paused;	    /* allocations count from the first HEAPTAP_RESUME on */
 	const struct span *between; /* of a recording, only what was allocated then; NULL = all */
+	bool keeps_place;	    /* session_go_on() may be called */
 	bool wants_tape;	    /* a report shows events: heap_keep_tape() */
 	bool wants_slices;	    /* a report shows parts of the time: heap_keep_slices() */
 	bool shows_progress;	    /* while a recording is read */

@@ -46,6 +46,7 @@ struct session {
 	struct span_course span;		 /* --between; without one it has no span */
 	char span_note[512];
 	bool is_replayed;	      /* processes are those of a file, not of this machine */
+	int halted_fd;		      /* owned; reading of it halts at the end of the span; 0 = it does not */
 	struct scan_sum lost;	      /* for sure, in the last report */
 	u64 nr_misuses;		      /* wrong releases in it */
 	u32 growth;		      /* the most that a process in it grew, trend_permille() */
@@ -60,8 +61,7 @@ struct session {
 	u64 stop_ns;		      /* 0 = tracing continues */
 	bool has_lost_stacks;	      /* some were dropped for lack of memory */
 	bool has_failed, has_judged;  /* events could not be read; the last verdicts were found */
-	u64 nr_strays;		      /* events of unknown processes */
-	u64 nr_marks;		      /* of programs, with a name */
+	u64 nr_strays, nr_marks;      /* events of unknown processes; marks of programs, with a name */
 	struct report_marks marks;    /* for reports */
 	bool wants_check;	      /* a program has asked for a leak check */
 	bool is_resumed;	      /* --start-paused is over for all processes */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A session on a file: a recording, or a list of events in words. */
+#include "user/session/session_replay.h"
+
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +20,7 @@
 #include "user/session/source_replay.h"
 #include "user/session/source_recording.h"
 #include "user/stream/seek.h"
+#include "user/stream/stream_read.h"
 
 enum { PORTION = 256 * 1024, PROGRESS_NS = 200 * 1000 * 1000 };
 
@@ -93,9 +97,34 @@ static int skip(struct session *s, FILE *in)
 	return err ? err : 1;
 }
 
-static ssize_t read_some(FILE *in, u8 *buf)
+static ssize_t read_some(int fd, u8 *buf)
 {
-	return TEMP_FAILURE_RETRY(read(fileno(in), buf, PORTION));
+	return TEMP_FAILURE_RETRY(read(fd, buf, PORTION));
+}
+
+/* Read @fd to its end, or to that of the span. @buf has the first @n bytes. */
+static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *buf, ssize_t n)
+{
+	const char *path = progress->path;
+	int err = 0;
+
+	while (!err && n > 0) {
+		err = source_recording_feed(s->source, buf, (size_t)n);
+		progress_add(progress, (size_t)n);
+		recorder_show_list(s->recorder);
+		if (!err && session_span_is_over(s))
+			break;
+		if (!err)
+			n = read_some(fd, buf);
+	}
+	log_status(NULL);
+	if (err == STREAM_HALT)
+		return 0;
+	if (!err && n < 0) {
+		err = -errno;
+		error("%s: %s: %s", s->options->command, path, strerror(-err));
+	}
+	return err;
 }
 
 /* Read all of @in into the session; source_recording_why() explains an error. */
@@ -104,41 +133,21 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 	auto_free u8 *buf = malloc(PORTION);
 	struct progress progress;
 	int err = buf ? skip(s, in) : -ENOMEM;
-	ssize_t n = 0;
+	ssize_t n;
 
+	if (err < 0)
+		return err;
 	progress_init(&progress, s->options, in, path);
 	/* The byte that read_file() has put back. All others are read as they come: a pipe may be slow. */
-	if (err >= 0)
-		n = err ? read_some(in, buf) : (ssize_t)fread(buf, 1, 1, in);
-	err = err < 0 ? err : 0;
-	while (!err && n > 0) {
-		err = source_recording_feed(s->source, buf, (size_t)n);
-		progress_add(&progress, (size_t)n);
-		recorder_show_list(s->recorder);
-		if (!err && session_span_is_over(s))
-			break;
-		n = read_some(in, buf);
-	}
-	log_status(NULL);
-	if (!err && n < 0) {
-		err = -errno;
-		error("%s: %s: %s", s->options->command, path, strerror(-err));
-	}
-	return err;
+	n = err ? read_some(fileno(in), buf) : (ssize_t)fread(buf, 1, 1, in);
+	return feed_rest(s, &progress, fileno(in), buf, n);
 }
 
-static int read_recording(struct session *s, FILE *in, const char *path)
+/* Reading has ended with @err. */
+static int end_reading(struct session *s, int err, const char *path)
 {
-	int err, end;
+	int end = source_recording_finish(s->source);
 
-	s->ops = &source_recording;
-	err = source_recording_new(&s->source, s, s->options->max_memory);
-	if (err) {
-		error("%s: %s: %s", s->options->command, path, strerror(-err));
-		return err;
-	}
-	err = feed_all(s, in, path);
-	end = source_recording_finish(s->source);
 	err = err ? err : end;
 	if (!err || session_span_is_over(s))
 		return session_span_finish(s, path);
@@ -150,6 +159,55 @@ static int read_recording(struct session *s, FILE *in, const char *path)
 	      source_recording_why(s->source));
 	s->is_damaged = true;
 	return session_span_finish(s, path);
+}
+
+/* Let session_go_on() read on where the span ends. Without a regular file it cannot. */
+static void prepare_halt(struct session *s, int fd)
+{
+	struct stat st;
+
+	if (!s->options->keeps_place || !s->span.span || !session_span_is_simple(s->span.span) || s->outs ||
+	    fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return;
+	s->halted_fd = fd;
+	source_recording_halt(s->source);
+}
+
+int session_go_on(struct session *s, const struct span *between, const char *path)
+{
+	auto_free u8 *buf = malloc(PORTION);
+	struct progress progress = { .path = path };
+	u64 offset;
+	int err;
+
+	if (!buf || !session_span_extend(s, between))
+		return -EAGAIN;
+	debug("record: reading goes on");
+	err = source_recording_go_on(s->source, &offset);
+	if (err == STREAM_HALT)
+		return end_reading(s, 0, path);
+	if (!err && lseek(s->halted_fd, (off_t)offset, SEEK_SET) < 0)
+		err = -errno;
+	if (!err)
+		err = feed_rest(s, &progress, s->halted_fd, buf, read_some(s->halted_fd, buf));
+	return end_reading(s, err, path);
+}
+
+static int read_recording(struct session *s, FILE *in, const char *path)
+{
+	int err;
+
+	s->ops = &source_recording;
+	err = source_recording_new(&s->source, s, s->options->max_memory);
+	if (err) {
+		error("%s: %s: %s", s->options->command, path, strerror(-err));
+		return err;
+	}
+	prepare_halt(s, fileno(in));
+	return end_reading(s, feed_all(s, in, path), path);
 }
 
 /* Add the processes of the file, with their mappings. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "user/heap/heap.h"
 #include "user/lib/human.h"
@@ -64,7 +65,7 @@ static void act(struct session *s)
 
 	if (s->span.nr - 1 == SPAN_FROM)
 		begin(s, now_ns);
-	else if (s->span.nr - 1 == SPAN_TO)
+	else if (s->span.nr - 1 == SPAN_TO && !s->halted_fd)
 		end(s);
 	else if (s->is_replayed)
 		s->stop_ns = now_ns;
@@ -83,6 +84,35 @@ void session_span_go_on(struct session *s, u64 now_ns, const char *marker)
 		if (s->span.span->marks[s->span.nr - 1].kind == SPAN_AT_NAME)
 			marker = NULL;
 	}
+}
+
+bool session_span_is_simple(const struct span *span)
+{
+	const struct span_mark *from = &span->marks[SPAN_FROM];
+
+	return from->kind == SPAN_AT_TIME && !from->ns && span->marks[SPAN_AT].kind == SPAN_WITH_LAST;
+}
+
+/* Does the moment @m come behind the end of the span that is over? Of a second marker of a name nothing is known. */
+static bool comes_later(const struct session *s, const struct span_mark *m)
+{
+	if (m->kind == SPAN_AT_TIME)
+		return s->span.start_ns + m->ns >= s->span.times[SPAN_TO];
+	for (size_t i = 0; i < s->marks.nr; i++)
+		if (!strcmp(s->marks.list[i].name, m->name))
+			return false;
+	return !s->marks.nr_left_out;
+}
+
+bool session_span_extend(struct session *s, const struct span *span)
+{
+	if (!s->halted_fd || !session_span_is_over(s) || !session_span_is_simple(span) ||
+	    !comes_later(s, &span->marks[SPAN_TO]))
+		return false;
+	s->span.span = span;
+	s->span.nr = SPAN_TO;
+	s->stop_ns = 0;
+	return true;
 }
 
 void session_span_new_heap(const struct session *s, struct heap *heap)

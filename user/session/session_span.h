@@ -17,6 +17,15 @@ bool session_span_is_over(const struct session *s);
 /* Time passes to @now_ns, before the record of that time is entered; @marker (or NULL) is set then. */
 void session_span_go_on(struct session *s, u64 now_ns, const char *marker);
 
+/*
+ * A span from the start ends, and reading halts there. Let it end at the end of @span, which is borrowed. False, and
+ * nothing is changed: @span does not begin at the start, or ends before.
+ */
+bool session_span_extend(struct session *s, const struct span *span);
+
+/* Is @span from the start to one moment? */
+bool session_span_is_simple(const struct span *span);
+
 /* @heap belongs to a process that begins now. */
 void session_span_new_heap(const struct session *s, struct heap *heap);
 

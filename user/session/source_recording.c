@@ -45,6 +45,12 @@ struct recording_source {
 	struct process *mapped; /* the process whose mappings arrive */
 	u32 epoch;		/* of these mappings */
 	struct stream_scan_state scan;
+	bool halts, is_halted; /* at the end of the span */
+	enum stream_kind held; /* the record that was not entered there; STREAM_MARK: none */
+	union {
+		struct heap_event event;
+		struct process_event life;
+	} held_record;
 };
 
 static struct recording_source *self(const struct source *s)
@@ -352,15 +358,31 @@ static int (*const takers[NR_STREAM_KINDS])(struct recording_source *src, const 
 	[STREAM_THREAD] = on_thread,	   [STREAM_EVENT] = on_event,
 };
 
+/* Keep the record of @kind, at which the span has ended, for source_recording_go_on(). */
+static int hold(struct recording_source *src, enum stream_kind kind, const void *rec)
+{
+	src->held = STREAM_MARK;
+	if (takers[kind] == on_event)
+		src->held_record.event = *(const struct heap_event *)rec;
+	else if (takers[kind] == on_life)
+		src->held_record.life = *(const struct process_event *)rec;
+	else
+		return STREAM_HALT;
+	src->held = kind;
+	return STREAM_HALT;
+}
+
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
 {
-	const struct recording_source *src = ctx;
+	struct recording_source *src = ctx;
 	bool is_verdict = kind >= STREAM_SCAN && kind <= STREAM_SCAN_END;
+	int err;
 
 	/* Verdicts are about all blocks, not only about those of a span. */
 	if (session_has_span(src->session) && (is_verdict || session_span_is_over(src->session)))
 		return 0;
-	return takers[kind] ? takers[kind](ctx, rec) : 0;
+	err = takers[kind] ? takers[kind](ctx, rec) : 0;
+	return !err && src->halts && session_span_is_over(src->session) ? hold(src, kind, rec) : err;
 }
 
 int source_recording_new(struct source **out, struct session *s, u64 max_memory)
@@ -388,8 +410,36 @@ int source_recording_feed(struct source *source, const void *data, size_t len)
 {
 	struct recording_source *src = self(source);
 
+	int err;
+
 	src->nr_bytes += len;
-	return stream_feed(src->reader, data, len);
+	err = stream_feed(src->reader, data, len);
+	src->is_halted = err == STREAM_HALT;
+	return err;
+}
+
+void source_recording_halt(struct source *source)
+{
+	self(source)->halts = true;
+}
+
+int source_recording_go_on(struct source *source, u64 *offset)
+{
+	struct recording_source *src = self(source);
+	struct heap_event event = src->held_record.event;
+	struct process_event life = src->held_record.life;
+	int err = 0;
+
+	if (src->held == STREAM_EVENT)
+		err = on_record(src, src->held, &event);
+	else if (src->held != STREAM_MARK)
+		err = on_record(src, src->held, &life);
+	if (!err)
+		err = stream_go_on(src->reader, offset);
+	if (!err)
+		src->nr_bytes = *offset;
+	src->is_halted = err == STREAM_HALT;
+	return err;
 }
 
 int source_recording_resume(struct source *source, const struct seek_point *p)
@@ -400,7 +450,7 @@ int source_recording_resume(struct source *source, const struct seek_point *p)
 int source_recording_finish(struct source *source)
 {
 	struct recording_source *src = self(source);
-	int err = stream_finish(src->reader);
+	int err = src->is_halted ? 0 : stream_finish(src->reader);
 
 	session_fill_end(src->session, src->last_ns);
 	return err;

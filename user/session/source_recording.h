@@ -25,7 +25,13 @@ int source_recording_feed(struct source *src, const void *data, size_t len) __mu
 /* The bytes so far were the state at @p: the ones that come now are those behind that seek point. 0 or -errno. */
 int source_recording_resume(struct source *source, const struct seek_point *p) __must_check;
 
-/* The stream has ended. 0, -ENODATA or an earlier error. */
+/* Halt at the end of the session's span: source_recording_feed() returns STREAM_HALT there. */
+void source_recording_halt(struct source *source);
+
+/* After that, with another span: as stream_go_on(). */
+int source_recording_go_on(struct source *source, u64 *offset) __must_check;
+
+/* The stream has ended, or has halted. 0, -ENODATA or an earlier error. */
 int source_recording_finish(struct source *src) __must_check;
 
 /* One line without full stop about the last error. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests of a console to a session: reports that use nothing up, one process of several, a reset. */
 #include "user/session/session_live.h"
+#include "user/session/session_replay.h"
 
 #include <errno.h>
 #include <setjmp.h>

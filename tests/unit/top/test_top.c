@@ -14,6 +14,7 @@
 
 #include "user/report/report_rows.h"
 #include "user/session/session.h"
+#include "user/session/session_replay.h"
 
 static const u64 S = 1000000000;
 
