@@ -127,27 +127,31 @@ static void sort_by_age(const struct lost *lost)
 	}
 }
 
-static int find_lost(struct lost *lost)
+static void add_lost(struct lost *lost, u32 block)
 {
-	struct scan *s = lost->s;
+	u32 bit = filter_bit(lost->s->blocks[block].addr);
+
+	lost->filter[bit / 64] |= 1ULL << (bit % 64);
+	lost->blocks[lost->nr++] = block;
+	lost->s->blocks[block].link = UINT32_MAX;
+}
+
+/* The blocks that nothing in @spread has led to. */
+static int find_lost(struct lost *lost, const struct spread *spread)
+{
+	u32 nr_words = spread_words(spread);
+	size_t nr = 0;
 	int err;
 
-	for (u32 i = 0; i < s->nr; i++)
-		lost->nr += is_lost(&s->blocks[i]);
-	lost->blocks = calloc(lost->nr ? lost->nr : 1, sizeof(*lost->blocks));
+	for (u32 w = 0; w < nr_words; w++)
+		nr += (size_t)__builtin_popcountll(spread_unseen(spread, w));
+	lost->blocks = calloc(nr ? nr : 1, sizeof(*lost->blocks));
 	lost->filter = calloc(1, (1 << FILTER_BITS) / 8);
 	if (!lost->blocks || !lost->filter)
 		return -ENOMEM;
-	lost->nr = 0;
-	for (u32 i = 0; i < s->nr; i++) {
-		u32 bit = filter_bit(s->blocks[i].addr);
-
-		if (!is_lost(&s->blocks[i]))
-			continue;
-		lost->filter[bit / 64] |= 1ULL << (bit % 64);
-		lost->blocks[lost->nr++] = i;
-		s->blocks[i].link = UINT32_MAX;
-	}
+	for (u32 w = 0; w < nr_words; w++)
+		for (u64 left = spread_unseen(spread, w); left; left &= left - 1)
+			add_lost(lost, w * SPREAD_WORD + (u32)__builtin_ctzll(left));
 	if (!lost->nr)
 		return 0;
 	err = note_ages(lost);
@@ -190,10 +194,10 @@ static void find_leaders(struct lost *lost)
 	memmove(lost->blocks, lost->blocks + first, lost->nr * sizeof(*lost->blocks));
 }
 
-static int judge_lost(struct scan *s)
+static int judge_lost(struct scan *s, const struct spread *spread)
 {
 	struct lost lost = { .s = s };
-	int err = find_lost(&lost);
+	int err = find_lost(&lost, spread);
 	struct lost_walk wk;
 
 	if (!err && scan_is_unwanted(s))
@@ -215,20 +219,24 @@ static int judge_lost(struct scan *s)
 /* Make verdicts unsure that cannot be given, but keep the leaders. Then compute the sums. */
 static void settle_sums(struct scan *s)
 {
+	struct scan_sums sums = { 0 };
+	bool is_complete = s->result.is_complete, has_parts = s->parts != NULL;
+
 	for (u32 i = 0; i < s->nr; i++) {
 		struct scan_block *b = &s->blocks[i];
 		struct scan_sum *sum;
 
 		if (b->verdict != SCAN_DEFINITE && b->verdict != SCAN_INDIRECT)
 			b->link = BLOCK_NONE;
-		else if (!s->result.is_complete)
+		else if (!is_complete)
 			b->verdict = SCAN_UNSURE;
 		if ((b->flags & BLOCK_TAINTED) || ((b->flags & BLOCK_YOUNG) && b->verdict == SCAN_POSSIBLE))
 			b->verdict = SCAN_UNSURE;
-		sum = &s->result.sums.of[b->verdict];
-		sum->blocks += !parts_has(s, i);
-		sum->bytes += scan_block_size(s, i);
+		sum = &sums.of[b->verdict];
+		sum->blocks += !has_parts || !parts_has(s, i);
+		sum->bytes += b->size == BLOCK_BIG ? scan_block_size(s, i) : b->size;
 	}
+	s->result.sums = sums;
 }
 
 int scan_judge(struct scan *s)
@@ -249,9 +257,9 @@ int scan_judge(struct scan *s)
 		err = parts_spread_from(&spread, BLOCK_SEED, SCAN_POSSIBLE);
 	if (!err)
 		err = parts_spread_from(&spread, BLOCK_TAINTED | BLOCK_YOUNG, SCAN_UNSURE);
-	spread_fini(&spread);
 	if (!err)
-		err = judge_lost(s);
+		err = judge_lost(s, &spread);
+	spread_fini(&spread);
 	if (!err) {
 		parts_join_lost(s);
 		settle_sums(s);

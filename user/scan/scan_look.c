@@ -6,6 +6,7 @@
 
 #include "user/heap/cover_map.h"
 #include "user/lib/array.h"
+#include "user/scan/scan_filter.h"
 #include "user/scan/scan_look.h"
 
 enum {
@@ -124,22 +125,7 @@ static inline u64 load_word(const struct looker *r, const u8 *p)
 	return value;
 }
 
-/* Find words that may point to a block. The loop has only a comparison, and a store that does not depend on it. */
-static u32 filter(const u8 *p, u32 nr, u64 mask, u64 lo, u64 length, u16 *found)
-{
-	u32 nr_found = 0;
-
-	for (u32 i = 0; i < nr; i++) {
-		u64 value;
-
-		memcpy(&value, p + (size_t)8 * i, 8);
-		found[nr_found] = (u16)i;
-		nr_found += (value & mask) - lo < length;
-	}
-	return nr_found;
-}
-
-/* The common case of take_words(): take the words that filter() found. */
+/* The common case of take_words(): take the words that scan_filter() found. */
 static int take_native(struct looker *r, const u8 *p, size_t nr, u64 where, u64 step)
 {
 	u32 from = (u32)((size_t)(p - r->data) / 8), to = from + (u32)nr;
@@ -448,6 +434,15 @@ static bool has_point(const struct looker *r, const struct scan_region *region)
 				behind < region->end ? behind : region->end);
 }
 
+/* Holes in @region have no root: remember that, because most blocks have one before them. */
+static void note_quiet(struct looker *r, const struct scan_region *region)
+{
+	if (region->kind == REGION_HEAP && region_has_point(r->facts->regions, region->start, region->end))
+		return;
+	r->quiet_start = region->start;
+	r->quiet_end = region->end;
+}
+
 /* Reduce [*start, *end), a part of a hole in @region, to the bytes that are roots. False if none is. */
 static bool region_roots(const struct looker *r, const struct scan_region *region, taddr_t *start,
 			 taddr_t *end)
@@ -551,6 +546,8 @@ static int look_at_hole(struct looker *r, taddr_t addr, taddr_t end, const u8 *p
 			continue;
 		}
 		addr = stop = region->end < end ? region->end : end;
+		if (region->kind == REGION_NEVER || region->kind == REGION_HEAP)
+			note_quiet(r, region);
 		if (!region_roots(r, region, &start, &stop))
 			continue;
 		if (region->kind == REGION_COVERED && !has_point(r, region))
@@ -601,6 +598,8 @@ static int look_at_next(struct looker *r, const struct snapshot_chunk *chunk, ta
 	if (r->cur == s->nr || s->blocks[r->cur].addr > addr) {
 		if (r->cur < s->nr && s->blocks[r->cur].addr < *stop)
 			*stop = s->blocks[r->cur].addr;
+		if (addr >= r->quiet_start && *stop <= r->quiet_end)
+			return 0;
 		return look_at_hole(r, addr, *stop, p);
 	}
 	if (scan_block_end(s, r->cur) < *stop)
@@ -613,6 +612,7 @@ static int look_at_next(struct looker *r, const struct snapshot_chunk *chunk, ta
 int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 {
 	const struct scan *s = r->s;
+	const struct scan_filter filter = { r->facts->mask, s->lo, s->hi - s->lo };
 	taddr_t addr = chunk->addr, end = chunk->addr + chunk->len;
 	int err = 0;
 
@@ -623,8 +623,7 @@ int looker_look(struct looker *r, const struct snapshot_chunk *chunk)
 	r->data = chunk->data;
 	r->next_found = 0;
 	if (r->facts->is_native)
-		r->nr_found = filter(chunk->data, (u32)(chunk->len / 8), r->facts->mask, s->lo, s->hi - s->lo,
-				     r->found);
+		r->nr_found = scan_filter(chunk->data, (u32)(chunk->len / 8), &filter, r->found);
 	if (s->options.want_unaligned && addr > r->facts->snap->maps[chunk->map].start)
 		err = take_straddling(r, addr, WHERE(WHERE_MEMORY, addr));
 	for (taddr_t stop; addr < end && !err; addr = stop) {

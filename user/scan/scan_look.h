@@ -11,7 +11,7 @@
 #include "user/scan/snapshot.h"
 
 enum {
-	NR_CANDIDATES = 1024,
+	NR_CANDIDATES = 256,
 	NR_VTABLES = 1024, /* remembered answers, a power of two */
 	NR_FILES = 4,
 };
@@ -48,14 +48,15 @@ struct looker {
 	const struct scan *s;		  /* borrowed; not changed */
 	const struct looker_facts *facts; /* borrowed */
 	/* The position in memory. */
-	bool is_begun;	/* the position is set */
-	bool is_sought; /* another looker had the bytes before the position */
-	taddr_t at;	/* end of the last chunk */
-	size_t region;	/* index of the first region that ends above the position */
-	size_t dead;	/* index of the first dead range that ends above it */
-	u32 cur;	/* index of the first block that ends above it */
-	u32 vptrs_of;	/* cur if it has BLOCK_VPTRS, else BLOCK_NONE */
-	taddr_t chunk;	/* end of the glibc chunk of the block before cur; 0 = not known */
+	bool is_begun;			/* the position is set */
+	bool is_sought;			/* another looker had the bytes before the position */
+	taddr_t at;			/* end of the last chunk */
+	size_t region;			/* index of the first region that ends above the position */
+	size_t dead;			/* index of the first dead range that ends above it */
+	u32 cur;			/* index of the first block that ends above it */
+	u32 vptrs_of;			/* cur if it has BLOCK_VPTRS, else BLOCK_NONE */
+	taddr_t quiet_start, quiet_end; /* holes between have no root */
+	taddr_t chunk;			/* end of the glibc chunk of the block before cur; 0 = not known */
 	/* The chunk that is being looked at. */
 	const u8 *data; /* borrowed */
 	u32 nr_found, next_found;

@@ -13,7 +13,7 @@
  * follows at least one block in FEW, so few sweeps are needed.
  */
 
-enum { FEW = 16, MIN_STACK = 1024, AHEAD = 16, CACHE_LINE = 64, WORD_BITS = 64 };
+enum { FEW = 16, MIN_STACK = 1024, AHEAD = 16, CACHE_LINE = 64, WORD_BITS = SPREAD_WORD };
 
 static bool get(const u64 *bits, u32 i)
 {
@@ -139,7 +139,8 @@ int spread_init(struct spread *sp, struct scan *s)
 	*sp = (struct spread){ .s = s, .limit = s->nr / FEW + MIN_STACK };
 	sp->seen = calloc(nr_words, sizeof(*sp->seen));
 	sp->waiting = calloc(nr_words, sizeof(*sp->waiting));
-	if (sp->seen && sp->waiting)
+	sp->judged = calloc(nr_words, sizeof(*sp->judged));
+	if (sp->seen && sp->waiting && sp->judged)
 		return 0;
 	spread_fini(sp);
 	return -ENOMEM;
@@ -149,22 +150,60 @@ void spread_fini(struct spread *sp)
 {
 	free(sp->seen);
 	free(sp->waiting);
+	free(sp->judged);
 	memset(sp, 0, sizeof(*sp));
+}
+
+u32 spread_words(const struct spread *sp)
+{
+	return sp->s->nr / WORD_BITS + (sp->s->nr % WORD_BITS != 0);
+}
+
+u64 spread_unseen(const struct spread *sp, u32 word)
+{
+	u32 left = sp->s->nr - word * WORD_BITS;
+
+	return ~sp->seen[word] & (left < WORD_BITS ? (1ULL << left) - 1 : UINT64_MAX);
+}
+
+/* Let the blocks wait that have one of @flags and were not seen yet. Mostly all blocks of a word were. */
+static void begin_from(struct spread *sp, u32 flags)
+{
+	for (u32 w = 0; w < spread_words(sp); w++) {
+		const struct scan_block *blocks = sp->s->blocks + (size_t)w * WORD_BITS;
+		u64 found = 0;
+
+		for (u64 left = spread_unseen(sp, w); left; left &= left - 1) {
+			u32 i = (u32)__builtin_ctzll(left);
+
+			found |= (u64)((blocks[i].flags & flags) != 0) << i;
+		}
+		sp->seen[w] |= found;
+		sp->waiting[w] |= found;
+		sp->nr_waiting += (u32)__builtin_popcountll(found);
+	}
+}
+
+/* Give @verdict to the blocks that were seen since the last one. */
+static void judge_seen(struct spread *sp, enum scan_verdict verdict)
+{
+	for (u32 w = 0; w < spread_words(sp); w++) {
+		struct scan_block *blocks = sp->s->blocks + (size_t)w * WORD_BITS;
+
+		for (u64 left = sp->seen[w] & ~sp->judged[w]; left; left &= left - 1)
+			blocks[__builtin_ctzll(left)].verdict = verdict;
+		sp->judged[w] = sp->seen[w];
+	}
 }
 
 int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 {
 	struct scan *s = sp->s;
-	bool is_any = false;
 
 	sp->only_starts = verdict == SCAN_REACHABLE;
-	for (u32 i = 0; i < s->nr; i++) {
-		if (!(s->blocks[i].flags & flags) || get(sp->seen, i))
-			continue;
-		set(sp->seen, i);
-		wait_later(sp, i);
-		is_any = true;
-	}
+	begin_from(sp, flags);
+	if (!sp->nr_waiting)
+		return 0;
 	while (sp->nr_waiting) {
 		if (scan_is_unwanted(s))
 			return -ECANCELED;
@@ -175,8 +214,6 @@ int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict)
 		take_waiting(sp);
 		run_stack(sp);
 	}
-	for (u32 i = 0; i < s->nr && is_any; i++)
-		if (s->blocks[i].verdict == SCAN_NONE && get(sp->seen, i))
-			s->blocks[i].verdict = verdict;
+	judge_seen(sp, verdict);
 	return 0;
 }

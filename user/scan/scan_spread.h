@@ -4,10 +4,13 @@
 
 #include "user/scan/scan_state.h"
 
-/* One for all verdicts of a scan: a block with a verdict is not followed again. Takes 2 bits per block. */
+enum { SPREAD_WORD = 64 }; /* blocks of a word of bits */
+
+/* One for all verdicts of a scan: a block with a verdict is not followed again. Takes 3 bits per block. */
 struct spread {
 	struct scan *s;
 	u64 *seen, *waiting; /* owned; one bit per block */
+	u64 *judged;	     /* owned; what was seen when the last verdict was given */
 	u32 nr_waiting;	     /* bits set in waiting */
 	u32 depth;	  /* of the stack of blocks to follow, which lies in the links of the first blocks */
 	u32 limit;	  /* most blocks on the stack */
@@ -24,3 +27,10 @@ void spread_fini(struct spread *sp);
  * blocks. 0 or -ECANCELED.
  */
 int spread_from(struct spread *sp, u32 flags, enum scan_verdict verdict) __must_check;
+
+/*
+ * The bits of the blocks of @word, from word * SPREAD_WORD on, that nothing has led to yet: after the last verdict, the
+ * lost ones. There are spread_words() words.
+ */
+u64 spread_unseen(const struct spread *sp, u32 word);
+u32 spread_words(const struct spread *sp);
