@@ -50,14 +50,24 @@ struct {
 
 static const struct walk empty_walk;
 
-/* Copy the stack from @addr on: COPY_WORDS words, or the rest of the page. */
+/*
+ * Copy the stack from @addr on: as far as the last stack reached, because most walks read no further. Else COPY_WORDS
+ * words, or the rest of the page.
+ */
 static __noinline bool copy_load(struct walk *w, u64 addr)
 {
-	u64 left;
+	u64 bytes, left;
 
 	if (!w)
 		return false;
 	w->copy_start = addr & ~7ULL;
+	bytes = w->last[0].sp - w->copy_start;
+	if (bytes < sizeof(w->copy)) {
+		bytes = (bytes + 7) & (sizeof(w->copy) - 8);
+		w->copy_bytes = bytes;
+		if (bytes && !bpf_probe_read_user(w->copy, bytes, (void *)w->copy_start))
+			return true;
+	}
 	w->copy_bytes = sizeof(w->copy);
 	if (!bpf_probe_read_user(w->copy, sizeof(w->copy), (void *)w->copy_start))
 		return true;

@@ -218,7 +218,7 @@ traced() {
 	report=$BATS_TEST_TMPDIR/report.json
 	rm -f "$report"
 	status=0
-	timeout -k 5 300 "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
+	timeout -k 5 "${TRACED_LIMIT_S:-300}" "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
 }
 
 # attached [OPTIONS] PID...: start heaptap on running processes, until it says that it traces; its pid is in $TAP. A machine
