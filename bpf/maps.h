@@ -99,8 +99,8 @@ struct unwind_map {
 
 /*
  * The executable mappings of a process, sorted by start. Unused entries at the end have starts above all addresses.
- * User space changes the mappings in place. A walk notices this by seq, which is odd during the change and has a new
- * value afterwards.
+ * Changed mappings are published as another one of these, with a seq of its own. A walk goes on with those that it
+ * began with. Their memory is used again later: seq is odd meanwhile, and a walk that is still in it is lost.
  */
 struct unwind_maps {
 	u32 seq;

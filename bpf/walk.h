@@ -525,9 +525,10 @@ WALK_STEP u8 stack_end(const struct walk *w)
 	return w->end == STACK_COMPLETE && innermost(w)->is_guessed ? STACK_GUESSED : w->end;
 }
 
-/* Walk the stack, and check that the mappings do not change meanwhile. False if there is no stack. */
+/* Walk the stack by one state of the mappings. False if there is no stack. */
 WALK_STEP bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool has_loop)
 {
+	const struct unwind_maps *end;
 	u32 seq;
 
 	loop->maps = walk_maps(pid);
@@ -542,8 +543,9 @@ WALK_STEP bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool 
 		w->candidate = 0;
 	}
 	walk_stack(w, loop, has_loop);
-	/* The mappings changed during the walk: any of its steps may be wrong. */
-	if (seq & 1 || seq != *(volatile const u32 *)&loop->maps->seq)
+	/* Without bpf_loop() each round looks for the mappings: if there are others now, any step may be wrong. */
+	end = has_loop ? loop->maps : walk_maps(pid);
+	if (!end || seq & 1 || seq != *(volatile const u32 *)&end->seq)
 		w->nr = 0;
 	return w->nr - 1 < WALK_FRAMES;
 }

@@ -25,8 +25,7 @@ enum {
 	PIECE_SEEN_ONCE = 64, /* a power of two */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
-	PIECE_LEFT_OFFSET =
-		PIECE_CODE_BYTES / 2, /* the record of user/inject/left.h, which the piece does not read */
+	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
 };
@@ -131,12 +130,12 @@ struct piece_region {
 
 /* Written by heaptap; the target can only read it. */
 struct piece_tables {
-	u32 seq; /* of what follows up to regions: odd during a change */
-	u32 nr_regions;
+	u32 seq;		 /* of what follows up to regions: odd during a change */
+	u32 nr_regions, maps_at; /* maps_at: the latest of maps */
 	/* The stack of the first thread, and the end of the mapping below it: no other memory lies between them. */
 	u64 stack_low, stack_top;
 	struct piece_region regions[PIECE_MAX_STACKS]; /* by address */
-	_Alignas(4096) struct unwind_maps maps;
+	_Alignas(4096) struct unwind_maps maps[2];
 	_Alignas(4096) struct shard shards[PIECE_MAX_SHARDS];
 };
 

@@ -118,14 +118,16 @@ WALK_STEP bool word_at(struct walk *w, u64 addr, u64 *word)
 
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid)
 {
+	const struct piece_tables *t = tables();
+
 	(void)pid;
-	return &tables()->maps;
+	return &t->maps[__atomic_load_n(&t->maps_at, __ATOMIC_ACQUIRE) & 1];
 }
 
 /* Is all of [@from, @to) code that is mapped? */
 static bool is_code(u64 from, u64 to)
 {
-	const struct unwind_map *m = find_map(&tables()->maps, from);
+	const struct unwind_map *m = find_map(walk_maps(0), from);
 
 	return holds_pc(m, from) && to - 1 >= from && holds_pc(m, to - 1);
 }

@@ -44,13 +44,21 @@ static void close_shard(void *ctx, struct shard *shard)
 	(void)shard;
 }
 
-static int add_maps(void *ctx, pid_t pid, const struct unwind_maps *first, struct unwind_maps **out)
+/* Of the two places, walks do not use the other one, unless they began before the last change. */
+static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out)
 {
-	struct piece_tables *const *tables = ctx;
+	struct piece_tables *t = *(struct piece_tables **)ctx;
+	u32 other = !t->maps_at;
+	struct unwind_maps *to = &t->maps[other];
 
 	(void)pid;
-	memcpy(&(*tables)->maps, first, sizeof(*first));
-	*out = &(*tables)->maps;
+	__atomic_store_n(&to->seq, maps->seq - 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)maps + sizeof(to->seq), sizeof(*to) - sizeof(to->seq));
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&to->seq, maps->seq, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&t->maps_at, other, __ATOMIC_SEQ_CST);
+	*out = to;
 	return 0;
 }
 
@@ -69,7 +77,7 @@ int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared
 	const struct unwind_memory memory = { .ctx = ctx,
 					      .open_shard = open_shard,
 					      .close_shard = close_shard,
-					      .add_maps = add_maps,
+					      .publish = publish,
 					      .drop_maps = drop_maps,
 					      .end = free };
 	int err = s && ctx ? unwind_tables_new_in(&s->unwind, &memory) : -ENOMEM;

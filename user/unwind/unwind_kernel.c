@@ -30,7 +30,7 @@ struct kernel_memory {
 	struct slab slabs[MAX_SLABS];
 	size_t nr_slabs;
 	struct slots unused;
-	struct slots resting; /* a walk that began before their processes ended may still be in them */
+	struct slots resting; /* a walk that began before something else was published may still be in them */
 };
 
 /* Make a map with @nr values of @size bytes, mapped at *@mem. Returns its descriptor, or -errno. */
@@ -111,10 +111,12 @@ static int find_slots(struct kernel_memory *k)
 {
 	size_t nr = k->resting.nr + SLAB_PROCESSES;
 	int err = array_reserve(k->unused.nrs, k->unused.max, nr);
+	bool is_enough;
 
 	if (err)
 		return err;
-	err = k->resting.nr < SLAB_PROCESSES ? add_slab(k) : publish_slab(k, 0);
+	is_enough = k->resting.nr >= SLAB_PROCESSES || (k->resting.nr && k->nr_slabs == MAX_SLABS);
+	err = is_enough ? publish_slab(k, 0) : add_slab(k);
 	if (err)
 		return err;
 	while (k->resting.nr)
@@ -127,10 +129,12 @@ static struct unwind_maps *slot_memory(const struct kernel_memory *k, u32 slot)
 	return &k->slabs[slot / SLAB_PROCESSES].mem[slot % SLAB_PROCESSES];
 }
 
-static int add_maps(void *ctx, pid_t pid, const struct unwind_maps *first, struct unwind_maps **out)
+static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out)
 {
 	struct kernel_memory *k = ctx;
-	u32 key = (u32)pid, slot;
+	u32 key = (u32)pid, slot, before;
+	bool has_before = !bpf_map_lookup_elem(k->maps.slots_fd, &key, &before);
+	struct unwind_maps *to;
 	int err = k->unused.nr ? 0 : find_slots(k);
 
 	/* Room to give the slot back. */
@@ -139,11 +143,14 @@ static int add_maps(void *ctx, pid_t pid, const struct unwind_maps *first, struc
 	if (err)
 		return err;
 	slot = k->unused.nrs[k->unused.nr - 1];
-	*out = slot_memory(k, slot);
-	memcpy(*out, first, sizeof(*first));
+	to = slot_memory(k, slot);
+	memcpy(to, maps, sizeof(*maps));
 	if (bpf_map_update_elem(k->maps.slots_fd, &key, &slot, BPF_ANY))
 		return -errno;
+	*out = to;
 	k->unused.nr--;
+	if (has_before)
+		k->resting.nrs[k->resting.nr++] = before;
 	return 0;
 }
 
@@ -179,7 +186,7 @@ int unwind_tables_new(struct unwind_tables **out, const struct unwind_kernel_map
 	const struct unwind_memory memory = { .ctx = k,
 					      .open_shard = open_shard,
 					      .close_shard = close_shard,
-					      .add_maps = add_maps,
+					      .publish = publish,
 					      .drop_maps = drop_maps,
 					      .end = end };
 	struct unwind_tables *u;

@@ -38,8 +38,7 @@ struct map_list {
 /* The mappings of a process, in memory that walks read, and that the process itself may write to. */
 struct process_entry {
 	pid_t pid;
-	u32 nr;			  /* mappings that were published */
-	struct unwind_maps *maps; /* owned */
+	struct unwind_maps *maps; /* owned; those published last */
 };
 
 struct unwind_tables {
@@ -250,39 +249,23 @@ static void fill_maps(struct unwind_tables *u, struct unwind_maps *maps, const s
 	u->stats.nr_skipped_maps += nr - first - last;
 }
 
-/*
- * Copy @from, and @nr of its mappings, to memory that the programs may read at any moment. A walk during the copy is
- * lost. Use it only for changes.
- */
-static void publish(struct unwind_tables *u, struct unwind_maps *to, const struct unwind_maps *from, u32 nr)
+/* Let walks of @pid use @maps from now on. */
+static int publish(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps, struct unwind_maps **out)
 {
 	u->seq += 2;
-	__atomic_store_n(&to->seq, u->seq - 1, __ATOMIC_SEQ_CST);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	to->word = from->word;
-	to->nr = from->nr;
-	to->removals = from->removals;
-	to->execs = from->execs;
-	to->start_sp = from->start_sp;
-	memcpy(to->maps, from->maps, nr * sizeof(*to->maps));
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&to->seq, u->seq, __ATOMIC_SEQ_CST);
+	maps->seq = u->seq;
+	return u->memory.publish(u->memory.ctx, pid, maps, out);
 }
 
-/*
- * Add a process. The map is complete before the programs see it, because walks use the mappings of the parent until
- * then.
- */
+/* Until its mappings are published, walks of a process use those of its parent. */
 static int add_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *maps)
 {
-	struct process_entry new = { .pid = pid, .nr = maps->nr };
+	struct process_entry new = { .pid = pid };
 	int err;
 
 	if (array_extend(u->processes, u->nr_processes))
 		return -ENOMEM;
-	u->seq += 2;
-	maps->seq = u->seq;
-	err = u->memory.add_maps(u->memory.ctx, pid, maps, &new.maps);
+	err = publish(u, pid, maps, &new.maps);
 	if (!err)
 		u->processes[u->nr_processes++] = new;
 	return err;
@@ -300,12 +283,8 @@ static int set_process(struct unwind_tables *u, pid_t pid, struct unwind_maps *m
 	for (size_t i = 0; i < u->nr_processes; i++) {
 		struct process_entry *p = &u->processes[i];
 
-		if (p->pid != pid)
-			continue;
-		if (!is_published(p->maps, maps))
-			publish(u, p->maps, maps, p->nr > maps->nr ? p->nr : maps->nr);
-		p->nr = maps->nr;
-		return 0;
+		if (p->pid == pid)
+			return is_published(p->maps, maps) ? 0 : publish(u, pid, maps, &p->maps);
 	}
 	return add_process(u, pid, maps);
 }

@@ -16,8 +16,11 @@ struct unwind_memory {
 	/* Room for the rows of shard @nr, from 0 on. -ENOSPC: there is no more. And: it is full. */
 	int (*open_shard)(void *ctx, u32 nr, struct shard **out);
 	void (*close_shard)(void *ctx, struct shard *shard);
-	/* Room for the mappings of @pid, with @first in it before walks can see it. And: @pid has ended. */
-	int (*add_maps)(void *ctx, pid_t pid, const struct unwind_maps *first, struct unwind_maps **out);
+	/*
+	 * Copy @maps to memory that no walk uses, and let walks of @pid use it from now on, in place of what was
+	 * published before. May wait for walks under way. And: @pid has ended.
+	 */
+	int (*publish)(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out);
 	void (*drop_maps)(void *ctx, pid_t pid, struct unwind_maps *maps);
 	void (*end)(void *ctx); /* free @ctx, and all rooms that are still there */
 };

@@ -91,20 +91,39 @@ static struct world *world_of(void **state)
 	return w;
 }
 
-/* Read what the programs would see of @pid. */
-static void see(struct world *w, u32 pid)
+static void see_slot(struct world *w, u32 slot)
 {
-	u32 id, slot, slab, place;
+	u32 id, slab = slot / SLAB_PROCESSES, place = slot % SLAB_PROCESSES;
 	int fd;
 
-	assert_int_equal(bpf_map_lookup_elem(w->slots_fd, &pid, &slot), 0);
-	slab = slot / SLAB_PROCESSES;
-	place = slot % SLAB_PROCESSES;
 	assert_int_equal(bpf_map_lookup_elem(w->slabs_fd, &slab, &id), 0);
 	fd = bpf_map_get_fd_by_id(id);
 	assert_true(fd >= 0);
 	assert_int_equal(bpf_map_lookup_elem(fd, &place, w->seen), 0);
 	close(fd);
+}
+
+static u32 slot_of(const struct world *w, u32 pid)
+{
+	u32 slot;
+
+	assert_int_equal(bpf_map_lookup_elem(w->slots_fd, &pid, &slot), 0);
+	return slot;
+}
+
+/* Read what the programs would see of @pid. */
+static void see(struct world *w, u32 pid)
+{
+	see_slot(w, slot_of(w, pid));
+}
+
+static u32 nr_slabs(const struct world *w)
+{
+	u32 nr = 0, id;
+
+	for (u32 slab = 0; slab < MAX_SLABS; slab++)
+		nr += !bpf_map_lookup_elem(w->slabs_fd, &slab, &id);
+	return nr;
 }
 
 /* Set the mappings and read what the programs would see. */
@@ -249,7 +268,7 @@ static void test_more_rows_than_fit(void **state)
 	close(modules[1].fd);
 }
 
-/* A walk that began before a change can tell: the number is another one, and even when all is in place. */
+/* Memories of a thread's last walk hold for one number only, which is even when all is in place. */
 static void test_changes_are_numbered(void **state)
 {
 	struct world *w = world_of(state);
@@ -262,6 +281,41 @@ static void test_changes_are_numbered(void **state)
 	set_maps(w, maps, 2);
 	assert_int_equal(w->seen->seq & 1, 0);
 	assert_int_not_equal(w->seen->seq, seq);
+}
+
+/* A walk that began before a change goes on with the mappings of before. */
+static void test_changes_disturb_no_walk(void **state)
+{
+	struct world *w = world_of(state);
+	struct mapping maps[2] = { { .start = 0x1000, .end = 0x2000 }, { .start = 0x4000, .end = 0x5000 } };
+	u32 before, seq;
+
+	set_maps(w, maps, 1);
+	before = slot_of(w, PID);
+	seq = w->seen->seq;
+	set_maps(w, maps, 2);
+	assert_non_null(search(w->seen, 0x4000));
+	see_slot(w, before);
+	assert_int_equal(w->seen->seq, seq);
+	assert_null(search(w->seen, 0x4000));
+	assert_non_null(search(w->seen, 0x1000));
+}
+
+/* The memory of earlier mappings is used again. */
+static void test_many_changes(void **state)
+{
+	struct world *w = world_of(state);
+	u32 before = ~0U;
+
+	for (u32 i = 1; i <= 1000; i++) {
+		struct mapping map = { .start = i * 0x1000, .end = i * 0x1000 + 0x1000 };
+
+		set_maps(w, &map, 1);
+		assert_non_null(search(w->seen, i * 0x1000));
+		assert_int_not_equal(slot_of(w, PID), before);
+		before = slot_of(w, PID);
+	}
+	assert_int_equal(nr_slabs(w), 2);
 }
 
 /* Mappings hold for the counts that they were read for. A later reading without changes confirms them (D1). */
@@ -297,7 +351,7 @@ static void test_forgotten(void **state)
 static void test_slots_are_used_again(void **state)
 {
 	struct world *w = world_of(state);
-	u32 slot, last = ~0U, nr_slabs = 0, id;
+	u32 last = ~0U;
 
 	for (u32 pid = 1; pid <= 1000; pid++) {
 		struct mapping map = { .start = pid * 0x1000, .end = pid * 0x1000 + 0x1000 };
@@ -309,14 +363,11 @@ static void test_slots_are_used_again(void **state)
 		see(w, pid);
 		assert_non_null(search(w->seen, pid * 0x1000));
 		assert_null(search(w->seen, (pid - 1) * 0x1000));
-		assert_int_equal(bpf_map_lookup_elem(w->slots_fd, &pid, &slot), 0);
-		assert_int_not_equal(slot, last);
-		last = slot;
+		assert_int_not_equal(slot_of(w, pid), last);
+		last = slot_of(w, pid);
 		unwind_tables_forget(w->tables, (pid_t)pid);
 	}
-	for (u32 slab = 0; slab < MAX_SLABS; slab++)
-		nr_slabs += !bpf_map_lookup_elem(w->slabs_fd, &slab, &id);
-	assert_int_equal(nr_slabs, 2);
+	assert_int_equal(nr_slabs(w), 2);
 }
 
 /* As many processes as there can be have mappings at one time. */
@@ -344,6 +395,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_confirmed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_slots_are_used_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_changes_disturb_no_walk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_all_processes, setup, teardown),
 	};
 
