@@ -136,3 +136,35 @@ claims_nothing() {
 	done
 	[ "$nr_unopened" -gt 0 ]
 }
+
+# seen_as TEXT COMMAND...: the notes on it say so
+seen_as() {
+	local text=$1
+	shift
+	rm -f report.txt
+	traced --no-scan -o report.txt -- "$@"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	is ".notes | map(select(contains(\"$text\"))) | length" 1
+	tr -s ' \n' ' ' <report.txt | grep -qF "$text"
+}
+
+@test "unwatched: what is not seen of Python, Java, node and Go is said (B12)" {
+	local name
+	for name in python3 python3.11 node nodejs; do cp "$T/nested" "$name"; done
+	seen_as "PYTHONMALLOC=malloc" ./python3.11
+	seen_as "PYTHONMALLOC=malloc" ./python3
+	seen_as "JavaScript objects are no blocks here" ./node
+	seen_as "JavaScript objects are no blocks here" ./nodejs
+	gcc -shared -o libjvm.so -x c /dev/null
+	echo '#include <stdlib.h>
+		int main(void) { free(malloc(9)); }' | gcc -O0 -x c -o java - -x none -Wl,--no-as-needed ./libjvm.so
+	seen_as "GC.heap_info" ./java
+	objcopy --add-section .note.go.buildid=note "$T/nested" cgo
+	seen_as "runtime/pprof" ./cgo
+	# Names that only begin like these.
+	for name in nodes pythonic; do
+		cp "$T/nested" "$name"
+		traced --no-scan -- "./$name"
+		is '.notes | length' 0
+	done
+}

@@ -59,7 +59,7 @@ struct process {
 	bool has_own_rules;		 /* its program was looked at */
 	size_t parent;			 /* its number in the session, from 1 on; 0 = not known */
 	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
-	const char *texts[14];		 /* borrowed; notes for the report that is being written */
+	const char *texts[16];		 /* borrowed; notes for the report that is being written */
 	char untraced_notes[5][128];
 	struct {
 		u64 nr_checked,

@@ -18,6 +18,7 @@
 #include "user/session/session_losses.h"
 #include "user/session/session_private.h"
 #include "user/session/session_rules.h"
+#include "user/session/session_runtime.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
 #include "user/names/symbolize.h"
@@ -159,6 +160,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 			"(LeakSanitizer does so at exit): only one can";
 	if (process_is_guessed(p) && !out->unwatched)
 		p->texts[out->nr_notes++] = "malloc and free are guessed by their code (--guess)";
+	if (!out->unwatched && session_note_runtime(p))
+		p->texts[out->nr_notes++] = session_note_runtime(p);
 	if (out->leaks)
 		out->ending = session_ending_note(p);
 	if (out->ending)

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Python, Java, node and Go keep objects in memory that they map themselves: say so in reports on them. */
+#include "user/session/session_runtime.h"
+
+#include <string.h>
+
+#include "user/lib/path.h"
+#include "user/session/session_process.h"
+#include "user/target/module.h"
+#include "user/target/program_build.h"
+#include "user/target/target.h"
+
+enum where { IN_PROGRAM, IN_LIBRARY };
+
+/* A file of the runtime: its name, behind which only a version or an ending follows. */
+static const struct runtime {
+	const char *name;
+	enum where where;
+	const char *note;
+} runtimes[] = {
+#define PYTHON                                                                                               \
+	"Python: objects of up to 512 bytes are no blocks here, because they lie in pools that Python maps " \
+	"itself; with PYTHONMALLOC=malloc in its environment each one is a block"
+	{ "python", IN_PROGRAM, PYTHON },
+	{ "libpython", IN_LIBRARY, PYTHON },
+	{ "libjvm.so", IN_LIBRARY,
+	  "Java: its objects are no blocks here, because they lie in memory that the JVM maps itself (jcmd PID "
+	  "GC.heap_info shows it); the blocks are those of the JVM and of native code" },
+#define NODE                                                                                                 \
+	"node: JavaScript objects are no blocks here, because they lie in memory that V8 maps itself (node " \
+	"--heapsnapshot-signal shows it); the blocks are those of node and of native code"
+	{ "node", IN_PROGRAM, NODE },
+	{ "nodejs", IN_PROGRAM, NODE },
+	{ "libnode.so", IN_LIBRARY, NODE },
+};
+
+static bool is_runtime(const struct runtime *r, const char *name)
+{
+	size_t len = strlen(r->name);
+
+	return !strncmp(name, r->name, len) && (!name[len] || strchr(".0123456789", name[len]));
+}
+
+/* The files of a recording are not open, and so nothing of Go is said of it. */
+static bool is_go(const struct module *m)
+{
+	struct program_build b;
+
+	return m->fd >= 0 && !program_build_read(&b, m->fd) && b.is_go;
+}
+
+const char *session_note_runtime(const struct process *p)
+{
+	const struct target *t = p->target;
+
+	for (size_t i = 0; i < t->maps.nr; i++) {
+		const struct module *m = t->maps.maps[i].module;
+		bool is_program = m && t->exe && !strcmp(m->path, t->exe);
+		const char *name = m ? path_name(m->path) : "";
+
+		for (size_t k = 0; m && k < ARRAY_SIZE(runtimes); k++)
+			if ((runtimes[k].where == IN_LIBRARY || is_program) && is_runtime(&runtimes[k], name))
+				return runtimes[k].note;
+		if (is_program && is_go(m))
+			return "Go: its objects are no blocks here, because they lie in memory that Go maps itself "
+			       "(runtime/pprof shows it); the blocks are those of C code";
+	}
+	return NULL;
+}
