@@ -136,6 +136,24 @@ told() { grep -q -- "$1" "$err"; }
 	tail -n 1 "$rows" | jq -e ".findings[] | select(.pid == $TARGET) | .traced == false"
 }
 
+@test "system: growth that is in no block, as of Python's pools, is said" {
+	start python3 -c 'if True:
+		import time
+		kept = []
+		print("ready", flush=True)
+		while True:
+			kept.append([float(i) for i in range(20000)])
+			time.sleep(0.1)'
+	TARGET=$PID
+	wait_for says python3 ready
+	watching --pid "$TARGET" --json -i 1s
+	wait_for of "$TARGET" '.zoom.elsewhere_bytes > 1048576'
+	wait_for told "of its growth since is in no block: it maps memory itself"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+}
+
 @test "system: --backend inline, which has no stacks, is refused" {
 	run --separate-stderr "$HEAPTAP" system -t 1s --backend inline
 	[ "$status" -eq 2 ]

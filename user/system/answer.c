@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/escape.h"
@@ -17,6 +18,11 @@
 #include "user/target/target.h"
 
 enum { NAMES = 5 };
+
+enum {
+	MIN_ELSEWHERE = 1 << 20, /* bytes */
+	PER_BLOCK = 32,		 /* bytes that an allocator takes for a block, beside its own, at most */
+};
 
 enum { WORTH = 4 }; /* a leak is the answer if it is this part of what grew most, or more */
 
@@ -139,11 +145,12 @@ static int take_report(void *ctx, const struct report *r)
 {
 	const struct report_process *p = present(r);
 	struct zoom_answer *f = ctx;
+	struct heap_totals totals;
 
 	f->time_ns = clock_now_ns();
 	f->window = r->window;
 	f->where[0] = f->why[0] = '\0';
-	f->bytes = f->blocks = f->grown = 0;
+	f->bytes = f->blocks = f->grown = f->held = f->held_needs = 0;
 	if (!p)
 		return 0;
 	if (p->unwatched) {
@@ -151,6 +158,9 @@ static int take_report(void *ctx, const struct report *r)
 		snprintf(f->why, sizeof(f->why), "%s", p->unwatched);
 		return 0;
 	}
+	totals = heap_totals(p->heap);
+	f->held = totals.live_bytes + totals.live_blocks * PER_BLOCK;
+	f->held_needs = f->needs;
 	if (p->leaks && p->leaks->has_verdict) {
 		f->sums = p->leaks->result.sums;
 		f->verdict_ns = f->time_ns;
@@ -220,11 +230,25 @@ u64 answer_scaled(const struct zoom_answer *f)
 	return permille > 1000 ? (u64)((double)f->bytes * (double)permille / 1000) : 0;
 }
 
+u64 answer_elsewhere(const struct zoom_answer *f)
+{
+	u64 known = f->needed + f->held;
+	u64 rest = f->held_needs > known ? f->held_needs - known : 0;
+
+	/* Freed blocks that the allocator keeps, and fragments, are memory too: a half may be that. */
+	return !f->nr_windows && rest >= MIN_ELSEWHERE && rest > f->held ? rest : 0;
+}
+
 void answer_describe(const struct zoom_answer *f, char *text, size_t size)
 {
 	size_t len;
 
 	describe(f, text, size);
+	len = strlen(text);
+	if (answer_elsewhere(f))
+		snprintf(text + len, size - len,
+			 "; %s of its growth since is in no block: it maps memory itself",
+			 human_bytes(answer_elsewhere(f)).text);
 	len = strlen(text);
 	if (f->permyriad)
 		snprintf(text + len, size - len, "; tracing costs it %s of a CPU",

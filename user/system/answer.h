@@ -41,6 +41,8 @@ struct zoom_answer {
 	char where[320];   /* functions, innermost first: "make_node < add_node"; escaped; "" = not known */
 	u64 bytes, blocks; /* of this caller, by its kind: lost, held, or grown */
 	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
+	u64 held;	   /* by live blocks of all callers and by the allocator for them, at least */
+	u64 held_needs;	   /* what the process needed then */
 	char why[200];	   /* without a verdict, or unwatched: a reason; escaped */
 	u64 nr_verdicts;
 
@@ -71,6 +73,12 @@ int answer_take(struct zoom_answer *f, struct session *s, pid_t pid) __must_chec
  * since the first window began. 0 = there was no gap.
  */
 u64 answer_scaled(const struct zoom_answer *f);
+
+/*
+ * The bytes by which a process had grown at the last answer since tracing began, and that are in none of its blocks: in
+ * memory that it maps itself, as runtimes do. 0 = little or nothing, or it is traced in windows, or there is no answer.
+ */
+u64 answer_elsewhere(const struct zoom_answer *f);
 
 /* "leaks 1.20 MiB in 20 blocks: make_node < add_node" */
 void answer_describe(const struct zoom_answer *f, char *text, size_t size);

@@ -85,6 +85,7 @@ static void write_answer(struct json *j, const char *key, const struct zoom_answ
 		json_u64(j, "scaled_bytes", answer_scaled(f));
 	else
 		json_null(j, "scaled_bytes");
+	json_u64(j, "elsewhere_bytes", answer_elsewhere(f));
 	write_text(j, "why", f->why);
 	json_object_end(j);
 }
