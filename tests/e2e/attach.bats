@@ -254,6 +254,40 @@ end_while_closing() {
 	exec 7>&-
 }
 
+# has_links KEEPER NUMBER: this process holds so many descriptors
+has_links() { [ "$(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l)" -ge "$2" ]; }
+
+no_session() { ! pgrep -s "$1" >/dev/null; }
+
+@test "attach: Ctrl-C while it puts probes into 300 libraries: none stays, and no process (A5)" {
+	with_bpf_only "by ptrace the guardian takes breakpoints out"
+	local i keeper status
+	for ((i = 0; i < 300; i++)); do
+		cp "$T/plug_own.so" "$BATS_TEST_TMPDIR/plug$i.so"
+	done
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/stack_dlopen' many '$BATS_TEST_TMPDIR'/plug*.so <'$BATS_TEST_TMPDIR/lines'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	wait_for says bash ready
+	for i in 20 200 500; do
+		start "$HEAPTAP" attach --no-scan -d 0 "$TARGET"
+		TAP=$PID
+		wait_for pgrep -P "$TAP" -x links-of-heapta
+		keeper=$(pgrep -P "$TAP" -x links-of-heapta)
+		wait_for has_links "$keeper" "$i"
+		kill -INT "$TAP"
+		status=0
+		wait "$TAP" || status=$?
+		# By the signal, or after a trace if it had just begun.
+		[ "$status" = 130 ] || [ "$status" = 0 ] || { echo "status $status with $i links"; return 1; }
+		# The keeper has a session of its own, and those that end links are in it.
+		wait_for no_session "$keeper"
+		untouched "$TARGET"
+	done
+	exec 7>&-
+}
+
 @test "attach: the process that holds the probes is killed: heaptap says so and ends" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	spinning 0 4

@@ -27,12 +27,22 @@ enum { TRACE_UPROBE_MULTI = 48, UPROBE_MULTI_RETURN = 1 };
 
 /*
  * Links end side by side, because the kernel waits some 50 ms for each: 16 processes for up to 64 links, one more for
- * each 4 further links.
+ * each 4 further links. A process makes at most MAX_PARTS others.
  */
-enum { MAX_LINKS = 1 << 17, MIN_ENDERS = 16, MAX_ENDERS = 512, LINKS_PER_ENDER = 4 };
+enum { MAX_LINKS = 1 << 17, MIN_ENDERS = 16, MAX_ENDERS = 1024, LINKS_PER_ENDER = 4, MAX_PARTS = 16 };
 
-/* Descriptors of the keeper and of its enders. Those of links are above. */
-enum { SOCKET_FD, READY_FD, GO_FD, FIRST_LINK_FD };
+/*
+ * Descriptors of the keeper and of its enders; those of links are above. The others are copies of the socket while no
+ * links end: then none of them is given to a link.
+ */
+enum {
+	SOCKET_FD,
+	REPORTS_FD, /* the keeper reads what enders write to READY_FD */
+	READY_FD,
+	START_FD, /* enders exit when the keeper gives this up: they read GO_FD */
+	GO_FD,
+	FIRST_LINK_FD
+};
 
 struct kept_link {
 	int fd;	      /* of the link, or of a perf event that runs the program by itself; -1 = ended */
@@ -192,31 +202,121 @@ static void give_up_others(const struct kept_link *links, size_t nr)
 			high = fds[n] > high ? fds[n] : high;
 		}
 	}
-	/* Among them are the keeper's ends of pipes: an ender that kept one would wait for ever. */
 	if (low > FIRST_LINK_FD)
 		helper_process_close(FIRST_LINK_FD, (unsigned int)low - 1);
 	helper_process_close((unsigned int)high + 1, ~0U);
 }
 
+/* Links that @nr_enders processes end. */
+struct share {
+	const struct kept_link *links;
+	size_t nr, nr_enders;
+};
+
+/* Share number @i of @nr_parts, each with at least one ender. */
+static struct share part_of(const struct share *all, size_t i, size_t nr_parts)
+{
+	size_t first_ender = all->nr_enders * i / nr_parts;
+	size_t next_ender = all->nr_enders * (i + 1) / nr_parts;
+	size_t first = all->nr * first_ender / all->nr_enders;
+
+	return (struct share){ .links = all->links + first,
+			       .nr = all->nr * next_ender / all->nr_enders - first,
+			       .nr_enders = next_ender - first_ender };
+}
+
+/* Tell the keeper whether this process holds its links. */
+static bool report(int err)
+{
+	char byte = err ? 1 : 0;
+	bool is_told = write(READY_FD, &byte, 1) == 1;
+
+	/* The keeper reads until all have given this end up: one that was killed does not keep it waiting. */
+	close(READY_FD);
+	return is_told;
+}
+
+static int fork_parts(const struct share *s);
+
 /*
- * Make an ender: a copy of the keeper, so each link has one reference more. An ender gives up the links that belong
- * to the shares of others, reports that to the keeper, and exits when the keeper has given up its own references.
- * False: no memory for another process.
+ * Make a process for @s. It begins with a copy of all descriptors of its parent, so each link has one reference more,
+ * and gives up those that belong to the shares of others. That takes the longer the more they are: therefore a process
+ * with a share for many enders makes these. An ender reports to the keeper, and exits when the keeper has given up
+ * its own references. 0 or -errno.
  */
-static bool fork_ender(const struct kept_link *links, size_t nr, const int *ready, const int *go)
+static int fork_share(const struct share *s)
 {
 	pid_t pid = fork();
-	char byte = 0;
+	char byte;
+	int err;
 
 	if (pid)
-		return pid > 0;
-	dup2(ready[1], READY_FD);
-	dup2(go[0], GO_FD);
+		return pid < 0 ? -errno : 0;
 	close(SOCKET_FD);
-	give_up_others(links, nr);
-	if (write(READY_FD, &byte, 1) == 1)
-		(void)!read(GO_FD, &byte, 1);
+	close(REPORTS_FD);
+	close(START_FD);
+	give_up_others(s->links, s->nr);
+	if (s->nr_enders == 1) {
+		if (report(0))
+			(void)!read(GO_FD, &byte, 1);
+		_exit(0);
+	}
+	err = fork_parts(s);
+	if (err)
+		report(err);
+	/* The keeper still has these links, and an ender each of them. */
+	helper_process_close(READY_FD, ~0U);
+	while (wait(NULL) > 0)
+		;
 	_exit(0);
+}
+
+/* 0; or -errno, and some of the parts have been made. */
+static int fork_parts(const struct share *s)
+{
+	size_t nr_parts = s->nr_enders < MAX_PARTS ? s->nr_enders : MAX_PARTS;
+	int err = 0;
+
+	for (size_t i = 0; i < nr_parts && !err; i++) {
+		const struct share part = part_of(s, i, nr_parts);
+
+		err = fork_share(&part);
+	}
+	return err;
+}
+
+/* Wait until @nr_enders hold their links. False: one of them cannot be made, or was killed. */
+static bool are_ready(size_t nr_enders)
+{
+	char bytes[MAX_ENDERS];
+	size_t nr_ready = 0;
+	ssize_t got;
+
+	while (nr_ready < nr_enders && (got = read(REPORTS_FD, bytes, sizeof(bytes))) > 0) {
+		if (memchr(bytes, 1, (size_t)got))
+			return false;
+		nr_ready += (size_t)got;
+	}
+	return nr_ready == nr_enders;
+}
+
+/* Make a pipe of two of the descriptors of the keeper and of its enders. 0 or -errno. */
+static int open_pipe(int read_end, int write_end)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	dup2(fds[0], read_end);
+	dup2(fds[1], write_end);
+	close(fds[0]);
+	close(fds[1]);
+	return 0;
+}
+
+static void close_end(int fd)
+{
+	dup2(SOCKET_FD, fd);
 }
 
 /*
@@ -225,42 +325,26 @@ static bool fork_ender(const struct kept_link *links, size_t nr, const int *read
  */
 static int end_by(struct keeper *k, size_t nr, size_t nr_enders)
 {
-	size_t nr_forked = 0, nr_ready = 0;
-	int ready[2], go[2];
-	char bytes[MAX_ENDERS];
-	int err = -ECHILD;
-	ssize_t got;
+	const struct share all = { .links = k->links, .nr = nr, .nr_enders = nr_enders };
+	bool is_ready = false;
+	int err = open_pipe(REPORTS_FD, READY_FD);
 
-	if (pipe2(ready, O_CLOEXEC))
-		return -errno;
-	if (pipe2(go, O_CLOEXEC)) {
-		err = -errno;
-		close(ready[0]);
-		close(ready[1]);
-		return err;
-	}
-	while (nr_forked < nr_enders) {
-		size_t first = nr * nr_forked / nr_enders, next = nr * (nr_forked + 1) / nr_enders;
-
-		if (!fork_ender(k->links + first, next - first, ready, go)) {
-			err = -errno;
-			break;
-		}
-		nr_forked++;
-	}
-	close(ready[1]);
-	close(go[0]);
-	while (nr_forked == nr_enders && nr_ready < nr_enders &&
-	       (got = read(ready[0], bytes, sizeof(bytes))) > 0)
-		nr_ready += (size_t)got;
+	if (!err)
+		err = open_pipe(GO_FD, START_FD);
+	if (!err)
+		err = fork_parts(&all);
+	close_end(READY_FD);
+	close_end(GO_FD);
+	if (!err)
+		is_ready = are_ready(nr_enders);
 	/* Each link now has an ender that exits with it. */
-	for (size_t i = 0; i < nr && nr_ready == nr_enders; i++)
+	for (size_t i = 0; i < nr && is_ready; i++)
 		close_link(&k->links[i]);
-	close(ready[0]);
-	close(go[1]);
+	close_end(REPORTS_FD);
+	close_end(START_FD);
 	while (wait(NULL) > 0)
 		;
-	return nr_ready == nr_enders ? 0 : err;
+	return is_ready ? 0 : err ? err : -ECHILD;
 }
 
 /*
@@ -282,7 +366,7 @@ static int end_first(struct keeper *k, size_t nr)
 	return err;
 }
 
-/* Make a link to the places of @r that sees this process only, and exit with it: see add_multi(), fork_ender(). */
+/* Make a link to the places of @r that sees this process only, and exit with it: see add_multi(), fork_share(). */
 static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const struct keeper_request *r,
 						     const int *fds, const int *ready)
 {
@@ -296,6 +380,8 @@ static __attribute__((noreturn)) void touch_and_exit(struct keeper *k, const str
 	err = add(k, &own, fds);
 	dup2(ready[1], READY_FD);
 	close(SOCKET_FD);
+	close(REPORTS_FD);
+	close(START_FD);
 	close(GO_FD);
 	if (err)
 		helper_process_close(FIRST_LINK_FD, ~0U);
@@ -440,9 +526,10 @@ void keeper_main(int fd, const struct keeper_places *places, struct source_state
 		helper_process_close(0, (unsigned int)fd - 1);
 	helper_process_close((unsigned int)fd + 1, ~0U);
 	/* Links get the descriptors from FIRST_LINK_FD on. */
-	if (dup2(fd, SOCKET_FD) < 0 || dup2(fd, READY_FD) < 0 || dup2(fd, GO_FD) < 0)
-		_exit(1);
-	if (fd > GO_FD)
+	for (int own = SOCKET_FD; own < FIRST_LINK_FD; own++)
+		if (dup2(fd, own) < 0)
+			_exit(1);
+	if (fd >= FIRST_LINK_FD)
 		close(fd);
 	k.fd = SOCKET_FD;
 	k.pmu_type = read_number("/sys/bus/event_source/devices/uprobe/type", "");

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tests of the keeper of links: without memory for more processes fewer do (A7), and its status tells of errors. */
+/*
+ * Tests of the keeper of links: without memory for more processes fewer do (A7), the death of one is noticed (A3), and
+ * its status tells of errors.
+ */
 #include "user/source/link_keeper.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,6 +26,7 @@
 struct common {
 	int max_forks; /* at a time */
 	int nr_forks;  /* since the last request */
+	int killed;    /* the process of this fork is killed before it does anything; 0 = of none */
 	struct keeper_places places;
 };
 
@@ -35,11 +40,18 @@ static pid_t new_process(void)
 /* In place of libc's: the keeper's. */
 pid_t fork(void)
 {
-	if (common->nr_forks++ < common->max_forks)
-		return new_process();
-	common->nr_forks = 0;
-	errno = ENOMEM;
-	return -1;
+	int nr = __atomic_add_fetch(&common->nr_forks, 1, __ATOMIC_RELAXED);
+	pid_t pid;
+
+	if (nr > common->max_forks) {
+		common->nr_forks = 0;
+		errno = ENOMEM;
+		return -1;
+	}
+	pid = new_process();
+	if (!pid && nr == common->killed)
+		kill((pid_t)syscall(SYS_getpid), SIGKILL);
+	return pid;
 }
 
 static int ask(int fd, const struct keeper_request *r, const int *fds)
@@ -150,6 +162,67 @@ static void test_drop_with_few_processes(void **state)
 	close(file);
 }
 
+static int count_files(pid_t pid)
+{
+	char path[32];
+	DIR *dir;
+	int nr = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
+}
+
+/*
+ * Have a keeper make @nr links and end them. The process of fork number @killed is killed. Without memory for
+ * @max_forks processes at a time it tries fewer.
+ */
+static void make_and_drop(int nr, int killed, int max_forks)
+{
+	const struct keeper_request add = { .op = KEEPER_ADD, .pid = getpid(), .nr = 1 };
+	const struct keeper_request drop = { .op = KEEPER_DROP, .pid = getpid() };
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), fd, err = 0, nr_files;
+	const int files[2] = { file, file };
+	pid_t pid = start_keeper(&fd);
+
+	common->max_forks = max_forks;
+	common->killed = killed;
+	/* The answer to a request that does nothing: the keeper has closed what it does not need. */
+	assert_int_equal(ask(fd, &drop, files), 0);
+	nr_files = count_files(pid);
+	for (int i = 0; i < nr; i++)
+		err = ask(fd, &add, files);
+	if (!is_not_permitted(err))
+		assert_int_equal(count_files(pid), nr_files + nr);
+	assert_int_equal(ask(fd, &drop, files), 0);
+	assert_int_equal(count_files(pid), nr_files);
+	end_keeper(pid, fd);
+	close(file);
+}
+
+/* 72 links have 18 processes, which 16 others make or are. */
+static void test_drop_by_two_levels(void **state)
+{
+	(void)state;
+	make_and_drop(72, 0, 20);
+	/* One of the last: fewer try it. */
+	make_and_drop(72, 0, 17);
+}
+
+/* The others that hold links are told, and do not wait for ever. */
+static void test_drop_after_kill(void **state)
+{
+	(void)state;
+	alarm(60);
+	make_and_drop(20, 3, 1000);
+	make_and_drop(72, 10, 1000);
+	alarm(0);
+}
+
 /* A keeper that was asked to end says so by its status, and one that failed does not. */
 static void test_status(void **state)
 {
@@ -172,6 +245,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_drop_without_memory),
 		cmocka_unit_test(test_drop_with_few_processes),
+		cmocka_unit_test(test_drop_by_two_levels),
+		cmocka_unit_test(test_drop_after_kill),
 		cmocka_unit_test(test_status),
 	};
 
