@@ -152,6 +152,17 @@ load ../lib/common
 	is_running "$TARGET"
 }
 
+# The program ends while heaptap lets go of it: its status is not lost, and heaptap does not wait for ever.
+@test "options: --stop-after with a program that is about to end" {
+	local TRACED_LIMIT_S=60
+	for try in 1 2 3; do
+		traced --stop-after 1 -- "$T/exitcodes" exit 4
+		[ "$status" -eq 4 ] || { echo "try $try: status $status"; cat "$err"; return 1; }
+		traced --stop-after 1 -- "$T/exitcodes" signal 11
+		[ "$status" -eq 139 ] || { echo "try $try: status $status"; cat "$err"; return 1; }
+	done
+}
+
 @test "options: --duration ends by itself" {
 	spinning
 	run "$HEAPTAP" attach -q -t 1s -o "$BATS_TEST_TMPDIR/r.json" "$TARGET"

@@ -35,20 +35,31 @@ static bool is_birth(int status)
 	return stop_of(status) == STOP_CHILD || stop_of(status) == STOP_VFORK;
 }
 
+/* Wait for a stop of @tid. The end of the program itself is noted: no other wait(2) would tell it. */
+static bool await_stop(struct launch *l, pid_t tid, int *status)
+{
+	*status = -1; /* neither an exit nor a death by a signal */
+	if (launch_threads_await(tid, LAUNCH_LEAVE_NS, status))
+		return true;
+	if (tid == l->pid && (WIFEXITED(*status) || WIFSIGNALED(*status)))
+		launch_handle_status(l, tid, *status);
+	return false;
+}
+
 /* Detach from thread @tid of @p. */
 static void leave_thread(struct launch *l, struct launched *p, pid_t tid)
 {
 	int status = 0, sig, later = 0;
 
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	if (!launch_threads_await(tid, LAUNCH_LEAVE_NS, &status))
+	if (!await_stop(l, tid, &status))
 		return;
 	if (is_birth(status))
 		launch_note_birth(l, tid);
 	sig = signal_to_pass(l, p, tid, status);
 	/* Without us the signal of a probe would stop the thread for ever, that of our breakpoint would kill it. */
 	if (stop_hides_signal(tid, SIGSTOP) || stop_hides_signal(tid, SIGTRAP)) {
-		if (ptrace(PTRACE_CONT, tid, 0, 0) || !launch_threads_await(tid, LAUNCH_LEAVE_NS, &status))
+		if (ptrace(PTRACE_CONT, tid, 0, 0) || !await_stop(l, tid, &status))
 			return;
 		later = signal_to_pass(l, p, tid, status);
 	}
