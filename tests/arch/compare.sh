@@ -46,6 +46,8 @@ differences() {
 			differ("live bytes of \($c)"; sum($c; .live_bytes); $b)
 		   elif $kind == "allocs" then differ("allocations of \($c)"; sum($c; .allocs); $a)
 		   elif $kind == "calls" and ($is_static | not) then differ("calls of \($a)"; $p.functions[$a] // 0; $b)
+		   elif $kind == "marks" then
+			[$report[0].marks[].name] | join(",") | select(. != $a) | "marks: report says \(.), the program \($a)"
 		   elif $kind == "failed" then differ("failed allocations"; $p.totals.failed_allocs; $a)
 		   elif $kind == "unknown" then differ("unknown frees"; $p.totals.unknown_frees; $a)
 		   else empty end end),

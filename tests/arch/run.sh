@@ -60,14 +60,14 @@ make_root() {
 	fi
 	rm -rf "$WORK/targets-$1"
 	mkdir -p "$WORK/targets-$1"
-	for name in $(build_targets "$1" "$WORK/targets-$1" leak threads); do
+	for name in $(build_targets "$1" "$WORK/targets-$1" leak threads marked); do
 		copy_libraries "$cross" "$WORK/targets-$1/$name" "$root"
 	done
 	# A kernel with pages of 4 KiB runs 32-bit programs, too.
 	cross=$(cross_prefix armhf)
 	if [ "$2" = arm64 ] && command -v "${cross}gcc" >/dev/null; then
 		mkdir -p "$WORK/targets-$1-32"
-		for name in $(build_targets armhf "$WORK/targets-$1-32" leak threads); do
+		for name in $(build_targets armhf "$WORK/targets-$1-32" leak threads marked); do
 			copy_libraries "$cross" "$WORK/targets-$1-32/$name" "$root" /lib/arm-linux-gnueabihf
 			cp "$WORK/targets-$1-32/$name" "$WORK/targets-$1/$name-32"
 		done
@@ -83,6 +83,7 @@ arguments() {
 	case $1 in
 	leak*) echo "--expect" ;;
 	threads*) echo "4 50" ;;
+	marked*) echo "expect" ;;
 	esac
 }
 
