@@ -129,3 +129,34 @@ end 0
 SCRIPT
 	[ ! -e x.json ] && [ ! -e y.html ]
 }
+
+@test "broken off: goto of the console, which shows what it showed before" {
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	# Reading this many events takes several times as long as the wait.
+	"$HEAPTAP" run -q --no-scan --depth 2 -w r.heaptap -o r.json -- "$T/threads" 2 700000 >out
+	"$HEAPTAP" console -q --execute 'goto 1s' --execute 'status' r.heaptap >before
+	"$ROOT/tests/lib/talk.py" bash -c 'echo $$ >tap; exec "$0" console r.heaptap 2>said' "$HEAPTAP" <<SCRIPT
+expect heaptap> 
+send goto 1s
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send goto end
+run ./worked \$(cat tap) 10
+type \x03
+expect heaptap> 
+send status > after
+expect heaptap> 
+run ./worked \$(cat tap) begin
+send goto 1h
+run ./worked \$(cat tap) 10
+type \x03
+expect heaptap> 
+send status > again
+expect heaptap> 
+send quit
+end 0
+SCRIPT
+	diff before after
+	diff before again
+	fails grep -v % said
+}

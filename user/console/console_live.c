@@ -475,6 +475,7 @@ int console_goto(struct console *c, size_t nr, char **words)
 		c->between = before;
 		return console_refuse(c, -EINVAL, "goto: %s: %s", words[0], why);
 	}
+	c->options.session.is_unwanted = control_is_stop_pending;
 	/* A session without a span has verdicts too. */
 	err = before_span && !is_end ? session_go_on(c->session, &c->between, c->path) : -EAGAIN;
 	if (!err)
@@ -487,6 +488,8 @@ int console_goto(struct console *c, size_t nr, char **words)
 		c->options.session.between = before_span;
 	} else {
 		c->between = before;
+		/* Once more what was shown before, whether Ctrl-C was pressed or not. */
+		c->options.session.is_unwanted = NULL;
 		if (read_anew(c, before_span))
 			c->is_over = true;
 	}

@@ -102,6 +102,11 @@ static ssize_t read_some(int fd, u8 *buf)
 	return TEMP_FAILURE_RETRY(read(fd, buf, PORTION));
 }
 
+static bool is_unwanted(const struct session *s)
+{
+	return s->options->is_unwanted && s->options->is_unwanted();
+}
+
 /* Read @fd to its end, or to that of the span. @buf has the first @n bytes. */
 static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *buf, ssize_t n)
 {
@@ -114,6 +119,8 @@ static int feed_rest(struct session *s, struct progress *progress, int fd, u8 *b
 		recorder_show_list(s->recorder);
 		if (!err && session_span_is_over(s))
 			break;
+		if (!err)
+			err = is_unwanted(s) ? -ECANCELED : 0;
 		if (!err)
 			n = read_some(fd, buf);
 	}
@@ -148,6 +155,8 @@ static int end_reading(struct session *s, int err, const char *path)
 {
 	int end = source_recording_finish(s->source);
 
+	if (err == -ECANCELED)
+		return err;
 	err = err ? err : end;
 	if (!err || session_span_is_over(s))
 		return session_span_finish(s, path);
