@@ -107,6 +107,19 @@ console() { run "$HEAPTAP" console -q r.heaptap "$@"; }
 	PYTHON
 }
 
+@test "files: all live blocks without the console, with threads and whole stacks" {
+	"$HEAPTAP" report -q -n 1 -o l.blocks.json -o l.blocks.csv r.heaptap
+	console -x 'blocks > b.json' -x 'set verbose on' -x 'blocks > v.csv'
+	cmp l.blocks.csv v.csv
+	jq -S .processes b.json | cmp - <(jq -S .processes l.blocks.json)
+	[ "$(jq '.processes[0].blocks | length' l.blocks.json)" -gt 20 ]
+	grep -q ' < main < ' l.blocks.csv
+	"$HEAPTAP" report -q -o l.json r.heaptap
+	[ "$(jq '[.processes[0].blocks[].size] | add' l.blocks.json)" -eq "$(jq '.processes[0].totals.live_bytes' l.json)" ]
+	"$HEAPTAP" run -q --no-scan -o run.blocks.csv -- "$T/leak" >/dev/null
+	[ "$(wc -l <run.blocks.csv)" -gt 20 ]
+}
+
 @test "files: blocks with the whole stack, some blocks, a report in its format" {
 	console -x 'blocks 0 3 > b.csv' -x 'set verbose on' -x 'blocks 0 3 > v.csv'
 	[ "$(wc -l <b.csv)" -eq 4 ]

@@ -39,6 +39,8 @@ int report_folded(FILE *out, const struct report *r) __must_check;
 int report_speedscope(FILE *out, const struct report *r) __must_check;
 int report_massif(FILE *out, const struct report *r) __must_check;
 int report_dot(FILE *out, const struct report *r) __must_check;
+int report_all_blocks_json(FILE *out, const struct report *r) __must_check;
+int report_all_blocks_csv(FILE *out, const struct report *r) __must_check;
 int report_trace(FILE *out, const struct report *r) __must_check;
 
 /* The table of formats, text first; the last row has no name. */

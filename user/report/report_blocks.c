@@ -18,6 +18,7 @@
 #include "user/lib/json.h"
 #include "user/report/block_list.h"
 #include "user/report/caller_id.h"
+#include "user/report/format.h"
 #include "user/report/report_parts.h"
 #include "user/target/target.h"
 
@@ -333,6 +334,23 @@ int report_blocks_json(FILE *out, const struct report *r)
 	json_object_end(&j);
 	putc('\n', out);
 	return err ? err : flush_stream(out);
+}
+
+int report_all_blocks_csv(FILE *out, const struct report *r)
+{
+	struct report all = *r;
+
+	all.options.top = 0;
+	all.options.verbose = true;
+	return report_blocks_csv(out, &all);
+}
+
+int report_all_blocks_json(FILE *out, const struct report *r)
+{
+	struct report all = *r;
+
+	all.options.top = 0;
+	return report_blocks_json(out, &all);
 }
 
 report_blocks_fn report_blocks_writer(const char *path)
