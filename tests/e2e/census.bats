@@ -95,6 +95,45 @@ of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tai
 	done
 }
 
+@test "census: owners of blocks, and first words of blocks without a type" {
+	counted "$T/census_first"
+	with_json
+	told '.owners[] | select(.name == "texts") | "\(.kind) \(.held.blocks) \(.held.bytes)"' 'data 50 10000'
+	told '.owners[] | select(.name == "list") | .held.blocks' 20
+	# Each block that is not lost has one owner.
+	told '([.owners[].held.bytes] | add) == .scan.reachable.bytes + .scan.possible.bytes' true
+	told '.first_words[] | select(.text == "GET /ind") | .live.blocks' 25
+	told '.first_words[] | select(.text == "user") | .live.blocks' 25
+	told '.first_words[] | select(.kind == "number") | .live.blocks' 30
+	told '.first_words[] | select(.kind == "pointer") | .live.blocks' 19
+	# All blocks have a type or a first word, for malloc wrote no links into them.
+	told '([.types[], .first_words[] | .live.bytes] | add) == .live.bytes' true
+	run "$HEAPTAP" scan "$TARGET"
+	[[ $output == *'Owners of live blocks'*' 50  data texts'*'begin with'*' 25 '*'text "GET /ind"'* ]]
+	[[ $output == *' 30 '*'a small number'* ]]
+}
+
+@test "census: a block that only memory without rights holds is not lost" {
+	local way
+	counted "$T/census_first"
+	for way in stop fork precopy; do
+		with_json --snapshot "$way"
+		told .scan.definite.blocks 0
+		told '.owners[] | select(.kind == "memory") | .held.blocks' 1
+		told .scan.skipped_bytes 0
+	done
+}
+
+@test "census: memory in huge pages is that of smaps" {
+	local huge
+	counted "$T/census_first"
+	huge=$(awk '/^AnonHugePages:/ { sum += $2 } END { print sum * 1024 }' "/proc/$TARGET/smaps")
+	[ "$huge" -gt 0 ] || skip "the kernel gives no huge pages here"
+	with_json
+	told .resident.huge "$huge"
+	told '.resident | .allocator + .stacks + .files + .shared + .anonymous == .rss' true
+}
+
 @test "census: --why names the variable that holds a block, and says who is no block" {
 	local addr
 	counted "$T/census_types"

@@ -252,13 +252,13 @@ static int add_types(struct growth_list *l, const struct census *c, struct censu
 {
 	auto_free struct census_type_row *rows = NULL;
 	size_t nr = 0;
-	int err = census_type_rows(&rows, &nr, c);
+	int err = census_type_rows(&rows, &nr, c, true);
 
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct census_name name;
 		char key[MAX_KEY + 32];
 
-		err = census_name_type(names, rows[i].addr, &name);
+		err = census_name_type(names, rows[i].word, &name);
 		if (err)
 			break;
 		if (name.text[0])

@@ -49,13 +49,30 @@ struct census_arena {
 	bool is_locked; /* a thread was in the middle of a call */
 };
 
-/* Blocks that begin with a pointer to the same place of a mapped file: objects of one class. */
-struct census_type {
-	taddr_t addr;
-	struct census_sum live;
+/* Kinds of first words of blocks. */
+enum census_first {
+	FIRST_UNREAD,
+	FIRST_FILE, /* a pointer to a place of a mapped file: objects of one class begin with the same one */
+	FIRST_TEXT, /* letters of a string; a type for each word */
+	FIRST_ZERO, /* all bytes are 0 */
+	FIRST_POINTER, /* to other memory of the process */
+	FIRST_NUMBER,  /* of at most half the bits of a word */
+	FIRST_OTHER,
+	NR_CENSUS_FIRST
 };
 
-enum { CENSUS_MAX_NOTES = 64, CENSUS_MAX_TYPES = (1 << 20) - 1 };
+/* Blocks that begin alike. */
+struct census_type {
+	u64 word; /* FIRST_FILE, FIRST_TEXT: the first word */
+	struct census_sum live;
+	enum census_first first;
+};
+
+enum {
+	CENSUS_MAX_NOTES = 64,
+	CENSUS_MAX_TYPES = (1 << 20) - 1,
+	CENSUS_MAX_TEXTS = 1 << 16, /* types of text; further ones count as FIRST_OTHER */
+};
 
 /* Something that does not add up. */
 struct census_note {
@@ -76,7 +93,7 @@ struct census_blocks {
 	size_t nr_arenas, max_arenas;
 	struct census_sum mapped;  /* live blocks with a mapping of their own */
 	u64 mapped_bytes;	   /* their mappings */
-	struct census_type *types; /* owned; types[0] stands for none */
+	struct census_type *types; /* owned; types[first] for those without a word of their own */
 	size_t nr_types, max_types;
 	struct census_note notes[CENSUS_MAX_NOTES];
 	size_t nr_notes; /* also those without room in notes */

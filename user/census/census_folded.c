@@ -57,7 +57,7 @@ static int put_types(FILE *out, const struct census *c, const struct census_repo
 	struct census_sum live = census_live(&c->blocks);
 	u64 lost = 0;
 	size_t nr = 0;
-	int err = census_type_rows(&rows, &nr, c);
+	int err = census_type_rows(&rows, &nr, c, true);
 
 	if (c->scan) {
 		struct scan_result r = scan_result(c->scan);
@@ -67,7 +67,7 @@ static int put_types(FILE *out, const struct census *c, const struct census_repo
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct census_name name;
 
-		err = census_name_type(o->names, rows[i].addr, &name);
+		err = census_name_type(o->names, rows[i].word, &name);
 		put_type(out, o, &rows[i], &name);
 		live.bytes -= rows[i].live.bytes;
 		lost -= rows[i].lost.bytes;

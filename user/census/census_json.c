@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "user/census/census_owners.h"
 #include "user/census/census_report.h"
 #include "user/census/census_resident.h"
 #include "user/census/census_sizes.h"
@@ -145,7 +146,7 @@ static int json_types(struct json *j, const struct census *c, struct census_name
 {
 	auto_free struct census_type_row *rows = NULL;
 	size_t nr = 0;
-	int err = census_type_rows(&rows, &nr, c);
+	int err = census_type_rows(&rows, &nr, c, true);
 
 	if (err)
 		return err;
@@ -153,9 +154,9 @@ static int json_types(struct json *j, const struct census *c, struct census_name
 	for (size_t i = 0; i < nr && !err; i++) {
 		struct census_name name;
 
-		err = census_name_type(names, rows[i].addr, &name);
+		err = census_name_type(names, rows[i].word, &name);
 		json_object_begin(j, NULL);
-		json_hex(j, "address", rows[i].addr);
+		json_hex(j, "address", rows[i].word);
 		json_string(j, "kind", name.kind);
 		json_string(j, "name", name.text[0] ? name.text : NULL);
 		json_string(j, "object", name.object[0] ? name.object : NULL);
@@ -166,6 +167,52 @@ static int json_types(struct json *j, const struct census *c, struct census_name
 	}
 	json_array_end(j);
 	return err;
+}
+
+static int json_owners(struct json *j, const struct census *c, struct census_names *names)
+{
+	auto_free struct census_owner_row *rows = NULL;
+	size_t nr = 0;
+	int err = census_owner_rows(&rows, &nr, c, names);
+
+	if (err)
+		return err;
+	json_array_begin(j, "owners");
+	for (size_t i = 0; i < nr; i++) {
+		json_object_begin(j, NULL);
+		json_string(j, "kind", rows[i].name.kind);
+		json_string(j, "name", rows[i].name.text[0] ? rows[i].name.text : NULL);
+		json_string(j, "object", rows[i].name.object[0] ? rows[i].name.object : NULL);
+		json_census_sum(j, "held", rows[i].held);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return 0;
+}
+
+/* First words of blocks that have no type. */
+static int json_first_words(struct json *j, const struct census *c)
+{
+	auto_free struct census_type_row *rows = NULL;
+	size_t nr = 0;
+	int err = census_type_rows(&rows, &nr, c, false);
+
+	if (err)
+		return err;
+	json_array_begin(j, "first_words");
+	for (size_t i = 0; i < nr; i++) {
+		char text[CENSUS_FIRST_TEXT];
+
+		census_row_text(c, &rows[i], text);
+		json_object_begin(j, NULL);
+		json_string(j, "kind", census_first_name(rows[i].first));
+		json_string(j, "text", text[0] ? text : NULL);
+		json_census_sum(j, "live", rows[i].live);
+		json_census_sum(j, "lost", rows[i].lost);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return 0;
 }
 
 static void json_resident(struct json *j, const struct census *c)
@@ -221,7 +268,11 @@ int census_json(FILE *out, const struct census *c, const struct census_report_op
 	json_verdicts(&j, c);
 	err = json_leaks(&j, c);
 	if (!err)
+		err = json_owners(&j, c, o->names);
+	if (!err)
 		err = json_types(&j, c, o->names);
+	if (!err)
+		err = json_first_words(&j, c);
 	if (!err)
 		err = json_sizes(&j, c);
 	if (!err && o->why_addr)

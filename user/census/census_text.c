@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/census/census_owners.h"
 #include "user/census/census_report.h"
 #include "user/census/census_resident.h"
 #include "user/census/census_sizes.h"
@@ -14,6 +15,8 @@
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/wrap.h"
+
+enum { MAX_FIRSTS = 20 }; /* rows of first words, unless -n says otherwise: each string may have its own */
 
 static const char *plural(u64 n)
 {
@@ -244,7 +247,7 @@ static int print_types(FILE *out, const struct census *c, const struct census_re
 {
 	auto_free struct census_type_row *rows = NULL;
 	size_t nr = 0, shown;
-	int err = census_type_rows(&rows, &nr, c);
+	int err = census_type_rows(&rows, &nr, c, true);
 
 	if (err || !nr)
 		return err;
@@ -254,12 +257,81 @@ static int print_types(FILE *out, const struct census *c, const struct census_re
 	for (size_t i = 0; i < shown && !err; i++) {
 		struct census_name name;
 
-		err = census_name_type(o->names, rows[i].addr, &name);
+		err = census_name_type(o->names, rows[i].word, &name);
 		print_type(out, &rows[i], &name);
 	}
 	if (shown < nr)
 		fprintf(out, "  ... and %s more\n", human_count(nr - shown).text);
 	return err;
+}
+
+static void print_first(FILE *out, const struct census *c, const struct census_type_row *row)
+{
+	static const char *const words[] = {
+		[FIRST_TEXT] = "text",
+		[FIRST_ZERO] = "zero",
+		[FIRST_POINTER] = "a pointer, not into a file",
+		[FIRST_NUMBER] = "a small number",
+		[FIRST_OTHER] = "something else",
+	};
+	char text[CENSUS_FIRST_TEXT];
+
+	census_row_text(c, row, text);
+	fprintf(out, "  %10s  %8s  %10s  %s", human_bytes(row->live.bytes).text,
+		human_count(row->live.blocks).text,
+		row->lost.blocks ? human_count(row->lost.blocks).text : "", words[row->first]);
+	if (text[0])
+		fprintf(out, " \"%s\"", text);
+	putc('\n', out);
+}
+
+static void print_owner(FILE *out, const struct census_owner_row *row)
+{
+	fprintf(out, "  %10s  %8s  %s", human_bytes(row->held.bytes).text, human_count(row->held.blocks).text,
+		row->name.kind);
+	if (row->name.text[0])
+		fprintf(out, " %s", row->name.text);
+	if (row->name.object[0])
+		fprintf(out, " in %s", row->name.object);
+	putc('\n', out);
+}
+
+/* Roots of the blocks that are not lost. */
+static int print_owners(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	auto_free struct census_owner_row *rows = NULL;
+	size_t nr = 0, most = o->top ? o->top : MAX_FIRSTS;
+	int err = census_owner_rows(&rows, &nr, c, o->names);
+
+	if (err || !nr)
+		return err;
+	fprintf(out, "\nOwners of live blocks: %s\n       bytes    blocks  reached from\n",
+		human_count(nr).text);
+	for (size_t i = 0; i < nr && i < most; i++)
+		print_owner(out, &rows[i]);
+	if (most < nr)
+		fprintf(out, "  ... and %s more\n", human_count(nr - most).text);
+	return 0;
+}
+
+/* The other blocks by their first word: strings have a row for each beginning. */
+static int print_firsts(FILE *out, const struct census *c, const struct census_report_options *o)
+{
+	auto_free struct census_type_row *rows = NULL;
+	size_t nr = 0, most = o->top ? o->top : MAX_FIRSTS;
+	int err = census_type_rows(&rows, &nr, c, false);
+
+	if (err || !nr)
+		return err;
+	fprintf(out,
+		"\nOther live blocks by their first word: %s\n"
+		"       bytes    blocks        lost  begin with\n",
+		human_count(nr).text);
+	for (size_t i = 0; i < nr && i < most; i++)
+		print_first(out, c, &rows[i]);
+	if (most < nr)
+		fprintf(out, "  ... and %s more\n", human_count(nr - most).text);
+	return 0;
 }
 
 static void print_resident(FILE *out, const struct census *c)
@@ -341,7 +413,11 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 	print_verdicts(out, c);
 	err = print_leaks(out, c, o);
 	if (!err)
+		err = print_owners(out, c, o);
+	if (!err)
 		err = print_types(out, c, o);
+	if (!err)
+		err = print_firsts(out, c, o);
 	if (!err)
 		err = print_sizes(out, c, o);
 	if (!err && o->known)

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "user/census/census_walk.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/escape.h"
 
 struct type_sums {
 	const struct census_blocks *blocks;
@@ -37,10 +39,12 @@ static int by_bytes(const void *a, const void *b)
 
 	if (x->live.bytes != y->live.bytes)
 		return x->live.bytes < y->live.bytes ? 1 : -1;
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	return (x->word > y->word) - (x->word < y->word);
 }
 
-int census_type_rows(struct census_type_row **out, size_t *nr, const struct census *c)
+int census_type_rows(struct census_type_row **out, size_t *nr, const struct census *c, bool is_file)
 {
 	const struct census_blocks *b = &c->blocks;
 	auto_free struct census_type_row *rows = calloc(b->nr_types + 1, sizeof(*rows));
@@ -49,20 +53,41 @@ int census_type_rows(struct census_type_row **out, size_t *nr, const struct cens
 
 	if (!rows)
 		return -ENOMEM;
-	for (size_t i = 1; i < b->nr_types; i++) {
-		rows[i].addr = b->types[i].addr;
+	for (size_t i = 0; i < b->nr_types; i++) {
+		rows[i].word = b->types[i].word;
+		rows[i].first = b->types[i].first;
 		rows[i].live = b->types[i].live;
 	}
 	err = c->scan ? scan_for_each(c->scan, add_lost, &sums) : 0;
 	if (err)
 		return err;
 	*nr = 0;
-	/* rows[0] has the blocks without a type. */
-	for (size_t i = 1; i < b->nr_types; i++)
-		if (rows[i].live.blocks)
+	for (size_t i = 0; i < b->nr_types; i++)
+		if (rows[i].live.blocks && rows[i].first != FIRST_UNREAD &&
+		    (rows[i].first == FIRST_FILE) == is_file)
 			rows[(*nr)++] = rows[i];
 	if (*nr)
 		qsort(rows, *nr, sizeof(*rows), by_bytes);
 	*out = take_ptr(rows);
 	return 0;
+}
+
+const char *census_first_name(enum census_first first)
+{
+	static const char *const names[] = {
+		[FIRST_UNREAD] = "unread", [FIRST_FILE] = "file",	[FIRST_TEXT] = "text",
+		[FIRST_ZERO] = "zero",	   [FIRST_POINTER] = "pointer", [FIRST_NUMBER] = "number",
+		[FIRST_OTHER] = "other",
+	};
+
+	return names[first];
+}
+
+void census_row_text(const struct census *c, const struct census_type_row *row, char *text)
+{
+	char word[CENSUS_WORD_TEXT] = "";
+
+	if (row->first == FIRST_TEXT)
+		census_first_text(c->snap, row->word, word);
+	escape_buf(text, CENSUS_FIRST_TEXT, word);
 }

@@ -11,7 +11,10 @@
 #include "user/lib/clock.h"
 #include "user/scan/snapshot_memory.h"
 
-enum { FIRST_WINDOW = 4096 };
+enum {
+	FIRST_WINDOW = 4096,
+	MIN_TEXT = 4, /* letters that make a string */
+};
 
 const struct census_walker census_walkers[] = {
 	{ "jemalloc", jemalloc_is_there, jemalloc_walk },
@@ -20,20 +23,6 @@ const struct census_walker census_walkers[] = {
 	{ "glibc", glibc_is_there, glibc_walk },
 	{ NULL, NULL, NULL },
 };
-
-static void find_files(struct census_walk *w)
-{
-	const struct snapshot *snap = w->snap;
-
-	w->files_start = UINT64_MAX;
-	for (size_t i = 0; i < snap->nr_maps; i++) {
-		if (!snap->maps[i].ino)
-			continue;
-		if (snap->maps[i].start < w->files_start)
-			w->files_start = snap->maps[i].start;
-		w->files_end = snap->maps[i].end;
-	}
-}
 
 int census_walk_init(struct census_walk *w, struct snapshot *snap, struct census_blocks *out, u64 deadline_ns)
 {
@@ -45,15 +34,19 @@ int census_walk_init(struct census_walk *w, struct snapshot *snap, struct census
 				   .page = (u64)sysconf(_SC_PAGESIZE),
 				   .w = snap->word_size,
 				   .window_size = FIRST_WINDOW };
-	find_files(w);
+	if (snap->nr_maps) {
+		w->maps_start = snap->maps[0].start;
+		w->maps_end = snap->maps[snap->nr_maps - 1].end;
+	}
 	w->window = malloc(CENSUS_WINDOW);
 	if (!w->window)
 		return -ENOMEM;
-	err = array_reserve(out->types, out->max_types, 1);
+	err = array_reserve(out->types, out->max_types, NR_CENSUS_FIRST);
 	if (err)
 		return err;
-	out->types[0] = (struct census_type){ 0 };
-	out->nr_types = 1;
+	for (u32 i = 0; i < NR_CENSUS_FIRST; i++)
+		out->types[i] = (struct census_type){ .first = i };
+	out->nr_types = NR_CENSUS_FIRST;
 	return 0;
 }
 
@@ -157,43 +150,89 @@ void census_copy_data(const struct census_walk *w, taddr_t start, u8 *buf, size_
 	}
 }
 
-static bool may_be_type(struct census_walk *w, u64 word)
+/* The mapping at @word, mostly that of the word before. */
+static const struct snapshot_map *first_map(struct census_walk *w, u64 word)
 {
 	const struct snapshot_map *map = w->type_map;
 
-	if (word < w->files_start || word >= w->files_end || word % w->w)
-		return false;
-	if (!map || word < map->start || word >= map->end)
-		map = snapshot_map_find(w->snap, word);
-	w->type_map = map;
-	return map && map->ino && map->is_readable && !map->is_shared;
+	if (map && word >= map->start && word < map->end)
+		return map;
+	map = w->pointer_map;
+	if (map && word >= map->start && word < map->end)
+		return map;
+	map = word < w->maps_start || word >= w->maps_end ? NULL : snapshot_map_find(w->snap, word);
+	if (map)
+		*(map->ino ? &w->type_map : &w->pointer_map) = map;
+	return map;
 }
 
-int census_type_of(struct census_walk *w, u64 word, u32 *type)
+u32 census_first_text(const struct snapshot *snap, u64 word, char *text)
+{
+	u8 w = snap->word_size;
+	u32 len = 0;
+
+	for (; len < w; len++) {
+		u8 byte = (u8)(word >> 8 * (snap->is_big_endian ? w - 1U - len : len));
+
+		if (byte < ' ' || byte > '~') {
+			text[len] = 0;
+			return !byte && len >= MIN_TEXT ? len : 0;
+		}
+		text[len] = (char)byte;
+	}
+	text[len] = 0;
+	return len;
+}
+
+static enum census_first first_of(struct census_walk *w, u64 word)
+{
+	char text[CENSUS_WORD_TEXT];
+	const struct snapshot_map *map = word ? first_map(w, word) : NULL;
+
+	if (!word)
+		return FIRST_ZERO;
+	if (map && map->ino && map->is_readable && !map->is_shared && word % w->w == 0)
+		return FIRST_FILE;
+	if (map)
+		return FIRST_POINTER;
+	if (census_first_text(w->snap, word, text))
+		return FIRST_TEXT;
+	return word >> (w->w * 4) ? FIRST_OTHER : FIRST_NUMBER;
+}
+
+/* The type of @first and @word, which is new if there is none. */
+static int type_with_word(struct census_walk *w, enum census_first first, u64 word, u32 *type)
 {
 	struct census_blocks *out = w->out;
 	u64 hash = hash_u64(word);
 	u32 item, at = 0;
 	int err;
 
-	*type = 0;
-	if (!may_be_type(w, word))
-		return 0;
 	while ((item = hash_index_next(&w->types, hash, &at)) != HASH_NO_ITEM)
-		if (out->types[item].addr == word) {
+		if (out->types[item].word == word) {
 			*type = item;
 			return 0;
 		}
-	if (out->nr_types >= CENSUS_MAX_TYPES)
+	*type = first == FIRST_TEXT ? FIRST_OTHER : FIRST_UNREAD;
+	if (out->nr_types >= CENSUS_MAX_TYPES || (first == FIRST_TEXT && w->nr_texts == CENSUS_MAX_TEXTS))
 		return 0;
 	err = array_reserve(out->types, out->max_types, out->nr_types + 1);
 	if (!err)
 		err = hash_index_add(&w->types, hash, (u32)out->nr_types);
 	if (err)
 		return err;
+	w->nr_texts += first == FIRST_TEXT;
 	*type = (u32)out->nr_types;
-	out->types[out->nr_types++] = (struct census_type){ .addr = word };
+	out->types[out->nr_types++] = (struct census_type){ .word = word, .first = first };
 	return 0;
+}
+
+int census_type_of(struct census_walk *w, u64 word, u32 *type)
+{
+	enum census_first first = first_of(w, word);
+
+	*type = first;
+	return first == FIRST_FILE || first == FIRST_TEXT ? type_with_word(w, first, word, type) : 0;
 }
 
 int census_check_time(const struct census_walk *w)

@@ -6,7 +6,10 @@
 #include "user/lib/hash_index.h"
 #include "user/scan/snapshot.h"
 
-enum { CENSUS_WINDOW = 256 << 10 }; /* bytes */
+enum {
+	CENSUS_WINDOW = 256 << 10, /* bytes */
+	CENSUS_WORD_TEXT = 9,	   /* bytes of the letters of a word, with the end */
+};
 
 /* One walk. Walkers read memory by the functions below only. */
 struct census_walk {
@@ -20,9 +23,11 @@ struct census_walk {
 	taddr_t window_start;
 	size_t window_len, window_size; /* bytes that are valid; bytes to read next */
 	/* Types by address. */
-	struct hash_index types;	     /* owned */
-	const struct snapshot_map *type_map; /* that the last type was in */
-	taddr_t files_start, files_end;	     /* all mapped files lie between */
+	struct hash_index types;		/* owned */
+	const struct snapshot_map *type_map;	/* that the last type was in */
+	const struct snapshot_map *pointer_map; /* that the last pointer to no file led to */
+	taddr_t maps_start, maps_end;
+	u32 nr_texts; /* types of text */
 };
 
 /* One allocator. */
@@ -60,8 +65,10 @@ const u8 *census_window(struct census_walk *w, taddr_t addr, size_t len);
 /* Copy what is in memory of [@start, @start + @len) to @buf, and zeros for the rest. Also for data of files. */
 void census_copy_data(const struct census_walk *w, taddr_t start, u8 *buf, size_t len);
 
-/* The type of a block that begins with @word: an index in out->types. 0 = none. -ENOMEM. */
+/* The type of a block that begins with @word: an index in out->types. 0 or -ENOMEM. */
 int census_type_of(struct census_walk *w, u64 word, u32 *type) __must_check;
+/* Write the letters that @word begins with to @text, of CENSUS_WORD_TEXT bytes. Returns how many; 0: it is no text. */
+u32 census_first_text(const struct snapshot *snap, u64 word, char *text);
 
 /* 0, or -ETIME past the deadline. */
 int census_check_time(const struct census_walk *w) __must_check;

@@ -268,3 +268,97 @@ int scan_why(struct scan *s, taddr_t addr, struct scan_chain **out)
 	scan_whys_free(w);
 	return err;
 }
+
+/* For scan_owners(): parents[] has the number of a root in the order of roots, or one more where it is not known. */
+static void own_spread(struct scan_whys *w)
+{
+	while (w->head < w->tail) {
+		u32 block = w->queue[w->head++];
+		struct edge_iter it;
+
+		edge_begin(&it, &w->s->edges, block);
+		while (edge_next(&it))
+			if (!w->only_starts || scan_is_start(w->s, it.target, it.offset))
+				see(w, it.target, w->parents[block]);
+	}
+}
+
+/* Roots of @class own all that they lead to, unless roots of earlier classes do. */
+static void own_from(struct scan_whys *w, enum seed_class class)
+{
+	const struct scan *s = w->s;
+	struct root_iter it = { &s->roots };
+	struct root_ref ref;
+	u32 flags = w->only_starts ? BLOCK_ROOT : BLOCK_ROOT | BLOCK_SEED;
+
+	for (u32 root = 0; class != SEED_UNNAMED && root_next(&it, &ref); root++)
+		if (w->parents[ref.block] == BLOCK_NONE && class_of(w, &ref) == class &&
+		    (!w->only_starts || scan_is_start(s, ref.block, ref.offset)))
+			see(w, ref.block, root);
+	for (u32 i = 0; class == SEED_UNNAMED && i < s->nr; i++)
+		if (s->blocks[i].flags & flags)
+			see(w, i, (u32)s->roots.nr);
+	own_spread(w);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct scan_owner *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : 0;
+}
+
+/* Sum up what each root holds, and keep those that hold anything. */
+static size_t sum_owners(const struct scan_whys *w, struct scan_owner *owners)
+{
+	const struct scan *s = w->s;
+	struct root_iter it = { &s->roots };
+	struct root_ref ref;
+	size_t nr = 0;
+
+	for (u32 i = 0; i < s->nr; i++) {
+		if (w->parents[i] == BLOCK_NONE)
+			continue;
+		owners[w->parents[i]].blocks++;
+		owners[w->parents[i]].bytes += scan_block_size(s, i);
+	}
+	for (size_t i = 0; i <= s->roots.nr; i++) {
+		bool is_known = i < s->roots.nr && root_next(&it, &ref);
+
+		if (!owners[i].blocks)
+			continue;
+		owners[nr] = owners[i];
+		owners[nr].root = (struct scan_root){ 0 };
+		owners[nr].where = is_known ? ref.where : 0;
+		owners[nr++].is_known = is_known;
+	}
+	return nr;
+}
+
+int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most)
+{
+	struct scan_owner *owners = calloc(s->roots.nr + 1, sizeof(*owners));
+	struct scan_whys *w;
+	int err = owners ? scan_whys_new(&w, s) : -ENOMEM;
+
+	if (err) {
+		free(owners);
+		return err;
+	}
+	memset(w->parents, 0xff, s->nr * sizeof(*w->parents));
+	for (int pass = 0; pass < 2; pass++) {
+		w->only_starts = pass == 0;
+		w->head = 0;
+		own_spread(w);
+		for (enum seed_class class = 0; class < NR_SEED_CLASSES; class ++)
+			own_from(w, class);
+	}
+	*nr = sum_owners(w, owners);
+	scan_whys_free(w);
+	qsort(owners, *nr, sizeof(*owners), by_bytes);
+	for (size_t i = 0; i < *nr && i < most; i++)
+		if (owners[i].is_known)
+			describe_root(s, owners[i].where, &owners[i].root);
+	*out = owners;
+	return 0;
+}

@@ -50,3 +50,18 @@ int scan_whys_find(struct scan_whys *w, taddr_t addr, struct scan_chain **out) _
 
 /* Like scan_whys_find(), for one question only. */
 int scan_why(struct scan *s, taddr_t addr, struct scan_chain **out) __must_check;
+
+/* A root, with the blocks to which it has the shortest chain. */
+struct scan_owner {
+	u64 blocks, bytes;
+	struct scan_root root; /* ROOT_NONE: not known */
+	u64 where;	       /* for user/scan/ */
+	bool is_known;
+};
+
+/*
+ * The roots of all blocks that are not lost, those with the most bytes first. A block that several hold counts for one:
+ * a global variable if possible, as in a chain. The first @most are described. Takes 8 bytes per block meanwhile.
+ * *@out is owned by the caller: free(). 0 or -ENOMEM.
+ */
+int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most) __must_check;

@@ -24,8 +24,10 @@ enum {
 	PIECE_RUNS = 16, /* most runs of a piece; where memory is dense it has few */
 	NR_RUNS = 256,
 	NR_ENTRIES = 4096, /* pagemap entries per read */
-	/* One for each part at most. */
-	MAX_WORKERS = SNAPSHOT_PARTS,
+	MAX_CLOSED =
+		1
+		<< 30, /* bytes of memory without rights; before Linux 6.7 to look through more takes too long */
+	MAX_WORKERS = SNAPSHOT_PARTS, /* one for each part at most */
 	PARTS_EACH = 4,
 };
 
@@ -33,6 +35,7 @@ enum {
 enum span_mode {
 	SPAN_ALL,     /* all populated ones */
 	SPAN_PRIVATE, /* private copies: read-only now, but written before (relocated data) */
+	SPAN_CLOSED,  /* the same without rights, which mprotect(2) may give back */
 	SPAN_SHMEM,   /* all pages of the file, because pagemap does not show which are swapped out */
 	SPAN_KEPT,    /* all that heaptap keeps */
 	SPAN_SKIP,    /* none; populated ones count as skipped */
@@ -145,7 +148,7 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 	/* Ours, of the inline source: it names blocks that the program itself has forgotten. */
 	if (starts_with(map->path, "/memfd:heaptap-inline"))
 		return false;
-	if (!map->is_writable && (!map->is_readable || map->is_shared))
+	if (!map->is_writable && map->is_shared)
 		return false;
 	span->start = map->start;
 	span->end = map->end;
@@ -158,7 +161,9 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 		span->skip = SKIP_DEVICE;
 		return map->is_writable;
 	}
-	if (!map->is_readable) {
+	if (!map->is_readable && !map->is_writable) {
+		span->mode = SPAN_CLOSED;
+	} else if (!map->is_readable) {
 		span->mode = SPAN_SKIP;
 		span->skip = SKIP_UNREADABLE;
 	}
@@ -310,10 +315,15 @@ static void skip_bytes(struct memory_stream *m, enum snapshot_skip why, u64 byte
 	pthread_mutex_unlock(&m->lock);
 }
 
+static bool is_private_only(const struct memory_span *span)
+{
+	return span->mode == SPAN_PRIVATE || span->mode == SPAN_CLOSED;
+}
+
 /* Find runs from plan.pos on by PAGEMAP_SCAN, and advance plan.pos. Returns how many, or -errno. */
 static int find_by_scan(struct memory_stream *m, const struct memory_span *span)
 {
-	u64 without = RUN_ZERO | (span->mode == SPAN_PRIVATE ? RUN_FILE : 0);
+	u64 without = RUN_ZERO | (is_private_only(span) ? RUN_FILE : 0);
 	struct plan *plan = &m->plan;
 	struct page_scan arg = {
 		.size = sizeof(arg),
@@ -338,7 +348,7 @@ static bool is_wanted(const struct memory_span *span, u64 entry)
 {
 	if (!(entry & (ENTRY_PRESENT | ENTRY_SWAPPED)) || (entry & ENTRY_GUARD))
 		return false;
-	return span->mode != SPAN_PRIVATE || !(entry & ENTRY_FILE);
+	return !is_private_only(span) || !(entry & ENTRY_FILE);
 }
 
 /* Make one run of the rest of the span. */
@@ -436,13 +446,21 @@ static int find_runs(struct memory_stream *m, struct memory_span *span)
 		return nr;
 	if (span->mode == SPAN_SHMEM)
 		span->mode = SPAN_ALL;
+	/* Such memory is mostly reserved and was never written. A read would fill it. */
+	if (span->mode == SPAN_CLOSED &&
+	    (m->pagemap < 0 || (!m->plan.has_scan && span->end - span->start > MAX_CLOSED))) {
+		m->plan.pos = span->end;
+		return 0;
+	}
 	if (m->pagemap < 0)
 		return take_rest(&m->plan, span);
-	nr = m->plan.has_scan ? find_by_scan(m, span) : -ENOTTY;
+	if (!m->plan.has_scan)
+		return find_by_entries(m, span);
+	nr = find_by_scan(m, span);
 	if (nr != -ENOTTY && nr != -EINVAL)
 		return nr;
 	m->plan.has_scan = false;
-	return find_by_entries(m, span);
+	return find_runs(m, span);
 }
 
 /* -ESRCH if the address space is gone: then no page is found, and read() returns 0. */

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Joins the roots that are words of one variable, one stack, or registers of one thread. */
+#include "user/census/census_owners.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "user/lib/cleanup.h"
+
+enum { MAX_ROOTS = 4096 }; /* that are named: each may be looked up in debug information */
+
+static int by_name(const void *a, const void *b)
+{
+	const struct census_owner_row *x = a, *y = b;
+	int order = strcmp(x->name.kind, y->name.kind);
+
+	if (!order)
+		order = strcmp(x->name.text, y->name.text);
+	return order ? order : strcmp(x->name.object, y->name.object);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct census_owner_row *x = a, *y = b;
+
+	if (x->held.bytes != y->held.bytes)
+		return x->held.bytes < y->held.bytes ? 1 : -1;
+	return by_name(a, b);
+}
+
+/* One row for all words of a variable, and for all registers of a thread. */
+static int name_owner(struct census_names *names, const struct scan_owner *owner, struct census_name *out)
+{
+	int err = census_name_root(names, &owner->root, false, out);
+
+	out->offset = 0;
+	if (owner->root.tid)
+		snprintf(out->text, sizeof(out->text), "of thread %d", (int)owner->root.tid);
+	return err;
+}
+
+static int fill(struct census_owner_row *rows, const struct scan_owner *owners, size_t nr,
+		struct census_names *names)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		rows[i].held = (struct census_sum){ owners[i].blocks, owners[i].bytes };
+		if (i < MAX_ROOTS)
+			err = name_owner(names, &owners[i], &rows[i].name);
+		else
+			rows[i].name = (struct census_name){ .kind = "unknown" };
+	}
+	return err;
+}
+
+static size_t join(struct census_owner_row *rows, size_t nr)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		if (to && !by_name(&rows[to - 1], &rows[i])) {
+			rows[to - 1].held.blocks += rows[i].held.blocks;
+			rows[to - 1].held.bytes += rows[i].held.bytes;
+		} else {
+			rows[to++] = rows[i];
+		}
+	}
+	return to;
+}
+
+/* Join roots without a name, so that a table of a million roots takes no row for each. */
+static size_t join_rest(struct scan_owner *owners, size_t nr)
+{
+	for (size_t i = MAX_ROOTS + 1; i < nr; i++) {
+		owners[MAX_ROOTS].blocks += owners[i].blocks;
+		owners[MAX_ROOTS].bytes += owners[i].bytes;
+	}
+	return nr > MAX_ROOTS ? MAX_ROOTS + 1 : nr;
+}
+
+int census_owner_rows(struct census_owner_row **out, size_t *nr, const struct census *c,
+		      struct census_names *names)
+{
+	auto_free struct scan_owner *owners = NULL;
+	auto_free struct census_owner_row *rows = NULL;
+	int err;
+
+	*nr = 0;
+	*out = NULL;
+	if (!c->scan)
+		return 0;
+	err = scan_owners(c->scan, &owners, nr, MAX_ROOTS);
+	if (err)
+		return err;
+	*nr = join_rest(owners, *nr);
+	rows = calloc(*nr + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	err = fill(rows, owners, *nr, names);
+	if (err)
+		return err;
+	qsort(rows, *nr, sizeof(*rows), by_name);
+	*nr = join(rows, *nr);
+	qsort(rows, *nr, sizeof(*rows), by_bytes);
+	*out = take_ptr(rows);
+	return 0;
+}
