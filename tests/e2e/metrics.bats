@@ -66,6 +66,30 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 	untouched "$TARGET"
 }
 
+@test "metrics: the Grafana dashboard asks for metrics and labels that the page has" {
+	local board=$ROOT/packaging/grafana-dashboard.json name asked
+	swelling 65536
+	serving system --comm swell -n 5
+	wait_for page "value('heaptap_heap_verdict_bytes', pid='$TARGET', verdict='definite') > 0"
+	curl -s "$URL/metrics" >body
+	asked=$(jq -r '.. | .expr? // empty' "$board" | grep -oE 'heaptap_[a-z_]+' | sort -u)
+	[ "$(wc -l <<<"$asked")" -ge 10 ]
+	for name in $asked; do
+		# Nothing here is in a container.
+		if [[ $name == heaptap_container_* ]]; then
+			strings "$HEAPTAP" | grep -qx "$name"
+		else
+			grep -qE "^$name[ {]" body || { echo "no $name"; return 1; }
+		fi
+	done
+	for name in $(jq -r '.. | .legendFormat? // empty' "$board" | grep -oE '[a-z]+' | sort -u); do
+		# Prometheus adds the first; the others are of containers.
+		[[ $name =~ ^(instance|container|pod)$ ]] || grep -q "[{,]$name=\"" body || { echo "no label $name"; return 1; }
+	done
+	kill -INT "$TAP"
+	ended "$TAP" 0
+}
+
 @test "metrics: the type of the page is that of OpenMetrics, and it ends with EOF" {
 	swelling 4096
 	serving attach "$TARGET"
