@@ -280,6 +280,7 @@ static int step_chain(struct unwind_walk *w)
 	if (!read_word(w, caller.sp + word, &caller.pc))
 		return STACK_UNREADABLE;
 	w->regs = caller;
+	w->is_exact = false;
 	return STEP_ON;
 }
 

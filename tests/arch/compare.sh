@@ -48,6 +48,9 @@ differences() {
 		   elif $kind == "calls" and ($is_static | not) then differ("calls of \($a)"; $p.functions[$a] // 0; $b)
 		   elif $kind == "marks" then
 			[$report[0].marks[].name] | join(",") | select(. != $a) | "marks: report says \(.), the program \($a)"
+		   elif $kind == "complete" then
+			$p.stacks[] | select(.complete | not) | select(any(.frames[]; .module == $program and $names[0][.offset] == $a))
+			| "a stack of \($a) is not complete: \(.truncated)"
 		   elif $kind == "failed" then differ("failed allocations"; $p.totals.failed_allocs; $a)
 		   elif $kind == "unknown" then differ("unknown frees"; $p.totals.unknown_frees; $a)
 		   else empty end end),

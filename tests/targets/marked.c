@@ -150,7 +150,7 @@ static void expect(void)
 	pool();
 	puts("expect live 8 410 keep\nexpect allocs 9 440 keep\nexpect allocs 13 624 take\nexpect live 12 576 take\n"
 	     "expect live 10 480 lose\nexpect calls HEAPTAP_ALLOC 13\nexpect calls HEAPTAP_FREE 1\n"
-	     "expect marks before,after");
+	     "expect complete take\nexpect marks before,after");
 }
 
 int main(int argc, char **argv)
