@@ -114,7 +114,7 @@ static inline u64 stack_event_id(const struct stack_event *ev)
 struct process_event {
 	struct event_header h;
 	u64 time_ns;   /* CLOCK_MONOTONIC */
-	u32 child_pid; /* EVENT_FORK only */
+	u32 child_pid; /* EVENT_FORK; EVENT_MAPS from BPF: the epoch of the mappings */
 	u32 exit_status; /* EVENT_EXIT: as wait(2) gives it, if the source knows it; else, from BPF: its execs */
 };
 

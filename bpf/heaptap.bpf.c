@@ -134,7 +134,7 @@ int maps_changed(struct pt_regs *ctx)
 		__sync_fetch_and_add(&process->removals, 1);
 	__sync_fetch_and_add(&process->epoch, 1);
 	__sync_fetch_and_add(&state.generation, 1);
-	send_process(EVENT_MAPS, 0, pid, 0, process->execs);
+	send_process(EVENT_MAPS, 0, pid, process->epoch, process->execs);
 	if (config.stops_at_maps)
 		stop_thread();
 	return 0;

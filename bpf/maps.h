@@ -17,7 +17,7 @@ struct process_state {
 	u64 abandoned;	/* calls that never returned: longjmp, killed threads, too many at once in a thread */
 	u64 unfollowed; /* children that should be traced and are not: too many, or the ring was full */
 	u64 sharers;	/* other processes in its memory (CLONE_VM) whose calls are not seen */
-	u32 epoch;	/* of its mappings, set by user space */
+	u32 epoch;	/* changes of its mappings */
 	u32 execs;	/* programs that the process executed */
 	u32 maps_pid;	/* PID of the process whose mappings serve for walks until this one has its own */
 	u32 removals;	/* changes of the mappings that may have removed some */

@@ -288,6 +288,44 @@ no_session() { ! pgrep -s "$1" >/dev/null; }
 	exec 7>&-
 }
 
+# reads_maps: how often the traced heaptap has opened the mappings of TARGET
+reads_maps() { grep -c "\"/proc/$TARGET/maps\"" "$BATS_TEST_TMPDIR/calls" || true; }
+
+# Each reading is of all mappings, so one for each of thousands of libraries kept heaptap busy for minutes.
+@test "attach: 400 libraries are loaded while heaptap is stopped: their mappings are read together (A8, E9)" {
+	with_bpf_only "by ptrace each thread waits for the reading"
+	command -v strace >/dev/null || skip "no strace"
+	local i tap
+	for ((i = 0; i < 400; i++)); do
+		cp "$T/plug_own.so" "$BATS_TEST_TMPDIR/plug$i.so"
+	done
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec python3 -uc '
+import ctypes, sys
+for line in sys.stdin:
+    loaded = [ctypes.CDLL(path) for path in sys.argv[1:]]
+    print(\"loaded\", len(loaded))
+' '$BATS_TEST_TMPDIR'/plug*.so <'$BATS_TEST_TMPDIR/lines'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	start strace -f -qq -e trace=openat -o "$BATS_TEST_TMPDIR/calls" \
+		"$HEAPTAP" attach --no-scan -d 0 "$TARGET"
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/strace.err"
+	tap=$(pgrep -P "$PID" -x heaptap)
+	[ "$(reads_maps)" -gt 0 ]
+	kill -STOP "$tap"
+	echo load >&7
+	wait_for says bash loaded
+	kill -CONT "$tap"
+	# Three for each library.
+	wait_for has_links "$(pgrep -P "$tap" -x links-of-heapta)" 1200
+	kill -INT "$tap"
+	ended "$PID" 0 || { cat "$BATS_TEST_TMPDIR/strace.err"; return 1; }
+	[ "$(reads_maps)" -lt 100 ] || { echo "$(reads_maps) readings"; return 1; }
+	untouched "$TARGET"
+	exec 7>&-
+}
+
 @test "attach: the process that holds the probes is killed: heaptap says so and ends" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	spinning 0 4

@@ -93,6 +93,7 @@ static bool note_change(struct bpf_source *s, const struct process_event *rec)
 	if (bpf_map_lookup_elem(s->programs.processes_fd, &rec->h.pid, &process))
 		return true;
 	t->removals = process.removals;
+	t->epoch = process.epoch;
 	return t->execs == process.execs;
 }
 
@@ -116,6 +117,25 @@ static int on_exec(struct bpf_source *s, const struct process_event *rec)
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
+/*
+ * The dynamic linker has changed mappings. They are read once for all changes until now: a program that loads
+ * thousands of libraries has as many records in the ring, and each reading is of thousands of lines.
+ */
+static int on_maps(struct bpf_source *s, const struct process_event *rec)
+{
+	const struct bpf_process *t = find_process(s, (pid_t)rec->h.pid);
+	struct process_event ev = *rec;
+
+	/* A thread that was stopped at its change waits for each answer. */
+	if (t && t->execs == rec->exit_status && !s->config.stops_at_maps &&
+	    (s32)(rec->child_pid - t->epoch) <= 0)
+		return 0;
+	if (!note_change(s, rec))
+		return 0;
+	ev.child_pid = ev.exit_status = 0;
+	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
 	const struct event_header *rec = data;
@@ -124,8 +144,8 @@ static int on_record(void *ctx, void *data, size_t len)
 
 	if (rec->kind == EVENT_EXEC)
 		return on_exec(s, change);
-	if (rec->kind == EVENT_MAPS && !note_change(s, change))
-		return 0;
+	if (rec->kind == EVENT_MAPS)
+		return on_maps(s, change);
 	if (rec->kind == EVENT_FORK && add_process(s, (pid_t)change->child_pid, find_process(s, rec->pid)))
 		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);

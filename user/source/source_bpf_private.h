@@ -35,9 +35,9 @@ struct bpf_source {
 /* A traced process, and the changes that its records have reported: mappings that are read now are not older. */
 struct bpf_process {
 	pid_t pid;
-	u32 removals, execs;	  /* as struct process_state */
-	u32 nr_overwritten;	  /* probes of its present program whose breakpoint is gone */
-	u64 overwritten, tracers; /* as struct losses; the first without nr_overwritten */
+	u32 removals, execs, epoch; /* as struct process_state */
+	u32 nr_overwritten;	    /* probes of its present program whose breakpoint is gone */
+	u64 overwritten, tracers;   /* as struct losses; the first without nr_overwritten */
 };
 
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
