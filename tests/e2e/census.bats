@@ -124,6 +124,26 @@ of_malloc() { sed -n "s/.*type=\"$1\".* $2=\"\([0-9]*\)\".*/\1/p" "$truth" | tai
 	done
 }
 
+# Objects lie in pools that python maps itself, and point to blocks of malloc.
+@test "census: python: blocks that only objects in its own pools hold are not lost" {
+	local way
+	counted python3 -c 'import sys
+class Node:
+    __slots__ = ("data",)
+nodes = []
+for i in range(5000):
+    nodes.append(Node())
+    nodes[-1].data = bytearray(3000)
+print("</malloc>", flush=True)
+sys.stdin.read()'
+	for way in stop fork; do
+		with_json --snapshot "$way"
+		told .scan.definite.blocks 0
+		told '[.sizes[] | select(.size >= 3000 and .size < 3100) | .live.blocks] | add >= 5000' true
+		told '[.owners[] | select(.kind == "memory" or .kind == "unknown") | .held.blocks] | add >= 4000' true
+	done
+}
+
 @test "census: memory in huge pages is that of smaps" {
 	local huge
 	counted "$T/census_first"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Random heaps with known verdicts: run.sh [SEEDS [BLOCKS [FIRST]]] (root). Each seed runs four times: run, run with
-# freed memory overwritten, attach, census without a trace; or in the ways that HOW lists. PRELOAD: an allocator to use
-# instead of that of libc. Fails if a block is called lost that is not lost. Prints a line of sums for each.
+# freed memory overwritten, attach, census without a trace; or in the ways that HOW lists, which may be census_stop,
+# census_fork and census_precopy, too. PRELOAD: an allocator to use instead of that of libc. Fails if a block is called lost that is not lost. Prints a line of sums for each.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -62,6 +62,7 @@ by_attach() {
 }
 
 # The program runs without a trace. Its list of blocks must be that of the census, to the byte.
+# by_census SEED [WAY]: WAY of the snapshot; it fails where that way is not to be had
 by_census() {
 	local status=0
 	rm -f "$dir/lines"
@@ -70,16 +71,22 @@ by_census() {
 	target=$!
 	exec 8>"$dir/lines"
 	waits grep -qsx built "$dir/out" || return
-	timeout -k 5 300 "$HEAPTAP" scan -q --max-pause 10s -o "$dir/report.csv" "$target" 2>"$dir/err" || return
+	timeout -k 5 300 "$HEAPTAP" scan -q --max-pause 10s --snapshot "${2:-auto}" \
+		-o "$dir/report.csv" "$target" 2>"$dir/err" || return
+	if grep -q ': no fork: \|: no precopy: ' "$dir/err"; then return 1; fi
 	exec 8>&-
 	wait "$target" || status=$?
 	target=
 	return "$status"
 }
 
+by_census_stop() { by_census "$1" stop; }
+by_census_fork() { by_census "$1" fork; }
+by_census_precopy() { by_census "$1" precopy; }
+
 # judge HOW: prints a line of sums
 judge() {
-	if [ "$1" = census ]; then
+	if [[ $1 == census* ]]; then
 		awk -f "$root/tests/leaks/judge_census.awk" "$dir/out" "$dir/report.csv"
 	else
 		jq -c --rawfile told "$dir/out" -f "$root/tests/leaks/judge.jq" "$dir/report.json"

@@ -9,7 +9,7 @@
 
 #include "user/lib/cleanup.h"
 
-enum { MAX_ROOTS = 4096 }; /* that are named: each may be looked up in debug information */
+enum { MAX_ROOTS = 1 << 15 }; /* that are named: each may be looked up in debug information */
 
 static int by_name(const void *a, const void *b)
 {

@@ -287,8 +287,14 @@ static void print_first(FILE *out, const struct census *c, const struct census_t
 
 static void print_owner(FILE *out, const struct census_owner_row *row)
 {
+	const char *kind = row->name.kind;
+
+	if (!strcmp(kind, "unknown"))
+		kind = "roots that are not known or too many to name";
+	else if (!strcmp(kind, "memory") && !row->name.text[0])
+		kind = row->name.object[0] ? "memory" : "memory mapped by the program";
 	fprintf(out, "  %10s  %8s  %s", human_bytes(row->held.bytes).text, human_count(row->held.blocks).text,
-		row->name.kind);
+		kind);
 	if (row->name.text[0])
 		fprintf(out, " %s", row->name.text);
 	if (row->name.object[0])
