@@ -179,7 +179,7 @@ free_again() {
 	answer | grep -q '^State:	[RS]'
 }
 
-@test "board: a program from its start, over TCP: counts, function, file, line, leaks" {
+@test "board: a program from its start, over TCP: counts, function, file, line, leaks (G5)" {
 	send /agent serve --max-pause 60s --insecure-tcp --listen tcp://10.0.2.15 --token-file /token --wait -- /leak --expect
 	wait_long heard 'heaptap connect tcp'
 	connecting -w "$BATS_TEST_TMPDIR/r.heaptap" --token-file "$BOARD/token" tcp://127.0.0.1
@@ -195,7 +195,7 @@ free_again() {
 	without_names "$report" | diff "$BATS_TEST_TMPDIR/live" -
 }
 
-@test "board: a program from its start, over a line of bytes, in all its forms" {
+@test "board: a program from its start, over a line of bytes, in all its forms (G5)" {
 	local program
 	for program in "$SYSROOT"/leak*; do
 		program=$(basename "$program")
@@ -251,7 +251,7 @@ free_again() {
 	without_names "$report" | diff "$BATS_TEST_TMPDIR/there" -
 }
 
-@test "board: a recording of a program there, read here: the same report, and names" {
+@test "board: a recording of a program there, read here: the same report, and names (G5)" {
 	order /agent run --max-pause 60s -w /tmp/leak.heaptap -o /tmp/leak.json -- /leak --expect
 	cp "$(told)" "$BATS_TEST_TMPDIR/words"
 	fetch /tmp/leak.heaptap
