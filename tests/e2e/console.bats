@@ -88,6 +88,13 @@ live_blocks() {
 	[ "$(grep -c lose_plain <<<"$output")" -eq 5 ]
 }
 
+@test "console: top and blocks say that there is nothing" {
+	"$HEAPTAP" run -q --no-scan -w r.heaptap true >run.txt 2>&1
+	console -x top -x 'blocks 99999'
+	[ "$status" -eq 0 ]
+	[ "$output" = $'  total-bytes is 0 for all callers\n  no live block' ]
+}
+
 @test "console: stacks: as in the report" {
 	recording
 	"$HEAPTAP" report -s peak -n 3 r.heaptap | sed -n -e '/^Details$/q' -e '/^$/d' -e '/with leaks$/,$p' >wanted.txt

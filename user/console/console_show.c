@@ -105,6 +105,8 @@ static int top_process(FILE *out, const struct report *r, const struct report_pr
 		return err;
 	while (nr && !key->value(&rows[nr - 1]))
 		nr--;
+	if (!nr)
+		return fprintf(out, "  %s is 0 for all callers\n", key->name) < 0 ? -EIO : 0;
 	shown = r->options.top && r->options.top < nr ? r->options.top : nr;
 	fprintf(out, "%6s", "id");
 	print_value(out, key, NULL);

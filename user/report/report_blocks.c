@@ -117,7 +117,10 @@ static int text_process(FILE *out, const struct report *r, const struct report_p
 
 	if (r->nr_processes > 1)
 		report_name(out, p->target);
-	fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
+	if (!err && !b.list.nr)
+		fputs("  no live block\n", out);
+	else
+		fprintf(out, "  %-16s  %12s  %10s  %6s  by\n", "address", "size", "age", "id");
 	if (!err)
 		err = for_each(&b, out, p, text_block);
 	if (b.list.nr < b.list.nr_all)
