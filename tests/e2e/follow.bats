@@ -125,6 +125,21 @@ linux_at_least() {
 	same_calls
 }
 
+# By ptrace a process that executes a program waits for its probes, also while the verdict of another one is found.
+@test "follow: programs begin while others end and are searched (A14, A16)" {
+	cat >"$BATS_TEST_TMPDIR/script" <<-'SH'
+		for i in 1 2 3 4 5 6 7 8; do
+			x=$(echo one two | cat | cat | wc -w)
+			[ "$x" = 2 ] || exit 1
+		done
+	SH
+	traced -b ptrace -f -- bash "$BATS_TEST_TMPDIR/script"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "wc" or .comm == "cat") | .totals | select(.allocs == 0 or .unknown_frees > 0)] == []' "$report" ||
+		{ jq -c '.processes[] | select(.comm == "wc" or .comm == "cat") | .totals' "$report"; return 1; }
+}
+
 @test "follow: more children than asked for are counted, and go on (A17)" {
 	traced -f --max-procs 5 -- "$T/fork" 50
 	[ "$status" -eq 0 ]

@@ -64,19 +64,21 @@ static int put_aside(void *ctx, const struct event_header *rec, size_t len)
 	struct session *s = ctx;
 
 	backlog_add(&s->backlog, rec, len);
+	s->is_awaited |= s->ops->tracer &&
+			 (rec->kind == EVENT_EXEC || rec->kind == EVENT_MAPS || rec->kind == EVENT_FORK);
 	return 0;
 }
 
 static bool read_on(void *ctx)
 {
 	struct session *s = ctx;
-	const struct sink sink = { s, put_aside };
+	const struct sink sink = { s, put_aside, .is_aside = true };
 
 	if (s->attending && s->attending->attend)
 		s->attending->attend(s->attending->ctx);
 	if (!backlog_is_full(&s->backlog) && s->ops->poll(s->source, &sink) < 0)
 		debug("%s: no more events", s->ops->name);
-	return backlog_is_urgent(&s->backlog);
+	return s->is_awaited || backlog_is_urgent(&s->backlog);
 }
 
 int session_aside(void *ctx, int (*work)(void *arg), void *arg)
@@ -117,7 +119,7 @@ static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 {
 	struct scanning *n = ctx;
 	struct session *s = n->session;
-	const struct sink aside_sink = { s, put_aside };
+	const struct sink aside_sink = { s, put_aside, .is_aside = true };
 	struct source_scan *o = &n->over_there;
 	int err;
 
@@ -140,7 +142,7 @@ static int why_elsewhere(void *ctx, taddr_t addr, struct scan_chain **out)
 {
 	struct scanning *n = ctx;
 	struct session *s = n->session;
-	const struct sink aside_sink = { s, put_aside };
+	const struct sink aside_sink = { s, put_aside, .is_aside = true };
 
 	n->over_there.aside = &aside_sink;
 	return s->ops->told->scan_why(s->source, &n->over_there, addr, out);

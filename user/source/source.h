@@ -17,6 +17,8 @@ struct sink {
 	void *ctx;
 	/* @rec is one record of bpf/event.h, @len its bytes; valid during the call. 0, or -errno to stop polling. */
 	int (*record)(void *ctx, const struct event_header *rec, size_t len);
+	/* Records are only kept here. They are handled before the next poll() with another sink. */
+	bool is_aside;
 };
 
 /* Losses of a source, per process, counted by kinds, because a lost free makes a false leak. */

@@ -43,6 +43,8 @@ struct ptrace_source {
 	u32 nr_polls;
 	pid_t *checked; /* owned; for each thread that waits for the end of a leak check, its process */
 	size_t nr_checked, max_checked;
+	pid_t *changed; /* owned; for each thread that waits until the record of its change is handled, its process */
+	size_t nr_changed, max_changed;
 	bool is_detached, is_death_reported;
 };
 
@@ -366,6 +368,24 @@ static void settle_change(struct ptrace_source *s, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
+/* The record of a change in @pid is put aside: its thread waits on. Without memory it goes on at once. */
+static void keep_change(struct ptrace_source *s, pid_t pid)
+{
+	if (!array_reserve(s->changed, s->max_changed, s->nr_changed + 1)) {
+		s->changed[s->nr_changed++] = pid;
+		return;
+	}
+	error("ptrace: PID %d: out of memory: calls in new libraries are not seen", pid);
+	settle_change(s, pid);
+}
+
+static void settle_kept(struct ptrace_source *s)
+{
+	for (size_t i = 0; i < s->nr_changed; i++)
+		settle_change(s, s->changed[i]);
+	s->nr_changed = 0;
+}
+
 /* A thread of @pid waits for a leak check. */
 static void begin_check(struct ptrace_source *s, pid_t pid)
 {
@@ -423,6 +443,12 @@ static int source_ptrace_fork(struct source *source, struct target *t)
 	return err == -ESRCH ? 0 : err;
 }
 
+/* A thread waits until this record was handled. */
+static bool is_change(u8 kind)
+{
+	return kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK;
+}
+
 static int source_ptrace_poll(struct source *source, const struct sink *sink)
 {
 	struct ptrace_source *s = self(source);
@@ -432,6 +458,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 	size_t end;
 	ssize_t len;
 
+	if (!sink->is_aside)
+		settle_kept(s);
 	ring_quiet(ring);
 	end = ring_end(ring);
 	while (!err && (len = ring_take(ring, end, buf)) > 0) {
@@ -446,8 +474,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 			forget_image(s, pid);
 		err = sink->record(sink->ctx, h, (size_t)len);
 		err = err ? err : noted;
-		if (kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK)
-			settle_change(s, pid);
+		if (is_change(kind))
+			(sink->is_aside ? keep_change : settle_change)(s, pid);
 		if (kind == EVENT_NOTE && ((const struct note_event *)h)->what == NOTE_LEAK_CHECK)
 			begin_check(s, pid);
 		nr++;
@@ -534,6 +562,7 @@ static void source_ptrace_free(struct source *source)
 	placing_fini(&s->placing);
 	free(s->attached);
 	free(s->checked);
+	free(s->changed);
 	free(s);
 }
 
