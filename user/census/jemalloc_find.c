@@ -83,10 +83,10 @@ size_t jemalloc_read_words(const struct jemalloc_books *j, taddr_t at, u64 *word
 	return len / 8;
 }
 
-/* Are the @nr words of a leaf right, the first of which is for the page at @page? */
-static bool are_right(const struct jemalloc_books *j, const u64 *words, size_t nr, taddr_t page)
+/* How many of @nr words of a leaf are right, the first of which is for the page at @page; -1: one of them is wrong. */
+static int count_right(const struct jemalloc_books *j, const u64 *words, size_t nr, taddr_t page)
 {
-	u32 nr_right = 0;
+	int nr_right = 0;
 
 	for (size_t i = 0; i < nr; i++) {
 		struct jemalloc_extent e;
@@ -94,10 +94,10 @@ static bool are_right(const struct jemalloc_books *j, const u64 *words, size_t n
 		if (!(words[i] & JEMALLOC_EXTENT_MASK))
 			continue;
 		if (!jemalloc_read_extent(j, words[i], page + i * PAGE, &e))
-			return false;
+			return -1;
 		nr_right++;
 	}
-	return nr_right >= MIN_RIGHT;
+	return nr_right;
 }
 
 /* The page that word @i of a leaf is for, if it is the first one of its extent; 0 = it is not. */
@@ -114,8 +114,9 @@ static taddr_t first_page(const struct jemalloc_books *j, u64 word, u64 i)
 }
 
 /*
- * Try the words at @at of a leaf, which lies at @slot, with each layout. -ENODATA: all are 0, so the next ones decide.
- * Where an extent goes on from the leaf before, some words are not for a first page.
+ * Try the words at @at of a leaf, which lies at @slot, with each layout. -ENODATA: the next ones decide, because all of
+ * these are 0, or because too few are right: the lowest extent may be the only one in 2 MiB. Where an extent goes on
+ * from the leaf before, some words are not for a first page.
  */
 static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr_t at)
 {
@@ -123,6 +124,7 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 	size_t nr = jemalloc_read_words(j, at, words), i = 0;
 	taddr_t page = 0;
 	u32 nr_tries = 0;
+	int err = -ENOENT;
 
 	for (; i < nr && nr_tries < MAX_TRIES; i++) {
 		if (!words[i])
@@ -136,11 +138,15 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 		return nr_tries ? -ENOENT : -ENODATA;
 	j->root = slot - (page >> JEMALLOC_LEAF_SHIFT) * 8;
 	for (size_t k = 0; k < ARRAY_SIZE(layouts); k++) {
+		int nr_right;
+
 		j->layout = &layouts[k];
-		if (are_right(j, words, nr, page - i * PAGE))
+		nr_right = count_right(j, words, nr, page - i * PAGE);
+		if (nr_right >= MIN_RIGHT)
 			return 0;
+		err = nr_right > 0 ? -ENODATA : err;
 	}
-	return -ENOENT;
+	return err;
 }
 
 bool jemalloc_may_be_leaf(const struct jemalloc_books *j, taddr_t addr)
