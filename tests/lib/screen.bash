@@ -11,9 +11,11 @@ tm() { tmux -L heaptap -f /dev/null "$@" 3>&-; }
 on_screen() {
 	local size=$1
 	shift
-	export TMUX_TMPDIR=$BATS_TEST_TMPDIR/tmux
 	bytes=$BATS_TEST_TMPDIR/bytes
-	mkdir -p "$TMUX_TMPDIR"
+	# A server of its own for each screen: that of the last one may not have gone yet.
+	mkdir -p "$BATS_TEST_TMPDIR/tmux"
+	TMUX_TMPDIR=$(mktemp -d "$BATS_TEST_TMPDIR/tmux/XXXX")
+	export TMUX_TMPDIR
 	: >"$bytes"
 	unset TMUX
 	# The command waits for its first line until its bytes are kept.
