@@ -63,7 +63,7 @@ struct session {
 	bool has_failed, has_judged;  /* events could not be read; the last verdicts were found */
 	u64 nr_strays, nr_marks;      /* events of unknown processes; marks of programs, with a name */
 	struct report_marks marks;    /* for reports */
-	bool wants_check, is_awaited; /* a program has asked for a leak check; waits for a record put aside */
+	bool wants_check, is_awaited; /* a leak check is asked for; a thread waits for a record put aside */
 	bool is_resumed;	      /* --start-paused is over for all processes */
 };
 

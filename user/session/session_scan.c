@@ -64,8 +64,7 @@ static int put_aside(void *ctx, const struct event_header *rec, size_t len)
 	struct session *s = ctx;
 
 	backlog_add(&s->backlog, rec, len);
-	s->is_awaited |= s->ops->tracer &&
-			 (rec->kind == EVENT_EXEC || rec->kind == EVENT_MAPS || rec->kind == EVENT_FORK);
+	s->is_awaited |= s->ops->tracer && source_waits_at(rec->kind);
 	return 0;
 }
 

@@ -21,6 +21,12 @@ struct sink {
 	bool is_aside;
 };
 
+/* By ptrace, does a thread wait until a record of @kind was handled? */
+static inline bool source_waits_at(u8 kind)
+{
+	return kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK;
+}
+
 /* Losses of a source, per process, counted by kinds, because a lost free makes a false leak. */
 struct losses {
 	u64 allocs; /* results of calls */

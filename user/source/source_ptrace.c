@@ -34,6 +34,12 @@ struct attached {
 	struct trap_watch watch;
 };
 
+/* For each thread that waits for an answer, its process. */
+struct waiting {
+	pid_t *pids; /* owned */
+	size_t nr, max;
+};
+
 struct ptrace_source {
 	struct source_options options;
 	struct guardian *guardian; /* owned */
@@ -41,10 +47,8 @@ struct ptrace_source {
 	struct attached *attached; /* owned */
 	size_t nr_attached;
 	u32 nr_polls;
-	pid_t *checked; /* owned; for each thread that waits for the end of a leak check, its process */
-	size_t nr_checked, max_checked;
-	pid_t *changed; /* owned; for each thread that waits until the record of its change is handled, its process */
-	size_t nr_changed, max_changed;
+	struct waiting checked; /* until a leak check is over */
+	struct waiting changed; /* until the record of a change, which was put aside, is handled */
 	bool is_detached, is_death_reported;
 };
 
@@ -368,31 +372,35 @@ static void settle_change(struct ptrace_source *s, pid_t pid)
 		debug("ptrace: PID %d: has gone", pid);
 }
 
-/* The record of a change in @pid is put aside: its thread waits on. Without memory it goes on at once. */
-static void keep_change(struct ptrace_source *s, pid_t pid)
+/* Is there room for one more? */
+static bool has_room(struct waiting *w)
 {
-	if (!array_reserve(s->changed, s->max_changed, s->nr_changed + 1)) {
-		s->changed[s->nr_changed++] = pid;
-		return;
-	}
-	error("ptrace: PID %d: out of memory: calls in new libraries are not seen", pid);
-	settle_change(s, pid);
+	return !array_reserve(w->pids, w->max, w->nr + 1);
 }
 
-static void settle_kept(struct ptrace_source *s)
+static void settle_all(struct ptrace_source *s, struct waiting *w)
 {
-	for (size_t i = 0; i < s->nr_changed; i++)
-		settle_change(s, s->changed[i]);
-	s->nr_changed = 0;
+	for (size_t i = 0; i < w->nr; i++)
+		settle_change(s, w->pids[i]);
+	w->nr = 0;
 }
 
 /* A thread of @pid waits for a leak check. */
 static void begin_check(struct ptrace_source *s, pid_t pid)
 {
-	if (!s->options.stops_at_checks || array_reserve(s->checked, s->max_checked, s->nr_checked + 1))
+	if (!s->options.stops_at_checks || !has_room(&s->checked))
 		settle_change(s, pid);
 	else
-		s->checked[s->nr_checked++] = pid;
+		s->checked.pids[s->checked.nr++] = pid;
+}
+
+/* The record of a change in @pid was handled, or put aside: then the thread waits on. */
+static void take_change(struct ptrace_source *s, pid_t pid, bool is_aside)
+{
+	if (is_aside)
+		s->changed.pids[s->changed.nr++] = pid;
+	else
+		settle_change(s, pid);
 }
 
 /* Uprobes of others may have come to our places, and gone again with our breakpoints. */
@@ -443,12 +451,6 @@ static int source_ptrace_fork(struct source *source, struct target *t)
 	return err == -ESRCH ? 0 : err;
 }
 
-/* A thread waits until this record was handled. */
-static bool is_change(u8 kind)
-{
-	return kind == EVENT_EXEC || kind == EVENT_MAPS || kind == EVENT_FORK;
-}
-
 static int source_ptrace_poll(struct source *source, const struct sink *sink)
 {
 	struct ptrace_source *s = self(source);
@@ -459,10 +461,11 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 	ssize_t len;
 
 	if (!sink->is_aside)
-		settle_kept(s);
+		settle_all(s, &s->changed);
 	ring_quiet(ring);
 	end = ring_end(ring);
-	while (!err && (len = ring_take(ring, end, buf)) > 0) {
+	/* Without memory for the wait of its thread, a record stays in the ring. */
+	while (!err && (!sink->is_aside || has_room(&s->changed)) && (len = ring_take(ring, end, buf)) > 0) {
 		const struct event_header *h = (const void *)buf;
 		const struct process_event *change = (const void *)buf;
 		u8 kind = h->kind;
@@ -474,8 +477,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 			forget_image(s, pid);
 		err = sink->record(sink->ctx, h, (size_t)len);
 		err = err ? err : noted;
-		if (is_change(kind))
-			(sink->is_aside ? keep_change : settle_change)(s, pid);
+		if (source_waits_at(kind))
+			take_change(s, pid, sink->is_aside);
 		if (kind == EVENT_NOTE && ((const struct note_event *)h)->what == NOTE_LEAK_CHECK)
 			begin_check(s, pid);
 		nr++;
@@ -561,8 +564,8 @@ static void source_ptrace_free(struct source *source)
 	guardian_free(s->guardian);
 	placing_fini(&s->placing);
 	free(s->attached);
-	free(s->checked);
-	free(s->changed);
+	free(s->checked.pids);
+	free(s->changed.pids);
 	free(s);
 }
 
@@ -635,9 +638,7 @@ static void checked(struct source *source)
 {
 	struct ptrace_source *s = self(source);
 
-	for (size_t i = 0; i < s->nr_checked; i++)
-		settle_change(s, s->checked[i]);
-	s->nr_checked = 0;
+	settle_all(s, &s->checked);
 }
 
 static const struct source_tracer tracer = {
