@@ -292,17 +292,24 @@ static int walk_jump(struct code_walk *w, struct probe_site *site, u64 addr, con
 	return 0;
 }
 
+/* Did the function of the call at @call end with it? Then the call never returns. @addr lies behind it. */
+static bool is_last_call(const struct elf *elf, u64 call, u64 addr)
+{
+	u64 start, end;
+
+	return probe_is_start(elf, addr) || (probe_function_of(elf, call, &start, &end) && addr >= end);
+}
+
 /* Follow the code from @addr until it returns, jumps away or meets known code. */
 static int walk_path(struct code_walk *w, struct probe_site *site, u64 addr)
 {
+	u64 call = 0; /* only padding lies between this call and the address; 0 = none */
 	u8 code[INSN_MAX_LENGTH];
-	bool is_behind_call = false; /* only padding lies between the call and this address */
 	struct insn insn;
 	int err;
 
 	while ((err = walk_mark(w, addr)) > 0) {
-		/* The function before ended with a call that never returns. */
-		if (is_behind_call && probe_is_start(w->elf, addr))
+		if (call && is_last_call(w->elf, call, addr))
 			return 0;
 		if (elf_read_vaddr(w->elf, addr, code, sizeof(code)) ||
 		    insn_decode(&insn, w->elf->machine, addr, code, sizeof(code)))
@@ -322,7 +329,10 @@ static int walk_path(struct code_walk *w, struct probe_site *site, u64 addr)
 			if (err)
 				return err;
 		}
-		is_behind_call = insn.kind == INSN_CALL || (is_behind_call && insn.kind == INSN_NOP);
+		if (insn.kind == INSN_CALL)
+			call = addr;
+		else if (insn.kind != INSN_NOP)
+			call = 0;
 		addr += insn.length;
 	}
 	return err;
