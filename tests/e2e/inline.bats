@@ -58,10 +58,11 @@ equals_oracle() {
 @test "inline: run, threads that are cancelled" { equals_oracle "$T/cancel"; }
 @test "inline: run, a large C++ program" { equals_oracle llvm-nm "$(command -v llvm-nm)"; }
 
-# The operators new of both end in functions that they jump to, behind branches that leave no room for a jump.
-@test "inline: run, operators of jemalloc and mimalloc" {
+# Operators new that end in functions which they jump to, behind branches that leave no room for a jump (jemalloc,
+# mimalloc), or whose last instruction is that of other operators, too (tcmalloc).
+@test "inline: run, operators of jemalloc, mimalloc and tcmalloc" {
 	local name file nr=0
-	for name in libjemalloc libmimalloc; do
+	for name in libjemalloc libmimalloc libtcmalloc libtcmalloc_minimal; do
 		file=$(ldconfig -p | awk -v name="$name.so" 'index($1, name) == 1 { print $NF; exit }')
 		[ -n "$file" ] || continue
 		LD_PRELOAD=$file HEAPTAP_TARGET_HOLD=1 traced -q --backend inline -- "$T/operators"
@@ -70,7 +71,7 @@ equals_oracle() {
 		as_told live allocs failed unknown || { echo "$name"; return 1; }
 		nr=$((nr + 1))
 	done
-	[ "$nr" -gt 0 ] || skip "neither is installed"
+	[ "$nr" -gt 0 ] || skip "none is installed"
 }
 
 # same_counts PROGRAM...: what must be the same by all sources, by BPF and by inline
@@ -93,6 +94,19 @@ same_counts() {
 		same_counts "$T/leak_kinds$variant"
 		same_counts "$T/failed$variant"
 	done
+}
+
+# Functions that begin with a call, end in padding, or have no room where they return.
+@test "inline: the counts of BPF: functions that are hard to change" {
+	same_counts "$T/own_operators"
+}
+
+# Functions that walk their own call stack, so return addresses must stay, and have no room for jumps where they return.
+@test "inline: an allocator that would see what is changed is refused with the function" {
+	run "$HEAPTAP" run --backend inline -- "$T/asks_stack"
+	grep -E "(malloc|free): a jump leads to where it returns, or no room is there" <<<"$output"
+	grep -F "not traced" <<<"$output"
+	[ "$status" -eq 0 ]
 }
 
 @test "inline: the counts of BPF: longjmp, libraries that come later, exec, throws, handlers on their own stacks" {

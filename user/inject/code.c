@@ -17,10 +17,15 @@ struct stub_writer {
 	u8 *bytes;
 	taddr_t addr; /* of bytes[0] */
 	size_t len;
+	bool is_full;
 };
 
+/* Bytes without room are left out, and is_full says so. */
 static void put(struct stub_writer *w, const void *bytes, size_t len)
 {
+	w->is_full |= len > CODE_STUB_BYTES - w->len;
+	if (w->is_full)
+		return;
 	memcpy(w->bytes + w->len, bytes, len);
 	w->len += len;
 }
@@ -48,17 +53,33 @@ static bool put_jump(struct stub_writer *w, taddr_t target)
 	return put_distance(w, target);
 }
 
-/* Push the number of the probe, call the piece, drop the number again. No flag and no register is changed. */
-static bool put_visit(struct stub_writer *w, u32 index, taddr_t way_in)
+/* Push the number of each probe, call the piece, drop the number again. No flag and no register is changed. */
+static bool put_visits(struct stub_writer *w, const struct code_site *site, taddr_t way_in)
 {
 	static const u8 push = 0x68, call[] = { 0xff, 0x15 }, drop[] = { 0x48, 0x8d, 0x64, 0x24, 0x08 };
 
-	put(w, &push, 1);
-	put(w, &index, sizeof(index));
-	put(w, call, sizeof(call));
-	if (!put_distance(w, way_in))
+	for (u32 i = 0; i < site->nr_indexes; i++) {
+		put(w, &push, 1);
+		put(w, &site->indexes[i], sizeof(site->indexes[i]));
+		put(w, call, sizeof(call));
+		if (!put_distance(w, way_in))
+			return false;
+		put(w, drop, sizeof(drop));
+	}
+	return true;
+}
+
+/* Go to @target, which will return to @ret. */
+static bool put_call(struct stub_writer *w, const u8 *go, size_t len, taddr_t target, taddr_t ret)
+{
+	/* push of the word behind the instruction that goes */
+	const u8 push[] = { 0xff, 0x35, (u8)(len + sizeof(s32)), 0, 0, 0 };
+
+	put(w, push, sizeof(push));
+	put(w, go, len);
+	if (!put_distance(w, target))
 		return false;
-	put(w, drop, sizeof(drop));
+	put(w, &ret, sizeof(ret));
 	return true;
 }
 
@@ -78,30 +99,59 @@ static bool is_jumped_into(const struct code_site *site, taddr_t from, taddr_t t
 	return false;
 }
 
-/* Move the instructions that the jump takes the place of. */
-static int move_entry(struct stub_writer *w, const struct code_site *site, u32 *displaced, const char **why)
+/*
+ * Move the call at @at. The called function still returns to where it did: an unwinder knows that code, and not ours.
+ * So the call must be the last instruction that is moved. -ENOTSUP if it is not, or calls through a register.
+ */
+static int move_call(struct stub_writer *w, const struct code_site *site, size_t at, const struct insn *insn)
+{
+	static const u8 jump[] = { OPCODE_JUMP }, jump_through[] = { 0xff, 0x25 };
+	bool is_direct = insn->target && site->body[at] == OPCODE_CALL;
+	taddr_t target = is_direct ? insn->target : insn->slot;
+
+	if (!target || at + insn->length < CODE_JUMP_BYTES)
+		return -ENOTSUP;
+	return put_call(w, is_direct ? jump : jump_through, is_direct ? sizeof(jump) : sizeof(jump_through),
+			target, site->addr + at + insn->length)
+		       ? 0
+		       : -ENOTSUP;
+}
+
+/* Move the instruction @insn at offset @at from the entry. */
+static int move_one(struct stub_writer *w, const struct code_site *site, size_t at, const struct insn *insn)
 {
 	u8 moved[INSN_MAX_MOVED];
+	int len;
+
+	if (insn->kind == INSN_CALL)
+		return move_call(w, site, at, insn);
+	len = insn_move(EM_X86_64, site->addr + at, site->body + at, site->len - at, w->addr + w->len, moved);
+	if (len < 0 || insn->kind == INSN_TRAP)
+		return -ENOTSUP;
+	put(w, moved, (size_t)len);
+	return 0;
+}
+
+/* Move the instructions that the jump takes the place of. The jump may reach into the padding behind a function. */
+static int move_entry(struct stub_writer *w, const struct code_site *site, u32 *displaced, const char **why)
+{
+	bool is_end = false;
 	struct insn insn;
 	size_t at = 0;
 
-	while (at < CODE_JUMP_BYTES) {
-		const u8 *code = site->body + at;
-		int len;
-
+	for (; at < CODE_JUMP_BYTES && !is_end; at += insn.length) {
 		*why = "its first instructions cannot be decoded";
-		if (at >= site->len || insn_decode(&insn, EM_X86_64, site->addr + at, code, site->len - at))
+		if (at >= site->len ||
+		    insn_decode(&insn, EM_X86_64, site->addr + at, site->body + at, site->len - at))
 			return -ENOTSUP;
 		*why = "its first instructions cannot be moved";
-		len = insn_move(EM_X86_64, site->addr + at, code, site->len - at, w->addr + w->len, moved);
-		if (len < 0 || insn.kind == INSN_TRAP)
+		if (move_one(w, site, at, &insn))
 			return -ENOTSUP;
-		put(w, moved, (size_t)len);
-		at += insn.length;
-		*why = "it is too short";
-		if ((insn.kind == INSN_RETURN || insn.kind == INSN_JUMP) && at < CODE_JUMP_BYTES)
-			return -ENOTSUP;
+		is_end = insn.kind == INSN_RETURN || insn.kind == INSN_JUMP;
 	}
+	*why = "it is too short";
+	if (at < CODE_JUMP_BYTES && (at < site->len || at + site->padding < CODE_JUMP_BYTES))
+		return -ENOTSUP;
 	*displaced = (u32)at;
 	*why = "it jumps to its first instructions";
 	return is_jumped_into(site, site->addr + 1, site->addr + at, false) ? -ENOTSUP : 0;
@@ -146,7 +196,7 @@ static bool find_block(const struct code_site *site, size_t ret, struct ret_bloc
 		if (insn_decode(&insn, EM_X86_64, site->start + at, site->body + at, site->len - at) ||
 		    insn.kind != INSN_NOP)
 			break;
-	b->end = at;
+	b->end = at < site->len ? at : site->len + site->padding;
 	return true;
 }
 
@@ -187,10 +237,11 @@ static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct c
 			return -ENOTSUP;
 		put(w, moved, (size_t)len);
 	}
-	if (!put_visit(w, site->index, way_in))
+	if (!put_visits(w, site, way_in))
 		return -ENOTSUP;
 	put(w, site->body + ret, b.end - ret < RET_BYTES ? b.end - ret : RET_BYTES);
-	return 0;
+	*why = "too many functions return there";
+	return w->is_full ? -ENOTSUP : 0;
 }
 
 /* ---- entries and calls ---- */
@@ -200,17 +251,14 @@ static int hook_entry(struct code_hook *out, struct stub_writer *w, const struct
 {
 	int err;
 
-	*why = "it is too short";
-	if (site->len < CODE_JUMP_BYTES)
-		return -ENOTSUP;
 	*why = far;
-	if (!put_visit(w, site->index, way_in))
+	if (!put_visits(w, site, way_in))
 		return -ENOTSUP;
 	err = move_entry(w, site, &out->displaced, why);
 	if (err)
 		return err;
 	*why = far;
-	return put_jump(w, site->addr + out->displaced) ? 0 : -ENOTSUP;
+	return put_jump(w, site->addr + out->displaced) && !w->is_full ? 0 : -ENOTSUP;
 }
 
 static int hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
@@ -224,8 +272,7 @@ static int hook_call(struct code_hook *out, struct stub_writer *w, const struct 
 	memcpy(&distance, site->body + 1, sizeof(distance));
 	out->displaced = CODE_JUMP_BYTES;
 	*why = far;
-	if (!put_visit(w, site->index, way_in) ||
-	    !put_jump(w, site->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
+	if (!put_visits(w, site, way_in) || !put_jump(w, site->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
 		return -ENOTSUP;
 	return 0;
 }

@@ -6,7 +6,7 @@
 
 enum {
 	CODE_JUMP_BYTES = 5,
-	CODE_STUB_BYTES = 128, /* room for one stub; the first one of an island is its head */
+	CODE_STUB_BYTES = 256, /* room for one stub; the first one of an island is its head */
 	CODE_REACH = 1 << 30,  /* bytes that an island is away at most: jumps reach 2 GiB */
 };
 
@@ -21,9 +21,11 @@ struct code_site {
 	enum code_kind kind;
 	taddr_t addr;	/* of the instruction */
 	taddr_t start;	/* of the function, for CODE_RET; else addr */
-	const u8 *body; /* from start on, to the end of the function */
+	const u8 *body; /* from start on, to the end of the function, and the padding behind it */
 	size_t len;
-	u32 index; /* what the stub tells the piece */
+	size_t padding;	    /* bytes behind the function that no code runs */
+	const u32 *indexes; /* what the stub tells the piece: one for each function that returns there */
+	u32 nr_indexes;
 };
 
 struct code_hook {

@@ -17,12 +17,11 @@
 #include "user/inject/code.h"
 #include "user/inject/left.h"
 #include "user/inject/piece_object.h"
+#include "user/inject/plan.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
-
-enum { MAX_BODY = 4096 };
 
 int inject_fail(struct injection *in, int err, const char *fmt, ...)
 {
@@ -266,7 +265,7 @@ static taddr_t find_hole(pid_t pid, taddr_t near, u64 bytes)
 static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr_t near,
 		       struct inject_island *out)
 {
-	u64 bytes = ((nr + 1) * CODE_STUB_BYTES + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1);
+	u64 bytes = inject_plan_bytes(nr);
 
 	out->start = find_hole(s->pid, near, bytes);
 	out->bytes = bytes;
@@ -277,33 +276,6 @@ static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr
 }
 
 /* ---- functions ---- */
-
-/* Make the hook of @site, whose code is read from the target. */
-static int make_hook(struct injection *in, int mem, const struct inject_site *site, taddr_t stub,
-		     taddr_t way_in, struct code_hook *out)
-{
-	u8 body[MAX_BODY];
-	static const enum code_kind kinds[] = { [PIECE_ALLOC] = CODE_ENTRY,
-						[PIECE_FREE] = CODE_ENTRY,
-						[PIECE_INTERNAL_CALL] = CODE_CALL,
-						[PIECE_RET] = CODE_RET };
-	struct code_site code = { .kind = kinds[site->kind],
-				  .addr = site->addr,
-				  .start = site->start,
-				  .body = body,
-				  .len = site->len < MAX_BODY ? site->len : MAX_BODY,
-				  .index = site->index | site->kind << PIECE_KIND_SHIFT };
-	const char *why;
-	int err = inject_read(mem, site->start, body, code.len);
-
-	if (err)
-		return inject_fail(in, err, "%s: its code cannot be read", site->name);
-	if (memcmp(body, site->code, code.len < sizeof(site->code) ? code.len : sizeof(site->code)))
-		return inject_fail(in, -EOPNOTSUPP, "%s: its code was changed in memory (another tracer?)",
-				   site->name);
-	err = code_hook(out, &code, stub, way_in, &why);
-	return err ? inject_fail(in, -EOPNOTSUPP, "%s: %s", site->name, why) : 0;
-}
 
 static int write_probe(const struct injection *in, int mem, const struct inject_site *site)
 {
@@ -317,58 +289,16 @@ static int write_probe(const struct injection *in, int mem, const struct inject_
 			    &probe, sizeof(probe));
 }
 
-/* The stubs of an island, and the patches that lead to them. */
-struct hook_plan {
-	u8 *stubs;		      /* owned; the bytes of the island */
-	struct inject_patch *patches; /* owned */
-};
-
-/* Does @p change bytes that one of the @nr patches changes? */
-static bool overlaps(const struct inject_patch *patches, size_t nr, const struct inject_patch *p)
+static int read_code(void *ctx, taddr_t addr, void *bytes, size_t len)
 {
-	for (size_t i = 0; i < nr; i++) {
-		const struct inject_patch *q = &patches[i];
-		u32 mine = p->displaced > CODE_JUMP_BYTES ? p->displaced : CODE_JUMP_BYTES;
-		u32 its = q->displaced > CODE_JUMP_BYTES ? q->displaced : CODE_JUMP_BYTES;
-
-		if (p->addr < q->addr + its && q->addr < p->addr + mine)
-			return true;
-	}
-	return false;
-}
-
-static int make_plan(struct hook_plan *plan, struct injection *in, int mem, const struct inject_site *sites,
-		     size_t nr, const struct inject_island *island)
-{
-	plan->stubs = calloc(1, island->bytes);
-	plan->patches = calloc(nr, sizeof(*plan->patches));
-	if (!plan->stubs || !plan->patches)
-		return -ENOMEM;
-	memcpy(plan->stubs, &in->enter, sizeof(in->enter));
-	for (size_t i = 0; i < nr; i++) {
-		u64 offset = (i + 1) * CODE_STUB_BYTES;
-		struct inject_patch *p = &plan->patches[i];
-		struct code_hook hook = { 0 };
-		int err = make_hook(in, mem, &sites[i], island->start + offset, island->start, &hook);
-
-		if (err)
-			return err;
-		memcpy(plan->stubs + offset, hook.stub, sizeof(hook.stub));
-		p->addr = hook.addr;
-		p->displaced = hook.displaced;
-		memcpy(p->old, hook.old, sizeof(p->old));
-		memcpy(p->new, hook.new, sizeof(p->new));
-		if (overlaps(plan->patches, i, p))
-			return inject_fail(in, -EOPNOTSUPP, "%s: it is too short", sites[i].name);
-	}
-	return 0;
+	return inject_read(*(const int *)ctx, addr, bytes, len);
 }
 
 /*
  * Write the plan to the target. The list of patches is complete before the first one is in. After an error patches stay
  * in the list if their jumps cannot be taken back.
  */
-static int carry_out(const struct hook_plan *plan, struct injection *in, int mem,
+static int carry_out(const struct inject_plan *plan, struct injection *in, int mem,
 		     const struct inject_site *sites, size_t nr, const struct inject_island *island)
 {
 	int err = inject_write(mem, island->start, plan->stubs, island->bytes);
@@ -378,10 +308,10 @@ static int carry_out(const struct hook_plan *plan, struct injection *in, int mem
 		err = write_probe(in, mem, &sites[i]);
 	if (err)
 		return err;
-	memcpy(&in->patches[first], plan->patches, nr * sizeof(*plan->patches));
-	__atomic_store_n(&in->nr_patches, first + (u32)nr, __ATOMIC_RELEASE);
+	memcpy(&in->patches[first], plan->patches, plan->nr * sizeof(*plan->patches));
+	__atomic_store_n(&in->nr_patches, first + (u32)plan->nr, __ATOMIC_RELEASE);
 	err = inject_save(in, island, mem);
-	for (size_t i = 0; i < nr && !err; i++)
+	for (size_t i = 0; i < plan->nr && !err; i++)
 		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, CODE_JUMP_BYTES);
 	if (!err)
 		return 0;
@@ -395,7 +325,7 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 		  size_t nr, taddr_t near)
 {
 	struct inject_island island = { 0 };
-	struct hook_plan plan = { 0 };
+	struct inject_plan plan = { 0 };
 	int err = in->region ? inject_check_region(in) : make_region(in, s, mem);
 	u32 nr_before = in->nr_patches;
 
@@ -409,16 +339,15 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 	err = make_island(in, s, nr, near, &island);
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
-	err = make_plan(&plan, in, mem, sites, nr, &island);
-	if (!err && inject_is_inside(s, mem, plan.patches, nr))
+	err = inject_plan_make(&plan, sites, nr, &island, in->enter, read_code, &mem, in->why);
+	if (!err && inject_is_inside(s, mem, plan.patches, plan.nr))
 		err = -EAGAIN;
 	if (!err)
 		err = carry_out(&plan, in, mem, sites, nr, &island);
 	/* Jumps that cannot be taken back need their island. */
 	if (!err || in->nr_patches > nr_before || unmap(s, island.start, island.bytes))
 		in->islands[in->nr_islands++] = island;
-	free(plan.stubs);
-	free(plan.patches);
+	inject_plan_fini(&plan);
 	return err;
 }
 

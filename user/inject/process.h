@@ -9,7 +9,7 @@
 
 #include "inline/layout.h"
 
-enum { INJECT_MAX_PATCHES = 1024, INJECT_MAX_ISLANDS = 32, INJECT_WHY_LEN = 192 };
+enum { INJECT_MAX_PATCHES = 1024, INJECT_MAX_ISLANDS = 32, INJECT_WHY_LEN = 192, INJECT_MAX_ROOM = 16 };
 
 /* The name of the target's memory in /proc/PID/maps. */
 #define INJECT_MEMORY_NAME "heaptap-inline"
@@ -56,6 +56,7 @@ struct inject_site {
 	taddr_t addr;  /* of the instruction */
 	taddr_t start; /* of the function, for PIECE_RET; else addr */
 	u64 len;       /* bytes of code from start */
+	u64 room;      /* bytes behind these that belong to no function, at most INJECT_MAX_ROOM */
 	u32 index;
 	u32 kind; /* enum piece_kind */
 	struct call_probe call;

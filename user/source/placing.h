@@ -58,7 +58,7 @@ struct placing_ops {
 	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
 	/* Put the probes of @f, at least one, into @t, where @map is a mapping of the file. */
 	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
-		      const struct probed_file *f, const struct elf *elf);
+		      const struct probed_file *f, struct elf *elf);
 	/* [@start, @end) is no longer mapped in @pid: probes in it are gone. Only with is_per_mapping. */
 	int (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };

@@ -15,6 +15,6 @@ struct probe_taker {
 	int (*add_probes)(void *ctx, u32 first, const struct call_probe *probes, u32 nr);
 	int (*new_file)(void *ctx, const struct module *m, struct elf *elf);
 	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
-		      const struct probed_file *f, const struct elf *elf);
+		      const struct probed_file *f, struct elf *elf);
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };

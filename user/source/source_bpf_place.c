@@ -135,7 +135,7 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 
 /* Put the probes of a file in: for each kind of points one group of links. */
 static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  const struct elf *elf)
+		  struct elf *elf)
 {
 	struct bpf_source *s = ctx;
 	const struct probe_taker *taker = s->options.taker;

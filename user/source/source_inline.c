@@ -22,11 +22,10 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
-#include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/source/inline_sites.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_target.h"
-#include "user/probe/probe_place.h"
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
 
@@ -43,7 +42,7 @@ enum {
 	MANY_RECORDS = 256
 };
 
-enum { CALL_BYTES = 5, READER_NICE = -20 };
+enum { READER_NICE = -20 };
 
 struct inline_source {
 	struct source_options options;
@@ -149,64 +148,6 @@ static int new_file(void *ctx, const struct module *m, struct elf *elf)
 	return 0;
 }
 
-/* Fill in *@out as @point asks for. False: the piece needs nothing there. */
-static bool site_of(const struct inline_source *s, const struct probed_file *f,
-		    const struct probe_point *point, struct inject_site *out)
-{
-	static const enum piece_kind kinds[] = { [POINT_INTERNAL_CALL] = PIECE_INTERNAL_CALL,
-						 [POINT_FREE] = PIECE_FREE,
-						 [POINT_RET] = PIECE_RET,
-						 [POINT_ALLOC] = PIECE_ALLOC };
-	bool is_call = point->kind == POINT_INTERNAL_CALL, is_ret = point->kind == POINT_RET;
-	u32 nr = is_call ? (u32)f->list.internal_site : point->probe - f->first_probe;
-	const struct probe_site *site = &f->list.sites[nr];
-
-	/* The piece itself sees to return addresses. */
-	if (point->kind == POINT_RETURN || point->kind >= POINT_NOTE)
-		return false;
-	*out = (struct inject_site){ .addr = point->vaddr,
-				     .start = is_ret ? site->start : point->vaddr,
-				     .len = is_call ? CALL_BYTES : site->end - site->start,
-				     .index = f->first_probe + nr,
-				     .kind = kinds[point->kind],
-				     .call = s->probes[f->first_probe + nr],
-				     .name = site->row->name };
-	return true;
-}
-
-/* A function may end by a ret of another one, to which it has jumped. */
-static void move_to_function_of_ret(const struct elf *elf, struct inject_site *site)
-{
-	u64 start, end;
-
-	if (site->kind != PIECE_RET || (site->addr >= site->start && site->addr < site->start + site->len))
-		return;
-	if (!probe_function_of(elf, site->addr, &start, &end))
-		return;
-	site->start = start;
-	site->len = end - start;
-}
-
-static int list_sites(const struct inline_source *s, const struct probed_file *f, const struct mapping *map,
-		      const struct elf *elf, struct inject_site *sites, size_t *nr)
-{
-	for (u32 i = 0; i < f->nr_points; i++) {
-		struct inject_site *site = &sites[*nr];
-		int err;
-
-		if (!site_of(s, f, &f->points[i], site))
-			continue;
-		move_to_function_of_ret(elf, site);
-		err = elf_read_vaddr(elf, site->start, site->code, sizeof(site->code));
-		if (err)
-			return err;
-		site->addr += map->bias;
-		site->start += map->bias;
-		(*nr)++;
-	}
-	return 0;
-}
-
 static int explain(const struct inline_target *t, const struct mapping *map, int err)
 {
 	if (err && err != -ESRCH)
@@ -216,16 +157,20 @@ static int explain(const struct inline_target *t, const struct mapping *map, int
 }
 
 static int put_in(void *ctx, const struct target *target, const struct mapping *map,
-		  const struct probed_file *f, const struct elf *elf)
+		  const struct probed_file *f, struct elf *elf)
 {
 	struct inline_source *s = ctx;
 	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
 	struct inline_target *t = find_target(s, target->pid);
 	size_t nr = 0;
-	int err = sites ? list_sites(s, f, map, elf, sites, &nr) : -ENOMEM;
+	int err = sites ? inline_sites_find(sites, &nr, s->probes, f, elf) : -ENOMEM;
 
 	if (err || !nr)
 		return err;
+	for (size_t i = 0; i < nr; i++) {
+		sites[i].addr += map->bias;
+		sites[i].start += map->bias;
+	}
 	if (!t)
 		err = add_target(s, target);
 	t = find_target(s, target->pid);

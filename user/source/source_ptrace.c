@@ -82,7 +82,7 @@ static void explain_place(const struct target *t, const struct module *m, const 
 
 /* Put breakpoints in. A place where there can be none is left out, with a message. */
 static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
-		  const struct elf *elf)
+		  struct elf *elf)
 {
 	static const enum place_kind kinds[NR_POINT_KINDS] = {
 		[POINT_INTERNAL_CALL] = PLACE_INTERNAL_CALL,

@@ -15,8 +15,9 @@ enum { ROOM = 4096, FUNCTION = 0, STUB = 2048, WAY_IN = 3072, PIECE = 3200 };
 
 #if defined(__x86_64__)
 
-/* mov 8(%rsp),%rax; add %rax,0xfe(%rip) -> the sum at PIECE + 256; ret: adds up what stubs push. */
-static const u8 piece[] = { 0x48, 0x8b, 0x44, 0x24, 0x08, 0x48, 0x01, 0x05, 0xf4, 0x00, 0x00, 0x00, 0xc3 };
+/* Adds up what stubs push: push %rax; mov 16(%rsp),%rax; add %rax,0xf3(%rip), the sum at PIECE + 256; pop %rax; ret */
+static const u8 piece[] = { 0x50, 0x48, 0x8b, 0x44, 0x24, 0x10, 0x48, 0x01,
+			    0x05, 0xf3, 0x00, 0x00, 0x00, 0x58, 0xc3 };
 
 struct place {
 	u8 *room; /* executable */
@@ -36,15 +37,23 @@ static void place_init(struct place *p, const u8 *code, size_t len)
 	p->sum = (u64 *)(uintptr_t)(p->room + PIECE + 256);
 }
 
-static int hook(struct place *p, enum code_kind kind, size_t at, size_t len, u32 index, const char **why)
+struct request {
+	enum code_kind kind;
+	size_t at, len, padding;
+	u32 indexes[3], nr_indexes;
+};
+
+static int hook_as(struct place *p, const struct request *q, const char **why)
 {
 	const taddr_t base = (u64)(uintptr_t)p->room;
-	const struct code_site site = { .kind = kind,
-					.addr = base + at,
-					.start = kind == CODE_RET ? base : base + at,
-					.body = p->room + (kind == CODE_RET ? 0 : at),
-					.len = len,
-					.index = index };
+	const struct code_site site = { .kind = q->kind,
+					.addr = base + q->at,
+					.start = q->kind == CODE_RET ? base : base + q->at,
+					.body = p->room + (q->kind == CODE_RET ? 0 : q->at),
+					.len = q->len,
+					.padding = q->padding,
+					.indexes = q->indexes,
+					.nr_indexes = q->nr_indexes };
 	struct code_hook h;
 	int err = code_hook(&h, &site, base + STUB, base + WAY_IN, why);
 
@@ -53,6 +62,15 @@ static int hook(struct place *p, enum code_kind kind, size_t at, size_t len, u32
 	memcpy(p->room + STUB, h.stub, sizeof(h.stub));
 	memcpy((u8 *)(uintptr_t)h.addr, h.new, sizeof(h.new));
 	return 0;
+}
+
+static int hook(struct place *p, enum code_kind kind, size_t at, size_t len, u32 index, const char **why)
+{
+	const struct request q = {
+		.kind = kind, .at = at, .len = len, .indexes = { index }, .nr_indexes = 1
+	};
+
+	return hook_as(p, &q, why);
 }
 
 typedef u64 function(u64 a, u64 b);
@@ -114,8 +132,8 @@ static void refused(const u8 *code, size_t len, const char *reason)
 static void test_refused(void **state)
 {
 	static const u8 too_short[] = { 0x31, 0xc0, 0xc3, 0x90, 0x90, 0x90 };
-	/* call 0; ret */
-	static const u8 calls[] = { 0xe8, 0xfb, 0xff, 0xff, 0xff, 0xc3 };
+	/* call *%rax; nop; nop; nop; ret */
+	static const u8 calls[] = { 0xff, 0xd0, 0x90, 0x90, 0x90, 0xc3 };
 	/* dec %edi (2 bytes); jne -4 + 2: to the second instruction; ... */
 	static const u8 loops[] = { 0x31, 0xc0, 0xff, 0xcf, 0x85, 0xff, 0x75, 0xfa, 0xc3 };
 	/* jrcxz +0; ret */
@@ -126,6 +144,82 @@ static void test_refused(void **state)
 	refused(calls, sizeof(calls), "its first instructions cannot be moved");
 	refused(loops, sizeof(loops), "it jumps to its first instructions");
 	refused(odd, sizeof(odd), "its first instructions cannot be moved");
+}
+
+/* A call that is moved returns to where it did: the called function returns its return address. */
+static void test_moved_call(void **state)
+{
+	/* push %rcx; call 0x10; pop %rcx; add $2,%rax; ret; padding; 0x10: mov (%rsp),%rax; ret */
+	static const u8 direct[] = { 0x51, 0xe8, 0x0a, 0x00, 0x00, 0x00, 0x59, 0x48, 0x83, 0xc0, 0x02,
+				     0xc3, 0x90, 0x90, 0x90, 0x90, 0x48, 0x8b, 0x04, 0x24, 0xc3 };
+	/* push %rcx; call *9(%rip): of 0x10; pop %rcx; add $2,%rax; ret; padding; 0x10: address of 0x18 */
+	static const u8 through[] = { 0x51, 0xff, 0x15, 0x09, 0x00, 0x00, 0x00, 0x59, 0x48, 0x83,
+				      0xc0, 0x02, 0xc3, 0x90, 0x90, 0x90, 0,	0,    0,    0,
+				      0,    0,	  0,	0,    0x48, 0x8b, 0x04, 0x24, 0xc3 };
+	struct place p;
+	const char *why;
+	u64 base, callee;
+
+	(void)state;
+	place_init(&p, direct, sizeof(direct));
+	base = (u64)(uintptr_t)p.room;
+	assert_int_equal(hook(&p, CODE_ENTRY, 0, 12, 5, &why), 0);
+	assert_int_equal(run(&p, 0, 0), base + 6 + 2);
+	assert_int_equal(*p.sum, 5);
+	place_init(&p, through, sizeof(through));
+	base = (u64)(uintptr_t)p.room;
+	callee = base + 0x18;
+	memcpy(p.room + 0x10, &callee, sizeof(callee));
+	assert_int_equal(hook(&p, CODE_ENTRY, 0, 13, 5, &why), 0);
+	assert_int_equal(run(&p, 0, 0), base + 7 + 2);
+	assert_int_equal(*p.sum, 5);
+}
+
+/* The jump reaches into the padding behind a function that is too short, but not behind one that goes on there. */
+static void test_padding(void **state)
+{
+	/* xor %eax,%eax; ret; padding */
+	static const u8 code[] = { 0x31, 0xc0, 0xc3, 0xcc, 0xcc };
+	const struct request entry = { CODE_ENTRY, .len = 3, .padding = 2, .indexes = { 4 },
+				       .nr_indexes = 1 };
+	const struct request little = { CODE_ENTRY, .len = 3, .padding = 1, .indexes = { 4 },
+					.nr_indexes = 1 };
+	const struct request inside = { CODE_ENTRY, .len = 4, .padding = 1, .indexes = { 4 },
+					.nr_indexes = 1 };
+	const struct request ret = { CODE_RET,	   .at = 2,	     .len = 3,
+				     .padding = 2, .indexes = { 4 }, .nr_indexes = 1 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook_as(&p, &little, &why), -ENOTSUP);
+	assert_string_equal(why, "it is too short");
+	assert_int_equal(hook_as(&p, &inside, &why), -ENOTSUP);
+	assert_int_equal(hook_as(&p, &entry, &why), 0);
+	assert_int_equal(run(&p, 1, 2), 0);
+	assert_int_equal(*p.sum, 4);
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook_as(&p, &ret, &why), 0);
+	assert_int_equal(run(&p, 1, 2), 0);
+	assert_int_equal(*p.sum, 4);
+}
+
+/* Several functions return at one instruction: the piece hears of each of them. */
+static void test_shared_ret(void **state)
+{
+	/* lea (%rdi,%rsi),%rax; xor %edx,%edx; ret */
+	static const u8 code[] = { 0x48, 0x8d, 0x04, 0x37, 0x31, 0xd2, 0xc3 };
+	const struct request q = { CODE_RET, .at = 6, .len = sizeof(code), .indexes = { 3, 50, 700 },
+				   .nr_indexes = 3 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook_as(&p, &q, &why), 0);
+	assert_int_equal(run(&p, 3, 4), 7);
+	assert_int_equal(*p.sum, 753);
 }
 
 /* The ret and what is before it are moved; both ways out are seen. */
@@ -171,18 +265,23 @@ static void test_entry(void **state)
 	(void)state;
 	print_message("skipped: code of x86_64\n");
 }
-#define test_moved   test_entry
-#define test_refused test_entry
-#define test_ret     test_entry
-#define test_call    test_entry
+#define test_moved	test_entry
+#define test_refused	test_entry
+#define test_ret	test_entry
+#define test_call	test_entry
+#define test_moved_call test_entry
+#define test_padding	test_entry
+#define test_shared_ret test_entry
 
 #endif
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_entry), cmocka_unit_test(test_moved), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_ret),   cmocka_unit_test(test_call),
+		cmocka_unit_test(test_entry),	cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_ret),
+		cmocka_unit_test(test_call),	cmocka_unit_test(test_moved_call),
+		cmocka_unit_test(test_padding), cmocka_unit_test(test_shared_ret),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the probes of a file to the places where its code leads to the piece. */
+#include "user/source/inline_sites.h"
+
+#include <elf.h>
+#include <errno.h>
+
+#include "user/inject/plan.h"
+#include "user/lib/elf.h"
+#include "user/lib/log.h"
+#include "user/probe/probe_place.h"
+
+enum { CALL_BYTES = 5, TRIAL_DISTANCE = 1 << 20 };
+
+/* Fill in *@out as @point asks for. False: the piece needs nothing there. */
+static bool site_of(const struct call_probe *probes, const struct probed_file *f,
+		    const struct probe_point *point, struct inject_site *out)
+{
+	static const enum piece_kind kinds[] = { [POINT_INTERNAL_CALL] = PIECE_INTERNAL_CALL,
+						 [POINT_FREE] = PIECE_FREE,
+						 [POINT_RET] = PIECE_RET,
+						 [POINT_ALLOC] = PIECE_ALLOC };
+	bool is_call = point->kind == POINT_INTERNAL_CALL, is_ret = point->kind == POINT_RET;
+	u32 nr = is_call ? (u32)f->list.internal_site : point->probe - f->first_probe;
+	const struct probe_site *site = &f->list.sites[nr];
+
+	/* The piece itself sees to return addresses. */
+	if (point->kind == POINT_RETURN || point->kind >= POINT_NOTE)
+		return false;
+	*out = (struct inject_site){ .addr = point->vaddr,
+				     .start = is_ret ? site->start : point->vaddr,
+				     .len = is_call ? CALL_BYTES : site->end - site->start,
+				     .index = f->first_probe + nr,
+				     .kind = kinds[point->kind],
+				     .call = probes[f->first_probe + nr],
+				     .name = site->row->name };
+	return true;
+}
+
+/* A function may end by a ret of another one, to which it has jumped. */
+static void move_to_function_of_ret(const struct elf *elf, struct inject_site *site)
+{
+	u64 start, end;
+
+	if (site->kind != PIECE_RET || (site->addr >= site->start && site->addr < site->start + site->len))
+		return;
+	if (!probe_function_of(elf, site->addr, &start, &end))
+		return;
+	site->start = start;
+	site->len = end - start;
+}
+
+static int list_sites(struct inject_site *sites, size_t *nr, const struct call_probe *probes,
+		      const struct probed_file *f, const struct elf *elf)
+{
+	for (u32 i = 0; i < f->nr_points; i++) {
+		struct inject_site *site = &sites[*nr];
+		int err;
+
+		if (!site_of(probes, f, &f->points[i], site))
+			continue;
+		move_to_function_of_ret(elf, site);
+		err = elf_read_vaddr(elf, site->start, site->code, sizeof(site->code));
+		if (err)
+			return err;
+		(*nr)++;
+	}
+	return 0;
+}
+
+/* ---- functions without room ---- */
+
+static int read_file(void *ctx, taddr_t addr, void *bytes, size_t len)
+{
+	return elf_read_vaddr(ctx, addr, bytes, len);
+}
+
+/* The beginning of the next function, as far as symbols know it. */
+struct next_function {
+	u64 after, start;
+};
+
+static int see_function(void *ctx, const struct elf_symbol *sym)
+{
+	struct next_function *next = ctx;
+
+	if (sym->shndx != SHN_UNDEF && sym->value >= next->after && sym->value < next->start)
+		next->start = sym->value;
+	return 0;
+}
+
+/*
+ * Note the bytes between the function of @site and the next one: at most up to where linkers begin functions. False:
+ * there are none, or they are noted already.
+ */
+static bool find_room(struct inject_site *site, struct elf *elf)
+{
+	const struct elf_segment *seg = elf_segment_at(elf, site->start);
+	u64 end = site->start + site->len, room = 0;
+	struct next_function next = { .after = end, .start = (end | (INJECT_MAX_ROOM - 1)) + 1 };
+
+	if (site->kind == PIECE_INTERNAL_CALL || site->room || !seg || !(end % INJECT_MAX_ROOM) ||
+	    elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_function, &next))
+		return false;
+	while (end + room < next.start && end + room < seg->vaddr + seg->filesz &&
+	       !probe_is_start(elf, end + room))
+		room++;
+	site->room = room;
+	return room;
+}
+
+/* The program would see our address where the allocator walks its own call stack, or where an unwinder comes by. */
+static bool is_convertible(const struct inject_site *sites, size_t nr, const struct inject_site *bad,
+			   const struct probed_file *f)
+{
+	const struct probe_site *site = &f->list.sites[bad->index - f->first_probe];
+
+	if (f->list.walks_stack || site->row->can_throw || !(site->flags & PROBE_RETURNS) ||
+	    site->flags & PROBE_DELEGATES)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (sites[i].index == bad->index && sites[i].kind == PIECE_RET)
+			return true;
+	return false;
+}
+
+/* The end of calls of function @index is seen where they return to, and no longer at its ret instructions. */
+static void see_at_return(struct inject_site *sites, size_t *nr, struct call_probe *probes, u32 index)
+{
+	size_t kept = 0;
+
+	probes[index].flags |= PROBE_AT_RETURN;
+	for (size_t i = 0; i < *nr; i++) {
+		if (sites[i].index == index && sites[i].kind == PIECE_RET)
+			continue;
+		sites[kept] = sites[i];
+		if (sites[kept].index == index)
+			sites[kept].call = probes[index];
+		kept++;
+	}
+	*nr = kept;
+}
+
+/* Try to lead all sites to the piece, without changing anything. *@bad: the one that refuses. */
+static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf, size_t *bad)
+{
+	const struct inject_island island = { .start = sites->start + TRIAL_DISTANCE,
+					      .bytes = inject_plan_bytes(nr) };
+	char why[INJECT_WHY_LEN] = "";
+	struct inject_plan plan;
+	int err = inject_plan_make(&plan, sites, nr, &island, 0, read_file, elf, why);
+
+	*bad = plan.bad;
+	inject_plan_fini(&plan);
+	if (err)
+		debug("inline: %s", why);
+	return err;
+}
+
+int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *probes,
+		      const struct probed_file *f, struct elf *elf)
+{
+	size_t bad;
+	int err;
+
+	*nr = 0;
+	err = list_sites(out, nr, probes, f, elf);
+	while (!err && *nr) {
+		err = try_sites(out, *nr, elf, &bad);
+		if (err != -EOPNOTSUPP)
+			return err;
+		if (!find_room(&out[bad], elf)) {
+			/* A function that cannot be helped refuses the file when it is put in. */
+			if (!is_convertible(out, *nr, &out[bad], f))
+				return 0;
+			see_at_return(out, nr, probes, out[bad].index);
+		}
+		err = 0;
+	}
+	return err;
+}
