@@ -347,6 +347,25 @@ cored() {
 	ended "$TARGET" 0
 }
 
+@test "census: 64 TiB reserved, little of it touched: verdicts within the pause, by each way (H6)" {
+	local out=$BATS_TEST_TMPDIR/bigmap.out
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	start bash -c "exec '$T/bigmap' vast wait <'$BATS_TEST_TMPDIR/lines' >'$out'"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+	tell
+	wait_for grep -Eqs 'built|impossible' "$out"
+	! grep -q impossible "$out" || skip "$(cat "$out")"
+	for way in stop fork precopy; do
+		with_json --max-pause 500ms --snapshot "$way"
+		told .scan.reachable.blocks 64
+		told .scan.definite.blocks 7
+	done
+	untouched "$TARGET"
+	tell
+	ended "$TARGET" 0
+}
+
 @test "census: --snapshot auto copies ahead a process that may not fork" {
 	local warning=$BATS_TEST_TMPDIR/warning lines=$BATS_TEST_TMPDIR/lines
 	mkfifo "$lines"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Maps 1 TiB and touches few pages of it ("huge"), or registers memory with userfaultfd that nobody ever fills
- * ("uffd"); loses and keeps blocks, says so, and waits for a line on stdin ("wait" as a second argument) or ends.
+ * Maps 1 TiB ("huge") or 64 TiB ("vast") and touches few pages of it, or registers memory with userfaultfd that nobody
+ * ever fills ("uffd"); loses and keeps blocks, says so, and waits for a line on stdin ("wait" as a second argument) or
+ * ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 enum { NR_PAGES = 64, PAGE = 4096 };
 
 #define HUGE_BYTES (1UL << 40)
+#define VAST_BYTES (64UL << 40)
 
 FN static char *bigmap_block(void)
 {
@@ -40,15 +42,15 @@ FN static void scrub(void)
 }
 
 /* Pages far from each other, each with the only pointer to a block. */
-static int map_huge(void)
+static int map_huge(unsigned long bytes)
 {
-	char *base = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *base =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (base == MAP_FAILED)
 		return -1;
 	for (unsigned long i = 0; i < NR_PAGES; i++)
-		*(char **)(base + i * (HUGE_BYTES / NR_PAGES) + 2048) = bigmap_block();
+		*(char **)(base + i * (bytes / NR_PAGES) + 2048) = bigmap_block();
 	return 0;
 }
 
@@ -70,7 +72,8 @@ static int map_unfilled(void)
 
 int main(int argc, char **argv)
 {
-	int is_huge = argc > 1 && !strcmp(argv[1], "huge"), err;
+	int is_vast = argc > 1 && !strcmp(argv[1], "vast"), err;
+	int is_huge = is_vast || (argc > 1 && !strcmp(argv[1], "huge"));
 	char c;
 
 	truth_begin();
@@ -80,7 +83,7 @@ int main(int argc, char **argv)
 		while (read(0, &c, 1) == 1 && c != '\n')
 			;
 	}
-	err = is_huge ? map_huge() : map_unfilled();
+	err = is_huge ? map_huge(is_vast ? VAST_BYTES : HUGE_BYTES) : map_unfilled();
 	if (err) {
 		printf("impossible: %s\n", strerror(errno));
 		fflush(stdout);

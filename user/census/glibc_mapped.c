@@ -143,7 +143,7 @@ static int search(struct mapped_search *m, taddr_t start, taddr_t end)
 				    (unsigned long long)start);
 			break;
 		} else {
-			at += g->w->page;
+			at = snapshot_next(g->w->snap, at + g->w->page, end);
 		}
 		if (!err)
 			err = census_check_time(g->w);

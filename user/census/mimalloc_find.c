@@ -54,32 +54,55 @@ static int add_segment(struct mimalloc *m, const struct mimalloc_segment *segmen
 	return err;
 }
 
-/* Look at all places where a segment may begin. Without m->disguise, take the disguise of the first one. */
+/*
+ * Look for headers in [@at, @end), which is in one mapping. Without m->disguise, take the disguise of the first one and
+ * return where it is. Returns @end when all was looked at.
+ */
+static taddr_t find_in_map(struct mimalloc *m, taddr_t at, taddr_t end, int *err)
+{
+	for (u32 n = 1; !*err; n++) {
+		taddr_t place = (at + MIMALLOC_SEGMENT - 1) / MIMALLOC_SEGMENT * MIMALLOC_SEGMENT;
+		struct mimalloc_segment segment;
+		u64 disguise;
+
+		if (place < at || place >= end)
+			break;
+		/* Memory that is only reserved may have millions of places. */
+		at = snapshot_next(m->w->snap, place, end);
+		if (n % CHECK_EVERY == 0)
+			*err = census_check_time(m->w);
+		if (at >= place + m->w->page)
+			continue;
+		at = place + 1;
+		if (!may_be_segment(m, place, &segment, &disguise))
+			continue;
+		if (!m->disguise) {
+			m->disguise = disguise;
+			return place;
+		}
+		if (disguise == m->disguise)
+			*err = add_segment(m, &segment);
+	}
+	return end;
+}
+
+/* Look at all places from *@at on where a segment may begin. *@at: behind the header that m->disguise is from. */
 static int find_segments(struct mimalloc *m, taddr_t *at)
 {
 	const struct snapshot *snap = m->w->snap;
-	struct mimalloc_segment segment;
 	int err = 0;
 
 	for (size_t i = 0; i < snap->nr_maps && !err; i++) {
 		const struct snapshot_map *map = &snap->maps[i];
-		taddr_t place = (map->start + MIMALLOC_SEGMENT - 1) / MIMALLOC_SEGMENT * MIMALLOC_SEGMENT;
+		bool is_known = m->disguise != 0;
+		taddr_t found;
 
-		for (u32 n = 1; census_is_anonymous(map) && place < map->end && !err;
-		     place += MIMALLOC_SEGMENT, n++) {
-			u64 disguise;
-
-			if (n % CHECK_EVERY == 0)
-				err = census_check_time(m->w);
-			if (err || place < *at || !may_be_segment(m, place, &segment, &disguise))
-				continue;
-			if (!m->disguise) {
-				m->disguise = disguise;
-				*at = place + 1;
-				return 0;
-			}
-			if (disguise == m->disguise)
-				err = add_segment(m, &segment);
+		if (!census_is_anonymous(map))
+			continue;
+		found = find_in_map(m, map->start < *at ? *at : map->start, map->end, &err);
+		if (!is_known && m->disguise) {
+			*at = found + 1;
+			return err;
 		}
 	}
 	return err ? err : m->disguise ? 0 : -ENOENT;

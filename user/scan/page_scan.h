@@ -31,3 +31,12 @@ enum {
 #define ENTRY_GUARD (1ULL << 58)
 
 enum { PAGE_SCAN_PROTECT = 1 << 0 }; /* flag: matching pages count as not written from now on */
+
+/*
+ * By @pagemap, a descriptor of /proc/PID/pagemap: the first page of [@at, @end) that is in memory or swapped out; @end:
+ * there is none. @at: the kernel cannot say.
+ */
+taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end);
+
+/* Is the page at @addr a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
+bool page_scan_is_guard(int pagemap, taddr_t addr);

@@ -38,6 +38,9 @@ enum {
 	SCAN_BYTES = 64 << 20, /* of one PAGEMAP_SCAN, which locks the mappings of the process */
 };
 
+#define SKIP_BYTES                                                                                           \
+	(16ULL << 30) /* the same where nothing is found: the kernel leaves out page tables that it has not */
+
 /* <linux/userfaultfd.h> */
 struct watch_api {
 	u64 api, features, ioctls;
@@ -227,6 +230,22 @@ int page_watch_add(const struct page_watch *w, taddr_t start, taddr_t end)
 	return ioctl(w->fd, WATCH_REGISTER, &range) ? -errno : 0;
 }
 
+/*
+ * The first page of [@at, @end) that may be populated or was; @end: there is none. Looks at twice as much each time,
+ * as memory that is only reserved may be 10^5 times the memory of the machine.
+ */
+static taddr_t skip_empty(const struct page_watch *w, taddr_t at, taddr_t end)
+{
+	for (u64 step = SCAN_BYTES; at < end; step = step < SKIP_BYTES ? step * 2 : step) {
+		taddr_t part = end - at < step ? end : at + step, page = page_scan_next(w->pagemap, at, part);
+
+		if (page < part)
+			return page;
+		at = part;
+	}
+	return end;
+}
+
 int page_watch_find(const struct page_watch *w, taddr_t *pos, taddr_t end, enum page_find how,
 		    struct page_run *runs, u32 max)
 {
@@ -247,23 +266,24 @@ int page_watch_find(const struct page_watch *w, taddr_t *pos, taddr_t end, enum 
 	if (nr < 0)
 		return -errno;
 	*pos = arg.walk_end > *pos ? arg.walk_end : arg.end;
+	if (!nr)
+		*pos = skip_empty(w, *pos, end);
 	return nr;
 }
 
 bool page_watch_is_guard(const struct page_watch *w, taddr_t addr)
 {
-	u64 entry, page = (u64)sysconf(_SC_PAGESIZE);
-
-	return pread(w->pagemap, &entry, sizeof(entry), (off_t)(addr / page * sizeof(entry))) ==
-		       sizeof(entry) &&
-	       (entry & ENTRY_GUARD);
+	return page_scan_is_guard(w->pagemap, addr);
 }
 
 void page_watch_remove(const struct page_watch *w, taddr_t start, taddr_t end)
 {
-	for (taddr_t at = start; at < end; at += REMOVE_BYTES) {
-		struct watch_range range = { at, end - at < REMOVE_BYTES ? end - at : REMOVE_BYTES };
+	for (taddr_t at = start; at < end;) {
+		taddr_t page = skip_empty(w, at, end),
+			next = end - page < REMOVE_BYTES ? end : page + REMOVE_BYTES;
+		struct watch_range range = { at, next - at };
 
+		at = next;
 		if (ioctl(w->fd, WATCH_REMOVE, &range) && errno == ESRCH)
 			return;
 	}

@@ -50,7 +50,7 @@ enum page_find {
 int page_watch_find(const struct page_watch *w, taddr_t *pos, taddr_t end, enum page_find how,
 		    struct page_run *runs, u32 max) __must_check;
 
-/* Is the page at @addr a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
+/* See page_scan_is_guard(). */
 bool page_watch_is_guard(const struct page_watch *w, taddr_t addr);
 
 /*

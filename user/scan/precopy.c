@@ -28,8 +28,9 @@ enum {
 /* The copy of one mapping: as large as that, and filled where pages are. */
 struct mirror {
 	taddr_t start, end;
-	u8 *data; /* owned */
-	u8 *has;  /* owned; for each page: data has it */
+	u8 *data;     /* owned */
+	u8 *has;      /* owned; for each page: data has it */
+	u64 nr_pages; /* that it has */
 };
 
 struct precopy {
@@ -45,11 +46,12 @@ struct precopy {
 	size_t nr, max;
 };
 
-static void mirror_fini(struct mirror *m)
+static void mirror_fini(struct mirror *m, u64 page)
 {
 	if (m->data)
 		munmap(m->data, m->end - m->start);
-	free(m->has);
+	if (m->has)
+		munmap(m->has, (m->end - m->start) / page);
 }
 
 void precopy_free(struct precopy *p)
@@ -61,7 +63,7 @@ void precopy_free(struct precopy *p)
 	page_watch_close(&p->watch);
 	proc_memory_close(&p->memory);
 	for (size_t i = 0; i < p->nr; i++)
-		mirror_fini(&p->mirrors[i]);
+		mirror_fini(&p->mirrors[i], p->page);
 	free(p->mirrors);
 	free(p);
 }
@@ -107,23 +109,14 @@ static struct mirror *find_mirror(const struct precopy *p, const struct snapshot
 	return at < p->nr && m->start <= map->start && m->end >= map->end ? m : NULL;
 }
 
-static u64 count_pages(const struct precopy *p, const struct mirror *m)
-{
-	u64 nr = 0;
-
-	for (u64 i = 0; i < (m->end - m->start) / p->page; i++)
-		nr += m->has[i];
-	return nr;
-}
-
 /* Drop the mirrors that overlap @map: the mapping has grown, or is another one. Returns the place for a new one. */
 static size_t drop_mirrors(struct precopy *p, const struct snapshot_map *map)
 {
 	size_t from = array_search(i, 0, p->nr, p->mirrors[i].end <= map->start), to = from;
 
 	for (; to < p->nr && p->mirrors[to].start < map->end; to++) {
-		p->bytes -= count_pages(p, &p->mirrors[to]) * p->page;
-		mirror_fini(&p->mirrors[to]);
+		p->bytes -= p->mirrors[to].nr_pages * p->page;
+		mirror_fini(&p->mirrors[to], p->page);
 	}
 	if (to == from)
 		return from;
@@ -132,23 +125,26 @@ static size_t drop_mirrors(struct precopy *p, const struct snapshot_map *map)
 	return from;
 }
 
+/* Memory of which only what is written takes room, or NULL. */
+static void *reserve(u64 len)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 /* -ENOMEM also if this process has no room for addresses. */
 static int mirror_init(struct mirror *m, const struct snapshot_map *map, u64 page)
 {
 	u64 len = map->end - map->start;
-	void *data =
-		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	*m = (struct mirror){ .start = map->start, .end = map->end };
-	if (data == MAP_FAILED)
-		return -ENOMEM;
-	m->data = data;
-	m->has = calloc(len / page, 1);
-	if (!m->has) {
-		munmap(data, len);
-		return -ENOMEM;
-	}
-	return 0;
+	m->data = reserve(len);
+	m->has = reserve(len / page);
+	if (m->data && m->has)
+		return 0;
+	mirror_fini(m, page);
+	return -ENOMEM;
 }
 
 static int add_mirror(struct precopy *p, const struct snapshot_map *map)
@@ -174,9 +170,19 @@ static void note_copied(struct precopy *p, struct mirror *m, taddr_t at, u64 len
 
 	for (u64 i = 0; i < len / p->page; i++) {
 		p->bytes += has[i] ? 0 : p->page;
+		m->nr_pages += !has[i];
 		has[i] = 1;
 	}
 	p->new_bytes += len;
+}
+
+static void forget_page(struct precopy *p, struct mirror *m, taddr_t at)
+{
+	u8 *has = m->has + (at - m->start) / p->page;
+
+	p->bytes -= *has ? p->page : 0;
+	m->nr_pages -= *has;
+	*has = 0;
 }
 
 /* Copy [at, end). Pages that cannot be read are not noted. */
@@ -192,7 +198,7 @@ static int copy_range(struct precopy *p, struct mirror *m, taddr_t at, taddr_t e
 		if (p->bytes > p->options.max_bytes)
 			return -E2BIG;
 		if (!whole)
-			m->has[(at - m->start) / p->page] = 0;
+			forget_page(p, m, at);
 		at += whole ? whole : p->page;
 	}
 	return 0;

@@ -50,6 +50,13 @@ int snapshot_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 	return (s->ops->fetch ? s->ops->fetch : s->ops->peek)(s, addr, buf, len);
 }
 
+taddr_t snapshot_next(struct snapshot *s, taddr_t at, taddr_t end)
+{
+	taddr_t next = s->ops->next ? s->ops->next(s, at, end) : at;
+
+	return next > at ? next : at;
+}
+
 void snapshot_resume(struct snapshot *s)
 {
 	s->ops->resume(s);

@@ -74,8 +74,7 @@ struct snapshot_visitor {
 	int (*done)(void *ctx, u32 part);
 };
 
-/* Plain data. Fields that a way cannot fill stay zero. */
-struct snapshot {
+struct snapshot {			/* plain data; fields that a way cannot fill stay zero */
 	const struct snapshot_ops *ops; /* user/scan/snapshot_make.h */
 	pid_t pid, mem_tid; /* mem_tid: not an ended thread, so that its /proc entry shows the memory */
 	u8 word_size;	    /* bytes: 4 or 8 */
@@ -136,14 +135,15 @@ int snapshot_copy(struct snapshot *s) __must_check;
 int snapshot_copy_stopped(struct snapshot *s) __must_check;
 void snapshot_let_go(struct snapshot *s);
 
-/* Resume the process if it is still stopped, and free @s. NULL is fine. */
-void snapshot_free(struct snapshot *s);
+void snapshot_free(struct snapshot *s); /* resumes the process if it is still stopped; NULL is fine */
 
 /* Show all memory to @visitor, once. 0; -ETIME past the pause; -ESRCH it ended; or the visitor's error. */
 int snapshot_read(struct snapshot *s, const struct snapshot_visitor *visitor) __must_check;
 /* Read memory if it is there; fetch: also what was swapped out, of anonymous memory. 0 or -errno. By any thread. */
 int snapshot_peek(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
 int snapshot_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len) __must_check;
+/* The first page of [@at, @end), in one mapping, that may exist; @end: there is none. @at where nobody knows. */
+taddr_t snapshot_next(struct snapshot *s, taddr_t at, taddr_t end);
 /* Resume the process. A second call does nothing. */
 void snapshot_resume(struct snapshot *s);
 /* The mapping that holds @addr, or NULL. */

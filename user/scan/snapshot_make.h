@@ -12,6 +12,8 @@ struct snapshot_ops {
 	int (*read)(struct snapshot *s, const struct snapshot_visitor *visitor);
 	int (*peek)(struct snapshot *s, taddr_t addr, void *buf, size_t len);
 	int (*fetch)(struct snapshot *s, taddr_t addr, void *buf, size_t len); /* NULL: peek does that */
+	taddr_t (*next)(struct snapshot *s, taddr_t at,
+			taddr_t end); /* NULL: nobody knows what is in memory */
 	void (*resume)(struct snapshot *s);
 	void (*free)(struct snapshot *s);
 };

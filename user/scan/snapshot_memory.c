@@ -603,17 +603,6 @@ static ssize_t read_some(struct memory_stream *m, taddr_t addr, u8 *buffer, size
 	return proc_memory_read_much(&m->memory, addr, buffer, len);
 }
 
-/* Is the page at @at a guard, as the stacks of threads have since glibc 2.42? No program can read such a page. */
-static bool is_guard(const struct memory_stream *m, taddr_t at)
-{
-	u64 entry;
-
-	return m->pagemap >= 0 &&
-	       pread(m->pagemap, &entry, sizeof(entry), (off_t)(at / m->page * sizeof(entry))) ==
-		       sizeof(entry) &&
-	       (entry & ENTRY_GUARD);
-}
-
 /* Read and show one run. */
 static int show_run(struct memory_stream *m, u32 part, const struct memory_run *run, u8 *buffer)
 {
@@ -628,7 +617,7 @@ static int show_run(struct memory_stream *m, u32 part, const struct memory_run *
 			return -ESRCH; /* the address space is gone */
 		if (len < 0) {
 			/* Skip one page: the read failed at the first one. PAGEMAP_SCAN lists guards as swapped out. */
-			if (!is_guard(m, at))
+			if (m->pagemap < 0 || !page_scan_is_guard(m->pagemap, at))
 				skip_bytes(m, SKIP_FAULT, m->page - at % m->page);
 			at += m->page - at % m->page;
 			continue;
@@ -782,6 +771,15 @@ int memory_stream_peek(struct memory_stream *m, taddr_t addr, void *buf, size_t 
 			return -ENODATA;
 	}
 	return memory_stream_fetch(m, addr, buf, len);
+}
+
+taddr_t memory_stream_next(const struct memory_stream *m, taddr_t at, taddr_t end)
+{
+	size_t i = page_copy_find(&m->kept, at);
+
+	if (!is_kept(m, at))
+		return m->pagemap < 0 ? at : page_scan_next(m->pagemap, at, end);
+	return i < m->kept.nr && m->kept.runs[i].start < end ? m->kept.runs[i].start : end;
 }
 
 void memory_stream_count(struct memory_stream *m, struct snapshot *s)

@@ -230,6 +230,11 @@ static int stop_fetch(struct snapshot *s, taddr_t addr, void *buf, size_t len)
 	return memory_stream_fetch(st->memory, addr, buf, len);
 }
 
+static taddr_t stop_next(struct snapshot *s, taddr_t at, taddr_t end)
+{
+	return memory_stream_next(((struct stop_snapshot *)s)->memory, at, end);
+}
+
 static void stop_resume(struct snapshot *s)
 {
 	struct stop_snapshot *st = (struct stop_snapshot *)s;
@@ -482,6 +487,7 @@ static const struct snapshot_ops stop_ops = {
 	.read = stop_read,
 	.peek = stop_peek,
 	.fetch = stop_fetch,
+	.next = stop_next,
 	.resume = stop_resume,
 	.free = stop_free,
 };
