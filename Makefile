@@ -272,9 +272,10 @@ check-kernels: all targets       ## the main jobs on other kernels, in qemu (dow
 bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; some 4 minutes)
 	$(Q)tests/bench/run.sh $(abspath $(O))
 
-bench-peers: all                 ## heaptap beside heaptrack, bpftrace, memcheck, dhat and the allocators' profilers, into doc/performance.md (root; about an hour)
+bench-peers: all                 ## heaptap beside heaptrack, bpftrace, memcheck, dhat and the allocators' profilers, into doc/performance.md (root; some 10 minutes; PEERS_S=n: n seconds of it, the next call goes on)
 	$(is-root)
-	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/bench/peers.py -r $(or $(ROUNDS),5) -w $(CURDIR)/doc/performance.md
+	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/bench/peers.py -r $(or $(ROUNDS),5) $(PEERS_S:%=-s %) $(PROGRAMS:%=-p %) \
+		-k $(abspath $(O))/peers.json $(if $(PROGRAMS),,-w $(CURDIR)/doc/performance.md)
 
 check-style: check-headers       ## layers, sizes, names, spelling
 	$(Q)tests/style.sh

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""peers.py [-r ROUNDS] [-t TOOLS] [-p PROGRAMS] [-w FILE]: heaptap beside other heap profilers, on real programs (root).
+"""peers.py [-r ROUNDS] [-t TOOLS] [-p PROGRAMS] [-s SECONDS] [-k FILE] [-w FILE]: heaptap beside other heap profilers (root).
 
-Each tool records all allocations of each program with their stacks; rounds (5) alternate, so that a disturbance hits all.
+Each tool records all allocations of real programs with their stacks; rounds (5) alternate, so that a disturbance hits all.
   time     elapsed, as a multiple of the program alone (time of a tool's start is measured with "true" and left out);
            of redis the requests per second of the program alone, as a multiple of those with the tool
   p99      of redis: 99 % of the requests were answered in so many ms
   memory   resident memory of all processes, less that of the program alone
   output   bytes of all files that the tool wrote
-  report   time of the command that makes a text of them
-Each is "median (minimum to maximum)". -w FILE writes the table between its lines <!-- peers --> and <!-- end -->.
+  report   time of the command that makes a text of them; "-" where the run itself writes it, or where there is no such command
+Each is "median (minimum to maximum)". A tool that needs more than 15 s for a program has fewer rounds, as "rounds" says.
+-k FILE keeps the runs: what is there is not run again, so that -s SECONDS makes a part and the next call goes on. Remove
+the file to begin anew. -w FILE writes the table, once it is whole, between its lines <!-- peers --> and <!-- end -->.
 A tool or program that is not installed is named and left out."""
 
 import getopt
 import glob
+import json
 import os
 import re
 import shlex
@@ -29,15 +32,17 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEAPTAP = os.environ.get("HEAPTAP", ROOT + "/build/heaptap")
+# What the rounds of one tool on one program may take together, after the first.
+TOOL_S = 15
 
 C_SOURCE = "#include <stdio.h>\n" + "".join(
     "struct s%d { int a; char *b; struct s%d *next; }; int f%d(struct s%d *s) { int n = 0; for (; s; s = s->next) n += s->a * %d; return n; }\n"
-    % (i, i, i, i, i) for i in range(3000))
+    % (i, i, i, i, i) for i in range(300))
 
 PROGRAMS = {
-    "perl": ["perl", "-e", 'my %h; for my $i (1..300000) { $h{$i % 5000} = [ $i, "x$i" ]; } print scalar(keys %h), "\\n";'],
-    "python3": ["python3", "-c", "import os; d = {}\nfor i in range(400000): d[i % 7000] = [i, 'x' * (600 + i % 9)]\nprint(len(d))"],
-    "sqlite3": ["sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 150000) "
+    "perl": ["perl", "-e", 'my %h; for my $i (1..150000) { $h{$i % 5000} = [ $i, "x$i" ]; } print scalar(keys %h), "\\n";'],
+    "python3": ["python3", "-c", "import os; d = {}\nfor i in range(120000): d[i % 7000] = [i, 'x' * (600 + i % 9)]\nprint(len(d))"],
+    "sqlite3": ["sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 60000) "
                 "insert into t select x, 'row ' || x from c; select count(*), sum(length(b)) from t where b like '%7%';"],
     "clang": ["clang", "-O1", "-c", "-o", "/dev/null", "{dir}/source.c"],
     "redis": ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"],
@@ -61,7 +66,7 @@ def tools():
         "heaptap": ([HEAPTAP, "run", "-q", "-o", "{dir}/out.json", "--"], {}, None),
         "heaptap, recording": ([HEAPTAP, "run", "-q", "--no-scan", "-w", "{dir}/out.heaptap", "-o", "{dir}/out.json", "--"], {},
                                [HEAPTAP, "report", "-q", "{dir}/out.heaptap"]),
-        "heaptap, ptrace": ([HEAPTAP, "run", "-q", "-b", "ptrace", "-o", "{dir}/out.json", "--"], {}, None),
+        "heaptap, inline": ([HEAPTAP, "run", "-q", "-b", "inline", "-o", "{dir}/out.json", "--"], {}, None),
         "heaptrack": (["heaptrack", "-o", "{dir}/out"], {}, ["sh", "-c", "heaptrack_print -f {dir}/out*"]),
         "heaptrack, raw": (["heaptrack", "--raw", "-o", "{dir}/out"], {},
                            ["sh", "-c", "heaptrack --interpret {dir}/out.raw* >/dev/null 2>&1; heaptrack_print -f $(ls {dir}/out* | grep -v raw)"]),
@@ -133,7 +138,7 @@ def redis_load(port):
         if subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, check=False).stdout == b"PONG\n":
             break
         time.sleep(0.05)
-    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "60000", "-r", "20000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
+    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "20000", "-r", "10000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
                           text=True, check=False).stdout.splitlines()
     values = dict(zip(done[0].replace('"', "").split(","), done[1].replace('"', "").split(",")))
     subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], capture_output=True, check=False)
@@ -149,12 +154,11 @@ def run(program, tool):
         port = free_port()
         words = filled(PROGRAMS.get(program, [program]), dir=directory, port=port)
         words[0] = shutil.which(words[0])
-        # bpftrace takes the program as one word, and knows no quotes.
+        # bpftrace splits its command at each space, knows no quotes, and takes ELF files only.
         if command[:1] == ["bpftrace"]:
             with open(directory + "/program", "w") as file:
-                file.write("#!/bin/sh\nexec %s\n" % shlex.join(words))
-            os.chmod(directory + "/program", 0o755)
-            words = [directory + "/program"]
+                file.write("exec %s\n" % shlex.join(words))
+            words = ["/bin/sh %s/program" % directory]
         process = Process(filled(command, dir=directory) + words, {k: v.replace("{dir}", directory) for k, v in env.items()}, directory)
         result = {}
         if program == "redis":
@@ -169,12 +173,12 @@ def run(program, tool):
             print("peers.py: %s: status %d: %s" % (program, status, process.out.read()[-200:].strip()), file=sys.stderr)
             return None
         result["output"] = sum(os.path.getsize(f) for f in glob.glob(directory + "/out*"))
-        result["report"] = 0.0
+        result["report"] = None
         if report:
             start = time.monotonic()
-            subprocess.run(filled(report, dir=directory, program=PROGRAMS.get(program, [program])[0]), stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, check=False)
-            result["report"] = time.monotonic() - start
+            words = filled(report, dir=directory, program=PROGRAMS.get(program, [program])[0])
+            if subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                result["report"] = time.monotonic() - start
         return result
 
 
@@ -187,8 +191,9 @@ def mib(nr):
 
 
 def row(program, name, results, alone, start):
+    results, alone = [r for r in results if r], [r for r in alone if r]
     if not results or not alone:
-        return "| %s | %s | failed | | | | |" % (program, name)
+        return "| %s | %s | failed | | | | | |" % (program, name)
     base = statistics.median(r["time"] for r in alone)
     if program == "redis":
         rps = statistics.median(r["rps"] for r in alone)
@@ -197,56 +202,105 @@ def row(program, name, results, alone, start):
         times = [max(r["time"] - start, 0) / base for r in results]
     p99 = spread([r["p99"] for r in results], lambda v: "%.1f" % v) + " ms" if program == "redis" else ""
     own = statistics.median(r["memory"] for r in alone)
-    return "| %s | %s | %s | %s | %s | %s | %s |" % (
+    reports = [r["report"] for r in results if r["report"] is not None]
+    return "| %s | %s | %s | %s | %s | %s | %s | %d |" % (
         program, name, spread(times, lambda v: "%.2f" % v), p99, spread([max(r["memory"] - own, 0) for r in results], mib),
-        mib(statistics.median(r["output"] for r in results)), spread([r["report"] for r in results], lambda v: "%.1f s" % v))
+        mib(statistics.median(r["output"] for r in results)), spread(reports, lambda v: "%.1f s" % v) if reports else "-", len(results))
 
 
 def write_into(path, lines):
-    text = open(path).read()
+    with open(path) as file:
+        text = file.read()
     begin, end = "<!-- peers -->\n", "<!-- end -->"
     at = text.index(begin) + len(begin)
     with open(path, "w") as file:
         file.write(text[:at] + "\n".join(lines) + "\n" + text[text.index(end, at):])
 
 
-def main():
-    options = dict(getopt.getopt(sys.argv[1:], "r:t:p:w:h")[0])
-    if "-h" in options:
-        print(__doc__)
-        return 0
-    rounds = int(options.get("-r", 5))
+class Runs:
+    """The runs of each program by each tool, in a file: {program: {tool: [measures, or null for a run that failed]}}."""
+
+    def __init__(self, path, seconds):
+        self.path, self.end, self.of = path, time.monotonic() + seconds, {}
+        if path and os.path.exists(path):
+            with open(path) as file:
+                self.of = json.load(file)
+
+    def get(self, program, name):
+        return self.of.get(program, {}).get(name, [])
+
+    def is_done(self, program, name, rounds):
+        runs = self.get(program, name)
+        return len(runs) >= rounds or sum(r["took"] for r in runs if r) > TOOL_S or runs[-2:] == [None, None]
+
+    def add(self, program, name, tool):
+        """False when the time is over."""
+        if time.monotonic() > self.end:
+            return False
+        start = time.monotonic()
+        measures = run(program, tool)
+        if measures:
+            measures["took"] = time.monotonic() - start
+        self.of.setdefault(program, {}).setdefault(name, []).append(measures)
+        if self.path:
+            with open(self.path + ".new", "w") as file:
+                json.dump(self.of, file)
+            os.rename(self.path + ".new", self.path)
+        return True
+
+    def fill(self, program, wanted, rounds):
+        """All runs of a program that are missing. False when the time is over before."""
+        for nr in range(1, rounds + 1):
+            for name, tool in wanted.items():
+                if len(self.get(program, name)) < nr and not self.is_done(program, name, nr) and not self.add(program, name, tool):
+                    return False
+        return True
+
+
+def table(runs, wanted, programs):
+    """A row for each program and tool; a tool that cannot even run "true" has none."""
+    starts = {name: min((r["time"] for r in runs.get("true", name) if r), default=None) for name in wanted}
+    for program in programs:
+        for name, start in starts.items():
+            if start is not None:
+                yield row(program, name, runs.get(program, name), runs.get(program, "alone"), start - starts["alone"])
+
+
+def installed(options):
+    """The tools, and the programs, that are here and wanted."""
     wanted = {"alone": ([], {}, None)}
     for name, tool in tools():
         if tool is None:
             print("peers.py: %s is not installed: left out" % name)
-        elif options.get("-t", name) in ("", name) or name in options.get("-t", "").split(";"):
+        elif name in options.get("-t", name).split(";"):
             wanted[name] = tool
-    lines = ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s: %d rounds." % (
-        os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d"), rounds), "",
-        "| program | tool | time, x alone | p99 | memory of the tool | output | report |", "|---|---|---|---|---|---|---|"]
-    # "true" twice, because the first run fills caches.
-    starts = {name: [r["time"] for r in (run("true", tool), run("true", tool)) if r] for name, tool in list(wanted.items())}
-    for name in [n for n, times in starts.items() if not times]:
-        print("peers.py: %s cannot run here: left out" % name)
-        del wanted[name], starts[name]
-    starts = {name: min(times) for name, times in starts.items()}
+    programs = []
     for program in PROGRAMS:
         if not shutil.which(program if program != "redis" else "redis-server"):
             print("peers.py: %s is not installed: left out" % program)
-            continue
-        if program not in options.get("-p", program).split(","):
-            continue
-        results = {name: [] for name in wanted}
-        for _ in range(rounds):
-            for name, tool in wanted.items():
-                results[name].append(run(program, tool))
-        results = {name: [r for r in rs if r] for name, rs in results.items()}
-        for name in wanted:
-            lines.append(row(program, name, results[name], results["alone"], starts[name] - starts["alone"]))
-            print(lines[-1], flush=True)
-    if "-w" in options:
-        write_into(options["-w"], lines)
+        elif program in (options.get("-p") or program).split(","):
+            programs.append(program)
+    return wanted, programs
+
+
+def main():
+    options = dict(getopt.getopt(sys.argv[1:], "r:t:p:s:k:w:h")[0])
+    if "-h" in options:
+        print(__doc__)
+        return 0
+    rounds = int(options.get("-r", 5))
+    wanted, programs = installed(options)
+    runs = Runs(options.get("-k"), float(options.get("-s", 1e9)))
+    # "true" twice, because the first run fills caches.
+    is_whole = runs.fill("true", wanted, 2) and all([runs.fill(program, wanted, rounds) for program in programs])
+    lines = list(table(runs, wanted, programs))
+    print("\n".join(lines))
+    if not is_whole:
+        print("peers.py: the time is over: the next call goes on")
+    elif "-w" in options:
+        write_into(options["-w"], ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s." % (
+            os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d")), "",
+            "| program | tool | time, x alone | p99 | memory of the tool | output | report | rounds |", "|---|---|---|---|---|---|---|---|"] + lines)
     return 0
 
 
