@@ -152,7 +152,7 @@ TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
 quick: build-tests check-style check-unit check-core  ## style, unit tests and the core end-to-end tests (root; some 3 minutes)
 
-check: build-tests check-style check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 20 minutes on two CPUs)
+check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 20 minutes on two CPUs)
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:

@@ -18,7 +18,7 @@ apt_packages=(
 	# to test
 	g++ libcmocka-dev bats perl jq gdb valgrind graphviz musl-tools libjemalloc2 'libtcmalloc-minimal4|libtcmalloc-minimal4t64'
 	'?libmimalloc2.0|libmimalloc3|libmimalloc2.1' redis-server redis-tools sqlite3 python3 git codespell
-	'clang-format-14|clang-format' '?clang-tidy' procps util-linux file binutils xz-utils openssh-server openssh-client iproute2 strace tmux
+	'clang-format-14|clang-format' '?clang-tidy' '?cppcheck' procps util-linux file binutils xz-utils openssh-server openssh-client iproute2 strace tmux
 	libxml2-utils '?heaptrack' zstd curl
 	# for tests of its objects
 	'?libglib2.0-0|libglib2.0-0t64'

@@ -208,7 +208,7 @@ void mistake_option(const struct command *command, const struct option_row *row,
 		refuse_elsewhere(command, row, shown);
 		return;
 	}
-	for (; option_rows[nr].name && nr < OPTIONS_MAX; nr++)
+	for (; nr < OPTIONS_MAX && option_rows[nr].name; nr++)
 		names[nr] = is_for(&option_rows[nr], command) ? option_rows[nr].name : NULL;
 	nearest = parse_nearest(name, names, nr);
 	if (nearest)

@@ -287,17 +287,18 @@ static void put_event(struct tape *t, const struct tape_entry *e, u32 home)
 /* Write the lines of the events that wait. */
 static void __attribute__((noinline)) put_waiting(struct tape *t)
 {
-	u32 homes[NR_WAITING];
+	u32 homes[NR_WAITING], nr;
 
 	if (!t->err)
 		t->err = kinds_reserve(&t->kinds);
 	if (!t->err && t->nr > WRITE_BYTES / 2)
 		t->err = write_file(t);
-	for (u32 i = 0; i < t->nr_waiting && !t->err; i++) {
+	nr = t->err ? 0 : t->nr_waiting;
+	for (u32 i = 0; i < nr; i++) {
 		homes[i] = kinds_home(&t->kinds, key_of(&t->waiting[i]));
 		__builtin_prefetch(&t->kinds.list[homes[i]]);
 	}
-	for (u32 i = 0; i < t->nr_waiting && !t->err; i++)
+	for (u32 i = 0; i < nr && !t->err; i++)
 		put_event(t, &t->waiting[i], homes[i]);
 	t->nr_waiting = 0;
 }

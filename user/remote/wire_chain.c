@@ -44,7 +44,7 @@ void wire_put_chain_end(struct wire_body *b, const struct scan_chain *chain, u8 
 		name = root->map->path;
 	if (root->kind == ROOT_REGISTER)
 		name = arch_reg_name(word_size, root->where, reg, sizeof(reg));
-	for (size_t i = 0; name[i] && i < WIRE_MAX_TEXT - 1; i++)
+	for (size_t i = 0; i < WIRE_MAX_TEXT - 1 && name[i]; i++)
 		wire_put_number(b, (u8)name[i], 1);
 }
 

@@ -465,19 +465,19 @@ static bool region_roots(const struct looker *r, const struct scan_region *regio
 	return *start < *end;
 }
 
-/* Take [addr, end) except the @nr ranges of @not. */
+/* Take [addr, end) except the @nr ranges of @without. */
 static int take_except(struct looker *r, taddr_t addr, taddr_t end, const u8 *p,
-		       const struct dead_range * not, u32 nr)
+		       const struct dead_range *without, u32 nr)
 {
 	taddr_t at = addr;
 	int err = 0;
 
-	for (u32 i = 0; i < nr && not [i].start < end && !err; i++) {
-		if (not [i].end <= at)
+	for (u32 i = 0; i < nr && without[i].start < end && !err; i++) {
+		if (without[i].end <= at)
 			continue;
-		if (not [i].start > at)
-			err = take(r, at, p + (at - addr), not [i].start - at, BLOCK_NONE);
-		at = not [i].end;
+		if (without[i].start > at)
+			err = take(r, at, p + (at - addr), without[i].start - at, BLOCK_NONE);
+		at = without[i].end;
 	}
 	return err || at >= end ? err : take(r, at, p + (at - addr), end - at, BLOCK_NONE);
 }
