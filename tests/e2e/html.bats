@@ -209,6 +209,32 @@ list_long() {
 # part KEY: data of the chosen part of the timeline
 part() { printf 'Number(document.querySelector("#part").dataset.%s)' "$1"; }
 
+@test "html: all labels of the timeline lie in the picture, and each line has more than its zero" {
+	# The last label, 12.0 s, is at the end of the run. 94 blocks are live then.
+	{
+		list_events | grep -v exit
+		for i in $(seq 93); do echo "alloc 77 1 malloc $((0x10000 + i * 64)) 10 2 $((i * 90000000 + 4000000000))"; done
+		echo 'free 77 1 free 0x1000 0 13000000000'
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html size 1280 900 eval 'document.querySelectorAll("#timeline .tick").length > 7' \
+		eval 'Array.from(document.querySelectorAll("#timeline text")).filter(t => { const b = t.getBBox();
+			return b.x < 0 || b.x + b.width > t.ownerSVGElement.width.baseVal.value + 0.5; }).map(t => t.textContent)' \
+		eval 'Array.from(document.querySelectorAll("#timeline svg")).map(s => s.querySelectorAll(".grid").length > 1)' >got
+	printf '%s\n' true '[]' '[true, true]' | diff - got
+}
+
+@test "html: the table says how many of its rows it shows" {
+	{
+		list_events | grep -v exit
+		for i in $(seq 20); do echo "stack $((i + 10)) 77 complete $((0x400400 + i * 16)) 0x400300"; done
+		for i in $(seq 20); do echo "alloc 77 1 malloc $((0x10000 + i * 64)) 10 $((i + 10)) 5000000000"; done
+	} >l.txt
+	"$HEAPTAP" report -q -o r.html l.txt
+	page r.html eval "$(shown '#rows-note')" click '#more' eval "$(shown '#rows-note')" >got
+	printf '%s\n' '"15 of 23 callers"' '"23 callers"' | diff - got
+}
+
 @test "html: a part of the timeline has the numbers of --between" {
 	list_long >l.txt
 	"$HEAPTAP" report -q -o r.html -o r.json l.txt

@@ -53,8 +53,7 @@ function seriesPlot(times, values, label, width, height) {
 		picture.append(svg("line", { x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at), class: "grid" }),
 			svg("text", { x: LEFT - 9, y: y(at) + 4, class: "tick", "text-anchor": "end" }, bytes(at)));
 	for (const at of timeTicks(length, width / 130))
-		picture.append(svg("text", { x: x(at + times[0]), y: bottom + 17, class: "tick", "text-anchor": at ? "middle" : "start" },
-			at ? duration(at) : "0"));
+		picture.append(timeLabel(at, x(at + times[0]), bottom + 17, width));
 	const path = values.map((n, i) => `${i ? "L" : "M"}${x(times[i]).toFixed(1)} ${y(n).toFixed(1)}`).join("");
 	picture.append(svg("path", { class: "stroke", d: path }));
 	values.forEach((n, i) => {

@@ -155,7 +155,7 @@ class Table {
 				text: this.search.isActive ? "Nothing matches the search." : "Nothing was allocated." })));
 		this.more.parentElement.hidden = !left;
 		this.more.textContent = `Show ${Math.min(left, MORE_ROWS)} of ${count(left)} more`;
-		this.note.textContent = plural(this.rows.length, what) +
+		this.note.textContent = (left ? `${count(shown.length)} of ` : "") + plural(this.rows.length, what) +
 			(this.group === "stack" ? "" : ", each with all that is below it on a stack");
 		this.table.dataset.rows = this.rows.length;
 	}

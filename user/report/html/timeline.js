@@ -1,10 +1,11 @@
 /* Live bytes and live blocks over time, with the peak and the markers. */
 
 const LINES = [
-	{ id: "bytes", label: "Live bytes", height: 170, format: bytes, base: 1024 },
-	{ id: "blocks", label: "Live blocks", height: 84, format: count, base: 1000 },
+	{ id: "bytes", label: "Live bytes", height: 170, nrTicks: 3.8, format: bytes, base: 1024 },
+	{ id: "blocks", label: "Live blocks", height: 84, nrTicks: 2.5, format: count, base: 1000 },
 ];
 const LEFT = 76, RIGHT = 14, TOP = 24;
+const TIME_WIDTH = 40; /* of a label of the time axis, in pixels */
 
 /* From 0 up to @most, each @step. */
 function stepsTo(most, step) {
@@ -23,6 +24,13 @@ const TIME_STEPS = [1, 1e3, 1e6].flatMap(unit => [1, 2, 5, 10, 20, 50, 100, 200,
 		.map(s => s * 1e9));
 
 const timeTicks = (most, wanted) => stepsTo(most, TIME_STEPS.find(s => s >= most / wanted) || 30 * 86400e9);
+
+/* A label of the time axis around @x; one that would leave a picture of @width ends at its edge. */
+function timeLabel(at, x, y, width) {
+	const isAtEnd = x + TIME_WIDTH / 2 > width;
+	return svg("text", { x: isAtEnd ? width : x, y, class: "tick", "text-anchor": !at ? "start" : isAtEnd ? "end" : "middle" },
+		at ? duration(at) : "0");
+}
 
 class Timeline {
 	/* @chosen as that of Brush. */
@@ -74,14 +82,13 @@ class Timeline {
 		const picture = svg("svg", { class: "line", width: this.width, height: bottom + (isLast ? 24 : 14), role: "img",
 			"aria-label": `${line.label} over ${duration(this.length)}, at most ${line.format(highest)}` });
 		picture.append(svg("text", { x: 0, y: 11, class: "line-title" }, line.label));
-		for (const at of ticks(most, line.height / 45, line.base))
+		for (const at of ticks(most, line.nrTicks, line.base))
 			picture.append(svg("line", { x1: LEFT, x2: this.width - RIGHT, y1: y(at), y2: y(at), class: "grid" }),
 				svg("text", { x: LEFT - 9, y: y(at) + 4, class: "tick", "text-anchor": "end" }, line.format(at)));
 		this.drawArea(picture, value, y, line);
 		if (isLast)
 			for (const at of timeTicks(this.length, this.width / 130))
-				picture.append(svg("text", { x: this.x(at), y: bottom + 17, class: "tick",
-					"text-anchor": at ? "middle" : "start" }, at ? duration(at) : "0"));
+				picture.append(timeLabel(at, this.x(at), bottom + 17, this.width));
 		this.lastMark = -Infinity;
 		for (const mark of this.marks)
 			this.drawMark(picture, mark, bottom, !isLast);
