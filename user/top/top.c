@@ -20,7 +20,11 @@
 #include "user/top/top_messages.h"
 #include "user/top/top_view.h"
 
-enum { POLL_MS = 20, TICK_NS = 1000000000, MAX_EMPTY_INPUTS = 100, MEASURE_EVERY = 10 };
+/*
+ * Events may wait for POLL_MS: the screen shows them once a second. Keys, and a ring of events that fills, end the
+ * wait.
+ */
+enum { POLL_MS = 100, NS_PER_MS = 1000000, TICK_NS = 1000000000, MAX_EMPTY_INPUTS = 100, MEASURE_EVERY = 10 };
 
 /* One run of the screen. */
 struct top_session {
@@ -441,11 +445,19 @@ static void take_events(struct top_session *run)
 		connection_round(top->remote, top->session);
 }
 
+/* How long to wait for events and keys: at most until the next look at the session. */
+static int wait_ms(const struct top_session *run)
+{
+	u64 now_ns = clock_now_ns(), left_ns = run->next_tick_ns > now_ns ? run->next_tick_ns - now_ns : 0;
+
+	return left_ns < (u64)POLL_MS * NS_PER_MS ? (int)(left_ns / NS_PER_MS) + 1 : POLL_MS;
+}
+
 static void go_round(struct top_session *run)
 {
 	struct control *c = run->top->control;
 	int fd = run->top->has_source ? session_wait_fd(run->top->session) : -1, sig;
-	enum control_event event = control_wait(c, fd, POLL_MS, &sig);
+	enum control_event event = control_wait(c, fd, wait_ms(run), &sig);
 	bool is_changed;
 
 	take_events(run);
