@@ -84,6 +84,35 @@ says_of() {
 	done
 }
 
+# marks_of FROM,TO: names of the marks in a report of that part of l.txt
+marks_of() {
+	rm -f part.json
+	"$HEAPTAP" report -q -o part.json --between "$1" l.txt
+	jq -r '[.marks[].name] | join(" ")' part.json
+}
+
+@test "between: a report has the marks of its part only, also where a mark is what ends the reading" {
+	cat >l.txt <<-'END'
+		process 77 prog /nowhere/prog
+		alloc 77 1 malloc 0x1000 100 0 1000000000
+		mark 1500000000 one
+		alloc 77 1 malloc 0x2000 100 0 2000000000
+		mark 2500000000 two
+		alloc 77 1 malloc 0x3000 100 0 3000000000
+		mark 3500000000 three
+		alloc 77 1 malloc 0x4000 100 0 4000000000
+	END
+	[ "$(marks_of start,end)" = "one two three" ]
+	[ "$(marks_of start,1200ms)" = one ]
+	[ "$(marks_of 1200ms,2200ms)" = two ]
+	[ "$(marks_of two,three)" = "two three" ]
+	[ "$(marks_of two,end)" = "two three" ]
+	# The console reads on from one moment to the next, and then knows the mark that ended the first part.
+	"$HEAPTAP" console -q -x 'goto 1200ms' -x 'report a.json' -x 'goto 2200ms' -x 'report b.json' l.txt >out
+	[ "$(jq -r '[.marks[].name] | join(" ")' a.json)" = one ]
+	[ "$(jq -r '[.marks[].name] | join(" ")' b.json)" = "one two" ]
+}
+
 @test "mark: only where somebody records; a marker is no time" {
 	stepping
 	status=0

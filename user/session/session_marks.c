@@ -24,7 +24,17 @@ void session_pass_mark(struct session *s, u64 now_ns, const char *text)
 {
 	if (session_has_span(s))
 		session_span_go_on(s, now_ns, text);
-	keep_mark(&s->marks, now_ns, text);
+	if (!session_has_span(s) || session_span_has_begun(s))
+		keep_mark(&s->marks, now_ns, text);
+}
+
+struct report_marks session_marks_until(const struct session *s, u64 end_ns)
+{
+	struct report_marks m = s->marks;
+
+	while (m.nr && m.list[m.nr - 1].time_ns > end_ns)
+		m.nr--;
+	return m;
 }
 
 void session_mark(struct session *s, u64 now_ns, const char *text)

@@ -243,6 +243,8 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 {
 	const struct source_told_ops *told = s->ops->told;
 	u64 now = s->stop_ns ? s->stop_ns : session_source_ns(s);
+	/* The record that ended a part may be a mark behind it. */
+	const struct report_marks marks = session_marks_until(s, s->stop_ns ? s->stop_ns : UINT64_MAX);
 	struct writing w = {
 		.session = s,
 		.pid = pid,
@@ -255,7 +257,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 			    .real_ns = session_real_ns(s, now),
 			    .nr_strays = s->nr_strays,
 			    .cost = session_cost(s),
-			    .marks = &s->marks,
+			    .marks = &marks,
 			    .window = session_window(s, now),
 			    .between = session_has_span(s) ? &s->span : NULL,
 			    .is_broken_off = s->is_damaged,

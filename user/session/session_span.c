@@ -25,6 +25,11 @@ bool session_has_span(const struct session *s)
 	return s->span.span != NULL;
 }
 
+bool session_span_has_begun(const struct session *s)
+{
+	return s->span.nr > SPAN_FROM;
+}
+
 bool session_span_is_over(const struct session *s)
 {
 	return s->span.nr == NR_SPAN_MOMENTS;

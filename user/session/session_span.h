@@ -11,6 +11,9 @@ struct session;
 void session_span_set(struct session *s, const struct span *span);
 bool session_has_span(const struct session *s);
 
+/* Its first moment has passed. */
+bool session_span_has_begun(const struct session *s);
+
 /* Later records do not belong to the report. */
 bool session_span_is_over(const struct session *s);
 
@@ -31,6 +34,9 @@ void session_span_new_heap(const struct session *s, struct heap *heap);
 
 /* The file @path, or tracing (NULL), has ended. 0, or -ERANGE, logged: a moment is not in the file. */
 int session_span_finish(struct session *s, const char *path) __must_check;
+
+/* The marks up to @end_ns, whose list stays with @s. */
+struct report_marks session_marks_until(const struct session *s, u64 end_ns);
 
 /* The note for reports that says which blocks are counted; valid as long as @s. */
 const char *session_span_note(struct session *s);
