@@ -376,7 +376,7 @@ unread() {
 	kill -INT "$TAP"
 	untouched "$TARGET"
 	is_running "$TAP"
-	grep -q 'attach: heaptap is busy, .*: the probes are out; another signal ends heaptap' "$err"
+	grep -q 'attach: heaptap is busy because nobody takes its output (standard output): the probes are out; another signal ends heaptap' "$err"
 	kill -INT "$TAP"
 	ended "$TAP" 130
 	untouched "$TARGET"

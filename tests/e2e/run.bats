@@ -248,7 +248,7 @@ told_static() {
 	STARTED+=("$TARGET")
 	wait_for is_stuck "$TAP"
 	kill -TERM "$TAP"
-	wait_for grep -q 'run: heaptap is busy, .*: the program has got the signal; another one ends heaptap' "$err"
+	wait_for grep -q 'run: heaptap is busy because nobody takes its output (.*/pipe): the program has got the signal; another one ends heaptap' "$err"
 	kill -TERM "$TAP"
 	ended "$TAP" 143
 	# The program prints its sums when it gets the signal.

@@ -25,6 +25,7 @@ static const struct {
 	{ -ETIMEDOUT, "the other side did not answer in time" },
 	{ -EINTR, "interrupted" },
 	{ -ECANCELED, "it was broken off" },
+	{ -EPIPE, "tracing ended meanwhile, because of a signal or because the probes were lost" },
 };
 
 static const struct {

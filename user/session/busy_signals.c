@@ -15,6 +15,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
+#include "user/session/stuck_output.h"
 
 /*
  * The main thread has GRACE_MS for a signal, and EARLY_GRACE_MS before tracing has begun: it seldom looks then, and
@@ -37,6 +38,7 @@ struct busy_signals {
 	bool is_cut; /* before stops_by */
 	int stops_by;
 	pid_t program;
+	const char *doing; /* borrowed */
 	/* Of the thread alone. */
 	bool has_missed; /* a signal was not taken, ... */
 	u32 missed_at;	 /* ... when there had been so many looks */
@@ -81,6 +83,17 @@ static void die(int sig)
 	kill(getpid(), by);
 }
 
+/* Why the main thread does not look for signals. */
+static void find_reason(const struct busy_signals *b, char *out, size_t size)
+{
+	char name[256];
+
+	if (stuck_output_find(name, sizeof(name)))
+		snprintf(out, size, "because nobody takes its output (%s)", name);
+	else
+		snprintf(out, size, "%s", __atomic_load_n(&b->doing, __ATOMIC_ACQUIRE));
+}
+
 /* The main thread has not taken this signal. */
 static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 {
@@ -89,6 +102,7 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 	u32 nr_looks = __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE);
 	bool is_first = (!b->has_missed || b->missed_at != nr_looks) &&
 			__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
+	char reason[320];
 	bool is_out;
 
 	b->has_missed = true;
@@ -96,10 +110,10 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 	/* The terminal sends its signals to the whole process group. */
 	if (program && si->ssi_code != SI_KERNEL)
 		kill(program, sig);
+	find_reason(b, reason, sizeof(reason));
 	if (is_first && program) {
-		log_now("%s: heaptap is busy, perhaps because nobody reads its output: the program has got the "
-			"signal; another one ends heaptap",
-			b->command);
+		log_now("%s: heaptap is busy %s: the program has got the signal; another one ends heaptap",
+			b->command, reason);
 		return;
 	}
 	is_out = cut(b, sig);
@@ -107,8 +121,8 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 		die(sig);
 		return;
 	}
-	log_now("%s: heaptap is busy, perhaps because nobody reads its output: %sanother signal ends heaptap",
-		b->command, is_out ? "the probes are out; " : "");
+	log_now("%s: heaptap is busy %s: %sanother signal ends heaptap", b->command, reason,
+		is_out ? "the probes are out; " : "");
 }
 
 static void *watch(void *arg)
@@ -165,6 +179,7 @@ int busy_signals_new(struct busy_signals **out, const char *command, int lifelin
 		return -ENOMEM;
 	}
 	b->command = command;
+	b->doing = "with its start";
 	b->lifeline = lifeline;
 	b->signals = b->end = -1;
 	err = start(b);
@@ -180,6 +195,12 @@ void busy_signals_look(struct busy_signals *b)
 {
 	if (b)
 		__atomic_fetch_add(&b->nr_looks, 1, __ATOMIC_ACQ_REL);
+}
+
+void busy_signals_doing(struct busy_signals *b, const char *what)
+{
+	if (b)
+		__atomic_store_n(&b->doing, what, __ATOMIC_RELEASE);
 }
 
 void busy_signals_begin(struct busy_signals *b)

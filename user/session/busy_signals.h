@@ -24,6 +24,9 @@ int busy_signals_new(struct busy_signals **out, const char *command, int lifelin
 /* The main thread looks for signals now. For each look. */
 void busy_signals_look(struct busy_signals *b);
 
+/* Until its next look the main thread is busy @what, as "with a report": for messages. @what is borrowed for ever. */
+void busy_signals_doing(struct busy_signals *b, const char *what);
+
 /* Tracing has begun: from now on the first signal does not end heaptap. */
 void busy_signals_begin(struct busy_signals *b);
 

@@ -169,7 +169,7 @@ static enum control_event on_clock(struct control *c)
 	return CONTROL_REPORT;
 }
 
-enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig)
+static enum control_event next_event(struct control *c, int fd, int timeout_ms, int *sig)
 {
 	struct pollfd fds[] = { { .fd = c->fd, .events = POLLIN },
 				{ .fd = c->questions ? ask_fd(c->questions) : -1, .events = POLLIN },
@@ -198,6 +198,22 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 	/* SIGCHLD may come all the time: it must not keep the clock from being looked at. */
 	clock = on_clock(c);
 	return clock == CONTROL_NONE ? event : clock;
+}
+
+enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *sig)
+{
+	/* Work that follows each event; nothing else takes long. */
+	static const char *const doing[] = {
+		[CONTROL_REPORT] = "with a report",
+		[CONTROL_STOP] = "with the end of the trace",
+		[CONTROL_ASKED] = "with the request of another heaptap",
+		[CONTROL_INPUT] = "with a command",
+	};
+	enum control_event event = next_event(c, fd, timeout_ms, sig);
+	const char *what = (size_t)event < ARRAY_SIZE(doing) ? doing[event] : NULL;
+
+	busy_signals_doing(c->busy, what ? what : "with events that have piled up");
+	return event;
 }
 
 /* Signals for the program that came before its end was known must not end heaptap. */

@@ -11,7 +11,7 @@ struct session;
 void session_span_set(struct session *s, const struct span *span);
 bool session_has_span(const struct session *s);
 
-/* Its first moment has passed. */
+/* The first moment of the span has passed. */
 bool session_span_has_begun(const struct session *s);
 
 /* Later records do not belong to the report. */

@@ -22,6 +22,8 @@ static void test_texts(void **state)
 	assert_string_equal(scan_reason(-ENOMEM, 1, 0).text, "not enough memory");
 	assert_string_equal(scan_reason(-ETIME, 1, 2000000).text,
 			    "the process would have been stopped for longer than 2 ms");
+	assert_string_equal(scan_reason(-EPIPE, 1, 0).text,
+			    "tracing ended meanwhile, because of a signal or because the probes were lost");
 	/* An error without a row has the C library's text. */
 	assert_string_equal(scan_reason(-EIO, 1, 0).text, strerror(EIO));
 }

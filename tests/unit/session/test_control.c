@@ -188,6 +188,36 @@ static struct control *missed(int lifeline, char *text, size_t size)
 	return c;
 }
 
+/* Let a signal be missed after the event that @sent leads to (0: none), and look for @what in the message. */
+static void missed_after(int sent, enum control_event event, const char *what)
+{
+	struct control *c = started(false, 0, 0);
+	char text[512];
+	int messages, sig;
+	ssize_t len;
+
+	catch_messages(&messages);
+	control_guard(c, "test", -1);
+	control_begin(c, 0);
+	NEED((sent ? event_of(c, sent, &sig) : control_wait(c, -1, NO_WAIT, &sig)) == event);
+	NEED(kill(getpid(), SIGINT) == 0);
+	len = read(messages, text, sizeof(text) - 1);
+	NEED(len > 0);
+	text[len] = '\0';
+	NEED(strstr(text, what));
+	control_free(c);
+}
+
+static void busy_with_events(void)
+{
+	missed_after(0, CONTROL_NONE, "heaptap is busy with events that have piled up: another signal");
+}
+
+static void busy_with_report(void)
+{
+	missed_after(SIGUSR1, CONTROL_REPORT, "heaptap is busy with a report: another signal");
+}
+
 /* No process holds the probes: none is out, and nothing is cut. */
 static void busy_without_lifeline(void)
 {
@@ -317,6 +347,8 @@ static void test_busy(void **state)
 	assert_int_equal(in_child(busy_without_shutdown), 0);
 	assert_int_equal(in_child(busy_without_answer), 0);
 	assert_int_equal(in_child(busy_with_answer), 0);
+	assert_int_equal(in_child(busy_with_events), 0);
+	assert_int_equal(in_child(busy_with_report), 0);
 	assert_int_equal(in_child(not_busy), 0);
 	assert_int_equal(in_child(busy_twice), SIGINT);
 	assert_int_equal(in_child(busy_before), SIGHUP);
