@@ -196,6 +196,7 @@ list_events() {
 list_long() {
 	list_events | head -n 5
 	awk 'BEGIN {
+		OFMT = "%.0f" # mawk writes times above 2^31 as 2.1e+09
 		for (i = 0; i < 900; i++) {
 			at = 1000000000 + i * 7000000 + (i > 500 ? 4000000000 : 0)
 			print "alloc 77 1 malloc", 4096 + 16 * i, 10 + i, 2 + i % 3, at
