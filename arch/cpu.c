@@ -185,3 +185,20 @@ int cpu_call_arg(const struct cpu *cpu, const struct cpu_regs *regs, const struc
 	*arg = cpu_get(cpu, regs, CPU_ARG1 + n - 1);
 	return 0;
 }
+
+int cpu_call_set_arg(const struct cpu *cpu, struct cpu_regs *regs, const struct cpu_memory *memory, u8 n,
+		     taddr_t arg)
+{
+	u8 bytes[8];
+
+	if (n < 1 || n > 4)
+		return -EINVAL;
+	if (!cpu->args_on_stack) {
+		cpu_set(cpu, regs, CPU_ARG1 + n - 1, arg);
+		return 0;
+	}
+	for (u8 i = 0; i < cpu->word_size; i++, arg >>= 8)
+		bytes[cpu->is_big ? cpu->word_size - 1 - i : i] = (u8)arg;
+	return memory->write(memory->ctx, cpu_get(cpu, regs, CPU_SP) + (taddr_t)n * cpu->word_size, bytes,
+			     cpu->word_size);
+}

@@ -112,6 +112,10 @@ int cpu_call_return(const struct cpu *cpu, const struct cpu_regs *regs, const st
 int cpu_call_arg(const struct cpu *cpu, const struct cpu_regs *regs, const struct cpu_memory *memory, u8 n,
 		 taddr_t *arg) __must_check;
 
+/* Change argument @n from 1 of such a call, in @regs or in the memory. 0 or -errno: nothing has changed. */
+int cpu_call_set_arg(const struct cpu *cpu, struct cpu_regs *regs, const struct cpu_memory *memory, u8 n,
+		     taddr_t arg) __must_check;
+
 /* Write the breakpoint for code at @addr, bit 0 set for Thumb code, into @code. Returns its length. */
 size_t cpu_breakpoint(const struct cpu *cpu, taddr_t addr, u8 code[CPU_BREAKPOINT_BYTES]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A thread at a breakpoint: do what the place is for, then carry out the instruction under the breakpoint. */
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,21 @@ static void pass_over(struct tracer *t, struct tracer_thread *th, const struct b
 	th->needs_step = cpu_emulate(cpu, &t->regs, b->original, b->nr_original, &t->memory) != 0;
 }
 
+/*
+ * clone() begins. The kernel tells no tracer of a task that it makes with CLONE_UNTRACED: it would run into the
+ * breakpoints in its copy of the memory, and end by SIGTRAP. Without this flag the task is a child like any other.
+ */
+static void at_clone(struct tracer *t, struct tracer_process *p)
+{
+	enum { FLAGS = 3 }; /* clone(function, stack, flags, ...) */
+	taddr_t flags;
+
+	if (cpu_call_arg(p->cpu, &t->regs, &t->memory, FLAGS, &flags) || !(flags & CLONE_UNTRACED))
+		return;
+	if (cpu_call_set_arg(p->cpu, &t->regs, &t->memory, FLAGS, flags & ~(taddr_t)CLONE_UNTRACED))
+		p->losses->other++;
+}
+
 /* @b is a copy, because other breakpoints may come and go meanwhile. */
 static void do_uses(struct tracer *t, struct tracer_thread *th, const struct breakpoint *b)
 {
@@ -110,6 +126,8 @@ static void do_uses(struct tracer *t, struct tracer_thread *th, const struct bre
 	for (u8 i = 0; i < b->nr_uses; i++) {
 		if (b->uses[i].kind == PLACE_HOOK)
 			tracer_report(t, th, EVENT_MAPS);
+		else if (b->uses[i].kind == PLACE_CLONE)
+			at_clone(t, th->process);
 		else if (b->uses[i].kind == PLACE_EXIT || b->uses[i].kind == PLACE_LEAK_CHECK)
 			th->is_watched = places_have(&p->places, PLACE_LEAK_CHECK);
 		else if (b->uses[i].kind == PLACE_START)

@@ -115,6 +115,23 @@ same_reports() {
 	[ "$(of_function in_copy allocs)" -eq 0 ]
 }
 
+@test "ptrace: children that are made so that no tracer is told of them end well (A14, A16)" {
+	local program
+	for program in tree tree-static tree-musl tree-32; do
+		[ -e "$T/$program" ] || { echo "# no $program here" >&3; continue; }
+		traced -b ptrace -- "$T/$program" hidden
+		[ "$status" -eq 0 ] || { echo "$program"; cat "$out" "$err"; return 1; }
+		grep -qx done "$out"
+		# 20 rounds of 4 children that allocate 20 blocks in the memory of their parent
+		jq -e '[.processes[0].stacks[] | select(any(.frames[]; .function == "in_same_heap")) | .allocs] |
+			add == 1600' "$report"
+		is .lost.other 0
+	done
+	traced -f -b ptrace -- "$T/tree" hidden
+	[ "$status" -eq 0 ]
+	jq -e '.processes | length == 141' "$report"
+}
+
 @test "ptrace: exec by a process whose memory another one goes on to use: that one is let go, and counted (A14, A16)" {
 	traced -b ptrace -- "$T/sharers" exec
 	[ "$status" -eq 0 ]

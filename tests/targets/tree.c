@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* tree: children made in every way, while other threads allocate; each of them allocates, too, and must end well. */
+/*
+ * tree [hidden]: children made in every way, while other threads allocate; each of them allocates, too, and must end
+ * well. Hidden ones are made by CLONE_UNTRACED, so that no tracer is told of them.
+ */
 #include "tests/targets/truth.h"
 
 #include <pthread.h>
@@ -41,6 +44,14 @@ static int in_copy(void *arg)
 static int in_same_memory(void *arg)
 {
 	(void)arg;
+	return 7;
+}
+
+/* The maker waits meanwhile, because this child uses the data of its thread, too. */
+static int in_same_heap(void *arg)
+{
+	(void)arg;
+	use_heap();
 	return 7;
 }
 
@@ -89,8 +100,17 @@ static void by_clone(int (*fn)(void *), int flags)
 	wait_for(clone(fn, stack + STACK_BYTES, flags, NULL), __WALL);
 }
 
-int main(void)
+static void by_hidden_clone(int flags)
 {
+	flags |= CLONE_UNTRACED;
+	by_clone(in_copy, flags);
+	by_clone(in_same_heap, flags | CLONE_VM);
+	by_clone(in_same_heap, flags | CLONE_VM | CLONE_VFORK);
+}
+
+int main(int argc, char **argv)
+{
+	int is_hidden = argc > 1 && !strcmp(argv[1], "hidden");
 	pthread_t threads[NR_THREADS];
 
 	truth_begin();
@@ -105,6 +125,10 @@ int main(void)
 		by_clone(in_copy, 0);
 		by_clone(in_same_memory, CLONE_VM | SIGCHLD);
 		by_clone(in_same_memory, CLONE_VM);
+		if (is_hidden) {
+			by_hidden_clone(SIGCHLD);
+			by_hidden_clone(0);
+		}
 	}
 	is_over = 1;
 	for (int i = 0; i < NR_THREADS; i++)

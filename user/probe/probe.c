@@ -35,6 +35,8 @@ struct finder {
 	const struct probe_options *options;
 	struct probe_list *list;
 	size_t capacity;
+	u64 clone; /* a function of this name, which may be another one than that of a C library */
+	bool is_libc;
 	size_t kind; /* index of the best match in kinds, ARRAY_SIZE(kinds) = none */
 	int err;
 };
@@ -127,11 +129,20 @@ static bool walks_stack(const struct elf_symbol *sym)
 	return false;
 }
 
-/* Breakpoints must be out before LeakSanitizer looks for leaks: at exit, or when its functions are called. */
-static void see_exit(struct probe_list *list, const struct elf_symbol *sym)
+/*
+ * Breakpoints must be out before LeakSanitizer looks for leaks: at exit, or when its functions are called. And clone()
+ * can make a process that no tracer is told of.
+ */
+static void see_place(struct finder *f, const struct elf_symbol *sym)
 {
+	struct probe_list *list = f->list;
+
 	if (!strcmp(sym->name, "exit"))
 		list->exit = sym->value;
+	else if (!strcmp(sym->name, "clone"))
+		f->clone = sym->value;
+	else if (!strcmp(sym->name, "__libc_start_main"))
+		f->is_libc = true;
 	else if (!strcmp(sym->name, "__lsan_do_leak_check"))
 		list->leak_checks[0] = sym->value;
 	else if (!strcmp(sym->name, "__lsan_do_recoverable_leak_check"))
@@ -172,7 +183,7 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	    !strcmp(sym->name, "ptrace"))
 		f->list->ptrace = sym->value;
 	if (f->options->has_return_places && sym->type == STT_FUNC)
-		see_exit(f->list, sym);
+		see_place(f, sym);
 	see_ignore(f->list, sym);
 	fn = alloc_fn_find(f->list->fns, sym->name);
 	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
@@ -307,6 +318,7 @@ int probe_list_init(struct probe_list *out, struct elf *elf, const char *name,
 	memset(out, 0, sizeof(*out));
 	out->fns = options->fns;
 	err = elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_symbol, &f);
+	out->clone = f.is_libc ? f.clone : 0;
 	if (err)
 		goto undo_sites;
 	if (is_dynamic_linker(elf, out))

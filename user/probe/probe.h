@@ -34,9 +34,12 @@ struct probe_list {
 	u64 linker_hook; /* the dynamic linker calls it when mappings change (_dl_debug_state); 0 = not in this file */
 	u64 linker_state; /* says what the linker changes then (r_state of _r_debug); 0 = not known */
 	u64 ptrace;	  /* ptrace(), if wants_tracers; 0 = not in this file */
-	/* With has_return_places, else 0: exit(), and the functions of LeakSanitizer that look for leaks. */
-	u64 ignores[3]; /* __lsan_ignore_object, __lsan_disable, __lsan_enable; 0 = the file has none */
-	u64 exit, leak_checks[2];
+	u64 ignores[3];	  /* __lsan_ignore_object, __lsan_disable, __lsan_enable; 0 = the file has none */
+	/*
+	 * With has_return_places, else 0: exit(), clone() of a C library, and the functions of LeakSanitizer that look
+	 * for leaks.
+	 */
+	u64 exit, clone, leak_checks[2];
 	/*
 	 * Calls of free (site internal_site) that the C library makes for itself, without the PLT. When a thread ends,
 	 * its caches release blocks that the program has freed long before.

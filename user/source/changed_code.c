@@ -144,11 +144,9 @@ static bool is_of_file(const struct proc_memory *mem, const struct mapping *map,
 static const char *point_name(const struct probed_file *f, const struct probe_point *point)
 {
 	static const char *const others[NR_POINT_KINDS] = {
-		[POINT_NOTE] = "a marker",
-		[POINT_HOOK] = "_dl_debug_state",
-		[POINT_PTRACE] = "ptrace",
-		[POINT_EXIT] = "exit",
-		[POINT_LEAK_CHECK] = "__lsan_do_leak_check",
+		[POINT_NOTE] = "a marker", [POINT_HOOK] = "_dl_debug_state",
+		[POINT_PTRACE] = "ptrace", [POINT_EXIT] = "exit",
+		[POINT_CLONE] = "clone",   [POINT_LEAK_CHECK] = "__lsan_do_leak_check",
 	};
 
 	return others[point->kind] ? others[point->kind]

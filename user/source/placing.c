@@ -147,7 +147,7 @@ static int list_points(const struct placing *p, struct probed_file *f)
 {
 	const struct probe_list *list = &f->list;
 	size_t most =
-		3 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
+		4 + ARRAY_SIZE(list->leak_checks) + 2 * list->nr + list->nr_internal_calls + f->nr_notes;
 
 	for (size_t i = 0; i < list->nr; i++)
 		most += list->sites[i].nr_rets;
@@ -169,6 +169,8 @@ static int list_points(const struct placing *p, struct probed_file *f)
 		add_point(f, POINT_PTRACE, list->ptrace, 0);
 	if (list->exit)
 		add_point(f, POINT_EXIT, list->exit, 0);
+	if (list->clone)
+		add_point(f, POINT_CLONE, list->clone, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(list->leak_checks); i++)
 		if (list->leak_checks[i])
 			add_point(f, POINT_LEAK_CHECK, list->leak_checks[i], 0);

@@ -21,7 +21,8 @@ enum probe_point_kind {
 	POINT_NOTE,	     /* a marker of the program; probe is the index of the marker */
 	POINT_HOOK,	     /* where the dynamic linker reports changes */
 	POINT_PTRACE,	     /* ptrace() of the C library; BPF only */
-	POINT_EXIT,	     /* exit(); ptrace only, like the next one */
+	POINT_EXIT,	     /* exit(); ptrace only, like the next two */
+	POINT_CLONE,	     /* clone() of the C library */
 	POINT_LEAK_CHECK,    /* LeakSanitizer begins to look for leaks */
 	NR_POINT_KINDS
 };

@@ -92,6 +92,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		[POINT_NOTE] = PLACE_NOTE,
 		[POINT_HOOK] = PLACE_HOOK,
 		[POINT_EXIT] = PLACE_EXIT,
+		[POINT_CLONE] = PLACE_CLONE,
 		[POINT_LEAK_CHECK] = PLACE_LEAK_CHECK,
 	};
 	const struct ptrace_source *s = ctx;

@@ -306,6 +306,42 @@ static void test_length_in_it_block(void **state)
 	assert_int_equal(cpu_get(cpu, &regs, CPU_RESULT), 1);
 }
 
+static int read_words(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	memcpy(buf, (const u8 *)ctx + (addr - AT_SP), len);
+	return 0;
+}
+
+static int write_words(void *ctx, taddr_t addr, const void *buf, size_t len)
+{
+	memcpy((u8 *)ctx + (addr - AT_SP), buf, len);
+	return 0;
+}
+
+/* Arguments that are changed are read so, also where they lie on the stack, and others stay. */
+static void test_arguments(void **state)
+{
+	u8 stack[5 * sizeof(u64)] = { 0 };
+	const struct cpu_memory memory = { stack, read_words, write_words };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
+		const struct cpu *cpu = cpu_of_machine(machines[i].machine);
+		struct cpu_regs regs = { .size = cpu->regs_size };
+		taddr_t arg;
+
+		cpu_set(cpu, &regs, CPU_SP, AT_SP);
+		for (u8 n = 1; n <= 4; n++)
+			assert_int_equal(cpu_call_set_arg(cpu, &regs, &memory, n, 0x12345600 + n), 0);
+		for (u8 n = 1; n <= 4; n++) {
+			assert_int_equal(cpu_call_arg(cpu, &regs, &memory, n, &arg), 0);
+			assert_int_equal(arg, 0x12345600 + n);
+		}
+		assert_int_equal(cpu_call_set_arg(cpu, &regs, &memory, 0, 1), -EINVAL);
+		assert_int_equal(cpu_call_set_arg(cpu, &regs, &memory, 5, 1), -EINVAL);
+	}
+}
+
 static void test_breakpoints(void **state)
 {
 	u8 code[CPU_BREAKPOINT_BYTES];
@@ -344,7 +380,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_like_the_cpu),	   cmocka_unit_test(test_every_cpu),
 		cmocka_unit_test(test_length_in_it_block), cmocka_unit_test(test_breakpoints),
-		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_registers),	   cmocka_unit_test(test_arguments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
