@@ -288,6 +288,46 @@ no_session() { ! pgrep -s "$1" >/dev/null; }
 	exec 7>&-
 }
 
+# All libraries together may have 4,096 functions, and each of these has some 30.
+@test "attach: more allocators than there is room for: what fits is traced, the rest is counted, status 5 (F2)" {
+	with_bpf_only "by ptrace there is room for 65,536 functions"
+	local i left_out late
+	cd "$BATS_TEST_TMPDIR"
+	{
+		for i in malloc calloc realloc free memalign aligned_alloc posix_memalign valloc pvalloc reallocarray \
+			_Z{n,na}{m,mRKSt9nothrow_t,mSt11align_val_t,mSt11align_val_tRKSt9nothrow_t} \
+			_Zd{l,a}Pv{,RKSt9nothrow_t,St11align_val_t,St11align_val_tRKSt9nothrow_t,m,mSt11align_val_t} cfree __libc_free; do
+			echo "long $i(long a, long b) { return a * ${#i} + b * $((SRANDOM % 10000)); }"
+		done
+	} >own.c
+	gcc -w -O1 -shared -fPIC -fno-builtin -nostdlib -o own.so own.c
+	for ((i = 0; i < 200; i++)); do cp own.so "own$i.so"; done
+	mkfifo lines
+	start bash -c "exec python3 -uc '
+import ctypes, sys
+for line in sys.stdin:
+    loaded = [ctypes.CDLL(path) for path in line.split()]
+    print(\"loaded\", len(loaded))
+' <lines"
+	TARGET=$PID
+	exec 7>lines
+	echo ./own{0..179}.so >&7
+	wait_for says bash 'loaded 180'
+	attached --no-scan -d 0 "$TARGET"
+	grep -qE 'PID [0-9]+: [0-9]+ files with allocators \(the last one is .*/own[0-9]+.so\) left out, because there is no room' "$err"  || { cat "$err"; false; }
+	left_out=$(sed -n 's/.*: \([0-9]*\) files with allocators .*/\1/p' "$err")
+	echo ./own{180..199}.so >&7
+	wait_for says bash 'loaded 20'
+	wait_for grep -q ': 20 files with allocators' "$err"
+	kill -INT "$TAP"
+	ended "$TAP" 5 || { cat "$err"; false; }
+	[ "$left_out" -ge 10 ]
+	is .lost.other "$((left_out + 20))"
+	[ "$(field .totals.allocs)" -gt 0 ]
+	untouched "$TARGET"
+	exec 7>&-
+}
+
 # reads_maps: how often the traced heaptap has opened the mappings of TARGET
 reads_maps() { grep -c "\"/proc/$TARGET/maps\"" "$BATS_TEST_TMPDIR/calls" || true; }
 

@@ -83,6 +83,19 @@ drowned() {
 	ended "$TAP" 5
 }
 
+@test "losses: calls that were not seen mean status 5, calls that never return do not (B9, F1)" {
+	local status=0
+	cd "$BATS_TEST_TMPDIR"
+	traced -q -w jumps -- "$T/longjmp"
+	[ "$status" -eq 0 ]
+	"$HEAPTAP" report -o jumps.json jumps
+	jq -e '.processes[0].lost | .other > 0 and .allocs + .frees == 0' jumps.json
+	printf 'process 77 prog /p\nlost 77 0 0 0 1\n' >unseen
+	"$HEAPTAP" report unseen >unseen.txt || status=$?
+	[ "$status" -eq 5 ]
+	grep -q '1 other event' unseen.txt
+}
+
 @test "losses: a stack takes the room in the ring that it needs: 128 of 11 frames fit into 64 KiB" {
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no ring"
 	stepping

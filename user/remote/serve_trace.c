@@ -31,6 +31,7 @@ struct served {
 	struct target *target; /* owned */
 	bool is_over;
 	struct losses dropped;	     /* events that could not be sent */
+	u32 nr_unprobed;	     /* files for whose probes there was no room */
 	struct losses told;	     /* in the last STREAM_LOSSES */
 	u64 allocs, frees;	     /* events that were sent */
 	u64 left_out, told_left_out; /* allocations that the filter leaves out; in the last WIRE_LEFT_OUT */
@@ -171,6 +172,15 @@ static int tell_process(struct serve_trace *t, struct served *p)
 	return tell_maps(t, p);
 }
 
+/* @nr of the files that @p has mapped have no probes, because there is no room for more. */
+static void note_unprobed(struct served *p, int nr)
+{
+	if (nr <= (int)p->nr_unprobed)
+		return;
+	p->dropped.other += (u32)nr - p->nr_unprobed;
+	p->nr_unprobed = (u32)nr;
+}
+
 static void read_maps(struct serve_trace *t, struct served *p)
 {
 	int changed;
@@ -180,7 +190,8 @@ static void read_maps(struct serve_trace *t, struct served *p)
 		t->options.ops->unchanged(t->options.source, p->target);
 	if (changed > 0) {
 		changed = t->options.ops->update(t->options.source, p->target);
-		if (!changed)
+		note_unprobed(p, changed);
+		if (changed >= 0)
 			changed = tell_maps(t, p);
 	}
 	if (changed < 0 && changed != -ESRCH)
@@ -261,7 +272,7 @@ static void on_exec(struct serve_trace *t, struct served *p, const struct event_
 	image->is_started = p->target->is_started;
 	target_free(p->target);
 	p->target = image;
-	if (target_read_maps(image, t->modules) < 0 || t->options.ops->update(t->options.source, image) ||
+	if (target_read_maps(image, t->modules) < 0 || t->options.ops->update(t->options.source, image) < 0 ||
 	    tell_process(t, p))
 		debug("serve: PID %u: the new program is not known well", rec->pid);
 }
@@ -372,6 +383,7 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
 		target_free(p->target);
 		return err;
 	}
+	note_unprobed(p, err);
 	if (t->tuning.is_paused)
 		t->options.ops->pause(t->options.source, pid);
 	t->nr++;

@@ -139,6 +139,15 @@ void session_blur(const struct session *s, struct process *p)
 	heap_check_blur(p->heap, t->blurred);
 }
 
+/* @nr of the files that @p has mapped have no probes, because there is no room for more. */
+static void note_left_out(struct process *p, int nr)
+{
+	if (nr <= (int)p->nr_left_out)
+		return;
+	p->nr_unplaced += (u32)nr - p->nr_left_out;
+	p->nr_left_out = (u32)nr;
+}
+
 void session_read_maps(struct session *s, struct process *p)
 {
 	int changed;
@@ -150,6 +159,7 @@ void session_read_maps(struct session *s, struct process *p)
 	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
 	if (changed > 0) {
 		changed = s->ops->update(s->source, p->target);
+		note_left_out(p, changed);
 		recorder_maps(s->recorder, p->target);
 	} else if (!changed && s->ops->unchanged) {
 		s->ops->unchanged(s->source, p->target);
@@ -523,14 +533,15 @@ int session_attach(struct session *s, pid_t pid, bool is_started)
 		refuse_process(s, p, err);
 	else
 		err = s->ops->attach(s->source, p->target);
+	note_left_out(p, err);
 	session_blur(s, p);
 	p->maps_read_ns = clock_now_ns();
-	if (!err) {
+	if (err >= 0) {
 		recorder_process(s->recorder, p->target, p->maps_read_ns);
 		session_tune_process(s, p);
 	}
 	/* Mappings may have changed before the probe that reports changes was in place. */
-	if (!err)
+	if (err >= 0)
 		session_read_maps(s, p);
 	if (err < 0)
 		session_drop_last_process(s);
@@ -692,17 +703,21 @@ int session_finish_events(struct session *s)
 	return err;
 }
 
+/* Calls that never return leave no number wrong: the program cannot have their blocks. */
+static bool is_number_wrong(const struct process *p)
+{
+	const struct losses *l = &p->losses;
+
+	return l->allocs || l->frees || l->other > l->abandoned || heap_lost(p->heap);
+}
+
 bool session_has_losses(struct session *s)
 {
 	bool has_losses = s->has_failed || s->is_damaged;
 
 	for (size_t i = 0; i < s->nr_processes; i++) {
-		struct process *p = s->processes[i];
-
-		session_read_losses(s, p);
-		if (p->losses.allocs || p->losses.frees || p->losses.overwritten || p->nr_unplaced ||
-		    heap_lost(p->heap))
-			has_losses = true;
+		session_read_losses(s, s->processes[i]);
+		has_losses |= is_number_wrong(s->processes[i]);
 	}
 	return has_losses;
 }

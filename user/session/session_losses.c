@@ -54,6 +54,7 @@ void session_read_losses(struct session *s, struct process *p)
 				     .stacks = now.stacks - p->before.stacks + p->nr_false_stacks,
 				     .other = now.other - p->before.other + s->backlog.nr_dropped +
 					      p->nr_unplaced,
+				     .abandoned = now.abandoned - p->before.abandoned,
 				     .unfollowed = now.unfollowed - p->before.unfollowed,
 				     .sharers = now.sharers - p->before.sharers,
 				     .overwritten = now.overwritten - p->before.overwritten,

@@ -42,7 +42,8 @@ struct process {
 	u64 nr_taints;
 	bool has_gaps;	     /* session_expect_gaps() */
 	u64 nr_false_stacks; /* events whose stack's id was false, or whose stack had no room */
-	u64 nr_unplaced;     /* times that probes for new mappings could not be placed */
+	u64 nr_unplaced;     /* times that probes for mappings could not be placed */
+	u32 nr_left_out;     /* of them: files for whose probes there was no room */
 	bool is_dead;	     /* session_running() has found that it has ended */
 	bool is_gone;	     /* replaced before heaptap looked: nothing can be read of it */
 	bool has_last_verdict;

@@ -103,6 +103,7 @@ static int grow_files(struct placing *p, u32 id)
 static int register_probes(struct placing *p, struct probed_file *f)
 {
 	auto_free struct call_probe *probes = calloc(f->list.nr + 1, sizeof(*probes));
+	int err;
 
 	if (!probes)
 		return -ENOMEM;
@@ -111,8 +112,10 @@ static int register_probes(struct placing *p, struct probed_file *f)
 	for (size_t i = 0; i < f->list.nr; i++)
 		probes[i] = probe_site_describe(&f->list.sites[i]);
 	f->first_probe = p->nr_probes;
-	p->nr_probes += f->list.nr;
-	return f->list.nr ? p->ops->add_probes(p->ctx, f->first_probe, probes, (u32)f->list.nr) : 0;
+	err = f->list.nr ? p->ops->add_probes(p->ctx, f->first_probe, probes, (u32)f->list.nr) : 0;
+	if (!err)
+		p->nr_probes += f->list.nr;
+	return err;
 }
 
 static void add_point(struct probed_file *f, enum probe_point_kind kind, u64 vaddr, size_t site)
@@ -206,15 +209,22 @@ static const char *skip_reason(const struct elf *elf, int err)
 				      : "code of another CPU";
 }
 
-/* Like scan_file(). A damaged file, or one of another CPU, is no error: the others can still be probed. */
+/*
+ * Like scan_file(). It is no error that a file is damaged, is of another CPU, or has more functions than there is room
+ * for: the others can still be probed.
+ */
 static int scan_if_new(struct placing *p, const struct target *t, const struct mapping *map, struct elf *elf)
 {
 	struct probed_file *f = &p->files[map->module->id];
 	int err = f->is_scanned ? 0 : scan_file(p, t, map, elf);
 
-	if (err == -ENOMEM || err == -ENOSPC || err == -EPIPE)
+	if (err == -ENOMEM || err == -EPIPE)
 		return err;
-	if (err)
+	if (err == -ENOSPC) {
+		f->is_left_out = true;
+		p->left_out = map->module->path;
+		p->nr_left_out++;
+	} else if (err)
 		warn("probe: %s: not searched for allocators: %s", map->module->path, skip_reason(elf, err));
 	f->is_scanned = true;
 	return 0;
@@ -373,13 +383,36 @@ static int forget_unmapped(struct placing *p, const struct target *t)
 	return err;
 }
 
+/* How many of the files of @t have no probes, because there was no room. */
+static int count_left_out(const struct placing *p, const struct target *t)
+{
+	const struct module *last = NULL;
+	int nr = 0;
+
+	for (size_t i = 0; p->nr_left_out && i < t->maps.nr; i++) {
+		const struct module *m = t->maps.maps[i].module;
+
+		if (!m || m == last)
+			continue;
+		nr += m->id < p->nr_files && p->files[m->id].is_left_out;
+		last = m;
+	}
+	return nr;
+}
+
 int placing_update(struct placing *p, struct target *t)
 {
+	size_t nr_before = p->nr_left_out, nr;
 	int err = p->ops->is_per_mapping ? forget_unmapped(p, t) : 0;
 
 	for (size_t i = 0; i < t->maps.nr && !err; i++)
 		err = update_mapping(p, t, &t->maps.maps[i]);
-	return err;
+	nr = p->nr_left_out - nr_before;
+	if (nr)
+		warn("probe: PID %d: %zu file%s with allocators (the last one is %s) left out, because there is no "
+		     "room for more functions: calls in them are not seen",
+		     t->pid, nr, nr == 1 ? "" : "s", p->left_out);
+	return err ? err : count_left_out(p, t);
 }
 
 int placing_note_allocators(const struct placing *p, struct target *t)

@@ -36,6 +36,7 @@ struct probe_point {
 /* A file and its probes, for all processes that map it. */
 struct probed_file {
 	bool is_known, is_scanned;
+	bool is_left_out; /* there was no room for its functions or markers */
 	struct probe_list list;
 	struct note_probe *notes; /* owned; its markers, note_places says where */
 	u64 *note_places;	  /* owned */
@@ -82,6 +83,8 @@ struct placing {
 	struct placement *placements; /* owned */
 	size_t nr_placements, max_placements;
 	u32 nr_probes, nr_notes; /* functions and markers of all files */
+	size_t nr_left_out;	 /* files without probes, because there was no room */
+	const char *left_out;	 /* path of the last one; borrowed */
 	u64 usdt_found;		 /* bits of options.usdt, of the first 64 */
 	u64 omit_found;		 /* like it, of options.omit */
 };
@@ -91,8 +94,9 @@ void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
 void placing_fini(struct placing *p);
 
 /*
- * The mappings of @t have been read: put probes into files that are new in it, and note allocators in @t. 0, -ESRCH
- * without a message (the process has ended), or another -errno, logged.
+ * The mappings of @t have been read: put probes into files that are new in it, and note allocators in @t. How many of
+ * its files have no probes, because there is no room for more: logged. Or -ESRCH without a message (the process has
+ * ended), or another -errno, logged.
  */
 int placing_update(struct placing *p, struct target *t) __must_check;
 

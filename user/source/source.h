@@ -63,8 +63,9 @@ struct source_ops {
 	 * Opening. NULL in a source that is opened by a function of its own, and whose records name its processes.
 	 * probe: is it usable here? 0, or -errno with the reason in @caps. Touches no target.
 	 * create: nothing is attached yet. *@out is owned by the caller: free().
-	 * attach: start tracing @t, whose mappings have been read: events flow when it returns 0. The target is not
-	 * stopped. After an error nothing of it stays attached.
+	 * attach: start tracing @t, whose mappings have been read. The target is not stopped. Events flow unless it
+	 * returns -errno: then nothing of @t stays attached. > 0: so many of its files have no probes, because there
+	 * is no room for more; logged.
 	 */
 	int (*probe)(struct caps *caps);
 	int (*create)(struct source **out, const struct source_options *options, const struct caps *caps);
@@ -87,7 +88,10 @@ struct source_ops {
 	/* @nr processes will be attached, the first one after this. May be NULL. */
 	void (*expect)(struct source *s, size_t nr);
 
-	/* Processes. The mappings of @t were read again: place probes, note allocators. 0, -ESRCH (ended), -errno. */
+	/*
+	 * Processes. The mappings of @t were read again: place probes, note allocators. >= 0 as attach; -ESRCH (ended)
+	 * or another -errno.
+	 */
 	int (*update)(struct source *s, struct target *t);
 	/* The mappings of @t were read again and have not changed. May be NULL. */
 	void (*unchanged)(struct source *s, const struct target *t);

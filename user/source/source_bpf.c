@@ -315,21 +315,20 @@ static int source_bpf_attach(struct source *source, struct target *t)
 	struct bpf_source *s = self(source);
 	struct process_state process = { 0 };
 	u32 pid = t->pid;
-	int err = add_process(s, t->pid, NULL);
+	int err = add_process(s, t->pid, NULL), nr;
 
 	if (err)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else
 		find_process(s, t->pid)->tracers = bystander_traces(t->pid);
-	if (!err)
-		err = source_bpf_update(source, t);
-	if (err) {
+	nr = err ? err : source_bpf_update(source, t);
+	if (nr < 0) {
 		forget(s, t->pid);
-		return err;
+		return nr;
 	}
 	/* All probes are in: from here on its calls are seen. */
 	if (!bpf_map_update_elem(s->programs.processes_fd, &pid, &process, BPF_ANY))
-		return 0;
+		return nr;
 	err = -errno;
 	error("bpf: PID %d: %s", t->pid,
 	      err == -E2BIG ? "as many processes as can be are traced" : strerror(-err));

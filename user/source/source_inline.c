@@ -330,23 +330,25 @@ static int open_target(const struct inline_source *s, const struct target *targe
 static int source_inline_attach(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
-	int err = source_bpf.attach(s->bpf, t);
+	int nr = source_bpf.attach(s->bpf, t);
+	int err = nr < 0 ? nr : open_target(s, t);
 
-	if (!err)
-		err = open_target(s, t);
 	if (err && find_target(s, t->pid)) {
 		take_out(s, find_target(s, t->pid));
 		drop_target(s, t->pid);
 	}
-	return err;
+	return err ? err : nr;
 }
 
 static int source_inline_update(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
-	int err = s->is_detached ? 0 : source_bpf.update(s->bpf, t);
+	int nr = s->is_detached ? 0 : source_bpf.update(s->bpf, t), err;
 
-	return err || s->is_detached ? err : open_target(s, t);
+	if (nr < 0 || s->is_detached)
+		return nr;
+	err = open_target(s, t);
+	return err ? err : nr;
 }
 
 static void source_inline_unchanged(struct source *source, const struct target *t)

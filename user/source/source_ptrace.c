@@ -249,16 +249,14 @@ static struct attached *find_attached(const struct ptrace_source *s, pid_t pid)
 static int source_ptrace_update(struct source *source, struct target *t)
 {
 	struct ptrace_source *s = self(source);
-	int err = placing_update(&s->placing, t);
+	int nr = placing_update(&s->placing, t);
+	int err = nr < 0 ? nr : give_maps(s, t);
 
-	if (!err) {
-		err = give_maps(s, t);
-		if (err && err != -ESRCH)
-			error("ptrace: PID %d: %s", t->pid, strerror(-err));
-	}
+	if (nr >= 0 && err && err != -ESRCH)
+		error("ptrace: PID %d: %s", t->pid, strerror(-err));
 	if (find_attached(s, t->pid))
 		trap_watch_check(&find_attached(s, t->pid)->watch);
-	return err;
+	return err ? err : nr;
 }
 
 /* The process has executed another program. */
@@ -308,7 +306,7 @@ static int note_attached(struct ptrace_source *s, pid_t pid)
 static int source_ptrace_attach(struct source *source, struct target *t)
 {
 	struct ptrace_source *s = self(source);
-	int err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0);
+	int err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0), nr = 0;
 
 	if (err == -EPERM)
 		explain_denied(t->pid);
@@ -319,12 +317,12 @@ static int source_ptrace_attach(struct source *source, struct target *t)
 		return err;
 	err = note_attached(s, t->pid);
 	if (!err)
-		err = source_ptrace_update(source, t);
+		nr = source_ptrace_update(source, t);
 	if (!err)
-		err = guardian_do(s->guardian, COMMAND_OPEN, t->pid, 0, 0);
+		err = nr < 0 ? nr : guardian_do(s->guardian, COMMAND_OPEN, t->pid, 0, 0);
 	if (err && guardian_do(s->guardian, COMMAND_DETACH, t->pid, 0, 0))
 		debug("ptrace: PID %d: cannot be detached", t->pid);
-	return err;
+	return err ? err : nr;
 }
 
 static int source_ptrace_wait_fd(struct source *source)
