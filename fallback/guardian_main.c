@@ -42,7 +42,7 @@ struct guarded {
 };
 
 /* Static, because signal handlers set it. */
-static volatile sig_atomic_t has_mail;
+static volatile sig_atomic_t has_mail, is_out_of_time;
 
 /*
  * A message has come, or heaptap has ended. A signal between the look at has_mail and the wait would be lost: so the
@@ -61,6 +61,12 @@ static void on_timer(int sig)
 {
 	(void)sig;
 	has_mail = 1;
+}
+
+static void on_cpu_limit(int sig)
+{
+	is_out_of_time = 1;
+	on_mail(sig);
 }
 
 static bool record(void *ctx, const void *rec, size_t len, bool is_urgent)
@@ -353,9 +359,26 @@ static void read_mail(struct guarded *g)
 			close(g->fd);
 		answer(g);
 	}
-	g->is_over = nr < 0;
+	g->is_over = nr < 0 || is_out_of_time;
 	/* The timer may be the tracer's, too. */
 	tracer_rearm(g->tracer);
+}
+
+/*
+ * At the limit of CPU time the kernel kills the guardian, and then its targets end at their breakpoints. Where the limit
+ * cannot be lifted, stop tracing a second before.
+ */
+static void lift_cpu_limit(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct sigaction out_of_time = { .sa_handler = on_cpu_limit };
+
+	if (!setrlimit(RLIMIT_CPU, &limit) || getrlimit(RLIMIT_CPU, &limit) ||
+	    limit.rlim_max == RLIM_INFINITY)
+		return;
+	sigaction(SIGXCPU, &out_of_time, NULL);
+	limit.rlim_cur = limit.rlim_max > 2 ? limit.rlim_max - 1 : 1;
+	setrlimit(RLIMIT_CPU, &limit);
 }
 
 /* Keep the guardian in memory, and away from the OOM killer. A refusal is no reason to give up. */
@@ -436,6 +459,7 @@ void guardian_main(const struct guardian_start *start)
 	if (tracer_new(&g->tracer, &start->options, &host))
 		_exit(1);
 	protect();
+	lift_cpu_limit();
 	privileges_drop(PRIVILEGES_GUARDING, 0);
 	g->start.state->is_ready = 1;
 	has_mail = 1;
@@ -446,5 +470,8 @@ void guardian_main(const struct guardian_start *start)
 			wait_for_mail(g);
 	}
 	tracer_free(g->tracer);
+	if (is_out_of_time)
+		fprintf(stderr,
+			"heaptap: ptrace: the limit of CPU time (ulimit -t) is reached: tracing has ended\n");
 	_exit(0);
 }

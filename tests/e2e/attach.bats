@@ -398,12 +398,6 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
-# unread PIPE: a pipe that nobody reads; open as 8
-unread() {
-	mkfifo "$1"
-	exec 8<>"$1"
-}
-
 @test "attach: nobody reads its reports: Ctrl-C takes the probes out, the next one ends it (A5)" {
 	spinning 0 2
 	unread "$BATS_TEST_TMPDIR/pipe"

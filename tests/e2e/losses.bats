@@ -93,7 +93,6 @@ drowned() {
 	printf 'process 77 prog /p\nlost 77 0 0 0 1\n' >unseen
 	"$HEAPTAP" report unseen >unseen.txt || status=$?
 	[ "$status" -eq 5 ]
-	grep -q '1 other event' unseen.txt
 }
 
 @test "losses: a stack takes the room in the ring that it needs: 128 of 11 frames fit into 64 KiB" {

@@ -419,3 +419,27 @@ thread.start(); thread.join()'
 	awk '{ exit !($1 < 2) }' "$BATS_TEST_TMPDIR/seconds" || { cat "$BATS_TEST_TMPDIR/seconds"; false; }
 	untouched "$TARGET"
 }
+
+@test "ptrace: a limit of CPU time does not end the guardian, and with it the target (A4)" {
+	local guardian
+	spinning 0 4
+	start bash -c "ulimit -t 2; exec '$HEAPTAP' attach -b ptrace --no-scan $TARGET >'$BATS_TEST_TMPDIR/report'"
+	TAP=$PID
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/bash.err"
+	guardian=$(pgrep -P "$TAP" -x heaptap-guard)
+	# The kernel would have killed it by now.
+	wait_for has_used "$guardian" 350
+	is_running "$guardian"
+	kill -INT "$TAP"
+	wait_for gone "$TAP"
+	untouched "$TARGET"
+}
+
+@test "ptrace: a limit of CPU time that cannot be lifted: the guardian detaches before it (A4)" {
+	spinning 0 4
+	start setpriv --bounding-set=-sys_resource bash -c "ulimit -t 3; exec '$HEAPTAP' attach -b ptrace --no-scan $TARGET >'$BATS_TEST_TMPDIR/report'"
+	TAP=$PID
+	wait_for gone "$TAP"
+	grep -q 'the limit of CPU time (ulimit -t) is reached: tracing has ended' "$BATS_TEST_TMPDIR/setpriv.err"
+	untouched "$TARGET"
+}

@@ -96,6 +96,12 @@ unbroken() { tr -s ' \n' ' '; }
 # works PID [TIMES]: until a program such as spin, which sleeps again and again, has gone on for a while
 works() { wait_for has_slept "$1" $(($(switches "$1") + ${2:-100})); }
 
+# unread PIPE: a pipe that nobody reads; open as 8
+unread() {
+	mkfifo "$1"
+	exec 8<>"$1"
+}
+
 # is_stuck PID: a thread of heaptap waits for the reader of a pipe
 is_stuck() { cat "/proc/$1"/task/*/wchan | grep -q pipe_write; }
 

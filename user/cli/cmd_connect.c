@@ -141,6 +141,8 @@ int cmd_connect(const struct options *o)
 	} else if (!connection_open(&c.connection, &s, outs)) {
 		/* The peer has sent nothing yet that was read. */
 		rights_keep_peer(o, outs);
+		control_guard(control, "connect", -1);
+		control_begin(control, 0);
 		status = connect_and_trace(&c, s, control);
 	}
 	session_free(s);

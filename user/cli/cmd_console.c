@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* heaptap console: a recording, or running processes, and commands on what is known of them. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include "user/report/output.h"
 #include "user/stream/recorder.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/session/session_replay.h"
 
 /* One run of the console. */
@@ -72,6 +74,14 @@ static int open_recording(struct console_run *r)
 	return err ? session_replay_status(err) : STATUS_DONE;
 }
 
+/* Signals are answered while a command is busy, or nobody reads what it prints. */
+static void guard(struct console *c, int lifeline)
+{
+	control_guard(c->control, "console", lifeline);
+	if (c->is_terminal)
+		control_keep(c->control, SIGINT);
+}
+
 static int open_processes(struct console_run *r)
 {
 	struct console *c = &r->console;
@@ -81,10 +91,12 @@ static int open_processes(struct console_run *r)
 	if (session_new(&c->session, &c->options.session, c->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
+	guard(c, session_lifeline(c->session));
 	status = attach_targets(c->session, &r->options);
 	if (status != STATUS_DONE)
 		return status;
 	c->has_source = true;
+	control_begin(c->control, 0);
 	console_begin_cost(c);
 	c->nr_running = session_running(c->session);
 	control_listen(c->control);
@@ -122,6 +134,8 @@ static int open_address(struct console_run *r)
 	if (connection_open(c->remote, &c->session, c->outs))
 		return STATUS_NO_TARGET;
 	keep_files();
+	guard(c, -1);
+	control_begin(c->control, 0);
 	c->has_source = true;
 	control_listen(c->control);
 	while (!source_remote_is_started(c->remote->source) && c->has_source && !c->is_over)
@@ -135,7 +149,7 @@ static int open_address(struct console_run *r)
 
 static void end_here(struct console *c)
 {
-	if (c->has_source && c->options.session.scan != SCAN_NEVER)
+	if (c->has_source && c->options.session.scan != SCAN_NEVER && !control_is_cut(c->control))
 		session_scan(c->session, NULL, true);
 	session_stop(c->session);
 }
@@ -209,8 +223,12 @@ static int open_and_serve(struct console_run *r)
 		error("console: signals: %s", strerror(-err));
 		return STATUS_IMPOSSIBLE;
 	}
-	if (!c->path)
+	if (c->path) {
+		guard(c, -1);
+		control_begin(c->control, 0);
+	} else {
 		status = c->remote ? open_address(r) : open_processes(r);
+	}
 	return status == STATUS_DONE ? serve(r) : status;
 }
 

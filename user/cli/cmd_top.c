@@ -13,6 +13,7 @@
 #include "user/report/output.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/lib/privileges.h"
 #include "user/stream/recorder.h"
 #include "user/top/top.h"
@@ -31,6 +32,7 @@ static int open_processes(struct top_command *r)
 	if (session_new(&r->top.session, &r->session, r->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
+	control_guard(r->top.control, "top", session_lifeline(r->top.session));
 	return attach_targets(r->top.session, r->options);
 }
 
@@ -43,6 +45,7 @@ static int open_address(struct top_command *r)
 	if (connection_open(&r->remote, &r->top.session, r->outs))
 		return STATUS_NO_TARGET;
 	rights_keep_peer(r->options, r->outs);
+	control_guard(r->top.control, "top", -1);
 	r->top.remote = &r->remote;
 	return STATUS_DONE;
 }
@@ -60,7 +63,8 @@ static int finish(struct top_command *r)
 		r->session.scan = SCAN_NEVER;
 	if (top->remote && top->has_source)
 		connection_stop(top->remote, top->session);
-	else if (!top->remote && top->has_source && r->session.scan != SCAN_NEVER)
+	else if (!top->remote && top->has_source && r->session.scan != SCAN_NEVER &&
+		 !control_is_cut(top->control))
 		session_scan(top->session, NULL, true);
 	session_stop(top->session);
 	if (top->remote)
@@ -87,6 +91,7 @@ static int open_and_run(struct top_command *r)
 	if (status != STATUS_DONE)
 		return status;
 	r->top.has_source = true;
+	control_begin(r->top.control, 0);
 	control_listen(r->top.control);
 	if (top_run(&r->top))
 		return STATUS_IMPOSSIBLE;

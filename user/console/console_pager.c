@@ -14,6 +14,7 @@
 
 #include "user/console/console.h"
 #include "user/lib/cleanup.h"
+#include "user/session/control.h"
 #include "user/session/session.h"
 
 /* -F: end at once if all fits; -R: colours; -X: leave the text on the screen. */
@@ -121,7 +122,11 @@ static int show(void *arg)
 int console_pager_show(struct console *c, const char *text, size_t len)
 {
 	struct paged page = { pager_of_user(), text, len };
+	int err;
 
 	fflush(stdout);
-	return session_aside(c->session, show, &page);
+	control_hold(c->control, true);
+	err = session_aside(c->session, show, &page);
+	control_hold(c->control, false);
+	return err;
 }

@@ -25,6 +25,9 @@ enum { GRACE_MS = 400, EARLY_GRACE_MS = 100, HANG_UP_MS = 5000, FOR_EVER = -1 };
 
 static const int answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 
+/* The signal that the main thread shall stop by; 0 = none. Static, because signals belong to the process. */
+static int stops_by;
+
 struct busy_signals {
 	const char *command; /* borrowed */
 	int lifeline;	     /* owned; -1 = none */
@@ -35,8 +38,9 @@ struct busy_signals {
 	/* Shared with the thread. */
 	u32 nr_looks; /* of the main thread */
 	bool has_begun;
-	bool is_cut; /* before stops_by */
-	int stops_by;
+	bool is_cut;  /* before stops_by */
+	int kept;     /* this signal breaks off a command; 0 = none */
+	bool is_held; /* and is another program's now */
 	pid_t program;
 	const char *doing; /* borrowed */
 	/* Of the thread alone. */
@@ -58,7 +62,7 @@ static bool cut(struct busy_signals *b, int sig)
 
 	/* Both are set first: the main thread may see the end of the probes before this one. */
 	__atomic_store_n(&b->is_cut, b->lifeline >= 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&b->stops_by, sig, __ATOMIC_RELEASE);
+	__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
 	if (b->lifeline < 0)
 		return false;
 	if (shutdown(b->lifeline, SHUT_WR)) {
@@ -116,6 +120,11 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 			b->command, reason);
 		return;
 	}
+	if (is_first && sig == __atomic_load_n(&b->kept, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
+		log_now("%s: heaptap is busy: another signal ends heaptap", b->command);
+		return;
+	}
 	is_out = cut(b, sig);
 	if (!is_first) {
 		die(sig);
@@ -123,6 +132,22 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 	}
 	log_now("%s: heaptap is busy %s: %sanother signal ends heaptap", b->command, reason,
 		is_out ? "the probes are out; " : "");
+}
+
+/* Is a signal pending that the main thread should have taken? */
+static bool is_overdue(const struct busy_signals *b)
+{
+	int kept = __atomic_load_n(&b->is_held, __ATOMIC_ACQUIRE) ? b->kept : 0;
+	sigset_t pending;
+
+	if (!kept)
+		return true;
+	if (sigpending(&pending))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(answered); i++)
+		if (answered[i] != kept && sigismember(&pending, answered[i]) == 1)
+			return true;
+	return false;
 }
 
 static void *watch(void *arg)
@@ -142,7 +167,7 @@ static void *watch(void *arg)
 		if (is_ending(b, fds[0].revents ? grace_ms : 0))
 			return NULL;
 		if (fds[0].revents && nr_looks == __atomic_load_n(&b->nr_looks, __ATOMIC_ACQUIRE) &&
-		    read(b->signals, &si, sizeof(si)) == sizeof(si))
+		    is_overdue(b) && read(b->signals, &si, sizeof(si)) == sizeof(si))
 			answer(b, &si);
 	}
 }
@@ -215,9 +240,26 @@ void busy_signals_pass_to(struct busy_signals *b, pid_t pid)
 		__atomic_store_n(&b->program, pid, __ATOMIC_RELEASE);
 }
 
-int busy_signals_stops_by(const struct busy_signals *b)
+void busy_signals_keep(struct busy_signals *b, int sig)
 {
-	return b ? __atomic_load_n(&b->stops_by, __ATOMIC_ACQUIRE) : 0;
+	if (b)
+		__atomic_store_n(&b->kept, sig, __ATOMIC_RELEASE);
+}
+
+void busy_signals_hold(struct busy_signals *b, bool is_held)
+{
+	if (b)
+		__atomic_store_n(&b->is_held, is_held, __ATOMIC_RELEASE);
+}
+
+int busy_signals_take_stop(struct busy_signals *b)
+{
+	return b ? __atomic_exchange_n(&stops_by, 0, __ATOMIC_ACQ_REL) : 0;
+}
+
+bool busy_signals_has_stop(void)
+{
+	return __atomic_load_n(&stops_by, __ATOMIC_ACQUIRE) != 0;
 }
 
 bool busy_signals_is_cut(const struct busy_signals *b)

@@ -36,8 +36,17 @@ void busy_signals_begin(struct busy_signals *b);
  */
 void busy_signals_pass_to(struct busy_signals *b, pid_t pid);
 
-/* The signal that was taken for the main thread, which shall stop; 0 = none. */
-int busy_signals_stops_by(const struct busy_signals *b);
+/*
+ * The first @sig that is not taken in time leaves the probes in, because it breaks off a command: the next one ends
+ * heaptap. While it is held, @sig is for another program at the terminal, and heaptap takes it later.
+ */
+void busy_signals_keep(struct busy_signals *b, int sig);
+void busy_signals_hold(struct busy_signals *b, bool is_held);
+
+/* The signal that was taken for the main thread, which shall stop; 0 = none. Returns each signal once. */
+int busy_signals_take_stop(struct busy_signals *b);
+/* Will that function return one? For any thread. */
+bool busy_signals_has_stop(void);
 /* The process that holds the probes was told to end. False without a lifeline: the probes stay. */
 bool busy_signals_is_cut(const struct busy_signals *b);
 

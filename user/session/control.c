@@ -22,8 +22,7 @@ struct control {
 	struct ask_server *questions; /* owned; NULL = nobody can ask */
 	struct busy_signals *busy;    /* owned; NULL = signals wait for control_wait() */
 	bool passes_on;
-	bool has_stopped; /* by the signal that busy_signals took: CONTROL_STOP was returned for it */
-	bool is_cut;	  /* known when busy has gone */
+	bool is_cut; /* known when busy has gone */
 	u64 interval_ns;
 	u64 next_report_ns; /* 0 = never */
 	u64 end_ns;	    /* 0 = never */
@@ -104,6 +103,16 @@ void control_begin(struct control *c, pid_t program)
 	busy_signals_begin(c->busy);
 }
 
+void control_keep(struct control *c, int sig)
+{
+	busy_signals_keep(c->busy, sig);
+}
+
+void control_hold(struct control *c, bool is_held)
+{
+	busy_signals_hold(c->busy, is_held);
+}
+
 bool control_is_cut(const struct control *c)
 {
 	return c->is_cut || busy_signals_is_cut(c->busy);
@@ -114,6 +123,8 @@ bool control_is_stop_pending(void)
 {
 	sigset_t set;
 
+	if (busy_signals_has_stop())
+		return true;
 	return !sigpending(&set) && (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
 }
 
@@ -179,12 +190,10 @@ static enum control_event next_event(struct control *c, int fd, int timeout_ms, 
 
 	enum control_event event = CONTROL_NONE, clock;
 
-	*sig = 0;
 	busy_signals_look(c->busy);
-	if (!c->has_stopped && busy_signals_stops_by(c->busy)) {
-		c->has_stopped = true;
+	*sig = busy_signals_take_stop(c->busy);
+	if (*sig)
 		return CONTROL_STOP;
-	}
 	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0) {
 		if (fds[0].revents && read(c->fd, &si, sizeof(si)) == sizeof(si))
 			event = on_signal(c, &si, sig);

@@ -43,6 +43,9 @@ void control_free(struct control *c);
 void control_guard(struct control *c, const char *command, int lifeline);
 /* Tracing has begun. @program: the child that signals are passed on to; 0 = none. */
 void control_begin(struct control *c, pid_t program);
+/* As busy_signals_keep() and busy_signals_hold(). */
+void control_keep(struct control *c, int sig);
+void control_hold(struct control *c, bool is_held);
 /* The probes were taken out by a signal while this thread was busy. */
 bool control_is_cut(const struct control *c);
 

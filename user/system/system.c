@@ -217,6 +217,10 @@ int system_run(const struct system_options *o, struct control *c)
 		error("system: %s", strerror(-err));
 		status = STATUS_IMPOSSIBLE;
 	}
+	if (!err) {
+		control_guard(c, "system", -1);
+		control_begin(c, 0);
+	}
 	while (!err && !r->is_over)
 		go_round(r);
 	if (!err) {

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Nobody reads what heaptap prints: signals are answered all the same.
+
+load ../lib/common
+
+# full PIPE: as unread, with no room for another byte
+full() {
+	unread "$1"
+	head -c 65536 /dev/zero >&8
+}
+
+# deaf COMMAND...: on a terminal that takes no output, with the lines of stdin typed; its pid is in $TAP
+deaf() {
+	cat >"$BATS_TEST_TMPDIR/typed"
+	start python3 "$BATS_TEST_DIRNAME/../lib/deaf_terminal.py" "$@" <"$BATS_TEST_TMPDIR/typed"
+	wait_for says python3 '^pid '
+	TAP=$(awk '/^pid/ { print $2 }' "$BATS_TEST_TMPDIR/python3.out")
+	STARTED+=("$TAP")
+}
+
+writes_to_terminal() { cat "/proc/$1"/task/*/wchan 2>/dev/null | grep -qE 'wait_woken|n_tty_write|tty_write'; }
+
+told() { grep -q "$1: heaptap is busy.* another signal ends heaptap" "$err"; }
+
+@test "unread: console with commands: Ctrl-C takes the probes out, the next one ends it (A5)" {
+	spinning 0 2
+	full "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' console -x report -x report $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_stuck "$TAP"
+	has_probes "$TARGET"
+	kill -INT "$TAP"
+	untouched "$TARGET"
+	wait_for told console
+	kill -INT "$TAP"
+	ended "$TAP" 130
+	exec 8>&-
+}
+
+@test "unread: system: the second signal ends it (A5)" {
+	full "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' system --json -i 100ms >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_stuck "$TAP"
+	kill -TERM "$TAP"
+	wait_for told system
+	kill -TERM "$TAP"
+	ended "$TAP" 143
+	exec 8>&-
+}
+
+@test "unread: top on a terminal that takes nothing: one signal takes the probes out, the next one ends it (A5)" {
+	spinning 0 2
+	deaf "$HEAPTAP" top "$TARGET" </dev/null
+	err=$BATS_TEST_TMPDIR/python3.err
+	wait_for has_probes "$TARGET"
+	wait_for writes_to_terminal "$TAP"
+	kill -TERM "$TAP"
+	untouched "$TARGET"
+	wait_for told top
+	kill -TERM "$TAP"
+	wait_for says python3 '^ended -15'
+}
+
+# There, Ctrl-C breaks off a command, and its target is traced on.
+@test "unread: console on a terminal that takes nothing: the second Ctrl-C ends it (A5)" {
+	spinning 0 2
+	deaf "$HEAPTAP" console "$TARGET" <<<$'report\nreport\nreport'
+	err=$BATS_TEST_TMPDIR/python3.err
+	wait_for has_probes "$TARGET"
+	wait_for writes_to_terminal "$TAP"
+	kill -INT "$TAP"
+	wait_for told console
+	has_probes "$TARGET"
+	kill -INT "$TAP"
+	wait_for says python3 '^ended -2'
+	untouched "$TARGET"
+}
