@@ -42,7 +42,8 @@ struct guarded {
 };
 
 /* Static, because signal handlers set it. */
-static volatile sig_atomic_t has_mail, is_out_of_time;
+static volatile sig_atomic_t has_mail;
+static volatile sig_atomic_t is_out_of_time;
 
 /*
  * A message has come, or heaptap has ended. A signal between the look at has_mail and the wait would be lost: so the
@@ -365,8 +366,8 @@ static void read_mail(struct guarded *g)
 }
 
 /*
- * At the limit of CPU time the kernel kills the guardian, and then its targets end at their breakpoints. Where the limit
- * cannot be lifted, stop tracing a second before.
+ * At the limit of CPU time the kernel kills the guardian, and then its targets end at their breakpoints. Where the
+ * limit cannot be lifted, stop tracing a second before.
  */
 static void lift_cpu_limit(void)
 {

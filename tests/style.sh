@@ -222,6 +222,7 @@ check_readmes() {
 # without a context needs the variable, or it belongs to the process as a whole.
 variables='
 fallback/guardian_main.c:has_mail
+fallback/guardian_main.c:is_out_of_time
 user/cli/cmd_demo.c:demo_kept
 user/console/console_edit.c:edit
 user/lib/crc32c.c:tables
@@ -229,7 +230,9 @@ user/lib/log.c:shown
 user/lib/log.c:status_columns
 user/lib/log.c:taker
 user/names/symbol_server.c:current
+user/session/busy_signals.c:stops_by
 user/source/caps_trial.c:lab_pids
+user/source/inherited.c:inherited
 user/source/limits.c:limits
 '
 

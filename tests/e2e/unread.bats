@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Nobody reads what heaptap prints: signals are answered all the same.
+# heaptap answers signals also while nobody reads what it prints.
 
 load ../lib/common
 

@@ -10,6 +10,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/source/inherited.h"
 #include "user/source/limits.h"
 #include "user/cli/options.h"
 
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
 		return STATUS_IMPOSSIBLE;
 	}
 	catch_write_signals();
+	inherited_begin();
 	limits_raise(RLIMIT_NOFILE, MANY_FILES);
 	return finish_stdout(run_command(argc, argv));
 }

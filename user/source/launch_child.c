@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "user/source/inherited.h"
 #include "user/source/limits.h"
 #include "user/source/source.h"
 #include "user/source/source_tracer.h"
@@ -34,12 +35,10 @@ static int become(const char *user)
 
 void launch_child(const struct launch_options *o, int go, int report)
 {
-	sigset_t none;
 	struct launch_failure f = { .step = LAUNCH_USER };
 	char c;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	inherited_restore();
 	/* Without this Yama permits only parents to trace the program. */
 	if (o->tracer)
 		prctl(PR_SET_PTRACER, (unsigned long)o->tracer->pid(o->source), 0, 0, 0);
