@@ -76,8 +76,11 @@ if [[ " ${tests[*]}" =~ \ (e2e|ptrace): ]] && ! unshare -m true 2>/dev/null; the
 	JOBS=1
 fi
 
-# Lines of the kernel about probes: a uprobe that is left in its file, or a fault of its own.
-kernel_says() { dmesg 2>/dev/null | grep -E 'leaking uprobe|BUG: |Oops|WARNING: .*(uprobe|bpf|ptrace)' || true; }
+# Lines of the kernel about probes: a uprobe that is left in its file, a fault of its own, or a crash of heaptap.
+kernel_says() {
+	dmesg 2>/dev/null |
+		grep -E 'leaking uprobe|BUG: |Oops|WARNING: .*(uprobe|bpf|ptrace)|(heaptap|links-of-heapta)\S* *\S*: segfault|traps: (heaptap|links-of)' || true
+}
 said_before=$(kernel_says | wc -l)
 
 # A comment of cmocka that a test passed says nothing new.

@@ -287,7 +287,7 @@ told_static() {
 
 # as_a_child COMMAND...: of a program that ignores SIGCHLD and blocks SIGUSR1
 as_a_child() {
-	python3 -c '
+	timeout -k 5 60 python3 -c '
 import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
@@ -299,10 +299,10 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 	cd "$BATS_TEST_TMPDIR"
 	as_a_child grep -E '^Sig(Blk|Ign):' /proc/self/status >without
 	for backend in bpf ptrace; do
-		as_a_child timeout -k 5 60 "$HEAPTAP" run -q -b "$backend" -o report.txt --force -- grep -E '^Sig(Blk|Ign):' /proc/self/status >with
+		as_a_child "$HEAPTAP" run -q -b "$backend" -o report.txt --force -- grep -E '^Sig(Blk|Ign):' /proc/self/status >with
 		diff without with
 		status=0
-		as_a_child timeout -k 5 60 "$HEAPTAP" run -q -b "$backend" -o report.txt --force -- sh -c 'exit 7' || status=$?
+		as_a_child "$HEAPTAP" run -q -b "$backend" -o report.txt --force -- sh -c 'exit 7' || status=$?
 		[ "$status" -eq 7 ] || { echo "$backend: status $status"; return 1; }
 	done
 }

@@ -167,18 +167,18 @@ text_differs() {
 	done <"/proc/$1/maps" 2>/dev/null
 }
 
-is_untraced() { grep -qx 'TracerPid:	0' "/proc/$1/status"; }
+# A thread may have a tracer, or be stopped, when the first one is not.
+is_untraced() { ! grep -qsE '^TracerPid:	[1-9]' /proc/"$1"/task/*/status; }
+none_is_stopped() { ! grep -qsE '^State:	[Tt]' /proc/"$1"/task/*/status; }
 has_own_code() { [ -z "$(text_differs "$1")" ]; }
 has_probes() { [ -n "$(text_differs "$1")" ]; }
 
 # untouched PID: runs, nobody traces it, its code is its file's
 untouched() {
-	local state
 	is_running "$1" || { echo "target $1 does not run"; return 1; }
 	# After kill -9 of heaptap its guardian needs a moment.
 	wait_for is_untraced "$1" || { echo "target $1 is still traced"; return 1; }
-	state=$(sed -n 's/^State:\t\(.\).*/\1/p' "/proc/$1/status")
-	[[ $state != [Tt] ]] || { echo "target $1 is stopped"; return 1; }
+	none_is_stopped "$1" || { echo "a thread of target $1 is stopped"; return 1; }
 	wait_for has_own_code "$1" || { echo "code of $1 differs: $(text_differs "$1")"; return 1; }
 }
 
