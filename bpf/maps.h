@@ -35,7 +35,7 @@ struct source_config {
 	u32 is_cookie_fixed;
 	u32 has_free_stacks; /* for user space: releases get a program that takes stacks */
 	u32 stops_at_maps; /* stop a thread whose dynamic linker changed the mappings: the ptracer reads them */
-	u32 max_followed; /* most children that are traced; 0 = none */
+	u32 max_followed; /* most children that are traced at a time; 0 = none */
 	u32 reserved;
 };
 
@@ -49,7 +49,7 @@ struct task_fields {
 struct source_state {
 	u32 is_on;	 /* the gate: 0 = the programs do nothing */
 	u32 nr_paused;	 /* processes in the map of paused ones */
-	u32 nr_followed; /* children that are traced; user space takes off those that have ended, if it wants */
+	u32 nr_followed; /* children that are traced; user space takes off those that have ended */
 	u32 task_pid_at; /* offset of the TID in struct task_struct; 0 = not known */
 	u32 is_shared;	 /* links without a PID filter: probes are in processes that nobody traces, too */
 	u32 hyphen_pid; /* with is_shared: an untraced process whose new program has a '-' in its name, 0 = none */

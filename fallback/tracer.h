@@ -44,7 +44,7 @@ struct tracer_options {
 	u32 depth;	      /* frames per stack, 0 = none */
 	bool has_free_stacks; /* take stacks of releases, too */
 	u64 max_wait_ns;      /* a thread waits for tracer_answered() no longer than this; 0 = 1 s */
-	u32 max_followed;     /* most children, and their children, that are traced, too; 0 = none */
+	u32 max_followed;     /* most children, and theirs, that are traced, too, at a time; 0 = none */
 };
 
 /* Executable code of a process. @table: id of a table of rows, 0 = none. */

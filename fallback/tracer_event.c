@@ -16,8 +16,11 @@ static void at_gone(struct tracer *t, struct tracer_thread *th, int status)
 
 	tracer_send_end(t, th);
 	tracer_drop_thread(t, th);
-	if (is_end && p->is_child)
+	if (is_end && p->is_child) {
 		tracer_report_end(t, p, status);
+		p->is_child = false;
+		t->nr_followed--;
+	}
 	if (!p->nr_threads) {
 		tracer_clean_orphans(t, p);
 		tracer_drop_process(t, p);

@@ -133,7 +133,7 @@ struct tracer {
 	int last_cpu;	    /* of the last thread that stopped; nr_same_cpu: how many in a row ran there */
 	u32 nr_same_cpu;
 	struct tracer_tie tie;
-	u32 nr_followed;    /* children so far */
+	u32 nr_followed;    /* children that run */
 	u32 nr_waits, turn; /* thread that is asked for first: take_turn() */
 	/* About the stop that is being handled: */
 	struct tracer_thread *thread;

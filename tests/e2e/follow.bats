@@ -141,11 +141,40 @@ linux_at_least() {
 }
 
 @test "follow: more children than asked for are counted, and go on (A17)" {
-	traced -f --max-procs 5 -- "$T/fork" 50
+	traced -f --max-procs 5 -- "$T/fork" 50 1
 	[ "$status" -eq 0 ]
 	jq -e '.processes | length == 6' "$report"
 	jq -e '.processes[0].notes[] | test("45 children are not followed")' "$report"
 	is .totals.allocs 3
+}
+
+@test "follow: children that have ended make room, and leave their sums in a note of their parent (A16, A17)" {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	local each='for i in 1 2 3 4 5 6 7 8 9 10 11 12; do "$0"; done'
+	traced -f -- /bin/sh -c "$each" "$T/leak"
+	jq -S '[.processes[1:][] | .totals.allocs] | { allocs: add, nr: length }' "$report" >all
+	jq -e '.nr == 12' all
+	traced -f --max-procs 3 -- /bin/sh -c "$each" "$T/leak"
+	[ "$status" -eq 0 ]
+	nothing_lost
+	jq -e '[.processes[].notes[]? | select(test("not followed"))] == []' "$report"
+	jq -r '.processes[0].notes[] | select(test("are not listed"))' "$report" >note
+	grep -Eq '^[0-9]+ children that ended first are not listed \(--max-procs\): [0-9,]+ allocations, [0-9,]+ releases, .* live at their ends, 0 events lost$' note
+	# The last ones, those of the note, and nothing else: as many as without the limit.
+	sed -E 's/^([0-9]+) children.*procs\): ([0-9,]+) allocations.*/\1 \2/; s/,//g' note >sums
+	read -r nr allocs <sums
+	jq -S --argjson nr "$nr" --argjson allocs "$allocs" \
+		'[.processes[1:][] | .totals.allocs] | { allocs: (add + $allocs), nr: (length + $nr) }' "$report" >sum
+	diff all sum
+	jq -e '.processes | length == 4' "$report"
+}
+
+@test "follow: a leak in a child that is not listed any more counts for --fail-on" {
+	traced -f --max-procs 2 --fail-on definite -- /bin/sh -c '"$0"; for i in 1 2 3 4; do "$1"; done' "$T/leak" "$T/nothing"
+	[ "$status" -eq 99 ]
+	fails jq -e 'any(.processes[]; .scan.definite.blocks > 0)' "$report"
+	traced -f --max-procs 2 --fail-on definite -- /bin/sh -c 'for i in 1 2 3 4; do "$0"; done' "$T/nothing"
+	[ "$status" -eq 0 ]
 }
 
 @test "follow: heaptap is killed: children go on, and nothing of it stays in them (A3)" {

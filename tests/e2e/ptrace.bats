@@ -73,7 +73,7 @@ same_reports() {
 
 @test "ptrace: same reports as by BPF: children with copies of the memory, with their parent's, with their own (A14, A16)" {
 	same_reports -f -- "$T/fork" 5
-	same_reports -f --max-procs 2 -- "$T/fork" 5
+	same_reports -f --max-procs 2 -- "$T/fork" 5 1
 	same_reports -f -- "$T/sharers" vfork
 	same_reports -f -- "$T/sharers" clone
 	same_reports -f -- /bin/sh -c "'$T/leak'; '$T/exitcodes' exit 3"

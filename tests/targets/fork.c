@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* fork [CHILDREN]: children with a copy of the heap free inherited blocks and leak their own. */
+/*
+ * fork [CHILDREN [1]]: children with a copy of the heap free inherited blocks and leak their own. With 1 none of them
+ * ends before all were made.
+ */
 #include "tests/targets/truth.h"
 
 #include <sys/wait.h>
@@ -26,27 +29,37 @@ FN static void child_allocates(void)
 	free(inherited);
 }
 
-static void start_child(void)
+/* @all_made: the parent closes it when all children were made; NULL = nobody waits. */
+static void start_child(const int *all_made)
 {
 	pid_t pid = fork();
+	char c;
 
 	if (pid < 0)
 		abort();
 	if (pid)
 		return;
 	child_allocates();
+	if (all_made) {
+		close(all_made[1]);
+		if (read(all_made[0], &c, 1))
+			abort();
+	}
 	_exit(0);
 }
 
 int main(int argc, char **argv)
 {
 	long children = arg_or(argc, argv, 1, 3);
-	int status;
+	int status, all_made[2];
 
 	truth_begin();
+	if (pipe(all_made))
+		abort();
 	parent_allocates();
 	for (long i = 0; i < children; i++)
-		start_child();
+		start_child(arg_or(argc, argv, 2, 0) ? all_made : NULL);
+	close(all_made[1]);
 	if (!vfork())
 		_exit(0);
 	while (wait(&status) > 0)

@@ -59,6 +59,7 @@ static void trace(const struct options *o, struct trace_metrics *tm, struct sess
 		if (session_poll(s))
 			return;
 		session_check(s, NULL);
+		session_bound_ended(s);
 		trace_metrics_round(tm, s);
 		if ((o->has_between && session_span_is_over(s)) || session_is_enough(s))
 			return;

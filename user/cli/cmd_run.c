@@ -247,6 +247,8 @@ static enum control_event go_on(struct run *r, struct control *c, struct run_lin
 	if (!r->is_finished)
 		check(r);
 	handle(r, c, event, sig);
+	if (!r->is_finished)
+		session_bound_ended(r->session);
 	if (!r->is_finished && session_is_enough(r->session))
 		control_stop_soon(c);
 	if (p->has_line && r->is_attached && !r->is_finished)

@@ -208,7 +208,7 @@ const struct option_row option_rows[] = {
 	  .help = "end with the program itself; without this option, --follow goes on until all traced "
 		  "processes have ended" },
 	{ "max-procs", 0, "N", take_u32, FIELD(max_procs), "1000", "1", "4000", .commands = TRACING,
-	  .help = "trace at most N children with --follow; the report counts the others" },
+	  .help = "trace at most N children at a time with --follow, and list the last N that have ended" },
 	{ "watch", 0, "N", take_u32, FIELD(max_watched), "4000", "1", "60000", .commands = IN(SYSTEM),
 	  NOT_IN_AGENT("watch at most N processes at a time: those that grow, then the largest") },
 	{ "comm", 0, "PATTERN", take_list, FIELD(comms), .commands = IN(SYSTEM),

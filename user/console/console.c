@@ -18,6 +18,7 @@
 #include "user/lib/log.h"
 #include "user/report/report.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 
 enum { POLL_MS = 20, IDLE_MS = 1000, ALIVE_ROUNDS = 5 };
 
@@ -38,6 +39,7 @@ static void take_events(struct console *c)
 		connection_round(c->remote, c->session);
 	if (++c->round % ALIVE_ROUNDS)
 		return;
+	session_bound_ended(c->session);
 	running = session_running(c->session);
 	if (running < c->nr_running) {
 		if (c->is_terminal && c->input)

@@ -713,7 +713,7 @@ static bool is_number_wrong(const struct process *p)
 
 bool session_has_losses(struct session *s)
 {
-	bool has_losses = s->has_failed || s->is_damaged;
+	bool has_losses = s->has_failed || s->is_damaged || s->has_dropped_losses;
 
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		session_read_losses(s, s->processes[i]);

@@ -136,42 +136,6 @@ void session_name(struct session *s, struct process *image)
 		s->ops->comm(s->source, image->target->pid, image->target->comm);
 }
 
-/* Processes have new numbers, by their old ones; 0 = the process is gone. */
-static void renumber(struct session *s, const u32 *new_number)
-{
-	for (size_t i = 0; i < s->nr_processes; i++)
-		s->processes[i]->parent = new_number[s->processes[i]->parent];
-}
-
-size_t session_drop_ended(struct session *s, size_t keep)
-{
-	size_t nr_ended = 0, nr_dropped = 0, nr = 0;
-	auto_free u32 *new_number = NULL;
-
-	for (size_t i = 0; i < s->nr_processes; i++)
-		nr_ended += process_is_over(s->processes[i]);
-	if (nr_ended <= keep)
-		return 0;
-	new_number = calloc(s->nr_processes + 1, sizeof(*new_number));
-	if (!new_number)
-		return 0;
-	for (size_t i = 0; i < s->nr_processes; i++) {
-		struct process *p = s->processes[i];
-
-		if (process_is_over(p) && nr_dropped < nr_ended - keep) {
-			session_free_process(p);
-			nr_dropped++;
-			continue;
-		}
-		s->processes[nr++] = p;
-		new_number[i + 1] = (u32)nr;
-	}
-	s->nr_processes = nr;
-	s->latest = NULL;
-	renumber(s, new_number);
-	return nr_dropped;
-}
-
 void session_hide(struct process *p)
 {
 	struct heap *none;

@@ -119,8 +119,15 @@ void session_expect(struct session *s, size_t nr);
 /* @nr processes were asked for and cannot be traced: session_status() is STATUS_UNTRUSTED from now on. */
 void session_leave_out(struct session *s, size_t nr);
 
-/* Forget the processes that ended first, until @keep processes that have ended are left. Returns how many. */
-size_t session_drop_ended(struct session *s, size_t keep);
+/*
+ * Forget the processes that ended first, until @keep processes that have ended are left, and keep sums of them for
+ * their parents. @keeps_targets: only children are forgotten. Returns how many that reports had. Pointers to processes
+ * are invalid after it.
+ */
+size_t session_drop_ended(struct session *s, size_t keep, bool keeps_targets);
+
+/* Of the children that have ended, keep as many as may run at a time: a run of many short ones stays small. */
+void session_bound_ended(struct session *s);
 
 /* As lifeline of struct source_ops (user/source/source.h); -1 without one. */
 int session_lifeline(struct session *s);

@@ -7,6 +7,7 @@
 #include "user/report/report.h"
 #include "user/report/report_marks.h"
 #include "user/session/session.h"
+#include "user/session/session_dropped.h"
 #include "user/session/session_fill.h"
 #include "user/session/session_live.h"
 #include "user/session/session_process.h"
@@ -45,14 +46,13 @@ struct session {
 	bool is_damaged;			 /* the recording could not be read to its end */
 	struct span_course span;		 /* --between; without one it has no span */
 	char span_note[512];
-	bool is_replayed;	      /* processes are those of a file, not of this machine */
-	int halted_fd;		      /* owned; reading of it halts at the end of the span; 0 = it does not */
-	struct scan_sum lost;	      /* for sure, in the last report */
-	u64 nr_misuses;		      /* wrong releases in it */
-	u32 growth;		      /* the most that a process in it grew, trend_permille() */
-	size_t nr_unjudged;	      /* processes without a verdict in it */
-	size_t nr_unwatched;	      /* processes in it in which nothing could be watched */
-	size_t nr_left_out;	      /* session_leave_out() */
+	bool is_replayed;	    /* processes are those of a file, not of this machine */
+	int halted_fd;		    /* owned; reading of it halts at the end of the span; 0 = it does not */
+	struct session_found found; /* in the last report */
+	struct dropped dropped;	    /* processes without a parent that were dropped */
+	bool has_dropped_losses;    /* session_has_losses() */
+	struct session_found dropped_found; /* in all that were dropped */
+	size_t nr_left_out;		    /* session_leave_out() */
 	size_t nr_missing;	      /* functions of --alloc that no file defines; set by session_stop() */
 	struct probe_custom *custom;  /* owned */
 	u64 epoch_ns;		      /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/scan/leaks.h"
+#include "user/session/session_dropped.h"
 #include "user/session/session_live.h"
 #include "user/session/session_notes.h"
 #include "user/session/session_tune.h"
@@ -59,8 +60,11 @@ struct process {
 	struct suppress_list *own_rules; /* owned; of its program; NULL = none */
 	bool has_own_rules;		 /* its program was looked at */
 	size_t parent;			 /* its number in the session, from 1 on; 0 = not known */
+	u32 new_parent;			 /* while processes are dropped */
 	u64 nr_unlisted;		 /* programs of children that ended before they were looked at */
-	const char *texts[16];		 /* borrowed; notes for the report that is being written */
+	struct dropped dropped;		 /* its children, and theirs */
+	char dropped_note[512];
+	const char *texts[18]; /* borrowed; notes for the report that is being written */
 	char untraced_notes[5][128];
 	struct {
 		u64 nr_checked,

@@ -38,28 +38,27 @@ int session_make_symbolizer(struct session *s)
 	return s->symbolizer ? 0 : symbolizer_new(&s->symbolizer, s->modules, &s->options->names);
 }
 
-/* Count what the rules of --fail-on look at. */
-static void count_findings(struct session *s, const struct process *p)
+void session_count_findings(const struct process *p, struct session_found *f)
 {
 	struct misuse_counts wrong = heap_misuse_counts(p->heap);
 	struct trend_growth growth;
 
 	if (process_is_unwatched(p)) {
-		s->nr_unwatched += p->life != PROCESS_REPLACED;
+		f->nr_unwatched += p->life != PROCESS_REPLACED;
 		return;
 	}
 	for (int i = 0; i < NR_MISUSES; i++)
-		s->nr_misuses += wrong.of[i];
-	if (trend_growth(&p->trend, &growth) && trend_permille(&growth) > s->growth)
-		s->growth = trend_permille(&growth);
+		f->nr_misuses += wrong.of[i];
+	if (trend_growth(&p->trend, &growth) && trend_permille(&growth) > f->growth)
+		f->growth = trend_permille(&growth);
 	if (!p->leaks || !p->leaks->has_verdict) {
 		/* exec() frees all memory of the old program: no leak is possible. */
-		s->nr_unjudged += p->life != PROCESS_REPLACED;
+		f->nr_unjudged += p->life != PROCESS_REPLACED;
 		return;
 	}
 	for (size_t i = SCAN_DEFINITE; i <= SCAN_INDIRECT; i++) {
-		s->lost.blocks += p->leaks->result.sums.of[i].blocks;
-		s->lost.bytes += p->leaks->result.sums.of[i].bytes;
+		f->lost.blocks += p->leaks->result.sums.of[i].blocks;
+		f->lost.bytes += p->leaks->result.sums.of[i].bytes;
 	}
 }
 
@@ -89,7 +88,7 @@ static size_t note_untraced(struct process *p, const char **notes)
 		u64 nr;
 		const char *one, *many, *what;
 	} all[ARRAY_SIZE(p->untraced_notes)] = {
-		{ p->losses.unfollowed, "child is", "children are",
+		{ p->losses.unfollowed + p->dropped.unfollowed, "child is", "children are",
 		  "not followed: more than --max-procs, or no room for their events" },
 		{ p->losses.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
@@ -112,9 +111,37 @@ static size_t note_untraced(struct process *p, const char **notes)
 	return nr;
 }
 
-int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
+/* The last row of the children that ended first. Returns how many notes. */
+static size_t note_dropped(struct process *p, const char **note)
+{
+	const struct dropped *d = &p->dropped;
+
+	if (!d->nr)
+		return 0;
+	snprintf(p->dropped_note, sizeof(p->dropped_note),
+		 "%" PRIu64 " children that ended first are not listed (--max-procs): %s allocations, "
+		 "%s releases, %s in %s blocks live at their ends, %s events lost",
+		 d->nr, human_count(d->allocs).text, human_count(d->frees).text,
+		 human_bytes(d->live_bytes).text, human_count(d->live_blocks).text,
+		 human_count(d->lost).text);
+	*note = p->dropped_note;
+	return 1;
+}
+
+int session_suppress(struct session *s, struct process *p)
 {
 	const struct leaks_names names = { p->heap, s->stacks, s->modules, s->symbolizer };
+	int err = 0;
+
+	if (!p->leaks || !p->leaks->has_verdict)
+		return 0;
+	if (s->options->suppress)
+		err = leaks_suppress(p->leaks, s->options->suppress, &names);
+	return err ? err : leaks_suppress(p->leaks, session_own_rules(s, p), &names);
+}
+
+int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
+{
 	struct report_allocator *allocators = list_allocators(p->target);
 	int err = 0;
 
@@ -141,10 +168,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		out->unwatched = p->unwatched;
 		out->leaks = NULL;
 	}
-	if (out->leaks && p->leaks->has_verdict && s->options->suppress)
-		err = leaks_suppress(p->leaks, s->options->suppress, &names);
-	if (out->leaks && p->leaks->has_verdict && !err)
-		err = leaks_suppress(p->leaks, session_own_rules(s, p), &names);
+	if (out->leaks)
+		err = session_suppress(s, p);
 	if (note_of(s, p)) {
 		out->no_verdict = note_of(s, p);
 		p->texts[out->nr_notes++] = out->no_verdict;
@@ -153,6 +178,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	if (session_has_span(s))
 		p->texts[out->nr_notes++] = session_span_note(s);
 	out->nr_notes += note_untraced(p, &p->texts[out->nr_notes]);
+	out->nr_notes += note_dropped(p, &p->texts[out->nr_notes]);
 	out->nr_notes += session_note_tuning(s, p, now_ns, &p->texts[out->nr_notes]);
 	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		p->texts[out->nr_notes++] =
@@ -169,7 +195,7 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	if (session_note_text(p))
 		p->texts[out->nr_notes++] = session_note_text(p);
 	out->notes = p->texts;
-	count_findings(s, p);
+	session_count_findings(p, &s->found);
 	return err;
 }
 
@@ -299,11 +325,11 @@ int session_report(struct session *s)
 
 bool session_has_findings(const struct session *s, const struct fail_rules *rules)
 {
-	if (rules->on_definite && s->lost.blocks && s->lost.bytes >= rules->bytes)
+	if (rules->on_definite && s->found.lost.blocks && s->found.lost.bytes >= rules->bytes)
 		return true;
-	if (rules->on_errors && s->nr_misuses)
+	if (rules->on_errors && s->found.nr_misuses)
 		return true;
-	return rules->growth && s->growth >= rules->growth;
+	return rules->growth && s->found.growth >= rules->growth;
 }
 
 /* Each rule that was asked for, after what was measured for it. */
@@ -313,9 +339,9 @@ static void describe_findings(const struct session *s, FILE *out)
 	const char *before = "";
 
 	if (rules->on_definite) {
-		if (s->lost.blocks)
-			fprintf(out, "%s in %s block%s lost", human_bytes(s->lost.bytes).text,
-				human_count(s->lost.blocks).text, s->lost.blocks == 1 ? "" : "s");
+		if (s->found.lost.blocks)
+			fprintf(out, "%s in %s block%s lost", human_bytes(s->found.lost.bytes).text,
+				human_count(s->found.lost.blocks).text, s->found.lost.blocks == 1 ? "" : "s");
 		else
 			fputs("nothing lost", out);
 		fputs(" (--fail-on definite", out);
@@ -326,12 +352,12 @@ static void describe_findings(const struct session *s, FILE *out)
 	}
 	if (rules->on_errors) {
 		fprintf(out, "%s%s wrong release%s (--fail-on errors)", before,
-			human_count(s->nr_misuses).text, s->nr_misuses == 1 ? "" : "s");
+			human_count(s->found.nr_misuses).text, s->found.nr_misuses == 1 ? "" : "s");
 		before = "; ";
 	}
 	if (rules->growth)
 		fprintf(out, "%sgrowth %s (--fail-on growth, limit %s)", before,
-			human_percent(s->growth, 1000).text, human_percent(rules->growth, 1000).text);
+			human_percent(s->found.growth, 1000).text, human_percent(rules->growth, 1000).text);
 }
 
 /* The last line of a run in a test or a build: why it failed, or what was measured. */
@@ -358,18 +384,18 @@ int session_findings(const struct session *s)
 	}
 	if (!fail_rules_any(&s->options->fail))
 		return 0;
-	if (s->nr_unwatched)
+	if (s->found.nr_unwatched)
 		error("%s: --fail-on: no verdict: nothing could be watched in %zu process%s",
-		      s->options->command, s->nr_unwatched, s->nr_unwatched == 1 ? "" : "es");
+		      s->options->command, s->found.nr_unwatched, s->found.nr_unwatched == 1 ? "" : "es");
 	/* The functions were logged. */
-	if (s->nr_unwatched || s->nr_missing)
+	if (s->found.nr_unwatched || s->nr_missing)
 		return -ENODATA;
-	if (!s->nr_unjudged || !s->options->fail.on_definite) {
+	if (!s->found.nr_unjudged || !s->options->fail.on_definite) {
 		log_findings(s, false);
 		return 0;
 	}
-	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command, s->nr_unjudged,
-	      s->nr_unjudged == 1 ? "" : "es");
+	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command, s->found.nr_unjudged,
+	      s->found.nr_unjudged == 1 ? "" : "es");
 	return -ENODATA;
 }
 
@@ -380,9 +406,5 @@ bool session_lacks_functions(const struct session *s)
 
 void session_forget_findings(struct session *s)
 {
-	s->lost = (struct scan_sum){ 0 };
-	s->nr_unjudged = 0;
-	s->nr_unwatched = 0;
-	s->nr_misuses = 0;
-	s->growth = 0;
+	s->found = s->dropped_found;
 }

@@ -202,7 +202,8 @@ static size_t note_window(const struct session *s, char *note, size_t size, u64 
 	const struct report_window w = session_window(s, now_ns);
 	u64 scale = report_window_permille(&w);
 
-	if (!w.number)
+	/* The agent has no --max-cost. */
+	if (IS_AGENT || !w.number)
 		return 0;
 	snprintf(note, size,
 		 "traced in windows, because of --max-cost: these numbers are exact for window %u, %s of %s; "

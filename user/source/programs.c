@@ -305,12 +305,12 @@ void programs_pause(const struct programs *p, pid_t pid, bool is_paused)
 		p->state->nr_paused--;
 }
 
-void programs_drop_process(const struct programs *p, pid_t pid, bool frees_place)
+void programs_drop_process(const struct programs *p, pid_t pid)
 {
 	struct process_state process;
 	u32 key = pid;
 
-	if (frees_place && !bpf_map_lookup_elem(p->processes_fd, &key, &process) && process.is_followed)
+	if (!bpf_map_lookup_elem(p->processes_fd, &key, &process) && process.is_followed)
 		__sync_fetch_and_sub(&p->state->nr_followed, 1);
 	bpf_map_delete_elem(p->processes_fd, &key);
 }

@@ -66,5 +66,5 @@ int programs_fd(const struct programs *p, enum program which);
 /* From now on calls of process @pid are not seen; or are seen again. */
 void programs_pause(const struct programs *p, pid_t pid, bool is_paused);
 
-/* Process @pid is not traced any more; @frees_place: if it is a child, another one may be followed in its place. */
-void programs_drop_process(const struct programs *p, pid_t pid, bool frees_place);
+/* Process @pid is not traced any more: if it is a child, another one may be followed in its place. */
+void programs_drop_process(const struct programs *p, pid_t pid);

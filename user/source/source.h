@@ -46,8 +46,7 @@ struct source_options {
 	bool want_free_stacks, drops_when_full;
 	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
-	u32 max_followed;	     /* most children, and theirs, that are traced too; 0 = none */
-	bool forgets_followed;	     /* children that have ended do not count in max_followed */
+	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
 	const char *const *omit;     /* NULL-terminated, or NULL: no probes in files of these names */
 	const char *const *usdt; /* NULL-terminated, or NULL: "PROVIDER:NAME" of notes that are marks, too */

@@ -358,7 +358,7 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 	struct bpf_source *s = self(source);
 	struct bpf_process *t = find_process(s, pid);
 
-	programs_drop_process(&s->programs, pid, s->options.forgets_followed);
+	programs_drop_process(&s->programs, pid);
 	if (s->tables)
 		unwind_tables_forget(s->tables, pid);
 	if (t)

@@ -111,7 +111,6 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.stops_at_checks = c->stops_at_checks,
 		.drops_when_full = c->on_full == ON_FULL_DROP,
 		.max_followed = c->max_followed,
-		.forgets_followed = c->forgets_followed,
 		.want_free_stacks = c->check == CHECK_ALWAYS || (c->check == CHECK_STARTED && is_launch),
 		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp, .wants_guess = c->guess },
 	};

@@ -19,14 +19,13 @@ enum source_check { CHECK_STARTED, CHECK_ALWAYS, CHECK_NEVER };
 
 /* The demands on a source. Strings and lists are borrowed. */
 struct source_choice {
-	const char *command;   /* its name, for messages: "run" */
-	u32 backend;	       /* enum source_backend */
-	u32 check;	       /* enum source_check */
-	u32 depth;	       /* frames per stack */
-	u32 on_full;	       /* enum source_on_full */
-	u32 max_followed;      /* most children that are traced too; 0 = none */
-	bool forgets_followed; /* those that have ended do not count */
-	u64 ring_bytes;	       /* 0 = the source's own choice */
+	const char *command; /* its name, for messages: "run" */
+	u32 backend;	     /* enum source_backend */
+	u32 check;	     /* enum source_check */
+	u32 depth;	     /* frames per stack */
+	u32 on_full;	     /* enum source_on_full */
+	u32 max_followed;    /* most children that are traced too at a time; 0 = none */
+	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
 	bool guess;		 /* find allocators of static programs by their code */
 	bool stops_at_checks;	 /* the session makes leak checks that programs ask for: session_check() */

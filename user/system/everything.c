@@ -22,7 +22,6 @@ int everything_init(struct everything *e, struct zooms *z, u32 max)
 	*e = (struct everything){ .zooms = z, .options = *z->options->session };
 	/* Processes that share probes are told apart by their PIDs, as followed children are. */
 	e->options.source.max_followed = max < EVERYTHING_MAX ? max : EVERYTHING_MAX;
-	e->options.source.forgets_followed = true;
 	zooms_measure_call(z);
 	err = session_new(&e->session, &e->options, NULL, false);
 	if (err)
@@ -100,7 +99,7 @@ void everything_look(struct everything *e, struct watch *w)
 	}
 	if (before != e->nr_traced)
 		info("system: %u processes are traced", e->nr_traced);
-	e->nr_forgotten += session_drop_ended(e->session, EVERYTHING_MAX_ENDED);
+	e->nr_forgotten += session_drop_ended(e->session, EVERYTHING_MAX_ENDED, false);
 	price_look(&e->price, e->session, &e->zooms->call, w->now_ns);
 	e->zooms->permyriad = e->price.permyriad;
 	if (w->now_ns < e->next_answers_ns)

@@ -441,7 +441,9 @@ static void take_events(struct top_session *run)
 		return;
 	if (session_poll(top->session))
 		top->has_source = false;
-	else if (top->remote)
+	else
+		session_bound_ended(top->session);
+	if (top->has_source && top->remote)
 		connection_round(top->remote, top->session);
 }
 

@@ -49,27 +49,65 @@ static void oldest_are_forgotten(void **state)
 {
 	struct session *s = *state;
 
-	assert_int_equal(session_drop_ended(s, 4), 0);
-	assert_int_equal(session_drop_ended(s, 1), 3);
+	assert_int_equal(session_drop_ended(s, 4, false), 0);
+	assert_int_equal(session_drop_ended(s, 1, false), 3);
 	assert_int_equal(s->nr_processes, NR - 3);
 	for (u32 pid = 100; pid < 100 + NR; pid += 2)
 		assert_non_null(session_find(s, pid));
 	assert_int_equal(parent_of(s, 101), NR + 1);
 	assert_int_equal(parent_of(s, 105), NR + 1);
 	/* 100, 102, 104, 106, 107 and 108 are left. */
-	assert_int_equal(parent_of(s, 102), 0);
+	assert_int_equal(parent_of(s, 102), 1);
 	assert_int_equal(parent_of(s, 107), 4);
 	assert_int_equal(parent_of(s, 108), 5);
-	assert_int_equal(session_drop_ended(s, 0), 1);
-	assert_int_equal(parent_of(s, 108), 0);
-	assert_int_equal(session_drop_ended(s, 0), 0);
+	assert_int_equal(session_drop_ended(s, 0, false), 1);
+	assert_int_equal(parent_of(s, 108), 4);
+	assert_int_equal(session_drop_ended(s, 0, false), 0);
 	assert_int_equal(s->nr_processes, 5);
+}
+
+/* Sums of those that are forgotten go to the nearest parent that stays, and so do their findings. */
+static void sums_stay(void **state)
+{
+	struct session *s = *state;
+
+	for (size_t i = 0; i < NR; i++) {
+		s->processes[i]->losses = (struct losses){ .stacks = 1, .unfollowed = 2 };
+		s->processes[i]->nr_unlisted = i == 3;
+	}
+	s->processes[2]->life = PROCESS_ENDED;
+	s->processes[3]->losses.frees = 1;
+	/* 101, 102, 103, 105 and 107 have ended; all but the last are forgotten. */
+	assert_false(s->has_dropped_losses);
+	assert_int_equal(session_drop_ended(s, 1, true), 4);
+	assert_int_equal(session_find(s, 100)->dropped.nr, 3);
+	assert_int_equal(session_find(s, 100)->dropped.lost, 4);
+	assert_int_equal(session_find(s, 100)->dropped.unfollowed, 6);
+	assert_int_equal(session_find(s, 100)->nr_unlisted, 1);
+	assert_int_equal(session_find(s, 104)->dropped.nr, 1);
+	assert_int_equal(s->dropped.nr, 0);
+	assert_true(s->has_dropped_losses);
+	assert_int_equal(s->dropped_found.nr_unjudged + s->dropped_found.nr_unwatched, 4);
+}
+
+/* Targets that the user has named are kept on demand. */
+static void targets_stay(void **state)
+{
+	struct session *s = *state;
+
+	s->processes[0]->life = PROCESS_ENDED;
+	assert_int_equal(session_drop_ended(s, 0, true), 4);
+	assert_int_equal(s->processes[0]->target->pid, 100);
+	assert_int_equal(session_drop_ended(s, 0, false), 1);
+	assert_int_equal(s->dropped.nr, 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(oldest_are_forgotten, setup, teardown),
+		cmocka_unit_test_setup_teardown(sums_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(targets_stay, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
