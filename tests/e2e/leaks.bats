@@ -576,11 +576,18 @@ has_found() { jq -se 'any(.[].processes[0].scan; .definite.blocks > 0)' "$BATS_T
 
 # In the first report, where the machine lets the leaking thread run often enough.
 @test "leaks: redis under load with a planted leak: found, nothing else" {
+	local last
 	redis HEAPTAP_PLUG_LEAK=1
 	patient --scan -i 3s -o "$BATS_TEST_TMPDIR/r.%n.json" "$TARGET"
 	wait_for has_found
 	detach
+	last=$(ls -v "$BATS_TEST_TMPDIR"/r.*.json | tail -1)
 	for report in "$BATS_TEST_TMPDIR"/r.*.json; do
+		# Where heaptap is slow, Ctrl-C breaks the last verdict off, which is said.
+		if [ "$report" = "$last" ] && [ "$(field .scan)" = null ]; then
+			has_note '^scan given up: tracing ended meanwhile'
+			continue
+		fi
 		is .notes '[]'
 		[ "$(of_function plug_keeps definite.blocks)" -eq 0 ]
 		[ "$(of_function plug_forgets definite.blocks)" -eq "$(field .scan.definite.blocks)" ]
