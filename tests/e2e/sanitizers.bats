@@ -68,6 +68,19 @@ with_leaks() {
 	[ "$(lost_blocks 1)" = 3,369 ]
 }
 
+@test "sanitizers: a program that cannot be traced ends as alone" {
+	local what alone
+	sanitized clang leak
+	for what in clean leak; do
+		alone=0
+		"$program" "$what" >"$BATS_TEST_TMPDIR/alone.out" 2>/dev/null 3>&- || alone=$?
+		run --separate-stderr "$HEAPTAP" run -q -b inline -- "$program" "$what"
+		[[ $stderr == *'not traced'* ]] || skip "inline traces it here"
+		[ "$status" -eq "$alone" ] || { echo "status $status, alone $alone"; return 1; }
+		[ "$output" = "$(cat "$BATS_TEST_TMPDIR/alone.out")" ]
+	done
+}
+
 @test "sanitizers: a program that heaptap has left after --duration ends as alone" {
 	local alone=0 gate=$BATS_TEST_TMPDIR/gate
 	sanitized gcc leak

@@ -278,6 +278,9 @@ static void follow(struct run *r, struct control *c)
 
 	control_listen(c);
 	launch_start(r->launch);
+	/* Nothing is traced, but as its tracer heaptap would keep LeakSanitizer in the program from its work. */
+	if (!r->is_attached && launch_leave(r->launch))
+		debug("run: detached from the program");
 	while (!launch_poll(r->launch))
 		go_on(r, c, &p);
 	/* Another process may soon have the PID. */
