@@ -314,3 +314,13 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 		[ ! -s out ]
 	done
 }
+
+@test "recording: of a program that cannot be started: it says that heaptap gave up" {
+	status=0
+	"$HEAPTAP" run -q -w r.heaptap -- ./nothing 2>err || status=$?
+	[ "$status" -eq 127 ]
+	status=0
+	"$HEAPTAP" report r.heaptap >out 2>err || status=$?
+	[ "$status" -eq 4 ]
+	[ "$(cat err)" = "heaptap: report: r.heaptap: its recording was broken off: heaptap gave up" ]
+}

@@ -174,7 +174,7 @@ void recorder_free(struct recorder *r)
 	if (r->is_open) {
 		put(r, STREAM_END,
 		    &(struct stream_end){
-			    .time_ns = now_ns(r), .reason = STREAM_END_ERROR, .text = "broken off" });
+			    .time_ns = now_ns(r), .reason = STREAM_END_ERROR, .text = "heaptap gave up" });
 		if (r->is_open)
 			check(r, stream_flush(r->writer));
 	}

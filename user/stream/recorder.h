@@ -39,7 +39,7 @@ int recorder_new(struct recorder **out, const struct recorder_options *o,
 /* Check the name of the file like recorder_new(), and do nothing else. 0, or -errno, logged. */
 int recorder_check(const struct recorder_options *o) __must_check;
 
-/* A recording that recorder_end() has not ended gets an end that says "broken off". */
+/* A recording that recorder_end() has not ended gets an end that says "heaptap gave up". */
 void recorder_free(struct recorder *r);
 
 /* Call before recorder_begin() if tracing began earlier: the first part begins like those of recorder_next_part(). */
