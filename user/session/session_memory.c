@@ -10,8 +10,9 @@
 #include "user/scan/snapshot_price.h"
 #include "user/session/session_private.h"
 
-/* Looks, in ns, and bytes: what stays free for the report; what cannot be used up between two looks. */
+/* Looks, in ns, and bytes: what stays free for the report; what cannot be used up in one period. */
 static const u64 PERIOD = 250000000, FOR_REPORT = 4 << 20, PLENTY = 128 << 20;
+enum { MAX_PERIODS = 8 };
 
 static void say_short(struct session *s, u64 room)
 {
@@ -26,14 +27,24 @@ static void say_short(struct session *s, u64 room)
 	     s->options->command, human_bytes(room).text);
 }
 
+/* Each look reads all cgroups above heaptap: with more room the next one is later. */
+static u64 until_next_look(u64 room)
+{
+	u64 periods = room / PLENTY;
+
+	if (periods > MAX_PERIODS)
+		periods = MAX_PERIODS;
+	return (periods ? periods : 1) * PERIOD;
+}
+
 void session_bound_memory(struct session *s)
 {
 	u64 now_ns = clock_now_ns(), room, more;
 
-	if (s->is_replayed || now_ns < s->memory_looked_ns + PERIOD)
+	if (s->is_replayed || now_ns < s->memory_look_ns)
 		return;
-	s->memory_looked_ns = now_ns;
 	room = snapshot_price_room(getpid());
+	s->memory_look_ns = now_ns + until_next_look(room);
 	if (room >= PLENTY && !s->is_memory_short)
 		return;
 	s->is_memory_short = room < PLENTY;

@@ -27,7 +27,7 @@ struct session {
 	struct sink sink;
 	struct recorder *recorder; /* owned; NULL = nothing is recorded */
 	struct session_tuned tuned;
-	u64 memory_looked_ns, load_looked_ns; /* for session_bound_memory(), session_look_at_load() */
+	u64 memory_look_ns, load_looked_ns; /* next session_bound_memory(), last session_look_at_load() */
 	bool is_memory_short, is_shortage_told;
 	struct backlog backlog;	       /* records to enter before all others */
 	struct alloc_table *fns;       /* owned; allocator functions that its records name */
