@@ -174,6 +174,45 @@ sys.stdin.read()'
 	told .why.verdict definite
 }
 
+@test "census: --why TYPE names who holds the blocks of a class, each with a chain" {
+	counted "$T/census_types"
+	with_json -n 0 --why zoo::Cat
+	told .why_type.live.blocks 310
+	told .why_type.lost.blocks 9
+	told '.why_type.owners[] | select(.name == "favourite") | .held.blocks' 1
+	told '.why_type.owners[] | select(.name == "favourite") | .why.root.name' favourite
+	# The buffer of stdout may have old pointers to some of them.
+	told '.why_type.owners[] | select(.name == "all") | .held.blocks > 200 and (.why.chain | length) == 2' true
+	told '([.why_type.owners[].held.blocks] | add) + .why_type.lost.blocks' 310
+	# The last block of a chain is of the class.
+	told '(.why_type.owners[] | select(.name == "all") | .why.chain[-1].size) == 120' true
+	run "$HEAPTAP" scan --why zoo::Cat "$TARGET"
+	[[ $(unbroken <<<"$output") == *'Who holds blocks of zoo::Cat: 36.3 KiB in 310 blocks'* ]]
+	[[ $(unbroken <<<"$output") == *' blocks held by data all in '*', for example: '*' in a block of 120 B, reachable: held by data all'* ]]
+	[[ $(unbroken <<<"$output") == *' in 9 blocks held by nothing, for example: '* ]]
+	# A part of a name will do, if no type has just that name.
+	with_json --why Cage
+	told .why_type.live.blocks 70
+	with_json --why zoo::Cow
+	told '.why_type.found, .why_type.live.blocks' $'false\n0'
+	run "$HEAPTAP" scan --why zoo::Cow "$TARGET"
+	[[ $output == *'Who holds blocks of zoo::Cow: no live block begins so'* ]]
+	run "$HEAPTAP" attach --why zoo::Cat "$TARGET"
+	[ "$status" -eq 2 ]
+}
+
+@test "census: --csv names the type and the owner of each block, as JSON sums them up" {
+	counted "$T/census_types"
+	census
+	with_json
+	[ "$(head -1 "$list")" = address,size,state,arena,verdict,type,owner ]
+	[ "$(grep -c ',live,.*,"class zoo::Cat",' "$list")" -eq 310 ]
+	[ "$(grep -c ',definite,"class zoo::Cat",$' "$list")" -eq 9 ]
+	[ "$(grep -c '"class zoo::Cat","data favourite in ' "$list")" -eq 1 ]
+	[ "$(grep -c '"data all in ' "$list")" -eq "$(jq '.owners[] | select(.name == "all") | .held.blocks' "$json")" ]
+	[ "$(awk -F, '$3 == "live"' "$list" | grep -vc '"$')" -eq "$(jq '.scan | .definite.blocks + .indirect.blocks' "$json")" ]
+}
+
 @test "census: many blocks, of many threads, again and again" {
 	counted "$T/census" 5 8 30000
 	for _ in 1 2 3; do
@@ -309,10 +348,13 @@ cored() {
 	ended "$TARGET" 0
 }
 
+# is_copied: does the text of the last census say so? Its lines are broken at 80 columns.
+is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
+
 @test "census: of a copy that the process forks: the same blocks, and nothing is left" {
 	counted "$T/census" 4 3 4000
 	census --snapshot fork
-	grep -q ', read from a copy$' "$text" || skip "no copy here: $(cat "$text" | sed -n 3p)"
+	is_copied || skip "no copy here: $(cat "$text" | sed -n 3p)"
 	equals_truth 5
 	! grep -q 'Does not add up' "$text" || return 1
 	[ -z "$(pgrep -P "$TARGET")" ]
@@ -330,7 +372,7 @@ cored() {
 	local warning=$BATS_TEST_TMPDIR/warning
 	counted "$T/census" 4 3 20000
 	census --snapshot precopy 2>"$warning"
-	grep -q ', read from a copy$' "$text" || skip "no copy here: $(cat "$warning")"
+	is_copied || skip "no copy here: $(cat "$warning")"
 	equals_truth 5
 	! grep -q 'Does not add up' "$text" || return 1
 	no_line '^VmFlags:.* uw' "/proc/$TARGET/smaps"
@@ -339,7 +381,7 @@ cored() {
 	for way in fork precopy; do
 		census --snapshot "$way" --max-copy 1M 2>"$warning"
 		grep "no $way: the copy may take .* MiB, and there is room for 1.00 MiB (see --max-copy)" "$warning"
-		! grep -q ', read from a copy$' "$text" || return 1
+		! is_copied || return 1
 		equals_truth 5
 	done
 	untouched "$TARGET"
@@ -549,6 +591,19 @@ lost_by_census() {
 	jq '(.types[] | select(.name == "zoo::Cat") | .live) = {"blocks": 10, "bytes": 1200}' "$json" >"$BATS_TEST_TMPDIR/less.json"
 	run "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/less.json" "$TARGET"
 	[[ $output == *'from 10 to 310 blocks: zoo::Cat'* ]]
+	# As if a variable had held less, and as if an older heaptap had written it.
+	jq '(.owners[] | select(.name == "all") | .held) = {"blocks": 3, "bytes": 300}' "$json" >"$BATS_TEST_TMPDIR/less.json"
+	run "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/less.json" "$TARGET"
+	[[ $(unbroken <<<"$output") == *', from 3 to '*' blocks: held by data all in '* ]]
+	mv "$json" "$BATS_TEST_TMPDIR/first.json"
+	with_json --baseline "$BATS_TEST_TMPDIR/less.json"
+	told '.growth.owners | length' 1
+	told '.growth.owners[0] | .before.blocks' 3
+	told '.growth.types | length' 0
+	told '.growth.before == .growth.now' true
+	jq 'del(.owners)' "$BATS_TEST_TMPDIR/first.json" >"$BATS_TEST_TMPDIR/older.json"
+	run "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/older.json" "$TARGET"
+	[[ $(unbroken <<<"$output") == *'The baseline has no owners'* && $output != *'held by data'* ]]
 	for text in '' '{' '[]' '{"schema": "heaptap-report/1"}' '{"schema": "heaptap-census/1", "live": 7}'; do
 		echo "$text" >"$BATS_TEST_TMPDIR/bad.json"
 		run --separate-stderr "$HEAPTAP" scan --baseline "$BATS_TEST_TMPDIR/bad.json" "$TARGET"

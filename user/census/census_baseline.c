@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "user/census/census_owners.h"
 #include "user/census/census_sizes.h"
 #include "user/census/census_types.h"
 #include "user/lib/array.h"
@@ -29,9 +30,22 @@ struct growth_list {
 	size_t nr, max;
 };
 
+/* The sums that are compared. */
+enum { BY_TYPE, BY_SIZE, BY_OWNER, NR_LISTS };
+
+static const struct {
+	const char *key;  /* in JSON */
+	const char *sum;  /* key of the sum in a row */
+	const char *what; /* before a row in text */
+} lists[NR_LISTS] = {
+	[BY_TYPE] = { "types", "live", "" },
+	[BY_SIZE] = { "sizes", "live", "of size " },
+	[BY_OWNER] = { "owners", "held", "held by " },
+};
+
 struct census_baseline {
 	struct census_sum live;
-	struct growth_list sizes, types;
+	struct growth_list lists[NR_LISTS];
 };
 
 static void list_fini(struct growth_list *l)
@@ -41,12 +55,17 @@ static void list_fini(struct growth_list *l)
 	free(l->rows);
 }
 
+static void lists_fini(struct growth_list *all)
+{
+	for (int i = 0; i < NR_LISTS; i++)
+		list_fini(&all[i]);
+}
+
 void census_baseline_free(struct census_baseline *b)
 {
 	if (!b)
 		return;
-	list_fini(&b->sizes);
-	list_fini(&b->types);
+	lists_fini(b->lists);
 	free(b);
 }
 
@@ -84,23 +103,51 @@ static int read_sum(struct json_reader *r, struct census_sum *sum)
 	return token == JSON_OBJECT_END ? 0 : -EBADMSG;
 }
 
-/* Read one object of "sizes" or "types", whose first token was read. */
-static int read_row(struct json_reader *r, struct growth_list *l)
+/* The texts of one row. */
+struct row_texts {
+	char size[MAX_KEY], kind[MAX_KEY], name[MAX_KEY], object[MAX_KEY], offset[MAX_KEY];
+};
+
+/* The name of a row, the same for rows of a file and of the present census. */
+static void make_key(int list, const struct row_texts *t, char *key, size_t size)
 {
-	char size[MAX_KEY] = "", name[MAX_KEY] = "", object[MAX_KEY] = "", offset[MAX_KEY] = "",
-	     key[2 * MAX_KEY + 4];
+	struct census_owner_row owner = { .name = { .kind = t->kind } };
+
+	if (list == BY_OWNER) {
+		snprintf(owner.name.text, sizeof(owner.name.text), "%.*s", (int)sizeof(owner.name.text) - 1,
+			 t->name);
+		snprintf(owner.name.object, sizeof(owner.name.object), "%.*s",
+			 (int)sizeof(owner.name.object) - 1, t->object);
+		census_owner_text(&owner, key);
+	} else if (*t->size || *t->name) {
+		snprintf(key, size, "%s", *t->size ? t->size : t->name);
+	} else {
+		snprintf(key, size, "%s+%s", t->object, t->offset);
+	}
+}
+
+/* Read one object of a list, whose first token was read. */
+static int read_row(struct json_reader *r, struct growth_list *l, int list)
+{
+	struct row_texts t = { 0 };
 	const struct {
 		const char *key;
 		char *to;
-	} texts[] = { { "size", size }, { "name", name }, { "object", object }, { "offset", offset } };
-	struct census_sum live = { 0 };
+	} texts[] = { { "size", t.size },
+		      { "kind", t.kind },
+		      { "name", t.name },
+		      { "object", t.object },
+		      { "offset", t.offset } };
+	struct census_sum sum = { 0 };
+	char key[2 * MAX_KEY + 4];
 	enum json_token token;
 
+	_Static_assert(sizeof(key) >= CENSUS_OWNER_TEXT, "room for an owner");
 	while ((token = json_next(r)) == JSON_KEY) {
 		char *to = NULL;
 
-		if (!strcmp(r->text, "live")) {
-			if (read_sum(r, &live))
+		if (!strcmp(r->text, lists[list].sum)) {
+			if (read_sum(r, &sum))
 				return -EBADMSG;
 			continue;
 		}
@@ -114,14 +161,11 @@ static int read_row(struct json_reader *r, struct growth_list *l)
 	}
 	if (token != JSON_OBJECT_END)
 		return -EBADMSG;
-	if (*size || *name)
-		snprintf(key, sizeof(key), "%s", *size ? size : name);
-	else
-		snprintf(key, sizeof(key), "%s+%s", object, offset);
-	return add(l, key, live, (struct census_sum){ 0 });
+	make_key(list, &t, key, sizeof(key));
+	return add(l, key, sum, (struct census_sum){ 0 });
 }
 
-static int read_rows(struct json_reader *r, struct growth_list *l)
+static int read_rows(struct json_reader *r, struct growth_list *l, int list)
 {
 	enum json_token token = json_next(r);
 	int err = 0;
@@ -129,8 +173,18 @@ static int read_rows(struct json_reader *r, struct growth_list *l)
 	if (token != JSON_ARRAY_BEGIN)
 		return -EBADMSG;
 	while (!err && (token = json_next(r)) == JSON_OBJECT_BEGIN)
-		err = read_row(r, l);
+		err = read_row(r, l, list);
 	return err ? err : token == JSON_ARRAY_END ? 0 : -EBADMSG;
+}
+
+/* The list with the key that was read, or NR_LISTS. */
+static int list_of(const struct json_reader *r)
+{
+	int list = 0;
+
+	while (list < NR_LISTS && strcmp(r->text, lists[list].key) != 0)
+		list++;
+	return list;
 }
 
 static int read_census(struct census_baseline *b, struct json_reader *r)
@@ -142,10 +196,10 @@ static int read_census(struct census_baseline *b, struct json_reader *r)
 	while (!err && (token = json_next(r)) == JSON_KEY) {
 		if (!strcmp(r->text, "live")) {
 			err = read_sum(r, &b->live);
-		} else if (!strcmp(r->text, "sizes")) {
-			err = read_rows(r, &b->sizes);
-		} else if (!strcmp(r->text, "types")) {
-			err = read_rows(r, &b->types);
+		} else if (list_of(r) < NR_LISTS) {
+			int list = list_of(r);
+
+			err = read_rows(r, &b->lists[list], list);
 		} else {
 			bool is_schema = !strcmp(r->text, "schema");
 
@@ -234,13 +288,14 @@ static int copy_before(struct growth_list *to, const struct growth_list *from)
 	return err;
 }
 
-static int add_sizes(struct growth_list *l, const struct census *c)
+static int add_sizes(struct growth_list *l, const struct census *c, struct census_names *names)
 {
 	auto_free struct census_size *sizes = NULL;
 	size_t nr = 0;
 	int err = census_sizes(&sizes, &nr, c);
 	char key[32];
 
+	(void)names;
 	for (size_t i = 0; i < nr && !err; i++) {
 		snprintf(key, sizeof(key), "%llu", (unsigned long long)sizes[i].size);
 		err = add(l, key, (struct census_sum){ 0 }, sizes[i].live);
@@ -270,6 +325,45 @@ static int add_types(struct growth_list *l, const struct census *c, struct censu
 	return err;
 }
 
+static int add_owners(struct growth_list *l, const struct census *c, struct census_names *names)
+{
+	auto_free struct census_owner_row *rows = NULL;
+	size_t nr = 0;
+	int err = census_owner_rows(&rows, &nr, c, names, NULL);
+
+	for (size_t i = 0; i < nr && !err; i++) {
+		char key[CENSUS_OWNER_TEXT];
+
+		census_owner_text(&rows[i], key);
+		err = add(l, key, (struct census_sum){ 0 }, rows[i].held);
+	}
+	return err;
+}
+
+/*
+ * Fill @all, of NR_LISTS, with the rows of both, those that grew most first. Without a verdict, or with a baseline
+ * without one, there are no owners to compare. @all is freed by the caller in any case.
+ */
+static int make_lists(struct growth_list *all, const struct census_baseline *b, const struct census *c,
+		      struct census_names *names)
+{
+	static int (*const adders[NR_LISTS])(struct growth_list *, const struct census *,
+					     struct census_names *) = { add_types, add_sizes, add_owners };
+	int err = 0;
+
+	for (int i = 0; i < NR_LISTS && !err; i++) {
+		if (i == BY_OWNER && (!c->scan || !b->lists[i].nr))
+			continue;
+		err = copy_before(&all[i], &b->lists[i]);
+		if (!err)
+			err = adders[i](&all[i], c, names);
+		join_equal(&all[i]);
+		if (all[i].nr)
+			qsort(all[i].rows, all[i].nr, sizeof(*all[i].rows), by_growth);
+	}
+	return err;
+}
+
 static void print_change(FILE *out, struct census_sum before, struct census_sum now)
 {
 	bool is_more = now.bytes >= before.bytes;
@@ -279,11 +373,8 @@ static void print_change(FILE *out, struct census_sum before, struct census_sum 
 		human_count(before.blocks).text, human_count(now.blocks).text);
 }
 
-static void print_growth(FILE *out, struct growth_list *l, const char *what, u32 top)
+static void print_growth(FILE *out, const struct growth_list *l, const char *what, u32 top)
 {
-	join_equal(l);
-	if (l->nr)
-		qsort(l->rows, l->nr, sizeof(*l->rows), by_growth);
 	for (size_t i = 0; i < l->nr && (!top || i < top) && bytes_of(&l->rows[i]) > 0; i++) {
 		fputs("  ", out);
 		print_change(out, l->rows[i].before, l->rows[i].now);
@@ -296,23 +387,56 @@ static void print_growth(FILE *out, struct growth_list *l, const char *what, u32
 int census_baseline_text(FILE *out, const struct census_baseline *b, const struct census *c,
 			 struct census_names *names, u32 top)
 {
-	struct growth_list sizes = { 0 }, types = { 0 };
-	int err = copy_before(&sizes, &b->sizes);
+	struct growth_list all[NR_LISTS] = { 0 };
+	int err = make_lists(all, b, c, names);
 
-	if (!err)
-		err = copy_before(&types, &b->types);
-	if (!err)
-		err = add_sizes(&sizes, c);
-	if (!err)
-		err = add_types(&types, c, names);
 	if (!err) {
 		fputs("\nGrowth since the baseline\n  ", out);
 		print_change(out, b->live, census_live(&c->blocks));
 		fputs(": all live blocks\n", out);
-		print_growth(out, &types, "", top);
-		print_growth(out, &sizes, "of size ", top);
 	}
-	list_fini(&sizes);
-	list_fini(&types);
+	for (int i = 0; i < NR_LISTS && !err; i++)
+		print_growth(out, &all[i], lists[i].what, top);
+	if (!err && !b->lists[BY_OWNER].nr)
+		fputs("  The baseline has no owners, because it has no verdict or is of an older version.\n",
+		      out);
+	lists_fini(all);
+	return err;
+}
+
+static void json_change(struct json *j, const char *key, struct census_sum sum)
+{
+	json_object_begin(j, key);
+	json_u64(j, "blocks", sum.blocks);
+	json_u64(j, "bytes", sum.bytes);
+	json_object_end(j);
+}
+
+int census_baseline_json(struct json *j, const struct census_baseline *b, const struct census *c,
+			 struct census_names *names)
+{
+	struct growth_list all[NR_LISTS] = { 0 };
+	int err = make_lists(all, b, c, names);
+
+	json_object_begin(j, "growth");
+	json_change(j, "before", b->live);
+	json_change(j, "now", census_live(&c->blocks));
+	for (int list = 0; list < NR_LISTS && !err; list++) {
+		json_array_begin(j, lists[list].key);
+		for (size_t i = 0; i < all[list].nr; i++) {
+			const struct baseline_row *row = &all[list].rows[i];
+
+			if (row->now.bytes == row->before.bytes && row->now.blocks == row->before.blocks)
+				continue;
+			json_object_begin(j, NULL);
+			json_string(j, "name", row->key);
+			json_change(j, "before", row->before);
+			json_change(j, "now", row->now);
+			json_object_end(j);
+		}
+		json_array_end(j);
+	}
+	json_object_end(j);
+	lists_fini(all);
 	return err;
 }

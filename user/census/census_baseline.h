@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "user/census/census_names.h"
+#include "user/lib/json.h"
 
 struct census_baseline;
 
@@ -15,6 +16,9 @@ struct census_baseline;
 int census_baseline_new(struct census_baseline **out, const char *path) __must_check;
 void census_baseline_free(struct census_baseline *b); /* NULL is fine */
 
-/* Write the growth of @c: in all, by size and by type, at most @top rows each (0 = all). 0 or -ENOMEM. */
+/* Write the growth of @c: in all, by type, by size and by owner, at most @top rows each (0 = all). 0 or -ENOMEM. */
 int census_baseline_text(FILE *out, const struct census_baseline *b, const struct census *c,
 			 struct census_names *names, u32 top) __must_check;
+/* Write each change as the value of "growth". */
+int census_baseline_json(struct json *j, const struct census_baseline *b, const struct census *c,
+			 struct census_names *names) __must_check;

@@ -10,6 +10,7 @@
 #include "user/census/census_types.h"
 #include "user/census/census_walk.h"
 #include "user/census/census_why.h"
+#include "user/census/census_why_type.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/json.h"
 
@@ -173,7 +174,7 @@ static int json_owners(struct json *j, const struct census *c, struct census_nam
 {
 	auto_free struct census_owner_row *rows = NULL;
 	size_t nr = 0;
-	int err = census_owner_rows(&rows, &nr, c, names);
+	int err = census_owner_rows(&rows, &nr, c, names, NULL);
 
 	if (err)
 		return err;
@@ -277,6 +278,10 @@ int census_json(FILE *out, const struct census *c, const struct census_report_op
 		err = json_sizes(&j, c);
 	if (!err && o->why_addr)
 		err = census_why_json(&j, c, o->names, o->why_addr);
+	if (!err && o->why_type)
+		err = census_why_type_json(&j, c, o->names, o->why_type, o->top);
+	if (!err && o->baseline)
+		err = census_baseline_json(&j, o->baseline, c, o->names);
 	if (o->known)
 		census_known_json(&j, o->known);
 	json_notes(&j, c);

@@ -48,6 +48,7 @@ static int fill(struct census_owner_row *rows, const struct scan_owner *owners, 
 
 	for (size_t i = 0; i < nr && !err; i++) {
 		rows[i].held = (struct census_sum){ owners[i].blocks, owners[i].bytes };
+		rows[i].number = (u32)i;
 		if (i < MAX_ROOTS)
 			err = name_owner(names, &owners[i], &rows[i].name);
 		else
@@ -56,17 +57,23 @@ static int fill(struct census_owner_row *rows, const struct scan_owner *owners, 
 	return err;
 }
 
-static size_t join(struct census_owner_row *rows, size_t nr)
+/* Join the rows of one name. @places: for each number, which of the joined rows it is in; that is the new number. */
+static size_t join(struct census_owner_row *rows, size_t nr, u32 *places)
 {
 	size_t to = 0;
 
 	for (size_t i = 0; i < nr; i++) {
+		u32 number = rows[i].number;
+
 		if (to && !by_name(&rows[to - 1], &rows[i])) {
 			rows[to - 1].held.blocks += rows[i].held.blocks;
 			rows[to - 1].held.bytes += rows[i].held.bytes;
 		} else {
-			rows[to++] = rows[i];
+			rows[to] = rows[i];
+			rows[to].number = (u32)to;
+			to++;
 		}
+		places[number] = (u32)to - 1;
 	}
 	return to;
 }
@@ -81,30 +88,70 @@ static size_t join_rest(struct scan_owner *owners, size_t nr)
 	return nr > MAX_ROOTS ? MAX_ROOTS + 1 : nr;
 }
 
+/* The rows of @owners by bytes. @of has indexes of @owners, and then of the rows; it may be NULL. */
+static int make_rows(struct census_owner_row *rows, const struct scan_owner *owners, size_t *nr, u32 *of,
+		     u32 nr_blocks, struct census_names *names)
+{
+	auto_free u32 *places = calloc(*nr + 1, sizeof(*places));
+	auto_free u32 *sorted = calloc(*nr + 1, sizeof(*sorted));
+	size_t nr_owners = *nr;
+	int err = places && sorted ? fill(rows, owners, *nr, names) : -ENOMEM;
+
+	if (err)
+		return err;
+	qsort(rows, *nr, sizeof(*rows), by_name);
+	*nr = join(rows, *nr, places);
+	qsort(rows, *nr, sizeof(*rows), by_bytes);
+	for (size_t i = 0; i < *nr; i++)
+		sorted[rows[i].number] = (u32)i;
+	for (u32 i = 0; of && i < nr_blocks; i++) {
+		/* Owners beyond the limit are joined in the last one. */
+		u32 owner = of[i] < nr_owners ? of[i] : (u32)nr_owners - 1;
+
+		if (of[i] != SCAN_NO_OWNER)
+			of[i] = sorted[places[owner]];
+	}
+	return 0;
+}
+
 int census_owner_rows(struct census_owner_row **out, size_t *nr, const struct census *c,
-		      struct census_names *names)
+		      struct census_names *names, u32 **of)
 {
 	auto_free struct scan_owner *owners = NULL;
 	auto_free struct census_owner_row *rows = NULL;
+	auto_free u32 *owner_of = NULL;
 	int err;
 
 	*nr = 0;
 	*out = NULL;
+	if (of)
+		*of = NULL;
 	if (!c->scan)
 		return 0;
-	err = scan_owners(c->scan, &owners, nr, MAX_ROOTS);
+	err = scan_owners(c->scan, &owners, nr, MAX_ROOTS, of ? &owner_of : NULL);
 	if (err)
 		return err;
 	*nr = join_rest(owners, *nr);
 	rows = calloc(*nr + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
-	err = fill(rows, owners, *nr, names);
+	err = make_rows(rows, owners, nr, owner_of, scan_count(c->scan), names);
 	if (err)
 		return err;
-	qsort(rows, *nr, sizeof(*rows), by_name);
-	*nr = join(rows, *nr);
-	qsort(rows, *nr, sizeof(*rows), by_bytes);
 	*out = take_ptr(rows);
+	if (of)
+		*of = take_ptr(owner_of);
 	return 0;
+}
+
+void census_owner_text(const struct census_owner_row *row, char *text)
+{
+	const char *kind = row->name.kind;
+
+	if (!strcmp(kind, "unknown"))
+		kind = "roots that are not known or too many to name";
+	else if (!strcmp(kind, "memory") && !row->name.text[0] && !row->name.object[0])
+		kind = "memory mapped by the program";
+	snprintf(text, CENSUS_OWNER_TEXT, "%s%s%s%s%s", kind, row->name.text[0] ? " " : "", row->name.text,
+		 row->name.object[0] ? " in " : "", row->name.object);
 }

@@ -11,6 +11,7 @@
 #include "user/census/census_types.h"
 #include "user/census/census_walk.h"
 #include "user/census/census_why.h"
+#include "user/census/census_why_type.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
@@ -287,19 +288,11 @@ static void print_first(FILE *out, const struct census *c, const struct census_t
 
 static void print_owner(FILE *out, const struct census_owner_row *row)
 {
-	const char *kind = row->name.kind;
+	char text[CENSUS_OWNER_TEXT];
 
-	if (!strcmp(kind, "unknown"))
-		kind = "roots that are not known or too many to name";
-	else if (!strcmp(kind, "memory") && !row->name.text[0])
-		kind = row->name.object[0] ? "memory" : "memory mapped by the program";
-	fprintf(out, "  %10s  %8s  %s", human_bytes(row->held.bytes).text, human_count(row->held.blocks).text,
-		kind);
-	if (row->name.text[0])
-		fprintf(out, " %s", row->name.text);
-	if (row->name.object[0])
-		fprintf(out, " in %s", row->name.object);
-	putc('\n', out);
+	census_owner_text(row, text);
+	fprintf(out, "  %10s  %8s  %s\n", human_bytes(row->held.bytes).text,
+		human_count(row->held.blocks).text, text);
 }
 
 /* Roots of the blocks that are not lost. */
@@ -307,7 +300,7 @@ static int print_owners(FILE *out, const struct census *c, const struct census_r
 {
 	auto_free struct census_owner_row *rows = NULL;
 	size_t nr = 0, most = o->top ? o->top : MAX_FIRSTS;
-	int err = census_owner_rows(&rows, &nr, c, o->names);
+	int err = census_owner_rows(&rows, &nr, c, o->names, NULL);
 
 	if (err || !nr)
 		return err;
@@ -432,6 +425,8 @@ static int print_all(FILE *out, const struct census *c, const struct census_repo
 		err = census_baseline_text(out, o->baseline, c, o->names, o->top);
 	if (!err && o->why_addr)
 		err = census_why_text(out, c, o->names, o->why_addr);
+	if (!err && o->why_type)
+		err = census_why_type_text(out, c, o->names, o->why_type, o->top);
 	print_notes(out, c);
 	return err;
 }

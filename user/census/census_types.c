@@ -3,7 +3,9 @@
 #include "user/census/census_types.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "user/census/census_walk.h"
 #include "user/lib/cleanup.h"
@@ -90,4 +92,27 @@ void census_row_text(const struct census *c, const struct census_type_row *row, 
 	if (row->first == FIRST_TEXT)
 		census_first_text(c->snap, row->word, word);
 	escape_buf(text, CENSUS_FIRST_TEXT, word);
+}
+
+int census_type_text(const struct census *c, struct census_names *names, const struct census_type_row *row,
+		     char *text)
+{
+	char first[CENSUS_FIRST_TEXT], offset[24] = "";
+	struct census_name name;
+	int err;
+
+	if (row->first != FIRST_FILE) {
+		census_row_text(c, row, first);
+		snprintf(text, CENSUS_TYPE_TEXT, "%s%s%s", census_first_name(row->first), first[0] ? " " : "",
+			 first);
+		return 0;
+	}
+	err = census_name_type(names, row->word, &name);
+	if (err)
+		return err;
+	if (name.offset && strcmp(name.kind, "class") != 0)
+		snprintf(offset, sizeof(offset), "+0x%llx", (unsigned long long)name.offset);
+	snprintf(text, CENSUS_TYPE_TEXT, "%s %s%s", name.kind, name.text[0] ? name.text : name.object,
+		 offset);
+	return 0;
 }

@@ -2,7 +2,7 @@
 /* Live blocks by type, and by what other ones begin with. */
 #pragma once
 
-#include "user/census/census.h"
+#include "user/census/census_names.h"
 
 struct census_type_row {
 	u64 word; /* that the blocks begin with: FIRST_FILE, FIRST_TEXT */
@@ -22,3 +22,8 @@ const char *census_first_name(enum census_first first);
 /* Write its text, escaped, to @text of CENSUS_FIRST_TEXT bytes; "" = it has none. */
 enum { CENSUS_FIRST_TEXT = 64 };
 void census_row_text(const struct census *c, const struct census_type_row *row, char *text);
+
+/* Name any row in one text: "class zoo::Cat", "data x in /usr/lib/x.so", "text GET /ind", "zero". 0 or -ENOMEM. */
+enum { CENSUS_TYPE_TEXT = 480 };
+int census_type_text(const struct census *c, struct census_names *names, const struct census_type_row *row,
+		     char *text) __must_check;

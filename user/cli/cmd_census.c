@@ -88,7 +88,7 @@ static int write_all(const struct census *c, const struct options *o, struct out
 	const struct symbolizer_options so = { .sysroot = o->sysroot,
 					       .debug_path = o->debug_path,
 					       .asks_server = o->debuginfod };
-	struct census_report_options ro = { .top = o->top, .why_addr = o->why_addr };
+	struct census_report_options ro = { .top = o->top, .why_addr = o->why_addr, .why_type = o->why_type };
 	size_t nr = outputs_describe(outs, formats, MAX_OUTPUTS), nr_fds = 0;
 	struct census_baseline *baseline = NULL;
 	struct census_known *known = NULL;

@@ -325,10 +325,10 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SCAN),
 	  .help = "report these lost blocks. all; new: not lost at the verdict before; "
 		  "leaked: lost then and still lost" },
-	{ "why", 0, "N|ADDRESS", take_why, FIELD(nr_whys), "5", "0", "1000",
+	{ "why", 0, "N|ADDRESS|TYPE", take_why, FIELD(nr_whys), "5", "0", "1000",
 	  .commands = WATCHING | IN(SCAN) | IN(SYSTEM),
 	  .help = "show who holds a block, for the N callers that grew most and N that have possibly lost blocks; "
-		  "or for the block at ADDRESS (0x...)" },
+		  "or for the block at ADDRESS (0x...); scan: or for blocks of a TYPE, in a census" },
 	{ "perturb", 0, NULL, take_flag, FIELD(perturb), .commands = IN(RUN),
 	  .help = "let glibc overwrite fresh and freed memory, so that old pointers in it hide no leak" },
 	{ "pointer-mask", 0, "MASK", take_mask, FIELD(pointer_mask),
@@ -697,9 +697,16 @@ static int take_exitcode(struct options *o, const struct option_row *row, const 
 	return take_u32(o, row, text);
 }
 
-/* A number, or an address if it begins with 0x. */
+/* A number, an address if it begins with 0x, or the name of a type, which only a census knows. */
 static int take_why(struct options *o, const struct option_row *row, const char *text)
 {
+	bool is_type = *text && !strchr("0123456789-+", *text);
+
+	if (!IS_AGENT && is_type && o->command && !strcmp(o->command->name, "scan")) {
+		o->why_type = text;
+		o->census = true;
+		return 0;
+	}
 	if (strncmp(text, "0x", 2))
 		return take_u32(o, row, text);
 	if (parse_hex(text, &o->why_addr) || !o->why_addr)

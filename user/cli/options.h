@@ -73,9 +73,9 @@ struct options {
 	u64 fail_bytes;
 	u32 error_exitcode; /* 0 = as it suits the command */
 	const char *sysroot, *debug_path;
-	const char *baseline; /* scan: an earlier census in JSON */
-	const char *callers;  /* scan: a list of blocks in CSV */
-	bool census;	      /* scan: also of a process that is traced */
+	const char *baseline, *why_type; /* scan: an earlier census in JSON; show who holds blocks of this */
+	const char *callers;		 /* scan: a list of blocks in CSV */
+	bool census;			 /* scan: also of a process that is traced */
 	const char *user, *cwd;
 	const char *listen, *to, *token_file, *metrics, *push;
 	bool status;	   /* run: show the status line */

@@ -89,6 +89,7 @@ struct scan_block_info {
 	taddr_t addr;
 	u64 size; /* bytes */
 	enum scan_verdict verdict;
+	u32 index;	/* in the order of scan_for_each() */
 	taddr_t leader; /* of a lost block: the definite block that leads to it; else 0 */
 	u64 indirect_blocks, indirect_bytes; /* lost through this block; only scan_leaders() fills them */
 };

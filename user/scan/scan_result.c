@@ -42,6 +42,7 @@ static void fill(const struct scan *s, u32 block, struct scan_block_info *out)
 
 	memset(out, 0, sizeof(*out));
 	out->addr = b->addr;
+	out->index = block;
 	out->size = scan_block_size(s, block);
 	out->verdict = b->verdict;
 	if (b->verdict >= SCAN_DEFINITE && b->link < s->nr)

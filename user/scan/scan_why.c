@@ -330,15 +330,33 @@ static size_t sum_owners(const struct scan_whys *w, struct scan_owner *owners)
 		owners[nr] = owners[i];
 		owners[nr].root = (struct scan_root){ 0 };
 		owners[nr].where = is_known ? ref.where : 0;
+		owners[nr].number = (u32)i;
 		owners[nr++].is_known = is_known;
 	}
 	return nr;
 }
 
-int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most)
+/* Put the place of its owner in @owners in place of each parent. */
+static int number_owners(struct scan_whys *w, const struct scan_owner *owners, size_t nr)
 {
+	u32 *places = calloc(w->s->roots.nr + 1, sizeof(*places));
+
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++)
+		places[owners[i].number] = (u32)i;
+	for (u32 i = 0; i < w->s->nr; i++)
+		if (w->parents[i] != BLOCK_NONE)
+			w->parents[i] = places[w->parents[i]];
+	free(places);
+	return 0;
+}
+
+int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most, u32 **of)
+{
+	_Static_assert((u32)SCAN_NO_OWNER == (u32)BLOCK_NONE, "no parent is no owner");
 	struct scan_owner *owners = calloc(s->roots.nr + 1, sizeof(*owners));
-	struct scan_whys *w;
+	struct scan_whys *w = NULL;
 	int err = owners ? scan_whys_new(&w, s) : -ENOMEM;
 
 	if (err) {
@@ -354,11 +372,20 @@ int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most
 			own_from(w, class);
 	}
 	*nr = sum_owners(w, owners);
-	scan_whys_free(w);
 	qsort(owners, *nr, sizeof(*owners), by_bytes);
 	for (size_t i = 0; i < *nr && i < most; i++)
 		if (owners[i].is_known)
 			describe_root(s, owners[i].where, &owners[i].root);
+	err = of ? number_owners(w, owners, *nr) : 0;
+	if (of && !err) {
+		*of = w->parents;
+		w->parents = NULL;
+	}
+	scan_whys_free(w);
+	if (err) {
+		free(owners);
+		return err;
+	}
 	*out = owners;
 	return 0;
 }

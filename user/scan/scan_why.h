@@ -56,12 +56,15 @@ struct scan_owner {
 	u64 blocks, bytes;
 	struct scan_root root; /* ROOT_NONE: not known */
 	u64 where;	       /* for user/scan/ */
+	u32 number;	       /* for user/scan/ */
 	bool is_known;
 };
+enum { SCAN_NO_OWNER = UINT32_MAX };
 
 /*
  * The roots of all blocks that are not lost, those with the most bytes first. A block that several hold counts for one:
  * a global variable if possible, as in a chain. The first @most are described. Takes 8 bytes per block meanwhile.
- * *@out is owned by the caller: free(). 0 or -ENOMEM.
+ * *@out is owned by the caller: free(). *@of, unless @of is NULL, has for each block, in the order of scan_for_each(),
+ * the index of its owner in *@out, or SCAN_NO_OWNER; it is owned by the caller, too. 0 or -ENOMEM.
  */
-int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most) __must_check;
+int scan_owners(struct scan *s, struct scan_owner **out, size_t *nr, size_t most, u32 **of) __must_check;
