@@ -304,6 +304,40 @@ told() { grep -q -- "$1" "$err"; }
 	never_in "$err" 'were not traced'
 }
 
+@test "system: with --everything --max-cost shortens stacks, pauses the dearest process, and leaves its file at last" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	start "$T/spin" 0
+	TARGET=$PID
+	watching --everything --pid "$TARGET" --max-cost 0.1% -o '%p-%n.json'
+	wait_for told "spin (pid $TARGET): tracing costs it .* of a CPU, more than --max-cost 0.1 %: stacks of all processes have 16 frames"
+	wait_for told "leaves spin (pid $TARGET): tracing costs it .*: it is traced again in"
+	has_probes "$TARGET"
+	wait_for told "takes the probes out of .*: their traps cost spin (pid $TARGET) .* of a CPU, more than --max-cost"
+	wait_for has_own_code "$TARGET"
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	untouched "$TARGET"
+	jq -e '.processes[0].notes | any(test("are not seen any more, because of --max-cost")) and any(test("exact for window 1"))' "$TARGET-1.json"
+	# The last blocks may have been freed since.
+	jq -e '.processes[0] | .totals.allocs > 0 and .scan.definite.blocks == 0' "$TARGET-1.json"
+}
+
+# dear_at_looks N: all processes paid more than 10 % of a CPU at so many looks
+dear_at_looks() { [ "$(jq -s 'map(select(.targets_permyriad > 1000)) | length' "$rows" 2>/dev/null || echo 0)" -ge "$1" ]; }
+
+@test "system: --everything has no limit of cost unless --max-cost is given" {
+	with_bpf_only "by ptrace each process has breakpoints of its own"
+	start "$T/spin" 0
+	TARGET=$PID
+	watching --everything --pid "$TARGET" --json -i 1s
+	# A limit is kept after three looks at a price above it. The usual limit is 500.
+	wait_for dear_at_looks 8
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	never_in "$err" 'max-cost'
+	untouched "$TARGET"
+}
+
 @test "system: with --everything SIGUSR1, --interval and a threshold write reports too" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536

@@ -236,7 +236,8 @@ const struct option_row option_rows[] = {
 	{ "max-cost", 0, "PERCENT", take_cost, FIELD(max_cost), "5%", .commands = IN(SYSTEM),
 	  NOT_IN_AGENT(
 		  "let tracing cost a process, and the machine, at most so much of a CPU: with shorter stacks, "
-		  "then for a while at a time; 0% = no limit") },
+		  "then for a while at a time; 0% = no limit; with --everything there is none unless it is given, and "
+		  "its last step is to take the probes out of the busiest file") },
 	{ "spare", 0, "PATTERN", take_list, FIELD(spare), .commands = IN(SYSTEM),
 	  NOT_IN_AGENT(
 		  "never trace programs of this name, in addition to logins, key agents and the like; may be repeated; "
@@ -736,6 +737,7 @@ static int take_cost(struct options *o, const struct option_row *row, const char
 {
 	if (parse_percent(text, field_of(o, row)))
 		return options_bad_value(o, row, "%s: must be a percentage such as 5%% or 0.5%%", text);
+	o->has_max_cost = text != row->def;
 	return 0;
 }
 

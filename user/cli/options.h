@@ -90,7 +90,7 @@ struct options {
 	u32 max_cost;	      /* of tracing, tenths of a percent of a CPU */
 	u64 threshold_bytes;  /* and rules for a report on a process: 0 = none */
 	u32 threshold_growth; /* tenths of a percent an hour */
-	bool quiet, verbose, want_help, want_version, want_formats;
+	bool quiet, verbose, want_help, want_version, want_formats, has_max_cost /* it was given */;
 	u32 color;	    /* enum output_color */
 	u32 annotate;	    /* 0 = none, 1 = as GitHub wants it */
 	const char *config; /* named by --config */

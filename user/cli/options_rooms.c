@@ -138,7 +138,8 @@ struct system_options options_system(const struct options *o, const struct sessi
 						  .nr = o->everything ? 0 : o->zoom,
 						  .is_chosen = watch_choice_any(&choice),
 						  .spare = o->spare.items,
-						  .max_cost = o->max_cost,
+						  .max_cost =
+							  o->everything && !o->has_max_cost ? 0 : o->max_cost,
 						  .wants_scan = o->scan != SCAN_NEVER },
 					.dump = { .output = output,
 						  .wants_scan = o->scan != SCAN_NEVER,

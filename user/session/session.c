@@ -286,7 +286,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	debug("target: PID %u executed %s", rec->pid, image->target->exe);
 	recorder_process(s->recorder, image->target, ((const struct process_event *)rec)->time_ns);
 	session_read_maps(s, image);
-	session_tune_process(s, image);
+	session_tune_image(s, p, image);
 	return 0;
 }
 

@@ -168,8 +168,7 @@ int session_measure(struct session *s, bool is_on, u64 *time_ns)
 	return s->ops->measure && !s->stop_ns ? s->ops->measure(s->source, is_on, time_ns) : -EOPNOTSUPP;
 }
 
-/* Give @p an empty heap. Losses so far belonged to the old one. */
-static int forget(struct session *s, struct process *p)
+int session_forget(struct session *s, struct process *p)
 {
 	struct heap *old = p->heap;
 	int err = session_new_heap(s, &p->heap);
@@ -212,7 +211,7 @@ int session_reset(struct session *s)
 		return -EBUSY;
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
 		if (!process_is_over(s->processes[i]))
-			err = forget(s, s->processes[i]);
+			err = session_forget(s, s->processes[i]);
 	session_set_start(s, s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns());
 	return err;
 }

@@ -284,7 +284,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 			    .nr_strays = s->nr_strays,
 			    .cost = session_cost(s),
 			    .marks = &marks,
-			    .window = session_window(s, now),
+			    .window = session_window(s, pid ? session_find(s, (u32)pid) : NULL, now),
 			    .between = session_has_span(s) ? &s->span : NULL,
 			    .is_broken_off = s->is_damaged,
 			    .modules = s->modules },

@@ -38,6 +38,15 @@ void session_tune_process(struct session *s, struct process *p)
 	expect_unseen(s, p);
 }
 
+void session_tune_image(struct session *s, struct process *p, struct process *image)
+{
+	if (p->tuned.pace.until_ns) {
+		s->ops->resume(s->source, p->target->pid);
+		expect_unseen(s, image);
+	}
+	session_tune_process(s, image);
+}
+
 bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev)
 {
 	if (p->notes.is_paused && session_note_leaves_out(p, ev))
@@ -188,18 +197,24 @@ void session_set_window(struct session *s, u32 number, u64 first_ns)
 	s->tuned.first_window_ns = first_ns;
 }
 
-struct report_window session_window(const struct session *s, u64 now_ns)
+struct report_window session_window(const struct session *s, const struct process *p, u64 now_ns)
 {
 	const struct session_tuned *d = &s->tuned;
+	const struct process_pace *pace = p ? &p->tuned.pace : NULL;
 
+	if (pace && pace->window)
+		return (struct report_window){ pace->window,
+					       (pace->until_ns ? pace->paused_ns : now_ns) - pace->begin_ns,
+					       now_ns - pace->first_ns };
 	if (d->window < 2 || !s->start_ns || d->first_window_ns >= s->start_ns)
 		return (struct report_window){ 0 };
 	return (struct report_window){ d->window, now_ns - s->start_ns, now_ns - d->first_window_ns };
 }
 
-static size_t note_window(const struct session *s, char *note, size_t size, u64 now_ns)
+static size_t note_window(const struct session *s, const struct process *p, char *note, size_t size,
+			  u64 now_ns)
 {
-	const struct report_window w = session_window(s, now_ns);
+	const struct report_window w = session_window(s, p, now_ns);
 	u64 scale = report_window_permille(&w);
 
 	/* The agent has no --max-cost. */
@@ -237,6 +252,12 @@ size_t session_note_tuning(const struct session *s, struct process *p, u64 now_n
 		notes[nr] = p->tuned.notes[nr];
 		nr++;
 	}
+	if (p->tuned.left_file[0]) {
+		snprintf(p->tuned.notes[nr], sizeof(p->tuned.notes[nr]),
+			 "calls in %s are not seen any more, because of --max-cost", p->tuned.left_file);
+		notes[nr] = p->tuned.notes[nr];
+		nr++;
+	}
 	notes[nr] = p->tuned.notes[nr];
-	return nr + note_window(s, p->tuned.notes[nr], sizeof(p->tuned.notes[nr]), now_ns);
+	return nr + note_window(s, p, p->tuned.notes[nr], sizeof(p->tuned.notes[nr]), now_ns);
 }

@@ -8,6 +8,20 @@
 struct process;
 struct session;
 
+/* How fast a process allocates, for whoever limits the cost of that: session_pace(). */
+struct process_pace {
+	pid_t pid;
+	const char *comm;	 /* borrowed */
+	u64 calls;		 /* so far */
+	u64 last_calls;		 /* from here on it is the caller's: at the last look */
+	double calls_per_s;	 /* of the last seconds */
+	u32 permyriad;		 /* of a CPU, that tracing costs it */
+	u64 first_ns;		 /* first look; 0 = there was none */
+	u64 begin_ns;		 /* of the present window */
+	u64 paused_ns, until_ns; /* of the present pause; 0 = there is none */
+	u32 window;		 /* number of the present one, 0 = it was never paused */
+};
+
 struct session_tuned {
 	struct tuning now;
 	u64 nr_pauses, paused_ns; /* of pauses that are over */
@@ -19,8 +33,13 @@ struct session_tuned {
 struct process_tuned {
 	u64 nr_left_out; /* allocations, by the filter */
 	bool has_unseen; /* there may be live blocks whose allocation was not seen */
-	char notes[3][320];
+	struct process_pace pace;
+	char left_file[128]; /* its calls there are not seen any more: session_leave_file(); "" = none */
+	char notes[4][320];
 };
+
+/* Give @p an empty heap. Losses so far belonged to the old one. 0 or -ENOMEM. */
+int session_forget(struct session *s, struct process *p) __must_check;
 
 /* @p joins: pause and filter it like the other processes. */
 void session_tune_process(struct session *s, struct process *p);
@@ -28,8 +47,11 @@ void session_tune_process(struct session *s, struct process *p);
 /* Is the heap event @ev of @p to be counted? */
 bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev);
 
-/* The window of which a report at @now_ns is. */
-struct report_window session_window(const struct session *s, u64 now_ns);
+/* The window of which a report at @now_ns on @p is; NULL = on all processes. */
+struct report_window session_window(const struct session *s, const struct process *p, u64 now_ns);
 
-/* Notes on @p for the report at @now_ns: up to three. Returns how many. */
+/* @p has executed a program: its calls count from now on, also if it was paused. */
+void session_tune_image(struct session *s, struct process *p, struct process *image);
+
+/* Notes on @p for the report at @now_ns: up to four. Returns how many. */
 size_t session_note_tuning(const struct session *s, struct process *p, u64 now_ns, const char **notes);

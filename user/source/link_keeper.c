@@ -48,6 +48,7 @@ struct kept_link {
 	int fd;	      /* of the link, or of a perf event that runs the program by itself; -1 = ended */
 	int event_fd; /* perf event of the link; -1 = none */
 	pid_t pid;    /* whose calls alone are seen; 0 = of all processes */
+	u32 group;    /* of the request */
 };
 
 struct keeper {
@@ -73,11 +74,12 @@ static int read_number(const char *path, const char *prefix)
 	return atoi(text + strlen(prefix));
 }
 
-static int keep(struct keeper *k, int fd, int event_fd, pid_t pid)
+static int keep(struct keeper *k, int fd, int event_fd, const struct keeper_request *r)
 {
 	if (k->nr == MAX_LINKS)
 		return -ENOSPC;
-	k->links[k->nr++] = (struct kept_link){ .fd = fd, .event_fd = event_fd, .pid = pid };
+	k->links[k->nr++] =
+		(struct kept_link){ .fd = fd, .event_fd = event_fd, .pid = r->pid, .group = r->group };
 	return 0;
 }
 
@@ -114,7 +116,7 @@ static int add_multi(struct keeper *k, const struct keeper_request *r, int prog_
 					     .pid = (u32)r->pid } };
 	int fd = create_link(&attr);
 
-	return fd < 0 ? fd : keep(k, fd, -1, r->pid);
+	return fd < 0 ? fd : keep(k, fd, -1, r);
 }
 
 static int open_event(const struct keeper *k, const struct keeper_request *r, const char *path, u64 offset)
@@ -160,7 +162,7 @@ static int add_perf(struct keeper *k, const struct keeper_request *r, int prog_f
 
 		if (event_fd < 0)
 			return event_fd;
-		err = keep(k, -1, event_fd, r->pid);
+		err = keep(k, -1, event_fd, r);
 		if (!err)
 			err = run_on_event(r, prog_fd, event_fd, k->places->cookies[i],
 					   &k->links[k->nr - 1].fd);
@@ -415,14 +417,19 @@ static int touch(struct keeper *k, const struct keeper_request *r, const int *fd
 	return err;
 }
 
-static int drop(struct keeper *k, pid_t pid)
+static bool is_meant(const struct kept_link *l, const struct keeper_request *r)
+{
+	return r->group ? l->group == r->group : l->pid == r->pid;
+}
+
+static int drop(struct keeper *k, const struct keeper_request *r)
 {
 	size_t nr_ending = 0, nr = 0;
 	int err;
 
-	/* Move the links of @pid to the front. */
+	/* Move these links to the front. */
 	for (size_t i = 0; i < k->nr; i++)
-		if (k->links[i].pid == pid) {
+		if (is_meant(&k->links[i], r)) {
 			struct kept_link l = k->links[nr_ending];
 
 			k->links[nr_ending++] = k->links[i];
@@ -475,7 +482,7 @@ static enum serving serve(struct keeper *k)
 	else if (r.op == KEEPER_TOUCH)
 		err = touch(k, &r, fds);
 	else
-		err = drop(k, r.pid);
+		err = drop(k, &r);
 	/* The program and the file: links hold them by themselves. */
 	if (fds[0] >= 0)
 		close(fds[0]);

@@ -47,6 +47,7 @@ struct keeper_request {
 	 * the places is made and ends at once, so that the kernel looks at them anew in all processes.
 	 */
 	pid_t pid;
+	u32 group; /* ADD: of links that may end together; DROP: end these and not those of a process; 0 = none */
 	u32 nr;		  /* places */
 	bool is_multi;	  /* one uprobe_multi link for all places; else a perf event for each */
 	bool is_return;	  /* uretprobes */

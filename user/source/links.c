@@ -153,6 +153,7 @@ int link_set_add(struct link_set *set, const struct programs *p, const struct li
 	return ask_for_places(set, p, g,
 			      (struct keeper_request){ .op = KEEPER_ADD,
 						       .pid = g->pid,
+						       .group = g->group,
 						       .is_multi = is_multi,
 						       .is_return = g->is_return,
 						       .has_cookies = g->cookies });
@@ -191,6 +192,13 @@ int link_set_drop(struct link_set *set, pid_t pid)
 	err = ask(set, &r, NULL);
 	/* A keeper that is dead has dropped all. */
 	return link_set_is_alive(set) ? err : 0;
+}
+
+int link_set_drop_group(struct link_set *set, u32 group)
+{
+	const struct keeper_request r = { .op = KEEPER_DROP, .group = group };
+
+	return ask(set, &r, NULL);
 }
 
 bool link_set_is_alive(const struct link_set *set)

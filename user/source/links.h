@@ -12,6 +12,7 @@ struct link_group {
 	bool is_return;	    /* uretprobes */
 	int fd;		    /* of the file */
 	pid_t pid;	    /* whose calls alone are seen; 0 = calls of all processes */
+	u32 group;	    /* link_set_drop_group(); 0 = none */
 	const u64 *offsets; /* in the file */
 	const u64 *cookies; /* NULL: the program has a fixed one */
 	size_t nr;
@@ -49,6 +50,9 @@ void link_set_guard(struct link_set *set, pid_t pid);
  * them): its probes stay until the set ends.
  */
 int link_set_drop(struct link_set *set, pid_t pid) __must_check;
+
+/* End the links of this group, which is not 0. 0 or -errno, as above. */
+int link_set_drop_group(struct link_set *set, u32 group) __must_check;
 
 /* False: the keeper has ended, and all probes are out. */
 bool link_set_is_alive(const struct link_set *set);

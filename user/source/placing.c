@@ -234,7 +234,7 @@ static int note_allocator(const struct placing *p, struct target *t, const struc
 {
 	const struct probed_file *f = m->id < p->nr_files ? &p->files[m->id] : NULL;
 
-	if (!f || !f->list.nr)
+	if (!f || !f->list.nr || f->is_left)
 		return 0;
 	probe_list_note_blurred(&f->list, t->blurred);
 	return target_add_allocator(t, m, f->list.kind);
@@ -441,6 +441,12 @@ int placing_copy(struct placing *p, pid_t parent, pid_t child)
 	return err;
 }
 
+void placing_leave(struct placing *p, const struct module *m)
+{
+	if (m->id < p->nr_files)
+		p->files[m->id].is_left = true;
+}
+
 void placing_forget(struct placing *p, pid_t pid)
 {
 	size_t nr = 0;
@@ -464,7 +470,7 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 		size_t nr_before = nr;
 
 		if (!map->module || map->module->id >= p->nr_files || map->module->fd < 0 ||
-		    !find_placement(p, t->pid, map))
+		    p->files[map->module->id].is_left || !find_placement(p, t->pid, map))
 			continue;
 		nr += changed_code_overwritten(&mem, map, &p->files[map->module->id], &first);
 		if (!nr_before)

@@ -37,6 +37,7 @@ struct probe_point {
 struct probed_file {
 	bool is_known, is_scanned;
 	bool is_left_out; /* there was no room for its functions or markers */
+	bool is_left;	  /* placing_leave() */
 	struct probe_list list;
 	struct note_probe *notes; /* owned; its markers, note_places says where */
 	u64 *note_places;	  /* owned */
@@ -108,6 +109,9 @@ int placing_copy(struct placing *p, pid_t parent, pid_t child) __must_check;
 
 /* Log what options.usdt names and no file has, and what options.omit names and no mapping is. */
 void placing_report_missing(const struct placing *p);
+
+/* The shared probes of file @m are gone for good. */
+void placing_leave(struct placing *p, const struct module *m);
 
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
 void placing_forget(struct placing *p, pid_t pid);

@@ -313,4 +313,6 @@ void programs_drop_process(const struct programs *p, pid_t pid)
 	if (!bpf_map_lookup_elem(p->processes_fd, &key, &process) && process.is_followed)
 		__sync_fetch_and_sub(&p->state->nr_followed, 1);
 	bpf_map_delete_elem(p->processes_fd, &key);
+	/* Another process may get the PID. */
+	programs_pause(p, pid, false);
 }

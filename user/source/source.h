@@ -113,6 +113,8 @@ struct source_ops {
 	/* Settings. From now on calls of the process are not seen / are seen again. */
 	void (*pause)(struct source *s, pid_t pid);
 	void (*resume)(struct source *s, pid_t pid);
+	/* Take the probes of @m, shared by all processes, out for good. 0 or -errno. NULL: it cannot. */
+	int (*leave)(struct source *s, const struct module *m);
 	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
 	int (*set_depth)(struct source *s, u32 depth);
 	/*

@@ -413,6 +413,16 @@ static void source_bpf_resume(struct source *source, pid_t pid)
 	programs_pause(&self(source)->programs, pid, false);
 }
 
+static int source_bpf_leave(struct source *source, const struct module *m)
+{
+	struct bpf_source *s = self(source);
+	int err = s->links && s->is_shared ? link_set_drop_group(s->links, m->id + 1) : -EOPNOTSUPP;
+
+	if (!err)
+		placing_leave(&s->placing, m);
+	return err;
+}
+
 static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
 {
 	struct bpf_source *s = self(source);
@@ -584,6 +594,7 @@ const struct source_ops source_bpf = {
 	.poll = source_bpf_poll,
 	.pause = source_bpf_pause,
 	.resume = source_bpf_resume,
+	.leave = source_bpf_leave,
 	.copying = source_bpf_copying,
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,

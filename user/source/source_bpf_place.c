@@ -148,7 +148,9 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
 		next++;
 	while (next < f->nr_points && !err) {
-		struct link_group g = { .fd = map->module->fd, .pid = scope_of(s, t->pid) };
+		struct link_group g = { .fd = map->module->fd,
+					.pid = scope_of(s, t->pid),
+					.group = s->is_shared ? map->module->id + 1 : 0 };
 		u32 first = next;
 
 		while (next < f->nr_points && f->points[next].kind == f->points[first].kind)

@@ -10,6 +10,7 @@
 #include "user/report/output.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
+#include "user/system/everything_price.h"
 #include "user/system/spare.h"
 #include "user/system/zoom_price.h"
 
@@ -100,8 +101,7 @@ void everything_look(struct everything *e, struct watch *w)
 	if (before != e->nr_traced)
 		info("system: %u processes are traced", e->nr_traced);
 	e->nr_forgotten += session_drop_ended(e->session, EVERYTHING_MAX_ENDED, false);
-	price_look(&e->price, e->session, &e->zooms->call, w->now_ns);
-	e->zooms->permyriad = e->price.permyriad;
+	everything_price(e, w->now_ns);
 	if (w->now_ns < e->next_answers_ns)
 		return;
 	e->next_answers_ns = w->now_ns + answers_every_ns;

@@ -15,7 +15,10 @@ struct everything {
 	struct zooms *zooms; /* borrowed: its options, answers and price of a call */
 	struct session_options options;
 	struct session *session; /* owned; NULL = it is not wanted, or cannot be */
-	struct price price;
+	struct price price;	 /* of all processes together */
+	u64 price_ns;		 /* when the last look at prices was */
+	enum price_saving saving;
+	u64 saved_ns;  /* when the last step to make it cheaper was taken; 0 = never */
 	u32 nr_traced; /* at present */
 	u32 nr_left_out;
 	u64 nr_forgotten; /* processes that had ended */

@@ -14,7 +14,6 @@
 #define SECOND_NS 1000000000ULL
 
 enum {
-	FEW_FRAMES = 16,
 	FAR_TOO_DEAR = 20, /* times the limit: not even the first verdict is worth that */
 };
 
@@ -36,13 +35,13 @@ void zooms_measure_call(struct zooms *z)
 		      human_duration(z->call.trap_ns).text, human_duration(z->call.program_ns).text);
 }
 
-static void cut_stacks(struct session *s)
+void price_cut_stacks(struct session *s)
 {
 	struct tuning t = session_tuning(s);
 
-	if (t.depth <= FEW_FRAMES)
+	if (t.depth <= PRICE_FEW_FRAMES)
 		return;
-	t.depth = FEW_FRAMES;
+	t.depth = PRICE_FEW_FRAMES;
 	if (session_tune(s, &t))
 		debug("system: the depth of stacks stays");
 }
@@ -50,7 +49,7 @@ static void cut_stacks(struct session *s)
 void zoom_save_again(struct zoom_answer *a, struct session *s)
 {
 	if (a->saving >= SAVING_FRAMES)
-		cut_stacks(s);
+		price_cut_stacks(s);
 	a->nr_windows += a->saving == SAVING_WINDOWS;
 	if (a->nr_windows > 1)
 		session_set_window(s, a->nr_windows, a->first_ns);
@@ -103,8 +102,8 @@ static void save(struct zooms *z, struct watch *w, u32 i, double times)
 	if (a->saving == SAVING_NOTHING) {
 		write_price(z, zoom, price, sizeof(price));
 		info("system: %s (pid %d): %s: stacks have %d frames from now on", a->comm, (int)a->pid,
-		     price, FEW_FRAMES);
-		cut_stacks(zoom->session);
+		     price, PRICE_FEW_FRAMES);
+		price_cut_stacks(zoom->session);
 		a->saving = SAVING_FRAMES;
 		zoom->saved_ns = w->now_ns;
 	} else if (a->nr_verdicts || times >= FAR_TOO_DEAR) {

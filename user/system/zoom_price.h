@@ -10,6 +10,10 @@ void zooms_measure_call(struct zooms *z);
 /* After a look: what each traced process pays; and a cheaper way for those that pay too much. */
 void zooms_price(struct zooms *z, struct watch *w);
 
+/* The first step: stacks of @s have no more frames from now on. */
+enum { PRICE_FEW_FRAMES = 16 };
+void price_cut_stacks(struct session *s);
+
 /* The process of @a is traced again: with what was saved before. */
 void zoom_save_again(struct zoom_answer *a, struct session *s);
 
