@@ -143,6 +143,7 @@ int session_suppress(struct session *s, struct process *p)
 int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
 {
 	struct report_allocator *allocators = list_allocators(p->target);
+	const char *runtime;
 	int err = 0;
 
 	if (!process_is_over(p)) {
@@ -186,8 +187,10 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 			"(LeakSanitizer does so at exit): only one can";
 	if (process_is_guessed(p) && !out->unwatched)
 		p->texts[out->nr_notes++] = "malloc and free are guessed by their code (--guess)";
-	if (!out->unwatched && session_note_runtime(p))
-		p->texts[out->nr_notes++] = session_note_runtime(p);
+	/* All mappings are looked at for it. */
+	runtime = out->unwatched ? NULL : session_note_runtime(p);
+	if (runtime)
+		p->texts[out->nr_notes++] = runtime;
 	if (out->leaks)
 		out->ending = session_ending_note(p);
 	if (out->ending)
