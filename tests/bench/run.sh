@@ -559,6 +559,8 @@ bench_compact() {
 	rm -f "$tmp/stacks.json" "$tmp/stacks.compact.json"
 }
 
+# shellcheck source=tests/bench/system.sh
+. "$(dirname "$0")/system.sh"
 # shellcheck source=tests/bench/inline.sh
 . "$(dirname "$0")/inline.sh"
 
@@ -568,7 +570,7 @@ mkdir -p "$out"
 	echo "heaptap bench: $(uname -srm), $(nproc) CPUs, load $(cut -d' ' -f1 /proc/loadavg) at the start"
 	printf '%-66s %12s  %10s  %s\n' "what" "measured" "at most" ""
 } >"$table"
-[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses attach attach_many excluded memory books tables scan census recording \
+[ "$#" -gt 0 ] || set -- pairs inline inline_work ptrace losses attach attach_many excluded watch everything brief memory books tables scan census recording \
 	page compact console screen redis
 for group; do "bench_$group"; done
 progress ""
