@@ -315,7 +315,7 @@ libc_is_own() { ! text_differs "$1" | grep -q 'libc\.so'; }
 	wait_for told "leaves spin (pid $TARGET): tracing costs it .*: it is traced again in"
 	has_probes "$TARGET"
 	wait_for told "takes the probes out of .*: their traps cost spin (pid $TARGET) .* of a CPU, more than --max-cost"
-	# Those in the dynamic linker stay.
+	# Probes in the dynamic linker stay.
 	wait_for libc_is_own "$TARGET"
 	kill -INT "$TAP"
 	ended "$TAP" 0
