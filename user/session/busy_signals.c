@@ -122,7 +122,7 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 	}
 	if (is_first && sig == __atomic_load_n(&b->kept, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
-		log_now("%s: heaptap is busy: another signal ends heaptap", b->command);
+		log_now("%s: heaptap is busy %s: another signal ends heaptap", b->command, reason);
 		return;
 	}
 	is_out = cut(b, sig);
