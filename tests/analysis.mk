@@ -3,7 +3,7 @@
 
 COVERAGE_MAKE = $(MAKE) --no-print-directory -j$(JOBS) CC="$(findstring ccache,$(CC)) $(CLANG)" COVERAGE=1 O=$(O)/coverage
 
-.PHONY: coverage analyse analyse-files analyse-quick
+.PHONY: coverage analyse analyse-files analyse-quick analyse-gcc
 
 # Targets stand for other people's programs and are not counted. Nor are tests that only packages or boards need.
 coverage: agent-musl             ## lines of heaptap that unit tests and end-to-end tests run, by room (clang; root; some 40 minutes)
@@ -27,6 +27,9 @@ analyse-quick:                   ## cppcheck on all of heaptap; tests/cppcheck.t
 		-I. -D_GNU_SOURCE -D__x86_64__ -DHEAPTAP_VERSION='"$(VERSION)"' '-DLIBBPF_OPTS(type,name,...)=struct type name' \
 		--suppressions-list=tests/cppcheck.txt --template='{file}:{line}: {message} [{id}]' user arch fallback call inline; \
 	else echo "analyse-quick: skipped: no cppcheck here"; fi
+
+analyse-gcc:                     ## gcc 12 -fanalyzer on all of heaptap; tests/analyse_gcc.tsv has findings that are none (3 minutes of CPU time)
+	$(Q)JOBS=$(JOBS) tests/analyse_gcc.sh $(ANALYSED)
 
 analyse-files: $(ANALYSED:%.c=$(O)/analysed/%)
 
