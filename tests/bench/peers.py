@@ -41,8 +41,8 @@ C_SOURCE = "#include <stdio.h>\n" + "".join(
 
 PROGRAMS = {
     "perl": ["perl", "-e", 'my %h; for my $i (1..150000) { $h{$i % 5000} = [ $i, "x$i" ]; } print scalar(keys %h), "\\n";'],
-    "python3": ["python3", "-c", "import os; d = {}\nfor i in range(120000): d[i % 7000] = [i, 'x' * (600 + i % 9)]\nprint(len(d))"],
-    "sqlite3": ["sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 60000) "
+    "python3": ["python3", "-c", "import os; d = {}\nfor i in range(60000): d[i % 7000] = [i, 'x' * (600 + i % 9)]\nprint(len(d))"],
+    "sqlite3": ["sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < 30000) "
                 "insert into t select x, 'row ' || x from c; select count(*), sum(length(b)) from t where b like '%7%';"],
     "clang": ["clang", "-O1", "-c", "-o", "/dev/null", "{dir}/source.c"],
     "redis": ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"],
@@ -138,7 +138,7 @@ def redis_load(port):
         if subprocess.run(["redis-cli", "-p", str(port), "ping"], capture_output=True, check=False).stdout == b"PONG\n":
             break
         time.sleep(0.05)
-    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "20000", "-r", "10000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
+    done = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "10000", "-r", "5000", "-d", "128", "-t", "set", "--csv"], capture_output=True,
                           text=True, check=False).stdout.splitlines()
     values = dict(zip(done[0].replace('"', "").split(","), done[1].replace('"', "").split(",")))
     subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], capture_output=True, check=False)
