@@ -11,7 +11,7 @@ Each tool records all allocations of real programs with their stacks; rounds (5)
   report   time of the command that makes a text of them; "-" where the run itself writes it, or where there is no such command
 Each is "median (minimum to maximum)". A tool that needs more than 15 s for a program has fewer rounds, as "rounds" says.
 -k FILE keeps the runs: what is there is not run again, so that -s SECONDS makes a part and the next call goes on. Remove
-the file to begin anew. -w FILE writes the table, once it is whole, between its lines <!-- peers --> and <!-- end -->.
+the file to begin anew. -w FILE writes the programs that have all rounds between its lines <!-- peers --> and <!-- end -->.
 A tool or program that is not installed is named and left out."""
 
 import getopt
@@ -292,12 +292,15 @@ def main():
     wanted, programs = installed(options)
     runs = Runs(options.get("-k"), float(options.get("-s", 1e9)))
     # "true" twice, because the first run fills caches.
-    is_whole = runs.fill("true", wanted, 2) and all([runs.fill(program, wanted, rounds) for program in programs])
-    lines = list(table(runs, wanted, programs))
+    done = [program for program in programs if runs.fill("true", wanted, 2) and runs.fill(program, wanted, rounds)]
+    missing = [program for program in programs if program not in done]
+    lines = list(table(runs, wanted, done))
+    if missing:
+        lines += ["", "Not measured yet: %s." % ", ".join(missing)]
     print("\n".join(lines))
-    if not is_whole:
+    if missing:
         print("peers.py: the time is over: the next call goes on")
-    elif "-w" in options:
+    if done and "-w" in options:
         write_into(options["-w"], ["Made by `make bench-peers` on %s, %d CPUs, Linux %s, %s." % (
             os.uname().machine, os.cpu_count(), os.uname().release.split("-")[0], time.strftime("%Y-%m-%d")), "",
             "| program | tool | time, x alone | p99 | memory of the tool | output | report | rounds |", "|---|---|---|---|---|---|---|---|"] + lines)
