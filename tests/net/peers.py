@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 
-HELLO = b"heaptap\n" + struct.pack("<HHI", 3, 0, 0) + bytes(48)
+HELLO = b"heaptap\n" + struct.pack("<HHI", 4, 0, 0) + bytes(48)
 
 
 def connect():
@@ -31,8 +31,8 @@ def tune_body(flags, depth, least=0, most=0):
     return struct.pack("<BBQQ", flags, depth, least, most)
 
 
-def start_body(depth, flags=0, least=0, most=0, nr_had=0):
-    return tune_body(flags, depth, least, most) + struct.pack("<BQH", 0, 0, nr_had)
+def start_body(depth, flags=0, least=0, most=0, nr_had=0, max_followed=0):
+    return tune_body(flags, depth, least, most) + struct.pack("<BIQQH", 0, max_followed, 0, 0, nr_had)
 
 
 def closed(s):

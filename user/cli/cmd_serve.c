@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -212,6 +213,7 @@ int cmd_serve(const struct options *o)
 	serve_link_finish(s.link, FINISH_MS);
 	if (s.launch)
 		launch_free(s.launch);
+	free(s.late.data);
 	serve_link_free(s.link);
 	discover_free(place.discover);
 	control_free(c);

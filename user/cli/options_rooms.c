@@ -177,5 +177,6 @@ struct connection_options options_connection(const struct options *o, const stru
 					    .thin = o->thin,
 					    .want_kill = o->want_kill,
 					    .want_mmap = o->want_mmap,
-					    .no_cpp = o->no_cpp };
+					    .no_cpp = o->no_cpp,
+					    .max_followed = o->follow ? o->max_procs : 0 };
 }

@@ -118,6 +118,7 @@ int connection_init(struct connection *c, const struct connection_options *o)
 				  .remote = { .tuning = o->session->tuning,
 					      .want_mmap = o->want_mmap,
 					      .no_cpp = o->no_cpp,
+					      .max_followed = o->max_followed,
 					      .wants_exit_scan = o->session->scan != SCAN_NEVER,
 					      .link = { .queue_bytes = QUEUE_BYTES } } };
 	return find_address(c);

@@ -18,6 +18,7 @@ struct connection_options {
 	bool discover, thin, want_kill;
 	bool is_insecure_fine; /* TCP may leave this machine */
 	bool want_mmap, no_cpp;
+	u32 max_followed; /* as in source_remote_options */
 };
 
 struct connection {

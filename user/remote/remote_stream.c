@@ -14,7 +14,7 @@
 #include "user/stream/stream_target.h"
 
 enum {
-	MAX_PROCESSES = 1024,
+	MAX_PROCESSES = 2 * SERVE_MAX_PROCESSES, /* with those of whose end the session has not heard yet */
 	MAX_ALLOCATORS = 256,
 	MAX_MODULES = 16384,
 	MAX_TOTAL = 1 << 20,
@@ -22,15 +22,17 @@ enum {
 };
 
 /* Limit of the memory for all processes and programs that a stream may name, one after the other. */
-static const u64 MAX_TARGET_BYTES = 128 << 20;
+static const u64 MAX_TARGET_BYTES = 256 << 20;
 
 /* A process of the stream. */
 struct remote_process {
 	struct target target;
 	struct losses losses, before; /* before: of earlier streams that this one does not continue */
 	u64 allocs, frees;	      /* events of this stream and of those that it continues */
+	bool is_over;		      /* has ended; kept until remote_stream_forget() */
 	bool is_replaced;	      /* STREAM_PROCESS has not named its program yet, or not since an exec */
 	bool has_gap;		      /* events before this stream were missed; their number is not known */
+	struct process_event birth;   /* EVENT_FORK, until STREAM_PROCESS has named its program; else zeros */
 };
 
 struct remote_stream {
@@ -44,6 +46,7 @@ struct remote_stream {
 	struct remote_process *mapped; /* its mappings are coming; NULL = none */
 	size_t nr_mappings;	       /* of all processes */
 	u64 last_ns;
+	u64 nr_ends;   /* processes that have ended, on the streams that this one continues */
 	u64 nr_breaks; /* number of streams that did not continue the one before */
 	u64 target_bytes;
 };
@@ -132,12 +135,50 @@ static int add_process(struct remote_stream *s, u32 pid, struct remote_process *
 	return 0;
 }
 
+/* A child. The session hears of it when its program is known. An older process of its PID has ended. */
+static int on_fork(struct remote_stream *s, const void *rec)
+{
+	const struct process_event *birth = rec;
+	struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = birth->child_pid },
+				     .time_ns = birth->time_ns,
+				     .exit_status = UINT32_MAX };
+	struct remote_process *child = find(s, birth->child_pid);
+	int err = 0;
+
+	if (!birth->child_pid || birth->child_pid > INT32_MAX || birth->child_pid == birth->h.pid ||
+	    !find(s, birth->h.pid))
+		return -EPROTO;
+	if (child && !child->is_over) {
+		err = pass(s, &end, sizeof(end));
+		child->is_over = true;
+	}
+	if (!err)
+		err = add_process(s, birth->child_pid, &child);
+	if (!err)
+		child->birth = *birth;
+	return err;
+}
+
+/* The program of @p has been named: tell its birth, unless its parent has ended meanwhile. */
+static int tell_birth(const struct remote_stream *s, struct remote_process *p)
+{
+	const struct process_event birth = p->birth;
+
+	p->birth = (struct process_event){ 0 };
+	if (birth.h.kind != EVENT_FORK || !find(s, birth.h.pid))
+		return 0;
+	return pass(s, &birth, sizeof(birth));
+}
+
 static int on_process(struct remote_stream *s, const void *rec)
 {
 	const struct stream_process *in = rec;
 	struct remote_process *p = find(s, in->pid);
 	int err = 0;
 
+	/* The end of the older process has been told: another one has its PID. */
+	if (p && p->is_over)
+		p = NULL;
 	if (!in->pid || in->pid > INT32_MAX)
 		return -EPROTO;
 	/* The process may have executed another program while the connection was lost. */
@@ -152,8 +193,9 @@ static int on_process(struct remote_stream *s, const void *rec)
 		return err;
 	p->is_replaced = false;
 	p->target.nr_allocators = 0;
-	if (!p->has_gap)
-		return 0;
+	err = tell_birth(s, p);
+	if (err || !p->has_gap)
+		return err;
 	p->has_gap = false;
 	p->losses.other++;
 	p->before = p->losses;
@@ -267,6 +309,17 @@ static int on_life(struct remote_stream *s, const void *rec)
 	return pass(s, ev, sizeof(*ev));
 }
 
+static int on_end(struct remote_stream *s, const void *rec)
+{
+	const struct process_event *ev = rec;
+	struct remote_process *p = find(s, ev->h.pid);
+
+	s->nr_ends++;
+	if (p)
+		p->is_over = true;
+	return pass(s, ev, sizeof(*ev));
+}
+
 static int on_losses(struct remote_stream *s, const void *rec)
 {
 	const struct stream_losses *in = rec;
@@ -342,13 +395,13 @@ static int on_mark(struct remote_stream *s, const void *rec)
 	return pass(s, &ev, sizeof(ev));
 }
 
-/* Handlers by kind. STREAM_FORK needs no handler, because servers do not follow children. */
+/* Handlers by kind. */
 static int (*const takers[])(struct remote_stream *s, const void *rec) = {
 	[STREAM_HELLO] = on_hello,   [STREAM_FUNCTION] = on_function, [STREAM_PROCESS] = on_process,
 	[STREAM_MODULE] = on_module, [STREAM_MAPS] = on_maps,	      [STREAM_MAPPING] = on_mapping,
-	[STREAM_EXEC] = on_life,     [STREAM_EXIT] = on_life,	      [STREAM_LOSSES] = on_losses,
+	[STREAM_EXEC] = on_life,     [STREAM_EXIT] = on_end,	      [STREAM_LOSSES] = on_losses,
 	[STREAM_STACK] = on_stack,   [STREAM_EVENT] = on_event,	      [STREAM_ALLOCATOR] = on_allocator,
-	[STREAM_MARK] = on_mark,
+	[STREAM_MARK] = on_mark,     [STREAM_FORK] = on_fork,
 };
 
 static int on_record(void *ctx, enum stream_kind kind, const void *rec)
@@ -401,6 +454,7 @@ void remote_stream_restart(struct remote_stream *s, bool is_continued)
 		s->processes[i]->has_gap |= !is_continued;
 	stream_reader_restart(s->reader);
 	s->nr_breaks += !is_continued;
+	s->nr_ends = is_continued ? s->nr_ends : 0;
 	if (s->mapped)
 		s->nr_mappings -= s->names.nr_expected;
 	stream_names_clear(&s->names);
@@ -480,12 +534,36 @@ const struct remote_stream_hello *remote_stream_hello(const struct remote_stream
 	return &s->hello;
 }
 
-bool remote_stream_count(const struct remote_stream *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees)
+void remote_stream_forget(struct remote_stream *s, pid_t pid)
 {
-	if (i >= s->nr_processes)
-		return false;
-	*pid = s->processes[i]->target.pid;
-	*allocs = s->processes[i]->allocs;
-	*frees = s->processes[i]->frees;
-	return true;
+	size_t i = 0;
+
+	while (i < s->nr_processes && !(s->processes[i]->is_over && s->processes[i]->target.pid == pid))
+		i++;
+	if (i == s->nr_processes)
+		return;
+	if (s->latest == s->processes[i])
+		s->latest = NULL;
+	process_free(s->processes[i]);
+	memmove(s->processes + i, s->processes + i + 1, (--s->nr_processes - i) * sizeof(*s->processes));
+}
+
+void remote_stream_received(const struct remote_stream *s, struct serve_received *out)
+{
+	out->nr_ends = s->nr_ends;
+	out->nr_had = 0;
+	for (size_t i = 0; i < s->nr_processes; i++) {
+		const struct remote_process *p = s->processes[i];
+
+		/* Of a child without a program the session has not heard. */
+		if (!p->is_over && p->birth.h.kind != EVENT_FORK && out->nr_had < SERVE_MAX_PROCESSES)
+			out->had[out->nr_had++] =
+				(struct serve_had){ (u32)p->target.pid, p->target.start_time, p->allocs,
+						    p->frees };
+	}
+}
+
+bool remote_stream_is_empty(const struct remote_stream *s)
+{
+	return !s->nr_processes && !s->nr_ends;
 }

@@ -2,6 +2,7 @@
 /* Turn the stream of a connection into records: processes, mappings and events of another machine. */
 #pragma once
 
+#include "user/remote/serve_trace.h"
 #include "user/source/source.h"
 #include "user/stream/stream_read.h"
 
@@ -9,8 +10,8 @@ struct remote_stream;
 
 /*
  * Modules go into @modules, whose paths are those of another machine (module_table_set_remote()), and functions
- * into @fns. The caller owns *@out. 0 or -ENOMEM. Memory is bounded, whatever bytes come: 1,024 processes with 65,536
- * mappings each.
+ * into @fns. The caller owns *@out. 0 or -ENOMEM. Memory is bounded, whatever bytes come: 4,096 processes at a
+ * time with 65,536 mappings each.
  */
 int remote_stream_new(struct remote_stream **out, struct module_table *modules, struct alloc_table *fns,
 		      const struct stream_codec *codec) __must_check;
@@ -32,7 +33,7 @@ const char *remote_stream_why(const struct remote_stream *s);
 
 /*
  * A new target for @pid, with mappings; the caller owns it: target_free(). -ESRCH: the stream has not named @pid;
- * -ENOMEM; -E2BIG: the stream has named more programs (about 8,000) than a real server would.
+ * -ENOMEM; -E2BIG: the stream has named more programs (about 16,000) than a real server would.
  */
 int remote_stream_target(struct remote_stream *s, pid_t pid, struct target **out) __must_check;
 
@@ -51,5 +52,11 @@ const struct remote_stream_hello *remote_stream_hello(const struct remote_stream
 /* The latest time of an event, by the clock of the server; 0 = none yet. */
 u64 remote_stream_last_ns(const struct remote_stream *s);
 
-/* Heap events of the process with index @i, counted as losses are. False behind the last process. */
-bool remote_stream_count(const struct remote_stream *s, size_t i, pid_t *pid, u64 *allocs, u64 *frees);
+/* The end of @pid was taken by the session, which asks for nothing more of it. */
+void remote_stream_forget(struct remote_stream *s, pid_t pid);
+
+/* Tell a server that goes on with the trace how much of it has come. */
+void remote_stream_received(const struct remote_stream *s, struct serve_received *out);
+
+/* Has no process been named yet? */
+bool remote_stream_is_empty(const struct remote_stream *s);

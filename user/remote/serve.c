@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
@@ -112,6 +113,12 @@ static int attach_all(struct serve *s)
 	return nr_attached ? 0 : err;
 }
 
+static void read_events(const struct serve *s)
+{
+	if (serve_trace_poll(s->trace))
+		debug("serve: the stream is broken");
+}
+
 static void on_exec(void *ctx, pid_t pid)
 {
 	struct serve *s = ctx;
@@ -120,8 +127,8 @@ static void on_exec(void *ctx, pid_t pid)
 		return;
 	if (!s->is_launched)
 		s->status = serve_trace_attach(s->trace, pid, true);
-	else if (serve_trace_poll(s->trace))
-		debug("serve: the stream is broken");
+	else
+		read_events(s);
 }
 
 static void on_mapped(void *ctx, pid_t pid)
@@ -151,10 +158,29 @@ static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
 						: (struct thread_stop){ .why = THREAD_STOP_LOOK };
 }
 
+/* The last moment at which its threads can be stopped for a verdict, if it is not to run on under a debugger. */
 static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 {
-	(void)why;
-	on_exiting(ctx, pid, 0);
+	if (why == THREAD_STOP_UNTRACED)
+		on_exiting(ctx, pid, 0);
+}
+
+static void on_ended(void *ctx, pid_t pid, int status)
+{
+	struct serve *s = ctx;
+
+	if (!s->trace)
+		return;
+	read_events(s);
+	serve_trace_ended(s->trace, pid, status);
+}
+
+/* Most children that are traced: as many as the client or the command line of serve wants. */
+static u32 max_followed(const struct serve *s)
+{
+	u32 wanted = s->wanted.max_followed;
+
+	return wanted > s->options.source.max_followed ? wanted : s->options.source.max_followed;
 }
 
 int serve_launch(struct serve *s)
@@ -163,11 +189,14 @@ int serve_launch(struct serve *s)
 					   .user = s->options.user,
 					   .cwd = s->options.cwd,
 					   .tracer = s->ops ? s->ops->tracer : NULL,
-					   .source = s->source };
+					   .source = s->source,
+					   /* The source decides which children it traces; watch them all. */
+					   .max_children = max_followed(s) ? UINT32_MAX : 0 };
 	const struct launch_hooks hooks = { .ctx = s,
 					    .exec = on_exec,
 					    .mapped = on_mapped,
 					    .exiting = on_exiting,
+					    .ended = on_ended,
 					    .reason = reason_of_stop,
 					    .leaving = on_leaving };
 	int err;
@@ -190,7 +219,7 @@ static int attach_or_launch(struct serve *s)
 		return attach_all(s);
 	if (!s->is_launched)
 		return serve_launch(s);
-	if (!s->launch)
+	if (!s->launch || s->has_ended)
 		return -ESRCH;
 	/* The program runs already, and only one process can be its tracer: launch must detach first. */
 	if (s->ops->tracer && !launch_leave(s->launch))
@@ -224,7 +253,7 @@ static int continue_trace(struct serve *s, const struct wire_start *start)
 	int err = tell_started(s, true);
 
 	if (!err)
-		err = serve_trace_connect(s->trace, serve_link_out(s->link), start->had, start->nr_had);
+		err = serve_trace_connect(s->trace, serve_link_out(s->link), &start->received);
 	if (!err)
 		err = serve_trace_tune(s->trace, &start->tuning);
 	if (!err)
@@ -245,12 +274,15 @@ static int begin(struct serve *s, const struct wire_start *start)
 	s->tuning = start->tuning;
 	s->wanted.want_mmap |= start->want_mmap;
 	s->wanted.no_cpp |= start->no_cpp;
+	s->wanted.max_followed =
+		start->max_followed < SERVE_MAX_PROCESSES ? start->max_followed : SERVE_MAX_PROCESSES;
+	s->wanted.max_followed = max_followed(s);
 	s->wants_exit_scan = start->wants_exit_scan;
 	err = open_trace(s, !s->is_launched && s->options.program);
 	if (!err)
 		err = tell_started(s, false);
 	if (!err)
-		err = serve_trace_connect(s->trace, serve_link_out(s->link), NULL, 0);
+		err = serve_trace_connect(s->trace, serve_link_out(s->link), NULL);
 	if (!err)
 		err = attach_or_launch(s);
 	/* A program that starts now has not mapped its libraries yet. */
@@ -266,20 +298,20 @@ static int begin(struct serve *s, const struct wire_start *start)
 
 static void on_start(struct serve *s, struct wire_view *v)
 {
-	struct wire_start start;
+	auto_free struct wire_start *start = malloc(sizeof(*start));
 	bool is_again;
 	int err;
 
-	if (wire_get_start(v, &start)) {
-		serve_link_drop(s->link, "its start cannot be understood");
+	if (!start || wire_get_start(v, start)) {
+		serve_link_drop(s->link, start ? "its start cannot be understood" : strerror(ENOMEM));
 		return;
 	}
 	if (s->client) {
 		serve_link_drop(s->link, "a second start");
 		return;
 	}
-	is_again = s->trace && start.resume_id && start.resume_id == serve_trace_id(s->trace);
-	err = is_again ? continue_trace(s, &start) : begin(s, &start);
+	is_again = s->trace && start->resume_id && start->resume_id == serve_trace_id(s->trace);
+	err = is_again ? continue_trace(s, start) : begin(s, start);
 	if (!err) {
 		s->client = serve_link_client(s->link);
 		s->lost_ms = 0;
@@ -353,7 +385,7 @@ static void on_kill(struct serve *s, struct wire_view *v)
 
 static void on_scan(struct serve *s, struct wire_view *v)
 {
-	serve_scan_begin(s, wire_get_number(v, 4), false);
+	serve_scan_begin(s, wire_get_number(v, 4));
 }
 
 static void on_blocks(struct serve *s, struct wire_view *v)
@@ -377,30 +409,65 @@ static void on_scan_over(struct serve *s, struct wire_view *v)
 	serve_scan_end(s);
 }
 
+static void on_let_exit(struct serve *s, struct wire_view *v)
+{
+	if ((pid_t)wire_get_number(v, 4) == s->exiting)
+		s->exiting = 0;
+}
+
 /* Handlers of frames. Most need a trace that was begun for this client. */
 static const struct {
 	u8 kind;
 	bool needs_trace;
+	bool ends_trace; /* perhaps */
 	void (*take)(struct serve *s, struct wire_view *v);
 } handlers[] = {
-	{ WIRE_START, false, on_start },
-	{ WIRE_TUNE, true, on_tune },
-	{ WIRE_DETACH, true, on_detach },
-	{ WIRE_KILL, true, on_kill },
-	{ WIRE_SCAN, true, on_scan },
-	{ WIRE_BLOCKS, true, on_blocks },
-	{ WIRE_BLOCKS_END, true, on_blocks_end },
-	{ WIRE_SCAN_OVER, true, on_scan_over },
-	{ WIRE_WHY, true, on_why },
+	{ WIRE_START, false, true, on_start },
+	{ WIRE_TUNE, true, false, on_tune },
+	{ WIRE_DETACH, true, true, on_detach },
+	{ WIRE_KILL, true, false, on_kill },
+	{ WIRE_SCAN, true, false, on_scan },
+	{ WIRE_BLOCKS, true, false, on_blocks },
+	{ WIRE_BLOCKS_END, true, false, on_blocks_end },
+	{ WIRE_SCAN_OVER, true, false, on_scan_over },
+	{ WIRE_LET_EXIT, true, false, on_let_exit },
+	{ WIRE_WHY, true, false, on_why },
 };
+
+/* In a hook of the launch nothing of the trace may be freed: keep @f. */
+static void keep_for_later(struct serve *s, const struct wire_frame *f)
+{
+	if (s->late.kind || array_reserve(s->late.data, s->late.size, f->len)) {
+		serve_link_drop(s->link, "too many commands at the end of a program");
+		return;
+	}
+	if (f->len)
+		memcpy(s->late.data, f->data, f->len);
+	s->late.kind = f->kind;
+	s->late.len = f->len;
+}
 
 void serve_command(struct serve *s, const struct wire_frame *f)
 {
 	struct wire_view v = { f->data, f->len, false };
 
-	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++)
-		if (handlers[i].kind == f->kind && (!handlers[i].needs_trace || (s->trace && s->client)))
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (handlers[i].kind != f->kind)
+			continue;
+		if (handlers[i].ends_trace && s->exiting)
+			keep_for_later(s, f);
+		else if (!handlers[i].needs_trace || (s->trace && s->client))
 			handlers[i].take(s, &v);
+	}
+}
+
+static void handle_late(struct serve *s)
+{
+	const struct wire_frame f = { s->late.kind, s->late.len, s->late.data };
+
+	s->late.kind = 0;
+	if (f.kind)
+		serve_command(s, &f);
 }
 
 /* Notice that the client has gone, or that another one has taken its place. */
@@ -410,11 +477,12 @@ static void look_at_client(struct serve *s)
 		s->client = 0;
 		s->lost_ms = clock_now_ms();
 		serve_scan_end(s);
-		if (serve_trace_connect(s->trace, NULL, NULL, 0))
+		if (serve_trace_connect(s->trace, NULL, NULL))
 			debug("serve: the stream is broken");
 	}
 	if (s->trace && !s->client && clock_now_ms() - s->lost_ms >= SERVE_KEEP_MS) {
 		info("serve: the client did not come back: the probes are out");
+		s->is_over |= s->has_ended && !serve_trace_running(s->trace);
 		close_trace(s);
 	}
 }
@@ -431,23 +499,26 @@ static void poll_events(struct serve *s)
 		return;
 	s->alive_ms = now;
 	/* look_at_program() takes the exit status of our program. */
-	if (s->launch || serve_trace_running(s->trace))
+	if ((s->launch && !s->has_ended) || serve_trace_running(s->trace))
+		return;
+	/* A client that is away may come back for the end: look_at_client(). */
+	if (!s->client && s->lost_ms)
 		return;
 	serve_stop(s, WIRE_END_TARGET, "");
 	s->is_over = true;
 }
 
+/* While the program or its children run, their stops are handled here. */
 static void look_at_program(struct serve *s)
 {
 	if (!s->launch || !launch_poll(s->launch))
 		return;
-	if (s->trace) {
-		if (serve_trace_poll(s->trace))
-			debug("serve: the stream is broken");
-		serve_trace_ended(s->trace, launch_pid(s->launch), launch_status(s->launch));
-	} else {
-		s->is_over = true;
-	}
+	if (s->trace && !s->has_ended)
+		on_ended(s, launch_pid(s->launch), launch_status(s->launch));
+	s->has_ended = true;
+	if (s->trace && s->wanted.max_followed)
+		return;
+	s->is_over |= !s->trace;
 	launch_free(s->launch);
 	s->launch = NULL;
 }
@@ -458,6 +529,7 @@ void serve_round(struct serve *s)
 	int got = 1;
 
 	look_at_program(s);
+	handle_late(s);
 	/* A limit, so that events and signals are not kept waiting by a client that sends without end. */
 	for (int nr = 0; nr < ROUND_FRAMES && (got = serve_link_poll(s->link, &f)) == 1; nr++)
 		serve_command(s, &f);

@@ -41,10 +41,19 @@ struct serve {
 
 	struct launch *launch; /* NULL: no program was started, or it has ended */
 	bool is_launched;      /* serve has tried to start the program */
+	bool has_ended;	       /* the program; its children may run on */
 	bool is_over;	       /* serve ends */
 	int status;
 	struct serve_scan *scan; /* NULL = no scan is under way */
 	bool wants_exit_scan;	 /* the client wants a scan when a program exits */
+	pid_t exiting;		 /* is stopped at its end until the client lets it exit; 0 = none */
+	/* A frame that came during a hook of @launch, and would end the trace. Handled after that. */
+	struct {
+		u8 kind; /* 0 = none */
+		u32 len;
+		u8 *data; /* owned; @size bytes */
+		size_t size;
+	} late;
 };
 
 /* How long targets stay traced when the connection to the client was lost. */

@@ -156,7 +156,7 @@ static int mark(struct serve *s, pid_t pid, enum wire_mark what)
 	return err;
 }
 
-void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting)
+void serve_scan_begin(struct serve *s, u32 pid)
 {
 	struct serve_scan *n = calloc(1, sizeof(*n));
 
@@ -168,7 +168,7 @@ void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting)
 	}
 	n->serve = s;
 	n->pid = pid;
-	n->is_exiting = is_exiting;
+	n->is_exiting = s->exiting == n->pid;
 	n->last = &n->first;
 	n->heard_ms = clock_now_ms();
 	s->scan = n;
@@ -178,7 +178,7 @@ void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting)
 	}
 	n->losses = serve_trace_losses(s->trace, pid);
 	serve_trace_watch(s->trace, log_event, n);
-	if (mark(s, pid, is_exiting ? WIRE_MARK_EXITING : WIRE_MARK_BLOCKS))
+	if (mark(s, n->pid, WIRE_MARK_BLOCKS))
 		give_up(s, -EIO);
 }
 
@@ -347,7 +347,7 @@ static int call_held(void *ctx, struct thread_request *request)
 /* Does somebody here trace the process by ptrace? */
 static bool is_held(const struct serve_scan *n)
 {
-	return n->serve->launch || n->serve->ops->tracer;
+	return n->serve->ops->tracer || (n->serve->launch && launch_watches(n->serve->launch, n->pid));
 }
 
 static int read_memory(void *arg)
@@ -375,7 +375,7 @@ static int stop_process(struct serve_scan *n, const struct snapshot_holder *hold
 		err = serve_trace_target(s->trace, n->pid) ? has_gaps(n) : -ESRCH;
 	/* The heap of the report is then the heap of this moment. */
 	if (!err && n->is_last)
-		serve_trace_pause(s->trace);
+		serve_trace_pause(s->trace, n->pid);
 	return err ? err : mark(s, n->pid, WIRE_MARK_MOMENT);
 }
 
@@ -616,21 +616,27 @@ void serve_scan_exiting(struct serve *s, pid_t pid)
 	u64 heard_ms = clock_now_ms();
 	struct wire_frame f;
 
-	if (!s->client || !s->wants_exit_scan)
+	if (!s->client || !s->wants_exit_scan || mark(s, pid, WIRE_MARK_EXITING))
 		return;
-	serve_scan_begin(s, pid, true);
-	while (s->scan && s->client == serve_link_client(s->link) && clock_now_ms() - heard_ms < EXITING_MS) {
+	s->exiting = pid;
+	/* The client may first finish the scan of another process. */
+	while (s->exiting && !s->late.kind && s->client == serve_link_client(s->link) &&
+	       clock_now_ms() - heard_ms < EXITING_MS) {
 		int got = serve_link_poll(s->link, &f);
 
 		if (got < 0)
 			break;
 		if (!got) {
 			serve_scan_round(s);
+			/* The other processes go on. */
+			read_on(s);
 			serve_link_wait(s->link, ROUND_MS);
 			continue;
 		}
 		heard_ms = clock_now_ms();
 		serve_command(s, &f);
 	}
-	serve_scan_end(s);
+	s->exiting = 0;
+	if (s->scan && s->scan->is_exiting)
+		serve_scan_end(s);
 }

@@ -14,7 +14,7 @@ struct serve_scan;
  *    WIRE_MARK is the moment when the process was stopped.
  * 4. WIRE_VERDICTS, as fast as the queue has room, and WIRE_SCANNED.
  */
-void serve_scan_begin(struct serve *s, u32 pid, bool is_exiting);
+void serve_scan_begin(struct serve *s, u32 pid);
 void serve_scan_blocks(struct serve *s, struct wire_view *v);
 void serve_scan_run(struct serve *s, struct wire_view *v);
 
@@ -29,7 +29,7 @@ void serve_scan_end(struct serve *s);
 void serve_scan_free(struct serve_scan *scan);
 
 /*
- * A program is stopped before its exit: let the client scan it. Returns when the client has the verdict, does not want
- * it, is lost, or was silent for 10 s.
+ * A process is stopped before its exit: let the client scan it. Returns when the client lets it exit, is lost, or was
+ * silent for 10 s. Meanwhile the trace goes on, but does not end: see serve.late.
  */
 void serve_scan_exiting(struct serve *s, pid_t pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Turn records of a source into a stream. The stream may break off and begin again while the target runs. */
-#include "user/remote/serve_trace.h"
+#include "user/remote/serve_trace_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 #include "user/lib/proc.h"
 #include "user/source/record.h"
 #include "user/stream/stream_losses.h"
-#include "user/stream/stream_target.h"
 #include "user/stream/stream_write.h"
 #include "user/stream/stream_record.h"
 
@@ -26,36 +25,6 @@ enum {
 	TIME_SHIFT = 10,
 };
 
-/* A process that is traced for the client. */
-struct served {
-	struct target *target; /* owned */
-	bool is_over;
-	struct losses dropped;	     /* events that could not be sent */
-	u32 nr_unprobed;	     /* files for whose probes there was no room */
-	struct losses told;	     /* in the last STREAM_LOSSES */
-	u64 allocs, frees;	     /* events that were sent */
-	u64 left_out, told_left_out; /* allocations that the filter leaves out; in the last WIRE_LEFT_OUT */
-};
-
-struct serve_trace {
-	struct serve_trace_options options;
-	struct module_table *modules; /* owned */
-	struct stream_writer *writer; /* owned */
-	struct wire_out *out;	      /* borrowed; NULL = there is no client */
-	int err;		      /* of the stream */
-	u64 id;
-	struct stream_modules introduced;
-	struct served *list; /* owned */
-	size_t nr;
-	u64 start_ns, flush_ns;
-	bool is_stopped;
-	bool is_paused; /* by serve_trace_pause() */
-	struct tuning tuning;
-	bool misses_stacks; /* some stacks were not sent */
-	void (*watch)(void *ctx, const struct heap_event *ev);
-	void *watch_ctx;
-};
-
 static int put_in_queue(void *ctx, const void *data, size_t len)
 {
 	struct serve_trace *t = ctx;
@@ -63,8 +32,7 @@ static int put_in_queue(void *ctx, const void *data, size_t len)
 	return t->out ? wire_put(t->out, WIRE_STREAM, data, len) : 0;
 }
 
-/* Write a record if there is a client. */
-static void tell(struct serve_trace *t, enum stream_kind kind, const void *rec)
+void serve_tell(struct serve_trace *t, enum stream_kind kind, const void *rec)
 {
 	if (t->out && !t->err)
 		t->err = stream_write(t->writer, kind, rec);
@@ -76,7 +44,7 @@ static bool is_filled(const struct serve_trace *t, unsigned eighths)
 	return !t->out || wire_out_pending(t->out) > t->out->limit / 8 * eighths;
 }
 
-static struct served *find(const struct serve_trace *t, u32 pid)
+struct served *serve_find(const struct serve_trace *t, u32 pid)
 {
 	for (size_t i = t->nr; i-- > 0;)
 		if (!t->list[i].is_over && (u32)t->list[i].target->pid == pid)
@@ -85,21 +53,13 @@ static struct served *find(const struct serve_trace *t, u32 pid)
 }
 
 /* Write all mappings of @p, and the allocators in them. */
-static int tell_maps(struct serve_trace *t, const struct served *p)
+static void tell_maps(struct serve_trace *t, const struct served *p)
 {
-	int err;
-
-	if (!t->out || t->err)
-		return 0;
-	err = stream_write_maps(t->writer, &t->introduced, p->target);
-	if (err == -ENOMEM)
-		return err;
-	t->err = err;
-	return 0;
+	if (t->out && !t->err)
+		t->err = stream_write_maps(t->writer, &t->introduced, p->target);
 }
 
-/* Total losses since tracing began, of the source and of the queue. */
-static struct losses losses_of(const struct serve_trace *t, const struct served *p)
+struct losses serve_losses_of(const struct serve_trace *t, const struct served *p)
 {
 	struct losses l = t->options.ops->losses(t->options.source, p->target->pid);
 
@@ -107,17 +67,18 @@ static struct losses losses_of(const struct serve_trace *t, const struct served 
 	l.frees += p->dropped.frees;
 	l.stacks += p->dropped.stacks;
 	l.other += p->dropped.other;
+	l.unfollowed += p->dropped.unfollowed;
 	return l;
 }
 
 /* Are the probes still in its memory? */
 static void look(const struct serve_trace *t, const struct served *p)
 {
-	if (t->options.ops->look && !p->is_over)
+	if (t->options.ops->look && !p->is_over && !p->is_gone)
 		t->options.ops->look(t->options.source, p->target);
 }
 
-static void tell_losses(struct serve_trace *t, struct served *p, const struct losses *l)
+void serve_tell_losses(struct serve_trace *t, struct served *p, const struct losses *l)
 {
 	struct stream_losses rec = stream_losses_put(p->target->pid, l, 0);
 
@@ -127,7 +88,7 @@ static void tell_losses(struct serve_trace *t, struct served *p, const struct lo
 		rec.flags |= STREAM_TAINT;
 	if (l->allocs > p->told.allocs || l->overwritten > p->told.overwritten)
 		rec.flags |= STREAM_GAPS;
-	tell(t, STREAM_LOSSES, &rec);
+	serve_tell(t, STREAM_LOSSES, &rec);
 	p->told = *l;
 }
 
@@ -136,10 +97,10 @@ static void tell_flags(struct serve_trace *t, const struct served *p, u8 flags)
 {
 	const struct stream_losses rec = stream_losses_put(p->target->pid, &p->told, flags);
 
-	tell(t, STREAM_LOSSES, &rec);
+	serve_tell(t, STREAM_LOSSES, &rec);
 }
 
-static void tell_left_out(const struct serve_trace *t, struct served *p)
+void serve_tell_left_out(const struct serve_trace *t, struct served *p)
 {
 	u8 data[12];
 	struct wire_body b = { data, 0, sizeof(data), false };
@@ -153,7 +114,7 @@ static void tell_left_out(const struct serve_trace *t, struct served *p)
 		p->told_left_out = p->left_out;
 }
 
-static int tell_process(struct serve_trace *t, struct served *p)
+void serve_tell_process(struct serve_trace *t, struct served *p)
 {
 	const struct target *target = p->target;
 	struct proc_status status = { 0 };
@@ -166,14 +127,13 @@ static int tell_process(struct serve_trace *t, struct served *p)
 		rec.ppid = status.ppid;
 		rec.uid = status.uid;
 	}
-	tell(t, STREAM_PROCESS, &rec);
+	serve_tell(t, STREAM_PROCESS, &rec);
 	if (t->tuning.is_paused || tuning_has_filter(&t->tuning))
 		tell_flags(t, p, STREAM_GAPS);
-	return tell_maps(t, p);
+	tell_maps(t, p);
 }
 
-/* @nr of the files that @p has mapped have no probes, because there is no room for more. */
-static void note_unprobed(struct served *p, int nr)
+void serve_note_unprobed(struct served *p, int nr)
 {
 	if (nr <= (int)p->nr_unprobed)
 		return;
@@ -185,14 +145,16 @@ static void read_maps(struct serve_trace *t, struct served *p)
 {
 	int changed;
 
+	if (p->is_gone)
+		return;
 	changed = target_read_maps(p->target, t->modules);
 	if (!changed && t->options.ops->unchanged)
 		t->options.ops->unchanged(t->options.source, p->target);
 	if (changed > 0) {
 		changed = t->options.ops->update(t->options.source, p->target);
-		note_unprobed(p, changed);
+		serve_note_unprobed(p, changed);
 		if (changed >= 0)
-			changed = tell_maps(t, p);
+			tell_maps(t, p);
 	}
 	if (changed < 0 && changed != -ESRCH)
 		warn("PID %d: mappings: %s", p->target->pid, strerror(-changed));
@@ -207,7 +169,7 @@ static void count(const struct heap_event *ev, u64 *allocs, u64 *frees)
 	*frees += ev->h.kind == EVENT_FREE || (is_end && ev->old_addr && (ev->addr || !ev->size));
 }
 
-static void write_event(struct serve_trace *t, const struct event_header *rec, size_t len)
+void serve_tell_event(struct serve_trace *t, const struct event_header *rec, size_t len)
 {
 	if (t->out && !t->err)
 		t->err = stream_write_event(t->writer, rec, len);
@@ -231,7 +193,7 @@ static void on_heap(struct serve_trace *t, struct served *p, const struct event_
 		return;
 	}
 	count(ev, &p->allocs, &p->frees);
-	write_event(t, rec, len);
+	serve_tell_event(t, rec, len);
 }
 
 static void on_stack(struct serve_trace *t, struct served *p, const struct event_header *rec, size_t len)
@@ -240,7 +202,7 @@ static void on_stack(struct serve_trace *t, struct served *p, const struct event
 	if (target_wants_maps(p->target))
 		read_maps(t, p);
 	if (!is_filled(t, 7)) {
-		write_event(t, rec, len);
+		serve_tell_event(t, rec, len);
 		return;
 	}
 	p->dropped.stacks++;
@@ -252,29 +214,6 @@ static void on_maps(struct serve_trace *t, struct served *p, const struct event_
 	(void)rec;
 	(void)len;
 	read_maps(t, p);
-}
-
-static void on_end(struct serve_trace *t, struct served *p, const struct event_header *rec, size_t len)
-{
-	write_event(t, rec, len);
-	p->is_over = true;
-}
-
-static void on_exec(struct serve_trace *t, struct served *p, const struct event_header *rec, size_t len)
-{
-	struct target *image;
-
-	write_event(t, rec, len);
-	if (target_new(&image, rec->pid)) {
-		p->is_over = true;
-		return;
-	}
-	image->is_started = p->target->is_started;
-	target_free(p->target);
-	p->target = image;
-	if (target_read_maps(image, t->modules) < 0 || t->options.ops->update(t->options.source, image) < 0 ||
-	    tell_process(t, p))
-		debug("serve: PID %u: the new program is not known well", rec->pid);
 }
 
 /* A marker of the program: the client acts on it. */
@@ -298,14 +237,15 @@ static void on_note(struct serve_trace *t, struct served *p, const struct event_
 	if (is_filled(t, 7))
 		p->dropped.other++;
 	else
-		tell(t, STREAM_MARK, &mark);
+		serve_tell(t, STREAM_MARK, &mark);
 }
 
-/* Handlers by role. Serve follows no children, and reads losses from the source itself. */
+/* Handlers by role. Losses are read from the source itself. */
 static void (*const takers[NR_RECORD_ROLES])(struct serve_trace *t, struct served *p,
 					     const struct event_header *rec, size_t len) = {
-	[RECORD_HEAP] = on_heap, [RECORD_STACK] = on_stack, [RECORD_EXEC] = on_exec,
-	[RECORD_MAPS] = on_maps, [RECORD_EXIT] = on_end,    [RECORD_NOTE] = on_note,
+	[RECORD_HEAP] = on_heap,       [RECORD_STACK] = on_stack,     [RECORD_EXEC] = serve_on_exec,
+	[RECORD_FORK] = serve_on_fork, [RECORD_EXIT] = serve_on_exit, [RECORD_MAPS] = on_maps,
+	[RECORD_NOTE] = on_note,
 };
 
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
@@ -316,7 +256,7 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 
 	if (!takers[role])
 		return 0;
-	p = find(t, rec->pid);
+	p = serve_find(t, rec->pid);
 	if (p)
 		takers[role](t, p, rec, len);
 	return 0;
@@ -357,39 +297,49 @@ void serve_trace_free(struct serve_trace *t)
 	module_table_free(t->modules);
 	stream_modules_fini(&t->introduced);
 	free(t->list);
+	free(t->ends);
 	free(t);
+}
+
+int serve_add(struct serve_trace *t, struct target *target, struct served **out)
+{
+	if (t->nr == SERVE_MAX_PROCESSES)
+		return -E2BIG;
+	if (array_extend(t->list, t->nr))
+		return -ENOMEM;
+	*out = &t->list[t->nr++];
+	**out = (struct served){ .target = target };
+	return 0;
 }
 
 int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started)
 {
+	struct target *target;
 	struct served *p;
-	int err;
+	int nr_unprobed, err = t->nr == SERVE_MAX_PROCESSES ? -E2BIG : target_new(&target, pid);
 
-	if (array_extend(t->list, t->nr))
-		return -ENOMEM;
-	p = &t->list[t->nr];
-	memset(p, 0, sizeof(*p));
-	err = target_new(&p->target, pid);
 	if (err)
 		return err;
-	p->target->is_started = is_started;
-	err = target_read_maps(p->target, t->modules);
+	target->is_started = is_started;
+	err = target_read_maps(target, t->modules);
 	if (err < 0)
-		error("serve: PID %d (%s): cannot read its mappings: %s", pid, p->target->comm,
-		      strerror(-err));
+		error("serve: PID %d (%s): cannot read its mappings: %s", pid, target->comm, strerror(-err));
 	else
-		err = t->options.ops->attach(t->options.source, p->target);
+		err = t->options.ops->attach(t->options.source, target);
+	nr_unprobed = err;
+	if (err >= 0)
+		err = serve_add(t, target, &p);
 	if (err < 0) {
-		target_free(p->target);
+		target_free(target);
 		return err;
 	}
-	note_unprobed(p, err);
+	serve_note_unprobed(p, nr_unprobed);
 	if (t->tuning.is_paused)
 		t->options.ops->pause(t->options.source, pid);
-	t->nr++;
 	if (!t->start_ns)
 		t->start_ns = clock_now_ns();
-	return tell_process(t, p);
+	serve_tell_process(t, p);
+	return 0;
 }
 
 void serve_trace_update(struct serve_trace *t, pid_t pid)
@@ -398,7 +348,7 @@ void serve_trace_update(struct serve_trace *t, pid_t pid)
 
 	if (serve_trace_poll(t))
 		debug("serve: the stream is broken");
-	p = find(t, pid);
+	p = serve_find(t, pid);
 	if (p)
 		read_maps(t, p);
 }
@@ -420,25 +370,11 @@ static int tell_hello(struct serve_trace *t)
 
 	if (uname(&name))
 		debug("serve: uname: %s", strerror(errno));
-	tell(t, STREAM_HELLO, &rec);
+	serve_tell(t, STREAM_HELLO, &rec);
 	return t->err;
 }
 
-/* Count events as lost that were sent but did not arrive before the connection broke. */
-static void settle(struct served *p, const struct serve_had *had, size_t nr_had)
-{
-	for (size_t i = 0; i < nr_had; i++) {
-		if (had[i].pid != (u32)p->target->pid)
-			continue;
-		p->dropped.allocs += p->allocs > had[i].allocs ? p->allocs - had[i].allocs : 0;
-		p->dropped.frees += p->frees > had[i].frees ? p->frees - had[i].frees : 0;
-		p->allocs = had[i].allocs;
-		p->frees = had[i].frees;
-	}
-}
-
-int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struct serve_had *had,
-			size_t nr_had)
+int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struct serve_received *had)
 {
 	int err;
 
@@ -449,20 +385,8 @@ int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struc
 	stream_writer_restart(t->writer);
 	stream_modules_clear(&t->introduced);
 	err = tell_hello(t);
-	for (size_t i = 0; i < t->nr && !err; i++) {
-		struct served *p = &t->list[i];
-		struct losses l;
-
-		if (p->is_over)
-			continue;
-		settle(p, had, nr_had);
-		err = tell_process(t, p);
-		l = losses_of(t, p);
-		/* Write the losses again: blocks that are live for the client may have been freed meanwhile. */
-		memset(&p->told, 0, sizeof(p->told));
-		p->told_left_out = 0;
-		tell_losses(t, p, &l);
-	}
+	if (!err)
+		serve_tell_all_again(t, had);
 	if (t->nr && t->options.ops->forget_stacks)
 		t->options.ops->forget_stacks(t->options.source);
 	return err ? err : t->err;
@@ -471,10 +395,13 @@ int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struc
 int serve_trace_poll(struct serve_trace *t)
 {
 	const struct sink sink = { t, on_record };
-	auto_free struct losses *before = calloc(t->nr + 1, sizeof(*before));
-	size_t nr = t->nr;
+	auto_free struct losses *before = NULL;
+	size_t nr;
 	int got;
 
+	serve_sweep(t);
+	nr = t->nr;
+	before = calloc(nr + 1, sizeof(*before));
 	if (!before)
 		return -ENOMEM;
 	if (t->misses_stacks && !is_filled(t, 1) && t->options.ops->forget_stacks) {
@@ -493,8 +420,9 @@ int serve_trace_poll(struct serve_trace *t)
 		before[i].frees += p->dropped.frees;
 		before[i].stacks += p->dropped.stacks;
 		before[i].other += p->dropped.other;
+		before[i].unfollowed += p->dropped.unfollowed;
 		if (!p->is_over)
-			tell_losses(t, p, &before[i]);
+			serve_tell_losses(t, p, &before[i]);
 		if (!p->is_over && target_wants_maps(p->target))
 			read_maps(t, p);
 	}
@@ -511,55 +439,48 @@ int serve_trace_flush(struct serve_trace *t)
 	if (t->out && !t->err)
 		t->err = stream_flush(t->writer);
 	for (size_t i = 0; i < t->nr; i++)
-		tell_left_out(t, &t->list[i]);
+		serve_tell_left_out(t, &t->list[i]);
 	return t->out ? t->err : 0;
 }
 
 size_t serve_trace_running(struct serve_trace *t)
 {
-	size_t running = 0;
+	size_t running = 0, nr_dead = 0;
 
 	for (size_t i = 0; i < t->nr; i++) {
 		struct served *p = &t->list[i];
 
-		if (!p->is_over && target_is_alive(p->target))
-			running++;
-		else if (!p->is_over && !serve_trace_poll(t) && !p->is_over)
-			serve_trace_ended(t, p->target->pid, -1);
+		p->is_dead = !p->is_over && !target_is_alive(p->target);
+		running += !p->is_over && !p->is_dead;
+		nr_dead += p->is_dead;
 	}
+	/* The last events of the dead may still wait in the ring. */
+	if (!nr_dead || serve_trace_poll(t))
+		return running;
+	for (size_t i = 0; i < t->nr; i++)
+		if (t->list[i].is_dead && !t->list[i].is_over)
+			serve_end(t, &t->list[i], clock_now_ns(), -1);
 	return running;
 }
 
 void serve_trace_ended(struct serve_trace *t, pid_t pid, int status)
 {
-	struct process_event rec = { .h = { .kind = EVENT_EXIT, .pid = pid, .tid = pid },
-				     .time_ns = clock_now_ns(),
-				     .exit_status = status };
-	struct served *p = find(t, pid);
-	struct losses l;
+	struct served *p = serve_find(t, pid);
 
-	if (!p)
-		return;
-	l = losses_of(t, p);
-	tell_losses(t, p, &l);
-	write_event(t, &rec.h, sizeof(rec));
-	p->is_over = true;
+	if (p)
+		serve_end(t, p, clock_now_ns(), status);
 }
 
-void serve_trace_pause(struct serve_trace *t)
+void serve_trace_pause(struct serve_trace *t, pid_t pid)
 {
-	if (t->is_paused)
-		return;
-	t->is_paused = true;
-	for (size_t i = 0; i < t->nr; i++) {
-		struct served *p = &t->list[i];
+	struct served *p = serve_find(t, pid);
 
-		if (p->is_over)
-			continue;
-		t->options.ops->pause(t->options.source, p->target->pid);
-		/* Frees from now on are not seen. */
-		tell_flags(t, p, STREAM_TAINT);
-	}
+	if (!p || p->is_paused)
+		return;
+	p->is_paused = true;
+	t->options.ops->pause(t->options.source, pid);
+	/* Frees from now on are not seen. */
+	tell_flags(t, p, STREAM_TAINT);
 }
 
 /* Pause or resume all processes. */
@@ -610,20 +531,20 @@ int serve_trace_stop(struct serve_trace *t)
 	t->is_stopped = true;
 	for (size_t i = 0; i < t->nr; i++)
 		look(t, &t->list[i]);
-	for (size_t i = 0; i < t->nr && !t->is_paused; i++)
-		if (!t->list[i].is_over)
+	for (size_t i = 0; i < t->nr; i++)
+		if (!t->list[i].is_over && !t->list[i].is_paused)
 			t->options.ops->pause(t->options.source, t->list[i].target->pid);
 	t->options.ops->detach(t->options.source);
 	if (serve_trace_poll(t))
 		debug("serve: the stream is broken");
 	for (size_t i = 0; i < t->nr; i++) {
-		struct losses l = losses_of(t, &t->list[i]);
+		struct losses l = serve_losses_of(t, &t->list[i]);
 
 		if (!t->list[i].is_over)
-			tell_losses(t, &t->list[i], &l);
+			serve_tell_losses(t, &t->list[i], &l);
 	}
 	rec.duration_ns = t->start_ns ? rec.time_ns - t->start_ns : 0;
-	tell(t, STREAM_END, &rec);
+	serve_tell(t, STREAM_END, &rec);
 	return serve_trace_flush(t);
 }
 
@@ -641,7 +562,7 @@ pid_t serve_trace_pid(const struct serve_trace *t, size_t i)
 
 const struct target *serve_trace_target(const struct serve_trace *t, pid_t pid)
 {
-	const struct served *p = find(t, pid);
+	const struct served *p = serve_find(t, pid);
 
 	return p ? p->target : NULL;
 }
@@ -663,10 +584,10 @@ void serve_trace_watch(struct serve_trace *t, void (*watch)(void *ctx, const str
 
 struct losses serve_trace_losses(struct serve_trace *t, pid_t pid)
 {
-	const struct served *p = find(t, pid);
+	const struct served *p = serve_find(t, pid);
 
 	if (!p)
 		return (struct losses){ 0 };
 	look(t, p);
-	return losses_of(t, p);
+	return serve_losses_of(t, p);
 }

@@ -16,10 +16,21 @@ struct serve_trace_options {
 	const char *producer;	       /* "heaptap 0.1.0" */
 };
 
+/* Most processes at a time: more are not followed. */
+enum { SERVE_MAX_PROCESSES = 4096 };
+
 /* Heap events of one process that a client had received when it lost its connection. */
 struct serve_had {
 	u32 pid;
+	u64 start_time; /* the process, not a later one of this PID */
 	u64 allocs, frees;
+};
+
+/* All that it had received of the trace. */
+struct serve_received {
+	u64 nr_ends; /* STREAM_EXIT; these processes are not in @had */
+	u32 nr_had;
+	struct serve_had had[SERVE_MAX_PROCESSES];
 };
 
 int serve_trace_new(struct serve_trace **out, const struct serve_trace_options *o) __must_check;
@@ -33,11 +44,11 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started) __must
 void serve_trace_update(struct serve_trace *t, pid_t pid);
 
 /*
- * Begin a new stream on @out (borrowed) with all processes. NULL: there is no client, and all events are lost. @had,
- * @nr_had: events of the stream before that the client has received. 0 or -errno.
+ * Begin a new stream on @out (borrowed) with all processes. NULL: there is no client, and all events are lost. @had:
+ * what the client has received of the streams before; NULL = it is a new one. 0 or -errno.
  */
-int serve_trace_connect(struct serve_trace *t, struct wire_out *out, const struct serve_had *had,
-			size_t nr_had) __must_check;
+int serve_trace_connect(struct serve_trace *t, struct wire_out *out,
+			const struct serve_received *had) __must_check;
 
 /* Read the records of the source, without waiting. 0, or -errno: the stream is broken. */
 int serve_trace_poll(struct serve_trace *t) __must_check;
@@ -51,8 +62,8 @@ size_t serve_trace_running(struct serve_trace *t);
 /* @pid has ended; @status is that of wait(2). */
 void serve_trace_ended(struct serve_trace *t, pid_t pid, int status);
 
-/* Trace no more calls. Used while a process is stopped for the last scan. */
-void serve_trace_pause(struct serve_trace *t);
+/* Trace no more calls of @pid. Used while it is stopped for its last scan. */
+void serve_trace_pause(struct serve_trace *t, pid_t pid);
 
 /*
  * Change pause, depth and filter. Earlier events are in the queue on return. 0; -EOPNOTSUPP: the source cannot change

@@ -35,20 +35,18 @@ static void end(struct remote_source *s, enum remote_life life, const char *why)
 static void ask(struct remote_source *s)
 {
 	auto_free struct wire_start *start = calloc(1, sizeof(*start));
-	u8 data[WIRE_START_MAX];
-	struct wire_body b = { data, 0, sizeof(data), false };
-	u64 allocs, frees;
-	pid_t pid;
+	auto_free u8 *data = malloc(WIRE_START_MAX);
+	struct wire_body b = { data, 0, WIRE_START_MAX, false };
 
-	if (!start)
+	if (!start || !data)
 		return;
 	start->tuning = s->tuning.now;
 	start->want_mmap = s->options.want_mmap;
 	start->no_cpp = s->options.no_cpp;
 	start->wants_exit_scan = s->options.wants_exit_scan;
+	start->max_followed = s->options.max_followed;
 	start->resume_id = s->trace.id;
-	for (size_t i = 0; i < WIRE_MAX_HAD && remote_stream_count(s->stream, i, &pid, &allocs, &frees); i++)
-		start->had[start->nr_had++] = (struct serve_had){ pid, allocs, frees };
+	remote_stream_received(s->stream, &start->received);
 	wire_put_start(&b, start);
 	if (!source_remote_put(s, WIRE_START, b.data, b.len))
 		s->trace.start = START_ASKED;
@@ -278,11 +276,8 @@ const char *source_remote_why(const struct source *source)
 bool source_remote_is_started(const struct source *source)
 {
 	const struct remote_source *s = remote_self(source);
-	u64 allocs, frees;
-	pid_t pid;
 
-	return s->trace.was_started && s->trace.life != REMOTE_FAILED &&
-	       remote_stream_count(s->stream, 0, &pid, &allocs, &frees);
+	return s->trace.was_started && s->trace.life != REMOTE_FAILED && !remote_stream_is_empty(s->stream);
 }
 
 bool source_remote_is_complete(const struct source *source)
@@ -322,6 +317,13 @@ static int wait_fd(struct source *source)
 	struct remote_source *s = remote_self(source);
 
 	return remote_link_fd(s->link);
+}
+
+static void forget(struct source *source, pid_t pid)
+{
+	struct remote_source *s = remote_self(source);
+
+	remote_stream_forget(s->stream, pid);
 }
 
 /* The server pauses its processes itself. */
@@ -398,6 +400,7 @@ const struct source_ops source_remote = {
 	.pause = pause_process,
 	.resume = pause_process,
 	.losses = losses_of,
+	.forget = forget,
 	.detach = detach,
 	.free = free_source,
 };

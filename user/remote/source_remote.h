@@ -9,6 +9,7 @@
 struct source_remote_options {
 	struct remote_link_options link;
 	struct tuning tuning; /* at the start */
+	u32 max_followed;     /* children that are traced too; 0 = none, unless the server follows them */
 	bool want_mmap, no_cpp, wants_exit_scan;
 };
 
@@ -36,11 +37,8 @@ void source_remote_stop(struct source *s);
 /* Ask the server to kill the target. 0 or -errno. */
 int source_remote_kill(struct source *s);
 
-/*
- * The PID of a program that is at its end and waits for its leak scan; 0 = none. No records come until the scan is
- * done or source_remote_let_exit() was called.
- */
+/* The PID of a process that is at its end and waits for source_remote_let_exit(); 0 = none. */
 pid_t source_remote_exiting(const struct source *s);
 
-/* Let that program exit without a scan. */
+/* Let that process exit. It can be scanned before. */
 void source_remote_let_exit(struct source *s);

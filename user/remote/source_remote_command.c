@@ -8,7 +8,7 @@
 #include "user/remote/source_remote_private.h"
 #include "user/remote/wire_command.h"
 
-enum { ANSWER_MS = 10000, MAX_PROCESSES = 1024 };
+enum { ANSWER_MS = 10000, MAX_PROCESSES = 16384 };
 
 void source_remote_on_tuned(struct remote_source *s, struct wire_view *v)
 {
@@ -60,13 +60,10 @@ u64 source_remote_left_out(struct source *source, pid_t pid)
 	return l ? l->before + l->nr : 0;
 }
 
-/*
- * Is there nothing to wait for any more? The server does not answer without a connection, nor while a program at its
- * end waits for its verdict.
- */
+/* Is there nothing to wait for any more? The server does not answer without a connection. */
 static bool is_tuned(const struct remote_source *s)
 {
-	return !s->tuning.nr_unanswered || s->mark.is_reached || s->trace.start != START_DONE;
+	return !s->tuning.nr_unanswered || s->trace.start != START_DONE;
 }
 
 static int fail(int err, const char *text, char *why, size_t size)
@@ -90,7 +87,7 @@ static int ask(struct remote_source *s, const struct tuning *t, const struct sin
 	err = source_remote_wait(s, sink, false, ANSWER_MS, is_tuned);
 	if (err || (s->trace.start == START_DONE && !s->tuning.nr_unanswered))
 		return err;
-	return s->mark.is_reached ? -EBUSY : -ENOTCONN;
+	return -ENOTCONN;
 }
 
 int source_remote_tune(struct source *source, const struct tuning *t, const struct sink *sink, char *why,
@@ -101,9 +98,7 @@ int source_remote_tune(struct source *source, const struct tuning *t, const stru
 
 	if (source_remote_is_over(s) || s->trace.start != START_DONE)
 		return fail(-ENOTCONN, "there is no connection now", why, size);
-	err = s->mark.is_reached ? -EBUSY : ask(s, t, sink);
-	if (err == -EBUSY)
-		return fail(err, "the program is at its end", why, size);
+	err = ask(s, t, sink);
 	if (err == -ENOTCONN || err == -ENODATA)
 		return fail(-ENOTCONN, "the connection was lost: not known whether it was done", why, size);
 	if (err == -ETIMEDOUT || err == -EINTR)

@@ -25,12 +25,11 @@ void source_remote_on_mark(struct remote_source *s, struct wire_view *v)
 {
 	u32 pid = wire_get_number(v, 4), kind = wire_get_number(v, 1);
 
-	if (kind > WIRE_MARK_EXITING)
-		return;
-	/* Other marks than that of an exit are of a scan; ignore those of a scan that was given up. */
-	if (kind != WIRE_MARK_EXITING && (!is_under_way(&s->scan) || (pid_t)pid != s->scan.pid))
-		return;
-	s->mark = (struct remote_mark){ .is_reached = true, .kind = kind, .pid = pid };
+	if (kind == WIRE_MARK_EXITING)
+		s->exiting = (pid_t)pid;
+	/* Other marks are of a scan; ignore those of a scan that was given up. */
+	else if (kind < WIRE_MARK_EXITING && is_under_way(&s->scan) && (pid_t)pid == s->scan.pid)
+		s->mark.is_reached = true;
 }
 
 void source_remote_on_verdicts(struct remote_source *s, struct wire_view *v)
@@ -78,6 +77,7 @@ void source_remote_lose_scan(struct remote_source *s)
 	struct remote_scan *n = &s->scan;
 
 	s->mark.is_reached = false;
+	s->exiting = 0;
 	if (!is_under_way(n)) {
 		n->state = REMOTE_SCAN_NONE;
 		return;
@@ -185,8 +185,7 @@ int source_remote_scan_begin(struct source *source, struct source_scan *o)
 	struct remote_source *s = remote_self(source);
 	u8 data[4];
 	struct wire_body b = { data, 0, sizeof(data), false };
-	bool is_exiting = source_remote_exiting(source) == o->pid;
-	int err = is_exiting ? 0 : forget_scan(source, o);
+	int err = forget_scan(source, o);
 
 	if (err) {
 		s->scan.why[0] = '\0';
@@ -194,8 +193,7 @@ int source_remote_scan_begin(struct source *source, struct source_scan *o)
 	}
 	s->scan = (struct remote_scan){ .state = REMOTE_SCAN_RUNNING, .pid = o->pid };
 	wire_put_number(&b, o->pid, 4);
-	if (!is_exiting)
-		err = source_remote_put(s, WIRE_SCAN, b.data, b.len);
+	err = source_remote_put(s, WIRE_SCAN, b.data, b.len);
 	if (!err)
 		err = wait_until(s, o->sink, false, is_at_mark);
 	return err ? fail(s, o, err) : 0;
@@ -297,16 +295,17 @@ pid_t source_remote_exiting(const struct source *source)
 {
 	const struct remote_source *s = remote_self(source);
 
-	return s->mark.is_reached && s->mark.kind == WIRE_MARK_EXITING ? s->mark.pid : 0;
+	return s->exiting;
 }
 
 void source_remote_let_exit(struct source *source)
 {
 	struct remote_source *s = remote_self(source);
+	u8 data[4];
+	struct wire_body b = { data, 0, sizeof(data), false };
 
-	if (!source_remote_exiting(source))
-		return;
-	s->mark.is_reached = false;
-	if (source_remote_put(s, WIRE_SCAN_OVER, NULL, 0))
+	wire_put_number(&b, s->exiting, 4);
+	if (s->exiting && source_remote_put(s, WIRE_LET_EXIT, b.data, b.len))
 		debug("connect: the server resumes the program without being asked");
+	s->exiting = 0;
 }

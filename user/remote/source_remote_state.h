@@ -68,11 +68,9 @@ enum remote_scan_state {
 	REMOTE_SCAN_GIVEN_UP, /* nobody waits for it here any more, but its frames may still come */
 };
 
-/* A moment in the stream of records, set by WIRE_MARK. */
+/* A moment of a scan in the stream of records, set by WIRE_MARK. */
 struct remote_mark {
 	bool is_reached; /* the records behind the mark wait until this is false */
-	enum wire_mark kind;
-	pid_t pid;
 };
 
 struct remote_scan {
@@ -106,6 +104,7 @@ struct remote_source {
 	struct remote_clock clock;
 	struct remote_tuning tuning;
 	struct remote_mark mark;
+	pid_t exiting; /* is stopped at its end over there; 0 = none */
 	struct remote_scan scan;
 	struct remote_answer answer;
 };

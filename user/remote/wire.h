@@ -11,7 +11,7 @@
  * a stream (user/stream/stream_format.h) in pieces, the WIRE_STREAM frames. A recording has the same format.
  */
 enum {
-	WIRE_VERSION = 3,
+	WIRE_VERSION = 4,
 	WIRE_HEADER_LEN = 8,
 	WIRE_MAX_BODY = (1 << 20) + 4096,
 	WIRE_MAX_BODY_STRANGER = 256, /* before the peer has proved who it is */
@@ -38,6 +38,7 @@ enum wire_kind {
 	WIRE_BLOCKS,	 /* live blocks at the mark, user/remote/wire_scan.h */
 	WIRE_BLOCKS_END, /* struct wire_scan_wish: no more blocks; how to judge them */
 	WIRE_SCAN_OVER,	 /* the host needs nothing more of the scan */
+	WIRE_LET_EXIT,	 /* u32 pid: after WIRE_MARK_EXITING, with or without a scan: it may exit */
 
 	/* Sent by the target. */
 	WIRE_STREAM = 64, /* bytes of a stream */
@@ -54,6 +55,7 @@ enum wire_kind {
 	NR_WIRE_KINDS,
 };
 
+/* Of a scan: its first and its second moment. A process is stopped at its end, and waits for WIRE_LET_EXIT. */
 enum wire_mark { WIRE_MARK_BLOCKS, WIRE_MARK_MOMENT, WIRE_MARK_EXITING };
 enum wire_end { WIRE_END_DETACHED, WIRE_END_TARGET, WIRE_END_ERROR };
 

@@ -40,22 +40,28 @@ int wire_get_tune(struct wire_view *v, struct tuning *out)
 
 void wire_put_start(struct wire_body *b, const struct wire_start *start)
 {
+	const struct serve_received *r = &start->received;
+
 	put_tuning(b, &start->tuning);
 	wire_put_number(b,
 			(start->want_mmap ? FLAG_MMAP : 0) | (start->no_cpp ? FLAG_NO_CPP : 0) |
 				(start->wants_exit_scan ? FLAG_EXIT_SCAN : 0),
 			1);
+	wire_put_number(b, start->max_followed, 4);
 	wire_put_number(b, start->resume_id, 8);
-	wire_put_number(b, start->nr_had, 2);
-	for (u32 i = 0; i < start->nr_had; i++) {
-		wire_put_number(b, start->had[i].pid, 4);
-		wire_put_number(b, start->had[i].allocs, 8);
-		wire_put_number(b, start->had[i].frees, 8);
+	wire_put_number(b, r->nr_ends, 8);
+	wire_put_number(b, r->nr_had, 2);
+	for (u32 i = 0; i < r->nr_had; i++) {
+		wire_put_number(b, r->had[i].pid, 4);
+		wire_put_number(b, r->had[i].start_time, 8);
+		wire_put_number(b, r->had[i].allocs, 8);
+		wire_put_number(b, r->had[i].frees, 8);
 	}
 }
 
 int wire_get_start(struct wire_view *v, struct wire_start *out)
 {
+	struct serve_received *r = &out->received;
 	u32 flags;
 
 	memset(out, 0, sizeof(*out));
@@ -65,14 +71,17 @@ int wire_get_start(struct wire_view *v, struct wire_start *out)
 	out->want_mmap = flags & FLAG_MMAP;
 	out->no_cpp = flags & FLAG_NO_CPP;
 	out->wants_exit_scan = flags & FLAG_EXIT_SCAN;
+	out->max_followed = wire_get_number(v, 4);
 	out->resume_id = wire_get_number(v, 8);
-	out->nr_had = wire_get_number(v, 2);
-	if (v->is_bad || out->nr_had > WIRE_MAX_HAD)
+	r->nr_ends = wire_get_number(v, 8);
+	r->nr_had = wire_get_number(v, 2);
+	if (v->is_bad || r->nr_had > SERVE_MAX_PROCESSES)
 		return -EPROTO;
-	for (u32 i = 0; i < out->nr_had; i++) {
-		out->had[i].pid = wire_get_number(v, 4);
-		out->had[i].allocs = wire_get_number(v, 8);
-		out->had[i].frees = wire_get_number(v, 8);
+	for (u32 i = 0; i < r->nr_had; i++) {
+		r->had[i].pid = wire_get_number(v, 4);
+		r->had[i].start_time = wire_get_number(v, 8);
+		r->had[i].allocs = wire_get_number(v, 8);
+		r->had[i].frees = wire_get_number(v, 8);
 	}
 	return v->is_bad || v->len ? -EPROTO : 0;
 }

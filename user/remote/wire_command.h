@@ -6,22 +6,20 @@
 #include "user/source/tuning.h"
 #include "user/remote/wire.h"
 
-enum { WIRE_MAX_HAD = 256 };
-
 /* WIRE_START. */
 struct wire_start {
 	struct tuning tuning;
 	bool want_mmap, no_cpp;
 	bool wants_exit_scan; /* scan a program when it exits; it waits for the verdict */
-	u64 resume_id;	      /* from WIRE_STARTED: continue that trace; 0 = begin a new one */
-	u32 nr_had;
-	struct serve_had had[WIRE_MAX_HAD];
+	u32 max_followed; /* most children that are traced too; 0 = none, unless the server follows them */
+	u64 resume_id;	  /* from WIRE_STARTED: continue that trace; 0 = begin a new one */
+	struct serve_received received;
 };
 
 enum {
 	WIRE_TUNE_LEN = 18,
-	WIRE_START_MIN = WIRE_TUNE_LEN + 11,
-	WIRE_START_MAX = WIRE_START_MIN + WIRE_MAX_HAD * 20
+	WIRE_START_MIN = WIRE_TUNE_LEN + 23,
+	WIRE_START_MAX = WIRE_START_MIN + SERVE_MAX_PROCESSES * 28
 };
 
 void wire_put_start(struct wire_body *b, const struct wire_start *start);

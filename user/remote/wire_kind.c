@@ -37,6 +37,7 @@ static const struct wire_rule rules[] = {
 	{ WIRE_BLOCKS, WIRE_HOST, false, 0, WIRE_SCAN_BODY },
 	{ WIRE_BLOCKS_END, WIRE_HOST, false, WIRE_WISH_LEN, WIRE_WISH_LEN },
 	{ WIRE_SCAN_OVER, WIRE_HOST, false, 0, 0 },
+	{ WIRE_LET_EXIT, WIRE_HOST, false, 4, 4 },
 
 	{ WIRE_STREAM, WIRE_TARGET, false, 0, WIRE_MAX_BODY },
 	{ WIRE_STARTED, WIRE_TARGET, false, 9, 9 },

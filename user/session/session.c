@@ -21,6 +21,7 @@
 #include "user/session/session_record.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
+#include "user/session/session_told.h"
 #include "user/source/record.h"
 #include "user/source/source_open.h"
 #include "user/heap/stacks.h"
@@ -132,7 +133,7 @@ void session_blur(const struct session *s, struct process *p)
 	static const char *const shared[] = { "mimalloc", "tcmalloc" };
 	struct target *t = p->target;
 
-	for (size_t i = 0; (s->ops->told || s->is_replayed) && i < t->nr_allocators; i++)
+	for (size_t i = 0; (session_told(s) || s->is_replayed) && i < t->nr_allocators; i++)
 		for (size_t k = 0; k < ARRAY_SIZE(shared); k++)
 			if (!strcmp(t->allocators[i].kind, shared[k]))
 				memset(t->blurred, 0xff, sizeof(t->blurred));
@@ -156,7 +157,7 @@ void session_read_maps(struct session *s, struct process *p)
 	/* The PIDs of a file belong to other processes on this machine. */
 	if (s->is_replayed || p->is_gone)
 		return;
-	changed = s->ops->told ? 1 : target_read_maps(p->target, s->modules);
+	changed = session_told(s) ? 1 : target_read_maps(p->target, s->modules);
 	if (changed > 0) {
 		changed = s->ops->update(s->source, p->target);
 		note_left_out(p, changed);
@@ -213,7 +214,7 @@ static int on_stack(struct session *s, struct process *p, const struct event_hea
 	u64 nr_false = stack_table_false(s->stacks);
 	int err;
 
-	if (!s->ops->told && !s->is_replayed)
+	if (!session_told(s) && !s->is_replayed)
 		target_note_stack(p->target, ev);
 	if (target_wants_maps(p->target))
 		session_read_maps(s, p);
@@ -260,7 +261,7 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	struct process *image;
 	int err;
 
-	if (!s->ops->told && target_is_reused(p->target)) {
+	if (!session_told(s) && target_is_reused(p->target)) {
 		session_ended(s, rec->pid, -1);
 		return 0;
 	}
@@ -269,9 +270,11 @@ static int on_exec(struct session *s, struct process *p, const struct event_head
 	p->life = PROCESS_REPLACED;
 	heap_end(p->heap);
 	s->latest = NULL;
-	/* The source will name the new image. */
-	if (s->ops->told)
+	/* The source will name the new image: adopt(). */
+	if (session_told(s)) {
+		session_hide(p);
 		return 0;
+	}
 	err = add_image(s, p->target, rec->flags & EVENT_GONE, &image);
 	if (err)
 		return err;
@@ -341,19 +344,24 @@ static int (*const takers[NR_RECORD_ROLES])(struct session *s, struct process *p
 /* Add a process, or an image of one, that the source names for the first time. */
 static struct process *adopt(struct session *s, u32 pid)
 {
-	struct losses lost = { 0 };
+	const struct process *old = NULL;
 	struct process *p;
 
 	for (size_t i = 0; i < s->nr_processes; i++)
 		if ((u32)s->processes[i]->target->pid == pid)
-			lost = s->ops->losses(s->source, pid);
+			old = s->processes[i];
 	if (session_new_process(s, &p))
 		return NULL;
-	if (s->ops->told->target(s->source, pid, &p->target)) {
+	if (session_told(s)->target(s->source, pid, &p->target)) {
 		session_drop_last_process(s);
 		return NULL;
 	}
-	p->before = lost;
+	if (old && old->life == PROCESS_REPLACED) {
+		p->before = s->ops->losses(s->source, pid);
+		p->origin = PROCESS_IMAGE;
+		p->parent = old->parent;
+		p->nr_unseen = old->nr_unseen;
+	}
 	p->tuned.has_unseen = s->tuned.nr_pauses || tuning_has_filter(&s->tuned.now);
 	if (session_begin_check(s, p))
 		warn("PID %u: not enough memory: the releases of this process are not checked", pid);
@@ -361,7 +369,8 @@ static struct process *adopt(struct session *s, u32 pid)
 		session_set_start(s, session_source_ns(s));
 	/* The clock of the other side is known only now. */
 	if (!recorder_has_begun(s->recorder))
-		recorder_begin(s->recorder, s->ops->name, s->wants_notes, s->ops->told->began_ns(s->source));
+		recorder_begin(s->recorder, s->ops->name, s->wants_notes,
+			       session_told(s)->began_ns(s->source));
 	recorder_process(s->recorder, p->target, session_source_ns(s));
 	return p;
 }
@@ -380,7 +389,7 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 			return 0;
 	}
 	p = session_find(s, rec->pid);
-	if (!p && s->ops->told)
+	if (!p && session_told(s))
 		p = adopt(s, rec->pid);
 	if (!p) {
 		s->nr_strays++;
@@ -431,7 +440,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 static void begin(struct session *s)
 {
 	s->wants_notes = s->options->scan != SCAN_NEVER;
-	if (!s->ops->told)
+	if (!session_told(s))
 		recorder_begin(s->recorder, s->ops->name, s->wants_notes, clock_now_ns());
 }
 
@@ -649,7 +658,7 @@ size_t session_running(struct session *s)
 
 		if (process_is_over(p))
 			continue;
-		p->is_dead = !s->ops->told && !target_is_alive(p->target);
+		p->is_dead = !session_told(s) && !target_is_alive(p->target);
 		nr_gone += p->is_dead;
 		running += !p->is_dead;
 	}

@@ -15,7 +15,7 @@
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/session/session_span.h"
-#include "user/source/source_told.h"
+#include "user/session/session_told.h"
 
 struct answering {
 	struct session *session;
@@ -137,7 +137,7 @@ static int scan_and_write(struct answering *a, const struct session_stopper *sto
 /* Wait for events that are on their way from another machine: the answer to a command comes after them. */
 static bool catch_up_over_there(struct session *s)
 {
-	const struct source_told_ops *told = s->ops->told;
+	const struct source_told_ops *told = session_told(s);
 	char why[160];
 	int err = told->tune ? told->tune(s->source, &s->tuned.now, &s->sink, why, sizeof(why)) : -EOPNOTSUPP;
 
@@ -153,7 +153,7 @@ int session_set_marker(struct session *s, const char *text)
 
 	if (!recorder_is_open(s->recorder) && !session_has_span(s))
 		return -ENOTCONN;
-	if (!s->ops->told || !catch_up_over_there(s))
+	if (!session_told(s) || !catch_up_over_there(s))
 		err = session_poll(s);
 	if (!err)
 		session_mark(s, session_source_ns(s), text);
@@ -171,7 +171,7 @@ static enum ask_status may_answer(struct answering *a)
 	if (*request->marker && request->pid == getpid())
 		return ASK_DONE;
 	/* PIDs of another machine belong to other processes here. */
-	a->process = s->ops->told ? NULL : session_find(s, (u32)request->pid);
+	a->process = session_told(s) ? NULL : session_find(s, (u32)request->pid);
 	if (!a->process || a->process->has_last_verdict)
 		return ASK_NOT_TRACED;
 	return *request->marker || s->options->scan != SCAN_NEVER ? ASK_DONE : ASK_WITHOUT_SCAN;

@@ -2,21 +2,36 @@
 /* Children of traced processes. The heap of a child begins as a copy of its parent's. */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/scan/snapshot_price.h"
 #include "user/stream/recorder.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
+
+/* Memory that stays free behind a copy of the books of a process of another machine. */
+static const u64 MIN_ROOM = 64 << 20;
 
 /* A forked child has all live blocks of its parent. */
 static int copy_books(struct session *s, struct process *child, struct process *parent)
 {
 	struct heap *heap;
-	int err = heap_clone(&heap, parent->heap);
+	int err;
 
+	/* A server may name children without end. */
+	if (session_told(s) && snapshot_price_room(getpid()) < heap_memory(parent->heap) + MIN_ROOM) {
+		warn("PID %d: not enough memory for a copy of its parent's books: begins with empty ones",
+		     child->target->pid);
+		child->tuned.has_unseen = true;
+		heap_check_gaps(child->heap);
+		return 0;
+	}
+	err = heap_clone(&heap, parent->heap);
 	if (err)
 		return err;
 	heap_free(child->heap);
@@ -59,7 +74,9 @@ static int add_child(struct session *s, struct process *parent, pid_t pid, bool 
 	if (err)
 		return err;
 	(*out)->parent = number_of(s, parent);
-	if (s->ops->fork) {
+	if (session_told(s)) {
+		err = session_told(s)->target(s->source, pid, &(*out)->target);
+	} else if (s->ops->fork) {
 		err = target_new_child(&(*out)->target, parent->target, pid, is_copy);
 	} else {
 		err = target_copy(&(*out)->target, parent->target);
@@ -79,6 +96,7 @@ static void record_birth(struct session *s, const struct event_header *rec, cons
 {
 	struct process_event ev = *(const struct process_event *)rec;
 
+	ev.h.flags = 0;
 	recorder_event(s->recorder, &ev.h, sizeof(ev));
 	recorder_process(s->recorder, child->target, ev.time_ns);
 	if (is_copy)
@@ -90,6 +108,18 @@ static void record_birth(struct session *s, const struct event_header *rec, cons
 	recorder_process(s->recorder, child->target, ev.time_ns);
 }
 
+/* The other machine has placed the probes, and will send the mappings. */
+static int fork_over_there(struct session *s, struct process *parent, const struct event_header *rec,
+			   struct process *child)
+{
+	bool is_copy = !(rec->flags & EVENT_NO_COPY);
+
+	record_birth(s, rec, child, is_copy);
+	child->tuned.has_unseen |= parent->tuned.has_unseen;
+	child->notes.is_paused = is_copy && parent->notes.is_paused;
+	return 0;
+}
+
 int session_fork(struct session *s, struct process *parent, const struct event_header *rec)
 {
 	pid_t pid = (pid_t)((const struct process_event *)rec)->child_pid;
@@ -98,7 +128,7 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	int err;
 
 	/* A list of events has named the child before, a recording will name it later. */
-	if (!s->ops->fork && child) {
+	if (!s->ops->fork && !session_told(s) && child) {
 		recorder_event(s->recorder, rec, sizeof(struct process_event));
 		return child != parent ? copy_books(s, child, parent) : 0;
 	}
@@ -107,9 +137,15 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 		child->life = PROCESS_ENDED;
 	s->latest = NULL;
 	err = add_child(s, parent, pid, is_copy, &child);
+	if (err && err != -ENOMEM && session_told(s)) {
+		s->nr_strays++;
+		return 0;
+	}
 	if (err)
 		return err;
 	debug("target: PID %u has a child, PID %d", rec->pid, pid);
+	if (session_told(s))
+		return fork_over_there(s, parent, rec, child);
 	record_birth(s, rec, child, is_copy);
 	if (!s->ops->fork)
 		return 0;

@@ -6,6 +6,7 @@
 
 #include "user/scan/snapshot.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
 #include "user/source/source_tracer.h"
 
 /* The ptrace source resumes what it holds at some time after this. */
@@ -60,7 +61,7 @@ int session_core(struct session *s, pid_t pid, int fd, const struct core_options
 	struct core_options options = *o;
 	int err;
 
-	if (s->ops->told || s->is_replayed)
+	if (session_told(s) || s->is_replayed)
 		return -EOPNOTSUPP;
 	if (!runs(s, pid))
 		return -ESRCH;

@@ -10,6 +10,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
 
 enum {
 	MAX_CHECKED = 4096,
@@ -79,7 +80,7 @@ void session_check_guess(const struct session *s, struct process *p)
 	struct memory m = { 0 };
 	struct checking c = { &m, p };
 
-	if (s->is_replayed || s->ops->told || !process_is_guessed(p))
+	if (s->is_replayed || session_told(s) || !process_is_guessed(p))
 		return;
 	p->guess.nr_checked = p->guess.nr_outside = 0;
 	/* Without memory or mappings nothing is checked, and releases decide. */

@@ -10,6 +10,7 @@
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
 
 bool session_knows(const struct session *s, pid_t pid)
 {
@@ -21,14 +22,14 @@ bool session_knows(const struct session *s, pid_t pid)
 
 u64 session_source_ns(const struct session *s)
 {
-	return s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns();
+	return session_told(s) ? session_told(s)->now_ns(s->source) : clock_now_ns();
 }
 
 u64 session_real_ns(const struct session *s, u64 now_ns)
 {
 	if (s->epoch_ns)
 		return s->epoch_ns + now_ns;
-	return s->is_replayed || s->ops->told ? 0 : clock_ns(CLOCK_REALTIME) - (clock_now_ns() - now_ns);
+	return s->is_replayed || session_told(s) ? 0 : clock_ns(CLOCK_REALTIME) - (clock_now_ns() - now_ns);
 }
 
 u64 session_events(const struct session *s)
@@ -65,7 +66,7 @@ void session_look_at_load(struct session *s)
 	static const u64 period_ns = 100000000;
 	u64 now_ns = clock_now_ns();
 
-	if (s->is_replayed || s->ops->told || now_ns < s->load_looked_ns + period_ns)
+	if (s->is_replayed || session_told(s) || now_ns < s->load_looked_ns + period_ns)
 		return;
 	s->load_looked_ns = now_ns;
 	for (size_t i = 0; i < s->nr_processes; i++) {
@@ -194,7 +195,7 @@ int session_forget(struct session *s, struct process *p)
 	p->reported = NULL;
 	p->nr_reported = 0;
 	p->tuned.nr_left_out = 0;
-	if (s->options->scan != SCAN_NEVER && !s->ops->told)
+	if (s->options->scan != SCAN_NEVER && !session_told(s))
 		heap_keep_cover(p->heap);
 	err = session_begin_check(s, p);
 	session_blur(s, p);
@@ -212,7 +213,7 @@ int session_reset(struct session *s)
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
 		if (!process_is_over(s->processes[i]))
 			err = session_forget(s, s->processes[i]);
-	session_set_start(s, s->ops->told ? s->ops->told->now_ns(s->source) : clock_now_ns());
+	session_set_start(s, session_told(s) ? session_told(s)->now_ns(s->source) : clock_now_ns());
 	return err;
 }
 

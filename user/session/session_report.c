@@ -21,6 +21,7 @@
 #include "user/session/session_runtime.h"
 #include "user/session/session_span.h"
 #include "user/session/session_unwatched.h"
+#include "user/session/session_told.h"
 #include "user/names/symbolize.h"
 
 /* The allocators of @t as reports show them; the caller owns the list. */
@@ -270,7 +271,7 @@ static int write_report(void *arg)
 
 int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const struct report *r), void *ctx)
 {
-	const struct source_told_ops *told = s->ops->told;
+	const struct source_told_ops *told = session_told(s);
 	u64 now = s->stop_ns ? s->stop_ns : session_source_ns(s);
 	/* The record that ended a part may be a mark behind it. */
 	const struct report_marks marks = session_marks_until(s, s->stop_ns ? s->stop_ns : UINT64_MAX);

@@ -15,6 +15,7 @@
 #include "user/session/session_span.h"
 #include "user/session/session_stopper.h"
 #include "user/session/session_unwatched.h"
+#include "user/session/session_told.h"
 #include "user/source/source_tracer.h"
 
 /* A process that is about to end may wait. */
@@ -123,13 +124,13 @@ static int elsewhere(void *ctx, struct scan *scan, struct leaks *l)
 	int err;
 
 	o->aside = &aside_sink;
-	err = s->ops->told->scan_blocks(s->source, o, scan);
+	err = session_told(s)->scan_blocks(s->source, o, scan);
 	if (!err)
 		err = drain(n, scan, false);
 	if (!err)
 		err = scan_elsewhere(scan);
 	if (!err)
-		err = s->ops->told->scan_wait(s->source, o, scan);
+		err = session_told(s)->scan_wait(s->source, o, scan);
 	l->pause_ns = o->pause_ns;
 	l->word_size = n->process->target->is_32bit ? 4 : 8;
 	snprintf(l->why, sizeof(l->why), "%s", o->why);
@@ -144,7 +145,7 @@ static int why_elsewhere(void *ctx, taddr_t addr, struct scan_chain **out)
 	const struct sink aside_sink = { s, put_aside, .is_aside = true };
 
 	n->over_there.aside = &aside_sink;
-	return s->ops->told->scan_why(s->source, &n->over_there, addr, out);
+	return session_told(s)->scan_why(s->source, &n->over_there, addr, out);
 }
 
 /* Records up to the moment of the scan are entered; the blocks are sent later. */
@@ -156,7 +157,7 @@ static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
 	struct process *p = n->process;
 	int err;
 
-	if (!s->ops->told->scan_begin)
+	if (!session_told(s)->scan_begin)
 		return -EOPNOTSUPP;
 	lo->elsewhere = elsewhere;
 	*o = (struct source_scan){ .pid = lo->pid,
@@ -167,9 +168,9 @@ static int begin_elsewhere(struct scanning *n, struct leaks_options *lo)
 				   .want_unaligned = v->unaligned,
 				   .is_partial = lo->is_partial,
 				   .is_last = n->wanted->is_last,
-				   .wants_whys = s->ops->told->scan_why && (lo->nr_whys || lo->why_addr) };
+				   .wants_whys = session_told(s)->scan_why && (lo->nr_whys || lo->why_addr) };
 	lo->why = o->wants_whys ? why_elsewhere : NULL;
-	err = s->ops->told->scan_begin(s->source, o);
+	err = session_told(s)->scan_begin(s->source, o);
 	if (err)
 		return leaks_none(&p->leaks, o->why) ? -ENOMEM : err;
 	return process_is_over(p) ? -ESRCH : 0;
@@ -270,7 +271,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	lo->is_partial = !p->target->is_started || lo->has_losses || p->tuned.has_unseen;
 	leaks_free(p->leaks);
 	p->leaks = NULL;
-	if (s->ops->told && begin_elsewhere(n, lo))
+	if (session_told(s) && begin_elsewhere(n, lo))
 		return;
 	s->scanning = n;
 	if (leaks_find(&p->leaks, lo))
@@ -278,7 +279,7 @@ static void find_leaks(struct scanning *n, struct leaks_options *lo)
 	p->is_price_known = true;
 	s->scanning = NULL;
 	if (lo->why)
-		s->ops->told->scan_over(s->source);
+		session_told(s)->scan_over(s->source);
 }
 
 /* struct kernel_words. */

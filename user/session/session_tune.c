@@ -11,6 +11,7 @@
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
 
 struct tuning session_tuning(const struct session *s)
 {
@@ -52,7 +53,7 @@ bool session_takes(const struct session *s, struct process *p, const struct heap
 	if (p->notes.is_paused && session_note_leaves_out(p, ev))
 		return false;
 	/* The other machine has filtered already. */
-	if (s->ops->told || s->is_replayed)
+	if (session_told(s) || s->is_replayed)
 		return true;
 	/* A child that was born during the pause may not be paused yet. */
 	if (s->tuned.now.is_paused)
@@ -140,7 +141,7 @@ static int tune_here(struct session *s, const struct tuning *t)
 
 static int tune_there(struct session *s, const struct tuning *t)
 {
-	const struct source_told_ops *told = s->ops->told;
+	const struct source_told_ops *told = session_told(s);
 	char why[160] = "its source takes no commands";
 	int err = told->tune ? told->tune(s->source, t, &s->sink, why, sizeof(why)) : -EOPNOTSUPP;
 
@@ -176,7 +177,7 @@ int session_tune(struct session *s, const struct tuning *t)
 		error("%s: %s", s->ops->name, s->is_replayed ? "a file cannot be told" : "tracing is over");
 		return -EOPNOTSUPP;
 	}
-	err = s->ops->told ? tune_there(s, t) : tune_here(s, t);
+	err = session_told(s) ? tune_there(s, t) : tune_here(s, t);
 	if (err)
 		return err;
 	count_pauses(s, t->is_paused);
@@ -186,7 +187,7 @@ int session_tune(struct session *s, const struct tuning *t)
 
 int session_kill(struct session *s)
 {
-	const struct source_told_ops *told = s->ops->told;
+	const struct source_told_ops *told = session_told(s);
 
 	return told && told->kill ? told->kill(s->source) : -EOPNOTSUPP;
 }
@@ -234,10 +235,10 @@ size_t session_note_tuning(const struct session *s, struct process *p, u64 now_n
 	u64 left_out = p->tuned.nr_left_out, paused_ns = d->paused_ns;
 	size_t nr = 0;
 
-	if (s->ops->told && s->ops->told->left_out)
-		left_out = s->ops->told->left_out(s->source, p->target->pid);
+	if (session_told(s) && session_told(s)->left_out)
+		left_out = session_told(s)->left_out(s->source, p->target->pid);
 	if (d->pause_ns)
-		paused_ns += (s->stop_ns && !s->ops->told ? s->stop_ns : clock_now_ns()) - d->pause_ns;
+		paused_ns += (s->stop_ns && !session_told(s) ? s->stop_ns : clock_now_ns()) - d->pause_ns;
 	if (d->nr_pauses) {
 		snprintf(p->tuned.notes[nr], sizeof(p->tuned.notes[nr]),
 			 "stopped %" PRIu64 " time%s, for %s in all: calls of that time were not seen",

@@ -8,6 +8,7 @@
 #include "user/heap/heap.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_private.h"
+#include "user/session/session_told.h"
 #include "user/source/caps.h"
 #include "user/target/program_build.h"
 
@@ -90,7 +91,7 @@ const char *session_explain_unwatched(const struct session *s, struct process *p
 		return NULL;
 	}
 	/* A recording or another machine has searched the files. */
-	if (!s->is_replayed && !s->ops->told && f.nr_unopened) {
+	if (!s->is_replayed && !session_told(s) && f.nr_unopened) {
 		snprintf(p->unwatched, sizeof(p->unwatched),
 			 "%zu of its %zu mapped files could not be opened", f.nr_unopened, f.nr);
 		return caps_ptrace_advice() ? caps_ptrace_advice() : "allow more open files (ulimit -n)";

@@ -122,6 +122,11 @@ struct launched *launch_find(const struct launch *l, pid_t pid)
 	return NULL;
 }
 
+bool launch_watches(const struct launch *l, pid_t pid)
+{
+	return launch_find(l, pid);
+}
+
 /* Stopped threads stay so, because only launch_poll() handles their stops. */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 {

@@ -86,6 +86,9 @@ int launch_status(const struct launch *l);
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns) __must_check;
 void launch_release(struct launch *l, pid_t pid);
 
+/* Is @pid the program, or a child that is watched, so that launch_hold() is the way to stop it? */
+bool launch_watches(const struct launch *l, pid_t pid);
+
 /* All threads of @pid are held: let one of them carry out a call, as snapshot_holder.call. */
 int launch_call(struct launch *l, pid_t pid, struct thread_request *r) __must_check;
 

@@ -81,7 +81,7 @@ static const struct stream_field thread_fields[] = {
 
 static const struct stream_field life_fields[] = {
 	NUMBER(process_event, h.pid),	  NUMBER(process_event, h.tid),	      NUMBER(process_event, time_ns),
-	NUMBER(process_event, child_pid), NUMBER(process_event, exit_status),
+	NUMBER(process_event, child_pid), NUMBER(process_event, exit_status), NUMBER(process_event, h.flags),
 };
 
 static const struct stream_field losses_fields[] = {

@@ -14,6 +14,8 @@
 
 enum { MAX_BYTES = 1 << 20, MAX_SEEN = 256 };
 
+static struct serve_received received;
+
 /* A stream that is being written, and the records that came out. */
 struct world {
 	struct stream_writer *writer;
@@ -162,9 +164,6 @@ static void in_order(void **state)
 {
 	struct world *w = *state;
 	struct target *t;
-	u64 allocs, frees;
-	pid_t pid;
-
 	write_process(w, 5, "/bin/x");
 	write_module(w, "/lib/x.so");
 	write_maps(w, 0x10000);
@@ -189,9 +188,11 @@ static void in_order(void **state)
 	assert_int_equal(remote_stream_update(w->source, t), 1);
 	assert_int_equal(t->maps.maps[0].start, 0x20000);
 	target_free(t);
-	assert_true(remote_stream_count(w->source, 0, &pid, &allocs, &frees));
-	assert_int_equal(allocs, 1);
-	assert_false(remote_stream_count(w->source, 1, &pid, &allocs, &frees));
+	remote_stream_received(w->source, &received);
+	assert_int_equal(received.nr_had, 1);
+	assert_int_equal(received.had[0].pid, 9);
+	assert_int_equal(received.had[0].start_time, 5);
+	assert_int_equal(received.had[0].allocs, 1);
 	assert_int_equal(remote_stream_target(w->source, 10, &t), -ESRCH);
 }
 
@@ -339,7 +340,7 @@ static void too_many_processes(void **state)
 {
 	struct world *w = *state;
 
-	for (u32 pid = 1; pid <= 2000; pid++) {
+	for (u32 pid = 1; pid <= 10000; pid++) {
 		const struct stream_process p = { .pid = pid, .comm = "x", .exe = "x" };
 
 		write_rec(w, STREAM_PROCESS, &p);
@@ -363,7 +364,7 @@ static void too_many_programs(void **state)
 		nr++;
 	}
 	assert_int_equal(err, -E2BIG);
-	assert_in_range(nr, 5000, 10000);
+	assert_in_range(nr, 10000, 20000);
 }
 
 /* Each stream alone is within the limit, all of them together are not. */
@@ -386,16 +387,109 @@ static void too_many_modules(void **state)
 	assert_true(module_count(w->modules) <= 16384);
 }
 
-/* Servers do not follow children, and each child would need a copy of the heap of its parent. */
-static void children_are_not_taken(void **state)
+static void write_child(struct world *w, u32 parent, u32 pid, u64 start_time, u8 flags)
 {
-	struct process_event fork = { .h = { .kind = EVENT_FORK, .pid = 9, .tid = 9 }, .child_pid = 10 };
+	const struct process_event fork = {
+		.h = { .kind = EVENT_FORK, .flags = flags, .pid = parent, .tid = parent }, .child_pid = pid
+	};
+	const struct stream_process p = {
+		.pid = pid, .start_time = start_time, .comm = "y", .exe = "/bin/y"
+	};
+
+	write_rec(w, STREAM_FORK, &fork);
+	write_rec(w, STREAM_PROCESS, &p);
+}
+
+static void write_end(struct world *w, u32 pid)
+{
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = pid, .tid = pid },
+					   .exit_status = 3 };
+
+	write_rec(w, STREAM_EXIT, &end);
+}
+
+/* The birth of a child comes when its program is known, and says whether it is a copy. */
+static void children(void **state)
+{
+	struct world *w = *state;
+	struct target *t;
+
+	write_process(w, 5, "/bin/x");
+	write_child(w, 9, 10, 6, 0);
+	write_child(w, 10, 11, 7, EVENT_NO_COPY);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 2);
+	assert_int_equal(w->seen[0].h.kind, EVENT_FORK);
+	assert_int_equal(w->seen[0].life.child_pid, 10);
+	assert_int_equal(w->seen[0].h.flags, 0);
+	assert_int_equal(w->seen[1].life.child_pid, 11);
+	assert_int_equal(w->seen[1].h.flags, EVENT_NO_COPY);
+	assert_int_equal(remote_stream_target(w->source, 11, &t), 0);
+	assert_string_equal(t->exe, "/bin/y");
+	assert_int_equal(t->start_time, 7);
+	target_free(t);
+}
+
+/* A process whose end was read is known until the session has taken the end, and has not to be told again. */
+static void ends_of_children(void **state)
+{
+	const struct stream_losses l = { .pid = 10, .allocs = 4 };
 	struct world *w = *state;
 
 	write_process(w, 5, "/bin/x");
-	write_rec(w, STREAM_FORK, &fork);
+	write_child(w, 9, 10, 6, 0);
+	write_rec(w, STREAM_LOSSES, &l);
+	write_end(w, 10);
 	assert_int_equal(feed(w), 0);
-	assert_int_equal(w->nr_seen, 0);
+	assert_int_equal(w->nr_seen, 3);
+	assert_int_equal(w->seen[2].h.kind, EVENT_EXIT);
+	assert_int_equal(w->seen[2].life.exit_status, 3);
+	assert_int_equal(remote_stream_losses(w->source, 10).allocs, 4);
+	remote_stream_received(w->source, &received);
+	assert_int_equal(received.nr_had, 1);
+	assert_int_equal(received.nr_ends, 1);
+	remote_stream_forget(w->source, 10);
+	assert_int_equal(remote_stream_losses(w->source, 10).allocs, 0);
+	remote_stream_forget(w->source, 9);
+	remote_stream_received(w->source, &received);
+	assert_int_equal(received.nr_had, 1);
+}
+
+/* A child whose PID another one has got has ended, though its end was not told. */
+static void pid_of_a_child_again(void **state)
+{
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_child(w, 9, 10, 6, 0);
+	write_child(w, 9, 10, 8, 0);
+	assert_int_equal(feed(w), 0);
+	assert_int_equal(w->nr_seen, 3);
+	assert_int_equal(w->seen[1].h.kind, EVENT_EXIT);
+	assert_int_equal(w->seen[1].h.pid, 10);
+	assert_int_equal(w->seen[2].h.kind, EVENT_FORK);
+	remote_stream_received(w->source, &received);
+	assert_int_equal(received.nr_had, 2);
+	assert_int_equal(received.nr_ends, 0);
+	assert_int_equal(received.had[1].start_time, 8);
+}
+
+static void child_of_nobody(void **state)
+{
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_child(w, 8, 10, 6, 0);
+	refuses(w);
+}
+
+static void child_of_itself(void **state)
+{
+	struct world *w = *state;
+
+	write_process(w, 5, "/bin/x");
+	write_child(w, 9, 9, 6, 0);
+	refuses(w);
 }
 
 int main(void)
@@ -413,7 +507,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(too_many_processes, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_programs, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_modules, begin, end),
-		cmocka_unit_test_setup_teardown(children_are_not_taken, begin, end),
+		cmocka_unit_test_setup_teardown(children, begin, end),
+		cmocka_unit_test_setup_teardown(ends_of_children, begin, end),
+		cmocka_unit_test_setup_teardown(pid_of_a_child_again, begin, end),
+		cmocka_unit_test_setup_teardown(child_of_nobody, begin, end),
+		cmocka_unit_test_setup_teardown(child_of_itself, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

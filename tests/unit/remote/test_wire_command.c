@@ -20,9 +20,11 @@ static void fill(void)
 		(struct tuning){ .is_paused = true, .depth = 127, .min_size = 16, .max_size = 1ULL << 40 };
 	start.want_mmap = start.wants_exit_scan = true;
 	start.resume_id = 0x1122334455667788;
-	start.nr_had = WIRE_MAX_HAD;
-	for (u32 i = 0; i < WIRE_MAX_HAD; i++)
-		start.had[i] = (struct serve_had){ i + 1, UINT64_MAX - i, i };
+	start.max_followed = 77;
+	start.received.nr_ends = 9;
+	start.received.nr_had = SERVE_MAX_PROCESSES;
+	for (u32 i = 0; i < SERVE_MAX_PROCESSES; i++)
+		start.received.had[i] = (struct serve_had){ i + 1, 1ULL << 40, UINT64_MAX - i, i };
 }
 
 static void starts(void **state)
