@@ -24,7 +24,7 @@ static void say(struct serve *s, u8 kind, const char *text)
 	struct wire_out *out = serve_link_out(s->link);
 
 	if (out && wire_put_text(out, kind, text))
-		debug("serve: no room for a note");
+		debug("serve: no room for an answer");
 }
 
 static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
@@ -35,7 +35,7 @@ static void tell_stopped(struct serve *s, enum wire_end why, const char *text)
 
 	memcpy(body + 1, text, len);
 	if (out && wire_put(out, WIRE_STOPPED, body, len + 1))
-		debug("serve: no room for WIRE_STOPPED");
+		debug("serve: no room for an answer");
 }
 
 /* Close the source: nothing is traced any more. */
@@ -69,7 +69,7 @@ void serve_stop(struct serve *s, enum wire_end why, const char *text)
 		debug("serve: the stream is broken");
 	tell_stopped(s, why, text);
 	if (!serve_link_flush(s->link, END_MS))
-		debug("serve: the end could not be sent");
+		debug("serve: no room for an answer");
 	close_trace(s);
 }
 
@@ -438,7 +438,7 @@ static const struct {
 static void keep_for_later(struct serve *s, const struct wire_frame *f)
 {
 	if (s->late.kind || array_reserve(s->late.data, s->late.size, f->len)) {
-		serve_link_drop(s->link, "too many commands at the end of a program");
+		serve_link_drop(s->link, "too many commands");
 		return;
 	}
 	if (f->len)
