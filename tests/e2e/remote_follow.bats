@@ -218,7 +218,7 @@ cut_and_mended() {
 	jq -e --argjson p "$ENDS" '.processes[] | select(.pid == $p and .comm == "step") | .ended' "$report"
 	jq -e --argjson p "$NEW" '.processes[] | select(.pid == $p and .comm == "step") | .scan.definite.blocks == 0' "$report"
 	jq -e --argjson p "$TARGET" '.processes[] | select(.pid == $p) | .notes[] | test("^1 child")' "$report"
-	is '[.processes[].scan.definite.blocks // 0] | add' 0
+	jq -e '[.processes[] | .scan.definite.blocks // 0] | add == 0' "$report"
 	untouched "$TARGET"
 	exec 7>&- 9>&-
 }

@@ -144,10 +144,12 @@ static void on_exiting(void *ctx, pid_t pid, int status)
 	struct serve *s = ctx;
 
 	(void)status;
-	if (!s->trace || !serve_trace_target(s->trace, pid))
+	if (!s->trace)
 		return;
+	/* The record of the birth of a short child may still wait. */
 	serve_trace_update(s->trace, pid);
-	serve_scan_exiting(s, pid);
+	if (serve_trace_target(s->trace, pid))
+		serve_scan_exiting(s, pid);
 }
 
 static struct thread_stop reason_of_stop(void *ctx, pid_t tid)
