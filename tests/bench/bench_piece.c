@@ -22,7 +22,8 @@ void *bench_malloc(size_t size);
 void bench_free(void *block);
 
 /* Stubs as user/inject/code.c makes them, with the functions behind them: probe 0, and probe 1 of kind PIECE_FREE. */
-__asm__(".text\nbench_malloc: push $0\n call *bench_way_in(%rip)\n lea 8(%rsp),%rsp\n lea bench_way_in(%rip),%rax\n ret\n"
+__asm__(".text\nbench_malloc: push $0\n call *bench_way_in(%rip)\n lea 8(%rsp),%rsp\n"
+	" lea bench_way_in(%rip),%rax\n ret\n"
 	"bench_free: push $0x10001\n call *bench_way_in(%rip)\n lea 8(%rsp),%rsp\n ret\n");
 
 static double cpu_ns(void)

@@ -308,8 +308,10 @@ int source_remote_kill(struct source *source)
 static int update(struct source *source, struct target *t)
 {
 	struct remote_source *s = remote_self(source);
+	int changed = remote_stream_update(s->stream, t);
 
-	return remote_stream_update(s->stream, t);
+	/* The server counts the files for whose probes there is no room. */
+	return changed < 0 ? changed : 0;
 }
 
 static int wait_fd(struct source *source)
