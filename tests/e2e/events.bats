@@ -125,4 +125,5 @@ round_trip() {
 	"$HEAPTAP" report --events r.heaptap >/dev/full 2>err || status=$?
 	[ "$status" -eq 5 ]
 	grep -q 'standard output: No space left' err
+	[ "$(wc -l <err)" -eq 1 ]
 }

@@ -114,6 +114,10 @@ list_events() {
 	run --separate-stderr "$HEAPTAP" report -o /dev/full events.txt
 	[ "$status" -eq 5 ]
 	[[ $stderr == *"No space left"* ]]
+	"$HEAPTAP" report -o all.json events.txt
+	run --separate-stderr bash -c '"$HEAPTAP" diff all.json all.json >/dev/full'
+	[ "$status" -eq 5 ]
+	[ "$stderr" = "heaptap: diff: standard output: No space left on device" ]
 }
 
 @test "formats: a reader that goes away ends the report without a message" {

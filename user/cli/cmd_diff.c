@@ -11,6 +11,7 @@
 #include "user/report/diff.h"
 #include "user/report/format.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/cli/options_rooms.h"
@@ -74,8 +75,10 @@ static int write_diff(const struct options *o, struct diff *d, enum diff_key key
 	err = o->json ? diff_write_json(stdout, d, key, names)
 		      : diff_write_text(stdout, d, key, o->top, names);
 	/* A reader of a pipe that goes away has what it wants. */
-	if (err && err != -EPIPE)
-		error("diff: %s", strerror(-err));
+	if (err && err != -EPIPE) {
+		error("diff: standard output: %s", strerror(-err));
+		flush_forget(stdout);
+	}
 	return err;
 }
 

@@ -61,7 +61,7 @@ static int finish_stdout(int status)
 		return status;
 	/* The reader of the pipe has what it wants. */
 	if (err != -EPIPE)
-		error("stdout: %s", strerror(-err));
+		error("standard output: %s", err == -EIO ? "not everything could be written" : strerror(-err));
 	return status ? status : STATUS_UNTRUSTED;
 }
 

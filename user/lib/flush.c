@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio_ext.h>
 
 /* stdio does not keep the error of an earlier write. A pipe without readers still shows it. */
 static bool is_reader_gone(FILE *out)
@@ -18,4 +19,10 @@ int flush_stream(FILE *out)
 	int err = fflush(out) ? -errno : ferror(out) ? -EIO : 0;
 
 	return err == -EIO && is_reader_gone(out) ? -EPIPE : err;
+}
+
+void flush_forget(FILE *out)
+{
+	__fpurge(out);
+	clearerr(out);
 }

@@ -11,3 +11,6 @@
  * pipe that nobody reads any more, -EIO if the reason is not known.
  */
 int flush_stream(FILE *out) __must_check;
+
+/* The failure of @out was reported: drop what it still buffers, so that nobody reports the failure again. */
+void flush_forget(FILE *out);

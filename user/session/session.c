@@ -14,6 +14,7 @@
 #include "user/heap/tape.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/session_live.h"
@@ -707,8 +708,10 @@ int session_finish_events(struct session *s)
 	for (size_t i = 0; i < s->nr_processes; i++)
 		session_read_losses(s, s->processes[i]);
 	err = recorder_finish_list(s->recorder);
-	if (err && err != -EPIPE)
+	if (err && err != -EPIPE) {
 		error("%s: standard output: %s", s->options->command, strerror(-err));
+		flush_forget(stdout);
+	}
 	return err;
 }
 
