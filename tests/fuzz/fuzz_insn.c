@@ -59,12 +59,14 @@ static bool leads_back(const struct code_hook *h, taddr_t stub, taddr_t back)
 static void hook(enum code_kind kind, taddr_t pc, const u8 *code, size_t len, size_t at)
 {
 	const taddr_t stub = pc + 0x10000;
+	static const u32 indexes[] = { 7, 8 };
 	const struct code_site site = { .kind = kind,
 					.addr = pc + at,
 					.start = kind == CODE_RET ? pc : pc + at,
 					.body = kind == CODE_RET ? code : code + at,
 					.len = kind == CODE_RET ? len : len - at,
-					.index = 7 };
+					.indexes = indexes,
+					.nr_indexes = 1 + (pc + at) % 2 };
 	struct code_hook *h = calloc(1, sizeof(*h));
 	const char *why = NULL;
 	struct insn insn;

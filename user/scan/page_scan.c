@@ -7,7 +7,7 @@
 taddr_t page_scan_next(int pagemap, taddr_t at, taddr_t end)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE);
-	struct page_run run;
+	struct page_run run = { 0 };
 	struct page_scan arg = {
 		.size = sizeof(arg),
 		.start = at / page * page,

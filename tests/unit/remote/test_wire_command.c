@@ -44,6 +44,9 @@ static void starts(void **state)
 		v = (struct wire_view){ data, len, false };
 		assert_int_equal(wire_get_start(&v, &back), -EPROTO);
 	}
+	data[0] = 128; /* frames of a stack */
+	v = (struct wire_view){ data, b.len, false };
+	assert_int_equal(wire_get_start(&v, &back), -EPROTO);
 }
 
 static void tunes(void **state)

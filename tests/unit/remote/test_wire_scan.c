@@ -144,35 +144,6 @@ static void wish(void **state)
 	assert_int_equal(wire_get_wish(&v, &out), -EPROTO);
 }
 
-static void start(void **state)
-{
-	struct wire_start *in = calloc(2, sizeof(*in)), *out = in + 1;
-	u8 data[WIRE_START_MAX];
-	struct wire_body b = { data, 0, sizeof(data), false };
-	struct wire_view v;
-
-	(void)state;
-	in->tuning.depth = 127;
-	in->no_cpp = true;
-	in->resume_id = UINT64_MAX;
-	in->nr_had = WIRE_MAX_HAD;
-	for (u32 i = 0; i < in->nr_had; i++)
-		in->had[i] = (struct serve_had){ i, i * 3, i * 5 };
-	wire_put_start(&b, in);
-	assert_false(b.is_bad);
-	for (size_t len = 0; len < b.len; len++) {
-		v = (struct wire_view){ data, len, false };
-		assert_int_equal(wire_get_start(&v, out), -EPROTO);
-	}
-	v = (struct wire_view){ data, b.len, false };
-	assert_int_equal(wire_get_start(&v, out), 0);
-	assert_memory_equal(in, out, sizeof(*in));
-	data[0] = 128;
-	v = (struct wire_view){ data, b.len, false };
-	assert_int_equal(wire_get_start(&v, out), -EPROTO);
-	free(in);
-}
-
 /* A shell takes each quoted word as one word. */
 static void words_for_a_shell(void **state)
 {
@@ -199,8 +170,8 @@ static void words_for_a_shell(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks), cmocka_unit_test(verdicts), cmocka_unit_test(lies),
-		cmocka_unit_test(start),  cmocka_unit_test(wish),     cmocka_unit_test(words_for_a_shell),
+		cmocka_unit_test(blocks), cmocka_unit_test(verdicts),	       cmocka_unit_test(lies),
+		cmocka_unit_test(wish),	  cmocka_unit_test(words_for_a_shell),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
