@@ -61,7 +61,8 @@ static int finish_stdout(int status)
 		return status;
 	/* The reader of the pipe has what it wants. */
 	if (err != -EPIPE)
-		error("standard output: %s", err == -EIO ? "not everything could be written" : strerror(-err));
+		error("standard output: %s",
+		      err == -EIO ? "not everything could be written" : strerror(-err));
 	return status ? status : STATUS_UNTRUSTED;
 }
 
