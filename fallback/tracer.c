@@ -425,6 +425,14 @@ int tracer_set_notes(struct tracer *t, u32 first, const struct note_probe *notes
 	return 0;
 }
 
+/* A process that was killed still has its PID, but no memory. */
+static bool has_memory(pid_t pid)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, pid) && status.has_memory;
+}
+
 int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u32 nr, u32 *nr_done)
 {
 	struct tracer_process *p = tracer_find_process(t, pid);
@@ -436,9 +444,12 @@ int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u
 							      : places_add(&p->places, &places[*nr_done]);
 		*nr_done += !err;
 	}
+	if (!p || !err)
+		return err;
+	if (!has_memory(pid))
+		return -ESRCH;
 	/* Calls at that place are not seen. */
-	if (p && err)
-		p->losses->other++;
+	p->losses->other++;
 	return err;
 }
 

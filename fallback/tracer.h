@@ -75,7 +75,10 @@ int tracer_set_probes(struct tracer *t, u32 first, const struct call_probe *prob
 /* Set markers [@first, @first + @nr), as tracer_set_probes() does. */
 int tracer_set_notes(struct tracer *t, u32 first, const struct note_probe *notes, u32 nr) __must_check;
 
-/* Put breakpoints in, as places_add() does. After an error the first *@nr_done of them are in. */
+/*
+ * Put breakpoints in, as places_add() does. After an error the first *@nr_done of them are in. -ESRCH: @pid has ended,
+ * or is ending.
+ */
 int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u32 nr,
 		      u32 *nr_done) __must_check;
 /* Forget the breakpoints in [@start, @end), which may have been unmapped. */

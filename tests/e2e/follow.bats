@@ -224,7 +224,8 @@ linux_at_least() {
 	echo exit >&"${SHELL[1]}"
 	wait_for gone "$TARGET"
 	kill -CONT "$TAP"
-	ended "$TAP" 0 || { cat "$err"; return 1; }
+	# By ptrace nobody looked at the new programs in time, so their calls may be missing.
+	ended "$TAP" "$([ "${HEAPTAP_BACKEND:-}" = ptrace ] && echo 5 || echo 0)" || { cat "$err"; return 1; }
 	jq -c '.processes[] | [.pid, .comm, .exe, .totals.allocs, .ended, .unwatched_reason, .notes]' "$report"
 	[ "$(jq '[.processes[] | select(.exe == "" or .comm == "unknown")] | length' "$report")" -eq 0 ]
 	jq -e '[.processes[].notes[]] | any(startswith("24 programs of its children ended before heaptap could look"))' "$report"

@@ -143,7 +143,9 @@ linked() {
 	echo >&"${TURNS[1]}"
 	until [ "$line" = done ]; do read -r -t 120 line <&"${TURNS[0]}"; done
 	kill -CONT "$TAP"
-	detach
+	kill -INT "$TAP"
+	# By ptrace nobody looked at the new libraries in time, so their calls may be missing.
+	ended "$TAP" "$([ "${HEAPTAP_BACKEND:-}" = ptrace ] && echo 5 || echo 0)" || { cat "$err"; return 1; }
 	jq -e '[.processes[0].stacks[] | select(any(.frames[]; .function == "t_allocates"))] |
 		(map(.allocs) | add) == 50 and all(.truncated == "stale-mappings")' "$report"
 }
