@@ -288,6 +288,11 @@ no_session() { ! pgrep -s "$1" >/dev/null; }
 	exec 7>&-
 }
 
+# are_left_out NR: heaptap has said of so many files that they are left out, in one or more messages
+are_left_out() {
+	[ "$(awk '/files? with allocators/ { sub(/.*PID [0-9]+: /, ""); nr += $1 } END { print nr }' "$err")" -eq "$1" ]
+}
+
 # All libraries together may have 4,096 functions, and each of these has some 30.
 @test "attach: more allocators than there is room for: what fits is traced, the rest is counted, status 5 (F2)" {
 	with_bpf_only "by ptrace there is room for 65,536 functions"
@@ -318,7 +323,7 @@ for line in sys.stdin:
 	left_out=$(sed -n 's/.*: \([0-9]*\) files with allocators .*/\1/p' "$err")
 	echo ./own{180..199}.so >&7
 	wait_for says bash 'loaded 20'
-	wait_for grep -q ': 20 files with allocators' "$err"
+	wait_for are_left_out "$((left_out + 20))"
 	kill -INT "$TAP"
 	ended "$TAP" 5 || { cat "$err"; false; }
 	[ "$left_out" -ge 10 ]

@@ -270,6 +270,9 @@ cored() {
 	[ -s "$core" ]
 }
 
+# The blocks of a core are those of the process. A core has fewer names, so types and owners may be called otherwise.
+same_blocks() { cmp <(cut -d, -f1-5 "$list") <(cut -d, -f1-5 "$BATS_TEST_TMPDIR/live.csv"); }
+
 @test "census: of a core: the blocks and verdicts of the process, also compressed" {
 	counted "$T/census" 1 3 4000
 	census
@@ -279,13 +282,13 @@ cored() {
 	ended "$TARGET" 0
 	TARGET=$core
 	census
-	cmp "$list" "$BATS_TEST_TMPDIR/live.csv"
+	same_blocks
 	grep -q 'from a core file$' "$text"
 	command -v zstd >/dev/null || skip "no zstd here"
 	zstd -q --rm "$core"
 	TARGET=$core.zst
 	census
-	cmp "$list" "$BATS_TEST_TMPDIR/live.csv"
+	same_blocks
 }
 
 @test "census: of a core of the kernel, without the program's file and with --sysroot" {

@@ -49,7 +49,8 @@ all_equal() {
 	gcore -o "$BATS_TEST_TMPDIR/core" "$TARGET" >/dev/null 2>&1
 	TARGET=$BATS_TEST_TMPDIR/core.$TARGET
 	census
-	cmp "$list" "$BATS_TEST_TMPDIR/live.csv"
+	# A core has fewer names, so owners may be called otherwise.
+	cmp <(cut -d, -f1-5 "$list") <(cut -d, -f1-5 "$BATS_TEST_TMPDIR/live.csv")
 }
 
 @test "census: redis: the blocks of each size are those that jemalloc counts" {

@@ -30,7 +30,7 @@ AGENT_OUT  := user/cli/main.c user/cli/mistakes.c user/source/programs.c user/so
 AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \
               user/cli/main.c
 AGENT_OBJS := $(AGENT_SRCS:%.c=$(AGENT_O)/%.o)
-AGENT_OPT   := -std=gnu11 -Os -flto=auto -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
+AGENT_OPT   := -std=gnu11 -Os -flto=auto -flto-partition=none -g -fno-pie -fno-asynchronous-unwind-tables -fno-unwind-tables \
                -ffunction-sections -fdata-sections
 # musl-gcc keeps the kernel's headers, which are the distribution's, out.
 AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64 -DIS_AGENT=true -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
