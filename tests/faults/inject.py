@@ -177,8 +177,10 @@ class Run:
         return process
 
     def connect(self):
-        self.peer = self.other_end("serve -q --listen unix:{dir}/run/s {pid}")
-        self.wait_for_socket(self.peer)
+        """The socket of serve has its name before serve listens, so its message is waited for."""
+        self.peer = self.other_end("serve --listen unix:{dir}/run/s {pid}")
+        while self.peer.poll() is None and "waiting" not in text_of(self.dir + "/peer.err"):
+            time.sleep(0.01)
         return self.start(self.command(), "heaptap")
 
     def go(self):
