@@ -66,7 +66,8 @@ same_reports() {
 	wait_for has_probes "$other"
 	attached -b ptrace "$one"
 	grep -q "PID $one: it had uprobes, and a heaptap that runs may have some" "$err"
-	detach
+	kill -INT "$TAP"
+	ended "$TAP" 5
 	kill -INT "$tap"
 	ended "$tap" 0
 }
