@@ -125,15 +125,20 @@ static int write_states(void *arg)
 void session_record_seek(struct session *s)
 {
 	u64 nr_blocks = 0;
+	bool is_any = false;
 
 	if (!recorder_wants_seek(s->recorder))
 		return;
 	for (size_t i = 0; i < s->nr_processes; i++) {
 		if (process_is_over(s->processes[i]))
 			continue;
+		is_any = true;
 		nr_blocks += heap_totals(s->processes[i]->heap).live_blocks;
 		recorder_introduce(s->recorder, s->processes[i]->target);
 	}
+	/* A state without a process has nothing to begin with. */
+	if (!is_any)
+		return;
 	if (!recorder_begin_seek(s->recorder, nr_blocks, s->ops->name, s->wants_notes))
 		return;
 	/* While a large state is written the ring would become full. */

@@ -21,6 +21,7 @@
 #include "user/lib/proc.h"
 #include "user/stream/record_file.h"
 #include "user/stream/seek.h"
+#include "user/source/record.h"
 #include "user/source/source.h"
 #include "user/stream/stream_losses.h"
 #include "user/stream/stream_target.h"
@@ -52,6 +53,7 @@ struct recorder {
 	struct stream_writer *main; /* owned; of the recording, while writer is that of a state; else NULL */
 	u64 seek_bytes;		    /* 0 = no seek points */
 	u64 seek_at;		    /* bytes of this part at the last one */
+	u64 last_ns;		    /* the latest moment of a mark, or of a begin or an end of a process */
 	bool has_cut;		    /* stacks may have to be written again */
 	struct seek_head seek; /* of the next seek point; its start and marks are those of this part so far */
 };
@@ -255,12 +257,24 @@ void recorder_process(struct recorder *r, const struct target *t, u64 time_ns)
 		check(r, stream_flush(r->writer));
 }
 
+/*
+ * A state is written behind the moment @time_ns. That of the last heap event, which the writer knows, may be earlier:
+ * an end is written with the time when it was seen.
+ */
+static void note_time(struct recorder *r, u64 time_ns)
+{
+	if (r->last_ns < time_ns)
+		r->last_ns = time_ns;
+}
+
 void recorder_event(struct recorder *r, const struct event_header *rec, size_t len)
 {
 	if (r && r->list)
 		event_list_event(r->list, rec);
 	if (!is_open(r))
 		return;
+	if (rec->kind > EVENT_STACK)
+		note_time(r, record_time(rec));
 	if (r->threads && rec->kind <= EVENT_REALLOC_END)
 		thread_names_note(r->threads, rec->pid, rec->tid);
 	check(r, stream_write_event(r->writer, rec, len));
@@ -419,6 +433,7 @@ void recorder_mark(struct recorder *r, u64 time_ns, const char *text)
 	if (!is_open(r))
 		return;
 	keep_mark(&r->seek, time_ns, text);
+	note_time(r, time_ns);
 	put(r, STREAM_MARK,
 	    &(struct stream_mark_record){ .time_ns = time_ns, .what = STREAM_MARK_USER, .text = text });
 }
@@ -571,6 +586,8 @@ bool recorder_begin_seek(struct recorder *r, u64 nr_blocks, const char *backend,
 	r->seek.time_ns = r->seek.cut.time << TIME_SHIFT;
 	if (r->seek.time_ns < r->seek.start_ns)
 		r->seek.time_ns = r->seek.start_ns;
+	if (r->seek.time_ns < r->last_ns)
+		r->seek.time_ns = r->last_ns;
 	r->main = r->writer;
 	r->writer = state;
 	begin_state(r, backend, wants_scan);

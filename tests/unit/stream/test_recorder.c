@@ -3,6 +3,7 @@
 #include "user/stream/recorder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,8 @@
 #include "user/target/allocator.h"
 #include "user/lib/log.h"
 #include "user/source/source.h"
+#include "user/stream/seek.h"
+#include "user/stream/span.h"
 #include "user/stream/stream_read.h"
 #include "user/stream/stream_zstd.h"
 #include "user/target/target.h"
@@ -241,11 +244,41 @@ static void nothing(void **state)
 	assert_int_not_equal(recorder_check(&bad), 0);
 }
 
+/* A state lies behind each moment that was written before it: an end has a later time than the last heap event (F5). */
+static void seek_behind_an_end(void **state)
+{
+	struct recorder *r = new_recorder((struct recorder_options){ .path = path, .seek_bytes = 1 });
+	const struct process_event end = { .h = { .kind = EVENT_EXIT, .pid = PID, .tid = PID },
+					   .time_ns = 5000000 };
+	struct seek_point p;
+	struct span span;
+	const char *why;
+	int fd;
+
+	(void)state;
+	recorder_process(r, &target, 1000000);
+	put_event(r, 0x100);
+	recorder_event(r, &end.h, sizeof(end));
+	assert_true(recorder_wants_seek(r));
+	assert_true(recorder_begin_seek(r, 0, "bpf", true));
+	recorder_end_seek(r);
+	recorder_end(r, 9000000, 8000000);
+	recorder_free(r);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(span_parse(&span, "3ms,end", &why), 0);
+	assert_false(seek_find(fd, &span, &p));
+	assert_int_equal(span_parse(&span, "5ms,end", &why), 0);
+	assert_true(seek_find(fd, &span, &p));
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),       cmocka_unit_test(broken_off), cmocka_unit_test(parts),
-		cmocka_unit_test(full_device), cmocka_unit_test(nothing),
+		cmocka_unit_test(seek_behind_an_end), cmocka_unit_test(whole),
+		cmocka_unit_test(broken_off),	      cmocka_unit_test(parts),
+		cmocka_unit_test(full_device),	      cmocka_unit_test(nothing),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
