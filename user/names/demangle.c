@@ -3,6 +3,7 @@
 #include "user/names/demangle.h"
 
 #include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
@@ -102,19 +103,52 @@ static void shorten_strings(char *text)
 	}
 }
 
+enum {
+	MAX_D_SYMBOL = 1024,
+	MAX_D_STEPS = 1 << 20, /* characters that the library may read for one name of D: some milliseconds */
+};
+
+/* How far back the reference at @p leads: "Q" and a number in base 26, whose last digit is small. 0 if it is none. */
+static size_t d_reference(const char *p)
+{
+	size_t n = 0;
+
+	for (p++; *p >= 'A' && *p <= 'Z' && n < MAX_D_SYMBOL; p++)
+		n = n * 26 + (size_t)(*p - 'A');
+	return *p >= 'a' && *p <= 'z' ? n * 26 + (size_t)(*p - 'a') : 0;
+}
+
 /*
- * A name of D, which the library returns as a whole. Parts may refer to others: without a bound on these each could
- * double the length.
+ * Can @symbol, a name of D of @len bytes, be read in few steps? A reference to a type reads that type again, with the
+ * references in it, so each one could double the work. The library refuses a reference that it meets inside of
+ * another one unless it stands before that one. A reference to a name, which begins with a digit, reads only the name.
  */
+static bool d_is_short(const char *symbol, size_t len)
+{
+	u32 steps[MAX_D_SYMBOL + 1]; /* of all references before a place */
+	u32 more;
+
+	steps[0] = 0;
+	for (size_t i = 0; i < len; i++) {
+		size_t back = symbol[i] == 'Q' ? d_reference(symbol + i) : 0;
+
+		more = back && back <= i ? (u32)len : 0;
+		if (more && (symbol[i - back] < '0' || symbol[i - back] > '9'))
+			more += steps[i] - steps[i - back];
+		steps[i + 1] = steps[i] + more;
+		if (steps[i + 1] > MAX_D_STEPS)
+			return false;
+	}
+	return true;
+}
+
+/* A name of D, which the library returns as a whole. */
 static bool spell_out_d(char *text, const char *symbol)
 {
-	enum { MAX_REFERENCES = 10, MAX_SYMBOL = 1024 };
 	auto_free char *name = NULL;
-	size_t nr = 0, len = strlen(symbol);
+	size_t len = strlen(symbol);
 
-	for (const char *p = symbol; *p; p++)
-		nr += *p == 'Q';
-	if (strncmp(symbol, "_D", 2) != 0 || len > MAX_SYMBOL || nr > MAX_REFERENCES)
+	if (strncmp(symbol, "_D", 2) != 0 || len > MAX_D_SYMBOL || !d_is_short(symbol, len))
 		return false;
 	name = dlang_demangle(symbol, DMGL_DLANG);
 	if (!name)
@@ -126,13 +160,32 @@ static bool spell_out_d(char *text, const char *symbol)
 	return true;
 }
 
+/*
+ * A thunk of D, by which a method of an interface is called: "_DTi", how far the object begins before the interface,
+ * and the symbol of the method. The library does not know it. @text is as GNU c++filt shows such thunks of C++.
+ */
+static bool spell_out_d_thunk(char *text, const char *symbol)
+{
+	static const char start[] = "_DTi", said[] = "non-virtual thunk to ";
+	char method[DEMANGLE_MAX];
+	const char *p = symbol + sizeof(start) - 1;
+
+	if (strncmp(symbol, start, sizeof(start) - 1) != 0)
+		return false;
+	p += strspn(p, "0123456789");
+	if (!spell_out_d(method, p))
+		return false;
+	snprintf(text, DEMANGLE_MAX, "%s%.*s", said, (int)(DEMANGLE_MAX - sizeof(said)), method);
+	return true;
+}
+
 /* True if @symbol is a name of C++, Rust or D. */
 static bool spell_out(char *text, const char *symbol)
 {
 	enum { OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_RET_DROP };
 	struct demangled out = { .text = text };
 
-	if (spell_out_d(text, symbol))
+	if (spell_out_d(text, symbol) || spell_out_d_thunk(text, symbol))
 		return true;
 	if (strncmp(symbol, "_Z", 2) != 0 && strncmp(symbol, "_R", 2) != 0 && strncmp(symbol, "__Z", 3) != 0)
 		return false;

@@ -715,6 +715,12 @@ static void readable_names(void **state)
 		{ "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt" },
 		{ "_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar" },
 		{ "_D4list8makeNodeFiZPv", "list.makeNode(int)" },
+		{ "_DTi16_D3gcc9backtrace12LibBacktrace8toStringMxFZAya",
+		  "non-virtual thunk to gcc.backtrace.LibBacktrace.toString() const" },
+		{ "_DTi_D", "_DTi_D" },
+		{ "_D4list4fillFS4tree4NodeQlQnQpQrQtQvQxQzQBbQBeQBhZv",
+		  "list.fill(tree.Node, tree.Node, tree.Node, tree.Node, tree.Node, tree.Node, tree.Node, tree.Node, "
+		  "tree.Node, tree.Node, tree.Node, tree.Node)" },
 		{ "_Dmain", "D main" },
 		{ "_DYNAMIC", "_DYNAMIC" },
 	};
@@ -744,10 +750,10 @@ static void name_that_blows_up(void **state)
 	}
 	demangle(buf, symbol);
 	assert_true(strlen(buf) < DEMANGLE_MAX);
-	/* References to types in a name of D. */
-	strcpy(symbol, "_D1fFAAAAAi");
-	for (int i = 0; i < 200; i++)
-		strcat(symbol, "Qb");
+	/* In a name of D each function has the one before as parameter, twice. */
+	n = sprintf(symbol, "_D1fFFiZv");
+	for (int i = 0; i < 30; i++)
+		n += sprintf(symbol + n, i ? "FQhQjZv" : "FQfQhZv");
 	strcat(symbol, "Zv");
 	demangle(buf, symbol);
 	assert_string_equal(buf, symbol);
