@@ -198,7 +198,7 @@ bench_attach_many() {
 	if "$bench/bench_attach" "$heaptap" "${pids[@]}" >"$tmp/attach"; then
 		read -r in out end <"$tmp/attach"
 		row "attach to $nr processes, until probes are in" "$in ms" "2000 ms" ""
-		row "detach from $nr processes, until probes are out" "$out ms" "2000 ms" "with verdicts and reports $end ms"
+		row "detach from $nr processes, until probes are out" "$out ms" "2000 ms" "verdicts before; with the reports $end ms"
 	else
 		missing "attach to $nr processes, until probes are in" "2000 ms" "the run failed"
 	fi
