@@ -113,6 +113,24 @@ marks_of() {
 	[ "$(jq -r '[.marks[].name] | join(" ")' b.json)" = "one two" ]
 }
 
+@test "between: marks that a report has no room for are those of its part" {
+	local i
+	{
+		printf 'process 77 prog /nowhere/prog\nalloc 77 1 malloc 0x1000 100 0 1000000000\n'
+		for ((i = 1; i <= 300; i++)); do printf 'mark %d m%d\n' $((1000000000 + i * 1000000)) "$i"; done
+		echo 'alloc 77 1 malloc 0x2000 100 0 2000000000'
+	} >l.txt
+	# A moment between two marks, the moment of a mark, and the name of one. Reading ends with the mark behind it.
+	for part in start,290500us:34 start,290ms:34 start,m290:34 m35,m290:0 start,end:44; do
+		rm -f part.json
+		"$HEAPTAP" report -q -o part.json --between "${part%:*}" l.txt
+		[ "$(jq .marks_left_out part.json)" -eq "${part#*:}" ] || { jq .marks_left_out part.json; return 1; }
+	done
+	"$HEAPTAP" console -q -x 'goto 290500us' -x 'report a.json' -x 'goto 292500us' -x 'report b.json' l.txt >out
+	[ "$(jq .marks_left_out a.json)" -eq 34 ]
+	[ "$(jq .marks_left_out b.json)" -eq 36 ]
+}
+
 @test "mark: only where somebody records; a marker is no time" {
 	stepping
 	status=0

@@ -35,9 +35,8 @@ struct session {
 	struct stack_table *stacks;    /* owned */
 	struct symbolizer *symbolizer; /* owned; made for the first report */
 	struct process **processes;    /* owned */
-	size_t nr_processes, max_processes;
-	struct left_process *left; /* owned */
-	size_t nr_left;
+	struct left_process *left;     /* owned */
+	size_t nr_processes, max_processes, nr_left;
 	struct process *latest;			 /* the process of the last event */
 	struct session_listener *listeners;	 /* borrowed */
 	struct scanning *scanning;		 /* borrowed; the leak scan at hand; NULL = none */
@@ -59,12 +58,13 @@ struct session {
 	u64 start_ns, start_cpu_ns;   /* the first target's probes were in; CPU time of heaptap until then */
 	struct session_prices prices; /* all zero: not measured */
 	u64 stop_ns;		      /* 0 = tracing continues */
-	bool has_lost_stacks;	      /* some were dropped for lack of memory */
-	bool has_failed, has_judged;  /* events could not be read; the last verdicts were found */
-	u64 nr_strays, nr_marks;      /* events of unknown processes; marks of programs, with a name */
-	struct report_marks marks;    /* for reports */
-	bool wants_check, is_awaited; /* a leak check is asked for; a thread waits for a record put aside */
-	bool is_resumed;	      /* --start-paused is over for all processes */
+	/* Some stacks were dropped for lack of memory; events could not be read; the last verdicts were found. */
+	bool has_lost_stacks, has_failed, has_judged;
+	u64 nr_strays;		     /* events of unknown processes */
+	u64 nr_marks, nr_late_marks; /* of programs, with a name; left out ones behind the end of the span */
+	struct report_marks marks;   /* for reports */
+	/* A leak check is asked for; a thread waits for a record put aside; --start-paused is over for all. */
+	bool wants_check, is_awaited, is_resumed;
 };
 
 /* The time now by the clock of the records, which may be that of another machine. */

@@ -274,7 +274,7 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 	const struct source_told_ops *told = session_told(s);
 	u64 now = s->stop_ns ? s->stop_ns : session_source_ns(s);
 	/* The record that ended a part may be a mark behind it. */
-	const struct report_marks marks = session_marks_until(s, s->stop_ns ? s->stop_ns : UINT64_MAX);
+	const struct report_marks marks = session_marks(s);
 	struct writing w = {
 		.session = s,
 		.pid = pid,

@@ -117,6 +117,7 @@ bool session_span_extend(struct session *s, const struct span *span)
 	s->span.span = span;
 	s->span.nr = SPAN_TO;
 	s->stop_ns = 0;
+	s->nr_late_marks = 0;
 	return true;
 }
 

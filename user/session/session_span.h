@@ -35,8 +35,8 @@ void session_span_new_heap(const struct session *s, struct heap *heap);
 /* The file @path, or tracing (NULL), has ended. 0, or -ERANGE, logged: a moment is not in the file. */
 int session_span_finish(struct session *s, const char *path) __must_check;
 
-/* The marks up to @end_ns, whose list stays with @s. */
-struct report_marks session_marks_until(const struct session *s, u64 end_ns);
+/* The marks up to the end of the span, or of tracing. Their list stays with @s. */
+struct report_marks session_marks(const struct session *s);
 
 /* The note for reports that says which blocks are counted; valid as long as @s. */
 const char *session_span_note(struct session *s);
