@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""soak.py [-a N] [-k N] [-s SOURCES] [-m MIB]: heaptap comes and goes, and is killed, at random moments (root).
+"""soak.py [-a N] [-k N] [-s SOURCES] [-p PROGRAM] [-m MIB]: heaptap comes and goes, and is killed, at random moments (root).
 
-For each source (bpf,ptrace): first heaptap is attached and detached N times (-a, 10000), each time after up to 200 ms;
-then it is killed N times (-k, 2000), after up to 400 ms. A target that verifies its own memory runs meanwhile, and a
-program that reads a file of twice MIB again and again (-m, 192) in the memory cgroup of heaptap takes its memory away;
--m 0: no such pressure. After each round the target runs on its own code and is not traced; at the end its memory is
-right, and it has as many descriptors and mappings as before. HEAPTAP_SEED=N: the random moments (1).
-Status: 0 all right, 1 findings."""
+For each source (bpf,ptrace,inline): first heaptap is attached and detached N times (-a, 10000), each time after up to
+200 ms; then it is killed N times (-k, 2000), after up to 400 ms. A target that verifies its own memory runs meanwhile:
+one of 8 busy threads by inline, a slow one by the others; -p "PROGRAM ARG...": this one of tests/targets. A program
+that reads a file of twice MIB again and again (-m, 192) in the memory cgroup of heaptap takes its memory away;
+-m 0: no such pressure. After each round the target runs on its own code, without memory of heaptap, and is not traced;
+at the end its memory is right, and it has as many descriptors and mappings as before (with threads a few mappings more).
+HEAPTAP_SEED=N: the random moments (1). Status: 0 all right, 1 findings."""
 
 import getopt
 import os
@@ -19,6 +20,9 @@ import tempfile
 import time
 
 from watched import HEAPTAP, Target, text_of
+
+PROGRAMS = {"inline": ["sums", "8"]}
+MORE_MAPPINGS = 32  # of arenas that grow, in a program of several threads
 
 READER = """
 import os, random, sys
@@ -76,6 +80,10 @@ def size_of(pid):
     return len(os.listdir("/proc/%d/fd" % pid)), text_of("/proc/%d/maps" % pid).count("\n")
 
 
+def has_grown(before, now, more):
+    return now[0] != before[0] or not before[1] - more <= now[1] <= before[1] + more
+
+
 def one_round(world, target, source, is_kill):
     """What is wrong, or None."""
     with open(world["dir"] + "/err", "w") as err:
@@ -96,7 +104,9 @@ def one_round(world, target, source, is_kill):
 
 
 def rounds(world, source, nr, is_kill):
-    target = Target(world["dir"])
+    program = world["program"] or PROGRAMS.get(source, ["steady"])
+    target = Target(world["dir"], program)
+    time.sleep(0.2 if program[1:] else 0)  # its threads begin
     before = size_of(target.pid)
     what = "%s: %s" % (source, "killed" if is_kill else "attached and detached")
     findings = 0
@@ -107,7 +117,7 @@ def rounds(world, source, nr, is_kill):
             print("%s: round %d: %s" % (what, i, said), flush=True)
         if said and said.startswith("target"):
             break
-    if target.process.poll() is None and size_of(target.pid) != before:
+    if target.process.poll() is None and has_grown(before, size_of(target.pid), MORE_MAPPINGS if program[1:] else 0):
         findings += 1
         print("%s: descriptors and mappings of the target: %s, before %s" % (what, size_of(target.pid), before))
     harm = target.harm()
@@ -119,7 +129,7 @@ def rounds(world, source, nr, is_kill):
 
 
 def main():
-    options = dict(getopt.getopt(sys.argv[1:], "a:k:s:m:h")[0])
+    options = dict(getopt.getopt(sys.argv[1:], "a:k:s:p:m:h")[0])
     if "-h" in options:
         print(__doc__)
         return 0
@@ -128,9 +138,10 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         os.environ["HEAPTAP_RUN_DIR"] = directory + "/run"
-        world = {"dir": directory, "pressure": Pressure(directory, int(options.get("-m", 192)))}
+        world = {"dir": directory, "pressure": Pressure(directory, int(options.get("-m", 192))),
+                 "program": options.get("-p", "").split()}
         try:
-            for source in options.get("-s", "bpf,ptrace").split(","):
+            for source in options.get("-s", "bpf,ptrace,inline").split(","):
                 findings += rounds(world, source, int(options.get("-a", 10000)), False)
                 findings += rounds(world, source, int(options.get("-k", 2000)), True)
         finally:

@@ -15,10 +15,10 @@ TARGETS = O + "/tests/targets/"
 class Target:
     """A program that verifies its own memory; without an end of its own."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, program=("steady",)):
         self.out = directory + "/target.out"
         with open(self.out, "w") as out:
-            self.process = subprocess.Popen([TARGETS + "steady"], stdout=out, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen([TARGETS + program[0], *program[1:]], stdout=out, stdin=subprocess.DEVNULL)
         self.pid = self.process.pid
         while "ready" not in open(self.out).read():
             time.sleep(0.005)
@@ -30,7 +30,7 @@ class Target:
             return None
 
     def other_code(self):
-        """Name of a file whose code differs from the target's memory."""
+        """Name of a file whose code differs from the target's memory, and the first byte that does."""
         with open("/proc/%d/maps" % self.pid) as maps, open("/proc/%d/mem" % self.pid, "rb", 0) as mem:
             for line in maps:
                 fields = line.split(None, 5)
@@ -41,8 +41,10 @@ class Target:
                     file.seek(int(fields[2], 16))
                     want = file.read(end - start)
                 mem.seek(start)
-                if mem.read(len(want)) != want:
-                    return fields[5].strip()
+                have = mem.read(len(want))
+                if have != want:
+                    at = next((i for i in range(min(len(have), len(want))) if have[i] != want[i]), 0)
+                    return "%s+%#x is %#x" % (fields[5].strip(), int(fields[2], 16) + at, have[at] if have else 0)
         return None
 
     def harm(self):
@@ -57,7 +59,7 @@ class Target:
             return said or "target: does not answer SIGTERM"
         if said:
             return said
-        if status != 0 or not open(self.out).read().endswith("right\n"):
+        if status != 0 or "right" not in open(self.out).read():
             return "target: status %d: %s" % (status, open(self.out).read()[-60:].strip())
         return None
 
@@ -79,9 +81,13 @@ class Target:
             return "target: is stopped"
         try:
             file = self.other_code()
+            if file:
+                return "target: its code differs: %s" % file
+            if "heaptap-inline" in open("/proc/%d/maps" % self.pid).read():
+                return "target: memory of heaptap stays"
         except OSError as e:
             return "target: %s" % e
-        return "target: code of %s differs" % file if file else None
+        return None
 
 
 def text_of(path):
