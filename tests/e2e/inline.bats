@@ -101,6 +101,30 @@ same_counts() {
 	same_counts "$T/own_operators"
 }
 
+# Functions of one or two bytes: a short jump leads to padding near them.
+@test "inline: the counts of BPF: functions that are too short for a jump" {
+	same_counts "$T/short"
+	traced -q --backend inline -- "$T/short"
+	nothing_lost
+	as_told allocs live
+}
+
+@test "inline: attach to functions that are too short for a jump, and detach" {
+	start "$T/short" wait
+	TARGET=$PID
+	wait_for says short ready
+	attached --backend inline --no-scan "$TARGET"
+	has_probes "$TARGET"
+	kill -USR1 "$TARGET"
+	wait_for says short "live 3"
+	detach
+	untouched "$TARGET"
+	has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+	is .totals.allocs 12
+	is .totals.frees 9
+	nothing_lost
+}
+
 # Functions that walk their own call stack, so return addresses must stay, and have no room for jumps where they return.
 @test "inline: an allocator that would see what is changed is refused with the function" {
 	run "$HEAPTAP" run --backend inline -- "$T/asks_stack"

@@ -8,7 +8,7 @@
 
 #include "arch/insn.h"
 
-enum { OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_INT3 = 0xcc };
+enum { OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_HOP = 0xeb, OPCODE_INT3 = 0xcc };
 
 static const char far[] = "no room for code is near it";
 
@@ -83,6 +83,12 @@ static bool put_call(struct stub_writer *w, const u8 *go, size_t len, taddr_t ta
 	return true;
 }
 
+/* How many bytes of a function become the jump? */
+static size_t jump_bytes(const struct code_site *site)
+{
+	return site->hop ? CODE_HOP_BYTES : CODE_JUMP_BYTES;
+}
+
 /* Does a jump in the function lead into [@from, @to)? Also if it has jumps whose targets are not known. */
 static bool is_jumped_into(const struct code_site *site, taddr_t from, taddr_t to, bool wants_all)
 {
@@ -109,7 +115,7 @@ static int move_call(struct stub_writer *w, const struct code_site *site, size_t
 	bool is_direct = insn->target && site->body[at] == OPCODE_CALL;
 	taddr_t target = is_direct ? insn->target : insn->slot;
 
-	if (!target || at + insn->length < CODE_JUMP_BYTES)
+	if (!target || at + insn->length < jump_bytes(site))
 		return -ENOTSUP;
 	return put_call(w, is_direct ? jump : jump_through, is_direct ? sizeof(jump) : sizeof(jump_through),
 			target, site->addr + at + insn->length)
@@ -139,7 +145,7 @@ static int move_entry(struct stub_writer *w, const struct code_site *site, u32 *
 	struct insn insn;
 	size_t at = 0;
 
-	for (; at < CODE_JUMP_BYTES && !is_end; at += insn.length) {
+	for (; at < jump_bytes(site) && !is_end; at += insn.length) {
 		*why = "its first instructions cannot be decoded";
 		if (at >= site->len ||
 		    insn_decode(&insn, EM_X86_64, site->addr + at, site->body + at, site->len - at))
@@ -150,7 +156,7 @@ static int move_entry(struct stub_writer *w, const struct code_site *site, u32 *
 		is_end = insn.kind == INSN_RETURN || insn.kind == INSN_JUMP;
 	}
 	*why = "it is too short";
-	if (at < CODE_JUMP_BYTES && (at < site->len || at + site->padding < CODE_JUMP_BYTES))
+	if (at < jump_bytes(site) && (at < site->len || at + site->padding < jump_bytes(site)))
 		return -ENOTSUP;
 	*displaced = (u32)at;
 	*why = "it jumps to its first instructions";
@@ -206,7 +212,7 @@ static bool trim_block(const struct code_site *site, struct ret_block *b)
 	u32 first = b->nr;
 
 	while (first-- > 0) {
-		if (b->end - b->at[first] >= CODE_JUMP_BYTES) {
+		if (b->end - b->at[first] >= jump_bytes(site)) {
 			b->nr -= first;
 			memmove(b->at, b->at + first, b->nr * sizeof(b->at[0]));
 			return !is_jumped_into(site, site->start + b->at[0] + 1, site->start + b->end, true);
@@ -277,6 +283,25 @@ static int hook_call(struct code_hook *out, struct stub_writer *w, const struct 
 	return 0;
 }
 
+/* Write the jump to @stub: at the function, or at the padding that a hop leads to. */
+static int put_jumps(struct code_hook *out, const struct code_site *site, taddr_t stub)
+{
+	taddr_t from = site->hop ? site->hop : out->addr;
+	u8 *jump = site->hop ? out->from_hop : out->new;
+	s64 hop = (s64)(site->hop - (out->addr + CODE_HOP_BYTES));
+	s32 distance;
+
+	if (!distance_to(from + 1, stub, &distance))
+		return -ENOTSUP;
+	jump[0] = site->kind == CODE_CALL ? OPCODE_CALL : OPCODE_JUMP;
+	memcpy(jump + 1, &distance, sizeof(distance));
+	if (!site->hop)
+		return 0;
+	out->new[0] = OPCODE_HOP;
+	out->new[1] = (u8)hop;
+	return hop == (s8)hop ? 0 : -ENOTSUP;
+}
+
 int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t way_in,
 	      const char **why)
 {
@@ -285,7 +310,6 @@ int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub,
 		[CODE_ENTRY] = hook_entry, [CODE_CALL] = hook_call, [CODE_RET] = hook_ret
 	};
 	struct stub_writer w = { .bytes = out->stub, .addr = stub };
-	s32 distance;
 	int err;
 
 	memset(out, 0, sizeof(*out));
@@ -294,14 +318,11 @@ int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub,
 	err = kinds[site->kind](out, &w, site, way_in, why);
 	if (err)
 		return err;
+	out->len = (u8)jump_bytes(site);
 	*why = "its code crosses a page";
-	if (out->addr / 4096 != (out->addr + CODE_JUMP_BYTES - 1) / 4096)
+	if (out->addr / 4096 != (out->addr + out->len - 1) / 4096)
 		return -ENOTSUP;
+	memcpy(out->old, site->body + (out->addr - site->start), out->len);
 	*why = far;
-	if (!distance_to(out->addr + 1, stub, &distance))
-		return -ENOTSUP;
-	memcpy(out->old, site->body + (out->addr - site->start), sizeof(out->old));
-	out->new[0] = site->kind == CODE_CALL ? OPCODE_CALL : OPCODE_JUMP;
-	memcpy(out->new + 1, &distance, sizeof(distance));
-	return 0;
+	return put_jumps(out, site, stub);
 }

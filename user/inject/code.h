@@ -6,6 +6,7 @@
 
 enum {
 	CODE_JUMP_BYTES = 5,
+	CODE_HOP_BYTES = 2,    /* a jump that reaches 127 bytes */
 	CODE_STUB_BYTES = 256, /* room for one stub; the first one of an island is its head */
 	CODE_REACH = 1 << 30,  /* bytes that an island is away at most: jumps reach 2 GiB */
 };
@@ -23,14 +24,17 @@ struct code_site {
 	taddr_t start;	/* of the function, for CODE_RET; else addr */
 	const u8 *body; /* from start on, to the end of the function, and the padding behind it */
 	size_t len;
-	size_t padding;	    /* bytes behind the function that no code runs */
+	size_t padding; /* bytes behind the function that no code runs */
+	taddr_t hop;	/* of bytes near it that no code runs: a jump of two bytes leads there; 0 = none */
 	const u32 *indexes; /* what the stub tells the piece: one for each function that returns there */
 	u32 nr_indexes;
 };
 
 struct code_hook {
 	taddr_t addr;				       /* where the jump is written */
+	u8 len;					       /* of the jump */
 	u8 old[CODE_JUMP_BYTES], new[CODE_JUMP_BYTES]; /* the bytes there */
+	u8 from_hop[CODE_JUMP_BYTES];		       /* with a hop: the jump that is written there */
 	u32 displaced; /* bytes of the instructions that were moved: no thread may stand in the middle of them */
 	u8 stub[CODE_STUB_BYTES];
 };

@@ -41,8 +41,16 @@ static taddr_t find_region(pid_t pid)
 /* The target may have changed what is there: it can only have its own memory changed so. */
 static bool is_sound(const struct injection *in, taddr_t region)
 {
-	return in->region == region && in->state == INJECT_IN && in->nr_patches <= INJECT_MAX_PATCHES &&
-	       in->nr_islands <= INJECT_MAX_ISLANDS;
+	if (in->region != region || in->state != INJECT_IN || in->nr_patches > INJECT_MAX_PATCHES ||
+	    in->nr_islands > INJECT_MAX_ISLANDS)
+		return false;
+	for (u32 i = 0; i < in->nr_patches; i++) {
+		const struct inject_patch *p = &in->patches[i];
+
+		if (!p->len || p->len > sizeof(p->old) || p->is_hop > 1)
+			return false;
+	}
+	return true;
 }
 
 static int read_left(struct injection *out, pid_t pid)

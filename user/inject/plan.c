@@ -91,6 +91,19 @@ static int read_body(const struct planner *p, const struct inject_site *site, u8
 	return 0;
 }
 
+/* Read the bytes at the hop of @site, if it has one. */
+static int read_hop(const struct planner *p, const struct inject_site *site, u8 *bytes)
+{
+	int err = site->hop ? p->read(p->ctx, site->hop, bytes, CODE_JUMP_BYTES) : 0;
+
+	if (err)
+		return refuse(p, site, err, "the padding near it cannot be read");
+	if (site->hop && memcmp(bytes, site->hop_code, CODE_JUMP_BYTES))
+		return refuse(p, site, -EOPNOTSUPP,
+			      "the padding near it was changed in memory (another tracer?)");
+	return 0;
+}
+
 /* Make the hook of site @at. */
 static int make_hook(const struct planner *p, size_t at, taddr_t stub, struct code_hook *out)
 {
@@ -105,6 +118,7 @@ static int make_hook(const struct planner *p, size_t at, taddr_t stub, struct co
 				  .addr = site->addr,
 				  .start = site->start,
 				  .body = body,
+				  .hop = site->hop,
 				  .indexes = indexes,
 				  .nr_indexes = list_indexes(p, at, indexes) };
 	int err = read_body(p, site, body, &code);
@@ -120,7 +134,7 @@ static int make_hook(const struct planner *p, size_t at, taddr_t stub, struct co
 
 static u64 changed_bytes(const struct inject_patch *p)
 {
-	return p->displaced > CODE_JUMP_BYTES ? p->displaced : CODE_JUMP_BYTES;
+	return p->displaced > p->len ? p->displaced : p->len;
 }
 
 /* Does @p change bytes that another patch changes? */
@@ -135,24 +149,38 @@ static bool overlaps(const struct inject_plan *plan, const struct inject_patch *
 	return false;
 }
 
+/* False: another patch changes bytes that this one changes. */
+static bool add_patch(struct inject_plan *plan, const struct inject_patch *patch)
+{
+	if (overlaps(plan, patch))
+		return false;
+	plan->patches[plan->nr++] = *patch;
+	return true;
+}
+
 static int add_site(const struct planner *p, size_t at)
 {
 	u64 offset = (at + 1) * CODE_STUB_BYTES;
+	const struct inject_site *site = &p->sites[at];
 	struct inject_plan *plan = p->plan;
-	struct inject_patch *patch = &plan->patches[plan->nr];
+	struct inject_patch hop = { .addr = site->hop, .len = CODE_JUMP_BYTES, .is_hop = 1 }, patch = { 0 };
 	struct code_hook hook = { 0 };
-	int err = make_hook(p, at, p->island->start + offset, &hook);
+	int err = read_hop(p, site, hop.old);
 
+	if (!err)
+		err = make_hook(p, at, p->island->start + offset, &hook);
 	if (err)
 		return err;
 	memcpy(plan->stubs + offset, hook.stub, sizeof(hook.stub));
-	patch->addr = hook.addr;
-	patch->displaced = hook.displaced;
-	memcpy(patch->old, hook.old, sizeof(patch->old));
-	memcpy(patch->new, hook.new, sizeof(patch->new));
-	if (overlaps(plan, patch))
-		return refuse(p, &p->sites[at], -EOPNOTSUPP, "it is too short");
-	plan->nr++;
+	memcpy(hop.new, hook.from_hop, sizeof(hop.new));
+	patch.addr = hook.addr;
+	patch.displaced = hook.displaced;
+	patch.len = hook.len;
+	memcpy(patch.old, hook.old, sizeof(patch.old));
+	memcpy(patch.new, hook.new, sizeof(patch.new));
+	/* The jump that a hop leads to is there first. */
+	if ((site->hop && !add_patch(plan, &hop)) || !add_patch(plan, &patch))
+		return refuse(p, site, -EOPNOTSUPP, "it is too short");
 	return 0;
 }
 
@@ -164,7 +192,7 @@ int inject_plan_make(struct inject_plan *plan, const struct inject_site *sites, 
 	int err = 0;
 
 	*plan = (struct inject_plan){ .stubs = calloc(1, island->bytes),
-				      .patches = calloc(nr + 1, sizeof(*plan->patches)) };
+				      .patches = calloc(2 * nr + 1, sizeof(*plan->patches)) };
 	if (!plan->stubs || !plan->patches)
 		return -ENOMEM;
 	memcpy(plan->stubs, &enter, sizeof(enter));

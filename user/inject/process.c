@@ -306,16 +306,18 @@ static int carry_out(const struct inject_plan *plan, struct injection *in, int m
 
 	for (size_t i = 0; i < nr && !err; i++)
 		err = write_probe(in, mem, &sites[i]);
+	if (plan->nr > INJECT_MAX_PATCHES - first)
+		err = inject_fail(in, -ENOSPC, "it has too many allocator functions");
 	if (err)
 		return err;
 	memcpy(&in->patches[first], plan->patches, plan->nr * sizeof(*plan->patches));
 	__atomic_store_n(&in->nr_patches, first + (u32)plan->nr, __ATOMIC_RELEASE);
 	err = inject_save(in, island, mem);
 	for (size_t i = 0; i < plan->nr && !err; i++)
-		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, CODE_JUMP_BYTES);
+		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, plan->patches[i].len);
 	if (!err)
 		return 0;
-	if (inject_restore_code(in, mem, first))
+	if (inject_restore_code(in, mem, first) || inject_restore_hops(in, mem, first))
 		return inject_fail(in, err, "its code cannot be written, and jumps of ours stay: %s",
 				   strerror(-err));
 	return inject_fail(in, err, "its code cannot be written: %s", strerror(-err));

@@ -19,6 +19,8 @@ struct inject_patch {
 	taddr_t addr;
 	u32 displaced; /* bytes whose instructions were moved */
 	u8 old[5], new[5];
+	u8 len;	   /* of old and new */
+	u8 is_hop; /* 1 = in padding, where no code runs but from another patch */
 };
 
 /* Code near a library. */
@@ -57,11 +59,13 @@ struct inject_site {
 	taddr_t start; /* of the function, for PIECE_RET; else addr */
 	u64 len;       /* bytes of code from start */
 	u64 room;      /* bytes behind these that belong to no function, at most INJECT_MAX_ROOM */
+	taddr_t hop; /* 5 bytes near addr that belong to no function, for a jump; 0 = the function has room */
+	u32 nr_hops; /* places that were tried for it */
 	u32 index;
 	u32 kind; /* enum piece_kind */
 	struct call_probe call;
-	u8 code[5];	  /* the bytes at start as the file has them */
-	const char *name; /* of the function */
+	u8 code[5], hop_code[5]; /* the bytes at start and at hop as the file has them */
+	const char *name;	 /* of the function */
 };
 
 /*

@@ -84,6 +84,11 @@ static bool is_in_piece(const struct injection *in, u64 word)
 	for (u32 i = 0; i < in->nr_islands; i++)
 		if (word >= in->islands[i].start && word < in->islands[i].start + in->islands[i].bytes)
 			return true;
+	/* Only hops are left in the list of a target whose functions are as before. */
+	for (u32 i = 0; i < in->nr_patches; i++)
+		if (in->patches[i].is_hop && word >= in->patches[i].addr &&
+		    word < in->patches[i].addr + in->patches[i].len)
+			return true;
 	return false;
 }
 
@@ -145,23 +150,41 @@ static bool restore_patch(int mem, const struct inject_patch *p)
 {
 	u8 now[CODE_JUMP_BYTES];
 
-	if (inject_read(mem, p->addr, now, sizeof(now)))
+	if (inject_read(mem, p->addr, now, p->len))
 		return true;
-	if (!memcmp(now, p->new, sizeof(now)))
-		return !inject_write(mem, p->addr, p->old, sizeof(p->old));
+	if (!memcmp(now, p->new, p->len))
+		return !inject_write(mem, p->addr, p->old, p->len);
+	if (!memcmp(now, p->old, p->len))
+		return true;
 	/* A debugger that has its breakpoint on our jump will write the first byte back. Else the code is not ours. */
-	return memcmp(now + 1, p->new + 1, sizeof(now) - 1) != 0;
+	return memcmp(now + 1, p->new + 1, p->len - 1) != 0;
+}
+
+/* Restore patches @first and on that are hops, or that are none. Returns how many of them still lead to us. */
+static u32 restore(struct injection *in, int mem, u32 first, u8 is_hop)
+{
+	u32 nr = first, nr_bad = 0;
+
+	for (u32 i = first; i < in->nr_patches; i++) {
+		bool is_meant = in->patches[i].is_hop == is_hop;
+
+		if (is_meant && restore_patch(mem, &in->patches[i]))
+			continue;
+		nr_bad += is_meant;
+		in->patches[nr++] = in->patches[i];
+	}
+	in->nr_patches = nr;
+	return nr_bad;
 }
 
 int inject_restore_code(struct injection *in, int mem, u32 first)
 {
-	u32 nr = first;
+	return restore(in, mem, first, 0) ? -EBUSY : 0;
+}
 
-	for (u32 i = first; i < in->nr_patches; i++)
-		if (!restore_patch(mem, &in->patches[i]))
-			in->patches[nr++] = in->patches[i];
-	in->nr_patches = nr;
-	return nr > first ? -EBUSY : 0;
+int inject_restore_hops(struct injection *in, int mem, u32 first)
+{
+	return restore(in, mem, first, 1) ? -EBUSY : 0;
 }
 
 /* Calls of @t that are under way return to the program again, not to the piece. -EBUSY: one still returns to us. */
@@ -239,6 +262,8 @@ static int take_out(struct injection *in, struct stopped *s, int mem)
 	if (restore_all_returns(in, mem, true) || any_sees(&l, s, mem))
 		return -EAGAIN;
 	err = restore_all_returns(in, mem, false);
+	if (!err)
+		err = inject_restore_hops(in, mem, 0);
 	if (err)
 		return err;
 	return unmap_all(in, s) ? -EBUSY : 0;

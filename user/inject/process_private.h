@@ -36,6 +36,8 @@ bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patc
 
 /*
  * Write the bytes of patches @first and on as they were, where our jump is, and forget these patches. -EBUSY: those
- * that are left in the list still lead to us, so our memory must stay.
+ * that are left in the list still lead to us, so our memory must stay. Hops are left to the second function: no thread
+ * may stand there when they become padding again.
  */
 int inject_restore_code(struct injection *in, int mem, u32 first) __must_check;
+int inject_restore_hops(struct injection *in, int mem, u32 first) __must_check;

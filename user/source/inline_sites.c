@@ -4,13 +4,23 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdlib.h>
 
+#include "arch/insn.h"
+#include "user/inject/code.h"
 #include "user/inject/plan.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/probe/probe_place.h"
 
-enum { CALL_BYTES = 5, TRIAL_DISTANCE = 1 << 20 };
+enum {
+	CALL_BYTES = 5,
+	TRIAL_DISTANCE = 1 << 20,
+	HOP_REACH = 127 + CODE_HOP_BYTES, /* from the place of a hop, at most */
+	MAX_FUNCTION = 64 << 10, /* bytes that are decoded to find the last instruction of a function */
+	CODE_ALIGNMENT = 16,
+};
 
 /* Fill in *@out as @point asks for. False: the piece needs nothing there. */
 static bool site_of(const struct call_probe *probes, const struct probed_file *f,
@@ -109,6 +119,88 @@ static bool find_room(struct inject_site *site, struct elf *elf)
 	return room;
 }
 
+/* ---- padding that a short jump reaches ---- */
+
+/*
+ * Where the function in [@start, @end) ends by an instruction that is not followed by the next one: the first byte of
+ * the padding that a thread cannot return to, else 0. A call at the end does not return, but its return address is on
+ * a stack.
+ */
+static u64 padding_behind(const struct elf *elf, u64 start, u64 end)
+{
+	u64 len = end - start;
+	auto_free u8 *code = len && len <= MAX_FUNCTION ? malloc(len) : NULL;
+	struct insn insn = { .kind = INSN_OTHER };
+
+	if (!code || elf_read_vaddr(elf, start, code, len))
+		return 0;
+	for (u64 at = 0; at < len; at += insn.length)
+		if (insn_decode(&insn, elf->machine, start + at, code + at, len - at))
+			return 0;
+	if (insn.kind == INSN_RETURN || insn.kind == INSN_JUMP || insn.kind == INSN_TRAP)
+		return end;
+	return insn.kind == INSN_CALL ? end + 1 : 0;
+}
+
+/*
+ * The end of the padding that begins at @from, behind a function: it has room for one jump, or more. 0: no padding, or
+ * something may begin there that neither symbols nor call frame information tell of.
+ */
+static u64 padding_end(struct elf *elf, u64 from)
+{
+	struct next_function next = { .after = from, .start = (from | (CODE_ALIGNMENT - 1)) + 1 };
+	u8 code[2 * CODE_ALIGNMENT];
+	struct insn insn;
+	u64 start, end, at;
+
+	if (!(from % CODE_ALIGNMENT) || elf_each_symbol(elf, ELF_DYNSYM | ELF_SYMTAB, see_function, &next) ||
+	    elf_read_vaddr(elf, from, code, sizeof(code)))
+		return 0;
+	for (at = from; at < next.start && !probe_function_of(elf, at, &start, &end);)
+		at++;
+	next.start = at;
+	for (at = from; at < next.start; at += insn.length)
+		if (insn_decode(&insn, elf->machine, at, code + (at - from), sizeof(code) - (at - from)) ||
+		    (insn.kind != INSN_NOP && insn.kind != INSN_TRAP))
+			return 0;
+	return next.start;
+}
+
+/*
+ * Have @site lead to padding near it by a short jump: to the next place after those that were tried. Padding is used
+ * from its end on, because functions that have no room themselves need its beginning. False: there is no such place.
+ */
+static bool find_hop(struct inject_site *site, struct elf *elf)
+{
+	u64 at = site->addr < HOP_REACH ? 0 : site->addr - HOP_REACH;
+	u64 start, end, first, hop;
+	u32 nr = 0;
+
+	if (site->kind == PIECE_INTERNAL_CALL)
+		return false;
+	while (at <= site->addr + HOP_REACH) {
+		if (!probe_function_of(elf, at, &start, &end)) {
+			at++;
+			continue;
+		}
+		at = end;
+		first = padding_behind(elf, start, end);
+		hop = first ? padding_end(elf, end) : 0;
+		for (; first + CODE_JUMP_BYTES <= hop; nr++) {
+			hop -= CODE_JUMP_BYTES;
+			if (nr < site->nr_hops)
+				continue;
+			site->nr_hops++;
+			site->hop = hop;
+			return !elf_read_vaddr(elf, hop, site->hop_code, sizeof(site->hop_code));
+		}
+	}
+	site->hop = 0;
+	return false;
+}
+
+/* ---- ends that are seen elsewhere ---- */
+
 /* The program would see our address where the allocator walks its own call stack, or where an unwinder comes by. */
 static bool is_convertible(const struct inject_site *sites, size_t nr, const struct inject_site *bad,
 			   const struct probed_file *f)
@@ -169,13 +261,14 @@ int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *pr
 		err = try_sites(out, *nr, elf, &bad);
 		if (err != -EOPNOTSUPP)
 			return err;
-		if (!find_room(&out[bad], elf)) {
-			/* A function that cannot be helped refuses the file when it is put in. */
-			if (!is_convertible(out, *nr, &out[bad], f))
-				return 0;
-			see_at_return(out, nr, probes, out[bad].index);
-		}
 		err = 0;
+		if (find_room(&out[bad], elf))
+			continue;
+		if (is_convertible(out, *nr, &out[bad], f))
+			see_at_return(out, nr, probes, out[bad].index);
+		/* A function that cannot be helped refuses the file when it is put in. */
+		else if (!find_hop(&out[bad], elf))
+			return 0;
 	}
 	return err;
 }

@@ -170,6 +170,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 	for (size_t i = 0; i < nr; i++) {
 		sites[i].addr += map->bias;
 		sites[i].start += map->bias;
+		sites[i].hop += sites[i].hop ? map->bias : 0;
 	}
 	if (!t)
 		err = add_target(s, target);

@@ -39,7 +39,7 @@ static void place_init(struct place *p, const u8 *code, size_t len)
 
 struct request {
 	enum code_kind kind;
-	size_t at, len, padding;
+	size_t at, len, padding, hop;
 	u32 indexes[3], nr_indexes;
 };
 
@@ -52,6 +52,7 @@ static int hook_as(struct place *p, const struct request *q, const char **why)
 					.body = p->room + (q->kind == CODE_RET ? 0 : q->at),
 					.len = q->len,
 					.padding = q->padding,
+					.hop = q->hop ? base + q->hop : 0,
 					.indexes = q->indexes,
 					.nr_indexes = q->nr_indexes };
 	struct code_hook h;
@@ -60,7 +61,9 @@ static int hook_as(struct place *p, const struct request *q, const char **why)
 	if (err)
 		return err;
 	memcpy(p->room + STUB, h.stub, sizeof(h.stub));
-	memcpy((u8 *)(uintptr_t)h.addr, h.new, sizeof(h.new));
+	memcpy((u8 *)(uintptr_t)h.addr, h.new, h.len);
+	if (q->hop)
+		memcpy(p->room + q->hop, h.from_hop, sizeof(h.from_hop));
 	return 0;
 }
 
@@ -205,6 +208,47 @@ static void test_padding(void **state)
 	assert_int_equal(*p.sum, 4);
 }
 
+/* A function of two bytes leads to the piece by way of padding near it. */
+static void test_hop(void **state)
+{
+	/* jmp +2; another function: ret; nop; lea (%rdi,%rsi),%rax; ret */
+	static const u8 code[] = { 0xeb, 0x02, 0xc3, 0x90, 0x48, 0x8d, 0x04, 0x37, 0xc3 };
+	struct request q = { CODE_ENTRY, .len = 2, .hop = 100, .indexes = { 6 }, .nr_indexes = 1 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook_as(&p, &q, &why), 0);
+	assert_memory_equal(p.room + 2, code + 2, sizeof(code) - 2);
+	assert_int_equal(run(&p, 3, 4), 7);
+	assert_int_equal(*p.sum, 6);
+	place_init(&p, code, sizeof(code));
+	q.hop = 2 + 128;
+	assert_int_equal(hook_as(&p, &q, &why), -ENOTSUP);
+	assert_string_equal(why, "no room for code is near it");
+}
+
+/* A ret that is jumped to has room for a hop where one byte of padding is behind it. */
+static void test_hop_at_ret(void **state)
+{
+	/* lea (%rdi,%rsi),%rax; test %edi,%edi; je to the ret; inc %rax; ret; padding */
+	static const u8 code[] = { 0x48, 0x8d, 0x04, 0x37, 0x85, 0xff, 0x74,
+				   0x03, 0x48, 0xff, 0xc0, 0xc3, 0x90 };
+	struct request q = { CODE_RET, .at = 11, .len = 12, .hop = 64, .indexes = { 8 }, .nr_indexes = 1 };
+	struct place p;
+	const char *why;
+
+	(void)state;
+	place_init(&p, code, sizeof(code));
+	assert_int_equal(hook_as(&p, &q, &why), -ENOTSUP);
+	q.padding = 1;
+	assert_int_equal(hook_as(&p, &q, &why), 0);
+	assert_int_equal(run(&p, 3, 4), 8);
+	assert_int_equal(run(&p, 0, 4), 4);
+	assert_int_equal(*p.sum, 16);
+}
+
 /* Several functions return at one instruction: the piece hears of each of them. */
 static void test_shared_ret(void **state)
 {
@@ -272,6 +316,8 @@ static void test_entry(void **state)
 #define test_moved_call test_entry
 #define test_padding	test_entry
 #define test_shared_ret test_entry
+#define test_hop	test_entry
+#define test_hop_at_ret test_entry
 
 #endif
 
@@ -282,6 +328,7 @@ int main(void)
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_ret),
 		cmocka_unit_test(test_call),	cmocka_unit_test(test_moved_call),
 		cmocka_unit_test(test_padding), cmocka_unit_test(test_shared_ret),
+		cmocka_unit_test(test_hop),	cmocka_unit_test(test_hop_at_ret),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,6 +34,7 @@ static void world_init(struct world *w)
 
 		p->addr = (taddr_t)i * APART;
 		p->displaced = sizeof(p->old);
+		p->len = sizeof(p->old);
 		memcpy(p->old, old_code, sizeof(p->old));
 		memcpy(p->new, new_code, sizeof(p->new));
 		assert_int_equal(inject_write(w->mem, p->addr, p->new, sizeof(p->new)), 0);
@@ -66,6 +67,39 @@ static void test_restores(void **state)
 	assert_code(&w, 0, new_code);
 	for (u32 i = 1; i < NR_PATCHES; i++)
 		assert_code(&w, i, old_code);
+	world_fini(&w);
+}
+
+/* A jump in padding stays while other functions are restored: a thread may stand on it. */
+static void test_hops(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	w.in->patches[1].is_hop = 1;
+	assert_int_equal(inject_restore_code(w.in, w.mem, 0), 0);
+	assert_int_equal(w.in->nr_patches, 1);
+	assert_code(&w, 0, old_code);
+	assert_code(&w, 1, new_code);
+	assert_int_equal(inject_restore_hops(w.in, w.mem, 0), 0);
+	assert_int_equal(w.in->nr_patches, 0);
+	assert_code(&w, 1, old_code);
+	world_fini(&w);
+}
+
+/* A jump of two bytes: what is behind it is other code, which may have changed. */
+static void test_short(void **state)
+{
+	const u8 behind = 0x77, changed[5] = { old_code[0], old_code[1], behind, new_code[3], new_code[4] };
+	struct world w;
+
+	(void)state;
+	world_init(&w);
+	w.in->patches[0].len = 2;
+	assert_int_equal(inject_write(w.mem, 2, &behind, 1), 0);
+	assert_int_equal(inject_restore_code(w.in, w.mem, 0), 0);
+	assert_code(&w, 0, changed);
 	world_fini(&w);
 }
 
@@ -157,7 +191,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_restores), cmocka_unit_test(test_breakpoint),
 		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_no_write),
-		cmocka_unit_test(test_executed),
+		cmocka_unit_test(test_executed), cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
