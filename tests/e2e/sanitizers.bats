@@ -93,3 +93,12 @@ with_leaks() {
 	ended "$PID" "$alone"
 	grep -q 'detected memory leaks' "$BATS_TEST_TMPDIR/heaptap.err"
 }
+
+@test "sanitizers: a program that only makes tasks as LeakSanitizer does: the note claims no tracer" {
+	traced -q -- "$T/tree" hidden
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	grep -qx done "$out"
+	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || return 0
+	has_verdict_note 0
+	jq -e '.processes[0].notes | any(test("made a task by CLONE_UNTRACED")) and all(test("began to trace") | not)' "$report"
+}

@@ -184,8 +184,8 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	out->nr_notes += session_note_tuning(s, p, now_ns, &p->texts[out->nr_notes]);
 	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
 		p->texts[out->nr_notes++] =
-			"the leak verdict is of the moment when another task began to trace it "
-			"(LeakSanitizer does so at exit): only one can";
+			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED, as LeakSanitizer "
+			"does at exit: heaptap let it go then, because that task may want to trace it: only one can";
 	if (process_is_guessed(p) && !out->unwatched)
 		p->texts[out->nr_notes++] = "malloc and free are guessed by their code (--guess)";
 	/* All mappings are looked at for it. */
