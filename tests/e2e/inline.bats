@@ -358,6 +358,22 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	untouched "$TARGET"
 }
 
+@test "inline: a program that writes nonsense over its rings harms only its own report (S1)" {
+	start "$T/scribble"
+	TARGET=$PID
+	wait_for says scribble ready
+	attached --backend inline --no-scan "$TARGET"
+	has_probes "$TARGET"
+	kill -USR1 "$TARGET"
+	LIMIT=30 wait_for says scribble 'done [1-9]'
+	kill -INT "$TAP"
+	ended "$TAP" 5 # records are lost
+	untouched "$TARGET"
+	has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
 # A million pairs in a burst: with drop the program never waits, so some have no room. With wait all are there.
 @test "inline: --on-full drop loses what has no room and counts it, wait loses nothing" {
 	stepping
@@ -389,6 +405,36 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	[[ $output == *"under seccomp"* ]]
 	untouched "$TARGET"
 	step "alloc 5 10"
+}
+
+# The kernel does not say that a test program has one: no CPU with it is needed for this test.
+@test "inline: attach to a program with a shadow stack is refused and harms nobody" {
+	local as_said=$BATS_TEST_TMPDIR/status
+	unshare -m true || skip "no mount namespaces here"
+	stepping
+	step "alloc 1 100"
+	{ cat "/proc/$TARGET/status" && printf 'x86_Thread_features:\tshstk \n'; } >"$as_said"
+	run timeout 60 unshare -m sh -c 'mount --bind "$1" "/proc/$2/status" && exec "$3" attach --backend inline -t 100ms "$2"' \
+		sh "$as_said" "$TARGET" "$HEAPTAP"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"it has a shadow stack"* ]]
+	untouched "$TARGET"
+	has_no_memory "$TARGET"
+	step "alloc 5 10"
+}
+
+# Memory of a file that can never be executed, as on a mount without that right: our file holds no code.
+@test "inline: attach to a program whose memfds are without the right to execute" {
+	[ -e /proc/sys/vm/memfd_noexec ] || skip "not on this kernel"
+	start unshare --pid --fork --kill-child sh -c 'echo 2 >/proc/sys/vm/memfd_noexec && exec "$1"' sh "$T/spin"
+	wait_for says unshare ready
+	TARGET=$(pgrep -P "$PID" -x spin)
+	attached --backend inline --no-scan "$TARGET"
+	works "$TARGET"
+	detach
+	is " | .totals.allocs > 0" true
+	nothing_lost
+	untouched "$TARGET"
 }
 
 @test "inline: attach to a program that may map no more memory is refused and harms nobody" {

@@ -267,6 +267,72 @@ static void test_hostile_stacks(void **state)
 	world_fini(&w);
 }
 
+static u64 next_random(u64 *seed)
+{
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *seed >> 16;
+}
+
+/* Write nonsense to the memory that the target shares: now and then a small number, which is nearly right. */
+static void scribble(struct piece_shared *s, u64 *seed)
+{
+	struct piece_ring *r = &s->rings[next_random(seed) % 4];
+	u64 *const words[] = { &r->written, &r->read, &r->read_seen, &r->lost_stacks, &s->sequence };
+	u64 *record = (u64 *)&r->records[next_random(seed) % PIECE_RING_RECORDS];
+	u64 value = next_random(seed) << (next_random(seed) % 48);
+
+	*words[next_random(seed) % 5] += next_random(seed) % 3 ? next_random(seed) % 32 : value;
+	for (u32 i = 0; i < 6; i++)
+		record[i] = next_random(seed) % 2 ? next_random(seed) % 256 : value;
+	s->used[next_random(seed) % 16] = (u32)(next_random(seed) % 8 ? next_random(seed) % 8 : value);
+	s->nr_used = (u32)(next_random(seed) % 8 ? next_random(seed) % 16 : value);
+}
+
+static int any_stack(void *ctx, u32 ring, const struct piece_stack *stack, const u64 *ips)
+{
+	(void)ring;
+	assert_true(stack->nr_frames <= STACK_MAX_FRAMES);
+	for (u32 i = 0; i < stack->nr_frames; i++)
+		*(u64 *)ctx += ips[i] & 1;
+	return 0;
+}
+
+static int any_record(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec)
+{
+	assert_true(ring < PIECE_MAX_THREADS);
+	return count_one(ctx, ring, time_ns, rec);
+}
+
+/* A program that writes over its rings: each poll ends, and what is handed on has sane numbers. */
+static void test_random(void **state)
+{
+	u64 nr = 0, seed = 1;
+	const struct rings_sink sink = { .ctx = &nr, .record = any_record, .stack = any_stack };
+
+	(void)state;
+	for (u32 i = 0; i < 300; i++) {
+		struct world w;
+
+		world_init(&w);
+		w.shared->is_sequence = i % 2;
+		for (u32 k = 0; k < 4; k++)
+			use_ring(w.shared, k);
+		for (u32 k = 0; k < 200; k++) {
+			u32 ring = (u32)(next_random(&seed) % 4);
+
+			if (w.shared->rings[ring].written - w.shared->rings[ring].read < PIECE_RING_RECORDS)
+				put(w.shared, ring, EVENT_FREE, 1);
+			if (k % 4 == 0)
+				scribble(w.shared, &seed);
+			assert_true(rings_poll(w.rings, &sink, k == 199) <= 16 * PIECE_RING_RECORDS);
+			assert_true(rings_fill(w.rings) <= 100);
+			assert_true(rings_nr(w.rings) <= PIECE_MAX_THREADS);
+		}
+		world_fini(&w);
+	}
+	assert_true(nr > 0);
+}
+
 /* A record that comes after the poll has begun waits for the next one. */
 static void test_later(void **state)
 {
@@ -290,7 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),  cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_hostile_stacks),
-		cmocka_unit_test(test_later),
+		cmocka_unit_test(test_later),  cmocka_unit_test(test_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
