@@ -64,3 +64,35 @@ words() { sed 's/\x1b\[[0-9;]*m//g' "$@" | tr -s ' \n' '\n\n'; }
 	diff <(words piped) <(words <<<"$shown")
 	[ "$(head -1 <<<"$shown")" = "leaks 1,442 B in 10 blocks, 6 places (worst: lose_plain in kinds, 500 B)" ]
 }
+
+# too_wide COLUMNS: lines of $shown that are wider, and could have been broken at a blank
+too_wide() { awk -v n="$1" 'length($0) > n && NF > 1 && $0 !~ /^ *(at|in|by|<) [^ ]*$/' <<<"$shown"; }
+
+@test "terminal: few columns have all words, on lines that fit" {
+	"$HEAPTAP" report r.heaptap >piped
+	for columns in 20 30 39; do
+		on_terminal "$columns" report r.heaptap
+		[ -z "$(too_wide "$columns")" ] || { too_wide "$columns"; return 1; }
+		diff <(words piped) <(words <<<"$shown")
+	done
+	on_terminal 1 report r.heaptap
+	diff <(words piped) <(words <<<"$shown")
+}
+
+@test "terminal: the help fits, elsewhere 100 columns, and says the same" {
+	"$HEAPTAP" help >piped
+	[ "$(widest <piped)" -le 100 ]
+	[ "$(widest <piped)" -gt 80 ]
+	for columns in 80 99; do
+		on_terminal "$columns" help
+		[ "$(widest <<<"$shown")" -le "$columns" ]
+		diff <(words piped) <(words <<<"$shown")
+	done
+	for columns in 1 20 40; do
+		on_terminal "$columns" help
+		diff <(words piped) <(words <<<"$shown")
+	done
+	# Texts stand below the options.
+	on_terminal 40 help run
+	grep -qx '  -h, --help' <<<"$shown"
+}

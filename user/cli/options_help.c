@@ -5,22 +5,48 @@
 #include "user/cli/options.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/lib/wrap.h"
 
-enum { HELP_COLUMN = 26, SUMMARY_COLUMN = 36, HELP_WIDTH = 100 };
+/* NARROW: the texts have lines of their own, because beside the names there is no room. */
+enum { HELP_COLUMN = 26, SUMMARY_COLUMN = 36, NARROW_COLUMN = 7, HELP_WIDTH = 100, NARROW = 60 };
 
 /* Position of the next word. */
 struct wrap {
 	FILE *out;
 	size_t column;
 	int begin; /* of each line */
+	size_t width;
 };
+
+static size_t help_width(FILE *out)
+{
+	size_t width = isatty(fileno(out)) ? wrap_width(out) : HELP_WIDTH;
+
+	return width < HELP_WIDTH ? width : HELP_WIDTH;
+}
+
+/* Go to the column of the texts. @len columns of the line are used. */
+static struct wrap wrap_begin(FILE *out, int len, int column)
+{
+	struct wrap w = { .out = out, .width = help_width(out) };
+
+	w.begin = w.width < NARROW ? NARROW_COLUMN : column;
+	w.column = w.begin - 1;
+	if (len >= w.begin) {
+		putc('\n', out);
+		len = 0;
+	}
+	fprintf(out, "%*s", w.begin - 1 - len, "");
+	return w;
+}
 
 static void wrap_word(struct wrap *w, const char *word, size_t len)
 {
-	if (w->column + 1 + len > HELP_WIDTH) {
+	if (w->column + 1 + len > w->width && w->column >= (size_t)w->begin) {
 		fprintf(w->out, "\n%*s", w->begin - 1, "");
 		w->column = w->begin - 1;
 	}
@@ -61,7 +87,7 @@ static void wrap_limits(struct wrap *w, const struct option_row *row)
 
 static void help_row(FILE *out, const struct option_row *row)
 {
-	struct wrap w = { out, HELP_COLUMN - 1, HELP_COLUMN };
+	struct wrap w;
 	char left[64];
 	int len;
 
@@ -71,9 +97,8 @@ static void help_row(FILE *out, const struct option_row *row)
 		len = snprintf(left, sizeof(left), "      --%s", row->name);
 	if (row->arg)
 		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
-	fprintf(out, "%-*s", HELP_COLUMN - 1, left);
-	if (len >= HELP_COLUMN)
-		fprintf(out, "\n%*s", HELP_COLUMN - 1, "");
+	fputs(left, out);
+	w = wrap_begin(out, len, HELP_COLUMN);
 	wrap_text(&w, row->help);
 	wrap_limits(&w, row);
 	putc('\n', out);
@@ -94,14 +119,9 @@ static void help_command(FILE *out, const struct command *command)
 /* One command in the list: its help has a column of its own, and a line of its own if the synopsis is long. */
 static void help_summary(FILE *out, const struct command *c)
 {
-	struct wrap w = { out, SUMMARY_COLUMN - 1, SUMMARY_COLUMN };
 	int len = fprintf(out, "  %-8s %s", c->name, c->synopsis);
+	struct wrap w = wrap_begin(out, len, SUMMARY_COLUMN);
 
-	if (len >= SUMMARY_COLUMN) {
-		putc('\n', out);
-		len = 0;
-	}
-	fprintf(out, "%*s", SUMMARY_COLUMN - 1 - len, "");
 	wrap_text(&w, c->help);
 	putc('\n', out);
 }

@@ -9,7 +9,7 @@
 
 #include "user/lib/cleanup.h"
 
-enum { MAX_LINE = 8192, HANGING = 4, BEST = 4, MIN_WIDTH = 40, DEFAULT_WIDTH = 80 };
+enum { MAX_LINE = 8192, HANGING = 4, BEST = 4, NARROW = 40, DEFAULT_WIDTH = 80 };
 
 struct wrapped_lines {
 	FILE *out; /* borrowed */
@@ -75,7 +75,7 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 	/* The blanks in front of a line are no place to break it, nor is one behind a short word such as "at". */
 	while (s < end && *s == ' ')
 		s++, column++;
-	first = column + HANGING;
+	first = column + (HANGING < width / 2 ? HANGING : width / 2);
 	for (; s < end; s += step(s, end, &columns), column += columns) {
 		if (column > width && is_any)
 			break;
@@ -97,8 +97,16 @@ static const char *find_break(const char *s, const char *end, u32 indent, u32 wi
 
 static void write_line(const struct wrapped_lines *w, const char *s, const char *end)
 {
-	u32 hanging = (u32)strspn(s, " ") + HANGING, indent = 0;
+	u32 begin = 0, hanging, indent = 0;
 
+	while (s + begin < end && s[begin] == ' ')
+		begin++;
+	/* Columns of a table are of no use in so few columns. */
+	if (w->width < NARROW && begin > w->width / 4) {
+		s += begin - w->width / 4;
+		begin = w->width / 4;
+	}
+	hanging = begin + HANGING;
 	if (hanging > w->width / 2)
 		hanging = w->width / 2;
 	for (;;) {
@@ -184,6 +192,5 @@ u32 wrap_width(FILE *out)
 {
 	struct winsize size;
 
-	return !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col >= MIN_WIDTH ? size.ws_col
-										  : DEFAULT_WIDTH;
+	return !ioctl(fileno(out), TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : DEFAULT_WIDTH;
 }

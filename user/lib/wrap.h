@@ -9,10 +9,11 @@
 /*
  * A stream whose lines are written to @out with at most @width columns each: the rest of a longer line follows,
  * indented more than its beginning. Lines break at blanks only, so that a long path or name stays whole and is too
- * wide. Escape codes of colours take no columns. The caller ends it by fclose(), before which @out may lack text, and
- * looks for errors of @out after that. NULL: out of memory.
+ * wide. With less than 40 columns, lines are indented less. Escape codes of colours take no columns. The caller ends
+ * the stream by fclose(), before which @out may lack text, and looks for errors of @out after that. NULL: out of
+ * memory.
  */
 FILE *wrap_open(FILE *out, u32 width) __must_check;
 
-/* The columns of the terminal that @out is, if these are enough to read; 80 for anything else. */
+/* The columns of the terminal that @out is; 80 for a terminal that does not know them, and anything else. */
 u32 wrap_width(FILE *out);

@@ -71,6 +71,22 @@ static void breaks_where_a_reader_pauses(void **state)
 	      "one two three four five six seven eight\n    nine ten eleven twelve thirteen\n");
 }
 
+/* A terminal may have as few columns as it likes. */
+static void few_columns(void **state)
+{
+	auto_free char *one = NULL;
+
+	(void)state;
+	gives("leaks 1,442 B in 10 blocks, 6 places\n", 20, "leaks 1,442 B in 10\n    blocks, 6 places\n");
+	/* The room is for the words. */
+	gives("        some_function at file.c:12\n", 20, "     some_function\n         at file.c:12\n");
+	gives("              in 2 blocks\n", 20, "     in 2 blocks\n");
+	gives("              an end\n\n\n", 20, "     an end\n\n\n");
+	gives("a b\n", 1, "a\nb\n");
+	one = wrapped("    live        12 B of 1 block\n", 1, 1000);
+	assert_string_equal(one, "live\n12\nB\nof\n1\nblock\n");
+}
+
 static void words_stay_whole(void **state)
 {
 	(void)state;
@@ -107,9 +123,9 @@ static void long_line_is_not_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_that_fit),	 cmocka_unit_test(breaks_where_a_reader_pauses),
-		cmocka_unit_test(words_stay_whole),	 cmocka_unit_test(what_takes_no_column),
-		cmocka_unit_test(long_line_is_not_lost),
+		cmocka_unit_test(lines_that_fit),	cmocka_unit_test(breaks_where_a_reader_pauses),
+		cmocka_unit_test(few_columns),		cmocka_unit_test(words_stay_whole),
+		cmocka_unit_test(what_takes_no_column), cmocka_unit_test(long_line_is_not_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
