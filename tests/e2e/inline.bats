@@ -423,20 +423,6 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	step "alloc 5 10"
 }
 
-# Memory of a file that can never be executed, as on a mount without that right: our file holds no code.
-@test "inline: attach to a program whose memfds are without the right to execute" {
-	[ -e /proc/sys/vm/memfd_noexec ] || skip "not on this kernel"
-	start unshare --pid --fork --kill-child sh -c 'echo 2 >/proc/sys/vm/memfd_noexec && exec "$1"' sh "$T/spin"
-	wait_for says unshare ready
-	TARGET=$(pgrep -P "$PID" -x spin)
-	attached --backend inline --no-scan "$TARGET"
-	works "$TARGET"
-	detach
-	is " | .totals.allocs > 0" true
-	nothing_lost
-	untouched "$TARGET"
-}
-
 @test "inline: attach to a program that may map no more memory is refused and harms nobody" {
 	stepping
 	step "alloc 1 100"
