@@ -257,7 +257,7 @@ const struct option_row option_rows[] = {
 	  .commands = WATCHING | IN(SYSTEM), .help = "stop tracing after DUR" },
 	{ "stop-after", 0, "N", take_u64, FIELD(stop_after), NULL, "1", "1000000000000",
 	  .commands = IN(RUN) | IN(ATTACH),
-	  .help = "stop tracing when N allocations were counted; a few more may be" },
+	  .help = "stop tracing after N allocations; a few more may be counted" },
 	{ "output", 'o', "FILE", take_list, FIELD(outputs), .choice = output_choice,
 	  .commands = WATCHING | IN(REPORT) | IN(SCAN) | IN(DIFF) | IN(SYSTEM),
 	  .help = "write the report to FILE; may be repeated; the ending of its name chooses the format; "
@@ -306,16 +306,16 @@ const struct option_row option_rows[] = {
 		  "scan without a trace; no limit at the end of a program of run)" },
 	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "stop", .choice = snapshot_choice,
 	  .commands = IN(RUN) | IN(ATTACH) | IN(TOP) | IN(SCAN) | IN(SERVE),
-	  .help = "how a verdict gets the target's memory. stop: the target stands until it is read; fork: until "
-		  "a thread of it has forked for heaptap, and the copy is read; precopy: while heaptap reads what it "
-		  "wrote since its memory was copied; auto: fork or precopy if possible and worth it" },
+	  .help = "how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "
+		  "it has forked, and read the copy; precopy: copy while the target runs, then stop it and read what "
+		  "has changed; auto: fork or precopy if possible and worth it" },
 	{ "jobs", 0, "N", take_u32, FIELD(nr_jobs), NULL, "1", "16", .commands = BOTH | IN(TOP) | IN(SCAN),
 	  .help = "threads that read the target's memory for a verdict (default one for each CPU that heaptap may use, "
 		  "16 at most)" },
 	{ "max-copy", 0, "BYTES", take_size, FIELD(max_copy), NULL, "1M", "1024T",
 	  .commands = IN(RUN) | IN(ATTACH) | IN(TOP) | IN(SCAN) | IN(SERVE),
-	  .help = "make no copy for --snapshot that may take more memory (default what is left: in the cgroups of "
-		  "the target for fork, a half of that of heaptap for precopy)" },
+	  .help = "make no copy for --snapshot that may take more memory (default for fork: what the target's "
+		  "cgroups have left; for precopy: half of what heaptap has left)" },
 	{ "check", 0, NULL, take_check, FIELD(check), .commands = BOTH | IN(REPORT),
 	  .help = "check releases: by the right family of functions, only once, and of a block; "
 		  "report wrong releases with their stacks (default in run)" },
@@ -418,8 +418,8 @@ const struct option_row option_rows[] = {
 	  NOT_IN_AGENT("take a census also of a process that a heaptap traces") },
 	{ "callers", 0, "FILE", take_text, FIELD(callers), .commands = IN(SCAN),
 	  NOT_IN_AGENT(
-		  "show the callers of blocks in a census that are in this list, which the command blocks of the "
-		  "console wrote as CSV; implies --census") },
+		  "show the callers of a census's blocks by this list, which the console's command blocks wrote as "
+		  "CSV; implies --census") },
 	{ "sysroot", 0, "DIR", take_text, FIELD(sysroot),
 	  .commands = WATCHING | IN(REPORT) | IN(DIFF) | IN(SYSTEM) | IN(SCAN),
 	  .help = "look here first for the target's binaries" },
