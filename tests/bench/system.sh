@@ -8,6 +8,24 @@ system_of() {
 	tracer=$!
 }
 
+# apart COMMAND...: in the background, in a process group of its own: heaptap spares all processes of its own group
+apart() {
+	set -m
+	"$@" &
+	target=$!
+	set +m
+}
+
+# one_is_traced: the shell that will start the others
+one_is_traced() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		! grep -q '1 processes are traced' "$tmp/system.err" || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
 # rows_say FILTER: heaptap system has said in a row of JSON that FILTER is true; waits for a minute
 rows_say() {
 	local i
@@ -54,45 +72,54 @@ bench_watch() {
 	end_sleepers
 }
 
-# Each process holds many blocks, most of them made while it is traced.
+# sum_of PREFIX FILTER: over the reports PREFIX-*.json. There may be more than one jq can be called with.
+sum_of() { find "$tmp" -name "$1-*.json" -print0 | xargs -0 jq "[.processes[] | $2] | add" | awk '{ sum += $1 } END { print sum + 0 }'; }
+
+# Each process holds many blocks, all of them made while it is traced.
 bench_everything() {
-	local nr=50 each=20000 limit blocks kib i what="memory with --everything"
+	local nr=50 each=20000 limit blocks kib known lost i what="memory with --everything"
 	progress "$what"
 	cp "$bench/keep" "$tmp/keeper"
 	mkfifo "$tmp/go" "$tmp/never"
 	# One shell starts them when heaptap traces it.
 	cp "$(readlink -f "$(command -v dash)")" "$tmp/keepers"
-	"$tmp/keepers" -c "read line <$tmp/go; exec 3<>$tmp/never; i=0; while [ \$i -lt $nr ]; do $tmp/keeper $each 24 <&3 >/dev/null & i=\$((i + 1)); done; wait" &
-	target=$!
-	system_of keepers --everything --no-scan --json -i 1s
-	for ((i = 0; i < 600; i++)); do grep -q '1 processes are traced' "$tmp/system.err" && break; sleep 0.1; done
+	apart "$tmp/keepers" -c "read line <$tmp/go; exec 3<>$tmp/never; i=0; while [ \$i -lt $nr ]; do $tmp/keeper $each 24 <&3 >>$tmp/kept & i=\$((i + 1)); done; wait"
+	system_of keepers --everything --no-scan -o "$tmp/keepers-%p-%n.json"
+	one_is_traced || true
 	echo go >"$tmp/go"
 	for ((i = 0; i < 600; i++)); do
-		[ "$(pgrep -c -P "$target" keeper || true)" = "$nr" ] && break
+		[ "$(grep -cs ready "$tmp/kept" || true)" = "$nr" ] && break
 		sleep 0.1
 	done
-	sleep 10
-	blocks=$((nr * each))
+	# Until their last events are in the books, which the reports show.
+	sleep 2
 	kib=$(high_kib "$tracer")
-	limit=$(reading '%.0f' "64 + $blocks * 40 / 1048576 + $nr / 16")
-	row "$what: $nr processes with $blocks live blocks" "$(reading '%.0f MiB' "$kib / 1024")" "$limit MiB" ""
+	kill -INT "$tracer"
+	wait "$tracer" || true
 	pkill -P "$target" || true
 	wait "$target" 2>/dev/null || true
 	target=
-	kill -INT "$tracer"
-	wait "$tracer" || true
+	blocks=$((nr * each))
+	known=$(sum_of keepers .totals.live_blocks)
+	lost=$(sum_of keepers '.lost | .allocs + .frees + .stacks + .other')
+	limit=$(reading '%.0f' "64 + $blocks * 40 / 1048576 + $nr / 16")
+	if [ "$known" -ge "$blocks" ]; then
+		row "$what: $nr processes with $blocks live blocks" "$(reading '%.0f MiB' "$kib / 1024")" "$limit MiB" "$known blocks known, $lost events lost"
+	else
+		missing "$what: $nr processes with $blocks live blocks" "$limit MiB" "$known blocks known, $lost events lost"
+	fi
+	find "$tmp" -name 'keepers-*.json' -delete
 }
 
 # The shells take turns to start programs that live 10 ms.
 brief() {
 	local shells=8
-	"$tmp/brief" -c "read line <$tmp/go2; j=0; while [ \$j -lt $shells ]; do
-		(i=0; while [ \$i -lt $(($1 / shells)) ]; do $(command -v sleep) 0.01; i=\$((i + 1)); done) & j=\$((j + 1)); done; wait" &
-	target=$!
+	apart "$tmp/brief" -c "read line <$tmp/go2; j=0; while [ \$j -lt $shells ]; do
+		(i=0; while [ \$i -lt $(($1 / shells)) ]; do $(command -v sleep) 0.01; i=\$((i + 1)); done) & j=\$((j + 1)); done; wait"
 }
 
 bench_brief() {
-	local nr=10000 begin plain_ns traced_ns lost reports i what="10,000 processes that live 10 ms"
+	local nr=4000 begin plain_ns traced_ns lost reports what="4,000 processes that live 10 ms"
 	progress "$what"
 	cp "$(readlink -f "$(command -v dash)")" "$tmp/brief"
 	mkfifo "$tmp/go2"
@@ -102,8 +129,8 @@ bench_brief() {
 	wait "$target" || true
 	plain_ns=$(($(date +%s%N) - begin))
 	brief "$nr"
-	system_of brief --everything --no-scan --json -i 1s -o "$tmp/brief-%p-%n.json"
-	for ((i = 0; i < 600; i++)); do grep -q '1 processes are traced' "$tmp/system.err" && break; sleep 0.1; done
+	system_of brief --everything --no-scan -o "$tmp/brief-%p-%n.json"
+	one_is_traced || true
 	begin=$(date +%s%N)
 	echo go >"$tmp/go2"
 	wait "$target" || true
@@ -112,7 +139,7 @@ bench_brief() {
 	kill -INT "$tracer"
 	wait "$tracer" || true
 	reports=$(find "$tmp" -name 'brief-*.json' | wc -l)
-	lost=$(find "$tmp" -name 'brief-*.json' -print0 | xargs -0 jq -s 'map(.processes[].lost | .allocs + .frees + .stacks + .other) | add')
+	lost=$(sum_of brief '.lost | .allocs + .frees + .stacks + .other')
 	ratio "$what, --everything / alone" "$traced_ns" "$plain_ns" "3 x"
 	row "$what: events lost" "${lost:--}" "0" "$reports reports; $(sed -n 's/.*system: \([0-9]* traced processes\).*/\1 not kept/p' "$tmp/system.err")"
 	find "$tmp" -name 'brief-*.json' -delete
