@@ -39,17 +39,33 @@ told() { grep -q "$1: heaptap is busy.* another signal ends heaptap" "$err"; }
 	exec 8>&-
 }
 
-@test "unread: system: the second signal ends it (A5)" {
-	full "$BATS_TEST_TMPDIR/pipe"
+# traced_unread [OPTIONS]: system traces a process, whose pid is in $TARGET, until nobody takes its rows; its pid is in $TAP
+traced_unread() {
+	spinning 0 2
+	unread "$BATS_TEST_TMPDIR/pipe"
 	err=$BATS_TEST_TMPDIR/heaptap.err
-	start bash -c "exec '$HEAPTAP' system --json -i 100ms >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	start bash -c "exec '$HEAPTAP' system --json -i 1s --pid $TARGET $* >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
 	TAP=$PID
+	wait_for has_probes "$TARGET"
+	# Now the pipe is full.
+	head -c 65536 /dev/zero | dd of=/proc/self/fd/8 oflag=nonblock status=none 2>"$BATS_TEST_TMPDIR/dd.err" || true
 	wait_for is_stuck "$TAP"
-	kill -TERM "$TAP"
-	wait_for told system
-	kill -TERM "$TAP"
-	ended "$TAP" 143
-	exec 8>&-
+	has_probes "$TARGET"
+}
+
+@test "unread: system: one signal takes the probes out, the next one ends it (A5)" {
+	for options in "" "--everything"; do
+		traced_unread "$options"
+		kill -TERM "$TAP"
+		untouched "$TARGET"
+		wait_for told system
+		grep -q 'the probes are out' "$err"
+		kill -TERM "$TAP"
+		ended "$TAP" 143
+		exec 8>&-
+		rm "$BATS_TEST_TMPDIR/pipe"
+		kill "$TARGET"
+	done
 }
 
 @test "unread: top on a terminal that takes nothing: one signal takes the probes out, the next one ends it (A5)" {

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/session/stuck_output.h"
@@ -30,11 +31,14 @@ static int stops_by;
 
 struct busy_signals {
 	const char *command; /* borrowed */
-	int lifeline;	     /* owned; -1 = none */
 	int signals;	     /* owned; signalfd */
 	int end;	     /* owned; eventfd: the thread shall end */
 	pthread_t thread;
 	bool has_thread;
+	/* Shared with the thread, under the lock. */
+	pthread_mutex_t lock;
+	int *lifelines; /* owned, as the descriptors in it */
+	size_t nr_lifelines, max_lifelines;
 	/* Shared with the thread. */
 	u32 nr_looks; /* of the main thread */
 	bool has_begun;
@@ -55,23 +59,56 @@ static bool is_ending(const struct busy_signals *b, int timeout_ms)
 	return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* Tell the main thread to stop, end the process that holds the probes, and wait. True: the probes are out. */
-static bool cut(struct busy_signals *b, int sig)
+static bool has_hung_up(int lifeline, int timeout_ms)
 {
-	struct pollfd p = { .fd = b->lifeline, .events = 0 };
+	struct pollfd p = { .fd = lifeline, .events = 0 };
 
-	/* Both are set first: the main thread may see the end of the probes before this one. */
-	__atomic_store_n(&b->is_cut, b->lifeline >= 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
-	if (b->lifeline < 0)
-		return false;
-	if (shutdown(b->lifeline, SHUT_WR)) {
-		__atomic_store_n(&b->is_cut, false, __ATOMIC_RELEASE);
-		return false;
-	}
-	while (poll(&p, 1, HANG_UP_MS) < 0 && errno == EINTR)
+	while (poll(&p, 1, timeout_ms) < 0 && errno == EINTR)
 		;
 	return p.revents & POLLHUP;
+}
+
+/* Close the lifelines of processes that have ended. Under the lock. */
+static void drop_ended(struct busy_signals *b)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < b->nr_lifelines; i++)
+		if (has_hung_up(b->lifelines[i], 0))
+			cleanup_close(&b->lifelines[i]);
+		else
+			b->lifelines[nr++] = b->lifelines[i];
+	b->nr_lifelines = nr;
+}
+
+/* End the processes that hold the probes, and wait. True: all probes are out. Under the lock. */
+static bool hang_up(struct busy_signals *b)
+{
+	size_t nr_told = 0;
+	bool is_out = true;
+
+	for (size_t i = 0; i < b->nr_lifelines; i++)
+		nr_told += !shutdown(b->lifelines[i], SHUT_WR);
+	if (!nr_told)
+		__atomic_store_n(&b->is_cut, false, __ATOMIC_RELEASE);
+	for (size_t i = 0; nr_told && i < b->nr_lifelines; i++)
+		is_out &= has_hung_up(b->lifelines[i], HANG_UP_MS);
+	return nr_told && is_out;
+}
+
+/* Tell the main thread to stop, and take the probes out. True: they are out. */
+static bool cut(struct busy_signals *b, int sig)
+{
+	bool is_out;
+
+	pthread_mutex_lock(&b->lock);
+	drop_ended(b);
+	/* Both are set first: the main thread may see the end of the probes before this one. */
+	__atomic_store_n(&b->is_cut, b->nr_lifelines > 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
+	is_out = hang_up(b);
+	pthread_mutex_unlock(&b->lock);
+	return is_out;
 }
 
 /* End heaptap by @sig, as if it had never been handled. For SIGQUIT no memory is dumped: that may block, too. */
@@ -205,8 +242,9 @@ int busy_signals_new(struct busy_signals **out, const char *command, int lifelin
 	}
 	b->command = command;
 	b->doing = "with its start";
-	b->lifeline = lifeline;
 	b->signals = b->end = -1;
+	pthread_mutex_init(&b->lock, NULL);
+	busy_signals_add(b, lifeline);
 	err = start(b);
 	if (err) {
 		busy_signals_free(b);
@@ -214,6 +252,21 @@ int busy_signals_new(struct busy_signals **out, const char *command, int lifelin
 	}
 	*out = b;
 	return 0;
+}
+
+void busy_signals_add(struct busy_signals *b, int lifeline)
+{
+	if (!b) {
+		cleanup_close(&lifeline);
+		return;
+	}
+	pthread_mutex_lock(&b->lock);
+	drop_ended(b);
+	if (lifeline >= 0 && !array_reserve(b->lifelines, b->max_lifelines, b->nr_lifelines + 1))
+		b->lifelines[b->nr_lifelines++] = lifeline;
+	else
+		cleanup_close(&lifeline);
+	pthread_mutex_unlock(&b->lock);
 }
 
 void busy_signals_look(struct busy_signals *b)
@@ -275,7 +328,10 @@ void busy_signals_free(struct busy_signals *b)
 		return;
 	if (b->has_thread && write(b->end, &one, sizeof(one)) == sizeof(one))
 		pthread_join(b->thread, NULL);
-	cleanup_close(&b->lifeline);
+	for (size_t i = 0; i < b->nr_lifelines; i++)
+		cleanup_close(&b->lifelines[i]);
+	free(b->lifelines);
+	pthread_mutex_destroy(&b->lock);
 	cleanup_close(&b->signals);
 	cleanup_close(&b->end);
 	free(b);

@@ -21,6 +21,13 @@ struct busy_signals;
  */
 int busy_signals_new(struct busy_signals **out, const char *command, int lifeline) __must_check;
 
+/*
+ * One more process that holds probes, as @lifeline there. Lifelines of processes that have ended are closed here.
+ * Blocks for seconds at most, if the probes are being taken out. Without memory its probes stay in until heaptap ends.
+ * NULL is fine.
+ */
+void busy_signals_add(struct busy_signals *b, int lifeline);
+
 /* The main thread looks for signals now. For each look. */
 void busy_signals_look(struct busy_signals *b);
 

@@ -97,6 +97,11 @@ void control_guard(struct control *c, const char *command, int lifeline)
 		debug("%s: signals wait while heaptap is busy: %s", command, strerror(-err));
 }
 
+void control_guard_too(struct control *c, int lifeline)
+{
+	busy_signals_add(c->busy, lifeline);
+}
+
 void control_begin(struct control *c, pid_t program)
 {
 	busy_signals_pass_to(c->busy, program);

@@ -41,6 +41,8 @@ void control_free(struct control *c);
  * for that, signals wait: no error. @command and @lifeline as there.
  */
 void control_guard(struct control *c, const char *command, int lifeline);
+/* One more process that holds probes: busy_signals_add(). Its lifeline is taken over. */
+void control_guard_too(struct control *c, int lifeline);
 /* Tracing has begun. @program: the child that signals are passed on to; 0 = none. */
 void control_begin(struct control *c, pid_t program);
 /* As busy_signals_keep() and busy_signals_hold(). */

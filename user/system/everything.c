@@ -8,6 +8,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/report/output.h"
+#include "user/session/control.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/system/everything_price.h"
@@ -128,7 +129,7 @@ int everything_end(struct everything *e, const struct watch *w, struct outputs *
 	if (e->nr_left_out)
 		warn("system: %u processes were not traced: at most %u can be at a time", e->nr_left_out,
 		     e->options.source.max_followed);
-	if (e->zooms->options->wants_scan)
+	if (e->zooms->options->wants_scan && !control_is_cut(e->zooms->control))
 		session_scan(e->session, NULL, true);
 	session_stop(e->session);
 	for (size_t i = 0; i < w->nr; i++)

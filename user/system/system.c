@@ -14,6 +14,7 @@
 #include "user/metrics/metrics.h"
 #include "user/metrics/push.h"
 #include "user/session/control.h"
+#include "user/session/session_live.h"
 #include "user/lib/privileges.h"
 #include "user/system/rows.h"
 #include "user/system/screen_live.h"
@@ -184,6 +185,7 @@ static int begin(struct system_run *r, const struct system_options *o)
 	if (err)
 		return err;
 	err = zooms_init(&r->state.zooms, &o->zoom);
+	r->state.zooms.control = r->control;
 	r->state.zooms.at_end = dumps_write_last;
 	r->state.zooms.end_ctx = &r->state.dumps;
 	if (!err && o->wants_everything)
@@ -218,7 +220,9 @@ int system_run(const struct system_options *o, struct control *c)
 		status = STATUS_IMPOSSIBLE;
 	}
 	if (!err) {
-		control_guard(c, "system", -1);
+		control_guard(c, "system",
+			      r->state.everything.session ? session_lifeline(r->state.everything.session)
+							  : -1);
 		control_begin(c, 0);
 	}
 	while (!err && !r->is_over)

@@ -13,7 +13,9 @@
 #include "user/lib/clock.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/session/control.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 #include "user/system/rows.h"
 #include "user/system/spare.h"
 #include "user/system/zoom_price.h"
@@ -79,8 +81,11 @@ static void look(struct zooms *z, struct zoom *zoom)
 	enum answer_kind kind = f->kind;
 	char where[sizeof(f->where)], text[640];
 
+	bool wants_scan = z->options->wants_scan && !control_is_cut(z->control);
+
 	memcpy(where, f->where, sizeof(where));
-	if (answer_look(f, zoom->session, z->options->wants_scan))
+	/* Probes that a signal took out have not seen the last calls. */
+	if (answer_look(f, zoom->session, wants_scan))
 		return;
 	/* An answer is news if it is another one. */
 	if (kind == f->kind && !strcmp(where, f->where))
@@ -217,6 +222,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		session_free(zoom.session);
 		return;
 	}
+	control_guard_too(z->control, session_lifeline(zoom.session));
 	f = zoom_new_answer(z, p);
 	if (!f) {
 		watch_refuse(w, p->pid, w->now_ns + refuse_for_ns);
