@@ -99,7 +99,7 @@ void control_guard(struct control *c, const char *command, int lifeline)
 
 void control_guard_too(struct control *c, int lifeline)
 {
-	busy_signals_add(c->busy, lifeline);
+	busy_signals_add(c ? c->busy : NULL, lifeline);
 }
 
 void control_begin(struct control *c, pid_t program)
@@ -120,7 +120,7 @@ void control_hold(struct control *c, bool is_held)
 
 bool control_is_cut(const struct control *c)
 {
-	return c->is_cut || busy_signals_is_cut(c->busy);
+	return c && (c->is_cut || busy_signals_is_cut(c->busy));
 }
 
 /* Signals that are blocked stay pending until the descriptor is read. */

@@ -41,14 +41,14 @@ void control_free(struct control *c);
  * for that, signals wait: no error. @command and @lifeline as there.
  */
 void control_guard(struct control *c, const char *command, int lifeline);
-/* One more process that holds probes: busy_signals_add(). Its lifeline is taken over. */
+/* One more process that holds probes: busy_signals_add(). Its lifeline is taken over. @c may be NULL. */
 void control_guard_too(struct control *c, int lifeline);
 /* Tracing has begun. @program: the child that signals are passed on to; 0 = none. */
 void control_begin(struct control *c, pid_t program);
 /* As busy_signals_keep() and busy_signals_hold(). */
 void control_keep(struct control *c, int sig);
 void control_hold(struct control *c, bool is_held);
-/* The probes were taken out by a signal while this thread was busy. */
+/* The probes were taken out by a signal while this thread was busy. @c may be NULL. */
 bool control_is_cut(const struct control *c);
 
 /* Has a Ctrl-C or SIGTERM come that control_wait() has not returned yet? For any thread. */
