@@ -102,7 +102,6 @@ static bool cut(struct busy_signals *b, int sig)
 	bool is_out;
 
 	pthread_mutex_lock(&b->lock);
-	drop_ended(b);
 	/* Both are set first: the main thread may see the end of the probes before this one. */
 	__atomic_store_n(&b->is_cut, b->nr_lifelines > 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
