@@ -3,6 +3,8 @@
 
 VERSION := 0.1.0
 O       ?= build
+# An absolute path would not match the names in the lists of dependencies.
+override O := $(O:$(CURDIR)/%=%)
 prefix  ?= /usr/local
 CC      ?= gcc
 CLANG   ?= clang

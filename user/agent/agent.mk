@@ -36,9 +36,12 @@ AGENT_OPT   := -std=gnu11 -Os -flto=auto -flto-partition=none -g -fno-pie -fno-a
 AGENT_FLAGS := $(AGENT_OPT) -include user/agent/missing.h -D_FILE_OFFSET_BITS=64 -DIS_AGENT=true -DWITHOUT_ZYDIS -DONLY_NATIVE_CPUS -DONLY_NUMERIC_HOSTS $(WARNINGS) $(if $(CI),-Werror) \
                $(if $(findstring musl,$(AGENT_CC)),-idirafter /usr/include -idirafter /usr/include/$(shell gcc -print-multiarch))
 
+# A static program of musl does not write-protect what RELRO asks for, so its padding to a page is for nothing.
+AGENT_LINK := -static -no-pie -Wl,--gc-sections,-z,noseparate-code$(if $(findstring musl,$(AGENT_CC)),$(comma)-z$(comma)norelro)
+
 $(O)/heaptap-agent: $(AGENT_OBJS)
 	@echo "  LINK    $@"
-	$(Q)$(AGENT_CC) $(AGENT_OPT) -static -no-pie -Wl,--gc-sections,-z,noseparate-code -o $@.debug $^ -lpthread
+	$(Q)$(AGENT_CC) $(AGENT_OPT) $(AGENT_LINK) -o $@.debug $^ -lpthread
 	$(Q)$(patsubst %gcc,%strip,$(if $(CROSS_COMPILE),$(AGENT_CC),gcc)) -o $@ $@.debug
 
 $(AGENT_O)/%.o: %.c user/agent/agent.mk user/agent/missing.h
