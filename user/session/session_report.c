@@ -148,7 +148,9 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 	int err = 0;
 
 	if (!process_is_over(p)) {
-		trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
+		/* A trend begins with an event: whether somebody asked before makes no other one. */
+		if (p->trend.nr)
+			trend_add(&p->trend, now_ns, heap_live_bytes(p->heap));
 		session_check_guess(s, p);
 	}
 	session_look(s, p);
