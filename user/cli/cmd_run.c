@@ -292,6 +292,9 @@ static void follow(struct run *r, struct control *c)
 	}
 	if (r->is_attached && !r->is_finished && r->options->follow && !r->options->no_wait)
 		await_children(r, c, &p);
+	/* The last ones may have ended since the last round. */
+	if (!r->is_finished)
+		session_bound_ended(r->session);
 	log_status(NULL);
 	launch_leave_children(r->launch);
 }
