@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory of threads that is dead, found in glibc's own lists. For user/scan/scan_regions.c. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "user/lib/array.h"
+#include "user/lib/cleanup.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
 
@@ -323,24 +326,31 @@ static bool has_linker(const struct snapshot *snap)
 
 int region_find_dead(struct region_list *list, const struct scan *s)
 {
-	struct thread_finder f = { .s = s, .snap = s->snap, .list = list, .w = s->word_size };
+	/* Not on the stack: threads of musl have 128 KiB. */
+	auto_free struct thread_finder *f = calloc(1, sizeof(*f));
 	bool is_dynamic = has_linker(s->snap);
 	int err = 0;
 
-	f.page = (u64)sysconf(_SC_PAGESIZE);
+	if (!f)
+		return -ENOMEM;
+	f->s = s;
+	f->snap = s->snap;
+	f->list = list;
+	f->w = s->word_size;
+	f->page = (u64)sysconf(_SC_PAGESIZE);
 	/* A running thread may use any of the stacks. */
 	if (s->snap->nr_unstopped)
 		return 0;
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++) {
 		const struct snapshot_map *map = &s->snap->maps[i], *next = map + 1;
 
-		if (!may_have_heads(&f, map, is_dynamic))
+		if (!may_have_heads(f, map, is_dynamic))
 			continue;
-		err = look_for_heads(&f, map->start, map->end);
+		err = look_for_heads(f, map->start, map->end);
 		/* The .bss lies behind the data of the file. */
 		if (!err && i + 1 < s->snap->nr_maps && next->start == map->end && !next->ino &&
 		    next->is_writable)
-			err = look_for_heads(&f, next->start, next->end);
+			err = look_for_heads(f, next->start, next->end);
 	}
 	return err;
 }
