@@ -109,6 +109,15 @@ load ../lib/common
 	[ "$(jq '.processes[0].pid' r-*.json)" -eq "$(ls r-*.json | tr -dc 0-9)" ]
 }
 
+@test "options: -o with %p: a process that executes a program has one file" {
+	cd "$BATS_TEST_TMPDIR"
+	"$HEAPTAP" run -q -f -o all.json -o 'r-%p-%n.json' -- perl -e 'exec @ARGV' "$T/leak" 2>err
+	[ ! -s err ]
+	[ "$(find . -name 'r-*' | wc -l)" -eq 1 ]
+	[ "$(jq -c '[.processes[] | [.exe, .totals.allocs]]' r-*.json)" = "$(jq -c '[.processes[] | [.exe, .totals.allocs]]' all.json)" ]
+	[ "$(jq '.processes | length' r-*.json)" -eq 2 ]
+}
+
 @test "options: -o - is text on stdout" {
 	run --separate-stderr "$HEAPTAP" run -o - -- "$T/leak"
 	[ "$status" -eq 0 ]

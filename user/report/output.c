@@ -589,27 +589,57 @@ static int write_stream(struct output *o, struct content *c, u64 number, const s
 	return tell(o, o->name, err);
 }
 
-static int write_output(struct output *o, const struct report *r, struct out_values *v,
+/* Copy to @list those of @r with the PID of number @first, which is the first one that has it. Returns how many. */
+static size_t same_pid(const struct report *r, size_t first, struct report_process *list)
+{
+	size_t nr = 0;
+
+	for (size_t i = first; i < r->nr_processes; i++)
+		if (r->processes[i].target->pid == r->processes[first].target->pid)
+			list[nr++] = r->processes[i];
+	return nr;
+}
+
+static bool is_first_of_pid(const struct report *r, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (r->processes[i].target->pid == r->processes[at].target->pid)
+			return false;
+	return true;
+}
+
+/* A PID whose process has executed a program is there twice: both go to the one file of this name. */
+static int write_by_pid(struct output *o, const struct report *r, struct out_values *v,
 			const struct output_options *options)
 {
-	struct content part = { *r, -1, r->nr_processes ? r->processes[0].target->pid : 0 };
+	auto_free struct report_process *list = calloc(r->nr_processes + 1, sizeof(*list));
 	int first_err = 0;
 
-	if (o->stream)
-		return write_stream(o, &part, v->number, options);
-	if (!o->has_pid)
-		return write_named(o, &part, v, options);
+	if (!list)
+		return tell(o, o->name, -ENOMEM);
 	for (size_t i = 0; i < r->nr_processes; i++) {
+		struct content part = { *r, -1, r->processes[i].target->pid };
 		int err;
 
-		part = (struct content){ *r, -1, r->processes[i].target->pid };
-		part.report.processes = &r->processes[i];
-		part.report.nr_processes = 1;
+		if (!is_first_of_pid(r, i))
+			continue;
+		part.report.processes = list;
+		part.report.nr_processes = same_pid(r, i, list);
 		err = write_named(o, &part, v, options);
 		if (!first_err)
 			first_err = err;
 	}
 	return first_err;
+}
+
+static int write_output(struct output *o, const struct report *r, struct out_values *v,
+			const struct output_options *options)
+{
+	struct content whole = { *r, -1, r->nr_processes ? r->processes[0].target->pid : 0 };
+
+	if (o->stream)
+		return write_stream(o, &whole, v->number, options);
+	return o->has_pid ? write_by_pid(o, r, v, options) : write_named(o, &whole, v, options);
 }
 
 /* "Report 3, 2026-01-31 23:59:59" */
