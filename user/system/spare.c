@@ -39,14 +39,12 @@ static bool has_none(const char *const *names)
 	return false;
 }
 
-/* heaptap, whoever started it, and whoever reads what it prints. */
+/* heaptap, its children, and whoever started it. */
 static bool is_ours(pid_t pid)
 {
 	pid_t up = getpid();
 	struct proc_stat stat;
 
-	if (getpgid(pid) == getpgrp())
-		return true;
 	for (int i = 0; i < MAX_ANCESTORS && up > 0; i++) {
 		if (up == pid)
 			return true;
@@ -60,6 +58,9 @@ const char *spare_reason(const char *const *names, const struct watched *p)
 {
 	if (is_ours(p->pid))
 		return "heaptap itself, or what it was started from";
+	/* Whoever reads what heaptap prints: it would wait for heaptap, which waits for it. */
+	if (getpgid(p->pid) == getpgrp())
+		return "in the process group of heaptap, as what reads its output";
 	if (fits(names, p->comm))
 		return "named by --spare";
 	if (has_none(names))

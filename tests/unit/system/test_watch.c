@@ -167,6 +167,33 @@ static void the_largest_come_first(void **state)
 	end(large);
 }
 
+/* Another process of our group, which we did not start ourselves. */
+static void the_own_group_is_spared(void **state)
+{
+	struct watched p = { .comm = "reader" };
+	int ends[2];
+	pid_t between;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	between = fork();
+	if (!between) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			pause();
+			_exit(0);
+		}
+		_exit(write(ends[1], &pid, sizeof(pid)) != sizeof(pid));
+	}
+	assert_int_equal(read(ends[0], &p.pid, sizeof(p.pid)), sizeof(p.pid));
+	assert_int_equal(waitpid(between, NULL, 0), between);
+	assert_non_null(strstr(spare_reason(NULL, &p), "process group"));
+	kill(p.pid, SIGKILL);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void some_are_spared(void **state)
 {
 	struct watched p = { .pid = child("spared", 0), .comm = "spared" };
@@ -193,6 +220,7 @@ int main(void)
 		cmocka_unit_test(children_join_and_leave),   cmocka_unit_test(choices_hold),
 		cmocka_unit_test(unknown_users_are_refused), cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(the_largest_come_first),    cmocka_unit_test(some_are_spared),
+		cmocka_unit_test(the_own_group_is_spared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
