@@ -85,7 +85,7 @@ type_line() { keys "$1" Enter; }
 	shows '^#1 '
 	prompted
 	type_line status
-	shows '^  lost '
+	shows '^  lost'
 	prompted
 	[ "$(screen_now | awk 'length > 20' | wc -l)" -eq 0 ]
 	for size in 200x10 9x5 20x2 80x24; do
