@@ -145,7 +145,7 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 @test "metrics: a thousand slow clients neither stop scrapes nor tracing" {
 	swelling 65536
 	serving attach "$TARGET"
-	wait_for page True
+	wait_for page "value('heaptap_heap_live_bytes') > 0"
 	start python3 "$ROOT/tests/lib/slow_clients.py" "$URL" 1100
 	wait_for says python3 ready
 	page "value('heaptap_heap_live_bytes') > 0"
