@@ -81,9 +81,9 @@ bench_everything() {
 	progress "$what"
 	cp "$bench/keep" "$tmp/keeper"
 	mkfifo "$tmp/go" "$tmp/never"
-	# One shell starts them when heaptap traces it.
+	# One shell starts them when heaptap traces it. All at once they would fill the buffer, and this is about memory.
 	cp "$(readlink -f "$(command -v dash)")" "$tmp/keepers"
-	apart "$tmp/keepers" -c "read line <$tmp/go; exec 3<>$tmp/never; i=0; while [ \$i -lt $nr ]; do $tmp/keeper $each 24 <&3 >>$tmp/kept & i=\$((i + 1)); done; wait"
+	apart "$tmp/keepers" -c "read line <$tmp/go; exec 3<>$tmp/never; i=0; while [ \$i -lt $nr ]; do $tmp/keeper $each 24 <&3 >>$tmp/kept & sleep 0.1; i=\$((i + 1)); done; wait"
 	system_of keepers --everything --no-scan -o "$tmp/keepers-%p-%n.json"
 	one_is_traced || true
 	echo go >"$tmp/go"
