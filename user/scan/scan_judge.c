@@ -145,15 +145,15 @@ static int find_lost(struct lost *lost, const struct spread *spread)
 
 	for (u32 w = 0; w < nr_words; w++)
 		nr += (size_t)__builtin_popcountll(spread_unseen(spread, w));
-	if (!nr)
-		return 0;
-	lost->blocks = calloc(nr, sizeof(*lost->blocks));
+	lost->blocks = calloc(nr ? nr : 1, sizeof(*lost->blocks));
 	lost->filter = calloc(1, (1 << FILTER_BITS) / 8);
 	if (!lost->blocks || !lost->filter)
 		return -ENOMEM;
 	for (u32 w = 0; w < nr_words; w++)
 		for (u64 left = spread_unseen(spread, w); left; left &= left - 1)
 			add_lost(lost, w * SPREAD_WORD + (u32)__builtin_ctzll(left));
+	if (!lost->nr)
+		return 0;
 	err = note_ages(lost);
 	if (!err)
 		sort_by_age(lost);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Look at memory: which roots point to blocks, and which blocks point to which. Several threads do so at a time. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,6 @@ enum {
 
 void looker_init(struct looker *r, struct scan *s, const struct looker_facts *facts)
 {
-	memset(r, 0, offsetof(struct looker, found));
 	r->s = s;
 	r->facts = facts;
 	edge_part_init(&r->edges, &s->edges);

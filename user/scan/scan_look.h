@@ -58,9 +58,12 @@ struct looker {
 	taddr_t quiet_start, quiet_end; /* holes between have no root */
 	taddr_t chunk;			/* end of the glibc chunk of the block before cur; 0 = not known */
 	/* The chunk that is being looked at. */
-	const u8 *data;		  /* borrowed */
-	u32 nr_found, next_found; /* of found[] */
-	size_t nr;		  /* of candidates[] */
+	const u8 *data; /* borrowed */
+	u32 nr_found, next_found;
+	u16 found[SNAPSHOT_MAX_CHUNK / 8]; /* indexes of words that may point to blocks */
+	/* Words whose blocks are not looked up yet. */
+	struct candidate candidates[NR_CANDIDATES];
+	size_t nr;
 	/* Results. */
 	struct edge_part edges;
 	struct root_ref *hits; /* owned; in order of address */
@@ -73,12 +76,9 @@ struct looker {
 		taddr_t addr;
 		bool is_vtable;
 	} vtables[NR_VTABLES];
-	/* Not initialized: large. */
-	u16 found[SNAPSHOT_MAX_CHUNK / 8];	    /* indexes of words that may point to blocks */
-	struct candidate candidates[NR_CANDIDATES]; /* words whose blocks are not looked up yet */
 };
 
-/* Initialize @r, whatever it holds. The edge store of @s is initialized. */
+/* @r is all zero. The edge store of @s is initialized. */
 void looker_init(struct looker *r, struct scan *s, const struct looker_facts *facts);
 void looker_fini(struct looker *r);
 

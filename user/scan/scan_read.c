@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* One pass over the memory of the moment. Threads look at pieces of it. The results are collected piece by piece. */
 #include <errno.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,13 +162,11 @@ static int enter_thread_tables(struct scan *s, const struct region_list *regions
 
 int scan_read(struct scan *s, struct snapshot *snap)
 {
-	auto_free struct scan_reading *rd = malloc(sizeof(*rd));
+	auto_free struct scan_reading *rd = calloc(1, sizeof(*rd));
 	int err;
 
 	if (!rd)
 		return -ENOMEM;
-	/* looker_init() does the rest, which is a megabyte of which a small process needs little. */
-	memset(rd, 0, offsetof(struct scan_reading, parts));
 	s->snap = snap;
 	s->word_size = snap->word_size;
 	rd->s = s;

@@ -182,9 +182,9 @@ static taddr_t anonymous_end(const struct snapshot *snap, taddr_t base)
  */
 static taddr_t find_bins(const struct scan *s, taddr_t start, taddr_t end)
 {
-	size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
-	auto_free u8 *bytes = calloc(1, len ? len : 1);
+	auto_free u8 *bytes = calloc(1, MAX_DATA);
 	u8 w = s->word_size;
+	size_t len = end - start < MAX_DATA ? end - start : MAX_DATA;
 	taddr_t last = 0;
 	u32 nr = 0;
 

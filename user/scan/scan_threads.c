@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory of threads that is dead, found in glibc's own lists. For user/scan/scan_regions.c. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "user/lib/array.h"
-#include "user/lib/cleanup.h"
 #include "user/scan/scan_regions.h"
 #include "user/scan/scan_state.h"
 
@@ -34,14 +31,6 @@ enum {
 	MAX_MODULES = 4096,
 	MAX_DATA = 256 << 10, /* bytes of a file's data in which heads of lists are searched */
 	PIECE = 4096,
-	NR_PIECES = 16, /* that are remembered */
-};
-
-/* A piece of memory that was read. The process stands, so the piece does not change. */
-struct read_piece {
-	taddr_t start;
-	bool is_tried, is_read;
-	u8 bytes[PIECE];
 };
 
 struct thread_finder {
@@ -52,8 +41,6 @@ struct thread_finder {
 	u8 w;		 /* bytes of a word */
 	u32 node_offset; /* in a descriptor; 0 = not known yet */
 	bool is_cache;	 /* the list at hand is that of stacks for later threads */
-	/* The last pieces that words were read from: many words lead to the same piece. */
-	struct read_piece pieces[NR_PIECES];
 };
 
 static u64 word_of(const struct thread_finder *f, const u8 *bytes, size_t i)
@@ -61,40 +48,18 @@ static u64 word_of(const struct thread_finder *f, const u8 *bytes, size_t i)
 	return region_word(f->snap, bytes + i * f->w);
 }
 
-/* The piece that contains @addr; NULL if it cannot be read as a whole. */
-static const struct read_piece *piece_of(struct thread_finder *f, taddr_t addr)
+static bool read_words(const struct thread_finder *f, taddr_t addr, u64 *words, size_t nr)
 {
-	taddr_t start = addr - addr % PIECE;
-	struct read_piece *p = &f->pieces[addr / PIECE % NR_PIECES];
+	u8 bytes[4 * 8];
 
-	if (!p->is_tried || p->start != start) {
-		p->start = start;
-		p->is_tried = true;
-		p->is_read = snapshot_peek(f->snap, start, p->bytes, PIECE) == 0;
-	}
-	return p->is_read ? p : NULL;
-}
-
-static bool read_words(struct thread_finder *f, taddr_t addr, u64 *words, size_t nr)
-{
-	const size_t at = addr % PIECE, len = nr * f->w;
-	const struct read_piece *p;
-	u8 own[4 * 8];
-	const u8 *bytes = own;
-
-	if (addr % f->w)
-		return false;
-	p = at + len <= PIECE ? piece_of(f, addr) : NULL;
-	if (p)
-		bytes = p->bytes + at;
-	else if (snapshot_peek(f->snap, addr, own, len) != 0)
+	if (addr % f->w || snapshot_peek(f->snap, addr, bytes, nr * f->w) != 0)
 		return false;
 	for (size_t i = 0; i < nr; i++)
 		words[i] = word_of(f, bytes, i);
 	return true;
 }
 
-static bool is_descriptor(struct thread_finder *f, taddr_t addr)
+static bool is_descriptor(const struct thread_finder *f, taddr_t addr)
 {
 	u64 words[3];
 
@@ -166,7 +131,7 @@ static bool find_stack(const struct thread_finder *f, taddr_t addr, struct threa
  * Add the TLS blocks of modules loaded later. The descriptor at @addr points to a table that lists them with the
  * addresses to free.
  */
-static int add_tls_blocks(struct thread_finder *f, taddr_t addr)
+static int add_tls_blocks(const struct thread_finder *f, taddr_t addr)
 {
 	u64 table, nr, entry[2];
 	int err = 0;
@@ -186,7 +151,7 @@ static int add_tls_blocks(struct thread_finder *f, taddr_t addr)
 }
 
 /* Add the dead memory of the thread with the descriptor at @addr. */
-static int add_thread(struct thread_finder *f, taddr_t addr)
+static int add_thread(const struct thread_finder *f, taddr_t addr)
 {
 	const struct snapshot_thread *thread = thread_of(f, addr);
 	struct thread_stack stack;
@@ -241,7 +206,7 @@ static bool is_list(struct thread_finder *f, taddr_t head)
 }
 
 /* Is it the list of stacks for later threads? */
-static bool is_cache(struct thread_finder *f, taddr_t head)
+static bool is_cache(const struct thread_finder *f, taddr_t head)
 {
 	u64 node = head, sum = 0, sizes;
 	struct thread_stack stack;
@@ -326,31 +291,24 @@ static bool has_linker(const struct snapshot *snap)
 
 int region_find_dead(struct region_list *list, const struct scan *s)
 {
-	/* Not on the stack: threads of musl have 128 KiB. */
-	auto_free struct thread_finder *f = calloc(1, sizeof(*f));
+	struct thread_finder f = { .s = s, .snap = s->snap, .list = list, .w = s->word_size };
 	bool is_dynamic = has_linker(s->snap);
 	int err = 0;
 
-	if (!f)
-		return -ENOMEM;
-	f->s = s;
-	f->snap = s->snap;
-	f->list = list;
-	f->w = s->word_size;
-	f->page = (u64)sysconf(_SC_PAGESIZE);
+	f.page = (u64)sysconf(_SC_PAGESIZE);
 	/* A running thread may use any of the stacks. */
 	if (s->snap->nr_unstopped)
 		return 0;
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++) {
 		const struct snapshot_map *map = &s->snap->maps[i], *next = map + 1;
 
-		if (!may_have_heads(f, map, is_dynamic))
+		if (!may_have_heads(&f, map, is_dynamic))
 			continue;
-		err = look_for_heads(f, map->start, map->end);
+		err = look_for_heads(&f, map->start, map->end);
 		/* The .bss lies behind the data of the file. */
 		if (!err && i + 1 < s->snap->nr_maps && next->start == map->end && !next->ino &&
 		    next->is_writable)
-			err = look_for_heads(f, next->start, next->end);
+			err = look_for_heads(&f, next->start, next->end);
 	}
 	return err;
 }
