@@ -161,6 +161,29 @@ load ../lib/common
 	is_running "$TARGET"
 }
 
+# Events come in by thousands at a time. Two threads at full speed free what they allocate: no block is a leak.
+@test "options: --stop-after leaves out what comes after the last allocation" {
+	local cases=(bpf ptrace) verdict
+	[ -z "${HEAPTAP_BACKEND:-}" ] || cases=("$HEAPTAP_BACKEND")
+	[ "$(uname -m)" != x86_64 ] || cases+=(inline)
+	cd "$BATS_TEST_TMPDIR"
+	for backend in "${cases[@]}"; do
+		spinning 0 2
+		for verdict in --scan --no-scan; do
+			echo "$backend $verdict"
+			attached -b "$backend" --stop-after 1000 $verdict --force -w r.tap "$TARGET"
+			wait_for gone "$TAP"
+			is .totals.allocs 1000
+			is .lost.allocs 0
+			[ "$verdict" = --no-scan ] || is .scan.definite.blocks 0
+			"$HEAPTAP" report -q --force -o recorded.json r.tap
+			jq -s -e '[.[].processes[0].totals | del(.peak_time_ns)] | .[0] == .[1]' "$report" recorded.json
+		done
+		kill "$TARGET"
+		ended "$TARGET" 0
+	done
+}
+
 # The program ends while heaptap lets go of it: its status is not lost, and heaptap does not wait for ever.
 @test "options: --stop-after with a program that is about to end" {
 	local TRACED_LIMIT_S=60

@@ -17,6 +17,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/session/session_enough.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_record.h"
@@ -177,9 +178,14 @@ void session_read_maps(struct session *s, struct process *p)
 static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
 {
 	const struct heap_event *ev = (const struct heap_event *)rec;
-	struct heap_event changed;
+	struct heap_event changed, release;
 	u64 stack = stack_canonical(s->stacks, ev->stack);
 
+	if (session_is_enough(s)) {
+		if (!session_enough_takes(s, p, ev, &release))
+			return 0;
+		ev = release.h.kind ? &release : ev;
+	}
 	if (!session_takes(s, p, ev))
 		return 0;
 	if (s->has_lost_stacks && stack >= STACK_FIRST_ID && !stack_get(s->stacks, stack))
@@ -191,6 +197,7 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 		p->nr_false_stacks += stack == STACK_LOST;
 	}
 	p->nr_events++;
+	s->nr_allocs += ev->addr && (ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END);
 	if (s->recorder) {
 		if (!recorder_has_stack(s->recorder, stack))
 			session_record_stack(s, p, stack);

@@ -214,6 +214,7 @@ int session_reset(struct session *s)
 	for (size_t i = 0; i < s->nr_processes && !err; i++)
 		if (!process_is_over(s->processes[i]))
 			err = session_forget(s, s->processes[i]);
+	s->nr_allocs = 0;
 	session_set_start(s, session_told(s) ? session_told(s)->now_ns(s->source) : clock_now_ns());
 	return err;
 }
@@ -238,15 +239,6 @@ enum thread_stop_why session_why_left(const struct session *s, pid_t pid)
 		if (s->left[i].pid == pid)
 			return s->left[i].why;
 	return THREAD_STOP_LOOK;
-}
-
-bool session_is_enough(const struct session *s)
-{
-	u64 nr = 0;
-
-	for (size_t i = 0; s->options->stop_after && i < s->nr_processes; i++)
-		nr += heap_totals(s->processes[i]->heap).allocs;
-	return s->options->stop_after && nr >= s->options->stop_after;
 }
 
 void session_leave_out(struct session *s, size_t nr)

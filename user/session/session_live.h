@@ -132,5 +132,5 @@ void session_bound_ended(struct session *s);
 /* As lifeline of struct source_ops (user/source/source.h); -1 without one. */
 int session_lifeline(struct session *s);
 
-/* Were as many allocations counted as session_options.stop_after says? */
+/* Were as many allocations counted as session_options.stop_after says? Later ones are not counted any more. */
 bool session_is_enough(const struct session *s);

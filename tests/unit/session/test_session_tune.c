@@ -194,6 +194,64 @@ static void filter(void **state)
 	assert_int_equal(session_tune(s, &t), -EINVAL);
 }
 
+static void queue_realloc(const struct session *s, u8 kind, taddr_t old, taddr_t addr)
+{
+	queue(s, kind, addr, 20);
+	s->source->events[s->source->nr - 1].old_addr = old;
+	s->source->events[s->source->nr - 1].h.fn = alloc_fn_find(NULL, "realloc");
+}
+
+/* Allocations after the last one are left out, also those by realloc; what happens to counted blocks is not. */
+static void stop_after(void **state)
+{
+	const struct session_options stops = { .command = "attach", .stop_after = 3 };
+	struct session *s = *state;
+	struct heap_block block;
+
+	s->options = &stops;
+	queue(s, EVENT_ALLOC, 0x1000, 10);
+	queue(s, EVENT_ALLOC, 0x2000, 10);
+	assert_int_equal(session_poll(s), 0);
+	assert_false(session_is_enough(s));
+	queue(s, EVENT_ALLOC, 0x3000, 10);
+	queue(s, EVENT_ALLOC, 0x4000, 10);
+	queue(s, EVENT_ALLOC, 0, 10);
+	queue(s, EVENT_FREE, 0x4000, 0);
+	queue(s, EVENT_FREE, 0x1000, 0);
+	queue(s, EVENT_ALLOC, 0x1000, 10);
+	queue_realloc(s, EVENT_REALLOC_BEGIN, 0x1000, 0);
+	queue_realloc(s, EVENT_REALLOC_END, 0x1000, 0x5000);
+	queue_realloc(s, EVENT_REALLOC_BEGIN, 0x2000, 0);
+	queue_realloc(s, EVENT_REALLOC_END, 0x2000, 0x6000);
+	queue(s, EVENT_FREE, 0x6000, 0);
+	assert_int_equal(session_poll(s), 0);
+	assert_true(session_is_enough(s));
+	assert_int_equal(totals(s).allocs, 3);
+	assert_int_equal(totals(s).frees, 2);
+	assert_int_equal(totals(s).unknown_frees, 0);
+	assert_int_equal(totals(s).failed_allocs, 0);
+	assert_int_equal(heap_pending(s->processes[0]->heap), 0);
+	assert_int_equal(heap_misuse_counts(s->processes[0]->heap).of[MISUSE_BAD_FREE], 0);
+	assert_true(heap_find(s->processes[0]->heap, 0x3000, &block));
+	/* A verdict must know that there are blocks which are not in the books. */
+	assert_true(s->processes[0]->tuned.has_unseen);
+}
+
+/* Without a verdict to come, the report shows the heap at the last allocation. */
+static void stop_after_without_verdict(void **state)
+{
+	const struct session_options stops = { .command = "attach", .stop_after = 1, .scan = SCAN_NEVER };
+	struct session *s = *state;
+
+	s->options = &stops;
+	queue(s, EVENT_ALLOC, 0x1000, 10);
+	queue(s, EVENT_ALLOC, 0x2000, 10);
+	queue(s, EVENT_FREE, 0x1000, 0);
+	assert_int_equal(session_poll(s), 0);
+	assert_int_equal(totals(s).allocs, 1);
+	assert_int_equal(totals(s).live_blocks, 1);
+}
+
 static int take_window(void *ctx, const struct report *r)
 {
 	struct report_window *out = ctx;
@@ -254,6 +312,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(stop_and_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(filter, setup, teardown),
+		cmocka_unit_test_setup_teardown(stop_after, setup, teardown),
+		cmocka_unit_test_setup_teardown(stop_after_without_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(depth, setup, teardown),
 	};
