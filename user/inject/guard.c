@@ -18,6 +18,9 @@
 
 enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
 
+/* When heaptap has died nobody waits for its guard. */
+#define LEAVE_ALONE_NS (10 * INJECT_LEAVE_NS)
+
 /* Memory that heaptap, the guard and its helpers share. */
 struct guard_memory {
 	s32 result; /* of the change that was made last */
@@ -55,7 +58,7 @@ static void guard_main(struct guard_memory *shared, int fd)
 	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
 		struct injection *in = &shared->targets[i];
 
-		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in))
+		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in, LEAVE_ALONE_NS))
 			continue;
 	}
 	_exit(0);
@@ -150,7 +153,8 @@ struct change {
 
 static int make_change(const struct change *c)
 {
-	return c->sites ? inject_put_in(c->in, c->sites, c->nr, c->near) : inject_take_out(c->in);
+	return c->sites ? inject_put_in(c->in, c->sites, c->nr, c->near)
+			: inject_take_out(c->in, INJECT_LEAVE_NS);
 }
 
 /* The tracer of a program that heaptap has started is heaptap itself. */

@@ -103,7 +103,7 @@ int inject_take_left(struct injection *in)
 				   (int)old->owner);
 	old->pid = in->pid;
 	old->start_time = in->start_time;
-	err = inject_take_out(old);
+	err = inject_take_out(old, INJECT_LEAVE_NS);
 	if (err)
 		return inject_fail(in, -EOPNOTSUPP, "code that a killed heaptap left cannot be taken out: %s",
 				   *old->why ? old->why : strerror(-err));

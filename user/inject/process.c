@@ -371,7 +371,7 @@ static int try_put_in(struct injection *in, const struct inject_site *sites, siz
 
 int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr, taddr_t near)
 {
-	u64 end_ns = clock_now_ns() + INJECT_TRY_NS;
+	u64 end_ns = clock_now_ns() + INJECT_LEAVE_NS, pause_ns = INJECT_PAUSE_NS;
 	int err = inject_refuse(in);
 
 	if (!err && !in->region)
@@ -382,7 +382,7 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 		return inject_fail(in, -ENOSPC, "it has too many allocator functions");
 	do
 		err = try_put_in(in, sites, nr, near);
-	while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
+	while (err == -EAGAIN && inject_pause(&pause_ns, end_ns));
 	return err == -EAGAIN
 		       ? inject_fail(in, -EBUSY, "a thread stays inside the code that is to be changed")
 		       : err;

@@ -9,6 +9,9 @@
 
 #include "inline/layout.h"
 
+/* For threads to leave the piece, or the code that is to be changed, where a user waits for that. */
+#define INJECT_LEAVE_NS (3ULL * 1000 * 1000 * 1000)
+
 enum { INJECT_MAX_PATCHES = 1024, INJECT_MAX_ISLANDS = 32, INJECT_WHY_LEN = 192, INJECT_MAX_ROOM = 16 };
 
 /* The name of the target's memory in /proc/PID/maps. */
@@ -84,8 +87,9 @@ void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);
 int inject_set_on(struct injection *in, bool is_on) __must_check;
 
 /*
- * Restore all functions and return addresses, and unmap the piece. The target is stopped for that. 0, -EBUSY: the
- * memory of the piece stays (INJECT_LEFT), because a thread may be in it, or because of jumps that in->why tells of, or
- * -errno: nothing was changed, in->why says why. 0 also if the process has executed another program.
+ * Restore all functions and return addresses, and unmap the piece. The target is stopped for that, again and again
+ * for @time_ns at most while threads are inside the piece. 0, -EBUSY: the memory of the piece stays (INJECT_LEFT),
+ * because a thread may be in it, or because of jumps that in->why tells of, or -errno: nothing was changed, in->why
+ * says why. 0 also if the process has executed another program.
  */
-int inject_take_out(struct injection *in) __must_check;
+int inject_take_out(struct injection *in, u64 time_ns) __must_check;

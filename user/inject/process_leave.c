@@ -276,6 +276,7 @@ static int try_take_out(struct injection *in)
 	struct stopped s;
 	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
 
+	*in->why = '\0';
 	if (err)
 		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
 	err = inject_check_region(in);
@@ -287,9 +288,18 @@ static int try_take_out(struct injection *in)
 	return err;
 }
 
-int inject_take_out(struct injection *in)
+bool inject_pause(u64 *ns, u64 end_ns)
 {
-	u64 end_ns = clock_now_ns() + INJECT_TRY_NS;
+	bool is_time = clock_pause(*ns, end_ns);
+
+	if (*ns < INJECT_PAUSE_MAX_NS)
+		*ns += *ns / 4;
+	return is_time;
+}
+
+int inject_take_out(struct injection *in, u64 time_ns)
+{
+	u64 end_ns = clock_now_ns() + time_ns, pause_ns = INJECT_PAUSE_NS;
 	int err;
 
 	if (in->state != INJECT_IN)
@@ -304,7 +314,7 @@ int inject_take_out(struct injection *in)
 	if (!err) {
 		do
 			err = try_take_out(in);
-		while (err == -EAGAIN && clock_pause(INJECT_PAUSE_NS, end_ns));
+		while ((err == -EAGAIN || err == -ETIME) && inject_pause(&pause_ns, end_ns));
 	}
 	/* The process has executed another program, or ended. */
 	if (err == -ESRCH)

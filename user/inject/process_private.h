@@ -7,9 +7,16 @@
 
 enum {
 	INJECT_STOP_NS = 1000 * 1000 * 1000, /* for all threads to stop */
-	INJECT_TRY_NS = 500 * 1000 * 1000,   /* for threads to leave the code that is to be changed */
 	INJECT_PAUSE_NS = 10 * 1000 * 1000,
+	INJECT_PAUSE_MAX_NS = 600 * 1000 * 1000,
 };
+
+/*
+ * Let the threads run for @ns before the next try, and for a quarter more the next time: each stop takes the CPU from a
+ * thread that has waited for it, so on a busy machine short pauses alone would never let it go on. False, at once, if
+ * @end_ns has come.
+ */
+bool inject_pause(u64 *ns, u64 end_ns);
 
 /* Note the reason of @err, which is returned. */
 int inject_fail(struct injection *in, int err, const char *fmt, ...) __printf(3, 4);

@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -178,11 +181,69 @@ static void test_executed(void **state)
 	assert_int_equal(inject_set_on(w.in, true), 0);
 	assert_true(control->is_on == piece_is_on);
 	munmap(private, PIECE_PAGE);
-	assert_int_equal(inject_take_out(w.in), 0);
+	assert_int_equal(inject_take_out(w.in, 0), 0);
 	assert_int_equal(w.in->state, INJECT_NOTHING);
 	assert_true(control->is_on == piece_is_on);
 	close(fd);
 	munmap(region, PIECE_PRIVATE_OFFSET);
+	world_fini(&w);
+}
+
+/* A region in which one thread has a call under way. */
+static taddr_t busy_region(int fd, u32 **active)
+{
+	u8 *region =
+		mmap(NULL, PIECE_REGION_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct piece_private *private = (void *)(region + PIECE_PRIVATE_OFFSET);
+
+	assert_ptr_not_equal(region, MAP_FAILED);
+	assert_int_equal(ftruncate(fd, PIECE_PRIVATE_BYTES), 0);
+	assert_int_equal(mprotect(region, PIECE_PRIVATE_OFFSET, PROT_READ | PROT_WRITE), 0);
+	assert_ptr_equal(
+		mmap(private, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0),
+		private);
+	private->keys[0] = 1;
+	private->threads[0].nr_active = 1;
+	*active = &private->threads[0].nr_active;
+	return (taddr_t)(uintptr_t)region;
+}
+
+/* A thread that leaves the piece when nobody has stopped it for a while, as one does that waits for a CPU. */
+static void leave_undisturbed(volatile u32 *active)
+{
+	int none = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event ev;
+
+	/* A stop interrupts it. */
+	while (epoll_wait(none, &ev, 1, 200))
+		;
+	*active = 0;
+	for (;;)
+		pause();
+}
+
+static void test_waits_for_cpu(void **state)
+{
+	const u64 minute_ns = 60ULL * 1000 * 1000 * 1000;
+	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
+	struct world w;
+	u32 *active;
+
+	(void)state;
+	world_init(&w);
+	w.in->nr_patches = 0;
+	w.in->region = busy_region(fd, &active);
+	w.in->state = INJECT_IN;
+	w.in->pid = fork();
+	assert_true(w.in->pid >= 0);
+	if (!w.in->pid)
+		leave_undisturbed(active);
+	assert_int_equal(inject_take_out(w.in, minute_ns), 0);
+	assert_int_equal(w.in->state, INJECT_NOTHING);
+	kill(w.in->pid, SIGKILL);
+	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
+	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
+	close(fd);
 	world_fini(&w);
 }
 
@@ -192,7 +253,7 @@ int main(void)
 		cmocka_unit_test(test_restores), cmocka_unit_test(test_breakpoint),
 		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_no_write),
 		cmocka_unit_test(test_executed), cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_short),	 cmocka_unit_test(test_waits_for_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
