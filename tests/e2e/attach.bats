@@ -415,7 +415,7 @@ for line in sys.stdin:
 	kill -INT "$TAP"
 	untouched "$TARGET"
 	is_running "$TAP"
-	grep -q 'attach: heaptap is busy because nobody takes its output (standard output): the probes are out; another signal ends heaptap' "$err"
+	wait_for grep -q 'attach: heaptap is busy because nobody takes its output (standard output): the probes are out; another signal ends heaptap' "$err"
 	kill -INT "$TAP"
 	ended "$TAP" 130
 	untouched "$TARGET"
@@ -443,6 +443,8 @@ for line in sys.stdin:
 
 @test "attach: a process that allocates nothing meanwhile: the first line says so" {
 	start sleep 1000
+	# A program allocates when it begins.
+	wait_for grep -q nanosleep "/proc/$PID/wchan"
 	run --separate-stderr "$HEAPTAP" attach -q -t 200ms "$PID"
 	[ "$status" -eq 0 ]
 	[ "${lines[0]}" = "no leaks; nothing was allocated since the attach" ]

@@ -20,6 +20,17 @@ says_of() {
 	[ "$(number .totals.live_blocks) $(number .totals.allocs)" = "$1 $2" ] || { cat part.json; return 1; }
 }
 
+# list_times: of the allocations of r.heaptap in the order of time, in ns since its beginning
+list_times() {
+	local begin
+	begin=$("$HEAPTAP" report --format json r.heaptap | jq '.time_ns - .duration_ns')
+	"$HEAPTAP" report --events r.heaptap | perl -lane 'print $F[-1] - '"$begin"' if $F[0] eq "alloc"' | sort -n >times
+	[ "$(wc -l <times)" -gt 100 ]
+}
+
+# at TENTHS: the moment when so many tenths of the allocations of list_times were made, whenever a busy machine made them
+at() { echo "$(sed -n "$(($(wc -l <times) * $1 / 10 + 1))p" times)ns"; }
+
 # bats test_tags=core
 @test "between: markers, set by another heaptap: what a step left behind, then and at the end" {
 	stepping
@@ -73,12 +84,11 @@ says_of() {
 	"$HEAPTAP" run -q --no-check -w r.heaptap -- "$T/threads" 4 5000 >out 2>err
 	of
 	whole=$(number '.totals | [.allocs, .frees, .alloc_bytes, .live_blocks, .live_bytes]' | tr -d ' \n')
-	ns=$(jq .duration_ns part.json)
+	list_times
 	for share in 1 3 9; do
-		at=$((ns * share / 10))ns
-		of --between "start,$at,end"
+		of --between "start,$(at $share),end"
 		mv part.json first.json
-		of --between "$at,end"
+		of --between "$(at $share),end"
 		both=$(jq -s '[.[].processes[0].totals | [.allocs, .frees, .alloc_bytes, .live_blocks, .live_bytes]] | transpose | map(add)' first.json part.json | tr -d ' \n')
 		[ "$both" = "$whole" ] || { echo "$whole is not $both"; return 1; }
 	done
@@ -159,23 +169,21 @@ same_part() {
 }
 
 @test "between: a part that is read from a seek point on is the same part (F5)" {
-	# Some 1.1 MB: the first seek point lies in the first third, also where most of the calls come late.
 	"$HEAPTAP" run -q --no-scan --record-seek 64K -w r.heaptap -- "$T/threads" 4 120000 >out 2>err
-	"$HEAPTAP" report -q -o whole.json r.heaptap
-	ns=$(jq .duration_ns whole.json)
+	list_times
 	for share in 5 7 8; do
-		same_part "$((ns * share / 10))ns,$((ns * (share + 1) / 10))ns"
+		same_part "$(at $share),$(at $((share + 1)))"
 		[ "$(jq '.processes[0].totals.allocs > 0' part.json)" = true ]
 		grep -q 'reading begins at byte' err
 	done
-	same_part "$((ns / 2))ns,end"
-	same_part "start,$((ns / 2))ns"
+	same_part "$(at 5),end"
+	same_part "start,$(at 5)"
 	fails grep 'reading begins at byte' err
 	# A damaged state is said, and does not become another report.
-	byte=$("$HEAPTAP" report -vv --between "$((ns / 2))ns,end" r.heaptap 2>&1 >out | sed -n 's/.*begins at byte //p')
+	byte=$("$HEAPTAP" report -vv --between "$(at 5),end" r.heaptap 2>&1 >out | sed -n 's/.*begins at byte //p')
 	printf XXXX | dd of=r.heaptap bs=1 seek=$((byte - 200)) conv=notrunc status=none
 	status=0
-	"$HEAPTAP" report --between "$((ns / 2))ns,end" r.heaptap >out 2>err || status=$?
+	"$HEAPTAP" report --between "$(at 5),end" r.heaptap >out 2>err || status=$?
 	[ "$status" -eq 2 ] && [ ! -s out ]
 	grep -q 'checksum does not match' err
 }
@@ -183,8 +191,8 @@ same_part() {
 @test "between: seek points of several processes, between markers" {
 	"$HEAPTAP" run -q -f --no-scan --record-seek 64K -w r.heaptap -- sh -c "
 		'$T/threads' 2 20000; '$T/threads' 3 30000 & '$T/threads' 2 30000; wait" >out 2>err
-	ns=$("$HEAPTAP" report --format json r.heaptap | jq .duration_ns)
-	same_part "$((ns * 8 / 10))ns,$((ns * 9 / 10))ns"
+	list_times
+	same_part "$(at 8),$(at 9)"
 	grep -q 'reading begins at byte' err
 	"$HEAPTAP" run -q --no-scan --record-seek 64K -w m.heaptap -- "$T/marked" sections >out 2>err
 	mv m.heaptap r.heaptap

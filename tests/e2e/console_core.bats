@@ -26,6 +26,9 @@ by_gdb() {
 # threads_of PID: their ids
 threads_of() { ls "/proc/$1/task" | sort -n; }
 
+# all_sleep PID: all threads have come to their time.sleep()
+all_sleep() { ! grep -qsvE 'nanosleep|select|poll' "/proc/$1"/task/*/wchan; }
+
 # bats test_tags=core
 @test "core: all threads of a process, and the process runs on" {
 	start python3 -c '
@@ -36,6 +39,7 @@ print("ready", flush=True)
 time.sleep(1000)'
 	TARGET=$PID
 	wait_for says python3 ready
+	wait_for all_sleep "$TARGET"
 	threads_of "$TARGET" >threads
 	run "$HEAPTAP" console -q "$TARGET" -x 'core python.core'
 	[ "$status" -eq 0 ]

@@ -56,7 +56,7 @@ sums() {
 	wait_for says spinner ready
 	attached --guess "$TARGET"
 	grep -q 'has malloc and free like those of' "$err" || skip "libc.a is of a build that the table lacks: make signatures"
-	sleep 1
+	works "$TARGET"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	is .watched true

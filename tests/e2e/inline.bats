@@ -365,7 +365,7 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	attached --backend inline --no-scan "$TARGET"
 	has_probes "$TARGET"
 	kill -USR1 "$TARGET"
-	LIMIT=30 wait_for says scribble 'done [1-9]'
+	wait_for says scribble 'done [1-9]'
 	kill -INT "$TAP"
 	ended "$TAP" 5 # records are lost
 	untouched "$TARGET"
@@ -374,11 +374,14 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	ended "$TARGET" 0
 }
 
-# A million pairs in a burst: with drop the program never waits, so some have no room. With wait all are there.
+# A million pairs while nobody reads: with drop the program never waits, so some have no room. With wait all are there.
 @test "inline: --on-full drop loses what has no room and counts it, wait loses nothing" {
 	stepping
 	attached --backend inline --no-scan --on-full drop "$TARGET"
+	kill -STOP "$TAP"
+	wait_for grep -q '^State:	T' "/proc/$TAP/status"
 	step "burst 1000000"
+	kill -CONT "$TAP"
 	step "alloc 4 100"
 	kill -INT "$TAP"
 	ended "$TAP" 5

@@ -270,6 +270,7 @@ run_copied_by() {
 	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
 	start "$T/confined" no-fork
 	TARGET=$PID
+	wait_for says confined ready
 	for backend in bpf ptrace; do
 		for way in fork precopy; do
 			patient --backend "$backend" --snapshot "$way" "$TARGET"

@@ -8,6 +8,9 @@ setup() {
 	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
 	STARTED=()
 	cd "$BATS_TEST_TMPDIR" || return 1
+	# Other tests have programs of the same name.
+	SWELL=$BATS_TEST_TMPDIR/swell-$$
+	cp "$T/swell" "$SWELL"
 	strings "$HEAPTAP" | grep -q 'libmicrohttpd.so.12 is not there' || skip "built without libmicrohttpd"
 	# The first python3 of the path may not be that of the distribution.
 	for PYTHON in python3 /usr/bin/python3 none; do
@@ -32,7 +35,7 @@ serving() {
 
 # swelling BYTES: a process that forgets so many bytes every 100 ms; its pid is in $TARGET
 swelling() {
-	start "${SWELL:-$T/swell}" "$1"
+	start "$SWELL" "$1"
 	TARGET=$PID
 }
 
@@ -55,7 +58,7 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 
 @test "metrics: system has rows of processes, growth, own cost, and verdicts of those that are traced" {
 	swelling 65536
-	serving system --comm swell -n 5
+	serving system --comm "${SWELL##*/}" -n 5
 	wait_for page "value('heaptap_process_growing', pid='$TARGET') == 1 and value('heaptap_process_growth_bytes_per_second') > 0"
 	wait_for page "value('heaptap_heap_verdict_bytes', pid='$TARGET', verdict='definite') > 0"
 	wait_for page "value('heaptap_caller_live_bytes', pid='$TARGET') > 0"
@@ -69,7 +72,7 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 @test "metrics: the Grafana dashboard asks for metrics and labels that the page has" {
 	local board=$ROOT/packaging/grafana-dashboard.json name asked
 	swelling 65536
-	serving system --comm swell -n 5
+	serving system --comm "${SWELL##*/}" -n 5
 	wait_for page "value('heaptap_heap_verdict_bytes', pid='$TARGET', verdict='definite') > 0"
 	curl -s "$URL/metrics" >body
 	asked=$(jq -r '.. | .expr? // empty' "$board" | grep -oE 'heaptap_[a-z_]+' | sort -u)

@@ -50,7 +50,7 @@ mistakes() {
 		127|run no-such-program-anywhere|no such program in PATH
 		4|attach no-such-program-anywhere|no such process
 		4|attach $T/leak|no process runs this file; 'heaptap run $T/leak' starts it
-		4|attach spinning|did you mean spinning-it
+		4|attach twirling|did you mean twirling-it
 		4|report $BATS_TEST_TMPDIR/data|is no kind of record: 'heaptap report --events' prints
 		4|report $BATS_TEST_TMPDIR/saved.json|'heaptap diff' reads reports
 		4|report $BATS_TEST_TMPDIR/none|No such file or directory
@@ -59,8 +59,8 @@ mistakes() {
 
 @test "mistakes: each is answered in one line that says what to type" {
 	local status_wanted words text line nr=0
-	cp "$T/spin" "$BATS_TEST_TMPDIR/spinning-it"
-	start "$BATS_TEST_TMPDIR/spinning-it"
+	cp "$T/spin" "$BATS_TEST_TMPDIR/twirling-it"
+	start "$BATS_TEST_TMPDIR/twirling-it"
 	cd "$BATS_TEST_TMPDIR"
 	echo "some words" >data
 	echo '{ "schema": "heaptap-report/1" }' >saved.json

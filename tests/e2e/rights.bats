@@ -141,7 +141,13 @@ dropped() {
 	[ $((caps & 1 << 19)) -ne 0 ]
 }
 
-has_dropped() { grep -qx 'NoNewPrivs:	1' "/proc/$1/status"; }
+# has_dropped PID: it has taken the last step of that, which is the filter
+has_dropped() {
+	case $(uname -m) in
+	x86_64 | aarch64 | riscv64) grep -qx 'Seccomp:	2' "/proc/$1/status" ;;
+	*) grep -qx 'NoNewPrivs:	1' "/proc/$1/status" ;;
+	esac
+}
 
 # bats test_tags=core
 @test "rights: attach keeps only the privileges that it needs (S10)" {

@@ -48,7 +48,14 @@ keeps() {
 	[ "$(capabilities "$1")" = "$2" ] || { echo "capabilities of $1: $(capabilities "$1"), not $2"; return 1; }
 }
 
-has_dropped() { gone "$1" || grep -qx 'NoNewPrivs:	1' "/proc/$1/status"; }
+# has_dropped PID: it has taken the last step of that, which is the filter, or has ended
+has_dropped() {
+	! gone "$1" || return 0
+	case $(uname -m) in
+	x86_64 | aarch64 | riscv64) grep -qx 'Seccomp:	2' "/proc/$1/status" ;;
+	*) grep -qx 'NoNewPrivs:	1' "/proc/$1/status" ;;
+	esac
+}
 
 # The numbers of linux/capability.h.
 read_search="2 "

@@ -28,8 +28,8 @@ scanned() {
 	[ "$status" -eq 0 ]
 	scanned --error-exitcode 42 "$TARGET"
 	[ "$status" -eq 42 ]
-	# By name, and as text.
-	run --separate-stderr "$HEAPTAP" scan -n 1 leak_kinds
+	# As text.
+	run --separate-stderr "$HEAPTAP" scan -n 1 "$TARGET"
 	[[ $output == 'leaks 1,442 B in 10 blocks, '*'Top 1 of '*' callers with leaks'*'1,442 B in 10 blocks definite'* ]]
 	report=$BATS_TEST_TMPDIR/report.json
 	detach
@@ -108,6 +108,14 @@ untouched_but_probed() {
 	is .pid "$first"
 	scanned "$TARGET"
 	is .pid "$TARGET"
+	report=$BATS_TEST_TMPDIR/report.json
+	detach
+	# By name, which no other test has.
+	cp "$T/spin" "$BATS_TEST_TMPDIR/scan-$$"
+	start "$BATS_TEST_TMPDIR/scan-$$"
+	attached --force "$PID"
+	scanned "scan-$$"
+	is .pid "$PID"
 	report=$BATS_TEST_TMPDIR/report.json
 	detach
 	attached --no-scan --force "$TARGET"

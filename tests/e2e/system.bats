@@ -9,6 +9,9 @@ setup() {
 	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/run
 	STARTED=()
 	cd "$BATS_TEST_TMPDIR" || return 1
+	# Other tests have programs of the same name.
+	SWELL=swell-$$
+	cp "$T/swell" "$SWELL"
 }
 
 teardown() {
@@ -18,9 +21,9 @@ teardown() {
 
 # swelling BYTES [MS]: a process that forgets so many bytes every MS milliseconds (100); its pid is in $TARGET
 swelling() {
-	start "$T/swell" "$@"
+	start "./$SWELL" "$@"
 	TARGET=$PID
-	wait_for says swell ready
+	wait_for says "$SWELL" ready
 }
 
 # watching [OPTIONS]: heaptap system in the background; its pid is in $TAP, what it prints in $rows and $err
@@ -43,19 +46,20 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 	# 640 KiB a second, or less on a busy machine. All that grows is a leak: the line through it is straight.
 	of "$grower" '.growth.bytes_per_hour > 0 and .growth.error_per_hour < .growth.bytes_per_hour'
 	of "$grower" '.limit.reached_in_ns > 0 and .growth.since_ns > 0'
-	of "$TARGET" '.growth.state == "none" and .comm == "swell"'
+	of "$TARGET" ".growth.state == \"none\" and .comm == \"$SWELL\""
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
 
-	"$HEAPTAP" system -t 13s -i 12s -n 5 >text
-	head -n 3 text | tail -n 1 | grep -E "^ *$grower  swell .*/min .*\(.*\)"
+	# Others on this machine may grow faster.
+	"$HEAPTAP" system -t 13s -i 12s -n 5 --zoom 0 --pid "$TARGET" --pid "$grower" >text
+	head -n 3 text | tail -n 1 | grep -E "^ *$grower  $SWELL .*/min .*\(.*\)"
 	grep -Eq '^20.* [0-9]+ processes, .* resident; heaptap .* of a CPU' text
 }
 
 @test "system: processes are chosen by name, program, user and PID" {
 	swelling 0
-	for choice in "--comm swel*" "--exe $T/swell" "--exe swell" "--pid $TARGET" "-p swell"; do
+	for choice in "--comm ${SWELL%?}*" "--exe $PWD/$SWELL" "--exe $SWELL" "--pid $TARGET" "-p $SWELL"; do
 		read -ra words <<<"$choice"
 		"$HEAPTAP" system "${words[@]}" --uid "$(id -u)" --json -i 1s -t 2500ms -n 0 >one
 		[ "$(tail -n 1 one | jq .watched)" -eq 1 ] || { echo "$choice"; cat one; return 1; }
@@ -67,7 +71,7 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 }
 
 @test "system: new processes are watched, ended ones leave, and the table is bounded" {
-	watching --comm swell --json -i 1s -n 0
+	watching --comm "$SWELL" --json -i 1s -n 0
 	swelling 0
 	wait_for of "$TARGET" '.pid'
 	kill "$TARGET"
@@ -78,7 +82,7 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 	ended "$TAP" 0
 	swelling 0
 	swelling 0
-	watching --comm swell --watch 1 --json -i 1s -n 0
+	watching --comm "$SWELL" --watch 1 --json -i 1s -n 0
 	is_bounded() { tail -n 1 "$rows" | jq -e '.watched == 1 and .evicted >= 1' >/dev/null 2>&1; }
 	wait_for is_bounded
 	fails jq -se 'any(.watched > 1)' "$rows"
@@ -97,16 +101,16 @@ told() { grep -q -- "$1" "$err"; }
 	idle=$TARGET
 	swelling 65536
 	watching
-	wait_for told "traces swell (pid $TARGET): it grows by"
-	wait_for told "swell (pid $TARGET): leaks .*: swell_forgets < main"
+	wait_for told "traces $SWELL (pid $TARGET): it grows by"
+	wait_for told "$SWELL (pid $TARGET): leaks .*: swell_forgets < main"
 	has_probes "$TARGET"
 	untouched "$idle"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
-	# The report at the end names it first: the process, the function and the verdict.
-	grep -A 3 'grew, or w' "$rows" | grep -q "^swell (pid $TARGET)  by .*traced for"
-	grep -A 1 "^swell (pid $TARGET)" "$rows" | grep -q 'leaks .* in [0-9,]* blocks: swell_forgets < main'
+	# The report at the end names the process, the function and the verdict. Others on this machine may grow faster.
+	grep -q "^$SWELL (pid $TARGET)  by .*traced for" "$rows"
+	grep -A 1 "^$SWELL (pid $TARGET)" "$rows" | grep -q 'leaks .* in [0-9,]* blocks: swell_forgets < main'
 	never_in "$err" "pid $idle"
 }
 
@@ -117,8 +121,8 @@ told() { grep -q -- "$1" "$err"; }
 	for ((i = 0; i < 199; i++)); do swelling 0; done
 	swelling 1747
 	watching
-	wait_for told "traces swell (pid $TARGET): it grows by"
-	wait_for told "swell (pid $TARGET): leaks .*: swell_forgets < main"
+	wait_for told "traces $SWELL (pid $TARGET): it grows by"
+	wait_for told "$SWELL (pid $TARGET): leaks .*: swell_forgets < main"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
@@ -162,13 +166,13 @@ told() { grep -q -- "$1" "$err"; }
 
 @test "system: programs that are spared are never traced" {
 	swelling 65536
-	watching --spare 'swel?'
-	wait_for told "does not trace swell (pid $TARGET): named by --spare"
+	watching --spare "${SWELL%?}?"
+	wait_for told "does not trace $SWELL (pid $TARGET): named by --spare"
 	kill -INT "$TAP"
 	ended "$TAP" 0
-	grep -A 1 "^swell (pid $TARGET)" "$rows" | grep -q 'not traced'
+	grep -A 1 "^$SWELL (pid $TARGET)" "$rows" | grep -q 'not traced'
 	# Others on this machine may grow, and be traced.
-	never_in "$err" ': traces swell'
+	never_in "$err" ": traces $SWELL"
 	watching --pid $$ --pid "$TARGET" --zoom 0 -t 3s
 	ended "$TAP" 0
 	never_in "$err" trace
@@ -181,8 +185,8 @@ told() { grep -q -- "$1" "$err"; }
 @test "system: --everything says that chosen processes are spared" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 4096
-	watching --everything --comm swell --spare 'swel?' -o "$BATS_TEST_TMPDIR/%p-%n.json"
-	wait_for told "does not trace swell (pid $TARGET), and processes like it: named by --spare"
+	watching --everything --comm "$SWELL" --spare "${SWELL%?}?" -o "$BATS_TEST_TMPDIR/%p-%n.json"
+	wait_for told "does not trace $SWELL (pid $TARGET), and processes like it: named by --spare"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 }
@@ -191,16 +195,16 @@ told() { grep -q -- "$1" "$err"; }
 	swelling 65536
 	first=$TARGET
 	# Chosen, because others on this machine may grow faster.
-	watching --zoom 1 --comm swell
-	wait_for told "traces swell (pid $first)"
+	watching --zoom 1 --comm "$SWELL"
+	wait_for told "traces $SWELL (pid $first)"
 	swelling 300000
 	kill "$first"
-	wait_for told "leaves swell (pid $first): it has ended"
-	wait_for told "traces swell (pid $TARGET)"
+	wait_for told "leaves $SWELL (pid $first): it has ended"
+	wait_for told "traces $SWELL (pid $TARGET)"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
-	grep "^swell (pid $first)" "$rows" | grep -q 'has ended'
+	grep "^$SWELL (pid $first)" "$rows" | grep -q 'has ended'
 }
 
 @test "system: tracing that costs too much is made cheaper, step by step, and each step is said" {
@@ -222,11 +226,11 @@ told() { grep -q -- "$1" "$err"; }
 
 @test "system: a process in a PID namespace has both of its PIDs" {
 	unshare -p true 2>/dev/null || skip "no PID namespaces here"
-	start unshare -p -f "$T/swell" 0
+	start unshare -p -f "./$SWELL" 0
 	wait_for says unshare ready
 	TARGET=$(pgrep -P "$PID")
 	STARTED+=("$TARGET")
-	watching --comm swell --json -i 1s
+	watching --comm "$SWELL" --json -i 1s
 	wait_for of "$TARGET" '.pid_inside == 1'
 	kill -INT "$TAP"
 	ended "$TAP" 0
@@ -237,8 +241,8 @@ told() { grep -q -- "$1" "$err"; }
 
 @test "system: SIGUSR1 reports now, the end reports last, and names of files are kept apart" {
 	swelling 65536
-	watching --comm swell -o '%p-%n.json' --keep 2
-	wait_for told "swell (pid $TARGET): leaks"
+	watching --comm "$SWELL" -o '%p-%n.json' --keep 2
+	wait_for told "$SWELL (pid $TARGET): leaks"
 	kill -USR1 "$TAP"
 	wait_for test -s "$TARGET-1.json"
 	kill -USR1 "$TAP"
@@ -255,9 +259,9 @@ told() { grep -q -- "$1" "$err"; }
 
 @test "system: a process over a threshold is traced and reported on once" {
 	swelling 30000000 600000
-	watching --comm swell --zoom 1 --threshold 20M --threshold growth:900%/h -o 'over-%p-%n.json'
+	watching --comm "$SWELL" --zoom 1 --threshold 20M --threshold growth:900%/h -o 'over-%p-%n.json'
 	wait_for test -s "over-$TARGET-1.json"
-	told "swell (pid $TARGET): --threshold: needs 2[0-9.]* MiB"
+	told "$SWELL (pid $TARGET): --threshold: needs 2[0-9.]* MiB"
 	jq -e '.processes[0].scan.definite != null' "over-$TARGET-1.json"
 	kill -INT "$TAP"
 	ended "$TAP" 0
@@ -271,12 +275,12 @@ told() { grep -q -- "$1" "$err"; }
 	swelling 65536
 	leaking=$TARGET
 	swelling 4096
-	watching --everything --comm swell -o '%p-%n.json'
+	watching --everything --comm "$SWELL" -o '%p-%n.json'
 	wait_for told '2 processes are traced'
 	swelling 1024
 	wait_for told '3 processes are traced'
 	wait_for has_probes "$TARGET"
-	wait_for grep -Eq "^ *$leaking  swell .*/min" "$rows"
+	wait_for grep -Eq "^ *$leaking  $SWELL .*/min" "$rows"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$TARGET"
@@ -286,14 +290,14 @@ told() { grep -q -- "$1" "$err"; }
 		jq -e '.processes[0].lost | .allocs + .frees + .stacks + .other == 0' "$pid-1.json"
 	done
 	[ -s "$TARGET-1.json" ]
-	grep -A 1 "^swell (pid $leaking)" "$rows" | grep -q 'leaks .*: swell_forgets < main'
+	grep -A 1 "^$SWELL (pid $leaking)" "$rows" | grep -q 'leaks .*: swell_forgets < main'
 }
 
 @test "system: --everything has room for new processes when others have ended" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536
 	first=$TARGET
-	watching --everything --comm swell --watch 1
+	watching --everything --comm "$SWELL" --watch 1
 	wait_for told '1 processes are traced'
 	kill -KILL "$first"
 	wait_for gone "$first"
@@ -344,19 +348,19 @@ dear_at_looks() { [ "$(jq -s 'map(select(.targets_permyriad > 1000)) | length' "
 @test "system: with --everything SIGUSR1, --interval and a threshold write reports too" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	swelling 65536
-	watching --everything --comm swell -o 'now-%p-%n.json'
+	watching --everything --comm "$SWELL" -o 'now-%p-%n.json'
 	wait_for told '1 processes are traced'
 	kill -USR1 "$TAP"
 	wait_for test -s "now-$TARGET-1.json"
 	kill -INT "$TAP"
 	ended "$TAP" 0
-	watching --everything --comm swell -i 1s -o 'each-%p-%n.json'
+	watching --everything --comm "$SWELL" -i 1s -o 'each-%p-%n.json'
 	wait_for test -s "each-$TARGET-3.json"
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	swelling 30000000 600000
-	watching --everything --comm swell --threshold 20M -o 'over-%p-%n.json'
-	wait_for told "swell (pid $TARGET): --threshold: needs"
+	watching --everything --comm "$SWELL" --threshold 20M -o 'over-%p-%n.json'
+	wait_for told "$SWELL (pid $TARGET): --threshold: needs"
 	wait_for test -s "over-$TARGET-1.json"
 	kill -INT "$TAP"
 	ended "$TAP" 0
@@ -369,15 +373,15 @@ dear_at_looks() { [ "$(jq -s 'map(select(.targets_permyriad > 1000)) | length' "
 @test "system: on a terminal it has a screen, with growers at the top, decisions below, and a report at its end" {
 	with_tmux
 	swelling 65536
-	on_screen 120x40 "$HEAPTAP" system --comm swell
+	on_screen 120x40 "$HEAPTAP" system --comm "$SWELL"
 	shows '^ *1 process, .* resident; heaptap .* of a CPU'
-	shows "^ *$TARGET  swell .*/min"
-	shows "system: traces swell (pid $TARGET)"
+	shows "^ *$TARGET  $SWELL .*/min"
+	shows "system: traces $SWELL (pid $TARGET)"
 	shows 'leaks .* in [0-9,]* blocks: swell_forgets < main'
 	keys Down
-	shows '^ *swell (pid .*resident .* left of'
+	shows "^ *$SWELL (pid .*resident .* left of"
 	keys q
 	left 0
-	shows "^swell (pid $TARGET)  by"
+	shows "^$SWELL (pid $TARGET)  by"
 	untouched "$TARGET"
 }

@@ -39,7 +39,12 @@ start() {
 	PID=$!
 	set +m
 	STARTED+=("$PID")
+	# On a busy machine the child is this shell for a while.
+	until has_executed "$PID"; do sleep 0.01; done
 }
+
+# has_executed PID: the child of this shell has executed its program, or has ended
+has_executed() { ! cmp -s "/proc/$1/cmdline" "/proc/$BASHPID/cmdline"; }
 
 end_started() {
 	local pid children
@@ -51,10 +56,10 @@ end_started() {
 	STARTED=()
 }
 
-# wait_for COMMAND...: until it succeeds; fails after a minute (a hang, not a measure of speed)
+# wait_for COMMAND...: until it succeeds; fails after four minutes and more (a hang, not a measure of speed)
 wait_for() {
 	local i
-	for ((i = 0; i < 1200; i++)); do
+	for ((i = 0; i < 5000; i++)); do
 		"$@" && return 0
 		sleep 0.05
 	done
