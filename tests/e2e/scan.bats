@@ -113,9 +113,10 @@ untouched_but_probed() {
 	# By name, which no other test has.
 	cp "$T/spin" "$BATS_TEST_TMPDIR/scan-$$"
 	start "$BATS_TEST_TMPDIR/scan-$$"
-	attached --force "$PID"
+	first=$PID
+	attached --force "$first"
 	scanned "scan-$$"
-	is .pid "$PID"
+	is .pid "$first"
 	report=$BATS_TEST_TMPDIR/report.json
 	detach
 	attached --no-scan --force "$TARGET"
