@@ -240,7 +240,8 @@ attached() {
 	rm -f "$report"
 	start "$HEAPTAP" attach --max-pause 60s -o "$report" "$@"
 	TAP=$PID
-	wait_for is_tracing "$TAP"
+	wait_for is_tracing "$TAP" || return 1
+	! gone "$TAP" || cat "$err"
 }
 
 # is_tracing PID: heaptap has said so on stderr, or has ended
