@@ -574,7 +574,7 @@ has_blocks() { [ "$(live_blocks)" -eq "$1" ]; }
 }
 
 # share: of a CPU, in percent without what follows the point, as the last status has it
-share() { sed -n 's/.*a second), \([0-9]*\)[^,]* of a CPU,.*/\1/p' <<<"$output"; }
+share() { unbroken <<<"$output" | grep -oE 'a second\), [0-9]+[^,]* of a CPU' | sed 's/.*), //; s/[^0-9].*//'; }
 
 @test "console: heaptap takes no more CPU than there is, and shows no share at once" {
 	local shown

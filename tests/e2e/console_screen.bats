@@ -86,6 +86,8 @@ type_line() { keys "$1" Enter; }
 	prompted
 	type_line status
 	shows '^  lost'
+	# Lines are broken at blanks, and the rest is indented.
+	shows '^  .*at most$'
 	prompted
 	[ "$(screen_now | awk 'length > 20' | wc -l)" -eq 0 ]
 	for size in 200x10 9x5 20x2 80x24; do

@@ -15,6 +15,7 @@
 #include "user/lib/escape.h"
 #include "user/lib/human.h"
 #include "user/lib/parse.h"
+#include "user/lib/wrap.h"
 #include "user/report/format.h"
 #include "user/report/report_parts.h"
 #include "user/report/report_rows.h"
@@ -59,14 +60,17 @@ static void print_cost(struct console *c)
 	u64 since_ns = now.time_ns > then->time_ns ? now.time_ns - then->time_ns : 1;
 	/* A reset sets the counter of events to zero. */
 	u64 events = now.events - (now.events < then->events ? 0 : then->events);
+	u32 width = console_look(c).width;
+	auto_fclose FILE *lines = wrap_open(c->out, width ? width : wrap_width(c->out));
+	FILE *out = lines ? lines : c->out;
 
-	fprintf(c->out, "  heaptap     %s events in %s", human_count(events).text,
+	fprintf(out, "  heaptap     %s events in %s", human_count(events).text,
 		human_duration(since_ns).text);
 	if (since_ns >= SHARE_MIN_NS)
-		fprintf(c->out, " (%s a second), %s of a CPU",
+		fprintf(out, " (%s a second), %s of a CPU",
 			human_count((u64)((double)events * 1e9 / (double)since_ns)).text,
 			human_percent(now.cpu_ns - then->cpu_ns, since_ns).text);
-	fprintf(c->out, ", %s of memory at most\n", human_bytes((u64)own.ru_maxrss * 1024).text);
+	fprintf(out, ", %s of memory at most\n", human_bytes((u64)own.ru_maxrss * 1024).text);
 	c->cost = now;
 }
 
