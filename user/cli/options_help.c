@@ -30,9 +30,9 @@ static size_t help_width(FILE *out)
 }
 
 /* Go to the column of the texts. @len columns of the line are used. */
-static struct wrap wrap_begin(FILE *out, int len, int column)
+static struct wrap wrap_begin(FILE *out, size_t width, int len, int column)
 {
-	struct wrap w = { .out = out, .width = help_width(out) };
+	struct wrap w = { .out = out, .width = width };
 
 	w.begin = w.width < NARROW ? NARROW_COLUMN : column;
 	w.column = w.begin - 1;
@@ -85,7 +85,7 @@ static void wrap_limits(struct wrap *w, const struct option_row *row)
 	wrap_text(w, text);
 }
 
-static void help_row(FILE *out, const struct option_row *row)
+static void help_row(FILE *out, size_t width, const struct option_row *row)
 {
 	struct wrap w;
 	char left[64];
@@ -98,13 +98,13 @@ static void help_row(FILE *out, const struct option_row *row)
 	if (row->arg)
 		len += snprintf(left + len, sizeof(left) - len, " %s", row->arg);
 	fputs(left, out);
-	w = wrap_begin(out, len, HELP_COLUMN);
+	w = wrap_begin(out, width, len, HELP_COLUMN);
 	wrap_text(&w, row->help);
 	wrap_limits(&w, row);
 	putc('\n', out);
 }
 
-static void help_command(FILE *out, const struct command *command)
+static void help_command(FILE *out, size_t width, const struct command *command)
 {
 	u32 bit = 1U << (command - commands);
 
@@ -113,14 +113,14 @@ static void help_command(FILE *out, const struct command *command)
 	fprintf(out, "heaptap %s: %s.\n\n", command->name, command->help);
 	for (const struct option_row *row = option_rows; row->name; row++)
 		if ((row->commands & bit) && !(IS_AGENT && row->is_left_out))
-			help_row(out, row);
+			help_row(out, width, row);
 }
 
 /* One command in the list: its help has a column of its own, and a line of its own if the synopsis is long. */
-static void help_summary(FILE *out, const struct command *c)
+static void help_summary(FILE *out, size_t width, const struct command *c)
 {
 	int len = fprintf(out, "  %-8s %s", c->name, c->synopsis);
-	struct wrap w = wrap_begin(out, len, SUMMARY_COLUMN);
+	struct wrap w = wrap_begin(out, width, len, SUMMARY_COLUMN);
 
 	wrap_text(&w, c->help);
 	putc('\n', out);
@@ -128,8 +128,10 @@ static void help_summary(FILE *out, const struct command *c)
 
 void options_help(FILE *out, const struct command *command)
 {
+	size_t width = help_width(out);
+
 	if (command) {
-		help_command(out, command);
+		help_command(out, width, command);
 		return;
 	}
 	fputs("Usage: heaptap COMMAND [OPTIONS] [ARGUMENTS]\n\n"
@@ -137,7 +139,7 @@ void options_help(FILE *out, const struct command *command)
 	      out);
 	for (const struct command *c = commands; c->name; c++)
 		if (!(IS_AGENT && c->is_left_out))
-			help_summary(out, c);
+			help_summary(out, width, c);
 	fputs("\n'heaptap help COMMAND' lists the options of a command. The manual is heaptap(1).\n", out);
 }
 
