@@ -235,6 +235,12 @@ ALL="r.compact.json r.csv r.speedscope.json r.massif r.trace.json r.heap"
 	"$HEAPTAP" report -q -o 'each-%p.massif' r.heaptap 2>err
 	[ "$(find . -name 'each-*' | wc -l)" -eq "$(jq '.processes | length' r.json)" ]
 	[ ! -s err ]
+	# Programs that a process executes one after the other have one PID.
+	"$HEAPTAP" run -q --no-scan -o 'programs-%p.massif' -- "$T/exec" "$T/leak" >out 2>err
+	grep -q 'massif: a file holds one program, here the one of PID [0-9]* with the highest peak' err
+	fails grep %p err
+	grep -q '^desc: .*; 1 other programs of it are not in this file$' programs-*.massif
+	grep -q '^cmd: .*/leak$' programs-*.massif
 }
 
 @test "formats: each has the sums of JSON: nothing is live, everything is freed" {

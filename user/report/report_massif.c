@@ -32,6 +32,30 @@ static const struct report_process *choose(const struct report *r)
 	return best;
 }
 
+/* Are they all programs that one process has executed? */
+static bool is_one_process(const struct report *r)
+{
+	for (u32 i = 1; i < r->nr_processes; i++)
+		if (r->processes[i].target->pid != r->processes[0].target->pid)
+			return false;
+	return true;
+}
+
+/* Say what is not in the file. %p in its name tells processes apart, and not the programs of one. */
+static void warn_of_others(const struct massif *m)
+{
+	const struct report *r = m->report;
+	int pid = (int)m->process->target->pid;
+
+	if (r->nr_processes > 1 && is_one_process(r))
+		warn("report: massif: a file holds one program, here the one of PID %d with the highest peak; "
+		     "others that it executed are not in it",
+		     pid);
+	else if (r->nr_processes > 1)
+		warn("report: massif: a file holds one process, here PID %d; use %%p in its name for a file each",
+		     pid);
+}
+
 static void put_head(struct massif *m)
 {
 	size_t nr = m->report->nr_processes;
@@ -39,7 +63,8 @@ static void put_head(struct massif *m)
 	fprintf(m->out, "desc: heaptap " HEAPTAP_VERSION ", source %s, pid %d", m->report->backend,
 		(int)m->process->target->pid);
 	if (nr > 1)
-		fprintf(m->out, "; %zu other processes are not in this file", nr - 1);
+		fprintf(m->out, "; %zu other %s are not in this file", nr - 1,
+			is_one_process(m->report) ? "programs of it" : "processes");
 	fputs("\ncmd: ", m->out);
 	escape_text(m->out, m->process->target->exe ? m->process->target->exe : m->process->target->comm);
 	fputs("\ntime_unit: ms\n", m->out);
@@ -102,9 +127,7 @@ int report_massif(FILE *out, const struct report *r)
 	if (!r->nr_processes)
 		return flush_stream(out);
 	m.process = choose(r);
-	if (r->nr_processes > 1)
-		warn("report: massif: a file holds one process, here PID %d; use %%p in its name for a file each",
-		     (int)m.process->target->pid);
+	warn_of_others(&m);
 	err = put_process(&m);
 	return err ? err : flush_stream(out);
 }
