@@ -24,7 +24,7 @@ same_reports() {
 	done
 	diff "$BATS_TEST_TMPDIR/bpf.status" "$BATS_TEST_TMPDIR/ptrace.status"
 	diff "$BATS_TEST_TMPDIR/bpf.json" "$BATS_TEST_TMPDIR/ptrace.json" | head -40
-	cmp "$BATS_TEST_TMPDIR/bpf.json" "$BATS_TEST_TMPDIR/ptrace.json"
+	cmp "$BATS_TEST_TMPDIR/bpf.json" "$BATS_TEST_TMPDIR/ptrace.json" || { cat "$err"; return 1; }
 	jq -e 'all(.processes[]; .totals.allocs > 0)' "$report"
 }
 
