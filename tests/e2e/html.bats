@@ -314,6 +314,13 @@ slices() {
 	printf '%s\n' 400 '"dark"' 1600 '"light"' | diff - got
 }
 
+@test "html: printed at 800 pixels the table of callers has all of its columns on the paper" {
+	"$HEAPTAP" run -q -o r.html -- "$T/leak_kinds" 2>err >out
+	page r.html size 800 900 media media=print eval 'document.querySelectorAll("#table thead th").length > 8' \
+		eval '(table => table.getBoundingClientRect().right <= innerWidth)(document.querySelector("#table"))' >got
+	printf '%s\n' true true | diff - got
+}
+
 @test "html: a comparison has the numbers of diff --json" {
 	list_events >a.txt
 	sed 's/0x2000 5000/0x2000 7000/; s/^free.*/alloc 77 1 malloc 0x5000 40 2 3000000000/' a.txt >b.txt
