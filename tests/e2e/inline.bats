@@ -507,6 +507,18 @@ time.sleep(1000)'
 	end_started # this test has changed the code
 }
 
+# The kernel's breakpoint in a jump of ours would lead it elsewhere. Here no function is called meanwhile.
+@test "inline: --follow by BPF names the programs that --backend inline traces" {
+	start "$T/spin" 1
+	TARGET=$PID
+	wait_for says spin ready
+	attached --backend inline --no-scan "$TARGET"
+	run "$HEAPTAP" run -f --backend bpf --no-scan -- "$T/nothing"
+	[ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
+	grep "PID $TARGET: a heaptap with --backend inline traces it" <<<"$output"
+	end_started # its code was changed by both
+}
+
 @test "inline: --follow and 32-bit programs are refused" {
 	run timeout 60 "$HEAPTAP" run --backend inline --follow -- "$T/nothing"
 	[ "$status" -eq 3 ]

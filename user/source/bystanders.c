@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "user/inject/left.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
@@ -28,6 +29,17 @@ void bystanders_tell(struct bystanders *b, pid_t pid)
 	     pid);
 }
 
+/* The kernel writes breakpoints over jumps of ours, and takes them for the code that the file has there. */
+static void tell_of_piece(pid_t pid)
+{
+	pid_t owner;
+
+	if (inject_find_left(pid, &owner) != INJECT_LEFT_NOTHING)
+		warn("bpf: PID %d: a heaptap with --backend inline traces it, and it gets the probes of the traced "
+		     "processes: they may end it by a signal",
+		     pid);
+}
+
 void bystanders_tell_all(struct bystanders *b)
 {
 	auto_free pid_t *pids = NULL;
@@ -38,9 +50,11 @@ void bystanders_tell_all(struct bystanders *b)
 	b->has_told_all = true;
 	if (proc_all(&pids, &nr))
 		return;
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
 		if (bystander_is_emulator(pids[i]))
 			bystanders_tell(b, pids[i]);
+		tell_of_piece(pids[i]);
+	}
 }
 
 /* The process that traces @pid, unless it is this one; 0 = none. */

@@ -21,7 +21,7 @@ bool bystander_is_emulator(pid_t pid);
 /* @pid is an emulator: warn of the first few. */
 void bystanders_tell(struct bystanders *b, pid_t pid);
 
-/* Warn of the emulators that run now. Only the first time. */
+/* Warn of the emulators that run now, and of the targets of --backend inline. Only the first time. */
 void bystanders_tell_all(struct bystanders *b);
 
 /*

@@ -143,7 +143,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	u32 next = 0;
 
 	s->programs.state->is_shared = s->is_shared;
-	if (s->is_shared)
+	if (s->is_shared && !taker)
 		bystanders_tell_all(&s->bystanders);
 	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
 		next++;
