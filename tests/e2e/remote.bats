@@ -340,6 +340,40 @@ harmless() {
 	untouched "$TARGET"
 }
 
+@test "remote: the server is stopped: one signal ends connect, with its report (A5, G7)" {
+	spinning
+	serving "$TARGET"
+	watching "unix:$SOCKET"
+	wait_for reports_allocs 101
+	kill -STOP "$SERVE"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	grep -q 'the other side does not answer; what is known until now is reported' "$err" || { cat "$err"; false; }
+	[ "$(field .totals.allocs)" -gt 100 ]
+	# The server was asked to take them out, though it could not hear that.
+	kill -CONT "$SERVE"
+	untouched "$TARGET"
+	wait_for grep -q 'the client has enough: the probes are out' "$BATS_TEST_TMPDIR/serve.err"
+	is_running "$SERVE"
+}
+
+@test "remote: an ssh that does not end by itself is asked to" {
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	cat >"$BATS_TEST_TMPDIR/bin/ssh" <<-EOF
+		#!/bin/bash
+		trap 'touch $BATS_TEST_TMPDIR/asked; kill \$!; exit' TERM
+		sleep 1000 2>/dev/null &
+		touch $BATS_TEST_TMPDIR/begun
+		wait
+	EOF
+	chmod +x "$BATS_TEST_TMPDIR/bin/ssh"
+	PATH=$BATS_TEST_TMPDIR/bin:$PATH start_as connect "$HEAPTAP" connect ssh://host/1
+	wait_for test -e "$BATS_TEST_TMPDIR/begun"
+	kill -INT "$PID"
+	ended "$PID" 0
+	[ -e "$BATS_TEST_TMPDIR/asked" ]
+}
+
 # cut_and_mended BACKEND
 cut_and_mended() {
 	own_libc

@@ -3,6 +3,7 @@
 # heaptap answers signals also while nobody reads what it prints.
 
 load ../lib/common
+load ../lib/remote
 
 # full PIPE: as unread, with no room for another byte
 full() {
@@ -36,6 +37,24 @@ told() { grep -q "$1: heaptap is busy.* another signal ends heaptap" "$err"; }
 	wait_for told console
 	kill -INT "$TAP"
 	ended "$TAP" 130
+	exec 8>&-
+}
+
+@test "unread: connect: one signal has the probes taken out at the other side, the next one ends it (A5)" {
+	spinning 0 2
+	serving "$TARGET"
+	full "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' connect --no-scan -i 1s 'unix:$SOCKET' >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_stuck "$TAP"
+	has_probes "$TARGET"
+	kill -TERM "$TAP"
+	untouched "$TARGET"
+	wait_for told connect
+	grep -q 'the other side is taking the probes out' "$err"
+	kill -TERM "$TAP"
+	ended "$TAP" 143
 	exec 8>&-
 }
 

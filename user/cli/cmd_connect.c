@@ -54,16 +54,14 @@ static bool report(const struct connect *c, struct session *s)
 	return !attach_is_unread(c->options, err);
 }
 
-/* Until something ends it. True if that is the other side. */
-static bool trace(struct connect *c, struct session *s, struct control *control)
+/* Until something ends it. True if that is the other side. *@sig: the signal that does, or 0. */
+static bool trace(struct connect *c, struct session *s, struct control *control, int *sig)
 {
-	int sig;
-
 	for (;;) {
-		switch (control_wait(control, session_wait_fd(s), POLL_MS, &sig)) {
+		switch (control_wait(control, session_wait_fd(s), POLL_MS, sig)) {
 		case CONTROL_STOP:
 			/* The time begins only when the other side is connected. */
-			if (!sig && !c->is_told)
+			if (!*sig && !c->is_told)
 				break;
 			return false;
 		case CONTROL_REPORT:
@@ -79,7 +77,7 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 		if (session_poll(s))
 			return true;
 		look(c, control);
-		connection_round(&c->connection, s);
+		connection_round(&c->connection, s, control);
 		if (c->is_told)
 			trace_metrics_round(&c->metrics, s);
 	}
@@ -88,15 +86,15 @@ static bool trace(struct connect *c, struct session *s, struct control *control)
 static int connect_and_trace(struct connect *c, struct session *s, struct control *control)
 {
 	bool is_over;
-	int status, ended;
+	int status, ended, sig;
 
 	/* Only for markers: a request for a verdict means a process of this machine. */
 	if (c->options->record)
 		control_listen(control);
-	is_over = trace(c, s, control);
+	is_over = trace(c, s, control, &sig);
 	control_finish(control);
 	if (!is_over)
-		connection_stop(&c->connection, s);
+		connection_stop(&c->connection, s, sig != 0);
 	session_stop(s);
 	ended = connection_status(&c->connection);
 	if (!source_remote_is_started(c->connection.source))
@@ -134,17 +132,21 @@ int cmd_connect(const struct options *o)
 		outputs_free(outs);
 		return err == -EINVAL ? STATUS_USAGE : STATUS_IMPOSSIBLE;
 	}
+	/* Nothing is traced yet: a signal ends heaptap as it ends any program. */
+	if (connection_open(&c.connection, &s, outs))
+		goto out;
+	/* The peer has sent nothing yet that was read. */
+	rights_keep_peer(o, outs);
 	err = control_new(&control, &c.times, false);
 	if (err) {
 		error("connect: signals: %s", strerror(-err));
 		status = STATUS_IMPOSSIBLE;
-	} else if (!connection_open(&c.connection, &s, outs)) {
-		/* The peer has sent nothing yet that was read. */
-		rights_keep_peer(o, outs);
-		control_guard(control, "connect", -1);
-		control_begin(control, 0);
-		status = connect_and_trace(&c, s, control);
+		goto out;
 	}
+	control_guard(control, "connect", -1);
+	control_begin(control, 0);
+	status = connect_and_trace(&c, s, control);
+out:
 	session_free(s);
 	control_free(control);
 	trace_metrics_fini(&c.metrics);

@@ -157,7 +157,7 @@ static void end_here(struct console *c)
 static int end_there(struct console *c)
 {
 	if (c->has_source)
-		connection_stop(c->remote, c->session);
+		connection_stop(c->remote, c->session, true);
 	session_stop(c->session);
 	return connection_status(c->remote);
 }

@@ -62,7 +62,7 @@ static int finish(struct top_command *r)
 	if (!wants_report)
 		r->session.scan = SCAN_NEVER;
 	if (top->remote && top->has_source)
-		connection_stop(top->remote, top->session);
+		connection_stop(top->remote, top->session, true);
 	else if (!top->remote && top->has_source && r->session.scan != SCAN_NEVER &&
 		 !control_is_cut(top->control))
 		session_scan(top->session, NULL, true);

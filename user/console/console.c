@@ -36,7 +36,7 @@ static void take_events(struct console *c)
 		return;
 	}
 	if (c->remote)
-		connection_round(c->remote, c->session);
+		connection_round(c->remote, c->session, c->control);
 	if (++c->round % ALIVE_ROUNDS)
 		return;
 	session_bound_ended(c->session);

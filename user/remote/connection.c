@@ -9,9 +9,11 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/session/busy_signals.h"
+#include "user/session/control.h"
 #include "user/session/session.h"
 
-enum { POLL_MS = 20, END_MS = 30000, QUEUE_BYTES = 4 << 20 };
+enum { POLL_MS = 20, END_MS = 30000, ANSWER_MS = 800, FAR_ANSWER_MS = 4500, QUEUE_BYTES = 4 << 20 };
 
 bool connection_is_address(const char *text)
 {
@@ -134,20 +136,56 @@ int connection_open(struct connection *c, struct session **out, struct outputs *
 	return err;
 }
 
-void connection_round(struct connection *c, struct session *s)
+_Static_assert((int)WIRE_HEADER_LEN == (int)BUSY_SIGNALS_FAREWELL, "a frame without a body says farewell");
+
+static void guard(const struct connection *c, struct control *control)
+{
+	u8 bytes[WIRE_HEADER_LEN];
+	int fd = source_remote_farewell(c->source, bytes);
+
+	if (fd >= 0)
+		control_guard_connection(control, fd, bytes);
+}
+
+void connection_round(struct connection *c, struct session *s, struct control *control)
 {
 	pid_t pid = source_remote_exiting(c->source);
 
+	guard(c, control);
 	if (!pid)
 		return;
 	session_scan_exiting(s, pid);
 	source_remote_let_exit(c->source);
 }
 
-void connection_stop(struct connection *c, struct session *s)
+/*
+ * Does the other side answer in time? One that is only busy with much to send may take longer. After an interruption of
+ * some seconds, TCP waits as long again before it sends once more.
+ */
+static bool answers(const struct connection *c, struct session *s)
+{
+	u64 limit_ms = net_addr_is_local(&c->remote.link.addr) ? ANSWER_MS : FAR_ANSWER_MS, silent_ms;
+
+	source_remote_call(c->source);
+	while (source_remote_is_silent(c->source, &silent_ms)) {
+		if (silent_ms >= limit_ms)
+			return false;
+		if (session_poll(s))
+			break;
+		remote_wait(session_wait_fd(s), POLL_MS);
+	}
+	return true;
+}
+
+void connection_stop(struct connection *c, struct session *s, bool is_hurried)
 {
 	u64 end_ms = clock_now_ms() + END_MS;
 
+	/* The server may be stopped, or the network may be cut. */
+	if (is_hurried && !answers(c, s)) {
+		source_remote_leave(c->source);
+		return;
+	}
 	if (c->options.session->scan != SCAN_NEVER)
 		session_scan(s, NULL, true);
 	if (c->options.want_kill && session_kill(s))

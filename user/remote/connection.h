@@ -5,6 +5,7 @@
 #include "user/remote/source_remote.h"
 #include "user/remote/wire_auth.h"
 
+struct control;
 struct outputs;
 struct session;
 struct session_options;
@@ -37,11 +38,18 @@ int connection_init(struct connection *c, const struct connection_options *o) __
 /* Connect. session_poll() has events after source_remote_is_started(). 0 or -errno, logged. */
 int connection_open(struct connection *c, struct session **out, struct outputs *outs) __must_check;
 
-/* Call after each session_poll(). Scans a program that is at its end over there, then lets it exit. */
-void connection_round(struct connection *c, struct session *s);
+/*
+ * Call after each session_poll(). Scans a program that is at its end over there, then lets it exit. While @control
+ * guards this thread, it can have the probes over there removed.
+ */
+void connection_round(struct connection *c, struct session *s, struct control *control);
 
-/* Take the last verdict, remove the probes over there, and take the last events. Waits at most 30 s. */
-void connection_stop(struct connection *c, struct session *s);
+/*
+ * Take the last verdict, remove the probes over there, and take the last events. Waits at most 30 s. @is_hurried:
+ * somebody waits for it, so the other side is left without all that if it does not answer within a second, or 5 s where
+ * it is on another machine.
+ */
+void connection_stop(struct connection *c, struct session *s, bool is_hurried);
 
 /* The exit status of the connection. Logs the reason unless it ended well. */
 int connection_status(const struct connection *c);

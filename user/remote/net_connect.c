@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,10 +13,32 @@
 #include "user/lib/log.h"
 #include "user/remote/net_socket.h"
 
+enum { ROUND_MS = 50 };
+
+/* Does a signal wait that heaptap shall end by? Where it is not blocked, it has ended heaptap. */
+static bool has_signal(void)
+{
+	sigset_t set;
+
+	return !sigpending(&set) && (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1);
+}
+
+static int wait_for_peer(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	for (; timeout_ms > 0; timeout_ms -= ROUND_MS) {
+		if (poll(&p, 1, timeout_ms < ROUND_MS ? timeout_ms : ROUND_MS) > 0)
+			return 0;
+		if (has_signal())
+			return -EINTR;
+	}
+	return -ETIMEDOUT;
+}
+
 static int connect_within(const struct sockaddr *sa, socklen_t len, int timeout_ms, int *out)
 {
 	auto_close int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
 	socklen_t err_len = sizeof(int);
 	int err = 0;
 
@@ -25,8 +48,9 @@ static int connect_within(const struct sockaddr *sa, socklen_t len, int timeout_
 		/* EAGAIN: the queue of a UNIX socket is full. */
 		if (errno != EINPROGRESS)
 			return -errno;
-		if (poll(&p, 1, timeout_ms) <= 0)
-			return -ETIMEDOUT;
+		err = wait_for_peer(fd, timeout_ms);
+		if (err)
+			return err;
 		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &err_len))
 			return -errno;
 		if (err)

@@ -22,6 +22,7 @@ struct remote_link {
 	struct remote_ssh ssh;
 	int fd; /* owned; -1 = none */
 	enum remote_state state;
+	u32 nr_begun;
 	struct wire_in in;
 	struct wire_out out;
 	struct wire_auth auth;
@@ -51,6 +52,7 @@ static void give_up(struct remote_link *l, const char *why)
 static void begin(struct remote_link *l, int fd)
 {
 	l->fd = fd;
+	l->nr_begun++;
 	l->state = REMOTE_SHAKING;
 	l->since_ms = l->heard_ms = l->sent_ms = clock_now_ms();
 	wire_in_init(&l->in, WIRE_TARGET);
@@ -213,6 +215,16 @@ struct wire_out *remote_link_out(struct remote_link *l)
 void remote_link_drop(struct remote_link *l, const char *why)
 {
 	give_up(l, why);
+}
+
+u32 remote_link_number(const struct remote_link *l)
+{
+	return l->state == REMOTE_UP ? l->nr_begun : 0;
+}
+
+u64 remote_link_silent_ms(const struct remote_link *l)
+{
+	return clock_now_ms() - l->heard_ms;
 }
 
 int remote_link_fd(const struct remote_link *l)

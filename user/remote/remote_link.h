@@ -36,6 +36,12 @@ enum remote_state {
 	REMOTE_OVER,	/* lost for good: remote_link_why() */
 };
 
+/* The number of the present connection, from 1; 0 = none that is up. */
+u32 remote_link_number(const struct remote_link *l);
+
+/* Milliseconds since something came last. */
+u64 remote_link_silent_ms(const struct remote_link *l);
+
 /* Read, write, connect again. Does not wait, except for a connection: up to REMOTE_CONNECT_MS. */
 enum remote_state remote_link_poll(struct remote_link *l);
 const char *remote_link_why(const struct remote_link *l);

@@ -17,7 +17,8 @@
 #include "user/lib/log.h"
 #include "user/remote/net_socket.h"
 
-enum { MAX_ARGS = 12, END_ROUNDS = 300, ROUND_NS = 10000000 };
+/* Rounds of 10 ms: ssh may end by itself for 0.5 s, and after a request for 0.3 s. */
+enum { MAX_ARGS = 12, TERM_ROUND = 50, END_ROUNDS = 80, ROUND_NS = 10000000 };
 
 void remote_ssh_init(struct remote_ssh *s)
 {
@@ -171,6 +172,8 @@ void remote_ssh_end(struct remote_ssh *s)
 	for (int i = 0; i < END_ROUNDS && !waitpid(s->pid, &status, WNOHANG); i++) {
 		remote_ssh_poll(s);
 		nanosleep(&pause, NULL);
+		if (i == TERM_ROUND)
+			kill(s->pid, SIGTERM);
 		if (i == END_ROUNDS - 1 && !kill(s->pid, SIGKILL))
 			waitpid(s->pid, &status, 0);
 	}

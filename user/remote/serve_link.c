@@ -311,6 +311,9 @@ static int next_frame(struct serve_link *l, struct wire_frame *frame)
 
 		if (more > 0 && frame->kind != WIRE_PING)
 			return 1;
+		/* The answer to a ping: serve_link_keep(). */
+		if (more > 0)
+			c->sent_ms = 0;
 		if (more < 0)
 			serve_link_drop(l, "what it sends is no frame of a host");
 		if (more)

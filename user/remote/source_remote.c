@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Turns the frames of a server into records, and connects again when the connection is lost. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,11 +99,19 @@ static void on_note(struct remote_source *s, struct wire_view *v)
 		warn("connect: the other side sent %d notes; no more of them are shown", MAX_NOTES);
 }
 
-/* Handlers of frames, by kind. WIRE_STREAM goes to on_stream(), and WIRE_PING needs no handler. */
+/* A ping that the server sent by itself shows that it is there, too. */
+static void on_ping(struct remote_source *s, struct wire_view *v)
+{
+	(void)v;
+	s->called_ms = 0;
+}
+
+/* Handlers of frames, by kind. WIRE_STREAM goes to on_stream(). */
 static void (*const handlers[NR_WIRE_KINDS])(struct remote_source *s, struct wire_view *v) = {
 	[WIRE_STARTED] = on_started,
 	[WIRE_STOPPED] = on_stopped,
 	[WIRE_NOTE] = on_note,
+	[WIRE_PING] = on_ping,
 	[WIRE_TUNED] = source_remote_on_tuned,
 	[WIRE_LEFT_OUT] = source_remote_on_left_out,
 	[WIRE_MARK] = source_remote_on_mark,
@@ -296,6 +305,47 @@ void source_remote_stop(struct source *source)
 	s->trace.life = REMOTE_STOPPING;
 	if (source_remote_put(s, WIRE_DETACH, NULL, 0))
 		end(s, REMOTE_BROKEN, s->trace.was_started ? lost_for_good : "");
+}
+
+int source_remote_farewell(struct source *source, u8 bytes[WIRE_HEADER_LEN])
+{
+	const u8 detach[WIRE_HEADER_LEN] = { [4] = WIRE_DETACH };
+	struct remote_source *s = remote_self(source);
+	u32 number = remote_link_number(s->link);
+
+	if (!number || number == s->nr_farewell)
+		return -1;
+	s->nr_farewell = number;
+	memcpy(bytes, detach, WIRE_HEADER_LEN);
+	return fcntl(remote_link_fd(s->link), F_DUPFD_CLOEXEC, 0);
+}
+
+void source_remote_call(struct source *source)
+{
+	struct remote_source *s = remote_self(source);
+
+	s->called_ms = source_remote_put(s, WIRE_PING, NULL, 0) ? 0 : clock_now_ms();
+}
+
+bool source_remote_is_silent(const struct source *source, u64 *ms)
+{
+	const struct remote_source *s = remote_self(source);
+	u64 since_call_ms = clock_now_ms() - s->called_ms, silent_ms = remote_link_silent_ms(s->link);
+
+	if (!s->called_ms || source_remote_is_over(s) || !remote_link_out(s->link))
+		return false;
+	*ms = since_call_ms < silent_ms ? since_call_ms : silent_ms;
+	return true;
+}
+
+void source_remote_leave(struct source *source)
+{
+	struct remote_source *s = remote_self(source);
+
+	source_remote_stop(source);
+	/* Should the other side be alive after all, it finds the request before the end of the connection. */
+	remote_link_poll(s->link);
+	end(s, REMOTE_BROKEN, "the other side does not answer; what is known until now is reported");
 }
 
 int source_remote_kill(struct source *source)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "user/remote/remote_link.h"
+#include "user/remote/wire.h"
 #include "user/source/source.h"
 #include "user/source/tuning.h"
 
@@ -33,6 +34,21 @@ bool source_remote_is_started(const struct source *s);
 
 /* Ask the server to remove the probes and to send the last records. Then poll() until -ENODATA. */
 void source_remote_stop(struct source *s);
+
+/*
+ * A copy of the socket of a connection that is new since the last call, for the caller, and in @bytes the frame that
+ * asks the server to remove the probes. -1: there is none.
+ */
+int source_remote_farewell(struct source *s, u8 bytes[WIRE_HEADER_LEN]);
+
+/* Ask whether the server is there, without waiting. */
+void source_remote_call(struct source *s);
+
+/* Has it not answered yet? Then *@ms is the time since the call or since its last frame, whichever is less. */
+bool source_remote_is_silent(const struct source *s, u64 *ms);
+
+/* The server does not answer: ask it to remove the probes, and wait for nothing. poll() returns -ENODATA then. */
+void source_remote_leave(struct source *s);
 
 /* Ask the server to kill the target. 0 or -errno. */
 int source_remote_kill(struct source *s);

@@ -22,7 +22,7 @@ int source_remote_put(struct remote_source *s, u8 kind, const void *data, size_t
 
 /*
  * Handle frames, as source_remote_take(), until @is_done. Returns 0, the scan's error, -ETIMEDOUT after @silence_ms
- * without a frame, -EINTR 2 s after a signal that wants heaptap to end, or -errno.
+ * without a frame, -EINTR after a signal that wants heaptap to end, or -errno.
  */
 int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is_past, u64 silence_ms,
 		       bool (*is_done)(const struct remote_source *s)) __must_check;

@@ -12,9 +12,10 @@
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_remote.h"
+#include "user/session/control.h"
 #include "user/remote/source_remote_private.h"
 
-enum { WAIT_MS = 20, SILENCE_MS = 120000, PATIENCE_MS = 2000 };
+enum { WAIT_MS = 20, SILENCE_MS = 120000, PATIENCE_MS = 500 };
 
 static bool is_under_way(const struct remote_scan *n)
 {
@@ -103,21 +104,10 @@ static int fail(struct remote_source *s, struct source_scan *o, int err)
 	return err;
 }
 
-/*
- * Has a signal come that wants heaptap to end? user/session/control.c has not read it yet. Work that began at
- * @began_ms, less than PATIENCE_MS ago, is finished all the same.
- */
+/* Has a signal come that wants heaptap to end? Work that began less than PATIENCE_MS ago is finished all the same. */
 static bool is_called_off(u64 began_ms)
 {
-	static const int enders[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	sigset_t pending;
-
-	if (clock_now_ms() - began_ms < PATIENCE_MS || sigpending(&pending))
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(enders); i++)
-		if (sigismember(&pending, enders[i]) > 0)
-			return true;
-	return false;
+	return clock_now_ms() - began_ms >= PATIENCE_MS && control_is_stop_pending();
 }
 
 int source_remote_wait(struct remote_source *s, const struct sink *sink, bool is_past, u64 silence_ms,

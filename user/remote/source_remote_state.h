@@ -104,7 +104,9 @@ struct remote_source {
 	struct remote_clock clock;
 	struct remote_tuning tuning;
 	struct remote_mark mark;
-	pid_t exiting; /* is stopped at its end over there; 0 = none */
+	u32 nr_farewell; /* the connection that source_remote_farewell() told of */
+	u64 called_ms;	 /* when source_remote_call() asked; 0 = it did not, or the answer has come */
+	pid_t exiting;	 /* is stopped at its end over there; 0 = none */
 	struct remote_scan scan;
 	struct remote_answer answer;
 };

@@ -33,7 +33,7 @@ enum wire_kind {
 	WIRE_WHY, /* u64 address: which chain holds that block? After WIRE_SCANNED; answered by WIRE_CHAIN_END */
 	WIRE_DETACH,	 /* remove the probes, send the last records and WIRE_STOPPED */
 	WIRE_KILL,	 /* kill the program, if the server allows it */
-	WIRE_PING,	 /* sent by both; no answer */
+	WIRE_PING,	 /* sent by both; the target answers each with one of its own */
 	WIRE_SCAN,	 /* u32 pid: begin a leak scan; answered by WIRE_MARK */
 	WIRE_BLOCKS,	 /* live blocks at the mark, user/remote/wire_scan.h */
 	WIRE_BLOCKS_END, /* struct wire_scan_wish: no more blocks; how to judge them */

@@ -39,6 +39,8 @@ struct busy_signals {
 	pthread_mutex_t lock;
 	int *lifelines; /* owned, as the descriptors in it */
 	size_t nr_lifelines, max_lifelines;
+	int farewell_fd; /* owned; -1 = none */
+	u8 farewell[BUSY_SIGNALS_FAREWELL];
 	/* Shared with the thread. */
 	u32 nr_looks; /* of the main thread */
 	bool has_begun;
@@ -96,18 +98,36 @@ static bool hang_up(struct busy_signals *b)
 	return nr_told && is_out;
 }
 
-/* Tell the main thread to stop, and take the probes out. True: they are out. */
-static bool cut(struct busy_signals *b, int sig)
+/* Ask the other side of a connection to take its probes out. True if it was asked. Under the lock. */
+static bool say_farewell(struct busy_signals *b)
 {
-	bool is_out;
+	const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+	bool is_said = b->farewell_fd >= 0 && send(b->farewell_fd, b->farewell, sizeof(b->farewell), flags) ==
+						      (ssize_t)sizeof(b->farewell);
+
+	cleanup_close(&b->farewell_fd);
+	b->farewell_fd = -1;
+	return is_said;
+}
+
+/*
+ * Tell the main thread to stop, and take the probes out. What was done, for a message. While the main thread waits for
+ * who reads its output, @is_stuck, it does not write to a connection, too.
+ */
+static const char *cut(struct busy_signals *b, int sig, bool is_stuck)
+{
+	bool is_out, is_told;
 
 	pthread_mutex_lock(&b->lock);
 	/* Both are set first: the main thread may see the end of the probes before this one. */
 	__atomic_store_n(&b->is_cut, b->nr_lifelines > 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&stops_by, sig, __ATOMIC_RELEASE);
 	is_out = hang_up(b);
+	is_told = is_stuck && say_farewell(b);
 	pthread_mutex_unlock(&b->lock);
-	return is_out;
+	if (is_told)
+		return "the other side is taking the probes out; ";
+	return is_out ? "the probes are out; " : "";
 }
 
 /* End heaptap by @sig, as if it had never been handled. For SIGQUIT no memory is dumped: that may block, too. */
@@ -123,15 +143,17 @@ static void die(int sig)
 	kill(getpid(), by);
 }
 
-/* Why the main thread does not look for signals. */
-static void find_reason(const struct busy_signals *b, char *out, size_t size)
+/* Why the main thread does not look for signals. True: nobody takes its output. */
+static bool find_reason(const struct busy_signals *b, char *out, size_t size)
 {
 	char name[256];
 
-	if (stuck_output_find(name, sizeof(name)))
+	if (stuck_output_find(name, sizeof(name))) {
 		snprintf(out, size, "because nobody takes its output (%s)", name);
-	else
-		snprintf(out, size, "%s", __atomic_load_n(&b->doing, __ATOMIC_ACQUIRE));
+		return true;
+	}
+	snprintf(out, size, "%s", __atomic_load_n(&b->doing, __ATOMIC_ACQUIRE));
+	return false;
 }
 
 /* The main thread has not taken this signal. */
@@ -143,14 +165,15 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 	bool is_first = (!b->has_missed || b->missed_at != nr_looks) &&
 			__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE);
 	char reason[320];
-	bool is_out;
+	const char *done;
+	bool is_stuck;
 
 	b->has_missed = true;
 	b->missed_at = nr_looks;
 	/* The terminal sends its signals to the whole process group. */
 	if (program && si->ssi_code != SI_KERNEL)
 		kill(program, sig);
-	find_reason(b, reason, sizeof(reason));
+	is_stuck = find_reason(b, reason, sizeof(reason));
 	if (is_first && program) {
 		log_now("%s: heaptap is busy %s: the program has got the signal; another one ends heaptap",
 			b->command, reason);
@@ -161,13 +184,12 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 		log_now("%s: heaptap is busy %s: another signal ends heaptap", b->command, reason);
 		return;
 	}
-	is_out = cut(b, sig);
+	done = cut(b, sig, is_stuck);
 	if (!is_first) {
 		die(sig);
 		return;
 	}
-	log_now("%s: heaptap is busy %s: %sanother signal ends heaptap", b->command, reason,
-		is_out ? "the probes are out; " : "");
+	log_now("%s: heaptap is busy %s: %sanother signal ends heaptap", b->command, reason, done);
 }
 
 /* Is a signal pending that the main thread should have taken? */
@@ -241,7 +263,7 @@ int busy_signals_new(struct busy_signals **out, const char *command, int lifelin
 	}
 	b->command = command;
 	b->doing = "with its start";
-	b->signals = b->end = -1;
+	b->signals = b->end = b->farewell_fd = -1;
 	pthread_mutex_init(&b->lock, NULL);
 	busy_signals_add(b, lifeline);
 	err = start(b);
@@ -265,6 +287,19 @@ void busy_signals_add(struct busy_signals *b, int lifeline)
 		b->lifelines[b->nr_lifelines++] = lifeline;
 	else
 		cleanup_close(&lifeline);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void busy_signals_farewell(struct busy_signals *b, int fd, const u8 *bytes)
+{
+	if (!b) {
+		cleanup_close(&fd);
+		return;
+	}
+	pthread_mutex_lock(&b->lock);
+	cleanup_close(&b->farewell_fd);
+	b->farewell_fd = fd;
+	memcpy(b->farewell, bytes, sizeof(b->farewell));
 	pthread_mutex_unlock(&b->lock);
 }
 
@@ -331,6 +366,7 @@ void busy_signals_free(struct busy_signals *b)
 		cleanup_close(&b->lifelines[i]);
 	free(b->lifelines);
 	pthread_mutex_destroy(&b->lock);
+	cleanup_close(&b->farewell_fd);
 	cleanup_close(&b->signals);
 	cleanup_close(&b->end);
 	free(b);

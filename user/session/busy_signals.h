@@ -13,6 +13,8 @@
 
 #include "user/lib/types.h"
 
+enum { BUSY_SIGNALS_FAREWELL = 8 };
+
 struct busy_signals;
 
 /*
@@ -27,6 +29,12 @@ int busy_signals_new(struct busy_signals **out, const char *command, int lifelin
  * NULL is fine.
  */
 void busy_signals_add(struct busy_signals *b, int lifeline);
+
+/*
+ * The probes are at the other side of a connection: its socket @fd, taken over, and the BUSY_SIGNALS_FAREWELL @bytes
+ * that ask for their removal. Sent where nobody takes the output of heaptap. In place of those of an earlier call.
+ */
+void busy_signals_farewell(struct busy_signals *b, int fd, const u8 *bytes);
 
 /* The main thread looks for signals now. For each look. */
 void busy_signals_look(struct busy_signals *b);

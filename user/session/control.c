@@ -102,6 +102,11 @@ void control_guard_too(struct control *c, int lifeline)
 	busy_signals_add(c ? c->busy : NULL, lifeline);
 }
 
+void control_guard_connection(struct control *c, int fd, const u8 *bytes)
+{
+	busy_signals_farewell(c->busy, fd, bytes);
+}
+
 void control_begin(struct control *c, pid_t program)
 {
 	busy_signals_pass_to(c->busy, program);

@@ -43,6 +43,8 @@ void control_free(struct control *c);
 void control_guard(struct control *c, const char *command, int lifeline);
 /* One more process that holds probes: busy_signals_add(). Its lifeline is taken over. @c may be NULL. */
 void control_guard_too(struct control *c, int lifeline);
+/* The probes are at the other side of a connection: busy_signals_farewell(). @fd is taken over. */
+void control_guard_connection(struct control *c, int fd, const u8 *bytes);
 /* Tracing has begun. @program: the child that signals are passed on to; 0 = none. */
 void control_begin(struct control *c, pid_t program);
 /* As busy_signals_keep() and busy_signals_hold(). */

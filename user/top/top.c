@@ -444,7 +444,7 @@ static void take_events(struct top_session *run)
 	else
 		session_bound_ended(top->session);
 	if (top->has_source && top->remote)
-		connection_round(top->remote, top->session);
+		connection_round(top->remote, top->session, top->control);
 }
 
 /* How long to wait for events and keys: at most until the next look at the session. */
