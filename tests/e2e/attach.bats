@@ -25,6 +25,28 @@ load ../lib/common
 	step "alloc 5 10"
 }
 
+@test "attach: a process whose main thread has ended (B18)" {
+	stepping
+	step headless
+	for backend in ptrace inline; do
+		run -4 "$HEAPTAP" attach -b "$backend" "$TARGET"
+		[[ $output == "heaptap: $backend: PID $TARGET (step): its main thread has ended, "*"use --backend bpf" ]]
+	done
+	with_bpf_only "the kernel must have BPF"
+	attached -b bpf "$TARGET"
+	step "alloc 7 50"
+	step "burst 1000"
+	step "free 4"
+	detach
+	is .totals.allocs 1007
+	is .totals.live_blocks 3
+	is .scan.reachable.blocks 3
+	[ "$(of_function step_allocates allocs)" -eq 7 ]
+	nothing_lost
+	untouched "$(ls "/proc/$TARGET/task" | grep -vx "$TARGET")"
+	step "alloc 5 10"
+}
+
 # bats test_tags=core
 @test "attach: equal to the oracle, threads at full speed" {
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"

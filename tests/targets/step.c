@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, paths BITS, mark NAME,
- * pause, resume, check, confine, copy, quit. At rest between commands, so that an attach in between sees all or nothing
- * of each.
+ * pause, resume, check, confine, copy, headless (its main thread ends), quit. At rest between commands, so that an
+ * attach in between sees all or nothing of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
@@ -129,16 +129,34 @@ static void copy(void)
 		pause();
 }
 
-int main(void)
+static void obey(void);
+
+/* Goes on in place of the main thread, once that has ended. */
+static void *take_over(void *main_thread)
 {
-	static char in[4096];
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	printf("ok\n");
+	fflush(stdout);
+	obey();
+	exit(0);
+}
+
+static void leave_main_thread(void)
+{
+	static pthread_t self;
+	pthread_t thread;
+
+	self = pthread_self();
+	if (pthread_create(&thread, NULL, take_over, &self))
+		abort();
+	pthread_exit(NULL);
+}
+
+static void obey(void)
+{
 	char line[128];
 	int a, b;
 
-	truth_begin();
-	setvbuf(stdin, in, _IOLBF, sizeof(in));
-	printf("ready\n");
-	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		if (sscanf(line, "alloc %d %d", &a, &b) == 2)
 			step_allocates(a, b);
@@ -148,6 +166,8 @@ int main(void)
 			step_burst(a);
 		else if (!strcmp(line, "confine\n"))
 			confine();
+		else if (!strcmp(line, "headless\n"))
+			leave_main_thread();
 		else if (!strcmp(line, "copy\n"))
 			copy();
 		else if (sscanf(line, "paths %d", &a) == 1)
@@ -159,5 +179,16 @@ int main(void)
 		printf("ok\n");
 		fflush(stdout);
 	}
+}
+
+int main(void)
+{
+	static char in[4096];
+
+	truth_begin();
+	setvbuf(stdin, in, _IOLBF, sizeof(in));
+	printf("ready\n");
+	fflush(stdout);
+	obey();
 	return 0;
 }

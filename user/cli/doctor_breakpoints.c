@@ -134,8 +134,8 @@ static int search_process(struct doctor_breakpoints *b, struct searched *s, pid_
 	struct proc_stat stat;
 	int err;
 
-	if (proc_read_stat(&stat, pid) || stat.is_kernel_thread || proc_read_status(&status, pid) ||
-	    !status.has_memory)
+	if (proc_read_stat(&stat, pid) || stat.is_kernel_thread ||
+	    proc_read_status(&status, proc_reader(pid)) || !status.has_memory)
 		return 0;
 	if (proc_memory_open(&mem, pid)) {
 		b->nr_unread++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/proc.h"
 
 enum { MAPS_BUF_SIZE = 128 << 10 };
 
@@ -135,7 +136,7 @@ int maps_open(struct maps_reader **out, pid_t pid)
 	char path[32];
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", proc_reader(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;

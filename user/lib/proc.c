@@ -261,6 +261,30 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *nr)
 	return read_numbers(path, tids, nr);
 }
 
+/* The state letter of a thread, without the sums over all threads that /proc/PID/stat has; 0 if it is gone. */
+static char thread_state(pid_t pid, pid_t tid)
+{
+	char path[PROC_PATH_SIZE], text[1024];
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	at = proc_read_text(path, text, sizeof(text)) < 0 ? NULL : strrchr(text, ')');
+	return at && at[1] ? at[2] : '\0';
+}
+
+pid_t proc_reader(pid_t pid)
+{
+	auto_free pid_t *tids = NULL;
+	size_t nr = 0;
+
+	if (thread_state(pid, pid) != 'Z' || proc_threads(pid, &tids, &nr))
+		return pid;
+	for (size_t i = 0; i < nr; i++)
+		if (!strchr("ZX", thread_state(pid, tids[i])))
+			return tids[i];
+	return pid;
+}
+
 int proc_all(pid_t **pids, size_t *nr)
 {
 	return read_numbers("/proc", pids, nr);
@@ -272,7 +296,7 @@ static bool is_deleted_mark(pid_t pid, const char *exe_link, const char *path)
 	char in_root[PROC_PATH_SIZE + PATH_MAX];
 	struct stat running, named;
 
-	snprintf(in_root, sizeof(in_root), "/proc/%d/root%s", pid, path);
+	snprintf(in_root, sizeof(in_root), "/proc/%d/root%s", proc_reader(pid), path);
 	return stat(exe_link, &running) != 0 || stat(in_root, &named) != 0 ||
 	       running.st_dev != named.st_dev || running.st_ino != named.st_ino;
 }
@@ -285,7 +309,7 @@ int proc_exe(char **out, pid_t pid)
 	size_t mark_len = sizeof(mark) - 1;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", proc_reader(pid));
 	n = readlink(path, exe, sizeof(exe) - 1);
 	if (n < 0) {
 		/* A kernel thread has the link without a file: its errno is that of a missing process. */
@@ -308,7 +332,7 @@ int proc_is_32bit(bool *out, pid_t pid)
 	auto_close int fd = -1;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", proc_reader(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return proc_errno(errno);
@@ -339,7 +363,7 @@ int proc_auxv(u64 *out, pid_t pid, bool is_32bit, u64 type)
 	size_t nr;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	snprintf(path, sizeof(path), "/proc/%d/auxv", proc_reader(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return proc_errno(errno);

@@ -54,6 +54,12 @@ int proc_read_status(struct proc_status *out, pid_t pid) __must_check;
  */
 int proc_threads(pid_t pid, pid_t **tids, size_t *nr) __must_check;
 
+/*
+ * The thread whose folder of /proc shows the memory and files of process @pid: @pid itself, or another thread if the
+ * main thread has ended. Each thread has a folder /proc/TID, though /proc does not list it.
+ */
+pid_t proc_reader(pid_t pid);
+
 /* The CPU that thread @tid of @pid runs on, or ran on last; -1 if unknown. */
 int proc_thread_cpu(pid_t pid, pid_t tid);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/proc.h"
 
 static ssize_t read_by_call(pid_t pid, taddr_t addr, void *buf, size_t len)
 {
@@ -42,6 +43,7 @@ int proc_memory_open(struct proc_memory *m, pid_t pid)
 	int err;
 
 	*m = (struct proc_memory){ .fd = -1 };
+	pid = proc_reader(pid);
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
 	err = m->fd < 0 ? -errno : 0;

@@ -310,13 +310,33 @@ static void source_bpf_expect(struct source *source, size_t nr)
 	s->placing.options.is_shared = true;
 }
 
+/*
+ * The kernel finds the memory of a process by its main thread. Where that has ended, probes must see all processes.
+ * 0, or -ESRCH, logged: other probes are in already that do not.
+ */
+static int expect_no_leader(struct bpf_source *s, const struct target *t)
+{
+	if (s->is_shared || proc_reader(t->pid) == t->pid)
+		return 0;
+	if (s->placing.nr_placements) {
+		error("bpf: PID %d (%s): its main thread has ended: trace it alone", t->pid, t->comm);
+		return -ESRCH;
+	}
+	s->is_shared = true;
+	s->placing.options.is_shared = true;
+	return 0;
+}
+
 static int source_bpf_attach(struct source *source, struct target *t)
 {
 	struct bpf_source *s = self(source);
 	struct process_state process = { 0 };
 	u32 pid = t->pid;
-	int err = add_process(s, t->pid, NULL), nr;
+	int err = expect_no_leader(s, t), nr;
 
+	if (err)
+		return err;
+	err = add_process(s, t->pid, NULL);
 	if (err)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
 	else

@@ -23,6 +23,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/proc.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_target.h"
@@ -331,8 +332,16 @@ static int open_target(const struct inline_source *s, const struct target *targe
 static int source_inline_attach(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
-	int nr = source_bpf.attach(s->bpf, t);
-	int err = nr < 0 ? nr : open_target(s, t);
+	int nr, err;
+
+	if (proc_reader(t->pid) != t->pid) {
+		error("inline: PID %d (%s): its main thread has ended, and no other one can be made to map memory: "
+		      "use --backend bpf",
+		      t->pid, t->comm);
+		return -ESRCH;
+	}
+	nr = source_bpf.attach(s->bpf, t);
+	err = nr < 0 ? nr : open_target(s, t);
 
 	if (err && find_target(s, t->pid)) {
 		take_out(s, find_target(s, t->pid));

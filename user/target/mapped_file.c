@@ -17,6 +17,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
+#include "user/lib/proc.h"
 
 enum {
 	OPEN_TIMEOUT_S = 2,
@@ -51,10 +52,10 @@ static bool is_same_mounts(pid_t pid)
 
 void file_source_init(struct file_source *s, pid_t pid)
 {
-	s->pid = pid;
+	s->reader = proc_reader(pid);
 	s->root[0] = '\0';
-	if (!is_same_mounts(pid))
-		snprintf(s->root, sizeof(s->root), "/proc/%d/root", pid);
+	if (!is_same_mounts(s->reader))
+		snprintf(s->root, sizeof(s->root), "/proc/%d/root", s->reader);
 	/*
 	 * The kernel prints paths in maps relative to our root where possible, so a chroot of the target does not
 	 * matter.
@@ -109,8 +110,8 @@ int mapped_file_find(const struct file_source *s, const struct map_line *line, i
 	char link[80];
 	int err;
 
-	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", s->pid, (unsigned long long)line->start,
-		 (unsigned long long)line->end);
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", s->reader,
+		 (unsigned long long)line->start, (unsigned long long)line->end);
 	*fd = open(link, O_PATH | O_CLOEXEC);
 	if (*fd < 0)
 		*fd = open_under_root(s, line->path);

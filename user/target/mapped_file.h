@@ -21,7 +21,7 @@ struct file_identity {
 
 /* The places where the files of one process are searched. */
 struct file_source {
-	pid_t pid;
+	pid_t reader;		   /* proc_reader() */
 	int root_fd;		   /* owned; the root of the paths in maps; -1 = none */
 	struct proc_memory memory; /* owned; not open = not readable */
 	char root[32]; /* prefix of paths to this root: "" in our mount namespace, else "/proc/PID/root" */

@@ -365,7 +365,7 @@ static char *true_path(const struct maps_reading *r, const struct map_line *line
 	ssize_t n = -1;
 
 	if (line->is_ambiguous) {
-		snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", r->source.pid,
+		snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", r->source.reader,
 			 (unsigned long long)line->start, (unsigned long long)line->end);
 		n = readlink(link, exact, sizeof(exact) - 1);
 	}

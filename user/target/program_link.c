@@ -19,8 +19,10 @@ static bool is_program(pid_t pid, const char *path)
 	char exe[32], seen[PATH_MAX + 32];
 	struct stat a, b;
 
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	snprintf(seen, sizeof(seen), "/proc/%d/root%s", pid, path);
+	pid_t reader = proc_reader(pid);
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", reader);
+	snprintf(seen, sizeof(seen), "/proc/%d/root%s", reader, path);
 	return !stat(exe, &a) && !stat(seen, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 

@@ -72,10 +72,7 @@ static int check_kind(pid_t pid, const struct proc_stat *stat, const struct proc
 		snprintf(why, sizeof(why), "is a thread of process %d: name that one", status->tgid);
 		return refuse(-EINVAL, pid, stat->comm, why);
 	}
-	if (stat->state == 'Z' && stat->nr_threads > 1)
-		return refuse(-ESRCH, pid, stat->comm,
-			      "its main thread has ended: nothing can be read there");
-	if (stat->state == 'Z')
+	if (stat->state == 'Z' && stat->nr_threads < 2)
 		return refuse(-ESRCH, pid, stat->comm, "is a zombie: it has ended already");
 	if (!status->has_memory)
 		return refuse(-ESRCH, pid, stat->comm, "is exiting");
@@ -109,7 +106,7 @@ static int read_identity(struct target *t)
 
 	err = proc_read_stat(&stat, t->pid);
 	if (!err)
-		err = proc_read_status(&status, t->pid);
+		err = proc_read_status(&status, proc_reader(t->pid));
 	if (err)
 		return refuse(err, t->pid, NULL, err == -ESRCH ? "no such process" : strerror(-err));
 	err = check_kind(t->pid, &stat, &status);
@@ -420,7 +417,7 @@ static bool runs_file(pid_t pid, const struct stat *file)
 	char path[32];
 	struct stat exe;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", proc_reader(pid));
 	return !stat(path, &exe) && exe.st_dev == file->st_dev && exe.st_ino == file->st_ino;
 }
 

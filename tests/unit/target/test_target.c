@@ -14,6 +14,7 @@
 #include "bpf/event.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
+#include "user/target/module.h"
 #include "user/target/target.h"
 
 static char message[4096];
@@ -236,9 +237,13 @@ static void refused_thread(void **state)
 	waitpid(pid, NULL, 0);
 }
 
-static void refused_headless(void **state)
+/* The main thread has ended, another one goes on (B18). */
+static void headless(void **state)
 {
+	struct module_table *modules;
 	struct proc_stat stat = { 0 };
+	struct target *t;
+	char exe[256] = "";
 	int fds[4];
 	pid_t pid, tid;
 
@@ -248,7 +253,15 @@ static void refused_headless(void **state)
 	pid = start_threaded(fds, false, &tid);
 	while (proc_read_stat(&stat, pid) == 0 && stat.state != 'Z')
 		sched_yield();
-	assert_refused(pid, "threaded", -ESRCH, "its main thread has ended: nothing can be read there");
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	assert_int_equal(module_table_new(&modules), 0);
+	assert_int_equal(target_new(&t, pid), 0);
+	assert_true(target_is_alive(t));
+	assert_string_equal(t->exe, exe);
+	assert_true(target_read_maps(t, modules) >= 0);
+	assert_true(t->maps.nr > 3);
+	target_free(t);
+	module_table_free(modules);
 	for (int i = 0; i < 4; i++)
 		close(fds[i]);
 	waitpid(pid, NULL, 0);
@@ -353,7 +366,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(life_of_a_target), cmocka_unit_test(reused_number),
 		cmocka_unit_test(refused_self),	    cmocka_unit_test(refused_kernel_thread),
 		cmocka_unit_test(refused_nonsense), cmocka_unit_test(refused_thread),
-		cmocka_unit_test(refused_headless), cmocka_unit_test(find_by_number),
+		cmocka_unit_test(headless),	    cmocka_unit_test(find_by_number),
 		cmocka_unit_test(find_by_name),	    cmocka_unit_test(never_finds_itself),
 		cmocka_unit_test(children),	    cmocka_unit_test(new_code),
 	};
