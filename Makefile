@@ -59,6 +59,8 @@ ROOMS := lib target names probe unwind inject heap source scan core stream repor
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),arch/insn_x86_$(if $(STATIC),zydis,capstone).c,$(wildcard arch/insn_x86*.c))
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
+# The source `inline` is only for x86_64 programs, and its memory is larger than a 32-bit program may have.
+INLINE_SRCS := $(wildcard user/inject/*.c) user/source/source_inline.c $(wildcard user/source/inline_*.c)
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/inject/piece_object.o $(O)/user/report/html_template.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
 UNITS     := $(UNIT_SRCS:%.c=$(O)/%)
@@ -67,7 +69,7 @@ BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep callers)
 
 .DELETE_ON_ERROR:
 .PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
-        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl bench bench-peers install uninstall clean help targets
+        check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-32 bench bench-peers install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
 
@@ -154,11 +156,11 @@ TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
 quick: build-tests check-style check-unit check-core  ## style, unit tests and the core end-to-end tests (root; some 3 minutes)
 
-check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 20 minutes on two CPUs)
+check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 35 minutes on two CPUs)
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl $(UNITS) $(if $(HAS_STATIC),static)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl agent-32 $(UNITS) $(if $(HAS_STATIC),static)
 
 check-unit: $(UNITS)             ## unit tests only
 	$(Q)$(TEST_ENV) tests/prove.sh unit plain:tests/style.bats $(UNITS)
@@ -175,6 +177,13 @@ agent-musl:                      ## the agent with musl, for its tests
 	$(Q)if command -v musl-gcc >/dev/null; then \
 		$(MAKE) --no-print-directory -s AGENT=1 CC="$(findstring ccache,$(CC)) musl-gcc" O=$(O)/musl; \
 	else echo "agent-musl: no musl-gcc here: its tests are skipped"; fi
+
+# As on a 32-bit board. Without optimization, which takes 3 s in place of half a minute, and so without warnings as errors.
+agent-32:                        ## the agent as a 32-bit x86 program, for its tests
+	$(Q)if [ "$(call has_compiler,$(CC) $(M32_FLAGS))" = yes ]; then \
+		$(MAKE) --no-print-directory -s AGENT=1 CC="$(CC) $(M32_FLAGS)" AGENT_CPU=i386 CI= O=$(O)/agent32 \
+			AGENT_OPT="-std=gnu11 -O0 -ffunction-sections -fdata-sections"; \
+	else echo "agent-32: skipped: $(CC) -m32 does not link (packages libc6-dev-i386, lib32gcc-12-dev)"; fi
 
 # Unit tests of code that has threads. Others fork with threads, or count threads, which ThreadSanitizer does not allow.
 THREAD_UNITS := fallback/test_ring lib/test_proc scan/test_scan scan/test_snapshot_memory scan/test_snapshot_stop \
@@ -197,11 +206,11 @@ PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
 
 is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }
 
-check-traced: all targets agent-musl
+check-traced: all targets agent-musl agent-32
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/prove.sh e2e $(PTRACE_TESTS) $(E2E_TESTS)
 
-check-e2e: all targets agent-musl ## end-to-end tests only (root)
+check-e2e: all targets agent-musl agent-32 ## end-to-end tests only (root)
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/prove.sh e2e $(E2E_TESTS)
 

@@ -79,3 +79,16 @@ refuses() {
 	fails grep -qE -- '--(ignore|suppressions|gen-suppressions)' <("$agent" help run)
 	for command in run attach scan serve doctor; do "$agent" help "$command" | grep -q Usage; done
 }
+
+@test "agent: as a 32-bit program on 32-bit programs: counts, verdicts and markers" {
+	agent=$O/agent32/heaptap-agent
+	[ -x "$agent" ] || skip "no 32-bit agent here: see make agent-32"
+	"$agent" run -q -o "$report" -- "$T/leak-32" >/dev/null
+	nothing_lost
+	is .scan.definite.blocks 32
+	is .scan.indirect.blocks 20
+	rm -f "$report"
+	"$agent" run -q --no-scan -o "$report" -- "$T/marked-32" sections >out
+	nothing_lost
+	[ "$(jq -r '[.marks[].name] | unique | length' "$report")" -gt 1 ]
+}

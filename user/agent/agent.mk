@@ -24,7 +24,7 @@ AGENT_OUT  := user/cli/main.c user/cli/mistakes.c user/source/programs.c user/so
               user/report/frames.c user/report/measure.c user/report/massif_tree.c \
               $(foreach f,csv folded heapprofile speedscope massif dot trace,user/report/report_$(f).c) \
               user/stream/stream_zstd.c user/names/symbol_server.c $(wildcard arch/insn_x86*.c) \
-              $(wildcard user/inject/*.c) user/source/source_inline.c user/source/inline_target.c user/source/inline_stacks.c \
+              $(INLINE_SRCS) \
               $(AGENT_LESS) \
               $(filter-out %_$(AGENT_CPU).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c))
 AGENT_SRCS := $(filter-out $(AGENT_OUT),$(sort $(wildcard user/agent/*.c $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c))) \

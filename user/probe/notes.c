@@ -38,6 +38,32 @@ static bool is_code(const struct elf *elf, u64 vaddr)
 	return s && s->flags & PF_X && vaddr - s->vaddr < s->filesz;
 }
 
+/*
+ * The nop at *@vaddr of 32-bit ARM code says its instruction set, which the note does not: the assembler leaves bit 0 of
+ * a label clear. Sets that bit for Thumb code. False: this is neither nop, and no breakpoint may lie there. Code is
+ * little endian on each ARM CPU that Linux still runs on (BE8).
+ */
+static bool arm_nop(struct elf *elf, u64 *vaddr)
+{
+	static const u8 thumb[][2] = { { 0x00, 0xbf }, { 0xc0, 0x46 } }; /* nop; mov r8, r8 */
+	static const u8 arm[][4] = { { 0x00, 0xf0, 0x20, 0xe3 },
+				     { 0x00, 0x00, 0xa0, 0xe1 } }; /* nop; mov r0, r0 */
+	u64 at = *vaddr & ~1ULL;
+	u8 code[4];
+
+	if (elf_read_vaddr(elf, at, code, 2))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(thumb); i++) {
+		if (!memcmp(code, thumb[i], sizeof(thumb[i]))) {
+			*vaddr = at | 1;
+			return true;
+		}
+	}
+	if (at % 4 || elf_read_vaddr(elf, at, code, sizeof(code)))
+		return false;
+	return !memcmp(code, arm[0], sizeof(code)) || !memcmp(code, arm[1], sizeof(code));
+}
+
 static void parse_args(struct note *note, u16 machine, const char *text)
 {
 	struct note_arg arg;
@@ -112,7 +138,7 @@ static int see_note(const struct reader *r, const char *desc, size_t len)
 		note.vaddr += r->base - base;
 		note.semaphore += note.semaphore ? r->base - base : 0;
 	}
-	if (!is_code(r->elf, note.vaddr))
+	if (!is_code(r->elf, note.vaddr) || (r->elf->machine == EM_ARM && !arm_nop(r->elf, &note.vaddr)))
 		goto damaged;
 	copy_text(note.provider, sizeof(note.provider), provider);
 	copy_text(note.name, sizeof(note.name), name);

@@ -8,7 +8,7 @@ struct elf;
 
 /* A note. Strings are cut if they are longer. */
 struct note {
-	u64 vaddr;     /* ELF virtual address of the marker's instruction */
+	u64 vaddr;     /* ELF virtual address of the marker's instruction; bit 0 set for Thumb code */
 	u64 semaphore; /* of a counter that the program looks at before it comes to the marker; 0 = none */
 	char provider[24], name[40];
 	u8 nr_args; /* also those that args has no room for */
@@ -23,8 +23,8 @@ struct note_list {
 };
 
 /*
- * Read the notes of @elf that @is_wanted chooses by their provider and name; those whose place is no code of the file
- * count as damaged. *@out is owned by the caller: notes_fini(). A file without notes is no error. 0 or -ENOMEM.
+ * Read the notes of @elf that @is_wanted chooses by their provider and name; those whose place is no code of the file,
+ * or no nop in 32-bit ARM code, count as damaged. *@out is owned by the caller: notes_fini(). A file without notes is no error. 0 or -ENOMEM.
  */
 int notes_read(struct note_list *out, struct elf *elf,
 	       bool (*is_wanted)(void *ctx, const char *provider, const char *name), void *ctx) __must_check;

@@ -226,6 +226,65 @@ static int copy_self(size_t *at, size_t *size, u8 **section)
 	return fd;
 }
 
+/* Where the file of @elf has the byte at @vaddr. */
+static off_t file_offset(const struct elf *elf, u64 vaddr)
+{
+	const struct elf_segment *s = elf_segment_at(elf, vaddr);
+
+	assert_non_null(s);
+	return (off_t)(vaddr - s->vaddr + s->offset);
+}
+
+/*
+ * 32-bit ARM code: the nop tells Thumb code from ARM code, as the note does not. A breakpoint of the other instruction
+ * set would end the program. The file is this program, called one for ARM, with another instruction at the marker.
+ */
+static void test_arm(void **state)
+{
+	static const struct {
+		u8 code[4];
+		size_t nr;
+		int bit;
+	} cases[] = {
+		{ { 0x00, 0xbf, 0x12, 0x34 }, 1, 1 }, /* nop of Thumb code */
+		{ { 0xc0, 0x46, 0x12, 0x34 }, 1, 1 }, /* mov r8, r8: the same before ARMv6T2 */
+		{ { 0x00, 0xf0, 0x20, 0xe3 }, 1, 0 }, /* nop of ARM code */
+		{ { 0x00, 0x00, 0xa0, 0xe1 }, 1, 0 }, /* mov r0, r0 */
+		{ { 0x70, 0x47, 0x00, 0xbf }, 0, 0 }, /* bx lr, then a nop */
+	};
+	size_t at, size;
+	u8 *section;
+	int fd = copy_self(&at, &size, &section);
+	const u16 arm = EM_ARM;
+	struct note_list list;
+	struct elf *elf;
+	u64 place;
+
+	(void)state;
+	assert_int_equal(elf_open(&elf, fd), 0);
+	assert_int_equal(notes_read(&list, elf, is_of, "heaptap"), 0);
+	place = find(&list, "leak_check")->vaddr & ~3ULL;
+	at += (size_t)((const u8 *)memmem(section, size, "leak_check", 10) - section) - 8 -
+	      3 * elf->word_size;
+	notes_fini(&list);
+	assert_int_equal(pwrite(fd, &place, elf->word_size, (off_t)at), elf->word_size);
+	assert_int_equal(pwrite(fd, &arm, sizeof(arm), offsetof(Elf64_Ehdr, e_machine)), sizeof(arm));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(pwrite(fd, cases[i].code, 4, file_offset(elf, place)), 4);
+		elf_close(elf);
+		assert_int_equal(elf_open(&elf, fd), 0);
+		assert_int_equal(notes_read(&list, elf, is_of, "heaptap"), 0);
+		/* The other markers lie on instructions of this CPU, which are no nops of ARM code. */
+		assert_int_equal(list.nr, cases[i].nr);
+		if (list.nr)
+			assert_int_equal(find(&list, "leak_check")->vaddr, place | (u64)cases[i].bit);
+		notes_fini(&list);
+	}
+	elf_close(elf);
+	close(fd);
+	free(section);
+}
+
 /* Bytes at random places are exchanged: what is read stays bounded, and its strings end. */
 static void test_damaged(void **state)
 {
@@ -267,10 +326,8 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_own),
-		cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_args),
-		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_own), cmocka_unit_test(test_hostile), cmocka_unit_test(test_args),
+		cmocka_unit_test(test_arm), cmocka_unit_test(test_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
