@@ -39,8 +39,8 @@ static bool is_code(const struct elf *elf, u64 vaddr)
 }
 
 /*
- * The nop at *@vaddr of 32-bit ARM code says its instruction set, which the note does not: the assembler leaves bit 0 of
- * a label clear. Sets that bit for Thumb code. False: this is neither nop, and no breakpoint may lie there. Code is
+ * The nop at *@vaddr of 32-bit ARM code says its instruction set, which the note does not: the assembler leaves bit 0
+ * of a label clear. Sets that bit for Thumb code. False: this is neither nop, and no breakpoint may lie there. Code is
  * little endian on each ARM CPU that Linux still runs on (BE8).
  */
 static bool arm_nop(struct elf *elf, u64 *vaddr)

@@ -24,7 +24,8 @@ struct note_list {
 
 /*
  * Read the notes of @elf that @is_wanted chooses by their provider and name; those whose place is no code of the file,
- * or no nop in 32-bit ARM code, count as damaged. *@out is owned by the caller: notes_fini(). A file without notes is no error. 0 or -ENOMEM.
+ * or no nop in 32-bit ARM code, count as damaged. *@out is owned by the caller: notes_fini(). A file without notes is
+ * no error. 0 or -ENOMEM.
  */
 int notes_read(struct note_list *out, struct elf *elf,
 	       bool (*is_wanted)(void *ctx, const char *provider, const char *name), void *ctx) __must_check;
