@@ -369,6 +369,8 @@ harmless() {
 	chmod +x "$BATS_TEST_TMPDIR/bin/ssh"
 	PATH=$BATS_TEST_TMPDIR/bin:$PATH start_as connect "$HEAPTAP" connect ssh://host/1
 	wait_for test -e "$BATS_TEST_TMPDIR/begun"
+	# Until it blocks SIGINT, the signal ends it at once.
+	wait_for grep -q '^SigBlk:.*[2367abef]$' "/proc/$PID/status"
 	kill -INT "$PID"
 	ended "$PID" 0
 	[ -e "$BATS_TEST_TMPDIR/asked" ]
