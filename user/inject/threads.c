@@ -19,13 +19,6 @@
 
 enum { POLL_NS = 20 * 1000 };
 
-static bool is_dead(pid_t tid)
-{
-	struct proc_stat stat;
-
-	return proc_read_stat(&stat, tid) || stat.state == 'Z' || stat.state == 'X';
-}
-
 static struct stopped_thread *find(const struct stopped *s, pid_t tid)
 {
 	for (size_t i = 0; i < s->nr; i++)
@@ -45,7 +38,7 @@ static int ask(struct stopped *s, pid_t tid)
 	if (s->is_traced)
 		t.is_held = t.is_stopped = stop_is_there(tid);
 	else if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD))
-		return errno == ESRCH || is_dead(tid) ? 0 : -errno;
+		return errno == ESRCH || proc_thread_has_ended(s->pid, tid) ? 0 : -errno;
 	if (!t.is_stopped)
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	s->threads[s->nr++] = t;
@@ -60,7 +53,7 @@ static int ask_all(struct stopped *s)
 	int err = proc_threads(s->pid, &tids, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++)
-		if (!find(s, tids[i]) && !is_dead(tids[i]))
+		if (!find(s, tids[i]) && !proc_thread_has_ended(s->pid, tids[i]))
 			err = ask(s, tids[i]);
 	return err ? err : s->nr > before;
 }
@@ -96,7 +89,7 @@ static size_t count_running(struct stopped *s)
 
 		if (!t->is_stopped)
 			t->is_stopped = has_stopped(s, t);
-		if (!t->is_stopped && is_dead(t->tid)) {
+		if (!t->is_stopped && proc_thread_has_ended(s->pid, t->tid)) {
 			forget(s, t);
 			continue;
 		}

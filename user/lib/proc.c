@@ -99,15 +99,11 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	return nr > 22;
 }
 
-int proc_read_stat(struct proc_stat *out, pid_t pid)
+static int parse_stat(struct proc_stat *out, const char *text)
 {
-	char text[1024];
-	char *open_paren, *close_paren;
+	const char *open_paren, *close_paren;
 	size_t len;
-	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
 
-	if (n < 0)
-		return (int)n;
 	/* The name is free text that may contain parentheses: it ends at the last one. */
 	open_paren = strchr(text, '(');
 	close_paren = strrchr(text, ')');
@@ -122,6 +118,27 @@ int proc_read_stat(struct proc_stat *out, pid_t pid)
 		len = sizeof(out->comm) - 1;
 	memcpy(out->comm, open_paren + 1, len);
 	return 0;
+}
+
+int proc_read_stat(struct proc_stat *out, pid_t pid)
+{
+	char text[1024];
+	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
+
+	return n < 0 ? (int)n : parse_stat(out, text);
+}
+
+bool proc_thread_has_ended(pid_t pid, pid_t tid)
+{
+	char name[PROC_PATH_SIZE / 2], text[1024];
+	struct proc_stat stat = { 0 };
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "task/%d/stat", tid);
+	n = read_pid_file(pid, name, text, sizeof(text));
+	if (n < 0)
+		return n == -ESRCH;
+	return !parse_stat(&stat, text) && (stat.state == 'Z' || stat.state == 'X');
 }
 
 /* The last number of a list, and the count of the numbers before it. */

@@ -60,6 +60,12 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *nr) __must_check;
  */
 pid_t proc_reader(pid_t pid);
 
+/*
+ * Is it sure that thread @tid of @pid has ended? Reads /proc/PID/task/TID/stat: for /proc/TID/stat the kernel adds up
+ * the times of all threads.
+ */
+bool proc_thread_has_ended(pid_t pid, pid_t tid);
+
 /* The CPU that thread @tid of @pid runs on, or ran on last; -1 if unknown. */
 int proc_thread_cpu(pid_t pid, pid_t tid);
 

@@ -30,12 +30,15 @@ static void stat_of_hostile_name(void **state)
 	assert_false(stat.is_kernel_thread);
 	assert_int_equal(stat.nr_threads, 1);
 	assert_int_not_equal(stat.start_time, 0);
+	assert_false(proc_thread_has_ended(c.pid, c.pid));
 
 	assert_int_equal(child_make_zombie(&c), 0);
 	assert_int_equal(proc_read_stat(&stat, c.pid), 0);
 	assert_int_equal(stat.state, 'Z');
+	assert_true(proc_thread_has_ended(c.pid, c.pid));
 	child_stop(&c);
 	assert_int_equal(proc_read_stat(&stat, c.pid), -ESRCH);
+	assert_true(proc_thread_has_ended(c.pid, c.pid));
 }
 
 static void kernel_thread(void **state)
@@ -118,6 +121,10 @@ static void threads(void **state)
 	assert_int_equal(proc_threads(getpid(), &tids, &nr), 0);
 	assert_int_equal(nr, NR + NR_OTHER_THREADS);
 	assert_int_equal(tids[0], getpid());
+	for (size_t i = 0; i < nr; i++)
+		assert_false(proc_thread_has_ended(getpid(), tids[i]));
+	/* A thread of another process. */
+	assert_true(proc_thread_has_ended(getppid(), tids[0]));
 	free(tids);
 	close(fds[1]);
 	for (int i = 0; i < NR; i++)
