@@ -19,12 +19,14 @@
 
 enum { POLL_NS = 20 * 1000 };
 
-static struct stopped_thread *find(const struct stopped *s, pid_t tid)
+static bool is_known(const struct stopped *s, pid_t tid)
 {
-	for (size_t i = 0; i < s->nr; i++)
-		if (s->threads[i].tid == tid)
-			return &s->threads[i];
-	return NULL;
+	u32 item, at = 0;
+
+	while ((item = hash_index_next(&s->by_tid, hash_u64((u64)tid), &at)) != HASH_NO_ITEM)
+		if (s->threads[item].tid == tid)
+			return true;
+	return false;
 }
 
 /* Ask a thread that is new to us to stop. */
@@ -33,6 +35,8 @@ static int ask(struct stopped *s, pid_t tid)
 	struct stopped_thread t = { .tid = tid };
 	int err = array_reserve(s->threads, s->max, s->nr + 1);
 
+	if (!err)
+		err = hash_index_reserve(&s->by_tid, s->nr + 1);
 	if (err)
 		return err;
 	if (s->is_traced)
@@ -41,8 +45,8 @@ static int ask(struct stopped *s, pid_t tid)
 		return errno == ESRCH || proc_thread_has_ended(s->pid, tid) ? 0 : -errno;
 	if (!t.is_stopped)
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-	s->threads[s->nr++] = t;
-	return 0;
+	s->threads[s->nr] = t;
+	return hash_index_add(&s->by_tid, hash_u64((u64)tid), (u32)s->nr++);
 }
 
 /* Ask all threads that are there now. 1: some were new, 0, or -errno. */
@@ -53,14 +57,20 @@ static int ask_all(struct stopped *s)
 	int err = proc_threads(s->pid, &tids, &nr);
 
 	for (size_t i = 0; !err && i < nr; i++)
-		if (!find(s, tids[i]) && !proc_thread_has_ended(s->pid, tids[i]))
+		if (!is_known(s, tids[i]) && !proc_thread_has_ended(s->pid, tids[i]))
 			err = ask(s, tids[i]);
 	return err ? err : s->nr > before;
 }
 
 static void forget(struct stopped *s, struct stopped_thread *t)
 {
-	*t = s->threads[--s->nr];
+	u32 item = (u32)(t - s->threads), last = (u32)--s->nr;
+
+	hash_index_del(&s->by_tid, hash_u64((u64)t->tid), item);
+	if (item == last)
+		return;
+	hash_index_renumber(&s->by_tid, hash_u64((u64)s->threads[last].tid), last, item);
+	*t = s->threads[last];
 }
 
 /* Has @t stopped by now? Its stop is taken, or left to the one who traces it. */
@@ -163,6 +173,7 @@ void threads_resume(struct stopped *s)
 	for (size_t i = 0; i < s->nr; i++)
 		resume(s, &s->threads[i]);
 	free(s->threads);
+	hash_index_fini(&s->by_tid);
 	*s = (struct stopped){ 0 };
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "arch/thread_call.h"
+#include "user/lib/hash_index.h"
 #include "user/lib/types.h"
 
 struct stopped_thread {
@@ -20,6 +21,7 @@ struct stopped {
 	bool is_traced;			/* by the calling thread, before and after this */
 	struct stopped_thread *threads; /* owned */
 	size_t nr, max;
+	struct hash_index by_tid;      /* of threads */
 	struct stopped_thread *worker; /* makes the system calls; NULL = none so far */
 	struct thread_call call;       /* of the worker */
 	taddr_t insn;		       /* that makes system calls; 0 = not looked for yet */
