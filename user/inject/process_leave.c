@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "user/inject/code.h"
@@ -104,22 +105,38 @@ static bool matters(const struct stack_look *l, u64 word)
 	return l->in ? is_in_piece(l->in, word) : is_in_patch(l->patches, l->nr, word);
 }
 
+/*
+ * Read the stack of @t at @sp. Returns the number of words. By process_vm_readv(2) it ends at the guard page: memory of
+ * the target can be read through /proc/PID/mem beyond that, up into the next thread's stack.
+ */
+static size_t read_stack(const struct stopped_thread *t, int mem, taddr_t sp, u64 *stack)
+{
+	size_t len = MAX_STACK + PIECE_PAGE - sp % PIECE_PAGE, nr = 0;
+	const struct iovec to = { .iov_base = stack, .iov_len = len };
+	const struct iovec from = { .iov_base = (void *)(uintptr_t)sp, .iov_len = len };
+	ssize_t got = process_vm_readv(t->tid, &to, 1, &from, 1, 0);
+
+	if (got > 0)
+		return (size_t)got / sizeof(*stack);
+	/* The stack may end earlier. */
+	while (nr < MAX_STACK / sizeof(*stack) && !inject_read(mem, sp + nr * sizeof(*stack), stack + nr,
+							       PIECE_PAGE - (sp + nr * 8) % PIECE_PAGE))
+		nr += (PIECE_PAGE - (sp + nr * 8) % PIECE_PAGE) / sizeof(*stack);
+	return nr;
+}
+
 /* Does the program counter of @t, or a word on its stack, matter? A signal handler returns to such a word. */
 static bool sees(const struct stack_look *l, const struct stopped *s, const struct stopped_thread *t, int mem,
 		 u64 *stack)
 {
 	taddr_t pc = 0, sp = 0;
-	size_t nr = 0;
+	size_t nr;
 
 	if (threads_regs(s, t, &pc, &sp))
 		return true;
 	if (matters(l, pc))
 		return true;
-	sp &= ~7ULL;
-	/* The stack may end earlier. */
-	while (nr < MAX_STACK / sizeof(*stack) && !inject_read(mem, sp + nr * sizeof(*stack), stack + nr,
-							       PIECE_PAGE - (sp + nr * 8) % PIECE_PAGE))
-		nr += (PIECE_PAGE - (sp + nr * 8) % PIECE_PAGE) / sizeof(*stack);
+	nr = read_stack(t, mem, sp & ~7ULL, stack);
 	for (size_t i = 0; i < nr; i++)
 		if (matters(l, stack[i]))
 			return true;
