@@ -22,6 +22,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
+#include "user/lib/proc.h"
 
 int inject_fail(struct injection *in, int err, const char *fmt, ...)
 {
@@ -159,22 +160,12 @@ static int map_file(struct stopped *s, int mem, taddr_t region)
 	return err ? err : ret;
 }
 
-/* Does the target lock all memory that it maps from now on (mlockall)? Then all rings would be in memory at once. */
-static bool locks_new_memory(pid_t pid, taddr_t region)
+/* The bytes of @pid that are locked in memory; 0 if they cannot be known. */
+static u64 locked_bytes(pid_t pid)
 {
-	auto_fclose FILE *f = NULL;
-	char path[32], line[512], start[32];
-	bool is_ours = false;
+	struct proc_status status;
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
-	snprintf(start, sizeof(start), "%" PRIx64 "-", region);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		is_ours |= !strncmp(line, start, strlen(start));
-		if (is_ours && !strncmp(line, "VmFlags:", strlen("VmFlags:")))
-			return strstr(line, " lo");
-	}
-	return false;
+	return proc_read_status(&status, pid) ? 0 : status.locked_bytes;
 }
 
 static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t region)
@@ -220,12 +211,14 @@ static int make_region(struct injection *in, struct stopped *s, int mem)
 	const u64 args[INJECT_ARGS] = { 0,	   PIECE_REGION_BYTES,
 					PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 					(u64)-1,   0 };
-	u64 region;
+	u64 region, locked = locked_bytes(s->pid);
 	int err = inject_syscall(s, SYS_mmap, args, &region);
 
 	if (err)
 		return err;
-	err = locks_new_memory(s->pid, region) ? -EOPNOTSUPP : fill_region(in, s, mem, region);
+	/* A program that locks all memory that it maps (mlockall) would have all rings in memory at once. */
+	err = locked_bytes(s->pid) >= locked + PIECE_REGION_BYTES ? -EOPNOTSUPP
+								  : fill_region(in, s, mem, region);
 	if (err == -EOPNOTSUPP)
 		inject_fail(in, err, "it locks all of its memory (mlockall)");
 	if (err && unmap(s, region, PIECE_REGION_BYTES))
