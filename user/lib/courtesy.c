@@ -2,6 +2,7 @@
 /* The nice value, which is one of each thread by itself on Linux. */
 #include "user/lib/courtesy.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -12,7 +13,8 @@
 
 enum {
 	LOWEST = 19,
-	ROUNDS = 2, /* a thread may start another one between two looks at it */
+	HURRY = -10, /* some ten times the share of a usual thread */
+	ROUNDS = 2,  /* a thread may start another one between two looks at it */
 };
 
 static bool may_go_back(int usual)
@@ -55,4 +57,18 @@ void courtesy_end_all(void)
 		for (size_t i = 0; i < nr; i++)
 			(void)!setpriority(PRIO_PROCESS, (id_t)tids[i], usual);
 	}
+}
+
+void courtesy_hurry(struct courtesy_hurry *h)
+{
+	errno = 0;
+	h->usual = getpriority(PRIO_PROCESS, 0);
+	h->is_on = !errno && h->usual > HURRY && !setpriority(PRIO_PROCESS, 0, HURRY);
+}
+
+void courtesy_hurry_end(struct courtesy_hurry *h)
+{
+	if (h->is_on)
+		(void)!setpriority(PRIO_PROCESS, 0, h->usual);
+	h->is_on = false;
 }

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Work beside a program that shall not notice it: with the lowest priority, for as long as that is enough. */
+/*
+ * Work beside a program that shall not notice it: with the lowest priority, for as long as that is enough. And work
+ * that a program waits for: before others.
+ */
 #pragma once
+
+#include "user/lib/types.h"
 
 /*
  * The calling thread, and threads that it starts from now on, work when nobody else wants the CPU. Without the right to
@@ -14,3 +19,15 @@ void courtesy_begin(void);
  */
 void courtesy_end(void);
 void courtesy_end_all(void);
+
+struct courtesy_hurry {
+	int usual; /* nice value */
+	bool is_on;
+};
+
+/*
+ * The calling thread, and threads that it starts until the end, which must be over by then, get the CPU before others.
+ * Without the right to do that all stays as it was. The end may be called twice.
+ */
+void courtesy_hurry(struct courtesy_hurry *h);
+void courtesy_hurry_end(struct courtesy_hurry *h);

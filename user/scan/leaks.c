@@ -9,6 +9,7 @@
 #include "user/heap/heap.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/scan/leaks_why.h"
 #include "user/scan/scan_plan.h"
@@ -79,6 +80,7 @@ struct finding {
 	struct scan *scan;     /* owned */
 	struct snapshot *snap; /* owned; names roots after the process was resumed */
 	struct snapshot_plan plan;
+	struct courtesy_hurry hurry;
 	u64 start_ns; /* of the stop */
 	bool has_fork_failed;
 };
@@ -166,6 +168,7 @@ static void end_moment(struct finding *f, const struct leaks_options *o)
 {
 	if (o->release)
 		o->release(o->ctx);
+	courtesy_hurry_end(&f->hurry);
 	f->leaks->pause_ns = clock_now_ns() - f->start_ns;
 	if (f->leaks->is_copied && !o->release)
 		f->leaks->pause_ns = f->snap->pause_ns;
@@ -228,10 +231,14 @@ static int try_moment(struct finding *f, const struct leaks_options *o)
 
 	if (err)
 		return err;
+	/* The threads of the process wait, and beside a busy machine they wait longest for a CPU for heaptap. */
+	courtesy_hurry(&f->hurry);
 	f->start_ns = clock_now_ns();
 	err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
-	if (err)
+	if (err) {
+		courtesy_hurry_end(&f->hurry);
 		return err;
+	}
 	err = read_stopped(f, o);
 	if (!f->leaks->is_copied)
 		end_moment(f, o);

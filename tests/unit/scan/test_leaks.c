@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Suppressions and sums: every block is counted once, and blocks lost through a suppressed block are suppressed too. */
+/*
+ * Suppressions and sums: every block is counted once, and blocks lost through a suppressed block are suppressed too.
+ * And: who has the CPU first while a process is stopped.
+ */
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -161,6 +169,76 @@ static void rows_beyond_are_empty(void **state)
 	assert_int_equal(leaks_row(NULL, 0).through.blocks, 0);
 }
 
+/* The callbacks of a scan, and what they saw. */
+struct course {
+	int drained; /* nice value while the process was stopped */
+	int aside;   /* the highest priority of work that may wait */
+	int result;  /* of drain while it was stopped */
+};
+
+static int nice_now(void)
+{
+	return getpriority(PRIO_PROCESS, 0);
+}
+
+static int drain(void *ctx, struct scan *scan, bool is_stopped)
+{
+	struct course *c = ctx;
+
+	(void)scan;
+	if (!is_stopped)
+		return 0;
+	c->drained = nice_now();
+	return c->result;
+}
+
+static int aside(void *ctx, int (*work)(void *arg), void *arg)
+{
+	struct course *c = ctx;
+
+	if (nice_now() < c->aside)
+		c->aside = nice_now();
+	return work(arg);
+}
+
+/* While the process is stopped, and no longer, heaptap comes before others: also if there is no verdict. */
+static void stopped_process_waits_for_no_other(void **state)
+{
+	static const enum snapshot_way ways[] = { SNAPSHOT_STOP, SNAPSHOT_FORK };
+	pid_t pid;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("only root may have such a priority\n");
+		skip();
+	}
+	pid = fork();
+	assert_true(pid >= 0);
+	while (!pid)
+		pause();
+	for (size_t i = 0; i < 4; i++) {
+		struct course c = { .result = i % 2 ? -ENODATA : 0, .aside = 19 };
+		const struct leaks_options lo = { .pid = pid,
+						  .heap = heap,
+						  .max_pause_ns = 60000000000,
+						  .way = ways[i / 2],
+						  .ctx = &c,
+						  .drain = drain,
+						  .aside = aside };
+		struct leaks *l;
+		int usual = nice_now();
+
+		assert_int_equal(leaks_find(&l, &lo), 0);
+		assert_int_equal(l->has_verdict, !c.result);
+		leaks_free(l);
+		assert_true(c.drained < usual);
+		assert_int_equal(c.aside, usual);
+		assert_int_equal(nice_now(), usual);
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +247,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(indirect_alone, begin, end),
 		cmocka_unit_test_setup_teardown(all_of_it, begin, end),
 		cmocka_unit_test_setup_teardown(rows_beyond_are_empty, begin, end),
+		cmocka_unit_test_setup_teardown(stopped_process_waits_for_no_other, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The nice value of a thread in a hurry, and after it. */
+#include "user/lib/courtesy.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int nice_now(void)
+{
+	return getpriority(PRIO_PROCESS, 0);
+}
+
+static void *look(void *arg)
+{
+	*(int *)arg = nice_now();
+	return NULL;
+}
+
+static int nice_of_new_thread(void)
+{
+	pthread_t thread;
+	int seen = 99;
+
+	assert_int_equal(pthread_create(&thread, NULL, look, &seen), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return seen;
+}
+
+/* This thread and those that it starts go first, and the usual value comes back, whatever it was. Needs root. */
+static void first_and_back(void **state)
+{
+	struct courtesy_hurry h = { 0 };
+
+	(void)state;
+	if (geteuid()) {
+		print_message("only root may do that\n");
+		skip();
+	}
+	for (int usual = 3; usual >= 0; usual -= 3) {
+		assert_int_equal(setpriority(PRIO_PROCESS, 0, usual), 0);
+		courtesy_hurry(&h);
+		assert_true(h.is_on);
+		assert_true(nice_now() < -5);
+		assert_true(nice_of_new_thread() < -5);
+		courtesy_hurry_end(&h);
+		assert_int_equal(nice_now(), usual);
+		assert_int_equal(setpriority(PRIO_PROCESS, 0, 5), 0);
+		courtesy_hurry_end(&h);
+		assert_int_equal(nice_now(), 5);
+	}
+	/* A thread with a still higher priority keeps it. */
+	assert_int_equal(setpriority(PRIO_PROCESS, 0, -15), 0);
+	courtesy_hurry(&h);
+	assert_int_equal(nice_now(), -15);
+	courtesy_hurry_end(&h);
+	assert_int_equal(nice_now(), -15);
+	assert_int_equal(setpriority(PRIO_PROCESS, 0, 0), 0);
+}
+
+/* Without the right nothing changes. */
+static void refused(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		const struct rlimit none = { 0 };
+		struct courtesy_hurry h = { 0 };
+		int usual = nice_now();
+
+		if (setrlimit(RLIMIT_NICE, &none) || (!geteuid() && setuid(65534)))
+			_exit(2);
+		courtesy_hurry(&h);
+		if (h.is_on || nice_now() != usual)
+			_exit(1);
+		courtesy_hurry_end(&h);
+		_exit(nice_now() != usual);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_and_back),
+		cmocka_unit_test(refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
