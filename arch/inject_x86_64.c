@@ -2,6 +2,7 @@
 /* x86_64: a system call that a stopped thread carries out. */
 #include "arch/inject.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/user.h>
@@ -119,14 +120,18 @@ enum {
 	/* No valid flags of a signal stack: the kernel then leaves that of the thread as it is. */
 	KEEP_SIGNAL_STACK = 0x7fffffff,
 	STATE_ALIGN = 64,
-	STATE_NOTES = 464, /* position of struct _fpx_sw_bytes; ptrace has the mask of features there */
+	STATE_NOTES = 464,  /* position of struct _fpx_sw_bytes; ptrace has the mask of features there */
+	STATE_IN_USE = 512, /* position of the mask of features that are not as at the start of a thread */
 	MIN_STATE = 512 + 64,
+	LEAF_STATE = 0xd, /* of cpuid: place and size of each feature */
+	FIRST_EXTENDED = 2,
+	NR_FEATURES = 63,
 	MAGIC_FIRST = 0x46505853,
 	MAGIC_LAST = 0x46505845,
 	RED_ZONE = 128,
 	CALL_RESTART = 219, /* restart_syscall(2) */
 };
-/* Tiles of AMX: their size depends on what the thread has asked the kernel for. */
+/* Tiles of AMX. A thread has no room for them in a frame until it has asked the kernel for that. */
 static const u64 tile_features = 3ULL << 17;
 
 /* Errors by which the kernel says how a system call that was interrupted is restarted; the last one by a call. */
@@ -174,7 +179,26 @@ static void fill_frame(struct back_frame *f, const struct user_regs_struct *r)
 	f->ss = (u16)r->ss;
 }
 
-/* Make @to, @nr bytes of ptrace, what a frame of a signal has. */
+/* Bytes of a state up to the end of the last of @features. Each has a place of its own, whichever are in use. */
+static size_t state_size(u64 features)
+{
+	size_t size = MIN_STATE;
+
+	for (u32 i = FIRST_EXTENDED; i < NR_FEATURES; i++) {
+		u32 len, at, flags, unused;
+
+		if (!(features >> i & 1))
+			continue;
+		__cpuid_count(LEAF_STATE, i, len, at, flags, unused);
+		size = at + len > size ? at + len : size;
+	}
+	return size;
+}
+
+/*
+ * Make @to, @nr bytes of ptrace, what a frame of a signal has. The kernel restores no more than floating point from a
+ * frame that is longer than the thread may have (check_xstate_in_sigframe()), so tiles that are not in use are left out.
+ */
 static int fill_state(u8 *to, const u8 *state, size_t nr)
 {
 	const u32 last = MAGIC_LAST;
@@ -183,10 +207,16 @@ static int fill_state(u8 *to, const u8 *state, size_t nr)
 		u64 features;
 		u32 size, pad[7];
 	} notes = { .magic = MAGIC_FIRST };
+	u64 in_use;
 
 	memcpy(&notes.features, state + STATE_NOTES, sizeof(notes.features));
-	if (notes.features & tile_features)
+	memcpy(&in_use, state + STATE_IN_USE, sizeof(in_use));
+	if (in_use & tile_features)
 		return -ENOTSUP;
+	if (notes.features & tile_features) {
+		notes.features &= ~tile_features;
+		nr = nr < state_size(notes.features) ? nr : state_size(notes.features);
+	}
 	notes.size = (u32)nr;
 	notes.size_with_last = (u32)(nr + sizeof(last));
 	memcpy(to, state, nr);
