@@ -196,8 +196,9 @@ static size_t state_size(u64 features)
 }
 
 /*
- * Make @to, @nr bytes of ptrace, what a frame of a signal has. The kernel restores no more than floating point from a
- * frame that is longer than the thread may have (check_xstate_in_sigframe()), so tiles that are not in use are left out.
+ * Make @to, @nr bytes of ptrace, what a frame of a signal has. The kernel restores nothing but the floating point from
+ * a frame that is longer than the thread may have (Linux, arch/x86/kernel/fpu/signal.c), so tiles that are not in use
+ * are left out.
  */
 static int fill_state(u8 *to, const u8 *state, size_t nr)
 {

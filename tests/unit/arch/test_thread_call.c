@@ -37,6 +37,7 @@ static struct shared {
 	u64 regs[REGS];
 	u8 vectors[VECTORS][16];
 	u32 mxcsr;
+	u8 wide[32]; /* a register of AVX: the kernel may restore its lower half only */
 } * shared;
 
 static u8 pattern[VECTORS][16];
@@ -57,23 +58,26 @@ static void count(int sig)
 /* Fill registers, wait for may_go without a call, and keep what the registers have then. */
 static void spin(void)
 {
-	const u32 down = MXCSR_DOWN;
+	const u32 down = MXCSR_DOWN, has_avx = __builtin_cpu_supports("avx") != 0;
 
 	__asm__ volatile("ldmxcsr %3\n"
 			 "movdqu 0(%0), %%xmm0\n movdqu 16(%0), %%xmm1\n movdqu 32(%0), %%xmm2\n"
 			 "movdqu 112(%0), %%xmm7\n movdqu 240(%0), %%xmm15\n"
 			 "mov 0(%1), %%rax\n mov 8(%1), %%rbx\n mov 16(%1), %%rcx\n mov 24(%1), %%r8\n"
 			 "mov 32(%1), %%r9\n mov 40(%1), %%r10\n mov 48(%1), %%r11\n mov 56(%1), %%r12\n"
-			 "movl $1, 0(%2)\n"
+			 "test %4, %4\n jz 2f\n vmovdqu 0(%0), %%ymm3\n"
+			 "2: movl $1, 0(%2)\n"
 			 "1: cmpl $0, 4(%2)\n je 1b\n"
 			 "mov %%rax, 16(%2)\n mov %%rbx, 24(%2)\n mov %%rcx, 32(%2)\n mov %%r8, 40(%2)\n"
 			 "mov %%r9, 48(%2)\n mov %%r10, 56(%2)\n mov %%r11, 64(%2)\n mov %%r12, 72(%2)\n"
 			 "movdqu %%xmm0, 80(%2)\n movdqu %%xmm1, 96(%2)\n movdqu %%xmm2, 112(%2)\n"
 			 "movdqu %%xmm7, 192(%2)\n movdqu %%xmm15, 320(%2)\n stmxcsr 336(%2)\n"
+			 "test %4, %4\n jz 3f\n vmovdqu %%ymm3, 340(%2)\n"
+			 "3:\n"
 			 :
-			 : "r"(pattern), "D"(numbers), "S"(shared), "m"(down)
+			 : "r"(pattern), "D"(numbers), "S"(shared), "m"(down), "d"(has_avx)
 			 : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "xmm0", "xmm1", "xmm2",
-			   "xmm7", "xmm15", "memory", "cc");
+			   "xmm3", "xmm7", "xmm15", "memory", "cc");
 }
 
 static void spinning_child(void)
@@ -86,6 +90,8 @@ static void spinning_child(void)
 			_exit(4);
 	if (memcmp(shared->regs, numbers, sizeof(numbers)))
 		_exit(5);
+	if (__builtin_cpu_supports("avx") && memcmp(shared->wide, pattern, sizeof(shared->wide)))
+		_exit(7);
 	_exit(shared->mxcsr == MXCSR_DOWN ? 3 : 6);
 }
 
