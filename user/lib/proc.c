@@ -99,11 +99,15 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	return nr > 22;
 }
 
-static int parse_stat(struct proc_stat *out, const char *text)
+int proc_read_stat(struct proc_stat *out, pid_t pid)
 {
-	const char *open_paren, *close_paren;
+	char text[1024];
+	char *open_paren, *close_paren;
 	size_t len;
+	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
 
+	if (n < 0)
+		return (int)n;
 	/* The name is free text that may contain parentheses: it ends at the last one. */
 	open_paren = strchr(text, '(');
 	close_paren = strrchr(text, ')');
@@ -120,25 +124,26 @@ static int parse_stat(struct proc_stat *out, const char *text)
 	return 0;
 }
 
-int proc_read_stat(struct proc_stat *out, pid_t pid)
-{
-	char text[1024];
-	ssize_t n = read_pid_file(pid, "stat", text, sizeof(text));
-
-	return n < 0 ? (int)n : parse_stat(out, text);
-}
-
-bool proc_thread_has_ended(pid_t pid, pid_t tid)
+/* The state letter of a thread, without the sums over all threads that /proc/PID/stat has, or -errno. */
+static int thread_state(pid_t pid, pid_t tid)
 {
 	char name[PROC_PATH_SIZE / 2], text[1024];
-	struct proc_stat stat = { 0 };
+	const char *at;
 	ssize_t n;
 
 	snprintf(name, sizeof(name), "task/%d/stat", tid);
 	n = read_pid_file(pid, name, text, sizeof(text));
 	if (n < 0)
-		return n == -ESRCH;
-	return !parse_stat(&stat, text) && (stat.state == 'Z' || stat.state == 'X');
+		return (int)n;
+	at = strrchr(text, ')');
+	return at && at[1] ? at[2] : -EIO;
+}
+
+bool proc_thread_has_ended(pid_t pid, pid_t tid)
+{
+	int state = thread_state(pid, tid);
+
+	return state == -ESRCH || state == 'Z' || state == 'X';
 }
 
 /* The last number of a list, and the count of the numbers before it. */
@@ -280,17 +285,6 @@ int proc_threads(pid_t pid, pid_t **tids, size_t *nr)
 	return read_numbers(path, tids, nr);
 }
 
-/* The state letter of a thread, without the sums over all threads that /proc/PID/stat has; 0 if it is gone. */
-static char thread_state(pid_t pid, pid_t tid)
-{
-	char path[PROC_PATH_SIZE], text[1024];
-	const char *at;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	at = proc_read_text(path, text, sizeof(text)) < 0 ? NULL : strrchr(text, ')');
-	return at && at[1] ? at[2] : '\0';
-}
-
 pid_t proc_reader(pid_t pid)
 {
 	auto_free pid_t *tids = NULL;
@@ -299,7 +293,7 @@ pid_t proc_reader(pid_t pid)
 	if (thread_state(pid, pid) != 'Z' || proc_threads(pid, &tids, &nr))
 		return pid;
 	for (size_t i = 0; i < nr; i++)
-		if (!strchr("ZX", thread_state(pid, tids[i])))
+		if (!proc_thread_has_ended(pid, tids[i]))
 			return tids[i];
 	return pid;
 }
