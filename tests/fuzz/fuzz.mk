@@ -14,9 +14,14 @@ fuzz:                            ## search with each fuzzer for FUZZ_S seconds (
 fuzz-corpus:                     ## keep in tests/fuzz/corpus/ what earlier searches have found, as few small inputs as possible
 	$(Q)NEW=1 tests/fuzz/run.sh $(O)/san 0
 
-# Without -DWITH_LIBFUZZER the same files try the inputs of the repository, each once.
-check-fuzz: $(FUZZERS:%=$(O)/tests/fuzz/once/%)  ## the kept inputs of all fuzzers
-	$(Q)for f in $(FUZZERS); do echo "  FUZZ    $$f"; find tests/fuzz/corpus/$$f -type f 2>/dev/null | xargs $(O)/tests/fuzz/once/$$f >/dev/null || exit 1; done
+# Without libFuzzer: the inputs of the repository, and RUNS changed copies of them, which are the same ones each time.
+RUNS ?= 5000
+check-fuzz: $(FUZZERS:%=$(O)/tests/fuzz/once/%)  ## the kept inputs of all fuzzers, and 5,000 changed copies for each (RUNS=n)
+	$(Q)for f in $(FUZZERS); do \
+		echo "  FUZZ    $$f"; log=$(O)/tests/fuzz/once/$$f.log; \
+		find tests/fuzz/corpus/$$f -type f | sort | xargs $(O)/tests/fuzz/once/$$f -runs=$(RUNS) >$$log 2>&1 || \
+			{ tail -3 $$log; exit 1; }; \
+	done
 
 # Left out: these look for the allocator functions of their own program, which AddressSanitizer replaces (test_alias,
 # test_ifunc, test_probe, test_scan_jemalloc) or read glibc's books of their children's heaps, which it replaces as well
@@ -32,12 +37,12 @@ check-san:                       ## unit and replay tests and all fuzzers for 5 
 	$(Q)$(TEST_ENV) tests/prove.sh unit $(SAN_UNITS)
 	$(Q)JOBS=$(JOBS) tests/fuzz/run.sh $(O)/san 5
 
-$(O)/tests/fuzz/once/%: tests/fuzz/%.c $(O)/libheaptap.a
+$(O)/tests/fuzz/once/%: tests/fuzz/%.c tests/fuzz/replay.c $(O)/libheaptap.a
 	@mkdir -p $(@D)
 	@echo "  FUZZER  $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< tests/fuzz/replay.c $(O)/libheaptap.a $(LINK_LIBS) -lcmocka
 
 $(O)/tests/fuzz/%: tests/fuzz/%.c $(O)/libheaptap.a
 	@mkdir -p $(@D)
 	@echo "  FUZZER  $@"
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DWITH_LIBFUZZER -fsanitize=fuzzer $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS) -lcmocka
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -MMD -MP -o $@ $< $(O)/libheaptap.a $(LINK_LIBS) -lcmocka
