@@ -430,7 +430,7 @@ static bool has_memory(pid_t pid)
 {
 	struct proc_status status;
 
-	return !proc_read_status(&status, pid) && status.has_memory;
+	return !proc_read_status(&status, proc_reader(pid)) && status.has_memory;
 }
 
 int tracer_add_places(struct tracer *t, pid_t pid, const struct place *places, u32 nr, u32 *nr_done)

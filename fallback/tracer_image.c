@@ -26,7 +26,7 @@ int tracer_open_image(struct tracer_process *p)
 	places_fini(&p->places);
 	if (p->mem_fd >= 0)
 		close(p->mem_fd);
-	snprintf(path, sizeof(path), "/proc/%d/mem", p->pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", proc_reader(p->pid));
 	p->mem_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (p->mem_fd < 0)
 		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;

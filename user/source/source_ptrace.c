@@ -306,15 +306,8 @@ static int note_attached(struct ptrace_source *s, pid_t pid)
 static int source_ptrace_attach(struct source *source, struct target *t)
 {
 	struct ptrace_source *s = self(source);
-	int err, nr = 0;
+	int err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0), nr = 0;
 
-	if (proc_reader(t->pid) != t->pid) {
-		error("ptrace: PID %d (%s): its main thread has ended, by which the tracer opens its memory: use "
-		      "--backend bpf",
-		      t->pid, t->comm);
-		return -ESRCH;
-	}
-	err = guardian_do(s->guardian, COMMAND_ATTACH, t->pid, 0, 0);
 	if (err == -EPERM)
 		explain_denied(t->pid);
 	else if (err)

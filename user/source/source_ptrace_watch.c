@@ -19,7 +19,7 @@ static bool has_uprobes(pid_t pid)
 	size_t size = 0;
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", proc_reader(pid));
 	f = fopen(path, "re");
 	while (f && getline(&line, &size, f) > 0)
 		if (strstr(line, " [uprobes]\n"))
@@ -37,7 +37,9 @@ static int has_handler(pid_t pid)
 {
 	struct proc_status status;
 
-	return proc_read_status(&status, pid) || !status.has_memory ? -1 : has_trap(status.signals_caught);
+	return proc_read_status(&status, proc_reader(pid)) || !status.has_memory
+		       ? -1
+		       : has_trap(status.signals_caught);
 }
 
 static bool is_trap_blocked(pid_t pid)
