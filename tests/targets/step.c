@@ -129,7 +129,7 @@ static void copy(void)
 		pause();
 }
 
-static void obey(void);
+int main(int argc, char **argv);
 
 /* Goes on in place of the main thread, once that has ended. */
 static void *take_over(void *main_thread)
@@ -137,7 +137,7 @@ static void *take_over(void *main_thread)
 	pthread_join(*(pthread_t *)main_thread, NULL);
 	printf("ok\n");
 	fflush(stdout);
-	obey();
+	main(0, NULL);
 	exit(0);
 }
 
@@ -152,11 +152,20 @@ static void leave_main_thread(void)
 	pthread_exit(NULL);
 }
 
-static void obey(void)
+/* Without arguments it goes on as another thread: callers of the functions above are always called main. */
+int main(int argc, char **argv)
 {
+	static char in[4096];
 	char line[128];
 	int a, b;
 
+	(void)argv;
+	if (argc) {
+		truth_begin();
+		setvbuf(stdin, in, _IOLBF, sizeof(in));
+		printf("ready\n");
+		fflush(stdout);
+	}
 	while (fgets(line, sizeof(line), stdin)) {
 		if (sscanf(line, "alloc %d %d", &a, &b) == 2)
 			step_allocates(a, b);
@@ -179,16 +188,5 @@ static void obey(void)
 		printf("ok\n");
 		fflush(stdout);
 	}
-}
-
-int main(void)
-{
-	static char in[4096];
-
-	truth_begin();
-	setvbuf(stdin, in, _IOLBF, sizeof(in));
-	printf("ready\n");
-	fflush(stdout);
-	obey();
 	return 0;
 }
