@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a fuzzer is: one function, for libFuzzer (make fuzz), or for the main() of replay.c (make check-fuzz). */
+/* A fuzzer is one function: for libFuzzer (make fuzz), or for the main() of replay.c (make check-fuzz). */
 #pragma once
 
 #include <stdint.h>
