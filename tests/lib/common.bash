@@ -46,8 +46,25 @@ start() {
 # has_executed PID: the child of this shell has executed its program, or has ended
 has_executed() { ! cmp -s "/proc/$1/cmdline" "/proc/$BASHPID/cmdline"; }
 
+# is_of_other_test PID: the number may have a thread of another test by now, if its process has ended
+is_of_other_test() {
+	local own
+	own=$(tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | grep '^BATS_TEST_TMPDIR=') || return 1
+	[ "$own" != "BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR" ]
+}
+
+# Take such numbers off the list of what this test has started.
+forget_others() {
+	local pid own=()
+	for pid in "${STARTED[@]}"; do
+		is_of_other_test "$pid" || own+=("$pid")
+	done
+	STARTED=("${own[@]}")
+}
+
 end_started() {
 	local pid children
+	forget_others
 	for pid in "${STARTED[@]}"; do
 		children=$(pgrep -P "$pid" || true) # the program of a run
 		kill -KILL "$pid" $children 2>/dev/null || true
@@ -208,6 +225,7 @@ is_stopped() { grep -q '^State:	T' "/proc/$1/status" 2>/dev/null; }
 # nothing_is_left: heaptap, if it still runs, is killed; then its helpers end, targets are as before, no file is left
 nothing_is_left() {
 	local pid file
+	forget_others
 	for pid in "${STARTED[@]}"; do
 		! is_heaptap "$pid" || { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
 	done
