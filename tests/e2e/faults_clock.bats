@@ -45,10 +45,11 @@ with_clock() { LD_PRELOAD=$T/libclock.so HEAPTAP_CLOCK_FILE=$BATS_TEST_TMPDIR/a-
 	works "$TAP" 50
 	works "$SERVE" 50
 	step "alloc 20 48"
+	# For each side the other one has been silent for a day: the connection is made again, and said. A signal before
+	# that would end heaptap without it.
+	wait_for grep -q 'the connection is back' "$err"
 	kill -INT "$TAP"
-	# For each side the other one has been silent for a day: the connection is made again, and said.
 	ended "$TAP" 5 || { cat "$err" "$BATS_TEST_TMPDIR/serve.err"; return 1; }
-	grep -q 'the connection is back' "$err"
 	jq -e '.processes[0] | .totals.allocs + .lost.allocs == 120' "$report"
 	untouched "$TARGET"
 }
