@@ -3,14 +3,11 @@
 #include "user/inject/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,30 +31,6 @@ int inject_fail(struct injection *in, int err, const char *fmt, ...)
 	return err;
 }
 
-int inject_open_memory(pid_t pid)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-int inject_write(int mem, taddr_t addr, const void *bytes, size_t len)
-{
-	ssize_t put = pwrite(mem, bytes, len, (off_t)addr);
-
-	return put == (ssize_t)len ? 0 : put < 0 ? -errno : -EIO;
-}
-
-int inject_read(int mem, taddr_t addr, void *bytes, size_t len)
-{
-	ssize_t got = pread(mem, bytes, len, (off_t)addr);
-
-	return got == (ssize_t)len ? 0 : got < 0 ? -errno : -EIO;
-}
-
 int inject_check_region(const struct injection *in)
 {
 	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
@@ -75,88 +48,23 @@ int inject_check_region(const struct injection *in)
 	return is_there ? 0 : err < 0 ? err : -ESRCH;
 }
 
-int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out)
-{
-	s64 result = 0;
-	int err = threads_call(s, nr, args, &result);
-
-	if (!err && result < 0 && result > -4096)
-		err = (int)result;
-	*out = (u64)result;
-	return err;
-}
-
-/* mmap of a stopped target. */
-static int map(struct stopped *s, taddr_t addr, u64 len, int prot, int flags, u64 fd, u64 offset)
-{
-	const u64 args[INJECT_ARGS] = { addr, len, (u64)prot, (u64)flags, fd, offset };
-	u64 got;
-	int err = inject_syscall(s, SYS_mmap, args, &got);
-
-	return err ? err : got == addr ? 0 : -EEXIST;
-}
-
-static int advise(struct stopped *s, taddr_t addr, u64 len, int advice)
-{
-	const u64 args[INJECT_ARGS] = { addr, len, (u64)advice };
-	u64 got;
-
-	return inject_syscall(s, SYS_madvise, args, &got);
-}
-
-/* Give the file behind descriptor @fd of the target its size, which nobody can change later. */
-static int size_file(pid_t pid, u64 fd, u64 bytes)
-{
-	auto_close int ours = -1;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, (int)fd);
-	ours = open(path, O_RDWR | O_CLOEXEC);
-	if (ours < 0 || ftruncate(ours, (off_t)bytes) ||
-	    fcntl(ours, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
-		return -errno;
-	return 0;
-}
-
-/* The target makes a memfd, whose name is written below its stack for the moment. */
-static int make_file(struct stopped *s, int mem, u64 *fd)
-{
-	u64 args[INJECT_ARGS] = { 0, MFD_CLOEXEC | MFD_ALLOW_SEALING };
-	char name[] = INJECT_MEMORY_NAME, old[sizeof(name)];
-	int err = threads_scratch(s, &args[0]), ret;
-
-	args[0] = (args[0] - 1024) & ~15ULL;
-	if (!err)
-		err = inject_read(mem, args[0], old, sizeof(old));
-	if (!err)
-		err = inject_write(mem, args[0], name, sizeof(name));
-	if (err)
-		return err;
-	err = inject_syscall(s, SYS_memfd_create, args, fd);
-	ret = inject_write(mem, args[0], old, sizeof(old));
-	return err ? err : ret;
-}
-
 static int map_file(struct stopped *s, int mem, taddr_t region)
 {
-	u64 close_args[INJECT_ARGS] = { 0 }, fd, ignored;
-	int err = make_file(s, mem, &fd), ret;
+	u64 fd;
+	int err = inject_make_file(s, mem, INJECT_MEMORY_NAME, PIECE_FILE_BYTES, &fd), ret;
 
 	if (err)
 		return err;
-	err = size_file(s->pid, fd, PIECE_FILE_BYTES);
+	err = inject_map(s, region + PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
 	if (!err)
-		err = map(s, region + PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
+		err = inject_map(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, PIECE_PRIVATE_BYTES);
 	if (!err)
-		err = map(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, PIECE_PRIVATE_BYTES);
-	if (!err)
-		err = map(s, region + PIECE_TABLES_OFFSET, PIECE_TABLES_BYTES, PROT_READ,
-			  MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
-			  PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
-	close_args[0] = fd;
-	ret = inject_syscall(s, SYS_close, close_args, &ignored);
+		err = inject_map(s, region + PIECE_TABLES_OFFSET, PIECE_TABLES_BYTES, PROT_READ,
+				 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
+				 PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
+	ret = inject_close(s, fd);
 	return err ? err : ret;
 }
 
@@ -172,38 +80,30 @@ static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t
 {
 	size_t len = piece_object_bytes();
 	const struct piece_head *head = (const void *)piece_object_start;
-	int err = map(s, region, PIECE_CODE_BYTES, PROT_READ | PROT_EXEC,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
+	int err = inject_map(s, region, PIECE_CODE_BYTES, PROT_READ | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
 
 	if (!err)
 		err = inject_write(mem, region, piece_object_start, len);
 	if (!err)
-		err = map(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
+		err = inject_map(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
 	if (!err)
-		err = advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
+		err = inject_advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
 	if (!err)
 		err = map_file(s, mem, region);
 	/* A child would write to our rings. */
 	if (!err)
-		err = advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES + PIECE_TABLES_BYTES,
-			     MADV_DONTFORK);
+		err = inject_advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES + PIECE_TABLES_BYTES,
+				    MADV_DONTFORK);
 	if (!err)
-		err = advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
+		err = inject_advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
 	if (err)
 		return err;
 	in->enter = region + head->enter;
 	in->returned = region + head->returned;
 	in->region = region;
 	return 0;
-}
-
-static int unmap(struct stopped *s, taddr_t addr, u64 len)
-{
-	const u64 args[INJECT_ARGS] = { addr, len };
-	u64 got;
-
-	return inject_syscall(s, SYS_munmap, args, &got);
 }
 
 static int make_region(struct injection *in, struct stopped *s, int mem)
@@ -221,7 +121,7 @@ static int make_region(struct injection *in, struct stopped *s, int mem)
 								  : fill_region(in, s, mem, region);
 	if (err == -EOPNOTSUPP)
 		inject_fail(in, err, "it locks all of its memory (mlockall)");
-	if (err && unmap(s, region, PIECE_REGION_BYTES))
+	if (err && inject_unmap(s, region, PIECE_REGION_BYTES))
 		inject_fail(in, err, "its memory cannot be unmapped");
 	return err;
 }
@@ -264,8 +164,8 @@ static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr
 	out->bytes = bytes;
 	if (!out->start || in->nr_islands == INJECT_MAX_ISLANDS)
 		return -ENOSPC;
-	return map(s, out->start, bytes, PROT_READ | PROT_EXEC,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+	return inject_map(s, out->start, bytes, PROT_READ | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
 }
 
 /* ---- functions ---- */
@@ -340,7 +240,7 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 	if (!err)
 		err = carry_out(&plan, in, mem, sites, nr, &island);
 	/* Jumps that cannot be taken back need their island. */
-	if (!err || in->nr_patches > nr_before || unmap(s, island.start, island.bytes))
+	if (!err || in->nr_patches > nr_before || inject_unmap(s, island.start, island.bytes))
 		in->islands[in->nr_islands++] = island;
 	inject_plan_fini(&plan);
 	return err;

@@ -9,6 +9,7 @@ enum {
 	INJECT_STOP_NS = 1000 * 1000 * 1000, /* for all threads to stop */
 	INJECT_PAUSE_NS = 10 * 1000 * 1000,
 	INJECT_PAUSE_MAX_NS = 600 * 1000 * 1000,
+	INJECT_FILE_NAME = 250, /* bytes of the name of a memfd, with its NUL */
 };
 
 /*
@@ -26,14 +27,23 @@ int inject_open_memory(pid_t pid) __must_check;
 int inject_write(int mem, taddr_t addr, const void *bytes, size_t len) __must_check;
 int inject_read(int mem, taddr_t addr, void *bytes, size_t len) __must_check;
 
+/* Like threads_call(), but the -errno of the system call is returned. */
+int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out) __must_check;
+
+/* System calls of a stopped target. 0 or -errno; -EEXIST: memory was mapped, but not at @addr, which is not 0. */
+int inject_map(struct stopped *s, taddr_t addr, u64 len, int prot, int flags, u64 fd,
+	       u64 offset) __must_check;
+int inject_unmap(struct stopped *s, taddr_t addr, u64 len) __must_check;
+int inject_advise(struct stopped *s, taddr_t addr, u64 len, int advice) __must_check;
+int inject_close(struct stopped *s, u64 fd) __must_check;
+/* A memfd of @bytes, whose size nobody can change. @name: below INJECT_FILE_NAME. */
+int inject_make_file(struct stopped *s, int mem, const char *name, u64 bytes, u64 *fd) __must_check;
+
 /*
  * Is our region, which is not 0, still in the process? A program that it has executed since has other memory at these
  * addresses, or none. 0, -ESRCH: it is not, or -errno.
  */
 int inject_check_region(const struct injection *in) __must_check;
-
-/* Like threads_call(), but the -errno of the system call is returned. */
-int inject_syscall(struct stopped *s, long nr, const u64 args[INJECT_ARGS], u64 *out) __must_check;
 
 /* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
 int inject_refuse(struct injection *in) __must_check;
