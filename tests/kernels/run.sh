@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
-O=$1
+O=$(realpath "$1") || exit 1
 shift
 WORK=$O/kernels
 CACHE=${XDG_CACHE_HOME:+$XDG_CACHE_HOME/heaptap}
