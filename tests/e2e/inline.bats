@@ -137,6 +137,7 @@ same_counts() {
 	same_counts "$T/longjmp"
 	same_counts "$T/stack_dlopen"
 	same_counts "$T/early"
+	same_counts "$T/dlopen" "$T"
 	same_counts "$T/exec" "$T/exec" "$T/leak"
 	same_counts "$T/stack_throw"
 	same_counts "$T/signal_stack"

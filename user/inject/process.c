@@ -224,7 +224,7 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 	int err = in->region ? inject_check_region(in) : make_region(in, s, mem);
 	u32 nr_before = in->nr_patches;
 
-	if (err == -ESRCH)
+	if (err == -ESRCH || err == -EINPROGRESS)
 		return err;
 	in->state = INJECT_IN;
 	if (err)
@@ -232,6 +232,8 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 			       ? err
 			       : inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
 	err = make_island(in, s, nr, near, &island);
+	if (err == -EINPROGRESS)
+		return err;
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
 	err = inject_plan_make(&plan, sites, nr, &island, in->enter, read_code, &mem, in->why);

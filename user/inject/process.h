@@ -75,6 +75,7 @@ struct inject_site {
  * Lead the functions at @sites to the piece, which is brought in first if it is not there. @near: an address in their
  * file. The target is stopped for that. 0, or -errno with the reason in in->why: then nothing was changed, except that
  * the piece may be there, with jumps to it that cannot be taken back. -ESRCH: the process has executed another program.
+ * -EINPROGRESS without a reason: nothing was changed; try again when the stops of its threads have been handled.
  * Of no effect until inject_set_on().
  */
 int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,

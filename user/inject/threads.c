@@ -193,15 +193,19 @@ static int find_insn(struct stopped *s)
 	return s->insn ? 0 : -EOPNOTSUPP;
 }
 
-/* Can thread @t make system calls? The kernel has no further business with its stop. */
-static bool may_work(const struct stopped_thread *t)
+/* Has the tracer, which calls this, still to wait for the stop of @t, and to handle it? */
+static bool is_unhandled(const struct stopped_thread *t)
 {
 	siginfo_t si = { .si_pid = 0 };
 
-	if (t->sig || !t->is_stopped)
-		return false;
-	return !t->is_held ||
-	       (!waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) && !si.si_pid);
+	return t->is_held &&
+	       (waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || si.si_pid);
+}
+
+/* Can thread @t make system calls? */
+static bool may_work(const struct stopped_thread *t)
+{
+	return !t->sig && t->is_stopped && !is_unhandled(t);
 }
 
 static int begin(struct stopped *s, struct stopped_thread *t)
@@ -223,6 +227,7 @@ static int prepare(struct stopped *s)
 {
 	int err = s->worker ? 0 : find_insn(s);
 	const size_t nr = s->nr;
+	bool is_awaited = false;
 
 	if (s->worker || err)
 		return err;
@@ -230,13 +235,16 @@ static int prepare(struct stopped *s)
 	for (size_t i = 0; nr && i < 2 * nr && (err == -EAGAIN || err == -EBUSY); i++) {
 		struct stopped_thread *t = &s->threads[i % nr];
 
+		is_awaited |= is_unhandled(t);
 		if (t->is_held != (i < nr) || !may_work(t))
 			continue;
 		err = begin(s, t);
 		if (!err)
 			s->worker = t;
 	}
-	return err == -EBUSY ? -EAGAIN : err;
+	if (err != -EAGAIN && err != -EBUSY)
+		return err;
+	return is_awaited ? -EINPROGRESS : -EAGAIN;
 }
 
 int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *result)

@@ -34,7 +34,10 @@ struct stopped {
 int threads_stop(struct stopped *s, pid_t pid, u64 end_ns) __must_check;
 void threads_resume(struct stopped *s);
 
-/* Have a thread make a system call. 0, or -errno of the attempt; the result of the call is in *@result. */
+/*
+ * Have a thread make a system call. 0, or -errno of the attempt; the result of the call is in *@result. -EAGAIN: no
+ * thread can do it now. -EINPROGRESS: none can before the caller, as the tracer, has handled the stop of one.
+ */
 int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *result) __must_check;
 
 /* The stack pointer of the worker: memory far enough below it may be written. 0 or -errno. */

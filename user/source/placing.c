@@ -320,6 +320,8 @@ static int place_new(struct placing *p, struct target *t, const struct mapping *
 	}
 	err = put_in_file(p, t, map, elf);
 	elf_close(elf);
+	if (err == -EINPROGRESS)
+		p->nr_placements--;
 	return err;
 }
 
@@ -349,7 +351,7 @@ static int update_mapping(struct placing *p, struct target *t, const struct mapp
 	} else {
 		err = place_new(p, t, map);
 	}
-	if (err && err != -ESRCH && err != -EOPNOTSUPP)
+	if (err && err != -ESRCH && err != -EOPNOTSUPP && err != -EINPROGRESS)
 		error("probe: %s: PID %d: %s", map->module->path, t->pid, strerror(-err));
 	return err;
 }
@@ -412,6 +414,10 @@ int placing_update(struct placing *p, struct target *t)
 		warn("probe: PID %d: %zu file%s with allocators (the last one is %s) left out, because there is no "
 		     "room for more functions: calls in them are not seen",
 		     t->pid, nr, nr == 1 ? "" : "s", p->left_out);
+	if (err == -EINPROGRESS) {
+		target_read_again(t);
+		err = 0;
+	}
 	return err ? err : count_left_out(p, t);
 }
 

@@ -95,7 +95,8 @@ void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
 void placing_fini(struct placing *p);
 
 /*
- * The mappings of @t have been read: put probes into files that are new in it, and note allocators in @t. How many of
+ * The mappings of @t have been read: put probes into files that are new in it, and note allocators in @t. What can be
+ * done only later (-EINPROGRESS of put_in) is done when the mappings are read again, target_read_again(). How many of
  * its files have no probes, because there is no room for more: logged. Or -ESRCH without a message (the process has
  * ended), or another -errno, logged.
  */

@@ -151,10 +151,11 @@ static int new_file(void *ctx, const struct module *m, struct elf *elf)
 
 static int explain(const struct inline_target *t, const struct mapping *map, int err)
 {
-	if (err && err != -ESRCH)
-		error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid,
-		      *t->in->why ? t->in->why : strerror(-err));
-	return err && err != -ESRCH && err != -ENOMEM ? -EOPNOTSUPP : err;
+	if (!err || err == -ESRCH || err == -EINPROGRESS)
+		return err;
+	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid,
+	      *t->in->why ? t->in->why : strerror(-err));
+	return err != -ENOMEM ? -EOPNOTSUPP : err;
 }
 
 static int put_in(void *ctx, const struct target *target, const struct mapping *map,

@@ -337,6 +337,9 @@ int target_read_maps(struct target *t, struct module_table *modules)
 	t->maps_read_ns = clock_now_ns();
 	t->has_new_code = false;
 	ret = mapping_list_read(&t->maps, modules, t->pid);
+	if (!ret && t->is_unfinished)
+		ret = 1;
+	t->is_unfinished = false;
 	if (ret > 0 && read_link(t))
 		return -ENOMEM;
 	return ret >= 0 && !target_is_alive(t) ? -ESRCH : ret;
@@ -353,6 +356,11 @@ void target_note_stack(struct target *t, const struct stack_event *ev)
 bool target_wants_maps(const struct target *t)
 {
 	return t->has_new_code && (s64)(clock_now_ns() - t->maps_read_ns) >= REREAD_NS;
+}
+
+void target_read_again(struct target *t)
+{
+	t->has_new_code = t->is_unfinished = true;
 }
 
 int target_threads(const struct target *t, pid_t **tids, size_t *nr)

@@ -30,6 +30,7 @@ struct target {
 	struct mapping_list maps;
 	u64 maps_read_ns;		     /* CLOCK_MONOTONIC */
 	bool has_new_code;		     /* stacks since then contain code that is not in maps */
+	bool is_unfinished;		     /* target_read_again() */
 	struct target_allocator *allocators; /* owned; filled by the source */
 	size_t nr_allocators;
 	u64 blurred[ALLOC_MAX_FNS / 64]; /* bits: functions whose calls may have meant another family's */
@@ -81,6 +82,8 @@ int target_read_maps(struct target *t, struct module_table *modules) __must_chec
  */
 void target_note_stack(struct target *t, const struct stack_event *ev);
 bool target_wants_maps(const struct target *t);
+/* Not all was done with the mappings that were read: want them read again, and have them taken for changed then. */
+void target_read_again(struct target *t);
 
 /*
  * Find the processes of @name_or_pid: a PID, else the path of a file that they execute (with a slash), else the name of
