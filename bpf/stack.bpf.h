@@ -2,8 +2,8 @@
 /* Call stacks: taken at the entry of the outermost call, sent once, and then named by their hash. */
 #pragma once
 
+#include "bpf/remember.bpf.h"
 #include "bpf/send.bpf.h"
-#include "bpf/unwind.bpf.h"
 
 /* Ids of stacks that were sent to user space. A stack that drops out of this map is sent again. */
 struct {
@@ -190,6 +190,7 @@ static __always_inline u64 stack_lost(const struct inflight *t)
 static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct inflight *t, u32 word,
 				      bool has_loop, bool is_inside)
 {
+	bool remembers = has_loop && !is_inside && !HAS_LINK;
 	struct walk_loop loop = { .depth = state.depth, .pid = t->pid };
 	struct walk *w;
 	u64 id;
@@ -205,6 +206,9 @@ static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct in
 	/* Most calls have exactly the last stack. */
 	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, has_loop))
 		return w->last_id;
+	id = remembers ? recall(w) : 0;
+	if (id)
+		return id;
 	w->last_id = 0;
 	if (!walk_again(w, &loop, t->pid, has_loop))
 		return stack_lost(t);
@@ -215,5 +219,7 @@ static __always_inline u64 stack_take(const struct pt_regs *ctx, const struct in
 		bpf_map_update_elem(&stacks_seen, &id, &seen, BPF_ANY);
 	}
 	w->last_id = id;
+	if (remembers)
+		remember(w, id);
 	return id;
 }

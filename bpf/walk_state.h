@@ -10,7 +10,10 @@ enum {
 	WALK_FRAMES = 128 /* a power of two */,
 	COPY_WORDS = 256,
 	WALK_STEPS = 3 * WALK_FRAMES,
-	KNOWN_RULES = 256
+	KNOWN_RULES = 256,
+	REMEMBERED = 8,	       /* stacks of a thread */
+	REMEMBERED_WORDS = 32, /* of a stack */
+	SEEN_ONCE = 16
 };
 
 /* One frame: the registers in a function that made a call, and where its caller's were read. */
@@ -36,6 +39,16 @@ struct known_rule {
 	u64 pc;
 	u32 rule;
 	u32 seq; /* of the mappings for which the rule holds */
+};
+
+/* The stack of an earlier call, for bpf/remember.bpf.h. */
+struct remembered {
+	u64 sp, fp, ret; /* of the call, at entry */
+	u64 id;
+	u64 generation;		     /* of all mappings, when it was walked */
+	u32 needs_fp, nr, nr_copied; /* nr_copied: words of the copy up to the last one of value */
+	u64 value[REMEMBERED_WORDS]; /* the words that the walk was led by */
+	u8 index[REMEMBERED_WORDS];  /* where they lie above sp, in words */
 };
 
 /* The walks of one thread: the last stack, outermost frame first, and the present one, innermost first. */
@@ -64,4 +77,12 @@ struct walk {
 	struct walk_frame fresh[WALK_FRAMES];
 	u64 copy[COPY_WORDS];
 	struct known_rule known[KNOWN_RULES];
+#ifdef __bpf__				/* the code inside a target has its own: inline/remember.h */
+	u64 call_sp, call_fp, call_ret; /* of the call that the present walk is of */
+	u64 key;			/* of that call: never 0 */
+	u64 next_remembered;		/* grows; the next one to replace */
+	u64 keys[REMEMBERED];		/* of remembered; 0 = free */
+	u32 seen_once[SEEN_ONCE];	/* halves of keys of calls whose stack was walked */
+	struct remembered remembered[REMEMBERED];
+#endif
 };

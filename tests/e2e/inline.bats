@@ -311,10 +311,9 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	end_started # this test has changed the code
 }
 
-# The code in the target remembers several stacks of a thread, and compares the words that led to them.
-# bats test_tags=core
-@test "inline: call paths that take turns each have their own stack" {
-	traced -q --backend inline -- "$T/turns" 5000
+# take_turns OPTIONS: several stacks of a thread are remembered, and the words that led to them are compared
+take_turns() {
+	traced -q "$@" -- "$T/turns" 5000
 	[ "$status" -eq 0 ]
 	nothing_lost
 	jq -c '.processes[0].stacks[] | select(.frames | any(.function == "allocate")) |
@@ -328,6 +327,12 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 		done
 	} | sort | diff - "$BATS_TEST_TMPDIR/paths"
 }
+
+# bats test_tags=core
+@test "inline: call paths that take turns each have their own stack" { take_turns --backend inline; }
+
+# bats test_tags=core
+@test "inline: call paths that take turns, by BPF" { take_turns --backend bpf; }
 
 # Threads whose rings are full spin, and only the thread that reads can help them.
 @test "inline: heaptap's reader goes before others, and the program does not" {
