@@ -235,16 +235,25 @@ static void *wake_reader(void *ctx)
 	return NULL;
 }
 
-static int start_waker(struct inline_source *s)
+static int make_wait_fd(struct inline_source *s)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
-	sigset_t all, old;
 
 	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->event_fd < 0 || s->wait_fd < 0 || epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->event_fd, &ev) ||
 	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, source_bpf.wait_fd(s->bpf), &ev))
 		return -errno;
+	return 0;
+}
+
+/* Not before heaptap has given up what tracing does not need: capabilities belong to each thread by itself. */
+static int start_waker(struct inline_source *s)
+{
+	sigset_t all, old;
+
+	if (s->has_waker)
+		return 0;
 	/* Signals are for the thread that reads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -306,7 +315,7 @@ static int source_inline_create(struct source **out, const struct source_options
 	if (!err)
 		err = guard_new(&s->guard);
 	if (!err)
-		err = start_waker(s);
+		err = make_wait_fd(s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;
@@ -341,7 +350,8 @@ static int source_inline_attach(struct source *source, struct target *t)
 		      t->pid, t->comm);
 		return -ESRCH;
 	}
-	nr = source_bpf.attach(s->bpf, t);
+	err = start_waker(s);
+	nr = err ? err : source_bpf.attach(s->bpf, t);
 	err = nr < 0 ? nr : open_target(s, t);
 
 	if (err && find_target(s, t->pid)) {
