@@ -26,6 +26,9 @@ enum {
 	IOCTL_DEV = 1 << 15,
 };
 
+/* Rights to the network. */
+enum { BIND_TCP = 1 << 0, CONNECT_TCP = 1 << 1 };
+
 /* struct landlock_ruleset_attr of Linux 6.12; older kernels know its beginning. */
 struct rights {
 	u64 files, net, scoped;
@@ -67,7 +70,7 @@ static void enter(int rules)
 
 void landlock_forbid_all(void)
 {
-	const struct rights all = { .files = ~0ULL, .net = 3, .scoped = 3 };
+	const struct rights all = { .files = ~0ULL, .net = BIND_TCP | CONNECT_TCP, .scoped = 3 };
 	u64 known;
 	int rules = new_rules(all, &known);
 
@@ -83,9 +86,9 @@ static void allow(int rules, int fd, u64 files)
 		debug("privileges: cannot allow writes: %s", strerror(errno));
 }
 
-void landlock_forbid_writes(const int *dirs, size_t nr)
+static void forbid_writes(const int *dirs, size_t nr, u64 net)
 {
-	const struct rights r = { .files = ~(u64)(EXECUTE | READ_FILE | READ_DIR | IOCTL_DEV), .net = 3 };
+	const struct rights r = { .files = ~(u64)(EXECUTE | READ_FILE | READ_DIR | IOCTL_DEV), .net = net };
 	u64 known;
 	int rules = new_rules(r, &known), null;
 
@@ -98,4 +101,14 @@ void landlock_forbid_writes(const int *dirs, size_t nr)
 	if (null >= 0)
 		close(null);
 	enter(rules);
+}
+
+void landlock_forbid_writes(const int *dirs, size_t nr)
+{
+	forbid_writes(dirs, nr, BIND_TCP | CONNECT_TCP);
+}
+
+void landlock_forbid_all_but_sending(void)
+{
+	forbid_writes(NULL, 0, BIND_TCP);
 }

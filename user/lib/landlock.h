@@ -13,3 +13,6 @@ void landlock_forbid_all(void);
  * no_new_privs. @dirs may be of O_PATH; negative ones are left out.
  */
 void landlock_forbid_writes(const int *dirs, size_t nr);
+
+/* As landlock_forbid_writes() without a directory, but this thread may connect to TCP ports. */
+void landlock_forbid_all_but_sending(void);

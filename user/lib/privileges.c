@@ -34,7 +34,9 @@ enum {
 	SCANS = SCANNING | SUSPENDING,
 	FILES = 1 << PRIVILEGES_FILES,
 	PEER = 1 << PRIVILEGES_PEER,
-	ALL = TRACING | LINKS | GUARDING | SCANS | FILES | PEER,
+	HOLDING = 1 << PRIVILEGES_HOLDING,
+	SENDING = 1 << PRIVILEGES_SENDING,
+	ALL = TRACING | LINKS | GUARDING | SCANS | FILES | PEER | HOLDING | SENDING,
 };
 
 /* A capability or a system call, and who needs it or must not make it. */
@@ -54,7 +56,7 @@ static const struct privilege_row kept[] = {
 	{ CAP_DAC_OVERRIDE, TRACING | SCANS | GUARDING },
 	/* Files of targets. */
 	{ CAP_DAC_READ_SEARCH, TRACING | SCANS | GUARDING | FILES | PEER },
-	{ CAP_KILL, TRACING | SCANS | GUARDING | LINKS },
+	{ CAP_KILL, TRACING | SCANS | GUARDING | LINKS | HOLDING },
 	/* Threads of targets that a probe has stopped; masks of CPUs of traced threads. */
 	{ CAP_SYS_NICE, TRACING | GUARDING },
 	{ CAP_IPC_LOCK, TRACING | GUARDING },
@@ -142,14 +144,14 @@ static const struct privilege_row denied[] = {
 	{ FSMOUNT, ALL },
 	{ MOUNT_SETATTR, ALL },
 	/* Other processes, and the kernel's programs. */
-	{ SYS_ptrace, LINKS | FILES | PEER },
-	{ SYS_process_vm_readv, LINKS | FILES | PEER },
-	{ SYS_bpf, GUARDING | SCANNING | FILES | PEER },
-	{ SYS_perf_event_open, GUARDING | SCANNING | FILES | PEER },
+	{ SYS_ptrace, LINKS | FILES | PEER | HOLDING | SENDING },
+	{ SYS_process_vm_readv, LINKS | FILES | PEER | HOLDING | SENDING },
+	{ SYS_bpf, GUARDING | SCANNING | FILES | PEER | HOLDING | SENDING },
+	{ SYS_perf_event_open, GUARDING | SCANNING | FILES | PEER | HOLDING | SENDING },
 	/* The network. */
-	{ SYS_socket, LINKS | GUARDING | FILES },
-	{ SYS_execve, LINKS | GUARDING },
-	{ SYS_execveat, LINKS | GUARDING | FILES },
+	{ SYS_socket, LINKS | GUARDING | FILES | HOLDING },
+	{ SYS_execve, LINKS | GUARDING | HOLDING | SENDING },
+	{ SYS_execveat, LINKS | GUARDING | FILES | HOLDING | SENDING },
 };
 
 static void filter_calls(u32 of)
@@ -175,7 +177,8 @@ static void filter_calls(u32 of)
 void privileges_drop(enum privileges_for what, u64 more)
 {
 	/* A sanitizer looks for leaks by ptrace, when the program ends. */
-	if (IS_SANITIZED && (what == PRIVILEGES_FILES || what == PRIVILEGES_PEER))
+	if (IS_SANITIZED &&
+	    (what == PRIVILEGES_FILES || what == PRIVILEGES_PEER || what == PRIVILEGES_SENDING))
 		what = PRIVILEGES_SCANNING;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		debug("privileges: %s", strerror(errno));

@@ -11,8 +11,10 @@ enum privileges_for {
 	PRIVILEGES_GUARDING, /* change code of targets by ptrace */
 	PRIVILEGES_SCANNING, /* stop and read a process, write reports */
 	PRIVILEGES_SUSPENDING, /* the same of a process with a filter of system calls: only who has none suspends it */
-	PRIVILEGES_FILES, /* read files, write reports */
-	PRIVILEGES_PEER,  /* the same, and talk to a heaptap elsewhere, or to symbol servers */
+	PRIVILEGES_FILES,   /* read files, write reports */
+	PRIVILEGES_PEER,    /* the same, and talk to a heaptap elsewhere, or to symbol servers */
+	PRIVILEGES_HOLDING, /* resume a process that was stopped */
+	PRIVILEGES_SENDING, /* send to a server what another process of heaptap has made */
 };
 
 /*

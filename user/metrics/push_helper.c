@@ -203,7 +203,7 @@ void push_helper_run(const char *url, const char *name, int channel)
 	}
 	if (channel_send(channel, &m, -1) || m.status)
 		_exit(1);
-	sandbox_drop_capabilities();
+	sandbox_enter_sender();
 	wait = (struct pollfd){ .fd = channel, .events = POLLIN };
 	while (err != -EPIPE) {
 		poll(&wait, 1, -1);

@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "user/lib/call_filter.h"
+#include "user/lib/landlock.h"
 #include "user/lib/log.h"
+#include "user/lib/privileges.h"
 #include "user/lib/types.h"
 
 enum { NOBODY = 65534 };
@@ -30,7 +32,7 @@ static void be_nobody(void)
 		say("the user stays");
 }
 
-void sandbox_drop_capabilities(void)
+static void drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 } };
@@ -90,8 +92,21 @@ void sandbox_enter(unsigned int max_files)
 {
 	set_limits(max_files);
 	be_nobody();
-	sandbox_drop_capabilities();
+	drop_capabilities();
 	/* A change of the user forgets it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	filter_calls();
+}
+
+void sandbox_enter_sender(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	/* A library that asks for the address of a host may make threads. */
+	if (setrlimit(RLIMIT_CORE, &none) || setrlimit(RLIMIT_FSIZE, &none))
+		say("limits");
+	be_nobody();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	privileges_drop(PRIVILEGES_SENDING, 0);
+	landlock_forbid_all_but_sending();
 }

@@ -9,5 +9,9 @@
  */
 void sandbox_enter(unsigned int max_files);
 
-/* Less: no capabilities, and no way to get any. The process keeps its user, and may open files and connections. */
-void sandbox_drop_capabilities(void);
+/*
+ * For a process that sends to a server: it is user nobody if it may choose, has no capabilities, starts no program,
+ * traces nothing, and opens no file for writing. It may open connections, and read files that everyone may read, for
+ * certificates and names of hosts. A kernel that lacks one of these keeps that one as it was.
+ */
+void sandbox_enter_sender(void);
