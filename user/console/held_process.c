@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "user/lib/helper_process.h"
+#include "user/lib/privileges.h"
 #include "user/target/target.h"
 
 static const char HELPER_COMM[] = "heaptap-hold";
@@ -42,6 +43,7 @@ static void helper_main(struct held_process *h, int fd)
 	ssize_t n;
 
 	helper_process_settle(HELPER_COMM);
+	privileges_drop(PRIVILEGES_HOLDING, 0);
 	fd = fcntl(fd, F_DUPFD, PIDFD + 1);
 	for (int i = 0; null >= 0 && i < PIPE_FD; i++)
 		dup2(null, i);
