@@ -133,6 +133,7 @@ static bool d_is_short(const char *symbol, size_t len)
 		size_t back = symbol[i] == 'Q' ? d_reference(symbol + i) : 0;
 
 		more = back && back <= i ? (u32)len : 0;
+		/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): @back is at most @i. */
 		if (more && (symbol[i - back] < '0' || symbol[i - back] > '9'))
 			more += steps[i] - steps[i - back];
 		steps[i + 1] = steps[i] + more;
