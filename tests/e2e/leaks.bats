@@ -90,6 +90,15 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+@test "leaks: run: old pointers in buffers of streams hold no block, and the program's own buffers do" {
+	local how
+	for how in _exit exit; do
+		traced -- "$T/leak_stream" "$how" </dev/null
+		nothing_lost
+		judged || { echo "at the end by $how"; return 1; }
+	done
+}
+
 @test "leaks: run and attach: signal stacks, which only the kernel knows, are in use" {
 	with_bpf_only "the kernel lists signal stacks to BPF programs"
 	traced -- "$T/signal_stack"

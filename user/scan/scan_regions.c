@@ -28,7 +28,7 @@
  * covered since (user/heap/cover_map.h) are sure, in memory of brk and arenas: older blocks lie elsewhere.
  *
  * Surely dead: a thread's own stack below its red zone, if nothing else can be in the mapping; and memory that glibc
- * keeps of threads that have ended (user/scan/scan_threads.c).
+ * keeps of threads that have ended (user/scan/scan_threads.c); and the buffers of streams (user/scan/scan_stdio.c).
  */
 
 enum {
@@ -423,6 +423,8 @@ int region_list_init(struct region_list *list, const struct scan *s)
 		err = region_find_exit(list, s);
 	if (!err)
 		err = region_find_jemalloc(list, s);
+	if (!err)
+		err = region_find_stdio(list, s);
 	for (size_t i = 0; i < s->snap->nr_maps && !err; i++)
 		err = add_map(list, s, i);
 	for (size_t i = 0; i < list->nr; i++)

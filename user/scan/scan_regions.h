@@ -79,6 +79,8 @@ int region_find_dead(struct region_list *list, const struct scan *s) __must_chec
 int region_find_exit(struct region_list *list, const struct scan *s) __must_check;
 /* user/scan/scan_jemalloc.c: add what jemalloc has for itself, or has free; fill the slabs. 0, -ETIME or -ENOMEM. */
 int region_find_jemalloc(struct region_list *list, const struct scan *s) __must_check;
+/* user/scan/scan_stdio.c: add the buffers of glibc's streams. 0 or -ENOMEM. */
+int region_find_stdio(struct region_list *list, const struct scan *s) __must_check;
 /* Add one dead range, in any order. 0 or -ENOMEM. At the end sort them, and join ranges that touch. */
 int region_add_dead(struct region_list *list, taddr_t start, taddr_t end) __must_check;
 void region_sort_dead(struct region_list *list);
