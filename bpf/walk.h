@@ -40,6 +40,8 @@ WALK_STEP bool code_before(u64 pc, u64 *code);
 WALK_STEP u64 code_at(u64 pc);
 /* The rule for @pc, which lies in @m. */
 WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc);
+/* Where the rule of the return address @pc is kept. Left to this text unless WALK_KNOWS_RULES is defined. */
+WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc);
 /* The mappings by which stacks of @pid are walked; NULL = none are known. */
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid);
 
@@ -297,15 +299,22 @@ WALK_STEP int step_frame(struct walk *w, struct walk_frame *f, u32 rule)
 	return pc ? STEP_ON : STACK_COMPLETE;
 }
 
+#ifndef WALK_KNOWS_RULES
+WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc)
+{
+	u64 slot = pc ^ pc >> 8;
+
+	WALK_LIMIT(slot, KNOWN_RULES);
+	return &w->known[slot];
+}
+#endif
+
 /* Find the rule at the return address @pc. STEP_ON and *@rule, or the enum stack_end that says why not. */
 WALK_STEP int rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u32 *rule)
 {
 	const struct unwind_map *m;
-	struct known_rule *known;
-	u64 slot = pc ^ pc >> 8;
+	struct known_rule *known = known_rule_at(w, pc);
 
-	WALK_LIMIT(slot, KNOWN_RULES);
-	known = &w->known[slot];
 	if (known->pc == pc && known->seq == w->seq) {
 		*rule = known->rule;
 		return STEP_ON;

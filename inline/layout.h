@@ -22,7 +22,8 @@ enum {
 	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
 	PIECE_REMEMBERED = 8,	  /* a power of two: stacks that a thread remembers */
 	PIECE_REMEMBERED_WORDS = 128,
-	PIECE_SEEN_ONCE = 64, /* a power of two */
+	PIECE_SEEN_ONCE = 64,	  /* a power of two */
+	PIECE_KNOWN_RULES = 4096, /* a power of two */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
@@ -81,6 +82,7 @@ struct piece_walk {
 	u32 seen_once[PIECE_SEEN_ONCE];		 /* halves of keys of calls whose stack was walked */
 	u32 next_remembered;			 /* grows; the next one to replace */
 	struct piece_remembered remembered[PIECE_REMEMBERED];
+	struct known_rule known[PIECE_KNOWN_RULES]; /* in place of those of walk */
 };
 
 /* Private to each process; a forked child has a copy, so that its calls under way return. */

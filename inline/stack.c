@@ -8,6 +8,7 @@
 
 #include <walk_cpu.h>
 
+#define WALK_KNOWS_RULES
 #include "bpf/walk.h"
 
 /* ---- the stack that the thread runs on ---- */
@@ -173,6 +174,13 @@ WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc)
 		nr -= half;
 	}
 	return rows[first].rule;
+}
+
+/* A search in the rows of a large library waits for memory many times: so more rules are kept than a kernel can. */
+WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc)
+{
+	_Static_assert(PIECE_KNOWN_RULES == 1 << 12, "bits of the hash");
+	return &walk_of(w)->known[pc * 0x9e3779b97f4a7c15 >> 52];
 }
 
 WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
