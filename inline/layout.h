@@ -93,7 +93,6 @@ struct piece_private {
 };
 
 enum piece_kind { PIECE_ALLOC, PIECE_FREE, PIECE_INTERNAL_CALL, PIECE_RET /* a ret instruction */ };
-
 /* A stub tells the piece the index of the function and, above these bits, why it was called: enum piece_kind. */
 enum { PIECE_KIND_SHIFT = 16 };
 

@@ -11,7 +11,9 @@
 
 /* Registers as entry_x86_64.S saves them. */
 struct piece_regs {
-	u64 rbp, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax;
+	u64 rbp, r11, r10, r9, r8;
+	u64 args[4]; /* rdi, rsi, rdx, rcx */
+	u64 rax;
 	u64 stub;  /* where the stub goes on; of a call that returns: room for its return address */
 	u64 index; /* of the probe */
 	u64 ret;   /* return address of the call */
@@ -74,11 +76,7 @@ static u64 call_return_address(const struct call *c, const struct call_probe *p)
 static u64 call_arg(const struct call *c, const struct call_probe *p, u8 n)
 {
 	(void)p;
-	if (n == 1)
-		return hook_of(c)->regs->rdi;
-	if (n == 2)
-		return hook_of(c)->regs->rsi;
-	return n == 3 ? hook_of(c)->regs->rdx : hook_of(c)->regs->rcx;
+	return hook_of(c)->regs->args[(n - 1) % 4];
 }
 
 static u64 call_result(const struct call *c, const struct call_probe *p)
@@ -129,6 +127,8 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	/* A call after the end of the trace is no loss. */
 	if (!has_room(r, 1))
 		return !is_on();
+	/* First, because a number of the sequence would wait for all that was written before. */
+	rec->stamp = next_stamp();
 	rec->kind = ev->h.kind;
 	rec->flags = ev->h.flags;
 	rec->fn = ev->h.fn;
@@ -137,7 +137,6 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->old_addr = ev->old_addr;
 	rec->size = ev->size;
 	rec->stack = ev->stack;
-	rec->stamp = next_stamp();
 	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
 	fetch_ahead(r);
 	return true;
@@ -147,11 +146,14 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 			   u32 how)
 {
 	const struct hook *h = hook_of(c);
-	u64 id = piece_take_stack(h->walk, h->ring, h->sp, h->regs->rbp, h->ret);
+	u64 id;
 
 	(void)t;
 	(void)p;
 	(void)how;
+	if (!shared()->depth)
+		return STACK_NONE;
+	id = piece_take_stack(h->walk, h->ring, h->sp, h->regs->rbp, h->ret);
 	/* After the end of the trace there is no room for a stack, and no call that needs it. */
 	if (id == STACK_LOST && is_on())
 		h->ring->lost_stacks++;
@@ -173,13 +175,19 @@ static void call_count_loss(const struct call *c, const struct inflight *t, enum
 
 enum { NO_THREAD = PIECE_MAX_THREADS };
 
+/* Where the search for the thread with @key begins. */
+static u32 first_place(u64 key)
+{
+	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
+	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
+}
+
 /* The number of the thread with @key; NO_THREAD if it is not in the table, and @is_new false or no room left. */
-static u32 find_thread(u64 key, bool is_new)
+static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 {
 	u64 *keys = private()->keys;
-	u32 at = (u32)((key * 0x9e3779b97f4a7c15) >> 51);
+	u32 at = first_place(key);
 
-	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
 	for (u32 i = 0; i < PIECE_MAX_THREADS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
 		u64 seen = __atomic_load_n(&keys[at], __ATOMIC_ACQUIRE);
 		u32 nr;
@@ -210,28 +218,39 @@ static u64 thread_key(void)
 	return __builtin_ia32_rdfsbase64() | 1;
 }
 
+/* As thread_begin(), of the thread @base with @key that is in @nr hooks already. */
+static __attribute__((noinline)) u32 begin_nested(struct piece_thread *base, u64 key, u32 nr, bool is_new)
+{
+	u32 at;
+
+	if (nr > PIECE_MAX_NESTED)
+		return NO_THREAD;
+	base->nr_active = nr + 1;
+	asm volatile("" : : : "memory");
+	at = find_thread(key + 2 * nr, is_new);
+	if (at == NO_THREAD)
+		base->nr_active = nr;
+	return at;
+}
+
 /*
  * The state of this thread: a state of its own for a hook that runs in a signal handler while the thread is inside
  * another hook. Such a hook is over before the other one goes on.
  */
-static u32 thread_begin(struct piece_thread **base, bool is_new)
+static inline u32 thread_begin(struct piece_thread **base, bool is_new)
 {
 	u64 key = thread_key();
-	u32 at = find_thread(key, is_new);
-	u32 nr;
+	u32 at = first_place(key);
 
+	if (__atomic_load_n(&private()->keys[at], __ATOMIC_ACQUIRE) != key)
+		at = find_thread(key, is_new);
 	if (at == NO_THREAD)
 		return at;
 	*base = &private()->threads[at];
-	nr = (*base)->nr_active;
-	if (nr > PIECE_MAX_NESTED)
-		return NO_THREAD;
-	(*base)->nr_active = nr + 1;
+	if ((*base)->nr_active)
+		return begin_nested(*base, key, (*base)->nr_active, is_new);
+	(*base)->nr_active = 1;
 	asm volatile("" : : : "memory");
-	if (nr)
-		at = find_thread(key + 2 * nr, is_new);
-	if (at == NO_THREAD)
-		(*base)->nr_active = nr;
 	return at;
 }
 
@@ -319,6 +338,134 @@ u64 piece_real_return(u64 sp)
 	return 0;
 }
 
+/* ---- most calls ---- */
+
+/*
+ * malloc and free as most C libraries have them, called by the program itself. The steps are those of all calls, but
+ * the compiler knows so much about these calls that it leaves half of the instructions out.
+ */
+static const struct call_probe plain_malloc = { .kind = ALLOC_MALLOC,
+						.flags = PROBE_RETURNS | PROBE_AT_RETURN,
+						.size_arg = 1 };
+static const struct call_probe plain_free = { .kind = ALLOC_FREE, .old_arg = 1 };
+
+/* Is @p the function @plain, under whatever name? */
+static inline bool is_plain(const struct call_probe *p, const struct call_probe *plain)
+{
+	return p->kind == plain->kind && p->flags == plain->flags && p->size_arg == plain->size_arg &&
+	       p->count_arg == plain->count_arg && p->old_arg == plain->old_arg &&
+	       p->out_arg == plain->out_arg && p->align_arg == plain->align_arg;
+}
+
+/* This thread, which is in the hook @h from now on, if it is known and in no other one, else NULL. */
+static inline __attribute__((always_inline)) struct piece_thread *
+plain_begin(struct hook *h, const struct piece_regs *regs, u64 sp, u64 ip)
+{
+	u64 key = thread_key();
+	u32 at = first_place(key);
+	struct piece_thread *t = &private()->threads[at];
+	struct piece_ring *r = &shared()->rings[at];
+
+	/* The compiler would compute these addresses anew each time. */
+	asm("" : "+r"(t), "+r"(r));
+	if (__atomic_load_n(&private()->keys[at], __ATOMIC_ACQUIRE) != key || t->nr_active)
+		return NULL;
+	t->nr_active = 1;
+	asm volatile("" : : : "memory");
+	h->sp = sp;
+	h->ip = ip;
+	h->ret = regs->ret;
+	h->regs = regs;
+	h->ring = r;
+	h->walk = &private()->walks[at];
+	return t;
+}
+
+/* A plain malloc, called by the program itself, is entered. False, with nothing done, if it is another call. */
+static inline __attribute__((always_inline)) bool enter_malloc(struct piece_regs *regs, u32 index,
+							       const struct piece_probe *p)
+{
+	struct call_probe probe = plain_malloc;
+	struct hook h;
+	struct piece_thread *t;
+	bool is_done;
+
+	if (!is_plain(&p->call, &plain_malloc))
+		return false;
+	t = plain_begin(&h, regs, (u64)(uintptr_t)&regs->ret, p->ip);
+	if (!t)
+		return false;
+	is_done = !t->calls.nr && !t->nr_pending;
+	if (is_done) {
+		probe.fn = p->call.fn;
+		life_enter_alloc(call_of(&h), &t->calls, index, &probe, 1);
+		t->pending[0].sp = h.sp;
+		t->pending[0].ret = h.ret;
+		t->pending[0].probe = index;
+		asm volatile("" : : : "memory");
+		t->nr_pending = 1;
+		asm volatile("" : : : "memory");
+		regs->ret = (u64)(uintptr_t)piece_returned;
+	}
+	thread_end(t);
+	return is_done;
+}
+
+/* A plain free is entered, as above. */
+static inline __attribute__((always_inline)) bool enter_free(const struct piece_regs *regs, u32 index,
+							     const struct piece_probe *p)
+{
+	struct call_probe probe = plain_free;
+	struct hook h;
+	struct piece_thread *t;
+	bool is_done;
+
+	if (!is_plain(&p->call, &plain_free))
+		return false;
+	t = plain_begin(&h, regs, (u64)(uintptr_t)&regs->ret, p->ip);
+	if (!t)
+		return false;
+	is_done = !t->calls.nr;
+	if (is_done) {
+		probe.fn = p->call.fn;
+		life_enter_free(call_of(&h), &t->calls, index, &probe, shared()->has_free_stacks);
+	}
+	thread_end(t);
+	return is_done;
+}
+
+/* The end of a malloc that enter_malloc() took. Where it returns to; 0, with nothing done, if it is another call. */
+static inline __attribute__((always_inline)) u64 leave_malloc(const struct piece_regs *regs, u64 sp)
+{
+	struct call_probe probe = plain_malloc;
+	const struct piece_pending *pending;
+	struct inflight_level *l;
+	const struct piece_probe *p;
+	struct piece_thread *t;
+	struct hook h;
+	u64 ret = 0;
+
+	t = plain_begin(&h, regs, sp, 0);
+	if (!t)
+		return 0;
+	pending = &t->pending[0];
+	l = &t->calls.levels[0];
+	p = &shared()->probes[pending->probe % PIECE_MAX_PROBES];
+	if (t->nr_pending == 1 && t->calls.nr == 1 && !t->calls.nr_held && pending->sp == sp && l->sp == sp &&
+	    l->probe == pending->probe && !l->keeper && l->state == LEVEL_BUSY &&
+	    pending->ret != (u64)(uintptr_t)piece_returned && is_plain(&p->call, &plain_malloc)) {
+		ret = pending->ret;
+		t->nr_pending = 0;
+		probe.fn = p->call.fn;
+		h.ip = p->ip;
+		/* As life_leave() does with the only call of the thread. */
+		t->calls.nr = 0;
+		life_finish(call_of(&h), &t->calls, l, &probe, life_block(call_of(&h), &probe, l));
+	}
+	thread_end(t);
+	return ret;
+}
+
 /* ---- hooks ---- */
 
 static bool is_seen(void)
@@ -346,18 +493,13 @@ static void enter(struct piece_thread *t, const struct hook *h, u32 index, const
 		life_enter_alloc(c, &t->calls, index, &p->call, 1);
 }
 
-/* A function is entered, or is about to return, or the C library calls free for itself. */
-void piece_enter(struct piece_regs *regs)
+static __attribute__((noinline)) void enter_any(struct piece_regs *regs, u32 index, u32 kind,
+						const struct piece_probe *p)
 {
-	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
-	const struct piece_probe *p = &shared()->probes[index];
 	struct hook h = { .sp = (u64)(uintptr_t)&regs->ret, .regs = regs };
-	struct piece_thread *base, *t;
-	u32 at;
+	struct piece_thread *base = NULL, *t;
+	u32 at = thread_begin(&base, true);
 
-	if (!is_seen())
-		return;
-	at = thread_begin(&base, true);
 	if (at == NO_THREAD) {
 		count_lost_thread();
 		return;
@@ -374,6 +516,18 @@ void piece_enter(struct piece_regs *regs)
 	thread_end(base);
 }
 
+/* A function is entered, or is about to return, or the C library calls free for itself. */
+void piece_enter(struct piece_regs *regs)
+{
+	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
+	const struct piece_probe *p = &shared()->probes[index];
+
+	if (!is_seen() || (kind == PIECE_ALLOC && enter_malloc(regs, index, p)) ||
+	    (kind == PIECE_FREE && enter_free(regs, index, p)))
+		return;
+	enter_any(regs, index, kind, p);
+}
+
 static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs)
 {
 	struct piece_shared *s = shared();
@@ -384,13 +538,11 @@ static void leave(u32 at, const struct piece_pending *pending, const struct piec
 	life_leave(call_of(&h), &private()->threads[at].calls, probe, &p->call, h.sp);
 }
 
-/* A call has returned. The result is where it returns to. */
-u64 piece_leave(struct piece_regs *regs)
+static __attribute__((noinline)) u64 leave_any(const struct piece_regs *regs, u64 sp, bool is_traced)
 {
-	u64 sp = (u64)(uintptr_t)&regs->stub, ret;
 	const struct piece_pending *p;
-	struct piece_thread *base;
-	bool is_traced = is_seen();
+	struct piece_thread *base = NULL;
+	u64 ret;
 	u32 at = thread_begin(&base, is_traced);
 
 	do {
@@ -404,4 +556,14 @@ u64 piece_leave(struct piece_regs *regs)
 	if (at != NO_THREAD)
 		thread_end(base);
 	return ret;
+}
+
+/* A call has returned. The result is where it returns to. */
+u64 piece_leave(const struct piece_regs *regs)
+{
+	u64 sp = (u64)(uintptr_t)&regs->stub;
+	bool is_traced = is_seen();
+	u64 ret = is_traced ? leave_malloc(regs, sp) : 0;
+
+	return ret ? ret : leave_any(regs, sp, is_traced);
 }

@@ -13,7 +13,7 @@ extern const u8 piece_head[], piece_returned[];
 
 /* Called by entry_x86_64.S. */
 void piece_enter(struct piece_regs *regs);
-u64 piece_leave(struct piece_regs *regs);
+u64 piece_leave(const struct piece_regs *regs);
 
 /* The address that the piece has replaced in the call that was entered at @sp; 0 = none. */
 u64 piece_real_return(u64 sp);

@@ -45,14 +45,12 @@ static inline bool is_on(void)
 	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
 }
 
-/* Is there room for @nr records? Waits for it, but not for ever: the reader may be stopped, dead, or leaving. */
-static inline bool has_room(struct piece_ring *r, u64 nr)
+/* Wait for room for @nr records, but not for ever: the reader may be stopped, dead, or leaving. False: no room. */
+static __attribute__((noinline)) bool wait_for_room(struct piece_ring *r, u64 nr)
 {
 	struct piece_shared *s = shared();
 	u64 begin = 0, progress, last = 0;
 
-	if (r->written + nr - r->read_seen <= PIECE_RING_RECORDS)
-		return true;
 	for (;;) {
 		r->read_seen = __atomic_load_n(&r->read, __ATOMIC_ACQUIRE);
 		if (r->written + nr - r->read_seen <= PIECE_RING_RECORDS) {
@@ -74,6 +72,12 @@ static inline bool has_room(struct piece_ring *r, u64 nr)
 	}
 }
 
+/* Is there room for @nr records? Waits for it if not. */
+static inline __attribute__((always_inline)) bool has_room(struct piece_ring *r, u64 nr)
+{
+	return r->written + nr - r->read_seen <= PIECE_RING_RECORDS || wait_for_room(r, nr);
+}
+
 /* The records that come next are in the cache of heaptap's CPU, and the next stamp would wait until they are here. */
 static inline void fetch_ahead(struct piece_ring *r)
 {
@@ -86,7 +90,7 @@ static inline void fetch_ahead(struct piece_ring *r)
  * Stamps order the records of all threads. Whoever is handed a block sees the record of its release, or allocation,
  * before its own stamp is taken: the fence keeps the counter from being read before the allocator's loads.
  */
-static inline u64 next_stamp(void)
+static inline __attribute__((always_inline)) u64 next_stamp(void)
 {
 	struct piece_shared *s = shared();
 
