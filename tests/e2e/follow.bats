@@ -3,34 +3,9 @@
 # Children of targets: traced from their first instruction on, with the parent's blocks known to them (A14, A16, A17).
 
 load ../lib/common
+load ../lib/follow
 
 teardown() { end_started; }
-
-# same_live: every process of the report holds what the oracle says of its last image
-same_live() {
-	local pid page want have
-	jq -r '.processes | group_by(.pid)[] | last | [.pid, .totals.live_blocks, .totals.live_bytes, .totals.unknown_frees] | @tsv' \
-		"$report" >"$BATS_TEST_TMPDIR/lives"
-	while read -r pid have; do
-		page=$(count_page "$pid")
-		want=$("$ORACLE/count-read" "$page" | jq -r '[.totals.live_blocks, .totals.live_bytes, .totals.unknown_frees] | @tsv')
-		[ "$have" = "$want" ] || { echo "PID $pid: report $have, oracle $want"; return 1; }
-	done <"$BATS_TEST_TMPDIR/lives"
-}
-
-# same_calls: every process that executed a program made as many calls as the oracle says
-same_calls() {
-	local pid page want have
-	jq -c '.processes[0].pid as $first | .processes | group_by(.pid)[] | select(length > 1 or .[0].pid == $first) | last
-		| { pid, functions: (.functions | with_entries(select(.value > 0))) }' "$report" >"$BATS_TEST_TMPDIR/calls"
-	while read -r have; do
-		pid=$(jq .pid <<<"$have")
-		page=$(count_page "$pid")
-		want=$("$ORACLE/count-read" "$page" | jq -cS .functions)
-		have=$(jq -cS .functions <<<"$have")
-		[ "$have" = "$want" ] || { echo "PID $pid: report $have, oracle $want"; return 1; }
-	done <"$BATS_TEST_TMPDIR/calls"
-}
 
 # bats test_tags=core
 @test "follow: a child's leaks are its own, what it got from its parent is known (A16)" {

@@ -107,6 +107,14 @@ static void check(struct run *r)
 	session_check(r->session, &stopper);
 }
 
+static void on_born(void *ctx, pid_t pid)
+{
+	struct run *r = ctx;
+
+	if (r->is_attached && !r->is_finished)
+		session_born(r->session, pid);
+}
+
 static void on_mapped(void *ctx, pid_t pid)
 {
 	struct run *r = ctx;
@@ -381,7 +389,14 @@ static int prepare(void *ctx, struct session *s)
 static int run_program(void *ctx, const struct options *o, struct session *s, struct control *c)
 {
 	struct run *r = ctx;
-	const struct launch_hooks hooks = { r, on_exec, on_mapped, on_exiting, on_ended, reason, on_leaving };
+	const struct launch_hooks hooks = { .ctx = r,
+					    .exec = on_exec,
+					    .mapped = on_mapped,
+					    .exiting = on_exiting,
+					    .ended = on_ended,
+					    .reason = reason,
+					    .leaving = on_leaving,
+					    .born = on_born };
 	int status, err;
 
 	(void)s;

@@ -23,7 +23,8 @@ enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
 
 /* Memory that heaptap, the guard and its helpers share. */
 struct guard_memory {
-	s32 result; /* of the change that was made last */
+	s32 result;  /* of the change that was made last */
+	u32 nr_used; /* entries behind these were never used */
 	struct injection targets[GUARD_MAX_TARGETS];
 };
 
@@ -55,7 +56,7 @@ static void guard_main(struct guard_memory *shared, int fd)
 	privileges_drop(PRIVILEGES_GUARDING, 0);
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
-	for (u32 i = 0; i < GUARD_MAX_TARGETS; i++) {
+	for (u32 i = 0; i < shared->nr_used; i++) {
 		struct injection *in = &shared->targets[i];
 
 		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in, LEAVE_ALONE_NS))
@@ -67,7 +68,8 @@ static void guard_main(struct guard_memory *shared, int fd)
 static int start(struct guard *g)
 {
 	int fds[2];
-	void *mem = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *mem = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (mem == MAP_FAILED)
 		return -errno;
@@ -127,6 +129,8 @@ struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
 
 		if (in->state != INJECT_FREE)
 			continue;
+		if (i == g->shared->nr_used)
+			g->shared->nr_used++;
 		memset(in, 0, sizeof(*in));
 		in->owner = getpid();
 		in->owner_start = stat.start_time;
@@ -136,6 +140,23 @@ struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
 		return in;
 	}
 	return NULL;
+}
+
+struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t pid, u64 start_time)
+{
+	struct injection *in = guard_add(g, pid, start_time);
+
+	if (!in)
+		return NULL;
+	in->region = of->region;
+	in->enter = of->enter;
+	in->returned = of->returned;
+	in->nr_patches = of->nr_patches;
+	in->nr_islands = of->nr_islands;
+	memcpy(in->patches, of->patches, sizeof(in->patches));
+	memcpy(in->islands, of->islands, sizeof(in->islands));
+	__atomic_store_n(&in->state, of->state, __ATOMIC_RELEASE);
+	return in;
 }
 
 void guard_drop(struct injection *in)

@@ -9,7 +9,7 @@
 
 #include "user/inject/process.h"
 
-enum { GUARD_MAX_TARGETS = 64 };
+enum { GUARD_MAX_TARGETS = 4096 };
 
 struct guard;
 
@@ -20,6 +20,8 @@ void guard_free(struct guard *g);
 
 /* A new target in memory that the guard sees. NULL: there are GUARD_MAX_TARGETS. Valid until guard_drop(). */
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time);
+/* As guard_add(), for a forked child, which has what is in its parent @of. */
+struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t pid, u64 start_time);
 /* The target has ended, has executed another program, or the piece was taken out. */
 void guard_drop(struct injection *in);
 

@@ -74,7 +74,8 @@ int inject_save(const struct injection *in, const struct inject_island *island, 
 	if (!copy)
 		return -ENOMEM;
 	*copy = *in;
-	copy->islands[copy->nr_islands++] = *island;
+	if (island)
+		copy->islands[copy->nr_islands++] = *island;
 	return inject_write(mem, in->region + PIECE_LEFT_OFFSET, copy, sizeof(*copy));
 }
 

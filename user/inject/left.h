@@ -19,7 +19,7 @@ enum inject_left {
 	INJECT_LEFT_UNKNOWN, /* the record cannot be read */
 };
 
-/* Write the record of @in, with @island that comes to it, to the target's memory @mem. 0 or -errno. */
+/* Write the record of @in, with @island that comes to it (NULL = none), to the target's memory @mem. 0 or -errno. */
 int inject_save(const struct injection *in, const struct inject_island *island, int mem) __must_check;
 
 /* Is code of a heaptap in @pid? *@owner: the PID of that heaptap, 0 = not known. Does not stop the target. */

@@ -48,7 +48,16 @@ int inject_check_region(const struct injection *in)
 	return is_there ? 0 : err < 0 ? err : -ESRCH;
 }
 
-static int map_file(struct stopped *s, int mem, taddr_t region)
+/* A child would write to our rings. Nor are they of use in a core file. */
+static int advise_region(struct stopped *s, taddr_t region)
+{
+	int err = inject_advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES + PIECE_TABLES_BYTES,
+				MADV_DONTFORK);
+
+	return err ? err : inject_advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
+}
+
+int inject_map_file(struct stopped *s, int mem, taddr_t region)
 {
 	u64 fd;
 	int err = inject_make_file(s, mem, INJECT_MEMORY_NAME, PIECE_FILE_BYTES, &fd), ret;
@@ -65,7 +74,8 @@ static int map_file(struct stopped *s, int mem, taddr_t region)
 				 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
 				 PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
 	ret = inject_close(s, fd);
-	return err ? err : ret;
+	err = err ? err : ret;
+	return err ? err : advise_region(s, region);
 }
 
 /* The bytes of @pid that are locked in memory; 0 if they cannot be known. */
@@ -91,13 +101,7 @@ static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t
 	if (!err)
 		err = inject_advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
 	if (!err)
-		err = map_file(s, mem, region);
-	/* A child would write to our rings. */
-	if (!err)
-		err = inject_advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES + PIECE_TABLES_BYTES,
-				    MADV_DONTFORK);
-	if (!err)
-		err = inject_advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
+		err = inject_map_file(s, mem, region);
 	if (err)
 		return err;
 	in->enter = region + head->enter;

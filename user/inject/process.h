@@ -81,6 +81,13 @@ struct inject_site {
 int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
 		  taddr_t near) __must_check;
 
+/*
+ * The process of @in is a forked child, stopped before its first instruction, and @in that of its parent but for the
+ * PID: give it rings of its own, and the calls that are under way in its thread. Of no effect until inject_set_on(). 0,
+ * or -errno with the reason in in->why: its calls are not seen.
+ */
+int inject_renew(struct injection *in) __must_check;
+
 /* Forget the functions in [@start, @end), which is no longer mapped. */
 void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);
 

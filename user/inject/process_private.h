@@ -45,6 +45,9 @@ int inject_make_file(struct stopped *s, int mem, const char *name, u64 bytes, u6
  */
 int inject_check_region(const struct injection *in) __must_check;
 
+/* Map a new file of the target at its private part, its rings and its tables, over what is there. 0 or -errno. */
+int inject_map_file(struct stopped *s, int mem, taddr_t region) __must_check;
+
 /* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
 int inject_refuse(struct injection *in) __must_check;
 

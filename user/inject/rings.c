@@ -13,6 +13,8 @@
 /* Records are fetched some time before they are read, because they are in the cache of the target's CPU. */
 enum { MASK = PIECE_RING_RECORDS - 1, PUBLISH_EVERY = 1024, FETCH_AHEAD = 10 };
 
+static const u64 ANY_STAMP = UINT64_MAX;
+
 struct ring_reader {
 	u32 ring;      /* number */
 	bool is_known; /* its records are read */
@@ -270,19 +272,19 @@ static int take(struct rings *r, struct ring_reader *reader, const struct rings_
  * stamp after that other one is in its ring. So all that a record before @last depends on is there when the rings are
  * looked at after @last was taken.
  */
-int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over)
+static int poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 {
-	u64 last = now_stamp(r);
+	u64 now = now_stamp(r), last = stamp == ANY_STAMP || stamp < now ? stamp : now;
 	int nr = 0, err = 0;
 
-	measure_counter(r, last);
+	measure_counter(r, now);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	find_new(r);
 	begin(r);
 	while (!err && r->nr_heap) {
 		struct ring_reader *reader = &r->readers[r->heap[0]];
 
-		if (!is_over && reader->stamp > last)
+		if (reader->stamp > last)
 			break;
 		err = take(r, reader, sink);
 		nr++;
@@ -299,6 +301,32 @@ int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over)
 	for (u32 i = 0; i < r->nr_heap; i++)
 		publish(r, &r->readers[r->heap[i]]);
 	return err ? err : nr;
+}
+
+int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over)
+{
+	return poll_until(r, sink, is_over ? ANY_STAMP : ANY_STAMP - 1);
+}
+
+int rings_poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
+{
+	return poll_until(r, sink, stamp < ANY_STAMP ? stamp : ANY_STAMP - 1);
+}
+
+u64 rings_stamp(const struct rings *r, u64 time_ns, u32 number)
+{
+	u64 now_ns = clock_now_ns(), now = now_stamp(r);
+	double ns_per_tick = (double)(now_ns - r->first_ns) / (double)(now - r->first_stamp);
+
+	if (r->is_sequence)
+		return number ? now - (u32)((u32)now - number) : now;
+	return time_ns < now_ns && ns_per_tick > 0 ? now - (u64)((double)(now_ns - time_ns) / ns_per_tick)
+						   : now;
+}
+
+u64 rings_now(const struct rings *r)
+{
+	return now_stamp(r);
 }
 
 struct rings_losses rings_losses(const struct rings *r)

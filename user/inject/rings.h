@@ -37,6 +37,16 @@ int rings_poll(struct rings *r, const struct rings_sink *sink, bool is_over);
 
 struct rings_losses rings_losses(const struct rings *r);
 
+/*
+ * The stamp at the moment @time_ns (CLOCK_MONOTONIC), where stamps are times. Else the number of the last call before
+ * now whose lower half is @number; 0 = not known: of the last call.
+ */
+u64 rings_stamp(const struct rings *r, u64 time_ns, u32 number);
+/* The stamp of the last call, or of now. */
+u64 rings_now(const struct rings *r);
+/* As rings_poll(), but only records up to @stamp. */
+int rings_poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp);
+
 /* Rings in use. */
 u32 rings_nr(const struct rings *r);
 

@@ -269,6 +269,19 @@ int threads_regs(const struct stopped *s, const struct stopped_thread *t, taddr_
 	return 0;
 }
 
+int threads_pointer(const struct stopped *s, const struct stopped_thread *t, u64 *pointer)
+{
+	enum { FS_BASE = 21 }; /* word of x86_64's struct user_regs_struct */
+	struct cpu_regs regs;
+	int err = t == s->worker ? 0 : cpu_regs_read(&regs, t->tid);
+	const struct cpu_regs *r = t == s->worker ? &s->call.regs : &regs;
+
+	if (err || r->size < (FS_BASE + 1) * sizeof(u64))
+		return err ? err : -EOPNOTSUPP;
+	memcpy(pointer, r->bytes + FS_BASE * sizeof(u64), sizeof(*pointer));
+	return 0;
+}
+
 int threads_scratch(struct stopped *s, taddr_t *sp)
 {
 	taddr_t ignored;

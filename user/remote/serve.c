@@ -139,6 +139,14 @@ static void on_mapped(void *ctx, pid_t pid)
 		serve_trace_update(s->trace, pid);
 }
 
+static void on_born(void *ctx, pid_t pid)
+{
+	struct serve *s = ctx;
+
+	if (s->trace)
+		serve_trace_born(s->trace, pid);
+}
+
 static void on_exiting(void *ctx, pid_t pid, int status)
 {
 	struct serve *s = ctx;
@@ -200,7 +208,8 @@ int serve_launch(struct serve *s)
 					    .exiting = on_exiting,
 					    .ended = on_ended,
 					    .reason = reason_of_stop,
-					    .leaving = on_leaving };
+					    .leaving = on_leaving,
+					    .born = on_born };
 	int err;
 
 	s->status = 0;

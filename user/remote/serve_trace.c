@@ -353,6 +353,26 @@ void serve_trace_update(struct serve_trace *t, pid_t pid)
 		read_maps(t, p);
 }
 
+void serve_trace_born(struct serve_trace *t, pid_t pid)
+{
+	const struct source_ops *ops = t->options.ops;
+	struct served *p;
+	int err;
+
+	if (!ops->born)
+		return;
+	if (serve_trace_poll(t))
+		debug("serve: the stream is broken");
+	p = serve_find(t, pid);
+	if (!p || !p->is_copy)
+		return;
+	err = ops->born(t->options.source, p->target);
+	if (err > 0)
+		read_maps(t, p);
+	else
+		serve_note_unprobed(p, err);
+}
+
 static int tell_hello(struct serve_trace *t)
 {
 	struct utsname name = { 0 };

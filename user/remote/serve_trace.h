@@ -42,6 +42,8 @@ int serve_trace_attach(struct serve_trace *t, pid_t pid, bool is_started) __must
 
 /* Read the mappings of @pid again. */
 void serve_trace_update(struct serve_trace *t, pid_t pid);
+/* @pid, a new child, is stopped before its first instruction. */
+void serve_trace_born(struct serve_trace *t, pid_t pid);
 
 /*
  * Begin a new stream on @out (borrowed) with all processes. NULL: there is no client, and all events are lost. @had:

@@ -42,6 +42,9 @@ int session_attach(struct session *s, pid_t pid, bool is_started) __must_check;
 /* The mappings of @pid may have changed: place probes in new ones. */
 void session_update(struct session *s, pid_t pid);
 
+/* @pid, a new child, is stopped before its first instruction. */
+void session_born(struct session *s, pid_t pid);
+
 /* Log each process in which no allocator was found. True if no process has one. */
 bool session_has_no_allocator(const struct session *s);
 /* An allocator of this kind ("glibc") was found in a process. */

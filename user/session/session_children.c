@@ -2,6 +2,7 @@
 /* Children of traced processes. The heap of a child begins as a copy of its parent's. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "user/heap/heap.h"
@@ -164,6 +165,28 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 	if (!err && ((const struct process_event *)rec)->time_ns < parent->maps_read_ns)
 		session_read_maps(s, child);
 	return err == -ENOMEM ? err : 0;
+}
+
+void session_born(struct session *s, pid_t pid)
+{
+	struct process *p;
+	int err;
+
+	if (!s->ops->born)
+		return;
+	if (session_poll(s))
+		debug("source: %s is at its end", s->ops->name);
+	p = session_find(s, (u32)pid);
+	/* In the memory of its parent, or not followed. */
+	if (!p || p->origin != PROCESS_COPY)
+		return;
+	err = s->ops->born(s->source, p->target);
+	if (err > 0)
+		session_read_maps(s, p);
+	if (err >= 0)
+		return;
+	p->nr_unplaced++;
+	warn("PID %d: a child that cannot be followed until it executes a program: %s", pid, strerror(-err));
 }
 
 void session_name(struct session *s, struct process *image)

@@ -40,7 +40,7 @@ static void tell_of_piece(pid_t pid)
 		     pid);
 }
 
-void bystanders_tell_all(struct bystanders *b)
+void bystanders_tell_all(struct bystanders *b, bool is_everywhere)
 {
 	auto_free pid_t *pids = NULL;
 	size_t nr = 0;
@@ -53,7 +53,8 @@ void bystanders_tell_all(struct bystanders *b)
 	for (size_t i = 0; i < nr; i++) {
 		if (bystander_is_emulator(pids[i]))
 			bystanders_tell(b, pids[i]);
-		tell_of_piece(pids[i]);
+		if (is_everywhere)
+			tell_of_piece(pids[i]);
 	}
 }
 

@@ -21,8 +21,11 @@ bool bystander_is_emulator(pid_t pid);
 /* @pid is an emulator: warn of the first few. */
 void bystanders_tell(struct bystanders *b, pid_t pid);
 
-/* Warn of the emulators that run now, and of the targets of --backend inline. Only the first time. */
-void bystanders_tell_all(struct bystanders *b);
+/*
+ * Warn of the emulators that run now, and, @is_everywhere, of the targets of --backend inline, whose allocator
+ * functions get probes, too. Only the first time.
+ */
+void bystanders_tell_all(struct bystanders *b, bool is_everywhere);
 
 /*
  * Does a program other than heaptap trace @pid by ptrace? Warns of it. Returns 1 or 0.

@@ -44,22 +44,45 @@ static u64 max_wait_ticks(const struct source_options *o)
 	return o->drops_when_full ? 0 : counter_ticks(MAX_WAIT_NS);
 }
 
-int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time)
+/* @in, NULL = there is no room for it, is the new target's also after an error. */
+static int new_target(struct inline_target **out, struct injection *in, pid_t pid)
 {
 	struct inline_target *t = calloc(1, sizeof(*t));
 
-	if (!t)
-		return -ENOMEM;
-	t->pid = pid;
-	t->mem = -1;
-	t->in = guard_add(g, pid, start_time);
-	t->threads = calloc(PIECE_MAX_THREADS, sizeof(*t->threads));
-	if (!t->in || !t->threads) {
-		int err = t->in ? -ENOMEM : -ENOSPC;
-
+	if (t)
+		*t = (struct inline_target){ .pid = pid, .mem = -1, .in = in };
+	else if (in)
+		guard_drop(in);
+	if (t && in)
+		t->threads = calloc(PIECE_MAX_THREADS, sizeof(*t->threads));
+	if (!t || !t->threads) {
 		inline_target_free(t);
-		return err;
+		return in ? -ENOMEM : -ENOSPC;
 	}
+	*out = t;
+	return 0;
+}
+
+int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time)
+{
+	return new_target(out, guard_add(g, pid, start_time), pid);
+}
+
+int inline_target_copy(struct inline_target **out, struct guard *g, const struct inline_target *parent,
+		       pid_t pid, u64 start_time)
+{
+	struct inline_target *t;
+	int err = new_target(&t, guard_copy(g, parent->in, pid, start_time), pid);
+
+	if (err)
+		return err;
+	t->tid_offset = parent->tid_offset;
+	t->unborn = malloc(sizeof(parent->shared->probes));
+	if (!t->unborn) {
+		inline_target_free(t);
+		return -ENOMEM;
+	}
+	memcpy(t->unborn, parent->shared->probes, sizeof(parent->shared->probes));
 	*out = t;
 	return 0;
 }
@@ -89,6 +112,7 @@ void inline_target_free(struct inline_target *t)
 	if (t->in)
 		guard_drop(t->in);
 	free(t->threads);
+	free(t->unborn);
 	free(t);
 }
 
@@ -140,6 +164,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->has_free_stacks = o->want_free_stacks;
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;
+	t->shared->is_paused = t->is_paused;
 	snprintf(path, sizeof(path), "/proc/%d/mem", t->pid);
 	t->mem = open(path, O_RDONLY | O_CLOEXEC);
 	err = o->depth ? map_tables(t, fd) : 0;
@@ -147,6 +172,18 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 		err = rings_new(&t->rings, t->shared);
 	if (err)
 		unmap(t);
+	return err;
+}
+
+int inline_target_born(struct inline_target *t, const struct source_options *o)
+{
+	auto_free struct piece_probe *probes = take_ptr(t->unborn);
+	int err = inject_renew(t->in);
+
+	if (!err)
+		err = inline_target_map(t, o);
+	if (!err)
+		memcpy(t->shared->probes, probes, sizeof(t->shared->probes));
 	return err;
 }
 
@@ -189,6 +226,9 @@ void inline_target_lose(struct inline_target *t)
 	unmap(t);
 	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
+	t->poll_stamp = 0;
+	free(take_ptr(t->unborn));
+	t->wants_update = t->is_paused = false;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,
@@ -300,17 +340,40 @@ static int deliver_stack(void *ctx, u32 ring, const struct piece_stack *stack, c
 	return d->sink->record(d->sink->ctx, &ev.h, offsetof(struct stack_event, ips) + ev.nr_frames * 8);
 }
 
-int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over)
+enum { POLL_ALL, POLL_NOW, POLL_UNTIL };
+
+static int poll_rings(struct inline_target *t, const struct sink *sink, int how, u64 stamp)
 {
 	struct delivery d = { .target = t, .sink = sink };
 	const struct rings_sink to = { .ctx = &d, .record = deliver, .stack = deliver_stack };
 
-	if (!t->rings)
-		return 0;
 	t->nr_polls++;
 	if (t->stacks)
 		inline_stacks_look(t->stacks);
-	return rings_poll(t->rings, &to, is_over);
+	return how == POLL_UNTIL ? rings_poll_until(t->rings, &to, stamp)
+				 : rings_poll(t->rings, &to, how == POLL_ALL);
+}
+
+int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over)
+{
+	return t->rings ? poll_rings(t, sink, is_over ? POLL_ALL : POLL_NOW, 0) : 0;
+}
+
+int inline_target_poll_fork(struct inline_target *t, const struct sink *sink, const struct process_event *rec)
+{
+	return t->rings ? poll_rings(t, sink, POLL_UNTIL,
+				     rings_stamp(t->rings, rec->time_ns, rec->exit_status))
+			: 0;
+}
+
+void inline_target_begin_poll(struct inline_target *t)
+{
+	t->poll_stamp = t->rings ? rings_now(t->rings) : 0;
+}
+
+int inline_target_poll_begun(struct inline_target *t, const struct sink *sink)
+{
+	return t->rings ? poll_rings(t, sink, POLL_UNTIL, t->poll_stamp) : 0;
 }
 
 struct losses inline_target_losses(const struct inline_target *t)

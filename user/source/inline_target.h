@@ -28,6 +28,11 @@ struct inline_target {
 	u32 nr_polls;
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
+	bool is_paused;	    /* so begins shared */
+	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
+	struct piece_probe *unborn;
+	u64 poll_stamp;	   /* where the poll under way ends, so that forks are known that came before */
+	bool wants_update; /* its mappings were read again meanwhile */
 };
 
 /*
@@ -35,6 +40,11 @@ struct inline_target {
  * -ENOSPC.
  */
 int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time) __must_check;
+/* Begin with the forked child @pid of @parent, which has the piece. The same; then inline_target_born(). */
+int inline_target_copy(struct inline_target **out, struct guard *g, const struct inline_target *parent,
+		       pid_t pid, u64 start_time) __must_check;
+/* The child is stopped before its first instruction: give it rings. 0, or -errno, perhaps with a reason in in->why. */
+int inline_target_born(struct inline_target *t, const struct source_options *o) __must_check;
 /* Ends reading. Takes nothing out. */
 void inline_target_free(struct inline_target *t);
 
@@ -55,7 +65,15 @@ u64 inline_target_bytes(const struct inline_target *t);
 /* The program has ended, or executed another one: its memory is gone. Losses are kept. */
 void inline_target_lose(struct inline_target *t);
 
+/* A poll begins: later calls are left to the next one. Forks that came before are known from here on. */
+void inline_target_begin_poll(struct inline_target *t);
+/* Deliver what its threads had written by then. Returns how many records, or an error. */
+int inline_target_poll_begun(struct inline_target *t, const struct sink *sink);
 /* Deliver what its threads have written. @is_over: it writes no more. Returns how many records, or an error. */
 int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over);
+
+/* Deliver what they had written when the process forked, as @rec says. Returns the same. */
+int inline_target_poll_fork(struct inline_target *t, const struct sink *sink,
+			    const struct process_event *rec);
 
 struct losses inline_target_losses(const struct inline_target *t);

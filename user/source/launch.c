@@ -256,8 +256,10 @@ static struct launched *adopt(struct launch *l, pid_t pid, const struct launched
 	struct launched *p;
 
 	l->nr_unborn--;
-	if (!add_child(l, pid, parent, &p))
+	if (!add_child(l, pid, parent, &p)) {
+		p->is_newborn = true;
 		return p;
+	}
 	if (parent && (is_starting(parent) || parent->has_forked))
 		detach_copy(parent, pid);
 	else
@@ -343,6 +345,9 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 			detach_copy(p, tid);
 			return;
 		}
+		if (p->is_newborn && l->hooks.born)
+			l->hooks.born(l->hooks.ctx, p->pid);
+		p->is_newborn = false;
 		break;
 	case STOP_SYSCALL:
 		startup_syscall(l, p);

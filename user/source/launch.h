@@ -42,6 +42,8 @@ struct launch_hooks {
 	struct thread_stop (*reason)(void *ctx, pid_t tid);
 	/* Another process is about to trace this one: nothing of it is reported from now on. */
 	void (*leaving)(void *ctx, pid_t pid, enum thread_stop_why why);
+	/* A new child, of which no code has run: a copy, or in the memory of its parent (vfork). NULL: no need. */
+	void (*born)(void *ctx, pid_t pid);
 };
 
 /*

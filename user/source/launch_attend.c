@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Events of a program that heaptap starts, while a verdict is found: only those that need no hook are handled. */
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "fallback/stop.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/proc.h"
 #include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
+
+/* Has child @pid the memory of its parent, which may be waiting for it (vfork)? */
+static bool shares_memory(pid_t pid, pid_t parent)
+{
+	return !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
+}
 
 /* Does only the thread end, and not its process? */
 static bool ends_alone(const struct launched *p, pid_t tid)
@@ -22,14 +32,27 @@ static bool ends_alone(const struct launched *p, pid_t tid)
 		       PROGRAM_EXIT_THREAD;
 }
 
+/* A first stop before that of the parent's report, or after it; @p is its process, NULL = not known yet. */
+static bool is_birth(const struct launched *p, pid_t tid)
+{
+	struct proc_status status;
+
+	if (p)
+		return p->is_newborn;
+	return !proc_read_status(&status, tid) && status.tgid == tid && !shares_memory(tid, status.ppid);
+}
+
 /* Is the stop of @tid one that launch_handle_status() handles without a hook? */
 static bool needs_no_hook(const struct launch *l, pid_t tid, int status)
 {
 	/* Threads of children are left for later, but for their births and the like. */
 	const struct launched *p = launch_find(l, tid);
+	enum stop stop = stop_of(status);
 
+	if (stop == STOP_ASKED && l->hooks.born && is_birth(p, tid))
+		return false;
 	p = p ? p : l->processes[0];
-	switch (stop_of(status)) {
+	switch (stop) {
 	case STOP_SIGNAL:
 	case STOP_TRAP:
 		return p->program.state == PROGRAM_RUNNING && !launch_is_from_probe(tid, stop_signal(status));

@@ -17,6 +17,7 @@ struct launched {
 	struct program program;
 	/* The breakpoint at the entry point. It stays in the table, because a copy of the process may still have it. */
 	struct places places;
+	bool is_newborn; /* its first stop was not seen yet */
 	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
 };
 

@@ -5,6 +5,7 @@
 #include "user/source/placing.h"
 
 struct elf;
+struct source;
 
 /*
  * Another way than BPF to see the calls of functions, for a source that leaves all else to the BPF source. Functions as
@@ -18,3 +19,9 @@ struct probe_taker {
 		      const struct probed_file *f, struct elf *elf);
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };
+
+/*
+ * Process @pid numbers its calls at @addr of its memory, 0 = no longer. A record EVENT_FORK of it has the lower half of
+ * the number in exit_status, 0 = not known.
+ */
+void source_bpf_number(const struct source *bpf, pid_t pid, taddr_t addr);

@@ -230,6 +230,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 	p.stacks_seen_fd = bpf_object__find_map_fd_by_name(p.obj, "stacks_seen");
 	p.stops_fd = bpf_object__find_map_fd_by_name(p.obj, "stops");
 	p.task_copies_fd = bpf_object__find_map_fd_by_name(p.obj, "task_copies");
+	p.sequences_fd = bpf_object__find_map_fd_by_name(p.obj, "sequences");
 	*out = p;
 	return 0;
 }

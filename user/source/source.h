@@ -96,6 +96,11 @@ struct source_ops {
 	void (*unchanged)(struct source *s, const struct target *t);
 	/* @t, a new child with these mappings, has been born (EVENT_FORK). 0 or -errno. NULL: there are no children. */
 	int (*fork)(struct source *s, struct target *t);
+	/*
+	 * This child, of a program that heaptap started, is stopped by ptrace before its first instruction, after
+	 * fork(). > 0: update() is to be called once more; or -errno: its calls are not seen. NULL: no need.
+	 */
+	int (*born)(struct source *s, struct target *t);
 	/* The name of the program that @pid, which may have ended, executed last. May be NULL. */
 	void (*comm)(struct source *s, pid_t pid, char comm[TARGET_COMM_LEN]);
 	/* Fill in the program of @t, a new image, from the recording, where only that knows it. 0 or -ENOMEM. */

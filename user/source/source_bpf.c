@@ -18,6 +18,7 @@
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
 #include "user/source/kernel_ring.h"
+#include "user/source/probe_taker.h"
 #include "user/source/task_layout.h"
 #include "user/source/task_types.h"
 #include "user/unwind/unwind_tables.h"
@@ -38,8 +39,8 @@ static struct bpf_source *self(const struct source *s)
 /* Take all probes out that are for @pid alone: the next update puts them in again. */
 static void forget(struct bpf_source *s, pid_t pid)
 {
-	/* After detach no link is left, but records of exec may still come. */
-	int err = s->links ? link_set_drop(s->links, pid) : 0;
+	/* After detach no link is left, but records of exec may still come. Shared ones are no process's own. */
+	int err = s->links && !(s->options.taker && s->is_shared) ? link_set_drop(s->links, pid) : 0;
 
 	if (err)
 		warn("bpf: PID %d: its probes stay until heaptap ends: %s", pid, strerror(-err));
@@ -136,6 +137,18 @@ static int on_maps(struct bpf_source *s, const struct process_event *rec)
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
+static int on_fork(struct bpf_source *s, const struct process_event *rec)
+{
+	pid_t parent = (pid_t)rec->h.pid, child = (pid_t)rec->child_pid;
+	bool has_probes = s->options.taker && !(rec->h.flags & EVENT_NO_COPY);
+	int err = add_process(s, child, find_process(s, parent));
+
+	/* Probes of a taker are in its copy of the memory. An earlier process may have had the PID. */
+	if (s->options.taker)
+		placing_forget(&s->placing, child);
+	return err || !has_probes ? err : placing_copy(&s->placing, parent, child);
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
 	const struct event_header *rec = data;
@@ -146,7 +159,7 @@ static int on_record(void *ctx, void *data, size_t len)
 		return on_exec(s, change);
 	if (rec->kind == EVENT_MAPS)
 		return on_maps(s, change);
-	if (rec->kind == EVENT_FORK && add_process(s, (pid_t)change->child_pid, find_process(s, rec->pid)))
+	if (rec->kind == EVENT_FORK && on_fork(s, change))
 		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);
 }
@@ -240,7 +253,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	s->programs.state->depth = options->depth;
 	s->programs.state->is_on = 1;
 	s->is_shared = s->config.max_followed != 0;
-	placing.is_shared = s->is_shared;
+	/* A taker's probes are each process's own. */
+	placing.is_shared = s->is_shared && !options->taker;
 	placing_init(&s->placing, options->taker ? &bpf_place_for_taker : &bpf_place, s, &placing);
 	*out = (struct source *)s;
 	return 0;
@@ -381,6 +395,8 @@ static void source_bpf_forget(struct source *source, pid_t pid)
 	programs_drop_process(&s->programs, pid);
 	if (s->tables)
 		unwind_tables_forget(s->tables, pid);
+	if (s->options.taker)
+		placing_forget(&s->placing, pid);
 	if (t)
 		*t = s->processes[--s->nr_processes];
 }
@@ -441,6 +457,18 @@ static int source_bpf_leave(struct source *source, const struct module *m)
 	if (!err)
 		placing_leave(&s->placing, m);
 	return err;
+}
+
+void source_bpf_number(const struct source *bpf, pid_t pid, taddr_t addr)
+{
+	const struct bpf_source *s = self(bpf);
+	u32 key = pid;
+
+	if (!addr)
+		bpf_map_delete_elem(s->programs.sequences_fd, &key);
+	else if (bpf_map_update_elem(s->programs.sequences_fd, &key, &addr, BPF_ANY))
+		debug("bpf: PID %d: it is not known which calls come before a fork: %s", pid,
+		      strerror(errno));
 }
 
 static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
@@ -595,6 +623,7 @@ static void source_bpf_free(struct source *source)
 	programs_unload(&s->programs);
 	placing_fini(&s->placing);
 	copies_fini(&s->copies);
+	free(s->has_links);
 	free(s->processes);
 	free(s);
 }

@@ -6,6 +6,8 @@
 #include <bpf/bpf.h>
 
 #include "arch/cpu.h"
+#include "inline/layout.h"
+#include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/source/probe_taker.h"
@@ -133,6 +135,20 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 	return link_set_add(s->links, &s->programs, g, s->is_multi);
 }
 
+/* With a taker: are the links of file @m, which all processes share, in already? They are from now on. */
+static int note_links(struct bpf_source *s, const struct module *m, bool *has_links)
+{
+	int err = array_reserve(s->has_links, s->max_links, m->id + 1);
+
+	if (err)
+		return err;
+	while (s->nr_links <= m->id)
+		s->has_links[s->nr_links++] = false;
+	*has_links = s->has_links[m->id];
+	s->has_links[m->id] = true;
+	return 0;
+}
+
 /* Put the probes of a file in: for each kind of points one group of links. */
 static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
 		  struct elf *elf)
@@ -140,11 +156,16 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	struct bpf_source *s = ctx;
 	const struct probe_taker *taker = s->options.taker;
 	int err = taker ? taker->put_in(taker->ctx, t, map, f, elf) : 0;
+	bool has_links = false;
 	u32 next = 0;
 
+	if (!err && taker && s->is_shared)
+		err = note_links(s, map->module, &has_links);
+	if (err || has_links)
+		return err;
 	s->programs.state->is_shared = s->is_shared;
-	if (s->is_shared && !taker)
-		bystanders_tell_all(&s->bystanders);
+	if (s->is_shared)
+		bystanders_tell_all(&s->bystanders, !taker);
 	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
 		next++;
 	while (next < f->nr_points && !err) {
@@ -185,7 +206,7 @@ static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 /* With a taker. */
 const struct placing_ops bpf_place_for_taker = {
 	.is_per_mapping = true,
-	.max_probes = MAX_PROBES,
+	.max_probes = PIECE_MAX_PROBES,
 	.add_probes = add_probes,
 	.add_notes = add_notes,
 	.new_file = new_file,

@@ -22,6 +22,8 @@ struct bpf_source {
 	struct alt_stacks *alt_stacks; /* owned; NULL where the kernel cannot list them */
 	struct placing placing;
 	struct copies copies;
+	bool *has_links; /* owned; by module id: see note_links() */
+	size_t nr_links, max_links;
 	struct bpf_process *processes; /* owned */
 	size_t nr_processes, max_processes;
 	const struct sink *sink; /* during poll */

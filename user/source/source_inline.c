@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "user/inject/left.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/rings.h"
 #include "user/lib/array.h"
@@ -79,13 +81,11 @@ static struct inline_target *find_target(const struct inline_source *s, pid_t pi
 	return NULL;
 }
 
-static int add_target(struct inline_source *s, const struct target *t)
+/* List @new, which is this function's, too. */
+static int list_target(struct inline_source *s, struct inline_target *new)
 {
-	struct inline_target *new;
-	int err = inline_target_new(&new, s->guard, t->pid, t->start_time);
+	int err;
 
-	if (err)
-		return err;
 	pthread_mutex_lock(&s->lock);
 	err = array_extend(s->targets, s->nr_targets);
 	if (!err)
@@ -96,18 +96,60 @@ static int add_target(struct inline_source *s, const struct target *t)
 	return err;
 }
 
+static int add_target(struct inline_source *s, const struct target *t)
+{
+	struct inline_target *new;
+	int err = inline_target_new(&new, s->guard, t->pid, t->start_time);
+
+	return err ? err : list_target(s, new);
+}
+
 static void drop_target(struct inline_source *s, pid_t pid)
 {
 	struct inline_target *t = find_target(s, pid);
 
 	if (!t)
 		return;
+	source_bpf_number(s->bpf, pid, 0);
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->nr_targets; i++)
 		if (s->targets[i] == t)
 			s->targets[i] = s->targets[--s->nr_targets];
 	pthread_mutex_unlock(&s->lock);
 	inline_target_free(t);
+}
+
+/* The program of @t is gone. */
+static void lose_target(struct inline_source *s, struct inline_target *t)
+{
+	source_bpf_number(s->bpf, t->pid, 0);
+	pthread_mutex_lock(&s->lock);
+	inline_target_lose(t);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Let a fork of @t be told together with the calls that came before it. */
+static void number_calls(const struct inline_source *s, const struct inline_target *t)
+{
+	if (s->options.max_followed && t->shared && t->shared->is_sequence)
+		source_bpf_number(s->bpf, t->pid,
+				  t->in->region + PIECE_SHARED_OFFSET +
+					  offsetof(struct piece_shared, sequence));
+}
+
+/* @parent, which may be NULL, has a forked child. */
+static int add_copy(struct inline_source *s, const struct inline_target *parent, pid_t pid)
+{
+	struct inline_target *new;
+	struct proc_stat stat;
+	int err;
+
+	/* An earlier process had this PID. */
+	drop_target(s, pid);
+	if (!parent || !parent->shared || proc_read_stat(&stat, pid))
+		return 0;
+	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
+	return err ? err : list_target(s, new);
 }
 
 /* Take the piece out of @t. Records that it has written stay readable. */
@@ -290,12 +332,15 @@ static int source_inline_probe(struct caps *caps)
 static int source_inline_create(struct source **out, const struct source_options *options,
 				const struct caps *caps)
 {
-	struct inline_source *s = options->max_followed ? NULL : calloc(1, sizeof(*s));
+	/* Only the ptracer of all processes can stop a child before its first instruction. */
+	bool is_refused = options->max_followed && !options->stops_at_maps;
+	struct inline_source *s = is_refused ? NULL : calloc(1, sizeof(*s));
 	struct source_options to_bpf = *options;
 	int err = -ENOMEM;
 
-	if (options->max_followed) {
-		error("inline: children are not followed yet: leave --follow out, or use --backend bpf");
+	if (is_refused) {
+		error("inline: only children of a program that heaptap starts (run) are followed: leave --follow out, "
+		      "or use --backend bpf");
 		return -EOPNOTSUPP;
 	}
 	if (!s)
@@ -332,6 +377,7 @@ static int open_target(const struct inline_source *s, const struct target *targe
 
 	if (!t || !t->shared)
 		return 0;
+	number_calls(s, t);
 	err = inline_target_update(t, target);
 	err = err ? err : inject_set_on(t->in, true);
 	if (err)
@@ -361,11 +407,53 @@ static int source_inline_attach(struct source *source, struct target *t)
 	return err ? err : nr;
 }
 
+static int source_inline_fork(struct source *source, struct target *t)
+{
+	struct inline_source *s = self(source);
+	return source_bpf.fork(s->bpf, t);
+}
+
+/* After an error the code that it has from its parent stays in it, without effect. */
+static int source_inline_born(struct source *source, struct target *target)
+{
+	struct inline_source *s = self(source);
+	struct inline_target *t = find_target(s, target->pid);
+	pid_t owner;
+	int err;
+
+	if (!t)
+		return inject_find_left(target->pid, &owner) == INJECT_LEFT_NOTHING ? 0 : -ENOSPC;
+	if (!t->unborn)
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	err = inline_target_born(t, &s->options);
+	pthread_mutex_unlock(&s->lock);
+	if (!err)
+		err = open_target(s, target);
+	if (err && *t->in->why)
+		debug("inline: PID %d: %s", target->pid, t->in->why);
+	if (err)
+		drop_target(s, target->pid);
+	return err ? err : t->wants_update;
+}
+
+static void source_inline_copying(struct source *source, pid_t pid, bool is_on)
+{
+	struct inline_source *s = self(source);
+	source_bpf.copying(s->bpf, pid, is_on);
+}
+
 static int source_inline_update(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
-	int nr = s->is_detached ? 0 : source_bpf.update(s->bpf, t), err;
+	struct inline_target *known = find_target(s, t->pid);
+	int nr, err;
 
+	if (known && known->unborn) {
+		known->wants_update = true;
+		return 0;
+	}
+	nr = s->is_detached ? 0 : source_bpf.update(s->bpf, t);
 	if (nr < 0 || s->is_detached)
 		return nr;
 	err = open_target(s, t);
@@ -380,21 +468,38 @@ static void source_inline_unchanged(struct source *source, const struct target *
 
 /* ---- records ---- */
 
+/* A child that cannot be listed goes on untraced: source_inline_born() says so. */
+static int on_fork(struct inline_source *s, const struct process_event *rec)
+{
+	struct inline_target *parent = find_target(s, (pid_t)rec->h.pid);
+	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
+	int nr = parent ? inline_target_poll_fork(parent, s->sink, rec) : 0;
+	struct process_event ev = *rec;
+	int err = nr < 0 ? nr : add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
+
+	if (nr < 0)
+		return nr;
+	if (err)
+		debug("inline: PID %u: %s", rec->child_pid, strerror(-err));
+	ev.exit_status = 0;
+	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+}
+
 /* A record of the BPF source. Calls of the target that came before it are delivered before it. */
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
 	struct inline_source *s = ctx;
 	struct inline_target *t = find_target(s, (pid_t)rec->pid);
 	bool is_over = rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC;
-	int nr = t ? inline_target_poll(t, s->sink, is_over) : 0;
+	int nr;
 
+	if (rec->kind == EVENT_FORK)
+		return on_fork(s, (const struct process_event *)rec);
+	nr = t ? inline_target_poll(t, s->sink, is_over) : 0;
 	if (nr < 0)
 		return nr;
-	if (t && is_over) {
-		pthread_mutex_lock(&s->lock);
-		inline_target_lose(t);
-		pthread_mutex_unlock(&s->lock);
-	}
+	if (t && is_over)
+		lose_target(s, t);
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
@@ -434,9 +539,12 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 		ignored = 0;
 	s->sink = sink;
 	go_first(s);
+	for (size_t i = 0; i < s->nr_targets; i++)
+		inline_target_begin_poll(s->targets[i]);
 	nr = source_bpf.poll(s->bpf, &ours);
 	for (size_t i = 0; i < s->nr_targets && nr >= 0; i++) {
-		more = inline_target_poll(s->targets[i], sink, s->is_detached);
+		more = s->is_detached ? inline_target_poll(s->targets[i], sink, true)
+				      : inline_target_poll_begun(s->targets[i], sink);
 		nr = more < 0 ? more : nr + more;
 	}
 	if (nr >= MANY_RECORDS && !s->is_detached && eventfd_write(s->event_fd, 1))
@@ -484,8 +592,10 @@ static void source_inline_forget(struct source *source, pid_t pid)
 
 static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
 {
-	const struct inline_target *t = find_target(s, pid);
+	struct inline_target *t = find_target(s, pid);
 
+	if (t)
+		t->is_paused = is_paused;
 	if (t && t->shared)
 		__atomic_store_n(&t->shared->is_paused, is_paused, __ATOMIC_SEQ_CST);
 }
@@ -575,6 +685,9 @@ const struct source_ops source_inline = {
 	.attach = source_inline_attach,
 	.update = source_inline_update,
 	.unchanged = source_inline_unchanged,
+	.fork = source_inline_fork,
+	.born = source_inline_born,
+	.copying = source_inline_copying,
 	.comm = source_inline_comm,
 	.forget = source_inline_forget,
 	.wait_fd = source_inline_wait_fd,

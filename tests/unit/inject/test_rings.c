@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "bpf/event.h"
+#include "user/lib/clock.h"
 
 enum { NR_THREADS = 4, NR_BLOCKS = 16, NR_ROUNDS = 20000 };
 
@@ -351,12 +353,59 @@ static void test_later(void **state)
 	world_fini(&w);
 }
 
+/* Calls before a fork, told by the lower half of a number, are read alone; the rest comes next. */
+static void test_fork(void **state)
+{
+	const u64 base = 0x1fffffffd;
+	struct world w;
+	const struct rings_sink sink = { .ctx = &w, .record = check };
+
+	(void)state;
+	world_init(&w);
+	use_ring(w.shared, 5);
+	use_ring(w.shared, 6);
+	w.shared->sequence = base;
+	put(w.shared, 5, EVENT_ALLOC, 3);
+	put(w.shared, 6, EVENT_ALLOC, 4);
+	put(w.shared, 5, EVENT_FREE, 3); /* after the fork, with another upper half */
+	assert_true(rings_stamp(w.rings, 0, (u32)(base + 2)) == base + 2);
+	assert_int_equal(rings_poll_until(w.rings, &sink, base + 2), 2);
+	assert_true(w.is_live[3] && w.is_live[4]);
+	assert_int_equal(poll_all(&w), 1);
+	assert_false(w.is_live[3]);
+	assert_true(rings_stamp(w.rings, 0, 0) == base + 3);
+	world_fini(&w);
+}
+
+/* Where stamps are times, the time of the fork tells. */
+static void test_fork_time(void **state)
+{
+	struct world w;
+	u64 before, after, stamp, time_ns;
+
+	(void)state;
+	world_init(&w);
+	w.shared->is_sequence = 0;
+	rings_free(w.rings);
+	assert_int_equal(rings_new(&w.rings, w.shared), 0);
+	usleep(10000);
+	before = rings_now(w.rings);
+	usleep(10000);
+	time_ns = clock_now_ns();
+	usleep(10000);
+	after = rings_now(w.rings);
+	stamp = rings_stamp(w.rings, time_ns, 0);
+	assert_true(before < stamp && stamp < after);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),  cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_hostile_stacks),
 		cmocka_unit_test(test_later),  cmocka_unit_test(test_random),
+		cmocka_unit_test(test_fork),   cmocka_unit_test(test_fork_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

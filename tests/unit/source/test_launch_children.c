@@ -97,7 +97,8 @@ static const struct {
 /* ---- the side of heaptap ---- */
 
 struct world {
-	int nr_exec, nr_exiting, nr_ended, sum_ended;
+	int nr_exec, nr_exiting, nr_ended, sum_ended, nr_born;
+	bool is_late; /* a child had run before it was told of */
 	int status;
 	bool has_lost_memory; /* a process had none any more when it was about to end */
 };
@@ -108,6 +109,16 @@ static void on_exec(void *ctx, pid_t pid)
 
 	(void)pid;
 	w->nr_exec++;
+}
+
+/* The child is stopped, and none has executed a program yet. */
+static void on_born(void *ctx, pid_t pid)
+{
+	struct world *w = ctx;
+	struct proc_stat stat;
+
+	w->nr_born++;
+	w->is_late |= proc_read_stat(&stat, pid) || stat.state != 't' || w->nr_exec > 1;
 }
 
 static void on_mapped(void *ctx, pid_t pid)
@@ -142,7 +153,12 @@ static struct world play(u32 most, const char *name, const char *arg, const char
 							(char *)more, NULL },
 				    .max_children = most };
 	struct world w = { 0 };
-	struct launch_hooks hooks = { &w, on_exec, on_mapped, on_exiting, on_ended };
+	struct launch_hooks hooks = { .ctx = &w,
+				      .exec = on_exec,
+				      .mapped = on_mapped,
+				      .exiting = on_exiting,
+				      .ended = on_ended,
+				      .born = on_born };
 	struct launch *l;
 
 	alarm(HANG_S);
@@ -164,6 +180,8 @@ static void test_children(void **state)
 	(void)state;
 	assert_int_equal(WEXITSTATUS(w.status), 7);
 	assert_int_equal(w.nr_exec, 2);
+	assert_int_equal(w.nr_born, 2);
+	assert_false(w.is_late);
 	assert_int_equal(w.nr_exiting, 3);
 	assert_int_equal(w.nr_ended, 2);
 	assert_int_equal(w.sum_ended, 7);
