@@ -240,7 +240,7 @@ static int note_allocator(const struct placing *p, struct target *t, const struc
 	return target_add_allocator(t, m, f->list.kind);
 }
 
-/* 0, or -EOPNOTSUPP, logged, if the code of the target is not that of the file. */
+/* 0; -EINPROGRESS: @map is gone; -EOPNOTSUPP, logged: the code of the target is not that of the file. */
 static int refuse_changed(const struct target *t, const struct mapping *map, const struct probed_file *f,
 			  const struct elf *elf)
 {
@@ -248,6 +248,8 @@ static int refuse_changed(const struct target *t, const struct mapping *map, con
 
 	if (!function)
 		return 0;
+	if (!target_still_maps(t, map))
+		return -EINPROGRESS;
 	error("probe: %s: PID %d: %s was changed in memory (hooked?), and a probe would run the code of the file: "
 	      "use --backend ptrace",
 	      map->module->path, t->pid, function);
@@ -270,7 +272,7 @@ static int put_in_file(struct placing *p, struct target *t, const struct mapping
 	if (f->list.nr)
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	/* Breakpoints in memory run the code of memory. */
-	err = p->ops->is_per_mapping ? 0 : refuse_changed(t, map, f, elf);
+	err = IS_AGENT || p->ops->is_per_mapping ? 0 : refuse_changed(t, map, f, elf);
 	if (!err)
 		err = p->ops->put_in(p->ctx, t, map, f, elf);
 	return err ? err : note_allocator(p, t, m);
@@ -407,17 +409,18 @@ int placing_update(struct placing *p, struct target *t)
 	size_t nr_before = p->nr_left_out, nr;
 	int err = p->ops->is_per_mapping ? forget_unmapped(p, t) : 0;
 
-	for (size_t i = 0; i < t->maps.nr && !err; i++)
+	for (size_t i = 0; i < t->maps.nr && !err; i++) {
 		err = update_mapping(p, t, &t->maps.maps[i]);
+		if (err != -EINPROGRESS)
+			continue;
+		target_read_again(t);
+		err = 0;
+	}
 	nr = p->nr_left_out - nr_before;
 	if (nr)
 		warn("probe: PID %d: %zu file%s with allocators (the last one is %s) left out, because there is no "
 		     "room for more functions: calls in them are not seen",
 		     t->pid, nr, nr == 1 ? "" : "s", p->left_out);
-	if (err == -EINPROGRESS) {
-		target_read_again(t);
-		err = 0;
-	}
 	return err ? err : count_left_out(p, t);
 }
 

@@ -191,10 +191,13 @@ static int new_file(void *ctx, const struct module *m, struct elf *elf)
 	return 0;
 }
 
-static int explain(const struct inline_target *t, const struct mapping *map, int err)
+static int explain(const struct inline_target *t, const struct target *target, const struct mapping *map,
+		   int err)
 {
 	if (!err || err == -ESRCH || err == -EINPROGRESS)
 		return err;
+	if (!target_still_maps(target, map))
+		return -EINPROGRESS;
 	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid,
 	      *t->in->why ? t->in->why : strerror(-err));
 	return err != -ENOMEM ? -EOPNOTSUPP : err;
@@ -230,7 +233,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		err = inline_target_map(t, &s->options);
 		pthread_mutex_unlock(&s->lock);
 	}
-	return explain(t, map, err);
+	return explain(t, target, map, err);
 }
 
 static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)

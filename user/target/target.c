@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/maps.h"
 #include "user/lib/path.h"
 #include "user/lib/proc.h"
 #include "user/target/program_link.h"
@@ -356,6 +357,27 @@ void target_note_stack(struct target *t, const struct stack_event *ev)
 bool target_wants_maps(const struct target *t)
 {
 	return t->has_new_code && (s64)(clock_now_ns() - t->maps_read_ns) >= REREAD_NS;
+}
+
+static bool is_line_of(const struct map_line *line, const struct mapping *map)
+{
+	return line->start == map->start && line->offset == map->file_offset &&
+	       (line->inode == map->module->ino || line->is_ambiguous || line->is_cut ||
+		!strncmp(line->path, map->module->path, strlen(map->module->path)));
+}
+
+bool target_still_maps(const struct target *t, const struct mapping *map)
+{
+	struct maps_reader *maps;
+	struct map_line line;
+	bool is_there = false;
+
+	if (!map->module || maps_open(&maps, t->pid))
+		return true;
+	while (!is_there && maps_next(maps, &line) == 1)
+		is_there = is_line_of(&line, map);
+	maps_close(maps);
+	return is_there;
 }
 
 void target_read_again(struct target *t)

@@ -82,6 +82,8 @@ int target_read_maps(struct target *t, struct module_table *modules) __must_chec
  */
 void target_note_stack(struct target *t, const struct stack_event *ev);
 bool target_wants_maps(const struct target *t);
+/* Has @t, whose mappings were read some time ago, still this one? True if that cannot be known. */
+bool target_still_maps(const struct target *t, const struct mapping *map);
 /* Not all was done with the mappings that were read: want them read again, and have them taken for changed then. */
 void target_read_again(struct target *t);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "tests/unit/child.h"
@@ -267,6 +268,58 @@ static void headless(void **state)
 	waitpid(pid, NULL, 0);
 }
 
+/* A child with a mapping of its program's file at @page, which it unmaps when it can read a byte. */
+static pid_t start_unmapping(void *page, const int fds[4])
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid)
+		return pid;
+	if (read(fds[0], &byte, 1) == 1 && !munmap(page, 4096) && write(fds[3], &byte, 1) == 1)
+		pause();
+	_exit(1);
+}
+
+/* A library may be unmapped between the look at the mappings and what follows from it. */
+static void unmapped_meanwhile(void **state)
+{
+	int fds[4], fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	struct module_table *modules;
+	const struct mapping *map;
+	struct target *t;
+	char byte = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_ptr_not_equal(page, MAP_FAILED);
+	assert_int_equal(pipe(fds) | pipe(fds + 2), 0);
+	pid = start_unmapping(page, fds);
+	assert_int_equal(module_table_new(&modules), 0);
+	assert_int_equal(target_new(&t, pid), 0);
+	assert_true(target_read_maps(t, modules) >= 0);
+	map = mapping_find(&t->maps, (taddr_t)(uintptr_t)page);
+	assert_non_null(map);
+	assert_true(target_still_maps(t, map));
+	assert_int_equal(write(fds[1], &byte, 1), 1);
+	assert_int_equal(read(fds[2], &byte, 1), 1);
+	assert_false(target_still_maps(t, map));
+	/* Mappings that are to be read again count as changed, once. */
+	assert_true(target_read_maps(t, modules) >= 0);
+	target_read_again(t);
+	assert_int_equal(target_read_maps(t, modules), 1);
+	assert_int_equal(target_read_maps(t, modules), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	target_free(t);
+	module_table_free(modules);
+	munmap(page, 4096);
+	close(fd);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+}
+
 static bool has_pid(const pid_t *pids, size_t nr, pid_t pid)
 {
 	for (size_t i = 0; i < nr; i++)
@@ -363,12 +416,13 @@ static void never_finds_itself(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(life_of_a_target), cmocka_unit_test(reused_number),
-		cmocka_unit_test(refused_self),	    cmocka_unit_test(refused_kernel_thread),
-		cmocka_unit_test(refused_nonsense), cmocka_unit_test(refused_thread),
-		cmocka_unit_test(headless),	    cmocka_unit_test(find_by_number),
-		cmocka_unit_test(find_by_name),	    cmocka_unit_test(never_finds_itself),
-		cmocka_unit_test(children),	    cmocka_unit_test(new_code),
+		cmocka_unit_test(life_of_a_target),   cmocka_unit_test(reused_number),
+		cmocka_unit_test(refused_self),	      cmocka_unit_test(refused_kernel_thread),
+		cmocka_unit_test(refused_nonsense),   cmocka_unit_test(refused_thread),
+		cmocka_unit_test(headless),	      cmocka_unit_test(find_by_number),
+		cmocka_unit_test(find_by_name),	      cmocka_unit_test(never_finds_itself),
+		cmocka_unit_test(children),	      cmocka_unit_test(new_code),
+		cmocka_unit_test(unmapped_meanwhile),
 	};
 
 	child_main(argc, argv);
