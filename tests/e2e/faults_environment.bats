@@ -404,3 +404,41 @@ named_or_gone() { is_named "$1" || gone "$1"; }
 	same='.processes[0] | [.pid, .totals.allocs, .totals.live_bytes, .scan.definite]'
 	[ "$(jq -c "$same" "$d/live.json")" = "$(jq -c "$same" "$d/replayed.json")" ]
 }
+
+# told NR: the program has made so many blocks
+told() { grep -q "^made $1 " "$out"; }
+
+@test "faults: functions that begin with a nop of five bytes, over which Linux 6.18 writes a call: two traces at once, SIGKILL (E7, E8)" {
+	[ "$(uname -m)" = x86_64 ] || skip "the nop is that of x86_64"
+	local allocator="malloc=my_alloc,free=my_free"
+	cd "$BATS_TEST_TMPDIR"
+	kinds long_nop
+	attached --backend bpf --no-scan --alloc "$allocator" "$TARGET"
+	tell
+	wait_for told 1000
+	# The kernel does so from the second call on.
+	if grep -q '_optimize$' <(grep arch_uprobe /proc/kallsyms); then
+		grep -q '^made 1000 e8' "$out"
+	else
+		echo "# this kernel leaves the breakpoint" >&3
+	fi
+	start bash -c 'exec "$0" attach --backend bpf --no-scan -o second.json --alloc "$1" "$2" 2>second.err' \
+		"$HEAPTAP" "$allocator" "$TARGET"
+	wait_for grep -qs 'attached to' second.err
+	tell
+	wait_for told 2000
+	kill -INT "$PID"
+	ended "$PID" 0
+	[ "$(jq '.processes[0].totals.allocs' second.json)" -eq 1000 ]
+	detach
+	is .totals.allocs 2000
+	nothing_lost
+	untouched "$TARGET"
+	attached --backend bpf --no-scan --alloc "$allocator" "$TARGET"
+	tell
+	wait_for told 3000
+	kill -KILL "$TAP"
+	wait_for untouched "$TARGET"
+	tell
+	wait_for told 4000
+}

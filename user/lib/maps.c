@@ -231,7 +231,8 @@ int maps_next(struct maps_reader *r, struct map_line *line)
 
 bool maps_is_code(const struct map_line *line)
 {
-	return line->is_executable && strcmp(line->path, "[uprobes]") != 0;
+	return line->is_executable && strcmp(line->path, "[uprobes]") != 0 &&
+	       strcmp(line->path, MAPS_UPROBES_TRAMPOLINE) != 0;
 }
 
 bool maps_is_complete(const struct maps_reader *r)

@@ -41,9 +41,13 @@ int maps_open_fd(struct maps_reader **out, int fd) __must_check;
  */
 int maps_next(struct maps_reader *r, struct map_line *line) __must_check;
 
+/* The page that calls lead to which Linux 6.18 writes over nops under probes (arch/x86/kernel/uprobes.c). */
+#define MAPS_UPROBES_TRAMPOLINE "[uprobes-trampoline]"
+
 /*
- * Code of the program: executable, and not "[uprobes]". Into that page the kernel maps copies of instructions under
- * probes, at the first call of the first probe (kernel/events/uprobes.c): no call comes from there.
+ * Code of the program: executable, and not "[uprobes]" or MAPS_UPROBES_TRAMPOLINE. Into "[uprobes]" the kernel maps
+ * copies of instructions under probes, at the first call of the first probe (kernel/events/uprobes.c). The other page
+ * comes at the second call of a probe. No call of the program comes from these pages.
  */
 bool maps_is_code(const struct map_line *line);
 

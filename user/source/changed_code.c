@@ -9,25 +9,79 @@
 #include "arch/insn.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/maps.h"
 #include "user/lib/proc_memory.h"
 
-enum { MAX_BYTES = 128 };
+enum { MAX_BYTES = 128, OPCODE_INT3 = 0xcc, OPCODE_CALL = 0xe8, CALL_BYTES = 5 };
+
+/* Code of a target beside that of its file. */
+struct code_pair {
+	pid_t pid;
+	u16 machine;
+	taddr_t addr;
+	const u8 *memory, *file;
+	size_t len;
+};
 
 /* x86's int3, arm64's brk: a breakpoint of ours in another trace, or of a debugger. */
 static size_t breakpoint_len(u16 machine, const u8 *code)
 {
 	if (machine == EM_AARCH64)
 		return code[3] == 0xd4 && (code[2] & 0xe0) == 0x20 && !(code[0] & 0x1f) ? 4 : 0;
-	return code[0] == 0xcc ? 1 : 0;
+	return code[0] == OPCODE_INT3 ? 1 : 0;
 }
 
-static bool is_same(u16 machine, const u8 *memory, const u8 *file, size_t len)
+/* No program can give a mapping of its own this name. */
+static bool is_in_trampoline(pid_t pid, taddr_t addr)
 {
-	size_t step = machine == EM_AARCH64 ? 4 : 1;
+	struct maps_reader *r;
+	struct map_line line;
+	bool is_in = false;
 
-	for (size_t i = 0; i + step <= len; i += step)
-		if (memcmp(memory + i, file + i, step) && !breakpoint_len(machine, memory + i))
+	if (maps_open(&r, pid))
+		return false;
+	while (!is_in && maps_next(r, &line) == 1)
+		is_in = addr >= line.start && addr < line.end && !strcmp(line.path, MAPS_UPROBES_TRAMPOLINE);
+	maps_close(r);
+	return is_in;
+}
+
+/*
+ * Linux 6.18 writes a call to its trampoline over a nop of five bytes under a uprobe, after the first trap there. The
+ * first byte is a breakpoint meanwhile.
+ */
+static bool is_kernels_call(const struct code_pair *c, size_t at)
+{
+	static const u8 long_nop[CALL_BYTES] = { 0x0f, 0x1f, 0x44, 0, 0 };
+	const u8 *memory = c->memory + at;
+	s32 distance;
+
+	if (c->machine != EM_X86_64 || at + CALL_BYTES > c->len ||
+	    memcmp(c->file + at, long_nop, sizeof(long_nop)) ||
+	    (memory[0] != OPCODE_CALL && memory[0] != OPCODE_INT3))
+		return false;
+	memcpy(&distance, memory + 1, sizeof(distance));
+	return is_in_trampoline(c->pid, c->addr + at + CALL_BYTES + (u64)(s64)distance);
+}
+
+/* Bytes from @at on that a tracer has written over others. */
+static size_t written_len(const struct code_pair *c, size_t at)
+{
+	return is_kernels_call(c, at) ? CALL_BYTES : breakpoint_len(c->machine, c->memory + at);
+}
+
+static bool is_same(const struct code_pair *c)
+{
+	size_t step = c->machine == EM_AARCH64 ? 4 : 1, written;
+
+	for (size_t i = 0; i + step <= c->len; i += step) {
+		if (!memcmp(c->memory + i, c->file + i, step))
+			continue;
+		written = written_len(c, i);
+		if (!written)
 			return false;
+		i += written - step;
+	}
 	return true;
 }
 
@@ -48,6 +102,7 @@ static bool is_unchanged(const struct proc_memory *mem, const struct mapping *ma
 			 u64 start, u64 place)
 {
 	u8 memory[MAX_BYTES], file[MAX_BYTES];
+	struct code_pair c = { .pid = mem->pid, .machine = elf->machine, .memory = memory, .file = file };
 	size_t len;
 
 	/* Far from the entry only the instruction itself is compared. */
@@ -57,7 +112,9 @@ static bool is_unchanged(const struct proc_memory *mem, const struct mapping *ma
 	if (elf_read_vaddr(elf, start, file, len) ||
 	    proc_memory_read(mem, start + map->bias, memory, len) != (ssize_t)len)
 		return true;
-	return is_same(elf->machine, memory, file, len);
+	c.addr = start + map->bias;
+	c.len = len;
+	return is_same(&c);
 }
 
 const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
@@ -94,12 +151,17 @@ static void search_place(struct breakpoint_search *s, u64 place, const char *fun
 {
 	const size_t len = s->elf->machine == EM_AARCH64 ? 4 : 1;
 	const taddr_t addr = place + s->map->bias;
-	u8 memory[4], file[4];
+	u8 memory[CALL_BYTES], file[CALL_BYTES];
+	struct code_pair c = { s->mem->pid, s->elf->machine, addr, memory, file, CALL_BYTES };
 
 	if (addr < s->map->start || addr + len > s->map->end || elf_read_vaddr(s->elf, place, file, len) ||
 	    proc_memory_read(s->mem, addr, memory, len) != (ssize_t)len)
 		return;
-	if (!memcmp(memory, file, len) || !breakpoint_len(s->elf->machine, memory))
+	if (!memcmp(memory, file, len))
+		return;
+	if (!breakpoint_len(s->elf->machine, memory) &&
+	    (elf_read_vaddr(s->elf, place, file, c.len) ||
+	     proc_memory_read(s->mem, addr, memory, c.len) != (ssize_t)c.len || !is_kernels_call(&c, 0)))
 		return;
 	if (!s->nr++)
 		s->function = function;

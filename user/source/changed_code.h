@@ -7,7 +7,8 @@
 /*
  * Under a uprobe the kernel runs the instruction that the file has, not the one in memory: a target whose allocator was
  * hooked (a jump written over its first bytes) would crash or run old code. Compares the code of @f's functions in @t
- * with the file, from the beginning of each function to its probe. Breakpoints of other tracers are no difference.
+ * with the file, from the beginning of each function to its probe. Breakpoints of other tracers, and calls that
+ * the kernel makes of them, are no difference.
  * Reads the target's memory, does not stop it. NULL: no difference, or the memory cannot be read; else the name of the
  * first function that differs.
  */

@@ -209,15 +209,16 @@ static void own_process(void **state)
 	maps_close(r);
 }
 
-/* At the first call of a probe the kernel adds a page. A trace of which the mappings change then loses a stack. */
+/* At the first calls of a probe the kernel adds pages. A trace of which the mappings change then loses a stack. */
 static void code_of_the_program(void **state)
 {
 	auto_close int fd = text_fd("1000-2000 r-xp 0 08:01 12 /a\n"
 				    "2000-3000 r--p 0 08:01 12 /a\n"
 				    "7000-8000 r-xp 0 00:00 0 \n"
+				    "8000-9000 r-xp 0 00:00 0 [uprobes-trampoline]\n"
 				    "7fffffffe000-7ffffffff000 --xp 0 00:00 0 [uprobes]\n",
 				    1, "");
-	const bool is_code[] = { true, false, true, false };
+	const bool is_code[] = { true, false, true, false, false };
 	struct maps_reader *r;
 	struct map_line line;
 

@@ -21,12 +21,20 @@ __asm__(".text\n.globl c_function\n.type c_function,@function\nc_function: nop\n
 	"c_place: mov $0x11223344,%eax\n ret\n.size c_function, . - c_function\n");
 extern u8 c_function[], __executable_start[];
 
+/* A nop of five bytes, as compilers leave them for tracers. */
+__asm__(".text\n.globl c_nop\n.type c_nop,@function\nc_nop: .byte 0x0f,0x1f,0x44,0,0\n"
+	" mov $0x11223344,%eax\n ret\n.size c_nop, . - c_nop\n");
+extern u8 c_nop[];
+
+static u8 *function_of_probe = c_function;
+static size_t place_of_probe = 1;
+
 static void patch(size_t at, u8 byte)
 {
-	void *page = (void *)((uintptr_t)c_function & ~4095UL);
+	void *page = (void *)((uintptr_t)function_of_probe & ~4095UL);
 
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
-	*(volatile u8 *)(c_function + at) = byte;
+	*(volatile u8 *)(function_of_probe + at) = byte;
 	assert_int_equal(mprotect(page, 8192, PROT_READ | PROT_EXEC), 0);
 }
 
@@ -35,12 +43,12 @@ static size_t nr_breakpoints, nr_overwritten;
 /* Also fills nr_breakpoints and nr_overwritten. */
 static const char *compared(void)
 {
-	u64 vaddr = (u64)((uintptr_t)c_function - (uintptr_t)__executable_start);
+	u64 vaddr = (u64)((uintptr_t)function_of_probe - (uintptr_t)__executable_start);
 	struct probe_site site = { .row = alloc_fn(NULL, alloc_fn_find(NULL, "malloc")),
 				   .start = vaddr,
-				   .place = vaddr + 1 };
+				   .place = vaddr + place_of_probe };
 	/* The beginning and the end of calls are seen at one place. */
-	struct probe_point points[] = { { vaddr + 1, 3, POINT_RETURN }, { vaddr + 1, 3, POINT_ALLOC } };
+	struct probe_point points[] = { { site.place, 3, POINT_RETURN }, { site.place, 3, POINT_ALLOC } };
 	struct probed_file file = {
 		.list = { .sites = &site, .nr = 1 }, .first_probe = 3, .points = points, .nr_points = 2
 	};
@@ -131,6 +139,32 @@ static void test_overwritten(void **state)
 	assert_int_equal(nr_overwritten, 0);
 }
 
+/*
+ * A call over the nop that does not lead to the kernel's trampoline is another tracer's hook, which a probe would skip.
+ * tests/e2e/faults_environment.bats tries the kernel's own call.
+ */
+static void test_call_over_nop(void **state)
+{
+	const u8 call[] = { 0xe8, 0x10, 0, 0, 0 };
+	u8 before[sizeof(call)];
+
+	(void)state;
+	function_of_probe = c_nop;
+	place_of_probe = 0;
+	memcpy(before, c_nop, sizeof(before));
+	assert_null(compared());
+	for (size_t i = 0; i < sizeof(call); i++)
+		patch(i, call[i]);
+	assert_string_equal(compared(), "malloc");
+	assert_int_equal(nr_breakpoints, 0);
+	for (size_t i = 0; i < sizeof(call); i++)
+		patch(i, before[i]);
+	assert_null(patched(0, 0xcc));
+	assert_int_equal(nr_breakpoints, 1);
+	function_of_probe = c_function;
+	place_of_probe = 1;
+}
+
 static void test_behind(void **state)
 {
 	(void)state;
@@ -145,7 +179,7 @@ int main(void)
 		cmocka_unit_test(test_same),	    cmocka_unit_test(test_entry),
 		cmocka_unit_test(test_constant),    cmocka_unit_test(test_breakpoint),
 		cmocka_unit_test(test_behind),	    cmocka_unit_test(test_no_breakpoint),
-		cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_overwritten), cmocka_unit_test(test_call_over_nop),
 #endif
 	};
 
