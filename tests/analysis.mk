@@ -14,7 +14,9 @@ coverage: agent-musl             ## lines of heaptap that unit tests and end-to-
 	$(Q)O=$(abspath $(O))/coverage JOBS=$(JOBS) tests/coverage.sh $(E2E)
 
 # Files for other CPUs are left out where the headers of this machine do not have their registers.
-ANALYSED    := $(filter-out $(OTHER_CPU),$(LIB_SRCS)) user/cli/main.c
+ANALYSED    := $(filter-out $(OTHER_CPU),$(LIB_SRCS)) $(wildcard user/agent/*.c) user/cli/main.c
+# Files with compilers' flags of their own: for the kernel, and for the target.
+ANALYSED_ALONE := bpf/heaptap.bpf.c $(if $(IS_X86),inline/piece.c inline/stack.c)
 CLANG_TIDY  ?= clang-tidy
 # Any header may matter to any file.
 ALL_HEADERS := $(wildcard user/*/*.h arch/*.h fallback/*.h call/*.h bpf/*.h inline/*.h)
@@ -32,10 +34,15 @@ analyse-quick:                   ## cppcheck on all of heaptap; tests/cppcheck.t
 analyse-gcc:                     ## gcc 12 -fanalyzer on all of heaptap; tests/analyse_gcc.tsv has findings that are none (3 minutes of CPU time)
 	$(Q)JOBS=$(JOBS) tests/analyse_gcc.sh $(ANALYSED)
 
-analyse-files: $(ANALYSED:%.c=$(O)/analysed/%)
+analyse-files: $(ANALYSED:%.c=$(O)/analysed/%) $(ANALYSED_ALONE:%.c=$(O)/analysed/%)
+
+ANALYSED_FLAGS = $(CPPFLAGS) -std=gnu11
+$(O)/analysed/bpf/%: ANALYSED_FLAGS = -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) \
+	-idirafter $(SYSROOT)/usr/include/$(shell $(CC) -print-multiarch) -O2
+$(O)/analysed/inline/%: ANALYSED_FLAGS = -I. -Ivmlinux/$(ARCH) -std=gnu11 -ffreestanding -mgeneral-regs-only -mfsgsbase
 
 $(O)/analysed/%: %.c .clang-tidy $(ALL_HEADERS)
 	@mkdir -p $(@D)
 	@echo "  ANALYSE $<"
-	$(Q)$(CLANG_TIDY) --quiet $< -- $(CPPFLAGS) -std=gnu11 >$@.said 2>&1 || { cat $@.said; exit 1; }
+	$(Q)$(CLANG_TIDY) --quiet $< -- $(ANALYSED_FLAGS) >$@.said 2>&1 || { cat $@.said; exit 1; }
 	$(Q)touch $@

@@ -58,6 +58,7 @@ static enum seed_class class_of(const struct scan_whys *w, const struct root_ref
 		return snap->words[WHERE_VALUE(ref->where)].owner < snap->nr_threads ? SEED_REGISTER
 										     : SEED_KERNEL;
 	map = snapshot_map_find(snap, WHERE_VALUE(ref->where));
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): where there is a map, there are all stacks. */
 	return map && w->has_stack[map - snap->maps] ? SEED_STACK : SEED_MEMORY;
 }
 

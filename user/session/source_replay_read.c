@@ -128,7 +128,7 @@ static const char *text(struct parser *p, size_t i)
 		if (*s == '\\' && s[1] == '\\') {
 			s++;
 		} else if (*s == '\\' && s[1] == 'x' && hex_value(s[2]) >= 0 && hex_value(s[3]) >= 0) {
-			*out++ = (char)(hex_value(s[2]) << 4 | hex_value(s[3]));
+			*out++ = (char)(hex_value(s[2]) * 16 + hex_value(s[3]));
 			s += 3;
 			continue;
 		}
@@ -259,9 +259,9 @@ static void parse_map(struct parser *p)
 
 static u8 stack_end_of(struct parser *p, const char *word)
 {
-	for (u8 end = 0; end < NR_STACK_ENDS; end++)
+	for (u32 end = 0; end < NR_STACK_ENDS; end++)
 		if (!strcmp(stack_end_word(end), word))
-			return end;
+			return (u8)end;
 	fail(p, "'%.40s' is not the end of a stack", word);
 	return 0;
 }

@@ -175,15 +175,17 @@ static void save(struct everything *e, const struct bill *b, u64 now_ns)
 		return;
 	if (paused && (paused->permyriad > max || (is_over && (!p || paused->permyriad > p->permyriad)))) {
 		leave_file(e, paused);
-	} else if (!p || (p->permyriad <= max && !is_over) || now_ns - p->begin_ns < judge_after_ns) {
-		return;
-	} else if (e->saving == SAVING_NOTHING) {
-		short_stacks(e, b, p);
-	} else if (now_ns - p->begin_ns >= window_ns) {
-		pause_one(e, b, p, machine, now_ns);
-	} else {
+		e->saved_ns = now_ns;
 		return;
 	}
+	if (!p || (p->permyriad <= max && !is_over) || now_ns - p->begin_ns < judge_after_ns)
+		return;
+	if (e->saving == SAVING_NOTHING)
+		short_stacks(e, b, p);
+	else if (now_ns - p->begin_ns >= window_ns)
+		pause_one(e, b, p, machine, now_ns);
+	else
+		return;
 	e->saved_ns = now_ns;
 }
 
