@@ -26,8 +26,9 @@
 enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
 
 /*
- * Links with a PID filter spare all other processes, but each adds 35 to 45 ns to a pair of malloc and free in every
- * process with such a link on the file. From so many on, a pair costs half more than with one link for all.
+ * Links with a PID filter spare all other processes, but each adds 25 to 45 ns to a pair of malloc and free in every
+ * process with such a link on the file. From so many on, a pair costs 1.7 times what it costs with one link for all,
+ * which costs processes that are not traced 1.3 us a pair (doc/probes.md).
  */
 enum { SHARED_FROM = 32 };
 
