@@ -308,6 +308,7 @@ harmless() {
 	kill -INT "$TAP"
 	ended "$TAP" 5
 	[ "$(field .totals.allocs)" -gt 100 ]
+	jq -e .broken_off "$report"
 	untouched "$TARGET"
 }
 
@@ -343,13 +344,17 @@ harmless() {
 @test "remote: the server is stopped: one signal ends connect, with its report (A5, G7)" {
 	spinning
 	serving "$TARGET"
-	watching "unix:$SOCKET"
+	watching -o "$BATS_TEST_TMPDIR/text.txt" "unix:$SOCKET"
 	wait_for reports_allocs 101
 	kill -STOP "$SERVE"
 	kill -INT "$TAP"
 	ended "$TAP" 5
 	grep -q 'the other side does not answer; what is known until now is reported' "$err" || { cat "$err"; false; }
 	[ "$(field .totals.allocs)" -gt 100 ]
+	# The calls after that are missing, and the report says so.
+	jq -e .broken_off "$report"
+	grep -q '^  traced .* what came later is not known$' "$BATS_TEST_TMPDIR/text.txt"
+	grep -q '^  lost  *all later calls, which nobody has counted$' "$BATS_TEST_TMPDIR/text.txt"
 	# The server was asked to take them out, though it could not hear that.
 	kill -CONT "$SERVE"
 	untouched "$TARGET"

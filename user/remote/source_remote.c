@@ -428,11 +428,19 @@ static const char *backend(struct source *source)
 	return name[0] ? name : "remote";
 }
 
+static bool is_broken_off(const struct source *source)
+{
+	const struct remote_source *s = remote_self(source);
+
+	return s->trace.life == REMOTE_BROKEN;
+}
+
 static const struct source_told_ops told = {
 	.target = describe,
 	.now_ns = clock_over_there,
 	.began_ns = began_over_there,
 	.backend = backend,
+	.is_broken_off = is_broken_off,
 	.scan_begin = source_remote_scan_begin,
 	.scan_blocks = source_remote_scan_blocks,
 	.scan_wait = source_remote_scan_wait,

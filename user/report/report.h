@@ -103,7 +103,7 @@ struct report {
 	struct report_window window;
 	const struct span_course *between; /* only blocks allocated between two moments; NULL = all */
 	const struct report_marks *marks;  /* moments with names; NULL = not known */
-	bool is_broken_off;		   /* the recording ends before the processes did */
+	bool is_broken_off;		   /* the recording or the connection ends before the trace does */
 	bool is_short; /* there was no memory for more: without names, and the text without most callers */
 
 	/* Processes. */

@@ -82,7 +82,7 @@ void text_fate(struct text *t, const struct report_process *p)
 	if (p->is_replaced)
 		item(t, "became another program");
 	else if (!target->has_exited && t->report->is_broken_off)
-		item(t, "its recording breaks off here");
+		item(t, "what came later is not known");
 	else if (!target->has_exited)
 		item(t, "still running");
 	else if (status < 0)
@@ -212,9 +212,10 @@ static void text_lost(struct text *t, const struct report_process *p)
 {
 	struct losses lost = report_losses(p);
 	u64 repaired = heap_totals(p->heap).collisions;
+	bool is_cut = t->report->is_broken_off && !p->target->has_exited && !p->is_replaced;
 
 	line_begin(t, "lost");
-	if (!lost.allocs && !lost.frees && !lost.stacks && !lost.other && !repaired) {
+	if (!lost.allocs && !lost.frees && !lost.stacks && !lost.other && !repaired && !is_cut) {
 		item(t, "nothing");
 		line_end(t);
 		return;
@@ -227,6 +228,8 @@ static void text_lost(struct text *t, const struct report_process *p)
 	/* An allocation returned the address of a live block, so its free was lost. The heap is right again. */
 	if (repaired)
 		item(t, "%s free%s noticed late and corrected", human_count(repaired).text, plural(repaired));
+	if (is_cut)
+		item(t, "all later calls, which nobody has counted");
 	if (lost.frees)
 		item(t, "so blocks shown as live may be free");
 	else if (lost.allocs)

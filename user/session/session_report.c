@@ -292,7 +292,8 @@ int session_show(struct session *s, pid_t pid, int (*write)(void *ctx, const str
 			    .marks = &marks,
 			    .window = session_window(s, pid ? session_find(s, (u32)pid) : NULL, now),
 			    .between = session_has_span(s) ? &s->span : NULL,
-			    .is_broken_off = s->is_damaged,
+			    .is_broken_off = s->is_damaged ||
+					     (told && told->is_broken_off && told->is_broken_off(s->source)),
 			    .modules = s->modules },
 	};
 	int err;

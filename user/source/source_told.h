@@ -31,6 +31,8 @@ struct source_told_ops {
 	u64 (*began_ns)(struct source *s); /* by it, a moment before the first of them */
 	/* The name of the source over there: "bpf", ... */
 	const char *(*backend)(struct source *s);
+	/* Has it ended before the trace did, so that later calls are unknown? NULL = never. */
+	bool (*is_broken_off)(const struct source *s);
 	/*
 	 * A leak scan where the process is; NULL = there can be none. begin: records stop at a moment; blocks: those of
 	 * @scan are sent, records continue to the moment when the process was stopped; wait: its verdicts have come.

@@ -50,7 +50,7 @@ function fateOf(data) {
 	if (data.replaced)
 		return "became another program";
 	if (!data.ended)
-		return report.broken_off ? "its recording breaks off" : "still running";
+		return report.broken_off ? "what came later is not known" : "still running";
 	if (!data.exit)
 		return "has ended";
 	return data.exit.signal === undefined ? `exited with status ${data.exit.code}` : `killed by signal ${data.exit.signal}`;
@@ -97,7 +97,7 @@ function doubtsOf(process) {
 	for (const note of data.notes)
 		list.push(note[0].toUpperCase() + note.slice(1) + ".");
 	if (report.broken_off)
-		list.push("The recording ends before the process did.");
+		list.push("The recording or the connection broke off: later calls are missing, and nobody has counted them.");
 	if (report.filter)
 		list.push(`Callers count only live blocks of ${report.filter.min_size ? `at least ${bytes(report.filter.min_size)}` : ""}` +
 			`${report.filter.max_size ? ` at most ${bytes(report.filter.max_size)}` : ""}.`);
