@@ -16,8 +16,8 @@ export O JOBS HEAPTAP=$O/heaptap HEAPTAP_ROUNDS=2
 raw=$O/raw
 
 usual=(options mistakes errors counts formats formats_ci report_keys recording between series names census remote
-	metrics top attach run follow ptrace inline scan leaks losses steer system why doctor badinput inject events
-	rights rights_files stacks guess markers programs terminal unwatched census_allocators faults_lifecycle
+	metrics top attach run follow ptrace inline inline_follow scan leaks losses steer system why doctor badinput inject
+	events rights rights_files stacks guess markers programs terminal unwatched census_allocators faults_lifecycle
 	faults_memory faults_files faults_environment faults_allocators broken_off servers sanitizers console
 	console_core console_memory console_log console_files console_break again links)
 
