@@ -26,6 +26,7 @@ enum {
 	PIECE_KNOWN_RULES = 4096, /* a power of two */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
+	PIECE_PARK_BYTES = 1024 * PIECE_PAGE,	  /* for pages of files: user/inject/pages.h */
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
@@ -39,9 +40,8 @@ struct piece_head {
 	u32 returned; /* the address that replaces return addresses */
 };
 
-/* Private to each process; all zero in a forked child, where nothing is recorded. */
-struct piece_control {
-	u64 is_on; /* piece_is_on */
+struct piece_control { /* private to each process; all zero in a forked child, where nothing is recorded */
+	u64 is_on;     /* piece_is_on */
 };
 
 /* A call whose return address was replaced. */
@@ -141,7 +141,7 @@ struct piece_tables {
 };
 
 #define PIECE_PRIVATE_BYTES ((sizeof(struct piece_private) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
-#define PIECE_SHARED_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
+#define PIECE_SHARED_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES + PIECE_PARK_BYTES)
 #define PIECE_SHARED_BYTES  ((sizeof(struct piece_shared) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
 #define PIECE_TABLES_OFFSET (PIECE_SHARED_OFFSET + PIECE_SHARED_BYTES)
 #define PIECE_TABLES_BYTES  ((sizeof(struct piece_tables) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))

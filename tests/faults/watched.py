@@ -83,7 +83,7 @@ class Target:
             file = self.other_code()
             if file:
                 return "target: its code differs: %s" % file
-            if "heaptap-inline" in open("/proc/%d/maps" % self.pid).read():
+            if "/memfd:heaptap-" in open("/proc/%d/maps" % self.pid).read():
                 return "target: memory of heaptap stays"
         except OSError as e:
             return "target: %s" % e

@@ -178,6 +178,8 @@ built() {
 text_differs() {
 	local range perms offset path start end size have
 	while read -r range perms offset _ _ path; do
+		# A copy of code of a file, with jumps of the inline source.
+		[[ $path != "/memfd:heaptap-code:"* ]] || { path=${path#*code:} path=${path% (deleted)}; }
 		[[ $perms == ??x? && $path == /* && -r $path ]] || continue
 		start=$((16#${range%-*})) end=$((16#${range#*-})) offset=$((16#$offset))
 		have=$(stat -Lc %s "$path")

@@ -153,8 +153,11 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 	in->returned = of->returned;
 	in->nr_patches = of->nr_patches;
 	in->nr_islands = of->nr_islands;
+	in->nr_copies = of->nr_copies;
+	in->park_used = of->park_used;
 	memcpy(in->patches, of->patches, sizeof(in->patches));
 	memcpy(in->islands, of->islands, sizeof(in->islands));
+	memcpy(in->copies, of->copies, sizeof(in->copies));
 	__atomic_store_n(&in->state, of->state, __ATOMIC_RELEASE);
 	return in;
 }
@@ -169,12 +172,12 @@ struct change {
 	struct injection *in;
 	const struct inject_site *sites;
 	size_t nr;
-	taddr_t near;
+	const struct inject_file *file;
 };
 
 static int make_change(const struct change *c)
 {
-	return c->sites ? inject_put_in(c->in, c->sites, c->nr, c->near)
+	return c->sites ? inject_put_in(c->in, c->sites, c->nr, c->file)
 			: inject_take_out(c->in, INJECT_LEAVE_NS);
 }
 
@@ -210,9 +213,9 @@ static int change(struct guard *g, const struct change *c)
 }
 
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
-		 taddr_t near)
+		 const struct inject_file *f)
 {
-	const struct change c = { .in = in, .sites = sites, .nr = nr, .near = near };
+	const struct change c = { .in = in, .sites = sites, .nr = nr, .file = f };
 
 	return change(g, &c);
 }

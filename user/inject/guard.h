@@ -27,5 +27,5 @@ void guard_drop(struct injection *in);
 
 /* inject_put_in() and inject_take_out(), which a signal to heaptap cannot interrupt. */
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
-		 taddr_t near) __must_check;
+		 const struct inject_file *f) __must_check;
 int guard_take_out(struct guard *g, struct injection *in) __must_check;

@@ -32,7 +32,7 @@ static taddr_t find_region(pid_t pid)
 	if (maps_open(&maps, pid))
 		return 0;
 	while (!region && maps_next(maps, &line) == 1)
-		if (!strncmp(line.path, INJECT_MEMORY_PATH, strlen(INJECT_MEMORY_PATH)))
+		if (!strncmp(line.path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH)))
 			region = line.start - PIECE_PRIVATE_OFFSET;
 	maps_close(maps);
 	return region;
@@ -43,6 +43,8 @@ static bool is_sound(const struct injection *in, taddr_t region)
 {
 	if (in->region != region || in->state != INJECT_IN || in->nr_patches > INJECT_MAX_PATCHES ||
 	    in->nr_islands > INJECT_MAX_ISLANDS)
+		return false;
+	if (in->nr_copies > INJECT_MAX_COPIES)
 		return false;
 	for (u32 i = 0; i < in->nr_patches; i++) {
 		const struct inject_patch *p = &in->patches[i];
@@ -88,6 +90,27 @@ enum inject_left inject_find_left(pid_t pid, pid_t *owner)
 		return find_region(pid) ? INJECT_LEFT_UNKNOWN : INJECT_LEFT_NOTHING;
 	*owner = old->owner;
 	return is_alive(old) ? INJECT_LEFT_IN_USE : INJECT_LEFT_BEHIND;
+}
+
+static bool is_copied(const struct injection *in, const struct inject_patch *p)
+{
+	for (u32 i = 0; i < in->nr_copies; i++)
+		if (p->addr >= in->copies[i].addr &&
+		    p->addr + p->len <= in->copies[i].addr + in->copies[i].bytes)
+			return true;
+	return false;
+}
+
+bool inject_is_exposed(pid_t pid)
+{
+	auto_free struct injection *in = malloc(sizeof(*in));
+
+	if (!in || read_left(in, pid) != 1)
+		return true;
+	for (u32 i = 0; i < in->nr_patches; i++)
+		if (!is_copied(in, &in->patches[i]))
+			return true;
+	return false;
 }
 
 int inject_take_left(struct injection *in)

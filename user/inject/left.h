@@ -26,6 +26,12 @@ int inject_save(const struct injection *in, const struct inject_island *island, 
 enum inject_left inject_find_left(pid_t pid, pid_t *owner);
 
 /*
+ * Do functions of @pid, where code of a heaptap is, lead to it in pages that are mapped from their file? The kernel
+ * writes its breakpoints over such a jump. Also true if the record cannot be read.
+ */
+bool inject_is_exposed(pid_t pid);
+
+/*
  * Take out what was left in the process of @in, if anything. The target is stopped for that. 0, or -errno with the
  * reason in in->why.
  */

@@ -13,6 +13,7 @@
 
 #include "user/inject/code.h"
 #include "user/inject/left.h"
+#include "user/inject/pages.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/plan.h"
 #include "user/inject/process_private.h"
@@ -43,18 +44,21 @@ int inject_check_region(const struct injection *in)
 		return err;
 	while (!is_there && (err = maps_next(maps, &line)) == 1)
 		is_there = line.start <= private && private < line.end &&
-			   !strncmp(line.path, INJECT_MEMORY_PATH, strlen(INJECT_MEMORY_PATH));
+			   !strncmp(line.path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH));
 	maps_close(maps);
 	return is_there ? 0 : err < 0 ? err : -ESRCH;
 }
 
-/* A child would write to our rings. Nor are they of use in a core file. */
+/* A child would write to our rings. Nor are they of use in a core file, where parked pages must be. */
 static int advise_region(struct stopped *s, taddr_t region)
 {
-	int err = inject_advise(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES + PIECE_TABLES_BYTES,
-				MADV_DONTFORK);
+	const u64 shared = PIECE_SHARED_BYTES + PIECE_TABLES_BYTES;
+	int err = inject_advise(s, region + PIECE_SHARED_OFFSET, shared, MADV_DONTFORK);
 
-	return err ? err : inject_advise(s, region, PIECE_REGION_BYTES, MADV_DONTDUMP);
+	if (!err)
+		err = inject_advise(s, region + PIECE_SHARED_OFFSET, shared, MADV_DONTDUMP);
+	return err ? err
+		   : inject_advise(s, region, PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES, MADV_DONTDUMP);
 }
 
 int inject_map_file(struct stopped *s, int mem, taddr_t region)
@@ -191,41 +195,83 @@ static int read_code(void *ctx, taddr_t addr, void *bytes, size_t len)
 	return inject_read(*(const int *)ctx, addr, bytes, len);
 }
 
+/* The putting in of the functions of a file. */
+struct putting {
+	struct injection *in;
+	struct stopped *s;
+	int mem;
+	const struct inject_site *sites;
+	size_t nr;
+	const struct inject_file *file;
+	struct inject_plan plan;
+	struct inject_island island;
+};
+
+/* Write all jumps, where the code is still that of the plan: a tracer may have written a breakpoint meanwhile. */
+static int write_jumps(const struct putting *p)
+{
+	const struct inject_plan *plan = &p->plan;
+	int err = 0;
+
+	for (size_t i = 0; i < plan->nr && !err; i++) {
+		const struct inject_patch *patch = &plan->patches[i];
+		u8 now[CODE_JUMP_BYTES];
+
+		err = inject_read(p->mem, patch->addr, now, patch->len);
+		if (!err && memcmp(now, patch->old, patch->len))
+			err = -EAGAIN;
+	}
+	for (size_t i = 0; i < plan->nr && !err; i++)
+		err = inject_write(p->mem, plan->patches[i].addr, plan->patches[i].new, plan->patches[i].len);
+	return err;
+}
+
+/* Take back what carry_out() has begun, which failed with @err. */
+static int undo(const struct putting *p, u32 first_patch, u32 first_copy, int err)
+{
+	struct injection *in = p->in;
+
+	if (inject_restore_code(in, p->mem, first_patch) || inject_restore_hops(in, p->mem, first_patch))
+		return inject_fail(in, err == -EAGAIN ? -EIO : err,
+				   "its code cannot be written, and jumps of ours stay: %s", strerror(-err));
+	if (inject_pages_return(in, p->s, first_copy))
+		return inject_fail(in, err == -EAGAIN ? -EIO : err,
+				   "its code cannot be written, and copies of it stay: %s", strerror(-err));
+	return err == -EAGAIN ? err : inject_fail(in, err, "its code cannot be written: %s", strerror(-err));
+}
+
 /*
  * Write the plan to the target. The list of patches is complete before the first one is in. After an error patches stay
  * in the list if their jumps cannot be taken back.
  */
-static int carry_out(const struct inject_plan *plan, struct injection *in, int mem,
-		     const struct inject_site *sites, size_t nr, const struct inject_island *island)
+static int carry_out(const struct putting *p)
 {
-	int err = inject_write(mem, island->start, plan->stubs, island->bytes);
-	u32 first = in->nr_patches;
+	const struct inject_plan *plan = &p->plan;
+	struct injection *in = p->in;
+	u32 first = in->nr_patches, first_copy;
+	int err = inject_write(p->mem, p->island.start, plan->stubs, p->island.bytes);
 
-	for (size_t i = 0; i < nr && !err; i++)
-		err = write_probe(in, mem, &sites[i]);
+	for (size_t i = 0; i < p->nr && !err; i++)
+		err = write_probe(in, p->mem, &p->sites[i]);
 	if (plan->nr > INJECT_MAX_PATCHES - first)
 		err = inject_fail(in, -ENOSPC, "it has too many allocator functions");
 	if (err)
 		return err;
+	first_copy = in->nr_copies;
 	memcpy(&in->patches[first], plan->patches, plan->nr * sizeof(*plan->patches));
 	__atomic_store_n(&in->nr_patches, first + (u32)plan->nr, __ATOMIC_RELEASE);
-	err = inject_save(in, island, mem);
-	for (size_t i = 0; i < plan->nr && !err; i++)
-		err = inject_write(mem, plan->patches[i].addr, plan->patches[i].new, plan->patches[i].len);
+	err = inject_save(in, &p->island, p->mem);
 	if (!err)
-		return 0;
-	if (inject_restore_code(in, mem, first) || inject_restore_hops(in, mem, first))
-		return inject_fail(in, err, "its code cannot be written, and jumps of ours stay: %s",
-				   strerror(-err));
-	return inject_fail(in, err, "its code cannot be written: %s", strerror(-err));
+		err = inject_pages_copy(in, p->s, p->mem, plan->patches, plan->nr, p->file, &p->island);
+	if (!err)
+		err = write_jumps(p);
+	return err ? undo(p, first, first_copy, err) : 0;
 }
 
-static int put_in(struct injection *in, struct stopped *s, int mem, const struct inject_site *sites,
-		  size_t nr, taddr_t near)
+static int put_in(struct putting *p)
 {
-	struct inject_island island = { 0 };
-	struct inject_plan plan = { 0 };
-	int err = in->region ? inject_check_region(in) : make_region(in, s, mem);
+	struct injection *in = p->in;
+	int err = in->region ? inject_check_region(in) : make_region(in, p->s, p->mem);
 	u32 nr_before = in->nr_patches;
 
 	if (err == -ESRCH || err == -EINPROGRESS)
@@ -235,40 +281,43 @@ static int put_in(struct injection *in, struct stopped *s, int mem, const struct
 		return err == -EOPNOTSUPP
 			       ? err
 			       : inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
-	err = make_island(in, s, nr, near, &island);
+	err = make_island(in, p->s, p->nr, p->file->near, &p->island);
 	if (err == -EINPROGRESS)
 		return err;
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
-	err = inject_plan_make(&plan, sites, nr, &island, in->enter, read_code, &mem, in->why);
-	if (!err && inject_is_inside(s, mem, plan.patches, plan.nr))
+	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, in->enter, read_code, &p->mem, in->why);
+	if (!err && inject_is_inside(p->s, p->mem, p->plan.patches, p->plan.nr))
 		err = -EAGAIN;
 	if (!err)
-		err = carry_out(&plan, in, mem, sites, nr, &island);
+		err = carry_out(p);
 	/* Jumps that cannot be taken back need their island. */
-	if (!err || in->nr_patches > nr_before || inject_unmap(s, island.start, island.bytes))
-		in->islands[in->nr_islands++] = island;
-	inject_plan_fini(&plan);
+	if (!err || in->nr_patches > nr_before || inject_unmap(p->s, p->island.start, p->island.bytes))
+		in->islands[in->nr_islands++] = p->island;
+	inject_plan_fini(&p->plan);
 	return err;
 }
 
-static int try_put_in(struct injection *in, const struct inject_site *sites, size_t nr, taddr_t near)
+static int try_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
+		      const struct inject_file *f)
 {
 	u64 begin = clock_now_ns(), took;
 	auto_close int mem = inject_open_memory(in->pid);
 	struct stopped s;
+	struct putting p = { .in = in, .s = &s, .mem = mem, .sites = sites, .nr = nr, .file = f };
 	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
 
 	if (err)
 		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
-	err = put_in(in, &s, mem, sites, nr, near);
+	err = put_in(&p);
 	threads_resume(&s);
 	took = clock_now_ns() - begin;
 	in->put_in_ns = took > in->put_in_ns ? took : in->put_in_ns;
 	return err;
 }
 
-int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr, taddr_t near)
+int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
+		  const struct inject_file *f)
 {
 	u64 end_ns = clock_now_ns() + INJECT_LEAVE_NS, pause_ns = INJECT_PAUSE_NS;
 	int err = inject_refuse(in);
@@ -279,8 +328,9 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 		return err;
 	if (nr > INJECT_MAX_PATCHES - in->nr_patches)
 		return inject_fail(in, -ENOSPC, "it has too many allocator functions");
+	in->nr_in_place = 0;
 	do
-		err = try_put_in(in, sites, nr, near);
+		err = try_put_in(in, sites, nr, f);
 	while (err == -EAGAIN && inject_pause(&pause_ns, end_ns));
 	return err == -EAGAIN
 		       ? inject_fail(in, -EBUSY, "a thread stays inside the code that is to be changed")
@@ -311,4 +361,5 @@ void inject_forget_range(struct injection *in, taddr_t start, taddr_t end)
 		if (in->patches[i].addr < start || in->patches[i].addr >= end)
 			in->patches[nr++] = in->patches[i];
 	in->nr_patches = nr;
+	inject_forget_copies(in, start, end);
 }

@@ -12,11 +12,18 @@
 /* For threads to leave the piece, or the code that is to be changed, where a user waits for that. */
 #define INJECT_LEAVE_NS (3ULL * 1000 * 1000 * 1000)
 
-enum { INJECT_MAX_PATCHES = 1024, INJECT_MAX_ISLANDS = 32, INJECT_WHY_LEN = 192, INJECT_MAX_ROOM = 16 };
+enum {
+	INJECT_MAX_PATCHES = 1024,
+	INJECT_MAX_ISLANDS = 32,
+	INJECT_MAX_COPIES = 256,
+	INJECT_WHY_LEN = 192,
+	INJECT_MAX_ROOM = 16
+};
 
 /* The name of the target's memory in /proc/PID/maps. */
 #define INJECT_MEMORY_NAME "heaptap-inline"
-#define INJECT_MEMORY_PATH "/memfd:" INJECT_MEMORY_NAME
+/* That of copies of code; the path of the file follows. Their offsets are those in that file. */
+#define INJECT_COPY_NAME "heaptap-code:"
 
 struct inject_patch {
 	taddr_t addr;
@@ -29,6 +36,12 @@ struct inject_patch {
 /* Code near a library. */
 struct inject_island {
 	taddr_t start;
+	u64 bytes;
+};
+
+/* Pages of code that are a copy, which is no mapping of the file. */
+struct inject_copy {
+	taddr_t addr, park; /* park: where the file's own pages are meanwhile */
 	u64 bytes;
 };
 
@@ -52,6 +65,10 @@ struct injection {
 	u32 nr_patches, nr_islands;
 	struct inject_patch patches[INJECT_MAX_PATCHES];
 	struct inject_island islands[INJECT_MAX_ISLANDS];
+	u32 nr_copies, nr_in_place; /* in_place: pages that are changed where the file is mapped */
+	u64 park_used;		    /* bytes of PIECE_PARK_BYTES */
+	struct inject_copy copies[INJECT_MAX_COPIES];
+	char why_in_place[64];	    /* the last reason for that */
 	u64 put_in_ns, take_out_ns; /* the longest times that the target was stopped, for each */
 	char why[INJECT_WHY_LEN];   /* the reason of the last error */
 };
@@ -71,15 +88,24 @@ struct inject_site {
 	const char *name;	 /* of the function */
 };
 
+/* The file of functions. */
+struct inject_file {
+	int fd;	      /* -1 = it cannot be opened */
+	taddr_t near; /* where it is mapped */
+	const char *path;
+	const taddr_t *kept; /* addresses in it that get breakpoints of this trace */
+	size_t nr_kept;
+};
+
 /*
- * Lead the functions at @sites to the piece, which is brought in first if it is not there. @near: an address in their
- * file. The target is stopped for that. 0, or -errno with the reason in in->why: then nothing was changed, except that
- * the piece may be there, with jumps to it that cannot be taken back. -ESRCH: the process has executed another program.
- * -EINPROGRESS without a reason: nothing was changed; try again when the stops of its threads have been handled.
- * Of no effect until inject_set_on().
+ * Lead the functions at @sites in @f to the piece, which is brought in first if it is not there. The target is stopped
+ * for that. 0, or -errno with the reason in in->why: then nothing was changed, except that the piece may be there, with
+ * jumps to it that cannot be taken back. -ESRCH: the process has executed another program. -EINPROGRESS without a
+ * reason: nothing was changed; try again when the stops of its threads have been handled. Of no effect until
+ * inject_set_on().
  */
 int inject_put_in(struct injection *in, const struct inject_site *sites, size_t nr,
-		  taddr_t near) __must_check;
+		  const struct inject_file *f) __must_check;
 
 /*
  * The process of @in is a forked child, stopped before its first instruction, and @in that of its parent but for the

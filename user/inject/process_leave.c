@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "user/inject/code.h"
+#include "user/inject/pages.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
@@ -281,6 +282,8 @@ static int take_out(struct injection *in, struct stopped *s, int mem)
 	err = restore_all_returns(in, mem, false);
 	if (!err)
 		err = inject_restore_hops(in, mem, 0);
+	if (!err)
+		err = inject_pages_return(in, s, 0) ? -EBUSY : 0;
 	if (err)
 		return err;
 	return unmap_all(in, s) ? -EBUSY : 0;

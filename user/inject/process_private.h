@@ -48,6 +48,9 @@ int inject_check_region(const struct injection *in) __must_check;
 /* Map a new file of the target at its private part, its rings and its tables, over what is there. 0 or -errno. */
 int inject_map_file(struct stopped *s, int mem, taddr_t region) __must_check;
 
+/* Copies in [@start, @end) are no longer mapped there. */
+void inject_forget_copies(struct injection *in, taddr_t start, taddr_t end);
+
 /* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
 int inject_refuse(struct injection *in) __must_check;
 

@@ -186,7 +186,8 @@ static int find_insn(struct stopped *s)
 	if (err || s->insn)
 		return err;
 	while (!s->insn && maps_next(maps, &line) == 1)
-		if (line.is_executable && line.is_readable && strcmp(line.path, "[vsyscall]") != 0 &&
+		if (line.is_executable && line.is_readable && !line.is_parked &&
+		    strcmp(line.path, "[vsyscall]") != 0 &&
 		    thread_call_find_in(&s->insn, s->pid, line.start, line.end))
 			s->insn = 0;
 	maps_close(maps);

@@ -15,6 +15,7 @@ struct maps_reader {
 	int fd;
 	bool is_owner; /* of fd */
 	char *cut;     /* owned; the last line, if it was too long for buf */
+	taddr_t parked_end;
 	size_t pos, len;
 	char buf[MAPS_BUF_SIZE + 1];
 };
@@ -108,6 +109,7 @@ int maps_parse_line(char *text, size_t len, struct map_line *line)
 	path += strspn(path, " ");
 	line->is_ambiguous = unescape(path);
 	line->path = path;
+	line->is_copy = !strncmp(path, MAPS_COPY_PATH, strlen(MAPS_COPY_PATH));
 	return 0;
 }
 
@@ -120,6 +122,7 @@ static int maps_reader_new(struct maps_reader **out, int fd, bool is_owner)
 	r->fd = fd;
 	r->is_owner = is_owner;
 	r->cut = NULL;
+	r->parked_end = 0;
 	r->pos = r->len = 0;
 	*out = r;
 	return 0;
@@ -219,6 +222,8 @@ int maps_next(struct maps_reader *r, struct map_line *line)
 			int err = maps_parse_line(text, newline - text, line);
 
 			r->pos = newline + 1 - r->buf;
+			if (!err)
+				line->is_parked = maps_is_parked(&r->parked_end, line);
 			return err ? err : 1;
 		}
 		if (r->pos == 0 && r->len == MAPS_BUF_SIZE)
@@ -229,9 +234,20 @@ int maps_next(struct maps_reader *r, struct map_line *line)
 	}
 }
 
+/* Parked pages begin right behind the private part of the piece's memory. */
+bool maps_is_parked(taddr_t *end, const struct map_line *line)
+{
+	bool is_piece = !strncmp(line->path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH));
+	bool is_parked = !is_piece && line->inode && line->start == *end;
+
+	if (is_parked || (is_piece && !line->is_shared))
+		*end = line->end;
+	return is_parked;
+}
+
 bool maps_is_code(const struct map_line *line)
 {
-	return line->is_executable && strcmp(line->path, "[uprobes]") != 0 &&
+	return line->is_executable && !line->is_parked && strcmp(line->path, "[uprobes]") != 0 &&
 	       strcmp(line->path, MAPS_UPROBES_TRAMPOLINE) != 0;
 }
 

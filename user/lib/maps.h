@@ -20,8 +20,14 @@ struct map_line {
 	 */
 	const char *path;
 	bool is_ambiguous;
-	bool is_cut; /* the path was too long (over 128 KiB) and lost its end */
+	bool is_copy; /* code of a file, with changes by heaptap: the file is that of the lines beside it, at offset */
+	bool is_parked; /* the pages of the file for which such a copy stands: no code runs there */
+	bool is_cut;	/* the path was too long (over 128 KiB) and lost its end */
 };
+
+/* Where heaptap has put code into a process: user/inject/process.h. */
+#define MAPS_PIECE_PATH "/memfd:heaptap-inline"
+#define MAPS_COPY_PATH	"/memfd:heaptap-code:"
 
 struct maps_reader;
 
@@ -45,9 +51,9 @@ int maps_next(struct maps_reader *r, struct map_line *line) __must_check;
 #define MAPS_UPROBES_TRAMPOLINE "[uprobes-trampoline]"
 
 /*
- * Code of the program: executable, and not "[uprobes]" or MAPS_UPROBES_TRAMPOLINE. Into "[uprobes]" the kernel maps
- * copies of instructions under probes, at the first call of the first probe (kernel/events/uprobes.c). The other page
- * comes at the second call of a probe. No call of the program comes from these pages.
+ * Code of the program: executable, not parked, and not "[uprobes]" or MAPS_UPROBES_TRAMPOLINE. Into "[uprobes]" the
+ * kernel maps copies of instructions under probes, at the first call of the first probe (kernel/events/uprobes.c). The
+ * other page comes at the second call of a probe. No call of the program comes from these pages.
  */
 bool maps_is_code(const struct map_line *line);
 
@@ -55,7 +61,13 @@ bool maps_is_code(const struct map_line *line);
 bool maps_is_complete(const struct maps_reader *r);
 
 /*
+ * Is @line parked? For readers of all lines who do not use maps_next(). *@end: 0 at the first line, to be kept between
+ * them.
+ */
+bool maps_is_parked(taddr_t *end, const struct map_line *line);
+
+/*
  * Parse one line of @len bytes, without its newline. Writes a NUL at @text[@len], and restores newlines in the path
- * in place. Returns 0 or -EBADMSG.
+ * in place. is_parked is not set. Returns 0 or -EBADMSG.
  */
 int maps_parse_line(char *text, size_t len, struct map_line *line) __must_check;

@@ -69,13 +69,22 @@ const struct snapshot_map *snapshot_map_find(const struct snapshot *s, taddr_t a
 	return at < s->nr_maps && s->maps[at].start <= addr ? &s->maps[at] : NULL;
 }
 
-/* Parse one line of /proc/PID/maps, of @len bytes without its newline. */
-static int parse_map(char *text, size_t len, struct snapshot_map *map)
+/* The reading of /proc/PID/maps. */
+struct map_joining {
+	size_t max;
+	taddr_t parked_end;
+	bool ends_in_copy; /* the last one of maps */
+};
+
+/* Parse one line of /proc/PID/maps, of @len bytes without its newline. -EAGAIN: it is of no interest. */
+static int parse_map(struct map_joining *r, char *text, size_t len, struct snapshot_map *map)
 {
 	struct map_line line;
 
 	if (maps_parse_line(text, len, &line))
 		return -EINVAL;
+	if (maps_is_parked(&r->parked_end, &line))
+		return -EAGAIN;
 	map->start = line.start;
 	map->end = line.end;
 	map->file_offset = line.offset;
@@ -84,15 +93,48 @@ static int parse_map(char *text, size_t len, struct snapshot_map *map)
 	map->is_writable = line.is_writable;
 	map->is_executable = line.is_executable;
 	map->is_shared = line.is_shared;
+	map->is_copy = line.is_copy;
 	map->path = strdup(line.path);
 	return map->path ? 0 : -ENOMEM;
 }
 
-static int add_map(struct snapshot *s, size_t *max, const struct snapshot_map *map)
+static bool continues(const struct snapshot_map *last, const struct snapshot_map *map)
 {
-	int err = array_reserve(s->maps, *max, s->nr_maps + 1);
+	return last->end == map->start && last->is_executable && map->is_executable &&
+	       last->file_offset + (last->end - last->start) == map->file_offset;
+}
 
-	if (!err)
+/* Join @map with the mapping before it, if one of them is a copy of the other one's code. Takes its path over. */
+static bool join_copy(struct snapshot *s, struct map_joining *r, const struct snapshot_map *map)
+{
+	struct snapshot_map *last = s->nr_maps ? &s->maps[s->nr_maps - 1] : NULL;
+	bool ends_in_copy = r->ends_in_copy;
+
+	r->ends_in_copy = map->is_copy;
+	if (!last || !last->ino || !map->ino || !continues(last, map))
+		return false;
+	if (last->is_copy && !map->is_copy) {
+		taddr_t start = last->start;
+		u64 offset = last->file_offset;
+
+		free(last->path);
+		*last = *map;
+		last->start = start;
+		last->file_offset = offset;
+		return true;
+	}
+	if (!map->is_copy && (!ends_in_copy || last->ino != map->ino))
+		return false;
+	last->end = map->end;
+	free(map->path);
+	return true;
+}
+
+static int add_map(struct snapshot *s, struct map_joining *r, const struct snapshot_map *map)
+{
+	int err = array_reserve(s->maps, r->max, s->nr_maps + 1);
+
+	if (!err && !join_copy(s, r, map))
 		s->maps[s->nr_maps++] = *map;
 	return err;
 }
@@ -119,7 +161,8 @@ int snapshot_read_maps(struct snapshot *s)
 {
 	auto_fclose FILE *f = NULL;
 	auto_free char *line = NULL;
-	size_t max = 0, size = 0;
+	struct map_joining r = { 0 };
+	size_t size = 0;
 	taddr_t last = 0;
 	char path[32];
 	ssize_t len;
@@ -132,17 +175,17 @@ int snapshot_read_maps(struct snapshot *s)
 		struct snapshot_map map = { 0 };
 		int err;
 
-		err = parse_map(line, (size_t)len - 1, &map);
+		err = parse_map(&r, line, (size_t)len - 1, &map);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
 			continue;
-		err = map.start < last ? -EINVAL : add_map(s, &max, &map);
+		err = map.start < last ? -EINVAL : add_map(s, &r, &map);
 		if (err) {
 			free(map.path);
 			return err;
 		}
-		last = map.end;
+		last = s->maps[s->nr_maps - 1].end;
 	}
 	/* If the list ended early, memory and the roots in it would be missing. */
 	if (!feof(f))

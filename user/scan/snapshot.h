@@ -22,13 +22,13 @@ enum snapshot_skip {
 	NR_SNAPSHOT_SKIPS
 };
 
-/* One line of /proc/PID/maps. */
+/* One line of /proc/PID/maps; copies of code (struct map_line) are joined with the lines beside them. */
 struct snapshot_map {
 	taddr_t start, end;
 	u64 file_offset;
 	u64 ino;    /* 0 = anonymous */
 	char *path; /* owned; as /proc/PID/maps has it; "" = anonymous */
-	bool is_readable, is_writable, is_executable, is_shared;
+	bool is_readable, is_writable, is_executable, is_shared, is_copy;
 };
 
 struct snapshot_thread {

@@ -15,6 +15,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/maps.h"
 #include "user/lib/proc_memory.h"
 #include "user/scan/page_copy.h"
 #include "user/scan/page_scan.h"
@@ -146,7 +147,7 @@ static bool span_of(const struct snapshot_map *map, struct memory_span *span)
 	if (starts_with(map->path, "[v")) /* vdso, vvar, vsyscall: memory of the kernel */
 		return false;
 	/* Ours, of the inline source: it names blocks that the program itself has forgotten. */
-	if (starts_with(map->path, "/memfd:heaptap-inline"))
+	if (starts_with(map->path, MAPS_PIECE_PATH))
 		return false;
 	if (!map->is_writable && map->is_shared)
 		return false;

@@ -29,12 +29,15 @@ void bystanders_tell(struct bystanders *b, pid_t pid)
 	     pid);
 }
 
-/* The kernel writes breakpoints over jumps of ours, and takes them for the code that the file has there. */
+/*
+ * Where jumps of ours lie in pages of the file, the kernel writes breakpoints over them, and takes them for the code
+ * that the file has there.
+ */
 static void tell_of_piece(pid_t pid)
 {
 	pid_t owner;
 
-	if (inject_find_left(pid, &owner) != INJECT_LEFT_NOTHING)
+	if (inject_find_left(pid, &owner) != INJECT_LEFT_NOTHING && inject_is_exposed(pid))
 		warn("bpf: PID %d: a heaptap with --backend inline traces it, and it gets the probes of the traced "
 		     "processes: they may end it by a signal",
 		     pid);

@@ -208,9 +208,13 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 {
 	struct inline_source *s = ctx;
 	auto_free struct inject_site *sites = calloc(f->nr_points + 1, sizeof(*sites));
+	auto_free taddr_t *kept = calloc(f->nr_points + 1, sizeof(*kept));
+	struct inject_file file = {
+		.fd = map->module->fd, .near = map->start, .path = map->module->path, .kept = kept
+	};
 	struct inline_target *t = find_target(s, target->pid);
 	size_t nr = 0;
-	int err = sites ? inline_sites_find(sites, &nr, s->probes, f, elf) : -ENOMEM;
+	int err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf) : -ENOMEM;
 
 	if (err || !nr)
 		return err;
@@ -219,15 +223,22 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		sites[i].start += map->bias;
 		sites[i].hop += sites[i].hop ? map->bias : 0;
 	}
+	for (u32 i = 0; i < f->nr_points; i++)
+		if (f->points[i].kind >= POINT_NOTE)
+			kept[file.nr_kept++] = f->points[i].vaddr + map->bias;
 	if (!t)
 		err = add_target(s, target);
 	t = find_target(s, target->pid);
 	if (err)
 		return err;
-	err = guard_put_in(s->guard, t->in, sites, nr, map->start);
+	err = guard_put_in(s->guard, t->in, sites, nr, &file);
 	if (t->in->has_taken_over)
 		info("inline: PID %d: code that a killed heaptap had left in it was taken out first", t->pid);
 	t->in->has_taken_over = false;
+	if (!err && t->in->nr_in_place)
+		info("inline: PID %d: %s: %u pages with jumps stay mappings of the file (%s): breakpoints of other "
+		     "programs in these functions would end it",
+		     t->pid, map->module->path, t->in->nr_in_place, t->in->why_in_place);
 	if (!err) {
 		pthread_mutex_lock(&s->lock);
 		err = inline_target_map(t, &s->options);

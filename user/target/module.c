@@ -59,7 +59,9 @@ struct maps_reading {
 		u32 dev_major, dev_minor;
 		u64 inode;
 		taddr_t start;
-	} header; /* the last mapping of a file's first byte: its ELF header */
+	} header;	     /* the last mapping of a file's first byte: its ELF header */
+	struct mapping copy; /* copies of code at the beginning of a mapping that comes next; end 0 = none */
+	bool ends_in_copy;   /* the last one of maps */
 };
 
 int module_table_new(struct module_table **out)
@@ -499,6 +501,61 @@ static int add_mapping(struct maps_reading *r, const struct map_line *line)
 	return 0;
 }
 
+static bool continues(const struct mapping *m, const struct map_line *line)
+{
+	return m->end == line->start && m->file_offset + (m->end - m->start) == line->offset;
+}
+
+/* A copy of code stands in the place of a part of a file's mapping, before, between or behind others. */
+static void add_copy(struct maps_reading *r, const struct map_line *line)
+{
+	struct mapping *last = r->nr ? &r->maps[r->nr - 1] : NULL;
+
+	if (last && last->module && continues(last, line)) {
+		last->end = line->end;
+		r->ends_in_copy = true;
+	} else if (continues(&r->copy, line)) {
+		r->copy.end = line->end;
+	} else {
+		r->copy = (struct mapping){ .start = line->start,
+					    .end = line->end,
+					    .file_offset = line->offset };
+	}
+}
+
+/* Join the mapping that was added last with copies before it, and with the mapping before those. */
+static void join_copies(struct maps_reading *r)
+{
+	struct mapping *new = &r->maps[r->nr - 1], *last = r->nr > 1 ? new - 1 : new;
+	const struct mapping *copy = &r->copy;
+
+	if (r->ends_in_copy && last->module == new->module && last->end == new->start &&
+	    last->bias == new->bias) {
+		last->end = new->end;
+		r->nr--;
+	} else if (new->module && copy->end && copy->end == new->start &&
+		   copy->file_offset + (copy->end - copy->start) == new->file_offset) {
+		new->start = copy->start;
+		new->file_offset = copy->file_offset;
+	}
+	r->ends_in_copy = false;
+	r->copy = (struct mapping){ 0 };
+}
+
+static int add_line(struct maps_reading *r, const struct map_line *line)
+{
+	int err;
+
+	if (line->is_copy) {
+		add_copy(r, line);
+		return 0;
+	}
+	err = add_mapping(r, line);
+	if (!err)
+		join_copies(r);
+	return err;
+}
+
 static u64 hash_line(u64 hash, const struct map_line *line)
 {
 	u64 numbers[] = { line->start, line->end, line->offset, line_dev(line), line->inode };
@@ -521,7 +578,7 @@ static int read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
 	if (more)
 		return more;
 	while ((more = maps_next(reader, &line)) == 1) {
-		if (line.offset == 0 && line.inode != 0) {
+		if (line.offset == 0 && line.inode != 0 && !line.is_copy) {
 			r->header.dev_major = line.dev_major;
 			r->header.dev_minor = line.dev_minor;
 			r->header.inode = line.inode;
@@ -530,7 +587,7 @@ static int read_lines(struct maps_reading *r, pid_t pid, bool want_mappings)
 		if (!maps_is_code(&line))
 			continue;
 		r->hash = hash_line(r->hash, &line);
-		more = want_mappings ? add_mapping(r, &line) : 0;
+		more = want_mappings ? add_line(r, &line) : 0;
 		if (more)
 			break;
 	}
@@ -545,6 +602,8 @@ static int read_mappings(struct maps_reading *r, pid_t pid)
 	int err;
 
 	r->nr = 0;
+	r->ends_in_copy = false;
+	r->copy = (struct mapping){ 0 };
 	file_source_init(&r->source, pid);
 	err = read_lines(r, pid, true);
 	file_source_fini(&r->source);

@@ -595,6 +595,54 @@ static void bias_at_seams(void **state)
 	assert_true(image_bias(&fixed, 0x900000, 0x50000) == 0x900000 - 0x50000);
 }
 
+/* Map page @nr of the file behind @fd at page @at of @place. */
+static void map_page(char *place, int at, int fd, int nr)
+{
+	assert_true(mmap(place + at * page_size, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+			 fd, nr * page_size) != MAP_FAILED);
+}
+
+/* A memfd of @nr pages. */
+static int memory_of(const char *name, int nr)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	assert_true(fd >= 0 && ftruncate(fd, nr * page_size) == 0);
+	return fd;
+}
+
+/* The inline source puts copies of code in the place of a file's pages, and keeps those behind its own memory. */
+static void copies_of_code(void **state)
+{
+	struct fixture *f = *state;
+	const char *path = path_in(dir, "copied");
+	auto_close int copies = memory_of("heaptap-code:/copied", 8), piece = memory_of("heaptap-inline", 1),
+		       fd = -1;
+	char *place = mmap(NULL, 16 * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct mapping *m;
+
+	copy_self(path, 'a');
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && place != MAP_FAILED);
+	/* Pages 0 and 3 are copies, and so is page 1 of another mapping. */
+	for (int i = 0; i < 5; i++)
+		map_page(place, 1 + i, i == 0 || i == 3 ? copies : fd, i);
+	map_page(place, 7, fd, 0);
+	map_page(place, 8, copies, 1);
+	map_page(place, 10, piece, 0);
+	map_page(place, 11, fd, 3);
+	read_own(f, 1);
+	m = mapping_of(f, place + page_size);
+	assert_true(m->start == (uintptr_t)place + page_size && m->end == m->start + 5 * page_size);
+	assert_true(m->file_offset == 0 && m->bias == m->start && m->module->fd >= 0);
+	assert_ptr_equal(m, mapping_of(f, place + 5 * page_size));
+	assert_ptr_equal(m->module, mapping_of(f, place + 7 * page_size)->module);
+	assert_ptr_equal(mapping_of(f, place + 7 * page_size), mapping_of(f, place + 8 * page_size));
+	assert_null(mapping_find(&f->list, (uintptr_t)place + 11 * page_size));
+	munmap(place, 16 * page_size);
+	unlink(path);
+}
+
 static void named_by_links(void **state)
 {
 	struct fixture *f = *state;
@@ -626,6 +674,7 @@ int main(void)
 		TEST(without_privilege),    TEST(file_on_overlayfs),
 		TEST(gone_processes),	    TEST(added_by_hand),
 		TEST(damaged_headers),	    TEST(bias_at_seams),
+		TEST(copies_of_code),
 	};
 	int failed;
 

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Parks pages of a file that get jumps, and puts copies in their place. */
+#include "user/inject/pages.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "user/inject/left.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/maps.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* Linux 5.7, for mappings of files 5.13 */
+#endif
+
+/* Parked pages are right behind our private memory, by which readers of maps know them. */
+#define PARK_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
+
+enum { OPCODE_INT3 = 0xcc };
+
+/* Pages of one mapping, one behind the other. */
+struct copied_run {
+	taddr_t addr;
+	u64 bytes, offset;
+	bool is_whole; /* nothing of the mapping is left beside it */
+};
+
+struct copied_runs {
+	struct copied_run *runs; /* owned */
+	size_t nr, max;
+};
+
+/* The copying of pages. */
+struct copying {
+	struct injection *in;
+	struct stopped *s;
+	int mem;
+	const struct inject_file *file;
+	taddr_t *pages; /* owned; sorted */
+	size_t nr_pages;
+	struct copied_runs runs;
+};
+
+/* @nr pages are changed where they are. */
+static void stay(struct injection *in, u64 nr, const char *why)
+{
+	in->nr_in_place += (u32)nr;
+	snprintf(in->why_in_place, sizeof(in->why_in_place), "%s", why);
+}
+
+/* ---- which pages ---- */
+
+static int compare_pages(const void *a, const void *b)
+{
+	taddr_t x = *(const taddr_t *)a, y = *(const taddr_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int list_pages(struct copying *c, const struct inject_patch *patches, size_t nr)
+{
+	size_t kept = 0;
+
+	c->pages = calloc(2 * nr + 1, sizeof(*c->pages));
+	if (!c->pages)
+		return -ENOMEM;
+	for (size_t i = 0; i < nr; i++) {
+		taddr_t last = patches[i].addr + patches[i].len - 1;
+
+		c->pages[2 * i] = patches[i].addr & ~(taddr_t)(PIECE_PAGE - 1);
+		c->pages[2 * i + 1] = last & ~(taddr_t)(PIECE_PAGE - 1);
+	}
+	qsort(c->pages, 2 * nr, sizeof(*c->pages), compare_pages);
+	for (size_t i = 0; i < 2 * nr; i++)
+		if (!i || c->pages[i] != c->pages[i - 1])
+			c->pages[kept++] = c->pages[i];
+	c->nr_pages = kept;
+	return 0;
+}
+
+/* Does a breakpoint that is not ours lie in the page? Bytes that the program has changed are copied as they are. */
+static bool has_breakpoint(const u8 *memory, const u8 *file)
+{
+	for (size_t i = 0; i < PIECE_PAGE; i++)
+		if (memory[i] != file[i] && memory[i] == OPCODE_INT3)
+			return true;
+	return false;
+}
+
+static bool has_kept(const struct inject_file *f, taddr_t page)
+{
+	for (size_t i = 0; i < f->nr_kept; i++)
+		if (f->kept[i] - page < PIECE_PAGE)
+			return true;
+	return false;
+}
+
+/* Why the page at @page, which is at @offset of the file, must stay. NULL: it need not. */
+static const char *reason_to_stay(const struct copying *c, taddr_t page, u64 offset)
+{
+	u8 memory[PIECE_PAGE], file[PIECE_PAGE] = { 0 };
+
+	if (has_kept(c->file, page))
+		return "a breakpoint of this trace is in the same page";
+	if (pread(c->file->fd, file, sizeof(file), (off_t)offset) <= 0 ||
+	    inject_read(c->mem, page, memory, sizeof(memory)))
+		return "the page cannot be read";
+	return has_breakpoint(memory, file) ? "a breakpoint of another program is in the same page" : NULL;
+}
+
+static int add_page(struct copying *c, const struct map_line *line, taddr_t page)
+{
+	struct copied_runs *runs = &c->runs;
+	struct copied_run *last = runs->nr ? &runs->runs[runs->nr - 1] : NULL;
+	u64 offset = line->offset + (page - line->start);
+
+	if (last && last->addr + last->bytes == page && page != line->start) {
+		last->bytes += PIECE_PAGE;
+	} else {
+		if (array_reserve(runs->runs, runs->max, runs->nr + 1))
+			return -ENOMEM;
+		last = &runs->runs[runs->nr++];
+		*last = (struct copied_run){ .addr = page, .bytes = PIECE_PAGE, .offset = offset };
+	}
+	last->is_whole = last->bytes == line->end - line->start;
+	return 0;
+}
+
+/* Only there does the kernel put uprobes. */
+static bool gets_uprobes(const struct map_line *line)
+{
+	return line->inode && line->is_executable && !line->is_writable && !line->is_shared &&
+	       line->is_readable && !line->is_copy;
+}
+
+static int take_page(struct copying *c, const struct map_line *line, taddr_t page)
+{
+	const char *why;
+
+	if (!gets_uprobes(line))
+		return 0;
+	why = reason_to_stay(c, page, line->offset + (page - line->start));
+	if (!why)
+		return add_page(c, line, page);
+	stay(c->in, 1, why);
+	return 0;
+}
+
+static int find_runs(struct copying *c)
+{
+	struct maps_reader *maps;
+	struct map_line line;
+	size_t next = 0;
+	int err = maps_open(&maps, c->s->pid);
+
+	if (err)
+		return err;
+	while (next < c->nr_pages && (err = maps_next(maps, &line)) == 1) {
+		while (next < c->nr_pages && c->pages[next] < line.start)
+			next++;
+		for (err = 0; next < c->nr_pages && c->pages[next] < line.end && !err; next++)
+			err = take_page(c, &line, c->pages[next]);
+		if (err)
+			break;
+	}
+	maps_close(maps);
+	return err < 0 ? err : 0;
+}
+
+/* Readers of /proc/PID/maps see by the rest of a mapping which file a copy belongs to. */
+static void drop_whole_runs(struct copying *c)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < c->runs.nr; i++) {
+		const struct copied_run *run = &c->runs.runs[i];
+
+		if (run->is_whole)
+			stay(c->in, run->bytes / PIECE_PAGE, "the mapping has no other page");
+		else
+			c->runs.runs[nr++] = *run;
+	}
+	c->runs.nr = nr;
+}
+
+/* ---- moving ---- */
+
+static int move(struct stopped *s, taddr_t from, u64 bytes, int flags, taddr_t to)
+{
+	const u64 args[INJECT_ARGS] = { from, bytes, bytes, (u64)(MREMAP_MAYMOVE | MREMAP_FIXED | flags),
+					to };
+	u64 got;
+
+	return inject_syscall(s, SYS_mremap, args, &got);
+}
+
+static int drop_copy(const struct copying *c, taddr_t copy, u64 bytes, int err)
+{
+	int ret = inject_unmap(c->s, copy, bytes);
+
+	return err ? err : ret;
+}
+
+/*
+ * Make the copy, wherever there is room for now. A byte of the original is written over itself: parts of a mapping that
+ * was written to before it was divided become one again, also if uprobes were written to several of them meanwhile.
+ */
+static int make_copy(const struct copying *c, const struct copied_run *run, u64 fd, taddr_t *out)
+{
+	const u64 args[INJECT_ARGS] = { 0, run->bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, run->offset };
+	auto_free u8 *bytes = malloc(run->bytes);
+	int err = bytes ? inject_read(c->mem, run->addr, bytes, run->bytes) : -ENOMEM;
+
+	if (!err)
+		err = inject_write(c->mem, run->addr, bytes, 1);
+	if (!err)
+		err = inject_syscall(c->s, SYS_mmap, args, out);
+	if (err)
+		return err;
+	err = inject_write(c->mem, *out, bytes, run->bytes);
+	return err ? drop_copy(c, *out, run->bytes, err) : 0;
+}
+
+/*
+ * Put a copy in the place of @run, whose pages move to @park. Each call leaves code there: the first one moves the
+ * pages, and keeps the mapping, the second one replaces it. *@is_harmed: there is no code now.
+ */
+static int copy_run(const struct copying *c, const struct copied_run *run, u64 fd, taddr_t park,
+		    bool *is_harmed)
+{
+	taddr_t copy;
+	int err = make_copy(c, run, fd, &copy);
+
+	if (err)
+		return err;
+	err = move(c->s, run->addr, run->bytes, MREMAP_DONTUNMAP, park);
+	if (!err) {
+		err = move(c->s, copy, run->bytes, 0, run->addr);
+		if (!err)
+			return 0;
+		*is_harmed = move(c->s, park, run->bytes, 0, run->addr) != 0;
+	}
+	return drop_copy(c, copy, run->bytes, err);
+}
+
+/* ---- the list of copies ---- */
+
+/* Forget copies that lay there before: another file is mapped there now. */
+static void forget_at(struct injection *in, const struct copied_run *run)
+{
+	inject_forget_copies(in, run->addr, run->addr + run->bytes);
+}
+
+/* Where pages can be parked. 0: no room. */
+static taddr_t find_park(const struct injection *in, u64 bytes)
+{
+	if (in->nr_copies == INJECT_MAX_COPIES || in->park_used + bytes > PIECE_PARK_BYTES)
+		return 0;
+	return in->region + PARK_OFFSET + in->park_used;
+}
+
+/* Enter all runs for which there is room in the list, which must be complete before anything moves. */
+static void list_runs(struct copying *c)
+{
+	struct injection *in = c->in;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < c->runs.nr; i++) {
+		const struct copied_run run = c->runs.runs[i];
+		taddr_t park;
+
+		forget_at(in, &run);
+		park = find_park(in, run.bytes);
+		if (!park) {
+			stay(in, run.bytes / PIECE_PAGE, "they are too many");
+			continue;
+		}
+		in->copies[in->nr_copies] =
+			(struct inject_copy){ .addr = run.addr, .park = park, .bytes = run.bytes };
+		in->park_used += run.bytes;
+		__atomic_store_n(&in->nr_copies, in->nr_copies + 1, __ATOMIC_RELEASE);
+		c->runs.runs[nr++] = run;
+	}
+	c->runs.nr = nr;
+}
+
+/* The copies of all runs are the last ones in the list. Those that cannot be made are taken from it. */
+static int copy_runs(const struct copying *c, u64 fd, const struct inject_island *island)
+{
+	struct injection *in = c->in;
+	u32 first = in->nr_copies - (u32)c->runs.nr, nr = first;
+	bool is_harmed = false;
+
+	for (size_t i = 0; i < c->runs.nr && !is_harmed; i++) {
+		const struct inject_copy copy = in->copies[first + i];
+		int err = copy_run(c, &c->runs.runs[i], fd, copy.park, &is_harmed);
+
+		if (err)
+			stay(in, copy.bytes / PIECE_PAGE, strerror(-err));
+		else
+			in->copies[nr++] = copy;
+	}
+	if (is_harmed)
+		return -EIO;
+	if (nr == in->nr_copies)
+		return 0;
+	in->nr_copies = nr;
+	return inject_save(in, island, c->mem);
+}
+
+static int carry_out(struct copying *c, const struct inject_island *island)
+{
+	char name[INJECT_FILE_NAME];
+	u64 fd, end = 0;
+	int err, ret;
+
+	for (size_t i = 0; i < c->runs.nr; i++)
+		if (c->runs.runs[i].offset + c->runs.runs[i].bytes > end)
+			end = c->runs.runs[i].offset + c->runs.runs[i].bytes;
+	/* The name is for people who read /proc/PID/maps. */
+	snprintf(name, sizeof(name), INJECT_COPY_NAME "%s", c->file->path);
+	list_runs(c);
+	err = c->runs.nr ? inject_save(c->in, island, c->mem) : 0;
+	if (err || !c->runs.nr)
+		return err;
+	err = inject_make_file(c->s, c->mem, name, end, &fd);
+	if (err) {
+		stay(c->in, c->runs.nr, strerror(-err));
+		c->in->nr_copies -= (u32)c->runs.nr;
+		return inject_save(c->in, island, c->mem);
+	}
+	err = copy_runs(c, fd, island);
+	ret = inject_close(c->s, fd);
+	return err ? err : ret;
+}
+
+int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
+		      size_t nr, const struct inject_file *f, const struct inject_island *island)
+{
+	struct copying c = { .in = in, .s = s, .mem = mem, .file = f };
+	int err = list_pages(&c, patches, nr);
+
+	if (!err)
+		err = find_runs(&c);
+	if (!err) {
+		drop_whole_runs(&c);
+		err = carry_out(&c, island);
+	}
+	free(c.runs.runs);
+	free(c.pages);
+	return err;
+}
+
+/* ---- back ---- */
+
+struct copy_state {
+	bool is_there, is_parked;
+};
+
+/* Which of the copies @first and on are there? */
+static int look_at_copies(struct copy_state *states, const struct injection *in, u32 first)
+{
+	struct maps_reader *maps;
+	struct map_line line;
+	int err = maps_open(&maps, in->pid);
+
+	if (err)
+		return err;
+	while ((err = maps_next(maps, &line)) == 1) {
+		for (u32 i = first; i < in->nr_copies; i++) {
+			const struct inject_copy *c = &in->copies[i];
+
+			if (line.start <= c->addr && c->addr + c->bytes <= line.end)
+				states[i].is_there = line.is_copy;
+			if (line.start <= c->park && c->park + c->bytes <= line.end)
+				states[i].is_parked = line.is_parked;
+		}
+	}
+	maps_close(maps);
+	return err;
+}
+
+int inject_pages_return(struct injection *in, struct stopped *s, u32 first)
+{
+	auto_free struct copy_state *states = calloc(INJECT_MAX_COPIES, sizeof(*states));
+	u32 nr = first;
+	int err = states ? look_at_copies(states, in, first) : -ENOMEM;
+
+	if (err)
+		return err;
+	for (u32 i = first; i < in->nr_copies; i++) {
+		struct inject_copy c = in->copies[i];
+
+		if (states[i].is_there && states[i].is_parked && move(s, c.park, c.bytes, 0, c.addr)) {
+			err = -EBUSY;
+			in->copies[nr++] = c;
+		}
+	}
+	in->nr_copies = nr;
+	return err;
+}
+
+void inject_forget_copies(struct injection *in, taddr_t start, taddr_t end)
+{
+	u32 nr = 0;
+
+	for (u32 i = 0; i < in->nr_copies; i++)
+		if (in->copies[i].addr < start || in->copies[i].addr >= end)
+			in->copies[nr++] = in->copies[i];
+	in->nr_copies = nr;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The pages of a file that get jumps. The kernel writes breakpoints (uprobes) to mappings of the file, whatever code is
+ * there. So these pages are parked, and copies that are no mapping of the file take their place.
+ */
+#pragma once
+
+#include "user/inject/process_private.h"
+
+/*
+ * Put copies in the place of the pages that @patches of @f will change, before they do. @in is saved with @island
+ * first. Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, or -errno
+ * if the target's memory is not as it was.
+ */
+int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
+		      size_t nr, const struct inject_file *f,
+		      const struct inject_island *island) __must_check;
+
+/*
+ * Copies @first and on, in which the code is as before, give their place back to the file's pages. Those that are no
+ * longer there (dlclose) are forgotten. 0, -EBUSY: one stays, or -errno.
+ */
+int inject_pages_return(struct injection *in, struct stopped *s, u32 first) __must_check;
