@@ -41,6 +41,19 @@ static bool is_same_process(const struct injection *in)
 	return !proc_read_stat(&stat, in->pid) && stat.start_time == in->start_time;
 }
 
+/* Take the code out of all targets in which it still is. */
+static void take_out_all(struct guard_memory *shared, u64 time_ns)
+{
+	for (u32 i = 0; i < shared->nr_used; i++) {
+		struct injection *in = &shared->targets[i];
+
+		if (in->state == INJECT_LEFT)
+			in->state = INJECT_IN;
+		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in, time_ns))
+			continue;
+	}
+}
+
 static void guard_main(struct guard_memory *shared, int fd) __attribute__((noreturn));
 static void guard_main(struct guard_memory *shared, int fd)
 {
@@ -56,12 +69,9 @@ static void guard_main(struct guard_memory *shared, int fd)
 	privileges_drop(PRIVILEGES_GUARDING, 0);
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
-	for (u32 i = 0; i < shared->nr_used; i++) {
-		struct injection *in = &shared->targets[i];
-
-		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in, LEAVE_ALONE_NS))
-			continue;
-	}
+	/* A target that keeps a thread in our code does not keep the others waiting. */
+	take_out_all(shared, 0);
+	take_out_all(shared, LEAVE_ALONE_NS);
 	_exit(0);
 }
 

@@ -126,7 +126,23 @@ static size_t read_stack(const struct stopped_thread *t, int mem, taddr_t sp, u6
 	return nr;
 }
 
-/* Does the program counter of @t, or a word on its stack, matter? A signal handler returns to such a word. */
+/*
+ * May word @i of a stack be the program counter to which a signal handler returns? Behind it the kernel has written the
+ * flags, of which bit 1 is always set, and the segment of 64-bit code (struct sigcontext of x86_64).
+ */
+static bool is_saved_pc(const u64 *stack, size_t i, size_t nr)
+{
+	enum { FLAG_ALWAYS = 2, USER_CODE = 0x33 };
+
+	return i + 2 >= nr ||
+	       (stack[i + 1] <= UINT32_MAX && stack[i + 1] & FLAG_ALWAYS && (u16)stack[i + 2] == USER_CODE);
+}
+
+/*
+ * Does the program counter of @t, or a word on its stack, matter? A signal handler returns to such a word. Code of ours
+ * calls nothing outside, so a thread is in it only by these two: calls inside it leave words on the stack that stay in
+ * frames of the program.
+ */
 static bool sees(const struct stack_look *l, const struct stopped *s, const struct stopped_thread *t, int mem,
 		 u64 *stack)
 {
@@ -139,7 +155,7 @@ static bool sees(const struct stack_look *l, const struct stopped *s, const stru
 		return true;
 	nr = read_stack(t, mem, sp & ~7ULL, stack);
 	for (size_t i = 0; i < nr; i++)
-		if (matters(l, stack[i]))
+		if (matters(l, stack[i]) && (!l->in || is_saved_pc(stack, i, nr)))
 			return true;
 	return false;
 }

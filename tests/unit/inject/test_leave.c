@@ -247,13 +247,91 @@ static void test_waits_for_cpu(void **state)
 	world_fini(&w);
 }
 
+static int ready[2];
+
+static void stay_in_handler(int sig)
+{
+	(void)sig;
+	if (write(ready[1], "", 1) == 1)
+		pause();
+	_exit(1);
+}
+
+/* A frame with old addresses of the piece, as calls inside it leave them. */
+static void stay_with_old_words(taddr_t region)
+{
+	volatile taddr_t words[64];
+
+	for (u32 i = 0; i < 64; i++)
+		words[i] = region + 0x9b;
+	if (write(ready[1], "", 1) == 1)
+		pause();
+	_exit(words[0] != 0);
+}
+
+static void run_into_piece(taddr_t region)
+{
+	struct sigaction handler = { .sa_handler = stay_in_handler };
+
+	sigaction(SIGILL, &handler, NULL);
+	((void (*)(void))(uintptr_t)region)();
+}
+
+/* Can the piece be taken out of a process that does @stay with its address? */
+static int taken_out_of(void (*stay)(taddr_t region))
+{
+	static const u8 ud2[] = { 0x0f, 0x0b };
+	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC), err;
+	struct world w;
+	u32 *active;
+	u8 *code;
+	char byte;
+
+	world_init(&w);
+	assert_int_equal(pipe(ready), 0);
+	w.in->nr_patches = 0;
+	w.in->region = busy_region(fd, &active);
+	*active = 0;
+	code = (void *)(uintptr_t)w.in->region;
+	memcpy(code, ud2, sizeof(ud2));
+	assert_int_equal(mprotect(code, PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
+	w.in->state = INJECT_IN;
+	w.in->pid = fork();
+	assert_true(w.in->pid >= 0);
+	if (!w.in->pid)
+		stay(w.in->region);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	err = inject_take_out(w.in, 0);
+	kill(w.in->pid, SIGKILL);
+	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
+	munmap(code, PIECE_REGION_BYTES);
+	close(ready[0]);
+	close(ready[1]);
+	close(fd);
+	world_fini(&w);
+	return err;
+}
+
+static void test_old_words(void **state)
+{
+	(void)state;
+	assert_int_equal(taken_out_of(stay_with_old_words), 0);
+}
+
+static void test_handler_inside(void **state)
+{
+	(void)state;
+	assert_int_equal(taken_out_of(run_into_piece), -EBUSY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_restores), cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_gone),	 cmocka_unit_test(test_no_write),
-		cmocka_unit_test(test_executed), cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_short),	 cmocka_unit_test(test_waits_for_cpu),
+		cmocka_unit_test(test_restores),  cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_gone),	  cmocka_unit_test(test_no_write),
+		cmocka_unit_test(test_executed),  cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_short),	  cmocka_unit_test(test_waits_for_cpu),
+		cmocka_unit_test(test_old_words), cmocka_unit_test(test_handler_inside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
