@@ -331,7 +331,8 @@ static int carry_out(struct copying *c, const struct inject_island *island)
 		return err;
 	err = inject_make_file(c->s, c->mem, name, end, &fd);
 	if (err) {
-		stay(c->in, c->runs.nr, strerror(-err));
+		for (size_t i = 0; i < c->runs.nr; i++)
+			stay(c->in, c->runs.runs[i].bytes / PIECE_PAGE, strerror(-err));
 		c->in->nr_copies -= (u32)c->runs.nr;
 		return inject_save(c->in, island, c->mem);
 	}
