@@ -150,7 +150,8 @@ patient() { attached --max-pause 60s "$@"; }
 }
 
 @test "leaks: run: every kind, static, position-dependent, stripped, 32 bits, musl" {
-	local v tried=0
+	local v tried=0 FIXED_ADDRESSES
+	FIXED_ADDRESSES=$(addresses_can_be_fixed)
 	for v in -static -static-pie -nopie -32 -32-static -musl -musl-static; do
 		[ -x "$T/leak_kinds$v" ] || { echo "# leak_kinds$v was not built" >&3; continue; }
 		tried=$((tried + 1))
