@@ -83,15 +83,6 @@ prepare() {
 	printf '%q ' "${MACHINE[@]}" >"$dir/machine"
 }
 
-# wanted NAME CELL...
-wanted() {
-	local name=$1
-	shift
-	[ $# -gt 0 ] || return 0
-	case " $* " in *" $name "*) return 0 ;; esac
-	return 1
-}
-
 for name in cpio bats; do
 	command -v $name >/dev/null || { echo "1..0 # SKIP $name is not installed"; exit 0; }
 done

@@ -108,15 +108,6 @@ run_cell() {
 	fi
 }
 
-# wanted NAME CELL...
-wanted() {
-	local name=$1
-	shift
-	[ $# -gt 0 ] || return 0
-	case " $* " in *" $name "*) return 0 ;; esac
-	return 1
-}
-
 command -v cpio >/dev/null || { echo "1..0 # SKIP cpio is not installed"; exit 0; }
 mkdir -p "$WORK"
 nr=0 failed=0 skipped=0

@@ -6,23 +6,7 @@ load ../lib/common
 
 # bats test_tags=core
 @test "attach: exactly what happens between attach and detach (B17)" {
-	stepping
-	step "alloc 10 100"
-	attached "$TARGET"
-	step "alloc 7 50"
-	step "free 9"
-	step "burst 1000"
-	detach
-	is .totals.allocs 1007
-	is .totals.live_blocks 0
-	is .totals.frees 1007
-	is .totals.unknown_frees 2
-	is .started false
-	is .exit null
-	[ "$(of_function step_allocates allocs)" -eq 7 ]
-	nothing_lost
-	untouched "$TARGET"
-	step "alloc 5 10"
+	attached_between
 }
 
 @test "attach: a process whose main thread has ended (B18)" {
@@ -254,17 +238,28 @@ end_while_closing() {
 	end_while_closing INT
 }
 
-# The kernel waits 50 ms for the end of each link. For 3,000 links one after the other these are minutes.
-@test "attach: the probes of 800 libraries are out soon after Ctrl-C (A5, E9)" {
-	local i start_s
-	for ((i = 0; i < 800; i++)); do
+# copy_libraries NUMBER: files plug*.so, each with an allocator of its own
+copy_libraries() {
+	local i
+	for ((i = 0; i < $1; i++)); do
 		cp "$T/plug_own.so" "$BATS_TEST_TMPDIR/plug$i.so"
 	done
+}
+
+# with_libraries NUMBER: $TARGET is a program that has loaded so many of them, and ends when descriptor 7 is closed
+with_libraries() {
+	copy_libraries "$1"
 	mkfifo "$BATS_TEST_TMPDIR/lines"
 	start bash -c "exec '$T/stack_dlopen' many '$BATS_TEST_TMPDIR'/plug*.so <'$BATS_TEST_TMPDIR/lines'"
 	TARGET=$PID
 	exec 7>"$BATS_TEST_TMPDIR/lines"
 	wait_for says bash ready
+}
+
+# The kernel waits 50 ms for the end of each link. For 3,000 links one after the other these are minutes.
+@test "attach: the probes of 800 libraries are out soon after Ctrl-C (A5, E9)" {
+	local start_s
+	with_libraries 800
 	attached --no-scan -d 0 "$TARGET"
 	start_s=$SECONDS
 	kill -INT "$TAP"
@@ -283,14 +278,7 @@ no_session() { ! pgrep -s "$1" >/dev/null; }
 @test "attach: Ctrl-C while it puts probes into 300 libraries: none stays, and no process (A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	local i keeper status
-	for ((i = 0; i < 300; i++)); do
-		cp "$T/plug_own.so" "$BATS_TEST_TMPDIR/plug$i.so"
-	done
-	mkfifo "$BATS_TEST_TMPDIR/lines"
-	start bash -c "exec '$T/stack_dlopen' many '$BATS_TEST_TMPDIR'/plug*.so <'$BATS_TEST_TMPDIR/lines'"
-	TARGET=$PID
-	exec 7>"$BATS_TEST_TMPDIR/lines"
-	wait_for says bash ready
+	with_libraries 300
 	for i in 20 200 500; do
 		start "$HEAPTAP" attach --no-scan -d 0 "$TARGET"
 		TAP=$PID
@@ -361,10 +349,8 @@ reads_maps() { grep -c "\"/proc/$TARGET/maps\"" "$BATS_TEST_TMPDIR/calls" || tru
 @test "attach: 400 libraries are loaded while heaptap is stopped: their mappings are read together (A8, E9)" {
 	with_bpf_only "by ptrace each thread waits for the reading"
 	command -v strace >/dev/null || skip "no strace"
-	local i tap
-	for ((i = 0; i < 400; i++)); do
-		cp "$T/plug_own.so" "$BATS_TEST_TMPDIR/plug$i.so"
-	done
+	local tap
+	copy_libraries 400
 	mkfifo "$BATS_TEST_TMPDIR/lines"
 	start bash -c "exec python3 -uc '
 import ctypes, sys

@@ -145,22 +145,8 @@ same_counts() {
 
 # bats test_tags=core
 @test "inline: attach, exactly what happens between attach and detach" {
-	stepping
-	step "alloc 10 100"
-	attached --backend inline "$TARGET"
-	has_probes "$TARGET"
-	step "alloc 7 50"
-	step "free 9"
-	step "burst 1000"
-	detach
-	is .totals.allocs 1007
-	is .totals.live_blocks 0
-	is .totals.frees 1007
-	is .totals.unknown_frees 2
-	nothing_lost
-	untouched "$TARGET"
+	attached_between --backend inline
 	! grep -q heaptap "/proc/$TARGET/maps" || { echo "memory of ours stays"; cat "/proc/$TARGET/maps"; return 1; }
-	step "alloc 5 10"
 }
 
 @test "inline: attach, threads at full speed" {

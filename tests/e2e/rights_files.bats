@@ -127,20 +127,23 @@ recorded() { "$HEAPTAP" run -q -w rec -o run.json -- "$T/leak_kinds" >/dev/null;
 	[ "$(stat -c %u report.json)" = 65534 ]
 }
 
+# reads_without_rights COMMAND...: heaptap keeps the right to open files and no other one, while its output waits
+reads_without_rights() {
+	full_pipe
+	begun "$@"
+	keeps "$TAP" "$read_search"
+	drain
+	ended "$TAP" 0
+	exec 9>&-
+	wait_for gone "$PID"
+	rm pipe
+}
+
 @test "rights: report of a series and diff read files without rights (S10)" {
 	recorded
-	full_pipe
-	for args in "diff run.json rec" "diff run.json run.json" "diff run.json rec run.json"; do
-		# shellcheck disable=SC2086
-		begun $args
-		keeps "$TAP" "$read_search"
-		drain
-		ended "$TAP" 0
-		exec 9>&-
-		wait_for gone "$PID"
-		rm pipe
-		full_pipe
-	done
+	reads_without_rights diff run.json rec
+	reads_without_rights diff run.json run.json
+	reads_without_rights diff run.json rec run.json
 	"$HEAPTAP" diff -q -o of_nobody/page.html run.json rec
 	[ -s of_nobody/page.html ]
 }
@@ -151,17 +154,8 @@ recorded() { "$HEAPTAP" run -q -w rec -o run.json -- "$T/leak_kinds" >/dev/null;
 	built
 	gcore -o core "$TARGET" >/dev/null 2>&1
 	zstd -q "core.$TARGET"
-	full_pipe
-	for file in "core.$TARGET" "core.$TARGET.zst"; do
-		begun scan "$file"
-		keeps "$TAP" "$read_search"
-		drain
-		ended "$TAP" 0
-		exec 9>&-
-		wait_for gone "$PID"
-		rm pipe
-		full_pipe
-	done
+	reads_without_rights scan "core.$TARGET"
+	reads_without_rights scan "core.$TARGET.zst"
 	"$HEAPTAP" scan -o of_nobody/scan.json "core.$TARGET"
 	jq -e .blocks of_nobody/scan.json >/dev/null || jq -e keys of_nobody/scan.json
 }

@@ -99,21 +99,8 @@ test_exit_by_signal() {
 }
 
 test_attach_exactly() {
-	stepping
-	step "alloc 10 100"
-	attached "$TARGET"
-	step "alloc 7 50"
-	step "free 9"
-	step "burst 1000"
-	detach
-	is .totals.allocs 1007
-	is .totals.frees 1007
-	is .totals.unknown_frees 2
-	[ "$(of_function step_allocates allocs)" -eq 7 ]
-	nothing_lost
+	attached_between
 	whole_stacks
-	untouched "$TARGET"
-	step "alloc 5 10"
 }
 
 test_attach_threads_as_counted() {

@@ -2,6 +2,15 @@
 # shellcheck shell=bash
 # Machines for other kernels and other CPUs: which emulator and compiler a CPU needs, the archive a guest starts from.
 
+# wanted NAME CELL...: is this machine one of CELLS, or are there none?
+wanted() {
+	local name=$1
+	shift
+	[ $# -gt 0 ] || return 0
+	case " $* " in *" $name "*) return 0 ;; esac
+	return 1
+}
+
 # cross_prefix ARCH: of the distribution's tools for that CPU
 cross_prefix() {
 	case $1 in

@@ -150,15 +150,6 @@ run_cell() {
 	echo "$verdict" >"$WORK/$name.verdict"
 }
 
-# wanted NAME CELL...
-wanted() {
-	local name=$1
-	shift
-	[ $# -gt 0 ] || return 0
-	case " $* " in *" $name "*) return 0 ;; esac
-	return 1
-}
-
 # tell NUMBER NAME SUITE: the verdict as TAP; fails if it is one
 tell() {
 	local verdict release

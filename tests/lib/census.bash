@@ -30,6 +30,19 @@ equals_truth() {
 	[ "$(comm -13 "$BATS_TEST_TMPDIR/wanted" "$BATS_TEST_TMPDIR/have" | tee /dev/stderr | wc -l)" -le "$1" ]
 }
 
+# adds_up: the census found no fault in the allocator's books
+adds_up() { ! grep 'Does not add up' "$text"; }
+
+# none_is_lost: all blocks of the program are held
+none_is_lost() { ! grep ',definite' "$list"; }
+
+# ends_well: the program that waits at the pipe goes on, and ends with status 0
+ends_well() {
+	untouched "$TARGET"
+	exec 7>&-
+	ended "$TARGET" 0
+}
+
 # told JQ VALUE: of the census in JSON
 told() {
 	local have

@@ -269,6 +269,28 @@ attached() {
 	! gone "$TAP" || cat "$err"
 }
 
+# attached_between [OPTIONS]: attach between two allocations of the target, and detach before the last one
+attached_between() {
+	stepping
+	step "alloc 10 100"
+	attached "$@" "$TARGET"
+	has_probes "$TARGET"
+	step "alloc 7 50"
+	step "free 9"
+	step "burst 1000"
+	detach
+	is .totals.allocs 1007
+	is .totals.live_blocks 0
+	is .totals.frees 1007
+	is .totals.unknown_frees 2
+	is .started false
+	is .exit null
+	[ "$(of_function step_allocates allocs)" -eq 7 ]
+	nothing_lost
+	untouched "$TARGET"
+	step "alloc 5 10"
+}
+
 # is_tracing PID: heaptap has said so on stderr, or has ended
 is_tracing() { gone "$1" || grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap.err"; }
 
