@@ -30,7 +30,10 @@
 #include "user/source/source.h"
 #include "user/source/source_tracer.h"
 
-enum { PERMIT_NS = 500 * 1000 * 1000 };
+enum {
+	PERMIT_NS = 500 * 1000 * 1000,
+	ROUND_MS = 200, /* of launch_poll() */
+};
 
 /* Threads are watched too: the one that ends the process need not be the first. */
 static const long trace_options =
@@ -612,6 +615,7 @@ void launch_handle_status(struct launch *l, pid_t tid, int status)
 
 bool launch_poll(struct launch *l)
 {
+	u64 begun_ms = clock_now_ms();
 	int status;
 	pid_t tid;
 
@@ -621,7 +625,7 @@ bool launch_poll(struct launch *l)
 	if (l->nr == 1 && launch_is_left(l->processes[0]))
 		return poll_end(l);
 	launch_attend_later(l);
-	while ((tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
+	while (clock_now_ms() - begun_ms < ROUND_MS && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
 		launch_handle_status(l, tid, status);
 	return l->has_ended;
 }

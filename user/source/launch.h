@@ -69,7 +69,11 @@ void launch_start(struct launch *l);
 
 pid_t launch_pid(const struct launch *l);
 
-/* Handle what happened to the program and its children, without waiting. True once the program has ended. */
+/*
+ * Handle what happened to the program and its children, without waiting. After 200 ms the rest is left to the next
+ * call, so that a program with a child each moment does not keep signals and connections from the caller. True once the
+ * program has ended.
+ */
 bool launch_poll(struct launch *l);
 
 /*
