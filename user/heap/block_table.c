@@ -286,7 +286,8 @@ static bool make_room(struct block_table *t, struct block *b)
 		end++;
 	if (end == t->slots + t->nr_slots)
 		return false;
-	memmove(b + 1, b, (end - b) * sizeof(*b));
+	if (end > b)
+		memmove(b + 1, b, (end - b) * sizeof(*b));
 	return true;
 }
 
@@ -323,7 +324,8 @@ void block_table_del(struct block_table *t, struct block *b)
 	/* Blocks that are not at home move down. The empty slot behind the last slot ends every run. */
 	while (end->key && home_of(t, end->key) < (u64)(end - t->slots))
 		end++;
-	memmove(b, b + 1, (end - b - 1) * sizeof(*b));
+	if (end > b + 1)
+		memmove(b, b + 1, (end - b - 1) * sizeof(*b));
 	end[-1].key = 0;
 	t->nr--;
 	if (t->nr < t->nr_slots / 8 * 3 && t->nr_slots > 16 * MIN_HOMES)

@@ -336,8 +336,10 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 	struct pending *p;
 
 	if (b) {
-		check_release(h, addr, b, ev);
-		check_freed(h, addr, b->row, ev);
+		if (h->misuses) {
+			check_release(h, addr, b, ev);
+			check_freed(h, addr, b->row, ev);
+		}
 		if (is_temporary && is_counted(h, b->row)) {
 			h->rows.rows[b->row].temporary++;
 			h->totals.temporary++;
@@ -358,7 +360,8 @@ static void free_block(struct heap *h, taddr_t addr, const struct heap_event *ev
 	} else if (p) {
 		free_pending(h, p);
 	} else {
-		check_unknown(h, addr, ev);
+		if (h->misuses)
+			check_unknown(h, addr, ev);
 		h->totals.unknown_frees += !h->is_past;
 	}
 }
@@ -494,9 +497,9 @@ static int enter_realloc_begin(struct heap *h, const struct heap_event *ev)
 	/* The return of @known was lost. The address has no new block, so this is the same block. */
 	if (known && pending_is_live(known) && new.kind == PENDING_UNKNOWN)
 		return 0;
-	if (new.kind == PENDING_BLOCK)
+	if (h->misuses && new.kind == PENDING_BLOCK)
 		check_release(h, ev->old_addr, &new.block, ev);
-	else if (new.kind == PENDING_UNKNOWN && !is_mapping_fn(h, ev->h.fn))
+	else if (h->misuses && new.kind == PENDING_UNKNOWN && !is_mapping_fn(h, ev->h.fn))
 		check_unknown(h, ev->old_addr, ev);
 	if (known && h->is_lossy)
 		settle_lost_end(h, known);
@@ -514,7 +517,7 @@ static int free_old(struct heap *h, const struct heap_event *ev)
 	int err;
 
 	if (p) {
-		if (p->kind == PENDING_BLOCK && ev->addr != ev->old_addr)
+		if (h->misuses && p->kind == PENDING_BLOCK && ev->addr != ev->old_addr)
 			check_freed(h, ev->old_addr, p->block.row, ev);
 		free_pending(h, p);
 		return 0;
@@ -606,7 +609,8 @@ int heap_event(struct heap *h, const struct heap_event *ev)
 		h->totals.last_time_ns = ev->time_ns;
 	if (h->is_lossy && h->nr_pending)
 		settle_lost_ends(h, ev);
-	if (!ev->size || (s64)ev->size < 0 || (ev->h.kind == EVENT_ALLOC && ev->alignment))
+	if (h->misuses && ev->h.kind != EVENT_FREE &&
+	    (!ev->size || (s64)ev->size < 0 || (ev->h.kind == EVENT_ALLOC && ev->alignment)))
 		check_notice(h, ev);
 	if (h->ignored.nr)
 		ignored_end(h, ev);

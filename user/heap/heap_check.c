@@ -119,10 +119,8 @@ void check_release(struct heap *h, taddr_t addr, const struct block *b, const st
 	struct misuse m = {
 		.kind = MISUSE_MISMATCHED, .addr = addr, .alloc_row = b->row, .earlier_row = MISUSE_NO_ROW
 	};
-	u16 fn = h->misuses ? h->rows.rows[b->row].fn : 0;
+	u16 fn = h->rows.rows[b->row].fn;
 
-	if (!h->misuses)
-		return;
 	if (is_mismatch(h, fn, ev->h.fn)) {
 		add(h, &m, ev);
 		return;
@@ -161,7 +159,7 @@ void check_notice(struct heap *h, const struct heap_event *ev)
 {
 	bool is_realloc = ev->h.kind == EVENT_REALLOC_END;
 
-	if (!h->misuses || (!is_realloc && ev->h.kind != EVENT_ALLOC) || ev->h.flags & EVENT_RETRY)
+	if ((!is_realloc && ev->h.kind != EVENT_ALLOC) || ev->h.flags & EVENT_RETRY)
 		return;
 	if ((s64)ev->size < 0)
 		add_notice(h, NOTICE_HUGE_SIZE, ev);
@@ -178,8 +176,7 @@ const struct misuse_notice *heap_notices(const struct heap *h)
 
 void check_freed(struct heap *h, taddr_t addr, u32 row, const struct heap_event *ev)
 {
-	if (h->misuses)
-		misuse_note_freed(h->misuses, addr, row, ev);
+	misuse_note_freed(h->misuses, addr, row, ev);
 }
 
 /* Find the live block that contains @addr, for @m. */
@@ -207,7 +204,7 @@ void check_unknown(struct heap *h, taddr_t addr, const struct heap_event *ev)
 			    .earlier_row = MISUSE_NO_ROW };
 	const struct misuse_freed *freed;
 
-	if (!h->misuses || !h->is_complete)
+	if (!h->is_complete)
 		return;
 	if (h->is_lossy || h->has_check_gaps) {
 		h->misuses->counts.nr_unsure++;

@@ -85,7 +85,7 @@ bool heap_is_ignored(const struct heap *h, taddr_t addr);
 /* The event @ev is about to be entered: a block that it releases is not ignored any more. */
 void ignored_end(struct heap *h, const struct heap_event *ev);
 
-/* heap_check.c. Without heap_check() these functions do nothing. @ev is the release. */
+/* heap_check.c, for heaps with misuses: heap_check(). @ev is the release. */
 /* Check the release of the block @b at @addr. Call it before the release is entered. */
 void check_release(struct heap *h, taddr_t addr, const struct block *b, const struct heap_event *ev);
 /* Note a call that is allowed, and a mistake nevertheless. */

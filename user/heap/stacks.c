@@ -262,7 +262,7 @@ const struct stack *stack_get(const struct stack_table *t, u64 id)
 
 u64 stack_canonical(const struct stack_table *t, u64 id)
 {
-	const struct stack *s = find_id(t, id);
+	const struct stack *s = id >= STACK_FIRST_ID ? find_id(t, id) : NULL;
 
 	if (s && s->is_false)
 		return STACK_LOST;

@@ -267,6 +267,32 @@ static int take(struct rings *r, struct ring_reader *reader, const struct rings_
 	return sink->record(sink->ctx, reader->ring, time_of(r, reader->stamp), &rec);
 }
 
+/* The records of the first reader up to this stamp come next: then those of another one, or none of this poll. */
+static u64 end_of_run(const struct rings *r, u64 last)
+{
+	for (u32 child = 1; child < 3 && child < r->nr_heap; child++)
+		if (r->readers[r->heap[child]].stamp < last)
+			last = r->readers[r->heap[child]].stamp;
+	return last;
+}
+
+/* Take the records of @reader up to the stamp @end, the first one in any case. *@is_over: it has no more. */
+static int take_run(struct rings *r, struct ring_reader *reader, const struct rings_sink *sink, u64 end,
+		    bool *is_over, int *nr)
+{
+	int err;
+
+	do {
+		err = take(r, reader, sink);
+		++*nr;
+		*is_over = reader->is_bad || !peek(r, reader);
+		/* A stack is several records. */
+		if (!reader->is_bad && (*is_over || reader->read - reader->published >= PUBLISH_EVERY))
+			publish(r, reader);
+	} while (!err && !*is_over && reader->stamp <= end);
+	return err;
+}
+
 /*
  * A record that depends on another one (the block that it names was released, or handed out, by another thread) has its
  * stamp after that other one is in its ring. So all that a record before @last depends on is there when the rings are
@@ -283,19 +309,13 @@ static int poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 	begin(r);
 	while (!err && r->nr_heap) {
 		struct ring_reader *reader = &r->readers[r->heap[0]];
+		bool is_over;
 
 		if (reader->stamp > last)
 			break;
-		err = take(r, reader, sink);
-		nr++;
-		if (reader->is_bad || !peek(r, reader))
+		err = take_run(r, reader, sink, end_of_run(r, last), &is_over, &nr);
+		if (is_over)
 			r->heap[0] = r->heap[--r->nr_heap];
-		/* A stack is several records. */
-		else if (reader->read - reader->published < PUBLISH_EVERY)
-			goto next;
-		if (!reader->is_bad)
-			publish(r, reader);
-	next:
 		sift_down(r, 0);
 	}
 	for (u32 i = 0; i < r->nr_heap; i++)

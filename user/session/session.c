@@ -181,7 +181,7 @@ static int on_heap(struct session *s, struct process *p, const struct event_head
 	struct heap_event changed, release;
 	u64 stack = stack_canonical(s->stacks, ev->stack);
 
-	if (session_is_enough(s)) {
+	if (s->options->stop_after && session_is_enough(s)) {
 		if (!session_enough_takes(s, p, ev, &release))
 			return 0;
 		ev = release.h.kind ? &release : ev;
@@ -390,7 +390,7 @@ int session_enter(struct session *s, const struct event_header *rec, size_t len)
 
 	if (role == RECORD_NONE)
 		return 0;
-	if (session_has_span(s) && role != RECORD_STACK) {
+	if (s->span.span && role != RECORD_STACK) {
 		session_span_go_on(s, record_time(rec), NULL);
 		/* Processes go on: they may execute programs and end. */
 		if (session_span_is_over(s) && (s->is_replayed || role == RECORD_HEAP))

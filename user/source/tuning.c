@@ -2,15 +2,10 @@
 /* The filter of events, the same on both ends of a connection. */
 #include "user/source/tuning.h"
 
-bool tuning_has_filter(const struct tuning *t)
-{
-	return t->min_size || t->max_size;
-}
-
-bool tuning_takes(const struct tuning *t, const struct heap_event *ev)
+bool tuning_passes(const struct tuning *t, const struct heap_event *ev)
 {
 	/* A failed call makes no block, but counts. A second try after a new_handler takes the first result back. */
-	if (ev->h.kind != EVENT_ALLOC || !ev->addr || ev->h.flags & EVENT_RETRY || !tuning_has_filter(t))
+	if (ev->h.kind != EVENT_ALLOC || !ev->addr || ev->h.flags & EVENT_RETRY)
 		return true;
 	return ev->size >= t->min_size && (!t->max_size || ev->size <= t->max_size);
 }

@@ -12,10 +12,19 @@ struct tuning {
 };
 
 /* Is there a filter? */
-bool tuning_has_filter(const struct tuning *t);
+static inline bool tuning_has_filter(const struct tuning *t)
+{
+	return t->min_size || t->max_size;
+}
+
+/* For tuning_takes(): does @ev pass the filter that there is? */
+bool tuning_passes(const struct tuning *t, const struct heap_event *ev);
 
 /* Does @ev, a heap event, pass the filter? Results of realloc always do, because they end the life of a block. */
-bool tuning_takes(const struct tuning *t, const struct heap_event *ev);
+static inline bool tuning_takes(const struct tuning *t, const struct heap_event *ev)
+{
+	return !tuning_has_filter(t) || tuning_passes(t, ev);
+}
 
 /* Are the values possible? */
 bool tuning_is_sane(const struct tuning *t);
