@@ -143,6 +143,15 @@ same_counts() {
 	same_counts "$T/signal_stack"
 }
 
+# Each load has its own jumps and stubs, and those of earlier ones are gone.
+@test "inline: a library with an allocator of its own is loaded 100 times" {
+	traced -q --backend inline -- "$T/dlopen" "$T" rounds 100
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
+	as_told allocs live
+	! grep -q "are not seen" "$err" || { cat "$err"; return 1; }
+}
+
 # bats test_tags=core
 @test "inline: attach, exactly what happens between attach and detach" {
 	attached_between --backend inline

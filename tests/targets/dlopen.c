@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dlopen FOLDER [blocked [wait]]: loads and unloads a library that allocates, and one with an allocator of its own.
+ * dlopen FOLDER [blocked [wait] | rounds N]: loads and unloads a library that allocates, and one with an allocator of
+ * its own, ten times or N times.
  * With "blocked", all signals are blocked meanwhile, and a SIGCHLD, which nobody sent, is an error.
  * With "wait", the program says "ready" and begins when it can read a byte.
  */
@@ -9,8 +10,6 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-
-enum { NR_ROUNDS = 10 };
 
 static void use(const char *folder, const char *name, const char *function)
 {
@@ -44,29 +43,31 @@ static int block_signals(void)
 int main(int argc, char **argv)
 {
 	struct signalfd_siginfo info;
-	int fd = -1;
+	int fd = -1, rounds = 10;
 
 	if (argc < 2)
 		return 2;
 	truth_begin();
-	if (argc > 2)
+	if (argc > 3 && !strcmp(argv[2], "rounds"))
+		rounds = atoi(argv[3]);
+	else if (argc > 2)
 		fd = block_signals();
-	if (argc > 3) {
+	if (argc > 3 && fd >= 0) {
 		puts("ready");
 		fflush(stdout);
 		if (read(0, &info, 1) != 1)
 			return 1;
 	}
-	for (int i = 0; i < NR_ROUNDS; i++) {
+	for (int i = 0; i < rounds; i++) {
 		use(argv[1], "plug_alloc.so", "plug_allocates");
 		use(argv[1], "plug_own.so", "plug_own_allocates");
 	}
-	if (argc > 2 && read(fd, &info, sizeof(info)) > 0) {
+	if (fd >= 0 && read(fd, &info, sizeof(info)) > 0) {
 		fprintf(stderr, "a SIGCHLD of PID %u\n", info.ssi_pid);
 		return 1;
 	}
-	expect("live %d %d plug_allocates", NR_ROUNDS * 5, NR_ROUNDS * 5 * 72);
-	expect("allocs %d %d plug_own_allocates", NR_ROUNDS * 5, NR_ROUNDS * 5 * 56);
+	expect("live %d %d plug_allocates", rounds * 5, rounds * 5 * 72);
+	expect("allocs %d %d plug_own_allocates", rounds * 5, rounds * 5 * 56);
 	expect("live 0 0 plug_own_allocates");
 	return 0;
 }

@@ -164,7 +164,6 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 	in->nr_patches = of->nr_patches;
 	in->nr_islands = of->nr_islands;
 	in->nr_copies = of->nr_copies;
-	in->park_used = of->park_used;
 	memcpy(in->patches, of->patches, sizeof(in->patches));
 	memcpy(in->islands, of->islands, sizeof(in->islands));
 	memcpy(in->copies, of->copies, sizeof(in->copies));

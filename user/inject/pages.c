@@ -257,12 +257,25 @@ static void forget_at(struct injection *in, const struct copied_run *run)
 	inject_forget_copies(in, run->addr, run->addr + run->bytes);
 }
 
-/* Where pages can be parked. 0: no room. */
+/* A copy whose parked pages lie in [@start, @end). */
+static const struct inject_copy *parked_in(const struct injection *in, taddr_t start, taddr_t end)
+{
+	for (u32 i = 0; i < in->nr_copies; i++)
+		if (in->copies[i].park < end && start < in->copies[i].park + in->copies[i].bytes)
+			return &in->copies[i];
+	return NULL;
+}
+
+/* Where pages can be parked: also over those of a library that is gone. 0: no room. */
 static taddr_t find_park(const struct injection *in, u64 bytes)
 {
-	if (in->nr_copies == INJECT_MAX_COPIES || in->park_used + bytes > PIECE_PARK_BYTES)
-		return 0;
-	return in->region + PARK_OFFSET + in->park_used;
+	const taddr_t start = in->region + PARK_OFFSET;
+	const struct inject_copy *other;
+	taddr_t at = start;
+
+	while ((other = parked_in(in, at, at + bytes)))
+		at = other->park + other->bytes;
+	return in->nr_copies < INJECT_MAX_COPIES && at + bytes <= start + PIECE_PARK_BYTES ? at : 0;
 }
 
 /* Enter all runs for which there is room in the list, which must be complete before anything moves. */
@@ -283,7 +296,6 @@ static void list_runs(struct copying *c)
 		}
 		in->copies[in->nr_copies] =
 			(struct inject_copy){ .addr = run.addr, .park = park, .bytes = run.bytes };
-		in->park_used += run.bytes;
 		__atomic_store_n(&in->nr_copies, in->nr_copies + 1, __ATOMIC_RELEASE);
 		c->runs.runs[nr++] = run;
 	}

@@ -281,7 +281,9 @@ static int put_in(struct putting *p)
 		return err == -EOPNOTSUPP
 			       ? err
 			       : inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
-	err = make_island(in, p->s, p->nr, p->file->near, &p->island);
+	err = inject_drop_islands(in, p->s, p->mem);
+	if (!err)
+		err = make_island(in, p->s, p->nr, p->file->near, &p->island);
 	if (err == -EINPROGRESS)
 		return err;
 	if (err)

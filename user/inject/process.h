@@ -66,7 +66,6 @@ struct injection {
 	struct inject_patch patches[INJECT_MAX_PATCHES];
 	struct inject_island islands[INJECT_MAX_ISLANDS];
 	u32 nr_copies, nr_in_place; /* in_place: pages that are changed where the file is mapped */
-	u64 park_used;		    /* bytes of PIECE_PARK_BYTES */
 	struct inject_copy copies[INJECT_MAX_COPIES];
 	char why_in_place[64];	    /* the last reason for that */
 	u64 put_in_ns, take_out_ns; /* the longest times that the target was stopped, for each */

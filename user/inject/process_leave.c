@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "user/inject/code.h"
+#include "user/inject/left.h"
 #include "user/inject/pages.h"
 #include "user/inject/piece_object.h"
 #include "user/inject/process_private.h"
@@ -76,15 +77,24 @@ static bool is_in_patch(const struct inject_patch *patches, size_t nr, u64 word)
 	return false;
 }
 
-/* Words of code of ours; not the address that replaces return addresses. */
+/* Words of the piece; not the address that replaces return addresses. */
+static bool is_in_code(const struct injection *in, u64 word)
+{
+	return word != in->returned && word >= in->region && word < in->region + PIECE_CODE_BYTES;
+}
+
+static bool is_in_island(const struct inject_island *island, u64 word)
+{
+	return word >= island->start && word < island->start + island->bytes;
+}
+
+/* Words of code of ours. */
 static bool is_in_piece(const struct injection *in, u64 word)
 {
-	if (word == in->returned)
-		return false;
-	if (word >= in->region && word < in->region + PIECE_CODE_BYTES)
+	if (is_in_code(in, word))
 		return true;
 	for (u32 i = 0; i < in->nr_islands; i++)
-		if (word >= in->islands[i].start && word < in->islands[i].start + in->islands[i].bytes)
+		if (is_in_island(&in->islands[i], word))
 			return true;
 	/* Only hops are left in the list of a target whose functions are as before. */
 	for (u32 i = 0; i < in->nr_patches; i++)
@@ -175,6 +185,109 @@ bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patc
 	const struct stack_look l = { .patches = patches, .nr = nr };
 
 	return any_sees(&l, s, mem);
+}
+
+/* ---- islands ---- */
+
+/* Islands of libraries that are gone. */
+struct dead_islands {
+	struct inject_island islands[INJECT_MAX_ISLANDS];
+	u32 nr;
+};
+
+/* Does a listed jump lead to @island? A short one leads there by a hop, which is listed, too. */
+static bool is_led_to(const struct injection *in, const struct inject_island *island)
+{
+	for (u32 i = 0; i < in->nr_patches; i++) {
+		const struct inject_patch *p = &in->patches[i];
+		s32 distance;
+
+		memcpy(&distance, p->new + 1, sizeof(distance));
+		if (p->len == CODE_JUMP_BYTES &&
+		    is_in_island(island, p->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
+			return true;
+	}
+	return false;
+}
+
+/* May a thread be in @island? In the piece, it may return there. A signal handler may have interrupted it. */
+static bool is_used_by(const struct injection *in, const struct inject_island *island, taddr_t pc,
+		       const u64 *stack, size_t nr)
+{
+	bool is_inside = is_in_island(island, pc), is_in_call = is_in_code(in, pc), has_word = false;
+
+	for (size_t i = 0; i < nr; i++) {
+		bool is_pc = is_saved_pc(stack, i, nr);
+
+		is_in_call |= is_pc && is_in_code(in, stack[i]);
+		is_inside |= is_pc && is_in_island(island, stack[i]);
+		has_word |= is_in_island(island, stack[i]);
+	}
+	return is_inside || (is_in_call && has_word);
+}
+
+/* Leave islands in @dead in which @t may be. */
+static void spare_islands(struct dead_islands *dead, const struct injection *in, const struct stopped *s,
+			  const struct stopped_thread *t, int mem, u64 *stack)
+{
+	taddr_t pc = 0, sp = 0;
+	bool is_unknown = threads_regs(s, t, &pc, &sp);
+	size_t nr = is_unknown ? 0 : read_stack(t, mem, sp & ~7ULL, stack);
+	u32 kept = 0;
+
+	for (u32 i = 0; i < dead->nr; i++)
+		if (!is_unknown && !is_used_by(in, &dead->islands[i], pc, stack, nr))
+			dead->islands[kept++] = dead->islands[i];
+	dead->nr = kept;
+}
+
+static void find_dead_islands(struct dead_islands *dead, const struct injection *in, const struct stopped *s,
+			      int mem)
+{
+	auto_free u64 *stack = NULL;
+
+	dead->nr = 0;
+	for (u32 i = 0; i < in->nr_islands; i++)
+		if (!is_led_to(in, &in->islands[i]))
+			dead->islands[dead->nr++] = in->islands[i];
+	if (!dead->nr)
+		return;
+	stack = malloc(MAX_STACK + PIECE_PAGE);
+	for (size_t i = 0; stack && i < s->nr && dead->nr; i++)
+		spare_islands(dead, in, s, &s->threads[i], mem, stack);
+	if (!stack)
+		dead->nr = 0;
+}
+
+static void unlist_island(struct injection *in, const struct inject_island *island)
+{
+	u32 at = 0;
+
+	while (in->islands[at].start != island->start)
+		at++;
+	/* If heaptap is killed in between, its guard finds one island twice. */
+	in->islands[at] = in->islands[in->nr_islands - 1];
+	__atomic_store_n(&in->nr_islands, in->nr_islands - 1, __ATOMIC_RELEASE);
+}
+
+int inject_drop_islands(struct injection *in, struct stopped *s, int mem)
+{
+	struct dead_islands dead;
+	int err = 0;
+
+	find_dead_islands(&dead, in, s, mem);
+	for (u32 i = 0; i < dead.nr && !err; i++) {
+		const struct inject_island *island = &dead.islands[i];
+
+		/* Off the list first: later the program may have mapped other memory there. */
+		unlist_island(in, island);
+		err = inject_save(in, NULL, mem);
+		if (!err)
+			err = inject_unmap(s, island->start, island->bytes);
+		if (err)
+			in->islands[in->nr_islands++] = *island;
+	}
+	return err;
 }
 
 /* ---- leaving ---- */

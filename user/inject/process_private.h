@@ -48,6 +48,12 @@ int inject_check_region(const struct injection *in) __must_check;
 /* Map a new file of the target at its private part, its rings and its tables, over what is there. 0 or -errno. */
 int inject_map_file(struct stopped *s, int mem, taddr_t region) __must_check;
 
+/*
+ * Unmap the islands to which no jump leads any more, because their libraries are gone, where no thread is in them. 0,
+ * or -errno: the others are still listed.
+ */
+int inject_drop_islands(struct injection *in, struct stopped *s, int mem) __must_check;
+
 /* Copies in [@start, @end) are no longer mapped there. */
 void inject_forget_copies(struct injection *in, taddr_t start, taddr_t end);
 

@@ -324,6 +324,81 @@ static void test_handler_inside(void **state)
 	assert_int_equal(taken_out_of(run_into_piece), -EBUSY);
 }
 
+enum { NR_ISLANDS = 3 };
+
+/* A jump to @island, from the page behind all islands. */
+static void lead_to(struct injection *in, const struct inject_island *island)
+{
+	struct inject_patch *p = &in->patches[in->nr_patches++];
+	s32 distance;
+
+	p->addr = in->islands[NR_ISLANDS - 1].start + PIECE_PAGE;
+	p->len = sizeof(p->new);
+	distance = (s32)(island->start + 16 - (p->addr + p->len));
+	p->new[0] = 0xe9;
+	memcpy(p->new + 1, &distance, sizeof(distance));
+}
+
+static bool is_mapped(pid_t pid, taddr_t addr)
+{
+	int mem = inject_open_memory(pid);
+	u8 byte;
+	bool is_there = mem >= 0 && !inject_read(mem, addr, &byte, 1);
+
+	close(mem);
+	return is_there;
+}
+
+/* Of three islands, a jump leads to one, a signal handler returns to one, and one is of no more use. */
+static void test_islands(void **state)
+{
+	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
+	struct inject_island islands[NR_ISLANDS];
+	struct stopped s;
+	struct world w;
+	u32 *active;
+	u8 *code;
+	char byte;
+
+	(void)state;
+	world_init(&w);
+	assert_int_equal(pipe(ready), 0);
+	w.in->nr_patches = 0;
+	w.in->region = busy_region(fd, &active);
+	code = mmap(NULL, (NR_ISLANDS + 1) * PIECE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	memset(code, 0x0b, (NR_ISLANDS + 1) * PIECE_PAGE);
+	for (u32 i = 0; i < NR_ISLANDS; i++) {
+		code[i * PIECE_PAGE] = 0x0f; /* ud2 */
+		islands[i] = (struct inject_island){ (taddr_t)(uintptr_t)code + i * PIECE_PAGE, PIECE_PAGE };
+	}
+	assert_int_equal(mprotect(code, (NR_ISLANDS + 1) * PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
+	memcpy(w.in->islands, islands, sizeof(islands));
+	w.in->nr_islands = NR_ISLANDS;
+	lead_to(w.in, &islands[1]);
+	w.in->pid = fork();
+	assert_true(w.in->pid >= 0);
+	if (!w.in->pid)
+		run_into_piece(islands[2].start);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(threads_stop(&s, w.in->pid, UINT64_MAX), 0);
+	assert_int_equal(inject_drop_islands(w.in, &s, w.mem = inject_open_memory(w.in->pid)), 0);
+	threads_resume(&s);
+	assert_int_equal(w.in->nr_islands, 2);
+	assert_int_equal(w.in->islands[0].start + w.in->islands[1].start,
+			 islands[1].start + islands[2].start);
+	assert_false(is_mapped(w.in->pid, islands[0].start));
+	assert_true(is_mapped(w.in->pid, islands[1].start) && is_mapped(w.in->pid, islands[2].start));
+	kill(w.in->pid, SIGKILL);
+	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
+	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
+	munmap(code, (NR_ISLANDS + 1) * PIECE_PAGE);
+	close(ready[0]);
+	close(ready[1]);
+	close(fd);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +407,7 @@ int main(void)
 		cmocka_unit_test(test_executed),  cmocka_unit_test(test_hops),
 		cmocka_unit_test(test_short),	  cmocka_unit_test(test_waits_for_cpu),
 		cmocka_unit_test(test_old_words), cmocka_unit_test(test_handler_inside),
+		cmocka_unit_test(test_islands),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
