@@ -263,7 +263,8 @@ static void test_arm(void **state)
 	(void)state;
 	assert_int_equal(elf_open(&elf, fd), 0);
 	assert_int_equal(notes_read(&list, elf, is_of, "heaptap"), 0);
-	place = find(&list, "leak_check")->vaddr & ~3ULL;
+	/* In code, behind all markers: some compilers place them beside each other. */
+	place = (find(&list, "leak_check")->vaddr + 256) & ~3ULL;
 	at += (size_t)((const u8 *)memmem(section, size, "leak_check", 10) - section) - 8 -
 	      3 * elf->word_size;
 	notes_fini(&list);
