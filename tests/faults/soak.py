@@ -58,6 +58,8 @@ class Pressure:
         self.reader = subprocess.Popen([sys.executable, "-c", READER, path], preexec_fn=self.enter)
 
     def enter(self):
+        # A shell ignores it for what it starts in the background, and heaptap would, too.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if self.group:
             with open(self.group + "/cgroup.procs", "w") as procs:
                 procs.write(str(os.getpid()))
