@@ -471,6 +471,7 @@ void guardian_main(const struct guardian_start *start)
 			wait_for_mail(g);
 	}
 	tracer_free(g->tracer);
+	g->start.state->is_out_of_time = is_out_of_time;
 	if (is_out_of_time)
 		fprintf(stderr,
 			"heaptap: ptrace: the limit of CPU time (ulimit -t) is reached: tracing has ended\n");

@@ -304,6 +304,53 @@ memory_group() {
 	jq -e '.processes[0].totals.allocs > 0' "$BATS_TEST_TMPDIR/sys.json"
 }
 
+# out_of_time SOURCE: heaptap comes to its limit of CPU time, which the test lowers when it traces
+out_of_time() {
+	local d=$BATS_TEST_TMPDIR
+	spinning
+	start bash -c "ulimit -t 1000; exec '$HEAPTAP' attach -b $1 --no-scan -o '$d/report.json' $TARGET"
+	TAP=$PID
+	wait_for grep -q 'attached to' "$d/bash.err"
+	# At the hard limit the kernel kills: the time from the soft one on is for the report.
+	[ "$(prlimit --pid "$TAP" --cpu --noheadings --output SOFT,HARD | xargs)" = "990 1000" ]
+	works "$TARGET"
+	prlimit --pid "$TAP" --cpu=0:1000
+	ended "$TAP" 5
+	grep -q '^heaptap: the limit of CPU time (ulimit -t) is near: tracing ends' "$d/bash.err"
+	jq -e '.processes[0].totals.allocs > 0' "$d/report.json"
+	untouched "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TARGET" 0
+}
+
+@test "faults: a limit of CPU time, BPF: the probes come out, the report is written, status 5 (A5)" {
+	with_bpf_only "by ptrace another process does the work, see ptrace.bats"
+	out_of_time bpf
+}
+
+@test "faults: a limit of CPU time, inline: the code comes out, the report is written, status 5 (A5)" {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
+	out_of_time inline
+}
+
+@test "faults: a limit of CPU time, run: the program has its own limit, no signal, and runs on untraced (A5)" {
+	(ulimit -t 1000; exec "$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/limits.json" -- grep 'cpu time' /proc/self/limits) >"$BATS_TEST_TMPDIR/limits" 3>&-
+	grep -qE 'cpu time +1000 +1000 ' "$BATS_TEST_TMPDIR/limits"
+	report=$BATS_TEST_TMPDIR/report.json
+	start "$HEAPTAP" run --no-scan -o "$report" -- "$T/spin"
+	TAP=$PID
+	wait_for says heaptap ready
+	TARGET=$(pgrep -P "$TAP" -x spin)
+	kill -XCPU "$TAP"
+	wait_for test -s "$report"
+	kill -XCPU "$TAP"
+	wait_for untouched "$TARGET"
+	works "$TARGET"
+	kill -TERM "$TARGET"
+	ended "$TAP" 5
+	[ "$(grep -c 'the limit of CPU time (ulimit -t) is near' "$BATS_TEST_TMPDIR/heaptap.err")" = 1 ]
+}
+
 @test "faults: a target that may not be dumped (E2)" {
 	start "$T/confined" undumpable
 	TARGET=$PID

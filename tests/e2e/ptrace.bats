@@ -440,8 +440,7 @@ thread.start(); thread.join()'
 @test "ptrace: a limit of CPU time that cannot be lifted: the guardian detaches before it (A4)" {
 	spinning 0 4
 	start setpriv --bounding-set=-sys_resource bash -c "ulimit -t 3; exec '$HEAPTAP' attach -b ptrace --no-scan $TARGET >'$BATS_TEST_TMPDIR/report'"
-	TAP=$PID
-	wait_for gone "$TAP"
+	ended "$PID" 5
 	grep -q 'the limit of CPU time (ulimit -t) is reached: tracing has ended' "$BATS_TEST_TMPDIR/setpriv.err"
 	untouched "$TARGET"
 }

@@ -79,6 +79,9 @@ static int run_command(int argc, char **argv)
 	if (!err) {
 		log_set_level(o.quiet ? LOG_WARN : o.verbose ? LOG_DEBUG : LOG_INFO);
 		status = o.command->run(&o);
+		/* The report is right, but nobody has asked for this end. */
+		if (status == STATUS_DONE && limits_is_out_of_cpu_time())
+			status = STATUS_UNTRUSTED;
 	}
 	options_fini(&o);
 	return status;

@@ -14,6 +14,7 @@ enum { MAX_DESCRIPTORS = 1 << 20 };
 
 void helper_process_settle(const char *name)
 {
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	sigset_t all;
 	int fd;
 
@@ -21,6 +22,8 @@ void helper_process_settle(const char *name)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	prctl(PR_SET_NAME, name);
+	/* The limit is for heaptap's own work, which no such process does. Without the right to lift it, it stays. */
+	setrlimit(RLIMIT_CPU, &unlimited);
 	fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		(void)!write(fd, "-1000", 5);

@@ -4,8 +4,8 @@
 
 /*
  * Name this process @name, and keep it out of the way of signals for heaptap's terminal and process group, and of the
- * killer of processes without memory. It has a session of its own, and all signals are blocked. Steps that are not
- * permitted are left out.
+ * killer of processes without memory. It has a session of its own, and all signals are blocked. The limit of CPU time
+ * is lifted. Steps that are not permitted are left out.
  */
 void helper_process_settle(const char *name);
 

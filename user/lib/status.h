@@ -9,7 +9,7 @@ enum exit_status {
 	STATUS_USAGE = 2,	 /* the command line is wrong */
 	STATUS_IMPOSSIBLE = 3,	 /* no permission, or not possible on this kernel */
 	STATUS_NO_TARGET = 4,	 /* no such target, or it ended at once */
-	STATUS_UNTRUSTED = 5,	 /* the result cannot be trusted, or could not be written */
+	STATUS_UNTRUSTED = 5,	 /* the result cannot be trusted or written; no CPU time is left */
 	STATUS_NO_VERDICT = 6,	 /* nothing could be watched, or --fail-on asks for what was not measured */
 	STATUS_CANNOT_RUN = 126, /* the program could not be started */
 	STATUS_NOT_FOUND = 127,	 /* there is no such program */

@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/session/stuck_output.h"
+#include "user/source/limits.h"
 
 /*
  * The main thread has GRACE_MS for a signal, and EARLY_GRACE_MS before tracing has begun: it seldom looks then, and
@@ -24,7 +25,7 @@
  */
 enum { GRACE_MS = 400, EARLY_GRACE_MS = 100, HANG_UP_MS = 5000, FOR_EVER = -1 };
 
-static const int answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+static const int answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
 
 /* The signal that the main thread shall stop by; 0 = none. Static, because signals belong to the process. */
 static int stops_by;
@@ -130,10 +131,13 @@ static const char *cut(struct busy_signals *b, int sig, bool is_stuck)
 	return is_out ? "the probes are out; " : "";
 }
 
-/* End heaptap by @sig, as if it had never been handled. For SIGQUIT no memory is dumped: that may block, too. */
+/*
+ * End heaptap by @sig, as if it had never been handled. For SIGQUIT and SIGXCPU no memory is dumped: that may block,
+ * too.
+ */
 static void die(int sig)
 {
-	int by = sig == SIGQUIT ? SIGTERM : sig;
+	int by = sig == SIGQUIT || sig == SIGXCPU ? SIGTERM : sig;
 	sigset_t set;
 
 	signal(by, SIG_DFL);
@@ -156,6 +160,25 @@ static bool find_reason(const struct busy_signals *b, char *out, size_t size)
 	return false;
 }
 
+void busy_signals_say_limit(void)
+{
+	if (limits_note_out_of_cpu_time())
+		log_now("the limit of CPU time (ulimit -t) is near: tracing ends while there is time for the report");
+}
+
+/* Little CPU time is left. This signal is for heaptap alone, and the kernel repeats it each second. */
+static void answer_cpu_limit(struct busy_signals *b, bool is_stuck, bool is_first)
+{
+	if (!__atomic_load_n(&b->has_begun, __ATOMIC_ACQUIRE)) {
+		log_now("%s: the limit of CPU time (ulimit -t) is near: heaptap ends before tracing has begun",
+			b->command);
+		die(SIGXCPU);
+	} else if (is_first) {
+		busy_signals_say_limit();
+		cut(b, SIGXCPU, is_stuck);
+	}
+}
+
 /* The main thread has not taken this signal. */
 static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 {
@@ -170,10 +193,14 @@ static void answer(struct busy_signals *b, const struct signalfd_siginfo *si)
 
 	b->has_missed = true;
 	b->missed_at = nr_looks;
+	is_stuck = find_reason(b, reason, sizeof(reason));
+	if (sig == SIGXCPU) {
+		answer_cpu_limit(b, is_stuck, is_first);
+		return;
+	}
 	/* The terminal sends its signals to the whole process group. */
 	if (program && si->ssi_code != SI_KERNEL)
 		kill(program, sig);
-	is_stuck = find_reason(b, reason, sizeof(reason));
 	if (is_first && program) {
 		log_now("%s: heaptap is busy %s: the program has got the signal; another one ends heaptap",
 			b->command, reason);

@@ -5,7 +5,7 @@
  *
  * If not: a signal for the program of run is passed on. Else the probes are taken out, by ending the connection to
  * the process that holds them, if there is one. The next signal that is not taken in time ends heaptap. Before
- * tracing has begun, the first one does.
+ * tracing has begun, the first one does. SIGXCPU is never passed on, and only the first one counts.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ struct busy_signals;
 
 /*
  * @command: for messages. @lifeline: a socket to the process that holds the probes, which ends when the socket is shut
- * down; taken over; -1 = none. SIGINT, SIGTERM, SIGHUP and SIGQUIT must be blocked. 0 or -errno.
+ * down; taken over; -1 = none. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU must be blocked. 0 or -errno.
  */
 int busy_signals_new(struct busy_signals **out, const char *command, int lifeline) __must_check;
 
@@ -64,6 +64,9 @@ int busy_signals_take_stop(struct busy_signals *b);
 bool busy_signals_has_stop(void);
 /* The process that holds the probes was told to end. False without a lifeline: the probes stay. */
 bool busy_signals_is_cut(const struct busy_signals *b);
+
+/* Say, once in the life of heaptap, that tracing ends because of the limit of CPU time. For any thread. */
+void busy_signals_say_limit(void);
 
 /* From now on signals are as if there were no such thread. NULL is fine. */
 void busy_signals_free(struct busy_signals *b);

@@ -15,6 +15,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/session/busy_signals.h"
+#include "user/source/limits.h"
 
 struct control {
 	int fd;			      /* owned; signalfd */
@@ -28,7 +29,7 @@ struct control {
 	u64 end_ns;	    /* 0 = never */
 };
 
-static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
+static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGXCPU };
 
 static void handled_set(sigset_t *set)
 {
@@ -69,6 +70,7 @@ int control_new(struct control **out, const struct control_times *times, bool pa
 		err = -errno;
 		goto undo_control;
 	}
+	limits_leave_cpu_time();
 	c->passes_on = passes_on;
 	c->input = -1;
 	control_restart(c, times);
@@ -164,6 +166,9 @@ static enum control_event on_signal(const struct control *c, const struct signal
 		return CONTROL_CHILD;
 	case SIGUSR1:
 		return CONTROL_REPORT;
+	case SIGXCPU:
+		/* The kernel sends it again after each further second. */
+		return limits_is_out_of_cpu_time() ? CONTROL_NONE : CONTROL_STOP;
 	case SIGUSR2:
 		return c->passes_on ? CONTROL_SIGNAL : CONTROL_NONE;
 	default:
@@ -231,6 +236,8 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 	enum control_event event = next_event(c, fd, timeout_ms, sig);
 	const char *what = (size_t)event < ARRAY_SIZE(doing) ? doing[event] : NULL;
 
+	if (event == CONTROL_STOP && *sig == SIGXCPU)
+		busy_signals_say_limit();
 	busy_signals_doing(c->busy, what ? what : "with events that have piled up");
 	return event;
 }

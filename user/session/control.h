@@ -11,7 +11,7 @@ struct ask_server;
 enum control_event {
 	CONTROL_NONE,	/* look at the source */
 	CONTROL_REPORT, /* SIGUSR1, or --interval has passed */
-	CONTROL_STOP,	/* Ctrl-C, SIGTERM (not for run), --duration has passed: once */
+	CONTROL_STOP,	/* Ctrl-C, SIGTERM (not for run), --duration has passed, SIGXCPU: once */
 	CONTROL_SIGNAL, /* a signal to pass on to the program of run */
 	CONTROL_CHILD,	/* something happened to the program */
 	CONTROL_ASKED,	/* by another heaptap: control_listen() */
@@ -27,7 +27,8 @@ struct control_times {
 
 /*
  * Take signals from now on. @passes_on: signals belong to the program of run. Signals of the terminal reach
- * the program by themselves, so they are not passed on. 0 or -errno.
+ * the program by themselves, so they are not passed on. SIGXCPU, which is for heaptap, comes while there is CPU time
+ * for a report (limits_leave_cpu_time()). 0 or -errno.
  */
 int control_new(struct control **out, const struct control_times *times, bool passes_on) __must_check;
 /* --interval and --duration count from now on. */

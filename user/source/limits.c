@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Resource limits, raised for heaptap and put back for the programs that it starts. */
+/* Resource limits, changed for heaptap and put back for the programs that it starts. */
 #include "user/source/limits.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
+/* Of the CPU time that is allowed, a fifth is for the report, and at most so much. */
+enum { CPU_PARTS = 5, CPU_LEFT_MAX_S = 10 };
+
 /* Static, because limits belong to the process. The index is the resource. */
 static struct {
-	bool is_raised;
+	bool is_changed;
 	struct rlimit before;
 } limits[RLIM_NLIMITS];
 
 static bool keep(int resource)
 {
-	if (!limits[resource].is_raised)
-		limits[resource].is_raised = !getrlimit(resource, &limits[resource].before);
-	return limits[resource].is_raised;
+	if (!limits[resource].is_changed)
+		limits[resource].is_changed = !getrlimit(resource, &limits[resource].before);
+	return limits[resource].is_changed;
 }
 
 void limits_raise(int resource, rlim_t wanted)
@@ -35,6 +38,34 @@ void limits_lift(int resource)
 
 	if (keep(resource) && setrlimit(resource, &limit))
 		limits_raise(resource, RLIM_INFINITY);
+}
+
+void limits_leave_cpu_time(void)
+{
+	struct rlimit limit;
+	rlim_t left;
+
+	if (getrlimit(RLIMIT_CPU, &limit) || limit.rlim_max == RLIM_INFINITY || limit.rlim_max < 2)
+		return;
+	left = limit.rlim_max / CPU_PARTS;
+	left = left < 1 ? 1 : left > CPU_LEFT_MAX_S ? CPU_LEFT_MAX_S : left;
+	if (limit.rlim_cur <= limit.rlim_max - left || !keep(RLIMIT_CPU))
+		return;
+	limit.rlim_cur = limit.rlim_max - left;
+	setrlimit(RLIMIT_CPU, &limit);
+}
+
+/* Static, because the limit belongs to the process. */
+static bool is_out_of_cpu_time;
+
+bool limits_note_out_of_cpu_time(void)
+{
+	return !__atomic_exchange_n(&is_out_of_cpu_time, true, __ATOMIC_ACQ_REL);
+}
+
+bool limits_is_out_of_cpu_time(void)
+{
+	return __atomic_load_n(&is_out_of_cpu_time, __ATOMIC_ACQUIRE);
 }
 
 bool limits_has_files(unsigned int nr)
@@ -56,9 +87,9 @@ bool limits_has_files(unsigned int nr)
 
 void limits_restore(int resource)
 {
-	if (limits[resource].is_raised)
+	if (limits[resource].is_changed)
 		setrlimit(resource, &limits[resource].before);
-	limits[resource].is_raised = false;
+	limits[resource].is_changed = false;
 }
 
 void limits_restore_all(void)

@@ -21,6 +21,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/lib/yama.h"
+#include "user/source/limits.h"
 #include "user/source/placing.h"
 #include "user/source/source_ptrace_watch.h"
 #include "user/source/source_tracer.h"
@@ -356,8 +357,11 @@ static int report_death(struct ptrace_source *s)
 {
 	if (s->is_death_reported || s->is_detached)
 		return 0;
-	if (has_ended(s))
+	if (has_ended(s)) {
+		if (guardian_state(s->guardian)->is_out_of_time && limits_note_out_of_cpu_time())
+			debug("ptrace: the guardian has said why it ended");
 		return -ENODATA;
+	}
 	s->is_death_reported = true;
 	error("ptrace: the guardian (PID %d) has died: breakpoints are left in the targets, which end at them",
 	      guardian_pid(s->guardian));

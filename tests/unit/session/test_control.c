@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "user/source/limits.h"
+
 enum { HANG_S = 20, NO_WAIT = 0, FOR_EVER = -1 };
 
 static const u64 an_hour_ns = 3600ULL * 1000000000;
@@ -116,6 +118,36 @@ static void run_signals(void)
 	NEED(event_of(c, SIGUSR1, &sig) == CONTROL_REPORT);
 	NEED(event_of(c, SIGCHLD, &sig) == CONTROL_CHILD);
 	control_free(c);
+}
+
+/* The kernel repeats it each second; the first one stops tracing, also that of run, whose program does not get it. */
+static void cpu_limit(void)
+{
+	struct control *c = started(true, 0, 0);
+	int sig;
+
+	NEED(event_of(c, SIGXCPU, &sig) == CONTROL_STOP);
+	NEED(limits_is_out_of_cpu_time());
+	NEED(event_of(c, SIGXCPU, &sig) == CONTROL_NONE);
+	control_free(c);
+}
+
+/* The soft limit is below the hard one, and programs that heaptap starts get the former one. */
+static void cpu_limit_is_hard(void)
+{
+	static const struct {
+		rlim_t hard, soft;
+	} cases[] = { { 1000, 990 }, { 20, 16 }, { 2, 1 }, { 1, 1 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct rlimit limit = { cases[i].hard, cases[i].hard };
+
+		NEED(setrlimit(RLIMIT_CPU, &limit) == 0);
+		control_free(started(false, 0, 0));
+		NEED(getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == cases[i].soft);
+		limits_restore_all();
+		NEED(getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == cases[i].hard);
+	}
 }
 
 static bool is_readable(int fd, int timeout_ms)
@@ -339,6 +371,43 @@ static void busy_run(void)
 	control_free(c);
 }
 
+/* The kernel repeats it, so that a second one ends nothing; the program does not get it. */
+static void busy_cpu_limit(void)
+{
+	int other, sig;
+	struct control *c = guarded(true, &other);
+	pid_t pid = fork();
+
+	if (!pid) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		pause();
+	}
+	control_begin(c, pid);
+	NEED(kill(getpid(), SIGXCPU) == 0);
+	NEED(is_readable(other, FOR_EVER));
+	close(other);
+	NEED(kill(getpid(), SIGXCPU) == 0);
+	usleep(1000000);
+	NEED(control_wait(c, -1, FOR_EVER, &sig) == CONTROL_STOP && sig == SIGXCPU);
+	NEED(waitpid(pid, NULL, WNOHANG) == 0);
+	kill(pid, SIGKILL);
+	control_free(c);
+}
+
+static void busy_cpu_limit_before(void)
+{
+	int other;
+	struct control *c = guarded(false, &other);
+
+	close(other);
+	NEED(kill(getpid(), SIGXCPU) == 0);
+	pause();
+	control_free(c);
+}
+
 static void test_busy(void **state)
 {
 	(void)state;
@@ -353,6 +422,8 @@ static void test_busy(void **state)
 	assert_int_equal(in_child(busy_twice), SIGINT);
 	assert_int_equal(in_child(busy_before), SIGHUP);
 	assert_int_equal(in_child(busy_run), SIGTERM);
+	assert_int_equal(in_child(busy_cpu_limit), 0);
+	assert_int_equal(in_child(busy_cpu_limit_before), SIGTERM);
 }
 
 /* A terminal of our own; its keys reach this process as they reach a shell's job. */
@@ -486,6 +557,8 @@ static void test_events(void **state)
 		attach_signals,
 		pending_stop,
 		run_signals,
+		cpu_limit,
+		cpu_limit_is_hard,
 		run_terminal_signals,
 		attach_terminal_signals,
 		clocks,
