@@ -40,8 +40,11 @@ WALK_STEP bool code_before(u64 pc, u64 *code);
 WALK_STEP u64 code_at(u64 pc);
 /* The rule for @pc, which lies in @m. */
 WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc);
-/* Where the rule of the return address @pc is kept. Left to this text unless WALK_KNOWS_RULES is defined. */
+/* Rules found before, left to this text unless WALK_KNOWS_RULES is defined. Where that of @pc is kept. */
 WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc);
+/* Is the rule of @pc there, by the mappings of @w? Then it is put into *@rule. */
+WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule);
+WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc, u32 rule);
 /* The mappings by which stacks of @pid are walked; NULL = none are known. */
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid);
 
@@ -307,6 +310,21 @@ WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc)
 	WALK_LIMIT(slot, KNOWN_RULES);
 	return &w->known[slot];
 }
+
+WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule)
+{
+	if (known->pc != pc || known->seq != w->seq)
+		return false;
+	*rule = known->rule;
+	return true;
+}
+
+WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc, u32 rule)
+{
+	known->pc = pc;
+	known->rule = rule;
+	known->seq = w->seq;
+}
 #endif
 
 /* Find the rule at the return address @pc. STEP_ON and *@rule, or the enum stack_end that says why not. */
@@ -315,19 +333,15 @@ WALK_STEP int rule_at(struct walk *w, const struct unwind_maps *maps, u64 pc, u3
 	const struct unwind_map *m;
 	struct known_rule *known = known_rule_at(w, pc);
 
-	if (known->pc == pc && known->seq == w->seq) {
-		*rule = known->rule;
+	if (recall_rule(known, w, pc, rule))
 		return STEP_ON;
-	}
 	m = find_map(maps, pc - 1);
 	if (!holds_pc(m, pc - 1))
 		return STACK_UNMAPPED;
 	if (m->shard == LIMIT_SHARD)
 		return STACK_LIMIT;
 	*rule = m->shard == NO_SHARD ? CFI_NONE : find_rule(m, pc - 1);
-	known->pc = pc;
-	known->rule = *rule;
-	known->seq = w->seq;
+	keep_rule(known, w, pc, *rule);
 	return STEP_ON;
 }
 

@@ -22,8 +22,8 @@ enum {
 	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
 	PIECE_REMEMBERED = 8,	  /* a power of two: stacks that a thread remembers */
 	PIECE_REMEMBERED_WORDS = 128,
-	PIECE_SEEN_ONCE = 64,	  /* a power of two */
-	PIECE_KNOWN_RULES = 4096, /* a power of two */
+	PIECE_SEEN_ONCE = 64,	   /* a power of two */
+	PIECE_KNOWN_RULES = 32768, /* a power of two */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
 	PIECE_PARK_BYTES = 1024 * PIECE_PAGE,	  /* for pages of files: user/inject/pages.h */
@@ -82,7 +82,6 @@ struct piece_walk {
 	u32 seen_once[PIECE_SEEN_ONCE];		 /* halves of keys of calls whose stack was walked */
 	u32 next_remembered;			 /* grows; the next one to replace */
 	struct piece_remembered remembered[PIECE_REMEMBERED];
-	struct known_rule known[PIECE_KNOWN_RULES]; /* in place of those of walk */
 };
 
 /* Private to each process; a forked child has a copy, so that its calls under way return. */
@@ -90,6 +89,7 @@ struct piece_private {
 	u64 keys[PIECE_MAX_THREADS]; /* thread pointers, plus the number of interrupted hooks; 0 = free */
 	struct piece_thread threads[PIECE_MAX_THREADS];
 	struct piece_walk walks[PIECE_MAX_THREADS];
+	_Alignas(4096) u64 rules[PIECE_KNOWN_RULES][2]; /* of all threads: struct piece_rule */
 };
 
 enum piece_kind { PIECE_ALLOC, PIECE_FREE, PIECE_INTERNAL_CALL, PIECE_RET /* a ret instruction */ };

@@ -176,11 +176,42 @@ WALK_STEP u32 find_rule(const struct unwind_map *m, u64 pc)
 	return rows[first].rule;
 }
 
-/* A search in the rows of a large library waits for memory many times: so more rules are kept than a kernel can. */
+/* The rule of a return address, as two words that fit together only if one thread wrote both. */
+struct piece_rule {
+	u64 key;   /* the address, xor value */
+	u64 value; /* the rule, and the number of the mappings above it */
+};
+
+/*
+ * A search in the rows of a large library waits for memory many times: so more rules are kept than a kernel can, once
+ * for all threads. Two threads may write to a place at the same time.
+ */
 WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc)
 {
-	_Static_assert(PIECE_KNOWN_RULES == 1 << 12, "bits of the hash");
-	return &walk_of(w)->known[pc * 0x9e3779b97f4a7c15 >> 52];
+	(void)w;
+	_Static_assert(PIECE_KNOWN_RULES == 1 << 15, "bits of the hash");
+	return (struct known_rule *)private()->rules[pc * 0x9e3779b97f4a7c15 >> 49];
+}
+
+WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule)
+{
+	const struct piece_rule *r = (const struct piece_rule *)known;
+	u64 key = __atomic_load_n(&r->key, __ATOMIC_RELAXED),
+	    value = __atomic_load_n(&r->value, __ATOMIC_RELAXED);
+
+	if ((key ^ value) != pc || value >> 32 != w->seq)
+		return false;
+	*rule = (u32)value;
+	return true;
+}
+
+WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc, u32 rule)
+{
+	struct piece_rule *r = (struct piece_rule *)known;
+	u64 value = (u64)w->seq << 32 | rule;
+
+	__atomic_store_n(&r->key, pc ^ value, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->value, value, __ATOMIC_RELAXED);
 }
 
 WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)

@@ -217,7 +217,8 @@ u64 inline_target_bytes(const struct inline_target *t)
 	if (!t->rings)
 		return 0;
 	return PIECE_CODE_BYTES + rings_nr(t->rings) * per_thread +
-	       (t->stacks ? inline_stacks_bytes(t->stacks) : 0);
+	       (t->stacks ? sizeof(((struct piece_private *)NULL)->rules) + inline_stacks_bytes(t->stacks)
+			  : 0);
 }
 
 void inline_target_lose(struct inline_target *t)
