@@ -333,6 +333,16 @@ take_turns() {
 @test "inline: call paths that take turns each have their own stack" { take_turns --backend inline; }
 
 # bats test_tags=core
+# A marker's stack is walked in the kernel, which has tables only where markers are.
+@test "inline: blocks of a pool have whole stacks" {
+	traced -q --no-scan --backend inline -- "$T/marked" pool
+	[ "$status" -eq 0 ]
+	nothing_lost
+	is '.functions.HEAPTAP_ALLOC' 13
+	[ "$(of_function lose live_blocks)" -eq 10 ]
+	[ "$(jq '[.processes[0].stacks[] | select(.family == "pool").complete] | all' "$report")" = true ]
+}
+
 @test "inline: call paths that take turns, by BPF" { take_turns --backend bpf; }
 
 # Threads whose rings are full spin, and only the thread that reads can help them.

@@ -272,8 +272,13 @@ undo_source:
 	return err;
 }
 
-/* Make tables for walks through the code that @t has mapped now. */
-static int update_tables(struct bpf_source *s, const struct target *t)
+/* Beside a taker, only the programs for markers walk stacks: without markers nobody needs tables in the kernel. */
+static bool needs_tables(const struct bpf_source *s)
+{
+	return s->tables && (!s->options.taker || s->has_notes);
+}
+
+int source_bpf_update_tables(struct bpf_source *s, const struct target *t)
 {
 	const struct bpf_process *known = find_process(s, t->pid);
 	struct proc_stat stat;
@@ -294,7 +299,7 @@ static int update_tables(struct bpf_source *s, const struct target *t)
 static int source_bpf_update(struct source *source, struct target *t)
 {
 	struct bpf_source *s = self(source);
-	int err = s->tables ? update_tables(s, t) : 0;
+	int err = needs_tables(s) ? source_bpf_update_tables(s, t) : 0;
 
 	/* No probes after detach, nor in a child that has become an emulator: as a target it would be refused. */
 	if (err || !s->links || target_is_emulator(t->exe))
@@ -373,7 +378,7 @@ static int source_bpf_attach(struct source *source, struct target *t)
 static int source_bpf_fork(struct source *source, struct target *t)
 {
 	struct bpf_source *s = self(source);
-	int err = s->tables ? update_tables(s, t) : 0;
+	int err = needs_tables(s) ? source_bpf_update_tables(s, t) : 0;
 
 	return err ? err : placing_note_allocators(&s->placing, t);
 }

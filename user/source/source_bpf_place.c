@@ -149,6 +149,21 @@ static int note_links(struct bpf_source *s, const struct module *m, bool *has_li
 	return 0;
 }
 
+/* The first markers at all: from now on stacks are walked in the kernel. */
+static int begin_notes(struct bpf_source *s, const struct target *t)
+{
+	s->has_notes = true;
+	return s->options.taker && s->tables ? source_bpf_update_tables(s, t) : 0;
+}
+
+static bool has_notes(const struct probed_file *f)
+{
+	for (u32 i = 0; i < f->nr_points; i++)
+		if (f->points[i].kind == POINT_NOTE)
+			return true;
+	return false;
+}
+
 /* Put the probes of a file in: for each kind of points one group of links. */
 static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
 		  struct elf *elf)
@@ -161,6 +176,8 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 
 	if (!err && taker && s->is_shared)
 		err = note_links(s, map->module, &has_links);
+	if (!err && !s->has_notes && has_notes(f))
+		err = begin_notes(s, t);
 	if (err || has_links)
 		return err;
 	s->programs.state->is_shared = s->is_shared;

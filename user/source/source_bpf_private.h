@@ -15,6 +15,7 @@ struct bpf_source {
 	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
 	struct programs programs;
 	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
+	bool has_notes;		   /* markers were found */
 	struct source_config config;
 	struct kernel_ring *ring;      /* owned */
 	struct link_set *links;	       /* owned */
@@ -44,3 +45,6 @@ struct bpf_process {
 
 /* How its probes are put in: as links of BPF programs, or by a taker (user/source/probe_taker.h). */
 extern const struct placing_ops bpf_place, bpf_place_for_taker;
+
+/* Make tables for walks, in the kernel, through the code that @t has mapped now. 0 or -errno, logged. */
+int source_bpf_update_tables(struct bpf_source *s, const struct target *t) __must_check;
