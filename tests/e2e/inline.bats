@@ -126,11 +126,56 @@ same_counts() {
 }
 
 # Functions that walk their own call stack, so return addresses must stay, and have no room for jumps where they return.
-@test "inline: an allocator that would see what is changed is refused with the function" {
-	run "$HEAPTAP" run --backend inline -- "$T/asks_stack"
-	grep -E "(malloc|free): a jump leads to where it returns, or no room is there" <<<"$output"
-	grep -F "not traced" <<<"$output"
-	[ "$status" -eq 0 ]
+@test "inline: an allocator that would see what is changed is left to BPF, and the report says so" {
+	same_counts "$T/asks_stack"
+	by_bpf
+	grep -E "(malloc|free): a jump leads to where it returns, or no room is there: all calls .* seen by BPF" "$err"
+	grep -q "malloc saw" "$out"
+}
+
+by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | length' 1; }
+
+@test "inline: a library that comes later and cannot be changed: BPF goes on where our code has stopped" {
+	same_counts "$T/dlopen" "$T" rounds 3 short
+	traced --backend inline -- "$T/dlopen" "$T" rounds 3 short
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
+	as_told allocs live
+	by_bpf
+	grep -q "plug_short.so: PID .*: free: it is too short: all calls" "$err"
+}
+
+@test "inline: a program that cannot be changed executes one that can, and the other way round" {
+	same_counts "$T/exec" "$T/asks_stack"
+	jq -e '[.processes[].notes | length] == [0, 1]' "$report"
+	same_counts env LD_PRELOAD="$T/plug_short.so" "$T/exec" env -u LD_PRELOAD "$T/leak"
+	jq -e '[.processes[].notes | length] == [0, 1, 1, 0]' "$report"
+}
+
+@test "inline: attach to a program that cannot be changed, exactly what happens until detach" {
+	stepping env LD_PRELOAD="$T/plug_short.so"
+	step "alloc 10 100"
+	attached --backend inline "$TARGET"
+	step "alloc 7 50"
+	step "free 9"
+	step "burst 1000"
+	detach
+	is .totals.allocs 1007
+	is .totals.frees 1007
+	is .totals.unknown_frees 2
+	nothing_lost
+	by_bpf
+	untouched "$TARGET"
+	has_no_memory "$TARGET" || { cat "/proc/$TARGET/maps"; return 1; }
+	step "alloc 5 10"
+}
+
+# Probes for children are in all processes, and may be in those that have our jumps.
+@test "inline: a library that cannot be changed, with --follow: it is named, and its calls are counted as lost" {
+	traced --backend inline -f -- "$T/dlopen" "$T" rounds 3 short
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	grep -q "plug_short.so: PID .*: free: it is too short: use --backend bpf" "$err"
+	is '.lost.other > 0' true
 }
 
 @test "inline: the counts of BPF: longjmp, libraries that come later, exec, throws, handlers on their own stacks" {

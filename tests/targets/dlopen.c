@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * dlopen FOLDER [blocked [wait] | rounds N]: loads and unloads a library that allocates, and one with an allocator of
- * its own, ten times or N times.
+ * dlopen FOLDER [blocked [wait] | rounds N [short]]: loads and unloads a library that allocates, and one with an
+ * allocator of its own, ten times or N times. With "short", then once one whose functions have no room for jumps.
  * With "blocked", all signals are blocked meanwhile, and a SIGCHLD, which nobody sent, is an error.
  * With "wait", the program says "ready" and begins when it can read a byte.
  */
@@ -62,6 +62,8 @@ int main(int argc, char **argv)
 		use(argv[1], "plug_alloc.so", "plug_allocates");
 		use(argv[1], "plug_own.so", "plug_own_allocates");
 	}
+	if (argc > 4)
+		use(argv[1], "plug_short.so", "plug_short_allocates");
 	if (fd >= 0 && read(fd, &info, sizeof(info)) > 0) {
 		fprintf(stderr, "a SIGCHLD of PID %u\n", info.ssi_pid);
 		return 1;
@@ -69,5 +71,7 @@ int main(int argc, char **argv)
 	expect("live %d %d plug_allocates", rounds * 5, rounds * 5 * 72);
 	expect("allocs %d %d plug_own_allocates", rounds * 5, rounds * 5 * 56);
 	expect("live 0 0 plug_own_allocates");
+	if (argc > 4)
+		expect("allocs 5 240 plug_short_allocates");
 	return 0;
 }

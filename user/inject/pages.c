@@ -403,15 +403,16 @@ int inject_pages_return(struct injection *in, struct stopped *s, u32 first)
 {
 	auto_free struct copy_state *states = calloc(INJECT_MAX_COPIES, sizeof(*states));
 	u32 nr = first;
-	int err = states ? look_at_copies(states, in, first) : -ENOMEM;
+	int err = states ? look_at_copies(states, in, first) : -ENOMEM, ret;
 
 	if (err)
 		return err;
 	for (u32 i = first; i < in->nr_copies; i++) {
 		struct inject_copy c = in->copies[i];
 
-		if (states[i].is_there && states[i].is_parked && move(s, c.park, c.bytes, 0, c.addr)) {
-			err = -EBUSY;
+		ret = states[i].is_there && states[i].is_parked ? move(s, c.park, c.bytes, 0, c.addr) : 0;
+		if (ret) {
+			err = ret == -EINPROGRESS ? ret : -EBUSY;
 			in->copies[nr++] = c;
 		}
 	}

@@ -123,6 +123,7 @@ int inject_set_on(struct injection *in, bool is_on) __must_check;
  * Restore all functions and return addresses, and unmap the piece. The target is stopped for that, again and again
  * for @time_ns at most while threads are inside the piece. 0, -EBUSY: the memory of the piece stays (INJECT_LEFT),
  * because a thread may be in it, or because of jumps that in->why tells of, or -errno: nothing was changed, in->why
- * says why. 0 also if the process has executed another program.
+ * says why. 0 also if the process has executed another program. -EINPROGRESS: all functions are as before; try again
+ * when the stops of its threads have been handled.
  */
 int inject_take_out(struct injection *in, u64 time_ns) __must_check;

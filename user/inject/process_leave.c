@@ -412,9 +412,9 @@ static int take_out(struct injection *in, struct stopped *s, int mem)
 	if (!err)
 		err = inject_restore_hops(in, mem, 0);
 	if (!err)
-		err = inject_pages_return(in, s, 0) ? -EBUSY : 0;
+		err = inject_pages_return(in, s, 0);
 	if (err)
-		return err;
+		return err == -EINPROGRESS ? err : -EBUSY;
 	return unmap_all(in, s) ? -EBUSY : 0;
 }
 

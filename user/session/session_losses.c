@@ -58,7 +58,8 @@ void session_read_losses(struct session *s, struct process *p)
 				     .unfollowed = now.unfollowed - p->before.unfollowed,
 				     .sharers = now.sharers - p->before.sharers,
 				     .overwritten = now.overwritten - p->before.overwritten,
-				     .tracers = now.tracers };
+				     .tracers = now.tracers,
+				     .by_probes = now.by_probes - p->before.by_probes };
 }
 
 void session_taint(struct session *s, struct process *p)

@@ -97,6 +97,8 @@ static size_t note_untraced(struct process *p, const char **notes)
 		  "overwritten in it by another program: calls are missing" },
 		{ p->losses.tracers, "other program (a debugger?) traced", "other programs traced",
 		  "it: where both have a breakpoint, calls are missing" },
+		{ p->losses.by_probes, "file", "files",
+		  "of it cannot be changed by --backend inline: BPF has seen all of its calls" },
 		{ p->nr_unlisted, "program of a child", "programs of its children",
 		  "ended before heaptap could look: nothing was seen, and none is listed" },
 	};

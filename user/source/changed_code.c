@@ -3,12 +3,14 @@
 #include "user/source/changed_code.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "arch/insn.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/log.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc_memory.h"
 
@@ -136,6 +138,21 @@ const char *changed_code_find(const struct target *t, const struct mapping *map,
 	}
 	proc_memory_close(&mem);
 	return changed;
+}
+
+int changed_code_refuse(const struct target *t, const struct mapping *map, const struct probed_file *f,
+			const struct elf *elf)
+{
+	const char *function = changed_code_find(t, map, f, elf);
+
+	if (!function)
+		return 0;
+	if (!target_still_maps(t, map))
+		return -EINPROGRESS;
+	error("probe: %s: PID %d: %s was changed in memory (hooked?), and a probe would run the code of the file: "
+	      "use --backend ptrace",
+	      map->module->path, t->pid, function);
+	return -EOPNOTSUPP;
 }
 
 /* A search for breakpoints in one mapping. */

@@ -15,6 +15,10 @@
 const char *changed_code_find(const struct target *t, const struct mapping *map, const struct probed_file *f,
 			      const struct elf *elf);
 
+/* 0; -EINPROGRESS: @map is gone; -EOPNOTSUPP, logged: the code of the target is not that of the file. */
+int changed_code_refuse(const struct target *t, const struct mapping *map, const struct probed_file *f,
+			const struct elf *elf) __must_check;
+
 struct proc_memory;
 
 /*

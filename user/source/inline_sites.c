@@ -234,11 +234,10 @@ static void see_at_return(struct inject_site *sites, size_t *nr, struct call_pro
 }
 
 /* Try to lead all sites to the piece, without changing anything. *@bad: the one that refuses. */
-static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf, size_t *bad)
+static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf, size_t *bad, char *why)
 {
 	const struct inject_island island = { .start = sites->start + TRIAL_DISTANCE,
 					      .bytes = inject_plan_bytes(nr) };
-	char why[INJECT_WHY_LEN] = "";
 	struct inject_plan plan;
 	int err = inject_plan_make(&plan, sites, nr, &island, 0, read_file, elf, why);
 
@@ -250,7 +249,7 @@ static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf
 }
 
 int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *probes,
-		      const struct probed_file *f, struct elf *elf)
+		      const struct probed_file *f, struct elf *elf, char why[INJECT_WHY_LEN])
 {
 	size_t bad;
 	int err;
@@ -258,7 +257,7 @@ int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *pr
 	*nr = 0;
 	err = list_sites(out, nr, probes, f, elf);
 	while (!err && *nr) {
-		err = try_sites(out, *nr, elf, &bad);
+		err = try_sites(out, *nr, elf, &bad, why);
 		if (err != -EOPNOTSUPP)
 			return err;
 		err = 0;
@@ -266,9 +265,8 @@ int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *pr
 			continue;
 		if (is_convertible(out, *nr, &out[bad], f))
 			see_at_return(out, nr, probes, out[bad].index);
-		/* A function that cannot be helped refuses the file when it is put in. */
 		else if (!find_hop(&out[bad], elf))
-			return 0;
+			return -ENOTSUP;
 	}
 	return err;
 }

@@ -10,8 +10,8 @@ struct elf;
 /*
  * List in @out, which has room for all points of @f, the places of the file @elf that lead to the piece, by ELF virtual
  * address. @probes describes all functions of the source. A function whose ret instructions have no room for a jump
- * gets PROBE_AT_RETURN there, unless it can throw. A function that cannot be led to the piece at all is listed
- * nevertheless, and refuses the file when it is put in. 0 or -errno.
+ * gets PROBE_AT_RETURN there, unless it can throw. 0, -ENOTSUP: a function cannot be led to the piece, @why has its
+ * name and the reason, or another -errno.
  */
 int inline_sites_find(struct inject_site *out, size_t *nr, struct call_probe *probes,
-		      const struct probed_file *f, struct elf *elf) __must_check;
+		      const struct probed_file *f, struct elf *elf, char why[INJECT_WHY_LEN]) __must_check;

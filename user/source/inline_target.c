@@ -192,6 +192,21 @@ int inline_target_update(struct inline_target *t, const struct target *target)
 	return t->stacks ? inline_stacks_set(t->stacks, target) : 0;
 }
 
+int inline_target_leave(struct inline_target *t, struct guard *g)
+{
+	int err = guard_take_out(g, t->in);
+
+	if (err == -EINPROGRESS)
+		return err;
+	t->wants_bpf = false;
+	t->is_declined = t->in->state == INJECT_NOTHING;
+	if (t->is_declined)
+		return 0;
+	warn("inline: PID %d: BPF cannot see its calls, because code of ours stays in it: %s", t->pid,
+	     *t->in->why ? t->in->why : strerror(-err));
+	return -EOPNOTSUPP;
+}
+
 int inline_target_set_depth(struct inline_target *t, u32 depth)
 {
 	if (!t->stacks)
@@ -230,6 +245,7 @@ void inline_target_lose(struct inline_target *t)
 	t->poll_stamp = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
+	t->is_open = t->wants_bpf = t->is_declined = false;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,
@@ -387,5 +403,6 @@ struct losses inline_target_losses(const struct inline_target *t)
 	sum.stacks += l.stacks;
 	sum.other += l.abandoned;
 	sum.abandoned += l.abandoned;
+	sum.by_probes += t->is_declined;
 	return sum;
 }

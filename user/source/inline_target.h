@@ -29,6 +29,9 @@ struct inline_target {
 	u32 tid_offset;	    /* from the thread pointer to where the C library keeps the TID; 0 = unknown */
 	struct losses past; /* of earlier programs of this process */
 	bool is_paused;	    /* so begins shared */
+	bool is_open;	    /* calls of this program were seen */
+	bool wants_bpf;	    /* a function of this program cannot be changed */
+	bool is_declined;   /* so BPF sees all of its calls */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
 	u64 poll_stamp;	   /* where the poll under way ends, so that forks are known that came before */
@@ -53,6 +56,12 @@ int inline_target_map(struct inline_target *t, const struct source_options *o) _
 
 /* The mappings of the target, which has the piece, were read again. 0 or -errno. */
 int inline_target_update(struct inline_target *t, const struct target *target) __must_check;
+
+/*
+ * A function of its program cannot be changed: take the piece out, so that BPF can see all of its calls (is_declined).
+ * 0, -EINPROGRESS: later, when the stop of its thread has been handled, or -EOPNOTSUPP, logged: the piece stays.
+ */
+int inline_target_leave(struct inline_target *t, struct guard *g) __must_check;
 
 /* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
 int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;

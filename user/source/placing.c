@@ -240,22 +240,6 @@ static int note_allocator(const struct placing *p, struct target *t, const struc
 	return target_add_allocator(t, m, f->list.kind);
 }
 
-/* 0; -EINPROGRESS: @map is gone; -EOPNOTSUPP, logged: the code of the target is not that of the file. */
-static int refuse_changed(const struct target *t, const struct mapping *map, const struct probed_file *f,
-			  const struct elf *elf)
-{
-	const char *function = changed_code_find(t, map, f, elf);
-
-	if (!function)
-		return 0;
-	if (!target_still_maps(t, map))
-		return -EINPROGRESS;
-	error("probe: %s: PID %d: %s was changed in memory (hooked?), and a probe would run the code of the file: "
-	      "use --backend ptrace",
-	      map->module->path, t->pid, function);
-	return -EOPNOTSUPP;
-}
-
 /* @map's file is new in @t. @elf is open. */
 static int put_in_file(struct placing *p, struct target *t, const struct mapping *map, struct elf *elf)
 {
@@ -272,7 +256,7 @@ static int put_in_file(struct placing *p, struct target *t, const struct mapping
 	if (f->list.nr)
 		debug("probe: PID %d: %zu functions of %s (%s)", t->pid, f->list.nr, m->path, f->list.kind);
 	/* Breakpoints in memory run the code of memory. */
-	err = IS_AGENT || p->ops->is_per_mapping ? 0 : refuse_changed(t, map, f, elf);
+	err = IS_AGENT || p->ops->is_per_mapping ? 0 : changed_code_refuse(t, map, f, elf);
 	if (!err)
 		err = p->ops->put_in(p->ctx, t, map, f, elf);
 	return err ? err : note_allocator(p, t, m);

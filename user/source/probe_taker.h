@@ -7,6 +7,9 @@
 struct elf;
 struct source;
 
+/* Of put_in: no function of this process is the taker's; BPF sees all of its calls. */
+enum { PROBE_TAKER_DECLINES = 1 };
+
 /*
  * Another way than BPF to see the calls of functions, for a source that leaves all else to the BPF source. Functions as
  * in struct placing_ops (user/source/placing.h).
@@ -19,6 +22,9 @@ struct probe_taker {
 		      const struct probed_file *f, struct elf *elf);
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };
+
+/* Take all probes of @pid out: the next update puts them in again, as its taker then says. */
+void source_bpf_place_again(const struct source *bpf, pid_t pid);
 
 /*
  * Process @pid numbers its calls at @addr of its memory, 0 = no longer. A record EVENT_FORK of it has the lower half of

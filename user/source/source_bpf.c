@@ -48,6 +48,11 @@ static void forget(struct bpf_source *s, pid_t pid)
 	placing_forget(&s->placing, pid);
 }
 
+void source_bpf_place_again(const struct source *bpf, pid_t pid)
+{
+	forget(self(bpf), pid);
+}
+
 static struct bpf_process *find_process(const struct bpf_source *s, pid_t pid)
 {
 	for (size_t i = 0; i < s->nr_processes; i++)

@@ -10,6 +10,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/source/changed_code.h"
 #include "user/source/probe_taker.h"
 #include "user/source/source_bpf_private.h"
 
@@ -18,8 +19,9 @@ static int add_probes(void *ctx, u32 first, const struct call_probe *probes, u32
 {
 	const struct bpf_source *s = ctx;
 
-	if (s->options.taker)
-		return s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr);
+	if (s->options.taker && s->options.taker->add_probes(s->options.taker->ctx, first, probes, nr))
+		return -ENOSPC;
+	/* A taker may decline. */
 	for (u32 i = 0; i < nr; i++) {
 		u32 index = first + i;
 
@@ -171,8 +173,11 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	struct bpf_source *s = ctx;
 	const struct probe_taker *taker = s->options.taker;
 	int err = taker ? taker->put_in(taker->ctx, t, map, f, elf) : 0;
-	bool has_links = false;
+	bool has_links = false, is_taken = taker && err != PROBE_TAKER_DECLINES;
 	u32 next = 0;
+
+	if (taker && !is_taken)
+		err = changed_code_refuse(t, map, f, elf);
 
 	if (!err && taker && s->is_shared)
 		err = note_links(s, map->module, &has_links);
@@ -183,7 +188,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 	s->programs.state->is_shared = s->is_shared;
 	if (s->is_shared)
 		bystanders_tell_all(&s->bystanders, !taker);
-	while (taker && next < f->nr_points && f->points[next].kind < POINT_NOTE)
+	while (is_taken && next < f->nr_points && f->points[next].kind < POINT_NOTE)
 		next++;
 	while (next < f->nr_points && !err) {
 		struct link_group g = { .fd = map->module->fd,

@@ -56,6 +56,7 @@ struct inline_source {
 	struct inline_target **targets; /* owned, and each; changed under the lock */
 	size_t nr_targets;
 	const struct sink *sink; /* during poll */
+	bool may_decline;	 /* what cannot be changed is left to BPF */
 	bool is_detached;
 	/* A thread of its own looks whether rings get full, because the piece makes no system call to wake us. */
 	pthread_t waker;
@@ -203,6 +204,37 @@ static int explain(const struct inline_target *t, const struct target *target, c
 	return err != -ENOMEM ? -EOPNOTSUPP : err;
 }
 
+static bool has_one_thread(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return !proc_read_stat(&stat, pid) && stat.nr_threads == 1;
+}
+
+/*
+ * A function of @map's file cannot be changed. BPF can see all calls of the process in place of us, as long as none is
+ * under way: at the beginning, or while its only thread waits for us.
+ */
+static int decline(struct inline_source *s, const struct target *target, const struct mapping *map,
+		   const char *why)
+{
+	struct inline_target *t = find_target(s, target->pid);
+	bool is_waiting = s->options.stops_at_maps && has_one_thread(target->pid);
+	int err;
+
+	if (!s->may_decline || (t && t->is_open && !is_waiting)) {
+		error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, target->pid, why);
+		return -EOPNOTSUPP;
+	}
+	err = t ? 0 : add_target(s, target);
+	if (err)
+		return err;
+	warn("inline: %s: PID %d: %s: all calls of this process are seen by BPF, which takes longer",
+	     map->module->path, target->pid, why);
+	find_target(s, target->pid)->wants_bpf = true;
+	return -EOPNOTSUPP;
+}
+
 static int put_in(void *ctx, const struct target *target, const struct mapping *map,
 		  const struct probed_file *f, struct elf *elf)
 {
@@ -213,9 +245,17 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		.fd = map->module->fd, .near = map->start, .path = map->module->path, .kept = kept
 	};
 	struct inline_target *t = find_target(s, target->pid);
+	char why[INJECT_WHY_LEN] = "";
 	size_t nr = 0;
-	int err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf) : -ENOMEM;
+	int err;
 
+	if (t && t->is_declined)
+		return PROBE_TAKER_DECLINES;
+	if (t && t->in->state == INJECT_LEFT)
+		return -EOPNOTSUPP;
+	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
+	if (err == -ENOTSUP)
+		return decline(s, target, map, why);
 	if (err || !nr)
 		return err;
 	for (size_t i = 0; i < nr; i++) {
@@ -361,6 +401,8 @@ static int source_inline_create(struct source **out, const struct source_options
 		return -ENOMEM;
 	s->event_fd = s->wait_fd = -1;
 	s->options = *options;
+	/* Probes for a child are in all processes, which may have our jumps at these places. */
+	s->may_decline = !options->max_followed && caps->is_uretprobe_safe;
 	s->taker = (struct probe_taker){ .ctx = s,
 					 .add_probes = add_probes,
 					 .new_file = new_file,
@@ -389,14 +431,40 @@ static int open_target(const struct inline_source *s, const struct target *targe
 	struct inline_target *t = find_target(s, target->pid);
 	int err;
 
-	if (!t || !t->shared)
+	if (!t || !t->shared || t->wants_bpf || t->is_declined)
 		return 0;
 	number_calls(s, t);
 	err = inline_target_update(t, target);
 	err = err ? err : inject_set_on(t->in, true);
+	t->is_open = true;
 	if (err)
 		error("inline: PID %d: its probes cannot be switched on: %s", t->pid, strerror(-err));
 	return err;
+}
+
+static bool wants_bpf(const struct inline_source *s, pid_t pid)
+{
+	const struct inline_target *t = find_target(s, pid);
+
+	return t && t->wants_bpf;
+}
+
+/* Begin with @t, or read it again, as @of_bpf does. */
+static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct source *s, struct target *t))
+{
+	int nr = wants_bpf(s, t->pid) ? -EOPNOTSUPP : of_bpf(s->bpf, t), err;
+
+	if (nr != -EOPNOTSUPP || !wants_bpf(s, t->pid))
+		return nr;
+	err = inline_target_leave(find_target(s, t->pid), s->guard);
+	if (err == -EINPROGRESS) {
+		target_read_again(t);
+		return 0;
+	}
+	if (err)
+		return err;
+	source_bpf_place_again(s->bpf, t->pid);
+	return of_bpf(s->bpf, t);
 }
 
 static int source_inline_attach(struct source *source, struct target *t)
@@ -411,7 +479,7 @@ static int source_inline_attach(struct source *source, struct target *t)
 		return -ESRCH;
 	}
 	err = start_waker(s);
-	nr = err ? err : source_bpf.attach(s->bpf, t);
+	nr = err ? err : place(s, t, source_bpf.attach);
 	err = nr < 0 ? nr : open_target(s, t);
 
 	if (err && find_target(s, t->pid)) {
@@ -467,7 +535,7 @@ static int source_inline_update(struct source *source, struct target *t)
 		known->wants_update = true;
 		return 0;
 	}
-	nr = s->is_detached ? 0 : source_bpf.update(s->bpf, t);
+	nr = s->is_detached ? 0 : place(s, t, source_bpf.update);
 	if (nr < 0 || s->is_detached)
 		return nr;
 	err = open_target(s, t);
@@ -578,8 +646,10 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	sum.stacks += ours.stacks;
 	sum.other += ours.other;
 	sum.abandoned += ours.abandoned;
+	sum.by_probes = ours.by_probes;
 	/* A process that shares the memory is seen like a thread. */
-	sum.sharers = 0;
+	if (!t || !t->is_declined)
+		sum.sharers = 0;
 	return sum;
 }
 

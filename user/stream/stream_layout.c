@@ -85,10 +85,12 @@ static const struct stream_field life_fields[] = {
 };
 
 static const struct stream_field losses_fields[] = {
-	NUMBER(stream_losses, pid),	    NUMBER(stream_losses, flags),      NUMBER(stream_losses, allocs),
-	NUMBER(stream_losses, frees),	    NUMBER(stream_losses, stacks),     NUMBER(stream_losses, other),
-	NUMBER(stream_losses, abandoned),   NUMBER(stream_losses, unfollowed), NUMBER(stream_losses, sharers),
-	NUMBER(stream_losses, overwritten), NUMBER(stream_losses, tracers),
+	NUMBER(stream_losses, pid),	  NUMBER(stream_losses, flags),
+	NUMBER(stream_losses, allocs),	  NUMBER(stream_losses, frees),
+	NUMBER(stream_losses, stacks),	  NUMBER(stream_losses, other),
+	NUMBER(stream_losses, abandoned), NUMBER(stream_losses, unfollowed),
+	NUMBER(stream_losses, sharers),	  NUMBER(stream_losses, overwritten),
+	NUMBER(stream_losses, tracers),	  NUMBER(stream_losses, by_probes),
 };
 
 static const struct stream_field scan_fields[] = {

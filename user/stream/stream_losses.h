@@ -17,7 +17,8 @@ static inline struct stream_losses stream_losses_put(pid_t pid, const struct los
 				       .unfollowed = l->unfollowed,
 				       .sharers = l->sharers,
 				       .overwritten = l->overwritten,
-				       .tracers = l->tracers };
+				       .tracers = l->tracers,
+				       .by_probes = l->by_probes };
 }
 
 static inline struct losses stream_losses_take(const struct stream_losses *rec)
@@ -30,5 +31,6 @@ static inline struct losses stream_losses_take(const struct stream_losses *rec)
 				.unfollowed = rec->unfollowed,
 				.sharers = rec->sharers,
 				.overwritten = rec->overwritten,
-				.tracers = rec->tracers };
+				.tracers = rec->tracers,
+				.by_probes = rec->by_probes };
 }
