@@ -111,6 +111,12 @@ struct stack_look {
 	size_t nr;
 };
 
+/* Is @word, a program counter, where a call returns to the piece? On a stack it is the address that calls return to. */
+static bool is_returning(const struct stack_look *l, u64 word)
+{
+	return l->in && l->in->returned && word == l->in->returned;
+}
+
 static bool matters(const struct stack_look *l, u64 word)
 {
 	return l->in ? is_in_piece(l->in, word) : is_in_patch(l->patches, l->nr, word);
@@ -161,12 +167,15 @@ static bool sees(const struct stack_look *l, const struct stopped *s, const stru
 
 	if (threads_regs(s, t, &pc, &sp))
 		return true;
-	if (matters(l, pc))
+	if (matters(l, pc) || is_returning(l, pc))
 		return true;
 	nr = read_stack(t, mem, sp & ~7ULL, stack);
-	for (size_t i = 0; i < nr; i++)
+	for (size_t i = 0; i < nr; i++) {
 		if (matters(l, stack[i]) && (!l->in || is_saved_pc(stack, i, nr)))
 			return true;
+		if (is_returning(l, stack[i]) && i + 2 < nr && is_saved_pc(stack, i, nr))
+			return true;
+	}
 	return false;
 }
 

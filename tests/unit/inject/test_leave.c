@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -277,10 +279,34 @@ static void run_into_piece(taddr_t region)
 	((void (*)(void))(uintptr_t)region)();
 }
 
-/* Can the piece be taken out of a process that does @stay with its address? */
-static int taken_out_of(void (*stay)(taddr_t region))
+/* Stay at the first instruction of the piece, which does not end. */
+static void stay_at_piece(taddr_t region)
 {
-	static const u8 ud2[] = { 0x0f, 0x0b };
+	if (write(ready[1], "", 1) == 1)
+		((void (*)(void))(uintptr_t)(region + 2))();
+	_exit(1);
+}
+
+/* @pid has spent so much CPU time that it is where it stays. */
+static void wait_for_cpu(pid_t pid)
+{
+	enum { ENOUGH_NS = 20 * 1000 * 1000 };
+	struct timespec t = { 0 };
+	clockid_t clock;
+	u64 begin_ns;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	begin_ns = (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+	while (!clock_gettime(clock, &t) &&
+	       (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec < begin_ns + ENOUGH_NS)
+		sched_yield();
+}
+
+/* Can the piece be taken out of a process that does @stay with its address? @is_end: where calls return to. */
+static int taken_out_of(void (*stay)(taddr_t region), bool is_end)
+{
+	static const u8 ud2_and_loop[] = { 0x0f, 0x0b, 0xeb, 0xfe };
 	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC), err;
 	struct world w;
 	u32 *active;
@@ -293,7 +319,9 @@ static int taken_out_of(void (*stay)(taddr_t region))
 	w.in->region = busy_region(fd, &active);
 	*active = 0;
 	code = (void *)(uintptr_t)w.in->region;
-	memcpy(code, ud2, sizeof(ud2));
+	memcpy(code, ud2_and_loop, sizeof(ud2_and_loop));
+	if (is_end)
+		w.in->returned = w.in->region + (stay == stay_at_piece ? 2 : 0);
 	assert_int_equal(mprotect(code, PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
 	w.in->state = INJECT_IN;
 	w.in->pid = fork();
@@ -301,6 +329,8 @@ static int taken_out_of(void (*stay)(taddr_t region))
 	if (!w.in->pid)
 		stay(w.in->region);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
+	if (stay == stay_at_piece)
+		wait_for_cpu(w.in->pid);
 	err = inject_take_out(w.in, 0);
 	kill(w.in->pid, SIGKILL);
 	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
@@ -315,13 +345,21 @@ static int taken_out_of(void (*stay)(taddr_t region))
 static void test_old_words(void **state)
 {
 	(void)state;
-	assert_int_equal(taken_out_of(stay_with_old_words), 0);
+	assert_int_equal(taken_out_of(stay_with_old_words, false), 0);
 }
 
 static void test_handler_inside(void **state)
 {
 	(void)state;
-	assert_int_equal(taken_out_of(run_into_piece), -EBUSY);
+	assert_int_equal(taken_out_of(run_into_piece, false), -EBUSY);
+}
+
+/* A thread, or one that a handler has interrupted, is just where a call returns to the piece. */
+static void test_returning(void **state)
+{
+	(void)state;
+	assert_int_equal(taken_out_of(stay_at_piece, true), -EBUSY);
+	assert_int_equal(taken_out_of(run_into_piece, true), -EBUSY);
 }
 
 enum { NR_ISLANDS = 3 };
@@ -407,7 +445,7 @@ int main(void)
 		cmocka_unit_test(test_executed),  cmocka_unit_test(test_hops),
 		cmocka_unit_test(test_short),	  cmocka_unit_test(test_waits_for_cpu),
 		cmocka_unit_test(test_old_words), cmocka_unit_test(test_handler_inside),
-		cmocka_unit_test(test_islands),
+		cmocka_unit_test(test_islands),	  cmocka_unit_test(test_returning),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
