@@ -50,6 +50,7 @@ static void forget(struct bpf_source *s, pid_t pid)
 
 void source_bpf_place_again(const struct source *bpf, pid_t pid)
 {
+	self(bpf)->walks_stacks = true;
 	forget(self(bpf), pid);
 }
 
@@ -277,10 +278,10 @@ undo_source:
 	return err;
 }
 
-/* Beside a taker, only the programs for markers walk stacks: without markers nobody needs tables in the kernel. */
+/* Beside a taker, stacks are walked at markers and in processes that it declines: else nobody needs tables here. */
 static bool needs_tables(const struct bpf_source *s)
 {
-	return s->tables && (!s->options.taker || s->has_notes);
+	return s->tables && (!s->options.taker || s->walks_stacks);
 }
 
 int source_bpf_update_tables(struct bpf_source *s, const struct target *t)

@@ -154,7 +154,7 @@ static int note_links(struct bpf_source *s, const struct module *m, bool *has_li
 /* The first markers at all: from now on stacks are walked in the kernel. */
 static int begin_notes(struct bpf_source *s, const struct target *t)
 {
-	s->has_notes = true;
+	s->walks_stacks = true;
 	return s->options.taker && s->tables ? source_bpf_update_tables(s, t) : 0;
 }
 
@@ -181,7 +181,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 
 	if (!err && taker && s->is_shared)
 		err = note_links(s, map->module, &has_links);
-	if (!err && !s->has_notes && has_notes(f))
+	if (!err && !s->walks_stacks && has_notes(f))
 		err = begin_notes(s, t);
 	if (err || has_links)
 		return err;

@@ -15,7 +15,7 @@ struct bpf_source {
 	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
 	struct programs programs;
 	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
-	bool has_notes;		   /* markers were found */
+	bool walks_stacks;	   /* beside a taker: markers were found, or it has declined a process */
 	struct source_config config;
 	struct kernel_ring *ring;      /* owned */
 	struct link_set *links;	       /* owned */
