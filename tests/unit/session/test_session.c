@@ -61,6 +61,7 @@ static const char *report_on(struct world *w, const char *events, int status)
 	assert_int_equal(options_parse(&o, ARRAY_SIZE(argv) - 1, argv), 0);
 	assert_int_equal(o.command->run(&o), status);
 	options_fini(&o);
+	free(w->text);
 	w->text = calloc(1, 1 << 16);
 	f = fopen(w->json, "r");
 	assert_non_null(f);
