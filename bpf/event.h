@@ -138,7 +138,7 @@ struct note_event {
 	struct event_header h;
 	u64 time_ns; /* CLOCK_MONOTONIC */
 	u32 what;    /* enum note_what */
-	u32 reserved;
+	u32 number; /* from BPF to the source inline: the lower half of the number of the process's last call; else 0 */
 	union {
 		char name[NOTE_NAME_BYTES]; /* of a mark, cut; "" = it could not be read */
 		u64 addr;		    /* of NOTE_IGNORE */

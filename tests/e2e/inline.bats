@@ -570,6 +570,40 @@ time.sleep(1000)'
 	end_started # this test has changed the code
 }
 
+# Markers come from BPF, calls from rings. BPF tells the number of the last call before the marker, also before the first.
+# bats test_tags=core
+@test "inline: markers come where they are among the calls: a pause, moments, a late begin, a child" {
+	local i
+	for ((i = 0; i < 3; i++)); do
+		traced --backend inline -- "$T/marked" sections
+		is .totals.alloc_bytes 440
+		jq -e '.processes[0].notes | any(contains("3 allocations of that time"))' "$report"
+		traced --backend inline --between before,after -- "$T/marked" sections
+		is .totals.allocs 3
+		is .totals.live_bytes 60
+		traced --backend inline --start-paused -- "$T/marked" sections
+		is .totals.allocs 5
+		traced --backend inline -f -- "$T/marked" fork
+		jq -e '[.processes[].totals.alloc_bytes] | sort == [33, 55]' "$report"
+	done
+}
+
+# The operators of libstdc++ alone would be counted as failed, because the malloc inside them is not seen.
+@test "inline: run: a C++ program whose libc cannot be changed is not watched at all, and the report says why" {
+	start "$HEAPTAP" run -f -q --backend bpf -- "$T/idle"
+	TAP=$PID
+	wait_for pgrep -P "$TAP" -x idle
+	TARGET=$(pgrep -P "$TAP" -x idle)
+	wait_for has_probes "$TARGET"
+	traced --backend inline -- "$T/leak_cpp"
+	[ "$status" -eq 0 ]
+	grep -q 'code was changed in memory' "$err"
+	jq -e '.processes[0] | .watched == false and .totals.allocs == 0 and .totals.failed_allocs == 0
+		and (.unwatched_reason | contains("probes could not be placed"))' "$report"
+	kill "$TARGET"
+	ended "$TAP" 143
+}
+
 # The kernel writes the breakpoints of --follow to all processes, also where jumps of ours are. They would end the target.
 # Threads at full speed may lose events on a busy machine.
 # bats test_tags=core

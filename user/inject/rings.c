@@ -50,6 +50,26 @@ static u64 counter(void)
 #endif
 }
 
+/*
+ * The counter and, in @ns, the clock at one moment. Between its two readings a thread may lose its CPU: of three pairs
+ * the closest one is taken.
+ */
+static u64 read_both(u64 *ns)
+{
+	u64 least = UINT64_MAX, stamp = 0;
+
+	for (int i = 0; i < 3; i++) {
+		u64 before = counter(), now_ns = clock_now_ns(), took = counter() - before;
+
+		if (took >= least)
+			continue;
+		least = took;
+		stamp = before + took / 2;
+		*ns = now_ns;
+	}
+	return stamp;
+}
+
 static u64 now_stamp(const struct rings *r)
 {
 	return r->is_sequence ? __atomic_load_n(&r->shared->sequence, __ATOMIC_ACQUIRE) : counter();
@@ -70,8 +90,7 @@ int rings_new(struct rings **out, struct piece_shared *shared)
 		rings_free(r);
 		return -ENOMEM;
 	}
-	r->first_ns = clock_now_ns();
-	r->first_stamp = counter();
+	r->first_stamp = read_both(&r->first_ns);
 	r->last_ns = r->first_ns;
 	*out = r;
 	return 0;
@@ -335,11 +354,12 @@ int rings_poll_until(struct rings *r, const struct rings_sink *sink, u64 stamp)
 
 u64 rings_stamp(const struct rings *r, u64 time_ns, u32 number)
 {
-	u64 now_ns = clock_now_ns(), now = now_stamp(r);
-	double ns_per_tick = (double)(now_ns - r->first_ns) / (double)(now - r->first_stamp);
+	u64 now_ns, now = r->is_sequence ? now_stamp(r) : read_both(&now_ns);
+	double ns_per_tick;
 
 	if (r->is_sequence)
 		return number ? now - (u32)((u32)now - number) : now;
+	ns_per_tick = (double)(now_ns - r->first_ns) / (double)(now - r->first_stamp);
 	return time_ns < now_ns && ns_per_tick > 0 ? now - (u64)((double)(now_ns - time_ns) / ns_per_tick)
 						   : now;
 }

@@ -161,6 +161,8 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 		return -ENOMEM;
 	t->shared->max_wait = max_wait_ticks(o);
 	t->shared->is_sequence = wants_sequence();
+	/* A record of BPF that has 0 does not know the number. */
+	t->shared->sequence = 1;
 	t->shared->has_free_stacks = o->want_free_stacks;
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;
@@ -245,7 +247,7 @@ void inline_target_lose(struct inline_target *t)
 	t->poll_stamp = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
-	t->is_open = t->wants_bpf = t->is_declined = false;
+	t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,
@@ -376,11 +378,9 @@ int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is
 	return t->rings ? poll_rings(t, sink, is_over ? POLL_ALL : POLL_NOW, 0) : 0;
 }
 
-int inline_target_poll_fork(struct inline_target *t, const struct sink *sink, const struct process_event *rec)
+int inline_target_poll_until(struct inline_target *t, const struct sink *sink, u64 time_ns, u32 number)
 {
-	return t->rings ? poll_rings(t, sink, POLL_UNTIL,
-				     rings_stamp(t->rings, rec->time_ns, rec->exit_status))
-			: 0;
+	return t->rings ? poll_rings(t, sink, POLL_UNTIL, rings_stamp(t->rings, time_ns, number)) : 0;
 }
 
 void inline_target_begin_poll(struct inline_target *t)

@@ -32,6 +32,7 @@ struct inline_target {
 	bool is_open;	    /* calls of this program were seen */
 	bool wants_bpf;	    /* a function of this program cannot be changed */
 	bool is_declined;   /* so BPF sees all of its calls */
+	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
 	u64 poll_stamp;	   /* where the poll under way ends, so that forks are known that came before */
@@ -81,8 +82,7 @@ int inline_target_poll_begun(struct inline_target *t, const struct sink *sink);
 /* Deliver what its threads have written. @is_over: it writes no more. Returns how many records, or an error. */
 int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over);
 
-/* Deliver what they had written when the process forked, as @rec says. Returns the same. */
-int inline_target_poll_fork(struct inline_target *t, const struct sink *sink,
-			    const struct process_event *rec);
+/* Deliver what they had written at a moment: @time_ns and @number as for rings_stamp(). Returns the same. */
+int inline_target_poll_until(struct inline_target *t, const struct sink *sink, u64 time_ns, u32 number);
 
 struct losses inline_target_losses(const struct inline_target *t);

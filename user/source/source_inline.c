@@ -8,13 +8,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -23,27 +20,17 @@
 #include "user/inject/rings.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
-#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_target.h"
+#include "user/source/inline_waker.h"
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
 
-/*
- * How full a ring must be to wake the reader, and how often the waker looks: often for a while after a ring was that
- * full, because a thread at full speed fills its ring in half a millisecond. A poll with many records is followed by
- * another one at once.
- */
-enum {
-	WAKE_PERCENT = 12,
-	WAKE_NS = 1000 * 1000,
-	BUSY_WAKE_NS = 150 * 1000,
-	BUSY_LOOKS = 64,
-	MANY_RECORDS = 256
-};
+/* How full a ring must be to wake the reader. A poll with many records is followed by another one at once. */
+enum { WAKE_PERCENT = 12, MANY_RECORDS = 256 };
 
 enum { READER_NICE = -20 };
 
@@ -58,13 +45,10 @@ struct inline_source {
 	const struct sink *sink; /* during poll */
 	bool may_decline;	 /* what cannot be changed is left to BPF */
 	bool is_detached;
-	/* A thread of its own looks whether rings get full, because the piece makes no system call to wake us. */
-	pthread_t waker;
-	pthread_mutex_t lock;
-	bool has_waker, is_ending;
-	bool is_first; /* the thread that polls has READER_NICE in place of old_nice */
+	struct inline_waker waker;
+	pthread_mutex_t lock; /* of targets: the waker's thread looks at them */
+	bool is_first;	      /* the thread that polls has READER_NICE in place of old_nice */
 	int old_nice;
-	int event_fd, wait_fd; /* owned; wait_fd shows both event_fd and the BPF source's */
 };
 
 static struct inline_source *self(const struct source *s)
@@ -129,13 +113,18 @@ static void lose_target(struct inline_source *s, struct inline_target *t)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Let a fork of @t be told together with the calls that came before it. */
+/* Let forks and markers of @t be told together with the calls that came before them. */
 static void number_calls(const struct inline_source *s, const struct inline_target *t)
 {
-	if (s->options.max_followed && t->shared && t->shared->is_sequence)
-		source_bpf_number(s->bpf, t->pid,
-				  t->in->region + PIECE_SHARED_OFFSET +
-					  offsetof(struct piece_shared, sequence));
+	const taddr_t addr = t->in->region + PIECE_SHARED_OFFSET + offsetof(struct piece_shared, sequence);
+	u64 number;
+
+	if (!t->shared || !t->shared->is_sequence)
+		return;
+	source_bpf_number(s->bpf, t->pid, addr);
+	/* BPF reads only pages that the target has touched, or that are read so. */
+	if (pread(t->mem, &number, sizeof(number), (off_t)addr) != sizeof(number))
+		debug("inline: PID %d: its page of numbers cannot be read", t->pid);
 }
 
 /* @parent, which may be NULL, has a forked child. */
@@ -147,7 +136,7 @@ static int add_copy(struct inline_source *s, const struct inline_target *parent,
 
 	/* An earlier process had this PID. */
 	drop_target(s, pid);
-	if (!parent || !parent->shared || proc_read_stat(&stat, pid))
+	if (!parent || !parent->shared || parent->is_refused || proc_read_stat(&stat, pid))
 		return 0;
 	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
 	return err ? err : list_target(s, new);
@@ -192,16 +181,24 @@ static int new_file(void *ctx, const struct module *m, struct elf *elf)
 	return 0;
 }
 
-static int explain(const struct inline_target *t, const struct target *target, const struct mapping *map,
-		   int err)
+/* Without one of its allocators, calls would be counted that look as if they had failed (new without its malloc). */
+static int refuse(struct inline_target *t, const struct mapping *map, const char *why)
 {
+	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid, why);
+	t->is_refused = !t->is_open;
+	return -EOPNOTSUPP;
+}
+
+static int explain(struct inline_target *t, const struct target *target, const struct mapping *map, int err)
+{
+	int refused;
+
 	if (!err || err == -ESRCH || err == -EINPROGRESS)
 		return err;
 	if (!target_still_maps(target, map))
 		return -EINPROGRESS;
-	error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, t->pid,
-	      *t->in->why ? t->in->why : strerror(-err));
-	return err != -ENOMEM ? -EOPNOTSUPP : err;
+	refused = refuse(t, map, *t->in->why ? t->in->why : strerror(-err));
+	return err != -ENOMEM ? refused : err;
 }
 
 static bool has_one_thread(pid_t pid)
@@ -218,20 +215,17 @@ static bool has_one_thread(pid_t pid)
 static int decline(struct inline_source *s, const struct target *target, const struct mapping *map,
 		   const char *why)
 {
-	struct inline_target *t = find_target(s, target->pid);
 	bool is_waiting = s->options.stops_at_maps && has_one_thread(target->pid);
-	int err;
+	int err = find_target(s, target->pid) ? 0 : add_target(s, target);
+	struct inline_target *t = find_target(s, target->pid);
 
-	if (!s->may_decline || (t && t->is_open && !is_waiting)) {
-		error("inline: %s: PID %d: %s: use --backend bpf", map->module->path, target->pid, why);
-		return -EOPNOTSUPP;
-	}
-	err = t ? 0 : add_target(s, target);
 	if (err)
 		return err;
+	if (!s->may_decline || (t->is_open && !is_waiting))
+		return refuse(t, map, why);
 	warn("inline: %s: PID %d: %s: all calls of this process are seen by BPF, which takes longer",
 	     map->module->path, target->pid, why);
-	find_target(s, target->pid)->wants_bpf = true;
+	t->wants_bpf = true;
 	return -EOPNOTSUPP;
 }
 
@@ -251,7 +245,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 
 	if (t && t->is_declined)
 		return PROBE_TAKER_DECLINES;
-	if (t && t->in->state == INJECT_LEFT)
+	if (t && (t->is_refused || t->in->state == INJECT_LEFT))
 		return -EOPNOTSUPP;
 	err = sites && kept ? inline_sites_find(sites, &nr, s->probes, f, elf, why) : -ENOMEM;
 	if (err == -ENOTSUP)
@@ -304,70 +298,16 @@ static bool needs_poll(const struct inline_target *t)
 	       (rings_fill(t->rings) >= WAKE_PERCENT || (t->stacks && inline_stacks_wants_look(t->stacks)));
 }
 
-static bool is_getting_full(const struct inline_source *s)
-{
-	for (size_t i = 0; i < s->nr_targets; i++)
-		if (needs_poll(s->targets[i]))
-			return true;
-	return false;
-}
-
-static void *wake_reader(void *ctx)
+static bool any_needs_poll(void *ctx)
 {
 	struct inline_source *s = ctx;
-	u32 busy_looks = 0;
+	bool is_full = false;
 
-	while (!__atomic_load_n(&s->is_ending, __ATOMIC_ACQUIRE)) {
-		bool is_full;
-
-		clock_pause(busy_looks ? BUSY_WAKE_NS : WAKE_NS, UINT64_MAX);
-		pthread_mutex_lock(&s->lock);
-		is_full = is_getting_full(s);
-		pthread_mutex_unlock(&s->lock);
-		busy_looks = is_full ? BUSY_LOOKS : busy_looks - !!busy_looks;
-		if (is_full && eventfd_write(s->event_fd, 1))
-			break;
-	}
-	return NULL;
-}
-
-static int make_wait_fd(struct inline_source *s)
-{
-	struct epoll_event ev = { .events = EPOLLIN };
-
-	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	s->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->event_fd < 0 || s->wait_fd < 0 || epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, s->event_fd, &ev) ||
-	    epoll_ctl(s->wait_fd, EPOLL_CTL_ADD, source_bpf.wait_fd(s->bpf), &ev))
-		return -errno;
-	return 0;
-}
-
-/* Not before heaptap has given up what tracing does not need: capabilities belong to each thread by itself. */
-static int start_waker(struct inline_source *s)
-{
-	sigset_t all, old;
-
-	if (s->has_waker)
-		return 0;
-	/* Signals are for the thread that reads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	s->has_waker = !pthread_create(&s->waker, NULL, wake_reader, s);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return s->has_waker ? 0 : -EAGAIN;
-}
-
-static void stop_waker(struct inline_source *s)
-{
-	__atomic_store_n(&s->is_ending, true, __ATOMIC_RELEASE);
-	if (s->has_waker)
-		pthread_join(s->waker, NULL);
-	s->has_waker = false;
-	if (s->event_fd >= 0)
-		close(s->event_fd);
-	if (s->wait_fd >= 0)
-		close(s->wait_fd);
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->nr_targets && !is_full; i++)
+		is_full = needs_poll(s->targets[i]);
+	pthread_mutex_unlock(&s->lock);
+	return is_full;
 }
 
 /* ---- life ---- */
@@ -399,7 +339,7 @@ static int source_inline_create(struct source **out, const struct source_options
 	}
 	if (!s)
 		return -ENOMEM;
-	s->event_fd = s->wait_fd = -1;
+	s->waker.event_fd = s->waker.wait_fd = -1;
 	s->options = *options;
 	/* Probes for a child are in all processes, which may have our jumps at these places. */
 	s->may_decline = !options->max_followed && caps->is_uretprobe_safe;
@@ -416,7 +356,7 @@ static int source_inline_create(struct source **out, const struct source_options
 	if (!err)
 		err = guard_new(&s->guard);
 	if (!err)
-		err = make_wait_fd(s);
+		err = inline_waker_init(&s->waker, source_bpf.wait_fd(s->bpf), any_needs_poll, s);
 	if (err) {
 		source_inline.free((struct source *)s);
 		return err;
@@ -431,7 +371,7 @@ static int open_target(const struct inline_source *s, const struct target *targe
 	struct inline_target *t = find_target(s, target->pid);
 	int err;
 
-	if (!t || !t->shared || t->wants_bpf || t->is_declined)
+	if (!t || !t->shared || t->wants_bpf || t->is_declined || t->is_refused)
 		return 0;
 	number_calls(s, t);
 	err = inline_target_update(t, target);
@@ -478,7 +418,7 @@ static int source_inline_attach(struct source *source, struct target *t)
 		      t->pid, t->comm);
 		return -ESRCH;
 	}
-	err = start_waker(s);
+	err = inline_waker_start(&s->waker);
 	nr = err ? err : place(s, t, source_bpf.attach);
 	err = nr < 0 ? nr : open_target(s, t);
 
@@ -536,6 +476,9 @@ static int source_inline_update(struct source *source, struct target *t)
 		return 0;
 	}
 	nr = s->is_detached ? 0 : place(s, t, source_bpf.update);
+	known = find_target(s, t->pid);
+	if (known && known->is_refused && known->in->state == INJECT_IN)
+		take_out(s, known);
 	if (nr < 0 || s->is_detached)
 		return nr;
 	err = open_target(s, t);
@@ -555,7 +498,7 @@ static int on_fork(struct inline_source *s, const struct process_event *rec)
 {
 	struct inline_target *parent = find_target(s, (pid_t)rec->h.pid);
 	bool is_copy = !(rec->h.flags & EVENT_NO_COPY);
-	int nr = parent ? inline_target_poll_fork(parent, s->sink, rec) : 0;
+	int nr = parent ? inline_target_poll_until(parent, s->sink, rec->time_ns, rec->exit_status) : 0;
 	struct process_event ev = *rec;
 	int err = nr < 0 ? nr : add_copy(s, is_copy ? parent : NULL, (pid_t)rec->child_pid);
 
@@ -567,21 +510,48 @@ static int on_fork(struct inline_source *s, const struct process_event *rec)
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
+/*
+ * Deliver the calls that came before @rec, which the target @t has caused. Calls may have come since, so the moment of
+ * a marker counts. Where that is a time, the kernel has read its clock while the thread waited in the marker, which
+ * takes longer than the two clocks differ.
+ */
+static int poll_before(struct inline_source *s, struct inline_target *t, const struct event_header *rec)
+{
+	bool is_over = rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC;
+
+	if (rec->kind == EVENT_NOTE)
+		return inline_target_poll_until(t, s->sink, ((const struct note_event *)rec)->time_ns,
+						((const struct note_event *)rec)->number);
+	if (rec->kind >= EVENT_ALLOC && rec->kind <= EVENT_REALLOC_END)
+		return inline_target_poll_until(t, s->sink, ((const struct heap_event *)rec)->time_ns, 0);
+	return inline_target_poll(t, s->sink, is_over);
+}
+
+/* A marker's record, without the number that it needs here only. */
+static int send_note(const struct inline_source *s, const struct event_header *rec)
+{
+	struct note_event ev = *(const struct note_event *)rec;
+
+	ev.number = 0;
+	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
+}
+
 /* A record of the BPF source. Calls of the target that came before it are delivered before it. */
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
 	struct inline_source *s = ctx;
 	struct inline_target *t = find_target(s, (pid_t)rec->pid);
-	bool is_over = rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC;
 	int nr;
 
 	if (rec->kind == EVENT_FORK)
 		return on_fork(s, (const struct process_event *)rec);
-	nr = t ? inline_target_poll(t, s->sink, is_over) : 0;
+	nr = t ? poll_before(s, t, rec) : 0;
 	if (nr < 0)
 		return nr;
-	if (t && is_over)
+	if (t && (rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC))
 		lose_target(s, t);
+	if (rec->kind == EVENT_NOTE)
+		return send_note(s, rec);
 	return s->sink->record(s->sink->ctx, rec, len);
 }
 
@@ -607,18 +577,16 @@ static void go_as_others(struct inline_source *s)
 
 static int source_inline_wait_fd(struct source *source)
 {
-	return self(source)->wait_fd;
+	return self(source)->waker.wait_fd;
 }
 
 static int source_inline_poll(struct source *source, const struct sink *sink)
 {
 	struct inline_source *s = self(source);
 	const struct sink ours = { .ctx = s, .record = on_record };
-	eventfd_t ignored;
 	int nr, more;
 
-	if (eventfd_read(s->event_fd, &ignored))
-		ignored = 0;
+	inline_waker_seen(&s->waker);
 	s->sink = sink;
 	go_first(s);
 	for (size_t i = 0; i < s->nr_targets; i++)
@@ -629,8 +597,8 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 				      : inline_target_poll_begun(s->targets[i], sink);
 		nr = more < 0 ? more : nr + more;
 	}
-	if (nr >= MANY_RECORDS && !s->is_detached && eventfd_write(s->event_fd, 1))
-		debug("inline: the reader cannot be woken: %s", strerror(errno));
+	if (nr >= MANY_RECORDS && !s->is_detached)
+		inline_waker_again(&s->waker);
 	return nr;
 }
 
@@ -750,7 +718,7 @@ static void source_inline_free(struct source *source)
 	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
 		take_out(s, s->targets[i]);
 	go_as_others(s);
-	stop_waker(s);
+	inline_waker_fini(&s->waker);
 	while (s->nr_targets)
 		inline_target_free(s->targets[--s->nr_targets]);
 	guard_free(s->guard);

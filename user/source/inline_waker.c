@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A thread that looks how full the rings are. */
+#include "user/source/inline_waker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+
+/*
+ * How often the thread looks: often for a while after a ring was that full, because a thread at full speed fills its
+ * ring in half a millisecond.
+ */
+enum { WAKE_NS = 1000 * 1000, BUSY_WAKE_NS = 150 * 1000, BUSY_LOOKS = 64 };
+
+static void *wake_reader(void *ctx)
+{
+	struct inline_waker *w = ctx;
+	u32 busy_looks = 0;
+
+	while (!__atomic_load_n(&w->is_ending, __ATOMIC_ACQUIRE)) {
+		bool is_full;
+
+		clock_pause(busy_looks ? BUSY_WAKE_NS : WAKE_NS, UINT64_MAX);
+		is_full = w->needs_poll(w->ctx);
+		busy_looks = is_full ? BUSY_LOOKS : busy_looks - !!busy_looks;
+		if (is_full && eventfd_write(w->event_fd, 1))
+			break;
+	}
+	return NULL;
+}
+
+int inline_waker_init(struct inline_waker *w, int other_fd, bool (*needs_poll)(void *ctx), void *ctx)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	*w = (struct inline_waker){ .needs_poll = needs_poll, .ctx = ctx };
+	w->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (w->event_fd < 0 || w->wait_fd < 0 || epoll_ctl(w->wait_fd, EPOLL_CTL_ADD, w->event_fd, &ev) ||
+	    epoll_ctl(w->wait_fd, EPOLL_CTL_ADD, other_fd, &ev))
+		return -errno;
+	return 0;
+}
+
+int inline_waker_start(struct inline_waker *w)
+{
+	sigset_t all, old;
+
+	if (w->has_thread)
+		return 0;
+	/* Signals are for the thread that reads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	w->has_thread = !pthread_create(&w->thread, NULL, wake_reader, w);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return w->has_thread ? 0 : -EAGAIN;
+}
+
+void inline_waker_seen(const struct inline_waker *w)
+{
+	eventfd_t ignored;
+
+	if (eventfd_read(w->event_fd, &ignored) && errno != EAGAIN)
+		debug("inline: the reader's event: %s", strerror(errno));
+}
+
+void inline_waker_again(const struct inline_waker *w)
+{
+	if (eventfd_write(w->event_fd, 1))
+		debug("inline: the reader cannot be woken: %s", strerror(errno));
+}
+
+void inline_waker_fini(struct inline_waker *w)
+{
+	__atomic_store_n(&w->is_ending, true, __ATOMIC_RELEASE);
+	if (w->has_thread)
+		pthread_join(w->thread, NULL);
+	w->has_thread = false;
+	if (w->event_fd >= 0)
+		close(w->event_fd);
+	if (w->wait_fd >= 0)
+		close(w->wait_fd);
+}

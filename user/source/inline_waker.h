@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Wakes the thread that reads the rings of the inline source: the piece in the target makes no system call for that. */
+#pragma once
+
+#include <pthread.h>
+
+#include "user/lib/types.h"
+
+struct inline_waker {
+	/* Is a ring so full that it should be read? Asked by the waker's own thread. */
+	bool (*needs_poll)(void *ctx);
+	void *ctx;
+	pthread_t thread;
+	bool has_thread, is_ending;
+	int event_fd; /* owned */
+	int wait_fd; /* owned; readable when the reader should poll: by event_fd, or by the other descriptor */
+};
+
+/* Show @other_fd, the caller's, in wait_fd, too. Makes no thread. 0 or -errno; inline_waker_fini() in any case. */
+int inline_waker_init(struct inline_waker *w, int other_fd, bool (*needs_poll)(void *ctx),
+		      void *ctx) __must_check;
+
+/*
+ * Make the thread, if there is none. Not before heaptap has given up what tracing does not need: capabilities belong to
+ * each thread by itself. 0 or -EAGAIN.
+ */
+int inline_waker_start(struct inline_waker *w) __must_check;
+
+/* The reader polls now: forget what has woken it. */
+void inline_waker_seen(const struct inline_waker *w);
+
+/* Let the reader poll again at once. */
+void inline_waker_again(const struct inline_waker *w);
+
+/* End the thread, and wait for it. */
+void inline_waker_fini(struct inline_waker *w);
