@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "user/lib/clock.h"
 #include "user/lib/helper_process.h"
 #include "user/lib/privileges.h"
 #include "user/lib/proc.h"
@@ -21,10 +22,13 @@ enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
 /* When heaptap has died nobody waits for its guard. */
 #define LEAVE_ALONE_NS (10 * INJECT_LEAVE_NS)
 
+enum { LOOK_NS = 1000 * 1000 }; /* at a heaptap that ends */
+
 /* Memory that heaptap, the guard and its helpers share. */
 struct guard_memory {
-	s32 result;  /* of the change that was made last */
-	u32 nr_used; /* entries behind these were never used */
+	s32 result;   /* of the change that was made last */
+	u32 nr_used;  /* entries behind these were never used */
+	bool is_over; /* heaptap ends by itself, and waits for the guard */
 	struct injection targets[GUARD_MAX_TARGETS];
 };
 
@@ -41,21 +45,34 @@ static bool is_same_process(const struct injection *in)
 	return !proc_read_stat(&stat, in->pid) && stat.start_time == in->start_time;
 }
 
-/* Take the code out of all targets in which it still is. */
+/* Take the code out of all targets in which it still is. What heaptap could not take out itself, it has told. */
 static void take_out_all(struct guard_memory *shared, u64 time_ns)
 {
 	for (u32 i = 0; i < shared->nr_used; i++) {
 		struct injection *in = &shared->targets[i];
 
-		if (in->state == INJECT_LEFT)
+		if (in->state == INJECT_LEFT && !shared->is_over)
 			in->state = INJECT_IN;
 		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in, time_ns))
-			continue;
+			continue; /* nobody hears us any more: heaptap doctor finds what is left */
 	}
 }
 
-static void guard_main(struct guard_memory *shared, int fd) __attribute__((noreturn));
-static void guard_main(struct guard_memory *shared, int fd)
+/*
+ * Wait until @heaptap, which was killed, has let go of the processes that it traced (run --follow): before, nobody else
+ * can stop them. A process that ends closes its files first, and lets go of those later, together with its children
+ * (kernel/exit.c: exit_files before exit_notify).
+ */
+static void await_end_of(pid_t heaptap)
+{
+	u64 end_ns = clock_now_ns() + LEAVE_ALONE_NS;
+
+	while (getppid() == heaptap && clock_pause(LOOK_NS, end_ns))
+		;
+}
+
+static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd) __attribute__((noreturn));
+static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	char byte;
@@ -69,6 +86,8 @@ static void guard_main(struct guard_memory *shared, int fd)
 	privileges_drop(PRIVILEGES_GUARDING, 0);
 	while (read(fd, &byte, 1) < 0 && errno == EINTR)
 		;
+	if (!shared->is_over)
+		await_end_of(heaptap);
 	/* A target that keeps a thread in our code does not keep the others waiting. */
 	take_out_all(shared, 0);
 	take_out_all(shared, LEAVE_ALONE_NS);
@@ -77,6 +96,7 @@ static void guard_main(struct guard_memory *shared, int fd)
 
 static int start(struct guard *g)
 {
+	pid_t heaptap = getpid();
 	int fds[2];
 	void *mem = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -90,7 +110,7 @@ static int start(struct guard *g)
 	g->pid = fork();
 	if (!g->pid) {
 		close(fds[1]);
-		guard_main(g->shared, fds[0]);
+		guard_main(g->shared, heaptap, fds[0]);
 	}
 	close(fds[0]);
 	return g->pid < 0 ? -errno : 0;
@@ -119,6 +139,8 @@ void guard_free(struct guard *g)
 
 	if (!g)
 		return;
+	if (g->shared)
+		__atomic_store_n(&g->shared->is_over, true, __ATOMIC_SEQ_CST);
 	if (g->fd >= 0)
 		close(g->fd);
 	while (g->pid > 0 && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)

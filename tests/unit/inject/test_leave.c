@@ -12,11 +12,16 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "user/inject/guard.h"
+#include "user/lib/proc.h"
 
 enum { NR_PATCHES = 4, APART = 64 };
 
@@ -362,6 +367,61 @@ static void test_returning(void **state)
 	assert_int_equal(taken_out_of(run_into_piece, true), -EBUSY);
 }
 
+/* A heaptap that traces @target, is being killed, and has closed its files already. It lets go later. */
+static void die_slowly(const struct world *w)
+{
+	struct proc_stat stat;
+	struct injection *in;
+	struct guard *g;
+
+	if (ptrace(PTRACE_SEIZE, w->in->pid, 0, 0) || guard_new(&g) || proc_read_stat(&stat, w->in->pid))
+		_exit(1);
+	in = guard_add(g, w->in->pid, stat.start_time);
+	in->region = w->in->region;
+	in->state = INJECT_IN;
+	close_range(3, ~0U, 0);
+	usleep(300 * 1000);
+	_exit(0);
+}
+
+static void test_guard_of_tracer(void **state)
+{
+	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC), status;
+	struct world w;
+	pid_t heaptap;
+	u32 *active;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("not root: the guard may not trace what is no child of it\n");
+		skip();
+	}
+	world_init(&w);
+	w.in->region = busy_region(fd, &active);
+	*active = 0;
+	w.in->pid = fork();
+	assert_true(w.in->pid >= 0);
+	if (!w.in->pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (!w.in->pid)
+		pause();
+	heaptap = fork();
+	assert_true(heaptap >= 0);
+	if (!heaptap)
+		die_slowly(&w);
+	assert_int_equal(waitpid(heaptap, &status, 0), heaptap);
+	assert_int_equal(status, 0);
+	/* Twenty seconds at most. */
+	for (int i = 0; i < 400 && !inject_check_region(w.in); i++)
+		usleep(50 * 1000);
+	assert_int_equal(inject_check_region(w.in), -ESRCH);
+	kill(w.in->pid, SIGKILL);
+	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
+	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
+	close(fd);
+	world_fini(&w);
+}
+
 enum { NR_ISLANDS = 3 };
 
 /* A jump to @island, from the page behind all islands. */
@@ -440,12 +500,19 @@ static void test_islands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_restores),  cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_gone),	  cmocka_unit_test(test_no_write),
-		cmocka_unit_test(test_executed),  cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_short),	  cmocka_unit_test(test_waits_for_cpu),
-		cmocka_unit_test(test_old_words), cmocka_unit_test(test_handler_inside),
-		cmocka_unit_test(test_islands),	  cmocka_unit_test(test_returning),
+		cmocka_unit_test(test_restores),
+		cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_no_write),
+		cmocka_unit_test(test_executed),
+		cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_waits_for_cpu),
+		cmocka_unit_test(test_old_words),
+		cmocka_unit_test(test_handler_inside),
+		cmocka_unit_test(test_islands),
+		cmocka_unit_test(test_returning),
+		cmocka_unit_test(test_guard_of_tracer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
