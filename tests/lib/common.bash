@@ -73,15 +73,13 @@ end_started() {
 	STARTED=()
 }
 
-# wait_for COMMAND...: until it succeeds; fails after four minutes and more (a hang, not a measure of speed)
+# wait_for COMMAND...: until it succeeds; fails after five minutes (a hang, not a measure of speed)
 wait_for() {
-	local i
-	for ((i = 0; i < 5000; i++)); do
-		"$@" && return 0
+	local end=$((SECONDS + 300))
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || { echo "waited in vain for: $*"; return 1; }
 		sleep 0.05
 	done
-	echo "waited in vain for: $*"
-	return 1
 }
 
 # ended PID STATUS: a child of this shell has ended with this status
