@@ -345,20 +345,27 @@ static void not_busy(void)
 	NEED(is_readable(other, NO_WAIT));
 }
 
+/* A program that any signal ends. */
+static pid_t fork_program(void)
+{
+	pid_t pid = fork();
+	sigset_t none;
+
+	if (pid)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	pause();
+	_exit(0);
+}
+
 /* The program gets the first signal, and nothing is cut. */
 static void busy_run(void)
 {
 	int other, status;
 	struct control *c = guarded(true, &other);
-	pid_t pid = fork();
+	pid_t pid = fork_program();
 
-	if (!pid) {
-		sigset_t none;
-
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		pause();
-	}
 	control_begin(c, pid);
 	NEED(kill(getpid(), SIGTERM) == 0);
 	NEED(waitpid(pid, &status, 0) == pid);
@@ -376,15 +383,8 @@ static void busy_cpu_limit(void)
 {
 	int other, sig;
 	struct control *c = guarded(true, &other);
-	pid_t pid = fork();
+	pid_t pid = fork_program();
 
-	if (!pid) {
-		sigset_t none;
-
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		pause();
-	}
 	control_begin(c, pid);
 	NEED(kill(getpid(), SIGXCPU) == 0);
 	NEED(is_readable(other, FOR_EVER));
