@@ -276,9 +276,9 @@ static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 
 
 	while (t->nr_pending) {
 		p = &t->pending[t->nr_pending - 1];
-		if (p->sp > sp || (p->sp == sp && is_jump) || sp - p->sp > SAME_STACK_BYTES)
+		if (p->sp > sp || (p->sp == sp && is_jump) || (p->sp && sp - p->sp > SAME_STACK_BYTES))
 			break;
-		if (p->sp != sp && t->nr_pending < PIECE_MAX_PENDING)
+		if (p->sp && p->sp != sp && t->nr_pending < PIECE_MAX_PENDING)
 			break;
 		t->nr_pending--;
 	}
@@ -295,28 +295,51 @@ static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 
 	return true;
 }
 
-/* Take the latest call that was entered at @sp. NULL if @t has none. */
-static const struct piece_pending *take_pending(struct piece_thread *t, u64 sp)
+/*
+ * Take the latest call that was entered at @sp. False if @t has none. Later calls stay: they may be on other stacks of
+ * the thread, between which the program switched in the middle of an allocator.
+ */
+static bool take_pending(struct piece_thread *t, u64 sp, struct piece_pending *out)
 {
 	for (u32 i = t->nr_pending; i-- > 0;) {
-		if (i < PIECE_MAX_PENDING && t->pending[i].sp == sp) {
-			t->nr_pending = i;
-			return &t->pending[i];
-		}
+		if (i >= PIECE_MAX_PENDING || t->pending[i].sp != sp)
+			continue;
+		*out = t->pending[i];
+		for (; i + 1 < t->nr_pending && i + 1 < PIECE_MAX_PENDING; i++)
+			t->pending[i] = t->pending[i + 1];
+		t->nr_pending = i;
+		return true;
 	}
-	return NULL;
+	return false;
+}
+
+/* As take_pending(), of a thread that may change its list meanwhile: a place without a stack pointer is empty. */
+static bool take_others_pending(struct piece_thread *t, u64 sp, struct piece_pending *out)
+{
+	for (u32 i = PIECE_MAX_PENDING; i-- > 0;) {
+		struct piece_pending *p = &t->pending[i];
+		u64 seen = sp;
+
+		if (i >= t->nr_pending || __atomic_load_n(&p->sp, __ATOMIC_ACQUIRE) != sp)
+			continue;
+		*out = *p;
+		if (__atomic_compare_exchange_n(&p->sp, &seen, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			return true;
+	}
+	return false;
 }
 
 /* The thread pointer, or the number of active hooks, is not the one of the entry: look at all threads. */
-static const struct piece_pending *take_pending_anywhere(u64 sp)
+static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 {
+	enum { LOOKS = 100 };
 	struct piece_private *all = private();
 
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
-		const struct piece_pending *p = all->keys[i] ? take_pending(&all->threads[i], sp) : NULL;
+	for (u32 i = 0; i < LOOKS * PIECE_MAX_THREADS; i++) {
+		u32 at = i % PIECE_MAX_THREADS;
 
-		if (p)
-			return p;
+		if (all->keys[at] && take_others_pending(&all->threads[at], sp, out))
+			return;
 	}
 	__builtin_trap();
 }
@@ -540,18 +563,17 @@ static void leave(u32 at, const struct piece_pending *pending, const struct piec
 
 static __attribute__((noinline)) u64 leave_any(const struct piece_regs *regs, u64 sp, bool is_traced)
 {
-	const struct piece_pending *p;
+	struct piece_pending p;
 	struct piece_thread *base = NULL;
 	u64 ret;
 	u32 at = thread_begin(&base, is_traced);
 
 	do {
-		p = at == NO_THREAD ? NULL : take_pending(&private()->threads[at], sp);
-		if (!p)
-			p = take_pending_anywhere(sp);
-		ret = p->ret;
+		if (at == NO_THREAD || !take_pending(&private()->threads[at], sp, &p))
+			take_pending_anywhere(sp, &p);
+		ret = p.ret;
 		if (is_traced && at != NO_THREAD)
-			leave(at, p, regs);
+			leave(at, &p, regs);
 	} while (ret == (u64)(uintptr_t)piece_returned);
 	if (at != NO_THREAD)
 		thread_end(base);

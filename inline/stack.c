@@ -13,8 +13,11 @@
 
 /* ---- the stack that the thread runs on ---- */
 
-/* How stacks are found that are in no list yet: memory up to the thread's own data, or only the page. */
-enum { MAX_THREAD_STACK = 64 << 20 };
+/*
+ * A stack ends at the thread's own data. One that is in no list yet is read up to there if that is near, and else to
+ * the end of the page: below the thread's stack may be that of a coroutine, and between them what cannot be read.
+ */
+enum { MAX_THREAD_STACK = 64 << 20, NEAR_OWN_DATA = 64 << 10 };
 
 /* The number of regions that begin at or below @sp. */
 static u32 search_regions(const struct piece_tables *t, u64 sp)
@@ -63,16 +66,15 @@ static bool find_region(struct piece_walk *pw, u64 sp)
 static void find_stack(struct piece_walk *pw, u64 sp)
 {
 	u64 own = __builtin_ia32_rdfsbase64() & ~7ULL;
-	bool is_below = own > sp && own - sp < MAX_THREAD_STACK;
 
 	if (find_region(pw, sp)) {
-		if (is_below && own < pw->high)
+		if (own > sp && own - sp < MAX_THREAD_STACK && own < pw->high)
 			pw->high = own;
 		return;
 	}
 	__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
 	pw->low = sp & ~(u64)(PIECE_PAGE - 1);
-	pw->high = is_below ? own : pw->low + PIECE_PAGE;
+	pw->high = own > sp && own - sp < NEAR_OWN_DATA ? own : pw->low + PIECE_PAGE;
 }
 
 static struct piece_walk *walk_of(struct walk *w)

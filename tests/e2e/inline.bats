@@ -55,6 +55,22 @@ equals_oracle() {
 	is " | .functions.malloc + .lost.other" 100
 }
 
+# The first call to return is not the one that began last.
+@test "inline: run, an allocator that goes on with another coroutine (B9, C2)" {
+	traced -q --backend inline -- "$T/coroutines" yield
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	grep -qx "status 0" "$out"
+}
+
+# heaptap does not know this stack yet, and its end is below the data of the thread.
+@test "inline: run, a new thread on a stack of its own whose frames lead into a guard page (C2, C4)" {
+	traced -q --backend inline -- "$T/coroutines" guard
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	grep -qx "status 0" "$out"
+	nothing_lost
+	is ' | any(.stacks[]; any(.frames[]; .function == "on_top"))' true
+}
+
 @test "inline: run, threads that are cancelled" { equals_oracle "$T/cancel"; }
 @test "inline: run, a large C++ program" { equals_oracle llvm-nm "$(command -v llvm-nm)"; }
 
@@ -144,6 +160,15 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 	by_bpf
 	jq -e '[.processes[0].stacks[].truncated] | length > 0 and all(. == null)' "$report"
 	grep -q "plug_short.so: PID .*: free: it is too short: all calls" "$err"
+}
+
+# The rings would take up the addresses that the limit leaves to the program.
+@test "inline: a program whose memory is limited is left to BPF (E5)" {
+	traced --backend inline -- bash -c 'ulimit -v 8000000; exec "$@"' bash "$T/order"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
+	jq -e '.processes[1].notes | any(test("BPF has seen all of its calls"))' "$report"
+	grep -q "its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls .* seen by BPF" "$err"
 }
 
 @test "inline: a program that cannot be changed executes one that can, and the other way round" {
