@@ -229,6 +229,18 @@ static int decline(struct inline_source *s, const struct target *target, const s
 	return -EOPNOTSUPP;
 }
 
+/*
+ * Our rings would take up the addresses, and our state of its threads the data, that a limit leaves to the program: its
+ * own allocations would fail.
+ */
+static bool has_memory_limit(pid_t pid)
+{
+	struct rlimit addresses, data;
+
+	return (!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
+	       (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY);
+}
+
 static int put_in(void *ctx, const struct target *target, const struct mapping *map,
 		  const struct probed_file *f, struct elf *elf)
 {
@@ -252,6 +264,8 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		return decline(s, target, map, why);
 	if (err || !nr)
 		return err;
+	if ((!t || t->in->state == INJECT_NOTHING) && has_memory_limit(target->pid))
+		return decline(s, target, map, "its memory is limited (RLIMIT_AS or RLIMIT_DATA)");
 	for (size_t i = 0; i < nr; i++) {
 		sites[i].addr += map->bias;
 		sites[i].start += map->bias;
