@@ -19,8 +19,8 @@
 #include "user/lib/proc.h"
 #include "user/source/inline_stacks.h"
 
-/* A thread without a known TID gets a number that no thread has. */
-enum { UNKNOWN_TID = 1 << 30, TID_SEARCH_BYTES = 2048 };
+/* A thread without a known TID gets a number that no thread has: Linux has none above MAX_TID (PID_MAX_LIMIT). */
+enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
 
 /*
  * Stamps by a sequence that all threads share, where the counter cannot order records, or where a few CPUs share the
@@ -282,7 +282,10 @@ static u32 search_tid(const struct inline_target *t, u64 tp)
 	return 0;
 }
 
-/* The TID of the thread that writes to ring @ring. The C library keeps it near the thread pointer. */
+/*
+ * The TID of the thread that writes to ring @ring, 0 = not known. The C library keeps it near the thread pointer. It
+ * writes 0 there when the thread ends and -1 when the thread is joined, and the target may write anything.
+ */
 static u32 find_tid(struct inline_target *t, u32 ring)
 {
 	const u64 at =
@@ -297,7 +300,7 @@ static u32 find_tid(struct inline_target *t, u32 ring)
 		t->tid_offset = search_tid(t, tp);
 	if (!t->tid_offset || pread(t->mem, &tid, sizeof(tid), (off_t)(tp + t->tid_offset)) != sizeof(tid))
 		return 0;
-	return tid;
+	return tid <= MAX_TID ? tid : 0;
 }
 
 /*

@@ -94,9 +94,13 @@ static void test_later_thread(void **state)
 	(void)state;
 	unknown = tid_read(&w, 0);
 	assert_true(unknown > 4 << 20); /* no thread has it */
+	/* The C library writes -1 when a thread is joined, and the target may write anything. */
+	assert_int_equal(tid_read(&w, UINT32_MAX), unknown);
+	assert_int_equal(tid_read(&w, (4 << 20) + 1), unknown);
 	assert_int_equal(tid_read(&w, 100), 100);
 	assert_int_equal(tid_read(&w, 0), 100); /* it has ended */
 	assert_int_equal(tid_read(&w, 200), 200);
+	assert_int_equal(tid_read(&w, UINT32_MAX), 200); /* it was joined */
 	world_fini(&w, private);
 }
 
