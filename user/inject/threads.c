@@ -203,10 +203,19 @@ static bool is_unhandled(const struct stopped_thread *t)
 	       (waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || si.si_pid);
 }
 
-/* Can thread @t make system calls? */
-static bool may_work(const struct stopped_thread *t)
+/*
+ * Is thread @t about to stop for a SIGSTOP of a probe, which the tracer has to handle? In a system call of ours the
+ * thread would stop for it too early. The signal cannot be sent again: to the tracer, another one is a real SIGSTOP.
+ */
+static bool is_awaited(const struct stopped *s, const struct stopped_thread *t)
 {
-	return !t->sig && t->is_stopped && !is_unhandled(t);
+	return s->is_traced && !t->is_held && t->is_stopped && stop_hides_signal(t->tid, SIGSTOP);
+}
+
+/* Can thread @t make system calls? */
+static bool may_work(const struct stopped *s, const struct stopped_thread *t)
+{
+	return !t->sig && t->is_stopped && !is_unhandled(t) && !is_awaited(s, t);
 }
 
 static int begin(struct stopped *s, struct stopped_thread *t)
@@ -228,7 +237,7 @@ static int prepare(struct stopped *s)
 {
 	int err = s->worker ? 0 : find_insn(s);
 	const size_t nr = s->nr;
-	bool is_awaited = false;
+	bool must_wait = false;
 
 	if (s->worker || err)
 		return err;
@@ -236,8 +245,8 @@ static int prepare(struct stopped *s)
 	for (size_t i = 0; nr && i < 2 * nr && (err == -EAGAIN || err == -EBUSY); i++) {
 		struct stopped_thread *t = &s->threads[i % nr];
 
-		is_awaited |= is_unhandled(t);
-		if (t->is_held != (i < nr) || !may_work(t))
+		must_wait |= is_unhandled(t) || is_awaited(s, t);
+		if (t->is_held != (i < nr) || !may_work(s, t))
 			continue;
 		err = begin(s, t);
 		if (!err)
@@ -245,7 +254,7 @@ static int prepare(struct stopped *s)
 	}
 	if (err != -EAGAIN && err != -EBUSY)
 		return err;
-	return is_awaited ? -EINPROGRESS : -EAGAIN;
+	return must_wait ? -EINPROGRESS : -EAGAIN;
 }
 
 int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *result)

@@ -9,6 +9,7 @@
 
 #include "arch/regs.h"
 #include "arch/thread_call.h"
+#include "fallback/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/maps.h"
@@ -18,13 +19,16 @@
 
 enum { BACK_NS = 500 * 1000 * 1000 };
 
-/* Did @tid stop only because it was asked to? Nobody has taken that stop by wait(2). */
+/*
+ * Did @tid stop only because it was asked to? Nobody has taken that stop by wait(2). A thread with a SIGSTOP of a probe
+ * would stop for it in the call, where nobody handles that.
+ */
 static bool is_free(pid_t tid)
 {
 	siginfo_t si = { .si_pid = 0 };
 
 	return !waitid(P_PID, (id_t)tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) && si.si_pid &&
-	       si.si_status == (PTRACE_EVENT_STOP << 8 | SIGTRAP);
+	       si.si_status == (PTRACE_EVENT_STOP << 8 | SIGTRAP) && !stop_hides_signal(tid, SIGSTOP);
 }
 
 /*
