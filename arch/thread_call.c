@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/regs.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/maps.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_memory.h"
 
@@ -211,6 +213,33 @@ static bool has_shadow_stack(pid_t tid)
 		if (!strncmp(line, "x86_Thread_features:", 20))
 			return strstr(line, "shstk") != NULL;
 	return !f;
+}
+
+int thread_call_find_stack(taddr_t *out, pid_t tid)
+{
+	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
+	auto_fclose FILE *f = NULL;
+	auto_free char *text = NULL;
+	struct map_line line;
+	char path[40];
+	size_t size = 0;
+	int err = regs ? arch_regs_read(regs, tid) : -ENOMEM;
+
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
+	f = fopen(path, "re");
+	while (f && getline(&text, &size, f) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		if (maps_parse_line(text, strlen(text), &line) || regs->sp < line.start ||
+		    regs->sp >= line.end)
+			continue;
+		*out = line.start;
+		return !strcmp(line.path, "[stack]") || (regs->tp >= line.start && regs->tp < line.end)
+			       ? 0
+			       : -EBUSY;
+	}
+	return -EBUSY;
 }
 
 /* Write the frame by which the thread goes on. */

@@ -58,6 +58,13 @@ int thread_call_begin_held(struct thread_call *c, pid_t tid, taddr_t insn) __mus
 int thread_call_begin_safe(struct thread_call *c, pid_t tid, const struct inject_way_back *back,
 			   taddr_t stack) __must_check;
 
+/*
+ * Find the first byte of the stack that @tid runs on: that of the program, or one with the thread pointer in the same
+ * mapping. The memory below the stack pointer is unused in those only: others may lie in a heap. -EBUSY: it has no such
+ * stack; or another -errno.
+ */
+int thread_call_find_stack(taddr_t *out, pid_t tid) __must_check;
+
 /* Search code of @tid for what thread_call_begin_safe() needs and @back does not have yet. 0; -ENOENT; or -errno. */
 int thread_call_find_way_back(struct inject_way_back *back, pid_t tid, taddr_t start,
 			      taddr_t end) __must_check;

@@ -177,6 +177,11 @@ void threads_resume(struct stopped *s)
 	*s = (struct stopped){ 0 };
 }
 
+static bool wants_way_back(const struct stopped *s)
+{
+	return s->is_traced && (!s->back.insn || !s->back.restorer);
+}
+
 static int find_insn(struct stopped *s)
 {
 	struct maps_reader *maps;
@@ -185,11 +190,15 @@ static int find_insn(struct stopped *s)
 
 	if (err || s->insn)
 		return err;
-	while (!s->insn && maps_next(maps, &line) == 1)
-		if (line.is_executable && line.is_readable && !line.is_parked &&
-		    strcmp(line.path, "[vsyscall]") != 0 &&
-		    thread_call_find_in(&s->insn, s->pid, line.start, line.end))
+	while ((!s->insn || wants_way_back(s)) && maps_next(maps, &line) == 1) {
+		if (!line.is_executable || !line.is_readable || line.is_parked ||
+		    !strcmp(line.path, "[vsyscall]"))
+			continue;
+		if (!s->insn && thread_call_find_in(&s->insn, s->pid, line.start, line.end))
 			s->insn = 0;
+		if (wants_way_back(s) && !thread_call_find_way_back(&s->back, s->pid, line.start, line.end))
+			break;
+	}
 	maps_close(maps);
 	return s->insn ? 0 : -EOPNOTSUPP;
 }
@@ -220,6 +229,7 @@ static bool may_work(const struct stopped *s, const struct stopped_thread *t)
 
 static int begin(struct stopped *s, struct stopped_thread *t)
 {
+	taddr_t stack;
 	int status;
 
 	/* The stop that we have asked for is ours. */
@@ -228,8 +238,13 @@ static int begin(struct stopped *s, struct stopped_thread *t)
 			return -EAGAIN;
 		t->is_taken = true;
 	}
-	return s->is_traced ? thread_call_begin_held(&s->call, t->tid, s->insn)
-			    : thread_call_begin(&s->call, t->tid, s->insn);
+	if (!s->is_traced)
+		return thread_call_begin(&s->call, t->tid, s->insn);
+	/* Here we are no helper that survives a kill of heaptap. */
+	if (!wants_way_back(s) && !thread_call_find_stack(&stack, t->tid) &&
+	    !thread_call_begin_safe(&s->call, t->tid, &s->back, stack))
+		return 0;
+	return thread_call_begin_held(&s->call, t->tid, s->insn);
 }
 
 /* Choose the worker: a thread that is held anyway, else any. One in a restartable sequence (-EBUSY) will not do. */
@@ -298,5 +313,8 @@ int threads_scratch(struct stopped *s, taddr_t *sp)
 	int err = prepare(s);
 
 	*sp = 0;
-	return err ? err : threads_regs(s, s->worker, &ignored, sp);
+	if (err || !s->call.frame)
+		return err ? err : threads_regs(s, s->worker, &ignored, sp);
+	*sp = s->call.frame;
+	return 0;
 }

@@ -2,17 +2,13 @@
 /* A system call that a thread of a held program carries out. If heaptap is killed meanwhile, the program goes on. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "arch/regs.h"
 #include "arch/thread_call.h"
 #include "fallback/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
-#include "user/lib/maps.h"
 #include "user/lib/proc.h"
 #include "user/source/launch_private.h"
 #include "user/source/launch_threads.h"
@@ -31,37 +27,6 @@ static bool is_free(pid_t tid)
 	       si.si_status == (PTRACE_EVENT_STOP << 8 | SIGTRAP) && !stop_hides_signal(tid, SIGSTOP);
 }
 
-/*
- * Find the first byte of the stack that @tid runs on: that of the program, or one with the thread pointer in the same
- * mapping. The memory below the stack pointer is unused in those only: others may lie in a heap.
- */
-static int find_stack(taddr_t *out, pid_t tid)
-{
-	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
-	auto_fclose FILE *f = NULL;
-	auto_free char *text = NULL;
-	struct map_line line;
-	char path[40];
-	size_t size = 0;
-	int err = regs ? arch_regs_read(regs, tid) : -ENOMEM;
-
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)tid);
-	f = fopen(path, "re");
-	while (f && getline(&text, &size, f) > 0) {
-		text[strcspn(text, "\n")] = '\0';
-		if (maps_parse_line(text, strlen(text), &line) || regs->sp < line.start ||
-		    regs->sp >= line.end)
-			continue;
-		*out = line.start;
-		return !strcmp(line.path, "[stack]") || (regs->tp >= line.start && regs->tp < line.end)
-			       ? 0
-			       : -EBUSY;
-	}
-	return -EBUSY;
-}
-
 /* The stop must be one that launch_threads_resume() finds: not taken by wait(2). */
 static int stop_again(pid_t pid, pid_t tid)
 {
@@ -74,7 +39,7 @@ static int call_by(pid_t pid, pid_t tid, struct thread_request *r)
 {
 	struct thread_call call;
 	taddr_t stack;
-	int err = find_stack(&stack, tid);
+	int err = thread_call_find_stack(&stack, tid);
 
 	if (!err)
 		err = thread_call_begin_safe(&call, tid, &r->back, stack);
