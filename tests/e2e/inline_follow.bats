@@ -150,11 +150,146 @@ unmapped() { fails grep -q memfd:heaptap "/proc/$1/maps"; }
 	jq -e '[.processes[] | select(.comm == "leak") | .scan.definite.blocks > 0 and .lost.other == 0] == [true]' "$report"
 }
 
-@test "inline_follow: attach does not follow, and says so" {
+# ---- attach ----
+
+# shell: start a shell that waits for commands; its PID is in $TARGET
+shell() {
+	HEAPTAP_COUNT=$BATS_TEST_TMPDIR/count
+	coproc SHELL { LD_PRELOAD=$ORACLE/count.so HEAPTAP_COUNT=$HEAPTAP_COUNT exec bash --norc --noprofile 3>&-; }
+	TARGET=$SHELL_PID
+	STARTED+=("$TARGET")
+	does 'true'
+}
+
+# does COMMANDS: the shell carries them out, until they are done
+does() {
+	local line
+	echo "$1; echo done" >&"${SHELL[1]}"
+	until [ "${line:-}" = done ]; do read -r -t 240 line <&"${SHELL[0]}" || return 1; done
+}
+
+# bats test_tags=core
+@test "inline_follow: attached, the children of a shell (A14, A16)" {
+	shell
+	attached --backend inline -f "$TARGET"
+	does 'for i in 1 2 3; do ls / | sort | tail -1; done; (exit 3)'
+	detach
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "ls" or .comm == "sort" or .comm == "tail")] | length == 9' "$report"
+	jq -e '[.processes[].exit | select(. == { code: 3 })] | length == 1' "$report"
+	untouched "$TARGET"
+	unmapped "$TARGET"
+	# The past of the shell is not known.
+	jq '.processes |= map(select(.pid != $p))' --argjson p "$TARGET" "$report" >"$report.children"
+	report=$report.children same_calls
+	does 'ls / >/dev/null'
+}
+
+@test "inline_follow: attached, children that live when the trace ends have none of our code" {
+	shell
+	mkfifo "$BATS_TEST_TMPDIR/gate"
+	attached --backend inline -f "$TARGET"
+	does "(echo \$BASHPID >'$BATS_TEST_TMPDIR/forked'; read -r _ <'$BATS_TEST_TMPDIR/gate'; x=\$(echo done); echo \$x >'$BATS_TEST_TMPDIR/done') & '$T/spin' 0 2 >/dev/null & echo \$! >'$BATS_TEST_TMPDIR/executed'"
+	wait_for test -s "$BATS_TEST_TMPDIR/forked"
+	forked=$(cat "$BATS_TEST_TMPDIR/forked")
+	executed=$(cat "$BATS_TEST_TMPDIR/executed")
+	STARTED+=("$forked" "$executed")
+	wait_for grep -q memfd:heaptap-inline "/proc/$executed/maps"
+	grep -q memfd:heaptap-inline "/proc/$forked/maps"
+	detach
+	for pid in "$TARGET" "$forked" "$executed"; do
+		untouched "$pid"
+		unmapped "$pid"
+	done
+	nothing_lost
+	jq -e --argjson f "$forked" --argjson e "$executed" '[.processes[].pid] | index($f) and index($e)' "$report"
+	echo go >"$BATS_TEST_TMPDIR/gate"
+	wait_for test -s "$BATS_TEST_TMPDIR/done"
+}
+
+@test "inline_follow: attached, heaptap is killed: all go on, and nothing of it stays in them (A3)" {
+	shell
+	mkfifo "$BATS_TEST_TMPDIR/gate"
+	attached --backend inline -f "$TARGET"
+	does "(echo \$BASHPID >'$BATS_TEST_TMPDIR/forked'; read -r _ <'$BATS_TEST_TMPDIR/gate'; x=\$(echo done); echo \$x >'$BATS_TEST_TMPDIR/done') & '$T/spin' 0 2 >/dev/null & echo \$! >'$BATS_TEST_TMPDIR/executed'"
+	wait_for test -s "$BATS_TEST_TMPDIR/forked"
+	forked=$(cat "$BATS_TEST_TMPDIR/forked")
+	executed=$(cat "$BATS_TEST_TMPDIR/executed")
+	STARTED+=("$forked" "$executed")
+	wait_for grep -q memfd:heaptap-inline "/proc/$executed/maps"
+	# No child begins at this moment.
+	wait_for has_probes "$executed"
+	wait_for none_is_stopped "$executed"
+	kill -KILL "$TAP"
+	wait "$TAP" || true
+	for pid in "$TARGET" "$forked" "$executed"; do
+		untouched "$pid"
+		wait_for unmapped "$pid"
+	done
+	does 'ls / >/dev/null'
+	echo go >"$BATS_TEST_TMPDIR/gate"
+	wait_for test -s "$BATS_TEST_TMPDIR/done"
+}
+
+@test "inline_follow: attached, the target executes another program (A14)" {
+	shell
+	attached --backend inline -f "$TARGET"
+	echo "exec '$T/leak' >'$BATS_TEST_TMPDIR/truth'" >&"${SHELL[1]}"
+	ended "$TAP" 0 || { cat "$err"; return 1; }
+	nothing_lost
+	jq -e '[.processes[] | select(.comm == "leak")] | length == 1 and (.[0] | .exit == { code: 0 })' "$report"
+	jq '.processes |= map(select(.comm == "leak"))' "$report" >"$report.leak"
+	report=$report.leak same_live
+	jq -c '.processes[0].functions | with_entries(select(.value > 0))' "$report.leak" >"$BATS_TEST_TMPDIR/have"
+	"$ORACLE/count-read" "$(count_page "$TARGET")" | jq -c .functions >"$BATS_TEST_TMPDIR/want"
+	[ "$(jq -cS . "$BATS_TEST_TMPDIR/have")" = "$(jq -cS . "$BATS_TEST_TMPDIR/want")" ]
+}
+
+nr_said() { grep -c born "$BATS_TEST_TMPDIR/births.out" || true; }
+has_more_births() { [ "$(nr_said)" -gt "$((before + 1))" ]; }
+
+@test "inline_follow: attached, a server with threads and a timer: all of its children end as they want" {
+	start "$T/births" 4
+	target=$PID
+	wait_for says births ready
+	attached --backend inline -f --no-scan "$target"
+	before=$(nr_said)
+	wait_for has_more_births
+	detach
+	untouched "$target"
+	wait_for unmapped "$target"
+	nothing_lost
+	jq -e '.processes | length > 20' "$report"
+	jq -e '[.processes[] | select(.comm == "births" and .exit == { code: 7 }) | .totals.allocs >= 21] | length > 5 and all' "$report"
+	jq -e '[.processes[1:][] | select(.exit) | .exit.code == 7 or .exit.code == 9] | all' "$report"
+	kill -TERM "$target"
+	ended "$target" 0
+}
+
+@test "inline_follow: attached to a process that is stopped, and several at once" {
 	start "$T/spin" 1
-	run timeout 60 "$HEAPTAP" attach --backend inline --follow -t 100ms "$PID"
+	stopped=$PID
+	start "$T/spin" 2
+	other=$PID
+	kill -STOP "$stopped"
+	wait_for is_stopped "$stopped"
+	attached --backend inline -f "$stopped" "$other"
+	sent=$(switches "$other")
+	wait_for has_slept "$other" "$((sent + 20))"
+	detach
+	wait_for is_stopped "$stopped"
+	kill -CONT "$stopped"
+	wait_for none_is_stopped "$stopped"
+	untouched "$stopped"
+	untouched "$other"
+	jq -e --argjson s "$stopped" '[.processes[] | (.pid == $s) == (.totals.allocs == 0)] == [true, true]' "$report"
+}
+
+@test "inline_follow: only run and attach follow, and others say so" {
+	start "$T/spin" 1
+	run timeout 60 "$HEAPTAP" console --backend inline --follow "$PID" </dev/null
 	[ "$status" -eq 3 ]
-	[[ $output == *"only children of a program that heaptap starts (run) are followed"* ]]
+	[[ $output == *"children are followed by run and attach only"* ]]
 	untouched "$PID"
 }
 

@@ -3,13 +3,16 @@
 #include "user/cli/attach.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "user/cli/commands.h"
 #include "user/cli/inline_hint.h"
 #include "user/session/control.h"
+#include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/metrics/trace_metrics.h"
+#include "user/cli/tracees.h"
 #include "user/cli/tracing.h"
 #include "user/session/session.h"
 #include "user/session/session_span.h"
@@ -18,26 +21,52 @@
 
 enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
 
+/* Only its ptracer can stop a child before its first instruction, and have it make rings for the code in it. */
+static bool joins_targets(const struct options *o)
+{
+	return o->follow && o->backend == BACKEND_INLINE;
+}
+
+/* One attach. */
+struct attach {
+	const struct options *options;
+	struct tracees tracees; /* has a launch where children are followed by inline; owned */
+	struct trace_metrics metrics;
+};
+
 /* False: nobody reads reports any more. */
-static bool report(const struct options *o, struct session *s)
+static bool report(struct attach *a, struct session *s)
 {
 	int err;
 
 	if (session_poll(s))
 		return true;
-	if (o->scan == SCAN_ALWAYS)
-		session_scan(s, NULL, false);
+	if (a->options->scan == SCAN_ALWAYS)
+		session_scan(s, tracees_stopper(&a->tracees), false);
 	err = session_report(s);
 	if (err)
 		debug("attach: report not written");
-	return !attach_is_unread(o, err);
+	return !attach_is_unread(a->options, err);
+}
+
+/* Handle what has happened to processes that heaptap traces by ptrace, enter events. False: that is all. */
+static bool go_on(struct attach *a, struct session *s)
+{
+	if (a->tracees.launch)
+		launch_poll(a->tracees.launch);
+	if (session_poll(s))
+		return false;
+	tracees_check(&a->tracees);
+	session_bound_ended(s);
+	trace_metrics_round(&a->metrics, s);
+	return !(a->options->has_between && session_span_is_over(s)) && !session_is_enough(s);
 }
 
 /* Trace until something ends it. */
-static void trace(const struct options *o, struct trace_metrics *tm, struct session *s, struct control *c)
+static void trace(struct attach *a, struct session *s, struct control *c)
 {
 	struct status_line line = { 0 };
-	bool has_line = !o->quiet && status_line_is_possible();
+	bool has_line = !a->options->quiet && status_line_is_possible();
 	int round = 0, sig;
 
 	for (;;) {
@@ -47,65 +76,115 @@ static void trace(const struct options *o, struct trace_metrics *tm, struct sess
 		case CONTROL_STOP:
 			return;
 		case CONTROL_REPORT:
-			if (!report(o, s))
+			if (!report(a, s))
 				return;
 			break;
 		case CONTROL_ASKED:
-			session_answer(s, NULL, control_questions(c));
+			session_answer(s, tracees_stopper(&a->tracees), control_questions(c));
 			break;
 		default:
 			break;
 		}
-		if (session_poll(s))
-			return;
-		session_check(s, NULL);
-		session_bound_ended(s);
-		trace_metrics_round(tm, s);
-		if ((o->has_between && session_span_is_over(s)) || session_is_enough(s))
+		if (!go_on(a, s))
 			return;
 		if (++round % ALIVE_ROUNDS == 0 && !session_running(s))
 			return;
 	}
 }
 
-static int attach_and_trace(void *tm, const struct options *o, struct session *s, struct control *c)
+/* Become the ptracer of the targets. -errno, logged. */
+static int join(struct attach *a, struct session *s)
 {
-	int status = attach_targets(s, o);
+	const struct launch_hooks hooks = tracees_hooks(&a->tracees);
+	auto_free pid_t *pids = NULL;
+	size_t nr = 0, joined;
+	int err = session_pids(s, &pids, &nr);
 
-	if (status != STATUS_DONE)
-		return status;
-	control_begin(c, 0);
-	control_listen(c);
-	if (!o->quiet)
-		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
-		     session_running(s) == 1 ? "" : "es");
-	trace(o, tm, s, c);
+	if (!err)
+		err = launch_new_joined(&a->tracees.launch, &hooks);
+	for (joined = 0; joined < nr && !err; joined++) {
+		err = launch_join(a->tracees.launch, pids[joined]);
+		/* The process has ended. */
+		if (err == -ESRCH)
+			err = 0;
+		if (err)
+			error("attach: PID %d: cannot be traced by ptrace, which following its children takes: %s",
+			      pids[joined], strerror(-err));
+	}
+	/* All threads are stopped, so none has begun to make a child that would not stop. */
+	if (!err)
+		session_follow(s, true);
+	for (size_t i = 0; i < joined && a->tracees.launch; i++)
+		launch_release(a->tracees.launch, pids[i]);
+	return err;
+}
+
+/* From here on the targets are as in an attach without --follow, and so is the end of the trace. */
+static void leave(struct attach *a, struct session *s)
+{
+	if (!a->tracees.launch)
+		return;
+	session_follow(s, false);
+	launch_leave_children(a->tracees.launch);
+	a->tracees.is_finished = true;
+	launch_free(take_ptr(a->tracees.launch));
+}
+
+static int end(struct attach *a, struct session *s, struct control *c)
+{
+	const struct options *o = a->options;
+
 	log_status(NULL);
 	control_finish(c);
 	if (o->scan != SCAN_NEVER && control_is_cut(c))
 		warn("attach: no leak verdict: heaptap was busy when the signal came");
 	else if (o->scan != SCAN_NEVER)
-		session_scan(s, NULL, true);
+		session_scan(s, tracees_stopper(&a->tracees), true);
+	leave(a, s);
 	session_stop(s);
 	if (!IS_AGENT)
 		inline_hint_measure(o, s);
-	trace_metrics_end(tm, s);
+	trace_metrics_end(&a->metrics, s);
 	if (session_report(s))
 		return STATUS_UNTRUSTED;
 	return attach_status(o, s);
 }
 
+static int attach_and_trace(void *ctx, const struct options *o, struct session *s, struct control *c)
+{
+	struct attach *a = ctx;
+	int status = attach_targets(s, o);
+
+	if (status != STATUS_DONE)
+		return status;
+	a->tracees.session = s;
+	a->tracees.is_attached = true;
+	if (joins_targets(o) && join(a, s)) {
+		leave(a, s);
+		return STATUS_IMPOSSIBLE;
+	}
+	control_begin(c, 0);
+	control_listen(c);
+	if (!o->quiet)
+		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),
+		     session_running(s) == 1 ? "" : "es");
+	trace(a, s, c);
+	return end(a, s, c);
+}
+
 int cmd_attach(const struct options *o)
 {
-	struct trace_metrics tm;
-	const struct tracing_command command = { .work = attach_and_trace, .ctx = &tm };
+	struct attach a = { .options = o, .tracees.options = o };
+	const struct tracing_command command = { .joins_targets = joins_targets(o),
+						 .work = attach_and_trace,
+						 .ctx = &a };
 	int status;
-	int err = trace_metrics_init(&tm, o->metrics, o->push, o->top, o->scan == SCAN_ALWAYS);
+	int err = trace_metrics_init(&a.metrics, o->metrics, o->push, o->top, o->scan == SCAN_ALWAYS);
 
 	if (err)
 		status = err == -EINVAL ? STATUS_USAGE : STATUS_IMPOSSIBLE;
 	else
 		status = tracing_run(o, &command);
-	trace_metrics_fini(&tm);
+	trace_metrics_fini(&a.metrics);
 	return status;
 }

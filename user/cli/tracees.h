@@ -21,7 +21,7 @@ struct tracees {
 	struct session_stopper stopper; /* of tracees_stopper() */
 };
 
-/* What a launch reports goes to the session of @t, which is borrowed. */
+/* The reports of a launch go to the session of @t, which is borrowed. */
 struct launch_hooks tracees_hooks(struct tracees *t);
 
 /* Stops these processes for verdicts; NULL = the session must do it. Valid as long as @t. */

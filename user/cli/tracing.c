@@ -70,6 +70,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (err)
 		return outputs_status(err);
 	so.source.stops_at_checks = true;
+	so.source.joins_targets = command->joins_targets;
 	err = recorder_check(&so.recorder);
 	status = err == -ENOMEM ? STATUS_IMPOSSIBLE : STATUS_USAGE;
 	if (err)

@@ -18,6 +18,9 @@ int inject_open_memory(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
+	/* The process has ended. */
+	if (fd < 0 && errno == ENOENT)
+		return -ESRCH;
 	return fd < 0 ? -errno : fd;
 }
 

@@ -225,6 +225,22 @@ struct thread_stop session_stop_reason(const struct session *s, pid_t tid)
 				   : (struct thread_stop){ .why = THREAD_STOP_LOOK };
 }
 
+int session_pids(const struct session *s, pid_t **pids, size_t *nr)
+{
+	*pids = calloc(s->nr_processes + 1, sizeof(**pids));
+	*nr = 0;
+	for (size_t i = 0; *pids && i < s->nr_processes; i++)
+		if (!process_is_over(s->processes[i]))
+			(*pids)[(*nr)++] = s->processes[i]->target->pid;
+	return *pids ? 0 : -ENOMEM;
+}
+
+void session_follow(struct session *s, bool is_on)
+{
+	if (s->ops->follow)
+		s->ops->follow(s->source, is_on);
+}
+
 void session_left(struct session *s, pid_t pid, enum thread_stop_why why)
 {
 	/* Without memory a note is missing. A child in the memory of its parent has no books yet. */

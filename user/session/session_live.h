@@ -113,6 +113,12 @@ void session_left(struct session *s, pid_t pid, enum thread_stop_why why);
 /* Why @pid was left so; THREAD_STOP_LOOK: it was not. */
 enum thread_stop_why session_why_left(const struct session *s, pid_t pid);
 
+/* The processes that have not ended; *@pids is the caller's. 0 or -ENOMEM. */
+int session_pids(const struct session *s, pid_t **pids, size_t *nr) __must_check;
+
+/* As follow of struct source_ops. */
+void session_follow(struct session *s, bool is_on);
+
 /* @nr processes will be attached: before the first one. */
 void session_expect(struct session *s, size_t nr);
 

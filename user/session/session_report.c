@@ -90,7 +90,8 @@ static size_t note_untraced(struct process *p, const char **notes)
 		const char *one, *many, *what;
 	} all[ARRAY_SIZE(p->untraced_notes)] = {
 		{ p->losses.unfollowed + p->dropped.unfollowed, "child is", "children are",
-		  "not followed: more than --max-procs, or no room for their events" },
+		  "not followed: more than --max-procs, no room for their events, or born while heaptap began "
+		  "or ended" },
 		{ p->losses.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
 		{ p->losses.overwritten, "breakpoint of heaptap was", "breakpoints of heaptap were",

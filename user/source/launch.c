@@ -47,9 +47,14 @@ static bool is_starting(const struct launched *p)
 	return p->program.state == PROGRAM_STARTING;
 }
 
+long launch_ptrace_options(const struct launch *l)
+{
+	return trace_options | (l->max_children ? child_options : 0);
+}
+
 static void set_options(const struct launch *l, pid_t pid, long more)
 {
-	ptrace(PTRACE_SETOPTIONS, pid, 0, trace_options | (l->max_children ? child_options : 0) | more);
+	ptrace(PTRACE_SETOPTIONS, pid, 0, launch_ptrace_options(l) | more);
 }
 
 /* Is there a start to follow? Not in a static program, nor in 32-bit ARM code, which BPF cannot trace. */
@@ -74,7 +79,11 @@ static void new_image(const struct launch *l, struct launched *p)
 	p->has_forked = false;
 	l->hooks.exec(l->hooks.ctx, p->pid);
 	l->hooks.mapped(l->hooks.ctx, p->pid);
-	if (!find_start(p)) {
+	/*
+	 * A child of a process that has joined would not survive our death with a breakpoint in it. There the programs
+	 * stop it at the end of the dynamic linker's work.
+	 */
+	if (!l->pid || !find_start(p)) {
 		set_options(l, p->pid, 0);
 		return;
 	}
@@ -208,7 +217,7 @@ bool launch_is_from_probe(pid_t tid, int sig)
 	return (sig == SIGCHLD || sig == SIGSTOP) && stop_code(tid) == SI_KERNEL;
 }
 
-static int add_process(struct launch *l, pid_t pid, struct launched **out)
+int launch_add(struct launch *l, pid_t pid, struct launched **out)
 {
 	struct launched *p = array_extend(l->processes, l->nr) ? NULL : calloc(1, sizeof(*p));
 
@@ -236,7 +245,7 @@ void launch_forget_last(struct launch *l)
 static int add_child(struct launch *l, pid_t pid, const struct launched *parent, struct launched **out)
 {
 	struct launched *p;
-	int err = l->nr > l->max_children ? -ENOSPC : add_process(l, pid, &p);
+	int err = l->nr > l->max_children ? -ENOSPC : launch_add(l, pid, &p);
 
 	if (err)
 		return err;
@@ -280,7 +289,7 @@ static struct launched *process_of(struct launch *l, pid_t tid)
 		return l->processes[0];
 	p = launch_find(l, tid);
 	if (p || proc_read_status(&status, tid))
-		return p ? p : l->processes[0];
+		return p ? p : launch_program(l);
 	p = launch_find(l, status.tgid);
 	return p || status.tgid != tid ? p : adopt(l, tid, launch_find(l, status.ppid));
 }
@@ -441,7 +450,7 @@ static int fork_child(struct launch *l, const struct launch_options *options)
 	}
 	close(l->report[1]);
 	l->report[1] = -1;
-	if (add_process(l, l->pid, &p))
+	if (launch_add(l, l->pid, &p))
 		return -ENOMEM;
 	/* The end of the child before its exec is not reported. */
 	program_set_state(&p->program, p->pid, PROGRAM_WAITING);
@@ -591,7 +600,7 @@ static bool poll_tracer(struct launch *l)
 /* A thread has ended: was it the last one of a child? */
 static void child_ended(struct launch *l, pid_t pid, int status)
 {
-	for (size_t i = 1; i < l->nr; i++) {
+	for (size_t i = launch_first_child(l); i < l->nr; i++) {
 		if (l->processes[i]->pid != pid)
 			continue;
 		free_process(l->processes[i]);
@@ -622,12 +631,12 @@ bool launch_poll(struct launch *l)
 	if (l->tracer)
 		return poll_tracer(l);
 	/* Stops of a program that was left belong to its new tracer, which may be our child. */
-	if (l->nr == 1 && launch_is_left(l->processes[0]))
+	if (l->pid && l->nr == 1 && launch_is_left(l->processes[0]))
 		return poll_end(l);
 	launch_attend_later(l);
 	while (clock_now_ms() - begun_ms < ROUND_MS && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
 		launch_handle_status(l, tid, status);
-	return l->has_ended;
+	return l->pid ? l->has_ended : !l->nr;
 }
 
 int launch_status(const struct launch *l)
@@ -646,7 +655,7 @@ void launch_free(struct launch *l)
 	if (!l)
 		return;
 	/* A program that was not even started must be ended here. */
-	if (!l->has_ended && l->nr && (is_starting(l->processes[0]) || l->go[1] >= 0)) {
+	if (l->pid && !l->has_ended && l->nr && (is_starting(l->processes[0]) || l->go[1] >= 0)) {
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, __WALL);
 	}

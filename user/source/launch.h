@@ -64,6 +64,18 @@ int launch_begin(struct launch *l, const struct launch_options *options,
 int launch_new(struct launch **out, const struct launch_options *options,
 	       const struct launch_hooks *hooks) __must_check;
 
+/*
+ * A launch without a program: running processes join it, and are children for all that is said here. Children of theirs
+ * are watched, too. 0 or -ENOMEM.
+ */
+int launch_new_joined(struct launch **out, const struct launch_hooks *hooks) __must_check;
+
+/*
+ * Trace all threads of @pid by ptrace, and stop them; after 0 they are stopped until launch_release(), but for those
+ * that do not stop within a second. -ESRCH, -EPERM (another process traces it) or another -errno: it is as before.
+ */
+int launch_join(struct launch *l, pid_t pid) __must_check;
+
 /* Let it run. */
 void launch_start(struct launch *l);
 
@@ -72,7 +84,7 @@ pid_t launch_pid(const struct launch *l);
 /*
  * Handle what happened to the program and its children, without waiting. After 200 ms the rest is left to the next
  * call, so that a program with a child each moment does not keep signals and connections from the caller. True once the
- * program has ended.
+ * program has ended; without one, once all processes have.
  */
 bool launch_poll(struct launch *l);
 
@@ -98,7 +110,10 @@ bool launch_watches(const struct launch *l, pid_t pid);
 /* All threads of @pid are held: let one of them carry out a call, as snapshot_holder.call. */
 int launch_call(struct launch *l, pid_t pid, struct thread_request *r) __must_check;
 
-/* Detach from all children. Blocks until each of their threads has stopped for that, 500 ms at most. */
+/*
+ * Detach from all children, and from those that have joined. Blocks until each of their threads has stopped for that,
+ * 500 ms at most.
+ */
 void launch_leave_children(struct launch *l);
 
 /*

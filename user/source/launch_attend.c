@@ -42,16 +42,25 @@ static bool is_birth(const struct launched *p, pid_t tid)
 	return !proc_read_status(&status, tid) && status.tgid == tid && !shares_memory(tid, status.ppid);
 }
 
+static const struct launched *find_process(const struct launch *l, pid_t tid)
+{
+	struct proc_status status;
+
+	return proc_read_status(&status, tid) ? NULL : launch_find(l, status.tgid);
+}
+
 /* Is the stop of @tid one that launch_handle_status() handles without a hook? */
 static bool needs_no_hook(const struct launch *l, pid_t tid, int status)
 {
 	/* Threads of children are left for later, but for their births and the like. */
-	const struct launched *p = launch_find(l, tid);
+	const struct launched *p = l->pid ? launch_find(l, tid) : find_process(l, tid);
 	enum stop stop = stop_of(status);
 
 	if (stop == STOP_ASKED && l->hooks.born && is_birth(p, tid))
 		return false;
-	p = p ? p : l->processes[0];
+	p = p ? p : launch_program(l);
+	if (!p)
+		return false;
 	switch (stop) {
 	case STOP_SIGNAL:
 	case STOP_TRAP:
@@ -74,7 +83,7 @@ void launch_attend(struct launch *l)
 	pid_t tid;
 	int status;
 
-	if (l->tracer || launch_is_left(l->processes[0]))
+	if (l->tracer || (l->pid && launch_is_left(l->processes[0])))
 		return;
 	/* Room first: an event that was taken cannot be given back. */
 	while (!array_reserve(l->later, l->max_later, l->nr_later + 1) &&

@@ -82,6 +82,11 @@ static void leave_process(struct launch *l, struct launched *p, pid_t stopped)
 	program_set_state(&p->program, p->pid, PROGRAM_LEFT);
 }
 
+void launch_leave_process(struct launch *l, struct launched *p)
+{
+	leave_process(l, p, 0);
+}
+
 bool launch_leave(struct launch *l)
 {
 	if (l->tracer || l->has_ended)
@@ -113,10 +118,10 @@ void launch_leave_children(struct launch *l)
 {
 	launch_attend_later(l);
 	await_births(l);
-	for (size_t i = 1; i < l->nr; i++)
+	for (size_t i = launch_first_child(l); i < l->nr; i++)
 		if (!launch_is_left(l->processes[i]))
 			leave_process(l, l->processes[i], 0);
-	while (l->nr > 1)
+	while (l->nr > launch_first_child(l))
 		launch_forget_last(l);
 }
 

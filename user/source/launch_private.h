@@ -28,12 +28,12 @@ struct launch_event {
 };
 
 struct launch {
-	pid_t pid;
+	pid_t pid; /* of the program; 0 = none: processes have joined */
 	struct launch_hooks hooks;
 	struct source *source;		    /* borrowed, as tracer */
 	const struct source_tracer *tracer; /* NULL = we are */
 	u32 max_children;
-	struct launched **processes; /* owned, and each; the program first */
+	struct launched **processes; /* owned, and each; the program first, if there is one */
 	size_t nr;
 	int nr_unborn; /* children that were reported and have not stopped yet; below 0 if some stopped first */
 	bool has_ended;
@@ -48,6 +48,27 @@ static inline bool launch_is_left(const struct launched *p)
 {
 	return p->program.state == PROGRAM_LEFT;
 }
+
+/* The program; NULL = there is none. */
+static inline struct launched *launch_program(const struct launch *l)
+{
+	return l->pid ? l->processes[0] : NULL;
+}
+
+/* The number of the first process that is not the program. */
+static inline size_t launch_first_child(const struct launch *l)
+{
+	return l->pid ? 1 : 0;
+}
+
+/* The ptrace options of all threads, but for those of a program that starts. */
+long launch_ptrace_options(const struct launch *l);
+
+/* List @pid, which runs. 0 or -ENOMEM. */
+int launch_add(struct launch *l, pid_t pid, struct launched **out) __must_check;
+
+/* Detach from all threads of @p. */
+void launch_leave_process(struct launch *l, struct launched *p);
 
 /* The process @pid, NULL = it is none of ours. */
 struct launched *launch_find(const struct launch *l, pid_t pid);

@@ -45,7 +45,8 @@ struct source_options {
 	u32 depth;	/* frames per stack, 0 = none, at most STACK_MAX_FRAMES */
 	u64 ring_bytes; /* 0 = default */
 	bool want_free_stacks, drops_when_full;
-	bool stops_at_maps;	     /* targets are ptraced by us: stop them when their mappings change */
+	bool stops_at_maps; /* targets are ptraced by us, now or soon: stop them when their mappings change */
+	bool follows_later; /* no children before follow() */
 	bool stops_at_checks;	     /* a thread at HEAPTAP_LEAK_CHECK waits for checked() */
 	u32 max_followed;	     /* most children, and theirs, that are traced too at a time; 0 = none */
 	struct probe_options probes; /* which functions; what it points to outlives the source */
@@ -112,7 +113,8 @@ struct source_ops {
 	void (*look)(struct source *s, const struct target *t);
 	/* @pid has ended, and its last record was delivered. May be NULL. */
 	void (*forget)(struct source *s, pid_t pid);
-
+	/* With follows_later: from now on children are followed, or not. Others count in losses(). NULL: no need. */
+	void (*follow)(struct source *s, bool is_on);
 	/* From now on until @is_on is false, what @pid forks is a copy for a snapshot and no child. NULL: no need. */
 	void (*copying)(struct source *s, pid_t pid, bool is_on);
 

@@ -32,6 +32,9 @@ enum { DEFAULT_RING_BYTES = 8 << 20, WAKE_FRACTION = 8 };
  */
 enum { SHARED_FROM = 32 };
 
+/* As number of children: as many as if there were no room for more. */
+enum { NO_MORE_FOLLOWED = INT32_MAX };
+
 static struct bpf_source *self(const struct source *s)
 {
 	return (struct bpf_source *)(uintptr_t)s;
@@ -258,6 +261,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 	if (alt_stacks_new(&s->alt_stacks))
 		debug("bpf: the kernel does not list signal stacks: blocks that are such stacks may be called lost");
 	s->programs.state->depth = options->depth;
+	if (options->follows_later)
+		s->programs.state->nr_followed = NO_MORE_FOLLOWED;
 	s->programs.state->is_on = 1;
 	s->is_shared = s->config.max_followed != 0;
 	/* A taker's probes are each process's own. */
@@ -490,6 +495,13 @@ static void source_bpf_copying(struct source *source, pid_t pid, bool is_on)
 	__atomic_store_n(&s->programs.state->copied_pid, is_on ? (u32)pid : 0, __ATOMIC_SEQ_CST);
 }
 
+static void source_bpf_follow(struct source *source, bool is_on)
+{
+	struct bpf_source *s = self(source);
+
+	__atomic_store_n(&s->programs.state->nr_followed, is_on ? 0 : NO_MORE_FOLLOWED, __ATOMIC_SEQ_CST);
+}
+
 static int source_bpf_set_depth(struct source *source, u32 depth)
 {
 	struct bpf_source *s = self(source);
@@ -657,6 +669,7 @@ const struct source_ops source_bpf = {
 	.resume = source_bpf_resume,
 	.leave = source_bpf_leave,
 	.copying = source_bpf_copying,
+	.follow = source_bpf_follow,
 	.set_depth = source_bpf_set_depth,
 	.losses = source_bpf_losses,
 	.nr_losses = source_bpf_nr_losses,

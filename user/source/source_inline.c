@@ -347,8 +347,7 @@ static int source_inline_create(struct source **out, const struct source_options
 	int err = -ENOMEM;
 
 	if (is_refused) {
-		error("inline: only children of a program that heaptap starts (run) are followed: leave --follow out, "
-		      "or use --backend bpf");
+		error("inline: children are followed by run and attach only: leave --follow out, or use --backend bpf");
 		return -EOPNOTSUPP;
 	}
 	if (!s)
@@ -477,6 +476,12 @@ static void source_inline_copying(struct source *source, pid_t pid, bool is_on)
 {
 	struct inline_source *s = self(source);
 	source_bpf.copying(s->bpf, pid, is_on);
+}
+
+static void source_inline_follow(struct source *source, bool is_on)
+{
+	struct inline_source *s = self(source);
+	source_bpf.follow(s->bpf, is_on);
 }
 
 static int source_inline_update(struct source *source, struct target *t)
@@ -754,6 +759,7 @@ const struct source_ops source_inline = {
 	.fork = source_inline_fork,
 	.born = source_inline_born,
 	.copying = source_inline_copying,
+	.follow = source_inline_follow,
 	.comm = source_inline_comm,
 	.forget = source_inline_forget,
 	.wait_fd = source_inline_wait_fd,

@@ -107,10 +107,11 @@ int source_open(struct source **source, const struct source_ops **ops, struct pr
 		.ring_bytes = c->ring_bytes,
 		.omit = c->omit,
 		.usdt = c->usdt,
-		.stops_at_maps = is_launch,
+		.stops_at_maps = is_launch || c->joins_targets,
 		.stops_at_checks = c->stops_at_checks,
 		.drops_when_full = c->on_full == ON_FULL_DROP,
 		.max_followed = c->max_followed,
+		.follows_later = c->joins_targets,
 		.want_free_stacks = c->check == CHECK_ALWAYS || (c->check == CHECK_STARTED && is_launch),
 		.probes = { .want_mmap = c->want_mmap, .want_cpp = !c->no_cpp, .wants_guess = c->guess },
 	};

@@ -27,8 +27,9 @@ struct source_choice {
 	u32 max_followed;    /* most children that are traced too at a time; 0 = none */
 	u64 ring_bytes;	     /* 0 = the source's own choice */
 	bool want_mmap, no_cpp;
-	bool guess;		 /* find allocators of static programs by their code */
-	bool stops_at_checks;	 /* the session makes leak checks that programs ask for: session_check() */
+	bool guess;	      /* find allocators of static programs by their code */
+	bool joins_targets;   /* the caller is going to be the ptracer of running targets (launch_join()) */
+	bool stops_at_checks; /* the session makes leak checks that programs ask for: session_check() */
 	const char *const *usdt; /* notes that are marks: "PROVIDER:NAME"; NULL-terminated, or NULL */
 	const char *const *omit; /* no probes in these files; NULL-terminated, or NULL */
 	const struct alloc_spec *allocs;

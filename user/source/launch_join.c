@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Running processes join a launch: heaptap becomes the ptracer of all of their threads. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/launch_private.h"
+#include "user/source/launch_threads.h"
+
+enum { JOIN_NS = 1000 * 1000 * 1000 };
+
+int launch_new_joined(struct launch **out, const struct launch_hooks *hooks)
+{
+	struct launch *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct launch){
+		.hooks = *hooks, .max_children = UINT32_MAX, .go = { -1, -1 }, .report = { -1, -1 }
+	};
+	*out = l;
+	return 0;
+}
+
+static bool is_ours(pid_t tid)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, tid) && status.tracer_pid == getpid();
+}
+
+/* 1: thread @tid is traced from now on, 0: it was before, or ends. -errno: it cannot be. */
+static int seize(const struct launch *l, pid_t pid, pid_t tid)
+{
+	int err;
+
+	if (!ptrace(PTRACE_SEIZE, tid, 0, launch_ptrace_options(l)))
+		return 1;
+	err = -errno;
+	return err == -ESRCH || is_ours(tid) || proc_thread_has_ended(pid, tid) ? 0 : err;
+}
+
+/* Threads that threads of @pid make are traced from the beginning once their makers are. */
+static int seize_all(const struct launch *l, pid_t pid)
+{
+	int nr_new;
+
+	do {
+		auto_free pid_t *tids = NULL;
+		size_t nr = 0;
+		int err = proc_threads(pid, &tids, &nr);
+
+		nr_new = 0;
+		for (size_t i = 0; i < nr && err >= 0; i++) {
+			err = seize(l, pid, tids[i]);
+			nr_new += err;
+		}
+		if (err < 0)
+			return err;
+	} while (nr_new);
+	return 0;
+}
+
+int launch_join(struct launch *l, pid_t pid)
+{
+	struct launched *p;
+	int err = launch_add(l, pid, &p);
+
+	if (err)
+		return err;
+	err = seize_all(l, pid);
+	if (!err && !is_ours(pid))
+		err = -ESRCH;
+	if (err) {
+		launch_leave_process(l, p);
+		launch_forget_last(l);
+		return err;
+	}
+	/* A call that makes a child, and had begun before, is over when its thread stops. */
+	if (launch_threads_stop(pid, clock_now_ns() + JOIN_NS, true))
+		debug("attach: PID %d: not all threads have stopped", pid);
+	return 0;
+}
