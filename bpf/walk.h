@@ -45,6 +45,11 @@ WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc);
 /* Is the rule of @pc there, by the mappings of @w? Then it is put into *@rule. */
 WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule);
 WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc, u32 rule);
+/*
+ * Are all words by which is_unchanged() judges as they were, without a look at each frame? Left out unless
+ * WALK_KNOWS_WORDS is defined.
+ */
+WALK_STEP bool is_known_unchanged(struct walk *w);
 /* The mappings by which stacks of @pid are walked; NULL = none are known. */
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid);
 
@@ -506,9 +511,19 @@ enum loop { LOOP_WALK, LOOP_CHECK, LOOP_KEEP };
 /* Run at most @most rounds, until one returns that it was the last. Of the adaptor. */
 WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most);
 
+#ifndef WALK_KNOWS_WORDS
+WALK_STEP bool is_known_unchanged(struct walk *w)
+{
+	(void)w;
+	return false;
+}
+#endif
+
 /* Is the last stack unchanged, from the frame that the walk has reached to the outermost one? */
 WALK_STEP bool is_unchanged(struct walk_loop *loop, bool has_loop)
 {
+	if (is_known_unchanged(loop->w))
+		return true;
 	loop->w->state = STEP_ON;
 	run_loop(loop, has_loop, LOOP_CHECK, WALK_FRAMES);
 	return loop->w->state == STEP_ON;

@@ -6,23 +6,20 @@
 #pragma once
 
 #include "bpf/maps.h"
-#include "bpf/walk_state.h"
 #include "call/inflight.h"
 #include "call/probe.h"
 #include "inline/record.h"
+#include "inline/thread_walk.h"
 
 enum {
 	PIECE_MAX_THREADS = 8192, /* a power of two; keys are never given back */
 	PIECE_MAX_PENDING = 32,
 	PIECE_MAX_PROBES = 2048,
-	PIECE_MAX_NESTED = 3,	  /* hooks that signals interrupt, one in the other */
-	PIECE_MAX_SHARDS = 128,	  /* of unwind tables: 32 million rows */
-	PIECE_MAX_STACKS = 16384, /* regions of memory that stacks may lie in */
-	PIECE_SEEN_SETS = 8192,	  /* a power of two: sets of stacks that were sent */
-	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
-	PIECE_REMEMBERED = 8,	  /* a power of two: stacks that a thread remembers */
-	PIECE_REMEMBERED_WORDS = 128,
-	PIECE_SEEN_ONCE = 64,	   /* a power of two */
+	PIECE_MAX_NESTED = 3,	   /* hooks that signals interrupt, one in the other */
+	PIECE_MAX_SHARDS = 128,	   /* of unwind tables: 32 million rows */
+	PIECE_MAX_STACKS = 16384,  /* regions of memory that stacks may lie in */
+	PIECE_SEEN_SETS = 8192,	   /* a power of two: sets of stacks that were sent */
+	PIECE_SEEN_WAYS = 8,	   /* stacks in a set, a cache line */
 	PIECE_KNOWN_RULES = 32768, /* a power of two */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
@@ -57,31 +54,6 @@ struct piece_thread {
 	u32 nr_pending;
 	struct piece_pending pending[PIECE_MAX_PENDING];
 	struct inflight calls;
-};
-
-/* The stack of an earlier call. */
-struct piece_remembered {
-	u64 sp, ret; /* of the call, at entry */
-	u64 id;
-	u64 generation; /* of piece_shared when it was walked */
-	u64 high;	/* end of the words */
-	u64 fp;
-	u32 needs_fp, nr;
-	struct {
-		u64 at, value;
-	} words[PIECE_REMEMBERED_WORDS]; /* that the walk was led by */
-};
-
-/* The walks of one thread. */
-struct piece_walk {
-	u64 low, high; /* the stack that the thread used last; 0 = none */
-	u32 seq;       /* of the list of stacks at that time */
-	u32 reserved;
-	struct walk walk;
-	_Alignas(64) u64 keys[PIECE_REMEMBERED]; /* of remembered; 0 = free */
-	u32 seen_once[PIECE_SEEN_ONCE];		 /* halves of keys of calls whose stack was walked */
-	u32 next_remembered;			 /* grows; the next one to replace */
-	struct piece_remembered remembered[PIECE_REMEMBERED];
 };
 
 /* Private to each process; a forked child has a copy, so that its calls under way return. */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "inline/region.h"
+#include "inline/words.h"
 
 /* Never 0. */
 static inline u64 call_key(u64 sp, u64 ret)
@@ -34,57 +34,27 @@ static inline bool can_read(const struct piece_walk *pw, const struct piece_reme
 static inline bool is_remembered(const struct piece_walk *pw, const struct piece_remembered *m,
 				 u64 generation, u64 sp, u64 fp, u64 ret)
 {
-	u64 difference = 0;
-
 	if (m->sp != sp || m->ret != ret || m->generation != generation ||
 	    pw->walk.generation != generation || (m->needs_fp && m->fp != fp) || !can_read(pw, m, sp))
 		return false;
-#pragma GCC unroll 4
-	for (u32 i = 0; i < m->nr; i++)
-		difference |= *(const volatile u64 *)(uintptr_t)m->words[i].at ^ m->words[i].value;
-	return !difference;
-}
-
-static inline bool add_word(struct piece_remembered *m, u64 at, u64 value)
-{
-	if (m->nr >= PIECE_REMEMBERED_WORDS || at & 7 || at < m->sp)
-		return false;
-	m->words[m->nr].at = at;
-	m->words[m->nr].value = value;
-	m->nr++;
-	if (at + sizeof(u64) > m->high)
-		m->high = at + sizeof(u64);
-	return true;
-}
-
-/* The words that led from frame @i of the last walk to its caller's; the same ones as in check_round(). */
-static inline bool add_frame(struct piece_remembered *m, const struct walk *w, u32 i)
-{
-	const struct walk_frame *f = &w->last[i], *caller = &w->last[i - 1];
-
-	if (f->is_fixed)
-		return false;
-	if (f->cfa_slot &&
-	    !add_word(m, caller->sp - (u64)f->cfa_slot * w->word, caller->sp - (u64)f->cfa_extra * w->word))
-		return false;
-	if (f->fp_slot && caller->needs_fp &&
-	    !add_word(m, caller->sp - (u64)f->fp_slot * w->word, caller->fp))
-		return false;
-	return add_word(m, caller->sp - w->word, caller->pc);
+	return are_same(m->words, m->nr);
 }
 
 /* Note the words of the last walk. False: there are too many, or others than words of the stack led the walk. */
-static inline bool note_words(struct piece_remembered *m, const struct walk *w)
+static inline bool note_words(struct piece_remembered *m, const struct piece_walk *pw)
 {
-	if (w->is_stale || w->nr > WALK_FRAMES || w->last[0].is_fixed)
+	const struct piece_words *words = &pw->words;
+	const struct walk *w = &pw->walk;
+	u32 top = w->nr - 1;
+
+	if (w->is_stale || words->nr_frames < w->nr || words->end[top % WALK_FRAMES] > PIECE_REMEMBERED_WORDS)
 		return false;
-	m->nr = 0;
-	m->high = 0;
-	for (u32 i = w->nr - 1; i > 0; i--)
-		if (!add_frame(m, w, i))
-			return false;
-	m->fp = w->last[w->nr - 1].fp;
-	m->needs_fp = w->last[w->nr - 1].needs_fp;
+	m->nr = words->end[top % WALK_FRAMES];
+	for (u32 i = 0; i < m->nr; i++)
+		m->words[i] = words->list[i];
+	m->high = words->high;
+	m->fp = w->last[top % WALK_FRAMES].fp;
+	m->needs_fp = w->last[top % WALK_FRAMES].needs_fp;
 	m->generation = w->generation;
 	return true;
 }
@@ -107,5 +77,5 @@ static __attribute__((noinline)) void remember(struct piece_walk *pw, u64 key, u
 	m->sp = sp;
 	m->ret = ret;
 	m->id = id;
-	pw->keys[at] = note_words(m, &pw->walk) ? key : 0;
+	pw->keys[at] = note_words(m, pw) ? key : 0;
 }

@@ -9,6 +9,7 @@
 #include <walk_cpu.h>
 
 #define WALK_KNOWS_RULES
+#define WALK_KNOWS_WORDS
 #include "bpf/walk.h"
 
 /* ---- the stack that the thread runs on ---- */
@@ -216,6 +217,11 @@ WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc,
 	__atomic_store_n(&r->value, value, __ATOMIC_RELAXED);
 }
 
+WALK_STEP bool is_known_unchanged(struct walk *w)
+{
+	return words_hold(&walk_of(w)->words, w);
+}
+
 WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
 {
 	(void)has_loop;
@@ -323,6 +329,7 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 
 	if (!loop.depth || loop.depth > STACK_MAX_FRAMES)
 		return STACK_NONE;
+	__builtin_prefetch(known_rule_at(w, ret));
 	if (m && is_remembered(pw, m, __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE), sp, fp, ret))
 		return m->id;
 	walk_begin(pw, sp, fp, ret);
@@ -336,6 +343,8 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 	if (!walk_again(w, &loop, s->pid, true))
 		return STACK_LOST;
 	id = stack_id_end(innermost(w)->id, s->pid, w->epoch, stack_end(w));
+	__builtin_prefetch(seen_set(id));
+	words_follow(&pw->words, w, w->is_matched ? w->candidate : 0);
 	if (!is_seen_stack(id)) {
 		if (!send_stack(r, w, id))
 			return STACK_LOST;
