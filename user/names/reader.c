@@ -40,11 +40,14 @@ struct names_reader {
 };
 
 /* The program is this process when its file is executed again: before main(), whatever else the program is. */
-__attribute__((constructor)) static void become_reader(int argc, char **argv)
+static void become_reader(int argc, char **argv)
 {
 	if (argc == 2 && argv && argv[0] && !strcmp(argv[0], READER_COMM))
 		reader_main(STDIN_FILENO, strtoull(argv[1], NULL, 10));
 }
+
+/* In place of an attribute: gcc -flto calls such a function without its arguments. */
+__attribute__((section(".init_array"), used)) static void (*const before_main)(int, char **) = become_reader;
 
 int reader_new(struct names_reader **out, u64 cpu_ns)
 {
