@@ -97,15 +97,44 @@ static const struct alloc_fn builtin[] = {
 #define NR_BUILTIN ARRAY_SIZE(builtin)
 _Static_assert(NR_BUILTIN < (size_t)ALLOC_MAX_FNS, "rows must fit in an event's fn");
 
+enum { NR_BEGINNINGS = 256 };
+
 struct alloc_table {
 	struct alloc_fn custom[ALLOC_MAX_FNS - NR_BUILTIN]; /* strings are owned */
 	size_t nr_custom;
+	/* Rows whose symbols begin alike, those with the lower index first. 0 = no more. */
+	u16 first[NR_BEGINNINGS], next[ALLOC_MAX_FNS];
 };
+
+/* Of the first four bytes of @symbol: large C++ libraries have 100,000 symbols, nearly all of which begin otherwise. */
+static u8 beginning_of(const char *symbol)
+{
+	u32 bytes = 0;
+
+	for (int i = 0; i < 4 && symbol[i]; i++)
+		bytes = bytes << 8 | (u8)symbol[i];
+	return bytes * 0x9e3779b1U >> 24;
+}
+
+static void add_to_index(struct alloc_table *t, u16 fn)
+{
+	u16 *at = &t->first[beginning_of(alloc_fn(t, fn)->symbol)];
+
+	while (*at)
+		at = &t->next[*at];
+	*at = fn;
+}
 
 int alloc_table_new(struct alloc_table **out)
 {
-	*out = calloc(1, sizeof(**out));
-	return *out ? 0 : -ENOMEM;
+	struct alloc_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	for (u16 fn = 1; fn < NR_BUILTIN; fn++)
+		add_to_index(t, fn);
+	*out = t;
+	return 0;
 }
 
 static void free_strings(const struct alloc_fn *row)
@@ -135,10 +164,11 @@ const struct alloc_fn *alloc_fn(const struct alloc_table *t, u16 fn)
 
 u16 alloc_fn_find(const struct alloc_table *t, const char *symbol)
 {
-	for (size_t fn = 1; fn < alloc_fn_count(t); fn++)
-		if (!strcmp(alloc_fn(t, fn)->symbol, symbol))
-			return fn;
-	return 0;
+	u16 fn = t ? t->first[beginning_of(symbol)] : 1;
+
+	while (fn && strcmp(alloc_fn(t, fn)->symbol, symbol))
+		fn = t ? t->next[fn] : (fn + 1U) % NR_BUILTIN;
+	return fn;
 }
 
 u16 alloc_fn_join(const struct alloc_table *t, u16 a, u16 b)
@@ -163,7 +193,8 @@ int alloc_fn_add(struct alloc_table *t, const struct alloc_fn *row)
 		return -ENOMEM;
 	}
 	t->custom[t->nr_custom] = copy;
-	return NR_BUILTIN + t->nr_custom++;
+	add_to_index(t, NR_BUILTIN + t->nr_custom++);
+	return NR_BUILTIN + t->nr_custom - 1;
 }
 
 const char *alloc_family_name(enum alloc_family family)

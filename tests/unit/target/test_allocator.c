@@ -95,8 +95,12 @@ static void test_custom(void **state)
 	snprintf(symbol, sizeof(symbol), "custom");
 	assert_int_equal(alloc_fn_add(t, &row), -ENOSPC);
 	assert_int_equal(alloc_fn_count(t), ALLOC_MAX_FNS);
+	for (u16 i = 1; i < ALLOC_MAX_FNS; i++)
+		assert_int_equal(alloc_fn_find(t, alloc_fn(t, i)->symbol), i);
+	for (u16 i = 1; i < before; i++)
+		assert_int_equal(alloc_fn_find(NULL, alloc_fn(t, i)->symbol), i);
+	assert_int_equal(alloc_fn_find(t, "custo"), 0);
 	snprintf(symbol, sizeof(symbol), "custom%zu", before);
-	assert_int_equal(alloc_fn_find(t, symbol), before);
 	assert_string_equal(alloc_fn(t, before)->name, symbol);
 	assert_ptr_not_equal(alloc_fn(t, before)->symbol, symbol);
 	alloc_table_free(t);
