@@ -13,6 +13,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/hash.h"
+#include "user/unwind/pages.h"
 
 enum { CACHE_VERSION = 6, NAME_SIZE = 2 * BUILD_ID_MAX + 32 };
 
@@ -173,6 +174,7 @@ int cfi_cache_read(int dir, const struct cfi_cache_key *key, struct cfi_table **
 	rows = malloc(h.nr_rows * sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
+	pages_make(rows, h.nr_rows * sizeof(*rows));
 	if (read_all(fd, rows, h.nr_rows * sizeof(*rows)) || checksum(&h, rows) != h.checksum ||
 	    !rows_are_valid(rows, h.nr_rows))
 		return -EINVAL;

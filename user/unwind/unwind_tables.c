@@ -13,6 +13,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/unwind/cfi.h"
+#include "user/unwind/pages.h"
 
 /* Rows of a file in one shard. */
 struct unwind_piece {
@@ -121,6 +122,7 @@ static int store_rows(struct unwind_tables *u, struct unwind_file *f, const stru
 		}
 		if (nr > SHARD_ROWS - u->used)
 			nr = SHARD_ROWS - u->used;
+		pages_make(&u->shard->rows[u->used], nr * sizeof(*table->rows));
 		memcpy(&u->shard->rows[u->used], &table->rows[done], nr * sizeof(*table->rows));
 		p = (struct unwind_piece){ .start = table->text_base + table->rows[done].pc,
 					   .end = done + nr < table->nr_rows
