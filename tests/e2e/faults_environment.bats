@@ -184,6 +184,20 @@ untouched_but_hooked() { is_running "$1" && wait_for is_untraced "$1"; }
 	ended "$pid" 0
 }
 
+@test "faults: an allocator that begins with an instruction that the kernel cannot copy: BPF says so (E4)" {
+	local backend
+	with_bpf_only "breakpoints run the code that is in memory"
+	[ "$(uname -m)" = x86_64 ] || skip "the instruction is x86_64 code"
+	traced -b bpf -- "$T/locked"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	grep -q 'the kernel cannot put a breakpoint on the first instruction .*use --backend ptrace' "$err"
+	for backend in ptrace inline; do
+		traced -b "$backend" -- "$T/locked"
+		nothing_lost
+		as_told calls
+	done
+}
+
 @test "faults: another tool's probes on the same function (E8)" {
 	local libc other
 	command -v bpftrace >/dev/null || skip "no bpftrace"

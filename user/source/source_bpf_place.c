@@ -10,6 +10,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
+#include "user/lib/log.h"
 #include "user/source/changed_code.h"
 #include "user/source/probe_taker.h"
 #include "user/source/source_bpf_private.h"
@@ -166,6 +167,17 @@ static bool has_notes(const struct probed_file *f)
 	return false;
 }
 
+enum { KERNEL_ENOTSUPP = 524 }; /* errno.h has no name for it */
+
+/* The kernel refuses instructions that it cannot run elsewhere: with the prefix lock, and rare ones. */
+static int refuse_instruction(const struct target *t, const struct mapping *map)
+{
+	error("probe: %s: PID %d: the kernel cannot put a breakpoint on the first instruction of an allocator "
+	      "function: use --backend ptrace",
+	      map->module->path, t->pid);
+	return -EOPNOTSUPP;
+}
+
 /* Put the probes of a file in: for each kind of points one group of links. */
 static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
 		  struct elf *elf)
@@ -200,7 +212,7 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 			next++;
 		err = link_points(s, f, elf, f->points + first, next - first, &g);
 	}
-	return err;
+	return err == -KERNEL_ENOTSUPP ? refuse_instruction(t, map) : err;
 }
 
 const struct placing_ops bpf_place = {
