@@ -139,6 +139,7 @@ struct opening {
 	pthread_mutex_t lock;
 	pthread_cond_t done;
 	bool is_done, is_abandoned;
+	pid_t tid;   /* of the opener; 0 = it has not run yet */
 	int path_fd; /* owned; -1 = open path */
 	char *path;  /* owned */
 	int fd, err;
@@ -228,8 +229,10 @@ static void *opener(void *arg)
 {
 	struct opening *o = arg;
 	bool is_abandoned;
-	int err = open_now(o);
+	int err;
 
+	__atomic_store_n(&o->tid, gettid(), __ATOMIC_RELAXED);
+	err = open_now(o);
 	pthread_mutex_lock(&o->lock);
 	o->err = err;
 	o->is_done = true;
@@ -274,22 +277,32 @@ static void init_done(pthread_cond_t *done)
 	pthread_condattr_destroy(&attr);
 }
 
+/* Does the opener wait for a CPU, and not for a file server? On a busy machine that takes seconds. */
+static bool is_opener_ready(const struct opening *o)
+{
+	pid_t tid = __atomic_load_n(&o->tid, __ATOMIC_RELAXED);
+	struct proc_stat stat;
+
+	return !tid || (!proc_read_stat(&stat, tid) && stat.state == 'R');
+}
+
 /* Wait for the opener. False: it is abandoned, because nothing has come for OPEN_TIMEOUT_S. */
 static bool wait_for_opener(struct opening *o)
 {
 	struct timespec until;
 	u32 nr_pieces = 0;
 	bool is_done;
-	int err = 0;
+	int err;
 
 	pthread_mutex_lock(&o->lock);
 	do {
+		err = 0;
 		nr_pieces = o->nr_pieces;
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_sec += OPEN_TIMEOUT_S;
 		while (!o->is_done && o->nr_pieces == nr_pieces && err != ETIMEDOUT)
 			err = pthread_cond_timedwait(&o->done, &o->lock, &until);
-	} while (!o->is_done && err != ETIMEDOUT);
+	} while (!o->is_done && (err != ETIMEDOUT || is_opener_ready(o)));
 	is_done = o->is_done;
 	o->is_abandoned = !is_done;
 	pthread_mutex_unlock(&o->lock);
