@@ -23,6 +23,8 @@ mistakes() {
 		2|run --json ls|type -o FILE.json, or --format json
 		2|run --leak-check=full ls|type --fail-on definite
 		2|run --trace-children=yes ls|type --follow
+		2|run --force -o x.json -o x.json ls|x.json: is named twice
+		2|run --force -o x.json -w x.json ls|x.json: is the file of --record, too
 		2|run --o x.json ls|may be any of --on-full --output --older --omit
 		2|run -q-o x ls|a space belongs between options of one letter
 		2|system redis|'heaptap attach redis' traces one

@@ -41,6 +41,25 @@ static int check_stdout(const struct options *o, bool is_launch)
 	return -EINVAL;
 }
 
+/* Would one output be written over another? */
+static int check_names(const struct options *o)
+{
+	for (size_t i = 0; i < o->outputs.nr; i++) {
+		const char *name = o->outputs.items[i];
+		bool is_record = o->record && !strcmp(name, o->record);
+		size_t first = 0;
+
+		while (strcmp(name, o->outputs.items[first]))
+			first++;
+		if (first == i && !is_record)
+			continue;
+		error("--output: %s: %s", name,
+		      is_record ? "is the file of --record, too" : "is named twice");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 /* The kernel would end heaptap while it loads the programs of BPF, and nobody would know why. */
 static void choose_backend(struct session_options *so)
 {
@@ -64,7 +83,7 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	struct outputs *outs = NULL;
 	int status, err;
 
-	if (check_stdout(o, is_launch))
+	if (check_stdout(o, is_launch) || check_names(o))
 		return STATUS_USAGE;
 	err = outputs_new(&outs, &oo, is_launch || records_to_stdout(o) ? stderr : stdout);
 	if (err)
