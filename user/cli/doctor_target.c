@@ -12,6 +12,7 @@
 
 #include "user/census/census.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/digits.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/lib/path.h"
@@ -54,8 +55,7 @@ static void fill_object(struct doctor_object *o, struct elf *elf)
 	u8 id[(sizeof(o->build_id) - 1) / 2];
 	size_t len = elf_build_id(elf, id, sizeof(id));
 
-	for (size_t i = 0; i < len; i++)
-		snprintf(o->build_id + 2 * i, 3, "%02x", id[i]);
+	digits_bytes(o->build_id, id, len);
 	o->has_symbols = elf_section(elf, ".symtab") != NULL;
 	o->debug_file = find_debug_file(o->build_id);
 }

@@ -55,3 +55,13 @@ static inline size_t digits_hex(char *out, u64 n)
 	out[1] = 'x';
 	return 2 + digits_bare_hex(out + 2, n);
 }
+
+/* Write @bytes as "00ff..." to @out, which has room for two characters each and the end. */
+static inline void digits_bytes(char *out, const u8 *bytes, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++) {
+		out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+		out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+	}
+	out[2 * nr] = '\0';
+}

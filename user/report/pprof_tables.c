@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/digits.h"
 #include "user/names/symbolize.h"
 #include "user/target/target.h"
 
@@ -100,10 +101,9 @@ int pprof_string(struct pprof_tables *t, const char *text, u64 *number)
 
 static int build_id_string(struct pprof_tables *t, const struct module *m, u64 *number)
 {
-	char hex[2 * BUILD_ID_MAX + 1] = "";
+	char hex[2 * BUILD_ID_MAX + 1];
 
-	for (size_t i = 0; i < m->build_id_len && i < BUILD_ID_MAX; i++)
-		snprintf(hex + 2 * i, 3, "%02x", m->build_id[i]);
+	digits_bytes(hex, m->build_id, m->build_id_len < BUILD_ID_MAX ? m->build_id_len : BUILD_ID_MAX);
 	return pprof_string(t, hex, number);
 }
 

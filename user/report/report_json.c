@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/digits.h"
 #include "user/lib/flush.h"
 #include "user/lib/json.h"
 #include "user/report/modules.h"
@@ -223,14 +224,13 @@ void report_json_id(struct json *j, const char *key, const struct json_style *s,
 
 void report_json_build_id(struct json *j, const struct module *m)
 {
-	char hex[2 * BUILD_ID_MAX + 1] = "";
+	char hex[2 * BUILD_ID_MAX + 1];
 
 	if (!m || !m->build_id_len || m->build_id_len > BUILD_ID_MAX) {
 		json_null(j, "build_id");
 		return;
 	}
-	for (size_t i = 0; i < m->build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", m->build_id[i]);
+	digits_bytes(hex, m->build_id, m->build_id_len);
 	json_string(j, "build_id", hex);
 }
 

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "user/lib/cleanup.h"
+#include "user/lib/digits.h"
 #include "user/lib/hash.h"
 #include "user/unwind/pages.h"
 
@@ -40,11 +41,10 @@ static u64 checksum(const struct cache_header *h, const struct cfi_row *rows)
 
 static void file_name(char *name, size_t size, const struct cfi_cache_key *key)
 {
-	size_t len = 0;
+	char hex[2 * BUILD_ID_MAX + 1];
 
-	for (u32 i = 0; i < key->build_id_len && i < BUILD_ID_MAX; i++)
-		len += (size_t)snprintf(name + len, size - len, "%02x", key->build_id[i]);
-	snprintf(name + len, size - len, ".cfi");
+	digits_bytes(hex, key->build_id, key->build_id_len < BUILD_ID_MAX ? key->build_id_len : BUILD_ID_MAX);
+	snprintf(name, size, "%s.cfi", hex);
 }
 
 /* True if this user made the file, and nobody else can have changed it. */

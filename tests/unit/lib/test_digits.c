@@ -37,6 +37,22 @@ static void as_printf(void **state)
 	}
 }
 
+static void bytes_as_printf(void **state)
+{
+	char text[2 * 256 + 1], want[2 * 256 + 1];
+	u8 bytes[256];
+
+	(void)state;
+	for (int i = 0; i < 256; i++) {
+		bytes[i] = (u8)i;
+		snprintf(want + 2 * i, 3, "%02x", i);
+	}
+	digits_bytes(text, bytes, sizeof(bytes));
+	assert_string_equal(text, want);
+	digits_bytes(text, bytes, 0);
+	assert_string_equal(text, "");
+}
+
 static void hex_is_read(void **state)
 {
 	static const char *const wrong[] = { "", "g", "A", ":", " 1", "-1", "00000000000000001" };
@@ -59,6 +75,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(as_printf),
+		cmocka_unit_test(bytes_as_printf),
 		cmocka_unit_test(hex_is_read),
 	};
 
