@@ -68,7 +68,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep callers)
 
 .DELETE_ON_ERROR:
-.PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-core \
+.PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-inline check-core \
         check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-32 bench bench-peers install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
@@ -156,7 +156,7 @@ TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
 quick: build-tests check-style check-unit check-core  ## style, unit tests and the core end-to-end tests (root; some 3 minutes)
 
-check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 35 minutes on two CPUs)
+check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 40 minutes on two CPUs)
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:
@@ -204,11 +204,20 @@ E2E_TESTS += $(filter-out $(E2E_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
 PTRACE_TESTS := stacks counts leaks attach run follow programs losses faults_lifecycle faults_memory faults_allocators markers sanitizers
 PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
 
+# The inline source, on the CPU that it knows: in make check those that test the most, in make check-inline all of these.
+ifeq ($(shell uname -m),x86_64)
+INLINE_MAIN  := stacks run counts events markers losses
+INLINE_TESTS := leaks attach follow errors programs steer faults_memory faults_lifecycle faults_allocators sanitizers \
+                between scan console console_log formats top unwatched
+endif
+INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
+INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
+
 is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }
 
 check-traced: all targets agent-musl agent-32
 	$(is-root)
-	$(Q)$(TEST_ENV) tests/prove.sh e2e $(PTRACE_TESTS) $(E2E_TESTS)
+	$(Q)$(TEST_ENV) tests/prove.sh e2e $(PTRACE_TESTS) $(INLINE_MAIN) $(E2E_TESTS)
 
 check-e2e: all targets agent-musl agent-32 ## end-to-end tests only (root)
 	$(is-root)
@@ -217,6 +226,10 @@ check-e2e: all targets agent-musl agent-32 ## end-to-end tests only (root)
 check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/prove.sh ptrace $(PTRACE_TESTS)
+
+check-inline: all targets        ## the end-to-end tests of calls and reports again, with the inline source (root)
+	$(is-root)
+	$(Q)$(TEST_ENV) tests/prove.sh inline $(or $(INLINE_TESTS),$(error check-inline: the inline source knows x86_64 only))
 
 # Tests with the tag "core": each main way through heaptap once.
 check-core: all targets

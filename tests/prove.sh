@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # prove.sh KIND FILE...: runs tests of one kind, several files at a time, and names at the end the tests that failed.
 #
-# KIND is unit (programs of tests/unit), plain (bats, without root), e2e (bats, each file with libraries of its own) or
-# ptrace (like e2e, with the ptrace source). A KIND of its own for single files: KIND:FILE.
+# KIND is unit (programs of tests/unit), plain (bats, without root), e2e (bats, each file with libraries of its own),
+# ptrace or inline (like e2e, with that source). A KIND of its own for single files: KIND:FILE.
 #   JOBS=2          files at a time (one more than there are CPUs)
 #   HEAPTAP_TAGS=x  only tests that have this bats tag
 # The output of each file is in $O/tests/log/KIND/NAME.tap afterwards.
@@ -31,8 +31,8 @@ run_one() {
 		return 1
 		;;
 	plain) bats --tap "${tags[@]}" "$2" ;;
-	e2e | ptrace)
-		[ "$1" = e2e ] || export HEAPTAP_BACKEND=ptrace
+	e2e | ptrace | inline)
+		[ "$1" = e2e ] || export HEAPTAP_BACKEND=$1
 		if [ -n "${SHARED_LIBRARIES:-}" ]; then
 			bats --tap "${tags[@]}" "$2"
 		else
@@ -70,7 +70,7 @@ for test in "${tests[@]}"; do
 	rm -f "${logs[-1]}"
 done
 
-if [[ " ${tests[*]}" =~ \ (e2e|ptrace): ]] && ! unshare -m true 2>/dev/null; then
+if [[ " ${tests[*]}" =~ \ (e2e|ptrace|inline): ]] && ! unshare -m true 2>/dev/null; then
 	echo "prove.sh: no mount namespace here: tests share libraries, so one file at a time"
 	export SHARED_LIBRARIES=1
 	JOBS=1
@@ -88,7 +88,7 @@ said_before=$(kernel_says | wc -l)
 # A comment of cmocka that a test passed says nothing new.
 prove -fo --timer -j "$JOBS" -e "$here --one" "${tests[@]}" 2>&1 | grep --line-buffered -v '^# ok - '
 status=${PIPESTATUS[0]}
-if [[ $kind =~ ^(e2e|ptrace)$ && $(kernel_says | wc -l) -gt $said_before ]]; then
+if [[ $kind =~ ^(e2e|ptrace|inline)$ && $(kernel_says | wc -l) -gt $said_before ]]; then
 	echo "prove.sh: the kernel has logged during these tests:"
 	kernel_says | tail -n "+$((said_before + 1))"
 	[ "$status" -ne 0 ] || [ -z "${HEAPTAP_WATCH:-}" ] || status=1

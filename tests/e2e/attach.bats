@@ -10,6 +10,7 @@ load ../lib/common
 }
 
 @test "attach: a process whose main thread has ended (B18)" {
+	not_by_inline "only the main thread can be made to map memory"
 	stepping
 	step headless
 	if [ -z "${HEAPTAP_BACKEND-}" ]; then
@@ -46,6 +47,7 @@ load ../lib/common
 }
 
 @test "attach: children that are not followed lose the probes that fork copied (A16)" {
+	not_by_inline "the code in a copy stays, without effect"
 	with_bpf_only "breakpoints of ptrace are taken out of a copy at once"
 	local child
 	stepping

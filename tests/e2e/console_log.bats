@@ -51,6 +51,7 @@ lines_of() { grep -cF -- "$1" <<<"$output" || true; }
 }
 
 @test "log: reallocs and failures" {
+	not_by_inline "attached, it misses the first calls of a program that is executed"
 	mkfifo in
 	exec 7<>in
 	for program in order failed; do

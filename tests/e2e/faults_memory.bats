@@ -70,6 +70,7 @@ is_unwritten() {
 
 # bats test_tags=rounds
 @test "faults: system, its N-th allocation fails: status and reason, the target untouched (A7)" {
+	not_by_inline "system has no inline source"
 	start "$T/swell" 65536
 	TARGET=$PID
 	wait_for says swell ready
@@ -182,7 +183,8 @@ ends_when_asked() {
 	start "$@"
 	outer=$PID
 	wait_for is_inner_tracing "$outer"
-	kill -INT "$(pgrep -P "$outer" -x heaptap || echo "$outer")"
+	# The helpers of the outer one have its command line.
+	kill -INT "$(pgrep -P "$outer" -f "^$HEAPTAP attach " || echo "$outer")"
 	ended "$outer" 0 || { cat "$err"; false; }
 }
 

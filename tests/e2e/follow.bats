@@ -47,15 +47,18 @@ linux_at_least() {
 	[ "$major" -gt "$1" ] || { [ "$major" -eq "$1" ] && [ "${minor%%[!0-9]*}" -ge "$2" ]; }
 }
 
+# Does the source see a process that shares the memory of the target as if it were a thread?
+sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
+
 @test "follow: without it, so is a child that the target waits for, and what it hands over is no error (A16)" {
 	local how
-	[ "${HEAPTAP_BACKEND:-}" = ptrace ] || linux_at_least 6 16 ||
+	sees_sharers || linux_at_least 6 16 ||
 		skip "Linux $(uname -r) tells of the end of a task only when the task has left its memory"
-	[ "${HEAPTAP_BACKEND:-}" = ptrace ] || [ -e /sys/kernel/btf/vmlinux ] ||
+	sees_sharers || [ -e /sys/kernel/btf/vmlinux ] ||
 		skip "this kernel does not describe its types (BTF)"
 	for how in vfork handed; do
 		traced --check --fail-on errors -- "$T/sharers" "$how"
-		if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
+		if sees_sharers; then
 			[ "$status" -eq 0 ]
 			as_told
 			continue
@@ -72,7 +75,7 @@ linux_at_least() {
 @test "follow: without it, what runs in the target's memory is told, and nothing is called leaked (A16)" {
 	traced -- "$T/sharers" clone
 	[ "$status" -eq 0 ]
-	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then # nothing is unseen: it is traced as if it were a thread
+	if sees_sharers; then # nothing is unseen
 		as_told
 		is '.notes | length' 0
 		return

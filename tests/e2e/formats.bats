@@ -26,6 +26,7 @@ list_events() {
 
 # bats test_tags=core
 @test "formats: a program that spends its time in probes is told what --backend inline costs" {
+	not_by_inline "the report compares BPF with it"
 	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
 	cd "$BATS_TEST_TMPDIR"
 	"$HEAPTAP" run -q -o r.json -o r.txt -- "$T/turns" 200000
@@ -161,12 +162,18 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 		"report --format pprof events.txt" "report --events events.txt" "report --format list" "diff a.json a.json" \
 		"diff --json a.json a.json" "report series" "help run" "--version" "completion bash" "doctor" "doctor $TARGET" \
 		"scan $TARGET" "console -q -x report events.txt" "console -q -x status -x report $TARGET" \
-		"attach -q -t 1s $TARGET" "system -q -t 1s"; do
+		"attach -q -t 1s $TARGET"; do
 		# shellcheck disable=SC2086
 		unread $args
 		[ "$status" -eq 5 ] && [ -z "$output" ] || { echo "$args: $status: $output"; return 1; }
 	done
 	untouched "$TARGET"
+}
+
+@test "formats: system ends without a message when nobody reads it" {
+	not_by_inline "system has no inline source"
+	unread system -q -t 1s
+	[ "$status" -eq 5 ] && [ -z "$output" ] || { echo "$status: $output"; return 1; }
 }
 
 @test "formats: reports in turn end when nobody reads them any more" {

@@ -57,6 +57,7 @@ page() { "$PYTHON" "$ROOT/tests/lib/openmetrics.py" "$URL/metrics" "$1" >page.ou
 }
 
 @test "metrics: system has rows of processes, growth, own cost, and verdicts of those that are traced" {
+	not_by_inline "system has no inline source"
 	swelling 65536
 	serving system --comm "${SWELL##*/}" -n 5
 	wait_for page "value('heaptap_process_growing', pid='$TARGET') == 1 and value('heaptap_process_growth_bytes_per_second') > 0"
@@ -80,6 +81,7 @@ has_asked() {
 }
 
 @test "metrics: the Grafana dashboard asks for metrics and labels that the page has" {
+	not_by_inline "system has no inline source"
 	local board=$ROOT/packaging/grafana-dashboard.json name asked
 	swelling 65536
 	serving system --comm "${SWELL##*/}" -n 5

@@ -95,6 +95,7 @@ mistakes() {
 }
 
 @test "mistakes: without rights: the message has the command that helps" {
+	not_by_inline "another user cannot read the file that chooses the source"
 	local copy
 	id nobody >/dev/null 2>&1 || skip "no user nobody here"
 	copy=$(mktemp -d /tmp/heaptap-mistakes-XXXXXX)

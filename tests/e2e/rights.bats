@@ -44,6 +44,7 @@ seen() {
 }
 
 @test "rights: three capabilities are enough for a verdict (E1)" {
+	not_by_inline "another user cannot read the file that chooses the source"
 	kinds
 	cat >"$bin/as/heaptap" <<-END
 		#!/bin/sh
@@ -62,6 +63,7 @@ seen() {
 }
 
 @test "rights: doctor names the capabilities of the file that would help (E1)" {
+	not_by_inline "another user cannot read the file that chooses the source"
 	run -0 with_caps "$three" "$bin/heaptap" doctor
 	[[ "$output" == *"Backend: bpf"* ]]
 	[[ "$output" == *"CAP_DAC_READ_SEARCH            no"* ]]
@@ -72,6 +74,7 @@ seen() {
 }
 
 @test "rights: what doctor advises is all that nobody needs (E1)" {
+	not_by_inline "another user cannot read the file that chooses the source"
 	local advice
 	command -v setcap >/dev/null || skip "no setcap here (libcap2-bin)"
 	advice=$(with_caps +bpf "$bin/heaptap" doctor | sed -n 's/^ *sudo \(setcap .*\)/\1/p')
@@ -90,6 +93,7 @@ seen() {
 }
 
 @test "rights: root without capabilities, as in a container, is told which ones help, and not to use sudo (E1)" {
+	not_by_inline "threads are stopped by ptrace, which needs more"
 	local caps
 	install -m 755 "$T/spin" "$bin/spin"
 	start $nobody -- "$bin/spin"
@@ -106,6 +110,7 @@ seen() {
 }
 
 @test "rights: a set-user-ID program is without its privilege by ptrace, and heaptap says so (A14)" {
+	not_by_inline "another user cannot read the file that chooses the source"
 	cp "$(command -v id)" "$bin/set-uid"
 	chmod 4755 "$bin/set-uid"
 	[ "$($nobody -- "$bin/set-uid" -u)" -eq 0 ] || skip "set-user-ID files do not work in $bin"
@@ -182,6 +187,7 @@ program_of() { pgrep -P "$1" -x idle; }
 }
 
 @test "rights: serve, console and system keep only the privileges that they need (S10)" {
+	not_by_inline "system has no inline source"
 	spinning
 	mkdir -p -m 700 "$BATS_TEST_TMPDIR/sock"
 	start "$HEAPTAP" serve --listen "unix:$BATS_TEST_TMPDIR/sock/s" "$TARGET"

@@ -163,6 +163,7 @@ follows() {
 }
 
 @test "rights: each process of system has what its row promises (S10)" {
+	not_by_inline "system has no inline source"
 	with_bpf_only "system traces by BPF"
 	spinning
 	start "$HEAPTAP" system --duration 600s --interval 1s

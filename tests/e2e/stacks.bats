@@ -48,6 +48,7 @@ by_all_levels() {
 }
 
 linked() {
+	[[ $1 != 32* ]] || not_by_inline "32-bit programs are refused"
 	[ -x "$T/stack_calls-$1" ] || skip "these targets were not built"
 	chains_equal 127 "$T/stack_calls-$1" "${@:2}"
 	chains_equal 127 "$T/stack_random-$1" 6 5000 3
@@ -133,6 +134,7 @@ linked() {
 
 # heaptap is stopped and reads no mappings. Tables of one library must not explain the other one, or the report says so.
 @test "stacks: another library at the same address while heaptap is stopped (D1)" {
+	not_by_inline "a stack after dlclose is not marked until heaptap looks"
 	local line
 	coproc TURNS { TRUTH_DEPTH=127 exec "$T/stack_dlopen" wait 3>&-; }
 	TARGET=$TURNS_PID

@@ -265,7 +265,7 @@ terminal_is_back() {
 	spinning
 	topping 160x30 -- "$TARGET"
 	shows 'resident [0-9]'
-	if [ "${HEAPTAP_BACKEND:-}" = ptrace ]; then
+	if [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; then
 		shows "target's cost not measured"
 	else
 		shows 'target pays [0-9]* [nu]s a call, .* of a CPU, and traps'

@@ -11,7 +11,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
 
-# HEAPTAP_BACKEND=ptrace runs all tests with that one, but those that ask for another.
+# HEAPTAP_BACKEND=ptrace or =inline runs all tests with that one, but those that ask for another.
 if [ -n "${HEAPTAP_BACKEND:-}" ]; then
 	HEAPTAP_CONFIG=$BATS_RUN_TMPDIR/backend.conf
 	[ -f "$HEAPTAP_CONFIG" ] || echo "backend $HEAPTAP_BACKEND" >"$HEAPTAP_CONFIG"
@@ -20,6 +20,9 @@ fi
 
 # with_bpf_only REASON
 with_bpf_only() { [ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "with BPF only: $1"; }
+
+# not_by_inline REASON: what the inline source cannot do (doc/inline.md), or what another source alone does
+not_by_inline() { [ "${HEAPTAP_BACKEND:-}" != inline ] || skip "not by inline: $1"; }
 
 # ---- processes ----
 
