@@ -15,10 +15,10 @@
 /* ---- the stack that the thread runs on ---- */
 
 /*
- * A stack ends at the thread's own data. One that is in no list yet is read up to there if that is near, and else to
- * the end of the page: below the thread's stack may be that of a coroutine, and between them what cannot be read.
+ * A stack ends at the thread's own data. One that is in no list yet is read up to there if that is near: below the
+ * thread's stack may be that of a coroutine, and between them what cannot be read.
  */
-enum { MAX_THREAD_STACK = 64 << 20, NEAR_OWN_DATA = 64 << 10 };
+enum { MAX_THREAD_STACK = 64 << 20, NEAR_OWN_DATA = 64 << 10, NEW_LISTS = 2 };
 
 /* The number of regions that begin at or below @sp. */
 static u32 search_regions(const struct piece_tables *t, u64 sp)
@@ -61,21 +61,46 @@ static bool find_region(struct piece_walk *pw, u64 sp)
 }
 
 /*
+ * Wait until heaptap, which has been asked, has looked for stacks anew, and find that at @sp: some milliseconds, for
+ * the first deep call of a new thread. A thread whose stack is in no new list either does not wait again.
+ */
+static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp)
+{
+	const struct piece_shared *s = shared();
+	u64 begin = counter();
+	u32 seq = __atomic_load_n(&tables()->seq, __ATOMIC_ACQUIRE);
+
+	while (!pw->has_waited && is_on() && !s->is_dropping && counter() - begin <= s->max_wait) {
+		if (find_region(pw, sp))
+			return true;
+		if (pw->seq - seq > 2 * NEW_LISTS)
+			break;
+		__builtin_ia32_pause();
+	}
+	pw->has_waited = 1;
+	return false;
+}
+
+/*
  * Learn up to where the stack at @sp can be read. The C library puts a thread's own data, to which the thread pointer
  * leads, at the upper end of its stack.
  */
 static void find_stack(struct piece_walk *pw, u64 sp)
 {
 	u64 own = __builtin_ia32_rdfsbase64() & ~7ULL;
+	bool is_near = own > sp && own - sp < NEAR_OWN_DATA, is_listed = find_region(pw, sp);
 
-	if (find_region(pw, sp)) {
+	if (!is_listed) {
+		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
+		is_listed = !is_near && await_region(pw, sp);
+	}
+	if (is_listed) {
 		if (own > sp && own - sp < MAX_THREAD_STACK && own < pw->high)
 			pw->high = own;
 		return;
 	}
-	__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
 	pw->low = sp & ~(u64)(PIECE_PAGE - 1);
-	pw->high = own > sp && own - sp < NEAR_OWN_DATA ? own : pw->low + PIECE_PAGE;
+	pw->high = is_near ? own : pw->low + PIECE_PAGE;
 }
 
 static struct piece_walk *walk_of(struct walk *w)

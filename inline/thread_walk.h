@@ -37,9 +37,9 @@ struct piece_remembered {
 
 /* The walks of one thread. */
 struct piece_walk {
-	u64 low, high; /* the stack that the thread used last; 0 = none */
-	u32 seq;       /* of the list of stacks at that time */
-	u32 reserved;
+	u64 low, high;	/* the stack that the thread used last; 0 = none */
+	u32 seq;	/* of the list of stacks at that time */
+	u32 has_waited; /* in vain, for a list with its stack */
 	struct walk walk;
 	struct piece_words words;
 	_Alignas(64) u64 keys[PIECE_REMEMBERED]; /* of remembered; 0 = free */
