@@ -24,7 +24,7 @@ enum { POLL_MS = 20, ALIVE_ROUNDS = 5 };
 /* Only its ptracer can stop a child before its first instruction, and have it make rings for the code in it. */
 static bool joins_targets(const struct options *o)
 {
-	return o->follow && o->backend == BACKEND_INLINE;
+	return !IS_AGENT && o->follow && o->backend == BACKEND_INLINE;
 }
 
 /* One attach. */
@@ -52,7 +52,7 @@ static bool report(struct attach *a, struct session *s)
 /* Handle what has happened to processes that heaptap traces by ptrace, enter events. False: that is all. */
 static bool go_on(struct attach *a, struct session *s)
 {
-	if (a->tracees.launch)
+	if (!IS_AGENT && a->tracees.launch)
 		launch_poll(a->tracees.launch);
 	if (session_poll(s))
 		return false;
@@ -122,7 +122,7 @@ static int join(struct attach *a, struct session *s)
 /* From here on the targets are as in an attach without --follow, and so is the end of the trace. */
 static void leave(struct attach *a, struct session *s)
 {
-	if (!a->tracees.launch)
+	if (IS_AGENT || !a->tracees.launch)
 		return;
 	session_follow(s, false);
 	launch_leave_children(a->tracees.launch);

@@ -83,7 +83,7 @@ static void new_image(const struct launch *l, struct launched *p)
 	 * A child of a process that has joined would not survive our death with a breakpoint in it. There the programs
 	 * stop it at the end of the dynamic linker's work.
 	 */
-	if (!l->pid || !find_start(p)) {
+	if (!launch_has_program(l) || !find_start(p)) {
 		set_options(l, p->pid, 0);
 		return;
 	}
@@ -631,12 +631,12 @@ bool launch_poll(struct launch *l)
 	if (l->tracer)
 		return poll_tracer(l);
 	/* Stops of a program that was left belong to its new tracer, which may be our child. */
-	if (l->pid && l->nr == 1 && launch_is_left(l->processes[0]))
+	if (launch_has_program(l) && l->nr == 1 && launch_is_left(l->processes[0]))
 		return poll_end(l);
 	launch_attend_later(l);
 	while (clock_now_ms() - begun_ms < ROUND_MS && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0)
 		launch_handle_status(l, tid, status);
-	return l->pid ? l->has_ended : !l->nr;
+	return launch_has_program(l) ? l->has_ended : !l->nr;
 }
 
 int launch_status(const struct launch *l)
@@ -655,7 +655,8 @@ void launch_free(struct launch *l)
 	if (!l)
 		return;
 	/* A program that was not even started must be ended here. */
-	if (l->pid && !l->has_ended && l->nr && (is_starting(l->processes[0]) || l->go[1] >= 0)) {
+	if (launch_has_program(l) && !l->has_ended && l->nr &&
+	    (is_starting(l->processes[0]) || l->go[1] >= 0)) {
 		kill(l->pid, SIGKILL);
 		waitpid(l->pid, NULL, __WALL);
 	}

@@ -53,7 +53,7 @@ static const struct launched *find_process(const struct launch *l, pid_t tid)
 static bool needs_no_hook(const struct launch *l, pid_t tid, int status)
 {
 	/* Threads of children are left for later, but for their births and the like. */
-	const struct launched *p = l->pid ? launch_find(l, tid) : find_process(l, tid);
+	const struct launched *p = launch_has_program(l) ? launch_find(l, tid) : find_process(l, tid);
 	enum stop stop = stop_of(status);
 
 	if (stop == STOP_ASKED && l->hooks.born && is_birth(p, tid))
@@ -83,7 +83,7 @@ void launch_attend(struct launch *l)
 	pid_t tid;
 	int status;
 
-	if (l->tracer || (l->pid && launch_is_left(l->processes[0])))
+	if (l->tracer || (launch_has_program(l) && launch_is_left(l->processes[0])))
 		return;
 	/* Room first: an event that was taken cannot be given back. */
 	while (!array_reserve(l->later, l->max_later, l->nr_later + 1) &&

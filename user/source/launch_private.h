@@ -49,16 +49,22 @@ static inline bool launch_is_left(const struct launched *p)
 	return p->program.state == PROGRAM_LEFT;
 }
 
+/* Did the launch start a program? If not, running processes have joined it, which needs the source inline. */
+static inline bool launch_has_program(const struct launch *l)
+{
+	return IS_AGENT || l->pid;
+}
+
 /* The program; NULL = there is none. */
 static inline struct launched *launch_program(const struct launch *l)
 {
-	return l->pid ? l->processes[0] : NULL;
+	return launch_has_program(l) ? l->processes[0] : NULL;
 }
 
 /* The number of the first process that is not the program. */
 static inline size_t launch_first_child(const struct launch *l)
 {
-	return l->pid ? 1 : 0;
+	return launch_has_program(l) ? 1 : 0;
 }
 
 /* The ptrace options of all threads, but for those of a program that starts. */
