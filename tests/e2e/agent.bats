@@ -88,7 +88,7 @@ refuses() {
 	is .scan.definite.blocks 32
 	is .scan.indirect.blocks 20
 	rm -f "$report"
-	"$agent" run -q --no-scan -o "$report" -- "$T/marked-32" sections >out
+	"$agent" run -q --no-scan -o "$report" -- "$T/marked-32" sections >"$BATS_TEST_TMPDIR/out"
 	nothing_lost
 	[ "$(jq -r '[.marks[].name] | unique | length' "$report")" -gt 1 ]
 }
