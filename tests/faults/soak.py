@@ -78,8 +78,9 @@ class Pressure:
 
 
 def size_of(pid):
-    """Descriptors and mappings."""
-    return len(os.listdir("/proc/%d/fd" % pid)), text_of("/proc/%d/maps" % pid).count("\n")
+    """Descriptors and mappings, without the page that the kernel gives to a process with uprobes for the rest of its life."""
+    maps = text_of("/proc/%d/maps" % pid)
+    return len(os.listdir("/proc/%d/fd" % pid)), maps.count("\n") - maps.count("[uprobes]\n")
 
 
 def has_grown(before, now, more):
