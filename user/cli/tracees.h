@@ -14,10 +14,9 @@ struct session;
 struct tracees {
 	const struct options *options; /* borrowed, as session */
 	struct session *session;
-	struct launch
-		*launch; /* owned by the user of this; NULL = there is none, and all else is as without one */
-	bool is_attached; /* the session traces: until then the next image of a program begins that */
-	bool is_finished; /* tracing has ended */
+	struct launch *launch; /* owned by the user of this; NULL = there is none */
+	bool is_attached;      /* the session traces: until then the next image of a program begins that */
+	bool is_finished;      /* tracing has ended */
 	struct session_stopper stopper; /* of tracees_stopper() */
 };
 

@@ -481,6 +481,7 @@ static void source_inline_copying(struct source *source, pid_t pid, bool is_on)
 static void source_inline_follow(struct source *source, bool is_on)
 {
 	struct inline_source *s = self(source);
+
 	source_bpf.follow(s->bpf, is_on);
 }
 
