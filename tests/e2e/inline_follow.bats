@@ -185,7 +185,8 @@ does() {
 	does 'ls / >/dev/null'
 }
 
-@test "inline_follow: attached, children that live when the trace ends have none of our code" {
+# two_children: an attached shell has $forked, which waits for the pipe gate, and $executed, with our code
+two_children() {
 	shell
 	mkfifo "$BATS_TEST_TMPDIR/gate"
 	attached --backend inline -f "$TARGET"
@@ -195,6 +196,10 @@ does() {
 	executed=$(cat "$BATS_TEST_TMPDIR/executed")
 	STARTED+=("$forked" "$executed")
 	wait_for grep -q memfd:heaptap-inline "/proc/$executed/maps"
+}
+
+@test "inline_follow: attached, children that live when the trace ends have none of our code" {
+	two_children
 	grep -q memfd:heaptap-inline "/proc/$forked/maps"
 	detach
 	for pid in "$TARGET" "$forked" "$executed"; do
@@ -208,15 +213,7 @@ does() {
 }
 
 @test "inline_follow: attached, heaptap is killed: all go on, and nothing of it stays in them (A3)" {
-	shell
-	mkfifo "$BATS_TEST_TMPDIR/gate"
-	attached --backend inline -f "$TARGET"
-	does "(echo \$BASHPID >'$BATS_TEST_TMPDIR/forked'; read -r _ <'$BATS_TEST_TMPDIR/gate'; x=\$(echo done); echo \$x >'$BATS_TEST_TMPDIR/done') & '$T/spin' 0 2 >/dev/null & echo \$! >'$BATS_TEST_TMPDIR/executed'"
-	wait_for test -s "$BATS_TEST_TMPDIR/forked"
-	forked=$(cat "$BATS_TEST_TMPDIR/forked")
-	executed=$(cat "$BATS_TEST_TMPDIR/executed")
-	STARTED+=("$forked" "$executed")
-	wait_for grep -q memfd:heaptap-inline "/proc/$executed/maps"
+	two_children
 	# No child begins at this moment.
 	wait_for has_probes "$executed"
 	wait_for none_is_stopped "$executed"
