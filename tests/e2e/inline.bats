@@ -317,6 +317,47 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 	done
 }
 
+# unheard: attach writes reports of 4 threads until nobody takes them; $TAP, and its messages are in $err
+unheard() {
+	spinning 0 4
+	unread "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' attach --backend inline --no-scan -n 0 -i 100ms $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_tracing "$TAP"
+	wait_for is_stuck "$TAP"
+	has_probes "$TARGET"
+}
+
+@test "inline: nobody reads its reports: Ctrl-C takes the code out, and a second one ends heaptap (A5)" {
+	unheard
+	kill -INT "$TAP"
+	untouched "$TARGET"
+	wait_for has_no_memory "$TARGET"
+	wait_for grep -q 'busy because nobody takes its output (standard output):.* another signal ends heaptap' "$err"
+	is_running "$TAP"
+	wait_for has_used "$TARGET" $(($(ticks "$TARGET") + 10))
+	kill -INT "$TAP"
+	ended "$TAP" 130
+	exec 8>&-
+}
+
+@test "inline: nobody reads its reports, and after Ctrl-C somebody does: the last report comes (A5)" {
+	unheard
+	kill -INT "$TAP"
+	wait_for has_no_memory "$TARGET"
+	start cat "$BATS_TEST_TMPDIR/pipe"
+	exec 8>&-
+	wait_for gone "$TAP"
+	status=0
+	wait "$TAP" || status=$?
+	# Calls are lost while nobody takes reports; then the status says so.
+	[ "$status" -eq 0 ] || [ "$status" -eq 5 ] || { cat "$err"; false; }
+	grep -q 'stopped for .* ms to put the code in' "$err"
+	! grep -q 'stay' "$err" || { cat "$err"; false; }
+	untouched "$TARGET"
+}
+
 # maps_of PID: its mappings of files
 maps_of() { awk '$5' "/proc/$1/maps"; }
 

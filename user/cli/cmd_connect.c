@@ -143,7 +143,7 @@ int cmd_connect(const struct options *o)
 		status = STATUS_IMPOSSIBLE;
 		goto out;
 	}
-	control_guard(control, "connect", -1);
+	control_guard(control, "connect");
 	control_begin(control, 0);
 	status = connect_and_trace(&c, s, control);
 out:

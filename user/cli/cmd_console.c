@@ -75,9 +75,9 @@ static int open_recording(struct console_run *r)
 }
 
 /* Signals are answered while a command is busy, or nobody reads what it prints. */
-static void guard(struct console *c, int lifeline)
+static void guard(struct console *c)
 {
-	control_guard(c->control, "console", lifeline);
+	control_guard(c->control, "console");
 	if (c->is_terminal)
 		control_keep(c->control, SIGINT);
 }
@@ -91,7 +91,8 @@ static int open_processes(struct console_run *r)
 	if (session_new(&c->session, &c->options.session, c->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
-	guard(c, session_lifeline(c->session));
+	guard(c);
+	session_guard(c->session, c->control);
 	status = attach_targets(c->session, &r->options);
 	if (status != STATUS_DONE)
 		return status;
@@ -134,7 +135,7 @@ static int open_address(struct console_run *r)
 	if (connection_open(c->remote, &c->session, c->outs))
 		return STATUS_NO_TARGET;
 	keep_files();
-	guard(c, -1);
+	guard(c);
 	control_begin(c->control, 0);
 	c->has_source = true;
 	control_listen(c->control);
@@ -224,7 +225,7 @@ static int open_and_serve(struct console_run *r)
 		return STATUS_IMPOSSIBLE;
 	}
 	if (c->path) {
-		guard(c, -1);
+		guard(c);
 		control_begin(c->control, 0);
 	} else {
 		status = c->remote ? open_address(r) : open_processes(r);

@@ -32,7 +32,8 @@ static int open_processes(struct top_command *r)
 	if (session_new(&r->top.session, &r->session, r->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
-	control_guard(r->top.control, "top", session_lifeline(r->top.session));
+	control_guard(r->top.control, "top");
+	session_guard(r->top.session, r->top.control);
 	return attach_targets(r->top.session, r->options);
 }
 
@@ -45,7 +46,7 @@ static int open_address(struct top_command *r)
 	if (connection_open(&r->remote, &r->top.session, r->outs))
 		return STATUS_NO_TARGET;
 	rights_keep_peer(r->options, r->outs);
-	control_guard(r->top.control, "top", -1);
+	control_guard(r->top.control, "top");
 	r->top.remote = &r->remote;
 	return STATUS_DONE;
 }

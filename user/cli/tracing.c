@@ -110,7 +110,8 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	if (err)
 		error("%s: signals: %s", so.command, strerror(-err));
 	else
-		control_guard(c, so.command, session_lifeline(s));
+		control_guard(c, so.command);
+	session_guard(s, c);
 	if (!err)
 		status = command->work(command->ctx, o, s, c);
 out:

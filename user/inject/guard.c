@@ -4,12 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "user/lib/array.h"
 #include "user/lib/clock.h"
 #include "user/lib/helper_process.h"
 #include "user/lib/privileges.h"
@@ -22,19 +25,24 @@ enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
 /* When heaptap has died nobody waits for its guard. */
 #define LEAVE_ALONE_NS (10 * INJECT_LEAVE_NS)
 
-enum { LOOK_NS = 1000 * 1000 }; /* at a heaptap that ends */
+/* For one target, where a user waits for all. */
+#define ROUND_NS (INJECT_LEAVE_NS / 10)
+
+enum { LOOK_NS = 1000 * 1000 }; /* at a heaptap that ends, and at a target that is traced */
 
 /* Memory that heaptap, the guard and its helpers share. */
 struct guard_memory {
-	s32 result;   /* of the change that was made last */
-	u32 nr_used;  /* entries behind these were never used */
-	bool is_over; /* heaptap ends by itself, and waits for the guard */
+	s32 result;	  /* of the change that was made last */
+	u32 nr_used;	  /* entries behind these were never used */
+	bool is_changing; /* a target, heaptap or the guard */
+	bool is_over;	  /* heaptap ends by itself, and waits for the guard */
 	struct injection targets[GUARD_MAX_TARGETS];
 };
 
 struct guard {
 	struct guard_memory *shared;
-	int fd; /* of the pipe whose end tells the guard of ours */
+	int fd;	      /* of the pipe whose end tells the guard of ours */
+	int lifeline; /* a socket to the guard */
 	pid_t pid;
 };
 
@@ -71,21 +79,90 @@ static void await_end_of(pid_t heaptap)
 		;
 }
 
-static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd) __attribute__((noreturn));
-static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd)
+/* Wait until nobody else changes targets. False: @end_ns has passed. */
+static bool take_turn(struct guard_memory *shared, u64 end_ns)
+{
+	while (__atomic_exchange_n(&shared->is_changing, true, __ATOMIC_SEQ_CST))
+		if (!clock_pause(LOOK_NS, end_ns))
+			return false;
+	return true;
+}
+
+static void end_turn(struct guard_memory *shared)
+{
+	__atomic_store_n(&shared->is_changing, false, __ATOMIC_SEQ_CST);
+}
+
+static bool is_traced(pid_t pid)
+{
+	struct proc_status status;
+
+	return !proc_read_status(&status, pid) && status.tracer_pid;
+}
+
+/* Take the code out of all targets that nobody traces. False: one still has it. Heaptap will try again, and tell. */
+static bool take_out_untraced(struct guard_memory *shared, u64 time_ns)
+{
+	bool is_out = true;
+
+	for (u32 i = 0; i < shared->nr_used; i++) {
+		struct injection *in = &shared->targets[i];
+
+		if (in->state != INJECT_IN || !is_same_process(in) ||
+		    (!is_traced(in->pid) && !inject_take_out(in, time_ns)))
+			continue;
+		in->state = INJECT_IN;
+		is_out = false;
+	}
+	return is_out;
+}
+
+/* A user waits. True: no target has the code any more. */
+static bool answer_lifeline(struct guard_memory *shared)
+{
+	u64 end_ns = clock_now_ns() + INJECT_LEAVE_NS;
+	bool is_out;
+
+	if (!take_turn(shared, end_ns))
+		return false;
+	/* A target that keeps a thread in our code does not keep the others waiting. */
+	is_out = take_out_untraced(shared, 0);
+	while (!is_out && clock_pause(LOOK_NS, end_ns))
+		is_out = take_out_untraced(shared, ROUND_NS);
+	end_turn(shared);
+	return is_out;
+}
+
+/* Answer the end of @lifeline, and return when heaptap ends, which is at the end of the pipe @fd. */
+static void await_end(struct guard_memory *shared, int fd, int lifeline)
+{
+	struct pollfd fds[] = { { .fd = fd }, { .fd = lifeline, .events = POLLIN } };
+
+	while (poll(fds, ARRAY_SIZE(fds), -1) < 0 || !fds[0].revents) {
+		if (!fds[1].revents)
+			continue;
+		fds[1].fd = -1;
+		fds[1].revents = 0;
+		if (answer_lifeline(shared))
+			close(lifeline);
+	}
+}
+
+static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int lifeline)
+	__attribute__((noreturn));
+static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int lifeline)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	char byte;
 
 	helper_process_settle(GUARD_COMM);
 	/* The end of a socket or pipe that we hold would not be seen by others. */
 	for (int i = 0; null >= 0 && i < FIRST_FD; i++)
 		dup2(null, i);
 	fd = dup2(fd, FIRST_FD);
-	helper_process_close(FIRST_FD + 1, ~0U);
+	lifeline = dup2(lifeline, FIRST_FD + 1);
+	helper_process_close(FIRST_FD + 2, ~0U);
 	privileges_drop(PRIVILEGES_GUARDING, 0);
-	while (read(fd, &byte, 1) < 0 && errno == EINTR)
-		;
+	await_end(shared, fd, lifeline);
 	if (!shared->is_over)
 		await_end_of(heaptap);
 	/* A target that keeps a thread in our code does not keep the others waiting. */
@@ -97,7 +174,7 @@ static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd)
 static int start(struct guard *g)
 {
 	pid_t heaptap = getpid();
-	int fds[2];
+	int fds[2], sockets[2];
 	void *mem = mmap(NULL, sizeof(*g->shared), PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -107,12 +184,21 @@ static int start(struct guard *g)
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	g->fd = fds[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets)) {
+		int err = -errno;
+
+		close(fds[0]);
+		return err;
+	}
+	g->lifeline = sockets[1];
 	g->pid = fork();
 	if (!g->pid) {
 		close(fds[1]);
-		guard_main(g->shared, heaptap, fds[0]);
+		close(sockets[1]);
+		guard_main(g->shared, heaptap, fds[0], sockets[0]);
 	}
 	close(fds[0]);
+	close(sockets[0]);
 	return g->pid < 0 ? -errno : 0;
 }
 
@@ -123,7 +209,7 @@ int guard_new(struct guard **out)
 
 	if (!g)
 		return -ENOMEM;
-	g->fd = -1;
+	g->fd = g->lifeline = -1;
 	err = start(g);
 	if (err) {
 		guard_free(g);
@@ -143,11 +229,20 @@ void guard_free(struct guard *g)
 		__atomic_store_n(&g->shared->is_over, true, __ATOMIC_SEQ_CST);
 	if (g->fd >= 0)
 		close(g->fd);
+	if (g->lifeline >= 0)
+		close(g->lifeline);
 	while (g->pid > 0 && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (g->shared)
 		munmap(g->shared, sizeof(*g->shared));
 	free(g);
+}
+
+int guard_lifeline(const struct guard *g)
+{
+	int fd = fcntl(g->lifeline, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time)
@@ -220,14 +315,11 @@ static bool is_traced_by_us(pid_t pid)
 	return !proc_read_status(&status, pid) && status.tracer_pid == getpid();
 }
 
-static int change(struct guard *g, const struct change *c)
+static int change_in_helper(struct guard *g, const struct change *c)
 {
 	int status;
 	pid_t pid;
 
-	*c->in->why = '\0';
-	if (is_traced_by_us(c->in->pid))
-		return make_change(c);
 	g->shared->result = -EIO;
 	pid = fork();
 	if (pid < 0)
@@ -241,6 +333,18 @@ static int change(struct guard *g, const struct change *c)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return g->shared->result;
+}
+
+static int change(struct guard *g, const struct change *c)
+{
+	int err;
+
+	/* A guard that was killed in its turn does not keep us waiting. */
+	take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
+	*c->in->why = '\0';
+	err = is_traced_by_us(c->in->pid) ? make_change(c) : change_in_helper(g, c);
+	end_turn(g->shared);
+	return err;
 }
 
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,

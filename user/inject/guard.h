@@ -18,6 +18,12 @@ int guard_new(struct guard **out) __must_check;
 /* Ends the guard, which first takes the piece out of targets that still have it. */
 void guard_free(struct guard *g);
 
+/*
+ * A copy, owned by the caller, of a socket to the guard. When it is shut down, the guard takes the piece out of all
+ * targets that nobody traces by ptrace, and closes its end if then no target has it. -errno.
+ */
+int guard_lifeline(const struct guard *g);
+
 /* A new target in memory that the guard sees. NULL: there are GUARD_MAX_TARGETS. Valid until guard_drop(). */
 struct injection *guard_add(struct guard *g, pid_t pid, u64 start_time);
 /* As guard_add(), for a forked child, which has what is in its parent @of. */
@@ -25,7 +31,10 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 /* The target has ended, has executed another program, or the piece was taken out. */
 void guard_drop(struct injection *in);
 
-/* inject_put_in() and inject_take_out(), which a signal to heaptap cannot interrupt. */
+/*
+ * inject_put_in() and inject_take_out(), which a signal to heaptap cannot interrupt. Both wait while the guard takes
+ * the piece out because its lifeline was shut down.
+ */
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
 		 const struct inject_file *f) __must_check;
 int guard_take_out(struct guard *g, struct injection *in) __must_check;

@@ -279,20 +279,17 @@ static int start(struct busy_signals *b)
 	return -err;
 }
 
-int busy_signals_new(struct busy_signals **out, const char *command, int lifeline)
+int busy_signals_new(struct busy_signals **out, const char *command)
 {
 	struct busy_signals *b = calloc(1, sizeof(*b));
 	int err;
 
-	if (!b) {
-		cleanup_close(&lifeline);
+	if (!b)
 		return -ENOMEM;
-	}
 	b->command = command;
 	b->doing = "with its start";
 	b->signals = b->end = b->farewell_fd = -1;
 	pthread_mutex_init(&b->lock, NULL);
-	busy_signals_add(b, lifeline);
 	err = start(b);
 	if (err) {
 		busy_signals_free(b);
@@ -310,7 +307,7 @@ void busy_signals_add(struct busy_signals *b, int lifeline)
 	}
 	pthread_mutex_lock(&b->lock);
 	drop_ended(b);
-	if (lifeline >= 0 && !array_reserve(b->lifelines, b->max_lifelines, b->nr_lifelines + 1))
+	if (!array_reserve(b->lifelines, b->max_lifelines, b->nr_lifelines + 1))
 		b->lifelines[b->nr_lifelines++] = lifeline;
 	else
 		cleanup_close(&lifeline);

@@ -17,16 +17,14 @@ enum { BUSY_SIGNALS_FAREWELL = 8 };
 
 struct busy_signals;
 
-/*
- * @command: for messages. @lifeline: a socket to the process that holds the probes, which ends when the socket is shut
- * down; taken over; -1 = none. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU must be blocked. 0 or -errno.
- */
-int busy_signals_new(struct busy_signals **out, const char *command, int lifeline) __must_check;
+/* @command: for messages. SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU must be blocked. 0 or -errno. */
+int busy_signals_new(struct busy_signals **out, const char *command) __must_check;
 
 /*
- * One more process that holds probes, as @lifeline there. Lifelines of processes that have ended are closed here.
- * Blocks for seconds at most, if the probes are being taken out. Without memory its probes stay in until heaptap ends.
- * NULL is fine.
+ * A process that holds probes. @lifeline is a socket to it, taken over: when it is shut down, the process takes the
+ * probes out, and closes its end when that is done. Lifelines of processes that have ended are closed here. Blocks for
+ * seconds at most, if the probes are being taken out. Without memory its probes stay in until heaptap ends. NULL is
+ * fine.
  */
 void busy_signals_add(struct busy_signals *b, int lifeline);
 

@@ -91,15 +91,15 @@ void control_free(struct control *c)
 	free(c);
 }
 
-void control_guard(struct control *c, const char *command, int lifeline)
+void control_guard(struct control *c, const char *command)
 {
-	int err = busy_signals_new(&c->busy, command, lifeline);
+	int err = busy_signals_new(&c->busy, command);
 
 	if (err)
 		debug("%s: signals wait while heaptap is busy: %s", command, strerror(-err));
 }
 
-void control_guard_too(struct control *c, int lifeline)
+void control_guard_probes(struct control *c, int lifeline)
 {
 	busy_signals_add(c ? c->busy : NULL, lifeline);
 }

@@ -39,11 +39,11 @@ void control_free(struct control *c);
 
 /*
  * Answer signals also while this thread is busy, until control_finish(): user/session/busy_signals.h. Without memory
- * for that, signals wait: no error. @command and @lifeline as there.
+ * for that, signals wait: no error. @command as there.
  */
-void control_guard(struct control *c, const char *command, int lifeline);
-/* One more process that holds probes: busy_signals_add(). Its lifeline is taken over. @c may be NULL. */
-void control_guard_too(struct control *c, int lifeline);
+void control_guard(struct control *c, const char *command);
+/* A process that holds probes: busy_signals_add(). Its lifeline is taken over. @c may be NULL. */
+void control_guard_probes(struct control *c, int lifeline);
 /* The probes are at the other side of a connection: busy_signals_farewell(). @fd is taken over. */
 void control_guard_connection(struct control *c, int fd, const u8 *bytes);
 /* Tracing has begun. @program: the child that signals are passed on to; 0 = none. */

@@ -17,6 +17,7 @@
 #include "user/lib/flush.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
+#include "user/session/control.h"
 #include "user/session/session_enough.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
@@ -679,11 +680,13 @@ size_t session_running(struct session *s)
 	return running;
 }
 
-int session_lifeline(struct session *s)
+void session_guard(struct session *s, struct control *c)
 {
-	int fd = s->ops->lifeline ? s->ops->lifeline(s->source) : -1;
+	int fds[SOURCE_MAX_LIFELINES];
+	size_t nr = s->ops->lifelines ? s->ops->lifelines(s->source, fds) : 0;
 
-	return fd < 0 ? -1 : fd;
+	for (size_t i = 0; i < nr; i++)
+		control_guard_probes(c, fds[i]);
 }
 
 void session_stop(struct session *s)

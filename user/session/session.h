@@ -9,6 +9,7 @@
 #include "user/source/source.h"
 
 struct ask_server;
+struct control;
 struct outputs;
 struct report;
 struct session;

@@ -10,7 +10,8 @@
 
 struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
 struct source_told_ops; /* user/source/source_told.h */
-struct source_tracer;	/* user/source/source_tracer.h */
+enum { SOURCE_MAX_LIFELINES = 2 };
+struct source_tracer; /* user/source/source_tracer.h */
 
 /* Where records go, in the order of the calls of each process. */
 struct sink {
@@ -130,14 +131,13 @@ struct source_ops {
 	 * them. *@time_ns is the sum at the end. -EOPNOTSUPP or another -errno: not here. NULL: it cannot.
 	 */
 	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
-
 	/* user/scan/kernel_words.h, read. NULL: it cannot. */
 	int (*kernel_words)(const struct source *s, pid_t pid, int (*add)(void *ctx, taddr_t), void *ctx);
 	/*
-	 * A copy, owned by the caller, of the socket to the process that holds the probes. When it is shut down, the
-	 * probes are taken out as by detach, and poll() returns -ENODATA. -errno without one. NULL: no other process.
+	 * Copies, owned by the caller, of the sockets to the processes that hold the probes; their number. NULL: none.
+	 * When all are shut down, the probes are taken out as by detach, and poll() returns -ENODATA.
 	 */
-	int (*lifeline)(struct source *s);
+	size_t (*lifelines)(struct source *s, int fds[SOURCE_MAX_LIFELINES]);
 
 	/* The end. Take every probe out; the target is as before. Records not yet polled stay readable. */
 	void (*detach)(struct source *s);

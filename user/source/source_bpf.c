@@ -449,11 +449,12 @@ static int source_bpf_poll(struct source *source, const struct sink *sink)
 	return has_ended ? -ENODATA : -EPIPE;
 }
 
-static int source_bpf_lifeline(struct source *source)
+static size_t source_bpf_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
 	struct bpf_source *s = self(source);
 
-	return s->links ? link_set_lifeline(s->links) : -EPIPE;
+	fds[0] = s->links ? link_set_lifeline(s->links) : -1;
+	return fds[0] >= 0;
 }
 
 static void source_bpf_pause(struct source *source, pid_t pid)
@@ -678,7 +679,7 @@ const struct source_ops source_bpf = {
 	.stop_reason = source_bpf_stop_reason,
 	.forget_stacks = source_bpf_forget_stacks,
 	.kernel_words = source_bpf_kernel_words,
-	.lifeline = source_bpf_lifeline,
+	.lifelines = source_bpf_lifelines,
 	.detach = source_bpf_detach,
 	.free = source_bpf_free,
 };

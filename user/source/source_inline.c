@@ -716,6 +716,19 @@ static int source_inline_kernel_words(const struct source *source, pid_t pid,
 
 /* ---- the end ---- */
 
+/* Programs that heaptap itself traces by ptrace keep the code until heaptap ends: nobody else can stop them. */
+static size_t source_inline_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
+{
+	struct inline_source *s = self(source);
+	size_t nr;
+
+	if (s->options.stops_at_maps)
+		return 0;
+	nr = source_bpf.lifelines(s->bpf, fds);
+	fds[nr] = guard_lifeline(s->guard);
+	return fds[nr] < 0 ? nr : nr + 1;
+}
+
 static void source_inline_detach(struct source *source)
 {
 	struct inline_source *s = self(source);
@@ -772,6 +785,7 @@ const struct source_ops source_inline = {
 	.losses = source_inline_losses,
 	.stop_reason = source_inline_stop_reason,
 	.kernel_words = source_inline_kernel_words,
+	.lifelines = source_inline_lifelines,
 	.detach = source_inline_detach,
 	.free = source_inline_free,
 };

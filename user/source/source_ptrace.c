@@ -542,9 +542,10 @@ static void source_ptrace_forget_stacks(struct source *source)
 		debug("ptrace: stacks are not sent again");
 }
 
-static int source_ptrace_lifeline(struct source *source)
+static size_t source_ptrace_lifelines(struct source *source, int fds[SOURCE_MAX_LIFELINES])
 {
-	return guardian_lifeline(self(source)->guardian);
+	fds[0] = guardian_lifeline(self(source)->guardian);
+	return fds[0] >= 0;
 }
 
 static void source_ptrace_detach(struct source *source)
@@ -673,7 +674,7 @@ const struct source_ops source_ptrace = {
 	.set_depth = source_ptrace_set_depth,
 	.losses = source_ptrace_losses,
 	.forget_stacks = source_ptrace_forget_stacks,
-	.lifeline = source_ptrace_lifeline,
+	.lifelines = source_ptrace_lifelines,
 	.detach = source_ptrace_detach,
 	.free = source_ptrace_free,
 	.tracer = &tracer,

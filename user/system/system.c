@@ -220,9 +220,9 @@ int system_run(const struct system_options *o, struct control *c)
 		status = STATUS_IMPOSSIBLE;
 	}
 	if (!err) {
-		control_guard(c, "system",
-			      r->state.everything.session ? session_lifeline(r->state.everything.session)
-							  : -1);
+		control_guard(c, "system");
+		if (r->state.everything.session)
+			session_guard(r->state.everything.session, c);
 		control_begin(c, 0);
 	}
 	while (!err && !r->is_over)

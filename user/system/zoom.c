@@ -222,7 +222,7 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		session_free(zoom.session);
 		return;
 	}
-	control_guard_too(z->control, session_lifeline(zoom.session));
+	session_guard(zoom.session, z->control);
 	f = zoom_new_answer(z, p);
 	if (!f) {
 		watch_refuse(w, p->pid, w->now_ns + refuse_for_ns);

@@ -164,7 +164,8 @@ static struct control *guarded(bool passes_on, int *other)
 	int fds[2];
 
 	NEED(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
-	control_guard(c, "test", fds[0]);
+	control_guard(c, "test");
+	control_guard_probes(c, fds[0]);
 	*other = fds[1];
 	return c;
 }
@@ -208,7 +209,9 @@ static struct control *missed(int lifeline, char *text, size_t size)
 	int messages, sig;
 
 	catch_messages(&messages);
-	control_guard(c, "test", lifeline);
+	control_guard(c, "test");
+	if (lifeline >= 0)
+		control_guard_probes(c, lifeline);
 	control_begin(c, 0);
 	NEED(kill(getpid(), SIGINT) == 0);
 	len = read(messages, text, size - 1);
@@ -229,7 +232,7 @@ static void missed_after(int sent, enum control_event event, const char *what)
 	ssize_t len;
 
 	catch_messages(&messages);
-	control_guard(c, "test", -1);
+	control_guard(c, "test");
 	control_begin(c, 0);
 	NEED((sent ? event_of(c, sent, &sig) : control_wait(c, -1, NO_WAIT, &sig)) == event);
 	NEED(kill(getpid(), SIGINT) == 0);
