@@ -16,13 +16,14 @@ enum { MASK = PIECE_RING_RECORDS - 1, PUBLISH_EVERY = 1024, FETCH_AHEAD = 10 };
 static const u64 ANY_STAMP = UINT64_MAX;
 
 struct ring_reader {
-	u32 ring;      /* number */
-	bool is_known; /* its records are read */
-	bool is_bad;   /* what it said made no sense: it is read no more */
-	u64 read;      /* records */
-	u64 published; /* of these, what the target knows of */
-	u64 end;       /* of the records that this poll reads */
-	u64 stamp;     /* of the next record */
+	struct piece_ring *from; /* borrowed; of the target */
+	u32 ring;		 /* its number */
+	bool is_known;		 /* its records are read */
+	bool is_bad;		 /* what it said made no sense: it is read no more */
+	u64 read;		 /* records */
+	u64 published;		 /* of these, what the target knows of */
+	u64 end;		 /* of the records that this poll reads */
+	u64 stamp;		 /* of the next record */
 };
 
 struct rings {
@@ -137,23 +138,19 @@ static u64 time_in_sequence(const struct rings *r, u64 stamp)
 /* The time of a stamp: never before the trace, nor in the future. */
 static u64 time_of(const struct rings *r, u64 stamp)
 {
-	u64 ticks = stamp - r->first_stamp, limit = r->last_ns - r->first_ns;
-	double ns;
+	s64 ticks = (s64)(stamp - r->first_stamp);
 
 	if (r->is_sequence)
 		return time_in_sequence(r, stamp);
-	if ((s64)ticks < 0)
+	if (ticks < 0)
 		return r->first_ns;
-	ns = (double)ticks * r->ns_per_tick;
-	return r->first_ns + (ns < (double)limit ? (u64)ns : limit);
+	if (stamp >= r->to_stamp)
+		return r->last_ns;
+	/* Of a signed number, because the conversion of an unsigned one takes several instructions. */
+	return r->first_ns + (u64)(s64)((double)ticks * r->ns_per_tick);
 }
 
 /* ---- readers ---- */
-
-static struct piece_ring *ring_of(const struct rings *r, const struct ring_reader *reader)
-{
-	return &r->shared->rings[reader->ring];
-}
 
 /* Rings that threads have begun since the last poll. */
 static void find_new(struct rings *r)
@@ -167,30 +164,31 @@ static void find_new(struct rings *r)
 		if (ring == (u32)-1)
 			return;
 		r->readers[i] = (struct ring_reader){ .ring = ring % PIECE_MAX_THREADS };
+		r->readers[i].from = &r->shared->rings[r->readers[i].ring];
 		r->readers[i].is_bad = ring >= PIECE_MAX_THREADS || r->seen[r->readers[i].ring];
 		r->seen[r->readers[i].ring] = 1;
 		r->nr_readers++;
 	}
 }
 
-static const struct piece_record *record_at(const struct rings *r, const struct ring_reader *reader, u64 at)
+static const struct piece_record *record_at(const struct ring_reader *reader, u64 at)
 {
-	return &ring_of(r, reader)->records[at & MASK];
+	return &reader->from->records[at & MASK];
 }
 
 /* Has the reader another record? Sets its stamp. */
-static bool peek(const struct rings *r, struct ring_reader *reader)
+static bool peek(struct ring_reader *reader)
 {
 	if (reader->read == reader->end)
 		return false;
-	reader->stamp = *(volatile const u64 *)&record_at(r, reader, reader->read)->stamp;
+	reader->stamp = *(volatile const u64 *)&record_at(reader, reader->read)->stamp;
 	return true;
 }
 
 static void publish(const struct rings *r, struct ring_reader *reader)
 {
 	reader->published = reader->read;
-	__atomic_store_n(&ring_of(r, reader)->read, reader->read, __ATOMIC_RELEASE);
+	__atomic_store_n(&reader->from->read, reader->read, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&r->shared->progress, 1, __ATOMIC_RELAXED);
 }
 
@@ -226,11 +224,11 @@ static void begin(struct rings *r)
 
 		if (reader->is_bad)
 			continue;
-		reader->end = __atomic_load_n(&ring_of(r, reader)->written, __ATOMIC_ACQUIRE);
+		reader->end = __atomic_load_n(&reader->from->written, __ATOMIC_ACQUIRE);
 		if (reader->end - reader->read > PIECE_RING_RECORDS) {
 			reader->is_bad = true;
 			r->nr_bad++;
-		} else if (peek(r, reader)) {
+		} else if (peek(reader)) {
 			r->heap[r->nr_heap++] = i;
 		}
 	}
@@ -266,7 +264,7 @@ static int take_stack(struct rings *r, struct ring_reader *reader, const struct 
 	if (stack.nr_frames > STACK_MAX_FRAMES || nr > reader->end - reader->read)
 		return refuse(r, reader);
 	for (u64 i = 0; i < nr; i++)
-		memcpy(&ips[i * PIECE_STACK_FRAMES], record_at(r, reader, reader->read + i),
+		memcpy(&ips[i * PIECE_STACK_FRAMES], record_at(reader, reader->read + i),
 		       sizeof(struct piece_record));
 	reader->read += nr;
 	return sink->stack(sink->ctx, reader->ring, &stack, ips);
@@ -277,8 +275,8 @@ static int take(struct rings *r, struct ring_reader *reader, const struct rings_
 {
 	struct piece_record rec;
 
-	__builtin_prefetch(record_at(r, reader, reader->read + FETCH_AHEAD));
-	memcpy(&rec, record_at(r, reader, reader->read++), sizeof(rec));
+	__builtin_prefetch(record_at(reader, reader->read + FETCH_AHEAD));
+	memcpy(&rec, record_at(reader, reader->read++), sizeof(rec));
 	if (rec.kind == EVENT_STACK)
 		return take_stack(r, reader, sink, &rec);
 	if (!is_known_kind(rec.kind))
@@ -304,7 +302,7 @@ static int take_run(struct rings *r, struct ring_reader *reader, const struct ri
 	do {
 		err = take(r, reader, sink);
 		++*nr;
-		*is_over = reader->is_bad || !peek(r, reader);
+		*is_over = reader->is_bad || !peek(reader);
 		/* A stack is several records. */
 		if (!reader->is_bad && (*is_over || reader->read - reader->published >= PUBLISH_EVERY))
 			publish(r, reader);
@@ -374,7 +372,7 @@ struct rings_losses rings_losses(const struct rings *r)
 	struct rings_losses sum = { .allocs = r->shared->lost_threads + r->nr_bad, .frees = r->nr_bad };
 
 	for (u32 i = 0; i < r->nr_readers; i++) {
-		const struct piece_ring *ring = ring_of(r, &r->readers[i]);
+		const struct piece_ring *ring = r->readers[i].from;
 
 		sum.allocs += ring->lost_allocs;
 		sum.frees += ring->lost_frees;
