@@ -51,20 +51,25 @@ static int add_row(struct row_table *t, u64 stack, u16 fn, u64 hash)
 	return err;
 }
 
-int row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out)
+int row_table_find(struct row_table *t, u64 stack, u16 fn, u32 *out)
 {
 	/* The random factor keeps a target from choosing stacks that collide. */
 	u64 hash = (stack ^ (stack >> 32) ^ ((u64)fn << 48)) * t->mul;
 	u32 at = 0, row;
 
-	while ((row = hash_index_next(&t->index, hash, &at)) != HASH_NO_ITEM) {
-		if (t->rows[row].stack == stack && t->rows[row].fn == fn) {
-			*out = row;
-			return 0;
-		}
+	while ((row = hash_index_next(&t->index, hash, &at)) != HASH_NO_ITEM)
+		if (t->rows[row].stack == stack && t->rows[row].fn == fn)
+			break;
+	if (row == HASH_NO_ITEM) {
+		int err = add_row(t, stack, fn, hash);
+
+		if (err)
+			return err;
+		row = t->nr - 1;
 	}
-	*out = t->nr;
-	return add_row(t, stack, fn, hash);
+	t->cache[(stack + fn) % ROWS_CACHED] = row;
+	*out = row;
+	return 0;
 }
 
 void row_table_begin_anew(struct row_table *t)

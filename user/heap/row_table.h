@@ -10,6 +10,7 @@
 
 enum {
 	ROWS_MAX = 1 << 26, /* a block has so many bits for its row */
+	ROWS_CACHED = 64,   /* found without a search */
 	ROW_ALIGNMENTS =
 		255 /* alignment_log of a caller that asks for different alignments, or for a bad one */
 };
@@ -32,6 +33,7 @@ struct row_table {
 	u32 nr, max;
 	u32 first;		 /* rows before this one are not found any more */
 	struct hash_index index; /* rows by stack and function */
+	u32 cache[ROWS_CACHED];	 /* rows by the low bits of their stack and function */
 	u64 mul;		 /* random and odd, for the hashes */
 	struct budget *budget;	 /* borrowed */
 };
@@ -42,8 +44,19 @@ void row_table_fini(struct row_table *t);
 /* Make *@out, which is not initialized, a copy with memory from @budget. 0 or -ENOMEM. */
 int row_table_copy(struct row_table *out, const struct row_table *t, struct budget *budget) __must_check;
 
+/* For row_table_get() only: the same with a search. */
+int row_table_find(struct row_table *t, u64 stack, u16 fn, u32 *out) __must_check;
+
 /* Put the index of the row of @stack and @fn into *@out. A new caller gets a new row. 0 or -ENOMEM. */
-int row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out) __must_check;
+static inline int __must_check row_table_get(struct row_table *t, u64 stack, u16 fn, u32 *out)
+{
+	u32 row = t->cache[(stack + fn) % ROWS_CACHED];
+
+	if (row < t->first || row >= t->nr || t->rows[row].stack != stack || t->rows[row].fn != fn)
+		return row_table_find(t, stack, fn, out);
+	*out = row;
+	return 0;
+}
 
 /* Find no row of before any more: each caller gets a new one. The old rows stay in the array. */
 void row_table_begin_anew(struct row_table *t);
