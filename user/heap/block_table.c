@@ -21,6 +21,7 @@ enum {
 	MIN_HOMES = 192,
 	NR_SPARE = 128, /* at full load, one table in 10^12 has a run of 60 slots behind the end */
 	HUGE_PAGE = 2 << 20,
+	PREFETCH_FROM = 1 << 20,       /* bytes; a smaller table is in the cache anyway */
 	ROUND_TO_HUGE_FROM = 32 << 20, /* bytes; rounding would waste too much of a smaller table */
 };
 
@@ -351,7 +352,7 @@ void block_table_prefetch(const struct block_table *t, taddr_t addr)
 {
 	const char *p;
 
-	if (!t->slots)
+	if (t->bytes < PREFETCH_FROM)
 		return;
 	p = (const char *)&t->slots[home_of(t, mix(t, addr))];
 	__builtin_prefetch(p, 1);

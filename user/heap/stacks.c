@@ -260,9 +260,9 @@ const struct stack *stack_get(const struct stack_table *t, u64 id)
 	return s && s->canonical != id ? find_id(t, s->canonical) : s;
 }
 
-u64 stack_canonical(const struct stack_table *t, u64 id)
+u64 stack_table_canonical(const struct stack_table *t, u64 id)
 {
-	const struct stack *s = id >= STACK_FIRST_ID ? find_id(t, id) : NULL;
+	const struct stack *s = find_id(t, id);
 
 	if (s && s->is_false)
 		return STACK_LOST;

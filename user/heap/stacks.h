@@ -42,11 +42,17 @@ int stack_table_add(struct stack_table *t, const struct stack_event *ev,
  */
 const struct stack *stack_get(const struct stack_table *t, u64 id);
 
+/* For stack_canonical() only: @id is that of a stack. */
+u64 stack_table_canonical(const struct stack_table *t, u64 id);
+
 /*
  * The one id of all stacks with the frames of @id; @id itself if it was never added. STACK_LOST for a false id, because
  * nobody knows which stack its events had.
  */
-u64 stack_canonical(const struct stack_table *t, u64 id);
+static inline u64 stack_canonical(const struct stack_table *t, u64 id)
+{
+	return id < STACK_FIRST_ID ? id : stack_table_canonical(t, id);
+}
 
 /* How many ids are false. */
 u64 stack_table_false(const struct stack_table *t);

@@ -18,7 +18,7 @@
 #include "user/lib/log.h"
 #include "user/lib/status.h"
 #include "user/session/control.h"
-#include "user/session/session_enough.h"
+#include "user/session/session_heap.h"
 #include "user/session/session_live.h"
 #include "user/session/session_losses.h"
 #include "user/session/session_record.h"
@@ -31,14 +31,19 @@
 #include "user/names/symbolize.h"
 #include "user/source/source_tracer.h"
 
-struct process *session_find(struct session *s, u32 pid)
+static struct process *__attribute__((noinline)) search(struct session *s, u32 pid)
 {
-	if (s->latest && !process_is_over(s->latest) && (u32)s->latest->target->pid == pid)
-		return s->latest;
 	for (size_t i = s->nr_processes; i-- > 0;)
 		if (!process_is_over(s->processes[i]) && (u32)s->processes[i]->target->pid == pid)
 			return s->latest = s->processes[i];
 	return NULL;
+}
+
+struct process *session_find(struct session *s, u32 pid)
+{
+	struct process *p = s->latest;
+
+	return p && !process_is_over(p) && (u32)p->target->pid == pid ? p : search(s, pid);
 }
 
 void session_free_process(struct process *p)
@@ -176,46 +181,6 @@ void session_read_maps(struct session *s, struct process *p)
 	     p->target->pid, strerror(-changed));
 }
 
-static int on_heap(struct session *s, struct process *p, const struct event_header *rec)
-{
-	const struct heap_event *ev = (const struct heap_event *)rec;
-	struct heap_event changed, release;
-	u64 stack = stack_canonical(s->stacks, ev->stack);
-
-	if (s->options->stop_after && session_is_enough(s)) {
-		if (!session_enough_takes(s, p, ev, &release))
-			return 0;
-		ev = release.h.kind ? &release : ev;
-	}
-	if (!session_takes(s, p, ev))
-		return 0;
-	if (s->has_lost_stacks && stack >= STACK_FIRST_ID && !stack_get(s->stacks, stack))
-		stack = STACK_LOST;
-	if (stack != ev->stack) {
-		changed = *ev;
-		changed.stack = stack;
-		ev = &changed;
-		p->nr_false_stacks += stack == STACK_LOST;
-	}
-	p->nr_events++;
-	s->nr_allocs += ev->addr && (ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END);
-	if (s->recorder) {
-		if (!recorder_has_stack(s->recorder, stack))
-			session_record_stack(s, p, stack);
-		recorder_event(s->recorder, &ev->h, sizeof(*ev));
-	}
-	if (heap_event(p->heap, ev) == -EINVAL)
-		debug("heap: event of kind %u is not for the books", rec->kind);
-	if (p->notes.nr_disabled)
-		session_note_heap(s, p, ev);
-	trend_add(&p->trend, ev->time_ns, heap_live_bytes(p->heap));
-	if (s->scanning)
-		session_scan_event(s, p, ev);
-	for (struct session_listener *l = s->listeners; l; l = l->next)
-		l->event(l, ev);
-	return 0;
-}
-
 static int on_stack(struct session *s, struct process *p, const struct event_header *rec)
 {
 	const struct stack_event *ev = (const struct stack_event *)rec;
@@ -340,14 +305,9 @@ static int on_end(struct session *s, struct process *p, const struct event_heade
 
 static int (*const takers[NR_RECORD_ROLES])(struct session *s, struct process *p,
 					    const struct event_header *rec) = {
-	[RECORD_HEAP] = on_heap,
-	[RECORD_STACK] = on_stack,
-	[RECORD_EXEC] = on_exec,
-	[RECORD_FORK] = session_fork,
-	[RECORD_EXIT] = on_end,
-	[RECORD_MAPS] = on_maps,
-	[RECORD_LOSSES] = session_enter_losses,
-	[RECORD_NOTE] = session_note,
+	[RECORD_HEAP] = session_heap_event,	[RECORD_STACK] = on_stack,    [RECORD_EXEC] = on_exec,
+	[RECORD_FORK] = session_fork,		[RECORD_EXIT] = on_end,	      [RECORD_MAPS] = on_maps,
+	[RECORD_LOSSES] = session_enter_losses, [RECORD_NOTE] = session_note,
 };
 
 /* Add a process, or an image of one, that the source names for the first time. */
@@ -433,7 +393,7 @@ int session_alloc(struct session **out, const struct session_options *o, struct 
 	s->options = o;
 	s->tuned.now = o->tuning;
 	s->outs = outs;
-	s->sink = (struct sink){ s, on_record };
+	s->sink = (struct sink){ s, on_record, session_heap_events };
 	err = make_tables(s);
 	if (!err)
 		err = recorder_new(&s->recorder, &o->recorder, s->fns);

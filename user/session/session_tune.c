@@ -48,22 +48,6 @@ void session_tune_image(struct session *s, struct process *p, struct process *im
 	session_tune_process(s, image);
 }
 
-bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev)
-{
-	if (p->notes.is_paused && session_note_leaves_out(p, ev))
-		return false;
-	/* The other machine has filtered already. */
-	if (session_told(s) || s->is_replayed)
-		return true;
-	/* A child that was born during the pause may not be paused yet. */
-	if (s->tuned.now.is_paused)
-		return false;
-	if (tuning_takes(&s->tuned.now, ev))
-		return true;
-	p->tuned.nr_left_out++;
-	return false;
-}
-
 /* Enter all events so far. */
 static int catch_up(struct session *s)
 {

@@ -44,9 +44,6 @@ int session_forget(struct session *s, struct process *p) __must_check;
 /* @p joins: pause and filter it like the other processes. */
 void session_tune_process(struct session *s, struct process *p);
 
-/* Is the heap event @ev of @p to be counted? */
-bool session_takes(const struct session *s, struct process *p, const struct heap_event *ev);
-
 /* The window of which a report at @now_ns on @p is; NULL = on all processes. */
 struct report_window session_window(const struct session *s, const struct process *p, u64 now_ns);
 

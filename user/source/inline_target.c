@@ -307,40 +307,66 @@ static u32 find_tid(struct inline_target *t, u32 ring)
  * A new thread may have the thread pointer, and so the ring, of an earlier one: there is one look in each poll. A
  * thread that has ended keeps the TID that it had.
  */
-static u32 tid_of(struct inline_target *t, u32 ring)
+static __attribute__((noinline)) void look_for_tid(struct inline_target *t, u32 ring)
 {
 	struct ring_thread *thread = &t->threads[ring];
-	u32 tid;
+	u32 tid = find_tid(t, ring);
 
-	if (thread->nr_poll == t->nr_polls)
-		return thread->tid;
 	thread->nr_poll = t->nr_polls;
-	tid = find_tid(t, ring);
 	if (tid || !thread->tid)
 		thread->tid = tid ? tid : UNKNOWN_TID + ring;
-	return thread->tid;
+}
+
+static u32 tid_of(struct inline_target *t, u32 ring)
+{
+	if (t->threads[ring].nr_poll != t->nr_polls)
+		look_for_tid(t, ring);
+	return t->threads[ring].tid;
 }
 
 /* ---- records ---- */
 
+enum { NR_AT_ONCE = 64 };
+
 struct delivery {
 	struct inline_target *target;
 	const struct sink *sink;
+	size_t nr; /* events that the sink does not have yet */
+	struct heap_event events[NR_AT_ONCE];
 };
+
+static int flush(struct delivery *d)
+{
+	size_t nr = d->nr;
+	int err = 0;
+
+	d->nr = 0;
+	for (size_t i = 0; i < nr; i++)
+		d->events[i].h.tid = tid_of(d->target, d->events[i].h.tid);
+	if (d->sink->heap_events && nr)
+		return d->sink->heap_events(d->sink->ctx, d->events, nr);
+	for (size_t i = 0; i < nr && !err; i++)
+		err = d->sink->record(d->sink->ctx, &d->events[i].h, sizeof(d->events[i]));
+	return err;
+}
 
 static int deliver(void *ctx, u32 ring, u64 time_ns, const struct piece_record *rec)
 {
 	struct delivery *d = ctx;
-	struct heap_event ev = { .h = { .kind = rec->kind, .flags = rec->flags, .pid = (u32)d->target->pid },
-				 .time_ns = time_ns,
-				 .addr = rec->addr,
-				 .old_addr = rec->old_addr,
-				 .size = rec->size,
-				 .stack = rec->stack };
+	struct heap_event *ev = &d->events[d->nr++];
 
-	ev.h.fn = rec->fn < ALLOC_MAX_FNS ? rec->fn : 0;
-	ev.h.tid = tid_of(d->target, ring);
-	return d->sink->record(d->sink->ctx, &ev.h, sizeof(ev));
+	ev->h.kind = rec->kind;
+	ev->h.flags = rec->flags;
+	ev->h.fn = rec->fn < ALLOC_MAX_FNS ? rec->fn : 0;
+	ev->h.pid = (u32)d->target->pid;
+	ev->h.tid = ring; /* until flush() */
+	ev->h.reserved = 0;
+	ev->time_ns = time_ns;
+	ev->addr = rec->addr;
+	ev->old_addr = rec->old_addr;
+	ev->size = rec->size;
+	ev->stack = rec->stack;
+	return d->nr == NR_AT_ONCE ? flush(d) : 0;
 }
 
 /* The id must be that of the stack: another stack may have it already. */
@@ -352,7 +378,10 @@ static int deliver_stack(void *ctx, u32 ring, const struct piece_stack *stack, c
 				  .epoch = stack->epoch,
 				  .nr_frames = stack->nr_frames,
 				  .end = stack->end };
+	int err = flush(d);
 
+	if (err)
+		return err;
 	ev.h.tid = tid_of(d->target, ring);
 	memcpy(ev.ips, ips, stack->nr_frames * sizeof(*ips));
 	if (ev.end >= NR_STACK_ENDS || stack_event_id(&ev) != ev.id) {
@@ -366,14 +395,20 @@ enum { POLL_ALL, POLL_NOW, POLL_UNTIL };
 
 static int poll_rings(struct inline_target *t, const struct sink *sink, int how, u64 stamp)
 {
-	struct delivery d = { .target = t, .sink = sink };
+	struct delivery d;
 	const struct rings_sink to = { .ctx = &d, .record = deliver, .stack = deliver_stack };
+	int nr, err;
 
+	d.target = t;
+	d.sink = sink;
+	d.nr = 0;
 	t->nr_polls++;
 	if (t->stacks)
 		inline_stacks_look(t->stacks);
-	return how == POLL_UNTIL ? rings_poll_until(t->rings, &to, stamp)
-				 : rings_poll(t->rings, &to, how == POLL_ALL);
+	nr = how == POLL_UNTIL ? rings_poll_until(t->rings, &to, stamp)
+			       : rings_poll(t->rings, &to, how == POLL_ALL);
+	err = flush(&d);
+	return nr < 0 || !err ? nr : err;
 }
 
 int inline_target_poll(struct inline_target *t, const struct sink *sink, bool is_over)

@@ -2,11 +2,7 @@
 /* The one table of the records of bpf/event.h. */
 #include "user/source/record.h"
 
-/* One row for each kind. */
-static const struct {
-	enum record_role role;
-	size_t min_len; /* bytes */
-} kinds[NR_EVENT_KINDS] = {
+const struct record_kind record_kinds[NR_EVENT_KINDS] = {
 	[EVENT_ALLOC] = { RECORD_HEAP, sizeof(struct heap_event) },
 	[EVENT_FREE] = { RECORD_HEAP, sizeof(struct heap_event) },
 	[EVENT_REALLOC_BEGIN] = { RECORD_HEAP, sizeof(struct heap_event) },
@@ -20,15 +16,8 @@ static const struct {
 	[EVENT_NOTE] = { RECORD_NOTE, sizeof(struct note_event) },
 };
 
-enum record_role record_role(const struct event_header *rec, size_t len)
-{
-	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || len < kinds[rec->kind].min_len)
-		return RECORD_NONE;
-	return kinds[rec->kind].role;
-}
-
 u64 record_time(const struct event_header *rec)
 {
-	return kinds[rec->kind].role == RECORD_HEAP ? ((const struct heap_event *)rec)->time_ns
-						    : ((const struct process_event *)rec)->time_ns;
+	return record_kinds[rec->kind].role == RECORD_HEAP ? ((const struct heap_event *)rec)->time_ns
+							   : ((const struct process_event *)rec)->time_ns;
 }

@@ -18,8 +18,21 @@ enum record_role {
 	NR_RECORD_ROLES
 };
 
+/* One kind of record. For record_role() and record_time() only. */
+struct record_kind {
+	enum record_role role;
+	size_t min_len; /* bytes */
+};
+
+extern const struct record_kind record_kinds[NR_EVENT_KINDS];
+
 /* The role of @rec, which is @len bytes long. */
-enum record_role record_role(const struct event_header *rec, size_t len);
+static inline enum record_role record_role(const struct event_header *rec, size_t len)
+{
+	if (len < sizeof(*rec) || rec->kind >= NR_EVENT_KINDS || len < record_kinds[rec->kind].min_len)
+		return RECORD_NONE;
+	return record_kinds[rec->kind].role;
+}
 
 /* When it happened; not of a stack, which has no time. */
 u64 record_time(const struct event_header *rec);

@@ -6,21 +6,13 @@
 #include "bpf/thread_stop.h"
 #include "user/source/caps.h"
 #include "user/probe/probe.h"
+#include "user/source/sink.h"
 #include "user/target/target.h"
 
 struct source; /* one source, opaque: each kind has a struct of its own, to which its functions convert it */
 struct source_told_ops; /* user/source/source_told.h */
 enum { SOURCE_MAX_LIFELINES = 2 };
 struct source_tracer; /* user/source/source_tracer.h */
-
-/* Where records go, in the order of the calls of each process. */
-struct sink {
-	void *ctx;
-	/* @rec is one record of bpf/event.h, @len its bytes; valid during the call. 0, or -errno to stop polling. */
-	int (*record)(void *ctx, const struct event_header *rec, size_t len);
-	/* Records are only kept here. They are handled before the next poll() with another sink. */
-	bool is_aside;
-};
 
 /* By ptrace, does a thread wait until a record of @kind was handled? */
 static inline bool source_waits_at(u8 kind)

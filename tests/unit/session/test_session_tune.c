@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "user/heap/heap.h"
+#include "user/heap/stacks.h"
 #include "user/lib/log.h"
 #include "user/session/session_private.h"
 
@@ -22,6 +23,7 @@ struct source {
 	bool is_paused;
 	u32 depth;
 	bool has_no_stacks;
+	bool is_at_once; /* it delivers many events at once */
 };
 
 static int fake_poll(struct source *src, const struct sink *sink)
@@ -29,6 +31,8 @@ static int fake_poll(struct source *src, const struct sink *sink)
 	size_t nr = src->nr;
 
 	src->nr = 0;
+	if (src->is_at_once && nr)
+		return sink->heap_events(sink->ctx, src->events, nr) ? -EIO : (int)nr;
 	for (size_t i = 0; i < nr; i++)
 		if (sink->record(sink->ctx, &src->events[i].h, sizeof(src->events[i])))
 			return -EIO;
@@ -97,6 +101,15 @@ static int setup(void **state)
 	p->target->pidfd = -1;
 	*state = s;
 	return heap_check(p->heap, true);
+}
+
+static int setup_at_once(void **state)
+{
+	int err = setup(state);
+
+	if (!err)
+		((struct session *)*state)->source->is_at_once = true;
+	return err;
 }
 
 static int teardown(void **state)
@@ -307,6 +320,36 @@ static void depth(void **state)
 	assert_int_equal(session_kill(s), -EOPNOTSUPP);
 }
 
+/* Events name the first stack with their frames. Nobody knows the stack of a false id. */
+static void stacks(void **state)
+{
+	struct session *s = *state;
+	struct stack_event first = { .h.pid = PID, .id = 10, .nr_frames = 1 };
+	struct stack_event same = { .h.pid = PID, .id = 11, .nr_frames = 1 };
+	struct stack_event other = { .h.pid = PID, .id = 12, .nr_frames = 2 };
+	const u64 ids[] = { 11, 10, 12, STACK_LOST, STACK_NONE };
+	const struct heap *h = s->processes[0]->heap;
+
+	assert_int_equal(stack_table_add(s->stacks, &first, &s->processes[0]->target->maps), 0);
+	assert_int_equal(stack_table_add(s->stacks, &same, &s->processes[0]->target->maps), 0);
+	assert_int_equal(stack_table_add(s->stacks, &other, &s->processes[0]->target->maps), 0);
+	other.nr_frames = 3;
+	assert_int_equal(stack_table_add(s->stacks, &other, &s->processes[0]->target->maps), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		queue(s, EVENT_ALLOC, 0x1000 * (i + 1), 10);
+		s->source->events[i].stack = ids[i];
+	}
+	assert_int_equal(session_poll(s), 0);
+	assert_int_equal(heap_row_count(h), 3);
+	assert_int_equal(heap_row_get(h, 0).stack, 10);
+	assert_int_equal(heap_row_get(h, 0).allocs, 2);
+	assert_int_equal(heap_row_get(h, 1).stack, STACK_LOST);
+	assert_int_equal(heap_row_get(h, 1).allocs, 2);
+	assert_int_equal(s->processes[0]->nr_false_stacks, 1);
+	assert_int_equal(s->processes[0]->nr_events, 5);
+	assert_int_equal(s->nr_allocs, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +359,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stop_after_without_verdict, setup, teardown),
 		cmocka_unit_test_setup_teardown(window, setup, teardown),
 		cmocka_unit_test_setup_teardown(depth, setup, teardown),
+		cmocka_unit_test_setup_teardown(stacks, setup, teardown),
+		cmocka_unit_test_setup_teardown(stop_and_start, setup_at_once, teardown),
+		cmocka_unit_test_setup_teardown(filter, setup_at_once, teardown),
+		cmocka_unit_test_setup_teardown(stop_after, setup_at_once, teardown),
+		cmocka_unit_test_setup_teardown(stop_after_without_verdict, setup_at_once, teardown),
+		cmocka_unit_test_setup_teardown(window, setup_at_once, teardown),
+		cmocka_unit_test_setup_teardown(stacks, setup_at_once, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

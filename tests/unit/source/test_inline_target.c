@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The TIDs of records, where threads have the place of earlier ones. */
+/* The records of a target as its sink gets them: many at once, in order, each with the TID of its thread. */
 #include "user/source/inline_target.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "bpf/event.h"
 #include "user/inject/rings.h"
 
-enum { RING = 7, TID_WORD = 4 };
+enum { RING = 7, TID_WORD = 4, BEFORE_STACK = 150, NR_RECORDS = 400 };
 
 /* This process is the target, and thread_memory is what the thread pointer of its only thread points to. */
 struct world {
@@ -23,12 +23,36 @@ struct world {
 	struct injection in;
 	u32 thread_memory[8] __attribute__((aligned(8)));
 	u32 last_tid;
+	u64 nr_seen;
 };
 
 static int note_tid(void *ctx, const struct event_header *rec, size_t len)
 {
 	(void)len;
 	((struct world *)ctx)->last_tid = rec->tid;
+	return 0;
+}
+
+/* Events come in the order of their addresses. */
+static int see_many(void *ctx, struct heap_event *evs, size_t nr)
+{
+	struct world *w = ctx;
+
+	for (size_t i = 0; i < nr; i++) {
+		assert_int_equal(evs[i].addr, ++w->nr_seen);
+		assert_int_equal(evs[i].h.kind, EVENT_FREE);
+		assert_int_equal(evs[i].h.tid, 100);
+	}
+	return 0;
+}
+
+/* The stack comes between the events before it and those behind it. */
+static int see_stack(void *ctx, const struct event_header *rec, size_t len)
+{
+	(void)len;
+	assert_int_equal(rec->kind, EVENT_STACK);
+	assert_int_equal(rec->tid, 100);
+	assert_int_equal(((struct world *)ctx)->nr_seen++, BEFORE_STACK);
 	return 0;
 }
 
@@ -104,9 +128,34 @@ static void test_later_thread(void **state)
 	world_fini(&w, private);
 }
 
+static void test_many_at_once(void **state)
+{
+	struct world w;
+	struct piece_private *private = world_init(&w);
+	const struct sink sink = { .ctx = &w, .record = see_stack, .heap_events = see_many };
+	struct piece_ring *r = &w.t.shared->rings[RING];
+	struct piece_stack stack = { .kind = EVENT_STACK, .epoch = 1 };
+	struct stack_event same = { .h.pid = (u32)getpid(), .epoch = 1 };
+
+	(void)state;
+	w.thread_memory[TID_WORD] = 100;
+	stack.id = stack_event_id(&same);
+	for (u64 i = 0; i < NR_RECORDS; i++) {
+		r->records[i] = (struct piece_record){ .kind = EVENT_FREE, .addr = i + 1 };
+		if (i == BEFORE_STACK)
+			memcpy(&r->records[i], &stack, sizeof(stack));
+		r->records[i].stamp = ++w.t.shared->sequence;
+	}
+	__atomic_store_n(&r->written, NR_RECORDS, __ATOMIC_RELEASE);
+	assert_int_equal(inline_target_poll(&w.t, &sink, false), NR_RECORDS);
+	assert_int_equal(w.nr_seen, NR_RECORDS);
+	world_fini(&w, private);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_later_thread),
+					    cmocka_unit_test(test_many_at_once) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

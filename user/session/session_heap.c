@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Heap events enter the books of their process, and reach all who listen. For user/session/session*.c only. */
+#include "user/session/session_heap.h"
+
+#include <errno.h>
+
+#include "user/heap/heap.h"
+#include "user/heap/stacks.h"
+#include "user/lib/log.h"
+#include "user/session/session_enough.h"
+#include "user/session/session_live.h"
+#include "user/session/session_private.h"
+#include "user/session/session_record.h"
+#include "user/session/session_told.h"
+
+enum { PREFETCH_AHEAD = 8 };
+
+/* Is the heap event @ev of @p to be counted? */
+static bool takes(const struct session *s, struct process *p, const struct heap_event *ev)
+{
+	if (p->notes.is_paused && session_note_leaves_out(p, ev))
+		return false;
+	/* The other machine has filtered already. */
+	if (session_told(s) || s->is_replayed)
+		return true;
+	/* A child that was born during the pause may not be paused yet. */
+	if (s->tuned.now.is_paused)
+		return false;
+	if (tuning_takes(&s->tuned.now, ev))
+		return true;
+	p->tuned.nr_left_out++;
+	return false;
+}
+
+/* Enter @ev, whose stack is a canonical one, into the books of @p. */
+static inline void enter_books(struct session *s, struct process *p, const struct heap_event *ev)
+{
+	p->nr_events++;
+	s->nr_allocs += ev->addr && (ev->h.kind == EVENT_ALLOC || ev->h.kind == EVENT_REALLOC_END);
+	if (heap_event(p->heap, ev) == -EINVAL)
+		debug("heap: event of kind %u is not for the books", ev->h.kind);
+	trend_add(&p->trend, ev->time_ns, heap_live_bytes(p->heap));
+}
+
+int session_heap_event(struct session *s, struct process *p, const struct event_header *rec)
+{
+	const struct heap_event *ev = (const struct heap_event *)rec;
+	struct heap_event changed, release;
+	u64 stack = stack_canonical(s->stacks, ev->stack);
+
+	if (s->options->stop_after && session_is_enough(s)) {
+		if (!session_enough_takes(s, p, ev, &release))
+			return 0;
+		ev = release.h.kind ? &release : ev;
+	}
+	if (!takes(s, p, ev))
+		return 0;
+	if (s->has_lost_stacks && stack >= STACK_FIRST_ID && !stack_get(s->stacks, stack))
+		stack = STACK_LOST;
+	if (stack != ev->stack) {
+		changed = *ev;
+		changed.stack = stack;
+		ev = &changed;
+		p->nr_false_stacks += stack == STACK_LOST;
+	}
+	if (s->recorder) {
+		if (!recorder_has_stack(s->recorder, stack))
+			session_record_stack(s, p, stack);
+		recorder_event(s->recorder, &ev->h, sizeof(*ev));
+	}
+	enter_books(s, p, ev);
+	if (p->notes.nr_disabled)
+		session_note_heap(s, p, ev);
+	if (s->scanning)
+		session_scan_event(s, p, ev);
+	for (struct session_listener *l = s->listeners; l; l = l->next)
+		l->event(l, ev);
+	return 0;
+}
+
+/* Do all heap events of @p go into its books, and nowhere else? */
+static bool wants_books_only(const struct session *s, const struct process *p)
+{
+	return !s->options->stop_after && !s->recorder && !s->scanning && !s->listeners && !s->span.span &&
+	       !s->has_lost_stacks && !p->notes.is_paused && !p->notes.nr_disabled &&
+	       !s->tuned.now.is_paused && !tuning_has_filter(&s->tuned.now);
+}
+
+int session_heap_events(void *ctx, struct heap_event *evs, size_t nr)
+{
+	struct session *s = ctx;
+	struct process *p = session_find(s, evs->h.pid);
+	int err = 0;
+
+	if (!p || !wants_books_only(s, p)) {
+		for (size_t i = 0; i < nr && !err; i++)
+			err = session_enter(s, &evs[i].h, sizeof(*evs));
+		return err;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		u64 stack = stack_canonical(s->stacks, evs[i].stack);
+
+		if (i + PREFETCH_AHEAD < nr)
+			heap_prefetch(p->heap, &evs[i + PREFETCH_AHEAD]);
+		p->nr_false_stacks += stack != evs[i].stack && stack == STACK_LOST;
+		evs[i].stack = stack;
+		enter_books(s, p, &evs[i]);
+	}
+	return 0;
+}
