@@ -25,6 +25,8 @@ mistakes() {
 		2|run --trace-children=yes ls|type --follow
 		2|run --force -o x.json -o x.json ls|x.json: is named twice
 		2|run --force -o x.json -w x.json ls|x.json: is the file of --record, too
+		2|run --force -o x.json -o ./x.json ls|x.json: is named twice
+		2|run --force -o $BATS_TEST_TMPDIR/x.json -w x.json ls|x.json: is the file of --record, too
 		2|run --o x.json ls|may be any of --on-full --output --older --omit
 		2|run -q-o x ls|a space belongs between options of one letter
 		2|system redis|'heaptap attach redis' traces one
@@ -78,6 +80,7 @@ mistakes() {
 		nr=$((nr + 1))
 	done < <(mistakes)
 	[ "$nr" -gt 40 ]
+	"$HEAPTAP" run -q --force -o /dev/null -o /dev/null -w /dev/null true
 	run -127 --separate-stderr "$HEAPTAP" run "ls -l"
 	[ "$stderr" = "heaptap: run: ls -l: no program has this name: type program and arguments without quotes" ]
 	[ "$("$HEAPTAP" --help run)" = "$("$HEAPTAP" help run)" ]

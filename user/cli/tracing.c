@@ -3,8 +3,11 @@
 #include "user/cli/tracing.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "user/cli/options_rooms.h"
@@ -41,15 +44,48 @@ static int check_stdout(const struct options *o, bool is_launch)
 	return -EINVAL;
 }
 
+/* Where an output goes: to a file, or to a new one in a directory. */
+struct destination {
+	struct stat st;	  /* of the file, or of its directory */
+	const char *base; /* the name in the directory; "" = the file exists; borrowed */
+};
+
+/* False: there is no such place. */
+static bool find_destination(struct destination *p, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	char dir[PATH_MAX] = ".";
+
+	p->base = "";
+	if (!stat(name, &p->st))
+		return true;
+	p->base = slash ? slash + 1 : name;
+	if (slash)
+		snprintf(dir, sizeof(dir), "%.*s/", (int)(slash - name), name);
+	return !stat(dir, &p->st);
+}
+
+/* Any number of outputs may go to /dev/null. */
+static bool is_one_file(const char *name, const char *other)
+{
+	const dev_t null = makedev(1, 3);
+	struct destination a, b;
+
+	if (!find_destination(&a, name) || !find_destination(&b, other))
+		return !strcmp(name, other);
+	return a.st.st_dev == b.st.st_dev && a.st.st_ino == b.st.st_ino && !strcmp(a.base, b.base) &&
+	       !(S_ISCHR(a.st.st_mode) && a.st.st_rdev == null);
+}
+
 /* Would one output be written over another? */
 static int check_names(const struct options *o)
 {
 	for (size_t i = 0; i < o->outputs.nr; i++) {
 		const char *name = o->outputs.items[i];
-		bool is_record = o->record && !strcmp(name, o->record);
+		bool is_record = o->record && is_one_file(name, o->record);
 		size_t first = 0;
 
-		while (strcmp(name, o->outputs.items[first]))
+		while (first < i && !is_one_file(name, o->outputs.items[first]))
 			first++;
 		if (first == i && !is_record)
 			continue;
