@@ -562,7 +562,9 @@ execs_are() { [ "$(cat "$BATS_TEST_TMPDIR"/execs.[1-9] | wc -l)" -gt "$1" ]; }
 	attached "${pids[@]}"
 	kill -USR1 "${pids[@]}"
 	wait_for execs_are 2000
-	detach
+	kill -INT "$TAP"
+	# By inline the first calls of each program are lost.
+	ended "$TAP" $([ "${HEAPTAP_BACKEND:-}" = inline ] && echo 5 || echo 0)
 	kill -KILL "${pids[@]}"
 	jq -e '[.processes[] | select(.replaced)] | length > 100' "$report"
 	jq -e 'all(.processes[]; .replaced or .scan or .notes[0] or (.watched | not))' "$report"

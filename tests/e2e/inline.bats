@@ -223,6 +223,90 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 	! grep -q "are not seen" "$err" || { cat "$err"; return 1; }
 }
 
+# told PROGRAM WORD...: a started program that waits for lines by tell; its pid is in $TARGET
+told() {
+	mkfifo "$BATS_TEST_TMPDIR/lines"
+	out=$BATS_TEST_TMPDIR/told.out
+	: >"$out"
+	start bash -c 'exec "$@" <"$0" >"${0%/*}/told.out"' "$BATS_TEST_TMPDIR/lines" "$@"
+	TARGET=$PID
+	exec 7>"$BATS_TEST_TMPDIR/lines"
+}
+
+has_jumps_in() { text_differs "$TARGET" | grep -q "$1"; }
+
+@test "inline: attach, a library is unloaded and is back at its place before heaptap looks" {
+	told "$T/dlopen" "$T" again
+	wait_for says told loaded
+	attached --backend inline --no-scan "$TARGET"
+	has_jumps_in plug_own
+	kill -STOP "$TAP"
+	tell
+	wait_for says told again
+	says told "again: same place"
+	fails has_jumps_in plug_own
+	kill -CONT "$TAP"
+	wait_for has_jumps_in plug_own
+	tell
+	ended "$TARGET" 0
+	ended "$TAP" 0
+	nothing_lost
+	as_told allocs
+}
+
+# first_calls_missing: each program that the target has executed counts one loss, and has a note
+first_calls_missing() {
+	jq -e '.processes[1:] | length > 0 and all(.[]; .lost.allocs == 1 and
+		any(.notes[]; test("began, by exec, before the code of --backend inline was there")))' "$report"
+	grep -q "PID $TARGET has executed a program: its first calls are missing" "$err"
+}
+
+# heaptap hears of the exec when the program has ended.
+@test "inline: attach, the target executes a program that soon ends: it is listed, and counts as a loss (A14)" {
+	told bash -c 'read line; exec "$@"' bash "$T/order"
+	attached --backend inline --no-scan "$TARGET"
+	kill -STOP "$TAP"
+	tell
+	ended "$TARGET" 0
+	kill -CONT "$TAP"
+	ended "$TAP" 5
+	jq -e '.processes | length == 2 and .[1].totals.allocs == 0' "$report"
+	first_calls_missing
+}
+
+is_strace_of() { grep -q '^TracerPid:	[1-9]' "/proc/$1/status"; }
+
+# is_held PID: stopped by a signal, also while strace looks at it
+is_held() { grep -q '^State:	[Tt]' "/proc/$1/status"; }
+
+# heaptap is held where it has heard of the first exec and reads which files are mapped: those of the second program.
+@test "inline: attach, two exec come right after the other: the second program is traced (A14)" {
+	command -v strace >/dev/null || skip "no strace"
+	told bash -c 'read line; exec bash -c "read line; exec $0"' "$T/spin"
+	attached --backend inline --no-scan "$TARGET"
+	start strace -qq -o "$BATS_TEST_TMPDIR/calls" -P "/proc/$TARGET/maps" -e trace=openat \
+		-e inject=openat:signal=SIGSTOP:when=1 -p "$TAP"
+	wait_for is_strace_of "$TAP"
+	tell
+	wait_for is_held "$TAP"
+	# When strace lets go of it, it may go on.
+	kill -STOP "$TAP"
+	kill -TERM "$PID"
+	wait "$PID" || true
+	wait_for is_held "$TAP"
+	tell
+	wait_for says told ready
+	kill -CONT "$TAP"
+	wait_for has_probes "$TARGET"
+	works "$TARGET"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	untouched "$TARGET"
+	! grep -q "is in it" "$err" || { cat "$err"; return 1; }
+	jq -e '.processes | length == 3 and .[2].totals.allocs > 0' "$report"
+	first_calls_missing
+}
+
 # bats test_tags=core
 @test "inline: attach, exactly what happens between attach and detach" {
 	attached_between --backend inline

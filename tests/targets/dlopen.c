@@ -4,6 +4,8 @@
  * allocator of its own, ten times or N times. With "short", then once one whose functions have no room for jumps.
  * With "blocked", all signals are blocked meanwhile, and a SIGCHLD, which nobody sent, is an error.
  * With "wait", the program says "ready" and begins when it can read a byte.
+ * dlopen FOLDER again: says "loaded" when the library with an allocator is there. A byte later that is unloaded and
+ * loaded again, and the program says "again", and whether it is at the same place. A byte later it is used.
  */
 #include "tests/targets/truth.h"
 
@@ -40,6 +42,37 @@ static int block_signals(void)
 	return signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+static void say(const char *word)
+{
+	puts(word);
+	fflush(stdout);
+}
+
+static int use_again(const char *folder)
+{
+	void *(*first)(int), *(*f)(int);
+	char path[4096], byte;
+	void *lib;
+
+	snprintf(path, sizeof(path), "%s/plug_own.so", folder);
+	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	first = lib ? (void *(*)(int))dlsym(lib, "plug_own_allocates") : NULL;
+	if (!first || !first(5))
+		return 1;
+	say("loaded");
+	if (read(STDIN_FILENO, &byte, 1) != 1 || dlclose(lib))
+		return 1;
+	lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	f = lib ? (void *(*)(int))dlsym(lib, "plug_own_allocates") : NULL;
+	if (!f)
+		return 1;
+	say(f == first ? "again: same place" : "again: another place");
+	if (read(STDIN_FILENO, &byte, 1) != 1 || !f(7))
+		return 1;
+	expect("allocs 7 %d plug_own_allocates", 7 * 56);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct signalfd_siginfo info;
@@ -48,6 +81,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	truth_begin();
+	if (argc == 3 && !strcmp(argv[2], "again"))
+		return use_again(argv[1]);
 	if (argc > 3 && !strcmp(argv[2], "rounds"))
 		rounds = atoi(argv[3]);
 	else if (argc > 2)

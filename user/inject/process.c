@@ -339,6 +339,11 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
 		       : err;
 }
 
+bool inject_is_there(const struct injection *in)
+{
+	return in->region && !inject_check_region(in);
+}
+
 int inject_set_on(struct injection *in, bool is_on)
 {
 	/* Opened before the look: if the process executes a program in between, this is the memory that it had. */

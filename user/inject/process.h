@@ -116,6 +116,9 @@ int inject_renew(struct injection *in) __must_check;
 /* Forget the functions in [@start, @end), which is no longer mapped. */
 void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);
 
+/* Is the memory of ours that is known of still in the process? Not in a program that it has executed since. */
+bool inject_is_there(const struct injection *in);
+
 /* Calls are seen from now on, or no longer. Does not stop the target. 0 or -errno; -ESRCH as above. */
 int inject_set_on(struct injection *in, bool is_on) __must_check;
 

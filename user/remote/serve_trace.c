@@ -149,7 +149,7 @@ static void read_maps(struct serve_trace *t, struct served *p)
 		return;
 	changed = target_read_maps(p->target, t->modules);
 	if (!changed && t->options.ops->unchanged)
-		t->options.ops->unchanged(t->options.source, p->target);
+		changed = !t->options.ops->unchanged(t->options.source, p->target);
 	if (changed > 0) {
 		changed = t->options.ops->update(t->options.source, p->target);
 		serve_note_unprobed(p, changed);

@@ -166,12 +166,12 @@ void session_read_maps(struct session *s, struct process *p)
 	if (s->is_replayed || p->is_gone)
 		return;
 	changed = session_told(s) ? 1 : target_read_maps(p->target, s->modules);
+	if (!changed && s->ops->unchanged)
+		changed = !s->ops->unchanged(s->source, p->target);
 	if (changed > 0) {
 		changed = s->ops->update(s->source, p->target);
 		note_left_out(p, changed);
 		recorder_maps(s->recorder, p->target);
-	} else if (!changed && s->ops->unchanged) {
-		s->ops->unchanged(s->source, p->target);
 	}
 	session_blur(s, p);
 	if (changed >= 0 || changed == -ESRCH)

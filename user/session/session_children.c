@@ -59,7 +59,7 @@ void session_hide_unseen(struct session *s, struct process *p)
 {
 	size_t i = p->parent;
 
-	if (p->is_hidden || p->origin != PROCESS_IMAGE || p->target->exe[0] || p->nr_events)
+	if (p->is_hidden || p->origin != PROCESS_IMAGE || p->target->exe[0] || p->nr_events || p->losses.late)
 		return;
 	p->is_hidden = true;
 	while (i && s->processes[i - 1]->is_hidden && s->processes[i - 1]->parent)

@@ -59,7 +59,8 @@ void session_read_losses(struct session *s, struct process *p)
 				     .sharers = now.sharers - p->before.sharers,
 				     .overwritten = now.overwritten - p->before.overwritten,
 				     .tracers = now.tracers,
-				     .by_probes = now.by_probes - p->before.by_probes };
+				     .by_probes = now.by_probes - p->before.by_probes,
+				     .late = now.late - p->before.late };
 }
 
 void session_taint(struct session *s, struct process *p)

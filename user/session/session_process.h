@@ -65,7 +65,7 @@ struct process {
 	struct dropped dropped;		 /* its children, and theirs */
 	char dropped_note[512];
 	const char *texts[18]; /* borrowed; notes for the report that is being written */
-	char untraced_notes[6][128];
+	char untraced_notes[7][160];
 	struct {
 		u64 nr_checked,
 			nr_outside; /* live blocks that were looked for in the heap, and not found there */

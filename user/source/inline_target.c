@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "user/inject/counter.h"
@@ -85,6 +86,14 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 	memcpy(t->unborn, parent->shared->probes, sizeof(parent->shared->probes));
 	*out = t;
 	return 0;
+}
+
+bool inline_target_has_limit(pid_t pid)
+{
+	struct rlimit addresses, data;
+
+	return (!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
+	       (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY);
 }
 
 static void unmap(struct inline_target *t)
@@ -254,6 +263,34 @@ void inline_target_lose(struct inline_target *t)
 				     .owner = t->in->owner,
 				     .owner_start = t->in->owner_start,
 				     .start_time = t->in->start_time };
+}
+
+void inline_target_note_late(struct inline_target *t)
+{
+	t->past.allocs++;
+	t->past.late++;
+	if (!t->has_told_late)
+		warn("inline: PID %d has executed a program: its first calls are missing, or all if it soon ends, "
+		     "which counts as one loss: use --follow",
+		     t->pid);
+	t->has_told_late = true;
+}
+
+bool inline_target_is_intact(const struct inline_target *t, taddr_t start, taddr_t end)
+{
+	bool is_any = false;
+
+	for (u32 i = 0; i < t->in->nr_patches && t->mem >= 0; i++) {
+		const struct inject_patch *p = &t->in->patches[i];
+		u8 now[sizeof(p->old)];
+
+		if (p->addr < start || p->addr >= end)
+			continue;
+		is_any = true;
+		if (pread(t->mem, now, p->len, (off_t)p->addr) != p->len || memcmp(now, p->old, p->len))
+			return true;
+	}
+	return !is_any;
 }
 
 /* ---- TIDs ---- */

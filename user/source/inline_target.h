@@ -31,6 +31,7 @@ struct inline_target {
 	bool is_paused;	    /* so begins shared */
 	bool is_open;	    /* calls of this program were seen */
 	bool wants_bpf;	    /* a function of this program cannot be changed */
+	bool has_told_late; /* that the first calls of a program were not seen */
 	bool is_declined;   /* so BPF sees all of its calls */
 	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
@@ -49,6 +50,11 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 		       pid_t pid, u64 start_time) __must_check;
 /* The child is stopped before its first instruction: give it rings. 0, or -errno, perhaps with a reason in in->why. */
 int inline_target_born(struct inline_target *t, const struct source_options *o) __must_check;
+/*
+ * Is the memory of @pid limited? Our rings would take up the addresses, and our state of its threads the data, that the
+ * limit leaves to the program: its own allocations would fail.
+ */
+bool inline_target_has_limit(pid_t pid);
 /* Ends reading. Takes nothing out. */
 void inline_target_free(struct inline_target *t);
 
@@ -74,6 +80,14 @@ u64 inline_target_bytes(const struct inline_target *t);
 
 /* The program has ended, or executed another one: its memory is gone. Losses are kept. */
 void inline_target_lose(struct inline_target *t);
+/* The program that it has executed runs already: its first calls are not seen. Logged once. */
+void inline_target_note_late(struct inline_target *t);
+
+/*
+ * Are its jumps in [@start, @end), if any, there? Where all of them are as the file has them, the file was unmapped and
+ * mapped at the same place again.
+ */
+bool inline_target_is_intact(const struct inline_target *t, taddr_t start, taddr_t end);
 
 /* A poll begins: later calls are left to the next one. Forks that came before are known from here on. */
 void inline_target_begin_poll(struct inline_target *t);

@@ -342,6 +342,19 @@ static int update_mapping(struct placing *p, struct target *t, const struct mapp
 	return err;
 }
 
+static bool is_intact(const struct placing *p, const struct placement *at)
+{
+	return !p->ops->is_intact || p->ops->is_intact(p->ctx, at->pid, at->start, at->end);
+}
+
+bool placing_is_intact(const struct placing *p, pid_t pid)
+{
+	for (size_t i = 0; i < p->nr_placements; i++)
+		if (p->placements[i].pid == pid && !is_intact(p, &p->placements[i]))
+			return false;
+	return true;
+}
+
 static bool is_mapped(const struct placement *at, const struct mapping_list *maps)
 {
 	for (size_t i = 0; i < maps->nr; i++)
@@ -351,7 +364,7 @@ static bool is_mapped(const struct placement *at, const struct mapping_list *map
 	return false;
 }
 
-/* Probes in what is no longer mapped are gone, and other code may be mapped there. */
+/* Probes in what is no longer mapped are gone, and other code may be mapped there, or the same. */
 static int forget_unmapped(struct placing *p, const struct target *t)
 {
 	int err = 0;
@@ -359,7 +372,7 @@ static int forget_unmapped(struct placing *p, const struct target *t)
 	for (size_t i = 0; i < p->nr_placements && !err;) {
 		const struct placement *at = &p->placements[i];
 
-		if (at->pid != t->pid || is_mapped(at, &t->maps)) {
+		if (at->pid != t->pid || (is_mapped(at, &t->maps) && is_intact(p, at))) {
 			i++;
 			continue;
 		}

@@ -64,6 +64,11 @@ struct placing_ops {
 		      const struct probed_file *f, struct elf *elf);
 	/* [@start, @end) is no longer mapped in @pid: probes in it are gone. Only with is_per_mapping. */
 	int (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
+	/*
+	 * Are the probes in [@start, @end), which is mapped in @pid, still there? Not if it was unmapped and came back
+	 * to the same place. Only with is_per_mapping; NULL = they are.
+	 */
+	bool (*is_intact)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };
 
 struct placing_options {
@@ -101,6 +106,9 @@ void placing_fini(struct placing *p);
  * ended), or another -errno, logged.
  */
 int placing_update(struct placing *p, struct target *t) __must_check;
+
+/* Are all probes of @pid still there? If not, placing_update() puts them in again. */
+bool placing_is_intact(const struct placing *p, pid_t pid);
 
 /* @t has probes already, from its parent or because they are shared: note its allocators. 0 or -ENOMEM. */
 int placing_note_allocators(const struct placing *p, struct target *t) __must_check;

@@ -21,6 +21,7 @@ struct probe_taker {
 	int (*put_in)(void *ctx, const struct target *t, const struct mapping *map,
 		      const struct probed_file *f, struct elf *elf);
 	void (*forget_range)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
+	bool (*is_intact)(void *ctx, pid_t pid, taddr_t start, taddr_t end);
 };
 
 /* Take all probes of @pid out: the next update puts them in again, as its taker then says. */

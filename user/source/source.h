@@ -22,16 +22,16 @@ static inline bool source_waits_at(u8 kind)
 
 /* Losses of a source, per process, counted by kinds, because a lost free makes a false leak. */
 struct losses {
-	u64 allocs; /* results of calls */
-	u64 frees;
-	u64 stacks;	 /* events whose stack was not kept */
-	u64 other;	 /* calls that never returned (longjmp, killed threads), process events */
-	u64 abandoned;	 /* of other: the calls that never returned; no free is among them */
-	u64 unfollowed;	 /* children that were to be traced and are not; not known of their own children */
-	u64 sharers;	 /* processes that ran in its memory beside it, unseen */
-	u64 overwritten; /* of other: probes whose breakpoint was overwritten in its memory */
-	u64 by_probes;	 /* programs of it whose calls BPF has seen, because they could not be changed */
-	u64 tracers;	 /* 1: a program that is not heaptap traced it by ptrace when its trace began */
+	u64 allocs, frees; /* results of calls; releases */
+	u64 stacks;	   /* events whose stack was not kept */
+	u64 other;	   /* calls that never returned (longjmp, killed threads), process events */
+	u64 abandoned;	   /* of other: the calls that never returned; no free is among them */
+	u64 unfollowed;	   /* children that were to be traced and are not; not known of their own children */
+	u64 sharers;	   /* processes that ran in its memory beside it, unseen */
+	u64 overwritten;   /* of other: probes whose breakpoint was overwritten in its memory */
+	u64 by_probes;	   /* programs of it whose calls BPF has seen, because they could not be changed */
+	u64 late;	   /* programs that it executed, of which first calls, or all, were not seen */
+	u64 tracers;	   /* 1: a program that is not heaptap traced it by ptrace when its trace began */
 };
 
 struct source_options {
@@ -87,8 +87,8 @@ struct source_ops {
 	 * or another -errno.
 	 */
 	int (*update)(struct source *s, struct target *t);
-	/* The mappings of @t were read again and have not changed. May be NULL. */
-	void (*unchanged)(struct source *s, const struct target *t);
+	/* The mappings of @t are as before. False: call update(), because a file was gone and is back. May be NULL. */
+	bool (*unchanged)(struct source *s, const struct target *t);
 	/* @t, a new child with these mappings, has been born (EVENT_FORK). 0 or -errno. NULL: there are no children. */
 	int (*fork)(struct source *s, struct target *t);
 	/*

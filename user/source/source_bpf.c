@@ -321,7 +321,7 @@ static int source_bpf_update(struct source *source, struct target *t)
 	return err;
 }
 
-static void source_bpf_unchanged(struct source *source, const struct target *t)
+static bool source_bpf_unchanged(struct source *source, const struct target *t)
 {
 	struct bpf_source *s = self(source);
 	const struct bpf_process *known = find_process(s, t->pid);
@@ -329,6 +329,7 @@ static void source_bpf_unchanged(struct source *source, const struct target *t)
 	/* Earlier stacks are doubtful, stacks from now on are not. */
 	if (s->tables && known && unwind_tables_confirm(s->tables, t->pid, known->removals))
 		__atomic_fetch_add(&s->programs.state->generation, 1, __ATOMIC_RELEASE);
+	return placing_is_intact(&s->placing, t->pid);
 }
 
 static void source_bpf_expect(struct source *source, size_t nr)

@@ -237,6 +237,13 @@ static int forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 	return 0;
 }
 
+static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct bpf_source *s = ctx;
+
+	return s->options.taker->is_intact(s->options.taker->ctx, pid, start, end);
+}
+
 /* With a taker. */
 const struct placing_ops bpf_place_for_taker = {
 	.is_per_mapping = true,
@@ -246,4 +253,5 @@ const struct placing_ops bpf_place_for_taker = {
 	.new_file = new_file,
 	.put_in = put_in,
 	.forget_range = forget_range,
+	.is_intact = is_intact,
 };

@@ -195,7 +195,7 @@ static int explain(struct inline_target *t, const struct target *target, const s
 
 	if (!err || err == -ESRCH || err == -EINPROGRESS)
 		return err;
-	if (!target_still_maps(target, map))
+	if (!target_is_alive(target) || !target_still_maps(target, map))
 		return -EINPROGRESS;
 	refused = refuse(t, map, *t->in->why ? t->in->why : strerror(-err));
 	return err != -ENOMEM ? refused : err;
@@ -229,18 +229,6 @@ static int decline(struct inline_source *s, const struct target *target, const s
 	return -EOPNOTSUPP;
 }
 
-/*
- * Our rings would take up the addresses, and our state of its threads the data, that a limit leaves to the program: its
- * own allocations would fail.
- */
-static bool has_memory_limit(pid_t pid)
-{
-	struct rlimit addresses, data;
-
-	return (!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
-	       (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY);
-}
-
 static int put_in(void *ctx, const struct target *target, const struct mapping *map,
 		  const struct probed_file *f, struct elf *elf)
 {
@@ -264,7 +252,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		return decline(s, target, map, why);
 	if (err || !nr)
 		return err;
-	if ((!t || t->in->state == INJECT_NOTHING) && has_memory_limit(target->pid))
+	if ((!t || t->in->state == INJECT_NOTHING) && inline_target_has_limit(target->pid))
 		return decline(s, target, map, "its memory is limited (RLIMIT_AS or RLIMIT_DATA)");
 	for (size_t i = 0; i < nr; i++) {
 		sites[i].addr += map->bias;
@@ -302,6 +290,13 @@ static void forget_range(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 
 	if (t)
 		inject_forget_range(t->in, start, end);
+}
+
+static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
+{
+	const struct inline_target *t = find_target(ctx, pid);
+
+	return !t || inline_target_is_intact(t, start, end);
 }
 
 /* ---- waking ---- */
@@ -360,7 +355,8 @@ static int source_inline_create(struct source **out, const struct source_options
 					 .add_probes = add_probes,
 					 .new_file = new_file,
 					 .put_in = put_in,
-					 .forget_range = forget_range };
+					 .forget_range = forget_range,
+					 .is_intact = is_intact };
 	pthread_mutex_init(&s->lock, NULL);
 	to_bpf.taker = &s->taker;
 	s->probes = calloc(PIECE_MAX_PROBES, sizeof(*s->probes));
@@ -390,7 +386,8 @@ static int open_target(const struct inline_source *s, const struct target *targe
 	err = inline_target_update(t, target);
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
-	if (err)
+	/* -ESRCH: it has executed a program, or has ended. */
+	if (err && err != -ESRCH)
 		error("inline: PID %d: its probes cannot be switched on: %s", t->pid, strerror(-err));
 	return err;
 }
@@ -505,10 +502,10 @@ static int source_inline_update(struct source *source, struct target *t)
 	return err ? err : nr;
 }
 
-static void source_inline_unchanged(struct source *source, const struct target *t)
+static bool source_inline_unchanged(struct source *source, const struct target *t)
 {
 	struct inline_source *s = self(source);
-	source_bpf.unchanged(s->bpf, t);
+	return source_bpf.unchanged(s->bpf, t);
 }
 
 /* ---- records ---- */
@@ -537,14 +534,12 @@ static int on_fork(struct inline_source *s, const struct process_event *rec)
  */
 static int poll_before(struct inline_source *s, struct inline_target *t, const struct event_header *rec)
 {
-	bool is_over = rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC;
-
 	if (rec->kind == EVENT_NOTE)
 		return inline_target_poll_until(t, s->sink, ((const struct note_event *)rec)->time_ns,
 						((const struct note_event *)rec)->number);
 	if (rec->kind >= EVENT_ALLOC && rec->kind <= EVENT_REALLOC_END)
 		return inline_target_poll_until(t, s->sink, ((const struct heap_event *)rec)->time_ns, 0);
-	return inline_target_poll(t, s->sink, is_over);
+	return inline_target_poll(t, s->sink, rec->kind == EVENT_EXIT);
 }
 
 /* A marker's record, without the number that it needs here only. */
@@ -556,6 +551,31 @@ static int send_note(const struct inline_source *s, const struct event_header *r
 	return s->sink->record(s->sink->ctx, &ev.h, sizeof(ev));
 }
 
+/*
+ * @t, which may be NULL, has executed a program. Our memory is still there if the process has executed one more
+ * meanwhile: then the code has come into the program that the record tells of, or a later one, and what is in the rings
+ * belongs to that. The code is put in again as for each new program.
+ */
+static int on_exec(struct inline_source *s, struct inline_target *t, const struct event_header *rec,
+		   size_t len)
+{
+	bool is_early = t && inject_is_there(t->in);
+	int nr = t && !is_early ? inline_target_poll(t, s->sink, true) : 0;
+
+	if (nr < 0)
+		return nr;
+	if (is_early && guard_take_out(s->guard, t->in))
+		debug("inline: PID %d: %s", t->pid, t->in->why);
+	if (t)
+		lose_target(s, t);
+	nr = s->sink->record(s->sink->ctx, rec, len);
+	/* With --follow, and by run, the program is stopped at its start. */
+	t = find_target(s, (pid_t)rec->pid);
+	if (t && !s->options.stops_at_maps && !s->is_detached)
+		inline_target_note_late(t);
+	return nr;
+}
+
 /* A record of the BPF source. Calls of the target that came before it are delivered before it. */
 static int on_record(void *ctx, const struct event_header *rec, size_t len)
 {
@@ -565,10 +585,12 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 
 	if (rec->kind == EVENT_FORK)
 		return on_fork(s, (const struct process_event *)rec);
+	if (rec->kind == EVENT_EXEC)
+		return on_exec(s, t, rec, len);
 	nr = t ? poll_before(s, t, rec) : 0;
 	if (nr < 0)
 		return nr;
-	if (t && (rec->kind == EVENT_EXIT || rec->kind == EVENT_EXEC))
+	if (t && rec->kind == EVENT_EXIT)
 		lose_target(s, t);
 	if (rec->kind == EVENT_NOTE)
 		return send_note(s, rec);
@@ -635,6 +657,7 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 	sum.other += ours.other;
 	sum.abandoned += ours.abandoned;
 	sum.by_probes = ours.by_probes;
+	sum.late = ours.late;
 	/* A process that shares the memory is seen like a thread. */
 	if (!t || !t->is_declined)
 		sum.sharers = 0;

@@ -18,7 +18,8 @@ static inline struct stream_losses stream_losses_put(pid_t pid, const struct los
 				       .sharers = l->sharers,
 				       .overwritten = l->overwritten,
 				       .tracers = l->tracers,
-				       .by_probes = l->by_probes };
+				       .by_probes = l->by_probes,
+				       .late = l->late };
 }
 
 static inline struct losses stream_losses_take(const struct stream_losses *rec)
@@ -32,5 +33,6 @@ static inline struct losses stream_losses_take(const struct stream_losses *rec)
 				.sharers = rec->sharers,
 				.overwritten = rec->overwritten,
 				.tracers = rec->tracers,
-				.by_probes = rec->by_probes };
+				.by_probes = rec->by_probes,
+				.late = rec->late };
 }
