@@ -13,8 +13,7 @@
 
 enum {
 	LOWEST = 19,
-	HURRY = -10, /* some ten times the share of a usual thread */
-	ROUNDS = 2,  /* a thread may start another one between two looks at it */
+	ROUNDS = 2, /* a thread may start another one between two looks at it */
 };
 
 static bool may_go_back(int usual)
@@ -59,11 +58,11 @@ void courtesy_end_all(void)
 	}
 }
 
-void courtesy_hurry(struct courtesy_hurry *h)
+void courtesy_hurry(struct courtesy_hurry *h, int nice)
 {
 	errno = 0;
 	h->usual = getpriority(PRIO_PROCESS, 0);
-	h->is_on = !errno && h->usual > HURRY && !setpriority(PRIO_PROCESS, 0, HURRY);
+	h->is_on = !errno && h->usual > nice && !setpriority(PRIO_PROCESS, 0, nice);
 }
 
 void courtesy_hurry_end(struct courtesy_hurry *h)

@@ -20,14 +20,20 @@ void courtesy_begin(void);
 void courtesy_end(void);
 void courtesy_end_all(void);
 
+enum {
+	COURTESY_HURRY = -10, /* a nice value: some ten times the share of a usual thread */
+	COURTESY_FIRST = -20, /* before threads that would spin until this one has worked */
+};
+
 struct courtesy_hurry {
 	int usual; /* nice value */
 	bool is_on;
 };
 
 /*
- * The calling thread, and threads that it starts until the end, which must be over by then, get the CPU before others.
+ * The calling thread, and threads that it starts until the end, which must be over by then, get the CPU before others,
+ * by the value @nice.
  * Without the right to do that all stays as it was. The end may be called twice.
  */
-void courtesy_hurry(struct courtesy_hurry *h);
+void courtesy_hurry(struct courtesy_hurry *h, int nice);
 void courtesy_hurry_end(struct courtesy_hurry *h);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "user/inject/left.h"
@@ -20,6 +19,7 @@
 #include "user/inject/rings.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/inline_sites.h"
@@ -31,8 +31,6 @@
 
 /* How full a ring must be to wake the reader. A poll with many records is followed by another one at once. */
 enum { WAKE_PERCENT = 12, MANY_RECORDS = 256 };
-
-enum { READER_NICE = -20 };
 
 struct inline_source {
 	struct source_options options;
@@ -46,9 +44,8 @@ struct inline_source {
 	bool may_decline;	 /* what cannot be changed is left to BPF */
 	bool is_detached;
 	struct inline_waker waker;
-	pthread_mutex_t lock; /* of targets: the waker's thread looks at them */
-	bool is_first;	      /* the thread that polls has READER_NICE in place of old_nice */
-	int old_nice;
+	pthread_mutex_t lock;	     /* of targets: the waker's thread looks at them */
+	struct courtesy_hurry hurry; /* of the thread that polls */
 };
 
 static struct inline_source *self(const struct source *s)
@@ -504,8 +501,7 @@ static int source_inline_update(struct source *source, struct target *t)
 
 static bool source_inline_unchanged(struct source *source, const struct target *t)
 {
-	struct inline_source *s = self(source);
-	return source_bpf.unchanged(s->bpf, t);
+	return source_bpf.unchanged(self(source)->bpf, t);
 }
 
 /* ---- records ---- */
@@ -603,18 +599,8 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
  */
 static void go_first(struct inline_source *s)
 {
-	if (s->is_first || !s->nr_targets || s->is_detached)
-		return;
-	errno = 0;
-	s->old_nice = getpriority(PRIO_PROCESS, 0);
-	s->is_first = !errno && s->old_nice > READER_NICE && !setpriority(PRIO_PROCESS, 0, READER_NICE);
-}
-
-static void go_as_others(struct inline_source *s)
-{
-	if (s->is_first && setpriority(PRIO_PROCESS, 0, s->old_nice))
-		debug("inline: the priority cannot be given back: %s", strerror(errno));
-	s->is_first = false;
+	if (!s->hurry.is_on && s->nr_targets && !s->is_detached)
+		courtesy_hurry(&s->hurry, COURTESY_FIRST);
 }
 
 static int source_inline_wait_fd(struct source *source)
@@ -761,7 +747,7 @@ static void source_inline_detach(struct source *source)
 	for (size_t i = 0; i < s->nr_targets; i++)
 		take_out(s, s->targets[i]);
 	s->is_detached = true;
-	go_as_others(s);
+	courtesy_hurry_end(&s->hurry);
 	source_bpf.detach(s->bpf);
 }
 
@@ -773,7 +759,7 @@ static void source_inline_free(struct source *source)
 		return;
 	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
 		take_out(s, s->targets[i]);
-	go_as_others(s);
+	courtesy_hurry_end(&s->hurry);
 	inline_waker_fini(&s->waker);
 	while (s->nr_targets)
 		inline_target_free(s->targets[--s->nr_targets]);

@@ -47,7 +47,7 @@ static void first_and_back(void **state)
 	}
 	for (int usual = 3; usual >= 0; usual -= 3) {
 		assert_int_equal(setpriority(PRIO_PROCESS, 0, usual), 0);
-		courtesy_hurry(&h);
+		courtesy_hurry(&h, COURTESY_HURRY);
 		assert_true(h.is_on);
 		assert_true(nice_now() < -5);
 		assert_true(nice_of_new_thread() < -5);
@@ -59,7 +59,7 @@ static void first_and_back(void **state)
 	}
 	/* A thread with a still higher priority keeps it. */
 	assert_int_equal(setpriority(PRIO_PROCESS, 0, -15), 0);
-	courtesy_hurry(&h);
+	courtesy_hurry(&h, COURTESY_HURRY);
 	assert_int_equal(nice_now(), -15);
 	courtesy_hurry_end(&h);
 	assert_int_equal(nice_now(), -15);
@@ -81,7 +81,7 @@ static void refused(void **state)
 
 		if (setrlimit(RLIMIT_NICE, &none) || (!geteuid() && setuid(65534)))
 			_exit(2);
-		courtesy_hurry(&h);
+		courtesy_hurry(&h, COURTESY_HURRY);
 		if (h.is_on || nice_now() != usual)
 			_exit(1);
 		courtesy_hurry_end(&h);
