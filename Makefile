@@ -257,7 +257,7 @@ check-inject-memory: all $(T)/steady $(T)/leak $(T)/libfail.so  ## allocations o
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/inject.py -a -n $(or $(CALLS),400) -j $(JOBS) -t $(abspath $(O))/inject-memory.tsv
 
-soak-random: all $(T)/steady $(T)/sums   ## 10,000 attaches and 2,000 kills of heaptap for each source, under memory pressure (root; some 5 hours; ATTACHES=n, KILLS=n, SOURCES=bpf,ptrace,inline)
+soak-random: all $(T)/steady $(T)/sums   ## 10,000 attaches and 2,000 kills of heaptap for each source, under memory pressure (root; some 2 hours if the sources run side by side; ATTACHES=n, KILLS=n, SOURCES=bpf,ptrace,inline)
 	$(is-root)
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/faults/soak.py -a $(or $(ATTACHES),10000) -k $(or $(KILLS),2000) -s $(or $(SOURCES),bpf$(comma)ptrace$(comma)inline)
 

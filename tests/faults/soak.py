@@ -90,7 +90,7 @@ def has_grown(before, now, more):
 def one_round(world, target, source, is_kill):
     """What is wrong, or None."""
     with open(world["dir"] + "/err", "w") as err:
-        process = subprocess.Popen([HEAPTAP, "attach", "-q", "-b", source, "--no-scan", str(target.pid)], stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([HEAPTAP, "attach", "-b", source, "--no-scan", str(target.pid)], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=err, preexec_fn=world["pressure"].enter)
     time.sleep(random.random() * (0.4 if is_kill else 0.2))
     process.send_signal(signal.SIGKILL if is_kill else signal.SIGINT)
