@@ -171,6 +171,13 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 	grep -q "its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls .* seen by BPF" "$err"
 }
 
+@test "inline: a program whose files are limited is left to BPF" {
+	traced --backend inline -- bash -c 'ulimit -f 400; exec "$@"' bash "$T/order"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
+	grep -q "the size of its files is limited (RLIMIT_FSIZE): all calls .* seen by BPF" "$err"
+}
+
 @test "inline: a program that cannot be changed executes one that can, and the other way round" {
 	same_counts "$T/exec" "$T/asks_stack"
 	jq -e '[.processes[].notes | length] == [0, 1]' "$report"

@@ -66,6 +66,7 @@ same_for() {
 }
 
 @test "recording: the report equals the live one: with losses (F1)" {
+	not_by_inline "its threads wait for room in their rings"
 	recorded --ring-size 4096 -- "$T/threads" 8 20000 || [ "$?" -eq 5 ]
 	jq -e '.processes[0].lost.allocs > 0' live.json
 	same_report live.json replayed.json

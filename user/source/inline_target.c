@@ -88,12 +88,16 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 	return 0;
 }
 
-bool inline_target_has_limit(pid_t pid)
+const char *inline_target_limit(pid_t pid)
 {
-	struct rlimit addresses, data;
+	struct rlimit addresses, data, file;
 
-	return (!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
-	       (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY);
+	if ((!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
+	    (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY))
+		return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
+	if (!prlimit(pid, RLIMIT_FSIZE, NULL, &file) && file.rlim_cur < PIECE_FILE_BYTES)
+		return "the size of its files is limited (RLIMIT_FSIZE)";
+	return NULL;
 }
 
 static void unmap(struct inline_target *t)

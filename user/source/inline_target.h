@@ -51,10 +51,11 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 /* The child is stopped before its first instruction: give it rings. 0, or -errno, perhaps with a reason in in->why. */
 int inline_target_born(struct inline_target *t, const struct source_options *o) __must_check;
 /*
- * Is the memory of @pid limited? Our rings would take up the addresses, and our state of its threads the data, that the
- * limit leaves to the program: its own allocations would fail.
+ * The limit by which @pid cannot have our memory; NULL: none. Our rings would take up the addresses, and our state of
+ * its threads the data, that a limit leaves to the program: its own allocations would fail. The memory that is shared
+ * with us is a file that a thread of it makes.
  */
-bool inline_target_has_limit(pid_t pid);
+const char *inline_target_limit(pid_t pid);
 /* Ends reading. Takes nothing out. */
 void inline_target_free(struct inline_target *t);
 

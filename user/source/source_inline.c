@@ -237,6 +237,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 	};
 	struct inline_target *t = find_target(s, target->pid);
 	char why[INJECT_WHY_LEN] = "";
+	const char *limit;
 	size_t nr = 0;
 	int err;
 
@@ -249,8 +250,9 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		return decline(s, target, map, why);
 	if (err || !nr)
 		return err;
-	if ((!t || t->in->state == INJECT_NOTHING) && inline_target_has_limit(target->pid))
-		return decline(s, target, map, "its memory is limited (RLIMIT_AS or RLIMIT_DATA)");
+	limit = !t || t->in->state == INJECT_NOTHING ? inline_target_limit(target->pid) : NULL;
+	if (limit)
+		return decline(s, target, map, limit);
 	for (size_t i = 0; i < nr; i++) {
 		sites[i].addr += map->bias;
 		sites[i].start += map->bias;
@@ -652,14 +654,12 @@ static struct losses source_inline_losses(struct source *source, pid_t pid)
 
 static void source_inline_comm(struct source *source, pid_t pid, char comm[TARGET_COMM_LEN])
 {
-	struct inline_source *s = self(source);
-	source_bpf.comm(s->bpf, pid, comm);
+	source_bpf.comm(self(source)->bpf, pid, comm);
 }
 
 static struct thread_stop source_inline_stop_reason(struct source *source, pid_t tid)
 {
-	struct inline_source *s = self(source);
-	return source_bpf.stop_reason(s->bpf, tid);
+	return source_bpf.stop_reason(self(source)->bpf, tid);
 }
 
 static void source_inline_forget(struct source *source, pid_t pid)
