@@ -414,13 +414,7 @@ for line in sys.stdin:
 
 @test "attach: nobody reads its reports: Ctrl-C takes the probes out, the next one ends it (A5)" {
 	spinning 0 2
-	unread "$BATS_TEST_TMPDIR/pipe"
-	err=$BATS_TEST_TMPDIR/heaptap.err
-	start bash -c "exec '$HEAPTAP' attach --no-scan -n 0 -i 100ms $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
-	TAP=$PID
-	wait_for is_tracing "$TAP"
-	wait_for is_stuck "$TAP"
-	has_probes "$TARGET"
+	unheard
 	kill -INT "$TAP"
 	untouched "$TARGET"
 	is_running "$TAP"

@@ -408,20 +408,9 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 	done
 }
 
-# unheard: attach writes reports of 4 threads until nobody takes them; $TAP, and its messages are in $err
-unheard() {
-	spinning 0 4
-	unread "$BATS_TEST_TMPDIR/pipe"
-	err=$BATS_TEST_TMPDIR/heaptap.err
-	start bash -c "exec '$HEAPTAP' attach --backend inline --no-scan -n 0 -i 100ms $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
-	TAP=$PID
-	wait_for is_tracing "$TAP"
-	wait_for is_stuck "$TAP"
-	has_probes "$TARGET"
-}
-
 @test "inline: nobody reads its reports: Ctrl-C takes the code out, and a second one ends heaptap (A5)" {
-	unheard
+	spinning 0 4
+	unheard --backend inline
 	kill -INT "$TAP"
 	untouched "$TARGET"
 	wait_for has_no_memory "$TARGET"
@@ -434,7 +423,8 @@ unheard() {
 }
 
 @test "inline: nobody reads its reports, and after Ctrl-C somebody does: the last report comes (A5)" {
-	unheard
+	spinning 0 4
+	unheard --backend inline
 	kill -INT "$TAP"
 	wait_for has_no_memory "$TARGET"
 	start cat "$BATS_TEST_TMPDIR/pipe"

@@ -295,6 +295,17 @@ attached_between() {
 # is_tracing PID: heaptap has said so on stderr, or has ended
 is_tracing() { gone "$1" || grep -q 'attached to' "$BATS_TEST_TMPDIR/heaptap.err"; }
 
+# unheard [OPTIONS]: attach writes reports of $TARGET until nobody takes them; its PID is in $TAP, its messages in $err
+unheard() {
+	unread "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' attach $* --no-scan -n 0 -i 100ms $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_tracing "$TAP"
+	wait_for is_stuck "$TAP"
+	has_probes "$TARGET"
+}
+
 # detach [SIGNAL]: ask heaptap to stop; it must end well
 detach() {
 	kill "-${1:-INT}" "$TAP"
