@@ -208,7 +208,8 @@ PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
 ifeq ($(shell uname -m),x86_64)
 INLINE_MAIN  := stacks run counts events markers losses
 INLINE_TESTS := leaks attach follow errors programs steer faults_memory faults_lifecycle faults_allocators sanitizers \
-                between scan console console_log formats top unwatched
+                between scan console console_log formats top unwatched \
+                again badinput faults_environment options recording unread why
 endif
 INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)

@@ -110,6 +110,7 @@ load ../lib/common
 @test "attach: 33 targets share one link for each file; two have their own" {
 	local other one pids=()
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no links"
+	not_by_inline "its jumps are in the targets alone, however many these are"
 	start "$T/spin" 1
 	other=$PID
 	for _ in {1..33}; do
@@ -134,6 +135,7 @@ load ../lib/common
 
 @test "attach: two instances on one target, both right (A11)" {
 	with_bpf_only "Linux allows one tracer by ptrace"
+	not_by_inline "a second heaptap is refused"
 	stepping
 	attached "$TARGET"
 	first=$TAP
@@ -261,6 +263,7 @@ with_libraries() {
 # The kernel waits 50 ms for the end of each link. For 3,000 links one after the other these are minutes.
 @test "attach: the probes of 800 libraries are out soon after Ctrl-C (A5, E9)" {
 	local start_s
+	not_by_inline "32 libraries with allocators are the most"
 	with_libraries 800
 	attached --no-scan -d 0 "$TARGET"
 	start_s=$SECONDS
@@ -279,6 +282,7 @@ no_session() { ! pgrep -s "$1" >/dev/null; }
 
 @test "attach: Ctrl-C while it puts probes into 300 libraries: none stays, and no process (A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
+	not_by_inline "32 libraries with allocators are the most"
 	local i keeper status
 	with_libraries 300
 	for i in 20 200 500; do
@@ -350,6 +354,7 @@ reads_maps() { grep -c "\"/proc/$TARGET/maps\"" "$BATS_TEST_TMPDIR/calls" || tru
 # Each reading is of all mappings, so one for each of thousands of libraries kept heaptap busy for minutes.
 @test "attach: 400 libraries are loaded while heaptap is stopped: their mappings are read together (A8, E9)" {
 	with_bpf_only "by ptrace each thread waits for the reading"
+	not_by_inline "32 libraries with allocators are the most"
 	command -v strace >/dev/null || skip "no strace"
 	local tap
 	copy_libraries 400

@@ -673,6 +673,13 @@ mapped() {
 	wait_for test -e "$BATS_TEST_TMPDIR/traced"
 	detach
 	has_note "traced by gdb \(PID [0-9]+\)"
+	kill -KILL "$PID"
+	wait_for gone "$PID"
+	by_inline || return 0
+	# gdb held the threads, so the code stays until the next heaptap.
+	grep -q 'the probes stay in it, without effect: its threads cannot be stopped' "$err"
+	"$HEAPTAP" attach -q --no-scan -t 100ms -o "$BATS_TEST_TMPDIR/next.json" "$TARGET"
+	untouched "$TARGET"
 }
 
 @test "leaks: a stopped target stays stopped (A12)" {

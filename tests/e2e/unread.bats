@@ -73,6 +73,7 @@ traced_unread() {
 }
 
 @test "unread: system: one signal takes the probes out, the next one ends it (A5)" {
+	not_by_inline "system has no inline source"
 	for options in "" "--everything"; do
 		traced_unread "$options"
 		kill -TERM "$TAP"

@@ -21,8 +21,10 @@ fi
 # with_bpf_only REASON
 with_bpf_only() { [ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "with BPF only: $1"; }
 
+by_inline() { [ "${HEAPTAP_BACKEND:-}" = inline ]; }
+
 # not_by_inline REASON: what the inline source cannot do (doc/inline.md), or what another source alone does
-not_by_inline() { [ "${HEAPTAP_BACKEND:-}" != inline ] || skip "not by inline: $1"; }
+not_by_inline() { ! by_inline || skip "not by inline: $1"; }
 
 # ---- processes ----
 
