@@ -33,11 +33,11 @@ struct {
 static __always_inline u32 sequence_of(u32 pid)
 {
 	const u64 *at = bpf_map_lookup_elem(&sequences, &pid);
-	u32 number = 0;
+	u64 numbers[2] = {}; /* struct piece_sequence */
 
 	if (at)
-		bpf_probe_read_user(&number, sizeof(number), (const void *)*at);
-	return number;
+		bpf_probe_read_user(numbers, sizeof(numbers), (const void *)*at);
+	return (u32)(numbers[1] ? numbers[1] : numbers[0]);
 }
 
 /* Trace the child and send its birth, before all other records of it. A child that cannot be traced is counted. */

@@ -9,6 +9,7 @@
 #include "call/inflight.h"
 #include "call/probe.h"
 #include "inline/record.h"
+#include "inline/sequence.h"
 #include "inline/thread_walk.h"
 
 enum {
@@ -79,12 +80,13 @@ struct piece_shared {
 	u32 is_paused, has_free_stacks;
 	u32 is_sequence; /* stamps are numbers of a sequence, not of the counter */
 	u64 max_wait;	 /* for room in a ring, while heaptap reads nothing; ticks of the counter */
-	u64 progress;	 /* grows while heaptap reads */
 	u32 pid, epoch;	 /* as in the ids of stacks */
 	u32 depth;	 /* frames per stack, 0 = none */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
+	/* Not beside what each call reads: each change takes the line from the target's cache. */
+	_Alignas(64) u64 progress; /* grows while heaptap reads */
 	/* Written by the target. */
-	_Alignas(64) u64 sequence;
+	_Alignas(64) struct piece_sequence sequence;
 	u32 nr_used;		     /* of used; may count more than fit */
 	u32 lost_threads;	     /* calls of threads for which there was no room */
 	u32 is_dropping;	     /* nobody reads the rings */

@@ -205,6 +205,8 @@ static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 			continue;
 		}
 		nr = __atomic_fetch_add(&shared()->nr_used, 1, __ATOMIC_SEQ_CST);
+		if (nr)
+			sequence_share(&shared()->sequence);
 		if (nr < PIECE_MAX_THREADS)
 			__atomic_store_n(&shared()->used[nr], at + 1, __ATOMIC_SEQ_CST);
 		return at;

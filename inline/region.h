@@ -88,15 +88,17 @@ static inline void fetch_ahead(struct piece_ring *r)
 
 /*
  * Stamps order the records of all threads. Whoever is handed a block sees the record of its release, or allocation,
- * before its own stamp is taken: the fence keeps the counter from being read before the allocator's loads.
+ * before its own stamp is taken: the fence keeps the counter from being read before the allocator's loads. A thread
+ * that is alone is handed no block by another one.
  */
 static inline __attribute__((always_inline)) u64 next_stamp(void)
 {
 	struct piece_shared *s = shared();
 
-	/* On x86 this waits for earlier loads, too. */
+	asm volatile("" : : : "memory");
 	if (s->is_sequence)
-		return __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
-	asm volatile("lfence" : : : "memory");
+		return sequence_next(&s->sequence);
+	if (!sequence_is_alone(&s->sequence))
+		asm volatile("lfence" : : : "memory");
 	return counter();
 }

@@ -50,7 +50,7 @@ static void scribble(struct piece_shared *s, uint32_t nr_rings)
 	if (next() % 64 == 0)
 		s->used[PIECE_MAX_THREADS / 2 + next() % 16] = (uint32_t)next();
 	if (next() % 64 == 0)
-		s->sequence += next();
+		s->sequence.all += next();
 	if (next() % 64 == 0)
 		s->nr_used = (uint32_t)(next() % 2 ? next() : nr_rings);
 }

@@ -73,7 +73,7 @@ static u64 read_both(u64 *ns)
 
 static u64 now_stamp(const struct rings *r)
 {
-	return r->is_sequence ? __atomic_load_n(&r->shared->sequence, __ATOMIC_ACQUIRE) : counter();
+	return r->is_sequence ? sequence_last(&r->shared->sequence) : counter();
 }
 
 int rings_new(struct rings **out, struct piece_shared *shared)

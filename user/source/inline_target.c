@@ -175,7 +175,10 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->max_wait = max_wait_ticks(o);
 	t->shared->is_sequence = wants_sequence();
 	/* A record of BPF that has 0 does not know the number. */
-	t->shared->sequence = 1;
+	t->shared->sequence.alone = 1;
+	/* A forked child has places for all threads of its parent: a new thread may get one of them. */
+	if (t->shared->nr_used > 1)
+		sequence_share(&t->shared->sequence);
 	t->shared->has_free_stacks = o->want_free_stacks;
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;

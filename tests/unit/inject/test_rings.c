@@ -16,7 +16,7 @@
 #include "bpf/event.h"
 #include "user/lib/clock.h"
 
-enum { NR_THREADS = 4, NR_BLOCKS = 16, NR_ROUNDS = 20000 };
+enum { NR_THREADS = 4, NR_BLOCKS = 16, NR_ROUNDS = 2000, NR_STARTS = 40 };
 
 struct world {
 	struct piece_shared *shared;
@@ -58,7 +58,7 @@ static void put(struct piece_shared *s, u32 ring, u8 kind, u64 addr)
 	memset(rec, 0, sizeof(*rec));
 	rec->kind = kind;
 	rec->addr = addr;
-	rec->stamp = __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
+	rec->stamp = sequence_next(&s->sequence);
 	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
 }
 
@@ -86,7 +86,8 @@ static int poll_all(struct world *w)
 struct worker {
 	struct piece_shared *shared;
 	u32 ring;
-	u8 *owners; /* shared; 1 = somebody has the block */
+	u8 *owners;
+	u32 *nr_busy; /* of the other threads than the first */ /* shared; 1 = somebody has the block */
 };
 
 /* Take free blocks and release them: the next owner is mostly another thread. */
@@ -94,7 +95,10 @@ static void *work(void *ctx)
 {
 	const struct worker *me = ctx;
 
-	for (u32 i = 0; i < NR_ROUNDS; i++) {
+	/* The first one begins alone, and goes on until the others have ended. */
+	if (me->ring)
+		sequence_share(&me->shared->sequence);
+	for (u32 i = 0; me->ring ? i < NR_ROUNDS : __atomic_load_n(me->nr_busy, __ATOMIC_RELAXED); i++) {
 		u32 block = (i * 7 + me->ring) % NR_BLOCKS;
 
 		if (__atomic_exchange_n(&me->owners[block], 1, __ATOMIC_SEQ_CST))
@@ -103,23 +107,24 @@ static void *work(void *ctx)
 		put(me->shared, me->ring, EVENT_FREE, block);
 		__atomic_store_n(&me->owners[block], 0, __ATOMIC_SEQ_CST);
 	}
+	if (me->ring)
+		__atomic_fetch_sub(me->nr_busy, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
 
-/* Threads that hand blocks over at full speed: the merged order is that of the blocks. */
-static void test_order(void **state)
+static void hand_over(void)
 {
 	struct world w;
 	pthread_t threads[NR_THREADS];
 	struct worker workers[NR_THREADS];
 	u8 owners[NR_BLOCKS] = { 0 };
+	u32 nr_busy = NR_THREADS - 1;
 	u64 written = 0;
 
-	(void)state;
 	world_init(&w);
 	for (u32 i = 0; i < NR_THREADS; i++) {
 		use_ring(w.shared, 100 * i);
-		workers[i] = (struct worker){ w.shared, 100 * i, owners };
+		workers[i] = (struct worker){ w.shared, 100 * i, owners, &nr_busy };
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
 	}
 	while (w.seen < NR_ROUNDS)
@@ -133,6 +138,42 @@ static void test_order(void **state)
 		written += w.shared->rings[100 * i].written;
 	assert_int_equal(w.seen, written);
 	assert_int_equal(w.nr_wrong, 0);
+	world_fini(&w);
+}
+
+/* Threads that begin while the first one is at full speed, and hand blocks over: the order is that of the blocks. */
+static void test_order(void **state)
+{
+	(void)state;
+	for (u32 i = 0; i < NR_STARTS; i++)
+		hand_over();
+}
+
+/*
+ * The first thread goes on for a while without seeing that it is not alone any more: its numbers stay below those of
+ * the others, and the lower half of a number tells which one it is.
+ */
+static void test_alone(void **state)
+{
+	struct world w;
+	struct piece_sequence *s;
+	u64 first, late;
+
+	(void)state;
+	world_init(&w);
+	s = &w.shared->sequence;
+	s->alone = 0xfffffff0;
+	first = sequence_next(s);
+	assert_true(sequence_last(s) == first && first == 0xfffffff1);
+	sequence_share(s);
+	s->alone += 1000000;
+	late = s->alone;
+	assert_true(sequence_last(s) > late);
+	sequence_share(s);
+	assert_true(sequence_next(s) == first + SEQUENCE_STEP + 1);
+	assert_true(sequence_last(s) == first + SEQUENCE_STEP + 1);
+	assert_true(rings_stamp(w.rings, 0, (u32)first) == first);
+	assert_true(rings_stamp(w.rings, 0, (u32)late) == late);
 	world_fini(&w);
 }
 
@@ -184,7 +225,7 @@ static void put_stack(struct piece_shared *s, u32 ring, u16 nr_frames, u16 nr_wr
 
 		((u64 *)&r->records[at % PIECE_RING_RECORDS])[i % PIECE_STACK_FRAMES] = 1000 + i;
 	}
-	head->stamp = __atomic_add_fetch(&s->sequence, 1, __ATOMIC_SEQ_CST);
+	head->stamp = sequence_next(&s->sequence);
 	r->written += 1 + (nr_written + PIECE_STACK_FRAMES - 1u) / PIECE_STACK_FRAMES;
 }
 
@@ -279,7 +320,7 @@ static u64 next_random(u64 *seed)
 static void scribble(struct piece_shared *s, u64 *seed)
 {
 	struct piece_ring *r = &s->rings[next_random(seed) % 4];
-	u64 *const words[] = { &r->written, &r->read, &r->read_seen, &r->lost_stacks, &s->sequence };
+	u64 *const words[] = { &r->written, &r->read, &r->read_seen, &r->lost_stacks, &s->sequence.all };
 	u64 *record = (u64 *)&r->records[next_random(seed) % PIECE_RING_RECORDS];
 	u64 value = next_random(seed) << (next_random(seed) % 48);
 
@@ -345,9 +386,9 @@ static void test_later(void **state)
 	use_ring(w.shared, 5);
 	put(w.shared, 5, EVENT_ALLOC, 3);
 	put(w.shared, 5, EVENT_FREE, 3);
-	w.shared->sequence = 1;
+	w.shared->sequence.all = 1;
 	assert_int_equal(poll_all(&w), 1);
-	w.shared->sequence = 2;
+	w.shared->sequence.all = 2;
 	assert_int_equal(poll_all(&w), 1);
 	assert_int_equal(w.nr_wrong, 0);
 	world_fini(&w);
@@ -364,7 +405,7 @@ static void test_fork(void **state)
 	world_init(&w);
 	use_ring(w.shared, 5);
 	use_ring(w.shared, 6);
-	w.shared->sequence = base;
+	w.shared->sequence.all = base;
 	put(w.shared, 5, EVENT_ALLOC, 3);
 	put(w.shared, 6, EVENT_ALLOC, 4);
 	put(w.shared, 5, EVENT_FREE, 3); /* after the fork, with another upper half */
@@ -406,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_stacks), cmocka_unit_test(test_hostile_stacks),
 		cmocka_unit_test(test_later),  cmocka_unit_test(test_random),
 		cmocka_unit_test(test_fork),   cmocka_unit_test(test_fork_time),
+		cmocka_unit_test(test_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static u32 tid_read(struct world *w, u32 now)
 
 	w->thread_memory[TID_WORD] = now;
 	rec->kind = EVENT_FREE;
-	rec->stamp = ++w->t.shared->sequence;
+	rec->stamp = ++w->t.shared->sequence.alone;
 	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
 	assert_int_equal(inline_target_poll(&w->t, &sink, false), 1);
 	return w->last_tid;
@@ -144,7 +144,7 @@ static void test_many_at_once(void **state)
 		r->records[i] = (struct piece_record){ .kind = EVENT_FREE, .addr = i + 1 };
 		if (i == BEFORE_STACK)
 			memcpy(&r->records[i], &stack, sizeof(stack));
-		r->records[i].stamp = ++w.t.shared->sequence;
+		r->records[i].stamp = ++w.t.shared->sequence.alone;
 	}
 	__atomic_store_n(&r->written, NR_RECORDS, __ATOMIC_RELEASE);
 	assert_int_equal(inline_target_poll(&w.t, &sink, false), NR_RECORDS);
