@@ -32,6 +32,7 @@
 	.global	piece_head
 piece_head:
 	.long	enter - piece_head
+	.long	enter_call - piece_head
 	.long	piece_returned - piece_head
 
 /* On the stack: where the stub goes on, the index of the function, the return address of the call. */
@@ -44,11 +45,32 @@ enter:
 	ret
 
 /*
- * A call has returned to here, in place of its caller. The word below the stack pointer, where the return address was,
- * gets it again. The way back is a jump: one more ret than calls would have the CPU guess all later rets of the program
- * wrongly. Signal handlers leave the word alone.
+ * A function whose return address may be replaced. On the stack is the same, but the stub has jumped to here. The CPU
+ * guesses that a ret goes to behind the latest call for which there was no ret. So where the return address is now
+ * piece_returned, a call there is made, and its return address dropped. The words below the stack pointer stay as they
+ * are: signal handlers leave them alone. Neither pop nor lea changes the flags.
  */
 	.balign	64
+enter_call:
+	save
+	mov	%rsp, %rdi
+	call	piece_enter
+	test	%al, %al
+	restore
+	lea	16(%rsp), %rsp
+	jnz	guessed
+	jmp	*-16(%rsp)
+1:
+	lea	8(%rsp), %rsp
+	jmp	*-16(%rsp)
+
+/*
+ * A call has returned to here, in place of its caller. The word below the stack pointer, where the return address was,
+ * gets it again.
+ */
+	.balign	64
+guessed:
+	call	1b
 	.hidden	piece_returned
 	.global	piece_returned
 piece_returned:
@@ -58,6 +80,5 @@ piece_returned:
 	call	piece_leave
 	mov	%rax, 80(%rsp)
 	restore
-	lea	8(%rsp), %rsp
-	jmp	*-8(%rsp)
+	ret
 	.section .note.GNU-stack,"",@progbits

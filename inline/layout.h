@@ -34,9 +34,12 @@ static const u64 piece_is_on = 0x6865617074617021;
 
 /* The first bytes of the code: offsets of its entry points from there. */
 struct piece_head {
-	u32 enter;    /* where each stub goes */
-	u32 returned; /* the address that replaces return addresses */
+	u32 enter;	/* where stubs go */
+	u32 enter_call; /* where the stub of a function goes whose return address may be replaced */
+	u32 returned;	/* the address that replaces return addresses */
 };
+/* Bytes below the stack pointer that hold where the piece goes to (entry_x86_64.S). */
+enum { PIECE_BELOW_STACK = 16 };
 
 struct piece_control { /* private to each process; all zero in a forked child, where nothing is recorded */
 	u64 is_on;     /* piece_is_on */

@@ -518,16 +518,18 @@ static void enter(struct piece_thread *t, const struct hook *h, u32 index, const
 		life_enter_alloc(c, &t->calls, index, &p->call, 1);
 }
 
-static __attribute__((noinline)) void enter_any(struct piece_regs *regs, u32 index, u32 kind,
+/* Returns as piece_enter(). */
+static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 index, u32 kind,
 						const struct piece_probe *p)
 {
+	bool was_ours = regs->ret == (u64)(uintptr_t)piece_returned;
 	struct hook h = { .sp = (u64)(uintptr_t)&regs->ret, .regs = regs };
 	struct piece_thread *base = NULL, *t;
 	u32 at = thread_begin(&base, true);
 
 	if (at == NO_THREAD) {
 		count_lost_thread();
-		return;
+		return false;
 	}
 	t = &private()->threads[at];
 	h.ring = &shared()->rings[at];
@@ -539,18 +541,22 @@ static __attribute__((noinline)) void enter_any(struct piece_regs *regs, u32 ind
 	if (kind <= PIECE_FREE && p->call.flags & PROBE_AT_RETURN && !replace_return(t, regs, h.sp, index))
 		call_count_loss(call_of(&h), NULL, kind == PIECE_FREE ? CALL_LOSS_FREE : CALL_LOSS_ALLOC);
 	thread_end(base);
+	return !was_ours && regs->ret == (u64)(uintptr_t)piece_returned;
 }
 
 /* A function is entered, or is about to return, or the C library calls free for itself. */
-void piece_enter(struct piece_regs *regs)
+bool piece_enter(struct piece_regs *regs)
 {
 	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
 	const struct piece_probe *p = &shared()->probes[index];
 
-	if (!is_seen() || (kind == PIECE_ALLOC && enter_malloc(regs, index, p)) ||
-	    (kind == PIECE_FREE && enter_free(regs, index, p)))
-		return;
-	enter_any(regs, index, kind, p);
+	if (!is_seen())
+		return false;
+	if (kind == PIECE_ALLOC && enter_malloc(regs, index, p))
+		return true;
+	if (kind == PIECE_FREE && enter_free(regs, index, p))
+		return false;
+	return enter_any(regs, index, kind, p);
 }
 
 static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs)

@@ -11,8 +11,8 @@ struct piece_regs;
 
 extern const u8 piece_head[], piece_returned[];
 
-/* Called by entry_x86_64.S. */
-void piece_enter(struct piece_regs *regs);
+/* Called by entry_x86_64.S. True: the return address of the call is now piece_returned, and was not before. */
+bool piece_enter(struct piece_regs *regs);
 u64 piece_leave(const struct piece_regs *regs);
 
 /* The address that the piece has replaced in the call that was entered at @sp; 0 = none. */

@@ -24,9 +24,11 @@ void *bench_malloc(size_t size);
 void bench_free(void *block);
 
 /* Stubs as user/inject/code.c makes them, with the functions behind them: probe 0, and probe 1 of kind PIECE_FREE. */
-__asm__(".text\nbench_malloc: push $0\n call *bench_way_in(%rip)\n lea 8(%rsp),%rsp\n"
-	" lea bench_way_in(%rip),%rax\n ret\n"
-	"bench_free: push $0x10001\n call *bench_way_in(%rip)\n lea 8(%rsp),%rsp\n ret\n");
+__asm__(".text\nbench_malloc: push $0\n push 1f(%rip)\n jmp *bench_way_in(%rip)\n"
+	"2: lea bench_way_in(%rip),%rax\n ret\n"
+	".data\n.balign 8\n1: .quad 2b\n"
+	".text\nbench_free: push $0x10001\n push 1f(%rip)\n jmp *bench_way_in(%rip)\n2: ret\n"
+	".data\n.balign 8\n1: .quad 2b\n.text\n");
 
 static double cpu_ns(void)
 {
@@ -114,7 +116,7 @@ int main(int argc, char **argv)
 	if (region == MAP_FAILED)
 		return 1;
 	memcpy(region, piece_object_start, piece_object_bytes());
-	bench_way_in = (u64)(uintptr_t)region + ((const struct piece_head *)(const void *)region)->enter;
+	bench_way_in = (u64)(uintptr_t)region + ((const struct piece_head *)(const void *)region)->enter_call;
 	shared->is_sequence = argc < 2 || atoi(argv[1]);
 	shared->max_wait = ~0ULL;
 	shared->probes[0].call = (struct call_probe){

@@ -4,11 +4,12 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "arch/insn.h"
 
-enum { OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_HOP = 0xeb, OPCODE_INT3 = 0xcc };
+enum { OPCODE_PUSH = 0x68, OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_HOP = 0xeb, OPCODE_INT3 = 0xcc };
 
 static const char far[] = "no room for code is near it";
 
@@ -53,14 +54,20 @@ static bool put_jump(struct stub_writer *w, taddr_t target)
 	return put_distance(w, target);
 }
 
-/* Push the number of each probe, call the piece, drop the number again. No flag and no register is changed. */
-static bool put_visits(struct stub_writer *w, const struct code_site *site, taddr_t way_in)
+static void put_push(struct stub_writer *w, u32 number)
 {
-	static const u8 push = 0x68, call[] = { 0xff, 0x15 }, drop[] = { 0x48, 0x8d, 0x64, 0x24, 0x08 };
+	put(w, &(u8){ OPCODE_PUSH }, 1);
+	put(w, &number, sizeof(number));
+}
+
+/* Push the number of each probe, call the piece, drop the number again. No flag and no register is changed. */
+static bool put_visits(struct stub_writer *w, const struct code_site *site, taddr_t ways)
+{
+	const taddr_t way_in = ways + offsetof(struct code_ways, enter);
+	static const u8 call[] = { 0xff, 0x15 }, drop[] = { 0x48, 0x8d, 0x64, 0x24, 0x08 };
 
 	for (u32 i = 0; i < site->nr_indexes; i++) {
-		put(w, &push, 1);
-		put(w, &site->indexes[i], sizeof(site->indexes[i]));
+		put_push(w, site->indexes[i]);
 		put(w, call, sizeof(call));
 		if (!put_distance(w, way_in))
 			return false;
@@ -81,6 +88,21 @@ static bool put_call(struct stub_writer *w, const u8 *go, size_t len, taddr_t ta
 		return false;
 	put(w, &ret, sizeof(ret));
 	return true;
+}
+
+static const u8 jump_through[] = { 0xff, 0x25 };
+
+/*
+ * Push the number of the function, and jump to the piece, which goes on behind this. It is no call, because the CPU
+ * would then guess that the next ret goes to here.
+ */
+static bool put_visit_of_entry(struct stub_writer *w, const struct code_site *site, taddr_t ways)
+{
+	enum { PUSH_BYTES = 5, CALL_BYTES = 6 + sizeof(jump_through) + sizeof(s32) + sizeof(taddr_t) };
+
+	put_push(w, site->indexes[0]);
+	return put_call(w, jump_through, sizeof(jump_through), ways + offsetof(struct code_ways, enter_call),
+			w->addr + PUSH_BYTES + CALL_BYTES);
 }
 
 /* How many bytes of a function become the jump? */
@@ -111,7 +133,7 @@ static bool is_jumped_into(const struct code_site *site, taddr_t from, taddr_t t
  */
 static int move_call(struct stub_writer *w, const struct code_site *site, size_t at, const struct insn *insn)
 {
-	static const u8 jump[] = { OPCODE_JUMP }, jump_through[] = { 0xff, 0x25 };
+	static const u8 jump[] = { OPCODE_JUMP };
 	bool is_direct = insn->target && site->body[at] == OPCODE_CALL;
 	taddr_t target = is_direct ? insn->target : insn->slot;
 
@@ -222,8 +244,8 @@ static bool trim_block(const struct code_site *site, struct ret_block *b)
 }
 
 /* Write the stub of a ret: the instructions before it, the visit, the ret itself. */
-static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
-		    taddr_t way_in, const char **why)
+static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct code_site *site, taddr_t ways,
+		    const char **why)
 {
 	size_t ret = site->addr - site->start;
 	u8 moved[INSN_MAX_MOVED];
@@ -243,7 +265,7 @@ static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct c
 			return -ENOTSUP;
 		put(w, moved, (size_t)len);
 	}
-	if (!put_visits(w, site, way_in))
+	if (!put_visits(w, site, ways))
 		return -ENOTSUP;
 	put(w, site->body + ret, b.end - ret < RET_BYTES ? b.end - ret : RET_BYTES);
 	*why = "too many functions return there";
@@ -253,12 +275,12 @@ static int hook_ret(struct code_hook *out, struct stub_writer *w, const struct c
 /* ---- entries and calls ---- */
 
 static int hook_entry(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
-		      taddr_t way_in, const char **why)
+		      taddr_t ways, const char **why)
 {
 	int err;
 
 	*why = far;
-	if (!put_visits(w, site, way_in))
+	if (!put_visit_of_entry(w, site, ways))
 		return -ENOTSUP;
 	err = move_entry(w, site, &out->displaced, why);
 	if (err)
@@ -267,8 +289,8 @@ static int hook_entry(struct code_hook *out, struct stub_writer *w, const struct
 	return put_jump(w, site->addr + out->displaced) && !w->is_full ? 0 : -ENOTSUP;
 }
 
-static int hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site,
-		     taddr_t way_in, const char **why)
+static int hook_call(struct code_hook *out, struct stub_writer *w, const struct code_site *site, taddr_t ways,
+		     const char **why)
 {
 	s32 distance;
 
@@ -278,7 +300,7 @@ static int hook_call(struct code_hook *out, struct stub_writer *w, const struct 
 	memcpy(&distance, site->body + 1, sizeof(distance));
 	out->displaced = CODE_JUMP_BYTES;
 	*why = far;
-	if (!put_visits(w, site, way_in) || !put_jump(w, site->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
+	if (!put_visits(w, site, ways) || !put_jump(w, site->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
 		return -ENOTSUP;
 	return 0;
 }
@@ -302,7 +324,7 @@ static int put_jumps(struct code_hook *out, const struct code_site *site, taddr_
 	return hop == (s8)hop ? 0 : -ENOTSUP;
 }
 
-int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t way_in,
+int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
 	      const char **why)
 {
 	static int (*const kinds[])(struct code_hook *, struct stub_writer *, const struct code_site *,
@@ -315,7 +337,7 @@ int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub,
 	memset(out, 0, sizeof(*out));
 	memset(out->stub, OPCODE_INT3, sizeof(out->stub));
 	out->addr = site->addr;
-	err = kinds[site->kind](out, &w, site, way_in, why);
+	err = kinds[site->kind](out, &w, site, ways, why);
 	if (err)
 		return err;
 	out->len = (u8)jump_bytes(site);

@@ -17,6 +17,11 @@ enum code_kind {
 	CODE_RET,   /* a ret instruction; those before it are moved, too */
 };
 
+/* The entries of the piece. They lie in the head of each island, and its stubs go through there. */
+struct code_ways {
+	taddr_t enter, enter_call; /* as in struct piece_head */
+};
+
 /* A place that is to lead to the piece. */
 struct code_site {
 	enum code_kind kind;
@@ -40,8 +45,8 @@ struct code_hook {
 };
 
 /*
- * Make the hook of @site, whose stub will be at @stub. @way_in: where the address of the piece's entry lies, near the
- * stub. 0, or -ENOTSUP with the reason in *@why, a constant.
+ * Make the hook of @site, whose stub will be at @stub. @ways: where a struct code_ways lies, near the stub.
+ * 0, or -ENOTSUP with the reason in *@why, a constant.
  */
-int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t way_in,
+int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
 	      const char **why) __must_check;

@@ -276,7 +276,7 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 	if (!in)
 		return NULL;
 	in->region = of->region;
-	in->enter = of->enter;
+	in->ways = of->ways;
 	in->returned = of->returned;
 	in->nr_patches = of->nr_patches;
 	in->nr_islands = of->nr_islands;

@@ -185,8 +185,8 @@ static int add_site(const struct planner *p, size_t at)
 }
 
 int inject_plan_make(struct inject_plan *plan, const struct inject_site *sites, size_t nr,
-		     const struct inject_island *island, taddr_t enter, inject_read_code *read, void *ctx,
-		     char why[INJECT_WHY_LEN])
+		     const struct inject_island *island, const struct code_ways *ways, inject_read_code *read,
+		     void *ctx, char why[INJECT_WHY_LEN])
 {
 	const struct planner p = { plan, sites, nr, island, read, ctx, why };
 	int err = 0;
@@ -195,7 +195,7 @@ int inject_plan_make(struct inject_plan *plan, const struct inject_site *sites, 
 				      .patches = calloc(2 * nr + 1, sizeof(*plan->patches)) };
 	if (!plan->stubs || !plan->patches)
 		return -ENOMEM;
-	memcpy(plan->stubs, &enter, sizeof(enter));
+	memcpy(plan->stubs, ways, sizeof(*ways));
 	for (size_t i = 0; i < nr && !err; i++) {
 		plan->bad = i;
 		err = has_earlier(&p, i) ? 0 : add_site(&p, i);

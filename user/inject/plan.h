@@ -18,12 +18,12 @@ enum { INJECT_MAX_BODY = 4096 };
 typedef int inject_read_code(void *ctx, taddr_t addr, void *bytes, size_t len);
 
 /*
- * Plan the stubs of @sites in @island, whose head holds @enter. Code comes from @read. 0, -EOPNOTSUPP with the reason
+ * Plan the stubs of @sites in @island, whose head holds @ways. Code comes from @read. 0, -EOPNOTSUPP with the reason
  * in @why, -ENOMEM, or the error of @read. End with inject_plan_fini() in any case.
  */
 int inject_plan_make(struct inject_plan *plan, const struct inject_site *sites, size_t nr,
-		     const struct inject_island *island, taddr_t enter, inject_read_code *read, void *ctx,
-		     char why[INJECT_WHY_LEN]) __must_check;
+		     const struct inject_island *island, const struct code_ways *ways, inject_read_code *read,
+		     void *ctx, char why[INJECT_WHY_LEN]) __must_check;
 void inject_plan_fini(struct inject_plan *plan);
 
 /* Bytes of an island for @nr sites. */

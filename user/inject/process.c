@@ -108,7 +108,7 @@ static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t
 		err = inject_map_file(s, mem, region);
 	if (err)
 		return err;
-	in->enter = region + head->enter;
+	in->ways = (struct code_ways){ region + head->enter, region + head->enter_call };
 	in->returned = region + head->returned;
 	in->region = region;
 	return 0;
@@ -288,7 +288,7 @@ static int put_in(struct putting *p)
 		return err;
 	if (err)
 		return inject_fail(in, err, "no memory can be mapped near its code: %s", strerror(-err));
-	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, in->enter, read_code, &p->mem, in->why);
+	err = inject_plan_make(&p->plan, p->sites, p->nr, &p->island, &in->ways, read_code, &p->mem, in->why);
 	if (!err && inject_is_inside(p->s, p->mem, p->plan.patches, p->plan.nr))
 		err = -EAGAIN;
 	if (!err)

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "inline/layout.h"
+#include "user/inject/code.h"
 
 /* For threads to leave the piece, or the code that is to be changed, where a user waits for that. */
 #define INJECT_LEAVE_NS (3ULL * 1000 * 1000 * 1000)
@@ -61,7 +62,8 @@ struct injection {
 	u64 owner_start;
 	bool has_taken_over; /* what a killed heaptap had left was taken out first */
 	taddr_t region;	     /* 0 = none yet */
-	taddr_t enter, returned;
+	struct code_ways ways;
+	taddr_t returned;
 	u32 nr_patches, nr_islands;
 	struct inject_patch patches[INJECT_MAX_PATCHES];
 	struct inject_island islands[INJECT_MAX_ISLANDS];

@@ -219,7 +219,10 @@ static bool is_led_to(const struct injection *in, const struct inject_island *is
 	return false;
 }
 
-/* May a thread be in @island? In the piece, it may return there. A signal handler may have interrupted it. */
+/*
+ * May a thread be in @island? In the piece, it may go there. A signal handler may have interrupted it. @stack: with
+ * words below the stack pointer, through which the piece jumps.
+ */
 static bool is_used_by(const struct injection *in, const struct inject_island *island, taddr_t pc,
 		       const u64 *stack, size_t nr)
 {
@@ -241,7 +244,9 @@ static void spare_islands(struct dead_islands *dead, const struct injection *in,
 {
 	taddr_t pc = 0, sp = 0;
 	bool is_unknown = threads_regs(s, t, &pc, &sp);
-	size_t nr = is_unknown ? 0 : read_stack(t, mem, sp & ~7ULL, stack);
+	/* The piece has used the words below, so they are mapped. */
+	u64 below = is_in_code(in, pc) ? PIECE_BELOW_STACK : 0;
+	size_t nr = is_unknown ? 0 : read_stack(t, mem, (sp & ~7ULL) - below, stack);
 	u32 kept = 0;
 
 	for (u32 i = 0; i < dead->nr; i++)

@@ -238,8 +238,9 @@ static int try_sites(const struct inject_site *sites, size_t nr, struct elf *elf
 {
 	const struct inject_island island = { .start = sites->start + TRIAL_DISTANCE,
 					      .bytes = inject_plan_bytes(nr) };
+	const struct code_ways none = { 0 };
 	struct inject_plan plan;
-	int err = inject_plan_make(&plan, sites, nr, &island, 0, read_file, elf, why);
+	int err = inject_plan_make(&plan, sites, nr, &island, &none, read_file, elf, why);
 
 	*bad = plan.bad;
 	inject_plan_fini(&plan);

@@ -11,13 +11,16 @@
 
 #include <cmocka.h>
 
-enum { ROOM = 4096, FUNCTION = 0, STUB = 2048, WAY_IN = 3072, PIECE = 3200 };
+enum { ROOM = 4096, FUNCTION = 0, STUB = 2048, WAYS = 3072, PIECE = 3200, PIECE_CALL = PIECE + 64 };
 
 #if defined(__x86_64__)
 
 /* Adds up what stubs push: push %rax; mov 16(%rsp),%rax; add %rax,0xf3(%rip), the sum at PIECE + 256; pop %rax; ret */
 static const u8 piece[] = { 0x50, 0x48, 0x8b, 0x44, 0x24, 0x10, 0x48, 0x01,
 			    0x05, 0xf3, 0x00, 0x00, 0x00, 0x58, 0xc3 };
+/* Adds up what stubs push that jump here, at PIECE_CALL: ...; pop %rax; lea 16(%rsp),%rsp; jmp *-16(%rsp) */
+static const u8 piece_call[] = { 0x50, 0x48, 0x8b, 0x44, 0x24, 0x10, 0x48, 0x01, 0x05, 0xb3, 0x00, 0x00,
+				 0x00, 0x58, 0x48, 0x8d, 0x64, 0x24, 0x10, 0xff, 0x64, 0x24, 0xf0 };
 
 struct place {
 	u8 *room; /* executable */
@@ -26,14 +29,16 @@ struct place {
 
 static void place_init(struct place *p, const u8 *code, size_t len)
 {
-	u64 piece_at;
+	struct code_ways ways;
 
 	p->room = mmap(NULL, ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(p->room, MAP_FAILED);
 	memcpy(p->room + FUNCTION, code, len);
 	memcpy(p->room + PIECE, piece, sizeof(piece));
-	piece_at = (u64)(uintptr_t)(p->room + PIECE);
-	memcpy(p->room + WAY_IN, &piece_at, sizeof(piece_at));
+	memcpy(p->room + PIECE_CALL, piece_call, sizeof(piece_call));
+	ways.enter = (u64)(uintptr_t)(p->room + PIECE);
+	ways.enter_call = (u64)(uintptr_t)(p->room + PIECE_CALL);
+	memcpy(p->room + WAYS, &ways, sizeof(ways));
 	p->sum = (u64 *)(uintptr_t)(p->room + PIECE + 256);
 }
 
@@ -56,7 +61,7 @@ static int hook_as(struct place *p, const struct request *q, const char **why)
 					.indexes = q->indexes,
 					.nr_indexes = q->nr_indexes };
 	struct code_hook h;
-	int err = code_hook(&h, &site, base + STUB, base + WAY_IN, why);
+	int err = code_hook(&h, &site, base + STUB, base + WAYS, why);
 
 	if (err)
 		return err;
