@@ -132,6 +132,8 @@ untouched_but_probed() {
 	attached "$TARGET"
 	kill -KILL "$TAP"
 	wait "$TAP" || true
+	# The guard of that heaptap may still be the tracer.
+	wait_for untouched "$TARGET"
 	run --separate-stderr "$HEAPTAP" scan "$TARGET"
 	[ "$status" -eq 0 ]
 	[[ $output == *"Census of PID $TARGET"* ]]
@@ -148,5 +150,7 @@ untouched_but_probed() {
 		[[ $output == *"heaptap (PID $TAP) is stopped and cannot answer; 'kill -CONT $TAP' resumes it"* ]]
 	done
 	kill -CONT "$TAP"
-	detach
+	# By inline the target did not wait for the stopped heaptap, so calls may be lost.
+	kill -INT "$TAP"
+	wait "$TAP" || { [ "$?" -eq 5 ] && by_inline; }
 }
