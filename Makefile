@@ -209,8 +209,8 @@ ifeq ($(shell uname -m),x86_64)
 INLINE_MAIN  := stacks run counts events markers losses
 INLINE_TESTS := leaks attach follow errors programs steer faults_memory faults_lifecycle faults_allocators sanitizers \
                 between scan console console_log formats top unwatched \
-                again badinput broken_off faults_clock faults_environment faults_files leaks_random metrics options \
-                recording series servers unread why
+                again badinput broken_off containers faults_clock faults_environment faults_files leaks_random metrics \
+                options recording series servers unread why
 endif
 INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
