@@ -83,14 +83,25 @@ in_pairs() {
 	[ -z "$has_heaptrack" ] || in_round "$1.heaptrack" "$(heaptracked)"
 }
 
+# The untraced pair while a program works on the other CPU, as heaptap does while it traces: CPUs may disturb each other.
+in_beside() {
+	[ "$cpus" != 0 ] || return 0
+	taskset -c 1 sh -c 'while :; do :; done' &
+	target=$!
+	in_round one.beside "$(timeout 120 taskset -c 0 "$bench/pair" -e "${pair[@]}")"
+	kill "$target"
+	wait "$target" 2>/dev/null || true
+	target=
+}
+
 in_lost() { jq '[.processes[].lost | .allocs + .frees] | add' "$tmp/report.json" 2>>"$tmp/log" || true; }
 
 bench_inline() {
-	local round pair has_heaptrack lost=0 more sizes
+	local round pair has_heaptrack lost=0 more sizes beside
 	has_heaptrack=$(command -v heaptrack || true)
 	for ((round = 0; round <= inline_rounds; round++)); do
 		progress "inline: round $round of $inline_rounds"
-		pair=(-n 1000000) && in_pairs one
+		pair=(-n 1000000) && in_pairs one && in_beside
 		pair=(-n 1000000 -2) && in_pairs two
 		pair=(-n 200000 -t 8) && in_pairs eight
 		more=$(in_lost)
@@ -99,6 +110,8 @@ bench_inline() {
 	ratio "call depth 20, full stacks, inline / heaptrack" "$(in_median one.inline)" "$(in_median one.heaptrack)" "0.3 x"
 	sizes=$(in_median one.sizes)
 	row "sizes only, inline - untraced" "$(reading '%.0f ns' "${sizes:-0} - $(in_median one.untraced)")" "40 ns" "$sizes - $(in_median one.untraced) ns"
+	beside=$(in_median one.beside)
+	row "the same - untraced while the other CPU works, too" "$(reading '%.0f ns' "${sizes:-0} - ${beside:-0}")" "-" "$sizes - $beside ns"
 	ratio "two paths that take turns, inline / heaptrack" "$(in_median two.inline)" "$(in_median two.heaptrack)" "0.6 x"
 	ratio "8 threads at full speed on 2 CPUs, inline / heaptrack" "$(in_median eight.inline)" "$(in_median eight.heaptrack)" "0.3 x"
 	row "events lost by inline in these runs" "${lost:--}" "0" ""
