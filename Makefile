@@ -210,7 +210,7 @@ INLINE_MAIN  := stacks run counts events markers losses
 INLINE_TESTS := leaks attach follow errors programs steer faults_memory faults_lifecycle faults_allocators sanitizers \
                 between scan console console_log formats top unwatched \
                 again badinput broken_off containers faults_clock faults_environment faults_files leaks_random metrics \
-                options recording series servers unread why
+                options recording remote series servers unread why
 endif
 INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)

@@ -656,6 +656,7 @@ lying() {
 }
 
 @test "remote: the agent serves: counts and verdicts as run has them" {
+	not_by_inline "the agent has no inline source"
 	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
 	HEAPTAP=$O/musl/heaptap-agent serving --wait -- "$T/leak"
 	watched "unix:$SOCKET"
