@@ -497,22 +497,80 @@ static void test_islands(void **state)
 	world_fini(&w);
 }
 
+#if defined(__x86_64__)
+
+/* Be where the piece jumps to @island through a word below the stack pointer, and stay there. */
+static void stay_before_jump(taddr_t region, taddr_t island)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(ready[1], "", 1) == 1)
+		__asm__ volatile("mov %0, -16(%%rsp)\n\tjmp *%1" : : "r"(island), "r"(region) : "memory");
+	_exit(1);
+}
+
+/* A thread in the piece goes on in an island that only a word below its stack pointer names. */
+static void test_jump_to_island(void **state)
+{
+	static const u8 loop[] = { 0xeb, 0xfe };
+	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
+	struct stopped s;
+	struct world w;
+	u32 *active;
+	void *code;
+	char byte;
+
+	(void)state;
+	world_init(&w);
+	assert_int_equal(pipe(ready), 0);
+	w.in->nr_patches = 0;
+	w.in->region = busy_region(fd, &active);
+	memcpy((void *)(uintptr_t)w.in->region, loop, sizeof(loop));
+	assert_int_equal(mprotect((void *)(uintptr_t)w.in->region, PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
+	code = mmap(NULL, PIECE_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	w.in->islands[0] = (struct inject_island){ (taddr_t)(uintptr_t)code, PIECE_PAGE };
+	w.in->nr_islands = 1;
+	w.in->pid = fork();
+	assert_true(w.in->pid >= 0);
+	if (!w.in->pid)
+		stay_before_jump(w.in->region, w.in->islands[0].start);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	wait_for_cpu(w.in->pid);
+	assert_int_equal(threads_stop(&s, w.in->pid, UINT64_MAX), 0);
+	assert_int_equal(inject_drop_islands(w.in, &s, w.mem = inject_open_memory(w.in->pid)), 0);
+	threads_resume(&s);
+	assert_int_equal(w.in->nr_islands, 1);
+	assert_true(is_mapped(w.in->pid, w.in->islands[0].start));
+	kill(w.in->pid, SIGKILL);
+	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
+	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
+	munmap(code, PIECE_PAGE);
+	close(ready[0]);
+	close(ready[1]);
+	close(fd);
+	world_fini(&w);
+}
+
+#else
+
+static void test_jump_to_island(void **state)
+{
+	(void)state;
+	print_message("the piece knows x86_64 only\n");
+	skip();
+}
+
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_restores),
-		cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_no_write),
-		cmocka_unit_test(test_executed),
-		cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_short),
-		cmocka_unit_test(test_waits_for_cpu),
-		cmocka_unit_test(test_old_words),
-		cmocka_unit_test(test_handler_inside),
-		cmocka_unit_test(test_islands),
-		cmocka_unit_test(test_returning),
-		cmocka_unit_test(test_guard_of_tracer),
+		cmocka_unit_test(test_restores),  cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_gone),	  cmocka_unit_test(test_no_write),
+		cmocka_unit_test(test_executed),  cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_short),	  cmocka_unit_test(test_waits_for_cpu),
+		cmocka_unit_test(test_old_words), cmocka_unit_test(test_handler_inside),
+		cmocka_unit_test(test_islands),	  cmocka_unit_test(test_jump_to_island),
+		cmocka_unit_test(test_returning), cmocka_unit_test(test_guard_of_tracer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
