@@ -45,8 +45,8 @@ enter:
 	ret
 
 /*
- * A function whose return address may be replaced. On the stack is the same, but the stub has jumped to here. The CPU
- * guesses that a ret goes to behind the latest call for which there was no ret. So where the return address is now
+ * A function is entered whose return address may be replaced. The stack is as above, but the stub has jumped to here.
+ * The CPU guesses that a ret goes to behind the latest call for which there was no ret. So where the return address is now
  * piece_returned, a call there is made, and its return address dropped. The words below the stack pointer stay as they
  * are: signal handlers leave them alone. Neither pop nor lea changes the flags.
  */

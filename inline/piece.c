@@ -198,6 +198,8 @@ static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 			continue;
 		if (!is_new)
 			return NO_THREAD;
+		/* Before the thread is known: from then on a signal handler of it may have calls. */
+		sequence_join(&shared()->sequence);
 		if (!__atomic_compare_exchange_n(&keys[at], &seen, key, false, __ATOMIC_SEQ_CST,
 						 __ATOMIC_SEQ_CST)) {
 			if (seen == key)
@@ -205,8 +207,6 @@ static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 			continue;
 		}
 		nr = __atomic_fetch_add(&shared()->nr_used, 1, __ATOMIC_SEQ_CST);
-		if (nr)
-			sequence_share(&shared()->sequence);
 		if (nr < PIECE_MAX_THREADS)
 			__atomic_store_n(&shared()->used[nr], at + 1, __ATOMIC_SEQ_CST);
 		return at;

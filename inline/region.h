@@ -95,7 +95,6 @@ static inline __attribute__((always_inline)) u64 next_stamp(void)
 {
 	struct piece_shared *s = shared();
 
-	asm volatile("" : : : "memory");
 	if (s->is_sequence)
 		return sequence_next(&s->sequence);
 	if (!sequence_is_alone(&s->sequence))

@@ -16,6 +16,7 @@
  */
 struct piece_sequence {
 	u64 alone, all;
+	u32 has_first; /* a thread has calls, or will have */
 };
 
 /* More calls than the first thread has before it sees @all; small enough for the lower half of a number to tell. */
@@ -43,11 +44,14 @@ static inline __attribute__((always_inline)) u64 sequence_next(struct piece_sequ
 	return before + 1;
 }
 
-/* Another thread than the first one will have calls. */
-static inline void sequence_share(struct piece_sequence *s)
+/* One more thread will have calls. If it joins twice, it is taken for two, and nobody is alone. */
+static inline void sequence_join(struct piece_sequence *s)
 {
-	u64 none = 0, begin = __atomic_load_n(&s->alone, __ATOMIC_SEQ_CST) + SEQUENCE_STEP;
+	u64 none = 0, begin;
 
+	if (!__atomic_exchange_n(&s->has_first, 1, __ATOMIC_SEQ_CST))
+		return;
+	begin = __atomic_load_n(&s->alone, __ATOMIC_SEQ_CST) + SEQUENCE_STEP;
 	__atomic_compare_exchange_n(&s->all, &none, begin, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 

@@ -111,7 +111,11 @@ bench_inline() {
 	sizes=$(in_median one.sizes)
 	row "sizes only, inline - untraced" "$(reading '%.0f ns' "${sizes:-0} - $(in_median one.untraced)")" "40 ns" "$sizes - $(in_median one.untraced) ns"
 	beside=$(in_median one.beside)
-	row "the same - untraced while the other CPU works, too" "$(reading '%.0f ns' "${sizes:-0} - ${beside:-0}")" "-" "$sizes - $beside ns"
+	if [ -n "$beside" ]; then
+		row "the same - untraced while the other CPU works, too" "$(reading '%.0f ns' "${sizes:-0} - $beside")" "-" "$sizes - $beside ns"
+	else
+		missing "the same - untraced while the other CPU works, too" "-" "one CPU, or a run failed"
+	fi
 	ratio "two paths that take turns, inline / heaptrack" "$(in_median two.inline)" "$(in_median two.heaptrack)" "0.6 x"
 	ratio "8 threads at full speed on 2 CPUs, inline / heaptrack" "$(in_median eight.inline)" "$(in_median eight.heaptrack)" "0.3 x"
 	row "events lost by inline in these runs" "${lost:--}" "0" ""

@@ -177,8 +177,8 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	/* A record of BPF that has 0 does not know the number. */
 	t->shared->sequence.alone = 1;
 	/* A forked child has places for all threads of its parent: a new thread may get one of them. */
-	if (t->shared->nr_used > 1)
-		sequence_share(&t->shared->sequence);
+	for (u32 i = 0; i < t->shared->nr_used && i < 2; i++)
+		sequence_join(&t->shared->sequence);
 	t->shared->has_free_stacks = o->want_free_stacks;
 	t->shared->pid = (u32)t->pid;
 	t->shared->depth = o->depth;

@@ -86,8 +86,8 @@ static int poll_all(struct world *w)
 struct worker {
 	struct piece_shared *shared;
 	u32 ring;
-	u8 *owners;
-	u32 *nr_busy; /* of the other threads than the first */ /* shared; 1 = somebody has the block */
+	u8 *owners;   /* shared; 1 = somebody has the block */
+	u32 *nr_busy; /* shared; of the other threads than the first */
 };
 
 /* Take free blocks and release them: the next owner is mostly another thread. */
@@ -95,9 +95,8 @@ static void *work(void *ctx)
 {
 	const struct worker *me = ctx;
 
-	/* The first one begins alone, and goes on until the others have ended. */
-	if (me->ring)
-		sequence_share(&me->shared->sequence);
+	/* The first thread to come begins alone. The thread of ring 0 goes on until the others have ended. */
+	sequence_join(&me->shared->sequence);
 	for (u32 i = 0; me->ring ? i < NR_ROUNDS : __atomic_load_n(me->nr_busy, __ATOMIC_RELAXED); i++) {
 		u32 block = (i * 7 + me->ring) % NR_BLOCKS;
 
@@ -163,13 +162,14 @@ static void test_alone(void **state)
 	world_init(&w);
 	s = &w.shared->sequence;
 	s->alone = 0xfffffff0;
+	sequence_join(s);
 	first = sequence_next(s);
 	assert_true(sequence_last(s) == first && first == 0xfffffff1);
-	sequence_share(s);
+	sequence_join(s);
 	s->alone += 1000000;
 	late = s->alone;
 	assert_true(sequence_last(s) > late);
-	sequence_share(s);
+	sequence_join(s);
 	assert_true(sequence_next(s) == first + SEQUENCE_STEP + 1);
 	assert_true(sequence_last(s) == first + SEQUENCE_STEP + 1);
 	assert_true(rings_stamp(w.rings, 0, (u32)first) == first);
