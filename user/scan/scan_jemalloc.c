@@ -14,7 +14,8 @@
  * jemalloc keeps a tree of the pages that it manages. The tree has two levels. The root is an array in the data of
  * jemalloc, whose leaves are arrays with a word for each page. This word leads to the description of the extent that
  * the page belongs to, and its low bits say whether small blocks lie there and whether the extent is in use. The tree
- * is believed if it leads from a known block to a description with the address of the block.
+ * is believed if it leads from a known block to a description with the address of the block, and if all of the root is
+ * there and has only leaves. Without the second condition, one start of gdb in 30 showed a tree in libpython's data.
  *
  * Dead are:
  * - extents that are not in use. The words of their first and last page are the same but for flags;
@@ -30,6 +31,8 @@ enum {
 	LEVEL_WORDS = 1 << 18, /* of 48 bits of an address, 12 are in a page */
 	PAGE_SHIFT = 12,
 	ROOT_SHIFT = 30,
+	CLASS_SHIFT = 48,
+	MAX_CLASSES = 256, /* of sizes: 232 to 236 in jemalloc 5 */
 	IS_SLAB = 1,
 	STATE_SHIFT = 2,
 	STATE_MASK = 7,
@@ -67,6 +70,7 @@ struct jemalloc {
 	struct page_reader reader;
 	taddr_t samples[MAX_SAMPLES]; /* known blocks */
 	size_t nr_samples;
+	taddr_t data_start, data_end; /* in which the root is searched */
 	taddr_t root;
 	u64 units[MAX_UNITS]; /* of 2 MiB, that have descriptions */
 	size_t nr_units;
@@ -114,10 +118,12 @@ static bool may_be_leaf(const struct snapshot *snap, taddr_t addr)
 	       snapshot_map_find(snap, addr)->end - addr >= LEVEL_WORDS * 8;
 }
 
-/* The extent that @leaf has for the page at @page. */
+/* The extent that @leaf has for the page at @page; 0 = none. */
 static u64 extent_of(struct jemalloc *j, u64 leaf, taddr_t page)
 {
-	return read_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8) & EXTENT_MASK;
+	u64 bits = read_at(&j->reader, leaf + (page >> PAGE_SHIFT) % LEVEL_WORDS * 8);
+
+	return bits >> CLASS_SHIFT < MAX_CLASSES ? bits & EXTENT_MASK : 0;
 }
 
 /*
@@ -141,15 +147,32 @@ static bool leads_to(struct jemalloc *j, u64 leaf, taddr_t block)
 	       (last >> ROOT_SHIFT != block >> ROOT_SHIFT || extent_of(j, leaf, last) == extent);
 }
 
+/* Is all of the root at @root in the data, with leaves only? */
+static bool is_root(const struct jemalloc *j, taddr_t root)
+{
+	struct page_reader *reader = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
+
+	if (j->data_end - root < LEVEL_WORDS * 8)
+		return false;
+	for (size_t i = 0; i < LEVEL_WORDS; i++) {
+		u64 leaf = read_at(reader, root + i * 8);
+
+		if (leaf && !may_be_leaf(j->s->snap, leaf))
+			return false;
+	}
+	return true;
+}
+
 /* Is the root there that would have @leaf at @at? */
-static bool try_samples(struct jemalloc *j, taddr_t start, taddr_t at, u64 leaf)
+static bool try_samples(struct jemalloc *j, taddr_t at, u64 leaf)
 {
 	if (!may_be_leaf(j->s->snap, leaf))
 		return false;
 	for (size_t i = 0; i < j->nr_samples; i++) {
 		u64 before = (j->samples[i] >> ROOT_SHIFT) * 8;
 
-		if (at < start + before || !leads_to(j, leaf, j->samples[i]))
+		if (at < j->data_start + before || !leads_to(j, leaf, j->samples[i]) ||
+		    !is_root(j, at - before))
 			continue;
 		j->root = at - before;
 		return true;
@@ -161,13 +184,15 @@ static bool find_root_in(struct jemalloc *j, taddr_t start, taddr_t end)
 {
 	struct page_reader *data = &(struct page_reader){ .snap = j->reader.snap, .addr = 1 };
 
+	j->data_start = start;
+	j->data_end = end;
 	if (end - start > MAX_DATA)
 		end = start + MAX_DATA;
 	for (taddr_t page = start; page < end; page += PIECE) {
 		const u64 *words = read_page(data, page);
 
 		for (size_t i = 0; words && i < PIECE / 8; i++)
-			if (words[i] && try_samples(j, start, page + i * 8, words[i]))
+			if (words[i] && try_samples(j, page + i * 8, words[i]))
 				return true;
 	}
 	return false;
@@ -314,7 +339,7 @@ static int take_extents(struct jemalloc *j)
 	for (size_t i = 0; i < LEVEL_WORDS / 2 && !err; i++) {
 		u64 leaf = read_at(root, j->root + i * 8);
 
-		if (leaf && may_be_leaf(j->s->snap, leaf)) {
+		if (leaf) {
 			note_unit(j, leaf);
 			err = take_leaf(j, leaf, (taddr_t)i << ROOT_SHIFT);
 		}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Has data that look like the tree in which jemalloc keeps its pages (user/scan/scan_jemalloc.c), but is none:
+ * "like_jemalloc short|mixed". The root is too short, or has a word that leads nowhere. By this tree the page with the
+ * only pointer to a block would be free.
+ */
+#include <stdint.h>
+#include <sys/mman.h>
+
+#include "tests/targets/truth.h"
+
+enum { PAGE = 4096, LEVEL_WORDS = 1 << 18, SIZE = 777, FREE = 1 << 2 };
+
+/* An address of the user's half chooses a word of the first half. */
+static uint64_t short_root[LEVEL_WORDS / 2 + 1], mixed_root[LEVEL_WORDS + 1];
+
+FN static void *held_block(size_t size)
+{
+	return malloc(size);
+}
+
+static void *pages(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		exit(1);
+	return p;
+}
+
+/* The word of @leaf for the page at @addr leads to @extent, which says that it has this page. */
+static void describe(uint64_t *leaf, uint64_t *extent, const void *addr, uint64_t flags)
+{
+	uint64_t page = (uintptr_t)addr & ~(uint64_t)(PAGE - 1);
+
+	leaf[page / PAGE % LEVEL_WORDS] = (uintptr_t)extent | flags;
+	extent[1] = page;
+	extent[2] = PAGE;
+}
+
+int main(int argc, char **argv)
+{
+	int is_mixed = argc > 1 && strcmp(argv[1], "mixed") == 0;
+	uint64_t *root = is_mixed ? mixed_root : short_root;
+	uint64_t *leaf, *extents;
+	void *known, **kept;
+
+	truth_begin();
+	leaf = pages(LEVEL_WORDS * sizeof(*leaf));
+	extents = pages(PAGE);
+	kept = pages(PAGE);
+	known = aligned_alloc(PAGE, 4 << 20);
+	if (!known)
+		return 1;
+	kept[0] = held_block(SIZE);
+	describe(leaf, extents, known, 0);
+	describe(leaf, extents + 8, kept, FREE);
+	root[(uintptr_t)known >> 30] = root[(uintptr_t)kept >> 30] = (uintptr_t)leaf;
+	if (is_mixed)
+		root[LEVEL_WORDS] = root[1] = 5;
+	expect("reachable 1 %d held_block", SIZE);
+	fflush(stdout);
+	return root[1] == 1;
+}
