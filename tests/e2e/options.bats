@@ -204,6 +204,27 @@ load ../lib/common
 	untouched "$TARGET"
 }
 
+# The report counts from the moment when the probes are in.
+@test "options: --duration: the whole time is traced, by each source" {
+	local cases=(bpf ptrace)
+	[ -z "${HEAPTAP_BACKEND:-}" ] || cases=("$HEAPTAP_BACKEND")
+	[ "$(uname -m)" != x86_64 ] || cases+=(inline)
+	cd "$BATS_TEST_TMPDIR"
+	for backend in "${cases[@]}"; do
+		spinning
+		"$HEAPTAP" attach -q --no-scan -b "$backend" -t 100ms -o "attach.$backend.json" "$TARGET"
+		"$HEAPTAP" run -q --no-scan -b "$backend" -t 100ms -o "run.$backend.json" -- sleep 1
+		untouched "$TARGET"
+	done
+	spinning
+	# Commands that never come, and no end of them.
+	mkfifo commands
+	"$HEAPTAP" console -q --no-scan -t 100ms -o console.json "$TARGET" <>commands
+	for f in *.json; do
+		jq -e '.duration_ns >= 100000000' "$f" || { echo "$f"; return 1; }
+	done
+}
+
 @test "options: text and JSON show the same numbers" {
 	cd "$BATS_TEST_TMPDIR"
 	"$HEAPTAP" run -q -n 0 -o r.json -o r.txt -- "$T/leak" 2>err

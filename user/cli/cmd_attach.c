@@ -164,6 +164,7 @@ static int attach_and_trace(void *ctx, const struct options *o, struct session *
 		return STATUS_IMPOSSIBLE;
 	}
 	control_begin(c, 0);
+	control_start_clocks(c);
 	control_listen(c);
 	if (!o->quiet)
 		info("attached to %zu process%s; Ctrl-C stops tracing and reports", session_running(s),

@@ -24,17 +24,15 @@ enum { POLL_MS = 20 };
 struct connect {
 	const struct options *options;
 	struct connection connection;
-	struct control_times times;
 	struct trace_metrics metrics;
 	bool is_told; /* tracing has begun, which was printed */
 };
 
-static void look(struct connect *c, struct control *control)
+static void look(struct connect *c)
 {
 	if (c->is_told || !source_remote_is_started(c->connection.source))
 		return;
 	c->is_told = true;
-	control_restart(control, &c->times);
 	if (!c->options->quiet)
 		info("connected; Ctrl-C stops tracing and reports");
 }
@@ -60,9 +58,6 @@ static bool trace(struct connect *c, struct session *s, struct control *control,
 	for (;;) {
 		switch (control_wait(control, session_wait_fd(s), POLL_MS, sig)) {
 		case CONTROL_STOP:
-			/* The time begins only when the other side is connected. */
-			if (!*sig && !c->is_told)
-				break;
 			return false;
 		case CONTROL_REPORT:
 			if (!report(c, s))
@@ -76,7 +71,7 @@ static bool trace(struct connect *c, struct session *s, struct control *control,
 		}
 		if (session_poll(s))
 			return true;
-		look(c, control);
+		look(c);
 		connection_round(&c->connection, s, control);
 		if (c->is_told)
 			trace_metrics_round(&c->metrics, s);
@@ -108,7 +103,8 @@ static int connect_and_trace(struct connect *c, struct session *s, struct contro
 
 int cmd_connect(const struct options *o)
 {
-	struct connect c = { .options = o, .times = options_times(o) };
+	struct connect c = { .options = o };
+	const struct control_times times = options_times(o);
 	const struct session_options so = options_session(o);
 	const struct connection_options co = options_connection(o, &so);
 	const struct output_options oo = options_output(o);
@@ -137,7 +133,7 @@ int cmd_connect(const struct options *o)
 		goto out;
 	/* The peer has sent nothing yet that was read. */
 	rights_keep_peer(o, outs);
-	err = control_new(&control, &c.times, false);
+	err = control_new(&control, &times, false);
 	if (err) {
 		error("connect: signals: %s", strerror(-err));
 		status = STATUS_IMPOSSIBLE;

@@ -98,6 +98,7 @@ static int open_processes(struct console_run *r)
 		return status;
 	c->has_source = true;
 	control_begin(c->control, 0);
+	control_start_clocks(c->control);
 	console_begin_cost(c);
 	c->nr_running = session_running(c->session);
 	control_listen(c->control);
@@ -227,6 +228,7 @@ static int open_and_serve(struct console_run *r)
 	if (c->path) {
 		guard(c);
 		control_begin(c->control, 0);
+		control_start_clocks(c->control);
 	} else {
 		status = c->remote ? open_address(r) : open_processes(r);
 	}

@@ -150,6 +150,7 @@ static void follow(struct run *r, struct control *c)
 				      r->options->status && !r->options->quiet && status_line_is_possible() };
 
 	control_listen(c);
+	control_start_clocks(c);
 	launch_start(r->tracees.launch);
 	/* Nothing is traced, but as its tracer heaptap would keep LeakSanitizer in the program from its work. */
 	if (!r->tracees.is_attached && launch_leave(r->tracees.launch))

@@ -29,12 +29,17 @@ struct top_command {
 
 static int open_processes(struct top_command *r)
 {
+	int status;
+
 	if (session_new(&r->top.session, &r->session, r->outs, false))
 		return STATUS_IMPOSSIBLE;
 	privileges_drop(PRIVILEGES_TRACING, 0);
 	control_guard(r->top.control, "top");
 	session_guard(r->top.session, r->top.control);
-	return attach_targets(r->top.session, r->options);
+	status = attach_targets(r->top.session, r->options);
+	if (status == STATUS_DONE)
+		control_start_clocks(r->top.control);
+	return status;
 }
 
 static int open_address(struct top_command *r)

@@ -152,6 +152,8 @@ void connection_round(struct connection *c, struct session *s, struct control *c
 	pid_t pid = source_remote_exiting(c->source);
 
 	guard(c, control);
+	if (source_remote_is_started(c->source))
+		control_start_clocks(control);
 	if (!pid)
 		return;
 	session_scan_exiting(s, pid);

@@ -40,7 +40,7 @@ int connection_open(struct connection *c, struct session **out, struct outputs *
 
 /*
  * Call after each session_poll(). Scans a program that is at its end over there, then lets it exit. While @control
- * guards this thread, it can have the probes over there removed.
+ * guards this thread, it can have the probes over there removed. Its clocks start when the other side traces.
  */
 void connection_round(struct connection *c, struct session *s, struct control *control);
 

@@ -24,7 +24,8 @@ struct control {
 	struct busy_signals *busy;    /* owned; NULL = signals wait for control_wait() */
 	bool passes_on;
 	bool is_cut; /* known when busy has gone */
-	u64 interval_ns;
+	struct control_times times;
+	bool has_clocks;    /* control_start_clocks() */
 	u64 next_report_ns; /* 0 = never */
 	u64 end_ns;	    /* 0 = never */
 };
@@ -38,13 +39,15 @@ static void handled_set(sigset_t *set)
 		sigaddset(set, handled[i]);
 }
 
-void control_restart(struct control *c, const struct control_times *times)
+void control_start_clocks(struct control *c)
 {
 	u64 now = clock_now_ns();
 
-	c->interval_ns = times->interval_ns;
-	c->next_report_ns = times->interval_ns ? now + times->interval_ns : 0;
-	c->end_ns = times->duration_ns ? now + times->duration_ns : 0;
+	if (c->has_clocks)
+		return;
+	c->has_clocks = true;
+	c->next_report_ns = c->times.interval_ns ? now + c->times.interval_ns : 0;
+	c->end_ns = c->times.duration_ns ? now + c->times.duration_ns : 0;
 }
 
 void control_stop_soon(struct control *c)
@@ -73,7 +76,7 @@ int control_new(struct control **out, const struct control_times *times, bool pa
 	limits_leave_cpu_time();
 	c->passes_on = passes_on;
 	c->input = -1;
-	control_restart(c, times);
+	c->times = *times;
 	*out = c;
 	return 0;
 undo_control:
@@ -191,7 +194,7 @@ static enum control_event on_clock(struct control *c)
 	if (!c->next_report_ns || now < c->next_report_ns)
 		return CONTROL_NONE;
 	/* Reports that were missed, because of a long report or a stopped heaptap, are skipped. */
-	c->next_report_ns += c->interval_ns * ((now - c->next_report_ns) / c->interval_ns + 1);
+	c->next_report_ns += c->times.interval_ns * ((now - c->next_report_ns) / c->times.interval_ns + 1);
 	return CONTROL_REPORT;
 }
 

@@ -28,11 +28,11 @@ struct control_times {
 /*
  * Take signals from now on. @passes_on: signals belong to the program of run. Signals of the terminal reach
  * the program by themselves, so they are not passed on. SIGXCPU, which is for heaptap, comes while there is CPU time
- * for a report (limits_leave_cpu_time()). 0 or -errno.
+ * for a report (limits_leave_cpu_time()). 0 or -errno. The clocks of @times stand still until control_start_clocks().
  */
 int control_new(struct control **out, const struct control_times *times, bool passes_on) __must_check;
-/* --interval and --duration count from now on. */
-void control_restart(struct control *c, const struct control_times *times);
+/* Probes are in: --interval and --duration count from the first of these calls on. */
+void control_start_clocks(struct control *c);
 /* Let control_wait() return CONTROL_STOP soon, as at the end of --duration. */
 void control_stop_soon(struct control *c);
 void control_free(struct control *c);

@@ -224,6 +224,7 @@ int system_run(const struct system_options *o, struct control *c)
 		if (r->state.everything.session)
 			session_guard(r->state.everything.session, c);
 		control_begin(c, 0);
+		control_start_clocks(c);
 	}
 	while (!err && !r->is_over)
 		go_round(r);

@@ -54,6 +54,7 @@ static struct control *started(bool passes_on, u64 interval_ns, u64 duration_ns)
 	struct control *c;
 
 	NEED(control_new(&c, &times, passes_on) == 0);
+	control_start_clocks(c);
 	return c;
 }
 
@@ -481,6 +482,24 @@ static void clocks(void)
 	control_free(c);
 }
 
+/* However long it takes until the probes are in: the whole time is for what comes then. */
+static void clocks_before_tracing(void)
+{
+	const struct control_times times = { .interval_ns = 1, .duration_ns = 1 };
+	struct control *c;
+	int sig;
+
+	NEED(control_new(&c, &times, false) == 0);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_NONE);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_NONE);
+	control_start_clocks(c);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_STOP);
+	/* A second start is none: the time has passed already. */
+	control_start_clocks(c);
+	NEED(control_wait(c, -1, NO_WAIT, &sig) == CONTROL_REPORT);
+	control_free(c);
+}
+
 /* A program whose threads come and go all the time must not keep heaptap from looking at the clock. */
 static void clock_under_signals(void)
 {
@@ -565,6 +584,7 @@ static void test_events(void **state)
 		run_terminal_signals,
 		attach_terminal_signals,
 		clocks,
+		clocks_before_tracing,
 		clock_under_signals,
 		source_wakes,
 		interrupt_that_was_the_programs,
