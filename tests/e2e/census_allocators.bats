@@ -134,6 +134,16 @@ ends_equal() {
 	done
 }
 
+@test "census: mimalloc: memory that only looks like one of its segments is none" {
+	start "$T/like_mimalloc"
+	TARGET=$PID
+	wait_for says like_mimalloc ready
+	census
+	grep -q '64-bit, glibc' "$text"
+	[ "$(grep -c ',328,live' "$list")" -eq 100 ]
+	adds_up
+}
+
 # 23 blocks are lost. mimalloc leaves the link of a free list in the first word of a block: so some that are lost lead to
 # others, and one in freed memory may be held by such a word.
 @test "census: mimalloc: verdicts without a trace: what is lost is found" {

@@ -9,8 +9,8 @@
 
 /*
  * Words of the header of a segment, from its start. The number that disguises the cookies lies in the data of the
- * library, in the first heap. Thousands of places are looked at in a large process, and one page of each is read if it
- * is in memory.
+ * library, in the first heap. It is random, and has 64 bits. Thousands of places are looked at in a large process, and
+ * one page of each is read if it is in memory.
  */
 
 enum {
@@ -39,10 +39,12 @@ static bool may_be_segment(const struct mimalloc *m, taddr_t at, struct mimalloc
 					  .nr_slices = words[WORD_SLICES],
 					  .nr_info = (u32)words[WORD_INFO],
 					  .nr_entries = (u32)words[WORD_ENTRIES] };
-	return words[WORD_COOKIE] && words[WORD_SLICES] && words[WORD_SLICES] <= MAX_SLICES &&
-	       words[WORD_INFO] && words[WORD_INFO] <= MAX_INFO && (u32)words[WORD_KIND] <= 1 &&
-	       words[WORD_ENTRIES] > words[WORD_INFO] && words[WORD_ENTRIES] <= MIMALLOC_NR_SLICES &&
-	       words[WORD_ENTRIES] <= words[WORD_SLICES] && words[WORD_USED] <= words[WORD_ENTRIES];
+	/* A pointer to near the place makes a small number, which any data have. */
+	return *disguise >> 32 && words[WORD_COOKIE] && words[WORD_SLICES] &&
+	       words[WORD_SLICES] <= MAX_SLICES && words[WORD_INFO] && words[WORD_INFO] <= MAX_INFO &&
+	       (u32)words[WORD_KIND] <= 1 && words[WORD_ENTRIES] > words[WORD_INFO] &&
+	       words[WORD_ENTRIES] <= MIMALLOC_NR_SLICES && words[WORD_ENTRIES] <= words[WORD_SLICES] &&
+	       words[WORD_USED] <= words[WORD_ENTRIES];
 }
 
 static int add_segment(struct mimalloc *m, const struct mimalloc_segment *segment)
