@@ -99,6 +99,18 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+# The library lies below the C library, so that it is found first.
+@test "leaks: run: a library that is called libc-client.so is not taken for the C library" {
+	local lib=$BATS_TEST_TMPDIR/libc-client.so how
+	[ "$(getconf GNU_LIBC_VERSION 2>/dev/null)" ] || skip "the C library is not glibc"
+	cp "$T/plug_leak.so" "$lib"
+	for how in _exit exit; do
+		LD_PRELOAD="libc.so.6:$lib" traced -- "$T/leak_stream" "$how" </dev/null
+		nothing_lost
+		judged || { echo "at the end by $how"; return 1; }
+	done
+}
+
 @test "leaks: run and attach: signal stacks, which only the kernel knows, are in use" {
 	with_bpf_only "the kernel lists signal stacks to BPF programs"
 	traced -- "$T/signal_stack"

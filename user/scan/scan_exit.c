@@ -146,10 +146,7 @@ static int add_frames(struct region_list *list, struct exit_walk *w, taddr_t sta
 
 static bool is_c_library(const struct snapshot_map *map)
 {
-	const char *name = map ? strrchr(map->path, '/') : NULL;
-
-	return name && map->is_executable && map->ino &&
-	       (strncmp(name, "/libc.", 6) == 0 || strncmp(name, "/libc-", 6) == 0);
+	return map && map->is_executable && map->ino && region_is_libc(map);
 }
 
 static int walk(struct region_list *list, const struct scan *s, const struct c_library *c,

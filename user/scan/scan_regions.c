@@ -134,6 +134,14 @@ u64 region_word(const struct snapshot *snap, const u8 *p)
 	return value;
 }
 
+bool region_is_libc(const struct snapshot_map *map)
+{
+	const char *name = strrchr(map->path, '/');
+
+	return name && (strncmp(name, "/libc.", 6) == 0 ||
+			(strncmp(name, "/libc-", 6) == 0 && name[6] >= '0' && name[6] <= '9'));
+}
+
 /* Size of the part of a glibc arena at @base, 0 if no such part is there. Parts have the alignment @align. */
 static u64 arena_size(const struct snapshot *cs, taddr_t base, taddr_t end, u64 align)
 {

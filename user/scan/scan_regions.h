@@ -6,6 +6,7 @@
 
 struct scan;
 struct snapshot;
+struct snapshot_map;
 struct snapshot_thread;
 
 enum region_kind {
@@ -67,6 +68,9 @@ s32 chunk_find_free(taddr_t from, taddr_t to, const u8 *p, struct dead_range *fr
 
 /* The word at @p, in the word size and byte order of the process. */
 u64 region_word(const struct snapshot *snap, const u8 *p);
+
+/* Is @map of a C library: libc.so.6, libc-2.31.so? Not of libc-client.so. */
+bool region_is_libc(const struct snapshot_map *map) __attribute__((pure));
 
 /* The lowest address of the stack of @thread that is in use. */
 taddr_t region_stack_end(const struct snapshot *snap, const struct snapshot_thread *thread);

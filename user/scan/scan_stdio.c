@@ -164,12 +164,9 @@ static int search_data(struct stream_finder *f, taddr_t start, taddr_t end, bool
 /* The path of glibc; that of the program if it is linked statically. */
 static const char *libc_path(const struct snapshot *snap)
 {
-	for (size_t i = 0; i < snap->nr_maps; i++) {
-		const char *name = strrchr(snap->maps[i].path, '/');
-
-		if (name && (strncmp(name, "/libc.", 6) == 0 || strncmp(name, "/libc-", 6) == 0))
+	for (size_t i = 0; i < snap->nr_maps; i++)
+		if (region_is_libc(&snap->maps[i]))
 			return snap->maps[i].path;
-	}
 	return snap->nr_maps ? snap->maps[0].path : "";
 }
 

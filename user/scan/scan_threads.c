@@ -274,8 +274,7 @@ static bool may_have_heads(const struct thread_finder *f, const struct snapshot_
 		return false;
 	if (!has_linker)
 		return strcmp(map->path, f->snap->maps[0].path) == 0;
-	return strncmp(name, "/ld", 3) == 0 || strncmp(name, "/libpthread", 11) == 0 ||
-	       strncmp(name, "/libc.", 6) == 0 || strncmp(name, "/libc-", 6) == 0;
+	return strncmp(name, "/ld", 3) == 0 || strncmp(name, "/libpthread", 11) == 0 || region_is_libc(map);
 }
 
 static bool has_linker(const struct snapshot *snap)
