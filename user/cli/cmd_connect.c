@@ -18,6 +18,7 @@
 #include "user/report/output.h"
 #include "user/stream/recorder.h"
 #include "user/session/session.h"
+#include "user/session/session_live.h"
 
 enum { POLL_MS = 20 };
 
@@ -140,6 +141,7 @@ int cmd_connect(const struct options *o)
 		goto out;
 	}
 	control_guard(control, "connect");
+	session_guard(s, control);
 	control_begin(control, 0);
 	status = connect_and_trace(&c, s, control);
 out:

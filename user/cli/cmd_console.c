@@ -137,6 +137,7 @@ static int open_address(struct console_run *r)
 		return STATUS_NO_TARGET;
 	keep_files();
 	guard(c);
+	session_guard(c->session, c->control);
 	control_begin(c->control, 0);
 	c->has_source = true;
 	control_listen(c->control);

@@ -52,6 +52,7 @@ static int open_address(struct top_command *r)
 		return STATUS_NO_TARGET;
 	rights_keep_peer(r->options, r->outs);
 	control_guard(r->top.control, "top");
+	session_guard(r->top.session, r->top.control);
 	r->top.remote = &r->remote;
 	return STATUS_DONE;
 }

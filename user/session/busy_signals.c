@@ -25,7 +25,7 @@
  */
 enum { GRACE_MS = 400, EARLY_GRACE_MS = 100, HANG_UP_MS = 5000, FOR_EVER = -1 };
 
-static const int answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
+static const u8 answered[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU };
 
 /* The signal that the main thread shall stop by; 0 = none. Static, because signals belong to the process. */
 static int stops_by;
@@ -333,10 +333,9 @@ void busy_signals_look(struct busy_signals *b)
 		__atomic_fetch_add(&b->nr_looks, 1, __ATOMIC_ACQ_REL);
 }
 
-void busy_signals_doing(struct busy_signals *b, const char *what)
+const char *busy_signals_doing(struct busy_signals *b, const char *what)
 {
-	if (b)
-		__atomic_store_n(&b->doing, what, __ATOMIC_RELEASE);
+	return b ? __atomic_exchange_n(&b->doing, what, __ATOMIC_ACQ_REL) : NULL;
 }
 
 void busy_signals_begin(struct busy_signals *b)

@@ -37,8 +37,11 @@ void busy_signals_farewell(struct busy_signals *b, int fd, const u8 *bytes);
 /* The main thread looks for signals now. For each look. */
 void busy_signals_look(struct busy_signals *b);
 
-/* Until its next look the main thread is busy @what, as "with a report": for messages. @what is borrowed for ever. */
-void busy_signals_doing(struct busy_signals *b, const char *what);
+/*
+ * Until the next call the main thread is busy @what, as "with a report": for messages. @what is borrowed for ever.
+ * Returns the former one; NULL without @b.
+ */
+const char *busy_signals_doing(struct busy_signals *b, const char *what);
 
 /* Tracing has begun: from now on the first signal does not end heaptap. */
 void busy_signals_begin(struct busy_signals *b);

@@ -30,7 +30,7 @@ struct control {
 	u64 end_ns;	    /* 0 = never */
 };
 
-static const int handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGXCPU };
+static const u8 handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGXCPU };
 
 static void handled_set(sigset_t *set)
 {
@@ -131,6 +131,11 @@ void control_hold(struct control *c, bool is_held)
 bool control_is_cut(const struct control *c)
 {
 	return c && (c->is_cut || busy_signals_is_cut(c->busy));
+}
+
+const char *control_doing(struct control *c, const char *what)
+{
+	return c ? busy_signals_doing(c->busy, what) : NULL;
 }
 
 /* Signals that are blocked stay pending until the descriptor is read. */

@@ -645,6 +645,7 @@ void session_guard(struct session *s, struct control *c)
 	int fds[SOURCE_MAX_LIFELINES];
 	size_t nr = s->ops->lifelines ? s->ops->lifelines(s->source, fds) : 0;
 
+	s->control = c;
 	for (size_t i = 0; i < nr; i++)
 		control_guard_probes(c, fds[i]);
 }

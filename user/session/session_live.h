@@ -135,7 +135,10 @@ size_t session_drop_ended(struct session *s, size_t keep, bool keeps_targets);
 /* Of the children that have ended, keep as many as may run at a time: a run of many short ones stays small. */
 void session_bound_ended(struct session *s);
 
-/* When a signal is not answered, @c takes the probes of @s out. Behind control_guard(); @c may be NULL. */
+/*
+ * When a signal is not answered, @c takes the probes of @s out, and can say that heaptap is busy with a verdict. Behind
+ * control_guard(); @c may be NULL, and lives longer than @s.
+ */
 void session_guard(struct session *s, struct control *c);
 
 /* Were as many allocations counted as session_options.stop_after says? Later ones are not counted any more. */

@@ -41,6 +41,7 @@ struct session {
 	struct session_listener *listeners;	 /* borrowed */
 	struct scanning *scanning;		 /* borrowed; the leak scan at hand; NULL = none */
 	const struct session_stopper *attending; /* borrowed, during a verdict; NULL = none */
+	struct control *control;		 /* borrowed; session_guard() */
 	bool wants_notes;			 /* say why a process that has ended has no verdict */
 	bool is_damaged;			 /* the recording could not be read to its end */
 	struct span_course span;		 /* --between; without one it has no span */
@@ -49,7 +50,6 @@ struct session {
 	int halted_fd;		    /* owned; reading of it halts at the end of the span; 0 = it does not */
 	struct session_found found; /* in the last report */
 	struct dropped dropped;	    /* processes without a parent that were dropped */
-	bool has_dropped_losses;    /* session_has_losses() */
 	struct session_found dropped_found; /* in all that were dropped */
 	size_t nr_left_out;		    /* session_leave_out() */
 	size_t nr_missing;	      /* functions of --alloc that no file defines; set by session_stop() */
@@ -63,8 +63,8 @@ struct session {
 	u64 nr_strays, nr_allocs;    /* events of unknown processes; allocations entered, of all processes */
 	u64 nr_marks, nr_late_marks; /* of programs, with a name; left out ones behind the end of the span */
 	struct report_marks marks;   /* for reports */
-	/* A leak check is asked for; a thread waits for a record put aside; --start-paused is over for all. */
-	bool wants_check, is_awaited, is_resumed;
+	/* A leak check is asked for; a thread waits for a record put aside; --start-paused is over for all; */
+	bool wants_check, is_awaited, is_resumed, has_dropped_losses; /* session_has_losses() */
 };
 
 /* The time now by the clock of the records, which may be that of another machine. */

@@ -9,6 +9,7 @@
 #include "user/lib/log.h"
 #include "user/scan/kernel_words.h"
 #include "user/scan/scan_remote.h"
+#include "user/session/control.h"
 #include "user/session/session_guess.h"
 #include "user/session/session_private.h"
 #include "user/session/session_losses.h"
@@ -345,11 +346,14 @@ void session_scan_process(struct session *s, struct process *p, const struct ses
 
 static void scan_and_record(struct session *s, struct process *p, struct session_scan_options *o)
 {
+	const char *before = control_doing(s->control, "with a leak verdict");
+
 	o->verdict = &s->options->verdict;
 	o->marks = &p->marks;
 	session_scan_process(s, p, o);
 	if (p->leaks)
 		recorder_scan(s->recorder, p->target->pid, p->leaks, p->heap, p->has_last_verdict);
+	control_doing(s->control, before);
 }
 
 void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last)
