@@ -215,6 +215,71 @@ static taddr_t busy_region(int fd, u32 **active)
 	return (taddr_t)(uintptr_t)region;
 }
 
+static int ready[2];
+
+/* A target whose region is that of the piece. It writes to `ready` when it is where it shall be. */
+struct target {
+	struct world w;
+	u32 *active; /* calls under way, of its one thread */
+	int fd;
+};
+
+static void target_init(struct target *t)
+{
+	world_init(&t->w);
+	assert_int_equal(pipe(ready), 0);
+	t->fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
+	t->w.in->nr_patches = 0;
+	t->w.in->region = busy_region(t->fd, &t->active);
+	t->w.in->state = INJECT_IN;
+}
+
+/* The piece is @code, of @len bytes. */
+static void target_set_code(const struct target *t, const void *code, size_t len)
+{
+	void *region = (void *)(uintptr_t)t->w.in->region;
+
+	memcpy(region, code, len);
+	assert_int_equal(mprotect(region, PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
+}
+
+/* Begin the target. True in it. */
+static bool target_fork(const struct target *t)
+{
+	t->w.in->pid = fork();
+	assert_true(t->w.in->pid >= 0);
+	return !t->w.in->pid;
+}
+
+static void target_await(const struct target *t)
+{
+	char byte;
+
+	assert_true(t->w.in->pid > 0);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+}
+
+/* Drop the islands of the target that are of no more use. */
+static void target_drop_islands(struct target *t)
+{
+	struct stopped s;
+
+	assert_int_equal(threads_stop(&s, t->w.in->pid, UINT64_MAX), 0);
+	assert_int_equal(inject_drop_islands(t->w.in, &s, t->w.mem = inject_open_memory(t->w.in->pid)), 0);
+	threads_resume(&s);
+}
+
+static void target_fini(struct target *t)
+{
+	kill(t->w.in->pid, SIGKILL);
+	assert_int_equal(waitpid(t->w.in->pid, NULL, 0), t->w.in->pid);
+	munmap((void *)(uintptr_t)t->w.in->region, PIECE_REGION_BYTES);
+	close(ready[0]);
+	close(ready[1]);
+	close(t->fd);
+	world_fini(&t->w);
+}
+
 /* A thread that leaves the piece when nobody has stopped it for a while, as one does that waits for a CPU. */
 static void leave_undisturbed(volatile u32 *active)
 {
@@ -232,29 +297,16 @@ static void leave_undisturbed(volatile u32 *active)
 static void test_waits_for_cpu(void **state)
 {
 	const u64 minute_ns = 60ULL * 1000 * 1000 * 1000;
-	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
-	struct world w;
-	u32 *active;
+	struct target t;
 
 	(void)state;
-	world_init(&w);
-	w.in->nr_patches = 0;
-	w.in->region = busy_region(fd, &active);
-	w.in->state = INJECT_IN;
-	w.in->pid = fork();
-	assert_true(w.in->pid >= 0);
-	if (!w.in->pid)
-		leave_undisturbed(active);
-	assert_int_equal(inject_take_out(w.in, minute_ns), 0);
-	assert_int_equal(w.in->state, INJECT_NOTHING);
-	kill(w.in->pid, SIGKILL);
-	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
-	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
-	close(fd);
-	world_fini(&w);
+	target_init(&t);
+	if (target_fork(&t))
+		leave_undisturbed(t.active);
+	assert_int_equal(inject_take_out(t.w.in, minute_ns), 0);
+	assert_int_equal(t.w.in->state, INJECT_NOTHING);
+	target_fini(&t);
 }
-
-static int ready[2];
 
 static void stay_in_handler(int sig)
 {
@@ -312,38 +364,21 @@ static void wait_for_cpu(pid_t pid)
 static int taken_out_of(void (*stay)(taddr_t region), bool is_end)
 {
 	static const u8 ud2_and_loop[] = { 0x0f, 0x0b, 0xeb, 0xfe };
-	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC), err;
-	struct world w;
-	u32 *active;
-	u8 *code;
-	char byte;
+	struct target t;
+	int err;
 
-	world_init(&w);
-	assert_int_equal(pipe(ready), 0);
-	w.in->nr_patches = 0;
-	w.in->region = busy_region(fd, &active);
-	*active = 0;
-	code = (void *)(uintptr_t)w.in->region;
-	memcpy(code, ud2_and_loop, sizeof(ud2_and_loop));
+	target_init(&t);
+	*t.active = 0;
+	target_set_code(&t, ud2_and_loop, sizeof(ud2_and_loop));
 	if (is_end)
-		w.in->returned = w.in->region + (stay == stay_at_piece ? 2 : 0);
-	assert_int_equal(mprotect(code, PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
-	w.in->state = INJECT_IN;
-	w.in->pid = fork();
-	assert_true(w.in->pid >= 0);
-	if (!w.in->pid)
-		stay(w.in->region);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
+		t.w.in->returned = t.w.in->region + (stay == stay_at_piece ? 2 : 0);
+	if (target_fork(&t))
+		stay(t.w.in->region);
+	target_await(&t);
 	if (stay == stay_at_piece)
-		wait_for_cpu(w.in->pid);
-	err = inject_take_out(w.in, 0);
-	kill(w.in->pid, SIGKILL);
-	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
-	munmap(code, PIECE_REGION_BYTES);
-	close(ready[0]);
-	close(ready[1]);
-	close(fd);
-	world_fini(&w);
+		wait_for_cpu(t.w.in->pid);
+	err = inject_take_out(t.w.in, 0);
+	target_fini(&t);
 	return err;
 }
 
@@ -450,51 +485,34 @@ static bool is_mapped(pid_t pid, taddr_t addr)
 /* Of three islands, a jump leads to one, a signal handler returns to one, and one is of no more use. */
 static void test_islands(void **state)
 {
-	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
+	const size_t size = (NR_ISLANDS + 1) * PIECE_PAGE;
 	struct inject_island islands[NR_ISLANDS];
-	struct stopped s;
-	struct world w;
-	u32 *active;
+	struct target t;
 	u8 *code;
-	char byte;
 
 	(void)state;
-	world_init(&w);
-	assert_int_equal(pipe(ready), 0);
-	w.in->nr_patches = 0;
-	w.in->region = busy_region(fd, &active);
-	code = mmap(NULL, (NR_ISLANDS + 1) * PIECE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
-	memset(code, 0x0b, (NR_ISLANDS + 1) * PIECE_PAGE);
+	target_init(&t);
+	code = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(code, 0x0b, size);
 	for (u32 i = 0; i < NR_ISLANDS; i++) {
 		code[i * PIECE_PAGE] = 0x0f; /* ud2 */
 		islands[i] = (struct inject_island){ (taddr_t)(uintptr_t)code + i * PIECE_PAGE, PIECE_PAGE };
 	}
-	assert_int_equal(mprotect(code, (NR_ISLANDS + 1) * PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
-	memcpy(w.in->islands, islands, sizeof(islands));
-	w.in->nr_islands = NR_ISLANDS;
-	lead_to(w.in, &islands[1]);
-	w.in->pid = fork();
-	assert_true(w.in->pid >= 0);
-	if (!w.in->pid)
+	assert_int_equal(mprotect(code, size, PROT_READ | PROT_EXEC), 0);
+	memcpy(t.w.in->islands, islands, sizeof(islands));
+	t.w.in->nr_islands = NR_ISLANDS;
+	lead_to(t.w.in, &islands[1]);
+	if (target_fork(&t))
 		run_into_piece(islands[2].start);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	assert_int_equal(threads_stop(&s, w.in->pid, UINT64_MAX), 0);
-	assert_int_equal(inject_drop_islands(w.in, &s, w.mem = inject_open_memory(w.in->pid)), 0);
-	threads_resume(&s);
-	assert_int_equal(w.in->nr_islands, 2);
-	assert_int_equal(w.in->islands[0].start + w.in->islands[1].start,
+	target_await(&t);
+	target_drop_islands(&t);
+	assert_int_equal(t.w.in->nr_islands, 2);
+	assert_int_equal(t.w.in->islands[0].start + t.w.in->islands[1].start,
 			 islands[1].start + islands[2].start);
-	assert_false(is_mapped(w.in->pid, islands[0].start));
-	assert_true(is_mapped(w.in->pid, islands[1].start) && is_mapped(w.in->pid, islands[2].start));
-	kill(w.in->pid, SIGKILL);
-	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
-	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
-	munmap(code, (NR_ISLANDS + 1) * PIECE_PAGE);
-	close(ready[0]);
-	close(ready[1]);
-	close(fd);
-	world_fini(&w);
+	assert_false(is_mapped(t.w.in->pid, islands[0].start));
+	assert_true(is_mapped(t.w.in->pid, islands[1].start) && is_mapped(t.w.in->pid, islands[2].start));
+	munmap(code, size);
+	target_fini(&t);
 }
 
 #if defined(__x86_64__)
@@ -512,42 +530,24 @@ static void stay_before_jump(taddr_t region, taddr_t island)
 static void test_jump_to_island(void **state)
 {
 	static const u8 loop[] = { 0xeb, 0xfe };
-	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
-	struct stopped s;
-	struct world w;
-	u32 *active;
+	struct target t;
 	void *code;
-	char byte;
 
 	(void)state;
-	world_init(&w);
-	assert_int_equal(pipe(ready), 0);
-	w.in->nr_patches = 0;
-	w.in->region = busy_region(fd, &active);
-	memcpy((void *)(uintptr_t)w.in->region, loop, sizeof(loop));
-	assert_int_equal(mprotect((void *)(uintptr_t)w.in->region, PIECE_PAGE, PROT_READ | PROT_EXEC), 0);
+	target_init(&t);
+	target_set_code(&t, loop, sizeof(loop));
 	code = mmap(NULL, PIECE_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	w.in->islands[0] = (struct inject_island){ (taddr_t)(uintptr_t)code, PIECE_PAGE };
-	w.in->nr_islands = 1;
-	w.in->pid = fork();
-	assert_true(w.in->pid >= 0);
-	if (!w.in->pid)
-		stay_before_jump(w.in->region, w.in->islands[0].start);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	wait_for_cpu(w.in->pid);
-	assert_int_equal(threads_stop(&s, w.in->pid, UINT64_MAX), 0);
-	assert_int_equal(inject_drop_islands(w.in, &s, w.mem = inject_open_memory(w.in->pid)), 0);
-	threads_resume(&s);
-	assert_int_equal(w.in->nr_islands, 1);
-	assert_true(is_mapped(w.in->pid, w.in->islands[0].start));
-	kill(w.in->pid, SIGKILL);
-	assert_int_equal(waitpid(w.in->pid, NULL, 0), w.in->pid);
-	munmap((void *)(uintptr_t)w.in->region, PIECE_REGION_BYTES);
+	t.w.in->islands[0] = (struct inject_island){ (taddr_t)(uintptr_t)code, PIECE_PAGE };
+	t.w.in->nr_islands = 1;
+	if (target_fork(&t))
+		stay_before_jump(t.w.in->region, t.w.in->islands[0].start);
+	target_await(&t);
+	wait_for_cpu(t.w.in->pid);
+	target_drop_islands(&t);
+	assert_int_equal(t.w.in->nr_islands, 1);
+	assert_true(is_mapped(t.w.in->pid, t.w.in->islands[0].start));
 	munmap(code, PIECE_PAGE);
-	close(ready[0]);
-	close(ready[1]);
-	close(fd);
-	world_fini(&w);
+	target_fini(&t);
 }
 
 #else
