@@ -100,10 +100,12 @@ $(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 	$(Q)$(CC) -DOBJECT='"$(O)/bpf/heaptap.bpf.o"' -c -o $@ $<
 
 comma := ,
-# The piece of code for targets: freestanding, without data, at home at any address. gcc would clear records by rep stos.
+# The piece of code for targets: freestanding, without data, at home at any address. gcc would clear records by rep stos,
+# which takes longer than all else that a hook does; clang does not know this option.
+PIECE_CLEARS := -mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign
 PIECE_FLAGS := -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
                -fno-asynchronous-unwind-tables -fcf-protection=none -mgeneral-regs-only -mfsgsbase \
-               $(if $(findstring gcc,$(CC)),-mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign)
+               $(if $(IS_X86),$(shell $(CC) $(PIECE_CLEARS) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_CLEARS)))
 $(O)/inline/piece.bin: inline/piece.c inline/stack.c inline/entry_x86_64.S inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h vmlinux/x86_64/*.h)
 	@mkdir -p $(@D)
 	@echo "  PIECE   $@"

@@ -23,7 +23,7 @@ enum {
 	PIECE_SEEN_WAYS = 8,	   /* stacks in a set, a cache line */
 	PIECE_KNOWN_RULES = 32768, /* a power of two */
 	PIECE_PAGE = 4096,
-	PIECE_CODE_BYTES = 16 * PIECE_PAGE,
+	PIECE_CODE_BYTES = 24 * PIECE_PAGE,
 	PIECE_PARK_BYTES = 1024 * PIECE_PAGE,	  /* for pages of files: user/inject/pages.h */
 	PIECE_LEFT_OFFSET = PIECE_CODE_BYTES / 2, /* of the record of user/inject/left.h, not the piece's */
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
@@ -49,8 +49,7 @@ struct piece_control { /* private to each process; all zero in a forked child, w
 struct piece_pending {
 	u64 sp; /* at entry: the address of the return address */
 	u64 ret;
-	u32 probe; /* index */
-	u32 reserved;
+	u64 probe; /* index; as wide as a copy reads it: the CPU hands a value on only if it was written as a whole */
 };
 
 struct piece_thread {
@@ -74,7 +73,8 @@ enum { PIECE_KIND_SHIFT = 16 };
 
 struct piece_probe {
 	struct call_probe call;
-	u64 ip; /* of the entry */
+	u64 ip;	   /* of the entry */
+	u64 shape; /* enum piece_shape of the call */
 };
 
 /* Shared. heaptap believes nothing of what it reads here. */

@@ -4,6 +4,7 @@
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
 #include "inline/region.h"
+#include "inline/shape.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
@@ -25,6 +26,8 @@ struct hook {
 	const struct piece_regs *regs;
 	struct piece_ring *ring;
 	struct piece_walk *walk;
+	bool has_room;	 /* in the ring for a record: no wait */
+	bool has_stacks; /* allocations have one */
 };
 
 /* struct call is never defined: it stands for struct hook. */
@@ -121,11 +124,12 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 							    const struct heap_event *ev)
 {
 	struct piece_ring *r = hook_of(c)->ring;
-	struct piece_record *rec = &r->records[r->written % PIECE_RING_RECORDS];
+	u64 written = r->written;
+	struct piece_record *rec = &r->records[written % PIECE_RING_RECORDS];
 
 	(void)t;
 	/* A call after the end of the trace is no loss. */
-	if (!has_room(r, 1))
+	if (!hook_of(c)->has_room && !has_room(r, 1))
 		return !is_on();
 	/* First, because a number of the sequence would wait for all that was written before. */
 	rec->stamp = next_stamp();
@@ -137,8 +141,8 @@ static inline __attribute__((always_inline)) bool call_send(const struct call *c
 	rec->old_addr = ev->old_addr;
 	rec->size = ev->size;
 	rec->stack = ev->stack;
-	__atomic_store_n(&r->written, r->written + 1, __ATOMIC_RELEASE);
-	fetch_ahead(r);
+	__atomic_store_n(&r->written, written + 1, __ATOMIC_RELEASE);
+	fetch_ahead(r, written + 1);
 	return true;
 }
 
@@ -151,7 +155,7 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 	(void)t;
 	(void)p;
 	(void)how;
-	if (!shared()->depth)
+	if (!h->has_stacks)
 		return STACK_NONE;
 	id = piece_take_stack(h->walk, h->ring, h->sp, h->regs->rbp, h->ret);
 	/* After the end of the trace there is no room for a stack, and no call that needs it. */
@@ -169,6 +173,20 @@ static void call_count_loss(const struct call *c, const struct inflight *t, enum
 		hook_of(c)->ring->lost_frees++;
 	else
 		hook_of(c)->ring->abandoned++;
+}
+
+/* The thread in place @at, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
+static inline __attribute__((always_inline)) void hook_begin(struct hook *h, u32 at, struct piece_ring *r,
+							     const struct piece_regs *regs, u64 sp, u64 ip)
+{
+	h->sp = sp;
+	h->ip = ip;
+	h->ret = regs->ret;
+	h->regs = regs;
+	h->ring = r;
+	h->walk = &private()->walks[at];
+	h->has_room = false;
+	h->has_stacks = false;
 }
 
 /* ---- threads ---- */
@@ -264,6 +282,16 @@ static void thread_end(struct piece_thread *base)
 
 /* ---- return addresses ---- */
 
+/* Have the call return to the piece. It is the call @nr, from 0, of the thread that does. */
+static inline void push_pending(struct piece_thread *t, u32 nr, struct piece_regs *regs, u64 sp, u32 probe)
+{
+	t->pending[nr] = (struct piece_pending){ .sp = sp, .ret = regs->ret, .probe = probe };
+	asm volatile("" : : : "memory");
+	t->nr_pending = nr + 1;
+	asm volatile("" : : : "memory");
+	regs->ret = (u64)(uintptr_t)piece_returned;
+}
+
 /*
  * Have the call return to the piece. A call that this one proves to have ended, because its return address takes the
  * place of that one's, is forgotten. A call further down the stack seems to have ended, too, but a signal handler may
@@ -286,14 +314,7 @@ static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 
 	}
 	if (t->nr_pending == PIECE_MAX_PENDING)
 		return false;
-	p = &t->pending[t->nr_pending];
-	p->sp = sp;
-	p->ret = regs->ret;
-	p->probe = probe;
-	asm volatile("" : : : "memory");
-	t->nr_pending++;
-	asm volatile("" : : : "memory");
-	regs->ret = ours;
+	push_pending(t, t->nr_pending, regs, sp, probe);
 	return true;
 }
 
@@ -366,23 +387,9 @@ u64 piece_real_return(u64 sp)
 /* ---- most calls ---- */
 
 /*
- * malloc and free as most C libraries have them, called by the program itself. The steps are those of all calls, but
- * the compiler knows so much about these calls that it leaves half of the instructions out.
+ * This thread, which is in the hook @h from now on, if it is known and in no other one, and its ring has room, else
+ * NULL.
  */
-static const struct call_probe plain_malloc = { .kind = ALLOC_MALLOC,
-						.flags = PROBE_RETURNS | PROBE_AT_RETURN,
-						.size_arg = 1 };
-static const struct call_probe plain_free = { .kind = ALLOC_FREE, .old_arg = 1 };
-
-/* Is @p the function @plain, under whatever name? */
-static inline bool is_plain(const struct call_probe *p, const struct call_probe *plain)
-{
-	return p->kind == plain->kind && p->flags == plain->flags && p->size_arg == plain->size_arg &&
-	       p->count_arg == plain->count_arg && p->old_arg == plain->old_arg &&
-	       p->out_arg == plain->out_arg && p->align_arg == plain->align_arg;
-}
-
-/* This thread, which is in the hook @h from now on, if it is known and in no other one, else NULL. */
 static inline __attribute__((always_inline)) struct piece_thread *
 plain_begin(struct hook *h, const struct piece_regs *regs, u64 sp, u64 ip)
 {
@@ -393,99 +400,131 @@ plain_begin(struct hook *h, const struct piece_regs *regs, u64 sp, u64 ip)
 
 	/* The compiler would compute these addresses anew each time. */
 	asm("" : "+r"(t), "+r"(r));
-	if (__atomic_load_n(&private()->keys[at], __ATOMIC_ACQUIRE) != key || t->nr_active)
+	if (__atomic_load_n(&private()->keys[at], __ATOMIC_ACQUIRE) != key || t->nr_active ||
+	    !has_room_now(r, 1))
 		return NULL;
 	t->nr_active = 1;
 	asm volatile("" : : : "memory");
-	h->sp = sp;
-	h->ip = ip;
-	h->ret = regs->ret;
-	h->regs = regs;
-	h->ring = r;
-	h->walk = &private()->walks[at];
+	hook_begin(h, at, r, regs, sp, ip);
+	h->has_room = true;
 	return t;
 }
 
-/* A plain malloc, called by the program itself, is entered. False, with nothing done, if it is another call. */
-static inline __attribute__((always_inline)) bool enter_malloc(struct piece_regs *regs, u32 index,
-							       const struct piece_probe *p)
+/*
+ * A function of this shape is entered, called by the only request of the thread: a malloc by an operator new, a free or
+ * another operator by an operator delete. False, with nothing done, if it is another call.
+ */
+static inline __attribute__((always_inline)) bool enter_inner(const struct hook *h, struct piece_thread *t,
+							      struct piece_regs *regs, u32 index,
+							      enum piece_shape shape)
 {
-	struct call_probe probe = plain_malloc;
-	struct hook h;
-	struct piece_thread *t;
-	bool is_done;
+	const struct call_probe *probe = &piece_shapes[shape];
+	struct inflight_level *l = &t->calls.levels[0];
+	u64 outer = shared()->probes[l->probe % PIECE_MAX_PROBES].shape;
 
-	if (!is_plain(&p->call, &plain_malloc))
+	if (t->calls.nr != 1 || t->calls.nr_held || l->nr_inner || shape == SHAPE_NEW ||
+	    !life_is_nested(call_of(h), l, h->sp, h->ret, index))
 		return false;
-	t = plain_begin(&h, regs, (u64)(uintptr_t)&regs->ret, p->ip);
+	if (shape == SHAPE_MALLOC) {
+		if (outer != SHAPE_NEW || l->state != LEVEL_BUSY || t->nr_pending)
+			return false;
+		life_note_inner(l, h->sp, h->ip, h->ret, index);
+		push_pending(t, 0, regs, h->sp, index);
+		return true;
+	}
+	if ((outer != SHAPE_DELETE && outer != SHAPE_SIZED_DELETE) ||
+	    l->old != call_arg(call_of(h), probe, 1))
+		return false;
+	if (shape == SHAPE_FREE)
+		t->calls.nr = 0;
+	else
+		life_note_inner(l, h->sp, h->ip, h->ret, index);
+	return true;
+}
+
+/*
+ * A function of this shape is entered. False, with nothing done, if it is no call by the program itself, nor as above.
+ * The shape is a constant wherever this is called.
+ */
+static inline __attribute__((always_inline)) bool enter_plain(struct piece_regs *regs, u32 index,
+							      const struct piece_probe *p,
+							      enum piece_shape shape, bool has_stacks)
+{
+	struct call_probe probe = piece_shapes[shape];
+	bool is_done, returns = probe.flags & PROBE_AT_RETURN;
+	struct hook h;
+	struct piece_thread *t = plain_begin(&h, regs, (u64)(uintptr_t)&regs->ret, p->ip);
+
 	if (!t)
 		return false;
-	is_done = !t->calls.nr && !t->nr_pending;
-	if (is_done) {
+	is_done = !t->calls.nr && (!returns || !t->nr_pending);
+	if (t->calls.nr) {
+		is_done = enter_inner(&h, t, regs, index, shape);
+	} else if (is_done) {
 		probe.fn = p->call.fn;
-		life_enter_alloc(call_of(&h), &t->calls, index, &probe, 1);
-		t->pending[0].sp = h.sp;
-		t->pending[0].ret = h.ret;
-		t->pending[0].probe = index;
-		asm volatile("" : : : "memory");
-		t->nr_pending = 1;
-		asm volatile("" : : : "memory");
-		regs->ret = (u64)(uintptr_t)piece_returned;
+		h.has_stacks = has_stacks;
+		if (probe.kind == ALLOC_FREE)
+			life_enter_free(call_of(&h), &t->calls, index, &probe, 0);
+		else
+			life_enter_alloc(call_of(&h), &t->calls, index, &probe, 1);
+		if (returns)
+			push_pending(t, 0, regs, h.sp, index);
 	}
 	thread_end(t);
 	return is_done;
 }
 
-/* A plain free is entered, as above. */
-static inline __attribute__((always_inline)) bool enter_free(const struct piece_regs *regs, u32 index,
-							     const struct piece_probe *p)
+/* The compiler must not read bytes together that were written one by one: the CPU would wait for all its writes. */
+static inline u8 read_byte(const u8 *byte)
 {
-	struct call_probe probe = plain_free;
-	struct hook h;
-	struct piece_thread *t;
-	bool is_done;
-
-	if (!is_plain(&p->call, &plain_free))
-		return false;
-	t = plain_begin(&h, regs, (u64)(uintptr_t)&regs->ret, p->ip);
-	if (!t)
-		return false;
-	is_done = !t->calls.nr;
-	if (is_done) {
-		probe.fn = p->call.fn;
-		life_enter_free(call_of(&h), &t->calls, index, &probe, shared()->has_free_stacks);
-	}
-	thread_end(t);
-	return is_done;
+	return __atomic_load_n(byte, __ATOMIC_RELAXED);
 }
 
-/* The end of a malloc that enter_malloc() took. Where it returns to; 0, with nothing done, if it is another call. */
-static inline __attribute__((always_inline)) u64 leave_malloc(const struct piece_regs *regs, u64 sp)
+/*
+ * A malloc returns, and with it ends @l, the only request of the thread. @p and @shape are those of the request: this
+ * malloc, or the operator new that has called it. The steps are those of life_leave().
+ */
+static inline __attribute__((always_inline)) void finish_plain(const struct hook *h, struct piece_thread *t,
+							       struct inflight_level *l,
+							       const struct piece_probe *p,
+							       enum piece_shape shape)
 {
-	struct call_probe probe = plain_malloc;
+	struct call_probe probe = piece_shapes[shape];
+	u64 addr = life_block(call_of(h), &piece_shapes[SHAPE_MALLOC], l);
+
+	probe.fn = p->call.fn;
+	t->nr_pending = 0;
+	t->calls.nr = addr || shape == SHAPE_MALLOC ? 0 : 1;
+	life_finish(call_of(h), &t->calls, l, &probe, addr);
+}
+
+/* A call returns. Where to, if it is a malloc as above; 0, with nothing done, if it is another call. */
+static inline __attribute__((always_inline)) u64 leave_plain(const struct piece_regs *regs, u64 sp)
+{
 	const struct piece_pending *pending;
+	const struct piece_probe *p, *outer;
 	struct inflight_level *l;
-	const struct piece_probe *p;
-	struct piece_thread *t;
 	struct hook h;
+	struct piece_thread *t = plain_begin(&h, regs, sp, 0);
 	u64 ret = 0;
 
-	t = plain_begin(&h, regs, sp, 0);
 	if (!t)
 		return 0;
 	pending = &t->pending[0];
 	l = &t->calls.levels[0];
 	p = &shared()->probes[pending->probe % PIECE_MAX_PROBES];
-	if (t->nr_pending == 1 && t->calls.nr == 1 && !t->calls.nr_held && pending->sp == sp && l->sp == sp &&
-	    l->probe == pending->probe && !l->keeper && l->state == LEVEL_BUSY &&
-	    pending->ret != (u64)(uintptr_t)piece_returned && is_plain(&p->call, &plain_malloc)) {
-		ret = pending->ret;
-		t->nr_pending = 0;
-		probe.fn = p->call.fn;
-		h.ip = p->ip;
-		/* As life_leave() does with the only call of the thread. */
-		t->calls.nr = 0;
-		life_finish(call_of(&h), &t->calls, l, &probe, life_block(call_of(&h), &probe, l));
+	outer = &shared()->probes[l->probe % PIECE_MAX_PROBES];
+	if (t->nr_pending == 1 && t->calls.nr == 1 && !t->calls.nr_held && pending->sp == sp &&
+	    pending->ret != (u64)(uintptr_t)piece_returned && p->shape == SHAPE_MALLOC &&
+	    !read_byte(&l->keeper) && read_byte(&l->state) == LEVEL_BUSY) {
+		if (l->sp == sp && l->probe == pending->probe) {
+			ret = pending->ret;
+			finish_plain(&h, t, l, p, SHAPE_MALLOC);
+		} else if (outer->shape == SHAPE_NEW && l->nr_inner == 1 &&
+			   life_is_inner(l, sp, (u32)pending->probe)) {
+			ret = pending->ret;
+			finish_plain(&h, t, l, outer, SHAPE_NEW);
+		}
 	}
 	thread_end(t);
 	return ret;
@@ -523,19 +562,17 @@ static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 ind
 						const struct piece_probe *p)
 {
 	bool was_ours = regs->ret == (u64)(uintptr_t)piece_returned;
-	struct hook h = { .sp = (u64)(uintptr_t)&regs->ret, .regs = regs };
 	struct piece_thread *base = NULL, *t;
 	u32 at = thread_begin(&base, true);
+	struct hook h;
 
 	if (at == NO_THREAD) {
 		count_lost_thread();
 		return false;
 	}
 	t = &private()->threads[at];
-	h.ring = &shared()->rings[at];
-	h.walk = &private()->walks[at];
-	h.ip = p->ip;
-	h.ret = regs->ret;
+	hook_begin(&h, at, &shared()->rings[at], regs, (u64)(uintptr_t)&regs->ret, p->ip);
+	h.has_stacks = shared()->depth;
 	enter(t, &h, index, p, kind);
 	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
 	if (kind <= PIECE_FREE && p->call.flags & PROBE_AT_RETURN && !replace_return(t, regs, h.sp, index))
@@ -544,7 +581,32 @@ static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 ind
 	return !was_ours && regs->ret == (u64)(uintptr_t)piece_returned;
 }
 
-/* A function is entered, or is about to return, or the C library calls free for itself. */
+/* An allocation with a stack. Returns as piece_enter(). */
+static __attribute__((noinline)) bool enter_with_stack(struct piece_regs *regs, u32 index,
+						       const struct piece_probe *p)
+{
+	if (p->shape == SHAPE_MALLOC && enter_plain(regs, index, p, SHAPE_MALLOC, true))
+		return true;
+	if (p->shape == SHAPE_NEW && enter_plain(regs, index, p, SHAPE_NEW, true))
+		return false;
+	return enter_any(regs, index, PIECE_ALLOC, p);
+}
+
+/* Does it take a release without a stack? */
+static inline __attribute__((always_inline)) bool enter_release(struct piece_regs *regs, u32 index,
+								const struct piece_probe *p)
+{
+	if (p->shape == SHAPE_FREE)
+		return enter_plain(regs, index, p, SHAPE_FREE, false);
+	if (p->shape == SHAPE_DELETE)
+		return enter_plain(regs, index, p, SHAPE_DELETE, false);
+	return p->shape == SHAPE_SIZED_DELETE && enter_plain(regs, index, p, SHAPE_SIZED_DELETE, false);
+}
+
+/*
+ * A function is entered, or is about to return, or the C library calls free for itself. Whatever is called from here is
+ * called last: so most calls need no stack frame here.
+ */
 bool piece_enter(struct piece_regs *regs)
 {
 	u32 index = (u32)regs->index % PIECE_MAX_PROBES, kind = (u32)regs->index >> PIECE_KIND_SHIFT;
@@ -552,20 +614,27 @@ bool piece_enter(struct piece_regs *regs)
 
 	if (!is_seen())
 		return false;
-	if (kind == PIECE_ALLOC && enter_malloc(regs, index, p))
-		return true;
-	if (kind == PIECE_FREE && enter_free(regs, index, p))
+	if (kind == PIECE_ALLOC) {
+		if (shared()->depth)
+			return enter_with_stack(regs, index, p);
+		if (p->shape == SHAPE_MALLOC && enter_plain(regs, index, p, SHAPE_MALLOC, false))
+			return true;
+		if (p->shape == SHAPE_NEW && enter_plain(regs, index, p, SHAPE_NEW, false))
+			return false;
+	} else if (kind == PIECE_FREE && !shared()->has_free_stacks && enter_release(regs, index, p)) {
 		return false;
+	}
 	return enter_any(regs, index, kind, p);
 }
 
 static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs)
 {
 	struct piece_shared *s = shared();
-	u32 probe = pending->probe % PIECE_MAX_PROBES;
+	u32 probe = (u32)pending->probe % PIECE_MAX_PROBES;
 	const struct piece_probe *p = &s->probes[probe];
-	struct hook h = { .sp = pending->sp, .ip = p->ip, .regs = regs, .ring = &s->rings[at] };
+	struct hook h;
 
+	hook_begin(&h, at, &s->rings[at], regs, pending->sp, p->ip);
 	life_leave(call_of(&h), &private()->threads[at].calls, probe, &p->call, h.sp);
 }
 
@@ -593,7 +662,7 @@ u64 piece_leave(const struct piece_regs *regs)
 {
 	u64 sp = (u64)(uintptr_t)&regs->stub;
 	bool is_traced = is_seen();
-	u64 ret = is_traced ? leave_malloc(regs, sp) : 0;
+	u64 ret = is_traced ? leave_plain(regs, sp) : 0;
 
 	return ret ? ret : leave_any(regs, sp, is_traced);
 }

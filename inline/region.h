@@ -72,16 +72,22 @@ static __attribute__((noinline)) bool wait_for_room(struct piece_ring *r, u64 nr
 	}
 }
 
+/* Is there room for @nr records, by what the target has seen last? */
+static inline __attribute__((always_inline)) bool has_room_now(const struct piece_ring *r, u64 nr)
+{
+	return r->written + nr - r->read_seen <= PIECE_RING_RECORDS;
+}
+
 /* Is there room for @nr records? Waits for it if not. */
 static inline __attribute__((always_inline)) bool has_room(struct piece_ring *r, u64 nr)
 {
-	return r->written + nr - r->read_seen <= PIECE_RING_RECORDS || wait_for_room(r, nr);
+	return has_room_now(r, nr) || wait_for_room(r, nr);
 }
 
 /* The records that come next are in the cache of heaptap's CPU, and the next stamp would wait until they are here. */
-static inline void fetch_ahead(struct piece_ring *r)
+static inline void fetch_ahead(struct piece_ring *r, u64 written)
 {
-	const char *at = (const char *)&r->records[(r->written + PIECE_AHEAD) % PIECE_RING_RECORDS];
+	const char *at = (const char *)&r->records[(written + PIECE_AHEAD) % PIECE_RING_RECORDS];
 
 	asm volatile("prefetchw %0" : : "m"(*at));
 }

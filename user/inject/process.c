@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "inline/shape.h"
 #include "user/inject/code.h"
 #include "user/inject/left.h"
 #include "user/inject/pages.h"
@@ -180,7 +181,9 @@ static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr
 
 static int write_probe(const struct injection *in, int mem, const struct inject_site *site)
 {
-	const struct piece_probe probe = { .call = site->call, .ip = site->addr };
+	const struct piece_probe probe = { .call = site->call,
+					   .ip = site->addr,
+					   .shape = piece_shape_of(&site->call) };
 
 	if (site->kind >= PIECE_INTERNAL_CALL)
 		return 0;
