@@ -13,6 +13,7 @@
 
 #include "bpf/event.h"
 #include "inline/layout.h"
+#include "inline/shape.h"
 #include "user/inject/piece_object.h"
 
 enum { NR_ROUNDS = 20, NR_PAIRS = 200000, EMPTY_EVERY = 1024, PUBLISH_EVERY = 1024, PAUSE_NS = 20000 };
@@ -119,10 +120,10 @@ int main(int argc, char **argv)
 	bench_way_in = (u64)(uintptr_t)region + ((const struct piece_head *)(const void *)region)->enter_call;
 	shared->is_sequence = argc < 2 || atoi(argv[1]);
 	shared->max_wait = ~0ULL;
-	shared->probes[0].call = (struct call_probe){
-		.fn = 1, .kind = ALLOC_MALLOC, .flags = PROBE_RETURNS | PROBE_AT_RETURN, .size_arg = 1
-	};
-	shared->probes[1].call = (struct call_probe){ .fn = 2, .kind = ALLOC_FREE, .old_arg = 1 };
+	shared->probes[0] = (struct piece_probe){ .call = piece_shapes[SHAPE_MALLOC], .shape = SHAPE_MALLOC };
+	shared->probes[0].call.fn = 1;
+	shared->probes[1] = (struct piece_probe){ .call = piece_shapes[SHAPE_FREE], .shape = SHAPE_FREE };
+	shared->probes[1].call.fn = 2;
 	off = least_ns(region);
 	control->is_on = piece_is_on;
 	alone = least_ns(region);

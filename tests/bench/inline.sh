@@ -19,6 +19,7 @@ in_round() {
 	[ "$round" -eq 0 ] || case $2 in '' | *[!0-9]*) ;; *) times[$1]="${times[$1]:-} $2" ;; esac
 }
 
+inlined_bare() { pinned "$heaptap" run -q --backend inline --no-check --no-scan -d 0 -o "$tmp/report.json" --force -- "$bench/pair" "$@"; }
 inlined() { pinned "$heaptap" run -q --backend inline --no-check --no-scan "${@:2}" -d "$1" -o "$tmp/report.json" --force -- "$bench/pair" -e "${pair[@]}" 2>>"$tmp/log"; }
 heaptracked() { (cd "$tmp" && pinned heaptrack -o "$tmp/heaptrack" "$bench/pair" -e "${pair[@]}" 2>>"$tmp/log" | grep -x '[0-9]*' | head -1); }
 
@@ -83,25 +84,23 @@ in_pairs() {
 	[ -z "$has_heaptrack" ] || in_round "$1.heaptrack" "$(heaptracked)"
 }
 
-# The untraced pair while a program works on the other CPU, as heaptap does while it traces: CPUs may disturb each other.
-in_beside() {
-	[ "$cpus" != 0 ] || return 0
-	taskset -c 1 sh -c 'while :; do :; done' &
-	target=$!
-	in_round one.beside "$(timeout 120 taskset -c 0 "$bench/pair" -e "${pair[@]}")"
-	kill "$target"
-	wait "$target" 2>/dev/null || true
-	target=
+# in_speed KIND COMMAND...: remember what `pair -r` says: thousandths of the fixed work, and the least time of this work
+in_speed() {
+	local kind=$1 thousandths work
+	shift
+	read -r thousandths work < <("$@" -r "${pair[@]}" 2>>"$tmp/log") || true
+	in_round "$kind" "${thousandths:-}"
+	[ -z "${work:-}" ] || { [ -n "$least_work" ] && [ "$least_work" -le "$work" ]; } || least_work=$work
 }
 
 in_lost() { jq '[.processes[].lost | .allocs + .frees] | add' "$tmp/report.json" 2>>"$tmp/log" || true; }
 
 bench_inline() {
-	local round pair has_heaptrack lost=0 more sizes beside
+	local round pair has_heaptrack lost=0 more sizes least_work= traced bare
 	has_heaptrack=$(command -v heaptrack || true)
 	for ((round = 0; round <= inline_rounds; round++)); do
 		progress "inline: round $round of $inline_rounds"
-		pair=(-n 1000000) && in_pairs one && in_beside
+		pair=(-n 1000000) && in_pairs one && in_speed speed.untraced pinned "$bench/pair" && in_speed speed.sizes inlined_bare
 		pair=(-n 1000000 -2) && in_pairs two
 		pair=(-n 200000 -t 8) && in_pairs eight
 		more=$(in_lost)
@@ -109,13 +108,10 @@ bench_inline() {
 	done
 	ratio "call depth 20, full stacks, inline / heaptrack" "$(in_median one.inline)" "$(in_median one.heaptrack)" "0.3 x"
 	sizes=$(in_median one.sizes)
-	row "sizes only, inline - untraced" "$(reading '%.0f ns' "${sizes:-0} - $(in_median one.untraced)")" "40 ns" "$sizes - $(in_median one.untraced) ns"
-	beside=$(in_median one.beside)
-	if [ -n "$beside" ]; then
-		row "the same - untraced while the other CPU works, too" "$(reading '%.0f ns' "${sizes:-0} - $beside")" "-" "$sizes - $beside ns"
-	else
-		missing "the same - untraced while the other CPU works, too" "-" "one CPU, or a run failed"
-	fi
+	bare=$(in_median speed.untraced)
+	traced=$(in_median speed.sizes)
+	row "sizes only, inline - untraced, at the CPU's full speed" "$(reading '%.0f ns' "(${traced:-0} - ${bare:-0}) * ${least_work:-0} / 1000")" "40 ns" "${traced} - ${bare} thousandths of ${least_work} ns"
+	row "the same as it took, whatever the CPU's speed was" "$(reading '%.0f ns' "${sizes:-0} - $(in_median one.untraced)")" "-" "$sizes - $(in_median one.untraced) ns"
 	ratio "two paths that take turns, inline / heaptrack" "$(in_median two.inline)" "$(in_median two.heaptrack)" "0.6 x"
 	ratio "8 threads at full speed on 2 CPUs, inline / heaptrack" "$(in_median eight.inline)" "$(in_median eight.heaptrack)" "0.3 x"
 	row "events lost by inline in these runs" "${lost:--}" "0" ""
