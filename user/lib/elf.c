@@ -11,16 +11,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf_field.h"
 
-u64 elf_value(const struct elf *elf, const void *p, size_t size)
-{
-	const u8 *bytes = p;
-	u64 value = 0;
-
-	for (size_t i = 0; i < size; i++)
-		value = value << 8 | bytes[elf->is_big ? i : size - 1 - i];
-	return value;
-}
-
 u16 elf_u16(const struct elf *elf, const void *p)
 {
 	return (u16)elf_value(elf, p, 2);

@@ -2,7 +2,11 @@
 /* One field of an ELF structure of either word size; for elf*.c only. */
 #pragma once
 
+#include <string.h>
+
 #include "user/lib/elf.h"
+
+#define ELF_IS_BIG_HERE (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 enum {
 	ELF_MAX_SEGMENTS = 512,
@@ -17,8 +21,14 @@ enum {
 	ELF_MAX_NOTE_BYTES = 64 << 10,
 };
 
-/* @size bytes (1, 2, 4 or 8) at @p. */
-u64 elf_value(const struct elf *elf, const void *p, size_t size);
+/* @size bytes (1, 2, 4 or 8) at @p. Tables have many fields: the size is known to the compiler. */
+static inline u64 elf_value(const struct elf *elf, const void *p, size_t size)
+{
+	u64 value = 0;
+
+	memcpy((char *)&value + (ELF_IS_BIG_HERE ? sizeof(value) - size : 0), p, size);
+	return elf->is_big == ELF_IS_BIG_HERE ? value : __builtin_bswap64(value) >> (64 - 8 * size);
+}
 
 #define ELF_FIELD_OF(elf, p, T, f)                                                                           \
 	elf_value(elf, (const char *)(p) + offsetof(T, f), sizeof(((const T *)NULL)->f))

@@ -160,17 +160,9 @@ static void see_ignore(struct probe_list *list, const struct elf_symbol *sym)
 			list->ignores[i] = sym->value;
 }
 
-static int see_symbol(void *ctx, const struct elf_symbol *sym)
+/* A function whose name means something here, whether it allocates or not. */
+static void see_named(struct finder *f, const struct elf_symbol *sym)
 {
-	struct finder *f = ctx;
-	u16 fn;
-
-	f->list->walks_stack |= walks_stack(sym);
-	if (sym->type == STT_OBJECT && sym->shndx != SHN_UNDEF && !strcmp(sym->name, "_r_debug"))
-		f->list->linker_state = sym->value + (f->elf->word_size == 8 ? 24 : 12);
-	if (sym->shndx == SHN_UNDEF || !sym->value ||
-	    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_NOTYPE))
-		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (strcmp(sym->name, kinds[i].symbol))
 			continue;
@@ -185,6 +177,28 @@ static int see_symbol(void *ctx, const struct elf_symbol *sym)
 	if (f->options->has_return_places && sym->type == STT_FUNC)
 		see_place(f, sym);
 	see_ignore(f->list, sym);
+}
+
+/* Nearly all names of large libraries are those of C++: two of the standard library mean something here. */
+static bool may_be_named(const char *name)
+{
+	return name[0] != '_' || name[1] != 'Z' || !strncmp(name, "_ZSt15", 6);
+}
+
+static int see_symbol(void *ctx, const struct elf_symbol *sym)
+{
+	struct finder *f = ctx;
+	bool has_meaning = may_be_named(sym->name);
+	u16 fn;
+
+	f->list->walks_stack |= has_meaning && walks_stack(sym);
+	if (sym->type == STT_OBJECT && sym->shndx != SHN_UNDEF && !strcmp(sym->name, "_r_debug"))
+		f->list->linker_state = sym->value + (f->elf->word_size == 8 ? 24 : 12);
+	if (sym->shndx == SHN_UNDEF || !sym->value ||
+	    (sym->type != STT_FUNC && sym->type != STT_GNU_IFUNC && sym->type != STT_NOTYPE))
+		return 0;
+	if (has_meaning)
+		see_named(f, sym);
 	fn = alloc_fn_find(f->list->fns, sym->name);
 	return fn && is_wanted(f, fn) ? add_site(f, sym, fn) : 0;
 }
