@@ -348,6 +348,16 @@ for line in sys.stdin:
 	exec 7>&-
 }
 
+@test "attach: under strace -f, which leaves no child to another tracer: heaptap names it" {
+	command -v strace >/dev/null || skip "no strace"
+	spinning
+	run strace -f -qq -o /dev/null "$HEAPTAP" attach -q --no-scan -b ptrace -t 1s "$TARGET"
+	[[ $output == *"attach: ptrace: strace (PID "*") traces heaptap and what it starts"* ]]
+	untouched "$TARGET"
+	run strace -f -qq -o /dev/null "$HEAPTAP" run -q -- "$T/leak"
+	[[ $output == *"strace (PID "*") traces heaptap and what it starts"* ]]
+}
+
 # reads_maps: how often the traced heaptap has opened the mappings of TARGET
 reads_maps() { grep -c "\"/proc/$TARGET/maps\"" "$BATS_TEST_TMPDIR/calls" || true; }
 

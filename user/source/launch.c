@@ -22,6 +22,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
+#include "user/lib/own_tracer.h"
 #include "user/lib/proc.h"
 #include "user/lib/yama.h"
 #include "user/source/launch_child.h"
@@ -489,11 +490,14 @@ static void complain(const struct launch_options *o, enum launch_step step, int 
 
 	struct stat st;
 	const char *why = strerror(-err);
+	char text[192];
 
 	if (step == LAUNCH_USER && err == -EINVAL)
 		why = "unknown user";
 	else if (step == LAUNCH_TRACE && err == -EPERM && yama_reason())
 		why = yama_reason();
+	else if (!IS_AGENT && step == LAUNCH_TRACE && err == -EPERM && own_tracer_reason(text, sizeof(text)))
+		why = text;
 	else if (step == LAUNCH_EXEC && err == -EACCES && !stat(o->argv[0], &st))
 		why = S_ISDIR(st.st_mode) ? "is a directory"
 					  : "Permission denied: is it executable (chmod +x)";

@@ -19,6 +19,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
+#include "user/lib/own_tracer.h"
 #include "user/lib/proc.h"
 #include "user/lib/yama.h"
 #include "user/source/limits.h"
@@ -179,11 +180,14 @@ static const struct placing_ops placing_ops = {
 static int source_ptrace_probe(struct caps *caps)
 {
 	int err = trial_ptrace();
+	char text[192];
+	const char *tracer = !IS_AGENT && err == -EPERM ? own_tracer_reason(text, sizeof(text)) : NULL;
 
 	memset(caps, 0, sizeof(*caps));
 	if (err)
 		snprintf(caps->reason, sizeof(caps->reason), "%s",
-			 err == -EPERM ? "ptrace(2) is not permitted here (a seccomp filter?)"
+			 tracer		 ? tracer
+			 : err == -EPERM ? "ptrace(2) is not permitted here (a seccomp filter?)"
 			 : err == -EACCES
 				 ? "code cannot be written through /proc/PID/mem (proc_mem.force_override?)"
 				 : strerror(-err));
