@@ -177,30 +177,68 @@ void threads_resume(struct stopped *s)
 	*s = (struct stopped){ 0 };
 }
 
+struct code_range {
+	taddr_t start, end;
+};
+
+struct code_ranges {
+	struct code_range *ranges; /* owned */
+	size_t nr, max;
+};
+
 static bool wants_way_back(const struct stopped *s)
 {
 	return s->is_traced && (!s->back.insn || !s->back.restorer);
 }
 
-static int find_insn(struct stopped *s)
+/* Code of the program and of the kernel, and not the piece, which may go away. */
+static bool has_instructions(const struct map_line *line)
+{
+	return maps_is_code(line) && line->is_readable &&
+	       strncmp(line->path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH)) != 0 &&
+	       strcmp(line->path, "[vsyscall]") != 0;
+}
+
+/* Note where such code lies. */
+static int list_code(struct code_ranges *list, pid_t pid)
 {
 	struct maps_reader *maps;
 	struct map_line line;
-	int err = s->insn ? 0 : maps_open(&maps, s->pid);
+	int err = maps_open(&maps, pid);
 
-	if (err || s->insn)
+	if (err)
 		return err;
-	while ((!s->insn || wants_way_back(s)) && maps_next(maps, &line) == 1) {
-		if (!line.is_executable || !line.is_readable || line.is_parked ||
-		    !strcmp(line.path, "[vsyscall]"))
+	while (!err && maps_next(maps, &line) == 1) {
+		if (!has_instructions(&line))
 			continue;
-		if (!s->insn && thread_call_find_in(&s->insn, s->pid, line.start, line.end))
-			s->insn = 0;
-		if (wants_way_back(s) && !thread_call_find_way_back(&s->back, s->pid, line.start, line.end))
-			break;
+		if (array_reserve(list->ranges, list->max, list->nr + 1))
+			err = -ENOMEM;
+		else
+			list->ranges[list->nr++] = (struct code_range){ line.start, line.end };
 	}
 	maps_close(maps);
-	return s->insn ? 0 : -EOPNOTSUPP;
+	return err;
+}
+
+/*
+ * The last mappings are searched first: the vDSO and the dynamic linker have all, and are small. Without a way back,
+ * all are searched.
+ */
+static int find_insn(struct stopped *s)
+{
+	struct code_ranges list = { 0 };
+	int err = s->insn ? 0 : list_code(&list, s->pid);
+
+	for (size_t i = list.nr; !err && i-- > 0 && (!s->insn || wants_way_back(s));) {
+		const struct code_range *r = &list.ranges[i];
+
+		if (!s->insn && thread_call_find_in(&s->insn, s->pid, r->start, r->end))
+			s->insn = 0;
+		if (wants_way_back(s) && !thread_call_find_way_back(&s->back, s->pid, r->start, r->end))
+			break;
+	}
+	free(list.ranges);
+	return err || s->insn ? err : -EOPNOTSUPP;
 }
 
 /* Has the tracer, which calls this, still to wait for the stop of @t, and to handle it? */
