@@ -11,6 +11,7 @@
 #include "user/lib/log.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
+#include "user/unwind/cfi_ahead.h"
 #include "user/unwind/unwind_tables.h"
 
 enum { LOOK_SHARE = 20 }; /* a look takes one part of so many of the time */
@@ -188,12 +189,25 @@ void inline_stacks_look(struct inline_stacks *s)
 		debug("inline: PID %d: its mappings cannot be read: %s", s->pid, strerror(-err));
 }
 
-int inline_stacks_set(struct inline_stacks *s, const struct target *t)
+static bool is_known(const void *ctx, const struct module *m)
+{
+	const struct inline_stacks *s = ctx;
+
+	return s && unwind_tables_know(s->unwind, m);
+}
+
+struct cfi_ahead *inline_stacks_ahead(const struct inline_stacks *s, const struct target *t)
+{
+	return cfi_ahead_start(&t->maps, is_known, s);
+}
+
+int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cfi_ahead *ahead)
 {
 	struct proc_stat stat;
 	const struct unwind_mappings maps = { .list = &t->maps,
 					      .start_sp = proc_read_stat(&stat, t->pid) ? 0 : stat.start_sp,
-					      .word = 8 };
+					      .word = 8,
+					      .ahead = ahead };
 	int err = unwind_tables_set(s->unwind, t->pid, &maps);
 
 	if (!err)

@@ -7,6 +7,7 @@
 #include "inline/layout.h"
 #include "user/target/target.h"
 
+struct cfi_ahead;
 struct inline_stacks;
 
 /*
@@ -18,7 +19,10 @@ int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared
 void inline_stacks_free(struct inline_stacks *s);
 
 /* The mappings of the target were read again. Blocks for some 10 ms, longer for new large files. 0 or -errno. */
-int inline_stacks_set(struct inline_stacks *s, const struct target *t) __must_check;
+int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cfi_ahead *ahead) __must_check;
+
+/* Begin to read the tables of its new files, for inline_stacks_set(). @s may be NULL: all files are new. */
+struct cfi_ahead *inline_stacks_ahead(const struct inline_stacks *s, const struct target *t);
 
 /* Does a thread run on a stack that is in no list yet? */
 bool inline_stacks_wants_look(const struct inline_stacks *s);

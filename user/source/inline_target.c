@@ -205,9 +205,27 @@ int inline_target_born(struct inline_target *t, const struct source_options *o)
 	return err;
 }
 
-int inline_target_update(struct inline_target *t, const struct target *target)
+int inline_target_update(struct inline_target *t, const struct target *target, struct cfi_ahead *ahead)
 {
-	return t->stacks ? inline_stacks_set(t->stacks, target) : 0;
+	return t->stacks ? inline_stacks_set(t->stacks, target, ahead) : 0;
+}
+
+void inline_target_take_out(struct inline_target *t, struct guard *g)
+{
+	int err = guard_take_out(g, t->in);
+
+	if (err == -EBUSY && !*t->in->why)
+		info("inline: PID %d: its functions are as before, but some of our memory stays in it: a thread may "
+		     "still return through it",
+		     t->pid);
+	else if (err && err != -ESRCH)
+		warn("inline: PID %d: the probes stay in it, without effect: %s", t->pid,
+		     *t->in->why ? t->in->why : strerror(-err));
+	if (t->rings)
+		info("inline: PID %d: stopped for %.1f ms to put the code in, and for %.1f ms to take it out; "
+		     "up to %.1f MiB of its memory were ours",
+		     t->pid, (double)t->in->put_in_ns / 1e6, (double)t->in->take_out_ns / 1e6,
+		     (double)inline_target_bytes(t) / (1 << 20));
 }
 
 int inline_target_leave(struct inline_target *t, struct guard *g)

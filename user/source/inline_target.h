@@ -7,6 +7,7 @@
 #include "user/inject/guard.h"
 #include "user/source/source.h"
 
+struct cfi_ahead;
 struct inline_stacks;
 struct rings;
 
@@ -62,8 +63,12 @@ void inline_target_free(struct inline_target *t);
 /* The piece is in: map what it shares, with these settings. 0 or -errno. */
 int inline_target_map(struct inline_target *t, const struct source_options *o) __must_check;
 
-/* The mappings of the target, which has the piece, were read again. 0 or -errno. */
-int inline_target_update(struct inline_target *t, const struct target *target) __must_check;
+/* The mappings of the target, which has the piece, were read again, tables of new files by @ahead. 0 or -errno. */
+int inline_target_update(struct inline_target *t, const struct target *target,
+			 struct cfi_ahead *ahead) __must_check;
+
+/* Take the piece out. Records that it has written stay readable. What remains of it, and for how long, is logged. */
+void inline_target_take_out(struct inline_target *t, struct guard *g);
 
 /*
  * A function of its program cannot be changed: take the piece out, so that BPF can see all of its calls (is_declined).

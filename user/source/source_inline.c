@@ -28,6 +28,7 @@
 #include "user/source/inline_waker.h"
 #include "user/source/placing.h"
 #include "user/source/probe_taker.h"
+#include "user/unwind/cfi_ahead.h"
 
 /* How full a ring must be to wake the reader. A poll with many records is followed by another one at once. */
 enum { WAKE_PERCENT = 12, MANY_RECORDS = 256 };
@@ -137,25 +138,6 @@ static int add_copy(struct inline_source *s, const struct inline_target *parent,
 		return 0;
 	err = inline_target_copy(&new, s->guard, parent, pid, stat.start_time);
 	return err ? err : list_target(s, new);
-}
-
-/* Take the piece out of @t. Records that it has written stay readable. */
-static void take_out(struct inline_source *s, struct inline_target *t)
-{
-	int err = guard_take_out(s->guard, t->in);
-
-	if (err == -EBUSY && !*t->in->why)
-		info("inline: PID %d: its functions are as before, but some of our memory stays in it: a thread may "
-		     "still return through it",
-		     t->pid);
-	else if (err && err != -ESRCH)
-		warn("inline: PID %d: the probes stay in it, without effect: %s", t->pid,
-		     *t->in->why ? t->in->why : strerror(-err));
-	if (t->rings)
-		info("inline: PID %d: stopped for %.1f ms to put the code in, and for %.1f ms to take it out; "
-		     "up to %.1f MiB of its memory were ours",
-		     t->pid, (double)t->in->put_in_ns / 1e6, (double)t->in->take_out_ns / 1e6,
-		     (double)inline_target_bytes(t) / (1 << 20));
 }
 
 /* ---- the taker of probes ---- */
@@ -374,7 +356,7 @@ static int source_inline_create(struct source **out, const struct source_options
 }
 
 /* The mappings of @target were read. Its calls are seen from now on. */
-static int open_target(const struct inline_source *s, const struct target *target)
+static int open_target(const struct inline_source *s, const struct target *target, struct cfi_ahead *ahead)
 {
 	struct inline_target *t = find_target(s, target->pid);
 	int err;
@@ -382,7 +364,7 @@ static int open_target(const struct inline_source *s, const struct target *targe
 	if (!t || !t->shared || t->wants_bpf || t->is_declined || t->is_refused)
 		return 0;
 	number_calls(s, t);
-	err = inline_target_update(t, target);
+	err = inline_target_update(t, target, ahead);
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
 	/* -ESRCH: it has executed a program, or has ended. */
@@ -416,6 +398,28 @@ static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct
 	return of_bpf(s->bpf, t);
 }
 
+/* Begin to read the tables by which stacks of @t are walked, if it will need any. NULL: nothing is begun. */
+static struct cfi_ahead *read_ahead(const struct inline_source *s, const struct target *t)
+{
+	const struct inline_target *known = find_target(s, t->pid);
+
+	if (!s->options.depth || (known && (known->wants_bpf || known->is_declined || known->is_refused)))
+		return NULL;
+	return inline_stacks_ahead(known ? known->stacks : NULL, t);
+}
+
+/* place(), then open_target(). Tables of large files are read meanwhile: the program may be waiting for both. */
+static int place_and_open(struct inline_source *s, struct target *t,
+			  int (*of_bpf)(struct source *s, struct target *t))
+{
+	struct cfi_ahead *ahead = read_ahead(s, t);
+	int nr = place(s, t, of_bpf);
+	int err = nr < 0 ? nr : open_target(s, t, ahead);
+
+	cfi_ahead_end(ahead);
+	return err ? err : nr;
+}
+
 static int source_inline_attach(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
@@ -428,11 +432,10 @@ static int source_inline_attach(struct source *source, struct target *t)
 		return -ESRCH;
 	}
 	err = inline_waker_start(&s->waker);
-	nr = err ? err : place(s, t, source_bpf.attach);
-	err = nr < 0 ? nr : open_target(s, t);
-
+	nr = err ? err : place_and_open(s, t, source_bpf.attach);
+	err = nr < 0 ? nr : 0;
 	if (err && find_target(s, t->pid)) {
-		take_out(s, find_target(s, t->pid));
+		inline_target_take_out(find_target(s, t->pid), s->guard);
 		drop_target(s, t->pid);
 	}
 	return err ? err : nr;
@@ -460,7 +463,7 @@ static int source_inline_born(struct source *source, struct target *target)
 	err = inline_target_born(t, &s->options);
 	pthread_mutex_unlock(&s->lock);
 	if (!err)
-		err = open_target(s, target);
+		err = open_target(s, target, NULL);
 	if (err && *t->in->why)
 		debug("inline: PID %d: %s", target->pid, t->in->why);
 	if (err)
@@ -485,20 +488,17 @@ static int source_inline_update(struct source *source, struct target *t)
 {
 	struct inline_source *s = self(source);
 	struct inline_target *known = find_target(s, t->pid);
-	int nr, err;
+	int nr;
 
 	if (known && known->unborn) {
 		known->wants_update = true;
 		return 0;
 	}
-	nr = s->is_detached ? 0 : place(s, t, source_bpf.update);
+	nr = s->is_detached ? 0 : place_and_open(s, t, source_bpf.update);
 	known = find_target(s, t->pid);
 	if (known && known->is_refused && known->in->state == INJECT_IN)
-		take_out(s, known);
-	if (nr < 0 || s->is_detached)
-		return nr;
-	err = open_target(s, t);
-	return err ? err : nr;
+		inline_target_take_out(known, s->guard);
+	return nr;
 }
 
 static bool source_inline_unchanged(struct source *source, const struct target *t)
@@ -745,7 +745,7 @@ static void source_inline_detach(struct source *source)
 	if (s->is_detached)
 		return;
 	for (size_t i = 0; i < s->nr_targets; i++)
-		take_out(s, s->targets[i]);
+		inline_target_take_out(s->targets[i], s->guard);
 	s->is_detached = true;
 	courtesy_hurry_end(&s->hurry);
 	source_bpf.detach(s->bpf);
@@ -758,7 +758,7 @@ static void source_inline_free(struct source *source)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
-		take_out(s, s->targets[i]);
+		inline_target_take_out(s->targets[i], s->guard);
 	courtesy_hurry_end(&s->hurry);
 	inline_waker_fini(&s->waker);
 	while (s->nr_targets)

@@ -203,8 +203,8 @@ int cfi_cache_write(int dir, const struct cfi_cache_key *key, const struct cfi_t
 	h.nr_rows = table->nr_rows;
 	h.checksum = checksum(&h, table->rows);
 	file_name(name, sizeof(name), key);
-	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", name, getpid());
-	unlinkat(dir, temporary, 0); /* left by an earlier process with this PID */
+	snprintf(temporary, sizeof(temporary), "%s.%d.tmp", name, gettid());
+	unlinkat(dir, temporary, 0); /* left by an earlier thread with this TID */
 	fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;

@@ -10,9 +10,8 @@
 #include "bpf/maps.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
-#include "user/lib/elf.h"
 #include "user/lib/log.h"
-#include "user/unwind/cfi.h"
+#include "user/unwind/cfi_ahead.h"
 #include "user/unwind/pages.h"
 
 /* Rows of a file in one shard. */
@@ -141,18 +140,13 @@ static int store_rows(struct unwind_tables *u, struct unwind_file *f, const stru
 	return err == -ENOSPC ? 0 : err;
 }
 
-static int load_file(struct unwind_tables *u, struct unwind_file *f, const struct module *m)
+static int load_file(struct unwind_tables *u, struct unwind_file *f, const struct module *m,
+		     struct cfi_ahead *ahead)
 {
 	struct cfi_table *table = NULL;
-	struct elf *elf;
-	int err;
+	int err = cfi_ahead_load(ahead, m, &table);
 
 	f->is_known = true;
-	err = m->fd < 0 ? -ENOENT : elf_open(&elf, m->fd);
-	if (!err) {
-		err = cfi_load(&table, elf);
-		elf_close(elf);
-	}
 	if (err) {
 		debug("unwind: %s: no call frame information: %s", m->path, strerror(-err));
 		u->stats.nr_without++;
@@ -168,7 +162,8 @@ static int load_file(struct unwind_tables *u, struct unwind_file *f, const struc
 	return err;
 }
 
-static int file_of(struct unwind_tables *u, const struct module *m, struct unwind_file **out)
+static int file_of(struct unwind_tables *u, const struct module *m, struct cfi_ahead *ahead,
+		   struct unwind_file **out)
 {
 	if (m->id >= u->nr_files) {
 		size_t nr = (size_t)m->id + 1;
@@ -179,7 +174,7 @@ static int file_of(struct unwind_tables *u, const struct module *m, struct unwin
 		u->nr_files = nr;
 	}
 	*out = &u->files[m->id];
-	return (*out)->is_known ? 0 : load_file(u, *out, m);
+	return (*out)->is_known ? 0 : load_file(u, *out, m, ahead);
 }
 
 static int add_map(struct map_list *list, const struct unwind_map *map)
@@ -191,7 +186,8 @@ static int add_map(struct map_list *list, const struct unwind_map *map)
 }
 
 /* Add one mapping: a piece for each shard with rows of its file, and for the parts between them, without rows. */
-static int add_mapping(struct unwind_tables *u, struct map_list *list, const struct mapping *m)
+static int add_mapping(struct unwind_tables *u, struct map_list *list, const struct mapping *m,
+		       struct cfi_ahead *ahead)
 {
 	struct unwind_map map = { .start = m->start, .end = m->end, .shard = NO_SHARD };
 	struct unwind_file *f = NULL;
@@ -200,7 +196,7 @@ static int add_mapping(struct unwind_tables *u, struct map_list *list, const str
 	/* The vsyscall page lies in the kernel's half of the addresses, where the comparisons of the programs end. */
 	if (m->start > INT64_MAX)
 		return 0;
-	err = m->module ? file_of(u, m->module, &f) : 0;
+	err = m->module ? file_of(u, m->module, ahead, &f) : 0;
 	for (size_t i = 0; !err && f && i < f->nr_pieces; i++) {
 		const struct unwind_piece *p = &f->pieces[i];
 		u64 start = p->start + m->bias, end = p->end == UINT64_MAX ? m->end : p->end + m->bias;
@@ -298,7 +294,7 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 	int err = maps ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < from->list->nr && !err; i++)
-		err = add_mapping(u, &pieces, &from->list->maps[i]);
+		err = add_mapping(u, &pieces, &from->list->maps[i], from->ahead);
 	if (!err) {
 		fill_maps(u, maps, &pieces);
 		if (pieces.nr > MAX_UNWIND_MAPS)
@@ -315,6 +311,11 @@ int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_ma
 	}
 	free(pieces.maps);
 	return err;
+}
+
+bool unwind_tables_know(const struct unwind_tables *u, const struct module *m)
+{
+	return m->id < u->nr_files && u->files[m->id].is_known;
 }
 
 bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals)

@@ -6,6 +6,7 @@
 
 #include "user/target/module.h"
 
+struct cfi_ahead;
 struct shard;
 struct unwind_maps;
 struct unwind_tables;
@@ -48,10 +49,11 @@ void unwind_tables_free(struct unwind_tables *u);
 /* The mappings of a process, and the state of the process when they were read. */
 struct unwind_mappings {
 	const struct mapping_list *list;
-	u32 word;	  /* bytes of an address */
-	u32 removals;	  /* removals of mappings before the read: struct process_state, bpf/maps.h */
-	u32 execs;	  /* programs that the process had executed */
-	taddr_t start_sp; /* stack pointer at its first instruction; 0 = not known */
+	u32 word;		 /* bytes of an address */
+	u32 removals;		 /* removals of mappings before the read: struct process_state, bpf/maps.h */
+	u32 execs;		 /* programs that the process had executed */
+	taddr_t start_sp;	 /* stack pointer at its first instruction; 0 = not known */
+	struct cfi_ahead *ahead; /* may have read files already; NULL = none */
 };
 
 /*
@@ -59,6 +61,9 @@ struct unwind_mappings {
  * atomic. Blocks for some 10 ms, longer for large files. 0 or -errno. Files without tables are no error.
  */
 int unwind_tables_set(struct unwind_tables *u, pid_t pid, const struct unwind_mappings *maps) __must_check;
+
+/* Are the rows of @m in the tables? */
+bool unwind_tables_know(const struct unwind_tables *u, const struct module *m);
 
 /* The mappings of @pid were read again after @removals, and have not changed. Returns true if that is news. */
 bool unwind_tables_confirm(struct unwind_tables *u, pid_t pid, u32 removals);
