@@ -50,6 +50,12 @@ WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc,
  * WALK_KNOWS_WORDS is defined.
  */
 WALK_STEP bool is_known_unchanged(struct walk *w);
+/*
+ * The walk has come to a frame of the last stack: can its outer frames be taken, if the stack ends at @depth? And have
+ * room for the fresh ones with those that are kept. Left to this text unless WALK_KEEPS_MORE is defined.
+ */
+WALK_STEP bool may_keep(const struct walk *w, u32 depth);
+WALK_STEP void make_room(struct walk *w, u32 depth);
 /* The mappings by which stacks of @pid are walked; NULL = none are known. */
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid);
 
@@ -398,6 +404,21 @@ struct walk_loop {
 	u32 pid; /* of the process that has these mappings */
 };
 
+#ifndef WALK_KEEPS_MORE
+/* A stack that was cut at the depth is cut at another place when it grows or shrinks. */
+WALK_STEP bool may_keep(const struct walk *w, u32 depth)
+{
+	return w->end == STACK_DEPTH ? w->nr_fresh + w->candidate == depth
+				     : w->nr_fresh + w->candidate <= depth;
+}
+
+WALK_STEP void make_room(struct walk *w, u32 depth)
+{
+	(void)w;
+	(void)depth;
+}
+#endif
+
 /* Is the frame that the walk has reached also in the last stack? Then the frames outside may be equal, too. */
 WALK_STEP bool is_last_frame(struct walk *w, u32 depth)
 {
@@ -408,9 +429,7 @@ WALK_STEP bool is_last_frame(struct walk *w, u32 depth)
 	f = &w->last[i];
 	if (f->sp != w->sp || f->pc != w->pc || (f->needs_fp && (!w->has_fp || f->fp != w->fp)))
 		return false;
-	/* A stack that was cut at the depth is cut at another place when it grows or shrinks. */
-	return w->end == STACK_DEPTH ? w->nr_fresh + w->candidate == depth
-				     : w->nr_fresh + w->candidate <= depth;
+	return may_keep(w, depth);
 }
 
 /* One round: skip a frame of the last stack that lies below sp, or find that the frames match, or take a step. */
@@ -542,6 +561,8 @@ WALK_STEP void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
 	}
 	if (!w->is_matched)
 		w->end = loop->w->state < NR_STACK_ENDS ? loop->w->state : STACK_LIMIT;
+	if (w->is_matched)
+		make_room(w, loop->depth);
 	w->nr = w->is_matched ? w->candidate : 0;
 	run_loop(loop, has_loop, LOOP_KEEP, WALK_FRAMES);
 }

@@ -40,18 +40,22 @@ static inline bool is_remembered(const struct piece_walk *pw, const struct piece
 	return are_same(m->words, m->nr);
 }
 
-/* Note the words of the last walk. False: there are too many, or others than words of the stack led the walk. */
-static inline bool note_words(struct piece_remembered *m, const struct piece_walk *pw)
+/*
+ * Note the words that led the last walk to its frame @outermost. False: there are too many, or others than words of the
+ * stack led the walk.
+ */
+static inline bool note_words(struct piece_remembered *m, const struct piece_walk *pw, u32 outermost)
 {
 	const struct piece_words *words = &pw->words;
 	const struct walk *w = &pw->walk;
-	u32 top = w->nr - 1;
+	u32 top = w->nr - 1, first = words->end[outermost % WALK_FRAMES];
+	u32 nr = words->end[top % WALK_FRAMES] - first;
 
-	if (w->is_stale || words->nr_frames < w->nr || words->end[top % WALK_FRAMES] > PIECE_REMEMBERED_WORDS)
+	if (w->is_stale || words->nr_frames < w->nr || nr > PIECE_REMEMBERED_WORDS)
 		return false;
-	m->nr = words->end[top % WALK_FRAMES];
-	for (u32 i = 0; i < m->nr; i++)
-		m->words[i] = words->list[i];
+	m->nr = nr;
+	for (u32 i = 0; i < nr; i++)
+		m->words[i] = words->list[first + i];
 	m->high = words->high;
 	m->fp = w->last[top % WALK_FRAMES].fp;
 	m->needs_fp = w->last[top % WALK_FRAMES].needs_fp;
@@ -60,10 +64,11 @@ static inline bool note_words(struct piece_remembered *m, const struct piece_wal
 }
 
 /*
- * The call at @sp has the stack @id, which was walked just now. It is remembered when a call at the same place comes
- * the second time: most do not come again.
+ * The call at @sp has the stack @id, which was walked just now, and whose outermost frame is @outermost of those of the
+ * walk. It is remembered when a call at the same place comes the second time: most do not come again.
  */
-static __attribute__((noinline)) void remember(struct piece_walk *pw, u64 key, u64 sp, u64 ret, u64 id)
+static __attribute__((noinline)) void remember(struct piece_walk *pw, u64 key, u64 sp, u64 ret, u64 id,
+					       u32 outermost)
 {
 	u32 *once = &pw->seen_once[key >> 32 & (PIECE_SEEN_ONCE - 1)], at;
 	struct piece_remembered *m = find_remembered(pw, key);
@@ -77,5 +82,5 @@ static __attribute__((noinline)) void remember(struct piece_walk *pw, u64 key, u
 	m->sp = sp;
 	m->ret = ret;
 	m->id = id;
-	pw->keys[at] = note_words(m, pw) ? key : 0;
+	pw->keys[at] = note_words(m, pw, outermost) ? key : 0;
 }

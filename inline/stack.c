@@ -10,6 +10,7 @@
 
 #define WALK_KNOWS_RULES
 #define WALK_KNOWS_WORDS
+#define WALK_KEEPS_MORE
 #include "bpf/walk.h"
 
 /* ---- the stack that the thread runs on ---- */
@@ -247,6 +248,44 @@ WALK_STEP bool is_known_unchanged(struct walk *w)
 	return words_hold(&walk_of(w)->words, w);
 }
 
+static u32 asked_for(const struct walk *w)
+{
+	return ((const struct piece_walk *)((const u8 *)w - __builtin_offsetof(struct piece_walk, walk)))
+		->depth;
+}
+
+/*
+ * A walk takes half as many frames more as are asked for, and later ones keep up to WALK_FRAMES. So a stack that is
+ * deeper than what is asked for can grow and shrink without being walked anew: recursive programs have such stacks.
+ */
+static u32 frames_to_walk(u32 depth)
+{
+	u32 nr = depth + depth / 2;
+
+	return nr < STACK_MAX_FRAMES ? nr : STACK_MAX_FRAMES;
+}
+
+/* @depth is the number of frames to walk. Of a stack that was cut, enough frames must be left. */
+WALK_STEP bool may_keep(const struct walk *w, u32 depth)
+{
+	(void)depth;
+	return w->end != STACK_DEPTH || w->nr_fresh + w->candidate >= asked_for(w);
+}
+
+/* Drop outer frames. */
+WALK_STEP void make_room(struct walk *w, u32 depth)
+{
+	u32 drop = w->candidate + w->nr_fresh - depth;
+
+	if (w->candidate + w->nr_fresh < WALK_FRAMES)
+		return;
+	for (u32 i = drop; i < w->candidate; i++)
+		w->last[i - drop] = w->last[i];
+	w->candidate -= drop;
+	w->end = STACK_DEPTH;
+	walk_of(w)->words.nr_frames = 0;
+}
+
 WALK_STEP void run_loop(struct walk_loop *loop, bool has_loop, enum loop which, u32 most)
 {
 	(void)has_loop;
@@ -293,20 +332,48 @@ static void note_seen(u64 id)
 
 /* ---- taking a stack ---- */
 
+/* The number of frames that were walked and are not asked for. */
+static u32 frames_too_many(const struct walk *w)
+{
+	return w->nr > asked_for(w) ? w->nr - asked_for(w) : 0;
+}
+
+/* How the stack ended that was walked. */
+static u8 end_of_stack(const struct walk *w)
+{
+	u8 end = stack_end(w);
+
+	return end != STACK_STALE && frames_too_many(w) ? STACK_DEPTH : end;
+}
+
+/* The id of the stack that was walked: that of the innermost frame is by all frames of a stack that is complete. */
+static u64 stack_id(const struct walk *w)
+{
+	u64 id = STACK_ID_BEGIN;
+
+	if (w->end != STACK_DEPTH && !frames_too_many(w))
+		id = innermost(w)->id;
+	else
+		for (u32 i = frames_too_many(w); i < w->nr; i++)
+			id = stack_id_frame(id, w->last[i % WALK_FRAMES].pc);
+	return stack_id_end(id, shared()->pid, w->epoch, end_of_stack(w));
+}
+
 /* Write the stack that was walked to the ring. False: no room. */
 static bool send_stack(struct piece_ring *r, const struct walk *w, u64 id)
 {
-	u32 nr_records = 1 + (w->nr + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
+	u32 nr_frames = w->nr - frames_too_many(w);
+	u32 nr_records = 1 + (nr_frames + PIECE_STACK_FRAMES - 1) / PIECE_STACK_FRAMES;
 	struct piece_stack *head = (void *)&r->records[r->written % PIECE_RING_RECORDS];
 
 	if (!has_room(r, nr_records))
 		return false;
 	head->kind = EVENT_STACK;
-	head->end = stack_end(w);
-	head->nr_frames = (u16)w->nr;
+	head->end = end_of_stack(w);
+	head->nr_frames = (u16)nr_frames;
 	head->epoch = w->epoch;
 	head->id = id;
-	for (u32 i = 0; i < w->nr; i++) {
+	for (u32 i = 0; i < nr_frames; i++) {
 		u64 record = r->written + 1 + i / PIECE_STACK_FRAMES;
 		u64 *ips = (u64 *)&r->records[record % PIECE_RING_RECORDS];
 
@@ -347,13 +414,15 @@ static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
 u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp, u64 ret)
 {
 	const struct piece_shared *s = shared();
-	struct walk_loop loop = { .w = &pw->walk, .depth = s->depth, .pid = s->pid };
+	u32 depth = __atomic_load_n(&s->depth, __ATOMIC_RELAXED);
+	struct walk_loop loop = { .w = &pw->walk, .depth = frames_to_walk(depth), .pid = s->pid };
 	u64 id, key = call_key(sp, ret);
 	const struct piece_remembered *m = find_remembered(pw, key);
 	struct walk *w = &pw->walk;
 
-	if (!loop.depth || loop.depth > STACK_MAX_FRAMES)
+	if (!depth || depth > STACK_MAX_FRAMES)
 		return STACK_NONE;
+	pw->depth = depth;
 	__builtin_prefetch(known_rule_at(w, ret));
 	if (m && is_remembered(pw, m, __atomic_load_n(&s->generation, __ATOMIC_ACQUIRE), sp, fp, ret))
 		return m->id;
@@ -361,15 +430,15 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 	/* Most calls have exactly the last stack. */
 	if (w->last_id && w->nr && is_last_frame(w, loop.depth) && is_unchanged(&loop, true)) {
 		if (ret != (u64)(uintptr_t)piece_returned)
-			remember(pw, key, sp, ret, w->last_id);
+			remember(pw, key, sp, ret, w->last_id, frames_too_many(w));
 		return w->last_id;
 	}
 	w->last_id = 0;
 	if (!walk_again(w, &loop, s->pid, true))
 		return STACK_LOST;
-	id = stack_id_end(innermost(w)->id, s->pid, w->epoch, stack_end(w));
+	id = stack_id(w);
 	__builtin_prefetch(seen_set(id));
-	words_follow(&pw->words, w, w->is_matched ? w->candidate : 0);
+	words_follow(&pw->words, w, w->is_matched && pw->words.nr_frames ? w->candidate : 0);
 	if (!is_seen_stack(id)) {
 		if (!send_stack(r, w, id))
 			return STACK_LOST;
@@ -377,6 +446,6 @@ u64 piece_take_stack(struct piece_walk *pw, struct piece_ring *r, u64 sp, u64 fp
 	}
 	w->last_id = id;
 	if (ret != (u64)(uintptr_t)piece_returned)
-		remember(pw, key, sp, ret, id);
+		remember(pw, key, sp, ret, id, frames_too_many(w));
 	return id;
 }

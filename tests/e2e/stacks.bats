@@ -124,6 +124,13 @@ linked() {
 	done
 }
 
+@test "stacks: recursion far deeper than the frames that are asked for (C3)" {
+	local depth
+	for depth in 2 20 64 100 127; do
+		chains_equal "$depth" "$T/stack_random-gcc-O2-nofp" "$depth" 5000 2 250
+	done
+}
+
 @test "stacks: a function with more rows than half a shard" { chains_equal 127 "$T/stack_rows"; }
 
 @test "stacks: another library at the same address (D1)" {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * stack_random SEED [ALLOCATIONS [THREADS]]: goes up and down a random tree of calls through functions of many
- * frame layouts, which allocate at random, and tells its call chains.
+ * stack_random SEED [ALLOCATIONS [THREADS [LEVELS]]]: goes up and down a random tree of calls through functions of many
+ * frame layouts, which allocate at random, and tells its call chains. A level is one frame or two.
  */
 #include <alloca.h>
 
@@ -11,9 +11,10 @@
 #define CALL __attribute__((noinline, used))
 
 enum {
-	MAX_NODES = 300,
+	MAX_NODES = 800,
+	NODES_PER_LEVEL = 6,
 	MAX_CHILDREN = 3,
-	MAX_LEVEL = 50,
+	MOST_LEVELS = 50, /* unless others are asked for */
 	MAX_THREADS = 8,
 	MAX_KEPT = 64,
 	STACK_BYTES = 16 << 20
@@ -45,6 +46,7 @@ struct traveller {
 };
 
 static struct traveller travellers[MAX_THREADS];
+static unsigned most_levels, is_deep; /* is_deep, 0 or 1: calls go on to nearly all levels */
 static __thread struct traveller *me;
 
 /* xorshift64* */
@@ -76,8 +78,8 @@ static unsigned below(unsigned n)
 	do {                                                                                                 \
 		struct node *node_ = (n);                                                                    \
                                                                                                              \
-		for (unsigned i_ = below(4); i_ > 0 && me->nr_left > 0; i_--)                                \
-			if (below(3) == 0 || !node_->nr_children)                                            \
+		for (unsigned i_ = below(4) + is_deep; i_ > 0 && me->nr_left > 0; i_--)                      \
+			if (below(3 + 9 * is_deep) == 0 || !node_->nr_children)                              \
 				ALLOCATE_SOME();                                                             \
 			else                                                                                 \
 				call(node_->children[below(node_->nr_children)]);                            \
@@ -290,16 +292,19 @@ static visit_fn *const functions[] = { t_plain_1,    t_plain_2,	  t_plain_3,   t
 				       t_aligned_2,  t_aligned_3, t_busy_1,    t_busy_2,    t_busy_3,
 				       ASM_FUNCTIONS };
 
-/* Make a tree of MAX_NODES nodes: narrow, so that it gets deep. */
+/* Make a tree: narrow, so that it gets deep. */
 static void plant(struct traveller *t)
 {
-	while (t->nr_nodes < MAX_NODES) {
+	unsigned nr = NODES_PER_LEVEL * most_levels < MAX_NODES ? NODES_PER_LEVEL * most_levels : MAX_NODES;
+	unsigned rarity = 8 * most_levels / MOST_LEVELS;
+
+	while (t->nr_nodes < nr) {
 		struct node *n = &t->nodes[t->nr_nodes];
 		/* Mostly below one of the newest. */
-		unsigned back = t->nr_nodes && below(8) ? 1 + below(3) : 1 + below(t->nr_nodes + 1);
+		unsigned back = t->nr_nodes && below(rarity) ? 1 + below(3) : 1 + below(t->nr_nodes + 1);
 		struct node *parent = back <= t->nr_nodes ? n - back : t->nodes;
 
-		if (t->nr_nodes && (parent->nr_children == MAX_CHILDREN || parent->level == MAX_LEVEL))
+		if (t->nr_nodes && (parent->nr_children == MAX_CHILDREN || parent->level == most_levels))
 			continue;
 		n->visit = functions[below(sizeof(functions) / sizeof(*functions))];
 		if (t->nr_nodes) {
@@ -337,7 +342,9 @@ int main(int argc, char **argv)
 	pthread_attr_t attr;
 
 	chains_begin();
-	if (nr_threads < 1 || nr_threads > MAX_THREADS)
+	most_levels = arg_or(argc, argv, 4, MOST_LEVELS);
+	is_deep = most_levels > MOST_LEVELS;
+	if (most_levels < MOST_LEVELS || nr_threads < 1 || nr_threads > MAX_THREADS)
 		return 2;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
