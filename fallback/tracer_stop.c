@@ -184,7 +184,7 @@ static bool is_fault(int sig)
  */
 static bool block_signals(pid_t tid, sigset_t *mask)
 {
-	static const int own[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	static const u8 own[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
 	bool is_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	sigset_t all;
 

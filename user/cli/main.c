@@ -28,7 +28,7 @@ static void ignore(int sig)
  */
 static void catch_write_signals(void)
 {
-	static const int signals[] = { SIGPIPE, SIGXFSZ };
+	static const u8 signals[] = { SIGPIPE, SIGXFSZ };
 	const struct sigaction caught = { .sa_handler = ignore, .sa_flags = SA_RESTART };
 	struct sigaction now;
 

@@ -182,7 +182,7 @@ static void see_named(struct finder *f, const struct elf_symbol *sym)
 /* Nearly all names of large libraries are those of C++: two of the standard library mean something here. */
 static bool may_be_named(const char *name)
 {
-	return name[0] != '_' || name[1] != 'Z' || !strncmp(name, "_ZSt15", 6);
+	return IS_AGENT || name[0] != '_' || name[1] != 'Z' || !strncmp(name, "_ZSt15", 6);
 }
 
 static int see_symbol(void *ctx, const struct elf_symbol *sym)

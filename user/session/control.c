@@ -135,7 +135,7 @@ bool control_is_cut(const struct control *c)
 
 const char *control_doing(struct control *c, const char *what)
 {
-	return c ? busy_signals_doing(c->busy, what) : NULL;
+	return c && !IS_AGENT ? busy_signals_doing(c->busy, what) : NULL;
 }
 
 /* Signals that are blocked stay pending until the descriptor is read. */

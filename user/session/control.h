@@ -54,7 +54,7 @@ void control_hold(struct control *c, bool is_held);
 /* The probes were taken out by a signal while this thread was busy. @c may be NULL. */
 bool control_is_cut(const struct control *c);
 
-/* As busy_signals_doing(), until the next control_wait(). @c may be NULL. */
+/* As busy_signals_doing(), until the next control_wait(); nothing in the agent. @c may be NULL. */
 const char *control_doing(struct control *c, const char *what);
 
 /* Has a Ctrl-C or SIGTERM come that control_wait() has not returned yet? For any thread. */
