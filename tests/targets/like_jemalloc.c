@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Has data that look like the tree in which jemalloc keeps its pages (user/scan/scan_jemalloc.c), but is none:
- * "like_jemalloc short|mixed". The root is too short, or has a word that leads nowhere. By this tree the page with the
- * only pointer to a block would be free.
+ * "like_jemalloc short|mixed|many". The root is too short, or has a word that leads nowhere. By this tree the page with
+ * the only pointer to a block would be free. With "many" each word of 4 MiB may belong to a root, and none does.
  */
 #include <stdint.h>
 #include <sys/mman.h>
@@ -13,6 +13,7 @@ enum { PAGE = 4096, LEVEL_WORDS = 1 << 18, SIZE = 777, FREE = 1 << 2 };
 
 /* An address of the user's half chooses a word of the first half. */
 static uint64_t short_root[LEVEL_WORDS / 2 + 1], mixed_root[LEVEL_WORDS + 1];
+static volatile uint64_t many_roots[2 * LEVEL_WORDS];
 
 FN static void *held_block(size_t size)
 {
@@ -58,6 +59,8 @@ int main(int argc, char **argv)
 	root[(uintptr_t)known >> 30] = root[(uintptr_t)kept >> 30] = (uintptr_t)leaf;
 	if (is_mixed)
 		root[LEVEL_WORDS] = root[1] = 5;
+	for (size_t i = 0; argc > 1 && !strcmp(argv[1], "many") && i < 2 * LEVEL_WORDS; i++)
+		many_roots[i] = i % (LEVEL_WORDS / 2) ? (uintptr_t)leaf : 5;
 	expect("reachable 1 %d held_block", SIZE);
 	fflush(stdout);
 	return root[1] == 1;

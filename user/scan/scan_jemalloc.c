@@ -46,6 +46,8 @@ enum {
 	MIN_BINS = 16,
 	MAX_BINS = 256,
 	TLS_BYTES = 32 << 10,
+	MAX_TRIES = 1 << 20,  /* known blocks that are looked up while the root is searched */
+	ROOT_TRIES = 1 << 14, /* to look at all of a root is as much work as so many */
 };
 #define WORD_BITS   48
 #define EXTENT_MASK ((1ULL << WORD_BITS) - 64)
@@ -72,16 +74,23 @@ struct jemalloc {
 	size_t nr_samples;
 	taddr_t data_start, data_end; /* in which the root is searched */
 	taddr_t root;
+	u64 nr_tries;
 	u64 units[MAX_UNITS]; /* of 2 MiB, that have descriptions */
 	size_t nr_units;
 	struct extent_run run;
 };
 
-/* The page at @addr; NULL if it is not in memory. */
+/* Would the process be stopped for too long? */
+static bool is_late(const struct snapshot *snap)
+{
+	return snap->deadline_ns && clock_now_ns() > snap->deadline_ns;
+}
+
+/* The page at @addr; NULL if it is not in memory, or if it is too late: so each search ends soon. */
 static const u64 *read_page(struct page_reader *r, taddr_t addr)
 {
 	if (r->addr != addr)
-		r->is_there = snapshot_peek(r->snap, addr, r->words, PIECE) == 0;
+		r->is_there = !is_late(r->snap) && snapshot_peek(r->snap, addr, r->words, PIECE) == 0;
 	r->addr = addr;
 	return r->is_there ? r->words : NULL;
 }
@@ -163,16 +172,18 @@ static bool is_root(const struct jemalloc *j, taddr_t root)
 	return true;
 }
 
-/* Is the root there that would have @leaf at @at? */
+/* Is the root there that would have @leaf at @at? Data that lead to ever more trees have none. */
 static bool try_samples(struct jemalloc *j, taddr_t at, u64 leaf)
 {
 	if (!may_be_leaf(j->s->snap, leaf))
 		return false;
-	for (size_t i = 0; i < j->nr_samples; i++) {
+	for (size_t i = 0; i < j->nr_samples && j->nr_tries++ < MAX_TRIES; i++) {
 		u64 before = (j->samples[i] >> ROOT_SHIFT) * 8;
 
-		if (at < j->data_start + before || !leads_to(j, leaf, j->samples[i]) ||
-		    !is_root(j, at - before))
+		if (at < j->data_start + before || !leads_to(j, leaf, j->samples[i]))
+			continue;
+		j->nr_tries += ROOT_TRIES;
+		if (!is_root(j, at - before))
 			continue;
 		j->root = at - before;
 		return true;
@@ -203,7 +214,7 @@ static bool find_root(struct jemalloc *j)
 {
 	const struct snapshot *snap = j->s->snap;
 
-	for (size_t i = 0; i + 1 < snap->nr_maps; i++) {
+	for (size_t i = 0; i + 1 < snap->nr_maps && !is_late(snap); i++) {
 		const struct snapshot_map *map = &snap->maps[i], *next = map + 1;
 
 		if (map->ino && map->is_writable && !map->is_shared && next->start == map->end &&
@@ -303,12 +314,6 @@ static int take_page(struct jemalloc *j, taddr_t addr, u64 bits)
 	return err;
 }
 
-/* Would the process be stopped for too long? */
-static bool is_late(const struct jemalloc *j)
-{
-	return j->s->snap->deadline_ns && clock_now_ns() > j->s->snap->deadline_ns;
-}
-
 static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 {
 	int err = 0;
@@ -326,7 +331,6 @@ static int take_leaf(struct jemalloc *j, taddr_t leaf, taddr_t base)
 				err = take_page(j, base + ((at + i) << PAGE_SHIFT), bits);
 		}
 		at += nr;
-		err = err ? err : is_late(j) ? -ETIME : 0;
 	}
 	return err;
 }
@@ -384,7 +388,6 @@ static int add_own_memory(struct jemalloc *j, u64 unit)
 			err = region_add_dead(j->list, addr, addr + size);
 		addr = next;
 		size = addr ? own_piece(j, addr, &next) : 0;
-		err = err ? err : is_late(j) ? -ETIME : 0;
 	}
 	return err;
 }
@@ -443,7 +446,7 @@ static int search_threads(struct jemalloc *j)
 	int err = words ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < j->s->snap->nr_threads && !err; i++)
-		err = is_late(j) ? -ETIME : search_thread(j, j->s->snap->threads[i].tp, words);
+		err = is_late(j->s->snap) ? -ETIME : search_thread(j, j->s->snap->threads[i].tp, words);
 	return err;
 }
 
@@ -460,10 +463,11 @@ int region_find_jemalloc(struct region_list *list, const struct scan *s)
 	j->s = s;
 	j->list = list;
 	j->reader = (struct page_reader){ .snap = s->snap, .addr = 1 };
-	if (!find_tree(j))
-		return 0;
-	err = take_extents(j);
+	err = find_tree(j) ? take_extents(j) : 0;
 	for (size_t i = 0; i < j->nr_units && !err; i++)
 		err = add_own_memory(j, j->units[i]);
-	return err ? err : search_threads(j);
+	if (!err && j->root)
+		err = search_threads(j);
+	/* Pages that were read too late are not known. */
+	return err ? err : is_late(s->snap) ? -ETIME : 0;
 }

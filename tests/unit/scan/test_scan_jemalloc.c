@@ -67,7 +67,7 @@ static bool find(const void *ctx, taddr_t addr, struct heap_block *out)
 	return false;
 }
 
-static pid_t start(u64 addrs[BLOCKS])
+static pid_t start(u64 addrs[BLOCKS], const char *library)
 {
 	size_t len = 0, all = BLOCKS * sizeof(*addrs);
 	int fds[2];
@@ -78,7 +78,7 @@ static pid_t start(u64 addrs[BLOCKS])
 	assert_true(pid >= 0);
 	if (!pid) {
 		dup2(fds[1], STDOUT_FILENO);
-		setenv("LD_PRELOAD", "libjemalloc.so.2", 1);
+		setenv("LD_PRELOAD", library, 1);
 		execl("/proc/self/exe", "test_scan_jemalloc", "play", NULL);
 		_exit(1);
 	}
@@ -119,7 +119,7 @@ static void late(void **state)
 	const struct scan_books books = {
 		.ctx = addrs, .nr_blocks = BLOCKS, .for_each = for_each, .find = find
 	};
-	pid_t pid = start(addrs);
+	pid_t pid = start(addrs, "libjemalloc.so.2");
 
 	(void)state;
 	if (addrs[0]) {
@@ -134,9 +134,25 @@ static void late(void **state)
 	}
 }
 
+/* The search for a tree is given up, too, in a program that has none. */
+static void late_without(void **state)
+{
+	u64 addrs[BLOCKS];
+	const struct scan_books books = {
+		.ctx = addrs, .nr_blocks = BLOCKS, .for_each = for_each, .find = find
+	};
+	pid_t pid = start(addrs, "");
+
+	(void)state;
+	assert_int_equal(read_at_most(pid, &books, 1), -ETIME);
+	assert_int_equal(read_at_most(pid, &books, 0), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(late) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(late), cmocka_unit_test(late_without) };
 
 	(void)argv;
 	if (argc > 1)
