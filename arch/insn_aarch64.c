@@ -280,4 +280,5 @@ const struct insn_decoder insn_aarch64 = {
 	.decode = decode,
 	.stub_slot = stub_slot,
 	.may_call = may_call,
+	.move = IS_AGENT ? NULL : insn_aarch64_move,
 };

@@ -31,4 +31,7 @@ const struct insn_calls *insn_calls_of(u16 elf_machine);
 int insn_x86_decode(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len);
 int insn_x86_move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out);
 
+/* move() of aarch64. */
+int insn_aarch64_move(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out);
+
 extern const struct insn_decoder insn_x86, insn_aarch64;

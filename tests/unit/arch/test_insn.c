@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "arch/cpu.h"
+
 enum { PC = 0x10000, EMULATED = 1, MOVES_RETURN = 2 };
 
 /* As an assembler wrote them. */
@@ -168,6 +170,243 @@ static void test_aarch64_calls(void **state)
 	assert_int_equal(insn_next_call(EM_AARCH64, PC, code, 0, PC), 0);
 }
 
+/* ---- aarch64 code that is moved ---- */
+
+enum { X16 = 16, X17 = 17, PC_WORD = 32, FLAGS_WORD = 33, NR_REGS = 34, MAX_STEPS = 8 };
+
+/* A CPU for moved code: the emulation of heaptap, and loads that it leaves out. Each address holds another number. */
+struct toy {
+	struct cpu_regs regs;
+	const u8 *code; /* at start */
+	size_t len;
+	u64 start;
+	u64 vector_addr; /* what was loaded to a vector register, from where */
+	u32 vector, vector_size;
+};
+
+static int read_number(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	u64 value = addr * 0x9e3779b97f4a7c15ULL;
+
+	(void)ctx;
+	memcpy(buf, &value, len);
+	return 0;
+}
+
+/* Memory of the moved code itself, or the number of the address. */
+static int read_toy(void *ctx, taddr_t addr, void *buf, size_t len)
+{
+	const struct toy *t = ctx;
+
+	if (addr < t->start || addr + len > t->start + t->len)
+		return read_number(NULL, addr, buf, len);
+	memcpy(buf, t->code + (addr - t->start), len);
+	return 0;
+}
+
+static u64 *reg(struct toy *t, u32 nr)
+{
+	return (u64 *)(void *)t->regs.bytes + nr;
+}
+
+static void load(struct toy *t, u64 addr, u32 which, u32 to)
+{
+	u64 value = 0;
+
+	assert_int_equal(read_toy(t, addr, &value, which == 1 ? 8 : 4), 0);
+	if (which == 2)
+		value = (u64)(s64)(s32)value;
+	if (to < 31)
+		*reg(t, to) = value;
+}
+
+static void load_vector(struct toy *t, u64 addr, u32 size, u32 to)
+{
+	t->vector_addr = addr;
+	t->vector_size = size;
+	t->vector = to + 1;
+}
+
+static bool step_load(struct toy *t, u32 word, u64 pc)
+{
+	u64 literal = pc + (u64)((s64)((u64)word << 40) >> 45) * 4, base = *reg(t, word >> 5 & 31);
+
+	if ((word & 0xff000000) == 0xd8000000)
+		; /* prfm */
+	else if ((word & 0x3f000000) == 0x18000000)
+		load(t, literal, word >> 30, word & 31);
+	else if ((word & 0x3f000000) == 0x1c000000)
+		load_vector(t, literal, 4U << (word >> 30), word & 31);
+	else if ((word & 0xbffffc00) == 0xbd400000)
+		load_vector(t, base, word >> 30 & 1 ? 8 : 4, word & 31);
+	else if ((word & 0xfffffc00) == 0x3dc00000)
+		load_vector(t, base, 16, word & 31);
+	else
+		return false;
+	*reg(t, PC_WORD) = pc + 4;
+	return true;
+}
+
+/* Run until control leaves the code. */
+static void run(struct toy *t)
+{
+	const struct cpu_memory memory = { .ctx = t, .read = read_toy };
+	const struct cpu *cpu = cpu_find(EM_AARCH64, 8, false);
+
+	for (int i = 0; i < MAX_STEPS; i++) {
+		u64 pc = *reg(t, PC_WORD), at = pc - t->start;
+		u32 word;
+
+		if (at >= t->len)
+			return;
+		assert_true(at % 4 == 0);
+		memcpy(&word, t->code + at, sizeof(word));
+		if (!step_load(t, word, pc))
+			assert_int_equal(cpu_emulate(cpu, &t->regs, t->code + at, t->len - at, &memory), 0);
+	}
+	fail();
+}
+
+static void fill(struct toy *t, u32 flags, u64 start)
+{
+	t->regs.size = NR_REGS * 8;
+	for (u32 i = 0; i < NR_REGS; i++)
+		*reg(t, i) = i % 3 ? 0x1111111111111111ULL * i : 0;
+	*reg(t, PC_WORD) = t->start = start;
+	*reg(t, FLAGS_WORD) = (u64)flags << 28;
+}
+
+/* Do the instruction at @from, and its @len bytes at @to, the same with @flags? */
+static void assert_same(u32 word, u64 from, const u8 *moved, size_t len, u64 to, u32 flags)
+{
+	u8 code[4];
+	struct toy a = { .code = code, .len = 4 }, b = { .code = moved, .len = len };
+
+	put_word(code, word);
+	fill(&a, flags, from);
+	fill(&b, flags, to);
+	run(&a);
+	run(&b);
+	if (*reg(&a, PC_WORD) == from + 4)
+		*reg(&a, PC_WORD) = to + len;
+	for (u32 i = 0; i < NR_REGS; i++)
+		if ((i != X16 && i != X17) || ((word & 31) == i && !(word >> 26 & 1)))
+			assert_int_equal(*reg(&a, i), *reg(&b, i));
+	assert_int_equal(a.vector_addr, b.vector_addr);
+	assert_int_equal(a.vector_size, b.vector_size);
+	assert_int_equal(a.vector, b.vector);
+}
+
+enum { ALWAYS = 63, MIB = 20, GIB = 30 };
+
+/* Instructions that name a place by its distance, and up to which distance (a power of two) they must be moved. */
+static const struct moving {
+	const char *name;
+	u32 word;
+	u32 reach;
+} moving[] = {
+	{ "b", 0x14000000, MIB + 6 },
+	{ "b.ne", 0x54000001, MIB + 6 },
+	{ "bc.hi", 0x54000018, MIB + 6 },
+	{ "cbz w3", 0x34000003, MIB + 6 },
+	{ "cbnz x4", 0xb5000004, MIB + 6 },
+	{ "tbz w5, #3", 0x36180005, MIB + 6 },
+	{ "tbnz x7, #40", 0xb7400007, MIB + 6 },
+	{ "adr x0", 0x10000000, ALWAYS },
+	{ "adr x16", 0x10000010, ALWAYS },
+	{ "adr xzr", 0x1000001f, ALWAYS },
+	{ "adrp x1", 0x90000001, ALWAYS },
+	{ "adrp x17", 0xf0000011, ALWAYS },
+	{ "adrp xzr", 0x9000001f, ALWAYS },
+	{ "ldr w2", 0x18000002, GIB },
+	{ "ldr x2", 0x58000002, GIB },
+	{ "ldr x16", 0x58000010, GIB },
+	{ "ldr xzr", 0x5800001f, GIB },
+	{ "ldrsw x8", 0x98000008, GIB },
+	{ "ldr s1", 0x1c000001, GIB },
+	{ "ldr d2", 0x5c000002, GIB },
+	{ "ldr q16", 0x9c000010, GIB },
+	{ "prfm", 0xd8000000, ALWAYS },
+};
+
+/* Distances are in bits 0 to 25 of b, the upper of which stay 0 here, and from bit 5 to 23, or 18, of the others. */
+static u32 with_distance(u32 word, u32 random)
+{
+	if (word == 0x14000000)
+		return word | (random & 0xffffff);
+	if ((word & 0x7e000000) == 0x36000000)
+		return word | (random & 0x3fff) << 5;
+	return word | (random & 0x7ffff) << 5;
+}
+
+static void move_to(const struct moving *m, u32 word, u64 from, u64 to, bool must)
+{
+	u8 code[4], out[INSN_MAX_MOVED];
+	int len;
+
+	put_word(code, word);
+	len = insn_move(EM_AARCH64, from, code, sizeof(code), to, out);
+	if (len == -ERANGE && !must)
+		return;
+	assert_in_range(len, 4, INSN_MAX_MOVED);
+	/* The emulation does not know bc.cond, which is b.cond and a hint. */
+	if (m->word == 0x54000018) {
+		assert_true(out[0] & 0x10);
+		out[0] &= (u8)~0x10;
+		word &= ~0x10U;
+	}
+	for (u32 flags = 0; flags < 16; flags++)
+		assert_same(word, from, out, (size_t)len, to, flags);
+}
+
+/* Whatever an instruction names by its distance is the same at the other place, near or far. */
+static void test_aarch64_moves(void **state)
+{
+	const u64 from = 0x7f1234567000 + 0x3fc;
+	u32 random = 1;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(moving); i++) {
+		for (u32 shift = 2; shift < 46; shift++) {
+			for (int k = 0; k < 16; k++) {
+				u64 by = (1ULL << shift) + ((u64)random << 2 & ((1ULL << shift) - 4));
+
+				random = random * 1103515245 + 12345;
+				move_to(&moving[i], with_distance(moving[i].word, random >> 5), from,
+					k % 2 ? from + by : from - by, shift < moving[i].reach);
+			}
+		}
+	}
+}
+
+/* Instructions that name no place are copied; calls and the like stay where they are. */
+static void test_aarch64_stays(void **state)
+{
+	/* bti c; paciasp; stp x29, x30, [sp, #-32]!; sub sp, sp, #16; ret; retaa; br x17; braa; svc; mrs; xpaci */
+	static const u32 copied[] = { 0xd503245f, 0xd503233f, 0xa9be7bfd, 0xd10043ff, 0xd65f03c0, 0xd65f0bff,
+				      0xd61f0220, 0xd71f0a11, 0xd4000001, 0xd53bd041, 0xdac143e0 };
+	/* bl; blr x1; blraaz x1; brk; udf; hlt; cbeq x0, x1; retaasppc; pacm; paciasppc; autiasppc; eret */
+	static const u32 kept[] = { 0x97ffffc0, 0xd63f0020, 0xd63f083f, 0xd4200000, 0,		0xd4400000,
+				    0xf4c10000, 0x5500001f, 0xd50324ff, 0xdac1a3fe, 0xf380001f, 0xd69f03e0 };
+	u8 code[4], out[INSN_MAX_MOVED];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(copied); i++) {
+		put_word(code, copied[i]);
+		assert_int_equal(insn_move(EM_AARCH64, PC, code, 4, PC + (1ULL << 40), out), 4);
+		assert_memory_equal(code, out, 4);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		put_word(code, kept[i]);
+		assert_int_equal(insn_move(EM_AARCH64, PC, code, 4, PC + 16, out), -ENOTSUP);
+	}
+	assert_int_equal(insn_move(EM_AARCH64, PC, code, 3, PC, out), -EINVAL);
+	assert_int_equal(insn_move(EM_AARCH64, PC + 2, code, 4, PC, out), -EINVAL);
+	assert_int_equal(insn_move(EM_AARCH64, PC, code, 4, PC + 2, out), -EINVAL);
+	put_word(code, 0xdc000001); /* no size of a vector register */
+	assert_int_equal(insn_move(EM_AARCH64, PC, code, 4, PC, out), -EINVAL);
+}
+
 #if defined(__x86_64__)
 static void test_x86(void **state)
 {
@@ -196,6 +435,8 @@ int main(void)
 		cmocka_unit_test(test_aarch64_stub),
 		cmocka_unit_test(test_aarch64_calls),
 		cmocka_unit_test(test_aarch64_addresses),
+		cmocka_unit_test(test_aarch64_moves),
+		cmocka_unit_test(test_aarch64_stays),
 #if defined(__x86_64__)
 		cmocka_unit_test(test_x86),
 #endif
