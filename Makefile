@@ -13,6 +13,7 @@ ARCH    ?= $(shell uname -m)
 # The kernel's name of the CPU, for BPF and nowhere else.
 BPF_ARCH := $(subst x86_64,x86,$(subst aarch64,arm64,$(ARCH)))
 IS_X86   := $(filter x86_64,$(ARCH))
+HAS_PIECE := $(filter x86_64 aarch64,$(ARCH))
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 \
             -Wno-missing-field-initializers
@@ -59,7 +60,7 @@ ROOMS := lib target names probe unwind inject heap source scan core stream repor
 # Of arch/ what knows one machine only by its own CPU, and the decoder that needs Zydis on x86 only.
 OTHER_CPU := $(filter-out %_$(ARCH).c %_plain.c,$(wildcard arch/regs_*.c arch/tracee_*.c arch/inject_*.c arch/remote_*.c)) $(if $(IS_X86),arch/insn_x86_$(if $(STATIC),zydis,capstone).c,$(wildcard arch/insn_x86*.c))
 LIB_SRCS  := $(filter-out user/cli/main.c $(OTHER_CPU),$(sort $(wildcard $(ROOMS:%=user/%/*.c) fallback/*.c arch/*.c)))
-# The source `inline` is only for x86_64 programs, and its memory is larger than a 32-bit program may have.
+# The source `inline` is for x86_64 and aarch64, and its memory is larger than a 32-bit program may have.
 INLINE_SRCS := $(wildcard user/inject/*.c) user/source/source_inline.c $(wildcard user/source/inline_*.c)
 LIB_OBJS  := $(LIB_SRCS:%.c=$(O)/%.o) $(O)/user/source/bpf_object.o $(O)/user/inject/piece_object.o $(O)/user/report/html_template.o
 UNIT_SRCS := $(sort $(wildcard tests/unit/*/test_*.c))
@@ -104,18 +105,20 @@ comma := ,
 # which takes longer than all else that a hook does; clang does not know this option.
 PIECE_CLEARS := -mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign
 PIECE_FLAGS := -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
-               -fno-asynchronous-unwind-tables -fcf-protection=none -mgeneral-regs-only -mfsgsbase \
-               $(if $(IS_X86),$(shell $(CC) $(PIECE_CLEARS) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_CLEARS)))
-$(O)/inline/piece.bin: inline/piece.c inline/stack.c inline/entry_x86_64.S inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h vmlinux/x86_64/*.h)
+               -fno-asynchronous-unwind-tables -mgeneral-regs-only \
+               $(if $(IS_X86),-fcf-protection=none $(shell $(CC) $(PIECE_CLEARS) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_CLEARS)), \
+               -mbranch-protection=none -mno-outline-atomics -ffixed-x18)
+PIECE_SRCS := inline/entry_$(ARCH).S inline/piece.c inline/stack.c
+$(O)/inline/piece.bin: $(PIECE_SRCS) inline/piece.lds $(wildcard inline/*.h call/*.h bpf/*.h vmlinux/$(ARCH)/*.h)
 	@mkdir -p $(@D)
 	@echo "  PIECE   $@"
-	$(Q)$(CC) $(ROOTFLAG) -I. -Ivmlinux/x86_64 $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
-		-Wl,-T,inline/piece.lds -o $@.elf inline/entry_x86_64.S inline/piece.c inline/stack.c
-	$(Q)objcopy -O binary -j .text $@.elf $@
+	$(Q)$(CC) $(ROOTFLAG) -I. $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
+		-Wl,-T,inline/piece.lds -o $@.elf $(PIECE_SRCS)
+	$(Q)llvm-objcopy -O binary -j .text $@.elf $@
 
-$(O)/user/inject/piece_object.o: user/inject/piece_object.S $(if $(IS_X86),$(O)/inline/piece.bin)
+$(O)/user/inject/piece_object.o: user/inject/piece_object.S $(if $(HAS_PIECE),$(O)/inline/piece.bin)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(if $(IS_X86),-DOBJECT='"$(O)/inline/piece.bin"') -c -o $@ $<
+	$(Q)$(CC) $(if $(HAS_PIECE),-DOBJECT='"$(O)/inline/piece.bin"') -c -o $@ $<
 
 $(O)/user/report/html_template.o: user/report/html_template.S $(wildcard user/report/html/*)
 	@mkdir -p $(@D)

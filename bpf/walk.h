@@ -46,6 +46,12 @@ WALK_STEP struct known_rule *known_rule_at(struct walk *w, u64 pc);
 WALK_STEP bool recall_rule(const struct known_rule *known, const struct walk *w, u64 pc, u32 *rule);
 WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc, u32 rule);
 /*
+ * Where the frame whose caller's stack pointer is @cfa returns to, if *@pc, which it has saved, is another address that
+ * has taken the place of that one. False: nowhere. Left out unless WALK_KNOWS_RETURNS is defined; used only where a
+ * call leaves its return address in a register.
+ */
+WALK_STEP bool real_return(struct walk *w, u64 cfa, u64 *pc);
+/*
  * Are all words by which is_unchanged() judges as they were, without a look at each frame? Left out unless
  * WALK_KNOWS_WORDS is defined.
  */
@@ -235,6 +241,10 @@ WALK_STEP int read_return(struct walk *w, struct walk_frame *f, u64 cfa, u64 fp_
 		return STACK_UNREADABLE;
 	f->ra_slot = slot_distance(w, f, cfa, at);
 	*pc = CODE_ADDRESS(*pc);
+#ifdef WALK_KNOWS_RETURNS
+	if (*pc && !real_return(w, cfa, pc))
+		return STACK_UNREADABLE;
+#endif
 #else
 	(void)f;
 	(void)fp_at;

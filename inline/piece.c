@@ -10,16 +10,6 @@
 #define LIFE_STEP static inline __attribute__((always_inline))
 #include "call/life.h"
 
-/* Registers as entry_x86_64.S saves them. */
-struct piece_regs {
-	u64 rbp, r11, r10, r9, r8;
-	u64 args[4]; /* rdi, rsi, rdx, rcx */
-	u64 rax;
-	u64 stub;  /* where the stub goes on; of a call that returns: room for its return address */
-	u64 index; /* of the probe */
-	u64 ret;   /* return address of the call */
-};
-
 /* A thread in a hook. */
 struct hook {
 	u64 sp, ip, ret;
@@ -44,17 +34,13 @@ static const struct hook *hook_of(const struct call *c)
 /* The compiler makes calls of these. */
 void *memset(void *to, int value, size_t len)
 {
-	void *at = to;
-
-	asm volatile("rep stosb" : "+D"(at), "+c"(len) : "a"(value) : "memory");
+	fill_bytes(to, value, len);
 	return to;
 }
 
 void *memcpy(void *restrict to, const void *restrict from, size_t len)
 {
-	void *at = to;
-
-	asm volatile("rep movsb" : "+D"(at), "+S"(from), "+c"(len) : : "memory");
+	copy_bytes(to, from, len);
 	return to;
 }
 
@@ -79,13 +65,13 @@ static u64 call_return_address(const struct call *c, const struct call_probe *p)
 static u64 call_arg(const struct call *c, const struct call_probe *p, u8 n)
 {
 	(void)p;
-	return hook_of(c)->regs->args[(n - 1) % 4];
+	return regs_arg(hook_of(c)->regs, n);
 }
 
 static u64 call_result(const struct call *c, const struct call_probe *p)
 {
 	(void)p;
-	return hook_of(c)->regs->rax;
+	return regs_result(hook_of(c)->regs);
 }
 
 static u64 call_sp_inside(const struct call *c, const struct call_probe *p)
@@ -157,7 +143,7 @@ static u64 call_take_stack(const struct call *c, const struct inflight *t, const
 	(void)how;
 	if (!h->has_stacks)
 		return STACK_NONE;
-	id = piece_take_stack(h->walk, h->ring, h->sp, h->regs->rbp, h->ret);
+	id = piece_take_stack(h->walk, h->ring, h->sp, regs_fp(h->regs), h->ret);
 	/* After the end of the trace there is no room for a stack, and no call that needs it. */
 	if (id == STACK_LOST && is_on())
 		h->ring->lost_stacks++;
@@ -181,7 +167,7 @@ static inline __attribute__((always_inline)) void hook_begin(struct hook *h, u32
 {
 	h->sp = sp;
 	h->ip = ip;
-	h->ret = regs->ret;
+	h->ret = CODE_ADDRESS(regs->ret);
 	h->regs = regs;
 	h->ring = r;
 	h->walk = &private()->walks[at];
@@ -235,7 +221,7 @@ static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 /* The thread pointer names the thread. Bit 0 keeps the key from being 0. */
 static u64 thread_key(void)
 {
-	return __builtin_ia32_rdfsbase64() | 1;
+	return thread_pointer() | 1;
 }
 
 /* As thread_begin(), of the thread @base with @key that is in @nr hooks already. */
@@ -453,7 +439,7 @@ static inline __attribute__((always_inline)) bool enter_plain(struct piece_regs 
 	struct call_probe probe = piece_shapes[shape];
 	bool is_done, returns = probe.flags & PROBE_AT_RETURN;
 	struct hook h;
-	struct piece_thread *t = plain_begin(&h, regs, (u64)(uintptr_t)&regs->ret, p->ip);
+	struct piece_thread *t = plain_begin(&h, regs, regs_entry_sp(regs), p->ip);
 
 	if (!t)
 		return false;
@@ -571,7 +557,7 @@ static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 ind
 		return false;
 	}
 	t = &private()->threads[at];
-	hook_begin(&h, at, &shared()->rings[at], regs, (u64)(uintptr_t)&regs->ret, p->ip);
+	hook_begin(&h, at, &shared()->rings[at], regs, regs_entry_sp(regs), p->ip);
 	h.has_stacks = shared()->depth;
 	enter(t, &h, index, p, kind);
 	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
@@ -660,7 +646,7 @@ static __attribute__((noinline)) u64 leave_any(const struct piece_regs *regs, u6
 /* A call has returned. The result is where it returns to. */
 u64 piece_leave(const struct piece_regs *regs)
 {
-	u64 sp = (u64)(uintptr_t)&regs->stub;
+	u64 sp = regs_returned_sp(regs);
 	bool is_traced = is_seen();
 	u64 ret = is_traced ? leave_plain(regs, sp) : 0;
 

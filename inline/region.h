@@ -2,6 +2,7 @@
 /* The memory of the piece, found by the piece itself, and room in rings. */
 #pragma once
 
+#include "inline/cpu.h"
 #include "inline/piece.h"
 
 enum { PIECE_AHEAD = 8 };
@@ -35,11 +36,6 @@ static inline struct piece_tables *tables(void)
 	return at_offset(PIECE_TABLES_OFFSET);
 }
 
-static inline u64 counter(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-
 static inline bool is_on(void)
 {
 	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
@@ -68,7 +64,7 @@ static __attribute__((noinline)) bool wait_for_room(struct piece_ring *r, u64 nr
 			s->is_dropping = 1;
 			return false;
 		}
-		__builtin_ia32_pause();
+		relax();
 	}
 }
 
@@ -87,9 +83,7 @@ static inline __attribute__((always_inline)) bool has_room(struct piece_ring *r,
 /* The records that come next are in the cache of heaptap's CPU, and the next stamp would wait until they are here. */
 static inline void fetch_ahead(struct piece_ring *r, u64 written)
 {
-	const char *at = (const char *)&r->records[(written + PIECE_AHEAD) % PIECE_RING_RECORDS];
-
-	asm volatile("prefetchw %0" : : "m"(*at));
+	fetch_to_write(&r->records[(written + PIECE_AHEAD) % PIECE_RING_RECORDS]);
 }
 
 /*
@@ -104,6 +98,6 @@ static inline __attribute__((always_inline)) u64 next_stamp(void)
 	if (s->is_sequence)
 		return sequence_next(&s->sequence);
 	if (!sequence_is_alone(&s->sequence))
-		asm volatile("lfence" : : : "memory");
+		order_counter();
 	return counter();
 }

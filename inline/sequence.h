@@ -12,12 +12,15 @@
  * to a number that @alone never reaches, and from then on all threads count @all up.
  *
  * The first thread may take some numbers of @alone after that, until it sees @all. They are in order all the same: on
- * x86 loads are not reordered, so whoever has seen what another thread did (it has its block) sees @all as set.
+ * x86 loads are not reordered, so whoever has seen what another thread did (it has its block) sees @all as set. Other
+ * CPUs reorder loads, and count up in a loop of instructions: there all threads count @all from the start.
  */
 struct piece_sequence {
 	u64 alone, all;
 	u32 has_first; /* a thread has calls, or will have */
 };
+
+#if defined(__x86_64__)
 
 /* More calls than the first thread has before it sees @all; small enough for the lower half of a number to tell. */
 static const u64 SEQUENCE_STEP = 1ULL << 31;
@@ -35,12 +38,8 @@ static inline __attribute__((always_inline)) u64 sequence_next(struct piece_sequ
 
 	if (!sequence_is_alone(s))
 		return __atomic_add_fetch(&s->all, 1, __ATOMIC_SEQ_CST);
-#if defined(__x86_64__)
 	/* One instruction, because a signal handler may have calls, too. */
 	asm volatile("xadd %0, %1" : "+r"(before), "+m"(s->alone) : : "memory");
-#else
-	before = s->alone++;
-#endif
 	return before + 1;
 }
 
@@ -54,6 +53,26 @@ static inline void sequence_join(struct piece_sequence *s)
 	begin = __atomic_load_n(&s->alone, __ATOMIC_SEQ_CST) + SEQUENCE_STEP;
 	__atomic_compare_exchange_n(&s->all, &none, begin, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
+
+#else
+
+static inline bool sequence_is_alone(const struct piece_sequence *s)
+{
+	(void)s;
+	return false;
+}
+
+static inline u64 sequence_next(struct piece_sequence *s)
+{
+	return __atomic_add_fetch(&s->all, 1, __ATOMIC_SEQ_CST);
+}
+
+static inline void sequence_join(struct piece_sequence *s)
+{
+	(void)s;
+}
+
+#endif
 
 /* The number of the last call. */
 static inline u64 sequence_last(const struct piece_sequence *s)

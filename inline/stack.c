@@ -6,11 +6,10 @@
 #include "inline/region.h"
 #include "inline/remember.h"
 
-#include <walk_cpu.h>
-
 #define WALK_KNOWS_RULES
 #define WALK_KNOWS_WORDS
 #define WALK_KEEPS_MORE
+#define WALK_KNOWS_RETURNS
 #include "bpf/walk.h"
 
 /* ---- the stack that the thread runs on ---- */
@@ -76,7 +75,7 @@ static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp
 			return true;
 		if (pw->seq - seq > 2 * NEW_LISTS)
 			break;
-		__builtin_ia32_pause();
+		relax();
 	}
 	pw->has_waited = 1;
 	return false;
@@ -88,7 +87,7 @@ static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp
  */
 static void find_stack(struct piece_walk *pw, u64 sp)
 {
-	u64 own = __builtin_ia32_rdfsbase64() & ~7ULL;
+	u64 own = thread_pointer() & ~7ULL;
 	bool is_near = own > sp && own - sp < NEAR_OWN_DATA, is_listed = find_region(pw, sp);
 
 	if (!is_listed) {
@@ -141,9 +140,19 @@ WALK_STEP bool word_at(struct walk *w, u64 addr, u64 *word)
 	if (addr & 7 || (addr - w->copy_start >= w->copy_bytes && !word_elsewhere(w, addr)))
 		return false;
 	*word = *(const u64 *)(uintptr_t)addr;
-	if (*word == (u64)(uintptr_t)piece_returned)
-		*word = piece_real_return(addr);
-	return *word || *(const u64 *)(uintptr_t)addr == 0;
+	if (HAS_LINK || *word != (u64)(uintptr_t)piece_returned)
+		return true;
+	*word = piece_real_return(addr);
+	return *word;
+}
+
+/* With a link register, a function has saved where it returns to, perhaps signed: CODE_ADDRESS() was applied to it. */
+WALK_STEP bool real_return(struct walk *w, u64 cfa, u64 *pc)
+{
+	(void)w;
+	if (*pc == (u64)(uintptr_t)piece_returned)
+		*pc = piece_real_return(cfa);
+	return *pc;
 }
 
 WALK_STEP const struct unwind_maps *walk_maps(u32 pid)
@@ -406,8 +415,10 @@ static void walk_begin(struct piece_walk *pw, u64 sp, u64 fp, u64 ret)
 	w->candidate = w->nr;
 	/* Our own frames lie below those of the program: a bad rule that leads there is seen as such. */
 	use_stack(pw, sp, (u64)(uintptr_t)__builtin_frame_address(0) & ~7ULL);
-	w->sp = sp + sizeof(u64);
+	w->sp = HAS_LINK ? sp : sp + sizeof(u64);
 	w->fp = fp;
+	if (HAS_LINK)
+		w->has_lr = 0;
 	w->pc = ret == (u64)(uintptr_t)piece_returned ? piece_real_return(sp) : ret;
 }
 

@@ -2,6 +2,13 @@
 /* Memory that the walks of a thread leave for the next ones: part of that of inline/layout.h. */
 #pragma once
 
+/* The memory has places for a return address in a register on CPUs that have such. */
+#if defined(__aarch64__)
+#include "vmlinux/aarch64/walk_cpu.h"
+#else
+#include "vmlinux/x86_64/walk_cpu.h"
+#endif
+
 #include "bpf/walk_state.h"
 
 enum {

@@ -32,6 +32,25 @@ static inline bool add_word(struct piece_words *words, u32 *nr, const struct wal
 	return true;
 }
 
+/*
+ * The word by which frame @f returns to @caller. With a link register it may be signed, so that it is not the address
+ * alone.
+ */
+static inline bool add_return(struct piece_words *words, u32 *nr, const struct walk_frame *f,
+			      const struct walk_frame *caller)
+{
+#if HAS_LINK
+	u64 value;
+
+	if (!f->ra_slot)
+		return false;
+	value = *(const u64 *)(uintptr_t)(caller->sp - f->ra_slot * sizeof(u64));
+	return CODE_ADDRESS(value) == caller->pc && add_word(words, nr, f, caller->sp, f->ra_slot, value);
+#else
+	return add_word(words, nr, f, caller->sp, 1, caller->pc);
+#endif
+}
+
 /* The words that led from frame @f of the last walk to its @caller; the same ones as in check_round(). */
 static inline bool add_frame(struct piece_words *words, u32 *nr, const struct walk_frame *f,
 			     const struct walk_frame *caller)
@@ -44,7 +63,7 @@ static inline bool add_frame(struct piece_words *words, u32 *nr, const struct wa
 		return false;
 	if (f->fp_slot && caller->needs_fp && !add_word(words, nr, f, cfa, f->fp_slot, caller->fp))
 		return false;
-	return add_word(words, nr, f, cfa, 1, caller->pc);
+	return add_return(words, nr, f, caller);
 }
 
 /* Frames of the last stack from @from on, counted from the outermost, are new. */

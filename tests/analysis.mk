@@ -16,7 +16,7 @@ coverage: agent-musl             ## lines of heaptap that unit tests and end-to-
 # Files for other CPUs are left out where the headers of this machine do not have their registers.
 ANALYSED    := $(filter-out $(OTHER_CPU),$(LIB_SRCS)) $(wildcard user/agent/*.c) user/cli/main.c
 # Files with compilers' flags of their own: for the kernel, and for the target.
-ANALYSED_ALONE := bpf/heaptap.bpf.c $(if $(IS_X86),inline/piece.c inline/stack.c)
+ANALYSED_ALONE := bpf/heaptap.bpf.c $(if $(HAS_PIECE),inline/piece.c inline/stack.c)
 CLANG_TIDY  ?= clang-tidy
 # Any header may matter to any file.
 ALL_HEADERS := $(wildcard user/*/*.h arch/*.h fallback/*.h call/*.h bpf/*.h inline/*.h)
@@ -39,7 +39,7 @@ analyse-files: $(ANALYSED:%.c=$(O)/analysed/%) $(ANALYSED_ALONE:%.c=$(O)/analyse
 ANALYSED_FLAGS = $(CPPFLAGS) -std=gnu11
 $(O)/analysed/bpf/%: ANALYSED_FLAGS = -target bpf -D__TARGET_ARCH_$(BPF_ARCH) -I. -Ivmlinux/$(ARCH) \
 	-idirafter $(SYSROOT)/usr/include/$(shell $(CC) -print-multiarch) -O2
-$(O)/analysed/inline/%: ANALYSED_FLAGS = -I. -Ivmlinux/$(ARCH) -std=gnu11 -ffreestanding -mgeneral-regs-only -mfsgsbase
+$(O)/analysed/inline/%: ANALYSED_FLAGS = -I. -Ivmlinux/$(ARCH) -std=gnu11 -ffreestanding -mgeneral-regs-only
 
 $(O)/analysed/%: %.c .clang-tidy $(ALL_HEADERS)
 	@mkdir -p $(@D)

@@ -36,13 +36,15 @@ subjects_from=4925856
 # One header may be a room by itself, inside a folder that is a room.
 rooms='
 include:
+vmlinux/x86_64/walk_cpu.h:
+vmlinux/aarch64/walk_cpu.h:
 user/lib:
 bpf/event.h: user/lib
 call: user/lib bpf/event.h
 bpf: user/lib call vmlinux
 arch: user/lib
 fallback: user/lib arch bpf call
-inline: user/lib bpf call
+inline: user/lib bpf call vmlinux/x86_64/walk_cpu.h vmlinux/aarch64/walk_cpu.h
 user/target: user/lib bpf call
 user/names: user/lib arch user/target
 user/probe: user/lib arch call user/target
@@ -167,16 +169,20 @@ check_names() {
 	}' "${sources[@]}"
 }
 
-# One tag means one thing. The agent has stand-ins for modules that it lacks.
+# One tag means one thing. The agent has stand-ins for modules that it lacks, and CPUs have files of the same kind each.
 check_tags() {
 	printf '%s\n' "${sources[@]}" | grep -vE '^(tests|user/agent)/' | xargs awk '
 	/^(static |const )*(struct|union|enum) [a-z_0-9]+ \{/ {
 		sub(/^(static |const )*/, "")
 		tag = $1 " " $2
-		if (tag in at)
+		kind = FILENAME
+		sub(/_(x86_64|aarch64)\./, "_CPU.", kind)
+		if (tag in at && (kind == FILENAME || kind != kind_of[tag]))
 			printf "%s:%d: %s is defined in %s too: one tag, one meaning\n", FILENAME, FNR, tag, at[tag]
-		else
+		else if (!(tag in at)) {
 			at[tag] = FILENAME
+			kind_of[tag] = kind
+		}
 	}'
 }
 

@@ -3,7 +3,7 @@
 # Runs in a guest: heaptap on programs that print the truth about themselves. TAP on the console; status 0 = all is well.
 
 bats_require_minimum_version() { :; }
-export O=/build BATS_TEST_TMPDIR=/tmp/test BATS_FILE_TMPDIR=/tmp
+export O=/build BATS_TEST_TMPDIR=/tmp/test BATS_FILE_TMPDIR=/tmp BATS_RUN_TMPDIR=/tmp
 # text_differs() compares by "<(...)", which needs this. No udev makes it here.
 ln -s /proc/self/fd /dev/fd
 # shellcheck source=tests/lib/common.bash

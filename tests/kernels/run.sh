@@ -19,7 +19,7 @@ LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-240} # for one cell, boot and tests
 # shellcheck source=tests/kernels/machine.sh
 . tests/kernels/machine.sh
 
-# name, suite, distribution's name of the CPU, package that stands for the newest kernel of the suite
+# name, suite, distribution's name of the CPU, package that stands for the newest kernel of the suite, source if not BPF
 CELLS=(
 	"5.10 bullseye amd64 linux-image-cloud-amd64"
 	"6.1 bookworm amd64 linux-image-cloud-amd64"
@@ -27,6 +27,8 @@ CELLS=(
 	"7.2 sid amd64 linux-image-cloud-amd64"
 	"6.1-arm64 bookworm arm64 linux-image-cloud-arm64"
 	"6.12-arm64 trixie arm64 linux-image-cloud-arm64"
+	"6.1-arm64-inline bookworm arm64 linux-image-cloud-arm64 inline"
+	"6.12-arm64-inline trixie arm64 linux-image-cloud-arm64 inline"
 )
 
 TOOLS=(bash jq awk sed grep cat cp ln rm mkdir head tail dirname basename sleep stat cmp dd env timeout pgrep)
@@ -100,7 +102,8 @@ make_root() {
 
 # build_for ARCH BUILD: heaptap and the targets for another CPU, against libraries in $SYSROOT
 build_for() {
-	local names=() name cross machine
+	# make knows what it builds by paths from here.
+	local names=() name cross machine build=${2#"$PWD"/}
 	cross=$(cross_prefix "$1")
 	machine=${cross%%-*}
 	if [ -z "$(find "$SYSROOT.ready" -mmin "-$FRESH_MINUTES" 2>/dev/null)" ]; then
@@ -108,10 +111,10 @@ build_for() {
 		touch "$SYSROOT.ready"
 	fi
 	for name in "${TARGETS[@]}"; do
-		case $name in *-32) ;; *) names+=("$2/tests/targets/$name") ;; esac
+		case $name in *-32) ;; *) names+=("$build/tests/targets/$name") ;; esac
 	done
-	make -j"$(nproc)" ARCH="$machine" CC="${cross}gcc" CXX="${cross}g++" SYSROOT="$SYSROOT" O="$2" all \
-		"${names[@]}" "$2"/tests/oracle/{count.so,count-read} >&2
+	make -j"$(nproc)" ARCH="$machine" CC="${cross}gcc" CXX="${cross}g++" SYSROOT="$SYSROOT" O="$build" all \
+		"${names[@]}" "$build"/tests/oracle/{count.so,count-read} >&2
 }
 
 # prepare ARCH: the archive for its guests, or a word in ARCH.missing
@@ -134,6 +137,7 @@ prepare() {
 # One cell; leaves its verdict in CELL.verdict: ok, failed, or why it is skipped.
 run_cell() {
 	local name=$1 suite=$2 arch=$3 package=$4 image log=$WORK/$1.log verdict
+	local words="${HEAPTAP_TESTS:+HEAPTAP_TESTS=$HEAPTAP_TESTS} ${5:+HEAPTAP_BACKEND=$5}"
 	rm -f "$log"
 	if [ -e "$WORK/$arch.missing" ]; then
 		cp "$WORK/$arch.missing" "$WORK/$name.verdict"
@@ -143,7 +147,7 @@ run_cell() {
 		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.verdict"
 		return
 	fi
-	boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "${HEAPTAP_TESTS:+HEAPTAP_TESTS=$HEAPTAP_TESTS}" >"$log"
+	boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "$words" >"$log"
 	# Only what the guest says counts: qemu ends with 0 after a panic too.
 	verdict=failed
 	grep -aq '^GUEST-END ok' "$log" && verdict=ok
@@ -181,7 +185,7 @@ for arch in $(printf '%s\n' "${chosen[@]}" | awk '{ print $3 }' | sort -u); do
 done
 echo "1..${#chosen[@]}"
 for cell in "${chosen[@]}"; do
-	# shellcheck disable=SC2086 # four words
+	# shellcheck disable=SC2086 # four words or five
 	run_cell $cell &
 	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
 done
