@@ -24,7 +24,7 @@ u64 bench_way_in;
 void *bench_malloc(size_t size);
 void bench_free(void *block);
 
-/* Stubs as user/inject/code.c makes them, with the functions behind them: probe 0, and probe 1 of kind PIECE_FREE. */
+/* Stubs as user/inject/code_x86_64.c makes them, with the functions behind them: probe 0, and 1 of kind PIECE_FREE. */
 __asm__(".text\nbench_malloc: push $0\n push 1f(%rip)\n jmp *bench_way_in(%rip)\n"
 	"2: lea bench_way_in(%rip),%rax\n ret\n"
 	".data\n.balign 8\n1: .quad 2b\n"

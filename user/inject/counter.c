@@ -41,15 +41,6 @@ bool counter_is_reliable(const char *clocksource, const char *cpuinfo)
 	       line_has(cpuinfo, "flags", "constant_tsc", "nonstop_tsc");
 }
 
-static u64 counter_now(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#else
-	return clock_now_ns();
-#endif
-}
-
 u64 counter_ticks(u64 ns)
 {
 	enum { MEASURE_NS = 1000 * 1000 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Can the time stamp counter order what happens on different CPUs? */
+/* The counter of the CPU, and whether it can order what happens on different CPUs. */
 #pragma once
 
-#include "user/lib/types.h"
+#include "user/lib/clock.h"
 
 #define COUNTER_CLOCKSOURCE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define COUNTER_CPUINFO	    "/proc/cpuinfo"
@@ -12,6 +12,20 @@
  * (@cpuinfo) that it runs at one speed and never stops? False also if a file cannot be read.
  */
 bool counter_is_reliable(const char *clocksource, const char *cpuinfo);
+
+static inline u64 counter_now(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	u64 ticks;
+
+	asm volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return clock_now_ns();
+#endif
+}
 
 /* Ticks of the counter in @ns, measured at each call. Blocks for a millisecond. */
 u64 counter_ticks(u64 ns);

@@ -22,8 +22,6 @@
 /* Parked pages are right behind our private memory, by which readers of maps know them. */
 #define PARK_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
 
-enum { OPCODE_INT3 = 0xcc };
-
 /* Pages of one mapping, one behind the other. */
 struct copied_run {
 	taddr_t addr;
@@ -87,8 +85,10 @@ static int list_pages(struct copying *c, const struct inject_patch *patches, siz
 /* Does a breakpoint that is not ours lie in the page? Bytes that the program has changed are copied as they are. */
 static bool has_breakpoint(const u8 *memory, const u8 *file)
 {
-	for (size_t i = 0; i < PIECE_PAGE; i++)
-		if (memory[i] != file[i] && memory[i] == OPCODE_INT3)
+	const struct code_cpu *cpu = code_native();
+
+	for (size_t i = 0; i < PIECE_PAGE; i += cpu->step)
+		if (memcmp(memory + i, file + i, cpu->step) && cpu->is_breakpoint(memory + i))
 			return true;
 	return false;
 }

@@ -2,7 +2,6 @@
 /* Plans the stubs and jumps of a file's functions. */
 #include "user/inject/plan.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "arch/insn.h"
 #include "user/inject/code.h"
 
-enum { MAX_SHARING = 16, OPCODE_INT3 = 0xcc };
+enum { MAX_SHARING = 16 };
 
 /* The making of a plan. */
 struct planner {
@@ -64,11 +63,12 @@ static u32 list_indexes(const struct planner *p, size_t at, u32 indexes[MAX_SHAR
 /* How many of the @room bytes at @code are padding that no code runs? */
 static size_t padding_of(const u8 *code, size_t room)
 {
+	const struct code_cpu *cpu = code_native();
 	struct insn insn;
 	size_t at = 0;
 
-	while (at < room && !insn_decode(&insn, EM_X86_64, 0, code + at, room - at) &&
-	       (insn.kind == INSN_NOP || code[at] == OPCODE_INT3))
+	while (at < room && !insn_decode(&insn, cpu->machine, 0, code + at, room - at) &&
+	       (insn.kind == INSN_NOP || cpu->is_breakpoint(code + at)))
 		at += insn.length;
 	return at;
 }
@@ -77,11 +77,11 @@ static size_t padding_of(const u8 *code, size_t room)
 static int read_body(const struct planner *p, const struct inject_site *site, u8 *body, struct code_site *out)
 {
 	bool is_whole = site->len <= INJECT_MAX_BODY && site->room <= INJECT_MAX_ROOM;
-	size_t room = is_whole ? site->room : 0, known;
+	size_t room = is_whole ? site->room : 0, known = code_native()->jump_bytes;
 	int err;
 
 	out->len = site->len < INJECT_MAX_BODY ? site->len : INJECT_MAX_BODY;
-	known = out->len < sizeof(site->code) ? out->len : sizeof(site->code);
+	known = out->len < known ? out->len : known;
 	err = p->read(p->ctx, site->start, body, out->len + room);
 	if (err)
 		return refuse(p, site, err, "its code cannot be read");
@@ -94,11 +94,12 @@ static int read_body(const struct planner *p, const struct inject_site *site, u8
 /* Read the bytes at the hop of @site, if it has one. */
 static int read_hop(const struct planner *p, const struct inject_site *site, u8 *bytes)
 {
-	int err = site->hop ? p->read(p->ctx, site->hop, bytes, CODE_JUMP_BYTES) : 0;
+	const size_t len = code_native()->jump_bytes;
+	int err = site->hop ? p->read(p->ctx, site->hop, bytes, len) : 0;
 
 	if (err)
 		return refuse(p, site, err, "the padding near it cannot be read");
-	if (site->hop && memcmp(bytes, site->hop_code, CODE_JUMP_BYTES))
+	if (site->hop && memcmp(bytes, site->hop_code, len))
 		return refuse(p, site, -EOPNOTSUPP,
 			      "the padding near it was changed in memory (another tracer?)");
 	return 0;
@@ -163,7 +164,8 @@ static int add_site(const struct planner *p, size_t at)
 	u64 offset = (at + 1) * CODE_STUB_BYTES;
 	const struct inject_site *site = &p->sites[at];
 	struct inject_plan *plan = p->plan;
-	struct inject_patch hop = { .addr = site->hop, .len = CODE_JUMP_BYTES, .is_hop = 1 }, patch = { 0 };
+	struct inject_patch hop = { .addr = site->hop, .len = code_native()->jump_bytes, .is_hop = 1 };
+	struct inject_patch patch = { 0 };
 	struct code_hook hook = { 0 };
 	int err = read_hop(p, site, hop.old);
 

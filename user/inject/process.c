@@ -143,7 +143,7 @@ static taddr_t find_hole(pid_t pid, taddr_t near, u64 bytes)
 	taddr_t end = 65536, best = 0;
 	struct maps_reader *maps;
 	struct map_line line;
-	u64 nearest = CODE_REACH;
+	u64 nearest = code_native()->reach;
 
 	if (maps_open(&maps, pid))
 		return 0;
@@ -218,7 +218,7 @@ static int write_jumps(const struct putting *p)
 
 	for (size_t i = 0; i < plan->nr && !err; i++) {
 		const struct inject_patch *patch = &plan->patches[i];
-		u8 now[CODE_JUMP_BYTES];
+		u8 now[CODE_MAX_JUMP];
 
 		err = inject_read(p->mem, patch->addr, now, patch->len);
 		if (!err && memcmp(now, patch->old, patch->len))
@@ -271,6 +271,20 @@ static int carry_out(const struct putting *p)
 	return err ? undo(p, first, first_copy, err) : 0;
 }
 
+/* Where the island should be: where the file begins, or in a large one amid its functions, which must reach it. */
+static taddr_t island_place(const struct putting *p)
+{
+	taddr_t low = UINT64_MAX, high = 0;
+
+	for (size_t i = 0; i < p->nr; i++) {
+		low = p->sites[i].addr < low ? p->sites[i].addr : low;
+		high = p->sites[i].addr > high ? p->sites[i].addr : high;
+	}
+	if (high < p->file->near || high - p->file->near < code_native()->reach / 4)
+		return p->file->near;
+	return low + (high - low) / 2;
+}
+
 static int put_in(struct putting *p)
 {
 	struct injection *in = p->in;
@@ -286,7 +300,7 @@ static int put_in(struct putting *p)
 			       : inject_fail(in, err, "memory cannot be mapped in it: %s", strerror(-err));
 	err = inject_drop_islands(in, p->s, p->mem);
 	if (!err)
-		err = make_island(in, p->s, p->nr, p->file->near, &p->island);
+		err = make_island(in, p->s, p->nr, island_place(p), &p->island);
 	if (err == -EINPROGRESS)
 		return err;
 	if (err)

@@ -29,7 +29,7 @@ enum {
 struct inject_patch {
 	taddr_t addr;
 	u32 displaced; /* bytes whose instructions were moved */
-	u8 old[5], new[5];
+	u8 old[CODE_MAX_JUMP], new[CODE_MAX_JUMP];
 	u8 len;	   /* of old and new */
 	u8 is_hop; /* 1 = in padding, where no code runs but from another patch */
 };
@@ -80,13 +80,14 @@ struct inject_site {
 	taddr_t start; /* of the function, for PIECE_RET; else addr */
 	u64 len;       /* bytes of code from start */
 	u64 room;      /* bytes behind these that belong to no function, at most INJECT_MAX_ROOM */
-	taddr_t hop; /* 5 bytes near addr that belong to no function, for a jump; 0 = the function has room */
-	u32 nr_hops; /* places that were tried for it */
+	taddr_t hop;   /* bytes near addr that belong to no function, for a jump; 0 = the function has room */
+	u32 nr_hops;   /* places that were tried for it */
 	u32 index;
 	u32 kind; /* enum piece_kind */
 	struct call_probe call;
-	u8 code[5], hop_code[5]; /* the bytes at start and at hop as the file has them */
-	const char *name;	 /* of the function */
+	u8 code[CODE_MAX_JUMP],
+		hop_code[CODE_MAX_JUMP]; /* the bytes at start and at hop as the file has them */
+	const char *name;		 /* of the function */
 };
 
 /* The file of functions. */

@@ -26,13 +26,15 @@ static taddr_t thread_at(const struct injection *in, u32 at)
 	       at * sizeof(struct piece_thread);
 }
 
-/* The only thread of the child has @pointer. The others exist no more, and are in no hook. */
+/* The only thread of the child has @pointer. The others exist no more: they are in no hook, and in no call. */
 static void forget_others(struct piece_thread *t, u64 key, u64 pointer)
 {
 	bool is_own = key - (pointer | 1) < NESTED_KEYS;
 
-	if (!is_own)
+	if (!is_own) {
 		t->nr_active = 0;
+		t->nr_pending = 0;
+	}
 	/* Calls that the parent has begun are the parent's. */
 	memset(&t->calls, 0, sizeof(t->calls));
 }

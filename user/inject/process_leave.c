@@ -53,6 +53,8 @@ int inject_refuse(struct injection *in)
 
 	if (!piece_object_bytes())
 		return inject_fail(in, -EOPNOTSUPP, "not on this CPU yet");
+	if (sysconf(_SC_PAGESIZE) != PIECE_PAGE)
+		return inject_fail(in, -EOPNOTSUPP, "the pages of this kernel are not of 4096 bytes");
 	if (err)
 		return inject_fail(in, err, "%s", strerror(-err));
 	if (!proc_is_32bit(&is_32bit, in->pid) && is_32bit)
@@ -142,16 +144,16 @@ static size_t read_stack(const struct stopped_thread *t, int mem, taddr_t sp, u6
 	return nr;
 }
 
-/*
- * May word @i of a stack be the program counter to which a signal handler returns? Behind it the kernel has written the
- * flags, of which bit 1 is always set, and the segment of 64-bit code (struct sigcontext of x86_64).
- */
+/* Is there all of the signal frame behind word @i by which a program counter is known? */
+static bool is_whole(size_t i, size_t nr)
+{
+	return i + code_native()->nr_pc_words < nr;
+}
+
+/* May word @i of a stack be the program counter to which a signal handler returns? */
 static bool is_saved_pc(const u64 *stack, size_t i, size_t nr)
 {
-	enum { FLAG_ALWAYS = 2, USER_CODE = 0x33 };
-
-	return i + 2 >= nr ||
-	       (stack[i + 1] <= UINT32_MAX && stack[i + 1] & FLAG_ALWAYS && (u16)stack[i + 2] == USER_CODE);
+	return !is_whole(i, nr) || code_native()->is_saved_pc(stack + i);
 }
 
 /*
@@ -173,7 +175,7 @@ static bool sees(const struct stack_look *l, const struct stopped *s, const stru
 	for (size_t i = 0; i < nr; i++) {
 		if (matters(l, stack[i]) && (!l->in || is_saved_pc(stack, i, nr)))
 			return true;
-		if (is_returning(l, stack[i]) && i + 2 < nr && is_saved_pc(stack, i, nr))
+		if (is_returning(l, stack[i]) && is_whole(i, nr) && is_saved_pc(stack, i, nr))
 			return true;
 	}
 	return false;
@@ -207,26 +209,34 @@ struct dead_islands {
 /* Does a listed jump lead to @island? A short one leads there by a hop, which is listed, too. */
 static bool is_led_to(const struct injection *in, const struct inject_island *island)
 {
+	const struct code_cpu *cpu = code_native();
+
 	for (u32 i = 0; i < in->nr_patches; i++) {
 		const struct inject_patch *p = &in->patches[i];
-		s32 distance;
 
-		memcpy(&distance, p->new + 1, sizeof(distance));
-		if (p->len == CODE_JUMP_BYTES &&
-		    is_in_island(island, p->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
+		if (p->len == cpu->jump_bytes && is_in_island(island, cpu->jump_target(p->addr, p->new)))
 			return true;
 	}
 	return false;
 }
 
-/*
- * May a thread be in @island? In the piece, it may go there. A signal handler may have interrupted it. @stack: with
- * words below the stack pointer, through which the piece jumps.
- */
-static bool is_used_by(const struct injection *in, const struct inject_island *island, taddr_t pc,
-		       const u64 *stack, size_t nr)
+/* A thread that may be in an island. */
+struct island_look {
+	taddr_t pc, held[ARRAY_SIZE(((struct code_cpu *)0)->scratch)]; /* held: in registers */
+	const u64 *stack; /* with words below the stack pointer, through which the piece jumps */
+	size_t nr;
+};
+
+/* May a thread be in @island? In the piece, it may go there. A signal handler may have interrupted it. */
+static bool is_used_by(const struct injection *in, const struct inject_island *island,
+		       const struct island_look *l)
 {
-	bool is_inside = is_in_island(island, pc), is_in_call = is_in_code(in, pc), has_word = false;
+	bool is_inside = is_in_island(island, l->pc), is_in_call = is_in_code(in, l->pc), has_word = false;
+	const u64 *stack = l->stack;
+	const size_t nr = l->nr;
+
+	for (size_t i = 0; i < ARRAY_SIZE(l->held); i++)
+		has_word |= is_in_island(island, l->held[i]);
 
 	for (size_t i = 0; i < nr; i++) {
 		bool is_pc = is_saved_pc(stack, i, nr);
@@ -242,15 +252,25 @@ static bool is_used_by(const struct injection *in, const struct inject_island *i
 static void spare_islands(struct dead_islands *dead, const struct injection *in, const struct stopped *s,
 			  const struct stopped_thread *t, int mem, u64 *stack)
 {
-	taddr_t pc = 0, sp = 0;
-	bool is_unknown = threads_regs(s, t, &pc, &sp);
-	/* The piece has used the words below, so they are mapped. */
-	u64 below = is_in_code(in, pc) ? PIECE_BELOW_STACK : 0;
-	size_t nr = is_unknown ? 0 : read_stack(t, mem, (sp & ~7ULL) - below, stack);
+	const struct code_cpu *code = code_native();
+	struct island_look l = { .stack = stack };
+	const struct cpu *cpu;
+	struct cpu_regs regs;
 	u32 kept = 0;
+	taddr_t sp;
 
+	if (threads_all_regs(s, t, &cpu, &regs)) {
+		dead->nr = 0;
+		return;
+	}
+	l.pc = cpu_get(cpu, &regs, CPU_PC);
+	sp = cpu_get(cpu, &regs, CPU_SP) & ~7ULL;
+	for (size_t i = 0; i < ARRAY_SIZE(l.held) && code->scratch[i]; i++)
+		l.held[i] = cpu_get_word(cpu, &regs, code->scratch[i]);
+	/* The piece has used the words below, so they are mapped. */
+	l.nr = read_stack(t, mem, sp - (is_in_code(in, l.pc) ? code->below_stack : 0), stack);
 	for (u32 i = 0; i < dead->nr; i++)
-		if (!is_unknown && !is_used_by(in, &dead->islands[i], pc, stack, nr))
+		if (!is_used_by(in, &dead->islands[i], &l))
 			dead->islands[kept++] = dead->islands[i];
 	dead->nr = kept;
 }
@@ -309,7 +329,7 @@ int inject_drop_islands(struct injection *in, struct stopped *s, int mem)
 /* Write the bytes of @p as they were. False: it still leads to us. */
 static bool restore_patch(int mem, const struct inject_patch *p)
 {
-	u8 now[CODE_JUMP_BYTES];
+	u8 now[CODE_MAX_JUMP];
 
 	if (inject_read(mem, p->addr, now, p->len))
 		return true;
@@ -317,8 +337,8 @@ static bool restore_patch(int mem, const struct inject_patch *p)
 		return !inject_write(mem, p->addr, p->old, p->len);
 	if (!memcmp(now, p->old, p->len))
 		return true;
-	/* A debugger that has its breakpoint on our jump will write the first byte back. Else the code is not ours. */
-	return memcmp(now + 1, p->new + 1, p->len - 1) != 0;
+	/* A debugger that has its breakpoint on our jump will write it back. Else the code is not ours. */
+	return !code_native()->is_under_breakpoint(now, p->new, p->len);
 }
 
 /* Restore patches @first and on that are hops, or that are none. Returns how many of them still lead to us. */
@@ -348,53 +368,6 @@ int inject_restore_hops(struct injection *in, int mem, u32 first)
 	return restore(in, mem, first, 1) ? -EBUSY : 0;
 }
 
-/* Calls of @t that are under way return to the program again, not to the piece. -EBUSY: one still returns to us. */
-static int restore_returns(const struct injection *in, int mem, const struct piece_thread *t)
-{
-	u32 nr = t->nr_pending < PIECE_MAX_PENDING ? t->nr_pending : PIECE_MAX_PENDING;
-	int err = 0;
-
-	/* The latest call at a place is the one whose address is there. */
-	for (u32 i = nr; i-- > 0;) {
-		const struct piece_pending *p = &t->pending[i];
-		u64 now;
-
-		if (p->ret == in->returned || inject_read(mem, p->sp, &now, sizeof(now)) ||
-		    now != in->returned)
-			continue;
-		if (inject_write(mem, p->sp, &p->ret, sizeof(p->ret)))
-			err = -EBUSY;
-	}
-	return err;
-}
-
-/*
- * Restore the return addresses of all threads. 0, -EAGAIN: a thread is inside the piece, or -EBUSY: one still returns
- * to us.
- */
-static int restore_all_returns(const struct injection *in, int mem, bool is_dry)
-{
-	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
-	auto_free u64 *keys = malloc(PIECE_MAX_THREADS * sizeof(*keys));
-	auto_free struct piece_thread *t = malloc(sizeof(*t));
-	int err = 0;
-
-	if (!keys || !t || inject_read(mem, private, keys, PIECE_MAX_THREADS * sizeof(*keys)))
-		return -EAGAIN;
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
-		if (!keys[i])
-			continue;
-		if (inject_read(mem, private + offsetof(struct piece_private, threads) + i * sizeof(*t), t,
-				sizeof(*t)))
-			return -EAGAIN;
-		if (is_dry && t->nr_active)
-			return -EAGAIN;
-		if (!is_dry && restore_returns(in, mem, t))
-			err = -EBUSY;
-	}
-	return err;
-}
-
 static int unmap_all(struct injection *in, struct stopped *s)
 {
 	u64 args[INJECT_ARGS] = { in->region, PIECE_REGION_BYTES }, got;
@@ -420,9 +393,9 @@ static int take_out(struct injection *in, struct stopped *s, int mem)
 	if (err)
 		return inject_fail(in, err, "%s", "a jump of ours, or a change of it, cannot be taken back");
 	/* A hook that is under way reads its list of calls. */
-	if (restore_all_returns(in, mem, true) || any_sees(&l, s, mem))
+	if (inject_restore_returns(in, s, mem, true) || any_sees(&l, s, mem))
 		return -EAGAIN;
-	err = restore_all_returns(in, mem, false);
+	err = inject_restore_returns(in, s, mem, false);
 	if (!err)
 		err = inject_restore_hops(in, mem, 0);
 	if (!err)

@@ -57,6 +57,22 @@ int inject_drop_islands(struct injection *in, struct stopped *s, int mem) __must
 /* Copies in [@start, @end) are no longer mapped there. */
 void inject_forget_copies(struct injection *in, taddr_t start, taddr_t end);
 
+/* The stack pointer of a stopped thread, and its link register. */
+struct inject_link {
+	taddr_t sp;
+	u64 value;
+	bool is_changed;
+};
+
+/*
+ * Have all calls that are under way in stopped threads return to the program. @is_dry: only look. 0, -EAGAIN: a thread
+ * is inside the piece, or an address cannot be replaced now, or -EBUSY: a call still returns to us.
+ */
+int inject_restore_returns(const struct injection *in, struct stopped *s, int mem, bool is_dry) __must_check;
+/* As above, on a CPU whose calls use link registers: the caller sets those of @links that are changed. */
+int inject_restore_links(const struct injection *in, const struct code_cpu *cpu, int mem,
+			 struct inject_link *links, size_t nr, bool is_dry) __must_check;
+
 /* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
 int inject_refuse(struct injection *in) __must_check;
 

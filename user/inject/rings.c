@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bpf/event.h"
+#include "user/inject/counter.h"
 #include "user/lib/array.h"
 #include "user/lib/clock.h"
 
@@ -42,15 +43,6 @@ struct rings {
 	u64 nr_bad;
 };
 
-static u64 counter(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#else
-	return clock_now_ns();
-#endif
-}
-
 /*
  * The counter and, in @ns, the clock at one moment. Between its two readings a thread may lose its CPU: of three pairs
  * the closest one is taken.
@@ -60,7 +52,7 @@ static u64 read_both(u64 *ns)
 	u64 least = UINT64_MAX, stamp = 0;
 
 	for (int i = 0; i < 3; i++) {
-		u64 before = counter(), now_ns = clock_now_ns(), took = counter() - before;
+		u64 before = counter_now(), now_ns = clock_now_ns(), took = counter_now() - before;
 
 		if (took >= least)
 			continue;
@@ -73,7 +65,7 @@ static u64 read_both(u64 *ns)
 
 static u64 now_stamp(const struct rings *r)
 {
-	return r->is_sequence ? sequence_last(&r->shared->sequence) : counter();
+	return r->is_sequence ? sequence_last(&r->shared->sequence) : counter_now();
 }
 
 int rings_new(struct rings **out, struct piece_shared *shared)
@@ -112,7 +104,7 @@ void rings_free(struct rings *r)
 /* The speed of the counter, better with each poll; that of a sequence, new with each poll, which is at @stamp. */
 static void measure_counter(struct rings *r, u64 stamp)
 {
-	u64 now = clock_now_ns(), ticks = counter() - r->first_stamp;
+	u64 now = clock_now_ns(), ticks = counter_now() - r->first_stamp;
 
 	r->from_stamp = r->to_stamp;
 	r->from_ns = r->last_ns;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/regs.h"
 #include "fallback/stop.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -317,32 +318,53 @@ int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *r
 	return err ? err : thread_call_make(&s->call, (u64)nr, args, result, NULL);
 }
 
+int threads_all_regs(const struct stopped *s, const struct stopped_thread *t, const struct cpu **cpu,
+		     struct cpu_regs *regs)
+{
+	int err = cpu_of_thread(cpu, t->tid);
+
+	if (!err && t == s->worker)
+		*regs = s->call.regs;
+	else if (!err)
+		err = cpu_regs_read(regs, t->tid);
+	return err;
+}
+
+int threads_set_link(struct stopped *s, const struct stopped_thread *t, u64 link)
+{
+	const struct cpu *cpu;
+	struct cpu_regs regs;
+	int err = threads_all_regs(s, t, &cpu, &regs);
+
+	if (err)
+		return err;
+	cpu_set(cpu, t == s->worker ? &s->call.regs : &regs, CPU_LINK, link);
+	return t == s->worker ? 0 : cpu_regs_write(&regs, t->tid);
+}
+
 int threads_regs(const struct stopped *s, const struct stopped_thread *t, taddr_t *pc, taddr_t *sp)
 {
 	const struct cpu *cpu;
 	struct cpu_regs regs;
-	int err = cpu_of_thread(&cpu, t->tid);
+	int err = threads_all_regs(s, t, &cpu, &regs);
 
-	if (!err && t != s->worker)
-		err = cpu_regs_read(&regs, t->tid);
 	if (err)
 		return err;
-	*pc = cpu_get(cpu, t == s->worker ? &s->call.regs : &regs, CPU_PC);
-	*sp = cpu_get(cpu, t == s->worker ? &s->call.regs : &regs, CPU_SP);
+	*pc = cpu_get(cpu, &regs, CPU_PC);
+	*sp = cpu_get(cpu, &regs, CPU_SP);
 	return 0;
 }
 
 int threads_pointer(const struct stopped *s, const struct stopped_thread *t, u64 *pointer)
 {
-	enum { FS_BASE = 21 }; /* word of x86_64's struct user_regs_struct */
-	struct cpu_regs regs;
-	int err = t == s->worker ? 0 : cpu_regs_read(&regs, t->tid);
-	const struct cpu_regs *r = t == s->worker ? &s->call.regs : &regs;
+	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
+	int err = regs ? arch_regs_read(regs, t->tid) : -ENOMEM;
 
-	if (err || r->size < (FS_BASE + 1) * sizeof(u64))
-		return err ? err : -EOPNOTSUPP;
-	memcpy(pointer, r->bytes + FS_BASE * sizeof(u64), sizeof(*pointer));
-	return 0;
+	(void)s;
+	if (err)
+		return err;
+	*pointer = regs->tp;
+	return regs->word_size == sizeof(*pointer) ? 0 : -EOPNOTSUPP;
 }
 
 int threads_scratch(struct stopped *s, taddr_t *sp)

@@ -15,9 +15,8 @@
 #include "user/probe/probe_place.h"
 
 enum {
-	CALL_BYTES = 5,
 	TRIAL_DISTANCE = 1 << 20,
-	HOP_REACH = 127 + CODE_HOP_BYTES, /* from the place of a hop, at most */
+	SHORT_REACH = 127,	 /* bytes from the end of a short jump, at most */
 	MAX_FUNCTION = 64 << 10, /* bytes that are decoded to find the last instruction of a function */
 	CODE_ALIGNMENT = 16,
 };
@@ -39,7 +38,7 @@ static bool site_of(const struct call_probe *probes, const struct probed_file *f
 		return false;
 	*out = (struct inject_site){ .addr = point->vaddr,
 				     .start = is_ret ? site->start : point->vaddr,
-				     .len = is_call ? CALL_BYTES : site->end - site->start,
+				     .len = is_call ? code_native()->jump_bytes : site->end - site->start,
 				     .index = f->first_probe + nr,
 				     .kind = kinds[point->kind],
 				     .call = probes[f->first_probe + nr],
@@ -172,13 +171,14 @@ static u64 padding_end(struct elf *elf, u64 from)
  */
 static bool find_hop(struct inject_site *site, struct elf *elf)
 {
-	u64 at = site->addr < HOP_REACH ? 0 : site->addr - HOP_REACH;
+	const u64 reach = SHORT_REACH + code_native()->hop_bytes, jump = code_native()->jump_bytes;
+	u64 at = site->addr < reach ? 0 : site->addr - reach;
 	u64 start, end, first, hop;
 	u32 nr = 0;
 
-	if (site->kind == PIECE_INTERNAL_CALL)
+	if (site->kind == PIECE_INTERNAL_CALL || !code_native()->hop_bytes)
 		return false;
-	while (at <= site->addr + HOP_REACH) {
+	while (at <= site->addr + reach) {
 		if (!probe_function_of(elf, at, &start, &end)) {
 			at++;
 			continue;
@@ -186,8 +186,8 @@ static bool find_hop(struct inject_site *site, struct elf *elf)
 		at = end;
 		first = padding_behind(elf, start, end);
 		hop = first ? padding_end(elf, end) : 0;
-		for (; first + CODE_JUMP_BYTES <= hop; nr++) {
-			hop -= CODE_JUMP_BYTES;
+		for (; first + jump <= hop; nr++) {
+			hop -= jump;
 			if (nr < site->nr_hops)
 				continue;
 			site->nr_hops++;

@@ -32,7 +32,7 @@ enum { FEW_CPUS = 4, MAX_WAIT_NS = 500 * 1000 * 1000 };
 
 static bool wants_sequence(void)
 {
-	return sysconf(_SC_NPROCESSORS_ONLN) <= FEW_CPUS ||
+	return code_native()->reorders || sysconf(_SC_NPROCESSORS_ONLN) <= FEW_CPUS ||
 	       !counter_is_reliable(COUNTER_CLOCKSOURCE, COUNTER_CPUINFO);
 }
 
@@ -176,6 +176,9 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	t->shared->is_sequence = wants_sequence();
 	/* A record of BPF that has 0 does not know the number. */
 	t->shared->sequence.alone = 1;
+	/* No thread counts alone where others may see too late that it does. */
+	if (code_native()->reorders)
+		t->shared->sequence.all = t->shared->sequence.alone;
 	/* A forked child has places for all threads of its parent: a new thread may get one of them. */
 	for (u32 i = 0; i < t->shared->nr_used && i < 2; i++)
 		sequence_join(&t->shared->sequence);

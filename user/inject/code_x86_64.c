@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the jump at the entry of a function, and the stub that it leads to. */
+/* Code of x86_64: makes the jump at the entry of a function, and the stub that it leads to. */
 #include "user/inject/code.h"
 
 #include <elf.h>
@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "arch/insn.h"
+#include "inline/layout.h"
 
 enum { OPCODE_PUSH = 0x68, OPCODE_CALL = 0xe8, OPCODE_JUMP = 0xe9, OPCODE_HOP = 0xeb, OPCODE_INT3 = 0xcc };
+enum { JUMP_BYTES = 5, HOP_BYTES = 2, REACH = 1 << 30 /* jumps reach 2 GiB */ };
 
 static const char far[] = "no room for code is near it";
 
@@ -108,7 +110,7 @@ static bool put_visit_of_entry(struct stub_writer *w, const struct code_site *si
 /* How many bytes of a function become the jump? */
 static size_t jump_bytes(const struct code_site *site)
 {
-	return site->hop ? CODE_HOP_BYTES : CODE_JUMP_BYTES;
+	return site->hop ? HOP_BYTES : JUMP_BYTES;
 }
 
 /* Does a jump in the function lead into [@from, @to)? Also if it has jumps whose targets are not known. */
@@ -295,12 +297,12 @@ static int hook_call(struct code_hook *out, struct stub_writer *w, const struct 
 	s32 distance;
 
 	*why = "it is no call";
-	if (site->len < CODE_JUMP_BYTES || site->body[0] != OPCODE_CALL)
+	if (site->len < JUMP_BYTES || site->body[0] != OPCODE_CALL)
 		return -ENOTSUP;
 	memcpy(&distance, site->body + 1, sizeof(distance));
-	out->displaced = CODE_JUMP_BYTES;
+	out->displaced = JUMP_BYTES;
 	*why = far;
-	if (!put_visits(w, site, ways) || !put_jump(w, site->addr + CODE_JUMP_BYTES + (u64)(s64)distance))
+	if (!put_visits(w, site, ways) || !put_jump(w, site->addr + JUMP_BYTES + (u64)(s64)distance))
 		return -ENOTSUP;
 	return 0;
 }
@@ -310,7 +312,7 @@ static int put_jumps(struct code_hook *out, const struct code_site *site, taddr_
 {
 	taddr_t from = site->hop ? site->hop : out->addr;
 	u8 *jump = site->hop ? out->from_hop : out->new;
-	s64 hop = (s64)(site->hop - (out->addr + CODE_HOP_BYTES));
+	s64 hop = (s64)(site->hop - (out->addr + HOP_BYTES));
 	s32 distance;
 
 	if (!distance_to(from + 1, stub, &distance))
@@ -324,8 +326,8 @@ static int put_jumps(struct code_hook *out, const struct code_site *site, taddr_
 	return hop == (s8)hop ? 0 : -ENOTSUP;
 }
 
-int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
-	      const char **why)
+static int hook(struct code_hook *out, const struct code_site *site, taddr_t stub, taddr_t ways,
+		const char **why)
 {
 	static int (*const kinds[])(struct code_hook *, struct stub_writer *, const struct code_site *,
 				    taddr_t, const char **) = {
@@ -348,3 +350,47 @@ int code_hook(struct code_hook *out, const struct code_site *site, taddr_t stub,
 	*why = far;
 	return put_jumps(out, site, stub);
 }
+
+/* ---- what is there ---- */
+
+static taddr_t jump_target(taddr_t addr, const u8 *code)
+{
+	s32 distance;
+
+	memcpy(&distance, code + 1, sizeof(distance));
+	return addr + JUMP_BYTES + (u64)(s64)distance;
+}
+
+static bool is_breakpoint(const u8 *code)
+{
+	return code[0] == OPCODE_INT3;
+}
+
+static bool is_under_breakpoint(const u8 *now, const u8 *jump, size_t len)
+{
+	return !memcmp(now + 1, jump + 1, len - 1);
+}
+
+/* The flags, of which bit 1 is always set, and the segment of 64-bit code (struct sigcontext of x86_64). */
+static bool is_saved_pc(const u64 *word)
+{
+	enum { FLAG_ALWAYS = 2, USER_CODE = 0x33 };
+
+	return word[1] <= UINT32_MAX && word[1] & FLAG_ALWAYS && (u16)word[2] == USER_CODE;
+}
+
+const struct code_cpu code_x86_64 = {
+	.machine = EM_X86_64,
+	.jump_bytes = JUMP_BYTES,
+	.hop_bytes = HOP_BYTES,
+	.step = 1,
+	.nr_pc_words = 2,
+	.below_stack = PIECE_BELOW_STACK,
+	.reach = REACH,
+	.address_mask = UINT64_MAX,
+	.hook = hook,
+	.jump_target = jump_target,
+	.is_breakpoint = is_breakpoint,
+	.is_under_breakpoint = is_under_breakpoint,
+	.is_saved_pc = is_saved_pc,
+};
