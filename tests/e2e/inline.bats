@@ -824,6 +824,55 @@ time.sleep(1000)'
 	grep -q "32-bit" "$err"
 }
 
+# limits_itself CODE TEST: python does CODE when our memory is in it, and ends when that has gone by TEST
+limits_itself() {
+	cat >"$BATS_TEST_TMPDIR/limits.py" <<-END
+		import ctypes, resource, time
+		libc = ctypes.CDLL(None)
+		libc.malloc.restype = ctypes.c_void_p
+		libc.free.argtypes = [ctypes.c_void_p]
+		def kib(key):
+		    with open("/proc/self/status") as f:
+		        return int(next(l for l in f if l.startswith(key)).split()[1])
+		def fits():
+		    p = libc.malloc(300000)
+		    libc.free(p)
+		    return p is not None
+		print("ready", flush=True)
+		while kib("VmSize") < 3000000:
+		    time.sleep(0.01)
+		if $1:
+		    print("refused", flush=True)
+		    exit()
+		while not $2:
+		    time.sleep(0.01)
+		print("has its memory", flush=True)
+		for i in range(100):
+		    fits()
+	END
+}
+
+# is_left WHY: attach to such a program; its code is taken out with this warning
+is_left() {
+	start python3 "$BATS_TEST_TMPDIR/limits.py"
+	wait_for says python3 ready
+	run timeout 120 "$HEAPTAP" attach -q --backend inline "$PID"
+	says python3 refused && skip "mlockall is not permitted here"
+	[ "$status" -eq 5 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"$1: the code is taken out of it"* ]]
+	says python3 "has its memory"
+}
+
+@test "inline: a program that limits its memory later gets rid of ours" {
+	limits_itself 'resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))' 'fits()'
+	is_left "its memory is limited (RLIMIT_AS or RLIMIT_DATA)"
+}
+
+@test "inline: a program that locks all of its memory later gets rid of ours" {
+	limits_itself 'libc.mlockall(1 | 4)' 'kib("VmLck") < 1000000'
+	is_left "it has locked all of its memory, with ours (mlockall)"
+}
+
 @test "inline: a program that locks all of its memory is refused" {
 	start python3 -c 'import ctypes, time
 libc = ctypes.CDLL(None)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "user/inject/counter.h"
@@ -29,6 +28,9 @@ enum { UNKNOWN_TID = 1 << 30, MAX_TID = 1 << 22, TID_SEARCH_BYTES = 2048 };
  * machine.
  */
 enum { FEW_CPUS = 4, MAX_WAIT_NS = 500 * 1000 * 1000 };
+
+/* How full a ring must be to wake the reader. */
+enum { WAKE_PERCENT = 12 };
 
 static bool wants_sequence(void)
 {
@@ -86,18 +88,6 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 	memcpy(t->unborn, parent->shared->probes, sizeof(parent->shared->probes));
 	*out = t;
 	return 0;
-}
-
-const char *inline_target_limit(pid_t pid)
-{
-	struct rlimit addresses, data, file;
-
-	if ((!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
-	    (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY))
-		return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
-	if (!prlimit(pid, RLIMIT_FSIZE, NULL, &file) && file.rlim_cur < PIECE_FILE_BYTES)
-		return "the size of its files is limited (RLIMIT_FSIZE)";
-	return NULL;
 }
 
 static void unmap(struct inline_target *t)
@@ -246,6 +236,12 @@ int inline_target_leave(struct inline_target *t, struct guard *g)
 	return -EOPNOTSUPP;
 }
 
+bool inline_target_needs_poll(const struct inline_target *t)
+{
+	return t->rings &&
+	       (rings_fill(t->rings) >= WAKE_PERCENT || (t->stacks && inline_stacks_wants_look(t->stacks)));
+}
+
 int inline_target_set_depth(struct inline_target *t, u32 depth)
 {
 	if (!t->stacks)
@@ -284,7 +280,7 @@ void inline_target_lose(struct inline_target *t)
 	t->poll_stamp = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
-	t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
+	t->is_leaving = t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,

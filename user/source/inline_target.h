@@ -35,6 +35,9 @@ struct inline_target {
 	bool has_told_late; /* that the first calls of a program were not seen */
 	bool is_declined;   /* so BPF sees all of its calls */
 	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
+	bool has_told_limit;
+	bool is_leaving;  /* by inline_limits_look(): what its rings have is still read */
+	u64 next_look_ns; /* by that */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
 	u64 poll_stamp;	   /* where the poll under way ends, so that forks are known that came before */
@@ -51,12 +54,6 @@ int inline_target_copy(struct inline_target **out, struct guard *g, const struct
 		       pid_t pid, u64 start_time) __must_check;
 /* The child is stopped before its first instruction: give it rings. 0, or -errno, perhaps with a reason in in->why. */
 int inline_target_born(struct inline_target *t, const struct source_options *o) __must_check;
-/*
- * The limit by which @pid cannot have our memory; NULL: none. Our rings would take up the addresses, and our state of
- * its threads the data, that a limit leaves to the program: its own allocations would fail. The memory that is shared
- * with us is a file that a thread of it makes.
- */
-const char *inline_target_limit(pid_t pid);
 /* Ends reading. Takes nothing out. */
 void inline_target_free(struct inline_target *t);
 
@@ -75,6 +72,9 @@ void inline_target_take_out(struct inline_target *t, struct guard *g);
  * 0, -EINPROGRESS: later, when the stop of its thread has been handled, or -EOPNOTSUPP, logged: the piece stays.
  */
 int inline_target_leave(struct inline_target *t, struct guard *g) __must_check;
+
+/* Is one of its rings so full that heaptap's reader must wake? */
+bool inline_target_needs_poll(const struct inline_target *t);
 
 /* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
 int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;

@@ -22,6 +22,7 @@
 #include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/inline_limits.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_target.h"
@@ -30,8 +31,8 @@
 #include "user/source/probe_taker.h"
 #include "user/unwind/cfi_ahead.h"
 
-/* How full a ring must be to wake the reader. A poll with many records is followed by another one at once. */
-enum { WAKE_PERCENT = 12, MANY_RECORDS = 256 };
+/* A poll with many records is followed by another one at once. */
+enum { MANY_RECORDS = 256 };
 
 struct inline_source {
 	struct source_options options;
@@ -232,7 +233,7 @@ static int put_in(void *ctx, const struct target *target, const struct mapping *
 		return decline(s, target, map, why);
 	if (err || !nr)
 		return err;
-	limit = !t || t->in->state == INJECT_NOTHING ? inline_target_limit(target->pid) : NULL;
+	limit = !t || t->in->state == INJECT_NOTHING ? inline_limits_of(target->pid) : NULL;
 	if (limit)
 		return decline(s, target, map, limit);
 	for (size_t i = 0; i < nr; i++) {
@@ -282,12 +283,6 @@ static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 
 /* ---- waking ---- */
 
-static bool needs_poll(const struct inline_target *t)
-{
-	return t->rings &&
-	       (rings_fill(t->rings) >= WAKE_PERCENT || (t->stacks && inline_stacks_wants_look(t->stacks)));
-}
-
 static bool any_needs_poll(void *ctx)
 {
 	struct inline_source *s = ctx;
@@ -295,7 +290,7 @@ static bool any_needs_poll(void *ctx)
 
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->nr_targets && !is_full; i++)
-		is_full = needs_poll(s->targets[i]);
+		is_full = inline_target_needs_poll(s->targets[i]);
 	pthread_mutex_unlock(&s->lock);
 	return is_full;
 }
@@ -626,6 +621,8 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 		more = s->is_detached ? inline_target_poll(s->targets[i], sink, true)
 				      : inline_target_poll_begun(s->targets[i], sink);
 		nr = more < 0 ? more : nr + more;
+		if (!s->is_detached)
+			inline_limits_look(s->targets[i], s->guard, &s->lock);
 	}
 	if (nr >= MANY_RECORDS && !s->is_detached)
 		inline_waker_again(&s->waker);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whether a process can have the memory of the piece, before the piece comes into it and as long as it is there. */
+#include "user/source/inline_limits.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/lib/proc.h"
+#include "user/source/inline_target.h"
+
+/* While a call of mlockall() fills our memory, its thread cannot be stopped, and the others wait for each try. */
+#define LOOK_NS	 (100 * 1000 * 1000ULL)
+#define AGAIN_NS (5 * 1000 * 1000 * 1000ULL)
+
+static const char *limit_of_memory(pid_t pid)
+{
+	struct rlimit addresses, data;
+
+	if ((!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
+	    (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY))
+		return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
+	return NULL;
+}
+
+const char *inline_limits_of(pid_t pid)
+{
+	struct rlimit file;
+
+	if (!prlimit(pid, RLIMIT_FSIZE, NULL, &file) && file.rlim_cur < PIECE_FILE_BYTES)
+		return "the size of its files is limited (RLIMIT_FSIZE)";
+	return limit_of_memory(pid);
+}
+
+static const char *harm(pid_t pid)
+{
+	struct proc_status status;
+
+	if (!proc_read_status(&status, pid) && status.locked_bytes >= PIECE_SHARED_BYTES)
+		return "it has locked all of its memory, with ours (mlockall)";
+	return limit_of_memory(pid);
+}
+
+static void leave(struct inline_target *t, struct guard *g, const char *why)
+{
+	int err;
+
+	if (!t->has_told_limit)
+		warn("inline: PID %d: %s: the code is taken out of it, and its calls are not seen from now on: use "
+		     "--backend bpf",
+		     t->pid, why);
+	t->has_told_limit = true;
+	err = guard_take_out(g, t->in);
+	if (t->in->state == INJECT_NOTHING) {
+		t->past.allocs++;
+		t->past.frees++;
+		t->is_leaving = true;
+		return;
+	}
+	debug("inline: PID %d: the code is in it still: %s", t->pid, strerror(-err));
+	if (err != -EINPROGRESS)
+		t->next_look_ns = clock_now_ns() + AGAIN_NS;
+}
+
+void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_t *lock)
+{
+	const char *why;
+	u64 now = clock_now_ns();
+
+	if (t->is_leaving) {
+		pthread_mutex_lock(lock);
+		inline_target_lose(t);
+		pthread_mutex_unlock(lock);
+		t->is_refused = true;
+	}
+	if (t->in->state != INJECT_IN || !t->is_open || now < t->next_look_ns)
+		return;
+	t->next_look_ns = now + LOOK_NS;
+	why = harm(t->pid);
+	if (why)
+		leave(t, g, why);
+}
