@@ -297,7 +297,7 @@ check-arch:                      ## the agent on other CPUs, in qemu (downloads 
 check-board: all targets         ## an agent on emulated boards, its host outside (root; kernels as for check-arch)
 	$(Q)tests/arch/board.sh $(abspath $(O))
 
-check-kernels: all targets       ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
+check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
 	$(Q)tests/kernels/run.sh $(abspath $(O))
 
 bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; some 4 minutes)

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#if !defined(__x86_64__)
+#if !defined(__x86_64__) && !defined(__aarch64__)
 
 enum inject_place inject_place(const struct cpu_regs *regs)
 {
@@ -21,6 +21,18 @@ taddr_t inject_pc(const struct cpu_regs *regs)
 void inject_rewind(struct cpu_regs *regs)
 {
 	(void)regs;
+}
+
+void inject_restart_sleep(struct cpu_regs *regs)
+{
+	(void)regs;
+}
+
+int inject_set_number(pid_t tid, s32 number)
+{
+	(void)tid;
+	(void)number;
+	return -ENOTSUP;
 }
 
 int inject_find(const u8 *code, size_t len, size_t *at)
@@ -54,6 +66,14 @@ bool inject_find_way_back(struct inject_way_back *w, taddr_t start, const u8 *co
 	return false;
 }
 
+int inject_read_state(pid_t tid, u8 state[INJECT_MAX_FRAME], size_t *nr)
+{
+	(void)tid;
+	(void)state;
+	*nr = 0;
+	return -ENOTSUP;
+}
+
 int inject_frame(u8 frame[INJECT_MAX_FRAME], taddr_t *sp, taddr_t top, const struct inject_way_back *w,
 		 const struct cpu_regs *regs, const u8 *state, size_t nr_state, u64 mask)
 {
@@ -74,9 +94,10 @@ taddr_t inject_sp(const struct cpu_regs *regs)
 	return 0;
 }
 
-void inject_set_sp(struct cpu_regs *regs, taddr_t sp)
+void inject_set_sp(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp)
 {
 	(void)regs;
+	(void)w;
 	(void)sp;
 }
 
@@ -85,6 +106,12 @@ void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, tadd
 	(void)regs;
 	(void)w;
 	(void)sp;
+}
+
+bool inject_has_shadow_stack(pid_t pid)
+{
+	(void)pid;
+	return true;
 }
 
 #endif

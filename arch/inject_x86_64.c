@@ -4,8 +4,13 @@
 
 #include <cpuid.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
 #include <sys/user.h>
+
+#include "user/lib/cleanup.h"
 
 enum { CS_64BIT = 0x33, NO_CALL = -1, CALL_BYTES = 2 };
 
@@ -43,6 +48,18 @@ void inject_rewind(struct cpu_regs *regs)
 	r.rax = r.orig_rax;
 	r.orig_rax = (unsigned long long)NO_CALL;
 	memcpy(regs->bytes, &r, sizeof(r));
+}
+
+void inject_restart_sleep(struct cpu_regs *regs)
+{
+	(void)regs;
+}
+
+int inject_set_number(pid_t tid, s32 number)
+{
+	(void)tid;
+	(void)number;
+	return -ENOTSUP;
 }
 
 int inject_find(const u8 *code, size_t len, size_t *at)
@@ -123,7 +140,8 @@ enum {
 	STATE_NOTES = 464,  /* position of struct _fpx_sw_bytes; ptrace has the mask of features there */
 	STATE_IN_USE = 512, /* position of the mask of features that are not as at the start of a thread */
 	MIN_STATE = 512 + 64,
-	LEAF_STATE = 0xd, /* of cpuid: place and size of each feature */
+	LEAF_STATE = 0xd,   /* of cpuid: place and size of each feature */
+	REGS_STATE = 0x202, /* NT_X86_XSTATE */
 	FIRST_EXTENDED = 2,
 	NR_FEATURES = 63,
 	MAGIC_FIRST = 0x46505853,
@@ -226,6 +244,16 @@ static int fill_state(u8 *to, const u8 *state, size_t nr)
 	return 0;
 }
 
+int inject_read_state(pid_t tid, u8 state[INJECT_MAX_FRAME], size_t *nr)
+{
+	struct iovec iov = { state, INJECT_MAX_FRAME };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)REGS_STATE, &iov))
+		return -ENOTSUP;
+	*nr = iov.iov_len;
+	return 0;
+}
+
 static size_t round_up(size_t len)
 {
 	return (len + STATE_ALIGN - 1) / STATE_ALIGN * STATE_ALIGN;
@@ -258,10 +286,11 @@ taddr_t inject_sp(const struct cpu_regs *regs)
 	return r.rsp - RED_ZONE;
 }
 
-void inject_set_sp(struct cpu_regs *regs, taddr_t sp)
+void inject_set_sp(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp)
 {
 	struct user_regs_struct r;
 
+	(void)w;
 	get(&r, regs);
 	r.rsp = sp;
 	memcpy(regs->bytes, &r, sizeof(r));
@@ -277,4 +306,17 @@ void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, tadd
 	r.rsp = sp + sizeof(u64);
 	r.orig_rax = (unsigned long long)NO_CALL;
 	memcpy(regs->bytes, &r, sizeof(r));
+}
+
+bool inject_has_shadow_stack(pid_t pid)
+{
+	auto_fclose FILE *f = NULL;
+	char path[40], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "x86_Thread_features:", 20))
+			return strstr(line, "shstk") != NULL;
+	return !f;
 }

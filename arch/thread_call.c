@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +29,7 @@ enum {
 	MAX_STOPS = 64,	       /* of one call: entry, end, a new process, signals */
 	CALL_STOP_FLAG = 0x80, /* of PTRACE_O_TRACESYSGOOD */
 	SECCOMP_NONE = 0,
-	REGS_STATE = 0x202, /* NT_X86_XSTATE */
+	NO_CALL = -1,
 };
 
 /* struct ptrace_rseq_configuration and struct rseq_cs of the kernel. */
@@ -160,6 +159,64 @@ static int block_signals(struct thread_call *c)
 	return 0;
 }
 
+/* Let the thread run until its next stop. 0 and its status, or -ESRCH. */
+static int next_stop(const struct thread_call *c, long request, int *status)
+{
+	pid_t pid;
+
+	if (ptrace((int)request, c->tid, 0, 0))
+		return -ESRCH;
+	do
+		pid = waitpid(c->tid, status, __WALL);
+	while (pid < 0 && errno == EINTR);
+	return pid == c->tid && WIFSTOPPED(*status) ? 0 : -ESRCH;
+}
+
+/* Only SIGSTOP cannot be blocked. thread_call_end() sends it again. */
+static void note_signal(struct thread_call *c, int status)
+{
+	if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP)
+		c->was_stop = true;
+}
+
+/* Bring the thread from any stop to one like that of PTRACE_INTERRUPT, before anything of the program runs. */
+static int interrupt(struct thread_call *c)
+{
+	int err = 0, status = 0;
+
+	if (ptrace(PTRACE_INTERRUPT, c->tid, 0, 0))
+		err = -ESRCH;
+	for (int i = 0; i < MAX_STOPS && !err; i++) {
+		err = next_stop(c, PTRACE_CONT, &status);
+		if (!err && status >> 16 == PTRACE_EVENT_STOP)
+			break;
+		if (!err)
+			note_signal(c, status);
+	}
+	return err;
+}
+
+/*
+ * The thread is held at the entry or the exit of a system call. At the entry, the call begins again afterwards. Should
+ * the tracer die in between, the thread goes on likewise.
+ */
+static int leave_call(struct thread_call *c, enum call_stop place)
+{
+	int err = 0;
+
+	if (place == STOP_AT_ENTRY)
+		inject_rewind(&c->regs);
+	if (!INJECT_HIDES_REGISTER)
+		return 0;
+	if (place == STOP_AT_ENTRY)
+		err = cpu_regs_write(&c->regs, c->tid);
+	if (!err && place == STOP_AT_ENTRY)
+		err = inject_set_number(c->tid, NO_CALL);
+	if (!err)
+		err = interrupt(c);
+	return err ? err : cpu_regs_read(&c->regs, c->tid);
+}
+
 static int read_regs(struct thread_call *c)
 {
 	enum call_stop place = STOP_ELSEWHERE;
@@ -171,9 +228,13 @@ static int read_regs(struct thread_call *c)
 		return -ENOTSUP;
 	if (inject_place(&c->regs) == INJECT_IN_PROGRAM && is_in_sequence(c->tid, inject_pc(&c->regs)))
 		return -EBUSY;
-	if (c->is_held && ask_place(c->tid, &place) && place == STOP_AT_ENTRY)
-		inject_rewind(&c->regs);
-	return is_call_insn(c->tid, c->insn) ? 0 : -ESRCH;
+	if (!is_call_insn(c->tid, c->insn))
+		return -ESRCH;
+	if (c->is_held && ask_place(c->tid, &place) && (place == STOP_AT_ENTRY || place == STOP_AT_EXIT))
+		return leave_call(c, place);
+	if (INJECT_IS_REWOUND && is_call_insn(c->tid, inject_pc(&c->regs)))
+		inject_restart_sleep(&c->regs);
+	return 0;
 }
 
 int thread_call_begin(struct thread_call *c, pid_t tid, taddr_t insn)
@@ -199,20 +260,6 @@ int thread_call_begin_held(struct thread_call *c, pid_t tid, taddr_t insn)
 	*c = (struct thread_call){ .tid = tid, .insn = insn, .is_held = true };
 	err = read_regs(c);
 	return err ? err : block_signals(c);
-}
-
-/* Does the kernel compare the thread's returns with a shadow stack? */
-static bool has_shadow_stack(pid_t tid)
-{
-	auto_fclose FILE *f = NULL;
-	char path[40], line[256];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "x86_Thread_features:", 20))
-			return strstr(line, "shstk") != NULL;
-	return !f;
 }
 
 int thread_call_find_stack(taddr_t *out, pid_t tid)
@@ -246,15 +293,16 @@ int thread_call_find_stack(taddr_t *out, pid_t tid)
 static int write_frame(struct thread_call *c, taddr_t stack)
 {
 	auto_free u8 *frame = malloc(INJECT_MAX_FRAME), *state = malloc(INJECT_MAX_FRAME);
-	struct iovec own = { state, INJECT_MAX_FRAME };
 	taddr_t top = inject_sp(&c->regs), at;
+	size_t nr_state;
 	int len;
 
 	if (!frame || !state)
 		return -ENOMEM;
-	if (ptrace(PTRACE_GETREGSET, c->tid, (void *)(uintptr_t)REGS_STATE, &own))
-		return -ENOTSUP;
-	len = inject_frame(frame, &at, top, &c->back, &c->regs, state, own.iov_len, c->mask);
+	len = inject_read_state(c->tid, state, &nr_state);
+	if (len)
+		return len;
+	len = inject_frame(frame, &at, top, &c->back, &c->regs, state, nr_state, c->mask);
 	if (len < 0 || at > top || at < stack)
 		return -ENOTSUP;
 	/* The tracer may write by ptrace(2) whatever its other rights are. */
@@ -290,7 +338,7 @@ static int check_safe(pid_t tid, const struct inject_way_back *back)
 
 	if (!err && status.seccomp != SECCOMP_NONE)
 		err = -EPERM;
-	if (!err && has_shadow_stack(tid))
+	if (!err && inject_has_shadow_stack(tid))
 		err = -ENOTSUP;
 	if (!err && (!back->insn || !back->restorer))
 		err = -ENOTSUP;
@@ -310,26 +358,6 @@ int thread_call_begin_safe(struct thread_call *c, pid_t tid, const struct inject
 	if (!err)
 		err = write_frame(c, stack);
 	return err ? err : enter_frame(c);
-}
-
-/* Let the thread run until its next stop. 0 and its status, or -ESRCH. */
-static int next_stop(const struct thread_call *c, long request, int *status)
-{
-	pid_t pid;
-
-	if (ptrace((int)request, c->tid, 0, 0))
-		return -ESRCH;
-	do
-		pid = waitpid(c->tid, status, __WALL);
-	while (pid < 0 && errno == EINTR);
-	return pid == c->tid && WIFSTOPPED(*status) ? 0 : -ESRCH;
-}
-
-/* Only SIGSTOP cannot be blocked. thread_call_end() sends it again. */
-static void note_signal(struct thread_call *c, int status)
-{
-	if (status >> 16 == 0 && WSTOPSIG(status) == SIGSTOP)
-		c->was_stop = true;
 }
 
 static int note_child(const struct thread_call *c, pid_t *child)
@@ -368,7 +396,7 @@ int thread_call_make(struct thread_call *c, u64 number, const u64 args[INJECT_AR
 	*child = 0;
 	inject_call(&regs, c->insn, number, args);
 	if (c->frame)
-		inject_set_sp(&regs, c->frame);
+		inject_set_sp(&regs, &c->back, c->frame);
 	for (int i = 0; i < MAX_STOPS && !err; i++) {
 		enum call_stop place;
 
@@ -388,6 +416,9 @@ int thread_call_make(struct thread_call *c, u64 number, const u64 args[INJECT_AR
 			note_signal(c, status);
 		} else if (place == STOP_AT_ENTRY) {
 			is_inside = true;
+			/* The kernel may have made another call of it, to go on with one at the same instruction. */
+			if (INJECT_IS_REWOUND)
+				err = inject_set_number(c->tid, (s32)number);
 		} else if (is_inside) {
 			err = cpu_regs_read(&now, c->tid);
 			*result = inject_result(&now);
@@ -411,18 +442,9 @@ int thread_call_do(struct thread_call *c, struct thread_request *r)
 
 int thread_call_end(struct thread_call *c)
 {
-	int err = 0, status = 0;
-
 	/* Only from a stop like the first one does the kernel restart the system call that was interrupted. */
-	if (ptrace(PTRACE_INTERRUPT, c->tid, 0, 0))
-		err = -ESRCH;
-	for (int i = 0; i < MAX_STOPS && !err; i++) {
-		err = next_stop(c, PTRACE_CONT, &status);
-		if (!err && status >> 16 == PTRACE_EVENT_STOP)
-			break;
-		if (!err)
-			note_signal(c, status);
-	}
+	int err = interrupt(c);
+
 	if (err)
 		return err;
 	/* The mask first: with the registers of a frame both come back. */

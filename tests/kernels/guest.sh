@@ -162,6 +162,9 @@ test_follow() {
 	as_told
 }
 
+# Threads of the target make system calls for the scan and for the inline source, and go on as before.
+test_system_calls_of_others() { test_thread_call; }
+
 test_killed_heaptap() {
 	spinning 1 2
 	attached "$TARGET"

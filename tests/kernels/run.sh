@@ -36,7 +36,8 @@ TARGETS=(nothing leak leak-32 leak-static nothing-static order threads operators
 	plug_alloc.so plug_own.so mmap deep exitcodes step spin fork sharers)
 # The tools and their libraries, for another CPU.
 TOOL_PACKAGES=(bash jq mawk sed grep coreutils diffutils procps libjq1 libonig5 libproc2-0 libsystemd0 libtinfo6 libacl1
-	libattr1 libgmp10 libselinux1 libpcre2-8-0 libstdc++6 libcap2 libgcrypt20 libgpg-error0 liblz4-1)
+	libattr1 libgmp10 libselinux1 libpcre2-8-0 libstdc++6 libcap2 libgcrypt20 libgpg-error0 liblz4-1 libcmocka0
+	libcmocka-dev)
 
 # ---- the guest's files: of this machine, or of $SYSROOT with what was built against it ----
 
@@ -94,6 +95,7 @@ make_root() {
 		[ ! -e "$2/tests/targets/$name" ] || put "$2/tests/targets/$name" "build/tests/targets/$name" ||
 			return 1
 	done
+	put "$2/tests/unit/arch/test_thread_call" bin/test_thread_call || return 1
 	for name in count.so count-read; do
 		put "$2/tests/oracle/$name" "build/tests/oracle/$name" || return 1
 	done
@@ -114,7 +116,7 @@ build_for() {
 		case $name in *-32) ;; *) names+=("$build/tests/targets/$name") ;; esac
 	done
 	make -j"$(nproc)" ARCH="$machine" CC="${cross}gcc" CXX="${cross}g++" SYSROOT="$SYSROOT" O="$build" all \
-		"${names[@]}" "$build"/tests/oracle/{count.so,count-read} >&2
+		"${names[@]}" "$build"/tests/{oracle/count.so,oracle/count-read,unit/arch/test_thread_call} >&2
 }
 
 # prepare ARCH: the archive for its guests, or a word in ARCH.missing

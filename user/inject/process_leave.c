@@ -21,20 +21,6 @@
 
 enum { MAX_STACK = 64 << 10 };
 
-/* A line of /proc/PID/status that has @word behind @key. */
-static bool status_has(pid_t pid, const char *key, const char *word)
-{
-	auto_fclose FILE *f = NULL;
-	char path[32], line[512];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, key, strlen(key)))
-			return strstr(line, word);
-	return false;
-}
-
 /* A tracer that is not us has the threads. */
 static int refuse_tracer(struct injection *in, pid_t tracer)
 {
@@ -63,7 +49,7 @@ int inject_refuse(struct injection *in)
 		return -EOPNOTSUPP;
 	if (status.seccomp)
 		return inject_fail(in, -EOPNOTSUPP, "it is under seccomp, which may forbid mmap");
-	if (status_has(in->pid, "x86_Thread_features:", "shstk"))
+	if (inject_has_shadow_stack(in->pid))
 		return inject_fail(in, -EOPNOTSUPP,
 				   "it has a shadow stack, so no return address can be replaced");
 	return 0;

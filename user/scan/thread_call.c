@@ -7,6 +7,11 @@
 
 #include "user/scan/snapshot.h"
 
+static bool is_vdso(const struct snapshot_map *map)
+{
+	return INJECT_IN_VDSO && !strcmp(map->path, "[vdso]");
+}
+
 int thread_call_find(taddr_t *insn, const struct snapshot *s)
 {
 	for (size_t i = 0; i < s->nr_maps; i++)
@@ -24,7 +29,7 @@ int thread_call_places(struct thread_request *r, const struct snapshot *s, bool 
 	for (size_t i = wants_way_back ? s->nr_maps : 0; i-- > 0 && err;) {
 		const struct snapshot_map *map = &s->maps[i];
 
-		if (map->is_executable && map->is_readable && map->ino)
+		if (map->is_executable && map->is_readable && (map->ino || is_vdso(map)))
 			err = thread_call_find_way_back(&r->back, s->mem_tid, map->start, map->end);
 		if (err == -ENOMEM || err == -ESRCH)
 			return err;

@@ -11,22 +11,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "arch/thread_call.h"
 #include "user/lib/maps.h"
+#include "user/lib/proc.h"
 #include "user/lib/types.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 
-enum { REGS = 8, VECTORS = 16, WAIT_MS = 20000, STACK_BYTES = 65536, MXCSR_DOWN = 0x3f80, ROUNDS = 60 };
+enum { WAIT_MS = 20000, STACK_BYTES = 65536, ROUNDS = 60 };
+/* Numbers of registers that are looked at, and a mode of floating point that is not the usual one. */
+#if defined(__x86_64__)
+enum { REGS = 8, VECTORS = 16, MODE = 0x3f80 /* mxcsr: down */ };
+#else
+enum { REGS = 29, VECTORS = 32, MODE = 0x800000 /* fpcr: down */, FLAGS = 0x6 };
+#endif
 
 /* The moments at which the tracer dies. LIVES: it ends the call, and detaches. */
 enum moment { AT_BEGIN, BEHIND_CALL, BEHIND_COPY, LIVES, NR_MOMENTS, AGAIN_AND_AGAIN };
@@ -36,13 +45,12 @@ static struct shared {
 	volatile int nr_signals, nr_calls;
 	u64 regs[REGS];
 	u8 vectors[VECTORS][16];
-	u32 mxcsr;
+	u32 mode;
 	u8 wide[32]; /* a register of AVX: the kernel may restore its lower half only */
 } * shared;
 
 static u8 pattern[VECTORS][16];
-static const u64 numbers[REGS] = { 0x1111, 0x2222222222222222, 3, 0xfffffffffffffff4, 5, 6,
-				   7,	   0x8888888888888888 };
+static u64 numbers[REGS];
 
 static void nap(void)
 {
@@ -55,10 +63,11 @@ static void count(int sig)
 	shared->nr_signals++;
 }
 
+#if defined(__x86_64__)
 /* Fill registers, wait for may_go without a call, and keep what the registers have then. */
 static void spin(void)
 {
-	const u32 down = MXCSR_DOWN, has_avx = __builtin_cpu_supports("avx") != 0;
+	const u32 down = MODE, has_avx = __builtin_cpu_supports("avx") != 0;
 
 	__asm__ volatile("ldmxcsr %3\n"
 			 "movdqu 0(%0), %%xmm0\n movdqu 16(%0), %%xmm1\n movdqu 32(%0), %%xmm2\n"
@@ -80,19 +89,79 @@ static void spin(void)
 			   "xmm3", "xmm7", "xmm15", "memory", "cc");
 }
 
+static bool has_wide(void)
+{
+	return __builtin_cpu_supports("avx");
+}
+#else
+/* As on x86, with all registers but x29 and x30, and the flags. */
+void spin_all(const u64 *words, const void *vectors, struct shared *s, u32 mode, u64 flags, u64 *flags_now);
+__asm__(".text\n"
+	".balign 16\n"
+	"spin_all:\n"
+	"stp x29, x30, [sp, #-176]!\n stp x19, x20, [sp, #16]\n stp x21, x22, [sp, #32]\n"
+	"stp x23, x24, [sp, #48]\n stp x25, x26, [sp, #64]\n stp x27, x28, [sp, #80]\n"
+	"stp d8, d9, [sp, #96]\n stp d10, d11, [sp, #112]\n stp d12, d13, [sp, #128]\n"
+	"stp d14, d15, [sp, #144]\n str x5, [sp, #160]\n"
+	"msr nzcv, x4\n msr fpcr, x3\n mov x29, x2\n mov x30, x0\n"
+	".irp n, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30\n"
+	"ldr q\\n, [x1, #\\n * 16]\n .endr\n"
+	".irp n, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31\n"
+	"ldr q\\n, [x1, #\\n * 16]\n .endr\n"
+	".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25\n"
+	"ldr x\\n, [x30, #\\n * 8]\n .endr\n"
+	"ldr x26, [x30, #208]\n ldr x27, [x30, #216]\n ldr x28, [x30, #224]\n"
+	"mov w30, #1\n str w30, [x29]\n"
+	"1: ldr w30, [x29, #4]\n cbz w30, 1b\n"
+	".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25\n"
+	"str x\\n, [x29, #16 + \\n * 8]\n .endr\n"
+	"str x26, [x29, #224]\n str x27, [x29, #232]\n str x28, [x29, #240]\n"
+	"add x30, x29, #248\n"
+	".irp n, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30\n"
+	"str q\\n, [x30, #\\n * 16]\n .endr\n"
+	".irp n, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31\n"
+	"str q\\n, [x30, #\\n * 16]\n .endr\n"
+	"mrs x0, fpcr\n str w0, [x29, #760]\n"
+	"ldr x1, [sp, #160]\n mrs x0, nzcv\n str x0, [x1]\n"
+	"ldp d8, d9, [sp, #96]\n ldp d10, d11, [sp, #112]\n ldp d12, d13, [sp, #128]\n"
+	"ldp d14, d15, [sp, #144]\n"
+	"ldp x19, x20, [sp, #16]\n ldp x21, x22, [sp, #32]\n ldp x23, x24, [sp, #48]\n"
+	"ldp x25, x26, [sp, #64]\n ldp x27, x28, [sp, #80]\n ldp x29, x30, [sp], #176\n"
+	"ret\n");
+
+static void spin(void)
+{
+	const u64 flags = (u64)FLAGS << 28;
+	u64 now;
+
+	_Static_assert(offsetof(struct shared, regs) == 16 && offsetof(struct shared, vectors) == 248 &&
+			       offsetof(struct shared, mode) == 760,
+		       "spin_all() knows these");
+	spin_all(numbers, pattern, shared, MODE, flags, &now);
+	if (now != flags)
+		_exit(10);
+}
+
+static bool has_wide(void)
+{
+	return false;
+}
+#endif
+
 static void spinning_child(void)
 {
-	static const int used[] = { 0, 1, 2, 7, 15 };
+	const bool has_all = VECTORS == 32;
 
 	spin();
-	for (size_t i = 0; i < ARRAY_SIZE(used); i++)
-		if (memcmp(shared->vectors[used[i]], pattern[used[i]], 16))
+	for (size_t i = 0; i < VECTORS; i++)
+		if ((has_all || i < 3 || i == 7 || i == 15) &&
+		    memcmp(shared->vectors[i], pattern[i], sizeof(pattern[i])))
 			_exit(4);
 	if (memcmp(shared->regs, numbers, sizeof(numbers)))
 		_exit(5);
-	if (__builtin_cpu_supports("avx") && memcmp(shared->wide, pattern, sizeof(shared->wide)))
+	if (has_wide() && memcmp(shared->wide, pattern, sizeof(shared->wide)))
 		_exit(7);
-	_exit(shared->mxcsr == MXCSR_DOWN ? 3 : 6);
+	_exit(shared->mode == MODE ? 3 : 6);
 }
 
 /* A read that waits is restarted. */
@@ -138,6 +207,76 @@ static void masked_child(void)
 	_exit(shared->nr_signals == 1 ? 3 : 5);
 }
 
+#if defined(__aarch64__)
+/* A system call with all registers that it may have, and x7, which stays. */
+static s64 call_with(u64 number, u64 a, u64 b, u64 mark, u64 *mark_now, u64 *number_now)
+{
+	register u64 x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = 8;
+	register u64 x7 __asm__("x7") = mark, x8 __asm__("x8") = number;
+
+	__asm__ volatile("svc #0" : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(x7), "+r"(x8) : : "memory");
+	*mark_now = x7;
+	*number_now = x8;
+	return (s64)x0;
+}
+#else
+static s64 call_with(u64 number, u64 a, u64 b, u64 mark, u64 *mark_now, u64 *number_now)
+{
+	*mark_now = mark;
+	*number_now = number;
+	return syscall((long)number, a, b, 8UL);
+}
+#endif
+
+/* Each call is made once, and its registers stay. */
+static void calling_child(void)
+{
+	const u64 mark = 0x7777777777777777, one = 1;
+	int fd = eventfd(0, EFD_CLOEXEC);
+	u64 nr = 0, found = 0;
+
+	shared->is_ready = 1;
+	while (!shared->may_go || !nr) {
+		u64 now, number;
+
+		if (call_with(SYS_write, (u64)fd, (u64)(uintptr_t)&one, mark, &now, &number) != 8 ||
+		    number != SYS_write)
+			_exit(4);
+		if (now != mark)
+			_exit(5);
+		nr++;
+	}
+	_exit(read(fd, &found, sizeof(found)) == 8 && found == nr ? 3 : 6);
+}
+
+#if defined(__aarch64__)
+/* A sleep goes on where it was, by a call of its own, until a signal comes or its tracer has died. */
+static void sleeping_child(void)
+{
+	struct timespec hour = { .tv_sec = 3600 }, left = { 0 };
+	const pid_t self = getpid();
+	u64 mark, number;
+
+	if (signal(SIGUSR1, count) == SIG_ERR)
+		_exit(9);
+	if (!fork()) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (!shared->may_go)
+			nap();
+		while (!kill(self, SIGUSR1))
+			nap();
+		_exit(0);
+	}
+	shared->is_ready = 1;
+	if (call_with(SYS_nanosleep, (u64)(uintptr_t)&hour, (u64)(uintptr_t)&left, 1, &mark, &number) !=
+	    -EINTR)
+		_exit(4);
+	if (number != SYS_restart_syscall)
+		_exit(5);
+	_exit(left.tv_sec < hour.tv_sec ? 3 : 6);
+}
+#endif
+
 struct found {
 	struct inject_way_back back;
 	pid_t pid;
@@ -157,7 +296,8 @@ static int find_map(void *ctx, const struct map_line *line)
 
 	if (!strcmp(line->path, "[stack]"))
 		f->sp_low = line->start;
-	if (line->is_executable && line->inode && (!f->back.insn || !f->back.restorer))
+	if (line->is_executable && (line->inode || !strcmp(line->path, "[vdso]")) &&
+	    (!f->back.insn || !f->back.restorer))
 		return thread_call_find_way_back(&f->back, f->pid, line->start, line->end) == -ENOMEM;
 	return 0;
 }
@@ -181,7 +321,10 @@ static struct found find_all(pid_t pid)
 	return f;
 }
 
-static void hold(pid_t pid)
+/* From where a thread makes calls for us. */
+enum hold { ANYWHERE, AT_ENTRY, AT_EXIT, NR_HOLDS };
+
+static void hold(pid_t pid, enum hold where)
 {
 	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
 	int status;
@@ -189,6 +332,10 @@ static void hold(pid_t pid)
 	if (ptrace(PTRACE_SEIZE, pid, 0, options) || ptrace(PTRACE_INTERRUPT, pid, 0, 0) ||
 	    waitpid(pid, &status, __WALL) != pid || status >> 16 != PTRACE_EVENT_STOP)
 		_exit(2);
+	for (enum hold at = ANYWHERE; at < where; at++)
+		if (ptrace(PTRACE_SYSCALL, pid, 0, 0) || waitpid(pid, &status, __WALL) != pid ||
+		    status >> 8 != (SIGTRAP | 0x80))
+			_exit(10);
 }
 
 /* A copy of the process, as a snapshot makes it. */
@@ -212,7 +359,7 @@ static void reap(struct thread_call *c, pid_t child)
 }
 
 /* Runs in a process of its own. Each error has a status of its own. */
-static void trace(pid_t pid, enum moment moment)
+static void trace(pid_t pid, enum moment moment, enum hold where)
 {
 	const struct found f = find_all(pid);
 	struct thread_request ask = { .number = SYS_getppid };
@@ -224,7 +371,7 @@ static void trace(pid_t pid, enum moment moment)
 		pid_t child;
 		int err;
 
-		hold(pid);
+		hold(pid, where);
 		err = thread_call_begin_safe(&c, pid, &f.back, f.sp_low);
 		if (err)
 			_exit(err == -ENOTSUP ? 77 : 3);
@@ -245,7 +392,15 @@ static void trace(pid_t pid, enum moment moment)
 	_exit(0);
 }
 
-static pid_t start(void (*work)(void))
+/* Does the kernel wait for something on behalf of @pid? */
+static bool has_stopped_running(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return !proc_read_stat(&stat, pid) && stat.state == 'S';
+}
+
+static pid_t start(void (*work)(void), bool is_waiting)
 {
 	pid_t pid;
 
@@ -257,20 +412,18 @@ static pid_t start(void (*work)(void))
 		work();
 		_exit(8);
 	}
-	while (!shared->is_ready)
+	while (!shared->is_ready || (is_waiting && !has_stopped_running(pid)))
 		nap();
-	/* The thread is in its call, or in its loop. */
-	usleep(3000);
 	return pid;
 }
 
-static pid_t start_tracer(pid_t pid, enum moment moment)
+static pid_t start_tracer(pid_t pid, enum moment moment, enum hold where)
 {
 	pid_t tracer = fork();
 
 	assert_true(tracer >= 0);
 	if (tracer == 0)
-		trace(pid, moment);
+		trace(pid, moment, where);
 	return tracer;
 }
 
@@ -299,17 +452,28 @@ static void assert_unharmed(pid_t pid)
 	assert_int_equal(WEXITSTATUS(status), 3);
 }
 
+static const struct work {
+	void (*work)(void);
+	enum hold where;
+	bool is_waiting; /* in a system call */
+} works[] = {
+	{ spinning_child, ANYWHERE },	    { reading_child, ANYWHERE, true }, { masked_child, ANYWHERE },
+	{ calling_child, ANYWHERE },	    { calling_child, AT_ENTRY },       { calling_child, AT_EXIT },
+#if defined(__aarch64__)
+	{ sleeping_child, ANYWHERE, true },
+#endif
+};
+
 /* The program goes on with its registers, its mask and its system call, at whatever moment the tracer dies. */
 static void goes_on(void **state)
 {
-	void (*const works[])(void) = { spinning_child, reading_child, masked_child };
-
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(works); i++) {
 		for (enum moment moment = AT_BEGIN; moment < NR_MOMENTS; moment++) {
-			pid_t pid = start(works[i]);
-			bool is_safe = is_done(start_tracer(pid, moment));
+			pid_t pid = start(works[i].work, works[i].is_waiting);
+			bool is_safe = is_done(start_tracer(pid, moment, works[i].where));
 
+			print_message("# work %zu, moment %d\n", i, (int)moment);
 			assert_unharmed(pid);
 			if (!is_safe)
 				skip();
@@ -321,13 +485,18 @@ static void goes_on(void **state)
 static void tracer_killed(void **state)
 {
 	int nr_calls = 0;
+	siginfo_t si = { .si_pid = 0 };
 
 	(void)state;
 	srand(1);
 	for (int i = 0; i < ROUNDS; i++) {
-		pid_t pid = start(i % 2 ? spinning_child : reading_child);
-		pid_t tracer = start_tracer(pid, AGAIN_AND_AGAIN);
+		pid_t pid = start(i % 2 ? spinning_child : reading_child, !(i % 2));
+		pid_t tracer = start_tracer(pid, AGAIN_AND_AGAIN, ANYWHERE);
 
+		/* Where a CPU is emulated, the first call takes long. */
+		while (i % 4 > 1 && !shared->nr_calls &&
+		       !waitid(P_PID, (id_t)tracer, &si, WEXITED | WNOHANG | WNOWAIT) && !si.si_pid)
+			nap();
 		usleep((useconds_t)(rand() % 20000));
 		kill(tracer, SIGKILL);
 		if (!is_done(tracer)) {
@@ -350,6 +519,8 @@ int main(void)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
+	for (size_t i = 0; i < REGS; i++)
+		numbers[i] = (i + 1) * 0xf111111111111111ULL;
 	for (size_t i = 0; i < sizeof(pattern); i++)
 		pattern[i / 16][i % 16] = (u8)(i * 37 + 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
