@@ -232,6 +232,7 @@ const struct code_cpu code_aarch64 = {
 	.scratch = { 16, 17 },
 	.has_link = true,
 	.reorders = true,
+	.has_guards = true,
 	.reach = REACH,
 	.address_mask = 0xffffffffffffULL,
 	.hook = hook,

@@ -3,6 +3,7 @@
 #include "user/inject/pages.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,6 +354,48 @@ static int carry_out(struct copying *c, const struct inject_island *island)
 	return err ? err : ret;
 }
 
+/* ---- pages that stay ---- */
+
+bool inject_is_guarded(const char *smaps, taddr_t addr)
+{
+	auto_fclose FILE *f = fopen(smaps, "re");
+	auto_free char *line = NULL;
+	bool is_there = false;
+	size_t size = 0;
+
+	while (f && getline(&line, &size, f) > 0) {
+		taddr_t start, end;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &start, &end) == 2)
+			is_there = addr >= start && addr < end;
+		else if (is_there && !strncmp(line, "VmFlags:", 8))
+			return strstr(line, " bt");
+	}
+	return false;
+}
+
+static bool is_copied(const struct injection *in, taddr_t page)
+{
+	for (u32 i = 0; i < in->nr_copies; i++)
+		if (page - in->copies[i].addr < in->copies[i].bytes)
+			return true;
+	return false;
+}
+
+/* Copies are not guarded. */
+static int check_guards(const struct copying *c)
+{
+	char smaps[32];
+
+	snprintf(smaps, sizeof(smaps), "/proc/%d/smaps", c->s->pid);
+	for (size_t i = 0; code_native()->has_guards && i < c->nr_pages; i++)
+		if (!is_copied(c->in, c->pages[i]) && inject_is_guarded(smaps, c->pages[i]))
+			return inject_fail(c->in, -EOPNOTSUPP,
+					   "its code is guarded (BTI), and cannot be copied: %s",
+					   c->in->why_in_place);
+	return 0;
+}
+
 int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
 		      size_t nr, const struct inject_file *f, const struct inject_island *island)
 {
@@ -365,6 +408,8 @@ int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const st
 		drop_whole_runs(&c);
 		err = carry_out(&c, island);
 	}
+	if (!err)
+		err = check_guards(&c);
 	free(c.runs.runs);
 	free(c.pages);
 	return err;

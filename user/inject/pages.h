@@ -9,12 +9,18 @@
 
 /*
  * Put copies in the place of the pages that @patches of @f will change, before they do. @in is saved with @island
- * first. Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, or -errno
- * if the target's memory is not as it was.
+ * first. Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, -EOPNOTSUPP
+ * with the reason in in->why: one of these is guarded, or -errno if the target's memory is not as it was.
  */
 int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
 		      size_t nr, const struct inject_file *f,
 		      const struct inject_island *island) __must_check;
+
+/*
+ * May indirect jumps to the code at @addr, by @smaps (a file), lead only to instructions that are made for it? A jump
+ * of ours is none. Only aarch64 has that (BTI).
+ */
+bool inject_is_guarded(const char *smaps, taddr_t addr);
 
 /*
  * Copies @first and on, in which the code is as before, give their place back to the file's pages. Those that are no

@@ -240,7 +240,9 @@ static int undo(const struct putting *p, u32 first_patch, u32 first_copy, int er
 	if (inject_pages_return(in, p->s, first_copy))
 		return inject_fail(in, err == -EAGAIN ? -EIO : err,
 				   "its code cannot be written, and copies of it stay: %s", strerror(-err));
-	return err == -EAGAIN ? err : inject_fail(in, err, "its code cannot be written: %s", strerror(-err));
+	if (err == -EAGAIN || err == -EOPNOTSUPP)
+		return err;
+	return inject_fail(in, err, "its code cannot be written: %s", strerror(-err));
 }
 
 /*

@@ -27,6 +27,15 @@ enum { NR_PATCHES = 4, APART = 64 };
 
 static const u8 old_code[5] = { 0x55, 0x48, 0x89, 0xe5, 0x90 }, new_code[5] = { 0xe9, 1, 2, 3, 4 };
 
+/* Code that raises SIGILL, and behind it, at LOOP, code that stays there; and a breakpoint. */
+#if defined(__aarch64__)
+enum { LOOP = 4 };
+static const u8 trap_and_loop[] = { 0, 0, 0, 0, 0, 0, 0, 0x14 }, breakpoint[] = { 0, 0, 0x20, 0xd4 };
+#else
+enum { LOOP = 2 };
+static const u8 trap_and_loop[] = { 0x0f, 0x0b, 0xeb, 0xfe }, breakpoint[] = { 0xcc };
+#endif
+
 /* A file stands for the memory of a target, with a jump in each place. */
 struct world {
 	struct injection *in;
@@ -113,15 +122,17 @@ static void test_short(void **state)
 	world_fini(&w);
 }
 
-/* A breakpoint on a jump: the jump comes back with the byte that the debugger saved. */
+/* A breakpoint on a jump: the jump comes back with the bytes that the debugger saved. */
 static void test_breakpoint(void **state)
 {
 	struct world w;
-	const u8 trap = 0xcc, changed[5] = { 0xcc, 1, 2, 3, 4 };
+	u8 changed[5];
 
 	(void)state;
 	world_init(&w);
-	assert_int_equal(inject_write(w.mem, 2 * APART, &trap, 1), 0);
+	memcpy(changed, new_code, sizeof(changed));
+	memcpy(changed, breakpoint, sizeof(breakpoint));
+	assert_int_equal(inject_write(w.mem, 2 * APART, changed, sizeof(changed)), 0);
 	assert_int_equal(inject_restore_code(w.in, w.mem, 0), -EBUSY);
 	assert_int_equal(w.in->nr_patches, 1);
 	assert_int_equal(w.in->patches[0].addr, 2 * APART);
@@ -340,7 +351,7 @@ static void run_into_piece(taddr_t region)
 static void stay_at_piece(taddr_t region)
 {
 	if (write(ready[1], "", 1) == 1)
-		((void (*)(void))(uintptr_t)(region + 2))();
+		((void (*)(void))(uintptr_t)(region + LOOP))();
 	_exit(1);
 }
 
@@ -363,15 +374,14 @@ static void wait_for_cpu(pid_t pid)
 /* Can the piece be taken out of a process that does @stay with its address? @is_end: where calls return to. */
 static int taken_out_of(void (*stay)(taddr_t region), bool is_end)
 {
-	static const u8 ud2_and_loop[] = { 0x0f, 0x0b, 0xeb, 0xfe };
 	struct target t;
 	int err;
 
 	target_init(&t);
 	*t.active = 0;
-	target_set_code(&t, ud2_and_loop, sizeof(ud2_and_loop));
+	target_set_code(&t, trap_and_loop, sizeof(trap_and_loop));
 	if (is_end)
-		t.w.in->returned = t.w.in->region + (stay == stay_at_piece ? 2 : 0);
+		t.w.in->returned = t.w.in->region + (stay == stay_at_piece ? LOOP : 0);
 	if (target_fork(&t))
 		stay(t.w.in->region);
 	target_await(&t);
@@ -459,17 +469,28 @@ static void test_guard_of_tracer(void **state)
 
 enum { NR_ISLANDS = 3 };
 
+static void set_jump(u8 code[CODE_MAX_JUMP], s64 away)
+{
+#if defined(__aarch64__)
+	const u32 jump = 0x14000000 | ((u32)(away / 4) & 0x3ffffff);
+
+	memcpy(code, &jump, sizeof(jump));
+#else
+	const s32 distance = (s32)(away - 5);
+
+	code[0] = 0xe9;
+	memcpy(code + 1, &distance, sizeof(distance));
+#endif
+}
+
 /* A jump to @island, from the page behind all islands. */
 static void lead_to(struct injection *in, const struct inject_island *island)
 {
 	struct inject_patch *p = &in->patches[in->nr_patches++];
-	s32 distance;
 
 	p->addr = in->islands[NR_ISLANDS - 1].start + PIECE_PAGE;
-	p->len = sizeof(p->new);
-	distance = (s32)(island->start + 16 - (p->addr + p->len));
-	p->new[0] = 0xe9;
-	memcpy(p->new + 1, &distance, sizeof(distance));
+	p->len = code_native()->jump_bytes;
+	set_jump(p->new, (s64)(island->start + 16 - p->addr));
 }
 
 static bool is_mapped(pid_t pid, taddr_t addr)
@@ -493,9 +514,8 @@ static void test_islands(void **state)
 	(void)state;
 	target_init(&t);
 	code = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memset(code, 0x0b, size);
 	for (u32 i = 0; i < NR_ISLANDS; i++) {
-		code[i * PIECE_PAGE] = 0x0f; /* ud2 */
+		memcpy(code + i * PIECE_PAGE, trap_and_loop, sizeof(trap_and_loop));
 		islands[i] = (struct inject_island){ (taddr_t)(uintptr_t)code + i * PIECE_PAGE, PIECE_PAGE };
 	}
 	assert_int_equal(mprotect(code, size, PROT_READ | PROT_EXEC), 0);
@@ -515,27 +535,29 @@ static void test_islands(void **state)
 	target_fini(&t);
 }
 
-#if defined(__x86_64__)
-
-/* Be where the piece jumps to @island through a word below the stack pointer, and stay there. */
+/* Be where the piece jumps to @island, through a word below the stack pointer or a register, and stay there. */
 static void stay_before_jump(taddr_t region, taddr_t island)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (write(ready[1], "", 1) == 1)
+	if (write(ready[1], "", 1) == 1) {
+#if defined(__x86_64__)
 		__asm__ volatile("mov %0, -16(%%rsp)\n\tjmp *%1" : : "r"(island), "r"(region) : "memory");
-	_exit(1);
+#elif defined(__aarch64__)
+		__asm__ volatile("mov x17, %0\n\tbr %1" : : "r"(island), "r"(region) : "x17", "memory");
+#endif
+	}
+	_exit(region != island);
 }
 
-/* A thread in the piece goes on in an island that only a word below its stack pointer names. */
+/* A thread in the piece goes on in an island that only this word, or register, names. */
 static void test_jump_to_island(void **state)
 {
-	static const u8 loop[] = { 0xeb, 0xfe };
 	struct target t;
 	void *code;
 
 	(void)state;
 	target_init(&t);
-	target_set_code(&t, loop, sizeof(loop));
+	target_set_code(&t, trap_and_loop + LOOP, LOOP);
 	code = mmap(NULL, PIECE_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	t.w.in->islands[0] = (struct inject_island){ (taddr_t)(uintptr_t)code, PIECE_PAGE };
 	t.w.in->nr_islands = 1;
@@ -549,17 +571,6 @@ static void test_jump_to_island(void **state)
 	munmap(code, PIECE_PAGE);
 	target_fini(&t);
 }
-
-#else
-
-static void test_jump_to_island(void **state)
-{
-	(void)state;
-	print_message("the piece knows x86_64 only\n");
-	skip();
-}
-
-#endif
 
 int main(void)
 {
