@@ -44,19 +44,41 @@ static void move(taddr_t pc, const u8 *code, size_t len, taddr_t to)
 	free(out);
 }
 
+/* Of aarch64 one instruction may become several. If it is one again, it leads to the same place, or does nothing. */
+static void move_aarch64(taddr_t pc, const u8 *code, size_t len, taddr_t to)
+{
+	for (size_t at = 0; at < len; at += 4) {
+		u8 *out = malloc(INSN_MAX_MOVED);
+		struct insn before, after;
+		int nr = out ? insn_move(EM_AARCH64, pc + at, code + at, len - at, to, out) : -ENOMEM;
+
+		if (nr == 0 || nr > INSN_MAX_MOVED || (nr > 0 && nr % 4))
+			abort();
+		if (nr == 4 &&
+		    (insn_decode(&before, EM_AARCH64, pc + at, code + at, 4) ||
+		     insn_decode(&after, EM_AARCH64, to, out, 4) ||
+		     (after.kind != INSN_NOP && (before.kind != after.kind || before.target != after.target ||
+						 before.writes_args != after.writes_args))))
+			abort();
+		free(out);
+	}
+}
+
 /* Decode the stub from its end of the visit on: somewhere it must jump to what follows the moved instructions. */
-static bool leads_back(const struct code_hook *h, taddr_t stub, taddr_t back)
+static bool leads_back(const struct code_cpu *cpu, const struct code_hook *h, taddr_t stub, taddr_t back)
 {
 	struct insn insn;
 
-	for (size_t start = 0; start < CODE_STUB_BYTES; start++)
-		if (!insn_decode(&insn, EM_X86_64, stub + start, h->stub + start, CODE_STUB_BYTES - start) &&
+	for (size_t start = 0; start < CODE_STUB_BYTES; start += cpu->step)
+		if (!insn_decode(&insn, cpu->machine, stub + start, h->stub + start,
+				 CODE_STUB_BYTES - start) &&
 		    insn.kind == INSN_JUMP && insn.target == back)
 			return true;
 	return false;
 }
 
-static void hook(enum code_kind kind, taddr_t pc, const u8 *code, size_t len, size_t at)
+static void hook(const struct code_cpu *cpu, enum code_kind kind, taddr_t pc, const u8 *code, size_t len,
+		 size_t at)
 {
 	const taddr_t stub = pc + 0x10000;
 	static const u32 indexes[] = { 7, 8 };
@@ -68,9 +90,9 @@ static void hook(enum code_kind kind, taddr_t pc, const u8 *code, size_t len, si
 					.indexes = indexes,
 					.nr_indexes = 1 + (pc + at) % 2 };
 	struct code_hook *h = calloc(1, sizeof(*h));
+	const size_t jump = cpu->jump_bytes;
 	const char *why = NULL;
-	struct insn insn;
-	int err = h ? code_hook(h, &site, stub, stub + 0x1000, &why) : -ENOMEM;
+	int err = h ? cpu->hook(h, &site, stub, stub + 0x1000, &why) : -ENOMEM;
 
 	if (err == -ENOTSUP && !why)
 		abort();
@@ -78,15 +100,15 @@ static void hook(enum code_kind kind, taddr_t pc, const u8 *code, size_t len, si
 		size_t offset = (size_t)(h->addr - pc);
 
 		/* The jump may reach into the padding behind a ret, where no thread stands. */
-		if (kind != CODE_RET && h->displaced < CODE_JUMP_BYTES)
+		if (kind != CODE_RET && h->displaced < jump)
 			abort();
-		if (h->addr < pc || offset + h->displaced > len || offset + CODE_JUMP_BYTES > len)
+		if (h->addr < pc || offset + h->displaced > len || offset + jump > len)
 			abort();
-		if (memcmp(h->old, code + offset, CODE_JUMP_BYTES) != 0)
+		if (memcmp(h->old, code + offset, jump) != 0)
 			abort();
-		if (insn_decode(&insn, EM_X86_64, h->addr, h->new, CODE_JUMP_BYTES) || insn.target != stub)
+		if (cpu->jump_target(h->addr, h->new) != stub)
 			abort();
-		if (kind == CODE_ENTRY && !leads_back(h, stub, h->addr + h->displaced))
+		if (kind == CODE_ENTRY && !leads_back(cpu, h, stub, h->addr + h->displaced))
 			abort();
 	}
 	free(h);
@@ -95,6 +117,7 @@ static void hook(enum code_kind kind, taddr_t pc, const u8 *code, size_t len, si
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const taddr_t pc = 0x7f0000001000;
+	enum code_kind kind;
 	size_t len, at;
 	u8 *code;
 
@@ -113,9 +136,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (insn_next_call(machines[i], pc, code, len, pc + data[2]) > len)
 			abort();
 	}
+	kind = (enum code_kind)(data[0] % 3);
+	move_aarch64(pc, code, len, pc + (taddr_t)((s64)(s8)data[2] * (1 << 24)));
+	hook(&code_aarch64, kind, pc, code, len, at & ~3UL);
 	if (insn_is_supported(EM_X86_64)) {
 		move(pc, code, len, pc + (taddr_t)((s64)(s8)data[2] * (1 << 20)));
-		hook((enum code_kind)(data[0] % 3), pc, code, len, at);
+		hook(&code_x86_64, kind, pc, code, len, at);
 	}
 	free(code);
 	return 0;
