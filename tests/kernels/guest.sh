@@ -65,6 +65,13 @@ test_doctor() {
 	[ "$(jq -r .backend /tmp/doctor.json)" = bpf ]
 }
 
+# Not another one, which would see the same calls.
+test_source() {
+	traced -- "$T/nothing"
+	is .backend "${HEAPTAP_BACKEND:-bpf}"
+	! grep 'left to BPF' "$err"
+}
+
 test_leak() { told "$T/leak" --expect; }
 test_order() { told "$T/order"; }
 test_threads() { told "$T/threads" 4 200; }

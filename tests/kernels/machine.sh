@@ -41,8 +41,8 @@ emulator_for() {
 	case $1 in
 	# qemu 7.2 forgets the flags when it emulates cmpxchg16b, so that guests crash: without it kernels take other ways.
 	amd64) echo "qemu-system-x86_64 -M q35 -cpu max,-cx16 -smp 2 / ttyS0" ;;
-	arm64) echo "qemu-system-aarch64 -M virt -cpu cortex-a57 -smp 2 / ttyAMA0" ;;
-	arm64-16k) echo "qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 / ttyAMA0" ;;
+	# A CPU that signs return addresses.
+	arm64 | arm64-16k) echo "qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 / ttyAMA0" ;;
 	# Without LPAE a kernel finds no PCI bus above 4 GiB.
 	armhf) echo "qemu-system-arm -M virt,highmem=off -cpu cortex-a15 -smp 2 / ttyAMA0" ;;
 	i386) echo "qemu-system-i386 -M q35 -cpu max -smp 2 / ttyS0" ;;

@@ -50,6 +50,9 @@ static int set_up(void **state)
 		struct walk_frame *f = &w->last[i];
 		u64 cfa = w->last[i - 1].sp;
 
+#if HAS_LINK
+		f->ra_slot = 1;
+#endif
 		put(cfa - 8, w->last[i - 1].pc);
 		f->fp_slot = i % 3 ? 2 : 0;
 		if (f->fp_slot)
