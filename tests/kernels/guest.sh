@@ -172,6 +172,18 @@ test_follow() {
 # Threads of the target make system calls for the scan and for the inline source, and go on as before.
 test_system_calls_of_others() { test_thread_call; }
 
+test_scan_of_a_copy() {
+	stepping
+	step "alloc 10 64"
+	attached --snapshot fork "$TARGET"
+	step "alloc 20 64"
+	detach
+	is .scan.copied true
+	nothing_lost
+	untouched "$TARGET"
+	step "alloc 20 64"
+}
+
 test_killed_heaptap() {
 	spinning 1 2
 	attached "$TARGET"
