@@ -233,6 +233,7 @@ const struct code_cpu code_aarch64 = {
 	.has_link = true,
 	.reorders = true,
 	.has_guards = true,
+	.gap = 32 << 20,
 	.reach = REACH,
 	.address_mask = 0xffffffffffffULL,
 	.hook = hook,

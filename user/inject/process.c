@@ -115,13 +115,28 @@ static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t
 	return 0;
 }
 
+/*
+ * Reserve the region. The kernel puts it beside the program's libraries, where islands must be, too, if jumps do not
+ * reach beyond it.
+ */
+static int reserve_region(struct stopped *s, u64 *region)
+{
+	const u64 gap = code_native()->gap, len = PIECE_REGION_BYTES + 2 * gap;
+	const u64 args[INJECT_ARGS] = { 0, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+					(u64)-1 };
+	int err = inject_syscall(s, SYS_mmap, args, region);
+
+	if (err || !gap)
+		return err;
+	err = inject_unmap(s, *region, gap);
+	*region += gap;
+	return err ? err : inject_unmap(s, *region + PIECE_REGION_BYTES, gap);
+}
+
 static int make_region(struct injection *in, struct stopped *s, int mem)
 {
-	const u64 args[INJECT_ARGS] = { 0,	   PIECE_REGION_BYTES,
-					PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-					(u64)-1,   0 };
 	u64 region, locked = locked_bytes(s->pid);
-	int err = inject_syscall(s, SYS_mmap, args, &region);
+	int err = reserve_region(s, &region);
 
 	if (err)
 		return err;
