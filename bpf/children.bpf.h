@@ -5,8 +5,14 @@
 #include "bpf/stack.bpf.h"
 #include "bpf/stop.bpf.h"
 
-/* CLONE_VM, CLONE_VFORK, CLONE_THREAD, CLONE_UNTRACED. */
-enum { SHARES_MEMORY = 0x100, PARENT_WAITS = 0x4000, IS_THREAD = 0x10000, IS_UNTRACED = 0x800000 };
+/* CLONE_VM, CLONE_VFORK, CLONE_THREAD, CLONE_SETTLS, CLONE_UNTRACED. */
+enum {
+	SHARES_MEMORY = 0x100,
+	PARENT_WAITS = 0x4000,
+	IS_THREAD = 0x10000,
+	HAS_POINTER = 0x80000,
+	IS_UNTRACED = 0x800000
+};
 
 /* The beginning of a task_struct, in which user space finds the offset of the PID (user/source/task_layout.c). */
 struct task_copy {
@@ -140,6 +146,16 @@ static __always_inline bool is_observer(u64 flags)
 	return flags & IS_UNTRACED && !(flags & PARENT_WAITS);
 }
 
+/*
+ * The process @pid makes a thread by clone(@flags). Code inside it (--backend inline) tells threads by their pointers.
+ * The kernel's own threads in it never come to that code.
+ */
+static __always_inline void thread_begins(u32 pid, u64 flags)
+{
+	if (!(flags & (HAS_POINTER | IS_UNTRACED)) && process_of(pid))
+		send_process(EVENT_LOSSES, EVENT_TWIN, pid, 0, 0);
+}
+
 /* The current process makes @task by clone(@flags). */
 static __always_inline int child_begins(const void *task, u64 flags)
 {
@@ -148,8 +164,12 @@ static __always_inline int child_begins(const void *task, u64 flags)
 
 	if (state.layout_pid == pid)
 		copy_layout(task);
-	if (flags & IS_THREAD || !state.is_on)
+	if (!state.is_on)
 		return 0;
+	if (flags & IS_THREAD) {
+		thread_begins(pid, flags);
+		return 0;
+	}
 	owner = owner_of(pid);
 	process = process_of(owner);
 	if (process && is_observer(flags)) {

@@ -28,6 +28,7 @@ enum event_flag {
 	EVENT_UNMAP = 4,   /* free of [addr, addr + size), perhaps in the middle of blocks (munmap) */
 	EVENT_WITHIN = 16, /* free: inside another request, perhaps of memory that was reported with it */
 	EVENT_NO_COPY = 8, /* fork: the child shared the memory until now, when it executed a program */
+	EVENT_TWIN = 64,   /* losses: none, but a new thread has the thread pointer of another */
 	EVENT_GONE = 32,   /* exec: of a program that has been replaced since: nothing can be read of it */
 };
 
@@ -110,8 +111,7 @@ static inline u64 stack_event_id(const struct stack_event *ev)
 	return stack_id_end(id, ev->h.pid, ev->epoch, ev->end);
 }
 
-/* Life of a process. */
-struct process_event {
+struct process_event { /* life of a process */
 	struct event_header h;
 	u64 time_ns;   /* CLOCK_MONOTONIC */
 	u32 child_pid; /* EVENT_FORK; EVENT_MAPS from BPF: the epoch of the mappings */

@@ -873,6 +873,24 @@ is_left() {
 	is_left "it has locked all of its memory, with ours (mlockall)"
 }
 
+@test "inline: run: a program that makes a thread without a thread pointer of its own gets rid of our code" {
+	local i
+	for i in 1 2 3; do
+		traced -q --backend inline -- "$T/twins" 1000000
+		[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+		grep -q "the thread pointer of another (clone without CLONE_SETTLS): the code is taken out of it" "$err"
+	done
+}
+
+@test "inline: attach: a program with two threads that have one thread pointer is refused" {
+	start "$T/twins"
+	wait_for says twins "two threads"
+	run timeout 60 "$HEAPTAP" attach -q --backend inline -t 100ms "$PID"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"two of its threads have the same thread pointer: use --backend bpf"* ]]
+	untouched "$PID"
+}
+
 @test "inline: a program that locks all of its memory is refused" {
 	start python3 -c 'import ctypes, time
 libc = ctypes.CDLL(None)

@@ -305,9 +305,12 @@ static taddr_t island_place(const struct putting *p)
 static int put_in(struct putting *p)
 {
 	struct injection *in = p->in;
-	int err = in->region ? inject_check_region(in) : make_region(in, p->s, p->mem);
 	u32 nr_before = in->nr_patches;
+	int err;
 
+	if (!in->region && inject_has_twins(p->s))
+		return inject_fail(in, -EOPNOTSUPP, "two of its threads have the same thread pointer");
+	err = in->region ? inject_check_region(in) : make_region(in, p->s, p->mem);
 	if (err == -ESRCH || err == -EINPROGRESS)
 		return err;
 	in->state = INJECT_IN;

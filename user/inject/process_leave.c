@@ -92,6 +92,29 @@ static bool is_in_piece(const struct injection *in, u64 word)
 	return false;
 }
 
+static int compare_words(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+bool inject_has_twins(const struct stopped *s)
+{
+	auto_free u64 *pointers = calloc(s->nr + 1, sizeof(*pointers));
+	bool has_twins = false;
+	size_t nr = 0;
+
+	for (size_t i = 0; i < s->nr && pointers; i++)
+		if (!threads_pointer(s, &s->threads[i], &pointers[nr]))
+			nr++;
+	if (nr)
+		qsort(pointers, nr, sizeof(*pointers), compare_words);
+	for (size_t i = 1; i < nr && !has_twins; i++)
+		has_twins = pointers[i] == pointers[i - 1];
+	return has_twins;
+}
+
 /* A look at the program counters and stacks of all threads, for addresses that matter. */
 struct stack_look {
 	const struct injection *in; /* NULL = look at patches */

@@ -76,6 +76,9 @@ int inject_restore_links(const struct injection *in, const struct code_cpu *cpu,
 /* 0, or -EOPNOTSUPP with the reason: this target must not be changed. */
 int inject_refuse(struct injection *in) __must_check;
 
+/* Do two of the threads have the same thread pointer? The piece would take them for one. */
+bool inject_has_twins(const struct stopped *s);
+
 /* Is a thread in the middle of the bytes that @patches change, now or when its signal handlers return? */
 bool inject_is_inside(const struct stopped *s, int mem, const struct inject_patch *patches, size_t nr);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a process can have the memory of the piece, before the piece comes into it and as long as it is there. */
+/* Whether a program can have the piece: its memory, and what it tells threads by. */
 #include "user/source/inline_limits.h"
 
 #include <errno.h>
@@ -34,10 +34,13 @@ const char *inline_limits_of(pid_t pid)
 	return limit_of_memory(pid);
 }
 
-static const char *harm(pid_t pid)
+static const char *harm(const struct inline_target *t)
 {
 	struct proc_status status;
+	pid_t pid = t->pid;
 
+	if (t->has_twins)
+		return "a thread of it has the thread pointer of another (clone without CLONE_SETTLS)";
 	if (!proc_read_status(&status, pid) && status.locked_bytes >= PIECE_SHARED_BYTES)
 		return "it has locked all of its memory, with ours (mlockall)";
 	return limit_of_memory(pid);
@@ -64,6 +67,16 @@ static void leave(struct inline_target *t, struct guard *g, const char *why)
 		t->next_look_ns = clock_now_ns() + AGAIN_NS;
 }
 
+void inline_limits_twin(struct inline_target *t)
+{
+	int err = inject_set_on(t->in, false);
+
+	if (err && err != -ESRCH)
+		warn("inline: PID %d: its probes cannot be switched off: %s", t->pid, strerror(-err));
+	t->has_twins = true;
+	t->next_look_ns = 0;
+}
+
 void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_t *lock)
 {
 	const char *why;
@@ -78,7 +91,7 @@ void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_
 	if (t->in->state != INJECT_IN || !t->is_open || now < t->next_look_ns)
 		return;
 	t->next_look_ns = now + LOOK_NS;
-	why = harm(t->pid);
+	why = harm(t);
 	if (why)
 		leave(t, g, why);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Limits by which a process cannot have the memory of the piece, or has set when it has it. */
+/* Programs that cannot have the piece, or cannot have it any longer. */
 #pragma once
 
 #include <pthread.h>
@@ -15,9 +15,12 @@ struct inline_target;
  */
 const char *inline_limits_of(pid_t pid);
 
+/* A thread of @t begins that has the thread pointer of another: the code has no effect from now on. */
+void inline_limits_twin(struct inline_target *t);
+
 /*
- * After each poll of @t: has the program limited its memory, or locked all of it? Then the code is taken out, which is
- * logged, and counted as a loss of calls. By the next look after that its records have been read, and its rings are
- * freed, under @lock.
+ * After each poll of @t: has the program limited its memory, or locked all of it, or has it such threads? Then the code
+ * is taken out, which is logged, and counted as a loss of calls. By the next look after that its records have been
+ * read, and its rings are freed, under @lock.
  */
 void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_t *lock);

@@ -280,7 +280,7 @@ void inline_target_lose(struct inline_target *t)
 	t->poll_stamp = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
-	t->is_leaving = t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
+	t->has_twins = t->is_leaving = t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
 	/* Nothing is in the new program. */
 	*t->in = (struct injection){ .state = INJECT_NOTHING,
 				     .pid = t->in->pid,

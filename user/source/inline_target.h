@@ -35,6 +35,7 @@ struct inline_target {
 	bool has_told_late; /* that the first calls of a program were not seen */
 	bool is_declined;   /* so BPF sees all of its calls */
 	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
+	bool has_twins;	    /* threads with one thread pointer */
 	bool has_told_limit;
 	bool is_leaving;  /* by inline_limits_look(): what its rings have is still read */
 	u64 next_look_ns; /* by that */

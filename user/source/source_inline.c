@@ -580,6 +580,8 @@ static int on_record(void *ctx, const struct event_header *rec, size_t len)
 		return on_fork(s, (const struct process_event *)rec);
 	if (rec->kind == EVENT_EXEC)
 		return on_exec(s, t, rec, len);
+	if (t && rec->kind == EVENT_LOSSES && rec->flags & EVENT_TWIN)
+		inline_limits_twin(t);
 	nr = t ? poll_before(s, t, rec) : 0;
 	if (nr < 0)
 		return nr;
