@@ -146,6 +146,13 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+@test "leaks: run: what a vector register still holds at the exit is no root" {
+	traced -- "$T/leak_vector"
+	[ "$status" -eq 0 ]
+	nothing_lost
+	judged
+}
+
 # Data that only look like jemalloc's tree say nothing of free memory: gdb by chance had such, in libpython's.
 # With "many" the search for the root took hours.
 @test "leaks: run: what looks like jemalloc's tree, but has no whole root, frees no page" {
