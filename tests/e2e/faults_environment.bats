@@ -302,6 +302,20 @@ memory_group() {
 	jq -e '.backend == "ptrace" and .processes[0].totals.allocs > 0' "$report"
 }
 
+@test "faults: a memory cgroup of 32 MiB: who asks for BPF or inline is warned, and the program goes on (E5)" {
+	local backend
+	memory_group $((32 << 20)) || skip "no memory cgroups here"
+	stepping
+	for backend in bpf inline; do
+		bash -c 'echo $$ >"$1/cgroup.procs"; shift; exec "$@"' bash "$GROUP" "$HEAPTAP" attach -q --backend "$backend" \
+			-t 100ms --force -o "$BATS_TEST_TMPDIR/r.json" "$TARGET" 2>"$BATS_TEST_TMPDIR/err" 3>&- || true
+		cat "$BATS_TEST_TMPDIR/err"
+		grep -q 'attach: only .* of memory are left for heaptap, and BPF takes 40.0 MiB: the kernel may end heaptap' "$BATS_TEST_TMPDIR/err"
+		untouched "$TARGET"
+	done
+	step "free 3"
+}
+
 @test "faults: 120 processes, fewer descriptors as hard limit: some are traced, the rest is said (E4)" {
 	local nr left=$BATS_TEST_TMPDIR/left report=$BATS_TEST_TMPDIR/r.json
 	start bash -c 'for i in {1..120}; do sleep 600 & echo $!; done; echo ready; wait'

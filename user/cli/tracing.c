@@ -101,8 +101,14 @@ static void choose_backend(struct session_options *so)
 {
 	const u64 needed = 40 << 20, room = snapshot_price_room(getpid());
 
-	if (IS_AGENT || so->source.backend != BACKEND_AUTO || room >= needed)
+	if (IS_AGENT || so->source.backend == BACKEND_PTRACE || room >= needed)
 		return;
+	if (so->source.backend != BACKEND_AUTO) {
+		warn("%s: only %s of memory are left for heaptap, and BPF takes %s: the kernel may end heaptap: "
+		     "use --backend ptrace",
+		     so->command, human_bytes(room).text, human_bytes(needed).text);
+		return;
+	}
 	warn("%s: only %s of memory are left for heaptap, and BPF takes %s: tracing by ptrace, which is slower",
 	     so->command, human_bytes(room).text, human_bytes(needed).text);
 	so->source.backend = BACKEND_PTRACE;
