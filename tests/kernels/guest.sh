@@ -68,8 +68,8 @@ test_doctor() {
 # Not another one, which would see the same calls.
 test_source() {
 	traced -- "$T/nothing"
-	is .backend "${HEAPTAP_BACKEND:-bpf}"
-	! grep 'left to BPF' "$err"
+	jq -e --arg source "${HEAPTAP_BACKEND:-bpf}" '.backend == $source' "$report"
+	! grep 'BPF' "$err"
 }
 
 test_leak() { told "$T/leak" --expect; }
