@@ -88,7 +88,8 @@ int thread_call_find_way_back(struct inject_way_back *back, pid_t tid, taddr_t s
 
 /*
  * Is the thread inside a restartable sequence? Such code must begin again when it was interrupted, which the kernel
- * sees by the program counter: another one would hide the interruption.
+ * sees by the program counter: another one would hide the interruption. A thread whose sequences the kernel cannot look
+ * up gets SIGSEGV, so memory that is not there is that of the program before an exec which has not ended yet.
  */
 static bool is_in_sequence(pid_t tid, taddr_t pc)
 {
@@ -106,7 +107,7 @@ static bool is_in_sequence(pid_t tid, taddr_t pc)
 	is_read = proc_memory_read(&memory, rseq.addr + 8, &addr, sizeof(addr)) == sizeof(addr) &&
 		  (!addr || proc_memory_read(&memory, addr, &section, sizeof(section)) == sizeof(section));
 	proc_memory_close(&memory);
-	return !is_read || (addr && pc - section.start < section.length);
+	return is_read && addr && pc - section.start < section.length;
 }
 
 static int set_options(pid_t tid)

@@ -509,13 +509,48 @@ static void tracer_killed(void **state)
 	assert_true(nr_calls > 0);
 }
 
-int main(void)
+enum { ENDS_AS_WANTED = 7 };
+
+/* A program that has just begun, in the stop of exec. There the kernel may still know addresses of the last one. */
+static void begun_program(void **state)
+{
+	pid_t pid = fork();
+	struct thread_request ask = { .number = SYS_getppid };
+	struct thread_call c;
+	int status = 0;
+
+	(void)state;
+	if (!pid) {
+		raise(SIGSTOP);
+		execl("/proc/self/exe", "test_thread_call", "end", NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_int_equal(ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD), 0);
+	kill(pid, SIGCONT);
+	do {
+		assert_int_equal(waitpid(pid, &status, __WALL), pid);
+		assert_true(WIFSTOPPED(status));
+	} while (status >> 16 != PTRACE_EVENT_EXEC && !ptrace(PTRACE_CONT, pid, 0, 0));
+	assert_int_equal(thread_call_begin_held(&c, pid, find_all(pid).back.insn), 0);
+	assert_int_equal(thread_call_do(&c, &ask), 0);
+	assert_int_equal(ask.result, getpid());
+	assert_int_equal(thread_call_end(&c), 0);
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, 0, 0), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : -1, ENDS_AS_WANTED);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(begun_program),
 		cmocka_unit_test(goes_on),
 		cmocka_unit_test(tracer_killed),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], "end"))
+		return ENDS_AS_WANTED;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		return 1;
