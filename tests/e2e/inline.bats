@@ -891,6 +891,19 @@ is_left() {
 	untouched "$PID"
 }
 
+@test "inline: attach: a thread of the kernel in a program, for io_uring, is no second thread of it" {
+	local target
+	start "$T/uring"
+	target=$PID
+	wait_for says uring "io_uring"
+	! says uring "no io_uring" || skip "io_uring is not permitted here"
+	attached --backend inline "$target"
+	detach
+	jq -e '.backend == "inline"' "$report"
+	nothing_lost
+	untouched "$target"
+}
+
 @test "inline: a program that locks all of its memory is refused" {
 	start python3 -c 'import ctypes, time
 libc = ctypes.CDLL(None)

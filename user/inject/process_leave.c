@@ -92,27 +92,52 @@ static bool is_in_piece(const struct injection *in, u64 word)
 	return false;
 }
 
-static int compare_words(const void *a, const void *b)
-{
-	const u64 *x = a, *y = b;
+struct owned_pointer {
+	u64 pointer;
+	pid_t tid;
+};
 
-	return (*x > *y) - (*x < *y);
+static int compare_pointers(const void *a, const void *b)
+{
+	const struct owned_pointer *x = a, *y = b;
+
+	return (x->pointer > y->pointer) - (x->pointer < y->pointer);
+}
+
+static bool has_equal(const struct owned_pointer *sorted, size_t nr)
+{
+	for (size_t i = 1; i < nr; i++)
+		if (sorted[i].pointer == sorted[i - 1].pointer)
+			return true;
+	return false;
+}
+
+/* Does @tid run the kernel's code only (io_uring)? Its thread pointer is that of the thread that has made it. */
+static bool is_worker(pid_t tid)
+{
+	struct proc_stat stat;
+
+	return !proc_read_stat(&stat, tid) && stat.is_kernel_worker;
 }
 
 bool inject_has_twins(const struct stopped *s)
 {
-	auto_free u64 *pointers = calloc(s->nr + 1, sizeof(*pointers));
-	bool has_twins = false;
-	size_t nr = 0;
+	auto_free struct owned_pointer *all = calloc(s->nr + 1, sizeof(*all));
+	size_t nr = 0, nr_kept = 0;
 
-	for (size_t i = 0; i < s->nr && pointers; i++)
-		if (!threads_pointer(s, &s->threads[i], &pointers[nr]))
+	for (size_t i = 0; i < s->nr && all; i++) {
+		all[nr].tid = s->threads[i].tid;
+		if (!threads_pointer(s, &s->threads[i], &all[nr].pointer))
 			nr++;
+	}
 	if (nr)
-		qsort(pointers, nr, sizeof(*pointers), compare_words);
-	for (size_t i = 1; i < nr && !has_twins; i++)
-		has_twins = pointers[i] == pointers[i - 1];
-	return has_twins;
+		qsort(all, nr, sizeof(*all), compare_pointers);
+	if (!has_equal(all, nr))
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (!is_worker(all[i].tid))
+			all[nr_kept++] = all[i];
+	return has_equal(all, nr_kept);
 }
 
 /* A look at the program counters and stacks of all threads, for addresses that matter. */

@@ -17,6 +17,7 @@
 enum {
 	PROC_PATH_SIZE = 64,
 	PF_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD of include/linux/sched.h */
+	PF_WORKER = 0x10 | 0x4000,     /* PF_IO_WORKER, and since Linux 6.4 PF_USER_WORKER */
 };
 
 /* A process may end, and its PID be reused, at any moment. The errno then depends on the file. */
@@ -93,6 +94,7 @@ static bool parse_stat_fields(const char *text, struct proc_stat *out)
 	}
 	out->ppid = (pid_t)fields[4];
 	out->is_kernel_thread = fields[9] & PF_KERNEL_THREAD;
+	out->is_kernel_worker = fields[9] & PF_WORKER;
 	out->nr_threads = (u32)fields[20];
 	out->start_time = fields[22];
 	out->start_sp = fields[28];

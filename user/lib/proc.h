@@ -20,8 +20,9 @@ struct proc_stat {
 	char state; /* 'R' 'S' 'D' 'T' 't' 'Z' 'X' */
 	pid_t ppid;
 	bool is_kernel_thread;
-	u32 nr_threads;	  /* alive; the main thread counts even if it is a zombie */
-	u64 start_time;	  /* clock ticks since boot */
+	bool is_kernel_worker; /* a thread of a program that runs the kernel's code only, as those of io_uring do */
+	u32 nr_threads;	       /* alive; the main thread counts even if it is a zombie */
+	u64 start_time;	       /* clock ticks since boot */
 	taddr_t start_sp; /* stack pointer at the program's first instruction; 0 without permission */
 };
 
