@@ -159,6 +159,18 @@ test_attach_two() {
 	untouched "$second"
 }
 
+# Threads that are in an allocator all the time.
+more_attach_at_full_speed() {
+	spinning 0 4
+	for _ in 1 2 3; do
+		attached --no-scan "$TARGET"
+		sleep 1
+		detach
+		nothing_lost
+		untouched "$TARGET"
+	done
+}
+
 test_follow() {
 	traced -f -- "$T/fork" 3
 	[ "$status" -eq 0 ]
