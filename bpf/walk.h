@@ -22,12 +22,15 @@
 #define WALK_LIMIT(i, max) asm volatile("%0 &= %1" : "+r"(i) : "i"((max)-1))
 /* All ones if @d is negative. The compiler would make a branch, which would multiply the verifier's work. */
 #define WALK_SIGN(d) asm volatile("%0 s>>= 63" : "+r"(d))
+#define WALK_FENCE() ((void)0)
 #else
 #define WALK_STEP static inline __attribute__((always_inline))
 #define WALK_CALL static __attribute__((noinline))
 #define WALK_UNROLL
 #define WALK_LIMIT(i, max) ((i) &= (max)-1)
 #define WALK_SIGN(d)	   ((d) >>= 63)
+/* The CPU must not read what comes next before what it has read so far. */
+#define WALK_FENCE()	   __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #endif
 
 enum { STEP_ON = NR_STACK_ENDS };
@@ -604,6 +607,7 @@ WALK_STEP bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool 
 	if (!loop->maps)
 		return false;
 	seq = *(volatile const u32 *)&loop->maps->seq;
+	WALK_FENCE();
 	w->is_stale = (s32)(w->removals - loop->maps->removals) > 0 && loop->maps->nr;
 	/* The mappings are not those of the last walk: its frames and the known rules may be wrong now. */
 	if (w->seq != seq) {
@@ -613,6 +617,7 @@ WALK_STEP bool walk_again(struct walk *w, struct walk_loop *loop, u32 pid, bool 
 	}
 	walk_stack(w, loop, has_loop);
 	/* Without bpf_loop() each round looks for the mappings: if there are others now, any step may be wrong. */
+	WALK_FENCE();
 	end = has_loop ? loop->maps : walk_maps(pid);
 	if (!end || seq & 1 || seq != *(volatile const u32 *)&end->seq)
 		w->nr = 0;
