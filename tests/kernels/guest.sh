@@ -159,6 +159,23 @@ test_attach_two() {
 	untouched "$second"
 }
 
+# By both sources, stock programs have the same calls and bytes.
+more_stock_programs_as_by_bpf() {
+	local by_bpf by_own
+	for command in "jq -n [range(3000)]|map({a:.})|length" "sed -n p /guest.sh" "bash -c :" "grep -c test /guest.sh"; do
+		# shellcheck disable=SC2086 # words of a command
+		traced --backend bpf -- $command
+		nothing_lost
+		by_bpf=$(jq -c '.processes[0].totals | [.allocs, .frees, .alloc_bytes, .live_bytes]' "$report")
+		# shellcheck disable=SC2086
+		traced -- $command
+		nothing_lost
+		by_own=$(jq -c '.processes[0].totals | [.allocs, .frees, .alloc_bytes, .live_bytes]' "$report")
+		echo "# $command: $by_own" >&3
+		[ "$by_own" = "$by_bpf" ] || { echo "$command: by BPF $by_bpf, else $by_own"; return 1; }
+	done
+}
+
 # Threads that are in an allocator all the time.
 more_attach_at_full_speed() {
 	spinning 0 4
