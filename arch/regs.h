@@ -18,6 +18,11 @@ struct arch_regs {
 	u32 nr_general; /* bytes of general registers, from bytes[0] */
 	u32 nr_vector;	/* bytes of vector state, from bytes[REGS_VECTOR] */
 	u8 word_size;	/* 4 or 8: of the code that the thread runs */
+	/*
+	 * The thread is in exit or exit_group, so its vector state is of no more use: functions keep nothing there for
+	 * those that they call, and these return to nobody. memcpy() copies pointers by way of it, and leaves them.
+	 */
+	bool is_exiting;
 	_Alignas(8) u8 bytes[REGS_MAX_BYTES];
 };
 

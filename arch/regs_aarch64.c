@@ -9,6 +9,8 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "arch/tracee.h"
+
 #ifndef NT_ARM_TLS
 #define NT_ARM_TLS 0x401
 #endif
@@ -58,6 +60,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	if (get_set(tid, regs->word_size == 8 ? NT_PRFPREG : NT_ARM_VFP, regs->bytes + REGS_VECTOR, room,
 		    &regs->nr_vector) != 0)
 		regs->nr_vector = 0;
+	regs->is_exiting = tracee_exits(tid);
 	return 0;
 }
 

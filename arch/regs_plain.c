@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "arch/cpu.h"
+#include "arch/tracee.h"
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 
@@ -94,6 +95,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	regs->nr_vector = 0;
 	if (!ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRFPREG, &vector))
 		regs->nr_vector = (u32)vector.iov_len;
+	regs->is_exiting = tracee_exits(tid);
 	return 0;
 }
 

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <asm/ldt.h>
 
+#include "arch/tracee.h"
+
 #ifndef NT_X86_XSTATE
 #define NT_X86_XSTATE 0x202
 #endif
@@ -78,6 +80,7 @@ int arch_regs_read(struct arch_regs *regs, pid_t tid)
 	if (get_set(tid, NT_X86_XSTATE, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0 &&
 	    get_set(tid, NT_PRFPREG, regs->bytes + REGS_VECTOR, room, &regs->nr_vector) != 0)
 		regs->nr_vector = 0;
+	regs->is_exiting = tracee_exits(tid);
 	return 0;
 }
 

@@ -21,6 +21,14 @@ enum tracee_call {
  */
 enum tracee_call tracee_call(pid_t tid);
 
+/* Is @tid, stopped as above, in a system call that ends it? */
+static inline bool tracee_exits(pid_t tid)
+{
+	enum tracee_call call = tracee_call(tid);
+
+	return call == TRACEE_CALL_EXITS_ALL || call == TRACEE_CALL_EXITS;
+}
+
 /*
  * Has the process mapped new code that may run after this call? @tid is stopped at the entry of a system call, while
  * its process loads libraries. The caller keeps @has_new_code from call to call, false at first.

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 
 #include "arch/regs.h"
-#include "arch/tracee.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
@@ -220,17 +219,6 @@ static struct snapshot_thread thread_of(const struct arch_regs *regs, pid_t tid)
 	return thread;
 }
 
-/*
- * Does @tid exit? Functions keep nothing in vector registers for the functions that they call, and this one returns to
- * nobody. What is there was left by memcpy() or the like, which copies pointers by way of them.
- */
-static bool has_dead_vectors(pid_t tid)
-{
-	enum tracee_call call = tracee_call(tid);
-
-	return call == TRACEE_CALL_EXITS_ALL || call == TRACEE_CALL_EXITS;
-}
-
 int held_read_registers(const struct held_threads *h, struct snapshot *s, u64 deadline_ns)
 {
 	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
@@ -251,7 +239,7 @@ int held_read_registers(const struct held_threads *h, struct snapshot *s, u64 de
 		s->threads[s->nr_threads++] = thread_of(regs, h->threads[i].tid);
 		s->word_size = s->word_size > regs->word_size ? s->word_size : regs->word_size;
 		err = add_registers(s, regs, owner, 0, regs->nr_general);
-		if (!err && !has_dead_vectors(h->threads[i].tid))
+		if (!err && !regs->is_exiting)
 			err = add_registers(s, regs, owner, REGS_VECTOR, regs->nr_vector);
 		if (err)
 			return err;
