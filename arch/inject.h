@@ -89,5 +89,8 @@ taddr_t inject_sp(const struct cpu_regs *regs);
 void inject_set_sp(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp);
 void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, taddr_t sp);
 
+/* The thread pointer of @tid, which is stopped. 0; -errno; -ENOTSUP: another CPU, or 32-bit code. */
+int inject_thread_pointer(u64 *out, pid_t tid) __must_check;
+
 /* Does the kernel compare the returns of a process with a shadow stack? True if that is not known. */
 bool inject_has_shadow_stack(pid_t pid);

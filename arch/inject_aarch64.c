@@ -21,6 +21,9 @@
 #ifndef NT_ARM_SYSTEM_CALL
 #define NT_ARM_SYSTEM_CALL 0x404
 #endif
+#ifndef NT_ARM_TLS
+#define NT_ARM_TLS 0x401
+#endif
 #ifndef NT_ARM_SVE
 #define NT_ARM_SVE 0x405
 #endif
@@ -280,6 +283,15 @@ void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, tadd
 	r.pc = w->restorer;
 	r.sp = sp;
 	set(regs, &r);
+}
+
+int inject_thread_pointer(u64 *out, pid_t tid)
+{
+	struct iovec iov = { out, sizeof(*out) };
+
+	if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_ARM_TLS, &iov))
+		return -errno;
+	return iov.iov_len == sizeof(*out) ? 0 : -ENOTSUP;
 }
 
 bool inject_has_shadow_stack(pid_t pid)

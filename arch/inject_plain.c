@@ -108,6 +108,13 @@ void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, tadd
 	(void)sp;
 }
 
+int inject_thread_pointer(u64 *out, pid_t tid)
+{
+	(void)tid;
+	*out = 0;
+	return -ENOTSUP;
+}
+
 bool inject_has_shadow_stack(pid_t pid)
 {
 	(void)pid;

@@ -308,6 +308,21 @@ void inject_go_back(struct cpu_regs *regs, const struct inject_way_back *w, tadd
 	memcpy(regs->bytes, &r, sizeof(r));
 }
 
+int inject_thread_pointer(u64 *out, pid_t tid)
+{
+	struct user_regs_struct r;
+	struct cpu_regs regs;
+	int err = cpu_regs_read(&regs, tid);
+
+	if (!err && inject_place(&regs) == INJECT_NOWHERE)
+		err = -ENOTSUP;
+	if (err)
+		return err;
+	get(&r, &regs);
+	*out = r.fs_base;
+	return 0;
+}
+
 bool inject_has_shadow_stack(pid_t pid)
 {
 	auto_fclose FILE *f = NULL;

@@ -88,7 +88,7 @@ static int renew(struct injection *in, struct stopped *s, int mem)
 	int err = h ? inject_check_region(in) : -ENOMEM;
 
 	if (!err)
-		err = threads_pointer(s, &s->threads[0], &pointer);
+		err = inject_thread_pointer(&pointer, s->threads[0].tid);
 	if (!err)
 		err = read_inherited(h, in, mem, pointer);
 	if (!err)

@@ -127,7 +127,7 @@ bool inject_has_twins(const struct stopped *s)
 
 	for (size_t i = 0; i < s->nr && all; i++) {
 		all[nr].tid = s->threads[i].tid;
-		if (!threads_pointer(s, &s->threads[i], &all[nr].pointer))
+		if (!inject_thread_pointer(&all[nr].pointer, s->threads[i].tid))
 			nr++;
 	}
 	if (nr)

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arch/regs.h"
 #include "fallback/stop.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -353,18 +352,6 @@ int threads_regs(const struct stopped *s, const struct stopped_thread *t, taddr_
 	*pc = cpu_get(cpu, &regs, CPU_PC);
 	*sp = cpu_get(cpu, &regs, CPU_SP);
 	return 0;
-}
-
-int threads_pointer(const struct stopped *s, const struct stopped_thread *t, u64 *pointer)
-{
-	auto_free struct arch_regs *regs = malloc(sizeof(*regs));
-	int err = regs ? arch_regs_read(regs, t->tid) : -ENOMEM;
-
-	(void)s;
-	if (err)
-		return err;
-	*pointer = regs->tp;
-	return regs->word_size == sizeof(*pointer) ? 0 : -EOPNOTSUPP;
 }
 
 int threads_scratch(struct stopped *s, taddr_t *sp)

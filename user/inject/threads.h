@@ -44,9 +44,6 @@ int threads_call(struct stopped *s, long nr, const u64 args[INJECT_ARGS], s64 *r
 /* The stack pointer of the worker: memory far enough below it may be written. 0 or -errno. */
 int threads_scratch(struct stopped *s, taddr_t *sp) __must_check;
 
-/* The thread pointer of the stopped thread @t. 0 or -errno. */
-int threads_pointer(const struct stopped *s, const struct stopped_thread *t, u64 *pointer) __must_check;
-
 /* All registers with which the stopped thread @t goes on. 0 or -errno. */
 int threads_all_regs(const struct stopped *s, const struct stopped_thread *t, const struct cpu **cpu,
 		     struct cpu_regs *regs) __must_check;
