@@ -149,7 +149,7 @@ WALK_CALL bool follows_call(u64 pc)
 /* From a frame without unwind information: follow the chain of frame pointers, if fp looks like one. */
 WALK_STEP int step_guess(struct walk *w, struct walk_frame *f, const struct unwind_maps *maps)
 {
-	u64 fp = w->fp, caller_fp, pc;
+	u64 fp = w->fp, caller_fp, saved_pc, pc;
 
 	f->uses_fp = 1;
 	f->is_guessed = 1;
@@ -157,9 +157,9 @@ WALK_STEP int step_guess(struct walk *w, struct walk_frame *f, const struct unwi
 		return STACK_COMPLETE;
 	if (!w->has_fp || fp & (w->word - 1) || fp < w->sp || fp - w->sp > 16 << 20)
 		return STACK_NO_INFO;
-	if (!word_at(w, fp, &caller_fp) || !word_at(w, fp + w->word, &pc))
+	if (!word_at(w, fp, &caller_fp) || !word_at(w, fp + w->word, &saved_pc))
 		return STACK_NO_INFO;
-	pc = CODE_ADDRESS(pc);
+	pc = CODE_ADDRESS(saved_pc);
 	if (!caller_fp && !pc)
 		return STACK_COMPLETE;
 	if (!pc || !holds_pc(find_map(maps, pc - 1), pc - 1))
