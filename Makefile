@@ -159,7 +159,7 @@ JOBS     ?= $(shell echo $$(($$(nproc) + 1)))
 # For tests: absolute paths, because tests change directories.
 TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
-quick: build-tests check-style check-unit check-core  ## style, unit tests and the core end-to-end tests (root; some 3 minutes)
+quick: build-tests check-style analyse-quick check-unit check-core  ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
 
 check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 40 minutes on two CPUs)
 
