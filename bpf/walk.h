@@ -55,10 +55,11 @@ WALK_STEP void keep_rule(struct known_rule *known, const struct walk *w, u64 pc,
  */
 WALK_STEP bool real_return(struct walk *w, u64 cfa, u64 *pc);
 /*
- * Are all words by which is_unchanged() judges as they were, without a look at each frame? Left out unless
- * WALK_KNOWS_WORDS is defined.
+ * Are all words by which is_unchanged() judges as they were, without a look at each frame? And if not all are: the
+ * number of outermost frames of the last stack whose words are. Left out unless WALK_KNOWS_WORDS is defined.
  */
 WALK_STEP bool is_known_unchanged(struct walk *w);
+WALK_STEP u32 nr_known_unchanged(struct walk *w);
 /*
  * The walk has come to a frame of the last stack: can its outer frames be taken, if the stack ends at @depth? And have
  * room for the fresh ones with those that are kept. Left to this text unless WALK_KEEPS_MORE is defined.
@@ -549,6 +550,12 @@ WALK_STEP bool is_known_unchanged(struct walk *w)
 	(void)w;
 	return false;
 }
+
+WALK_STEP u32 nr_known_unchanged(struct walk *w)
+{
+	(void)w;
+	return 0;
+}
 #endif
 
 /* Is the last stack unchanged, from the frame that the walk has reached to the outermost one? */
@@ -568,7 +575,8 @@ WALK_STEP void walk_stack(struct walk *w, struct walk_loop *loop, bool has_loop)
 	run_loop(loop, has_loop, LOOP_WALK, WALK_STEPS);
 	if (w->is_matched && !is_unchanged(loop, has_loop)) {
 		w->is_matched = 0;
-		w->candidate = 0;
+		/* A function in the middle of the stack has come to another call: those outside it may be as before. */
+		w->candidate = nr_known_unchanged(w);
 		loop->w->state = STEP_ON;
 		run_loop(loop, has_loop, LOOP_WALK, WALK_STEPS);
 	}

@@ -257,6 +257,11 @@ WALK_STEP bool is_known_unchanged(struct walk *w)
 	return words_hold(&walk_of(w)->words, w);
 }
 
+WALK_STEP u32 nr_known_unchanged(struct walk *w)
+{
+	return words_nr_same(&walk_of(w)->words, w);
+}
+
 static u32 asked_for(const struct walk *w)
 {
 	return ((const struct piece_walk *)((const u8 *)w - __builtin_offsetof(struct piece_walk, walk)))

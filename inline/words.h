@@ -85,14 +85,31 @@ static inline void words_follow(struct piece_words *words, const struct walk *w,
 	words->nr_frames = i;
 }
 
+/* Can the words be read? They lie above the frames, and so above sp. */
+static inline bool can_read_words(const struct piece_words *words, const struct walk *w)
+{
+	return w->sp >= w->copy_start && words->high - w->copy_start <= w->copy_bytes;
+}
+
+/* The number of outermost frames of the last stack, up to the candidate, whose words are as they were. */
+static inline u32 words_nr_same(const struct piece_words *words, const struct walk *w)
+{
+	u32 most = w->candidate < words->nr_frames ? w->candidate : words->nr_frames;
+
+	if (!can_read_words(words, w))
+		return 0;
+	for (u32 i = 0, from = 0; i < most; from = words->end[i++])
+		if (!are_same(&words->list[from], words->end[i] - from))
+			return i;
+	return most;
+}
+
 /* Do the words show that the last stack is as it was, from the frame that the walk of @w has reached outwards? */
 static inline bool words_hold(const struct piece_words *words, const struct walk *w)
 {
 	u32 nr = w->candidate;
 
-	/* The words lie above the frames, and so above sp. */
-	if (!nr || nr > words->nr_frames || w->sp < w->copy_start ||
-	    words->high - w->copy_start > w->copy_bytes)
+	if (!nr || nr > words->nr_frames || !can_read_words(words, w))
 		return false;
 	return are_same(words->list, words->end[nr - 1]);
 }

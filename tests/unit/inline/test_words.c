@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The words that led a walk: each of them, changed, is seen from its frame inwards, and from no frame outside it. */
+/*
+ * The words that led a walk: each of them, changed, is seen from its frame inwards, and from no frame outside it, and
+ * those outside it are counted.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,14 +85,24 @@ static bool holds(u32 i)
 	return words_hold(words, w);
 }
 
+/* The number of frames that are unchanged, of those from frame @i outwards. */
+static u32 nr_same(u32 i)
+{
+	w->candidate = i + 1;
+	w->sp = w->last[i].sp;
+	return words_nr_same(words, w);
+}
+
 /* The word at @at, which is of frame @i, is seen by frames from @i inwards only. */
 static void check_word(u64 at, u32 i)
 {
 	u64 old = *(u64 *)(uintptr_t)at;
 
 	put(at, old + 1);
-	for (u32 k = 0; k < NR_FRAMES; k++)
+	for (u32 k = 0; k < NR_FRAMES; k++) {
 		assert_int_equal(holds(k), k < i);
+		assert_int_equal(nr_same(k), k < i ? k + 1 : i);
+	}
 	put(at, old);
 }
 
@@ -130,11 +143,14 @@ static void test_fixed(void **state)
 	(void)state;
 	w->last[3].is_fixed = 1;
 	words_follow(words, w, 0);
-	for (u32 i = 0; i < NR_FRAMES; i++)
+	for (u32 i = 0; i < NR_FRAMES; i++) {
 		assert_int_equal(holds(i), i < 3);
+		assert_int_equal(nr_same(i), i < 3 ? i + 1 : 3);
+	}
 	w->last[0].is_fixed = 1;
 	words_follow(words, w, 0);
 	assert_false(holds(0));
+	assert_int_equal(nr_same(NR_FRAMES - 1), 0);
 }
 
 /* The next walk took the inner frames anew. */
@@ -169,6 +185,8 @@ static void test_limits(void **state)
 	w->copy_start = w->last[2].sp;
 	assert_true(holds(2));
 	assert_false(holds(3));
+	assert_int_equal(nr_same(2), 3);
+	assert_int_equal(nr_same(3), 0);
 	/* A word below its frame. */
 	w->copy_start = (u64)(uintptr_t)stack;
 	w->last[4].cfa_slot = FRAME + 1;
