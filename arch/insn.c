@@ -74,11 +74,12 @@ size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, t
 
 	if (!d && c)
 		return next_plain_call(c, pc, code, len, target);
-
-	for (size_t at = d ? -pc & (d->step - 1) : len; at < len; at += d->step)
-		if (d->may_call(pc + at, code + at, len - at, target) &&
-		    !d->decode(&insn, elf_machine, pc + at, code + at, len - at) && insn.kind == INSN_CALL)
+	for (size_t at = 0; d && at < len; at += d->step) {
+		at += d->next_call(pc + at, code + at, len - at, target);
+		if (at < len && !d->decode(&insn, elf_machine, pc + at, code + at, len - at) &&
+		    insn.kind == INSN_CALL)
 			return at;
+	}
 	return len;
 }
 

@@ -264,14 +264,15 @@ static taddr_t stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len
 	return 0;
 }
 
-static bool may_call(taddr_t pc, const u8 *code, size_t len, taddr_t target)
+static size_t next_call(taddr_t pc, const u8 *code, size_t len, taddr_t target)
 {
-	u32 word;
+	for (size_t at = -pc & 3; at + 4 <= len; at += 4) {
+		u32 word = word_at(code + at);
 
-	if (len < 4)
-		return false;
-	word = word_at(code);
-	return word >> 26 == 0x25 && branch_target(word, DISTANCE_26, pc) == target;
+		if (word >> 26 == 0x25 && branch_target(word, DISTANCE_26, pc + at) == target)
+			return at;
+	}
+	return len;
 }
 
 const struct insn_decoder insn_aarch64 = {
@@ -279,6 +280,6 @@ const struct insn_decoder insn_aarch64 = {
 	.is_known = is_known,
 	.decode = decode,
 	.stub_slot = stub_slot,
-	.may_call = may_call,
+	.next_call = next_call,
 	.move = IS_AGENT ? NULL : insn_aarch64_move,
 };

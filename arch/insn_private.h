@@ -10,8 +10,8 @@ struct insn_decoder {
 	bool (*is_known)(u16 elf_machine);
 	int (*decode)(struct insn *out, u16 elf_machine, taddr_t pc, const u8 *code, size_t len);
 	taddr_t (*stub_slot)(u16 elf_machine, taddr_t pc, const u8 *code, size_t len);
-	/* A cheap first check: could the code call @target? The decoder makes the final decision. */
-	bool (*may_call)(taddr_t pc, const u8 *code, size_t len, taddr_t target);
+	/* Where bytes are that could call @target, @len if there are none. The decoder makes the final decision. */
+	size_t (*next_call)(taddr_t pc, const u8 *code, size_t len, taddr_t target);
 	/* NULL = code of this machine cannot be moved. */
 	int (*move)(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, taddr_t to, u8 *out);
 };

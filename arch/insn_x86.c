@@ -27,14 +27,18 @@ static taddr_t stub_slot(u16 elf_machine, taddr_t pc, const u8 *code, size_t len
 	return 0;
 }
 
-static bool may_call(taddr_t pc, const u8 *code, size_t len, taddr_t target)
+static size_t next_call(taddr_t pc, const u8 *code, size_t len, taddr_t target)
 {
+	const u8 *at = code, *end = code + len;
 	s32 distance;
 
-	if (len < CALL_BYTES || code[0] != CALL_OPCODE)
-		return false;
-	memcpy(&distance, code + 1, sizeof(distance));
-	return pc + CALL_BYTES + (u64)(s64)distance == target;
+	while ((at = memchr(at, CALL_OPCODE, (size_t)(end - at))) && end - at >= CALL_BYTES) {
+		memcpy(&distance, at + 1, sizeof(distance));
+		if (pc + (u64)(at - code) + CALL_BYTES + (u64)(s64)distance == target)
+			return (size_t)(at - code);
+		at++;
+	}
+	return len;
 }
 
 const struct insn_decoder insn_x86 = {
@@ -42,6 +46,6 @@ const struct insn_decoder insn_x86 = {
 	.is_known = is_known,
 	.decode = insn_x86_decode,
 	.stub_slot = stub_slot,
-	.may_call = may_call,
+	.next_call = next_call,
 	.move = insn_x86_move,
 };
