@@ -72,9 +72,9 @@ size_t insn_next_call(u16 elf_machine, taddr_t pc, const u8 *code, size_t len, t
 	const struct insn_calls *c = insn_calls_of(elf_machine);
 	struct insn insn;
 
-	if (!d && c)
-		return next_plain_call(c, pc, code, len, target);
-	for (size_t at = 0; d && at < len; at += d->step) {
+	if (!d)
+		return c ? next_plain_call(c, pc, code, len, target) : len;
+	for (size_t at = 0; at < len; at += d->step) {
 		at += d->next_call(pc + at, code + at, len - at, target);
 		if (at < len && !d->decode(&insn, elf_machine, pc + at, code + at, len - at) &&
 		    insn.kind == INSN_CALL)

@@ -47,6 +47,7 @@ static inline void cmocka_fail(const char *file, int line, const char *what)
 }
 
 #define skip()	      longjmp(cmocka_end, 2)
+#define fail()	      cmocka_fail(__FILE__, __LINE__, "failed")
 #define fail_msg(...) (print_message(__VA_ARGS__), cmocka_fail(__FILE__, __LINE__, "failed"))
 
 static inline void cmocka_check(bool is_true, const char *file, int line, const char *what, uint64_t a,
