@@ -817,6 +817,16 @@ time.sleep(1000)'
 	untouched "$TARGET"
 }
 
+@test "inline: limits of another user's program are seen without CAP_SYS_RESOURCE (E5)" {
+	start bash -c 'ulimit -v 2000000; exec setpriv --reuid=65534 --regid=65534 --clear-groups sleep 120'
+	wait_for grep -qx sleep "/proc/$PID/comm"
+	run setpriv --bounding-set=-sys_resource --inh-caps=-sys_resource timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$PID"
+	[ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls of this process are seen by BPF"* ]]
+	untouched "$PID"
+	has_no_memory "$PID"
+}
+
 @test "inline: 32-bit programs are refused" {
 	[ -x "$T/leak-32" ] || skip "no 32-bit programs here"
 	traced --backend inline -- "$T/leak-32"

@@ -9,6 +9,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/lib/proc_limit.h"
 #include "user/source/inline_target.h"
 
 /* While a call of mlockall() fills our memory, its thread cannot be stopped, and the others wait for each try. */
@@ -17,19 +18,14 @@
 
 static const char *limit_of_memory(pid_t pid)
 {
-	struct rlimit addresses, data;
-
-	if ((!prlimit(pid, RLIMIT_AS, NULL, &addresses) && addresses.rlim_cur != RLIM_INFINITY) ||
-	    (!prlimit(pid, RLIMIT_DATA, NULL, &data) && data.rlim_cur != RLIM_INFINITY))
+	if (proc_limit(pid, RLIMIT_AS) != UINT64_MAX || proc_limit(pid, RLIMIT_DATA) != UINT64_MAX)
 		return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
 	return NULL;
 }
 
 const char *inline_limits_of(pid_t pid)
 {
-	struct rlimit file;
-
-	if (!prlimit(pid, RLIMIT_FSIZE, NULL, &file) && file.rlim_cur < PIECE_FILE_BYTES)
+	if (proc_limit(pid, RLIMIT_FSIZE) < PIECE_FILE_BYTES)
 		return "the size of its files is limited (RLIMIT_FSIZE)";
 	return limit_of_memory(pid);
 }

@@ -10,6 +10,7 @@
 
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"
+#include "user/lib/proc_limit.h"
 #include "user/system/cgroup.h"
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 16384 };
@@ -79,10 +80,10 @@ static void take_groups(struct limit *l, const struct version *v, const char *gr
 
 static void take_address_space(struct limit *l, pid_t pid, u64 size)
 {
-	struct rlimit now;
+	u64 now = proc_limit(pid, RLIMIT_AS);
 
-	if (!prlimit(pid, RLIMIT_AS, NULL, &now) && now.rlim_cur != RLIM_INFINITY)
-		take(l, LIMIT_ADDRESS_SPACE, now.rlim_cur, size);
+	if (now != UINT64_MAX)
+		take(l, LIMIT_ADDRESS_SPACE, now, size);
 }
 
 void limit_take_machine(struct limit *l, u64 total, u64 available, u64 free_swap)

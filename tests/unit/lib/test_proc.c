@@ -8,12 +8,19 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "tests/unit/child.h"
 #include "user/lib/proc.h"
+#include "user/lib/proc_limit.h"
 
 static void stat_of_hostile_name(void **state)
 {
@@ -231,6 +238,61 @@ static void text_is_cut(void **state)
 	assert_int_equal(proc_read_text(path, buf, sizeof(buf)), -ENOENT);
 }
 
+enum { NOBODY = 65534, AS_LIMIT = 1 << 30, FILE_LIMIT = 12288 };
+
+/* A child with limits, of another user if that is possible. */
+static pid_t limited_child(void)
+{
+	const struct rlimit as = { AS_LIMIT, RLIM_INFINITY }, file = { FILE_LIMIT, FILE_LIMIT };
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (setrlimit(RLIMIT_AS, &as) || setrlimit(RLIMIT_FSIZE, &file) ||
+		    (!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)))
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* prlimit() gives no limits of other users any more. */
+static void drop_capability(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	assert_int_equal(syscall(SYS_capget, &head, data), 0);
+	data[0].effective &= ~(1U << CAP_SYS_RESOURCE);
+	assert_int_equal(syscall(SYS_capset, &head, data), 0);
+}
+
+static void limits(void **state)
+{
+	pid_t pid = limited_child();
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_true(proc_limit(pid, RLIMIT_AS) == AS_LIMIT);
+		assert_true(proc_limit(pid, RLIMIT_FSIZE) == FILE_LIMIT);
+		assert_true(proc_limit(pid, RLIMIT_DATA) == UINT64_MAX);
+		drop_capability();
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(proc_limit(pid, RLIMIT_AS) == UINT64_MAX);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +306,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(first_word),
 		cmocka_unit_test(auxv),
 		cmocka_unit_test(text_is_cut),
+		cmocka_unit_test(limits),
 	};
 
 	child_main(argc, argv);
