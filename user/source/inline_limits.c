@@ -15,6 +15,8 @@
 /* While a call of mlockall() fills our memory, its thread cannot be stopped, and the others wait for each try. */
 #define LOOK_NS	 (100 * 1000 * 1000ULL)
 #define AGAIN_NS (5 * 1000 * 1000 * 1000ULL)
+/* Between a limit and the end of our memory the program's allocations fail. */
+#define LIMIT_NS (10 * 1000 * 1000ULL)
 
 static const char *limit_of_memory(pid_t pid)
 {
@@ -73,6 +75,19 @@ void inline_limits_twin(struct inline_target *t)
 	t->next_look_ns = 0;
 }
 
+bool inline_limits_is_new(struct inline_target *t)
+{
+	u64 now = clock_now_ns();
+
+	if (t->is_limited || now < t->next_limit_ns)
+		return false;
+	t->next_limit_ns = now + LIMIT_NS;
+	t->is_limited = limit_of_memory(t->pid);
+	if (t->is_limited)
+		__atomic_store_n(&t->wants_look, true, __ATOMIC_RELEASE);
+	return t->is_limited;
+}
+
 void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_t *lock)
 {
 	const char *why;
@@ -84,7 +99,9 @@ void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_
 		pthread_mutex_unlock(lock);
 		t->is_refused = true;
 	}
-	if (t->in->state != INJECT_IN || !t->is_open || now < t->next_look_ns)
+	if (t->in->state != INJECT_IN || !t->is_open)
+		return;
+	if (now < t->next_look_ns && !__atomic_exchange_n(&t->wants_look, false, __ATOMIC_ACQUIRE))
 		return;
 	t->next_look_ns = now + LOOK_NS;
 	why = harm(t);

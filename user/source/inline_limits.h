@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "user/lib/types.h"
+
 struct guard;
 struct inline_target;
 
@@ -17,6 +19,12 @@ const char *inline_limits_of(pid_t pid);
 
 /* A thread of @t begins that has the thread pointer of another: the code has no effect from now on. */
 void inline_limits_twin(struct inline_target *t);
+
+/*
+ * Has @t, which has the piece, limited its memory? True once: the next look is then made at once. Asks the kernel a
+ * hundred times a second at most. For the thread that wakes the reader.
+ */
+bool inline_limits_is_new(struct inline_target *t);
 
 /*
  * After each poll of @t: has the program limited its memory, or locked all of it, or has it such threads? Then the code
