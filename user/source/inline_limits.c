@@ -16,7 +16,7 @@
 #define LOOK_NS	 (100 * 1000 * 1000ULL)
 #define AGAIN_NS (5 * 1000 * 1000 * 1000ULL)
 /* Between a limit and the end of our memory the program's allocations fail. */
-#define LIMIT_NS (10 * 1000 * 1000ULL)
+#define TURN_NS (5 * 1000 * 1000ULL)
 
 static const char *limit_of_memory(pid_t pid)
 {
@@ -75,13 +75,17 @@ void inline_limits_twin(struct inline_target *t)
 	t->next_look_ns = 0;
 }
 
-bool inline_limits_is_new(struct inline_target *t)
+bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *targets, size_t nr)
 {
 	u64 now = clock_now_ns();
+	struct inline_target *t;
 
-	if (t->is_limited || now < t->next_limit_ns)
+	if (!nr || now < turn->next_ns)
 		return false;
-	t->next_limit_ns = now + LIMIT_NS;
+	turn->next_ns = now + TURN_NS;
+	t = targets[turn->nr++ % nr];
+	if (!t->rings || t->is_limited)
+		return false;
 	t->is_limited = limit_of_memory(t->pid);
 	if (t->is_limited)
 		__atomic_store_n(&t->wants_look, true, __ATOMIC_RELEASE);

@@ -20,11 +20,17 @@ const char *inline_limits_of(pid_t pid);
 /* A thread of @t begins that has the thread pointer of another: the code has no effect from now on. */
 void inline_limits_twin(struct inline_target *t);
 
+/* Which process is asked for its limit next. */
+struct limits_turn {
+	u64 next_ns; /* and when */
+	size_t nr;
+};
+
 /*
- * Has @t, which has the piece, limited its memory? True once: the next look is then made at once. Asks the kernel a
- * hundred times a second at most. For the thread that wakes the reader.
+ * Has the next one of @targets limited its memory? True once: then inline_limits_look() looks at once. Asks for one
+ * process each 5 ms, however many there are. For the thread that wakes the reader.
  */
-bool inline_limits_is_new(struct inline_target *t);
+bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *targets, size_t nr);
 
 /*
  * After each poll of @t: has the program limited its memory, or locked all of it, or has it such threads? Then the code

@@ -17,7 +17,6 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
-#include "user/source/inline_limits.h"
 #include "user/source/inline_stacks.h"
 
 /* A thread without a known TID gets a number that no thread has: Linux has none above MAX_TID (PID_MAX_LIMIT). */
@@ -237,10 +236,10 @@ int inline_target_leave(struct inline_target *t, struct guard *g)
 	return -EOPNOTSUPP;
 }
 
-bool inline_target_needs_poll(struct inline_target *t)
+bool inline_target_needs_poll(const struct inline_target *t)
 {
-	return t->rings && (rings_fill(t->rings) >= WAKE_PERCENT ||
-			    (t->stacks && inline_stacks_wants_look(t->stacks)) || inline_limits_is_new(t));
+	return t->rings &&
+	       (rings_fill(t->rings) >= WAKE_PERCENT || (t->stacks && inline_stacks_wants_look(t->stacks)));
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)

@@ -39,9 +39,8 @@ struct inline_target {
 	bool has_told_limit;
 	bool is_leaving;  /* by inline_limits_look(): what its rings have is still read */
 	u64 next_look_ns; /* by that */
-	bool wants_look;  /* it looks at once; set by another thread, which has the next two */
-	bool is_limited;  /* that has found a limit of its memory */
-	u64 next_limit_ns;
+	bool wants_look;  /* it looks at once; set by another thread */
+	bool is_limited;  /* by what that thread has found, which alone uses this */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
 	u64 poll_stamp;	   /* where the poll under way ends, so that forks are known that came before */
@@ -77,8 +76,8 @@ void inline_target_take_out(struct inline_target *t, struct guard *g);
  */
 int inline_target_leave(struct inline_target *t, struct guard *g) __must_check;
 
-/* Must heaptap's reader wake: is one of its rings so full, or is there something to look at? */
-bool inline_target_needs_poll(struct inline_target *t);
+/* Is one of its rings so full that heaptap's reader must wake? */
+bool inline_target_needs_poll(const struct inline_target *t);
 
 /* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. */
 int inline_target_set_depth(struct inline_target *t, u32 depth) __must_check;

@@ -46,6 +46,7 @@ struct inline_source {
 	bool may_decline;	 /* what cannot be changed is left to BPF */
 	bool is_detached;
 	struct inline_waker waker;
+	struct limits_turn turn;     /* of the waker's thread */
 	pthread_mutex_t lock;	     /* of targets: the waker's thread looks at them */
 	struct courtesy_hurry hurry; /* of the thread that polls */
 };
@@ -286,9 +287,10 @@ static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 static bool any_needs_poll(void *ctx)
 {
 	struct inline_source *s = ctx;
-	bool is_full = false;
+	bool is_full;
 
 	pthread_mutex_lock(&s->lock);
+	is_full = inline_limits_turn(&s->turn, s->targets, s->nr_targets);
 	for (size_t i = 0; i < s->nr_targets && !is_full; i++)
 		is_full = inline_target_needs_poll(s->targets[i]);
 	pthread_mutex_unlock(&s->lock);
@@ -408,8 +410,7 @@ static int place_and_open(struct inline_source *s, struct target *t,
 			  int (*of_bpf)(struct source *s, struct target *t))
 {
 	struct cfi_ahead *ahead = read_ahead(s, t);
-	int nr = place(s, t, of_bpf);
-	int err = nr < 0 ? nr : open_target(s, t, ahead);
+	int nr = place(s, t, of_bpf), err = nr < 0 ? nr : open_target(s, t, ahead);
 
 	cfi_ahead_end(ahead);
 	return err ? err : nr;
