@@ -301,7 +301,7 @@ check-board: all targets         ## an agent on emulated boards, its host outsid
 check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
 	$(Q)tests/kernels/run.sh $(abspath $(O))
 
-bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; some 4 minutes)
+bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; more than 10 minutes)
 	$(Q)tests/bench/run.sh $(abspath $(O))
 
 bench-peers: all                 ## heaptap beside heaptrack, bpftrace, memcheck, dhat and the allocators' profilers, into doc/performance.md (root; some 10 minutes; PEERS_S=n: n seconds of it, the next call goes on)
