@@ -165,8 +165,9 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 # The rings would take up the addresses that the limit leaves to the program.
 @test "inline: a program whose memory is limited is left to BPF (E5)" {
 	traced --backend inline -- bash -c 'ulimit -v 8000000; exec "$@"' bash "$T/order"
-	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
-	nothing_lost
+	# The shell, which sets the limit while it is traced, may be left before it executes the program.
+	[ "$status" -eq 0 ] || [ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
+	jq -e '.processes[1].lost | .allocs + .frees + .stacks + .other == 0' "$report"
 	jq -e '.processes[1].notes | any(test("BPF has seen all of its calls"))' "$report"
 	grep -q "its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls .* seen by BPF" "$err"
 }
