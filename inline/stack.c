@@ -20,15 +20,15 @@
  */
 enum { MAX_THREAD_STACK = 64 << 20, NEAR_OWN_DATA = 64 << 10, NEW_LISTS = 2 };
 
-/* The number of regions that begin at or below @sp. */
-static u32 search_regions(const struct piece_tables *t, u64 sp)
+/* The number of regions that begin at or below @addr. */
+static u32 search_regions(const struct piece_tables *t, u64 addr)
 {
 	u32 low = 0, high = t->nr_regions < PIECE_MAX_STACKS ? t->nr_regions : PIECE_MAX_STACKS;
 
 	while (low < high) {
 		u32 middle = (low + high) / 2;
 
-		if (t->regions[middle].start <= sp)
+		if (t->regions[middle].start <= addr)
 			low = middle + 1;
 		else
 			high = middle;
@@ -81,6 +81,27 @@ static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp
 	return false;
 }
 
+/* Was @addr in a list that the thread has seen? */
+static bool is_listed_at(const struct piece_tables *t, u64 addr)
+{
+	u32 at = search_regions(t, addr);
+
+	return at && addr < t->regions[at - 1].end;
+}
+
+/*
+ * Is the stack at @sp, which is in no list, that of the new thread whose own data is at @own? The first thread's data
+ * is no end of a stack, and may lie close above the stack of a coroutine: it was listed, or the thread has been on its
+ * own stack before. A list that changes tells nothing.
+ */
+static bool ends_at_own_data(const struct piece_walk *pw, u64 sp, u64 own)
+{
+	const struct piece_tables *t = tables();
+
+	return own > sp && own - sp < NEAR_OWN_DATA && !pw->was_elsewhere && !is_listed_at(t, own) &&
+	       !(pw->seq & 1) && pw->seq == __atomic_load_n(&t->seq, __ATOMIC_ACQUIRE);
+}
+
 /*
  * Learn up to where the stack at @sp can be read. The C library puts a thread's own data, to which the thread pointer
  * leads, at the upper end of its stack.
@@ -88,7 +109,7 @@ static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp
 static void find_stack(struct piece_walk *pw, u64 sp)
 {
 	u64 own = thread_pointer() & ~7ULL;
-	bool is_near = own > sp && own - sp < NEAR_OWN_DATA, is_listed = find_region(pw, sp);
+	bool is_listed = find_region(pw, sp), is_near = !is_listed && ends_at_own_data(pw, sp, own);
 
 	if (!is_listed) {
 		__atomic_fetch_add(&shared()->nr_unknown_stacks, 1, __ATOMIC_RELAXED);
@@ -97,6 +118,7 @@ static void find_stack(struct piece_walk *pw, u64 sp)
 	if (is_listed) {
 		if (own > sp && own - sp < MAX_THREAD_STACK && own < pw->high)
 			pw->high = own;
+		pw->was_elsewhere |= pw->high != own;
 		return;
 	}
 	pw->low = sp & ~(u64)(PIECE_PAGE - 1);

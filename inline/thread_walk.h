@@ -44,10 +44,11 @@ struct piece_remembered {
 
 /* The walks of one thread. */
 struct piece_walk {
-	u64 low, high;	/* the stack that the thread used last; 0 = none */
-	u32 seq;	/* of the list of stacks at that time */
-	u32 has_waited; /* in vain, for a list with its stack */
-	u32 depth;	/* frames that are asked for, of the stack that is walked */
+	u64 low, high;	   /* the stack that the thread used last; 0 = none */
+	u32 seq;	   /* of the list of stacks at that time */
+	u32 has_waited;	   /* in vain, for a list with its stack */
+	u32 was_elsewhere; /* it has run on a stack that does not end at its own data */
+	u32 depth;	   /* frames that are asked for, of the stack that is walked */
 	struct walk walk;
 	struct piece_words words;
 	_Alignas(64) u64 keys[PIECE_REMEMBERED]; /* of remembered; 0 = free */
