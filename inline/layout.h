@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The memory of the piece of code inside a target, as the piece (inline/piece.c) and heaptap see it. One region:
- * code, a page that is empty in a forked child, state of threads, and what heaptap shares: settings and rings.
+ * The memory of the piece of code inside a target, as the piece (inline/piece.c) and heaptap see it. One region of
+ * addresses: code, a page that is empty in a forked child, state of threads, and what heaptap shares: settings, rings,
+ * tables. Of the places of threads, the rings and the tables only as many are mapped as are needed: nothing is mapped
+ * behind them, so that they can grow.
  */
 #pragma once
 
 #include "bpf/maps.h"
-#include "call/inflight.h"
 #include "call/probe.h"
 #include "inline/record.h"
 #include "inline/sequence.h"
-#include "inline/thread_walk.h"
+#include "inline/thread.h"
 
 enum {
-	PIECE_MAX_THREADS = 8192, /* a power of two; keys are never given back */
-	PIECE_MAX_PENDING = 32,
+	PIECE_FIRST_PLACES = 16, /* that are mapped from the start */
+	PIECE_FIRST_SHARDS = 2,
 	PIECE_MAX_PROBES = 2048,
-	PIECE_MAX_NESTED = 3,	   /* hooks that signals interrupt, one in the other */
-	PIECE_MAX_SHARDS = 128,	   /* of unwind tables: 32 million rows */
-	PIECE_MAX_STACKS = 16384,  /* regions of memory that stacks may lie in */
-	PIECE_SEEN_SETS = 8192,	   /* a power of two: sets of stacks that were sent */
-	PIECE_SEEN_WAYS = 8,	   /* stacks in a set, a cache line */
-	PIECE_KNOWN_RULES = 32768, /* a power of two */
+	PIECE_MAX_NESTED = 3,	  /* hooks that signals interrupt, one in the other */
+	PIECE_MAX_SHARDS = 128,	  /* of unwind tables: 32 million rows */
+	PIECE_MAX_STACKS = 16384, /* regions of memory that stacks may lie in */
+	PIECE_SEEN_SETS = 8192,	  /* a power of two: sets of stacks that were sent */
+	PIECE_SEEN_WAYS = 8,	  /* stacks in a set, a cache line */
 	PIECE_PAGE = 4096,
 	PIECE_CODE_BYTES = 24 * PIECE_PAGE,
 	PIECE_PARK_BYTES = 1024 * PIECE_PAGE,	  /* for pages of files: user/inject/pages.h */
@@ -29,6 +29,9 @@ enum {
 	PIECE_CONTROL_OFFSET = PIECE_CODE_BYTES,
 	PIECE_PRIVATE_OFFSET = PIECE_CONTROL_OFFSET + PIECE_PAGE,
 };
+
+/* Bytes of whole pages. */
+#define PIECE_PAGES(bytes) (((bytes) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
 
 static const u64 piece_is_on = 0x6865617074617021;
 
@@ -43,28 +46,6 @@ enum { PIECE_BELOW_STACK = 16 };
 
 struct piece_control { /* private to each process; all zero in a forked child, where nothing is recorded */
 	u64 is_on;     /* piece_is_on */
-};
-
-/* A call whose return address was replaced. */
-struct piece_pending {
-	u64 sp; /* at entry: the address of the return address */
-	u64 ret;
-	u64 probe; /* index; as wide as a copy reads it: the CPU hands a value on only if it was written as a whole */
-};
-
-struct piece_thread {
-	u32 nr_active; /* hooks that the thread is in: more than one if a signal has interrupted one */
-	u32 nr_pending;
-	struct piece_pending pending[PIECE_MAX_PENDING];
-	struct inflight calls;
-};
-
-/* Private to each process; a forked child has a copy, so that its calls under way return. */
-struct piece_private {
-	u64 keys[PIECE_MAX_THREADS]; /* thread pointers, plus the number of interrupted hooks; 0 = free */
-	struct piece_thread threads[PIECE_MAX_THREADS];
-	struct piece_walk walks[PIECE_MAX_THREADS];
-	_Alignas(4096) u64 rules[PIECE_KNOWN_RULES][2]; /* of all threads: struct piece_rule */
 };
 
 enum piece_kind { PIECE_ALLOC, PIECE_FREE, PIECE_INTERNAL_CALL, PIECE_RET /* a ret instruction */ };
@@ -85,16 +66,17 @@ struct piece_shared {
 	u64 max_wait;	 /* for room in a ring, while heaptap reads nothing; ticks of the counter */
 	u32 pid, epoch;	 /* as in the ids of stacks */
 	u32 depth;	 /* frames per stack, 0 = none */
+	u32 nr_places;	 /* of threads that are mapped, with their rings */
+	u32 is_full;	 /* no more of them can be mapped */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Not beside what each call reads: each change takes the line from the target's cache. */
 	_Alignas(64) u64 progress; /* grows while heaptap reads */
 	/* Written by the target. */
 	_Alignas(64) struct piece_sequence sequence;
-	u32 nr_used;		     /* of used; may count more than fit */
-	u32 lost_threads;	     /* calls of threads for which there was no room */
-	u32 is_dropping;	     /* nobody reads the rings */
-	u32 nr_unknown_stacks;	     /* times that a stack lay in none of piece_tables.stacks */
-	u32 used[PIECE_MAX_THREADS]; /* number of a ring + 1; 0 = not written yet */
+	u32 nr_used;	       /* places that threads have taken, one after the other */
+	u32 lost_threads;      /* calls of threads for which there was no room */
+	u32 is_dropping;       /* nobody reads the rings */
+	u32 nr_unknown_stacks; /* times that a stack lay in none of piece_tables.stacks */
 	struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */
 	_Alignas(64) u64 seen[PIECE_SEEN_SETS][PIECE_SEEN_WAYS];
@@ -117,11 +99,26 @@ struct piece_tables {
 	_Alignas(4096) struct shard shards[PIECE_MAX_SHARDS];
 };
 
-#define PIECE_PRIVATE_BYTES ((sizeof(struct piece_private) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
-#define PIECE_SHARED_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES + PIECE_PARK_BYTES)
-#define PIECE_SHARED_BYTES  ((sizeof(struct piece_shared) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
+#define PIECE_PRIVATE_BYTES PIECE_PAGES(sizeof(struct piece_private))
+/* Parked pages are right behind private memory, by which readers of maps know them (user/lib/maps.h). */
+#define PIECE_PARK_OFFSET   (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
+#define PIECE_PLACES_OFFSET (PIECE_PARK_OFFSET + PIECE_PARK_BYTES)
+#define PIECE_PLACES_BYTES  PIECE_PAGES(PIECE_MAX_THREADS * sizeof(struct piece_place))
+#define PIECE_SHARED_OFFSET (PIECE_PLACES_OFFSET + PIECE_PLACES_BYTES)
+#define PIECE_SHARED_BYTES  PIECE_PAGES(sizeof(struct piece_shared))
 #define PIECE_TABLES_OFFSET (PIECE_SHARED_OFFSET + PIECE_SHARED_BYTES)
-#define PIECE_TABLES_BYTES  ((sizeof(struct piece_tables) + PIECE_PAGE - 1) & ~(u64)(PIECE_PAGE - 1))
+#define PIECE_TABLES_BYTES  PIECE_PAGES(sizeof(struct piece_tables))
 #define PIECE_REGION_BYTES  (PIECE_TABLES_OFFSET + PIECE_TABLES_BYTES)
-/* Of the file behind all but the code, which begins with the private part. */
-#define PIECE_FILE_BYTES (PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES + PIECE_TABLES_BYTES)
+
+/* Of the file behind all but the code and the parked pages: its parts follow each other as in the region. */
+#define PIECE_FILE_PLACES PIECE_PRIVATE_BYTES
+#define PIECE_FILE_SHARED (PIECE_FILE_PLACES + PIECE_PLACES_BYTES)
+#define PIECE_FILE_TABLES (PIECE_FILE_SHARED + PIECE_SHARED_BYTES)
+#define PIECE_FILE_BYTES  (PIECE_FILE_TABLES + PIECE_TABLES_BYTES)
+
+/* The parts that grow, with @nr places or shards. */
+#define PIECE_PLACES_MAPPED(nr) PIECE_PAGES((nr) * sizeof(struct piece_place))
+#define PIECE_SHARED_MAPPED(nr)                                                                              \
+	PIECE_PAGES(__builtin_offsetof(struct piece_shared, rings) + (nr) * sizeof(struct piece_ring))
+#define PIECE_TABLES_MAPPED(nr)                                                                              \
+	PIECE_PAGES(__builtin_offsetof(struct piece_tables, shards) + (nr) * sizeof(struct shard))

@@ -161,8 +161,9 @@ static void call_count_loss(const struct call *c, const struct inflight *t, enum
 		hook_of(c)->ring->abandoned++;
 }
 
-/* The thread in place @at, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
-static inline __attribute__((always_inline)) void hook_begin(struct hook *h, u32 at, struct piece_ring *r,
+/* The thread in @place, with the ring @r, is in a hook of a call whose stack pointer at entry was @sp. */
+static inline __attribute__((always_inline)) void hook_begin(struct hook *h, struct piece_place *place,
+							     struct piece_ring *r,
 							     const struct piece_regs *regs, u64 sp, u64 ip)
 {
 	h->sp = sp;
@@ -170,7 +171,7 @@ static inline __attribute__((always_inline)) void hook_begin(struct hook *h, u32
 	h->ret = CODE_ADDRESS(regs->ret);
 	h->regs = regs;
 	h->ring = r;
-	h->walk = &private()->walks[at];
+	h->walk = &place->walk;
 	h->has_room = false;
 	h->has_stacks = false;
 }
@@ -179,41 +180,85 @@ static inline __attribute__((always_inline)) void hook_begin(struct hook *h, u32
 
 enum { NO_THREAD = PIECE_MAX_THREADS };
 
-/* Where the search for the thread with @key begins. */
-static u32 first_place(u64 key)
+/* Where in the table the search for @key begins. */
+static u32 first_slot(u64 key)
 {
 	_Static_assert(PIECE_MAX_THREADS == 1 << 13, "bits of the hash");
 	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
 }
 
-/* The number of the thread with @key; NO_THREAD if it is not in the table, and @is_new false or no room left. */
+/*
+ * Wait until more than @nr places are mapped, but not for ever: heaptap may be stopped, or dead. False: there are no
+ * more for now.
+ */
+static bool wait_for_place(u32 nr)
+{
+	struct piece_shared *s = shared();
+	u64 begin = counter();
+
+	while (__atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) <= nr) {
+		if (s->is_full || s->is_dropping || !is_on())
+			return false;
+		if (counter() - begin > s->max_wait) {
+			s->is_dropping = 1;
+			return false;
+		}
+		relax();
+	}
+	return true;
+}
+
+/* Take a place that no thread has, and no thread will have later. NO_THREAD: there is none. */
+static u32 take_place(u64 key)
+{
+	struct piece_shared *s = shared();
+	u32 nr = __atomic_load_n(&s->nr_used, __ATOMIC_RELAXED);
+
+	do
+		if (!wait_for_place(nr))
+			return NO_THREAD;
+	while (!__atomic_compare_exchange_n(&s->nr_used, &nr, nr + 1, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST));
+	place_at(nr)->thread.key = key;
+	/* Before the thread is known: from then on a signal handler of it may have calls. */
+	sequence_join(&s->sequence);
+	return nr;
+}
+
+/* Write @key to @slot, which is free. False: another thread was first, and *@seen is what it has written. */
+static bool claim(struct piece_key *slot, u64 key, u32 place, u64 *seen)
+{
+	*seen = 0;
+	if (!__atomic_compare_exchange_n(&slot->key, seen, PIECE_CLAIMED, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		return false;
+	slot->nr = place;
+	slot->place = (u64)(uintptr_t)place_at(place);
+	slot->ring = (u64)(uintptr_t)&shared()->rings[place];
+	__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
+	return true;
+}
+
+/*
+ * The place of the thread with @key; NO_THREAD if it has none, and @is_new false or no room left. A signal handler of
+ * the thread may take one while the thread does: then the thread has two, and one is of no use.
+ */
 static __attribute__((noinline)) u32 find_thread(u64 key, bool is_new)
 {
-	u64 *keys = private()->keys;
-	u32 at = first_place(key);
+	struct piece_key *keys = private()->keys;
+	u32 at = first_slot(key), place = NO_THREAD;
 
 	for (u32 i = 0; i < PIECE_MAX_THREADS; i++, at = (at + 1) % PIECE_MAX_THREADS) {
-		u64 seen = __atomic_load_n(&keys[at], __ATOMIC_ACQUIRE);
-		u32 nr;
+		u64 seen = __atomic_load_n(&keys[at].key, __ATOMIC_ACQUIRE);
 
-		if (seen == key)
-			return at;
-		if (seen)
-			continue;
-		if (!is_new)
-			return NO_THREAD;
-		/* Before the thread is known: from then on a signal handler of it may have calls. */
-		sequence_join(&shared()->sequence);
-		if (!__atomic_compare_exchange_n(&keys[at], &seen, key, false, __ATOMIC_SEQ_CST,
-						 __ATOMIC_SEQ_CST)) {
-			if (seen == key)
-				return at;
-			continue;
+		if (!seen) {
+			if (is_new && place == NO_THREAD)
+				place = take_place(key);
+			if (place == NO_THREAD || claim(&keys[at], key, place, &seen))
+				return place;
 		}
-		nr = __atomic_fetch_add(&shared()->nr_used, 1, __ATOMIC_SEQ_CST);
-		if (nr < PIECE_MAX_THREADS)
-			__atomic_store_n(&shared()->used[nr], at + 1, __ATOMIC_SEQ_CST);
-		return at;
+		if (seen == key)
+			return (u32)keys[at].nr;
 	}
 	return NO_THREAD;
 }
@@ -246,13 +291,13 @@ static __attribute__((noinline)) u32 begin_nested(struct piece_thread *base, u64
 static inline u32 thread_begin(struct piece_thread **base, bool is_new)
 {
 	u64 key = thread_key();
-	u32 at = first_place(key);
+	const struct piece_key *slot = &private()->keys[first_slot(key)];
+	u32 at = __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) == key ? (u32)slot->nr
+								      : find_thread(key, is_new);
 
-	if (__atomic_load_n(&private()->keys[at], __ATOMIC_ACQUIRE) != key)
-		at = find_thread(key, is_new);
 	if (at == NO_THREAD)
 		return at;
-	*base = &private()->threads[at];
+	*base = &place_at(at)->thread;
 	if ((*base)->nr_active)
 		return begin_nested(*base, key, (*base)->nr_active, is_new);
 	(*base)->nr_active = 1;
@@ -342,12 +387,13 @@ static bool take_others_pending(struct piece_thread *t, u64 sp, struct piece_pen
 static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 {
 	enum { LOOKS = 100 };
-	struct piece_private *all = private();
+	const struct piece_key *keys = private()->keys;
 
 	for (u32 i = 0; i < LOOKS * PIECE_MAX_THREADS; i++) {
-		u32 at = i % PIECE_MAX_THREADS;
+		const struct piece_key *k = &keys[i % PIECE_MAX_THREADS];
 
-		if (all->keys[at] && take_others_pending(&all->threads[at], sp, out))
+		if (k->key && k->key != PIECE_CLAIMED &&
+		    take_others_pending(&place_at((u32)k->nr)->thread, sp, out))
 			return;
 	}
 	__builtin_trap();
@@ -356,14 +402,13 @@ static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 /* A call of an interrupted hook has a state of its own. */
 u64 piece_real_return(u64 sp)
 {
-	const struct piece_private *all = private();
 	u64 key = thread_key(), ours = (u64)(uintptr_t)piece_returned;
 
 	for (u32 nested = 0; nested <= PIECE_MAX_NESTED; nested++) {
 		u32 at = find_thread(key + 2 * nested, false);
-		const struct piece_thread *t = &all->threads[at % PIECE_MAX_THREADS];
+		const struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
 
-		for (u32 i = at == NO_THREAD ? 0 : t->nr_pending; i-- > 0;)
+		for (u32 i = t ? t->nr_pending : 0; i-- > 0;)
 			if (i < PIECE_MAX_PENDING && t->pending[i].sp == sp && t->pending[i].ret != ours)
 				return t->pending[i].ret;
 	}
@@ -380,20 +425,21 @@ static inline __attribute__((always_inline)) struct piece_thread *
 plain_begin(struct hook *h, const struct piece_regs *regs, u64 sp, u64 ip)
 {
 	u64 key = thread_key();
-	u32 at = first_place(key);
-	struct piece_thread *t = &private()->threads[at];
-	struct piece_ring *r = &shared()->rings[at];
+	const struct piece_key *slot = &private()->keys[first_slot(key)];
+	struct piece_place *place;
+	struct piece_ring *r;
 
-	/* The compiler would compute these addresses anew each time. */
-	asm("" : "+r"(t), "+r"(r));
-	if (__atomic_load_n(&private()->keys[at], __ATOMIC_ACQUIRE) != key || t->nr_active ||
-	    !has_room_now(r, 1))
+	if (__atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) != key)
 		return NULL;
-	t->nr_active = 1;
+	place = (struct piece_place *)(uintptr_t)slot->place;
+	r = (struct piece_ring *)(uintptr_t)slot->ring;
+	if (place->thread.nr_active || !has_room_now(r, 1))
+		return NULL;
+	place->thread.nr_active = 1;
 	asm volatile("" : : : "memory");
-	hook_begin(h, at, r, regs, sp, ip);
+	hook_begin(h, place, r, regs, sp, ip);
 	h->has_room = true;
-	return t;
+	return &place->thread;
 }
 
 /*
@@ -556,8 +602,8 @@ static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 ind
 		count_lost_thread();
 		return false;
 	}
-	t = &private()->threads[at];
-	hook_begin(&h, at, &shared()->rings[at], regs, regs_entry_sp(regs), p->ip);
+	t = &place_at(at)->thread;
+	hook_begin(&h, place_at(at), &shared()->rings[at], regs, regs_entry_sp(regs), p->ip);
 	h.has_stacks = shared()->depth;
 	enter(t, &h, index, p, kind);
 	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
@@ -620,8 +666,8 @@ static void leave(u32 at, const struct piece_pending *pending, const struct piec
 	const struct piece_probe *p = &s->probes[probe];
 	struct hook h;
 
-	hook_begin(&h, at, &s->rings[at], regs, pending->sp, p->ip);
-	life_leave(call_of(&h), &private()->threads[at].calls, probe, &p->call, h.sp);
+	hook_begin(&h, place_at(at), &s->rings[at], regs, pending->sp, p->ip);
+	life_leave(call_of(&h), &place_at(at)->thread.calls, probe, &p->call, h.sp);
 }
 
 static __attribute__((noinline)) u64 leave_any(const struct piece_regs *regs, u64 sp, bool is_traced)
@@ -632,7 +678,7 @@ static __attribute__((noinline)) u64 leave_any(const struct piece_regs *regs, u6
 	u32 at = thread_begin(&base, is_traced);
 
 	do {
-		if (at == NO_THREAD || !take_pending(&private()->threads[at], sp, &p))
+		if (at == NO_THREAD || !take_pending(&place_at(at)->thread, sp, &p))
 			take_pending_anywhere(sp, &p);
 		ret = p.ret;
 		if (is_traced && at != NO_THREAD)

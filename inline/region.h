@@ -26,6 +26,12 @@ static inline struct piece_private *private(void)
 	return at_offset(PIECE_PRIVATE_OFFSET);
 }
 
+/* Place @nr is mapped. */
+static inline struct piece_place *place_at(u32 nr)
+{
+	return (struct piece_place *)at_offset(PIECE_PLACES_OFFSET) + nr;
+}
+
 static inline struct piece_shared *shared(void)
 {
 	return at_offset(PIECE_SHARED_OFFSET);

@@ -42,13 +42,9 @@ static double cpu_ns(void)
 /* The ring of the only thread that has one; NULL until it has. */
 static struct piece_ring *find_ring(u8 *region)
 {
-	const struct piece_private *p = (const void *)(region + PIECE_PRIVATE_OFFSET);
 	struct piece_shared *s = (void *)(region + PIECE_SHARED_OFFSET);
 
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++)
-		if (p->keys[i])
-			return &s->rings[i];
-	return NULL;
+	return s->nr_used ? &s->rings[0] : NULL;
 }
 
 static struct piece_ring *ring;
@@ -119,6 +115,7 @@ int main(int argc, char **argv)
 	memcpy(region, piece_object_start, piece_object_bytes());
 	bench_way_in = (u64)(uintptr_t)region + ((const struct piece_head *)(const void *)region)->enter_call;
 	shared->is_sequence = argc < 2 || atoi(argv[1]);
+	shared->nr_places = 1;
 	shared->max_wait = ~0ULL;
 	shared->probes[0] = (struct piece_probe){ .call = piece_shapes[SHAPE_MALLOC], .shape = SHAPE_MALLOC };
 	shared->probes[0].call.fn = 1;

@@ -162,14 +162,20 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 	grep -q "plug_short.so: PID .*: free: it is too short: all calls" "$err"
 }
 
-# The rings would take up the addresses that the limit leaves to the program.
+# The rings would take up addresses that the limit leaves to the program. The shell has set it while it was traced.
 @test "inline: a program whose memory is limited is left to BPF (E5)" {
-	traced --backend inline -- bash -c 'ulimit -v 8000000; exec "$@"' bash "$T/order"
-	# The shell, which sets the limit while it is traced, may be left before it executes the program.
-	[ "$status" -eq 0 ] || [ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
-	jq -e '.processes[1].lost | .allocs + .frees + .stacks + .other == 0' "$report"
+	traced --backend inline -- bash -c 'ulimit -v 200000; exec "$@"' bash "$T/order"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
 	jq -e '.processes[1].notes | any(test("BPF has seen all of its calls"))' "$report"
 	grep -q "its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls .* seen by BPF" "$err"
+}
+
+@test "inline: a program whose limit leaves much memory is not left to BPF (E5)" {
+	traced --backend inline -- bash -c 'ulimit -v 2000000; exec "$@"' bash "$T/order"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
+	nothing_lost
+	jq -e '[.processes[].notes[]? | select(test("BPF has seen all of its calls"))] == []' "$report"
 }
 
 @test "inline: a program whose files are limited is left to BPF" {
@@ -454,6 +460,7 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	stepping
 	step "alloc 10 100"
 	attached --backend inline --no-scan "$TARGET"
+	step "threads 20 1" # so that there are more places
 	"$HEAPTAP" doctor "$TARGET" | grep -q "heaptap (PID $TAP) traces it by code inside it"
 	guard=$(guards "$TAP")
 	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
@@ -466,6 +473,7 @@ guards() { pgrep -P "$1" -x guard-of-heapta; }
 	wait_for gone "$guard"
 	step "burst 100000" # more than the ring has room for
 	step "threads 8 20000"
+	step "threads 20 1" # more than have places
 	fails has_no_memory "$TARGET"
 	fails has_own_code "$TARGET"
 	"$HEAPTAP" doctor "$TARGET" | grep -q "a killed heaptap (PID $TAP) has left code inside it"
@@ -640,7 +648,7 @@ take_turns() {
 @test "inline: attach to a program that may map no more memory is left to BPF and harms nobody" {
 	stepping
 	step "alloc 1 100"
-	prlimit --pid "$TARGET" --as=1000000000
+	prlimit --pid "$TARGET" --as=200000000
 	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
 	[ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
 	[[ $output == *"its memory is limited (RLIMIT_AS or RLIMIT_DATA): all calls of this process are seen by BPF"* ]]
@@ -819,7 +827,7 @@ time.sleep(1000)'
 }
 
 @test "inline: limits of another user's program are seen without CAP_SYS_RESOURCE (E5)" {
-	start bash -c 'ulimit -v 2000000; exec setpriv --reuid=65534 --regid=65534 --clear-groups sleep 120'
+	start bash -c 'ulimit -v 200000; exec setpriv --reuid=65534 --regid=65534 --clear-groups sleep 120'
 	wait_for grep -qx sleep "/proc/$PID/comm"
 	run setpriv --bounding-set=-sys_resource --inh-caps=-sys_resource timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$PID"
 	[ "$status" -eq 0 ] || { echo "status $status: $output"; return 1; }
@@ -835,53 +843,98 @@ time.sleep(1000)'
 	grep -q "32-bit" "$err"
 }
 
-# limits_itself CODE TEST: python does CODE when our memory is in it, and ends when that has gone by TEST
-limits_itself() {
-	cat >"$BATS_TEST_TMPDIR/limits.py" <<-END
-		import ctypes, resource, time
+# inside CODE: start python, which does CODE when our memory is in it
+inside() {
+	cat >"$BATS_TEST_TMPDIR/inside.py" <<-END
+		import ctypes, mmap, resource, threading, time
 		libc = ctypes.CDLL(None)
-		libc.malloc.restype = ctypes.c_void_p
+		libc.malloc.restype = libc.mmap.restype = ctypes.c_void_p
 		libc.free.argtypes = [ctypes.c_void_p]
 		def kib(key):
 		    with open("/proc/self/status") as f:
 		        return int(next(l for l in f if l.startswith(key)).split()[1])
-		def fits():
-		    p = libc.malloc(300000)
+		def fits(size):
+		    p = libc.malloc(ctypes.c_size_t(size))
 		    libc.free(p)
 		    return p is not None
+		def ours():
+		    with open("/proc/self/maps") as f:
+		        return [l.split() for l in f if "/memfd:heaptap-inline" in l]
+		def limit(what, kib):
+		    resource.setrlimit(what, (kib << 10, kib << 10))
 		print("ready", flush=True)
-		while kib("VmSize") < 3000000:
+		while not ours():
 		    time.sleep(0.01)
-		if $1:
-		    print("refused", flush=True)
-		    exit()
-		while not $2:
-		    time.sleep(0.01)
-		print("has its memory", flush=True)
-		for i in range(100):
-		    fits()
+		time.sleep(0.1)
+		$1
 	END
+	start python3 "$BATS_TEST_TMPDIR/inside.py"
+	wait_for says python3 ready
 }
 
-# is_left WHY: attach to such a program; its code is taken out with this warning
-is_left() {
-	start python3 "$BATS_TEST_TMPDIR/limits.py"
-	wait_for says python3 ready
+# until_end [OPTIONS] PID: attach until the program ends
+until_end() {
+	report=$BATS_TEST_TMPDIR/report.json
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	status=0
+	timeout 120 "$HEAPTAP" attach -o "$report" "$@" >/dev/null 2>"$err" || status=$?
+}
+
+# A block of that size fits only when our memory has gone.
+@test "inline: a program that has used up its memory, which it limits later, gets rid of ours (E5)" {
+	inside 'limit(resource.RLIMIT_AS, kib("VmSize") + 8000)
+while not fits(14 << 20):
+    time.sleep(0.01)
+print("has its memory", flush=True)'
 	run timeout 120 "$HEAPTAP" attach -q --backend inline "$PID"
-	says python3 refused && skip "mlockall is not permitted here"
 	[ "$status" -eq 5 ] || { echo "status $status: $output"; return 1; }
-	[[ $output == *"$1: the code is taken out of it"* ]]
+	[[ $output == *"its memory is limited (RLIMIT_AS or RLIMIT_DATA): the code is taken out of it"* ]]
 	says python3 "has its memory"
 }
 
-@test "inline: a program that limits its memory later gets rid of ours" {
-	limits_itself 'resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))' 'fits()'
-	is_left "its memory is limited (RLIMIT_AS or RLIMIT_DATA)"
+@test "inline: a program that limits its memory later, and has not used it up, keeps our code (E5)" {
+	inside 'limit(resource.RLIMIT_AS, kib("VmSize") + 300000)
+for i in range(100):
+    assert fits(200 << 20)
+    time.sleep(0.005)
+print("fits", flush=True)'
+	until_end -q --backend inline "$PID"
+	says python3 fits
+	nothing_lost
+	jq -e '.processes[0].totals.allocs >= 100' "$report"
 }
 
-@test "inline: a program that locks all of its memory later gets rid of ours" {
-	limits_itself 'libc.mlockall(1 | 4)' 'kib("VmLck") < 1000000'
-	is_left "it has locked all of its memory, with ours (mlockall)"
+# Our own memory, which the program locks with its own, is small.
+@test "inline: a program that locks all of its memory later keeps our code" {
+	inside 'print("locked", libc.mlockall(3), flush=True)
+for i in range(100):
+    assert fits(1 << 20)
+print("has gone on", flush=True)'
+	until_end -q --backend inline "$PID"
+	says python3 "locked 0" || skip "mlockall is not permitted here"
+	says python3 "has gone on"
+	nothing_lost
+}
+
+@test "inline: memory of the program is where ours would grow: calls of threads without a place are lost and counted" {
+	inside 'end = int(next(l for l in ours() if l[1] == "rw-s")[0].split("-")[1], 16)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
+assert libc.mmap(end, 4096, 1, 0x100022, -1, 0) == end
+barrier = threading.Barrier(40)
+def work():
+    barrier.wait()
+    for i in range(10):
+        assert fits(100)
+    barrier.wait()
+threads = [threading.Thread(target=work) for i in range(40)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print("has gone on", flush=True)'
+	until_end --backend inline "$PID"
+	says python3 "has gone on"
+	[ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
+	grep -q "PID $PID: no memory can be mapped in it for more threads (.*): calls of threads beyond the first 16 are lost" "$err"
+	jq -e '.processes[0].lost | .allocs >= 240 and .frees >= 240' "$report"
 }
 
 @test "inline: run: a program that makes a thread without a thread pointer of its own gets rid of our code" {
@@ -915,15 +968,38 @@ is_left() {
 	untouched "$target"
 }
 
-@test "inline: a program that locks all of its memory is refused" {
-	start python3 -c 'import ctypes, time
-libc = ctypes.CDLL(None)
-print("locked", libc.mlockall(3), flush=True)
-time.sleep(100)'
-	wait_for says python3 locked
-	says python3 "locked 0" || skip "mlockall is not permitted here"
+# locked COMMAND...: start perl by it, which locks all of its memory, and may lock 4000 KiB more
+locked() {
+	start "$@" perl -e '
+$| = 1;
+my $done = syscall(151, 3); # mlockall
+open(my $status, "<", "/proc/self/status");
+my ($locked) = map { /^VmLck:\s+(\d+)/ } <$status>;
+my $limit = ($locked + 4000) << 10;
+syscall(160, 8, pack("QQ", $limit, $limit)); # setrlimit, RLIMIT_MEMLOCK
+print "locked $done\n";
+sleep 100'
+	wait_for says "$1" locked
+	says "$1" "locked 0" || skip "mlockall is not permitted here"
+}
+
+@test "inline: a program that locks all of its memory" {
+	local target
+	locked env
+	target=$PID
+	attached --backend inline "$target"
+	detach
+	jq -e '.backend == "inline"' "$report"
+	nothing_lost
+	untouched "$target"
+	has_no_memory "$target"
+}
+
+@test "inline: a program that locks all of its memory, and may lock no more, is refused" {
+	locked setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock
 	run timeout 60 "$HEAPTAP" attach --backend inline -t 100ms "$PID"
 	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
-	[[ $output == *"locks all of its memory"* ]]
+	[[ $output == *"it locks all of its memory, and may lock no more (RLIMIT_MEMLOCK)"* ]]
 	untouched "$PID"
+	has_no_memory "$PID"
 }

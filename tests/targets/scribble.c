@@ -38,7 +38,7 @@ static struct piece_shared *find_shared(void)
 
 static void scribble(struct piece_shared *s, uint32_t nr_rings)
 {
-	struct piece_ring *r = &s->rings[(s->used[next() % nr_rings] - 1) % PIECE_MAX_THREADS];
+	struct piece_ring *r = &s->rings[next() % nr_rings];
 	uint64_t *record = (uint64_t *)&r->records[next() % PIECE_RING_RECORDS];
 
 	for (int i = 0; i < 6; i++)
@@ -48,7 +48,7 @@ static void scribble(struct piece_shared *s, uint32_t nr_rings)
 	if (next() % 64 == 0)
 		r->lost_frees = next();
 	if (next() % 64 == 0)
-		s->used[PIECE_MAX_THREADS / 2 + next() % 16] = (uint32_t)next();
+		s->is_full = next() % 2;
 	if (next() % 64 == 0)
 		s->sequence.all += next();
 	if (next() % 64 == 0)

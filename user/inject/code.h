@@ -55,7 +55,6 @@ struct code_cpu {
 	bool has_link;	  /* return addresses are in a register, which the function saves, perhaps signed */
 	bool reorders;	  /* loads: a thread may see what another one did last before what it did first */
 	bool has_guards;  /* mappings whose code indirect jumps reach only by instructions for that */
-	u32 gap;	  /* bytes that stay free on both sides of our large memory, for islands */
 	u32 reach;	  /* bytes that an island is away from code at most */
 	u64 address_mask; /* bits of a return address without its signature */
 

@@ -233,7 +233,6 @@ const struct code_cpu code_aarch64 = {
 	.has_link = true,
 	.reorders = true,
 	.has_guards = true,
-	.gap = 32 << 20,
 	.reach = REACH,
 	.address_mask = 0xffffffffffffULL,
 	.hook = hook,

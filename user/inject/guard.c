@@ -276,6 +276,8 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 	if (!in)
 		return NULL;
 	in->region = of->region;
+	in->nr_places = of->nr_places;
+	in->nr_shards = of->nr_shards;
 	in->ways = of->ways;
 	in->returned = of->returned;
 	in->nr_patches = of->nr_patches;
@@ -293,18 +295,29 @@ void guard_drop(struct injection *in)
 	in->state = INJECT_FREE;
 }
 
-/* A change of a target. @sites NULL: take the piece out. */
+/* A change of a target. */
 struct change {
+	int (*make)(const struct change *c);
 	struct injection *in;
-	const struct inject_site *sites;
+	const struct inject_site *sites; /* of put_in */
 	size_t nr;
 	const struct inject_file *file;
+	u32 nr_places, nr_shards; /* of grow */
 };
 
-static int make_change(const struct change *c)
+static int put_in(const struct change *c)
 {
-	return c->sites ? inject_put_in(c->in, c->sites, c->nr, c->file)
-			: inject_take_out(c->in, INJECT_LEAVE_NS);
+	return inject_put_in(c->in, c->sites, c->nr, c->file);
+}
+
+static int grow(const struct change *c)
+{
+	return inject_grow(c->in, c->nr_places, c->nr_shards);
+}
+
+static int take_out(const struct change *c)
+{
+	return inject_take_out(c->in, INJECT_LEAVE_NS);
 }
 
 /* The tracer of a program that heaptap has started is heaptap itself. */
@@ -327,7 +340,7 @@ static int change_in_helper(struct guard *g, const struct change *c)
 	if (!pid) {
 		helper_process_settle(GUARD_COMM);
 		privileges_drop(PRIVILEGES_GUARDING, 0);
-		g->shared->result = make_change(c);
+		g->shared->result = c->make(c);
 		_exit(0);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -342,7 +355,7 @@ static int change(struct guard *g, const struct change *c)
 	/* A guard that was killed in its turn does not keep us waiting. */
 	take_turn(g->shared, clock_now_ns() + 2 * INJECT_LEAVE_NS);
 	*c->in->why = '\0';
-	err = is_traced_by_us(c->in->pid) ? make_change(c) : change_in_helper(g, c);
+	err = is_traced_by_us(c->in->pid) ? c->make(c) : change_in_helper(g, c);
 	end_turn(g->shared);
 	return err;
 }
@@ -350,14 +363,21 @@ static int change(struct guard *g, const struct change *c)
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
 		 const struct inject_file *f)
 {
-	const struct change c = { .in = in, .sites = sites, .nr = nr, .file = f };
+	const struct change c = { .make = put_in, .in = in, .sites = sites, .nr = nr, .file = f };
+
+	return change(g, &c);
+}
+
+int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shards)
+{
+	const struct change c = { .make = grow, .in = in, .nr_places = nr_places, .nr_shards = nr_shards };
 
 	return change(g, &c);
 }
 
 int guard_take_out(struct guard *g, struct injection *in)
 {
-	const struct change c = { .in = in };
+	const struct change c = { .make = take_out, .in = in };
 
 	return in->state == INJECT_IN ? change(g, &c) : 0;
 }

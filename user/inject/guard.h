@@ -32,9 +32,10 @@ struct injection *guard_copy(struct guard *g, const struct injection *of, pid_t 
 void guard_drop(struct injection *in);
 
 /*
- * inject_put_in() and inject_take_out(), which a signal to heaptap cannot interrupt. Both wait while the guard takes
- * the piece out because its lifeline was shut down.
+ * inject_put_in(), inject_grow() and inject_take_out(), which a signal to heaptap cannot interrupt. All wait while the
+ * guard takes the piece out because its lifeline was shut down.
  */
 int guard_put_in(struct guard *g, struct injection *in, const struct inject_site *sites, size_t nr,
 		 const struct inject_file *f) __must_check;
+int guard_grow(struct guard *g, struct injection *in, u32 nr_places, u32 nr_shards) __must_check;
 int guard_take_out(struct guard *g, struct injection *in) __must_check;

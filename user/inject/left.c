@@ -44,7 +44,8 @@ static bool is_sound(const struct injection *in, taddr_t region)
 	if (in->region != region || in->state != INJECT_IN || in->nr_patches > INJECT_MAX_PATCHES ||
 	    in->nr_islands > INJECT_MAX_ISLANDS)
 		return false;
-	if (in->nr_copies > INJECT_MAX_COPIES)
+	if (in->nr_copies > INJECT_MAX_COPIES || in->nr_places > PIECE_MAX_THREADS ||
+	    in->nr_shards > PIECE_MAX_SHARDS)
 		return false;
 	for (u32 i = 0; i < in->nr_patches; i++) {
 		const struct inject_patch *p = &in->patches[i];

@@ -20,9 +20,6 @@
 #define MREMAP_DONTUNMAP 4 /* Linux 5.7, for mappings of files 5.13 */
 #endif
 
-/* Parked pages are right behind our private memory, by which readers of maps know them. */
-#define PARK_OFFSET (PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES)
-
 /* Pages of one mapping, one behind the other. */
 struct copied_run {
 	taddr_t addr;
@@ -270,7 +267,7 @@ static const struct inject_copy *parked_in(const struct injection *in, taddr_t s
 /* Where pages can be parked: also over those of a library that is gone. 0: no room. */
 static taddr_t find_park(const struct injection *in, u64 bytes)
 {
-	const taddr_t start = in->region + PARK_OFFSET;
+	const taddr_t start = in->region + PIECE_PARK_OFFSET;
 	const struct inject_copy *other;
 	taddr_t at = start;
 

@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "inline/shape.h"
 #include "user/inject/code.h"
 #include "user/inject/left.h"
 #include "user/inject/pages.h"
-#include "user/inject/piece_object.h"
 #include "user/inject/plan.h"
 #include "user/inject/process_private.h"
 #include "user/lib/cleanup.h"
@@ -30,123 +28,6 @@ int inject_fail(struct injection *in, int err, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(in->why, sizeof(in->why), fmt, args);
 	va_end(args);
-	return err;
-}
-
-int inject_check_region(const struct injection *in)
-{
-	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
-	struct maps_reader *maps;
-	struct map_line line;
-	bool is_there = false;
-	int err = maps_open(&maps, in->pid);
-
-	if (err)
-		return err;
-	while (!is_there && (err = maps_next(maps, &line)) == 1)
-		is_there = line.start <= private && private < line.end &&
-			   !strncmp(line.path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH));
-	maps_close(maps);
-	return is_there ? 0 : err < 0 ? err : -ESRCH;
-}
-
-/* A child would write to our rings. Nor are they of use in a core file, where parked pages must be. */
-static int advise_region(struct stopped *s, taddr_t region)
-{
-	const u64 shared = PIECE_SHARED_BYTES + PIECE_TABLES_BYTES;
-	int err = inject_advise(s, region + PIECE_SHARED_OFFSET, shared, MADV_DONTFORK);
-
-	if (!err)
-		err = inject_advise(s, region + PIECE_SHARED_OFFSET, shared, MADV_DONTDUMP);
-	return err ? err
-		   : inject_advise(s, region, PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES, MADV_DONTDUMP);
-}
-
-int inject_map_file(struct stopped *s, int mem, taddr_t region)
-{
-	u64 fd;
-	int err = inject_make_file(s, mem, INJECT_MEMORY_NAME, PIECE_FILE_BYTES, &fd), ret;
-
-	if (err)
-		return err;
-	err = inject_map(s, region + PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0);
-	if (!err)
-		err = inject_map(s, region + PIECE_SHARED_OFFSET, PIECE_SHARED_BYTES, PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, PIECE_PRIVATE_BYTES);
-	if (!err)
-		err = inject_map(s, region + PIECE_TABLES_OFFSET, PIECE_TABLES_BYTES, PROT_READ,
-				 MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd,
-				 PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
-	ret = inject_close(s, fd);
-	err = err ? err : ret;
-	return err ? err : advise_region(s, region);
-}
-
-/* The bytes of @pid that are locked in memory; 0 if they cannot be known. */
-static u64 locked_bytes(pid_t pid)
-{
-	struct proc_status status;
-
-	return proc_read_status(&status, pid) ? 0 : status.locked_bytes;
-}
-
-static int fill_region(struct injection *in, struct stopped *s, int mem, taddr_t region)
-{
-	size_t len = piece_object_bytes();
-	const struct piece_head *head = (const void *)piece_object_start;
-	int err = inject_map(s, region, PIECE_CODE_BYTES, PROT_READ | PROT_EXEC,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
-
-	if (!err)
-		err = inject_write(mem, region, piece_object_start, len);
-	if (!err)
-		err = inject_map(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
-	if (!err)
-		err = inject_advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
-	if (!err)
-		err = inject_map_file(s, mem, region);
-	if (err)
-		return err;
-	in->ways = (struct code_ways){ region + head->enter, region + head->enter_call };
-	in->returned = region + head->returned;
-	in->region = region;
-	return 0;
-}
-
-/*
- * Reserve the region. The kernel puts it beside the program's libraries, where islands must be, too, if jumps do not
- * reach beyond it.
- */
-static int reserve_region(struct stopped *s, u64 *region)
-{
-	const u64 gap = code_native()->gap, len = PIECE_REGION_BYTES + 2 * gap;
-	const u64 args[INJECT_ARGS] = { 0, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-					(u64)-1 };
-	int err = inject_syscall(s, SYS_mmap, args, region);
-
-	if (err || !gap)
-		return err;
-	err = inject_unmap(s, *region, gap);
-	*region += gap;
-	return err ? err : inject_unmap(s, *region + PIECE_REGION_BYTES, gap);
-}
-
-static int make_region(struct injection *in, struct stopped *s, int mem)
-{
-	u64 region, locked = locked_bytes(s->pid);
-	int err = reserve_region(s, &region);
-
-	if (err)
-		return err;
-	/* A program that locks all memory that it maps (mlockall) would have all rings in memory at once. */
-	err = locked_bytes(s->pid) >= locked + PIECE_REGION_BYTES ? -EOPNOTSUPP
-								  : fill_region(in, s, mem, region);
-	if (err == -EOPNOTSUPP)
-		inject_fail(in, err, "it locks all of its memory (mlockall)");
-	if (err && inject_unmap(s, region, PIECE_REGION_BYTES))
-		inject_fail(in, err, "its memory cannot be unmapped");
 	return err;
 }
 
@@ -310,7 +191,7 @@ static int put_in(struct putting *p)
 
 	if (!in->region && inject_has_twins(p->s))
 		return inject_fail(in, -EOPNOTSUPP, "two of its threads have the same thread pointer");
-	err = in->region ? inject_check_region(in) : make_region(in, p->s, p->mem);
+	err = in->region ? inject_check_region(in) : inject_make_region(in, p->s, p->mem);
 	if (err == -ESRCH || err == -EINPROGRESS)
 		return err;
 	in->state = INJECT_IN;

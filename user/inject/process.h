@@ -60,8 +60,9 @@ struct injection {
 	u64 start_time; /* as struct target */
 	pid_t owner;	/* the heaptap, and its start time */
 	u64 owner_start;
-	bool has_taken_over; /* what a killed heaptap had left was taken out first */
-	taddr_t region;	     /* 0 = none yet */
+	bool has_taken_over;	  /* what a killed heaptap had left was taken out first */
+	taddr_t region;		  /* 0 = none yet */
+	u32 nr_places, nr_shards; /* of the region, that are mapped */
 	struct code_ways ways;
 	taddr_t returned;
 	u32 nr_patches, nr_islands;
@@ -115,6 +116,13 @@ int inject_put_in(struct injection *in, const struct inject_site *sites, size_t 
  * or -errno with the reason in in->why: its calls are not seen.
  */
 int inject_renew(struct injection *in) __must_check;
+
+/*
+ * Map more of the region: places for @nr_places threads, which may use them from then on, with their rings, and
+ * @nr_shards shards of tables. The target is stopped for that. 0, or -errno, and nothing was changed. -ENOMEM: a limit
+ * of the target, or other memory, is in the way. -EAGAIN, -EINPROGRESS: try again later. -ESRCH: as above.
+ */
+int inject_grow(struct injection *in, u32 nr_places, u32 nr_shards) __must_check;
 
 /* Forget the functions in [@start, @end), which is no longer mapped. */
 void inject_forget_range(struct injection *in, taddr_t start, taddr_t end);

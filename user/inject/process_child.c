@@ -14,22 +14,21 @@ enum { NESTED_KEYS = 2 * (PIECE_MAX_NESTED + 1) };
 
 /* Threads of the parent, as the child has them in its memory. */
 struct inherited {
-	u64 keys[PIECE_MAX_THREADS];
-	u32 used[PIECE_MAX_THREADS]; /* as in struct piece_shared */
-	u32 nr;
-	struct piece_thread *threads; /* owned; of each key in used */
+	struct piece_key keys[PIECE_MAX_THREADS];
+	u32 nr_used;		      /* places, as in struct piece_shared */
+	struct piece_thread *threads; /* owned; of each place */
 };
 
-static taddr_t thread_at(const struct injection *in, u32 at)
+static taddr_t thread_at(const struct injection *in, u32 place)
 {
-	return in->region + PIECE_PRIVATE_OFFSET + offsetof(struct piece_private, threads) +
-	       at * sizeof(struct piece_thread);
+	return in->region + PIECE_PLACES_OFFSET + place * sizeof(struct piece_place) +
+	       offsetof(struct piece_place, thread);
 }
 
 /* The only thread of the child has @pointer. The others exist no more: they are in no hook, and in no call. */
-static void forget_others(struct piece_thread *t, u64 key, u64 pointer)
+static void forget_others(struct piece_thread *t, u64 pointer)
 {
-	bool is_own = key - (pointer | 1) < NESTED_KEYS;
+	bool is_own = t->key - (pointer | 1) < NESTED_KEYS;
 
 	if (!is_own) {
 		t->nr_active = 0;
@@ -46,39 +45,26 @@ static int read_inherited(struct inherited *h, const struct injection *in, int m
 	if (err)
 		return err;
 	for (u32 i = 0; i < PIECE_MAX_THREADS; i++)
-		if (h->keys[i])
-			h->used[h->nr++] = i + 1;
-	h->threads = calloc(h->nr + 1, sizeof(*h->threads));
+		if (inject_is_key(&h->keys[i], in) && h->keys[i].nr >= h->nr_used)
+			h->nr_used = (u32)h->keys[i].nr + 1;
+	h->threads = calloc(h->nr_used + 1, sizeof(*h->threads));
 	if (!h->threads)
 		return -ENOMEM;
-	for (u32 i = 0; i < h->nr && !err; i++) {
-		u32 at = h->used[i] - 1;
-
-		err = inject_read(mem, thread_at(in, at), &h->threads[i], sizeof(h->threads[i]));
-		forget_others(&h->threads[i], h->keys[at], pointer);
+	for (u32 i = 0; i < h->nr_used && !err; i++) {
+		err = inject_read(mem, thread_at(in, i), &h->threads[i], sizeof(h->threads[i]));
+		forget_others(&h->threads[i], pointer);
 	}
 	return err;
 }
 
 static int write_inherited(const struct inherited *h, const struct injection *in, int mem)
 {
-	const taddr_t shared = in->region + PIECE_SHARED_OFFSET;
-	int err = 0;
+	const taddr_t used = in->region + PIECE_SHARED_OFFSET + offsetof(struct piece_shared, nr_used);
+	int err = inject_write(mem, in->region + PIECE_PRIVATE_OFFSET, h->keys, sizeof(h->keys));
 
-	for (u32 i = 0; i < h->nr && !err; i++) {
-		u32 at = h->used[i] - 1;
-
-		err = inject_write(mem, thread_at(in, at), &h->threads[i], sizeof(h->threads[i]));
-		if (!err)
-			err = inject_write(mem, in->region + PIECE_PRIVATE_OFFSET + at * sizeof(*h->keys),
-					   &h->keys[at], sizeof(*h->keys));
-	}
-	if (!err)
-		err = inject_write(mem, shared + offsetof(struct piece_shared, used), h->used,
-				   h->nr * sizeof(*h->used));
-	return err ? err
-		   : inject_write(mem, shared + offsetof(struct piece_shared, nr_used), &h->nr,
-				  sizeof(h->nr));
+	for (u32 i = 0; i < h->nr_used && !err; i++)
+		err = inject_write(mem, thread_at(in, i), &h->threads[i], sizeof(h->threads[i]));
+	return err ? err : inject_write(mem, used, &h->nr_used, sizeof(h->nr_used));
 }
 
 static int renew(struct injection *in, struct stopped *s, int mem)
@@ -92,7 +78,7 @@ static int renew(struct injection *in, struct stopped *s, int mem)
 	if (!err)
 		err = read_inherited(h, in, mem, pointer);
 	if (!err)
-		err = inject_map_file(s, mem, in->region);
+		err = inject_map_file(s, mem, in, in->region);
 	if (!err)
 		err = write_inherited(h, in, mem);
 	if (!err)

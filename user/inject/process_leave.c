@@ -402,16 +402,12 @@ int inject_restore_hops(struct injection *in, int mem, u32 first)
 	return restore(in, mem, first, 1) ? -EBUSY : 0;
 }
 
-static int unmap_all(struct injection *in, struct stopped *s)
+static int unmap_all(const struct injection *in, struct stopped *s)
 {
-	u64 args[INJECT_ARGS] = { in->region, PIECE_REGION_BYTES }, got;
-	int err = inject_syscall(s, SYS_munmap, args, &got);
+	int err = inject_unmap_region(in, s, in->region);
 
-	for (u32 i = 0; i < in->nr_islands && !err; i++) {
-		args[0] = in->islands[i].start;
-		args[1] = in->islands[i].bytes;
-		err = inject_syscall(s, SYS_munmap, args, &got);
-	}
+	for (u32 i = 0; i < in->nr_islands && !err; i++)
+		err = inject_unmap(s, in->islands[i].start, in->islands[i].bytes);
 	return err;
 }
 

@@ -45,8 +45,20 @@ int inject_make_file(struct stopped *s, int mem, const char *name, u64 bytes, u6
  */
 int inject_check_region(const struct injection *in) __must_check;
 
-/* Map a new file of the target at its private part, its rings and its tables, over what is there. 0 or -errno. */
-int inject_map_file(struct stopped *s, int mem, taddr_t region) __must_check;
+/* Does @k name a thread, and its place? The target may have written anything there. */
+static inline bool inject_is_key(const struct piece_key *k, const struct injection *in)
+{
+	return k->key && k->key != PIECE_CLAIMED && k->nr < in->nr_places;
+}
+
+/* Make the region, and bring the code into it. 0 or -errno, -EOPNOTSUPP with the reason; then nothing was changed. */
+int inject_make_region(struct injection *in, struct stopped *s, int mem) __must_check;
+
+/* Map a new file of the target at all parts of @region but the code, over what is there. 0 or -errno. */
+int inject_map_file(struct stopped *s, int mem, const struct injection *in, taddr_t region) __must_check;
+
+/* Unmap @region, which is as large as @in says. 0 or -errno. */
+int inject_unmap_region(const struct injection *in, struct stopped *s, taddr_t region) __must_check;
 
 /*
  * Unmap the islands to which no jump leads any more, because their libraries are gone, where no thread is in them. 0,

@@ -38,18 +38,18 @@ typedef int see_thread(struct returns *r, const struct piece_thread *t, u32 at);
 /* Have @see see all threads that have calls. -EAGAIN: one is in a hook, or what it returned. -EBUSY only at the end. */
 static int each_thread(struct returns *r, see_thread *see)
 {
-	const taddr_t private = r->in->region + PIECE_PRIVATE_OFFSET;
-	auto_free u64 *keys = malloc(PIECE_MAX_THREADS * sizeof(*keys));
+	const taddr_t private = r->in->region + PIECE_PRIVATE_OFFSET,
+		      places = r->in->region + PIECE_PLACES_OFFSET + offsetof(struct piece_place, thread);
+	auto_free struct piece_key *keys = malloc(PIECE_MAX_THREADS * sizeof(*keys));
 	auto_free struct piece_thread *t = malloc(sizeof(*t));
 	int err = 0, ret;
 
 	if (!keys || !t || inject_read(r->mem, private, keys, PIECE_MAX_THREADS * sizeof(*keys)))
 		return -EAGAIN;
 	for (u32 i = 0; i < PIECE_MAX_THREADS; i++) {
-		if (!keys[i])
+		if (!inject_is_key(&keys[i], r->in))
 			continue;
-		if (inject_read(r->mem, private + offsetof(struct piece_private, threads) + i * sizeof(*t), t,
-				sizeof(*t)))
+		if (inject_read(r->mem, places + keys[i].nr * sizeof(struct piece_place), t, sizeof(*t)))
 			return -EAGAIN;
 		if (r->is_dry && t->nr_active)
 			return -EAGAIN;

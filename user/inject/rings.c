@@ -18,8 +18,6 @@ static const u64 ANY_STAMP = UINT64_MAX;
 
 struct ring_reader {
 	struct piece_ring *from; /* borrowed; of the target */
-	u32 ring;		 /* its number */
-	bool is_known;		 /* its records are read */
 	bool is_bad;		 /* what it said made no sense: it is read no more */
 	u64 read;		 /* records */
 	u64 published;		 /* of these, what the target knows of */
@@ -32,7 +30,6 @@ struct rings {
 	bool is_sequence;
 	struct ring_reader *readers; /* owned; PIECE_MAX_THREADS */
 	u32 nr_readers;
-	u8 *seen;  /* owned; for each ring: it has a reader */
 	u32 *heap; /* owned; readers with records, that of the smallest stamp first */
 	u32 nr_heap;
 	u64 first_stamp, first_ns; /* for the time of records */
@@ -77,9 +74,8 @@ int rings_new(struct rings **out, struct piece_shared *shared)
 	r->shared = shared;
 	r->is_sequence = shared->is_sequence;
 	r->readers = calloc(PIECE_MAX_THREADS, sizeof(*r->readers));
-	r->seen = calloc(PIECE_MAX_THREADS, sizeof(*r->seen));
 	r->heap = calloc(PIECE_MAX_THREADS, sizeof(*r->heap));
-	if (!r->readers || !r->seen || !r->heap) {
+	if (!r->readers || !r->heap) {
 		rings_free(r);
 		return -ENOMEM;
 	}
@@ -94,7 +90,6 @@ void rings_free(struct rings *r)
 	if (!r)
 		return;
 	free(r->readers);
-	free(r->seen);
 	free(r->heap);
 	free(r);
 }
@@ -149,18 +144,14 @@ static void find_new(struct rings *r)
 {
 	u32 nr = __atomic_load_n(&r->shared->nr_used, __ATOMIC_ACQUIRE);
 
-	for (u32 i = r->nr_readers; i < nr && i < PIECE_MAX_THREADS; i++) {
-		u32 ring = __atomic_load_n(&r->shared->used[i], __ATOMIC_ACQUIRE) - 1;
+	for (; r->nr_readers < nr && r->nr_readers < PIECE_MAX_THREADS; r->nr_readers++)
+		r->readers[r->nr_readers] = (struct ring_reader){ .from = &r->shared->rings[r->nr_readers] };
+}
 
-		/* Not written yet: this one and those behind it come with the next poll. */
-		if (ring == (u32)-1)
-			return;
-		r->readers[i] = (struct ring_reader){ .ring = ring % PIECE_MAX_THREADS };
-		r->readers[i].from = &r->shared->rings[r->readers[i].ring];
-		r->readers[i].is_bad = ring >= PIECE_MAX_THREADS || r->seen[r->readers[i].ring];
-		r->seen[r->readers[i].ring] = 1;
-		r->nr_readers++;
-	}
+/* The number of the ring of @reader. */
+static u32 ring_of(const struct rings *r, const struct ring_reader *reader)
+{
+	return (u32)(reader - r->readers);
 }
 
 static const struct piece_record *record_at(const struct ring_reader *reader, u64 at)
@@ -259,7 +250,7 @@ static int take_stack(struct rings *r, struct ring_reader *reader, const struct 
 		memcpy(&ips[i * PIECE_STACK_FRAMES], record_at(reader, reader->read + i),
 		       sizeof(struct piece_record));
 	reader->read += nr;
-	return sink->stack(sink->ctx, reader->ring, &stack, ips);
+	return sink->stack(sink->ctx, ring_of(r, reader), &stack, ips);
 }
 
 /* Take the next record of @reader. */
@@ -273,7 +264,7 @@ static int take(struct rings *r, struct ring_reader *reader, const struct rings_
 		return take_stack(r, reader, sink, &rec);
 	if (!is_known_kind(rec.kind))
 		return refuse(r, reader);
-	return sink->record(sink->ctx, reader->ring, time_of(r, reader->stamp), &rec);
+	return sink->record(sink->ctx, ring_of(r, reader), time_of(r, reader->stamp), &rec);
 }
 
 /* The records of the first reader up to this stamp come next: then those of another one, or none of this poll. */
@@ -386,12 +377,11 @@ u32 rings_fill(const struct rings *r)
 	u64 most = 0;
 
 	for (u32 i = 0; i < nr && i < PIECE_MAX_THREADS; i++) {
-		u32 at = __atomic_load_n(&r->shared->used[i], __ATOMIC_RELAXED) - 1;
-		const struct piece_ring *ring = &r->shared->rings[at % PIECE_MAX_THREADS];
+		const struct piece_ring *ring = &r->shared->rings[i];
 		u64 waits = __atomic_load_n(&ring->written, __ATOMIC_RELAXED) -
 			    __atomic_load_n(&ring->read, __ATOMIC_RELAXED);
 
-		if (at < PIECE_MAX_THREADS && waits > most)
+		if (waits > most)
 			most = waits;
 	}
 	return most >= PIECE_RING_RECORDS ? 100 : (u32)(most * 100 / PIECE_RING_RECORDS);

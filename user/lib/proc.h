@@ -42,7 +42,8 @@ struct proc_status {
 	u64 swapped_bytes;
 	u64 anonymous_bytes; /* of resident_bytes, without memory of files */
 	u64 pinned_bytes;    /* that devices may write to */
-	u64 locked_bytes;    /* that mlock(2) and mlockall(2) keep in memory */
+	u64 mapped_bytes;    /* as RLIMIT_AS counts them */
+	u64 data_bytes;	     /* as RLIMIT_DATA counts them */
 	u64 caps_effective;
 	u64 signals_blocked, signals_caught; /* bit n - 1 is signal n; blocked: by this thread */
 	u32 nr_threads;

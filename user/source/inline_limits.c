@@ -12,39 +12,75 @@
 #include "user/lib/proc_limit.h"
 #include "user/source/inline_target.h"
 
-/* While a call of mlockall() fills our memory, its thread cannot be stopped, and the others wait for each try. */
 #define LOOK_NS	 (100 * 1000 * 1000ULL)
 #define AGAIN_NS (5 * 1000 * 1000 * 1000ULL)
-/* Between a limit and the end of our memory the program's allocations fail. */
+/* Between a limit and the end of our memory the program's allocations may fail. */
 #define TURN_NS (5 * 1000 * 1000ULL)
 
-static const char *limit_of_memory(pid_t pid)
+/*
+ * The program must be able to map so many times our memory beyond what it has, or it may miss ours. Before the code is
+ * in it, BPF can see its calls in place of us; later, all calls are missed.
+ */
+enum { ROOM_TO_BEGIN = 64, ROOM_TO_STAY = 4 };
+
+/* Our memory in a program, as its limits count it, in bytes. */
+struct our_memory {
+	u64 all, data;
+};
+
+static struct our_memory memory_of(u32 nr_places, u32 nr_shards)
 {
-	if (proc_limit(pid, RLIMIT_AS) != UINT64_MAX || proc_limit(pid, RLIMIT_DATA) != UINT64_MAX)
-		return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
-	return NULL;
+	u64 data = PIECE_PRIVATE_BYTES + PIECE_PLACES_MAPPED(nr_places);
+
+	return (struct our_memory){ .all = PIECE_PRIVATE_OFFSET + data + PIECE_SHARED_MAPPED(nr_places) +
+					   PIECE_TABLES_MAPPED(nr_shards),
+				    .data = data };
+}
+
+/* Does @limit leave @bytes beyond @used? */
+static bool leaves(u64 limit, u64 used, u64 bytes)
+{
+	return limit >= used && limit - used >= bytes;
+}
+
+/* Do its limits leave @times our memory to @pid? NULL, or which one does not. */
+static const char *limit_of_memory(pid_t pid, const struct our_memory *ours, u32 times)
+{
+	u64 all = proc_limit(pid, RLIMIT_AS), data = proc_limit(pid, RLIMIT_DATA);
+	struct proc_status status;
+
+	if ((all == UINT64_MAX && data == UINT64_MAX) || proc_read_status(&status, pid))
+		return NULL;
+	if (leaves(all, status.mapped_bytes, times * ours->all) &&
+	    leaves(data, status.data_bytes, times * ours->data))
+		return NULL;
+	return "its memory is limited (RLIMIT_AS or RLIMIT_DATA)";
 }
 
 const char *inline_limits_of(pid_t pid)
 {
+	const struct our_memory first = memory_of(PIECE_FIRST_PLACES, PIECE_FIRST_SHARDS);
+
 	if (proc_limit(pid, RLIMIT_FSIZE) < PIECE_FILE_BYTES)
 		return "the size of its files is limited (RLIMIT_FSIZE)";
-	return limit_of_memory(pid);
+	return limit_of_memory(pid, &first, ROOM_TO_BEGIN);
+}
+
+static const char *lack_of_memory(const struct inline_target *t)
+{
+	const struct our_memory ours = memory_of(t->in->nr_places, t->in->nr_shards);
+
+	return limit_of_memory(t->pid, &ours, ROOM_TO_STAY);
 }
 
 static const char *harm(const struct inline_target *t)
 {
-	struct proc_status status;
-	pid_t pid = t->pid;
-
 	if (t->has_twins)
 		return "a thread of it has the thread pointer of another (clone without CLONE_SETTLS)";
-	if (!proc_read_status(&status, pid) && status.locked_bytes >= PIECE_SHARED_BYTES)
-		return "it has locked all of its memory, with ours (mlockall)";
-	return limit_of_memory(pid);
+	return lack_of_memory(t);
 }
 
-static void leave(struct inline_target *t, struct guard *g, const char *why)
+static void leave(struct inline_target *t, const char *why)
 {
 	int err;
 
@@ -53,7 +89,7 @@ static void leave(struct inline_target *t, struct guard *g, const char *why)
 		     "--backend bpf",
 		     t->pid, why);
 	t->has_told_limit = true;
-	err = guard_take_out(g, t->in);
+	err = guard_take_out(t->guard, t->in);
 	if (t->in->state == INJECT_NOTHING) {
 		t->past.allocs++;
 		t->past.frees++;
@@ -86,13 +122,13 @@ bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *t
 	t = targets[turn->nr++ % nr];
 	if (!t->rings || t->is_limited)
 		return false;
-	t->is_limited = limit_of_memory(t->pid);
+	t->is_limited = lack_of_memory(t);
 	if (t->is_limited)
 		__atomic_store_n(&t->wants_look, true, __ATOMIC_RELEASE);
 	return t->is_limited;
 }
 
-void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_t *lock)
+void inline_limits_look(struct inline_target *t, pthread_mutex_t *lock)
 {
 	const char *why;
 	u64 now = clock_now_ns();
@@ -110,5 +146,5 @@ void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_
 	t->next_look_ns = now + LOOK_NS;
 	why = harm(t);
 	if (why)
-		leave(t, g, why);
+		leave(t, why);
 }

@@ -7,13 +7,12 @@
 
 #include "user/lib/types.h"
 
-struct guard;
 struct inline_target;
 
 /*
- * The limit by which @pid cannot have our memory; NULL: none. Our rings would take up the addresses, and our state of
- * its threads the data, that a limit leaves to the program: its own allocations would fail. The memory that is shared
- * with us is a file that a thread of it makes.
+ * The limit by which @pid cannot have our memory; NULL: none. What our rings take up of its addresses, and our state of
+ * its threads of its data, a limit does not leave to the program: its own allocations may fail. The memory that is
+ * shared with us is a file that a thread of it makes.
  */
 const char *inline_limits_of(pid_t pid);
 
@@ -27,14 +26,14 @@ struct limits_turn {
 };
 
 /*
- * Has the next one of @targets limited its memory? True once: then inline_limits_look() looks at once. Asks for one
- * process each 5 ms, however many there are. For the thread that wakes the reader.
+ * Has the next one of @targets limited its memory, and little left of it? True once: then inline_limits_look() looks at
+ * once. Asks for one process each 5 ms, however many there are. For the thread that wakes the reader.
  */
 bool inline_limits_turn(struct limits_turn *turn, struct inline_target *const *targets, size_t nr);
 
 /*
- * After each poll of @t: has the program limited its memory, or locked all of it, or has it such threads? Then the code
- * is taken out, which is logged, and counted as a loss of calls. By the next look after that its records have been
+ * After each poll of @t: has the program limited its memory, and little left of it, or has it such threads? Then the
+ * code is taken out, which is logged, and counted as a loss of calls. By the next look after that its records have been
  * read, and its rings are freed, under @lock.
  */
-void inline_limits_look(struct inline_target *t, struct guard *g, pthread_mutex_t *lock);
+void inline_limits_look(struct inline_target *t, pthread_mutex_t *lock);

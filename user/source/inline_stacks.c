@@ -29,13 +29,21 @@ struct inline_stacks {
 
 /* ---- unwind tables ---- */
 
+/* The memory of unwind tables. */
+struct table_memory {
+	pid_t pid;
+	struct piece_tables *tables; /* borrowed */
+	struct inline_room room;
+	bool has_told;
+};
+
 static int open_shard(void *ctx, u32 nr, struct shard **out)
 {
-	struct piece_tables *const *tables = ctx;
+	struct table_memory *m = ctx;
 
 	if (nr >= PIECE_MAX_SHARDS)
 		return -ENOSPC;
-	*out = &(*tables)->shards[nr];
+	*out = &m->tables->shards[nr];
 	return 0;
 }
 
@@ -45,17 +53,51 @@ static void close_shard(void *ctx, struct shard *shard)
 	(void)shard;
 }
 
+static bool has_shard(const struct unwind_map *map)
+{
+	return map->shard < PIECE_MAX_SHARDS;
+}
+
+/* The number of shards that the target must be able to read. */
+static u32 shards_needed(const struct unwind_maps *maps)
+{
+	u32 nr = 0;
+
+	for (u32 i = 0; i < maps->nr; i++)
+		if (has_shard(&maps->maps[i]) && maps->maps[i].shard >= nr)
+			nr = maps->maps[i].shard + 1;
+	return nr;
+}
+
+/* Walks must not read shards @nr and on. */
+static void leave_out_shards(struct table_memory *m, struct unwind_maps *maps, u32 nr)
+{
+	if (!m->has_told)
+		warn("inline: PID %d: no memory can be mapped in it for all unwind tables: some stacks end early",
+		     m->pid);
+	m->has_told = true;
+	for (u32 i = 0; i < maps->nr; i++)
+		if (has_shard(&maps->maps[i]) && maps->maps[i].shard >= nr)
+			maps->maps[i].shard = LIMIT_SHARD;
+}
+
 /* Of the two places, walks do not use the other one, unless they began before the last change. */
 static int publish(void *ctx, pid_t pid, const struct unwind_maps *maps, struct unwind_maps **out)
 {
-	struct piece_tables *t = *(struct piece_tables **)ctx;
-	u32 other = !t->maps_at;
+	struct table_memory *m = ctx;
+	struct piece_tables *t = m->tables;
+	u32 other = !t->maps_at, needed = shards_needed(maps);
 	struct unwind_maps *to = &t->maps[other];
+	int nr = m->room.reach(m->room.ctx, needed);
 
 	(void)pid;
+	if (nr < 0)
+		return nr;
 	__atomic_store_n(&to->seq, maps->seq - 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	memcpy((u8 *)to + sizeof(to->seq), (const u8 *)maps + sizeof(to->seq), sizeof(*to) - sizeof(to->seq));
+	if ((u32)nr < needed)
+		leave_out_shards(m, to, (u32)nr);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	__atomic_store_n(&to->seq, maps->seq, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&t->maps_at, other, __ATOMIC_SEQ_CST);
@@ -71,10 +113,10 @@ static void drop_maps(void *ctx, pid_t pid, struct unwind_maps *maps)
 }
 
 int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared *shared,
-		      struct piece_tables *tables)
+		      struct piece_tables *tables, const struct inline_room *room)
 {
 	struct inline_stacks *s = calloc(1, sizeof(*s));
-	struct piece_tables **ctx = malloc(sizeof(struct piece_tables *));
+	struct table_memory *ctx = malloc(sizeof(*ctx));
 	const struct unwind_memory memory = { .ctx = ctx,
 					      .open_shard = open_shard,
 					      .close_shard = close_shard,
@@ -88,7 +130,7 @@ int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared
 		free(s);
 		return err;
 	}
-	*ctx = tables;
+	*ctx = (struct table_memory){ .pid = pid, .tables = tables, .room = *room };
 	s->pid = pid;
 	s->shared = shared;
 	s->tables = tables;
@@ -210,6 +252,8 @@ int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cf
 					      .ahead = ahead };
 	int err = unwind_tables_set(s->unwind, t->pid, &maps);
 
+	if (err == -EINPROGRESS)
+		return err;
 	if (!err)
 		err = look(s);
 	s->shared->epoch = t->maps.epoch;

@@ -10,15 +10,24 @@
 struct cfi_ahead;
 struct inline_stacks;
 
+/* Has the target map shards: inline_room_shards(). */
+struct inline_room {
+	void *ctx;
+	int (*reach)(void *ctx, u32 nr_shards);
+};
+
 /*
  * Begin with tables of @pid in @tables and settings in @shared, which both stay mapped until inline_stacks_free(). 0 or
  * -ENOMEM.
  */
 int inline_stacks_new(struct inline_stacks **out, pid_t pid, struct piece_shared *shared,
-		      struct piece_tables *tables) __must_check;
+		      struct piece_tables *tables, const struct inline_room *room) __must_check;
 void inline_stacks_free(struct inline_stacks *s);
 
-/* The mappings of the target were read again. Blocks for some 10 ms, longer for new large files. 0 or -errno. */
+/*
+ * The mappings of the target were read again. Blocks for some 10 ms, longer for new large files. 0 or -errno;
+ * -EINPROGRESS: nothing has changed, read them again when the stops of its threads have been handled.
+ */
 int inline_stacks_set(struct inline_stacks *s, const struct target *t, struct cfi_ahead *ahead) __must_check;
 
 /* Begin to read the tables of its new files, for inline_stacks_set(). @s may be NULL: all files are new. */

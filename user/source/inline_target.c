@@ -17,6 +17,7 @@
 #include "user/lib/cleanup.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/inline_room.h"
 #include "user/source/inline_stacks.h"
 
 /* A thread without a known TID gets a number that no thread has: Linux has none above MAX_TID (PID_MAX_LIMIT). */
@@ -48,12 +49,12 @@ static u64 max_wait_ticks(const struct source_options *o)
 }
 
 /* @in, NULL = there is no room for it, is the new target's also after an error. */
-static int new_target(struct inline_target **out, struct injection *in, pid_t pid)
+static int new_target(struct inline_target **out, struct guard *g, struct injection *in, pid_t pid)
 {
 	struct inline_target *t = calloc(1, sizeof(*t));
 
 	if (t)
-		*t = (struct inline_target){ .pid = pid, .mem = -1, .in = in };
+		*t = (struct inline_target){ .pid = pid, .mem = -1, .guard = g, .in = in };
 	else if (in)
 		guard_drop(in);
 	if (t && in)
@@ -68,14 +69,14 @@ static int new_target(struct inline_target **out, struct injection *in, pid_t pi
 
 int inline_target_new(struct inline_target **out, struct guard *g, pid_t pid, u64 start_time)
 {
-	return new_target(out, guard_add(g, pid, start_time), pid);
+	return new_target(out, g, guard_add(g, pid, start_time), pid);
 }
 
 int inline_target_copy(struct inline_target **out, struct guard *g, const struct inline_target *parent,
 		       pid_t pid, u64 start_time)
 {
 	struct inline_target *t;
-	int err = new_target(&t, guard_copy(g, parent->in, pid, start_time), pid);
+	int err = new_target(&t, g, guard_copy(g, parent->in, pid, start_time), pid);
 
 	if (err)
 		return err;
@@ -127,7 +128,7 @@ static int open_shared(const struct inline_target *t)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, t->pid, start,
-		 start + PIECE_SHARED_BYTES);
+		 start + PIECE_SHARED_MAPPED(t->in->nr_places));
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
@@ -142,10 +143,12 @@ static void *map_part(int fd, u64 bytes, u64 offset)
 
 static int map_tables(struct inline_target *t, int fd)
 {
-	t->tables = map_part(fd, PIECE_TABLES_BYTES, PIECE_PRIVATE_BYTES + PIECE_SHARED_BYTES);
+	const struct inline_room room = { .ctx = t, .reach = inline_room_shards };
+
+	t->tables = map_part(fd, PIECE_TABLES_BYTES, PIECE_FILE_TABLES);
 	if (!t->tables)
 		return -ENOMEM;
-	return inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables);
+	return inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables, &room);
 }
 
 int inline_target_map(struct inline_target *t, const struct source_options *o)
@@ -159,9 +162,10 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	fd = open_shared(t);
 	if (fd < 0)
 		return fd;
-	t->shared = map_part(fd, PIECE_SHARED_BYTES, PIECE_PRIVATE_BYTES);
+	t->shared = map_part(fd, PIECE_SHARED_BYTES, PIECE_FILE_SHARED);
 	if (!t->shared)
 		return -ENOMEM;
+	t->shared->nr_places = t->in->nr_places;
 	t->shared->max_wait = max_wait_ticks(o);
 	t->shared->is_sequence = wants_sequence();
 	/* A record of BPF that has 0 does not know the number. */
@@ -203,9 +207,9 @@ int inline_target_update(struct inline_target *t, const struct target *target, s
 	return t->stacks ? inline_stacks_set(t->stacks, target, ahead) : 0;
 }
 
-void inline_target_take_out(struct inline_target *t, struct guard *g)
+void inline_target_take_out(struct inline_target *t)
 {
-	int err = guard_take_out(g, t->in);
+	int err = guard_take_out(t->guard, t->in);
 
 	if (err == -EBUSY && !*t->in->why)
 		info("inline: PID %d: its functions are as before, but some of our memory stays in it: a thread may "
@@ -221,9 +225,9 @@ void inline_target_take_out(struct inline_target *t, struct guard *g)
 		     (double)inline_target_bytes(t) / (1 << 20));
 }
 
-int inline_target_leave(struct inline_target *t, struct guard *g)
+int inline_target_leave(struct inline_target *t)
 {
-	int err = guard_take_out(g, t->in);
+	int err = guard_take_out(t->guard, t->in);
 
 	if (err == -EINPROGRESS)
 		return err;
@@ -238,8 +242,8 @@ int inline_target_leave(struct inline_target *t, struct guard *g)
 
 bool inline_target_needs_poll(const struct inline_target *t)
 {
-	return t->rings &&
-	       (rings_fill(t->rings) >= WAKE_PERCENT || (t->stacks && inline_stacks_wants_look(t->stacks)));
+	return t->rings && (rings_fill(t->rings) >= WAKE_PERCENT || inline_room_wants(t) ||
+			    (t->stacks && inline_stacks_wants_look(t->stacks)));
 }
 
 int inline_target_set_depth(struct inline_target *t, u32 depth)
@@ -261,8 +265,8 @@ void inline_target_forget_stacks(struct inline_target *t)
 
 u64 inline_target_bytes(const struct inline_target *t)
 {
-	u64 per_thread = sizeof(struct piece_ring) + sizeof(struct piece_thread) +
-			 (t->stacks ? sizeof(struct piece_walk) : 0);
+	u64 per_thread = sizeof(struct piece_ring) +
+			 (t->stacks ? sizeof(struct piece_place) : sizeof(struct piece_thread));
 
 	if (!t->rings)
 		return 0;
@@ -277,7 +281,7 @@ void inline_target_lose(struct inline_target *t)
 	unmap(t);
 	memset(t->threads, 0, PIECE_MAX_THREADS * sizeof(*t->threads));
 	t->tid_offset = 0;
-	t->poll_stamp = 0;
+	t->poll_stamp = t->next_room_ns = 0;
 	free(take_ptr(t->unborn));
 	t->wants_update = t->is_paused = false;
 	t->has_twins = t->is_leaving = t->is_open = t->wants_bpf = t->is_declined = t->is_refused = false;
@@ -349,8 +353,8 @@ static u32 search_tid(const struct inline_target *t, u64 tp)
  */
 static u32 find_tid(struct inline_target *t, u32 ring)
 {
-	const u64 at =
-		t->in->region + PIECE_PRIVATE_OFFSET + offsetof(struct piece_private, keys) + ring * 8ULL;
+	const u64 at = t->in->region + PIECE_PLACES_OFFSET + ring * sizeof(struct piece_place) +
+		       offsetof(struct piece_place, thread.key);
 	u64 tp = 0;
 	u32 tid = 0;
 

@@ -19,7 +19,8 @@ struct ring_thread {
 
 struct inline_target {
 	pid_t pid;
-	struct injection *in;	      /* borrowed from the guard */
+	struct guard *guard;	      /* borrowed */
+	struct injection *in;	      /* borrowed from that */
 	struct piece_shared *shared;  /* mapped; NULL = the piece is not in it yet */
 	struct piece_tables *tables;  /* mapped; NULL without stacks */
 	struct inline_stacks *stacks; /* owned; NULL without stacks */
@@ -41,6 +42,7 @@ struct inline_target {
 	u64 next_look_ns; /* by that */
 	bool wants_look;  /* it looks at once; set by another thread */
 	bool is_limited;  /* by what that thread has found, which alone uses this */
+	u64 next_room_ns; /* when inline_room_look() tries again, after an error */
 	/* A forked child that has no rings yet: what its functions are. Owned; else NULL. */
 	struct piece_probe *unborn;
 	u64 poll_stamp;	   /* where the poll under way ends, so that forks are known that came before */
@@ -68,13 +70,13 @@ int inline_target_update(struct inline_target *t, const struct target *target,
 			 struct cfi_ahead *ahead) __must_check;
 
 /* Take the piece out. Records that it has written stay readable. What remains of it, and for how long, is logged. */
-void inline_target_take_out(struct inline_target *t, struct guard *g);
+void inline_target_take_out(struct inline_target *t);
 
 /*
  * A function of its program cannot be changed: take the piece out, so that BPF can see all of its calls (is_declined).
  * 0, -EINPROGRESS: later, when the stop of its thread has been handled, or -EOPNOTSUPP, logged: the piece stays.
  */
-int inline_target_leave(struct inline_target *t, struct guard *g) __must_check;
+int inline_target_leave(struct inline_target *t) __must_check;
 
 /* Is one of its rings so full that heaptap's reader must wake? */
 bool inline_target_needs_poll(const struct inline_target *t);

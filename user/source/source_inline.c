@@ -23,6 +23,7 @@
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/inline_limits.h"
+#include "user/source/inline_room.h"
 #include "user/source/inline_sites.h"
 #include "user/source/inline_stacks.h"
 #include "user/source/inline_target.h"
@@ -353,7 +354,7 @@ static int source_inline_create(struct source **out, const struct source_options
 }
 
 /* The mappings of @target were read. Its calls are seen from now on. */
-static int open_target(const struct inline_source *s, const struct target *target, struct cfi_ahead *ahead)
+static int open_target(const struct inline_source *s, struct target *target, struct cfi_ahead *ahead)
 {
 	struct inline_target *t = find_target(s, target->pid);
 	int err;
@@ -362,6 +363,10 @@ static int open_target(const struct inline_source *s, const struct target *targe
 		return 0;
 	number_calls(s, t);
 	err = inline_target_update(t, target, ahead);
+	if (err == -EINPROGRESS) {
+		target_read_again(target);
+		return 0;
+	}
 	err = err ? err : inject_set_on(t->in, true);
 	t->is_open = true;
 	/* -ESRCH: it has executed a program, or has ended. */
@@ -384,7 +389,7 @@ static int place(struct inline_source *s, struct target *t, int (*of_bpf)(struct
 
 	if (nr != -EOPNOTSUPP || !wants_bpf(s, t->pid))
 		return nr;
-	err = inline_target_leave(find_target(s, t->pid), s->guard);
+	err = inline_target_leave(find_target(s, t->pid));
 	if (err == -EINPROGRESS) {
 		target_read_again(t);
 		return 0;
@@ -431,7 +436,7 @@ static int source_inline_attach(struct source *source, struct target *t)
 	nr = err ? err : place_and_open(s, t, source_bpf.attach);
 	err = nr < 0 ? nr : 0;
 	if (err && find_target(s, t->pid)) {
-		inline_target_take_out(find_target(s, t->pid), s->guard);
+		inline_target_take_out(find_target(s, t->pid));
 		drop_target(s, t->pid);
 	}
 	return err ? err : nr;
@@ -439,8 +444,7 @@ static int source_inline_attach(struct source *source, struct target *t)
 
 static int source_inline_fork(struct source *source, struct target *t)
 {
-	struct inline_source *s = self(source);
-	return source_bpf.fork(s->bpf, t);
+	return source_bpf.fork(self(source)->bpf, t);
 }
 
 /* After an error the code that it has from its parent stays in it, without effect. */
@@ -469,15 +473,12 @@ static int source_inline_born(struct source *source, struct target *target)
 
 static void source_inline_copying(struct source *source, pid_t pid, bool is_on)
 {
-	struct inline_source *s = self(source);
-	source_bpf.copying(s->bpf, pid, is_on);
+	source_bpf.copying(self(source)->bpf, pid, is_on);
 }
 
 static void source_inline_follow(struct source *source, bool is_on)
 {
-	struct inline_source *s = self(source);
-
-	source_bpf.follow(s->bpf, is_on);
+	source_bpf.follow(self(source)->bpf, is_on);
 }
 
 static int source_inline_update(struct source *source, struct target *t)
@@ -493,7 +494,7 @@ static int source_inline_update(struct source *source, struct target *t)
 	nr = s->is_detached ? 0 : place_and_open(s, t, source_bpf.update);
 	known = find_target(s, t->pid);
 	if (known && known->is_refused && known->in->state == INJECT_IN)
-		inline_target_take_out(known, s->guard);
+		inline_target_take_out(known);
 	return nr;
 }
 
@@ -624,8 +625,10 @@ static int source_inline_poll(struct source *source, const struct sink *sink)
 		more = s->is_detached ? inline_target_poll(s->targets[i], sink, true)
 				      : inline_target_poll_begun(s->targets[i], sink);
 		nr = more < 0 ? more : nr + more;
-		if (!s->is_detached)
-			inline_limits_look(s->targets[i], s->guard, &s->lock);
+		if (!s->is_detached) {
+			inline_room_look(s->targets[i]);
+			inline_limits_look(s->targets[i], &s->lock);
+		}
 	}
 	if (nr >= MANY_RECORDS && !s->is_detached)
 		inline_waker_again(&s->waker);
@@ -664,9 +667,8 @@ static struct thread_stop source_inline_stop_reason(struct source *source, pid_t
 
 static void source_inline_forget(struct source *source, pid_t pid)
 {
-	struct inline_source *s = self(source);
-	source_bpf.forget(s->bpf, pid);
-	drop_target(s, pid);
+	source_bpf.forget(self(source)->bpf, pid);
+	drop_target(self(source), pid);
 }
 
 /* ---- settings ---- */
@@ -683,16 +685,14 @@ static void set_paused(struct inline_source *s, pid_t pid, bool is_paused)
 
 static void source_inline_pause(struct source *source, pid_t pid)
 {
-	struct inline_source *s = self(source);
-	source_bpf.pause(s->bpf, pid);
-	set_paused(s, pid, true);
+	source_bpf.pause(self(source)->bpf, pid);
+	set_paused(self(source), pid, true);
 }
 
 static void source_inline_resume(struct source *source, pid_t pid)
 {
-	struct inline_source *s = self(source);
-	source_bpf.resume(s->bpf, pid);
-	set_paused(s, pid, false);
+	source_bpf.resume(self(source)->bpf, pid);
+	set_paused(self(source), pid, false);
 }
 
 static int source_inline_set_depth(struct source *source, u32 depth)
@@ -745,7 +745,7 @@ static void source_inline_detach(struct source *source)
 	if (s->is_detached)
 		return;
 	for (size_t i = 0; i < s->nr_targets; i++)
-		inline_target_take_out(s->targets[i], s->guard);
+		inline_target_take_out(s->targets[i]);
 	s->is_detached = true;
 	courtesy_hurry_end(&s->hurry);
 	source_bpf.detach(s->bpf);
@@ -758,7 +758,7 @@ static void source_inline_free(struct source *source)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->nr_targets && !s->is_detached; i++)
-		inline_target_take_out(s->targets[i], s->guard);
+		inline_target_take_out(s->targets[i]);
 	courtesy_hurry_end(&s->hurry);
 	inline_waker_fini(&s->waker);
 	while (s->nr_targets)

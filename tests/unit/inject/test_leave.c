@@ -208,11 +208,12 @@ static void test_executed(void **state)
 }
 
 /* A region in which one thread has a call under way. */
-static taddr_t busy_region(int fd, u32 **active)
+static taddr_t busy_region(struct injection *in, int fd, u32 **active)
 {
 	u8 *region =
 		mmap(NULL, PIECE_REGION_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct piece_private *private = (void *)(region + PIECE_PRIVATE_OFFSET);
+	struct piece_place *places = (void *)(region + PIECE_PLACES_OFFSET);
 
 	assert_ptr_not_equal(region, MAP_FAILED);
 	assert_int_equal(ftruncate(fd, PIECE_PRIVATE_BYTES), 0);
@@ -220,9 +221,11 @@ static taddr_t busy_region(int fd, u32 **active)
 	assert_ptr_equal(
 		mmap(private, PIECE_PRIVATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0),
 		private);
-	private->keys[0] = 1;
-	private->threads[0].nr_active = 1;
-	*active = &private->threads[0].nr_active;
+	assert_int_equal(mprotect(places, PIECE_PLACES_MAPPED(1), PROT_READ | PROT_WRITE), 0);
+	private->keys[0].key = 1;
+	places->thread.nr_active = 1;
+	*active = &places->thread.nr_active;
+	in->nr_places = in->nr_shards = 1;
 	return (taddr_t)(uintptr_t)region;
 }
 
@@ -241,7 +244,7 @@ static void target_init(struct target *t)
 	assert_int_equal(pipe(ready), 0);
 	t->fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC);
 	t->w.in->nr_patches = 0;
-	t->w.in->region = busy_region(t->fd, &t->active);
+	t->w.in->region = busy_region(t->w.in, t->fd, &t->active);
 	t->w.in->state = INJECT_IN;
 }
 
@@ -442,7 +445,7 @@ static void test_guard_of_tracer(void **state)
 		skip();
 	}
 	world_init(&w);
-	w.in->region = busy_region(fd, &active);
+	w.in->region = busy_region(w.in, fd, &active);
 	*active = 0;
 	w.in->pid = fork();
 	assert_true(w.in->pid >= 0);

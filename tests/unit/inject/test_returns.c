@@ -12,7 +12,14 @@
 
 #include <cmocka.h>
 
-enum { REGION = 1 << 24, RETURNED = REGION + 0x80, STACK = 0x200000, OTHER_STACK = 0x400000, RET = 0x5000 };
+enum {
+	REGION = 1 << 24,
+	RETURNED = REGION + 0x80,
+	STACK = 0x200000,
+	OTHER_STACK = 0x400000,
+	RET = 0x5000,
+	NR_PLACES = 2
+};
 
 static const u64 SIGNED = 0x0025000000000000 | RETURNED;
 
@@ -25,19 +32,27 @@ struct world {
 	struct piece_thread thread;
 };
 
+/* Where the thread in place @nr has its calls. */
+static taddr_t thread_at(u32 nr)
+{
+	return REGION + PIECE_PLACES_OFFSET + nr * sizeof(struct piece_place) +
+	       offsetof(struct piece_place, thread);
+}
+
 static struct world *world_new(void)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	const u64 key = 1;
+	const struct piece_key key = { .key = 1 };
 
 	assert_non_null(w);
 	w->in.region = REGION;
+	w->in.nr_places = NR_PLACES;
 	w->in.returned = RETURNED;
 	w->nr = 1;
 	w->links[0].sp = STACK - 256;
 	w->mem = memfd_create("target", MFD_CLOEXEC);
 	assert_true(w->mem >= 0);
-	assert_int_equal(ftruncate(w->mem, REGION + PIECE_PRIVATE_OFFSET + PIECE_PRIVATE_BYTES), 0);
+	assert_int_equal(ftruncate(w->mem, REGION + PIECE_PLACES_OFFSET + PIECE_PLACES_MAPPED(NR_PLACES)), 0);
 	assert_int_equal(inject_write(w->mem, REGION + PIECE_PRIVATE_OFFSET, &key, sizeof(key)), 0);
 	return w;
 }
@@ -51,10 +66,8 @@ static void world_free(struct world *w)
 /* The thread has a call that began at @sp, and returns to @ret. */
 static void add_call(struct world *w, u64 sp, u64 ret)
 {
-	const taddr_t at = REGION + PIECE_PRIVATE_OFFSET + offsetof(struct piece_private, threads);
-
 	w->thread.pending[w->thread.nr_pending++] = (struct piece_pending){ .sp = sp, .ret = ret };
-	assert_int_equal(inject_write(w->mem, at, &w->thread, sizeof(w->thread)), 0);
+	assert_int_equal(inject_write(w->mem, thread_at(0), &w->thread, sizeof(w->thread)), 0);
 }
 
 static void set(const struct world *w, u64 at, u64 word)
@@ -219,18 +232,14 @@ static void test_handler(void **state)
 static void test_threads(void **state)
 {
 	struct world *w = world_new();
-	const u64 keys[2] = { 1, 1 };
+	const struct piece_key keys[] = { { .key = 1 }, { .key = 3, .nr = 1 }, { .key = PIECE_CLAIMED } };
 
 	(void)state;
 	w->links[1] = (struct inject_link){ .sp = STACK + 4096 - 256, .value = RETURNED };
 	w->nr = 2;
 	add_call(w, STACK, RET);
 	w->thread.pending[0] = (struct piece_pending){ .sp = STACK + 4096 - 128, .ret = RET + 4 };
-	assert_int_equal(inject_write(w->mem,
-				      REGION + PIECE_PRIVATE_OFFSET +
-					      offsetof(struct piece_private, threads) + sizeof(w->thread),
-				      &w->thread, sizeof(w->thread)),
-			 0);
+	assert_int_equal(inject_write(w->mem, thread_at(1), &w->thread, sizeof(w->thread)), 0);
 	assert_int_equal(inject_write(w->mem, REGION + PIECE_PRIVATE_OFFSET, keys, sizeof(keys)), 0);
 	set(w, STACK - 8, RETURNED);
 	assert_int_equal(look(w), 0);

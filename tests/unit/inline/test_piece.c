@@ -4,6 +4,7 @@
  * program. End-to-end tests try more, but on one CPU; this test runs wherever unit tests do.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -58,11 +59,6 @@ static u8 *region, *room;
 static struct piece_shared *shared(void)
 {
 	return (void *)(region + PIECE_SHARED_OFFSET);
-}
-
-static struct piece_private *private(void)
-{
-	return (void *)(region + PIECE_PRIVATE_OFFSET);
 }
 
 static void *function(u32 number)
@@ -161,6 +157,7 @@ static int set_up(void **state)
 				   (u64)(uintptr_t)region + head->enter_call };
 	memcpy(room + ISLAND, &ways, sizeof(ways));
 	shared()->is_sequence = 1;
+	shared()->nr_places = PIECE_FIRST_PLACES;
 	shared()->max_wait = ~0ULL;
 	add_functions();
 	__builtin___clear_cache((char *)region, (char *)region + PIECE_CODE_BYTES);
@@ -206,19 +203,15 @@ static struct sums all_rings(void)
 {
 	struct sums s = { 0 };
 
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++)
-		if (private()->keys[i])
-			add_ring(&s, &shared()->rings[i]);
+	for (u32 i = 0; i < shared()->nr_used; i++)
+		add_ring(&s, &shared()->rings[i]);
 	return s;
 }
 
 static const struct piece_record *record(u64 nr)
 {
-	for (u32 i = 0; i < PIECE_MAX_THREADS; i++)
-		if (private()->keys[i])
-			return &shared()->rings[i].records[nr];
-	fail();
-	return NULL;
+	assert_true(shared()->nr_used > 0);
+	return &shared()->rings[0].records[nr];
 }
 
 static void check_record(u64 nr, u8 kind, u16 fn, u64 addr, u64 size)
@@ -285,6 +278,44 @@ static void test_threads(void **state)
 	assert_int_equal(s.frees, NR_THREADS * NR_PAIRS);
 	assert_int_equal(s.lost, 0);
 	assert_true(sequence_last(&shared()->sequence) >= 2 * NR_THREADS * NR_PAIRS);
+}
+
+/* Two threads, of which the first one has the only place. Calls of the other one are lost, which changes nothing. */
+static void test_no_place(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	shared()->nr_places = 1;
+	shared()->is_full = 1;
+	allocate(1);
+	assert_int_equal(pthread_create(&thread, NULL, many_pairs, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(all_rings().allocs, 1);
+	assert_int_equal(shared()->lost_threads, 2 * NR_PAIRS);
+	assert_int_equal(shared()->nr_used, 1);
+}
+
+/* Threads wait for places, which come one by one. */
+static void test_late_places(void **state)
+{
+	pthread_t threads[NR_THREADS];
+	struct sums s;
+
+	(void)state;
+	shared()->nr_places = 0;
+	for (u32 i = 0; i < NR_THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, many_pairs, NULL), 0);
+	for (u32 i = 0; i < NR_THREADS; i++) {
+		__atomic_store_n(&shared()->nr_places, i + 1, __ATOMIC_RELEASE);
+		while (__atomic_load_n(&shared()->nr_used, __ATOMIC_ACQUIRE) <= i)
+			sched_yield();
+	}
+	for (u32 i = 0; i < NR_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	s = all_rings();
+	assert_int_equal(s.allocs + s.frees, 2 * NR_THREADS * NR_PAIRS);
+	assert_int_equal(s.lost + shared()->lost_threads, 0);
 }
 
 static u64 nr_handled, nr_sent;
@@ -373,8 +404,9 @@ static void test_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls),   TEST(test_operator), TEST(test_ret),  TEST(test_threads),
-		TEST(test_signals), TEST(test_longjmp),	 TEST(test_full), TEST(test_off),
+		TEST(test_calls),    TEST(test_operator),    TEST(test_ret),	 TEST(test_threads),
+		TEST(test_no_place), TEST(test_late_places), TEST(test_signals), TEST(test_longjmp),
+		TEST(test_full),     TEST(test_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include "bpf/event.h"
 #include "user/inject/rings.h"
 
-enum { RING = 7, TID_WORD = 4, BEFORE_STACK = 150, NR_RECORDS = 400 };
+enum { RING = 7, NR_PLACES = RING + 1, TID_WORD = 4, BEFORE_STACK = 150, NR_RECORDS = 400 };
 
 /* This process is the target, and thread_memory is what the thread pointer of its only thread points to. */
 struct world {
@@ -64,34 +64,34 @@ static void *map_zeros(size_t len)
 	return p;
 }
 
-static struct piece_private *world_init(struct world *w)
+/* Returns the places of threads. */
+static struct piece_place *world_init(struct world *w)
 {
-	struct piece_private *private = map_zeros(sizeof(*private));
+	struct piece_place *places = map_zeros(NR_PLACES * sizeof(*places));
 
 	memset(w, 0, sizeof(*w));
-	w->in.region = (taddr_t)(uintptr_t) private - PIECE_PRIVATE_OFFSET;
-	private->keys[RING] = (u64)(uintptr_t)w->thread_memory | 1;
+	w->in.region = (taddr_t)(uintptr_t)places - PIECE_PLACES_OFFSET;
+	places[RING].thread.key = (u64)(uintptr_t)w->thread_memory | 1;
 	w->t.pid = getpid();
 	w->t.in = &w->in;
 	w->t.shared = map_zeros(sizeof(*w->t.shared));
 	w->t.shared->is_sequence = 1;
-	w->t.shared->nr_used = 1;
-	w->t.shared->used[0] = RING + 1;
+	w->t.shared->nr_used = NR_PLACES;
 	w->t.mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
 	w->t.threads = calloc(PIECE_MAX_THREADS, sizeof(*w->t.threads));
 	w->t.tid_offset = TID_WORD * sizeof(u32);
 	assert_true(w->t.mem >= 0 && w->t.threads);
 	assert_int_equal(rings_new(&w->t.rings, w->t.shared), 0);
-	return private;
+	return places;
 }
 
-static void world_fini(struct world *w, struct piece_private *private)
+static void world_fini(struct world *w, struct piece_place *places)
 {
 	rings_free(w->t.rings);
 	close(w->t.mem);
 	free(w->t.threads);
 	munmap(w->t.shared, sizeof(*w->t.shared));
-	munmap(private, sizeof(*private));
+	munmap(places, NR_PLACES * sizeof(*places));
 }
 
 /* The thread writes a record, which is read when its memory has the TID @now. Returns the TID of the record. */
@@ -112,7 +112,7 @@ static u32 tid_read(struct world *w, u32 now)
 static void test_later_thread(void **state)
 {
 	struct world w;
-	struct piece_private *private = world_init(&w);
+	struct piece_place *places = world_init(&w);
 	u32 unknown;
 
 	(void)state;
@@ -125,13 +125,13 @@ static void test_later_thread(void **state)
 	assert_int_equal(tid_read(&w, 0), 100); /* it has ended */
 	assert_int_equal(tid_read(&w, 200), 200);
 	assert_int_equal(tid_read(&w, UINT32_MAX), 200); /* it was joined */
-	world_fini(&w, private);
+	world_fini(&w, places);
 }
 
 static void test_many_at_once(void **state)
 {
 	struct world w;
-	struct piece_private *private = world_init(&w);
+	struct piece_place *places = world_init(&w);
 	const struct sink sink = { .ctx = &w, .record = see_stack, .heap_events = see_many };
 	struct piece_ring *r = &w.t.shared->rings[RING];
 	struct piece_stack stack = { .kind = EVENT_STACK, .epoch = 1 };
@@ -149,7 +149,7 @@ static void test_many_at_once(void **state)
 	__atomic_store_n(&r->written, NR_RECORDS, __ATOMIC_RELEASE);
 	assert_int_equal(inline_target_poll(&w.t, &sink, false), NR_RECORDS);
 	assert_int_equal(w.nr_seen, NR_RECORDS);
-	world_fini(&w, private);
+	world_fini(&w, places);
 }
 
 int main(void)

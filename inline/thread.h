@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* State of the threads of a target, as far as heaptap does not share it: part of the memory of inline/layout.h. */
+#pragma once
+
+#include "call/inflight.h"
+#include "inline/thread_walk.h"
+
+enum {
+	PIECE_MAX_THREADS = 8192, /* a power of two; keys and places are never given back */
+	PIECE_MAX_PENDING = 32,
+	PIECE_KNOWN_RULES = 32768, /* a power of two */
+};
+
+/* A call whose return address was replaced. */
+struct piece_pending {
+	u64 sp; /* at entry: the address of the return address */
+	u64 ret;
+	u64 probe; /* index; as wide as a copy reads it: the CPU hands a value on only if it was written as a whole */
+};
+
+struct piece_thread {
+	u64 key;       /* as in the table of keys; written once */
+	u32 nr_active; /* hooks that the thread is in: more than one if a signal has interrupted one */
+	u32 nr_pending;
+	struct piece_pending pending[PIECE_MAX_PENDING];
+	struct inflight calls;
+};
+
+/* The state of one thread. */
+struct piece_place {
+	struct piece_thread thread;
+	struct piece_walk walk;
+};
+
+/* Key 0: free. PIECE_CLAIMED: a thread is about to write its own. */
+struct piece_key {
+	u64 key;	 /* thread pointer, plus twice the number of interrupted hooks, plus 1 */
+	u64 nr;		 /* of the place, and of the ring */
+	u64 place, ring; /* where they are */
+};
+static const u64 PIECE_CLAIMED = 2;
+
+/* Private to each process; a forked child has a copy, and of the places, so that its calls under way return. */
+struct piece_private {
+	struct piece_key keys[PIECE_MAX_THREADS];
+	_Alignas(4096) u64 rules[PIECE_KNOWN_RULES][2]; /* of all threads: struct piece_rule */
+};

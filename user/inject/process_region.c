@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The memory of the piece in a target: where it is, how it grows, how it goes. */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "user/inject/left.h"
+#include "user/inject/piece_object.h"
+#include "user/inject/process_private.h"
+#include "user/lib/array.h"
+#include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
+#include "user/lib/maps.h"
+
+int inject_check_region(const struct injection *in)
+{
+	const taddr_t private = in->region + PIECE_PRIVATE_OFFSET;
+	struct maps_reader *maps;
+	struct map_line line;
+	bool is_there = false;
+	int err = maps_open(&maps, in->pid);
+
+	if (err)
+		return err;
+	while (!is_there && (err = maps_next(maps, &line)) == 1)
+		is_there = line.start <= private && private < line.end &&
+			   !strncmp(line.path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH));
+	maps_close(maps);
+	return is_there ? 0 : err < 0 ? err : -ESRCH;
+}
+
+/* ---- making it ---- */
+
+/* A part of the file that the target shares with us, or has a copy of. */
+struct region_part {
+	u64 offset, bytes, file_offset; /* in the region, mapped, in the file */
+	int prot, flags;
+};
+
+enum { NR_PARTS = 4, FIRST_TO_GROW = 1 };
+
+static void list_parts(struct region_part parts[NR_PARTS], u32 nr_places, u32 nr_shards)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+
+	parts[0] = (struct region_part){ PIECE_PRIVATE_OFFSET, PIECE_PRIVATE_BYTES, 0, rw, MAP_PRIVATE };
+	parts[1] = (struct region_part){ PIECE_PLACES_OFFSET, PIECE_PLACES_MAPPED(nr_places),
+					 PIECE_FILE_PLACES, rw, MAP_PRIVATE };
+	parts[2] = (struct region_part){ PIECE_SHARED_OFFSET, PIECE_SHARED_MAPPED(nr_places),
+					 PIECE_FILE_SHARED, rw, MAP_SHARED };
+	parts[3] = (struct region_part){ PIECE_TABLES_OFFSET, PIECE_TABLES_MAPPED(nr_shards),
+					 PIECE_FILE_TABLES, PROT_READ, MAP_SHARED };
+}
+
+/* A child would write to our rings. Nor is anything of this of use in a core file. */
+static int advise(struct stopped *s, taddr_t region, const struct region_part *p)
+{
+	int err = p->flags & MAP_SHARED ? inject_advise(s, region + p->offset, p->bytes, MADV_DONTFORK) : 0;
+
+	return err ? err : inject_advise(s, region + p->offset, p->bytes, MADV_DONTDUMP);
+}
+
+int inject_map_file(struct stopped *s, int mem, const struct injection *in, taddr_t region)
+{
+	struct region_part parts[NR_PARTS];
+	u64 fd;
+	int err = inject_make_file(s, mem, INJECT_MEMORY_NAME, PIECE_FILE_BYTES, &fd), ret;
+
+	if (err)
+		return err;
+	list_parts(parts, in->nr_places, in->nr_shards);
+	for (size_t i = 0; i < NR_PARTS && !err; i++) {
+		const struct region_part *p = &parts[i];
+
+		err = inject_map(s, region + p->offset, p->bytes, p->prot,
+				 p->flags | MAP_FIXED | MAP_NORESERVE, fd, p->file_offset);
+		if (!err)
+			err = advise(s, region, p);
+	}
+	ret = inject_close(s, fd);
+	return err ? err : ret;
+}
+
+/* Map the code, and behind it the page that is empty in a forked child. */
+static int map_code(struct stopped *s, int mem, taddr_t region)
+{
+	const u64 bytes = PIECE_CODE_BYTES + PIECE_PAGE;
+	int err = inject_map(s, region, bytes, PROT_READ | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (u64)-1, 0);
+
+	if (!err)
+		err = inject_write(mem, region, piece_object_start, piece_object_bytes());
+	if (!err)
+		err = inject_map(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (u64)-1, 0);
+	if (!err)
+		err = inject_advise(s, region + PIECE_CONTROL_OFFSET, PIECE_PAGE, MADV_WIPEONFORK);
+	return err ? err : inject_advise(s, region, PIECE_CODE_BYTES, MADV_DONTDUMP);
+}
+
+/*
+ * A place for the region: amid the largest hole of the address space. The kernel puts what the program maps beside its
+ * libraries, or behind its heap, so nothing comes between the parts of the region. 0: there is no such hole.
+ */
+static taddr_t find_place(pid_t pid)
+{
+	struct maps_reader *maps;
+	struct map_line line;
+	taddr_t end = 0, best = 0;
+	u64 most = 2 * PIECE_REGION_BYTES;
+
+	if (maps_open(&maps, pid))
+		return 0;
+	/* The vsyscall page lies in the kernel's half of the addresses. */
+	while (maps_next(maps, &line) == 1 && line.start <= INT64_MAX) {
+		if (line.start - end > most) {
+			most = line.start - end;
+			best = (end + most / 2) & ~(taddr_t)(PIECE_PAGE - 1);
+		}
+		end = line.end;
+	}
+	maps_close(maps);
+	return best;
+}
+
+int inject_make_region(struct injection *in, struct stopped *s, int mem)
+{
+	const struct piece_head *head = (const void *)piece_object_start;
+	const taddr_t region = find_place(s->pid);
+	int err = region ? 0 : -ENOMEM, ret;
+
+	in->nr_places = PIECE_FIRST_PLACES;
+	in->nr_shards = PIECE_FIRST_SHARDS;
+	if (!err)
+		err = map_code(s, mem, region);
+	if (!err)
+		err = inject_map_file(s, mem, in, region);
+	if (!err) {
+		in->ways = (struct code_ways){ region + head->enter, region + head->enter_call };
+		in->returned = region + head->returned;
+		in->region = region;
+		return 0;
+	}
+	/* A program that locks all memory that it maps (mlockall) may lock no more of it. */
+	if (err == -EAGAIN)
+		err = inject_fail(in, -EOPNOTSUPP,
+				  "it locks all of its memory, and may lock no more (RLIMIT_MEMLOCK)");
+	ret = region && err != -EEXIST ? inject_unmap_region(in, s, region) : 0;
+	return ret ? inject_fail(in, err, "its memory cannot be unmapped: %s", strerror(-ret)) : err;
+}
+
+/* ---- the end ---- */
+
+int inject_unmap_region(const struct injection *in, struct stopped *s, taddr_t region)
+{
+	struct region_part parts[NR_PARTS];
+	int err;
+
+	list_parts(parts, in->nr_places, in->nr_shards);
+	/* Up to the places, with the parked pages. */
+	err = inject_unmap(s, region, parts[1].offset + parts[1].bytes);
+	for (size_t i = 2; i < NR_PARTS && !err; i++)
+		err = inject_unmap(s, region + parts[i].offset, parts[i].bytes);
+	return err;
+}
+
+/* ---- growing ---- */
+
+/* Make a part longer where it is. -ENOMEM: other memory is behind it, or a limit is reached. */
+static int grow_part(struct stopped *s, taddr_t region, const struct region_part *from,
+		     const struct region_part *to)
+{
+	const u64 args[INJECT_ARGS] = { region + from->offset, from->bytes, to->bytes };
+	u64 got;
+
+	return from->bytes == to->bytes ? 0 : inject_syscall(s, SYS_mremap, args, &got);
+}
+
+static int grow_parts(const struct injection *in, struct stopped *s, u32 nr_places, u32 nr_shards)
+{
+	struct region_part from[NR_PARTS], to[NR_PARTS];
+	size_t nr = FIRST_TO_GROW;
+	int err = 0;
+
+	list_parts(from, nr_places, nr_shards);
+	list_parts(to, in->nr_places, in->nr_shards);
+	while (nr < NR_PARTS && !(err = grow_part(s, in->region, &from[nr], &to[nr])))
+		nr++;
+	/* All, or nothing. */
+	while (err && nr-- > FIRST_TO_GROW)
+		if (to[nr].bytes > from[nr].bytes &&
+		    inject_unmap(s, in->region + from[nr].offset + from[nr].bytes,
+				 to[nr].bytes - from[nr].bytes))
+			return -EBUSY;
+	return err;
+}
+
+/* The numbers are those of the larger memory before it is there: whoever has to unmap it later knows all of it. */
+static int grow(struct injection *in, struct stopped *s, int mem, u32 nr_places, u32 nr_shards)
+{
+	const u32 old_places = in->nr_places, old_shards = in->nr_shards;
+	int err = inject_check_region(in);
+
+	if (err)
+		return err;
+	in->nr_places = nr_places;
+	in->nr_shards = nr_shards;
+	err = inject_save(in, NULL, mem);
+	if (!err)
+		err = grow_parts(in, s, old_places, old_shards);
+	/* Before threads go on that have waited for a place. */
+	if (!err)
+		return inject_write(
+			mem, in->region + PIECE_SHARED_OFFSET + offsetof(struct piece_shared, nr_places),
+			&nr_places, sizeof(nr_places));
+	in->nr_places = old_places;
+	in->nr_shards = old_shards;
+	return err;
+}
+
+int inject_grow(struct injection *in, u32 nr_places, u32 nr_shards)
+{
+	u64 begin = clock_now_ns(), took;
+	auto_close int mem = inject_open_memory(in->pid);
+	struct stopped s;
+	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
+
+	if (err)
+		return err;
+	err = grow(in, &s, mem, nr_places, nr_shards);
+	threads_resume(&s);
+	took = clock_now_ns() - begin;
+	in->put_in_ns = took > in->put_in_ns ? took : in->put_in_ns;
+	return err;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Has more of the piece's memory mapped in a target. */
+#include "user/source/inline_room.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "user/lib/clock.h"
+#include "user/lib/log.h"
+#include "user/source/inline_target.h"
+
+enum { MORE_SHARDS = 8 };
+
+#define AGAIN_NS (5 * 1000 * 1000 * 1000ULL)
+
+static u32 nr_used(const struct inline_target *t)
+{
+	u32 nr = __atomic_load_n(&t->shared->nr_used, __ATOMIC_RELAXED);
+
+	return nr < PIECE_MAX_THREADS ? nr : PIECE_MAX_THREADS;
+}
+
+bool inline_room_wants(const struct inline_target *t)
+{
+	return t->rings && t->is_open && t->in->state == INJECT_IN && t->in->nr_places < PIECE_MAX_THREADS &&
+	       nr_used(t) > t->in->nr_places / 2 && clock_now_ns() >= t->next_room_ns;
+}
+
+/* Four times as many as are used, in powers of two: threads often come in numbers. */
+static u32 nr_wanted(const struct inline_target *t)
+{
+	u32 nr = t->in->nr_places;
+
+	while (nr < 4 * nr_used(t) && nr < PIECE_MAX_THREADS)
+		nr *= 2;
+	return nr;
+}
+
+void inline_room_look(struct inline_target *t)
+{
+	int err;
+
+	if (!inline_room_wants(t))
+		return;
+	err = guard_grow(t->guard, t->in, nr_wanted(t), t->in->nr_shards);
+	if (err == -ESRCH || err == -EINPROGRESS || err == -EAGAIN)
+		return;
+	if (err && !t->next_room_ns)
+		warn("inline: PID %d: no memory can be mapped in it for more threads (%s): calls of threads beyond the "
+		     "first %u are lost",
+		     t->pid, strerror(-err), t->in->nr_places);
+	t->next_room_ns = err ? clock_now_ns() + AGAIN_NS : 0;
+	__atomic_store_n(&t->shared->is_full, !!err, __ATOMIC_RELEASE);
+	/* A thread may have waited longer than it may. */
+	if (!err)
+		__atomic_store_n(&t->shared->is_dropping, 0, __ATOMIC_RELEASE);
+}
+
+int inline_room_shards(void *target, u32 nr)
+{
+	struct inline_target *t = target;
+	u32 more = nr + MORE_SHARDS < PIECE_MAX_SHARDS ? nr + MORE_SHARDS : PIECE_MAX_SHARDS;
+	int err;
+
+	if (nr <= t->in->nr_shards)
+		return (int)t->in->nr_shards;
+	err = guard_grow(t->guard, t->in, t->in->nr_places, more);
+	if (err == -ESRCH || err == -EINPROGRESS || err == -EAGAIN)
+		return err == -ESRCH ? err : -EINPROGRESS;
+	return (int)t->in->nr_shards;
+}
