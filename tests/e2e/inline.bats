@@ -657,6 +657,16 @@ take_turns() {
 	step "alloc 5 10"
 }
 
+@test "inline: heaptap's own memory is limited: a message says so, and the program is as before" {
+	stepping
+	run timeout 60 bash -c 'ulimit -v 3000000; exec "$@"' bash "$HEAPTAP" attach --backend inline -t 100ms "$TARGET"
+	[ "$status" -eq 3 ] || { echo "status $status: $output"; return 1; }
+	[[ $output == *"heaptap itself may not map 3.2 GB of addresses (ulimit -v): use --backend bpf"* ]]
+	untouched "$TARGET"
+	has_no_memory "$TARGET"
+	step "alloc 5 10"
+}
+
 # The kernel's limit for the number of mappings: no two neighbours have the same rights.
 @test "inline: attach to a program that has all mappings it may have is refused and harms nobody" {
 	start python3 -c 'import ctypes, mmap, sys, time

@@ -36,6 +36,12 @@ static u32 nr_wanted(const struct inline_target *t)
 	return nr;
 }
 
+/* Will it be possible later? A busy machine may need long to stop all threads. */
+static bool is_for_now(int err)
+{
+	return err == -EINPROGRESS || err == -EAGAIN || err == -ETIME;
+}
+
 void inline_room_look(struct inline_target *t)
 {
 	int err;
@@ -43,7 +49,7 @@ void inline_room_look(struct inline_target *t)
 	if (!inline_room_wants(t))
 		return;
 	err = guard_grow(t->guard, t->in, nr_wanted(t), t->in->nr_shards);
-	if (err == -ESRCH || err == -EINPROGRESS || err == -EAGAIN)
+	if (err == -ESRCH || is_for_now(err))
 		return;
 	if (err && !t->next_room_ns)
 		warn("inline: PID %d: no memory can be mapped in it for more threads (%s): calls of threads beyond the "
@@ -65,7 +71,7 @@ int inline_room_shards(void *target, u32 nr)
 	if (nr <= t->in->nr_shards)
 		return (int)t->in->nr_shards;
 	err = guard_grow(t->guard, t->in, t->in->nr_places, more);
-	if (err == -ESRCH || err == -EINPROGRESS || err == -EAGAIN)
+	if (err == -ESRCH || is_for_now(err))
 		return err == -ESRCH ? err : -EINPROGRESS;
 	return (int)t->in->nr_shards;
 }

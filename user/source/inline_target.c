@@ -141,13 +141,21 @@ static void *map_part(int fd, u64 bytes, u64 offset)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
+/* Addresses of heaptap's own are missing, of which it takes as many as the target may ever need. */
+static int no_room(const struct inline_target *t, u64 bytes)
+{
+	snprintf(t->in->why, sizeof(t->in->why),
+		 "heaptap itself may not map %.1f GB of addresses (ulimit -v)", (double)bytes / 1e9);
+	return -ENOMEM;
+}
+
 static int map_tables(struct inline_target *t, int fd)
 {
 	const struct inline_room room = { .ctx = t, .reach = inline_room_shards };
 
 	t->tables = map_part(fd, PIECE_TABLES_BYTES, PIECE_FILE_TABLES);
 	if (!t->tables)
-		return -ENOMEM;
+		return no_room(t, PIECE_TABLES_BYTES);
 	return inline_stacks_new(&t->stacks, t->pid, t->shared, t->tables, &room);
 }
 
@@ -164,7 +172,7 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 		return fd;
 	t->shared = map_part(fd, PIECE_SHARED_BYTES, PIECE_FILE_SHARED);
 	if (!t->shared)
-		return -ENOMEM;
+		return no_room(t, PIECE_SHARED_BYTES);
 	t->shared->nr_places = t->in->nr_places;
 	t->shared->max_wait = max_wait_ticks(o);
 	t->shared->is_sequence = wants_sequence();
