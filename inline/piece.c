@@ -215,7 +215,7 @@ static u32 take_place(u64 key)
 	u32 nr = __atomic_load_n(&s->nr_used, __ATOMIC_RELAXED);
 
 	do
-		if (!wait_for_place(nr))
+		if (nr >= PIECE_MAX_THREADS || !wait_for_place(nr))
 			return NO_THREAD;
 	while (!__atomic_compare_exchange_n(&s->nr_used, &nr, nr + 1, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST));

@@ -296,6 +296,17 @@ static void test_no_place(void **state)
 	assert_int_equal(shared()->nr_used, 1);
 }
 
+/* All threads that there can be have places: one more does not wait. */
+static void test_all_places(void **state)
+{
+	(void)state;
+	shared()->nr_places = PIECE_MAX_THREADS;
+	shared()->nr_used = PIECE_MAX_THREADS;
+	assert_int_equal(allocate(1), 134);
+	assert_int_equal(shared()->lost_threads, 1);
+	assert_int_equal(shared()->is_dropping, 0);
+}
+
 /* Threads wait for places, which come one by one. */
 static void test_late_places(void **state)
 {
@@ -404,9 +415,9 @@ static void test_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_calls),    TEST(test_operator),    TEST(test_ret),	 TEST(test_threads),
-		TEST(test_no_place), TEST(test_late_places), TEST(test_signals), TEST(test_longjmp),
-		TEST(test_full),     TEST(test_off),
+		TEST(test_calls),    TEST(test_operator),   TEST(test_ret),	    TEST(test_threads),
+		TEST(test_no_place), TEST(test_all_places), TEST(test_late_places), TEST(test_signals),
+		TEST(test_longjmp),  TEST(test_full),	    TEST(test_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
