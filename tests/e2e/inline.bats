@@ -926,10 +926,10 @@ print("has gone on", flush=True)'
 	nothing_lost
 }
 
-@test "inline: memory of the program is where ours would grow: calls of threads without a place are lost and counted" {
-	inside 'end = int(next(l for l in ours() if l[1] == "rw-s")[0].split("-")[1], 16)
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
-assert libc.mmap(end, 4096, 1, 0x100022, -1, 0) == end
+# crowd CODE: as inside, and then 40 threads at once have 10 calls each; calls of those beyond the first 16 are lost
+crowd() {
+	inside "$1"'
+threading.stack_size(1 << 18)
 barrier = threading.Barrier(40)
 def work():
     barrier.wait()
@@ -945,6 +945,17 @@ print("has gone on", flush=True)'
 	[ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
 	grep -q "PID $PID: no memory can be mapped in it for more threads (.*): calls of threads beyond the first 16 are lost" "$err"
 	jq -e '.processes[0].lost | .allocs >= 240 and .frees >= 240' "$report"
+}
+
+@test "inline: memory of the program is where ours would grow: calls of threads without a place are lost and counted" {
+	crowd 'end = int(next(l for l in ours() if l[1] == "rw-s")[0].split("-")[1], 16)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_size_t]
+assert libc.mmap(end, 4096, 1, 0x100022, -1, 0) == end'
+}
+
+@test "inline: our memory does not grow where the limit of the program leaves little (E5)" {
+	MALLOC_ARENA_MAX=1 crowd 'limit(resource.RLIMIT_AS, kib("VmSize") + 100000)'
+	fails grep "the code is taken out" "$err"
 }
 
 @test "inline: run: a program that makes a thread without a thread pointer of its own gets rid of our code" {

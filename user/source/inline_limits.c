@@ -66,6 +66,14 @@ const char *inline_limits_of(pid_t pid)
 	return limit_of_memory(pid, &first, ROOM_TO_BEGIN);
 }
 
+bool inline_limits_allow(pid_t pid, u32 nr_places, u32 nr_shards)
+{
+	const struct our_memory larger = memory_of(nr_places, nr_shards);
+
+	/* Once more, because it is not mapped yet. */
+	return !limit_of_memory(pid, &larger, ROOM_TO_STAY + 1);
+}
+
 static const char *lack_of_memory(const struct inline_target *t)
 {
 	const struct our_memory ours = memory_of(t->in->nr_places, t->in->nr_shards);

@@ -16,6 +16,9 @@ struct inline_target;
  */
 const char *inline_limits_of(pid_t pid);
 
+/* May our memory in @pid become so large, by the limits of its memory? */
+bool inline_limits_allow(pid_t pid, u32 nr_places, u32 nr_shards);
+
 /* A thread of @t begins that has the thread pointer of another: the code has no effect from now on. */
 void inline_limits_twin(struct inline_target *t);
 
