@@ -60,8 +60,13 @@ static int read_inherited(struct inherited *h, const struct injection *in, int m
 static int write_inherited(const struct inherited *h, const struct injection *in, int mem)
 {
 	const taddr_t used = in->region + PIECE_SHARED_OFFSET + offsetof(struct piece_shared, nr_used);
-	int err = inject_write(mem, in->region + PIECE_PRIVATE_OFFSET, h->keys, sizeof(h->keys));
+	const taddr_t keys = in->region + PIECE_PRIVATE_OFFSET;
+	int err = 0;
 
+	/* Not the free ones: all pages of the table would be in memory in each child. */
+	for (u32 i = 0; i < PIECE_MAX_THREADS && !err; i++)
+		if (inject_is_key(&h->keys[i], in))
+			err = inject_write(mem, keys + i * sizeof(*h->keys), &h->keys[i], sizeof(*h->keys));
 	for (u32 i = 0; i < h->nr_used && !err; i++)
 		err = inject_write(mem, thread_at(in, i), &h->threads[i], sizeof(h->threads[i]));
 	return err ? err : inject_write(mem, used, &h->nr_used, sizeof(h->nr_used));

@@ -404,7 +404,7 @@ int inject_restore_hops(struct injection *in, int mem, u32 first)
 
 static int unmap_all(const struct injection *in, struct stopped *s)
 {
-	int err = inject_unmap_region(in, s, in->region);
+	int err = inject_unmap_region(s, in->region);
 
 	for (u32 i = 0; i < in->nr_islands && !err; i++)
 		err = inject_unmap(s, in->islands[i].start, in->islands[i].bytes);

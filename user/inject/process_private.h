@@ -57,8 +57,8 @@ int inject_make_region(struct injection *in, struct stopped *s, int mem) __must_
 /* Map a new file of the target at all parts of @region but the code, over what is there. 0 or -errno. */
 int inject_map_file(struct stopped *s, int mem, const struct injection *in, taddr_t region) __must_check;
 
-/* Unmap @region, which is as large as @in says. 0 or -errno. */
-int inject_unmap_region(const struct injection *in, struct stopped *s, taddr_t region) __must_check;
+/* Unmap what is ours at @region. 0 or -errno. */
+int inject_unmap_region(struct stopped *s, taddr_t region) __must_check;
 
 /*
  * Unmap the islands to which no jump leads any more, because their libraries are gone, where no thread is in them. 0,

@@ -148,23 +148,51 @@ int inject_make_region(struct injection *in, struct stopped *s, int mem)
 	if (err == -EAGAIN)
 		err = inject_fail(in, -EOPNOTSUPP,
 				  "it locks all of its memory, and may lock no more (RLIMIT_MEMLOCK)");
-	ret = region && err != -EEXIST ? inject_unmap_region(in, s, region) : 0;
+	ret = region && err != -EEXIST ? inject_unmap_region(s, region) : 0;
 	return ret ? inject_fail(in, err, "its memory cannot be unmapped: %s", strerror(-ret)) : err;
 }
 
 /* ---- the end ---- */
 
-int inject_unmap_region(const struct injection *in, struct stopped *s, taddr_t region)
-{
-	struct region_part parts[NR_PARTS];
-	int err;
+enum { UNMAPPED_AT_ONCE = 8 };
 
-	list_parts(parts, in->nr_places, in->nr_shards);
-	/* Up to the places, with the parked pages. */
-	err = inject_unmap(s, region, parts[1].offset + parts[1].bytes);
-	for (size_t i = 2; i < NR_PARTS && !err; i++)
-		err = inject_unmap(s, region + parts[i].offset, parts[i].bytes);
-	return err;
+struct piece_mapping {
+	taddr_t start;
+	u64 bytes;
+};
+
+/* List mappings of our file in [@from, @to), at most @max. Returns their number, or -errno. */
+static int list_ours(pid_t pid, taddr_t from, taddr_t to, struct piece_mapping *out, int max)
+{
+	struct maps_reader *maps;
+	struct map_line line;
+	int nr = 0, err = maps_open(&maps, pid);
+
+	if (err)
+		return err;
+	while (nr < max && (err = maps_next(maps, &line)) == 1 && line.start < to)
+		if (line.start >= from && !strncmp(line.path, MAPS_PIECE_PATH, strlen(MAPS_PIECE_PATH)))
+			out[nr++] = (struct piece_mapping){ line.start, line.end - line.start };
+	maps_close(maps);
+	return err < 0 ? err : nr;
+}
+
+/*
+ * The parts that grow are known by their mappings, not by their numbers, which may be ahead of what is mapped when we
+ * died while they grew: the program's own memory may be there.
+ */
+int inject_unmap_region(struct stopped *s, taddr_t region)
+{
+	const taddr_t from = region + PIECE_PLACES_OFFSET, to = region + PIECE_REGION_BYTES;
+	int err = inject_unmap(s, region, PIECE_PLACES_OFFSET), nr;
+	struct piece_mapping ours[UNMAPPED_AT_ONCE];
+
+	do {
+		nr = err ? err : list_ours(s->pid, from, to, ours, UNMAPPED_AT_ONCE);
+		for (int i = 0; i < nr && !err; i++)
+			err = inject_unmap(s, ours[i].start, ours[i].bytes);
+	} while (!err && nr == UNMAPPED_AT_ONCE);
+	return nr < 0 ? nr : err;
 }
 
 /* ---- growing ---- */
@@ -198,7 +226,7 @@ static int grow_parts(const struct injection *in, struct stopped *s, u32 nr_plac
 	return err;
 }
 
-/* The numbers are those of the larger memory before it is there: whoever has to unmap it later knows all of it. */
+/* The numbers are those of the larger memory before it is there: whoever restores returns later looks at all places. */
 static int grow(struct injection *in, struct stopped *s, int mem, u32 nr_places, u32 nr_shards)
 {
 	const u32 old_places = in->nr_places, old_shards = in->nr_shards;

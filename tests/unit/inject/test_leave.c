@@ -401,6 +401,33 @@ static void test_old_words(void **state)
 	assert_int_equal(taken_out_of(stay_with_old_words, false), 0);
 }
 
+/* Memory of the program, mapped where ours would have grown, stays. */
+static void test_foreign_memory(void **state)
+{
+	struct target t;
+	taddr_t region;
+	u64 word;
+	int mem;
+
+	(void)state;
+	target_init(&t);
+	*t.active = 0;
+	region = t.w.in->region;
+	t.w.in->nr_places = 2;
+	if (target_fork(&t))
+		stay_with_old_words(region);
+	target_await(&t);
+	assert_int_equal(inject_take_out(t.w.in, 0), 0);
+	mem = inject_open_memory(t.w.in->pid);
+	assert_true(mem >= 0);
+	assert_int_not_equal(inject_read(mem, region, &word, sizeof(word)), 0);
+	assert_int_equal(
+		inject_read(mem, region + PIECE_PLACES_OFFSET + PIECE_PLACES_MAPPED(1), &word, sizeof(word)),
+		0);
+	close(mem);
+	target_fini(&t);
+}
+
 static void test_handler_inside(void **state)
 {
 	(void)state;
@@ -578,13 +605,21 @@ static void test_jump_to_island(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_restores),  cmocka_unit_test(test_breakpoint),
-		cmocka_unit_test(test_gone),	  cmocka_unit_test(test_no_write),
-		cmocka_unit_test(test_executed),  cmocka_unit_test(test_hops),
-		cmocka_unit_test(test_short),	  cmocka_unit_test(test_waits_for_cpu),
-		cmocka_unit_test(test_old_words), cmocka_unit_test(test_handler_inside),
-		cmocka_unit_test(test_islands),	  cmocka_unit_test(test_jump_to_island),
-		cmocka_unit_test(test_returning), cmocka_unit_test(test_guard_of_tracer),
+		cmocka_unit_test(test_restores),
+		cmocka_unit_test(test_breakpoint),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_no_write),
+		cmocka_unit_test(test_executed),
+		cmocka_unit_test(test_hops),
+		cmocka_unit_test(test_short),
+		cmocka_unit_test(test_waits_for_cpu),
+		cmocka_unit_test(test_old_words),
+		cmocka_unit_test(test_foreign_memory),
+		cmocka_unit_test(test_handler_inside),
+		cmocka_unit_test(test_islands),
+		cmocka_unit_test(test_jump_to_island),
+		cmocka_unit_test(test_returning),
+		cmocka_unit_test(test_guard_of_tracer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
