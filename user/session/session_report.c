@@ -71,8 +71,10 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return NULL;
 	if (p->leaks)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
-	if (!process_is_over(p) && s->has_judged && !p->marks.is_last)
-		return "no leak verdict: it began when verdicts were already being found";
+	if (!process_is_over(p) && s->has_judged)
+		return p->marks.is_last
+			       ? "no leak verdict: nothing of it was watched yet when verdicts were found"
+			       : "no leak verdict: it began when verdicts were already being found";
 	if (!process_is_over(p) || !s->wants_notes)
 		return NULL;
 	if (p->life != PROCESS_REPLACED && session_why_left(s, p->target->pid) == THREAD_STOP_TRACER)

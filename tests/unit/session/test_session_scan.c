@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A signal that comes during a verdict: what heaptap says. In a process of its own, for the signal. */
+/*
+ * A signal that comes during a verdict: what heaptap says. In a process of its own, for the signal. And a process whose
+ * first calls come after the verdicts.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -125,9 +128,41 @@ static void test_busy_with_verdict(void **state)
 	assert_int_equal(status, 0);
 }
 
+static int no_poll(struct source *src, const struct sink *sink)
+{
+	(void)src;
+	(void)sink;
+	return 0;
+}
+
+static const struct source_ops quiet = { .name = "quiet", .poll = no_poll, .losses = no_losses };
+
+/* A program may be so new that it has not loaded its allocator: there is nothing to judge in it. */
+static void test_watched_too_late(void **state)
+{
+	struct report_process shown;
+	struct session *s;
+	struct process *p;
+
+	(void)state;
+	assert_int_equal(session_alloc(&s, &options, NULL), 0);
+	s->ops = &quiet;
+	assert_int_equal(session_fill_process(s, (u32)getpid(), &p), 0);
+	session_scan(s, NULL, true);
+	assert_null(p->leaks);
+	p->nr_events = 1;
+	assert_int_equal(session_describe(s, p, 0, &shown), 0);
+	assert_non_null(shown.no_verdict);
+	assert_string_equal(shown.notes[0],
+			    "no leak verdict: nothing of it was watched yet when verdicts were found");
+	free((void *)shown.allocators);
+	session_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_watched_too_late),
 		cmocka_unit_test(test_busy_with_verdict),
 	};
 
