@@ -457,6 +457,7 @@ for line in sys.stdin:
 	[ "$status" -eq $((lost ? 5 : 0)) ] || { echo "status $status, lost $lost"; cat "$err"; false; }
 	grep -q 'attach: no leak verdict: heaptap was busy when the signal came' "$err"
 	is .scan null
+	is '.notes[0]' 'no leak verdict: heaptap was busy when the signal came'
 }
 
 @test "attach: a process that allocates nothing meanwhile: the first line says so" {

@@ -244,6 +244,7 @@ marked_alike() {
 	step "alloc 3 10"
 	for i in 1 2 3; do step "check"; done
 	step "alloc 2 10"
+	caught_up
 	detach
 	is .totals.live_blocks 5
 	is .scan.definite.blocks 0

@@ -130,6 +130,12 @@ unread() {
 # is_stuck PID: a thread of heaptap waits for the reader of a pipe
 is_stuck() { cat "/proc/$1"/task/*/wchan | grep -q pipe_write; }
 
+# caught_up: heaptap, which records $TARGET, has read all that has happened so far, and has done what follows from it
+caught_up() {
+	"$HEAPTAP" mark "$TARGET" "it has read it"
+	"$HEAPTAP" mark "$TARGET" "it has done it"
+}
+
 # spinning [ARGS]: a started spin target, its pid in $TARGET
 spinning() {
 	start "$T/spin" "$@"
@@ -321,7 +327,7 @@ field() { jq -r ".processes[0]$1" "$report"; }
 is() {
 	local have
 	have=$(field "$1")
-	[ "$have" = "$2" ] || { echo "report: $1 is $have, not $2"; return 1; }
+	[ "$have" = "$2" ] || { echo "report: $1 is $have, not $2; notes: $(jq -c '[.processes[].notes]' "$report")"; return 1; }
 }
 
 # fails COMMAND...: with 1 (2 is an error of grep). bats does not notice the status of "! command" in the middle of a test

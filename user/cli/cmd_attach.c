@@ -136,9 +136,7 @@ static int end(struct attach *a, struct session *s, struct control *c)
 
 	log_status(NULL);
 	control_finish(c);
-	if (o->scan != SCAN_NEVER && control_is_cut(c))
-		warn("attach: no leak verdict: heaptap was busy when the signal came");
-	else if (o->scan != SCAN_NEVER)
+	if (o->scan != SCAN_NEVER)
 		session_scan(s, tracees_stopper(&a->tracees), true);
 	leave(a, s);
 	session_stop(s);

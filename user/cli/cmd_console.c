@@ -152,7 +152,7 @@ static int open_address(struct console_run *r)
 
 static void end_here(struct console *c)
 {
-	if (c->has_source && c->options.session.scan != SCAN_NEVER && !control_is_cut(c->control))
+	if (c->has_source && c->options.session.scan != SCAN_NEVER)
 		session_scan(c->session, NULL, true);
 	session_stop(c->session);
 }

@@ -70,8 +70,7 @@ static int finish(struct top_command *r)
 		r->session.scan = SCAN_NEVER;
 	if (top->remote && top->has_source)
 		connection_stop(top->remote, top->session, true);
-	else if (!top->remote && top->has_source && r->session.scan != SCAN_NEVER &&
-		 !control_is_cut(top->control))
+	else if (!top->remote && top->has_source && r->session.scan != SCAN_NEVER)
 		session_scan(top->session, NULL, true);
 	session_stop(top->session);
 	if (top->remote)

@@ -377,14 +377,16 @@ bool busy_signals_is_cut(const struct busy_signals *b)
 	return b && __atomic_load_n(&b->is_cut, __ATOMIC_ACQUIRE);
 }
 
-void busy_signals_free(struct busy_signals *b)
+bool busy_signals_free(struct busy_signals *b)
 {
 	const u64 one = 1;
+	bool is_cut;
 
 	if (!b)
-		return;
+		return false;
 	if (b->has_thread && write(b->end, &one, sizeof(one)) == sizeof(one))
 		pthread_join(b->thread, NULL);
+	is_cut = b->is_cut;
 	for (size_t i = 0; i < b->nr_lifelines; i++)
 		cleanup_close(&b->lifelines[i]);
 	free(b->lifelines);
@@ -393,4 +395,5 @@ void busy_signals_free(struct busy_signals *b)
 	cleanup_close(&b->signals);
 	cleanup_close(&b->end);
 	free(b);
+	return is_cut;
 }

@@ -69,5 +69,8 @@ bool busy_signals_is_cut(const struct busy_signals *b);
 /* Say, once in the life of heaptap, that tracing ends because of the limit of CPU time. For any thread. */
 void busy_signals_say_limit(void);
 
-/* From now on signals are as if there were no such thread. NULL is fine. */
-void busy_signals_free(struct busy_signals *b);
+/*
+ * From now on signals are as if there were no such thread. Blocks while it answers the last one. Returns
+ * busy_signals_is_cut() of then; false for NULL, which is fine.
+ */
+bool busy_signals_free(struct busy_signals *b);

@@ -269,8 +269,7 @@ void control_finish(struct control *c)
 {
 	sigset_t set;
 
-	c->is_cut = control_is_cut(c);
-	busy_signals_free(c->busy);
+	c->is_cut |= busy_signals_free(c->busy);
 	c->busy = NULL;
 	if (c->passes_on)
 		forget_signals(c);

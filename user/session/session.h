@@ -87,8 +87,8 @@ struct session_stopper; /* user/session/session_stopper.h */
 
 /*
  * Find leak verdicts on every running process, for the next report. @stopper stops each of them for a moment; without
- * one the session does. @is_last: events of a process are not seen after its scan. The report says why a process has
- * no verdict.
+ * one the session does. @is_last: events of a process are not seen after its scan; none is found where a signal had the
+ * probes taken out before. The report says why a process has no verdict.
  */
 void session_scan(struct session *s, const struct session_stopper *stopper, bool is_last);
 

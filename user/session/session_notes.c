@@ -9,6 +9,7 @@
 #include "user/lib/array.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
+#include "user/session/control.h"
 #include "user/session/session_live.h"
 #include "user/session/session_private.h"
 #include "user/source/source_tracer.h"
@@ -65,9 +66,11 @@ void session_check(struct session *s, const struct session_stopper *stopper)
 {
 	struct source *source;
 	const struct source_tracer *tracer = session_tracer(s, &source);
+	const char *before;
 
 	if (!s->wants_check)
 		return;
+	before = control_doing(s->control, "with a leak verdict");
 	if (s->options->scan != SCAN_NEVER)
 		session_scan(s, stopper, false);
 	/* Threads that have come to a marker meanwhile waited there, too. */
@@ -76,6 +79,7 @@ void session_check(struct session *s, const struct session_stopper *stopper)
 		debug("%s: report not written", s->options->command);
 	if (tracer && tracer->checked)
 		tracer->checked(source);
+	control_doing(s->control, before);
 }
 
 static void ignore(struct session *s, struct process *p, taddr_t addr)

@@ -46,12 +46,11 @@ struct session {
 	bool is_damaged;			 /* the recording could not be read to its end */
 	struct span_course span;		 /* --between; without one it has no span */
 	char span_note[512];
-	bool is_replayed;	    /* processes are those of a file, not of this machine */
-	int halted_fd;		    /* owned; reading of it halts at the end of the span; 0 = it does not */
-	struct session_found found; /* in the last report */
-	struct dropped dropped;	    /* processes without a parent that were dropped */
-	struct session_found dropped_found; /* in all that were dropped */
-	size_t nr_left_out;		    /* session_leave_out() */
+	bool is_replayed; /* processes are those of a file, not of this machine */
+	int halted_fd;	  /* owned; reading of it halts at the end of the span; 0 = it does not */
+	struct session_found found, dropped_found; /* in the last report; in all that were dropped */
+	struct dropped dropped;			   /* processes without a parent that were dropped */
+	size_t nr_left_out;			   /* session_leave_out() */
 	size_t nr_missing;	      /* functions of --alloc that no file defines; set by session_stop() */
 	struct probe_custom *custom;  /* owned */
 	u64 epoch_ns;		      /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
@@ -60,6 +59,7 @@ struct session {
 	u64 stop_ns;		      /* 0 = tracing continues */
 	/* Some stacks were dropped for lack of memory; events could not be read; the last verdicts were found. */
 	bool has_lost_stacks, has_failed, has_judged;
+	const char *cut_note;	     /* why a signal left no last verdicts; NULL = none did */
 	u64 nr_strays, nr_allocs;    /* events of unknown processes; allocations entered, of all processes */
 	u64 nr_marks, nr_late_marks; /* of programs, with a name; left out ones behind the end of the span */
 	struct report_marks marks;   /* for reports */

@@ -71,6 +71,8 @@ static const char *note_of(const struct session *s, const struct process *p)
 		return NULL;
 	if (p->leaks)
 		return p->leaks->has_verdict ? NULL : p->leaks->why;
+	if (!process_is_over(p) && s->cut_note)
+		return s->cut_note;
 	if (!process_is_over(p) && s->has_judged)
 		return p->marks.is_last
 			       ? "no leak verdict: nothing of it was watched yet when verdicts were found"

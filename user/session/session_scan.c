@@ -363,6 +363,11 @@ void session_scan(struct session *s, const struct session_stopper *stopper, bool
 
 	if (session_has_span(s))
 		return;
+	if (is_last && control_is_cut(s->control)) {
+		s->cut_note = "no leak verdict: heaptap was busy when the signal came";
+		warn("%s: %s", s->options->command, s->cut_note);
+		return;
+	}
 	/* Not those that begin meanwhile: who executes programs again and again always has one that was not judged. */
 	for (size_t i = 0; i < nr; i++) {
 		struct process *p = s->processes[i];
