@@ -146,6 +146,16 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+@test "leaks: run: jemalloc: an address that a thread keeps for look-ups holds no lost block" {
+	local lib
+	lib=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+	[ -n "$lib" ] || skip "libjemalloc is not installed"
+	LD_PRELOAD=$lib traced -- "$T/leak_gib"
+	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
+	nothing_lost
+	judged
+}
+
 @test "leaks: run: what a vector register still holds at the exit is no root" {
 	traced -- "$T/leak_vector"
 	[ "$status" -eq 0 ]

@@ -22,7 +22,9 @@
  * - jemalloc's own memory, where the descriptions lie: they hold the addresses of extents, so of large blocks. It
  *   consists of pieces that begin at multiples of 2 MiB, with a header that says how much of the piece is used;
  * - the arrays of threads with blocks that are free. Words stay there when their blocks are given out. Thread-local
- *   data has a table of these arrays, which lie side by side.
+ *   data has a table of these arrays, which lie side by side;
+ * - the leaves that a thread used last, in thread-local data: each with the first address of its 1 GiB, where a block
+ *   may lie.
  * Extents of small blocks are memory of the allocator alone if they hold a known block.
  */
 
@@ -43,6 +45,7 @@ enum {
 	MAX_UNITS_BACK = 64, /* to the header of a piece */
 	HEADER_WORDS = 5,
 	NR_BIN_WORDS = 3, /* of an entry of the table: next free block, counter, four halves of an address */
+	LEAF_WORDS = 2,	  /* of a leaf that a thread used: first address, leaf */
 	MIN_BINS = 16,
 	MAX_BINS = 256,
 	TLS_BYTES = 32 << 10,
@@ -421,6 +424,25 @@ static int add_arrays(struct jemalloc *j, const u64 *words, size_t nr)
 	return region_add_dead(j->list, first, last);
 }
 
+/* Are the two @words an address where a leaf begins, and this leaf? */
+static bool is_used_leaf(struct jemalloc *j, const u64 *words)
+{
+	u64 nr = words[0] >> ROOT_SHIFT;
+
+	return nr && nr < LEVEL_WORDS && words[0] == nr << ROOT_SHIFT && words[1] &&
+	       words[1] == read_at(&j->reader, j->root + nr * 8);
+}
+
+/* Add what a thread has of jemalloc's at @at, where @nr words are left of its data. */
+static int add_thread_words(struct jemalloc *j, taddr_t at, const u64 *words, size_t nr)
+{
+	int err = 0;
+
+	if (nr >= LEAF_WORDS && is_used_leaf(j, words))
+		err = region_add_dead(j->list, at, at + (taddr_t)LEAF_WORDS * 8);
+	return err || nr < (size_t)MIN_BINS * NR_BIN_WORDS ? err : add_arrays(j, words, nr);
+}
+
 /* Thread-local data lies next to the thread pointer: below it on x86_64, above it on aarch64. */
 static int search_thread(struct jemalloc *j, taddr_t tp, u64 *words)
 {
@@ -434,9 +456,9 @@ static int search_thread(struct jemalloc *j, taddr_t tp, u64 *words)
 	end = map->end - tp > TLS_BYTES ? tp + TLS_BYTES : map->end;
 	for (taddr_t at = start; at < end; at += 8)
 		words[(at - start) / 8] = read_at(&j->reader, at);
-	for (size_t i = 0; i + (size_t)MIN_BINS * NR_BIN_WORDS <= (end - start) / 8 && !err; i++)
+	for (size_t i = 0; i < (end - start) / 8 && !err; i++)
 		if (words[i])
-			err = add_arrays(j, words + i, (end - start) / 8 - i);
+			err = add_thread_words(j, start + i * 8, words + i, (end - start) / 8 - i);
 	return err;
 }
 
