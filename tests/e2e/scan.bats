@@ -154,3 +154,24 @@ untouched_but_probed() {
 	kill -INT "$TAP"
 	wait "$TAP" || { [ "$?" -eq 5 ] && by_inline; }
 }
+
+# A socket that never answers stands for a heaptap that hangs.
+@test "scan and mark: a heaptap that does not answer is named, and Ctrl-C ends the wait" {
+	local command other
+	spinning
+	install -d -m 700 "$HEAPTAP_RUN_DIR"
+	start python3 -c "import os, signal, socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind('$HEAPTAP_RUN_DIR/%d' % os.getpid())
+s.listen()
+signal.pause()"
+	other=$PID
+	wait_for test -S "$HEAPTAP_RUN_DIR/$other"
+	for command in "scan $TARGET" "mark $TARGET here"; do
+		# shellcheck disable=SC2086
+		start "$HEAPTAP" $command
+		wait_for grep -q "waiting for the answer of another heaptap (PID $other)" "$BATS_TEST_TMPDIR/heaptap.err"
+		kill -INT "$PID"
+		ended "$PID" 130
+	done
+}

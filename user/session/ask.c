@@ -23,6 +23,7 @@ enum {
 	ASK_MAGIC = 0x68656170, /* "heap" */
 	SLOW_MS = 200,
 	STOPPED_MS = 500,
+	LONG_MS = 5000, /* then the user is told whose answer is waited for */
 	MAX_WAITING = 8,
 };
 
@@ -242,32 +243,39 @@ static u32 take_fds(struct msghdr *msg, int fds[ASK_MAX_FORMATS])
 	return nr;
 }
 
-/* Is the process at the other end stopped, by a signal or a debugger? */
-static bool is_stopped(int fd)
+/* The process at the other end; 0 = not known. */
+static pid_t peer_of(int fd)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	struct proc_stat stat;
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.pid > 0 &&
-	       !proc_read_stat(&stat, peer.pid) && (stat.state == 'T' || stat.state == 't');
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ? 0 : peer.pid;
 }
 
-/* Wait for an answer, which may take long. -ETIME: the other heaptap is stopped, which is logged. */
+/* Is it stopped, by a signal or a debugger? */
+static bool is_stopped(pid_t pid)
+{
+	struct proc_stat stat;
+
+	return pid > 0 && !proc_read_stat(&stat, pid) && (stat.state == 'T' || stat.state == 't');
+}
+
+/*
+ * Wait for an answer, which may take long. After LONG_MS the other heaptap is named. -ETIME: it is stopped, which is
+ * logged.
+ */
 static int wait_for_reply(int fd)
 {
-	struct ucred peer = { .pid = 0 };
-	socklen_t len = sizeof(peer);
+	pid_t pid = peer_of(fd);
 
-	while (!wait_readable(fd, STOPPED_MS)) {
-		if (!is_stopped(fd))
-			continue;
+	for (int waited_ms = 0; !wait_readable(fd, STOPPED_MS); waited_ms += STOPPED_MS) {
+		if (waited_ms == LONG_MS)
+			info("waiting for the answer of another heaptap (PID %d)", (int)pid);
 		/* Perhaps only for a moment. */
-		if (wait_readable(fd, STOPPED_MS) || !is_stopped(fd))
+		if (!is_stopped(pid) || wait_readable(fd, STOPPED_MS) || !is_stopped(pid))
 			continue;
-		(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-		warn("heaptap (PID %d) is stopped and cannot answer; 'kill -CONT %d' resumes it",
-		     (int)peer.pid, (int)peer.pid);
+		warn("heaptap (PID %d) is stopped and cannot answer; 'kill -CONT %d' resumes it", (int)pid,
+		     (int)pid);
 		return -ETIME;
 	}
 	return 0;
