@@ -211,7 +211,8 @@ untouched() {
 	is_running "$1" || { echo "target $1 does not run"; return 1; }
 	# After kill -9 of heaptap its guardian needs a moment.
 	wait_for is_untraced "$1" || { echo "target $1 is still traced"; return 1; }
-	none_is_stopped "$1" || { echo "a thread of target $1 is stopped"; return 1; }
+	# A guard that is about to take the code out stops the target for a moment; what nobody traces stays stopped.
+	wait_for none_is_stopped "$1" || { echo "a thread of target $1 is stopped"; return 1; }
 	wait_for has_own_code "$1" || { echo "code of $1 differs: $(text_differs "$1")"; return 1; }
 }
 
