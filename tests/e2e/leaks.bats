@@ -135,22 +135,25 @@ patient() { attached --max-pause 60s "$@"; }
 	done
 }
 
+# find_jemalloc: the path of the 64-bit library in $JEMALLOC; without it the test is skipped
+find_jemalloc() {
+	JEMALLOC=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
+	[ -n "$JEMALLOC" ] || skip "libjemalloc is not installed"
+}
+
 @test "leaks: run: jemalloc: its caches, its own memory and what it has free hold no lost block" {
-	local lib nr
-	lib=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
-	[ -n "$lib" ] || skip "libjemalloc is not installed"
+	local nr
+	find_jemalloc
 	for nr in 1 100 1000; do
-		LD_PRELOAD=$lib traced -- "$T/leak_cached" "$nr"
+		LD_PRELOAD=$JEMALLOC traced -- "$T/leak_cached" "$nr"
 		nothing_lost
 		judged || { echo "with $nr blocks"; return 1; }
 	done
 }
 
 @test "leaks: run: jemalloc: an address that a thread keeps for look-ups holds no lost block" {
-	local lib
-	lib=$(ldconfig -p | awk '$1 ~ /^libjemalloc/ && $0 ~ /x86-64|AArch64/ { print $NF; exit }')
-	[ -n "$lib" ] || skip "libjemalloc is not installed"
-	LD_PRELOAD=$lib traced -- "$T/leak_gib"
+	find_jemalloc
+	LD_PRELOAD=$JEMALLOC traced -- "$T/leak_gib"
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }
 	nothing_lost
 	judged

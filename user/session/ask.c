@@ -252,7 +252,7 @@ static pid_t peer_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ? 0 : peer.pid;
 }
 
-/* Is it stopped, by a signal or a debugger? */
+/* Is process @pid stopped, by a signal or a debugger? */
 static bool is_stopped(pid_t pid)
 {
 	struct proc_stat stat;

@@ -16,9 +16,9 @@ static int written_by(pid_t tid)
 {
 	char path[64], line[256], *to, *end;
 	auto_close int fd = -1;
+	unsigned long to_fd;
 	ssize_t len;
 	long nr;
-	unsigned long fd_written;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -28,8 +28,8 @@ static int written_by(pid_t tid)
 	line[len] = '\0';
 	/* The number of the call and its arguments, or "running". sscanf() would add 11 KiB to the agent. */
 	nr = strtol(line, &to, 10);
-	fd_written = strtoul(to, &end, 16);
-	return end > to && (nr == SYS_write || nr == SYS_writev) ? (int)fd_written : -1;
+	to_fd = strtoul(to, &end, 16);
+	return end > to && (nr == SYS_write || nr == SYS_writev) ? (int)to_fd : -1;
 }
 
 static void name_descriptor(int fd, char *name, size_t size)
