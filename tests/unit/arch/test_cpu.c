@@ -4,6 +4,7 @@
  * other CPU a few instructions are carried out. tests/arch/native.c compares all of them on the CPU itself.
  */
 #include "arch/cpu.h"
+#include "tests/unit/skip.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -117,8 +118,7 @@ static void test_like_the_cpu(void **state)
 	if (!cpu->has_step) {
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
-		print_message("skipped: no single step on %s\n", cpu->name);
-		skip();
+		skip_because("no single step on %s", cpu->name);
 	}
 	while (nr < STEPS && step_both(cpu, pid, &nr_emulated))
 		nr++;

@@ -26,6 +26,7 @@
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
 #include "user/lib/types.h"
+#include "tests/unit/skip.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -476,7 +477,7 @@ static void goes_on(void **state)
 			print_message("# work %zu, moment %d\n", i, (int)moment);
 			assert_unharmed(pid);
 			if (!is_safe)
-				skip();
+				skip_because("this CPU has no safe way for this call");
 		}
 	}
 }
@@ -501,7 +502,7 @@ static void tracer_killed(void **state)
 		kill(tracer, SIGKILL);
 		if (!is_done(tracer)) {
 			assert_unharmed(pid);
-			skip();
+			skip_because("this CPU has no safe way for this call");
 		}
 		nr_calls += shared->nr_calls;
 		assert_unharmed(pid);
@@ -566,7 +567,7 @@ int main(int argc, char **argv)
 static void no_way(void **state)
 {
 	(void)state;
-	skip();
+	skip_because("no calls in threads on this CPU");
 }
 
 int main(void)

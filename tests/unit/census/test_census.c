@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "user/census/census.h"
+#include "tests/unit/skip.h"
 
 enum { NR = 600, LARGE = 3000, LONG_NS = 60 };
 
@@ -233,14 +234,11 @@ static struct census *take(void)
 	struct census *c = NULL;
 	int err = census_take(&c, child, &options);
 
-	if (err == -EPERM) {
-		print_message("skipped: this process may not trace its children\n");
-		skip();
-	}
+	if (err == -EPERM)
+		skip_because("this process may not trace its children");
 	if (err == -ENOENT) {
-		print_message("skipped: this test does not run on glibc's malloc\n");
 		census_free(c);
-		skip();
+		skip_because("this test does not run on glibc's malloc");
 	}
 	assert_int_equal(err, 0);
 	assert_non_null(c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The history of the console: for its user alone, and never where another user can write. */
 #include "user/console/console_history.h"
+#include "tests/unit/skip.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -122,10 +123,8 @@ static void test_fifo(void **state)
 static void test_home_of_others(void **state)
 {
 	(void)state;
-	if (geteuid()) {
-		print_message("SKIP: not root: no home of somebody else\n");
-		skip();
-	}
+	if (geteuid())
+		skip_because("not root: no home of somebody else");
 	assert_int_equal(chown(state_dir, 65534, 65534), 0);
 	console_history_save(line_at);
 	assert_int_equal(access(directory, F_OK), -1);

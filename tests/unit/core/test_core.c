@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Cores of a child with threads: gdb shows all threads, variables and memory; the child runs on. */
 #include "user/core/core.h"
+#include "tests/unit/skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,10 +111,8 @@ static int make(const struct core_options *o, struct core_sums *sums)
 	u64 before;
 	int err = core_stop(&c, pid, o);
 
-	if (err == -EPERM || err == -EOPNOTSUPP) {
-		fprintf(stderr, "skipped: %s\n", err == -EPERM ? "may not trace here" : "not on this CPU");
-		skip();
-	}
+	if (err == -EPERM || err == -EOPNOTSUPP)
+		skip_because("%s", err == -EPERM ? "may not trace here" : "not on this CPU");
 	assert_int_equal(err, 0);
 	before = beats[0];
 	err = core_write(c, fd);
@@ -138,10 +137,8 @@ static const char *by_gdb(const char *commands)
 
 	assert_true(len > 0);
 	exe[len] = '\0';
-	if (system("command -v gdb >/dev/null")) {
-		fprintf(stderr, "skipped: no gdb here\n");
-		skip();
-	}
+	if (system("command -v gdb >/dev/null"))
+		skip_because("no gdb here");
 	snprintf(line, sizeof(line), "DEBUGINFOD_URLS= gdb -batch -nx %s %s %s 2>&1", commands, exe, file);
 	out = popen(line, "r");
 	assert_non_null(out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Copies that a traced process makes of itself run without our breakpoints. */
 #include "fallback/tracer.h"
+#include "tests/unit/skip.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -118,10 +119,8 @@ static void place_goes_before_the_copy_stops(void **state)
 	sigaction(SIGALRM, &action, NULL);
 	for (int i = 0; i < ROUNDS && nr < ENOUGH; i++)
 		nr += one_copy();
-	if (!nr) {
-		print_message("# each copy stopped before its parent reported it\n");
-		skip();
-	}
+	if (!nr)
+		skip_because("each copy stopped before its parent reported it");
 }
 
 int main(void)

@@ -19,6 +19,7 @@
 #include "user/unwind/cfi.h"
 #include "user/lib/elf.h"
 #include "fallback/unwind.h"
+#include "tests/unit/skip.h"
 
 enum { MAX_OBJECTS = 64, MAX_FRAMES = 200, DEPTH = 50 };
 
@@ -138,10 +139,8 @@ static __attribute__((noinline)) void capture(struct captured *c)
 	__asm__ volatile("adr %0, .\n\tmov %1, sp\n\tmov %2, x29\n\tmov %3, x30"
 			 : "=r"(regs.pc), "=r"(regs.sp), "=r"(regs.fp), "=r"(regs.lr));
 #endif
-	if (!u.arch) {
-		print_message("# this CPU's registers are not known to the test\n");
-		skip();
-	}
+	if (!u.arch)
+		skip_because("this CPU's registers are not known to the test");
 	c->nr = unwind_walk(&u, &regs, c->ips, c->max ? c->max : MAX_FRAMES, &c->end);
 	/* A sanitizer has a backtrace() of its own, which adds itself. */
 	c->nr_want = (size_t)backtrace(c->by_libc, MAX_FRAMES);

@@ -22,6 +22,7 @@
 
 #include "user/inject/guard.h"
 #include "user/lib/proc.h"
+#include "tests/unit/skip.h"
 
 enum { NR_PATCHES = 4, APART = 64 };
 
@@ -467,10 +468,8 @@ static void test_guard_of_tracer(void **state)
 	u32 *active;
 
 	(void)state;
-	if (geteuid()) {
-		print_message("not root: the guard may not trace what is no child of it\n");
-		skip();
-	}
+	if (geteuid())
+		skip_because("not root: the guard may not trace what is no child of it");
 	world_init(&w);
 	w.in->region = busy_region(w.in, fd, &active);
 	*active = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The nice value of a thread in a hurry, and after it. */
 #include "user/lib/courtesy.h"
+#include "tests/unit/skip.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,10 +42,8 @@ static void first_and_back(void **state)
 	struct courtesy_hurry h = { 0 };
 
 	(void)state;
-	if (geteuid()) {
-		print_message("only root may do that\n");
-		skip();
-	}
+	if (geteuid())
+		skip_because("only root may do that");
 	for (int usual = 3; usual >= 0; usual -= 3) {
 		assert_int_equal(setpriority(PRIO_PROCESS, 0, usual), 0);
 		courtesy_hurry(&h, COURTESY_HURRY);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Tests of the bounds of files: a child enters them and tries to leave (S10). */
 #include "user/lib/landlock.h"
+#include "tests/unit/skip.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,8 +115,7 @@ static void need_landlock(void)
 {
 	if (version())
 		return;
-	print_message("skipped: no Landlock in this kernel\n");
-	skip();
+	skip_because("no Landlock in this kernel");
 }
 
 static void writes(void **state)

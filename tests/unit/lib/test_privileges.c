@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "user/lib/types.h"
+#include "tests/unit/skip.h"
 
 /* Arguments that do nothing, or fail with another error than EPERM where the call is allowed. */
 static const struct {
@@ -80,8 +81,7 @@ static void test_calls_of_all_threads(void **state)
 
 	(void)state;
 #if !defined(__x86_64__) && !defined(__aarch64__) && !(defined(__riscv) && __riscv_xlen == 64)
-	print_message("skipped: no filter of system calls on this CPU\n");
-	skip();
+	skip_because("no filter of system calls on this CPU");
 #endif
 	pid = fork();
 	if (!pid)

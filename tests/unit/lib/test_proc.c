@@ -21,6 +21,7 @@
 #include "tests/unit/child.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_limit.h"
+#include "tests/unit/skip.h"
 
 static void stat_of_hostile_name(void **state)
 {
@@ -56,10 +57,8 @@ static void kernel_thread(void **state)
 
 	(void)state;
 	/* In a PID namespace of its own, process 2 is something else or nothing. */
-	if (proc_read_stat(&stat, 2) != 0 || strcmp(stat.comm, "kthreadd") != 0) {
-		print_message("skipped: no kthreadd to be seen here\n");
-		skip();
-	}
+	if (proc_read_stat(&stat, 2) != 0 || strcmp(stat.comm, "kthreadd") != 0)
+		skip_because("no kthreadd to be seen here");
 	assert_true(stat.is_kernel_thread);
 	assert_int_equal(proc_read_status(&status, 2), 0);
 	assert_false(status.has_memory);

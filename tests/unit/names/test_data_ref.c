@@ -15,6 +15,7 @@
 
 #include "user/scan/snapshot.h"
 #include "user/names/symbolize.h"
+#include "tests/unit/skip.h"
 
 /* Not static, so that nothing drops or renames them. */
 char data_ref_in_data[40] = "x";
@@ -102,10 +103,9 @@ static void thread_local(void **state)
 			pause();
 	}
 	if (snapshot_stop_new(&snap, pid, &(struct snapshot_options){ 0 })) {
-		print_message("skipped: no right to stop a child\n");
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
-		skip();
+		skip_because("no right to stop a child");
 	}
 	tp = snap->threads[0].tp;
 	snapshot_free(snap);

@@ -22,6 +22,7 @@
 #include "user/lib/call_filter.h"
 #include "user/lib/types.h"
 #include "user/names/reader_wire.h"
+#include "tests/unit/skip.h"
 
 /* Statuses of a child. */
 enum { IS_HELD = 0, NOT_STARTED = 100 };
@@ -41,13 +42,10 @@ static int in_child(int (*work)(void))
 static void need_bounds(void)
 {
 #ifndef HAS_CALL_FILTER
-	print_message("skipped: no filter of system calls on this CPU\n");
-	skip();
+	skip_because("no filter of system calls on this CPU");
 #endif
-	if (READER_IS_SANITIZED) {
-		print_message("skipped: sanitizers need what the bounds forbid\n");
-		skip();
-	}
+	if (READER_IS_SANITIZED)
+		skip_because("sanitizers need what the bounds forbid");
 }
 
 /* The number of the first thing that the child can do although it must not. */

@@ -22,6 +22,7 @@
 #include "user/target/image.h"
 #include "user/lib/call_filter.h"
 #include "user/lib/cleanup.h"
+#include "tests/unit/skip.h"
 
 /* Each test works in a folder of its own and builds what it needs there. */
 struct fixture {
@@ -73,10 +74,8 @@ static void shell(struct fixture *f, const char *commands)
 
 static void need_compiler(void)
 {
-	if (!has_compiler) {
-		print_message("skipped: no C compiler and binutils to build the library with\n");
-		skip();
-	}
+	if (!has_compiler)
+		skip_because("no C compiler and binutils to build the library with");
 }
 
 static const char *path_in(struct fixture *f, const char *name)
@@ -277,10 +276,8 @@ static void mini_debug_info(void **state)
 	struct fixture *f = *state;
 
 	need_compiler();
-	if (system("command -v xz >/dev/null") != 0) {
-		print_message("skipped: no xz to make .gnu_debugdata with\n");
-		skip();
-	}
+	if (system("command -v xz >/dev/null") != 0)
+		skip_because("no xz to make .gnu_debugdata with");
 	shell(f, BUILD "-o lib.so \"$SRC\"; objcopy --strip-debug --keep-symbol=hidden lib.so mini; xz mini; "
 		       "strip lib.so; objcopy --add-section .gnu_debugdata=mini.xz lib.so");
 	name(f, place_in(f, load(f, "lib.so"), "call_hidden"));
@@ -370,14 +367,11 @@ static void bomb_in_mini_debug_info(void **state)
 	void *library;
 
 #ifdef __SANITIZE_ADDRESS__
-	print_message("skipped: the sanitizer's allocator ends the program where others return NULL\n");
-	skip();
+	skip_because("the sanitizer's allocator ends the program where others return NULL");
 #endif
 	need_compiler();
-	if (system("command -v xz >/dev/null") != 0) {
-		print_message("skipped: no xz to make .gnu_debugdata with\n");
-		skip();
-	}
+	if (system("command -v xz >/dev/null") != 0)
+		skip_because("no xz to make .gnu_debugdata with");
 	shell(f, BUILD "-o lib.so \"$SRC\"; head -c 400M /dev/zero | xz -0 -T1 >bomb.xz; "
 		       "strip lib.so; objcopy --add-section .gnu_debugdata=bomb.xz lib.so");
 	library = load(f, "lib.so");
@@ -633,10 +627,8 @@ static void other_mount_namespace(void **state)
 	pid_t pid;
 
 	need_compiler();
-	if (geteuid() != 0) {
-		print_message("skipped: a mount namespace needs root\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_because("a mount namespace needs root");
 	shell(f, "mkdir box inside; " BUILD "-o box/lib.so \"$SRC\"; " BUILD
 		 "-DVARIANT=renamed -o inside/lib.so \"$SRC\"");
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);

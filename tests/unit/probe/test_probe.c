@@ -18,6 +18,7 @@
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
 #include "user/probe/probe_place.h"
+#include "tests/unit/skip.h"
 
 /*
  * Functions that nobody calls. The symbol NAME_at stands where the probe must be, NAME_ret... where it
@@ -665,7 +666,7 @@ static void test_libc(void **state)
 
 	(void)state;
 	if (!path_of(path, "libc.so.6"))
-		skip();
+		skip_because("the library is not here");
 	assert_int_equal(list_of_file(&list, path, &plain), 0);
 	assert_string_equal(list.kind, "glibc");
 	assert_int_equal(list.nr_skipped, 0);
@@ -693,7 +694,7 @@ static void test_dynamic_linker(void **state)
 
 	(void)state;
 	if (!path_of(path, "ld-linux-x86-64.so.2"))
-		skip();
+		skip_because("the library is not here");
 	assert_int_equal(list_of_file(&list, path, &plain), 0);
 	assert_int_equal(list.nr, 0);
 	assert_null(list.kind);
@@ -736,7 +737,7 @@ static void test_libstdcxx(void **state)
 
 	(void)state;
 	if (!path_of(path, "libstdc++.so.6"))
-		skip();
+		skip_because("the library is not here");
 	assert_int_equal(list_of_file(&list, path, &plain), 0);
 	assert_int_equal(site_named(&list, "_Znwm")->flags, PROBE_DELEGATES);
 	assert_int_equal(site_named(&list, "_ZdlPv")->flags, PROBE_DELEGATES);

@@ -21,6 +21,7 @@
 #include "user/target/module.h"
 #include "user/heap/stacks.h"
 #include "user/scan/suppress.h"
+#include "tests/unit/skip.h"
 
 enum { ROW_MALLOC, ROW_CALLOC, NR_ROWS };
 
@@ -208,10 +209,8 @@ static void stopped_process_waits_for_no_other(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (geteuid()) {
-		print_message("only root may have such a priority\n");
-		skip();
-	}
+	if (geteuid())
+		skip_because("only root may have such a priority");
 	pid = fork();
 	assert_true(pid >= 0);
 	while (!pid)

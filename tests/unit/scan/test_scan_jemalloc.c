@@ -16,6 +16,7 @@
 
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
+#include "tests/unit/skip.h"
 
 enum { BLOCKS = 2000, SIZE = 100 };
 #define SLOW_NS (120 * 1000000000ULL)
@@ -128,10 +129,8 @@ static void late(void **state)
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	if (!addrs[0]) {
-		print_message("libjemalloc.so.2 is not installed\n");
-		skip();
-	}
+	if (!addrs[0])
+		skip_because("libjemalloc.so.2 is not installed");
 }
 
 /* The search for a tree is given up, too, in a program that has none. */
@@ -144,10 +143,8 @@ static void late_without(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (sizeof(void *) != 8) {
-		print_message("skipped: in 32-bit programs no tree is searched for\n");
-		skip();
-	}
+	if (sizeof(void *) != 8)
+		skip_because("in 32-bit programs no tree is searched for");
 	pid = start(addrs, "");
 	assert_int_equal(read_at_most(pid, &books, 1), -ETIME);
 	assert_int_equal(read_at_most(pid, &books, 0), 0);

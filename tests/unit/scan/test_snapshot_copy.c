@@ -28,6 +28,7 @@
 #include "user/scan/scan.h"
 #include "user/scan/snapshot.h"
 #include "user/scan/snapshot_plan.h"
+#include "tests/unit/skip.h"
 
 enum {
 	BLOCKS = 2000,
@@ -326,7 +327,7 @@ static void shows_the_moment(void **state)
 
 	(void)state;
 	if (!snap)
-		skip();
+		skip_because("no copy can be made here");
 	assert_int_equal(scan_new(&scan, &books, &options), 0);
 	shared->shall_move = 1;
 	for (int i = 0; i < WAIT_MS && !shared->has_moved; i++)
@@ -358,7 +359,7 @@ static void leaves_nothing(void **state)
 		struct snapshot *snap = take_copy(pid);
 
 		if (!snap)
-			skip();
+			skip_because("no copy can be made here");
 		assert_true(snap->pause_ns > 0);
 		snapshot_resume(snap);
 		snapshot_free(snap);
@@ -695,7 +696,7 @@ static void change_under(void (*child)(void))
 		struct snapshot *snap = take_copy(pid);
 
 		if (!snap)
-			skip();
+			skip_because("no copy can be made here");
 		compare_with_truth(snap);
 		snapshot_free(snap);
 	}

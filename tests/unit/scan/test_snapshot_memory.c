@@ -20,6 +20,7 @@
 
 #include "user/lib/clock.h"
 #include "user/scan/snapshot_memory.h"
+#include "tests/unit/skip.h"
 
 enum {
 	BYTES = 16 << 20,
@@ -247,11 +248,8 @@ static void guards_are_not_skipped(void **state)
 {
 	(void)state;
 	for (u64 i = HOLE_EVERY; i < BYTES / page; i += HOLE_EVERY + 1)
-		if (madvise((u8 *)(uintptr_t)map.start + i * page, page, GUARD_INSTALL)) {
-			print_message(
-				"skipped: this kernel has no guard pages inside mappings (Linux 6.13)\n");
-			skip();
-		}
+		if (madvise((u8 *)(uintptr_t)map.start + i * page, page, GUARD_INSTALL))
+			skip_because("this kernel has no guard pages inside mappings (Linux 6.13)");
 	assert_all_shown(100);
 	atomic_store(&no_page_scan, true);
 	assert_all_shown(100);

@@ -20,6 +20,7 @@
 #include "tests/unit/filter.h"
 #include "user/source/caps.h"
 #include "user/source/limits.h"
+#include "tests/unit/skip.h"
 
 /* The child's results, in memory that its parent can read. */
 static struct shared {
@@ -53,10 +54,8 @@ static void probe_in_child(bool (*prepare)(void))
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	if (!shared->is_ready) {
-		print_message("skipped: this situation cannot be made here\n");
-		skip();
-	}
+	if (!shared->is_ready)
+		skip_because("this situation cannot be made here");
 }
 
 static void assert_reason(const char *part)
@@ -71,10 +70,8 @@ static void need_bpf(void)
 	int err = caps_probe(&caps, CAPS_QUICK);
 
 	caps_settle();
-	if (err) {
-		print_message("skipped: %s\n", caps.reason);
-		skip();
-	}
+	if (err)
+		skip_because("%s", caps.reason);
 }
 
 static int count_fds(void)

@@ -23,6 +23,7 @@
 #include "tests/unit/source/launch_world.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "tests/unit/skip.h"
 
 /* ---- parts of the program that is started ---- */
 
@@ -510,10 +511,8 @@ static void test_user(void **state)
 	struct launch_options o = { .user = "nobody" };
 	struct launch *l;
 
-	if (geteuid() || !pw) {
-		print_message("# not root, or no user nobody\n");
-		skip();
-	}
+	if (geteuid() || !pw)
+		skip_because("not root, or no user nobody");
 	snprintf(uid, sizeof(uid), "%u", pw->pw_uid);
 	o.argv = (char *[]){ "sh", "-c", "test `id -u` = $1", "sh", uid, NULL };
 	l = launched(w, &o);
@@ -585,13 +584,12 @@ static void test_fork_in_constructor(void **state)
 	char dir[] = "/tmp/heaptap-launch-XXXXXX", lib[64];
 
 #ifdef __SANITIZE_ADDRESS__
-	print_message("# skipped: the sanitizer's runtime does not start behind a preloaded library\n");
-	skip();
+	skip_because("the sanitizer's runtime does not start behind a preloaded library");
 #endif
 	assert_non_null(mkdtemp(dir));
 	if (!compiled(dir, source, "cc -shared -fPIC -o fork.so a.c")) {
 		remove_dir(dir);
-		skip();
+		skip_because("no C compiler here");
 	}
 	snprintf(lib, sizeof(lib), "%s/fork.so", dir);
 	setenv("LD_PRELOAD", lib, 1);
@@ -617,7 +615,7 @@ static void test_missing_library(void **state)
 		      "#endif\n",
 		      "cc -DLIB -shared -fPIC -o libf.so a.c && cc -o a a.c ./libf.so && rm libf.so")) {
 		remove_dir(dir);
-		skip();
+		skip_because("no C compiler here");
 	}
 	snprintf(program, sizeof(program), "%s/a", dir);
 	l = launched(w, &o);

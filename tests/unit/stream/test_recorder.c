@@ -21,6 +21,7 @@
 #include "user/stream/stream_read.h"
 #include "user/stream/stream_zstd.h"
 #include "user/target/target.h"
+#include "tests/unit/skip.h"
 
 enum { PID = 4194000 /* no process has it */ };
 
@@ -204,10 +205,8 @@ static void full_device(void **state)
 	struct recorder *r;
 
 	(void)state;
-	if (access("/dev/full", W_OK)) {
-		print_message("no /dev/full here\n");
-		skip();
-	}
+	if (access("/dev/full", W_OK))
+		skip_because("no /dev/full here");
 	r = new_recorder((struct recorder_options){ .path = "/dev/full" });
 	recorder_process(r, &target, 5);
 	assert_true(recorder_has_failed(r));

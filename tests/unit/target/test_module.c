@@ -20,6 +20,7 @@
 #include "user/target/image.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/proc_memory.h"
+#include "tests/unit/skip.h"
 
 enum { PAGE = 4096 };
 
@@ -210,10 +211,8 @@ static void vdso_is_a_module(void **state)
 		if (strcmp(m->path, "[vdso]") == 0)
 			vdso = m;
 	}
-	if (!vdso) {
-		print_message("skipped: this kernel gives no vDSO\n");
-		skip();
-	}
+	if (!vdso)
+		skip_because("this kernel gives no vDSO");
 	assert_true(vdso->fd >= 0);
 	assert_int_equal(image_read_file(&image, vdso->fd), 0);
 	assert_true(image.build_id_len > 0 && image.build_id_len == vdso->build_id_len);
@@ -397,10 +396,8 @@ static void other_mount_namespace(void **state)
 	int release;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		print_message("skipped: a mount namespace needs root\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_because("a mount namespace needs root");
 	strcpy(path, path_in(dir, "lib.so"));
 	copy_self(path, 4);
 	pid = child_with(path, in_private_mount, &release);
@@ -444,10 +441,8 @@ static void without_privilege(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (geteuid() != 0) {
-		print_message("skipped: needs root, to give it up\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_because("needs root, to give it up");
 	pid = fork();
 	if (pid == 0)
 		_exit(read_without_privilege());
@@ -482,10 +477,8 @@ static void file_on_overlayfs(void **state)
 	int release;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		print_message("skipped: a mount namespace needs root\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_because("a mount namespace needs root");
 	strcpy(path, path_in(dir, "m/lib.so"));
 	pid = child_with(path, on_overlay, &release);
 	assert_int_equal(mapping_list_read(&f->list, f->table, pid), 1);
@@ -584,10 +577,8 @@ static void bias_at_seams(void **state)
 	const u64 base = 0x7f0000000000;
 
 	(void)state;
-	if (page_size != PAGE) {
-		print_message("skipped: the numbers are for pages of 4096 bytes\n");
-		skip();
-	}
+	if (page_size != PAGE)
+		skip_because("the numbers are for pages of 4096 bytes");
 	assert_true(image_bias(&image, base + 0x2000, 0x1000) == base);
 	assert_true(image_bias(&image, base, 0) == base);
 	assert_true(image_bias(&fixed, 0x400000, 0) == 0);

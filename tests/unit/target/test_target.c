@@ -17,6 +17,7 @@
 #include "user/lib/proc.h"
 #include "user/target/module.h"
 #include "user/target/target.h"
+#include "tests/unit/skip.h"
 
 static char message[4096];
 
@@ -174,10 +175,8 @@ static void refused_kernel_thread(void **state)
 	struct proc_stat stat;
 
 	(void)state;
-	if (proc_read_stat(&stat, 2) != 0 || strcmp(stat.comm, "kthreadd") != 0) {
-		print_message("skipped: no kthreadd to be seen here\n");
-		skip();
-	}
+	if (proc_read_stat(&stat, 2) != 0 || strcmp(stat.comm, "kthreadd") != 0)
+		skip_because("no kthreadd to be seen here");
 	assert_refused(2, "kthreadd", -EINVAL, "is a kernel thread");
 }
 

@@ -16,6 +16,7 @@
 
 #include "user/lib/elf.h"
 #include "user/unwind/cfi_ahead.h"
+#include "tests/unit/skip.h"
 
 enum { LARGE = 8 << 20, SMALL = 1 << 20 };
 
@@ -76,10 +77,8 @@ static void test_same(void **state)
 	cpu_set_t cpus;
 
 	(void)state;
-	if (!sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) == 1) {
-		print_message("one CPU: nothing is read ahead\n");
-		skip();
-	}
+	if (!sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) == 1)
+		skip_because("one CPU: nothing is read ahead");
 	assert_non_null(a);
 	check(a, &modules[1]); /* not among those that are read ahead */
 	check(a, &modules[0]);

@@ -17,6 +17,7 @@
 #include "bpf/maps.h"
 #include "tests/unit/cfi_image.h"
 #include "user/unwind/unwind_tables.h"
+#include "tests/unit/skip.h"
 
 enum { PID = 4711 };
 
@@ -83,10 +84,8 @@ static struct world *world_of(void **state)
 {
 	struct world *w = *state;
 
-	if (w->shards_fd == -EPERM || w->slabs_fd == -EPERM) {
-		print_message("skipped: no right to make BPF maps\n");
-		skip();
-	}
+	if (w->shards_fd == -EPERM || w->slabs_fd == -EPERM)
+		skip_because("no right to make BPF maps");
 	assert_true(w->shards_fd >= 0 && w->slabs_fd >= 0 && w->slots_fd >= 0);
 	return w;
 }
