@@ -69,7 +69,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep callers)
 
 .DELETE_ON_ERROR:
-.PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-thread check-thread-tests check-traced check-e2e check-ptrace check-inline check-core \
+.PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-all check-thread check-e2e check-ptrace check-inline check-core \
         check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-32 bench bench-peers install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
@@ -159,16 +159,26 @@ JOBS     ?= $(shell echo $$(($$(nproc) + 1)))
 # For tests: absolute paths, because tests change directories.
 TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
-quick: build-tests check-style analyse-quick check-unit check-core  ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
+# What looks at the code, without running heaptap: jobs of tests/run.py, those that take long first.
+CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats make:check-fuzz
 
-check: build-tests check-style analyse-quick check-unit check-fuzz check-thread check-unit32 check-traced  ## run all tests (root; some 40 minutes on two CPUs)
+quick: build-tests               ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
+	$(Q)$(TEST_ENV) tests/run.py --tags core $(CODE_JOBS) $(CORE_TESTS) $(UNITS:%=unit:%)
+
+check: build-tests               ## what a change must pass: style, unit tests, the end-to-end tests without the tag "full" (root; some 12 minutes on two CPUs)
+	$(Q)$(TEST_ENV) tests/run.py --tags '!full' $(GATE_TESTS) $(CODE_JOBS) $(UNITS:%=unit:%)
+
+check-all: build-tests check-unit32-built ## all tests, by all three sources (root; some 40 minutes on two CPUs)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
+	$(Q)$(TEST_ENV) tests/run.py $(TRACED_TESTS) $(CODE_JOBS) $(UNITS:%=unit:%) \
+		$(THREAD_UNITS:%=unit:$(O)/tsan/tests/unit/%) $(UNITS32:%=unit:%)
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl agent-32 $(UNITS) $(if $(HAS_STATIC),static)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl agent-32 $(UNITS) $(FUZZERS:%=$(O)/tests/fuzz/once/%) $(if $(HAS_STATIC),static)
 
 check-unit: $(UNITS)             ## unit tests only
-	$(Q)$(TEST_ENV) tests/prove.sh unit plain:tests/style.bats $(UNITS)
+	$(Q)$(TEST_ENV) tests/run.py $(UNITS:%=unit:%)
 
 -include tests/targets/targets.mk
 include tests/unit32.mk
@@ -195,10 +205,11 @@ THREAD_UNITS := fallback/test_ring lib/test_proc scan/test_scan scan/test_snapsh
                 session/test_ask session/test_session session/test_session_live source/test_backlog target/test_target
 
 check-thread:                    ## unit tests of code that has threads, with ThreadSanitizer
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan check-thread-tests
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
+	$(Q)$(TEST_ENV) tests/run.py $(THREAD_UNITS:%=unit:$(O)/tsan/tests/unit/%)
 
-check-thread-tests: $(THREAD_UNITS:%=$(O)/tests/unit/%)
-	$(Q)$(TEST_ENV) tests/prove.sh unit $^
+# tagged TAG,FILES: those of bats files that have a test with this tag
+tagged = $(shell grep -lE '^\# bats (test|file)_tags=(.*,)?$(1)(,|$$)' $(2))
 
 # All files, those that take long first: the last ones to run then end at about the same time.
 E2E_LONG  := remote leaks counts stacks console errors attach faults_memory steer recording
@@ -209,7 +220,7 @@ E2E_TESTS += $(filter-out $(E2E_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
 PTRACE_TESTS := stacks counts leaks attach run follow programs losses faults_lifecycle faults_memory faults_allocators markers sanitizers
 PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
 
-# The inline source: in make check those that test the most, in make check-inline all of these. They were not run on aarch64
+# The inline source: in make check-all those that test the most, in make check-inline all of these. They were not run on aarch64
 # yet: check-kernels tests that source there, in emulated machines.
 ifeq ($(shell uname -m),x86_64)
 INLINE_MAIN  := stacks run counts events markers losses
@@ -221,38 +232,43 @@ endif
 INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
 
-is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }
+# What a change must pass: by BPF, or whatever heaptap chooses, without what takes long; by the other sources what depends
+# on them.
+GATE_TESTS = $(addprefix ptrace:,$(patsubst %,%@source$(comma)!full,$(call tagged,source,$(PTRACE_TESTS:ptrace:%=%)))) \
+             $(addsuffix @source$(comma)!full,$(INLINE_SOURCE)) \
+             $(addprefix e2e:,$(filter-out $(shell grep -l '^\# bats file_tags=full' tests/e2e/*.bats),$(E2E_TESTS)))
+INLINE_SOURCE = $(addprefix inline:,$(call tagged,source,$(INLINE_TESTS:inline:%=%)))
+# Jobs of make check-all that trace.
+TRACED_TESTS = $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @source,$(filter-out $(INLINE_MAIN),$(INLINE_SOURCE))) $(E2E_TESTS:%=e2e:%)
+CORE_TESTS = $(addprefix e2e:,$(call tagged,core,$(E2E_TESTS)))
 
-check-traced: all targets agent-musl agent-32
-	$(is-root)
-	$(Q)$(TEST_ENV) tests/prove.sh e2e $(PTRACE_TESTS) $(INLINE_MAIN) $(E2E_TESTS)
+is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }
 
 check-e2e: all targets agent-musl agent-32 ## end-to-end tests only (root)
 	$(is-root)
-	$(Q)$(TEST_ENV) tests/prove.sh e2e $(E2E_TESTS)
+	$(Q)$(TEST_ENV) tests/run.py $(E2E_TESTS:%=e2e:%)
 
 check-ptrace: all targets        ## the main end-to-end tests again, with the ptrace source (root)
 	$(is-root)
-	$(Q)$(TEST_ENV) tests/prove.sh ptrace $(PTRACE_TESTS)
+	$(Q)$(TEST_ENV) tests/run.py $(PTRACE_TESTS)
 
 check-inline: all targets        ## the end-to-end tests of calls and reports again, with the inline source (root)
 	$(is-root)
-	$(Q)$(TEST_ENV) tests/prove.sh inline $(or $(INLINE_TESTS),$(error check-inline: these tests are run on x86_64 only))
+	$(Q)$(TEST_ENV) tests/run.py $(or $(INLINE_TESTS),$(error check-inline: these tests are run on x86_64 only))
 
 # Tests with the tag "core": each main way through heaptap once.
 check-core: all targets
 	$(is-root)
-	$(Q)$(TEST_ENV) HEAPTAP_TAGS=core tests/prove.sh e2e $$(grep -lE '^# bats (test|file)_tags=(.*,)?core' $(E2E_TESTS))
+	$(Q)$(TEST_ENV) tests/run.py --tags core $(CORE_TESTS)
 
 ROUNDS_UNITS := $(addprefix $(O)/tests/unit/,source/test_launch stream/test_stream scan/test_snapshot_copy)
 
 # Tests with the tag "rounds" repeat something at random moments: here 100 times, in make check 10 times.
 soak: build-tests check-leaks analyse  ## tests of random moments, 100 rounds each, make check-leaks and make analyse (root; about an hour)
 	$(is-root)
-	$(Q)HEAPTAP_ROUNDS=100 $(TEST_ENV) tests/prove.sh unit $(ROUNDS_UNITS)
-	$(Q)HEAPTAP_WATCH=1 HEAPTAP_ROUNDS=100 HEAPTAP_TAGS=rounds $(TEST_ENV) tests/prove.sh e2e \
-		$$(grep -l '^# bats test_tags=.*rounds' $(E2E_TESTS)) \
-		$$(grep -l '^# bats test_tags=.*rounds' $(PTRACE_TESTS:ptrace:%=%) | sed 's/^/ptrace:/')
+	$(Q)HEAPTAP_WATCH=1 HEAPTAP_ROUNDS=100 $(TEST_ENV) tests/run.py --tags rounds $(ROUNDS_UNITS:%=unit:%) \
+		$(addprefix e2e:,$(call tagged,rounds,$(E2E_TESTS))) \
+		$(addprefix ptrace:,$(call tagged,rounds,$(PTRACE_TESTS:ptrace:%=%)))
 
 check-leaks: all $(LEAK_PROGRAMS)  ## ten million blocks in random heaps, with verdicts known (root; some minutes; SEEDS=n)
 	$(Q)O=$(abspath $(O)) tests/leaks/run.sh $(or $(SEEDS),9) 400000
@@ -317,7 +333,7 @@ check-headers:
 	$(Q)for h in user/*/*.h arch/*.h fallback/*.h $(filter-out call/life.h,$(wildcard call/*.h)); do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc screenshot signatures
+.PHONY: flow-picture faults-doc gate-doc screenshot signatures
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
 
@@ -332,6 +348,9 @@ signatures:                      ## add the installed libc.a and musl's to user/
 
 faults-doc:                      ## write doc/faults.md from tests/faults.tsv and the ids in tests
 	$(Q)tests/faults.sh >doc/faults.md
+
+gate-doc:                        ## write the table of end-to-end tests in doc/testing.md
+	$(Q)GATE="$(GATE_TESTS)" ALL="$(TRACED_TESTS)" tests/gate.sh doc/testing.md
 
 STRIP    ?= strip
 DESTINATION = $(DESTDIR)$(prefix)

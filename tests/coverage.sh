@@ -33,10 +33,10 @@ run_tests() {
 	[ ${#files[@]} -gt 0 ] || files=("${usual[@]}")
 	if [ "${UNITS-yes}" ]; then
 		find "$O/tests/unit" -name 'test_*' -type f -executable -print0 | sort -z |
-			xargs -0 tests/prove.sh unit >"$O/unit.log" 2>&1
+			sed -z "s/^/unit:/" | xargs -0 tests/run.py >"$O/unit.log" 2>&1
 	fi
-	files=("${files[@]/#/tests/e2e/}")
-	tests/prove.sh e2e "${files[@]/%/.bats}" >>"$O/e2e.log" 2>&1
+	files=("${files[@]/#/e2e:tests/e2e/}")
+	tests/run.py "${files[@]/%/.bats}" >>"$O/e2e.log" 2>&1
 }
 
 # merge: counters of many processes into one file, a thousand at a time; what has been merged is removed

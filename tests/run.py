@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run tests several files at a time, and say of each test whether it passed, failed, was skipped or is unstable.
 
-usage: run.py [--tags TAGS] JOB...
+usage: run.py [--tags TAGS] [--count] JOB...
 
 A job is KIND:FILE. Kinds:
   unit    a program of tests/unit (cmocka)
@@ -11,6 +11,7 @@ A job is KIND:FILE. Kinds:
   ptrace, inline   the same with that source of events
   make    a target of the Makefile, as one test
 KIND:FILE@TAGS runs the tests of a bats file that fit these bats tags, in place of those of --tags.
+--count runs nothing and prints the number of tests of each job that is a bats file.
 
 A test that fails is run five times more, alone, after all others. If one of these runs fails, the test has failed. If all
 pass, the test is unstable: this is no failure, but the last lines name it, and $O/unstable.tsv keeps it.
@@ -50,7 +51,9 @@ class Job:
         self.kind, rest = text.split(":", 1)
         self.file, _, own_tags = rest.partition("@")
         self.tags = (own_tags or tags) if self.kind in BATS else ""
-        self.name = os.path.splitext(os.path.basename(self.file))[0]
+        # A unit test by its room, and by its build if this is not the usual one: scan/test_scan, tsan/scan/test_scan.
+        self.name = os.path.relpath(os.path.abspath(self.file), O).replace("tests/unit/", "") if self.kind == "unit" \
+            else os.path.splitext(os.path.basename(self.file))[0]
         self.label = f"{self.kind}:{self.name}"
         self.seconds = 0.0
 
@@ -66,6 +69,8 @@ def works(*command):
 
 
 class Machine:
+    NO_BATS = "bats is not installed"
+
     def __init__(self, jobs):
         tracing = [j for j in jobs if j.kind in TRACING]
         self.is_root = os.geteuid() == 0
@@ -75,7 +80,9 @@ class Machine:
     def obstacle(self, job):
         """Why no test of this job can run here, or None."""
         if job.kind in BATS and not shutil.which("bats"):
-            return "bats is not installed"
+            return self.NO_BATS
+        if job.kind == "unit" and not os.path.exists(job.file):
+            return "was not built here"
         if job.kind not in TRACING:
             return None
         if not self.is_root:
@@ -165,11 +172,32 @@ def tap_results(job, status, lines):
     return results
 
 
-def not_run(job, reason):
-    """Each test of a job that cannot run here is skipped with this reason."""
+def chosen_tests(job, tags):
+    """Names of the tests of a bats file that fit these tags, as bats --filter-tags chooses them."""
+    names, of_file, of_test = [], set(), set()
     with open(job.file) as f:
-        names = re.findall(r'^@test "(.*)" \{', f.read(), re.M)
-    return [Result(job, name.replace('\\"', '"'), "skipped", reason, []) for name in names]
+        for line in f:
+            if found := re.match(r"# bats (file|test)_tags=(.*)", line):
+                words = {word.strip() for word in found[2].split(",")}
+                of_file, of_test = (words, of_test) if found[1] == "file" else (of_file, words)
+            elif found := re.match(r'@test "(.*)" \{', line):
+                has = of_file | of_test
+                if all((t[1:] not in has) if t[0] == "!" else (t in has) for t in tags.split(",") if t):
+                    names.append(found[1].replace('\\"', '"'))
+                of_test = set()
+    return names
+
+
+def run_what_can(job, machine, reason):
+    """A job that needs what is missing here: tests with the tag "anyone" need nothing, all others are skipped."""
+    if job.kind not in BATS or reason == Machine.NO_BATS:
+        return [Result(job, WHOLE_FILE, "skipped", reason, [])]
+    results, wanted = [], chosen_tests(job, job.tags)
+    job.tags = ",".join(filter(None, (job.tags, "anyone")))
+    able = chosen_tests(job, job.tags)
+    if able and job.kind == "e2e":
+        results = run(job, machine, job.log())
+    return results + [Result(job, name, "skipped", reason, []) for name in wanted if name not in able or job.kind != "e2e"]
 
 
 # ---- skips ----
@@ -258,7 +286,7 @@ def run_all(jobs, machine):
     def one(job):
         start = time.monotonic()
         obstacle = machine.obstacle(job)
-        job_results = not_run(job, obstacle) if obstacle else run(job, machine, job.log())
+        job_results = run_what_can(job, machine, obstacle) if obstacle else run(job, machine, job.log())
         job.seconds = time.monotonic() - start
         return job_results
 
@@ -281,12 +309,16 @@ def run_all(jobs, machine):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="run.py [--tags TAGS] JOB...")
+    parser = argparse.ArgumentParser(usage="run.py [--tags TAGS] [--count] JOB...")
     parser.add_argument("--tags", default="")
+    parser.add_argument("--count", action="store_true")
     parser.add_argument("jobs", nargs="+")
     args = parser.parse_args()
     start = time.monotonic()
     jobs = [Job(text, args.tags) for text in args.jobs]
+    if args.count:
+        print(*(f"{j.label}\t{len(chosen_tests(j, j.tags))}" for j in jobs if j.kind in BATS), sep="\n")
+        return 0
     machine = Machine(jobs)
     expected = Expected(machine)
     logged = len(kernel_says())

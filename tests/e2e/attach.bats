@@ -4,11 +4,12 @@
 
 load ../lib/common
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "attach: exactly what happens between attach and detach (B17)" {
 	attached_between
 }
 
+# bats test_tags=source
 @test "attach: a process whose main thread has ended (B18)" {
 	not_by_inline "only the main thread can be made to map memory"
 	stepping
@@ -107,6 +108,7 @@ load ../lib/common
 	done
 }
 
+# bats test_tags=full
 @test "attach: 33 targets share one link for each file; two have their own" {
 	local other one pids=()
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || skip "ptrace has no links"
@@ -153,7 +155,7 @@ load ../lib/common
 	untouched "$TARGET"
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "attach: the target ends: report and status 0 (A1)" {
 	spinning
 	attached "$TARGET"
@@ -168,7 +170,7 @@ load ../lib/common
 	[ "$(field '.functions.free // 0')" -le "$frees" ]
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "attach: the target is killed at a random moment (A1)" {
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
 		spinning 0
@@ -184,7 +186,7 @@ load ../lib/common
 	done
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "attach: heaptap is killed at a random moment (A3)" {
 	spinning 0 4
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
@@ -199,7 +201,7 @@ load ../lib/common
 	says spin '^total malloc'
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "attach: heaptap is killed while it traces: no probe stays (A3)" {
 	spinning 0 4
 	attached "$TARGET"
@@ -230,13 +232,13 @@ end_while_closing() {
 	ended "$TARGET" 0
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "attach: heaptap is killed while it takes its probes out: none stays (A3, A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	end_while_closing KILL
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "attach: a second Ctrl-C while heaptap takes its probes out: none stays (A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	end_while_closing INT
@@ -261,6 +263,7 @@ with_libraries() {
 }
 
 # The kernel waits 50 ms for the end of each link. For 3,000 links one after the other these are minutes.
+# bats test_tags=full
 @test "attach: the probes of 800 libraries are out soon after Ctrl-C (A5, E9)" {
 	local start_s
 	not_by_inline "32 libraries with allocators are the most"
@@ -280,6 +283,7 @@ has_links() { [ "$(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l)" -ge "$2"
 
 no_session() { ! pgrep -s "$1" >/dev/null; }
 
+# bats test_tags=full
 @test "attach: Ctrl-C while it puts probes into 300 libraries: none stays, and no process (A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
 	not_by_inline "32 libraries with allocators are the most"
@@ -309,6 +313,7 @@ are_left_out() {
 }
 
 # All libraries together may have 4,096 functions, and each of these has some 30.
+# bats test_tags=full
 @test "attach: more allocators than there is room for: what fits is traced, the rest is counted, status 5 (F2)" {
 	with_bpf_only "by ptrace there is room for 65,536 functions"
 	local i left_out late
@@ -348,6 +353,7 @@ for line in sys.stdin:
 	exec 7>&-
 }
 
+# bats test_tags=full
 @test "attach: under strace -f, which leaves no child to another tracer: heaptap names it" {
 	command -v strace >/dev/null || skip "no strace"
 	spinning
@@ -362,6 +368,7 @@ for line in sys.stdin:
 reads_maps() { grep -c "\"/proc/$TARGET/maps\"" "$BATS_TEST_TMPDIR/calls" || true; }
 
 # Each reading is of all mappings, so one for each of thousands of libraries kept heaptap busy for minutes.
+# bats test_tags=full
 @test "attach: 400 libraries are loaded while heaptap is stopped: their mappings are read together (A8, E9)" {
 	with_bpf_only "by ptrace each thread waits for the reading"
 	not_by_inline "32 libraries with allocators are the most"
@@ -405,7 +412,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "attach: ends cleanly on each signal (A5)" {
 	for sig in INT TERM HUP QUIT; do
 		spinning
@@ -440,6 +447,7 @@ for line in sys.stdin:
 	exec 8>&-
 }
 
+# bats test_tags=full
 @test "attach: nobody reads its recording, and after Ctrl-C somebody does: it ends well (A5)" {
 	spinning 0 2
 	unread "$BATS_TEST_TMPDIR/pipe"
@@ -487,7 +495,7 @@ for line in sys.stdin:
 	ended "$TARGET" 0
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "attach: SIGUSR1: a report now, tracing goes on" {
 	stepping
 	attached "$TARGET"
@@ -500,6 +508,7 @@ for line in sys.stdin:
 	is .totals.allocs 30
 }
 
+# bats test_tags=source
 @test "attach: a stopped target stays stopped (A12)" {
 	spinning
 	kill -STOP "$TARGET"
@@ -510,6 +519,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
+# bats test_tags=source
 @test "attach: SIGSTOP and SIGCONT while tracing (A12)" {
 	stepping
 	attached "$TARGET"
@@ -521,7 +531,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "attach: refuses what cannot be traced, with the reason (A13)" {
 	sleep 0 &
 	zombie=$!
@@ -544,12 +554,14 @@ for line in sys.stdin:
 	[ "$status" -eq 0 ] || [ "$status" -eq 4 ]
 }
 
+# bats test_tags=full
 @test "attach: PID 1 works or is refused, and lives on (A13)" {
 	run --separate-stderr timeout 60 "$HEAPTAP" attach -t 200ms -q -o "$BATS_TEST_TMPDIR/r.json" 1
 	[[ $status =~ ^[034]$ ]] || { echo "$status: $stderr"; return 1; }
 	untouched 1
 }
 
+# bats test_tags=source
 @test "attach: the target becomes another program by exec" {
 	stepping
 	attached "$TARGET"
@@ -562,6 +574,7 @@ for line in sys.stdin:
 # execs_are MORE_THAN: the programs that targets have executed
 execs_are() { [ "$(cat "$BATS_TEST_TMPDIR"/execs.[1-9] | wc -l)" -gt "$1" ]; }
 
+# bats test_tags=full
 @test "attach: targets execute programs faster than heaptap can look: it ends when it is asked to" {
 	local pids=() i
 	for i in 1 2 3 4 5 6; do
@@ -580,6 +593,7 @@ execs_are() { [ "$(cat "$BATS_TEST_TMPDIR"/execs.[1-9] | wc -l)" -gt "$1" ]; }
 	jq -e 'all(.processes[]; .replaced or .scan or .notes[0] or (.watched | not))' "$report"
 }
 
+# bats test_tags=full
 @test "attach: a target of 200 threads" {
 	stepping
 	attached "$TARGET"
@@ -590,7 +604,7 @@ execs_are() { [ "$(cat "$BATS_TEST_TMPDIR"/execs.[1-9] | wc -l)" -gt "$1" ]; }
 	untouched "$TARGET"
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "attach: again and again on a busy target (A9, A10)" {
 	spinning 0 4
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do

@@ -35,6 +35,7 @@ programs_add_up() {
 	programs_add_up 2 2 census-static census-static-pie census-nopie census-stripped
 }
 
+# bats test_tags=full
 @test "census: of 32-bit programs" {
 	programs_add_up 3 4 census-32 census-32-static
 }
@@ -139,6 +140,7 @@ sys.stdin.read()'
 	done
 }
 
+# bats test_tags=full
 @test "census: memory in huge pages is that of smaps" {
 	local huge
 	counted "$T/census_first"
@@ -208,6 +210,7 @@ sys.stdin.read()'
 	[ "$(awk -F, '$3 == "live"' "$list" | grep -vc '"$')" -eq "$(jq '.scan | .definite.blocks + .indirect.blocks' "$json")" ]
 }
 
+# bats test_tags=full
 @test "census: many blocks, of many threads, again and again" {
 	counted "$T/census" 5 8 30000
 	for _ in 1 2 3; do
@@ -216,6 +219,7 @@ sys.stdin.read()'
 	done
 }
 
+# bats test_tags=full
 @test "census: verdicts without a trace are those of memcheck" {
 	kinds
 	built
@@ -308,6 +312,7 @@ same_blocks() { cmp <(cut -d, -f1-5 "$list") <(cut -d, -f1-5 "$BATS_TEST_TMPDIR/
 	told .live.blocks "$(jq .live.blocks "$json")"
 }
 
+# bats test_tags=full
 @test "census: of cores that are cut or damaged, and of other files" {
 	local size
 	counted "$T/census" 2 2 2000
@@ -377,6 +382,7 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 	ends_well
 }
 
+# bats test_tags=full
 @test "census: 64 TiB reserved, little of it touched: verdicts within the pause, by each way (H6)" {
 	local out=$BATS_TEST_TMPDIR/bigmap.out
 	mkfifo "$BATS_TEST_TMPDIR/lines"
@@ -420,6 +426,7 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 	ended "$TARGET" 0
 }
 
+# bats test_tags=full
 @test "census: of a process in namespaces of its own, also of a copy" {
 	unshare --user --map-root-user --pid --fork --mount-proc --net --ipc --uts true || skip "no namespaces here"
 	counted unshare --user --map-root-user --pid --fork --mount-proc --net --ipc --uts "$T/census" 7 3 4000
@@ -449,6 +456,7 @@ is_copied() { unbroken <"$text" | grep -q ', read from a copy '; }
 
 arena_is_locked() { with_json && [ "$(jq '[.arenas[] | select(.locked)] | length' "$json")" -eq 1 ]; }
 
+# bats test_tags=full
 @test "census: of a core of the kernel without memory that the program has excluded: nothing is called lost" {
 	[[ $(cat /proc/sys/kernel/core_pattern) != [/\|]* ]] || skip "core_pattern gives cores to another program here"
 	cd "$BATS_TEST_TMPDIR"
@@ -468,6 +476,7 @@ arena_is_locked() { with_json && [ "$(jq '[.arenas[] | select(.locked)] | length
 	no_line MADV_DONTDUMP "$text"
 }
 
+# bats test_tags=full
 @test "census: of a core of gdb, which does not say what it leaves out: a line warns of that" {
 	counted "$T/census" 9 2 4000 undumped
 	cored
@@ -636,6 +645,7 @@ idle() {
 	[ "$before" = "$(awk '{ print $14 + $15 }' "/proc/$TARGET/stat")" ] && grep -qE 'State:\s+S' "/proc/$TARGET/status"
 }
 
+# bats test_tags=full
 @test "census: ten real programs: the sums are those that malloc itself gives" {
 	nr_equal=0
 	# Not a script that starts python.

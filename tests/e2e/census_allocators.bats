@@ -32,12 +32,14 @@ all_equal() {
 	[ "$(grep -c ',cached,' "$list")" -gt 500 ]
 }
 
+# bats test_tags=full
 @test "census: jemalloc: without thread caches, with one arena" {
 	on_library libjemalloc
 	export MALLOC_CONF=narenas:1,tcache_max:64
 	all_equal jemalloc 24
 }
 
+# bats test_tags=full
 @test "census: jemalloc: of a core" {
 	command -v gcore >/dev/null || skip "no gcore here: install gdb"
 	on_library libjemalloc
@@ -89,6 +91,7 @@ all_equal() {
 	done
 }
 
+# bats test_tags=full
 @test "census: musl: verdicts without a trace are those of memcheck" {
 	[ -x "$T/leak_kinds-musl" ] || skip "leak_kinds-musl was not built here: see make targets"
 	kinds leak_kinds-musl
@@ -134,6 +137,7 @@ ends_equal() {
 	done
 }
 
+# bats test_tags=full
 @test "census: mimalloc: memory that only looks like one of its segments is none" {
 	start "$T/like_mimalloc"
 	TARGET=$PID
@@ -214,7 +218,7 @@ survives() {
 	rm -f "$core" "$BATS_TEST_TMPDIR/lines" "$BATS_TEST_TMPDIR/damaged"
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "census: books of four allocators with random damage: each census ends" {
 	command -v gcore >/dev/null || skip "no gcore here: install gdb"
 	survives "$T/census"

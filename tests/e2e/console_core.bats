@@ -71,6 +71,7 @@ time.sleep(1000)'
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "core: when a caller allocates next, and its thread is the first" {
 	stepping
 	asking "$TARGET" -q
@@ -99,6 +100,7 @@ time.sleep(1000)'
 	[ "$blocks" -le "$nr" ]
 }
 
+# bats test_tags=full
 @test "core: a limit, no file that is there, no other machine, no process" {
 	stepping
 	asking "$TARGET" -q

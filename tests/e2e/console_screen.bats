@@ -70,6 +70,7 @@ type_line() { keys "$1" Enter; }
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "console, tmux: 20 columns, and other sizes while it runs" {
 	with_tmux
 	spinning

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Targets in namespaces and in a chroot, and the files of packaging/ that start heaptap there.
+#
+# bats file_tags=full
 
 load ../lib/common
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Containers whose files lie: links that lead out, paths of the host, symbols inside instructions. heaptap reads the files
 # that are mapped or none, and the program goes on as without heaptap.
+#
+# bats file_tags=full
 
 load ../lib/common
 

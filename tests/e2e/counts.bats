@@ -11,19 +11,25 @@ equals_oracle() {
 	as_counted
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "counts: leaking program" { equals_oracle "$T/leak"; }
-# bats test_tags=core
+# bats test_tags=core,source
 @test "counts: realloc in all forms (B1, B3, B4)" { equals_oracle "$T/order"; }
-# bats test_tags=core
+# bats test_tags=core,full
 @test "counts: 8 threads (B11)" { equals_oracle "$T/threads" 8 20000; }
+# bats test_tags=full
 @test "counts: 2000 threads" { equals_oracle "$T/threads" 2000 20; }
+# bats test_tags=source
 @test "counts: all operators (B8)" { equals_oracle "$T/operators"; }
-# bats test_tags=core
+# bats test_tags=core,source
 @test "counts: exceptions (B8)" { equals_oracle "$T/exceptions"; }
+# bats test_tags=source
 @test "counts: handlers that allocate (B7)" { equals_oracle "$T/signals"; }
+# bats test_tags=source
 @test "counts: cancelled threads (B9)" { equals_oracle "$T/cancel" 50; }
+# bats test_tags=source
 @test "counts: failing calls (B2, B6)" { equals_oracle "$T/failed"; }
+# bats test_tags=source
 @test "counts: before and after main (B17)" { equals_oracle "$T/early"; }
 
 @test "counts: python3" {
@@ -34,11 +40,13 @@ json.loads(json.dumps(d))
 re.compile("(a|b)*c").match("ab" * 100 + "c")'
 }
 
+# bats test_tags=full
 @test "counts: perl" {
 	equals_oracle perl -e 'my %h; $h{$_ % 777} .= "x" x $_ for 1..5000; print scalar(keys %h), "\n"'
 	[ "$(cat "$out")" = 777 ]
 }
 
+# bats test_tags=full
 @test "counts: git log" {
 	cd "$BATS_TEST_TMPDIR"
 	git init -q repo && cd repo
@@ -66,6 +74,7 @@ re.compile("(a|b)*c").match("ab" * 100 + "c")'
 	as_counted
 }
 
+# bats test_tags=full
 @test "counts: gdb, whose operators are its own" {
 	# The oracle does not see those: they count as the malloc and free inside them.
 	counted -q --nocpp -- gdb -nx -batch -ex "info functions leak" "$T/leak"
@@ -74,4 +83,5 @@ re.compile("(a|b)*c").match("ab" * 100 + "c")'
 	as_counted
 }
 
+# bats test_tags=full
 @test "counts: llvm-nm, a large C++ program" { equals_oracle llvm-nm "$T/leak"; }

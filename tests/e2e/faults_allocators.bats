@@ -5,6 +5,7 @@
 load ../lib/common
 
 # Shadow stacks need a CPU and a kernel that have them; where they are, the program has one.
+# bats test_tags=full
 @test "faults: functions that begin with ENDBR or BTI, in a program that may have a shadow stack (C6)" {
 	objdump -d "$T/custom-cet" | grep -A1 '<my_alloc>:' | grep -qE 'endbr|bti|paciasp'
 	traced --alloc malloc=my_alloc,free=my_free,arg=2 -- "$T/custom-cet"
@@ -17,6 +18,7 @@ load ../lib/common
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "faults: arenas and caches of threads, tuned in all ways, trimmed: equal to the oracle (B10)" {
 	counted -d 4 -- "$T/arenas" 4
 	as_counted
@@ -30,6 +32,7 @@ load ../lib/common
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "faults: malloc by its other names, and that of a second C library (B13)" {
 	traced -- "$T/names"
 	[ "$status" -eq 0 ]
@@ -40,6 +43,7 @@ load ../lib/common
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "faults: memalign at the address of aligned_alloc is shown with both names, and suppressed by each" {
 	local libc places rule
 	libc=$(ldd "$T/noticed" | awk '/libc\.so/ { print $3 }')
@@ -71,6 +75,7 @@ load ../lib/common
 	done
 }
 
+# bats test_tags=full
 @test "faults: more calls under way at once than can be followed: what is not seen is counted (B16)" {
 	local requests seen
 	for depth in 3 20 63 64 200; do
@@ -84,6 +89,7 @@ load ../lib/common
 	done
 }
 
+# bats test_tags=full
 @test "faults: an allocator that asks for the call stack sees the same as untraced (B19)" {
 	"$T/asks_stack" >"$BATS_TEST_TMPDIR/control"
 	traced -- "$T/asks_stack"
@@ -93,6 +99,7 @@ load ../lib/common
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "faults: exit, quick_exit, _exit, abort: all that handlers do is seen (B18)" {
 	local how
 	for how in exit quick _exit abort; do
@@ -106,6 +113,7 @@ load ../lib/common
 	done
 }
 
+# bats test_tags=full
 @test "faults: the main thread ends, another goes on (B18)" {
 	traced -- "$T/ends" main
 	[ "$status" -eq 0 ]
@@ -114,6 +122,7 @@ load ../lib/common
 	is .exit.code 0
 }
 
+# bats test_tags=full
 @test "faults: static programs are told which C library's allocator they have (B12)" {
 	traced -- "$T/leak-static"
 	is '.allocators[0].kind' glibc

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Clocks that jump, a day that passes, CPUs that go and come.
+#
+# bats file_tags=full
 
 load ../lib/common
 load ../lib/remote

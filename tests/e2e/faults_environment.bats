@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Surroundings that are narrow, shared or strange: limits, other tracers, containers, frozen targets.
+#
+# bats file_tags=full
 
 load ../lib/common
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Files that lie, that are gone, that never were, that are elsewhere: probes never harm, names are right or say so.
+#
+# bats file_tags=full
 
 load ../lib/common
 

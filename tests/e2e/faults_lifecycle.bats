@@ -9,6 +9,7 @@ blocks_of() {
 	jq "[.processes[$1].stacks[] | select(any(.frames[]; .function == \"before_exec\")) | .live_blocks] | add" "$report"
 }
 
+# bats test_tags=full
 @test "faults: exec from 64 bits to 32 and back, to a static program (A14)" {
 	local images=("$T/exec" "$T/exec-static" "$T/exec")
 	[ ! -x "$T/exec-32" ] || [ "${HEAPTAP_BACKEND:-}" = inline ] && echo "# no 32-bit programs here" >&3 || images=("$T/exec" "$T/exec-32" "$T/exec-static" "$T/exec-32" "$T/exec")
@@ -21,6 +22,7 @@ blocks_of() {
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "faults: exec of a set-user-ID program by a user (A14)" {
 	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR"
 	cp "$T/exec" "$BATS_TEST_TMPDIR/exec"
@@ -36,6 +38,7 @@ blocks_of() {
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "faults: exec from a thread while 50 others run: the new image is seen, its libraries were the old one's (A15)" {
 	traced -- "$T/exec" -t "$T/exec" -t "$T/exec" "$T/exitcodes" exit 3
 	[ "$status" -eq 3 ]
@@ -45,6 +48,7 @@ blocks_of() {
 	done
 }
 
+# bats test_tags=full
 @test "faults: attached, exec from a thread while others run (A15)" {
 	mkfifo "$BATS_TEST_TMPDIR/go"
 	start bash -c "read <'$BATS_TEST_TMPDIR/go'; exec '$T/exec' -t '$T/spin'"
@@ -70,6 +74,7 @@ blocks_of() {
 	[ "$(field '.lost | .allocs + .frees + .other')" -eq 0 ]
 }
 
+# bats test_tags=full
 @test "faults: 5,000 threads alive at once: no call is lost, stacks that are lost are counted (A18, F2)" {
 	traced -d 8 -- "$T/storm" 0 5000
 	[ "$status" -eq 0 ]
@@ -78,6 +83,7 @@ blocks_of() {
 	[ "$(of_function long_thread allocs)" -ge $((5000 - $(field .lost.stacks))) ]
 }
 
+# bats test_tags=full
 @test "faults: nothing of heaptap is open in the program that it starts, nor left when it is killed (A22)" {
 	"$BASH" -c 'ls -l /proc/self/fd | wc -l' >"$BATS_TEST_TMPDIR/control" 3>&-
 	traced -q -- "$BASH" -c 'ls -l /proc/self/fd | wc -l'
@@ -98,6 +104,7 @@ blocks_of() {
 
 is_ptrace_stopped() { grep -q '^State:.t' "/proc/$1/status"; }
 
+# bats test_tags=full
 @test "faults: kill -9 while a thread that blocks SIGCHLD is stopped at its dlopen (A3)" {
 	mkfifo "$BATS_TEST_TMPDIR/go"
 	exec 4<>"$BATS_TEST_TMPDIR/go"
@@ -135,6 +142,7 @@ reused() {
 	read -r status first second <"$BATS_TEST_TMPDIR/out"
 }
 
+# bats test_tags=full
 @test "faults: the target's number is given to another process while it is traced (A19)" {
 	local program first second
 	unshare -p -f --mount-proc sh -c 'echo 99 >/proc/sys/kernel/ns_last_pid' || skip "numbers of processes cannot be chosen here"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # heaptap without memory: each of its own allocations fails once; the target and the truth of reports do not suffer.
+#
+# bats file_tags=full
 
 load ../lib/common
 

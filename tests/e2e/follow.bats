@@ -7,7 +7,7 @@ load ../lib/follow
 
 teardown() { end_started; }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "follow: a child's leaks are its own, what it got from its parent is known (A16)" {
 	traced -f -- "$T/fork" 3
 	[ "$status" -eq 0 ]
@@ -20,6 +20,7 @@ teardown() { end_started; }
 	jq -e '[.processes[].stacks[] | .truncated] | all(. == null)' "$report"
 }
 
+# bats test_tags=full
 @test "follow: children hold what the oracle counts (A16)" {
 	counted -f -- "$T/fork" 20
 	[ "$status" -eq 0 ]
@@ -28,7 +29,7 @@ teardown() { end_started; }
 	same_live
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "follow: a child in its parent's memory allocates for the parent's books (A16)" {
 	local how
 	for how in vfork handed clone; do
@@ -104,6 +105,7 @@ sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 }
 
 # By ptrace a process that executes a program waits for its probes, also while the verdict of another one is found.
+# bats test_tags=full
 @test "follow: programs begin while others end and are searched (A14, A16)" {
 	cat >"$BATS_TEST_TMPDIR/script" <<-'SH'
 		for i in 1 2 3 4 5 6 7 8; do
@@ -126,6 +128,7 @@ sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 	is .totals.allocs 3
 }
 
+# bats test_tags=full
 @test "follow: children that have ended make room, and leave their sums in a note of their parent (A16, A17)" {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	local each='for i in 1 2 3 4 5 6 7 8 9 10 11 12; do "$0"; done'
@@ -186,6 +189,7 @@ sees_sharers() { [[ ${HEAPTAP_BACKEND:-} == @(ptrace|inline) ]]; }
 	same_calls_of_children
 }
 
+# bats test_tags=full
 @test "follow: attached, programs that end before heaptap looks at them are counted (A16)" {
 	not_by_inline "a program that begins waits until heaptap has looked"
 	coproc SHELL { exec bash --norc --noprofile 3>&-; }
@@ -216,6 +220,7 @@ same_calls_of_children() {
 	report=$report.children same_calls
 }
 
+# bats test_tags=full
 @test "follow: git, with the programs that it starts" {
 	command -v git >/dev/null || skip "git is not installed"
 	local dir=$BATS_TEST_TMPDIR/repository
@@ -234,10 +239,12 @@ same_calls_of_children() {
 	jq -e '[.processes[].totals.unknown_frees] | add == 0' "$report"
 }
 
+# bats test_tags=full
 @test "follow: python's multiprocessing" {
 	multiprocessing
 }
 
+# bats test_tags=full
 @test "follow: redis-server's child that saves" {
 	command -v redis-server >/dev/null || skip "redis-server is not installed"
 	local socket=$BATS_TEST_TMPDIR/redis
@@ -277,6 +284,7 @@ tracer_alone() {
 	grep -q 'exited with 3' "$BATS_TEST_TMPDIR/calls"
 }
 
+# bats test_tags=full
 @test "follow: strace attaches to a process that is followed" {
 	command -v strace >/dev/null || skip "no strace"
 	with_bpf_only "a followed debugger cannot trace"
@@ -294,6 +302,7 @@ tracer_alone() {
 	grep -q '^exit_group(3)' "$BATS_TEST_TMPDIR/calls"
 }
 
+# bats test_tags=full
 @test "follow: gdb is followed, and debugs its program" {
 	command -v gdb >/dev/null || skip "no gdb"
 	with_bpf_only "a followed debugger cannot trace"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The HTML report in a browser: it opens, shows the numbers of JSON, and can be used by pointer and keyboard.
+#
+# bats file_tags=full
 
 load ../lib/common
 
@@ -33,7 +35,6 @@ list_events() {
 	echo 'exit 77 0'
 }
 
-# bats test_tags=core
 @test "html: the numbers of JSON, kind by kind" {
 	"$HEAPTAP" run -q -o r.json -o r.html -- "$T/leak" 2>err >out
 	page r.html eval "$(value '[data-fact=live_bytes]' value)" eval "$(value '[data-fact=peak_bytes]' value)" \

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # System calls of heaptap fail, one in each run: a sample of what make check-inject tries (E5).
+#
+# bats file_tags=full
 
 load ../lib/common
 

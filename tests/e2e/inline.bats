@@ -40,11 +40,17 @@ equals_oracle() {
 # bats test_tags=core
 @test "inline: run, realloc in all forms" { equals_oracle "$T/order"; }
 
+# bats test_tags=full
 @test "inline: run, 8 threads" { equals_oracle "$T/threads" 8 20000; }
+# bats test_tags=full
 @test "inline: run, 2000 threads" { equals_oracle "$T/threads" 2000 20; }
+# bats test_tags=full
 @test "inline: run, 5000 threads" { equals_oracle "$T/threads" 5000 20; }
+# bats test_tags=full
 @test "inline: run, all operators" { equals_oracle "$T/operators"; }
+# bats test_tags=full
 @test "inline: run, exceptions out of operator new" { equals_oracle "$T/exceptions"; }
+# bats test_tags=full
 @test "inline: run, signal handlers that allocate" { equals_oracle "$T/signals"; }
 # The handler's stack is above the interrupted call, which has not ended, whatever the stack pointers say.
 @test "inline: run, a handler on a higher stack interrupts malloc and allocates" {
@@ -71,11 +77,14 @@ equals_oracle() {
 	is ' | any(.stacks[]; any(.frames[]; .function == "on_top"))' true
 }
 
+# bats test_tags=full
 @test "inline: run, threads that are cancelled" { equals_oracle "$T/cancel"; }
+# bats test_tags=full
 @test "inline: run, a large C++ program" { equals_oracle llvm-nm "$(command -v llvm-nm)"; }
 
 # Operators new that end in functions which they jump to, behind branches that leave no room for a jump (jemalloc,
 # mimalloc), or whose last instruction is that of other operators, too (tcmalloc).
+# bats test_tags=full
 @test "inline: run, operators of jemalloc, mimalloc and tcmalloc" {
 	local name file nr=0
 	for name in libjemalloc libmimalloc libtcmalloc libtcmalloc_minimal; do
@@ -103,6 +112,7 @@ same_counts() {
 	diff "$BATS_TEST_TMPDIR/bpf.counts" "$BATS_TEST_TMPDIR/inline.counts" || { echo "$*"; return 1; }
 }
 
+# bats test_tags=full
 @test "inline: the counts of BPF: programs linked in all ways" {
 	local variant
 	for variant in "" -static -static-pie -nopie -stripped -musl -musl-static; do
@@ -229,6 +239,7 @@ by_bpf() { is '.notes | map(select(test("BPF has seen all of its calls"))) | len
 }
 
 # Each load has its own jumps and stubs, and those of earlier ones are gone.
+# bats test_tags=full
 @test "inline: a library with an allocator of its own is loaded 100 times" {
 	traced -q --backend inline -- "$T/dlopen" "$T" rounds 100
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
@@ -327,6 +338,7 @@ is_held() { grep -q '^State:	[Tt]' "/proc/$1/status"; }
 	! grep -q heaptap "/proc/$TARGET/maps" || { echo "memory of ours stays"; cat "/proc/$TARGET/maps"; return 1; }
 }
 
+# bats test_tags=full
 @test "inline: attach, threads at full speed" {
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
 	step "alloc 100 64"
@@ -357,7 +369,7 @@ moment() {
 # has_no_memory PID: none of ours is mapped there
 has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "inline: attach and detach at random moments" {
 	seeded
 	spinning
@@ -371,7 +383,7 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 }
 
 # The handler of a timer walks the stack of whatever it interrupts, our code too.
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "inline: attach, detach and kill -9 in turns, 8 threads at full speed check their blocks and walk their stacks" {
 	seeded
 	start "$T/sums" 8
@@ -397,7 +409,7 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 	says sums 'sums are right, walks [1-9]'
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "inline: kill -9 of heaptap leaves the target as it was" {
 	seeded
 	spinning
@@ -429,6 +441,7 @@ has_no_memory() { ! grep -q /memfd:heaptap- "/proc/$1/maps"; }
 	exec 8>&-
 }
 
+# bats test_tags=full
 @test "inline: nobody reads its reports, and after Ctrl-C somebody does: the last report comes (A5)" {
 	spinning 0 4
 	unheard --backend inline
@@ -545,6 +558,7 @@ take_turns() {
 	[ "$(jq '[.processes[0].stacks[] | select(.family == "pool").complete] | all' "$report")" = true ]
 }
 
+# bats test_tags=full
 @test "inline: call paths that take turns, by BPF" { take_turns --backend bpf; }
 
 # Threads whose rings are full spin, and only the thread that reads can help them.
@@ -797,6 +811,7 @@ time.sleep(1000)'
 }
 
 # While our code is in the target, breakpoints go to the pages of the file, which are elsewhere. They come back with it.
+# bats test_tags=full
 @test "inline: breakpoints of --follow that were put in meanwhile work when the code has left" {
 	local follower report_of_other=$BATS_TEST_TMPDIR/other.json
 	stepping
@@ -1004,6 +1019,7 @@ sleep 100'
 	says "$1" "locked 0" || skip "mlockall is not permitted here"
 }
 
+# bats test_tags=full
 @test "inline: a program that locks all of its memory" {
 	local target
 	locked env

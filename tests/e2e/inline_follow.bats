@@ -55,6 +55,7 @@ teardown() { end_started; }
 	done
 }
 
+# bats test_tags=full
 @test "inline_follow: libraries that a child loads, in a second process with the same files" {
 	# shellcheck disable=SC2016 # the shell that is traced expands this
 	traced --backend inline -- "$T/dlopen" "$T"
@@ -198,6 +199,7 @@ two_children() {
 	wait_for grep -q memfd:heaptap-inline "/proc/$executed/maps"
 }
 
+# bats test_tags=full
 @test "inline_follow: attached, children that live when the trace ends have none of our code" {
 	two_children
 	grep -q memfd:heaptap-inline "/proc/$forked/maps"
@@ -245,6 +247,7 @@ two_children() {
 nr_said() { grep -c born "$BATS_TEST_TMPDIR/births.out" || true; }
 has_more_births() { [ "$(nr_said)" -gt "$((before + 1))" ]; }
 
+# bats test_tags=full
 @test "inline_follow: attached, a server with threads and a timer: all of its children end as they want" {
 	start "$T/births" 4
 	target=$PID
@@ -290,6 +293,7 @@ has_more_births() { [ "$(nr_said)" -gt "$((before + 1))" ]; }
 	untouched "$PID"
 }
 
+# bats test_tags=full
 @test "inline_follow: python's multiprocessing, with threads" {
 	multiprocessing --backend inline
 }

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The files that make install puts on a machine: the program, its manuals, completions of command lines.
+#
+# bats file_tags=full
 load ../lib/common
 
 setup() { cd "$BATS_TEST_TMPDIR" || return; }

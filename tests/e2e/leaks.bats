@@ -63,11 +63,14 @@ patient() { attached --max-pause 60s "$@"; }
 
 # ---- right verdicts ----
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "leaks: run: every kind, at exit" { told_kinds exit 0; }
 @test "leaks: run: every kind, at _exit (B18)" { told_kinds _exit 3; }
+# bats test_tags=full
 @test "leaks: run: every kind, at abort" { told_kinds abort 134; }
+# bats test_tags=full
 @test "leaks: run: every kind, at a deadly signal" { told_kinds segv 139; }
+# bats test_tags=full
 @test "leaks: run: every kind, at SIGKILL" { told_kinds kill 137; }
 
 @test "leaks: run: pointers that the frames of exit() cover are no roots" {
@@ -151,6 +154,7 @@ find_jemalloc() {
 	done
 }
 
+# bats test_tags=full
 @test "leaks: run: jemalloc: an address that a thread keeps for look-ups holds no lost block" {
 	find_jemalloc
 	LD_PRELOAD=$JEMALLOC traced -- "$T/leak_gib"
@@ -178,6 +182,7 @@ find_jemalloc() {
 	done
 }
 
+# bats test_tags=full
 @test "leaks: run: GLib: objects behind private data, and pointers in 32 bits in hash tables, are held" {
 	local program kind blocks function wrong=0
 	export G_SLICE=always-malloc
@@ -208,12 +213,14 @@ every_kind_of() {
 	[ "$tried" -gt 0 ]
 }
 
+# bats test_tags=source
 @test "leaks: run: every kind, 32 bits" {
 	not_by_inline "32-bit programs are refused"
 	[ -x "$T/leak_kinds-32" ] || skip "no 32-bit programs here: see make targets"
 	every_kind_of -32 -32-static
 }
 
+# bats test_tags=full
 @test "leaks: run: every kind, static, position-dependent, stripped, musl" {
 	local v FIXED_ADDRESSES
 	every_kind_of -static -static-pie -nopie -musl -musl-static
@@ -225,6 +232,7 @@ every_kind_of() {
 	[ "$(sums)" = "$v" ]
 }
 
+# bats test_tags=full
 @test "leaks: run: C++: strings, maps, arrays, second base classes" {
 	traced -- "$T/leak_cpp"
 	[ "$status" -eq 0 ]
@@ -241,6 +249,7 @@ every_kind_of() {
 	[ "$(of_function list_head indirect_through.blocks)" -eq 9 ]
 }
 
+# bats test_tags=source
 @test "leaks: attach: every kind" {
 	kinds
 	patient "$TARGET"
@@ -272,24 +281,29 @@ copied_by() {
 	ended "$TARGET" 3
 }
 
+# bats test_tags=source
 @test "leaks: attach --snapshot fork: every kind, read from a copy; the target has no child afterwards (A12)" {
 	copied_by fork
 	grep -q ': fork: it stands for about .*; pages that it writes meanwhile take up to ' "$err"
 }
 
+# bats test_tags=source
 @test "leaks: attach --snapshot precopy: every kind, copied while it runs; the target is not watched afterwards (A12)" {
 	copied_by precopy
 	grep -q ": precopy: takes .* of heaptap's memory, of .*, and stands for the pages that it writes last" "$err"
 }
 
+# bats test_tags=full
 @test "leaks: attach --backend ptrace --snapshot fork: the thread that traces it lets it fork (A4, A12)" {
 	copied_by fork --backend ptrace
 }
 
+# bats test_tags=full
 @test "leaks: attach --backend ptrace --snapshot precopy: every kind (A4, A12)" {
 	copied_by precopy --backend ptrace
 }
 
+# bats test_tags=full
 @test "leaks: attach --follow --snapshot fork: the copy is no child that is followed" {
 	copied_by fork --follow
 	[ "$(jq '.processes | length' "$report")" -eq 1 ]
@@ -324,10 +338,13 @@ run_copied_by() {
 
 @test "leaks: run --snapshot fork: a verdict while the program runs, read from a copy (A12)" { run_copied_by fork; }
 @test "leaks: run --snapshot precopy: a verdict while the program runs, copied ahead (A12)" { run_copied_by precopy; }
+# bats test_tags=full
 @test "leaks: run --follow --snapshot fork: the copy is no child (A12)" { run_copied_by fork --follow; }
+# bats test_tags=full
 @test "leaks: run --backend ptrace --follow --snapshot fork: the guardian lets it fork (A12)" {
 	run_copied_by fork --backend ptrace --follow
 }
+# bats test_tags=full
 @test "leaks: run --backend ptrace --follow --snapshot precopy: a verdict while the program runs (A12)" {
 	run_copied_by precopy --backend ptrace --follow
 }
@@ -358,6 +375,7 @@ run_copied_by() {
 	[ "$(field .scan.definite.blocks)" -gt 0 ]
 }
 
+# bats test_tags=full
 @test "leaks: memcheck gives the same sums" {
 	local program
 	for program in leak leak_kinds leak_cpp; do
@@ -367,6 +385,7 @@ run_copied_by() {
 	done
 }
 
+# bats test_tags=full
 @test "leaks: memcheck, stack by stack" {
 	local program
 	command -v perl >/dev/null || skip "perl is not installed"
@@ -379,6 +398,7 @@ run_copied_by() {
 	done
 }
 
+# bats test_tags=full
 @test "leaks: real programs have no definite leak that memcheck does not see" {
 	local program command have want
 	cd "$BATS_TEST_TMPDIR"
@@ -397,7 +417,7 @@ run_copied_by() {
 	done
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "leaks: exit of a program with many threads" {
 	traced -- "$T/threads" 200 50
 	[ "$status" -eq 0 ]
@@ -441,6 +461,7 @@ run_copied_by() {
 	ended "$PID" 3
 }
 
+# bats test_tags=source
 @test "leaks: the process replaced by exec has no verdict, the new program has one" {
 	traced -- "$T/exec" "$T/leak"
 	jq -e '.processes[-1].scan != null' "$report"
@@ -578,6 +599,7 @@ lost_by_known() {
 	[ "$nr" -eq 5 ]
 }
 
+# bats test_tags=full
 @test "leaks: ruby, which drops its objects at its end: the report says so, unless ruby was killed or runs" {
 	local library=$BATS_TEST_TMPDIR/libruby-9.9.so.9.9
 	objcopy "$T/libinfo.so" "$library"
@@ -616,6 +638,7 @@ lost_by_known() {
 	[[ $stderr == *'MallocExtension::Register'* ]]
 }
 
+# bats test_tags=full
 @test "leaks: the loader's own list of mapped objects is suppressed, unless --no-default-suppressions is given" {
 	local imports='import bz2, ctypes, decimal, lzma, sqlite3, ssl'
 	python3 -c "$imports" || skip "this python3 lacks modules"
@@ -643,6 +666,7 @@ redis() {
 has_found() { jq -se 'any(.[].processes[0].scan; .definite.blocks > 0)' "$BATS_TEST_TMPDIR"/r.*.json >/dev/null 2>&1; }
 
 # In the first report, where the machine lets the leaking thread run often enough.
+# bats test_tags=full
 @test "leaks: redis under load with a planted leak: found, nothing else" {
 	local last
 	redis HEAPTAP_PLUG_LEAK=1
@@ -704,8 +728,10 @@ mapped() {
 	ended "$TARGET" 0
 }
 
+# bats test_tags=full
 @test "leaks: memory that userfaultfd never fills: verdicts, and nobody waits for it (H1)" { mapped uffd; }
 
+# bats test_tags=full
 @test "leaks: 1 TiB mapped, little of it touched: verdicts within the pause (H6)" { mapped huge; }
 
 @test "leaks: another tracer is named (A11)" {
@@ -737,7 +763,7 @@ mapped() {
 	wait_for untouched "$TARGET"
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "leaks: the target is killed at a random moment of a scan: no verdict or one from before (A2)" {
 	local i
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
@@ -750,7 +776,7 @@ mapped() {
 	done
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "leaks: heaptap is killed at a random moment of a scan: the target runs on (A3)" {
 	local i
 	spinning
@@ -763,7 +789,7 @@ mapped() {
 	done
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "leaks: heaptap run is killed while it copies its program: the program goes on with its own registers (A3)" {
 	local i way
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
@@ -789,6 +815,7 @@ mapped() {
 	grep -q true "$BATS_TEST_TMPDIR/copied" || skip "this machine makes no copies"
 }
 
+# bats test_tags=source
 @test "leaks: lost frees: what was alive is unsure, not leaked (F1)" {
 	traced --ring-size 4K -d 0 -- "$T/threads" 8 20000
 	[ "$(field .lost.frees)" -gt 0 ] || skip "nothing was lost here"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Random heaps whose every verdict is known: no block may be called lost that is not. tests/leaks/run.sh is the long form.
+#
+# bats file_tags=full
 
 load ../lib/common
 

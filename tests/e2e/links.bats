@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # serve and connect over links that are slow, stand or break, and between machines whose clocks differ.
+#
+# bats file_tags=full
 
 load ../lib/common
 load ../lib/remote

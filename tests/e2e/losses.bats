@@ -30,6 +30,7 @@ drowned() {
 	adds_up
 }
 
+# bats test_tags=full
 @test "losses: a ring of one page, 8 threads (F1)" { drowned "$T/threads" 8 20000; }
 
 @test "losses: nothing is called leaked that was merely lost (F1)" {
@@ -37,6 +38,7 @@ drowned() {
 	jq -e '[.processes[0].stacks[].definite.blocks // 0] | add // 0 | . == 0' "$report"
 }
 
+# bats test_tags=full
 @test "losses: run says that its status does not tell them (F1)" {
 	traced -q -- "$T/leak"
 	[ ! -s "$err" ]
@@ -46,6 +48,7 @@ drowned() {
 	grep -q "run: events were lost" "$err"
 }
 
+# bats test_tags=full
 @test "losses: the text report shows them (F1)" {
 	not_by_inline "threads wait for heaptap, so that nothing is lost"
 	cd "$BATS_TEST_TMPDIR"
@@ -55,6 +58,7 @@ drowned() {
 	tr -d , <r.txt | grep -i lost | grep -qw "$lost"
 }
 
+# bats test_tags=full
 @test "losses: the collector is stopped for 5 s (A8, F1)" {
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
 	cp "$(count_page "$TARGET")" "$BATS_TEST_TMPDIR/before"
@@ -74,7 +78,7 @@ drowned() {
 	untouched "$TARGET"
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "losses: attach with losses ends with status 5" {
 	stepping
 	attached --ring-size 4096 "$TARGET"
@@ -129,6 +133,7 @@ drowned() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "losses: a file size limit (F3)" {
 	run --separate-stderr bash -c "ulimit -f 1; '$HEAPTAP' run -o '$BATS_TEST_TMPDIR/r.json' -- '$T/leak'"
 	[ "$output" = "served 200 requests" ]

@@ -27,7 +27,7 @@ part() {
 	"$HEAPTAP" report --between "$1" -o "$report" "$rec"
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "markers: a pause leaves out what is allocated then, and counts what is released" {
 	marked "" sections
 	is .totals.allocs 9
@@ -60,12 +60,13 @@ marked_alike() {
 	done
 }
 
+# bats test_tags=full
 @test "markers: in 32-bit programs" {
 	not_by_inline "32-bit programs are refused"
 	marked_alike -32 -32-static
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "markers: marks of the program are moments of --between" {
 	marked "" sections
 	[ "$(marks)" = "$(printf 'before\nafter')" ]
@@ -103,6 +104,7 @@ marked_alike() {
 	[ "$(jq '[.processes[] | .totals.alloc_bytes] | sort | first' "$report")" -eq 33 ]
 }
 
+# bats test_tags=full
 @test "markers: a million marks are bounded, and events stay complete" {
 	times=1000000
 	[ "${HEAPTAP_BACKEND:-}" != ptrace ] || times=70000
@@ -151,7 +153,7 @@ marked_alike() {
 	[ "$status" -eq 2 ]
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "markers: blocks of a pool are blocks, with stacks and verdicts" {
 	traced -- "$T/marked" pool
 	[ "$status" -eq 0 ]
@@ -212,6 +214,7 @@ marked_alike() {
 	step "alloc 1 1"
 }
 
+# bats test_tags=full
 @test "markers: over a connection, as on this machine" {
 	with_bpf_only "the connection does not depend on the source"
 	same_as_local "$T/marked" sections
@@ -226,7 +229,7 @@ marked_alike() {
 	is .totals.live_bytes 60
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "markers: a leak check finds what is lost at its moment" {
 	"$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/check-%n.json" "$T/marked" check
 	report=$BATS_TEST_TMPDIR/check-1.json
@@ -238,6 +241,7 @@ marked_alike() {
 	nothing_lost
 }
 
+# bats test_tags=full
 @test "markers: leak checks in a loop of attached threads hold nothing up" {
 	stepping
 	attached "$TARGET" --record "$BATS_TEST_TMPDIR/c.heaptap"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The header of markers with the compilers that are here, for the CPUs that they know: notes as readelf reads them.
+#
+# bats file_tags=full
 
 load ../lib/common
 

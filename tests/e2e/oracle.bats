@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The oracle and the targets' own words agree, without heaptap: what the other tests compare with is right.
+#
+# bats file_tags=full
 
 load ../lib/common
 

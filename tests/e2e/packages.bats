@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Packages: what is in them, that they can be installed, and that the installed program traces.
+#
+# bats file_tags=full
 
 load ../lib/common
 

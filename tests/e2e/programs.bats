@@ -42,8 +42,11 @@ operators_on() {
 	[ "$(calls_in_all '^operator delete|^free')" -ge 50 ]
 }
 
+# bats test_tags=full
 @test "programs: operators of jemalloc (B8, B12)" { operators_on libjemalloc; }
+# bats test_tags=full
 @test "programs: operators of tcmalloc (B8, B12)" { operators_on libtcmalloc_minimal.so; }
+# bats test_tags=full
 @test "programs: operators of mimalloc (B8, B12)" { operators_on libmimalloc; }
 
 # counted_on NAME: threads, realloc and failures equal the oracle in front of another allocator
@@ -59,8 +62,11 @@ counted_on() {
 	done
 }
 
+# bats test_tags=full
 @test "programs: jemalloc equals the oracle (B12)" { counted_on libjemalloc; }
+# bats test_tags=full
 @test "programs: tcmalloc equals the oracle (B12)" { counted_on libtcmalloc_minimal.so; }
+# bats test_tags=full
 @test "programs: mimalloc equals the oracle (B12)" { counted_on libmimalloc; }
 
 @test "programs: the allocator of libc is named" {
@@ -86,6 +92,7 @@ start_redis() {
 	wait_for answers "$BATS_TEST_TMPDIR/redis"
 }
 
+# bats test_tags=full
 @test "programs: redis-server under redis-benchmark, attached while it runs" {
 	start_redis
 	local load=(redis-benchmark -s "$BATS_TEST_TMPDIR/redis" -q -t set,lpush,hset -r 1000) nr=5000

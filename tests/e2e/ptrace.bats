@@ -45,6 +45,7 @@ same_reports() {
 	same_reports -- "$T/longjmp"
 }
 
+# bats test_tags=full
 @test "ptrace: same reports as by BPF: libraries that come and go, code chosen at run time, exec" {
 	same_reports -- "$T/dlopen" "$T/plug_leak.so" "$T/plug_own.so"
 	same_reports --alloc malloc=my_alloc,free=my_free -- "$T/ifunc"
@@ -80,6 +81,7 @@ same_reports() {
 	same_reports -f -- /bin/sh -c "'$T/leak'; '$T/exitcodes' exit 3"
 }
 
+# bats test_tags=full
 @test "ptrace: same reports as by BPF: sqlite3, git" {
 	command -v sqlite3 >/dev/null || skip "sqlite3 is not installed"
 	same_reports -- sqlite3 :memory: "create table t(a,b); insert into t values(1,2); select * from t;"
@@ -116,6 +118,7 @@ same_reports() {
 	[ "$(of_function in_copy allocs)" -eq 0 ]
 }
 
+# bats test_tags=full
 @test "ptrace: children that are made so that no tracer is told of them end well (A14, A16)" {
 	local program
 	for program in tree tree-static tree-musl tree-32; do
@@ -133,6 +136,7 @@ same_reports() {
 	jq -e '.processes | length == 141' "$report"
 }
 
+# bats test_tags=full
 @test "ptrace: exec by a process whose memory another one goes on to use: that one is let go, and counted (A14, A16)" {
 	traced -b ptrace -- "$T/sharers" exec
 	[ "$status" -eq 0 ]
@@ -276,6 +280,7 @@ print("own", os.sched_getaffinity(0) == every)' "$every"
 }
 
 # First it chooses all CPUs, which heaptap sees after some thousand stops, then the only one that it had when tied.
+# bats test_tags=full
 @test "ptrace: a tied thread that sets its mask itself is left alone, also with the mask of the tie" {
 	local every
 	[ "$(nproc)" -gt 1 ] || skip "only one CPU"
@@ -299,6 +304,7 @@ os.execvp("sh", ["sh", "-c", "while read -r a b; do echo $a $b; done </proc/self
 }
 
 # An exec by a thread that is not the first gives the mask back under the TID of the first.
+# bats test_tags=full
 @test "ptrace: a program that a tied thread executes has all CPUs" {
 	local every
 	[ "$(nproc)" -gt 1 ] || skip "only one CPU"
@@ -318,7 +324,7 @@ thread.start(); thread.join()'
 	[ "$(awk '/^Cpus_allowed_list:/ { print $2 }' "$out")" = "$every" ] || { cat "$out"; return 1; }
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "ptrace: heaptap is killed at random moments, 8 threads go on (A4)" {
 	spinning 0 8
 	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
@@ -333,7 +339,7 @@ thread.start(); thread.join()'
 	says spin '^total malloc'
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "ptrace: run: heaptap is killed at random moments, the program goes on to its own end (A4, A6)" {
 	local spin=$BATS_TEST_TMPDIR/spin-$$ last=
 	cp "$T/spin" "$spin"
@@ -410,6 +416,7 @@ thread.start(); thread.join()'
 }
 
 # The kernel looks at all threads to find one that has stopped: asked once for each stop, this takes 4 s of CPU time.
+# bats test_tags=full
 @test "ptrace: to stop 8,000 threads takes time in proportion to them (A18)" {
 	local TIMEFORMAT='%S'
 	start "$T/idle" 8000
@@ -421,6 +428,7 @@ thread.start(); thread.join()'
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "ptrace: a limit of CPU time does not end the guardian, and with it the target (A4)" {
 	local guardian
 	(ulimit -t 1000 && ulimit -t unlimited) 2>/dev/null || skip "limits cannot be lifted here (CAP_SYS_RESOURCE)"

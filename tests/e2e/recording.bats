@@ -36,16 +36,21 @@ same_for() {
 	jq -e '.processes[0].scan.definite.blocks > 0' replayed.json
 }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: C++ and its operators" { same_for -- "$T/operators"; }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: threads" { same_for -- "$T/threads" 8 2000; }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: failing calls, sizes at the limit" { same_for -- "$T/failed"; }
 
 @test "recording: the report equals the live one: mmap" { same_for --mmap -- "$T/mmap"; }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: dlopen" { same_for -- "$T/dlopen" "$T"; }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: a custom allocator" {
 	same_for --alloc malloc=my_alloc,free=my_free -- "$T/custom"
 }
@@ -57,8 +62,10 @@ same_for() {
 	same_report live.json replayed.json
 }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: without stacks" { same_for -d 0 -- "$T/leak"; }
 
+# bats test_tags=full
 @test "recording: the report equals the live one: what others wrote" {
 	same_for -- perl -e 'push @a, {x => $_} for 1..2000'
 	rm -f r.heaptap ./*.json
@@ -144,6 +151,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	grep -q 'r.heaptap: its first 16 bytes are damaged' err
 }
 
+# bats test_tags=full
 @test "recording: from a pipe that is slow (F4)" {
 	recorded -- "$T/leak"
 	mkfifo fifo

@@ -22,6 +22,7 @@ reports_allocs() {
 	same_as_local "$T/leak_cpp"
 }
 
+# bats test_tags=full
 @test "remote: every function is counted as the program tells it" {
 	serving --wait -- "$T/early"
 	watched "unix:$SOCKET"
@@ -79,6 +80,7 @@ reports_allocs() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: serve --snapshot: verdicts from a copy, by each way and each tracer" {
 	[ "$(uname -m)" = x86_64 ] || skip "processes are copied on x86_64 only"
 	local backend way sums stopped serve_err=$BATS_TEST_TMPDIR/serve.err
@@ -256,10 +258,12 @@ harmless() {
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/serve.err")" -lt 30 ]
 }
 
+# bats test_tags=full
 @test "remote: slow peers and half-open connections (G1)" {
 	harmless slow half_open
 }
 
+# bats test_tags=full
 @test "remote: 10,000 connections (G1)" {
 	harmless many
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/serve.err")" -lt 30 ]
@@ -325,6 +329,7 @@ harmless() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: a stopped server does not stop the target; all is there or counted" {
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
 	serving --ring-size 64K "$TARGET"
@@ -362,6 +367,7 @@ harmless() {
 	is_running "$SERVE"
 }
 
+# bats test_tags=full
 @test "remote: an ssh that does not end by itself is asked to" {
 	mkdir "$BATS_TEST_TMPDIR/bin"
 	cat >"$BATS_TEST_TMPDIR/bin/ssh" <<-EOF
@@ -416,10 +422,12 @@ cut_and_mended() {
 	cut_and_mended bpf
 }
 
+# bats test_tags=full
 @test "remote: the same by ptrace: stacks come again (G7, feature 44)" {
 	cut_and_mended ptrace
 }
 
+# bats test_tags=full
 @test "remote: the client does not come back: the probes go" {
 	spinning
 	serving "$TARGET"
@@ -486,6 +494,7 @@ with_sshd() {
 	PATH=$dir/bin:$PATH
 }
 
+# bats test_tags=full
 @test "remote: ssh to a process" {
 	with_sshd
 	spinning
@@ -496,6 +505,7 @@ with_sshd() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: ssh starts a program, its arguments as they are" {
 	with_sshd
 	watched "ssh://root@127.0.0.1:$SSH_PORT" -- /bin/sh -c 'echo "$1"; exec "$2"' "it's" '$HOME "x" `y` ; \\' "$T/leak"
@@ -504,6 +514,7 @@ with_sshd() {
 	[ "$(jq '.processes[-1].scan.definite.blocks' "$report")" -eq 32 ]
 }
 
+# bats test_tags=full
 @test "remote: ssh that fails says why, and which" {
 	with_sshd
 	watched "ssh://127.0.0.1:$SSH_PORT/no-such-process"
@@ -516,6 +527,7 @@ with_sshd() {
 	[ "$status" -eq 2 ]
 }
 
+# bats test_tags=full
 @test "remote: ssh is killed: the target is untouched, no server stays" {
 	with_sshd
 	spinning
@@ -567,7 +579,7 @@ lying() {
 	rm -rf "$DIR" "$dir"
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "remote: a server whose bytes are damaged: an error, a report of what was good, no crash (G4)" {
 	local DIR seed status
 	DIR=$(mktemp -d)
@@ -592,6 +604,7 @@ lying() {
 
 # ---- two hosts ----
 
+# bats test_tags=full
 @test "remote: two hosts; the cable is pulled for a while: nothing is lost, or it is counted (feature 44)" {
 	two_hosts
 	stepping env HEAPTAP_COUNT="$BATS_TEST_TMPDIR/count" LD_PRELOAD="$ORACLE/count.so"
@@ -614,6 +627,7 @@ lying() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: two hosts; the board connects to the host, and again after the host's end (feature 40)" {
 	two_hosts
 	spinning
@@ -626,6 +640,7 @@ lying() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "remote: two hosts; found without an address, and nothing is said unless asked for (feature 40)" {
 	two_hosts
 	spinning
@@ -742,6 +757,7 @@ lying() {
 	[ ! -e "/run/heaptap/$SERVE" ]
 }
 
+# bats test_tags=full
 @test "ssh: messages of ssh come without the end of line of a terminal" {
 	mkdir "$BATS_TEST_TMPDIR/bin"
 	printf '#!/bin/sh\nprintf "Connection closed by nobody.\\r\\n" >&2\nexit 255\n' >"$BATS_TEST_TMPDIR/bin/ssh"

@@ -46,6 +46,7 @@ names_of_programs() { jq -r '.processes[].comm' "$1" | sort | uniq -c | sort | t
 	jq -e '.processes | length == 4 and (map(.scan.definite.blocks) | sort == [2, 9, 9, 9])' "$BATS_TEST_TMPDIR/remote.json"
 }
 
+# bats test_tags=full
 @test "remote follow: the same by ptrace (A16)" {
 	own_libc
 	children_as_local ptrace "$T/fork" 3
@@ -59,6 +60,7 @@ names_of_programs() { jq -r '.processes[].comm' "$1" | sort | uniq -c | sort | t
 	done
 }
 
+# bats test_tags=full
 @test "remote follow: a shell script, all its programs (A14, A16)" {
 	local backend
 	script
@@ -93,6 +95,7 @@ names_of_programs() { jq -r '.processes[].comm' "$1" | sort | uniq -c | sort | t
 	ended "$SERVE" 0
 }
 
+# bats test_tags=full
 @test "remote follow: more children than asked for are counted (A17)" {
 	serving --wait -- "$T/fork" 50 1
 	watched -f --max-procs 5 "unix:$SOCKET"
@@ -146,6 +149,7 @@ told() {
 	read -r -t 120 line <&"${SHELL[0]}"
 }
 
+# bats test_tags=full
 @test "remote follow: attached, the children of a shell (A16)" {
 	shell
 	serving "$TARGET"
@@ -231,14 +235,17 @@ has_allocs() {
 	jq -e --argjson p "$1" --argjson n "$2" '[.processes[] | select(.pid == $p) | .totals.allocs] | max >= $n' "$report"
 }
 
+# bats test_tags=full
 @test "remote follow: the link is cut: children that begin and end meanwhile are told or counted (G7)" {
 	cut_and_mended bpf
 }
 
+# bats test_tags=full
 @test "remote follow: the same by ptrace (G7)" {
 	cut_and_mended ptrace
 }
 
+# bats test_tags=full
 @test "remote follow: children on a slow link that loses its connection, verdicts included (G7)" {
 	serving --wait -- "$T/fork" 5
 	start_as proxy python3 "$NET/proxy.py" "$BATS_TEST_TMPDIR/net/p" "$SOCKET" delay=40 jitter=20 segment=700

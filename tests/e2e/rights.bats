@@ -62,6 +62,7 @@ seen() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: doctor names the capabilities of the file that would help (E1)" {
 	not_by_inline "another user cannot read the file that chooses the source"
 	run -0 with_caps "$three" "$bin/heaptap" doctor
@@ -73,6 +74,7 @@ seen() {
 	[[ "$output" == *"sudo heaptap"*"sudo setcap"* ]]
 }
 
+# bats test_tags=full
 @test "rights: what doctor advises is all that nobody needs (E1)" {
 	not_by_inline "another user cannot read the file that chooses the source"
 	local advice
@@ -109,6 +111,7 @@ seen() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: a set-user-ID program is without its privilege by ptrace, and heaptap says so (A14)" {
 	not_by_inline "another user cannot read the file that chooses the source"
 	cp "$(command -v id)" "$bin/set-uid"
@@ -186,6 +189,7 @@ program_of() { pgrep -P "$1" -x idle; }
 	ended "$TAP" 143
 }
 
+# bats test_tags=full
 @test "rights: serve, console and system keep only the privileges that they need (S10)" {
 	not_by_inline "system has no inline source"
 	spinning
@@ -225,6 +229,7 @@ program_of() { pgrep -P "$1" -x idle; }
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: serve of a program keeps only the privileges that it needs, and the program has all (S10)" {
 	start "$T/idle"
 	want=$(rights "$PID")

@@ -112,6 +112,7 @@ recorded() { "$HEAPTAP" run -q -w rec -o run.json -- "$T/leak_kinds" >/dev/null;
 	jq -r '.. | .function? // empty' report.json | grep -q main
 }
 
+# bats test_tags=full
 @test "rights: report under sudo gives its files to the caller, and keeps what that takes (S10)" {
 	recorded
 	mkfifo in
@@ -139,6 +140,7 @@ reads_without_rights() {
 	rm pipe
 }
 
+# bats test_tags=full
 @test "rights: report of a series and diff read files without rights (S10)" {
 	recorded
 	reads_without_rights diff run.json rec
@@ -148,6 +150,7 @@ reads_without_rights() {
 	[ -s of_nobody/page.html ]
 }
 
+# bats test_tags=full
 @test "rights: scan of a core reads it without rights (S10)" {
 	command -v gcore >/dev/null || skip "no gcore here: install gdb"
 	kinds
@@ -160,6 +163,7 @@ reads_without_rights() {
 	jq -e .blocks of_nobody/scan.json >/dev/null || jq -e keys of_nobody/scan.json
 }
 
+# bats test_tags=full
 @test "rights: scan of a process keeps what reading it takes (S10)" {
 	kinds
 	built
@@ -174,6 +178,7 @@ reads_without_rights() {
 	[ -s of_nobody/scan.json ]
 }
 
+# bats test_tags=full
 @test "rights: scan of a process whose filter forbids a copy suspends this filter (S10, B6)" {
 	start "$T/confined" no-fork
 	TARGET=$PID
@@ -189,6 +194,7 @@ reads_without_rights() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: connect reads what a server sends without rights (S10)" {
 	with_bpf_only "one source is enough for the client"
 	spinning
@@ -233,6 +239,7 @@ of_guarding="1 2 5 14 19 23 40 "
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: the guardian of the ptrace source has no more than that takes (S10)" {
 	spinning
 	attached --backend ptrace --no-scan "$TARGET"
@@ -245,6 +252,7 @@ of_guarding="1 2 5 14 19 23 40 "
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: the user of a trace cannot read the memory of its guardian (S10)" {
 	bin=$(mktemp -d)
 	chmod 755 "$bin"
@@ -259,6 +267,7 @@ of_guarding="1 2 5 14 19 23 40 "
 	ended "$TAP" 143
 }
 
+# bats test_tags=full
 @test "rights: the guard of the inline source has no more than that takes (S10)" {
 	with_bpf_only "it is part of the inline source"
 	[ "$(uname -m)" = x86_64 ] || [ "$(uname -m)" = aarch64 ] || skip "no inline source on this CPU"
@@ -271,6 +280,7 @@ of_guarding="1 2 5 14 19 23 40 "
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "rights: the console of a recording has no rights to trace (S10)" {
 	recorded
 	mkfifo commands

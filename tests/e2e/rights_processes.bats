@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Each process of heaptap has no more rights than its row in SECURITY.md says, while it traces (S10).
+#
+# bats file_tags=full
 
 load ../lib/common
 load ../lib/console

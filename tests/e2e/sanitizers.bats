@@ -54,9 +54,12 @@ with_leaks() {
 
 # bats test_tags=core
 @test "sanitizers: gcc -fsanitize=leak: the program ends as alone, with our verdict" { with_leaks gcc leak; }
+# bats test_tags=full
 @test "sanitizers: gcc -fsanitize=address: the program ends as alone, with our verdict" { with_leaks gcc address; }
+# bats test_tags=full
 @test "sanitizers: clang -fsanitize=address: the program ends as alone, with our verdict" { with_leaks clang address; }
 
+# bats test_tags=full
 @test "sanitizers: followed children with LeakSanitizer end as alone, each with a verdict" {
 	local options=(-f)
 	sanitized gcc leak
@@ -68,6 +71,7 @@ with_leaks() {
 	[ "$(lost_blocks 1)" = 3,369 ]
 }
 
+# bats test_tags=full
 @test "sanitizers: a program that cannot be traced ends as alone" {
 	local what alone
 	sanitized clang leak
@@ -81,6 +85,7 @@ with_leaks() {
 	done
 }
 
+# bats test_tags=full
 @test "sanitizers: a program that heaptap has left after --duration ends as alone" {
 	local alone=0 gate=$BATS_TEST_TMPDIR/gate
 	sanitized gcc leak
@@ -94,6 +99,7 @@ with_leaks() {
 	grep -q 'detected memory leaks' "$BATS_TEST_TMPDIR/heaptap.err"
 }
 
+# bats test_tags=full
 @test "sanitizers: a program that only makes tasks as LeakSanitizer does: the note claims no tracer" {
 	traced -q -- "$T/tree" hidden
 	[ "$status" -eq 0 ] || { cat "$err"; return 1; }

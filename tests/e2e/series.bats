@@ -69,6 +69,7 @@ make_reports() {
 	"$HEAPTAP" diff --json reports | cmp - s.json
 }
 
+# bats test_tags=full
 @test "series: a page with the growth of processes and callers, and plots" {
 	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
 	make_reports

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # --debuginfod: names from servers, and what happens when these refuse, are not there or never answer.
+#
+# bats file_tags=full
 
 load ../lib/common
 

@@ -32,10 +32,13 @@ by_all_levels() {
 	done
 }
 
-# bats test_tags=core
+# bats test_tags=core,full
 @test "stacks: gcc, all levels, with frame pointers" { by_all_levels gcc fp; }
+# bats test_tags=source
 @test "stacks: gcc, all levels, without frame pointers" { by_all_levels gcc nofp; }
+# bats test_tags=full
 @test "stacks: clang, all levels, with frame pointers" { by_all_levels clang fp; }
+# bats test_tags=full
 @test "stacks: clang, all levels, without frame pointers" { by_all_levels clang nofp; }
 
 @test "stacks: what .eh_frame leaves out is in .debug_frame" {
@@ -54,11 +57,15 @@ linked() {
 	chains_equal 127 "$T/stack_random-$1" 6 5000 3
 }
 
+# bats test_tags=source
 @test "stacks: a static program" { linked static; }
+# bats test_tags=full
 @test "stacks: a static program at any address" { linked static-pie; }
+# bats test_tags=full
 @test "stacks: a program at its own address" { linked nopie; }
-# bats test_tags=core
+# bats test_tags=core,source
 @test "stacks: 32 bits" { linked 32; }
+# bats test_tags=full
 @test "stacks: 32 bits, static" { linked 32-static; }
 
 # musl has no call frame information: what calls main() is known by its stack pointer, what calls others is not.
@@ -104,17 +111,19 @@ linked() {
 		TRUTH_THREAD_END=no-unwind-info chains_equal 127 "$T/stack_random-musl-static" 6 2000 3
 }
 
+# bats test_tags=full
 @test "stacks: a random tree of calls, 100,000 allocations" {
 	chains_equal 127 "$T/stack_random-gcc-O2-nofp" 1
 	chains_equal 127 "$T/stack_random-clang-O2-nofp" 2
 }
 
+# bats test_tags=full
 @test "stacks: random trees of several threads at once" {
 	chains_equal 127 "$T/stack_random-gcc-O2-nofp" 3 100000 8
 	chains_equal 127 "$T/stack_random-gcc-O3-fp" 4 100000 4
 }
 
-# bats test_tags=core
+# bats test_tags=core,source
 @test "stacks: cut at the depth that was asked for (C3)" {
 	local depth
 	for depth in 1 3 20; do
@@ -124,6 +133,7 @@ linked() {
 	done
 }
 
+# bats test_tags=full
 @test "stacks: recursion far deeper than the frames that are asked for (C3)" {
 	local depth
 	for depth in 2 20 64 100 127; do
@@ -131,6 +141,7 @@ linked() {
 	done
 }
 
+# bats test_tags=full
 @test "stacks: a function with more rows than half a shard" { chains_equal 127 "$T/stack_rows"; }
 
 @test "stacks: another library at the same address (D1)" {
@@ -140,6 +151,7 @@ linked() {
 }
 
 # heaptap is stopped and reads no mappings. Tables of one library must not explain the other one, or the report says so.
+# bats test_tags=full
 @test "stacks: another library at the same address while heaptap is stopped (D1)" {
 	not_by_inline "a stack after dlclose is not marked until heaptap looks"
 	local line
@@ -227,6 +239,7 @@ is_explained() {
 	ended "$TAP" 0
 }
 
+# bats test_tags=full
 @test "stacks: while exceptions are thrown, pass and are caught, both compilers, all levels (B9)" {
 	local compiler level
 	chains_equal 127 "$T/stack_throw"
@@ -236,12 +249,14 @@ is_explained() {
 }
 
 # Looked up early: the linker's way to a function that is called for the first time has no rule that a row holds.
+# bats test_tags=full
 @test "stacks: from a signal handler after each instruction of functions, C library and vDSO (C5)" {
 	[ "$(uname -m)" = x86_64 ] || skip "single steps are for x86_64"
 	with_bpf_only "the program steps itself, and breakpoints take SIGTRAP from a thread that blocks it"
 	LD_BIND_NOW=1 chains_equal 127 "$T/stack_step"
 }
 
+# bats test_tags=full
 @test "stacks: lies, edges, and a recursion 1,000,000 deep end where they must, and say so (C1, C3)" {
 	with_bpf_only "/proc/PID/mem shows a tracer protected pages, too"
 	chains_equal 127 "$T/stack_bad"

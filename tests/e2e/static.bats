@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # make static: one file that runs where there is no library, in a root that is empty but for /proc and /sys.
+#
+# bats file_tags=full
 
 load ../lib/common
 

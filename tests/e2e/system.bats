@@ -95,6 +95,7 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 # told TEXT: heaptap has said so on stderr
 told() { grep -q -- "$1" "$err"; }
 
+# bats test_tags=full
 @test "system: of 200 processes the one that leaks is found, traced and named without any option" {
 	local i
 	for ((i = 0; i < 199; i++)); do swelling 0; done
@@ -114,7 +115,7 @@ told() { grep -q -- "$1" "$err"; }
 	never_in "$err" "pid $idle"
 }
 
-# bats test_tags=rounds
+# bats test_tags=rounds,full
 @test "system: a leak of 1 MiB a minute in one of 200 processes is found and named" {
 	local i
 	[ "$HEAPTAP_ROUNDS" -ge 100 ] || skip "takes a minute: make soak runs it"
@@ -207,6 +208,7 @@ told() { grep -q -- "$1" "$err"; }
 	grep "^$SWELL (pid $first)" "$rows" | grep -q 'has ended'
 }
 
+# bats test_tags=full
 @test "system: tracing that costs too much is made cheaper, step by step, and each step is said" {
 	start "$T/spin" 0
 	TARGET=$PID
@@ -257,6 +259,7 @@ told() { grep -q -- "$1" "$err"; }
 	[[ $output == *'needs %p or %n'* ]]
 }
 
+# bats test_tags=full
 @test "system: a process over a threshold is traced and reported on once" {
 	swelling 30000000 600000
 	watching --comm "$SWELL" --zoom 1 --threshold 20M --threshold growth:900%/h -o 'over-%p-%n.json'
@@ -310,6 +313,7 @@ told() { grep -q -- "$1" "$err"; }
 
 libc_is_own() { ! text_differs "$1" | grep -q 'libc\.so'; }
 
+# bats test_tags=full
 @test "system: with --everything --max-cost shortens stacks, pauses the dearest process, and leaves its file at last" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	start "$T/spin" 0
@@ -332,6 +336,7 @@ libc_is_own() { ! text_differs "$1" | grep -q 'libc\.so'; }
 # dear_at_looks N: all processes paid more than 10 % of a CPU at so many looks
 dear_at_looks() { [ "$(jq -s 'map(select(.targets_permyriad > 1000)) | length' "$rows" 2>/dev/null || echo 0)" -ge "$1" ]; }
 
+# bats test_tags=full
 @test "system: --everything has no limit of cost unless --max-cost is given" {
 	with_bpf_only "by ptrace each process has breakpoints of its own"
 	start "$T/spin" 0

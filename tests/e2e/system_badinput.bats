@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Processes of a machine that are too many, too short, have too many mappings, or lose what they are in.
+#
+# bats file_tags=full
 
 load ../lib/common
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 # A build by many short processes at once, under heaptap system --everything.
+#
+# bats file_tags=full
 
 load ../lib/common
 

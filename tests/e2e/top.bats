@@ -199,6 +199,7 @@ terminal_is_back() {
 	untouched "$TARGET"
 }
 
+# bats test_tags=full
 @test "top: any size of the terminal, changed while it runs" {
 	kinds
 	topping -- "$TARGET"

@@ -72,6 +72,7 @@ traced_unread() {
 	has_probes "$TARGET"
 }
 
+# bats test_tags=full
 @test "unread: system: one signal takes the probes out, the next one ends it (A5)" {
 	not_by_inline "system has no inline source"
 	for options in "" "--everything"; do
@@ -88,6 +89,7 @@ traced_unread() {
 	done
 }
 
+# bats test_tags=full
 @test "unread: top on a terminal that takes nothing: one signal takes the probes out, the next one ends it (A5)" {
 	spinning 0 2
 	deaf "$HEAPTAP" top "$TARGET" </dev/null
@@ -102,6 +104,7 @@ traced_unread() {
 }
 
 # There, Ctrl-C breaks off a command, and its target is traced on.
+# bats test_tags=full
 @test "unread: console on a terminal that takes nothing: the second Ctrl-C ends it (A5)" {
 	spinning 0 2
 	deaf "$HEAPTAP" console "$TARGET" <<<$'report\nreport\nreport'

@@ -34,7 +34,7 @@ SAN_UNITS = $(filter-out $(NO_SAN_UNITS:%=$(O)/san/tests/unit/%),$(UNIT_SRCS:%.c
 
 check-san:                       ## unit and replay tests and all fuzzers for 5 s, with AddressSanitizer and UBSan (clang)
 	$(Q)$(SAN_MAKE) $(FUZZERS:%=$(O)/san/tests/fuzz/%) $(SAN_UNITS)
-	$(Q)$(TEST_ENV) tests/prove.sh unit $(SAN_UNITS)
+	$(Q)$(TEST_ENV) tests/run.py $(SAN_UNITS:%=unit:%)
 	$(Q)JOBS=$(JOBS) tests/fuzz/run.sh $(O)/san 5
 
 $(O)/tests/fuzz/once/%: tests/fuzz/%.c tests/fuzz/replay.c $(O)/libheaptap.a

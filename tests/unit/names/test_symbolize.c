@@ -550,6 +550,8 @@ static void deleted_and_replaced_file(void **state)
 	struct fixture *f = *state;
 	struct code_ref ref;
 
+	if (geteuid() != 0)
+		skip_because("only root reads /proc/PID/map_files");
 	need_compiler();
 	shell(f, BUILD "-o lib.so \"$SRC\"; " BUILD "-DVARIANT=renamed -o new.so \"$SRC\"");
 	ref = place_in(f, load(f, "lib.so"), "exported");

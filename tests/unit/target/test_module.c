@@ -229,6 +229,8 @@ static void odd_file_names(void **state)
 	};
 	struct fixture *f = *state;
 
+	if (geteuid() != 0)
+		skip_because("only root reads /proc/PID/map_files");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		const char *path = path_in(dir, names[i]);
 		const struct mapping *m;
@@ -288,6 +290,8 @@ static void deleted_and_replaced(void **state)
 	char *p, *q;
 	u64 ino;
 
+	if (geteuid() != 0)
+		skip_because("only root reads /proc/PID/map_files");
 	strcpy(path, path_in(dir, "replaced"));
 	copy_self(path, 1);
 	ino = inode_of(path);
