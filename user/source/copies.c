@@ -81,8 +81,9 @@ static int sweep_files(const struct copies *c, struct link_set *set, const struc
 
 	for (size_t i = 0; i < c->nr_files && !err; i++) {
 		const struct copies_file *f = &c->files[i];
+		/* Any program that is loaded does: the link sees a process of heaptap only. */
 		const struct link_group g = {
-			.program = PROGRAM_ENTER_FREE, .fd = f->fd, .offsets = f->offsets, .nr = f->nr
+			.program = PROGRAM_MAPS_CHANGED, .fd = f->fd, .offsets = f->offsets, .nr = f->nr
 		};
 
 		err = link_set_touch(set, p, &g);

@@ -198,13 +198,15 @@ static int map_state(struct programs *p)
 
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes, bool is_multi)
 {
-	/* With fixed cookies programs on probes are loaded later, each by itself; that of markers always is. */
-	u32 wanted = config->is_cookie_fixed ? ~0U << PROGRAM_THREAD_EXIT : ~(1U << PROGRAM_AT_NOTE);
+	u32 wanted = ~0U << PROGRAM_THREAD_EXIT;
 	struct programs p = { 0 };
 	int err = open_object(&p);
 
 	if (err)
 		return give_up(&p, "open", err);
+	/* With fixed cookies each place has a load of its own. */
+	if (!config->is_cookie_fixed)
+		wanted |= 1U << PROGRAM_MAPS_CHANGED | 1U << PROGRAM_BEFORE_PTRACE;
 	p.has_loop = libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_loop, NULL) == 1;
 	err = choose_programs(&p, config, wanted, is_multi);
 	if (!err && is_multi)

@@ -39,15 +39,15 @@ struct programs {
 };
 
 /*
- * Load the programs, but that of markers (PROGRAM_AT_NOTE). @ring_bytes is rounded up to a size that the kernel
- * accepts. @is_multi: for uprobe_multi links. Returns 0 or -errno, logged.
+ * Load the programs on tracepoints, and the small ones on probes: the others are loaded where they are needed, by
+ * programs_load_one(). @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi links. Returns 0 or -errno, logged.
  */
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes,
 		  bool is_multi) __must_check;
 
 /*
  * Load only @which once more, with the maps of @base, which must outlive *@out. No descriptor of a map is set in *@out.
- * For kernels that give a program no cookie, and for programs that few targets need. Returns 0 or -errno, logged.
+ * For kernels that give a program no cookie, and for programs that not each trace needs. Returns 0 or -errno, logged.
  */
 int programs_load_one(struct programs *out, enum program which, const struct source_config *config,
 		      bool is_multi, const struct programs *base) __must_check;
@@ -60,7 +60,7 @@ void programs_unload(struct programs *p);
 int programs_measure(int *fd) __must_check;
 int programs_run_ns(const struct programs *p, u64 *time_ns) __must_check;
 
-/* The descriptor of a loaded program; owned by @p. */
+/* The descriptor of a program, owned by @p; negative if it is not loaded. */
 int programs_fd(const struct programs *p, enum program which);
 
 /* From now on calls of process @pid are not seen; or are seen again. */

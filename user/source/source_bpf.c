@@ -570,20 +570,21 @@ static void stop_measuring(struct bpf_source *s)
 static int source_bpf_measure(struct source *source, bool is_on, u64 *time_ns)
 {
 	struct bpf_source *s = self(source);
-	u64 now_ns, notes_ns;
+	u64 now_ns, late_ns;
 	int err;
 
 	/* Each place has a program of its own, which nobody keeps. */
 	if (s->is_cookie_fixed || (!is_on && s->stats_fd < 0))
 		return -EOPNOTSUPP;
 	err = programs_run_ns(&s->programs, &now_ns);
-	if (!err)
-		err = programs_run_ns(&s->for_notes, &notes_ns);
+	for (int i = 0; i < PROGRAM_THREAD_EXIT && !err; i++) {
+		err = programs_run_ns(&s->late[i], &late_ns);
+		now_ns += late_ns;
+	}
 	if (!is_on)
 		stop_measuring(s);
 	if (err)
 		return err;
-	now_ns += notes_ns;
 	*time_ns = now_ns - s->stats_ns;
 	s->stats_ns = now_ns;
 	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
@@ -645,7 +646,8 @@ static void source_bpf_free(struct source *source)
 	kernel_ring_free(s->ring);
 	unwind_tables_free(s->tables);
 	alt_stacks_free(s->alt_stacks);
-	programs_unload(&s->for_notes);
+	for (int i = 0; i < PROGRAM_THREAD_EXIT; i++)
+		programs_unload(&s->late[i]);
 	programs_unload(&s->programs);
 	placing_fini(&s->placing);
 	copies_fini(&s->copies);

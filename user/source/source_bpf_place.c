@@ -76,14 +76,17 @@ static int link_fixed(struct bpf_source *s, const struct link_group *group)
 	return err;
 }
 
-/* Few programs have markers, and to verify the program for them takes the kernel 50 ms: load it for the first one. */
-static int link_notes(struct bpf_source *s, const struct link_group *group)
+/* The kernel takes 20 to 50 ms to verify most programs on probes: each is loaded for its first place. */
+static int link_late(struct bpf_source *s, const struct link_group *group)
 {
-	int err = s->for_notes.obj ? 0
-				   : programs_load_one(&s->for_notes, PROGRAM_AT_NOTE, &s->config,
-						       s->is_multi, &s->programs);
+	struct programs *late = &s->late[group->program];
+	int err = 0;
 
-	return err ? err : link_set_add(s->links, &s->for_notes, group, s->is_multi);
+	if (programs_fd(&s->programs, group->program) >= 0)
+		return link_set_add(s->links, &s->programs, group, s->is_multi);
+	if (!late->obj)
+		err = programs_load_one(late, group->program, &s->config, s->is_multi, &s->programs);
+	return err ? err : link_set_add(s->links, late, group, s->is_multi);
 }
 
 /* The process whose calls the probes of @pid see; 0 = all: then the table of traced processes chooses. */
@@ -133,9 +136,7 @@ static int link_points(struct bpf_source *s, const struct probed_file *f, const 
 		return link_fixed(s, g);
 	if (s->is_multi && g->pid && copies_note(&s->copies, g))
 		return -ENOMEM;
-	if (g->program == PROGRAM_AT_NOTE)
-		return link_notes(s, g);
-	return link_set_add(s->links, &s->programs, g, s->is_multi);
+	return link_late(s, g);
 }
 
 /* With a taker: are the links of file @m, which all processes share, in already? They are from now on. */

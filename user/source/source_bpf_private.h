@@ -14,8 +14,8 @@ struct bpf_source {
 	bool is_multi;	      /* uprobe_multi links */
 	bool is_cookie_fixed; /* no cookies: each link has a load of its program */
 	struct programs programs;
-	struct programs for_notes; /* that of markers, loaded for the first one; obj = NULL: not yet */
-	bool walks_stacks;	   /* beside a taker: markers were found, or it has declined a process */
+	struct programs late[PROGRAM_THREAD_EXIT]; /* each loaded for its first place; obj = NULL: not yet */
+	bool walks_stacks; /* beside a taker: markers were found, or it has declined a process */
 	struct source_config config;
 	struct kernel_ring *ring;      /* owned */
 	struct link_set *links;	       /* owned */
