@@ -234,12 +234,12 @@ INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
 
 # What a change must pass: by BPF, or whatever heaptap chooses, without what takes long; by the other sources what depends
 # on them.
-GATE_TESTS = $(addprefix ptrace:,$(patsubst %,%@source$(comma)!full,$(call tagged,source,$(PTRACE_TESTS:ptrace:%=%)))) \
-             $(addsuffix @source$(comma)!full,$(INLINE_SOURCE)) \
+GATE_TESTS = $(patsubst %,ptrace:%@ptrace$(comma)!full,$(call tagged,ptrace,$(PTRACE_TESTS:ptrace:%=%))) \
+             $(patsubst %,%@inline$(comma)!full,$(INLINE_TAGGED)) \
              $(addprefix e2e:,$(filter-out $(shell grep -l '^\# bats file_tags=full' tests/e2e/*.bats),$(E2E_TESTS)))
-INLINE_SOURCE = $(addprefix inline:,$(call tagged,source,$(INLINE_TESTS:inline:%=%)))
+INLINE_TAGGED = $(addprefix inline:,$(call tagged,inline,$(INLINE_TESTS:inline:%=%)))
 # Jobs of make check-all that trace.
-TRACED_TESTS = $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @source,$(filter-out $(INLINE_MAIN),$(INLINE_SOURCE))) $(E2E_TESTS:%=e2e:%)
+TRACED_TESTS = $(PTRACE_TESTS) $(INLINE_MAIN) $(addsuffix @inline,$(filter-out $(INLINE_MAIN),$(INLINE_TAGGED))) $(E2E_TESTS:%=e2e:%)
 CORE_TESTS = $(addprefix e2e:,$(call tagged,core,$(E2E_TESTS)))
 
 is-root = $(Q)[ "$$(id -u)" -eq 0 ] || { echo "$@: not root: tracing: type: sudo make $@"; exit 1; }

@@ -206,9 +206,10 @@ class Expected:
     """The rows of tests/skips.tsv: test, condition, reason."""
 
     CONDITIONS = {
-        "always": lambda m: True,
-        "not-root": lambda m: not m.is_root,
-        "no-bpf": lambda m: not m.has_bpf,
+        "always": lambda m, _: True,
+        "not-root": lambda m, _: not m.is_root,
+        "no-bpf": lambda m, _: not m.has_bpf,
+        "without": lambda m, program: not shutil.which(program),
     }
 
     def __init__(self, machine):
@@ -218,9 +219,10 @@ class Expected:
                 if line.startswith("#") or not line.strip():
                     continue
                 fields = line.rstrip("\n").split("\t")
-                if len(fields) != 3 or fields[1] not in self.CONDITIONS:
+                name, _, program = fields[1].partition(" ") if len(fields) == 3 else ("", "", "")
+                if name not in self.CONDITIONS:
                     sys.exit(f"run.py: tests/skips.tsv:{number}: not test, condition ({', '.join(self.CONDITIONS)}), reason")
-                if self.CONDITIONS[fields[1]](machine):
+                if self.CONDITIONS[name](machine, program):
                     self.rows.append((fields[0], fields[2]))
 
     def has(self, result):

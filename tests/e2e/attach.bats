@@ -4,12 +4,12 @@
 
 load ../lib/common
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "attach: exactly what happens between attach and detach (B17)" {
 	attached_between
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace
 @test "attach: a process whose main thread has ended (B18)" {
 	not_by_inline "only the main thread can be made to map memory"
 	stepping
@@ -155,7 +155,7 @@ load ../lib/common
 	untouched "$TARGET"
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "attach: the target ends: report and status 0 (A1)" {
 	spinning
 	attached "$TARGET"
@@ -201,7 +201,7 @@ load ../lib/common
 	says spin '^total malloc'
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "attach: heaptap is killed while it traces: no probe stays (A3)" {
 	spinning 0 4
 	attached "$TARGET"
@@ -412,7 +412,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "attach: ends cleanly on each signal (A5)" {
 	for sig in INT TERM HUP QUIT; do
 		spinning
@@ -495,7 +495,7 @@ for line in sys.stdin:
 	ended "$TARGET" 0
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "attach: SIGUSR1: a report now, tracing goes on" {
 	stepping
 	attached "$TARGET"
@@ -508,7 +508,7 @@ for line in sys.stdin:
 	is .totals.allocs 30
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "attach: a stopped target stays stopped (A12)" {
 	spinning
 	kill -STOP "$TARGET"
@@ -519,7 +519,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "attach: SIGSTOP and SIGCONT while tracing (A12)" {
 	stepping
 	attached "$TARGET"
@@ -531,7 +531,7 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "attach: refuses what cannot be traced, with the reason (A13)" {
 	sleep 0 &
 	zombie=$!
@@ -561,7 +561,7 @@ for line in sys.stdin:
 	untouched 1
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "attach: the target becomes another program by exec" {
 	stepping
 	attached "$TARGET"

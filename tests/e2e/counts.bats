@@ -11,25 +11,25 @@ equals_oracle() {
 	as_counted
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "counts: leaking program" { equals_oracle "$T/leak"; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "counts: realloc in all forms (B1, B3, B4)" { equals_oracle "$T/order"; }
 # bats test_tags=core,full
 @test "counts: 8 threads (B11)" { equals_oracle "$T/threads" 8 20000; }
 # bats test_tags=full
 @test "counts: 2000 threads" { equals_oracle "$T/threads" 2000 20; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "counts: all operators (B8)" { equals_oracle "$T/operators"; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "counts: exceptions (B8)" { equals_oracle "$T/exceptions"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "counts: handlers that allocate (B7)" { equals_oracle "$T/signals"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "counts: cancelled threads (B9)" { equals_oracle "$T/cancel" 50; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "counts: failing calls (B2, B6)" { equals_oracle "$T/failed"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "counts: before and after main (B17)" { equals_oracle "$T/early"; }
 
 @test "counts: python3" {

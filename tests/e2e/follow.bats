@@ -7,7 +7,7 @@ load ../lib/follow
 
 teardown() { end_started; }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "follow: a child's leaks are its own, what it got from its parent is known (A16)" {
 	traced -f -- "$T/fork" 3
 	[ "$status" -eq 0 ]
@@ -29,7 +29,7 @@ teardown() { end_started; }
 	same_live
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "follow: a child in its parent's memory allocates for the parent's books (A16)" {
 	local how
 	for how in vfork handed clone; do

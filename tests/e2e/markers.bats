@@ -27,7 +27,7 @@ part() {
 	"$HEAPTAP" report --between "$1" -o "$report" "$rec"
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "markers: a pause leaves out what is allocated then, and counts what is released" {
 	marked "" sections
 	is .totals.allocs 9
@@ -66,7 +66,7 @@ marked_alike() {
 	marked_alike -32 -32-static
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "markers: marks of the program are moments of --between" {
 	marked "" sections
 	[ "$(marks)" = "$(printf 'before\nafter')" ]
@@ -153,7 +153,7 @@ marked_alike() {
 	[ "$status" -eq 2 ]
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "markers: blocks of a pool are blocks, with stacks and verdicts" {
 	traced -- "$T/marked" pool
 	[ "$status" -eq 0 ]
@@ -229,7 +229,7 @@ marked_alike() {
 	is .totals.live_bytes 60
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "markers: a leak check finds what is lost at its moment" {
 	"$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/check-%n.json" "$T/marked" check
 	report=$BATS_TEST_TMPDIR/check-1.json

@@ -270,6 +270,7 @@ harmless() {
 	[ "$(ls "/proc/$SERVE/fd" | wc -l)" -lt 60 ]
 }
 
+# bats test_tags=full
 @test "remote: nonsense from a client that was let in (G3)" {
 	harmless commands
 }

@@ -29,7 +29,7 @@ told_static() {
 	told "$T/$1-$2" "${@:3}"
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "run: the bundled leaking program" { told "$T/leak" --expect; }
 @test "run: a program has the name of the link that was executed, also in its recording" {
 	ln -s "$T/leak" "$BATS_TEST_TMPDIR/player"
@@ -45,42 +45,42 @@ told_static() {
 	[ "$(jq -r '[.processes[0].stacks[].frames[].module | select(endswith("/player"))] | length > 0' "$BATS_TEST_TMPDIR/r.json")" = true ]
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "run: realloc failing, NULL, size 0, in place, moved, concurrent (B1, B3, B4)" { told "$T/order"; }
 # bats test_tags=core
 @test "run: 8 threads hand blocks to each other (B11)" { told "$T/threads"; }
 # bats test_tags=full
 @test "run: 1000 threads (B11)" { told "$T/threads" 1000 50; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: longjmp out of an allocator (B9)" { traced -- "$T/longjmp"; [ "$status" -eq 0 ]; as_told; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: bad_alloc, nothrow, new_handler, throwing constructor (B8)" { told "$T/exceptions"; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "run: every operator new and delete (B8)" { told "$T/operators"; }
 @test "run: operators that leak (B8)" { HEAPTAP_TARGET_HOLD=1 told "$T/operators"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: operators of the program that allocate for themselves (B8)" { told "$T/own_operators"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: handlers that allocate, on both stacks (B7)" { told "$T/signals"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: cancelled, exiting and short threads (B9)" { told "$T/cancel" 50; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: SIZE_MAX, overflow, bad alignment (B2, B6)" { told "$T/failed"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: before and after main (B17, B18)" { told "$T/early"; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "run: dlopen and dlclose, a library with its own malloc (B13)" { told "$T/dlopen" "$T"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: dlopen in a thread that blocks all signals and reads SIGCHLD (B13)" { told "$T/dlopen" "$T" blocked; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: a program with its own malloc (B13)" { told "$T/ownalloc"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: children are not followed, the parent's books stay right" { told "$T/fork"; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: not position-independent" { told_variant leak-nopie --expect; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "run: static" { told_static leak static --expect; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: static, realloc" { told_static order static; }
 # bats test_tags=full
 @test "run: static, position-independent" { told_static leak static-pie --expect; }
@@ -88,7 +88,7 @@ told_static() {
 @test "run: static, threads" { told_static threads static; }
 # bats test_tags=full
 @test "run: static, failing calls" { told_static failed static; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "run: musl" { told_variant leak-musl --expect; }
 # bats test_tags=full
 @test "run: musl, realloc" { told_variant order-musl; }
@@ -96,11 +96,11 @@ told_static() {
 @test "run: musl, failing calls" { told_variant failed-musl; }
 # bats test_tags=full
 @test "run: musl, threads" { told_variant threads-musl; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: musl, static" { told_static leak musl-static --expect; }
 # bats test_tags=full
 @test "run: musl, static, threads" { told_static threads musl-static; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace
 @test "run: 32-bit" { told_variant leak-32 --expect; }
 # bats test_tags=full
 @test "run: 32-bit, realloc" { told_variant order-32; }
@@ -119,7 +119,7 @@ told_static() {
 	is .totals.live_blocks 102
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: stripped and static: found or said" {
 	strip -o "$BATS_TEST_TMPDIR/hidden" "$T/leak-static"
 	traced -- "$BATS_TEST_TMPDIR/hidden" --expect
@@ -178,7 +178,7 @@ told_static() {
 	is .totals.peak_bytes "$(jq .totals.peak_bytes "$BATS_TEST_TMPDIR/count.json")"
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: ends with the program's status" {
 	for how in "return 3" "exit 4" "_exit 5" "quick_exit 6" "pthread_exit 7" "return 0"; do
 		traced -- "$T/exitcodes" $how
@@ -188,7 +188,7 @@ told_static() {
 	done
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: ends with 128 + signal; the report is there (A1, B5, B18)" {
 	for how in "signal 9 9" "signal 15 15" "signal 11 11" "abort 0 6" "double-free 0 6"; do
 		set -- $how
@@ -204,7 +204,7 @@ told_static() {
 	jq -e '.processes[0].totals | .live_blocks == 5 and .live_bytes == 55 and .unknown_frees >= 1' "$report"
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: signals are passed on, each once" {
 	start "$HEAPTAP" run -o "$BATS_TEST_TMPDIR/r.json" -- "$T/tty" 4
 	wait_for says heaptap '^pid'
@@ -231,7 +231,7 @@ told_static() {
 	says heaptap '^total malloc'
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: heaptap is killed: the program goes on to its own end (A3, A6)" {
 	for sig in KILL SEGV ABRT; do
 		start "$HEAPTAP" run -q -o "$BATS_TEST_TMPDIR/$sig.json" -- "$T/spin" 0 2
@@ -254,7 +254,7 @@ told_static() {
 	[[ $output == *"tty 111 foreground 1"* ]]
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: a program that becomes another one by exec" {
 	traced -- "$T/exec" "$T/exitcodes" exit 3
 	[ "$status" -eq 3 ]
@@ -262,7 +262,7 @@ told_static() {
 	jq -e '[.processes[].replaced] == [true, false]' "$report"
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "run: exec from a thread while others run" {
 	traced -- "$T/exec" -t "$T/exitcodes" exit 3
 	[ "$status" -eq 3 ]

@@ -34,7 +34,7 @@ by_all_levels() {
 
 # bats test_tags=core,full
 @test "stacks: gcc, all levels, with frame pointers" { by_all_levels gcc fp; }
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "stacks: gcc, all levels, without frame pointers" { by_all_levels gcc nofp; }
 # bats test_tags=full
 @test "stacks: clang, all levels, with frame pointers" { by_all_levels clang fp; }
@@ -57,13 +57,13 @@ linked() {
 	chains_equal 127 "$T/stack_random-$1" 6 5000 3
 }
 
-# bats test_tags=source
+# bats test_tags=ptrace,inline
 @test "stacks: a static program" { linked static; }
 # bats test_tags=full
 @test "stacks: a static program at any address" { linked static-pie; }
 # bats test_tags=full
 @test "stacks: a program at its own address" { linked nopie; }
-# bats test_tags=core,source
+# bats test_tags=core,ptrace
 @test "stacks: 32 bits" { linked 32; }
 # bats test_tags=full
 @test "stacks: 32 bits, static" { linked 32-static; }
@@ -123,7 +123,7 @@ linked() {
 	chains_equal 127 "$T/stack_random-gcc-O3-fp" 4 100000 4
 }
 
-# bats test_tags=core,source
+# bats test_tags=core,ptrace,inline
 @test "stacks: cut at the depth that was asked for (C3)" {
 	local depth
 	for depth in 1 3 20; do

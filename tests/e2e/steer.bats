@@ -267,6 +267,7 @@ disguised() {
 # asked_to_end PID: by another signal each time; true when it has ended
 asked_to_end() { kill -TERM "$1" 2>/dev/null; gone "$1"; }
 
+# bats test_tags=full
 @test "steer: a server that does not answer for a verdict does not keep the console: a signal ends it (G4)" {
 	spinning
 	steered "$TARGET"
@@ -305,9 +306,9 @@ whys() {
 }
 
 @test "steer: who holds what, of the agent" {
-	[ -x "$O/heaptap-agent" ] || skip "no agent built: make AGENT=1"
+	[ -x "$O/musl/heaptap-agent" ] || skip "no agent here, as there is no musl-gcc: see make agent-musl"
 	own_libc
-	HEAPTAP=$O/heaptap-agent serving --wait -- "$T/leak_kinds" _exit
+	HEAPTAP=$O/musl/heaptap-agent serving --wait -- "$T/leak_kinds" _exit
 	watched --why 100 "unix:$SOCKET"
 	same global "$(root_of keep_in_global '.root | [.kind, .variable, .offset] | join(" ")')" "global global_list 0x0"
 	same behind "$(root_of chain_end '[.root.variable, (.chain | length), .chain[0].offset] | join(" ")')" "middle_of_chain 2 48"

@@ -267,6 +267,18 @@ traced() {
 	timeout -k 5 "${TRACED_LIMIT_S:-300}" ${FIXED_ADDRESSES:+setarch -R} "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
 }
 
+# losing allocs|frees [OPTIONS] -- PROGRAM...: traced, again until some of these were lost: a small ring loses mostly, not always
+losing() {
+	local what=$1 i
+	shift
+	for i in {1..20}; do
+		traced "$@"
+		[ "$(field ".lost.$what")" -eq 0 ] || return 0
+	done
+	echo "no $what were lost in $i runs"
+	return 1
+}
+
 # attached [OPTIONS] PID...: start heaptap on running processes, until it says that it traces; its pid is in $TAP. A machine
 # that does something else for a while costs no verdict.
 attached() {
