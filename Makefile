@@ -69,7 +69,7 @@ BENCHES   := $(patsubst %.c,$(O)/%,$(sort $(wildcard tests/bench/*.c)))
 BENCH_TARGETS := $(addprefix $(O)/tests/bench/,pair keep callers)
 
 .DELETE_ON_ERROR:
-.PHONY: all static check-fresh deps demo quick check soak build-tests check-unit check-all check-thread check-e2e check-ptrace check-inline check-core \
+.PHONY: all static check-fresh deps check-deps demo quick check soak build-tests check-unit check-all check-thread check-e2e check-ptrace check-inline check-core \
         check-leaks check-inject check-inject-memory soak-random check-verdicts check-peers check-collectors check-viewers check-containers check-packages check-arch check-board check-kernels check-style check-headers agent-musl agent-32 bench bench-peers install uninstall clean help targets
 
 all: $(if $(AGENT),$(O)/heaptap-agent,$(O)/heaptap)  ## build heaptap (default), or with AGENT=1 the agent
@@ -87,14 +87,18 @@ $(O)/%.o: %.c
 	@echo "  CC      $<"
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# No BTF, no CO-RE: one object for every kernel since 5.8.
+# Of -g the object needs .BTF only. DWARF would be a quarter of it: awk leaves its lines out before the assembler reads the
+# rest, because strip of binutils does not know BPF, and llvm-strip brings 18 packages.
+WITHOUT_DWARF = /^\t\.section\t/ { skip = $$2 ~ /^\.debug/ } !skip && !/^\t\.(loc\t|file\t|cfi_)/
+
+# No BTF of the kernel, no CO-RE: one object for every kernel since 5.8.
 $(O)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	@echo "  BPF     $<"
 	$(Q)$(CLANG) -target bpf -D__TARGET_ARCH_$(BPF_ARCH) $(MAP_PATHS) -I. -Ivmlinux/$(ARCH) $(ROOTFLAG) \
 		-idirafter $(SYSROOT)/usr/include/$(shell $(CC) -print-multiarch) -O2 -g -Wall -Wno-unused-function \
-		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -c -o $@.tmp $<
-	$(Q)llvm-strip -g $@.tmp && mv $@.tmp $@
+		$(if $(CI),-Werror) -MMD -MP -MT $@ -MF $@.d -S -o $@.s $<
+	$(Q)awk '$(WITHOUT_DWARF)' $@.s >$@.short.s && $(CLANG) -target bpf -c -o $@ $@.short.s && rm $@.s $@.short.s
 
 $(O)/user/source/bpf_object.o: user/source/bpf_object.S $(O)/bpf/heaptap.bpf.o
 	@mkdir -p $(@D)
@@ -104,7 +108,8 @@ comma := ,
 # The piece of code for targets: freestanding, without data, at home at any address. gcc would clear records by rep stos,
 # which takes longer than all else that a hook does; clang does not know this option.
 PIECE_CLEARS := -mmemset-strategy=unrolled_loop:256:noalign$(comma)libcall:-1:noalign
-PIECE_FLAGS := -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
+# Expanded when it compiles, like HAS_STATIC below: make deps may have installed the compiler since.
+PIECE_FLAGS = -std=gnu11 -O2 -fPIE -ffreestanding -fvisibility=hidden -fno-stack-protector -fno-jump-tables \
                -fno-asynchronous-unwind-tables -mgeneral-regs-only \
                $(if $(IS_X86),-fcf-protection=none $(shell $(CC) $(PIECE_CLEARS) -E -x c /dev/null >/dev/null 2>&1 && echo $(PIECE_CLEARS)), \
                -mbranch-protection=none -mno-outline-atomics -ffixed-x18)
@@ -114,7 +119,7 @@ $(O)/inline/piece.bin: $(PIECE_SRCS) inline/piece.lds $(wildcard inline/*.h call
 	@echo "  PIECE   $@"
 	$(Q)$(CC) $(ROOTFLAG) -I. $(PIECE_FLAGS) $(WARNINGS) $(if $(CI),-Werror) -nostdlib -static -Wl,--build-id=none \
 		-Wl,-T,inline/piece.lds -o $@.elf $(PIECE_SRCS)
-	$(Q)llvm-objcopy -O binary -j .text $@.elf $@
+	$(Q)$(shell $(CC) -print-prog-name=objcopy) -O binary -j .text $@.elf $@
 
 $(O)/user/inject/piece_object.o: user/inject/piece_object.S $(if $(HAS_PIECE),$(O)/inline/piece.bin)
 	@mkdir -p $(@D)
@@ -143,13 +148,16 @@ $(BENCH_TARGETS): $(O)/tests/bench/%: tests/bench/%.c
 	@echo "  BENCH   $@"
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -O2 -g -fno-builtin $(WARNINGS) $(if $(CI),-Werror) -pthread -o $@ $<
 
-HAS_STATIC := $(wildcard /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)/libcapstone.a)
+HAS_STATIC = $(wildcard /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)/libcapstone.a)
 
 static:                          ## build/static/heaptap: one file that needs no library
 	$(Q)$(MAKE) --no-print-directory STATIC=1 O=$(O)/static
 
-deps:                            ## install what building and testing need (asks the distribution's package manager)
-	$(Q)tests/deps.sh
+deps:                            ## install what building needs, by the distribution's package manager (root)
+	$(Q)tests/deps.sh build
+
+check-deps: deps                 ## install what make check needs, too (root; tests/deps.sh has lists for the other checks)
+	$(Q)tests/deps.sh check
 
 demo: all $(O)/tests/targets/leak  ## trace the bundled leaking program (root)
 	$(O)/heaptap run $(O)/tests/targets/leak
@@ -289,17 +297,18 @@ check-verdicts: all $(VERDICT_PROGRAMS)  ## shapes of leaks: the verdicts of hea
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/verdicts/run.pl
 
 check-peers: all $(ORACLE)         ## counts of 40 programs against memcheck, stacks against gdb (installs the programs; root; some 5 minutes)
-	$(Q)tests/deps.sh
+	$(Q)tests/deps.sh peers
 	$(Q)$(TEST_ENV) tests/own_libraries.sh tests/peers/run.sh
 
 check-collectors: all targets     ## Prometheus scrapes for a minute, go tool pprof reads over HTTP (installs them; root)
-	$(Q)tests/deps.sh
+	$(Q)tests/deps.sh collectors
 	$(Q)$(TEST_ENV) tests/collectors/run.sh
 
 check-fresh:                     ## the commands of README.md in fresh roots of Debian 12 and 13 (root, network; some 20 minutes)
 	$(Q)tests/packages/fresh_root.sh
 
 check-viewers: all targets       ## reports in go tool pprof, google-pprof and speedscope's page, and by the schema of SARIF (root; npm's registry)
+	$(Q)tests/deps.sh viewers
 	$(Q)tests/peers/viewers.sh $(abspath $(O))
 
 check-containers: all targets    ## start what packaging/ has for Docker, Kubernetes and systemd (root, network; some 10 minutes)
@@ -333,9 +342,12 @@ check-headers:
 	$(Q)for h in user/*/*.h arch/*.h fallback/*.h $(filter-out call/life.h,$(wildcard call/*.h)); do $(CC) $(CPPFLAGS) -std=gnu11 $(WARNINGS) -include user/lib/types.h -fsyntax-only -include $$h -x c /dev/null || exit 1; done
 
 # Documents that a command makes; make check-style finds those that are not up to date.
-.PHONY: flow-picture faults-doc gate-doc screenshot signatures
+.PHONY: flow-picture faults-doc gate-doc deps-figures screenshot signatures
 flow-picture:                    ## draw doc/flow.svg from doc/flow.txt
 	$(Q)doc/flow.sh >doc/flow.svg
+
+deps-figures:                    ## write into HACKING.md how much deps and check-deps install on an empty Debian 12 (root, network)
+	$(Q)tests/packages/fresh_root.sh -w
 
 screenshot: all                  ## make doc/report.png: the HTML report on redis-server (root)
 	$(Q)doc/screenshot.sh $(abspath $(O))/heaptap doc/report.png

@@ -11,7 +11,7 @@ server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$tmp"' EXIT
 
 for program in redis-server redis-benchmark chromedriver; do
-	command -v "$program" >/dev/null || { echo "screenshot: no $program: type: sudo make deps" >&2; exit 1; }
+	command -v "$program" >/dev/null || { echo "screenshot: no $program: type: sudo tests/deps.sh check-all" >&2; exit 1; }
 done
 redis-server --port 0 --unixsocket "$tmp/socket" --save '' --dir "$tmp" >"$tmp/log" &
 server=$!

@@ -7,25 +7,12 @@ set -euo pipefail
 say() { printf 'collectors: %s\n' "$*"; }
 die() { printf 'collectors: %s\n' "$*" >&2; cat "$work"/*.err >&2; exit 1; }
 
-missing=()
-for package in prometheus:prometheus golang-go:go curl:curl jq:jq; do
-	command -v "${package#*:}" >/dev/null || missing+=("${package%:*}")
-done
-if [ "${#missing[@]}" -gt 0 ]; then
-	command -v apt-get >/dev/null || { echo "collectors: install by hand: ${missing[*]}" >&2; exit 1; }
-	say "installing: ${missing[*]}"
-	# No server that a package brings may be started.
-	policy=/usr/sbin/policy-rc.d
-	[ -e "$policy" ] || { trap 'rm -f "$policy"' EXIT; printf '#!/bin/sh\nexit 101\n' >"$policy"; chmod 755 "$policy"; }
-	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >/dev/null
-fi
-
 work=$(mktemp -d)
 pids=()
 finish() {
 	kill "${pids[@]}" 2>/dev/null || true
 	wait 2>/dev/null || true
-	rm -rf "$work" ${policy:+"$policy"}
+	rm -rf "$work"
 }
 trap finish EXIT
 

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # A terminal that tests type into and look at: tmux, with a server of the test's own.
 
-with_tmux() { command -v tmux >/dev/null || skip "tmux is not installed: make deps"; }
+with_tmux() { command -v tmux >/dev/null || skip "tmux is not installed: make check-deps"; }
 
 tm() { tmux -L heaptap -f /dev/null "$@" 3>&-; }
 

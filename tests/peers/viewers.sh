@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Reads reports by programs and schemas of others: go tool pprof and google-pprof; speedscope's own page in Chromium, which also reads
-# folded stacks, and its schema; the official schema of SARIF 2.1.0 in a package of Microsoft's. Needs root, and npm with
-# its registry. What else is missing is installed.
+# folded stacks, and its schema; the official schema of SARIF 2.1.0 in a package of Microsoft's. Needs root, npm with
+# its registry, and what tests/deps.sh viewers installs.
 #   viewers.sh BUILD-FOLDER
 set -euo pipefail
 
@@ -10,16 +10,6 @@ die() { printf 'viewers: %s\n' "$*" >&2; exit 1; }
 
 out=$1
 here=$(cd "$(dirname "$0")" && pwd)
-missing=()
-for package in npm:npm chromium:chromium golang-go:go google-perftools:google-pprof; do
-	command -v "${package#*:}" >/dev/null || missing+=("${package%:*}")
-done
-python3 -c 'import jsonschema' 2>/dev/null || missing+=(python3-jsonschema)
-if [ "${#missing[@]}" -gt 0 ]; then
-	command -v apt-get >/dev/null || die "install by hand: ${missing[*]}"
-	echo "viewers: installing: ${missing[*]}"
-	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >/dev/null
-fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
