@@ -13,12 +13,20 @@ cd "$(dirname "$0")/.."
 
 # The library files of this machine that tests trace, each once, without links.
 libraries() {
-	local name
+	local name paths=()
 	for name in libc.so.6 libc.so libc_malloc_debug.so.0 'ld-linux*.so.*' 'libstdc++.so.6' 'libjemalloc.so.*' \
 		'libtcmalloc*.so.*' 'libmimalloc*.so*'; do
 		# Unquoted: a pattern, in /usr/lib, /usr/lib64, /usr/lib/x86_64-linux-gnu and the like.
-		readlink -e /lib/$name /lib64/$name /usr/lib*/$name /usr/lib/*-linux-*/$name || true
-	done | sort -u
+		paths+=(/lib/$name /lib64/$name /usr/lib*/$name /usr/lib/*-linux-*/$name)
+	done
+	# A pattern without a file stays itself, and no file has this name.
+	{ readlink -e "${paths[@]}" || true; } | sort -u
+}
+
+# is_elf FILE: a linker script such as glibc's libc.so is no library
+is_elf() {
+	local magic
+	LC_ALL=C read -r -N 4 magic <"$1" && [ "$magic" = $'\x7fELF' ]
 }
 
 # bind_copy PATH COPY: from now on PATH is a copy of itself, in this namespace
@@ -31,9 +39,7 @@ if [ "${1:-}" = --inside ]; then
 	copies=$2
 	shift 2
 	while read -r file; do
-		# A linker script such as glibc's libc.so is no library.
-		[ "$(head -c 4 "$file" | tr -d '\0')" = $'\x7fELF' ] || continue
-		bind_copy "$file" "$copies/${file//\//_}"
+		! is_elf "$file" || bind_copy "$file" "$copies/${file//\//_}"
 	done < <(libraries)
 	for directory in targets oracle; do
 		[ ! -d "$O/tests/$directory" ] || bind_copy "$O/tests/$directory" "$copies/$directory"

@@ -96,7 +96,7 @@ make_root() {
 			return 1
 	done
 	put "$2/tests/unit/arch/test_thread_call" bin/test_thread_call || return 1
-	for name in count.so count-read; do
+	for name in count.so count-read text-differs; do
 		put "$2/tests/oracle/$name" "build/tests/oracle/$name" || return 1
 	done
 	end_root "$ROOT" "$WORK/root-$1.cpio.gz"
@@ -116,7 +116,7 @@ build_for() {
 		case $name in *-32) ;; *) names+=("$build/tests/targets/$name") ;; esac
 	done
 	make -j"$(nproc)" ARCH="$machine" CC="${cross}gcc" CXX="${cross}g++" SYSROOT="$SYSROOT" O="$build" all \
-		"${names[@]}" "$build"/tests/{oracle/count.so,oracle/count-read,unit/arch/test_thread_call} >&2
+		"${names[@]}" "$build"/tests/{oracle/count.so,oracle/count-read,oracle/text-differs,unit/arch/test_thread_call} >&2
 }
 
 # prepare ARCH: the archive for its guests, or a word in ARCH.missing

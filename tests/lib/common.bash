@@ -184,26 +184,15 @@ built() {
 # ---- the target is as before ----
 
 # text_differs PID: prints bytes of mapped code that are not what the file says
-text_differs() {
-	local range perms offset path start end size have
-	while read -r range perms offset _ _ path; do
-		# A copy of code of a file, with jumps of the inline source.
-		[[ $path != "/memfd:heaptap-code:"* ]] || { path=${path#*code:} path=${path% (deleted)}; }
-		[[ $perms == ??x? && $path == /* && -r $path ]] || continue
-		start=$((16#${range%-*})) end=$((16#${range#*-})) offset=$((16#$offset))
-		have=$(stat -Lc %s "$path")
-		size=$((end - start))
-		((offset + size <= have)) || size=$((have - offset))
-		cmp -l <(dd if="/proc/$1/mem" bs=64K iflag=skip_bytes,count_bytes skip=$start count=$size status=none) \
-			<(dd if="$path" bs=64K iflag=skip_bytes,count_bytes skip=$offset count=$size status=none) |
-			awk -v p="$path" '{ printf "%s: byte %d of its code is 0%s, not 0%s\n", p, $1, $2, $3 }'
-	done <"/proc/$1/maps" 2>/dev/null
-}
+text_differs() { "$ORACLE/text-differs" "$1"; }
 
 # A thread may have a tracer, or be stopped, when the first one is not.
 is_untraced() { ! grep -qsE '^TracerPid:	[1-9]' /proc/"$1"/task/*/status; }
 none_is_stopped() { ! grep -qsE '^State:	[Tt]' /proc/"$1"/task/*/status; }
-has_own_code() { [ -z "$(text_differs "$1")" ]; }
+has_own_code() {
+	local differs
+	differs=$(text_differs "$1") && [ -z "$differs" ]
+}
 has_probes() { [ -n "$(text_differs "$1")" ]; }
 
 # untouched PID: runs, nobody traces it, its code is its file's

@@ -18,6 +18,9 @@ own_libc() {
 start_as() {
 	local name=$1
 	shift
+	# An earlier program of this name may have left output.
+	: >"$BATS_TEST_TMPDIR/$name.out"
+	: >"$BATS_TEST_TMPDIR/$name.err"
 	set -m
 	"$@" >"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" 3>&- &
 	PID=$!
@@ -59,6 +62,13 @@ watching() {
 	TAP=$PID
 	wait_for is_watching
 	is_running "$TAP" || { cat "$err"; return 1; }
+}
+
+# watched_at_work [OPTIONS] ADDRESS: run connect until $TARGET, a program such as spin, has gone on for a while; $report
+watched_at_work() {
+	watching "$@"
+	works "$TARGET"
+	detach
 }
 
 is_watching() { gone "$TAP" || grep -qs 'connected;' "$BATS_TEST_TMPDIR/connect.err"; }

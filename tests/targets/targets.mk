@@ -17,7 +17,7 @@ M32_FLAGS    := -m32 -idirafter /usr/include/$(ARCH)-linux-gnu
 VARIED  := leak leak_kinds order threads failed nothing exec stack_calls stack_random marked census tree
 PLAIN   := $(TARGET_C:%=$(T)/%) $(TARGET_CC:%=$(T)/%) $(T)/libearly.so $(T)/plug_alloc.so $(T)/plug_own.so $(T)/plug_short.so $(T)/plug_leak.so $(T)/libfail.so $(T)/libpoison.so $(T)/libinfo.so $(T)/libclock.so $(T)/custom-cet $(T)/glib_objects-nopie
 LINKED  := $(foreach v,static static-pie nopie stripped,$(VARIED:%=$(T)/%-$(v)))
-ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read)
+ORACLE  := $(addprefix $(O)/tests/oracle/,count.so count-read text-differs)
 
 include tests/targets/stack_variants.mk
 
@@ -87,6 +87,6 @@ $(O)/tests/oracle/count.so: tests/oracle/count.c
 		-fno-reorder-blocks-and-partition \
 		-fvisibility=hidden -MMD -MP -MF $@.d -o $@ $<
 
-$(O)/tests/oracle/count-read: tests/oracle/count-read.c
+$(O)/tests/oracle/%: tests/oracle/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -I. -D_GNU_SOURCE -std=gnu11 -O2 -g $(WARNINGS) $(if $(CI),-Werror) -MMD -MP -MF $@.d -o $@ $<
