@@ -176,14 +176,14 @@ quick: build-tests               ## style, cppcheck, unit tests and the core end
 check: build-tests               ## what a change must pass: style, unit tests, the end-to-end tests without the tag "full" (root; some 12 minutes on two CPUs)
 	$(Q)$(TEST_ENV) tests/run.py --tags '!full' $(GATE_TESTS) $(CODE_JOBS) $(UNITS:%=unit:%)
 
-check-all: build-tests check-unit32-built ## all tests, by all three sources (root; some 40 minutes on two CPUs)
+check-all: build-tests check-unit32-built $(if $(HAS_STATIC),static) ## all tests, by all three sources (root; some 40 minutes on two CPUs)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
 	$(Q)$(TEST_ENV) tests/run.py $(TRACED_TESTS) $(CODE_JOBS) $(UNITS:%=unit:%) \
 		$(THREAD_UNITS:%=unit:$(O)/tsan/tests/unit/%) $(UNITS32:%=unit:%)
 
 # Everything that tests need, compiled once, several files at a time.
 build-tests:
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl agent-32 $(UNITS) $(FUZZERS:%=$(O)/tests/fuzz/once/%) $(if $(HAS_STATIC),static)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl agent-32 $(UNITS) $(FUZZERS:%=$(O)/tests/fuzz/once/%)
 
 check-unit: $(UNITS)             ## unit tests only
 	$(Q)$(TEST_ENV) tests/run.py $(UNITS:%=unit:%)
