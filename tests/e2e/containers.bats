@@ -33,8 +33,11 @@ need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
 	is .pid "$inner"
 	[ "$(field .totals.allocs)" -gt 0 ]
 	report=$BATS_TEST_TMPDIR/inside.json
-	start nsenter -t "$inner" -p -m "$HEAPTAP" attach -t 1s -o "$report" 1
-	wait_for gone "$PID"
+	start nsenter -t "$inner" -p -m "$HEAPTAP" attach -o "$report" 1
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/nsenter.err"
+	works "$inner"
+	kill -INT "$(pgrep -P "$PID")"
+	ended "$PID" 0
 	is .pid 1
 	[ "$(field .totals.allocs)" -gt 0 ]
 	untouched "$inner"

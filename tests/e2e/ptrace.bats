@@ -59,7 +59,9 @@ same_reports() {
 	start "$T/spin" 1
 	one=$PID
 	wait_for says spin ready
-	HEAPTAP_BACKEND= timeout 60 "$HEAPTAP" attach -q -b bpf --no-scan -t 300ms "$one" >/dev/null 3>&-
+	attached -b bpf --no-scan "$one"
+	works "$one" 10
+	detach
 	grep -q '\[uprobes\]' "/proc/$one/maps" || skip "this kernel keeps no page of uprobes"
 	start "$HEAPTAP" attach -b bpf --no-scan -o "$BATS_TEST_TMPDIR/other.json" "$other"
 	tap=$PID
