@@ -185,19 +185,24 @@ same_reports() {
 }
 
 @test "ptrace: serve: a program that runs before the client comes, for one client after the other" {
-	local dir=$BATS_TEST_TMPDIR/net i
+	local dir=$BATS_TEST_TMPDIR/net i server
 	mkdir -m 700 "$dir"
 	start "$HEAPTAP" serve -b ptrace --listen "unix:$dir/s" -- "$T/spin"
+	server=$PID
 	wait_for says heaptap ready
-	TARGET=$(pgrep -x -P "$PID" spin)
+	TARGET=$(pgrep -x -P "$server" spin)
 	STARTED+=("$TARGET")
 	for i in 1 2; do
-		"$HEAPTAP" connect -q --max-pause 60s --sysroot / -t 2s -o "$dir/$i.json" "unix:$dir/s"
+		start bash -c "exec '$HEAPTAP' connect --max-pause 60s --sysroot / -o '$dir/$i.json' 'unix:$dir/s' 2>'$dir/$i.said'"
+		wait_for grep -qs 'connected;' "$dir/$i.said"
+		works "$TARGET"
+		kill -INT "$PID"
+		ended "$PID" 0
 		jq -e --argjson p "$TARGET" '.backend == "ptrace" and (.processes[0] | .pid == $p and .totals.allocs > 0)' "$dir/$i.json"
 		untouched "$TARGET"
 	done
 	kill -TERM "$TARGET"
-	ended "$PID" 0
+	ended "$server" 0
 }
 
 @test "ptrace: a process that another one traces is refused, with its name" {

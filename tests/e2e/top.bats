@@ -235,7 +235,7 @@ terminal_is_back() {
 	terminal_is_back
 	untouched "$TARGET"
 	end_screen
-	on_screen 100x30 "$HEAPTAP" top -t 2s -o last.json "$TARGET"
+	on_screen 100x30 "$HEAPTAP" top -t 100ms -o last.json "$TARGET"
 	left 0
 	terminal_is_back
 	jq -e '.processes[0].scan != null' last.json
