@@ -81,7 +81,7 @@ rootless() {
 	jq -e '.processes[0].scan.definite.blocks > 0' "$report"
 	untouched "$inner"
 	! by_inline || return 0 # system has no inline source
-	start "$HEAPTAP" system --comm swell --json -i 1s
+	start "$HEAPTAP" system --pid "$inner" --json -i 1s
 	TAP=$PID
 	rows=$BATS_TEST_TMPDIR/heaptap.out
 	wait_for found_leak "$inner"
