@@ -357,7 +357,7 @@ for line in sys.stdin:
 @test "attach: under strace -f, which leaves no child to another tracer: heaptap names it" {
 	command -v strace >/dev/null || skip "no strace"
 	spinning
-	run strace -f -qq -o /dev/null "$HEAPTAP" attach -q --no-scan -b ptrace -t 1s "$TARGET"
+	run strace -f -qq -o /dev/null "$HEAPTAP" attach -q --no-scan -b ptrace -t 100ms "$TARGET"
 	[[ $output == *"attach: ptrace: strace (PID "*") traces heaptap and what it starts"* ]]
 	untouched "$TARGET"
 	run strace -f -qq -o /dev/null "$HEAPTAP" run -q -- "$T/leak"
@@ -472,7 +472,7 @@ for line in sys.stdin:
 	start sleep 1000
 	# A program allocates when it begins.
 	wait_for grep -q nanosleep "/proc/$PID/wchan"
-	run --separate-stderr "$HEAPTAP" attach -q -t 200ms "$PID"
+	run --separate-stderr "$HEAPTAP" attach -q -t 100ms "$PID"
 	[ "$status" -eq 0 ]
 	[ "${lines[0]}" = "no leaks; nothing was allocated since the attach" ]
 	untouched "$PID"
@@ -480,7 +480,14 @@ for line in sys.stdin:
 
 @test "attach: the reader of its report goes away: SIGPIPE (A5)" {
 	spinning
-	"$HEAPTAP" attach -t 300ms "$TARGET" 2>/dev/null 3>&- | true
+	unread "$BATS_TEST_TMPDIR/pipe"
+	err=$BATS_TEST_TMPDIR/heaptap.err
+	start bash -c "exec '$HEAPTAP' attach $TARGET >'$BATS_TEST_TMPDIR/pipe' 2>'$err' 8>&-"
+	TAP=$PID
+	wait_for is_tracing "$TAP"
+	exec 8>&-
+	kill -INT "$TAP"
+	ended "$TAP" 5
 	untouched "$TARGET"
 }
 
@@ -556,7 +563,7 @@ for line in sys.stdin:
 
 # bats test_tags=full
 @test "attach: PID 1 works or is refused, and lives on (A13)" {
-	run --separate-stderr timeout 60 "$HEAPTAP" attach -t 200ms -q -o "$BATS_TEST_TMPDIR/r.json" 1
+	run --separate-stderr timeout 60 "$HEAPTAP" attach -t 100ms -q -o "$BATS_TEST_TMPDIR/r.json" 1
 	[[ $status =~ ^[034]$ ]] || { echo "$status: $stderr"; return 1; }
 	untouched 1
 }

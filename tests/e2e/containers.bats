@@ -35,8 +35,11 @@ need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
 	is .pid "$inner"
 	[ "$(field .totals.allocs)" -gt 0 ]
 	report=$BATS_TEST_TMPDIR/inside.json
-	start nsenter -t "$inner" -p -m "$HEAPTAP" attach -t 1s -o "$report" 1
-	wait_for gone "$PID"
+	start nsenter -t "$inner" -p -m "$HEAPTAP" attach -o "$report" 1
+	wait_for grep -q 'attached to' "$BATS_TEST_TMPDIR/nsenter.err"
+	works "$inner"
+	kill -INT "$(pgrep -P "$PID")"
+	ended "$PID" 0
 	is .pid 1
 	[ "$(field .totals.allocs)" -gt 0 ]
 	untouched "$inner"
@@ -80,7 +83,7 @@ rootless() {
 	jq -e '.processes[0].scan.definite.blocks > 0' "$report"
 	untouched "$inner"
 	! by_inline || return 0 # system has no inline source
-	start "$HEAPTAP" system --comm swell --json -i 1s
+	start "$HEAPTAP" system --pid "$inner" --json -i 1s
 	TAP=$PID
 	rows=$BATS_TEST_TMPDIR/heaptap.out
 	wait_for found_leak "$inner"

@@ -79,7 +79,7 @@ is_unwritten() {
 	report=$BATS_TEST_TMPDIR/rows
 	for n in $(numbers); do
 		status=0
-		at "$n" system -q --pid "$TARGET" --json -i 1s -t 1500ms >"$report" || status=$?
+		at "$n" system -q --pid "$TARGET" --json -i 1s -t 100ms >"$report" || status=$?
 		[[ $status =~ ^[03]$ ]] || { echo "N=$n: $status"; cat "$BATS_TEST_TMPDIR/err"; return 1; }
 		said_why || { echo "N=$n: $status"; return 1; }
 	done

@@ -162,7 +162,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 		"report --format pprof events.txt" "report --events events.txt" "report --format list" "diff a.json a.json" \
 		"diff --json a.json a.json" "report series" "help run" "--version" "completion bash" "doctor" "doctor $TARGET" \
 		"scan $TARGET" "console -q -x report events.txt" "console -q -x status -x report $TARGET" \
-		"attach -q -t 1s $TARGET"; do
+		"attach -q -t 100ms $TARGET"; do
 		# shellcheck disable=SC2086
 		unread $args
 		[ "$status" -eq 5 ] && [ -z "$output" ] || { echo "$args: $status: $output"; return 1; }
@@ -172,7 +172,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=writer, t
 
 @test "formats: system ends without a message when nobody reads it" {
 	not_by_inline "system has no inline source"
-	unread system -q -t 1s
+	unread system -q -t 100ms
 	[ "$status" -eq 5 ] && [ -z "$output" ] || { echo "$status: $output"; return 1; }
 }
 

@@ -254,9 +254,11 @@ of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_b
 	"$HEAPTAP" run -q --mmap -o r.json -o r.heaptrack.gz -- "$T/mmap" 2>err >out
 	[ "$(printed r.heaptrack.gz)" = "$(of_totals r.json)" ]
 	spinning
-	"$HEAPTAP" attach -q -t 1s -o a.json -o a.heaptrack.gz "$TARGET"
-	[ "$(jq '.processes[0].totals.allocs' a.json)" -gt 0 ]
-	[ "$(printed a.heaptrack.gz)" = "$(of_totals a.json)" ]
+	attached -o a.heaptrack.gz "$TARGET"
+	works "$TARGET"
+	detach
+	[ "$(field .totals.allocs)" -gt 0 ]
+	[ "$(printed a.heaptrack.gz)" = "$(of_totals "$report")" ]
 	zcat a.heaptrack.gz | sed -n 3p | grep -qx A
 }
 

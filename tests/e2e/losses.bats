@@ -125,10 +125,10 @@ drowned() {
 @test "losses: stdout closed or full (F3)" {
 	spinning
 	status=0
-	"$HEAPTAP" attach -t 200ms "$TARGET" >/dev/full 2>"$BATS_TEST_TMPDIR/err" 3>&- || status=$?
+	"$HEAPTAP" attach -t 100ms "$TARGET" >/dev/full 2>"$BATS_TEST_TMPDIR/err" 3>&- || status=$?
 	[ "$status" -ne 0 ]
 	grep -q 'No space left' "$BATS_TEST_TMPDIR/err"
-	"$HEAPTAP" attach -t 200ms "$TARGET" >&- 2>"$BATS_TEST_TMPDIR/err" 3>&- || true
+	"$HEAPTAP" attach -t 100ms "$TARGET" >&- 2>"$BATS_TEST_TMPDIR/err" 3>&- || true
 	untouched "$TARGET"
 }
 

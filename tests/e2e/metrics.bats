@@ -260,7 +260,7 @@ taking() {
 	taking 503
 	swelling 65536
 	for url in "$SERVER/ingest" http://127.0.0.1:1/ingest; do
-		start "$HEAPTAP" attach "$TARGET" -t 1s --push "$url"
+		start "$HEAPTAP" attach "$TARGET" -t 100ms --push "$url"
 		ended "$PID" 0
 		grep -q "push: $url: " "$BATS_TEST_TMPDIR/heaptap.err"
 	done

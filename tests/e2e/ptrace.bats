@@ -60,7 +60,9 @@ same_reports() {
 	start "$T/spin" 1
 	one=$PID
 	wait_for says spin ready
-	HEAPTAP_BACKEND= timeout 60 "$HEAPTAP" attach -q -b bpf --no-scan -t 300ms "$one" >/dev/null 3>&-
+	attached -b bpf --no-scan "$one"
+	works "$one" 10
+	detach
 	grep -q '\[uprobes\]' "/proc/$one/maps" || skip "this kernel keeps no page of uprobes"
 	start "$HEAPTAP" attach -b bpf --no-scan -o "$BATS_TEST_TMPDIR/other.json" "$other"
 	tap=$PID
@@ -187,19 +189,24 @@ same_reports() {
 }
 
 @test "ptrace: serve: a program that runs before the client comes, for one client after the other" {
-	local dir=$BATS_TEST_TMPDIR/net i
+	local dir=$BATS_TEST_TMPDIR/net i server
 	mkdir -m 700 "$dir"
 	start "$HEAPTAP" serve -b ptrace --listen "unix:$dir/s" -- "$T/spin"
+	server=$PID
 	wait_for says heaptap ready
-	TARGET=$(pgrep -x -P "$PID" spin)
+	TARGET=$(pgrep -x -P "$server" spin)
 	STARTED+=("$TARGET")
 	for i in 1 2; do
-		"$HEAPTAP" connect -q --max-pause 60s --sysroot / -t 2s -o "$dir/$i.json" "unix:$dir/s"
+		start bash -c "exec '$HEAPTAP' connect --max-pause 60s --sysroot / -o '$dir/$i.json' 'unix:$dir/s' 2>'$dir/$i.said'"
+		wait_for grep -qs 'connected;' "$dir/$i.said"
+		works "$TARGET"
+		kill -INT "$PID"
+		ended "$PID" 0
 		jq -e --argjson p "$TARGET" '.backend == "ptrace" and (.processes[0] | .pid == $p and .totals.allocs > 0)' "$dir/$i.json"
 		untouched "$TARGET"
 	done
 	kill -TERM "$TARGET"
-	ended "$PID" 0
+	ended "$server" 0
 }
 
 @test "ptrace: a process that another one traces is refused, with its name" {

@@ -81,7 +81,9 @@ same_for() {
 
 @test "recording: attach: the report equals the live one, the last of three" {
 	spinning
-	start "$HEAPTAP" attach -q --max-pause 60s -w r.heaptap -i 300ms --scan -o live%n.json -t 1s "$TARGET"
+	start "$HEAPTAP" attach -q --max-pause 60s -w r.heaptap -i 300ms --scan -o live%n.json "$TARGET"
+	wait_for test -s live2.json
+	kill -INT "$PID"
 	ended "$PID" 0
 	"$HEAPTAP" report -q -o replayed.json r.heaptap
 	last=$(find . -name 'live*.json' | sort -V | tail -1)
@@ -151,16 +153,20 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	grep -q 'r.heaptap: its first 16 bytes are damaged' err
 }
 
+# waits_for_pipe PID: it has read what is in the pipe, and waits for more
+waits_for_pipe() { grep -q pipe_read "/proc/$1/wchan"; }
+
 # bats test_tags=full
 @test "recording: from a pipe that is slow (F4)" {
 	recorded -- "$T/leak"
 	mkfifo fifo
-	(
-		head -c 100 r.heaptap
-		sleep 0.3
-		tail -c +101 r.heaptap
-	) >fifo &
-	"$HEAPTAP" report -q -o piped.json fifo
+	start "$HEAPTAP" report -q -o piped.json fifo
+	exec 7>fifo
+	head -c 100 r.heaptap >&7
+	wait_for waits_for_pipe "$PID"
+	tail -c +101 r.heaptap >&7
+	exec 7>&-
+	ended "$PID" 0
 	same_report replayed.json piped.json
 }
 
@@ -201,10 +207,11 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	grep -q 'Broken pipe: the recording ends here' err
 	jq -e '.processes[0].totals.allocs > 10000' live.json
 	spinning
-	status=0
-	"$HEAPTAP" attach -q -t 1s -o full.json -w /dev/full "$TARGET" >out 2>err || status=$?
-	[ "$status" -eq 5 ]
-	grep -q '/dev/full: No space left on device' err
+	attached -w /dev/full "$TARGET"
+	# The recording is written once a second.
+	wait_for grep -q '/dev/full: No space left on device' "$err"
+	kill -INT "$TAP"
+	ended "$TAP" 5
 }
 
 @test "recording: another user's pipe is not written to without --force" {
@@ -225,7 +232,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	local name
 	cd "$BATS_TEST_TMPDIR"
 	for name in - /dev/stdout; do
-		"$HEAPTAP" attach -t 1s -w "$name" $$ 2>err | "$HEAPTAP" report -o report.json --force - || { cat err; return 1; }
+		"$HEAPTAP" attach -t 100ms -w "$name" $$ 2>err | "$HEAPTAP" report -o report.json --force - || { cat err; return 1; }
 		[ "$(jq '.processes[0].pid' report.json)" = $$ ]
 		[ ! -e ./- ]
 		run "$HEAPTAP" run -w "$name" -- true
@@ -237,7 +244,7 @@ is_larger() { [ -e "$1" ] && [ "$(stat -c %s "$1")" -gt "$2" ]; }
 	report=report.json out=told as_told live
 	run "$HEAPTAP" run -w /dev/fd/99 -- true
 	[ "$status" -eq 2 ]
-	run "$HEAPTAP" attach -t 1s -w - -o - $$
+	run "$HEAPTAP" attach -t 100ms -w - -o - $$
 	[ "$status" -eq 2 ]
 }
 

@@ -102,7 +102,7 @@ seen() {
 	TARGET=$PID
 	wait_for says setpriv ready
 	for caps in -all -all,+perfmon,+sys_ptrace -all,+bpf,+sys_ptrace -all,+bpf,+perfmon; do
-		run setpriv --bounding-set="$caps" -- "$bin/heaptap" attach -t 1s "$TARGET"
+		run setpriv --bounding-set="$caps" -- "$bin/heaptap" attach -t 100ms "$TARGET"
 		[[ "$output" == *"give the container the capabilities BPF, PERFMON, SYS_PTRACE and DAC_READ_SEARCH"* ||
 			"$(unbroken <<<"$output")" == *"scan given up: no permission to stop the process, which needs CAP_SYS_PTRACE"* ]] ||
 			{ echo "$caps: $output"; return 1; }

@@ -37,10 +37,16 @@ watching() {
 # of PID FILTER: the last line of JSON about a process
 of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/null 2>&1; }
 
+# is_first PATTERN: of the rows of a table in text
+is_first() { grep -A 2 '^20.* processes, ' text | grep -Eq "$1"; }
+
 @test "system: a process that grows comes first, with its rate and the time until a limit" {
 	swelling 65536
 	grower=$TARGET
 	swelling 0
+	# Others on this machine may grow faster.
+	start bash -c "exec '$HEAPTAP' system -i 1s -n 5 --zoom 0 --pid $TARGET --pid $grower >text"
+	table=$PID
 	watching --json -i 1s -n 0
 	wait_for of "$grower" '.growth.state == "grows"'
 	# 640 KiB a second, or less on a busy machine. All that grows is a leak: the line through it is straight.
@@ -49,11 +55,10 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 	of "$TARGET" ".growth.state == \"none\" and .comm == \"$SWELL\""
 	kill -INT "$TAP"
 	ended "$TAP" 0
+	wait_for is_first "^ *$grower  $SWELL .*/min .*\(.*\)"
+	kill -INT "$table"
+	ended "$table" 0
 	untouched "$TARGET"
-
-	# Others on this machine may grow faster.
-	"$HEAPTAP" system -t 13s -i 12s -n 5 --zoom 0 --pid "$TARGET" --pid "$grower" >text
-	head -n 3 text | tail -n 1 | grep -E "^ *$grower  $SWELL .*/min .*\(.*\)"
 	grep -Eq '^20.* [0-9]+ processes, .* resident; heaptap .* of a CPU' text
 }
 
@@ -61,11 +66,11 @@ of() { tail -n 1 "$rows" | jq -e ".processes[] | select(.pid == $1) | $2" >/dev/
 	swelling 0
 	for choice in "--comm ${SWELL%?}*" "--exe $PWD/$SWELL" "--exe $SWELL" "--pid $TARGET" "-p $SWELL"; do
 		read -ra words <<<"$choice"
-		"$HEAPTAP" system "${words[@]}" --uid "$(id -u)" --json -i 1s -t 2500ms -n 0 >one
+		"$HEAPTAP" system "${words[@]}" --uid "$(id -u)" --json -i 1s -t 100ms -n 0 >one
 		[ "$(tail -n 1 one | jq .watched)" -eq 1 ] || { echo "$choice"; cat one; return 1; }
 		tail -n 1 one | jq -e ".processes[0].pid == $TARGET"
 	done
-	"$HEAPTAP" system --pid "$TARGET" --uid 12345 --json -i 1s -t 2500ms >none
+	"$HEAPTAP" system --pid "$TARGET" --uid 12345 --json -i 1s -t 100ms >none
 	[ "$(tail -n 1 none | jq .watched)" -eq 0 ]
 	run -2 "$HEAPTAP" system --uid 'no such user'
 }

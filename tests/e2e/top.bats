@@ -94,10 +94,14 @@ no_mixing() { ! screen_now | grep -E ' blocks? +[+-]|events/s' | grep -v "$LINE"
 
 @test "status: reports of --interval have their number and the time of day" {
 	spinning
-	"$HEAPTAP" attach -q -n 1 -i 1s -t 2500ms "$TARGET" >out
+	start "$HEAPTAP" attach -q -n 1 -i 100ms "$TARGET"
+	wait_for says heaptap '^Report 2, '
+	kill -INT "$PID"
+	ended "$PID" 0
+	cp heaptap.out out
 	grep -qE '^Report 1, [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$' out
 	grep -q '^Report 2, ' out
-	"$HEAPTAP" attach -q -n 1 -t 1s "$TARGET" >out
+	"$HEAPTAP" attach -q -n 1 -t 100ms "$TARGET" >out
 	never_in out '^Report'
 }
 
@@ -232,7 +236,7 @@ terminal_is_back() {
 	terminal_is_back
 	untouched "$TARGET"
 	end_screen
-	on_screen 100x30 "$HEAPTAP" top -t 2s -o last.json "$TARGET"
+	on_screen 100x30 "$HEAPTAP" top -t 100ms -o last.json "$TARGET"
 	left 0
 	terminal_is_back
 	jq -e '.processes[0].scan != null' last.json

@@ -71,7 +71,7 @@ claims_nothing() {
 @test "unwatched: attach refuses with a status of its own (B12)" {
 	start ./spinner
 	wait_for says spinner ready
-	run -6 --separate-stderr "$HEAPTAP" attach -t 1s "$PID"
+	run -6 --separate-stderr "$HEAPTAP" attach -t 100ms "$PID"
 	[[ $stderr == *'nothing could be watched: a static, stripped program'* ]]
 	is_running "$PID"
 }
