@@ -100,4 +100,5 @@ def main():
         server.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

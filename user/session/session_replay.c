@@ -154,9 +154,14 @@ static int feed_all(struct session *s, FILE *in, const char *path)
 static int end_reading(struct session *s, int err, const char *path)
 {
 	int end = source_recording_finish(s->source);
+	u64 nr_unknown = source_recording_unknown(s->source);
 
 	if (err == -ECANCELED)
 		return err;
+	if (nr_unknown)
+		warn("%s: %s: %" PRIu64
+		     " records skipped: a later heaptap wrote them, whose kinds are not known here",
+		     s->options->command, path, nr_unknown);
 	err = err ? err : end;
 	if (!err || session_span_is_over(s))
 		return session_span_finish(s, path);

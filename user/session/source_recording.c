@@ -463,6 +463,11 @@ const char *source_recording_why(const struct source *source)
 	return src->why[0] ? src->why : stream_why(src->reader);
 }
 
+u64 source_recording_unknown(const struct source *source)
+{
+	return stream_progress(self(source)->reader).nr_unknown;
+}
+
 static int poll_records(struct source *source, const struct sink *sink)
 {
 	(void)source;

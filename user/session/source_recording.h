@@ -36,3 +36,6 @@ int source_recording_finish(struct source *src) __must_check;
 
 /* One line without full stop about the last error. */
 const char *source_recording_why(const struct source *src);
+
+/* How many records and chunks were skipped, because they are of kinds that this heaptap does not know. */
+u64 source_recording_unknown(const struct source *src);
