@@ -46,10 +46,49 @@ static __always_inline u32 sequence_of(u32 pid)
 	return (u32)(numbers[1] ? numbers[1] : numbers[0]);
 }
 
+/* By PID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, MAX_PROCESSES);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct watched_code);
+} watched_codes SEC(".maps");
+
+/*
+ * A thread of @pid ends, or executes a program. Where the process dropped pages of its code (MADV_DONTNEED), or another
+ * program wrote there, the breakpoints are gone without a word of the kernel. A page that nobody has used since is not
+ * in memory and cannot be read: no call is missing there. Before Linux 6.16 the memory is gone when the last thread
+ * comes here.
+ */
+static __always_inline void code_check(u32 pid)
+{
+	const struct watched_code *watched = bpf_map_lookup_elem(&watched_codes, &pid);
+	struct process_state *process = watched && state.is_on ? process_of(pid) : NULL;
+	u64 nr = 0;
+
+	if (!process)
+		return;
+	_Pragma("unroll") for (int i = 0; i < MAX_WATCHED_CODE; i++)
+	{
+		u32 code = 0;
+
+		if (watched->at[i].addr &&
+		    !bpf_probe_read_user(&code, sizeof(code), (const void *)watched->at[i].addr))
+			nr += code == watched->at[i].code;
+	}
+	if (nr <= process->overwritten)
+		return;
+	process->overwritten = nr;
+	__sync_fetch_and_add(&state.nr_losses, 1);
+	send_process(EVENT_LOSSES, 0, pid, 0, 0);
+}
+
 /* Trace the child and send its birth, before all other records of it. A child that cannot be traced is counted. */
 static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 {
 	struct process_state *process = process_of(parent);
+	const struct watched_code *watched;
 	const struct unwind_maps *maps;
 	struct process_state own = {};
 
@@ -79,6 +118,9 @@ static __noinline bool child_take(u32 parent, u32 child, u8 flags)
 		return false;
 	}
 	__sync_fetch_and_add(&state.nr_followed, 1);
+	watched = flags & EVENT_NO_COPY ? NULL : bpf_map_lookup_elem(&watched_codes, &parent);
+	if (watched)
+		bpf_map_update_elem(&watched_codes, &child, watched, BPF_ANY);
 	return true;
 }
 
@@ -190,6 +232,7 @@ static __always_inline int child_begins(const void *task, u64 flags)
 		return 0;
 	/* An earlier process with this PID has ended. */
 	bpf_map_delete_elem(&processes, &child);
+	bpf_map_delete_elem(&watched_codes, &child);
 	bpf_map_delete_elem(&sharers, &child);
 	bpf_map_delete_elem(&left, &child);
 	if (!process || state.copied_pid == pid)

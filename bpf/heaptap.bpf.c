@@ -173,12 +173,14 @@ int before_ptrace(struct pt_regs *ctx)
 SEC("raw_tracepoint/sched_process_exit")
 int thread_exit(void *ctx)
 {
-	u32 tid = (u32)current_ids();
+	u64 ids = current_ids();
+	u32 tid = (u32)ids;
 	struct inflight *t = bpf_map_lookup_elem(&threads, &tid);
 
 	if (config.max_followed)
 		bpf_map_delete_elem(&sharers, &tid);
 	sharer_ends();
+	code_check(ids >> 32);
 	if (!t)
 		return 0;
 	life_end(ctx, t);
@@ -192,6 +194,7 @@ SEC("raw_tracepoint/sched_prepare_exec")
 int prepare_exec(void *ctx)
 {
 	sharer_ends();
+	code_check(current_ids() >> 32);
 	return 0;
 }
 
@@ -224,6 +227,7 @@ int process_exec(const u64 *args /* the task, the PID that it had before, the pr
 	process = process_of(pid);
 	if (!process)
 		return untraced_exec(pid);
+	bpf_map_delete_elem(&watched_codes, &pid);
 	process->execs++;
 	bpf_get_current_comm(process->comm, sizeof(process->comm));
 	__sync_fetch_and_add(&state.generation, 1);

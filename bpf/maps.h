@@ -17,13 +17,24 @@ struct process_state {
 	u64 abandoned;	/* calls that never returned: longjmp, killed threads, too many at once in a thread */
 	u64 unfollowed; /* children that should be traced and are not: too many, or the ring was full */
 	u64 sharers;	/* other processes in its memory (CLONE_VM) whose calls are not seen */
-	u32 epoch;	/* changes of its mappings */
-	u32 execs;	/* programs that the process executed */
-	u32 maps_pid;	/* PID of the process whose mappings serve for walks until this one has its own */
-	u32 removals;	/* changes of the mappings that may have removed some */
+	u64 overwritten; /* of its struct watched_code, those that had the code of the file when a thread ended */
+	u32 epoch;	 /* changes of its mappings */
+	u32 execs;	 /* programs that the process executed */
+	u32 maps_pid;	  /* PID of the process whose mappings serve for walks until this one has its own */
+	u32 removals;	  /* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */
 	u32 is_followed;  /* a child, which counts in nr_followed */
 	char comm[16];	  /* of the last program that the process executed; "" = none yet */
+};
+
+/* Some places with breakpoints of the kernel in one process, to see whether they are gone when the process ends. */
+enum { MAX_WATCHED_CODE = 8 };
+struct watched_code {
+	struct {
+		u64 addr; /* 0 = none, nor behind it */
+		u32 code; /* the first bytes in the file */
+		u32 reserved;
+	} at[MAX_WATCHED_CODE];
 };
 
 /* Fixed when the programs are loaded. */

@@ -29,7 +29,8 @@ static const u64 seize_ns = 1000 * 1000 * 1000;
 static const u64 orphan_ns = 200 * 1000 * 1000; /* within this time a parent reports its child */
 
 static const long trace_options = PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK |
-				  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACESYSGOOD;
+				  PTRACE_O_TRACEVFORK | PTRACE_O_TRACEVFORKDONE | PTRACE_O_TRACEEXIT |
+				  PTRACE_O_TRACESYSGOOD;
 
 int tracer_new(struct tracer **out, const struct tracer_options *o, const struct tracer_host *host)
 {
@@ -267,7 +268,7 @@ int tracer_launch(struct tracer *t, pid_t pid)
 		return -ENOMEM;
 	p->is_launched = true;
 	program_set_state(&p->program, p->pid, PROGRAM_WAITING);
-	return seize_process(t, p, trace_options | PTRACE_O_TRACEEXIT);
+	return seize_process(t, p, trace_options);
 }
 
 /* Must the thread stay stopped? */

@@ -18,7 +18,7 @@ PRONOUN = re.compile(r"(?:It|Its|They|Them|Their|What|Who|Whose|Whom|The same|Th
 # A path from the root; a name in capitals or <brackets> stands for any.
 PATH = re.compile(r"(?<![\w./$<>~-])((?:arch|bpf|call|doc|fallback|inline|man|tests|user|vmlinux)/[\w./*<>{},-]*[\w*>}])")
 CALL = re.compile(r"(?<![\w.>:/-])([a-z_]\w*)\(\)")
-FAULT = re.compile(r"\(((?:[A-HS]\d+(?:, )?)+)\)")
+FAULT = re.compile(r"\(((?:[A-HST]\d+(?:, )?)+)\)")
 C_COMMENT = re.compile(r"/\*(.*?)\*/", re.S)
 C_TOKEN = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 

@@ -2,9 +2,9 @@
 /*
  * A heap of random blocks for the census: small, large, aligned, in several arenas, many of them freed again. Prints
  * its live blocks and the sums that malloc itself gives, then waits until standard input ends.
- *   census [SEED [THREADS [BLOCKS [locked|undumped]]]]
+ *   census [SEED [THREADS [BLOCKS [locked|undumped|large]]]]
  * locked: one arena looks as if a thread were in a call. undumped: the pointers to the blocks of the first
- * thread are in memory that cores leave out.
+ * thread are in memory that cores leave out. large: large blocks were freed, one of which had grown.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -80,6 +80,24 @@ static void make_aligned(void)
 		aligned[i] = memalign(64U << i, 400000 + 1000 * i);
 }
 
+/* Sizes from 1 to 32 MiB, and one block that grows through them. What is free again lies side by side. */
+static void free_large(void)
+{
+	enum { FIRST = 1 << 20, LAST = 32 << 20 };
+	char *grown = NULL;
+
+	for (size_t size = FIRST; size <= LAST; size *= 2) {
+		char *block = malloc(size), *old = grown;
+
+		grown = realloc(old, size + size / 2);
+		if (!block || !grown)
+			exit(1);
+		block[0] = grown[0] = 1;
+		free(block);
+	}
+	free(grown);
+}
+
 /* The lock of glibc is the first word of an arena, and each heap of an arena begins with its address. */
 static void lock_arena(void)
 {
@@ -151,6 +169,8 @@ int main(int argc, char **argv)
 	}
 	make_aligned();
 	work(NULL);
+	if (!strcmp(how, "large"))
+		free_large();
 	print_all(stdout);
 	printf("ready\n");
 	fflush(stdout);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Does what it is told on stdin and answers "ok": alloc N SIZE, free N, threads NR N, burst N, paths BITS, mark NAME,
- * pause, resume, check, confine, copy, headless (its main thread ends), quit. At rest between commands, so that an
- * attach in between sees all or nothing of each.
+ * pause, resume, check, confine, copy, headless (its main thread ends), drop (the pages of libc's code), quit. At rest
+ * between commands, so that an attach in between sees all or nothing of each.
  */
 #include "include/heaptap.h"
 #include "tests/targets/truth.h"
@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -129,6 +130,22 @@ static void copy(void)
 		pause();
 }
 
+/* The kernel reads the pages from the file again, without the breakpoints that were there. */
+static void drop_code(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512], how[8], path[256];
+	unsigned long start, end;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &start, &end, how, path) == 4 &&
+		    how[2] == 'x' && strstr(path, "/libc") &&
+		    madvise((void *)start, end - start, MADV_DONTNEED))
+			abort();
+	if (f)
+		fclose(f);
+}
+
 int main(int argc, char **argv);
 
 /* Goes on in place of the main thread, once that has ended. */
@@ -179,6 +196,8 @@ int main(int argc, char **argv)
 			leave_main_thread();
 		else if (!strcmp(line, "copy\n"))
 			copy();
+		else if (!strcmp(line, "drop\n"))
+			drop_code();
 		else if (sscanf(line, "paths %d", &a) == 1)
 			step_paths(a);
 		else if (sscanf(line, "threads %d %d", &a, &b) == 2)

@@ -35,6 +35,7 @@ void census_free(struct census *c)
 	scan_free(c->scan);
 	snapshot_free(c->snap);
 	census_blocks_fini(&c->blocks);
+	census_resident_fini(&c->resident);
 	free(c);
 }
 
@@ -274,9 +275,14 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 		c->pause_ns += c->snap->pause_ns;
 		return 0;
 	}
+	/* Before the walk, because a process with a copy runs. */
+	if (census_resident_read(&c->resident, c))
+		debug("census: PID %d: no smaps", (int)c->pid);
 	err = c->is_copied ? walk_calmly(c) : walk(c, deadline_ns);
-	if (!err && is_over(tries, &c->blocks))
+	if (!err && is_over(tries, &c->blocks)) {
+		census_resident_split(&c->resident, c);
 		read_err = read_memory(c, o);
+	}
 	/* The copy ends with the snapshot, because names are read from it. The process runs already. */
 	if (!c->is_copied)
 		snapshot_resume(c->snap);
@@ -301,6 +307,7 @@ int census_take(struct census **out, pid_t pid, const struct census_options *opt
 	while (!err && !tries->is_over) {
 		snapshot_free(take_ptr(c->snap));
 		census_blocks_fini(&c->blocks);
+		census_resident_fini(&c->resident);
 		err = take(c, options, max_pause_ns, tries);
 	}
 	if (err && err != -ENOENT)

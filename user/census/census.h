@@ -8,6 +8,7 @@
 #pragma once
 
 #include "user/census/census_blocks.h"
+#include "user/census/census_resident.h"
 #include "user/scan/leaks.h"
 #include "user/scan/scan.h"
 #include "user/scan/snapshot_core.h"
@@ -42,8 +43,9 @@ struct census {
 	bool is_copied;		/* its memory was read from a copy: snapshot_copy() */
 	u8 word_size;
 	struct census_blocks blocks;
-	struct scan *scan;     /* owned; with verdicts. NULL = none, and @why says why */
-	struct snapshot *snap; /* owned; resumed */
+	struct census_resident resident; /* of the moment of the blocks */
+	struct scan *scan;		 /* owned; with verdicts. NULL = none, and @why says why */
+	struct snapshot *snap;		 /* owned; resumed */
 	const char *
 		stranger; /* an allocator that was found and whose books are not known; static. NULL = none */
 	char why[160];	  /* without verdicts: one sentence without full stop */

@@ -5,7 +5,6 @@
 
 #include "user/census/census_owners.h"
 #include "user/census/census_report.h"
-#include "user/census/census_resident.h"
 #include "user/census/census_sizes.h"
 #include "user/census/census_types.h"
 #include "user/census/census_walk.h"
@@ -218,19 +217,19 @@ static int json_first_words(struct json *j, const struct census *c)
 
 static void json_resident(struct json *j, const struct census *c)
 {
-	struct census_resident r;
+	const struct census_resident *r = &c->resident;
 
-	if (census_resident_read(&r, c)) {
+	if (!r->rss) {
 		json_null(j, "resident");
 		return;
 	}
 	json_object_begin(j, "resident");
-	json_u64(j, "rss", r.rss);
+	json_u64(j, "rss", r->rss);
 	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
-		json_u64(j, census_resident_key(i), r.of[i]);
-	json_u64(j, "swapped", r.swapped);
-	json_u64(j, "huge", r.huge);
-	json_u64(j, "page_tables", r.page_tables);
+		json_u64(j, census_resident_key(i), r->of[i]);
+	json_u64(j, "swapped", r->swapped);
+	json_u64(j, "huge", r->huge);
+	json_u64(j, "page_tables", r->page_tables);
 	json_object_end(j);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/census/census.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/maps.h"
@@ -37,15 +38,16 @@ const char *census_resident_key(enum resident_part part)
 	return parts[part].key;
 }
 
-struct reading {
-	const struct census *census;
-	struct census_resident *out;
-	int pagemap; /* owned; -1 = may not be read */
-	u64 page;
-	/* The mapping whose lines are being read. */
+struct resident_mapping {
 	taddr_t start, end;
 	enum resident_part part;
-	u64 rss;
+	u64 rss, swapped, huge; /* bytes */
+};
+
+struct reading {
+	const struct census *census;
+	int pagemap; /* borrowed; -1 = may not be read */
+	u64 page;
 };
 
 /* Bytes of present pages in [@start, @end). */
@@ -68,36 +70,34 @@ static u64 present_bytes(const struct reading *r, taddr_t start, taddr_t end)
 	return nr_present * r->page;
 }
 
-/* The bytes of the present mapping that are resident and belong to the allocator. */
-static u64 allocator_bytes(const struct reading *r)
+/* The bytes of @map that are resident and belong to the allocator. */
+static u64 allocator_bytes(const struct reading *r, const struct resident_mapping *map)
 {
 	const struct census_blocks *b = &r->census->blocks;
-	size_t i = array_search(n, 0, b->nr_segments, b->segments[n].end <= r->start);
-	taddr_t from = r->start;
-	u64 bytes = 0, mapped = 0;
+	size_t i = array_search(n, 0, b->nr_segments, b->segments[n].end <= map->start);
+	taddr_t from = map->start;
+	u64 bytes = 0, mapped = 0, all = map->end - map->start;
 
-	for (; i < b->nr_segments && b->segments[i].start < r->end; i++) {
+	for (; i < b->nr_segments && b->segments[i].start < map->end; i++) {
 		/* The header of a heap lies in the page of its first chunk, or in the one before. */
 		taddr_t start = b->segments[i].start / r->page * r->page, end = b->segments[i].end;
 
 		start = start > from ? start : from;
 		end = (end + r->page - 1) / r->page * r->page;
-		end = end < r->end ? end : r->end;
+		end = end < map->end ? end : map->end;
 		if (start >= end)
 			continue;
-		bytes += r->pagemap >= 0 ? present_bytes(r, start, end) : 0;
+		bytes += r->pagemap >= 0 && end - start < all ? present_bytes(r, start, end) : 0;
 		mapped += end - start;
 		from = end;
 	}
-	if (r->pagemap < 0)
-		bytes = (u64)((double)r->rss * (double)mapped / (double)(r->end - r->start));
-	return bytes < r->rss ? bytes : r->rss;
+	if (r->pagemap < 0 || mapped == all)
+		bytes = (u64)((double)map->rss * (double)mapped / (double)all);
+	return bytes < map->rss ? bytes : map->rss;
 }
 
-static enum resident_part part_of(const struct reading *r, const struct map_line *map)
+static enum resident_part part_of(const struct snapshot *snap, const struct map_line *map)
 {
-	const struct snapshot *snap = r->census->snap;
-
 	if (map->is_shared)
 		return RESIDENT_SHARED;
 	if (map->inode)
@@ -112,32 +112,36 @@ static enum resident_part part_of(const struct reading *r, const struct map_line
 	return RESIDENT_ANONYMOUS;
 }
 
-static void end_map(struct reading *r)
+/*
+ * The kernel gives smaps in pieces. Where the process runs, a mapping may have grown before the next piece, which then
+ * has it again: what this one covers was of an earlier moment.
+ */
+static int add_resident_map(struct census_resident *out, const struct map_line *line, enum resident_part part)
 {
-	u64 allocator =
-		r->rss && r->part != RESIDENT_SHARED && r->part != RESIDENT_FILES ? allocator_bytes(r) : 0;
+	int err;
 
-	r->out->of[RESIDENT_ALLOCATOR] += allocator;
-	r->out->of[r->part] += r->rss - allocator;
-	r->out->rss += r->rss;
-	r->rss = 0;
+	while (out->nr_maps && out->maps[out->nr_maps - 1].end > line->start)
+		out->nr_maps--;
+	err = array_reserve(out->maps, out->max_maps, out->nr_maps + 1);
+	if (!err)
+		out->maps[out->nr_maps++] =
+			(struct resident_mapping){ .start = line->start, .end = line->end, .part = part };
+	return err;
 }
 
-static void add_line(struct reading *r, const char *line)
+static void add_resident_line(struct resident_mapping *map, const char *line)
 {
 	const struct {
 		const char *key;
 		u64 *sum;
-	} keys[] = { { "Rss:", &r->rss },
-		     { "Swap:", &r->out->swapped },
-		     { "AnonHugePages:", &r->out->huge } };
+	} keys[] = { { "Rss:", &map->rss }, { "Swap:", &map->swapped }, { "AnonHugePages:", &map->huge } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (strncmp(line, keys[i].key, strlen(keys[i].key)) == 0)
-			*keys[i].sum += strtoull(line + strlen(keys[i].key), NULL, 10) << 10;
+			*keys[i].sum = strtoull(line + strlen(keys[i].key), NULL, 10) << 10;
 }
 
-static int read_maps(struct reading *r, pid_t tid)
+static int read_resident_maps(struct census_resident *out, const struct snapshot *snap, pid_t tid)
 {
 	auto_fclose FILE *f = NULL;
 	auto_free char *line = NULL;
@@ -151,17 +155,15 @@ static int read_maps(struct reading *r, pid_t tid)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while ((len = getline(&line, &size, f)) > 0) {
 		struct map_line map;
+		int err = 0;
 
-		if (maps_parse_line(line, (size_t)len - 1, &map)) {
-			add_line(r, line);
-			continue;
-		}
-		end_map(r);
-		r->start = map.start;
-		r->end = map.end;
-		r->part = part_of(r, &map);
+		if (!maps_parse_line(line, (size_t)len - 1, &map))
+			err = add_resident_map(out, &map, part_of(snap, &map));
+		else if (out->nr_maps)
+			add_resident_line(&out->maps[out->nr_maps - 1], line);
+		if (err)
+			return err;
 	}
-	end_map(r);
 	return feof(f) ? 0 : -EIO;
 }
 
@@ -177,27 +179,50 @@ static void read_page_tables(struct census_resident *out, pid_t tid)
 			out->page_tables = strtoull(line + 6, NULL, 10) << 10;
 }
 
-/* The thread whose files in /proc show the memory. That of a copy shows the copy. */
-static pid_t tid_of(const struct census *c)
+/* The thread whose files in /proc show the memory. That of a copy would show the copy. */
+static pid_t resident_tid(const struct census *c)
 {
 	return c->is_copied ? c->pid : c->snap->mem_tid;
 }
 
 int census_resident_read(struct census_resident *out, const struct census *c)
 {
-	struct reading r = { .census = c, .out = out, .page = (u64)sysconf(_SC_PAGESIZE), .end = 1 };
+	int err = read_resident_maps(out, c->snap, resident_tid(c));
+
+	if (err) {
+		census_resident_fini(out);
+		return err;
+	}
+	for (size_t i = 0; i < out->nr_maps; i++) {
+		out->rss += out->maps[i].rss;
+		out->swapped += out->maps[i].swapped;
+		out->huge += out->maps[i].huge;
+	}
+	read_page_tables(out, resident_tid(c));
+	return out->rss ? 0 : -ESRCH;
+}
+
+void census_resident_split(struct census_resident *out, const struct census *c)
+{
+	struct reading r = { .census = c, .page = (u64)sysconf(_SC_PAGESIZE) };
 	auto_close int pagemap = -1;
 	char path[32];
-	int err;
 
-	*out = (struct census_resident){ 0 };
-	if (c->is_core)
-		return -ESRCH;
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", tid_of(c));
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", resident_tid(c));
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	r.pagemap = pagemap;
-	err = read_maps(&r, tid_of(c));
-	if (!err)
-		read_page_tables(out, tid_of(c));
-	return err ? err : out->rss ? 0 : -ESRCH;
+	for (size_t i = 0; i < out->nr_maps; i++) {
+		const struct resident_mapping *map = &out->maps[i];
+		bool may_be = map->rss && map->part != RESIDENT_SHARED && map->part != RESIDENT_FILES;
+		u64 allocator = may_be ? allocator_bytes(&r, map) : 0;
+
+		out->of[RESIDENT_ALLOCATOR] += allocator;
+		out->of[map->part] += map->rss - allocator;
+	}
+}
+
+void census_resident_fini(struct census_resident *r)
+{
+	free(r->maps);
+	*r = (struct census_resident){ 0 };
 }

@@ -6,7 +6,6 @@
 
 #include "user/census/census_owners.h"
 #include "user/census/census_report.h"
-#include "user/census/census_resident.h"
 #include "user/census/census_sizes.h"
 #include "user/census/census_types.h"
 #include "user/census/census_walk.h"
@@ -335,18 +334,18 @@ static int print_firsts(FILE *out, const struct census *c, const struct census_r
 
 static void print_resident(FILE *out, const struct census *c)
 {
-	struct census_resident r;
+	const struct census_resident *r = &c->resident;
 
-	if (census_resident_read(&r, c))
+	if (!r->rss)
 		return;
-	fprintf(out, "\nResident memory: %s\n", human_bytes(r.rss).text);
+	fprintf(out, "\nResident memory: %s\n", human_bytes(r->rss).text);
 	for (int i = 0; i < NR_RESIDENT_PARTS; i++)
-		print_row(out, census_resident_name(i), r.of[i], 0, r.rss);
-	if (r.swapped)
-		fprintf(out, "  swapped out: %s\n", human_bytes(r.swapped).text);
-	if (r.huge)
-		fprintf(out, "  in huge pages: %s\n", human_bytes(r.huge).text);
-	fprintf(out, "  page tables, in addition: %s\n", human_bytes(r.page_tables).text);
+		print_row(out, census_resident_name(i), r->of[i], 0, r->rss);
+	if (r->swapped)
+		fprintf(out, "  swapped out: %s\n", human_bytes(r->swapped).text);
+	if (r->huge)
+		fprintf(out, "  in huge pages: %s\n", human_bytes(r->huge).text);
+	fprintf(out, "  page tables, in addition: %s\n", human_bytes(r->page_tables).text);
 }
 
 static int by_lost(const void *a, const void *b)

@@ -100,23 +100,29 @@ static int count_right(const struct jemalloc_books *j, const u64 *words, size_t 
 	return nr_right;
 }
 
-/* The page that word @i of a leaf is for, if it is the first one of its extent; 0 = it is not. */
-static taddr_t first_page(const struct jemalloc_books *j, u64 word, u64 i)
+/* The page that word @i of a leaf is for, if it is the first or the last one of its extent; 0 = it is neither. */
+static taddr_t boundary_page(const struct jemalloc_books *j, u64 word, u64 i)
 {
-	u64 extent[2];
+	u64 extent[3], last;
 
-	if (!(word & JEMALLOC_EXTENT_MASK) || !census_words(j->w, word & JEMALLOC_EXTENT_MASK, extent, 2))
+	if (!(word & JEMALLOC_EXTENT_MASK) || !census_words(j->w, word & JEMALLOC_EXTENT_MASK, extent, 3))
 		return 0;
+	extent[1] &= ~(u64)(PAGE - 1);
+	extent[2] &= ~(u64)(PAGE - 1);
+	last = extent[1] + extent[2] - PAGE;
 	/* User memory has 47 bits of addresses. */
-	if ((extent[1] >> JEMALLOC_PAGE_SHIFT) % JEMALLOC_LEVEL_WORDS != i || extent[1] >> 47)
+	if (extent[1] >> 47 || !extent[2] || extent[2] >> 47)
 		return 0;
-	return extent[1] & ~(taddr_t)(PAGE - 1);
+	if ((extent[1] >> JEMALLOC_PAGE_SHIFT) % JEMALLOC_LEVEL_WORDS == i)
+		return extent[1];
+	/* A large extent may have its last page alone in a page of the leaf. */
+	return (last >> JEMALLOC_PAGE_SHIFT) % JEMALLOC_LEVEL_WORDS == i ? last : 0;
 }
 
 /*
- * Try the words at @at of a leaf, which lies at @slot, with each layout. -ENODATA: the next ones decide, because all of
- * these are 0, or because too few are right: the lowest extent may be the only one in 2 MiB. Where an extent goes on
- * from the leaf before, some words are not for a first page.
+ * Try the words at @at of a leaf, which lies at @slot, with each layout. -ENODATA: the next ones decide, because none
+ * of these has a description, or because too few are right: the lowest extent may be the only one in 2 MiB. Where a
+ * slab goes on from the page before, some words are for a page in the middle.
  */
 static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr_t at)
 {
@@ -127,10 +133,11 @@ static int try_words(struct jemalloc_books *j, taddr_t slot, taddr_t leaf, taddr
 	int err = -ENOENT;
 
 	for (; i < nr && nr_tries < MAX_TRIES; i++) {
-		if (!words[i])
+		/* Where extents were joined, a word has a size class but no description. */
+		if (!(words[i] & JEMALLOC_EXTENT_MASK))
 			continue;
 		nr_tries++;
-		page = first_page(j, words[i], before + i);
+		page = boundary_page(j, words[i], before + i);
 		if (page)
 			break;
 	}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "arch/insn.h"
+#include "bpf/maps.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
@@ -207,17 +208,24 @@ size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapp
 	return s.nr;
 }
 
-/* Is the code at @vaddr that of the file? More bytes than a breakpoint has: others may be mapped there by now. */
-static bool is_of_file(const struct proc_memory *mem, const struct mapping *map, u64 vaddr)
+/* The first bytes in the file of the code at @vaddr. More bytes than a breakpoint has. */
+static bool read_file_code(const struct mapping *map, u64 vaddr, u32 *code)
 {
-	u8 memory[4], file[4];
 	const taddr_t addr = vaddr + map->bias;
 
-	return addr >= map->start && addr + sizeof(memory) <= map->end &&
-	       proc_memory_read(mem, addr, memory, sizeof(memory)) == (ssize_t)sizeof(memory) &&
-	       pread(map->module->fd, file, sizeof(file), (off_t)(addr - map->start + map->file_offset)) ==
-		       (ssize_t)sizeof(file) &&
-	       !memcmp(memory, file, sizeof(memory));
+	return addr >= map->start && addr + sizeof(*code) <= map->end &&
+	       pread(map->module->fd, code, sizeof(*code), (off_t)(addr - map->start + map->file_offset)) ==
+		       (ssize_t)sizeof(*code);
+}
+
+/* Is the code at @vaddr that of the file? Other memory may be mapped there by now. */
+static bool is_of_file(const struct proc_memory *mem, const struct mapping *map, u64 vaddr)
+{
+	u32 memory, file;
+
+	return read_file_code(map, vaddr, &file) &&
+	       proc_memory_read(mem, vaddr + map->bias, &memory, sizeof(memory)) == (ssize_t)sizeof(memory) &&
+	       memory == file;
 }
 
 static const char *point_name(const struct probed_file *f, const struct probe_point *point)
@@ -232,6 +240,33 @@ static const char *point_name(const struct probed_file *f, const struct probe_po
 				   : f->list.sites[point->probe - f->first_probe].row->name;
 }
 
+/* Do the first @i points of @f have @vaddr, too? */
+static bool is_known_point(const struct probed_file *f, u32 i, u64 vaddr)
+{
+	while (i-- > 0)
+		if (f->points[i].vaddr == vaddr)
+			return true;
+	return false;
+}
+
+size_t changed_code_watch(struct watched_code *out, size_t nr, const struct mapping *map,
+			  const struct probed_file *f)
+{
+	size_t most = nr + MAX_WATCHED_CODE / 2;
+
+	most = most < MAX_WATCHED_CODE ? most : MAX_WATCHED_CODE;
+	for (u32 i = 0; i < f->nr_points && nr < most; i++) {
+		u64 vaddr = f->points[i].vaddr;
+		u32 code;
+
+		if (is_known_point(f, i, vaddr) || !read_file_code(map, vaddr, &code))
+			continue;
+		out->at[nr].addr = vaddr + map->bias;
+		out->at[nr++].code = code;
+	}
+	return nr;
+}
+
 size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapping *map,
 				const struct probed_file *f, const char **function)
 {
@@ -239,13 +274,10 @@ size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapp
 
 	for (u32 i = 0; i < f->nr_points; i++) {
 		const struct probe_point *point = &f->points[i];
-		bool is_known = false;
 
 		if (!is_of_file(mem, map, point->vaddr))
 			continue;
-		for (u32 k = 0; k < i && !is_known; k++)
-			is_known = f->points[k].vaddr == point->vaddr;
-		if (!is_known && !nr++)
+		if (!is_known_point(f, i, point->vaddr) && !nr++)
 			*function = point_name(f, point);
 	}
 	return nr;

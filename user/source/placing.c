@@ -463,6 +463,28 @@ void placing_forget(struct placing *p, pid_t pid)
 	p->nr_placements = nr;
 }
 
+/* The table of the file of @map, if it has probes in @t; NULL = it has none. */
+static const struct probed_file *placed_file(const struct placing *p, const struct target *t,
+					     const struct mapping *map)
+{
+	return map->module && map->module->id < p->nr_files && map->module->fd >= 0 &&
+			       !p->files[map->module->id].is_left && find_placement(p, t->pid, map)
+		       ? &p->files[map->module->id]
+		       : NULL;
+}
+
+void placing_watch(const struct placing *p, const struct target *t, struct watched_code *out)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < t->maps.nr; i++) {
+		const struct mapping *map = &t->maps.maps[i];
+		const struct probed_file *f = placed_file(p, t, map);
+
+		nr = f ? changed_code_watch(out, nr, map, f) : nr;
+	}
+}
+
 size_t placing_look(const struct placing *p, const struct target *t, const char **function)
 {
 	struct proc_memory mem;
@@ -475,10 +497,9 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 		const char *first = NULL;
 		size_t nr_before = nr;
 
-		if (!map->module || map->module->id >= p->nr_files || map->module->fd < 0 ||
-		    p->files[map->module->id].is_left || !find_placement(p, t->pid, map))
-			continue;
-		nr += changed_code_overwritten(&mem, map, &p->files[map->module->id], &first);
+		const struct probed_file *f = placed_file(p, t, map);
+
+		nr += f ? changed_code_overwritten(&mem, map, f, &first) : 0;
 		if (!nr_before)
 			*function = first;
 	}

@@ -125,6 +125,11 @@ void placing_leave(struct placing *p, const struct module *m);
 /* The probes of @pid are gone, or are not its own any more: the next update puts them in again. */
 void placing_forget(struct placing *p, pid_t pid);
 
+struct watched_code;
+
+/* Some places of probes in @t, for breakpoints of the kernel, into @out, which is all zero. */
+void placing_watch(const struct placing *p, const struct target *t, struct watched_code *out);
+
 /*
  * How many places of probes in @t, for breakpoints of the kernel, have the code of the file in memory again.
  * *@function names the first one, static or of the file's table. Places that cannot be read do not count.

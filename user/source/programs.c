@@ -223,6 +223,7 @@ int programs_load(struct programs *out, const struct source_config *config, u64 
 		return give_up(&p, "share memory with", err);
 	p.ring_fd = bpf_object__find_map_fd_by_name(p.obj, "ring");
 	p.processes_fd = bpf_object__find_map_fd_by_name(p.obj, "processes");
+	p.watched_codes_fd = bpf_object__find_map_fd_by_name(p.obj, "watched_codes");
 	p.paused_fd = bpf_object__find_map_fd_by_name(p.obj, "paused");
 	p.probes_fd = bpf_object__find_map_fd_by_name(p.obj, "probes");
 	p.notes_fd = bpf_object__find_map_fd_by_name(p.obj, "notes");
@@ -316,6 +317,7 @@ void programs_drop_process(const struct programs *p, pid_t pid)
 	if (!bpf_map_lookup_elem(p->processes_fd, &key, &process) && process.is_followed)
 		__sync_fetch_and_sub(&p->state->nr_followed, 1);
 	bpf_map_delete_elem(p->processes_fd, &key);
+	bpf_map_delete_elem(p->watched_codes_fd, &key);
 	/* Another process may get the PID. */
 	programs_pause(p, pid, false);
 }

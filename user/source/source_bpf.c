@@ -318,6 +318,8 @@ static int source_bpf_update(struct source *source, struct target *t)
 	err = placing_update(&s->placing, t);
 	if (err == -ESRCH)
 		error("bpf: PID %d: %s", t->pid, strerror(-err));
+	if (err >= 0)
+		source_bpf_watch_code(s, t);
 	return err;
 }
 
@@ -473,9 +475,12 @@ static int source_bpf_leave(struct source *source, const struct module *m)
 	struct bpf_source *s = self(source);
 	int err = s->links && s->is_shared ? link_set_drop_group(s->links, m->id + 1) : -EOPNOTSUPP;
 
-	if (!err)
-		placing_leave(&s->placing, m);
-	return err;
+	if (err)
+		return err;
+	placing_leave(&s->placing, m);
+	for (size_t i = 0; i < s->nr_processes; i++)
+		bpf_map_delete_elem(s->programs.watched_codes_fd, &s->processes[i].pid);
+	return 0;
 }
 
 void source_bpf_number(const struct source *bpf, pid_t pid, taddr_t addr)
@@ -525,6 +530,8 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 
 	if (bpf_map_lookup_elem(s->programs.processes_fd, &key, &p))
 		return (struct losses){ 0 };
+	/* Places that a look found may be among those of the end. */
+	overwritten = overwritten > p.overwritten ? overwritten : p.overwritten;
 	return (struct losses){ .allocs = p.lost_allocs,
 				.frees = p.lost_frees,
 				.stacks = p.lost_stacks,

@@ -245,6 +245,19 @@ static bool is_intact(void *ctx, pid_t pid, taddr_t start, taddr_t end)
 	return s->options.taker->is_intact(s->options.taker->ctx, pid, start, end);
 }
 
+void source_bpf_watch_code(const struct bpf_source *s, const struct target *t)
+{
+	struct watched_code code = { 0 };
+	u32 key = t->pid;
+
+	/* The probes of a taker are code of another kind. */
+	if (s->options.taker)
+		return;
+	placing_watch(&s->placing, t, &code);
+	if (bpf_map_update_elem(s->programs.watched_codes_fd, &key, &code, BPF_ANY))
+		debug("bpf: PID %d: its code is not looked at when it ends: %s", t->pid, strerror(errno));
+}
+
 /* With a taker. */
 const struct placing_ops bpf_place_for_taker = {
 	.is_per_mapping = true,

@@ -48,3 +48,6 @@ extern const struct placing_ops bpf_place, bpf_place_for_taker;
 
 /* Make tables for walks, in the kernel, through the code that @t has mapped now. 0 or -errno, logged. */
 int source_bpf_update_tables(struct bpf_source *s, const struct target *t) __must_check;
+
+/* The probes of @t are in: let the kernel's programs see at its end whether they still are. */
+void source_bpf_watch_code(const struct bpf_source *s, const struct target *t);

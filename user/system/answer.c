@@ -81,7 +81,7 @@ static void judge(struct zoom_answer *f, const struct report_process *p, const s
 	const struct scan_sum lost = leaks_lost(&row->leaks);
 
 	f->kind = ANSWER_GROWS;
-	f->bytes = row->grown > 0 ? (u64)row->grown : row->row.live_bytes;
+	f->bytes = row->row.live_bytes;
 	f->blocks = row->row.live_blocks;
 	if (!p->leaks)
 		return;

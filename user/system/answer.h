@@ -32,14 +32,14 @@ struct zoom_answer {
 
 	/* Growth, as the watch saw it last. */
 	double bytes_per_s;
-	u64 needs, needed; /* now, and when tracing began */
+	u64 needs, needed; /* now, and when its probes were in */
 
 	/* The answer, from the last verdict. */
 	enum answer_kind kind;
 	u64 time_ns;		     /* when; 0 = never */
 	struct report_window window; /* then */
 	char where[320];   /* functions, innermost first: "make_node < add_node"; escaped; "" = not known */
-	u64 bytes, blocks; /* of this caller, by its kind: lost, held, or grown */
+	u64 bytes, blocks; /* of this caller, all of now, by its kind: lost, or held */
 	u64 grown;	   /* by all callers, since the first verdict, or since tracing began */
 	u64 held;	   /* by live blocks of all callers and by the allocator for them, at least */
 	u64 held_needs;	   /* what the process needed then */

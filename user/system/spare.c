@@ -39,7 +39,7 @@ static bool has_none(const char *const *names)
 	return false;
 }
 
-/* heaptap, its children, and whoever started it. */
+/* heaptap, and whoever started it. Its children are not watched. */
 static bool is_ours(pid_t pid)
 {
 	pid_t up = getpid();
@@ -50,8 +50,7 @@ static bool is_ours(pid_t pid)
 			return true;
 		up = proc_read_stat(&stat, up) ? 0 : stat.ppid;
 	}
-	/* Children of heaptap, such as the keeper of its links. */
-	return !proc_read_stat(&stat, pid) && stat.ppid == getpid();
+	return false;
 }
 
 const char *spare_reason(const char *const *names, const struct watched *p)

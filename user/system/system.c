@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "user/lib/clock.h"
 #include "user/lib/flush.h"
@@ -178,6 +179,7 @@ static int begin(struct system_run *r, const struct system_options *o)
 		return err;
 	r->next_rows_ns = clock_now_ns() + o->interval_ns;
 	r->state.watch.wants_containers = o->metrics;
+	r->state.watch.own_pid = getpid();
 	if (o->metrics)
 		err = metrics_open(&r->metrics, o->metrics);
 	if (!err && o->push)

@@ -92,7 +92,7 @@ static bool read_statm(int fd, u64 pages[3])
 	return pages[0] != 0;
 }
 
-static bool measure(const struct watch *w, struct watched *p)
+static bool read_sizes(struct watched *p)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE), pages[3];
 
@@ -101,6 +101,13 @@ static bool measure(const struct watch *w, struct watched *p)
 	p->size = pages[0] * page;
 	p->resident = pages[1] * page;
 	p->anonymous = pages[1] > pages[2] ? (pages[1] - pages[2]) * page : 0;
+	return true;
+}
+
+static bool measure(const struct watch *w, struct watched *p)
+{
+	if (!read_sizes(p))
+		return false;
 	growth_add(&p->growth, (u32)((w->now_ns - w->start_ns) / 100000000), watched_needs(p));
 	return true;
 }
@@ -113,6 +120,8 @@ static bool identify(const struct watch *w, struct watched *p)
 	if (proc_read_stat(&stat, p->pid) || stat.is_kernel_thread || stat.state == 'Z')
 		return false;
 	if (p->start_time && stat.start_time != p->start_time)
+		return false;
+	if (w->own_pid && (p->pid == w->own_pid || stat.ppid == w->own_pid))
 		return false;
 	p->start_time = stat.start_time;
 	memcpy(p->comm, stat.comm, sizeof(p->comm));
@@ -286,6 +295,7 @@ static void judge(struct watch *w, struct watched *p)
 	if (p->line.is_sure) {
 		p->state = WATCHED_GROWS;
 		p->grew_ns = w->now_ns;
+		p->wanted_ns = p->wanted_ns ? p->wanted_ns : w->now_ns;
 	} else if (p->state == WATCHED_GROWS && w->now_ns - p->grew_ns >= grew_for_ns) {
 		p->state = WATCHED_GREW;
 	}
@@ -331,6 +341,15 @@ void watch_hold(struct watch *w, pid_t pid, bool is_held)
 
 	if (p)
 		p->is_held = is_held;
+}
+
+void watch_measure_again(struct watch *w, pid_t pid)
+{
+	struct watched *p = find(w, pid);
+
+	/* A process that has ended keeps its last sizes until the next look. */
+	if (p && !read_sizes(p))
+		debug("system: PID %d has ended", (int)pid);
 }
 
 void watch_refuse(struct watch *w, pid_t pid, u64 until_ns)

@@ -55,7 +55,8 @@ struct watched {
 	struct growth growth;
 	struct growth_line line;
 	enum watched_growth state;
-	u64 grew_ns; /* when it was seen to grow last; 0 = never */
+	u64 grew_ns;   /* when it was seen to grow last; 0 = never */
+	u64 wanted_ns; /* when it was seen to grow first; 0 = never */
 
 	/* Read when it grows. */
 	u64 details_ns; /* when; 0 = never */
@@ -78,7 +79,8 @@ enum { WATCH_MAX_ENDS = 32 };
 struct watch {
 	const struct watch_choice *choice; /* borrowed */
 	u32 max_procs;
-	u32 *uids; /* owned; of choice */
+	pid_t own_pid; /* this process and its children are not watched; 0 = all are */
+	u32 *uids;     /* owned; of choice */
 	size_t nr_uids;
 	pid_t *born; /* owned; since the last look, or with another program since */
 	size_t nr_born, max_born;
@@ -115,6 +117,9 @@ void watch_hold(struct watch *w, pid_t pid, bool is_held);
 
 /* Process @pid is not to be traced until @until_ns. */
 void watch_refuse(struct watch *w, pid_t pid, u64 until_ns);
+
+/* Read the sizes of @pid anew, between two looks. */
+void watch_measure_again(struct watch *w, pid_t pid);
 
 /* The bytes that a process needs for itself. */
 static inline u64 watched_needs(const struct watched *p)

@@ -9,15 +9,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
-#include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/session/control.h"
 #include "user/session/session.h"
 #include "user/session/session_live.h"
 #include "user/system/rows.h"
-#include "user/system/spare.h"
+#include "user/system/zoom_places.h"
 #include "user/system/zoom_price.h"
 
 #define SECOND_NS 1000000000ULL
@@ -26,8 +24,6 @@ static const u64 verdict_after_ns[] = { 10 * SECOND_NS, 30 * SECOND_NS }; /* of 
 static const u64 verdict_every_ns = 60 * SECOND_NS;
 static const u64 quiet_for_ns = 60 * SECOND_NS; /* a process that does not grow any more is left */
 static const u64 refuse_for_ns = 3600 * SECOND_NS;
-
-enum { ENOUGH_VERDICTS = 3 };
 
 int zooms_init(struct zooms *z, const struct zoom_options *options)
 {
@@ -58,14 +54,6 @@ const struct zoom_answer *zooms_answer(const struct zooms *z, pid_t pid, u64 sta
 		if (z->answers[i].pid == pid && z->answers[i].start_time == start_time)
 			return &z->answers[i];
 	return NULL;
-}
-
-static bool is_traced(const struct zooms *z, pid_t pid)
-{
-	for (u32 i = 0; i < z->nr; i++)
-		if (z->list[i].pid == pid)
-			return true;
-	return false;
 }
 
 /* ---- the end ---- */
@@ -231,6 +219,8 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 		return;
 	}
 	say_begin(p);
+	/* Blocks from before its probes were in are not known. */
+	watch_measure_again(w, p->pid);
 	zoom_begin_answer(f, p, w->now_ns);
 	zoom.answer = (u32)(f - z->answers);
 	if (session_has_no_allocator(zoom.session)) {
@@ -252,86 +242,16 @@ static void begin(struct zooms *z, struct watch *w, const struct watched *p)
 	watch_hold(w, p->pid, true);
 }
 
-/* Is @p to be traced, if there is room? A process that is spared is said once. */
-static bool is_wanted(struct zooms *z, struct watch *w, const struct watched *p)
-{
-	const char *why;
-
-	if (p->state != WATCHED_GROWS && !z->options->is_chosen && !p->is_asked)
-		return false;
-	if (is_traced(z, p->pid) || w->now_ns < p->refused_ns)
-		return false;
-	why = spare_reason(z->options->spare, p);
-	if (!why)
-		return true;
-	info("system: does not trace %s (pid %d): %s", p->comm, (int)p->pid, why);
-	watch_refuse(w, p->pid, UINT64_MAX);
-	return false;
-}
-
-/* Why to leave @zoom for @p; NULL = @p has to wait. */
-static const char *why_replace(const struct zooms *z, const struct watch *w, const struct zoom *zoom,
-			       const struct watched *p)
-{
-	const struct zoom_answer *a = &z->answers[zoom->answer];
-	const struct watched *now = watch_find(w, zoom->pid);
-
-	if (now && now->is_asked)
-		return NULL;
-	if (p->is_asked)
-		return "a report on another process is wanted";
-	/* A process that was traced before has its answer. */
-	if (zooms_answer(z, p->pid, p->start_time))
-		return NULL;
-	if (a->nr_verdicts >= ENOUGH_VERDICTS)
-		return "it has its verdict, and another process grows";
-	return a->nr_verdicts && a->bytes_per_s * 2 < p->line.bytes_per_s ? "another process grows faster"
-									  : NULL;
-}
-
-/* Make room for @p: leave the slowest process that may be left. */
-static bool make_room(struct zooms *z, struct watch *w, const struct watched *p)
-{
-	const char *why = NULL;
-	u32 slowest = 0;
-
-	for (u32 i = 0; i < z->nr; i++) {
-		const char *one = why_replace(z, w, &z->list[i], p);
-
-		if (!one || (why && zoom_answer_of(z, &z->list[i])->bytes_per_s >=
-					    zoom_answer_of(z, &z->list[slowest])->bytes_per_s))
-			continue;
-		why = one;
-		slowest = i;
-	}
-	if (why)
-		zoom_leave(z, w, slowest, why);
-	return why;
-}
-
-/* The first process to trace: one that is asked for, else by rank. NULL = none. */
-static const struct watched *choose(struct zooms *z, struct watch *w, const struct watched *const *list)
-{
-	for (size_t i = 0; i < w->nr; i++)
-		if (list[i]->is_asked && is_wanted(z, w, list[i]))
-			return list[i];
-	for (size_t i = 0; i < w->nr; i++)
-		if (is_wanted(z, w, list[i]))
-			return list[i];
-	return NULL;
-}
-
 /* One in a look: it takes some 200 ms. */
 static void begin_one(struct zooms *z, struct watch *w)
 {
-	auto_free const struct watched **list = NULL;
-	const struct watched *p;
+	struct zoom_step step;
 
-	if (z->is_off || !z->options->nr || watch_rank(w, &list))
+	if (z->is_off || !z->options->nr || zoom_places_next(z, w, &step) || !step.trace)
 		return;
-	p = choose(z, w, list);
-	if (p && (z->nr < z->options->nr || make_room(z, w, p)))
-		begin(z, w, p);
+	if (step.leave < z->nr)
+		zoom_leave(z, w, step.leave, step.why);
+	begin(z, w, step.trace);
 }
 
 static void find_verdicts(struct zooms *z, u64 now_ns)

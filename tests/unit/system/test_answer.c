@@ -2,13 +2,17 @@
 /* The words of an answer: growth that is in no block is said, and that of blocks is not taken for it. */
 #include "user/system/answer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
+#include <stdio.h>
+#include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/books.h"
+#include "user/session/session_private.h"
+#include "user/session/session_replay.h"
 
 enum { MIB = 1 << 20 };
+
+static const char EVENTS[] = "process 100 one /one\nalloc 100 1 malloc 0x1000 1000 0\n"
+			     "alloc 100 1 malloc 0x2000 1000 0\n";
 
 static const char *words(const struct zoom_answer *f)
 {
@@ -48,10 +52,43 @@ static void growth_in_no_block(void **state)
 	assert_int_equal(answer_elsewhere(&f), 0);
 }
 
+/* The growth since the last answer decides who is named. The bytes and the blocks are all that this caller holds. */
+static void bytes_and_blocks_are_of_one_moment(void **state)
+{
+	const struct session_options options = { .command = "system" };
+	struct zoom_answer f = { .pid = 100 };
+	struct session *s;
+	char file[] = "/tmp/heaptap-answer-XXXXXX";
+	int fd = mkstemp(file);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(write(fd, EVENTS, sizeof(EVENTS) - 1) == sizeof(EVENTS) - 1);
+	close(fd);
+	assert_int_equal(session_new_replay(&s, &options, NULL, file), 0);
+	unlink(file);
+	assert_int_equal(answer_look(&f, s, false), 0);
+	assert_int_equal(f.kind, ANSWER_GROWS);
+	assert_true(f.bytes == 2000 && f.blocks == 2);
+	for (taddr_t addr = 0x3000; addr < 0x6000; addr += 0x1000) {
+		struct heap_event ev = event(EVENT_ALLOC, alloc_fn_find(NULL, "malloc"));
+
+		ev.addr = addr;
+		ev.size = 1000;
+		ev.stack = 0;
+		assert_int_equal(heap_event(s->processes[0]->heap, &ev), 0);
+	}
+	assert_int_equal(answer_look(&f, s, false), 0);
+	assert_true(f.grown == 3000);
+	assert_true(f.bytes == 5000 && f.blocks == 5);
+	session_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth_in_no_block),
+		cmocka_unit_test(bytes_and_blocks_are_of_one_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,13 +214,40 @@ static void some_are_spared(void **state)
 	assert_null(spare_reason(none, &p));
 }
 
+/* Between two looks, for a process whose tracing begins: its needs are known, its growth has no further point. */
+static void sizes_are_read_anew(void **state)
+{
+	const struct watch_choice all = { 0 };
+	const struct watched *p;
+	struct watch w;
+	struct growth growth;
+	u64 needed;
+	char *block;
+
+	(void)state;
+	assert_int_equal(watch_init(&w, &all, 4000), 0);
+	assert_int_equal(watch_look(&w), 0);
+	p = watch_find(&w, getpid());
+	assert_non_null(p);
+	needed = watched_needs(p);
+	growth = p->growth;
+	block = malloc(32 * MIB);
+	assert_non_null(block);
+	memset(block, 1, 32 * MIB);
+	watch_measure_again(&w, getpid());
+	assert_true(watched_needs(p) >= needed + 31 * MIB);
+	assert_memory_equal(&p->growth, &growth, sizeof(growth));
+	free(block);
+	watch_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(children_join_and_leave),   cmocka_unit_test(choices_hold),
 		cmocka_unit_test(unknown_users_are_refused), cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(the_largest_come_first),    cmocka_unit_test(some_are_spared),
-		cmocka_unit_test(the_own_group_is_spared),
+		cmocka_unit_test(the_own_group_is_spared),   cmocka_unit_test(sizes_are_read_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
