@@ -1,0 +1,27 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Programs that code inside them could harm, with --backend inline.
+
+load ../lib/common
+
+setup_file() {
+	[ "$(uname -m)" = x86_64 ] || skip "the inline source knows x86_64 only"
+}
+
+# harsh WHAT...: it ends as without heaptap
+harsh() {
+	traced -q --backend inline --no-scan -- "$T/harsh" "$@"
+	[ "$(jq -r .backend "$report")" = inline ]
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+}
+
+# counts_all: each call is seen
+counts_all() {
+	nothing_lost
+	as_told calls
+}
+
+@test "inline: a program that may not read unaligned words (T5)" {
+	harsh align
+	counts_all
+}
