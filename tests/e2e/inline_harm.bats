@@ -25,3 +25,11 @@ counts_all() {
 	harsh align
 	counts_all
 }
+
+# The kernel reads the pages with jumps again from where they come from.
+@test "inline: a program that drops its code (T5)" {
+	traced -q --backend inline --no-scan -- "$T/drops"
+	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err" "$out"; return 1; }
+	nothing_lost
+	as_told allocs
+}
