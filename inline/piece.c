@@ -3,8 +3,8 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
-#include "inline/region.h"
 #include "inline/shape.h"
+#include "inline/wait.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
@@ -187,25 +187,20 @@ static u32 first_slot(u64 key)
 	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
 }
 
-/*
- * Wait until more than @nr places are mapped, but not for ever: heaptap may be stopped, or dead. False: there are no
- * more for now.
- */
+/* Wait until more than @nr places are mapped, but not for ever. False: there are no more for now. */
 static bool wait_for_place(u32 nr)
 {
 	struct piece_shared *s = shared();
-	u64 begin = counter();
+	struct piece_wait w = wait_begin();
+	bool is_there;
 
-	while (__atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) <= nr) {
-		if (s->is_full || s->is_dropping || !is_on())
-			return false;
-		if (counter() - begin > s->max_wait) {
-			s->is_dropping = 1;
-			return false;
-		}
-		relax();
-	}
-	return true;
+	do
+		is_there = __atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) > nr;
+	while (!is_there && !s->is_full && wait_goes_on(&w));
+	wait_end(&w);
+	if (w.is_over)
+		s->is_dropping = 1;
+	return is_there;
 }
 
 /* Take a place that no thread has, and no thread will have later. NO_THREAD: there is none. */

@@ -33,3 +33,10 @@ counts_all() {
 	nothing_lost
 	as_told allocs
 }
+
+# The counter is read neither for the order of calls nor for the time of waits.
+@test "inline: a program that may not read the CPU's counter, in all of its threads (T5)" {
+	[ "$(nproc --all)" -le 4 ] || skip "where stamps are times, a program that forbids the counter later ends"
+	harsh counter
+	counts_all
+}
