@@ -40,3 +40,28 @@ counts_all() {
 	harsh counter
 	counts_all
 }
+
+# told FUNCTION: calls that the program has counted
+told() { awk -v name="$1" '$2 == "calls" && $3 == name { print $4 }' "$out"; }
+
+# A jump may leave a call before the program has counted it, and behind where heaptap has.
+@test "inline: signals jump out of malloc and free, and later calls are seen (T5)" {
+	local jumps=1000 begun seen lost
+	harsh jumps "$jumps"
+	begun=$(told malloc)
+	seen=$(field .functions.malloc)
+	lost=$(field ' | .lost.allocs + .lost.other')
+	echo "begun $begun, seen $seen, lost $lost"
+	[ "$seen" -gt $((begun / 2)) ]
+	[ $((seen + lost)) -ge $((begun - jumps)) ]
+	[ $((seen + lost)) -le $((begun + jumps)) ]
+}
+
+# Which coroutine's call returns next is open at each moment.
+@test "inline: signals switch between coroutines in the middle of malloc and free (T5)" {
+	local i
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		harsh turns 500
+		[ "$(field .functions.malloc)" -gt 0 ]
+	done
+}

@@ -293,7 +293,8 @@ static void test_no_place(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, many_pairs, NULL), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(all_rings().allocs, 1);
-	assert_int_equal(shared()->lost_threads, 2 * NR_PAIRS);
+	assert_int_equal(shared()->lost_allocs, NR_PAIRS);
+	assert_int_equal(shared()->lost_frees, NR_PAIRS);
 	assert_int_equal(shared()->nr_used, 1);
 }
 
@@ -304,7 +305,8 @@ static void test_all_places(void **state)
 	shared()->nr_places = PIECE_MAX_THREADS;
 	shared()->nr_used = PIECE_MAX_THREADS;
 	assert_int_equal(allocate(1), 134);
-	assert_int_equal(shared()->lost_threads, 1);
+	assert_int_equal(shared()->lost_allocs, 1);
+	assert_int_equal(shared()->lost_frees, 0);
 	assert_int_equal(shared()->is_dropping, 0);
 }
 
@@ -327,7 +329,7 @@ static void test_late_places(void **state)
 		pthread_join(threads[i], NULL);
 	s = all_rings();
 	assert_int_equal(s.allocs + s.frees, 2 * NR_THREADS * NR_PAIRS);
-	assert_int_equal(s.lost + shared()->lost_threads, 0);
+	assert_int_equal(s.lost + shared()->lost_allocs + shared()->lost_frees, 0);
 }
 
 static u64 nr_handled, nr_sent;
