@@ -59,6 +59,17 @@ static inline void order_counter(void)
 	asm volatile("dsb ld\n\tisb" : : : "memory");
 }
 
+/* Returns what was there. */
+static inline u64 add_to_word(u64 *word, u64 value)
+{
+	return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
+}
+
+static inline void subtract_from_word(u64 *word, u64 value)
+{
+	__atomic_fetch_sub(word, value, __ATOMIC_RELEASE);
+}
+
 static inline void relax(void)
 {
 	asm volatile("yield" : : : "memory");

@@ -61,6 +61,18 @@ static inline void order_counter(void)
 	asm volatile("lfence" : : : "memory");
 }
 
+/* Returns what was there. In one instruction, but not for other CPUs. */
+static inline u64 add_to_word(u64 *word, u64 value)
+{
+	asm volatile("xadd %0, %1" : "+r"(value), "+m"(*word) : : "memory", "cc");
+	return value;
+}
+
+static inline void subtract_from_word(u64 *word, u64 value)
+{
+	asm volatile("sub %1, %0" : "+m"(*word) : "r"(value) : "memory", "cc");
+}
+
 static inline void relax(void)
 {
 	__builtin_ia32_pause();

@@ -27,6 +27,34 @@
 	pop	%rax
 	.endm
 
+	.set	FLAG_AC, 1 << 18
+
+/*
+ * Have \function see the registers. It reads words that are not aligned, so a program that has such accesses trapped
+ * (the flag AC) gets the flag back behind it: nearly none has it set.
+ */
+	.macro visit function
+	save
+	mov	%rsp, %rdi
+	pushf
+	testl	$FLAG_AC, (%rsp)
+	lea	8(%rsp), %rsp
+	jnz	8f
+	call	\function
+7:
+	.subsection 1
+8:
+	pushf
+	andl	$~FLAG_AC, (%rsp)
+	popf
+	call	\function
+	pushf
+	orl	$FLAG_AC, (%rsp)
+	popf
+	jmp	7b
+	.subsection 0
+	.endm
+
 	.section .text.head, "ax"
 	.hidden	piece_head
 	.global	piece_head
@@ -38,9 +66,7 @@ piece_head:
 /* On the stack: where the stub goes on, the index of the function, the return address of the call. */
 	.balign	64
 enter:
-	save
-	mov	%rsp, %rdi
-	call	piece_enter
+	visit	piece_enter
 	restore
 	ret
 
@@ -52,9 +78,7 @@ enter:
  */
 	.balign	64
 enter_call:
-	save
-	mov	%rsp, %rdi
-	call	piece_enter
+	visit	piece_enter
 	test	%al, %al
 	restore
 	lea	16(%rsp), %rsp
@@ -75,9 +99,7 @@ guessed:
 	.global	piece_returned
 piece_returned:
 	lea	-8(%rsp), %rsp
-	save
-	mov	%rsp, %rdi
-	call	piece_leave
+	visit	piece_leave
 	mov	%rax, 80(%rsp)
 	restore
 	ret

@@ -63,21 +63,24 @@ struct piece_shared {
 	/* Written by heaptap. */
 	u32 is_paused, has_free_stacks;
 	u32 is_sequence; /* stamps are numbers of a sequence, not of the counter */
-	u64 max_wait;	 /* for room in a ring, while heaptap reads nothing; ticks of the counter */
-	u32 pid, epoch;	 /* as in the ids of stacks */
-	u32 depth;	 /* frames per stack, 0 = none */
-	u32 nr_places;	 /* of threads that are mapped, with their rings */
-	u32 is_full;	 /* no more of them can be mapped */
+	u32 nr_cpus;
+	u64 max_wait; /* for room in a ring, while heaptap reads nothing; rounds of one CPU (inline/wait.h) */
+	u32 pid, epoch; /* as in the ids of stacks */
+	u32 depth;	/* frames per stack, 0 = none */
+	u32 nr_places;	/* of threads that are mapped, with their rings */
+	u32 is_full;	/* no more of them can be mapped */
 	u64 generation; /* grows with each change of the tables, of the depth, and of the stacks that heaptap has */
 	/* Not beside what each call reads: each change takes the line from the target's cache. */
 	_Alignas(64) u64 progress; /* grows while heaptap reads */
 	/* Written by the target. */
 	_Alignas(64) struct piece_sequence sequence;
-	u32 nr_used;	       /* places that threads have taken, one after the other */
-	u32 lost_threads;      /* calls of threads for which there was no room */
-	u32 is_dropping;       /* nobody reads the rings */
-	u32 nr_unknown_stacks; /* times that a stack lay in none of piece_tables.stacks */
-	struct piece_probe probes[PIECE_MAX_PROBES];
+	u32 nr_used;		     /* places that threads have taken, one after the other */
+	u32 is_dropping;	     /* nobody reads the rings */
+	u32 nr_unknown_stacks;	     /* times that a stack lay in none of piece_tables.stacks */
+	_Alignas(64) u64 waited;     /* rounds of all threads that have waited */
+	u32 nr_waiting;		     /* threads that do */
+	u64 lost_allocs, lost_frees; /* calls of threads without a place */
+	_Alignas(64) struct piece_probe probes[PIECE_MAX_PROBES];
 	/* Ids of stacks that heaptap has. */
 	_Alignas(64) u64 seen[PIECE_SEEN_SETS][PIECE_SEEN_WAYS];
 	_Alignas(4096) struct piece_ring rings[PIECE_MAX_THREADS];

@@ -3,8 +3,9 @@
  * The code that runs inside a target, at the entries and ends of its allocator functions: calls become records in rings
  * that heaptap reads. It makes no system call, calls no library, and touches no vector register.
  */
-#include "inline/region.h"
+#include "inline/hold.h"
 #include "inline/shape.h"
+#include "inline/wait.h"
 
 /* Events are in registers until they are written. */
 #define LIFE_STEP static inline __attribute__((always_inline))
@@ -187,25 +188,20 @@ static u32 first_slot(u64 key)
 	return (u32)(key * 0x9e3779b97f4a7c15 >> 51);
 }
 
-/*
- * Wait until more than @nr places are mapped, but not for ever: heaptap may be stopped, or dead. False: there are no
- * more for now.
- */
+/* Wait until more than @nr places are mapped, but not for ever. False: there are no more for now. */
 static bool wait_for_place(u32 nr)
 {
 	struct piece_shared *s = shared();
-	u64 begin = counter();
+	struct piece_wait w = wait_begin();
+	bool is_there;
 
-	while (__atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) <= nr) {
-		if (s->is_full || s->is_dropping || !is_on())
-			return false;
-		if (counter() - begin > s->max_wait) {
-			s->is_dropping = 1;
-			return false;
-		}
-		relax();
-	}
-	return true;
+	do
+		is_there = __atomic_load_n(&s->nr_places, __ATOMIC_ACQUIRE) > nr;
+	while (!is_there && !s->is_full && wait_goes_on(&w));
+	wait_end(&w);
+	if (w.is_over)
+		s->is_dropping = 1;
+	return is_there;
 }
 
 /* Take a place that no thread has, and no thread will have later. NO_THREAD: there is none. */
@@ -269,84 +265,105 @@ static u64 thread_key(void)
 	return thread_pointer() | 1;
 }
 
-/* As thread_begin(), of the thread @base with @key that is in @nr hooks already. */
-static __attribute__((noinline)) u32 begin_nested(struct piece_thread *base, u64 key, u32 nr, bool is_new)
+/* The key of a thread's place @nr: hooks that interrupt each other have places of their own. */
+static u64 nested_key(u64 key, u32 nr)
 {
-	u32 at;
-
-	if (nr > PIECE_MAX_NESTED)
-		return NO_THREAD;
-	base->nr_active = nr + 1;
-	asm volatile("" : : : "memory");
-	at = find_thread(key + 2 * nr, is_new);
-	if (at == NO_THREAD)
-		base->nr_active = nr;
-	return at;
+	return key + 2 * nr;
 }
 
-/*
- * The state of this thread: a state of its own for a hook that runs in a signal handler while the thread is inside
- * another hook. Such a hook is over before the other one goes on.
- */
-static inline u32 thread_begin(struct piece_thread **base, bool is_new)
+/* A place of the thread that no other hook has, for the hook at @hook. *@is_left: the last one was left by a jump. */
+static u32 thread_begin(u64 hook, bool *is_left)
 {
 	u64 key = thread_key();
-	const struct piece_key *slot = &private()->keys[first_slot(key)];
-	u32 at = __atomic_load_n(&slot->key, __ATOMIC_ACQUIRE) == key ? (u32)slot->nr
-								      : find_thread(key, is_new);
 
-	if (at == NO_THREAD)
-		return at;
-	*base = &place_at(at)->thread;
-	if ((*base)->nr_active)
-		return begin_nested(*base, key, (*base)->nr_active, is_new);
-	(*base)->nr_active = 1;
-	asm volatile("" : : : "memory");
-	return at;
+	*is_left = false;
+	for (u32 i = 0; i <= PIECE_MAX_NESTED; i++) {
+		u32 at = find_thread(nested_key(key, i), true);
+		struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
+
+		if (!t || place_hold(t, hook))
+			return at;
+		*is_left = place_inherit(t, hook);
+		if (*is_left)
+			return at;
+	}
+	return NO_THREAD;
 }
 
-static void thread_end(struct piece_thread *base)
+/* A hook that was left by a jump has left things half done. */
+static void renew_place(const struct hook *h, struct piece_place *place)
 {
-	asm volatile("" : : : "memory");
-	base->nr_active--;
+	life_end(call_of(h), &place->thread.calls);
+	memset(&place->thread.calls, 0, sizeof(place->thread.calls));
+	place->walk.low = place->walk.high = 0;
+	place->walk.walk.generation = 0;
+	place->walk.walk.nr = 0;
+	place->walk.words.nr_frames = 0;
+	memset(place->walk.keys, 0, sizeof(place->walk.keys));
 }
 
 /* ---- return addresses ---- */
 
-/* Have the call return to the piece. It is the call @nr, from 0, of the thread that does. */
+/*
+ * Have the call return to the piece. It is the call @nr, from 0, of the thread that does. Whoever looks for a call sees
+ * it when it is complete.
+ */
 static inline void push_pending(struct piece_thread *t, u32 nr, struct piece_regs *regs, u64 sp, u32 probe)
 {
-	t->pending[nr] = (struct piece_pending){ .sp = sp, .ret = regs->ret, .probe = probe };
+	struct piece_pending *p = &t->pending[nr];
+
+	p->ret = regs->ret;
+	p->probe = probe;
 	asm volatile("" : : : "memory");
-	t->nr_pending = nr + 1;
+	p->sp = sp;
+	asm volatile("" : : : "memory");
+	if (t->nr_pending <= nr)
+		t->nr_pending = nr + 1;
 	asm volatile("" : : : "memory");
 	regs->ret = (u64)(uintptr_t)piece_returned;
 }
 
-/*
- * Have the call return to the piece. A call that this one proves to have ended, because its return address takes the
- * place of that one's, is forgotten. A call further down the stack seems to have ended, too, but a signal handler may
- * have a stack above the call that it interrupts: such a call is forgotten only when there is no room. False if there
- * are too many that may not have ended.
- */
-static bool replace_return(struct piece_thread *t, struct piece_regs *regs, u64 sp, u32 probe)
+/* Calls at the end of the list that have returned. */
+static void trim_pending(struct piece_thread *t)
 {
-	u64 ours = (u64)(uintptr_t)piece_returned;
-	bool is_jump = regs->ret == ours;
-	struct piece_pending *p;
-
-	while (t->nr_pending) {
-		p = &t->pending[t->nr_pending - 1];
-		if (p->sp > sp || (p->sp == sp && is_jump) || (p->sp && sp - p->sp > SAME_STACK_BYTES))
-			break;
-		if (p->sp && p->sp != sp && t->nr_pending < PIECE_MAX_PENDING)
-			break;
+	while (t->nr_pending && t->nr_pending <= PIECE_MAX_PENDING && !t->pending[t->nr_pending - 1].sp)
 		t->nr_pending--;
+}
+
+/*
+ * Has the call @p ended, which a jump has left? Its return address may be read if it lies on the stack that the thread
+ * is known to use (@walk), and is another one now.
+ */
+static bool is_left(const struct piece_pending *p, const struct piece_walk *walk, u64 sp)
+{
+	return !HAS_LINK && p->sp >= walk->low && p->sp < sp && sp < walk->high &&
+	       *(const volatile u64 *)(uintptr_t)p->sp != (u64)(uintptr_t)piece_returned;
+}
+
+/*
+ * Room for a call at @sp. A call that this one proves to have ended, because its return address takes the place of that
+ * one's, is forgotten; it has not ended if it has jumped here (@is_jump). A call further down the stack seems to have
+ * ended, too, but a signal handler may have a stack above the call that it interrupts. PIECE_MAX_PENDING: there are too
+ * many that may not have ended.
+ */
+static u32 room_for_pending(struct piece_place *place, u64 sp, bool is_jump)
+{
+	struct piece_thread *t = &place->thread;
+	bool is_full = t->nr_pending >= PIECE_MAX_PENDING;
+
+	for (u32 i = t->nr_pending; i-- > 0;) {
+		struct piece_pending *p = &t->pending[i % PIECE_MAX_PENDING];
+
+		if ((p->sp == sp && !is_jump) || (is_full && is_left(p, &place->walk, sp)))
+			p->sp = 0;
 	}
-	if (t->nr_pending == PIECE_MAX_PENDING)
-		return false;
-	push_pending(t, t->nr_pending, regs, sp, probe);
-	return true;
+	trim_pending(t);
+	if (t->nr_pending < PIECE_MAX_PENDING)
+		return t->nr_pending;
+	for (u32 i = 0; i < PIECE_MAX_PENDING && !is_jump; i++)
+		if (!t->pending[i].sp)
+			return i;
+	return PIECE_MAX_PENDING;
 }
 
 /*
@@ -359,9 +376,8 @@ static bool take_pending(struct piece_thread *t, u64 sp, struct piece_pending *o
 		if (i >= PIECE_MAX_PENDING || t->pending[i].sp != sp)
 			continue;
 		*out = t->pending[i];
-		for (; i + 1 < t->nr_pending && i + 1 < PIECE_MAX_PENDING; i++)
-			t->pending[i] = t->pending[i + 1];
-		t->nr_pending = i;
+		t->pending[i].sp = 0;
+		trim_pending(t);
 		return true;
 	}
 	return false;
@@ -383,7 +399,7 @@ static bool take_others_pending(struct piece_thread *t, u64 sp, struct piece_pen
 	return false;
 }
 
-/* The thread pointer, or the number of active hooks, is not the one of the entry: look at all threads. */
+/* The thread pointer is not the one of the entry, or another hook has the place of the call: look at all threads. */
 static void take_pending_anywhere(u64 sp, struct piece_pending *out)
 {
 	enum { LOOKS = 100 };
@@ -405,7 +421,7 @@ u64 piece_real_return(u64 sp)
 	u64 key = thread_key(), ours = (u64)(uintptr_t)piece_returned;
 
 	for (u32 nested = 0; nested <= PIECE_MAX_NESTED; nested++) {
-		u32 at = find_thread(key + 2 * nested, false);
+		u32 at = find_thread(nested_key(key, nested), false);
 		const struct piece_thread *t = at == NO_THREAD ? NULL : &place_at(at)->thread;
 
 		for (u32 i = t ? t->nr_pending : 0; i-- > 0;)
@@ -433,10 +449,8 @@ plain_begin(struct hook *h, const struct piece_regs *regs, u64 sp, u64 ip)
 		return NULL;
 	place = (struct piece_place *)(uintptr_t)slot->place;
 	r = (struct piece_ring *)(uintptr_t)slot->ring;
-	if (place->thread.nr_active || !has_room_now(r, 1))
+	if (!has_room_now(r, 1) || !place_hold(&place->thread, (u64)(uintptr_t)regs))
 		return NULL;
-	place->thread.nr_active = 1;
-	asm volatile("" : : : "memory");
 	hook_begin(h, place, r, regs, sp, ip);
 	h->has_room = true;
 	return &place->thread;
@@ -502,7 +516,7 @@ static inline __attribute__((always_inline)) bool enter_plain(struct piece_regs 
 		if (returns)
 			push_pending(t, 0, regs, h.sp, index);
 	}
-	thread_end(t);
+	place_let_go(t, (u64)(uintptr_t)regs);
 	return is_done;
 }
 
@@ -558,7 +572,7 @@ static inline __attribute__((always_inline)) u64 leave_plain(const struct piece_
 			finish_plain(&h, t, l, outer, SHAPE_NEW);
 		}
 	}
-	thread_end(t);
+	place_let_go(t, (u64)(uintptr_t)regs);
 	return ret;
 }
 
@@ -569,9 +583,15 @@ static bool is_seen(void)
 	return is_on() && !shared()->is_paused;
 }
 
-static void count_lost_thread(void)
+/* A call that begins is lost: of a thread without a place, or one in too many calls. */
+static void count_lost(const struct piece_regs *regs, u32 kind, const struct call_probe *p)
 {
-	__atomic_fetch_add(&shared()->lost_threads, 1, __ATOMIC_RELAXED);
+	struct piece_shared *s = shared();
+
+	if (kind == PIECE_ALLOC)
+		__atomic_fetch_add(&s->lost_allocs, 1, __ATOMIC_RELAXED);
+	if (kind <= PIECE_FREE && p->old_arg && regs_arg(regs, p->old_arg))
+		__atomic_fetch_add(&s->lost_frees, 1, __ATOMIC_RELAXED);
 }
 
 static void enter(struct piece_thread *t, const struct hook *h, u32 index, const struct piece_probe *p,
@@ -589,28 +609,44 @@ static void enter(struct piece_thread *t, const struct hook *h, u32 index, const
 		life_enter_alloc(c, &t->calls, index, &p->call, 1);
 }
 
+/* As enter_any(), of a hook that has @place. */
+static bool enter_held(const struct hook *h, struct piece_place *place, struct piece_regs *regs, u32 index,
+		       u32 kind, const struct piece_probe *p)
+{
+	bool was_ours = regs->ret == (u64)(uintptr_t)piece_returned;
+	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
+	bool returns = kind <= PIECE_FREE && p->call.flags & PROBE_AT_RETURN;
+	u32 nr = returns ? room_for_pending(place, h->sp, was_ours) : 0;
+
+	if (nr == PIECE_MAX_PENDING) {
+		count_lost(regs, kind, &p->call);
+		return false;
+	}
+	enter(&place->thread, h, index, p, kind);
+	if (returns)
+		push_pending(&place->thread, nr, regs, h->sp, index);
+	return returns && !was_ours;
+}
+
 /* Returns as piece_enter(). */
 static __attribute__((noinline)) bool enter_any(struct piece_regs *regs, u32 index, u32 kind,
 						const struct piece_probe *p)
 {
-	bool was_ours = regs->ret == (u64)(uintptr_t)piece_returned;
-	struct piece_thread *base = NULL, *t;
-	u32 at = thread_begin(&base, true);
+	bool is_left, is_replaced;
+	u32 at = thread_begin((u64)(uintptr_t)regs, &is_left);
 	struct hook h;
 
 	if (at == NO_THREAD) {
-		count_lost_thread();
+		count_lost(regs, kind, &p->call);
 		return false;
 	}
-	t = &place_at(at)->thread;
 	hook_begin(&h, place_at(at), &shared()->rings[at], regs, regs_entry_sp(regs), p->ip);
 	h.has_stacks = shared()->depth;
-	enter(t, &h, index, p, kind);
-	/* A function that throws would have its unwinder meet our address: its end is seen at its ret instructions. */
-	if (kind <= PIECE_FREE && p->call.flags & PROBE_AT_RETURN && !replace_return(t, regs, h.sp, index))
-		call_count_loss(call_of(&h), NULL, kind == PIECE_FREE ? CALL_LOSS_FREE : CALL_LOSS_ALLOC);
-	thread_end(base);
-	return !was_ours && regs->ret == (u64)(uintptr_t)piece_returned;
+	if (is_left)
+		renew_place(&h, place_at(at));
+	is_replaced = enter_held(&h, place_at(at), regs, index, kind, p);
+	place_let_go(&place_at(at)->thread, (u64)(uintptr_t)regs);
+	return is_replaced;
 }
 
 /* An allocation with a stack. Returns as piece_enter(). */
@@ -659,7 +695,8 @@ bool piece_enter(struct piece_regs *regs)
 	return enter_any(regs, index, kind, p);
 }
 
-static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs)
+/* The call @pending of @place has returned. */
+static void leave(u32 at, const struct piece_pending *pending, const struct piece_regs *regs, bool is_left)
 {
 	struct piece_shared *s = shared();
 	u32 probe = (u32)pending->probe % PIECE_MAX_PROBES;
@@ -667,25 +704,55 @@ static void leave(u32 at, const struct piece_pending *pending, const struct piec
 	struct hook h;
 
 	hook_begin(&h, place_at(at), &s->rings[at], regs, pending->sp, p->ip);
+	if (is_left)
+		renew_place(&h, place_at(at));
 	life_leave(call_of(&h), &place_at(at)->thread.calls, probe, &p->call, h.sp);
 }
 
+/*
+ * Take the latest call at @sp from the thread's place @at, if no other hook has that, and report its end. False: it is
+ * not there.
+ */
+static bool leave_place(u32 at, const struct piece_regs *regs, u64 sp, bool is_traced, u64 *ret)
+{
+	struct piece_thread *t = &place_at(at)->thread;
+	u64 hook = (u64)(uintptr_t)regs;
+	bool is_left = false, is_there;
+	struct piece_pending p;
+
+	if (!place_hold(t, hook)) {
+		is_left = place_inherit(t, hook);
+		if (!is_left)
+			return false;
+	}
+	is_there = take_pending(t, sp, &p);
+	if (is_there)
+		*ret = p.ret;
+	if (is_there && is_traced)
+		leave(at, &p, regs, is_left);
+	place_let_go(t, hook);
+	return is_there;
+}
+
+/* A call that began by a jump of another one returns together with that one. */
 static __attribute__((noinline)) u64 leave_any(const struct piece_regs *regs, u64 sp, bool is_traced)
 {
+	u64 key = thread_key(), ret = 0;
 	struct piece_pending p;
-	struct piece_thread *base = NULL;
-	u64 ret;
-	u32 at = thread_begin(&base, is_traced);
 
 	do {
-		if (at == NO_THREAD || !take_pending(&place_at(at)->thread, sp, &p))
+		bool is_there = false;
+
+		for (u32 i = 0; i <= PIECE_MAX_NESTED && !is_there; i++) {
+			u32 at = find_thread(nested_key(key, i), false);
+
+			is_there = at != NO_THREAD && leave_place(at, regs, sp, is_traced, &ret);
+		}
+		if (!is_there) {
 			take_pending_anywhere(sp, &p);
-		ret = p.ret;
-		if (is_traced && at != NO_THREAD)
-			leave(at, &p, regs);
+			ret = p.ret;
+		}
 	} while (ret == (u64)(uintptr_t)piece_returned);
-	if (at != NO_THREAD)
-		thread_end(base);
 	return ret;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The memory of the piece, found by the piece itself, and room in rings. */
+/* The memory of the piece, found by the piece itself; stamps. */
 #pragma once
 
 #include "inline/cpu.h"
@@ -45,45 +45,6 @@ static inline struct piece_tables *tables(void)
 static inline bool is_on(void)
 {
 	return __atomic_load_n(&control()->is_on, __ATOMIC_RELAXED) == piece_is_on;
-}
-
-/* Wait for room for @nr records, but not for ever: the reader may be stopped, dead, or leaving. False: no room. */
-static __attribute__((noinline)) bool wait_for_room(struct piece_ring *r, u64 nr)
-{
-	struct piece_shared *s = shared();
-	u64 begin = 0, progress, last = 0;
-
-	for (;;) {
-		r->read_seen = __atomic_load_n(&r->read, __ATOMIC_ACQUIRE);
-		if (r->written + nr - r->read_seen <= PIECE_RING_RECORDS) {
-			if (begin || s->is_dropping)
-				s->is_dropping = 0;
-			return true;
-		}
-		if (s->is_dropping || !is_on())
-			return false;
-		progress = __atomic_load_n(&s->progress, __ATOMIC_RELAXED);
-		if (!begin || progress != last)
-			begin = counter();
-		last = progress;
-		if (counter() - begin > s->max_wait) {
-			s->is_dropping = 1;
-			return false;
-		}
-		relax();
-	}
-}
-
-/* Is there room for @nr records, by what the target has seen last? */
-static inline __attribute__((always_inline)) bool has_room_now(const struct piece_ring *r, u64 nr)
-{
-	return r->written + nr - r->read_seen <= PIECE_RING_RECORDS;
-}
-
-/* Is there room for @nr records? Waits for it if not. */
-static inline __attribute__((always_inline)) bool has_room(struct piece_ring *r, u64 nr)
-{
-	return has_room_now(r, nr) || wait_for_room(r, nr);
 }
 
 /* The records that come next are in the cache of heaptap's CPU, and the next stamp would wait until they are here. */

@@ -3,8 +3,8 @@
  * Stacks of calls: the adaptor of bpf/walk.h for code that runs inside the target. A read of memory that is not mapped
  * would end the target, so a walk reads only the stack that its thread runs on, above the call.
  */
-#include "inline/region.h"
 #include "inline/remember.h"
+#include "inline/wait.h"
 
 #define WALK_KNOWS_RULES
 #define WALK_KNOWS_WORDS
@@ -66,19 +66,18 @@ static bool find_region(struct piece_walk *pw, u64 sp)
  */
 static __attribute__((noinline)) bool await_region(struct piece_walk *pw, u64 sp)
 {
-	const struct piece_shared *s = shared();
-	u64 begin = counter();
+	struct piece_wait w = wait_begin();
 	u32 seq = __atomic_load_n(&tables()->seq, __ATOMIC_ACQUIRE);
+	bool is_there;
 
-	while (!pw->has_waited && is_on() && !s->is_dropping && counter() - begin <= s->max_wait) {
-		if (find_region(pw, sp))
-			return true;
-		if (pw->seq - seq > 2 * NEW_LISTS)
-			break;
-		relax();
-	}
-	pw->has_waited = 1;
-	return false;
+	if (pw->has_waited)
+		return false;
+	do
+		is_there = find_region(pw, sp);
+	while (!is_there && pw->seq - seq <= 2 * NEW_LISTS && wait_goes_on(&w));
+	wait_end(&w);
+	pw->has_waited = !is_there;
+	return is_there;
 }
 
 /* Was @addr in a list that the thread has seen? */

@@ -13,14 +13,14 @@ enum {
 
 /* A call whose return address was replaced. */
 struct piece_pending {
-	u64 sp; /* at entry: the address of the return address */
+	u64 sp; /* at entry: the address of the return address; 0 = the call has returned */
 	u64 ret;
 	u64 probe; /* index; as wide as a copy reads it: the CPU hands a value on only if it was written as a whole */
 };
 
 struct piece_thread {
-	u64 key;       /* as in the table of keys; written once */
-	u32 nr_active; /* hooks that the thread is in: more than one if a signal has interrupted one */
+	u64 key;  /* as in the table of keys; written once */
+	u64 hook; /* the address of the registers of the hook that has it; 0 = none (inline/hold.h) */
 	u32 nr_pending;
 	struct piece_pending pending[PIECE_MAX_PENDING];
 	struct inflight calls;

@@ -78,16 +78,23 @@ static bool put_visits(struct stub_writer *w, const struct code_site *site, tadd
 	return true;
 }
 
-/* Go to @target, which will return to @ret. */
+/* Go to @target, which will return to @ret; 0 = to behind all this. */
 static bool put_call(struct stub_writer *w, const u8 *go, size_t len, taddr_t target, taddr_t ret)
 {
+	enum { PUSH_BYTES = 6 };
+	static const u8 between[] = { OPCODE_INT3, OPCODE_INT3, OPCODE_INT3, OPCODE_INT3,
+				      OPCODE_INT3, OPCODE_INT3, OPCODE_INT3 };
+	/* A program may forbid accesses that are not aligned. */
+	const size_t padding = -(w->addr + w->len + PUSH_BYTES + len + sizeof(s32)) % sizeof(u64);
 	/* push of the word behind the instruction that goes */
-	const u8 push[] = { 0xff, 0x35, (u8)(len + sizeof(s32)), 0, 0, 0 };
+	const u8 push[PUSH_BYTES] = { 0xff, 0x35, (u8)(len + sizeof(s32) + padding), 0, 0, 0 };
 
 	put(w, push, sizeof(push));
 	put(w, go, len);
 	if (!put_distance(w, target))
 		return false;
+	put(w, between, padding);
+	ret = ret ? ret : w->addr + w->len + sizeof(ret);
 	put(w, &ret, sizeof(ret));
 	return true;
 }
@@ -100,11 +107,9 @@ static const u8 jump_through[] = { 0xff, 0x25 };
  */
 static bool put_visit_of_entry(struct stub_writer *w, const struct code_site *site, taddr_t ways)
 {
-	enum { PUSH_BYTES = 5, CALL_BYTES = 6 + sizeof(jump_through) + sizeof(s32) + sizeof(taddr_t) };
-
 	put_push(w, site->indexes[0]);
 	return put_call(w, jump_through, sizeof(jump_through), ways + offsetof(struct code_ways, enter_call),
-			w->addr + PUSH_BYTES + CALL_BYTES);
+			0);
 }
 
 /* How many bytes of a function become the jump? */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inline/cpu.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 
@@ -41,13 +42,18 @@ bool counter_is_reliable(const char *clocksource, const char *cpuinfo)
 	       line_has(cpuinfo, "flags", "constant_tsc", "nonstop_tsc");
 }
 
-u64 counter_ticks(u64 ns)
+u64 counter_rounds(u64 ns)
 {
-	enum { MEASURE_NS = 1000 * 1000 };
-	u64 begin_ns = clock_now_ns(), begin = counter_now();
-	double ticks;
+	enum { NR_TRIES = 5, NR_ROUNDS = 1024 };
+	u64 least_ns = UINT64_MAX;
 
-	clock_pause(MEASURE_NS, UINT64_MAX);
-	ticks = (double)(counter_now() - begin);
-	return (u64)((double)ns * ticks / (double)(clock_now_ns() - begin_ns));
+	for (u32 i = 0; i < NR_TRIES; i++) {
+		u64 begin_ns = clock_now_ns(), took_ns;
+
+		for (u32 round = 0; round < NR_ROUNDS; round++)
+			relax_round();
+		took_ns = clock_now_ns() - begin_ns;
+		least_ns = took_ns < least_ns ? took_ns : least_ns;
+	}
+	return ns * NR_ROUNDS / (least_ns + 1);
 }

@@ -27,5 +27,8 @@ static inline u64 counter_now(void)
 #endif
 }
 
-/* Ticks of the counter in @ns, measured at each call. Blocks for a millisecond. */
-u64 counter_ticks(u64 ns);
+/*
+ * How many rounds a thread that waits in the piece makes in @ns, measured at each call: where the thread loses its CPU,
+ * other tries count. Blocks for a millisecond.
+ */
+u64 counter_rounds(u64 ns);

@@ -38,6 +38,10 @@ struct copying {
 	struct stopped *s;
 	int mem;
 	const struct inject_file *file;
+	const struct inject_patch *patches;
+	size_t nr_patches;
+	u64 fd;		/* of the target: the file of the copies */
+	int ours;	/* the same file, opened by us */
 	taddr_t *pages; /* owned; sorted */
 	size_t nr_pages;
 	struct copied_runs runs;
@@ -59,9 +63,10 @@ static int compare_pages(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int list_pages(struct copying *c, const struct inject_patch *patches, size_t nr)
+static int list_pages(struct copying *c)
 {
-	size_t kept = 0;
+	const struct inject_patch *patches = c->patches;
+	size_t nr = c->nr_patches, kept = 0;
 
 	c->pages = calloc(2 * nr + 1, sizeof(*c->pages));
 	if (!c->pages)
@@ -205,35 +210,52 @@ static int drop_copy(const struct copying *c, taddr_t copy, u64 bytes, int err)
 	return err ? err : ret;
 }
 
-/*
- * Make the copy, wherever there is room for now. A byte of the original is written over itself: parts of a mapping that
- * was written to before it was divided become one again, also if uprobes were written to several of them meanwhile.
- */
-static int make_copy(const struct copying *c, const struct copied_run *run, u64 fd, taddr_t *out)
+/* Write the jumps into @bytes, which are those of @run. -EAGAIN: the code is not that of the plan any more. */
+static int write_patches(const struct copying *c, const struct copied_run *run, u8 *bytes)
 {
-	const u64 args[INJECT_ARGS] = { 0, run->bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, run->offset };
+	for (size_t i = 0; i < c->nr_patches; i++) {
+		const struct inject_patch *p = &c->patches[i];
+		u8 *at = bytes + (p->addr - run->addr);
+
+		if (p->addr - run->addr >= run->bytes)
+			continue;
+		if (memcmp(at, p->old, p->len))
+			return -EAGAIN;
+		memcpy(at, p->new, p->len);
+	}
+	return 0;
+}
+
+/*
+ * Make the copy, wherever there is room for now. The jumps are in its file, which gives a page its bytes again when the
+ * program drops it (MADV_DONTNEED). A byte of the original is written over itself: parts of a mapping that was written
+ * to before it was divided become one again, also if uprobes were written to several of them meanwhile.
+ */
+static int make_copy(const struct copying *c, const struct copied_run *run, taddr_t *out)
+{
+	const u64 args[INJECT_ARGS] = {
+		0, run->bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, c->fd, run->offset
+	};
 	auto_free u8 *bytes = malloc(run->bytes);
 	int err = bytes ? inject_read(c->mem, run->addr, bytes, run->bytes) : -ENOMEM;
 
 	if (!err)
 		err = inject_write(c->mem, run->addr, bytes, 1);
 	if (!err)
-		err = inject_syscall(c->s, SYS_mmap, args, out);
-	if (err)
-		return err;
-	err = inject_write(c->mem, *out, bytes, run->bytes);
-	return err ? drop_copy(c, *out, run->bytes, err) : 0;
+		err = write_patches(c, run, bytes);
+	if (!err && pwrite(c->ours, bytes, run->bytes, (off_t)run->offset) != (ssize_t)run->bytes)
+		err = -EIO;
+	return err ? err : inject_syscall(c->s, SYS_mmap, args, out);
 }
 
 /*
  * Put a copy in the place of @run, whose pages move to @park. Each call leaves code there: the first one moves the
  * pages, and keeps the mapping, the second one replaces it. *@is_harmed: there is no code now.
  */
-static int copy_run(const struct copying *c, const struct copied_run *run, u64 fd, taddr_t park,
-		    bool *is_harmed)
+static int copy_run(const struct copying *c, const struct copied_run *run, taddr_t park, bool *is_harmed)
 {
 	taddr_t copy;
-	int err = make_copy(c, run, fd, &copy);
+	int err = make_copy(c, run, &copy);
 
 	if (err)
 		return err;
@@ -301,7 +323,7 @@ static void list_runs(struct copying *c)
 }
 
 /* The copies of all runs are the last ones in the list. Those that cannot be made are taken from it. */
-static int copy_runs(const struct copying *c, u64 fd, const struct inject_island *island)
+static int copy_runs(const struct copying *c, const struct inject_island *island)
 {
 	struct injection *in = c->in;
 	u32 first = in->nr_copies - (u32)c->runs.nr, nr = first;
@@ -309,7 +331,7 @@ static int copy_runs(const struct copying *c, u64 fd, const struct inject_island
 
 	for (size_t i = 0; i < c->runs.nr && !is_harmed; i++) {
 		const struct inject_copy copy = in->copies[first + i];
-		int err = copy_run(c, &c->runs.runs[i], fd, copy.park, &is_harmed);
+		int err = copy_run(c, &c->runs.runs[i], copy.park, &is_harmed);
 
 		if (err)
 			stay(in, copy.bytes / PIECE_PAGE, strerror(-err));
@@ -327,7 +349,8 @@ static int copy_runs(const struct copying *c, u64 fd, const struct inject_island
 static int carry_out(struct copying *c, const struct inject_island *island)
 {
 	char name[INJECT_FILE_NAME];
-	u64 fd, end = 0;
+	auto_close int ours = -1;
+	u64 end = 0;
 	int err, ret;
 
 	for (size_t i = 0; i < c->runs.nr; i++)
@@ -339,15 +362,16 @@ static int carry_out(struct copying *c, const struct inject_island *island)
 	err = c->runs.nr ? inject_save(c->in, island, c->mem) : 0;
 	if (err || !c->runs.nr)
 		return err;
-	err = inject_make_file(c->s, c->mem, name, end, &fd);
+	err = inject_make_file(c->s, c->mem, name, end, &c->fd);
 	if (err) {
 		for (size_t i = 0; i < c->runs.nr; i++)
 			stay(c->in, c->runs.runs[i].bytes / PIECE_PAGE, strerror(-err));
 		c->in->nr_copies -= (u32)c->runs.nr;
 		return inject_save(c->in, island, c->mem);
 	}
-	err = copy_runs(c, fd, island);
-	ret = inject_close(c->s, fd);
+	c->ours = ours = inject_open_file(c->s->pid, c->fd);
+	err = copy_runs(c, island);
+	ret = inject_close(c->s, c->fd);
 	return err ? err : ret;
 }
 
@@ -396,8 +420,8 @@ static int check_guards(const struct copying *c)
 int inject_pages_copy(struct injection *in, struct stopped *s, int mem, const struct inject_patch *patches,
 		      size_t nr, const struct inject_file *f, const struct inject_island *island)
 {
-	struct copying c = { .in = in, .s = s, .mem = mem, .file = f };
-	int err = list_pages(&c, patches, nr);
+	struct copying c = { .in = in, .s = s, .mem = mem, .file = f, .patches = patches, .nr_patches = nr };
+	int err = list_pages(&c);
 
 	if (!err)
 		err = find_runs(&c);

@@ -8,7 +8,7 @@
 #include "user/inject/process_private.h"
 
 /*
- * Put copies in the place of the pages that @patches of @f will change, before they do. @in is saved with @island
+ * Put copies in the place of the pages that @patches of @f change. The copies have the jumps. @in is saved with @island
  * first. Pages that must stay are counted in in->nr_in_place, with the reason: a breakpoint harms there. 0, -EOPNOTSUPP
  * with the reason in in->why: one of these is guarded, or -errno if the target's memory is not as it was.
  */

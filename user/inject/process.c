@@ -106,7 +106,10 @@ struct putting {
 	struct inject_island island;
 };
 
-/* Write all jumps, where the code is still that of the plan: a tracer may have written a breakpoint meanwhile. */
+/*
+ * Write all jumps, where the code is still that of the plan, or a copy that has them: a tracer may have written a
+ * breakpoint meanwhile.
+ */
 static int write_jumps(const struct putting *p)
 {
 	const struct inject_plan *plan = &p->plan;
@@ -117,7 +120,7 @@ static int write_jumps(const struct putting *p)
 		u8 now[CODE_MAX_JUMP];
 
 		err = inject_read(p->mem, patch->addr, now, patch->len);
-		if (!err && memcmp(now, patch->old, patch->len))
+		if (!err && memcmp(now, patch->old, patch->len) && memcmp(now, patch->new, patch->len))
 			err = -EAGAIN;
 	}
 	for (size_t i = 0; i < plan->nr && !err; i++)

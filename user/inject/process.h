@@ -63,6 +63,7 @@ struct injection {
 	bool has_taken_over;	  /* what a killed heaptap had left was taken out first */
 	taddr_t region;		  /* 0 = none yet */
 	u32 nr_places, nr_shards; /* of the region, that are mapped */
+	bool has_no_counter; /* the program has forbidden itself to read the CPU's counter (PR_SET_TSC) */
 	struct code_ways ways;
 	taddr_t returned;
 	u32 nr_patches, nr_islands;

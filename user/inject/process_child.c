@@ -31,7 +31,7 @@ static void forget_others(struct piece_thread *t, u64 pointer)
 	bool is_own = t->key - (pointer | 1) < NESTED_KEYS;
 
 	if (!is_own) {
-		t->nr_active = 0;
+		t->hook = 0;
 		t->nr_pending = 0;
 	}
 	/* Calls that the parent has begun are the parent's. */

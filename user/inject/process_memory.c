@@ -74,18 +74,25 @@ int inject_unmap(struct stopped *s, taddr_t addr, u64 len)
 	return inject_syscall(s, SYS_munmap, args, &got);
 }
 
-/* Give the file behind descriptor @fd of the target its size, which nobody can change later. */
-static int size_file(pid_t pid, u64 fd, u64 bytes)
+int inject_open_file(pid_t pid, u64 fd)
 {
-	auto_close int ours = -1;
 	char path[64];
+	int ours;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, (int)fd);
 	ours = open(path, O_RDWR | O_CLOEXEC);
-	if (ours < 0 || ftruncate(ours, (off_t)bytes) ||
-	    fcntl(ours, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
-		return -errno;
-	return 0;
+	return ours < 0 ? -errno : ours;
+}
+
+/* Give the file behind descriptor @fd of the target its size, which nobody can change later. */
+static int size_file(pid_t pid, u64 fd, u64 bytes)
+{
+	auto_close int ours = inject_open_file(pid, fd);
+
+	if (ours < 0)
+		return ours;
+	return ftruncate(ours, (off_t)bytes) || fcntl(ours, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) ? -errno
+												      : 0;
 }
 
 /* The target makes a memfd, whose name is written below its stack for the moment. */

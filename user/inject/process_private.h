@@ -38,6 +38,8 @@ int inject_advise(struct stopped *s, taddr_t addr, u64 len, int advice) __must_c
 int inject_close(struct stopped *s, u64 fd) __must_check;
 /* A memfd of @bytes, whose size nobody can change. @name: below INJECT_FILE_NAME. */
 int inject_make_file(struct stopped *s, int mem, const char *name, u64 bytes, u64 *fd) __must_check;
+/* Open the file behind descriptor @fd of the target: a descriptor of ours, or -errno. */
+int inject_open_file(pid_t pid, u64 fd) __must_check;
 
 /*
  * Is our region, which is not 0, still in the process? A program that it has executed since has other memory at these

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -126,6 +127,30 @@ static taddr_t find_place(pid_t pid)
 	return best;
 }
 
+/*
+ * May the thread that makes our system calls not read the counter? Others begin with what their parent has. The kernel
+ * writes the answer to our memory. One that does not know the question forbids nothing.
+ */
+static int ask_for_counter(bool *out, struct stopped *s, int mem, taddr_t region)
+{
+	const taddr_t answer = region + PIECE_CONTROL_OFFSET + sizeof(struct piece_control);
+	const u64 args[INJECT_ARGS] = { PR_GET_TSC, answer };
+	const u32 none = 0;
+	u32 mode = 0;
+	u64 got;
+	int err = inject_syscall(s, SYS_prctl, args, &got);
+
+	*out = false;
+	if (err == -EINVAL)
+		return 0;
+	if (!err)
+		err = inject_read(mem, answer, &mode, sizeof(mode));
+	if (!err)
+		err = inject_write(mem, answer, &none, sizeof(none));
+	*out = mode == PR_TSC_SIGSEGV;
+	return err;
+}
+
 int inject_make_region(struct injection *in, struct stopped *s, int mem)
 {
 	const struct piece_head *head = (const void *)piece_object_start;
@@ -138,6 +163,8 @@ int inject_make_region(struct injection *in, struct stopped *s, int mem)
 		err = map_code(s, mem, region);
 	if (!err)
 		err = inject_map_file(s, mem, in, region);
+	if (!err)
+		err = ask_for_counter(&in->has_no_counter, s, mem, region);
 	if (!err) {
 		in->ways = (struct code_ways){ region + head->enter, region + head->enter_call };
 		in->returned = region + head->returned;

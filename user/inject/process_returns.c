@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "inline/cpu.h"
 #include "user/inject/process_private.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -33,6 +34,24 @@ struct returns {
 	size_t nr_links;
 };
 
+/*
+ * Is the thread in a hook? A jump may have left it, and then something else is in place of its registers. (With a link
+ * register they have no word that tells.)
+ */
+static bool is_in_hook(const struct returns *r, const struct piece_thread *t)
+{
+	const struct injection *in = r->in;
+	u64 stub;
+
+	if (!t->hook || r->cpu->has_link ||
+	    inject_read(r->mem, t->hook + offsetof(struct piece_regs, stub), &stub, sizeof(stub)))
+		return t->hook;
+	for (u32 i = 0; i < in->nr_islands; i++)
+		if (stub - in->islands[i].start < in->islands[i].bytes)
+			return true;
+	return stub == in->returned;
+}
+
 typedef int see_thread(struct returns *r, const struct piece_thread *t, u32 at);
 
 /* Have @see see all threads that have calls. -EAGAIN: one is in a hook, or what it returned. -EBUSY only at the end. */
@@ -51,7 +70,7 @@ static int each_thread(struct returns *r, see_thread *see)
 			continue;
 		if (inject_read(r->mem, places + keys[i].nr * sizeof(struct piece_place), t, sizeof(*t)))
 			return -EAGAIN;
-		if (r->is_dry && t->nr_active)
+		if (r->is_dry && is_in_hook(r, t))
 			return -EAGAIN;
 		ret = see(r, t, i);
 		if (ret && ret != -EBUSY)
@@ -97,7 +116,7 @@ static int list_calls(struct returns *r, const struct piece_thread *t, u32 at)
 	if (array_reserve(r->calls, r->max, r->nr + nr))
 		return -EAGAIN;
 	for (u32 i = 0; i < nr; i++)
-		if (t->pending[i].ret != r->in->returned)
+		if (t->pending[i].sp && t->pending[i].ret != r->in->returned)
 			r->calls[r->nr++] = (struct linked_call){ .sp = t->pending[i].sp,
 								  .ret = t->pending[i].ret,
 								  .list = at };

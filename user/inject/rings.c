@@ -352,7 +352,9 @@ u64 rings_now(const struct rings *r)
 
 struct rings_losses rings_losses(const struct rings *r)
 {
-	struct rings_losses sum = { .allocs = r->shared->lost_threads + r->nr_bad, .frees = r->nr_bad };
+	const struct piece_shared *s = r->shared;
+	struct rings_losses sum = { .allocs = s->lost_allocs + r->nr_bad,
+				    .frees = s->lost_frees + r->nr_bad };
 
 	for (u32 i = 0; i < r->nr_readers; i++) {
 		const struct piece_ring *ring = r->readers[i].from;
@@ -362,7 +364,6 @@ struct rings_losses rings_losses(const struct rings *r)
 		sum.stacks += ring->lost_stacks;
 		sum.abandoned += ring->abandoned;
 	}
-	sum.frees += r->shared->lost_threads;
 	return sum;
 }
 

@@ -40,12 +40,12 @@ static bool wants_sequence(void)
 }
 
 /*
- * How long a thread waits for room while nothing is read, in ticks of the counter. With 100 ms, records were lost where
- * 8 threads at full speed shared two CPUs with a load of 25: heaptap sometimes does not run for so long.
+ * How long a thread waits for room while nothing is read, in rounds. With 100 ms, records were lost where 8 threads at
+ * full speed shared two CPUs with a load of 25: heaptap sometimes does not run for so long.
  */
-static u64 max_wait_ticks(const struct source_options *o)
+static u64 max_wait_rounds(const struct source_options *o)
 {
-	return o->drops_when_full ? 0 : counter_ticks(MAX_WAIT_NS);
+	return o->drops_when_full ? 0 : counter_rounds(MAX_WAIT_NS);
 }
 
 /* @in, NULL = there is no room for it, is the new target's also after an error. */
@@ -174,8 +174,9 @@ int inline_target_map(struct inline_target *t, const struct source_options *o)
 	if (!t->shared)
 		return no_room(t, PIECE_SHARED_BYTES);
 	t->shared->nr_places = t->in->nr_places;
-	t->shared->max_wait = max_wait_ticks(o);
-	t->shared->is_sequence = wants_sequence();
+	t->shared->max_wait = max_wait_rounds(o);
+	t->shared->nr_cpus = (u32)sysconf(_SC_NPROCESSORS_ONLN);
+	t->shared->is_sequence = wants_sequence() || t->in->has_no_counter;
 	/* A record of BPF that has 0 does not know the number. */
 	t->shared->sequence.alone = 1;
 	/* No thread counts alone where others may see too late that it does. */

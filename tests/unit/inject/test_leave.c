@@ -209,7 +209,7 @@ static void test_executed(void **state)
 }
 
 /* A region in which one thread has a call under way. */
-static taddr_t busy_region(struct injection *in, int fd, u32 **active)
+static taddr_t busy_region(struct injection *in, int fd, u64 **active)
 {
 	u8 *region =
 		mmap(NULL, PIECE_REGION_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -224,8 +224,8 @@ static taddr_t busy_region(struct injection *in, int fd, u32 **active)
 		private);
 	assert_int_equal(mprotect(places, PIECE_PLACES_MAPPED(1), PROT_READ | PROT_WRITE), 0);
 	private->keys[0].key = 1;
-	places->thread.nr_active = 1;
-	*active = &places->thread.nr_active;
+	places->thread.hook = 1;
+	*active = &places->thread.hook;
 	in->nr_places = in->nr_shards = 1;
 	return (taddr_t)(uintptr_t)region;
 }
@@ -235,7 +235,7 @@ static int ready[2];
 /* A target whose region is that of the piece. It writes to `ready` when it is where it shall be. */
 struct target {
 	struct world w;
-	u32 *active; /* calls under way, of its one thread */
+	u64 *active; /* calls under way, of its one thread */
 	int fd;
 };
 
@@ -296,7 +296,7 @@ static void target_fini(struct target *t)
 }
 
 /* A thread that leaves the piece when nobody has stopped it for a while, as one does that waits for a CPU. */
-static void leave_undisturbed(volatile u32 *active)
+static void leave_undisturbed(volatile u64 *active)
 {
 	int none = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event ev;
@@ -465,7 +465,7 @@ static void test_guard_of_tracer(void **state)
 	int fd = memfd_create(INJECT_MEMORY_NAME, MFD_CLOEXEC), status;
 	struct world w;
 	pid_t heaptap;
-	u32 *active;
+	u64 *active;
 
 	(void)state;
 	if (geteuid())

@@ -202,7 +202,7 @@ static void test_unknown(void **state)
 	assert_int_equal(look(w), -EAGAIN);
 	set(w, STACK - 8, RETURNED);
 	assert_int_equal(look(w), 0);
-	w->thread.nr_active = 1;
+	w->thread.hook = 1;
 	add_call(w, STACK, RETURNED);
 	assert_int_equal(look(w), -EAGAIN);
 	world_free(w);

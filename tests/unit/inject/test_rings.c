@@ -226,6 +226,11 @@ static void test_hostile(void **state)
 	assert_true(rings_poll(w.rings, &sink, true) >= 0);
 	assert_int_equal(nr, 1);
 	assert_int_equal(rings_losses(w.rings).allocs, 3);
+	/* A lost call is counted once, as what it is. (T5) */
+	w.shared->lost_allocs = 5;
+	w.shared->lost_frees = 7;
+	assert_int_equal(rings_losses(w.rings).allocs, 3 + 5);
+	assert_int_equal(rings_losses(w.rings).frees, 3 + 7);
 	assert_int_equal(rings_nr(w.rings), PIECE_MAX_THREADS);
 	assert_true(rings_fill(w.rings) <= 100);
 	put(w.shared, 3, EVENT_ALLOC, 1);
