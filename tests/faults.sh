@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 cited() {
 	find tests -type f ! -path tests/faults.sh \( -name '*.bats' -o -name '*.c' -o -name '*.cc' -o -name '*.sh' \) | LC_ALL=C sort | xargs awk '
 	function give(name,    group, ids, i, nr) {
-		while (match(pending, /\([A-HS][0-9]+(, [A-HS][0-9]+)*\)/)) {
+		while (match(pending, /\([A-HST][0-9]+(, [A-HST][0-9]+)*\)/)) {
 			group = substr(pending, RSTART + 1, RLENGTH - 2)
 			pending = substr(pending, RSTART + RLENGTH)
 			nr = split(group, ids, ", ")
@@ -25,7 +25,7 @@ cited() {
 		in_head = 0
 		name = pending = substr($0, 8)
 		sub(/".*/, "", name)
-		sub(/ *\([A-HS][0-9]+(, [A-HS][0-9]+)*\)$/, "", name)
+		sub(/ *\([A-HST][0-9]+(, [A-HST][0-9]+)*\)$/, "", name)
 		give(name)
 		next
 	}

@@ -292,8 +292,8 @@ static void explain_denied(pid_t pid)
 	if (yama)
 		error("target: PID %d: not permitted to trace it: %s", pid, yama);
 	else
-		error("target: PID %d: not permitted to trace it: it is another user's, or its program may not "
-		      "be read%s%s",
+		error("target: PID %d: not permitted to trace it: it is another user's, its program may not be "
+		      "read, or it has capabilities that heaptap has not%s%s",
 		      pid, advice ? "; try: " : "", advice ? advice : "");
 }
 
