@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "arch/insn.h"
@@ -207,17 +208,36 @@ size_t changed_code_breakpoints(const struct proc_memory *mem, const struct mapp
 	return s.nr;
 }
 
+enum { COMPARED_BYTES = 4 };
+
+/* The code at @vaddr in memory and in the file. False: it cannot be read. */
+static bool read_pair(const struct proc_memory *mem, const struct mapping *map, u64 vaddr,
+		      u8 memory[COMPARED_BYTES], u8 file[COMPARED_BYTES])
+{
+	const taddr_t addr = vaddr + map->bias;
+
+	return addr >= map->start && addr + COMPARED_BYTES <= map->end &&
+	       proc_memory_read(mem, addr, memory, COMPARED_BYTES) == COMPARED_BYTES &&
+	       pread(map->module->fd, file, COMPARED_BYTES, (off_t)(addr - map->start + map->file_offset)) ==
+		       COMPARED_BYTES;
+}
+
 /* Is the code at @vaddr that of the file? More bytes than a breakpoint has: others may be mapped there by now. */
 static bool is_of_file(const struct proc_memory *mem, const struct mapping *map, u64 vaddr)
 {
-	u8 memory[4], file[4];
-	const taddr_t addr = vaddr + map->bias;
+	u8 memory[COMPARED_BYTES], file[COMPARED_BYTES];
 
-	return addr >= map->start && addr + sizeof(memory) <= map->end &&
-	       proc_memory_read(mem, addr, memory, sizeof(memory)) == (ssize_t)sizeof(memory) &&
-	       pread(map->module->fd, file, sizeof(file), (off_t)(addr - map->start + map->file_offset)) ==
-		       (ssize_t)sizeof(file) &&
-	       !memcmp(memory, file, sizeof(memory));
+	return read_pair(mem, map, vaddr, memory, file) && !memcmp(memory, file, COMPARED_BYTES);
+}
+
+/* Is there a breakpoint at @vaddr that the file of @f does not have? x86's is one byte. */
+static bool has_breakpoint(const struct proc_memory *mem, const struct mapping *map,
+			   const struct probed_file *f, u64 vaddr)
+{
+	size_t len = f->machine == EM_X86_64 || f->machine == EM_386 ? 1 : COMPARED_BYTES;
+	u8 memory[COMPARED_BYTES], file[COMPARED_BYTES];
+
+	return read_pair(mem, map, vaddr, memory, file) && memcmp(memory, file, len);
 }
 
 static const char *point_name(const struct probed_file *f, const struct probe_point *point)
@@ -249,4 +269,28 @@ size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapp
 			*function = point_name(f, point);
 	}
 	return nr;
+}
+
+const char *changed_code_of_others(const struct probed_file *f)
+{
+	struct mapping own = f->code;
+	size_t len = own.end - own.start;
+	void *code =
+		mmap(NULL, len, PROT_READ | PROT_EXEC, MAP_PRIVATE, own.module->fd, (off_t)own.file_offset);
+	struct proc_memory mem;
+	const char *function = NULL;
+
+	if (code == MAP_FAILED)
+		return NULL;
+	own.bias += (taddr_t)(uintptr_t)code - own.start;
+	own.start = (taddr_t)(uintptr_t)code;
+	own.end = own.start + len;
+	if (!proc_memory_open(&mem, getpid())) {
+		for (u32 i = 0; i < f->nr_points && !function; i++)
+			if (has_breakpoint(&mem, &own, f, f->points[i].vaddr))
+				function = point_name(f, &f->points[i]);
+		proc_memory_close(&mem);
+	}
+	munmap(code, len);
+	return function;
 }
