@@ -11,6 +11,7 @@ bats_require_minimum_version 1.5.0
 teardown() {
 	end_started
 	[ -z "${inner_root:-}" ] || rm -rf "$inner_root"
+	[ -z "${bin:-}" ] || rm -rf "$bin"
 	[ -z "${jail:-}" ] || { umount "$jail"/lib* "$jail/proc" 2>/dev/null || true; rmdir "$jail/proc" || true; }
 }
 
@@ -90,6 +91,80 @@ rootless() {
 	kill -INT "$TAP"
 	ended "$TAP" 0
 	untouched "$inner"
+}
+
+# The capabilities that Docker and podman leave to root.
+docker_caps=-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw
+docker_caps+=,+sys_chroot,+mknod,+audit_write,+setfcap
+
+# judged COMMAND...: in front of heaptap, which runs leak by ptrace and by its own choice: nothing is lost, the report is right
+judged() {
+	local backend
+	out=$bin/out
+	report=$bin/report.json
+	for backend in ptrace auto; do
+		rm -f "$report"
+		"$@" "$bin/heaptap" run -q -b "$backend" --force -o "$report" -- "$bin/leak" --expect >"$out" 2>"$bin/err" ||
+			{ echo "$* by $backend: $(cat "$bin/err")"; return 1; }
+		as_told && nothing_lost && is .scan.reason null || { echo "$* by $backend"; return 1; }
+	done
+}
+
+# with_open_bin: a directory with heaptap and leak for all users, who may not look into the build directory of every machine
+with_open_bin() {
+	bin=$(mktemp -d)
+	chmod 777 "$bin"
+	install -m 755 "$HEAPTAP" "$T/leak" "$bin/"
+}
+
+# bats test_tags=core
+@test "containers: run works with default capabilities, and with each other bounding set (T9)" {
+	need_root
+	with_open_bin
+	judged setpriv --bounding-set="$docker_caps"
+	judged setpriv --bounding-set="$docker_caps" --no-new-privs
+	for caps in -sys_ptrace -all,+net_raw -all,+sys_ptrace -all; do
+		judged setpriv --bounding-set="$caps"
+	done
+	judged setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw
+}
+
+@test "containers: run works for root of a user namespace, with any bounding set (T9)" {
+	need_root
+	unshare -Ur true 2>/dev/null || skip "no user namespaces here"
+	with_open_bin
+	judged unshare -Ur
+	judged unshare -Ur setpriv --bounding-set="$docker_caps"
+	judged unshare -Ur setpriv --bounding-set=-all
+	# The namespace that the program itself makes is heaptap's, too.
+	setpriv --bounding-set="$docker_caps" "$bin/heaptap" run -q -b ptrace -o "$bin/r.json" -- unshare -Ur "$bin/leak" >"$bin/out"
+	jq -e '.processes[] | select(.comm == "leak") | .scan.definite.blocks > 0' "$bin/r.json"
+}
+
+@test "containers: attach and scan work with default capabilities, on what has no more than these (T9)" {
+	need_root
+	start setpriv --bounding-set="$docker_caps" "$T/spin"
+	TARGET=$PID
+	wait_for says setpriv ready
+	report=$BATS_TEST_TMPDIR/report.json
+	for caps in "$docker_caps" -sys_ptrace; do
+		setpriv --bounding-set="$caps" "$HEAPTAP" attach -b ptrace -q -t 1s --max-pause 60s --force -o "$report" "$TARGET"
+		is .scan.reason null
+		[ "$(field .totals.allocs)" -gt 0 ]
+		setpriv --bounding-set="$caps" "$HEAPTAP" scan --max-pause 60s "$TARGET"
+	done
+	untouched "$TARGET"
+}
+
+@test "containers: a process with more capabilities than heaptap is refused, and the message names SYS_PTRACE alone (T9)" {
+	need_root
+	spinning
+	run -3 setpriv --bounding-set="$docker_caps" "$HEAPTAP" attach -b ptrace -t 1s "$TARGET"
+	[[ "$output" == *"try: give the container the capability SYS_PTRACE, or run heaptap on the host" ]]
+	run -3 setpriv --bounding-set="$docker_caps" "$HEAPTAP" scan "$TARGET"
+	[[ "$output" == *"which needs CAP_SYS_PTRACE"* ]]
+	setpriv --bounding-set="$docker_caps,+sys_ptrace" "$HEAPTAP" attach -b ptrace -q -t 1s --no-scan "$TARGET"
+	untouched "$TARGET"
 }
 
 @test "containers: without /dev/null heaptap works, or says why not" {

@@ -77,6 +77,27 @@ drowned() {
 	untouched "$TARGET"
 }
 
+@test "losses: where events were lost, no rule of --fail-on passes (F1, T6)" {
+	local rule
+	not_by_inline "threads wait for heaptap, so that nothing is lost"
+	for rule in definite errors growth:5%; do
+		traced --ring-size 4K -d 0 --fail-on "$rule" -- "$T/threads" 8 20000
+		[ "$(field .lost.allocs)" -gt 0 ] || skip "nothing was lost here"
+		[ "$status" -eq 6 ]
+		grep -qx 'heaptap: run: --fail-on: no verdict: events were lost' "$err"
+		no_line passed "$err"
+	done
+	stepping
+	attached --fail-on definite --ring-size 4096 "$TARGET"
+	kill -STOP "$TAP"
+	step "burst 10000"
+	kill -CONT "$TAP"
+	kill -INT "$TAP"
+	ended "$TAP" 5
+	no_line passed "$err"
+}
+
+# bats test_tags=core
 # bats test_tags=core,ptrace,inline
 @test "losses: attach with losses ends with status 5" {
 	stepping

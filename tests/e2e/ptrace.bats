@@ -75,6 +75,81 @@ same_reports() {
 	ended "$tap" 0
 }
 
+# other_tool [COMMAND...]: a tool with uprobes on the allocator of all processes; its PID is in $other. Without COMMAND it is
+# a heaptap that follows.
+other_tool() {
+	start "$T/spin" 1
+	local one=$PID
+	wait_for says spin ready
+	[ "$#" -gt 0 ] || set -- "$HEAPTAP" run -q -b bpf -f -o "$BATS_TEST_TMPDIR/other.json" -- "$T/idle"
+	start "$@"
+	other=$PID
+	wait_for has_probes "$one"
+}
+
+# is_no_pass STATUS: the command ended so, and did not say that it has passed
+is_no_pass() {
+	[ "$status" -eq "$1" ] || { echo "status $status"; cat "$err"; return 1; }
+	no_line passed "$err"
+}
+
+@test "ptrace: beside uprobes of another tool nothing is watched, and no rule of --fail-on passes (T6)" {
+	local other rule program
+	with_bpf_only "the other tool traces by BPF"
+	not_by_inline "the other tool traces by BPF"
+	other_tool
+	for rule in definite errors growth:5%; do
+		traced -b ptrace --fail-on "$rule" -- "$T/leak"
+		is_no_pass 6
+	done
+	grep -q 'libc.*no breakpoint at .* somebody else.*: no call of its functions is seen' "$err"
+	for program in nothing leak_cpp dlopen; do
+		traced -b ptrace --fail-on definite -- "$T/$program" "$T/plug_leak.so" "$T/plug_own.so"
+		is_no_pass 6
+		is .watched false
+		is .scan null
+	done
+	traced -b ptrace -f --fail-on definite -- /bin/sh -c "'$T/leak'; '$T/leak' & wait"
+	is_no_pass 6
+	jq -e 'all(.processes[]; .watched | not)' "$report"
+	spinning
+	run -6 "$HEAPTAP" attach -b ptrace --fail-on definite "$TARGET"
+	[[ $output == *"somebody else"* ]]
+}
+
+# overlaid COMMAND...: a run by ptrace, where this tool places uprobes when the program runs already
+overlaid() {
+	local other
+	err=$BATS_TEST_TMPDIR/run.err
+	report=$BATS_TEST_TMPDIR/run.json
+	stepping bash -c 'exec "$0" run -b ptrace --fail-on definite --force -o "$1" -- "$2" 2>"$3"' "$HEAPTAP" "$report" "$T/step" "$err"
+	step "alloc 1 100"
+	other_tool "$@"
+	step "alloc 3 100"
+	exec {STEP[1]}>&-
+	status=0
+	wait "$STEP_PID" || status=$?
+	is_no_pass 6
+	grep -qE 'another program has a uprobe on [a-z_]+: calls are missed|others have uprobes in it' "$err"
+	[ "$(field .lost.other)" -gt 0 ]
+	kill -INT "$other"
+	wait_for gone "$other"
+}
+
+@test "ptrace: uprobes of another tool that come during the trace are noticed, and no rule of --fail-on passes (T6)" {
+	with_bpf_only "the other tool traces by BPF"
+	not_by_inline "the other tool traces by BPF"
+	overlaid
+}
+
+@test "ptrace: a uprobe on the first instruction of malloc alone, which needs no page in the process, is noticed (T6)" {
+	local libc
+	command -v bpftrace >/dev/null || skip "no bpftrace"
+	timeout 60 bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1 || skip "bpftrace does not work here"
+	libc=$(ldd "$T/step" | awk '$1 ~ /^libc\.so/ { print $3 }')
+	overlaid timeout -s INT 120 bpftrace -e "uprobe:$libc:malloc { @calls = count(); }"
+}
+
 @test "ptrace: same reports as by BPF: children with copies of the memory, with their parent's, with their own (A14, A16)" {
 	same_reports -f -- "$T/fork" 5
 	same_reports -f --max-procs 2 -- "$T/fork" 5 1

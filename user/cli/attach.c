@@ -114,9 +114,9 @@ int attach_status(const struct options *o, struct session *s)
 
 	int status;
 
-	if (found < 0)
+	if (found == -ENODATA)
 		return STATUS_NO_VERDICT;
-	if (found)
+	if (found > 0)
 		return o->error_exitcode ? (int)o->error_exitcode : STATUS_FINDINGS;
 	status = session_status(s);
 	return status == STATUS_DONE && session_lacks_functions(s) ? STATUS_NO_VERDICT : status;

@@ -57,8 +57,10 @@ static void finish(struct run *r)
 		warn("run: --perturb: no effect: no glibc in the program");
 	r->is_unwritten = session_report(r->tracees.session);
 	if (!r->is_unwritten && session_has_losses(r->tracees.session))
-		warn("run: events were lost (\"lost\" in the report), so its numbers are not exact; "
-		     "the exit status is that of the program and does not show it");
+		warn("run: events were lost (\"lost\" in the report), so its numbers are not exact%s",
+		     options_have_rule(r->options)
+			     ? ""
+			     : "; the exit status is that of the program and does not show it");
 }
 
 static void report(struct run *r)
@@ -187,7 +189,8 @@ static int program_status(int status)
 }
 
 /*
- * The program's @status, or another one by the rules of --fail-on. A program that could not be traced has no verdict.
+ * The program's @status, or another one by the rules of --fail-on. A program that could not be traced has no verdict,
+ * and neither has one whose events were lost.
  * Without its report a run is no success.
  */
 static int judged_status(const struct run *r, int status)

@@ -83,11 +83,10 @@ static void clear_capabilities(struct __user_cap_data_struct data[2], u64 left)
 	}
 }
 
-static void drop_capabilities(u32 of, u64 more)
+/* The capabilities that the jobs @of need, as a mask. */
+static u64 capabilities_of(u32 of)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2];
-	u64 left = more;
+	u64 left = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 		if (kept[i].of & of)
@@ -95,11 +94,27 @@ static void drop_capabilities(u32 of, u64 more)
 	/* Before Linux 5.9 there is no smaller capability for the files of mappings. */
 	if (of & (SCANS | GUARDING) && prctl(PR_CAPBSET_READ, CHECKPOINT_RESTORE, 0, 0, 0) < 0)
 		left |= 1ULL << CAP_SYS_ADMIN;
+	return left;
+}
+
+static void drop_capabilities(u32 of, u64 more)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	u64 left = capabilities_of(of);
+
 	if (syscall(SYS_capget, &head, data)) {
 		debug("privileges: %s", strerror(errno));
 		return;
 	}
-	clear_capabilities(data, left);
+	/*
+	 * Without CAP_SYS_PTRACE the kernel lets a process trace and read only processes whose permitted
+	 * capabilities it has too (security/commoncap.c). In a container, programs of root have those of the
+	 * container.
+	 */
+	if (left & ~data[0].effective & 1ULL << CAP_SYS_PTRACE)
+		return;
+	clear_capabilities(data, left | more);
 	if (syscall(SYS_capset, &head, data))
 		debug("privileges: capabilities stay: %s", strerror(errno));
 }

@@ -20,10 +20,10 @@ enum privileges_for {
 /*
  * Call it before there are other threads: capabilities belong to each thread by itself. Programs that heaptap starts
  * have had their fork already (launch_prepare()). From now on, this thread and those that it makes have only the
- * capabilities that @what needs, and those of the mask @more. No program that they execute gains privileges, system
- * calls that @what does not need and that change the machine or other processes fail with EPERM, and the memory of
- * heaptap is in no core file. There is no way back. A kernel without one of these keeps that one as it was. Makes
- * system calls only, but for messages of -v.
+ * capabilities that @what needs, and those of the mask @more; a job that needs CAP_SYS_PTRACE and has it not keeps all
+ * that it has. No program that they execute gains privileges, system calls that @what does not need and that change the
+ * machine or other processes fail with EPERM, and the memory of heaptap is in no core file. There is no way back. A
+ * kernel without one of these keeps that one as it was. Makes system calls only, but for messages of -v.
  */
 void privileges_drop(enum privileges_for what, u64 more);
 

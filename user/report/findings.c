@@ -421,6 +421,9 @@ bool finding_doubt(const struct report_process *p, size_t i, char *text, size_t 
 	else if ((lost.allocs || lost.frees) && !i--)
 		snprintf(text, size, "events were lost: %s allocations, %s frees",
 			 human_count(lost.allocs).text, human_count(lost.frees).text);
+	else if (lost.other > lost.abandoned && !i--)
+		snprintf(text, size, "calls may be missing: %s other events were lost",
+			 human_count(lost.other - lost.abandoned).text);
 	else if (nr_dropped && !i--)
 		snprintf(text, size, "%s wrong releases are not in the list", human_count(nr_dropped).text);
 	else

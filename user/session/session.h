@@ -126,10 +126,11 @@ void session_reported(struct session *s);
 int session_finish_events(struct session *s) __must_check;
 
 /*
- * Did the last report meet a rule of --fail-on? 1 = yes; 0 = no, or there are no rules; -ENODATA, logged: not measured,
- * because a process has no verdict, nothing in it could be watched, or no file has a function of --alloc.
+ * Did the last report meet a rule of --fail-on? 1 = yes; 0 = no, or there are no rules. Logged: -ENODATA, not measured,
+ * because a process has no verdict, nothing in it could be watched, or no file has a function of --alloc; -EIO, events
+ * were lost.
  */
-int session_findings(const struct session *s);
+int session_findings(struct session *s);
 /* True after session_stop() if no mapped file has a function that --alloc names, which was logged. */
 bool session_lacks_functions(const struct session *s);
 

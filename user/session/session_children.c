@@ -156,7 +156,8 @@ int session_fork(struct session *s, struct process *parent, const struct event_h
 		return 0;
 	}
 	child->tuned.has_unseen = parent->tuned.has_unseen;
-	child->nr_unplaced = child->nr_left_out = parent->nr_left_out;
+	child->nr_unplaced = parent->nr_unplaced;
+	child->nr_left_out = parent->nr_left_out;
 	session_tune_process(s, child);
 	child->notes.is_paused = parent->notes.is_paused;
 	child->maps_read_ns = clock_now_ns();

@@ -393,7 +393,7 @@ static void log_findings(const struct session *s, bool has_failed)
 		info("%s: passed: %s", s->options->command, text);
 }
 
-int session_findings(const struct session *s)
+int session_findings(struct session *s)
 {
 	if (session_has_findings(s, &s->options->fail)) {
 		log_findings(s, true);
@@ -407,13 +407,17 @@ int session_findings(const struct session *s)
 	/* The functions were logged. */
 	if (s->found.nr_unwatched || s->nr_missing)
 		return -ENODATA;
-	if (!s->found.nr_unjudged || !s->options->fail.on_definite) {
-		log_findings(s, false);
-		return 0;
+	if (s->found.nr_unjudged && s->options->fail.on_definite) {
+		error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command,
+		      s->found.nr_unjudged, s->found.nr_unjudged == 1 ? "" : "es");
+		return -ENODATA;
 	}
-	error("%s: --fail-on: no leak verdict on %zu process%s", s->options->command, s->found.nr_unjudged,
-	      s->found.nr_unjudged == 1 ? "" : "es");
-	return -ENODATA;
+	if (session_has_losses(s)) {
+		error("%s: --fail-on: no verdict: events were lost", s->options->command);
+		return -EIO;
+	}
+	log_findings(s, false);
+	return 0;
 }
 
 bool session_lacks_functions(const struct session *s)

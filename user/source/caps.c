@@ -275,11 +275,12 @@ const char *caps_ptrace_advice(void)
 	struct caps_env env;
 
 	caps_read_env(&env);
-	if (env.is_confined)
-		return ON_HOST;
+	/* Root of a user namespace with the capability may trace whom it has made, and was refused somebody else. */
 	if (env.privileges & (1ULL << CAP_SYS_PTRACE))
-		return NULL;
-	return env.is_root ? CAPS_FOR_CONTAINER : SUDO;
+		return env.is_confined ? ON_HOST : NULL;
+	if (env.is_root)
+		return "give the container the capability SYS_PTRACE, or run heaptap on the host";
+	return env.is_confined ? ON_HOST : SUDO;
 }
 
 /* Fill reason and advice from the first rule that applies; what caps_probe() returns. */

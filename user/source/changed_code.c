@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "arch/insn.h"
@@ -218,14 +219,30 @@ static bool read_file_code(const struct mapping *map, u64 vaddr, u32 *code)
 		       (ssize_t)sizeof(*code);
 }
 
+/* The same bytes in memory and in the file. False: they cannot be read. */
+static bool read_both(const struct proc_memory *mem, const struct mapping *map, u64 vaddr, u32 *memory,
+		      u32 *file)
+{
+	return read_file_code(map, vaddr, file) &&
+	       proc_memory_read(mem, vaddr + map->bias, memory, sizeof(*memory)) == (ssize_t)sizeof(*memory);
+}
+
 /* Is the code at @vaddr that of the file? Other memory may be mapped there by now. */
 static bool is_of_file(const struct proc_memory *mem, const struct mapping *map, u64 vaddr)
 {
 	u32 memory, file;
 
-	return read_file_code(map, vaddr, &file) &&
-	       proc_memory_read(mem, vaddr + map->bias, &memory, sizeof(memory)) == (ssize_t)sizeof(memory) &&
-	       memory == file;
+	return read_both(mem, map, vaddr, &memory, &file) && memory == file;
+}
+
+/* Is there a breakpoint at @vaddr that the file of @f does not have? x86's is one byte. */
+static bool has_breakpoint(const struct proc_memory *mem, const struct mapping *map,
+			   const struct probed_file *f, u64 vaddr)
+{
+	u32 memory, file;
+	size_t len = f->machine == EM_X86_64 || f->machine == EM_386 ? 1 : sizeof(memory);
+
+	return read_both(mem, map, vaddr, &memory, &file) && memcmp(&memory, &file, len);
 }
 
 static const char *point_name(const struct probed_file *f, const struct probe_point *point)
@@ -281,4 +298,28 @@ size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapp
 			*function = point_name(f, point);
 	}
 	return nr;
+}
+
+const char *changed_code_of_others(const struct probed_file *f)
+{
+	struct mapping own = f->code;
+	size_t len = own.end - own.start;
+	void *code =
+		mmap(NULL, len, PROT_READ | PROT_EXEC, MAP_PRIVATE, own.module->fd, (off_t)own.file_offset);
+	struct proc_memory mem;
+	const char *function = NULL;
+
+	if (code == MAP_FAILED)
+		return NULL;
+	own.bias += (taddr_t)(uintptr_t)code - own.start;
+	own.start = (taddr_t)(uintptr_t)code;
+	own.end = own.start + len;
+	if (!proc_memory_open(&mem, getpid())) {
+		for (u32 i = 0; i < f->nr_points && !function; i++)
+			if (has_breakpoint(&mem, &own, f, f->points[i].vaddr))
+				function = point_name(f, &f->points[i]);
+		proc_memory_close(&mem);
+	}
+	munmap(code, len);
+	return function;
 }

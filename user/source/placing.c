@@ -25,6 +25,7 @@ struct placement {
 	pid_t pid; /* 0 = for all processes */
 	u32 module;
 	taddr_t bias, start, end; /* with is_per_mapping */
+	int result;		  /* of put_in() */
 };
 
 void placing_init(struct placing *p, const struct placing_ops *ops, void *ctx,
@@ -230,11 +231,29 @@ static int scan_if_new(struct placing *p, const struct target *t, const struct m
 	return 0;
 }
 
+/* The process whose calls the probes of @pid see, 0 = all processes. */
+static pid_t scope_of(const struct placing *p, pid_t pid)
+{
+	return p->options.is_shared ? 0 : pid;
+}
+
+/* Have the probes of the file not been put in? */
+static bool placement_has_failed(const struct placing *p, pid_t pid, u32 module)
+{
+	for (size_t i = 0; i < p->nr_placements; i++) {
+		const struct placement *at = &p->placements[i];
+
+		if (at->result && at->pid == scope_of(p, pid) && at->module == module)
+			return true;
+	}
+	return false;
+}
+
 static int note_allocator(const struct placing *p, struct target *t, const struct module *m)
 {
 	const struct probed_file *f = m->id < p->nr_files ? &p->files[m->id] : NULL;
 
-	if (!f || !f->list.nr || f->is_left)
+	if (!f || !f->list.nr || f->is_left || placement_has_failed(p, t->pid, m->id))
 		return 0;
 	probe_list_note_blurred(&f->list, t->blurred);
 	return target_add_allocator(t, m, f->list.kind);
@@ -248,6 +267,8 @@ static int put_in_file(struct placing *p, struct target *t, const struct mapping
 	int err = f->is_known || !p->ops->new_file ? 0 : p->ops->new_file(p->ctx, m, elf);
 
 	f->is_known = true;
+	f->code = *map;
+	f->machine = elf->machine;
 	if (err || is_omitted(p, m))
 		return err;
 	err = scan_if_new(p, t, map, elf);
@@ -260,12 +281,6 @@ static int put_in_file(struct placing *p, struct target *t, const struct mapping
 	if (!err)
 		err = p->ops->put_in(p->ctx, t, map, f, elf);
 	return err ? err : note_allocator(p, t, m);
-}
-
-/* The process whose calls the probes of @pid see, 0 = all processes. */
-static pid_t scope_of(const struct placing *p, pid_t pid)
-{
-	return p->options.is_shared ? 0 : pid;
 }
 
 static struct placement *find_placement(const struct placing *p, pid_t pid, const struct mapping *map)
@@ -291,7 +306,9 @@ static int add_placement(struct placing *p, const struct placement *at)
 
 static int place_new(struct placing *p, struct target *t, const struct mapping *map)
 {
-	const struct placement at = { scope_of(p, t->pid), map->module->id, map->bias, map->start, map->end };
+	const struct placement at = {
+		scope_of(p, t->pid), map->module->id, map->bias, map->start, map->end, 0
+	};
 	struct elf *elf;
 	int err = add_placement(p, &at);
 
@@ -308,7 +325,9 @@ static int place_new(struct placing *p, struct target *t, const struct mapping *
 	elf_close(elf);
 	if (err == -EINPROGRESS)
 		p->nr_placements--;
-	return err;
+	else
+		p->placements[p->nr_placements - 1].result = err;
+	return err < 0 ? err : 0;
 }
 
 /* A file may have several executable mappings. */
@@ -384,7 +403,7 @@ static int forget_unmapped(struct placing *p, const struct target *t)
 	return err;
 }
 
-/* How many of the files of @t have no probes, because there was no room. */
+/* How many of the files of @t have no probes, because there was no room, or because the source has left them out. */
 static int count_left_out(const struct placing *p, const struct target *t)
 {
 	const struct module *last = NULL;
@@ -398,6 +417,8 @@ static int count_left_out(const struct placing *p, const struct target *t)
 		nr += m->id < p->nr_files && p->files[m->id].is_left_out;
 		last = m;
 	}
+	for (size_t i = 0; i < p->nr_placements; i++)
+		nr += p->placements[i].pid == t->pid && p->placements[i].result == PLACING_LEAVES_OUT;
 	return nr;
 }
 
@@ -505,4 +526,22 @@ size_t placing_look(const struct placing *p, const struct target *t, const char 
 	}
 	proc_memory_close(&mem);
 	return nr;
+}
+
+void placing_look_for_others(struct placing *p)
+{
+	for (size_t i = 0; i < p->nr_files; i++)
+		p->files[i].function_of_others =
+			p->files[i].nr_points ? changed_code_of_others(&p->files[i]) : NULL;
+}
+
+const char *placing_function_of_others(const struct placing *p, pid_t pid)
+{
+	for (size_t i = 0; i < p->nr_placements; i++) {
+		const struct placement *at = &p->placements[i];
+
+		if (at->pid == pid && !at->result && p->files[at->module].function_of_others)
+			return p->files[at->module].function_of_others;
+	}
+	return NULL;
 }

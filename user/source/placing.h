@@ -36,8 +36,11 @@ struct probe_point {
 /* A file and its probes, for all processes that map it. */
 struct probed_file {
 	bool is_known, is_scanned;
-	bool is_left_out; /* there was no room for its functions or markers */
-	bool is_left;	  /* placing_leave() */
+	bool is_left_out;		/* there was no room for its functions or markers */
+	bool is_left;			/* placing_leave() */
+	u16 machine;			/* EM_... */
+	struct mapping code;		/* in one of the processes */
+	const char *function_of_others; /* placing_look_for_others() */
 	struct probe_list list;
 	struct note_probe *notes; /* owned; its markers, note_places says where */
 	u64 *note_places;	  /* owned */
@@ -46,6 +49,9 @@ struct probed_file {
 	struct probe_point *points;  /* owned; sorted by kind */
 	u32 nr_points;
 };
+
+/* put_in(): logged; calls in the file will not be seen. */
+enum { PLACING_LEAVES_OUT = 1 };
 
 /* The source's part. Functions return 0 or -errno; @ctx is the one of placing_init(). */
 struct placing_ops {
@@ -135,3 +141,10 @@ void placing_watch(const struct placing *p, const struct target *t, struct watch
  * *@function names the first one, static or of the file's table. Places that cannot be read do not count.
  */
 size_t placing_look(const struct placing *p, const struct target *t, const char **function);
+
+/*
+ * Look for probes of other programs for all processes, at our places in each file. placing_function_of_others(): the
+ * name of a function of @pid that had one then, static or of the file's table; NULL: none.
+ */
+void placing_look_for_others(struct placing *p);
+const char *placing_function_of_others(const struct placing *p, pid_t pid);

@@ -34,6 +34,7 @@ static const u64 launch_wait_ns = 10ULL * 1000 * 1000 * 1000;
 struct attached {
 	pid_t pid;
 	struct trap_watch watch;
+	bool is_refused; /* no calls of it are seen */
 };
 
 /* For each thread that waits for an answer, its process. */
@@ -74,15 +75,58 @@ static int add_notes(void *ctx, u32 first, const struct note_probe *notes, u32 n
 	return guardian_set_notes(s->guardian, first, notes, nr);
 }
 
-static void explain_place(const struct target *t, const struct module *m, const struct place *place, int err)
+/* There can be no breakpoint at @place. */
+static void explain_place(const struct target *t, const struct module *m, const struct place *place, int err,
+			  bool is_for_calls)
 {
-	warn("probe: %s: PID %d: no breakpoint at 0x%" PRIx64 ": %s", m->path, t->pid, place->addr,
+	warn("probe: %s: PID %d: no breakpoint at 0x%" PRIx64 ": %s%s", m->path, t->pid, place->addr,
 	     err == -EEXIST ? "there is one of somebody else's"
 	     : err == -EIO  ? "the code is shared with other processes, or cannot be written"
-			    : strerror(-err));
+			    : strerror(-err),
+	     is_for_calls ? ": no call of its functions is seen" : "");
 }
 
-/* Put breakpoints in. A place where there can be none is left out, with a message. */
+static struct attached *find_attached(const struct ptrace_source *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->nr_attached; i++)
+		if (s->attached[i].pid == pid)
+			return &s->attached[i];
+	return NULL;
+}
+
+static u32 skip_calls(const struct probed_file *f, u32 at)
+{
+	while (at < f->nr_points && f->points[at].kind <= POINT_ALLOC)
+		at++;
+	return at;
+}
+
+static bool has_malloc(const struct probed_file *f)
+{
+	for (size_t i = 0; i < f->list.nr; i++)
+		if (!strcmp(f->list.sites[i].row->name, "malloc"))
+			return true;
+	return false;
+}
+
+/*
+ * No call of @f's functions is seen. If one is malloc, calls of other allocators are left out from then on, too: those
+ * of new would look as if they had failed.
+ */
+static int leave_calls_out(const struct ptrace_source *s, const struct target *t, const struct mapping *map,
+			   const struct probed_file *f)
+{
+	struct attached *a = find_attached(s, t->pid);
+
+	if (a && has_malloc(f))
+		a->is_refused = true;
+	return guardian_do(s->guardian, COMMAND_REMOVE, t->pid, map->start, map->end);
+}
+
+/*
+ * Put breakpoints in. A place where there can be none is left out, with a message; if it is for calls, all such places
+ * of the file are, because the numbers would be wrong.
+ */
 static int put_in(void *ctx, const struct target *t, const struct mapping *map, const struct probed_file *f,
 		  struct elf *elf)
 {
@@ -98,8 +142,10 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 		[POINT_LEAK_CHECK] = PLACE_LEAK_CHECK,
 	};
 	const struct ptrace_source *s = ctx;
+	const struct attached *a = find_attached(s, t->pid);
 	auto_free struct place *places = calloc(f->nr_points, sizeof(*places));
-	u32 done = 0, nr;
+	bool is_left_out = a && a->is_refused && f->list.nr;
+	u32 done = is_left_out ? skip_calls(f, 0) : 0, nr;
 	int err = 0;
 
 	(void)elf;
@@ -110,14 +156,19 @@ static int put_in(void *ctx, const struct target *t, const struct mapping *map, 
 					    .probe = f->points[i].probe,
 					    .kind = kinds[f->points[i].kind] };
 	while (!err && done < f->nr_points) {
+		bool is_for_calls;
+
 		err = guardian_add_places(s->guardian, t->pid, places + done, f->nr_points - done, &nr);
 		done += nr;
 		if (!err || err == -EPIPE || err == -ESRCH || err == -ENOMEM)
 			continue;
-		explain_place(t, map->module, &places[done++], err);
-		err = 0;
+		is_for_calls = f->points[done].kind <= POINT_ALLOC;
+		explain_place(t, map->module, &places[done], err, is_for_calls);
+		err = is_for_calls ? leave_calls_out(s, t, map, f) : 0;
+		is_left_out |= is_for_calls;
+		done = is_for_calls ? skip_calls(f, done) : done + 1;
 	}
-	return err;
+	return err ? err : is_left_out ? PLACING_LEAVES_OUT : 0;
 }
 
 static int is_ptrace_call(void *ctx, const struct elf_symbol *sym)
@@ -243,24 +294,37 @@ static int give_maps(struct ptrace_source *s, const struct target *t)
 	return guardian_set_maps(s->guardian, t->pid, maps, (u32)t->maps.nr);
 }
 
-static struct attached *find_attached(const struct ptrace_source *s, pid_t pid)
+/* Look for probes and breakpoints of others at our places in @a, and for those of ours that they have taken out. */
+static void look_at_places(struct ptrace_source *s, struct attached *a)
 {
-	for (size_t i = 0; i < s->nr_attached; i++)
-		if (s->attached[i].pid == pid)
-			return &s->attached[i];
-	return NULL;
+	trap_watch_check(&a->watch, placing_function_of_others(&s->placing, a->pid));
+	if (guardian_do(s->guardian, COMMAND_CHECK, a->pid, 0, 0))
+		debug("ptrace: PID %d: has gone", a->pid);
+}
+
+static void look_at_process(struct ptrace_source *s, pid_t pid)
+{
+	struct attached *a = find_attached(s, pid);
+
+	if (!a || s->is_detached)
+		return;
+	placing_look_for_others(&s->placing);
+	look_at_places(s, a);
+}
+
+static void source_ptrace_look(struct source *source, const struct target *t)
+{
+	look_at_process(self(source), t->pid);
 }
 
 static int source_ptrace_update(struct source *source, struct target *t)
 {
 	struct ptrace_source *s = self(source);
-	int nr = placing_update(&s->placing, t);
-	int err = nr < 0 ? nr : give_maps(s, t);
+	int nr = placing_update(&s->placing, t), err = nr < 0 ? nr : give_maps(s, t);
 
 	if (nr >= 0 && err && err != -ESRCH)
 		error("ptrace: PID %d: %s", t->pid, strerror(-err));
-	if (find_attached(s, t->pid))
-		trap_watch_check(&find_attached(s, t->pid)->watch);
+	look_at_process(s, t->pid);
 	return err ? err : nr;
 }
 
@@ -270,8 +334,10 @@ static void forget_image(struct ptrace_source *s, pid_t pid)
 	struct attached *a = find_attached(s, pid);
 
 	placing_forget(&s->placing, pid);
-	if (a)
-		trap_watch_new_image(&a->watch);
+	if (!a)
+		return;
+	a->is_refused = false;
+	trap_watch_new_image(&a->watch);
 }
 
 /* Report why @pid may not be traced. */
@@ -292,8 +358,8 @@ static void explain_denied(pid_t pid)
 	if (yama)
 		error("target: PID %d: not permitted to trace it: %s", pid, yama);
 	else
-		error("target: PID %d: not permitted to trace it: it is another user's, or its program may not "
-		      "be read%s%s",
+		error("target: PID %d: not permitted to trace it: it is another user's, its program may not be "
+		      "read, or it has capabilities that heaptap has not%s%s",
 		      pid, advice ? "; try: " : "", advice ? advice : "");
 }
 
@@ -303,7 +369,7 @@ static int note_attached(struct ptrace_source *s, pid_t pid)
 
 	if (err)
 		return err;
-	s->attached[s->nr_attached].pid = pid;
+	s->attached[s->nr_attached] = (struct attached){ .pid = pid };
 	trap_watch_begin(&s->attached[s->nr_attached++].watch, pid);
 	return 0;
 }
@@ -413,11 +479,11 @@ static void take_change(struct ptrace_source *s, pid_t pid, bool is_aside)
 /* Uprobes of others may have come to our places, and gone again with our breakpoints. */
 static void check_places(struct ptrace_source *s)
 {
-	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++) {
-		trap_watch_check(&s->attached[i].watch);
-		if (guardian_do(s->guardian, COMMAND_CHECK, s->attached[i].pid, 0, 0))
-			debug("ptrace: PID %d: has gone", s->attached[i].pid);
-	}
+	if (s->is_detached)
+		return;
+	placing_look_for_others(&s->placing);
+	for (size_t i = 0; i < s->nr_attached; i++)
+		look_at_places(s, &s->attached[i]);
 }
 
 static void forget_attached(struct ptrace_source *s, pid_t pid)
@@ -438,6 +504,7 @@ static void source_ptrace_forget(struct source *source, pid_t pid)
 static int note_child(struct ptrace_source *s, const struct process_event *birth)
 {
 	pid_t parent = (pid_t)birth->h.pid, pid = (pid_t)birth->child_pid;
+	const struct attached *a;
 	int err;
 
 	/* Another process may have had its PID. */
@@ -445,6 +512,8 @@ static int note_child(struct ptrace_source *s, const struct process_event *birth
 	err = note_attached(s, pid);
 	if (err || birth->h.flags & EVENT_NO_COPY)
 		return err;
+	a = find_attached(s, parent);
+	find_attached(s, pid)->is_refused = a && a->is_refused;
 	return placing_copy(&s->placing, parent, pid);
 }
 
@@ -482,6 +551,8 @@ static int source_ptrace_poll(struct source *source, const struct sink *sink)
 
 		if (kind == EVENT_EXEC)
 			forget_image(s, pid);
+		if (kind == EVENT_EXIT)
+			look_at_process(s, pid);
 		err = sink->record(sink->ctx, h, (size_t)len);
 		err = err ? err : noted;
 		if (source_waits_at(kind))
@@ -555,8 +626,6 @@ static size_t source_ptrace_lifelines(struct source *source, int fds[SOURCE_MAX_
 static void source_ptrace_detach(struct source *source)
 {
 	struct ptrace_source *s = self(source);
-	for (size_t i = 0; i < s->nr_attached && !s->is_detached; i++)
-		trap_watch_check(&s->attached[i].watch);
 	if (!s->is_detached)
 		placing_report_missing(&s->placing);
 	if (!s->is_detached && guardian_do(s->guardian, COMMAND_DETACH, 0, 0, 0))
@@ -632,7 +701,11 @@ static void start(struct source *source, pid_t pid)
 static pid_t exiting(struct source *source, int *status)
 {
 	struct ptrace_source *s = self(source);
-	return s->is_detached ? 0 : guardian_exiting(s->guardian, status);
+	pid_t pid = s->is_detached ? 0 : guardian_exiting(s->guardian, status);
+
+	if (pid)
+		look_at_process(s, pid);
+	return pid;
 }
 
 static void let_end(struct source *source, pid_t pid)
@@ -677,6 +750,7 @@ const struct source_ops source_ptrace = {
 	.resume = source_ptrace_resume,
 	.set_depth = source_ptrace_set_depth,
 	.losses = source_ptrace_losses,
+	.look = source_ptrace_look,
 	.forget_stacks = source_ptrace_forget_stacks,
 	.lifelines = source_ptrace_lifelines,
 	.detach = source_ptrace_detach,

@@ -90,13 +90,22 @@ void trap_watch_begin(struct trap_watch *w, pid_t pid)
 	     pid);
 }
 
-/* A uprobe at the place of a breakpoint takes its calls, and nothing else shows that. */
-static void check_uprobes(struct trap_watch *w)
+/*
+ * A uprobe at the place of a breakpoint takes its calls. In the memory of the process both are the same byte, and the
+ * kernel needs no page for a uprobe whose instruction it can emulate.
+ */
+static void check_uprobes(struct trap_watch *w, const char *function_of_others)
 {
-	if (w->had_uprobes || w->is_overlaid || !has_uprobes(w->pid))
+	if (w->is_overlaid)
+		return;
+	if (function_of_others)
+		warn("ptrace: PID %d: another program has a uprobe on %s: calls are missed", w->pid,
+		     function_of_others);
+	else if (!w->had_uprobes && has_uprobes(w->pid))
+		warn("ptrace: PID %d: others have uprobes in it: calls may be missed", w->pid);
+	else
 		return;
 	w->is_overlaid = true;
-	warn("ptrace: PID %d: others have uprobes in it: calls may be missed", w->pid);
 }
 
 /*
@@ -122,9 +131,9 @@ static void check_handler(struct trap_watch *w)
 	     w->pid);
 }
 
-void trap_watch_check(struct trap_watch *w)
+void trap_watch_check(struct trap_watch *w, const char *function_of_others)
 {
-	check_uprobes(w);
+	check_uprobes(w, function_of_others);
 	check_handler(w);
 }
 

@@ -21,8 +21,11 @@ struct trap_watch {
  */
 void trap_watch_begin(struct trap_watch *w, pid_t pid);
 
-/* To be called now and then. Warns once of each trouble. */
-void trap_watch_check(struct trap_watch *w);
+/*
+ * To be called now and then. @function_of_others: a probed function where another program has a uprobe, or NULL. Warns
+ * once of each trouble.
+ */
+void trap_watch_check(struct trap_watch *w, const char *function_of_others);
 
 /* The process has executed another program: uprobes of its former memory have gone. */
 void trap_watch_new_image(struct trap_watch *w);
