@@ -7,6 +7,8 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "arch/waits.h"
+
 static bool stops_process(int sig)
 {
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
@@ -78,8 +80,13 @@ bool stop_hides_signal(pid_t tid, int sig)
 	return false;
 }
 
+/*
+ * In other stops the kernel does not look at the result of the call any more. A process that SIGSTOP stops has its
+ * waits end without heaptap, too.
+ */
 int stop_end(pid_t tid, enum stop stop, int request, int sig)
 {
-	(void)stop;
+	if (stop == STOP_ASKED || (stop == STOP_SIGNAL && !stops_process(sig)))
+		waits_go_on(tid);
 	return ptrace(request, tid, 0, sig) ? -errno : 0;
 }
