@@ -63,6 +63,14 @@ static bool is_native(const struct cpu *cpu)
 	return false;
 }
 
+const struct cpu *cpu_of_regs(const struct cpu_regs *regs)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++)
+		if (is_native(cpus[i]) && cpus[i]->regs_size == regs->size)
+			return cpus[i];
+	return NULL;
+}
+
 int cpu_of_thread(const struct cpu **out, pid_t tid)
 {
 	struct cpu_regs regs;
@@ -70,13 +78,8 @@ int cpu_of_thread(const struct cpu **out, pid_t tid)
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++) {
-		if (!is_native(cpus[i]) || cpus[i]->regs_size != regs.size)
-			continue;
-		*out = cpus[i];
-		return 0;
-	}
-	return -ENOTSUP;
+	*out = cpu_of_regs(&regs);
+	return *out ? 0 : -ENOTSUP;
 }
 
 const struct cpu *cpu_find(u16 elf_machine, u8 word_size, bool is_big)

@@ -50,6 +50,7 @@ struct cpu_memory {
 enum { CPU_NO_WORD = 255 };
 
 struct cpu_isa;
+struct cpu_waits;
 
 struct cpu {
 	const char *name;   /* as uname -m prints it: "x86_64" */
@@ -66,6 +67,7 @@ struct cpu {
 	const struct cpu_isa *isa; /* the instruction set */
 	const struct cpu_isa
 		*thumb; /* the instruction set of code whose pc has bit 0 set (ARM); NULL = none */
+	const struct cpu_waits *waits; /* system calls that wait (arch/waits.h); NULL = they are not known */
 	/* For a pc that is more than its word (ARM). NULL = the word. */
 	taddr_t (*get_pc)(const struct cpu_regs *regs);
 	void (*set_pc)(struct cpu_regs *regs, taddr_t value);
@@ -76,6 +78,9 @@ struct cpu {
  * fits (x32, a new CPU), else -errno.
  */
 int cpu_of_thread(const struct cpu **out, pid_t tid) __must_check;
+
+/* CPU of a thread with @regs of cpu_regs_read(), NULL if none fits. */
+const struct cpu *cpu_of_regs(const struct cpu_regs *regs);
 
 /* A CPU by the header of an ELF file. NULL if no CPU of the table fits. */
 const struct cpu *cpu_find(u16 elf_machine, u8 word_size, bool is_big);

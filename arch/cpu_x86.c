@@ -4,9 +4,11 @@
 
 #include <elf.h>
 
+#include "arch/waits.h"
+
 /* Words in the kernel's order: 64-bit, 32-bit. */
-enum { RBP = 4, RAX = 10, RCX, RDX, RSI, RDI, RIP = 16, RSP = 19, NR_WORDS_64 = 27 };
-enum { EDX = 2, EBP = 5, EAX = 6, EIP = 12, ESP = 15, NR_WORDS_32 = 17 };
+enum { RBP = 4, R10 = 7, R8 = 9, RAX, RCX, RDX, RSI, RDI, ORIG_RAX, RIP, RSP = 19, NR_WORDS_64 = 27 };
+enum { EDX = 2, EBP = 5, EAX = 6, ORIG_EAX = 11, EIP, ESP = 15, NR_WORDS_32 = 17 };
 
 /* All instructions that matter here are emulated, and the CPU can step: lengths are not needed. */
 static const struct cpu_isa isa = {
@@ -14,6 +16,69 @@ static const struct cpu_isa isa = {
 	.breakpoint = { 0xcc }, /* int3 */
 	.breakpoint_size = 1,
 };
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+static const struct wait_call calls_64[] = {
+	{ 0, WAIT_UNTOLD, 0 },	     /* read */
+	{ 1, WAIT_UNTOLD, 0 },	     /* write */
+	{ 19, WAIT_UNTOLD, 0 },	     /* readv */
+	{ 20, WAIT_UNTOLD, 0 },	     /* writev */
+	{ 40, WAIT_UNTOLD, 0 },	     /* sendfile */
+	{ 42, WAIT_UNTOLD, 0 },	     /* connect */
+	{ 43, WAIT_UNTOLD, 0 },	     /* accept */
+	{ 44, WAIT_UNTOLD, 0 },	     /* sendto */
+	{ 45, WAIT_UNTOLD, 0 },	     /* recvfrom */
+	{ 46, WAIT_UNTOLD, 0 },	     /* sendmsg */
+	{ 47, WAIT_UNTOLD, 0 },	     /* recvmsg */
+	{ 65, WAIT_UNTOLD, 0 },	     /* semop */
+	{ 128, WAIT_TIMESPEC, RDX }, /* rt_sigtimedwait */
+	{ 208, WAIT_TIMESPEC, R8 },  /* io_getevents */
+	{ 220, WAIT_TIMESPEC, R10 }, /* semtimedop */
+	{ 232, WAIT_MS, R10 },	     /* epoll_wait */
+	{ 275, WAIT_UNTOLD, 0 },     /* splice */
+	{ 281, WAIT_MS, R10 },	     /* epoll_pwait */
+	{ 288, WAIT_UNTOLD, 0 },     /* accept4 */
+	{ 299, WAIT_UNTOLD, 0 },     /* recvmmsg */
+	{ 307, WAIT_UNTOLD, 0 },     /* sendmmsg */
+	{ 333, WAIT_TIMESPEC, R8 },  /* io_pgetevents */
+	{ 426, WAIT_UNTOLD, 0 },     /* io_uring_enter */
+	{ 441, WAIT_TIMESPEC, R10 }, /* epoll_pwait2 */
+};
+
+/* syscall_32.tbl: their registers have no room for a mark. */
+static const struct wait_call calls_32[] = {
+	{ 3, WAIT_UNTOLD, 0 },	 /* read */
+	{ 4, WAIT_UNTOLD, 0 },	 /* write */
+	{ 102, WAIT_UNTOLD, 0 }, /* socketcall */
+	{ 117, WAIT_UNTOLD, 0 }, /* ipc */
+	{ 145, WAIT_UNTOLD, 0 }, /* readv */
+	{ 146, WAIT_UNTOLD, 0 }, /* writev */
+	{ 177, WAIT_UNTOLD, 0 }, /* rt_sigtimedwait */
+	{ 187, WAIT_UNTOLD, 0 }, /* sendfile */
+	{ 239, WAIT_UNTOLD, 0 }, /* sendfile64 */
+	{ 247, WAIT_UNTOLD, 0 }, /* io_getevents */
+	{ 256, WAIT_UNTOLD, 0 }, /* epoll_wait */
+	{ 313, WAIT_UNTOLD, 0 }, /* splice */
+	{ 319, WAIT_UNTOLD, 0 }, /* epoll_pwait */
+	{ 337, WAIT_UNTOLD, 0 }, /* recvmmsg */
+	{ 345, WAIT_UNTOLD, 0 }, /* sendmmsg */
+	{ 362, WAIT_UNTOLD, 0 }, /* connect */
+	{ 364, WAIT_UNTOLD, 0 }, /* accept4 */
+	{ 369, WAIT_UNTOLD, 0 }, /* sendto */
+	{ 370, WAIT_UNTOLD, 0 }, /* sendmsg */
+	{ 371, WAIT_UNTOLD, 0 }, /* recvfrom */
+	{ 372, WAIT_UNTOLD, 0 }, /* recvmsg */
+	{ 385, WAIT_UNTOLD, 0 }, /* io_pgetevents */
+	{ 416, WAIT_UNTOLD, 0 }, /* io_pgetevents_time64 */
+	{ 417, WAIT_UNTOLD, 0 }, /* recvmmsg_time64 */
+	{ 420, WAIT_UNTOLD, 0 }, /* semtimedop_time64 */
+	{ 421, WAIT_UNTOLD, 0 }, /* rt_sigtimedwait_time64 */
+	{ 426, WAIT_UNTOLD, 0 }, /* io_uring_enter */
+	{ 441, WAIT_UNTOLD, 0 }, /* epoll_pwait2 */
+};
+
+static const struct cpu_waits waits_64 = { calls_64, ARRAY_SIZE(calls_64), ORIG_RAX };
+static const struct cpu_waits waits_32 = { calls_32, ARRAY_SIZE(calls_32), ORIG_EAX };
 
 const struct cpu cpu_x86_64 = {
 	.name = "x86_64",
@@ -32,6 +97,7 @@ const struct cpu cpu_x86_64 = {
 		   [CPU_ARG3] = RDX,
 		   [CPU_ARG4] = RCX },
 	.isa = &isa,
+	.waits = &waits_64,
 };
 
 const struct cpu cpu_i386 = {
@@ -49,4 +115,5 @@ const struct cpu cpu_i386 = {
 		   [CPU_RESULT] = EAX,
 		   [CPU_ARG1... CPU_ARG4] = CPU_NO_WORD },
 	.isa = &isa,
+	.waits = &waits_32,
 };

@@ -56,6 +56,15 @@ struct task_fields {
 	u32 reserved;
 };
 
+/*
+ * Offsets of the sets of pending signals: in struct task_struct that of a thread, and the address of what threads of a
+ * process share; in there that of the process. All 0 = the kernel does not describe its types.
+ */
+struct pending_fields {
+	u32 of_thread, shared, of_process;
+	u32 reserved;
+};
+
 /* Shared live with user space. */
 struct source_state {
 	u32 is_on;	 /* the gate: 0 = the programs do nothing */
@@ -71,6 +80,7 @@ struct source_state {
 	u32 copied_pid; /* process whose next child is a copy for a snapshot, and is not followed; 0 = none */
 	u32 nr_copies;	/* that traced processes have made of themselves, and that are not traced */
 	struct task_fields task;
+	struct pending_fields pending;
 	u64 nr_losses;	 /* grows with each counter of any process_state, after it */
 	u64 nr_sigstops; /* threads that a probe stopped by SIGSTOP */
 	u64 generation;	 /* grows with each change of any process's mappings or tables */

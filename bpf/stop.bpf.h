@@ -5,8 +5,8 @@
 #include "bpf/thread.bpf.h"
 #include "bpf/thread_stop.h"
 
-/* SIGCHLD and SIGSTOP, on all CPUs but mips and alpha. */
-enum { SIGNAL_CHILD = 17, SIGNAL_STOP = 19 };
+/* SIGCHLD, SIGCONT and SIGSTOP, on all CPUs but mips and alpha. */
+enum { SIGNAL_CHILD = 17, SIGNAL_CONTINUE = 18, SIGNAL_STOP = 19 };
 
 /* Threads that are stopped for another reason than THREAD_STOP_LOOK, until user space has read the reason. */
 struct {
@@ -47,20 +47,47 @@ static __always_inline bool wants_sigstop(void)
 	       blocked & 1ULL << (SIGNAL_CHILD - 1);
 }
 
+/* Does the set of signals at @set have SIGCONT? */
+static __always_inline bool has_continue(const char *set)
+{
+	u64 signals = 0;
+
+	return !bpf_probe_read_kernel(&signals, sizeof(signals), set) &&
+	       signals & 1ULL << (SIGNAL_CONTINUE - 1);
+}
+
+/*
+ * Send a SIGSTOP to the current thread, which cannot be blocked. False: a SIGCONT is pending, which the kernel would
+ * drop.
+ */
+static __always_inline bool send_stop(void)
+{
+	const char *task = (const char *)bpf_get_current_task(), *shared = NULL;
+	const struct pending_fields *at = &state.pending;
+
+	if (at->shared && !bpf_probe_read_kernel(&shared, sizeof(shared), task + at->shared) &&
+	    (has_continue(task + at->of_thread) || has_continue(shared + at->of_process)))
+		return false;
+	__sync_fetch_and_add(&state.nr_sigstops, 1);
+	bpf_send_signal_thread(SIGNAL_STOP);
+	return true;
+}
+
 /*
  * By a signal, which user/source/launch.c discards. SIGCHLD does nothing by default, should the ptracer have died. A
- * thread that blocks it, and may read it from a signalfd, gets a SIGSTOP. A thread that launch.c has detached from gets
- * no signal, because nobody would discard that.
+ * thread that blocks it, and may read it from a signalfd, gets a SIGSTOP, or runs on if that would do harm. A thread
+ * that launch.c has detached from gets no signal, because nobody would discard that.
  */
 static __always_inline void stop_thread(void)
 {
 	u32 pid = current_ids() >> 32;
+	struct process_state *process = process_of(pid);
 
 	if (!thread_is_ptraced(true) || bpf_map_lookup_elem(&left, &pid))
 		return;
 	if (wants_sigstop() && thread_is_ptraced(false)) {
-		__sync_fetch_and_add(&state.nr_sigstops, 1);
-		bpf_send_signal_thread(SIGNAL_STOP);
+		if (!send_stop() && process)
+			count_loss(&process->lost_other);
 	} else {
 		bpf_send_signal_thread(SIGNAL_CHILD);
 	}
@@ -79,7 +106,8 @@ static __always_inline void stop_thread_for(const struct thread_stop *why, u32 p
 	if (!config.stops_at_maps || !thread_is_ptraced(false) || bpf_map_lookup_elem(&left, &own) ||
 	    bpf_map_update_elem(&stops, &tid, why, BPF_ANY))
 		return;
-	bpf_map_update_elem(&left, &pid, &yes, BPF_ANY);
-	__sync_fetch_and_add(&state.nr_sigstops, 1);
-	bpf_send_signal_thread(SIGNAL_STOP);
+	if (send_stop())
+		bpf_map_update_elem(&left, &pid, &yes, BPF_ANY);
+	else
+		bpf_map_delete_elem(&stops, &tid);
 }

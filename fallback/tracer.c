@@ -299,7 +299,7 @@ void tracer_resume(struct tracer *t, struct tracer_thread *th)
 		request = PTRACE_LISTEN;
 	tracer_set_thread_state(th, resumed[th->state]);
 	/* Fails only if the thread was killed: its end will be reported. */
-	ptrace(request, th->tid, 0, request == PTRACE_LISTEN ? 0 : th->sig);
+	stop_end(th->tid, th->stop, request, request == PTRACE_LISTEN ? 0 : th->sig);
 	th->sig = 0;
 }
 

@@ -5,7 +5,7 @@
 #include <sys/ptrace.h>
 
 #include "arch/thread_call.h"
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/proc.h"
 

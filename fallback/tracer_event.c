@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "arch/tracee.h"
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "fallback/tracer_steps.h"
 
 static void at_gone(struct tracer *t, struct tracer_thread *th, int status)
@@ -142,16 +142,16 @@ static const struct {
 void tracer_dispatch(struct tracer *t, pid_t tid, int status)
 {
 	struct tracer_thread *th = tracer_find_thread(t, tid);
-	enum stop stop;
+	enum stop stop = stop_of(status);
 
 	if (!th) {
 		if (WIFSTOPPED(status))
 			tracer_at_unknown(t, tid);
 		return;
 	}
-	stop = stop_of(status);
 	if (stop != STOP_GONE)
 		tracer_set_thread_state(th, stops[stop].state);
+	th->stop = stop;
 	th->sig = 0;
 	stops[stop].handle(t, th, status);
 }

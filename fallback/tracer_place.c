@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 

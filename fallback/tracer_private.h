@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "arch/cpu.h"
+#include "arch/stop.h"
 #include "fallback/cfi_table.h"
 #include "fallback/inflight.h"
 #include "fallback/places.h"
@@ -42,6 +43,7 @@ struct tracer_thread {
 	enum tracer_wait wait;
 	bool needs_step; /* over the breakpoint at its pc, while all other threads are stopped */
 	bool is_watched; /* it stops at system calls, because it may make a task that traces the process */
+	enum stop stop;	 /* its last one */
 	int sig;	 /* to be delivered when it is resumed */
 	u64 waits_for;	 /* WAIT_ANSWER: number of the urgent record */
 	u64 wait_end_ns;

@@ -7,7 +7,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 
@@ -332,6 +332,6 @@ void tracer_detach_process(struct tracer *t, struct tracer_process *p)
 	places_clean(&p->places, &p->places.memory);
 	for (struct tracer_thread *th = p->threads; th; th = th->next)
 		if (thread_state_is_stopped(th->state))
-			ptrace(PTRACE_DETACH, th->tid, 0, th->sig);
+			stop_end(th->tid, th->stop, PTRACE_DETACH, th->sig);
 	tracer_drop_process(t, p);
 }

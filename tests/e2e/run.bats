@@ -344,3 +344,26 @@ os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 		[ "$status" -eq 7 ] || { echo "$backend: status $status"; return 1; }
 	done
 }
+
+@test "run: a SIGCONT that is blocked and pending stays so at dlopen, and what may be missed is counted (T4)" {
+	traced --force -- "$T/dlopen" "$T" continued
+	[ "$(cat "$out")" = pending ]
+	[ "${HEAPTAP_BACKEND:-}" = ptrace ] || [ "$(field .lost.other)" -gt 0 ]
+}
+
+# descriptors COMMAND...: those of a program that COMMAND starts with stdin and stderr closed
+descriptors() {
+	# shellcheck disable=SC2016
+	"$@" sh -c 'ls "/proc/$$/fd"' <&- 2>&-
+}
+
+@test "run: descriptors 0 to 2 that are closed are closed in the program (T4)" {
+	local backend
+	cd "$BATS_TEST_TMPDIR"
+	descriptors env >without
+	[ "$(grep -cx '[02]' without)" -eq 0 ]
+	for backend in bpf ptrace; do
+		descriptors "$HEAPTAP" run -q -b "$backend" -o report.txt --force -- >with
+		diff without with
+	done
+}

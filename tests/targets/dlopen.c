@@ -4,6 +4,7 @@
  * allocator of its own, ten times or N times. With "short", then once one whose functions have no room for jumps.
  * With "blocked", all signals are blocked meanwhile, and a SIGCHLD, which nobody sent, is an error.
  * With "wait", the program says "ready" and begins when it can read a byte.
+ * dlopen FOLDER continued: all signals are blocked and a SIGCONT is pending, which must be so afterwards, too.
  * dlopen FOLDER again: says "loaded" when the library with an allocator is there. A byte later that is unloaded and
  * loaded again, and the program says "again", and whether it is at the same place. A byte later it is used.
  */
@@ -48,6 +49,18 @@ static void say(const char *word)
 	fflush(stdout);
 }
 
+static int use_continued(const char *folder)
+{
+	sigset_t pending;
+
+	block_signals();
+	kill(getpid(), SIGCONT);
+	use(folder, "plug_own.so", "plug_own_allocates");
+	sigpending(&pending);
+	puts(sigismember(&pending, SIGCONT) ? "pending" : "not pending");
+	return 0;
+}
+
 static int use_again(const char *folder)
 {
 	void *(*first)(int), *(*f)(int);
@@ -83,6 +96,8 @@ int main(int argc, char **argv)
 	truth_begin();
 	if (argc == 3 && !strcmp(argv[2], "again"))
 		return use_again(argv[1]);
+	if (argc == 3 && !strcmp(argv[2], "continued"))
+		return use_continued(argv[1]);
 	if (argc > 3 && !strcmp(argv[2], "rounds"))
 		rounds = atoi(argv[3]);
 	else if (argc > 2)

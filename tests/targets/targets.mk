@@ -76,7 +76,7 @@ targets-musl:
 
 targets-32bit:
 	$(Q)if [ "$(call has_compiler,$(CC) $(M32_FLAGS))" = yes ]; then \
-		$(MAKE) --no-print-directory -s $(foreach v,32 32-static,$(VARIED:%=$(T)/%-$(v))); \
+		$(MAKE) --no-print-directory -s $(foreach v,32 32-static,$(VARIED:%=$(T)/%-$(v))) $(T)/waits-32; \
 	else echo "  SKIP    32-bit targets: $(CC) -m32 does not link (packages libc6-dev-i386, lib32gcc-12-dev)"; fi
 
 # Cleanups must run when an exception or pthread_cancel passes.

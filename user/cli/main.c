@@ -42,12 +42,15 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* A file opened later must not become descriptor 0, 1 or 2 and get what is printed. */
+/*
+ * A file opened later must not become descriptor 0, 1 or 2 and get what is printed. A program that heaptap starts has
+ * them closed, as it would have been without heaptap.
+ */
 static int open_standard_files(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		/* The lowest free number is taken, which is this one. */
-		if (!is_open(fd) && open("/dev/null", O_RDWR) < 0)
+		if (!is_open(fd) && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
 			return -errno;
 	return 0;
 }

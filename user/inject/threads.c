@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
@@ -82,11 +82,11 @@ static bool has_stopped(struct stopped *s, struct stopped_thread *t)
 	if (s->is_traced)
 		return stop_is_there(t->tid);
 	got = waitpid(t->tid, &status, __WALL | WNOHANG);
-	if (!got)
+	if (got != t->tid || !WIFSTOPPED(status))
 		return false;
-	if (got == t->tid && WIFSTOPPED(status))
-		t->sig = stop_signal(status);
-	return got == t->tid && WIFSTOPPED(status);
+	t->stop = stop_of(status);
+	t->sig = stop_signal(status);
+	return true;
 }
 
 /* How many threads run still. */
@@ -142,28 +142,25 @@ static void resume_traced(const struct stopped_thread *t)
 	if (t->is_held)
 		return;
 	if (t->is_taken) {
-		ptrace(PTRACE_CONT, t->tid, 0, 0);
+		stop_end(t->tid, STOP_ASKED, PTRACE_CONT, 0);
 		return;
 	}
 	if (waitid(P_PID, (id_t)t->tid, &si, WSTOPPED | WNOHANG | WNOWAIT | __WALL) || !si.si_pid ||
 	    si.si_status != (PTRACE_EVENT_STOP << 8 | SIGTRAP))
 		return;
 	if (waitpid(t->tid, &status, WNOHANG | __WALL) == t->tid)
-		ptrace(PTRACE_CONT, t->tid, 0, 0);
+		stop_end(t->tid, STOP_ASKED, PTRACE_CONT, 0);
 }
 
 static void resume(struct stopped *s, struct stopped_thread *t)
 {
-	int status;
-
 	if (s->is_traced) {
 		resume_traced(t);
 		return;
 	}
 	/* A thread that did not stop in time cannot be detached before it has. The kernel detaches it when we end. */
-	if (!t->is_stopped && waitpid(t->tid, &status, __WALL | WNOHANG) == t->tid && WIFSTOPPED(status))
-		t->sig = stop_signal(status);
-	ptrace(PTRACE_DETACH, t->tid, 0, t->sig);
+	if (t->is_stopped || has_stopped(s, t))
+		stop_end(t->tid, t->stop, PTRACE_DETACH, t->sig);
 }
 
 void threads_resume(struct stopped *s)

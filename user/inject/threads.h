@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "arch/stop.h"
 #include "arch/thread_call.h"
 #include "user/lib/hash_index.h"
 #include "user/lib/types.h"
@@ -11,9 +12,10 @@
 struct stopped_thread {
 	pid_t tid;
 	bool is_stopped;
-	bool is_held;  /* it was stopped before, and stays so */
-	bool is_taken; /* the stop, which we asked for, was waited for */
-	int sig;       /* to be delivered when it is resumed */
+	bool is_held;	/* it was stopped before, and stays so */
+	bool is_taken;	/* the stop, which we asked for, was waited for */
+	enum stop stop; /* if it is not traced before */
+	int sig;	/* to be delivered when it is resumed */
 };
 
 struct stopped {

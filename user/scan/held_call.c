@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "arch/stop.h"
 #include "user/lib/cleanup.h"
 
 int held_make(struct held_caller *by, struct thread_request *r)
@@ -39,7 +40,7 @@ int held_call(struct held_caller *by, int (*work)(struct held_caller *by, void *
 		const struct held_thread *t = &by->held->threads[i];
 
 		/* Others are in other kinds of stop, from which they must not run. */
-		if (t->state != HELD_STOPPED || t->signal || t->in_group_stop)
+		if (t->state != HELD_STOPPED || t->signal || t->stop != STOP_ASKED)
 			continue;
 		outliving_begin(by->outliving);
 		err = call_by(by, t->tid, work, ctx);

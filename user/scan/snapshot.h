@@ -118,8 +118,7 @@ enum { SNAPSHOT_MAX_PAUSE_MS = 500 };
 /*
  * Stop all threads of @pid by PTRACE_SEIZE and read registers and mappings. The process is stopped when this returns
  * 0. Resuming restores it: a process that was stopped before stays so, and signals are kept. If heaptap dies, the
- * kernel resumes it. As after SIGCONT, system calls that Linux does not restart (epoll_wait, a sleeping semop) may
- * return EINTR, or the part that they have read or written.
+ * kernel resumes it. System calls go on, or return the part that they have read or written.
  *
  * *@out is owned by the caller: snapshot_free(). Blocks up to a quarter of the pause for threads that do not stop.
  * Errors are logged, and nothing stays stopped: -EPERM no right, or another process traces it; -ESRCH; -ETIME.

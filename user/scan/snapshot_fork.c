@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arch/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
@@ -80,17 +81,16 @@ static bool stop_one(pid_t tid)
 	do {
 		pid_t pid = waitpid(tid, &status, __WALL | WNOHANG);
 
-		if (pid == tid && WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP &&
-		    WSTOPSIG(status) == SIGTRAP)
+		if (pid && (pid != tid || !WIFSTOPPED(status)))
+			return false;
+		if (pid && stop_of(status) == STOP_ASKED)
 			return true;
-		if (pid == tid && WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP) {
-			ptrace(PTRACE_DETACH, tid, 0, 0); /* SIGSTOP has stopped it: leave it so */
+		if (pid && stop_of(status) == STOP_GROUP) {
+			stop_end(tid, STOP_GROUP, PTRACE_DETACH, 0); /* SIGSTOP has stopped it: leave it so */
 			return false;
 		}
-		if (pid == tid && WIFSTOPPED(status))
-			ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : (void *)(uintptr_t)WSTOPSIG(status));
-		else if (pid)
-			return false;
+		if (pid)
+			stop_end(tid, stop_of(status), PTRACE_CONT, stop_signal(status));
 	} while (clock_pause(POLL_NS, end_ns));
 	return false;
 }
@@ -118,7 +118,7 @@ static bool reap_by(const struct process_copy *c, struct thread_call *call, pid_
 			r.result = -ESRCH;
 	}
 	outliving_end(c->outliving);
-	ptrace(PTRACE_DETACH, tid, 0, 0);
+	stop_end(tid, STOP_ASKED, PTRACE_DETACH, 0);
 	return r.result == c->ns_pid;
 }
 

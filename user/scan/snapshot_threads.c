@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "arch/regs.h"
+#include "arch/stop.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
@@ -49,12 +50,7 @@ static int add_thread(struct held_threads *h, const struct held_thread *thread)
 /* True if the calling thread, or the holder, has stopped @tid before. */
 static bool is_stopped_before(const struct held_threads *h, pid_t tid)
 {
-	siginfo_t info;
-
-	if (h->holder && h->holder->read_regs)
-		return !is_dead(tid);
-	/* EINVAL: stopped by a group stop, which has no siginfo. */
-	return ptrace(PTRACE_GETSIGINFO, tid, NULL, &info) == 0 || errno == EINVAL;
+	return h->holder && h->holder->read_regs ? !is_dead(tid) : stop_is_there(tid);
 }
 
 /* Begin to stop @tid. 1; 0 if it has ended; -EPERM, -ENOMEM. */
@@ -120,10 +116,8 @@ static void note_wait(struct held_thread *thread, int status)
 		return;
 	}
 	thread->state = HELD_STOPPED;
-	/* A stop without an event number: a signal is about to be delivered. */
-	thread->in_group_stop = status >> 16 && WSTOPSIG(status) != SIGTRAP;
-	if (status >> 16 == 0)
-		thread->signal = (u8)WSTOPSIG(status);
+	thread->stop = (u8)stop_of(status);
+	thread->signal = (u8)stop_signal(status);
 }
 
 /* Poll the threads that have not stopped yet. Returns how many are left. */
@@ -252,7 +246,7 @@ int held_read_registers(const struct held_threads *h, struct snapshot *s, u64 de
 static void detach(struct held_thread *thread)
 {
 	if (thread->state == HELD_STOPPED)
-		ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->signal);
+		stop_end(thread->tid, thread->stop, PTRACE_DETACH, thread->signal);
 	thread->state = HELD_GONE;
 }
 

@@ -10,9 +10,9 @@
 /* One thread that is stopped, or should be. */
 struct held_thread {
 	pid_t tid;
-	u8 state;	    /* enum held_state */
-	u8 signal;	    /* signal that was about to be delivered: pass it on when the thread is resumed */
-	bool in_group_stop; /* SIGSTOP or the like had stopped it before */
+	u8 state;  /* enum held_state */
+	u8 stop;   /* enum stop */
+	u8 signal; /* signal that was about to be delivered: pass it on when the thread is resumed */
 };
 
 enum held_state {

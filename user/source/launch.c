@@ -16,7 +16,7 @@
 #include "arch/cpu.h"
 #include "arch/tracee.h"
 #include "fallback/code_memory.h"
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "fallback/tracer.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
@@ -122,9 +122,9 @@ static void startup_syscall(const struct launch *l, struct launched *p)
 		l->hooks.mapped(l->hooks.ctx, p->pid);
 }
 
-static void resume(const struct launched *p, pid_t tid, int sig)
+void launch_resume(const struct launched *p, pid_t tid, enum stop stop, int sig)
 {
-	ptrace(program_resume_request(&p->program, p->pid, tid), tid, 0, sig);
+	stop_end(tid, stop, program_resume_request(&p->program, p->pid, tid), sig);
 }
 
 struct launched *launch_find(const struct launch *l, pid_t pid)
@@ -311,7 +311,7 @@ static void handle_signal(struct launch *l, struct launched *p, pid_t tid, int s
 		l->hooks.mapped(l->hooks.ctx, p->pid);
 		sig = 0;
 	}
-	resume(p, tid, sig);
+	launch_resume(p, tid, STOP_SIGNAL, sig);
 }
 
 void launch_note_birth(struct launch *l, pid_t tid)
@@ -372,7 +372,7 @@ static void handle_stop(struct launch *l, pid_t tid, int status)
 	default:
 		break;
 	}
-	resume(p, tid, 0);
+	launch_resume(p, tid, stop_of(status), 0);
 }
 
 /* The child has ended before its exec: why. */
@@ -565,7 +565,7 @@ void launch_start(struct launch *l)
 	if (l->tracer)
 		l->tracer->start(l->source, l->pid);
 	else
-		resume(l->processes[0], l->pid, 0);
+		launch_resume(l->processes[0], l->pid, STOP_EXEC, 0);
 }
 
 pid_t launch_pid(const struct launch *l)

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/proc.h"

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "arch/thread_call.h"
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"

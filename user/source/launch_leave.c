@@ -5,7 +5,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
@@ -21,13 +21,13 @@ static int signal_to_pass(const struct launch *l, struct launched *p, pid_t tid,
 	return launch_reached_entry(l, p, tid, sig) || launch_is_from_probe(tid, sig) ? 0 : sig;
 }
 
-/* Thread @tid is stopped. Detach from it, and deliver @sig to it. */
-static void detach(struct launched *p, pid_t tid, int sig)
+/* Thread @tid is in @stop. Detach from it, and deliver @sig to it. */
+static void detach(struct launched *p, pid_t tid, enum stop stop, int sig)
 {
 	if (p->program.state == PROGRAM_STARTING && tid == p->pid)
 		places_clean(&p->places, &p->places.memory);
 	ptrace(PTRACE_SETOPTIONS, tid, 0, 0);
-	ptrace(PTRACE_DETACH, tid, 0, sig);
+	stop_end(tid, stop, PTRACE_DETACH, sig);
 }
 
 static bool is_birth(int status)
@@ -63,7 +63,7 @@ static void leave_thread(struct launch *l, struct launched *p, pid_t tid)
 			return;
 		later = signal_to_pass(l, p, tid, status);
 	}
-	detach(p, tid, later ? later : sig);
+	detach(p, tid, stop_of(status), later ? later : sig);
 }
 
 /* Detach from the threads of @p but @stopped, which wait(2) has reported as stopped (0 = none), and then from that. */
@@ -78,7 +78,7 @@ static void leave_process(struct launch *l, struct launched *p, pid_t stopped)
 		if (tids[i] != stopped)
 			leave_thread(l, p, tids[i]);
 	if (stopped)
-		detach(p, stopped, 0);
+		detach(p, stopped, STOP_SIGNAL, 0);
 	program_set_state(&p->program, p->pid, PROGRAM_LEFT);
 }
 
@@ -155,5 +155,5 @@ void launch_stopped_for(struct launch *l, struct launched *p, pid_t tid, const s
 	wanted = find_wanted(l, why->pid);
 	if (wanted && wanted != p)
 		leave_for(l, wanted, 0, why->why);
-	ptrace(program_resume_request(&p->program, p->pid, tid), tid, 0, 0);
+	launch_resume(p, tid, STOP_SIGNAL, 0);
 }

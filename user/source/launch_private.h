@@ -2,6 +2,7 @@
 /* The parts of a launch, for user/source/launch*.c only. */
 #pragma once
 
+#include "arch/stop.h"
 #include "fallback/places.h"
 #include "fallback/program.h"
 #include "user/source/launch.h"
@@ -72,6 +73,9 @@ long launch_ptrace_options(const struct launch *l);
 
 /* List @pid, which runs. 0 or -ENOMEM. */
 int launch_add(struct launch *l, pid_t pid, struct launched **out) __must_check;
+
+/* Thread @tid of @p goes on from its stop, which was @stop, and gets @sig. */
+void launch_resume(const struct launched *p, pid_t tid, enum stop stop, int sig);
 
 /* Detach from all threads of @p. */
 void launch_leave_process(struct launch *l, struct launched *p);

@@ -12,7 +12,7 @@
 
 #include "arch/tracee.h"
 #include "fallback/program.h"
-#include "fallback/stop.h"
+#include "arch/stop.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
@@ -84,7 +84,7 @@ void launch_threads_resume(pid_t pid, const struct program *program)
 		    si.si_status != (PTRACE_EVENT_STOP << 8 | SIGTRAP))
 			continue;
 		if (waitpid(tids[i], &status, WNOHANG | __WALL) == tids[i])
-			ptrace(program_resume_request(program, pid, tids[i]), tids[i], 0, 0);
+			stop_end(tids[i], STOP_ASKED, program_resume_request(program, pid, tids[i]), 0);
 	}
 }
 

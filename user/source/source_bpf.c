@@ -255,6 +255,8 @@ static int source_bpf_create(struct source **out, const struct source_options *o
 		goto undo_ring;
 	if (s->config.stops_at_maps && task_layout_find_stop(&s->programs))
 		warn("bpf: cannot see which threads block SIGCHLD: calls right after their dlopen may be missed");
+	if (s->config.stops_at_maps && task_types_pending(&s->programs.state->pending))
+		debug("bpf: the kernel does not describe pending signals: dlopen may lose a blocked SIGCONT");
 	/* Without it, a child in the memory of a target that waits for it is not counted. */
 	if (s->is_multi && !s->config.max_followed && task_types_read(&s->programs.state->task))
 		debug("bpf: the kernel does not describe its tasks");

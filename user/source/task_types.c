@@ -36,19 +36,25 @@ static int find_member(const struct btf *btf, u32 id, const char *name, u32 dept
 	return -ENOENT;
 }
 
-/* An offset in a task_struct. */
+/* An offset in a struct. */
 struct wanted_field {
 	const char *name;
 	u32 *offset;
 };
 
-static int find_fields(const struct btf *btf, const struct wanted_field *fields, size_t nr)
+static int find_fields_of(const struct btf *btf, const char *type, const struct wanted_field *fields,
+			  size_t nr)
 {
-	int id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT), err = id > 0 ? 0 : -ENOENT;
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT), err = id > 0 ? 0 : -ENOENT;
 
 	for (size_t i = 0; i < nr && !err; i++)
 		err = find_member(btf, (u32)id, fields[i].name, 0, fields[i].offset);
 	return err;
+}
+
+static int find_fields(const struct btf *btf, const struct wanted_field *fields, size_t nr)
+{
+	return find_fields_of(btf, "task_struct", fields, nr);
 }
 
 int task_types_read(struct task_fields *out)
@@ -85,4 +91,26 @@ int task_types_alt_stack(struct alt_stack_fields *out)
 	err = id > 0 ? find_fields(btf, fields, ARRAY_SIZE(fields)) : -ENOENT;
 	btf__free(btf);
 	return err || (out->start <= INT16_MAX && out->tgid <= INT16_MAX) ? err : -ERANGE;
+}
+
+int task_types_pending(struct pending_fields *out)
+{
+	struct pending_fields f = { 0 };
+	u32 set = 0;
+	const struct wanted_field of_task[] = { { "pending", &f.of_thread }, { "signal", &f.shared } };
+	const struct wanted_field of_process = { "shared_pending", &f.of_process },
+				  of_pending = { "signal", &set };
+	struct btf *btf = btf__load_vmlinux_btf();
+	int err = btf ? find_fields(btf, of_task, ARRAY_SIZE(of_task)) : -errno;
+
+	if (!err)
+		err = find_fields_of(btf, "signal_struct", &of_process, 1);
+	if (!err)
+		err = find_fields_of(btf, "sigpending", &of_pending, 1);
+	btf__free(btf);
+	f.of_thread += set;
+	f.of_process += set;
+	if (!err)
+		*out = f;
+	return err;
 }

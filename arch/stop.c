@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The meaning of a status of wait(2), and of a signal in a stop. */
-#include "fallback/stop.h"
+#include "arch/stop.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+
+#include "arch/waits.h"
+
+static bool stops_process(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
 
 enum stop stop_of(int status)
 {
@@ -15,8 +22,7 @@ enum stop stop_of(int status)
 		return STOP_GONE;
 	switch (event) {
 	case PTRACE_EVENT_STOP:
-		return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU ? STOP_GROUP
-											    : STOP_ASKED;
+		return stops_process(sig) ? STOP_GROUP : STOP_ASKED;
 	case PTRACE_EVENT_FORK:
 	case PTRACE_EVENT_CLONE:
 		return STOP_CHILD;
@@ -72,4 +78,15 @@ bool stop_hides_signal(pid_t tid, int sig)
 				return true;
 	}
 	return false;
+}
+
+/*
+ * In other stops the kernel does not look at the result of the call any more. A process that SIGSTOP stops has its
+ * waits end without heaptap, too.
+ */
+int stop_end(pid_t tid, enum stop stop, int request, int sig)
+{
+	if (stop == STOP_ASKED || (stop == STOP_SIGNAL && !stops_process(sig)))
+		waits_go_on(tid);
+	return ptrace(request, tid, 0, sig) ? -errno : 0;
 }

@@ -38,3 +38,10 @@ bool stop_is_there(pid_t tid);
  * nobody would take the signal away: SIGTRAP of a breakpoint would kill the process.
  */
 bool stop_hides_signal(pid_t tid, int sig);
+
+/*
+ * Let thread @tid go on from its stop, which was @stop, by PTRACE_CONT, PTRACE_DETACH or another @request, and deliver
+ * @sig, 0 = none. All stops of a target end here. A system call that waited, and that the stop would have fail with
+ * EINTR although no handler of a signal has run, waits on. 0 or -errno.
+ */
+int stop_end(pid_t tid, enum stop stop, int request, int sig);
