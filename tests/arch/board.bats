@@ -137,7 +137,7 @@ fetch() {
 
 # without_names REPORT: what board and host must agree on; the board knows no names
 without_names() {
-	jq -S 'del(.time_ns, .duration_ns, .backend) | .processes[]
+	jq -S 'del(.backend, '"$OF_THE_RUN"') | .processes[]
 		|= (del(.pid) | .scan |= del(.pause_ns, .scanned_bytes) | .totals |= del(.peak_time_ns)
 		| .stacks |= (map(del(.id, .why) | .frames |= map([.module, .build_id, .offset]))
 			| sort_by([.function, .frames])))' "$1"
