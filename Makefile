@@ -168,7 +168,7 @@ build-tests:
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all targets agent-musl agent-32 $(UNITS) $(if $(HAS_STATIC),static)
 
 check-unit: $(UNITS)             ## unit tests only
-	$(Q)$(TEST_ENV) tests/prove.sh unit plain:tests/style.bats $(UNITS)
+	$(Q)$(TEST_ENV) tests/prove.sh unit plain:tests/style.bats plain:tests/kernels/cells.bats $(UNITS)
 
 -include tests/targets/targets.mk
 include tests/unit32.mk
@@ -292,13 +292,13 @@ check-containers: all targets    ## start what packaging/ has for Docker, Kubern
 check-packages: all targets      ## lintian and rpmlint on the packages, each installed in a fresh root (root, network; some 3 minutes)
 	$(Q)$(PACK_ENV) tests/packages/packages.sh
 
-check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time)
+check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time; RECORD=1: results into doc/tested.md)
 	$(Q)tests/arch/run.sh $(abspath $(O))
 
-check-board: all targets         ## an agent on emulated boards, its host outside (root; kernels as for check-arch)
+check-board: all targets         ## an agent on emulated boards, its host outside (root; kernels as for check-arch; RECORD=1)
 	$(Q)tests/arch/board.sh $(abspath $(O))
 
-check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
+check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes; RECORD=1)
 	$(Q)tests/kernels/run.sh $(abspath $(O))
 
 bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; more than 10 minutes)

@@ -4,6 +4,8 @@
 # console (tests/kernels/init.c); heaptap runs here, with the board's programs and their symbols in $BOARD/sysroot.
 
 load ../lib/common
+# shellcheck source=tests/kernels/machine.sh
+. "$ROOT/tests/kernels/machine.sh"
 
 LOG=${BOARD:?tests/arch/board.sh runs this}/log
 SYSROOT=$BOARD/sysroot
@@ -46,12 +48,7 @@ teardown() {
 
 # wait_long COMMAND...: as wait_for; an emulated machine on a busy one may need minutes for its start
 wait_long() {
-	local i
-	for ((i = 0; i < 20; i++)); do
-		wait_for "$@" >/dev/null && return 0 # without a number it is, in teardown, the test's status
-	done
-	echo "waited in vain for: $*"
-	return 1
+	guest_until "$LOG" "$(cat "$BOARD/pid")" "$@" || { echo "waited in vain for: $*"; return 1; }
 }
 
 nr_answers() { awk '/^GUEST-STATUS/ { n++ } END { print n + 0 }' "$LOG"; }
