@@ -33,6 +33,13 @@ says_line() {
 	[ "$output" = "no new line for 1 s" ]
 }
 
+@test "cells: a guest that gets no CPU has its time" {
+	cat() { echo "0 $((SECONDS * 1000000000)) 1"; } # as a thread that waits since this shell began
+	waits() { [ $((calls += 1)) -gt 8 ]; }
+	calls=0
+	SILENCE_S=1 guest_until "$LOG" $$ waits
+}
+
 @test "cells: an emulator that has ended is not waited for" {
 	true &
 	wait $!

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Machines for other kernels and other CPUs: which emulator and compiler a CPU needs, the archive a guest starts from.
 
-SILENCE_S=${HEAPTAP_SILENCE:-1200} # a guest that says nothing new for so long is dead, on a slow machine too
+SILENCE_S=${HEAPTAP_SILENCE:-1200} # a guest that says nothing new for so long is dead
 
 # wanted NAME CELL...: is this machine one of CELLS, or are there none?
 wanted() {
@@ -91,10 +91,18 @@ set_machine() {
 # is_off PID: the emulator has ended
 is_off() { ! grep -qs '^State:	[^Z]' "/proc/$1/status"; }
 
+# seconds_for PID: a clock that stands still while all of the CPUs do something else than the emulator's work, for its
+# thread that has waited most
+seconds_for() {
+	local waited
+	waited=$(cat /proc/"$1"/task/*/schedstat 2>/dev/null | awk '$2 > most { most = $2 } END { printf "%d", most / 1e9 }')
+	echo $((SECONDS - waited))
+}
+
 # guest_until LOG PID COMMAND...: waits until COMMAND succeeds. Else 1, and prints why: the emulator has ended, or its guest
 # has said nothing new in LOG for $SILENCE_S. Lines of the kernel do not count: it tells again and again that it hangs.
 guest_until() {
-	local log=$1 pid=$2 lines="" have since=$SECONDS
+	local log=$1 pid=$2 lines="" have now since=0
 	shift 2
 	until "$@"; do
 		if is_off "$pid"; then
@@ -102,9 +110,10 @@ guest_until() {
 			echo "the machine is off"
 			return 1
 		fi
-		have=$(LC_ALL=C grep -avc '^\[' "$log")
-		[ "$have" = "$lines" ] || { lines=$have; since=$SECONDS; }
-		[ $((SECONDS - since)) -lt "$SILENCE_S" ] || { echo "no new line for $SILENCE_S s"; return 1; }
+		have=$(LC_ALL=C grep -avc '^\[' "$log" || true)
+		now=$(seconds_for "$pid")
+		[ "$have" = "$lines" ] || { lines=$have; since=$now; }
+		[ $((now - since)) -lt "$SILENCE_S" ] || { echo "no new line for $SILENCE_S s"; return 1; }
 		sleep 0.3
 	done
 	return 0

@@ -7,6 +7,7 @@ bats_require_minimum_version 1.5.0
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${O:=$ROOT/build}"
 : "${HEAPTAP:=$O/heaptap}"
+: "${LIMIT_S:=300}" # for what hangs, not a measure of speed
 : "${HEAPTAP_ROUNDS:=10}" # of tests that repeat something at random moments; make soak has 100
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
@@ -78,9 +79,9 @@ end_started() {
 	STARTED=()
 }
 
-# wait_for COMMAND...: until it succeeds; fails after five minutes (a hang, not a measure of speed)
+# wait_for COMMAND...: until it succeeds; fails after $LIMIT_S
 wait_for() {
-	local end=$((SECONDS + 300))
+	local end=$((SECONDS + LIMIT_S))
 	until "$@"; do
 		[ "$SECONDS" -lt "$end" ] || { echo "waited in vain for: $*"; return 1; }
 		sleep 0.05
@@ -153,7 +154,7 @@ stepping() {
 
 step_answer() {
 	local answer
-	read -r -t 120 answer <&"${STEP[0]}"
+	read -r -t "$LIMIT_S" answer <&"${STEP[0]}"
 	[ "$answer" = "$1" ]
 }
 
@@ -264,7 +265,7 @@ traced() {
 	report=$BATS_TEST_TMPDIR/report.json
 	rm -f "$report"
 	status=0
-	timeout -k 5 "${TRACED_LIMIT_S:-300}" ${FIXED_ADDRESSES:+setarch -R} "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
+	timeout -k 5 "$LIMIT_S" ${FIXED_ADDRESSES:+setarch -R} "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
 }
 
 # attached [OPTIONS] PID...: start heaptap on running processes, until it says that it traces; its pid is in $TAP. A machine
