@@ -167,8 +167,8 @@ JOBS     ?= $(shell echo $$(($$(nproc) + 1)))
 # For tests: absolute paths, because tests change directories.
 TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
-# What looks at the code, without running heaptap: jobs of tests/run.py, those that take long first.
-CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats make:check-fuzz
+# Jobs of tests/run.py that trace nothing, those that take long first.
+CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats plain:tests/kernels/cells.bats make:check-fuzz
 
 quick: build-tests               ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
 	$(Q)$(TEST_ENV) tests/run.py --tags core $(CODE_JOBS) $(CORE_TESTS) $(UNITS:%=unit:%)
@@ -240,8 +240,8 @@ endif
 INLINE_MAIN  := $(INLINE_MAIN:%=inline:tests/e2e/%.bats)
 INLINE_TESTS := $(INLINE_MAIN) $(INLINE_TESTS:%=inline:tests/e2e/%.bats)
 
-# What a change must pass: by BPF, or whatever heaptap chooses, without what takes long; by the other sources what depends
-# on them.
+# Jobs of make check that trace: by BPF, or whatever heaptap chooses, all tests without the tag "full"; by the other
+# sources those with their tag.
 GATE_TESTS = $(patsubst %,ptrace:%@ptrace$(comma)!full,$(call tagged,ptrace,$(PTRACE_TESTS:ptrace:%=%))) \
              $(patsubst %,%@inline$(comma)!full,$(INLINE_TAGGED)) \
              $(addprefix e2e:,$(filter-out $(shell grep -l '^\# bats file_tags=full' tests/e2e/*.bats),$(E2E_TESTS)))
@@ -317,13 +317,13 @@ check-containers: all targets    ## start what packaging/ has for Docker, Kubern
 check-packages: all targets      ## lintian and rpmlint on the packages, each installed in a fresh root (root, network; some 3 minutes)
 	$(Q)$(PACK_ENV) tests/packages/packages.sh
 
-check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time)
+check-arch:                      ## the agent on other CPUs, in qemu (downloads and builds kernels; half an hour the first time; RECORD=1: results into doc/tested.md)
 	$(Q)tests/arch/run.sh $(abspath $(O))
 
-check-board: all targets         ## an agent on emulated boards, its host outside (root; kernels as for check-arch)
+check-board: all targets         ## an agent on emulated boards, its host outside (root; kernels as for check-arch; RECORD=1)
 	$(Q)tests/arch/board.sh $(abspath $(O))
 
-check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes)
+check-kernels: all targets $(O)/tests/unit/arch/test_thread_call ## the main jobs on other kernels, in qemu (downloads kernel packages; some minutes; RECORD=1)
 	$(Q)tests/kernels/run.sh $(abspath $(O))
 
 bench: all $(BENCHES)            ## measure speed and memory, as ratios (root; more than 10 minutes)

@@ -39,8 +39,8 @@ APT::Architecture "$arch"; APT::Architectures { "$arch"; }; APT::Sandbox::User "
 Acquire::Languages "none"; Acquire::Retries "3";
 END
 export APT_CONFIG=$dir/apt.conf
-timeout 300 apt-get -qq update
-(cd "$dir/debs" && timeout 600 apt-get -qq download "${packages[@]}")
+apt-get -qq update
+(cd "$dir/debs" && apt-get -qq download "${packages[@]}")
 for deb in "$dir"/debs/*.deb; do
 	dpkg-deb -x "$deb" "$dir/root"
 done

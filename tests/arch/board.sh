@@ -4,7 +4,7 @@
 # emulated machine, heaptap outside has the programs with their symbols. tests/arch/board.bats are the tests; this builds
 # what the board has (stripped), what the host has (not stripped), and calls them for each board. TAP; a board that cannot
 # get its kernel, compiler or emulator is skipped. What it said is in BUILD_DIR/board/CELL/log.
-# HEAPTAP_BOARD_FILTER=REGEX runs some of the tests.
+# HEAPTAP_BOARD_FILTER=REGEX runs some of the tests; RECORD=1 and HEAPTAP_SILENCE=SECONDS as in tests/kernels/run.sh.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -18,10 +18,13 @@ CACHE=${CACHE:-$O/arch}
 . tests/kernels/kernel.sh
 # shellcheck source=tests/kernels/machine.sh
 . tests/kernels/machine.sh
+# shellcheck source=tests/kernels/cells.sh
+. tests/kernels/cells.sh
 # shellcheck source=tests/arch/built.sh
 . tests/arch/built.sh
 # shellcheck source=tests/arch/files.sh
 . tests/arch/files.sh
+CHECK=board
 
 # As in run.sh: little endian with Thumb code, and big endian. Both have 32 bits.
 CELLS=(
@@ -70,9 +73,9 @@ make_board() {
 prepare() {
 	local dir=$WORK/$3 image
 	mkdir -p "$dir"
-	command -v "$(cross_prefix "$3")gcc" >/dev/null || { echo "no compiler $(cross_prefix "$3")gcc"; return 1; }
-	set_machine "$3" kernel archive ""
-	command -v "${MACHINE[0]}" >/dev/null || { echo "no emulator ${MACHINE[0]}"; return 1; }
+	! missing_for "$3" "$3" || return 1
+	command -v bats >/dev/null || { echo "bats is not installed"; return 1; }
+	[ "$(id -u)" -eq 0 ] || { echo "not root: a network of its own"; return 1; }
 	image=$(get_kernel "$2" "$3" "$4" 2>"$dir/get") || { echo "no kernel: $(tail -n1 "$dir/get")"; return 1; }
 	make_board "$3" >"$dir/build" 2>&1 || { echo "cannot build, see $dir/build"; return 2; }
 	set_machine "$3" "$image" "$dir/root.cpio.gz" ""
@@ -83,11 +86,6 @@ prepare() {
 	printf '%q ' "${MACHINE[@]}" >"$dir/machine"
 }
 
-for name in cpio bats; do
-	command -v $name >/dev/null || { echo "1..0 # SKIP $name is not installed"; exit 0; }
-done
-[ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP not root: a network of its own"; exit 0; }
-nr=0 failed=0 skipped=0
 for cell in "${CELLS[@]}"; do
 	name=${cell%% *}
 	wanted "$name" "$@" || continue
@@ -95,20 +93,11 @@ for cell in "${CELLS[@]}"; do
 	why=$(prepare $cell)
 	case $? in
 	0) ;;
-	1) nr=$((nr + 1)) skipped=$((skipped + 1)); echo "ok $nr - $name # SKIP $why"; continue ;;
-	*) nr=$((nr + 1)) failed=$((failed + 1)); echo "not ok $nr - $name: $why"; continue ;;
+	1) skip_cell "$name" "$why"; continue ;;
+	*) tell_cell "$name" "$name" /dev/null <<<"not ok $why"; continue ;;
 	esac
 	# The board has a network of its own: the port is free there, and no other machine reaches it.
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) nr=$((nr + 1)); echo "ok $nr - $name: ${line#ok * }" ;;
-		"not ok "*) nr=$((nr + 1)) failed=$((failed + 1)); echo "not ok $nr - $name: ${line#not ok * }" ;;
-		1..*) ;;
-		*) echo "$line" ;;
-		esac
-	done < <(unshare -n env HEAPTAP="$O/heaptap" O="$O" BOARD="$WORK/$name" BOARD_MODULES="${MODULES[*]}" \
+	tell_cell "$name" "$name" "$WORK/$name/log" < <(unshare -n env HEAPTAP="$O/heaptap" O="$O" BOARD="$WORK/$name" BOARD_MODULES="${MODULES[*]}" \
 		bats --tap ${HEAPTAP_BOARD_FILTER:+-f "$HEAPTAP_BOARD_FILTER"} tests/arch/board.bats 2>&1)
 done
-echo "1..$nr"
-echo "# board: $((nr - failed - skipped)) ok, $failed failed, $skipped boards skipped"
-[ "$failed" -eq 0 ]
+end_cells

@@ -16,7 +16,7 @@ kernel_source() {
 	[ ! -e "$dir/Makefile" ] || { echo "$dir"; return; }
 	config=$(apt_root bookworm amd64) || return 1
 	mkdir -p "$dir.deb" "$dir.new"
-	(cd "$dir.deb" && APT_CONFIG=$config timeout 600 apt-get -qq download linux-source-6.1 >&2) || return 1
+	(cd "$dir.deb" && APT_CONFIG=$config apt-get -qq download linux-source-6.1 >&2) || return 1
 	dpkg-deb --fsys-tarfile "$dir".deb/*.deb | tar -x -O --wildcards './usr/src/linux-source-*.tar.xz' |
 		tar -xJ --strip-components=1 -C "$dir.new" || return 1
 	rm -rf "$dir.deb"
@@ -45,9 +45,9 @@ built_kernel() {
 	done
 	"${make[@]}" olddefconfig >&2 || return 1
 	if [ "$1" = powerpc ]; then
-		timeout 1500 "${make[@]}" vmlinux >&2 && cp "$CACHE/build-$1/vmlinux" "$image" || return 1
+		"${make[@]}" vmlinux >&2 && cp "$CACHE/build-$1/vmlinux" "$image" || return 1
 	else
-		timeout 1500 "${make[@]}" bzImage >&2 && cp "$CACHE/build-$1/arch/x86/boot/bzImage" "$image" || return 1
+		"${make[@]}" bzImage >&2 && cp "$CACHE/build-$1/arch/x86/boot/bzImage" "$image" || return 1
 	fi
 	rm -rf "$CACHE/build-$1"
 	echo "$image"

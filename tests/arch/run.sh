@@ -4,7 +4,7 @@
 # the agent, and the emulation of instructions is compared with the CPU. Reports come over the console and are
 # compared here with what the targets say; names come from the cross compiler's addr2line, which knows nothing of heaptap.
 # TAP; a cell that cannot get its kernel, compiler or emulator is skipped. What a guest said is in BUILD_DIR/arch/CELL.log.
-# HEAPTAP_KERNEL_LIMIT=SECONDS ends a cell.
+# RECORD=1 and HEAPTAP_SILENCE=SECONDS as in tests/kernels/run.sh.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -13,16 +13,18 @@ shift
 WORK=$O/arch
 CACHE=${XDG_CACHE_HOME:+$XDG_CACHE_HOME/heaptap}
 CACHE=${CACHE:-$WORK}
-LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-300}
 
 # shellcheck source=tests/kernels/kernel.sh
 . tests/kernels/kernel.sh
 # shellcheck source=tests/kernels/machine.sh
 . tests/kernels/machine.sh
+# shellcheck source=tests/kernels/cells.sh
+. tests/kernels/cells.sh
 # shellcheck source=tests/arch/built.sh
 . tests/arch/built.sh
 # shellcheck source=tests/arch/files.sh
 . tests/arch/files.sh
+CHECK=arch
 
 # name, suite, distribution's name of the CPU, package that stands for its kernel, or "built"
 CELLS=(
@@ -91,44 +93,35 @@ arguments() {
 
 # run_cell NAME SUITE ARCH PACKAGE: its TAP lines are in NAME.tap, or in NAME.skip why there are none
 run_cell() {
-	local name=$1 arch=$3 image log=$WORK/$1.log
+	local name=$1 arch=$3 image why log=$WORK/$1.log
 	rm -f "$log" "$WORK/$name".{tap,skip}
-	if ! command -v "$(cross_prefix "$arch")gcc" >/dev/null; then
-		echo "no compiler $(cross_prefix "$arch")gcc" >"$WORK/$name.skip"
-	elif ! command -v "$(emulator_for "$name" | cut -d' ' -f1)" >/dev/null; then
-		echo "no emulator $(emulator_for "$name" | cut -d' ' -f1)" >"$WORK/$name.skip"
+	if why=$(missing_for "$arch" "$name"); then
+		echo "$why" >"$WORK/$name.skip"
 	elif ! image=$(if [ "$4" = built ]; then built_kernel "$arch"; else kernel_image "$2" "$arch" "$4" "${name#"$arch"}"; fi \
 		2>"$WORK/$name.get"); then
 		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.skip"
 	elif ! make_root "$arch" "$name" >"$WORK/$name.build" 2>&1; then
 		echo "not ok cannot build, see $WORK/$name.build" >"$WORK/$name.tap"
 	else
-		boot "$name" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "" >"$log"
-		tests/arch/compare.sh "$log" "$WORK/targets-$arch" "$(cross_prefix "$arch")" "$WORK/$name" >"$WORK/$name.tap"
+		boot "$name" "$image" "$WORK/root-$arch.cpio.gz" "" "$log"
+		{
+			! grep -aq '^GUEST-KERNEL' "$log" || tests/arch/compare.sh "$log" "$WORK/targets-$arch" \
+				"$(cross_prefix "$arch")" "$WORK/$name"
+			tell_end "$log"
+		} >"$WORK/$name.tap"
 	fi
 }
 
-command -v cpio >/dev/null || { echo "1..0 # SKIP cpio is not installed"; exit 0; }
 mkdir -p "$WORK"
-nr=0 failed=0 skipped=0
 for cell in "${CELLS[@]}"; do
 	wanted "${cell%% *}" "$@" || continue
 	# shellcheck disable=SC2086 # four words
 	run_cell $cell
 	name=${cell%% *}
 	if [ -s "$WORK/$name.skip" ]; then
-		nr=$((nr + 1)) skipped=$((skipped + 1))
-		echo "ok $nr - $name # SKIP $(cat "$WORK/$name.skip")"
-		continue
+		skip_cell "$name" "$(cat "$WORK/$name.skip")"
+	else
+		tell_cell "$name" "$name" "$WORK/$name.log" <"$WORK/$name.tap"
 	fi
-	while IFS= read -r line; do
-		case $line in
-		"ok "*) nr=$((nr + 1)); echo "ok $nr - $name: ${line#ok }" ;;
-		"not ok "*) nr=$((nr + 1)) failed=$((failed + 1)); echo "not ok $nr - $name: ${line#not ok }" ;;
-		*) echo "$line" ;;
-		esac
-	done <"$WORK/$name.tap"
 done
-echo "1..$nr"
-echo "# arch: $((nr - failed - skipped)) ok, $failed failed, $skipped cells skipped"
-[ "$failed" -eq 0 ]
+end_cells

@@ -8,7 +8,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 # But times, the order of processes and their allocators: a list names both before they begin.
 # shellcheck disable=SC2016
-SAME='del(.backend, .time_ns, .duration_ns, .cost) | .processes[] |= del(.totals.peak_time_ns, .timeline) | .processes |= sort_by(.pid, .comm) | .processes[1:] |= map(del(.allocators))'
+SAME='del(.backend, '"$OF_THE_RUN"') | .processes[] |= del(.totals.peak_time_ns, .timeline) | .processes |= sort_by(.pid, .comm) | .processes[1:] |= map(del(.allocators))'
 
 # round_trip RUN-OPTIONS... -- PROGRAM...
 round_trip() {

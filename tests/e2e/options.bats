@@ -187,7 +187,7 @@ load ../lib/common
 
 # The program ends while heaptap lets go of it: its status is not lost, and heaptap does not wait for ever.
 @test "options: --stop-after with a program that is about to end" {
-	local TRACED_LIMIT_S=60
+	local LIMIT_S=60
 	for try in 1 2 3; do
 		traced --stop-after 1 -- "$T/exitcodes" exit 4
 		[ "$status" -eq 4 ] || { echo "try $try: status $status"; cat "$err"; return 1; }

@@ -25,9 +25,10 @@
 enum { MAX_WORDS = 30, MAX_STARTED = 64 };
 
 /* By "start": with a pipe to its standard input. */
-static struct {
+static struct started {
 	char name[32];
 	pid_t pid;
+	pid_t printer;
 	int in;
 	int status; /* as wait() has it; -1: it runs */
 } started[MAX_STARTED];
@@ -54,7 +55,7 @@ static void open_console(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-static pid_t start(char *const *argv, int in, int out)
+static pid_t start(char *const *argv, int in, int out, int err)
 {
 	pid_t pid = fork();
 
@@ -67,6 +68,8 @@ static pid_t start(char *const *argv, int in, int out)
 		dup2(in, STDIN_FILENO);
 	if (out >= 0)
 		dup2(out, STDOUT_FILENO);
+	if (err >= 0)
+		dup2(err, STDERR_FILENO);
 	execv(argv[0], argv);
 	_exit(127);
 }
@@ -93,7 +96,7 @@ static int wait_for(pid_t tests)
 
 static int run(char *const *argv)
 {
-	return wait_for(start(argv, -1, -1));
+	return wait_for(start(argv, -1, -1, -1));
 }
 
 /* cat FILE: reports come to the console without a shell. */
@@ -181,23 +184,48 @@ static int run_on(char *const *argv)
 		cfmakeraw(&raw);
 		tcsetattr(fd, TCSANOW, &raw);
 	}
-	status = wait_for(start(argv + 2, fd, fd));
+	status = wait_for(start(argv + 2, fd, fd, -1));
 	close(fd);
 	return status;
 }
 
-/* start NAME PROGRAM...: in the background, until the guest ends */
+/* A process that passes on whole lines, so that those of two programs stay apart. Returns its end of a pipe. */
+static int open_printer(pid_t *pid)
+{
+	char line[4096];
+	int ends[2];
+	FILE *f;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	*pid = fork();
+	if (*pid) {
+		close(ends[0]);
+		return ends[1];
+	}
+	close(ends[1]);
+	f = fdopen(ends[0], "r");
+	while (f && fgets(line, sizeof(line), f))
+		fputs(line, stdout);
+	exit(0);
+}
+
+/* start NAME PROGRAM...: in the background, until the guest ends; it shows no status line, as no terminal is there */
 static int start_named(char *const *argv)
 {
-	int ends[2];
+	struct started *s = &started[nr_started];
+	int ends[2], out;
 
 	if (nr_started == MAX_STARTED || pipe2(ends, O_CLOEXEC))
 		return 1;
-	snprintf(started[nr_started].name, sizeof(started[0].name), "%s", argv[1]);
-	started[nr_started].in = ends[1];
-	started[nr_started].status = -1;
-	started[nr_started++].pid = start(argv + 2, ends[0], -1);
+	snprintf(s->name, sizeof(s->name), "%s", argv[1]);
+	s->in = ends[1];
+	out = open_printer(&s->printer);
+	s->pid = start(argv + 2, ends[0], out, out);
+	s->status = -1;
+	nr_started++;
 	close(ends[0]);
+	close(out);
 	return 0;
 }
 
@@ -230,7 +258,7 @@ static int send_signal(char *const *argv)
 	return i < 0 || started[i].status >= 0 || kill(started[i].pid, atoi(argv[2]));
 }
 
-/* wait NAME: its exit status is the word's */
+/* wait NAME: until all that it printed is out; its exit status is the word's */
 static int wait_started(char *const *argv)
 {
 	int i = find_started(argv[1]), status;
@@ -238,7 +266,8 @@ static int wait_started(char *const *argv)
 	if (i < 0)
 		return 125;
 	if (started[i].status < 0)
-		return wait_for(started[i].pid);
+		wait_for(started[i].pid);
+	waitpid(started[i].printer, NULL, 0); /* of ours, or of nobody any more */
 	status = started[i].status;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -37,7 +37,7 @@ apt_root() {
 		APT::Architecture "$2"; APT::Architectures { "$2"; }; APT::Sandbox::User "root";
 		Acquire::Languages "none"; Acquire::Retries "3";
 	END
-	APT_CONFIG=$config timeout 120 apt-get -qq update >&2 || return 1
+	APT_CONFIG=$config apt-get -qq update >&2 || return 1
 	touch "$root/fresh"
 	echo "$config"
 }
@@ -53,7 +53,7 @@ unpack_image() {
 	dir=$(mktemp -d "$CACHE/unpack.XXXXXX") || return 1
 	(
 		cd "$dir" || exit 1
-		timeout 300 apt-get -qq download "$1" >&2 || exit 1
+		apt-get -qq download "$1" >&2 || exit 1
 		# One of the two patterns matches nothing, which tar calls a failure.
 		dpkg-deb --fsys-tarfile ./*.deb |
 			tar -x --wildcards './boot/vmlinu*' './usr/lib/modules/*/vmlinuz' '*/virtio*.ko*' '*failover.ko*' 2>/dev/null

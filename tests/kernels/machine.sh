@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # Machines for other kernels and other CPUs: which emulator and compiler a CPU needs, the archive a guest starts from.
 
+SILENCE_S=${HEAPTAP_SILENCE:-1200} # a guest that says nothing new for so long is dead
+
 # wanted NAME CELL...: is this machine one of CELLS, or are there none?
 wanted() {
 	local name=$1
@@ -54,6 +56,15 @@ emulator_for() {
 	esac
 }
 
+# missing_for ARCH EMULATED: prints which program for such a machine is not installed here; 1 if all are
+missing_for() {
+	local name
+	for name in cpio "$(compiler_for "$1")" "$(emulator_for "$2")"; do
+		command -v "${name%% *}" >/dev/null || { echo "${name%% *} is not installed"; return 0; }
+	done
+	return 1
+}
+
 # begin_root DIR GCC: what every guest has
 begin_root() {
 	rm -rf "$1"
@@ -77,8 +88,53 @@ set_machine() {
 		-append "console=$console quiet panic=-1${4:+ $4}")
 }
 
-# boot ARCH KERNEL ARCHIVE SECONDS WORDS: prints what the guest says
+# is_off PID: the emulator has ended
+is_off() { ! grep -qs '^State:	[^Z]' "/proc/$1/status"; }
+
+# seconds_for PID: a clock that stands still while all of the CPUs do something else than the emulator's work, for its
+# thread that has waited most
+seconds_for() {
+	local waited
+	waited=$(cat /proc/"$1"/task/*/schedstat 2>/dev/null | awk '$2 > most { most = $2 } END { printf "%d", most / 1e9 }')
+	echo $((SECONDS - waited))
+}
+
+# guest_until LOG PID COMMAND...: waits until COMMAND succeeds. Else 1, and prints why: the emulator has ended, or its guest
+# has said nothing new in LOG for $SILENCE_S. Lines of the kernel do not count: it tells again and again that it hangs.
+guest_until() {
+	local log=$1 pid=$2 lines="" have now since=0
+	shift 2
+	until "$@"; do
+		if is_off "$pid"; then
+			"$@" && return 0
+			echo "the machine is off"
+			return 1
+		fi
+		have=$(LC_ALL=C grep -avc '^\[' "$log" || true)
+		now=$(seconds_for "$pid")
+		[ "$have" = "$lines" ] || { lines=$have; since=$now; }
+		[ $((now - since)) -lt "$SILENCE_S" ] || { echo "no new line for $SILENCE_S s"; return 1; }
+		sleep 0.3
+	done
+	return 0
+}
+
+# boot EMULATED KERNEL ARCHIVE WORDS LOG: until the guest ends, or is dead; what it says is in LOG
 boot() {
-	set_machine "$1" "$2" "$3" "$5" || return 1
-	timeout -k 5 "$4" "${MACHINE[@]}" -nic none </dev/null 2>&1 | tr -d '\r'
+	local pid why
+	set_machine "$1" "$2" "$3" "$4" || return 1
+	"${MACHINE[@]}" -nic none </dev/null >"$5" 2>&1 &
+	pid=$!
+	why=$(guest_until "$5" "$pid" is_off "$pid") || { kill -KILL "$pid"; echo "GUEST-DEAD $why" >>"$5"; }
+	wait "$pid" 2>/dev/null || true # what it ends with says nothing: 0 after a panic too
+	sed -i 's/\r//g' "$5"
+}
+
+# tell_end LOG: a TAP line if the guest did not boot, or did not come to its end, with its last words
+tell_end() {
+	local what="did not boot"
+	! grep -aq '^GUEST-END' "$1" || return 0
+	! grep -aq '^GUEST-KERNEL' "$1" || what="did not come to its end"
+	echo "not ok $what$(sed -n 's/^GUEST-DEAD /: /p' "$1")"
+	tail -n 15 "$1" | sed 's/^/# /'
 }

@@ -3,7 +3,8 @@
 # run.sh BUILD_DIR [CELL...]: boots other kernels in a machine of their own and runs tests/kernels/guest.sh there;
 # for another CPU heaptap is built first, with the distribution's cross compiler, which must be there.
 # TAP; a cell that cannot get its kernel is skipped. What a guest said is in BUILD_DIR/kernels/CELL.log.
-# HEAPTAP_TESTS=REGEX chooses tests (guest.sh), HEAPTAP_KERNEL_LIMIT=SECONDS ends a cell.
+# HEAPTAP_TESTS=REGEX chooses tests (guest.sh), RECORD=1 writes results into doc/tested.md, HEAPTAP_SILENCE=SECONDS is how
+# long a guest may say nothing (machine.sh).
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -12,12 +13,14 @@ shift
 WORK=$O/kernels
 CACHE=${XDG_CACHE_HOME:+$XDG_CACHE_HOME/heaptap}
 CACHE=${CACHE:-$WORK}
-LIMIT_S=${HEAPTAP_KERNEL_LIMIT:-240} # for one cell, boot and tests
 
 # shellcheck source=tests/kernels/kernel.sh
 . tests/kernels/kernel.sh
 # shellcheck source=tests/kernels/machine.sh
 . tests/kernels/machine.sh
+# shellcheck source=tests/kernels/cells.sh
+. tests/kernels/cells.sh
+CHECK=kernels
 
 # name, suite, distribution's name of the CPU, package that stands for the newest kernel of the suite, source if not BPF
 CELLS=(
@@ -102,16 +105,18 @@ make_root() {
 	end_root "$ROOT" "$WORK/root-$1.cpio.gz"
 }
 
+# get_sysroot ARCH: its libraries, in $SYSROOT
+get_sysroot() {
+	[ -z "$(find "$SYSROOT.ready" -mmin "-$FRESH_MINUTES" 2>/dev/null)" ] || return 0
+	tests/sysroot.sh "$1" "$(dirname "$SYSROOT")" "${TOOL_PACKAGES[@]}" && touch "$SYSROOT.ready"
+}
+
 # build_for ARCH BUILD: heaptap and the targets for another CPU, against libraries in $SYSROOT
 build_for() {
 	# make knows what it builds by paths from here.
 	local names=() name cross machine build=${2#"$PWD"/}
 	cross=$(cross_prefix "$1")
 	machine=${cross%%-*}
-	if [ -z "$(find "$SYSROOT.ready" -mmin "-$FRESH_MINUTES" 2>/dev/null)" ]; then
-		tests/sysroot.sh "$1" "$(dirname "$SYSROOT")" "${TOOL_PACKAGES[@]}" >/dev/null || return 1
-		touch "$SYSROOT.ready"
-	fi
 	for name in "${TARGETS[@]}"; do
 		case $name in *-32) ;; *) names+=("$build/tests/targets/$name") ;; esac
 	done
@@ -119,65 +124,53 @@ build_for() {
 		"${names[@]}" "$build"/tests/{oracle/count.so,oracle/count-read,oracle/text-differs,unit/arch/test_thread_call} >&2
 }
 
-# prepare ARCH: the archive for its guests, or a word in ARCH.missing
+# prepare ARCH: the archive for its guests; or in ARCH.missing what is not here, in ARCH.tap what went wrong
 prepare() {
 	local build=$O log=$WORK/build-$1.log
 	SYSROOT=
-	rm -f "$WORK/$1.missing"
+	rm -f "$WORK/$1".{missing,tap}
+	! missing_for "$1" "$1" >"$log" || { mv "$log" "$WORK/$1.missing"; return; }
 	if [ "$1" != amd64 ]; then
 		build=$WORK/build-$1
 		SYSROOT=$CACHE/sysroot-$1/root
-		command -v "$(compiler_for "$1")" >/dev/null ||
-			{ echo "no compiler $(compiler_for "$1")" >"$WORK/$1.missing"; return; }
-		build_for "$1" "$build" >"$log" 2>&1 || { echo "cannot build, see $log" >"$WORK/$1.missing"; return; }
+		if ! get_sysroot "$1" >"$log" 2>&1; then
+			echo "no libraries: $(tail -n1 "$log")" >"$WORK/$1.missing"
+		elif ! build_for "$1" "$build" >"$log" 2>&1; then
+			echo "not ok cannot build, see $log" >"$WORK/$1.tap"
+		fi
 	fi
-	make_root "$1" "$build" || echo "no root for the guests" >"$WORK/$1.missing"
+	[ -e "$WORK/$1.missing" ] || [ -e "$WORK/$1.tap" ] || make_root "$1" "$build" >"$log" 2>&1 ||
+		echo "not ok no root for the guests, see $log" >"$WORK/$1.tap"
 }
 
 # ---- cells ----
 
-# One cell; leaves its verdict in CELL.verdict: ok, failed, or why it is skipped.
+# One cell: its TAP lines are in CELL.tap, or in CELL.skip why there are none; what its guest said is in CELL.log.
 run_cell() {
-	local name=$1 suite=$2 arch=$3 package=$4 image log=$WORK/$1.log verdict
+	local name=$1 suite=$2 arch=$3 package=$4 image
 	local words="${HEAPTAP_TESTS:+HEAPTAP_TESTS=$HEAPTAP_TESTS} ${5:+HEAPTAP_BACKEND=$5}"
-	rm -f "$log"
+	rm -f "$WORK/$name".{log,skip,tap}
 	if [ -e "$WORK/$arch.missing" ]; then
-		cp "$WORK/$arch.missing" "$WORK/$name.verdict"
-		return
+		cp "$WORK/$arch.missing" "$WORK/$name.skip"
+	elif [ -e "$WORK/$arch.tap" ]; then
+		cp "$WORK/$arch.tap" "$WORK/$name.tap"
+	elif ! image=$(kernel_image "$suite" "$arch" "$package" 2>"$WORK/$name.get"); then
+		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.skip"
+	else
+		boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$words" "$WORK/$name.log"
+		guest_lines "$WORK/$name.log" >"$WORK/$name.tap"
 	fi
-	if ! image=$(kernel_image "$suite" "$arch" "$package" 2>"$WORK/$name.get"); then
-		echo "no kernel: $(tail -n1 "$WORK/$name.get")" >"$WORK/$name.verdict"
-		return
-	fi
-	boot "$arch" "$image" "$WORK/root-$arch.cpio.gz" "$LIMIT_S" "$words" >"$log"
-	# Only what the guest says counts: qemu ends with 0 after a panic too.
-	verdict=failed
-	grep -aq '^GUEST-END ok' "$log" && verdict=ok
-	echo "$verdict" >"$WORK/$name.verdict"
 }
 
-# tell NUMBER NAME SUITE: the verdict as TAP; fails if it is one
-tell() {
-	local verdict release
-	verdict=$(cat "$WORK/$2.verdict")
-	release=$(sed -n 's/^GUEST-KERNEL //p' "$WORK/$2.log" 2>/dev/null)
-	case $verdict in
-	ok) echo "ok $1 - $2 ($3) ${release}: $(grep -c '^ok ' "$WORK/$2.log") tests" ;;
-	failed)
-		echo "not ok $1 - $2 ($3) ${release:-did not boot}"
-		grep -a -A12 '^not ok' "$WORK/$2.log" | sed 's/^/# /'
-		grep -aq '^GUEST-END' "$WORK/$2.log" || tail -n 15 "$WORK/$2.log" | sed 's/^/# /'
-		return 1
-		;;
-	*) echo "ok $1 - $2 ($3) # SKIP $verdict" ;;
-	esac
+# guest_lines LOG: its TAP lines
+guest_lines() {
+	grep -aE '^(not ok|ok|#) ' "$1"
+	tell_end "$1"
+	# guest.sh did not come to its plan.
+	grep -aqE '^1\.\.[0-9]' "$1" || ! grep -a '^GUEST-END' "$1" | sed 's/^/not ok /'
 }
 
-command -v qemu-system-x86_64 >/dev/null || { echo "1..0 # SKIP qemu-system-x86_64 is not installed"; exit 0; }
-command -v cpio >/dev/null || { echo "1..0 # SKIP cpio is not installed"; exit 0; }
 mkdir -p "$WORK"
-
-nr=0 failed=0 skipped=0
 chosen=()
 for cell in "${CELLS[@]}"; do
 	wanted "${cell%% *}" "$@" && chosen+=("$cell")
@@ -185,7 +178,6 @@ done
 for arch in $(printf '%s\n' "${chosen[@]}" | awk '{ print $3 }' | sort -u); do
 	prepare "$arch"
 done
-echo "1..${#chosen[@]}"
 for cell in "${chosen[@]}"; do
 	# shellcheck disable=SC2086 # four words or five
 	run_cell $cell &
@@ -193,10 +185,11 @@ for cell in "${chosen[@]}"; do
 done
 wait
 for cell in "${chosen[@]}"; do
-	read -r name suite _ <<<"$cell"
-	nr=$((nr + 1))
-	tell "$nr" "$name" "$suite" || failed=$((failed + 1))
-	case $(cat "$WORK/$name.verdict") in ok | failed) ;; *) skipped=$((skipped + 1)) ;; esac
+	read -r name _ arch _ <<<"$cell"
+	if [ -s "$WORK/$name.skip" ]; then
+		skip_cell "$name" "$(cat "$WORK/$name.skip")"
+	else
+		tell_cell "$name" "$arch" "$WORK/$name.log" <"$WORK/$name.tap"
+	fi
 done
-echo "# kernels: $((nr - failed - skipped)) ok, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+end_cells

@@ -7,6 +7,7 @@ bats_require_minimum_version 1.5.0
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 : "${O:=$ROOT/build}"
 : "${HEAPTAP:=$O/heaptap}"
+: "${LIMIT_S:=300}" # for what hangs, not a measure of speed
 : "${HEAPTAP_ROUNDS:=10}" # of tests that repeat something at random moments; make soak has 100
 T=$O/tests/targets
 ORACLE=$O/tests/oracle
@@ -78,9 +79,9 @@ end_started() {
 	STARTED=()
 }
 
-# wait_for COMMAND...: until it succeeds; fails after five minutes (a hang, not a measure of speed)
+# wait_for COMMAND...: until it succeeds; fails after $LIMIT_S
 wait_for() {
-	local end=$((SECONDS + 300))
+	local end=$((SECONDS + LIMIT_S))
 	until "$@"; do
 		[ "$SECONDS" -lt "$end" ] || { echo "waited in vain for: $*"; return 1; }
 		sleep 0.05
@@ -153,7 +154,7 @@ stepping() {
 
 step_answer() {
 	local answer
-	read -r -t 120 answer <&"${STEP[0]}"
+	read -r -t "$LIMIT_S" answer <&"${STEP[0]}"
 	[ "$answer" = "$1" ]
 }
 
@@ -253,7 +254,7 @@ traced() {
 	report=$BATS_TEST_TMPDIR/report.json
 	rm -f "$report"
 	status=0
-	timeout -k 5 "${TRACED_LIMIT_S:-300}" ${FIXED_ADDRESSES:+setarch -R} "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
+	timeout -k 5 "$LIMIT_S" ${FIXED_ADDRESSES:+setarch -R} "$HEAPTAP" run -o "$report" "$@" >"$out" 2>"$err" 3>&- || status=$?
 }
 
 # losing allocs|frees [OPTIONS] -- PROGRAM...: traced, again until some of these were lost: a small ring loses mostly, not always
@@ -321,6 +322,10 @@ detach() {
 	kill "-${1:-INT}" "$TAP"
 	ended "$TAP" 0 || { cat "$err"; return 1; }
 }
+
+# Keys of a report that tell of the run that made it, for del() of jq: reports of the same events differ in them, as
+# recordings keep times to 256 ns and have no cost of their own.
+OF_THE_RUN='.time_ns, .duration_ns, .cost'
 
 # field JQ: of the first process in the report
 field() { jq -r ".processes[0]$1" "$report"; }

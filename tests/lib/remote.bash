@@ -85,7 +85,7 @@ watched() {
 
 # remove fields that differ from run to run (times, ids), and chains, which a connection does not send
 normal() {
-	jq -S 'del(.time_ns, .duration_ns, .cost, .marks[]?.time_ns) | .processes[] |= (del(.pid, .timeline, .threads) | .scan |= del(.pause_ns, .scanned_bytes)
+	jq -S 'del('"$OF_THE_RUN"', .marks[]?.time_ns) | .processes[] |= (del(.pid, .timeline, .threads) | .scan |= del(.pause_ns, .scanned_bytes)
 		| .totals |= del(.peak_time_ns)
 		| .stacks |= (map(del(.id, .why)) | sort_by([.function, [.frames[].offset]])))' "$1"
 }

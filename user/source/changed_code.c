@@ -219,7 +219,7 @@ static bool read_file_code(const struct mapping *map, u64 vaddr, u32 *code)
 		       (ssize_t)sizeof(*code);
 }
 
-/* The same bytes in memory and in the file. False: they cannot be read. */
+/* The first bytes of the code at @vaddr in memory and in the file. False: they cannot be read. */
 static bool read_both(const struct proc_memory *mem, const struct mapping *map, u64 vaddr, u32 *memory,
 		      u32 *file)
 {

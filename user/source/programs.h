@@ -40,7 +40,8 @@ struct programs {
 
 /*
  * Load the programs on tracepoints, and the small ones on probes: the others are loaded where they are needed, by
- * programs_load_one(). @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi links. Returns 0 or -errno, logged.
+ * programs_load_one(). @ring_bytes is rounded up to a size that the kernel accepts. @is_multi: for uprobe_multi links.
+ * Returns 0 or -errno, logged.
  */
 int programs_load(struct programs *out, const struct source_config *config, u64 ring_bytes,
 		  bool is_multi) __must_check;
