@@ -643,9 +643,16 @@ static bool path_of(char path[4096], const char *soname)
 	is_found = fgets(path, 4096, p);
 	pclose(p);
 	path[strcspn(path, "\n")] = '\0';
-	if (!is_found)
-		print_message("# %s is not installed, left out\n", soname);
 	return is_found;
+}
+
+static void list_of_library(struct probe_list *list, const char *soname)
+{
+	char path[4096];
+
+	if (!path_of(path, soname))
+		skip_because("%s is not installed", soname);
+	assert_int_equal(list_of_file(list, path, &plain), 0);
 }
 
 static const struct probe_site *site_named(const struct probe_list *list, const char *symbol)
@@ -662,12 +669,9 @@ static void test_libc(void **state)
 					   "free",   "posix_memalign", "aligned_alloc" };
 	static const struct probe_options with_mmap = { .want_cpp = true, .want_mmap = true };
 	struct probe_list list;
-	char path[4096];
 
 	(void)state;
-	if (!path_of(path, "libc.so.6"))
-		skip_because("the library is not here");
-	assert_int_equal(list_of_file(&list, path, &plain), 0);
+	list_of_library(&list, "libc.so.6");
 	assert_string_equal(list.kind, "glibc");
 	assert_int_equal(list.nr_skipped, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -690,12 +694,9 @@ static void test_libc(void **state)
 static void test_dynamic_linker(void **state)
 {
 	struct probe_list list;
-	char path[4096];
 
 	(void)state;
-	if (!path_of(path, "ld-linux-x86-64.so.2"))
-		skip_because("the library is not here");
-	assert_int_equal(list_of_file(&list, path, &plain), 0);
+	list_of_library(&list, "ld-linux-x86-64.so.2");
 	assert_int_equal(list.nr, 0);
 	assert_null(list.kind);
 	assert_true(list.linker_hook != 0);
@@ -733,12 +734,9 @@ static void test_libstdcxx(void **state)
 {
 	static const struct probe_options no_cpp = { .want_cpp = false };
 	struct probe_list list;
-	char path[4096];
 
 	(void)state;
-	if (!path_of(path, "libstdc++.so.6"))
-		skip_because("the library is not here");
-	assert_int_equal(list_of_file(&list, path, &plain), 0);
+	list_of_library(&list, "libstdc++.so.6");
 	assert_int_equal(site_named(&list, "_Znwm")->flags, PROBE_DELEGATES);
 	assert_int_equal(site_named(&list, "_ZdlPv")->flags, PROBE_DELEGATES);
 	probe_list_fini(&list);
