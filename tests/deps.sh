@@ -157,10 +157,13 @@ apt_refresh() {
 }
 # Packages that dpkg began to install once and did not finish: apt installs nothing beside them.
 apt_is_whole() {
-	local half
+	local half mend='dpkg --configure -a; apt-get -y -f install'
 	half=$(dpkg-query -W -f '${db:Status-Status} ${db:Status-Eflag} ${Package}\n' |
-		awk '/^(half-|unpacked|triggers-aw)/ || $2 != "ok" { print $3 " (" $1 ")" }' | paste -sd ' ')
-	[ -z "$half" ] || die "not installed to the end: $half: type: sudo sh -c 'dpkg --configure -a; apt-get -y -f install'"
+		awk '/^(half-|unpacked|triggers-aw)/ || $2 != "ok" { print $3, $1 }')
+	[ "$half" ] || return 0
+	# Files of these may be missing.
+	[[ $half != *half-installed* ]] || mend+="; apt-get -y --reinstall install $(awk '/half-installed/ { print $1 }' <<<"$half" | paste -sd ' ')"
+	die "not installed to the end: $(paste -sd , <<<"$half"): type: sudo sh -c '$mend'"
 }
 
 dnf_has() { rpm -q --whatprovides "$1" >/dev/null 2>&1; }
