@@ -167,8 +167,11 @@ JOBS     ?= $(shell echo $$(($$(nproc) + 1)))
 # For tests: absolute paths, because tests change directories.
 TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 
+# End-to-end tests that need no root and no libraries of their own.
+PLAIN_TESTS := tests/e2e/golden.bats tests/e2e/deps.bats
+
 # Jobs of tests/run.py that trace nothing, those that take long first.
-CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats plain:tests/kernels/cells.bats make:check-fuzz
+CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats plain:tests/kernels/cells.bats $(PLAIN_TESTS:%=plain:%) make:check-fuzz
 
 quick: build-tests               ## style, cppcheck, unit tests and the core end-to-end tests (root; some 3 minutes)
 	$(Q)$(TEST_ENV) tests/run.py --tags core $(CODE_JOBS) $(CORE_TESTS) $(UNITS:%=unit:%)
@@ -222,7 +225,7 @@ tagged = $(shell grep -lE '^\# bats (test|file)_tags=(.*,)?$(1)(,|$$)' $(2))
 # All files, those that take long first: the last ones to run then end at about the same time.
 E2E_LONG  := remote leaks counts stacks console errors attach faults_memory steer recording
 E2E_TESTS := $(E2E_LONG:%=tests/e2e/%.bats)
-E2E_TESTS += $(filter-out $(E2E_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
+E2E_TESTS += $(filter-out $(E2E_TESTS) $(PLAIN_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
 
 # Tests of heaptap's own parts do not depend on the source and are left out: reports, names, options, recordings, serve.
 PTRACE_TESTS := stacks counts leaks attach waits run follow programs losses faults_lifecycle faults_memory faults_allocators markers sanitizers

@@ -646,13 +646,13 @@ static bool path_of(char path[4096], const char *soname)
 	return is_found;
 }
 
-static void list_of_library(struct probe_list *list, const char *soname)
+static void list_of_library(struct probe_list *list, const char *soname, const struct probe_options *options)
 {
 	char path[4096];
 
 	if (!path_of(path, soname))
 		skip_because("%s is not installed", soname);
-	assert_int_equal(list_of_file(list, path, &plain), 0);
+	assert_int_equal(list_of_file(list, path, options), 0);
 }
 
 static const struct probe_site *site_named(const struct probe_list *list, const char *symbol)
@@ -671,7 +671,7 @@ static void test_libc(void **state)
 	struct probe_list list;
 
 	(void)state;
-	list_of_library(&list, "libc.so.6");
+	list_of_library(&list, "libc.so.6", &plain);
 	assert_string_equal(list.kind, "glibc");
 	assert_int_equal(list.nr_skipped, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
@@ -683,7 +683,7 @@ static void test_libc(void **state)
 	assert_int_equal(site_named(&list, "malloc")->flags, PROBE_RETURNS);
 	probe_list_fini(&list);
 
-	assert_int_equal(list_of_file(&list, path, &with_mmap), 0);
+	list_of_library(&list, "libc.so.6", &with_mmap);
 	assert_non_null(site_named(&list, "mmap"));
 	assert_non_null(site_named(&list, "munmap"));
 	assert_non_null(site_named(&list, "mremap"));
@@ -696,7 +696,7 @@ static void test_dynamic_linker(void **state)
 	struct probe_list list;
 
 	(void)state;
-	list_of_library(&list, "ld-linux-x86-64.so.2");
+	list_of_library(&list, "ld-linux-x86-64.so.2", &plain);
 	assert_int_equal(list.nr, 0);
 	assert_null(list.kind);
 	assert_true(list.linker_hook != 0);
@@ -736,11 +736,11 @@ static void test_libstdcxx(void **state)
 	struct probe_list list;
 
 	(void)state;
-	list_of_library(&list, "libstdc++.so.6");
+	list_of_library(&list, "libstdc++.so.6", &plain);
 	assert_int_equal(site_named(&list, "_Znwm")->flags, PROBE_DELEGATES);
 	assert_int_equal(site_named(&list, "_ZdlPv")->flags, PROBE_DELEGATES);
 	probe_list_fini(&list);
-	assert_int_equal(list_of_file(&list, path, &no_cpp), 0);
+	list_of_library(&list, "libstdc++.so.6", &no_cpp);
 	assert_int_equal(list.nr, 0);
 	assert_null(list.kind);
 	probe_list_fini(&list);
