@@ -50,6 +50,7 @@ list_events() {
 	jq -e 'has("cost") | not' again.json
 }
 
+# bats test_tags=anyone
 @test "formats: --format list needs no file" {
 	"$HEAPTAP" report --format list >list
 	[ "$(head -n 1 list | awk '{ print $1, $2 }')" = "text .txt" ]
@@ -58,6 +59,7 @@ list_events() {
 	"$HEAPTAP" run --format list | cmp - list
 }
 
+# bats test_tags=anyone
 @test "formats: .gz behind an ending compresses" {
 	list_events >events.txt
 	"$HEAPTAP" report -q -o r.json -o r.json.gz -o r.folded.gz events.txt
@@ -73,7 +75,7 @@ list_events() {
 	[[ $output == *'r.json.zst: unknown ending'* ]]
 }
 
-# bats test_tags=core
+# bats test_tags=core,anyone
 @test "formats: --format: for what is printed, and for files of other names" {
 	list_events >events.txt
 	"$HEAPTAP" report --format json events.txt | jq -e '.processes[0].totals.live_bytes == 5100'
@@ -91,6 +93,7 @@ list_events() {
 	HEAPTAP_CONFIG=$PWD/config "$HEAPTAP" report events.txt | jq -e .schema
 }
 
+# bats test_tags=anyone
 @test "formats: JSON: live bytes over time, with the exact peak, also of a span of time" {
 	list_events >events.txt
 	"$HEAPTAP" report --format json events.txt >r.json
@@ -103,11 +106,13 @@ list_events() {
 		and (map(.max_bytes) | max) == $t.peak_bytes' part.json
 }
 
+# bats test_tags=anyone
 @test "formats: --format: run prints on stderr" {
 	"$HEAPTAP" run -q --format json -- "$T/leak" 2>err >out
 	jq -e .schema err
 }
 
+# bats test_tags=anyone
 @test "formats: -o: a device is written in place" {
 	list_events >events.txt
 	"$HEAPTAP" report -o /dev/null events.txt

@@ -34,7 +34,7 @@ by_function() {
 	esac | awk '{ sum[$1 " " $2] += $3 } END { for (i in sum) print i, sum[i] }' | sort
 }
 
-# bats test_tags=core
+# bats test_tags=core,anyone
 @test "pprof: the numbers and places of JSON, with verdicts" {
 	"$HEAPTAP" run -q -o r.json -o r.pb.gz -- "$T/leak" 2>err >out
 	same_sums r.json r.pb.gz
@@ -47,6 +47,7 @@ by_function() {
 		'.samples | all(.labels.pid == $pid and .labels.process == "leak")'
 }
 
+# bats test_tags=anyone
 @test "pprof: inlined functions are lines of one location" {
 	"$HEAPTAP" run -q -o r.json -o r.pb.gz -- "$T/leak_cpp" 2>err >out
 	jq -e '[.processes[].stacks[].frames[] | select(.inlined)] | length > 0' r.json
@@ -59,6 +60,7 @@ by_function() {
 		'[.samples[].frames[] | select(.function == "main").start_line] | unique == [$start]'
 }
 
+# bats test_tags=anyone
 @test "pprof: several processes in one profile, or a profile each" {
 	"$HEAPTAP" run -q -f -o r.json -o r.pb.gz -o 'each-%p.pb.gz' -- "$T/fork" 3 2>err >out
 	[ "$(jq '.processes | length' r.json)" -gt 1 ]
@@ -68,6 +70,7 @@ by_function() {
 	[ "$(ls each-*.pb.gz | wc -l)" -eq "$(jq '.processes | length' r.json)" ]
 }
 
+# bats test_tags=anyone
 @test "pprof: a recording always makes the same file" {
 	"$HEAPTAP" run -q -w r.heaptap -- "$T/leak" 2>err >out
 	"$HEAPTAP" report -q -o a.pb.gz -o r.json r.heaptap
@@ -79,6 +82,7 @@ by_function() {
 	profile a.pb.gz | jq -e '.time_nanos > 1e18'
 }
 
+# bats test_tags=anyone
 @test "pprof: losses are comments" {
 	printf '%s\n' 'process 77 prog /nowhere/prog' 'alloc 77 1 malloc 0x1000 100 2 1000000000' \
 		'lost 77 1 2 3 4' 'exit 77 0' >events.txt
@@ -88,6 +92,7 @@ by_function() {
 	profile r.pb.gz | jq -e '.comments | any(test("lost: 1 allocations, 2 frees"))'
 }
 
+# bats test_tags=anyone
 @test "pprof: a terminal gets no compressed data" {
 	"$HEAPTAP" run -q -w r.heaptap -- "$T/leak" 2>err >out
 	run script -qec "'$HEAPTAP' report --format pprof r.heaptap" /dev/null
@@ -142,6 +147,7 @@ leaking() {
 	grep -q '^served 200 requests' out # of the program itself
 }
 
+# bats test_tags=anyone
 @test "CI: wrong releases, each once" {
 	"$HEAPTAP" run -q --no-scan --annotate github -o r.json -o r.junit.xml -o r.sarif -- "$T/misuse" 2>err >out
 	n=$(jq '.processes[0].errors | length' r.json)
@@ -154,6 +160,7 @@ leaking() {
 	jq -e '.runs[0].results | any(.stacks[].message.text == "allocated by")' r.sarif
 }
 
+# bats test_tags=anyone
 @test "CI: no verdict is an error, not a success" {
 	printf '%s\n' 'process 77 prog /nowhere/prog' 'alloc 77 1 malloc 0x1000 100 2 1000000000' \
 		'lost 77 0 2 0 0' 'exit 77 0' >events.txt
@@ -165,6 +172,7 @@ leaking() {
 	jq -e '.runs[0].invocations[0].executionSuccessful == false' r.sarif
 }
 
+# bats test_tags=anyone
 @test "CI: a clean program passes" {
 	printf '%s\n' '#include <stdlib.h>' 'int main(void) { void *volatile p = malloc(9); free(p); return 0; }' >clean.c
 	gcc -g -o clean clean.c
@@ -197,6 +205,7 @@ hostile_program() {
 	gcc -o hostile main.o evil.o
 }
 
+# bats test_tags=anyone
 @test "CI, pprof: names of a target do not break out of a format" {
 	hostile_program
 	"$HEAPTAP" run -q --annotate github -o r.json -o r.junit.xml -o r.sarif -o r.pb.gz -- ./hostile 2>err >out
@@ -228,6 +237,7 @@ with_heaptrack() { command -v heaptrack_print >/dev/null || skip "no heaptrack_p
 # of_totals JSON: the same
 of_totals() { jq -r '.processes[0].totals | "\(.allocs) \(.peak_bytes) \(.live_bytes)"' "$1"; }
 
+# bats test_tags=anyone
 @test "heaptrack: calls, peak and leaks of JSON, live and from a recording" {
 	with_heaptrack
 	for target in leak leak_cpp threads; do

@@ -20,7 +20,7 @@ poisoned() {
 # frames FILTER: how many frames of $report in the program fit the jq expression
 frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/leak\")) | select($1)] | length" "$report"; }
 
-# bats test_tags=core
+# bats test_tags=core,anyone
 @test "names: libdw crashes in the debug information of a file: names without lines, and said (S12)" {
 	poisoned dwarf
 	grep -q 'leak: the reader of its names was ended by signal 11 .*: names without its debug information' "$BATS_TEST_TMPDIR/err"
@@ -29,6 +29,7 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	[ "$(grep -c 'the reader of its names' "$BATS_TEST_TMPDIR/err")" -eq 1 ]
 }
 
+# bats test_tags=anyone
 @test "names: libdw crashes in the symbols of a file: no names of it, those of other files (S12)" {
 	poisoned symbols
 	grep -q 'leak: the reader of its names was ended by signal 11 .*: no names of it' "$BATS_TEST_TMPDIR/err"
@@ -38,6 +39,7 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	[ "$(grep -c 'the reader of its names' "$BATS_TEST_TMPDIR/err")" -eq 2 ]
 }
 
+# bats test_tags=anyone
 @test "names: each allocation of the reader fails in turn: the report is whole, with fewer names (A7, S12)" {
 	local n r=$BATS_TEST_TMPDIR/r.heaptap sums='.processes[0] | [.totals, .functions, [.stacks[] | [.allocs, .live_bytes]]]'
 	"$HEAPTAP" run -q -w "$r" -- "$T/leak" >/dev/null 2>&1
@@ -53,6 +55,7 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	done
 }
 
+# bats test_tags=anyone
 @test "names: a function of D has the name that its programmer knows, with debug information and without" {
 	local program=$BATS_TEST_TMPDIR/d_names how
 	report=$BATS_TEST_TMPDIR/report.json

@@ -35,7 +35,7 @@ make_reports() {
 	done
 }
 
-# bats test_tags=core
+# bats test_tags=core,anyone
 @test "series: growth per hour, ranked callers, points in the order of time; .json and .json.gz" {
 	make_reports
 	gzip reports/heap-3.json reports/heap-9.json
@@ -69,7 +69,7 @@ make_reports() {
 	"$HEAPTAP" diff --json reports | cmp - s.json
 }
 
-# bats test_tags=full
+# bats test_tags=full,anyone
 @test "series: a page with the growth of processes and callers, and plots" {
 	command -v chromedriver >/dev/null || skip "no chromedriver (Debian: chromium-driver)"
 	make_reports
@@ -90,6 +90,7 @@ make_reports() {
 	printf '%s\n' "$slope" 10 2 2 '[10000, 0, 5000, 14000]' 10 2 10000 | diff - <(tail -n +2 got)
 }
 
+# bats test_tags=anyone
 @test "series: hostile names do not leave the page" {
 	make_reports
 	jq '(.processes[0].comm) = "</script><b>" | (.processes[0].stacks[0].frames[0].function) = "</script><img src=x>\"\u001b"' \
@@ -99,6 +100,7 @@ make_reports() {
 	run ! grep -q -a "$(printf '\033')" s.html
 }
 
+# bats test_tags=anyone
 @test "series: a restarted process is one line, several of one name are a line for each PID" {
 	make_report a.json 1 1000 10 5
 	make_report b.json 2 2000 10 6
@@ -116,6 +118,7 @@ make_reports() {
 	"$HEAPTAP" diff a.json b.json c.json | grep -q '^prog (pid 8): +0 B/hour'
 }
 
+# bats test_tags=anyone
 @test "series: damaged gzip and what is no series are refused in one line" {
 	make_reports
 	cd reports
