@@ -136,3 +136,16 @@ last_line() { [ "$(tail -n 1 <<<"$output")" = "$1" ] || { echo "the last line is
 	last_line '1 passed, 0 failed, 3 skipped'
 	[[ $output == *'3: not root'* ]]
 }
+
+@test "run.py: without BPF what traces by it is skipped, and the ptrace source is tested" {
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	unshare -m true || skip "no mount namespaces here"
+	tests_of 'traces=[ "${HEAPTAP_BACKEND:-}" = ptrace ]' >a.bats
+	cp "$BATS_TEST_DIRNAME/own_libraries.sh" tests/
+	mkdir -p build/tests
+	printf '#!/bin/sh\nexit 3\n' >build/heaptap
+	chmod +x build/heaptap
+	runs 0 e2e:a.bats inline:a.bats ptrace:a.bats
+	last_line '1 passed, 0 failed, 2 skipped'
+	[[ $output == *$'2: no BPF here\n'* ]]
+}
