@@ -43,7 +43,7 @@ static int add_thread(struct core *c, pid_t tid)
 /* gdb takes the first thread of the file for the one of interest. */
 static int read_threads(struct core *c)
 {
-	const struct held_threads *h = &c->held;
+	const struct stopped_threads *h = &c->held;
 	int err = 0;
 
 	c->threads = calloc(h->nr + 1, sizeof(*c->threads));
@@ -51,11 +51,10 @@ static int read_threads(struct core *c)
 		return -ENOMEM;
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < h->nr && !err; i++)
-			if (h->threads[i].state != HELD_GONE && h->threads[i].state != HELD_WAITING &&
-			    is_first(c, h->threads[i].tid) == !pass)
+			if (stop_all_has(&h->threads[i]) && is_first(c, h->threads[i].tid) == !pass)
 				err = add_thread(c, h->threads[i].tid);
 	c->sums.nr_threads = c->nr_threads;
-	c->sums.nr_unstopped = held_unstopped(h);
+	c->sums.nr_unstopped = stop_all_running(h);
 	return err || c->nr_threads ? err : -ESRCH;
 }
 
@@ -68,10 +67,9 @@ int core_stop(struct core **out, pid_t pid, const struct core_options *options)
 		return -ENOMEM;
 	c->options = *options;
 	c->held.pid = c->snapshot.pid = pid;
-	c->held.holder = options->holder;
-	c->held.may_be_traced = options->holder != NULL;
+	c->held.by = snapshot_stopped_by(options->holder != NULL, options->holder);
 	c->stopped_ns = clock_now_ns();
-	err = core_machine() ? held_stop(&c->held, c->stopped_ns + STOP_NS) : -EOPNOTSUPP;
+	err = core_machine() ? stop_all_begin(&c->held, c->stopped_ns + STOP_NS) : -EOPNOTSUPP;
 	c->is_stopped = !err;
 	if (!err)
 		err = read_threads(c);
@@ -205,7 +203,7 @@ void core_resume(struct core *c)
 {
 	if (!c->is_stopped)
 		return;
-	held_resume(&c->held);
+	stop_all_end(&c->held);
 	c->is_stopped = false;
 	c->sums.pause_ns = clock_now_ns() - c->stopped_ns;
 }

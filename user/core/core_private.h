@@ -34,7 +34,7 @@ struct core_map {
 
 struct core {
 	struct core_options options;
-	struct held_threads held;
+	struct stopped_threads held;
 	struct snapshot snapshot;    /* the mappings alone */
 	struct core_thread *threads; /* owned; in the order of the file */
 	size_t nr_threads;

@@ -160,7 +160,7 @@ static int find_runs(struct copying *c)
 	struct maps_reader *maps;
 	struct map_line line;
 	size_t next = 0;
-	int err = maps_open(&maps, c->s->pid);
+	int err = maps_open(&maps, c->s->all.pid);
 
 	if (err)
 		return err;
@@ -408,7 +408,7 @@ static int check_guards(const struct copying *c)
 {
 	char smaps[32];
 
-	snprintf(smaps, sizeof(smaps), "/proc/%d/smaps", c->s->pid);
+	snprintf(smaps, sizeof(smaps), "/proc/%d/smaps", c->s->all.pid);
 	for (size_t i = 0; code_native()->has_guards && i < c->nr_pages; i++)
 		if (!is_copied(c->in, c->pages[i]) && inject_is_guarded(smaps, c->pages[i]))
 			return inject_fail(c->in, -EOPNOTSUPP,

@@ -65,7 +65,7 @@ static int make_island(struct injection *in, struct stopped *s, size_t nr, taddr
 {
 	u64 bytes = inject_plan_bytes(nr);
 
-	out->start = find_hole(s->pid, near, bytes);
+	out->start = find_hole(s->all.pid, near, bytes);
 	out->bytes = bytes;
 	if (!out->start || in->nr_islands == INJECT_MAX_ISLANDS)
 		return -ENOSPC;

@@ -79,7 +79,7 @@ static int renew(struct injection *in, struct stopped *s, int mem)
 	int err = h ? inject_check_region(in) : -ENOMEM;
 
 	if (!err)
-		err = inject_thread_pointer(&pointer, s->threads[0].tid);
+		err = inject_thread_pointer(&pointer, s->all.threads[0].tid);
 	if (!err)
 		err = read_inherited(h, in, mem, pointer);
 	if (!err)

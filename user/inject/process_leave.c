@@ -122,12 +122,12 @@ static bool is_worker(pid_t tid)
 
 bool inject_has_twins(const struct stopped *s)
 {
-	auto_free struct owned_pointer *all = calloc(s->nr + 1, sizeof(*all));
+	auto_free struct owned_pointer *all = calloc(s->all.nr + 1, sizeof(*all));
 	size_t nr = 0, nr_kept = 0;
 
-	for (size_t i = 0; i < s->nr && all; i++) {
-		all[nr].tid = s->threads[i].tid;
-		if (!inject_thread_pointer(&all[nr].pointer, s->threads[i].tid))
+	for (size_t i = 0; i < s->all.nr && all; i++) {
+		all[nr].tid = s->all.threads[i].tid;
+		if (!inject_thread_pointer(&all[nr].pointer, s->all.threads[i].tid))
 			nr++;
 	}
 	if (nr)
@@ -219,8 +219,8 @@ static bool any_sees(const struct stack_look *l, const struct stopped *s, int me
 {
 	auto_free u64 *stack = malloc(MAX_STACK + PIECE_PAGE);
 
-	for (size_t i = 0; stack && i < s->nr; i++)
-		if (sees(l, s, &s->threads[i], mem, stack))
+	for (size_t i = 0; stack && i < s->all.nr; i++)
+		if (sees(l, s, &s->all.threads[i], mem, stack))
 			return true;
 	return !stack;
 }
@@ -321,8 +321,8 @@ static void find_dead_islands(struct dead_islands *dead, const struct injection 
 	if (!dead->nr)
 		return;
 	stack = malloc(MAX_STACK + PIECE_PAGE);
-	for (size_t i = 0; stack && i < s->nr && dead->nr; i++)
-		spare_islands(dead, in, s, &s->threads[i], mem, stack);
+	for (size_t i = 0; stack && i < s->all.nr && dead->nr; i++)
+		spare_islands(dead, in, s, &s->all.threads[i], mem, stack);
 	if (!stack)
 		dead->nr = 0;
 }

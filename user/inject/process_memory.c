@@ -129,7 +129,7 @@ int inject_make_file(struct stopped *s, int mem, const char *name, u64 bytes, u6
 
 	if (err)
 		return err;
-	err = size_file(s->pid, *fd, bytes);
+	err = size_file(s->all.pid, *fd, bytes);
 	ret = err ? inject_close(s, *fd) : 0;
 	return err ? err : ret;
 }

@@ -154,7 +154,7 @@ static int ask_for_counter(bool *out, struct stopped *s, int mem, taddr_t region
 int inject_make_region(struct injection *in, struct stopped *s, int mem)
 {
 	const struct piece_head *head = (const void *)piece_object_start;
-	const taddr_t region = find_place(s->pid);
+	const taddr_t region = find_place(s->all.pid);
 	int err = region ? 0 : -ENOMEM, ret;
 
 	in->nr_places = PIECE_FIRST_PLACES;
@@ -215,7 +215,7 @@ int inject_unmap_region(struct stopped *s, taddr_t region)
 	struct piece_mapping ours[UNMAPPED_AT_ONCE];
 
 	do {
-		nr = err ? err : list_ours(s->pid, from, to, ours, UNMAPPED_AT_ONCE);
+		nr = err ? err : list_ours(s->all.pid, from, to, ours, UNMAPPED_AT_ONCE);
 		for (int i = 0; i < nr && !err; i++)
 			err = inject_unmap(s, ours[i].start, ours[i].bytes);
 	} while (!err && nr == UNMAPPED_AT_ONCE);

@@ -292,8 +292,8 @@ static int read_links(struct inject_link *links, const struct stopped *s)
 	const struct cpu *cpu;
 	struct cpu_regs regs;
 
-	for (size_t i = 0; i < s->nr; i++) {
-		if (threads_all_regs(s, &s->threads[i], &cpu, &regs))
+	for (size_t i = 0; i < s->all.nr; i++) {
+		if (threads_all_regs(s, &s->all.threads[i], &cpu, &regs))
 			return -EAGAIN;
 		links[i] = (struct inject_link){ .sp = cpu_get(cpu, &regs, CPU_SP),
 						 .value = cpu_get(cpu, &regs, CPU_LINK) };
@@ -310,12 +310,12 @@ int inject_restore_returns(const struct injection *in, struct stopped *s, int me
 
 	if (!cpu->has_link)
 		return each_thread(&r, restore_on_stack);
-	links = calloc(s->nr + 1, sizeof(*links));
+	links = calloc(s->all.nr + 1, sizeof(*links));
 	err = links ? read_links(links, s) : -EAGAIN;
 	if (!err)
-		err = inject_restore_links(in, cpu, mem, links, s->nr, is_dry);
-	for (size_t i = 0; i < s->nr && !err; i++)
-		if (links[i].is_changed && threads_set_link(s, &s->threads[i], links[i].value))
+		err = inject_restore_links(in, cpu, mem, links, s->all.nr, is_dry);
+	for (size_t i = 0; i < s->all.nr && !err; i++)
+		if (links[i].is_changed && threads_set_link(s, &s->all.threads[i], links[i].value))
 			err = -EBUSY;
 	return err;
 }

@@ -4,26 +4,12 @@
 
 #include <sys/types.h>
 
-#include "arch/stop.h"
+#include "arch/stop_all.h"
 #include "arch/thread_call.h"
-#include "user/lib/hash_index.h"
 #include "user/lib/types.h"
 
-struct stopped_thread {
-	pid_t tid;
-	bool is_stopped;
-	bool is_held;	/* it was stopped before, and stays so */
-	bool is_taken;	/* the stop, which we asked for, was waited for */
-	enum stop stop; /* if it is not traced before */
-	int sig;	/* to be delivered when it is resumed */
-};
-
 struct stopped {
-	pid_t pid;
-	bool is_traced;			/* by the calling thread, before and after this */
-	struct stopped_thread *threads; /* owned */
-	size_t nr, max;
-	struct hash_index by_tid;      /* of threads */
+	struct stopped_threads all;
 	struct stopped_thread *worker; /* makes the system calls; NULL = none so far */
 	struct thread_call call;       /* of the worker */
 	taddr_t insn;		       /* that makes system calls; 0 = not looked for yet */

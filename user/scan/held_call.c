@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "arch/stop.h"
 #include "user/lib/cleanup.h"
 
 int held_make(struct held_caller *by, struct thread_request *r)
@@ -37,10 +36,10 @@ int held_call(struct held_caller *by, int (*work)(struct held_caller *by, void *
 		return by->holder->call ? work(by, ctx) : -ENOTSUP;
 	by->call = call;
 	for (size_t i = 0; i < by->held->nr && err == -EBUSY; i++) {
-		const struct held_thread *t = &by->held->threads[i];
+		const struct stopped_thread *t = &by->held->threads[i];
 
 		/* Others are in other kinds of stop, from which they must not run. */
-		if (t->state != HELD_STOPPED || t->signal || t->stop != STOP_ASKED)
+		if (t->state != STOP_TAKEN || t->stop != STOP_ASKED)
 			continue;
 		outliving_begin(by->outliving);
 		err = call_by(by, t->tid, work, ctx);

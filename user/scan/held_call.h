@@ -2,13 +2,14 @@
 /* Let a thread of a stopped process carry out system calls for heaptap. */
 #pragma once
 
+#include "arch/stop_all.h"
 #include "user/scan/outliving.h"
-#include "user/scan/snapshot_threads.h"
+#include "user/scan/snapshot_holder.h"
 #include "user/scan/thread_call.h"
 
 /* Lets a thread of the target make calls: this process does, which holds the threads, or a holder. */
 struct held_caller {
-	const struct held_threads *held;      /* borrowed; not used with a holder */
+	const struct stopped_threads *held;   /* borrowed; not used with a holder */
 	const struct snapshot_holder *holder; /* borrowed; NULL = this process */
 	/* Borrowed. Without a holder the caller should be its process: if that ended meanwhile, the thread would run
 	 * on with foreign registers. */

@@ -131,14 +131,14 @@ static int make_stopped(struct watch_opening *o, struct held_caller *by)
 static void open_stopped(void *arg)
 {
 	struct watch_opening *o = arg;
-	struct held_threads held = { .pid = o->w->pid };
+	struct stopped_threads held = { .pid = o->w->pid };
 	struct held_caller by = { .held = &held, .outliving = &o->outliving };
 
-	o->err = held_stop(&held, clock_now_ns() + o->max_pause_ns);
+	o->err = stop_all_begin(&held, clock_now_ns() + o->max_pause_ns);
 	if (o->err)
 		return;
-	o->err = held_unstopped(&held) ? -EBUSY : make_stopped(o, &by);
-	held_resume(&held);
+	o->err = stop_all_running(&held) ? -EBUSY : make_stopped(o, &by);
+	stop_all_end(&held);
 }
 
 /* As above, and the same where another one traces the process. */

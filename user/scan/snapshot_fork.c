@@ -60,7 +60,7 @@ static int fork_by(struct held_caller *by, void *ctx)
 	return r.result < 0 ? (int)r.result : -ESRCH;
 }
 
-int process_copy_make(struct process_copy *c, const struct held_threads *held, const struct snapshot *s)
+int process_copy_make(struct process_copy *c, const struct stopped_threads *held, const struct snapshot *s)
 {
 	struct held_caller by = { .held = held, .holder = c->holder, .outliving = c->outliving };
 	int err = thread_call_places(&by.places, s, c->holder != NULL);

@@ -28,7 +28,7 @@ struct process_copy {
  * Make the copy. All threads are stopped; @s has their mappings. 0, or nothing was made: -EBUSY no thread can carry out
  * the call now; -ENOTSUP on this CPU; -EPERM seccomp; -EAGAIN or -ENOMEM limits of the process; -ESRCH.
  */
-int process_copy_make(struct process_copy *c, const struct held_threads *held,
+int process_copy_make(struct process_copy *c, const struct stopped_threads *held,
 		      const struct snapshot *s) __must_check;
 
 /*

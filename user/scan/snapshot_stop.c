@@ -44,9 +44,10 @@ enum stop_state {
 
 struct stop_snapshot {
 	struct snapshot base;
-	struct held_threads held;
-	struct process_copy copy;     /* of the tracer's thread */
-	struct memory_stream *memory; /* owned */
+	struct stopped_threads held;
+	const struct snapshot_holder *holder; /* borrowed */
+	struct process_copy copy;	      /* of the tracer's thread */
+	struct memory_stream *memory;	      /* owned */
 	u64 started_ns, deadline_ns;
 	enum snapshot_way way;
 	bool wants_copy;
@@ -66,16 +67,16 @@ struct stop_snapshot {
 static int stop_and_read(struct stop_snapshot *st)
 {
 	u64 share = (st->deadline_ns - st->started_ns) / STOP_SHARE;
-	int err = held_stop(&st->held, st->started_ns + share);
+	int err = stop_all_begin(&st->held, st->started_ns + share);
 
 	if (err)
 		return err;
-	st->base.nr_unstopped = held_unstopped(&st->held);
+	st->base.nr_unstopped = stop_all_running(&st->held);
 	/* To resume thousands of threads takes as long as to stop them, and is a part of the pause. */
 	st->deadline_ns -= clock_now_ns() - st->started_ns;
-	err = held_read_registers(&st->held, &st->base, st->deadline_ns);
+	err = snapshot_read_registers(&st->base, &st->held, st->holder, st->deadline_ns);
 	if (err)
-		held_resume(&st->held);
+		stop_all_end(&st->held);
 	return err;
 }
 
@@ -115,7 +116,7 @@ static enum stop_state tracer_step(struct stop_snapshot *st, enum stop_state sta
 		*err = fork_process(st);
 		return *err ? STOP_STOPPED : STOP_COPIED;
 	default:
-		held_resume(&st->held);
+		stop_all_end(&st->held);
 		return STOP_FREE;
 	}
 }
@@ -155,7 +156,7 @@ static void trace(void *arg)
 		pthread_cond_broadcast(&st->changed);
 	}
 	pthread_mutex_unlock(&st->lock);
-	held_resume(&st->held);
+	stop_all_end(&st->held);
 	note_pause(st);
 	if (!IS_AGENT)
 		process_copy_end(&st->copy);
@@ -248,7 +249,7 @@ static void stop_resume(struct snapshot *s)
 	if (st->has_thread)
 		pthread_join(st->tracer, NULL);
 	else
-		held_resume(&st->held);
+		stop_all_end(&st->held);
 	note_pause(st);
 	if (!IS_AGENT && !st->has_thread)
 		process_copy_end(&st->copy);
@@ -459,7 +460,7 @@ static void stop_let_go(struct snapshot *s)
 	if (st->has_thread) {
 		ask_tracer(st, STOP_FREEING);
 	} else {
-		held_resume(&st->held);
+		stop_all_end(&st->held);
 		st->state = STOP_FREE; /* there is no other thread */
 	}
 	note_pause(st);
@@ -545,8 +546,8 @@ int snapshot_stop_new(struct snapshot **out, pid_t pid, const struct snapshot_op
 	st->copy.holder = options->holder && options->holder->call ? options->holder : NULL;
 	st->copying = options->copying;
 	st->copying_ctx = options->copying_ctx;
-	st->held.may_be_traced = options->is_traced;
-	st->held.holder = options->holder;
+	st->held.by = snapshot_stopped_by(options->is_traced, options->holder);
+	st->holder = options->holder;
 	st->base.is_ending = options->is_ending;
 	st->started_ns = clock_now_ns();
 	st->deadline_ns = st->started_ns + max_pause_ns;

@@ -140,27 +140,48 @@ bool launch_watches(const struct launch *l, pid_t pid)
 	return launch_find(l, pid);
 }
 
+int launch_stop(struct launched *p, u64 max_ns)
+{
+	p->held = (struct stopped_threads){ .pid = p->pid, .by = STOP_BY_TRACER };
+	return stop_all_begin(&p->held, clock_now_ns() + max_ns);
+}
+
+void launch_await_stops(const struct launched *p, enum stop_by by)
+{
+	struct stopped_threads s = { .pid = p->pid, .by = by };
+
+	if (stop_all_begin(&s, clock_now_ns() + PROGRAM_EXIT_HOLD_NS) || stop_all_running(&s))
+		debug("run: PID %d: not all threads are stopped", p->pid);
+	stop_all_forget(&s);
+}
+
 /* Stopped threads stay so, because only launch_poll() handles their stops. */
 int launch_hold(struct launch *l, pid_t pid, u64 max_ns)
 {
-	const struct launched *p = launch_find(l, pid);
+	struct launched *p = launch_find(l, pid);
 	int err;
 
 	if (!p || launch_is_left(p))
 		return p ? -EPERM : -ESRCH;
-	err = launch_threads_stop(pid, clock_now_ns() + max_ns, true);
-	if (err)
+	if (p->held.nr)
+		return 0;
+	err = launch_stop(p, max_ns);
+	if (!err && stop_all_running(&p->held)) {
 		launch_release(l, pid);
+		err = -ETIME;
+	}
 	return err;
 }
 
 /* launch_poll() handles all stops but those that launch_hold() has asked for. */
 void launch_release(struct launch *l, pid_t pid)
 {
-	const struct launched *p = launch_find(l, pid);
+	struct launched *p = launch_find(l, pid);
 
-	if (p && !launch_is_left(p))
-		launch_threads_resume(pid, &p->program);
+	if (!p || launch_is_left(p))
+		return;
+	p->held.first_request = program_resume_request(&p->program, pid, pid);
+	stop_all_end(&p->held);
 }
 
 /*
@@ -203,8 +224,7 @@ static void thread_ends(const struct launch *l, struct launched *p, pid_t tid)
 		return;
 	program_set_state(&p->program, p->pid, PROGRAM_AT_END);
 	/* The other threads are on their way to their ends. */
-	if (launch_threads_stop(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, false))
-		debug("run: PID %d: not all threads are stopped at its end", p->pid);
+	launch_await_stops(p, STOP_BY_ITSELF);
 	l->hooks.exiting(l->hooks.ctx, p->pid, status);
 	program_set_state(&p->program, p->pid, PROGRAM_ENDING);
 }
@@ -234,6 +254,7 @@ int launch_add(struct launch *l, pid_t pid, struct launched **out)
 static void free_process(struct launched *p)
 {
 	places_fini(&p->places);
+	stop_all_forget(&p->held);
 	free(p);
 }
 

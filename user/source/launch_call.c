@@ -11,7 +11,6 @@
 #include "user/lib/clock.h"
 #include "user/lib/proc.h"
 #include "user/source/launch_private.h"
-#include "user/source/launch_threads.h"
 
 enum { BACK_NS = 500 * 1000 * 1000 };
 
@@ -27,15 +26,20 @@ static bool is_free(pid_t tid)
 	       si.si_status == (PTRACE_EVENT_STOP << 8 | SIGTRAP) && !stop_hides_signal(tid, SIGSTOP);
 }
 
-/* The stop must be one that launch_threads_resume() finds: not taken by wait(2). */
-static int stop_again(pid_t pid, pid_t tid)
+/* The stop must be one that launch_release() finds: not taken by wait(2). */
+static int stop_again(pid_t tid)
 {
+	u64 end_ns = clock_now_ns() + BACK_NS;
+
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) || ptrace(PTRACE_CONT, tid, 0, 0))
 		return -ESRCH;
-	return launch_threads_stop(pid, clock_now_ns() + BACK_NS, true);
+	while (!stop_is_there(tid))
+		if (!clock_pause(LAUNCH_POLL_NS, end_ns))
+			return -ETIME;
+	return 0;
 }
 
-static int call_by(pid_t pid, pid_t tid, struct thread_request *r)
+static int call_by(pid_t tid, struct thread_request *r)
 {
 	struct thread_call call;
 	taddr_t stack;
@@ -46,7 +50,7 @@ static int call_by(pid_t pid, pid_t tid, struct thread_request *r)
 	if (err)
 		return err;
 	err = thread_call_do(&call, r);
-	if (thread_call_end(&call) || stop_again(pid, tid))
+	if (thread_call_end(&call) || stop_again(tid))
 		err = -ESRCH;
 	return err == -EBUSY ? -EAGAIN : err;
 }
@@ -63,7 +67,7 @@ int launch_call(struct launch *l, pid_t pid, struct thread_request *r)
 	for (size_t i = 0; i < nr && err == -EBUSY; i++) {
 		if (!is_free(tids[i]))
 			continue;
-		err = call_by(pid, tids[i], r);
+		err = call_by(tids[i], r);
 		/* The stack of another thread may be long enough. */
 		if (err == -ENOTSUP) {
 			last = err;

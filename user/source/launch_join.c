@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include "user/lib/cleanup.h"
-#include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/launch_private.h"
-#include "user/source/launch_threads.h"
 
 enum { JOIN_NS = 1000 * 1000 * 1000 };
 
@@ -83,7 +81,7 @@ int launch_join(struct launch *l, pid_t pid)
 		return err;
 	}
 	/* A call that makes a child, and had begun before, is over when its thread stops. */
-	if (launch_threads_stop(pid, clock_now_ns() + JOIN_NS, true))
+	if (launch_stop(p, JOIN_NS) || stop_all_running(&p->held))
 		debug("attach: PID %d: not all threads have stopped", pid);
 	return 0;
 }

@@ -129,8 +129,7 @@ void launch_leave_children(struct launch *l)
 static void leave_for(struct launch *l, struct launched *p, pid_t stopped, enum thread_stop_why why)
 {
 	debug("run: PID %d: detached, because another process is to trace it", p->pid);
-	if (launch_threads_stop(p->pid, clock_now_ns() + PROGRAM_EXIT_HOLD_NS, true))
-		debug("run: PID %d: not all threads are stopped", p->pid);
+	launch_await_stops(p, STOP_BY_TRACER);
 	l->hooks.leaving(l->hooks.ctx, p->pid, why);
 	leave_process(l, p, stopped);
 }

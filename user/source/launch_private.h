@@ -2,7 +2,7 @@
 /* The parts of a launch, for user/source/launch*.c only. */
 #pragma once
 
-#include "arch/stop.h"
+#include "arch/stop_all.h"
 #include "fallback/places.h"
 #include "fallback/program.h"
 #include "user/source/launch.h"
@@ -18,8 +18,9 @@ struct launched {
 	struct program program;
 	/* The breakpoint at the entry point. It stays in the table, because a copy of the process may still have it. */
 	struct places places;
-	bool is_newborn; /* its first stop was not seen yet */
-	bool has_forked; /* in PROGRAM_STARTING: the copy has our breakpoint, too */
+	struct stopped_threads held; /* by launch_hold() */
+	bool is_newborn;	     /* its first stop was not seen yet */
+	bool has_forked;	     /* in PROGRAM_STARTING: the copy has our breakpoint, too */
 };
 
 /* The report of wait(2) of a thread. */
@@ -76,6 +77,12 @@ int launch_add(struct launch *l, pid_t pid, struct launched **out) __must_check;
 
 /* Thread @tid of @p goes on from its stop, which was @stop, and gets @sig. */
 void launch_resume(const struct launched *p, pid_t tid, enum stop stop, int sig);
+
+/* Stop the threads of @p until launch_release(): 0, also if some do not stop in time; or as stop_all_begin(). */
+int launch_stop(struct launched *p, u64 max_ns) __must_check;
+
+/* Wait until the threads of @p have stopped, @by tells why, and leave them so. */
+void launch_await_stops(const struct launched *p, enum stop_by by);
 
 /* Detach from all threads of @p. */
 void launch_leave_process(struct launch *l, struct launched *p);

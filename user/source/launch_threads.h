@@ -9,19 +9,11 @@
 
 #include "user/lib/types.h"
 
-struct program;
-
 /* Alive, and on their way to their ends; 0 if the process is gone. */
 u32 launch_threads_count(pid_t pid);
 
 /* Is @tid a thread of @pid? Clones that are processes of their own are traced, too. */
 bool launch_threads_have(pid_t pid, pid_t tid);
-
-/* Wait until all threads are stopped, @is_asking: ask them to stop. 0, -ETIME if @end_ns has come, or -errno. */
-int launch_threads_stop(pid_t pid, u64 end_ns, bool is_asking) __must_check;
-
-/* Resume threads that stopped only because they were asked to, and whose stops were not taken by wait(2). */
-void launch_threads_resume(pid_t pid, const struct program *program);
 
 /* Wait for a thread that is stopped where it ends the whole process. 0 if there is none before @end_ns. */
 pid_t launch_threads_exiting(pid_t pid, u64 end_ns);
