@@ -239,9 +239,24 @@ end_while_closing() {
 }
 
 # bats test_tags=rounds,full
-@test "attach: a second Ctrl-C while heaptap takes its probes out: none stays (A5)" {
+@test "attach: a second signal while heaptap takes its probes out: none stays (A5)" {
 	with_bpf_only "by ptrace the guardian takes breakpoints out"
-	end_while_closing INT
+	end_while_closing TERM # one of the first kind would be the same wish
+}
+
+@test "attach: a signal that comes twice at once, as of timeout(1), is one wish: the report comes (T10)" {
+	local i sig
+	spinning
+	for ((i = 0; i < HEAPTAP_ROUNDS; i++)); do
+		for sig in INT TERM; do
+			attached --no-scan "$TARGET"
+			# Sent by one process, the two are a few microseconds apart.
+			perl -e "kill '$sig', $TAP; for (1 .. $i * 20) {} kill '$sig', $TAP"
+			ended "$TAP" 0 || { echo "round $i, SIG$sig"; return 1; }
+			[ -s "$report" ]
+		done
+	done
+	untouched "$TARGET"
 }
 
 # copy_libraries NUMBER: files plug*.so, each with an allocator of its own

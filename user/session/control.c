@@ -30,6 +30,15 @@ struct control {
 	u64 end_ns;	    /* 0 = never */
 };
 
+/* The signal that ends this trace, and when it was taken. Static, because signals belong to the process. */
+static struct {
+	volatile sig_atomic_t sig;
+	u64 taken_ns;
+} wish;
+
+/* timeout(1) and others send a signal to their child, and to the group that the child is in. */
+static const u64 same_wish_ns = 1000000000;
+
 static const u8 handled[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD, SIGXCPU };
 
 static void handled_set(sigset_t *set)
@@ -188,6 +197,24 @@ static enum control_event on_signal(const struct control *c, const struct signal
 	return si->ssi_code == SI_KERNEL ? CONTROL_NONE : CONTROL_SIGNAL;
 }
 
+static void note_wish(int sig)
+{
+	wish.sig = sig;
+	wish.taken_ns = clock_now_ns();
+}
+
+/* A second signal ends heaptap, as if it had never been handled. */
+static void on_second_signal(int sig)
+{
+	int was = errno;
+
+	if (sig != wish.sig || clock_now_ns() - wish.taken_ns >= same_wish_ns) {
+		signal(sig, SIG_DFL);
+		kill(getpid(), sig);
+	}
+	errno = was;
+}
+
 static enum control_event on_clock(struct control *c)
 {
 	u64 now = clock_now_ns();
@@ -215,11 +242,15 @@ static enum control_event next_event(struct control *c, int fd, int timeout_ms, 
 
 	busy_signals_look(c->busy);
 	*sig = busy_signals_take_stop(c->busy);
-	if (*sig)
+	if (*sig) {
+		note_wish(*sig);
 		return CONTROL_STOP;
+	}
 	if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0) {
 		if (fds[0].revents && read(c->fd, &si, sizeof(si)) == sizeof(si))
 			event = on_signal(c, &si, sig);
+		if (event == CONTROL_STOP || event == CONTROL_SIGNAL)
+			note_wish(*sig);
 		if (event == CONTROL_NONE && fds[1].revents)
 			event = CONTROL_ASKED;
 		if (event == CONTROL_NONE && fds[2].revents)
@@ -256,7 +287,7 @@ static void forget_signals(const struct control *c)
 	struct signalfd_siginfo si;
 
 	while (read(c->fd, &si, sizeof(si)) == sizeof(si))
-		;
+		note_wish((int)si.ssi_signo);
 }
 
 void control_keep_signals(struct control *c)
@@ -267,6 +298,7 @@ void control_keep_signals(struct control *c)
 
 void control_finish(struct control *c)
 {
+	const struct sigaction action = { .sa_handler = on_second_signal, .sa_flags = SA_RESTART };
 	sigset_t set;
 
 	c->is_cut |= busy_signals_free(c->busy);
@@ -276,7 +308,7 @@ void control_finish(struct control *c)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }

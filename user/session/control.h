@@ -74,5 +74,8 @@ enum control_event control_wait(struct control *c, int fd, int timeout_ms, int *
 /* The program of run has ended: from now on signals are for heaptap. */
 void control_keep_signals(struct control *c);
 
-/* heaptap is about to finish: a second Ctrl-C ends it at once from now on. */
+/*
+ * heaptap is about to finish: a second Ctrl-C or SIGTERM ends it at once from now on. The signal that the last
+ * control_wait() returned is the same wish, if it comes again within a second.
+ */
 void control_finish(struct control *c);

@@ -12,12 +12,25 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "user/source/limits.h"
+
+/* In place of libc's function: seconds pass at once. */
+static time_t passed_s;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int err = (int)syscall(SYS_clock_gettime, clock, now);
+
+	now->tv_sec += passed_s;
+	return err;
+}
 
 enum { HANG_S = 20, NO_WAIT = 0, FOR_EVER = -1 };
 
@@ -534,19 +547,56 @@ static void second_interrupt(void)
 	NEED(event_of(c, SIGINT, &sig) == CONTROL_STOP);
 	control_finish(c);
 	kill(getpid(), SIGINT);
+	passed_s = 1;
+	kill(getpid(), SIGINT);
 	_exit(2);
 }
 
-/* Both came before heaptap had looked. */
-static void two_interrupts_at_once(void)
+/* SIGINT after SIGTERM is another wish. */
+static void interrupt_after_another_signal(void)
 {
 	struct control *c = started(false, 0, 0);
 	int sig;
 
-	NEED(event_of(c, SIGINT, &sig) == CONTROL_STOP);
-	kill(getpid(), SIGINT);
+	NEED(event_of(c, SIGTERM, &sig) == CONTROL_STOP);
 	control_finish(c);
+	kill(getpid(), SIGINT);
 	_exit(2);
+}
+
+/* timeout(1) sends a signal to its child and to the group of the child: before and after heaptap has looked. (T10) */
+static void same_signal_again(void)
+{
+	static const int stops[] = { SIGINT, SIGTERM };
+
+	for (size_t i = 0; i < ARRAY_SIZE(stops); i++) {
+		struct control *c = started(false, 0, 0);
+		int sig;
+
+		NEED(event_of(c, stops[i], &sig) == CONTROL_STOP);
+		kill(getpid(), stops[i]);
+		control_finish(c);
+		kill(getpid(), stops[i]);
+		kill(getpid(), stops[i]);
+		control_free(c);
+	}
+}
+
+/* The program of run was ended by both, and heaptap had looked at one. (T10) */
+static void same_signal_again_of_run(void)
+{
+	struct control *c = started(true, 0, 0);
+	int sig;
+
+	NEED(event_of(c, SIGINT, &sig) == CONTROL_SIGNAL);
+	control_finish(c);
+	kill(getpid(), SIGINT);
+	control_free(c);
+	c = started(true, 0, 0);
+	kill(getpid(), SIGTERM);
+	control_finish(c);
+	kill(getpid(), SIGTERM);
+	control_free(c);
 }
 
 /* Ctrl-C has ended the program before heaptap looked at its own signals: the report must still come. */
@@ -588,6 +638,8 @@ static void test_events(void **state)
 		clock_under_signals,
 		source_wakes,
 		interrupt_that_was_the_programs,
+		same_signal_again,
+		same_signal_again_of_run,
 	};
 
 	(void)state;
@@ -597,7 +649,7 @@ static void test_events(void **state)
 
 static void test_leaves_at_once(void **state)
 {
-	static void (*const all[])(void) = { second_interrupt, two_interrupts_at_once,
+	static void (*const all[])(void) = { second_interrupt, interrupt_after_another_signal,
 					     interrupt_during_report_of_run };
 
 	(void)state;
