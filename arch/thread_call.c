@@ -3,6 +3,7 @@
 #include "arch/thread_call.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "arch/regs.h"
 #include "user/lib/cleanup.h"
+#include "user/lib/clock.h"
 #include "user/lib/maps.h"
 #include "user/lib/proc.h"
 #include "user/lib/proc_memory.h"
@@ -30,7 +32,12 @@ enum {
 	CALL_STOP_FLAG = 0x80, /* of PTRACE_O_TRACESYSGOOD */
 	SECCOMP_NONE = 0,
 	NO_CALL = -1,
+	LOOK_NS = 1000 * 1000,
+	NR_QUICK_LOOKS = 1000,
 };
+
+/* For a thread to come to its call: on a busy machine it waits for a CPU. */
+#define ENTRY_NS (3 * 1000 * 1000 * 1000ULL)
 
 /* struct ptrace_rseq_configuration and struct rseq_cs of the kernel. */
 struct rseq_configuration {
@@ -171,6 +178,35 @@ static int next_stop(const struct thread_call *c, long request, int *status)
 		pid = waitpid(c->tid, status, __WALL);
 	while (pid < 0 && errno == EINTR);
 	return pid == c->tid && WIFSTOPPED(*status) ? 0 : -ESRCH;
+}
+
+/*
+ * Let the thread run up to the entry of its call. -ETIME: it does not run (a frozen control group), has stopped where
+ * it was, and will make no call.
+ */
+static int entry_stop(const struct thread_call *c, int *status)
+{
+	u64 end_ns = clock_now_ns() + ENTRY_NS;
+	pid_t pid;
+
+	if (ptrace(PTRACE_SYSCALL, c->tid, 0, 0))
+		return -ESRCH;
+	for (u32 i = 0; !(pid = waitpid(c->tid, status, __WALL | WNOHANG)); i++) {
+		if (i < NR_QUICK_LOOKS)
+			sched_yield();
+		else if (!clock_pause(LOOK_NS, end_ns))
+			break;
+	}
+	if (pid)
+		return pid == c->tid && WIFSTOPPED(*status) ? 0 : -ESRCH;
+	if (ptrace(PTRACE_INTERRUPT, c->tid, 0, 0))
+		return -ESRCH;
+	do
+		pid = waitpid(c->tid, status, __WALL);
+	while (pid < 0 && errno == EINTR);
+	if (pid != c->tid || !WIFSTOPPED(*status))
+		return -ESRCH;
+	return *status >> 16 == PTRACE_EVENT_STOP ? -ETIME : 0;
 }
 
 /* Only SIGSTOP cannot be blocked. thread_call_end() sends it again. */
@@ -405,7 +441,7 @@ int thread_call_make(struct thread_call *c, u64 number, const u64 args[INJECT_AR
 		if (!is_inside)
 			err = cpu_regs_write(&regs, c->tid);
 		if (!err)
-			err = next_stop(c, PTRACE_SYSCALL, &status);
+			err = is_inside ? next_stop(c, PTRACE_SYSCALL, &status) : entry_stop(c, &status);
 		if (err)
 			break;
 		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_CLONE << 8)) {

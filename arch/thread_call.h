@@ -71,7 +71,8 @@ int thread_call_find_way_back(struct inject_way_back *back, pid_t tid, taddr_t s
 
 /*
  * Carry out system call @number. Its result is in *@result, -errno on errors. *@child is the process that it made, 0
- * for none, which is stopped and traced by the caller. @child may be NULL. 0; -ESRCH if the thread was killed.
+ * for none, which is stopped and traced by the caller. @child may be NULL. 0; -ESRCH if the thread was killed; -ETIME
+ * if it does not run (a frozen control group), and no call was made.
  */
 int thread_call_make(struct thread_call *c, u64 number, const u64 args[INJECT_ARGS], s64 *result,
 		     pid_t *child) __must_check;

@@ -65,3 +65,45 @@ told() { awk -v name="$1" '$2 == "calls" && $3 == name { print $4 }' "$out"; }
 		[ "$(field .functions.malloc)" -gt 0 ]
 	done
 }
+
+# freezer: make a control group whose processes can be frozen; its directory is in $group
+freezer() {
+	for group in /sys/fs/cgroup/unified /sys/fs/cgroup /sys/fs/cgroup/freezer; do
+		group=$group/heaptap-test-$$-$BATS_TEST_NUMBER
+		mkdir "$group" 2>/dev/null || continue
+		[ ! -e "$group/cgroup.freeze" ] && [ ! -e "$group/freezer.state" ] || return 0
+		rmdir "$group"
+	done
+	return 1
+}
+
+freeze() {
+	if [ -e "$group/cgroup.freeze" ]; then echo 1 >"$group/cgroup.freeze"; else echo FROZEN >"$group/freezer.state"; fi
+	wait_for is_frozen
+}
+
+thaw() {
+	if [ -e "$group/cgroup.freeze" ]; then echo 0 >"$group/cgroup.freeze"; else echo THAWED >"$group/freezer.state"; fi
+}
+
+is_frozen() { grep -qxE "frozen 1|FROZEN" "$group/cgroup.events" "$group/freezer.state" 2>/dev/null; }
+
+has_no_map_of_ours() { ! grep -q heaptap "/proc/$1/maps"; }
+
+# As "docker pause" does.
+@test "inline: a frozen program keeps the code until it runs, and heaptap ends (T5)" {
+	freezer || skip "no control group can be made whose processes can be frozen"
+	start "$T/spin"
+	TARGET=$PID
+	attached --backend inline --no-scan "$TARGET"
+	echo "$TARGET" >"$group/cgroup.procs"
+	freeze
+	detach
+	grep -q "PID $TARGET: the probes stay in it, without effect: its threads do not run" "$err"
+	thaw
+	wait_for has_no_map_of_ours "$TARGET"
+	untouched "$TARGET"
+	kill "$TARGET"
+	wait_for gone "$TARGET"
+	rmdir "$group"
+}

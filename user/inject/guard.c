@@ -28,6 +28,8 @@ enum { FIRST_FD = 3 }; /* behind those of input, output and messages */
 /* For one target, where a user waits for all. */
 #define ROUND_NS (INJECT_LEAVE_NS / 10)
 
+enum { FROZEN_NS = 1000 * 1000 * 1000 }; /* between looks whether a frozen target runs */
+
 enum { LOOK_NS = 1000 * 1000 }; /* at a heaptap that ends, and at a target that is traced */
 
 /* Memory that heaptap, the guard and its helpers share. */
@@ -53,17 +55,41 @@ static bool is_same_process(const struct injection *in)
 	return !proc_read_stat(&stat, in->pid) && stat.start_time == in->start_time;
 }
 
-/* Take the code out of all targets in which it still is. What heaptap could not take out itself, it has told. */
-static void take_out_all(struct guard_memory *shared, u64 time_ns)
+/*
+ * Take the code out of @in, by a process that ends: the kernel lets go of threads that it has asked to stop, and that
+ * cannot stop now. 0 or -errno.
+ */
+static int take_out_by_child(struct injection *in, u64 time_ns)
 {
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		_exit(-inject_take_out(in, time_ns));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+/*
+ * Take the code out of all targets in which it still is. What heaptap could not take out itself, it has told. Nobody
+ * hears us any more: heaptap doctor finds what is left. True: the threads of one do not run.
+ */
+static bool take_out_all(struct guard_memory *shared, u64 time_ns)
+{
+	bool is_frozen = false;
+
 	for (u32 i = 0; i < shared->nr_used; i++) {
 		struct injection *in = &shared->targets[i];
 
 		if (in->state == INJECT_LEFT && !shared->is_over)
 			in->state = INJECT_IN;
-		if (in->state == INJECT_IN && is_same_process(in) && inject_take_out(in, time_ns))
-			continue; /* nobody hears us any more: heaptap doctor finds what is left */
+		if (in->state == INJECT_IN && is_same_process(in))
+			is_frozen |= take_out_by_child(in, time_ns) == -ETIME;
 	}
+	return is_frozen;
 }
 
 /*
@@ -167,7 +193,8 @@ static void guard_main(struct guard_memory *shared, pid_t heaptap, int fd, int l
 		await_end_of(heaptap);
 	/* A target that keeps a thread in our code does not keep the others waiting. */
 	take_out_all(shared, 0);
-	take_out_all(shared, LEAVE_ALONE_NS);
+	while (take_out_all(shared, LEAVE_ALONE_NS))
+		clock_pause(FROZEN_NS, UINT64_MAX);
 	_exit(0);
 }
 
@@ -219,19 +246,30 @@ int guard_new(struct guard **out)
 	return 0;
 }
 
+/* Has a target that was not dropped the code still? */
+static bool has_code_left(const struct guard *g)
+{
+	for (u32 i = 0; g->shared && i < g->shared->nr_used; i++)
+		if (g->shared->targets[i].state == INJECT_IN)
+			return true;
+	return false;
+}
+
 void guard_free(struct guard *g)
 {
+	bool is_left;
 	int status;
 
 	if (!g)
 		return;
+	is_left = has_code_left(g);
 	if (g->shared)
 		__atomic_store_n(&g->shared->is_over, true, __ATOMIC_SEQ_CST);
 	if (g->fd >= 0)
 		close(g->fd);
 	if (g->lifeline >= 0)
 		close(g->lifeline);
-	while (g->pid > 0 && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
+	while (g->pid > 0 && !is_left && waitpid(g->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (g->shared)
 		munmap(g->shared, sizeof(*g->shared));

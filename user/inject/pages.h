@@ -24,6 +24,6 @@ bool inject_is_guarded(const char *smaps, taddr_t addr);
 
 /*
  * Copies @first and on, in which the code is as before, give their place back to the file's pages. Those that are no
- * longer there (dlclose) are forgotten. 0, -EBUSY: one stays, -EINPROGRESS: try again later, or -errno.
+ * longer there (dlclose) are forgotten. 0, -EBUSY: one stays, -EINPROGRESS, -ETIME: try again later, or -errno.
  */
 int inject_pages_return(struct injection *in, struct stopped *s, u32 first) __must_check;

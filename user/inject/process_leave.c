@@ -431,7 +431,7 @@ static int take_out(struct injection *in, struct stopped *s, int mem)
 	if (!err)
 		err = inject_pages_return(in, s, 0);
 	if (err)
-		return err == -EINPROGRESS ? err : -EBUSY;
+		return err == -EINPROGRESS || err == -ETIME ? err : -EBUSY;
 	return unmap_all(in, s) ? -EBUSY : 0;
 }
 
@@ -443,12 +443,15 @@ static int try_take_out(struct injection *in)
 	int err = mem < 0 ? mem : threads_stop(&s, in->pid, begin + INJECT_STOP_NS);
 
 	*in->why = '\0';
-	if (err)
+	if (err && err != -ETIME)
 		return inject_fail(in, err, "its threads cannot be stopped: %s", strerror(-err));
-	err = inject_check_region(in);
+	if (!err)
+		err = inject_check_region(in);
 	if (!err)
 		err = take_out(in, &s, mem);
 	threads_resume(&s);
+	if (err == -ETIME)
+		err = inject_fail(in, err, "%s", "its threads do not run (a frozen control group?)");
 	took = clock_now_ns() - begin;
 	in->take_out_ns = took > in->take_out_ns ? took : in->take_out_ns;
 	return err;

@@ -113,7 +113,7 @@ void inline_target_free(struct inline_target *t)
 	if (!t)
 		return;
 	unmap(t);
-	if (t->in)
+	if (t->in && !t->is_left)
 		guard_drop(t->in);
 	free(t->threads);
 	free(t->unborn);
@@ -225,8 +225,10 @@ void inline_target_take_out(struct inline_target *t)
 		     "still return through it",
 		     t->pid);
 	else if (err && err != -ESRCH)
-		warn("inline: PID %d: the probes stay in it, without effect: %s", t->pid,
-		     *t->in->why ? t->in->why : strerror(-err));
+		warn("inline: PID %d: the probes stay in it, without effect: %s%s", t->pid,
+		     *t->in->why ? t->in->why : strerror(-err),
+		     err == -ETIME ? ": a process of heaptap stays, and takes them out when they do" : "");
+	t->is_left = err == -ETIME;
 	if (t->rings)
 		info("inline: PID %d: stopped for %.1f ms to put the code in, and for %.1f ms to take it out; "
 		     "up to %.1f MiB of its memory were ours",

@@ -37,6 +37,7 @@ struct inline_target {
 	bool is_declined;   /* so BPF sees all of its calls */
 	bool is_refused;    /* a file of this program was refused before any call was seen: so is all of it */
 	bool has_twins;	    /* threads with one thread pointer */
+	bool is_left;	    /* to the guard, which takes the piece out when its threads run */
 	bool has_told_limit;
 	bool is_leaving;  /* by inline_limits_look(): what its rings have is still read */
 	u64 next_look_ns; /* by that */
