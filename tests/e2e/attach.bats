@@ -244,6 +244,7 @@ end_while_closing() {
 	end_while_closing TERM # one of the first kind would be the same wish
 }
 
+# bats test_tags=rounds,full
 @test "attach: a signal that comes twice at once, as of timeout(1), is one wish: the report comes (T10)" {
 	local i sig
 	spinning
