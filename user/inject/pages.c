@@ -369,7 +369,7 @@ static int carry_out(struct copying *c, const struct inject_island *island)
 		c->in->nr_copies -= (u32)c->runs.nr;
 		return inject_save(c->in, island, c->mem);
 	}
-	c->ours = ours = inject_open_file(c->s->pid, c->fd);
+	c->ours = ours = inject_open_file(c->s->all.pid, c->fd);
 	err = copy_runs(c, island);
 	ret = inject_close(c->s, c->fd);
 	return err ? err : ret;
