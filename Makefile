@@ -170,6 +170,9 @@ TEST_ENV  = HEAPTAP=$(abspath $(O))/heaptap O=$(abspath $(O)) JOBS=$(JOBS)
 # End-to-end tests that need no root and no libraries of their own.
 PLAIN_TESTS := tests/e2e/golden.bats tests/e2e/deps.bats
 
+# Unit tests that take long.
+UNITS_LONG := $(addprefix $(O)/tests/unit/,scan/test_snapshot_copy stream/test_stream)
+
 # Jobs of tests/run.py that trace nothing, those that take long first.
 CODE_JOBS := make:analyse-quick make:check-style plain:tests/style.bats plain:tests/run.bats plain:tests/kernels/cells.bats $(PLAIN_TESTS:%=plain:%) make:check-fuzz
 
@@ -177,7 +180,7 @@ quick: build-tests               ## style, cppcheck, unit tests and the core end
 	$(Q)$(TEST_ENV) tests/run.py --tags core $(CODE_JOBS) $(CORE_TESTS) $(UNITS:%=unit:%)
 
 check: build-tests               ## what a change must pass: style, unit tests, the end-to-end tests without the tag "full" (root; some 12 minutes on two CPUs)
-	$(Q)$(TEST_ENV) tests/run.py --tags '!full' $(GATE_TESTS) $(CODE_JOBS) $(UNITS:%=unit:%)
+	$(Q)$(TEST_ENV) tests/run.py --tags '!full' $(CODE_JOBS) $(UNITS_LONG:%=unit:%) $(GATE_TESTS) $(filter-out $(UNITS_LONG:%=unit:%),$(UNITS:%=unit:%))
 
 check-all: build-tests check-unit32-built $(if $(HAS_STATIC),static) ## all tests, by all three sources (root; some 40 minutes on two CPUs)
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) SAN=thread O=$(O)/tsan $(THREAD_UNITS:%=$(O)/tsan/tests/unit/%)
