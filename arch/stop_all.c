@@ -8,6 +8,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
+#include "arch/waits.h"
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
@@ -81,10 +82,13 @@ static void look_at_thread(const struct stopped_threads *s, struct stopped_threa
 	pid_t got;
 
 	if (t->state == STOP_AWAITED) {
-		if (stop_is_there(t->tid))
+		if (stop_is_there(t->tid)) {
 			t->state = STOP_NOTED;
-		else if (proc_thread_has_ended(s->pid, t->tid))
+			if (stop_code(t->tid) == (SIGTRAP | PTRACE_EVENT_STOP << 8))
+				waits_keep(t->tid);
+		} else if (proc_thread_has_ended(s->pid, t->tid)) {
 			t->state = STOP_ENDED;
+		}
 		return;
 	}
 	got = waitpid(t->tid, &status, __WALL | WNOHANG);
@@ -92,6 +96,8 @@ static void look_at_thread(const struct stopped_threads *s, struct stopped_threa
 		t->state = STOP_TAKEN;
 		t->stop = stop_of(status);
 		t->sig = stop_signal(status);
+		if (t->stop == STOP_ASKED)
+			waits_keep(t->tid);
 	} else if (got || (t->tid == s->pid && proc_thread_has_ended(s->pid, t->tid))) {
 		/* The end of a first thread that others survive is not reported. */
 		t->state = STOP_ENDED;

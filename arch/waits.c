@@ -32,9 +32,10 @@ static const s64 second_ns = 1000 * 1000 * 1000;
 const struct wait_call *waits_find(const struct cpu *cpu, const struct cpu_regs *regs)
 {
 	const struct cpu_waits *w = cpu->waits;
-	u64 result = cpu_get(cpu, regs, CPU_RESULT), number;
+	u64 word = cpu_get(cpu, regs, CPU_RESULT), number;
+	s64 result = cpu->word_size == 8 ? (s64)word : (s32)word;
 
-	if (!w || (s32)result != -EINTR || (cpu->word_size == 8 && (s64)result != -EINTR))
+	if (!w || (result != -EINTR && result != RESULT_BEGIN_AGAIN))
 		return NULL;
 	number = cpu_get_word(cpu, regs, w->number);
 	for (u32 i = 0; i < w->nr; i++)
@@ -135,17 +136,31 @@ static void shorten(pid_t tid, const struct cpu *cpu, struct cpu_regs *regs, u8 
 		cpu_regs_set_word(regs, cpu->word_size, word, own);
 }
 
-void waits_go_on(pid_t tid)
+/* The call of thread @tid, and its registers. */
+static const struct wait_call *find_of_thread(pid_t tid, const struct cpu **cpu, struct cpu_regs *regs)
 {
-	const struct wait_call *call;
+	*cpu = cpu_regs_read(regs, tid) ? NULL : cpu_of_regs(regs);
+	return *cpu ? waits_find(*cpu, regs) : NULL;
+}
+
+void waits_keep(pid_t tid)
+{
 	const struct cpu *cpu;
 	struct cpu_regs regs;
+
+	if (!find_of_thread(tid, &cpu, &regs))
+		return;
+	waits_begin_again(cpu, &regs);
+	(void)!cpu_regs_write(&regs, tid);
+}
+
+void waits_go_on(pid_t tid)
+{
+	const struct cpu *cpu;
+	struct cpu_regs regs;
+	const struct wait_call *call = find_of_thread(tid, &cpu, &regs);
 	u64 word;
 
-	if (cpu_regs_read(&regs, tid))
-		return;
-	cpu = cpu_of_regs(&regs);
-	call = cpu ? waits_find(cpu, &regs) : NULL;
 	if (!call)
 		return;
 	word = cpu_get_word(cpu, &regs, call->word);

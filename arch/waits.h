@@ -28,7 +28,7 @@ struct cpu_waits {
 	u8 number; /* the word of the number of the call that is under way */
 };
 
-/* The call that the stop of a thread with @regs makes fail with EINTR. NULL = none. */
+/* The call that the stop of a thread with @regs makes fail with EINTR, or that is to begin again. NULL = none. */
 const struct wait_call *waits_find(const struct cpu *cpu, const struct cpu_regs *regs);
 
 /* Have this call begin again when the thread goes on; if a handler of a signal runs first, it fails with EINTR. */
@@ -39,6 +39,12 @@ void waits_begin_again(const struct cpu *cpu, struct cpu_regs *regs);
  * stop of the same call takes the end of the wait.
  */
 u64 waits_left(u64 word, u64 now_ms);
+
+/*
+ * Thread @tid has come into a stop that it was asked for: should the tracer die, its wait begins again, with all of its
+ * time.
+ */
+void waits_keep(pid_t tid);
 
 /*
  * Thread @tid is in a stop that it was asked for, or of a signal: have its wait begin again for the rest of its time.

@@ -9,19 +9,23 @@ waiting() {
 	coproc WAITS { exec "$T/${1:-waits}" 2>/dev/null 3>&-; }
 	TARGET=$WAITS_PID
 	STARTED+=("$TARGET")
+	listening
 	answers ready
 }
+
+# listening: the shell closes the descriptors of a coprocess when that has ended, with what it has said last
+listening() { exec {SAYS}<&"${WAITS[0]}" {HEARS}>&"${WAITS[1]}"; }
 
 # answers LINE: the next line of the target
 answers() {
 	local line
-	read -r -t 300 line <&"${WAITS[0]}"
+	read -r -t 300 line <&"$SAYS"
 	[ "$line" = "$1" ] || { echo "the target says: $line"; return 1; }
 }
 
-# says COMMAND LINE: what the target answers
+# asked COMMAND LINE: what the target answers to it
 asked() {
-	echo "$1" >&"${WAITS[1]}"
+	echo "$1" >&"$HEARS"
 	answers "$2"
 }
 
@@ -87,7 +91,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 @test "waits: scan again and again, by heaptaps that know nothing of each other: limits are kept (T1)" {
 	waiting
 	again 10 scanned
-	echo "limits 2" >&"${WAITS[1]}"
+	echo "limits 2" >&"$HEARS"
 	again 10 scanned
 	answers over
 	all_went_on
@@ -96,6 +100,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 @test "waits: verdicts of a program that heaptap starts (T1)" {
 	coproc WAITS { exec "$HEAPTAP" run --scan -i 100ms --max-pause 60s -o "$BATS_TEST_TMPDIR/report.json" -- "$T/waits" 2>/dev/null 3>&-; }
 	STARTED+=("$WAITS_PID")
+	listening
 	answers ready
 	TARGET=$(pgrep -P "$WAITS_PID" -x waits)
 	stopped 10

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/sem.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,9 +191,48 @@ static void refused(void **state)
 	assert_int_equal(stop_all_begin(&s, soon()), -ESRCH);
 }
 
+#ifdef __x86_64__
+
+/* The tracer dies while it has a thread stopped: the wait of that thread goes on (T1). */
+static void tracer_dies(void **state)
+{
+	struct sembuf give = { .sem_op = 1 }, take = { .sem_op = -1 };
+	int sem = semget(IPC_PRIVATE, 1, 0600), status;
+	struct proc_stat stat = { 0 };
+	pid_t pid = fork(), tracer;
+
+	(void)state;
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		_exit(semop(sem, &take, 1) ? errno : 0);
+	}
+	for (int round = 0; round < 20; round++) {
+		do
+			assert_int_equal(proc_read_stat(&stat, pid), 0);
+		while (stat.state == 'R');
+		tracer = fork();
+		if (!tracer) {
+			struct stopped_threads s = { .pid = pid, .by = STOP_BY_US };
+
+			_exit(stop_all_begin(&s, soon()) != 0);
+		}
+		assert_int_equal(waitpid(tracer, &status, 0), tracer);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(semop(sem, &give, 1), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	semctl(sem, 0, IPC_RMID);
+}
+
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+#ifdef __x86_64__
+		cmocka_unit_test(tracer_dies),
+#endif
 		cmocka_unit_test(by_us),	 cmocka_unit_test(by_tracer), cmocka_unit_test(by_other),
 		cmocka_unit_test(stays_stopped), cmocka_unit_test(refused),
 	};

@@ -49,6 +49,8 @@ static void finds_calls(void **state)
 			struct cpu_regs regs = in_call(cpu, call->number, -EINTR);
 
 			assert_ptr_equal(waits_find(cpu, &regs), call);
+			regs = in_call(cpu, call->number, BEGIN_AGAIN);
+			assert_ptr_equal(waits_find(cpu, &regs), call);
 			regs = in_call(cpu, call->number, OTHER_RESTART);
 			assert_null(waits_find(cpu, &regs));
 			regs = in_call(cpu, call->number, 1);
