@@ -231,14 +231,14 @@ E2E_TESTS := $(E2E_LONG:%=tests/e2e/%.bats)
 E2E_TESTS += $(filter-out $(E2E_TESTS) $(PLAIN_TESTS),$(sort $(wildcard tests/e2e/*.bats)))
 
 # Tests of heaptap's own parts do not depend on the source and are left out: reports, names, options, recordings, serve.
-PTRACE_TESTS := stacks counts leaks attach waits run follow programs losses faults_lifecycle faults_memory faults_allocators markers sanitizers
+PTRACE_TESTS := waits stacks counts leaks attach waits run follow programs losses faults_lifecycle faults_memory faults_allocators markers sanitizers
 PTRACE_TESTS := $(PTRACE_TESTS:%=ptrace:tests/e2e/%.bats)
 
 # The inline source: in make check-all those that test the most, in make check-inline all of these. They were not run on aarch64
 # yet: check-kernels tests that source there, in emulated machines.
 ifeq ($(shell uname -m),x86_64)
 INLINE_MAIN  := stacks run counts events markers losses
-INLINE_TESTS := leaks attach waits follow errors programs steer faults_memory faults_lifecycle faults_allocators sanitizers \
+INLINE_TESTS := waits leaks attach waits follow errors programs steer faults_memory faults_lifecycle faults_allocators sanitizers \
                 between scan console console_log formats top unwatched \
                 again badinput broken_off containers faults_clock faults_environment faults_files leaks_random metrics \
                 options recording remote series servers unread why

@@ -53,7 +53,7 @@ attached_and_detached() {
 
 scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 || [ "$?" -le 5 ]; }
 
-# bats test_tags=core
+# bats test_tags=core,ptrace,inline
 @test "waits: verdict after verdict: none fails, signals still end them, limits are kept (T1)" {
 	waiting
 	attached --force --scan -i 100ms "$TARGET"
@@ -64,6 +64,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 	all_went_on
 }
 
+# bats test_tags=full
 @test "waits: a copy by fork for each verdict (T1)" {
 	waiting
 	attached --force --scan -i 100ms --snapshot fork "$TARGET"
@@ -73,6 +74,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 	all_went_on
 }
 
+# bats test_tags=full
 @test "waits: a copy made ahead for each verdict (T1)" {
 	waiting
 	attached --force --scan -i 100ms --snapshot precopy "$TARGET"
@@ -82,12 +84,14 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 	all_went_on
 }
 
+# bats test_tags=full
 @test "waits: attached and detached again and again (T1)" {
 	waiting
 	again 6 attached_and_detached
 	all_went_on
 }
 
+# bats test_tags=full
 @test "waits: scan again and again, by heaptaps that know nothing of each other: limits are kept (T1)" {
 	waiting
 	again 10 scanned
