@@ -88,8 +88,8 @@ LIFE_STEP bool life_send(const struct call *c, const struct inflight *t, const s
 }
 
 /*
- * The end of call @l was not seen: an operator new has thrown, or a jump has left another function. A failed call has
- * reported its failure already. The failure of an operator inside a wrapper is reported with that one.
+ * The end of call @l was not seen: an operator new has thrown or caught, or a jump has left another function. A failed
+ * call has reported its failure already. The failure of an operator inside a wrapper is reported with that one.
  */
 LIFE_CALL void life_abandon(const struct call *c, const struct inflight *t, const struct inflight_level *l)
 {

@@ -22,7 +22,7 @@ enum probe_flag {
 		1, /* the end of a call is seen: by a uretprobe, or by probes on its ret instructions */
 	PROBE_DELEGATES = 2,  /* another probed function, called from its own body, does the work */
 	PROBE_32BIT = 4,      /* arguments on the stack, words of 4 bytes */
-	PROBE_THROWS = 8,     /* a call whose end is not seen has thrown an exception */
+	PROBE_THROWS = 8,     /* a call whose end is not seen has thrown or caught an exception */
 	PROBE_AT_RETURN = 16, /* no ret instructions are known: the end is seen where the call returns to */
 	PROBE_WRAPS =
 		32, /* a program's own operator: not all that it allocates or releases inside is its request */

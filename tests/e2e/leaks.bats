@@ -542,6 +542,23 @@ lost_by_known() {
 	[[ $output != *'Fatal error in suppressions'* ]]
 }
 
+@test "leaks: of a cycle the block leads that was allocated first, also within a millisecond" {
+	local server
+	traced -- "$T/cycles"
+	[ "$status" -eq 0 ]
+	[ "$(of_function make_old definite.blocks)" -eq 40 ]
+	[ "$(of_function make_young indirect.blocks)" -eq 40 ]
+	# Over a connection the other side finds the verdict.
+	mkdir -m 700 "$BATS_TEST_TMPDIR/sock"
+	start "$HEAPTAP" serve --wait --listen "unix:$BATS_TEST_TMPDIR/sock/s" -- "$T/cycles"
+	server=$PID
+	wait_for grep -qs 'heaptap connect' "$BATS_TEST_TMPDIR/heaptap.err"
+	"$HEAPTAP" connect -q --sysroot / --force -o "$report" "unix:$BATS_TEST_TMPDIR/sock/s"
+	wait_for gone "$server"
+	[ "$(of_function make_old definite.blocks)" -eq 40 ]
+	[ "$(of_function make_young indirect.blocks)" -eq 40 ]
+}
+
 @test "leaks: --fail-on and --error-exitcode" {
 	traced --fail-on definite -- "$T/leak_kinds"
 	[ "$status" -eq 99 ]

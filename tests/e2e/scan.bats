@@ -175,3 +175,16 @@ signal.pause()"
 		ended "$PID" 130
 	done
 }
+
+@test "scan: a directory for sockets that is not the user's alone is named" {
+	spinning
+	mkdir -m 755 "$BATS_TEST_TMPDIR/open"
+	export HEAPTAP_RUN_DIR=$BATS_TEST_TMPDIR/open
+	run --separate-stderr "$HEAPTAP" mark "$TARGET" here
+	[[ "$stderr" == *"$HEAPTAP_RUN_DIR: is not a directory of this user alone"* ]]
+	[[ "$stderr" != *"Operation not permitted"* ]]
+	attached --no-scan "$TARGET"
+	detach
+	grep -q "$HEAPTAP_RUN_DIR: is not a directory of this user alone" "$err"
+	untouched "$TARGET"
+}

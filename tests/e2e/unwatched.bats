@@ -96,7 +96,10 @@ claims_nothing() {
 
 @test "unwatched: a function of --alloc that no file has" {
 	traced --alloc malloc=nosuch,free=free -- "$T/nothing"
-	[ "$status" -eq 0 ]
+	[ "$status" -eq 6 ]
+	traced --alloc malloc=nosuch,free=free -- "$T/exitcodes" exit 3
+	[ "$status" -eq 3 ]
+	traced --alloc malloc=nosuch,free=free -- "$T/nothing"
 	[ "$(grep -c "run: --alloc: no function 'nosuch' in any mapped file: its calls were not seen" "$err")" -eq 1 ]
 	traced --alloc malloc=nosuch,free=free --fail-on definite -- "$T/nothing"
 	[ "$status" -eq 6 ]

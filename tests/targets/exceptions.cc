@@ -35,6 +35,21 @@ FN static void nothrow()
 			abort();
 }
 
+/* An alignment that is none fails before any allocator is called. Returns how many have failed. */
+FN static int nothrow_aligned()
+{
+	const volatile std::size_t aligns[] = { 0, 64 }, sizes[] = { 32, huge };
+	int nr = 0;
+
+	for (int i = 0; i < 2; i++) {
+		auto align = static_cast<std::align_val_t>(aligns[i]);
+
+		nr += !::operator new(sizes[i], align, std::nothrow);
+		nr += !::operator new[](sizes[i], align, std::nothrow);
+	}
+	return nr;
+}
+
 static void handler()
 {
 	nr_handled++;
@@ -93,16 +108,19 @@ int main()
 	if (throwing() != NR_ROUNDS)
 		return 1;
 	nothrow();
+	if (nothrow_aligned() != 4)
+		return 1;
 	handled();
 	exploding();
 	plain();
 	expect("calls _ZnwmRKSt9nothrow_t %d", NR_ROUNDS);
 	expect("live 0 0 throwing");
 	expect("live 0 0 nothrow");
+	expect("live 0 0 nothrow_aligned");
 	expect("live 0 0 handled");
 	expect("live 0 0 exploding");
 	expect("live 1 40 plain");
-	expect("failed %d", NR_ROUNDS * 2 + 1);
+	expect("failed %d", NR_ROUNDS * 2 + 4 + 1);
 	expect("unknown 0");
 	return nr_handled == 2 ? 0 : 1;
 }

@@ -8,7 +8,7 @@ static taddr_t block_at(taddr_t addr, u64 size)
 {
 	struct heap_block *b = &w.blocks[w.nr_blocks];
 
-	*b = (struct heap_block){ .addr = addr, .size = size, .time_ns = w.nr_blocks * 1000000 };
+	*b = (struct heap_block){ .addr = addr, .size = size, .order = w.nr_blocks };
 	b->row = (u32)(w.nr_blocks++ % 3);
 	return addr;
 }

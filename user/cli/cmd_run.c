@@ -190,7 +190,7 @@ static int program_status(int status)
 
 /*
  * The program's @status, or another one by the rules of --fail-on. A program that could not be traced has no verdict,
- * and neither has one whose events were lost.
+ * and neither has one whose events were lost, or one without the functions that were asked for.
  * Without its report a run is no success.
  */
 static int judged_status(const struct run *r, int status)
@@ -204,7 +204,11 @@ static int judged_status(const struct run *r, int status)
 		return o->error_exitcode ? (int)o->error_exitcode : ERROR_EXITCODE;
 	if (found < 0)
 		return STATUS_NO_VERDICT;
-	return status == STATUS_DONE && r->is_unwritten ? STATUS_UNTRUSTED : status;
+	if (status == STATUS_DONE && r->is_unwritten)
+		return STATUS_UNTRUSTED;
+	return status == STATUS_DONE && r->tracees.is_attached && session_lacks_functions(r->tracees.session)
+		       ? STATUS_NO_VERDICT
+		       : status;
 }
 
 /* *@user: who shall run the program, NULL = as we are; owned by the caller. 0, -EINVAL or -ENOMEM, logged. */

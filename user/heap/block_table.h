@@ -9,17 +9,28 @@
  * Slots are in the order of hashes.
  */
 struct block {
-	u64 key;	   /* 0 = empty */
-	u64 size : 48;	   /* bytes, see BLOCK_MAX_SIZE */
-	u64 thread : 12;   /* that allocated it: a row of the thread table, or THREADS_MAX */
-	u64 time_high : 4; /* bits 32 to 35 of the ms since the first event: two years */
-	u32 row : 26;	   /* less than ROWS_MAX */
-	u32 epoch : 6;	   /* epoch of the heap at its allocation */
-	u32 time_low;	   /* bits 0 to 31 */
+	u64 key;	    /* 0 = empty */
+	u64 size : 48;	    /* bytes, see BLOCK_MAX_SIZE */
+	u64 thread : 12;    /* that allocated it: a row of the thread table, or THREADS_MAX */
+	u64 order_high : 4; /* bits 32 to 35 of its place in the order of allocations, which is its time, too */
+	u32 row : 26;	    /* less than ROWS_MAX */
+	u32 epoch : 6;	    /* epoch of the heap at its allocation */
+	u32 order_low;	    /* bits 0 to 31 */
 };
 
-#define BLOCK_MAX_SIZE	  ((1ULL << 48) - 1)
-#define BLOCK_MAX_TIME_MS ((1ULL << 36) - 1)
+#define BLOCK_MAX_SIZE	((1ULL << 48) - 1)
+#define BLOCK_MAX_ORDER ((1ULL << 36) - 1)
+
+static inline u64 block_order(const struct block *b)
+{
+	return (u64)b->order_high << 32 | b->order_low;
+}
+
+static inline void block_set_order(struct block *b, u64 order)
+{
+	b->order_low = (u32)order;
+	b->order_high = order >> 32;
+}
 
 /* Plain data. Only user/heap/block_table.c writes it. */
 struct block_table {

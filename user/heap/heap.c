@@ -76,15 +76,6 @@ void heap_set_limit(struct heap *h, u64 bytes)
 	h->budget.limit = bytes;
 }
 
-/* The time of @ev, in the form that blocks keep. */
-static u64 event_ms(const struct heap *h, const struct heap_event *ev)
-{
-	u64 ms = ev->time_ns / NS_PER_MS;
-
-	ms = ms > h->base_ms ? ms - h->base_ms : 0;
-	return ms < BLOCK_MAX_TIME_MS ? ms : BLOCK_MAX_TIME_MS;
-}
-
 int heap_keep_tape(struct heap *h)
 {
 	return h->tape ? 0 : tape_new(&h->tape);
@@ -162,7 +153,9 @@ static bool is_mapping_fn(const struct heap *h, u16 fn)
 
 static int add_region(struct heap *h, const struct heap_event *ev, u32 row)
 {
-	struct heap_region region = { .time_ms = event_ms(h, ev), .row = row, .epoch = h->epoch };
+	struct heap_region region = { .order = heap_order_next(h, ev->time_ns),
+				      .row = row,
+				      .epoch = h->epoch };
 	u64 size = ev->size < BLOCK_MAX_SIZE ? ev->size : BLOCK_MAX_SIZE;
 	taddr_t start = ev->addr;
 	taddr_t end;
@@ -257,7 +250,6 @@ static struct pending *find_pending_block(struct heap *h, taddr_t addr)
 
 static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 {
-	u64 ms = event_ms(h, ev);
 	struct pending *gone = NULL;
 	struct block *b;
 	int is_known = block_table_put(&h->blocks, ev->addr, &b);
@@ -277,8 +269,7 @@ static int add_block(struct heap *h, const struct heap_event *ev, u32 row)
 	b->size = ev->size < BLOCK_MAX_SIZE ? ev->size : BLOCK_MAX_SIZE;
 	b->epoch = h->epoch;
 	b->row = row;
-	b->time_low = ms;
-	b->time_high = ms >> 32;
+	block_set_order(b, heap_order_next(h, ev->time_ns));
 	b->thread = account_alloc(h, row, b->size, ev);
 	if (h->has_cover)
 		cover_map_add(&h->cover, ev->addr, ev->size);
@@ -589,7 +580,7 @@ static void __attribute__((cold, noinline)) begin_slot(struct heap *h, u64 now_n
 {
 	if (!h->totals.first_time_ns) {
 		h->totals.first_time_ns = now_ns;
-		h->base_ms = now_ns / NS_PER_MS;
+		heap_order_begin(h, now_ns);
 	}
 	timeline_go_on(&h->timeline, now_ns, now_in_time(h));
 	if (HAS_SLICES && h->slices)

@@ -57,6 +57,7 @@ struct heap_row {
 struct heap_block {
 	taddr_t addr;
 	u64 size;	 /* bytes asked for, at most 2^48 - 1 */
+	u64 order;	 /* the higher, the later it was allocated; changes with later events */
 	u64 time_ns;	 /* of its allocation, CLOCK_MONOTONIC, exact to the millisecond */
 	u32 row;	 /* for heap_row_get() */
 	u32 thread;	 /* that allocated it, for heap_thread() */
@@ -145,6 +146,5 @@ const struct misuse *heap_misuses(const struct heap *h, size_t *nr);
 struct misuse_counts heap_misuse_counts(const struct heap *h);
 bool heap_is_checked(const struct heap *h); /* heap_check() was called */
 bool heap_is_blurred(const struct heap *h); /* the family of some function is not known */
-
 /* The bytes that blocks have covered. NULL if they are not complete: not noted, a realloc is pending, or gaps. */
 const struct cover_map *heap_cover(const struct heap *h);

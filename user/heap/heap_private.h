@@ -46,10 +46,12 @@ struct heap {
 	struct tape *tape;	  /* owned; NULL = not kept */
 	struct slices *slices;	  /* owned; NULL = not kept */
 	u64 lost;
-	u64 peak_nr;   /* number of the latest peak */
-	u64 base_ms;   /* times of blocks count from here */
-	u32 epoch;     /* grows by one with each heap_taint(); blocks of an older epoch are unsure */
-	bool is_lossy; /* heap_expect_gaps(): the return of a call may be missing */
+	u64 peak_nr; /* number of the latest peak */
+	u64 base_ms; /* times of blocks count from here */
+	u64 last_order;
+	u8 order_shift; /* user/heap/heap_order.c */
+	u32 epoch;	/* grows by one with each heap_taint(); blocks of an older epoch are unsure */
+	bool is_lossy;	/* heap_expect_gaps(): the return of a call may be missing */
 	struct row_table rows;
 	struct block_table blocks;
 	struct block_table
@@ -79,6 +81,14 @@ bool pool_cover(struct heap *h, taddr_t addr, const struct block *b, u16 fn);
 struct block *pool_under(const struct heap *h, taddr_t addr, u16 fn);
 /* The block @b at @addr is released: put back the block below, and return true; false if there is none. */
 bool pool_uncover(struct heap *h, taddr_t addr, struct block *b);
+
+/* heap_order.c */
+/* The first event is entered. */
+void heap_order_begin(struct heap *h, u64 now_ns);
+/* The order of a block that is allocated at @time_ns. Orders of other blocks may change: h->order_shift. */
+u64 heap_order_next(struct heap *h, u64 time_ns);
+/* The time of its allocation, exact to the millisecond. */
+u64 heap_order_time_ns(const struct heap *h, u64 order);
 
 /* heap_ignore.c */
 bool heap_is_ignored(const struct heap *h, taddr_t addr);

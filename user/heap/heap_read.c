@@ -90,11 +90,6 @@ struct heap_row heap_row_get(const struct heap *h, u32 row)
 	};
 }
 
-static u64 block_ms(const struct block *b)
-{
-	return (u64)b->time_high << 32 | b->time_low;
-}
-
 /* The number for heap_thread(). */
 static u32 thread_of(const struct heap *h, u32 thread)
 {
@@ -106,7 +101,8 @@ static struct heap_block describe_block(const struct heap *h, taddr_t addr, cons
 	return (struct heap_block){
 		.addr = addr,
 		.size = b->size,
-		.time_ns = (h->base_ms + block_ms(b)) * NS_PER_MS,
+		.order = block_order(b),
+		.time_ns = heap_order_time_ns(h, block_order(b)),
 		.row = b->row - h->first_row,
 		.thread = thread_of(h, b->thread),
 		.is_ignored = heap_is_ignored(h, addr),
@@ -121,7 +117,8 @@ static struct heap_block describe_piece(const struct heap *h, const struct regio
 	return (struct heap_block){
 		.addr = piece->start,
 		.size = piece->end - piece->start,
-		.time_ns = (h->base_ms + r->time_ms) * NS_PER_MS,
+		.order = r->order,
+		.time_ns = heap_order_time_ns(h, r->order),
 		.row = r->row - h->first_row,
 		.thread = thread_of(h, r->thread),
 		.whole = r->nr_pieces > 1 ? piece->region + 1 : 0,

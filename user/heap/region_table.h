@@ -6,7 +6,7 @@
 
 /* The block that one mmap made. A live one has one piece, or several after munmap has split it. */
 struct heap_region {
-	u64 time_ms;
+	u64 order; /* as that of blocks */
 	u32 row;
 	u32 epoch : 6;
 	u32 thread : 12; /* row of the thread table, or THREADS_MAX */

@@ -91,6 +91,23 @@ void escape_text(FILE *out, const char *text)
 	}
 }
 
+void escape_pattern(FILE *out, const char *text)
+{
+	const u8 *s = (const u8 *)text;
+
+	while (*s) {
+		size_t len = utf8_len(s);
+
+		if (*s != '\\' && !is_printable(s, len)) {
+			putc('?', out);
+			s++;
+			continue;
+		}
+		fwrite(s, 1, len, out);
+		s += len;
+	}
+}
+
 void escape_text_and(FILE *out, const char *text, char also)
 {
 	char unit[8];

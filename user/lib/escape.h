@@ -18,6 +18,9 @@ void escape_text_and(FILE *out, const char *text, char also);
 /* Like escape_text(), into @buf of @size bytes: always terminated, cut if it does not fit. Returns @buf. */
 char *escape_buf(char *buf, size_t size, const char *text);
 
+/* Write @text for a pattern of shells: each byte that escape_text() would escape becomes ?, a backslash stays. */
+void escape_pattern(FILE *out, const char *text);
+
 /* Like escape_text(), into memory that the caller owns. NULL: out of memory. */
 char *escape_new(const char *text);
 

@@ -417,7 +417,10 @@ int probe_got_slots(struct elf *elf, const char *symbol, u64 resolver, int (*fn)
 struct call_probe probe_site_describe(const struct probe_site *site)
 {
 	const struct alloc_fn *fn = site->row;
-	bool throws = fn->can_throw && !site->has_unseen_end;
+	/* A new(nothrow) that catches an exception of another new, before any allocator was called, has failed. */
+	bool catches = site->flags & PROBE_DELEGATES && fn->kind == ALLOC_MALLOC &&
+		       (fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY);
+	bool throws = (fn->can_throw || catches) && !site->has_unseen_end;
 	/* A release under several names has a size only in some calls, and any function an alignment. */
 	bool has_size = !(site->is_vague && fn->kind == ALLOC_FREE);
 	bool ends_at_return = site->flags & PROBE_RETURNS && !site->nr_rets;

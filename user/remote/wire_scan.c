@@ -5,19 +5,17 @@
 #include <errno.h>
 #include <string.h>
 
-enum { BLOCK_UNSURE = 1, BLOCK_PENDING = 2, MS = 1000000 };
+enum { BLOCK_UNSURE = 1, BLOCK_PENDING = 2 };
 enum { WISH_PARTIAL = 1, WISH_LAST = 2, WISH_WHYS = 4, WISH_UNALIGNED = 8, WISH_ALL = 15 };
 
 void wire_put_block(struct wire_body *b, struct wire_scan_at *at, const struct heap_block *block)
 {
-	u64 time_ms = block->time_ns / MS;
-
 	wire_put_varint(b, block->addr - at->addr);
 	wire_put_varint(b, block->size << 2 | (block->is_unsure ? BLOCK_UNSURE : 0) |
 				   (block->is_pending ? BLOCK_PENDING : 0));
-	wire_put_signed(b, (s64)(time_ms - at->time_ms));
+	wire_put_signed(b, (s64)(block->order - at->order));
 	at->addr = block->addr;
-	at->time_ms = time_ms;
+	at->order = block->order;
 }
 
 int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_block *block)
@@ -25,7 +23,7 @@ int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_blo
 	u64 distance = wire_get_varint(v), size = wire_get_varint(v);
 
 	memset(block, 0, sizeof(*block));
-	at->time_ms += (u64)wire_get_signed(v);
+	at->order += (u64)wire_get_signed(v);
 	if (v->is_bad || distance > UINT64_MAX - at->addr)
 		return -EPROTO;
 	at->addr += distance;
@@ -33,7 +31,7 @@ int wire_get_block(struct wire_view *v, struct wire_scan_at *at, struct heap_blo
 	block->size = size >> 2;
 	block->is_unsure = size & BLOCK_UNSURE;
 	block->is_pending = size & BLOCK_PENDING;
-	block->time_ns = at->time_ms * MS;
+	block->order = at->order;
 	/* Refuse sizes and addresses that user/heap cannot hold. */
 	return block->size >> 48 || block->addr >> 56 ? -EPROTO : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Blocks and verdicts of a scan as bytes: about six for a block, about three for a verdict. */
+/* Blocks and verdicts of a scan as bytes: about eight for a block, about three for a verdict. */
 #pragma once
 
 #include "user/scan/scan.h"
@@ -7,7 +7,7 @@
 
 /*
  * WIRE_BLOCKS: blocks by address, each three varints: distance from the block before, which may be in the frame before;
- * size * 4 + flags; zigzag: difference of time to the block before, in milliseconds.
+ * size * 4 + flags; zigzag: difference in the order of allocations to the block before.
  * WIRE_BLOCKS_END: u64 number of blocks, max_pause_ns, pointer_mask; u8 bits of the flags of struct wire_scan_wish.
  * WIRE_VERDICTS: blocks by address, each a varint: distance * 8 + verdict; for SCAN_INDIRECT then a zigzag: address of
  * the leader minus its own.
@@ -19,7 +19,7 @@ enum { WIRE_SCAN_BODY = 65536, WIRE_BLOCK_MAX = 30, WIRE_WISH_LEN = 25, WIRE_VER
 /* The last item of a list of blocks or verdicts; zeros at its start. */
 struct wire_scan_at {
 	u64 addr;
-	u64 time_ms;
+	u64 order;
 };
 
 void wire_put_block(struct wire_body *b, struct wire_scan_at *at, const struct heap_block *block);

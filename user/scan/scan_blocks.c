@@ -93,8 +93,10 @@ static int add_block(void *ctx, const struct heap_block *block)
 		return -ENOMEM;
 	if (s->nr == BLOCK_NONE - 1)
 		return -EOVERFLOW;
-	if (block->time_ns < s->first_ns)
-		s->first_ns = block->time_ns;
+	if (block->order < s->first_order)
+		s->first_order = block->order;
+	if (block->order > s->last_order)
+		s->last_order = block->order;
 	if (block->is_pending) { /* in a realloc: the block is in use if a pointer leads to it */
 		flags = BLOCK_YOUNG;
 		s->has_pending = true;
@@ -355,7 +357,7 @@ int scan_new(struct scan **out, const struct scan_books *books, const struct sca
 
 	if (!s)
 		return -ENOMEM;
-	s->first_ns = UINT64_MAX;
+	s->first_order = UINT64_MAX;
 	s->books = *books;
 	s->options = *options;
 	err = books->for_each(books->ctx, add_block, &adding);

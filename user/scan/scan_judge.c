@@ -55,12 +55,12 @@ static u32 filter_bit(taddr_t addr)
 	return (u32)((addr >> 3) * 0x9e3779b97f4a7c15ULL >> (64 - FILTER_BITS));
 }
 
-/* Age in ms since the oldest block, saturated: 49 days. */
+/* The distance from the oldest block in the order of allocations, in units that leave 32 bits. */
 static u32 age_of(const struct scan *s, const struct heap_block *block)
 {
-	u64 ms = block->time_ns < s->first_ns ? 0 : (block->time_ns - s->first_ns) / 1000000;
+	u64 age = block->order < s->first_order ? 0 : (block->order - s->first_order) >> s->order_shift;
 
-	return ms < UINT32_MAX ? (u32)ms : UINT32_MAX;
+	return age < UINT32_MAX ? (u32)age : UINT32_MAX;
 }
 
 static int note_age(void *ctx, const struct heap_block *block)
@@ -90,11 +90,24 @@ static int note_ages(struct lost *lost)
 	return 0;
 }
 
+/* Is @a older? Only the books know, as the units are too large. */
+static bool is_older_in_books(const struct scan *s, u32 a, u32 b)
+{
+	struct heap_block block_a, block_b;
+
+	if (!s->books.find(s->books.ctx, s->blocks[a].addr, &block_a) ||
+	    !s->books.find(s->books.ctx, s->blocks[b].addr, &block_b) || block_a.order == block_b.order)
+		return a < b;
+	return block_a.order < block_b.order;
+}
+
 static bool is_older(const struct scan *s, u32 a, u32 b)
 {
 	u32 age_a = s->blocks[a].link, age_b = s->blocks[b].link;
 
-	return age_a != age_b ? age_a < age_b : a < b;
+	if (age_a != age_b)
+		return age_a < age_b;
+	return s->order_shift && s->books.find ? is_older_in_books(s, a, b) : a < b;
 }
 
 /* Heapsort: in place, and n log n at worst. */
@@ -154,6 +167,8 @@ static int find_lost(struct lost *lost, const struct spread *spread)
 			add_lost(lost, w * SPREAD_WORD + (u32)__builtin_ctzll(left));
 	if (!lost->nr)
 		return 0;
+	while ((lost->s->last_order - lost->s->first_order) >> lost->s->order_shift >= UINT32_MAX)
+		lost->s->order_shift++;
 	err = note_ages(lost);
 	if (!err)
 		sort_by_age(lost);

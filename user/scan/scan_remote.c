@@ -16,7 +16,7 @@ int scan_send(const struct scan *s, const struct heap *heap,
 
 		/* A block in a realloc is not found, and its age does not matter. */
 		if (!heap_find(heap, b->addr, &block))
-			block.time_ns = 0;
+			block.order = 0;
 		block.addr = b->addr;
 		block.size = scan_block_size(s, i);
 		block.is_unsure = b->flags & BLOCK_TAINTED;

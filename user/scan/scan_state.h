@@ -71,11 +71,12 @@ struct scan {
 	struct scan_options options;
 	struct scan_block *blocks; /* owned */
 	u32 nr;
-	u64 bytes;		  /* sum of their sizes */
-	u64 first_ns;		  /* time of the oldest allocation */
-	bool has_pending;	  /* a block is in a realloc: its contents may lie in a new copy already */
-	struct scan_parts *parts; /* owned; NULL unless a mapping was split */
-	struct scan_big *big;	  /* owned; by address */
+	u64 bytes;		     /* sum of their sizes */
+	u64 first_order, last_order; /* of the oldest and of the youngest block */
+	u8 order_shift;		     /* units of their ages: scan_judge.c */
+	bool has_pending;	     /* a block is in a realloc: its contents may lie in a new copy already */
+	struct scan_parts *parts;    /* owned; NULL unless a mapping was split */
+	struct scan_big *big;	     /* owned; by address */
 	size_t nr_big, max_big;
 	struct scan_span *spans; /* owned */
 	size_t nr_spans;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user/lib/escape.h"
 #include "user/scan/suppress_rule.h"
 
 enum { MAX_WRITTEN = 24 }; /* frames; Valgrind reads no more of a rule */
@@ -147,12 +148,11 @@ int suppress_match(const struct suppress_list *list, enum scan_verdict verdict,
 	return -1;
 }
 
-/* Write @text as a line. A byte that would end the line becomes ?, which matches any byte. */
+/* Write @text as a line. A byte that is no text, or would end the line, becomes ?, which matches any byte. */
 static void put_line(FILE *out, const char *key, const char *text)
 {
 	fprintf(out, "   %s", key);
-	for (; *text; text++)
-		putc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, out);
+	escape_pattern(out, text);
 	putc('\n', out);
 }
 

@@ -48,7 +48,7 @@ static void directory_path(char *path, size_t size)
 		snprintf(path, size, "/tmp/heaptap-%u", (unsigned int)geteuid());
 }
 
-/* Open the directory if it belongs to this user alone. */
+/* Open the directory if it belongs to this user alone. -EPERM, logged: another user could put sockets there. */
 static int open_directory(bool is_made)
 {
 	char path[4096];
@@ -59,13 +59,16 @@ static int open_directory(bool is_made)
 	if (is_made && mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0 && errno != ENOTDIR && errno != ELOOP && errno != EACCES)
 		return -errno;
-	if (fstat(fd, &st) || st.st_uid != geteuid() || st.st_mode & 077) {
+	if (fd >= 0 && !fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & 077))
+		return fd;
+	if (fd >= 0)
 		close(fd);
-		return -EPERM;
-	}
-	return fd;
+	warn("%s: is not a directory of this user alone, so heaptaps cannot ask each other: remove it, or set "
+	     "XDG_RUNTIME_DIR",
+	     path);
+	return -EPERM;
 }
 
 /* A path by an open directory is short enough for an address, and nobody can exchange the directory. */
@@ -348,7 +351,7 @@ int ask_send(struct ask_request *request, struct ask_reply *reply, bool *other)
 
 	*other = false;
 	if (dir < 0)
-		return dir == -ENOENT ? -ESRCH : dir;
+		return dir == -ENOENT || dir == -EPERM ? -ESRCH : dir;
 	list = fdopendir(dup(dir));
 	if (!list) {
 		close(dir);

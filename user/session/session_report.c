@@ -151,11 +151,21 @@ int session_suppress(struct session *s, struct process *p)
 	return err ? err : leaks_suppress(p->leaks, session_own_rules(s, p), &names);
 }
 
+static void describe_note(struct process *p, struct report_process *out, const char *note)
+{
+	if (out->nr_notes < ARRAY_SIZE(p->texts))
+		p->texts[out->nr_notes++] = note;
+	else
+		debug("PID %d: no room for the note: %s", p->target->pid, note);
+}
+
 int session_describe(struct session *s, struct process *p, u64 now_ns, struct report_process *out)
 {
 	struct report_allocator *allocators = list_allocators(p->target);
-	const char *runtime;
+	const char *untraced[ARRAY_SIZE(p->untraced_notes)], *dropped, *tuning[ARRAY_SIZE(p->tuned.notes)],
+		*runtime;
 	int err = 0;
+	size_t nr;
 
 	if (!process_is_over(p)) {
 		/* A trend begins with an event: whether somebody asked before makes no other one. */
@@ -186,30 +196,36 @@ int session_describe(struct session *s, struct process *p, u64 now_ns, struct re
 		err = session_suppress(s, p);
 	if (note_of(s, p)) {
 		out->no_verdict = note_of(s, p);
-		p->texts[out->nr_notes++] = out->no_verdict;
+		describe_note(p, out, out->no_verdict);
 		out->leaks = NULL;
 	}
 	if (session_has_span(s))
-		p->texts[out->nr_notes++] = session_span_note(s);
-	out->nr_notes += note_untraced(p, &p->texts[out->nr_notes]);
-	out->nr_notes += note_dropped(p, &p->texts[out->nr_notes]);
-	out->nr_notes += session_note_tuning(s, p, now_ns, &p->texts[out->nr_notes]);
+		describe_note(p, out, session_span_note(s));
+	nr = note_untraced(p, untraced);
+	for (size_t i = 0; i < nr; i++)
+		describe_note(p, out, untraced[i]);
+	if (note_dropped(p, &dropped))
+		describe_note(p, out, dropped);
+	nr = session_note_tuning(s, p, now_ns, tuning);
+	for (size_t i = 0; i < nr; i++)
+		describe_note(p, out, tuning[i]);
 	if (session_why_left(s, p->target->pid) == THREAD_STOP_UNTRACED && !note_of(s, p))
-		p->texts[out->nr_notes++] =
+		describe_note(
+			p, out,
 			"the leak verdict is of the moment when it made a task by CLONE_UNTRACED, as LeakSanitizer "
-			"does at exit: heaptap let it go then, because that task may want to trace it: only one can";
+			"does at exit: heaptap let it go then, because that task may want to trace it: only one can");
 	if (process_is_guessed(p) && !out->unwatched)
-		p->texts[out->nr_notes++] = "malloc and free are guessed by their code (--guess)";
+		describe_note(p, out, "malloc and free are guessed by their code (--guess)");
 	/* All mappings are looked at for it. */
 	runtime = out->unwatched ? NULL : session_note_runtime(p);
 	if (runtime)
-		p->texts[out->nr_notes++] = runtime;
+		describe_note(p, out, runtime);
 	if (out->leaks)
 		out->ending = session_ending_note(p);
 	if (out->ending)
-		p->texts[out->nr_notes++] = out->ending;
+		describe_note(p, out, out->ending);
 	if (session_note_text(p))
-		p->texts[out->nr_notes++] = session_note_text(p);
+		describe_note(p, out, session_note_text(p));
 	out->notes = p->texts;
 	session_count_findings(p, &s->found);
 	return err;

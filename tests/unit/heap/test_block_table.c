@@ -80,14 +80,13 @@ static void test_fields(void **state)
 	b->size = BLOCK_MAX_SIZE;
 	b->epoch = 63;
 	b->thread = THREADS_MAX;
-	b->time_high = 15;
-	b->time_low = UINT32_MAX;
+	block_set_order(b, BLOCK_MAX_ORDER);
 	b->row = ROWS_MAX - 1;
 	assert_int_equal(block_table_put(&t, UINT64_MAX, &b), 1);
 	assert_int_equal(b->size, BLOCK_MAX_SIZE);
 	assert_int_equal(b->epoch, 63);
 	assert_int_equal(b->thread, THREADS_MAX);
-	assert_int_equal(b->time_high, 15);
+	assert_int_equal(block_order(b), BLOCK_MAX_ORDER);
 	assert_int_equal(block_table_addr(&t, b), UINT64_MAX);
 	assert_null(block_table_find(&t, 0));
 	block_table_del(&t, b);

@@ -359,15 +359,15 @@ static void test_mapping_memory(void **state)
 	heap_free(h);
 }
 
-/* Times are kept for two years, and are the maximum from then on. A time before the first event counts as its time. */
+/* Times are kept for a year, and are the maximum from then on. A time before the first event counts as its time. */
 static void test_times(void **state)
 {
 	const u64 start = 5000 * MS;
 	struct heap *h = new_heap();
 	struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
 	const u64 times[] = { start, start + 1, start + 100 * 86400000ULL * MS, start + (MS << 36), 0 };
-	const u64 kept[] = { start, start, start + 100 * 86400000ULL * MS, start + ((1ULL << 36) - 1) * MS,
-			     start };
+	const u64 kept[] = { start, start, start + 100 * 86400000ULL * MS,
+			     start + (((1ULL << 36) - 1) << 19) / MS * MS, start };
 	struct heap_block b;
 
 	(void)state;
@@ -612,9 +612,84 @@ static void test_pool(void **state)
 	heap_free(copy);
 }
 
+/* Enter a block at @addr, allocated at @time_ns. */
+static void alloc_at(struct heap *h, taddr_t addr, u64 time_ns)
+{
+	struct heap_event ev = event(EVENT_ALLOC, fn_malloc);
+
+	ev.addr = addr;
+	ev.size = 8;
+	ev.time_ns = time_ns;
+	assert_int_equal(heap_event(h, &ev), 0);
+}
+
+static struct heap_block block_at(const struct heap *h, taddr_t addr)
+{
+	struct heap_block b;
+
+	assert_true(heap_find(h, addr, &b));
+	return b;
+}
+
+/* Blocks of one moment keep the order of their allocations; so do those of a few ns, for as long as a trace lasts. */
+static void test_order(void **state)
+{
+	enum { AT_ONCE = 1000, LATE = 0x1000 };
+	const u64 start_ns = 5000 * MS, day_ns = 86400000 * MS;
+	struct heap *h = new_heap();
+
+	(void)state;
+	alloc_at(h, 0x10, start_ns);
+	for (taddr_t i = 0; i < AT_ONCE; i++)
+		alloc_at(h, 0x100000 - i * 16, start_ns + 7 * MS);
+	for (taddr_t i = 1; i < AT_ONCE; i++) {
+		struct heap_block older = block_at(h, 0x100000 - (i - 1) * 16);
+		struct heap_block younger = block_at(h, 0x100000 - i * 16);
+
+		assert_true(older.order < younger.order);
+		assert_int_equal(younger.time_ns, start_ns + 7 * MS);
+	}
+	/* The first second has a unit of 16 ns, a day another one. */
+	alloc_at(h, 0x30, start_ns + 1000 * MS);
+	alloc_at(h, 0x20, start_ns + 1000 * MS + 5000);
+	alloc_at(h, LATE, start_ns + day_ns);
+	alloc_at(h, LATE - 16, start_ns + day_ns);
+	assert_true(block_at(h, 0x30).order < block_at(h, 0x20).order);
+	assert_true(block_at(h, LATE).order < block_at(h, LATE - 16).order);
+	assert_true(block_at(h, 0x20).order < block_at(h, LATE).order);
+	assert_int_equal(block_at(h, 0x10).time_ns, start_ns);
+	assert_int_equal(block_at(h, 0x20).time_ns, start_ns + 1000 * MS);
+	assert_int_equal(block_at(h, LATE).time_ns, start_ns + day_ns);
+	heap_free(h);
+}
+
+/* However many blocks one moment has, the time of none is wrong by a millisecond. */
+static void test_order_of_very_many(void **state)
+{
+	enum { VERY_MANY = 100000 };
+	struct heap *h = new_heap();
+	u64 last = 0;
+
+	(void)state;
+	for (taddr_t i = 1; i <= VERY_MANY; i++) {
+		struct heap_block b;
+
+		alloc_at(h, i * 16, 9 * MS);
+		b = block_at(h, i * 16);
+		assert_true(b.order >= last);
+		assert_int_equal(b.time_ns, 9 * MS);
+		last = b.order;
+	}
+	alloc_at(h, 8, 10 * MS);
+	assert_int_equal(block_at(h, 8).time_ns, 10 * MS);
+	heap_free(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_order_of_very_many),
 		cmocka_unit_test(test_alloc_free),
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_failure_and_retry),

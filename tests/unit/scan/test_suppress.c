@@ -214,9 +214,12 @@ static void written(void **state)
 	(void)state;
 	memcpy(frames, stack, sizeof(frames));
 	frames[2].function = "hostile\n}\nname";
+	frames[1].linkage = "caf\xc3\xa9 \xff\xc3 \\ \xc2\x85";
 	assert_non_null(out);
 	assert_int_equal(suppress_write(out, "a leak", SCAN_DEFINITE, frames, ARRAY_SIZE(frames)), 0);
 	fclose(out);
+	/* A byte that is no UTF-8 text is written as one that matches any. */
+	assert_non_null(strstr(text, "   fun:caf\xc3\xa9 ?? \\ ??\n"));
 	assert_int_equal(suppress_add_text(list, "written", text, len), 0);
 	assert_int_equal(suppress_count(list), 1);
 	assert_int_equal(suppress_match(list, SCAN_DEFINITE, frames, ARRAY_SIZE(frames)), 0);
