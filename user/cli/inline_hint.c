@@ -9,6 +9,7 @@
 #include "user/inject/piece_object.h"
 #include "user/lib/log.h"
 #include "user/session/session_live.h"
+#include "user/session/session_runs.h"
 #include "user/source/source_open.h"
 #include "user/system/price.h"
 
@@ -20,39 +21,60 @@ enum {
 	INLINE_CALL_NS = 100,
 };
 
-/* 0 = not known. */
-static u64 call_ns(const struct session_options *so)
+/* Measure what a call costs here. */
+static int measure_call(struct price_of_call *price, const struct session_options *so)
 {
 	struct session_options options = *so;
-	struct price_of_call price;
 
 	/* A session of its own, which nobody sees. */
 	options.source.backend = BACKEND_BPF;
 	options.recorder = (struct recorder_options){ 0 };
 	options.scan = SCAN_NEVER;
-	if (price_measure(&price, &options))
-		return 0;
-	return price.trap_ns + price.program_ns;
+	return price_measure(price, &options);
+}
+
+static bool may_have_inline(const struct options *o, const struct session *s)
+{
+	return o->backend == BACKEND_AUTO && !o->follow && piece_object_bytes() &&
+	       !strcmp(session_backend(s), "bpf");
+}
+
+void inline_hint_begin(const struct options *o, struct session *s)
+{
+	if (may_have_inline(o, s))
+		session_measure_runs(s);
+}
+
+/* The part of their CPU time that the processes spent in probes, in thousandths. */
+static u64 probes_permille(const struct price_of_call *price, const struct session_runs *runs,
+			   const struct session_load *load)
+{
+	u64 ns = load->events * (price->trap_ns + price->program_ns), cpu_ns = load->cpu_ns;
+
+	/* A call of a program may have several traps, and longer stacks than that of the child. */
+	if (runs->cpu_ns && price->one_trap_ns) {
+		ns = price_of_runs(price, &runs->probes);
+		cpu_ns = runs->cpu_ns;
+	}
+	/* The measurement suffers from other load. */
+	return ns < cpu_ns ? ns * 1000 / cpu_ns : 1000;
 }
 
 void inline_hint_measure(const struct options *o, struct session *s)
 {
 	const struct session_options so = options_session(o);
+	const struct session_runs runs = session_runs(s);
 	struct session_load load = session_load(s);
 	struct session_prices prices;
+	struct price_of_call price;
 
-	if (o->backend != BACKEND_AUTO || o->follow || !piece_object_bytes() ||
-	    strcmp(session_backend(s), "bpf"))
+	if (!may_have_inline(o, s) || load.cpu_ns < LEAST_CPU_NS ||
+	    load.events * MOST_CALL_NS < load.cpu_ns / SHARE || measure_call(&price, &so))
 		return;
-	if (load.cpu_ns < LEAST_CPU_NS || load.events * MOST_CALL_NS < load.cpu_ns / SHARE)
+	prices.permille = (u32)probes_permille(&price, &runs, &load);
+	if (prices.permille < 1000 / SHARE)
 		return;
-	prices.call_ns = call_ns(&so);
-	/* The measurement suffers from other load. */
-	if (prices.call_ns > load.cpu_ns / load.events)
-		prices.call_ns = load.cpu_ns / load.events;
-	if (load.events * prices.call_ns < load.cpu_ns / SHARE)
-		return;
+	prices.call_ns = load.cpu_ns / 1000 * prices.permille / load.events;
 	prices.inline_call_ns = INLINE_CALL_NS;
-	prices.permille = load.events * prices.call_ns / (load.cpu_ns / 1000 + 1);
 	session_set_prices(s, &prices);
 }

@@ -5,6 +5,9 @@
 struct options;
 struct session;
 
+/* Tracing by @s, with the options @o, begins: measure what the probes run. */
+void inline_hint_begin(const struct options *o, struct session *s);
+
 /*
  * Tracing by @s, with the options @o, is over, and its last report comes. If a process has spent more than a fifth of
  * its time in probes, measure for the report what a call costs. Takes some 300 ms then. Does nothing if @o names a

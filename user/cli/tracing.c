@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "user/cli/options_rooms.h"
+#include "user/cli/inline_hint.h"
 #include "user/lib/human.h"
 #include "user/lib/log.h"
 #include "user/lib/status.h"
@@ -140,6 +141,8 @@ int tracing_run(const struct options *o, const struct tracing_command *command)
 	choose_backend(&so);
 	if (session_new(&s, &so, outs, is_launch))
 		goto out;
+	if (!IS_AGENT)
+		inline_hint_begin(o, s);
 	if (so.between)
 		session_span_set(s, so.between);
 	status = command->prepare ? command->prepare(command->ctx, s) : STATUS_DONE;

@@ -48,9 +48,9 @@ struct report_cost session_cost(const struct session *s)
 	return (struct report_cost){ .events = session_events(s),
 				     .cpu_ns = is_known ? clock_ns(CLOCK_PROCESS_CPUTIME_ID) - s->start_cpu_ns
 							: 0,
-				     .call_ns = s->prices.call_ns,
-				     .inline_call_ns = s->prices.inline_call_ns,
-				     .probes_permille = s->prices.permille };
+				     .call_ns = s->windows.prices.call_ns,
+				     .inline_call_ns = s->windows.prices.inline_call_ns,
+				     .probes_permille = s->windows.prices.permille };
 }
 
 /* The CPU time of @pid; 0 = not known. */
@@ -65,7 +65,7 @@ void session_look_at_load(struct session *s)
 {
 	/* Each process takes some 2 us: a look takes at most some 0.1 % of the time. */
 	const u64 period_ns = 100000000 + 2000000 * (u64)s->nr_processes;
-	u64 now_ns = clock_now_ns();
+	u64 now_ns = clock_now_ns(), cpu_ns = 0;
 
 	if (s->is_replayed || session_told(s) || now_ns < s->load_looked_ns + period_ns)
 		return;
@@ -75,9 +75,12 @@ void session_look_at_load(struct session *s)
 		const struct session_load load = { p->nr_events,
 						   process_is_over(p) ? 0 : cpu_time_ns(p->target->pid) };
 
+		if (load.cpu_ns && p->last.cpu_ns && load.cpu_ns > p->last.cpu_ns)
+			cpu_ns += load.cpu_ns - p->last.cpu_ns;
 		p->first = p->first.cpu_ns ? p->first : load;
 		p->last = load.cpu_ns ? load : p->last;
 	}
+	session_look_at_runs(s, cpu_ns, now_ns);
 }
 
 struct session_load session_load(const struct session *s)
@@ -92,11 +95,6 @@ struct session_load session_load(const struct session *s)
 						      p->last.cpu_ns - p->first.cpu_ns };
 	}
 	return load;
-}
-
-void session_set_prices(struct session *s, const struct session_prices *prices)
-{
-	s->prices = *prices;
 }
 
 const char *session_backend(const struct session *s)
@@ -165,9 +163,9 @@ struct session_sums session_sums(const struct session *s, pid_t pid)
 	return sums;
 }
 
-int session_measure(struct session *s, bool is_on, u64 *time_ns)
+int session_measure(struct session *s, bool is_on, struct probe_runs *out)
 {
-	return s->ops->measure && !s->stop_ns ? s->ops->measure(s->source, is_on, time_ns) : -EOPNOTSUPP;
+	return s->ops->measure && !s->stop_ns ? s->ops->measure(s->source, is_on, out) : -EOPNOTSUPP;
 }
 
 int session_forget(struct session *s, struct process *p)

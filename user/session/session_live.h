@@ -5,6 +5,8 @@
 #include "user/report/report.h"
 #include "user/session/session.h"
 
+struct probe_runs;
+
 /* Drop the verdicts of @s. */
 void session_forget_verdicts(struct session *s);
 
@@ -27,14 +29,6 @@ struct session_load {
 
 /* Of the process with most events, between the first look at it and the last. */
 struct session_load session_load(const struct session *s);
-
-/* Measured prices of calls, for the cost in later reports. */
-struct session_prices {
-	u64 call_ns, inline_call_ns; /* as in struct report_cost */
-	u32 permille;
-};
-
-void session_set_prices(struct session *s, const struct session_prices *prices);
 
 /* The name of the source. */
 const char *session_backend(const struct session *s);
@@ -72,7 +66,7 @@ struct session_sums session_sums(const struct session *s, pid_t pid);
  * Begin (@is_on) or end to measure how long probes run in the targets; at the end *@time_ns is the sum. The traps that
  * lead to them are not in it. Measuring makes probes a little slower. 0; -EOPNOTSUPP: this source cannot; or -errno.
  */
-int session_measure(struct session *s, bool is_on, u64 *time_ns) __must_check;
+int session_measure(struct session *s, bool is_on, struct probe_runs *out) __must_check;
 
 /*
  * Forget the heaps of running processes, as if heaptap had attached to them now. Processes that have ended keep theirs.

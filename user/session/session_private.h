@@ -9,8 +9,8 @@
 #include "user/session/session.h"
 #include "user/session/session_dropped.h"
 #include "user/session/session_fill.h"
-#include "user/session/session_live.h"
 #include "user/session/session_process.h"
+#include "user/session/session_runs.h"
 #include "user/stream/span.h"
 
 /* A process that another one began to trace by ptrace. */
@@ -51,12 +51,12 @@ struct session {
 	struct session_found found, dropped_found; /* in the last report; in all that were dropped */
 	struct dropped dropped;			   /* processes without a parent that were dropped */
 	size_t nr_left_out;			   /* session_leave_out() */
-	size_t nr_missing;	      /* functions of --alloc that no file defines; set by session_stop() */
-	struct probe_custom *custom;  /* owned */
-	u64 epoch_ns;		      /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
-	u64 start_ns, start_cpu_ns;   /* the first target's probes were in; CPU time of heaptap until then */
-	struct session_prices prices; /* all zero: not measured */
-	u64 stop_ns;		      /* 0 = tracing continues */
+	size_t nr_missing;	     /* functions of --alloc that no file defines; set by session_stop() */
+	struct probe_custom *custom; /* owned */
+	u64 epoch_ns;		     /* of a recording: CLOCK_REALTIME at CLOCK_MONOTONIC 0; 0 = unknown */
+	u64 start_ns, start_cpu_ns;  /* the first target's probes were in; CPU time of heaptap until then */
+	struct run_windows windows;
+	u64 stop_ns; /* 0 = tracing continues */
 	/* Some stacks were dropped for lack of memory; events could not be read; the last verdicts were found. */
 	bool has_lost_stacks, has_failed, has_judged;
 	const char *cut_note;	     /* why a signal left no last verdicts; NULL = none did */

@@ -280,9 +280,8 @@ int programs_measure(int *fd)
 	return 0;
 }
 
-int programs_run_ns(const struct programs *p, u64 *time_ns)
+int programs_add_runs(const struct programs *p, struct probe_runs *runs)
 {
-	*time_ns = 0;
 	for (int i = 0; i < NR_PROGRAMS; i++) {
 		struct bpf_prog_info info = { 0 };
 		u32 len = sizeof(info);
@@ -293,7 +292,10 @@ int programs_run_ns(const struct programs *p, u64 *time_ns)
 			continue;
 		if (bpf_obj_get_info_by_fd(fd, &info, &len))
 			return -errno;
-		*time_ns += info.run_time_ns;
+		runs->time_ns += info.run_time_ns;
+		runs->nr += i < PROGRAM_THREAD_EXIT ? info.run_cnt : 0;
+		runs->steady_ns += i == PROGRAM_LEAVE_CALL ? info.run_time_ns : 0;
+		runs->nr_steady += i == PROGRAM_LEAVE_CALL ? info.run_cnt : 0;
 	}
 	return 0;
 }

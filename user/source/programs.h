@@ -8,6 +8,7 @@
 
 #include "bpf/event.h"
 #include "bpf/maps.h"
+#include "user/source/probe_runs.h"
 
 struct bpf_object;
 struct bpf_program;
@@ -55,11 +56,11 @@ int programs_load_one(struct programs *out, enum program which, const struct sou
 void programs_unload(struct programs *p);
 
 /*
- * Let the kernel measure all BPF programs from now on, until *@fd is closed. And: the time that the programs of @p have
- * run while it did so. 0 or -errno.
+ * Let the kernel measure all BPF programs from now on, until *@fd is closed. And: add what the programs of @p have run
+ * while it did so; only those on probes count as runs. 0 or -errno.
  */
 int programs_measure(int *fd) __must_check;
-int programs_run_ns(const struct programs *p, u64 *time_ns) __must_check;
+int programs_add_runs(const struct programs *p, struct probe_runs *runs) __must_check;
 
 /* The descriptor of a program, owned by @p; negative if it is not loaded. */
 int programs_fd(const struct programs *p, enum program which);

@@ -6,6 +6,7 @@
 #include "bpf/thread_stop.h"
 #include "user/source/caps.h"
 #include "user/probe/probe.h"
+#include "user/source/probe_runs.h"
 #include "user/source/sink.h"
 #include "user/target/target.h"
 
@@ -119,10 +120,11 @@ struct source_ops {
 	/* At most @depth frames per stack from now on. -EOPNOTSUPP: it was made without stacks. NULL: it cannot. */
 	int (*set_depth)(struct source *s, u32 depth);
 	/*
-	 * Begin (@is_on) or end to measure how long the probes run in all targets, without the traps that lead to
-	 * them. *@time_ns is the sum at the end. -EOPNOTSUPP or another -errno: not here. NULL: it cannot.
+	 * Begin (@is_on) or end to measure the probes in all targets. If that had begun before, *@out has what they
+	 * have run since the last call, and with @is_on it goes on. -EOPNOTSUPP or another -errno: not here. NULL: it
+	 * cannot.
 	 */
-	int (*measure)(struct source *s, bool is_on, u64 *time_ns);
+	int (*measure)(struct source *s, bool is_on, struct probe_runs *out);
 	/* user/scan/kernel_words.h, read. NULL: it cannot. */
 	int (*kernel_words)(const struct source *s, pid_t pid, int (*add)(void *ctx, taddr_t), void *ctx);
 	/*

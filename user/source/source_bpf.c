@@ -576,26 +576,25 @@ static void stop_measuring(struct bpf_source *s)
 	s->stats_fd = -1;
 }
 
-static int source_bpf_measure(struct source *source, bool is_on, u64 *time_ns)
+static int source_bpf_measure(struct source *source, bool is_on, struct probe_runs *out)
 {
 	struct bpf_source *s = self(source);
-	u64 now_ns, late_ns;
+	struct probe_runs now = { 0 };
 	int err;
 
 	/* Each place has a program of its own, which nobody keeps. */
 	if (s->is_cookie_fixed || (!is_on && s->stats_fd < 0))
 		return -EOPNOTSUPP;
-	err = programs_run_ns(&s->programs, &now_ns);
-	for (int i = 0; i < PROGRAM_THREAD_EXIT && !err; i++) {
-		err = programs_run_ns(&s->late[i], &late_ns);
-		now_ns += late_ns;
-	}
+	err = programs_add_runs(&s->programs, &now);
+	for (int i = 0; i < PROGRAM_THREAD_EXIT && !err; i++)
+		err = programs_add_runs(&s->late[i], &now);
 	if (!is_on)
 		stop_measuring(s);
 	if (err)
 		return err;
-	*time_ns = now_ns - s->stats_ns;
-	s->stats_ns = now_ns;
+	*out = (struct probe_runs){ now.time_ns - s->runs.time_ns, now.nr - s->runs.nr,
+				    now.steady_ns - s->runs.steady_ns, now.nr_steady - s->runs.nr_steady };
+	s->runs = now;
 	return is_on && s->stats_fd < 0 ? programs_measure(&s->stats_fd) : 0;
 }
 

@@ -29,7 +29,7 @@ struct bpf_source {
 	size_t nr_processes, max_processes;
 	const struct sink *sink; /* during poll */
 	int stats_fd;		 /* owned; the kernel measures the programs; -1 = it does not */
-	u64 stats_ns;		 /* that they had run before */
+	struct probe_runs runs;	 /* that they had before */
 	bool is_shared; /* links see the calls of all processes, and the table of processes chooses */
 	struct bystanders bystanders;
 	u64 nr_overwritten; /* breakpoints that were found overwritten, of all processes */

@@ -126,6 +126,11 @@ int everything_end(struct everything *e, const struct watch *w, struct outputs *
 		warn("system: %" PRIu64
 		     " traced processes that have ended are not in the report: the last %d are kept",
 		     e->nr_forgotten, EVERYTHING_MAX_ENDED);
+	if (e->zooms->options->is_chosen && w->nr_missed)
+		warn("system: %" PRIu64
+		     " processes ended before heaptap could look at them, which it does once a "
+		     "second: those that fit the choice are missing, unless their parents were traced",
+		     w->nr_missed);
 	if (e->nr_left_out)
 		warn("system: %u processes were not traced: at most %u can be at a time", e->nr_left_out,
 		     e->options.source.max_followed);

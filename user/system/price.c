@@ -115,7 +115,8 @@ static int worker_measure(const struct worker *w, struct session *s, u64 *ns)
 
 static int measure_traced(struct price_of_call *out, const struct worker *w, struct session *s, u64 plain_ns)
 {
-	u64 ns, program_ns = 0;
+	struct probe_runs runs;
+	u64 ns;
 	int err = session_attach(s, w->pid, false);
 
 	if (!err)
@@ -123,14 +124,16 @@ static int measure_traced(struct price_of_call *out, const struct worker *w, str
 	if (err)
 		return err;
 	out->trap_ns = ns > plain_ns ? (ns - plain_ns) / CALLS : 0;
-	if (session_measure(s, true, &program_ns))
+	if (session_measure(s, true, &runs))
 		return 0;
 	err = worker_measure(w, s, &ns);
-	if (session_measure(s, false, &program_ns))
+	if (session_measure(s, false, &runs) || err)
 		return err;
-	out->program_ns = program_ns / (ROUNDS * CALLS);
+	out->program_ns = runs.time_ns / (ROUNDS * CALLS);
 	out->trap_ns -= out->program_ns < out->trap_ns ? out->program_ns : out->trap_ns;
-	return err;
+	out->steady_ns = runs.nr_steady ? (double)runs.steady_ns / (double)runs.nr_steady : 0;
+	out->one_trap_ns = runs.nr ? out->trap_ns * ROUNDS * CALLS / runs.nr : 0;
+	return 0;
 }
 
 int price_measure(struct price_of_call *out, const struct session_options *so)
@@ -158,12 +161,23 @@ int price_measure(struct price_of_call *out, const struct session_options *so)
 	return err;
 }
 
+u64 price_of_runs(const struct price_of_call *of, const struct probe_runs *runs)
+{
+	double slower = of->steady_ns > 0 && runs->nr_steady
+				? (double)runs->steady_ns / (double)runs->nr_steady / of->steady_ns
+				: 1;
+	double trap_ns = (double)of->one_trap_ns * (slower > 1 ? (1 + slower) / 2 : 1);
+
+	return runs->time_ns + (u64)((double)runs->nr * trap_ns);
+}
+
 /* ---- a process ---- */
 
-static void measure_programs(struct price *p, struct session *s, u64 calls)
+static void measure_programs(struct price *p, struct session *s, const struct price_of_call *of, u64 calls)
 {
 	bool is_due = p->nr_looks++ % MEASURE_EVERY == 0 || !p->program_ns;
-	u64 time_ns, nr;
+	struct probe_runs runs;
+	u64 nr;
 
 	/* Another program counts anew. */
 	if (calls < p->measured_calls)
@@ -173,10 +187,12 @@ static void measure_programs(struct price *p, struct session *s, u64 calls)
 		return;
 	p->is_measuring = !p->is_measuring;
 	p->measured_calls = calls;
-	if (session_measure(s, p->is_measuring, &time_ns))
+	if (session_measure(s, p->is_measuring, &runs)) {
 		p->is_measuring = false;
-	else if (!p->is_measuring)
-		p->program_ns = time_ns / nr;
+	} else if (!p->is_measuring) {
+		p->program_ns = runs.time_ns / nr;
+		p->trap_ns = (price_of_runs(of, &runs) - runs.time_ns) / nr;
+	}
 }
 
 void price_look(struct price *p, struct session *s, const struct price_of_call *of, u64 now_ns)
@@ -192,7 +208,10 @@ void price_look(struct price *p, struct session *s, const struct price_of_call *
 	}
 	p->calls = calls;
 	p->time_ns = now_ns;
-	measure_programs(p, s, calls);
+	measure_programs(p, s, of, calls);
+	/* Operators of C++ call malloc, and both have probes. */
 	p->permyriad = (u32)(p->calls_per_s *
-			     (double)(of->trap_ns + (p->program_ns ? p->program_ns : of->program_ns)) / 1e5);
+			     (double)((p->trap_ns ? p->trap_ns : of->trap_ns) +
+				      (p->program_ns ? p->program_ns : of->program_ns)) /
+			     1e5);
 }

@@ -3,14 +3,23 @@
 #pragma once
 
 #include "user/session/session_options.h"
+#include "user/source/probe_runs.h"
 
 struct session;
 
 /* One call of an allocator function, in nanoseconds. All zero: not measured. */
 struct price_of_call {
-	u64 trap_ns;	/* the way into the kernel and back */
-	u64 program_ns; /* the programs there, with a short stack; 0 = not known */
+	u64 trap_ns;	  /* the ways into the kernel and back, as malloc and free have them on average */
+	u64 program_ns;	  /* the programs there, with a short stack; 0 = not known */
+	u64 one_trap_ns;  /* one way into the kernel and back; 0 = not known */
+	double steady_ns; /* one run of the program that does the same work in each target; 0 = not known */
 };
+
+/*
+ * The time that @runs and their traps took. Where the program that does the same work in each target takes longer than
+ * in the child, because it waits for memory or for other threads, traps do so, too, for a half of their time.
+ */
+u64 price_of_runs(const struct price_of_call *of, const struct probe_runs *runs);
 
 /*
  * Measure it in a child that only allocates and frees, before and while it is traced as @so says. Takes some 300 ms. 0;
@@ -30,6 +39,7 @@ struct price {
 	u64 calls, time_ns; /* at the last look */
 	double calls_per_s; /* of the last seconds */
 	u64 program_ns;	    /* for a call of this process, measured; 0 = not yet */
+	u64 trap_ns;	    /* likewise, of its traps */
 	bool is_measuring;
 	u64 measured_calls; /* when that began */
 	u32 nr_looks;

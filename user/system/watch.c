@@ -203,6 +203,7 @@ static int add(struct watch *w, pid_t pid)
 	p.fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (p.fd < 0) {
 		w->nr_unseen += errno != ENOENT && errno != ESRCH;
+		w->nr_missed += errno == ENOENT || errno == ESRCH;
 		return 0;
 	}
 	if (!measure(w, &p) || !identify(w, &p))

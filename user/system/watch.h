@@ -97,6 +97,7 @@ struct watch {
 
 	/* Sums. */
 	u64 resident, nr_evicted, nr_unseen;
+	u64 nr_missed;			       /* processes that ended before the look after their birth */
 	u64 cpu_ns;			       /* that looks have cost heaptap */
 	struct watch_end ends[WATCH_MAX_ENDS]; /* in turn */
 	u64 nr_ends;

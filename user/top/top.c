@@ -16,6 +16,7 @@
 #include "user/report/report_why.h"
 #include "user/session/control.h"
 #include "user/session/session_live.h"
+#include "user/source/probe_runs.h"
 #include "user/target/target.h"
 #include "user/top/top_messages.h"
 #include "user/top/top_view.h"
@@ -185,15 +186,16 @@ static void measure(struct top_session *run)
 {
 	struct top_head *h = &run->state.head;
 	bool is_due = run->nr_ticks++ % MEASURE_EVERY == 0 || !h->call_cost_ns;
-	u64 time_ns, nr = h->calls - run->calls;
+	u64 nr = h->calls - run->calls;
+	struct probe_runs runs;
 
 	if (run->is_measuring ? !nr : !is_due)
 		return;
 	run->is_measuring = !run->is_measuring;
-	if (session_measure(run->top->session, run->is_measuring, &time_ns))
+	if (session_measure(run->top->session, run->is_measuring, &runs))
 		run->is_measuring = false;
 	else if (!run->is_measuring)
-		h->call_cost_ns = time_ns / nr;
+		h->call_cost_ns = runs.time_ns / nr;
 	run->calls = h->calls;
 }
 

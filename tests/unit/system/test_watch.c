@@ -241,6 +241,27 @@ static void sizes_are_read_anew(void **state)
 	watch_fini(&w);
 }
 
+/* A process that is over at the look after its birth is not watched, and that is counted. */
+static void short_lives_are_counted(void **state)
+{
+	const struct watch_choice all = { 0 };
+	struct watch w;
+	u64 before;
+
+	(void)state;
+	assert_int_equal(watch_init(&w, &all, 4000), 0);
+	assert_int_equal(watch_look(&w), 0);
+	if (!w.births) {
+		watch_fini(&w);
+		skip();
+	}
+	before = w.nr_missed;
+	end(child("short", 0));
+	assert_int_equal(watch_look(&w), 0);
+	assert_true(w.nr_missed > before);
+	watch_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +269,7 @@ int main(void)
 		cmocka_unit_test(unknown_users_are_refused), cmocka_unit_test(the_table_is_bounded),
 		cmocka_unit_test(the_largest_come_first),    cmocka_unit_test(some_are_spared),
 		cmocka_unit_test(the_own_group_is_spared),   cmocka_unit_test(sizes_are_read_anew),
+		cmocka_unit_test(short_lives_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
