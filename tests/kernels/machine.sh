@@ -18,7 +18,6 @@ cross_prefix() {
 	case $1 in
 	amd64) echo x86_64-linux-gnu- ;;
 	arm64) echo aarch64-linux-gnu- ;;
-	# Without LPAE a kernel finds no PCI bus above 4 GiB.
 	armhf) echo arm-linux-gnueabihf- ;;
 	i386) echo i686-linux-gnu- ;;
 	mipsel) echo mipsel-linux-gnu- ;;
