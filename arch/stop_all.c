@@ -37,8 +37,9 @@ static int ask_to_stop(const struct stopped_threads *s, pid_t tid)
 		return proc_thread_has_ended(s->pid, tid) ? STOP_ENDED : STOP_BEFORE;
 	if (s->by != STOP_BY_US && stop_is_there(tid))
 		return STOP_BEFORE;
+	/* A thread that has ended is listed until its tracer has waited for it. */
 	if (s->by == STOP_BY_ITSELF || (s->by == STOP_BY_TRACER && !ptrace(PTRACE_INTERRUPT, tid, 0, 0)))
-		return STOP_AWAITED;
+		return proc_thread_has_ended(s->pid, tid) ? STOP_ENDED : STOP_AWAITED;
 	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD))
 		return errno == ESRCH || proc_thread_has_ended(s->pid, tid) ? STOP_ENDED : -errno;
 	/* This fails only if the thread ends at this moment, which waitpid() shows. */
