@@ -418,7 +418,8 @@ struct call_probe probe_site_describe(const struct probe_site *site)
 {
 	const struct alloc_fn *fn = site->row;
 	/* A new(nothrow) that catches an exception of another new, before any allocator was called, has failed. */
-	bool catches = fn->kind == ALLOC_MALLOC && (fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY);
+	bool catches =
+		fn->kind == ALLOC_MALLOC && (fn->family == FAMILY_NEW || fn->family == FAMILY_NEW_ARRAY);
 	bool throws = (fn->can_throw || catches) && !site->has_unseen_end;
 	/* A release under several names has a size only in some calls, and any function an alignment. */
 	bool has_size = !(site->is_vague && fn->kind == ALLOC_FREE);
