@@ -24,9 +24,9 @@ teardown() { end_started; }
 # said TEXT: heaptap has said so
 said() { grep -q -- "$1" "$err"; }
 
-# serving COMMAND [ARG...]: heaptap in the background with metrics at a free port; its pid is in $TAP, its address in $URL
+# serving COMMAND [ARG...]: heaptap in the background with metrics at $ADDRESS (a free port); its pid is in $TAP, its address in $URL
 serving() {
-	start "$HEAPTAP" "$@" --metrics 0
+	start "$HEAPTAP" "$@" --metrics "${ADDRESS:-0}"
 	TAP=$PID
 	err=$BATS_TEST_TMPDIR/heaptap.err
 	wait_for said 'metrics: http'
@@ -111,6 +111,25 @@ has_asked() {
 	[ "$(curl -s -o none -w '%{http_code}' "$URL/nothing")" -eq 404 ]
 	[ "$(curl -s -o none -w '%{http_code}' -X POST -d x "$URL/metrics")" -eq 405 ]
 	curl -s "$URL/" | grep -q /debug/pprof/heap
+}
+
+# status HOST: of an answer to a request for the page at $URL that names HOST
+status() { curl -s -o why -w '%{http_code}' -H "Host: $1" "$URL/metrics"; }
+
+@test "metrics: a web page by another name of loopback is refused, names of an open address are not (S13)" {
+	swelling 4096
+	serving attach "$TARGET"
+	wait_for page True
+	[ "$(status x.example)" -eq 403 ]
+	[ "$(wc -l <why)" -eq 1 ]
+	[ "$(status localhost:1)" -eq 200 ]
+	kill -INT "$TAP"
+	ended "$TAP" 0
+	ADDRESS=0.0.0.0:0 serving attach "$TARGET"
+	wait_for page True
+	[ "$(status x.example)" -eq 200 ]
+	kill -INT "$TAP"
+	ended "$TAP" 0
 }
 
 @test "metrics: names of programs cannot break the page" {

@@ -23,9 +23,10 @@ static const char a_page[] = "# TYPE heaptap_live_bytes gauge\nheaptap_live_byte
 
 /* The first byte of an input chooses these. */
 struct manner {
-	u32 nr_pieces;	 /* the request arrives in so many pieces */
-	bool is_refused; /* profiles: by a status; else as a file */
-	bool is_in_part; /* the client goes away in the middle of its request */
+	u32 nr_pieces;	  /* the request arrives in so many pieces */
+	bool is_refused;  /* profiles: by a status; else as a file */
+	bool is_loopback; /* other hosts are refused */
+	bool is_in_part;  /* the client goes away in the middle of its request */
 };
 
 static struct server server;
@@ -159,6 +160,7 @@ static void request(const uint8_t *data, size_t size, const struct manner *how)
 	int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	size_t sent = 0, len = 0, piece = size / how->nr_pieces + 1;
 
+	server.is_loopback = how->is_loopback;
 	must(client >= 0 && !connect(client, (struct sockaddr *)&address, address_len), "nobody listens");
 	go_on(client, how, text, &len);
 	while (sent < size) {
@@ -201,6 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	how.nr_pieces = 1 + data[0] % MAX_PIECES;
 	how.is_refused = data[0] & 4;
 	how.is_in_part = data[0] & 8;
+	how.is_loopback = data[0] & 16;
 	request(data + 1, size - 1, &how);
 	return 0;
 }

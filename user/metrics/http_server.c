@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #ifdef WITHOUT_METRICS
-void http_server_run(int listener, int channel)
+void http_server_run(int listener, int channel, bool is_loopback)
 {
 	(void)listener;
 	(void)channel;
+	(void)is_loopback;
 	_exit(1);
 }
 #else
@@ -17,6 +18,7 @@ void http_server_run(int listener, int channel)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "user/lib/clock.h"
 #include "user/lib/parse.h"
@@ -26,6 +28,7 @@ void http_server_run(int listener, int channel)
 #include "user/metrics/http_clients.h"
 #include "user/metrics/http_library.h"
 #include "user/metrics/sandbox.h"
+#include "user/remote/net_addr.h"
 #include "user/report/pprof.h"
 
 enum {
@@ -61,7 +64,7 @@ struct server {
 	struct http_library http;
 	struct MHD_Daemon *daemon;
 	int channel;
-	bool is_over;
+	bool is_over, is_loopback;
 	u32 last_id;
 	struct MHD_Response *snapshot; /* owned; NULL = none yet */
 	struct waiter waiters[MAX_WAITERS];
@@ -253,6 +256,28 @@ static enum MHD_Result serve_metrics(struct server *s, struct MHD_Connection *c)
 	return s->http.queue_response(c, MHD_HTTP_OK, s->snapshot);
 }
 
+/* The port is no matter: a tunnel of ssh has another one. */
+static bool is_loopback_host(const char *host)
+{
+	struct net_addr a = { .kind = NET_TCP };
+	bool is_v6 = *host == '[';
+	size_t len = strcspn(host, is_v6 ? "]" : ":") + is_v6, used = len - 2 * (size_t)is_v6;
+
+	/* Of "[::1" there is no end. */
+	if (len > strlen(host) || used >= sizeof(a.host) || (host[len] && host[len] != ':'))
+		return false;
+	memcpy(a.host, host + is_v6, used);
+	return !strcasecmp(a.host, "localhost") || net_addr_is_local(&a);
+}
+
+/* Browsers always send a Host. */
+static bool may_ask(struct server *s, struct MHD_Connection *c)
+{
+	const char *host = s->http.lookup_connection_value(c, MHD_HEADER_KIND, "Host");
+
+	return !s->is_loopback || !host || is_loopback_host(host);
+}
+
 static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *url, const char *method,
 			     const char *version, const char *upload, size_t *upload_size, void **request)
 {
@@ -268,6 +293,9 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *ur
 		*request = s;
 		return MHD_YES;
 	}
+	if (!may_ask(s, c))
+		return say(s, c, MHD_HTTP_FORBIDDEN,
+			   "Host: use localhost or 127.0.0.1: heaptap serves there only\n");
 	if (!strcmp(url, "/metrics"))
 		return serve_metrics(s, c);
 	for (u32 i = 0; i < NR_PPROF_KINDS; i++)
@@ -401,7 +429,7 @@ static const char *start(struct server *s, int listener)
 	return s->daemon ? NULL : "libmicrohttpd cannot serve";
 }
 
-void http_server_run(int listener, int channel)
+void http_server_run(int listener, int channel, bool is_loopback)
 {
 	struct channel_message ready = { .kind = CHANNEL_READY };
 	struct server *s = calloc(1, sizeof(*s));
@@ -415,6 +443,7 @@ void http_server_run(int listener, int channel)
 	channel = fds[1];
 	if (s) {
 		s->channel = channel;
+		s->is_loopback = is_loopback;
 		why = start(s, listener);
 	}
 	if (why) {

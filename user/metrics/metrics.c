@@ -121,7 +121,8 @@ static int start_helper(struct metrics *m)
 		return -errno;
 	m->pid = fork();
 	if (!m->pid)
-		http_server_run(m->listener.fd, pair[1]);
+		http_server_run(m->listener.fd, pair[1],
+				m->listener.addr.kind == NET_TCP && net_addr_is_local(&m->listener.addr));
 	m->channel = pair[0];
 	close(pair[1]);
 	if (m->pid < 0) {

@@ -24,6 +24,7 @@ static struct {
 	pid_t pid;
 	int channel;
 	struct sockaddr_in address;
+	const char *host; /* that requests name */
 	char answer[8192];
 } helper;
 
@@ -39,13 +40,13 @@ static void take(struct channel_message *m, u32 kind)
 	} while (m->kind != kind);
 }
 
-static int setup(void **state)
+static int begin(bool is_loopback)
 {
 	int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), pair[2];
 	struct channel_message ready;
 	socklen_t len = sizeof(helper.address);
 
-	(void)state;
+	helper.host = "localhost";
 	helper.address = (struct sockaddr_in){ AF_INET, 0, { htonl(INADDR_LOOPBACK) }, { 0 } };
 	if (bind(listener, (struct sockaddr *)&helper.address, len) || listen(listener, 16) ||
 	    getsockname(listener, (struct sockaddr *)&helper.address, &len) ||
@@ -53,7 +54,7 @@ static int setup(void **state)
 		return -1;
 	helper.pid = fork();
 	if (!helper.pid)
-		http_server_run(listener, pair[1]);
+		http_server_run(listener, pair[1], is_loopback);
 	close(pair[1]);
 	close(listener);
 	helper.channel = pair[0];
@@ -61,6 +62,19 @@ static int setup(void **state)
 	if (ready.status)
 		print_message("%s\n", ready.text);
 	return ready.status ? -1 : 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	return begin(true);
+}
+
+/* As at an address that other machines reach. */
+static int setup_open(void **state)
+{
+	(void)state;
+	return begin(false);
 }
 
 static int teardown(void **state)
@@ -80,7 +94,11 @@ static int send_request(const char *head)
 
 	assert_int_equal(connect(fd, (struct sockaddr *)&helper.address, sizeof(helper.address)), 0);
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
-	assert_int_equal(dprintf(fd, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", head) > 0, 1);
+	if (helper.host)
+		assert_true(dprintf(fd, "%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", head,
+				    helper.host) > 0);
+	else
+		assert_true(dprintf(fd, "%s HTTP/1.0\r\n\r\n", head) > 0);
 	return fd;
 }
 
@@ -148,6 +166,63 @@ static void pages(void **state)
 	assert_int_equal(get("HEAD /metrics"), 200);
 	has("\r\nContent-Length: 8\r\n");
 	assert_null(strstr(helper.answer, "first"));
+}
+
+/* A page whose name leads to loopback reads nothing; people and programs of this machine do (S13). */
+static void other_hosts_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"x.example",
+		"x.example:9101",
+		"127.0.0.1.x.example",
+		"localhost.x.example",
+		"x.localhost",
+		"[::1].x.example",
+		"10.0.0.1:9101",
+		"0.0.0.0",
+		"[::2]:9101",
+		"[::1",
+		"::1",
+		"127.0.0.1x:9101",
+		"127.0.0.1@x",
+		":9101",
+		"[]",
+	};
+	static const char *const ours[] = { "localhost", "LocalHost:9101", "127.0.0.1:1",
+					    "127.8.9.1", "[::1]",	   "[::1]:80" };
+	static const char *const paths[] = { "GET /metrics", "GET /debug/pprof/heap", "GET /",
+					     "GET /nothing" };
+	char name[400];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong) * ARRAY_SIZE(paths); i++) {
+		helper.host = wrong[i / ARRAY_SIZE(paths)];
+		if (get(paths[i % ARRAY_SIZE(paths)]) != 403)
+			fail_msg("%s: %s", helper.host, helper.answer);
+		has("\r\n\r\nHost: use localhost");
+	}
+	memset(name, '1', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	helper.host = name;
+	assert_int_equal(get("GET /"), 403);
+	/* Not even heaptap hears of these questions. */
+	assert_int_equal(recv(helper.channel, name, sizeof(name), MSG_DONTWAIT), -1);
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++) {
+		helper.host = ours[i];
+		if (get("GET /") != 200)
+			fail_msg("%s: %s", helper.host, helper.answer);
+	}
+	helper.host = NULL;
+	assert_int_equal(get("GET /"), 200);
+}
+
+static void an_open_address_has_any_name(void **state)
+{
+	(void)state;
+	helper.host = "machine.example:9101";
+	assert_int_equal(get("GET /"), 200);
+	helper.host = "192.0.2.7";
+	assert_int_equal(get("GET /"), 200);
 }
 
 static void wrong_questions_never_reach_heaptap(void **state)
@@ -225,6 +300,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(other_hosts_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_open_address_has_any_name, setup_open, teardown),
 		cmocka_unit_test_setup_teardown(wrong_questions_never_reach_heaptap, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_profile_for_all_who_ask, setup, teardown),
 		cmocka_unit_test_setup_teardown(end_of_heaptap, setup, teardown),
