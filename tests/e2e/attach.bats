@@ -554,6 +554,18 @@ for line in sys.stdin:
 	untouched "$TARGET"
 }
 
+# has_no_trial: the process that tried probes for $TAP is gone; those that hold or guard probes have other names
+has_no_trial() { ! pgrep -x -P "$TAP" heaptap; }
+
+# bats test_tags=ptrace,inline
+@test "attach: no child of heaptap stays as a zombie while it traces (T12)" {
+	stepping
+	attached "$TARGET"
+	wait_for has_no_trial
+	detach
+	untouched "$TARGET"
+}
+
 # bats test_tags=core,ptrace,inline
 @test "attach: refuses what cannot be traced, with the reason (A13)" {
 	sleep 0 &

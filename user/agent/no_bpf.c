@@ -45,6 +45,10 @@ int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_coo
 	return -ENOPKG;
 }
 
+void trial_reap(void)
+{
+}
+
 void trial_settle(void)
 {
 }

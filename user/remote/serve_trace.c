@@ -14,6 +14,7 @@
 #include "user/lib/clock.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
+#include "user/source/caps.h"
 #include "user/source/record.h"
 #include "user/stream/stream_losses.h"
 #include "user/stream/stream_write.h"
@@ -420,6 +421,7 @@ int serve_trace_poll(struct serve_trace *t)
 	int got;
 
 	serve_sweep(t);
+	caps_reap();
 	nr = t->nr;
 	before = calloc(nr + 1, sizeof(*before));
 	if (!before)

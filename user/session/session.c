@@ -590,6 +590,7 @@ int session_poll(struct session *s)
 			process_is_over(s->processes[i]) ? 0 : session_count_unseen(s, s->processes[i]);
 	session_bound_memory(s);
 	session_look_at_load(s);
+	caps_reap();
 	s->is_awaited = false;
 	nr = backlog_replay(&s->backlog, &s->sink);
 	if (nr >= 0)

@@ -376,6 +376,11 @@ int caps_probe(struct caps *caps, enum caps_effort effort)
 	return err;
 }
 
+void caps_reap(void)
+{
+	trial_reap();
+}
+
 void caps_settle(void)
 {
 	trial_settle();

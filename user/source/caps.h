@@ -50,9 +50,12 @@ enum caps_effort {
 int caps_probe(struct caps *caps, enum caps_effort effort) __must_check;
 
 /*
- * Wait until nothing is left of the trials (at detach, at the end). Without it a child that plain
- * wait(2) calls do not see stays as a zombie until heaptap ends.
+ * Collect what has ended of the trials, without waiting: for each round of a loop. Until then a child that plain
+ * wait(2) calls do not see is a zombie.
  */
+void caps_reap(void);
+
+/* Wait until nothing is left of the trials (at detach, at the end). */
 void caps_settle(void);
 
 /* Log one line: why the BPF source is not usable for @what ("attach", "run"), and what to type instead. */

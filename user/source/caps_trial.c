@@ -365,11 +365,26 @@ int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_coo
 	return err;
 }
 
+static void lab_wait(int flags)
+{
+	pid_t got;
+
+	for (size_t i = 0; i < MAX_LABS; i++) {
+		do
+			got = lab_pids[i] ? waitpid(lab_pids[i], NULL, __WALL | flags) : 0;
+		while (got < 0 && errno == EINTR);
+		/* Not a child any more: the watcher of a program that heaptap has started has seen the end. */
+		if (got)
+			lab_pids[i] = 0;
+	}
+}
+
+void trial_reap(void)
+{
+	lab_wait(WNOHANG);
+}
+
 void trial_settle(void)
 {
-	for (size_t i = 0; i < MAX_LABS; i++) {
-		while (lab_pids[i] && waitpid(lab_pids[i], NULL, __WALL) < 0 && errno == EINTR)
-			;
-		lab_pids[i] = 0;
-	}
+	lab_wait(0);
 }

@@ -19,7 +19,10 @@ struct trial_result {
 int trial_run(struct trial_result *result, enum caps_bpf_link link, bool has_cookie) __must_check;
 
 /*
- * Wait until nothing is left of the trials; blocks for some 100 ms at most after the last. Without it
- * a zombie, which plain wait(2) calls do not see, stays until heaptap ends.
+ * Collect the trial processes that have ended, which plain wait(2) calls do not see: until then they are zombies. Does
+ * not block.
  */
+void trial_reap(void);
+
+/* Wait until nothing is left of the trials; blocks for some 100 ms at most after the last. */
 void trial_settle(void);

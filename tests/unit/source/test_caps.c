@@ -121,6 +121,22 @@ static void nothing_is_left(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
+/* A trace of days keeps no zombie: rounds of its loop collect what has ended, and do not wait for what runs (T12). */
+static void rounds_collect_what_has_ended(void **state)
+{
+	siginfo_t si;
+	struct caps caps;
+
+	(void)state;
+	if (caps_probe(&caps, CAPS_QUICK))
+		skip_because("no BPF here");
+	/* The trial's process has ended, and is a child still. */
+	assert_int_equal(waitid(P_ALL, 0, &si, WEXITED | WNOWAIT | __WALL), 0);
+	caps_reap();
+	assert_int_equal(waitid(P_ALL, 0, &si, WEXITED | WNOWAIT | WNOHANG | __WALL), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
 static volatile sig_atomic_t nr_sigchld;
 
 static void on_sigchld(int sig)
@@ -338,6 +354,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_consistent),
 		cmocka_unit_test(nothing_is_left),
+		cmocka_unit_test(rounds_collect_what_has_ended),
 		cmocka_unit_test(signals_are_undisturbed),
 		cmocka_unit_test(nobody),
 		cmocka_unit_test(root_without_privileges),
