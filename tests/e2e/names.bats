@@ -72,6 +72,13 @@ frames() { jq "[.processes[].stacks[].frames[] | select(.module | endswith(\"/le
 	done
 }
 
+@test "names: the reader has stack enough under a small limit (S12)" {
+	report=$BATS_TEST_TMPDIR/report.json
+	(ulimit -s 64 && exec "$HEAPTAP" run -q -o "$report" -- "$T/leak") >"$BATS_TEST_TMPDIR/err" 2>&1
+	fails grep 'reader of its names' "$BATS_TEST_TMPDIR/err"
+	[ "$(jq '[.processes[0].stacks[].frames[] | select(.function == "open_session").line] | any(. > 0)' "$report")" = true ]
+}
+
 # reader_of PID: the reader among the children of all its threads
 reader_of() {
 	local pid

@@ -3,10 +3,13 @@
 #include "user/names/reader_main.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +23,7 @@
 #include "user/names/reader_jail.h"
 #include "user/names/reader_wire.h"
 
-enum { FILES_MAX = 1 << 20, PATH_ROOM = 2 * 4096 };
+enum { FILES_MAX = 1 << 20, PATH_ROOM = 2 * 4096, STACK_BYTES = 8 << 20, STACK_GUARD = 1 << 20 };
 
 struct reader_state {
 	int fd; /* socket */
@@ -236,7 +239,7 @@ static void serve(struct reader_state *r)
 	}
 }
 
-void reader_main(int fd, u64 cpu_s)
+static void __attribute__((noreturn)) reader_run(int fd, u64 cpu_s)
 {
 	struct reader_state r = { .fd = fd };
 
@@ -245,4 +248,55 @@ void reader_main(int fd, u64 cpu_s)
 	reader_jail_enter(&r.jail, cpu_s);
 	for (;;)
 		serve(&r);
+}
+
+/* Arguments of reader_run(). */
+struct reader_start {
+	int fd;
+	u64 cpu_s;
+};
+
+static void reader_on_signal(int signal, siginfo_t *info, void *context)
+{
+	const struct reader_start *start = info->si_value.sival_ptr;
+
+	(void)signal;
+	(void)context;
+	reader_run(start->fd, start->cpu_s);
+}
+
+/*
+ * libdw and the demangler need more stack than a small `ulimit -s` leaves. The stack of a signal handler is ours to
+ * choose, on each CPU and with each C library. Below it is as much that cannot be used as the kernel leaves below
+ * others.
+ * Returns where there is no such stack.
+ */
+static void reader_run_on_own_stack(struct reader_start *start)
+{
+	struct sigaction action = { .sa_sigaction = reader_on_signal, .sa_flags = SA_ONSTACK | SA_SIGINFO };
+	char *room = mmap(NULL, STACK_GUARD + STACK_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+	stack_t stack = { .ss_sp = room + STACK_GUARD, .ss_size = STACK_BYTES };
+	sigset_t only;
+
+	if (room == MAP_FAILED || mprotect(room, STACK_GUARD, PROT_NONE))
+		return;
+	sigfillset(&action.sa_mask);
+	sigdelset(&action.sa_mask, SIGXCPU);
+	sigemptyset(&only);
+	sigaddset(&only, SIGUSR1);
+	if (sigaltstack(&stack, NULL) || sigaction(SIGUSR1, &action, NULL) ||
+	    sigqueue(getpid(), SIGUSR1, (union sigval){ .sival_ptr = start }))
+		return;
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+}
+
+void reader_main(int fd, u64 cpu_s)
+{
+	struct reader_start start = { fd, cpu_s };
+	struct rlimit limit;
+
+	if (!READER_IS_SANITIZED && !getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < STACK_BYTES)
+		reader_run_on_own_stack(&start);
+	reader_run(fd, cpu_s);
 }
