@@ -107,6 +107,8 @@ int internal_call(struct pt_regs *ctx)
 	return 0;
 }
 
+enum { SIGINFO_CODE_AT = 8 }; /* in struct siginfo, but for mips */
+
 enum { LINKER_IS_DONE, LINKER_ADDS, LINKER_REMOVES }; /* enum r_state of <link.h> */
 
 /* May known mappings be wrong now? New ones harm none. r_state of the linker, @at bytes from the hook, says more. */
@@ -237,6 +239,35 @@ int process_exec(const u64 *args /* the task, the PID that it had before, the pr
 	bpf_map_delete_elem(&threads, &caller);
 	bpf_map_delete_elem(&walks, &caller);
 	send_process(EVENT_EXEC, 0, pid, caller, process->execs);
+	return 0;
+}
+
+/*
+ * A signal takes effect. By SIGTRAP the kernel ends a process that has copied code with breakpoints in it, and runs the
+ * copy: nobody else would say why.
+ */
+SEC("raw_tracepoint/signal_deliver")
+int signal_deliver(void *ctx)
+{
+	const u64 *args = ctx; /* the signal, its siginfo, the sigaction, which begins with the handler */
+	u32 pid = current_ids() >> 32;
+	struct process_state *process;
+	u64 handler = 1, pc = 0;
+	s32 code = 0;
+
+	if ((u32)args[0] != SIGNAL_TRAP || !state.is_on)
+		return 0;
+	process = process_of(owner_of(pid));
+	if (!process || process->trap_pc ||
+	    bpf_probe_read_kernel(&code, sizeof(code), (const char *)args[1] + SIGINFO_CODE_AT) ||
+	    code <= 0 || bpf_probe_read_kernel(&handler, sizeof(handler), (const void *)args[2]) || handler ||
+	    bpf_get_stack(ctx, &pc, sizeof(pc), BPF_F_USER_STACK) < 0)
+		return 0;
+	pc -= TRAP_SKIP;
+	if (bpf_probe_read_user(process->trap_code, sizeof(process->trap_code), (const void *)pc))
+		return 0;
+	process->trap_pc = pc;
+	send_process(EVENT_LOSSES, 0, owner_of(pid), 0, 0);
 	return 0;
 }
 

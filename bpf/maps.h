@@ -8,6 +8,8 @@
 
 #include "bpf/cfi_rule.h"
 
+enum { TRAP_CODE_BYTES = 16 };
+
 /* One traced process. User space creates the entry, and then only reads the counters, which only grow. */
 struct process_state {
 	u64 lost_allocs; /* results of calls that did not fit into the ring */
@@ -18,8 +20,10 @@ struct process_state {
 	u64 unfollowed; /* children that should be traced and are not: too many, or the ring was full */
 	u64 sharers;	/* other processes in its memory (CLONE_VM) whose calls are not seen */
 	u64 overwritten; /* of its struct watched_code, those that had the code of the file when a thread ended */
-	u32 epoch;	 /* changes of its mappings */
-	u32 execs;	 /* programs that the process executed */
+	u64 trap_pc;	 /* of the thread that the kernel has ended by SIGTRAP; 0 = none */
+	u8 trap_code[TRAP_CODE_BYTES]; /* at the breakpoint that it has run into */
+	u32 epoch;		       /* changes of its mappings */
+	u32 execs;		       /* programs that the process executed */
 	u32 maps_pid;	  /* PID of the process whose mappings serve for walks until this one has its own */
 	u32 removals;	  /* changes of the mappings that may have removed some */
 	u32 linker_state; /* r_state of its dynamic linker at the last change */

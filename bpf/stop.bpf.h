@@ -5,8 +5,8 @@
 #include "bpf/thread.bpf.h"
 #include "bpf/thread_stop.h"
 
-/* SIGCHLD, SIGCONT and SIGSTOP, on all CPUs but mips and alpha. */
-enum { SIGNAL_CHILD = 17, SIGNAL_CONTINUE = 18, SIGNAL_STOP = 19 };
+/* On all CPUs but mips and alpha. */
+enum { SIGNAL_TRAP = 5, SIGNAL_CHILD = 17, SIGNAL_CONTINUE = 18, SIGNAL_STOP = 19 };
 
 /* Threads that are stopped for another reason than THREAD_STOP_LOOK, until user space has read the reason. */
 struct {

@@ -39,7 +39,7 @@ static void at_trap(struct tracer *t, struct tracer_thread *th, int status)
 {
 	struct tracer_process *p = th->process;
 
-	if (!tracer_at_place(t, th))
+	if (!tracer_at_place(t, th) && !tracer_at_copy(t, th))
 		th->sig = WSTOPSIG(status);
 	if (th->needs_step && !p->nr_holds)
 		tracer_step(t, p);

@@ -8,6 +8,7 @@
 #include <sys/ptrace.h>
 
 #include "arch/stop.h"
+#include "fallback/copied_code.h"
 #include "fallback/tracer_steps.h"
 #include "user/lib/clock.h"
 
@@ -163,5 +164,25 @@ bool tracer_at_place(struct tracer *t, struct tracer_thread *th)
 	/* Fails only if the thread was killed. */
 	if (cpu_regs_write(&t->regs, th->tid))
 		th->needs_step = false;
+	return true;
+}
+
+bool tracer_at_copy(struct tracer *t, struct tracer_thread *th)
+{
+	struct tracer_process *p = th->process;
+	struct copied_code c;
+
+	if (!p->cpu || cpu_regs_read(&t->regs, th->tid) || stop_code(th->tid) <= 0 ||
+	    copied_code_read(&c, p->cpu, &t->regs, &p->places.memory))
+		return false;
+	for (size_t i = 0; i < p->places.nr; i++) {
+		const struct breakpoint *b = &p->places.list[i];
+
+		copied_code_try(&c, b->addr, b->original, b->nr_original);
+	}
+	if (copied_code_mend(&c, &t->regs, &p->places.memory) || cpu_regs_write(&t->regs, th->tid))
+		return false;
+	/* Calls of the copy are not seen. */
+	p->losses->other++;
 	return true;
 }

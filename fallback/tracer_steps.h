@@ -51,6 +51,8 @@ void tracer_report_end(struct tracer *t, struct tracer_process *p, int status);
 
 /* tracer_place.c: @th has reported SIGTRAP. False: it is not at a breakpoint of ours. */
 bool tracer_at_place(struct tracer *t, struct tracer_thread *th);
+/* Nor that: but is it in a copy of code with one, which is taken out, so that @th can go on? */
+bool tracer_at_copy(struct tracer *t, struct tracer_thread *th);
 void tracer_send_end(struct tracer *t, struct tracer_thread *th);
 
 /* tracer_cpu.c: @th is at a breakpoint. The tracer and a thread that stops often come to run on one CPU. */

@@ -175,8 +175,8 @@ gdb_breaks() {
 	kill -INT "$TAP"
 	wait "$TAP" || status=$?
 	[ "$status" -eq 5 ] || { echo "status $status"; cat "$err"; return 1; }
-	grep -q "PID $TARGET: the breakpoint in malloc was overwritten by another program, or dropped by madvise(): its calls are missing" "$err"
-	noted 'breakpoints? of heaptap (was|were) overwritten in it by another program, or dropped by madvise\(\): calls are missing'
+	grep -q "PID $TARGET: the breakpoint in malloc was overwritten by another program, dropped by madvise(), or replaced by a copy of the code: its calls are missing" "$err"
+	noted 'breakpoints? of heaptap (was|were) overwritten in it by another program, dropped by madvise\(\), or copied with code: calls are missing'
 	is .functions.malloc 2
 	[ "$(field .lost.other)" -ge 1 ]
 	# The frees of blocks that were not seen are no errors.
@@ -223,6 +223,78 @@ code_is_there_at_the_end() {
 			"$HEAPTAP" run --force --follow --no-scan -o "$report" -- bash -c "$program" >/dev/null 2>&1
 		jq -e '[.processes[] | select(.comm == "step") | .lost.other] | add >= 1' "$report"
 	done
+}
+
+# remapping HOW [OPTIONS]: attached to a program that copies its code once it reads a byte, which copies() sends
+remapping() {
+	local how=$1
+	shift
+	mkfifo "$BATS_TEST_TMPDIR/$how"
+	start bash -c "exec '$T/remaps' '$how' wait <>'$BATS_TEST_TMPDIR/$how'"
+	TARGET=$PID
+	attached --no-scan --alloc malloc=own_malloc,free=own_free "$TARGET"
+}
+
+copies() { echo >"$BATS_TEST_TMPDIR/$1"; }
+
+# copied HOW: the report of a program that goes on in a copy of its code has counted that, or all of its calls
+copied() {
+	if by_inline || { [ "${HEAPTAP_BACKEND:-}" = ptrace ] && [ "$1" != hook ]; }; then
+		nothing_lost
+		[ "$(field .functions.malloc)" -ge 2000 ]
+	else
+		[ "$(field .lost.other)" -ge 1 ]
+		[ "$(field .totals.allocs)" -ge 1000 ]
+	fi
+}
+
+# Programs that want large pages move their code; those that hook functions run copies of the first instructions.
+# bats test_tags=ptrace,inline
+@test "faults: a program of run that copies code with breakpoints and runs the copy lives, and the loss is said (T3)" {
+	local how
+	for how in private shared hook; do
+		[ "$how" != hook ] || { ! by_inline && [ "$(uname -m)" = x86_64 ]; } || continue
+		traced --no-scan --alloc malloc=own_malloc,free=own_free -- "$T/remaps" "$how"
+		[ "$status" -eq 0 ] || { echo "$how: status $status"; cat "$err"; return 1; }
+		copied "$how"
+		[ -n "${HEAPTAP_BACKEND:-}" ] || grep -q 'bpf: PID .*: it has copied code with breakpoints .*malloc' "$err"
+	done
+}
+
+# By BPF nobody but the kernel is there when the target runs into the copy.
+@test "faults: a target that copies code with breakpoints and runs the copy lives, or heaptap says why not (T3)" {
+	local how status
+	for how in private shared hook; do
+		[ "$how" != hook ] || { ! by_inline && [ "$(uname -m)" = x86_64 ]; } || continue
+		remapping "$how"
+		copies "$how"
+		if [ -n "${HEAPTAP_BACKEND:-}" ]; then
+			ended "$TARGET" 0
+		else
+			ended "$TARGET" $((128 + 5))
+		fi
+		status=0
+		wait "$TAP" || status=$?
+		copied "$how"
+		[ -n "${HEAPTAP_BACKEND:-}" ] || {
+			[ "$status" -eq 5 ]
+			grep -q "PID $TARGET: ended by SIGTRAP: it had copied code with breakpoints .*malloc.*--backend ptrace" "$err"
+		}
+	done
+}
+
+# Such a program has no copy of our code.
+@test "faults: a target that ends by a breakpoint of its own is not said to have copied code (T3)" {
+	remapping own
+	copies own
+	ended "$TARGET" $((128 + 5))
+	wait "$TAP"
+	nothing_lost
+	fails grep 'copied code' "$err"
+	traced --no-scan -- "$T/remaps" own
+	[ "$status" -eq $((128 + 5)) ]
+	nothing_lost
+	fails grep 'copied code' "$err"
 }
 
 traces_or_not() { gone "$other" || says timeout traces; }

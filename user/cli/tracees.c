@@ -129,6 +129,13 @@ static struct thread_stop reason(void *ctx, pid_t tid)
 	return session_stop_reason(t->session, tid);
 }
 
+static bool on_trapped(void *ctx, pid_t pid, pid_t tid)
+{
+	const struct tracees *t = ctx;
+
+	return is_tracing(t) && session_trapped(t->session, pid, tid);
+}
+
 /* The last moment at which its threads can be stopped for a verdict. */
 static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 {
@@ -158,6 +165,7 @@ struct launch_hooks tracees_hooks(struct tracees *t)
 				      .exiting = on_exiting,
 				      .ended = on_ended,
 				      .reason = reason,
+				      .trapped = on_trapped,
 				      .leaving = on_leaving,
 				      .born = on_born };
 }

@@ -175,6 +175,13 @@ static void on_leaving(void *ctx, pid_t pid, enum thread_stop_why why)
 		on_exiting(ctx, pid, 0);
 }
 
+static bool on_trapped(void *ctx, pid_t pid, pid_t tid)
+{
+	const struct serve *s = ctx;
+
+	return s->source && s->ops->trapped && s->ops->trapped(s->source, pid, tid);
+}
+
 static void on_ended(void *ctx, pid_t pid, int status)
 {
 	struct serve *s = ctx;
@@ -208,6 +215,7 @@ int serve_launch(struct serve *s)
 					    .exiting = on_exiting,
 					    .ended = on_ended,
 					    .reason = reason_of_stop,
+					    .trapped = on_trapped,
 					    .leaving = on_leaving,
 					    .born = on_born };
 	int err;

@@ -223,6 +223,11 @@ struct thread_stop session_stop_reason(const struct session *s, pid_t tid)
 				   : (struct thread_stop){ .why = THREAD_STOP_LOOK };
 }
 
+bool session_trapped(const struct session *s, pid_t pid, pid_t tid)
+{
+	return s->ops->trapped && s->ops->trapped(s->source, pid, tid);
+}
+
 int session_pids(const struct session *s, pid_t **pids, size_t *nr)
 {
 	*pids = calloc(s->nr_processes + 1, sizeof(**pids));

@@ -98,6 +98,9 @@ void session_set_window(struct session *s, u32 number, u64 first_ns);
 /* Why the source has stopped thread @tid of a process that heaptap started. */
 struct thread_stop session_stop_reason(const struct session *s, pid_t tid);
 
+/* As trapped() of the source. */
+bool session_trapped(const struct session *s, pid_t pid, pid_t tid);
+
 /*
  * The caller has detached @pid because another process is to trace it by ptrace: itself, after session_scan_exiting(),
  * or a debugger.

@@ -99,7 +99,8 @@ static size_t note_untraced(struct process *p, const char **notes)
 		{ p->losses.sharers, "process shared", "processes shared",
 		  "its memory: their calls are not seen (--follow)" },
 		{ p->losses.overwritten, "breakpoint of heaptap was", "breakpoints of heaptap were",
-		  "overwritten in it by another program, or dropped by madvise(): calls are missing" },
+		  "overwritten in it by another program, dropped by madvise(), or copied with code: calls are "
+		  "missing" },
 		{ p->losses.tracers, "other program (a debugger?) traced", "other programs traced",
 		  "it: where both have a breakpoint, calls are missing" },
 		{ p->losses.by_probes, "file", "files",

@@ -107,5 +107,5 @@ void bystander_tell_overwritten(pid_t pid, const char *function)
 	if (tracer)
 		name_tracer(name, tracer);
 	warn("bpf: PID %d: the breakpoint in %s was overwritten by %s: its calls are missing", pid, function,
-	     tracer ? name : "another program, or dropped by madvise()");
+	     tracer ? name : "another program, dropped by madvise(), or replaced by a copy of the code");
 }

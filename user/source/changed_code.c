@@ -10,6 +10,7 @@
 
 #include "arch/insn.h"
 #include "bpf/maps.h"
+#include "fallback/copied_code.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/elf.h"
 #include "user/lib/log.h"
@@ -321,5 +322,24 @@ const char *changed_code_of_others(const struct probed_file *f)
 		proc_memory_close(&mem);
 	}
 	munmap(code, len);
+	return function;
+}
+
+const char *changed_code_copied(const struct probed_file *f, struct copied_code *c)
+{
+	const struct mapping *map = &f->code;
+	const char *function = NULL;
+
+	for (u32 i = 0; i < f->nr_points; i++) {
+		const taddr_t addr = f->points[i].vaddr + map->bias;
+		u8 code[CPU_CODE_BYTES];
+		ssize_t nr = addr < map->start || addr >= map->end
+				     ? 0
+				     : pread(map->module->fd, code, sizeof(code),
+					     (off_t)(addr - map->start + map->file_offset));
+
+		if (nr > 0 && copied_code_try(c, addr, code, (size_t)nr))
+			function = point_name(f, &f->points[i]);
+	}
 	return function;
 }

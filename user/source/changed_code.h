@@ -42,6 +42,11 @@ size_t changed_code_watch(struct watched_code *out, size_t nr, const struct mapp
 size_t changed_code_overwritten(const struct proc_memory *mem, const struct mapping *map,
 				const struct probed_file *f, const char **function);
 
+struct copied_code;
+
+/* copied_code_try() for all places of @f. The name of the function of the best one; NULL: none was better. */
+const char *changed_code_copied(const struct probed_file *f, struct copied_code *c);
+
 /*
  * The kernel puts a breakpoint for all processes into each new mapping of the file. So heaptap maps @f's file, too.
  * The name of a function of @f with such a breakpoint at one of its places; NULL: there is none, or the file cannot be

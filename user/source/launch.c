@@ -238,6 +238,12 @@ bool launch_is_from_probe(pid_t tid, int sig)
 	return (sig == SIGCHLD || sig == SIGSTOP) && stop_code(tid) == SI_KERNEL;
 }
 
+bool launch_mends_copy(const struct launch *l, const struct launched *p, pid_t tid, int sig)
+{
+	return sig == SIGTRAP && l->hooks.trapped && stop_code(tid) > 0 &&
+	       l->hooks.trapped(l->hooks.ctx, p->pid, tid);
+}
+
 int launch_add(struct launch *l, pid_t pid, struct launched **out)
 {
 	struct launched *p = array_extend(l->processes, l->nr) ? NULL : calloc(1, sizeof(*p));
@@ -320,7 +326,7 @@ static void handle_signal(struct launch *l, struct launched *p, pid_t tid, int s
 {
 	struct thread_stop why = { .why = THREAD_STOP_LOOK };
 
-	if (launch_reached_entry(l, p, tid, sig)) {
+	if (launch_reached_entry(l, p, tid, sig) || launch_mends_copy(l, p, tid, sig)) {
 		sig = 0;
 	} else if (launch_is_from_probe(tid, sig)) {
 		if (l->hooks.reason)

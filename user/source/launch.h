@@ -40,6 +40,11 @@ struct launch_hooks {
 	void (*ended)(void *ctx, pid_t pid, int status);
 	/* Why has a probe stopped thread @tid? NULL: always THREAD_STOP_LOOK. */
 	struct thread_stop (*reason)(void *ctx, pid_t tid);
+	/*
+	 * The kernel sends SIGTRAP to thread @tid of @pid. True: it had copied code with a breakpoint of the source in
+	 * it, which was taken out, and it can go on. NULL: there are no such breakpoints.
+	 */
+	bool (*trapped)(void *ctx, pid_t pid, pid_t tid);
 	/* Another process is about to trace this one: nothing of it is reported from now on. */
 	void (*leaving)(void *ctx, pid_t pid, enum thread_stop_why why);
 	/* A new child, of which no code has run: a copy, or in the memory of its parent (vfork). NULL: no need. */

@@ -63,8 +63,9 @@ static bool needs_no_hook(const struct launch *l, pid_t tid, int status)
 		return false;
 	switch (stop) {
 	case STOP_SIGNAL:
-	case STOP_TRAP:
 		return p->program.state == PROGRAM_RUNNING && !launch_is_from_probe(tid, stop_signal(status));
+	case STOP_TRAP:
+		return p->program.state == PROGRAM_RUNNING && stop_code(tid) <= 0;
 	case STOP_EXIT:
 		return ends_alone(p, tid);
 	case STOP_GROUP:

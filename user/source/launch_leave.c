@@ -18,7 +18,10 @@ static int signal_to_pass(const struct launch *l, struct launched *p, pid_t tid,
 {
 	int sig = stop_signal(status);
 
-	return launch_reached_entry(l, p, tid, sig) || launch_is_from_probe(tid, sig) ? 0 : sig;
+	return launch_reached_entry(l, p, tid, sig) || launch_mends_copy(l, p, tid, sig) ||
+			       launch_is_from_probe(tid, sig)
+		       ? 0
+		       : sig;
 }
 
 /* Thread @tid is in @stop. Detach from it, and deliver @sig to it. */

@@ -93,6 +93,9 @@ struct launched *launch_find(const struct launch *l, pid_t pid);
 /* Thread @tid gets signal @sig. If the reason is our breakpoint at the entry point, take that out. */
 bool launch_reached_entry(const struct launch *l, struct launched *p, pid_t tid, int sig);
 
+/* Thread @tid gets signal @sig. If the reason is a copy of code with a breakpoint, that was taken out there. */
+bool launch_mends_copy(const struct launch *l, const struct launched *p, pid_t tid, int sig);
+
 /* Was signal @sig of thread @tid sent by a probe? */
 bool launch_is_from_probe(pid_t tid, int sig);
 

@@ -17,7 +17,7 @@
 
 #include "user/source/link_keeper.h"
 
-enum { MAX_TRACEPOINTS = 4 };
+enum { MAX_TRACEPOINTS = 5 };
 
 struct link_set {
 	int fd; /* socket to the keeper */
@@ -236,6 +236,7 @@ int link_set_add_tracepoints(struct link_set *set, const struct programs *p)
 		{ PROGRAM_PROCESS_EXEC, "sched_process_exec", false },
 		{ PROGRAM_TASK_NEW, "task_newtask", false },
 		{ PROGRAM_PREPARE_EXEC, "sched_prepare_exec", true },
+		{ PROGRAM_SIGNAL_DELIVER, "signal_deliver", true },
 	};
 
 	_Static_assert(ARRAY_SIZE(points) == MAX_TRACEPOINTS, "room for each");

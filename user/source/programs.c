@@ -33,6 +33,7 @@ static const char *const program_names[] = {
 	[PROGRAM_PROCESS_EXEC] = "process_exec",
 	[PROGRAM_TASK_NEW] = "task_new",
 	[PROGRAM_PREPARE_EXEC] = "prepare_exec",
+	[PROGRAM_SIGNAL_DELIVER] = "signal_deliver",
 };
 _Static_assert(ARRAY_SIZE(program_names) == NR_PROGRAMS, "a name for each program");
 

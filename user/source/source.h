@@ -103,6 +103,11 @@ struct source_ops {
 	int (*image)(struct source *s, struct target *t);
 	/* Why it has stopped @tid of a program that heaptap started; later, THREAD_STOP_LOOK. NULL: it never did. */
 	struct thread_stop (*stop_reason)(struct source *s, pid_t tid);
+	/*
+	 * Thread @tid of @pid, which heaptap started, is stopped by ptrace because of SIGTRAP from the kernel. True: it
+	 * had copied code with a breakpoint in it, which was taken out, and it can go on. NULL: it never has.
+	 */
+	bool (*trapped)(struct source *s, pid_t pid, pid_t tid);
 	/* Are the probes still in the memory of @t? Those that are not count in losses(). May be NULL. */
 	void (*look)(struct source *s, const struct target *t);
 	/* @pid has ended, and its last record was delivered. May be NULL. */

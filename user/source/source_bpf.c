@@ -13,10 +13,13 @@
 
 #include <bpf/bpf.h>
 
+#include "fallback/code_memory.h"
+#include "fallback/copied_code.h"
 #include "user/lib/array.h"
 #include "user/lib/log.h"
 #include "user/lib/proc.h"
 #include "user/source/alt_stacks.h"
+#include "user/source/changed_code.h"
 #include "user/source/kernel_ring.h"
 #include "user/source/probe_taker.h"
 #include "user/source/task_layout.h"
@@ -159,6 +162,50 @@ static int on_fork(struct bpf_source *s, const struct process_event *rec)
 	return err || !has_probes ? err : placing_copy(&s->placing, parent, child);
 }
 
+/* The function with the place of a probe, in any process, from which @c was copied; NULL = none is alike. */
+static const char *find_copied(const struct bpf_source *s, struct copied_code *c)
+{
+	const char *function = NULL;
+
+	for (size_t i = 0; i < s->placing.nr_files; i++) {
+		const struct probed_file *f = &s->placing.files[i];
+		const char *found = f->nr_points ? changed_code_copied(f, c) : NULL;
+
+		function = found ? found : function;
+	}
+	return function;
+}
+
+static void count_copy(struct bpf_source *s, struct bpf_process *known)
+{
+	known->nr_copied++;
+	s->nr_overwritten++;
+}
+
+/* Has @pid come to its end by a copy of code with a breakpoint of ours? */
+static void tell_of_copy(struct bpf_source *s, pid_t pid)
+{
+	struct bpf_process *known = find_process(s, pid);
+	struct copied_code c = { .cpu = cpu_native(8), .nr = TRAP_CODE_BYTES };
+	struct process_state p;
+	const char *function;
+	u32 key = pid;
+
+	if (!known || known->has_trapped || bpf_map_lookup_elem(s->programs.processes_fd, &key, &p) ||
+	    !p.trap_pc || !c.cpu)
+		return;
+	known->has_trapped = true;
+	c.addr = c.pc = p.trap_pc;
+	memcpy(c.code, p.trap_code, sizeof(p.trap_code));
+	function = find_copied(s, &c);
+	if (!copied_code_is_known(&c))
+		return;
+	count_copy(s, known);
+	warn("bpf: PID %d: ended by SIGTRAP: it had copied code with breakpoints of heaptap (%s), as programs do that "
+	     "move their code to large pages or hook functions: use --backend ptrace",
+	     pid, function);
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
 	const struct event_header *rec = data;
@@ -169,6 +216,8 @@ static int on_record(void *ctx, void *data, size_t len)
 		return on_exec(s, change);
 	if (rec->kind == EVENT_MAPS)
 		return on_maps(s, change);
+	if (rec->kind == EVENT_LOSSES)
+		tell_of_copy(s, (pid_t)rec->pid);
 	if (rec->kind == EVENT_FORK && on_fork(s, change))
 		return -ENOMEM;
 	return s->sink->record(s->sink->ctx, data, len);
@@ -532,8 +581,10 @@ static struct losses source_bpf_losses(struct source *source, pid_t pid)
 
 	if (bpf_map_lookup_elem(s->programs.processes_fd, &key, &p))
 		return (struct losses){ 0 };
-	/* Places that a look found may be among those of the end. */
+	/* Places that a look found may be among those of the end, and in a copy that is where the code was. */
 	overwritten = overwritten > p.overwritten ? overwritten : p.overwritten;
+	if (known && overwritten < known->nr_copied)
+		overwritten = known->nr_copied;
 	return (struct losses){ .allocs = p.lost_allocs,
 				.frees = p.lost_frees,
 				.stacks = p.lost_stacks,
@@ -560,6 +611,30 @@ static void source_bpf_look(struct source *source, const struct target *t)
 	s->nr_overwritten += nr - known->nr_overwritten;
 	known->nr_overwritten = (u32)nr;
 	bystander_tell_overwritten(t->pid, function);
+}
+
+static bool source_bpf_trapped(struct source *source, pid_t pid, pid_t tid)
+{
+	struct bpf_source *s = self(source);
+	struct bpf_process *known = s->options.taker ? NULL : find_process(s, pid);
+	const struct cpu_memory memory = code_by_ptrace(tid);
+	const struct cpu *cpu;
+	const char *function;
+	struct copied_code c;
+	struct cpu_regs regs;
+
+	if (!known || cpu_of_thread(&cpu, tid) || cpu_regs_read(&regs, tid) ||
+	    copied_code_read(&c, cpu, &regs, &memory))
+		return false;
+	function = find_copied(s, &c);
+	if (copied_code_mend(&c, &regs, &memory) || cpu_regs_write(&regs, tid))
+		return false;
+	if (!known->nr_copied)
+		warn("bpf: PID %d: it has copied code with breakpoints of heaptap (%s), which are taken out of the "
+		     "copy: calls there are not seen",
+		     pid, function);
+	count_copy(s, known);
+	return true;
 }
 
 static u64 source_bpf_nr_losses(struct source *source)
@@ -688,6 +763,7 @@ const struct source_ops source_bpf = {
 	.look = source_bpf_look,
 	.measure = source_bpf_measure,
 	.stop_reason = source_bpf_stop_reason,
+	.trapped = source_bpf_trapped,
 	.forget_stacks = source_bpf_forget_stacks,
 	.kernel_words = source_bpf_kernel_words,
 	.lifelines = source_bpf_lifelines,

@@ -40,6 +40,8 @@ struct bpf_process {
 	pid_t pid;
 	u32 removals, execs, epoch; /* as struct process_state */
 	u32 nr_overwritten;	    /* probes of its present program whose breakpoint is gone */
+	u32 nr_copied;		    /* breakpoints that it ran into, in copies of code */
+	bool has_trapped;	    /* at one of these, which was told */
 	u64 overwritten, tracers;   /* as struct losses; the first without nr_overwritten */
 };
 

@@ -4,6 +4,7 @@
 
 /* A call leaves its return address in a register. */
 #define HAS_LINK 1
+#define TRAP_SKIP 0 /* from a breakpoint to the pc of a thread that has hit it */
 
 /* A return address without its signature (pointer authentication): addresses of programs have 48 bits. */
 #define CODE_ADDRESS(addr) ((addr)&0xffffffffffffULL)

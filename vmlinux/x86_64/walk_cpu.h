@@ -4,6 +4,7 @@
 
 /* A call leaves its return address on the stack. */
 #define HAS_LINK	   0
+#define TRAP_SKIP	   1 /* from a breakpoint to the pc of a thread that has hit it */
 #define CODE_ADDRESS(addr) (addr)
 
 /* In the registers that a signal frame saved: from sp to the others, by the word size (struct sigcontext). */
