@@ -209,10 +209,10 @@ agent-musl:                      ## the agent with musl, for its tests
 
 # As on a 32-bit board. Without optimization, which takes 3 s in place of half a minute, and so without warnings as errors.
 agent-32:                        ## the agent as a 32-bit x86 program, for its tests
-	$(Q)if [ "$(call has_compiler,$(CC) $(M32_FLAGS))" = yes ]; then \
+	$(Q)if [ "$(call runs_32bit,$(CC) $(M32_FLAGS))" = yes ]; then \
 		$(MAKE) --no-print-directory -s AGENT=1 CC="$(CC) $(M32_FLAGS)" AGENT_CPU=i386 CI= O=$(O)/agent32 \
 			AGENT_OPT="-std=gnu11 -O0 -ffunction-sections -fdata-sections"; \
-	else echo "agent-32: skipped: $(CC) -m32 does not link (packages libc6-dev-i386, lib32gcc-12-dev)"; fi
+	else echo "agent-32: skipped: $(NO_32BIT)"; fi
 
 # Unit tests of code that has threads. Others fork with threads, or count threads, which ThreadSanitizer does not allow.
 THREAD_UNITS := fallback/test_ring lib/test_proc scan/test_scan scan/test_snapshot_memory scan/test_snapshot_stop \

@@ -28,8 +28,10 @@ import fnmatch
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -68,6 +70,24 @@ def works(*command):
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
+# The shortest 32-bit program of x86: exit(0) by int 0x80. It is loaded at 64 KiB.
+EXIT_32 = (b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0x10054, 52, 0, 0, 52, 32, 1, 0, 0, 0) +
+           struct.pack("<8I", 1, 0, 0x10000, 0x10000, 93, 93, 5, 4096) + b"\x31\xc0\x40\x31\xdb\xcd\x80\x90\x90")
+
+
+def runs_32bit():
+    """Kernels can be built or started without 32-bit programs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "exit32")
+        with open(path, "wb") as f:
+            f.write(EXIT_32)
+        os.chmod(path, 0o700)
+        try:
+            return works(path)
+        except OSError:
+            return False
+
+
 class Machine:
     NO_BATS = "bats is not installed"
 
@@ -75,6 +95,7 @@ class Machine:
         tracing = [j for j in jobs if j.kind in TRACING]
         self.is_root = os.geteuid() == 0
         self.has_bpf = not tracing or not self.is_root or works(HEAPTAP, "run", "-q", "--no-scan", "-b", "bpf", "--", "true")
+        self.has_32bit = runs_32bit()
         self.has_namespaces = works("unshare", "-m", "true")
 
     def obstacle(self, job):
@@ -209,6 +230,7 @@ class Expected:
         "always": lambda m, _: True,
         "not-root": lambda m, _: not m.is_root,
         "no-bpf": lambda m, _: not m.has_bpf,
+        "no-32bit": lambda m, _: not m.has_32bit,
         "without": lambda m, program: not shutil.which(program),
     }
 

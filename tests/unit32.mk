@@ -28,8 +28,8 @@ check-unit32: check-unit32-built ## unit tests of the lower rooms, as 32-bit pro
 .PHONY: check-unit32 check-unit32-built
 # tests/run.py counts those that are missing.
 check-unit32-built:
-	$(Q)if [ "$(call has_compiler,$(CC) $(M32_FLAGS))" = yes ]; then $(MAKE) --no-print-directory -j$(JOBS) $(UNITS32); \
-	else echo "check-unit32: $(CC) -m32 does not link (packages libc6-dev-i386, lib32gcc-12-dev)"; fi
+	$(Q)if [ "$(call runs_32bit,$(CC) $(M32_FLAGS))" = yes ]; then $(MAKE) --no-print-directory -j$(JOBS) $(UNITS32); \
+	else echo "check-unit32: $(NO_32BIT)"; fi
 
 $(O32)/%.o: %.c
 	@mkdir -p $(@D)

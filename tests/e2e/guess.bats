@@ -8,7 +8,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 # same_with_symbols PROGRAM [ARG...]: the report of the stripped program, guessed, is that of the program with symbols
 same_with_symbols() {
-	[ -x "$T/$1" ] || skip "$1 was not built here: see make targets"
+	built "$1"
 	# glibc allocates memory for the path of the program: both are of one length.
 	cp "$T/$1" symbol
 	strip -o hidden symbol
@@ -49,7 +49,7 @@ sums() {
 @test "guess: threads of musl" { FACTS=sums same_with_symbols threads-musl-static; }
 
 @test "guess: a process that runs already" {
-	[ -x "$T/leak-static" ] || skip "leak-static was not built here: see make targets"
+	built leak-static
 	gcc -O1 -static -s -o spinner "$ROOT/tests/targets/spin.c" -I"$ROOT"
 	start ./spinner
 	TARGET=$PID
@@ -64,7 +64,7 @@ sums() {
 }
 
 @test "guess: without --guess there is no verdict, and --guess is named" {
-	[ -x "$T/leak-static" ] || skip "leak-static was not built here: see make targets"
+	built leak-static
 	strip -o hidden "$T/leak-static"
 	traced --fail-on definite -- ./hidden
 	[ "$status" -eq 6 ]

@@ -69,15 +69,20 @@ comma := ,
 # $(call has_compiler,COMMAND): can it link a program?
 has_compiler = $(shell echo 'int main(void) { return 0; }' | $(1) -xc -o /dev/null - 2>/dev/null && echo yes)
 
+# $(call runs_32bit,COMMAND): can it link a program that runs here? Kernels can be without 32-bit programs.
+runs_32bit = $(shell p=$$(mktemp) && { echo 'int main(void) { return 0; }' | $(1) -xc -o $$p - && $$p && echo yes; \
+	rm -f $$p; } 2>/dev/null)
+NO_32BIT := $(CC) -m32 makes no program that runs here (packages libc6-dev-i386, lib32gcc-12-dev)
+
 targets-musl:
 	$(Q)if [ "$(call has_compiler,$(MUSL_GCC))" = yes ]; then \
 		$(MAKE) --no-print-directory -s $(foreach v,musl musl-static,$(VARIED:%=$(T)/%-$(v))); \
 	else echo "  SKIP    musl targets: $(MUSL_GCC) is not installed (package musl-tools)"; fi
 
 targets-32bit:
-	$(Q)if [ "$(call has_compiler,$(CC) $(M32_FLAGS))" = yes ]; then \
+	$(Q)if [ "$(call runs_32bit,$(CC) $(M32_FLAGS))" = yes ]; then \
 		$(MAKE) --no-print-directory -s $(foreach v,32 32-static,$(VARIED:%=$(T)/%-$(v))) $(T)/waits-32; \
-	else echo "  SKIP    32-bit targets: $(CC) -m32 does not link (packages libc6-dev-i386, lib32gcc-12-dev)"; fi
+	else echo "  SKIP    32-bit targets: $(NO_32BIT)"; fi
 
 # Cleanups must run when an exception or pthread_cancel passes.
 $(O)/tests/oracle/count.so: tests/oracle/count.c
