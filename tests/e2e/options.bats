@@ -14,6 +14,11 @@ load ../lib/common
 		| ([.frames[] | select(.function == "recurse")] | length) == 30 and .complete' "$report"
 }
 
+@test "options: a stack has up to 127 frames where --depth is not given" {
+	traced -- "$T/deep" 300
+	jq -e '[.processes[0].stacks[].frames | length] | max == 127' "$report"
+}
+
 @test "options: --depth 0 takes no stacks, the numbers stay" {
 	traced -d 0 -- "$T/leak" --expect
 	as_told calls failed unknown

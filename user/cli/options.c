@@ -200,7 +200,7 @@ const struct option_row option_rows[] = {
 	  .commands = TRACING,
 	  NOT_IN_AGENT(
 		  "inline: a thread without room for its records waits while heaptap reads, or drops them") },
-	{ "depth", 'd', "N", take_u32, FIELD(depth), "64", "0", "127", .commands = WATCHING | IN(SYSTEM),
+	{ "depth", 'd', "N", take_u32, FIELD(depth), "127", "0", "127", .commands = WATCHING | IN(SYSTEM),
 	  .help = "frames per stack; 0 = no stacks" },
 	{ "follow", 'f', NULL, take_flag, FIELD(follow), .commands = BOTH,
 	  .help = "trace children too (fork, vfork, exec), and their children" },

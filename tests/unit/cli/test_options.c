@@ -78,7 +78,7 @@ static void defaults(void **state)
 	(void)state;
 	assert_int_equal(parse("run", "true"), 0);
 	assert_ptr_equal(o.command, command_find("run"));
-	assert_int_equal(o.depth, 64);
+	assert_int_equal(o.depth, 127);
 	assert_int_equal(o.top, 10);
 	assert_int_equal(o.backend, BACKEND_AUTO);
 	assert_int_equal(o.color, COLOR_AUTO);
@@ -299,7 +299,7 @@ static void config_is_below_the_command_line(void **state)
 	assert_null(o.user);
 	assert_int_equal(o.depth, 7);
 	assert_int_equal(parse("attach", "--config", "/dev/null", "1"), 0);
-	assert_int_equal(o.depth, 64);
+	assert_int_equal(o.depth, 127);
 	set_config("");
 }
 
@@ -334,7 +334,7 @@ static void foreign_config_is_not_used(void **state)
 	set_config("depth 7");
 	assert_int_equal(chmod(getenv("HEAPTAP_CONFIG"), 0602), 0);
 	assert_int_equal(parse("run", "x"), 0);
-	assert_int_equal(o.depth, 64);
+	assert_int_equal(o.depth, 127);
 	assert_non_null(strstr(message, "not used: everybody may write it"));
 	set_config("");
 	/* A relative path would mean the working directory; the manual as config would be an error. */
