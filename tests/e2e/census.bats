@@ -21,7 +21,7 @@ programs_add_up() {
 	local seed=$1 threads=$2 program
 	shift 2
 	for program in "$@"; do
-		built "$program"
+		needs_target "$program"
 		rm -f "$BATS_TEST_TMPDIR/lines"
 		counted "$T/$program" "$seed" "$threads" 2000
 		census

@@ -91,7 +91,7 @@ all_equal() {
 @test "census: musl: programs with 1, 4 and 16 threads, static too" {
 	local program threads
 	for program in census-musl census-musl-static; do
-		built "$program"
+		needs_target "$program"
 		for threads in 1 4 16; do
 			rm -f "$BATS_TEST_TMPDIR/lines"
 			counted "$T/$program" "$threads" "$threads" 3000
@@ -107,7 +107,7 @@ all_equal() {
 
 # bats test_tags=full
 @test "census: musl: verdicts without a trace are those of memcheck" {
-	built leak_kinds-musl
+	needs_target leak_kinds-musl
 	kinds leak_kinds-musl
 	built
 	census

@@ -8,7 +8,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 # same_with_symbols PROGRAM [ARG...]: the report of the stripped program, guessed, is that of the program with symbols
 same_with_symbols() {
-	built "$1"
+	needs_target "$1"
 	# glibc allocates memory for the path of the program: both are of one length.
 	cp "$T/$1" symbol
 	strip -o hidden symbol
@@ -49,7 +49,7 @@ sums() {
 @test "guess: threads of musl" { FACTS=sums same_with_symbols threads-musl-static; }
 
 @test "guess: a process that runs already" {
-	built leak-static
+	needs_target leak-static
 	gcc -O1 -static -s -o spinner "$ROOT/tests/targets/spin.c" -I"$ROOT"
 	start ./spinner
 	TARGET=$PID
@@ -64,7 +64,7 @@ sums() {
 }
 
 @test "guess: without --guess there is no verdict, and --guess is named" {
-	built leak-static
+	needs_target leak-static
 	strip -o hidden "$T/leak-static"
 	traced --fail-on definite -- ./hidden
 	[ "$status" -eq 6 ]

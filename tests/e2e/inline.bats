@@ -866,7 +866,7 @@ time.sleep(1000)'
 }
 
 @test "inline: 32-bit programs are refused" {
-	built leak-32
+	needs_target leak-32
 	traced --backend inline -- "$T/leak-32"
 	[ "$status" -eq 0 ] || { echo "status $status"; cat "$err"; return 1; }
 	grep -q "32-bit" "$err"

@@ -216,7 +216,7 @@ every_kind_of() {
 # bats test_tags=ptrace
 @test "leaks: run: every kind, 32 bits" {
 	not_by_inline "32-bit programs are refused"
-	built leak_kinds-32
+	needs_target leak_kinds-32
 	every_kind_of -32 -32-static
 }
 

@@ -9,7 +9,7 @@ load ../lib/remote
 marked() {
 	local variant=$1
 	shift
-	built "marked$variant"
+	needs_target "marked$variant"
 	rec=$BATS_TEST_TMPDIR/marked.heaptap
 	rm -f "$rec"
 	traced --record "$rec" -- "$T/marked$variant" "$@"
@@ -63,7 +63,7 @@ marked_alike() {
 # bats test_tags=full
 @test "markers: in 32-bit programs" {
 	not_by_inline "32-bit programs are refused"
-	built marked-32
+	needs_target marked-32
 	marked_alike -32 -32-static
 }
 

@@ -15,14 +15,14 @@ told() {
 # told_variant NAME: the same if this machine can build it
 told_variant() {
 	[[ $1 != *-32 ]] || not_by_inline "32-bit programs are refused"
-	built "$1"
+	needs_target "$1"
 	told "$T/$1" "${@:2}"
 }
 
 # told_static NAME SUFFIX: the same; a static libc's start allocates, too
 told_static() {
 	[[ $2 != 32-* ]] || not_by_inline "32-bit programs are refused"
-	built "$1-$2"
+	needs_target "$1-$2"
 	traced -- "$T/nothing-$2"
 	base=$BATS_TEST_TMPDIR/base.json
 	mv "$report" "$base"

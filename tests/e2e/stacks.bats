@@ -52,7 +52,7 @@ by_all_levels() {
 
 linked() {
 	[[ $1 != 32* ]] || not_by_inline "32-bit programs are refused"
-	built "stack_calls-$1"
+	needs_target "stack_calls-$1"
 	chains_equal 127 "$T/stack_calls-$1" "${@:2}"
 	chains_equal 127 "$T/stack_random-$1" 6 5000 3
 }

@@ -9,7 +9,7 @@ load ../lib/common
 setup() {
 	STATIC=$O/static/heaptap
 	[ -x "$STATIC" ] || skip "not built here: make static needs libcapstone.a, libdw.a and others, see make check-deps"
-	built leak-static
+	needs_target leak-static
 	mkdir -p "$BATS_TEST_TMPDIR/root/proc" "$BATS_TEST_TMPDIR/root/sys"
 	cp "$STATIC" "$T/leak-static" "$BATS_TEST_TMPDIR/root"
 }

@@ -6,7 +6,7 @@ load ../lib/common
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
-	built leak-static
+	needs_target leak-static
 	strip -o hidden "$T/leak-static"
 	head -c 32 /dev/zero >note
 	objcopy --add-section .note.go.buildid=note hidden gopher

@@ -114,7 +114,7 @@ scanned() { "$HEAPTAP" scan --force --max-pause 60s "$TARGET" >/dev/null 2>&1 ||
 }
 
 @test "waits: of a 32-bit program (T1)" {
-	built waits-32
+	needs_target waits-32
 	waiting waits-32
 	again 10 scanned
 	asked "signal 20" "handled 20, EINTR 20"

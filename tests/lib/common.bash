@@ -27,8 +27,8 @@ by_inline() { [ "${HEAPTAP_BACKEND:-}" = inline ]; }
 # not_by_inline REASON: what the inline source cannot do (doc/inline.md), or what another source alone does
 not_by_inline() { ! by_inline || skip "not by inline: $1"; }
 
-# built NAME: that target
-built() { [ -x "$T/$1" ] || skip "$1 was not built here: see make targets"; }
+# needs_target NAME
+needs_target() { [ -x "$T/$1" ] || skip "$1 was not built here: see make targets"; }
 
 # ---- processes ----
 
