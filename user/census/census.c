@@ -221,7 +221,7 @@ int census_of_core(struct census **out, int fd, const struct census_options *opt
 /* The tries so far, and what the last one noted. */
 struct tries {
 	u32 nr;
-	bool is_over, has_fork_failed;
+	bool is_over;
 	size_t nr_notes;
 	struct census_note notes[CENSUS_MAX_NOTES];
 };
@@ -246,8 +246,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 						  .max_copy = o->max_copy,
 						  .max_pause_ns = max_pause_ns,
 						  .nr_jobs = o->nr_jobs,
-						  .is_price_known = tries->nr,
-						  .has_fork_failed = tries->has_fork_failed };
+						  .is_price_known = tries->nr };
 	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };
 	struct snapshot_plan plan;
 	u64 deadline_ns;
@@ -267,14 +266,6 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	c->is_copied = !err;
 	c->pause_ns += snapshot_plan_pause(&plan);
 	snapshot_plan_free(&plan);
-	/* There may be another way, and time for it while the process runs. */
-	if (err && err != -ECANCELED && err != -ESRCH && o->way == SNAPSHOT_AUTO && !tries->has_fork_failed) {
-		info("scan: PID %d: no fork: %s", (int)c->pid, scan_reason_copy(err));
-		tries->has_fork_failed = true;
-		snapshot_resume(c->snap);
-		c->pause_ns += c->snap->pause_ns;
-		return 0;
-	}
 	/* Before the walk, because a process with a copy runs. */
 	if (census_resident_read(&c->resident, c))
 		debug("census: PID %d: no smaps", (int)c->pid);

@@ -59,7 +59,7 @@ static int plan_fork(struct snapshot_plan *p, const struct snapshot_plan_options
 		refuse(o, "fork", err, &price);
 		return err;
 	}
-	p->way = o->way;
+	p->way = SNAPSHOT_FORK;
 	log_line(o->is_price_known ? LOG_DEBUG : LOG_INFO,
 		 "scan: PID %d: fork: it stands for about %s; pages that it writes meanwhile take up to %s "
 		 "more, of %s",
@@ -98,10 +98,10 @@ void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_op
 	bool is_auto = o->way == SNAPSHOT_AUTO && !is_short(o);
 
 	*out = (struct snapshot_plan){ .way = SNAPSHOT_STOP };
-	if ((o->way == SNAPSHOT_FORK || (is_auto && !o->has_fork_failed)) && !plan_fork(out, o))
-		return;
 	if ((o->way == SNAPSHOT_PRECOPY || is_auto) && !plan_precopy(out, o))
 		return;
+	if ((o->way == SNAPSHOT_FORK || is_auto) && plan_fork(out, o))
+		debug("scan: PID %d: no copy", (int)o->pid);
 }
 
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o)
@@ -112,8 +112,11 @@ void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_opti
 		return;
 	snapshot_plan_free(p);
 	p->way = SNAPSHOT_STOP;
-	if (err != -ECANCELED)
-		refuse(o, "precopy", err, &(struct snapshot_price){ 0 });
+	if (err == -ECANCELED)
+		return;
+	refuse(o, "precopy", err, &(struct snapshot_price){ 0 });
+	if (o->way == SNAPSHOT_AUTO && plan_fork(p, o))
+		debug("scan: PID %d: no copy", (int)o->pid);
 }
 
 void snapshot_plan_make(struct snapshot_plan *out, const struct snapshot_plan_options *o)

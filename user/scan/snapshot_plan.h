@@ -17,12 +17,11 @@ struct snapshot_plan_options {
 	u32 nr_jobs;		   /* threads that would read the stopped process; 0 = one for each CPU */
 	bool is_price_known;	   /* do not say it again */
 	bool (*is_unwanted)(void); /* NULL = never */
-	bool has_fork_failed;	   /* SNAPSHOT_AUTO does not try that again */
 	const struct snapshot_holder *holder; /* borrowed; snapshot_options.holder */
 };
 
 struct snapshot_plan {
-	enum snapshot_way way;	 /* for snapshot_options */
+	enum snapshot_way way;	 /* for snapshot_options; never SNAPSHOT_AUTO */
 	struct precopy *precopy; /* owned, for snapshot_options; NULL = nothing is copied ahead */
 };
 
@@ -35,9 +34,10 @@ bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs);
 /*
  * Choose the way. Never fails: where no copy is possible, the way is SNAPSHOT_STOP, and a warning says why unless the
  * way was SNAPSHOT_AUTO. May stop the process for a moment, by the thread that is its tracer.
+ * SNAPSHOT_AUTO prefers precopy, whose stop is the shortest, and takes fork where that is not possible.
  */
 void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_options *o);
-/* Then: copy ahead, in any thread. Takes as long as reading the process. Does nothing for other ways. */
+/* Then: copy ahead, in any thread. Takes longer than reading the process. Does nothing for other ways. */
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o);
 /* Both. */
 void snapshot_plan_make(struct snapshot_plan *out, const struct snapshot_plan_options *o);
