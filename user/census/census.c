@@ -10,6 +10,7 @@
 #include "user/census/census_walk.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/snapshot_plan.h"
@@ -248,6 +249,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 						  .nr_jobs = o->nr_jobs,
 						  .is_price_known = tries->nr };
 	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };
+	struct courtesy_hurry hurry;
 	struct snapshot_plan plan;
 	u64 deadline_ns;
 	int err, read_err = 0;
@@ -255,15 +257,19 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	snapshot_plan_make(&plan, &po);
 	so.way = plan.way;
 	so.precopy = plan.precopy;
+	courtesy_at_once(&hurry);
 	deadline_ns = clock_now_ns() + max_pause_ns;
 	err = snapshot_stop_new(&c->snap, c->pid, &so);
 	if (err) {
+		courtesy_hurry_end(&hurry);
 		snapshot_plan_free(&plan);
 		return err;
 	}
 	c->word_size = c->snap->word_size;
 	err = snapshot_copy(c->snap);
 	c->is_copied = !err;
+	if (c->is_copied)
+		courtesy_hurry_end(&hurry);
 	c->pause_ns += snapshot_plan_pause(&plan);
 	snapshot_plan_free(&plan);
 	/* Before the walk, because a process with a copy runs. */
@@ -277,6 +283,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	/* The copy ends with the snapshot, because names are read from it. The process runs already. */
 	if (!c->is_copied)
 		snapshot_resume(c->snap);
+	courtesy_hurry_end(&hurry);
 	c->pause_ns += c->snap->pause_ns;
 	if (!err && !read_err && c->scan)
 		read_err = scan_judge(c->scan);

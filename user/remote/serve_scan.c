@@ -11,6 +11,7 @@
 #include "user/lib/array.h"
 #include "user/lib/cleanup.h"
 #include "user/lib/clock.h"
+#include "user/lib/courtesy.h"
 #include "user/lib/log.h"
 #include "user/scan/scan_reason.h"
 #include "user/scan/scan_why.h"
@@ -61,6 +62,7 @@ struct serve_scan {
 	struct snapshot *snap; /* owned */
 	struct snapshot_plan plan;
 	struct scan_options so;
+	struct courtesy_hurry hurry;
 	u64 pause_ns, max_pause_ns;
 	bool is_partial, is_last;
 
@@ -384,6 +386,7 @@ static void end_moment(struct serve_scan *n, u64 start_ns)
 {
 	if (!n->is_exiting && is_held(n))
 		release_held(n->serve);
+	courtesy_hurry_end(&n->hurry);
 	n->pause_ns = clock_now_ns() - start_ns;
 	if (!IS_AGENT)
 		snapshot_plan_free(&n->plan);
@@ -392,10 +395,14 @@ static void end_moment(struct serve_scan *n, u64 start_ns)
 static int read_moment(struct serve_scan *n, const struct snapshot_holder *holder)
 {
 	u64 start_ns = clock_now_ns();
-	int err = n->is_exiting || !is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
+	int err;
 
-	if (err)
+	courtesy_at_once(&n->hurry);
+	err = n->is_exiting || !is_held(n) ? 0 : stop_held(n->serve, n->max_pause_ns);
+	if (err) {
+		courtesy_hurry_end(&n->hurry);
 		return err;
+	}
 	err = stop_process(n, holder);
 	if (!err && !snapshot_copy_stopped(n->snap)) {
 		/* Events are those of a later time from now on. */

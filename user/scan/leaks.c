@@ -215,7 +215,7 @@ static int read_moment(struct finding *f, const struct leaks_options *o)
 	if (err)
 		return err;
 	/* The threads of the process wait, and beside a busy machine they wait longest for a CPU for heaptap. */
-	courtesy_hurry(&f->hurry, COURTESY_HURRY);
+	courtesy_at_once(&f->hurry);
 	f->start_ns = clock_now_ns();
 	err = o->stop ? o->stop(o->ctx, o->max_pause_ns) : 0;
 	if (err) {
