@@ -38,8 +38,8 @@ struct courtesy_hurry {
  */
 void courtesy_hurry(struct courtesy_hurry *h, int nice);
 /*
- * The same for less than a second in which a program is stopped: at once, before all usual threads, also those of other
- * sessions and control groups, which nice values do not reach (SCHED_RR). Where that is not allowed: COURTESY_HURRY.
+ * Get the CPU at once, for less than a second in which a program is stopped: before all usual threads, also those of
+ * other sessions and control groups, which nice values do not reach (SCHED_RR). Else as courtesy_hurry().
  */
 void courtesy_at_once(struct courtesy_hurry *h);
 void courtesy_hurry_end(struct courtesy_hurry *h);
