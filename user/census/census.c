@@ -247,6 +247,7 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 						  .max_copy = o->max_copy,
 						  .max_pause_ns = max_pause_ns,
 						  .nr_jobs = o->nr_jobs,
+						  .walks_books = true,
 						  .is_price_known = tries->nr };
 	struct snapshot_options so = { .max_pause_ns = max_pause_ns, .nr_jobs = o->nr_jobs };
 	struct courtesy_hurry hurry;
@@ -255,6 +256,10 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	int err, read_err = 0;
 
 	snapshot_plan_make(&plan, &po);
+	if (!tries->nr && snapshot_plan_check(&plan, &po, plan.way)) {
+		snapshot_plan_free(&plan);
+		return -EAGAIN;
+	}
 	so.way = plan.way;
 	so.precopy = plan.precopy;
 	courtesy_at_once(&hurry);
@@ -270,6 +275,12 @@ static int take(struct census *c, const struct census_options *o, u64 max_pause_
 	c->is_copied = !err;
 	if (c->is_copied)
 		courtesy_hurry_end(&hurry);
+	if (snapshot_plan_check_uncopied(&plan, &po, err)) {
+		snapshot_resume(c->snap);
+		courtesy_hurry_end(&hurry);
+		snapshot_plan_free(&plan);
+		return -EAGAIN;
+	}
 	c->pause_ns += snapshot_plan_pause(&plan);
 	snapshot_plan_free(&plan);
 	/* Before the walk, because a process with a copy runs. */

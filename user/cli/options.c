@@ -302,8 +302,8 @@ const struct option_row option_rows[] = {
 	  .help = "find no leak verdicts, and do not stop the target for them" },
 	{ "max-pause", 0, "DUR", take_duration, FIELD(max_pause_ns), NULL, "1us", "1h",
 	  .commands = BOTH | IN(SYSTEM) | IN(SCAN),
-	  .help = "give up a leak verdict that would stop the target for longer (default 500ms; 2s for a "
-		  "scan without a trace; no limit at the end of a program of run)" },
+	  .help = "give no leak verdict that would stop the target for longer, by an estimate before (default 500ms; "
+		  "2s for a scan without a trace; no limit at the end of a program of run)" },
 	{ "snapshot", 0, "WAY", take_choice, FIELD(snapshot), "auto", .choice = snapshot_choice,
 	  .commands = IN(RUN) | IN(ATTACH) | IN(SYSTEM) | IN(TOP) | IN(SCAN) | IN(SERVE),
 	  .help = "how a verdict reads the target's memory. stop: stop the target until all is read; fork: only until "

@@ -154,10 +154,14 @@ static int make_plan(struct finding *f, const struct leaks_options *o)
 	int err;
 
 	f->plan.way = SNAPSHOT_STOP;
-	if (IS_AGENT || o->way == SNAPSHOT_STOP || o->is_ending)
+	if (IS_AGENT || o->is_ending)
 		return 0;
 	snapshot_plan_open(&f->plan, &po);
-	err = o->aside(o->ctx, copy_ahead, f);
+	err = f->plan.precopy ? o->aside(o->ctx, copy_ahead, f) : 0;
+	if (!err)
+		err = snapshot_plan_check(&f->plan, &po, f->plan.way);
+	if (err)
+		f->leaks->pause_ns = snapshot_plan_pause(&f->plan);
 	return err ? err : o->drain(o->ctx, f->scan, false);
 }
 
@@ -189,10 +193,13 @@ static int read_stopped(struct finding *f, const struct leaks_options *o)
 					     .copying = o->copying,
 					     .copying_ctx = o->ctx,
 					     .kernel = o->kernel };
+	const struct snapshot_plan_options po = plan_options(f);
 	int err = snapshot_stop_new(&f->snap, o->pid, &so), copy_err = -ECANCELED;
 
 	if (!err)
 		copy_err = snapshot_copy_stopped(f->snap);
+	if (!err && !IS_AGENT)
+		err = snapshot_plan_check_uncopied(&f->plan, &po, copy_err);
 	if (!err)
 		err = o->drain(o->ctx, f->scan, true);
 	f->leaks->is_copied = !err && !copy_err;

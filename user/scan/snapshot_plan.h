@@ -15,6 +15,7 @@ struct snapshot_plan_options {
 	u64 max_copy; /* bytes that the copy may take; 0 = what there is room for */
 	u64 max_pause_ns;
 	u32 nr_jobs;		   /* threads that would read the stopped process; 0 = one for each CPU */
+	bool walks_books;	   /* snapshot_pause.walks_books */
 	bool is_price_known;	   /* do not say it again */
 	bool (*is_unwanted)(void); /* NULL = never */
 	const struct snapshot_holder *holder; /* borrowed; snapshot_options.holder */
@@ -29,7 +30,7 @@ struct snapshot_plan {
  * SNAPSHOT_AUTO: would a process with @bytes of memory of its own stand for so long while it is read that a copy is
  * better?
  */
-bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs);
+bool snapshot_plan_wants_copy(u64 bytes, u32 nr_jobs, bool walks_books);
 
 /*
  * Choose the way. Never fails: where no copy is possible, the way is SNAPSHOT_STOP, and a warning says why unless the
@@ -41,6 +42,15 @@ void snapshot_plan_open(struct snapshot_plan *out, const struct snapshot_plan_op
 void snapshot_plan_copy(struct snapshot_plan *p, const struct snapshot_plan_options *o);
 /* Both. */
 void snapshot_plan_make(struct snapshot_plan *out, const struct snapshot_plan_options *o);
+/*
+ * Then: may the process be stopped by @way, that of the plan or SNAPSHOT_STOP in its place? 0; -ETIME: it would stand
+ * for longer than max_pause_ns. A warning says for how long, and which option allows that.
+ */
+int snapshot_plan_check(const struct snapshot_plan *p, const struct snapshot_plan_options *o,
+			enum snapshot_way way) __must_check;
+/* Then, where the process is stopped and its copy failed with @err: may it stand while it is read? As above. */
+int snapshot_plan_check_uncopied(const struct snapshot_plan *p, const struct snapshot_plan_options *o,
+				 int err) __must_check;
 /* Again is fine. */
 void snapshot_plan_free(struct snapshot_plan *p);
 

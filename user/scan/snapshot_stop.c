@@ -475,8 +475,7 @@ static int stop_copy(struct snapshot *s)
 	else if (st->wants_copy && st->state == STOP_STOPPED)
 		err = make_copy(st);
 	if (err && err != -ECANCELED)
-		warn("scan: PID %d: it cannot be copied, and stands while its memory is read: %s", s->pid,
-		     scan_reason_copy(err));
+		warn("scan: PID %d: it cannot be copied: %s", s->pid, scan_reason_copy(err));
 	return err;
 }
 
